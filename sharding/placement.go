@@ -1,0 +1,163 @@
+package sharding
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"binnacle/internal/telemetry"
+)
+
+// Key is where a document lives: a container and the full partition key in it.
+type Key struct {
+	Container   string
+	TenantShard string // first level, the tenant with its slot-placed suffix
+	Device      string // second level
+}
+
+// Placement is one tenant's epochs, ready for use. It is immutable and safe for any number of callers.
+type Placement struct {
+	tenant string
+	epochs []compiled // by From; the first one covers everything before the second
+}
+
+type compiled struct {
+	Epoch
+	shards map[Slot]string
+}
+
+// NewPlacement makes a tenant's placement of its epochs, in any order. There must be at least one;
+// the earliest is taken to cover all days before the next, whatever its From is.
+func NewPlacement(tenant string, epochs []Epoch) (*Placement, error) {
+	if len(epochs) == 0 {
+		return nil, fmt.Errorf("tenant %q has no epoch", tenant)
+	}
+	p := &Placement{tenant: tenant}
+	shards := make(map[Slot]string)
+	sorted := slices.SortedFunc(slices.Values(epochs), func(a, b Epoch) int { return cmp.Compare(a.From, b.From) })
+	for i, e := range sorted {
+		if err := e.Check(); err != nil {
+			return nil, fmt.Errorf("tenant %q, epoch from %s: %w", tenant, e.From, err)
+		}
+		if i > 0 && e.From == sorted[i-1].From {
+			return nil, fmt.Errorf("tenant %q has two epochs from %s", tenant, e.From)
+		}
+		c := compiled{Epoch: e, shards: shards}
+		c.name(tenant, e.Slots)
+		for _, slots := range e.Heavy {
+			c.name(tenant, slots)
+		}
+		p.epochs = append(p.epochs, c)
+	}
+	return p, nil
+}
+
+func (c compiled) name(tenant string, slots []Slot) {
+	for _, s := range slots {
+		if _, ok := c.shards[s]; !ok {
+			c.shards[s] = Shard(tenant, s)
+		}
+	}
+}
+
+// Tenant is whose placement it is.
+func (p *Placement) Tenant() string { return p.tenant }
+
+// Key is where the chunk with this number in its chain lives. For any tenant, device, day and number
+// there is one answer as long as the epochs that cover the day are known (rule W1).
+func (p *Placement) Key(device string, day telemetry.Day, number uint32) Key {
+	e := p.on(day)
+	slots := e.slotsOf(device)
+	return e.key(p.tenant, slots[int(number)%len(slots)], device, day.Month())
+}
+
+// Keys is every key under which chunks of a device and day may live, in the order of the numbers that
+// they take: one for most devices.
+func (p *Placement) Keys(device string, day telemetry.Day) []Key {
+	e := p.on(day)
+	var out []Key
+	for _, s := range e.slotsOf(device) {
+		out = append(out, e.key(p.tenant, s, device, day.Month()))
+	}
+	return out
+}
+
+// Visit is one place that a query must read: a full key, or with an empty Device all devices of a
+// tenant in one slot of one container. Chunks there are of interest only within Range, whose bounds
+// are midnights unless they are the query's own.
+type Visit struct {
+	Key
+	Range telemetry.Range
+}
+
+// Visits is every place that can hold a chunk with rows in r: of these devices, or of all when devices
+// is nil. They are in the order of time; no chunk belongs to two of them.
+func (p *Placement) Visits(devices []string, r telemetry.Range) []Visit {
+	var out []Visit
+	for r := r; !r.Empty(); {
+		day := telemetry.DayOf(r.From)
+		e := p.on(day)
+		end := min(r.To, day.Month().Range().To)
+		if next, ok := p.after(day); ok {
+			end = min(end, next.Start())
+		}
+		part := telemetry.Range{From: r.From, To: end}
+		if devices == nil {
+			for _, s := range e.allSlots() {
+				out = append(out, Visit{e.key(p.tenant, s, "", day.Month()), part})
+			}
+		}
+		for _, d := range devices {
+			for _, s := range e.slotsOf(d) {
+				out = append(out, Visit{e.key(p.tenant, s, d, day.Month()), part})
+			}
+		}
+		r.From = end
+	}
+	return out
+}
+
+// on is the epoch that covers a day.
+func (p *Placement) on(day telemetry.Day) compiled {
+	i, found := slices.BinarySearchFunc(p.epochs, day, func(e compiled, d telemetry.Day) int { return cmp.Compare(e.From, d) })
+	if !found {
+		i--
+	}
+	return p.epochs[max(i, 0)]
+}
+
+// after is the day on which the epoch that follows the one of day begins.
+func (p *Placement) after(day telemetry.Day) (telemetry.Day, bool) {
+	for _, e := range p.epochs[1:] {
+		if e.From > day {
+			return e.From, true
+		}
+	}
+	return 0, false
+}
+
+// slotsOf is the slots of one device, in the order in which its chunks take them.
+func (e compiled) slotsOf(device string) []Slot {
+	if heavy := e.Heavy[device]; len(heavy) > 0 {
+		return heavy
+	}
+	return e.Slots[indexOf(device, len(e.Slots)):][:1]
+}
+
+// allSlots is the tenant's slots and those of its heavy devices, each once.
+func (e compiled) allSlots() []Slot {
+	out := slices.Clone(e.Slots)
+	for _, slots := range e.Heavy {
+		out = append(out, slots...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (e compiled) key(tenant string, s Slot, device string, m telemetry.Month) Key {
+	owner := ""
+	if e.Dedicated {
+		owner = tenant
+	}
+	return Key{Container: Container(owner, m), TenantShard: e.shards[s], Device: device}
+}

@@ -1,0 +1,171 @@
+package sharding_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"binnacle/internal/epk"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestShardVectors(t *testing.T) {
+	for slot, want := range map[sharding.Slot]string{0: "acme~jd", 1: "acme~an", 64: "acme~2o", 128: "acme~5t", 192: "acme~x", 255: "acme~b2"} {
+		require.Equal(t, want, sharding.Shard("acme", slot), "slot %d", slot)
+		require.Equal(t, slot, sharding.SlotOf(want))
+	}
+}
+
+func TestSpreadVectors(t *testing.T) {
+	slots := sharding.Spread("acme", 4)
+	require.Equal(t, []sharding.Slot{7, 71, 135, 199}, slots)
+	var names []string
+	for _, s := range slots {
+		names = append(names, sharding.Shard("acme", s))
+	}
+	require.Equal(t, []string{"acme~ab", "acme~5r", "acme~cg", "acme~4r"}, names)
+}
+
+func TestDeviceVectors(t *testing.T) {
+	p, err := sharding.NewPlacement("acme", []sharding.Epoch{sharding.FirstEpoch("acme", 4)})
+	require.NoError(t, err)
+	day, err := telemetry.ParseDay("20261120")
+	require.NoError(t, err)
+	require.Equal(t, sharding.Key{Container: "chunks-2026-11", TenantShard: "acme~4r", Device: "m1"}, p.Key("m1", day, 0))
+	require.Equal(t, sharding.Key{Container: "chunks-2026-11", TenantShard: "acme~cg", Device: "truck-0042"}, p.Key("truck-0042", day, 17))
+}
+
+// As many slots as physical partitions land one on each, for any tenant: what random suffixes do not do.
+func TestSlotsLandOnDifferentPartitions(t *testing.T) {
+	for _, tenant := range []string{"acme", "globex", "t-1", "whale", "a"} {
+		for _, n := range []int{2, 4, 5, 10, 16, 64} {
+			hit := map[int]int{}
+			for _, slot := range sharding.Spread(tenant, n) {
+				key := epk.MultiHash(epk.String(sharding.Shard(tenant, slot)), epk.String("d"))
+				for i, r := range epk.Split(n) {
+					if r.Contains(key) {
+						hit[i]++
+					}
+				}
+			}
+			// The grid of 256 slots does not divide by every n, so a neighbour may take one more.
+			for i, h := range hit {
+				require.LessOrEqual(t, h, 2, "tenant %s, %d slots, partition %d", tenant, n, i)
+			}
+			if 256%n == 0 {
+				require.Len(t, hit, n, "tenant %s, %d slots", tenant, n)
+			}
+		}
+	}
+}
+
+// What write derives, read enumerates: over random epochs, every chunk's key is visited exactly once,
+// within a range that holds its day's part of the query.
+func TestEveryWrittenKeyIsVisitedOnce(t *testing.T) {
+	seed := uint64(7)
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	devices := []string{"m1", "truck-0042", "heavy", "x", "y"}
+	for round := range 60 {
+		tenant := fmt.Sprintf("t%d", rnd.IntN(4))
+		base := telemetry.Day(20000 + rnd.IntN(500))
+		epochs := []sharding.Epoch{sharding.FirstEpoch(tenant, 1+rnd.IntN(8))}
+		for from := base; rnd.IntN(3) > 0; {
+			from += telemetry.Day(1 + rnd.IntN(40))
+			e := sharding.Epoch{From: from, Slots: sharding.Spread(tenant, 1+rnd.IntN(16)), Dedicated: rnd.IntN(2) == 0}
+			if rnd.IntN(2) == 0 {
+				e.Heavy = map[string][]sharding.Slot{"heavy": sharding.Spread(tenant+"x", 1+rnd.IntN(5))}
+			}
+			epochs = append(epochs, e)
+		}
+		p, err := sharding.NewPlacement(tenant, epochs)
+		require.NoError(t, err)
+		r := telemetry.Range{From: base.Start() - rnd.Int64N(40*telemetry.DayMillis), To: base.Start() + rnd.Int64N(90*telemetry.DayMillis)}
+		all, some := p.Visits(nil, r), p.Visits(devices[:3], r)
+		for range 200 {
+			device := devices[rnd.IntN(len(devices))]
+			at := r.From + rnd.Int64N(r.To-r.From)
+			day, number := telemetry.DayOf(at), rnd.Uint32N(20)
+			key := p.Key(device, day, number)
+			require.Contains(t, p.Keys(device, day), key)
+			require.Equal(t, 1, visiting(all, sharding.Key{Container: key.Container, TenantShard: key.TenantShard}, at), "round %d: all devices", round)
+			want := 0
+			if device != "x" && device != "y" {
+				want = 1
+			}
+			require.Equal(t, want, visiting(some, key, at), "round %d: device %s", round, device)
+		}
+	}
+}
+
+func visiting(visits []sharding.Visit, key sharding.Key, at int64) (n int) {
+	for _, v := range visits {
+		if v.Key == key && v.Range.Contains(at) {
+			n++
+		}
+	}
+	return n
+}
+
+// How many keys and containers a query visits is its cost: it must not creep up.
+func TestVisitsOfAQueryAreFew(t *testing.T) {
+	p, err := sharding.NewPlacement("acme", []sharding.Epoch{sharding.FirstEpoch("acme", 4)})
+	require.NoError(t, err)
+	nov, err := telemetry.ParseMonth("2026-11")
+	require.NoError(t, err)
+	hour := telemetry.Range{From: nov.Range().From + 3_600_000, To: nov.Range().From + 7_200_000}
+	overNewYear := telemetry.Range{From: nov.Range().From, To: (nov + 3).Range().From + 1}
+	for _, v := range []struct {
+		name             string
+		devices          []string
+		r                telemetry.Range
+		keys, containers int
+	}{
+		{"one device, one hour", []string{"m1"}, hour, 1, 1},
+		{"two devices, one hour", []string{"m1", "m2"}, hour, 2, 1},
+		{"all devices, one hour", nil, hour, 4, 1},
+		{"one device, three months and a millisecond", []string{"m1"}, overNewYear, 4, 4},
+		{"all devices, three months and a millisecond", nil, overNewYear, 16, 4},
+		{"nothing", nil, telemetry.Range{From: 5, To: 5}, 0, 0},
+	} {
+		visits := p.Visits(v.devices, v.r)
+		containers := map[string]bool{}
+		for _, x := range visits {
+			containers[x.Container] = true
+		}
+		require.Len(t, visits, v.keys, v.name)
+		require.Len(t, containers, v.containers, v.name)
+	}
+}
+
+func TestContainerNames(t *testing.T) {
+	nov, _ := telemetry.ParseMonth("2026-11")
+	for _, tenant := range []string{"", "acme", "a-2020-01", "2020"} {
+		name := sharding.Container(tenant, nov)
+		got, month, ok := sharding.ParseContainer(name)
+		require.True(t, ok, name)
+		require.Equal(t, tenant, got)
+		require.Equal(t, nov, month)
+	}
+	for _, bad := range []string{"control", "chunks-", "chunks-2026-13", "chunks-acme2026-11", "chunks--2026-11", "chunks-Acme-2026-11"} {
+		_, _, ok := sharding.ParseContainer(bad)
+		require.False(t, ok, bad)
+	}
+}
+
+func TestEpochsAreChecked(t *testing.T) {
+	for _, bad := range [][]sharding.Epoch{
+		nil,
+		{{}},
+		{{Slots: []sharding.Slot{256}}},
+		{{Slots: []sharding.Slot{3, 3}}},
+		{{From: 5, Slots: []sharding.Slot{1}}, {From: 5, Slots: []sharding.Slot{2}}},
+		{{Slots: []sharding.Slot{1}, Heavy: map[string][]sharding.Slot{"d": {-1}}}},
+	} {
+		_, err := sharding.NewPlacement("acme", bad)
+		require.Error(t, err)
+	}
+}
