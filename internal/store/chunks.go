@@ -1,0 +1,92 @@
+// Package store is the contract between the services and what keeps chunks: how a chunk is written,
+// how chunks are read, what the errors mean, and what the head of an ingester answers.
+//
+// It has no implementation. Package storetest beside it holds the conformance suite that every
+// implementation runs. It knows neither Cosmos DB nor Kafka.
+package store
+
+import (
+	"context"
+	"errors"
+
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// Facts that callers branch on. Any other error of a Writer means that the outcome is unknown: the
+// document may or may not have been stored, and the caller asks the same again (rule W6).
+var (
+	ErrExists      = errors.New("a document with this id exists")
+	ErrNotFound    = errors.New("no such document")
+	ErrNoContainer = errors.New("no such container")
+	ErrTooLarge    = errors.New("the document is larger than the store takes")
+)
+
+// ExistsError is ErrExists with what is needed to read the stored document on any replica.
+type ExistsError struct{ Session string }
+
+// Error says what ErrExists says.
+func (e *ExistsError) Error() string { return ErrExists.Error() }
+
+// Is makes errors.Is(err, ErrExists) true.
+func (e *ExistsError) Is(target error) bool { return target == ErrExists }
+
+// Receipt is what one operation cost.
+type Receipt struct {
+	RUs       float64 // request units charged, all attempts together
+	Throttled int     // answers 429 on the way
+}
+
+// Chain names a sequence of chunks: those of one device and day that came from one partition of one
+// stream. The device is part of the Key that goes with it.
+type Chain struct {
+	Day       telemetry.Day
+	Stream    uint32
+	Partition int32
+}
+
+// Tail is the last chunk of a chain: its number, and the offset of the last record in it.
+type Tail struct {
+	Number  uint32
+	Through int64
+}
+
+// Writer keeps chunks. It is safe for any number of callers. An operation that was throttled is tried
+// again inside, until the context ends.
+type Writer interface {
+	// Create stores a document that must not exist. It is durable when Create returns nil. It is
+	// idempotent by key and id: a second Create answers an *ExistsError whatever the document. It fails with
+	// ErrNoContainer when the key's container is missing, ErrTooLarge, or an error of unknown outcome.
+	Create(ctx context.Context, key sharding.Key, id string, doc []byte) (Receipt, error)
+
+	// Read answers the document as it was created; properties that the store adds may stand beside its own.
+	// With the Session of an ExistsError it does not answer ErrNotFound for that document,
+	// except for a while on a lagging replica: the caller asks again.
+	Read(ctx context.Context, key sharding.Key, id string, session string) ([]byte, Receipt, error)
+
+	// Last answers the chunk of the chain with the highest number under this key. Any consistency will do: the
+	// answer may lag. It fails with ErrNotFound when there is none, ErrNoContainer when there is no container.
+	Last(ctx context.Context, key sharding.Key, chain Chain) (Tail, Receipt, error)
+}
+
+// Scan asks for the chunks of one key whose rows may lie in Range, that is from < Range.To and to >= Range.From. With an
+// empty Key.Device it asks for all devices under the first-level key.
+type Scan struct {
+	Key        sharding.Key
+	Range      telemetry.Range
+	Descending bool // by from, newest first; else oldest first. Without a device the order is none.
+}
+
+// Usage is what a scan cost so far.
+type Usage struct {
+	Receipt
+	Documents int
+}
+
+// Reader reads chunks. It is safe for any number of callers.
+type Reader interface {
+	// Scan calls yield with each document in turn; the bytes are yield's to keep. An error of yield ends the scan
+	// and is returned as it is. A missing container is no error: there is nothing in it.
+	// The Usage is right also when an error is returned.
+	Scan(ctx context.Context, s Scan, yield func(doc []byte) error) (Usage, error)
+}

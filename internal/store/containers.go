@@ -1,0 +1,27 @@
+package store
+
+import "errors"
+
+// ErrNoRoom says that the account has no container left to give.
+var ErrNoRoom = errors.New("the account has reached its number of containers")
+
+// Names of the database and of the containers that are not made of chunks.
+const (
+	Database         = "binnacle"
+	ControlContainer = "control"
+	CatalogContainer = "catalog"
+)
+
+// Throughput is what is provisioned for a container.
+type Throughput struct {
+	RUs       int  // RU/s; with Autoscale the maximum
+	Autoscale bool // chosen at creation, never changed
+}
+
+// ContainerState is a container as it is found.
+type ContainerState struct {
+	Name       string
+	Throughput Throughput
+	MinRUs     int  // the lowest RU/s that the service would accept now, 0 when it does not tell
+	Pending    bool // a change of throughput is still under way
+}
