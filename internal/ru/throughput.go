@@ -1,0 +1,45 @@
+package ru
+
+import "math"
+
+// Limits of a physical partition (Azure Cosmos DB docs, partitioning).
+const (
+	// PartitionRUs is the most RU/s that one physical partition serves.
+	PartitionRUs = 10_000
+	// PartitionGB is the most data and index, in GB, that one physical partition holds.
+	PartitionGB = 50
+	// manualPerPartition is what one physical partition of a new manual container stands for.
+	manualPerPartition = 6_000
+)
+
+// Partitions is the number of physical partitions that a container is created with: ceil(RU/6,000)
+// with manual throughput, ceil(max/10,000) with autoscale (Azure Cosmos DB docs,
+// scaling-provisioned-throughput-best-practices). At least one.
+func Partitions(rus float64, autoscale bool) int {
+	per := float64(manualPerPartition)
+	if autoscale {
+		per = PartitionRUs
+	}
+	return max(1, int(math.Ceil(rus/per)))
+}
+
+// Floor is the lowest RU/s (with autoscale: the lowest maximum) that a container may be set to, given
+// what it stores and the highest RU/s it ever had: max(400, GB, highest/100) with manual throughput,
+// max(1000, 10*GB, highest/10) with autoscale (Azure Cosmos DB docs, concepts-limits), rounded up to
+// the steps of 100 and 1,000 RU/s in which throughput is sold.
+func Floor(gb, highest float64, autoscale bool) float64 {
+	if autoscale {
+		return roundUp(max(1000, 10*gb, highest/10), 1000)
+	}
+	return roundUp(max(400, gb, highest/100), 100)
+}
+
+// Step is the granularity in which throughput is sold, in RU/s.
+func Step(autoscale bool) float64 {
+	if autoscale {
+		return 1000
+	}
+	return 100
+}
+
+func roundUp(v, step float64) float64 { return math.Ceil(v/step) * step }
