@@ -41,7 +41,7 @@ const (
 
 // model is a make of truck, with its capacities as TSBS gives them.
 type model struct {
-	name                                            string
+	name                                           string
 	loadCapacity, fuelCapacity, nominalConsumption int
 }
 
