@@ -1,0 +1,104 @@
+package decode
+
+import (
+	"math"
+	"strconv"
+
+	"binnacle/internal/telemetry"
+)
+
+// AppendJSON appends the message of a reading. Decoding it gives the reading back, with two
+// exceptions that lie in JSON: an int that a float64 holds comes back as that float, and every NaN as
+// the same NaN. An empty tenant or device is left out. All strings must be valid UTF-8.
+func AppendJSON(b []byte, r telemetry.Reading) []byte {
+	b = append(b, '{')
+	if r.Tenant != "" {
+		b = append(b, `"tenant":`...)
+		b = append(appendString(b, r.Tenant), ',')
+	}
+	if r.Device != "" {
+		b = append(b, `"device":`...)
+		b = append(appendString(b, r.Device), ',')
+	}
+	b = append(b, `"ts":`...)
+	b = strconv.AppendInt(b, r.Time, 10)
+	b = append(b, `,"values":{`...)
+	for i, f := range r.Fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendString(b, f.Metric), ':')
+		b = appendValue(b, f.Value)
+	}
+	b = append(b, '}')
+	b = appendLabels(b, `,"labels":`, r.Labels)
+	b = appendLabels(b, `,"tags":`, r.Tags)
+	return append(b, '}')
+}
+
+func appendLabels(b []byte, property string, l telemetry.Labels) []byte {
+	if len(l) == 0 {
+		return b
+	}
+	b = append(b, property...)
+	sep := byte('{')
+	for _, x := range l {
+		b = append(b, sep)
+		sep = ','
+		b = append(appendString(b, x.Name), ':')
+		b = appendString(b, x.Value)
+	}
+	return append(b, '}')
+}
+
+func appendValue(b []byte, v telemetry.Value) []byte {
+	switch v.Kind() {
+	case telemetry.Float:
+		return appendFloat(b, v.Float())
+	case telemetry.Int:
+		return strconv.AppendInt(b, v.Int(), 10)
+	case telemetry.Bool:
+		return strconv.AppendBool(b, v.Bool())
+	case telemetry.Text:
+		return appendString(b, v.Text())
+	}
+	return append(b, "null"...)
+}
+
+// appendFloat writes the shortest digits that read back to the same bits. From 10^15 on there is an
+// exponent: without one the digits would be an integer literal, which is read to its last digit.
+func appendFloat(b []byte, f float64) []byte {
+	abs := math.Abs(f)
+	switch {
+	case math.IsNaN(f):
+		return append(b, `{"float":"NaN"}`...)
+	case math.IsInf(f, 1):
+		return append(b, `{"float":"+Inf"}`...)
+	case math.IsInf(f, -1):
+		return append(b, `{"float":"-Inf"}`...)
+	case abs == 0, abs >= 1e-6 && abs < 1e15:
+		return strconv.AppendFloat(b, f, 'f', -1, 64)
+	}
+	return strconv.AppendFloat(b, f, 'e', -1, 64)
+}
+
+func appendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	done := 0
+	for i := range len(s) {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[done:i]...)
+		done = i + 1
+		if c >= ' ' {
+			b = append(b, '\\', c)
+		} else {
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+	}
+	b = append(b, s[done:]...)
+	return append(b, '"')
+}

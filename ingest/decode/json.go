@@ -1,0 +1,300 @@
+package decode
+
+import (
+	"errors"
+	"math"
+	"time"
+	"unicode/utf8"
+
+	"binnacle/internal/telemetry"
+)
+
+// json reads an object or an array of objects. Text that is not JSON is bad as a whole, also when
+// elements before the error were right: half a message is never taken.
+func (d *Decoder) json(text []byte) {
+	d.scan.reset(text)
+	err := d.jsonText()
+	if err == nil {
+		return
+	}
+	d.fields = d.fields[:0]
+	d.out = Result{d.out.Readings[:0], d.out.Index[:0], d.out.Bad[:0]}
+	d.bad(Whole, faultf(Undecodable, "not JSON: %v", err))
+}
+
+func (d *Decoder) jsonText() error {
+	if !utf8.Valid(d.scan.text) {
+		return errors.New("not valid UTF-8")
+	}
+	var err error
+	if d.scan.next() == '[' {
+		err = d.scan.array(d.element)
+	} else {
+		err = d.element(0)
+	}
+	if err != nil {
+		return err
+	}
+	d.scan.next()
+	if d.scan.at < len(d.scan.text) {
+		return d.scan.fail("more after the end")
+	}
+	return nil
+}
+
+// element reads one reading. Its error is a syntax error; anything else that is wrong is bad by itself.
+func (d *Decoder) element(i int) error {
+	begin, from := d.scan.at, len(d.fields)
+	err := d.reading(i)
+	if err == nil {
+		return nil
+	}
+	var f *fault
+	if !errors.As(err, &f) {
+		return err
+	}
+	d.fields = d.fields[:from]
+	d.bad(i, f)
+	d.scan.at = begin
+	return d.scan.skip(0)
+}
+
+func (d *Decoder) reading(i int) error {
+	if d.scan.next() != '{' {
+		return faultf(Undecodable, "a message is an object or an array of objects")
+	}
+	r := telemetry.Reading{}
+	from, timed := len(d.fields), false
+	err := d.scan.object(func(name []byte) (err error) {
+		switch string(name) {
+		case "tenant":
+			r.Tenant, err = d.text(&d.tenants, Tenant, "tenant")
+		case "device":
+			r.Device, err = d.text(&d.devices, Device, "device")
+		case "ts":
+			r.Time, timed, err = d.time()
+		case "values":
+			d.fields = d.fields[:from]
+			err = d.values()
+		case "labels":
+			r.Labels, err = d.labels(&d.labelNames, "labels")
+		case "tags":
+			r.Tags, err = d.labels(&d.tagNames, "tags")
+		default:
+			err = d.scan.skip(2)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	f := d.place(&r, "the message")
+	if f == nil && !timed {
+		f = faultf(Time, "the message has no ts")
+	}
+	if f == nil {
+		f = d.take(i, r, from)
+	}
+	if f != nil {
+		return f
+	}
+	return nil
+}
+
+// place gives a reading without tenant or device the ones of the options.
+func (d *Decoder) place(r *telemetry.Reading, what string) *fault {
+	if r.Tenant == "" {
+		r.Tenant = d.opts.Tenant
+	}
+	if r.Device == "" {
+		r.Device = d.opts.Device
+	}
+	switch {
+	case r.Tenant == "":
+		return faultf(Tenant, "%s has no tenant", what)
+	case r.Device == "":
+		return faultf(Device, "%s has no device", what)
+	}
+	return nil
+}
+
+// text reads a checked string; null is none.
+func (d *Decoder) text(known *interner, reason Reason, what string) (string, error) {
+	switch d.scan.next() {
+	case 'n':
+		return "", d.scan.word("null")
+	case '"':
+		raw, err := d.scan.str()
+		if err != nil {
+			return "", err
+		}
+		s, err := known.get(raw)
+		if err != nil {
+			return "", faultf(reason, "%v", err)
+		}
+		return s, nil
+	}
+	return "", faultf(reason, "%s is not a string", what)
+}
+
+// time reads epoch milliseconds or RFC 3339, rounded down to milliseconds; null is none.
+func (d *Decoder) time() (millis int64, ok bool, err error) {
+	switch c := d.scan.next(); {
+	case c == 'n':
+		return 0, false, d.scan.word("null")
+	case c == '"':
+		raw, err := d.scan.str()
+		if err != nil {
+			return 0, false, err
+		}
+		var t time.Time
+		if t.UnmarshalText(raw) != nil {
+			return 0, false, faultf(Time, "ts %.80q is not RFC 3339", raw)
+		}
+		return t.UnixMilli(), true, nil
+	case c == '-' || c >= '0' && c <= '9':
+		n, err := d.scan.number()
+		if err != nil {
+			return 0, false, err
+		}
+		if millis, ok = n.floor(); !ok {
+			return 0, false, faultf(Time, "ts %.80q is beyond int64", n.text)
+		}
+		return millis, true, nil
+	}
+	return 0, false, faultf(Time, "ts is neither epoch milliseconds nor RFC 3339")
+}
+
+// values reads the object of values into d.fields, in its order; null is no value.
+func (d *Decoder) values() error {
+	switch d.scan.next() {
+	case 'n':
+		return d.scan.word("null")
+	case '{':
+	default:
+		return faultf(Value, "values is not an object")
+	}
+	place := 0
+	return d.scan.object(func(raw []byte) error {
+		name, err := d.metric(place, raw)
+		if err != nil {
+			return err
+		}
+		place++
+		v, err := d.value(name)
+		if err != nil {
+			return err
+		}
+		d.fields = append(d.fields, telemetry.Field{Metric: name, Value: v})
+		return nil
+	})
+}
+
+// metric is a metric's name, the one at that place in the reading.
+func (d *Decoder) metric(place int, raw []byte) (string, error) {
+	if name, ok := d.shape.guess(place, raw); ok {
+		return name, nil
+	}
+	name, err := d.metrics.get(raw)
+	if err != nil {
+		return "", faultf(Name, "%v", err)
+	}
+	d.shape.learn(place, name)
+	return name, nil
+}
+
+func (d *Decoder) value(metric string) (telemetry.Value, error) {
+	none := telemetry.Value{}
+	switch c := d.scan.next(); {
+	case c == '-' || c >= '0' && c <= '9':
+		n, err := d.scan.number()
+		if err != nil {
+			return none, err
+		}
+		v, f := n.value()
+		if f != nil {
+			return none, f
+		}
+		return v, nil
+	case c == '"':
+		raw, err := d.scan.str()
+		if err != nil {
+			return none, err
+		}
+		s, _ := d.texts.get(raw)
+		return telemetry.TextValue(s), nil
+	case c == 't':
+		return telemetry.BoolValue(true), d.scan.word("true")
+	case c == 'f':
+		return telemetry.BoolValue(false), d.scan.word("false")
+	case c == 'n':
+		return none, d.scan.word("null")
+	case c == '{':
+		return d.special(metric)
+	}
+	return none, faultf(Value, "value of %q is an array", metric)
+}
+
+// special reads {"float":"NaN"}, {"float":"+Inf"} or {"float":"-Inf"}.
+func (d *Decoder) special(metric string) (telemetry.Value, error) {
+	var v telemetry.Value
+	wrong := func() error {
+		return faultf(Value, `the value of %q is an object other than {"float":"NaN"|"+Inf"|"-Inf"}`, metric)
+	}
+	err := d.scan.object(func(name []byte) error {
+		if string(name) != "float" || v.Kind() != 0 || d.scan.next() != '"' {
+			return wrong()
+		}
+		raw, err := d.scan.str()
+		if err != nil {
+			return err
+		}
+		switch string(raw) {
+		case "NaN":
+			v = telemetry.FloatValue(math.NaN())
+		case "+Inf":
+			v = telemetry.FloatValue(math.Inf(1))
+		case "-Inf":
+			v = telemetry.FloatValue(math.Inf(-1))
+		default:
+			return wrong()
+		}
+		return nil
+	})
+	if err == nil && v.Kind() == 0 {
+		return v, wrong()
+	}
+	return v, err
+}
+
+// labels reads an object of strings; null is the empty set.
+func (d *Decoder) labels(names *interner, what string) (telemetry.Labels, error) {
+	switch d.scan.next() {
+	case 'n':
+		return nil, d.scan.word("null")
+	case '{':
+	default:
+		return nil, faultf(Label, "%s is not an object", what)
+	}
+	d.pairs = d.pairs[:0]
+	err := d.scan.object(func(raw []byte) error {
+		name, err := names.get(raw)
+		if err != nil {
+			return faultf(Name, "%v", err)
+		}
+		if d.scan.next() != '"' {
+			return faultf(Label, "%s: the value of %q is not a string", what, name)
+		}
+		text, err := d.scan.str()
+		if err != nil {
+			return err
+		}
+		value, _ := d.texts.get(text)
+		d.pairs = append(d.pairs, telemetry.Label{Name: name, Value: value})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.labelSets.get(d.pairs, &d.key), nil
+}

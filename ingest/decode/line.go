@@ -1,0 +1,248 @@
+package decode
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"binnacle/internal/telemetry"
+
+	"github.com/influxdata/line-protocol/v2/lineprotocol"
+)
+
+// precisions turn the times of line protocol into milliseconds, rounded down; ns is the default.
+var precisions = map[string]func(int64) (int64, bool){
+	"":   fromNanos,
+	"ns": fromNanos,
+	"us": func(t int64) (int64, bool) { return floorDiv(t, 1e3), true },
+	"ms": func(t int64) (int64, bool) { return t, true },
+	"s": func(t int64) (int64, bool) {
+		return t * 1e3, t >= math.MinInt64/1000 && t <= math.MaxInt64/1000
+	},
+}
+
+func fromNanos(t int64) (int64, bool) { return floorDiv(t, 1e6), true }
+
+func floorDiv(t, by int64) int64 {
+	q := t / by
+	if t%by < 0 {
+		q--
+	}
+	return q
+}
+
+// lines reads line protocol. Lines are independent: a bad one does not touch the others.
+func (d *Decoder) lines(r Record, millis func(int64) (int64, bool)) {
+	rest, line := r.Value, 0
+	for len(rest) > 0 {
+		entry := rest[:Entry(rest)]
+		f := d.line(line, entry, r.Timestamp, millis)
+		if first := firstLine(entry); f != nil && first < len(entry) {
+			// A quote out of place has swallowed lines that may be right by themselves.
+			entry = entry[:first]
+			f = d.line(line, entry, r.Timestamp, millis)
+		}
+		if f != nil {
+			d.bad(line, f)
+		}
+		line += bytes.Count(entry, newline)
+		rest = rest[len(entry):]
+	}
+}
+
+var newline = []byte{'\n'}
+
+// maxEntry bounds how far Entry looks for the end of a string.
+const maxEntry = 1 << 16
+
+// Entry is the length of the first entry of line protocol in b, its line end included. An entry is a
+// line, or more than one where a string field holds line ends. Without a closing quote in the next
+// 64 KiB it is the first line.
+func Entry(b []byte) int {
+	const (
+		series = iota // measurement and tags
+		fields
+		text // inside a string field
+	)
+	section := series
+	if first := bytes.TrimLeft(b, " \t\r"); len(first) > 0 && first[0] == '#' {
+		return firstLine(b)
+	}
+	for i := 0; i < min(len(b), maxEntry); i++ {
+		switch c := b[i]; {
+		case c == '\\':
+			i++
+		case c == '\n' && section != text:
+			return i + 1
+		case c == ' ' && section == series:
+			section = fields
+		case c == '"' && section == fields && b[i-1] == '=':
+			section = text
+		case c == '"' && section == text:
+			section = fields
+		}
+	}
+	if section != text && len(b) <= maxEntry {
+		return len(b)
+	}
+	return firstLine(b)
+}
+
+func firstLine(b []byte) int {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return i + 1
+	}
+	return len(b)
+}
+
+// line reads one entry, or a blank or comment line, which is nothing.
+func (d *Decoder) line(index int, entry []byte, now int64, millis func(int64) (int64, bool)) *fault {
+	if !utf8.Valid(entry) {
+		return faultf(Undecodable, "the line is not valid UTF-8")
+	}
+	lp := lineprotocol.NewDecoderWithBytes(entry)
+	if !lp.Next() {
+		return nil
+	}
+	measurement, err := lp.Measurement()
+	if err != nil {
+		return syntax(err)
+	}
+	from := len(d.fields)
+	d.key = append(append(d.key[:0], measurement...), '_')
+	r, f := d.lineTags(lp)
+	if f == nil {
+		f = d.lineFields(lp)
+	}
+	if f == nil {
+		r.Time, f = lineTime(lp, now, millis)
+	}
+	if f == nil && lp.Next() {
+		f = faultf(Undecodable, "more than one line in an entry")
+	}
+	if f == nil {
+		f = d.place(&r, "the line")
+	}
+	if f == nil {
+		r.Labels = d.labelSets.get(d.pairs, &d.key)
+		r.Tags = d.labelSets.get(d.others, &d.key)
+		f = d.take(index, r, from)
+	}
+	if f != nil {
+		d.fields = d.fields[:from]
+	}
+	return f
+}
+
+func syntax(err error) *fault { return faultf(Undecodable, "not line protocol: %.200v", err) }
+
+// lineTags reads the tags: tenant and device into the reading, labels into d.pairs, tags into d.others.
+func (d *Decoder) lineTags(lp *lineprotocol.Decoder) (r telemetry.Reading, f *fault) {
+	d.pairs, d.others = d.pairs[:0], d.others[:0]
+	for {
+		name, value, err := lp.NextTag()
+		if err != nil {
+			return r, syntax(err)
+		}
+		if name == nil {
+			return r, nil
+		}
+		switch tag := string(name); {
+		case tag == d.opts.DeviceTag:
+			if r.Device, err = d.devices.get(value); err != nil {
+				return r, faultf(Device, "%v", err)
+			}
+		case tag == d.opts.TenantTag:
+			if r.Tenant, err = d.tenants.get(value); err != nil {
+				return r, faultf(Tenant, "%v", err)
+			}
+		case d.tags[tag]:
+			d.others, f = addTag(d.others, &d.tagNames, name, &d.texts, value)
+		default:
+			d.pairs, f = addTag(d.pairs, &d.labelNames, name, &d.texts, value)
+		}
+		if f != nil {
+			return r, f
+		}
+	}
+}
+
+func addTag(to []telemetry.Label, names *interner, name []byte, texts *interner, value []byte) ([]telemetry.Label, *fault) {
+	n, err := names.get(name)
+	if err != nil {
+		return to, faultf(Name, "%v", err)
+	}
+	v, _ := texts.get(value)
+	return append(to, telemetry.Label{Name: n, Value: v}), nil
+}
+
+// lineFields reads the fields; d.key holds the measurement and an underscore.
+func (d *Decoder) lineFields(lp *lineprotocol.Decoder) *fault {
+	prefix := len(d.key)
+	for place := 0; ; place++ {
+		field, kind, raw, err := lp.NextFieldBytes()
+		if err != nil {
+			return syntax(err)
+		}
+		if field == nil {
+			return nil
+		}
+		metric := field
+		if !d.opts.BareField {
+			d.key = append(d.key[:prefix], field...)
+			metric = d.key
+		}
+		name, err := d.metric(place, metric)
+		if err != nil {
+			return faultf(Name, "%v", err)
+		}
+		v, ok := d.lineValue(kind, raw)
+		if !ok {
+			return faultf(Value, "field %.80q: %s %.80q is not a value", field, kind, raw)
+		}
+		d.fields = append(d.fields, telemetry.Field{Metric: name, Value: v})
+	}
+}
+
+// lineValue is exact: i and u are int64, and what does not fit is not a value.
+func (d *Decoder) lineValue(kind lineprotocol.ValueKind, raw []byte) (v telemetry.Value, ok bool) {
+	switch kind {
+	case lineprotocol.Int:
+		i, err := strconv.ParseInt(string(raw), 10, 64)
+		return telemetry.IntValue(i), err == nil
+	case lineprotocol.Uint:
+		i, err := strconv.ParseUint(string(raw), 10, 63)
+		return telemetry.IntValue(int64(i)), err == nil
+	case lineprotocol.Float:
+		f, err := strconv.ParseFloat(string(raw), 64)
+		return telemetry.FloatValue(f), err == nil && !bytes.ContainsAny(raw, "xXpP_")
+	case lineprotocol.Bool:
+		switch string(raw) {
+		case "t", "T", "true", "True", "TRUE":
+			return telemetry.BoolValue(true), true
+		case "f", "F", "false", "False", "FALSE":
+			return telemetry.BoolValue(false), true
+		}
+	case lineprotocol.String:
+		s, _ := d.texts.get(raw)
+		return telemetry.TextValue(s), true
+	}
+	return telemetry.Value{}, false
+}
+
+func lineTime(lp *lineprotocol.Decoder, now int64, millis func(int64) (int64, bool)) (int64, *fault) {
+	raw, err := lp.TimeBytes()
+	if err != nil {
+		return 0, faultf(Time, "%.200v", err)
+	}
+	if raw == nil {
+		return now, nil
+	}
+	units, err := strconv.ParseInt(string(raw), 10, 64)
+	t, ok := millis(units)
+	if err != nil || !ok {
+		return 0, faultf(Time, "time %.80q is not an int64", raw)
+	}
+	return t, nil
+}

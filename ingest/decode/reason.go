@@ -1,0 +1,60 @@
+package decode
+
+import "fmt"
+
+// Reason says in one word why a record, or one element of it, is a dead letter. It is the value of the
+// header binnacle-reason; docs/format/message.md documents every one.
+type Reason string
+
+// The reasons that this package finds.
+const (
+	Undecodable Reason = "undecodable"  // not JSON, not line protocol, not UTF-8, or nested too deep
+	ContentType Reason = "content-type" // a content type that is not read here, or none and no JSON
+	Empty       Reason = "empty"        // no payload, or a reading without a value
+	Tenant      Reason = "tenant"       // none, or not a tenant's name
+	Device      Reason = "device"       // none, or not a device id
+	Time        Reason = "time"         // none, or not a time
+	Name        Reason = "name"         // a metric, label or tag whose name is not allowed
+	Value       Reason = "value"        // a value that is no float64, int64, bool or text
+	Label       Reason = "label"        // labels or tags that are not an object of strings
+)
+
+// The reasons that only a caller with limits, tenants and the record's Kafka timestamp can find.
+const (
+	Past          Reason = "past"           // event time before the accepted past
+	Future        Reason = "future"         // event time too far after the record's Kafka timestamp
+	Expired       Reason = "expired"        // the tenant's retention is over for it
+	UnknownTenant Reason = "unknown-tenant" // not registered, where tenants must be
+	TooLarge      Reason = "too-large"      // what the record holds of one device and day fits no document
+	Limit         Reason = "limit"          // over a limit of the tenant
+)
+
+// Reasons are all reasons there are.
+func Reasons() []Reason {
+	return []Reason{
+		Undecodable, ContentType, Empty, Tenant, Device, Time, Name, Value, Label,
+		Past, Future, Expired, UnknownTenant, TooLarge, Limit,
+	}
+}
+
+// Whole is the Index of a Bad that stands for the record as a whole.
+const Whole = -1
+
+// Bad is what can't be taken of a record.
+type Bad struct {
+	Index  int // element of the array, or line of the payload, from 0; Whole for all of it
+	Reason Reason
+	Detail string // for people; quotes at most some 80 bytes of the payload
+}
+
+// fault is a Bad that does not know its index yet. Everything else that goes wrong is a syntax error.
+type fault struct {
+	reason Reason
+	detail string
+}
+
+func (f *fault) Error() string { return string(f.reason) + ": " + f.detail }
+
+func faultf(r Reason, format string, args ...any) *fault {
+	return &fault{r, fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,92 @@
+package decode
+
+import (
+	"cmp"
+	"slices"
+
+	"binnacle/internal/telemetry"
+)
+
+// shape remembers in which order the last reading had its metrics. Readings of one kind follow one
+// another, so the next has most often the same names at the same places: they need no look-up and, from
+// the third on, no sorting.
+type shape struct {
+	names  []string // by place
+	same   bool     // nothing was learnt since the last reading
+	ranks  []int    // by place, where the field stands when sorted; empty when not known for names
+	unsort []telemetry.Field
+}
+
+// guess is the name that stood at a place, if it is the one that stands there now.
+func (s *shape) guess(place int, raw []byte) (string, bool) {
+	if place < len(s.names) && s.names[place] == string(raw) {
+		return s.names[place], true
+	}
+	return "", false
+}
+
+// learn puts right a guess that was wrong.
+func (s *shape) learn(place int, name string) {
+	s.same, s.ranks = false, s.ranks[:0]
+	switch {
+	case place < len(s.names):
+		s.names[place] = name
+	case place < maxKept:
+		s.names = append(s.names, name)
+	}
+}
+
+// sort sorts the fields of a reading by metric, keeps the last of each, and drops those without a value.
+// Every field's name must have been guessed or learnt at its place.
+func (s *shape) sort(f []telemetry.Field) []telemetry.Field {
+	if len(f) > 0 && len(s.ranks) == len(f) && complete(f) {
+		s.unsort = append(s.unsort[:0], f...)
+		for place, rank := range s.ranks {
+			f[rank] = s.unsort[place]
+		}
+		return f
+	}
+	n := len(f)
+	f = sortFields(f)
+	if s.same && len(f) == n && n <= len(s.names) {
+		s.rank(f)
+	}
+	s.same = true
+	return f
+}
+
+// complete tells whether every field has a value.
+func complete(f []telemetry.Field) bool {
+	for i := range f {
+		if f[i].Value.Kind() == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// rank learns where the first names stand among the sorted fields, which are as many and all different.
+func (s *shape) rank(sorted []telemetry.Field) {
+	s.ranks = s.ranks[:0]
+	for _, name := range s.names[:len(sorted)] {
+		i, _ := slices.BinarySearchFunc(sorted, name, func(f telemetry.Field, name string) int {
+			return cmp.Compare(f.Metric, name)
+		})
+		s.ranks = append(s.ranks, i)
+	}
+}
+
+func sortFields(f []telemetry.Field) []telemetry.Field {
+	byMetric := func(a, b telemetry.Field) int { return cmp.Compare(a.Metric, b.Metric) }
+	if !slices.IsSortedFunc(f, byMetric) {
+		slices.SortStableFunc(f, byMetric)
+	}
+	out := f[:0]
+	for i, x := range f {
+		if i+1 < len(f) && f[i+1].Metric == x.Metric || x.Value.Kind() == 0 {
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
