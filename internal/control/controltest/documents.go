@@ -1,0 +1,167 @@
+// Package controltest holds the conformance suites of control.Documents and control.Catalog, and
+// strict in-memory implementations of both for tests. An implementation that passes the suite may stand
+// wherever the contract is asked for.
+package controltest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"binnacle/internal/control"
+)
+
+// The operations that a Fault may be given for.
+const (
+	OpCreate  = "create"
+	OpReplace = "replace"
+	OpList    = "list"
+	OpRead    = "read"
+	OpWrite   = "write"
+)
+
+// Fault is an outcome that a test wants instead of the true one.
+type Fault struct {
+	Applied bool  // the write happens all the same
+	Err     error // what the caller is told
+}
+
+// Documents is control.Documents in memory. It fails the test when a caller breaks a rule of the
+// contract. Its hooks are set before it is used. See NewDocuments.
+type Documents struct {
+	// Fault is asked before each operation; nil, or an answer of nil, lets it happen. It is called without a lock.
+	Fault func(op, kind, id string) *Fault
+	// Lagging tells that a List of this kind is answered by a replica that misses the last write.
+	Lagging func(kind string) bool
+
+	t testing.TB
+
+	mu      sync.Mutex // guards below
+	version int
+	docs    map[documentKey]control.Document
+	before  map[documentKey]control.Document // docs without the last write
+}
+
+type documentKey struct{ kind, id string }
+
+// NewDocuments makes an empty set of documents.
+func NewDocuments(t testing.TB) *Documents {
+	return &Documents{t: t, docs: make(map[documentKey]control.Document)}
+}
+
+var (
+	idPattern    = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,255}$`)
+	controlKinds = []string{control.KindTenant, control.KindEpoch, control.KindStream, control.KindMonth}
+)
+
+// Create implements control.Documents.
+func (m *Documents) Create(ctx context.Context, d control.Document) (string, error) {
+	m.check(d)
+	if d.ETag != "" {
+		m.t.Errorf("create %s/%s with an ETag", d.Kind, d.ID)
+	}
+	return m.write(ctx, OpCreate, d, func(_ control.Document, found bool) error {
+		if found {
+			return control.ErrExists
+		}
+		return nil
+	})
+}
+
+// Replace implements control.Documents.
+func (m *Documents) Replace(ctx context.Context, d control.Document) (string, error) {
+	m.check(d)
+	if d.ETag == "" {
+		m.t.Errorf("replace %s/%s without an ETag", d.Kind, d.ID)
+	}
+	return m.write(ctx, OpReplace, d, func(old control.Document, found bool) error {
+		if !found || old.ETag != d.ETag {
+			return control.ErrChanged
+		}
+		return nil
+	})
+}
+
+// List implements control.Documents.
+func (m *Documents) List(ctx context.Context, kind string) ([]control.Document, error) {
+	if f := m.fault(ctx, OpList, kind, ""); f != nil {
+		return nil, f.Err
+	}
+	lagging := m.Lagging != nil && m.Lagging(kind)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	from := m.docs
+	if lagging {
+		from = m.before
+	}
+	var out []control.Document
+	for k, d := range from {
+		if k.kind == kind {
+			d.Body = bytes.Clone(d.Body)
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b control.Document) int { return cmp.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+func (m *Documents) write(ctx context.Context, op string, d control.Document, may func(old control.Document, found bool) error) (string, error) {
+	f := m.fault(ctx, op, d.Kind, d.ID)
+	if f != nil && !f.Applied {
+		return "", f.Err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := documentKey{d.Kind, d.ID}
+	old, found := m.docs[key]
+	err := may(old, found)
+	if err == nil {
+		m.version++
+		d.ETag = strconv.Quote(strconv.Itoa(m.version))
+		d.Body = bytes.Clone(d.Body)
+		m.before = maps.Clone(m.docs)
+		m.docs[key] = d
+	}
+	if f != nil {
+		return "", f.Err
+	}
+	if err != nil {
+		return "", err
+	}
+	return d.ETag, nil
+}
+
+func (m *Documents) fault(ctx context.Context, op, kind, id string) *Fault {
+	if err := ctx.Err(); err != nil {
+		return &Fault{Err: err}
+	}
+	if m.Fault == nil {
+		return nil
+	}
+	return m.Fault(op, kind, id)
+}
+
+func (m *Documents) check(d control.Document) {
+	if !slices.Contains(controlKinds, d.Kind) {
+		m.t.Errorf("document %s/%s: unknown kind", d.Kind, d.ID)
+	}
+	if !idPattern.MatchString(d.ID) {
+		m.t.Errorf("document %s/%q: an id is 1 to 255 of A-Z a-z 0-9 . _ ~ -", d.Kind, d.ID)
+	}
+	var body map[string]json.RawMessage
+	if err := json.Unmarshal(d.Body, &body); err != nil || body == nil {
+		m.t.Errorf("document %s/%s: the body is no JSON object: %.200s", d.Kind, d.ID, d.Body)
+	}
+	for name := range body {
+		if name == "id" || name == "kind" || name == "" || name[0] == '_' {
+			m.t.Errorf("document %s/%s: property %q belongs to the store", d.Kind, d.ID, name)
+		}
+	}
+}

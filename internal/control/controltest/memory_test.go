@@ -1,0 +1,16 @@
+package controltest_test
+
+import (
+	"testing"
+
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+)
+
+func TestDocumentsInMemory(t *testing.T) {
+	controltest.RunDocuments(t, func(t *testing.T) control.Documents { return controltest.NewDocuments(t) })
+}
+
+func TestCatalogInMemory(t *testing.T) {
+	controltest.RunCatalog(t, func(t *testing.T) control.Catalog { return controltest.NewCatalog(t) })
+}

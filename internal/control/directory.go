@@ -1,0 +1,163 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"binnacle/sharding"
+)
+
+// DirectoryConfig is what a Directory needs. Only Documents has no default.
+type DirectoryConfig struct {
+	Documents Documents
+	Now       func() time.Time // time.Now
+	Every     time.Duration    // between refreshes, 30 s
+	// Lead is how long before its first day an epoch must be stored, 2 h: longer than the future that
+	// readings are accepted from, and Every, and Margin together.
+	Lead time.Duration
+	// Margin is what a copy may be older than Lead allows for, 15 min: clocks that differ, a create that
+	// takes its time, a replica that lags.
+	Margin    time.Duration
+	Slots     int           // of new tenants, sharding.DefaultSlots
+	Retention time.Duration // of new tenants; 0 is for ever
+	Logger    *slog.Logger  // none
+}
+
+// Directory holds a copy of tenants, epochs and months and keeps it fresh. It is safe for any number
+// of callers.
+type Directory struct {
+	cfg  DirectoryConfig
+	view atomic.Pointer[View]
+
+	asking  semaphore // one AskMonth at a time
+	reading semaphore // one read at a time
+
+	mu   sync.Mutex
+	next *flight // the read that has not begun yet, if somebody waits for one; guarded by mu
+}
+
+// flight is one read that callers share.
+type flight struct {
+	done      chan struct{} // closed at the end; what follows is set before
+	view      *View
+	err       error
+	abandoned bool // the context of the caller who read has ended
+}
+
+// NewDirectory makes a Directory that has read nothing yet.
+func NewDirectory(cfg DirectoryConfig) *Directory {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Every <= 0 {
+		cfg.Every = 30 * time.Second
+	}
+	if cfg.Lead <= 0 {
+		cfg.Lead = 2 * time.Hour
+	}
+	if cfg.Margin <= 0 {
+		cfg.Margin = min(15*time.Minute, cfg.Lead/2)
+	}
+	if cfg.Slots <= 0 {
+		cfg.Slots = sharding.DefaultSlots
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	d := &Directory{cfg: cfg, asking: newSemaphore(), reading: newSemaphore()}
+	d.view.Store(&View{})
+	return d
+}
+
+// Run refreshes the copy at once and then regularly, until ctx ends; then it returns nil. A refresh
+// that fails is logged, and the copy stays as it is: View.Places bounds what an old one is good for.
+func (d *Directory) Run(ctx context.Context) error {
+	ticker := time.NewTicker(d.cfg.Every)
+	defer ticker.Stop()
+	for {
+		if _, err := d.Refresh(ctx); err != nil && ctx.Err() == nil {
+			d.cfg.Logger.Warn("control documents not read, the old copy stays", "error", err, "read_at", d.View().ReadAt)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// View is the newest copy, never nil; it is empty before the first refresh. It takes no lock.
+func (d *Directory) View() *View { return d.view.Load() }
+
+// Refresh reads everything again and answers the new copy. Callers that come while a read is under way
+// share the next one, which begins when that one has ended: what was stored before the call is in the answer,
+// as far as the store's replicas are up to date.
+func (d *Directory) Refresh(ctx context.Context) (*View, error) {
+	for {
+		f, mine := d.join()
+		if mine {
+			d.lead(ctx, f)
+			return f.view, f.err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-f.done:
+		}
+		if !f.abandoned {
+			return f.view, f.err
+		}
+	}
+}
+
+// join answers the next read to begin; mine tells that the caller has to do it.
+func (d *Directory) join() (f *flight, mine bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.next == nil {
+		d.next = &flight{done: make(chan struct{})}
+		return d.next, true
+	}
+	return d.next, false
+}
+
+// lead does the read of f for all who joined it.
+func (d *Directory) lead(ctx context.Context, f *flight) {
+	defer close(f.done)
+	release, err := d.reading.acquire(ctx)
+	d.mu.Lock()
+	d.next = nil
+	d.mu.Unlock()
+	if err == nil {
+		f.view, err = d.read(ctx)
+		release()
+	}
+	if err != nil {
+		f.err, f.abandoned = err, ctx.Err() != nil
+	}
+}
+
+func (d *Directory) read(ctx context.Context) (*View, error) {
+	v := &View{ReadAt: d.cfg.Now(), reach: d.cfg.Lead - d.cfg.Margin}
+	lists := make(map[string][]Document)
+	for _, kind := range []string{KindTenant, KindEpoch, KindMonth} {
+		docs, err := d.cfg.Documents.List(ctx, kind)
+		if err != nil {
+			return nil, fmt.Errorf("list %s documents: %w", kind, err)
+		}
+		lists[kind] = docs
+	}
+	var err error
+	if v.tenants, err = tenantsOf(lists[KindTenant], lists[KindEpoch]); err != nil {
+		return nil, err
+	}
+	if v.months, err = monthsOf(lists[KindMonth]); err != nil {
+		return nil, err
+	}
+	d.view.Store(v)
+	return v, nil
+}

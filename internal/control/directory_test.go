@@ -1,0 +1,363 @@
+package control_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func newDirectory(t *testing.T) (*control.Directory, *controltest.Documents, *atomic.Pointer[time.Time]) {
+	docs := controltest.NewDocuments(t)
+	var now atomic.Pointer[time.Time]
+	now.Store(&noon)
+	return control.NewDirectory(control.DirectoryConfig{
+		Documents: docs, Now: func() time.Time { return *now.Load() },
+		Lead: 2 * time.Hour, Margin: 15 * time.Minute, Retention: 90 * 24 * time.Hour,
+	}), docs, &now
+}
+
+func TestTheFirstViewIsEmptyAndPlacesNothing(t *testing.T) {
+	d, _, _ := newDirectory(t)
+	v := d.View()
+	require.True(t, v.ReadAt.IsZero())
+	require.False(t, v.Places(0))
+	require.Empty(t, v.Tenants())
+	require.False(t, v.HasContainer("chunks-2026-11"))
+}
+
+// Rule W1: a copy places event times up to the lead minus the margin after it was read.
+func TestACopyPlacesWhatNoLaterEpochCanCover(t *testing.T) {
+	d, _, _ := newDirectory(t)
+	v, err := d.Refresh(t.Context())
+	require.NoError(t, err)
+	bound := noon.Add(2*time.Hour - 15*time.Minute).UnixMilli()
+	require.True(t, v.Places(0))
+	require.True(t, v.Places(bound-1))
+	require.False(t, v.Places(bound))
+}
+
+func TestRegister(t *testing.T) {
+	d, docs, _ := newDirectory(t)
+	v, err := d.Register(t.Context(), "acme")
+	require.NoError(t, err)
+	require.Same(t, v, d.View())
+	acme, ok := v.Tenant("acme")
+	require.True(t, ok)
+	require.Equal(t, noon, acme.Created)
+	require.Equal(t, 90*24*time.Hour, acme.Retention)
+	require.Equal(t, "acme~4r", acme.Placement.Key("m1", 1, 0).TenantShard, "the first epoch covers all days")
+
+	var creates int
+	docs.Fault = func(op, _, _ string) *controltest.Fault {
+		if op == controltest.OpCreate {
+			creates++
+		}
+		return nil
+	}
+	_, err = d.Register(t.Context(), "acme")
+	require.NoError(t, err)
+	require.Zero(t, creates, "a known tenant costs nothing")
+
+	// Another process knows other defaults; the tenant stays as it is.
+	other := control.NewDirectory(control.DirectoryConfig{Documents: docs, Slots: 16})
+	v, err = other.Register(t.Context(), "acme")
+	require.NoError(t, err)
+	acme, _ = v.Tenant("acme")
+	require.Equal(t, 90*24*time.Hour, acme.Retention)
+	require.Len(t, acme.Placement.Visits(nil, telemetry.Range{From: 0, To: 1}), sharding.DefaultSlots)
+
+	_, err = d.Register(t.Context(), "dlq")
+	require.ErrorContains(t, err, "reserved")
+}
+
+// A create whose answer was lost is an error for the caller; asked again, the tenant is there.
+func TestRegisterAfterAnUnknownOutcome(t *testing.T) {
+	for _, applied := range []bool{true, false} {
+		d, docs, _ := newDirectory(t)
+		broken := errors.New("connection reset")
+		docs.Fault = func(op, _, _ string) *controltest.Fault {
+			if op == controltest.OpCreate {
+				return &controltest.Fault{Applied: applied, Err: broken}
+			}
+			return nil
+		}
+		_, err := d.Register(t.Context(), "acme")
+		require.ErrorIs(t, err, broken)
+		docs.Fault = nil
+		v, err := d.Register(t.Context(), "acme")
+		require.NoError(t, err)
+		require.Len(t, v.Tenants(), 1)
+	}
+}
+
+func TestWritesWaitForAReplicaThatLags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, docs, _ := newDirectory(t)
+		var lags atomic.Int32
+		docs.Lagging = func(kind string) bool { return kind != control.KindEpoch && lags.Add(-1) >= 0 }
+		lags.Store(8)
+		v, err := d.Register(t.Context(), "acme")
+		require.NoError(t, err)
+		require.Len(t, v.Tenants(), 1)
+		lags.Store(6)
+		require.NoError(t, d.AskMonth(t.Context(), "chunks-2026-11"))
+		require.True(t, d.View().HasContainer("chunks-2026-11"))
+	})
+}
+
+func TestAddEpoch(t *testing.T) {
+	d, _, now := newDirectory(t)
+	ctx := t.Context()
+	tomorrow := telemetry.DayOf(noon.UnixMilli()) + 1
+	e := sharding.Epoch{From: tomorrow, Slots: sharding.Spread("acme", 8), Dedicated: true}
+	require.ErrorContains(t, d.AddEpoch(ctx, "acme", e), "no such tenant")
+	_, err := d.Register(ctx, "acme")
+	require.NoError(t, err)
+
+	late := noon.Add(10*time.Hour + time.Second)
+	now.Store(&late)
+	err = d.AddEpoch(ctx, "acme", e)
+	require.ErrorContains(t, err, "2026-11-21T00:00:00Z")
+	require.ErrorContains(t, err, "2026-11-20T22:00:01Z")
+
+	now.Store(&noon)
+	require.Error(t, d.AddEpoch(ctx, "acme", sharding.Epoch{From: tomorrow}), "no slots")
+	require.NoError(t, d.AddEpoch(ctx, "acme", e))
+	require.ErrorIs(t, d.AddEpoch(ctx, "acme", e), control.ErrExists)
+	v, err := d.Refresh(ctx)
+	require.NoError(t, err)
+	acme, _ := v.Tenant("acme")
+	require.Equal(t, "chunks-2026-11", acme.Placement.Key("m1", tomorrow-1, 0).Container)
+	require.Equal(t, "chunks-acme-2026-11", acme.Placement.Key("m1", tomorrow, 0).Container)
+}
+
+// An epoch that appears while the tenants are being read belongs to a tenant that the copy may not have.
+func TestAnEpochWithoutItsTenantIsLeftOut(t *testing.T) {
+	d, docs, _ := newDirectory(t)
+	_, err := docs.Create(t.Context(), control.Document{Kind: control.KindEpoch, ID: "globex.20270101", Body: []byte(`{"tenant":"globex","epoch":{"from":20819,"slots":[1]}}`)})
+	require.NoError(t, err)
+	v, err := d.Refresh(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, v.Tenants())
+}
+
+func TestADocumentThatCannotBeReadIsNamed(t *testing.T) {
+	for _, c := range []control.Document{
+		{Kind: control.KindTenant, ID: "acme", Body: []byte(`{"epoch":7}`)},
+		{Kind: control.KindTenant, ID: "acme", Body: []byte(`{"epoch":{"slots":[999]}}`)},
+		{Kind: control.KindEpoch, ID: "acme.20270101", Body: []byte(`{"tenant":"acme","epoch":{"from":1,"slots":[1]}}`)},
+		{Kind: control.KindMonth, ID: "chunks-acme-2026-11", Body: []byte(`{"asked":"x"}`)},
+	} {
+		d, docs, _ := newDirectory(t)
+		before := d.View()
+		_, err := docs.Create(t.Context(), c)
+		require.NoError(t, err)
+		_, err = d.Refresh(t.Context())
+		require.ErrorContains(t, err, "acme")
+		require.Same(t, before, d.View())
+	}
+}
+
+func TestAMonthsLife(t *testing.T) {
+	d, docs, now := newDirectory(t)
+	ctx := t.Context()
+	const name = "chunks-2026-11"
+	require.Error(t, d.AskMonth(ctx, "catalog"))
+	require.NoError(t, d.AskMonth(ctx, name))
+	require.True(t, d.View().HasContainer(name))
+
+	var ops int
+	docs.Fault = func(string, string, string) *controltest.Fault { ops++; return nil }
+	require.NoError(t, d.AskMonth(ctx, name))
+	require.Zero(t, ops, "it is remembered")
+
+	state := func() control.MonthState {
+		v, err := d.Refresh(ctx)
+		require.NoError(t, err)
+		require.Len(t, v.Containers(), 1)
+		require.Equal(t, v.Containers()[0].State == control.MonthAsked, v.HasContainer(name))
+		return v.Containers()[0].State
+	}
+	require.NoError(t, d.Expire(ctx, name))
+	require.Equal(t, control.MonthExpired, state())
+	require.NoError(t, d.AskMonth(ctx, name))
+	require.Equal(t, control.MonthExpired, state(), "only provision takes it back")
+	require.NoError(t, d.Keep(ctx, name))
+	require.Equal(t, control.MonthAsked, state())
+	require.NoError(t, d.Expire(ctx, name))
+	require.NoError(t, d.Dropped(ctx, name))
+	require.Equal(t, control.MonthDropped, state())
+
+	later := noon.Add(time.Hour)
+	now.Store(&later)
+	require.NoError(t, d.AskMonth(ctx, name))
+	require.Equal(t, control.MonthAsked, state())
+	require.Equal(t, later, d.View().Containers()[0].Asked)
+}
+
+// Thousands of bins may wait for one month: it is asked for once.
+func TestAskingTogetherWritesOnce(t *testing.T) {
+	d, docs, _ := newDirectory(t)
+	var creates atomic.Int32
+	docs.Fault = func(op, _, _ string) *controltest.Fault {
+		if op == controltest.OpCreate {
+			creates.Add(1)
+		}
+		return nil
+	}
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if err := d.AskMonth(t.Context(), "chunks-2026-11"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 1, creates.Load())
+}
+
+// Callers that come while a read is under way share the next one; none gets an answer that began before it asked.
+func TestRefreshIsShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		docs := controltest.NewDocuments(t)
+		gate := make(chan struct{})
+		var lists int
+		docs.Fault = func(_, kind, _ string) *controltest.Fault {
+			if kind == control.KindTenant {
+				lists++
+				<-gate
+			}
+			return nil
+		}
+		d := control.NewDirectory(control.DirectoryConfig{Documents: docs})
+		views := make(chan *control.View, 9)
+		refresh := func() {
+			v, err := d.Refresh(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			views <- v
+		}
+		go refresh()
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		asked := time.Now()
+		for range 8 {
+			go refresh()
+		}
+		synctest.Wait()
+		close(gate)
+		first := <-views
+		second := <-views
+		require.True(t, first.ReadAt.Before(asked))
+		require.False(t, second.ReadAt.Before(asked))
+		for range 7 {
+			require.Same(t, second, <-views)
+		}
+		require.Equal(t, 2, lists)
+	})
+}
+
+// The caller who does the shared read may give up; those who joined read again.
+func TestRefreshSurvivesItsReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		docs := controltest.NewDocuments(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		docs.Fault = func(_, kind, _ string) *controltest.Fault {
+			if err := ctx.Err(); err == nil {
+				<-ctx.Done()
+				return &controltest.Fault{Err: ctx.Err()}
+			}
+			return nil
+		}
+		d := control.NewDirectory(control.DirectoryConfig{Documents: docs})
+		results := make(chan error, 3)
+		go func() { _, err := d.Refresh(ctx); results <- err }() // reads
+		synctest.Wait()
+		go func() { _, err := d.Refresh(ctx); results <- err }() // leads the next one
+		synctest.Wait()
+		go func() { _, err := d.Refresh(t.Context()); results <- err }() // joins it
+		synctest.Wait()
+		cancel()
+		var failed int
+		for range 3 {
+			if err := <-results; err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+				failed++
+			}
+		}
+		require.Equal(t, 2, failed)
+	})
+}
+
+func TestRunKeepsTheViewFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		docs := controltest.NewDocuments(t)
+		var down atomic.Bool
+		docs.Fault = func(string, string, string) *controltest.Fault {
+			if down.Load() {
+				return &controltest.Fault{Err: errors.New("no connection")}
+			}
+			return nil
+		}
+		d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Every: 30 * time.Second})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- d.Run(ctx) }()
+		synctest.Wait()
+		require.Equal(t, time.Now(), d.View().ReadAt)
+		down.Store(true)
+		old := d.View()
+		time.Sleep(45 * time.Second)
+		synctest.Wait()
+		require.Same(t, old, d.View(), "a failed refresh leaves the copy as it is")
+		down.Store(false)
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		require.Equal(t, time.Now(), d.View().ReadAt)
+		cancel()
+		require.NoError(t, <-done)
+	})
+}
+
+func TestRetention(t *testing.T) {
+	day := telemetry.DayOf(noon.UnixMilli())
+	for _, c := range []struct {
+		retention time.Duration
+		after     int64 // of the day's end, ms
+		expired   bool
+		ttl       int
+	}{
+		{0, 1 << 40, false, 0},
+		{time.Hour, -1000, false, 3601},
+		{time.Hour, 0, false, 3600},
+		{time.Hour, 1, false, 3600},
+		{time.Hour, 3_599_999, false, 1},
+		{time.Hour, 3_600_000, true, 1},
+		{time.Hour, 9_999_999, true, 1},
+		{100 * 365 * 24 * time.Hour, 0, false, 1<<31 - 1},
+	} {
+		tenant := control.Tenant{Retention: c.retention}
+		name := fmt.Sprintf("%s, %d", c.retention, c.after)
+		require.Equal(t, c.expired, tenant.Expired(day, day.End()+c.after), name)
+		require.Equal(t, c.ttl, tenant.TTL(day, day.End()+c.after), name)
+	}
+}

@@ -1,0 +1,150 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"binnacle/sharding"
+)
+
+// MonthState says where a container is in its life.
+type MonthState string
+
+// The life of a container: asked for; then expired, which tells writers to keep off before it is
+// dropped; then dropped. An expired one may go back to asked, when a tenant that needs it came in the
+// meantime, and a dropped one when it is asked for again.
+const (
+	MonthAsked   MonthState = "asked"
+	MonthExpired MonthState = "expired"
+	MonthDropped MonthState = "dropped"
+)
+
+// Month is a container of one month that somebody asked for.
+type Month struct {
+	Container string
+	State     MonthState
+	Asked     time.Time // when it was asked for last
+
+	etag string
+}
+
+// monthBody is a month document: docs/format/control.md.
+type monthBody struct {
+	State MonthState `json:"state"`
+	Asked int64      `json:"asked"`
+}
+
+func (m Month) document() Document {
+	d := newDocument(KindMonth, m.Container, monthBody{State: m.State, Asked: m.Asked.UnixMilli()})
+	d.ETag = m.etag
+	return d
+}
+
+func monthsOf(docs []Document) (map[string]Month, error) {
+	out := make(map[string]Month, len(docs))
+	for _, d := range docs {
+		var b monthBody
+		if err := decode(d, &b); err != nil {
+			return nil, err
+		}
+		out[d.ID] = Month{Container: d.ID, State: b.State, Asked: time.UnixMilli(b.Asked).UTC(), etag: d.ETag}
+	}
+	return out, nil
+}
+
+// AskMonth asks for a container, by its name. It returns when the wish is stored, not when the
+// container is there. It costs nothing when the View already has the container. An expired container
+// that is not dropped yet stays as it is: provision decides whether it is still needed, and the caller
+// asks again while HasContainer is false.
+func (d *Directory) AskMonth(ctx context.Context, container string) error {
+	if _, _, ok := sharding.ParseContainer(container); !ok {
+		return fmt.Errorf("ask for container %q: not the container of a month", container)
+	}
+	if d.View().HasContainer(container) {
+		return nil
+	}
+	release, err := d.asking.acquire(ctx) // thousands of bins may wait for one month
+	if err != nil {
+		return err
+	}
+	defer release()
+	if d.View().HasContainer(container) {
+		return nil
+	}
+	err = d.setMonth(ctx, container, func(m Month, found bool) (Month, bool) {
+		if found && m.State != MonthDropped {
+			return m, false
+		}
+		return Month{Container: container, State: MonthAsked, Asked: d.cfg.Now().UTC(), etag: m.etag}, true
+	})
+	if err != nil {
+		return fmt.Errorf("ask for container %s: %w", container, err)
+	}
+	return nil
+}
+
+// Expire tells writers to keep off a container that nobody needs. It may be dropped after a read that
+// began later has shown that still no tenant needs it: a tenant that registers reads what Expire wrote
+// before it writes.
+func (d *Directory) Expire(ctx context.Context, container string) error {
+	return d.mark(ctx, container, MonthExpired)
+}
+
+// Keep takes an Expire back.
+func (d *Directory) Keep(ctx context.Context, container string) error {
+	return d.mark(ctx, container, MonthAsked)
+}
+
+// Dropped says that an expired container is gone.
+func (d *Directory) Dropped(ctx context.Context, container string) error {
+	return d.mark(ctx, container, MonthDropped)
+}
+
+func (d *Directory) mark(ctx context.Context, container string, state MonthState) error {
+	err := d.setMonth(ctx, container, func(m Month, found bool) (Month, bool) {
+		if found && m.State == state {
+			return m, false
+		}
+		if !found {
+			m.Asked = d.cfg.Now().UTC()
+		}
+		m.Container, m.State = container, state
+		return m, true
+	})
+	if err != nil {
+		return fmt.Errorf("mark container %s as %s: %w", container, state, err)
+	}
+	return nil
+}
+
+// setMonth stores what change makes of a month, and reads until the View shows it. change answers
+// false when there is nothing to store.
+func (d *Directory) setMonth(ctx context.Context, container string, change func(m Month, found bool) (Month, bool)) error {
+	wait := newBackoff()
+	for {
+		v, err := d.Refresh(ctx)
+		if err != nil {
+			return err
+		}
+		old, found := v.months[container]
+		m, changed := change(old, found)
+		if !changed {
+			return nil
+		}
+		if found {
+			_, err = d.cfg.Documents.Replace(ctx, m.document())
+		} else {
+			_, err = d.cfg.Documents.Create(ctx, m.document())
+		}
+		if err != nil && !errors.Is(err, ErrExists) && !errors.Is(err, ErrChanged) {
+			return err
+		}
+		if err != nil { // someone else was faster, or the read lagged behind
+			if err := wait(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}

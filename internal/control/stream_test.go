@@ -1,0 +1,123 @@
+package control_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStreamsAreNumberedOnce(t *testing.T) {
+	s := control.NewStreams(controltest.NewDocuments(t))
+	ctx := t.Context()
+	a, err := s.Find(ctx, "c1", "telemetry")
+	require.NoError(t, err)
+	require.Equal(t, control.Stream{Number: 1, Cluster: "c1", Topic: "telemetry", Incarnation: 1}, a)
+	again, err := s.Find(ctx, "c1", "telemetry")
+	require.NoError(t, err)
+	require.Equal(t, a, again)
+	b, err := s.Find(ctx, "c2", "telemetry")
+	require.NoError(t, err)
+	require.EqualValues(t, 2, b.Number)
+
+	a2, err := s.Next(ctx, a)
+	require.NoError(t, err)
+	require.Equal(t, control.Stream{Number: 3, Cluster: "c1", Topic: "telemetry", Incarnation: 2}, a2)
+	again, err = s.Next(ctx, a)
+	require.NoError(t, err)
+	require.Equal(t, a2, again, "somebody has begun it already")
+	again, err = s.Find(ctx, "c1", "telemetry")
+	require.NoError(t, err)
+	require.Equal(t, a2, again)
+
+	_, err = s.Read(ctx, 4)
+	require.Error(t, err)
+	_, err = s.Read(ctx, 0)
+	require.Error(t, err)
+}
+
+// Racing workers, each with its own lagging reads, agree on the number of each stream.
+func TestRacingFindsAgree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		docs := controltest.NewDocuments(t)
+		var mu sync.Mutex
+		lists := 0
+		docs.Lagging = func(string) bool {
+			mu.Lock()
+			defer mu.Unlock()
+			lists++
+			return lists%3 == 0
+		}
+		s := control.NewStreams(docs)
+		seen := make(map[string]map[uint32]bool)
+		var wg sync.WaitGroup
+		for i := range 24 {
+			wg.Go(func() {
+				topic := fmt.Sprintf("t%d", i%4)
+				x, err := s.Find(t.Context(), "c", topic)
+				if err == nil {
+					x, err = s.Next(t.Context(), control.Stream{Number: x.Number, Cluster: "c", Topic: topic, Incarnation: 1})
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if seen[topic] == nil {
+					seen[topic] = make(map[uint32]bool)
+				}
+				seen[topic][x.Number] = true
+			})
+		}
+		wg.Wait()
+		for topic, numbers := range seen {
+			require.Len(t, numbers, 1, topic)
+		}
+		docs.Lagging = nil
+		all, err := docs.List(t.Context(), control.KindStream)
+		require.NoError(t, err)
+		require.Len(t, all, 8)
+	})
+}
+
+func TestRenewKeepsTheGreaterOffset(t *testing.T) {
+	docs := controltest.NewDocuments(t)
+	s := control.NewStreams(docs)
+	ctx := t.Context()
+	x, err := s.Find(ctx, "c", "telemetry")
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			m := control.Mark{Offset: int64(100 + i*7%20), Timestamp: 1795183200123, CRC: 4294967295}
+			if err := s.Renew(ctx, x.Number, int32(i%2), m); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	x, err = s.Read(ctx, x.Number)
+	require.NoError(t, err)
+	require.Equal(t, map[int32]control.Mark{
+		0: {Offset: 118, Timestamp: 1795183200123, CRC: 4294967295},
+		1: {Offset: 119, Timestamp: 1795183200123, CRC: 4294967295},
+	}, x.Marks)
+	require.Error(t, s.Renew(ctx, 9, 0, control.Mark{}))
+}
+
+// A number that is missing for good is no reason to hand out numbers that may be taken.
+func TestAMissingNumberIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		docs := controltest.NewDocuments(t)
+		_, err := docs.Create(t.Context(), control.Document{Kind: control.KindStream, ID: "0000000002", Body: []byte(`{"cluster":"c","topic":"t","incarnation":1}`)})
+		require.NoError(t, err)
+		_, err = control.NewStreams(docs).Find(t.Context(), "c", "x")
+		require.ErrorContains(t, err, "missing")
+	})
+}

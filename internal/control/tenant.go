@@ -1,0 +1,105 @@
+package control
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// Tenant is what is stored about one tenant.
+type Tenant struct {
+	Name      string
+	Retention time.Duration // from the end of a reading's day; 0 keeps for ever
+	Placement *sharding.Placement
+	Created   time.Time
+}
+
+// Expired tells whether the retention of a day's readings is over at now, in ms since 1970.
+func (t Tenant) Expired(day telemetry.Day, now int64) bool {
+	return t.Retention > 0 && now >= t.end(day)
+}
+
+// TTL is the time to live of a chunk of a day that is written at now (ms since 1970), in whole seconds
+// as Cosmos DB takes them: at least 1, 0 when the tenant keeps for ever. It is rounded up, so that
+// nothing vanishes before its time.
+func (t Tenant) TTL(day telemetry.Day, now int64) int {
+	if t.Retention <= 0 {
+		return 0
+	}
+	seconds := (t.end(day) - now + 999) / 1000
+	return int(min(max(seconds, 1), math.MaxInt32))
+}
+
+// end is the first millisecond at which the day's readings may be forgotten.
+func (t Tenant) end(day telemetry.Day) int64 { return day.End() + t.Retention.Milliseconds() }
+
+// tenantBody is a tenant document: docs/format/control.md.
+type tenantBody struct {
+	Created          int64          `json:"created"`
+	RetentionSeconds int64          `json:"retentionSeconds"`
+	Epoch            sharding.Epoch `json:"epoch"`
+}
+
+// epochBody is an epoch document: docs/format/control.md.
+type epochBody struct {
+	Tenant  string         `json:"tenant"`
+	Created int64          `json:"created"`
+	Epoch   sharding.Epoch `json:"epoch"`
+}
+
+// epochID sorts by tenant and day. A tenant's name has no dot.
+func epochID(tenant string, from telemetry.Day) string { return tenant + "." + from.String() }
+
+// tenantsOf joins tenant documents with their epochs. Epochs of tenants that are not among them are
+// left out: their tenant document was written while these were being read.
+func tenantsOf(tenants, epochs []Document) (map[string]Tenant, error) {
+	later := make(map[string][]sharding.Epoch)
+	for _, d := range epochs {
+		var b epochBody
+		if err := decode(d, &b); err != nil {
+			return nil, err
+		}
+		if d.ID != epochID(b.Tenant, b.Epoch.From) {
+			return nil, fmt.Errorf("%s document %q is about %s", d.Kind, d.ID, epochID(b.Tenant, b.Epoch.From))
+		}
+		later[b.Tenant] = append(later[b.Tenant], b.Epoch)
+	}
+	out := make(map[string]Tenant, len(tenants))
+	for _, d := range tenants {
+		var b tenantBody
+		if err := decode(d, &b); err != nil {
+			return nil, err
+		}
+		p, err := sharding.NewPlacement(d.ID, append(later[d.ID], b.Epoch))
+		if err != nil {
+			return nil, err
+		}
+		out[d.ID] = Tenant{
+			Name:      d.ID,
+			Retention: time.Duration(b.RetentionSeconds) * time.Second,
+			Placement: p,
+			Created:   time.UnixMilli(b.Created).UTC(),
+		}
+	}
+	return out, nil
+}
+
+func decode(d Document, body any) error {
+	if err := json.Unmarshal(d.Body, body); err != nil {
+		return fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)
+	}
+	return nil
+}
+
+// newDocument makes a document of a body that always encodes.
+func newDocument(kind, id string, body any) Document {
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic(fmt.Sprintf("control: %s document %q does not encode: %v", kind, id, err))
+	}
+	return Document{Kind: kind, ID: id, Body: b}
+}

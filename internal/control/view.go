@@ -1,0 +1,57 @@
+package control
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// View is a copy of the control documents: which tenants there are, where they are placed, and which
+// containers were asked for. It never changes and is safe for any number of callers.
+type View struct {
+	// ReadAt is when the read began whose answer this is: what was stored before it is in the View.
+	// Zero before the first read.
+	ReadAt time.Time
+
+	reach   time.Duration // how far after ReadAt event times may be placed
+	tenants map[string]Tenant
+	months  map[string]Month
+}
+
+// Tenant answers what is stored about a tenant, and whether it is known.
+func (v *View) Tenant(name string) (Tenant, bool) {
+	t, ok := v.tenants[name]
+	return t, ok
+}
+
+// Tenants answers all tenants, by name.
+func (v *View) Tenants() []Tenant {
+	out := make([]Tenant, 0, len(v.tenants))
+	for _, name := range slices.Sorted(maps.Keys(v.tenants)) {
+		out = append(out, v.tenants[name])
+	}
+	return out
+}
+
+// HasContainer tells whether a container was asked for and is not expired. It says nothing about
+// whether provision has made it yet.
+func (v *View) HasContainer(name string) bool {
+	m, ok := v.months[name]
+	return ok && m.State == MonthAsked
+}
+
+// Containers answers the months of all containers that were ever asked for, by container name.
+func (v *View) Containers() []Month {
+	out := make([]Month, 0, len(v.months))
+	for _, name := range slices.Sorted(maps.Keys(v.months)) {
+		out = append(out, v.months[name])
+	}
+	return out
+}
+
+// Places tells whether this copy may place readings of an event time, in ms since 1970 (rule W1). An
+// epoch that the copy does not have begins at least the lead after the copy was read, so it can't cover
+// an earlier event time. For later ones the copy must be read again first.
+func (v *View) Places(eventTime int64) bool {
+	return !v.ReadAt.IsZero() && eventTime < v.ReadAt.Add(v.reach).UnixMilli()
+}
