@@ -1,0 +1,147 @@
+package kafkaemu
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// maxMessageBytes is the longest batch that may be produced: Kafka's default, so that what works here
+// works there.
+const maxMessageBytes = 1<<20 + 12
+
+// offsetsRetentionMinutes is how long a group without members keeps its offsets: a year, for a machine
+// may stand still for longer than Kafka's week.
+const offsetsRetentionMinutes = 365 * 24 * 60
+
+// Broker is a Kafka cluster of one broker. It serves from Open to Close and is safe for concurrent use.
+//
+// A record is durable against the end of the process, also by kill -9, when its produce request is
+// acknowledged; it is not forced to disk, so a power cut may lose the last ones.
+type Broker struct {
+	cfg       Config
+	log       *slog.Logger
+	directory *directory
+	guard     *guard
+	cluster   *kfake.Cluster
+	clusterID string
+
+	closing  sync.RWMutex // write: Close; read: who calls the cluster, which blocks for ever once closed
+	isClosed bool
+}
+
+// Open opens or makes the data directory, listens, makes the topics and serves. Its errors name the
+// directory or the address that they are about; ErrInUse is one of them.
+func Open(cfg Config) (*Broker, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("embedded Kafka: %w", err)
+	}
+	cfg = cfg.withDefaults()
+	dir, err := openDirectory(cfg.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("open Kafka's data directory %s: %w", cfg.DataDir, err)
+	}
+	b := &Broker{cfg: cfg, log: cfg.Logger, directory: dir}
+	if err := b.start(); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+func (b *Broker) start() error {
+	listener, err := net.Listen("tcp", b.cfg.Addr)
+	if err != nil {
+		return fmt.Errorf("listen for Kafka clients: %w", err)
+	}
+	inside, outside := net.Pipe()
+	defer outside.Close()
+	b.guard = newGuard(listener, advertise(b.cfg.Advertise, listener.Addr()), inside, b.log)
+	b.cluster, err = kfake.NewCluster(
+		kfake.NumBrokers(1),
+		kfake.DataDir(b.directory.log),
+		kfake.ClusterID(newClusterID()), // an existing directory keeps its own
+		kfake.DefaultNumPartitions(b.cfg.Partitions),
+		kfake.ListenFn(func(string, string) (net.Listener, error) { return b.guard, nil }),
+		kfake.WithLogger(logger{b.log}),
+		kfake.BrokerConfigs(map[string]string{
+			"message.max.bytes":         strconv.Itoa(maxMessageBytes),
+			"offsets.retention.minutes": strconv.Itoa(offsetsRetentionMinutes),
+			"log.retention.ms":          "-1",
+		}),
+	)
+	if err != nil {
+		return fmt.Errorf("open Kafka's log in %s: %w", b.directory.log, err)
+	}
+	limitPartitions(b.cluster)
+	ask := &client{conn: outside}
+	served, err := ask.served()
+	if err != nil {
+		return err
+	}
+	if b.clusterID, err = ask.clusterID(); err != nil {
+		return err
+	}
+	for _, topic := range b.cfg.Topics {
+		if err := b.ensureTopic(ask, topic); err != nil {
+			return fmt.Errorf("make topic %s: %w", topic, err)
+		}
+	}
+	b.guard.serve(served)
+	return nil
+}
+
+// advertise is the address to tell clients. The unspecified address is none to connect to.
+func advertise(wanted string, listening net.Addr) string {
+	if wanted != "" {
+		return wanted
+	}
+	host, port, err := net.SplitHostPort(listening.String())
+	if err != nil {
+		return listening.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// newClusterID is an id in the form of Kafka's own: 16 random bytes in base64.
+func newClusterID() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails: crypto/rand ends the process instead
+	return base64.RawURLEncoding.EncodeToString(id[:])
+}
+
+// Addr is the host:port that clients connect to.
+func (b *Broker) Addr() string { return b.guard.advertise }
+
+// ClusterID is random, made with the data directory and kept in it: offsets of one id never stand for
+// other records, however often the broker is started.
+func (b *Broker) ClusterID() string { return b.clusterID }
+
+// Close ends all connections, writes the log's state down and releases the directory. It may be called
+// more than once.
+func (b *Broker) Close() error {
+	b.closing.Lock()
+	defer b.closing.Unlock()
+	if b.isClosed {
+		return nil
+	}
+	b.isClosed = true
+	var err error
+	if b.cluster != nil {
+		b.cluster.Close()
+	}
+	if b.guard != nil {
+		err = b.guard.Close()
+		b.guard.drain()
+	}
+	return errors.Join(err, b.directory.release())
+}

@@ -1,0 +1,241 @@
+package kafkaemu
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+const (
+	// maxFrameBytes is the longest request: Kafka's default for socket.request.max.bytes, which
+	// every client stays below.
+	maxFrameBytes = 100 << 20
+
+	// minFrameBytes is the shortest request header: key, version, correlation id, length of client id.
+	minFrameBytes = 10
+
+	// gatherBytes is the frame length from which a frame is read here before kfake hears of it. kfake
+	// allocates what a frame announces at once; here memory grows with what arrives.
+	gatherBytes = 1 << 20
+
+	// acceptRetry is the pause after an accept that did not work, for want of file descriptors say.
+	acceptRetry = 50 * time.Millisecond
+)
+
+// versions are the lowest and the highest version of an API that the broker serves.
+type versions struct{ low, high int16 }
+
+// guard is the listener that kfake accepts connections from. kfake panics on an API key that it does
+// not know and believes any length, so each connection checks the head of every frame before kfake
+// reads it, and closes on what is not a request that kfake serves.
+type guard struct {
+	net.Listener
+	advertise string
+	logger    *slog.Logger
+
+	first  net.Conn // what the first Accept returns; then nil; owned by Accept
+	served map[int16]versions
+	ready  chan struct{} // closed once served is set
+	closed chan struct{}
+
+	mu      sync.Mutex
+	closing bool
+	conns   map[*guardedConn]struct{}
+	open    sync.WaitGroup // one per connection in conns
+}
+
+// newGuard wraps a listener. Its first connection is first, a trusted one that is not checked; all
+// others wait for serve.
+func newGuard(l net.Listener, advertise string, first net.Conn, logger *slog.Logger) *guard {
+	return &guard{
+		Listener:  l,
+		advertise: advertise,
+		logger:    logger,
+		first:     first,
+		ready:     make(chan struct{}),
+		closed:    make(chan struct{}),
+		conns:     map[*guardedConn]struct{}{},
+	}
+}
+
+// serve lets clients in, once it is known what kfake serves.
+func (g *guard) serve(served map[int16]versions) {
+	g.served = served
+	close(g.ready)
+}
+
+// Accept is called by one goroutine of kfake, which ends at the first error; so errors that may pass
+// are waited for here.
+func (g *guard) Accept() (net.Conn, error) {
+	if c := g.first; c != nil {
+		g.first = nil
+		return c, nil
+	}
+	select {
+	case <-g.ready:
+	case <-g.closed:
+		return nil, net.ErrClosed
+	}
+	for {
+		conn, err := g.Listener.Accept()
+		if err == nil {
+			if c := g.track(conn); c != nil {
+				return c, nil
+			}
+			return nil, errors.Join(net.ErrClosed, conn.Close())
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return nil, err
+		}
+		g.logger.Warn("a connection could not be accepted", "err", err)
+		select {
+		case <-time.After(acceptRetry):
+		case <-g.closed:
+			return nil, net.ErrClosed
+		}
+	}
+}
+
+// Close stops accepting; connections stay open. kfake calls it several times.
+func (g *guard) Close() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closing {
+		return nil
+	}
+	g.closing = true
+	close(g.closed)
+	return g.Listener.Close()
+}
+
+// drain closes what is still open after Close, and returns when all is.
+func (g *guard) drain() {
+	g.mu.Lock()
+	conns := make([]*guardedConn, 0, len(g.conns))
+	for c := range g.conns {
+		conns = append(conns, c)
+	}
+	g.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	g.open.Wait()
+}
+
+func (g *guard) track(conn net.Conn) *guardedConn {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closing {
+		return nil
+	}
+	c := &guardedConn{Conn: conn, guard: g}
+	g.conns[c] = struct{}{}
+	g.open.Add(1)
+	return c
+}
+
+// Addr is what kfake tells clients to connect to.
+func (g *guard) Addr() net.Addr { return advertised(g.advertise) }
+
+type advertised string
+
+func (advertised) Network() string  { return "tcp" }
+func (a advertised) String() string { return string(a) }
+
+// check tells what is wrong with a frame's head, nil if nothing is.
+func (g *guard) check(length uint32, key, version int16) error {
+	v, ok := g.served[key]
+	switch {
+	case !ok:
+		return fmt.Errorf("API key %d is not served", key)
+	case kmsg.Key(key) == kmsg.ApiVersions && version >= v.low:
+		// Clients begin with the highest version they know. kfake answers one that is too high with
+		// UNSUPPORTED_VERSION and what it serves, as Kafka does.
+		return nil
+	case version < v.low || version > v.high:
+		return fmt.Errorf("version %d of %s is not served, %d to %d are", version, kmsg.NameForKey(key), v.low, v.high)
+	}
+	return nil
+}
+
+// guardedConn passes on whole frames whose head the guard has checked. Read is called by one goroutine.
+type guardedConn struct {
+	net.Conn
+	guard  *guard
+	closed sync.Once
+
+	head    [8]byte // length, key, version
+	pending []byte  // of the frame, read and not yet passed on
+	rest    int     // of the frame, not yet read
+}
+
+func (c *guardedConn) Read(p []byte) (int, error) {
+	if len(c.pending) == 0 && c.rest == 0 {
+		if err := c.next(); err != nil {
+			return 0, err
+		}
+	}
+	if len(c.pending) > 0 {
+		n := copy(p, c.pending)
+		c.pending = c.pending[n:]
+		return n, nil
+	}
+	n, err := c.Conn.Read(p[:min(len(p), c.rest)])
+	c.rest -= n
+	return n, err
+}
+
+// next reads the head of a frame. The length is checked as soon as it is there, for the rest of a
+// frame that is none may never come.
+func (c *guardedConn) next() error {
+	n, err := io.ReadAtLeast(c.Conn, c.head[:], 4)
+	if err != nil {
+		return err
+	}
+	length := binary.BigEndian.Uint32(c.head[:4])
+	if length < minFrameBytes || length > maxFrameBytes {
+		return c.refuse(fmt.Errorf("a frame of %d bytes, %d to %d are accepted", length, minFrameBytes, maxFrameBytes))
+	}
+	if _, err := io.ReadFull(c.Conn, c.head[n:]); err != nil {
+		return err
+	}
+	key, version := int16(binary.BigEndian.Uint16(c.head[4:])), int16(binary.BigEndian.Uint16(c.head[6:]))
+	if err := c.guard.check(length, key, version); err != nil {
+		return c.refuse(err)
+	}
+	c.pending, c.rest = c.head[:], int(length)-4
+	if length < gatherBytes {
+		return nil
+	}
+	whole := bytes.NewBuffer(append(make([]byte, 0, gatherBytes), c.head[:]...))
+	if _, err := io.CopyN(whole, c.Conn, int64(c.rest)); err != nil {
+		return err
+	}
+	c.pending, c.rest = whole.Bytes(), 0
+	return nil
+}
+
+func (c *guardedConn) refuse(reason error) error {
+	c.guard.logger.Warn("a Kafka client was refused", "client", c.RemoteAddr().String(), "err", reason)
+	return reason
+}
+
+// Close is called by both goroutines that kfake has per connection.
+func (c *guardedConn) Close() error {
+	err := c.Conn.Close()
+	c.closed.Do(func() {
+		c.guard.mu.Lock()
+		delete(c.guard.conns, c)
+		c.guard.mu.Unlock()
+		c.guard.open.Done()
+	})
+	return err
+}

@@ -1,0 +1,26 @@
+package kafkaemu
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// logger passes kfake's log on. What kfake holds to be worth an Info, each request, is Debug here.
+type logger struct{ to *slog.Logger }
+
+func (l logger) Logf(level kfake.LogLevel, format string, args ...any) {
+	to := slog.LevelDebug
+	switch level {
+	case kfake.LogLevelError:
+		to = slog.LevelError
+	case kfake.LogLevelWarn:
+		to = slog.LevelWarn
+	}
+	ctx := context.Background()
+	if l.to.Enabled(ctx, to) {
+		l.to.Log(ctx, to, "kfake: "+fmt.Sprintf(format, args...))
+	}
+}

@@ -1,0 +1,86 @@
+package kafkaemu
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Sizes of a segment, the unit in which disk space comes back.
+const (
+	smallestSegment = 1 << 20
+	largestSegment  = 64 << 20
+)
+
+// topicConfigs are set on every topic that the broker looks after. Retention by kfake is switched off:
+// a partition that it empties starts at offset 0 again after a restart, and it knows nothing of commits.
+func topicConfigs(retention int64) map[string]string {
+	segment := int64(largestSegment)
+	if retention > 0 {
+		segment = min(max(retention/8, smallestSegment), largestSegment)
+	}
+	return map[string]string{
+		"retention.ms":    "-1",
+		"retention.bytes": "-1",
+		"segment.bytes":   strconv.FormatInt(segment, 10),
+	}
+}
+
+// ensureTopic makes a topic, or brings one that exists up to the configuration.
+func (b *Broker) ensureTopic(ask *client, topic string) error {
+	configs := topicConfigs(b.cfg.RetentionBytes)
+	err := b.cluster.CreateTopic(topic, int32(b.cfg.Partitions), configs)
+	if !errors.Is(err, kerr.TopicAlreadyExists) {
+		return err
+	}
+	if err := ask.configure(topic, configs); err != nil {
+		return err
+	}
+	have, want := len(b.cluster.PartitionInfos(topic)), b.cfg.Partitions
+	switch {
+	case have == want:
+	case have < want && want%have == 0:
+		b.log.Info("topic grows", "topic", topic, "partitions", want, "before", have)
+		return ask.grow(topic, want)
+	default:
+		b.log.Warn("topic keeps its partitions: it can only grow, by a whole multiple",
+			"topic", topic, "partitions", have, "asked", want)
+	}
+	return nil
+}
+
+// limitPartitions refuses topics with more partitions than the machine would survive: kfake makes as
+// many as a client asks for.
+func limitPartitions(cluster *kfake.Cluster) {
+	message := kmsg.StringPtr(fmt.Sprintf("this broker makes at most %d partitions per topic", maxPartitions))
+	cluster.ControlKey(kmsg.CreateTopics.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		request := r.(*kmsg.CreateTopicsRequest)
+		response := request.ResponseKind().(*kmsg.CreateTopicsResponse)
+		tooMany := false
+		for _, t := range request.Topics {
+			tooMany = tooMany || t.NumPartitions > maxPartitions || len(t.ReplicaAssignment) > maxPartitions
+			answer := kmsg.NewCreateTopicsResponseTopic()
+			answer.Topic, answer.ErrorCode, answer.ErrorMessage = t.Topic, kerr.InvalidPartitions.Code, message
+			response.Topics = append(response.Topics, answer)
+		}
+		return response, nil, tooMany
+	})
+	cluster.ControlKey(kmsg.CreatePartitions.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		request := r.(*kmsg.CreatePartitionsRequest)
+		response := request.ResponseKind().(*kmsg.CreatePartitionsResponse)
+		tooMany := false
+		for _, t := range request.Topics {
+			tooMany = tooMany || t.Count > maxPartitions
+			answer := kmsg.NewCreatePartitionsResponseTopic()
+			answer.Topic, answer.ErrorCode, answer.ErrorMessage = t.Topic, kerr.InvalidPartitions.Code, message
+			response.Topics = append(response.Topics, answer)
+		}
+		return response, nil, tooMany
+	})
+}

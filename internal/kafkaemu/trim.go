@@ -1,0 +1,81 @@
+package kafkaemu
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// Run keeps the log within its bound until ctx ends; its error is always nil. Without it the broker
+// serves all the same.
+func (b *Broker) Run(ctx context.Context) error {
+	ticker := time.NewTicker(b.cfg.TrimEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			b.trim()
+		}
+	}
+}
+
+// trim applies the retention: ours to the broker's own topics, and to topics that clients have made the
+// one they asked for, which kfake forgets about when it is restarted.
+func (b *Broker) trim() {
+	b.closing.RLock()
+	defer b.closing.RUnlock()
+	if b.isClosed {
+		return
+	}
+	b.cluster.ApplyRetention()
+	if b.cfg.RetentionBytes == 0 {
+		return
+	}
+	for _, topic := range b.cfg.Topics {
+		committed := b.committed(topic)
+		for _, p := range b.cluster.PartitionInfos(topic) {
+			to := trimTo(p, b.cfg.RetentionBytes, committed[p.Partition])
+			if to <= p.LogStartOffset {
+				continue
+			}
+			if err := b.cluster.DeleteRecords(topic, p.Partition, to); err != nil {
+				b.log.Warn("log not trimmed", "topic", topic, "partition", p.Partition, "offset", to, "err", err)
+			}
+		}
+	}
+}
+
+// committed is, per partition, the offset below which every group has read; none where one has not.
+func (b *Broker) committed(topic string) map[int32]int64 {
+	var lowest map[int32]int64
+	for _, name := range b.cfg.Groups {
+		offsets := map[int32]int64{}
+		if group := b.cluster.GroupInfo(name); group != nil {
+			for partition, commit := range group.Commits[topic] {
+				if before, ok := lowest[partition]; ok || lowest == nil {
+					offsets[partition] = commit.Offset
+					if ok {
+						offsets[partition] = min(before, commit.Offset)
+					}
+				}
+			}
+		}
+		lowest = offsets
+	}
+	return lowest
+}
+
+// trimTo is the offset at which a partition's log should begin. It takes records to be of one size, so
+// one look may trim too little or a little too much; it stays below what is committed, and leaves the
+// last record, for kfake gives an empty partition offset 0 after a restart.
+func trimTo(p *kfake.PartitionInfo, bound, committed int64) int64 {
+	records := p.HighWatermark - p.LogStartOffset
+	if p.NumBytes <= bound || records <= 0 {
+		return p.LogStartOffset
+	}
+	drop := int64(float64(records) * float64(p.NumBytes-bound) / float64(p.NumBytes))
+	return min(p.LogStartOffset+drop, committed, p.HighWatermark-1)
+}
