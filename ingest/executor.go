@@ -1,0 +1,175 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+	"binnacle/sharding"
+)
+
+// Directory is the map of tenants as ingest uses it; *control.Directory is one.
+type Directory interface {
+	View() *control.View
+	Refresh(ctx context.Context) (*control.View, error)
+	Register(ctx context.Context, tenant string) (*control.View, error)
+	AskMonth(ctx context.Context, container string) error
+}
+
+// Undertaker publishes dead letters.
+type Undertaker interface {
+	// Bury returns nil when the broker has acknowledged all letters. After an error some may have been published: they
+	// are published again.
+	Bury(ctx context.Context, letters []DeadLetter) error
+}
+
+// Stores is everything outside that a Worker's jobs need.
+type Stores struct {
+	Chunks    store.Writer
+	Directory Directory
+	Catalog   control.Catalog
+	Streams   *control.Streams
+	Letters   Undertaker
+}
+
+// Executor does the jobs of Workers. It is safe for any number of callers.
+type Executor struct {
+	stores  Stores
+	backoff time.Duration
+	metrics *metrics
+	log     *slog.Logger
+}
+
+// Run does one job and keeps at it until it is done: bad infrastructure slows, it loses nothing (rule W11). It
+// returns an error only when the context has ended; the job may then have been done or not.
+func (e *Executor) Run(ctx context.Context, job Job) error {
+	switch j := job.(type) {
+	case *Lookup:
+		return e.lookup(ctx, j)
+	case *Create:
+		return e.create(ctx, j)
+	case *Bury:
+		return e.again(ctx, "bury", func() error { return e.stores.Letters.Bury(ctx, j.Letters) })
+	case *Note:
+		return e.again(ctx, "note", func() error { return e.note(ctx, j) })
+	case *Stamp:
+		if err := e.stores.Streams.Renew(ctx, j.Stream, j.Partition, j.Mark); err != nil && ctx.Err() == nil {
+			e.log.Warn("mark not renewed", "stream", j.Stream, "partition", j.Partition, "err", err)
+		}
+		return ctx.Err()
+	}
+	panic(fmt.Sprintf("ingest: no way to do a %T", job))
+}
+
+// lookup takes the newest chunk under any of the chain's keys.
+func (e *Executor) lookup(ctx context.Context, j *Lookup) error {
+	for _, key := range j.Keys {
+		err := e.again(ctx, "lookup", func() error {
+			tail, _, err := e.stores.Chunks.Last(ctx, key, j.Chain)
+			if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrNoContainer) {
+				return nil
+			}
+			if err == nil && (!j.Found || tail.Number > j.Tail.Number) {
+				j.Found, j.Tail = true, tail
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create asks the same until it is known whether this document or another has the id (rule W6).
+func (e *Executor) create(ctx context.Context, j *Create) error {
+	return e.again(ctx, "create", func() error {
+		var err error
+		j.Receipt, err = e.stores.Chunks.Create(ctx, j.Key, j.ID, j.Doc)
+		var exists *store.ExistsError
+		switch {
+		case errors.As(err, &exists):
+			j.Existing, err = e.existing(ctx, j.Key, j.ID, exists.Session)
+			return err
+		case errors.Is(err, store.ErrNoContainer):
+			if ask := e.stores.Directory.AskMonth(ctx, j.Key.Container); ask != nil {
+				return ask
+			}
+			return fmt.Errorf("container %s is asked for: %w", j.Key.Container, err)
+		}
+		return err
+	})
+}
+
+func (e *Executor) existing(ctx context.Context, key sharding.Key, id, session string) (*store.Tail, error) {
+	doc, _, err := e.stores.Chunks.Read(ctx, key, id, session)
+	if err != nil {
+		return nil, fmt.Errorf("read the stored chunk: %w", err)
+	}
+	c, err := chunk.Parse(doc)
+	if err != nil {
+		return nil, fmt.Errorf("read the stored chunk %s: %w", id, err)
+	}
+	return &store.Tail{Number: c.Header.ID.Number, Through: c.Header.Through}, nil
+}
+
+// note merges what was seen into the entry as it is stored, and writes it when that changes it.
+func (e *Executor) note(ctx context.Context, j *Note) error {
+	entry, found, err := e.stores.Catalog.Read(ctx, j.Tenant, j.Device)
+	if err != nil {
+		return err
+	}
+	if !found {
+		entry = control.Device{Tenant: j.Tenant, Device: j.Device}
+	}
+	merged := merge(entry, j.Seen)
+	if found && same(entry, merged) {
+		j.Entry = entry
+		return nil
+	}
+	merged.ETag, err = e.stores.Catalog.Write(ctx, merged)
+	if err != nil {
+		return err // ErrChanged too: the entry is read again
+	}
+	j.Entry = merged
+	return nil
+}
+
+// maxDoublings bounds the pause between attempts at 64 times the first one.
+const maxDoublings = 6
+
+// again calls do until it returns nil or the context ends.
+func (e *Executor) again(ctx context.Context, what string, do func() error) error {
+	for n := 0; ; n++ {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		e.metrics.retries.WithLabelValues(what).Inc()
+		if n >= maxDoublings {
+			e.log.Warn("no success yet, trying on", "operation", what, "attempts", n+1, "err", err)
+		}
+		if err := pause(ctx, e.backoff<<min(n, maxDoublings)); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

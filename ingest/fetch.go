@@ -1,0 +1,115 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+)
+
+// fetcher reads one partition. It serves one goroutine.
+type fetcher struct {
+	client    *kafka.Client
+	topic     string
+	partition int
+}
+
+// Sizes of one fetch. The broker answers as soon as there is a byte, so the wait bounds only how long an idle
+// partition takes to notice that it was revoked.
+const (
+	fetchBytes = 1 << 20
+	fetchWait  = 250 * time.Millisecond
+)
+
+// batch is what one fetch answered: records from an offset on, and the offset after the last one, also where the log
+// has offsets without a record.
+type batch struct {
+	records []Record
+	next    int64
+	end     int64 // high watermark: the offset after the last record that may be read
+}
+
+// fetch answers the records from offset on; there may be none.
+func (f *fetcher) fetch(ctx context.Context, offset int64) (batch, error) {
+	res, err := f.client.Fetch(ctx, &kafka.FetchRequest{
+		Topic: f.topic, Partition: f.partition, Offset: offset,
+		MinBytes: 1, MaxBytes: fetchBytes, MaxWait: fetchWait,
+	})
+	if err != nil {
+		return batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", f.topic, f.partition, offset, err)
+	}
+	if res.Error != nil {
+		return batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", f.topic, f.partition, offset, res.Error)
+	}
+	b := batch{next: offset, end: res.HighWatermark}
+	for {
+		r, err := res.Records.ReadRecord()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return batch{}, fmt.Errorf("read record after offset %d of %s/%d: %w", b.next, f.topic, f.partition, err)
+		}
+		rec, err := newRecord(r)
+		if err != nil {
+			return batch{}, fmt.Errorf("read record %d of %s/%d: %w", r.Offset, f.topic, f.partition, err)
+		}
+		if rec.Offset < offset {
+			continue // a compressed batch begins before the offset that was asked for
+		}
+		b.records = append(b.records, rec)
+		b.next = rec.Offset + 1
+	}
+	if len(b.records) == 0 {
+		b.next = max(b.next, afterControl(res.Records))
+	}
+	return b, nil
+}
+
+// afterControl is the offset after the last batch of transaction markers in an answer that has no records; they take up
+// offsets but are never delivered.
+func afterControl(r kafka.RecordReader) (next int64) {
+	stream, ok := r.(*protocol.RecordStream)
+	if !ok {
+		return 0
+	}
+	for _, s := range stream.Records {
+		if c, ok := s.(*protocol.ControlBatch); ok {
+			next = max(next, c.BaseOffset+1)
+			for r, err := c.ReadRecord(); err == nil; r, err = c.ReadRecord() {
+				next = max(next, r.Offset+1)
+			}
+		}
+	}
+	return next
+}
+
+func newRecord(r *kafka.Record) (Record, error) {
+	out := Record{Offset: r.Offset, Time: -1}
+	if !r.Time.IsZero() && r.Time.UnixMilli() >= 0 {
+		out.Time = r.Time.UnixMilli()
+	}
+	var err error
+	if out.Key, err = readAll(r.Key); err != nil {
+		return out, err
+	}
+	if out.Value, err = readAll(r.Value); err != nil {
+		return out, err
+	}
+	for _, h := range r.Headers {
+		out.Headers = append(out.Headers, Header{h.Key, h.Value})
+	}
+	return out, nil
+}
+
+func readAll(b kafka.Bytes) ([]byte, error) {
+	if b == nil {
+		return nil, nil
+	}
+	defer b.Close()
+	return protocol.ReadAll(b)
+}

@@ -1,0 +1,245 @@
+// Package ingest reads readings from Kafka, keeps them in bins, and writes them as chunks: at least once
+// in, exactly once visible. docs/protocol.md states the rules, numbered W1 to W11, that comments here refer to.
+//
+// Worker is the protocol for one partition, a state machine without goroutine or I/O. Ingester runs Workers
+// for the partitions that the consumer group assigns, and Executor does what Workers ask for. The package
+// knows stores by their contract only.
+package ingest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"binnacle/internal/store"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// Ingester reads one topic as a member of a consumer group.
+type Ingester struct {
+	cfg      Config
+	stores   Stores
+	broker   *Broker
+	memory   *Memory
+	metrics  *metrics
+	executor *Executor
+	log      *slog.Logger
+
+	// Set by Run before anything else starts.
+	cluster  string
+	expected []int           // partitions of the topic
+	working  context.Context // of jobs: ends when the drain is over
+	stopping chan struct{}   // closed when intake ends
+	jobs     sync.WaitGroup
+
+	mu         sync.Mutex // guards partitions
+	partitions map[int]*partition
+}
+
+// New makes an Ingester. It starts nothing.
+func New(cfg Config, stores Stores) (*Ingester, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	memory := NewMemory(cfg.MemoryBytes)
+	m := newMetrics(cfg.Registerer, memory)
+	return &Ingester{
+		cfg: cfg, stores: stores, broker: NewBroker(cfg.Kafka, cfg.Topic), memory: memory, metrics: m,
+		executor:   &Executor{stores: stores, backoff: cfg.RetryBackoff, metrics: m, log: cfg.Logger},
+		log:        cfg.Logger,
+		stopping:   make(chan struct{}),
+		partitions: map[int]*partition{},
+	}, nil
+}
+
+// Run reads until the context ends; then it writes what is in memory as far as the drain budget goes, commits, leaves
+// the group and returns nil. It may be called once.
+func (in *Ingester) Run(ctx context.Context) error {
+	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer in.jobs.Wait()
+	defer cancel()
+	in.working = working
+	if err := in.meet(ctx); err != nil {
+		return ended(ctx, err)
+	}
+	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
+		ID: in.cfg.Group, Brokers: []string{in.cfg.Kafka}, Topics: []string{in.cfg.Topic},
+		HeartbeatInterval: time.Second, SessionTimeout: 30 * time.Second, RebalanceTimeout: 30 * time.Second,
+		JoinGroupBackoff: 500 * time.Millisecond, Timeout: 30 * time.Second,
+		StartOffset:   kafka.FirstOffset,
+		RetentionTime: 365 * 24 * time.Hour,
+	})
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, func() { close(in.stopping) })
+	for {
+		generation, err := group.Next(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			in.metrics.retries.WithLabelValues("join").Inc()
+			in.log.Warn("not in the consumer group yet", "err", err)
+			continue // the group backs off by itself
+		}
+		over := make(chan struct{})
+		generation.Start(func(gen context.Context) {
+			defer close(over)
+			in.own(gen, generation)
+		})
+		<-over
+	}
+	return group.Close()
+}
+
+// meet learns which cluster it is and which partitions the topic has, for as long as it takes.
+func (in *Ingester) meet(ctx context.Context) error {
+	if _, err := in.stores.Directory.Refresh(ctx); err != nil {
+		if err := in.executor.again(ctx, "map", func() error { _, err := in.stores.Directory.Refresh(ctx); return err }); err != nil {
+			return err
+		}
+	}
+	return in.executor.again(ctx, "metadata", func() error {
+		cluster, partitions, err := in.broker.Describe(ctx)
+		if err != nil {
+			return err
+		}
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		in.cluster, in.expected = cluster, partitions
+		return nil
+	})
+}
+
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+// own drives the partitions of one generation until it ends.
+func (in *Ingester) own(gen context.Context, generation *kafka.Generation) {
+	assigned := generation.Assignments[in.cfg.Topic]
+	in.keep(assigned)
+	in.log.Info("partitions assigned", "generation", generation.ID, "partitions", len(assigned))
+	ctx, leave := context.WithCancel(gen)
+	defer leave()
+	var owners sync.WaitGroup
+	for _, a := range assigned {
+		owners.Go(func() {
+			defer leave() // the generation ends when one partition does
+			in.drive(ctx, generation, a)
+		})
+	}
+	if len(assigned) == 0 {
+		select {
+		case <-gen.Done():
+		case <-in.stopping:
+		}
+	}
+	owners.Wait()
+}
+
+// keep drops the workers of partitions that went elsewhere.
+func (in *Ingester) keep(assigned []kafka.PartitionAssignment) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for id, p := range in.partitions {
+		if !slices.ContainsFunc(assigned, func(a kafka.PartitionAssignment) bool { return a.ID == id }) {
+			in.drop(p)
+		}
+	}
+}
+
+// drop forgets a worker and its bins; the caller holds the lock.
+func (in *Ingester) drop(p *partition) {
+	delete(in.partitions, p.id)
+	close(p.gone)
+	p.worker.Release()
+}
+
+// drive takes a partition over and reads it until the context ends or the ingester stops.
+func (in *Ingester) drive(ctx context.Context, generation *kafka.Generation, a kafka.PartitionAssignment) {
+	reached := int64(0)
+	for ctx.Err() == nil {
+		var p *partition
+		err := in.executor.again(ctx, "takeover", func() (err error) {
+			p, err = in.resume(ctx, a.ID, a.Offset, reached)
+			return err
+		})
+		if err != nil {
+			return
+		}
+		err = p.run(ctx, generation)
+		if !errors.Is(err, errRetake) {
+			return
+		}
+		in.log.Warn("partition is taken over anew", "partition", a.ID, "err", err)
+		reached = p.worker.Position()
+		if tail, ok := p.worker.Suspect(); ok {
+			reached = tail + 1
+		}
+	}
+}
+
+// resume answers the partition as it was left in this process, if its log is still the same, or a new one.
+func (in *Ingester) resume(ctx context.Context, id int, committed, reached int64) (*partition, error) {
+	in.mu.Lock()
+	p := in.partitions[id]
+	in.mu.Unlock()
+	if p != nil {
+		reached = max(reached, p.worker.Position())
+	}
+	a, err := in.takeover(ctx, id, committed, reached)
+	if err != nil {
+		return nil, err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if p != nil && p.worker.stream == a.Stream {
+		p.worker.Skip(a.Position)
+		p.pending = nil // fetched again from the position on
+		return p, nil
+	}
+	if p != nil {
+		in.drop(p)
+	}
+	p = newPartition(in, a)
+	in.partitions[id] = p
+	return p, nil
+}
+
+// CaughtUp tells whether every partition of the topic is here and has passed the log end seen when it came.
+func (in *Ingester) CaughtUp() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, id := range in.expected {
+		p := in.partitions[id]
+		if p == nil || !p.worker.CaughtUp() {
+			return false
+		}
+	}
+	return len(in.expected) > 0
+}
+
+// Heads is store.Heads.
+func (in *Ingester) Heads(_ context.Context, req store.HeadRequest) ([]store.PartitionHead, error) {
+	in.mu.Lock()
+	workers := make([]*Worker, 0, len(in.partitions))
+	for _, p := range in.partitions {
+		workers = append(workers, p.worker)
+	}
+	in.mu.Unlock()
+	out := make([]store.PartitionHead, 0, len(workers))
+	for _, w := range workers {
+		out = append(out, w.Snapshot(req))
+	}
+	return out, nil
+}

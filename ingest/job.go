@@ -1,0 +1,59 @@
+package ingest
+
+import (
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+	"binnacle/sharding"
+)
+
+// Job is something that a Worker wants done outside: a *Lookup, *Create, *Bury, *Note or *Stamp. The
+// Worker hands out each job once; it is done, in its own time and order, when Worker.Done is called with it.
+type Job interface{ job() }
+
+// Lookup asks for the last chunk of a chain (rule W3).
+type Lookup struct {
+	Keys  []sharding.Key // every key under which the chain's chunks may live
+	Chain store.Chain
+	chain *chain
+
+	Found bool // the answer
+	Tail  store.Tail
+}
+
+// Create stores a chunk (rules W5, W6). It is done when the chunk is stored, by this create or an earlier one.
+type Create struct {
+	Key   sharding.Key
+	ID    string
+	Doc   []byte
+	chain *chain
+
+	Existing *store.Tail // the answer when another document has the id: what it holds
+	Receipt  store.Receipt
+}
+
+// Bury publishes dead letters. It is done when the broker has acknowledged all of them (rule W10).
+type Bury struct {
+	Letters []DeadLetter
+}
+
+// Note brings a device's entry in the catalog up to date.
+type Note struct {
+	Tenant, Device string
+	Seen           control.Device // what is to be merged into the entry
+	device         *device
+
+	Entry control.Device // the answer: the entry as stored now
+}
+
+// Stamp renews the mark of a partition in its stream's document (rule W9). It may fail.
+type Stamp struct {
+	Stream    uint32
+	Partition int32
+	Mark      control.Mark
+}
+
+func (*Lookup) job() {}
+func (*Create) job() {}
+func (*Bury) job()   {}
+func (*Note) job()   {}
+func (*Stamp) job()  {}

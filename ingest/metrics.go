@@ -1,0 +1,66 @@
+package ingest
+
+import (
+	"binnacle/binning"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// metrics are those of all workers of one process.
+type metrics struct {
+	records   prometheus.Counter
+	readings  prometheus.Counter
+	replayed  prometheus.Counter
+	refused   *prometheus.CounterVec
+	chunks    *prometheus.CounterVec
+	values    prometheus.Counter
+	fill      prometheus.Histogram
+	lookups   prometheus.Counter
+	conflicts prometheus.Counter
+	retries   *prometheus.CounterVec
+	lag       *prometheus.GaugeVec
+	behind    *prometheus.GaugeVec
+	bins      *prometheus.GaugeVec
+	restarts  prometheus.Counter
+}
+
+func newMetrics(r prometheus.Registerer, memory *Memory) *metrics {
+	f := promauto.With(r)
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "binnacle_ingest_held_bytes", Help: "Memory that bins and chunks in flight take, as ingest counts it."},
+		func() float64 { return float64(memory.Used()) })
+	counter := func(name, help string) prometheus.Counter {
+		return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	counters := func(name, help, label string) *prometheus.CounterVec {
+		return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+	}
+	gauges := func(name, help string) *prometheus.GaugeVec {
+		return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"partition"})
+	}
+	return &metrics{
+		records:   counter("binnacle_ingest_records_total", "Kafka records taken."),
+		readings:  counter("binnacle_ingest_readings_total", "Readings taken, those of replays included."),
+		replayed:  counter("binnacle_ingest_replayed_readings_total", "Readings dropped because their chunk is stored already."),
+		refused:   counters("binnacle_ingest_dead_letters_total", "Records, or elements of one, refused.", "reason"),
+		chunks:    counters("binnacle_ingest_chunks_total", "Chunks stored, by the reason for the cut.", "reason"),
+		values:    counter("binnacle_ingest_stored_values_total", "Values in the chunks stored."),
+		lookups:   counter("binnacle_ingest_lookups_total", "Tails of chains read from the store."),
+		conflicts: counter("binnacle_ingest_conflicts_total", "Creates that met a stored chunk, whose tail was adopted."),
+		retries:   counters("binnacle_ingest_retries_total", "Attempts that failed or had an unknown outcome and were made again.", "operation"),
+		lag:       gauges("binnacle_ingest_lag_records", "Records between the position and the end of the log."),
+		behind:    gauges("binnacle_ingest_uncommitted_records", "Records between the committed offset and the position: what a crash would replay."),
+		bins:      gauges("binnacle_ingest_open_bins", "Open bins."),
+		restarts:  counter("binnacle_ingest_incarnations_total", "Times that a partition was found to be another log than before."),
+		fill: f.NewHistogram(prometheus.HistogramOpts{
+			Name: "binnacle_ingest_chunk_fill_ratio", Help: "Size of a chunk document over the target of 32 KB.",
+			Buckets: []float64{0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5},
+		}),
+	}
+}
+
+func (m *metrics) chunk(why Reason, bytes, values int) {
+	m.chunks.WithLabelValues(string(why)).Inc()
+	m.values.Add(float64(values))
+	m.fill.Observe(float64(bytes) / binning.TargetBytes)
+}

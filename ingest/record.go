@@ -1,0 +1,50 @@
+package ingest
+
+import (
+	"hash/crc32"
+
+	"binnacle/internal/control"
+	"binnacle/internal/telemetry"
+)
+
+// Record is one record of a Kafka partition.
+type Record struct {
+	Offset  int64
+	Time    int64 // Kafka timestamp, milliseconds since 1970; negative when the record has none
+	Key     []byte
+	Value   []byte
+	Headers []Header
+}
+
+// Header is one header of a record.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+const contentTypeHeader = "content-type"
+
+func (r *Record) contentType() string {
+	for _, h := range r.Headers {
+		if h.Key == contentTypeHeader {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// mark is what tells this record from another one at the same offset of another incarnation (rule W9).
+func (r *Record) mark() control.Mark {
+	return control.Mark{Offset: r.Offset, Timestamp: r.Time, CRC: crc32.ChecksumIEEE(r.Value)}
+}
+
+// chainKey names a chain within one partition of one stream.
+type chainKey struct {
+	tenant string
+	device string
+	day    telemetry.Day
+}
+
+type deviceKey struct{ tenant, device string }
+
+func (k chainKey) deviceKey() deviceKey { return deviceKey{k.tenant, k.device} }
