@@ -1,0 +1,354 @@
+// Package storetest holds the conformance suite of store.Writer and store.Reader, and Memory, a strict
+// implementation of both for tests. An implementation that passes the suite may stand wherever the
+// contract is asked for.
+package storetest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// MaxDocument is the largest document that Memory takes, in bytes: as Cosmos DB.
+const MaxDocument = 2 << 20
+
+// session is what an ExistsError of Memory carries.
+const session = "0:1#7"
+
+// Kind is what an operation does.
+type Kind string
+
+// The operations of a store.
+const (
+	Create Kind = "create"
+	Read   Kind = "read"
+	Last   Kind = "last"
+	Scan   Kind = "scan"
+)
+
+// Op is one call of a store, as a Fault is asked for.
+type Op struct {
+	Kind  Kind
+	Key   sharding.Key
+	ID    string      // of create and read
+	Chain store.Chain // of last
+	Call  int         // counts the calls of this kind from 1
+}
+
+// Fault is an outcome that a test wants instead of the true one.
+type Fault struct {
+	Applied bool  // a create happens all the same
+	Err     error // what the caller is told; nil leaves the true answer
+	Hide    int   // last does not see so many of the newest chunks: a replica that lags
+}
+
+// Memory is store.Writer and store.Reader in memory. It fails the test when a caller breaks a rule of
+// the contract: a document that is no JSON object, or says something else than its key and id, or a
+// chunk that does not follow the one before it in its chain. Set Fault before others use it.
+type Memory struct {
+	// Fault is asked before each call; nil, or an answer of nil, lets it happen. It is called without a lock.
+	Fault func(Op) *Fault
+
+	t testing.TB
+
+	mu         sync.Mutex // guards below
+	calls      map[Kind]int
+	containers map[string]map[place][]byte
+}
+
+// place is where a document is in its container.
+type place struct{ tenantShard, device, id string }
+
+// Stored is one document of a Memory.
+type Stored struct {
+	Key sharding.Key
+	ID  string
+	Doc []byte
+}
+
+// NewMemory makes a store with these containers.
+func NewMemory(t testing.TB, containers ...string) *Memory {
+	m := &Memory{t: t, calls: make(map[Kind]int), containers: make(map[string]map[place][]byte)}
+	for _, name := range containers {
+		m.CreateContainer(name)
+	}
+	return m
+}
+
+// CreateContainer makes an empty container unless it is there.
+func (m *Memory) CreateContainer(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.containers[name] == nil {
+		m.containers[name] = make(map[place][]byte)
+	}
+}
+
+// DeleteContainer drops a container and what is in it.
+func (m *Memory) DeleteContainer(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.containers, name)
+}
+
+// Calls is how many calls of a kind there were.
+func (m *Memory) Calls(k Kind) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calls[k]
+}
+
+// Documents is all that is stored, by container, key and id.
+func (m *Memory) Documents() []Stored {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []Stored
+	for _, name := range slices.Sorted(maps.Keys(m.containers)) {
+		for p, doc := range m.containers[name] {
+			out = append(out, Stored{sharding.Key{Container: name, TenantShard: p.tenantShard, Device: p.device}, p.id, bytes.Clone(doc)})
+		}
+	}
+	slices.SortFunc(out, func(a, b Stored) int {
+		return cmp.Or(cmp.Compare(a.Key.Container, b.Key.Container), cmp.Compare(a.Key.TenantShard, b.Key.TenantShard),
+			cmp.Compare(a.Key.Device, b.Key.Device), cmp.Compare(a.ID, b.ID))
+	})
+	return out
+}
+
+// Create implements store.Writer.
+func (m *Memory) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
+	m.check(key, id, doc)
+	f := m.call(ctx, Op{Kind: Create, Key: key, ID: id})
+	if f.Err != nil && !f.Applied {
+		return store.Receipt{}, f.Err
+	}
+	err := m.create(key, id, doc)
+	if f.Err != nil {
+		return store.Receipt{}, f.Err
+	}
+	return store.Receipt{RUs: 10}, err
+}
+
+func (m *Memory) create(key sharding.Key, id string, doc []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	docs, ok := m.containers[key.Container]
+	if !ok {
+		return store.ErrNoContainer
+	}
+	at := place{key.TenantShard, key.Device, id}
+	if _, ok := docs[at]; ok {
+		return &store.ExistsError{Session: session}
+	}
+	if len(doc) > MaxDocument {
+		return store.ErrTooLarge
+	}
+	docs[at] = bytes.Clone(doc)
+	return nil
+}
+
+// Read implements store.Writer.
+func (m *Memory) Read(ctx context.Context, key sharding.Key, id, _ string) ([]byte, store.Receipt, error) {
+	if f := m.call(ctx, Op{Kind: Read, Key: key, ID: id}); f.Err != nil {
+		return nil, store.Receipt{}, f.Err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	docs, ok := m.containers[key.Container]
+	if !ok {
+		return nil, store.Receipt{RUs: 1}, store.ErrNoContainer
+	}
+	doc, ok := docs[place{key.TenantShard, key.Device, id}]
+	if !ok {
+		return nil, store.Receipt{RUs: 1}, store.ErrNotFound
+	}
+	return bytes.Clone(doc), store.Receipt{RUs: 1}, nil
+}
+
+// Last implements store.Writer.
+func (m *Memory) Last(ctx context.Context, key sharding.Key, chain store.Chain) (store.Tail, store.Receipt, error) {
+	f := m.call(ctx, Op{Kind: Last, Key: key, Chain: chain})
+	if f.Err != nil {
+		return store.Tail{}, store.Receipt{}, f.Err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	docs, ok := m.containers[key.Container]
+	if !ok {
+		return store.Tail{}, store.Receipt{RUs: 3}, store.ErrNoContainer
+	}
+	var tails []store.Tail
+	for p, doc := range docs {
+		id, err := chunk.ParseID(p.id)
+		if err == nil && p.tenantShard == key.TenantShard && p.device == key.Device && chainOf(id) == chain {
+			tails = append(tails, store.Tail{Number: id.Number, Through: parse(doc).Through})
+		}
+	}
+	if len(tails) <= f.Hide {
+		return store.Tail{}, store.Receipt{RUs: 3}, store.ErrNotFound
+	}
+	slices.SortFunc(tails, func(a, b store.Tail) int { return cmp.Compare(b.Number, a.Number) })
+	return tails[f.Hide], store.Receipt{RUs: 3}, nil
+}
+
+// Scan implements store.Reader.
+func (m *Memory) Scan(ctx context.Context, s store.Scan, yield func(doc []byte) error) (store.Usage, error) {
+	usage := store.Usage{Receipt: store.Receipt{RUs: 3}}
+	if f := m.call(ctx, Op{Kind: Scan, Key: s.Key}); f.Err != nil {
+		return usage, f.Err
+	}
+	for _, doc := range m.matching(s) {
+		usage.Documents++
+		if err := yield(bytes.Clone(doc)); err != nil {
+			return usage, err
+		}
+		if err := ctx.Err(); err != nil {
+			return usage, err
+		}
+	}
+	return usage, nil
+}
+
+func (m *Memory) matching(s store.Scan) [][]byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	type found struct {
+		from int64
+		id   string
+		doc  []byte
+	}
+	var all []found
+	for p, doc := range m.containers[s.Key.Container] {
+		h := parse(doc)
+		if p.tenantShard == s.Key.TenantShard && (s.Key.Device == "" || p.device == s.Key.Device) && h.From < s.Range.To && h.To >= s.Range.From {
+			all = append(all, found{h.From, p.device + p.id, doc})
+		}
+	}
+	slices.SortFunc(all, func(a, b found) int {
+		order := cmp.Compare(a.from, b.from)
+		switch {
+		case s.Key.Device == "": // in no order that a caller may count on
+			order = 0
+		case s.Descending:
+			order = -order
+		}
+		return cmp.Or(order, strings.Compare(b.id, a.id))
+	})
+	out := make([][]byte, len(all))
+	for i, f := range all {
+		out[i] = f.doc
+	}
+	return out
+}
+
+// call counts a call and answers its fault, an empty one if there is none.
+func (m *Memory) call(ctx context.Context, op Op) Fault {
+	m.mu.Lock()
+	m.calls[op.Kind]++
+	op.Call = m.calls[op.Kind]
+	m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return Fault{Err: err}
+	}
+	if m.Fault == nil {
+		return Fault{}
+	}
+	if f := m.Fault(op); f != nil {
+		return *f
+	}
+	return Fault{}
+}
+
+func chainOf(id chunk.ID) store.Chain {
+	return store.Chain{Day: id.Day, Stream: id.Stream, Partition: id.Partition}
+}
+
+// properties are what a store looks at in a document.
+type properties struct {
+	ID          string `json:"id"`
+	Type        string `json:"type"`
+	TenantShard string `json:"tenantShard"`
+	Device      string `json:"device"`
+	From        int64  `json:"from"`
+	To          int64  `json:"to"`
+	First       int64  `json:"first"`
+	Through     int64  `json:"through"`
+	After       int64  `json:"after"`
+	TTL         *int   `json:"ttl"`
+}
+
+func parse(doc []byte) (p properties) {
+	// What does not parse was reported when it was created.
+	_ = json.Unmarshal(doc, &p)
+	return p
+}
+
+// check reports what is wrong with a document that is about to be created.
+func (m *Memory) check(key sharding.Key, id string, doc []byte) {
+	var p properties
+	if err := json.Unmarshal(doc, &p); err != nil {
+		m.t.Errorf("create %s: the document is no JSON object: %v", id, err)
+		return
+	}
+	if p.ID != id || p.TenantShard != key.TenantShard || p.Device != key.Device {
+		m.t.Errorf("create %s under %+v: the document says id %q, tenantShard %q, device %q", id, key, p.ID, p.TenantShard, p.Device)
+	}
+	if p.Type != "chunk" {
+		m.t.Errorf("create %s: the document's type is %q", id, p.Type)
+	}
+	parsed, err := chunk.ParseID(id)
+	if err != nil {
+		m.t.Errorf("create %s: %v", id, err)
+		return
+	}
+	day := telemetry.Range{From: parsed.Day.Start(), To: parsed.Day.End()}
+	if p.From > p.To || !day.Contains(p.From) || !day.Contains(p.To) {
+		m.t.Errorf("create %s: from %d to %d is not within the day", id, p.From, p.To)
+	}
+	if p.After >= p.First || p.First > p.Through || (parsed.Number == 0) != (p.After == -1) {
+		m.t.Errorf("create %s: after %d, first %d, through %d do not follow", id, p.After, p.First, p.Through)
+	}
+	if p.TTL != nil && *p.TTL < 1 {
+		m.t.Errorf("create %s: ttl %d", id, *p.TTL)
+	}
+	if _, month, ok := sharding.ParseContainer(key.Container); !ok || month != parsed.Day.Month() {
+		m.t.Errorf("create %s: %s is not a container of its month", id, key.Container)
+	}
+	m.checkChain(key, parsed, p)
+}
+
+// checkChain holds I4 of the protocol: the numbers of a chain are dense, and after is the through of the chunk before.
+// A heavy device's chunks lie under several keys of one container, which is why the key does not matter here.
+func (m *Memory) checkChain(key sharding.Key, id chunk.ID, p properties) {
+	if id.Number == 0 {
+		return
+	}
+	before := id
+	before.Number--
+	tenant, _, _ := strings.Cut(key.TenantShard, "~")
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for at, doc := range m.containers[key.Container] {
+		owner, _, _ := strings.Cut(at.tenantShard, "~")
+		if owner == tenant && at.device == key.Device && at.id == before.String() {
+			if through := parse(doc).Through; through != p.After {
+				m.t.Errorf("create %s: after is %d, but %s reaches %d", id, p.After, before, through)
+			}
+			return
+		}
+	}
+	if m.containers[key.Container] != nil {
+		m.t.Errorf("create %s: there is no %s", id, before)
+	}
+}

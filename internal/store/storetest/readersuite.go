@@ -1,0 +1,112 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"binnacle/internal/store"
+	"binnacle/sharding"
+
+	"github.com/stretchr/testify/require"
+)
+
+func scanRange(t *testing.T, f Fixture) {
+	f.CreateContainer(container)
+	fill(t, f, m1, 5, 10)
+	fill(t, f, m2, 5, 10)
+	otherShard := m1
+	otherShard.TenantShard = "acme~0"
+	fill(t, f, otherShard, 5, 10)
+	for _, c := range []struct {
+		from, to int64
+		want     []string
+	}{
+		{0, 1000, []string{"m1/0", "m1/1", "m1/2", "m1/3", "m1/4"}},
+		{10, 20, []string{"m1/1"}},
+		{9, 20, []string{"m1/0", "m1/1"}},
+		{10, 21, []string{"m1/1", "m1/2"}},
+		{49, 50, []string{"m1/4"}},
+		{50, 1000, nil},
+		{-1000, 0, nil},
+		{12, 13, []string{"m1/1"}},
+		{13, 13, []string{"m1/1"}},
+	} {
+		got := scan(t, f, store.Scan{Key: m1, Range: millis(c.from, c.to)})
+		require.Equal(t, c.want, got, "from %d to %d", c.from, c.to)
+	}
+	missing := m1
+	missing.Container = "chunks-2026-12"
+	usage, err := f.Reader.Scan(t.Context(), store.Scan{Key: missing, Range: millis(0, 1000)}, func([]byte) error { return errors.New("a document") })
+	require.NoError(t, err)
+	require.Zero(t, usage.Documents)
+}
+
+func scanOrder(t *testing.T, f Fixture) {
+	f.CreateContainer(container)
+	const n = 130 // more than a page
+	// Numbers and instants run against each other, so that an order by id would show.
+	for i := range n {
+		from := int64(n-i) * 10
+		_, err := f.Writer.Create(t.Context(), m1, number(uint32(i)).String(), document(m1, number(uint32(i)), from, from+9, 10))
+		require.NoError(t, err)
+	}
+	var want []string
+	for i := range n {
+		want = append(want, fmt.Sprintf("m1/%d", i))
+	}
+	require.Equal(t, want, scan(t, f, store.Scan{Key: m1, Range: millis(0, 10_000), Descending: true}))
+	slices.Reverse(want)
+	require.Equal(t, want, scan(t, f, store.Scan{Key: m1, Range: millis(0, 10_000)}))
+}
+
+func scanPrefix(t *testing.T, f Fixture) {
+	f.CreateContainer(container)
+	var want []string
+	for i := range 40 {
+		key := m1
+		key.Device = fmt.Sprintf("d%d", i)
+		fill(t, f, key, 4, 2000)
+		want = append(want, key.Device+"/1", key.Device+"/2")
+	}
+	otherShard := m1
+	otherShard.TenantShard = "acme~4"
+	fill(t, f, otherShard, 4, 10)
+	prefix := sharding.Key{Container: container, TenantShard: m1.TenantShard}
+	require.ElementsMatch(t, want, scan(t, f, store.Scan{Key: prefix, Range: millis(10, 30)}))
+	prefix.TenantShard = "acme"
+	require.Empty(t, scan(t, f, store.Scan{Key: prefix, Range: millis(10, 30)}))
+}
+
+func scanYield(t *testing.T, f Fixture) {
+	f.CreateContainer(container)
+	fill(t, f, m1, 5, 10)
+	for _, key := range []sharding.Key{m1, {Container: container, TenantShard: m1.TenantShard}} {
+		stop, seen := errors.New("enough"), 0
+		usage, err := f.Reader.Scan(t.Context(), store.Scan{Key: key, Range: millis(0, 1000)}, func([]byte) error {
+			seen++
+			if seen == 2 {
+				return stop
+			}
+			return nil
+		})
+		require.Equal(t, stop, err, "as it is")
+		require.Equal(t, 2, seen)
+		require.Positive(t, usage.RUs)
+		require.Equal(t, 2, usage.Documents)
+	}
+}
+
+func scanKeeps(t *testing.T, f Fixture) {
+	f.CreateContainer(container)
+	fill(t, f, m1, 10, 100)
+	var kept, copies [][]byte
+	_, err := f.Reader.Scan(t.Context(), store.Scan{Key: m1, Range: millis(0, 1000)}, func(doc []byte) error {
+		kept, copies = append(kept, doc), append(copies, bytes.Clone(doc))
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, copies, kept)
+}
