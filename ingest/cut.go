@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -132,7 +133,7 @@ func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) (job Job, w
 	key := tenant.Placement.Key(c.key.device, c.key.day, c.number)
 	header := chunk.Header{ID: id, TenantShard: key.TenantShard, Device: key.Device, After: c.tail, TTL: tenant.TTL(c.key.day, now.UnixMilli())}
 	rows, rest, doc := w.fit(c, dev, header)
-	if c.want == CutSize && now.Before(c.due) && rest.Readings() == 0 && float64(len(doc)) < trialShare*binning.TargetBytes {
+	if c.want == CutSize && now.Before(c.due) && !crowded(c) && rest.Readings() == 0 && float64(len(doc)) < trialShare*binning.TargetBytes {
 		// The estimate was too high: there is room for more.
 		c.want, c.trial = "", c.bin.Values()+c.bin.Values()/16
 		return nil, false
@@ -154,31 +155,30 @@ func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) (job Job, w
 const trialShare = 0.9
 
 // fit finds how much of the bin makes a document near the target, never more than the maximum unless one record
-// alone is larger, and encodes it.
-func (w *Worker) fit(c *chain, dev *device, header chunk.Header) (rows, rest binning.Rows, doc []byte) {
+// alone is larger, and encodes it. It panics when one record can't be encoded: such a record was refused when it was fed.
+func (w *Worker) fit(c *chain, dev *device, h chunk.Header) (rows, rest binning.Rows, doc []byte) {
 	take := dev.sizer.ReadingsFor(c.bin.Readings(), c.bin.Values())
 	for {
 		rows, rest = c.bin, binning.Rows{}
 		if take < c.bin.Readings() {
 			rows, rest = c.bin.SplitAt(take)
 		}
-		header.First, header.Through, header.Readings = rows.First(), rows.Through(), rows.Readings()
-		doc = w.encode(header, rows)
+		h.First, h.Through, h.Readings = rows.First(), rows.Through(), rows.Readings()
+		doc, err := chunk.Encode(h, rows.Frame(binning.All, nil))
+		alone := rows.Records() == 1
+		switch {
+		case errors.Is(err, chunk.ErrTooLarge) && !alone:
+			take = rows.Readings() / 2
+			continue
+		case err != nil:
+			panic(fmt.Sprintf("encode chunk %s of %s: %v", h.ID, h.Device, err))
+		}
 		dev.sizer.Learn(rows.Values(), len(doc))
-		if len(doc) <= binning.MaxBytes || rows.Records() == 1 {
+		if len(doc) <= binning.MaxBytes || alone {
 			return rows, rest, doc
 		}
 		take = min(rows.Readings()-1, rows.Readings()*binning.TargetBytes/len(doc))
 	}
-}
-
-// encode panics on an error: what can't be encoded was refused when it was fed.
-func (w *Worker) encode(h chunk.Header, rows binning.Rows) []byte {
-	doc, err := chunk.Encode(h, rows.Frame(binning.All, nil))
-	if err != nil {
-		panic(fmt.Sprintf("encode chunk %s of %s: %v", h.ID, h.Device, err))
-	}
-	return doc
 }
 
 // maxNotes bounds the notes of one call: a fleet that is seen for the first time comes in steps.

@@ -197,7 +197,11 @@ func (w *Worker) oversize(rec Record, result decode.Result) map[chainKey]bool {
 	}
 	over := map[chainKey]bool{}
 	for key, rows := range parts {
-		doc, err := chunk.Encode(chunk.Header{Device: key.device}, rows.Frame(binning.All, nil))
+		h := chunk.Header{
+			ID: chunk.ID{Day: key.day, Partition: w.partition}, TenantShard: key.tenant, Device: key.device,
+			First: rec.Offset, Through: rec.Offset, After: -1, Readings: rows.Readings(),
+		}
+		doc, err := chunk.Encode(h, rows.Frame(binning.All, nil))
 		over[key] = err != nil || len(doc) > maxDocument
 	}
 	return over
@@ -227,9 +231,15 @@ func (w *Worker) take(offset int64, r *telemetry.Reading) {
 	c.bin.Append(offset, *r)
 	c.used = now
 	w.memory.add(c.bin.Bytes() - before)
-	if c.bin.Values() >= c.trial && dev.sizer.Full(c.bin.Values()) {
+	if c.bin.Values() >= c.trial && dev.sizer.Full(c.bin.Values()) || crowded(c) {
 		w.ask(c, CutSize)
 	}
+}
+
+// crowded tells whether a bin has so many readings, however small they are when encoded, that it must be cut: half of what
+// a chunk takes.
+func crowded(c *chain) bool {
+	return c.bin.Readings() >= chunk.MaxRows/2 || c.bin.Values() >= chunk.MaxValues/2
 }
 
 // open makes the state of a chain. A chain whose day begins after the assignment can't have a chunk that is not

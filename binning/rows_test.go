@@ -1,0 +1,205 @@
+package binning_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"binnacle/binning"
+	"binnacle/binning/chunk"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+type cell struct {
+	labels, metric string
+	time           int64
+}
+
+// taken is a reading with the offset of its record.
+type taken struct {
+	offset int64
+	telemetry.Reading
+}
+
+func random(rnd *rand.Rand, n int) []taken {
+	var out []taken
+	offset := int64(0)
+	for range n {
+		if rnd.IntN(3) > 0 {
+			offset += 1 + rnd.Int64N(3)
+		}
+		r := telemetry.Reading{Time: 1000 + rnd.Int64N(20)}
+		if rnd.IntN(2) == 0 {
+			r.Labels = telemetry.Labels{{Name: "fleet", Value: fmt.Sprint(rnd.IntN(2))}}
+		}
+		for m := range 4 {
+			if rnd.IntN(3) == 0 {
+				continue
+			}
+			v := []telemetry.Value{telemetry.FloatValue(rnd.Float64()), telemetry.IntValue(rnd.Int64N(9)), telemetry.BoolValue(true), telemetry.TextValue(fmt.Sprint(rnd.IntN(99)))}[rnd.IntN(4)]
+			r.Fields = append(r.Fields, telemetry.Field{Metric: fmt.Sprintf("m%d", m), Value: v})
+		}
+		if len(r.Fields) > 0 {
+			out = append(out, taken{offset, r})
+		}
+	}
+	return out
+}
+
+func rowsOf(readings []taken) (r binning.Rows) {
+	for _, x := range readings {
+		r.Append(x.offset, x.Reading)
+	}
+	return r
+}
+
+// plain is what a map makes of the readings: the last value of each series and instant.
+func plain(readings []taken, span telemetry.Range, metrics []string) map[cell]telemetry.Value {
+	out := map[cell]telemetry.Value{}
+	for _, r := range readings {
+		for _, f := range r.Fields {
+			if span.Contains(r.Time) && (metrics == nil || slices.Contains(metrics, f.Metric)) {
+				out[cell{string(r.Labels.AppendKey(nil)), f.Metric, r.Time}] = f.Value
+			}
+		}
+	}
+	return out
+}
+
+func cells(t *testing.T, f chunk.Frame) map[cell]telemetry.Value {
+	out := map[cell]telemetry.Value{}
+	for i, g := range f.Groups {
+		if i > 0 {
+			require.Negative(t, f.Groups[i-1].Labels.Compare(g.Labels))
+		}
+		for j := range g.Times[1:] {
+			require.Less(t, g.Times[j], g.Times[j+1])
+		}
+		for _, c := range g.Columns {
+			k := 0
+			for row, at := range g.Times {
+				if c.Present != nil && !c.Present.Has(row) {
+					continue
+				}
+				key := cell{string(g.Labels.AppendKey(nil)), c.Metric, at}
+				require.NotContains(t, out, key, "one value per metric and instant")
+				out[key] = c.Value(k)
+				k++
+			}
+			require.Equal(t, c.Len(), k)
+		}
+	}
+	return out
+}
+
+func TestFrameIsWhatAMapWouldHold(t *testing.T) {
+	const seed = 11
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	for range 300 {
+		readings := random(rnd, 1+rnd.IntN(60))
+		if len(readings) == 0 {
+			continue
+		}
+		rows := rowsOf(readings)
+		require.Equal(t, plain(readings, binning.All, nil), cells(t, rows.Frame(binning.All, nil)))
+		span := telemetry.Range{From: 1000 + rnd.Int64N(20), To: 1000 + rnd.Int64N(20)}
+		metrics := []string{"m1", "m3", "none"}
+		require.Equal(t, plain(readings, span, metrics), cells(t, rows.Frame(span, metrics)))
+	}
+}
+
+func TestCutsFallBetweenRecords(t *testing.T) {
+	const seed = 12
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	for range 300 {
+		readings := random(rnd, 2+rnd.IntN(60))
+		if len(readings) == 0 {
+			continue
+		}
+		rows := rowsOf(readings)
+		head, tail := rows.SplitAt(1 + rnd.IntN(len(readings)))
+		require.Positive(t, head.Readings())
+		require.Equal(t, rows.Readings(), head.Readings()+tail.Readings())
+		require.Equal(t, rows.First(), head.First())
+		if tail.Readings() > 0 {
+			require.Less(t, head.Through(), tail.First())
+			require.Equal(t, rows.Records(), head.Records()+tail.Records())
+		}
+		again := head.Concat(&tail)
+		require.Equal(t, cells(t, rows.Frame(binning.All, nil)), cells(t, again.Frame(binning.All, nil)))
+
+		at := rnd.Int64N(rows.Through() + 2)
+		rest := rows.After(at)
+		var want []taken
+		for _, r := range readings {
+			if r.offset > at {
+				want = append(want, r)
+			}
+		}
+		require.Equal(t, len(want), rest.Readings())
+		require.Equal(t, plain(want, binning.All, nil), cells(t, rest.Frame(binning.All, nil)))
+	}
+}
+
+// A query reads a copy while the worker goes on; the race detector watches.
+func TestACopyIsASnapshot(t *testing.T) {
+	var rows binning.Rows
+	at := func(i int) telemetry.Reading {
+		return telemetry.Reading{Time: int64(i), Fields: []telemetry.Field{{Metric: fmt.Sprintf("m%d", i%7), Value: telemetry.TextValue(fmt.Sprint(i))}}}
+	}
+	for i := range 100 {
+		rows.Append(int64(i), at(i))
+	}
+	snapshot := rows
+	done := make(chan map[cell]telemetry.Value)
+	go func() {
+		f := snapshot.Frame(binning.All, nil)
+		out := map[cell]telemetry.Value{}
+		for _, g := range f.Groups {
+			for _, c := range g.Columns {
+				for k := range c.Len() {
+					out[cell{metric: c.Metric + c.Value(k).Text()}] = c.Value(k)
+				}
+			}
+		}
+		done <- out
+	}()
+	for i := 100; i < 2000; i++ {
+		rows.Append(int64(i), at(i))
+	}
+	require.Len(t, <-done, 100)
+	require.Equal(t, 2000, rows.Readings())
+}
+
+func TestSizerFindsTheTarget(t *testing.T) {
+	var s binning.Sizer
+	require.False(t, s.Full(1000))
+	s.Learn(10000, 500+10000)
+	require.False(t, s.Full(31000))
+	require.True(t, s.Full(32500))
+	require.Equal(t, 500, s.ReadingsFor(500, 35000), "a little over the target is no reason to split")
+	n := s.ReadingsFor(1000, 100000)
+	require.InDelta(t, binning.TargetBytes, s.Estimate(n*100), 400)
+	s.Learn(3, 700)
+	require.False(t, s.Full(31000), "a small document teaches nothing")
+}
+
+func TestFirstHoldSpreadsAFleet(t *testing.T) {
+	const hold = time.Hour
+	late := 0
+	for i := range 1000 {
+		h := binning.FirstHold(fmt.Sprintf("truck-%04d", i), hold)
+		require.Positive(t, h)
+		require.LessOrEqual(t, h, hold)
+		if h > hold/2 {
+			late++
+		}
+	}
+	require.InDelta(t, 500, late, 80)
+}
