@@ -1,0 +1,202 @@
+package chunk
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"binnacle/internal/telemetry"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// smallBelow is the number of bytes before zstd below which all of a chunk goes into one string. Measured with ten
+// metrics (go test -run TestSmallForm -v): FIGURES.
+const smallBelow = 4096
+
+// encoder is the scratch memory of one Encode.
+type encoder struct {
+	s         section // of all columns, one after the other
+	ends      []end   // where the instants and each column end in s
+	headers   []byte
+	doc       []byte
+	frame     []byte
+	block     []byte
+	zstd      *zstd.Encoder
+	residuals []uint64
+
+	direct, listed numbers
+	dict           dictionary
+	indexPlan      intPlan
+	told           [2]told
+	distances      []int64
+	texts          map[string]int64
+	distinctTexts  []string
+}
+
+// end is where a section ends in the encoder's buffers.
+type end struct{ plain, packed int }
+
+// Encode is the document of a frame, as stored. From, To, Rows and Unique follow from the frame, the rest of the header
+// from h. The frame must keep the rules of Frame and lie within the day of h.ID. The same h and f always give the same
+// bytes. A frame or document above the limits gives ErrTooLarge; any other error is the caller's mistake.
+func Encode(h Header, f Frame) ([]byte, error) {
+	if err := h.check(); err != nil {
+		return nil, fmt.Errorf("encode chunk %s: %w", h.ID, err)
+	}
+	if !utf8.ValidString(h.TenantShard) || !utf8.ValidString(h.Device) {
+		return nil, fmt.Errorf("encode chunk %s: tenant shard %q or device %q is not UTF-8", h.ID, h.TenantShard, h.Device)
+	}
+	if err := f.check(h.ID.Day); err != nil {
+		return nil, fmt.Errorf("encode chunk %s: %w", h.ID, err)
+	}
+	h.Rows, h.Unique = f.Rows(), f.distinctTimes()
+	h.From, h.To = f.bounds()
+	e := encoders.Get().(*encoder)
+	defer encoders.Put(e)
+	e.writeSections(h.ID.Day, f)
+	if err := e.writeDocument(h, f); err != nil {
+		return nil, fmt.Errorf("encode chunk %s: %w", h.ID, err)
+	}
+	return bytes.Clone(e.doc), nil
+}
+
+// writeSections fills e.s with the instants of all groups and then the columns, and e.ends with where each ends.
+func (e *encoder) writeSections(day telemetry.Day, f Frame) {
+	e.s.plain, e.s.packed, e.ends = e.s.plain[:0], e.s.packed[:0], e.ends[:0]
+	for i := range f.Groups {
+		e.writeTimes(f.Groups[i].Times, day)
+	}
+	e.endSection()
+	for i := range f.Groups {
+		g := &f.Groups[i]
+		for j := range g.Columns {
+			e.writeColumn(&g.Columns[j], len(g.Times))
+			e.endSection()
+		}
+	}
+}
+
+func (e *encoder) endSection() { e.ends = append(e.ends, end{len(e.s.plain), len(e.s.packed)}) }
+
+// section is the k-th section: the instants for 0, else column k-1.
+func (e *encoder) section(k int) section {
+	var from end
+	if k > 0 {
+		from = e.ends[k-1]
+	}
+	to := e.ends[k]
+	return section{e.s.plain[from.plain:to.plain], e.s.packed[from.packed:to.packed]}
+}
+
+func (e *encoder) writeDocument(h Header, f Frame) error {
+	if len(e.s.packed) > maxUnpacked {
+		return fmt.Errorf("%d bytes are above %d: %w", len(e.s.packed), maxUnpacked, ErrTooLarge)
+	}
+	small := len(e.s.plain)+len(e.s.packed) < smallBelow
+	e.doc = appendHeader(e.doc[:0], h)
+	var err error
+	if small {
+		err = e.appendData("data", e.s)
+	} else {
+		err = e.appendData("time", e.section(0))
+	}
+	if err != nil {
+		return err
+	}
+	if len(f.Groups) > 1 || len(f.Groups[0].Labels) > 0 {
+		e.doc = append(e.doc, `,"labels":[`...)
+		for i := range f.Groups {
+			if i > 0 {
+				e.doc = append(e.doc, ',')
+			}
+			e.doc = appendLabels(e.doc, f.Groups[i].Labels)
+		}
+		e.doc = append(e.doc, ']')
+	}
+	if err := e.appendColumns(f, small); err != nil {
+		return err
+	}
+	if h.TTL > 0 {
+		e.doc = append(e.doc, `,"ttl":`...)
+		e.doc = strconv.AppendInt(e.doc, int64(h.TTL), 10)
+	}
+	if e.doc = append(e.doc, '}'); len(e.doc) > MaxDocument {
+		return fmt.Errorf("a document of %d bytes, above %d: %w", len(e.doc), MaxDocument, ErrTooLarge)
+	}
+	return nil
+}
+
+func appendHeader(b []byte, h Header) []byte {
+	b = append(b, `{"id":`...)
+	b = appendString(b, h.ID.String())
+	b = append(b, `,"v":`...)
+	b = strconv.AppendInt(b, Version, 10)
+	b = append(b, `,"type":"chunk","tenantShard":`...)
+	b = appendString(b, h.TenantShard)
+	b = append(b, `,"device":`...)
+	b = appendString(b, h.Device)
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"from", h.From}, {"to", h.To}, {"rows", int64(h.Rows)}, {"readings", int64(h.Readings)},
+		{"first", h.First}, {"through", h.Through}, {"after", h.After},
+	} {
+		b = append(b, ',')
+		b = appendString(b, n.name)
+		b = append(b, ':')
+		b = strconv.AppendInt(b, n.value, 10)
+	}
+	b = append(b, `,"unique":`...)
+	return strconv.AppendBool(b, h.Unique)
+}
+
+func (e *encoder) appendColumns(f Frame, small bool) error {
+	e.doc = append(e.doc, `,"columns":[`...)
+	k := 0
+	for i := range f.Groups {
+		for j := range f.Groups[i].Columns {
+			c := &f.Groups[i].Columns[j]
+			if k > 0 {
+				e.doc = append(e.doc, ',')
+			}
+			k++
+			e.doc = append(e.doc, `{"metric":`...)
+			e.doc = appendString(e.doc, c.Metric)
+			if i > 0 {
+				e.doc = append(e.doc, `,"labels":`...)
+				e.doc = strconv.AppendInt(e.doc, int64(i), 10)
+			}
+			e.doc = append(e.doc, `,"type":`...)
+			e.doc = appendString(e.doc, c.Kind.String())
+			e.doc = append(e.doc, `,"stats":`...)
+			s := statsOf(c)
+			e.doc = appendStats(e.doc, c.Kind, &s)
+			if !small {
+				if err := e.appendData("data", e.section(k)); err != nil {
+					return fmt.Errorf("column %s: %w", c.Metric, err)
+				}
+			}
+			e.doc = append(e.doc, '}')
+		}
+	}
+	e.doc = append(e.doc, ']')
+	return nil
+}
+
+// appendData appends the property of a section's block in base64.
+func (e *encoder) appendData(name string, s section) error {
+	e.block = e.appendBlock(e.block[:0], s)
+	if n := base64.StdEncoding.EncodedLen(len(e.block)); n > MaxString {
+		return fmt.Errorf("a string of %d characters, above %d: %w", n, MaxString, ErrTooLarge)
+	}
+	e.doc = append(e.doc, ',')
+	e.doc = appendString(e.doc, name)
+	e.doc = append(e.doc, `:"`...)
+	e.doc = base64.StdEncoding.AppendEncode(e.doc, e.block)
+	e.doc = append(e.doc, '"')
+	return nil
+}

@@ -1,0 +1,47 @@
+package chunk
+
+import "math"
+
+// nLog2nTable holds n*log2(n) for the counts of ordinary chunks.
+var nLog2nTable = func() (t [2048]float64) {
+	for n := 2; n < len(t); n++ {
+		t[n] = float64(n) * math.Log2(float64(n))
+	}
+	return t
+}()
+
+func nLog2n(n uint32) float64 {
+	if n < uint32(len(nLog2nTable)) {
+		return nLog2nTable[n]
+	}
+	return float64(n) * math.Log2(float64(n))
+}
+
+// histogram counts the bytes of a plane.
+type histogram [256]uint32
+
+// bytes estimates what zstd's Huffman coder makes of n bytes so distributed: at least a bit for each, and about half a
+// byte of table per distinct one.
+func (h *histogram) bytes(n int) float64 {
+	total := nLog2n(uint32(n))
+	perSymbol := 0.0
+	if n > 0 {
+		perSymbol = total / float64(n)
+	}
+	sum, distinct := 0.0, 0
+	for _, c := range h {
+		if c > 0 {
+			distinct++
+			sum += max(float64(c), float64(c)*perSymbol-nLog2n(c))
+		}
+	}
+	if distinct <= 1 {
+		return 0
+	}
+	return sum/8 + float64(distinct)/2
+}
+
+// bitmapBytes estimates what remains of a bitmap of n rows with k set.
+func bitmapBytes(n, k int) float64 {
+	return (nLog2n(uint32(n)) - nLog2n(uint32(k)) - nLog2n(uint32(n-k))) / 8
+}

@@ -1,0 +1,210 @@
+package chunk
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// An integer stream is a run of int64 whose length both sides know. One form is chosen by estimated bits; its residuals
+// are divided by their gcd and cut into byte planes, as few as the largest needs.
+//
+// All arithmetic wraps, so every int64 survives every form.
+const (
+	formOffset = 0 // v - least, unsigned
+	formPlain  = 1 // v, zigzag
+	formDelta  = 2 // v - previous v, zigzag; the first v apart
+	formDelta2 = 3 // the difference of deltas, zigzag; the first v and the first delta apart
+
+	formMask  = 0x03
+	flagZeros = 0x04 // a bitmap tells the residuals that are not 0, and only those follow
+	flagGCD   = 0x08 // the residuals' gcd follows
+	// The upper four bits are the number of planes, 0 to 8: none means that all residuals are 0.
+	planesShift = 4
+)
+
+// intPlan is how an integer stream is going to be written.
+type intPlan struct {
+	form  byte
+	least int64   // formOffset
+	span  uint64  // largest minus smallest value
+	bits  float64 // estimate of the whole
+}
+
+// planInts chooses the form of v. It estimates each by the entropy of the residuals' bit lengths plus the bits below the
+// leading one, which takes one pass and no tables.
+func planInts(v []int64) intPlan {
+	if len(v) == 0 {
+		return intPlan{form: formPlain}
+	}
+	least, most := v[0], v[0]
+	for _, x := range v[1:] {
+		least, most = min(least, x), max(most, x)
+	}
+	p := intPlan{form: formOffset, least: least, span: uint64(most) - uint64(least)}
+	if p.span == 0 {
+		return p
+	}
+	var lengths [4][65]uint32
+	prev, prevDelta := v[0], int64(0)
+	for i, x := range v {
+		delta := x - prev
+		lengths[formOffset][bits.Len64(uint64(x)-uint64(least))]++
+		lengths[formPlain][bits.Len64(zigzag(x))]++
+		if i > 0 {
+			lengths[formDelta][bits.Len64(zigzag(delta))]++
+		}
+		if i > 1 {
+			lengths[formDelta2][bits.Len64(zigzag(delta-prevDelta))]++
+		}
+		prev, prevDelta = x, delta
+	}
+	p.bits = math.Inf(1)
+	for form := range lengths {
+		if b := lengthBits(&lengths[form]); b < p.bits {
+			p.form, p.bits = byte(form), b
+		}
+	}
+	return p
+}
+
+// lengthBits estimates the bits of residuals of which n[k] are k bits long.
+func lengthBits(n *[65]uint32) float64 {
+	total, last := uint32(0), 0
+	for k, c := range n {
+		if c > 0 {
+			total += c
+			last = k
+		}
+	}
+	b := nLog2n(total)
+	for k := 0; k <= last; k++ {
+		if c := n[k]; c > 0 {
+			b += float64(c)*float64(max(k-1, 0)) - nLog2n(c)
+		}
+	}
+	return b
+}
+
+// writeInts appends v to the section in the form of p, which planInts made of v.
+func (e *encoder) writeInts(v []int64, p intPlan) {
+	if len(v) == 0 {
+		return
+	}
+	r := slices.Grow(e.residuals[:0], len(v))
+	var first []int64
+	switch p.form {
+	case formOffset:
+		first = []int64{p.least}
+		for _, x := range v {
+			r = append(r, uint64(x)-uint64(p.least))
+		}
+	case formPlain:
+		for _, x := range v {
+			r = append(r, zigzag(x))
+		}
+	case formDelta:
+		first = v[:1]
+		for i := 1; i < len(v); i++ {
+			r = append(r, zigzag(v[i]-v[i-1]))
+		}
+	case formDelta2:
+		first = v[:1]
+		if len(v) > 1 {
+			first = []int64{v[0], v[1] - v[0]}
+		}
+		for i := 2; i < len(v); i++ {
+			r = append(r, zigzag(v[i]-v[i-1]-(v[i-1]-v[i-2])))
+		}
+	}
+	e.residuals = r
+	e.writeResiduals(p.form, first, r)
+}
+
+func (e *encoder) writeResiduals(form byte, first []int64, r []uint64) {
+	gcd, largest, zeros := divisor(form, r)
+	head := form
+	if gcd > 1 {
+		head |= flagGCD
+		largest = 0
+		for i, x := range r {
+			r[i] = divide(form, x, gcd)
+			largest |= r[i]
+		}
+	}
+	planes := (bits.Len64(largest) + 7) / 8
+	head |= byte(planes << planesShift)
+	sparse := planes > 0 && zeros > 0 && sparseWins(r, zeros, planes)
+	if sparse {
+		head |= flagZeros
+	}
+	e.s.plain = append(e.s.plain, head)
+	for _, x := range first {
+		e.s.plain = binary.AppendVarint(e.s.plain, x)
+	}
+	if gcd > 1 {
+		e.s.plain = binary.AppendUvarint(e.s.plain, gcd)
+	}
+	if sparse {
+		r = e.splitZeros(r)
+	}
+	e.writePlanes(r, planes)
+}
+
+// splitZeros writes the bitmap of the residuals that are not 0 and keeps only those, in place.
+func (e *encoder) splitZeros(r []uint64) []uint64 {
+	at := len(e.s.packed)
+	e.s.packed = append(e.s.packed, make([]byte, (len(r)+7)/8)...)
+	set := e.s.packed[at:]
+	kept := r[:0]
+	for i, x := range r {
+		if x != 0 {
+			set[i/8] |= 1 << (i % 8)
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+// divisor is the gcd of the residuals' magnitudes (at least 1), all their bits or-ed, and how many are 0.
+func divisor(form byte, r []uint64) (gcd, largest uint64, zeros int) {
+	for _, x := range r {
+		if x == 0 {
+			zeros++
+			continue
+		}
+		largest |= x
+		if gcd == 1 {
+			continue
+		}
+		m := magnitude(form, x)
+		for m != 0 {
+			gcd, m = m, gcd%m
+		}
+	}
+	if gcd == 0 || gcd > math.MaxInt64 {
+		gcd = 1
+	}
+	return gcd, largest, zeros
+}
+
+func magnitude(form byte, r uint64) uint64 {
+	if form == formOffset {
+		return r
+	}
+	if d := unzigzag(r); d < 0 {
+		return -uint64(d)
+	}
+	return r / 2
+}
+
+func divide(form byte, r, gcd uint64) uint64 {
+	if form == formOffset {
+		return r / gcd
+	}
+	return zigzag(unzigzag(r) / int64(gcd))
+}
+
+func zigzag(x int64) uint64   { return uint64(x)<<1 ^ uint64(x>>63) }
+func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }

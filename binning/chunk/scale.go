@@ -1,0 +1,136 @@
+package chunk
+
+import (
+	"math"
+	"math/bits"
+)
+
+// A scale writes a double v as m = round(v * 10^exp) and a correction, the number of doubles between m / 10^exp and v.
+// With single set, m / 10^exp is rounded through float32 first: a float32 sensor's 31.8 arrives as 31.799999237060547.
+//
+// The correction is 0 for every v that a decimal of exp places reads back to. All other doubles, NaN payloads, -0 and
+// infinities included, need no case of their own: the correction wraps and reaches every bit pattern.
+// m / 10^exp is the same on every machine: |m| < 2^53 and 10^22 are exact doubles, and IEEE 754 division rounds correctly.
+type scale struct {
+	exp    int // 0 to maxExp
+	single bool
+}
+
+const maxExp = 22
+
+var powers = [maxExp + 1]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
+	1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+
+// mantissa is m for v, 0 where it would not be an exact integer.
+func (s scale) mantissa(v float64) int64 {
+	m := math.RoundToEven(v * powers[s.exp])
+	if !(math.Abs(m) < maxExact) {
+		return 0
+	}
+	return int64(m)
+}
+
+// value is m / 10^exp.
+func (s scale) value(m int64) float64 {
+	v := float64(m) / powers[s.exp]
+	if s.single {
+		return float64(float32(v))
+	}
+	return v
+}
+
+// ord numbers the doubles in their order, so that neighbours differ by 1; unord is its inverse.
+func ord(b uint64) int64   { return int64(b) ^ int64(uint64(int64(b)>>63)>>1) }
+func unord(o int64) uint64 { return uint64(o) ^ uint64(o>>63)>>1 }
+
+// sampleRuns runs of sampleRun neighbours are what the scale of a column is chosen from: neighbours, because differences
+// are what is going to be stored.
+const (
+	sampleRuns = 8
+	sampleRun  = 3
+	// correctionBits is what a correction costs beside its own bits: its place in the bitmap.
+	correctionBits = 4
+)
+
+// chooseScale finds the scale whose mantissas and corrections take the fewest bits in a sample; ok is false when the
+// doubles' own numbers take fewer.
+func chooseScale(v []uint64) (best scale, ok bool) {
+	var buf [sampleRuns * sampleRun]uint64
+	sample := sampleOf(v, buf[:0])
+	least := ordBits(sample)
+	for _, single := range []bool{false, true} {
+		if single && !mostlySingle(sample) {
+			break
+		}
+		for exp := range maxExp + 1 {
+			s := scale{exp, single}
+			b, exact := s.bits(sample)
+			if b < least {
+				best, least, ok = s, b, true
+			}
+			if exact {
+				return best, ok // a larger exponent only makes larger mantissas
+			}
+		}
+	}
+	return best, ok
+}
+
+// sampleOf picks runs of neighbours, spread evenly; all of v if it is short. It leaves out what is not finite.
+func sampleOf(v, sample []uint64) []uint64 {
+	runs, run := sampleRuns, sampleRun
+	if len(v) <= sampleRuns*sampleRun {
+		runs, run = 1, len(v)
+	}
+	for i := range runs {
+		from := 0
+		if runs > 1 {
+			from = i * (len(v) - run) / (runs - 1)
+		}
+		for _, b := range v[from : from+run] {
+			if finite(b) {
+				sample = append(sample, b)
+			}
+		}
+	}
+	return sample
+}
+
+func finite(b uint64) bool { return b>>52&0x7FF != 0x7FF }
+
+// bits estimates the sample's bits at scale s; exact is whether no value needs a correction.
+func (s scale) bits(sample []uint64) (total int, exact bool) {
+	exact = true
+	var prev int64
+	for i, b := range sample {
+		m := s.mantissa(math.Float64frombits(b))
+		if i > 0 {
+			total += bits.Len64(zigzag(m - prev))
+		}
+		prev = m
+		if c := ord(b) - ord(math.Float64bits(s.value(m))); c != 0 {
+			exact = false
+			total += bits.Len64(zigzag(c)) + correctionBits
+		}
+	}
+	return total, exact
+}
+
+func ordBits(sample []uint64) int {
+	total := 1 // scales win a tie
+	for i := 1; i < len(sample); i++ {
+		total += bits.Len64(zigzag(ord(sample[i]) - ord(sample[i-1])))
+	}
+	return total
+}
+
+// mostlySingle tells whether half of the sample are float32 values.
+func mostlySingle(sample []uint64) bool {
+	n := 0
+	for _, b := range sample {
+		if v := math.Float64frombits(b); float64(float32(v)) == v {
+			n++
+		}
+	}
+	return 2*n >= len(sample)
+}

@@ -1,0 +1,103 @@
+package chunk_test
+
+import (
+	"encoding/base64"
+	"maps"
+	"slices"
+	"testing"
+
+	"binnacle/binning/chunk"
+
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fastjson"
+)
+
+// binarySize is the number of bytes in a document's base64 strings.
+func binarySize(t testing.TB, doc []byte) int {
+	t.Helper()
+	v, err := fastjson.ParseBytes(doc)
+	require.NoError(t, err)
+	size := func(v *fastjson.Value, name string) int {
+		b, err := base64.StdEncoding.DecodeString(string(v.GetStringBytes(name)))
+		require.NoError(t, err)
+		return len(b)
+	}
+	n := size(v, "time") + size(v, "data")
+	for _, c := range v.GetArray("columns") {
+		n += size(c, "data")
+	}
+	return n
+}
+
+// measured is what chunks of a data set come to.
+type measured struct{ values, binary, document, chunks int }
+
+// measure encodes points in chunks of full rows; the last, shorter one of a device or day is left out if there are others.
+func measure(t testing.TB, points map[string][]point, rows int) (m measured) {
+	t.Helper()
+	for _, device := range slices.Sorted(maps.Keys(points)) {
+		frames := split(points[device], rows)
+		for _, f := range frames {
+			if f.Rows() < rows && len(frames) > 1 {
+				continue
+			}
+			doc, err := chunk.Encode(headerOf(f), f)
+			require.NoError(t, err)
+			requireSame(t, f, doc)
+			m.values += f.Values()
+			m.binary += binarySize(t, doc)
+			m.document += len(doc)
+			m.chunks++
+		}
+	}
+	return m
+}
+
+func (m measured) log(t testing.TB, what string, rows int) float64 {
+	b := float64(m.binary) / float64(m.values)
+	t.Logf("%s, %d rows: %.3f B/value before base64, %.3f B/value as documents (%d chunks)",
+		what, rows, b, float64(m.document)/float64(m.values), m.chunks)
+	return b
+}
+
+func TestBytesPerValue(t *testing.T) {
+	trucks := map[string][]point{}
+	for i := range 10 {
+		trucks[name(i)] = truckPoints(i, 2000)
+	}
+	const rows = 1000
+	sets := []struct {
+		name  string
+		bound float64 // 0: none
+		load  func(t testing.TB) map[string][]point
+	}{
+		{"simulated trucks", 0.76, func(testing.TB) map[string][]point { return trucks }},
+		{"tsbs-cpu", 0.33, cpuPoints},
+		{"tsbs-iot without capacities", 0, iotPoints},
+	}
+	for _, s := range sets {
+		t.Run(s.name, func(t *testing.T) {
+			points := s.load(t)
+			for _, n := range []int{30, 100, 360} {
+				measure(t, points, n).log(t, s.name, n)
+			}
+			b := measure(t, points, rows).log(t, s.name, rows)
+			if s.bound > 0 {
+				require.LessOrEqual(t, b, s.bound)
+			}
+		})
+	}
+}
+
+// TestBytesPerValueOfRealData doesn't stop at days: machine_temperature has 288 rows a day, and the bound is for 1,000.
+// So the instants are squeezed to 5 s, which leaves values and the shape of the clock as they are.
+func TestBytesPerValueOfRealData(t *testing.T) {
+	points := machinePoints(t)
+	for i := range points {
+		points[i].time = points[0].time/60_000 + points[i].time/60
+	}
+	days := map[string][]point{"m1": points}
+	b := measure(t, days, 1000).log(t, "machine_temperature, days squeezed", 1000)
+	require.LessOrEqual(t, b, 4.3)
+	measure(t, map[string][]point{"m1": machinePoints(t)}, 288).log(t, "machine_temperature, as it is", 288)
+}

@@ -1,0 +1,96 @@
+package chunk
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// writeTextColumn writes texts: one after the other when most differ, else through a sorted dictionary.
+func (e *encoder) writeTextColumn(v []string, flags byte) {
+	clear(e.texts)
+	for _, s := range v {
+		e.texts[s] = 0
+	}
+	if 2*len(e.texts) > len(v) {
+		e.s.plain = append(e.s.plain, formTexts|flags)
+		e.writeTexts(v)
+		return
+	}
+	distinct := e.distinctTexts[:0]
+	for s := range e.texts {
+		distinct = append(distinct, s)
+	}
+	slices.Sort(distinct)
+	for i, s := range distinct {
+		e.texts[s] = int64(i)
+	}
+	index := e.dict.index[:0]
+	for _, s := range v {
+		index = append(index, e.texts[s])
+	}
+	e.s.plain = append(e.s.plain, formTextIndex|flags)
+	e.s.plain = binary.AppendUvarint(e.s.plain, uint64(len(distinct)))
+	e.writeTexts(distinct)
+	e.writeInts(index, planInts(index))
+	e.dict.index = index
+	clear(distinct) // the pool must not hold the caller's texts
+	clear(e.texts)
+	e.distinctTexts = distinct[:0]
+}
+
+func (e *encoder) writeTexts(v []string) {
+	lengths := e.direct.ints[:0]
+	for _, s := range v {
+		lengths = append(lengths, int64(len(s)))
+	}
+	e.writeInts(lengths, planInts(lengths))
+	e.direct.ints = lengths
+	for _, s := range v {
+		e.s.packed = append(e.s.packed, s...)
+	}
+}
+
+// readTexts fills v with texts that share one allocation.
+func (d *decoder) readTexts(v []string) (err error) {
+	if d.ints, err = d.readInts(d.ints, len(v)); err != nil {
+		return err
+	}
+	total := 0
+	for _, n := range d.ints {
+		if n < 0 || n > int64(len(d.s.packed)-total) {
+			return corrupt("a text of %d bytes", n)
+		}
+		total += int(n)
+	}
+	b, err := d.takePacked(total)
+	if err != nil {
+		return err
+	}
+	all := string(b)
+	for i, n := range d.ints {
+		v[i], all = all[:n], all[n:]
+	}
+	return nil
+}
+
+// readTextIndex fills v through a dictionary of texts.
+func (d *decoder) readTextIndex(v []string) error {
+	size, err := d.length(len(v))
+	if err != nil {
+		return err
+	}
+	list := make([]string, size)
+	if err := d.readTexts(list); err != nil {
+		return err
+	}
+	if d.ints, err = d.readInts(d.ints, len(v)); err != nil {
+		return err
+	}
+	for i, x := range d.ints {
+		if uint64(x) >= uint64(size) {
+			return corrupt("index %d into a dictionary of %d", x, size)
+		}
+		v[i] = list[x]
+	}
+	return nil
+}
