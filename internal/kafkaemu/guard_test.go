@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -247,5 +248,12 @@ func FuzzRawBytes(f *testing.F) {
 		}
 	}
 	f.Add([]byte{0xFF, 0xFF, 0xFF, 0xFF})
-	f.Fuzz(func(t *testing.T, sent []byte) { send(t, b, sent) })
+	f.Fuzz(func(t *testing.T, data []byte) {
+		sent := slices.Clone(data)
+		send(t, b, sent)
+		if len(sent) > 4 { // a length that fits lets the rest come further
+			binary.BigEndian.PutUint32(sent, uint32(len(sent)-4))
+			send(t, b, sent)
+		}
+	})
 }
