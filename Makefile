@@ -1,0 +1,26 @@
+.PHONY: build test vet staticcheck fmt race bench ci
+
+build:
+	go build -o binnacle ./cmd/binnacle
+
+test:
+	go test ./...
+
+vet:
+	go vet ./...
+
+staticcheck:
+	go tool staticcheck ./...
+
+fmt:
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+
+# The packages in which goroutines meet.
+race:
+	go test -race ./binning ./ingest/... ./query/... ./internal/control/... ./internal/cosmos/... ./internal/cosmosemu/... ./internal/app/...
+
+bench:
+	go test -run '^$$' -bench . -benchtime 2s ./...
+
+ci:
+	bash .ci/run
