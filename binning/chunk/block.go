@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/klauspost/compress/huff0"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -14,6 +15,7 @@ type codec byte
 const (
 	stored     codec = 1 // as it is
 	zstdPacked codec = 2 // a zstd frame without its four magic bytes
+	huffPacked codec = 3 // its length as a varint, then zstd's Huffman code alone: a tree description and one stream
 )
 
 func (c codec) String() string {
@@ -22,6 +24,8 @@ func (c codec) String() string {
 		return "stored"
 	case zstdPacked:
 		return "zstd"
+	case huffPacked:
+		return "huffman"
 	}
 	return fmt.Sprintf("codec %d", byte(c))
 }
@@ -38,17 +42,34 @@ type section struct{ plain, packed []byte }
 
 // appendBlock appends the block of one or more sections: codec, length of plain as a varint, plain, packed.
 func (e *encoder) appendBlock(dst []byte, s section) []byte {
-	c, packed := stored, s.packed
-	if len(packed) >= leastPacked {
-		e.frame = e.zstd.EncodeAll(packed, e.frame[:0])
-		if body := e.frame[len(zstdMagic):]; len(body) < len(packed) {
-			c, packed = zstdPacked, body
-		}
-	}
+	c, packed := e.pack(s.packed)
 	dst = append(dst, byte(c))
 	dst = binary.AppendUvarint(dst, uint64(len(s.plain)))
 	dst = append(dst, s.plain...)
 	return append(dst, packed...)
+}
+
+// pack keeps b in the smallest way. zstd looks for repeats, which telemetry's noise has only by chance; each of those
+// costs more than the symbols it stands for, so that the Huffman code alone is often smaller.
+func (e *encoder) pack(b []byte) (codec, []byte) {
+	c, best := stored, b
+	if len(b) < leastPacked {
+		return c, best
+	}
+	e.frame = e.zstd.EncodeAll(b, e.frame[:0])
+	if z := e.frame[len(zstdMagic):]; len(z) < len(best) {
+		c, best = zstdPacked, z
+	}
+	if len(b) <= huff0.BlockSizeMax {
+		e.huff.Reuse = huff0.ReusePolicyNone
+		if h, _, err := huff0.Compress1X(b, &e.huff); err == nil {
+			e.huffed = append(binary.AppendUvarint(e.huffed[:0], uint64(len(b))), h...)
+			if len(e.huffed) < len(best) {
+				c, best = huffPacked, e.huffed
+			}
+		}
+	}
+	return c, best
 }
 
 // openBlock is the inverse of appendBlock: it makes b's section the one that d reads. The section's parts alias b and d's
@@ -68,6 +89,9 @@ func (d *decoder) openBlock(b []byte) (c codec, err error) {
 		return c, nil
 	case zstdPacked:
 		d.s.packed, err = d.unpack(d.s.packed)
+		return c, err
+	case huffPacked:
+		d.s.packed, err = d.unhuff(d.s.packed)
 		return c, err
 	}
 	return c, corrupt("%s is unknown", c)
@@ -91,16 +115,37 @@ func (d *decoder) unpack(b []byte) ([]byte, error) {
 	if h.FrameContentSize > uint64(d.unpackable) {
 		return nil, corrupt("a zstd frame of %d bytes where %d are left", h.FrameContentSize, d.unpackable)
 	}
-	n := int(h.FrameContentSize)
+	out, err := d.zstd.DecodeAll(d.frame, d.room(int(h.FrameContentSize)))
+	if err != nil || uint64(len(out)) != h.FrameContentSize {
+		return nil, corrupt("a zstd frame")
+	}
+	return out, nil
+}
+
+// unhuff decodes a length and a Huffman code, within what is left of maxUnpacked.
+func (d *decoder) unhuff(b []byte) ([]byte, error) {
+	n, used := binary.Uvarint(b)
+	if used <= 0 || n > huff0.BlockSizeMax || n > uint64(d.unpackable) {
+		return nil, corrupt("the length of a Huffman code")
+	}
+	s, stream, err := huff0.ReadTable(b[used:], &d.huff)
+	if err != nil {
+		return nil, corrupt("a Huffman tree")
+	}
+	out, err := s.Decoder().Decompress1X(d.room(int(n))[:0:n], stream)
+	if err != nil || uint64(len(out)) != n {
+		return nil, corrupt("a Huffman code")
+	}
+	return out, nil
+}
+
+// room is an empty slice of d's with room for n bytes, which are taken off what may still be unpacked.
+func (d *decoder) room(n int) []byte {
 	d.unpackable -= n
 	if cap(d.unpacked) < n {
 		d.unpacked = make([]byte, 0, n+n/4+64)
 	}
-	out, err := d.zstd.DecodeAll(d.frame, d.unpacked[:0])
-	if err != nil || len(out) != n {
-		return nil, corrupt("a zstd frame")
-	}
-	return out, nil
+	return d.unpacked[:0]
 }
 
 func corrupt(format string, args ...any) error {

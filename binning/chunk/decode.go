@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/klauspost/compress/huff0"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -16,6 +17,7 @@ type decoder struct {
 	unpackable int // of maxUnpacked
 
 	zstd      *zstd.Decoder
+	huff      huff0.Scratch
 	binary    []byte
 	frame     []byte
 	unpacked  []byte

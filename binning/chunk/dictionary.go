@@ -77,9 +77,9 @@ func (d *dictionary) reset(n int) {
 
 // add is the number under which b is known, a new one if it is new.
 func (d *dictionary) add(b uint64) uint32 {
-	const golden = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: spreads neighbours (Knuth 6.4)
+	const golden = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: the product's top bits spread (Knuth 6.4)
 	mask := uint64(len(d.table) - 1)
-	for at := b * golden >> 20 & mask; ; at = (at + 1) & mask {
+	for at := b * golden >> (64 - bits.Len64(mask)); ; at = (at + 1) & mask {
 		s := &d.table[at]
 		if s.round != d.round {
 			*s = slot{b, uint32(len(d.distinct)), d.round}

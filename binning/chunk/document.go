@@ -52,7 +52,8 @@ func Parse(doc []byte) (*Chunk, error) {
 	if len(doc) > MaxDocument {
 		return nil, corrupt("a document of %d bytes, above %d", len(doc), MaxDocument)
 	}
-	var p fastjson.Parser // its memory lives on in the chunk
+	p := parsers.Get()
+	defer parsers.Put(p)
 	root, err := p.ParseBytes(doc)
 	if err != nil {
 		return nil, corrupt("%v", err)
@@ -60,25 +61,29 @@ func Parse(doc []byte) (*Chunk, error) {
 	if root.Type() != fastjson.TypeObject {
 		return nil, corrupt("not a JSON object")
 	}
-	r := reader{Value: root}
+	r := reader{Value: root, kept: make([]byte, 0, len(doc))}
 	if kind := r.text("type"); kind != "chunk" {
 		return nil, corrupt("type %q is not chunk", kind)
 	}
 	if v := r.integer("v", 1, maxExact); r.err == nil && v != Version {
 		return nil, corrupt("version %d where this release knows %d", v, Version)
 	}
-	c := &Chunk{Header: r.header()}
-	c.data = r.bytes("time")
-	if c.data == nil {
-		c.small, c.data = true, r.bytes("data")
-	}
-	if r.err == nil && c.data == nil {
-		return nil, corrupt("neither time nor data")
+	c := &Chunk{Header: r.header(), small: !r.Exists("time")}
+	if c.small {
+		c.data = r.keep("data")
+	} else {
+		c.data = r.keep("time")
 	}
 	c.labels = r.labelSets()
 	c.columns = r.columns(len(c.labels), c.small)
-	return c, r.err
+	if r.err != nil {
+		return nil, r.err
+	}
+	return c, nil
 }
+
+// parsers keep the memory of earlier documents.
+var parsers fastjson.ParserPool
 
 // header reads and checks the properties of Header.
 func (r *reader) header() (h Header) {
@@ -148,7 +153,7 @@ func (r *reader) columns(groups int, small bool) []storedColumn {
 			r.fail("a column is not an object")
 			break
 		}
-		q := reader{Value: v}
+		q := reader{Value: v, kept: r.kept}
 		c := storedColumn{name: q.text("metric")}
 		if q.Exists("labels") {
 			c.group = int(q.integer("labels", 0, int64(groups-1)))
@@ -156,13 +161,14 @@ func (r *reader) columns(groups int, small bool) []storedColumn {
 		kind, known := telemetry.ParseKind(q.text("type"))
 		c.kind, c.stats = kind, q.stats(kind)
 		if !small {
-			c.data = q.bytes("data")
+			c.data = q.keep("data")
 		}
+		r.kept = q.kept
 		switch {
 		case q.err != nil:
 			r.err = q.err
-		case !known || c.name == "" || (!small && c.data == nil):
-			r.fail("column %q lacks its type or data", c.name)
+		case !known:
+			r.fail("column %q is of no known type", c.name)
 		case c.group != group && c.group != group+1:
 			r.fail("column %q is not in the order of the labels", c.name)
 		case c.group == group && !out[len(out)-1].before(&c):
@@ -213,8 +219,10 @@ func (r *reader) statistic(kind telemetry.Kind, x *fastjson.Value) telemetry.Val
 	case x.Type() == fastjson.TypeNull:
 		return telemetry.Value{}
 	case kind == telemetry.Float:
-		if f, err := strconv.ParseFloat(literal(x), 64); err == nil {
-			return telemetry.FloatValue(f)
+		if x.Type() == fastjson.TypeNumber {
+			if f, err := strconv.ParseFloat(string(r.literal(x)), 64); err == nil {
+				return telemetry.FloatValue(f)
+			}
 		}
 	case kind == telemetry.Bool:
 		return telemetry.BoolValue(r.number(x, 0, 1) == 1)
@@ -225,14 +233,16 @@ func (r *reader) statistic(kind telemetry.Kind, x *fastjson.Value) telemetry.Val
 	default:
 		return telemetry.IntValue(r.number(x, -maxExact, maxExact))
 	}
-	r.fail("a statistic %s", literal(x))
+	r.fail("a statistic %.60s", r.literal(x))
 	return telemetry.Value{}
 }
 
 // reader reads properties of a JSON object and keeps the first error.
 type reader struct {
 	*fastjson.Value
-	err error
+	err  error
+	kept []byte // what outlives the parser, in one piece
+	buf  [64]byte
 }
 
 func (r *reader) fail(format string, args ...any) {
@@ -241,20 +251,21 @@ func (r *reader) fail(format string, args ...any) {
 	}
 }
 
-// bytes is a string property that aliases the parser's memory, nil if it is absent.
+// bytes is a string property that must be there. It aliases the parser's memory.
 func (r *reader) bytes(name string) []byte {
 	v := r.Get(name)
-	if v == nil {
+	if v == nil || v.Type() != fastjson.TypeString {
+		r.fail("%s is not a string", name)
 		return nil
 	}
-	b, err := v.StringBytes()
-	if err != nil {
-		r.fail("%s is not a string", name)
-	}
-	if b == nil {
-		b = []byte{}
-	}
-	return b
+	return v.GetStringBytes()
+}
+
+// keep is a copy of a string property that must be there.
+func (r *reader) keep(name string) []byte {
+	from := len(r.kept)
+	r.kept = append(r.kept, r.bytes(name)...)
+	return r.kept[from:len(r.kept):len(r.kept)]
 }
 
 // text is a string property that must be there and not empty.
@@ -288,10 +299,10 @@ func (r *reader) integer(name string, least, most int64) int64 {
 // number is an integer in least to most. A store that keeps numbers as float64 may spell it with an exponent.
 func (r *reader) number(v *fastjson.Value, least, most int64) int64 {
 	if v.Type() == fastjson.TypeNumber {
-		s := literal(v)
-		i, err := strconv.ParseInt(s, 10, 64)
+		s := r.literal(v)
+		i, err := strconv.ParseInt(string(s), 10, 64)
 		if err != nil {
-			f, ferr := strconv.ParseFloat(s, 64)
+			f, ferr := strconv.ParseFloat(string(s), 64)
 			if i = int64(f); ferr == nil && float64(i) == f && -maxExact <= f && f <= maxExact {
 				err = nil
 			}
@@ -300,9 +311,9 @@ func (r *reader) number(v *fastjson.Value, least, most int64) int64 {
 			return i
 		}
 	}
-	r.fail("%.60s is not an integer in %d to %d", literal(v), least, most)
+	r.fail("%.60s is not an integer in %d to %d", r.literal(v), least, most)
 	return least
 }
 
 // literal is a value as the document spells it: fastjson's own conversion of floats is not exact to the last bit.
-func literal(v *fastjson.Value) string { return string(v.MarshalTo(nil)) }
+func (r *reader) literal(v *fastjson.Value) []byte { return v.MarshalTo(r.buf[:0]) }

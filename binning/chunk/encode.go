@@ -9,6 +9,7 @@ import (
 
 	"binnacle/internal/telemetry"
 
+	"github.com/klauspost/compress/huff0"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -25,6 +26,8 @@ type encoder struct {
 	frame     []byte
 	block     []byte
 	zstd      *zstd.Encoder
+	huff      huff0.Scratch
+	huffed    []byte
 	residuals []uint64
 
 	direct, listed numbers

@@ -1,0 +1,69 @@
+package chunk_test
+
+import (
+	"testing"
+	"time"
+
+	"binnacle/binning/chunk"
+
+	"github.com/stretchr/testify/require"
+)
+
+// benchFrame is 1,000 rows of the ten metrics of a simulated truck.
+func benchFrame() chunk.Frame { return frameOf(truckPoints(1, 1000)) }
+
+func BenchmarkEncode(b *testing.B) {
+	f := benchFrame()
+	h := headerOf(f)
+	var doc []byte
+	var err error
+	b.ReportAllocs()
+	from := cpuTime()
+	for b.Loop() {
+		if doc, err = chunk.Encode(h, f); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perValue(b, from, f)
+	b.ReportMetric(float64(len(doc))/float64(f.Values()), "docB/value")
+	b.ReportMetric(float64(binarySize(b, doc))/float64(f.Values()), "B/value")
+}
+
+func BenchmarkDecode(b *testing.B) {
+	f := benchFrame()
+	doc, err := chunk.Encode(headerOf(f), f)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	from := cpuTime()
+	for b.Loop() {
+		c, err := chunk.Parse(doc)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := c.Frame(nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perValue(b, from, f)
+}
+
+// BenchmarkDecodeOne decodes one metric of ten.
+func BenchmarkDecodeOne(b *testing.B) {
+	f := benchFrame()
+	doc, err := chunk.Encode(headerOf(f), f)
+	require.NoError(b, err)
+	b.ReportAllocs()
+	for b.Loop() {
+		c, err := chunk.Parse(doc)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := c.Frame([]string{"velocity"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func perValue(b *testing.B, from time.Duration, f chunk.Frame) {
+	b.ReportMetric(float64(cpuTime()-from)/float64(b.N)/float64(f.Values()), "CPU-ns/value")
+}
