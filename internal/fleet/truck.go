@@ -73,17 +73,17 @@ func tagsOf(id string, r *rand.Rand) telemetry.Labels {
 	m := models[r.IntN(len(models))]
 	return telemetry.LabelsOf(map[string]string{
 		"name":                     id,
-		"fleet":                    pick(r, "East", "West", "North", "South"),
-		"driver":                   pick(r, "Derek", "Rodney", "Albert", "Andy", "Seth", "Trish"),
+		"fleet":                    choose(r, "East", "West", "North", "South"),
+		"driver":                   choose(r, "Derek", "Rodney", "Albert", "Andy", "Seth", "Trish"),
 		"model":                    m.name,
-		"device_version":           pick(r, "v1.0", "v1.5", "v2.0", "v2.3"),
+		"device_version":           choose(r, "v1.0", "v1.5", "v2.0", "v2.3"),
 		"load_capacity":            strconv.Itoa(m.loadCapacity),
 		"fuel_capacity":            strconv.Itoa(m.fuelCapacity),
 		"nominal_fuel_consumption": strconv.Itoa(m.nominalConsumption),
 	})
 }
 
-func pick(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }
+func choose(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }
 
 // ID is the device id: truck-0000, truck-0001 and so on.
 func (t *Truck) ID() string { return t.id }

@@ -1,0 +1,93 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"binnacle/internal/telemetry"
+
+	"github.com/segmentio/kafka-go"
+)
+
+// Config says which devices there are and where they report to.
+type Config struct {
+	// Kafka is the broker's host:port, Topic the topic. They are not used if there is a Publisher.
+	Kafka string
+	Topic string
+
+	// Compression of the batches; none by default, which every service behind a Kafka port takes.
+	Compression kafka.Compression
+
+	// Tenants own the trucks in turn: truck i is of tenant i mod their number, so a truck stays with
+	// its tenant when Devices grows. Empty means acme and globex.
+	Tenants []string
+
+	// Devices is the number of trucks; 0 is a fleet that reports nothing.
+	Devices int
+
+	// Interval is the time between two reports of a truck, a second if it is 0.
+	Interval time.Duration
+
+	// Seed gives the same trucks and the same sequences of values for the same number.
+	Seed uint64
+
+	// Publisher, if not nil, takes the place of Kafka.
+	Publisher Publisher
+
+	Now    func() time.Time // time.Now if nil
+	Logger *slog.Logger     // nil logs nothing
+}
+
+// Record is one message of one device, to be kept in order with the device's others by its key.
+type Record struct {
+	Key   []byte // tenant/device
+	Value []byte // a reading as JSON
+}
+
+// Publisher sends records. It is called by one goroutine at a time and keeps the order of records of
+// equal key.
+type Publisher interface {
+	// Publish returns the records that are not acknowledged, in order, and why; nil and nil once all
+	// are durable. A record that is returned may have arrived all the same. What the slices hold
+	// must not change until they are acknowledged.
+	Publish(ctx context.Context, records []Record) ([]Record, error)
+}
+
+// Validate reports every fault at once.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if c.Publisher == nil && (c.Kafka == "" || c.Topic == "") {
+		fault("a fleet needs a Kafka address and a topic, not %q and %q", c.Kafka, c.Topic)
+	}
+	for _, tenant := range c.Tenants {
+		if err := telemetry.CheckTenant(tenant); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if c.Devices < 0 {
+		fault("a fleet of %d devices", c.Devices)
+	}
+	if c.Interval < 0 || c.Interval > 0 && c.Interval < time.Millisecond {
+		fault("a report every %s: at least 1ms must lie between two", c.Interval)
+	}
+	return errors.Join(faults...)
+}
+
+func (c Config) withDefaults() Config {
+	if len(c.Tenants) == 0 {
+		c.Tenants = []string{"acme", "globex"}
+	}
+	c.Interval = cmp.Or(c.Interval, time.Second)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c
+}

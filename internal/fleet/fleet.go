@@ -1,0 +1,149 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+const (
+	// tick is the shortest wait: what falls due meanwhile travels together, which spares the broker
+	// a request per reading in a large fleet.
+	tick = 10 * time.Millisecond
+
+	// maxBatch is the most readings that are published at once.
+	maxBatch = 2000
+
+	// memory is how long a device keeps what it could not publish.
+	memory = time.Minute
+
+	// firstRetry and lastRetry bound the pause after an attempt that failed; it doubles between them.
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// Fleet is a number of trucks that report at a fixed interval, one after the other and evenly spread, so
+// that the load is flat. All is owned by Run.
+type Fleet struct {
+	cfg       Config
+	log       *slog.Logger
+	publisher Publisher
+	devices   []*device
+	next      int64 // number of the next report, see due
+}
+
+// New prepares a fleet; its trucks set out when Run begins.
+func New(cfg Config) *Fleet {
+	cfg = cfg.withDefaults()
+	return &Fleet{cfg: cfg, log: cfg.Logger, publisher: cfg.Publisher, devices: make([]*device, max(0, cfg.Devices))}
+}
+
+// Run reports until ctx ends, and then returns nil; an error means that the Config is faulty. What Kafka
+// does not take is sent again until it does. While it doesn't, devices go on measuring and keep the last
+// minute.
+func (f *Fleet) Run(ctx context.Context) error {
+	if err := f.cfg.Validate(); err != nil {
+		return fmt.Errorf("fleet: %w", err)
+	}
+	if len(f.devices) == 0 {
+		<-ctx.Done()
+		return nil
+	}
+	if f.publisher == nil {
+		k := newKafkaPublisher(f.cfg)
+		defer k.close()
+		f.publisher = k
+	}
+	f.next = f.firstAfter(f.cfg.Now())
+	for ctx.Err() == nil {
+		now := f.cfg.Now()
+		f.keepUp(now)
+		batch := f.measure(now)
+		if len(batch) == 0 {
+			pause(ctx, max(tick, f.due(f.next).Sub(now)))
+			continue
+		}
+		f.publish(ctx, batch)
+	}
+	return nil
+}
+
+// due is the scheduled instant of a report. Reports are numbered from 1970 on: device i makes the
+// reports with number mod Devices = i, at i/Devices of each interval.
+func (f *Fleet) due(report int64) time.Time {
+	n, interval := int64(len(f.devices)), int64(f.cfg.Interval)
+	return time.Unix(0, report/n*interval+report%n*interval/n)
+}
+
+// firstAfter is the first report that is due later than an instant.
+func (f *Fleet) firstAfter(at time.Time) int64 {
+	n, interval, nanos := int64(len(f.devices)), int64(f.cfg.Interval), at.UnixNano()
+	report := nanos/interval*n + nanos%interval*n/interval
+	for !f.due(report).After(at) {
+		report++
+	}
+	return report
+}
+
+// keepUp leaves reports out that are older than the devices' memory, after an outage or when the
+// machine has slept, and goes on from now when the clock was put back.
+func (f *Fleet) keepUp(now time.Time) {
+	switch late := now.Sub(f.due(f.next)); {
+	case late > memory:
+		first := f.firstAfter(now.Add(-memory))
+		f.log.Warn("readings lost: devices keep a minute", "readings", first-f.next, "late", late)
+		f.next = first
+	case late < -2*f.cfg.Interval:
+		f.next = f.firstAfter(now)
+	}
+}
+
+// measure takes the readings that are due.
+func (f *Fleet) measure(now time.Time) []Record {
+	var batch []Record
+	for ; len(batch) < maxBatch; f.next++ {
+		at := f.due(f.next)
+		if at.After(now) {
+			break
+		}
+		i := int(f.next % int64(len(f.devices)))
+		if f.devices[i] == nil {
+			f.devices[i] = newDevice(f.cfg.Tenants[i%len(f.cfg.Tenants)], NewTruck(f.cfg.Seed, i, at))
+		}
+		batch = append(batch, f.devices[i].report(at))
+	}
+	return batch
+}
+
+// publish sends a batch until all of it is acknowledged or ctx ends.
+func (f *Fleet) publish(ctx context.Context, batch []Record) {
+	wait := firstRetry
+	for {
+		left, err := f.publisher.Publish(ctx, batch)
+		if len(left) == 0 {
+			if wait > firstRetry {
+				f.log.Info("readings are published again")
+			}
+			return
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if wait == firstRetry {
+			f.log.Warn("readings can't be published, trying again", "readings", len(left), "err", err)
+		}
+		batch = left
+		pause(ctx, wait)
+		wait = min(2*wait, lastRetry)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
