@@ -140,6 +140,24 @@ func (e *Executor) note(ctx context.Context, j *Note) error {
 	return nil
 }
 
+// learn brings the map up to what a Worker asked for when it was fed, for as long as it takes.
+func (e *Executor) learn(ctx context.Context, w *Worker, missing error) error {
+	return e.again(ctx, "map", func() error {
+		var unknown *UnknownTenant
+		if errors.As(missing, &unknown) && w.cfg.Register {
+			_, err := e.stores.Directory.Register(ctx, unknown.Tenant)
+			return err
+		}
+		view, err := e.stores.Directory.Refresh(ctx)
+		if err == nil && unknown != nil {
+			if _, ok := view.Tenant(unknown.Tenant); !ok {
+				w.Unregistered(unknown.Tenant, view)
+			}
+		}
+		return err
+	})
+}
+
 // maxDoublings bounds the pause between attempts at 64 times the first one.
 const maxDoublings = 6
 

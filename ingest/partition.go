@@ -159,7 +159,7 @@ func (p *partition) feed(ctx context.Context) error {
 			i++
 			continue
 		}
-		if err := p.learn(ctx, err); err != nil {
+		if err := p.in.executor.learn(ctx, p.worker, err); err != nil {
 			if ctx.Err() != nil {
 				p.pending = p.pending[i:]
 				return nil
@@ -172,25 +172,6 @@ func (p *partition) feed(ctx context.Context) error {
 		p.worker.Skip(p.pendingNext)
 	}
 	return nil
-}
-
-// learn brings the map up to what the worker asked for, for as long as it takes.
-func (p *partition) learn(ctx context.Context, missing error) error {
-	dir := p.in.stores.Directory
-	return p.in.executor.again(ctx, "map", func() error {
-		var unknown *UnknownTenant
-		if errors.As(missing, &unknown) && p.in.cfg.Register {
-			_, err := dir.Register(ctx, unknown.Tenant)
-			return err
-		}
-		view, err := dir.Refresh(ctx)
-		if err == nil && unknown != nil {
-			if _, ok := view.Tenant(unknown.Tenant); !ok {
-				p.worker.Unregistered(unknown.Tenant, view)
-			}
-		}
-		return err
-	})
 }
 
 // step takes the answers that have come, and starts what is to be done.

@@ -1,0 +1,302 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sort"
+	"testing"
+	"time"
+
+	"binnacle/binning"
+	"binnacle/binning/chunk"
+	"binnacle/ingest"
+	"binnacle/ingest/decode"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+// world is a log, a store and a clock: everything that survives the death of a worker.
+type world struct {
+	t       *testing.T
+	now     time.Time
+	log     []ingest.Record
+	chunks  *storetest.Memory
+	docs    *controltest.Documents
+	catalog *controltest.Catalog
+	buried  []ingest.DeadLetter
+	commit  int64
+
+	ops   int             // operations outside so far
+	fatal func(n int) int // asked before operation n: die, and if so whether the operation happens
+	kill  context.CancelFunc
+}
+
+// What fatal answers.
+const (
+	live = iota
+	dieBefore
+	dieAfter
+)
+
+var errDead = errors.New("the process is dead")
+
+const start = 1795183200123 // 2026-11-20 14:00 UTC
+
+func newWorld(t *testing.T, log []ingest.Record) *world {
+	w := &world{
+		t: t, now: time.UnixMilli(start).Add(time.Minute), log: log,
+		chunks: storetest.NewMemory(t), docs: controltest.NewDocuments(t), catalog: controltest.NewCatalog(t),
+	}
+	for _, month := range []string{"2026-10", "2026-11"} {
+		w.chunks.CreateContainer("chunks-" + month)
+	}
+	w.chunks.Fault = func(storetest.Op) *storetest.Fault {
+		applied, err := w.op()
+		if err == nil {
+			return nil
+		}
+		return &storetest.Fault{Applied: applied, Err: err}
+	}
+	w.catalog.Fault = func(_, _, _ string) *controltest.Fault {
+		applied, err := w.op()
+		if err == nil {
+			return nil
+		}
+		return &controltest.Fault{Applied: applied, Err: err}
+	}
+	return w
+}
+
+// op counts an operation outside and kills the process when it is time.
+func (w *world) op() (applied bool, err error) {
+	w.ops++
+	if w.fatal == nil {
+		return true, nil
+	}
+	switch w.fatal(w.ops) {
+	case dieBefore:
+		w.kill()
+		return false, errDead
+	case dieAfter:
+		w.kill()
+		return true, errDead
+	}
+	return true, nil
+}
+
+// Bury is ingest.Undertaker.
+func (w *world) Bury(_ context.Context, letters []ingest.DeadLetter) error {
+	applied, err := w.op()
+	if applied {
+		w.buried = append(w.buried, letters...)
+	}
+	return err
+}
+
+func (w *world) config() ingest.Config {
+	return ingest.Config{
+		Kafka: "unused:1", Register: true, Hold: 10 * time.Second, NoteEvery: -1, Linger: time.Second,
+		RetryBackoff: time.Nanosecond, CommitEvery: time.Nanosecond, StampEvery: time.Hour,
+		Now: func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+// worker is a process that reads the log from the committed offset.
+func (w *world) worker(change func(*ingest.Config)) *ingest.Local {
+	cfg := w.config()
+	if change != nil {
+		change(&cfg)
+	}
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.docs, Now: cfg.Now})
+	_, err := dir.Refresh(context.Background())
+	require.NoError(w.t, err)
+	stores := ingest.Stores{Chunks: w.chunks, Directory: dir, Catalog: w.catalog, Streams: control.NewStreams(w.docs), Letters: w}
+	return ingest.NewLocal(cfg, stores, ingest.Assignment{Stream: 1, Position: w.commit, LogEnd: int64(len(w.log))})
+}
+
+// live runs a process until it dies or the log is done, in steps that the seed decides. It answers whether it lived.
+func (w *world) live(seed uint64) bool {
+	ctx, kill := context.WithCancel(context.Background())
+	defer kill()
+	w.kill = kill
+	l := w.worker(nil)
+	rnd := rand.New(rand.NewPCG(seed, 5))
+	for l.Position() < int64(len(w.log)) {
+		for range 1 + rnd.IntN(6) {
+			if at := l.Position(); at < int64(len(w.log)) {
+				if l.Take(ctx, w.log[at]) != nil {
+					return false
+				}
+			}
+		}
+		w.now = w.now.Add(time.Duration(rnd.IntN(5000)) * time.Millisecond)
+		if l.Step(ctx) != nil || !w.commitFloor(l) {
+			return false
+		}
+	}
+	return l.Finish(ctx) == nil && w.commitFloor(l)
+}
+
+func (w *world) commitFloor(l *ingest.Local) bool {
+	floor := l.Floor()
+	if floor == w.commit {
+		return true
+	}
+	applied, err := w.op()
+	if applied {
+		require.GreaterOrEqual(w.t, floor, w.commit, "the committed offset went back")
+		w.commit = floor
+		w.checkCommitted()
+	}
+	return err == nil
+}
+
+type series struct {
+	device, labels, metric string
+	time                   int64
+}
+
+// stored is what merging all chunks gives: of each series and instant the value with the highest through.
+func (w *world) stored() map[series]telemetry.Value {
+	out, from := map[series]telemetry.Value{}, map[series]store.Source{}
+	for _, d := range w.chunks.Documents() {
+		c, err := chunk.Parse(d.Doc)
+		require.NoError(w.t, err)
+		frame, err := c.Frame(nil)
+		require.NoError(w.t, err)
+		source := store.Source{Stream: c.Header.ID.Stream, Partition: c.Header.ID.Partition, Through: c.Header.Through}
+		merge(out, from, d.Key.Device, source, frame)
+	}
+	return out
+}
+
+func merge(out map[series]telemetry.Value, from map[series]store.Source, device string, source store.Source, f chunk.Frame) {
+	for _, g := range f.Groups {
+		for _, c := range g.Columns {
+			k := 0
+			for row, at := range g.Times {
+				if c.Present != nil && !c.Present.Has(row) {
+					continue
+				}
+				s := series{device, string(g.Labels.AppendKey(nil)), c.Metric, at}
+				if old, ok := from[s]; !ok || old.Compare(source) < 0 {
+					out[s], from[s] = c.Value(k), source
+				}
+				k++
+			}
+		}
+	}
+}
+
+// published is what a plain map makes of the log up to an offset.
+func (w *world) published(through int64) (values map[series]telemetry.Value, refused map[string]bool) {
+	values, refused = map[series]telemetry.Value{}, map[string]bool{}
+	d := decode.New(decode.Options{})
+	for _, r := range w.log {
+		if r.Offset >= through {
+			break
+		}
+		result := d.Decode(decode.Record{Value: r.Value, Timestamp: r.Time})
+		for _, b := range result.Bad {
+			refused[fmt.Sprintf("%d/%d", r.Offset, b.Index)] = true
+		}
+		for i, x := range result.Readings {
+			if x.Time > r.Time+600_000 {
+				refused[fmt.Sprintf("%d/%d", r.Offset, result.Index[i])] = true
+				continue
+			}
+			for _, f := range x.Fields {
+				values[series{x.Device, string(x.Labels.AppendKey(nil)), f.Metric, x.Time}] = f.Value
+			}
+		}
+	}
+	return values, refused
+}
+
+// checkCommitted holds invariant I1: what lies below the committed offset is in a chunk or in the dead letters.
+func (w *world) checkCommitted() {
+	values, refused := w.published(w.commit)
+	stored := w.stored()
+	for s := range values {
+		require.Contains(w.t, stored, s, "committed offset %d: reading lost", w.commit)
+	}
+	for _, l := range w.buried {
+		delete(refused, fmt.Sprintf("%d/%d", l.Record.Offset, l.Bad.Index))
+	}
+	require.Empty(w.t, refused, "committed offset %d: dead letters lost", w.commit)
+}
+
+// check holds I3, I4, I5 and I11 when everything has settled.
+func (w *world) check() {
+	require.Equal(w.t, int64(len(w.log)), w.commit, "I11: everything is committed")
+	values, _ := w.published(w.commit)
+	require.Equal(w.t, values, w.stored(), "I5: each series and instant once, with its last value")
+	w.checkChains()
+}
+
+// checkChains holds I3 and I4: chunks of a chain are numbered without a gap, follow each other, and share no record.
+func (w *world) checkChains() {
+	type chain struct {
+		device string
+		id     chunk.ID
+	}
+	chains := map[chain][]chunk.Header{}
+	for _, d := range w.chunks.Documents() {
+		c, err := chunk.Parse(d.Doc)
+		require.NoError(w.t, err)
+		key := chain{d.Key.Device, c.Header.ID}
+		key.id.Number = 0
+		chains[key] = append(chains[key], c.Header)
+	}
+	for key, chunks := range chains {
+		sort.Slice(chunks, func(i, j int) bool { return chunks[i].ID.Number < chunks[j].ID.Number })
+		after := int64(-1)
+		for i, h := range chunks {
+			require.EqualValues(w.t, i, h.ID.Number, "I4: %v has a gap", key)
+			require.Equal(w.t, after, h.After, "I4: %v number %d", key, i)
+			require.Greater(w.t, h.First, after, "I3: %v number %d overlaps", key, i)
+			require.GreaterOrEqual(w.t, h.Through, h.First)
+			after = h.Through
+		}
+	}
+}
+
+// logOf is a log that has everything: several devices and days, repeated instants, arrays, and bad records.
+func logOf(seed uint64, n int) []ingest.Record {
+	rnd := rand.New(rand.NewPCG(seed, 9))
+	var log []ingest.Record
+	for i := range n {
+		at := int64(start + i*700)
+		message := func(device string, ts int64) string {
+			return fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d,"b":%g}}`, device, ts, i, rnd.Float64())
+		}
+		device := fmt.Sprintf("d%d", rnd.IntN(3))
+		value := message(device, at)
+		switch rnd.IntN(12) {
+		case 0:
+			value = `{"tenant":"acme","values":{}}`
+		case 1:
+			value = message(device, at-telemetry.DayMillis) // late, by a day
+		case 2:
+			value = "[" + message("d0", at) + "," + message("d1", at-30*telemetry.DayMillis) + "," + message("d0", at+1) + "]"
+		case 3:
+			value = message(device, at+3600_000) // too far ahead
+		case 4:
+			value = message(device, at-700) // an instant that may stand already
+		case 5:
+			value = "no json"
+		}
+		log = append(log, ingest.Record{Offset: int64(i), Time: at, Value: []byte(value)})
+	}
+	return log
+}
+
+var everything = store.HeadRequest{Tenant: "acme", Range: binning.All}

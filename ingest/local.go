@@ -1,0 +1,80 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Local drives one Worker without Kafka and without a goroutine: records are fed by call, and what the Worker wants done
+// is done in the caller's. Load tests with a clock of their own, and tests, use it; it is the same Worker and Executor
+// as in an Ingester.
+type Local struct {
+	*Worker
+	cfg      Config
+	executor *Executor
+	dir      Directory
+}
+
+// NewLocal makes a Worker for one partition.
+func NewLocal(cfg Config, stores Stores, a Assignment) *Local {
+	cfg = cfg.withDefaults()
+	memory := NewMemory(cfg.MemoryBytes)
+	m := newMetrics(cfg.Registerer, memory)
+	return &Local{
+		Worker: newWorker(cfg, a, memory, m), cfg: cfg, dir: stores.Directory,
+		executor: &Executor{stores: stores, backoff: cfg.RetryBackoff, metrics: m, log: cfg.Logger},
+	}
+}
+
+// Take feeds one record, with whatever that needs of the map. It fails only when the context ends.
+func (l *Local) Take(ctx context.Context, rec Record) error {
+	for {
+		err := l.Feed(rec, l.dir.View())
+		if err == nil {
+			return nil
+		}
+		if err := l.executor.learn(ctx, l.Worker, err); err != nil {
+			return err
+		}
+	}
+}
+
+// Step does everything that is due, one after another, until nothing is. It fails only when the context ends.
+func (l *Local) Step(ctx context.Context) error {
+	for {
+		jobs := l.Jobs(l.cfg.Now(), l.dir.View())
+		if len(jobs) == 0 {
+			return nil
+		}
+		for _, j := range jobs {
+			if err := l.executor.Run(ctx, j); err != nil {
+				return err
+			}
+			l.Done(j, l.cfg.Now())
+		}
+	}
+}
+
+// errUnsettled says that draining did not come to an end.
+var errUnsettled = errors.New("ingest: the worker is still busy after draining")
+
+// Finish cuts everything and writes it.
+func (l *Local) Finish(ctx context.Context) error {
+	l.Drain()
+	if err := l.Step(ctx); err != nil {
+		return err
+	}
+	if l.Busy() {
+		return errUnsettled
+	}
+	return nil
+}
+
+// RunStamp renews the mark after a commit, as an Ingester does.
+func (l *Local) RunStamp(ctx context.Context, committed int64, now time.Time) error {
+	if s := l.Committed(committed, now); s != nil {
+		return l.executor.Run(ctx, s)
+	}
+	return nil
+}
