@@ -3,7 +3,6 @@ package fleet_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"binnacle/ingest/decode"
 	"binnacle/internal/fleet"
 	"binnacle/internal/kafkaemu"
 	"binnacle/internal/telemetry"
@@ -23,6 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// message is what a reader of the topic sees.
 type message struct {
 	Tenant, Device string
 	TS             int64
@@ -32,11 +33,16 @@ type message struct {
 
 func parse(t *testing.T, value []byte) message {
 	t.Helper()
-	d := json.NewDecoder(bytes.NewReader(value))
-	d.DisallowUnknownFields()
-	var m message
-	require.NoError(t, d.Decode(&m), string(value))
-	require.False(t, d.More())
+	got := decode.New(decode.Options{}).Decode(decode.Record{Value: value})
+	require.Empty(t, got.Bad, string(value))
+	require.Len(t, got.Readings, 1)
+	r := got.Readings[0]
+	m := message{r.Tenant, r.Device, r.Time, map[string]float64{}, r.Tags.Map()}
+	for _, f := range r.Fields {
+		require.Equal(t, telemetry.Float, f.Value.Kind())
+		m.Values[f.Metric] = f.Value.Float()
+	}
+	require.Len(t, m.Values, 10)
 	return m
 }
 
