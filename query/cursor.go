@@ -1,0 +1,160 @@
+package query
+
+import (
+	"math/bits"
+	"sort"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+)
+
+// direction turns event times into positions of the answer's order: 1 ascending, -1 descending.
+type direction int64
+
+const (
+	ascending  direction = 1
+	descending direction = -1
+)
+
+// at is the position of an instant: whatever comes earlier in the answer has a lower one.
+func (d direction) at(time int64) int64 { return time * int64(d) }
+
+// cursor walks through the rows of one group of a frame, in the answer's direction, within a range.
+type cursor struct {
+	device string
+	source store.Source
+	group  *chunk.Group
+	dir    direction
+	bytes  int64 // of the budget, given back when the cursor has ended
+
+	row     int // now here
+	end     int // the row at which the cursor has ended
+	columns []columnCursor
+}
+
+// columnCursor knows which of a column's values belongs to the cursor's row.
+type columnCursor struct {
+	*chunk.Column
+	next int // among the present rows, the one at the cursor's row or the next one in its direction
+}
+
+// newCursor is a cursor at the first row in r that has a value of a wanted metric, nil if there is none.
+func newCursor(device string, source store.Source, g *chunk.Group, r telemetry.Range, dir direction, wanted metricSet) *cursor {
+	from := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.From })
+	to := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.To })
+	if from >= to {
+		return nil
+	}
+	c := &cursor{device: device, source: source, group: g, dir: dir, row: from, end: to}
+	if dir == descending {
+		c.row, c.end = to-1, from-1
+	}
+	for i := range g.Columns {
+		col := &g.Columns[i]
+		if !wanted.has(col.Metric) {
+			continue
+		}
+		next := rank(col.Present, c.row)
+		if dir == descending {
+			next = rank(col.Present, c.row+1) - 1
+		}
+		c.columns = append(c.columns, columnCursor{col, next})
+	}
+	if !c.settle() {
+		return nil
+	}
+	return c
+}
+
+// rank is the number of present rows below row.
+func rank(b chunk.Bitmap, row int) int {
+	if b == nil {
+		return row
+	}
+	n := 0
+	for _, w := range b[:row/64] {
+		n += bits.OnesCount64(w)
+	}
+	if rest := row % 64; rest != 0 {
+		n += bits.OnesCount64(b[row/64] & (1<<rest - 1))
+	}
+	return n
+}
+
+func (c *cursor) time() int64 { return c.group.Times[c.row] }
+func (c *cursor) pos() int64  { return c.dir.at(c.time()) }
+
+// advance moves to the next row that has a value; false when there is none.
+func (c *cursor) advance() bool {
+	c.step()
+	return c.settle()
+}
+
+// settle moves on until the row has a value; false when there is none.
+func (c *cursor) settle() bool {
+	for c.row != c.end {
+		for i := range c.columns {
+			if c.columns[i].Present.Has(c.row) {
+				return true
+			}
+		}
+		c.step()
+	}
+	return false
+}
+
+func (c *cursor) step() {
+	for i := range c.columns {
+		if col := &c.columns[i]; col.Present.Has(c.row) {
+			col.next += int(c.dir)
+		}
+	}
+	c.row += int(c.dir)
+}
+
+// appendCells appends the row's values, by metric.
+func (c *cursor) appendCells(out []cell) []cell {
+	for i := range c.columns {
+		if col := &c.columns[i]; col.Present.Has(c.row) {
+			out = append(out, cell{telemetry.Field{Metric: col.Metric, Value: col.Value(col.next)}, c.source})
+		}
+	}
+	return out
+}
+
+// cell is one value and where it came from.
+type cell struct {
+	telemetry.Field
+	source store.Source
+}
+
+// sizeOf is how many bytes a decoded group takes, about.
+func sizeOf(g *chunk.Group) int64 {
+	const header = 128 // of a column or group: slices and strings, rounded up
+	n := int64(header + 8*len(g.Times))
+	for i := range g.Columns {
+		col := &g.Columns[i]
+		n += header + 8*int64(len(col.Present)+len(col.Bits)) + 16*int64(len(col.Texts))
+		for _, s := range col.Texts {
+			n += int64(len(s))
+		}
+	}
+	return n
+}
+
+// metricSet is the wanted metrics, nil for all.
+type metricSet map[string]bool
+
+func newMetricSet(metrics []string) metricSet {
+	if metrics == nil {
+		return nil
+	}
+	s := make(metricSet, len(metrics))
+	for _, m := range metrics {
+		s[m] = true
+	}
+	return s
+}
+
+func (s metricSet) has(metric string) bool { return s == nil || s[metric] }

@@ -1,0 +1,154 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+)
+
+// Device is one device of a tenant as the catalog has it, joined with what the heads hold of it.
+type Device struct {
+	Device      string
+	Tags        telemetry.Labels
+	Metrics     []string // sorted
+	First, Last int64    // least and greatest event time seen, ms since 1970 UTC
+}
+
+// Metric is one metric of a tenant over all its devices.
+type Metric struct {
+	Metric  string
+	Types   []string // names of the kinds of values seen, sorted
+	Devices int      // that have it
+}
+
+// Devices lists the first devices whose id begins with prefix, by id, and tells whether there are more than limit.
+func (q *Querier) Devices(ctx context.Context, tenant, prefix string, limit int) (out []Device, truncated bool, err error) {
+	started := q.cfg.Now()
+	defer func() { q.metrics.observe("devices", q.cfg.Now().Sub(started), err) }()
+	entries, err := q.entries(ctx, tenant, prefix, limit)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(entries) > limit {
+		entries, truncated = entries[:limit], true
+	}
+	for _, e := range entries {
+		out = append(out, Device{
+			Device: e.Device, Tags: telemetry.LabelsOf(e.Tags), Metrics: slices.Sorted(maps.Keys(e.Metrics)), First: e.First, Last: e.Last,
+		})
+	}
+	return out, truncated, nil
+}
+
+// Metrics lists the first metrics whose name begins with prefix, by name, and tells whether there are more than limit. It
+// reads the whole catalog of the tenant.
+func (q *Querier) Metrics(ctx context.Context, tenant, prefix string, limit int) (out []Metric, truncated bool, err error) {
+	started := q.cfg.Now()
+	defer func() { q.metrics.observe("metrics", q.cfg.Now().Sub(started), err) }()
+	entries, err := q.entries(ctx, tenant, "", 0)
+	if err != nil {
+		return nil, false, err
+	}
+	kinds := make(map[string][]string)
+	devices := make(map[string]int)
+	for _, e := range entries {
+		for metric, types := range e.Metrics {
+			if strings.HasPrefix(metric, prefix) {
+				kinds[metric] = append(kinds[metric], types...)
+				devices[metric]++
+			}
+		}
+	}
+	for _, metric := range slices.Sorted(maps.Keys(kinds)) {
+		if len(out) == limit {
+			return out, true, nil
+		}
+		out = append(out, Metric{Metric: metric, Types: distinct(kinds[metric]), Devices: devices[metric]})
+	}
+	return out, false, nil
+}
+
+var errListed = errors.New("enough entries")
+
+// entries is the catalog's entries joined with the heads, by device: all of them with a limit of 0, else one more than
+// the limit, if there are so many.
+func (q *Querier) entries(ctx context.Context, tenant, prefix string, limit int) ([]control.Device, error) {
+	s, err := q.snapshot(ctx, store.HeadRequest{Tenant: tenant, Range: telemetry.Range{To: telemetry.MaxMillis}})
+	if err != nil {
+		return nil, err
+	}
+	unlisted := s.devices(prefix)
+	var out []control.Device
+	last := "" // of the catalog's entries that were read, the greatest
+	err = q.cfg.Catalog.List(ctx, tenant, prefix, func(d control.Device) error {
+		if limit > 0 && len(out) > limit {
+			return errListed
+		}
+		if h := unlisted[d.Device]; h != nil {
+			d = joined(d, *h)
+			delete(unlisted, d.Device)
+		}
+		out = append(out, d)
+		last = max(last, d.Device)
+		return nil
+	})
+	if err != nil && !errors.Is(err, errListed) {
+		return nil, unavailable(ctx, "list the catalog", err)
+	}
+	for id, h := range unlisted {
+		if err == nil || id < last { // beyond last the catalog may still have it
+			out = append(out, *h)
+		}
+	}
+	slices.SortFunc(out, func(a, b control.Device) int { return strings.Compare(a.Device, b.Device) })
+	return out, nil
+}
+
+// devices is what the heads know of each device whose id begins with prefix.
+func (s snapshot) devices(prefix string) map[string]*control.Device {
+	out := make(map[string]*control.Device)
+	for i := range s.rows {
+		rows := &s.rows[i]
+		if !strings.HasPrefix(rows.Device, prefix) {
+			continue
+		}
+		for j := range rows.Frame.Groups {
+			g := &rows.Frame.Groups[j]
+			d := control.Device{Device: rows.Device, Metrics: metricsOf(g), First: g.Times[0], Last: g.Times[len(g.Times)-1]}
+			if old := out[rows.Device]; old != nil {
+				d = joined(*old, d)
+			}
+			out[rows.Device] = &d
+		}
+	}
+	return out
+}
+
+func metricsOf(g *chunk.Group) map[string][]string {
+	out := make(map[string][]string, len(g.Columns))
+	for i := range g.Columns {
+		col := &g.Columns[i]
+		out[col.Metric] = append(out[col.Metric], col.Kind.String())
+	}
+	return out
+}
+
+// joined is d with what h knows beside it. Neither is changed.
+func joined(d, h control.Device) control.Device {
+	metrics := make(map[string][]string, max(len(d.Metrics), len(h.Metrics)))
+	for _, from := range []map[string][]string{d.Metrics, h.Metrics} {
+		for metric, types := range from {
+			metrics[metric] = distinct(slices.Concat(metrics[metric], types))
+		}
+	}
+	d.Metrics = metrics
+	d.First, d.Last = min(d.First, h.First), max(d.Last, h.Last)
+	return d
+}

@@ -1,0 +1,46 @@
+package query_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"binnacle/query"
+	"binnacle/query/querytest"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// newQuerier is a querier of a world, with what change makes of its configuration.
+func newQuerier(t *testing.T, w *querytest.World, change func(*query.Config)) *query.Querier {
+	t.Helper()
+	c := query.Config{
+		Reader: w.Store, Heads: w.Heads, Directory: w.Directory, Catalog: w.Catalog, Now: func() time.Time { return w.Now },
+	}
+	if change != nil {
+		change(&c)
+	}
+	q, err := query.New(c)
+	require.NoError(t, err)
+	return q
+}
+
+// ask answers a request that must not fail.
+func ask(t *testing.T, q *query.Querier, r query.Request) ([]query.Row, query.Result) {
+	t.Helper()
+	rows, res, err := tryAsk(t, q, r)
+	require.NoError(t, err)
+	return rows, res
+}
+
+func tryAsk(t *testing.T, q *query.Querier, r query.Request) (rows []query.Row, res query.Result, err error) {
+	res, err = q.Readings(t.Context(), r, func(row query.Row) error {
+		row.Values = slices.Clone(row.Values)
+		rows = append(rows, row)
+		return nil
+	})
+	return rows, res, err
+}

@@ -1,0 +1,131 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"binnacle/internal/store"
+)
+
+// How often queries that are not strict ask the log which partitions there are, how often when it does not answer, and
+// how long they wait for that.
+const (
+	partitionsEvery   = 30 * time.Second
+	partitionsRetry   = 5 * time.Second
+	partitionsTimeout = 2 * time.Second
+)
+
+// progress is what a Querier remembers of partitions: which there are, and how far it has answered from each (rule R3).
+// It is safe for any number of callers.
+type progress struct {
+	mu       sync.Mutex // guards below
+	known    map[partition]bool
+	answered map[partition]reach
+	learned  time.Time // when known was read from the log, zero for never
+	tried    time.Time // when that was tried last
+}
+
+func newProgress() *progress {
+	return &progress{known: make(map[partition]bool), answered: make(map[partition]reach)}
+}
+
+// learn takes what the log answered at now.
+func (p *progress) learn(ends []store.LogEnd, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.known)
+	for _, e := range ends {
+		p.known[partition{e.Topic, e.Partition}] = true
+	}
+	p.learned = now
+}
+
+// due tells whether the log is to be asked again. It answers true to one caller at a time.
+func (p *progress) due(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stale := p.learned.IsZero() || now.Sub(p.learned) >= partitionsEvery
+	if !stale || (!p.tried.IsZero() && now.Sub(p.tried) < partitionsRetry) {
+		return false
+	}
+	p.tried = now
+	return true
+}
+
+// learnPartitions keeps the known partitions fresh.
+func (q *Querier) learnPartitions(ctx context.Context) {
+	if q.cfg.Log == nil || !q.progress.due(q.cfg.Now()) {
+		return
+	}
+	asked, cancel := context.WithTimeout(ctx, partitionsTimeout)
+	defer cancel()
+	ends, err := q.cfg.Log.LogEnds(asked)
+	if err != nil {
+		if ctx.Err() == nil {
+			q.cfg.Logger.Warn("log ends not read", "error", err)
+		}
+		return
+	}
+	q.progress.learn(ends, q.cfg.Now())
+}
+
+// missing says what an answer from s lacks to be complete: a partition that no head answers for, one whose head is
+// below the log end at its assignment, below what an earlier answer has shown, or below the asked ends. From then on
+// no answer that reaches less than s is complete.
+func (p *progress) missing(s snapshot, asked []store.LogEnd, hasLog bool) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for at := range s.furthest {
+		p.known[at] = true
+	}
+	var out []string
+	if s.err != nil {
+		out = append(out, fmt.Sprintf("not all ingesters answer: %v", s.err))
+	}
+	if hasLog && p.learned.IsZero() {
+		out = append(out, "which partitions there are is not known yet")
+	} else if len(p.known) == 0 {
+		out = append(out, "no ingester answers")
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(p.known), comparePartitions) {
+		if why := p.lacks(s, at); why != "" {
+			out = append(out, why)
+		}
+	}
+	for _, why := range s.behind(asked) {
+		if !slices.Contains(out, why) {
+			out = append(out, why)
+		}
+	}
+	for at, h := range s.furthest {
+		if r := reachOf(h); p.answered[at].compare(r) < 0 {
+			p.answered[at] = r
+		}
+	}
+	return out
+}
+
+// lacks says what one partition lacks, "" for nothing. The caller holds mu.
+func (p *progress) lacks(s snapshot, at partition) string {
+	h, ok := s.furthest[at]
+	shown := p.answered[at]
+	switch {
+	case !ok:
+		return fmt.Sprintf("no ingester answers for partition %s", at)
+	case h.Position < h.CaughtUp:
+		return fmt.Sprintf("partition %s is being replayed: offset %d of %d", at, h.Position, h.CaughtUp)
+	case reachOf(h).compare(shown) < 0:
+		return fmt.Sprintf("partition %s is behind an earlier answer: offset %d of stream %d after offset %d of stream %d",
+			at, h.Position, h.Stream, shown.position, shown.stream)
+	}
+	return ""
+}
+
+func comparePartitions(a, b partition) int {
+	return cmp.Or(cmp.Compare(a.topic, b.topic), cmp.Compare(a.number, b.number))
+}

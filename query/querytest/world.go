@@ -1,0 +1,271 @@
+// Package querytest builds, for tests of package query and of what stands on it, a store with chunks, heads with open
+// bins, a log and a catalog, all in memory and from readings with positions. It runs nothing.
+package querytest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"binnacle/binning"
+	"binnacle/binning/chunk"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Topic is the topic of all readings in a World.
+const Topic = "telemetry"
+
+// World is everything that a query reads from. Now may be set between calls.
+type World struct {
+	Now       time.Time
+	Documents *controltest.Documents
+	Directory *control.Directory
+	Store     *storetest.Memory
+	Catalog   *controltest.Catalog
+	Heads     *Heads
+	Log       *Log
+
+	t      testing.TB
+	chains map[chainOf]chunk.Header // the last chunk of each
+}
+
+type chainOf struct {
+	tenant, device string
+	chain          store.Chain
+}
+
+// Record is a reading and the record that it came in.
+type Record struct {
+	Position telemetry.Position
+	telemetry.Reading
+}
+
+// New makes a world in which nothing has happened.
+func New(t testing.TB, now time.Time) *World {
+	w := &World{
+		Now: now, Documents: controltest.NewDocuments(t), Store: storetest.NewMemory(t), Catalog: controltest.NewCatalog(t),
+		Heads: &Heads{}, Log: &Log{}, t: t, chains: make(map[chainOf]chunk.Header),
+	}
+	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents, Now: func() time.Time { return w.Now }})
+	return w
+}
+
+// Tenant makes a tenant known.
+func (w *World) Tenant(name string) control.Tenant {
+	w.t.Helper()
+	v, err := w.Directory.Register(context.Background(), name)
+	require.NoError(w.t, err)
+	tenant, ok := v.Tenant(name)
+	require.True(w.t, ok)
+	return tenant
+}
+
+// Chunk stores records as the next chunk of their chain and answers its id. They must be of one tenant, device, day, stream and partition, in
+// the order of their offsets, and above those of the chunk before.
+func (w *World) Chunk(records ...Record) chunk.ID {
+	w.t.Helper()
+	first := records[0]
+	day := telemetry.DayOf(first.Time)
+	of := chainOf{first.Tenant, first.Device, store.Chain{Day: day, Stream: first.Position.Stream, Partition: first.Position.Partition}}
+	h := chunk.Header{
+		ID: chunk.ID{Day: day, Stream: of.chain.Stream, Partition: of.chain.Partition}, Device: first.Device,
+		Readings: len(records), First: first.Position.Offset, Through: records[len(records)-1].Position.Offset, After: -1,
+	}
+	if before, ok := w.chains[of]; ok {
+		h.ID.Number, h.After = before.ID.Number+1, before.Through
+	}
+	key := w.Tenant(first.Tenant).Placement.Key(first.Device, day, h.ID.Number)
+	h.TenantShard = key.TenantShard
+	require.NoError(w.t, w.Directory.AskMonth(context.Background(), key.Container))
+	w.Store.CreateContainer(key.Container)
+	doc, err := chunk.Encode(h, FrameOf(records))
+	require.NoError(w.t, err)
+	_, err = w.Store.Create(context.Background(), key, h.ID.String(), doc)
+	require.NoError(w.t, err)
+	w.chains[of] = h
+	return h.ID
+}
+
+// FrameOf is the records of one device as columns; of the values of one instant the last counts.
+func FrameOf(records []Record) chunk.Frame {
+	rows := rowsOf(records)
+	return rows.Frame(telemetry.Range{To: telemetry.MaxMillis}, nil)
+}
+
+func rowsOf(records []Record) binning.Rows {
+	var rows binning.Rows
+	for _, r := range records {
+		rows.Append(r.Position.Offset, r.Reading)
+	}
+	return rows
+}
+
+// Heads answers what the test has put into it, to each tenant its own.
+type Heads struct {
+	mu    sync.Mutex // guards below
+	heads []*head
+	err   error
+	asked []store.HeadRequest
+	hook  func()
+}
+
+type head struct {
+	store.PartitionHead
+	bins []bin
+}
+
+type bin struct {
+	tenant, device string
+	source         store.Source
+	rows           binning.Rows
+}
+
+// Set puts a head for a partition of Topic at the end of those that answer, with one bin per tenant, device and day of the records.
+func (h *Heads) Set(p store.PartitionHead, records ...Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p.Topic = Topic
+	type of struct {
+		tenant, device string
+		day            telemetry.Day
+	}
+	var order []of
+	bins := make(map[of][]Record)
+	for _, r := range records {
+		k := of{r.Tenant, r.Device, telemetry.DayOf(r.Time)}
+		if bins[k] == nil {
+			order = append(order, k)
+		}
+		bins[k] = append(bins[k], r)
+	}
+	added := &head{PartitionHead: p}
+	for _, k := range order {
+		added.bins = append(added.bins, newBin(bins[k]))
+	}
+	h.heads = append(h.heads, added)
+}
+
+func newBin(records []Record) bin {
+	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.Position.Offset, b.Position.Offset) })
+	last := records[len(records)-1]
+	source := store.Source{Stream: last.Position.Stream, Partition: last.Position.Partition, Through: last.Position.Offset}
+	return bin{last.Tenant, last.Device, source, rowsOf(records)}
+}
+
+// AddBin adds one more bin of these records to the head set last: one that overlaps others, as a chunk does that was just created.
+func (h *Heads) AddBin(records ...Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last := h.heads[len(h.heads)-1]
+	last.bins = append(last.bins, newBin(records))
+}
+
+// Reset takes all heads away.
+func (h *Heads) Reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.heads = nil
+}
+
+// Fail lets calls answer err beside the heads; nil ends it.
+func (h *Heads) Fail(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.err = err
+}
+
+// OnCall is called at the beginning of each call, without a lock.
+func (h *Heads) OnCall(f func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hook = f
+}
+
+// Asked is the requests so far.
+func (h *Heads) Asked() []store.HeadRequest {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.asked)
+}
+
+// Heads implements store.Heads.
+func (h *Heads) Heads(ctx context.Context, r store.HeadRequest) ([]store.PartitionHead, error) {
+	h.mu.Lock()
+	hook := h.hook
+	h.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = append(h.asked, r)
+	var out []store.PartitionHead
+	for _, x := range h.heads {
+		p := x.PartitionHead
+		for _, b := range x.bins {
+			if b.tenant != r.Tenant || (r.Devices != nil && !slices.Contains(r.Devices, b.device)) {
+				continue
+			}
+			if f := b.rows.Frame(r.Range, r.Metrics); len(f.Groups) > 0 {
+				p.Rows = append(p.Rows, store.HeadRows{Device: b.device, Source: b.source, Frame: f})
+			}
+		}
+		out = append(out, p)
+	}
+	return out, h.err
+}
+
+// Log answers the ends that the test has set.
+type Log struct {
+	mu    sync.Mutex // guards below
+	ends  []store.LogEnd
+	err   error
+	calls int
+}
+
+// Set gives the log partitions 0, 1, … of Topic, with these ends.
+func (l *Log) Set(ends ...int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ends = nil
+	for i, end := range ends {
+		l.ends = append(l.ends, store.LogEnd{Topic: Topic, Partition: int32(i), End: end})
+	}
+}
+
+// Fail lets calls fail with err; nil ends it.
+func (l *Log) Fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.err = err
+}
+
+// Calls is how often the log was asked.
+func (l *Log) Calls() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls
+}
+
+// LogEnds implements store.Log.
+func (l *Log) LogEnds(ctx context.Context) ([]store.LogEnd, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls++
+	if l.err != nil {
+		return nil, l.err
+	}
+	return slices.Clone(l.ends), ctx.Err()
+}
