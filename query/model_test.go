@@ -34,7 +34,10 @@ func TestAnswersAreWhatAMapWouldHold(t *testing.T) {
 				r := randomRequest(rnd, w.Now)
 				want, truncated := truth.answer(r)
 				got, res := ask(t, q, r)
-				require.Equal(t, want, got, "request %+v", r)
+				require.Len(t, got, len(want), "request %+v", r)
+				for i := range want {
+					require.Equal(t, want[i], got[i], "row %d of request %+v", i, r)
+				}
 				require.Equal(t, truncated, res.Truncated, "request %+v", r)
 				require.True(t, res.Complete, "%v", res.Incomplete)
 			}
@@ -132,20 +135,20 @@ func distribute(w *querytest.World, rnd *rand.Rand, p telemetry.Position, log []
 		chains[k] = append(chains[k], r)
 	}
 	var open, stale []querytest.Record
-	var replayed [][]querytest.Record
+	var others [][]querytest.Record
 	for _, k := range slices.SortedFunc(mapKeys(chains), func(a, b chain) int {
 		return cmp.Or(cmp.Compare(a.tenant, b.tenant), cmp.Compare(a.device, b.device), cmp.Compare(a.day, b.day))
 	}) {
 		rest := chains[k]
 		if rnd.IntN(3) == 0 { // an ingester that has begun again below what its predecessor stored
 			from := rnd.IntN(len(rest))
-			replayed = append(replayed, rest[from:from+1+rnd.IntN(len(rest)-from)])
+			others = append(others, rest[from:from+1+rnd.IntN(len(rest)-from)])
 		}
 		for len(rest) > 0 && rnd.IntN(4) > 0 {
 			n := 1 + rnd.IntN(len(rest))
 			w.Chunk(rest[:n]...)
 			if rnd.IntN(3) == 0 { // acknowledged a moment ago
-				open = append(open, rest[:n]...)
+				others = append(others, rest[:n])
 			}
 			if rnd.IntN(3) == 0 { // an ingester that was interrupted before it knew
 				stale = append(stale, rest[:rnd.IntN(n+1)]...)
@@ -155,7 +158,7 @@ func distribute(w *querytest.World, rnd *rand.Rand, p telemetry.Position, log []
 		open = append(open, rest...)
 	}
 	w.Heads.Set(store.PartitionHead{Stream: p.Stream, Partition: p.Partition, Position: 10_000}, open...)
-	for _, records := range replayed {
+	for _, records := range others {
 		w.Heads.AddBin(records...)
 	}
 	w.Heads.Set(store.PartitionHead{Stream: p.Stream, Partition: p.Partition, Position: 7}, stale...)
