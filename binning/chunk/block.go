@@ -152,8 +152,13 @@ func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
 }
 
+// encodersAtOnce bounds the memory of concurrent calls: zstd's tables at its best level are 34 MB. Four encoders keep up
+// with some 40 million values a second.
+const encodersAtOnce = 4
+
 // encoders and decoders keep the scratch memory of earlier calls, zstd's tables included.
 var (
+	slots    = make(chan struct{}, encodersAtOnce)
 	encoders = sync.Pool{New: func() any { return newEncoder() }}
 	decoders = sync.Pool{New: func() any { return newDecoder() }}
 )

@@ -125,9 +125,7 @@ func (d *decoder) readNumbers(form byte, v []uint64) (err error) {
 			v[i] = unord(x)
 		}
 	case formDecimals:
-		for i, m := range d.ints {
-			v[i] = math.Float64bits(s.value(m))
-		}
+		s.values(v, d.ints)
 		if head&scaleCorrection != 0 {
 			return d.correct(v)
 		}

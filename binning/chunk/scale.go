@@ -39,6 +39,25 @@ func (s scale) value(m int64) float64 {
 	return v
 }
 
+// values is value for each of m, as bits.
+func (s scale) values(v []uint64, m []int64) {
+	power := powers[s.exp]
+	switch {
+	case s.single:
+		for i, x := range m {
+			v[i] = math.Float64bits(float64(float32(float64(x) / power)))
+		}
+	case s.exp == 0:
+		for i, x := range m {
+			v[i] = math.Float64bits(float64(x))
+		}
+	default:
+		for i, x := range m {
+			v[i] = math.Float64bits(float64(x) / power)
+		}
+	}
+}
+
 // ord numbers the doubles in their order, so that neighbours differ by 1; unord is its inverse.
 func ord(b uint64) int64   { return int64(b) ^ int64(uint64(int64(b)>>63)>>1) }
 func unord(o int64) uint64 { return uint64(o) ^ uint64(o>>63)>>1 }
