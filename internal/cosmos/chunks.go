@@ -1,0 +1,133 @@
+package cosmos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/store"
+	"binnacle/sharding"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// Chunks is store.Writer and store.Reader.
+type Chunks struct{ c *Client }
+
+var (
+	_ store.Writer = (*Chunks)(nil)
+	_ store.Reader = (*Chunks)(nil)
+)
+
+// Create implements store.Writer.
+func (s *Chunks) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
+	to := call{operation: "create", container: key.Container, key: []string{key.TenantShard, key.Device}}
+	_, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return container.CreateItem(ctx, pk, doc, nil)
+	})
+	var answer *Error
+	if err == nil || !errors.As(err, &answer) {
+		return receipt, wrapChunk(err, "create", key, id)
+	}
+	switch answer.Status {
+	case http.StatusConflict:
+		return receipt, &store.ExistsError{Session: answer.Session}
+	case http.StatusNotFound:
+		return receipt, fmt.Errorf("create chunk %s in %s: %w", id, key.Container, store.ErrNoContainer)
+	case http.StatusRequestEntityTooLarge:
+		return receipt, fmt.Errorf("create chunk %s of %d bytes: %w", id, len(doc), store.ErrTooLarge)
+	}
+	return receipt, wrapChunk(err, "create", key, id)
+}
+
+// Read implements store.Writer.
+func (s *Chunks) Read(ctx context.Context, key sharding.Key, id string, session string) ([]byte, store.Receipt, error) {
+	to := call{operation: "read", container: key.Container, key: []string{key.TenantShard, key.Device}}
+	var o azcosmos.ItemOptions
+	if session != "" {
+		o.SessionToken = &session
+	}
+	resp, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return container.ReadItem(ctx, pk, id, &o)
+	})
+	if !is(err, http.StatusNotFound) {
+		return resp.Value, receipt, wrapChunk(err, "read", key, id)
+	}
+	missing, err := s.c.missing(ctx, key.Container, err)
+	switch {
+	case err != nil:
+		return nil, receipt, wrapChunk(err, "read", key, id)
+	case missing:
+		return nil, receipt, fmt.Errorf("read chunk %s in %s: %w", id, key.Container, store.ErrNoContainer)
+	}
+	return nil, receipt, fmt.Errorf("read chunk %s in %s: %w", id, key.Container, store.ErrNotFound)
+}
+
+// missing tells whether a 404 for an item is about its container. The substatus says so; a gateway
+// that gives none is asked for the container itself.
+func (c *Client) missing(ctx context.Context, container string, notFound error) (bool, error) {
+	switch substatus(notFound) {
+	case subOwnerNotFound:
+		return true, nil
+	case subSessionNotAvailable:
+		return false, nil
+	}
+	_, err := c.do(ctx, call{operation: "container_read", container: container}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+		cc, err := c.container(az, container)
+		if err != nil {
+			return azcosmos.Response{}, err
+		}
+		resp, err := cc.Read(ctx, nil)
+		return resp.Response, err
+	})
+	if is(err, http.StatusNotFound) {
+		return true, nil
+	}
+	return false, err
+}
+
+const lastSQL = `SELECT TOP 1 c.id, c.through FROM c WHERE c.tenantShard = @shard AND c.device = @device AND c.id >= @from AND c.id < @to ORDER BY c.id DESC`
+
+// Last implements store.Writer. Ids of one chain differ only in their last part, the number, and sort by it.
+func (s *Chunks) Last(ctx context.Context, key sharding.Key, chain store.Chain) (store.Tail, store.Receipt, error) {
+	to := call{operation: "last", container: key.Container, key: []string{key.TenantShard, key.Device}}
+	prefix := fmt.Sprintf("%s.%d.%05d", chain.Day, chain.Stream, chain.Partition)
+	q := query{lastSQL, []azcosmos.QueryParameter{
+		param("@shard", key.TenantShard), param("@device", key.Device),
+		param("@from", prefix+"."), param("@to", prefix+"/"), // '/' follows '.'
+	}}
+	var usage store.Usage
+	var tail store.Tail
+	err := s.c.each(ctx, to, q, &usage, func(item []byte) error {
+		var found struct {
+			ID      string
+			Through float64
+		}
+		if err := json.Unmarshal(item, &found); err != nil {
+			return err
+		}
+		id, err := chunk.ParseID(found.ID)
+		tail = store.Tail{Number: id.Number, Through: int64(found.Through)}
+		return err
+	})
+	switch {
+	case is(err, http.StatusNotFound):
+		err = store.ErrNoContainer
+	case err == nil && usage.Documents == 0:
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return store.Tail{}, usage.Receipt, fmt.Errorf("last chunk of %s of device %q in %s: %w", prefix, key.Device, key.Container, err)
+	}
+	return tail, usage.Receipt, nil
+}
+
+func wrapChunk(err error, verb string, key sharding.Key, id string) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s chunk %s of device %q in %s: %w", verb, id, key.Device, key.Container, err)
+}

@@ -1,0 +1,146 @@
+// Package cosmos implements the contracts of internal/store and internal/control over Azure Cosmos DB
+// for NoSQL. It is the only package that imports azcosmos.
+//
+// Every request goes through one function, which waits when the service answers 429, counts what was
+// charged, and turns the service's errors into ours. It knows how documents are addressed, but not what
+// is in them. The documents are specified in docs/format.
+package cosmos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config is what a Client needs. Endpoint and Key have no default.
+type Config struct {
+	Endpoint string // of the account, such as https://acme.documents.azure.com:443/
+	Key      string // master key, base64
+
+	Transport  policy.Transporter    // the SDK's own HTTP client
+	Now        func() time.Time      // time.Now
+	Logger     *slog.Logger          // none
+	Registerer prometheus.Registerer // of metrics; none
+
+	// Sleep waits out a 429; it fails when ctx ends first. A simulated clock puts its own here. Default: a timer.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Jitter is a number in [0, 1) that spreads the waits of those who were throttled together. Default:
+	// random.
+	Jitter func() float64
+}
+
+// Client talks to one account. It is safe for any number of callers.
+type Client struct {
+	cfg     Config
+	metrics *metrics
+
+	az        atomic.Pointer[azcosmos.Client]
+	connected atomic.Bool // the SDK has learnt the account's endpoints
+	renewing  sync.Mutex  // held while az is exchanged
+}
+
+// New makes a client. It sends nothing.
+func New(cfg Config) (*Client, error) {
+	if cfg.Endpoint == "" || cfg.Key == "" {
+		return nil, errors.New("cosmos: endpoint and key must be set")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Sleep == nil {
+		cfg.Sleep = sleep
+	}
+	if cfg.Jitter == nil {
+		cfg.Jitter = rand.Float64
+	}
+	c := &Client{cfg: cfg, metrics: newMetrics(cfg.Registerer)}
+	az, err := c.dial()
+	if err != nil {
+		return nil, err
+	}
+	c.az.Store(az)
+	return c, nil
+}
+
+// Close gives up what the SDK shares between clients of one account. The client is not used afterwards.
+func (c *Client) Close() { c.az.Load().Close() }
+
+// Chunks is the store of chunks.
+func (c *Client) Chunks() *Chunks { return &Chunks{c} }
+
+// Documents is the control documents.
+func (c *Client) Documents() control.Documents { return &documents{c} }
+
+// Catalog is the catalog of devices.
+func (c *Client) Catalog() control.Catalog { return &catalog{c} }
+
+// Containers manages the containers of the database.
+func (c *Client) Containers() *Containers { return &Containers{c} }
+
+// Items is one container, for loads that bring their own layout.
+func (c *Client) Items(container string) *Items { return &Items{c, container} }
+
+// dial makes the SDK's client. Its own retries of 429 are off: they would hide what was throttled.
+func (c *Client) dial() (*azcosmos.Client, error) {
+	key, err := azcosmos.NewKeyCredential(c.cfg.Key)
+	if err != nil {
+		return nil, fmt.Errorf("cosmos: the account key is not base64: %w", err)
+	}
+	az, err := azcosmos.NewClientWithKey(c.cfg.Endpoint, key, &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{
+		Transport: c.cfg.Transport,
+		Retry:     policy.RetryOptions{MaxRetries: -1},
+		Telemetry: policy.TelemetryOptions{ApplicationID: "binnacle"},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("cosmos: client for %s: %w", c.cfg.Endpoint, err)
+	}
+	return az, nil
+}
+
+// renew exchanges an SDK client that has not reached the account: it would remember its failure for five
+// minutes.
+func (c *Client) renew(failed *azcosmos.Client) {
+	c.renewing.Lock()
+	defer c.renewing.Unlock()
+	if c.az.Load() != failed || c.connected.Load() {
+		return
+	}
+	az, err := c.dial()
+	if err != nil {
+		c.cfg.Logger.Warn("cosmos client not renewed", "error", err) // it was made from the same settings before
+		return
+	}
+	c.az.Store(az)
+	failed.Close()
+}
+
+func (c *Client) container(az *azcosmos.Client, id string) (*azcosmos.ContainerClient, error) {
+	return az.NewContainer(store.Database, id)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

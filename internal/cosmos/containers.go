@@ -1,0 +1,157 @@
+package cosmos
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"binnacle/internal/store"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// Containers manages the containers of the database binnacle. It is safe for any number of callers.
+type Containers struct{ c *Client }
+
+// AccountLimit is the most databases and containers of an account (Azure Cosmos DB docs, concepts-limits).
+const AccountLimit = 500
+
+// List answers the names of all containers of the database, in no order; none when the database is missing.
+func (s *Containers) List(ctx context.Context) ([]string, error) {
+	var names []string
+	var token *string
+	for {
+		var page azcosmos.QueryContainersResponse
+		_, err := s.c.do(ctx, call{operation: "container_list"}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+			db, err := az.NewDatabase(store.Database)
+			if err != nil {
+				return azcosmos.Response{}, err
+			}
+			page, err = db.NewQueryContainersPager(`SELECT * FROM c`, &azcosmos.QueryContainersOptions{ContinuationToken: token}).NextPage(ctx)
+			return page.Response, err
+		})
+		if is(err, http.StatusNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list containers: %w", err)
+		}
+		for _, p := range page.Containers {
+			names = append(names, p.ID)
+		}
+		if token = page.ContinuationToken; token == nil {
+			return names, nil
+		}
+	}
+}
+
+// Create makes a container of chunks. One that exists is left as it is. It fails with store.ErrNoRoom when the
+// account has no container left.
+func (s *Containers) Create(ctx context.Context, name string, t store.Throughput) error {
+	return s.CreateAs(ctx, chunkLayout(name), t)
+}
+
+// CreateAs makes a container of any layout; one that exists is left as it is.
+func (s *Containers) CreateAs(ctx context.Context, l Layout, t store.Throughput) error {
+	_, err := s.c.do(ctx, call{operation: "container_create", container: l.Name}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+		db, err := az.NewDatabase(store.Database)
+		if err != nil {
+			return azcosmos.Response{}, err
+		}
+		p := throughput(t)
+		resp, err := db.CreateContainer(ctx, l.properties(), &azcosmos.CreateContainerOptions{ThroughputProperties: &p})
+		return resp.Response, err
+	})
+	switch {
+	case err == nil, is(err, http.StatusConflict):
+		return nil
+	case is(err, http.StatusBadRequest), is(err, http.StatusForbidden):
+		// The service has no code of its own for an account that is full.
+		if full, countErr := s.full(ctx); countErr == nil && full {
+			return fmt.Errorf("create container %s: %w: %w", l.Name, store.ErrNoRoom, err)
+		}
+	}
+	return fmt.Errorf("create container %s: %w", l.Name, err)
+}
+
+// full tells whether the account has as many databases and containers as it may.
+func (s *Containers) full(ctx context.Context) (bool, error) {
+	names, err := s.List(ctx)
+	if err != nil {
+		return false, err
+	}
+	return len(names)+1 >= AccountLimit, nil
+}
+
+// ReadThroughput answers what is provisioned for a container, store.ErrNoContainer when it is missing. It
+// takes three metadata requests.
+func (s *Containers) ReadThroughput(ctx context.Context, name string) (store.ContainerState, error) {
+	var found azcosmos.ThroughputResponse
+	_, err := s.c.do(ctx, call{operation: "throughput_read", container: name}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+		container, err := s.c.container(az, name)
+		if err != nil {
+			return azcosmos.Response{}, err
+		}
+		found, err = container.ReadThroughput(ctx, nil)
+		return found.Response, err
+	})
+	if is(err, http.StatusNotFound) {
+		err = store.ErrNoContainer
+	}
+	if err != nil {
+		return store.ContainerState{}, fmt.Errorf("throughput of container %s: %w", name, err)
+	}
+	out := store.ContainerState{Name: name, Pending: found.IsReplacePending}
+	if found.MinThroughput != nil {
+		out.MinRUs = int(*found.MinThroughput)
+	}
+	// An autoscale offer may carry the manual property as well, so this one is asked first.
+	if maximum, ok := found.ThroughputProperties.AutoscaleMaxThroughput(); ok {
+		out.Throughput = store.Throughput{RUs: int(maximum), Autoscale: true}
+	} else if manual, ok := found.ThroughputProperties.ManualThroughput(); ok {
+		out.Throughput = store.Throughput{RUs: int(manual)}
+	}
+	return out, nil
+}
+
+// SetThroughput changes what is provisioned for a container. Manual and autoscale can't be exchanged.
+func (s *Containers) SetThroughput(ctx context.Context, name string, t store.Throughput) error {
+	_, err := s.c.do(ctx, call{operation: "throughput_set", container: name}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+		container, err := s.c.container(az, name)
+		if err != nil {
+			return azcosmos.Response{}, err
+		}
+		resp, err := container.ReplaceThroughput(ctx, throughput(t), nil)
+		return resp.Response, err
+	})
+	if is(err, http.StatusNotFound) {
+		err = store.ErrNoContainer
+	}
+	if err != nil {
+		return fmt.Errorf("set throughput of container %s to %d RU/s: %w", name, t.RUs, err)
+	}
+	return nil
+}
+
+// Delete drops a container and all that is in it. One that is missing is no error.
+func (s *Containers) Delete(ctx context.Context, name string) error {
+	_, err := s.c.do(ctx, call{operation: "container_delete", container: name}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+		container, err := s.c.container(az, name)
+		if err != nil {
+			return azcosmos.Response{}, err
+		}
+		resp, err := container.Delete(ctx, nil)
+		return resp.Response, err
+	})
+	if err != nil && !is(err, http.StatusNotFound) {
+		return fmt.Errorf("delete container %s: %w", name, err)
+	}
+	return nil
+}
+
+func throughput(t store.Throughput) azcosmos.ThroughputProperties {
+	if t.Autoscale {
+		return azcosmos.NewAutoscaleThroughputProperties(int32(t.RUs))
+	}
+	return azcosmos.NewManualThroughputProperties(int32(t.RUs))
+}

@@ -1,0 +1,116 @@
+package cosmos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// documents is control.Documents: the container control, whose key is the kind.
+type documents struct{ c *Client }
+
+func (d *documents) Create(ctx context.Context, doc control.Document) (string, error) {
+	body, err := withIdentity(doc)
+	if err != nil {
+		return "", err
+	}
+	resp, _, err := d.c.item(ctx, d.to("control_create", doc.Kind), func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return container.CreateItem(ctx, pk, body, nil)
+	})
+	switch {
+	case is(err, http.StatusConflict):
+		return "", fmt.Errorf("create %s document %s: %w", doc.Kind, doc.ID, control.ErrExists)
+	case err != nil:
+		return "", fmt.Errorf("create %s document %s: %w", doc.Kind, doc.ID, err)
+	}
+	return string(resp.ETag), nil
+}
+
+func (d *documents) Replace(ctx context.Context, doc control.Document) (string, error) {
+	body, err := withIdentity(doc)
+	if err != nil {
+		return "", err
+	}
+	match := azcore.ETag(doc.ETag)
+	resp, _, err := d.c.item(ctx, d.to("control_replace", doc.Kind), func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return container.ReplaceItem(ctx, pk, doc.ID, body, &azcosmos.ItemOptions{IfMatchEtag: &match})
+	})
+	switch {
+	case is(err, http.StatusPreconditionFailed), is(err, http.StatusNotFound):
+		return "", fmt.Errorf("replace %s document %s: %w", doc.Kind, doc.ID, control.ErrChanged)
+	case err != nil:
+		return "", fmt.Errorf("replace %s document %s: %w", doc.Kind, doc.ID, err)
+	}
+	return string(resp.ETag), nil
+}
+
+func (d *documents) List(ctx context.Context, kind string) ([]control.Document, error) {
+	var out []control.Document
+	var usage store.Usage
+	err := d.c.each(ctx, d.to("control_list", kind), query{sql: `SELECT * FROM c ORDER BY c.id ASC`}, &usage, func(item []byte) error {
+		doc, err := withoutIdentity(item)
+		out = append(out, doc)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list %s documents: %w", kind, err)
+	}
+	return out, nil
+}
+
+func (d *documents) to(operation, kind string) call {
+	return call{operation: operation, container: store.ControlContainer, key: []string{kind}}
+}
+
+// withIdentity puts id and kind before the properties of the body.
+func withIdentity(d control.Document) ([]byte, error) {
+	body := bytes.TrimSpace(d.Body)
+	if len(body) < 2 || body[0] != '{' || !json.Valid(body) {
+		return nil, fmt.Errorf("%s document %s: the body is no JSON object", d.Kind, d.ID)
+	}
+	identity, err := json.Marshal(struct {
+		ID   string `json:"id"`
+		Kind string `json:"kind"`
+	}{d.ID, d.Kind})
+	if err != nil {
+		return nil, err
+	}
+	rest := bytes.TrimSpace(body[1:])
+	if rest[0] == '}' {
+		return identity, nil
+	}
+	identity[len(identity)-1] = ','
+	return append(identity, rest...), nil
+}
+
+// withoutIdentity takes id, kind and what the service adds, whose names begin with an underscore, out
+// of an item.
+func withoutIdentity(item []byte) (control.Document, error) {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(item, &all); err != nil {
+		return control.Document{}, err
+	}
+	var d control.Document
+	for name, into := range map[string]*string{"id": &d.ID, "kind": &d.Kind, "_etag": &d.ETag} {
+		if err := json.Unmarshal(all[name], into); err != nil {
+			return control.Document{}, fmt.Errorf("property %s of %.100s: %w", name, item, err)
+		}
+	}
+	for name := range all {
+		if name == "id" || name == "kind" || strings.HasPrefix(name, "_") {
+			delete(all, name)
+		}
+	}
+	body, err := json.Marshal(all)
+	d.Body = body
+	return d, err
+}

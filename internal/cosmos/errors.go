@@ -1,0 +1,80 @@
+package cosmos
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	azruntime "github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+)
+
+// Error is an answer of the service other than success.
+type Error struct {
+	Status     int           // HTTP status
+	Substatus  int           // 0 when there is none
+	Message    string        // the first line of what the service says
+	RetryAfter time.Duration // of a 429; 0 when the service does not say
+	Session    string        // session token that the answer came with
+
+	raw *http.Response
+}
+
+// Substatus codes of 404 (azure_data_cosmos, cosmos_status.rs).
+const (
+	subSessionNotAvailable = 1002 // the replica has not seen the session yet
+	subOwnerNotFound       = 1003 // the container or the database is missing
+)
+
+// Error names status, substatus and the service's message in one line.
+func (e *Error) Error() string {
+	status := strconv.Itoa(e.Status)
+	if e.Substatus != 0 {
+		status += "/" + strconv.Itoa(e.Substatus)
+	}
+	return fmt.Sprintf("cosmos answered %s: %s", status, e.Message)
+}
+
+// maxMessage bounds the message of an Error: the service repeats whole requests.
+const maxMessage = 300
+
+// asError is the service's answer in an error of the SDK; nil when there is none.
+func asError(err error) *Error {
+	var r *azcore.ResponseError
+	if err == nil || !errors.As(err, &r) || r.RawResponse == nil {
+		return nil
+	}
+	e := &Error{Status: r.StatusCode, raw: r.RawResponse, Message: http.StatusText(r.StatusCode)}
+	h := r.RawResponse.Header
+	e.Substatus, _ = strconv.Atoi(h.Get("x-ms-substatus")) // absent is 0
+	e.Session = h.Get("x-ms-session-token")
+	if ms, err := strconv.ParseFloat(h.Get("x-ms-retry-after-ms"), 64); err == nil && ms > 0 {
+		e.RetryAfter = time.Duration(ms * float64(time.Millisecond))
+	}
+	if body, err := azruntime.Payload(r.RawResponse); err == nil {
+		var said struct{ Message string }
+		if json.Unmarshal(body, &said) == nil && said.Message != "" {
+			e.Message, _, _ = strings.Cut(strings.TrimSpace(said.Message), "\n")
+			e.Message = strings.TrimSpace(e.Message[:min(len(e.Message), maxMessage)])
+		}
+	}
+	return e
+}
+
+// is tells whether err is an answer of the service with this status.
+func is(err error, status int) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Status == status
+}
+
+func substatus(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Substatus
+	}
+	return 0
+}

@@ -1,0 +1,30 @@
+package cosmos
+
+import (
+	"context"
+	"fmt"
+
+	"binnacle/internal/store"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// Items writes documents of any layout into one container, and shows every 429. It is what a load test
+// compares with; Binnacle itself writes through Chunks.
+type Items struct {
+	c         *Client
+	container string
+}
+
+// Create stores a document under a full partition key, in one attempt. An answer other than success is an
+// *Error; one with Status 429 says in RetryAfter when to come again.
+func (s *Items) Create(ctx context.Context, key []string, id string, doc []byte) (store.Receipt, error) {
+	to := call{operation: "item_create", container: s.container, key: key, once: true}
+	_, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return container.CreateItem(ctx, pk, doc, nil)
+	})
+	if err != nil {
+		return receipt, fmt.Errorf("create item %s in %s: %w", id, s.container, err)
+	}
+	return receipt, nil
+}

@@ -1,0 +1,83 @@
+package cosmos
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"binnacle/internal/store"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// Layout is how a container is keyed and indexed.
+type Layout struct {
+	Name string
+	Key  []string // partition key paths, such as /tenant; several make a hierarchical key
+	// Indexed are the paths of properties in the index, beside id and _ts, which always are. Nil indexes
+	// everything, as the service does by default.
+	Indexed []string
+	TTL     bool // items may have a ttl
+}
+
+// baseRUs is what the containers control and catalog get: the least that is sold.
+const baseRUs = 400
+
+// chunkLayout is that of a container of chunks. Every indexed term costs on each write; the two paths of
+// the key are in it because a query for a prefix of the key would scan without.
+func chunkLayout(name string) Layout {
+	return Layout{
+		Name: name, TTL: true,
+		Key:     []string{"/tenantShard", "/device"},
+		Indexed: []string{"/tenantShard", "/device", "/from", "/to"},
+	}
+}
+
+// baseLayouts are the containers that every database of Binnacle has.
+var baseLayouts = []Layout{
+	{Name: store.ControlContainer, Key: []string{"/kind"}, Indexed: []string{"/kind"}},
+	{Name: store.CatalogContainer, Key: []string{"/tenant", "/device"}, Indexed: []string{"/tenant", "/device"}},
+}
+
+// EnsureBase makes the database and its containers control and catalog unless they exist.
+func (c *Client) EnsureBase(ctx context.Context) error {
+	_, err := c.do(ctx, call{operation: "database_create"}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+		resp, err := az.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: store.Database}, nil)
+		return resp.Response, err
+	})
+	if err != nil && !is(err, http.StatusConflict) {
+		return fmt.Errorf("create database %s: %w", store.Database, err)
+	}
+	for _, l := range baseLayouts {
+		if err := c.Containers().CreateAs(ctx, l, store.Throughput{RUs: baseRUs}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l Layout) properties() azcosmos.ContainerProperties {
+	kind := azcosmos.PartitionKeyKindHash
+	if len(l.Key) > 1 {
+		kind = azcosmos.PartitionKeyKindMultiHash
+	}
+	p := azcosmos.ContainerProperties{
+		ID:                     l.Name,
+		PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Kind: kind, Version: 2, Paths: l.Key},
+	}
+	if l.TTL {
+		never := int32(-1) // on, and items without their own never expire
+		p.DefaultTimeToLive = &never
+	}
+	if l.Indexed != nil {
+		policy := &azcosmos.IndexingPolicy{
+			Automatic: true, IndexingMode: azcosmos.IndexingModeConsistent,
+			ExcludedPaths: []azcosmos.ExcludedPath{{Path: "/*"}},
+		}
+		for _, path := range l.Indexed {
+			policy.IncludedPaths = append(policy.IncludedPaths, azcosmos.IncludedPath{Path: path + "/?"})
+		}
+		p.IndexingPolicy = policy
+	}
+	return p
+}

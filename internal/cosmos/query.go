@@ -1,0 +1,81 @@
+package cosmos
+
+import (
+	"context"
+	"fmt"
+
+	"binnacle/internal/store"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// query is a parameterised question to one container: under one full partition key, or over all when the
+// key is nil.
+type query struct {
+	sql    string
+	params []azcosmos.QueryParameter
+}
+
+// dynamicPage lets the service choose the size of a page, up to 4 MB.
+const dynamicPage = -1
+
+// each asks page by page and calls yield with every item. An error of yield ends it and is returned as
+// it is. What it cost is added to usage as it goes.
+func (c *Client) each(ctx context.Context, to call, q query, usage *store.Usage, yield func(item []byte) error) error {
+	var token *string
+	for {
+		var page azcosmos.QueryItemsResponse
+		receipt, err := c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+			container, err := c.container(az, to.container)
+			if err != nil {
+				return azcosmos.Response{}, err
+			}
+			pager := container.NewQueryItemsPager(q.sql, partitionKey(to.key), &azcosmos.QueryOptions{
+				QueryParameters: q.params, PageSizeHint: dynamicPage, ContinuationToken: token,
+			})
+			page, err = pager.NextPage(ctx)
+			return page.Response, err
+		})
+		usage.RUs += receipt.RUs
+		usage.Throttled += receipt.Throttled
+		if err != nil {
+			return err
+		}
+		for _, item := range page.Items {
+			usage.Documents++
+			if err := yield(item); err != nil {
+				return err
+			}
+		}
+		if token = page.ContinuationToken; token == nil {
+			return nil
+		}
+	}
+}
+
+// partitionKey is a full key of strings; without levels it is the empty key, which asks all partitions.
+func partitionKey(levels []string) azcosmos.PartitionKey {
+	k := azcosmos.NewPartitionKey()
+	for _, l := range levels {
+		k = k.AppendString(l)
+	}
+	return k
+}
+
+func param(name string, value any) azcosmos.QueryParameter {
+	return azcosmos.QueryParameter{Name: name, Value: value}
+}
+
+// item runs a request for one item of a container.
+func (c *Client) item(ctx context.Context, to call, send func(ctx context.Context, container *azcosmos.ContainerClient, key azcosmos.PartitionKey) (azcosmos.ItemResponse, error)) (azcosmos.ItemResponse, store.Receipt, error) {
+	var out azcosmos.ItemResponse
+	receipt, err := c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+		container, err := c.container(az, to.container)
+		if err != nil {
+			return azcosmos.Response{}, fmt.Errorf("container %s: %w", to.container, err)
+		}
+		out, err = send(ctx, container, partitionKey(to.key))
+		return out.Response, err
+	})
+	return out, receipt, err
+}

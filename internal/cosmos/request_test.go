@@ -1,0 +1,222 @@
+package cosmos_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"binnacle/internal/cosmos"
+	"binnacle/internal/store"
+	"binnacle/sharding"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+)
+
+// script answers requests for items in turn, and the account by itself.
+type script struct {
+	t       *testing.T
+	account error // of GET / until it is nil
+	answers []answer
+	asked   []string
+}
+
+type answer struct {
+	status  int
+	headers map[string]string
+	body    string
+	err     error
+}
+
+func (s *script) Do(r *http.Request) (*http.Response, error) {
+	a := answer{status: 200, body: `{"writableLocations":[],"readableLocations":[]}`}
+	if r.URL.Path == "/" || r.URL.Path == "" {
+		a.err = s.account
+	} else {
+		s.asked = append(s.asked, r.Method+" "+r.URL.Path)
+		require.NotEmpty(s.t, s.answers, "%s %s is one request too many", r.Method, r.URL.Path)
+		a, s.answers = s.answers[0], s.answers[1:]
+	}
+	if a.err != nil {
+		return nil, a.err
+	}
+	h := http.Header{"Content-Type": {"application/json"}}
+	for k, v := range a.headers {
+		h.Set(k, v)
+	}
+	return &http.Response{StatusCode: a.status, Status: http.StatusText(a.status), Header: h, Request: r, Body: io.NopCloser(strings.NewReader(a.body))}, nil
+}
+
+var endpoints int
+
+// client makes a client over a script, and the list of its waits.
+func client(t *testing.T, s *script, change func(*cosmos.Config)) (*cosmos.Client, *[]time.Duration) {
+	s.t = t
+	endpoints++ // the SDK's caches are process-wide, by endpoint
+	var waits []time.Duration
+	cfg := cosmos.Config{
+		Endpoint: fmt.Sprintf("http://script-%d.invalid/", endpoints), Key: "a2V5", Transport: s,
+		Sleep:  func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil },
+		Jitter: func() float64 { return 0.5 },
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	c, err := cosmos.New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c, &waits
+}
+
+func throttled(retryAfter string) answer {
+	return answer{429, map[string]string{"x-ms-retry-after-ms": retryAfter, "x-ms-substatus": "3200", "x-ms-request-charge": "0.5"}, `{"code":"429","message":"slow down\r\nActivityId: x"}`, nil}
+}
+
+func created(charge string) answer {
+	return answer{201, map[string]string{"x-ms-request-charge": charge, "etag": `"1"`}, "", nil}
+}
+
+var key = sharding.Key{Container: "chunks-2026-11", TenantShard: "acme~4r", Device: "m1"}
+
+func TestThrottledWritesWaitAndAreCounted(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	s := &script{answers: []answer{throttled("10"), throttled("0"), throttled("20"), created("7.33")}}
+	c, waits := client(t, s, func(cfg *cosmos.Config) { cfg.Registerer = registry })
+	meter := &cosmos.Meter{}
+	receipt, err := c.Chunks().Create(cosmos.WithMeter(t.Context(), meter), key, "x", []byte(`{}`))
+	require.NoError(t, err)
+	require.InDelta(t, 7.33+1.5, receipt.RUs, 1e-9, "every bit of the charge, failed attempts too")
+	require.Equal(t, 3, receipt.Throttled)
+	require.Equal(t, []time.Duration{15 * time.Millisecond, 200 * time.Millisecond, 60 * time.Millisecond}, *waits,
+		"what the service asks for, and half of a spread that doubles")
+	require.Equal(t, cosmos.Reading{RUs: receipt.RUs, Requests: 4, Throttled: 3}, meter.Read())
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+		# HELP binnacle_cosmos_request_units_total Request units that Cosmos DB charged.
+		# TYPE binnacle_cosmos_request_units_total counter
+		binnacle_cosmos_request_units_total{container="chunks-2026-11",operation="create"} 8.83
+		# HELP binnacle_cosmos_requests_total Requests sent to Cosmos DB, by HTTP status; ok for success, error without an answer.
+		# TYPE binnacle_cosmos_requests_total counter
+		binnacle_cosmos_requests_total{operation="create",result="429"} 3
+		binnacle_cosmos_requests_total{operation="create",result="ok"} 1
+		# HELP binnacle_cosmos_throttled_total Requests that Cosmos DB answered 429.
+		# TYPE binnacle_cosmos_throttled_total counter
+		binnacle_cosmos_throttled_total{operation="create"} 3
+	`), "binnacle_cosmos_request_units_total", "binnacle_cosmos_requests_total", "binnacle_cosmos_throttled_total"))
+}
+
+func TestAThrottledWriteEndsWithItsContext(t *testing.T) {
+	s := &script{answers: []answer{throttled("10"), throttled("10"), throttled("10")}}
+	ctx, cancel := context.WithCancel(t.Context())
+	var waits int
+	c, _ := client(t, s, func(cfg *cosmos.Config) {
+		cfg.Sleep = func(ctx context.Context, _ time.Duration) error {
+			if waits++; waits == 2 {
+				cancel()
+			}
+			return ctx.Err()
+		}
+	})
+	receipt, err := c.Chunks().Create(ctx, key, "x", []byte(`{}`))
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 2, receipt.Throttled)
+	require.Len(t, s.answers, 1)
+}
+
+func TestItemsShowEvery429(t *testing.T) {
+	s := &script{answers: []answer{throttled("10"), created("6")}}
+	c, waits := client(t, s, nil)
+	receipt, err := c.Items("naive").Create(t.Context(), []string{"2026-11-20"}, "x", []byte(`{"id":"x"}`))
+	var e *cosmos.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, 429, e.Status)
+	require.Equal(t, 3200, e.Substatus)
+	require.Equal(t, 10*time.Millisecond, e.RetryAfter)
+	require.Equal(t, "cosmos answered 429/3200: slow down", e.Error())
+	require.Equal(t, 1, receipt.Throttled)
+	require.Empty(t, *waits)
+	_, err = c.Items("naive").Create(t.Context(), []string{"2026-11-20"}, "x", []byte(`{"id":"x"}`))
+	require.NoError(t, err)
+}
+
+// What the answer to a create means (rule W6). All but the first lines leave the outcome unknown.
+func TestAnswersToACreate(t *testing.T) {
+	sentinels := []error{store.ErrExists, store.ErrNoContainer, store.ErrTooLarge, store.ErrNotFound, store.ErrNoRoom}
+	for _, c := range []struct {
+		answer answer
+		want   error // nil: none of the sentinels
+	}{
+		{answer{status: 409, headers: map[string]string{"x-ms-session-token": "0:1#7"}}, store.ErrExists},
+		{answer{status: 404}, store.ErrNoContainer},
+		{answer{status: 404, headers: map[string]string{"x-ms-substatus": "1003"}}, store.ErrNoContainer},
+		{answer{status: 413}, store.ErrTooLarge},
+		{answer{status: 408}, nil},
+		{answer{status: 449}, nil},
+		{answer{status: 500, body: "<html>"}, nil},
+		{answer{status: 503}, nil},
+		{answer{status: 410, headers: map[string]string{"x-ms-substatus": "1002"}}, nil},
+		{answer{err: io.ErrUnexpectedEOF}, nil},
+		{answer{status: 400}, nil},
+	} {
+		s := &script{answers: []answer{created("5"), c.answer}}
+		client, _ := client(t, s, nil)
+		_, err := client.Chunks().Create(t.Context(), key, "x", []byte(`{}`))
+		require.NoError(t, err)
+		_, err = client.Chunks().Create(t.Context(), key, "x", []byte(`{}`))
+		require.Error(t, err)
+		for _, sentinel := range sentinels {
+			require.Equal(t, sentinel == c.want, errors.Is(err, sentinel), "%+v: %v", c.answer, err)
+		}
+		if c.want == store.ErrExists {
+			var exists *store.ExistsError
+			require.ErrorAs(t, err, &exists)
+			require.Equal(t, "0:1#7", exists.Session)
+		}
+		require.NotContains(t, err.Error(), "\n", "one line")
+	}
+}
+
+// A 404 for an item may be about its container.
+func TestAnswersToARead(t *testing.T) {
+	notFound := func(sub string) answer { return answer{status: 404, headers: map[string]string{"x-ms-substatus": sub}} }
+	for _, c := range []struct {
+		answers []answer
+		want    error
+	}{
+		{[]answer{notFound("1003")}, store.ErrNoContainer},
+		{[]answer{notFound("1002"), notFound("1002")}, store.ErrNotFound}, // the SDK asks again by itself
+		{[]answer{notFound("0"), {status: 200, body: `{"id":"chunks-2026-11"}`}}, store.ErrNotFound},
+		{[]answer{notFound("0"), notFound("0")}, store.ErrNoContainer},
+	} {
+		s := &script{answers: c.answers}
+		client, _ := client(t, s, nil)
+		_, _, err := client.Chunks().Read(t.Context(), key, "x", "0:1#7")
+		require.ErrorIs(t, err, c.want)
+		require.Empty(t, s.answers)
+	}
+}
+
+// An SDK client whose first contact failed answers that failure for five minutes; ours starts afresh.
+func TestAnAccountThatIsNotThereYet(t *testing.T) {
+	s := &script{account: errors.New("connection refused"), answers: []answer{created("5")}}
+	c, _ := client(t, s, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := c.Chunks().Create(ctx, key, "x", []byte(`{}`))
+	require.Error(t, err)
+	s.account = nil
+	_, err = c.Chunks().Create(t.Context(), key, "x", []byte(`{}`))
+	require.NoError(t, err)
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	_, err := cosmos.New(cosmos.Config{Endpoint: "http://x.invalid"})
+	require.Error(t, err)
+	_, err = cosmos.New(cosmos.Config{Endpoint: "http://x.invalid", Key: "not base64!"})
+	require.ErrorContains(t, err, "base64")
+}
