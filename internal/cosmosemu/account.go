@@ -1,0 +1,40 @@
+package cosmosemu
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+type locationJSON struct {
+	Name     string `json:"name"`
+	Endpoint string `json:"databaseAccountEndpoint"`
+}
+
+// readAccount answers with the account document. Its endpoint is how the client has reached us, since
+// SDKs send everything after it there.
+func (x *exchange) readAccount() (reply, error) {
+	endpoint := x.cfg.Advertise
+	if endpoint == "" {
+		scheme := "http"
+		if x.request.TLS != nil {
+			scheme = "https"
+		}
+		endpoint = scheme + "://" + x.request.Host + "/"
+	}
+	locations := []locationJSON{{x.cfg.Region, endpoint}}
+	consistency := map[string]any{"defaultConsistencyLevel": "Session"}
+	body, err := json.Marshal(map[string]any{
+		"_self": "", "id": x.request.Host, "_rid": x.request.Host, "media": "//media/", "addresses": "//addresses/", "_dbs": "//dbs/",
+		"writableLocations": locations, "readableLocations": locations,
+		"enableMultipleWriteLocations": false,
+		"userReplicationPolicy":        map[string]any{"asyncReplication": false, "minReplicaSetSize": 1, "maxReplicasetSize": 4},
+		"userConsistencyPolicy":        consistency,
+		"systemReplicationPolicy":      map[string]any{"minReplicaSetSize": 1, "maxReplicasetSize": 4},
+		"readPolicy":                   map[string]any{"primaryReadCoefficient": 1, "secondaryReadCoefficient": 1},
+		"queryEngineConfiguration":     "{}",
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{status: http.StatusOK, body: body, items: -1}, nil
+}

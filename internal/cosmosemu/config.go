@@ -1,0 +1,65 @@
+package cosmosemu
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"binnacle/internal/ru"
+)
+
+// Key is the master key of every emulator of Cosmos DB, published by Microsoft. It is no secret.
+const Key = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
+
+// Config says how a Server keeps its data and what it models. DataDir or InMemory must be set; all
+// else has a working zero value.
+type Config struct {
+	// DataDir is the directory of the data, made when absent. One Server at a time may hold it.
+	DataDir string
+	// InMemory keeps the data in memory, without a log: for tests. DataDir is then not used.
+	InMemory bool
+	// Sync makes an acknowledged write survive a power failure. Without it, it survives the end of
+	// the process, however sudden: it has been handed to the operating system.
+	Sync bool
+	// Now is the clock of everything that is modelled: budgets, timestamps, time to live. Default
+	// time.Now.
+	Now func() time.Time
+	// PhysicalPartitions, when above zero, is the number of physical partitions of every new
+	// container, whatever its throughput.
+	PhysicalPartitions int
+	// Unlimited switches the budgets off: nothing is answered 429. Charges are counted as always.
+	Unlimited bool
+	// Region is the name of the one region. Default "South Central US".
+	Region string
+	// Advertise is the endpoint that the account document names, such as "https://127.0.0.1:8081/".
+	// Default: scheme and host of the request, which works through every address the Server has.
+	Advertise string
+	// Model is how item sizes are charged. Default ru.TableT.
+	Model ru.Model
+	// SweepEvery is how often Run looks for expired items. Default 5 s.
+	SweepEvery time.Duration
+	// Logger takes what the storage engine reports. Default: nowhere.
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.DataDir == "" && !c.InMemory {
+		return c, errors.New("cosmosemu: DataDir or InMemory must be set")
+	}
+	if c.PhysicalPartitions < 0 {
+		return c, errors.New("cosmosemu: PhysicalPartitions must not be negative")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Region == "" {
+		c.Region = "South Central US"
+	}
+	if c.SweepEvery <= 0 {
+		c.SweepEvery = 5 * time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}

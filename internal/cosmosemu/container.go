@@ -1,0 +1,79 @@
+package cosmosemu
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// container is a container and its physical partitions.
+type container struct {
+	number   uint32
+	rid      []byte
+	ridText  string
+	docs     string // the link of its items, which their own begin with
+	database *database
+	parts    []*partition // in the order of their ranges
+
+	record  containerRecord // catalog.mu guards
+	current atomic.Pointer[revision]
+	deleted atomic.Bool // set under the locks of all partitions
+
+	// earliest is a second before which no item expires; it spares the sweep of containers in which
+	// nothing can have. 0: unknown.
+	earliest atomic.Int64
+}
+
+// revision is a definition with the number it has among those of its container.
+type revision struct {
+	*definition
+	generation uint32
+}
+
+// expires tells that an item expires at this second.
+func (c *container) expires(second int64) {
+	for {
+		now := c.earliest.Load()
+		if second >= now || c.earliest.CompareAndSwap(now, second) {
+			return
+		}
+	}
+}
+
+// lockAll keeps all writers out.
+func (c *container) lockAll() (unlock func()) {
+	for _, p := range c.parts {
+		p.mu.Lock()
+	}
+	return func() {
+		for _, p := range c.parts {
+			p.mu.Unlock()
+		}
+	}
+}
+
+// gigabytes is what the container stores.
+func (c *container) gigabytes() float64 {
+	total := int64(0)
+	for _, p := range c.parts {
+		p.mu.Lock()
+		total += p.count.bytes
+		p.mu.Unlock()
+	}
+	return float64(total) / (1 << 30)
+}
+
+// erase adds the removal of all that the container stores to a batch.
+func (c *container) erase(b *pebble.Batch) error {
+	for _, space := range []byte{spaceHeader, spaceBody, spaceCounter} {
+		prefix := appendPrefix(nil, space, c.number)
+		if err := b.DeleteRange(prefix, after(prefix), nil); err != nil {
+			return fmt.Errorf("erase container %s: %w", c.record.Definition.ID, err)
+		}
+	}
+	return nil
+}
+
+// at gives the partition of an effective partition key.
+func (c *container) at(key []byte) *partition { return partitionAt(c.parts, key) }

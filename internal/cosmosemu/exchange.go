@@ -1,0 +1,202 @@
+package cosmosemu
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"binnacle/internal/cosmosemu/sql"
+)
+
+// maxRequestBytes bounds the body of a request (Azure Cosmos DB docs, concepts-limits), with room for
+// an item of the largest size to be refused by name.
+const maxRequestBytes = 2<<20 + 4096
+
+// exchange is one request being served.
+type exchange struct {
+	*Server
+	request *http.Request
+	route   route
+	now     time.Time
+}
+
+// reply is a successful answer.
+type reply struct {
+	status       int
+	body         []byte
+	charge       float64
+	etag         string
+	partition    *partition // that served it; nil for metadata and fan-outs
+	lsn          uint64     // with partition: the session token's
+	container    *container
+	continuation string
+	items        int // of a feed; -1 otherwise
+	header       http.Header
+}
+
+// ServeHTTP serves one request of the REST protocol.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.closing.RLock()
+	defer s.closing.RUnlock()
+	if s.closed {
+		writeFault(w, r, &fault{status: http.StatusServiceUnavailable, message: "the emulator is closed"})
+		return
+	}
+	rep, err := s.serve(r)
+	if err != nil {
+		writeFault(w, r, asFault(err))
+		return
+	}
+	writeReply(w, r, rep)
+}
+
+func (s *Server) serve(r *http.Request) (reply, error) {
+	rt, err := parseRoute(r.URL)
+	if err != nil {
+		return reply{}, err
+	}
+	if err := s.signer.check(r, rt); err != nil {
+		return reply{}, err
+	}
+	serve, err := rt.handler(r.Method, r.Header)
+	if err != nil {
+		return reply{}, err
+	}
+	x := exchange{Server: s, request: r, route: rt, now: s.cfg.Now()}
+	return serve(&x)
+}
+
+// readBody reads the whole body, into a buffer of the right size when the client has said it.
+func (x *exchange) readBody() ([]byte, error) {
+	if x.request.Body == nil {
+		return nil, nil
+	}
+	tooLarge := &fault{status: http.StatusRequestEntityTooLarge, message: "the request is larger than 2 MB"}
+	n := x.request.ContentLength
+	if n > maxRequestBytes {
+		return nil, tooLarge
+	}
+	var body []byte
+	var err error
+	if n >= 0 {
+		body = make([]byte, n)
+		_, err = io.ReadFull(x.request.Body, body)
+	} else {
+		body, err = io.ReadAll(io.LimitReader(x.request.Body, maxRequestBytes+1))
+	}
+	if err != nil {
+		return nil, badRequest("the body cannot be read: %v", err)
+	}
+	if len(body) > maxRequestBytes {
+		return nil, tooLarge
+	}
+	return body, nil
+}
+
+// minimal tells that the client does not want a written item back.
+func (x *exchange) minimal() bool { return x.request.Header.Get("Prefer") == "return=minimal" }
+
+// header names as net/http stores them, so that setting them costs no canonicalisation.
+const (
+	hCharge       = "X-Ms-Request-Charge"
+	hActivity     = "X-Ms-Activity-Id"
+	hSession      = "X-Ms-Session-Token"
+	hSubstatus    = "X-Ms-Substatus"
+	hRetryAfter   = "X-Ms-Retry-After-Ms"
+	hContinuation = "X-Ms-Continuation"
+	hItemCount    = "X-Ms-Item-Count"
+	hRange        = "X-Ms-Documentdb-Partitionkeyrangeid"
+	hLSN          = "Lsn"
+	hContent      = "X-Ms-Content-Path"
+	hAltContent   = "X-Ms-Alt-Content-Path"
+)
+
+func writeReply(w http.ResponseWriter, r *http.Request, rep reply) {
+	h := w.Header()
+	common(h, r, rep.charge)
+	for k, v := range rep.header {
+		h[k] = v
+	}
+	if rep.etag != "" {
+		h["Etag"] = []string{rep.etag}
+	}
+	if p := rep.partition; p != nil {
+		lsn := strconv.FormatUint(rep.lsn, 10)
+		h[hSession] = []string{p.id + ":1#" + lsn}
+		h[hRange] = []string{p.id}
+		h[hLSN] = []string{lsn}
+	}
+	if co := rep.container; co != nil {
+		h[hContent] = []string{co.ridText}
+		h[hAltContent] = []string{"dbs/" + co.database.id + "/colls/" + co.current.Load().json.ID}
+	}
+	if rep.continuation != "" {
+		h[hContinuation] = []string{rep.continuation}
+	}
+	if rep.items >= 0 {
+		h[hItemCount] = []string{strconv.Itoa(rep.items)}
+	}
+	send(w, rep.status, rep.body)
+}
+
+func writeFault(w http.ResponseWriter, r *http.Request, f *fault) {
+	h := w.Header()
+	common(h, r, f.charge)
+	if f.substatus != 0 {
+		h[hSubstatus] = []string{strconv.Itoa(f.substatus)}
+	}
+	if f.retryAfter > 0 {
+		ms := (f.retryAfter + time.Millisecond - 1) / time.Millisecond
+		h[hRetryAfter] = []string{strconv.FormatInt(int64(ms), 10)}
+	}
+	if f.partition != "" {
+		h[hRange] = []string{f.partition}
+	}
+	body := append(sql.AppendString([]byte(`{"code":`), []byte(f.code())), `,"message":`...)
+	body = sql.AppendString(body, []byte(f.message))
+	if f.substatus == subCrossPartition {
+		// JavaScript clients go on to ask for a query plan only when this is not empty.
+		body = append(body, `,"additionalErrorInfo":"the emulator gives no query plan"`...)
+	}
+	send(w, f.status, append(body, '}'))
+}
+
+func common(h http.Header, r *http.Request, charge float64) {
+	activity := r.Header[hActivity]
+	if len(activity) == 0 {
+		activity = []string{newActivity()}
+	}
+	h[hActivity] = activity
+	h[hCharge] = []string{strconv.FormatFloat(charge, 'f', -1, 32)}
+	h["Content-Type"] = []string{"application/json"}
+	h["X-Ms-Serviceversion"] = []string{"version=2.14.0.0"}
+}
+
+// send writes the answer. An answer without a body has no Content-Type.
+func send(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	if len(body) == 0 {
+		delete(h, "Content-Type")
+	}
+	if status != http.StatusNoContent && status != http.StatusNotModified {
+		h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	}
+	w.WriteHeader(status)
+	if m, ok := w.(*memoryWriter); ok {
+		m.body = body
+		return
+	}
+	if len(body) > 0 {
+		_, _ = w.Write(body) // the client has gone: nothing is left to tell it
+	}
+}
+
+func newActivity() string {
+	var raw [16]byte
+	_, _ = rand.Read(raw[:]) // never fails: crypto/rand
+	s := hex.EncodeToString(raw[:])
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}

@@ -1,0 +1,140 @@
+package cosmosemu
+
+import (
+	"net/http"
+)
+
+// createItem serves POST of an item: a create, or an upsert when the client says so. The same path
+// takes batches, which are refused by name.
+func (x *exchange) createItem() (reply, error) {
+	h := x.request.Header
+	if isTrue(h.Get("X-Ms-Cosmos-Is-Batch-Request")) {
+		return reply{}, unsupported("a transactional batch")
+	}
+	if isTrue(h.Get("X-Ms-Cosmos-Is-Query-Plan-Request")) {
+		return reply{}, unsupported("a query plan")
+	}
+	op := opCreate
+	if isTrue(h.Get("X-Ms-Documentdb-Is-Upsert")) {
+		op = opUpsert
+	}
+	return x.writeItem(op)
+}
+
+func (x *exchange) replaceItem() (reply, error) { return x.writeItem(opReplace) }
+
+func (x *exchange) writeItem(op operation) (reply, error) {
+	h := x.request.Header
+	if h.Get("X-Ms-Documentdb-Pre-Trigger-Include") != "" || h.Get("X-Ms-Documentdb-Post-Trigger-Include") != "" {
+		return reply{}, unsupported("a trigger")
+	}
+	if d := h.Get("X-Ms-Indexing-Directive"); d != "" && d != "Default" {
+		return reply{}, unsupported("the indexing directive %s", d)
+	}
+	co, err := x.catalog.find(x.route.database, x.route.container)
+	if err != nil {
+		return reply{}, err
+	}
+	body, err := x.readBody()
+	if err != nil {
+		return reply{}, err
+	}
+	doc := documents.Get().(*document)
+	defer documents.Put(doc)
+	rev := co.current.Load()
+	if err := doc.parse(body, rev.definition); err != nil {
+		return reply{}, err
+	}
+	if op == opReplace && string(doc.id) != x.route.id {
+		return reply{}, badRequest("the id %q of the item is not that of the path, %q", doc.id, x.route.id)
+	}
+	key, err := x.fullKey(rev.definition, doc)
+	if err != nil {
+		return reply{}, err
+	}
+	if !key.equal(doc.key) {
+		return reply{}, keyMismatch("the partition key of the request is not that of the item")
+	}
+	w := write{
+		server: x.Server, container: co, revision: rev, doc: doc, now: x.now, op: op,
+		match: h.Get("If-Match"), noneMatch: h.Get("If-None-Match"), minimal: x.minimal(),
+	}
+	return w.run()
+}
+
+// fullKey reads the key of the request and refuses one that does not name a logical partition.
+func (x *exchange) fullKey(def *definition, doc *document) (partitionKey, error) {
+	key, ok, err := parseKey(&doc.keys, x.request.Header.Get("X-Ms-Documentdb-Partitionkey"))
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return def.undefinedKey(), nil
+	case len(key) < len(def.keys):
+		return nil, keyMismatch("the partition key has %d of %d components", len(key), len(def.keys))
+	case len(key) > len(def.keys):
+		return nil, badRequest("the partition key has %d components, the container has %d", len(key), len(def.keys))
+	}
+	return key, nil
+}
+
+func (x *exchange) deleteItem() (reply, error) {
+	co, doc, err := x.named()
+	if err != nil {
+		return reply{}, err
+	}
+	defer documents.Put(doc)
+	w := write{
+		server: x.Server, container: co, revision: co.current.Load(), doc: doc, now: x.now, op: opDelete,
+		match: x.request.Header.Get("If-Match"), noneMatch: x.request.Header.Get("If-None-Match"), minimal: true,
+	}
+	return w.run()
+}
+
+// named finds what a request for one item addresses; the document holds its key and id, and goes back
+// to the pool.
+func (x *exchange) named() (*container, *document, error) {
+	co, err := x.catalog.find(x.route.database, x.route.container)
+	if err != nil {
+		return nil, nil, err
+	}
+	doc := documents.Get().(*document)
+	key, err := x.fullKey(co.current.Load().definition, doc)
+	if err != nil {
+		documents.Put(doc)
+		return nil, nil, err
+	}
+	doc.key = append(doc.key[:0], key...)
+	doc.id = append(doc.id[:0], x.route.id...)
+	return co, doc, nil
+}
+
+// readItem serves a point read.
+func (x *exchange) readItem() (reply, error) {
+	co, doc, err := x.named()
+	if err != nil {
+		return reply{}, err
+	}
+	defer documents.Put(doc)
+	name := doc.name(co.number)
+	p := co.at(name[prefixLen:])
+	if err := p.admit(x.now); err != nil {
+		return reply{}, err
+	}
+	head, body, err := x.lookup(co, name, x.now)
+	if err != nil {
+		return reply{}, err
+	}
+	rep := reply{status: http.StatusOK, partition: p, container: co, items: -1, charge: x.cfg.Model.Read(int(head.size))}
+	p.charge(x.now, rep.charge)
+	if body == nil {
+		f := notFound("the item %q does not exist", doc.id)
+		f.charge, f.partition = rep.charge, p.id
+		return reply{}, f
+	}
+	rep.etag, rep.lsn, rep.body = etagOf(head.lsn), head.lsn, body
+	if x.request.Header.Get("If-None-Match") == rep.etag {
+		rep.status, rep.body = http.StatusNotModified, nil
+	}
+	return rep, nil
+}

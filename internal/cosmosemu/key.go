@@ -1,0 +1,103 @@
+package cosmosemu
+
+import (
+	"encoding/binary"
+
+	"github.com/valyala/fastjson"
+
+	"binnacle/internal/cosmosemu/sql"
+	"binnacle/internal/epk"
+)
+
+// partitionKey is the value of a partition key, or of a prefix of a hierarchical one.
+type partitionKey []sql.Value
+
+// parseKey reads the header x-ms-documentdb-partitionkey, a JSON array. Without a header, and for
+// the empty array, ok is false.
+func parseKey(p *fastjson.Parser, text string) (key partitionKey, ok bool, err error) {
+	if text == "" {
+		return nil, false, nil
+	}
+	if fastjson.Validate(text) != nil {
+		return nil, false, badRequest("the partition key %q is not JSON", text)
+	}
+	v, err := p.Parse(text)
+	if err != nil || v.Type() != fastjson.TypeArray {
+		return nil, false, badRequest("the partition key %q is not a JSON array", text)
+	}
+	elements := v.GetArray()
+	if len(elements) == 0 {
+		return nil, false, nil
+	}
+	for _, e := range elements {
+		value := sql.JSONValue(e)
+		switch value.Kind() {
+		case sql.Object: // SDKs write an undefined component as {}
+			if e.GetObject().Len() > 0 {
+				return nil, false, badRequest("the partition key %q has a component that is no scalar", text)
+			}
+			value = sql.Value{}
+		case sql.Array:
+			return nil, false, badRequest("the partition key %q has a component that is no scalar", text)
+		}
+		key = append(key, value)
+	}
+	return key, true, nil
+}
+
+// keyOf is the partition key of a document: undefined where a property is absent or no scalar.
+func (d *definition) keyOf(dst partitionKey, doc *fastjson.Value) partitionKey {
+	dst = dst[:0]
+	for _, steps := range d.keys {
+		v := doc
+		for _, s := range steps {
+			v = sql.Member(v, s)
+		}
+		value := sql.JSONValue(v)
+		if value.Kind() > sql.String {
+			value = sql.Value{}
+		}
+		dst = append(dst, value)
+	}
+	return dst
+}
+
+// undefinedKey is the key of an item that has none of the key's properties.
+func (d *definition) undefinedKey() partitionKey { return make(partitionKey, len(d.keys)) }
+
+func (k partitionKey) equal(other partitionKey) bool {
+	if len(k) != len(other) {
+		return false
+	}
+	for i := range k {
+		if sql.Compare(k[i], other[i]) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// appendEPK appends the effective partition key as bytes, levelLen a component.
+func (k partitionKey) appendEPK(dst []byte) []byte {
+	for _, v := range k {
+		hi, lo := epk.Sum(component(v))
+		dst = binary.BigEndian.AppendUint64(dst, hi)
+		dst = binary.BigEndian.AppendUint64(dst, lo)
+	}
+	return dst
+}
+
+func component(v sql.Value) epk.Component {
+	switch v.Kind() {
+	case sql.Null:
+		return epk.Null()
+	case sql.Bool:
+		return epk.Bool(v.True())
+	case sql.Number:
+		return epk.Number(v.Float())
+	case sql.String:
+		return epk.String(string(v.Bytes()))
+	default:
+		return epk.Undefined()
+	}
+}

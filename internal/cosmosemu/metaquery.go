@@ -1,0 +1,87 @@
+package cosmosemu
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/valyala/fastjson"
+
+	"binnacle/internal/cosmosemu/sql"
+)
+
+// plainRow is a document in memory as a source of values.
+type plainRow struct {
+	doc   *fastjson.Value
+	paths []sql.Path
+}
+
+func (r plainRow) Value(path int) sql.Value { return r.paths[path].In(r.doc) }
+
+// queryMetadata answers a query over databases, containers or offers, which are few. All rows come in
+// one page.
+func (x *exchange) queryMetadata(list string, docs [][]byte) (reply, error) {
+	q, err := x.parseQuery()
+	if err != nil {
+		return reply{}, err
+	}
+	query := q.bound.Query()
+	if query.Aggregate || len(query.Order) > 0 || query.Limited {
+		return reply{}, unsupported("ORDER BY, TOP, OFFSET LIMIT or an aggregate over %s", list)
+	}
+	slices.SortFunc(docs, func(a, b []byte) int { return slices.Compare(a, b) })
+	body := append([]byte(`{"_rid":"","`), list...)
+	body = append(body, `":[`...)
+	count := 0
+	conditions := q.bound.Conditions()
+	for _, d := range docs {
+		doc, err := fastjson.ParseBytes(d)
+		if err != nil {
+			return reply{}, err
+		}
+		r := plainRow{doc, query.Paths()}
+		if slices.ContainsFunc(conditions, func(c sql.Condition) bool { return !c.True(r) }) {
+			continue
+		}
+		row, ok := d, true
+		if !query.Star {
+			row, ok = q.bound.Project(nil, r)
+		}
+		if !ok {
+			continue
+		}
+		if count > 0 {
+			body = append(body, ',')
+		}
+		body = append(body, row...)
+		count++
+	}
+	body = append(body, `],"_count":`...)
+	rep := x.metadata(append(strconv.AppendInt(body, int64(count), 10), '}'), "")
+	rep.items = count
+	return rep, nil
+}
+
+func (x *exchange) queryDatabases() (reply, error) {
+	x.catalog.mu.RLock()
+	var docs [][]byte
+	for _, db := range x.catalog.databases {
+		docs = append(docs, db.record.document())
+	}
+	x.catalog.mu.RUnlock()
+	return x.queryMetadata("Databases", docs)
+}
+
+func (x *exchange) queryContainers() (reply, error) {
+	if _, err := x.catalog.database(x.route.database); err != nil {
+		return reply{}, err
+	}
+	x.catalog.mu.RLock()
+	var docs [][]byte
+	if db := x.catalog.databases[x.route.database]; db != nil {
+		for _, co := range db.containers {
+			docs = append(docs, co.current.Load().document())
+		}
+	}
+	x.catalog.mu.RUnlock()
+	return x.queryMetadata("DocumentCollections", docs)
+}

@@ -1,0 +1,179 @@
+package cosmosemu
+
+import (
+	"bytes"
+	"time"
+
+	"binnacle/internal/cosmosemu/sql"
+	"binnacle/internal/ru"
+)
+
+// maxPageBytes is the most that one answer holds, unless a single row is larger (Azure Cosmos DB
+// docs, concepts-limits).
+const maxPageBytes = 4 << 20
+
+// Page sizes in rows: for clients that do not say, and for those that leave it to the server (-1).
+const (
+	defaultPageRows = 100
+	dynamicPageRows = 1000
+)
+
+// page is one page of a query's answer being made.
+type page struct {
+	scan   *scan
+	bound  *sql.Bound
+	legs   []leg
+	limit  int // rows of a page
+	cursor cursor
+	now    time.Time
+	model  ru.Model
+
+	rows   []byte // JSON, separated by commas
+	count  int
+	charge float64
+	more   bool // there may be rows after this page; cursor says where
+}
+
+// visit runs f on the legs in turn. Each is admitted by the budget of its physical partition and
+// charged for the work done there. A partition without budget ends the page if others have been
+// visited, and the page can go on there; else it ends the request.
+func (p *page) visit(f func(l leg, work *ru.QueryWork) (done bool, err error)) error {
+	for i, l := range p.legs {
+		if err := l.partition.admit(p.now); err != nil {
+			if i == 0 {
+				return err
+			}
+			p.more = true
+			p.cursor.At = bytes.Clone(l.spans[0].low)
+			return nil
+		}
+		work := ru.QueryWork{Filtered: p.bound.Query().Filtered}
+		done, err := f(l, &work)
+		charge := p.model.Query(work)
+		p.charge += charge
+		l.partition.charge(p.now, charge)
+		if !done || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add appends a row. It reports false, and adds nothing, when the answer would grow too large.
+func (p *page) add(row []byte) bool {
+	if p.count > 0 && len(p.rows)+len(row) > maxPageBytes {
+		return false
+	}
+	if p.count > 0 {
+		p.rows = append(p.rows, ',')
+	}
+	p.rows = append(p.rows, row...)
+	p.count++
+	return true
+}
+
+// render gives the result row of the item that the scan is at. It reports false when the item has
+// none.
+func (p *page) render(r *row) (out []byte, ok bool, err error) {
+	if p.bound.Query().Star {
+		out, err = r.body()
+		return out, true, err
+	}
+	out, ok = p.bound.Project(nil, r)
+	return out, ok, r.err
+}
+
+// aggregate gives the one row of an aggregate, over all matching items.
+func (p *page) aggregate() error {
+	totals := p.bound.Totals()
+	err := p.visit(func(l leg, work *ru.QueryWork) (bool, error) {
+		return p.scan.leg(l, work, func() (step, error) {
+			totals.Add(p.scan.row)
+			return goOn, p.scan.row.err
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if row, ok := totals.Append(nil); ok {
+		p.add(row)
+	}
+	return nil
+}
+
+// stream gives rows in key order, or against it: queries without ORDER BY, and those within one
+// logical partition that order by id. A full page without an order says that there may be more, as
+// the service does; one with an order looks whether there is.
+func (p *page) stream(ordered bool) error {
+	p.resume()
+	return p.visit(func(l leg, work *ru.QueryWork) (bool, error) {
+		return p.scan.leg(l, work, func() (step, error) { return p.streamed(ordered) })
+	})
+}
+
+func (p *page) streamed(ordered bool) (step, error) {
+	skip, take := p.bound.Window()
+	switch {
+	case p.cursor.Rows < skip:
+		p.pass(1)
+		return goOn, nil
+	case take >= 0 && p.cursor.Rows >= skip+take:
+		return stopBefore, nil
+	case p.count >= p.limit:
+		p.more = true
+		return stopBefore, nil
+	}
+	row, ok, err := p.render(p.scan.row)
+	switch {
+	case err != nil:
+		return stopBefore, err
+	case !ok:
+		p.pass(0)
+		return goOn, nil
+	case !p.add(row):
+		p.more = true
+		return stopBefore, nil
+	}
+	p.pass(1)
+	if take >= 0 && p.cursor.Rows >= skip+take {
+		return stopAfter, nil
+	}
+	if p.count >= p.limit && !ordered {
+		p.more = true
+		return stopAfter, nil
+	}
+	return goOn, nil
+}
+
+// pass moves the cursor past the item that the scan is at, which was that many rows.
+func (p *page) pass(rows int) {
+	p.cursor.At = append(p.cursor.At[:0], p.scan.name...)
+	if !p.scan.reverse {
+		p.cursor.At = append(p.cursor.At, 0)
+	}
+	p.cursor.Rows += rows
+}
+
+// resume leaves out what earlier pages have passed.
+func (p *page) resume() {
+	if len(p.cursor.At) == 0 {
+		return
+	}
+	rest := span{low: bytes.Clone(p.cursor.At)}
+	if p.scan.reverse {
+		rest = span{high: bytes.Clone(p.cursor.At)}
+	}
+	var legs []leg
+	for _, l := range p.legs {
+		kept := leg{partition: l.partition}
+		for _, s := range l.spans {
+			if both := s.intersect(rest); !both.empty() {
+				kept.spans = append(kept.spans, both)
+			}
+		}
+		if len(kept.spans) > 0 {
+			legs = append(legs, kept)
+		}
+	}
+	p.legs = legs
+}

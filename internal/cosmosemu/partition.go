@@ -1,0 +1,119 @@
+package cosmosemu
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"sort"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/epk"
+)
+
+// partition is one physical partition of a container: a range of effective partition keys with a
+// budget of its own.
+type partition struct {
+	id      string
+	number  uint64 // the same as id
+	keys    epk.Range
+	low     []byte // bounds as bytes; high is nil at the end of the space
+	high    []byte
+	counter []byte  // key of the counters in the store
+	budget  *budget // shared by the containers of a database with throughput of its own
+	meter   meter
+
+	// mu orders the writes of the partition: what a write reads is what it changes, and log sequence
+	// numbers become visible in their order.
+	mu    sync.Mutex
+	count counters // mu guards
+}
+
+// counters are kept with every write, in its batch.
+type counters struct {
+	lsn   uint64 // of the last write; never used again
+	items int64
+	bytes int64
+}
+
+func newPartition(container uint32, r rangeRecord, b *budget) (*partition, error) {
+	number, err := strconv.ParseUint(r.ID, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("the id %q of a physical partition is not a number", r.ID)
+	}
+	p := &partition{
+		id: r.ID, number: number, keys: epk.Range{Min: r.Min, Max: r.Max}, budget: b,
+		counter: append(appendPrefix(nil, spaceCounter, container), r.ID...), low: []byte{},
+	}
+	if r.Min != epk.Min {
+		p.low, err = hex.DecodeString(r.Min)
+	}
+	if r.Max != epk.Max && err == nil {
+		p.high, err = hex.DecodeString(r.Max)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the range %s to %s of a physical partition is not hexadecimal", r.Min, r.Max)
+	}
+	return p, nil
+}
+
+// created numbers an item by the write that created it: unique in its container.
+func (p *partition) created(lsn uint64) uint64 { return p.number<<48 | lsn&(1<<48-1) }
+
+// partitionAt finds the partition of an effective partition key.
+func partitionAt(parts []*partition, key []byte) *partition {
+	i := sort.Search(len(parts), func(i int) bool { return bytes.Compare(parts[i].low, key) > 0 })
+	return parts[i-1]
+}
+
+// admit lets a request run, or answers 429.
+func (p *partition) admit(now time.Time) error {
+	ok, retry := p.budget.admit(now)
+	if ok {
+		return nil
+	}
+	p.meter.throttle()
+	return &fault{
+		status: http.StatusTooManyRequests, substatus: subBudgetExceeded, retryAfter: retry, partition: p.id,
+		message: "the request rate is too large: physical partition " + p.id + " has no request units left in this second",
+	}
+}
+
+// charge takes the price of an admitted request.
+func (p *partition) charge(now time.Time, rus float64) {
+	p.budget.spend(rus)
+	p.meter.add(now, rus)
+}
+
+func (c counters) append(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, c.lsn)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.items))
+	return binary.BigEndian.AppendUint64(dst, uint64(c.bytes))
+}
+
+// load reads the counters of the partition; none are stored before its first write.
+func (p *partition) load(db *pebble.DB) error {
+	v, closer, err := db.Get(p.counter)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closer.Close() }()
+	if len(v) != 24 {
+		return errors.New("the counters of physical partition " + p.id + " are damaged")
+	}
+	p.count = counters{
+		lsn:   binary.BigEndian.Uint64(v),
+		items: int64(binary.BigEndian.Uint64(v[8:])),
+		bytes: int64(binary.BigEndian.Uint64(v[16:])),
+	}
+	return nil
+}

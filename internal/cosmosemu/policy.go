@@ -1,0 +1,206 @@
+package cosmosemu
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// policy is the indexing policy of a container, in the form that charges and queries ask it.
+type policy struct {
+	none     bool // indexingMode none: no index at all
+	root     *rule
+	included []policyPath // all included paths but /*
+}
+
+// rule is a node of the tree of paths. The most precise rule for a path wins.
+type rule struct {
+	children map[string]*rule
+	exact    verdict // /path/?  : the scalar here
+	subtree  verdict // /path/*  : all that is here and below
+}
+
+type verdict uint8
+
+const (
+	unsaid verdict = iota
+	include
+	exclude
+)
+
+// policyPath is one path of the policy; a step is a property name, or anyElement.
+type policyPath struct {
+	steps []string
+	exact bool // ends in ?, else in *
+}
+
+// anyElement is the step into every element of an array.
+const anyElement = "[]"
+
+// policyJSON is the policy as clients send it. What the emulator does not interpret is kept.
+type policyJSON struct {
+	IndexingMode     string          `json:"indexingMode"`
+	Automatic        *bool           `json:"automatic"`
+	IncludedPaths    []pathJSON      `json:"includedPaths"`
+	ExcludedPaths    []pathJSON      `json:"excludedPaths"`
+	SpatialIndexes   json.RawMessage `json:"spatialIndexes,omitempty"`
+	CompositeIndexes json.RawMessage `json:"compositeIndexes,omitempty"`
+	VectorIndexes    json.RawMessage `json:"vectorIndexes,omitempty"`
+	FullTextIndexes  json.RawMessage `json:"fullTextIndexes,omitempty"`
+}
+
+type pathJSON struct {
+	Path string `json:"path"`
+}
+
+// withDefaults fills what a client may leave out, as the service does.
+func (p policyJSON) withDefaults() policyJSON {
+	p.IndexingMode = strings.ToLower(p.IndexingMode)
+	if p.IndexingMode == "" {
+		p.IndexingMode = "consistent"
+	}
+	if p.Automatic == nil {
+		automatic := p.IndexingMode != "none"
+		p.Automatic = &automatic
+	}
+	if p.IndexingMode != "none" && len(p.IncludedPaths) == 0 && len(p.ExcludedPaths) == 0 {
+		p.IncludedPaths = []pathJSON{{"/*"}}
+		p.ExcludedPaths = []pathJSON{{`/"_etag"/?`}}
+	}
+	if p.IncludedPaths == nil {
+		p.IncludedPaths = []pathJSON{}
+	}
+	if p.ExcludedPaths == nil {
+		p.ExcludedPaths = []pathJSON{}
+	}
+	return p
+}
+
+func newPolicy(p policyJSON) (*policy, error) {
+	out := &policy{root: &rule{}, none: p.IndexingMode == "none"}
+	if p.IndexingMode != "none" && p.IndexingMode != "consistent" {
+		return nil, badRequest("the indexing mode %q is neither consistent nor none", p.IndexingMode)
+	}
+	for _, group := range []struct {
+		paths []pathJSON
+		as    verdict
+	}{{p.IncludedPaths, include}, {p.ExcludedPaths, exclude}} {
+		for _, j := range group.paths {
+			path, err := parsePolicyPath(j.Path)
+			if err != nil {
+				return nil, err
+			}
+			if !out.set(path, group.as) {
+				return nil, badRequest("the indexing path %q is both included and excluded", j.Path)
+			}
+			if group.as == include && (path.exact || len(path.steps) > 0) {
+				out.included = append(out.included, path)
+			}
+		}
+	}
+	if !out.none && out.root.subtree == unsaid {
+		return nil, badRequest("the indexing policy must include or exclude the path /*")
+	}
+	return out, nil
+}
+
+func (p *policy) set(path policyPath, as verdict) bool {
+	at := p.root
+	for _, s := range path.steps {
+		if at.children == nil {
+			at.children = map[string]*rule{}
+		}
+		if at.children[s] == nil {
+			at.children[s] = &rule{}
+		}
+		at = at.children[s]
+	}
+	slot := &at.subtree
+	if path.exact {
+		slot = &at.exact
+	}
+	if *slot != unsaid && *slot != as {
+		return false
+	}
+	*slot = as
+	return true
+}
+
+// indexed tells whether a scalar at this path is in the index. id and _ts always are, without a policy
+// of none.
+func (p *policy) indexed(steps []string) bool {
+	if p.none {
+		return false
+	}
+	if len(steps) == 1 && (steps[0] == "id" || steps[0] == "_ts") {
+		return true
+	}
+	at, verdict := p.root, p.root.subtree
+	for _, s := range steps {
+		if at = at.children[s]; at == nil {
+			return verdict == include
+		}
+		if at.subtree != unsaid {
+			verdict = at.subtree
+		}
+	}
+	if at.exact != unsaid {
+		verdict = at.exact
+	}
+	return verdict == include
+}
+
+// parsePolicyPath reads /a/b/?, /a/[]/*, /"a b"/?.
+func parsePolicyPath(text string) (policyPath, error) {
+	bad := badRequest("the indexing path %q must begin with / and end in /? or /*", text)
+	steps, ok := splitPath(text)
+	if !ok || len(steps) == 0 {
+		return policyPath{}, bad
+	}
+	last := steps[len(steps)-1]
+	if last != "?" && last != "*" {
+		return policyPath{}, bad
+	}
+	return policyPath{steps: steps[:len(steps)-1], exact: last == "?"}, nil
+}
+
+// splitPath cuts a path of a policy or a partition key at its slashes; a step may be quoted.
+func splitPath(text string) ([]string, bool) {
+	var steps []string
+	for text != "" {
+		if text[0] != '/' {
+			return nil, false
+		}
+		text = text[1:]
+		var step string
+		if strings.HasPrefix(text, `"`) {
+			end := strings.IndexByte(text[1:], '"')
+			if end < 0 {
+				return nil, false
+			}
+			step, text = text[1:end+1], text[end+2:]
+		} else {
+			end := strings.IndexByte(text, '/')
+			if end < 0 {
+				end = len(text)
+			}
+			step, text = text[:end], text[end:]
+		}
+		if step == "" {
+			return nil, false
+		}
+		steps = append(steps, step)
+	}
+	return steps, true
+}
+
+// explicit tells whether the policy includes exactly this scalar by name. ORDER BY then also gives
+// the items that do not have it (Azure Cosmos DB docs, order-by).
+func (p *policy) explicit(steps []string) bool {
+	for _, i := range p.included {
+		if i.exact && slices.Equal(i.steps, steps) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,205 @@
+package cosmosemu
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/valyala/fastjson"
+
+	"binnacle/internal/cosmosemu/sql"
+	"binnacle/internal/epk"
+)
+
+// queryRequest is a query as it was sent.
+type queryRequest struct {
+	hash  uint64
+	bound *sql.Bound
+}
+
+// parseQuery reads the body of a query.
+func (x *exchange) parseQuery() (queryRequest, error) {
+	body, err := x.readBody()
+	if err != nil {
+		return queryRequest{}, err
+	}
+	var in struct {
+		Query      string `json:"query"`
+		Parameters []struct {
+			Name  string          `json:"name"`
+			Value json.RawMessage `json:"value"`
+		} `json:"parameters"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return queryRequest{}, badRequest("the body is not a query: %v", err)
+	}
+	params := make(map[string]sql.Value, len(in.Parameters))
+	for _, p := range in.Parameters {
+		if len(p.Value) == 0 {
+			continue // a parameter without a value: Bind names it when the query uses it
+		}
+		v, err := fastjson.ParseBytes(p.Value)
+		if err != nil {
+			return queryRequest{}, badRequest("the parameter %s is not JSON", p.Name)
+		}
+		params[p.Name] = sql.JSONValue(v)
+	}
+	q, err := x.queries.Parse(in.Query)
+	if err != nil {
+		return queryRequest{}, err
+	}
+	b, err := q.Bind(params)
+	return queryRequest{queryHash(body), b}, err
+}
+
+// queryItems serves one page of a query over items.
+func (x *exchange) queryItems() (reply, error) {
+	co, err := x.catalog.find(x.route.database, x.route.container)
+	if err != nil {
+		return reply{}, err
+	}
+	q, err := x.parseQuery()
+	if err != nil {
+		return reply{}, err
+	}
+	rev := co.current.Load()
+	legs, single, err := x.plan(co, rev, q.bound)
+	if err != nil {
+		return reply{}, err
+	}
+	at, err := parseCursor(x.request.Header.Get(hContinuation), co.ridText, q.hash)
+	if err != nil {
+		return reply{}, err
+	}
+	limit, err := x.pageRows()
+	if err != nil {
+		return reply{}, err
+	}
+	snapshot := x.store.db.NewSnapshot()
+	defer func() { _ = snapshot.Close() }()
+	p := &page{
+		scan:  newScan(x.request.Context(), co, rev, q.bound, snapshot, x.now.Unix(), single),
+		bound: q.bound, legs: legs, limit: limit, cursor: at, now: x.now, model: x.cfg.Model,
+	}
+	if err := p.run(rev.definition, single); err != nil {
+		return reply{}, err
+	}
+	if err := x.store.settle(); err != nil {
+		return reply{}, fmt.Errorf("log a write: %w", err)
+	}
+	return p.reply(co), nil
+}
+
+// plan finds where the query has to look, and refuses what a gateway cannot serve over several
+// physical partitions.
+func (x *exchange) plan(co *container, rev *revision, b *sql.Bound) ([]leg, bool, error) {
+	h := x.request.Header
+	doc := documents.Get().(*document)
+	defer documents.Put(doc)
+	key, hasKey, err := parseKey(&doc.keys, h.Get("X-Ms-Documentdb-Partitionkey"))
+	if err != nil {
+		return nil, false, err
+	}
+	if len(key) > len(rev.keys) {
+		return nil, false, badRequest("the partition key has %d components, the container has %d", len(key), len(rev.keys))
+	}
+	r := reachOf(rev.definition, b, key)
+	rangeID := h.Get(hRange)
+	if rangeID != "" {
+		if r, err = inRange(r, co, rangeID); err != nil {
+			return nil, false, err
+		}
+	}
+	if from, to := h.Get("X-Ms-Start-Epk"), h.Get("X-Ms-End-Epk"); from != "" || to != "" {
+		if to == "" {
+			to = epk.Max
+		}
+		if r, err = r.within(epk.Range{Min: from, Max: to}); err != nil {
+			return nil, false, err
+		}
+	}
+	legs := r.legs(co.parts)
+	q := b.Query()
+	targeted := r.single || rangeID != "" || hasKey && len(legs) <= 1
+	switch {
+	case targeted:
+	case len(q.Order) > 0 || q.Limited || q.Aggregate:
+		return nil, false, &fault{
+			status: http.StatusBadRequest, substatus: subCrossPartition,
+			message: "The provided cross partition query can not be directly served by the gateway: ORDER BY, TOP, OFFSET LIMIT and aggregates need the full partition key.",
+		}
+	case !isTrue(h.Get("X-Ms-Documentdb-Query-Enablecrosspartition")):
+		return nil, false, badRequest("Cross partition query is required but disabled: set x-ms-documentdb-query-enablecrosspartition to true, or give the partition key.")
+	}
+	return legs, r.single, nil
+}
+
+// inRange narrows a query to a physical partition that the client has named.
+func inRange(r reach, co *container, id string) (reach, error) {
+	for _, p := range co.parts {
+		if p.id == id {
+			return r.within(p.keys)
+		}
+	}
+	return r, &fault{status: http.StatusGone, substatus: subRangeGone, message: "the partition key range " + id + " does not exist"}
+}
+
+// pageRows is how many rows the client wants in an answer.
+func (x *exchange) pageRows() (int, error) {
+	text := x.request.Header.Get("X-Ms-Max-Item-Count")
+	if text == "" {
+		return defaultPageRows, nil
+	}
+	n, err := strconv.Atoi(text)
+	switch {
+	case err != nil || n < -1 || n == 0:
+		return 0, badRequest("x-ms-max-item-count %q is neither -1 nor a number from 1 on", text)
+	case n == -1:
+		return dynamicPageRows, nil
+	}
+	return n, nil
+}
+
+// run makes the page in the way that the query asks for.
+func (p *page) run(def *definition, single bool) error {
+	q := p.bound.Query()
+	if q.Aggregate {
+		return p.aggregate()
+	}
+	if len(q.Order) == 0 {
+		return p.stream(false)
+	}
+	path := q.Paths()[q.Order[0].Path]
+	if single && path.Whole() && path.Key() == "/id" {
+		p.scan.reverse = q.Order[0].Descending
+		return p.stream(true)
+	}
+	steps := policySteps(path)
+	if !def.policy.indexed(steps) {
+		return badRequest("the ORDER BY property %s is excluded from the index of this container", path)
+	}
+	return p.sorted(def.policy.explicit(steps))
+}
+
+// reply is the answer with the page's rows.
+func (p *page) reply(co *container) reply {
+	rep := reply{status: http.StatusOK, charge: p.charge, container: co, items: p.count}
+	if len(p.legs) == 1 {
+		rep.partition = p.legs[0].partition
+		rep.partition.mu.Lock()
+		rep.lsn = rep.partition.count.lsn
+		rep.partition.mu.Unlock()
+	}
+	body := append(make([]byte, 0, len(p.rows)+64), `{"_rid":"`...)
+	body = append(append(body, co.ridText...), `","Documents":[`...)
+	body = append(append(body, p.rows...), `],"_count":`...)
+	rep.body = append(strconv.AppendInt(body, int64(p.count), 10), '}')
+	if p.more {
+		rep.continuation = p.cursor.token()
+	}
+	rep.header = http.Header{"X-Ms-Documentdb-Query-Metrics": {
+		fmt.Sprintf("retrievedDocumentCount=%d;outputDocumentCount=%d;outputDocumentSize=%d", p.count, p.count, len(p.rows)),
+	}}
+	return rep
+}

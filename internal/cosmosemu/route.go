@@ -1,0 +1,115 @@
+package cosmosemu
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// route is what the path of a request addresses.
+type route struct {
+	kind      string // resource type as it is signed: "", dbs, colls, docs, offers, pkranges, ...
+	link      string // what is signed: the resource, or the parent of a feed
+	database  string
+	container string
+	id        string // of an item or an offer
+	feed      bool   // the path names a set, not one of it
+}
+
+// parseRoute takes the path apart while it is still escaped: ids may hold any character.
+func parseRoute(u *url.URL) (route, error) {
+	text := strings.Trim(u.EscapedPath(), "/")
+	if text == "" {
+		return route{}, nil
+	}
+	var raw [6]string
+	n := 0
+	for part := range strings.SplitSeq(text, "/") {
+		if n == len(raw) {
+			return route{}, notFound("there is nothing at %s", u.Path)
+		}
+		if strings.IndexByte(part, '%') >= 0 {
+			plain, err := url.PathUnescape(part)
+			if err != nil {
+				return route{}, badRequest("the path %s is not escaped correctly", u.Path)
+			}
+			part = plain
+		}
+		raw[n] = part
+		n++
+	}
+	segments := raw[:n]
+	rt := route{feed: n%2 == 1, kind: segments[(n-1)/2*2]}
+	rt.link = strings.Join(segments[:n/2*2], "/")
+	switch {
+	case segments[0] == "offers" && n <= 2:
+		if n == 2 {
+			rt.id = segments[1]
+			rt.link = strings.ToLower(segments[1])
+		}
+		return rt, nil
+	case segments[0] != "dbs":
+		return route{}, notFound("there is nothing at %s", u.Path)
+	}
+	if n > 1 {
+		rt.database = segments[1]
+	}
+	if n > 2 && segments[2] != "colls" {
+		return rt, unsupported("the resource type %s of a database", segments[2])
+	}
+	if n > 3 {
+		rt.container = segments[3]
+	}
+	if n > 4 && segments[4] != "docs" && segments[4] != "pkranges" {
+		return rt, unsupported("the resource type %s of a container", segments[4])
+	}
+	if n > 5 {
+		rt.id = segments[5]
+	}
+	return rt, nil
+}
+
+// handler finds what serves a request.
+func (rt route) handler(method string, h http.Header) (func(*exchange) (reply, error), error) {
+	query := isTrue(h.Get("X-Ms-Documentdb-Query")) || isTrue(h.Get("X-Ms-Documentdb-Isquery"))
+	key := rt.kind + " " + method
+	if rt.feed {
+		key += " feed"
+		if query {
+			key += " query"
+		}
+	}
+	if serve := handlers[key]; serve != nil {
+		return serve, nil
+	}
+	if rt.kind == "" {
+		return nil, notFound("the account is read with GET /")
+	}
+	return nil, unsupported("%s of %s", method, strings.TrimSuffix(rt.kind+" feed", map[bool]string{true: "", false: " feed"}[rt.feed]))
+}
+
+// handlers is all that the emulator serves, by resource type, method, and whether a set is addressed.
+var handlers = map[string]func(*exchange) (reply, error){
+	" GET":                   (*exchange).readAccount,
+	"dbs POST feed":          (*exchange).createDatabase,
+	"dbs POST feed query":    (*exchange).queryDatabases,
+	"dbs GET":                (*exchange).readDatabase,
+	"dbs DELETE":             (*exchange).deleteDatabase,
+	"colls POST feed":        (*exchange).createContainer,
+	"colls POST feed query":  (*exchange).queryContainers,
+	"colls GET":              (*exchange).readContainer,
+	"colls PUT":              (*exchange).replaceContainer,
+	"colls DELETE":           (*exchange).deleteContainer,
+	"pkranges GET feed":      (*exchange).readRanges,
+	"offers POST feed query": (*exchange).queryOffers,
+	"offers GET":             (*exchange).readOffer,
+	"offers PUT":             (*exchange).replaceOffer,
+	"docs POST feed":         (*exchange).createItem,
+	"docs POST feed query":   (*exchange).queryItems,
+	"docs GET":               (*exchange).readItem,
+	"docs PUT":               (*exchange).replaceItem,
+	"docs DELETE":            (*exchange).deleteItem,
+}
+
+// isTrue reads a boolean header: SDKs write True and true.
+func isTrue(s string) bool { return strings.EqualFold(s, "true") }

@@ -1,0 +1,95 @@
+package sql
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/alecthomas/participle/v2"
+	"github.com/alecthomas/participle/v2/lexer"
+)
+
+// MaxText is the longest query in bytes (Azure Cosmos DB docs, concepts-limits: 512 KB).
+const MaxText = 512 << 10
+
+// maxDepth bounds the nesting of parentheses: the parser recurses.
+const maxDepth = 64
+
+// Parse parses a query. Its errors are *Error.
+func Parse(text string) (*Query, error) {
+	if len(text) > MaxText {
+		return nil, &Error{Reason: "the query is longer than " + strconv.Itoa(MaxText) + " bytes"}
+	}
+	if !utf8.ValidString(text) {
+		return nil, &Error{Reason: "the query is not UTF-8"}
+	}
+	if err := checkDepth(text); err != nil {
+		return nil, err
+	}
+	s, err := parser.ParseString("", text)
+	if err != nil {
+		return nil, syntaxError(err)
+	}
+	return compile(s)
+}
+
+// checkDepth refuses nesting that the recursive parser should not be given.
+func checkDepth(text string) error {
+	depth := 0
+	quote := byte(0)
+	for i := 0; i < len(text); i++ {
+		ch := text[i]
+		switch {
+		case quote != 0 && ch == '\\':
+			i++
+		case quote != 0:
+			if ch == quote {
+				quote = 0
+			}
+		case ch == '"' || ch == '\'':
+			quote = ch
+		case ch == '(':
+			if depth++; depth > maxDepth {
+				return &Error{Reason: "parentheses are nested more than " + strconv.Itoa(maxDepth) + " deep"}
+			}
+		case ch == ')':
+			depth--
+		}
+	}
+	return nil
+}
+
+// syntaxError names the token at which parsing ended. A token that begins a construct of the language
+// which this dialect lacks is called that.
+func syntaxError(err error) error {
+	var unexpected *participle.UnexpectedTokenError
+	if errors.As(err, &unexpected) {
+		t := unexpected.Unexpected
+		e := &Error{Line: t.Pos.Line, Column: t.Pos.Column}
+		word := strings.ToUpper(t.Value)
+		switch {
+		case t.Type == lexer.EOF:
+			e.Reason = "the query ends too early"
+		case constructs[word] != "":
+			e.Reason = constructs[word] + " is not supported"
+		default:
+			e.Reason = "syntax error near " + strconv.Quote(t.Value)
+		}
+		return e
+	}
+	var other participle.Error
+	if errors.As(err, &other) {
+		return &Error{Line: other.Position().Line, Column: other.Position().Column, Reason: other.Message()}
+	}
+	return &Error{Reason: err.Error()}
+}
+
+// constructs are what the language has and this dialect lacks, by the token they begin with.
+var constructs = map[string]string{
+	"ARRAY": "ARRAY", "CASE": "CASE", "CROSS": "CROSS", "EXISTS": "EXISTS", "GROUP": "GROUP BY", "HAVING": "HAVING",
+	"IN": "iteration with IN", "JOIN": "JOIN", "LIKE": "LIKE", "SELECT": "a subquery", "UDF": "a user-defined function",
+	"+": "the operator +", "-": "the operator -", "*": "the operator *", "/": "the operator /", "%": "the operator %",
+	"|": "the operator |", "&": "the operator &", "^": "the operator ^", "~": "the operator ~", "||": "the operator ||",
+	"??": "the operator ??", "?": "the operator ?", "{": "an object literal", "[": "an array literal",
+}

@@ -1,0 +1,158 @@
+package sql
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/valyala/fastjson"
+)
+
+// Kind is the type of a value. The order of the constants is the documented order in which ORDER BY
+// sorts values of different types.
+type Kind uint8
+
+// The kinds of value. Undefined is the value of a property that an item does not have.
+const (
+	Undefined Kind = iota
+	Null
+	Bool
+	Number
+	String
+	Array
+	Object
+)
+
+// Value is one JSON value, or undefined. Its zero value is undefined. A string or a structured value
+// shares memory with the row it was read from and is valid as long as that row.
+type Value struct {
+	kind Kind
+	num  float64 // a number; 1 or 0 for a bool
+	str  []byte
+	node *fastjson.Value // array, object, or a number whose digits are kept
+}
+
+// NullValue is null.
+func NullValue() Value { return Value{kind: Null} }
+
+// BoolValue is true or false.
+func BoolValue(b bool) Value {
+	if b {
+		return Value{kind: Bool, num: 1}
+	}
+	return Value{kind: Bool}
+}
+
+// NumberValue is a number.
+func NumberValue(f float64) Value { return Value{kind: Number, num: f} }
+
+// StringValue is a string; s is kept, not copied.
+func StringValue(s []byte) Value { return Value{kind: String, str: s} }
+
+// JSONValue is a parsed JSON value; nil is undefined.
+func JSONValue(v *fastjson.Value) Value {
+	if v == nil {
+		return Value{}
+	}
+	switch v.Type() {
+	case fastjson.TypeNull:
+		return NullValue()
+	case fastjson.TypeTrue:
+		return BoolValue(true)
+	case fastjson.TypeFalse:
+		return BoolValue(false)
+	case fastjson.TypeNumber:
+		return Value{kind: Number, num: v.GetFloat64(), node: v}
+	case fastjson.TypeString:
+		return StringValue(v.GetStringBytes())
+	case fastjson.TypeArray:
+		return Value{kind: Array, node: v}
+	default:
+		return Value{kind: Object, node: v}
+	}
+}
+
+// Kind is the type of v.
+func (v Value) Kind() Kind { return v.kind }
+
+// Float is the value of a number, 1 or 0 for a bool.
+func (v Value) Float() float64 { return v.num }
+
+// Bytes are the bytes of a string.
+func (v Value) Bytes() []byte { return v.str }
+
+// True tells whether v is true: undefined and values of other types are not.
+func (v Value) True() bool { return v.kind == Bool && v.num == 1 }
+
+// Clone is a copy that shares no memory with its row.
+func (v Value) Clone() Value {
+	v.str = bytes.Clone(v.str)
+	if v.node != nil {
+		v.node = fastjson.MustParseBytes(v.Append(nil)) // what Append writes is JSON
+	}
+	return v
+}
+
+// Append appends v as JSON. Undefined has no JSON: the caller leaves it out.
+func (v Value) Append(dst []byte) []byte {
+	switch v.kind {
+	case Null:
+		return append(dst, "null"...)
+	case Bool:
+		return strconv.AppendBool(dst, v.num == 1)
+	case Number:
+		if v.node != nil {
+			return v.node.MarshalTo(dst)
+		}
+		return appendNumber(dst, v.num)
+	case String:
+		return AppendString(dst, v.str)
+	case Array, Object:
+		return AppendJSON(dst, v.node)
+	default:
+		return dst
+	}
+}
+
+// appendNumber writes whole numbers without an exponent, as clients expect of counts.
+func appendNumber(dst []byte, f float64) []byte {
+	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
+		return strconv.AppendInt(dst, int64(f), 10)
+	}
+	return strconv.AppendFloat(dst, f, 'g', -1, 64)
+}
+
+// Compare orders values: by type, then within the type. Arrays and objects of equal type are ordered
+// by their JSON text: the service does not document their order.
+func Compare(a, b Value) int {
+	if a.kind != b.kind {
+		return int(a.kind) - int(b.kind)
+	}
+	switch a.kind {
+	case Bool, Number:
+		switch {
+		case a.num < b.num:
+			return -1
+		case a.num > b.num:
+			return 1
+		}
+		return 0
+	case String:
+		return bytes.Compare(a.str, b.str)
+	case Array, Object:
+		return bytes.Compare(a.Append(nil), b.Append(nil))
+	default:
+		return 0
+	}
+}
+
+// equal compares two defined values. Values of different types are not equal.
+func equal(a, b Value) bool {
+	if a.kind != b.kind {
+		return false
+	}
+	if a.kind == Array || a.kind == Object {
+		return equalJSON(a.node, b.node)
+	}
+	return Compare(a, b) == 0
+}

@@ -1,0 +1,279 @@
+package cosmosemu
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/valyala/fastjson"
+)
+
+// operation is what a write does to an item that exists, or does not.
+type operation int
+
+const (
+	opCreate operation = iota
+	opUpsert
+	opReplace
+	opDelete
+)
+
+// write is one write of one item.
+type write struct {
+	server    *Server
+	container *container
+	revision  *revision
+	doc       *document
+	now       time.Time
+	op        operation
+	match     string // If-Match
+	noneMatch string // If-None-Match
+	minimal   bool
+
+	partition *partition
+	name      []byte // key of the header
+	stored    bool   // there is a header, alive or expired
+	alive     bool
+	old       header
+	fresh     header
+	charge    float64
+}
+
+// run does the write: the check, the change and the charge under the lock of the physical partition,
+// the wait for the log outside it.
+func (w *write) run() (reply, error) {
+	w.name = w.doc.name(w.container.number)
+	w.partition = w.container.at(w.name[prefixLen:])
+	batch, err := w.locked()
+	if err != nil {
+		return reply{}, w.refused(err)
+	}
+	var body []byte
+	if !w.minimal {
+		body = append(body, w.doc.value...)
+	}
+	rep := reply{status: w.status(), body: body, charge: w.charge, partition: w.partition, container: w.container, lsn: w.fresh.lsn, items: -1}
+	if w.op != opDelete {
+		rep.etag = etagOf(w.fresh.lsn)
+	}
+	if err := w.server.store.wait(batch); err != nil {
+		return reply{}, fmt.Errorf("log a write: %w", err)
+	}
+	return rep, nil
+}
+
+// refused finishes a write that did not happen: what it was refused for must be durable.
+func (w *write) refused(err error) error {
+	f := asFault(err)
+	f.partition = w.partition.id
+	if f.status != http.StatusTooManyRequests {
+		if err := w.server.store.settle(); err != nil {
+			return fmt.Errorf("log a write: %w", err)
+		}
+	}
+	return f
+}
+
+func (w *write) locked() (*pebble.Batch, error) {
+	p := w.partition
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.container.deleted.Load() {
+		return nil, notFound("the container was deleted")
+	}
+	if err := p.admit(w.now); err != nil {
+		return nil, err
+	}
+	var err error
+	st := w.server.store
+	w.stored, w.alive, err = st.readHeader(st.db, w.name, &w.old, w.revision.ttl, w.now)
+	if err != nil {
+		return nil, err
+	}
+	if f := w.check(); f != nil {
+		// A refused write is charged as a read of what it met; the service publishes no figure.
+		f.charge = w.server.cfg.Model.Read(int(w.old.size))
+		p.charge(w.now, f.charge)
+		return nil, f
+	}
+	if w.charge, err = w.price(); err != nil {
+		return nil, err
+	}
+	batch := st.db.NewBatch()
+	next := w.change()
+	if err := w.fill(batch, next); err != nil {
+		return nil, err
+	}
+	if err := st.apply(batch); err != nil {
+		return nil, fmt.Errorf("write an item: %w", err)
+	}
+	p.count = next
+	p.charge(w.now, w.charge)
+	if w.op != opDelete && w.revision.ttl != 0 {
+		w.container.expires(w.fresh.expiry(w.revision.ttl))
+	}
+	return batch, nil
+}
+
+// check holds the operation and its preconditions against what is there.
+func (w *write) check() *fault {
+	id := w.doc.id
+	switch {
+	case w.op == opCreate && w.alive:
+		return conflict("the item %q exists", id)
+	case (w.op == opReplace || w.op == opDelete) && !w.alive:
+		return notFound("the item %q does not exist", id)
+	}
+	if !holds(w.match, w.noneMatch, w.alive, w.old.lsn) {
+		return preconditionFailed()
+	}
+	return nil
+}
+
+// holds tells whether If-Match and If-None-Match allow a write. If-Match has no say over an item that
+// is not there: an upsert then creates it.
+func holds(match, noneMatch string, exists bool, lsn uint64) bool {
+	if match != "" && match != "*" && exists && match != etagOf(lsn) {
+		return false
+	}
+	if noneMatch != "" && exists && (noneMatch == "*" || noneMatch == etagOf(lsn)) {
+		return false
+	}
+	return true
+}
+
+// price is the charge of the write. A replace needs the old terms, so it reads the old body.
+func (w *write) price() (float64, error) {
+	m := w.server.cfg.Model
+	p := w.revision.policy
+	switch {
+	case w.op == opDelete:
+		return m.Delete(int(w.old.size), int(w.old.terms)), nil
+	case !w.alive:
+		return m.Write(len(w.doc.json), p.count(w.doc.terms)), nil
+	case p.none:
+		return m.Replace(int(w.old.size), len(w.doc.json), 0), nil
+	}
+	changed, err := w.changedTerms()
+	if err != nil {
+		return 0, err
+	}
+	return m.Replace(int(w.old.size), len(w.doc.json), changed), nil
+}
+
+// changedTerms counts the terms that a replace removes and adds: those that differ, and _ts twice.
+func (w *write) changedTerms() (int, error) {
+	v, closer, err := w.server.store.db.Get(bodyName(nil, w.name))
+	if err != nil {
+		return 0, fmt.Errorf("read the body of an item: %w", err)
+	}
+	defer func() { _ = closer.Close() }()
+	var parser fastjson.Parser
+	doc, err := parser.ParseBytes(v)
+	if err != nil {
+		return 0, fmt.Errorf("read the body of an item: %w", err)
+	}
+	for _, name := range system {
+		doc.Del(name)
+	}
+	return 2 + difference(w.revision.policy.terms(nil, doc), w.doc.terms), nil
+}
+
+// difference counts the elements of two sorted sets that only one of them has.
+func difference(a, b []uint64) int {
+	n := 0
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] == b[0]:
+			a, b = a[1:], b[1:]
+		case a[0] < b[0]:
+			a, n = a[1:], n+1
+		default:
+			b, n = b[1:], n+1
+		}
+	}
+	return n + len(a) + len(b)
+}
+
+// change gives the counters after the write, and the header of the new version.
+func (w *write) change() counters {
+	next := w.partition.count
+	next.lsn++
+	if w.stored {
+		next.items--
+		next.bytes -= int64(w.old.size)
+	}
+	w.fresh = header{lsn: next.lsn, created: w.partition.created(next.lsn)}
+	if w.op == opDelete {
+		return next
+	}
+	w.fresh.modified = w.now.Unix()
+	w.fresh.ttl = w.doc.ttl
+	w.fresh.size = uint32(len(w.doc.json))
+	w.fresh.terms = uint32(w.revision.policy.count(w.doc.terms))
+	w.fresh.generation = w.revision.generation
+	w.fresh.covered = w.doc.covered
+	if w.alive {
+		w.fresh.created = w.old.created
+	}
+	next.items++
+	next.bytes += int64(w.fresh.size)
+	return next
+}
+
+func (w *write) fill(b *pebble.Batch, next counters) error {
+	d := w.doc
+	d.bodyName = bodyName(d.bodyName, w.name)
+	body := d.bodyName
+	var err error
+	if w.op == opDelete {
+		err = firstError(b.Delete(w.name, nil), b.Delete(body, nil))
+	} else {
+		d.head = w.fresh.append(d.head[:0])
+		d.value = w.container.appendBody(d.value[:0], d.json, &w.fresh)
+		err = firstError(b.Set(w.name, d.head, nil), b.Set(body, d.value, nil))
+	}
+	var buf [24]byte
+	if err = firstError(err, b.Set(w.partition.counter, next.append(buf[:0]), nil)); err != nil {
+		return fmt.Errorf("write an item: %w", err)
+	}
+	return nil
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendBody appends an item with its system properties at the end.
+func (c *container) appendBody(dst, json []byte, h *header) []byte {
+	dst = append(dst, json[:len(json)-1]...)
+	dst = append(dst, `,"_rid":"`...)
+	rid := len(dst)
+	dst = appendItemRID(dst, c.rid, h.created)
+	end := len(dst)
+	dst = append(dst, `","_self":"`...)
+	dst = append(dst, c.docs...)
+	dst = append(dst, dst[rid:end]...)
+	dst = append(dst, `/","_etag":"\"`...)
+	dst = appendVersion(dst, h.lsn)
+	dst = append(dst, `\"","_attachments":"attachments/","_ts":`...)
+	dst = strconv.AppendInt(dst, h.modified, 10)
+	return append(dst, '}')
+}
+
+func (w *write) status() int {
+	switch {
+	case w.op == opDelete:
+		return http.StatusNoContent
+	case w.op == opCreate, w.op == opUpsert && !w.alive:
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}
