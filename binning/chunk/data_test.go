@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"compress/gzip"
 	"encoding/csv"
-	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -224,5 +223,3 @@ func oddFloats() []uint64 {
 	}
 	return out
 }
-
-func name(parts ...any) string { return strings.ReplaceAll(fmt.Sprint(parts...), " ", "-") }
