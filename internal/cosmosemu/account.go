@@ -15,9 +15,13 @@ type locationJSON struct {
 func (x *exchange) readAccount() (reply, error) {
 	endpoint := x.cfg.Advertise
 	if endpoint == "" {
-		scheme := "http"
-		if x.request.TLS != nil {
+		scheme := x.request.URL.Scheme // set in process only
+		switch {
+		case scheme != "":
+		case x.request.TLS != nil:
 			scheme = "https"
+		default:
+			scheme = "http"
 		}
 		endpoint = scheme + "://" + x.request.Host + "/"
 	}

@@ -201,11 +201,3 @@ func (d *definition) document() []byte {
 	}
 	return b
 }
-
-// decode reads the JSON body of a metadata request.
-func decode(body []byte, into any) error {
-	if err := json.Unmarshal(body, into); err != nil {
-		return badRequest("the body is not the JSON that is expected here: %v", err)
-	}
-	return nil
-}
