@@ -16,9 +16,9 @@ type Broker struct {
 	topic  string
 }
 
-// NewBroker is a Broker that asks the cluster at addr, host:port.
-func NewBroker(addr, topic string) *Broker {
-	return &Broker{&kafka.Client{Addr: kafka.TCP(addr)}, topic}
+// NewBroker is a Broker that asks the cluster at addr, host:port; a nil transport is plain TCP.
+func NewBroker(addr, topic string, transport kafka.RoundTripper) *Broker {
+	return &Broker{&kafka.Client{Addr: kafka.TCP(addr), Transport: transport}, topic}
 }
 
 // Describe answers the cluster's id and the topic's partitions, ascending.

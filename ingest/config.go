@@ -9,6 +9,7 @@ import (
 	"binnacle/ingest/decode"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/segmentio/kafka-go"
 )
 
 // Config is how an ingester works. Fields without a value take the default that their comment names.
@@ -17,6 +18,10 @@ type Config struct {
 	Topic       string // what is read; "telemetry"
 	DeadLetters string // where refused records go; the topic's name with ".dlq"
 	Group       string // consumer group; "binnacle"
+
+	// How connections are made: TLS, SASL. The group's own use Dialer, all others Transport; nil is plain TCP.
+	Dialer    *kafka.Dialer
+	Transport kafka.RoundTripper
 
 	Decode   decode.Options
 	Register bool // unknown tenants are registered as they come; else their readings are dead letters

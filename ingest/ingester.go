@@ -49,7 +49,7 @@ func New(cfg Config, stores Stores) (*Ingester, error) {
 	memory := NewMemory(cfg.MemoryBytes)
 	m := newMetrics(cfg.Registerer, memory)
 	return &Ingester{
-		cfg: cfg, stores: stores, broker: NewBroker(cfg.Kafka, cfg.Topic), memory: memory, metrics: m,
+		cfg: cfg, stores: stores, broker: NewBroker(cfg.Kafka, cfg.Topic, cfg.Transport), memory: memory, metrics: m,
 		executor:   &Executor{stores: stores, backoff: cfg.RetryBackoff, metrics: m, log: cfg.Logger},
 		log:        cfg.Logger,
 		stopping:   make(chan struct{}),
@@ -68,7 +68,7 @@ func (in *Ingester) Run(ctx context.Context) error {
 		return ended(ctx, err)
 	}
 	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
-		ID: in.cfg.Group, Brokers: []string{in.cfg.Kafka}, Topics: []string{in.cfg.Topic},
+		ID: in.cfg.Group, Brokers: []string{in.cfg.Kafka}, Topics: []string{in.cfg.Topic}, Dialer: in.cfg.Dialer,
 		HeartbeatInterval: time.Second, SessionTimeout: 30 * time.Second, RebalanceTimeout: 30 * time.Second,
 		JoinGroupBackoff: 500 * time.Millisecond, Timeout: 30 * time.Second,
 		StartOffset:   kafka.FirstOffset,

@@ -13,10 +13,10 @@ import (
 // TopicUndertaker publishes dead letters to a Kafka topic, key and payload as they came.
 type TopicUndertaker struct{ writer *kafka.Writer }
 
-// NewTopicUndertaker publishes to the topic of the cluster at addr, host:port.
-func NewTopicUndertaker(addr, topic string) *TopicUndertaker {
+// NewTopicUndertaker publishes to the topic of the cluster at addr, host:port; a nil transport is plain TCP.
+func NewTopicUndertaker(addr, topic string, transport kafka.RoundTripper) *TopicUndertaker {
 	return &TopicUndertaker{&kafka.Writer{
-		Addr: kafka.TCP(addr), Topic: topic,
+		Addr: kafka.TCP(addr), Topic: topic, Transport: transport,
 		Balancer:     kafka.Murmur2Balancer{}, // as Java clients place keys
 		RequiredAcks: kafka.RequireAll,
 		BatchTimeout: 5 * time.Millisecond,

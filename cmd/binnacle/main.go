@@ -1,0 +1,84 @@
+// Command binnacle is all of Binnacle: each role and each tool is a subcommand. This package parses flags
+// and nothing else; internal/app builds what they ask for.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"reflect"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	kongyaml "github.com/alecthomas/kong-yaml"
+)
+
+// commands are the subcommands and the flags that all of them have.
+type commands struct {
+	Config   kong.ConfigFlag `help:"YAML file with values for flags that neither the command line nor a BINNACLE_* variable sets." placeholder:"FILE"`
+	LogLevel slog.Level      `help:"Least level that is logged to stderr: debug, info, warn or error." default:"info"`
+
+	Dev       devCommand       `cmd:"" help:"Everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
+	Replay    replayCommand    `cmd:"" help:"Publish a file of readings: CSV, NDJSON or Influx line protocol, also gzipped."`
+	Provision provisionCommand `cmd:"" help:"Make containers ahead of time and set their throughput by age."`
+	Chunk     chunkCommand     `cmd:"" help:"Print a stored chunk readably."`
+	Emulator  emulatorCommand  `cmd:"" help:"Serve the embedded Cosmos DB alone."`
+}
+
+// env is what a subcommand has besides its flags.
+type env struct {
+	ctx    context.Context
+	stdout io.Writer
+	stderr *os.File
+	log    *slog.Logger
+}
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is the command with its arguments; it answers the exit code.
+func run(args []string, stdout io.Writer, stderr *os.File) int {
+	var cli commands
+	exit := -1
+	parser, err := kong.New(&cli,
+		kong.Name("binnacle"),
+		kong.Description("A store for device telemetry on Azure Cosmos DB.\n\nTry: binnacle dev"),
+		kong.Configuration(kongyaml.Loader),
+		kong.DefaultEnvars("BINNACLE"),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), durations{}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exit = code }),
+		planDefaults(),
+	)
+	if err != nil {
+		panic(err)
+	}
+	command, err := parser.Parse(args)
+	if exit >= 0 {
+		return exit // help was printed
+	}
+	if err != nil {
+		return fail(stderr, err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: cli.LogLevel}))
+	if err := command.Run(&env{ctx, stdout, stderr, log}); err != nil {
+		return fail(stderr, err)
+	}
+	return 0
+}
+
+// fail prints an error as one line.
+func fail(stderr io.Writer, err error) int {
+	fmt.Fprintln(stderr, "binnacle:", strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; "))
+	return 1
+}

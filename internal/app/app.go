@@ -1,0 +1,55 @@
+// Package app builds the roles from their configuration and runs them: it is the one place that knows
+// which implementation stands behind which contract. It has no rules of its own.
+package app
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"binnacle/ingest/decode"
+)
+
+// DevConfig is what `binnacle dev` runs with. Addresses are host:port; port 0 takes a free one.
+type DevConfig struct {
+	Kafka  string // where the embedded broker listens
+	Cosmos string // where the embedded Cosmos DB listens, beside the in-memory way in
+	API    string // where queries are answered
+	Admin  string // metrics, health, profiles
+
+	DataDir    string        // holds kafka/ and cosmos/
+	Partitions int           // of the topics
+	Fleet      int           // simulated trucks; 0 none
+	Hold       time.Duration // longest wait of a reading in memory
+	Future     time.Duration // accepted event time after the record's Kafka timestamp
+	Retention  time.Duration // of tenants that are new; 0 for ever
+	Memory     int64         // bound of what ingest holds, bytes
+	Decode     decode.Options
+
+	PhysicalPartitions int // of every new container; 0 as the service does
+
+	Stdout io.Writer
+	Logger *slog.Logger
+}
+
+// Names of what dev runs.
+const (
+	Topic       = "telemetry"
+	DeadLetters = "telemetry.dlq"
+	Group       = "binnacle"
+)
+
+// Dev runs everything in one process until the context ends, and returns nil then.
+func Dev(ctx context.Context, cfg DevConfig) error {
+	d := &dev{cfg: cfg, log: cfg.Logger, life: newLifecycle(cfg.Logger)}
+	defer d.close()
+	if err := d.open(ctx); err != nil {
+		return err
+	}
+	defer d.life.stop()
+	if err := d.start(ctx); err != nil {
+		return err
+	}
+	return d.life.wait(ctx)
+}

@@ -1,0 +1,209 @@
+package app_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"binnacle/binning"
+	"binnacle/ingest"
+	"binnacle/internal/app"
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/cosmosemu"
+	"binnacle/internal/kafkaemu"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/stretchr/testify/require"
+)
+
+// system is the embedded broker and the emulator with real clients between them: everything of dev that outlives an
+// ingester.
+type system struct {
+	t        *testing.T
+	emulator *cosmosemu.Server
+	broker   *kafkaemu.Broker
+	brokerIn string // data directory
+	before   func(*http.Request) error
+	after    func(*http.Request) error
+}
+
+func newSystem(t *testing.T) *system {
+	s := &system{t: t, brokerIn: t.TempDir()}
+	var err error
+	s.emulator, err = cosmosemu.Open(cosmosemu.Config{InMemory: true})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.emulator.Close()) })
+	s.startBroker(s.brokerIn)
+	t.Cleanup(func() { s.broker.Close() })
+	require.NoError(t, s.client().EnsureBase(context.Background()))
+	return s
+}
+
+func (s *system) startBroker(dir string) {
+	var err error
+	s.brokerIn = dir
+	s.broker, err = kafkaemu.Open(kafkaemu.Config{DataDir: dir, Addr: "127.0.0.1:0", Partitions: 2, Topics: []string{app.Topic, app.DeadLetters}})
+	require.NoError(s.t, err)
+}
+
+// Do is the transport of clients: it lets a test see and spoil requests, before and after they were served.
+func (s *system) Do(r *http.Request) (*http.Response, error) {
+	if s.before != nil {
+		if err := s.before(r); err != nil {
+			return nil, err
+		}
+	}
+	resp, err := s.emulator.Transport().Do(r)
+	if err == nil && s.after != nil {
+		if err := s.after(r); err != nil {
+			return nil, err
+		}
+	}
+	return resp, err
+}
+
+func (s *system) client() *cosmos.Client {
+	c, err := cosmos.New(cosmos.Config{Endpoint: s.emulator.Endpoint(), Key: cosmosemu.Key, Transport: s})
+	require.NoError(s.t, err)
+	return c
+}
+
+// directory makes containers itself, as provision would.
+type directory struct {
+	*control.Directory
+	containers *cosmos.Containers
+}
+
+func (d directory) AskMonth(ctx context.Context, container string) error {
+	if err := d.Directory.AskMonth(ctx, container); err != nil {
+		return err
+	}
+	return d.containers.Create(ctx, container, store.Throughput{RUs: 4000})
+}
+
+// process is one ingester with its querier, until stop.
+type process struct {
+	*ingest.Ingester
+	query *query.Querier
+	stop  func()
+}
+
+func (s *system) process(change func(*ingest.Config)) *process {
+	t, client := s.t, s.client()
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()})
+	letters := ingest.NewTopicUndertaker(s.broker.Addr(), app.DeadLetters, nil)
+	cfg := ingest.Config{
+		Kafka: s.broker.Addr(), Topic: app.Topic, DeadLetters: app.DeadLetters, Register: true,
+		Hold: 300 * time.Millisecond, NoteEvery: -1, CommitEvery: 20 * time.Millisecond, StampEvery: time.Millisecond, Linger: 100 * time.Millisecond,
+		RetryBackoff: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	in, err := ingest.New(cfg, ingest.Stores{
+		Chunks: client.Chunks(), Directory: directory{dir, client.Containers()}, Catalog: client.Catalog(),
+		Streams: control.NewStreams(client.Documents()), Letters: letters,
+	})
+	require.NoError(t, err)
+	q, err := query.New(query.Config{Reader: client.Chunks(), Heads: in, Log: ingest.NewBroker(s.broker.Addr(), app.Topic, nil), Directory: dir, Catalog: client.Catalog()})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- in.Run(ctx) }()
+	stop := sync.OnceFunc(func() {
+		cancel()
+		require.NoError(t, <-done)
+		letters.Close()
+	})
+	t.Cleanup(stop)
+	return &process{in, q, stop}
+}
+
+// reading is one message of a device.
+func reading(device string, ts int64, value any) kafka.Message {
+	body, err := json.Marshal(map[string]any{"tenant": "acme", "device": device, "ts": ts, "values": map[string]any{"v": value}})
+	if err != nil {
+		panic(err)
+	}
+	return kafka.Message{Key: []byte("acme/" + device), Value: body}
+}
+
+func (s *system) publish(messages ...kafka.Message) {
+	w := &kafka.Writer{Addr: kafka.TCP(s.broker.Addr()), Topic: app.Topic, Balancer: kafka.Murmur2Balancer{}, RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond}
+	require.NoError(s.t, w.WriteMessages(context.Background(), messages...))
+	require.NoError(s.t, w.Close())
+}
+
+type point struct {
+	device string
+	time   int64
+}
+
+// answer is all readings of acme, strictly: it waits until everything published before is in.
+func (p *process) answer(t *testing.T) map[point]float64 {
+	out := map[point]float64{}
+	result, err := p.query.Readings(context.Background(), query.Request{
+		Tenant: "acme", Range: binning.All, Strict: true, Timeout: 20 * time.Second,
+	}, func(r query.Row) error {
+		k := point{r.Device, r.Time}
+		require.NotContains(t, out, k, "answered twice")
+		out[k] = r.Values[0].Value.Float()
+		return nil
+	})
+	require.NoError(t, err)
+	require.True(t, result.Complete, "%+v", result)
+	return out
+}
+
+// settled waits until everything is committed, and answers the offsets.
+func (s *system) settled(group string) {
+	client := &kafka.Client{Addr: kafka.TCP(s.broker.Addr())}
+	require.Eventually(s.t, func() bool {
+		ends, err := ingest.NewBroker(s.broker.Addr(), app.Topic, nil).LogEnds(context.Background())
+		require.NoError(s.t, err)
+		res, err := client.OffsetFetch(context.Background(), &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{app.Topic: {0, 1}}})
+		require.NoError(s.t, err)
+		for _, e := range ends {
+			at := slices.IndexFunc(res.Topics[app.Topic], func(p kafka.OffsetFetchPartition) bool { return p.Partition == int(e.Partition) })
+			if e.End > 0 && res.Topics[app.Topic][at].CommittedOffset != e.End {
+				return false
+			}
+		}
+		return true
+	}, 20*time.Second, 10*time.Millisecond, "not everything is committed")
+}
+
+// today's noon keeps tests away from midnight.
+func noon() int64 {
+	now := time.Now().UnixMilli()
+	return telemetry.DayOf(now).Start() - telemetry.DayMillis/2
+}
+
+func devices(n, each int, from int64) (messages []kafka.Message, want map[point]float64) {
+	want = map[point]float64{}
+	for i := range each {
+		for d := range n {
+			device, ts, v := fmt.Sprintf("d%d", d), from+int64(i)*1000, float64(i*100+d)
+			messages = append(messages, reading(device, ts, v))
+			want[point{device, ts}] = v
+		}
+	}
+	return messages, want
+}
+
+func union(a, b map[point]float64) map[point]float64 {
+	out := maps.Clone(a)
+	maps.Copy(out, b)
+	return out
+}
