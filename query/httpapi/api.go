@@ -1,0 +1,121 @@
+// Package httpapi serves queries over HTTP: readings as JSON, NDJSON or CSV, and lists of devices and metrics. The
+// interface is documented for its users in docs/api.md.
+//
+// It knows how requests and answers look on the wire, and nothing of where readings are kept.
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+
+	"github.com/klauspost/compress/gzhttp"
+)
+
+// TenantHeader names the tenant of a request.
+const TenantHeader = "X-Scope-OrgID"
+
+// DefaultSpoolBytes is how many compressed bytes of rows a wide CSV may hold back until its columns are known.
+const DefaultSpoolBytes = 64 << 20
+
+// Config is what the API needs. Only Querier has no default.
+type Config struct {
+	Querier    *query.Querier
+	Now        func() time.Time // time.Now
+	SpoolBytes int64            // DefaultSpoolBytes
+	Logger     *slog.Logger     // none
+}
+
+// api answers requests. It is safe for any number of them.
+type api struct {
+	cfg    Config
+	packer packer
+}
+
+// New makes the handler of everything under /api/v1/; any other path is a 404. Whoever may send it requests may name
+// any tenant: it stands behind what checks that, or on loopback.
+func New(cfg Config) (http.Handler, error) {
+	if cfg.Querier == nil {
+		return nil, errors.New("httpapi: Querier is missing")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.SpoolBytes == 0 {
+		cfg.SpoolBytes = DefaultSpoolBytes
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	packer, err := newPacker()
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: %w", err)
+	}
+	a := &api{cfg: cfg, packer: packer}
+	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/api/v1/readings", a.serve(a.readings))
+	mux.HandleFunc("/api/v1/devices", a.serve(a.devices))
+	mux.HandleFunc("/api/v1/metrics", a.serve(a.metrics))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		writeProblem(w, problem{Status: http.StatusNotFound, Detail: fmt.Sprintf(
+			"there is nothing at %.200s; there are /api/v1/readings, /api/v1/devices and /api/v1/metrics", r.URL.Path)})
+	})
+	return compress(mux), nil
+}
+
+// endpoint answers a request of a tenant. What it returns becomes a problem, or breaks off the answer once it has begun.
+type endpoint func(w *response, r *http.Request, tenant string) error
+
+// serve checks the method and the tenant and turns an error into what the client sees of it.
+func (a *api) serve(e endpoint) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		w := newResponse(rw)
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			rw.Header().Set("Allow", "GET, HEAD")
+			w.fail(problem{Status: http.StatusMethodNotAllowed, Detail: fmt.Sprintf("method %.20s is not allowed here: GET and HEAD are", r.Method)})
+			return
+		}
+		tenant, p := tenantOf(r.Header)
+		if p != nil {
+			w.fail(*p)
+			return
+		}
+		err := e(w, r, tenant)
+		if err == nil {
+			err = w.finish()
+		}
+		if err == nil || r.Context().Err() != nil {
+			return // answered, or nobody is there to read it
+		}
+		p = problemOf(err)
+		if p.Status >= http.StatusInternalServerError {
+			a.cfg.Logger.Error("query failed", "path", r.URL.Path, "tenant", tenant, "error", err)
+		}
+		w.fail(*p)
+	}
+}
+
+// tenantOf is whose readings a request asks for.
+func tenantOf(h http.Header) (string, *problem) {
+	names := h.Values(TenantHeader)
+	if strings.Join(names, "") == "" {
+		return "", &problem{Status: http.StatusUnauthorized, Detail: "the header " + TenantHeader + " must name the tenant", Parameter: TenantHeader}
+	}
+	if len(names) > 1 {
+		return "", &problem{Status: http.StatusBadRequest, Detail: "the header " + TenantHeader + " must stand once", Parameter: TenantHeader}
+	}
+	if err := telemetry.CheckTenant(names[0]); err != nil {
+		return "", &problem{Status: http.StatusBadRequest, Detail: "header " + TenantHeader + ": " + err.Error(), Parameter: TenantHeader}
+	}
+	return names[0], nil
+}

@@ -1,0 +1,78 @@
+package httpapi
+
+import (
+	"strings"
+
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+)
+
+const csvType = "text/csv; charset=utf-8"
+
+// appendCell appends a text as a CSV cell (RFC 4180). An empty text is quoted: a cell without anything has no value.
+func appendCell(b []byte, s string) []byte {
+	if s != "" && !strings.ContainsAny(s, "\",\r\n") && s[0] != ' ' && s[len(s)-1] != ' ' {
+		return append(b, s...)
+	}
+	b = append(b, '"')
+	for i := range len(s) {
+		if s[i] == '"' {
+			b = append(b, '"')
+		}
+		b = append(b, s[i])
+	}
+	return append(b, '"')
+}
+
+func appendValueCell(b []byte, v telemetry.Value) []byte {
+	if v.Kind() == telemetry.Text {
+		return appendCell(b, v.Text())
+	}
+	return appendPlain(b, v)
+}
+
+// longRows writes a line for each value.
+type longRows struct {
+	w    *response
+	buf  []byte
+	head []byte // the cells before the metric
+}
+
+func newLongRows(w *response) *longRows { return &longRows{w: w} }
+
+func (l *longRows) begin() {
+	l.w.begin(csvType, statsTrailer, truncatedTrailer, completeTrailer)
+	l.buf = append(l.buf, "time,device,labels,metric,value\n"...)
+}
+
+func (l *longRows) row(r query.Row) error {
+	l.head = appendTime(l.head[:0], r.Time)
+	l.head = append(l.head, ',')
+	l.head = appendCell(l.head, r.Device)
+	l.head = append(l.head, ',')
+	if len(r.Labels) > 0 {
+		l.head = appendCell(l.head, string(appendLabels(nil, r.Labels)))
+	}
+	l.head = append(l.head, ',')
+	for _, f := range r.Values {
+		l.buf = append(l.buf, l.head...)
+		l.buf = appendCell(l.buf, f.Metric)
+		l.buf = append(l.buf, ',')
+		l.buf = appendValueCell(l.buf, f.Value)
+		l.buf = append(l.buf, '\n')
+	}
+	return l.flush()
+}
+
+func (l *longRows) flush() error {
+	_, err := l.w.Write(l.buf)
+	l.buf = l.buf[:0]
+	return err
+}
+
+func (l *longRows) end(r query.Result) error {
+	if err := l.flush(); err != nil {
+		return err
+	}
+	return endWithTrailers(l.w, r)
+}

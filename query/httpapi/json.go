@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"binnacle/query"
+)
+
+// jsonRows writes readings as the elements of an array in one object, or each on a line of its own.
+type jsonRows struct {
+	w     *response
+	lines bool
+	rows  int
+	buf   []byte
+	names map[string][]byte // metrics as JSON strings with a colon
+}
+
+func newJSONRows(w *response) *jsonRows { return &jsonRows{w: w, names: make(map[string][]byte)} }
+func newNDJSONRows(w *response) *jsonRows {
+	return &jsonRows{w: w, lines: true, names: make(map[string][]byte)}
+}
+
+func (j *jsonRows) begin() {
+	if j.lines {
+		j.w.begin("application/x-ndjson", statsTrailer, truncatedTrailer, completeTrailer)
+		return
+	}
+	j.w.begin("application/json")
+	j.buf = append(j.buf, `{"readings":[`...)
+}
+
+func (j *jsonRows) row(r query.Row) error {
+	b := j.buf
+	if !j.lines {
+		if j.rows > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '\n')
+	}
+	b = append(b, `{"device":`...)
+	b = appendString(b, r.Device)
+	b = append(b, `,"ts":`...)
+	b = strconv.AppendInt(b, r.Time, 10)
+	if len(r.Labels) > 0 {
+		b = append(b, `,"labels":`...)
+		b = appendLabels(b, r.Labels)
+	}
+	b = append(b, `,"values":{`...)
+	for i, f := range r.Values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, j.name(f.Metric)...)
+		b = appendJSON(b, f.Value)
+	}
+	b = append(b, '}', '}')
+	if j.lines {
+		b = append(b, '\n')
+	}
+	j.rows++
+	_, err := j.w.Write(b)
+	j.buf = b[:0]
+	return err
+}
+
+func (j *jsonRows) name(metric string) []byte {
+	b, ok := j.names[metric]
+	if !ok {
+		b = append(appendString(nil, metric), ':')
+		j.names[metric] = b
+	}
+	return b
+}
+
+func (j *jsonRows) end(r query.Result) error {
+	if j.lines {
+		return endWithTrailers(j.w, r)
+	}
+	tail, err := json.Marshal(struct {
+		Truncated  bool     `json:"truncated"`
+		Complete   bool     `json:"complete"`
+		Incomplete []string `json:"incomplete,omitempty"`
+		Stats      stats    `json:"stats"`
+	}{r.Truncated, r.Complete, r.Incomplete, statsOf(r)})
+	if err != nil {
+		return fmt.Errorf("encode stats: %w", err)
+	}
+	b := j.buf
+	if j.rows > 0 {
+		b = append(b, '\n')
+	}
+	b = append(b, ']', ',')
+	b = append(b, tail[1:]...)
+	_, err = j.w.Write(append(b, '\n'))
+	return err
+}

@@ -1,0 +1,122 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// parameterError says what is wrong with a parameter and what is allowed.
+type parameterError struct{ name, problem string }
+
+func (e *parameterError) Error() string { return fmt.Sprintf("parameter %s: %s", e.name, e.problem) }
+
+// params is the parameters of a request. The first error is kept; what is asked for after it is empty.
+type params struct {
+	values url.Values
+	err    error
+}
+
+// parse takes the parameters of a request, of which only some are allowed, and of these only some more than once.
+func parse(r *http.Request, allowed []string, repeatable ...string) *params {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	p := &params{values: values}
+	if err != nil {
+		p.fail("query", "the part of the URL behind ? can't be read: %v", err)
+		return p
+	}
+	for _, name := range sortedKeys(values) {
+		if !slices.Contains(allowed, name) {
+			p.fail(name, "unknown; allowed are %s", strings.Join(allowed, ", "))
+		}
+		if len(values[name]) > 1 && !slices.Contains(repeatable, name) {
+			p.fail(name, "stands %d times; once is allowed", len(values[name]))
+		}
+	}
+	return p
+}
+
+func sortedKeys(values url.Values) []string {
+	names := make([]string, 0, len(values))
+	for name := range values {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (p *params) fail(name, format string, args ...any) {
+	if p.err == nil {
+		p.err = &parameterError{fmt.Sprintf("%.100q", name), fmt.Sprintf(format, args...)}
+		if err := p.err.(*parameterError); isPlain(name) {
+			err.name = name
+		}
+	}
+}
+
+// isPlain tells whether a name may stand in a sentence without quotes.
+func isPlain(name string) bool {
+	return name != "" && len(name) <= 100 && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}
+
+// names is the values of a repeatable parameter, nil if it is absent.
+func (p *params) names(name string) []string {
+	for _, v := range p.values[name] {
+		if v == "" {
+			p.fail(name, "is empty; leave it out to have all")
+		}
+	}
+	return p.values[name]
+}
+
+// word is one of the allowed words, the first if the parameter is absent.
+func (p *params) word(name string, allowed ...string) string {
+	if !p.values.Has(name) {
+		return allowed[0]
+	}
+	v := p.values.Get(name)
+	if !slices.Contains(allowed, v) {
+		p.fail(name, "%.100q; allowed are %s", v, strings.Join(allowed, ", "))
+	}
+	return v
+}
+
+// count is an integer of at least 1.
+func (p *params) count(name string, otherwise int) int {
+	if !p.values.Has(name) {
+		return otherwise
+	}
+	n, err := strconv.Atoi(p.values.Get(name))
+	if err != nil || n < 1 {
+		p.fail(name, "%.100q; allowed is an integer of at least 1", p.values.Get(name))
+	}
+	return n
+}
+
+// duration is a length of time in (0, most].
+func (p *params) duration(name string, otherwise, most time.Duration) time.Duration {
+	if !p.values.Has(name) {
+		return otherwise
+	}
+	d, err := parseDuration(p.values.Get(name))
+	if err != nil || d <= 0 || d > most {
+		p.fail(name, "%.100q; allowed is a duration like 500ms or 10s, at most %s", p.values.Get(name), most)
+	}
+	return d
+}
+
+// instant is a time in ms since 1970 UTC, rounded up: a bound of a half-open range stays on its side of every event time.
+func (p *params) instant(name string, now time.Time, otherwise int64) int64 {
+	if !p.values.Has(name) {
+		return otherwise
+	}
+	t, err := parseInstant(p.values.Get(name), now)
+	if err != nil {
+		p.fail(name, "%.100q; allowed are RFC 3339 (2026-11-20T10:00:00Z), milliseconds since 1970, now, and a time before now (-15m, -2h, -7d)", p.values.Get(name))
+	}
+	return t
+}

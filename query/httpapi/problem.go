@@ -1,0 +1,62 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"binnacle/binning/chunk"
+	"binnacle/query"
+)
+
+// problem is an error as the client sees it (RFC 9457). Parameter names what of the request is wrong, if that is known.
+type problem struct {
+	Status    int
+	Detail    string
+	Parameter string
+}
+
+// writeProblem answers a request with an error.
+func writeProblem(w http.ResponseWriter, p problem) {
+	body, err := json.Marshal(struct {
+		Type      string `json:"type"`
+		Title     string `json:"title"`
+		Status    int    `json:"status"`
+		Detail    string `json:"detail"`
+		Parameter string `json:"parameter,omitempty"`
+	}{"about:blank", http.StatusText(p.Status), p.Status, p.Detail, p.Parameter})
+	if err != nil {
+		panic(err) // strings and an int always encode
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", TenantHeader)
+	}
+	if p.Status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", "1")
+	}
+	w.WriteHeader(p.Status)
+	// An error of Write means that the client has gone; net/http notices that too.
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// problemOf is what a client is told of an error. Errors of the store are not shown: they may name what is not the
+// client's.
+func problemOf(err error) *problem {
+	var param *parameterError
+	var memory *query.MemoryError
+	switch {
+	case errors.As(err, &param):
+		return &problem{Status: http.StatusBadRequest, Detail: param.Error(), Parameter: param.name}
+	case errors.As(err, &memory):
+		return &problem{Status: http.StatusUnprocessableEntity, Detail: memory.Error()}
+	case errors.Is(err, query.ErrUnavailable):
+		return &problem{Status: http.StatusServiceUnavailable, Detail: "the store can't be read now; try again"}
+	case errors.Is(err, chunk.ErrCorrupt):
+		return &problem{Status: http.StatusInternalServerError, Detail: "a stored chunk in this range can't be read; the service's log names it"}
+	}
+	return &problem{Status: http.StatusInternalServerError, Detail: "the query failed; the service's log says why"}
+}

@@ -1,0 +1,60 @@
+package httpapi
+
+import (
+	"bufio"
+	"net/http"
+)
+
+// holdBack is how much of an answer waits before it is sent, so that an error up to then is still a clear one.
+const holdBack = 64 << 10
+
+// response is an answer that is being written. Nothing is sent before the first holdBack bytes, or finish.
+type response struct {
+	client http.ResponseWriter
+	buf    *bufio.Writer // over sender
+	sent   bool
+}
+
+func newResponse(w http.ResponseWriter) *response {
+	r := &response{client: w}
+	r.buf = bufio.NewWriterSize(sender{r}, holdBack)
+	return r
+}
+
+// sender notes that something was sent.
+type sender struct{ *response }
+
+func (s sender) Write(b []byte) (int, error) {
+	s.sent = true
+	return s.client.Write(b)
+}
+
+// Write buffers b.
+func (w *response) Write(b []byte) (int, error) { return w.buf.Write(b) }
+
+// begin sets the type of the answer, and the names of the trailers that will follow it.
+func (w *response) begin(contentType string, trailers ...string) {
+	h := w.client.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	for _, t := range trailers {
+		h.Add("Trailer", t)
+	}
+}
+
+// trailer sets the value of a trailer. It goes out behind the body, whether the body was sent already or not.
+func (w *response) trailer(name, value string) { w.client.Header().Set(http.TrailerPrefix+name, value) }
+
+// finish sends what is left of the answer.
+func (w *response) finish() error { return w.buf.Flush() }
+
+// fail answers with a problem. If a part of the answer is out already it breaks the connection off instead, so that
+// the client sees a transfer that failed and does not take the part for the whole.
+func (w *response) fail(p problem) {
+	if w.sent {
+		panic(http.ErrAbortHandler)
+	}
+	w.client.Header().Del("Trailer")
+	writeProblem(w.client, p)
+}

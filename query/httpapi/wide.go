@@ -1,0 +1,128 @@
+package httpapi
+
+import (
+	"maps"
+	"slices"
+
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+)
+
+// wideRows writes a line for each row, with a column for each label and metric of the whole answer. The columns are
+// known only when the last row is, so rows wait in a spool until then.
+type wideRows struct {
+	w       *response
+	metrics []string // of the request, nil for those of the answer
+	spool   *spool
+}
+
+func newWideRows(w *response, metrics []string, s *spool) *wideRows {
+	return &wideRows{w: w, metrics: metrics, spool: s}
+}
+
+func (c *wideRows) begin() { c.w.begin(csvType, statsTrailer, truncatedTrailer, completeTrailer) }
+
+func (c *wideRows) row(r query.Row) error { return c.spool.add(r) }
+
+func (c *wideRows) end(r query.Result) error {
+	t := c.table()
+	if _, err := c.w.Write(t.header()); err != nil {
+		return err
+	}
+	var line []byte
+	err := c.spool.each(func(row spooled) error {
+		line = t.appendLine(line[:0], row)
+		_, err := c.w.Write(line)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return endWithTrailers(c.w, r)
+}
+
+// table is the columns of a wide answer.
+type table struct {
+	labels  []string // names, as in readings
+	metrics []string
+
+	labelColumn  map[string]int
+	metricColumn map[string]int
+	cells        []telemetry.Value // of the current line's metrics
+	texts        []*string         // of the current line's labels
+}
+
+func (c *wideRows) table() *table {
+	names := make(map[string]bool)
+	for _, set := range c.spool.labels {
+		for _, l := range set {
+			names[l.Name] = true
+		}
+	}
+	t := &table{labels: slices.Sorted(maps.Keys(names)), metrics: c.metrics}
+	if t.metrics == nil {
+		t.metrics = slices.Sorted(slices.Values(c.spool.metrics.names))
+	}
+	t.labelColumn, t.metricColumn = indexes(t.labels), indexes(t.metrics)
+	t.cells, t.texts = make([]telemetry.Value, len(t.metrics)), make([]*string, len(t.labels))
+	return t
+}
+
+func indexes(names []string) map[string]int {
+	out := make(map[string]int, len(names))
+	for i, n := range names {
+		out[n] = i
+	}
+	return out
+}
+
+// header is the first line. A label that is named like another column is called label: and its name.
+func (t *table) header() []byte {
+	taken := map[string]bool{"time": true, "device": true}
+	for _, m := range t.metrics {
+		taken[m] = true
+	}
+	free := make(map[string]bool)
+	for _, l := range t.labels {
+		free[l] = !taken[l]
+	}
+	b := []byte("time,device")
+	for _, l := range t.labels {
+		title := l
+		for taken[title] || (title != l && free[title]) {
+			title = "label:" + title
+		}
+		taken[title] = true
+		b = appendCell(append(b, ','), title)
+	}
+	for _, m := range t.metrics {
+		b = appendCell(append(b, ','), m)
+	}
+	return append(b, '\n')
+}
+
+func (t *table) appendLine(b []byte, r spooled) []byte {
+	clear(t.cells)
+	clear(t.texts)
+	for i := range r.labels {
+		t.texts[t.labelColumn[r.labels[i].Name]] = &r.labels[i].Value
+	}
+	for _, f := range r.values {
+		t.cells[t.metricColumn[f.Metric]] = f.Value
+	}
+	b = appendTime(b, r.time)
+	b = appendCell(append(b, ','), r.device)
+	for _, s := range t.texts {
+		b = append(b, ',')
+		if s != nil {
+			b = appendCell(b, *s)
+		}
+	}
+	for _, v := range t.cells {
+		b = append(b, ',')
+		if v.Kind() != 0 {
+			b = appendValueCell(b, v)
+		}
+	}
+	return append(b, '\n')
+}
