@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/internal/app"
 
 	"github.com/stretchr/testify/require"
 )
@@ -89,4 +90,30 @@ func TestABrokerThatForgot(t *testing.T) {
 	require.Equal(t, union(want, wantMore), p.answer(t))
 	s.settled("binnacle")
 	require.Equal(t, union(want, wantMore), p.answer(t))
+}
+
+// The topic is deleted and made anew in the same cluster, and soon reaches further than before.
+func TestATopicMadeAnew(t *testing.T) {
+	for _, running := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ingester running: %v", running), func(t *testing.T) {
+			s := newSystem(t)
+			p := s.process(nil)
+			messages, want := devices(4, 20, noon())
+			s.publish(messages...)
+			s.settled("binnacle")
+			require.Equal(t, want, p.answer(t))
+			if !running {
+				p.stop()
+			}
+			s.recreate(app.Topic)
+			more, wantMore := devices(4, 60, noon()+30_000)
+			s.publish(more...)
+			if !running {
+				p = s.process(nil)
+			}
+			want = union(want, wantMore)
+			require.Eventually(t, func() bool { return len(p.lax(t)) == len(want) }, 20*time.Second, 20*time.Millisecond)
+			require.Equal(t, want, p.answer(t))
+		})
+	}
 }
