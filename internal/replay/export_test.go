@@ -1,0 +1,38 @@
+package replay
+
+import "context"
+
+// Batch and Producer open the seam between the publisher and Kafka to the tests.
+type (
+	Batch    = batch
+	Producer = producer
+)
+
+// RunTo is Run with another producer.
+func RunTo(ctx context.Context, cfg Config, to Producer) (Summary, error) { return run(ctx, cfg, to) }
+
+// Messages are the keys and values of a batch.
+func Messages(b *Batch) (keys, values []string) {
+	begin := 0
+	for _, e := range b.ends {
+		keys = append(keys, string(b.bytes[begin:e.key]))
+		values = append(values, string(b.bytes[e.key:e.value]))
+		begin = e.value
+	}
+	return keys, values
+}
+
+// ParseTime is how a table's time column is read.
+func ParseTime(s string) (int64, bool) { return new(clock).parse(s) }
+
+// Cell is how any other cell of a table is read.
+var Cell = cell
+
+// NewRecent makes a recent with generations of another size.
+var NewRecent = newRecent
+
+// Repeats and Forgot open recent to the tests.
+var Repeats = (*recent).repeats
+
+// Forgot tells whether a recent has forgotten a value.
+func Forgot(r *recent) bool { return r.forgot }

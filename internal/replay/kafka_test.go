@@ -1,0 +1,232 @@
+package replay_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"binnacle/ingest/decode"
+	"binnacle/internal/kafkaemu"
+	"binnacle/internal/replay"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/stretchr/testify/require"
+)
+
+const partitions = 4
+
+func openBroker(t testing.TB, dir, addr string) *kafkaemu.Broker {
+	t.Helper()
+	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: dir, Addr: addr, Partitions: partitions, Topics: []string{"telemetry"}})
+	require.NoError(t, err)
+	return b
+}
+
+// readAll reads what a topic holds, partition by partition.
+func readAll(t *testing.T, addr string) [][]kafka.Message {
+	t.Helper()
+	all := make([][]kafka.Message, partitions)
+	for p := range all {
+		conn, err := kafka.DialLeader(t.Context(), "tcp", addr, "telemetry", p)
+		require.NoError(t, err)
+		first, last, err := conn.ReadOffsets()
+		require.NoError(t, err)
+		batch := conn.ReadBatchWith(kafka.ReadBatchConfig{MinBytes: 1, MaxBytes: 64 << 20, MaxWait: 50 * time.Millisecond})
+		for first+int64(len(all[p])) < last {
+			m, err := batch.ReadMessage()
+			if errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "short") {
+				_ = batch.Close()
+				_, err = conn.Seek(first+int64(len(all[p])), kafka.SeekAbsolute)
+				require.NoError(t, err)
+				batch = conn.ReadBatchWith(kafka.ReadBatchConfig{MinBytes: 1, MaxBytes: 64 << 20, MaxWait: 50 * time.Millisecond})
+				continue
+			}
+			require.NoError(t, err)
+			all[p] = append(all[p], m)
+		}
+		_ = batch.Close()
+		require.NoError(t, conn.Close())
+	}
+	return all
+}
+
+func TestThroughKafka(t *testing.T) {
+	broker := openBroker(t, t.TempDir(), "127.0.0.1:0")
+	defer broker.Close()
+	const devices, rows = 7, 21_000
+	var text strings.Builder
+	text.WriteString("time,id,n\n")
+	for i := range rows {
+		text.WriteString(time.UnixMilli(int64(i)).UTC().Format(time.RFC3339Nano) + ",d" + strconv.Itoa(i%devices) + "," + strconv.Itoa(i) + "\n")
+	}
+	cfg := config(write(t, "x.csv.gz", text.String()))
+	cfg.DeviceColumn, cfg.Kafka = "id", broker.Addr()
+	s, err := replay.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Equal(t, rows, s.Records)
+
+	next, n := map[string]int64{}, 0
+	d := decode.New(decode.Options{})
+	for p, messages := range readAll(t, broker.Addr()) {
+		for _, m := range messages {
+			require.Equal(t, []kafka.Header{{Key: "content-type", Value: []byte("application/json")}}, m.Headers)
+			require.Equal(t, kafka.Murmur2Balancer{}.Balance(m, 0, 1, 2, 3), p)
+			require.Equal(t, now.UnixMilli(), m.Time.UnixMilli())
+			got := d.Decode(decode.Record{Value: m.Value, ContentType: string(m.Headers[0].Value)})
+			require.Empty(t, got.Bad)
+			key := string(m.Key)
+			if _, ok := next[key]; !ok {
+				i, err := strconv.Atoi(strings.TrimPrefix(key, "acme/d"))
+				require.NoError(t, err)
+				next[key] = int64(i)
+			}
+			require.Equal(t, next[key], got.Readings[0].Time)
+			require.Equal(t, float64(next[key]), got.Readings[0].Fields[0].Value.Float())
+			next[key] += devices
+			n++
+		}
+	}
+	require.Equal(t, rows, n)
+}
+
+// The broker goes away in the middle and comes back: nothing is lost, and what is stored twice is stored
+// in whole batches, so that the last copy of every reading is in order.
+func TestBrokerRestart(t *testing.T) {
+	dir := t.TempDir()
+	broker := openBroker(t, dir, "127.0.0.1:0")
+	addr := broker.Addr()
+	const rows = 60_000
+	var text strings.Builder
+	text.WriteString("time,n\n")
+	for i := range rows {
+		text.WriteString(time.UnixMilli(int64(i)).UTC().Format(time.RFC3339Nano) + "," + strconv.Itoa(i) + "\n")
+	}
+	cfg := config(write(t, "x.csv", text.String()))
+	cfg.Kafka = addr
+	var attempts atomic.Int64
+	cfg.Now = func() time.Time { // the publisher asks before every attempt to produce a batch
+		switch attempts.Add(1) {
+		case 2:
+			_ = broker.Close()
+		case 4:
+			broker = openBroker(t, dir, addr)
+		}
+		return now
+	}
+	s, err := replay.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	defer broker.Close()
+	require.Equal(t, rows, s.Records)
+	next := int64(0)
+	d := decode.New(decode.Options{})
+	for _, messages := range readAll(t, addr) {
+		for _, m := range messages {
+			at := d.Decode(decode.Record{Value: m.Value}).Readings[0].Time
+			require.LessOrEqual(t, at, next)
+			next = at + 1
+		}
+	}
+	require.EqualValues(t, rows, next)
+	require.Greater(t, attempts.Load(), int64(4))
+}
+
+func TestNoBroker(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	cfg := config(write(t, "x.csv", "time,a\n2026-01-01,1\n"))
+	cfg.Kafka = l.Addr().String()
+	require.NoError(t, l.Close())
+	_, err = replay.Run(t.Context(), cfg)
+	require.ErrorContains(t, err, cfg.Kafka)
+
+	broker := openBroker(t, t.TempDir(), "127.0.0.1:0")
+	defer broker.Close()
+	cfg.Kafka, cfg.Topic = broker.Addr(), "nowhere"
+	_, err = replay.Run(t.Context(), cfg)
+	require.ErrorContains(t, err, "nowhere")
+	require.ErrorContains(t, err, cfg.Kafka)
+}
+
+// The files beside the repository, where they are. What they hold is described in their README.
+const data = "../../../shared/data"
+
+func dataFile(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(data, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("%s is not here", path)
+	}
+	return path
+}
+
+func TestMachineTemperature(t *testing.T) {
+	cfg := config(dataFile(t, "machine_temperature.csv"))
+	cfg.TimeColumn = "timestamp"
+	s, _, values := run(t, cfg)
+	require.Equal(t, replay.Summary{File: cfg.File, Format: replay.CSV, Records: 22695, Readings: 22695, Values: 22695, DuplicateInstants: 12}, s)
+	require.Equal(t, `{"tenant":"acme","device":"m1","ts":1386018900000,"values":{"value":73.96732207}}`, values[0])
+
+	instants := map[int64]bool{}
+	d := decode.New(decode.Options{})
+	text, err := os.ReadFile(cfg.File)
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")[1:]
+	for i, v := range values {
+		got := d.Decode(decode.Record{Value: []byte(v)})
+		require.Empty(t, got.Bad)
+		_, cell, _ := strings.Cut(strings.TrimSpace(lines[i]), ",")
+		want, err := strconv.ParseFloat(cell, 64)
+		require.NoError(t, err)
+		require.Equal(t, math.Float64bits(want), got.Readings[0].Fields[0].Value.Bits())
+		instants[got.Readings[0].Time] = true
+	}
+	require.Len(t, instants, 22683)
+}
+
+func TestTSBS(t *testing.T) {
+	for _, c := range []struct {
+		file, tag string
+		want      replay.Summary
+	}{
+		{"tsbs-cpu-10x3h.lp.gz", "hostname", replay.Summary{Records: 10800, Readings: 10800, Values: 108000}},
+		{"tsbs-iot-20x6h.lp.gz", "name", replay.Summary{Records: 77865, Readings: 77798, Values: 614871, DeadLetters: 67}},
+	} {
+		cfg := config(dataFile(t, c.file))
+		cfg.Device, cfg.LPDeviceTag, cfg.LPTags = "", c.tag, []string{"fleet", "driver", "model", "device_version"}
+		k := newTopic(t, partitions)
+		s, err := replay.RunTo(context.Background(), cfg, k)
+		require.NoError(t, err)
+		c.want.File, c.want.Format = cfg.File, replay.LineProtocol
+		require.Equal(t, c.want, s)
+	}
+}
+
+func BenchmarkNarrowTable(b *testing.B) {
+	broker := openBroker(b, b.TempDir(), "127.0.0.1:0")
+	defer broker.Close()
+	const rows = 500_000
+	var text strings.Builder
+	text.WriteString("time,id,temperature\n")
+	for i := range rows {
+		text.WriteString(time.UnixMilli(int64(i)*1000).UTC().Format(time.DateTime) + ",d" + strconv.Itoa(i%50) + "," + strconv.Itoa(i%1000) + ".25\n")
+	}
+	path := filepath.Join(b.TempDir(), "x.csv")
+	require.NoError(b, os.WriteFile(path, []byte(text.String()), 0o600))
+	cfg := config(path)
+	cfg.DeviceColumn, cfg.Kafka = "id", broker.Addr()
+	for b.Loop() {
+		s, err := replay.Run(context.Background(), cfg)
+		require.NoError(b, err)
+		require.Equal(b, rows, s.Records)
+	}
+	b.ReportMetric(float64(rows*b.N)/b.Elapsed().Seconds(), "readings/s")
+}

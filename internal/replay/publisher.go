@@ -1,0 +1,121 @@
+package replay
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"golang.org/x/sync/errgroup"
+)
+
+// producer appends batches to a topic. It is called for different partitions at once, for one partition
+// never before its last batch is acknowledged.
+type producer interface {
+	// Partitions is how many partitions the topic has.
+	Partitions(ctx context.Context) (int, error)
+
+	// Produce returns nil when every replica in sync has the batch. After an error the batch may have
+	// been appended or not; it may be produced again, which at worst stores it twice. The batch is never
+	// changed while or after it is produced.
+	Produce(ctx context.Context, partition int, b *batch) error
+}
+
+// Within these times a failing broker must have come back: before anything is published, and later.
+const (
+	patienceAtStart = 3 * time.Second
+	patience        = 30 * time.Second
+)
+
+// publisher sorts messages into partitions and keeps their order there: one batch of a partition is in
+// flight, another may wait, a third is filled.
+type publisher struct {
+	to     producer
+	ids    []int // of the partitions
+	open   []*batch
+	queues []chan *batch // a queue per partition, from add and flush to its goroutine; closed by close
+	group  *errgroup.Group
+	failed <-chan struct{} // closed when a partition has given up, or the context is done
+	acked  atomic.Int64    // records
+	next   int             // partition of the next message without a key
+}
+
+func newPublisher(ctx context.Context, to producer) (*publisher, error) {
+	var n int
+	err := retry(ctx, patienceAtStart, func(ctx context.Context) (err error) {
+		n, err = to.Partitions(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := &publisher{to: to}
+	p.group, ctx = errgroup.WithContext(ctx)
+	p.failed = ctx.Done()
+	for id := range n {
+		p.ids = append(p.ids, id)
+		p.open = append(p.open, &batch{})
+		p.queues = append(p.queues, make(chan *batch, 1))
+	}
+	for id, queue := range p.queues {
+		p.group.Go(func() error { return p.drain(ctx, id, queue) })
+	}
+	return p, nil
+}
+
+// drain produces the batches of a partition one after the other.
+func (p *publisher) drain(ctx context.Context, partition int, queue <-chan *batch) error {
+	for b := range queue {
+		err := retry(ctx, patience, func(ctx context.Context) error { return p.to.Produce(ctx, partition, b) })
+		if err != nil {
+			return err
+		}
+		p.acked.Add(int64(len(b.ends)))
+	}
+	return nil
+}
+
+// add takes a message, whose bytes it copies. Without key it goes to each partition in turn. It
+// is false when a partition has given up: close tells why.
+func (p *publisher) add(key, value []byte) bool {
+	i := 0
+	if len(key) == 0 {
+		i = p.next
+		p.next = (p.next + 1) % len(p.ids)
+	} else {
+		i = kafka.Murmur2Balancer{}.Balance(kafka.Message{Key: key}, p.ids...)
+	}
+	if !p.open[i].fits(len(key)+len(value)) && !p.send(i) {
+		return false
+	}
+	p.open[i].add(key, value)
+	return true
+}
+
+// flush hands over all that was added.
+func (p *publisher) flush() bool {
+	for i, b := range p.open {
+		if len(b.ends) > 0 && !p.send(i) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *publisher) send(i int) bool {
+	select {
+	case p.queues[i] <- p.open[i]:
+		p.open[i] = &batch{}
+		return true
+	case <-p.failed:
+		return false
+	}
+}
+
+// close waits until all that was flushed is acknowledged, or a partition has given up.
+func (p *publisher) close() error {
+	for _, q := range p.queues {
+		close(q)
+	}
+	return p.group.Wait()
+}

@@ -1,0 +1,184 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"binnacle/ingest/decode"
+)
+
+// Run publishes the file. It returns nil only when every line that could be parsed is acknowledged by all
+// replicas in sync; the Summary is filled as far as it came. Readings of one device go to one Kafka
+// partition, in their order. Run again, it publishes the same again: readings of the same instants, which
+// are answered once.
+func Run(ctx context.Context, cfg Config) (Summary, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	to := newCluster(cfg)
+	defer to.close()
+	return run(ctx, cfg, to)
+}
+
+func run(ctx context.Context, cfg Config, to producer) (Summary, error) {
+	s := Summary{File: cfg.File}
+	if err := cfg.Validate(); err != nil {
+		return s, err
+	}
+	format, err := detect(cfg)
+	if err != nil {
+		return s, err
+	}
+	s.Format = format
+	if err := cfg.validateFor(format); err != nil {
+		return s, err
+	}
+	if cfg.ShiftToNow {
+		if s.Shift, err = toNow(ctx, cfg, format); err != nil {
+			return s, err
+		}
+	}
+	return s, publish(ctx, cfg, to, &s)
+}
+
+// detect tells the file's format by --format, its name, or its first lines.
+func detect(cfg Config) (Format, error) {
+	t, err := openText(cfg.File)
+	if err != nil {
+		return "", err
+	}
+	defer t.close()
+	if cfg.Format != "" {
+		return parseFormat(cfg.Format)
+	}
+	if f := formatByName(cfg.File); f != "" {
+		return f, nil
+	}
+	head, err := t.head()
+	if err != nil && err != io.EOF {
+		return "", err
+	}
+	return formatByText(head), nil
+}
+
+// toNow is how many milliseconds move the greatest time of the file's readings to now.
+func toNow(ctx context.Context, cfg Config, f Format) (int64, error) {
+	var times span
+	err := each(ctx, cfg, f, "finding the end", func(e *element) error {
+		if e.fate == good {
+			times.add(e.reading)
+		}
+		return nil
+	})
+	if err != nil || !times.any {
+		return 0, err
+	}
+	return cfg.Now().UnixMilli() - times.latest, nil
+}
+
+// each reads a file from its start and calls f for every element. f may change it.
+func each(ctx context.Context, cfg Config, format Format, what string, f func(*element) error) (err error) {
+	t, err := openText(cfg.File)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	from, err := newSource(cfg, format, t)
+	if err != nil {
+		return err
+	}
+	bar := newProgress(cfg.Progress, what, t.size)
+	defer bar.end()
+	var e element
+	for n := 0; ; n++ {
+		if n%1024 == 0 {
+			bar.at(t.read)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		e = element{}
+		switch err := from.next(&e); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := f(&e); err != nil {
+			return err
+		}
+	}
+}
+
+// errGivenUp says that the publisher's own error tells why.
+var errGivenUp = errors.New("publishing has ended")
+
+func publish(ctx context.Context, cfg Config, to producer, s *Summary) error {
+	p, err := newPublisher(ctx, to)
+	if err != nil {
+		return err
+	}
+	speed := pace{rate: cfg.Rate, now: cfg.Now}
+	seen := newRecent(generation)
+	var key, message []byte
+	read := each(ctx, cfg, s.Format, "publishing", func(e *element) error {
+		e.reading.Time += s.Shift
+		if message = e.message(message[:0]); len(message) > maxMessage {
+			e.fate = bad
+		}
+		s.count(e)
+		if e.fate == bad || e.fate == nothing {
+			return nil
+		}
+		if e.fate == good && seen.repeats(e.reading) {
+			s.DuplicateInstants++
+		}
+		if err := speed.wait(ctx, func() { p.flush() }); err != nil {
+			return err
+		}
+		key = e.key(key[:0])
+		if !p.add(key, message) {
+			return errGivenUp
+		}
+		return nil
+	})
+	if read == nil || ctx.Err() == nil && !errors.Is(read, errGivenUp) {
+		p.flush()
+	}
+	written := p.close()
+	s.Records = int(p.acked.Load())
+	if seen.forgot {
+		s.DuplicatesWithin = generation
+	}
+	if written == nil && !errors.Is(read, errGivenUp) {
+		return read
+	}
+	return errors.Join(written, notAcknowledged(s))
+}
+
+func notAcknowledged(s *Summary) error {
+	return fmt.Errorf("%s: %d of at least %d records are acknowledged", s.File, s.Records, s.Readings+s.DeadLetters)
+}
+
+// message appends what is published; nothing for an element that is not.
+func (e *element) message(b []byte) []byte {
+	switch {
+	case e.fate == bad || e.fate == nothing:
+		return b
+	case e.raw != nil:
+		return append(b, e.raw...)
+	}
+	return decode.AppendJSON(b, e.reading)
+}
+
+// key appends tenant/device, or nothing where one of them is not known.
+func (e *element) key(b []byte) []byte {
+	if e.reading.Tenant == "" || e.reading.Device == "" {
+		return b
+	}
+	b = append(append(b, e.reading.Tenant...), '/')
+	return append(b, e.reading.Device...)
+}

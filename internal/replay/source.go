@@ -1,0 +1,45 @@
+package replay
+
+import (
+	"fmt"
+
+	"binnacle/internal/telemetry"
+)
+
+// fate is what becomes of an element of the file.
+type fate uint8
+
+const (
+	good       fate = iota // published and, as far as can be told here, accepted
+	deadLetter             // published, and it will end in the dead letters
+	bad                    // can't be parsed: not published
+	nothing                // a blank line, or a row without a value: not published
+)
+
+// element is what a line of the file holds.
+type element struct {
+	fate    fate
+	line    int               // its first line, from 1
+	reading telemetry.Reading // of a good one, and of a dead letter that is not raw
+	raw     []byte            // the message as it stands in the file; nil: that of reading
+}
+
+// source gives the elements of a file in their order.
+type source interface {
+	// next fills e, whose contents are valid until the next call. io.EOF is the end; any other error is
+	// one of reading the file, and final.
+	next(e *element) error
+}
+
+// newSource reads a file of a format from its start.
+func newSource(cfg Config, f Format, t *text) (source, error) {
+	switch f {
+	case CSV:
+		return newTable(cfg, t)
+	case NDJSON:
+		return newMessages(cfg, t), nil
+	case LineProtocol:
+		return newInflux(cfg, t), nil
+	}
+	return nil, fmt.Errorf("unknown format %q", f)
+}

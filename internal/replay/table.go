@@ -1,0 +1,250 @@
+package replay
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"binnacle/internal/telemetry"
+)
+
+// table is a file of comma-separated values, or values separated by another character.
+type table struct {
+	text           *text
+	rows           *rows
+	tenant, device string
+	time           clock
+	timeColumn     int
+	deviceColumn   int // -1: none
+	columns        int
+	metrics        []column // sorted by name
+	fields         []telemetry.Field
+}
+
+type column struct {
+	name  string
+	index int
+}
+
+// timeColumns are the names that a time column is taken to have if none is given.
+var timeColumns = []string{"time", "timestamp", "ts", "datetime", "date"}
+
+func newTable(cfg Config, t *text) (*table, error) {
+	head, err := t.head()
+	if err == io.EOF {
+		return nil, fmt.Errorf("%s is empty: a CSV file begins with a line of column names", t.path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &table{text: t, rows: newRows(t, delimiter(head)), tenant: cfg.Tenant, device: cfg.Device, deviceColumn: -1}
+	var header []string
+	for len(header) == 0 && err == nil {
+		header, err = s.rows.next()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: the line of column names: %w", t.path, err)
+	}
+	return s, s.begin(cfg, header)
+}
+
+// begin reads the line of column names.
+func (s *table) begin(cfg Config, header []string) error {
+	names := make([]string, len(header))
+	for i, name := range header {
+		if names[i] = strings.TrimSpace(name); names[i] == "" {
+			names[i] = "column_" + strconv.Itoa(i+1)
+		}
+		if slices.Contains(names[:i], names[i]) {
+			return fmt.Errorf("%s has two columns named %q", s.text.path, names[i])
+		}
+	}
+	s.columns = len(names)
+	var err error
+	if s.timeColumn, err = s.findTime(cfg.TimeColumn, names); err != nil {
+		return err
+	}
+	if cfg.DeviceColumn != "" {
+		if s.deviceColumn, err = s.find("--device-column", cfg.DeviceColumn, names); err != nil {
+			return err
+		}
+	}
+	for i, name := range names {
+		if i == s.timeColumn || i == s.deviceColumn {
+			continue
+		}
+		if err := telemetry.CheckName("column", name); err != nil {
+			return fmt.Errorf("%s: %w", s.text.path, err)
+		}
+		s.metrics = append(s.metrics, column{name, i})
+	}
+	slices.SortFunc(s.metrics, func(a, b column) int { return cmp.Compare(a.name, b.name) })
+	if len(s.metrics) == 0 {
+		return fmt.Errorf("%s has no column but %s: there is nothing to publish", s.text.path, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+func (s *table) find(flag, name string, names []string) (int, error) {
+	if i := slices.Index(names, name); i >= 0 {
+		return i, nil
+	}
+	return 0, fmt.Errorf("%s %q: %s has the columns %s", flag, name, s.text.path, strings.Join(names, ", "))
+}
+
+func (s *table) findTime(name string, names []string) (int, error) {
+	if name != "" {
+		return s.find("--time-column", name, names)
+	}
+	for _, guess := range timeColumns {
+		for i, n := range names {
+			if strings.EqualFold(n, guess) {
+				return i, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("%s needs --time-column; it has the columns %s", s.text.path, strings.Join(names, ", "))
+}
+
+func (s *table) next(e *element) error {
+	e.line = s.text.lines + 1
+	row, err := s.rows.next()
+	switch {
+	case errors.Is(err, errRow):
+		e.fate = bad
+		return nil
+	case err != nil:
+		return err
+	case len(row) == 0:
+		e.fate = nothing
+		return nil
+	}
+	e.fate = s.reading(row, &e.reading)
+	return nil
+}
+
+func (s *table) reading(row []string, r *telemetry.Reading) fate {
+	if len(row) != s.columns {
+		return bad
+	}
+	millis, ok := s.time.parse(strings.TrimSpace(row[s.timeColumn]))
+	if !ok {
+		return bad
+	}
+	*r = telemetry.Reading{Tenant: s.tenant, Device: s.device, Time: millis}
+	if s.deviceColumn >= 0 {
+		if id := strings.TrimSpace(row[s.deviceColumn]); id != "" {
+			r.Device = id
+		}
+	}
+	s.fields = s.fields[:0]
+	for _, c := range s.metrics {
+		if v, ok := cell(row[c.index]); ok {
+			s.fields = append(s.fields, telemetry.Field{Metric: c.name, Value: v})
+		}
+	}
+	r.Fields = s.fields
+	switch {
+	case len(r.Fields) == 0:
+		return nothing
+	case telemetry.CheckDevice(r.Device) != nil:
+		return deadLetter
+	}
+	return good
+}
+
+// cell is the value of a cell; ok is false if it is empty. Blanks around numbers and bools don't matter.
+func cell(s string) (v telemetry.Value, ok bool) {
+	bare := strings.TrimSpace(s)
+	if bare == "" {
+		return v, false
+	}
+	switch bare {
+	case "true", "True", "TRUE":
+		return telemetry.BoolValue(true), true
+	case "false", "False", "FALSE":
+		return telemetry.BoolValue(false), true
+	}
+	if v, ok := number(bare); ok {
+		return v, true
+	}
+	return telemetry.TextValue(s), true
+}
+
+// number is a float64, but an int64 where an integer of that size is written that no float64 holds. Beyond
+// int64 an integer is the nearest float64, as 0.1 is. NaN and infinities are numbers, in any case and
+// with Infinity written out; hexadecimal floats and digits with underscores are not.
+func number(s string) (v telemetry.Value, ok bool) {
+	if !strings.ContainsRune("0123456789+-.iInN", rune(s[0])) {
+		return v, false // most text is told by its first character
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || strings.ContainsAny(s, "xXpP_") {
+		return v, false
+	}
+	if f >= 1<<53 || f <= -1<<53 {
+		if i, err := strconv.ParseInt(s, 10, 64); err == nil && (f >= 1<<63 || int64(f) != i) {
+			return telemetry.IntValue(i), true
+		}
+	}
+	return telemetry.FloatValue(f), true
+}
+
+// delimiter is the character that separates the first lines into the most columns, the same number in
+// each; if none does so in each, in the first.
+func delimiter(head []byte) rune {
+	const lines = 10
+	end := 0
+	for range lines {
+		i := bytes.IndexByte(head[end:], '\n')
+		if i < 0 {
+			break
+		}
+		end += i + 1
+	}
+	if end == 0 {
+		end = len(head)
+	}
+	best, bestScore := ',', 0
+	for _, d := range []rune{',', ';', '\t', '|'} {
+		if score := columns(head[:end], d); score > bestScore {
+			best, bestScore = d, score
+		}
+	}
+	return best
+}
+
+// columns rates a delimiter: that all lines have the same number of columns outweighs their number.
+func columns(head []byte, delimiter rune) int {
+	const regular = 1 << 20
+	r := csv.NewReader(bytes.NewReader(head))
+	r.Comma, r.FieldsPerRecord = delimiter, -1
+	n, same := 0, true
+	for {
+		row, err := r.Read()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			same = false
+			if n == 0 {
+				return 0
+			}
+			continue
+		}
+		if n == 0 {
+			n = len(row)
+		}
+		same = same && len(row) == n
+	}
+	if same && n > 1 {
+		return n + regular
+	}
+	return n
+}
