@@ -156,6 +156,9 @@ func corrupt(format string, args ...any) error {
 // with some 40 million values a second.
 const encodersAtOnce = 4
 
+// keptScratch is the most bytes of one buffer, or of a document that a parser has read, that are kept for later calls.
+const keptScratch = 1 << 20
+
 // encoders and decoders keep the scratch memory of earlier calls, zstd's tables included.
 var (
 	slots    = make(chan struct{}, encodersAtOnce)

@@ -36,7 +36,7 @@ func (c *Chunk) Frame(metrics []string) (Frame, error) {
 // decode decodes what is wanted; note, unless it is nil, is told of each column how it is kept.
 func (c *Chunk) decode(wanted func(metric string) bool, note func(column int, kept string)) (Frame, error) {
 	d := decoders.Get().(*decoder)
-	defer decoders.Put(d)
+	defer d.release()
 	d.values, d.cells, d.unpackable = MaxValues, MaxCells, maxUnpacked
 	opened, err := d.open(c.data)
 	if err != nil {
@@ -53,30 +53,41 @@ func (c *Chunk) decode(wanted func(metric string) bool, note func(column int, ke
 			continue
 		}
 		if !c.small {
-			if opened, err = d.nextBlock(s.data); err != nil {
+			if opened, err = d.open(s.data); err != nil {
 				return Frame{}, fmt.Errorf("column %s: %w", s.name, err)
 			}
 		}
 		if note != nil {
 			note(i, d.describe(opened))
 		}
-		col, err := c.readColumn(d, s, len(groups[s.group].Times))
+		g := &groups[s.group]
+		col, err := c.readColumn(d, s, len(g.Times))
 		if err != nil {
 			return Frame{}, fmt.Errorf("column %s: %w", s.name, err)
 		}
 		if !want {
 			continue
 		}
-		g := &groups[s.group]
 		g.Columns = append(g.Columns, col)
 		if err := g.checkOrder(len(g.Columns) - 1); err != nil {
 			return Frame{}, corrupt("%v", err)
 		}
 	}
-	if err := d.closeBlock(); err != nil {
-		return Frame{}, err
+	if c.small {
+		if err := d.closeBlock(); err != nil {
+			return Frame{}, err
+		}
 	}
 	return Frame{slices.DeleteFunc(groups, func(g Group) bool { return len(g.Columns) == 0 })}, nil
+}
+
+// release gives d back for later calls, without memory that only an unusual chunk needs.
+func (d *decoder) release() {
+	d.s = section{}
+	if cap(d.unpacked) > keptScratch {
+		d.unpacked = nil
+	}
+	decoders.Put(d)
 }
 
 // readColumn reads a column of so many rows from the open block and holds it against its statistics.
@@ -91,7 +102,10 @@ func (c *Chunk) readColumn(d *decoder, s *storedColumn, rows int) (Column, error
 	if col.Len() != s.stats.Values() {
 		return col, corrupt("%d values, but statistics of %d", col.Len(), s.stats.Values())
 	}
-	return col, nil
+	if c.small {
+		return col, nil
+	}
+	return col, d.closeBlock()
 }
 
 // readGroups reads the instants of all groups and holds them against the header.
@@ -109,15 +123,10 @@ func (c *Chunk) readGroups(d *decoder) ([]Group, error) {
 	if from, to := (Frame{groups}).bounds(); left != 0 || from != c.Header.From || to != c.Header.To {
 		return nil, corrupt("rows from %d to %d, %d of %d missing", from, to, left, c.Header.Rows)
 	}
-	return groups, nil
-}
-
-// nextBlock opens a block after the one that was read to its end.
-func (d *decoder) nextBlock(text []byte) (codec, error) {
-	if err := d.closeBlock(); err != nil {
-		return 0, err
+	if c.small {
+		return groups, nil
 	}
-	return d.open(text)
+	return groups, d.closeBlock()
 }
 
 // open decodes a block's base64 and makes its section the one that d reads.

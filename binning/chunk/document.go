@@ -53,10 +53,12 @@ func Parse(doc []byte) (*Chunk, error) {
 		return nil, corrupt("a document of %d bytes, above %d", len(doc), MaxDocument)
 	}
 	p := parsers.Get()
-	defer parsers.Put(p)
+	if len(doc) <= keptScratch {
+		defer parsers.Put(p)
+	}
 	root, err := p.ParseBytes(doc)
 	if err != nil {
-		return nil, corrupt("%v", err)
+		return nil, corrupt("%.200s", err.Error())
 	}
 	if root.Type() != fastjson.TypeObject {
 		return nil, corrupt("not a JSON object")

@@ -42,16 +42,16 @@ func (c *Chunk) printHeader(w io.Writer) {
 	if h.After >= 0 {
 		before = fmt.Sprintf("the chunk before ends at %d", h.After)
 	}
-	form := "a string per column"
+	form := fmt.Sprintf("a string per column, instants in %d bytes", decodedLen(c.data))
 	if c.small {
-		form = "one string"
+		form = fmt.Sprintf("one string of %d bytes", decodedLen(c.data))
 	}
 	fmt.Fprintf(w, "chunk\t%s\n", h.ID)
 	fmt.Fprintf(w, "device\t%s of %s\n", printable(h.Device), printable(h.TenantShard))
 	fmt.Fprintf(w, "time\t%s to %s\n", instant(h.From), instant(h.To))
 	fmt.Fprintf(w, "rows\t%d of %d readings, instants unique: %t\n", h.Rows, h.Readings, h.Unique)
 	fmt.Fprintf(w, "offsets\t%d to %d, %s\n", h.First, h.Through, before)
-	fmt.Fprintf(w, "layout\tversion %d, %s, instants in %d bytes, %s\n", Version, form, decodedLen(c.data), ttl)
+	fmt.Fprintf(w, "layout\tversion %d, %s, %s\n", Version, form, ttl)
 }
 
 func (c *Chunk) printColumns(w io.Writer, kept []string) {
