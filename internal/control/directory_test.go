@@ -195,8 +195,11 @@ func TestAMonthsLife(t *testing.T) {
 		require.Equal(t, v.Containers()[0].State == control.MonthAsked, v.HasContainer(name))
 		return v.Containers()[0].State
 	}
+	require.False(t, d.View().Expired(name))
+	require.False(t, d.View().Expired("chunks-2026-12"), "one that nobody asked for is not expired")
 	require.NoError(t, d.Expire(ctx, name))
 	require.Equal(t, control.MonthExpired, state())
+	require.True(t, d.View().Expired(name))
 	require.NoError(t, d.AskMonth(ctx, name))
 	require.Equal(t, control.MonthExpired, state(), "only provision takes it back")
 	require.NoError(t, d.Keep(ctx, name))

@@ -25,7 +25,7 @@ const (
 type Month struct {
 	Container string
 	State     MonthState
-	Asked     time.Time // when it was asked for last
+	Asked     time.Time // when it was asked for last; zero when nobody ever did
 
 	etag string
 }
@@ -33,11 +33,15 @@ type Month struct {
 // monthBody is a month document: docs/format/control.md.
 type monthBody struct {
 	State MonthState `json:"state"`
-	Asked int64      `json:"asked"`
+	Asked int64      `json:"asked,omitempty"`
 }
 
 func (m Month) document() Document {
-	d := newDocument(KindMonth, m.Container, monthBody{State: m.State, Asked: m.Asked.UnixMilli()})
+	b := monthBody{State: m.State}
+	if !m.Asked.IsZero() {
+		b.Asked = m.Asked.UnixMilli()
+	}
+	d := newDocument(KindMonth, m.Container, b)
 	d.ETag = m.etag
 	return d
 }
@@ -49,7 +53,11 @@ func monthsOf(docs []Document) (map[string]Month, error) {
 		if err := decode(d, &b); err != nil {
 			return nil, err
 		}
-		out[d.ID] = Month{Container: d.ID, State: b.State, Asked: time.UnixMilli(b.Asked).UTC(), etag: d.ETag}
+		m := Month{Container: d.ID, State: b.State, etag: d.ETag}
+		if b.Asked != 0 {
+			m.Asked = time.UnixMilli(b.Asked).UTC()
+		}
+		out[d.ID] = m
 	}
 	return out, nil
 }
@@ -107,7 +115,7 @@ func (d *Directory) mark(ctx context.Context, container string, state MonthState
 		if found && m.State == state {
 			return m, false
 		}
-		if !found {
+		if !found && state == MonthAsked {
 			m.Asked = d.cfg.Now().UTC()
 		}
 		m.Container, m.State = container, state

@@ -40,6 +40,13 @@ func (v *View) HasContainer(name string) bool {
 	return ok && m.State == MonthAsked
 }
 
+// Expired tells whether a container is about to be dropped or is gone: whoever needs it must not write to it,
+// but ask for it (Directory.AskMonth) and wait until this is false. A chunk that is created in it may go with it.
+func (v *View) Expired(name string) bool {
+	m, ok := v.months[name]
+	return ok && m.State != MonthAsked
+}
+
 // Containers answers the months of all containers that were ever asked for, by container name.
 func (v *View) Containers() []Month {
 	out := make([]Month, 0, len(v.months))

@@ -1,0 +1,55 @@
+package provision
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// noRoom is why a create waits when the account is full.
+const noRoom = "the account has no container left"
+
+// Limit puts the steps in the order in which they are done, and marks those that must wait: creates beyond
+// the containers that the account has left, and changes of throughput beyond so many. What is
+// dropped makes room; what is raised goes before what is lowered; the newest month is made first.
+func Limit(steps []Step, p Policy, room, changes int) []Step {
+	out := slices.Clone(steps)
+	slices.SortStableFunc(out, func(a, b Step) int {
+		return cmp.Or(cmp.Compare(urgency(a), urgency(b)), cmp.Compare(monthOf(b.Container), monthOf(a.Container)))
+	})
+	for i := range out {
+		s := &out[i]
+		switch {
+		case s.Waits != "":
+		case s.Action == Drop && s.Now.RUs > 0:
+			room++
+		case s.Action == Create && room <= 0:
+			s.Waits = noRoom
+		case s.Action == Create:
+			room--
+		case s.Action == Scale && changes <= 0:
+			s.Waits = fmt.Sprintf("%d changes in %s", p.MaxChanges, p.ChangesWithin)
+		case s.Action == Scale:
+			changes--
+		}
+	}
+	return out
+}
+
+func urgency(s Step) int {
+	switch {
+	case s.Action == Drop:
+		return 0
+	case s.Action == Keep:
+		return 1
+	case s.raise():
+		return 2
+	case s.Action == Create && s.Tier == Hot:
+		return 3
+	case s.Action == Create:
+		return 4
+	case s.Action == Scale:
+		return 5
+	}
+	return 6
+}

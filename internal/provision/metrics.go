@@ -1,0 +1,56 @@
+package provision
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+type metrics struct {
+	containers *prometheus.GaugeVec
+	rus        *prometheus.GaugeVec
+	dollars    prometheus.Gauge
+	noRoom     prometheus.Gauge
+	steps      *prometheus.CounterVec
+}
+
+// newMetrics registers with r; with nil the metrics are counted and shown nowhere.
+func newMetrics(r prometheus.Registerer) *metrics {
+	f := promauto.With(r)
+	return &metrics{
+		containers: f.NewGaugeVec(prometheus.GaugeOpts{Name: "binnacle_provision_containers", Help: "Containers by tier."}, []string{"tier"}),
+		rus:        f.NewGaugeVec(prometheus.GaugeOpts{Name: "binnacle_provision_request_units_per_second", Help: "Provisioned throughput by tier; of autoscale the maximum."}, []string{"tier"}),
+		dollars:    f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_dollars_per_month", Help: "List price of the provisioned throughput, storage not included."}),
+		noRoom:     f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_containers_without_room", Help: "Containers that are needed and can't be made because the account is full."}),
+		steps:      f.NewCounterVec(prometheus.CounterOpts{Name: "binnacle_provision_steps_total", Help: "Steps that were tried, by action and result."}, []string{"action", "result"}),
+	}
+}
+
+func (m *metrics) step(s Step, err error) {
+	if s.Action == None {
+		return
+	}
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	m.steps.WithLabelValues(string(s.Action), result).Inc()
+}
+
+func (m *metrics) round(steps []Step) {
+	m.containers.Reset()
+	m.rus.Reset()
+	var price float64
+	var waiting int
+	for _, s := range steps {
+		if s.Waits == noRoom {
+			waiting++
+		}
+		if t := s.after(); t.RUs > 0 {
+			m.containers.WithLabelValues(string(s.Tier)).Inc()
+			m.rus.WithLabelValues(string(s.Tier)).Add(float64(t.RUs))
+			price += dollars(t)
+		}
+	}
+	m.dollars.Set(price)
+	m.noRoom.Set(float64(waiting))
+}

@@ -1,0 +1,145 @@
+package provision
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// Plan says what to do with every container: those that are there, those that were asked for, and those that
+// the tenants will need soon. It is a pure function. The steps are in the order of months and names; in
+// which order they are done, and which must wait, is Limit's.
+func Plan(now time.Time, p Policy, seen []store.ContainerState, months []control.Month, tenants []control.Tenant) []Step {
+	pl := planner{now: now, policy: p, tenants: tenants, seen: make(map[string]store.ContainerState), months: make(map[string]control.Month)}
+	var names []string
+	for _, s := range seen {
+		pl.seen[s.Name] = s
+		names = append(names, s.Name)
+	}
+	for _, m := range months {
+		pl.months[m.Container] = m
+		names = append(names, m.Container)
+	}
+	soon := pl.neededSoon()
+	names = append(names, soon...)
+	slices.Sort(names)
+
+	var steps []Step
+	for _, name := range slices.Compact(names) {
+		if step, ok := pl.step(name, slices.Contains(soon, name)); ok {
+			steps = append(steps, step)
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b Step) int { return cmp.Compare(monthOf(a.Container), monthOf(b.Container)) })
+	return steps
+}
+
+// monthOf is the month of a container; that of the others is before all.
+func monthOf(container string) telemetry.Month {
+	_, m, ok := sharding.ParseContainer(container)
+	if !ok {
+		return -1
+	}
+	return m
+}
+
+type planner struct {
+	now     time.Time
+	policy  Policy
+	tenants []control.Tenant
+	seen    map[string]store.ContainerState
+	months  map[string]control.Month
+}
+
+// neededSoon is the containers that readings of now and of the time ahead go to.
+func (pl *planner) neededSoon() []string {
+	at := pl.now.UnixMilli()
+	ahead := telemetry.Range{From: at, To: at + max(pl.policy.Ahead.Milliseconds(), 1)}
+	var names []string
+	if len(pl.tenants) == 0 { // the first tenant will come to the shared ones
+		for m := telemetry.MonthOf(ahead.From); m <= telemetry.MonthOf(ahead.To-1); m++ {
+			names = append(names, sharding.Container("", m))
+		}
+	}
+	for _, t := range pl.tenants {
+		for _, v := range t.Placement.Visits(nil, ahead) {
+			names = append(names, v.Container)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// step is what to do with one container; ok is false when there is nothing to say about it.
+func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
+	seen, exists := pl.seen[name]
+	month, known := pl.months[name]
+	owner, m, ofChunks := sharding.ParseContainer(name)
+	if !ofChunks {
+		return Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}, exists
+	}
+	tier := pl.policy.Tier(m, pl.now)
+	if !soon && pl.over(owner, m, month) {
+		tier = Expired
+	}
+	step = Step{Container: name, Tier: tier, Action: None, Now: seen.Throughput}
+	gone := known && month.State == control.MonthDropped && !exists
+	leaving := known && month.State != control.MonthAsked && !gone
+	switch {
+	case gone && !soon:
+		return step, false
+	case tier == Expired && leaving:
+		step.Action = Drop
+	case tier == Expired:
+		step.Action = Expire
+	case leaving, exists && !known:
+		step.Action, step.Wanted = Keep, seen.Throughput
+	case !exists:
+		step.Action, step.Wanted = Create, pl.policy.birth(tier)
+	default:
+		step.Wanted = pl.policy.wanted(tier, seen)
+		if step.Wanted != step.Now {
+			step.Action = Scale
+		}
+		if seen.Pending && step.Action == Scale {
+			step.Waits = "a change is under way"
+		}
+	}
+	return step, true
+}
+
+// over tells whether a container is nobody's any more: the retention of all tenants with an epoch in it is
+// over, for its last day and the grace. Where no tenant has one the answer is no: a container is
+// dropped for what is known, not for what is not. One that was asked for lately is kept as well.
+func (pl *planner) over(owner string, m telemetry.Month, month control.Month) bool {
+	grace := pl.policy.Grace
+	if pl.now.Before(month.Asked.Add(grace)) {
+		return false
+	}
+	lastDay := (m + 1).FirstDay() - 1
+	name, any := sharding.Container(owner, m), false
+	for _, t := range pl.tenants {
+		if owner != "" && t.Name != owner {
+			continue
+		}
+		expired := t.Expired(lastDay, pl.now.Add(-grace).UnixMilli())
+		if expired && any || !has(t, name, m) {
+			continue
+		}
+		if !expired {
+			return false
+		}
+		any = true
+	}
+	return any
+}
+
+// has tells whether a tenant has an epoch in a container of a month.
+func has(t control.Tenant, name string, m telemetry.Month) bool {
+	return slices.ContainsFunc(t.Placement.Visits(nil, m.Range()), func(v sharding.Visit) bool { return v.Container == name })
+}

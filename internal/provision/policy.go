@@ -1,0 +1,159 @@
+// Package provision keeps the containers of chunks in the shape that their age asks for: made before
+// they are needed, with the throughput of their tier, dropped when nobody's retention covers them.
+//
+// Plan is a pure function of time, policy and what was observed; Provisioner observes, plans and applies in a
+// loop. The package knows nothing of Cosmos DB's protocol: it is given what manages containers. The tiers are
+// explained in docs/guides/tiers.md.
+package provision
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"binnacle/internal/ru"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+)
+
+// Tier is the throughput class of a container by the age of its month.
+type Tier string
+
+// The tiers, in the order in which a container goes through them. Base is that of the containers which
+// are not made of chunks.
+const (
+	Next    Tier = "next"
+	Hot     Tier = "hot"
+	Warm    Tier = "warm"
+	Cold    Tier = "cold"
+	Expired Tier = "expired"
+	Base    Tier = "base"
+)
+
+// Policy says which containers there are, and how much throughput each has.
+type Policy struct {
+	// RU/s of a container in each tier; with Autoscale, the maximum.
+	NextRUs int // its month has not begun
+	HotRUs  int // its month is the current one, or ended a moment ago
+	WarmRUs int // late readings and queries about the last weeks
+	ColdRUs int // queries about long ago
+	// Autoscale is the mode of new containers. It can't be changed later; existing ones keep theirs.
+	Autoscale bool
+
+	Ahead       time.Duration // how long before its first day a container is made
+	RaiseBefore time.Duration // how long before its month begins a container is hot
+	HotFor      time.Duration // how long after its month's end a container stays hot
+	WarmFor     time.Duration // how long it is warm after that
+	// Grace is how long after the end of the last retention a container is kept, and how long after it was
+	// asked for.
+	Grace time.Duration
+
+	// MaxContainers is the most databases and containers of the account: 500 (Azure Cosmos DB docs, concepts-limits).
+	MaxContainers int
+	// Others is how many of them belong to somebody else.
+	Others int
+	// MaxChanges is the most changes of throughput in any ChangesWithin: 25 in 5 minutes for an account (same source).
+	MaxChanges    int
+	ChangesWithin time.Duration
+}
+
+// DefaultPolicy is for a small production account.
+func DefaultPolicy() Policy {
+	return Policy{
+		NextRUs: 400, HotRUs: 4000, WarmRUs: 1000, ColdRUs: 400,
+		Ahead: 72 * time.Hour, RaiseBefore: time.Hour, HotFor: 48 * time.Hour, WarmFor: 60 * 24 * time.Hour, Grace: 24 * time.Hour,
+		MaxContainers: 500, MaxChanges: 25, ChangesWithin: 5 * time.Minute,
+	}
+}
+
+// DevPolicy is for one machine and a few devices: small budgets, with tiers that can be told apart.
+func DevPolicy() Policy {
+	p := DefaultPolicy()
+	p.HotRUs, p.WarmRUs = 2000, 800
+	return p
+}
+
+// Validate reports every fault of the policy.
+func (p Policy) Validate() error {
+	var faults []error
+	step, least := int(ru.Step(p.Autoscale)), int(ru.Floor(0, 0, p.Autoscale))
+	for _, t := range []struct {
+		tier Tier
+		rus  int
+	}{{Next, p.NextRUs}, {Hot, p.HotRUs}, {Warm, p.WarmRUs}, {Cold, p.ColdRUs}} {
+		if t.rus < least || t.rus%step != 0 {
+			faults = append(faults, fmt.Errorf("%d RU/s of tier %s: at least %d in steps of %d", t.rus, t.tier, least, step))
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"ahead", p.Ahead}, {"raise before", p.RaiseBefore}, {"hot for", p.HotFor}, {"warm for", p.WarmFor}, {"grace", p.Grace}} {
+		if d.value < 0 {
+			faults = append(faults, fmt.Errorf("%s %s: must not be negative", d.name, d.value))
+		}
+	}
+	if p.RaiseBefore > p.Ahead {
+		faults = append(faults, fmt.Errorf("raise before %s is longer than ahead %s", p.RaiseBefore, p.Ahead))
+	}
+	if p.MaxContainers < 1 || p.Others < 0 || p.Others > p.MaxContainers {
+		faults = append(faults, fmt.Errorf("%d containers at most with %d others: no room", p.MaxContainers, p.Others))
+	}
+	if p.MaxChanges < 1 || p.ChangesWithin <= 0 {
+		faults = append(faults, fmt.Errorf("%d changes of throughput in %s: at least one in some time", p.MaxChanges, p.ChangesWithin))
+	}
+	return errors.Join(faults...)
+}
+
+// Tier is that of a container of a month at now, as far as age decides.
+func (p Policy) Tier(m telemetry.Month, now time.Time) Tier {
+	r, at := m.Range(), now.UnixMilli()
+	hotUntil := r.To + p.HotFor.Milliseconds()
+	switch {
+	case at < r.From-p.RaiseBefore.Milliseconds():
+		return Next
+	case at < hotUntil:
+		return Hot
+	case at < hotUntil+p.WarmFor.Milliseconds():
+		return Warm
+	}
+	return Cold
+}
+
+// rus is what a container in a tier should have.
+func (p Policy) rus(t Tier) int {
+	switch t {
+	case Next:
+		return p.NextRUs
+	case Hot:
+		return p.HotRUs
+	case Warm:
+		return p.WarmRUs
+	}
+	return p.ColdRUs
+}
+
+// birth is the throughput that a container is made with. One that will be hot gets as many physical
+// partitions as that takes, since a raise beyond them would split for hours; the next round lowers it to
+// its tier. Physical partitions never go away.
+func (p Policy) birth(t Tier) store.Throughput {
+	rus := p.rus(t)
+	if t == Next {
+		step := int(ru.Step(p.Autoscale))
+		partitions := int(math.Ceil(float64(p.HotRUs) / ru.PartitionRUs))
+		for ru.Partitions(float64(rus), p.Autoscale) < partitions {
+			rus += step
+		}
+	}
+	return store.Throughput{RUs: rus, Autoscale: p.Autoscale}
+}
+
+// wanted is the throughput that an existing container should have: its tier's in the steps of its own
+// mode, and not below what the service accepts.
+func (p Policy) wanted(t Tier, seen store.ContainerState) store.Throughput {
+	auto := seen.Throughput.Autoscale
+	step := int(ru.Step(auto))
+	rus := max(p.rus(t), seen.MinRUs, int(ru.Floor(0, 0, auto)))
+	return store.Throughput{RUs: (rus + step - 1) / step * step, Autoscale: auto}
+}

@@ -1,0 +1,232 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Containers manages the containers of the database. It is safe for any number of callers. An error other than
+// those named leaves the outcome unknown; all of it may be asked again.
+type Containers interface {
+	// List answers the names of all containers.
+	List(ctx context.Context) ([]string, error)
+	// ReadThroughput answers what a container has, store.ErrNoContainer when it is missing.
+	ReadThroughput(ctx context.Context, name string) (store.ContainerState, error)
+	// Create makes a container of chunks; one that exists stays as it is. It fails with store.ErrNoRoom when
+	// the account has no container left.
+	Create(ctx context.Context, name string, t store.Throughput) error
+	// SetThroughput changes RU/s; the mode stays.
+	SetThroughput(ctx context.Context, name string, t store.Throughput) error
+	// Delete drops a container and what is in it; a missing one is no error.
+	Delete(ctx context.Context, name string) error
+}
+
+// Directory is the control documents as provision uses them; *control.Directory is one.
+type Directory interface {
+	Refresh(ctx context.Context) (*control.View, error)
+	AskMonth(ctx context.Context, container string) error
+	Expire(ctx context.Context, container string) error
+	Keep(ctx context.Context, container string) error
+	Dropped(ctx context.Context, container string) error
+}
+
+// Config is what a Provisioner needs. Containers, Directory and Policy have no default.
+type Config struct {
+	Containers Containers
+	Directory  Directory
+	Policy     Policy
+
+	Now func() time.Time // time.Now
+	// Every is the time between two rounds, 1 min.
+	Every time.Duration
+	// Poll is how often the control documents are looked at for containers that others ask for, 2 s. Who asks in
+	// the same process calls Wake.
+	Poll time.Duration
+	// Recheck is how long what is known of a container's throughput is believed, 10 min: reading it takes three
+	// requests of a scarce kind.
+	Recheck    time.Duration
+	Logger     *slog.Logger          // none
+	Registerer prometheus.Registerer // none
+}
+
+// Provisioner is the reconcile loop. One should run for an account; two do no harm but spend twice. Once and Run must
+// not be called together; Wake may be called by anyone.
+type Provisioner struct {
+	cfg     Config
+	metrics *metrics
+	wake    chan struct{} // of size 1: a wish that was not heard yet covers later ones
+
+	// Owned by Run, or the caller of Once.
+	known   map[string]known
+	changed []time.Time     // when throughput was changed, within Policy.ChangesWithin
+	served  map[string]bool // containers that the last round saw or made, or has no room for
+}
+
+type known struct {
+	state store.ContainerState
+	at    time.Time
+}
+
+// New makes a Provisioner; it fails when the policy has faults.
+func New(cfg Config) (*Provisioner, error) {
+	if err := cfg.Policy.Validate(); err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	if cfg.Containers == nil || cfg.Directory == nil {
+		return nil, errors.New("provision: containers and directory must be set")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Every <= 0 {
+		cfg.Every = time.Minute
+	}
+	if cfg.Poll <= 0 {
+		cfg.Poll = 2 * time.Second
+	}
+	if cfg.Recheck <= 0 {
+		cfg.Recheck = 10 * time.Minute
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Provisioner{
+		cfg: cfg, metrics: newMetrics(cfg.Registerer), wake: make(chan struct{}, 1),
+		known: make(map[string]known), served: make(map[string]bool),
+	}, nil
+}
+
+// Wake makes Run look at once whether a container was asked for. It does not block, and may be called
+// before Run.
+func (p *Provisioner) Wake() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run does a round at once, then regularly, and whenever a container is asked for, until ctx ends; then it
+// returns nil. What goes wrong is logged and tried again in the next round.
+func (p *Provisioner) Run(ctx context.Context) error {
+	round, poll := time.NewTicker(p.cfg.Every), time.NewTicker(p.cfg.Poll)
+	defer round.Stop()
+	defer poll.Stop()
+	for {
+		if _, err := p.Once(ctx); err != nil && ctx.Err() == nil {
+			p.cfg.Logger.Warn("provision round not complete", "error", err)
+		}
+		if !p.wait(ctx, round.C, poll.C) {
+			return nil
+		}
+	}
+}
+
+// wait returns true when it is time for a round, false when ctx has ended.
+func (p *Provisioner) wait(ctx context.Context, round, poll <-chan time.Time) bool {
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-round:
+			return true
+		case <-p.wake:
+		case <-poll:
+		}
+		if p.asked(ctx) {
+			return true
+		}
+	}
+}
+
+// asked tells whether somebody asked for a container that the last round has not dealt with.
+func (p *Provisioner) asked(ctx context.Context) bool {
+	v, err := p.cfg.Directory.Refresh(ctx)
+	if err != nil {
+		return false // the next round will say so
+	}
+	return slices.ContainsFunc(v.Containers(), func(m control.Month) bool {
+		return m.State == control.MonthAsked && !p.served[m.Container]
+	})
+}
+
+// Plan observes and answers what a round would do now, in that order.
+func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
+	// The map is read before the containers are looked at: what the map says to drop was marked by an
+	// earlier round, and whoever registered since has been told.
+	v, err := p.cfg.Directory.Refresh(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	seen, err := p.observe(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	now := p.cfg.Now()
+	steps := Plan(now, p.cfg.Policy, seen, v.Containers(), v.Tenants())
+	p.changed = slices.DeleteFunc(p.changed, func(at time.Time) bool { return now.Sub(at) >= p.cfg.Policy.ChangesWithin })
+	const database = 1
+	room := p.cfg.Policy.MaxContainers - p.cfg.Policy.Others - database - len(seen)
+	return Limit(steps, p.cfg.Policy, room, p.cfg.Policy.MaxChanges-len(p.changed)), nil
+}
+
+// Once plans and applies. The steps are what was planned; one that failed is in the error, and the others
+// were done all the same.
+func (p *Provisioner) Once(ctx context.Context) ([]Step, error) {
+	steps, err := p.Plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var faults []error
+	clear(p.served)
+	for i := range steps {
+		s := &steps[i]
+		if s.Waits == "" {
+			err = p.apply(ctx, s)
+			p.metrics.step(*s, err)
+			if err != nil && s.Waits == "" {
+				faults = append(faults, err)
+				continue
+			}
+		}
+		p.served[s.Container] = true
+		p.report(ctx, *s)
+	}
+	p.metrics.round(steps)
+	return steps, errors.Join(faults...)
+}
+
+// observe reads all containers of the database, and the throughput of those whose is not known or too old.
+func (p *Provisioner) observe(ctx context.Context) ([]store.ContainerState, error) {
+	names, err := p.cfg.Containers.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now, fresh := p.cfg.Now(), make(map[string]known, len(names))
+	var out []store.ContainerState
+	for _, name := range names {
+		k, ok := p.known[name]
+		if !ok || k.state.Pending || now.Sub(k.at) >= p.cfg.Recheck {
+			state, err := p.cfg.Containers.ReadThroughput(ctx, name)
+			if errors.Is(err, store.ErrNoContainer) {
+				continue // it was deleted meanwhile
+			}
+			if err != nil {
+				return nil, err
+			}
+			k = known{state, now}
+		}
+		fresh[name] = k
+		out = append(out, k.state)
+	}
+	p.known = fresh
+	return out, nil
+}

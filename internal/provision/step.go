@@ -1,0 +1,39 @@
+package provision
+
+import (
+	"binnacle/internal/store"
+)
+
+// Action is what a step does to a container.
+type Action string
+
+// The actions.
+const (
+	None   Action = "-"
+	Create Action = "create"
+	Scale  Action = "scale"
+	Keep   Action = "keep"   // mark the month as asked for: it was expired, or nobody had asked
+	Expire Action = "expire" // tell writers to keep off; a later round drops it
+	Drop   Action = "drop"
+)
+
+// Step is what the plan says about one container.
+type Step struct {
+	Container string
+	Tier      Tier
+	Action    Action
+	Now       store.Throughput // zero when the container is not there
+	Wanted    store.Throughput // zero when it is to be gone
+	Waits     string           // why the action is not done now; empty when it is
+}
+
+// raise tells whether the step adds throughput to a container that is there.
+func (s Step) raise() bool { return s.Action == Scale && s.Wanted.RUs > s.Now.RUs }
+
+// after is what the container has when the step was done, or was not.
+func (s Step) after() store.Throughput {
+	if s.Waits != "" || s.Action == Keep || s.Action == Expire {
+		return s.Now
+	}
+	return s.Wanted
+}
