@@ -59,11 +59,15 @@ func New(t testing.TB, now time.Time) *World {
 	return w
 }
 
-// Tenant makes a tenant known.
+// Tenant makes a tenant known and answers its placement as of now.
 func (w *World) Tenant(name string) control.Tenant {
 	w.t.Helper()
 	v, err := w.Directory.Register(context.Background(), name)
 	require.NoError(w.t, err)
+	if !v.Places(w.Now.UnixMilli()) {
+		v, err = w.Directory.Refresh(context.Background())
+		require.NoError(w.t, err)
+	}
 	tenant, ok := v.Tenant(name)
 	require.True(w.t, ok)
 	return tenant

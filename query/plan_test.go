@@ -1,0 +1,210 @@
+package query_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+	"binnacle/query/querytest"
+	"binnacle/sharding"
+
+	"github.com/stretchr/testify/require"
+)
+
+var always = telemetry.Range{From: 0, To: telemetry.MaxMillis}
+
+// elsewhere is a querier in another process: its copy of the map is its own.
+func elsewhere(t *testing.T, w *querytest.World) (*query.Querier, *control.Directory) {
+	d := control.NewDirectory(control.DirectoryConfig{Documents: w.Documents, Now: func() time.Time { return w.Now }})
+	return newQuerier(t, w, func(c *query.Config) { c.Directory = d }), d
+}
+
+// Rows that were stored just before the heads were asked are answered, even if tenant and month are new (R1).
+func TestTheMapIsReadAfterTheHeads(t *testing.T) {
+	w := querytest.New(t, noon)
+	q, _ := elsewhere(t, w)
+	w.Heads.Set(head(0, 1, 9, 0))
+	for i, at := range []time.Time{noon.Add(-time.Hour), noon.AddDate(0, -1, 0), noon.AddDate(-20, 0, 0)} {
+		w.Heads.OnCall(func() { w.Chunk(record(int64(i), "m1", at, float("x", 1))) })
+		rows, res := ask(t, q, query.Request{Tenant: "acme", Devices: []string{"m1"}, Range: always})
+		require.Len(t, rows, i+1)
+		require.True(t, res.Complete)
+		w.Heads.OnCall(nil)
+		rows, _ = ask(t, q, query.Request{Tenant: "acme", Range: always, Descending: true})
+		require.Len(t, rows, i+1)
+	}
+}
+
+// A map that is known to be fresh enough is not read again, and a tenant's own head needs no map at all.
+func TestTheMapIsReadOnlyWhenItMayLackSomething(t *testing.T) {
+	w := querytest.New(t, noon)
+	w.Heads.Set(head(0, 1, 9, 0), record(8, "m1", noon.Add(-time.Minute), float("x", 1)))
+	reads := 0
+	w.Documents.Fault = func(op, kind, _ string) *controltest.Fault {
+		if op == controltest.OpList && kind == control.KindTenant {
+			reads++
+		}
+		return nil
+	}
+	q, d := elsewhere(t, w)
+	rows, _ := ask(t, q, query.Request{Tenant: "acme", Range: lastHour()})
+	require.Len(t, rows, 1, "a tenant that no map has yet")
+	w.Chunk(record(1, "m1", noon.Add(-2*time.Minute), float("x", 2)))
+	_, err := d.Refresh(t.Context())
+	require.NoError(t, err)
+	reads = 0
+	for range 10 {
+		rows, _ = ask(t, q, query.Request{Tenant: "acme", Range: lastHour()})
+		require.Len(t, rows, 2)
+		future := telemetry.Range{From: lastHour().From, To: telemetry.MaxMillis}
+		rows, _ = ask(t, q, query.Request{Tenant: "acme", Range: future})
+		require.Len(t, rows, 2)
+	}
+	require.Zero(t, reads, "the month is known, and months to come can't hold anything yet")
+}
+
+// An epoch that began after the copy was read is found, however old the copy is.
+func TestAnOldMapIsReadAgain(t *testing.T) {
+	w := querytest.New(t, noon)
+	w.Heads.Set(head(0, 1, 9, 0))
+	w.Chunk(record(1, "m1", noon, float("x", 1)))
+	q, d := elsewhere(t, w)
+	_, err := d.Refresh(t.Context())
+	require.NoError(t, err)
+	from := telemetry.DayOf(noon.UnixMilli()) + 1
+	require.NoError(t, w.Directory.AddEpoch(t.Context(), "acme", sharding.Epoch{From: from, Slots: sharding.Spread("other", 3)}))
+	w.Now = noon.AddDate(0, 0, 2)
+	w.Chunk(record(2, "m1", noon.AddDate(0, 0, 1), float("x", 2)))
+	rows, _ := ask(t, q, query.Request{Tenant: "acme", Devices: []string{"m1"}, Range: always})
+	require.Len(t, rows, 2)
+}
+
+// What a query visits is its cost.
+func TestWhatAQueryVisits(t *testing.T) {
+	w := querytest.New(t, noon)
+	w.Heads.Set(head(0, 1, 9, 0))
+	for month := range 5 {
+		for day := range 4 {
+			for i := range 3 {
+				w.Chunk(record(int64(100*month+10*day+i), "m1", noon.AddDate(0, -2*month, -2*day).Add(time.Duration(i)*time.Minute), float("x", 1), float("y", 2)))
+			}
+		}
+	}
+	q := newQuerier(t, w, nil)
+	year := telemetry.Range{From: noon.AddDate(-1, 0, 0).UnixMilli(), To: noon.AddDate(0, 0, 1).UnixMilli()}
+	m1 := []string{"m1"}
+	for _, c := range []struct {
+		name                              string
+		r                                 query.Request
+		documents, keys, containers, rows int
+	}{
+		{"a day of a device", query.Request{Devices: m1, Range: telemetry.Range{From: noon.Add(-12 * time.Hour).UnixMilli(), To: noon.Add(12 * time.Hour).UnixMilli()}}, 3, 1, 1, 3},
+		{"a day of all devices", query.Request{Range: telemetry.Range{From: noon.Add(-12 * time.Hour).UnixMilli(), To: noon.Add(12 * time.Hour).UnixMilli()}}, 3, 4, 1, 3},
+		{"a year of a device", query.Request{Devices: m1, Range: year}, 60, 5, 5, 60},
+		{"all times of a device: months without a container cost nothing", query.Request{Devices: m1, Range: always}, 60, 5, 5, 60},
+		{"all times of all devices", query.Request{Range: always}, 60, 20, 5, 60},
+		{"the first rows end early", query.Request{Devices: m1, Range: always, Limit: 2}, 5, 1, 1, 2},
+		{"the last rows end early", query.Request{Devices: m1, Range: always, Limit: 2, Descending: true}, 5, 1, 1, 2},
+		{"the first rows of all devices read days, not months", query.Request{Range: year, Limit: 2}, 3, 4, 1, 2},
+		{"another device", query.Request{Devices: []string{"m9"}, Range: year}, 0, 5, 5, 0},
+		{"a device that can't be", query.Request{Devices: []string{"m/1", "😀"}, Range: year}, 0, 0, 0, 0},
+		{"another metric", query.Request{Devices: m1, Metrics: []string{"z"}, Range: year}, 60, 5, 5, 0},
+		{"nothing", query.Request{Devices: m1, Range: telemetry.Range{From: 7, To: 7}}, 0, 0, 0, 0},
+	} {
+		c.r.Tenant = "acme"
+		rows, res := ask(t, q, c.r)
+		require.Len(t, rows, c.rows, c.name)
+		require.LessOrEqual(t, res.Stats.Documents, c.documents, c.name)
+		require.Equal(t, c.keys, res.Stats.Keys, c.name)
+		require.Equal(t, c.containers, res.Stats.Containers, c.name)
+		require.True(t, res.Complete, c.name)
+	}
+}
+
+// Every scan stays under the tenant's own keys, and a name that continues another one is another tenant.
+func TestNoRequestReachesAnotherTenant(t *testing.T) {
+	w := querytest.New(t, noon)
+	tenants := []string{"acme", "acme-2", "a", "globex"}
+	for i, tenant := range tenants {
+		r := record(int64(i), "m1", noon.Add(-time.Minute), float(tenant, 1))
+		r.Tenant = tenant
+		w.Chunk(r)
+		h := record(int64(10+i), "m1", noon.Add(-time.Second), float(tenant, 2))
+		h.Tenant = tenant
+		w.Heads.Set(head(int32(i), 1, 99, 0), h)
+	}
+	asking := ""
+	w.Store.Fault = func(op storetest.Op) *storetest.Fault {
+		shard, _, _ := strings.Cut(op.Key.TenantShard, "~")
+		if op.Kind == storetest.Scan && shard != asking {
+			t.Errorf("%s asks for %+v", asking, op.Key)
+		}
+		return nil
+	}
+	for _, asking = range append(tenants, "acm", "acme~5r", "", "nobody") {
+		for _, devices := range [][]string{nil, {"m1"}, {"m1", "acme", "m2"}} {
+			q := newQuerier(t, w, nil) // one looks unknown names up once a second only
+			rows, _ := ask(t, q, query.Request{Tenant: asking, Devices: devices, Range: always})
+			for _, r := range rows {
+				require.Equal(t, asking, r.Values[0].Metric)
+			}
+			require.Len(t, rows, map[string]int{"acme": 2, "acme-2": 2, "a": 2, "globex": 2}[asking])
+		}
+	}
+}
+
+func TestMadeUpTenantsDoNotHammerTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, time.Now())
+		w.Tenant("acme")
+		w.Heads.Set(head(0, 1, 9, 0))
+		reads := 0
+		var mu sync.Mutex // guards reads
+		w.Documents.Fault = func(op, kind, _ string) *controltest.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			if kind == control.KindTenant {
+				reads++
+			}
+			return nil
+		}
+		d := control.NewDirectory(control.DirectoryConfig{Documents: w.Documents})
+		q := newQuerier(t, w, func(c *query.Config) { c.Directory, c.Now = d, time.Now })
+		began := time.Now()
+		var all sync.WaitGroup
+		for i := range 1000 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				rows, res := ask(t, q, query.Request{Tenant: fmt.Sprintf("nobody-%d", i), Range: always})
+				require.Empty(t, rows)
+				require.True(t, res.Complete)
+			})
+		}
+		all.Wait()
+		require.LessOrEqual(t, reads, 3)
+		require.LessOrEqual(t, time.Since(began), 3*time.Second)
+		time.Sleep(2 * time.Second) // the last turn is over
+	})
+}
+
+func TestAMapThatCantBeReadIsAnError(t *testing.T) {
+	w := querytest.New(t, noon)
+	w.Chunk(record(1, "m1", noon.Add(-time.Minute), float("x", 1)))
+	w.Documents.Fault = func(op, _, _ string) *controltest.Fault { return &controltest.Fault{Err: errors.New("gone")} }
+	q := newQuerier(t, w, nil)
+	_, _, err := tryAsk(t, q, query.Request{Tenant: "acme", Range: lastHour()})
+	require.NoError(t, err, "what is known is enough")
+	for _, r := range []query.Request{{Tenant: "acme", Range: always}, {Tenant: "nobody", Range: lastHour()}} {
+		_, _, err = tryAsk(t, q, r)
+		require.ErrorIs(t, err, query.ErrUnavailable)
+	}
+}
