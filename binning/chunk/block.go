@@ -3,7 +3,6 @@ package chunk
 import (
 	"encoding/binary"
 	"fmt"
-	"sync"
 
 	"github.com/klauspost/compress/huff0"
 	"github.com/klauspost/compress/zstd"
@@ -150,36 +149,4 @@ func (d *decoder) room(n int) []byte {
 
 func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
-}
-
-// encodersAtOnce bounds the memory of concurrent calls: zstd's tables at its best level are 34 MB. Four encoders keep up
-// with some 40 million values a second.
-const encodersAtOnce = 4
-
-// keptScratch is the most bytes of one buffer, or of a document that a parser has read, that are kept for later calls.
-const keptScratch = 1 << 20
-
-// encoders and decoders keep the scratch memory of earlier calls, zstd's tables included.
-var (
-	slots    = make(chan struct{}, encodersAtOnce)
-	encoders = sync.Pool{New: func() any { return newEncoder() }}
-	decoders = sync.Pool{New: func() any { return newDecoder() }}
-)
-
-func newEncoder() *encoder {
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
-		zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))
-	if err != nil {
-		panic(err) // only wrong options are refused
-	}
-	return &encoder{zstd: w, texts: map[string]int64{}}
-}
-
-func newDecoder() *decoder {
-	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecodeAllCapLimit(true))
-	if err != nil {
-		panic(err) // only wrong options are refused
-	}
-	return &decoder{zstd: r}
 }

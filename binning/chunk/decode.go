@@ -81,15 +81,6 @@ func (c *Chunk) decode(wanted func(metric string) bool, note func(column int, ke
 	return Frame{slices.DeleteFunc(groups, func(g Group) bool { return len(g.Columns) == 0 })}, nil
 }
 
-// release gives d back for later calls, without memory that only an unusual chunk needs.
-func (d *decoder) release() {
-	d.s = section{}
-	if cap(d.unpacked) > keptScratch {
-		d.unpacked = nil
-	}
-	decoders.Put(d)
-}
-
 // readColumn reads a column of so many rows from the open block and holds it against its statistics.
 func (c *Chunk) readColumn(d *decoder, s *storedColumn, rows int) (Column, error) {
 	col := Column{Metric: s.name, Kind: s.kind}

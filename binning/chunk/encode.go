@@ -59,23 +59,13 @@ func Encode(h Header, f Frame) ([]byte, error) {
 	}
 	h.Rows, h.Unique = f.Rows(), f.distinctTimes()
 	h.From, h.To = f.bounds()
-	slots <- struct{}{}
-	e := encoders.Get().(*encoder)
+	e := takeEncoder()
 	defer e.release()
 	e.writeSections(h.ID.Day, f)
 	if err := e.writeDocument(h, f); err != nil {
 		return nil, fmt.Errorf("encode chunk %s: %w", h.ID, err)
 	}
 	return bytes.Clone(e.doc), nil
-}
-
-// release gives e back for later calls, without memory that only an unusual frame needs.
-func (e *encoder) release() {
-	if cap(e.s.packed) > keptScratch {
-		e.s.packed, e.frame, e.huffed = nil, nil, nil
-	}
-	encoders.Put(e)
-	<-slots
 }
 
 // writeSections fills e.s with the instants of all groups and then the columns, and e.ends with where each ends.
