@@ -15,11 +15,11 @@ import (
 // process recovers. Whatever was committed is stored at every moment, and in the end everything is, once.
 func TestDeathAtEveryStep(t *testing.T) {
 	const seed = 3
-	log := logOf(seed, 40)
+	log := logOf(seed, rounds(40, 15))
 	clean := newWorld(t, log)
 	require.True(t, clean.live(seed))
 	clean.check()
-	require.Greater(t, clean.ops, 30)
+	require.Greater(t, clean.ops, 20)
 	for _, how := range []int{dieBefore, dieAfter} {
 		for at := 1; at <= clean.ops; at++ {
 			w := newWorld(t, log)
@@ -43,7 +43,7 @@ func TestDeathAtRandom(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	for round := range 12 {
+	for round := range rounds(12, 2) {
 		w := newWorld(t, logOf(uint64(round), 150))
 		deaths := 0
 		w.fatal = func(int) int {
@@ -66,7 +66,7 @@ func TestTwoOwners(t *testing.T) {
 	const seed = 8
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	for round := range 40 {
+	for round := range rounds(40, 4) {
 		w := newWorld(t, logOf(uint64(round), 60))
 		ctx := context.Background()
 		owners := []*ingest.Local{w.worker(nil)}
@@ -96,4 +96,12 @@ func TestTwoOwners(t *testing.T) {
 		}
 		w.check()
 	}
+}
+
+// rounds is n, or fewer in short mode: the race detector makes encoding slow.
+func rounds(n, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return n
 }

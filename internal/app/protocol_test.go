@@ -63,10 +63,10 @@ func TestAnswersThatAreLost(t *testing.T) {
 	messages, want := devices(3, 50, noon())
 	s.publish(messages[:10]...)
 	s.settled("binnacle") // tenant and catalog are there
-	s.before, s.after = spoil(1), spoil(3)
+	s.spoil.Store(&spoiler{before: spoil(1), after: spoil(3)})
 	s.publish(messages[10:]...)
 	s.settled("binnacle")
-	s.before, s.after = nil, nil
+	s.spoil.Store(nil)
 	require.Equal(t, want, p.answer(t))
 	require.Positive(t, n.Load())
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,9 +35,11 @@ type system struct {
 	emulator *cosmosemu.Server
 	broker   *kafkaemu.Broker
 	brokerIn string // data directory
-	before   func(*http.Request) error
-	after    func(*http.Request) error
+	spoil    atomic.Pointer[spoiler]
 }
+
+// spoiler fails requests, before or after they were served.
+type spoiler struct{ before, after func(*http.Request) error }
 
 func newSystem(t *testing.T) *system {
 	s := &system{t: t, brokerIn: t.TempDir()}
@@ -59,16 +62,16 @@ func (s *system) startBroker(dir string) {
 
 // Do is the transport of clients: it lets a test see and spoil requests, before and after they were served.
 func (s *system) Do(r *http.Request) (*http.Response, error) {
-	if s.before != nil {
-		if err := s.before(r); err != nil {
-			return nil, err
-		}
+	spoil := s.spoil.Load()
+	if spoil == nil {
+		return s.emulator.Transport().Do(r)
+	}
+	if err := spoil.before(r); err != nil {
+		return nil, err
 	}
 	resp, err := s.emulator.Transport().Do(r)
-	if err == nil && s.after != nil {
-		if err := s.after(r); err != nil {
-			return nil, err
-		}
+	if err == nil {
+		err = spoil.after(r)
 	}
 	return resp, err
 }
@@ -198,7 +201,7 @@ func (s *system) settled(group string) {
 		require.NoError(s.t, err)
 		for _, e := range ends {
 			at := slices.IndexFunc(res.Topics[app.Topic], func(p kafka.OffsetFetchPartition) bool { return p.Partition == int(e.Partition) })
-			if e.End > 0 && res.Topics[app.Topic][at].CommittedOffset != e.End {
+			if e.End > 0 && (at < 0 || res.Topics[app.Topic][at].CommittedOffset != e.End) {
 				return false
 			}
 		}
