@@ -26,6 +26,7 @@ type Month struct {
 	Container string
 	State     MonthState
 	Asked     time.Time // when it was asked for last; zero when nobody ever did
+	Since     time.Time // when it got into its state
 
 	etag string
 }
@@ -33,11 +34,12 @@ type Month struct {
 // monthBody is a month document: docs/format/control.md.
 type monthBody struct {
 	State MonthState `json:"state"`
+	Since int64      `json:"since"`
 	Asked int64      `json:"asked,omitempty"`
 }
 
 func (m Month) document() Document {
-	b := monthBody{State: m.State}
+	b := monthBody{State: m.State, Since: m.Since.UnixMilli()}
 	if !m.Asked.IsZero() {
 		b.Asked = m.Asked.UnixMilli()
 	}
@@ -53,7 +55,7 @@ func monthsOf(docs []Document) (map[string]Month, error) {
 		if err := decode(d, &b); err != nil {
 			return nil, err
 		}
-		m := Month{Container: d.ID, State: b.State, etag: d.ETag}
+		m := Month{Container: d.ID, State: b.State, Since: time.UnixMilli(b.Since).UTC(), etag: d.ETag}
 		if b.Asked != 0 {
 			m.Asked = time.UnixMilli(b.Asked).UTC()
 		}
@@ -85,7 +87,8 @@ func (d *Directory) AskMonth(ctx context.Context, container string) error {
 		if found && m.State != MonthDropped {
 			return m, false
 		}
-		return Month{Container: container, State: MonthAsked, Asked: d.cfg.Now().UTC(), etag: m.etag}, true
+		now := d.cfg.Now().UTC()
+		return Month{Container: container, State: MonthAsked, Asked: now, Since: now, etag: m.etag}, true
 	})
 	if err != nil {
 		return fmt.Errorf("ask for container %s: %w", container, err)
@@ -93,9 +96,9 @@ func (d *Directory) AskMonth(ctx context.Context, container string) error {
 	return nil
 }
 
-// Expire tells writers to keep off a container that nobody needs. It may be dropped after a read that
-// began later has shown that still no tenant needs it: a tenant that registers reads what Expire wrote
-// before it writes.
+// Expire tells writers to keep off a container that nobody needs. It may be dropped when all copies of the
+// map have been read again since, and a read after that shows that still no tenant needs it: a tenant that
+// registers reads what Expire wrote before it writes.
 func (d *Directory) Expire(ctx context.Context, container string) error {
 	return d.mark(ctx, container, MonthExpired)
 }
@@ -115,10 +118,11 @@ func (d *Directory) mark(ctx context.Context, container string, state MonthState
 		if found && m.State == state {
 			return m, false
 		}
+		now := d.cfg.Now().UTC()
 		if !found && state == MonthAsked {
-			m.Asked = d.cfg.Now().UTC()
+			m.Asked = now
 		}
-		m.Container, m.State = container, state
+		m.Container, m.State, m.Since = container, state, now
 		return m, true
 	})
 	if err != nil {

@@ -214,6 +214,24 @@ func TestAnAccountThatIsNotThereYet(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// The service has no code for an account that is full: a refusal is one when the account has 500 of them.
+func TestARefusedContainerOfAFullAccount(t *testing.T) {
+	for _, c := range []struct {
+		containers int
+		full       bool
+	}{{499, true}, {498, false}} {
+		list := strings.Repeat(`{"id":"x"},`, c.containers-1) + `{"id":"x"}`
+		s := &script{answers: []answer{
+			{status: 403, body: `{"code":"Forbidden","message":"no"}`},
+			{status: 200, body: `{"DocumentCollections":[` + list + `]}`},
+		}}
+		client, _ := client(t, s, nil)
+		err := client.Containers().Create(t.Context(), "chunks-2026-11", store.Throughput{RUs: 400})
+		require.ErrorContains(t, err, "403")
+		require.Equal(t, c.full, errors.Is(err, store.ErrNoRoom))
+	}
+}
+
 func TestConfigIsChecked(t *testing.T) {
 	_, err := cosmos.New(cosmos.Config{Endpoint: "http://x.invalid"})
 	require.Error(t, err)

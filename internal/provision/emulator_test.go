@@ -54,7 +54,7 @@ func (s *service) settle(t *testing.T) {
 		require.NoError(t, err)
 		idle := true
 		for _, step := range steps {
-			idle = idle && step.Action == provision.None
+			idle = idle && (step.Action == provision.None || step.Waits != "")
 		}
 		if idle {
 			return
@@ -142,6 +142,9 @@ func TestTheLifeOfAMonth(t *testing.T) {
 	s.settle(t)
 	require.Contains(t, s.tiers(t), "chunks-2026-11")
 	s.now = at("2027-01-11 00:00")
+	s.settle(t)
+	require.Contains(t, s.tiers(t), "chunks-2026-11")
+	s.now = at("2027-01-11 00:10")
 	s.settle(t)
 	require.Equal(t, map[string]int{"chunks-2026-12": 800, "chunks-2027-01": 2000}, s.tiers(t), "expired")
 	require.False(t, s.directory.View().HasContainer("chunks-2026-11"))

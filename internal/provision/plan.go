@@ -95,6 +95,9 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 		return step, false
 	case tier == Expired && leaving:
 		step.Action = Drop
+		if pl.now.Before(month.Since.Add(pl.policy.DropAfter)) {
+			step.Waits = "marked a moment ago"
+		}
 	case tier == Expired:
 		step.Action = Expire
 	case leaving, exists && !known:

@@ -48,6 +48,9 @@ type Policy struct {
 	// Grace is how long after the end of the last retention a container is kept, and how long after it was
 	// asked for.
 	Grace time.Duration
+	// DropAfter is how long a container is marked before it is dropped: longer than writers take to read the
+	// mark, and replicas to show who registered before it.
+	DropAfter time.Duration
 
 	// MaxContainers is the most databases and containers of the account: 500 (Azure Cosmos DB docs, concepts-limits).
 	MaxContainers int
@@ -62,7 +65,7 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		NextRUs: 400, HotRUs: 4000, WarmRUs: 1000, ColdRUs: 400,
-		Ahead: 72 * time.Hour, RaiseBefore: time.Hour, HotFor: 48 * time.Hour, WarmFor: 60 * 24 * time.Hour, Grace: 24 * time.Hour,
+		Ahead: 72 * time.Hour, RaiseBefore: time.Hour, HotFor: 48 * time.Hour, WarmFor: 60 * 24 * time.Hour, Grace: 24 * time.Hour, DropAfter: 10 * time.Minute,
 		MaxContainers: 500, MaxChanges: 25, ChangesWithin: 5 * time.Minute,
 	}
 }
@@ -89,7 +92,7 @@ func (p Policy) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"ahead", p.Ahead}, {"raise before", p.RaiseBefore}, {"hot for", p.HotFor}, {"warm for", p.WarmFor}, {"grace", p.Grace}} {
+	}{{"ahead", p.Ahead}, {"raise before", p.RaiseBefore}, {"hot for", p.HotFor}, {"warm for", p.WarmFor}, {"grace", p.Grace}, {"drop after", p.DropAfter}} {
 		if d.value < 0 {
 			faults = append(faults, fmt.Errorf("%s %s: must not be negative", d.name, d.value))
 		}

@@ -272,6 +272,9 @@ func TestATenantThatComesAfterTheMarkSavesTheContainer(t *testing.T) {
 			require.False(t, v.HasContainer("chunks-2020-01"), "it can see that it must keep off")
 		}
 		b.once(t)
+		require.Contains(t, b.rus(), "chunks-2020-01", "all writers are given time to see it")
+		now = now.Add(10 * time.Minute)
+		b.once(t)
 		require.Equal(t, comes, b.rus()["chunks-2020-01"] != 0)
 		v, err := b.directory.Refresh(t.Context())
 		require.NoError(t, err)
