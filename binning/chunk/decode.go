@@ -28,7 +28,7 @@ type decoder struct {
 }
 
 // Frame decodes the columns of the metrics, all if metrics is nil. Groups without a wanted column are left out. The frame
-// is the caller's. A damaged chunk gives ErrCorrupt.
+// is the caller's, but for its Labels, which it shares with the chunk. A damaged chunk gives ErrCorrupt.
 func (c *Chunk) Frame(metrics []string) (Frame, error) {
 	return c.decode(func(name string) bool { return metrics == nil || slices.Contains(metrics, name) }, nil)
 }

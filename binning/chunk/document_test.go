@@ -94,6 +94,22 @@ func TestDocumentIsJSONAndNamesItsParts(t *testing.T) {
 	}
 }
 
+// TestLabelsAreStoredOnce looks at a wide device: six label sets of ten metrics.
+func TestLabelsAreStoredOnce(t *testing.T) {
+	f := chunk.Frame{}
+	for axle := range 6 {
+		g := frameOf(truckPoints(axle, 100)).Groups[0]
+		g.Labels = telemetry.Labels{{Name: "axle", Value: string(rune('a' + axle))}, {Name: "position", Value: "somewhere on the left"}}
+		f.Groups = append(f.Groups, g)
+	}
+	doc := encode(t, f)
+	requireSame(t, f, doc)
+	require.Equal(t, 6, strings.Count(string(doc), "somewhere"))
+	around := len(doc) - binarySize(t, doc)*4/3
+	t.Logf("60 columns, %d values: %d bytes, of which %d are not data", f.Values(), len(doc), around)
+	require.Less(t, around, 60*130+400)
+}
+
 // TestDocumentSurvivesAStoreOfFloat64 sends documents through an engine that keeps every number as a float64, spells it
 // its own way and adds properties, as the service does.
 func TestDocumentSurvivesAStoreOfFloat64(t *testing.T) {

@@ -55,6 +55,10 @@ func TestEncodeRefuses(t *testing.T) {
 			f.Groups[0].Columns[2].Present = chunk.NewBitmap(3)
 			f.Groups[0].Columns[2].Present.Set(0)
 		}, "a float and a text at one instant"},
+		{"two kinds in every row", func(_ *chunk.Header, f *chunk.Frame) {
+			f.Groups[0].Columns[1].Present, f.Groups[0].Columns[1].Bits = nil, make([]uint64, 3)
+			f.Groups[0].Columns[2].Present, f.Groups[0].Columns[2].Texts = nil, make([]string, 3)
+		}, "a float and a text at one instant"},
 		{"too few values", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[0].Bits = []uint64{1, 0} }, "3 present rows, but 2 values"},
 		{"a bitmap too long", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[1].Present = chunk.NewBitmap(100) }, "bitmap"},
 		{"a row beyond the last", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[1].Present.Set(3) }, "bitmap"},
