@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -201,5 +203,31 @@ func TestNothingStrayAtTheTop(t *testing.T) {
 	for _, f := range strings.Fields(string(out)) {
 		top, _, _ := strings.Cut(f, "/")
 		require.True(t, strings.HasPrefix(top, ".") || slices.Contains(allowed, top), "%s stands at the top", top)
+	}
+}
+
+// The documents that promise something name the tests that hold it: each of them exists.
+func TestDocumentsNameTestsThatExist(t *testing.T) {
+	const root = "../.."
+	name := regexp.MustCompile(`\bTest[A-Z]\w+`)
+	tests := map[string]bool{}
+	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(source, -1) {
+			tests[string(m[1])] = true
+		}
+		return err
+	}))
+	for _, doc := range []string{"docs/ARCHITECTURE.md", "docs/protocol.md"} {
+		text, err := os.ReadFile(filepath.Join(root, doc))
+		require.NoError(t, err)
+		named := name.FindAllString(string(text), -1)
+		require.NotEmpty(t, named, doc)
+		for _, n := range named {
+			require.True(t, tests[n], "%s names %s, which is no test", doc, n)
+		}
 	}
 }
