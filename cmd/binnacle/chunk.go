@@ -5,7 +5,7 @@ import "binnacle/internal/app"
 type chunkCommand struct {
 	Chunk string `arg:"" name:"file-or-id" help:"A file that holds a chunk document, or the id of a stored chunk."`
 
-	Cosmos string `help:"Address of Cosmos DB, host:port or URL." default:"127.0.0.1:8081" placeholder:"ADDR"`
+	Cosmos string `help:"Address of Cosmos DB, host:port or URL." default:"127.0.0.1:8081"`
 	Key    string `help:"Master key of the account. Default: the emulators' public key." placeholder:"KEY"`
 	Tenant string `help:"Whose chunk it is; needed with an id."`
 	Device string `help:"Of which device; without it all devices of the tenant are searched."`

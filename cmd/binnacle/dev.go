@@ -9,8 +9,8 @@ import (
 
 // lineProtocol are the flags that say how line protocol is read.
 type lineProtocol struct {
-	LPDeviceTag string   `name:"lp-device-tag" help:"Line protocol: the tag that holds the device id." default:"device" placeholder:"TAG"`
-	LPTenantTag string   `name:"lp-tenant-tag" help:"Line protocol: the tag that holds the tenant." default:"tenant" placeholder:"TAG"`
+	LPDeviceTag string   `name:"lp-device-tag" help:"Line protocol: the tag that holds the device id." default:"device"`
+	LPTenantTag string   `name:"lp-tenant-tag" help:"Line protocol: the tag that holds the tenant." default:"tenant"`
 	LPTags      []string `name:"lp-tags" help:"Line protocol: tags that describe the device. All others are labels." placeholder:"TAG"`
 	LPMetric    string   `name:"lp-metric" help:"Line protocol: name a metric measurement_field (full) or by the field alone (field)." enum:"full,field" default:"full"`
 }
@@ -20,12 +20,12 @@ func (l lineProtocol) options() decode.Options {
 }
 
 type devCommand struct {
-	Kafka  string `help:"Address of the embedded Kafka broker. Port 0 takes a free one." default:"127.0.0.1:9092" placeholder:"ADDR"`
-	Cosmos string `help:"Address of the embedded Cosmos DB." default:"127.0.0.1:8081" placeholder:"ADDR"`
-	API    string `name:"api" help:"Address of the query API." default:"127.0.0.1:7070" placeholder:"ADDR"`
-	Admin  string `help:"Address of metrics, health and profiles." default:"127.0.0.1:7071" placeholder:"ADDR"`
+	Kafka  string `help:"Address of the embedded Kafka broker. Port 0 takes a free one." default:"127.0.0.1:9092"`
+	Cosmos string `help:"Address of the embedded Cosmos DB." default:"127.0.0.1:8081"`
+	API    string `name:"api" help:"Address of the query API." default:"127.0.0.1:7070"`
+	Admin  string `help:"Address of metrics, health and profiles." default:"127.0.0.1:7071"`
 
-	DataDir    string        `help:"Directory that holds kafka/ and cosmos/." default:"./binnacle-data" placeholder:"DIR"`
+	DataDir    string        `help:"Directory that holds kafka/ and cosmos/." default:"./binnacle-data"`
 	Partitions int           `help:"Partitions of the topics." default:"4"`
 	Fleet      int           `help:"Simulated trucks, each with a reading of ten metrics a second. 0 for none." default:"20"`
 	Hold       time.Duration `help:"Longest time that a reading waits in memory before it is written." default:"30s"`

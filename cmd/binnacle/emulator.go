@@ -3,8 +3,8 @@ package main
 import "binnacle/internal/app"
 
 type emulatorCommand struct {
-	Cosmos             string `help:"Address to listen on. Port 0 takes a free one." default:"127.0.0.1:8081" placeholder:"ADDR"`
-	DataDir            string `help:"Directory that holds the data." default:"./binnacle-data/cosmos" placeholder:"DIR"`
+	Cosmos             string `help:"Address to listen on. Port 0 takes a free one." default:"127.0.0.1:8081"`
+	DataDir            string `help:"Directory that holds the data." default:"./binnacle-data/cosmos"`
 	PhysicalPartitions int    `help:"Physical partitions of every new container. Default: as the service does."`
 	Sync               bool   `help:"Make every write survive a power failure, not only the end of the process."`
 	RUModel            string `name:"ru-model" help:"How item sizes are charged: table, the service's published table, or linear." enum:"table,linear" default:"table"`

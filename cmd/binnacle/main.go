@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	kongyaml "github.com/alecthomas/kong-yaml"
 )
 
 // commands are the subcommands and the flags that all of them have.
@@ -49,7 +48,7 @@ func run(args []string, stdout io.Writer, stderr *os.File) int {
 	parser, err := kong.New(&cli,
 		kong.Name("binnacle"),
 		kong.Description("A store for device telemetry on Azure Cosmos DB.\n\nTry: binnacle dev"),
-		kong.Configuration(kongyaml.Loader),
+		kong.Configuration(readSettings),
 		kong.DefaultEnvars("BINNACLE"),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), durations{}),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
@@ -79,6 +78,10 @@ func run(args []string, stdout io.Writer, stderr *os.File) int {
 
 // fail prints an error as one line.
 func fail(stderr io.Writer, err error) int {
-	fmt.Fprintln(stderr, "binnacle:", strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' }), "; "))
+	var lines []string
+	for line := range strings.Lines(err.Error()) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	fmt.Fprintln(stderr, "binnacle:", strings.Join(lines, "; "))
 	return 1
 }

@@ -17,7 +17,7 @@ func planDefaults() kong.Vars {
 }
 
 type provisionCommand struct {
-	Cosmos string `help:"Address of Cosmos DB, host:port or URL." default:"127.0.0.1:8081" placeholder:"ADDR"`
+	Cosmos string `help:"Address of Cosmos DB, host:port or URL." default:"127.0.0.1:8081"`
 	Key    string `help:"Master key of the account. Default: the emulators' public key." placeholder:"KEY"`
 
 	DryRun bool          `help:"Print the plan and change nothing."`

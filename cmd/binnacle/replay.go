@@ -12,7 +12,7 @@ import (
 type replayCommand struct {
 	File string `arg:"" help:"CSV, NDJSON or Influx line protocol; a name that ends in .gz is gunzipped." placeholder:"FILE"`
 
-	Kafka  string `help:"Address of a Kafka broker." default:"127.0.0.1:9092" placeholder:"ADDR"`
+	Kafka  string `help:"Address of a Kafka broker." default:"127.0.0.1:9092"`
 	Topic  string `help:"Topic to publish to." default:"telemetry"`
 	Format string `help:"csv, ndjson or lp. Default: by the file's name, else by its first lines." placeholder:"FORMAT"`
 

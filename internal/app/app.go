@@ -4,6 +4,8 @@ package app
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -33,6 +35,28 @@ type DevConfig struct {
 	Logger *slog.Logger
 }
 
+// Validate reports every fault that can be seen before anything is opened. Errors name the flags of `binnacle dev`.
+func (c DevConfig) Validate() error {
+	var faults []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.DataDir != "", "--data-dir is empty")
+	check(c.Partitions >= 1, "--partitions %d: a topic has at least 1", c.Partitions)
+	check(c.Fleet >= 0, "--fleet %d is negative", c.Fleet)
+	check(c.Hold > 0, "--hold %s is not above 0", c.Hold)
+	check(c.Future >= 0, "--future %s is negative", c.Future)
+	check(c.Retention >= 0, "--retention %s is negative; 0 keeps for ever", c.Retention)
+	check(c.Memory >= minMemory, "--memory-mb %d: at least %d are needed", c.Memory>>20, minMemory>>20)
+	check(c.PhysicalPartitions >= 0, "--physical-partitions %d is negative; 0 does as the service", c.PhysicalPartitions)
+	return errors.Join(faults...)
+}
+
+// minMemory is room for the largest record and for some bins at their target.
+const minMemory = 16 << 20
+
 // Names of what dev runs.
 const (
 	Topic       = "telemetry"
@@ -42,6 +66,9 @@ const (
 
 // Dev runs everything in one process until the context ends, and returns nil then.
 func Dev(ctx context.Context, cfg DevConfig) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
 	d := &dev{cfg: cfg, log: cfg.Logger, life: newLifecycle(cfg.Logger)}
 	defer d.close()
 	if err := d.open(ctx); err != nil {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -52,8 +53,8 @@ func Provision(ctx context.Context, cfg ProvisionConfig) error {
 	} else {
 		steps, err = p.Once(ctx)
 	}
-	if printed := provision.Print(cfg.Stdout, steps); printed != nil && err == nil {
-		err = printed
+	if err == nil || len(steps) > 0 {
+		err = errors.Join(err, provision.Print(cfg.Stdout, steps))
 	}
 	if err != nil || cfg.DryRun || cfg.Once {
 		return err
