@@ -31,24 +31,29 @@ import (
 // system is the embedded broker and the emulator with real clients between them: everything of dev that outlives an
 // ingester.
 type system struct {
-	t        *testing.T
+	t        testing.TB
 	emulator *cosmosemu.Server
 	broker   *kafkaemu.Broker
 	brokerIn string // data directory
 	spoil    atomic.Pointer[spoiler]
+	queue    []kafka.Message // reused by publishTrucks
+	close    func()
 }
 
 // spoiler fails requests, before or after they were served.
 type spoiler struct{ before, after func(*http.Request) error }
 
-func newSystem(t *testing.T) *system {
+func newSystem(t testing.TB) *system {
 	s := &system{t: t, brokerIn: t.TempDir()}
 	var err error
 	s.emulator, err = cosmosemu.Open(cosmosemu.Config{InMemory: true})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.emulator.Close()) })
 	s.startBroker(s.brokerIn)
-	t.Cleanup(func() { s.broker.Close() })
+	s.close = sync.OnceFunc(func() {
+		s.broker.Close()
+		require.NoError(t, s.emulator.Close())
+	})
+	t.Cleanup(s.close)
 	require.NoError(t, s.client().EnsureBase(context.Background()))
 	return s
 }
