@@ -186,7 +186,7 @@ func TestKilledChild(t *testing.T) {
 			for i := range 100_000 {
 				shard := fmt.Sprint("s", i%5)
 				id := fmt.Sprintf("%s-%d-%d", round, w, i)
-				body := encode(t, chunk{ID: id, TenantShard: shard, Device: "d", Data: strings.Repeat("x", 300)})
+				body := encode(t, chunk{ID: id, TenantShard: shard, Device: "d", Data: strings.Repeat("x", 700)})
 				if _, err := co.CreateItem(context.Background(), key(shard, "d"), body, nil); err != nil {
 					t.Errorf("create: %v", err)
 					return

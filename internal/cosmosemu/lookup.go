@@ -2,7 +2,6 @@ package cosmosemu
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -46,16 +45,22 @@ func appendHex(dst []byte, v uint64, digits int) []byte {
 	return dst
 }
 
-// readHeader reads a header into head. It reports false when there is none, or when it has expired.
-func (st *store) readHeader(from pebble.Reader, name []byte, head *header, defaultTTL int32, now time.Time) (stored, alive bool, err error) {
-	v, closer, err := from.Get(name)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return false, false, nil
-	}
+// readHeader reads the header of one item into head. stored tells that there is one, alive that it
+// has not expired either. Reading through an iterator, unlike Get, asks the Bloom filters of all
+// levels: most of the names that writers ask for are new.
+func readHeader(from pebble.Reader, name []byte, head *header, defaultTTL int32, now time.Time) (stored, alive bool, err error) {
+	it, err := from.NewIter(&pebble.IterOptions{UseL6Filters: true})
 	if err != nil {
 		return false, false, fmt.Errorf("read an item: %w", err)
 	}
-	defer func() { _ = closer.Close() }()
+	defer func() { err = firstError(err, it.Close()) }()
+	if !it.SeekPrefixGE(name) || !bytes.Equal(it.Key(), name) {
+		return false, false, it.Error()
+	}
+	v, err := it.ValueAndErr()
+	if err != nil {
+		return false, false, fmt.Errorf("read an item: %w", err)
+	}
 	if err := head.decode(v); err != nil {
 		return false, false, err
 	}
@@ -67,7 +72,7 @@ func (st *store) readHeader(from pebble.Reader, name []byte, head *header, defau
 func (s *Server) lookup(co *container, name []byte, now time.Time) (head header, body []byte, err error) {
 	snap := s.store.db.NewSnapshot()
 	defer func() { _ = snap.Close() }()
-	_, alive, err := s.store.readHeader(snap, name, &head, co.current.Load().ttl, now)
+	_, alive, err := readHeader(snap, name, &head, co.current.Load().ttl, now)
 	if err != nil {
 		return header{}, nil, err
 	}

@@ -72,15 +72,13 @@ func (p *page) add(row []byte) bool {
 	return true
 }
 
-// render gives the result row of the item that the scan is at. It reports false when the item has
-// none.
-func (p *page) render(r *row) (out []byte, ok bool, err error) {
+// render gives the result row of an item that has one.
+func (p *page) render(r *row) ([]byte, error) {
 	if p.bound.Query().Star {
-		out, err = r.body()
-		return out, true, err
+		return r.body()
 	}
-	out, ok = p.bound.Project(nil, r)
-	return out, ok, r.err
+	out, _ := p.bound.Project(nil, r)
+	return out, r.err
 }
 
 // aggregate gives the one row of an aggregate, over all matching items.
@@ -114,6 +112,9 @@ func (p *page) stream(ordered bool) error {
 func (p *page) streamed(ordered bool) (step, error) {
 	skip, take := p.bound.Window()
 	switch {
+	case !p.bound.Defined(p.scan.row):
+		p.pass(0)
+		return goOn, p.scan.row.err
 	case p.cursor.Rows < skip:
 		p.pass(1)
 		return goOn, nil
@@ -123,13 +124,10 @@ func (p *page) streamed(ordered bool) (step, error) {
 		p.more = true
 		return stopBefore, nil
 	}
-	row, ok, err := p.render(p.scan.row)
+	row, err := p.render(p.scan.row)
 	switch {
 	case err != nil:
 		return stopBefore, err
-	case !ok:
-		p.pass(0)
-		return goOn, nil
 	case !p.add(row):
 		p.more = true
 		return stopBefore, nil

@@ -77,7 +77,7 @@ func (p *page) sorted(explicit bool) error {
 	return p.visit(func(l leg, work *ru.QueryWork) (bool, error) {
 		_, err := p.scan.leg(l, work, func() (step, error) {
 			v := p.scan.row.Value(order.Path)
-			if v.Kind() != sql.Undefined || explicit {
+			if (v.Kind() != sql.Undefined || explicit) && p.bound.Defined(p.scan.row) {
 				s.add(candidate{v, p.scan.name, p.scan.head})
 			}
 			return goOn, p.scan.row.err
@@ -98,11 +98,11 @@ func (p *page) give(s *sorter, skip, rows, take int, work *ru.QueryWork) error {
 	for i, c := range s.kept {
 		if i >= skip {
 			r.reset(append(appendPrefix(nil, spaceHeader, p.scan.container.number), c.name...), c.head)
-			row, ok, err := p.render(r)
+			row, err := p.render(r)
 			if err != nil {
 				return err
 			}
-			if ok && !p.add(row) {
+			if !p.add(row) {
 				break
 			}
 			if len(p.scan.residual) == 0 {

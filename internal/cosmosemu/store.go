@@ -13,7 +13,7 @@ import (
 
 // Sizes of the storage engine: they bound its memory, whatever is stored.
 const (
-	cacheBytes    = 16 << 20
+	cacheBytes    = 32 << 20
 	memTableBytes = 8 << 20
 )
 

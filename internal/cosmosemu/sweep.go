@@ -128,7 +128,7 @@ func (s *Server) removeFrom(co *container, p *partition, names [][]byte, now tim
 	ttl := co.current.Load().ttl
 	for _, name := range names {
 		var head header
-		stored, alive, err := s.store.readHeader(s.store.db, name, &head, ttl, now)
+		stored, alive, err := readHeader(s.store.db, name, &head, ttl, now)
 		if err != nil {
 			return 0, err
 		}

@@ -88,7 +88,7 @@ func (w *write) locked() (*pebble.Batch, error) {
 	}
 	var err error
 	st := w.server.store
-	w.stored, w.alive, err = st.readHeader(st.db, w.name, &w.old, w.revision.ttl, w.now)
+	w.stored, w.alive, err = readHeader(st.db, w.name, &w.old, w.revision.ttl, w.now)
 	if err != nil {
 		return nil, err
 	}

@@ -109,6 +109,12 @@ func (b *Bound) Window() (skip, take int) {
 
 func (b *Bound) env(row Row) env { return env{row: row, params: b.params} }
 
+// Defined tells whether a matching row has a result: SELECT VALUE has none for an item without that
+// property. Rows without one do not count for TOP or OFFSET LIMIT.
+func (b *Bound) Defined(row Row) bool {
+	return !b.query.value || b.query.columns[0].node.eval(b.env(row)).kind != Undefined
+}
+
 // Project appends one matching row as JSON. It reports false when the row is undefined, as SELECT
 // VALUE is for an item without that property. It must not be called for a Star or Aggregate query.
 func (b *Bound) Project(dst []byte, row Row) ([]byte, bool) {

@@ -1,0 +1,244 @@
+package cosmosemu_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/stretchr/testify/require"
+	"github.com/valyala/fastjson"
+
+	"binnacle/internal/cosmosemu"
+	"binnacle/internal/cosmosemu/sql"
+)
+
+// jsonRow is a stored document as a source of values.
+type jsonRow struct {
+	doc   *fastjson.Value
+	paths []sql.Path
+}
+
+func (r jsonRow) Value(path int) sql.Value { return r.paths[path].In(r.doc) }
+
+// expected answers a query over all documents by brute force: every document is tested, all are
+// sorted, then cut. Documents are given in the order of ids.
+func expected(t *testing.T, text string, docs []string, undefinedSorts bool) []string {
+	t.Helper()
+	q, err := sql.Parse(text)
+	require.NoError(t, err)
+	b, err := q.Bind(nil)
+	require.NoError(t, err)
+	type match struct {
+		row  string
+		sort sql.Value
+	}
+	var matches []match
+	for _, d := range docs {
+		r := jsonRow{fastjson.MustParse(d), q.Paths()}
+		if slices.ContainsFunc(b.Conditions(), func(c sql.Condition) bool { return !c.True(r) }) {
+			continue
+		}
+		m := match{row: d}
+		if !q.Star {
+			j, ok := b.Project(nil, r)
+			if !ok {
+				continue
+			}
+			m.row = string(j)
+		}
+		if len(q.Order) > 0 {
+			if m.sort = r.Value(q.Order[0].Path); m.sort.Kind() == sql.Undefined && !undefinedSorts {
+				continue
+			}
+		}
+		matches = append(matches, m)
+	}
+	if len(q.Order) > 0 {
+		slices.SortStableFunc(matches, func(a, b match) int {
+			if q.Order[0].Descending {
+				a, b = b, a
+			}
+			return sql.Compare(a.sort, b.sort)
+		})
+	}
+	skip, take := b.Window()
+	out := []string{}
+	for i, m := range matches {
+		if i >= skip && (take < 0 || i < skip+take) {
+			out = append(out, m.row)
+		}
+	}
+	return out
+}
+
+// TestQueriesAgainstBruteForce holds every way of running a query, with pages of any size, against
+// testing each document by itself. A restart between two pages changes nothing.
+func TestQueriesAgainstBruteForce(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	s := open(t, cosmosemu.Config{PhysicalPartitions: 5, Unlimited: true})
+	co := create(t, client(t, s), hierarchical("chunks"), 400)
+	ctx := context.Background()
+
+	all := map[string][]string{} // by partition key
+	for i := range 300 {
+		shard, device := fmt.Sprint("s", random.IntN(3)), fmt.Sprint("d", random.IntN(3))
+		doc := map[string]any{"id": fmt.Sprintf("%03d", i), "tenantShard": shard, "device": device, "n": random.IntN(5)}
+		if random.IntN(5) > 0 {
+			doc["from"] = []any{random.IntN(20), -1.5, "text", nil, true, []int{1}, strings.Repeat("long", 100)}[max(0, random.IntN(30)-23)]
+		}
+		if random.IntN(5) > 0 {
+			doc["to"] = random.IntN(30)
+		}
+		body := encode(t, doc)
+		_, err := co.CreateItem(ctx, key(shard, device), body, nil)
+		require.NoError(t, err)
+		got, err := co.ReadItem(ctx, key(shard, device), doc["id"].(string), nil)
+		require.NoError(t, err)
+		k := shard + "/" + device
+		all[k] = append(all[k], string(got.Value))
+	}
+
+	conditions := []string{
+		`c["from"] < 10`, `c["to"] >= 12`, `c.n = 3`, `c.id >= "100"`, `c.id < "200"`, `c.id IN ("003", "050", "100", "250")`, `STARTSWITH(c.id, "1")`,
+		`NOT IS_DEFINED(c["from"])`, `c["from"] = null`, `c.n IN (1, 2)`, `(c.n = 1 OR c.id = "077")`, `c.id BETWEEN "050" AND "150"`, `c._ts > 0`, `c["from"] != "text"`,
+		`(c.id = "001" OR c.id = "200" OR c.id > "290")`,
+	}
+	selects := []string{"*", "c.id", `VALUE c["to"]`, `c.id, c["from"], c.n`}
+	orders := []string{"", "", " ORDER BY c.id", " ORDER BY c.id DESC", ` ORDER BY c["from"]`, ` ORDER BY c["from"] DESC`, ` ORDER BY c["to"]`}
+	tails := []string{"", "", " OFFSET 2 LIMIT 7", " OFFSET 0 LIMIT 3"}
+	for range 300 {
+		shard, device := fmt.Sprint("s", random.IntN(3)), fmt.Sprint("d", random.IntN(3))
+		full := random.IntN(3) > 0
+		var where []string
+		if random.IntN(2) == 0 || !full {
+			where = append(where, fmt.Sprintf("c.tenantShard = %q", shard))
+			if full {
+				where = append(where, fmt.Sprintf("c.device = %q", device))
+			}
+		}
+		for range random.IntN(3) {
+			where = append(where, conditions[random.IntN(len(conditions))])
+		}
+		text := "SELECT " + selects[random.IntN(len(selects))] + " FROM c"
+		if len(where) > 0 {
+			text += " WHERE " + strings.Join(where, " AND ")
+		}
+		pk := azcosmos.NewPartitionKey()
+		var docs []string
+		if full {
+			text += orders[random.IntN(len(orders))] + tails[random.IntN(len(tails))]
+			pk = key(shard, device)
+			docs = all[shard+"/"+device]
+		} else {
+			for k, more := range all {
+				if strings.HasPrefix(k, shard+"/") {
+					docs = append(docs, more...)
+				}
+			}
+		}
+		page := int32(1 + random.IntN(12))
+		rows, _, _ := query(t, co, pk, text, page)
+		want := expected(t, text, docs, true)
+		if !full {
+			slices.Sort(rows)
+			slices.Sort(want)
+		}
+		require.Equal(t, len(want), len(rows), "%s, page %d, key %v", text, page, pk)
+		for i := range want {
+			require.Equal(t, want[i], rows[i], "%s, page %d", text, page)
+		}
+	}
+}
+
+// The sizes of pages that the SDK's own conformance suite pins.
+func TestPages(t *testing.T) {
+	s := open(t, cosmosemu.Config{Unlimited: true})
+	co := create(t, client(t, s), hierarchical("chunks"), 400)
+	ctx := context.Background()
+	pages := func(text string, pk azcosmos.PartitionKey, size int32) []int {
+		var out []int
+		pager := co.NewQueryItemsPager(text, pk, &azcosmos.QueryOptions{PageSizeHint: size})
+		for pager.More() {
+			resp, err := pager.NextPage(ctx)
+			require.NoError(t, err)
+			out = append(out, len(resp.Items))
+			require.NotNil(t, resp.QueryMetrics)
+		}
+		return out
+	}
+	pk := key("s", "d")
+	for i := range 20 {
+		_, err := co.CreateItem(ctx, pk, encode(t, chunk{ID: fmt.Sprintf("%02d", i), TenantShard: "s", Device: "d", From: int64(i)}), nil)
+		require.NoError(t, err)
+	}
+	require.Equal(t, []int{5, 5, 5, 5, 0}, pages(`SELECT * FROM c`, azcosmos.NewPartitionKey(), 5))
+	require.Equal(t, []int{10, 10}, pages(`SELECT * FROM c ORDER BY c.id`, pk, 10))
+	require.Equal(t, []int{10, 10}, pages(`SELECT * FROM c ORDER BY c["from"]`, pk, 10))
+	require.Equal(t, []int{9, 9, 2}, pages(`SELECT * FROM c`, pk, 9))
+	require.Equal(t, []int{4, 3}, pages(`SELECT TOP 7 * FROM c`, pk, 4))
+	require.Equal(t, []int{4, 3}, pages(`SELECT TOP 7 * FROM c ORDER BY c["from"] DESC`, pk, 4))
+	require.Equal(t, []int{7}, pages(`SELECT TOP 7 * FROM c ORDER BY c.id DESC`, pk, 7))
+	require.Equal(t, []int{0}, pages(`SELECT TOP 0 * FROM c`, pk, 4))
+	require.Equal(t, []int{0}, pages(`SELECT * FROM c WHERE c.id = "nothing"`, pk, 4))
+	require.Equal(t, []int{20}, pages(`SELECT * FROM c`, pk, -1))
+}
+
+func TestAnswersAreBoundedInBytes(t *testing.T) {
+	s := open(t, cosmosemu.Config{Unlimited: true})
+	co := create(t, client(t, s), hierarchical("chunks"), 400)
+	ctx := context.Background()
+	pk := key("s", "d")
+	for i := range 5 {
+		c := chunk{ID: fmt.Sprint(i), TenantShard: "s", Device: "d", From: int64(i), Data: strings.Repeat("x", 1500<<10)}
+		_, err := co.CreateItem(ctx, pk, encode(t, c), nil)
+		require.NoError(t, err)
+	}
+	for _, order := range []string{"", " ORDER BY c.id DESC", ` ORDER BY c["from"]`} {
+		rows, pages, _ := query(t, co, pk, "SELECT * FROM c"+order, -1)
+		require.Len(t, rows, 5)
+		require.Equal(t, 3, pages, order)
+	}
+}
+
+func TestPagesOutliveARestart(t *testing.T) {
+	dir := t.TempDir()
+	ctx := context.Background()
+	s, err := cosmosemu.Open(cosmosemu.Config{DataDir: dir, PhysicalPartitions: 3, Unlimited: true})
+	require.NoError(t, err)
+	co := create(t, client(t, s), hierarchical("chunks"), 400)
+	for i := range 30 {
+		shard := fmt.Sprint("s", i)
+		_, err := co.CreateItem(ctx, key(shard, "d"), encode(t, chunk{ID: "a", TenantShard: shard, Device: "d"}), nil)
+		require.NoError(t, err)
+	}
+	seen := map[string]bool{}
+	var token *string
+	for pages := 0; pages == 0 || token != nil; pages++ {
+		pager := co.NewQueryItemsPager("SELECT * FROM c", azcosmos.NewPartitionKey(), &azcosmos.QueryOptions{PageSizeHint: 7, ContinuationToken: token})
+		resp, err := pager.NextPage(ctx)
+		require.NoError(t, err)
+		for _, item := range resp.Items {
+			var c chunk
+			require.NoError(t, json.NewDecoder(bytes.NewReader(item)).Decode(&c))
+			require.False(t, seen[c.TenantShard])
+			seen[c.TenantShard] = true
+		}
+		token = resp.ContinuationToken
+		require.NoError(t, s.Close())
+		s, err = cosmosemu.Open(cosmosemu.Config{DataDir: dir, Unlimited: true})
+		require.NoError(t, err)
+		co, err = client(t, s).NewContainer("db", "chunks")
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Close())
+	require.Len(t, seen, 30)
+}
