@@ -44,3 +44,12 @@ func tryAsk(t *testing.T, q *query.Querier, r query.Request) (rows []query.Row, 
 	})
 	return rows, res, err
 }
+
+// sameRows compares row by row: a difference of two long answers as a whole takes minutes to print.
+func sameRows(t *testing.T, want, got []query.Row) {
+	t.Helper()
+	for i := range min(len(want), len(got)) {
+		require.Equal(t, want[i], got[i], "row %d", i)
+	}
+	require.Len(t, got, len(want))
+}
