@@ -1,0 +1,101 @@
+package cosmosemu_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"binnacle/internal/cosmosemu"
+	"binnacle/internal/ru"
+)
+
+// TestIndexedTermsAreCharged counts the terms of an item under a policy by what its write costs.
+func TestIndexedTermsAreCharged(t *testing.T) {
+	const doc = `{"id":"a","pk":"p","s":"x","n":1,"o":{"p":1,"q":"y"},"l":["u","v","u"],"m":[{"k":1},{"k":2}],"e":[],"z":null}`
+	s := open(t, cosmosemu.Config{Unlimited: true})
+	create(t, client(t, s), hierarchical("any"), 400)
+	for i, c := range []struct {
+		policy string
+		terms  int
+	}{
+		{`{}`, 2 + 10}, // pk s n o/p o/q l[]=u l[]=v m[]/k=1 m[]/k=2 z
+		{`{"indexingMode":"none"}`, 0},
+		{`{"includedPaths":[],"excludedPaths":[{"path":"/*"}]}`, 2},
+		{`{"includedPaths":[{"path":"/pk/?"},{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`, 2 + 2},
+		{`{"includedPaths":[{"path":"/absent/?"},{"path":"/also/absent/?"}],"excludedPaths":[{"path":"/*"}]}`, 2 + 2},
+		{`{"includedPaths":[{"path":"/id/?"}],"excludedPaths":[{"path":"/*"}]}`, 2},
+		{`{"includedPaths":[{"path":"/o/*"}],"excludedPaths":[{"path":"/*"}]}`, 2 + 2},
+		{`{"includedPaths":[{"path":"/o/*"}],"excludedPaths":[{"path":"/*"},{"path":"/o/p/?"}]}`, 2 + 1},
+		{`{"includedPaths":[{"path":"/l/[]/?"}],"excludedPaths":[{"path":"/*"}]}`, 2 + 2},
+		{`{"includedPaths":[{"path":"/m/[]/k/?"}],"excludedPaths":[{"path":"/*"}]}`, 2 + 2},
+		{`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/o/*"},{"path":"/l/*"},{"path":"/\"s\"/?"}]}`, 2 + 5},
+		{`{"includedPaths":[{"path":"/*"},{"path":"/o/q/?"}],"excludedPaths":[{"path":"/o/*"}]}`, 2 + 9},
+		{`{"includedPaths":[{"path":"/*"},{"path":"/absent/?"}]}`, 2 + 11},
+	} {
+		t.Run(c.policy, func(t *testing.T) {
+			id := fmt.Sprint("c", i)
+			def := `{"id":"` + id + `","partitionKey":{"paths":["/pk"]},"indexingPolicy":` + c.policy + `}`
+			resp, body := send(t, s, "POST", "dbs/db/colls", "colls", "dbs/db", def)
+			require.Equal(t, 201, resp.StatusCode, body)
+			link := "dbs/db/colls/" + id
+			resp, body = send(t, s, "POST", link+"/docs", "docs", link, doc, "x-ms-documentdb-partitionkey", `["p"]`)
+			require.Equal(t, 201, resp.StatusCode, body)
+			var charge float64
+			require.NoError(t, json.Unmarshal([]byte(resp.Header.Get("x-ms-request-charge")), &charge))
+			require.InDelta(t, ru.TableT.Write(len(doc), c.terms), charge, 1e-4, "%.1f terms", (charge-4.95)/0.32)
+		})
+	}
+}
+
+func TestRefusedDefinitions(t *testing.T) {
+	s := open(t, cosmosemu.Config{})
+	create(t, client(t, s), hierarchical("any"), 400)
+	for _, c := range []struct{ def, names string }{
+		{`{"id":"","partitionKey":{"paths":["/a"]}}`, "name"},
+		{`{"id":"a/b","partitionKey":{"paths":["/a"]}}`, "name"},
+		{`{"id":"x"}`, "one path"},
+		{`{"id":"x","partitionKey":{"paths":["/a","/b","/c","/d"]}}`, "1 to 3 paths"},
+		{`{"id":"x","partitionKey":{"paths":["/a","/b"],"kind":"Hash"}}`, "one path"},
+		{`{"id":"x","partitionKey":{"paths":["/a","/a"]}}`, "twice"},
+		{`{"id":"x","partitionKey":{"paths":["a"]}}`, "not a property"},
+		{`{"id":"x","partitionKey":{"paths":["/a"],"kind":"Range"}}`, "Range"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"defaultTtl":0}`, "defaultTtl"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"defaultTtl":5,"indexingPolicy":{"indexingMode":"none"}}`, "indexingMode none"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"indexingMode":"lazy"}}`, "lazy"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/b/?"}]}}`, "/*"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"},{"path":"/b"}]}}`, "/b"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/*"}]}}`, "both"},
+	} {
+		resp, body := send(t, s, "POST", "dbs/db/colls", "colls", "dbs/db", c.def)
+		require.Equal(t, 400, resp.StatusCode, c.def)
+		require.Contains(t, body, c.names)
+	}
+}
+
+// TestReplacedPolicy changes what is kept beside an item's key: items written before are read rightly.
+func TestReplacedPolicy(t *testing.T) {
+	s := open(t, cosmosemu.Config{Unlimited: true})
+	props := hierarchical("chunks")
+	co := create(t, client(t, s), props, 400)
+	ctx := context.Background()
+	pk := key("s", "d")
+	put := func(id string, from int64) {
+		_, err := co.CreateItem(ctx, pk, encode(t, chunk{ID: id, TenantShard: "s", Device: "d", From: from, To: from + 5}), nil)
+		require.NoError(t, err)
+	}
+	put("a", 1)
+	put("b", 10)
+	props.IndexingPolicy.IncludedPaths = props.IndexingPolicy.IncludedPaths[3:] // /to only
+	_, err := co.Replace(ctx, props, nil)
+	require.NoError(t, err)
+	put("c", 20)
+	rows, _, _ := query(t, co, pk, `SELECT VALUE c.id FROM c WHERE c["from"] >= 10 AND c["to"] > 0 ORDER BY c["to"] DESC`, 0)
+	require.Equal(t, []string{`"c"`, `"b"`}, rows)
+
+	props.PartitionKeyDefinition.Paths = []string{"/tenantShard", "/other"}
+	_, err = co.Replace(ctx, props, nil)
+	require.Equal(t, 400, code(err))
+}
