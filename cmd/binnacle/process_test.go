@@ -1,0 +1,123 @@
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// process is a running binnacle.
+type process struct {
+	t       *testing.T
+	cmd     *exec.Cmd
+	dir     string // working directory, home and place of temporary files: what is left behind is found there
+	started time.Time
+	stdout  output
+	stderr  output
+	ended   chan struct{} // closed when the process is gone; then code is set
+	code    int
+}
+
+// output collects what a process prints.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// start runs binnacle with arguments, and with environment variables of the form NAME=value among them at the front. It is
+// killed at the end of the test if it still runs.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, dir: t.TempDir(), ended: make(chan struct{})}
+	env := os.Environ()
+	for len(args) > 0 && strings.HasPrefix(args[0], "BINNACLE_") {
+		env, args = append(env, args[0]), args[1:]
+	}
+	p.cmd = exec.Command(binary, args...)
+	p.cmd.Dir = p.dir
+	p.cmd.Env = append(env, "HOME="+p.dir, "TMPDIR="+p.dir)
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	p.started = time.Now()
+	require.NoError(t, p.cmd.Start())
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // the exit code tells
+		p.code = p.cmd.ProcessState.ExitCode()
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		if t.Failed() {
+			t.Logf("binnacle %s\nstdout:\n%s\nstderr:\n%s", strings.Join(args, " "), p.stdout.String(), p.stderr.String())
+		}
+	})
+	return p
+}
+
+// run runs binnacle to its end, which must come within the deadline.
+func run(t *testing.T, deadline time.Duration, args ...string) *process {
+	t.Helper()
+	p := start(t, args...)
+	p.wait(deadline)
+	return p
+}
+
+// wait returns the exit code of a process that ends within the deadline by itself.
+func (p *process) wait(deadline time.Duration) int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(deadline):
+		require.FailNow(p.t, "binnacle does not end", "within %s", deadline)
+	}
+	return p.code
+}
+
+// stop ends it with a signal, and checks that it ends well.
+func (p *process) stop(with syscall.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(with))
+	require.Zero(p.t, p.wait(10*time.Second), "exit code after %s", with)
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.ended
+}
+
+// clean checks that nothing was left behind in the working directory, the home, and where temporary files go.
+func (p *process) clean() {
+	p.t.Helper()
+	left, err := os.ReadDir(p.dir)
+	require.NoError(p.t, err)
+	require.Empty(p.t, left, "left behind")
+}
+
+// soon calls f until it is true, for at most the deadline.
+func soon(t *testing.T, deadline time.Duration, f func() bool, what string, args ...any) {
+	t.Helper()
+	for end := time.Now().Add(deadline); !f(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			require.FailNowf(t, "not in time", "after %s: "+what, append([]any{deadline}, args...)...)
+		}
+	}
+}
