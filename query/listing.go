@@ -121,6 +121,9 @@ func (s snapshot) devices(prefix string) map[string]*control.Device {
 		}
 		for j := range rows.Frame.Groups {
 			g := &rows.Frame.Groups[j]
+			if len(g.Times) == 0 {
+				continue
+			}
 			d := control.Device{Device: rows.Device, Metrics: metricsOf(g), First: g.Times[0], Last: g.Times[len(g.Times)-1]}
 			if old := out[rows.Device]; old != nil {
 				d = joined(*old, d)

@@ -22,7 +22,7 @@ import (
 const TenantHeader = "X-Scope-OrgID"
 
 // DefaultSpoolBytes is how many compressed bytes of rows a wide CSV may hold back until its columns are known.
-const DefaultSpoolBytes = 64 << 20
+const DefaultSpoolBytes = 256 << 20
 
 // Config is what the API needs. Only Querier has no default.
 type Config struct {
