@@ -58,7 +58,7 @@ func Open(cfg Config) (*Broker, error) {
 func (b *Broker) start() error {
 	listener, err := net.Listen("tcp", b.cfg.Addr)
 	if err != nil {
-		return fmt.Errorf("listen for Kafka clients: %w", err)
+		return fmt.Errorf("listen for Kafka clients on %s: %w", b.cfg.Addr, innermost(err))
 	}
 	inside, outside := net.Pipe()
 	defer outside.Close()
@@ -95,6 +95,15 @@ func (b *Broker) start() error {
 	}
 	b.guard.serve(served)
 	return nil
+}
+
+// innermost is the reason of a network error, without the address that the caller names.
+func innermost(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
 }
 
 // advertise is the address to tell clients. The unspecified address is none to connect to.

@@ -1,0 +1,107 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/stretchr/testify/require"
+)
+
+// message is a reading as a device publishes it.
+func message(tenant string, r row, values map[string]any) kafka.Message {
+	m := map[string]any{"tenant": tenant, "device": r.device, "ts": r.ts}
+	if r.labels != "" {
+		m["labels"] = json.RawMessage(r.labels)
+	}
+	wire := map[string]any{}
+	for name, v := range values {
+		if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+			v = map[string]string{"float": map[bool]string{true: "NaN"}[math.IsNaN(f)] + map[bool]string{true: "+Inf"}[math.IsInf(f, 1)] + map[bool]string{true: "-Inf"}[math.IsInf(f, -1)]}
+		}
+		wire[name] = v
+	}
+	m["values"] = wire
+	body, err := json.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	return kafka.Message{Key: []byte(tenant + "/" + r.device), Value: body}
+}
+
+// writer publishes to a broker as the message format says. A batch is one request for each partition, so that the
+// messages of a device stay in their order.
+func writer(addr, topic string) *kafka.Writer {
+	return &kafka.Writer{
+		Addr: kafka.TCP(addr), Topic: topic, Balancer: kafka.Murmur2Balancer{}, RequiredAcks: kafka.RequireAll,
+		BatchTimeout: time.Millisecond, BatchSize: 100_000, BatchBytes: 1 << 24, MaxAttempts: 1,
+	}
+}
+
+// publish sends messages and returns when all are acknowledged.
+func (d *dev) publish(messages ...kafka.Message) {
+	d.t.Helper()
+	w := writer(d.kafka, "telemetry")
+	require.NoError(d.t, w.WriteMessages(context.Background(), messages...))
+	require.NoError(d.t, w.Close())
+}
+
+// publishTable sends a table of a tenant.
+func (d *dev) publishTable(tenant string, all table) {
+	d.t.Helper()
+	var messages []kafka.Message
+	for r, values := range all {
+		messages = append(messages, message(tenant, r, values))
+	}
+	d.publish(messages...)
+}
+
+// letters reads all dead letters that are there now.
+func (d *dev) letters() (all []kafka.Message) {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, partition := range partitions(d.t, d.kafka, "telemetry.dlq") {
+		leader, err := kafka.DialLeader(ctx, "tcp", d.kafka, "telemetry.dlq", partition)
+		require.NoError(d.t, err)
+		end, err := leader.ReadLastOffset()
+		require.NoError(d.t, err)
+		require.NoError(d.t, leader.Close())
+		if end == 0 {
+			continue
+		}
+		r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{d.kafka}, Topic: "telemetry.dlq", Partition: partition, MaxWait: 100 * time.Millisecond})
+		for next := int64(0); next < end; {
+			m, err := r.ReadMessage(ctx)
+			require.NoError(d.t, err)
+			all, next = append(all, m), m.Offset+1
+		}
+		require.NoError(d.t, r.Close())
+	}
+	return all
+}
+
+func partitions(t *testing.T, addr, topic string) (ids []int) {
+	conn, err := kafka.Dial("tcp", addr)
+	require.NoError(t, err)
+	defer conn.Close()
+	found, err := conn.ReadPartitions(topic)
+	require.NoError(t, err)
+	for _, p := range found {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
+// header is the value of a message's header, "" without.
+func header(m kafka.Message, name string) string {
+	for _, h := range m.Headers {
+		if h.Key == name {
+			return string(h.Value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,174 @@
+package main_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// refused checks that binnacle ends soon and badly, with one clear line that holds all the words, and nothing else.
+func refused(t *testing.T, args []string, words ...string) {
+	t.Helper()
+	p := start(t, args...)
+	require.NotZero(t, p.wait(5*time.Second), "exit code of %v", args)
+	require.Empty(t, p.stdout.String(), "stdout of %v", args)
+	line := p.stderr.String()
+	require.Equal(t, 1, strings.Count(line, "\n"), "stderr of %v: %s", args, line)
+	require.True(t, strings.HasPrefix(line, "binnacle: ") && strings.HasSuffix(line, "\n"), line)
+	require.NotContains(t, line, "Usage")
+	require.NotContains(t, line, "goroutine ")
+	require.NotContains(t, line, "msg=")
+	for _, w := range words {
+		require.Contains(t, line, w, "stderr of %v", args)
+	}
+	p.clean()
+}
+
+// free are the flags that make dev listen on free ports, but for the one that a test is about.
+func free(but string) []string {
+	flags := []string{"dev"}
+	for _, f := range []string{"--kafka", "--cosmos", "--api", "--admin"} {
+		if f != but {
+			flags = append(flags, f+"=127.0.0.1:0")
+		}
+	}
+	return flags
+}
+
+func TestABusyPort(t *testing.T) {
+	t.Parallel()
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer busy.Close()
+	addr := busy.Addr().String()
+	for _, flag := range []string{"--kafka", "--cosmos", "--api", "--admin"} {
+		refused(t, append(free(flag), flag, addr, "--data-dir", t.TempDir()), addr, "in use")
+	}
+	refused(t, []string{"emulator", "--cosmos", addr, "--data-dir", t.TempDir()}, addr, "in use")
+}
+
+func TestImpossibleAddresses(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--kafka", "--cosmos", "--api", "--admin"} {
+		for _, addr := range []string{"nonsense", "127.0.0.1:99999", "192.0.2.1:1"} {
+			refused(t, append(free(flag), flag, addr, "--data-dir", t.TempDir()), addr)
+		}
+	}
+}
+
+func TestImpossibleDirectories(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	refused(t, append(free(""), "--data-dir", file), file)
+	refused(t, append(free(""), "--data-dir", filepath.Join(file, "below")), file)
+	refused(t, append(free(""), "--data-dir", ""), "--data-dir")
+	refused(t, []string{"emulator", "--cosmos=127.0.0.1:0", "--data-dir", file}, file)
+	for _, part := range []string{"kafka", "cosmos"} {
+		taken := filepath.Join(t.TempDir(), part)
+		require.NoError(t, os.WriteFile(taken, nil, 0o600))
+		refused(t, append(free(""), "--data-dir", filepath.Dir(taken)), taken)
+	}
+}
+
+func TestADirectoryThatMayNotBeWritten(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "sealed")
+	require.NoError(t, os.Mkdir(dir, 0o500))
+	if f, err := os.Create(filepath.Join(dir, "probe")); err == nil {
+		f.Close()
+		dir = "/proc/binnacle" // root may write everywhere but there
+		if _, err := os.Stat("/proc"); err != nil {
+			t.Skip("this user may write everywhere")
+		}
+	}
+	refused(t, append(free(""), "--data-dir", dir), dir)
+	refused(t, []string{"emulator", "--cosmos=127.0.0.1:0", "--data-dir", dir}, dir)
+}
+
+func TestASecondInstance(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := startDev(t, dir, "--fleet=1")
+	refused(t, append(free(""), "--data-dir", dir), dir, "in use")
+	refused(t, []string{"emulator", "--cosmos=127.0.0.1:0", "--data-dir", filepath.Join(dir, "cosmos")}, dir, "in use")
+	require.True(t, d.ready(), "the first one is none the worse")
+	soon(t, 5*time.Second, func() bool { return len(d.everything("acme")) > 0 }, "readings of the first one")
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	t.Parallel()
+	csv := filepath.Join(t.TempDir(), "file.csv")
+	require.NoError(t, os.WriteFile(csv, []byte("time,v\n2026-01-01,1\n"), 0o600))
+	replay := slices.Clip([]string{"replay", csv, "--tenant=acme", "--device=m1", "--kafka=127.0.0.1:1"})
+	dev := slices.Clip(append(free(""), "--data-dir", t.TempDir()))
+	for _, c := range []struct {
+		args  []string
+		words []string
+	}{
+		{nil, []string{"dev", "replay"}},
+		{[]string{"nosuch"}, []string{"nosuch"}},
+		{[]string{"--nosuch"}, []string{"--nosuch"}},
+		{[]string{"dev", "--nosuch"}, []string{"--nosuch"}},
+		{[]string{"dev", "extra"}, []string{"extra"}},
+		{append(dev, "--hold=5x"), []string{"--hold", "5x"}},
+		{append(dev, "--hold=0"), []string{"--hold"}},
+		{append(dev, "--hold=-1s"), []string{"--hold"}},
+		{append(dev, "--future=1y"), []string{"--future", "1y"}},
+		{append(dev, "--future=-1s"), []string{"--future"}},
+		{append(dev, "--retention=-1d"), []string{"--retention"}},
+		{append(dev, "--retention=d"), []string{"--retention"}},
+		{append(dev, "--fleet=-1"), []string{"--fleet"}},
+		{append(dev, "--fleet=many"), []string{"--fleet", "many"}},
+		{append(dev, "--partitions=0"), []string{"--partitions"}},
+		{append(dev, "--partitions=100000"), []string{"partitions", "100000"}},
+		{append(dev, "--memory-mb=0"), []string{"--memory-mb"}},
+		{append(dev, "--physical-partitions=-1"), []string{"--physical-partitions"}},
+		{append(dev, "--fleet=-1", "--hold=0"), []string{"--fleet", "--hold"}},
+		{append(dev, "--log-level=loud"), []string{"--log-level", "loud"}},
+		{append(dev, "--lp-metric=long"), []string{"--lp-metric", "long"}},
+		{append([]string{"BINNACLE_HOLD=5x"}, dev...), []string{"BINNACLE_HOLD", "5x"}},
+
+		{[]string{"replay"}, []string{"file"}},
+		{[]string{"replay", "no/such.csv", "--tenant=acme", "--device=m1"}, []string{"no/such.csv"}},
+		{[]string{"replay", filepath.Dir(csv), "--tenant=acme", "--device=m1"}, []string{filepath.Dir(csv)}},
+		{[]string{"replay", csv, "--device=m1"}, []string{"--tenant", csv}},
+		{[]string{"replay", csv, "--tenant=acme"}, []string{"--device", "--device-column", csv}},
+		{[]string{"replay", csv, "--tenant=ACME", "--device=m1"}, []string{"--tenant", "ACME"}},
+		{[]string{"replay", csv, "--tenant=acme", "--device=a/b"}, []string{"--device", "a/b"}},
+		{append(replay, "--format=xml"), []string{"--format", "xml"}},
+		{append(replay, "--rate=-1"), []string{"--rate"}},
+		{append(replay, "--shift-to=then"), []string{"--shift-to", "then"}},
+		{append(replay, csv), []string{csv}},
+		{replay, []string{"127.0.0.1:1"}},
+
+		{[]string{"provision", "--dry-run", "--cosmos=127.0.0.1:1"}, []string{"127.0.0.1:1"}},
+		{[]string{"provision", "--once", "--cosmos=127.0.0.1:1"}, []string{"127.0.0.1:1"}},
+		{[]string{"chunk"}, []string{"file-or-id"}},
+		{[]string{"chunk", "no/such.json"}, []string{"no/such.json"}},
+		{[]string{"chunk", csv}, []string{csv}},
+		{[]string{"chunk", csv, "--rows=-1"}, []string{"--rows"}},
+		{[]string{"chunk", "20261120.1.00003.000017"}, []string{"--tenant"}},
+		{[]string{"chunk", "20261120.1.00003.000017", "--tenant=acme", "--cosmos=127.0.0.1:1"}, []string{"127.0.0.1:1"}},
+		{[]string{"emulator", "--ru-model=guess"}, []string{"--ru-model", "guess"}},
+	} {
+		refused(t, c.args, c.words...)
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"", "dev", "replay", "provision", "chunk", "emulator"} {
+		p := run(t, 5*time.Second, strings.Fields(command+" --help")...)
+		require.Zero(t, p.code)
+		require.Contains(t, p.stdout.String(), "Usage: binnacle "+command)
+		require.Empty(t, p.stderr.String())
+	}
+}
