@@ -118,7 +118,9 @@ func (d *dev) start(ctx context.Context) error {
 	if err := d.client.EnsureBase(ctx); err != nil {
 		return fmt.Errorf("make the database: %w", err)
 	}
-	d.directory = control.NewDirectory(control.DirectoryConfig{Documents: d.client.Documents(), Retention: d.cfg.Retention, Logger: d.log})
+	d.directory = control.NewDirectory(control.DirectoryConfig{
+		Documents: d.client.Documents(), Retention: d.cfg.Retention, Lead: lead(d.cfg.Future), Logger: d.log,
+	})
 	if _, err := d.directory.Refresh(ctx); err != nil {
 		return fmt.Errorf("read the map of tenants: %w", err)
 	}
@@ -140,6 +142,10 @@ func (d *dev) start(ctx context.Context) error {
 	}
 	return nil
 }
+
+// lead is how long before its first day an epoch must be stored, so that a copy of the map can place whatever event time is
+// accepted (rule W1): the accepted future with room for the copy's age and for clocks that differ.
+func lead(future time.Duration) time.Duration { return max(2*time.Hour, future+time.Hour) }
 
 // startProvision starts the loop that makes containers. The answer is the directory as ingest uses it: what ingest asks
 // for is made at once.
