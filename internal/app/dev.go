@@ -54,7 +54,7 @@ func (d *dev) open(ctx context.Context) error {
 	var err error
 	d.broker, err = kafkaemu.Open(kafkaemu.Config{
 		DataDir: filepath.Join(d.cfg.DataDir, "kafka"), Addr: d.cfg.Kafka, Partitions: d.cfg.Partitions,
-		Topics: []string{Topic, DeadLetters}, Logger: d.log.With("part", "kafka"),
+		Topics: []string{Topic, DeadLetters}, RetentionBytes: logBytes, Groups: []string{Group}, Logger: d.log.With("part", "kafka"),
 	})
 	if err != nil {
 		return err
@@ -76,6 +76,9 @@ func (d *dev) open(ctx context.Context) error {
 	}
 	return ctx.Err()
 }
+
+// logBytes bounds what the embedded broker keeps of each partition that is stored already: a start reads all of it.
+const logBytes = 64 << 20
 
 // writable makes the directory and tells whether files can be made in it.
 func writable(dir string) error {
