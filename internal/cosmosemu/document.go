@@ -34,7 +34,7 @@ type document struct {
 	keys   fastjson.Parser // of the partition key in the request
 
 	// buffers
-	rebuilt, names, bodyName, head, value []byte
+	request, rebuilt, names, bodyName, head, value []byte
 }
 
 var documents = sync.Pool{New: func() any { return new(document) }}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -69,31 +70,30 @@ func (s *Server) serve(r *http.Request) (reply, error) {
 	return serve(&x)
 }
 
-// readBody reads the whole body, into a buffer of the right size when the client has said it.
-func (x *exchange) readBody() ([]byte, error) {
+// readBody reads the whole body into buf, which grows as needed.
+func (x *exchange) readBody(buf []byte) ([]byte, error) {
+	tooLarge := &fault{status: http.StatusRequestEntityTooLarge, message: "the request is larger than 2 MB"}
 	if x.request.Body == nil {
 		return nil, nil
 	}
-	tooLarge := &fault{status: http.StatusRequestEntityTooLarge, message: "the request is larger than 2 MB"}
 	n := x.request.ContentLength
 	if n > maxRequestBytes {
 		return nil, tooLarge
 	}
-	var body []byte
 	var err error
 	if n >= 0 {
-		body = make([]byte, n)
-		_, err = io.ReadFull(x.request.Body, body)
+		buf = slices.Grow(buf[:0], int(n))[:n]
+		_, err = io.ReadFull(x.request.Body, buf)
 	} else {
-		body, err = io.ReadAll(io.LimitReader(x.request.Body, maxRequestBytes+1))
+		buf, err = io.ReadAll(io.LimitReader(x.request.Body, maxRequestBytes+1))
 	}
 	if err != nil {
 		return nil, badRequest("the body cannot be read: %v", err)
 	}
-	if len(body) > maxRequestBytes {
+	if len(buf) > maxRequestBytes {
 		return nil, tooLarge
 	}
-	return body, nil
+	return buf, nil
 }
 
 // minimal tells that the client does not want a written item back.

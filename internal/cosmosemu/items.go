@@ -35,14 +35,13 @@ func (x *exchange) writeItem(op operation) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	body, err := x.readBody()
-	if err != nil {
-		return reply{}, err
-	}
 	doc := documents.Get().(*document)
 	defer documents.Put(doc)
+	if doc.request, err = x.readBody(doc.request); err != nil {
+		return reply{}, err
+	}
 	rev := co.current.Load()
-	if err := doc.parse(body, rev.definition); err != nil {
+	if err := doc.parse(doc.request, rev.definition); err != nil {
 		return reply{}, err
 	}
 	if op == opReplace && string(doc.id) != x.route.id {

@@ -17,7 +17,7 @@ func (x *exchange) changed(status int, body []byte, etag string) reply {
 }
 
 func (x *exchange) decodeBody(into any) error {
-	body, err := x.readBody()
+	body, err := x.readBody(nil)
 	if err != nil {
 		return err
 	}

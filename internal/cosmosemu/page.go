@@ -38,6 +38,9 @@ type page struct {
 // charged for the work done there. A partition without budget ends the page if others have been
 // visited, and the page can go on there; else it ends the request.
 func (p *page) visit(f func(l leg, work *ru.QueryWork) (done bool, err error)) error {
+	if len(p.legs) == 0 { // nothing can match: the least that a query costs
+		p.charge = p.model.Query(ru.QueryWork{})
+	}
 	for i, l := range p.legs {
 		if err := l.partition.admit(p.now); err != nil {
 			if i == 0 {

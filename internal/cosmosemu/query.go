@@ -20,7 +20,7 @@ type queryRequest struct {
 
 // parseQuery reads the body of a query.
 func (x *exchange) parseQuery() (queryRequest, error) {
-	body, err := x.readBody()
+	body, err := x.readBody(nil)
 	if err != nil {
 		return queryRequest{}, err
 	}

@@ -71,21 +71,25 @@ func parseRoute(u *url.URL) (route, error) {
 
 // handler finds what serves a request.
 func (rt route) handler(method string, h http.Header) (func(*exchange) (reply, error), error) {
-	query := isTrue(h.Get("X-Ms-Documentdb-Query")) || isTrue(h.Get("X-Ms-Documentdb-Isquery"))
 	key := rt.kind + " " + method
 	if rt.feed {
 		key += " feed"
-		if query {
+		if isTrue(h.Get("X-Ms-Documentdb-Query")) || isTrue(h.Get("X-Ms-Documentdb-Isquery")) {
 			key += " query"
 		}
 	}
-	if serve := handlers[key]; serve != nil {
+	serve := handlers[key]
+	switch {
+	case serve != nil:
 		return serve, nil
-	}
-	if rt.kind == "" {
+	case rt.kind == "":
 		return nil, notFound("the account is read with GET /")
+	case key == "docs GET feed" && h.Get("A-Im") != "":
+		return nil, unsupported("the change feed")
+	case key == "docs PATCH":
+		return nil, unsupported("patch")
 	}
-	return nil, unsupported("%s of %s", method, strings.TrimSuffix(rt.kind+" feed", map[bool]string{true: "", false: " feed"}[rt.feed]))
+	return nil, unsupported("the request %s", key)
 }
 
 // handlers is all that the emulator serves, by resource type, method, and whether a set is addressed.

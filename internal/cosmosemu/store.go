@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
@@ -62,6 +63,7 @@ func pebbleOptions(cfg Config) *pebble.Options {
 		MemTableSize:                memTableBytes,
 		MemTableStopWritesThreshold: 4,
 		Cache:                       pebble.NewCache(cacheBytes),
+		FlushDelayDeleteRange:       10 * time.Second, // so that a dropped container frees its space
 		DisableWAL:                  cfg.InMemory,
 		Logger:                      engineLog{cfg.Logger},
 	}

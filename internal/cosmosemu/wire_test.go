@@ -131,8 +131,9 @@ func TestUnsupportedIsNamed(t *testing.T) {
 		names                        string
 	}{
 		{"POST", docs, "docs", link, "[]", append(pk, "x-ms-cosmos-is-batch-request", "True"), 501, "transactional batch"},
-		{"PATCH", docs + "/a", "docs", link + "/docs/a", "{}", pk, 501, "PATCH of docs"},
-		{"GET", docs, "docs", link, "", []string{"A-IM", "Incremental Feed"}, 501, "GET of docs feed"},
+		{"PATCH", docs + "/a", "docs", link + "/docs/a", "{}", pk, 501, "patch is not supported"},
+		{"GET", docs, "docs", link, "", []string{"A-IM", "Incremental Feed"}, 501, "the change feed is not supported"},
+		{"GET", docs, "docs", link, "", nil, 501, "the request docs GET feed"},
 		{"GET", link + "/sprocs", "sprocs", link, "", nil, 501, "sprocs"},
 		{"GET", "dbs/db/users", "users", "dbs/db", "", nil, 501, "users"},
 		{"POST", docs, "docs", link, `{"id":"a"}`, append(pk, "x-ms-documentdb-pre-trigger-include", "t"), 501, "trigger"},
