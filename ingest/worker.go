@@ -122,6 +122,9 @@ func (w *Worker) Skip(next int64) {
 	w.position = max(w.position, next)
 }
 
+// freshMap is the age below which a map that can't place a reading is not read again: the next one could not place it either.
+const freshMap = time.Minute
+
 // placeable tells whether the map is good enough for every reading of a record that will not be refused anyway.
 func (w *Worker) placeable(rec Record, result decode.Result, view *control.View) error {
 	for i := range result.Readings {
@@ -132,7 +135,7 @@ func (w *Worker) placeable(rec Record, result decode.Result, view *control.View)
 		if _, ok := view.Tenant(r.Tenant); !ok && (w.cfg.Register || !view.ReadAt.Equal(w.refused[r.Tenant])) {
 			return &UnknownTenant{r.Tenant}
 		}
-		if !view.Places(r.Time) {
+		if !view.Places(r.Time) && w.cfg.Now().Sub(view.ReadAt) > freshMap {
 			return &StaleMap{r.Time}
 		}
 	}
@@ -150,11 +153,16 @@ func (w *Worker) isFuture(rec Record, r *telemetry.Reading) bool {
 func (w *Worker) Unregistered(tenant string, view *control.View) { w.refused[tenant] = view.ReadAt }
 
 // verdict says why a reading is refused, nil if it is taken. It depends on stored facts only, so that a replay decides
-// alike: times are judged by the record's Kafka timestamp, never by the clock (rule W10).
+// alike: times are judged by the record's Kafka timestamp, not by the clock (rule W10). The exception is a time that no map
+// can place yet, because the record's timestamp is itself far ahead: it must not hold up its partition until then.
 func (w *Worker) verdict(rec Record, r *telemetry.Reading, view *control.View, oversize map[chainKey]bool) *decode.Bad {
 	if w.isFuture(rec, r) {
 		return &decode.Bad{Reason: decode.Future, Detail: fmt.Sprintf("event time is %s after the record's timestamp; %s is allowed",
 			time.Duration(r.Time-rec.Time)*time.Millisecond, w.cfg.Future)}
+	}
+	if !view.Places(r.Time) {
+		return &decode.Bad{Reason: decode.Future, Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it",
+			time.UnixMilli(r.Time).UTC().Format(time.RFC3339))}
 	}
 	tenant, ok := view.Tenant(r.Tenant)
 	if !ok {
