@@ -191,7 +191,7 @@ func (w *Worker) notes(jobs []Job, now time.Time) []Job {
 		if n == maxNotes {
 			break
 		}
-		late := w.cfg.NoteEvery < 0 || now.Sub(d.noted) >= w.cfg.NoteEvery || w.drain
+		late := w.drain || w.cfg.NoteEvery > 0 && now.Sub(d.noted) >= w.cfg.NoteEvery
 		if !d.noting && (d.news || d.stretched() && late) {
 			jobs = append(jobs, d.note(now))
 			n++
