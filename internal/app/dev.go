@@ -155,7 +155,7 @@ func lead(future time.Duration) time.Duration { return max(2*time.Hour, future+t
 func (d *dev) startProvision() (ingest.Directory, error) {
 	p, err := provision.New(provision.Config{
 		Containers: d.client.Containers(), Directory: d.directory, Policy: provision.DevPolicy(),
-		Poll: 30 * time.Second, // who asks is in this process, and wakes it
+		Poll:   30 * time.Second, // who asks is in this process, and wakes it
 		Logger: d.log.With("part", "provision"), Registerer: d.metrics,
 	})
 	if err != nil {
