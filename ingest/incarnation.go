@@ -26,6 +26,12 @@ func (in *Ingester) takeover(ctx context.Context, partition int, committed, reac
 	if why != "" {
 		return in.reincarnate(ctx, stream, a, first, why)
 	}
+	if _, known := stream.Marks[a.Partition]; !known && committed > first {
+		// The offset was committed for another store: every commit is followed by a mark. Should the process have died
+		// between its first commit and that mark, the chains' tails tell what is stored (rules W3 and W4).
+		in.log.Warn("the store does not know this partition: it is read from its start", "partition", partition, "committed", committed, "first", first)
+		a.Position = first
+	}
 	if committed < first {
 		if committed >= 0 {
 			in.log.Error("records were deleted before they were stored: the topic's retention is too short",

@@ -1,0 +1,115 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// file writes a file of the test.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// The error about --rows tells which value counted: flags go before the environment, that before the file, that before the
+// default.
+func TestPrecedenceOfSettings(t *testing.T) {
+	t.Parallel()
+	flat := file(t, "flat.yaml", "rows: -3\n")
+	section := file(t, "section.yaml", "rows: -9\nchunk:\n  rows: -4\n")
+	other := file(t, "other.yaml", "replay:\n  rate: -9\ndev:\n  hold: 1d\n")
+	document := file(t, "document.json", "{}")
+	const env, flag = "BINNACLE_ROWS=-2", "--rows=-1"
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{flag}, "--rows -1 "},
+		{[]string{env, flag}, "--rows -1 "},
+		{[]string{env, flag, "--config", flat}, "--rows -1 "},
+		{[]string{flag, "--config", section}, "--rows -1 "},
+		{[]string{env}, "--rows -2 "},
+		{[]string{env, "--config", flat}, "--rows -2 "},
+		{[]string{env, "--config", section}, "--rows -2 "},
+		{[]string{env, "BINNACLE_CONFIG=" + section}, "--rows -2 "},
+		{[]string{"--config", flat}, "--rows -3 "},
+		{[]string{"BINNACLE_CONFIG=" + flat}, "--rows -3 "},
+		{[]string{"--config", section}, "--rows -4 "},
+		{[]string{"--config", other}, document}, // the default is no fault: the file is
+	} {
+		env, flags := split(c.args)
+		refused(t, append(append(env, "chunk", document), flags...), c.want) // behind the argument
+		env, flags = split(c.args)
+		refused(t, append(append(append(env, "chunk"), flags...), document), c.want) // before it
+	}
+	refused(t, []string{"--config", flat, "chunk", document}, "--rows -3 ") // before the subcommand
+}
+
+func split(args []string) (env, flags []string) {
+	for len(args) > 0 && envVar.MatchString(args[0]) {
+		env, args = append(env, args[0]), args[1:]
+	}
+	return env, args
+}
+
+func TestWrongSettings(t *testing.T) {
+	t.Parallel()
+	for text, words := range map[string][]string{
+		"hodl: 5s\n":              {"hodl"},
+		"dev:\n  hodl: 5s\n":      {"dev", "hodl"},
+		"replay:\n  hold: 5s\n":   {"replay", "hold"},
+		"hold: 5x\n":              {"--hold", "5x"},
+		"hold: 30\n":              {"--hold", "30"},
+		"fleet: many\n":           {"--fleet", "many"},
+		"api:\n  port: 7070\n":    {"api"},
+		"api: [\n":                {"line 1"},
+		"- api: 127.0.0.1:7070\n": {"line 1"},
+		"dev: 5s\n":               {"dev"},
+	} {
+		path := file(t, "settings.yaml", text)
+		refused(t, []string{"dev", "--data-dir", t.TempDir(), "--config", path}, words...)
+	}
+	refused(t, []string{"dev", "--config", "no/such.yaml"}, "no/such.yaml")
+}
+
+// The same setting of dev by a flag, a variable and a file; with a duration in days.
+func TestADurationInDays(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"flag":        {"--future=1d"},
+		"two words":   {"--future", "1d"},
+		"environment": {"BINNACLE_FUTURE=1d"},
+		"file":        {"--config", file(t, "settings.yaml", "dev:\n  future: 1d\nfleet: 20\n")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := startDev(t, t.TempDir(), append(args, "--fleet=0")...)
+			now := time.Now().UnixMilli()
+			early := row{device: "m1", ts: now + 23*3_600_000}
+			late := row{device: "m1", ts: now + 25*3_600_000}
+			want := table{early: {"v": 1.5}}
+			d.publishTable("acme", table{early: {"v": 1.5}, late: {"v": 2.5}})
+			d.answers("acme", want, everything+"&to=9999999999999")
+			soon(t, 10*time.Second, func() bool { return len(d.letters()) == 1 }, "a dead letter")
+			require.Equal(t, "future", header(d.letters()[0], "binnacle-reason"))
+		})
+	}
+}
+
+// What is set for dev is set for what it runs.
+func TestRetentionOfNewTenants(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, t.TempDir(), "--fleet=0", "--retention=2d")
+	now := time.Now().UnixMilli()
+	kept := row{device: "m1", ts: now - 86_400_000}
+	d.publishTable("acme", table{kept: {"v": 1.5}, row{device: "m1", ts: now - 4*86_400_000}: {"v": 2.5}})
+	d.answers("acme", table{kept: {"v": 1.5}}, everything)
+	soon(t, 10*time.Second, func() bool { return len(d.letters()) == 1 }, "a dead letter")
+	require.Equal(t, "expired", header(d.letters()[0], "binnacle-reason"))
+}
