@@ -16,7 +16,7 @@ type loadtestCommand struct {
 	Devices  int           `help:"Simulated trucks of all tenants together." default:"800"`
 	Interval time.Duration `help:"Time between two readings of a truck." default:"10s"`
 	Minutes  int           `help:"Fleet time that is measured." default:"60"`
-	Sample   time.Duration `help:"How much of that the layouts with a document per reading take." default:"3m"`
+	Sample   time.Duration `help:"How much of that the layouts with a document per reading take." default:"2m"`
 	Hold     time.Duration `help:"Longest time that a reading waits in Binnacle's memory." default:"1h"`
 	Seed     uint64        `help:"The same readings for the same number." default:"1"`
 	RUModel  string        `name:"ru-model" help:"How the size of a document is charged: table, the service's published table, or linear." enum:"table,linear" default:"table"`
@@ -38,7 +38,8 @@ Examples:
 // Run is called by kong.
 func (c *loadtestCommand) Run(e *env) error {
 	cfg := loadtest.Config{
-		Devices: c.Devices, Interval: c.Interval, Window: time.Duration(c.Minutes) * time.Minute, Sample: c.Sample, Hold: c.Hold, Seed: c.Seed,
+		Scenarios: loadtest.AllScenarios(), Devices: c.Devices, Interval: c.Interval,
+		Window: time.Duration(c.Minutes) * time.Minute, Sample: c.Sample, Hold: c.Hold, Seed: c.Seed,
 	}
 	if c.Scenario != "all" {
 		cfg.Scenarios = []loadtest.Scenario{loadtest.Scenario(c.Scenario)}

@@ -25,6 +25,7 @@ type commands struct {
 	Dev       devCommand       `cmd:"" help:"Everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
 	Replay    replayCommand    `cmd:"" help:"Publish a file of readings: CSV, NDJSON or Influx line protocol, also gzipped."`
 	Provision provisionCommand `cmd:"" help:"Make containers ahead of time and set their throughput by age."`
+	Loadtest  loadtestCommand  `cmd:"" help:"Show hot partitions and how they are avoided: one load through three layouts."`
 	Chunk     chunkCommand     `cmd:"" help:"Print a stored chunk readably."`
 	Emulator  emulatorCommand  `cmd:"" help:"Serve the embedded Cosmos DB alone."`
 }

@@ -1,0 +1,72 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+
+	"binnacle/internal/cosmos"
+	"binnacle/internal/cosmosemu"
+	"binnacle/internal/store"
+)
+
+// account is an embedded Cosmos DB, the client to it, and the clock that both go by.
+type account struct {
+	clock  *clock
+	server *cosmosemu.Server
+	client *cosmos.Client
+}
+
+// open makes an account with the database and Binnacle's own containers in it. Unlimited, it counts what
+// is charged and answers no 429.
+func open(ctx context.Context, cfg Config, unlimited bool) (*account, error) {
+	a := &account{clock: newClock(midnight)}
+	var err error
+	a.server, err = cosmosemu.Open(cosmosemu.Config{
+		InMemory: true, Now: a.clock.now, PhysicalPartitions: physicalPartitions, Unlimited: unlimited, Model: cfg.Model,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.client, err = cosmos.New(cosmos.Config{
+		Endpoint: a.server.Endpoint(), Key: cosmosemu.Key, Transport: a.server.Transport(),
+		Now: a.clock.now, Sleep: a.clock.sleep, Jitter: func() float64 { return 0 },
+	})
+	if err == nil {
+		err = a.client.EnsureBase(ctx)
+	}
+	if err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *account) close() {
+	if a.client != nil {
+		a.client.Close()
+	}
+	_ = a.server.Close() // it is in memory: nothing can be lost
+}
+
+// partitions is what the physical partitions of a container have done since the last reset.
+func (a *account) partitions(container string) ([]cosmosemu.PartitionStats, error) {
+	parts, err := a.server.Partitions(store.Database, container)
+	if err != nil {
+		return nil, fmt.Errorf("physical partitions of %s: %w", container, err)
+	}
+	return parts, nil
+}
+
+// charged is what the containers have been charged since the last reset.
+func (a *account) charged(containers ...string) (rus float64, err error) {
+	for _, container := range containers {
+		parts, err := a.partitions(container)
+		if err != nil {
+			return 0, err
+		}
+		for _, p := range parts {
+			rus += p.RUs
+		}
+	}
+	return rus, nil
+}

@@ -1,0 +1,167 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/ingest"
+	"binnacle/internal/control"
+	"binnacle/internal/ru"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// topic is the name of the topic that the readings would come from.
+const topic = "telemetry"
+
+// commitEvery is how often a Worker looks through all its bins to find what may be committed. Nothing is
+// committed here, so it does so no more often than it must.
+const commitEvery = 10 * time.Second
+
+// ampleRUs is the most that the physical partitions of a container serve.
+const ampleRUs = physicalPartitions * ru.PartitionRUs
+
+// chunks takes the readings through Binnacle: a Worker of one partition fills bins and cuts them, its
+// Executor writes the chunks through the adapter.
+//
+// The window opens when Hold has passed: every device has then had its first chunk, which is short
+// so that chunks come evenly. From there on each device writes a full one per hold. What the bins hold when the
+// window opens is written in it, and what they hold when it closes is not: the same amount.
+func (p pass) chunks(ctx context.Context, a *account) (tally, error) {
+	container := sharding.Container("", telemetry.MonthOf(midnight.UnixMilli()))
+	if err := a.client.Containers().Create(ctx, container, store.Throughput{RUs: p.throughput()}); err != nil {
+		return tally{}, err
+	}
+	// A fleet's first entries come at once, and in no order. Waiting for them would make time depend on it.
+	if err := a.client.Containers().SetThroughput(ctx, store.CatalogContainer, store.Throughput{RUs: ampleRUs}); err != nil {
+		return tally{}, err
+	}
+	w := &counting{Writer: a.client.Chunks(), other: otherThan(p.cfg.Model)}
+	b, err := p.worker(ctx, a, w)
+	if err != nil {
+		return tally{}, err
+	}
+	if err := b.until(ctx, p.cfg.opens()); err != nil {
+		return tally{}, err
+	}
+	before, err := a.charged(store.ControlContainer, store.CatalogContainer)
+	if err != nil {
+		return tally{}, err
+	}
+	a.server.ResetStats()
+	w.reset()
+	opened := a.clock.now()
+	if err := b.until(ctx, opened.Add(p.cfg.measured(p.layout))); err != nil {
+		return tally{}, err
+	}
+	t := newTally(b.load, opened, a.clock.now())
+	t.stored, t.other = w.window, w.charge
+	if t.partitions, err = a.partitions(container); err != nil {
+		return tally{}, err
+	}
+	if t.base, err = a.charged(store.ControlContainer, store.CatalogContainer); err != nil {
+		return tally{}, err
+	}
+	t.base += before
+	if err := b.local.Finish(ctx); err != nil {
+		return tally{}, err
+	}
+	t.taken, t.drained = b.load.next, w.all
+	return t, nil
+}
+
+// ingester is Binnacle's ingest of the load, driven by fleet time.
+type ingester struct {
+	clock *clock
+	load  *load
+	local *ingest.Local
+	tick  func()
+}
+
+func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester, error) {
+	docs := a.client.Documents()
+	log := slog.New(slog.DiscardHandler)
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: a.clock.now, Logger: log})
+	if _, err := dir.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	streams := control.NewStreams(docs)
+	stream, err := streams.Find(ctx, "loadtest", topic)
+	if err != nil {
+		return nil, err
+	}
+	cfg := ingest.Config{Topic: topic, Register: true, Hold: p.cfg.Hold, CommitEvery: commitEvery, Now: a.clock.now, Logger: log}
+	stores := ingest.Stores{Chunks: w, Directory: dir, Catalog: a.client.Catalog(), Streams: streams, Letters: noLetters{}}
+	return &ingester{
+		clock: a.clock, load: newLoad(p.cfg, p.scenario), tick: p.tick,
+		local: ingest.NewLocal(cfg, stores, ingest.Assignment{Stream: stream.Number}),
+	}, nil
+}
+
+// until takes the readings as they are published, and does once a second what is due, until it is the end. A
+// write that is throttled waits, and all others with it: the readings of that time are taken afterwards, as from a log.
+func (b *ingester) until(ctx context.Context, end time.Time) error {
+	for b.clock.now().Before(end) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		second := b.clock.now().Truncate(time.Second).Add(time.Second)
+		for b.load.due().Before(second) {
+			rec := ingest.Record{Offset: int64(b.load.next), Time: b.load.due().UnixMilli()}
+			m := b.load.take()
+			b.clock.reach(m.at)
+			rec.Key, rec.Value = []byte(m.tenant+"/"+m.device), m.json
+			if err := b.local.Take(ctx, rec); err != nil {
+				return err
+			}
+		}
+		if err := b.local.Step(ctx); err != nil {
+			return err
+		}
+		b.clock.reach(second)
+		b.tick()
+	}
+	return nil
+}
+
+// counting counts what is stored, beside storing it.
+type counting struct {
+	store.Writer
+	other  ru.Model
+	all    int     // readings
+	window int     // readings since the reset
+	charge float64 // by the other model, since the reset
+}
+
+// chunkTerms is the terms of a chunk in the index: both levels of the key, from, to, id and _ts.
+const chunkTerms = 4 + alwaysIndexed
+
+// Create implements store.Writer.
+func (w *counting) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
+	receipt, err := w.Writer.Create(ctx, key, id, doc)
+	if err != nil {
+		return receipt, err
+	}
+	c, err := chunk.Parse(doc)
+	if err != nil {
+		return receipt, fmt.Errorf("count the readings of chunk %s: %w", id, err)
+	}
+	w.all += c.Header.Readings
+	w.window += c.Header.Readings
+	w.charge += w.other.Write(len(doc), chunkTerms)
+	return receipt, nil
+}
+
+func (w *counting) reset() { w.window, w.charge = 0, 0 }
+
+// noLetters is the end of a fleet that sends nothing wrong.
+type noLetters struct{}
+
+// Bury implements ingest.Undertaker.
+func (noLetters) Bury(_ context.Context, letters []ingest.DeadLetter) error {
+	panic(fmt.Sprintf("loadtest: a reading of the fleet was refused: %s", letters[0].Bad.Detail))
+}

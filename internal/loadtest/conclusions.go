@@ -1,0 +1,112 @@
+package loadtest
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+
+	"binnacle/internal/ru"
+)
+
+// conclusions says what follows from one scenario's figures.
+func conclusions(r Report, o Outcome) []string {
+	var out []string
+	for _, x := range o.Results {
+		if x.Layout == Binnacle {
+			out = append(out, x.binnacle(o))
+		} else {
+			out = append(out, x.hot(r))
+		}
+	}
+	return out
+}
+
+// hot says what the hottest partition does to a layout.
+func (r Result) hot(of Report) string {
+	text := fmt.Sprintf("%s: %s of the RU go to one physical partition, which has %s of what is bought; ",
+		"A document per "+r.Layout.about(), percent(slices.Max(r.Spread)), percent(1/float64(of.PhysicalPartitions)))
+	if r.lost() < 0.005 {
+		return text + "all readings are accepted all the same."
+	}
+	text += percent(r.lost()) + " of the readings are not accepted. "
+	enough := buy(r.Needed * r.Hottest)
+	if each := enough / float64(of.PhysicalPartitions); each > ru.PartitionRUs {
+		return text + fmt.Sprintf("No throughput helps: that partition would have to serve %s RU/s (modelled), and none serves more than %s.",
+			number(each), number(ru.PartitionRUs))
+	}
+	return text + fmt.Sprintf("To accept all, %s RU/s (modelled) must be bought, $%s a month, most of it for partitions that idle.",
+		number(enough), dollars(ru.DollarsPerMonth(enough, false)))
+}
+
+// lost is the share of the readings that is not accepted.
+func (r Result) lost() float64 { return max(0, 1-r.Accepted/r.Offered) }
+
+// binnacle compares Binnacle with the cheapest of the others.
+func (r Result) binnacle(o Outcome) string {
+	accepted := "all readings are accepted"
+	if r.lost() >= 0.005 {
+		accepted = percent(r.lost()) + " of the readings are not accepted"
+	}
+	text := fmt.Sprintf("Binnacle: the hottest physical partition has %.2f times the mean, and %s.", r.Hottest, accepted)
+	var others []float64
+	for _, x := range o.Results {
+		if x.Layout != Binnacle {
+			others = append(others, x.PerMillion)
+		}
+	}
+	if len(others) > 0 {
+		text += fmt.Sprintf(" A value takes 1/%s of the RU (modelled) that it takes in a document per reading.", number(slices.Min(others)/r.PerMillion))
+	}
+	if r.Needed < r.Bought {
+		text += fmt.Sprintf(" The %s RU/s bought would do for about %s such readings/s.", number(r.Bought), number(digits(r.bears(r.Bought), 2)))
+	}
+	return text
+}
+
+// digits rounds f to its first n digits.
+func digits(f float64, n int) float64 {
+	if f <= 0 {
+		return f
+	}
+	scale := math.Pow10(int(math.Floor(math.Log10(f))) + 1 - n)
+	return math.Round(f/scale) * scale
+}
+
+// footnotes say what the table does not.
+func footnotes(b *bytes.Buffer, r Report) {
+	b.WriteByte('\n')
+	paragraph(b, "", fmt.Sprintf("needed: the load's average over %.1f. bought: what the service sells for that, %s RU/s at least, in steps of %s.",
+		utilisation, number(buy(0)), number(ru.Step(false))))
+	grainy, brackets := false, false
+	indexed := map[Layout]float64{}
+	for _, o := range r.Outcomes {
+		for _, x := range o.Results {
+			grainy = grainy || x.Grainy()
+			brackets = brackets || x.modelsDiffer()
+			if x.DefaultIndex > 0 {
+				indexed[x.Layout] = x.DefaultIndex // the same in every scenario, but for the lengths of ids
+			}
+		}
+	}
+	if grainy {
+		paragraph(b, "", fmt.Sprintf("grainy: a second of one physical partition holds fewer than %d of the layout's writes, so a share of 429s says little.", grainyBelow))
+	}
+	if brackets {
+		paragraph(b, "", fmt.Sprintf("in brackets: by the %s model, where the two differ by more than %s.", otherThan(r.model()), percent(differ)))
+	}
+	if len(indexed) > 0 {
+		paragraph(b, "", fmt.Sprintf("All layouts index their keys and times only. With the service's default, which indexes every property, a document per reading takes %s RU (modelled) per million values by date, %s by tenant and device.",
+			number(indexed[ByDate]), number(indexed[ByDevice])))
+	}
+	least := buy(0)
+	paragraph(b, "", fmt.Sprintf("Binnacle also keeps the containers control and catalog, at %s RU/s each: $%s a month more, whatever the fleet.",
+		number(least), dollars(2*ru.DollarsPerMonth(least, false))))
+}
+
+func (r Report) model() ru.Model {
+	if r.Model == ru.Linear.String() {
+		return ru.Linear
+	}
+	return ru.TableT
+}

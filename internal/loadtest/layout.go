@@ -1,0 +1,57 @@
+package loadtest
+
+import "context"
+
+// Layout is one way to keep readings in Cosmos DB.
+type Layout string
+
+// The layouts that are compared.
+const (
+	ByDate   Layout = "date"          // a document per reading; partition key /date
+	ByDevice Layout = "tenant-device" // a document per reading; hierarchical partition key /tenant, /device
+	Binnacle Layout = "binnacle"      // chunks of an hour under slot-placed keys
+)
+
+var layouts = []Layout{ByDate, ByDevice, Binnacle}
+
+// about says what a layout has a document for.
+func (l Layout) about() string {
+	switch l {
+	case ByDate:
+		return "reading, by date"
+	case ByDevice:
+		return "reading, by tenant, device"
+	}
+	return "chunk: Binnacle"
+}
+
+// pass puts the load on one layout once.
+type pass struct {
+	cfg      Config
+	scenario Scenario
+	layout   Layout
+	rus      int // what the container gets, in RU/s; 0: as much as it asks for
+	tick     func()
+}
+
+// unlimitedRUs is the throughput of a container whose budgets are off.
+const unlimitedRUs = 400
+
+func (p pass) throughput() int {
+	if p.rus == 0 {
+		return unlimitedRUs
+	}
+	return p.rus
+}
+
+func (p pass) run(ctx context.Context) (tally, error) {
+	a, err := open(ctx, p.cfg, p.rus == 0)
+	if err != nil {
+		return tally{}, err
+	}
+	defer a.close()
+	if p.layout == Binnacle {
+		return p.chunks(ctx, a)
+	}
+	return p.documents(ctx, a)
+}

@@ -1,0 +1,67 @@
+package loadtest
+
+import (
+	"sort"
+	"time"
+
+	"binnacle/ingest/decode"
+	"binnacle/internal/fleet"
+	"binnacle/internal/telemetry"
+)
+
+// metrics is how many values a reading of a truck has.
+const metrics = 10
+
+// load is the readings of the fleet, in the order of time: trucks report in turn, evenly spread over the
+// interval. It is the same for every layout.
+type load struct {
+	interval time.Duration
+	trucks   []*fleet.Truck
+	tenants  []string // of each truck
+	next     int      // number of the next reading
+}
+
+func newLoad(cfg Config, s Scenario) *load {
+	l := &load{interval: cfg.Interval}
+	for i := range cfg.Devices {
+		l.trucks = append(l.trucks, fleet.NewTruck(cfg.Seed, i, midnight))
+		l.tenants = append(l.tenants, s.tenantOf(i))
+	}
+	return l
+}
+
+// due is when the next reading is reported.
+func (l *load) due() time.Time {
+	n := len(l.trucks)
+	turn := time.Duration(l.next%n) * l.interval / time.Duration(n)
+	return midnight.Add(time.Duration(l.next/n)*l.interval + turn)
+}
+
+// between is how many readings are due from one instant until before another.
+func (l *load) between(from, to time.Time) int { return l.before(to) - l.before(from) }
+
+func (l *load) before(at time.Time) int {
+	n, since := len(l.trucks), at.Sub(midnight)
+	rest := since % l.interval
+	turns := sort.Search(n, func(i int) bool { return time.Duration(i)*l.interval/time.Duration(n) >= rest })
+	return int(since/l.interval)*n + turns
+}
+
+// messageBytes is a little more than a message of a truck has.
+const messageBytes = 320
+
+// message is one reading as it is published.
+type message struct {
+	tenant, device string
+	at             time.Time
+	json           []byte
+}
+
+// take is the next reading.
+func (l *load) take() message {
+	i, at := l.next%len(l.trucks), l.due()
+	l.next++
+	truck := l.trucks[i]
+	r := telemetry.Reading{Tenant: l.tenants[i], Device: truck.ID(), Time: at.UnixMilli(), Fields: truck.Next(at)}
+	return message{r.Tenant, r.Device, at, decode.AppendJSON(make([]byte, 0, messageBytes), r)}
+}

@@ -1,0 +1,144 @@
+package loadtest_test
+
+import (
+	"testing"
+	"time"
+
+	"binnacle/internal/loadtest"
+	"binnacle/internal/ru"
+
+	"github.com/stretchr/testify/require"
+)
+
+// small is a load that takes a second: holds of two minutes, so chunks of twelve rows.
+func small(change func(*loadtest.Config)) loadtest.Config {
+	cfg := loadtest.Config{
+		Scenarios: loadtest.AllScenarios(), Devices: 100, Interval: 10 * time.Second,
+		Window: 2 * time.Minute, Sample: 30 * time.Second, Hold: 2 * time.Minute, Seed: 3,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	return cfg
+}
+
+func run(t *testing.T, cfg loadtest.Config) loadtest.Report {
+	t.Helper()
+	t.Logf("seed %d", cfg.Seed)
+	r, err := loadtest.Run(t.Context(), cfg)
+	require.NoError(t, err)
+	require.Len(t, r.Outcomes, len(cfg.Scenarios))
+	for _, o := range r.Outcomes {
+		require.Equal(t, []loadtest.Layout{loadtest.ByDate, loadtest.ByDevice, loadtest.Binnacle},
+			[]loadtest.Layout{o.Results[0].Layout, o.Results[1].Layout, o.Results[2].Layout})
+	}
+	return r
+}
+
+// The claim itself, with the bins of an hour: the whale heats one partition in layouts with a document per
+// reading, and none in Binnacle, which takes a small fraction of the request units.
+func TestWhaleHeatsOnePartitionButNotBinnacle(t *testing.T) {
+	cfg := loadtest.DefaultConfig()
+	cfg.Scenarios, cfg.Devices, cfg.Sample = []loadtest.Scenario{loadtest.Whale}, 400, 30*time.Second
+	results := run(t, cfg).Outcomes[0].Results
+	byDate, byDevice, binnacle := results[0], results[1], results[2]
+
+	require.GreaterOrEqual(t, byDate.Hottest, 4.5)
+	require.GreaterOrEqual(t, byDevice.Hottest, 3.5)
+	require.LessOrEqual(t, binnacle.Hottest, 1.5)
+	require.LessOrEqual(t, binnacle.PerMillion, byDate.PerMillion/200)
+	require.LessOrEqual(t, binnacle.PerMillion, byDevice.PerMillion/200)
+
+	for _, r := range results {
+		require.InDelta(t, 40, r.Offered, 1e-9)
+		require.Len(t, r.Spread, 5)
+		sum := 0.0
+		for _, share := range r.Spread {
+			sum += share
+		}
+		require.InDelta(t, 1, sum, 1e-3)
+		require.InDelta(t, r.PerMillion*r.Offered*10/1e6/0.8, r.Needed, r.Needed*0.01)
+		require.EqualValues(t, 400, r.Bought)
+		require.InDelta(t, 23.36, r.Dollars, 0.001)
+	}
+	// 80 RU/s a partition are 11.6 writes of 6.87 RU, or 12.2 of 6.55.
+	require.InDelta(t, 11.6, byDate.Accepted, 0.5)
+	require.Greater(t, byDate.Throttled, 0.7)
+	require.True(t, byDate.Grainy())
+	require.Less(t, byDevice.Accepted, 0.6*byDevice.Offered)
+	require.InDelta(t, 40, binnacle.Accepted, 0.4)
+	require.Zero(t, binnacle.Throttled)
+}
+
+// An even load of ten tenants is uneven too when a tenant's data is in one partition.
+func TestUniform(t *testing.T) {
+	results := run(t, small(func(c *loadtest.Config) { c.Scenarios = []loadtest.Scenario{loadtest.Uniform} })).Outcomes[0].Results
+	require.InDelta(t, 5, results[0].Hottest, 1e-9)
+	require.InDelta(t, 2, results[1].Hottest, 0.01, "four of the ten names fall into one partition")
+	require.Less(t, results[2].Hottest, 1.6)
+}
+
+// What the layouts with a document per reading do is the same in every interval of the fleet.
+func TestSampleIsAsGoodAsTheWhole(t *testing.T) {
+	sample := run(t, small(func(c *loadtest.Config) { c.Devices = 300 }))
+	whole := run(t, small(func(c *loadtest.Config) { c.Devices, c.Sample = 300, c.Window }))
+	require.InDelta(t, 30, sample.SampleSeconds, 0)
+	require.InDelta(t, 120, whole.SampleSeconds, 0)
+	for i, o := range sample.Outcomes {
+		for j, s := range o.Results {
+			w := whole.Outcomes[i].Results[j]
+			require.InEpsilon(t, w.PerMillion, s.PerMillion, 1e-6)
+			require.InEpsilon(t, w.Needed, s.Needed, 1e-6)
+			require.Equal(t, w.Spread, s.Spread)
+			require.Equal(t, w.Bought, s.Bought)
+			require.InEpsilon(t, w.Accepted, s.Accepted, 0.02)
+			require.InDelta(t, w.Throttled, s.Throttled, 0.05)
+		}
+	}
+}
+
+func TestSameSeedSameReport(t *testing.T) {
+	first := run(t, small(nil))
+	require.Equal(t, first, run(t, small(nil)))
+	other := run(t, small(func(c *loadtest.Config) { c.Seed = 4 }))
+	require.NotEqual(t, first.Outcomes[0].Results[2].OtherModel, other.Outcomes[0].Results[2].OtherModel, "chunks of other values have other sizes")
+}
+
+// The other model's figure is computed beside, from sizes and terms; it is what a run with that model is charged.
+func TestBothModelsAgreeOnEachOther(t *testing.T) {
+	table := run(t, small(nil))
+	linear := run(t, small(func(c *loadtest.Config) { c.Model = ru.Linear }))
+	require.Equal(t, "linear", linear.Model)
+	for i, o := range table.Outcomes {
+		for j, r := range o.Results {
+			l := linear.Outcomes[i].Results[j]
+			require.InEpsilon(t, l.PerMillion, r.OtherModel, 1e-6)
+			require.InEpsilon(t, r.PerMillion, l.OtherModel, 1e-6)
+		}
+	}
+}
+
+// Chunks that come too fast for the budget wait, and nothing is lost.
+func TestBinnacleWaitsOutThrottling(t *testing.T) {
+	r := run(t, small(func(c *loadtest.Config) {
+		c.Scenarios, c.Devices, c.Hold, c.Window = []loadtest.Scenario{loadtest.Whale}, 3000, time.Minute, time.Minute
+	})).Outcomes[0].Results[2]
+	require.Positive(t, r.Throttled)
+	require.InEpsilon(t, r.Offered, r.Accepted, 0.05)
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	require.NoError(t, loadtest.DefaultConfig().Validate())
+	for want, change := range map[string]func(*loadtest.Config){
+		`scenario "x": uniform and whale are known`: func(c *loadtest.Config) { c.Scenarios = []loadtest.Scenario{"x"} },
+		"5 devices: 100 to 100000 are allowed":      func(c *loadtest.Config) { c.Devices = 5 },
+		"an interval of 0s":                         func(c *loadtest.Config) { c.Interval = 0 },
+		"a hold of 5s: whole seconds":               func(c *loadtest.Config) { c.Hold = 5 * time.Second },
+		"a measured time of 0s":                     func(c *loadtest.Config) { c.Window = 0 },
+		"a sample of 30.5s":                         func(c *loadtest.Config) { c.Sample = 30500 * time.Millisecond },
+		"must not exceed a day":                     func(c *loadtest.Config) { c.Window = 24 * time.Hour },
+	} {
+		_, err := loadtest.Run(t.Context(), small(change))
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -1,0 +1,101 @@
+package loadtest
+
+import (
+	"math"
+
+	"binnacle/internal/ru"
+)
+
+// Report is what Run has found.
+type Report struct {
+	Devices            int       `json:"devices"`
+	IntervalSeconds    float64   `json:"interval_seconds"`
+	HoldSeconds        float64   `json:"hold_seconds"`
+	WindowSeconds      float64   `json:"window_seconds"`
+	SampleSeconds      float64   `json:"sample_seconds"`
+	Seed               uint64    `json:"seed"`
+	Model              string    `json:"ru_model"`
+	PhysicalPartitions int       `json:"physical_partitions"`
+	Outcomes           []Outcome `json:"scenarios"`
+}
+
+// Outcome is one scenario's results, one for each layout.
+type Outcome struct {
+	Scenario Scenario `json:"scenario"`
+	Results  []Result `json:"layouts"`
+}
+
+// Result is what one layout has done with the readings of one scenario. Request units are modelled.
+//
+// What the load asks for is measured with all budgets off: the request units, their spread, and so what is needed. What
+// comes of it is measured with what is bought: readings accepted, and 429s.
+type Result struct {
+	Layout      Layout    `json:"layout"`
+	Offered     float64   `json:"offered_per_second"`  // readings
+	Accepted    float64   `json:"accepted_per_second"` // readings stored
+	PerMillion  float64   `json:"ru_per_million_values"`
+	Spread      []float64 `json:"ru_share_by_partition"`
+	Hottest     float64   `json:"hottest_over_mean"` // of physical partitions, by request units
+	Needed      float64   `json:"ru_per_second_needed"`
+	Bought      float64   `json:"ru_per_second_bought"`
+	Dollars     float64   `json:"dollars_per_month"`
+	Throttled   float64   `json:"share_throttled"`             // of all requests, those answered 429
+	SecondHolds float64   `json:"writes_per_partition_second"` // what a second of one physical partition has budget for
+
+	OtherModel   float64 `json:"ru_per_million_values_by_the_other_model"`
+	DefaultIndex float64 `json:"ru_per_million_values_with_default_index,omitempty"`
+	Base         float64 `json:"ru_of_control_and_catalog,omitempty"` // Binnacle's, from the start to the window's end
+}
+
+// utilisation is the share of what is bought that the load takes on average.
+const utilisation = 0.8
+
+// grainyBelow is the number of writes in a partition's second below which a single write decides over a 429.
+const grainyBelow = 15
+
+// Grainy tells whether a physical partition's second holds so few writes that the share of 429s is chance.
+func (r Result) Grainy() bool { return r.SecondHolds < grainyBelow }
+
+// Bears is how many readings a second the layout takes with that many RU/s: as many as make the hottest
+// physical partition as busy as all are meant to be.
+func (r Result) bears(rus float64) float64 {
+	return r.Offered * rus / (r.Needed * r.Hottest)
+}
+
+// buy is what is sold for a need: in steps, and not below the least.
+func buy(needed float64) float64 {
+	step := ru.Step(false)
+	return max(ru.Floor(0, 0, false), math.Ceil(needed/step)*step)
+}
+
+// result puts both passes together: free without budgets, bound with what is bought.
+func newResult(l Layout, free, bound tally) Result {
+	rus, writes, _ := free.sum()
+	_, admitted, throttled := bound.sum()
+	perMillion := 1e6 / float64(free.stored*metrics)
+	r := Result{
+		Layout:       l,
+		Offered:      round(float64(bound.offered) / bound.seconds),
+		Accepted:     round(float64(bound.stored) / bound.seconds),
+		PerMillion:   round(rus * perMillion),
+		OtherModel:   round(free.other * perMillion),
+		DefaultIndex: round(free.defaultIndex * 1e6 / metrics),
+		Needed:       round(free.need()),
+		Base:         round(free.base),
+	}
+	if n := admitted + throttled; n > 0 {
+		r.Throttled = round(float64(throttled) / float64(n))
+	}
+	r.Bought = buy(r.Needed)
+	r.Dollars = round(ru.DollarsPerMonth(r.Bought, false))
+	r.SecondHolds = round(r.Bought / physicalPartitions / (rus / float64(writes)))
+	for _, p := range free.partitions {
+		share := round(p.RUs / rus)
+		r.Spread = append(r.Spread, share)
+		r.Hottest = max(r.Hottest, round(share*physicalPartitions))
+	}
+	return r
+}
+
+// round cuts the noise of floating point off a figure: sums in another order end in other digits.
+func round(f float64) float64 { return math.Round(f*1e4) / 1e4 }
