@@ -39,7 +39,7 @@ func run(t *testing.T, cfg loadtest.Config) loadtest.Report {
 // reading, and none in Binnacle, which takes a small fraction of the request units.
 func TestWhaleHeatsOnePartitionButNotBinnacle(t *testing.T) {
 	cfg := loadtest.DefaultConfig()
-	cfg.Scenarios, cfg.Devices, cfg.Sample = []loadtest.Scenario{loadtest.Whale}, 400, 30*time.Second
+	cfg.Scenarios, cfg.Devices, cfg.Sample = []loadtest.Scenario{loadtest.Whale}, 400, 20*time.Second
 	results := run(t, cfg).Outcomes[0].Results
 	byDate, byDevice, binnacle := results[0], results[1], results[2]
 
@@ -80,8 +80,8 @@ func TestUniform(t *testing.T) {
 
 // What the layouts with a document per reading do is the same in every interval of the fleet.
 func TestSampleIsAsGoodAsTheWhole(t *testing.T) {
-	sample := run(t, small(func(c *loadtest.Config) { c.Devices = 300 }))
-	whole := run(t, small(func(c *loadtest.Config) { c.Devices, c.Sample = 300, c.Window }))
+	sample := run(t, small(func(c *loadtest.Config) { c.Devices = 200 }))
+	whole := run(t, small(func(c *loadtest.Config) { c.Devices, c.Sample = 200, c.Window }))
 	require.InDelta(t, 30, sample.SampleSeconds, 0)
 	require.InDelta(t, 120, whole.SampleSeconds, 0)
 	for i, o := range sample.Outcomes {
@@ -121,7 +121,8 @@ func TestBothModelsAgreeOnEachOther(t *testing.T) {
 // Chunks that come too fast for the budget wait, and nothing is lost.
 func TestBinnacleWaitsOutThrottling(t *testing.T) {
 	r := run(t, small(func(c *loadtest.Config) {
-		c.Scenarios, c.Devices, c.Hold, c.Window = []loadtest.Scenario{loadtest.Whale}, 3000, time.Minute, time.Minute
+		c.Scenarios, c.Devices, c.Hold = []loadtest.Scenario{loadtest.Whale}, 3000, time.Minute
+		c.Window, c.Sample = time.Minute, 10*time.Second
 	})).Outcomes[0].Results[2]
 	require.Positive(t, r.Throttled)
 	require.InEpsilon(t, r.Offered, r.Accepted, 0.05)
