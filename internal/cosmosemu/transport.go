@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 )
 
 // Transport carries requests to a Server in the same process, without a socket. It is a transporter
@@ -32,7 +33,7 @@ func (t *Transport) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp := &http.Response{
-		Status: fmt.Sprintf("%d %s", w.status, http.StatusText(w.status)), StatusCode: w.status,
+		Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), StatusCode: w.status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: w.header, ContentLength: int64(len(w.body)), Request: r, Body: http.NoBody,
 	}
