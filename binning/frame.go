@@ -114,10 +114,7 @@ func (f *framer) group(labels telemetry.Labels, rows []int32) chunk.Group {
 func (f *framer) mergeInstant(g *chunk.Group, at int, rows []int32) {
 	f.seen = f.seen[:0]
 	for _, r := range rows {
-		begin := int32(0)
-		if r > 0 {
-			begin = int32(f.rows[r-1].end)
-		}
+		begin := int32(f.begin(int(r)))
 		for i, c := range f.cellsOf(int(r)) {
 			if !f.want[c.metric] {
 				continue
@@ -143,7 +140,7 @@ func (f *framer) put(g *chunk.Group, at int, c cell) {
 	col := &g.Columns[f.cols[slot]]
 	col.Present.Set(at)
 	if c.kind == telemetry.Text {
-		col.Texts = append(col.Texts, f.texts[c.bits])
+		col.Texts = append(col.Texts, f.text(c))
 		return
 	}
 	col.Bits = append(col.Bits, c.bits)

@@ -6,6 +6,7 @@
 package binning
 
 import (
+	"slices"
 	"sort"
 
 	"binnacle/binning/chunk"
@@ -20,6 +21,9 @@ type Rows struct {
 	cells []cell
 	texts []string
 
+	firstCell uint32 // number of cells[0]; cells and texts are numbered through, also where a cut took the first ones away
+	firstText uint64 // number of texts[0]
+
 	metrics []string
 	labels  []telemetry.Labels
 
@@ -33,11 +37,11 @@ type row struct {
 	offset int64
 	time   int64
 	labels uint32
-	end    uint32 // index after the row's last cell; it begins where the row before ends
+	end    uint32 // number of the cell after the row's last one; it begins where the row before ends
 }
 
 type cell struct {
-	bits   uint64 // for text: index into texts
+	bits   uint64 // for text: its number
 	metric uint32
 	kind   telemetry.Kind
 }
@@ -55,17 +59,33 @@ func (r *Rows) Append(offset int64, reading telemetry.Reading) {
 		r.metricIndex = make(map[string]uint32)
 		r.labelIndex = make(map[string]uint32)
 	}
-	for _, f := range reading.Fields {
-		c := cell{bits: f.Value.Bits(), metric: r.metric(f.Metric), kind: f.Value.Kind()}
+	before := r.lastCells()
+	for i, f := range reading.Fields {
+		c := cell{bits: f.Value.Bits(), kind: f.Value.Kind()}
+		if i < len(before) && r.metrics[before[i].metric] == f.Metric {
+			c.metric = before[i].metric // as a rule a reading has the metrics of the one before
+		} else {
+			c.metric = r.metric(f.Metric)
+		}
 		if c.kind == telemetry.Text {
-			c.bits = uint64(len(r.texts))
+			c.bits = r.firstText + uint64(len(r.texts))
 			r.texts = append(r.texts, f.Value.Text())
-			r.textBytes += len(f.Value.Text()) + 16
+			r.textBytes += textBytes(f.Value.Text())
 		}
 		r.cells = append(r.cells, c)
 	}
-	r.rows = append(r.rows, row{offset: offset, time: reading.Time, labels: r.label(reading.Labels), end: uint32(len(r.cells))})
+	r.rows = append(r.rows, row{offset: offset, time: reading.Time, labels: r.label(reading.Labels), end: r.firstCell + uint32(len(r.cells))})
 }
+
+// lastCells is the cells of the last row.
+func (r *Rows) lastCells() []cell {
+	if len(r.rows) == 0 {
+		return nil
+	}
+	return r.cellsOf(len(r.rows) - 1)
+}
+
+func textBytes(text string) int { return len(text) + 16 }
 
 func (r *Rows) metric(name string) uint32 {
 	i, ok := r.metricIndex[name]
@@ -78,6 +98,11 @@ func (r *Rows) metric(name string) uint32 {
 }
 
 func (r *Rows) label(l telemetry.Labels) uint32 {
+	if n := len(r.rows); n > 0 {
+		if last := r.rows[n-1].labels; slices.Equal(r.labels[last], l) {
+			return last
+		}
+	}
 	r.scratch = l.AppendKey(r.scratch[:0])
 	i, ok := r.labelIndex[string(r.scratch)]
 	if !ok {
@@ -114,14 +139,20 @@ func (r *Rows) Span() (from, to int64) {
 	return from, to
 }
 
-// After is the rows of records above an offset (rule W4).
+// Upto is how many readings are of records up to an offset.
+func (r *Rows) Upto(offset int64) int {
+	return sort.Search(len(r.rows), func(i int) bool { return r.rows[i].offset > offset })
+}
+
+// After is the rows of records above an offset (rule W4). It takes the place of r, which must not be appended to any more.
 func (r *Rows) After(offset int64) Rows {
-	n := sort.Search(len(r.rows), func(i int) bool { return r.rows[i].offset > offset })
-	return r.slice(n, len(r.rows))
+	return r.from(r.Upto(offset))
 }
 
 // SplitAt cuts between records: head has about n readings, at least one record, tail has the rest.
 // A record that lies across the cut goes to the head when it is the first one there, else to the tail.
+// The tail takes the place of r, which must not be appended to any more. The time that it takes follows the head: to cut
+// piece after piece off a long bin takes as long as to copy it twice.
 func (r *Rows) SplitAt(n int) (head, tail Rows) {
 	n = min(max(n, 1), len(r.rows))
 	for n > 0 && n < len(r.rows) && r.rows[n].offset == r.rows[n-1].offset {
@@ -130,7 +161,28 @@ func (r *Rows) SplitAt(n int) (head, tail Rows) {
 	for n == 0 || n < len(r.rows) && r.rows[n].offset == r.rows[n-1].offset {
 		n++
 	}
-	return r.slice(0, n), r.slice(n, len(r.rows))
+	return r.slice(0, n), r.from(n)
+}
+
+// from is the rows from n on. It shares memory with r, unless more of that would be idle than in use.
+func (r *Rows) from(n int) Rows {
+	if n == len(r.rows) {
+		return Rows{}
+	}
+	gone := r.begin(n)
+	if r.firstCell+gone > uint32(len(r.cells))-gone {
+		return r.slice(n, len(r.rows))
+	}
+	out := *r
+	out.rows = r.rows[n:]
+	out.cells, out.firstCell = r.cells[gone:], r.firstCell+gone
+	for _, c := range r.cells[:gone] {
+		if c.kind == telemetry.Text {
+			out.textBytes -= textBytes(r.text(c))
+			out.texts, out.firstText = out.texts[1:], out.firstText+1
+		}
+	}
+	return out
 }
 
 // Records is how many records the readings came from.
@@ -172,16 +224,22 @@ func (r *Rows) copyFrom(s *Rows, i, j int) {
 }
 
 func (r *Rows) cellsOf(i int) []cell {
-	begin := uint32(0)
-	if i > 0 {
-		begin = r.rows[i-1].end
-	}
-	return r.cells[begin:r.rows[i].end]
+	return r.cells[r.begin(i) : r.rows[i].end-r.firstCell]
 }
+
+// begin is the index of the first cell of row i.
+func (r *Rows) begin(i int) uint32 {
+	if i == 0 {
+		return 0
+	}
+	return r.rows[i-1].end - r.firstCell
+}
+
+func (r *Rows) text(c cell) string { return r.texts[c.bits-r.firstText] }
 
 func (r *Rows) value(c cell) telemetry.Value {
 	if c.kind == telemetry.Text {
-		return telemetry.TextValue(r.texts[c.bits])
+		return telemetry.TextValue(r.text(c))
 	}
 	return telemetry.BitsValue(c.kind, c.bits)
 }

@@ -3,6 +3,7 @@ package binning_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -145,6 +146,70 @@ func TestCutsFallBetweenRecords(t *testing.T) {
 		require.Equal(t, len(want), rest.Readings())
 		require.Equal(t, plain(want, binning.All, nil), cells(t, rest.Frame(binning.All, nil)))
 	}
+}
+
+// However rows are cut, appended to and cut again, what is left is what a plain list holds, and so is its size.
+func TestPieceAfterPiece(t *testing.T) {
+	const seed = 13
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	for range 100 {
+		var rows binning.Rows
+		var list []taken
+		for range 30 {
+			base := int64(0)
+			if len(list) > 0 {
+				base = list[len(list)-1].offset + 1
+			}
+			for _, x := range random(rnd, rnd.IntN(12)) {
+				x.offset += base
+				rows.Append(x.offset, x.Reading)
+				list = append(list, x)
+			}
+			if len(list) == 0 {
+				continue
+			}
+			snapshot, before := rows, cells(t, rows.Frame(binning.All, nil))
+			if rnd.IntN(2) == 0 {
+				head, tail := rows.SplitAt(1 + rnd.IntN(len(list)))
+				require.Equal(t, plain(list[:head.Readings()], binning.All, nil), cells(t, head.Frame(binning.All, nil)))
+				rows, list = tail, list[head.Readings():]
+			} else {
+				at := list[0].offset + rnd.Int64N(4) - 1
+				n := rows.Upto(at)
+				rows, list = rows.After(at), list[n:]
+			}
+			require.Equal(t, before, cells(t, snapshot.Frame(binning.All, nil)), "a snapshot stays")
+			require.Equal(t, len(list), rows.Readings())
+			if len(list) == 0 {
+				continue
+			}
+			require.Equal(t, plain(list, binning.All, nil), cells(t, rows.Frame(binning.All, nil)))
+			anew := rowsOf(list)
+			require.Equal(t, anew.Values(), rows.Values())
+			require.Equal(t, anew.First(), rows.First())
+			require.InDelta(t, anew.Bytes(), rows.Bytes(), 64*16, "names that are used no more may stay")
+		}
+	}
+}
+
+// A long bin goes out in pieces: the time that takes must follow its length, not the square of it.
+func TestManyPiecesOfALongBin(t *testing.T) {
+	allocated := func(n int) uint64 {
+		var rows binning.Rows
+		for i := range n {
+			rows.Append(int64(i), telemetry.Reading{Time: int64(i), Fields: []telemetry.Field{{Metric: "a", Value: telemetry.IntValue(int64(i))}}})
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for rows.Readings() > 0 {
+			_, rows = rows.SplitAt(100)
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	small, large := allocated(20_000), allocated(160_000)
+	require.Less(t, large, 2*8*small)
 }
 
 // A query reads a copy while the worker goes on; the race detector watches.
