@@ -1,6 +1,7 @@
 package cosmosemu
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -86,24 +87,15 @@ func (w *write) locked() (*pebble.Batch, error) {
 	if err := p.admit(w.now); err != nil {
 		return nil, err
 	}
-	var err error
 	st := w.server.store
-	w.stored, w.alive, err = readHeader(st.db, w.name, &w.old, w.revision.ttl, w.now)
-	if err != nil {
-		return nil, err
-	}
-	if f := w.check(); f != nil {
-		// A refused write is charged as a read of what it met; the service publishes no figure.
-		f.charge = w.server.cfg.Model.Read(int(w.old.size))
-		p.charge(w.now, f.charge)
-		return nil, f
-	}
-	if w.charge, err = w.price(); err != nil {
-		return nil, err
-	}
 	batch := st.db.NewBatch()
-	next := w.change()
-	if err := w.fill(batch, next); err != nil {
+	next, err := w.stage(batch, st.db, p.count)
+	if err != nil {
+		_ = batch.Close() // releases memory only
+		var f *fault
+		if errors.As(err, &f) {
+			p.charge(w.now, f.charge)
+		}
 		return nil, err
 	}
 	if err := st.apply(batch); err != nil {
@@ -111,10 +103,35 @@ func (w *write) locked() (*pebble.Batch, error) {
 	}
 	p.count = next
 	p.charge(w.now, w.charge)
+	w.noteExpiry()
+	return batch, nil
+}
+
+// stage checks the write against what from holds and adds it to a batch, under the lock of the physical
+// partition. It gives the counters after it. A *fault says what it is to be charged.
+func (w *write) stage(b *pebble.Batch, from pebble.Reader, count counters) (counters, error) {
+	var err error
+	w.stored, w.alive, err = readHeader(from, w.name, &w.old, w.revision.ttl, w.now)
+	if err != nil {
+		return count, err
+	}
+	if f := w.check(); f != nil {
+		// A refused write is charged as a read of what it met; the service publishes no figure.
+		f.charge = w.server.cfg.Model.Read(int(w.old.size))
+		return count, f
+	}
+	if w.charge, err = w.price(from); err != nil {
+		return count, err
+	}
+	next := w.change(count)
+	return next, w.fill(b, next)
+}
+
+// noteExpiry tells the sweep of an item that will expire.
+func (w *write) noteExpiry() {
 	if w.op != opDelete && w.revision.ttl != 0 {
 		w.container.expires(w.fresh.expiry(w.revision.ttl))
 	}
-	return batch, nil
 }
 
 // check holds the operation and its preconditions against what is there.
@@ -145,7 +162,7 @@ func holds(match, noneMatch string, exists bool, lsn uint64) bool {
 }
 
 // price is the charge of the write. A replace needs the old terms, so it reads the old body.
-func (w *write) price() (float64, error) {
+func (w *write) price(from pebble.Reader) (float64, error) {
 	m := w.server.cfg.Model
 	p := w.revision.policy
 	switch {
@@ -156,7 +173,7 @@ func (w *write) price() (float64, error) {
 	case p.none:
 		return m.Replace(int(w.old.size), len(w.doc.json), 0), nil
 	}
-	changed, err := w.changedTerms()
+	changed, err := w.changedTerms(from)
 	if err != nil {
 		return 0, err
 	}
@@ -164,8 +181,8 @@ func (w *write) price() (float64, error) {
 }
 
 // changedTerms counts the terms that a replace removes and adds: those that differ, and _ts twice.
-func (w *write) changedTerms() (int, error) {
-	v, closer, err := w.server.store.db.Get(bodyName(nil, w.name))
+func (w *write) changedTerms(from pebble.Reader) (int, error) {
+	v, closer, err := from.Get(bodyName(nil, w.name))
 	if err != nil {
 		return 0, fmt.Errorf("read the body of an item: %w", err)
 	}
@@ -197,9 +214,8 @@ func difference(a, b []uint64) int {
 	return n + len(a) + len(b)
 }
 
-// change gives the counters after the write, and the header of the new version.
-func (w *write) change() counters {
-	next := w.partition.count
+// change gives the counters after the write, from those before it, and the header of the new version.
+func (w *write) change(next counters) counters {
 	next.lsn++
 	if w.stored {
 		next.items--
