@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"strconv"
 	"testing"
 	"time"
 
@@ -19,8 +20,8 @@ func message(tenant string, r row, values map[string]any) kafka.Message {
 	}
 	wire := map[string]any{}
 	for name, v := range values {
-		if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-			v = map[string]string{"float": map[bool]string{true: "NaN"}[math.IsNaN(f)] + map[bool]string{true: "+Inf"}[math.IsInf(f, 1)] + map[bool]string{true: "-Inf"}[math.IsInf(f, -1)]}
+		if f, ok := v.(float64); ok {
+			v = number(f)
 		}
 		wire[name] = v
 	}
@@ -30,6 +31,20 @@ func message(tenant string, r row, values map[string]any) kafka.Message {
 		panic(err)
 	}
 	return kafka.Message{Key: []byte(tenant + "/" + r.device), Value: body}
+}
+
+// number is a float64 as the message format has it: with an exponent, because encoding/json writes large ones as integers
+// that no float64 holds.
+func number(f float64) json.RawMessage {
+	switch {
+	case math.IsNaN(f):
+		return json.RawMessage(`{"float":"NaN"}`)
+	case math.IsInf(f, 1):
+		return json.RawMessage(`{"float":"+Inf"}`)
+	case math.IsInf(f, -1):
+		return json.RawMessage(`{"float":"-Inf"}`)
+	}
+	return strconv.AppendFloat(nil, f, 'e', -1, 64)
 }
 
 // writer publishes to a broker as the message format says. A batch is one request for each partition, so that the

@@ -292,6 +292,8 @@ func (d *dev) answersInAllFormats(tenant string, want table) {
 func (d *dev) stored(tenant string) {
 	d.t.Helper()
 	soon(d.t, 20*time.Second, func() bool {
-		return d.ask(tenant, "from=0&format=ndjson", func(row, map[string]any) {}).HeadRows == 0
+		var answer struct{ Stats stats }
+		require.NoError(d.t, json.Unmarshal([]byte(d.body(tenant, "/api/v1/readings?from=0&limit=1")), &answer))
+		return answer.Stats.HeadRows == 0
 	}, "all readings of %s are stored", tenant)
 }
