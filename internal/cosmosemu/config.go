@@ -29,6 +29,19 @@ type Config struct {
 	PhysicalPartitions int
 	// Unlimited switches the budgets off: nothing is answered 429. Charges are counted as always.
 	Unlimited bool
+	// RefuseBefore answers 429 to a request whose charge would overdraw the second of its physical
+	// partition, before it does anything. Without it, a request is admitted while its second has some
+	// budget left, and its debt is carried into the next seconds.
+	RefuseBefore bool
+	// Burst lets a physical partition of less than 3,000 RU/s save up to 300 seconds of budget that it
+	// did not use, and spend it at up to 3,000 RU/s. Off by default: it hides hot partitions.
+	Burst bool
+	// PrefixVisitsAll makes a query over a prefix of a hierarchical key that arrives without a range of
+	// effective partition keys visit, and pay for, every physical partition. Without it, only those
+	// that the prefix touches. What the service does for such clients is not published.
+	PrefixVisitsAll bool
+	// Limits are the service's, unless lowered.
+	Limits Limits
 	// Region is the name of the one region. Default "South Central US".
 	Region string
 	// Advertise is the endpoint that the account document names, such as "https://127.0.0.1:8081/".
@@ -49,6 +62,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.PhysicalPartitions < 0 {
 		return c, errors.New("cosmosemu: PhysicalPartitions must not be negative")
 	}
+	c.Limits = c.Limits.withDefaults()
 	if c.Now == nil {
 		c.Now = time.Now
 	}
