@@ -54,6 +54,12 @@ type rangeRecord struct {
 	ID  string `json:"id"`
 	Min string `json:"min"`
 	Max string `json:"max"`
+	// Parents are the partitions that it came from by splits, the oldest first.
+	Parents []ancestor `json:"parents,omitempty"`
+	// Since is the number of the split that made it, among those of the container; 0 for none.
+	Since int `json:"since,omitempty"`
+	// Budget says which of the shares of the throughput it spends.
+	Budget int `json:"budget"`
 }
 
 func databaseKey(id string) []byte { return append([]byte{spaceMeta, 'd'}, id...) }
@@ -134,7 +140,7 @@ func (c *catalog) loadContainer(db *database, v []byte) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range co.parts {
+	for _, p := range co.parts() {
 		if err := p.load(c.store.db); err != nil {
 			return err
 		}
@@ -157,13 +163,15 @@ func (c *catalog) newContainer(db *database, r containerRecord) (*container, err
 	if r.Offer != nil {
 		budgets = c.newBudgets(len(r.Partitions), r.Offer.RUs)
 	}
-	for i, p := range r.Partitions {
-		part, err := newPartition(r.Number, p, budgets[i])
+	var parts []*partition
+	for _, p := range r.Partitions {
+		part, err := newPartition(r.Number, p, budgets[p.Budget])
 		if err != nil {
 			return nil, err
 		}
-		co.parts = append(co.parts, part)
+		parts = append(parts, part)
 	}
+	co.layout.Store(&parts)
 	return co, nil
 }
 

@@ -14,7 +14,7 @@ type container struct {
 	ridText  string
 	docs     string // the link of its items, which their own begin with
 	database *database
-	parts    []*partition // in the order of their ranges
+	layout   atomic.Pointer[[]*partition] // in the order of their ranges; replaced under catalog.mu
 
 	record  containerRecord // catalog.mu guards
 	current atomic.Pointer[revision]
@@ -41,13 +41,14 @@ func (c *container) expires(second int64) {
 	}
 }
 
-// lockAll keeps all writers out.
+// lockAll keeps all writers out. catalog.mu is held.
 func (c *container) lockAll() (unlock func()) {
-	for _, p := range c.parts {
+	parts := c.parts()
+	for _, p := range parts {
 		p.mu.Lock()
 	}
 	return func() {
-		for _, p := range c.parts {
+		for _, p := range parts {
 			p.mu.Unlock()
 		}
 	}
@@ -56,7 +57,7 @@ func (c *container) lockAll() (unlock func()) {
 // gigabytes is what the container stores.
 func (c *container) gigabytes() float64 {
 	total := int64(0)
-	for _, p := range c.parts {
+	for _, p := range c.parts() {
 		p.mu.Lock()
 		total += p.count.bytes
 		p.mu.Unlock()
@@ -66,7 +67,7 @@ func (c *container) gigabytes() float64 {
 
 // erase adds the removal of all that the container stores to a batch.
 func (c *container) erase(b *pebble.Batch) error {
-	for _, space := range []byte{spaceHeader, spaceBody, spaceCounter} {
+	for _, space := range []byte{spaceHeader, spaceBody, spaceCounter, spaceLog} {
 		prefix := appendPrefix(nil, space, c.number)
 		if err := b.DeleteRange(prefix, after(prefix), nil); err != nil {
 			return fmt.Errorf("erase container %s: %w", c.record.Definition.ID, err)
@@ -76,4 +77,19 @@ func (c *container) erase(b *pebble.Batch) error {
 }
 
 // at gives the partition of an effective partition key.
-func (c *container) at(key []byte) *partition { return partitionAt(c.parts, key) }
+func (c *container) at(key []byte) *partition { return partitionAt(c.parts(), key) }
+
+// parts gives the physical partitions in the order of their ranges. A split replaces the list.
+func (c *container) parts() []*partition { return *c.layout.Load() }
+
+// lock gives the partition of an effective partition key, locked: one that has not been split.
+func (c *container) lock(key []byte) *partition {
+	for {
+		p := c.at(key)
+		p.mu.Lock()
+		if !p.gone {
+			return p
+		}
+		p.mu.Unlock()
+	}
+}

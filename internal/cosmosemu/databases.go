@@ -119,7 +119,7 @@ func (c *catalog) createContainer(databaseID string, j definitionJSON, t *throug
 		n = c.partitions(*t)
 	}
 	for i, keys := range epk.Split(n) {
-		r.Partitions = append(r.Partitions, rangeRecord{strconv.Itoa(i), keys.Min, keys.Max})
+		r.Partitions = append(r.Partitions, rangeRecord{ID: strconv.Itoa(i), Min: keys.Min, Max: keys.Max, Budget: i})
 	}
 	co, err := c.newContainer(db, r)
 	if err != nil {

@@ -34,7 +34,7 @@ type document struct {
 	keys   fastjson.Parser // of the partition key in the request
 
 	// buffers
-	request, rebuilt, names, bodyName, head, value []byte
+	request, rebuilt, names, bodyName, logName, head, value []byte
 }
 
 var documents = sync.Pool{New: func() any { return new(document) }}
@@ -71,15 +71,24 @@ func (d *document) parse(body []byte, def *definition) error {
 	return nil
 }
 
-// parseObject parses a JSON object that is valid in every respect. Parsing comes first: it bounds the
-// depth that validation then recurses into.
+// parseObject parses a JSON object that is valid in every respect.
 func parseObject(p *fastjson.Parser, body []byte) (*fastjson.Value, error) {
-	doc, err := p.ParseBytes(body)
-	if err != nil || fastjson.ValidateBytes(body) != nil || !utf8.Valid(body) {
-		return nil, badRequest("the body is not valid JSON")
+	doc, err := parseJSON(p, body)
+	if err != nil {
+		return nil, err
 	}
 	if doc.Type() != fastjson.TypeObject {
 		return nil, badRequest("the body is not a JSON object")
+	}
+	return doc, nil
+}
+
+// parseJSON parses JSON that is valid in every respect. Parsing comes first: it bounds the depth that
+// validation then recurses into.
+func parseJSON(p *fastjson.Parser, body []byte) (*fastjson.Value, error) {
+	doc, err := p.ParseBytes(body)
+	if err != nil || fastjson.ValidateBytes(body) != nil || !utf8.Valid(body) {
+		return nil, badRequest("the body is not valid JSON")
 	}
 	return doc, nil
 }

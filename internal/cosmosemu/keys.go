@@ -8,6 +8,7 @@ import "encoding/binary"
 //	h <container:4> <epk:16 x levels> <id>   header of an item: see header.go
 //	b <container:4> <epk:16 x levels> <id>   body of an item: its JSON, system properties included
 //	p <container:4> <partition>              counters of a physical partition: see partition.go
+//	l <container:4> <partition:2> <lsn:8> …  log of a physical partition: see log.go
 //
 // The items of a container sort by effective partition key, so a physical partition, a key prefix and
 // a logical partition are each one range of keys, and inside a logical partition items sort by id.
@@ -19,6 +20,7 @@ const (
 	spaceHeader  = 'h'
 	spaceBody    = 'b'
 	spaceCounter = 'p'
+	spaceLog     = 'l'
 )
 
 // prefixLen is the length of what stands before the effective partition key.

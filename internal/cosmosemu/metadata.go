@@ -135,15 +135,16 @@ func (x *exchange) readRanges() (reply, error) {
 		TS         int64    `json:"_ts"`
 		LSN        uint64   `json:"lsn"`
 	}
-	out := make([]rangeJSON, len(co.parts))
+	parts := co.parts()
+	out := make([]rangeJSON, len(parts))
 	def := co.current.Load()
-	for i, p := range co.parts {
+	for i, p := range parts {
 		p.mu.Lock()
 		lsn := p.count.lsn
 		p.mu.Unlock()
 		out[i] = rangeJSON{
 			RID: co.ridText, ID: p.id, ETag: etag, Min: p.keys.Min, Max: p.keys.Max, RIDPrefix: i,
-			Self: strings.TrimSuffix(def.json.Self, "/") + "/pkranges/" + p.id + "/", Throughput: 1 / float64(len(co.parts)),
+			Self: strings.TrimSuffix(def.json.Self, "/") + "/pkranges/" + p.id + "/", Throughput: 1 / float64(len(parts)),
 			Status: "online", Parents: []string{}, TS: def.json.TS, LSN: lsn,
 		}
 	}

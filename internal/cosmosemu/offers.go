@@ -143,8 +143,9 @@ func (o owned) budgets() []*budget {
 	if o.container == nil {
 		return o.database.budgets
 	}
-	out := make([]*budget, len(o.container.parts))
-	for i, p := range o.container.parts {
+	parts := o.container.parts()
+	out := make([]*budget, len(parts))
+	for i, p := range parts {
 		out[i] = p.budget
 	}
 	return out

@@ -27,12 +27,16 @@ type partition struct {
 	high    []byte
 	counter []byte  // key of the counters in the store
 	budget  *budget // shared by the containers of a database with throughput of its own
+	record  rangeRecord
 	meter   meter
+
+	ancestors []ancestor // it came from by splits, the oldest first
 
 	// mu orders the writes of the partition: what a write reads is what it changes, and log sequence
 	// numbers become visible in their order.
 	mu    sync.Mutex
 	count counters // mu guards
+	gone  bool     // it was split; mu guards
 }
 
 // counters are kept with every write, in its batch.
@@ -48,8 +52,14 @@ func newPartition(container uint32, r rangeRecord, b *budget) (*partition, error
 		return nil, fmt.Errorf("the id %q of a physical partition is not a number", r.ID)
 	}
 	p := &partition{
-		id: r.ID, number: number, keys: epk.Range{Min: r.Min, Max: r.Max}, budget: b,
+		id: r.ID, number: number, keys: epk.Range{Min: r.Min, Max: r.Max}, budget: b, record: r,
 		counter: append(appendPrefix(nil, spaceCounter, container), r.ID...), low: []byte{},
+	}
+	for _, a := range r.Parents {
+		if a.number, err = strconv.ParseUint(a.ID, 10, 16); err != nil {
+			return nil, fmt.Errorf("the id %q of a physical partition is not a number", a.ID)
+		}
+		p.ancestors = append(p.ancestors, a)
 	}
 	if r.Min != epk.Min {
 		p.low, err = hex.DecodeString(r.Min)
@@ -61,6 +71,11 @@ func newPartition(container uint32, r rangeRecord, b *budget) (*partition, error
 		return nil, fmt.Errorf("the range %s to %s of a physical partition is not hexadecimal", r.Min, r.Max)
 	}
 	return p, nil
+}
+
+// holds tells whether an effective partition key, or the key of an item, lies in the partition.
+func (p *partition) holds(key []byte) bool {
+	return bytes.Compare(p.low, key) <= 0 && (p.high == nil || bytes.Compare(key, p.high) < 0)
 }
 
 // created numbers an item by the write that created it: unique in its container.

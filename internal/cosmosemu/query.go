@@ -119,7 +119,7 @@ func (x *exchange) plan(co *container, rev *revision, b *sql.Bound) ([]leg, bool
 			return nil, false, err
 		}
 	}
-	legs := r.legs(co.parts)
+	legs := r.legs(co.parts())
 	q := b.Query()
 	targeted := r.single || rangeID != "" || hasKey && len(legs) <= 1
 	switch {
@@ -137,7 +137,7 @@ func (x *exchange) plan(co *container, rev *revision, b *sql.Bound) ([]leg, bool
 
 // inRange narrows a query to a physical partition that the client has named.
 func inRange(r reach, co *container, id string) (reach, error) {
-	for _, p := range co.parts {
+	for _, p := range co.parts() {
 		if p.id == id {
 			return r.within(p.keys)
 		}

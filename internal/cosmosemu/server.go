@@ -97,8 +97,9 @@ func (s *Server) Partitions(database, container string) ([]PartitionStats, error
 		return nil, fmt.Errorf("cosmosemu: %w", err)
 	}
 	now := s.cfg.Now()
-	out := make([]PartitionStats, len(co.parts))
-	for i, p := range co.parts {
+	parts := co.parts()
+	out := make([]PartitionStats, len(parts))
+	for i, p := range parts {
 		p.mu.Lock()
 		out[i] = PartitionStats{ID: p.id, Min: p.keys.Min, Max: p.keys.Max, Items: p.count.items, Bytes: p.count.bytes}
 		p.mu.Unlock()
@@ -113,7 +114,7 @@ func (s *Server) ResetStats() {
 	defer s.catalog.mu.RUnlock()
 	for _, db := range s.catalog.databases {
 		for _, co := range db.containers {
-			for _, p := range co.parts {
+			for _, p := range co.parts() {
 				p.meter.reset()
 			}
 		}

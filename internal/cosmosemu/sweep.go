@@ -102,12 +102,7 @@ func (s *Server) walkExpired(ctx context.Context, co *container, now time.Time) 
 func (s *Server) removeExpired(co *container, names [][]byte, now time.Time) (int, error) {
 	removed := 0
 	for len(names) > 0 {
-		p := co.at(names[0][prefixLen:])
-		n := 1
-		for n < len(names) && co.at(names[n][prefixLen:]) == p {
-			n++
-		}
-		k, err := s.removeFrom(co, p, names[:n], now)
+		k, n, err := s.removeFirst(co, names, now)
 		removed += k
 		if err != nil {
 			return removed, err
@@ -117,9 +112,20 @@ func (s *Server) removeExpired(co *container, names [][]byte, now time.Time) (in
 	return removed, nil
 }
 
-func (s *Server) removeFrom(co *container, p *partition, names [][]byte, now time.Time) (int, error) {
-	p.mu.Lock()
+// removeFirst removes those at the beginning of names that lie in one partition, and tells how many it
+// has removed and how many it has looked at.
+func (s *Server) removeFirst(co *container, names [][]byte, now time.Time) (removed, seen int, err error) {
+	p := co.lock(names[0][prefixLen:])
 	defer p.mu.Unlock()
+	for seen < len(names) && p.holds(names[seen][prefixLen:]) {
+		seen++
+	}
+	removed, err = s.removeFrom(co, p, names[:seen], now)
+	return removed, seen, err
+}
+
+// removeFrom removes what has expired of these items. The partition is locked.
+func (s *Server) removeFrom(co *container, p *partition, names [][]byte, now time.Time) (int, error) {
 	if co.deleted.Load() {
 		return 0, nil
 	}
@@ -137,7 +143,8 @@ func (s *Server) removeFrom(co *container, p *partition, names [][]byte, now tim
 		}
 		next.items--
 		next.bytes -= int64(head.size)
-		if err := firstError(b.Delete(name, nil), b.Delete(bodyName(nil, name), nil)); err != nil {
+		_, logErr := p.unlogged(b, nil, name, head.lsn)
+		if err := firstError(logErr, b.Delete(name, nil), b.Delete(bodyName(nil, name), nil)); err != nil {
 			return 0, err
 		}
 	}

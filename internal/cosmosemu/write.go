@@ -19,6 +19,7 @@ const (
 	opUpsert
 	opReplace
 	opDelete
+	opPatch
 )
 
 // write is one write of one item.
@@ -32,6 +33,7 @@ type write struct {
 	match     string // If-Match
 	noneMatch string // If-None-Match
 	minimal   bool
+	patch     *patch // of opPatch
 
 	partition *partition
 	name      []byte // key of the header
@@ -46,7 +48,6 @@ type write struct {
 // the wait for the log outside it.
 func (w *write) run() (reply, error) {
 	w.name = w.doc.name(w.container.number)
-	w.partition = w.container.at(w.name[prefixLen:])
 	batch, err := w.locked()
 	if err != nil {
 		return reply{}, w.refused(err)
@@ -78,9 +79,9 @@ func (w *write) refused(err error) error {
 }
 
 func (w *write) locked() (*pebble.Batch, error) {
-	p := w.partition
-	p.mu.Lock()
+	p := w.container.lock(w.name[prefixLen:])
 	defer p.mu.Unlock()
+	w.partition = p
 	if w.container.deleted.Load() {
 		return nil, notFound("the container was deleted")
 	}
@@ -120,6 +121,13 @@ func (w *write) stage(b *pebble.Batch, from pebble.Reader, count counters) (coun
 		f.charge = w.server.cfg.Model.Read(int(w.old.size))
 		return count, f
 	}
+	if w.op == opPatch {
+		if err := w.patched(from); err != nil {
+			f := asFault(err)
+			f.charge = w.server.cfg.Model.Read(int(w.old.size))
+			return count, f
+		}
+	}
 	if w.charge, err = w.price(from); err != nil {
 		return count, err
 	}
@@ -140,7 +148,7 @@ func (w *write) check() *fault {
 	switch {
 	case w.op == opCreate && w.alive:
 		return conflict("the item %q exists", id)
-	case (w.op == opReplace || w.op == opDelete) && !w.alive:
+	case (w.op == opReplace || w.op == opDelete || w.op == opPatch) && !w.alive:
 		return notFound("the item %q does not exist", id)
 	}
 	if !holds(w.match, w.noneMatch, w.alive, w.old.lsn) {
@@ -243,13 +251,18 @@ func (w *write) fill(b *pebble.Batch, next counters) error {
 	d := w.doc
 	d.bodyName = bodyName(d.bodyName, w.name)
 	body := d.bodyName
-	var err error
+	var err, logErr error
+	if w.stored {
+		d.logName, logErr = w.partition.unlogged(b, d.logName, w.name, w.old.lsn)
+	}
 	if w.op == opDelete {
-		err = firstError(b.Delete(w.name, nil), b.Delete(body, nil))
+		err = firstError(logErr, b.Delete(w.name, nil), b.Delete(body, nil))
 	} else {
 		d.head = w.fresh.append(d.head[:0])
 		d.value = w.container.appendBody(d.value[:0], d.json, &w.fresh)
-		err = firstError(b.Set(w.name, d.head, nil), b.Set(body, d.value, nil))
+		err = firstError(logErr, b.Set(w.name, d.head, nil), b.Set(body, d.value, nil))
+		d.logName, logErr = w.partition.logged(b, d.logName, w.name, &w.fresh)
+		err = firstError(err, logErr)
 	}
 	var buf [24]byte
 	if err = firstError(err, b.Set(w.partition.counter, next.append(buf[:0]), nil)); err != nil {
