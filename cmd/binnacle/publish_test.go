@@ -75,12 +75,15 @@ func (d *dev) publishTable(tenant string, all table) {
 }
 
 // letters reads all dead letters that are there now.
-func (d *dev) letters() (all []kafka.Message) {
+func (d *dev) letters() []kafka.Message { return d.records("telemetry.dlq") }
+
+// records reads all of a topic that is there now.
+func (d *dev) records(topic string) (all []kafka.Message) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	for _, partition := range partitions(d.t, d.kafka, "telemetry.dlq") {
-		leader, err := kafka.DialLeader(ctx, "tcp", d.kafka, "telemetry.dlq", partition)
+	for _, partition := range partitions(d.t, d.kafka, topic) {
+		leader, err := kafka.DialLeader(ctx, "tcp", d.kafka, topic, partition)
 		require.NoError(d.t, err)
 		end, err := leader.ReadLastOffset()
 		require.NoError(d.t, err)
@@ -88,7 +91,7 @@ func (d *dev) letters() (all []kafka.Message) {
 		if end == 0 {
 			continue
 		}
-		r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{d.kafka}, Topic: "telemetry.dlq", Partition: partition, MaxWait: 100 * time.Millisecond})
+		r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{d.kafka}, Topic: topic, Partition: partition, MaxWait: 100 * time.Millisecond})
 		for next := int64(0); next < end; {
 			m, err := r.ReadMessage(ctx)
 			require.NoError(d.t, err)
