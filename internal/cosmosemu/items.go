@@ -2,14 +2,15 @@ package cosmosemu
 
 import (
 	"net/http"
+	"strings"
 )
 
 // createItem serves POST of an item: a create, or an upsert when the client says so. The same path
-// takes batches, which are refused by name.
+// takes batches.
 func (x *exchange) createItem() (reply, error) {
 	h := x.request.Header
 	if isTrue(h.Get("X-Ms-Cosmos-Is-Batch-Request")) {
-		return reply{}, unsupported("a transactional batch")
+		return x.executeBatch()
 	}
 	if isTrue(h.Get("X-Ms-Cosmos-Is-Query-Plan-Request")) {
 		return reply{}, unsupported("a query plan")
@@ -25,11 +26,8 @@ func (x *exchange) replaceItem() (reply, error) { return x.writeItem(opReplace) 
 
 func (x *exchange) writeItem(op operation) (reply, error) {
 	h := x.request.Header
-	if h.Get("X-Ms-Documentdb-Pre-Trigger-Include") != "" || h.Get("X-Ms-Documentdb-Post-Trigger-Include") != "" {
-		return reply{}, unsupported("a trigger")
-	}
-	if d := h.Get("X-Ms-Indexing-Directive"); d != "" && d != "Default" {
-		return reply{}, unsupported("the indexing directive %s", d)
+	if err := checkDirectives(h); err != nil {
+		return reply{}, err
 	}
 	co, err := x.catalog.find(x.route.database, x.route.container)
 	if err != nil {
@@ -59,6 +57,19 @@ func (x *exchange) writeItem(op operation) (reply, error) {
 		match: h.Get("If-Match"), noneMatch: h.Get("If-None-Match"), minimal: x.minimal(),
 	}
 	return w.run()
+}
+
+// checkDirectives refuses what a write cannot be asked for. An item is indexed as the container's policy
+// says: the directives Default and Include ask for that; Exclude, a relic of lazy indexing, would hide
+// it from queries.
+func checkDirectives(h http.Header) error {
+	if h.Get("X-Ms-Documentdb-Pre-Trigger-Include") != "" || h.Get("X-Ms-Documentdb-Post-Trigger-Include") != "" {
+		return unsupported("a trigger")
+	}
+	if d := h.Get("X-Ms-Indexing-Directive"); d != "" && !strings.EqualFold(d, "Default") && !strings.EqualFold(d, "Include") {
+		return unsupported("the indexing directive %s", d)
+	}
+	return nil
 }
 
 // fullKey reads the key of the request and refuses one that does not name a logical partition.

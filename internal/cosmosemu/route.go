@@ -86,8 +86,6 @@ func (rt route) handler(method string, h http.Header) (func(*exchange) (reply, e
 		return nil, notFound("the account is read with GET /")
 	case key == "docs GET feed" && h.Get("A-Im") != "":
 		return nil, unsupported("the change feed")
-	case key == "docs PATCH":
-		return nil, unsupported("patch")
 	}
 	return nil, unsupported("the request %s", key)
 }
@@ -112,6 +110,7 @@ var handlers = map[string]func(*exchange) (reply, error){
 	"docs POST feed query":   (*exchange).queryItems,
 	"docs GET":               (*exchange).readItem,
 	"docs PUT":               (*exchange).replaceItem,
+	"docs PATCH":             (*exchange).patchItem,
 	"docs DELETE":            (*exchange).deleteItem,
 }
 
