@@ -2,24 +2,50 @@ package cosmosemu
 
 import (
 	"math"
+	"sort"
 	"sync"
 	"time"
 )
 
 // budget is what a physical partition may spend: so many request units in every second. A request is
 // admitted while its second has some left and may overdraw it, since its charge is known only
-// afterwards; the debt is carried into the next seconds. What a second leaves is not carried on. The
-// service does not publish its rule.
+// afterwards; the debt is carried into the next seconds. What a second leaves is not carried on,
+// unless the rules allow bursts. The service does not publish its rule for what overdraws.
 type budget struct {
-	mu        sync.Mutex
-	limit     float64 // RU/s; +Inf when budgets are off
-	second    int64   // that left counts for
-	left      float64
-	unlimited bool
+	rules rules
+
+	mu sync.Mutex
+	ledger
 }
 
-func newBudget(limit float64, unlimited bool) *budget {
-	return &budget{limit: limit, left: limit, second: math.MinInt64, unlimited: unlimited}
+// rules are the ways in which budgets may differ from the plain one.
+type rules struct {
+	unlimited bool // nothing is refused
+	refuse    bool // a request that would overdraw its second is refused, where its charge is known before
+	burst     bool // idle budget is saved
+}
+
+func (c Config) rules() rules {
+	return rules{unlimited: c.Unlimited, refuse: c.RefuseBefore, burst: c.Burst}
+}
+
+// Burst capacity (Azure Cosmos DB docs, burst-capacity).
+const (
+	burstSeconds = 300   // of idle budget that a partition saves
+	burstRUs     = 3_000 // RU/s up to which it spends them; partitions with more do not burst
+)
+
+// ledger is the state of a budget.
+type ledger struct {
+	limit  float64 // RU/s
+	second int64   // that left counts for
+	left   float64 // of the second; below zero: debt
+	saved  float64 // of earlier seconds, extra included
+	extra  float64 // what the second may still spend of what is saved
+}
+
+func newBudget(limit float64, r rules) *budget {
+	return &budget{rules: r, ledger: ledger{limit: limit, left: limit, second: math.MinInt64}}
 }
 
 // setLimit changes the budget from the next second on; a rise counts at once.
@@ -30,36 +56,86 @@ func (b *budget) setLimit(limit float64) {
 	b.limit = limit
 }
 
-// admit tells whether a request may run now. If not, retry is how long until a second has budget
-// again: at least a millisecond.
-func (b *budget) admit(now time.Time) (ok bool, retry time.Duration) {
+// perSecond is the RU/s of the budget.
+func (b *budget) perSecond() float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.advance(now.Unix())
-	if b.unlimited || b.left > 0 {
+	return b.limit
+}
+
+// admit tells whether a request may run now. charge is what it will cost, 0 when that is not known
+// yet; it counts under the rule to refuse only. If the request may not run, retry is how long until it
+// may: at least a millisecond.
+func (b *budget) admit(now time.Time, charge float64) (ok bool, retry time.Duration) {
+	if !b.rules.refuse {
+		charge = 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(now.Unix(), b.rules.burst)
+	if b.rules.unlimited || b.allows(charge) {
 		return true, 0
 	}
-	seconds := math.Floor(-b.left/b.limit) + 1
-	until := time.Duration(seconds)*time.Second - time.Duration(now.Nanosecond())
+	until := time.Duration(b.wait(charge, b.rules.burst))*time.Second - time.Duration(now.Nanosecond())
 	return false, max(time.Millisecond, until)
 }
 
-// spend takes the charge of an admitted request.
+// spend takes the charge of an admitted request: from the second, then from what is saved, then as
+// debt.
 func (b *budget) spend(charge float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.left -= charge
+	own := min(charge, max(0, b.left))
+	b.left -= own
+	b.left -= b.draw(charge - own)
+}
+
+// draw takes from what is saved as much as the second may, and gives what is still missing.
+func (l *ledger) draw(charge float64) (missing float64) {
+	drawn := min(charge, l.extra)
+	l.extra -= drawn
+	l.saved -= drawn
+	return charge - drawn
+}
+
+// allows tells whether the second has room for a charge. A charge of more than a whole second could
+// never run; it may when the second is untouched, and is in debt afterwards.
+func (l *ledger) allows(charge float64) bool {
+	if charge <= 0 {
+		return l.left+l.extra > 0
+	}
+	return l.left+l.extra >= min(charge, l.limit)
+}
+
+// wait is the number of seconds until a charge is allowed, if nothing else is spent meanwhile.
+func (l *ledger) wait(charge float64, burst bool) int {
+	most := int(math.Ceil((min(charge, l.limit)-l.left)/l.limit)) + 1 // enough without anything saved
+	return 1 + sort.Search(most, func(i int) bool {
+		later := *l
+		later.advance(l.second+int64(i)+1, burst)
+		return later.allows(charge)
+	})
 }
 
 // advance gives every second since the last one its budget. A clock that goes back gives none.
-func (b *budget) advance(second int64) {
-	if second <= b.second {
+func (l *ledger) advance(second int64, burst bool) {
+	if second <= l.second {
 		return
 	}
-	if b.second == math.MinInt64 {
-		b.left = b.limit
-	} else {
-		b.left = min(b.limit, b.left+float64(second-b.second)*b.limit)
+	gap := float64(second) - float64(l.second)
+	if l.second == math.MinInt64 {
+		l.left, gap = l.limit, 0
 	}
-	b.second = second
+	l.second = second
+	idle := l.left + (gap-1)*l.limit
+	l.left = min(l.limit, l.left+gap*l.limit)
+	if !burst || l.limit >= burstRUs {
+		l.extra = 0
+		return
+	}
+	l.saved = min(burstSeconds*l.limit, l.saved+max(0, idle))
+	l.extra = min(l.saved, burstRUs-l.limit)
+	if l.left < 0 {
+		l.left = -l.draw(-l.left)
+	}
 }

@@ -126,7 +126,7 @@ func (c *catalog) newDatabase(r databaseRecord) *database {
 func (c *catalog) newBudgets(n int, rus float64) []*budget {
 	out := make([]*budget, n)
 	for i := range out {
-		out[i] = newBudget(rus/float64(n), c.cfg.Unlimited)
+		out[i] = newBudget(rus/float64(n), c.cfg.rules())
 	}
 	return out
 }

@@ -88,12 +88,16 @@ func partitionAt(parts []*partition, key []byte) *partition {
 }
 
 // admit lets a request run, or answers 429.
-func (p *partition) admit(now time.Time) error {
-	ok, retry := p.budget.admit(now)
+func (p *partition) admit(now time.Time) error { return p.afford(now, 0) }
+
+// afford is admit once it is known what the request will be charged: under Config.RefuseBefore, one
+// that would overdraw the second is answered 429 before it does anything.
+func (p *partition) afford(now time.Time, charge float64) error {
+	ok, retry := p.budget.admit(now, charge)
 	if ok {
 		return nil
 	}
-	p.meter.throttle()
+	p.meter.throttle(now)
 	return &fault{
 		status: http.StatusTooManyRequests, substatus: subBudgetExceeded, retryAfter: retry, partition: p.id,
 		message: "the request rate is too large: physical partition " + p.id + " has no request units left in this second",

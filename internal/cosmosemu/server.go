@@ -103,6 +103,7 @@ func (s *Server) Partitions(database, container string) ([]PartitionStats, error
 		p.mu.Lock()
 		out[i] = PartitionStats{ID: p.id, Min: p.keys.Min, Max: p.keys.Max, Items: p.count.items, Bytes: p.count.bytes}
 		p.mu.Unlock()
+		out[i].Budget = p.budget.perSecond()
 		p.meter.read(now, &out[i])
 	}
 	return out, nil

@@ -12,11 +12,23 @@ type PartitionStats struct {
 	Min, Max   string  // effective partition keys, half-open
 	Items      int64   // stored, expired ones that are not removed yet included
 	Bytes      int64   // of their minified JSON without system properties
+	Budget     float64 // RU/s; shared with other containers in a database with throughput of its own
 	RUs        float64 // charged, modelled
 	LastSecond float64 // charged in the last whole second of the Server's clock
+	LastMinute float64 // charged in the last 60 whole seconds
 	Peak       float64 // the most charged in one second
+	PeakHour   float64 // the most charged in one second of the current hour of the clock
 	Requests   int64   // admitted
 	Throttled  int64   // answered 429
+}
+
+// historySeconds is how far back a meter remembers single seconds.
+const historySeconds = 600
+
+// moment is what happened in one second.
+type moment struct {
+	rus       float32
+	throttled uint32
 }
 
 // meter counts what a physical partition does.
@@ -25,10 +37,13 @@ type meter struct {
 	rus       float64
 	requests  int64
 	throttled int64
-	second    int64 // that current counts for
+	second    int64 // that current and refused count for
 	current   float64
+	refused   uint32
 	last      float64
 	peak      float64
+	peakHour  float64
+	history   *[historySeconds]moment // by second, modulo its length; nil before the first charge
 }
 
 func (m *meter) add(now time.Time, charge float64) {
@@ -38,13 +53,16 @@ func (m *meter) add(now time.Time, charge float64) {
 	m.rus += charge
 	m.current += charge
 	m.peak = max(m.peak, m.current)
+	m.peakHour = max(m.peakHour, m.current)
 	m.requests++
 }
 
-func (m *meter) throttle() {
+func (m *meter) throttle(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.advance(now.Unix())
 	m.throttled++
+	m.refused++
 }
 
 func (m *meter) advance(second int64) {
@@ -55,18 +73,62 @@ func (m *meter) advance(second int64) {
 	if second == m.second+1 {
 		m.last = m.current
 	}
-	m.second, m.current = second, 0
+	if second/3600 != m.second/3600 {
+		m.peakHour = 0
+	}
+	m.remember(second)
+	m.second, m.current, m.refused = second, 0, 0
+}
+
+// remember files the second that ends, and nothing for those between it and the next.
+func (m *meter) remember(next int64) {
+	if m.current == 0 && m.refused == 0 && m.history == nil {
+		return
+	}
+	if m.history == nil {
+		m.history = new([historySeconds]moment)
+	}
+	m.history[m.second%historySeconds] = moment{float32(m.current), m.refused}
+	for s := max(m.second+1, next-historySeconds); s < next; s++ {
+		m.history[s%historySeconds] = moment{}
+	}
 }
 
 func (m *meter) read(now time.Time, s *PartitionStats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.advance(now.Unix())
-	s.RUs, s.Requests, s.Throttled, s.LastSecond, s.Peak = m.rus, m.requests, m.throttled, m.last, m.peak
+	s.RUs, s.Requests, s.Throttled, s.LastSecond, s.Peak, s.PeakHour = m.rus, m.requests, m.throttled, m.last, m.peak, m.peakHour
+	s.LastMinute = 0
+	for _, x := range m.tail(60) {
+		s.LastMinute += float64(x.rus)
+	}
+}
+
+// past gives the last n whole seconds, the oldest first.
+func (m *meter) past(now time.Time, n int) []moment {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.advance(now.Unix())
+	return m.tail(n)
+}
+
+func (m *meter) tail(n int) []moment {
+	out := make([]moment, n)
+	if m.history == nil {
+		return out
+	}
+	for i := range out {
+		if s := m.second - int64(n-i); s >= 0 {
+			out[i] = m.history[s%historySeconds]
+		}
+	}
+	return out
 }
 
 func (m *meter) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.rus, m.requests, m.throttled, m.current, m.last, m.peak = 0, 0, 0, 0, 0, 0
+	m.rus, m.requests, m.throttled, m.current, m.refused = 0, 0, 0, 0, 0
+	m.last, m.peak, m.peakHour, m.history = 0, 0, 0, nil
 }
