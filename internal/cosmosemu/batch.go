@@ -196,6 +196,9 @@ func (b *batch) locked(x *exchange) (*pebble.Batch, error) {
 	changes := st.db.NewIndexedBatch()
 	done, err := b.stage(changes, p)
 	if err == nil && done {
+		err = p.afford(x.now, b.charge)
+	}
+	if err == nil && done {
 		err = st.apply(changes)
 	}
 	if err != nil || !done {

@@ -26,7 +26,11 @@ const (
 	subKeyMismatch    = 1001 // with 400: the key is not that of the item, or has too few levels
 	subRangeGone      = 1002 // with 410: no such partition key range any more
 	subCrossPartition = 1004 // with 400: the gateway cannot serve this query over several partitions
+	subLogicalFull    = 1014 // with 403: the logical partition holds as much as it may
+	subAutoscaleOffer = 1015 // with 403: an autoscale offer cannot be replaced by a manual one
+	subSharedFull     = 1019 // with 403: as many containers share the database's throughput as may
 	subBudgetExceeded = 3200 // with 429: the physical partition's second has no request units left
+	subMetadataBudget = 3210 // with 429: the account's second has none left for metadata
 )
 
 // code is the word for the status in an error's body.

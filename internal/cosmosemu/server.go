@@ -22,6 +22,7 @@ type Server struct {
 	catalog  *catalog
 	signer   *signer
 	queries  sql.Cache
+	master   *budget // of metadata requests
 	endpoint string
 
 	// closing is read-locked by every request; Close waits for them.
@@ -50,6 +51,7 @@ func Open(cfg Config) (*Server, error) {
 	_, _ = rand.Read(name[:]) // never fails: crypto/rand
 	return &Server{
 		cfg: cfg, store: st, catalog: c, signer: newSigner(Key),
+		master:   newBudget(cfg.Limits.MetadataRUs, rules{unlimited: cfg.Unlimited}),
 		endpoint: "http://emu-" + hex.EncodeToString(name[:]) + ".binnacle.invalid/",
 	}, nil
 }

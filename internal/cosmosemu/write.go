@@ -99,6 +99,10 @@ func (w *write) locked() (*pebble.Batch, error) {
 		}
 		return nil, err
 	}
+	if err := p.afford(w.now, w.charge); err != nil {
+		_ = batch.Close() // releases memory only
+		return nil, err
+	}
 	if err := st.apply(batch); err != nil {
 		return nil, fmt.Errorf("write an item: %w", err)
 	}

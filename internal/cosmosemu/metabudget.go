@@ -1,0 +1,37 @@
+package cosmosemu
+
+import (
+	"net/http"
+	"time"
+)
+
+// metadata tells whether a request is one that the service's master partition answers: on databases,
+// containers, offers and partition key ranges. They have a budget of their own, one for the account.
+// Reading the account is not among them: gateways answer that.
+func (rt route) metadata() bool {
+	switch rt.kind {
+	case "dbs", "colls", "offers", "pkranges":
+		return true
+	}
+	return false
+}
+
+// serveMetadata serves a metadata request within the budget of the account: admitted while the second
+// has something left, charged as its answer says and at least as a read. The rule for what overdraws
+// a second is that of a physical partition.
+func (x *exchange) serveMetadata(serve func(*exchange) (reply, error)) (reply, error) {
+	if ok, retry := x.master.admit(x.now, 0); !ok {
+		return reply{}, tooManyChanges(retry, subMetadataBudget, "the rate of metadata requests is too large: the account has no request units left for them in this second")
+	}
+	rep, err := serve(x)
+	charge := rep.charge
+	if err != nil {
+		charge = asFault(err).charge
+	}
+	x.master.spend(max(charge, x.cfg.Model.Read(0)))
+	return rep, err
+}
+
+func tooManyChanges(retry time.Duration, substatus int, message string) *fault {
+	return &fault{status: http.StatusTooManyRequests, substatus: substatus, retryAfter: retry, message: message}
+}
