@@ -25,6 +25,9 @@ func (c *catalog) createDatabase(id string, t *throughput, ts int64) (databaseRe
 	if c.databases[id] != nil {
 		return databaseRecord{}, conflict("the database %q exists", id)
 	}
+	if err := c.room(); err != nil {
+		return databaseRecord{}, err
+	}
 	rid := newRID(nil)
 	r := databaseRecord{ID: id, RID: ridText(rid), ETag: newETag(), TS: ts}
 	if t != nil {
@@ -102,6 +105,9 @@ func (c *catalog) createContainer(databaseID string, j definitionJSON, t *throug
 	if db.containers[j.ID] != nil {
 		return nil, conflict("the container %q exists in the database %q", j.ID, databaseID)
 	}
+	if err := c.room(); err != nil {
+		return nil, err
+	}
 	j.RID = ridText(newRID(db.rid))
 	j.Self = "dbs/" + db.record.RID + "/colls/" + j.RID + "/"
 	j.ETag, j.TS = newETag(), ts
@@ -113,6 +119,11 @@ func (c *catalog) createContainer(databaseID string, j definitionJSON, t *throug
 	n := len(db.budgets)
 	if t == nil && n == 0 {
 		t = &throughput{rus: defaultRUs}
+	}
+	if t == nil {
+		if err := db.roomToShare(c.cfg.Limits.SharedContainers); err != nil {
+			return nil, err
+		}
 	}
 	if t != nil {
 		r.Offer = newOffer(*t, j.RID, j.Self, ts)

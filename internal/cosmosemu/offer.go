@@ -19,6 +19,9 @@ type offer struct {
 	RUs         float64 `json:"rus"` // manual RU/s, or the autoscale maximum
 	Autoscale   bool    `json:"autoscale"`
 	Highest     float64 `json:"highest"` // the most RUs ever was
+	// Pending is the throughput that physical partitions are being split for; 0 when none are. No other
+	// is accepted meanwhile.
+	Pending float64 `json:"pending,omitempty"`
 }
 
 // throughput is what a client asks for: in headers when it creates, in a body when it replaces.
@@ -107,11 +110,26 @@ func (o *offer) document() []byte {
 	return b
 }
 
+// replaceable tells why the offer does not take a throughput, whatever it is, or gives nil. The service
+// names the refusal of manual throughput for an autoscale offer 403/1015 (cosmos_status.rs); for the
+// other direction no code is published.
+func (o *offer) replaceable(t throughput) error {
+	switch {
+	case o.Pending > 0:
+		return &fault{status: http.StatusLocked, message: "the throughput is being replaced: physical partitions are split for " + strconv.FormatFloat(o.Pending, 'f', -1, 64) + " RU/s"}
+	case o.Autoscale && !t.autoscale:
+		return full(subAutoscaleOffer, "manual and autoscale throughput cannot be exchanged through the data plane")
+	case t.autoscale && !o.Autoscale:
+		return badRequest("manual and autoscale throughput cannot be exchanged through the data plane")
+	}
+	return nil
+}
+
 // replaced is the offer with a new throughput, given how many physical partitions it has and how many
 // GB it stores.
 func (o *offer) replaced(t throughput, partitions int, gb float64, ts int64) (*offer, error) {
-	if t.autoscale != o.Autoscale {
-		return nil, badRequest("manual and autoscale throughput cannot be exchanged through the data plane")
+	if err := o.replaceable(t); err != nil {
+		return nil, err
 	}
 	if err := t.check(ru.Floor(gb, o.Highest, o.Autoscale)); err != nil {
 		return nil, err

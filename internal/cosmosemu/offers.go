@@ -63,7 +63,7 @@ func (x *exchange) offerReply(o owned) reply {
 	rep := x.metadata(o.offer.document(), o.offer.ETag)
 	rep.header = http.Header{
 		"X-Ms-Cosmos-Min-Throughput": {strconv.FormatFloat(o.floor(), 'f', -1, 64)},
-		"X-Ms-Offer-Replace-Pending": {"false"},
+		"X-Ms-Offer-Replace-Pending": {strconv.FormatBool(o.offer.Pending > 0)},
 	}
 	return rep
 }
@@ -83,6 +83,9 @@ func (x *exchange) replaceOffer() (reply, error) {
 		t = throughput{rus: *in.Content.Manual}
 	default:
 		return reply{}, badRequest("the offer has neither offerThroughput nor offerAutopilotSettings")
+	}
+	if ok, retry := x.offerPace.take(x.now); !ok && !x.cfg.Unlimited {
+		return reply{}, tooManyChanges(retry, 0, "the throughput of the account's databases and containers has been replaced too often in the last 5 minutes")
 	}
 	o, err := x.catalog.replaceOffer(x.route.id, t, x.request.Header.Get("If-Match"), x.now.Unix())
 	if err != nil {

@@ -17,13 +17,14 @@ var ErrClosed = errors.New("cosmosemu: server closed")
 
 // Server is one emulated account. It is an http.Handler and safe for concurrent use.
 type Server struct {
-	cfg      Config
-	store    *store
-	catalog  *catalog
-	signer   *signer
-	queries  sql.Cache
-	master   *budget // of metadata requests
-	endpoint string
+	cfg       Config
+	store     *store
+	catalog   *catalog
+	signer    *signer
+	queries   sql.Cache
+	master    *budget // of metadata requests
+	offerPace offerPace
+	endpoint  string
 
 	// closing is read-locked by every request; Close waits for them.
 	closing sync.RWMutex
@@ -51,8 +52,9 @@ func Open(cfg Config) (*Server, error) {
 	_, _ = rand.Read(name[:]) // never fails: crypto/rand
 	return &Server{
 		cfg: cfg, store: st, catalog: c, signer: newSigner(Key),
-		master:   newBudget(cfg.Limits.MetadataRUs, rules{unlimited: cfg.Unlimited}),
-		endpoint: "http://emu-" + hex.EncodeToString(name[:]) + ".binnacle.invalid/",
+		offerPace: offerPace{most: cfg.Limits.OfferChanges},
+		master:    newBudget(cfg.Limits.MetadataRUs, rules{unlimited: cfg.Unlimited}),
+		endpoint:  "http://emu-" + hex.EncodeToString(name[:]) + ".binnacle.invalid/",
 	}, nil
 }
 
