@@ -137,12 +137,10 @@ func (x *exchange) plan(co *container, rev *revision, b *sql.Bound) ([]leg, bool
 
 // inRange narrows a query to a physical partition that the client has named.
 func inRange(r reach, co *container, id string) (reach, error) {
-	for _, p := range co.parts() {
-		if p.id == id {
-			return r.within(p.keys)
-		}
+	if p := rangeByID(co.parts(), id); p != nil {
+		return r.within(p.keys)
 	}
-	return r, &fault{status: http.StatusGone, substatus: subRangeGone, message: "the partition key range " + id + " does not exist"}
+	return r, rangeGone(id)
 }
 
 // pageRows is how many rows the client wants in an answer.

@@ -77,6 +77,9 @@ func (rt route) handler(method string, h http.Header) (func(*exchange) (reply, e
 		if isTrue(h.Get("X-Ms-Documentdb-Query")) || isTrue(h.Get("X-Ms-Documentdb-Isquery")) {
 			key += " query"
 		}
+		if rt.kind == "docs" && method == http.MethodGet && h.Get("A-Im") != "" {
+			key += " changes"
+		}
 	}
 	serve := handlers[key]
 	switch {
@@ -84,8 +87,6 @@ func (rt route) handler(method string, h http.Header) (func(*exchange) (reply, e
 		return serve, nil
 	case rt.kind == "":
 		return nil, notFound("the account is read with GET /")
-	case key == "docs GET feed" && h.Get("A-Im") != "":
-		return nil, unsupported("the change feed")
 	}
 	return nil, unsupported("the request %s", key)
 }
@@ -108,6 +109,7 @@ var handlers = map[string]func(*exchange) (reply, error){
 	"offers PUT":             (*exchange).replaceOffer,
 	"docs POST feed":         (*exchange).createItem,
 	"docs POST feed query":   (*exchange).queryItems,
+	"docs GET feed changes":  (*exchange).readChanges,
 	"docs GET":               (*exchange).readItem,
 	"docs PUT":               (*exchange).replaceItem,
 	"docs PATCH":             (*exchange).patchItem,
