@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -147,7 +146,7 @@ func (d *Directory) read(ctx context.Context) (*View, error) {
 	for _, kind := range []string{KindTenant, KindEpoch, KindMonth} {
 		docs, err := d.cfg.Documents.List(ctx, kind)
 		if err != nil {
-			return nil, fmt.Errorf("list %s documents: %w", kind, err)
+			return nil, err
 		}
 		lists[kind] = docs
 	}
