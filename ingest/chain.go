@@ -25,15 +25,20 @@ const (
 // bin, flight and linger are what the head shows: they change under the Worker's lock.
 type chain struct {
 	key    chainKey
+	device *device
 	bin    binning.Rows
 	flight *flight
 	linger []lingering
 
-	opened time.Time // when the oldest reading in the bin was taken
 	due    time.Time // when the bin is cut at the latest
+	place  int       // in the Worker's timers, -1 for none
 	want   Reason    // why it is to be cut, empty if it is not
 	queued bool      // stands in the Worker's ready list
 	trial  int       // values from which on the next trial encoding is worth while
+
+	// A cut that must wait for dead letters takes rows up to here, -1 for all: else later ones would put it off for ever.
+	sealed   int64
+	sealedAt time.Time
 
 	looking bool   // a lookup of the tail is under way
 	known   bool   // number and tail are known, be it wrongly: a create will tell
@@ -51,7 +56,7 @@ type flight struct {
 	reason Reason
 }
 
-// lingering is a chunk that was acknowledged a moment ago: a replica that lags may not have it yet.
+// lingering is rows that are known to be stored since a moment ago: a replica that lags may not have them yet.
 type lingering struct {
 	rows  binning.Rows
 	until time.Time
@@ -73,41 +78,58 @@ func (c *chain) idle() bool {
 	return c.bin.Readings() == 0 && c.flight == nil && len(c.linger) == 0 && !c.looking
 }
 
-// adopt takes what a lookup or a conflict told of the tail, and drops what is stored already (rules W4, W6).
-// The caller holds the lock. It answers how many bytes of memory became free.
-func (c *chain) adopt(number uint32, tail int64) (freed int) {
+// adopt takes what a lookup or a conflict told of the tail (rules W4, W6): what is stored already only lingers, the rest is
+// the bin. The caller holds the lock. It answers how many bytes of memory more are held, or less.
+func (c *chain) adopt(number uint32, tail int64, until time.Time) (grown int) {
 	before := c.bytes()
-	c.known = true
-	if tail > c.tail {
-		c.tail = tail
-	}
-	c.number = number
+	c.known, c.number, c.tail = true, number, max(c.tail, tail)
+	c.bin = c.store(&c.bin, until)
 	if c.flight != nil {
-		rows := c.flight.rows.After(c.tail)
-		c.bin = rows.Concat(&c.bin)
+		if rest := c.store(&c.flight.rows, until); rest.Readings() > 0 {
+			c.bin = rest.Concat(&c.bin)
+		}
 		c.flight = nil
 	}
-	if c.bin.Readings() > 0 && c.bin.First() <= c.tail {
-		c.bin = c.bin.After(c.tail)
+	if c.bin.Readings() == 0 || c.bin.First() > c.sealed {
+		c.sealed = unsealed
 	}
-	return before - c.bytes()
+	return c.bytes() - before
 }
 
-func (c *chain) bytes() int {
-	n := 0
-	if c.bin.Readings() > 0 {
-		n += c.bin.Bytes()
+// store lets the rows at or below the tail linger and answers the others.
+func (c *chain) store(rows *binning.Rows, until time.Time) (rest binning.Rows) {
+	head := *rows
+	switch n := rows.Upto(c.tail); n {
+	case 0:
+		return *rows
+	case rows.Readings():
+	default:
+		head, rest = rows.SplitAt(n)
 	}
+	c.linger = append(c.linger, lingering{head, until})
+	return rest
+}
+
+const unsealed = -1
+
+// bytes is how much memory the chain takes.
+func (c *chain) bytes() int { return size(&c.bin) + c.leaving() }
+
+// leaving is the memory of rows on their way out: being created, or stored already.
+func (c *chain) leaving() (n int) {
 	if c.flight != nil {
-		n += c.flight.rows.Bytes()
+		n = size(&c.flight.rows)
 	}
-	return n + lingered(c)
-}
-
-// lingered is the memory of chunks that are stored already.
-func lingered(c *chain) (n int) {
 	for i := range c.linger {
-		n += c.linger[i].rows.Bytes()
+		n += size(&c.linger[i].rows)
 	}
 	return n
+}
+
+// size is the memory of rows; an empty bin keeps only its names.
+func size(rows *binning.Rows) int {
+	if rows.Readings() == 0 {
+		return 0
+	}
+	return rows.Bytes()
 }

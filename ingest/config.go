@@ -36,6 +36,7 @@ type Config struct {
 	MaxBehind    int64         // records that a bin may hold back the committed offset; 10 million
 	MaxWrites    int           // writes in flight per partition; 32
 	StampEvery   time.Duration // how often a partition's mark is renewed; 5 min
+	WatchEvery   time.Duration // how often the topic is looked at for partitions that were added; 5 s
 	RetryBackoff time.Duration // first pause after a write of unknown outcome, doubled up to 64 times of it; 50 ms
 
 	Now        func() time.Time // time.Now
@@ -57,6 +58,7 @@ func (c Config) withDefaults() Config {
 	def(&c.MaxBehind, 10_000_000)
 	def(&c.MaxWrites, 32)
 	def(&c.StampEvery, 5*time.Minute)
+	def(&c.WatchEvery, 5*time.Second)
 	def(&c.RetryBackoff, 50*time.Millisecond)
 	if c.Now == nil {
 		c.Now = time.Now
@@ -89,9 +91,18 @@ func (c Config) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"hold", c.Hold}, {"future", c.Future}, {"linger", c.Linger}, {"commit-every", c.CommitEvery}, {"drain-budget", c.DrainBudget}} {
+	}{{"hold", c.Hold}, {"future", c.Future}, {"linger", c.Linger}, {"commit-every", c.CommitEvery}, {"drain-budget", c.DrainBudget},
+		{"stamp-every", c.StampEvery}, {"watch-every", c.WatchEvery}, {"retry-backoff", c.RetryBackoff}} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("%s %s is negative", d.name, d.value))
+		}
+	}
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{{"memory", c.MemoryBytes}, {"max-behind", c.MaxBehind}, {"max-writes", int64(c.MaxWrites)}} {
+		if n.value < 0 {
+			errs = append(errs, fmt.Errorf("%s %d is negative", n.name, n.value))
 		}
 	}
 	return errors.Join(errs...)

@@ -1,10 +1,8 @@
 package ingest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"binnacle/binning"
@@ -12,67 +10,76 @@ import (
 	"binnacle/internal/control"
 )
 
+// open makes the state of a chain. A chain whose day begins after the assignment can't have a chunk that is not
+// from here, or the create will tell (rule W3). The caller holds the lock.
+func (w *Worker) open(key chainKey) *chain {
+	d := w.devices[key.deviceKey()]
+	if d == nil {
+		d = newDevice(key.deviceKey())
+		w.devices[d.key] = d
+	}
+	c := &chain{key: key, device: d, tail: -1, place: -1, sealed: unsealed, known: key.day.Start() >= w.assigned}
+	w.chains[key] = c
+	d.chains = append(d.chains, c)
+	return c
+}
+
+// begin starts the clock of a bin that gets its first reading.
+func (w *Worker) begin(c *chain, now time.Time) {
+	hold := w.cfg.Hold
+	if !c.device.held {
+		c.device.held = true
+		hold = binning.FirstHold(c.key.device, hold)
+	}
+	w.schedule(c, now.Add(hold))
+	c.trial = 0
+}
+
+// schedule says when a chain's bin is cut at the latest.
+func (w *Worker) schedule(c *chain, due time.Time) {
+	c.due = due
+	w.timers.schedule(c)
+}
+
+// crowded tells whether a bin has so many readings, however small they are when encoded, that it must be cut: half of what
+// a chunk takes.
+func crowded(c *chain) bool {
+	return c.bin.Readings() >= chunk.MaxRows/2 || c.bin.Values() >= chunk.MaxValues/2
+}
+
+// ask has a chain cut as soon as nothing stands in its way.
+func (w *Worker) ask(c *chain, why Reason) {
+	if c.want == "" {
+		c.want = why
+	}
+	if !c.queued {
+		c.queued = true
+		w.ready = append(w.ready, c)
+	}
+}
+
 // Jobs decides what is to be cut and answers what is to be done outside. It is called after records were fed,
 // after a job was done, and when the time of Next has come.
 func (w *Worker) Jobs(now time.Time, view *control.View) []Job {
 	for c := w.timers.pop(now); c != nil; c = w.timers.pop(now) {
 		w.ask(c, CutHold)
 	}
-	if len(w.ready) == 0 {
-		w.relieve()
-	}
-	var jobs []Job
-	if w.drain || now.Sub(w.swept) >= w.cfg.CommitEvery {
+	w.relieve(now)
+	tick := now.Sub(w.swept) >= w.cfg.CommitEvery
+	if tick {
 		w.swept = now
 		w.catchUp()
 		w.sweep(now)
-		jobs = w.notes(jobs, now)
 	}
+	jobs := w.notes(nil, now, tick)
 	if b := w.letters.job(); b != nil {
 		jobs = append(jobs, b)
 	}
 	return w.cuts(jobs, now, view)
 }
 
-// relieve cuts the fullest bins while memory is short.
-func (w *Worker) relieve() {
-	over := w.memory.over()
-	if over == 0 {
-		return
-	}
-	for _, c := range w.chains {
-		if c.flight != nil {
-			over -= int64(c.flight.rows.Bytes())
-		}
-	}
-	for _, c := range w.fullest() {
-		if over <= 0 {
-			return
-		}
-		over -= int64(c.bin.Bytes())
-		w.ask(c, CutMemory)
-	}
-}
-
-// fullest is the chains with an open bin, those that hold most first.
-func (w *Worker) fullest() []*chain {
-	var open []*chain
-	for _, c := range w.chains {
-		if c.bin.Readings() > 0 {
-			open = append(open, c)
-		}
-	}
-	slices.SortFunc(open, func(a, b *chain) int {
-		return cmp.Or(cmp.Compare(b.bin.Bytes(), a.bin.Bytes()), cmp.Compare(a.bin.First(), b.bin.First()))
-	})
-	return open
-}
-
 // catchUp cuts the bins that hold back the committed offset by more records than allowed (rule W7).
 func (w *Worker) catchUp() {
-	if w.position-w.Floor() <= w.cfg.MaxBehind {
-		return
-	}
 	for _, c := range w.chains {
 		if c.bin.Readings() > 0 && w.position-c.bin.First() > w.cfg.MaxBehind {
 			w.ask(c, CutBehind)
@@ -82,6 +89,9 @@ func (w *Worker) catchUp() {
 
 // cuts starts what is ready, as far as writes may be in flight.
 func (w *Worker) cuts(jobs []Job, now time.Time, view *control.View) []Job {
+	if w.unmarked {
+		return jobs // not before the Stamp
+	}
 	queue := w.ready
 	w.ready = nil
 	for i, c := range queue {
@@ -120,35 +130,69 @@ func (w *Worker) start(c *chain, now time.Time, view *control.View) (job Job, wa
 		c.looking = true
 		return &Lookup{Keys: tenant.Placement.Keys(c.key.device, c.key.day), Chain: w.chainOf(c), chain: c}, false
 	}
-	return w.cut(c, tenant, now)
+	if !w.buried(c, now) {
+		return nil, true
+	}
+	return w.cut(c, tenant, now), false
 }
 
-// cut encodes the bin, or as much of it as fills a document, and takes it out of the bin.
-func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) (job Job, wait bool) {
-	if at, ok := w.letters.first(); ok && at <= c.bin.Through() {
-		return nil, true // rule W5: first the dead letters
+// buried tells whether the dead letters below what is to be cut are acknowledged (rule W5). While they are not, what comes
+// into the bin is left out of the cut.
+func (w *Worker) buried(c *chain, now time.Time) bool {
+	at, ok := w.letters.first()
+	if !ok || at > c.bin.Through() {
+		c.sealed = unsealed
+		return true
 	}
-	dev := w.device(c.key.deviceKey())
+	if c.sealed == unsealed {
+		c.sealed, c.sealedAt = c.bin.Through(), now
+	}
+	return at > c.sealed
+}
+
+// cut encodes the bin, or as much of it as fills a document, and takes it out of the bin; nil if there is room for more.
+func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
 	id := chunk.ID{Day: c.key.day, Stream: w.stream, Partition: w.partition, Number: c.number}
 	key := tenant.Placement.Key(c.key.device, c.key.day, c.number)
 	header := chunk.Header{ID: id, TenantShard: key.TenantShard, Device: key.Device, After: c.tail, TTL: tenant.TTL(c.key.day, now.UnixMilli())}
-	rows, rest, doc := w.fit(c, dev, header)
+	rows, rest, doc := fit(c, header)
 	if c.want == CutSize && now.Before(c.due) && !crowded(c) && rest.Readings() == 0 && float64(len(doc)) < trialShare*binning.TargetBytes {
-		// The estimate was too high: there is room for more.
-		c.want, c.trial = "", c.bin.Values()+c.bin.Values()/16
-		return nil, false
+		// The estimate was too high.
+		c.want, c.trial, c.sealed = "", c.bin.Values()+c.bin.Values()/16, unsealed
+		w.timers.schedule(c)
+		return nil
 	}
 	f := &flight{rows: rows, id: id, key: key, doc: doc, reason: c.want}
-	before := c.bin.Bytes()
+	before := c.bytes()
 	w.mu.Lock()
 	c.flight, c.bin = f, rest
 	w.mu.Unlock()
-	w.memory.add(c.bytes() - lingered(c) - before)
+	w.hold(c.bytes() - before)
+	w.goOn(c, now)
+	return &Create{Key: key, ID: id.String(), Doc: doc, chain: c}
+}
+
+// goOn decides what becomes of what a cut has left in the bin.
+func (w *Worker) goOn(c *chain, now time.Time) {
+	why := c.want
 	c.want, c.trial = "", 0
-	if rest.Readings() > 0 && (f.reason != CutSize || dev.sizer.Full(rest.Values()) || !now.Before(c.due)) {
-		w.ask(c, f.reason)
+	if c.bin.Readings() == 0 {
+		c.sealed = unsealed
+		return
 	}
-	return &Create{Key: key, ID: id.String(), Doc: doc, chain: c}, false
+	if c.sealed != unsealed && c.bin.First() > c.sealed {
+		// All that was to be cut is out: the rest is a bin of its own, as old as the seal.
+		c.sealed = unsealed
+		w.schedule(c, c.sealedAt.Add(w.cfg.Hold))
+		if why != CutDrain {
+			why = CutSize
+		}
+	}
+	if why != CutSize || c.device.sizer.Full(c.bin.Values()) || !now.Before(c.due) {
+		w.ask(c, why)
+		return
+	}
+	w.timers.schedule(c)
 }
 
 // trialShare is the share of the target below which a bin that was thought full goes on.
@@ -156,8 +200,12 @@ const trialShare = 0.9
 
 // fit finds how much of the bin makes a document near the target, never more than the maximum unless one record
 // alone is larger, and encodes it. It panics when one record can't be encoded: such a record was refused when it was fed.
-func (w *Worker) fit(c *chain, dev *device, h chunk.Header) (rows, rest binning.Rows, doc []byte) {
-	take := dev.sizer.ReadingsFor(c.bin.Readings(), c.bin.Values())
+func fit(c *chain, h chunk.Header) (rows, rest binning.Rows, doc []byte) {
+	sizer := &c.device.sizer
+	take := sizer.ReadingsFor(c.bin.Readings(), c.bin.Values())
+	if c.sealed != unsealed {
+		take = min(take, c.bin.Upto(c.sealed))
+	}
 	for {
 		rows, rest = c.bin, binning.Rows{}
 		if take < c.bin.Readings() {
@@ -165,7 +213,7 @@ func (w *Worker) fit(c *chain, dev *device, h chunk.Header) (rows, rest binning.
 		}
 		h.First, h.Through, h.Readings = rows.First(), rows.Through(), rows.Readings()
 		doc, err := chunk.Encode(h, rows.Frame(binning.All, nil))
-		alone := rows.Records() == 1
+		alone := rows.First() == rows.Through()
 		switch {
 		case errors.Is(err, chunk.ErrTooLarge) && !alone:
 			take = rows.Readings() / 2
@@ -173,53 +221,11 @@ func (w *Worker) fit(c *chain, dev *device, h chunk.Header) (rows, rest binning.
 		case err != nil:
 			panic(fmt.Sprintf("encode chunk %s of %s: %v", h.ID, h.Device, err))
 		}
-		dev.sizer.Learn(rows.Values(), len(doc))
+		sizer.Learn(rows.Values(), len(doc))
 		if len(doc) <= binning.MaxBytes || alone {
 			return rows, rest, doc
 		}
 		take = min(rows.Readings()-1, rows.Readings()*binning.TargetBytes/len(doc))
-	}
-}
-
-// maxNotes bounds the notes of one call: a fleet that is seen for the first time comes in steps.
-const maxNotes = 64
-
-// notes brings the catalog up to date: at once for what was never seen, now and then for times.
-func (w *Worker) notes(jobs []Job, now time.Time) []Job {
-	n := 0
-	for _, d := range w.devices {
-		if n == maxNotes {
-			break
-		}
-		late := w.drain || w.cfg.NoteEvery > 0 && now.Sub(d.noted) >= w.cfg.NoteEvery
-		if !d.noting && (d.news || d.stretched() && late) {
-			jobs = append(jobs, d.note(now))
-			n++
-		}
-	}
-	return jobs
-}
-
-// idleFor is how long a chain without rows is remembered: its next chunk then needs no lookup.
-const idleFor = 24 * time.Hour
-
-// sweep lets go of chunks that have lingered, and of chains that are idle.
-func (w *Worker) sweep(now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for key, c := range w.chains {
-		keep := slices.IndexFunc(c.linger, func(l lingering) bool { return l.until.After(now) })
-		if keep < 0 {
-			keep = len(c.linger)
-		}
-		for _, l := range c.linger[:keep] {
-			w.memory.add(-l.rows.Bytes())
-		}
-		c.linger = c.linger[keep:]
-		if c.idle() && now.Sub(c.used) > idleFor {
-			delete(w.chains, key)
-			w.device(key.deviceKey()).forget(c)
-		}
 	}
 }
 
@@ -238,20 +244,20 @@ func (w *Worker) Drain() {
 	for _, c := range w.fullest() {
 		w.ask(c, CutDrain)
 	}
+	for _, d := range w.devices {
+		if d.news || d.stretched() {
+			w.noteSoon(d)
+		}
+	}
 }
 
 // Busy tells whether something is still to be written.
 func (w *Worker) Busy() bool {
-	if len(w.letters.waiting) > 0 || w.writes > 0 {
+	if len(w.letters.waiting) > 0 || w.writes > 0 || len(w.ready) > 0 || w.noting > 0 || len(w.unnoted) > 0 {
 		return true
 	}
 	for _, c := range w.chains {
-		if c.bin.Readings() > 0 || c.flight != nil {
-			return true
-		}
-	}
-	for _, d := range w.devices {
-		if d.noting || d.news || d.stretched() {
+		if _, ok := c.first(); ok {
 			return true
 		}
 	}

@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 
 	"binnacle/ingest/decode"
@@ -12,6 +14,11 @@ type DeadLetter struct {
 	Partition int32
 	Record    Record
 	Bad       decode.Bad
+
+	// Bare says that the payload is left out: earlier letters of the same record have it often enough.
+	Bare bool
+
+	bytes int // of memory
 }
 
 // The headers of a dead letter.
@@ -24,10 +31,19 @@ const (
 	HeaderIndex     = "binnacle-index"
 )
 
+// HeaderTruncated is the length of a payload that was left out in part or as a whole. The record itself is where
+// HeaderOffset says, as long as the log keeps it.
+const HeaderTruncated = "binnacle-truncated"
+
 // Headers are the record's own and those that say why it was refused and where it stood.
 func (d *DeadLetter) Headers() []Header {
 	own := make([]Header, 0, len(d.Record.Headers)+6)
-	own = append(own, d.Record.Headers...)
+	return append(append(own, d.Record.Headers...), d.facts()...)
+}
+
+// facts are the headers that Binnacle adds.
+func (d *DeadLetter) facts() []Header {
+	var own []Header
 	for _, h := range []struct{ key, value string }{
 		{HeaderReason, string(d.Bad.Reason)},
 		{HeaderDetail, d.Bad.Detail},
@@ -45,12 +61,44 @@ func (d *DeadLetter) Headers() []Header {
 type deadLetters struct {
 	waiting []DeadLetter
 	busy    int // how many of the first are being published
+	bytes   int // memory of all of them
+
+	ofRecord int // how many of the last are of one record
+	more     int // how many of its elements were refused beyond those; the last letter speaks for them too
 }
 
-// maxBury bounds one publication.
-const maxBury = 500
+const (
+	maxBury = 500 // letters of one publication
 
-func (d *deadLetters) add(l DeadLetter) { d.waiting = append(d.waiting, l) }
+	// A record of a megabyte may have half a million elements, and all may be wrong. So many have a letter of their own,
+	// and so many bytes of payload go out with them.
+	maxOfRecord      = 1000
+	maxBytesOfRecord = 4 << 20
+
+	letterBytes = 512 // memory of a letter beside its record
+)
+
+// add takes a letter, whose offset is not lower than any before, and answers how many bytes of memory that takes.
+func (d *deadLetters) add(l DeadLetter) (grown int) {
+	n := len(d.waiting)
+	if n == 0 || d.waiting[n-1].Record.Offset != l.Record.Offset {
+		d.ofRecord, d.more = 0, 0
+		l.bytes = l.Record.bytes()
+	}
+	if d.ofRecord == maxOfRecord {
+		d.more++
+		last := &d.waiting[n-1].Bad
+		last.Index = decode.Whole
+		last.Detail = fmt.Sprintf("%d further elements of the record are refused, the last of them, %d, because: %s", d.more+1, l.Bad.Index, l.Bad.Detail)
+		return 0
+	}
+	d.ofRecord++
+	l.Bare = d.ofRecord > 1 && d.ofRecord*len(l.Record.Value) > maxBytesOfRecord
+	l.bytes += letterBytes
+	d.waiting = append(d.waiting, l)
+	d.bytes += l.bytes
+	return l.bytes
+}
 
 // first is the lowest offset that is not acknowledged.
 func (d *deadLetters) first() (offset int64, ok bool) {
@@ -66,10 +114,18 @@ func (d *deadLetters) job() *Bury {
 		return nil
 	}
 	d.busy = min(len(d.waiting), maxBury)
-	return &Bury{Letters: d.waiting[:d.busy:d.busy]}
+	return &Bury{Letters: slices.Clone(d.waiting[:d.busy])}
 }
 
-func (d *deadLetters) done() {
-	d.waiting = d.waiting[d.busy:]
+// done takes the letters of the last job as acknowledged, and answers how many bytes of memory that frees.
+func (d *deadLetters) done() (freed int) {
+	for i := range d.waiting[:d.busy] {
+		freed += d.waiting[i].bytes
+	}
+	if d.waiting = slices.Delete(d.waiting, 0, d.busy); len(d.waiting) == 0 {
+		d.waiting = nil
+	}
 	d.busy = 0
+	d.bytes -= freed
+	return freed
 }

@@ -9,22 +9,22 @@ import (
 func (w *Worker) Done(job Job, now time.Time) {
 	switch j := job.(type) {
 	case *Lookup:
-		w.looked(j)
+		w.looked(j, now)
 	case *Create:
 		w.created(j, now)
 	case *Bury:
-		w.letters.done()
+		w.hold(-w.letters.done())
 	case *Note:
-		j.device.noting = false
-		j.device.stored = j.Entry
+		w.noted(j)
 	case *Stamp:
+		w.stamping, w.unmarked, w.stamped = false, false, now
 	default:
 		panic(fmt.Sprintf("ingest: job %T is none of a Worker's", job))
 	}
 }
 
 // looked takes the tail of a chain: rows at or below it are stored already (rules W3, W4).
-func (w *Worker) looked(j *Lookup) {
+func (w *Worker) looked(j *Lookup, now time.Time) {
 	w.writes--
 	c := j.chain
 	c.looking = false
@@ -32,25 +32,25 @@ func (w *Worker) looked(j *Lookup) {
 	if j.Found {
 		number, tail = j.Tail.Number+1, j.Tail.Through
 	}
-	w.adopt(c, number, tail)
+	w.adopt(c, number, tail, now)
 	w.metrics.lookups.Inc()
+	w.again(c)
 }
 
 // created takes the answer of a create: stored, or somebody else's chunk has that number (rule W6).
 func (w *Worker) created(j *Create, now time.Time) {
 	w.writes--
-	c := j.chain
+	c, f := j.chain, j.chain.flight
 	if j.Existing != nil {
 		w.metrics.conflicts.Inc()
-		why := c.flight.reason
-		w.adopt(c, j.Existing.Number+1, j.Existing.Through)
-		if c.bin.Readings() > 0 {
-			c.due = now
-			w.ask(c, why)
+		w.adopt(c, j.Existing.Number+1, j.Existing.Through, now)
+		if c.bin.Readings() > 0 && c.bin.First() <= f.rows.Through() {
+			w.schedule(c, now) // it was to be cut already
+			w.ask(c, f.reason)
 		}
+		w.again(c)
 		return
 	}
-	f := c.flight
 	w.metrics.chunk(f.reason, len(f.doc), f.rows.Values())
 	w.mu.Lock()
 	c.tail, c.number, c.used = f.rows.Through(), c.number+1, now
@@ -63,22 +63,13 @@ func (w *Worker) created(j *Create, now time.Time) {
 	w.again(c)
 }
 
-// noteStretch has the catalog follow with every chunk: the offset is committed only when it has.
-func (w *Worker) noteStretch(c *chain, f *flight) {
-	d := w.device(c.key.deviceKey())
-	if d.stretched() && !d.news {
-		d.news, d.since = true, f.rows.First()
-	}
-}
-
 // adopt takes number and tail as the truth, and drops what is at or below the tail.
-func (w *Worker) adopt(c *chain, number uint32, tail int64) {
+func (w *Worker) adopt(c *chain, number uint32, tail int64, now time.Time) {
 	w.mu.Lock()
-	freed := c.adopt(number, tail)
+	grown := c.adopt(number, tail, now.Add(w.cfg.Linger))
 	w.mu.Unlock()
-	w.memory.add(-freed)
+	w.hold(grown)
 	w.suspect = max(w.suspect, tail)
-	w.again(c)
 }
 
 // again puts a chain back into the queue when it is still to be cut.
@@ -95,16 +86,17 @@ func (w *Worker) again(c *chain) {
 	}
 }
 
-// Committed says up to where the log is committed, and answers a Stamp when one is due (rule W9).
+// Committed says up to where the log is committed, and answers a Stamp when one is due: the first one at once, because
+// nothing is created before it, later ones for records that are committed (rule W9).
 func (w *Worker) Committed(offset int64, now time.Time) *Stamp {
 	m := w.candidate
-	if m == nil || m.Offset >= offset {
+	if m == nil || w.stamping || !w.unmarked && m.Offset >= offset {
 		return nil
 	}
 	w.candidate = nil
-	if !w.stamped.IsZero() && now.Sub(w.stamped) < w.cfg.StampEvery {
+	if !w.unmarked && !w.stamped.IsZero() && now.Sub(w.stamped) < w.cfg.StampEvery {
 		return nil
 	}
-	w.stamped = now
+	w.stamping = true
 	return &Stamp{Stream: w.stream, Partition: w.partition, Mark: *m}
 }

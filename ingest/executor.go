@@ -58,10 +58,7 @@ func (e *Executor) Run(ctx context.Context, job Job) error {
 	case *Note:
 		return e.again(ctx, "note", func() error { return e.note(ctx, j) })
 	case *Stamp:
-		if err := e.stores.Streams.Renew(ctx, j.Stream, j.Partition, j.Mark); err != nil && ctx.Err() == nil {
-			e.log.Warn("mark not renewed", "stream", j.Stream, "partition", j.Partition, "err", err)
-		}
-		return ctx.Err()
+		return e.again(ctx, "stamp", func() error { return e.stores.Streams.Renew(ctx, j.Stream, j.Partition, j.Mark) })
 	}
 	panic(fmt.Sprintf("ingest: no way to do a %T", job))
 }
@@ -89,6 +86,13 @@ func (e *Executor) lookup(ctx context.Context, j *Lookup) error {
 // create asks the same until it is known whether this document or another has the id (rule W6).
 func (e *Executor) create(ctx context.Context, j *Create) error {
 	return e.again(ctx, "create", func() error {
+		if e.stores.Directory.View().Expired(j.Key.Container) {
+			// It is about to be dropped, with all that is in it: provision must take that back, or make it again.
+			if err := e.stores.Directory.AskMonth(ctx, j.Key.Container); err != nil {
+				return err
+			}
+			return fmt.Errorf("container %s is expired", j.Key.Container)
+		}
 		var err error
 		j.Receipt, err = e.stores.Chunks.Create(ctx, j.Key, j.ID, j.Doc)
 		var exists *store.ExistsError
@@ -127,16 +131,16 @@ func (e *Executor) note(ctx context.Context, j *Note) error {
 	if !found {
 		entry = control.Device{Tenant: j.Tenant, Device: j.Device}
 	}
-	merged := merge(entry, j.Seen)
-	if found && same(entry, merged) {
+	next := merged(entry, j.Seen)
+	if found && same(entry, next) {
 		j.Entry = entry
 		return nil
 	}
-	merged.ETag, err = e.stores.Catalog.Write(ctx, merged)
+	next.ETag, err = e.stores.Catalog.Write(ctx, next)
 	if err != nil {
 		return err // ErrChanged too: the entry is read again
 	}
-	j.Entry = merged
+	j.Entry = next
 	return nil
 }
 
@@ -149,10 +153,8 @@ func (e *Executor) learn(ctx context.Context, w *Worker, missing error) error {
 			return err
 		}
 		view, err := e.stores.Directory.Refresh(ctx)
-		if err == nil && unknown != nil {
-			if _, ok := view.Tenant(unknown.Tenant); !ok {
-				w.Unregistered(unknown.Tenant, view)
-			}
+		if err == nil {
+			w.Learned(view)
 		}
 		return err
 	})

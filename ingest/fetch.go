@@ -46,6 +46,7 @@ func (f *fetcher) fetch(ctx context.Context, offset int64) (batch, error) {
 		return batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", f.topic, f.partition, offset, res.Error)
 	}
 	b := batch{next: offset, end: res.HighWatermark}
+	below := false // the batch that holds the offset asked for has no record at or above it
 	for {
 		r, err := res.Records.ReadRecord()
 		if errors.Is(err, io.EOF) {
@@ -59,13 +60,17 @@ func (f *fetcher) fetch(ctx context.Context, offset int64) (batch, error) {
 			return batch{}, fmt.Errorf("read record %d of %s/%d: %w", r.Offset, f.topic, f.partition, err)
 		}
 		if rec.Offset < offset {
-			continue // a compressed batch begins before the offset that was asked for
+			below = true
+			continue // a batch begins before the offset that was asked for
 		}
 		b.records = append(b.records, rec)
 		b.next = rec.Offset + 1
 	}
 	if len(b.records) == 0 {
 		b.next = max(b.next, afterControl(res.Records))
+		if below && b.next == offset {
+			b.next++ // the log was compacted: offsets at the end of a batch have no record any more
+		}
 	}
 	return b, nil
 }

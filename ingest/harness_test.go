@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -300,3 +301,16 @@ func logOf(seed uint64, n int) []ingest.Record {
 }
 
 var everything = store.HeadRequest{Tenant: "acme", Range: binning.All}
+
+// catalogEntry is the entry of a device of acme, as JSON.
+func (w *world) catalogEntry(device string) (body []byte, ok bool, err error) {
+	fault := w.catalog.Fault
+	w.catalog.Fault = nil
+	defer func() { w.catalog.Fault = fault }()
+	d, ok, err := w.catalog.Read(context.Background(), "acme", device)
+	if err != nil || !ok {
+		return nil, ok, err
+	}
+	body, err = json.Marshal(d)
+	return body, ok, err
+}

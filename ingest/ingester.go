@@ -30,13 +30,12 @@ type Ingester struct {
 	log      *slog.Logger
 
 	// Set by Run before anything else starts.
-	cluster  string
-	expected []int           // partitions of the topic
-	working  context.Context // of jobs: ends when the drain is over
-	stopping chan struct{}   // closed when intake ends
-	jobs     sync.WaitGroup
+	running context.Context // Run's own: ends when intake does
+	working context.Context // of jobs: ends when the drain is over
+	jobs    sync.WaitGroup
 
-	mu         sync.Mutex // guards partitions
+	mu         sync.Mutex // guards below
+	expected   []int      // partitions of the topic
 	partitions map[int]*partition
 }
 
@@ -52,33 +51,45 @@ func New(cfg Config, stores Stores) (*Ingester, error) {
 		cfg: cfg, stores: stores, broker: NewBroker(cfg.Kafka, cfg.Topic, cfg.Transport), memory: memory, metrics: m,
 		executor:   &Executor{stores: stores, backoff: cfg.RetryBackoff, metrics: m, log: cfg.Logger},
 		log:        cfg.Logger,
-		stopping:   make(chan struct{}),
 		partitions: map[int]*partition{},
 	}, nil
 }
 
+// afterDrain is how long leaving the group may take when the drain budget is spent.
+const afterDrain = time.Second
+
 // Run reads until the context ends; then it writes what is in memory as far as the drain budget goes, commits, leaves
-// the group and returns nil. It may be called once.
+// the group and returns nil. That takes the drain budget and a second at most, whoever does not answer. It may be called
+// once.
 func (in *Ingester) Run(ctx context.Context) error {
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer in.jobs.Wait()
 	defer cancel()
-	in.working = working
+	in.running, in.working = ctx, working
 	if err := in.meet(ctx); err != nil {
 		return ended(ctx, err)
 	}
+	line := newLifeline()
 	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
-		ID: in.cfg.Group, Brokers: []string{in.cfg.Kafka}, Topics: []string{in.cfg.Topic}, Dialer: in.cfg.Dialer,
+		ID: in.cfg.Group, Brokers: []string{in.cfg.Kafka}, Topics: []string{in.cfg.Topic}, Dialer: line.dialer(in.cfg.Dialer),
 		HeartbeatInterval: time.Second, SessionTimeout: 30 * time.Second, RebalanceTimeout: 30 * time.Second,
-		JoinGroupBackoff: 500 * time.Millisecond, Timeout: 30 * time.Second,
+		JoinGroupBackoff: joinBackoff, Timeout: 30 * time.Second,
+		WatchPartitionChanges: true, PartitionWatchInterval: in.cfg.WatchEvery,
 		StartOffset:   kafka.FirstOffset,
 		RetentionTime: 365 * 24 * time.Hour,
 	})
 	if err != nil {
 		return err
 	}
-	context.AfterFunc(ctx, func() { close(in.stopping) })
-	for {
+	in.jobs.Go(func() {
+		select {
+		case <-ctx.Done():
+			_ = pause(working, in.cfg.DrainBudget+afterDrain)
+		case <-working.Done():
+		}
+		line.cut()
+	})
+	for ctx.Err() == nil {
 		generation, err := group.Next(ctx)
 		if ctx.Err() != nil {
 			break
@@ -88,33 +99,45 @@ func (in *Ingester) Run(ctx context.Context) error {
 			in.log.Warn("not in the consumer group yet", "err", err)
 			continue // the group backs off by itself
 		}
+		began := time.Now()
 		over := make(chan struct{})
 		generation.Start(func(gen context.Context) {
 			defer close(over)
 			in.own(gen, generation)
 		})
 		<-over
+		if time.Since(began) < joinBackoff {
+			_ = pause(ctx, joinBackoff) // such as while there is no topic
+		}
 	}
 	return group.Close()
 }
 
-// meet learns which cluster it is and which partitions the topic has, for as long as it takes.
+// joinBackoff is the least time from one generation to the next.
+const joinBackoff = 500 * time.Millisecond
+
+// stopping tells whether intake has ended for good.
+func (in *Ingester) stopping() bool { return in.running.Err() != nil }
+
+// meet waits until the map of tenants and the topic are there.
 func (in *Ingester) meet(ctx context.Context) error {
-	if _, err := in.stores.Directory.Refresh(ctx); err != nil {
-		if err := in.executor.again(ctx, "map", func() error { _, err := in.stores.Directory.Refresh(ctx); return err }); err != nil {
-			return err
-		}
+	err := in.executor.again(ctx, "map", func() error { _, err := in.stores.Directory.Refresh(ctx); return err })
+	if err != nil {
+		return err
 	}
-	return in.executor.again(ctx, "metadata", func() error {
-		cluster, partitions, err := in.broker.Describe(ctx)
-		if err != nil {
-			return err
-		}
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		in.cluster, in.expected = cluster, partitions
-		return nil
-	})
+	return in.executor.again(ctx, "metadata", func() error { _, err := in.describe(ctx); return err })
+}
+
+// describe answers which cluster it is, and notes which partitions the topic has.
+func (in *Ingester) describe(ctx context.Context) (cluster string, err error) {
+	cluster, partitions, err := in.broker.Describe(ctx)
+	if err != nil {
+		return "", err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.expected = partitions
+	return cluster, nil
 }
 
 func ended(ctx context.Context, err error) error {
@@ -124,13 +147,14 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// own drives the partitions of one generation until it ends.
+// own drives the partitions of one generation until it ends or the ingester stops.
 func (in *Ingester) own(gen context.Context, generation *kafka.Generation) {
 	assigned := generation.Assignments[in.cfg.Topic]
 	in.keep(assigned)
 	in.log.Info("partitions assigned", "generation", generation.ID, "partitions", len(assigned))
 	ctx, leave := context.WithCancel(gen)
 	defer leave()
+	defer context.AfterFunc(in.running, leave)()
 	var owners sync.WaitGroup
 	for _, a := range assigned {
 		owners.Go(func() {
@@ -139,10 +163,7 @@ func (in *Ingester) own(gen context.Context, generation *kafka.Generation) {
 		})
 	}
 	if len(assigned) == 0 {
-		select {
-		case <-gen.Done():
-		case <-in.stopping:
-		}
+		<-ctx.Done()
 	}
 	owners.Wait()
 }
@@ -161,11 +182,10 @@ func (in *Ingester) keep(assigned []kafka.PartitionAssignment) {
 // drop forgets a worker and its bins; the caller holds the lock.
 func (in *Ingester) drop(p *partition) {
 	delete(in.partitions, p.id)
-	close(p.gone)
 	p.worker.Release()
 }
 
-// drive takes a partition over and reads it until the context ends or the ingester stops.
+// drive takes a partition over and reads it until the context ends.
 func (in *Ingester) drive(ctx context.Context, generation *kafka.Generation, a kafka.PartitionAssignment) {
 	reached := int64(0)
 	for ctx.Err() == nil {
@@ -203,8 +223,8 @@ func (in *Ingester) resume(ctx context.Context, id int, committed, reached int64
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if p != nil && p.worker.stream == a.Stream {
-		p.worker.Skip(a.Position)
+	if p != nil && p.worker.stream == a.Stream && !a.Unmarked {
+		p.worker.Resume(a)
 		p.pending = nil // fetched again from the position on
 		return p, nil
 	}

@@ -45,7 +45,7 @@ type Note struct {
 	Entry control.Device // the answer: the entry as stored now
 }
 
-// Stamp renews the mark of a partition in its stream's document (rule W9). It may fail.
+// Stamp renews the mark of a partition in its stream's document (rule W9).
 type Stamp struct {
 	Stream    uint32
 	Partition int32

@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"errors"
-	"time"
 )
 
 // Local drives one Worker without Kafka and without a goroutine: records are fed by call, and what the Worker wants done
@@ -40,20 +39,29 @@ func (l *Local) Take(ctx context.Context, rec Record) error {
 	}
 }
 
+// Due is the jobs that are to be done now. Each is handed out once: the caller does it with Do.
+func (l *Local) Due() []Job { return l.Jobs(l.cfg.Now(), l.dir.View()) }
+
+// Do does one job and tells the Worker. It fails only when the context ends; the job may then have been done or not, and
+// may be done again.
+func (l *Local) Do(ctx context.Context, j Job) error {
+	if err := l.executor.Run(ctx, j); err != nil {
+		return err
+	}
+	l.Done(j, l.cfg.Now())
+	return nil
+}
+
 // Step does everything that is due, one after another, until nothing is. It fails only when the context ends.
 func (l *Local) Step(ctx context.Context) error {
-	for {
-		jobs := l.Jobs(l.cfg.Now(), l.dir.View())
-		if len(jobs) == 0 {
-			return nil
-		}
+	for jobs := l.Due(); len(jobs) > 0; jobs = l.Due() {
 		for _, j := range jobs {
-			if err := l.executor.Run(ctx, j); err != nil {
+			if err := l.Do(ctx, j); err != nil {
 				return err
 			}
-			l.Done(j, l.cfg.Now())
 		}
 	}
+	return nil
 }
 
 // errUnsettled says that draining did not come to an end.
@@ -67,14 +75,6 @@ func (l *Local) Finish(ctx context.Context) error {
 	}
 	if l.Busy() {
 		return errUnsettled
-	}
-	return nil
-}
-
-// RunStamp renews the mark after a commit, as an Ingester does.
-func (l *Local) RunStamp(ctx context.Context, committed int64, now time.Time) error {
-	if s := l.Committed(committed, now); s != nil {
-		return l.executor.Run(ctx, s)
 	}
 	return nil
 }

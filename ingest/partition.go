@@ -24,82 +24,91 @@ type partition struct {
 	worker *Worker
 	log    *slog.Logger
 
-	done chan Job      // answers of jobs; has room for all that may be under way
-	gone chan struct{} // closed when the worker was dropped and nobody waits for answers
+	// Answers of jobs. It has room for all that may be under way, so that nobody waits for a partition that is not run.
+	done chan Job
 
 	// Owned by run.
-	committed   int64 // last offset committed, -1 none
+	committed   int64 // last offset committed in this generation, -1 none
 	lastCommit  time.Time
-	lost        bool // the generation refuses commits
-	running     int
-	pending     []Record // fetched and not fed yet
+	verified    time.Time // when the log's end was asked for last
+	lost        bool      // the generation refuses commits
+	pending     []Record  // fetched and not fed yet
 	pendingNext int64
 }
 
 // maxJobs bounds what one partition has under way besides chunks: notes, one burial, one stamp.
-const maxJobs = 2*maxNotes + 8
+const maxJobs = maxNotes + 2
 
 func newPartition(in *Ingester, a Assignment) *partition {
 	return &partition{
 		in: in, id: int(a.Partition), worker: newWorker(in.cfg, a, in.memory, in.metrics),
 		log:  in.log.With("partition", a.Partition, "stream", a.Stream),
-		done: make(chan Job, in.cfg.MaxWrites+maxJobs), gone: make(chan struct{}), committed: -1,
+		done: make(chan Job, in.cfg.MaxWrites+maxJobs),
 	}
 }
 
-// run reads until the generation ends (nil), the ingester stops (nil), or the log may be another one (errRetake).
-func (p *partition) run(gen context.Context, generation *kafka.Generation) error {
-	p.lost, p.lastCommit = false, p.in.cfg.Now()
-	reading, stop := context.WithCancel(gen)
+// run reads until the context ends (nil), because the generation does or the ingester stops, or until the log may be
+// another one (errRetake).
+func (p *partition) run(ctx context.Context, generation *kafka.Generation) error {
+	p.lost, p.committed, p.lastCommit = false, -1, p.in.cfg.Now()
+	reading, stop := context.WithCancel(ctx)
 	var fetching sync.WaitGroup
 	batches := make(chan batch) // unbuffered: at most one batch waits
 	failed := make(chan error, 1)
 	fetching.Go(func() { p.fetch(reading, p.worker.Position(), batches, failed) })
 	defer fetching.Wait()
 	defer stop()
-	for {
-		if err := p.step(); err != nil {
+	for ctx.Err() == nil {
+		if err := p.step(ctx); err != nil {
 			return err
 		}
-		if err := p.feed(gen); err != nil {
+		if err := p.feed(ctx); err != nil {
 			return err
 		}
 		p.commit(generation, false)
-		in := batches
-		if len(p.pending) > 0 || p.in.memory.full() {
+		in, more := batches, (<-chan struct{})(nil)
+		if full := p.in.memory.full(); full || len(p.pending) > 0 {
 			in = nil
-		}
-		var more <-chan struct{}
-		if len(p.pending) > 0 && !p.in.memory.full() {
-			more = closed
+			if !full {
+				more = closed
+			}
 		}
 		now := p.in.cfg.Now()
 		timer := time.NewTimer(p.worker.Next(now).Sub(now))
 		select {
 		case b := <-in:
-			p.pending, p.pendingNext = b.records, b.next
-			p.in.metrics.lag.WithLabelValues(strconv.Itoa(p.id)).Set(float64(max(0, b.end-b.next)))
-			if len(b.records) == 0 {
-				p.worker.Skip(b.next)
-			}
+			p.receive(b)
 		case <-more:
 		case job := <-p.done:
-			p.take(job)
+			p.worker.Done(job, p.in.cfg.Now())
 		case err := <-failed:
 			timer.Stop()
-			p.commit(generation, true)
-			return err
-		case <-p.in.stopping:
-			timer.Stop()
-			stop()
-			return p.drain(generation)
-		case <-gen.Done():
-			timer.Stop()
-			p.commit(generation, true)
-			return nil
+			return err // without a commit: the offsets may be those of another log
+		case <-ctx.Done():
 		case <-timer.C:
 		}
 		timer.Stop()
+	}
+	stop()
+	return p.leave(generation)
+}
+
+// leave ends a generation: it commits, and when it is the last one, writes what is in memory before that (rule W8).
+func (p *partition) leave(generation *kafka.Generation) error {
+	if p.in.stopping() {
+		return p.drain(generation)
+	}
+	p.commit(generation, true)
+	return nil
+}
+
+// receive takes what was fetched.
+func (p *partition) receive(b batch) {
+	p.pending, p.pendingNext = b.records, b.next
+	p.worker.Reaches(b.end)
+	p.in.metrics.lag.WithLabelValues(strconv.Itoa(p.id)).Set(float64(max(0, b.end-b.next)))
+	if len(b.records) == 0 {
+		p.worker.Skip(b.next)
 	}
 }
 
@@ -169,22 +178,23 @@ func (p *partition) feed(ctx context.Context) error {
 	}
 	p.pending = p.pending[n:]
 	if n > 0 && len(p.pending) == 0 {
+		p.pending = nil
 		p.worker.Skip(p.pendingNext)
 	}
 	return nil
 }
 
 // step takes the answers that have come, and starts what is to be done.
-func (p *partition) step() error {
+func (p *partition) step(ctx context.Context) error {
 	for more := true; more; {
 		select {
 		case job := <-p.done:
-			p.take(job)
+			p.worker.Done(job, p.in.cfg.Now())
 		default:
 			more = false
 		}
 	}
-	if err := p.verify(); err != nil {
+	if err := p.verify(ctx); err != nil {
 		return err
 	}
 	for _, job := range p.worker.Jobs(p.in.cfg.Now(), p.in.stores.Directory.View()) {
@@ -193,42 +203,40 @@ func (p *partition) step() error {
 	return nil
 }
 
-// verify ends the run when the store knows of records that the log does not have (rule W9).
-func (p *partition) verify() error {
+// verifyEvery bounds how often a broker that does not answer is asked for the log's end, verifyTimeout for how long.
+const (
+	verifyEvery   = time.Second
+	verifyTimeout = 5 * time.Second
+)
+
+// verify ends the run when the store knows of records that the log does not have (rule W9). Until it is clear nothing is
+// committed.
+func (p *partition) verify(ctx context.Context) error {
 	tail, ok := p.worker.Suspect()
-	if !ok {
+	if !ok || ctx.Err() != nil || p.in.cfg.Now().Sub(p.verified) < verifyEvery {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(p.in.working, 10*time.Second)
+	bounded, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
-	_, end, err := p.in.broker.Bounds(ctx, p.id)
+	_, end, err := p.in.broker.Bounds(bounded, p.id)
 	if err != nil {
+		p.verified = p.in.cfg.Now()
 		p.log.Warn("log end not known, committing nothing until it is", "err", err)
 		return nil
 	}
 	if end <= tail {
 		return fmt.Errorf("%w: a chunk goes through offset %d, but the log ends at %d", errRetake, tail, end)
 	}
-	p.worker.Trusted()
+	p.worker.Reaches(end)
 	return nil
 }
 
 func (p *partition) launch(job Job) {
-	p.running++
 	p.in.jobs.Go(func() {
-		if err := p.in.executor.Run(p.in.working, job); err != nil {
-			return // the process is ending
-		}
-		select {
-		case p.done <- job:
-		case <-p.gone:
+		if p.in.executor.Run(p.in.working, job) == nil { // else the process is ending
+			p.done <- job
 		}
 	})
-}
-
-func (p *partition) take(job Job) {
-	p.running--
-	p.worker.Done(job, p.in.cfg.Now())
 }
 
 // commit commits the floor when it is time, or now (rule W7).
@@ -242,6 +250,7 @@ func (p *partition) commit(generation *kafka.Generation, force bool) {
 	p.in.metrics.behind.WithLabelValues(strconv.Itoa(p.id)).Set(float64(p.worker.Position() - floor))
 	p.in.metrics.bins.WithLabelValues(strconv.Itoa(p.id)).Set(float64(p.worker.OpenBins()))
 	if floor == p.committed {
+		p.stamp(now)
 		return
 	}
 	err := generation.CommitOffsets(map[string]map[int]int64{p.in.cfg.Topic: {p.id: floor}})
@@ -254,9 +263,14 @@ func (p *partition) commit(generation *kafka.Generation, force bool) {
 		p.log.Warn("offset not committed", "offset", floor, "err", err)
 	default:
 		p.committed = floor
-		if s := p.worker.Committed(floor, now); s != nil {
-			p.launch(s)
-		}
+		p.stamp(now)
+	}
+}
+
+// stamp renews the partition's mark when that is due.
+func (p *partition) stamp(now time.Time) {
+	if s := p.worker.Committed(p.committed, now); s != nil {
+		p.launch(s)
 	}
 }
 
@@ -264,24 +278,25 @@ func (p *partition) commit(generation *kafka.Generation, force bool) {
 func (p *partition) drain(generation *kafka.Generation) error {
 	budget := time.NewTimer(p.in.cfg.DrainBudget)
 	defer budget.Stop()
+	ended, end := context.WithCancel(context.Background())
+	end() // the log's end is not asked for any more
 	p.worker.Drain()
-	for {
-		if err := p.step(); err != nil {
+	p.commit(generation, true)
+	for spent := false; p.worker.Busy() && !spent; {
+		if err := p.step(ended); err != nil {
 			return err
 		}
-		if !p.worker.Busy() {
-			break
-		}
+		p.commit(generation, false)
+		again := time.NewTimer(p.in.cfg.RetryBackoff)
 		select {
 		case job := <-p.done:
-			p.take(job)
-			continue
-		case <-time.After(p.in.cfg.RetryBackoff):
-			continue
+			p.worker.Done(job, p.in.cfg.Now())
+		case <-again.C:
 		case <-budget.C:
+			spent = true
 			p.log.Info("drain budget spent: the rest is read again from Kafka at the next start")
 		}
-		break
+		again.Stop()
 	}
 	p.commit(generation, true)
 	return nil

@@ -48,3 +48,12 @@ type chainKey struct {
 type deviceKey struct{ tenant, device string }
 
 func (k chainKey) deviceKey() deviceKey { return deviceKey{k.tenant, k.device} }
+
+// bytes is about how much memory the record takes.
+func (r *Record) bytes() int {
+	n := len(r.Key) + len(r.Value)
+	for _, h := range r.Headers {
+		n += len(h.Key) + len(h.Value)
+	}
+	return n
+}

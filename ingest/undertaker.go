@@ -25,11 +25,11 @@ func NewTopicUndertaker(addr, topic string, transport kafka.RoundTripper) *Topic
 	}}
 }
 
-// HeaderTruncated is the length of a payload that the broker would not take back together with the headers that
-// say why it was refused. The record itself is where HeaderOffset says, as long as the log keeps it.
-const HeaderTruncated = "binnacle-truncated"
-
-const keptOfTruncated = 256 << 10
+// What is kept of a record that the broker would not take back together with the headers that say why it was refused.
+const (
+	keptOfTruncated = 256 << 10
+	keptOfKey       = 1 << 10
+)
 
 // Bury is Undertaker.
 func (u *TopicUndertaker) Bury(ctx context.Context, letters []DeadLetter) error {
@@ -44,10 +44,7 @@ func (u *TopicUndertaker) Bury(ctx context.Context, letters []DeadLetter) error 
 	for i := range messages {
 		err := u.write(ctx, messages[i])
 		if errors.Is(err, kafka.MessageSizeTooLarge) {
-			m := messages[i]
-			m.Headers = append(m.Headers, kafka.Header{Key: HeaderTruncated, Value: []byte(strconv.Itoa(len(m.Value)))})
-			m.Value = m.Value[:min(len(m.Value), keptOfTruncated)]
-			err = u.write(ctx, m)
+			err = u.write(ctx, truncated(&letters[i]))
 		}
 		if err != nil {
 			return err
@@ -75,10 +72,31 @@ func (u *TopicUndertaker) write(ctx context.Context, messages ...kafka.Message) 
 
 func message(l *DeadLetter) kafka.Message {
 	m := kafka.Message{Key: l.Record.Key, Value: l.Record.Value}
-	for _, h := range l.Headers() {
-		m.Headers = append(m.Headers, kafka.Header{Key: h.Key, Value: h.Value})
+	if l.Bare {
+		m.Value, m.Headers = nil, []kafka.Header{truncatedFrom(l)}
 	}
+	m.Headers = append(m.Headers, headers(l.Headers())...)
 	return m
+}
+
+// truncated is what a broker takes of any record: the begin of its key and payload, and none of its own headers.
+func truncated(l *DeadLetter) kafka.Message {
+	return kafka.Message{
+		Key:     l.Record.Key[:min(len(l.Record.Key), keptOfKey)],
+		Value:   l.Record.Value[:min(len(l.Record.Value), keptOfTruncated)],
+		Headers: append(headers(l.facts()), truncatedFrom(l)),
+	}
+}
+
+func truncatedFrom(l *DeadLetter) kafka.Header {
+	return kafka.Header{Key: HeaderTruncated, Value: []byte(strconv.Itoa(len(l.Record.Value)))}
+}
+
+func headers(own []Header) (out []kafka.Header) {
+	for _, h := range own {
+		out = append(out, kafka.Header{Key: h.Key, Value: h.Value})
+	}
+	return out
 }
 
 // Close ends the connections.

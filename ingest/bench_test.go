@@ -1,0 +1,101 @@
+//go:build unix
+
+package ingest_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"syscall"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/ingest/decode"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/fleet"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+
+	"github.com/stretchr/testify/require"
+)
+
+// discard is a store.Writer that keeps nothing.
+type discard struct{ chunks, bytes int }
+
+func (d *discard) Create(_ context.Context, _ sharding.Key, _ string, doc []byte) (store.Receipt, error) {
+	d.chunks++
+	d.bytes += len(doc)
+	return store.Receipt{}, nil
+}
+
+func (d *discard) Read(context.Context, sharding.Key, string, string) ([]byte, store.Receipt, error) {
+	return nil, store.Receipt{}, store.ErrNotFound
+}
+
+func (d *discard) Last(context.Context, sharding.Key, store.Chain) (store.Tail, store.Receipt, error) {
+	return store.Tail{}, store.Receipt{}, store.ErrNotFound
+}
+
+// trucks are n messages of ten metrics, from a fleet that reports once a second.
+func trucks(fleetSize, n int) []ingest.Record {
+	from := time.UnixMilli(start).Add(time.Minute)
+	all := make([]*fleet.Truck, fleetSize)
+	for i := range all {
+		all[i] = fleet.NewTruck(1, i, from)
+	}
+	log := make([]ingest.Record, n)
+	for i := range log {
+		truck, at := all[i%fleetSize], from.Add(time.Duration(i/fleetSize)*time.Second)
+		r := telemetry.Reading{Tenant: "acme", Device: truck.ID(), Time: at.UnixMilli(), Fields: truck.Next(at), Tags: truck.Tags()}
+		log[i] = ingest.Record{Offset: int64(i), Time: at.UnixMilli(), Value: decode.AppendJSON(nil, r)}
+	}
+	return log
+}
+
+// cpuTime is what this process has used of the processors: on a busy machine it says more than the clock on the wall.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkWorker takes a million messages of a thousand trucks: feeding alone, and with cutting and encoding into a store
+// that keeps nothing.
+func BenchmarkWorker(b *testing.B) {
+	const messages, valuesEach = 1_000_000, 10
+	log := trucks(1000, messages)
+	for _, cut := range []bool{false, true} {
+		b.Run(fmt.Sprintf("cut=%v", cut), func(b *testing.B) {
+			ctx, from := context.Background(), cpuTime(b)
+			for b.Loop() {
+				now := time.UnixMilli(start).Add(time.Minute)
+				dir := control.NewDirectory(control.DirectoryConfig{Documents: controltest.NewDocuments(b), Now: func() time.Time { return now }})
+				_, err := dir.Refresh(ctx)
+				require.NoError(b, err)
+				kept := &discard{}
+				l := ingest.NewLocal(ingest.Config{
+					Kafka: "unused:1", Register: true, Now: func() time.Time { return now }, MemoryBytes: 4 << 30, Logger: slog.New(slog.DiscardHandler),
+				}, ingest.Stores{Chunks: kept, Directory: dir, Catalog: controltest.NewCatalog(b), Streams: control.NewStreams(controltest.NewDocuments(b))},
+					ingest.Assignment{Stream: 1})
+				for i, r := range log {
+					now = time.UnixMilli(r.Time)
+					if err := l.Take(ctx, r); err != nil {
+						b.Fatal(err)
+					}
+					if cut && i%256 == 0 {
+						if err := l.Step(ctx); err != nil {
+							b.Fatal(err)
+						}
+					}
+				}
+				if cut {
+					require.NoError(b, l.Finish(ctx))
+				}
+			}
+			b.ReportMetric(float64(cpuTime(b)-from)/float64(b.N)/messages/valuesEach, "CPU-ns/value")
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package ingest_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/ingest/decode"
+	"binnacle/internal/control/controltest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// soon bounds a test of something that might never come.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// values is a message of device d0 with these values, as a record.
+func values(offset int64, object string) ingest.Record {
+	return ingest.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":%s}`, start+offset, object)}
+}
+
+// Where tenants must be registered, a record may name several that are not.
+func TestSeveralUnknownTenantsInOneRecord(t *testing.T) {
+	message := func(tenant string) string {
+		return fmt.Sprintf(`{"tenant":%q,"device":"d0","ts":%d,"values":{"a":1}}`, tenant, start)
+	}
+	w := newWorld(t, []ingest.Record{
+		{Offset: 0, Time: start, Value: []byte("[" + message("one") + "," + message("two") + "," + message("three") + "]")},
+	})
+	l := w.worker(func(c *ingest.Config) {
+		c.Register = false
+		c.Now = func() time.Time { w.now = w.now.Add(time.Millisecond); return w.now }
+	})
+	ctx := soon(t)
+	require.NoError(t, l.Take(ctx, w.log[0]))
+	require.NoError(t, l.Finish(ctx))
+	require.Len(t, w.buried, 3)
+}
+
+// One message with a text that fits no document must not end the process, nor hold up others.
+func TestATextThatFitsNoDocument(t *testing.T) {
+	random := make([]byte, 70_000)
+	rnd := rand.NewChaCha8([32]byte{1})
+	_, _ = rnd.Read(random)
+	w := newWorld(t, []ingest.Record{
+		values(0, fmt.Sprintf(`{"a":1,"log":%q}`, base64.StdEncoding.EncodeToString(random))),
+		values(1, `{"a":2}`),
+	})
+	l, ctx := w.worker(nil), soon(t)
+	for _, r := range w.log {
+		require.NoError(t, l.Take(ctx, r))
+	}
+	require.NoError(t, l.Finish(ctx))
+	require.Len(t, w.stored(), 1)
+	require.Len(t, w.buried, 1)
+	require.Equal(t, decode.TooLarge, w.buried[0].Bad.Reason)
+}
+
+// A metric costs more in a document than in a message, most of all in line protocol: a small message can make a document that
+// no store takes.
+func TestAMessageOfMetricsAlone(t *testing.T) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s,d=d0 ", strings.Repeat("m", 190))
+	for i := range 16_000 {
+		fmt.Fprintf(&b, "%x=1,", i)
+	}
+	lines := ingest.Record{
+		Time: start, Value: []byte(strings.TrimSuffix(b.String(), ",")),
+		Headers: []ingest.Header{{Key: "content-type", Value: []byte("text/plain; format=influx")}},
+	}
+	w := newWorld(t, []ingest.Record{lines, values(1, `{"a":2}`)})
+	require.Less(t, len(w.log[0].Value), 128<<10)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Decode = decode.Options{DeviceTag: "d", Tenant: "acme"} }), soon(t)
+	for _, r := range w.log {
+		require.NoError(t, l.Take(ctx, r))
+	}
+	require.NoError(t, l.Finish(ctx))
+	require.Len(t, w.stored(), 1)
+	require.Len(t, w.buried, 1)
+	require.Equal(t, decode.TooLarge, w.buried[0].Bad.Reason)
+}
+
+// A device that invents names fills its entry in the catalog, and no more: a store refuses documents above two megabytes.
+func TestADeviceThatInventsNames(t *testing.T) {
+	w := newWorld(t, nil)
+	large := errors.New("413: the document is too large")
+	w.catalog.Fault = func(string, string, string) *controltest.Fault {
+		if d, ok, _ := w.catalogEntry("d0"); ok && len(d) > 2<<20 {
+			return &controltest.Fault{Err: large}
+		}
+		return nil
+	}
+	l, ctx := w.worker(nil), soon(t)
+	name := strings.Repeat("n", 150)
+	for i := range int64(60) {
+		var b strings.Builder
+		for k := range 300 {
+			fmt.Fprintf(&b, `,"%s%d.%d":1`, name, i, k)
+		}
+		require.NoError(t, l.Take(ctx, values(i, "{"+b.String()[1:]+"}")))
+	}
+	require.NoError(t, l.Finish(ctx))
+	require.Equal(t, int64(60), l.Floor())
+	d, ok, err := w.catalogEntry("d0")
+	require.NoError(t, err)
+	require.True(t, ok)
+	require.Less(t, len(d), 2<<20)
+	require.Greater(t, len(d), 100<<10, "names are listed as far as they fit")
+}
