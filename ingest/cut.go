@@ -139,14 +139,14 @@ func (w *Worker) start(c *chain, now time.Time, view *control.View) (job Job, wa
 // buried tells whether the dead letters below what is to be cut are acknowledged (rule W5). While they are not, what comes
 // into the bin is left out of the cut.
 func (w *Worker) buried(c *chain, now time.Time) bool {
-	at, ok := w.letters.first()
-	if !ok || at > c.bin.Through() {
+	if !w.waits(c) {
 		c.sealed = unsealed
 		return true
 	}
 	if c.sealed == unsealed {
 		c.sealed, c.sealedAt = c.bin.Through(), now
 	}
+	at, _ := w.letters.first()
 	return at > c.sealed
 }
 

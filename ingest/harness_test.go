@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/binning"
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
@@ -300,7 +299,8 @@ func logOf(seed uint64, n int) []ingest.Record {
 	return log
 }
 
-var everything = store.HeadRequest{Tenant: "acme", Range: binning.All}
+// conflicts is how many creates met a stored chunk.
+func (w *world) conflicts() int { return w.chunks.Calls(storetest.Read) }
 
 // catalogEntry is the entry of a device of acme, as JSON.
 func (w *world) catalogEntry(device string) (body []byte, ok bool, err error) {

@@ -19,9 +19,12 @@ func (w *Worker) relieve(now time.Time) {
 	w.relieved = now
 	over = int64(float64(over) * float64(w.held) / float64(max(w.held, w.memory.Used())))
 	over -= int64(w.letters.bytes)
+	// Who waits for dead letters will go soon, as a rule; when nothing more can be taken, somebody else must.
+	full := w.memory.full()
+	goes := func(c *chain) bool { return c.want != "" && !(full && w.waits(c)) }
 	for _, c := range w.chains {
 		over -= int64(c.leaving())
-		if c.want != "" {
+		if goes(c) {
 			over -= int64(size(&c.bin))
 		}
 	}
@@ -29,13 +32,19 @@ func (w *Worker) relieve(now time.Time) {
 		return
 	}
 	for _, c := range w.fullest() {
-		if c.want == "" {
+		if c.want == "" && !(full && w.waits(c)) {
 			w.ask(c, CutMemory)
 			if over -= int64(size(&c.bin)); over <= 0 {
 				return
 			}
 		}
 	}
+}
+
+// waits tells whether dead letters below the bin's last row are not acknowledged (rule W5).
+func (w *Worker) waits(c *chain) bool {
+	at, ok := w.letters.first()
+	return ok && c.bin.Readings() > 0 && at <= c.bin.Through()
 }
 
 // fullest is the chains with an open bin, those that hold most first.

@@ -1,0 +1,266 @@
+package ingest_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+)
+
+// one is a message of a device with one value.
+func one(offset int64, device string) ingest.Record {
+	return ingest.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d.5}}`, device, start+offset, offset)}
+}
+
+// do does those of the jobs that are wanted and answers the others.
+func do(t *testing.T, l *ingest.Local, jobs []ingest.Job, wanted func(ingest.Job) bool) (left []ingest.Job) {
+	for _, j := range jobs {
+		if !wanted(j) {
+			left = append(left, j)
+			continue
+		}
+		require.NoError(t, l.Do(context.Background(), j))
+	}
+	return left
+}
+
+func isCreate(j ingest.Job) bool { _, ok := j.(*ingest.Create); return ok }
+func isBury(j ingest.Job) bool   { _, ok := j.(*ingest.Bury); return ok }
+func isNote(j ingest.Job) bool   { _, ok := j.(*ingest.Note); return ok }
+
+func not(f func(ingest.Job) bool) func(ingest.Job) bool {
+	return func(j ingest.Job) bool { return !f(j) }
+}
+
+// A producer that keeps sending bad records must not put off the chunks of a device that reports all the time: there is
+// always a dead letter on its way that is older than the bin's last reading (rule W5).
+func TestBadRecordsDoNotPutOffChunks(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.worker(func(c *ingest.Config) { c.Hold = time.Second })
+	ctx := soon(t)
+	var left []ingest.Job
+	offset := int64(0)
+	for range 100 {
+		for range 5 {
+			require.NoError(t, l.Take(ctx, one(offset, "d0")))
+			require.NoError(t, l.Take(ctx, ingest.Record{Offset: offset + 1, Time: start, Value: []byte("bad")}))
+			require.NoError(t, l.Take(ctx, one(offset+2, "d0")))
+			offset += 3
+		}
+		w.now = w.now.Add(100 * time.Millisecond)
+		// A letter is acknowledged only when the next ones are waiting.
+		burials := do(t, l, l.Due(), not(isBury))
+		left = do(t, l, left, func(ingest.Job) bool { return true })
+		left = append(left, burials...)
+	}
+	n := len(w.chunks.Documents())
+	require.GreaterOrEqual(t, n, 7, "a chunk a second")
+	require.LessOrEqual(t, n, 14, "no crumbs")
+	w.checkChains()
+}
+
+// Memory is relieved of what is too much, once: rows that are on their way out, or linger, are going already.
+func TestReliefCutsNoMoreThanItMust(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.worker(func(c *ingest.Config) { c.Hold, c.MemoryBytes, c.Linger = time.Hour, 1<<20, time.Minute })
+	ctx := soon(t)
+	offset := int64(0)
+	for l.Held() < 85<<20/100 {
+		require.NoError(t, l.Take(ctx, one(offset, fmt.Sprintf("d%03d", offset%100))))
+		offset++
+	}
+	for range 50 {
+		w.now = w.now.Add(100 * time.Millisecond)
+		require.NoError(t, l.Step(ctx))
+	}
+	n := len(w.chunks.Documents())
+	require.GreaterOrEqual(t, n, 5)
+	require.LessOrEqual(t, n, 12, "5 %% of the memory was too much, and a bin of a hundred has 0.85 %% of it")
+}
+
+// A chain that must wait, here for a dead letter, does not keep memory from being relieved of others.
+func TestReliefPassesByWhoWaits(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.worker(func(c *ingest.Config) { c.Hold, c.MemoryBytes = time.Hour, 1<<20 })
+	ctx := soon(t)
+	offset := int64(0)
+	for l.Held() < 70<<20/100 {
+		require.NoError(t, l.Take(ctx, one(offset, fmt.Sprintf("d%02d", offset%20))))
+		offset++
+	}
+	require.NoError(t, l.Take(ctx, ingest.Record{Offset: offset, Time: start, Value: []byte("bad")}))
+	offset++
+	for l.Held() < 1<<20 {
+		require.NoError(t, l.Take(ctx, one(offset, "waits")))
+		offset++
+	}
+	for range 20 {
+		w.now = w.now.Add(time.Second)
+		do(t, l, l.Due(), not(isBury))
+	}
+	require.NotEmpty(t, w.chunks.Documents())
+	require.Less(t, l.Held(), int64(1<<20))
+}
+
+// Memory counts what is held, however it comes and goes, and nothing when all is stored and has lingered.
+func TestMemoryIsWhatIsHeld(t *testing.T) {
+	const seed = 5
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	for round := range rounds(6, 2) {
+		w := newWorld(t, logOf(uint64(round), 200))
+		registry := prometheus.NewRegistry()
+		l := w.worker(func(c *ingest.Config) { c.Registerer, c.MemoryBytes = registry, 20<<10 })
+		rival := w.worker(nil)
+		ctx := soon(t)
+		var left []ingest.Job
+		for _, r := range w.log {
+			require.NoError(t, l.Take(ctx, r))
+			if rnd.IntN(3) == 0 {
+				w.now = w.now.Add(time.Duration(rnd.IntN(1500)) * time.Millisecond)
+				left = do(t, l, append(left, l.Due()...), func(ingest.Job) bool { return rnd.IntN(2) == 0 })
+				require.GreaterOrEqual(t, l.Held(), int64(0))
+			}
+			if rnd.IntN(20) == 0 { // somebody else is further: creates conflict
+				for at := rival.Position(); at < min(r.Offset+5, 200); at++ {
+					require.NoError(t, rival.Take(ctx, w.log[at]))
+				}
+				require.NoError(t, rival.Finish(ctx))
+			}
+			require.Equal(t, l.Held(), ingest.HeldByParts(l.Worker), "round %d, offset %d", round, r.Offset)
+		}
+		do(t, l, left, func(ingest.Job) bool { return true })
+		require.NoError(t, l.Finish(ctx))
+		w.now = w.now.Add(time.Minute)
+		require.NoError(t, l.Step(ctx))
+		require.Zero(t, l.Held())
+		require.Zero(t, gauge(t, registry, "binnacle_ingest_held_bytes"))
+	}
+}
+
+func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
+	families, err := r.Gather()
+	require.NoError(t, err)
+	i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == name })
+	require.GreaterOrEqual(t, i, 0)
+	return families[i].GetMetric()[0].GetGauge().GetValue()
+}
+
+// What was stored and has lingered is given back to the runtime too.
+func TestRowsThatLingeredAreFreed(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.worker(func(c *ingest.Config) { c.Hold, c.Linger = time.Hour, time.Second })
+	ctx := soon(t)
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	const devices = 50
+	for i := range int64(devices * 3000) {
+		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i%devices))))
+	}
+	full := heap()
+	require.Greater(t, full-before, uint64(devices*100<<10))
+	require.NoError(t, l.Finish(ctx))
+	w.now = w.now.Add(time.Minute)
+	require.NoError(t, l.Step(ctx))
+	documents := uint64(0)
+	for _, d := range w.chunks.Documents() {
+		documents += uint64(len(d.Doc))
+	}
+	after := heap()
+	require.Less(t, after-before-documents, (full-before)/5)
+	runtime.KeepAlive(l)
+}
+
+// Dead letters that can't be published count: with them memory fills, and reading pauses.
+func TestDeadLettersCountAsMemory(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.worker(nil)
+	ctx := soon(t)
+	payload := make([]byte, 10_000)
+	for i := range int64(100) {
+		require.NoError(t, l.Take(ctx, ingest.Record{Offset: i, Time: start, Value: payload}))
+		do(t, l, l.Due(), not(isBury))
+	}
+	require.GreaterOrEqual(t, l.Held(), int64(100*10_000))
+}
+
+// A record of nothing but bad elements has a bounded number of letters, and they a bounded size; none is left out.
+func TestARecordOfBadElementsAlone(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(nil), soon(t)
+	value := []byte("[0")
+	for len(value) < 200_000 {
+		value = append(value, ",0"...)
+	}
+	value = append(value, ']')
+	require.NoError(t, l.Take(ctx, ingest.Record{Offset: 0, Time: start, Value: value}))
+	require.NoError(t, l.Finish(ctx))
+	require.LessOrEqual(t, len(w.buried), 1000)
+	bytes := 0
+	for _, b := range w.buried {
+		if !b.Bare {
+			bytes += len(b.Record.Value)
+		}
+	}
+	require.Less(t, bytes, 5<<20)
+	require.Contains(t, w.buried[len(w.buried)-1].Bad.Detail, "99001 further elements")
+}
+
+// A fleet that is seen for the first time, and a catalog that does not answer: what is under way stays bounded.
+func TestNotesUnderWayAreBounded(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(nil), soon(t)
+	for i := range int64(2000) {
+		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i))))
+	}
+	l.Drain()
+	var left []ingest.Job
+	for range 100 {
+		w.now = w.now.Add(time.Second)
+		left = append(left, do(t, l, l.Due(), not(isNote))...)
+	}
+	require.NotEmpty(t, left)
+	require.LessOrEqual(t, len(left), 100)
+	for len(left) > 0 {
+		do(t, l, left, func(ingest.Job) bool { return true })
+		left = l.Due()
+	}
+	require.False(t, l.Busy())
+	require.EqualValues(t, 2000, l.Floor())
+}
+
+// Knowledge of devices that are gone is given up, in the end.
+func TestDevicesThatAreGoneAreForgotten(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(nil), soon(t)
+	for i := range int64(100) {
+		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i))))
+	}
+	require.NoError(t, l.Finish(ctx))
+	require.Equal(t, 100, ingest.Devices(l.Worker))
+	w.now = w.now.Add(72 * time.Hour)
+	require.NoError(t, l.Step(ctx)) // what lingers goes
+	w.now = w.now.Add(2 * time.Hour)
+	require.NoError(t, l.Step(ctx))
+	require.Zero(t, ingest.Devices(l.Worker))
+
+	// One that comes back goes on where it was: the tail is looked up (rule W3).
+	require.NoError(t, l.Take(ctx, one(100, "d7")))
+	require.NoError(t, l.Finish(ctx))
+	w.checkChains()
+	require.Zero(t, w.conflicts(), "the store was asked, not guessed")
+}
