@@ -19,6 +19,7 @@ type container struct {
 	record  containerRecord // catalog.mu guards
 	current atomic.Pointer[revision]
 	deleted atomic.Bool // set under the locks of all partitions
+	retired []*partition // those that were split since the Server was opened; catalog.mu guards
 
 	// earliest is a second before which no item expires; it spares the sweep of containers in which
 	// nothing can have. 0: unknown.
@@ -67,7 +68,7 @@ func (c *container) gigabytes() float64 {
 
 // erase adds the removal of all that the container stores to a batch.
 func (c *container) erase(b *pebble.Batch) error {
-	for _, space := range []byte{spaceHeader, spaceBody, spaceCounter, spaceLog} {
+	for _, space := range []byte{spaceHeader, spaceBody, spaceCounter, spaceLog, spaceWeight, spaceUnique} {
 		prefix := appendPrefix(nil, space, c.number)
 		if err := b.DeleteRange(prefix, after(prefix), nil); err != nil {
 			return fmt.Errorf("erase container %s: %w", c.record.Definition.ID, err)

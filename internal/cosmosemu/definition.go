@@ -19,7 +19,11 @@ type definition struct {
 	ttl     int32      // defaultTtl: seconds, -1 on without a default; 0 off
 	policy  *policy
 	covered []coveredPath
+	unique  uniqueKeys
 }
+
+// levels is the number of components of a full partition key.
+func (d *definition) levels() int { return len(d.keys) }
 
 // definitionJSON is a container's document on the wire, and in the catalog.
 type definitionJSON struct {
@@ -61,8 +65,9 @@ func newDefinition(j definitionJSON) (*definition, error) {
 	if err := d.setKey(j.PartitionKey); err != nil {
 		return nil, err
 	}
-	if unique(j.UniqueKeyPolicy) {
-		return nil, unsupported("uniqueKeyPolicy")
+	var err error
+	if d.unique, err = parseUniqueKeys(j.UniqueKeyPolicy); err != nil {
+		return nil, err
 	}
 	if len(j.ComputedProperties) > 0 && string(j.ComputedProperties) != "[]" && string(j.ComputedProperties) != "null" {
 		return nil, unsupported("computedProperties")
@@ -134,15 +139,10 @@ func (d *definition) replaceable(next *definition) error {
 	if a.PartitionKey.Kind != b.PartitionKey.Kind || !slices.Equal(a.PartitionKey.Paths, b.PartitionKey.Paths) {
 		return badRequest("the partition key of a container cannot be replaced")
 	}
-	return nil
-}
-
-// unique tells whether a unique key policy has keys: an empty one is what SDKs send for none.
-func unique(raw json.RawMessage) bool {
-	var p struct {
-		UniqueKeys []json.RawMessage `json:"uniqueKeys"`
+	if !d.unique.equal(next.unique) {
+		return badRequest("the unique keys of a container cannot be replaced")
 	}
-	return json.Unmarshal(raw, &p) == nil && len(p.UniqueKeys) > 0
+	return nil
 }
 
 // maxName is the longest name of a database or container.

@@ -8,6 +8,9 @@ import "encoding/binary"
 //	h <container:4> <epk:16 x levels> <id>   header of an item: see header.go
 //	b <container:4> <epk:16 x levels> <id>   body of an item: its JSON, system properties included
 //	p <container:4> <partition>              counters of a physical partition: see partition.go
+//	w <container:4> <epk:16 x levels>        size of a logical partition: see weight.go
+//	u <container:4> <epk:16 x levels> <n:1> <digest:32>
+//	                                         item that has the values of a unique key: see unique.go
 //	l <container:4> <partition:2> <lsn:8> …  log of a physical partition: see log.go
 //
 // The items of a container sort by effective partition key, so a physical partition, a key prefix and
@@ -20,6 +23,8 @@ const (
 	spaceHeader  = 'h'
 	spaceBody    = 'b'
 	spaceCounter = 'p'
+	spaceWeight  = 'w'
+	spaceUnique  = 'u'
 	spaceLog     = 'l'
 )
 

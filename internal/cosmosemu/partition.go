@@ -37,6 +37,9 @@ type partition struct {
 	mu    sync.Mutex
 	count counters // mu guards
 	gone  bool     // it was split; mu guards
+	due   int64    // when its split for storage is done, in nanoseconds since 1970; 0: none; mu guards
+	// weights remembers those of logical partitions that were written lately; mu guards.
+	weights map[string]int64
 }
 
 // counters are kept with every write, in its batch.

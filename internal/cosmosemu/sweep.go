@@ -131,7 +131,9 @@ func (s *Server) removeFrom(co *container, p *partition, names [][]byte, now tim
 	}
 	next := p.count
 	b := s.store.db.NewBatch()
-	ttl := co.current.Load().ttl
+	rev := co.current.Load()
+	ttl := rev.ttl
+	lighter := map[string]int64{}
 	for _, name := range names {
 		var head header
 		stored, alive, err := readHeader(s.store.db, name, &head, ttl, now)
@@ -143,6 +145,10 @@ func (s *Server) removeFrom(co *container, p *partition, names [][]byte, now tim
 		}
 		next.items--
 		next.bytes -= int64(head.size)
+		lighter[string(weightName(nil, name, rev.levels()))] += int64(head.size)
+		if err := rev.unique.release(b, s.store.db, name, rev.levels()); err != nil {
+			return 0, err
+		}
 		_, logErr := p.unlogged(b, nil, name, head.lsn)
 		if err := firstError(logErr, b.Delete(name, nil), b.Delete(bodyName(nil, name), nil)); err != nil {
 			return 0, err
@@ -152,7 +158,7 @@ func (s *Server) removeFrom(co *container, p *partition, names [][]byte, now tim
 	if removed == 0 {
 		return 0, b.Close()
 	}
-	if err := b.Set(p.counter, next.append(nil), nil); err != nil {
+	if err := firstError(b.Set(p.counter, next.append(nil), nil), p.lighter(b, s.store.db, lighter)); err != nil {
 		return 0, err
 	}
 	if err := s.store.commit(b); err != nil {

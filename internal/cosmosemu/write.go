@@ -42,6 +42,7 @@ type write struct {
 	old       header
 	fresh     header
 	charge    float64
+	logical   int64 // weight of the logical partition after the write
 }
 
 // run does the write: the check, the change and the charge under the lock of the physical partition,
@@ -109,6 +110,7 @@ func (w *write) locked() (*pebble.Batch, error) {
 	p.count = next
 	p.charge(w.now, w.charge)
 	w.noteExpiry()
+	w.noteWeight()
 	return batch, nil
 }
 
@@ -132,10 +134,23 @@ func (w *write) stage(b *pebble.Batch, from pebble.Reader, count counters) (coun
 			return count, f
 		}
 	}
+	if w.op != opDelete {
+		if f := w.doc.bounds(w.server.cfg.Limits); f != nil {
+			f.charge = w.server.cfg.Model.Read(int(w.old.size))
+			return count, f
+		}
+	}
 	if w.charge, err = w.price(from); err != nil {
 		return count, err
 	}
 	next := w.change(count)
+	if err := firstError(w.weigh(b, from), w.claim(b, from)); err != nil {
+		var f *fault
+		if errors.As(err, &f) {
+			f.charge = w.server.cfg.Model.Read(int(w.old.size))
+		}
+		return count, err
+	}
 	return next, w.fill(b, next)
 }
 
