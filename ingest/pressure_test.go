@@ -33,7 +33,6 @@ func do(t *testing.T, l *ingest.Local, jobs []ingest.Job, wanted func(ingest.Job
 	return left
 }
 
-func isCreate(j ingest.Job) bool { _, ok := j.(*ingest.Create); return ok }
 func isBury(j ingest.Job) bool   { _, ok := j.(*ingest.Bury); return ok }
 func isNote(j ingest.Job) bool   { _, ok := j.(*ingest.Note); return ok }
 

@@ -1,0 +1,326 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"binnacle/binning"
+	"binnacle/binning/chunk"
+	"binnacle/ingest"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The walk drives real Workers through the steps of the protocol's model, at random: several that all believe they own the
+// partition, none of whom learns otherwise; creates that are applied while their answer is lost, or that land long after
+// their sender gave up; lookups that miss the newest chunks; dead letters acknowledged late or twice; commits that are
+// delayed or refused; partitions that come back to a worker; chains that are forgotten; an operator who sets the group back.
+// The invariants are checked after every step.
+type walk struct {
+	*world
+	rnd     *rand.Rand
+	owners  []*owner
+	last    *owner // the one whose generation is current
+	orphans []orphan
+	late    *lateCommit
+	seeks   int
+	fault   *storetest.Fault // of the next create or lookup
+	steps   map[string]int
+}
+
+// owner is a process that believes it owns the partition, with what it has under way.
+type owner struct {
+	*ingest.Local
+	jobs []ingest.Job
+}
+
+// orphan is a create that nobody waits for any more.
+type orphan struct {
+	create *ingest.Create
+}
+
+type lateCommit struct {
+	from   *owner
+	offset int64
+}
+
+var errGivenUp = errors.New("the sender has given up")
+
+func newWalk(t *testing.T, seed uint64, n int) *walk {
+	k := &walk{world: newWorld(t, countingLog(seed, n)), rnd: rand.New(rand.NewPCG(seed, 3)), steps: map[string]int{}}
+	k.chunks.Fault = func(storetest.Op) *storetest.Fault {
+		f := k.fault
+		k.fault = nil
+		return f
+	}
+	k.catalog.Fault = func(string, string, string) *controltest.Fault { return nil }
+	k.begin()
+	return k
+}
+
+// countingLog is a log whose values say at which offset they stand: instants repeat, devices and days mix, records have
+// several readings, and some are bad.
+func countingLog(seed uint64, n int) []ingest.Record {
+	rnd := rand.New(rand.NewPCG(seed, 4))
+	var log []ingest.Record
+	for i := range n {
+		message := func() string {
+			at := int64(start) + 1000*rnd.Int64N(8) - telemetry.DayMillis*rnd.Int64N(2)
+			return fmt.Sprintf(`{"tenant":"acme","device":"d%d","ts":%d,"values":{"a":%d}}`, rnd.IntN(2), at, i)
+		}
+		value := message()
+		switch rnd.IntN(6) {
+		case 0:
+			value = "bad"
+		case 1:
+			value = "[" + message() + "," + message() + ",7]"
+		}
+		log = append(log, ingest.Record{Offset: int64(i), Time: start, Value: []byte(value)})
+	}
+	return log
+}
+
+// begin gives the partition to a new process.
+func (k *walk) begin() {
+	k.last = &owner{Local: k.worker(func(c *ingest.Config) { c.Hold = 5 * time.Second })}
+	k.owners = append(k.owners, k.last)
+	if len(k.owners) > 3 {
+		k.owners = k.owners[1:]
+	}
+}
+
+// step does one random step.
+func (k *walk) step() {
+	o := k.owners[k.rnd.IntN(len(k.owners))]
+	if k.rnd.IntN(2) == 0 {
+		o = k.last
+	}
+	name := "feed"
+	switch n := k.rnd.IntN(100); {
+	case n < 35:
+		for range 1 + k.rnd.IntN(4) {
+			if at := o.Position(); at < int64(len(k.log)) {
+				require.NoError(k.t, o.Take(context.Background(), k.log[at]))
+			}
+		}
+	case n < 50:
+		name = "jobs"
+		k.now = k.now.Add(time.Duration(k.rnd.IntN(3000)) * time.Millisecond)
+		o.jobs = append(o.jobs, o.Due()...)
+	case n < 80:
+		if name = "idle"; len(o.jobs) > 0 {
+			name = k.job(o, k.rnd.IntN(len(o.jobs)))
+		}
+	case n < 84:
+		if name = "idle"; len(k.orphans) > 0 {
+			name = k.land(k.rnd.IntN(len(k.orphans)))
+		}
+	case n < 93:
+		name = k.commitFrom(o)
+	case n < 95:
+		name = "assign"
+		k.begin()
+	case n < 97:
+		name = "resume"
+		o.Resume(ingest.Assignment{Stream: 1, Position: k.commit, LogEnd: int64(len(k.log))})
+		k.last = o
+	case n < 99:
+		name = "forget"
+		k.now = k.now.Add(49 * time.Hour)
+		o.jobs = append(o.jobs, o.Due()...) // what lingers goes
+		k.now = k.now.Add(2 * time.Second)
+		o.jobs = append(o.jobs, o.Due()...)
+	default:
+		if name = "idle"; k.seeks < 2 {
+			name = "seek"
+			k.seeks++
+			k.commit, k.late = 0, nil
+			k.begin()
+		}
+	}
+	k.steps[name]++
+}
+
+// job does one job of an owner, with a fault of its kind or none.
+func (k *walk) job(o *owner, i int) string {
+	j := o.jobs[i]
+	ctx, giveUp := context.WithCancel(context.Background())
+	defer giveUp()
+	name := "done"
+	switch j := j.(type) {
+	case *ingest.Lookup:
+		if k.rnd.IntN(2) == 0 {
+			name = "stale lookup"
+			k.fault = &storetest.Fault{Hide: 1 + k.rnd.IntN(2)}
+		}
+	case *ingest.Create:
+		switch k.rnd.IntN(4) {
+		case 0:
+			name = "answer lost"
+			k.fault = &storetest.Fault{Applied: true, Err: errGivenUp}
+		case 1:
+			if len(k.orphans) < 3 {
+				name = "timeout"
+				k.orphans = append(k.orphans, orphan{j})
+				giveUp() // the job stays, and is sent again later
+			}
+		}
+	case *ingest.Bury:
+		if k.rnd.IntN(4) == 0 {
+			k.buried = append(k.buried, j.Letters...)
+			return "acknowledgement lost"
+		}
+	}
+	err := o.Do(ctx, j)
+	k.fault = nil
+	if err == nil {
+		o.jobs = slices.Delete(o.jobs, i, i+1)
+	}
+	return name
+}
+
+// land applies a create that nobody waits for.
+func (k *walk) land(i int) string {
+	c := k.orphans[i].create
+	k.orphans = slices.Delete(k.orphans, i, i+1)
+	_, err := k.chunks.Create(context.Background(), c.Key, c.ID, c.Doc)
+	if err == nil {
+		return "orphan stored"
+	}
+	require.ErrorIs(k.t, err, store.ErrExists)
+	return "orphan refused"
+}
+
+// commitFrom commits the floor of an owner; only the current generation's is taken.
+func (k *walk) commitFrom(o *owner) string {
+	if l := k.late; l != nil && k.rnd.IntN(2) == 0 {
+		k.late = nil
+		if l.from != k.last {
+			return "late commit refused"
+		}
+		k.set(l.offset)
+		return "late commit"
+	}
+	switch {
+	case o != k.last:
+		return "commit refused"
+	case k.rnd.IntN(4) == 0:
+		k.late = &lateCommit{o, o.Floor()}
+		return "commit delayed"
+	}
+	k.set(o.Floor())
+	return "commit"
+}
+
+func (k *walk) set(offset int64) {
+	k.commit = offset
+	k.checkCommitted() // I1
+}
+
+// check holds what must hold at every moment: I3, I4, and for the store alone and with each head I5 and I8.
+func (k *walk) check() {
+	k.checkChains()
+	k.checkMerged(nil)
+	for _, o := range k.owners {
+		k.checkMerged(o)
+		require.Equal(k.t, o.Held(), ingest.HeldByParts(o.Worker))
+	}
+}
+
+// checkMerged merges the store with the head of an owner: of each series and instant it gives the value that came last of all
+// that are in either, which is at least the last one below the head's position.
+func (k *walk) checkMerged(o *owner) {
+	values, from := map[series]telemetry.Value{}, map[series]store.Source{}
+	newest := map[series]float64{}
+	add := func(device string, source store.Source, f chunk.Frame) {
+		merge(values, from, device, source, f)
+		own := map[series]telemetry.Value{}
+		merge(own, map[series]store.Source{}, device, source, f)
+		for s, v := range own {
+			newest[s] = max(newest[s], v.Float())
+		}
+	}
+	if o != nil {
+		for _, r := range o.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
+			add(r.Device, r.Source, r.Frame)
+		}
+	}
+	for _, d := range k.chunks.Documents() {
+		c, err := chunk.Parse(d.Doc)
+		require.NoError(k.t, err)
+		frame, err := c.Frame(nil)
+		require.NoError(k.t, err)
+		add(d.Key.Device, store.Source{Stream: c.Header.ID.Stream, Partition: c.Header.ID.Partition, Through: c.Header.Through}, frame)
+	}
+	for s, v := range values {
+		require.Equal(k.t, newest[s], v.Float(), "I5: %v", s)
+	}
+	if o == nil {
+		return
+	}
+	published, _ := k.published(o.Position())
+	for s, v := range published {
+		require.Contains(k.t, values, s, "I8: position %d", o.Position())
+		require.GreaterOrEqual(k.t, values[s].Float(), v.Float(), "I8: %v, position %d", s, o.Position())
+	}
+}
+
+// settle ends all faults: requests under way land or never do, a new process starts, and all gets stored and committed (I11).
+func (k *walk) settle() {
+	for len(k.orphans) > 0 && k.rnd.IntN(2) == 0 {
+		k.land(0)
+	}
+	k.begin()
+	ctx := context.Background()
+	for at := k.last.Position(); at < int64(len(k.log)); at++ {
+		require.NoError(k.t, k.last.Take(ctx, k.log[at]))
+	}
+	require.NoError(k.t, k.last.Finish(ctx))
+	k.set(k.last.Floor())
+	k.world.check()
+	// The zombies may go on for ever: nothing changes any more.
+	for _, o := range k.owners {
+		for _, j := range o.jobs {
+			require.NoError(k.t, o.Do(ctx, j))
+		}
+		o.jobs = nil
+		require.NoError(k.t, o.Finish(ctx))
+	}
+	k.world.check()
+}
+
+func TestRandomWalks(t *testing.T) {
+	const seed = 100
+	t.Logf("seeds from %d", seed)
+	steps := map[string]int{}
+	for round := range uint64(rounds(60, 4)) {
+		k := newWalk(t, seed+round, 40)
+		for range 250 {
+			k.step()
+			k.check()
+			if t.Failed() {
+				t.Fatalf("seed %d", seed+round)
+			}
+		}
+		k.settle()
+		for name, n := range k.steps {
+			steps[name] += n
+		}
+	}
+	t.Log(steps)
+	for _, name := range []string{
+		"feed", "jobs", "done", "stale lookup", "answer lost", "timeout", "acknowledgement lost", "orphan stored", "orphan refused",
+		"commit", "late commit", "late commit refused", "commit refused", "assign", "resume", "forget", "seek",
+	} {
+		require.Positive(t, steps[name], name)
+	}
+}
