@@ -26,7 +26,7 @@ func (x *exchange) readAccount() (reply, error) {
 		endpoint = scheme + "://" + x.request.Host + "/"
 	}
 	locations := []locationJSON{{x.cfg.Region, endpoint}}
-	consistency := map[string]any{"defaultConsistencyLevel": "Session"}
+	consistency := map[string]any{"defaultConsistencyLevel": x.cfg.Consistency}
 	body, err := json.Marshal(map[string]any{
 		"_self": "", "id": x.request.Host, "_rid": x.request.Host, "media": "//media/", "addresses": "//addresses/", "_dbs": "//dbs/",
 		"writableLocations": locations, "readableLocations": locations,

@@ -31,7 +31,7 @@ func newSigner(key string) *signer {
 
 const masterPrefix = "type=master&ver=1.0&sig="
 
-// check refuses a request that is not signed with the master key. The age of its date is not checked:
+// check refuses a request that is neither signed with the master key nor has a token. The age of its date is not checked:
 // the clock of the emulator may be injected, that of its clients is not.
 func (s *signer) check(r *http.Request, rt route) error {
 	header := r.Header.Get("Authorization")
@@ -44,7 +44,10 @@ func (s *signer) check(r *http.Request, rt route) error {
 	}
 	given, ok := strings.CutPrefix(token, masterPrefix)
 	if !ok {
-		return unauthorized("only authorization by master key is supported: type=master, ver=1.0")
+		if given, ok = strings.CutPrefix(token, tokenPrefix); ok {
+			return checkToken(given)
+		}
+		return unauthorized("authorization is by master key or by token: type=master or type=aad, ver=1.0")
 	}
 	if !s.matches(given, r.Method, rt, r.Header.Get("X-Ms-Date")) {
 		return unauthorized("the signature is not that of the emulator's key over this method, resource and x-ms-date")

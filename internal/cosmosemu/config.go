@@ -2,7 +2,9 @@ package cosmosemu
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"binnacle/internal/ru"
@@ -44,6 +46,10 @@ type Config struct {
 	Limits Limits
 	// Region is the name of the one region. Default "South Central US".
 	Region string
+	// Consistency is the account's default consistency level: Strong, BoundedStaleness, Session,
+	// ConsistentPrefix or Eventual. Default Session. Every read sees the last write under all of them;
+	// under the first two, reads are charged twice.
+	Consistency string
 	// Advertise is the endpoint that the account document names, such as "https://127.0.0.1:8081/".
 	// Default: scheme and host of the request, which works through every address the Server has.
 	Advertise string
@@ -68,6 +74,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Region == "" {
 		c.Region = "South Central US"
+	}
+	if c.Consistency == "" {
+		c.Consistency = "Session"
+	}
+	if strength(c.Consistency) < 0 {
+		return c, fmt.Errorf("cosmosemu: Consistency %q is none of %s", c.Consistency, strings.Join(levels, ", "))
 	}
 	if c.SweepEvery <= 0 {
 		c.SweepEvery = 5 * time.Second

@@ -12,10 +12,6 @@ import (
 	"binnacle/internal/cosmosemu/sql"
 )
 
-// maxRequestBytes bounds the body of a request (Azure Cosmos DB docs, concepts-limits), with room for
-// an item of the largest size to be refused by name.
-const maxRequestBytes = 2<<20 + 4096
-
 // exchange is one request being served.
 type exchange struct {
 	*Server
@@ -62,22 +58,29 @@ func (s *Server) serve(r *http.Request) (reply, error) {
 	if err := s.signer.check(r, rt); err != nil {
 		return reply{}, err
 	}
+	if err := s.checkOptions(r.Header); err != nil {
+		return reply{}, err
+	}
 	serve, err := rt.handler(r.Method, r.Header)
 	if err != nil {
 		return reply{}, err
 	}
 	x := exchange{Server: s, request: r, route: rt, now: s.cfg.Now()}
+	if rt.metadata() {
+		return x.serveMetadata(serve)
+	}
 	return serve(&x)
 }
 
 // readBody reads the whole body into buf, which grows as needed.
 func (x *exchange) readBody(buf []byte) ([]byte, error) {
-	tooLarge := &fault{status: http.StatusRequestEntityTooLarge, message: "the request is larger than 2 MB"}
+	most := x.cfg.Limits.RequestBytes
+	tooLarge := &fault{status: http.StatusRequestEntityTooLarge, message: "the request is larger than " + strconv.Itoa(most) + " bytes"}
 	if x.request.Body == nil {
 		return nil, nil
 	}
 	n := x.request.ContentLength
-	if n > maxRequestBytes {
+	if n > int64(most) {
 		return nil, tooLarge
 	}
 	var err error
@@ -85,12 +88,12 @@ func (x *exchange) readBody(buf []byte) ([]byte, error) {
 		buf = slices.Grow(buf[:0], int(n))[:n]
 		_, err = io.ReadFull(x.request.Body, buf)
 	} else {
-		buf, err = io.ReadAll(io.LimitReader(x.request.Body, maxRequestBytes+1))
+		buf, err = io.ReadAll(io.LimitReader(x.request.Body, int64(most)+1))
 	}
 	if err != nil {
 		return nil, badRequest("the body cannot be read: %v", err)
 	}
-	if len(buf) > maxRequestBytes {
+	if len(buf) > most {
 		return nil, tooLarge
 	}
 	return buf, nil

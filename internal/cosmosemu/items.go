@@ -135,7 +135,10 @@ func (x *exchange) readItem() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	rep := reply{status: http.StatusOK, partition: p, container: co, items: -1, charge: x.cfg.Model.Read(int(head.size))}
+	rep := reply{status: http.StatusOK, partition: p, container: co, items: -1, charge: x.readFactor() * x.cfg.Model.Read(int(head.size))}
+	if err := p.afford(x.now, rep.charge); err != nil {
+		return reply{}, err
+	}
 	p.charge(x.now, rep.charge)
 	if body == nil {
 		f := notFound("the item %q does not exist", doc.id)

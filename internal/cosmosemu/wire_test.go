@@ -130,16 +130,14 @@ func TestUnsupportedIsNamed(t *testing.T) {
 		status                       int
 		names                        string
 	}{
-		{"POST", docs, "docs", link, "[]", append(pk, "x-ms-cosmos-is-batch-request", "True"), 501, "transactional batch"},
-		{"PATCH", docs + "/a", "docs", link + "/docs/a", "{}", pk, 501, "patch is not supported"},
-		{"GET", docs, "docs", link, "", []string{"A-IM", "Incremental Feed"}, 501, "the change feed is not supported"},
+		{"POST", docs, "docs", link, "[]", append(pk, "x-ms-cosmos-is-batch-request", "True", "x-ms-cosmos-batch-atomic", "false"), 501, "a batch that is not atomic"},
+		{"POST", docs, "docs", link, `{"id":"a"}`, append(pk, "x-ms-indexing-directive", "Exclude"), 501, "the indexing directive Exclude"},
 		{"GET", docs, "docs", link, "", nil, 501, "the request docs GET feed"},
 		{"GET", link + "/sprocs", "sprocs", link, "", nil, 501, "sprocs"},
 		{"GET", "dbs/db/users", "users", "dbs/db", "", nil, 501, "users"},
 		{"POST", docs, "docs", link, `{"id":"a"}`, append(pk, "x-ms-documentdb-pre-trigger-include", "t"), 501, "trigger"},
 		{"POST", docs, "docs", link, `{}`, append(pk, "x-ms-cosmos-is-query-plan-request", "True"), 501, "query plan"},
 		{"POST", docs, "docs", link, `{"query":"SELECT * FROM c JOIN d IN c.l"}`, append(pk, "x-ms-documentdb-query", "True"), 400, "line 1, column 17: JOIN is not supported"},
-		{"POST", "dbs/db/colls", "colls", "dbs/db", `{"id":"u","partitionKey":{"paths":["/a"]},"uniqueKeyPolicy":{"uniqueKeys":[{"paths":["/x"]}]}}`, nil, 501, "uniqueKeyPolicy"},
 		{"POST", "dbs/db/colls", "colls", "dbs/db", `{"id":"u","partitionKey":{"paths":["/a"],"version":1}}`, nil, 501, "version 1"},
 		{"GET", "other", "other", "", "", nil, 404, "/other"},
 	} {
@@ -176,7 +174,7 @@ func TestRefusedItems(t *testing.T) {
 		{"id no string", `["s","d"]`, `{"id":1,"tenantShard":"s","device":"d"}`, 400, 0},
 		{"empty id", `["s","d"]`, `{"id":"","tenantShard":"s","device":"d"}`, 400, 0},
 		{"long id", `["s","d"]`, `{"id":"` + strings.Repeat("x", 256) + `","tenantShard":"s","device":"d"}`, 400, 0},
-		{"slash in id", `["s","d"]`, `{"id":"a/b","tenantShard":"s","device":"d"}`, 400, 0},
+		{"slash in id", `["s","d"]`, `{"id":"a/b","tenantShard":"s","device":"d"}`, 201, 0},
 		{"ttl 0", `["s","d"]`, `{"id":"a","tenantShard":"s","device":"d","ttl":0}`, 400, 0},
 		{"ttl null", `["s","d"]`, `{"id":"a","tenantShard":"s","device":"d","ttl":null}`, 400, 0},
 		{"ttl fraction", `["s","d"]`, `{"id":"a","tenantShard":"s","device":"d","ttl":1.5}`, 400, 0},
