@@ -8,8 +8,8 @@ import (
 	"binnacle/internal/ru"
 )
 
-// maxPageBytes is the most that one answer holds, unless a single row is larger (Azure Cosmos DB
-// docs, concepts-limits).
+// maxPageBytes is the most that one answer to a batch or a page of the change feed holds, unless a
+// single row is larger (Azure Cosmos DB docs, concepts-limits).
 const maxPageBytes = 4 << 20
 
 // Page sizes in rows: for clients that do not say, and for those that leave it to the server (-1).
@@ -24,6 +24,7 @@ type page struct {
 	bound  *sql.Bound
 	legs   []leg
 	limit  int // rows of a page
+	most   int // bytes of a page, unless a single row is larger
 	cursor cursor
 	now    time.Time
 	model  ru.Model
@@ -34,15 +35,15 @@ type page struct {
 	more   bool // there may be rows after this page; cursor says where
 }
 
-// visit runs f on the legs in turn. Each is admitted by the budget of its physical partition and
-// charged for the work done there. A partition without budget ends the page if others have been
-// visited, and the page can go on there; else it ends the request.
+// visit runs f on the legs in turn. Each is admitted, for the least that a visit costs, by the budget of
+// its physical partition and charged for the work done there. A partition without budget ends the page
+// if others have been visited, and the page can go on there; else it ends the request.
 func (p *page) visit(f func(l leg, work *ru.QueryWork) (done bool, err error)) error {
 	if len(p.legs) == 0 { // nothing can match: the least that a query costs
 		p.charge = p.model.Query(ru.QueryWork{})
 	}
 	for i, l := range p.legs {
-		if err := l.partition.admit(p.now); err != nil {
+		if err := l.partition.afford(p.now, p.model.Query(ru.QueryWork{})); err != nil {
 			if i == 0 {
 				return err
 			}
@@ -64,7 +65,7 @@ func (p *page) visit(f func(l leg, work *ru.QueryWork) (done bool, err error)) e
 
 // add appends a row. It reports false, and adds nothing, when the answer would grow too large.
 func (p *page) add(row []byte) bool {
-	if p.count > 0 && len(p.rows)+len(row) > maxPageBytes {
+	if p.count > 0 && len(p.rows)+len(row) > p.most {
 		return false
 	}
 	if p.count > 0 {

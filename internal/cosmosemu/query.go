@@ -80,7 +80,7 @@ func (x *exchange) queryItems() (reply, error) {
 	defer func() { _ = snapshot.Close() }()
 	p := &page{
 		scan:  newScan(x.request.Context(), co, rev, q.bound, snapshot, x.now.Unix(), single),
-		bound: q.bound, legs: legs, limit: limit, cursor: at, now: x.now, model: x.cfg.Model,
+		bound: q.bound, legs: legs, limit: limit, cursor: at, now: x.now, model: x.cfg.Model, most: x.cfg.Limits.ResponseBytes,
 	}
 	if err := p.run(rev.definition, single); err != nil {
 		return reply{}, err
@@ -111,7 +111,8 @@ func (x *exchange) plan(co *container, rev *revision, b *sql.Bound) ([]leg, bool
 			return nil, false, err
 		}
 	}
-	if from, to := h.Get("X-Ms-Start-Epk"), h.Get("X-Ms-End-Epk"); from != "" || to != "" {
+	from, to := h.Get("X-Ms-Start-Epk"), h.Get("X-Ms-End-Epk")
+	if from != "" || to != "" {
 		if to == "" {
 			to = epk.Max
 		}
@@ -131,6 +132,9 @@ func (x *exchange) plan(co *container, rev *revision, b *sql.Bound) ([]leg, bool
 		}
 	case !isTrue(h.Get("X-Ms-Documentdb-Query-Enablecrosspartition")):
 		return nil, false, badRequest("Cross partition query is required but disabled: set x-ms-documentdb-query-enablecrosspartition to true, or give the partition key.")
+	}
+	if x.cfg.PrefixVisitsAll && r.prefix && rangeID == "" && from == "" && to == "" {
+		legs = everywhere(legs, co.parts(), hasKey || rev.policy.indexed(rev.keys[0]))
 	}
 	return legs, r.single, nil
 }
