@@ -22,12 +22,13 @@ type commands struct {
 	Config   kong.ConfigFlag `help:"YAML file with values for flags that neither the command line nor a BINNACLE_* variable sets." placeholder:"FILE"`
 	LogLevel slog.Level      `help:"Least level that is logged to stderr: debug, info, warn or error." default:"info"`
 
-	Dev       devCommand       `cmd:"" help:"Everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
-	Replay    replayCommand    `cmd:"" help:"Publish a file of readings: CSV, NDJSON or Influx line protocol, also gzipped."`
-	Provision provisionCommand `cmd:"" help:"Make containers ahead of time and set their throughput by age."`
-	Loadtest  loadtestCommand  `cmd:"" help:"Show hot partitions and how they are avoided: one load through three layouts."`
-	Chunk     chunkCommand     `cmd:"" help:"Print a stored chunk readably."`
-	Emulator  emulatorCommand  `cmd:"" help:"Serve the embedded Cosmos DB alone."`
+	Dev         devCommand         `cmd:"" help:"Everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
+	Replay      replayCommand      `cmd:"" help:"Publish a file of readings: CSV, NDJSON or Influx line protocol, also gzipped."`
+	Provision   provisionCommand   `cmd:"" help:"Make containers ahead of time and set their throughput by age."`
+	Loadtest    loadtestCommand    `cmd:"" help:"Show hot partitions and how they are avoided: one load through three layouts."`
+	Blogexample blogexampleCommand `cmd:"" help:"Measure a published data model on the embedded Cosmos DB, beside its published charges."`
+	Chunk       chunkCommand       `cmd:"" help:"Print a stored chunk readably."`
+	Emulator    emulatorCommand    `cmd:"" help:"Serve the embedded Cosmos DB alone."`
 }
 
 // env is what a subcommand has besides its flags.

@@ -1,0 +1,132 @@
+package blogexample
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// The article's data set: 5 to 50 posts per user, up to 25 comments and 100 likes per post.
+const (
+	minPosts    = 5
+	maxPosts    = 50
+	maxComments = 25
+	maxLikes    = 100
+)
+
+// The user and the post that the patterns ask for have what the article's figures tell: its V1 reads the
+// authors of comments and likes one by one, 1 RU each, and 27.72 - 7.72 are 20, 58.92 - 8.92 are 50. For
+// a user's posts nothing follows; 27 is the middle of 5 to 50.
+const (
+	subjectPosts    = 27
+	subjectComments = 20
+	subjectLikes    = 50
+)
+
+// contentBytes makes posts and comments 1.9 KB. The article gives no sizes; its charges for creating them,
+// 8.76 and 8.57 RU with 8 and 7 terms, are those of 1.9 KB.
+const contentBytes = 1_700
+
+// dataset is the content of a blog: what follows from a seed, and nothing of how it is stored.
+type dataset struct {
+	seed  uint64
+	users []User
+	posts []thread
+	text  string
+}
+
+// thread is a post with how much it has been commented on and liked.
+type thread struct {
+	Post
+	number   int
+	comments int
+	likes    int
+}
+
+func newDataset(users int, seed uint64) *dataset {
+	d := &dataset{seed: seed, text: prose(rand.New(rand.NewPCG(seed, 1)))}
+	rng := rand.New(rand.NewPCG(seed, 2))
+	for i := range users {
+		u := User{ID: fmt.Sprintf("user-%06d", i), Username: fmt.Sprintf("%s %s %d", pick(rng), pick(rng), i)}
+		d.users = append(d.users, u)
+		posts := minPosts + rng.IntN(maxPosts-minPosts+1)
+		if i == 0 {
+			posts = subjectPosts
+		}
+		for range posts {
+			n := len(d.posts)
+			t := thread{number: n, comments: rng.IntN(maxComments + 1), likes: rng.IntN(maxLikes + 1)}
+			if n == 0 {
+				t.comments, t.likes = subjectComments, subjectLikes
+			}
+			t.Post = Post{
+				ID: fmt.Sprintf("post-%07d", n), UserID: u.ID, Username: u.Username,
+				Title: pick(rng) + " " + pick(rng) + " and " + pick(rng), Content: d.words(rng),
+			}
+			d.posts = append(d.posts, t)
+		}
+	}
+	order := rng.Perm(len(d.posts))
+	for i := range d.posts {
+		t := &d.posts[i]
+		t.CreationDate = date(order[i])
+		t.CommentCount, t.LikeCount = &t.comments, &t.likes
+	}
+	return d
+}
+
+// commentsOf and likesOf are made when they are asked for: most of the data set is theirs.
+
+func (d *dataset) commentsOf(t thread) []Comment {
+	rng := rand.New(rand.NewPCG(d.seed, 1_000_000+uint64(t.number)))
+	out := make([]Comment, t.comments)
+	for i := range out {
+		by := d.users[rng.IntN(len(d.users))]
+		out[i] = Comment{
+			ID: fmt.Sprintf("comment-%07d-%03d", t.number, i), PostID: t.ID, UserID: by.ID, Username: by.Username,
+			Content: d.words(rng), CreationDate: date(len(d.posts) + rng.IntN(len(d.posts))),
+		}
+	}
+	return out
+}
+
+func (d *dataset) likesOf(t thread) []Like {
+	rng := rand.New(rand.NewPCG(d.seed, 2_000_000+uint64(t.number)))
+	out := make([]Like, t.likes)
+	for i := range out {
+		by := d.users[rng.IntN(len(d.users))]
+		out[i] = Like{
+			ID: fmt.Sprintf("like-%07d-%03d", t.number, i), PostID: t.ID, UserID: by.ID, Username: by.Username,
+			CreationDate: date(len(d.posts) + rng.IntN(len(d.posts))),
+		}
+	}
+	return out
+}
+
+// words is a text of contentBytes.
+func (d *dataset) words(rng *rand.Rand) string {
+	at := rng.IntN(len(d.text) - contentBytes)
+	return d.text[at : at+contentBytes]
+}
+
+// date is the time of the n-th event, distinct for each.
+func date(n int) string {
+	return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n) * 7 * time.Minute).Format(time.RFC3339)
+}
+
+// prose is a long text that the texts of items are cut from.
+func prose(rng *rand.Rand) string {
+	var b strings.Builder
+	for b.Len() < 256<<10 {
+		b.WriteString(pick(rng))
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+var vocabulary = strings.Fields("amber anchor beacon birch bosun canvas chart cliff compass coral current drift ebb estuary " +
+	"fathom gale galley harbour helm horizon island keel lagoon lantern ledger mast meridian mooring needle oar pilot reef " +
+	"rigging rudder sail sextant shoal signal spar squall starboard stern swell tide timber trim voyage wake watch wharf")
+
+func pick(rng *rand.Rand) string { return vocabulary[rng.IntN(len(vocabulary))] }

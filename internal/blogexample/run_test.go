@@ -1,0 +1,88 @@
+package blogexample_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"binnacle/internal/blogexample"
+	"binnacle/internal/ru"
+)
+
+// The whole of it on the smallest blog: what the article published for V3 is what the emulator charges, within
+// 25 %, with 27 posts, 20 comments, 50 likes and 100 newest posts as rows.
+func TestPublishedCharges(t *testing.T) {
+	r, err := blogexample.Run(t.Context(), blogexample.Config{Users: 8, PhysicalPartitions: 5, Repeats: 1, Seed: 1})
+	require.NoError(t, err)
+	require.Equal(t, blogexample.Rows{Q3: 27, Q4: 20, Q5: 50, Q6: 100}, r.Rows)
+
+	patterns := map[string]blogexample.Pattern{}
+	for _, p := range r.Patterns {
+		patterns[p.Name] = p
+		require.Len(t, p.Measured[blogexample.IndexAll], 3)
+		require.Len(t, p.Measured[blogexample.IndexSelected], 3)
+		for v := range 3 {
+			all, selected := p.Measured[blogexample.IndexAll][v], p.Measured[blogexample.IndexSelected][v]
+			require.LessOrEqual(t, selected.RUs, all.RUs+1e-6, "%s: fewer terms cost no more", p.Name)
+			require.Positive(t, all.Requests)
+		}
+	}
+	require.Len(t, patterns, 10)
+	for _, name := range []string{"C1", "Q1", "C2", "Q2", "Q3", "Q4", "Q5", "Q6"} {
+		require.InDelta(t, 0, patterns[name].Off(blogexample.IndexAll, blogexample.V3), 0.25, name)
+	}
+	// In V1 and V2 what does not fan out is as near.
+	for _, name := range []string{"C1", "Q1", "C2", "Q2", "C3", "Q4", "C4", "Q5"} {
+		require.InDelta(t, 0, patterns[name].Off(blogexample.IndexAll, blogexample.V1), 0.25, name)
+	}
+	for _, name := range []string{"C1", "Q1", "C2", "Q2", "Q4", "Q5"} {
+		require.InDelta(t, 0, patterns[name].Off(blogexample.IndexAll, blogexample.V2), 0.25, name)
+	}
+
+	t.Run("both rules for a replace", func(t *testing.T) {
+		require.Len(t, r.Rules, 4)
+		for _, l := range r.Rules {
+			require.InEpsilon(t, l.Published, l.One, 0.1, "the article's procedure paid one write: %v", l)
+			require.Greater(t, l.Two, 1.3*l.Published, "documentation says delete and insert: %v", l)
+			require.InDelta(t, ru.TableT.Write(r.Sizes.Post, 0), l.Two-l.One, 0.05)
+		}
+	})
+	t.Run("fan-outs", func(t *testing.T) { fanOuts(t, r) })
+	t.Run("print", func(t *testing.T) {
+		var b bytes.Buffer
+		require.NoError(t, blogexample.Print(&b, r))
+		for _, want := range []string{"619.41", "2063.54", "selected paths indexed", "delete and insert", "physical partitions", "C1 with a new name"} {
+			require.Contains(t, b.String(), want)
+		}
+	})
+}
+
+// A fan-out grows with the physical partitions and not with what is stored, except that each partition gives up
+// to 100 posts for Q6.
+func fanOuts(t *testing.T, r blogexample.Report) {
+	require.Len(t, r.FanOut, 6)
+	for i := 0; i < len(r.FanOut); i += 2 {
+		small, large := r.FanOut[i], r.FanOut[i+1]
+		require.Equal(t, small.Partitions, large.Partitions)
+		require.Greater(t, large.Posts, small.Posts)
+		require.InDelta(t, small.Q3, large.Q3, 1e-3)
+		n := float64(small.Partitions)
+		require.GreaterOrEqual(t, small.Q3, 2.5*n)
+		require.LessOrEqual(t, small.Q3, 2.75*n+0.14*27+0.04*27)
+		require.LessOrEqual(t, large.Q6, n*(2.75+100*(0.14+0.04)))
+		if i > 0 {
+			require.Greater(t, large.Q3, r.FanOut[i-1].Q3)
+			require.Greater(t, large.Q6, r.FanOut[i-1].Q6)
+		}
+	}
+	require.InEpsilon(t, 201.54, 2.5*r.Extrapolated().Q3, 0.15)
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	require.NoError(t, blogexample.DefaultConfig().Validate())
+	_, err := blogexample.Run(t.Context(), blogexample.Config{Users: 7, PhysicalPartitions: 0, Repeats: 2000})
+	require.ErrorContains(t, err, "7 users: 8 to 2000 are allowed")
+	require.ErrorContains(t, err, "0 physical partitions: 1 to 100 are allowed")
+	require.ErrorContains(t, err, "2000 repeats: 1 to 1000 are allowed")
+}
