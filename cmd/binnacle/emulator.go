@@ -4,6 +4,13 @@ import "binnacle/internal/app"
 
 type emulatorCommand struct {
 	Cosmos             string `help:"Address to listen on. Port 0 takes a free one." default:"127.0.0.1:8081"`
+	CosmosCompute      string `help:"Address of a second listener. It takes every item id in a path, as the service's compute gateway does; --cosmos has the rules of its routing gateway."`
+	TLS                bool   `name:"tls" help:"Listen with TLS, with a certificate for localhost that is made once and kept in the data directory."`
+	TLSCert            string `name:"tls-cert" help:"Certificate to use instead, a PEM file. Needs --tls-key."`
+	TLSKey             string `name:"tls-key" help:"Its key, a PEM file."`
+	Region             string `help:"Name of the account's one region." default:"South Central US"`
+	Advertise          string `help:"Endpoint that the account document names, such as https://127.0.0.1:8081/. Default: the one that the client has used."`
+	Consistency        string `help:"Default consistency level of the account. Under the first two, reads are charged twice." enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" default:"Session"`
 	DataDir            string `help:"Directory that holds the data." default:"./binnacle-data/cosmos"`
 	PhysicalPartitions int    `help:"Physical partitions of every new container. Default: as the service does."`
 	Sync               bool   `help:"Make every write survive a power failure, not only the end of the process."`
@@ -17,13 +24,16 @@ func (emulatorCommand) Help() string {
 
 Examples:
   binnacle emulator --data-dir ./cosmos
-  binnacle emulator --cosmos 127.0.0.1:0 --physical-partitions 5`
+  binnacle emulator --cosmos 127.0.0.1:0 --physical-partitions 5
+  binnacle emulator --tls --advertise https://localhost:8081/`
 }
 
 // Run is called by kong.
 func (c *emulatorCommand) Run(e *env) error {
 	return app.Emulator(e.ctx, app.EmulatorConfig{
-		Cosmos: c.Cosmos, DataDir: c.DataDir, PhysicalPartitions: c.PhysicalPartitions, Sync: c.Sync,
+		Cosmos: c.Cosmos, CosmosCompute: c.CosmosCompute, TLS: app.TLS{SelfMade: c.TLS, Cert: c.TLSCert, Key: c.TLSKey},
+		Region: c.Region, Advertise: c.Advertise, Consistency: c.Consistency,
+		DataDir: c.DataDir, PhysicalPartitions: c.PhysicalPartitions, Sync: c.Sync,
 		Linear: c.RUModel == "linear", Unlimited: c.Unlimited, Stdout: e.stdout, Logger: e.log,
 	})
 }

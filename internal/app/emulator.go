@@ -2,9 +2,13 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"strings"
+	"time"
 
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/ru"
@@ -12,7 +16,12 @@ import (
 
 // EmulatorConfig is what `binnacle emulator` runs with.
 type EmulatorConfig struct {
-	Cosmos             string
+	Cosmos             string // address; its ids follow the rules of the routing gateway
+	CosmosCompute      string // address of a second listener, with the rules of the compute gateway; "": none
+	TLS                TLS    // of both
+	Region             string
+	Advertise          string
+	Consistency        string
 	DataDir            string
 	PhysicalPartitions int
 	Sync               bool
@@ -34,19 +43,45 @@ func Emulator(ctx context.Context, cfg EmulatorConfig) error {
 	}
 	s, err := cosmosemu.Open(cosmosemu.Config{
 		DataDir: cfg.DataDir, PhysicalPartitions: cfg.PhysicalPartitions, Sync: cfg.Sync, Unlimited: cfg.Unlimited, Model: model, Logger: cfg.Logger,
+		Region: cfg.Region, Advertise: cfg.Advertise, Consistency: cfg.Consistency,
 	})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	l, err := listen("the embedded Cosmos DB", cfg.Cosmos)
-	if err != nil {
-		return err
+	var cert tls.Certificate
+	var certFile string
+	if cfg.TLS.On() {
+		if cert, certFile, err = cfg.TLS.Certificate(cfg.DataDir, time.Now()); err != nil {
+			return err
+		}
 	}
 	life := newLifecycle(cfg.Logger)
 	defer life.stop()
+	var text strings.Builder
+	text.WriteString("binnacle emulator\n")
+	for _, door := range []struct {
+		name, addr string
+		handler    http.Handler
+	}{{"endpoint", cfg.Cosmos, s.RoutingGateway()}, {"compute", cfg.CosmosCompute, s}} {
+		if door.addr == "" {
+			continue
+		}
+		l, err := listen("the embedded Cosmos DB", door.addr)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "  %-9s %s://%s/\n", door.name, cfg.TLS.Scheme(), l.Addr())
+		if cfg.TLS.On() {
+			l = over(l, cert)
+		}
+		life.start(stage{"cosmos " + door.name, serve(l, door.handler)})
+	}
 	life.start(stage{"cosmos", s.Run})
-	life.start(stage{"cosmos http", serve(l, s)})
-	fmt.Fprintf(cfg.Stdout, "binnacle emulator\n  endpoint  http://%s/\n  key       %s\n  data      %s\n", l.Addr(), cosmosemu.Key, cfg.DataDir)
+	fmt.Fprintf(&text, "  key       %s\n  data      %s\n", cosmosemu.Key, cfg.DataDir)
+	if certFile != "" {
+		fmt.Fprintf(&text, "  trust     SSL_CERT_FILE=%s\n", certFile)
+	}
+	fmt.Fprint(cfg.Stdout, text.String())
 	return life.wait(ctx)
 }
