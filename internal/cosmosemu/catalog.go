@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -17,6 +18,10 @@ import (
 type catalog struct {
 	cfg   Config
 	store *store
+
+	// splitting is held while partitions are split, before mu: finding where to takes long.
+	splitting sync.Mutex
+	due       atomic.Int64 // when the next split is to be done: nanoseconds since 1970
 
 	mu        sync.RWMutex
 	databases map[string]*database // mu guards all below
@@ -74,6 +79,7 @@ var sequenceKey = []byte{spaceMeta, 's'}
 // loadCatalog reads the catalog from the store.
 func loadCatalog(cfg Config, st *store) (*catalog, error) {
 	c := &catalog{cfg: cfg, store: st, databases: map[string]*database{}}
+	c.due.Store(nothingDue)
 	if err := c.each(sequenceKey, func(v []byte) error { return json.Unmarshal(v, &c.next) }); err != nil {
 		return nil, err
 	}
@@ -84,6 +90,11 @@ func loadCatalog(cfg Config, st *store) (*catalog, error) {
 		load := func(v []byte) error { return c.loadContainer(db, v) }
 		if err := c.each(containerKey(db.id, ""), load); err != nil {
 			return nil, err
+		}
+	}
+	for _, o := range c.offers() {
+		if o.offer.Pending != nil {
+			c.schedule(o.offer.Pending.Due)
 		}
 	}
 	return c, nil

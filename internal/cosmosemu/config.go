@@ -44,6 +44,10 @@ type Config struct {
 	PrefixVisitsAll bool
 	// Limits are the service's, unless lowered.
 	Limits Limits
+	// SplitTakes is how long a split takes by Now: one for storage, or those that raising the
+	// throughput beyond 10,000 RU/s for each physical partition needs. Default 5 h, as the service's
+	// typical 4 to 6 h. Below zero: they are done before the next request.
+	SplitTakes time.Duration
 	// Region is the name of the one region. Default "South Central US".
 	Region string
 	// Consistency is the account's default consistency level: Strong, BoundedStaleness, Session,
@@ -80,6 +84,12 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if strength(c.Consistency) < 0 {
 		return c, fmt.Errorf("cosmosemu: Consistency %q is none of %s", c.Consistency, strings.Join(levels, ", "))
+	}
+	switch {
+	case c.SplitTakes == 0:
+		c.SplitTakes = 5 * time.Hour
+	case c.SplitTakes < 0:
+		c.SplitTakes = 0
 	}
 	if c.SweepEvery <= 0 {
 		c.SweepEvery = 5 * time.Second

@@ -18,7 +18,7 @@ type container struct {
 
 	record  containerRecord // catalog.mu guards
 	current atomic.Pointer[revision]
-	deleted atomic.Bool // set under the locks of all partitions
+	deleted atomic.Bool  // set under the locks of all partitions
 	retired []*partition // those that were split since the Server was opened; catalog.mu guards
 
 	// earliest is a second before which no item expires; it spares the sweep of containers in which

@@ -66,6 +66,7 @@ func (s *Server) serve(r *http.Request) (reply, error) {
 		return reply{}, err
 	}
 	x := exchange{Server: s, request: r, route: rt, now: s.cfg.Now()}
+	s.catalog.complete(x.now)
 	if rt.metadata() {
 		return x.serveMetadata(serve)
 	}

@@ -1,5 +1,7 @@
 package cosmosemu
 
+import "binnacle/internal/ru"
+
 // Limits are the bounds that the service sets. The zero value of each means the service's own; a test
 // may set it lower. All are from the Azure Cosmos DB docs, concepts-limits, of September 2025.
 type Limits struct {
@@ -13,6 +15,10 @@ type Limits struct {
 	// LogicalPartitionBytes is the most that items of one full partition key hold together, counted
 	// as their minified JSON. Default 20 GB. Writes that would grow it further get 403/1014.
 	LogicalPartitionBytes int64
+	// PhysicalPartitionBytes is the most that a physical partition holds before it is split, counted in
+	// the same way. Default 50 GB. One that cannot be split, since all is of one partition key, refuses
+	// writes beyond it with 403/1014.
+	PhysicalPartitionBytes int64
 	// KeyValueBytes is the longest string in a partition key of version 2. Default 2,048.
 	KeyValueBytes int
 	// Nesting is how deep objects and arrays of an item may stand inside each other. Default 128.
@@ -38,6 +44,7 @@ func (l Limits) withDefaults() Limits {
 	set(&l.RequestBytes, 2<<20+requestRoom)
 	set(&l.ResponseBytes, 4<<20)
 	set(&l.LogicalPartitionBytes, 20<<30)
+	set(&l.PhysicalPartitionBytes, ru.PartitionGB<<30)
 	set(&l.KeyValueBytes, 2048)
 	set(&l.Nesting, 128)
 	set(&l.Containers, 500)

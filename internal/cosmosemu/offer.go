@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"time"
 
 	"binnacle/internal/ru"
 )
@@ -19,9 +20,9 @@ type offer struct {
 	RUs         float64 `json:"rus"` // manual RU/s, or the autoscale maximum
 	Autoscale   bool    `json:"autoscale"`
 	Highest     float64 `json:"highest"` // the most RUs ever was
-	// Pending is the throughput that physical partitions are being split for; 0 when none are. No other
-	// is accepted meanwhile.
-	Pending float64 `json:"pending,omitempty"`
+	// Pending is the throughput that physical partitions are being split for; nil when none are. No
+	// other is accepted meanwhile.
+	Pending *replacement `json:"pending,omitempty"`
 }
 
 // throughput is what a client asks for: in headers when it creates, in a body when it replaces.
@@ -115,8 +116,8 @@ func (o *offer) document() []byte {
 // other direction no code is published.
 func (o *offer) replaceable(t throughput) error {
 	switch {
-	case o.Pending > 0:
-		return &fault{status: http.StatusLocked, message: "the throughput is being replaced: physical partitions are split for " + strconv.FormatFloat(o.Pending, 'f', -1, 64) + " RU/s"}
+	case o.Pending != nil:
+		return &fault{status: http.StatusLocked, message: "the throughput is being replaced: physical partitions are split for " + strconv.FormatFloat(o.Pending.RUs, 'f', -1, 64) + " RU/s"}
 	case o.Autoscale && !t.autoscale:
 		return full(subAutoscaleOffer, "manual and autoscale throughput cannot be exchanged through the data plane")
 	case t.autoscale && !o.Autoscale:
@@ -126,19 +127,20 @@ func (o *offer) replaceable(t throughput) error {
 }
 
 // replaced is the offer with a new throughput, given how many physical partitions it has and how many
-// GB it stores.
-func (o *offer) replaced(t throughput, partitions int, gb float64, ts int64) (*offer, error) {
+// GB it stores. One that needs more partitions is pending until due.
+func (o *offer) replaced(t throughput, partitions int, gb float64, now, due time.Time) (*offer, error) {
 	if err := o.replaceable(t); err != nil {
 		return nil, err
 	}
 	if err := t.check(ru.Floor(gb, o.Highest, o.Autoscale)); err != nil {
 		return nil, err
 	}
-	if t.rus > float64(partitions)*ru.PartitionRUs {
-		return nil, unsupported("raising %d physical partitions to %v RU/s, which needs a split,", partitions, t.rus)
-	}
 	next := *o
+	next.ETag, next.TS = newETag(), now.Unix()
+	if t.rus > float64(partitions)*ru.PartitionRUs {
+		next.Pending = &replacement{RUs: t.rus, Due: due.UnixNano()}
+		return &next, nil
+	}
 	next.RUs, next.Highest = t.rus, max(o.Highest, t.rus)
-	next.ETag, next.TS = newETag(), ts
 	return &next, nil
 }

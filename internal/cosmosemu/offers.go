@@ -3,6 +3,7 @@ package cosmosemu
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"binnacle/internal/ru"
 )
@@ -63,7 +64,7 @@ func (x *exchange) offerReply(o owned) reply {
 	rep := x.metadata(o.offer.document(), o.offer.ETag)
 	rep.header = http.Header{
 		"X-Ms-Cosmos-Min-Throughput": {strconv.FormatFloat(o.floor(), 'f', -1, 64)},
-		"X-Ms-Offer-Replace-Pending": {strconv.FormatBool(o.offer.Pending > 0)},
+		"X-Ms-Offer-Replace-Pending": {strconv.FormatBool(o.offer.Pending != nil)},
 	}
 	return rep
 }
@@ -87,7 +88,7 @@ func (x *exchange) replaceOffer() (reply, error) {
 	if ok, retry := x.offerPace.take(x.now); !ok && !x.cfg.Unlimited {
 		return reply{}, tooManyChanges(retry, 0, "the throughput of the account's databases and containers has been replaced too often in the last 5 minutes")
 	}
-	o, err := x.catalog.replaceOffer(x.route.id, t, x.request.Header.Get("If-Match"), x.now.Unix())
+	o, err := x.catalog.replaceOffer(x.route.id, t, x.request.Header.Get("If-Match"), x.now)
 	if err != nil {
 		return reply{}, err
 	}
@@ -96,8 +97,9 @@ func (x *exchange) replaceOffer() (reply, error) {
 	return rep, nil
 }
 
-// replaceOffer sets a throughput and divides it over the physical partitions at once.
-func (c *catalog) replaceOffer(id string, t throughput, match string, ts int64) (owned, error) {
+// replaceOffer sets a throughput and divides it over the physical partitions: at once, or when there
+// are enough of them.
+func (c *catalog) replaceOffer(id string, t throughput, match string, now time.Time) (owned, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o, err := c.offer(id)
@@ -107,8 +109,7 @@ func (c *catalog) replaceOffer(id string, t throughput, match string, ts int64) 
 	if match != "" && match != o.offer.ETag {
 		return owned{}, preconditionFailed()
 	}
-	budgets := o.budgets()
-	next, err := o.offer.replaced(t, len(budgets), o.gigabytes(), ts)
+	next, err := o.offer.replaced(t, len(o.budgets()), o.gigabytes(), now, now.Add(c.cfg.SplitTakes))
 	if err != nil {
 		return owned{}, err
 	}
@@ -116,9 +117,10 @@ func (c *catalog) replaceOffer(id string, t throughput, match string, ts int64) 
 		return owned{}, err
 	}
 	o.offer = next
-	for _, b := range budgets {
-		b.setLimit(next.RUs / float64(len(budgets)))
+	if next.Pending != nil {
+		c.schedule(next.Pending.Due)
 	}
+	o.divide()
 	return o, nil
 }
 

@@ -87,7 +87,6 @@ func TestOffers(t *testing.T) {
 		{azcosmos.NewManualThroughputProperties(300), 400, "from 400"},
 		{azcosmos.NewManualThroughputProperties(450), 400, "steps of 100"},
 		{azcosmos.NewAutoscaleThroughputProperties(4000), 400, "cannot be exchanged"},
-		{azcosmos.NewManualThroughputProperties(20100), 501, "needs a split"},
 	} {
 		_, err := co.ReplaceThroughput(ctx, x.to, nil)
 		require.Equal(t, x.status, code(err))

@@ -144,7 +144,7 @@ func (w *write) stage(b *pebble.Batch, from pebble.Reader, count counters) (coun
 		return count, err
 	}
 	next := w.change(count)
-	if err := firstError(w.weigh(b, from), w.claim(b, from)); err != nil {
+	if err := firstError(w.room(from, count, next), w.weigh(b, from), w.claim(b, from)); err != nil {
 		var f *fault
 		if errors.As(err, &f) {
 			f.charge = w.server.cfg.Model.Read(int(w.old.size))
