@@ -16,6 +16,7 @@ type budget struct {
 
 	mu sync.Mutex
 	ledger
+	usage
 }
 
 // rules are the ways in which budgets may differ from the plain one.
@@ -72,7 +73,7 @@ func (b *budget) admit(now time.Time, charge float64) (ok bool, retry time.Durat
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.advance(now.Unix(), b.rules.burst)
+	b.tick(now)
 	if b.rules.unlimited || b.allows(charge) {
 		return true, 0
 	}
@@ -86,8 +87,49 @@ func (b *budget) spend(charge float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := min(charge, max(0, b.left))
+	b.used += charge
 	b.left -= own
 	b.left -= b.draw(charge - own)
+}
+
+func (b *budget) tick(now time.Time) {
+	b.ledger.advance(now.Unix(), b.rules.burst)
+	b.usage.advance(now.Unix())
+}
+
+// scale is what autoscale makes of the budget: the RU/s it was scaled to in the last whole second, and
+// the most it was in the current hour of the clock. It is never below a tenth of the budget, which may
+// be spent whole at once.
+func (b *budget) scale(now time.Time) (second, hour float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tick(now)
+	return b.within(b.last), b.within(max(b.peak, b.used))
+}
+
+func (l *ledger) within(used float64) float64 { return min(l.limit, max(l.limit/10, used)) }
+
+// usage is what was spent lately.
+type usage struct {
+	at   int64 // the second that used counts for
+	used float64
+	last float64 // in the second before
+	peak float64 // in one second of the hour
+}
+
+func (u *usage) advance(second int64) {
+	if second <= u.at {
+		return
+	}
+	u.peak = max(u.peak, u.used)
+	if second/3600 != u.at/3600 {
+		u.peak = 0
+	}
+	u.last = 0
+	if second == u.at+1 {
+		u.last = u.used
+	}
+	u.at, u.used = second, 0
 }
 
 // draw takes from what is saved as much as the second may, and gives what is still missing.

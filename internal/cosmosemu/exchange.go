@@ -42,6 +42,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeFault(w, r, &fault{status: http.StatusServiceUnavailable, message: "the emulator is closed"})
 		return
 	}
+	if r.URL.Path == overviewPath {
+		s.serveOverview(w, r)
+		return
+	}
 	rep, err := s.serve(r)
 	if err != nil {
 		writeFault(w, r, asFault(err))

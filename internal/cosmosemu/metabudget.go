@@ -21,6 +21,7 @@ func (rt route) metadata() bool {
 // a second is that of a physical partition.
 func (x *exchange) serveMetadata(serve func(*exchange) (reply, error)) (reply, error) {
 	if ok, retry := x.master.admit(x.now, 0); !ok {
+		x.masterMeter.throttle(x.now)
 		return reply{}, tooManyChanges(retry, subMetadataBudget, "the rate of metadata requests is too large: the account has no request units left for them in this second")
 	}
 	rep, err := serve(x)
@@ -28,7 +29,9 @@ func (x *exchange) serveMetadata(serve func(*exchange) (reply, error)) (reply, e
 	if err != nil {
 		charge = asFault(err).charge
 	}
-	x.master.spend(max(charge, x.cfg.Model.Read(0)))
+	charge = max(charge, x.cfg.Model.Read(0))
+	x.master.spend(charge)
+	x.masterMeter.add(x.now, charge)
 	return rep, err
 }
 

@@ -17,14 +17,15 @@ var ErrClosed = errors.New("cosmosemu: server closed")
 
 // Server is one emulated account. It is an http.Handler and safe for concurrent use.
 type Server struct {
-	cfg       Config
-	store     *store
-	catalog   *catalog
-	signer    *signer
-	queries   sql.Cache
-	master    *budget // of metadata requests
-	offerPace offerPace
-	endpoint  string
+	cfg         Config
+	store       *store
+	catalog     *catalog
+	signer      *signer
+	queries     sql.Cache
+	master      *budget // of metadata requests
+	masterMeter meter
+	offerPace   offerPace
+	endpoint    string
 
 	// closing is read-locked by every request; Close waits for them.
 	closing sync.RWMutex
@@ -104,11 +105,7 @@ func (s *Server) Partitions(database, container string) ([]PartitionStats, error
 	parts := co.parts()
 	out := make([]PartitionStats, len(parts))
 	for i, p := range parts {
-		p.mu.Lock()
-		out[i] = PartitionStats{ID: p.id, Min: p.keys.Min, Max: p.keys.Max, Items: p.count.items, Bytes: p.count.bytes}
-		p.mu.Unlock()
-		out[i].Budget = p.budget.perSecond()
-		p.meter.read(now, &out[i])
+		out[i] = p.stats(now)
 	}
 	return out, nil
 }

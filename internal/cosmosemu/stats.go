@@ -17,7 +17,6 @@ type PartitionStats struct {
 	LastSecond float64 // charged in the last whole second of the Server's clock
 	LastMinute float64 // charged in the last 60 whole seconds
 	Peak       float64 // the most charged in one second
-	PeakHour   float64 // the most charged in one second of the current hour of the clock
 	Requests   int64   // admitted
 	Throttled  int64   // answered 429
 }
@@ -42,7 +41,6 @@ type meter struct {
 	refused   uint32
 	last      float64
 	peak      float64
-	peakHour  float64
 	history   *[historySeconds]moment // by second, modulo its length; nil before the first charge
 }
 
@@ -53,7 +51,6 @@ func (m *meter) add(now time.Time, charge float64) {
 	m.rus += charge
 	m.current += charge
 	m.peak = max(m.peak, m.current)
-	m.peakHour = max(m.peakHour, m.current)
 	m.requests++
 }
 
@@ -72,9 +69,6 @@ func (m *meter) advance(second int64) {
 	m.last = 0
 	if second == m.second+1 {
 		m.last = m.current
-	}
-	if second/3600 != m.second/3600 {
-		m.peakHour = 0
 	}
 	m.remember(second)
 	m.second, m.current, m.refused = second, 0, 0
@@ -98,7 +92,7 @@ func (m *meter) read(now time.Time, s *PartitionStats) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.advance(now.Unix())
-	s.RUs, s.Requests, s.Throttled, s.LastSecond, s.Peak, s.PeakHour = m.rus, m.requests, m.throttled, m.last, m.peak, m.peakHour
+	s.RUs, s.Requests, s.Throttled, s.LastSecond, s.Peak = m.rus, m.requests, m.throttled, m.last, m.peak
 	s.LastMinute = 0
 	for _, x := range m.tail(60) {
 		s.LastMinute += float64(x.rus)
@@ -130,5 +124,5 @@ func (m *meter) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rus, m.requests, m.throttled, m.current, m.refused = 0, 0, 0, 0, 0
-	m.last, m.peak, m.peakHour, m.history = 0, 0, 0, nil
+	m.last, m.peak, m.history = 0, 0, nil
 }
