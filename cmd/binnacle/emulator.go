@@ -16,11 +16,15 @@ type emulatorCommand struct {
 	Sync               bool   `help:"Make every write survive a power failure, not only the end of the process."`
 	RUModel            string `name:"ru-model" help:"How item sizes are charged: table, the service's published table, or linear." enum:"table,linear" default:"table"`
 	Unlimited          bool   `help:"Count request units, but never answer 429."`
+	RefuseBefore       bool   `help:"Answer 429 to what would overdraw the second of its physical partition, instead of carrying the debt on."`
+	Burst              bool   `help:"Let physical partitions below 3,000 RU/s save idle budget for 5 minutes and spend it in bursts."`
+	PrefixVisitsAll    bool   `help:"Let queries over a prefix of a hierarchical key visit, and pay for, every physical partition."`
 }
 
 // Help is shown below the flags.
 func (emulatorCommand) Help() string {
-	return `Any official Cosmos DB client may connect, with the emulators' public key.
+	return `Any official Cosmos DB client may connect, with the emulators' public key. The page /_emulator of the
+endpoint shows every container's physical partitions and how hot they are.
 
 Examples:
   binnacle emulator --data-dir ./cosmos
@@ -34,6 +38,7 @@ func (c *emulatorCommand) Run(e *env) error {
 		Cosmos: c.Cosmos, CosmosCompute: c.CosmosCompute, TLS: app.TLS{SelfMade: c.TLS, Cert: c.TLSCert, Key: c.TLSKey},
 		Region: c.Region, Advertise: c.Advertise, Consistency: c.Consistency,
 		DataDir: c.DataDir, PhysicalPartitions: c.PhysicalPartitions, Sync: c.Sync,
-		Linear: c.RUModel == "linear", Unlimited: c.Unlimited, Stdout: e.stdout, Logger: e.log,
+		Linear: c.RUModel == "linear", Unlimited: c.Unlimited, RefuseBefore: c.RefuseBefore, Burst: c.Burst,
+		PrefixVisitsAll: c.PrefixVisitsAll, Stdout: e.stdout, Logger: e.log,
 	})
 }

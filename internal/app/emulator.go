@@ -27,6 +27,9 @@ type EmulatorConfig struct {
 	Sync               bool
 	Linear             bool
 	Unlimited          bool
+	RefuseBefore       bool // 429 instead of debt
+	Burst              bool // saved idle budget
+	PrefixVisitsAll    bool // prefix queries pay for every physical partition
 
 	Stdout io.Writer
 	Logger *slog.Logger
@@ -44,6 +47,7 @@ func Emulator(ctx context.Context, cfg EmulatorConfig) error {
 	s, err := cosmosemu.Open(cosmosemu.Config{
 		DataDir: cfg.DataDir, PhysicalPartitions: cfg.PhysicalPartitions, Sync: cfg.Sync, Unlimited: cfg.Unlimited, Model: model, Logger: cfg.Logger,
 		Region: cfg.Region, Advertise: cfg.Advertise, Consistency: cfg.Consistency,
+		RefuseBefore: cfg.RefuseBefore, Burst: cfg.Burst, PrefixVisitsAll: cfg.PrefixVisitsAll,
 	})
 	if err != nil {
 		return err
@@ -72,6 +76,9 @@ func Emulator(ctx context.Context, cfg EmulatorConfig) error {
 			return err
 		}
 		fmt.Fprintf(&text, "  %-9s %s://%s/\n", door.name, cfg.TLS.Scheme(), l.Addr())
+		if door.name == "endpoint" {
+			fmt.Fprintf(&text, "  page      %s://%s/_emulator\n", cfg.TLS.Scheme(), l.Addr())
+		}
 		if cfg.TLS.On() {
 			l = over(l, cert)
 		}
