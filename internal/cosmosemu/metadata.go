@@ -3,7 +3,6 @@ package cosmosemu
 import (
 	"encoding/json"
 	"net/http"
-	"strings"
 )
 
 // metadata is the answer about a database, container or offer that was read: a point read.
@@ -106,53 +105,4 @@ func (x *exchange) deleteContainer() (reply, error) {
 		return reply{}, err
 	}
 	return x.changed(http.StatusNoContent, nil, ""), nil
-}
-
-// readRanges answers with the physical partitions. SDKs read it like a change feed: once all, with an
-// ETag, then nothing new for that ETag.
-func (x *exchange) readRanges() (reply, error) {
-	co, err := x.catalog.find(x.route.database, x.route.container)
-	if err != nil {
-		return reply{}, err
-	}
-	etag := `"` + co.ridText + `-1"`
-	if x.request.Header.Get("If-None-Match") == etag {
-		rep := x.metadata(nil, etag)
-		rep.status = http.StatusNotModified
-		return rep, nil
-	}
-	type rangeJSON struct {
-		RID        string   `json:"_rid"`
-		ID         string   `json:"id"`
-		ETag       string   `json:"_etag"`
-		Min        string   `json:"minInclusive"`
-		Max        string   `json:"maxExclusive"`
-		RIDPrefix  int      `json:"ridPrefix"`
-		Self       string   `json:"_self"`
-		Throughput float64  `json:"throughputFraction"`
-		Status     string   `json:"status"`
-		Parents    []string `json:"parents"`
-		TS         int64    `json:"_ts"`
-		LSN        uint64   `json:"lsn"`
-	}
-	parts := co.parts()
-	out := make([]rangeJSON, len(parts))
-	def := co.current.Load()
-	for i, p := range parts {
-		p.mu.Lock()
-		lsn := p.count.lsn
-		p.mu.Unlock()
-		out[i] = rangeJSON{
-			RID: co.ridText, ID: p.id, ETag: etag, Min: p.keys.Min, Max: p.keys.Max, RIDPrefix: i,
-			Self: strings.TrimSuffix(def.json.Self, "/") + "/pkranges/" + p.id + "/", Throughput: 1 / float64(len(parts)),
-			Status: "online", Parents: []string{}, TS: def.json.TS, LSN: lsn,
-		}
-	}
-	body, err := json.Marshal(map[string]any{"_rid": co.ridText, "PartitionKeyRanges": out, "_count": len(out)})
-	if err != nil {
-		return reply{}, err
-	}
-	rep := x.metadata(body, etag)
-	rep.items, rep.container = len(out), co
-	return rep, nil
 }
