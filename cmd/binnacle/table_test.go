@@ -209,18 +209,23 @@ func (a *answer) long(body io.Reader) {
 			return
 		}
 		require.NoError(a.t, err, a.query)
-		if r := (row{cells[1], a.time(cells[0]), cells[2]}); r != current {
+		r := row{cells[1], a.time(cells[0]), cells[2]}
+		if r != current {
 			flush()
 			current = r
 		}
-		require.NotContains(a.t, values, cells[3], "twice in a row")
+		if _, twice := values[cells[3]]; twice {
+			require.FailNow(a.t, "answered twice", "%s of %v: %s", cells[3], r, a.query)
+		}
 		values[cells[3]] = cells[4]
 	}
 }
 
 func (a *answer) time(s string) int64 {
 	at, err := time.Parse("2006-01-02T15:04:05.000Z", s)
-	require.NoError(a.t, err, a.query)
+	if err != nil {
+		require.NoError(a.t, err, a.query)
+	}
 	return at.UnixMilli()
 }
 
@@ -252,14 +257,19 @@ func (d *dev) answers(tenant string, want table, query string) stats {
 	var before row
 	descending := strings.Contains(query, "order=desc")
 	s := d.ask(tenant, query, func(r row, values map[string]any) {
-		require.False(d.t, seen[r], "%v is answered twice: %s", r, query)
 		order := cmp.Or(cmp.Compare(before.ts, r.ts), cmp.Compare(before.device, r.device))
 		if descending {
 			order = -order
 		}
-		require.False(d.t, len(seen) > 0 && order > 0, "%v stands before %v: %s", before, r, query)
+		switch {
+		case seen[r]:
+			require.FailNow(d.t, "answered twice", "%v: %s", r, query)
+		case len(seen) > 0 && order > 0:
+			require.FailNow(d.t, "wrong order", "%v stands before %v: %s", before, r, query)
+		case len(values) != len(want[r]):
+			require.FailNow(d.t, "wrong values", "%v: %v, want %v: %s", r, values, want[r], query)
+		}
 		seen[r], before = true, r
-		require.Len(d.t, values, len(want[r]), "%v: %v, want %v: %s", r, values, want[r], query)
 		for metric, v := range values {
 			if !same(want[r][metric], v) {
 				require.FailNow(d.t, "wrong value", "%v %s is %v, want %v: %s", r, metric, v, want[r][metric], query)
