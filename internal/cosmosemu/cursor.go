@@ -13,11 +13,17 @@ import (
 // cursor is where a query goes on: the content of a continuation token. It depends on nothing that
 // the Server holds, so it outlives a restart.
 type cursor struct {
-	Container string          `json:"c"`           // resource id
-	Query     uint64          `json:"q"`           // hash of the text and the parameters
-	At        []byte          `json:"k"`           // in key order: where to go on; sorted: the last item given
-	Sorted    json.RawMessage `json:"v,omitempty"` // sorted: its ORDER BY value, absent for undefined
-	Rows      int             `json:"n"`           // rows given or skipped so far
+	Container string       `json:"c"`           // resource id
+	Query     uint64       `json:"q"`           // hash of the text and the parameters
+	At        []byte       `json:"k"`           // in key order: where to go on; sorted: the last item given
+	Inside    int          `json:"i,omitempty"` // rows of the item At that were given, when a page ended inside it
+	Sorted    []sortedJSON `json:"v,omitempty"` // sorted: its ORDER BY values
+	Rows      int          `json:"n"`           // rows given or skipped so far
+}
+
+// sortedJSON is an ORDER BY value, absent for undefined.
+type sortedJSON struct {
+	Item json.RawMessage `json:"item,omitempty"`
 }
 
 func queryHash(body []byte) uint64 {
@@ -44,7 +50,7 @@ func parseCursor(token, container string, query uint64) (cursor, error) {
 	if err == nil {
 		err = json.Unmarshal(b, &c)
 	}
-	if err != nil || c.Rows < 0 || len(c.At) == 0 {
+	if err != nil || c.Rows < 0 || c.Inside < 0 || len(c.At) == 0 {
 		return cursor{}, badRequest("the continuation token is malformed")
 	}
 	if c.Container != container || c.Query != query {
@@ -53,14 +59,31 @@ func parseCursor(token, container string, query uint64) (cursor, error) {
 	return c, nil
 }
 
-// value is the ORDER BY value of the last item given.
-func (c cursor) value() (sql.Value, error) {
-	if c.Sorted == nil {
-		return sql.Value{}, nil
+// values are the ORDER BY values of the last item given; there must be as many as the query sorts by.
+func (c cursor) values(n int) ([]sql.Value, error) {
+	if len(c.Sorted) != n {
+		return nil, badRequest("the continuation token is malformed")
 	}
-	v, err := fastjson.ParseBytes(c.Sorted)
-	if err != nil {
-		return sql.Value{}, badRequest("the continuation token is malformed")
+	out := make([]sql.Value, n)
+	for i, s := range c.Sorted {
+		if s.Item == nil {
+			continue
+		}
+		v, err := fastjson.ParseBytes(s.Item)
+		if err != nil {
+			return nil, badRequest("the continuation token is malformed")
+		}
+		out[i] = sql.JSONValue(v)
 	}
-	return sql.JSONValue(v), nil
+	return out, nil
+}
+
+// sortedAt notes the ORDER BY values of the last item given.
+func (c *cursor) sortedAt(values []sql.Value) {
+	c.Sorted = make([]sortedJSON, len(values))
+	for i, v := range values {
+		if v.Kind() != sql.Undefined {
+			c.Sorted[i].Item = v.Append(nil)
+		}
+	}
 }

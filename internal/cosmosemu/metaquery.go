@@ -1,6 +1,7 @@
 package cosmosemu
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 
@@ -24,40 +25,28 @@ func (x *exchange) queryMetadata(list string, docs [][]byte) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	query := q.bound.Query()
-	if query.Aggregate || len(query.Order) > 0 || query.Limited {
-		return reply{}, unsupported("ORDER BY, TOP, OFFSET LIMIT or an aggregate over %s", list)
-	}
 	slices.SortFunc(docs, func(a, b []byte) int { return slices.Compare(a, b) })
-	body := append([]byte(`{"_rid":"","`), list...)
-	body = append(body, `":[`...)
-	count := 0
 	conditions := q.bound.Conditions()
+	all := q.bound.Collector(true)
 	for _, d := range docs {
 		doc, err := fastjson.ParseBytes(d)
 		if err != nil {
 			return reply{}, err
 		}
-		r := plainRow{doc, query.Paths()}
+		r := plainRow{doc, q.bound.Query().Paths()}
 		if slices.ContainsFunc(conditions, func(c sql.Condition) bool { return !c.True(r) }) {
 			continue
 		}
-		row, ok := d, true
-		if !query.Star {
-			row, ok = q.bound.Project(nil, r)
+		if err := all.Add(r); err != nil {
+			return reply{}, err
 		}
-		if !ok {
-			continue
-		}
-		if count > 0 {
-			body = append(body, ',')
-		}
-		body = append(body, row...)
-		count++
 	}
+	rows := all.Rows()
+	body := append([]byte(`{"_rid":"","`), list...)
+	body = append(append(body, `":[`...), bytes.Join(rows, []byte{','})...)
 	body = append(body, `],"_count":`...)
-	rep := x.metadata(append(strconv.AppendInt(body, int64(count), 10), '}'), "")
-	rep.items = count
+	rep := x.metadata(append(strconv.AppendInt(body, int64(len(rows)), 10), '}'), "")
+	rep.items = len(rows)
 	return rep, nil
 }
 

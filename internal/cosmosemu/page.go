@@ -85,20 +85,32 @@ func (p *page) render(r *row) ([]byte, error) {
 	return out, r.err
 }
 
-// aggregate gives the one row of an aggregate, over all matching items.
-func (p *page) aggregate() error {
-	totals := p.bound.Totals()
+// collected gives the rows of a query that needs all matching items before the first row. They are
+// made anew for each page, which goes on after as many rows as were given; the work is charged with the
+// first page, so that a query costs the same with pages of any size.
+func (p *page) collected(keepUndefined bool) error {
+	all := p.bound.Collector(keepUndefined)
 	err := p.visit(func(l leg, work *ru.QueryWork) (bool, error) {
-		return p.scan.leg(l, work, func() (step, error) {
-			totals.Add(p.scan.row)
-			return goOn, p.scan.row.err
+		done, err := p.scan.leg(l, work, func() (step, error) {
+			err := all.Add(p.scan.row)
+			return goOn, firstError(p.scan.row.err, err)
 		})
+		if p.cursor.Rows > 0 {
+			work.Docs, work.ExtraKB = 0, 0
+		}
+		return done, err
 	})
 	if err != nil {
 		return err
 	}
-	if row, ok := totals.Append(nil); ok {
-		p.add(row)
+	rows := all.Rows()
+	for _, row := range rows[min(p.cursor.Rows, len(rows)):] {
+		if p.count >= p.limit || !p.add(row) {
+			p.more = true
+			p.cursor.At = []byte{0} // Rows alone says where to go on
+			break
+		}
+		p.cursor.Rows++
 	}
 	return nil
 }
@@ -109,8 +121,49 @@ func (p *page) aggregate() error {
 func (p *page) stream(ordered bool) error {
 	p.resume()
 	return p.visit(func(l leg, work *ru.QueryWork) (bool, error) {
-		return p.scan.leg(l, work, func() (step, error) { return p.streamed(ordered) })
+		return p.scan.leg(l, work, func() (step, error) {
+			if p.bound.Query().Iterates() {
+				return p.iterated()
+			}
+			return p.streamed(ordered)
+		})
 	})
+}
+
+// iterated gives the rows of an item that may have several. A page may end between two of them.
+func (p *page) iterated() (step, error) {
+	skip, take := p.bound.Window()
+	from := 0
+	if bytes.Equal(p.cursor.At, p.scan.name) {
+		from = p.cursor.Inside
+	}
+	p.cursor.Inside = 0
+	next, at := goOn, 0
+	p.bound.Each(p.scan.row, func(row []byte) bool {
+		if at++; at <= from {
+			return true
+		}
+		switch {
+		case p.cursor.Rows < skip:
+		case take >= 0 && p.cursor.Rows >= skip+take:
+			next = stopBefore
+			return false
+		case p.count >= p.limit || !p.add(row):
+			p.more = true
+			p.cursor.At, p.cursor.Inside = append(p.cursor.At[:0], p.scan.name...), at-1
+			next = stopAfter
+			if at == 1 {
+				next = stopBefore
+			}
+			return false
+		}
+		p.cursor.Rows++
+		return true
+	})
+	if next == goOn {
+		p.pass(0)
+	}
+	return next, p.scan.row.err
 }
 
 func (p *page) streamed(ordered bool) (step, error) {

@@ -8,9 +8,10 @@ import (
 
 // policy is the indexing policy of a container, in the form that charges and queries ask it.
 type policy struct {
-	none     bool // indexingMode none: no index at all
-	root     *rule
-	included []policyPath // all included paths but /*
+	none       bool // indexingMode none: no index at all
+	root       *rule
+	included   []policyPath // all included paths but /*
+	composites [][]compositePath
 }
 
 // rule is a node of the tree of paths. The most precise rule for a path wins.
@@ -101,7 +102,7 @@ func newPolicy(p policyJSON) (*policy, error) {
 	if !out.none && out.root.subtree == unsaid {
 		return nil, badRequest("the indexing policy must include or exclude the path /*")
 	}
-	return out, nil
+	return out, out.setComposites(p.CompositeIndexes)
 }
 
 func (p *policy) set(path policyPath, as verdict) bool {
@@ -161,7 +162,11 @@ func parsePolicyPath(text string) (policyPath, error) {
 	if last != "?" && last != "*" {
 		return policyPath{}, bad
 	}
-	return policyPath{steps: steps[:len(steps)-1], exact: last == "?"}, nil
+	steps = steps[:len(steps)-1]
+	if slices.Contains(steps, "?") || slices.Contains(steps, "*") {
+		return policyPath{}, badRequest("the indexing path %q has a wildcard before its end", text)
+	}
+	return policyPath{steps: steps, exact: last == "?"}, nil
 }
 
 // splitPath cuts a path of a policy or a partition key at its slashes; a step may be quoted.
@@ -192,15 +197,4 @@ func splitPath(text string) ([]string, bool) {
 		steps = append(steps, step)
 	}
 	return steps, true
-}
-
-// explicit tells whether the policy includes exactly this scalar by name. ORDER BY then also gives
-// the items that do not have it (Azure Cosmos DB docs, order-by).
-func (p *policy) explicit(steps []string) bool {
-	for _, i := range p.included {
-		if i.exact && slices.Equal(i.steps, steps) {
-			return true
-		}
-	}
-	return false
 }

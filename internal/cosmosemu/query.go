@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/valyala/fastjson"
 
@@ -88,7 +89,11 @@ func (x *exchange) queryItems() (reply, error) {
 	if err := x.store.settle(); err != nil {
 		return reply{}, fmt.Errorf("log a write: %w", err)
 	}
-	return p.reply(co), nil
+	rep := p.reply(co)
+	if isTrue(x.request.Header.Get("X-Ms-Cosmos-Populateindexmetrics")) {
+		rep.header[hIndexUse] = []string{indexUse(rev.policy, q.bound)}
+	}
+	return rep, nil
 }
 
 // plan finds where the query has to look, and refuses what a gateway cannot serve over several
@@ -125,10 +130,11 @@ func (x *exchange) plan(co *container, rev *revision, b *sql.Bound) ([]leg, bool
 	targeted := r.single || rangeID != "" || hasKey && len(legs) <= 1
 	switch {
 	case targeted:
-	case len(q.Order) > 0 || q.Limited || q.Aggregate:
+	case len(planned(q)) > 0:
 		return nil, false, &fault{
 			status: http.StatusBadRequest, substatus: subCrossPartition,
-			message: "The provided cross partition query can not be directly served by the gateway: ORDER BY, TOP, OFFSET LIMIT and aggregates need the full partition key.",
+			message: "The provided cross partition query can not be directly served by the gateway: " + strings.Join(planned(q), ", ") +
+				" needs the full partition key, or a client that merges the answers of physical partitions.",
 		}
 	case !isTrue(h.Get("X-Ms-Documentdb-Query-Enablecrosspartition")):
 		return nil, false, badRequest("Cross partition query is required but disabled: set x-ms-documentdb-query-enablecrosspartition to true, or give the partition key.")
@@ -166,22 +172,39 @@ func (x *exchange) pageRows() (int, error) {
 // run makes the page in the way that the query asks for.
 func (p *page) run(def *definition, single bool) error {
 	q := p.bound.Query()
-	if q.Aggregate {
-		return p.aggregate()
-	}
-	if len(q.Order) == 0 {
+	keepUndefined, err := def.policy.order(q)
+	switch {
+	case err != nil:
+		return err
+	case q.Collected():
+		return p.collected(keepUndefined)
+	case len(q.Order) == 0:
 		return p.stream(false)
 	}
 	path := q.Paths()[q.Order[0].Path]
-	if single && path.Whole() && path.Key() == "/id" {
+	if single && len(q.Order) == 1 && path.Whole() && path.Key() == "/id" {
 		p.scan.reverse = q.Order[0].Descending
 		return p.stream(true)
 	}
-	steps := policySteps(path)
-	if !def.policy.indexed(steps) {
-		return badRequest("the ORDER BY property %s is excluded from the index of this container", path)
+	return p.sorted(keepUndefined)
+}
+
+// planned are the constructs of a query that need a plan when it is asked over several physical
+// partitions: the gateway merges nothing but rows in any order (REST reference, "querying resources").
+func planned(q *sql.Query) []string {
+	var out []string
+	for _, c := range []struct {
+		used bool
+		name string
+	}{
+		{len(q.Order) > 0, "ORDER BY"}, {q.Limited, "TOP or OFFSET LIMIT"}, {q.Aggregate, "an aggregate"},
+		{q.Distinct, "DISTINCT"}, {q.Grouped, "GROUP BY"},
+	} {
+		if c.used {
+			out = append(out, c.name)
+		}
 	}
-	return p.sorted(def.policy.explicit(steps))
+	return out
 }
 
 // reply is the answer with the page's rows.

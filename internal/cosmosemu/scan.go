@@ -37,11 +37,7 @@ func newScan(ctx context.Context, co *container, rev *revision, b *sql.Bound, sn
 		return single && roles[path] >= 0 || rev.policy.indexed(policySteps(paths[path]))
 	}
 	for _, c := range b.Conditions() {
-		all := true
-		for _, p := range c.Paths {
-			all = all && indexed(p)
-		}
-		if all {
+		if conditionServed(c, indexed, rev.policy) {
 			s.served = append(s.served, c)
 		} else {
 			s.residual = append(s.residual, c)
@@ -49,6 +45,18 @@ func newScan(ctx context.Context, co *container, rev *revision, b *sql.Bound, sn
 	}
 	s.row = newRow(snapshot, rev, paths)
 	return s
+}
+
+// conditionServed tells whether the index answers a condition, so that no item is loaded to test it.
+func conditionServed(c sql.Condition, indexed func(path int) bool, p *policy) bool {
+	served := c.Servable
+	for _, path := range c.Paths {
+		served = served && indexed(path)
+	}
+	for _, path := range c.Elements {
+		served = served && p.indexed(policySteps(path))
+	}
+	return served
 }
 
 // policySteps is a path as the indexing policy names it.

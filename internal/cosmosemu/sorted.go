@@ -10,27 +10,23 @@ import (
 
 // candidate is an item noted for its place in an order.
 type candidate struct {
-	value sql.Value
-	name  []byte // key without prefix: it decides between equal values
-	head  []byte // encoded header
+	values []sql.Value // of the ORDER BY properties
+	name   []byte      // key without prefix: it decides between equal values
+	head   []byte      // encoded header
 }
 
 // sorter keeps the first candidates of an order that come after a given one. Its memory is bounded by
 // how many are wanted, not by how many there are.
 type sorter struct {
-	descending bool
-	after      *candidate // nil: from the first on
-	want       int
-	kept       []candidate
-	seen       int // candidates after the given one
+	query *sql.Query
+	after *candidate // nil: from the first on
+	want  int
+	kept  []candidate
+	seen  int // candidates after the given one
 }
 
 func (s *sorter) compare(a, b candidate) int {
-	c := sql.Compare(a.value, b.value)
-	if s.descending {
-		c = -c
-	}
-	if c != 0 {
+	if c := s.query.CompareOrder(a.values, b.values); c != 0 {
 		return c
 	}
 	return bytes.Compare(a.name, b.name)
@@ -42,7 +38,10 @@ func (s *sorter) add(c candidate) {
 		return
 	}
 	s.seen++
-	c.value, c.name, c.head = c.value.Clone(), bytes.Clone(c.name), bytes.Clone(c.head)
+	c.values, c.name, c.head = slices.Clone(c.values), bytes.Clone(c.name), bytes.Clone(c.head)
+	for i, v := range c.values {
+		c.values[i] = v.Clone()
+	}
 	s.kept = append(s.kept, c)
 	if len(s.kept) >= 2*s.want+16 {
 		s.trim()
@@ -54,10 +53,10 @@ func (s *sorter) trim() {
 	s.kept = s.kept[:min(len(s.kept), s.want)]
 }
 
-// sorted gives rows in the order of a property. All matching items are noted, and those of the page
-// are loaded.
-func (p *page) sorted(explicit bool) error {
-	order := p.bound.Query().Order[0]
+// sorted gives rows in the order of properties. All matching items are noted, and those of the page
+// are loaded. keepUndefined tells that items without the property are given too.
+func (p *page) sorted(keepUndefined bool) error {
+	q := p.bound.Query()
 	skip, take := p.bound.Window()
 	skip = max(0, skip-p.cursor.Rows)
 	rows := p.limit
@@ -65,20 +64,23 @@ func (p *page) sorted(explicit bool) error {
 		first, _ := p.bound.Window()
 		rows = min(rows, max(0, first+take-p.cursor.Rows-skip))
 	}
-	s := &sorter{descending: order.Descending, want: skip + rows}
+	s := &sorter{query: q, want: skip + rows}
 	if len(p.cursor.At) > 0 {
-		v, err := p.cursor.value()
+		values, err := p.cursor.values(len(q.Order))
 		if err != nil {
 			return err
 		}
-		s.after = &candidate{value: v, name: p.cursor.At}
+		s.after = &candidate{values: values, name: p.cursor.At}
 	}
 	p.scan.sorting = true
+	values := make([]sql.Value, len(q.Order))
 	return p.visit(func(l leg, work *ru.QueryWork) (bool, error) {
 		_, err := p.scan.leg(l, work, func() (step, error) {
-			v := p.scan.row.Value(order.Path)
-			if (v.Kind() != sql.Undefined || explicit) && p.bound.Defined(p.scan.row) {
-				s.add(candidate{v, p.scan.name, p.scan.head})
+			for i, o := range q.Order {
+				values[i] = p.scan.row.Value(o.Path)
+			}
+			if (values[0].Kind() != sql.Undefined || keepUndefined) && p.bound.Defined(p.scan.row) {
+				s.add(candidate{values, p.scan.name, p.scan.head})
 			}
 			return goOn, p.scan.row.err
 		})
@@ -111,10 +113,8 @@ func (p *page) give(s *sorter, skip, rows, take int, work *ru.QueryWork) error {
 		}
 		given = i + 1
 		p.cursor.Rows++
-		p.cursor.At, p.cursor.Sorted = c.name, nil
-		if c.value.Kind() != sql.Undefined {
-			p.cursor.Sorted = c.value.Append(nil)
-		}
+		p.cursor.At = c.name
+		p.cursor.sortedAt(c.values)
 	}
 	exhausted := take >= 0 && given == skip+rows && rows < p.limit
 	p.more = given > 0 && given < s.seen && !exhausted

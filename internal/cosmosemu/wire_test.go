@@ -137,7 +137,7 @@ func TestUnsupportedIsNamed(t *testing.T) {
 		{"GET", "dbs/db/users", "users", "dbs/db", "", nil, 501, "users"},
 		{"POST", docs, "docs", link, `{"id":"a"}`, append(pk, "x-ms-documentdb-pre-trigger-include", "t"), 501, "trigger"},
 		{"POST", docs, "docs", link, `{}`, append(pk, "x-ms-cosmos-is-query-plan-request", "True"), 501, "query plan"},
-		{"POST", docs, "docs", link, `{"query":"SELECT * FROM c JOIN d IN c.l"}`, append(pk, "x-ms-documentdb-query", "True"), 400, "line 1, column 17: JOIN is not supported"},
+		{"POST", docs, "docs", link, `{"query":"SELECT * FROM c JOIN d IN c.l"}`, append(pk, "x-ms-documentdb-query", "True"), 400, "line 1, column 1: SELECT * over more than one source is not supported"},
 		{"POST", "dbs/db/colls", "colls", "dbs/db", `{"id":"u","partitionKey":{"paths":["/a"],"version":1}}`, nil, 501, "version 1"},
 		{"GET", "other", "other", "", "", nil, 404, "/other"},
 	} {

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,18 +11,18 @@ import (
 // compiler turns a parsed statement into a Query. The first fault it meets ends the work.
 type compiler struct {
 	query *Query
-	alias string
+	names []name
 	err   *Error
+
+	selecting   bool // in the select list: aggregates are allowed
+	aggregating bool // in the argument of one
 }
 
 func compile(s *statement) (*Query, error) {
-	c := &compiler{query: &Query{Star: s.Star}}
-	switch {
-	case s.Distinct != nil:
-		c.fail(s.Distinct.Pos, "DISTINCT is not supported")
-	case s.From == nil:
-		c.fail(lexer.Position{}, "a query without FROM is not supported")
-	default:
+	c := &compiler{query: &Query{}}
+	if s.From == nil {
+		c.fail(s.Pos, "a query without FROM is not supported")
+	} else {
 		c.statement(s)
 	}
 	if c.err != nil {
@@ -37,90 +38,130 @@ func (c *compiler) fail(pos lexer.Position, reason string) {
 }
 
 func (c *compiler) statement(s *statement) {
-	c.alias = s.From.Root
-	if s.From.Alias != "" {
-		c.alias = s.From.Alias
-	}
 	q := c.query
-	q.value = s.Value != nil
-	if q.value {
-		s.Columns = []*column{{Expr: s.Value}}
-	}
-	c.columns(s.Columns)
+	c.from(s.From)
 	if s.Where != nil {
 		q.Filtered = true
-		q.where = conjuncts(c.expr(s.Where))
+		c.where(c.expr(s.Where))
 	}
+	for _, g := range s.Group {
+		q.groups = append(q.groups, c.expr(g))
+	}
+	c.selectList(s)
 	for _, o := range s.Order {
-		n, ok := c.expr(o.Expr).(property)
-		if !ok {
-			c.fail(firstPos(o.Expr), "ORDER BY anything but a property is not supported")
-			return
-		}
-		q.Order = append(q.Order, Order{Path: int(n), Descending: strings.EqualFold(o.Dir, "DESC")})
+		c.order(o)
 	}
 	q.top, q.offset, q.limit = c.count(s.Top), c.count(s.Offset), c.count(s.Limit)
 	q.Limited = s.Top != nil || s.Limit != nil
-	if s.Top != nil && s.Limit != nil {
+	q.Distinct = s.Distinct
+	q.Grouped = len(s.Group) > 0
+	switch {
+	case s.Top != nil && s.Limit != nil:
 		c.fail(s.Limit.Pos, "TOP and LIMIT exclude each other")
-	}
-	if len(q.Order) > 1 {
-		c.fail(firstPos(s.Order[1].Expr), "ORDER BY more than one property is not supported")
-	}
-	if q.Aggregate && (len(q.Order) > 0 || q.Limited) {
-		c.fail(s.From.Pos, "an aggregate with ORDER BY, TOP or LIMIT is not supported")
+	case q.Grouped && len(s.Order) > 0:
+		c.fail(s.Order[0].Pos, "ORDER BY together with GROUP BY is not supported")
+	case q.Aggregate && len(s.Order) > 0:
+		c.fail(s.Order[0].Pos, "ORDER BY together with an aggregate is not supported")
 	}
 }
 
-// conjuncts are the arms of an outermost AND.
-func conjuncts(n node) []node {
+// where divides the arms of the outermost AND by whether they read elements of an array.
+func (c *compiler) where(n node) {
+	arms := []node{n}
 	if l, ok := n.(logic); ok && !l.decide {
-		return l.arms
+		arms = l.arms
 	}
-	return []node{n}
+	for _, a := range arms {
+		if readsElement(a) {
+			c.query.inner = append(c.query.inner, a)
+		} else {
+			c.query.where = append(c.query.where, a)
+		}
+	}
 }
 
-// columns compiles the select list. An aggregate may only stand at its top, and not beside others.
-func (c *compiler) columns(list []*column) {
-	seen := map[string]bool{}
-	plain := 0
+func (c *compiler) order(o *ordered) {
+	n, ok := c.expr(o.Expr).(property)
+	if !ok {
+		c.fail(o.Pos, "ORDER BY anything but a property of the item is not supported")
+		return
+	}
+	c.query.Order = append(c.query.Order, Order{Path: int(n), Descending: strings.EqualFold(o.Dir, "DESC")})
+}
+
+// selectList compiles the select list. Star asks for the items as they are stored; where that is not
+// what rows are, it stands for the one source that there is.
+func (c *compiler) selectList(s *statement) {
+	q := c.query
+	c.selecting = true
+	defer func() { c.selecting = false }()
+	list := s.Columns
+	switch {
+	case s.Star && len(c.names) > 1:
+		c.fail(s.Pos, "SELECT * over more than one source is not supported")
+		return
+	case s.Star:
+		source := c.names[0].node
+		q.value = true
+		q.Star = source == c.rootPath() && !s.Distinct && len(s.Group) == 0
+		q.columns = []outColumn{{node: source}}
+		c.grouped(s.Pos, source)
+		return
+	case s.Value != nil:
+		q.value = true
+		list = []*column{{Pos: s.Pos, Expr: s.Value}}
+	}
 	for _, in := range list {
-		out := outColumn{name: in.Alias}
-		if f := soleCall(in.Expr); f != nil && aggregates[strings.ToUpper(f.Name)] != "" {
-			out.aggregate = aggregates[strings.ToUpper(f.Name)]
-			if len(f.Args) != 1 {
-				c.fail(f.Pos, f.Name+" takes one argument")
-				return
-			}
-			out.node = c.expr(f.Args[0])
-			c.query.Aggregate = true
-		} else {
-			out.node = c.expr(in.Expr)
-			plain++
-		}
+		out := outColumn{name: in.Alias, node: c.expr(in.Expr)}
 		if out.name == "" {
-			out.name = c.columnName(out)
+			out.name = c.columnName(in.Expr)
 		}
-		if seen[out.name] {
+		if slices.ContainsFunc(q.columns, func(o outColumn) bool { return o.name == out.name }) {
 			c.fail(in.Pos, "two columns are named "+out.name)
 		}
-		seen[out.name] = true
-		c.query.columns = append(c.query.columns, out)
+		q.columns = append(q.columns, out)
 	}
-	if c.query.Aggregate && plain > 0 {
-		c.fail(list[0].Pos, "aggregates beside other columns are not supported")
+	q.Aggregate = len(q.aggregates) > 0
+	for i, in := range list {
+		if c.err == nil {
+			c.grouped(in.Pos, q.columns[i].node)
+		}
 	}
 }
 
-func (c *compiler) columnName(col outColumn) string {
-	p, ok := col.node.(property)
-	if ok && col.aggregate == "" {
-		path := c.query.paths[p]
-		if len(path) == 0 {
-			return c.alias
+// grouped checks that a column of a query that groups or aggregates has one value for each group.
+func (c *compiler) grouped(pos lexer.Position, n node) {
+	if len(c.query.groups) == 0 && len(c.query.aggregates) == 0 {
+		return
+	}
+	for _, g := range c.query.groups {
+		if sameNode(g, n) {
+			return
 		}
-		if last := path[len(path)-1]; !last.Element {
+	}
+	switch n.(type) {
+	case aggregated:
+		return
+	case property, element:
+		c.fail(pos, "a column that is neither in GROUP BY nor in an aggregate, beside some that are, is not supported")
+		return
+	}
+	for _, child := range n.children() {
+		c.grouped(pos, child)
+	}
+}
+
+// columnName is the name of a column without one: the last property of a path, or $1, $2 and so on.
+func (c *compiler) columnName(e *expr) string {
+	if t := sole(e); t != nil && t.Name != "" {
+		if len(t.Steps) == 0 {
+			return t.Name
+		}
+		switch last := t.Steps[len(t.Steps)-1]; {
+		case last.Name != "":
 			return last.Name
+		case last.Quote != nil:
+			return c.unquote(last.Pos, *last.Quote)
 		}
 	}
 	n := 1
@@ -130,6 +171,17 @@ func (c *compiler) columnName(col outColumn) string {
 		}
 	}
 	return unnamed(n)
+}
+
+// sole is the term that an expression consists of, or nil.
+func sole(e *expr) *term {
+	if e.Then != nil || len(e.Terms) != 1 || len(e.Terms[0].Rest) > 0 {
+		return nil
+	}
+	if t := e.Terms[0].First; len(t.Not) == 0 && len(t.Sign) == 0 {
+		return t
+	}
+	return nil
 }
 
 func (c *compiler) count(n *count) *number {
@@ -146,72 +198,15 @@ func (c *compiler) count(n *count) *number {
 	return &number{literal: i, param: -1}
 }
 
+// param is the place of a parameter; ReadMany brings thousands.
 func (c *compiler) param(name string) param {
-	for i, p := range c.query.params {
-		if p == name {
-			return param(i)
-		}
+	if i, ok := c.query.paramIndex[name]; ok {
+		return param(i)
 	}
+	if c.query.paramIndex == nil {
+		c.query.paramIndex = map[string]int{}
+	}
+	c.query.paramIndex[name] = len(c.query.params)
 	c.query.params = append(c.query.params, name)
 	return param(len(c.query.params) - 1)
-}
-
-func (c *compiler) expr(e *expr) node {
-	arms := make([]node, len(e.Or))
-	for i, a := range e.Or {
-		arms[i] = c.conjunction(a)
-	}
-	return join(arms, true)
-}
-
-func (c *compiler) conjunction(e *conjunction) node {
-	arms := make([]node, len(e.And))
-	for i, a := range e.And {
-		arms[i] = c.comparison(a.Term)
-		for range a.Not {
-			arms[i] = not{arms[i]}
-		}
-	}
-	return join(arms, false)
-}
-
-// join connects the arms of an AND (decide false) or OR; nested ones of the same kind become one.
-func join(arms []node, decide bool) node {
-	if len(arms) == 1 {
-		return arms[0]
-	}
-	var flat []node
-	for _, a := range arms {
-		if l, ok := a.(logic); ok && l.decide == decide {
-			flat = append(flat, l.arms...)
-		} else {
-			flat = append(flat, a)
-		}
-	}
-	return logic{flat, decide}
-}
-
-func (c *compiler) comparison(e *comparison) node {
-	left := c.operand(e.Left)
-	var n node
-	switch {
-	case e.Op == "<>":
-		return compare{NotEqual, left, c.operand(e.Right)}
-	case e.Op != "":
-		return compare{Op(e.Op), left, c.operand(e.Right)}
-	case e.Between != nil:
-		n = betweenNode{left, c.operand(e.Between.Low), c.operand(e.Between.High)}
-	case e.In != nil:
-		list := make([]node, len(e.In))
-		for i, m := range e.In {
-			list[i] = c.operand(m)
-		}
-		n = in{left, list}
-	default:
-		return left
-	}
-	if e.Not {
-		return not{n}
-	}
-	return n
 }

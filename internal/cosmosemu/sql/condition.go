@@ -1,9 +1,16 @@
 package sql
 
-// Condition is one arm of the outermost AND of a WHERE clause.
+// Condition is one arm of the outermost AND of a WHERE clause, or all arms that read elements of
+// arrays taken together.
 type Condition struct {
 	// Paths are the properties that the arm reads.
 	Paths []int
+	// Elements are paths into arrays that the arm reads, beyond Paths; an Element step is any element.
+	Elements []Path
+	// Servable tells that an index over all these could answer the arm, without loading the item
+	// (Azure Cosmos DB docs, index-overview, "index usage").
+	Servable bool
+
 	bound *Bound
 	node  node
 }
@@ -11,58 +18,126 @@ type Condition struct {
 // True tells whether the arm holds for the row.
 func (c Condition) True(row Row) bool { return c.node.eval(c.bound.env(row)).True() }
 
-// Conditions are the arms of the outermost AND: an item matches when all of them hold.
+// Conditions are the arms of the outermost AND: an item matches when all of them hold. With an
+// iteration the item matches when it gives at least one row.
 func (b *Bound) Conditions() []Condition {
-	out := make([]Condition, len(b.query.where))
-	for i, n := range b.query.where {
-		seen := map[int]bool{}
-		walk(n, func(p int) { seen[p] = true })
-		c := Condition{bound: b, node: n}
-		for p := range seen {
-			c.Paths = append(c.Paths, p)
+	q := b.query
+	out := make([]Condition, 0, len(q.where)+1)
+	for _, n := range q.where {
+		c := Condition{bound: b, node: n, Servable: b.servable(n)}
+		c.read(q, n)
+		out = append(out, c)
+	}
+	if q.Iterates() {
+		c := Condition{bound: b, node: exists{}, Servable: true}
+		for _, n := range q.inner {
+			c.Servable = c.Servable && b.servable(n)
+			c.read(q, n)
 		}
-		out[i] = c
+		for i := range q.arrays {
+			c.read(q, element(i))
+		}
+		out = append(out, c)
 	}
 	return out
 }
 
-// ProjectedPaths are the properties that Project, or Totals.Add, reads.
-func (b *Bound) ProjectedPaths() []int {
-	var out []int
-	for _, c := range b.query.columns {
-		walk(c.node, func(p int) { out = append(out, p) })
-	}
-	return out
+// read notes which paths an expression reads, each once.
+func (c *Condition) read(q *Query, n node) {
+	seen := map[int]bool{}
+	walk(n, func(n node) bool {
+		switch n := n.(type) {
+		case property:
+			if !seen[int(n)] {
+				seen[int(n)] = true
+				c.Paths = append(c.Paths, int(n))
+			}
+		case call:
+			if p, ok := n.args[0].(property); ok && n.name == "ARRAY_CONTAINS" {
+				c.Elements = append(c.Elements, q.anyOf(p))
+				for _, a := range n.args[1:] {
+					c.read(q, a)
+				}
+				return false
+			}
+		case element, member:
+			if path, ok := q.elementPath(n); ok {
+				c.Elements = append(c.Elements, path)
+				return false
+			}
+		}
+		return true
+	})
 }
 
-// walk visits the properties that an expression reads.
-func walk(n node, visit func(path int)) {
+func (q *Query) anyOf(p property) Path {
+	path := q.paths[p]
+	return append(path[:len(path):len(path)], Step{Element: true})
+}
+
+// elementPath is the path of an element of an iteration, or of a property of it, if it has one.
+func (q *Query) elementPath(n node) (Path, bool) {
 	switch n := n.(type) {
 	case property:
-		visit(int(n))
-	case not:
-		walk(n.arg, visit)
-	case compare:
-		walk(n.left, visit)
-		walk(n.right, visit)
-	case betweenNode:
-		walk(n.arg, visit)
-		walk(n.low, visit)
-		walk(n.high, visit)
-	case logic:
-		walkAll(n.arms, visit)
-	case call:
-		walkAll(n.args, visit)
-	case in:
-		walk(n.arg, visit)
-		walkAll(n.list, visit)
+		return q.paths[n], true
+	case element:
+		path, ok := q.elementPath(q.arrays[n])
+		return append(path[:len(path):len(path)], Step{Element: true}), ok
+	case member:
+		path, ok := q.elementPath(n.of)
+		return append(path[:len(path):len(path)], n.path...), ok
 	}
+	return nil, false
 }
 
-func walkAll(nodes []node, visit func(path int)) {
-	for _, n := range nodes {
-		walk(n, visit)
+// servable tells whether an index over the paths of an expression answers it.
+func (b *Bound) servable(n node) bool {
+	switch n := n.(type) {
+	case literal, param, property, element:
+		return true
+	case member:
+		return b.indexable(n)
+	case logic:
+		for _, a := range n.arms {
+			if !b.servable(a) {
+				return false
+			}
+		}
+		return true
+	case not:
+		return b.servable(n.arg)
+	case compare:
+		return b.indexable(n.left) && b.constant(n.right) || b.constant(n.left) && b.indexable(n.right) || b.constant(n.left) && b.constant(n.right)
+	case matches:
+		return b.indexable(n.arg) && b.constant(n.pattern)
+	case in:
+		return b.indexable(n.arg) && b.allConstant(n.list)
+	case call:
+		return n.fn.indexed && b.indexable(n.args[0]) && b.allConstant(n.args[1:])
 	}
+	return false
+}
+
+func (b *Bound) indexable(n node) bool {
+	if _, ok := n.(property); ok {
+		return true
+	}
+	_, ok := b.query.elementPath(n)
+	return ok
+}
+
+func (b *Bound) allConstant(nodes []node) bool {
+	for _, n := range nodes {
+		if !b.constant(n) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *Bound) constant(n node) bool {
+	_, ok := b.known(n)
+	return ok
 }
 
 // Comparison is a simple test of one property against a known value.
@@ -109,8 +184,6 @@ func (b *Bound) alternatives(n node, limit int) [][]Comparison {
 			out = append(out, []Comparison{{int(p), Equal, v}})
 		}
 		return out
-	case betweenNode:
-		return b.conjoin([]node{compare{GreaterEqual, n.arg, n.low}, compare{LessEqual, n.arg, n.high}}, limit)
 	case compare:
 		return b.comparison(n)
 	case call:
@@ -176,7 +249,7 @@ func (b *Bound) known(n node) (Value, bool) {
 	case literal:
 		return n.value, true
 	case param:
-		return b.params[n], true
+		return b.scratch.params[n], true
 	}
 	return Value{}, false
 }

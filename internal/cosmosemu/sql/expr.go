@@ -1,15 +1,24 @@
 package sql
 
+import (
+	"math"
+	"reflect"
+)
+
 // node is a compiled expression. Its value may be undefined; where a condition is asked for, only
-// true counts.
+// true counts. Nodes are immutable and shared by all requests of a query.
 type node interface {
-	eval(e env) Value
+	eval(e *env) Value
+	children() []node
 }
 
-// env is what an expression is evaluated against: an item and the parameters of the request.
+// env is what an expression is evaluated against.
 type env struct {
-	row    Row
-	params []Value
+	query    *Query
+	row      Row
+	params   []Value
+	elements []Value // what each iteration is at
+	totals   []Value // the aggregates, once they are known
 }
 
 // Row is one item as a source of values: path counts in Query.Paths.
@@ -19,23 +28,47 @@ type Row interface {
 
 type literal struct{ value Value }
 
-func (n literal) eval(env) Value { return n.value }
+func (n literal) eval(*env) Value { return n.value }
 
 type param int
 
-func (n param) eval(e env) Value { return e.params[n] }
+func (n param) eval(e *env) Value { return e.params[n] }
 
 type property int
 
-func (n property) eval(e env) Value { return e.row.Value(int(n)) }
+func (n property) eval(e *env) Value { return e.row.Value(int(n)) }
+
+// element is what the iteration of that number is at.
+type element int
+
+func (n element) eval(e *env) Value { return e.elements[n] }
+
+// aggregated is the value of the aggregate of that number.
+type aggregated int
+
+func (n aggregated) eval(e *env) Value { return e.totals[n] }
+
+// member is a path below another value.
+type member struct {
+	of   node
+	path Path
+}
+
+func (n member) eval(e *env) Value {
+	v := n.of.eval(e)
+	if v.kind != Array && v.kind != Object {
+		return Value{}
+	}
+	return n.path.In(v.node)
+}
 
 type call struct {
 	name string
-	fn   function
+	fn   *function
 	args []node
 }
 
-func (n call) eval(e env) Value {
+func (n call) eval(e *env) Value {
 	var buf [3]Value
 	args := buf[:0]
 	for _, a := range n.args {
@@ -50,7 +83,7 @@ type logic struct {
 	decide bool // the value that decides: false for AND, true for OR
 }
 
-func (n logic) eval(e env) Value {
+func (n logic) eval(e *env) Value {
 	unknown := false
 	for _, a := range n.arms {
 		v := a.eval(e)
@@ -68,7 +101,7 @@ func (n logic) eval(e env) Value {
 
 type not struct{ arg node }
 
-func (n not) eval(e env) Value {
+func (n not) eval(e *env) Value {
 	v := n.arg.eval(e)
 	if v.kind != Bool {
 		return Value{}
@@ -95,10 +128,10 @@ type compare struct {
 	left, right node
 }
 
-func (n compare) eval(e env) Value { return apply(n.op, n.left.eval(e), n.right.eval(e)) }
+func (n compare) eval(e *env) Value { return apply(n.op, n.left.eval(e), n.right.eval(e)) }
 
 // apply compares two values. Undefined gives undefined; so does an order between different types,
-// while equality between different types is false (docs/emulator.md).
+// while equality between different types is false (docs/adr/0006-equality-across-types.md).
 func apply(op Op, a, b Value) Value {
 	if a.kind == Undefined || b.kind == Undefined {
 		return Value{}
@@ -125,32 +158,129 @@ func apply(op Op, a, b Value) Value {
 	}
 }
 
+// in is a chain of OR over equalities.
 type in struct {
 	arg  node
 	list []node
 }
 
-func (n in) eval(e env) Value {
+func (n in) eval(e *env) Value {
 	v := n.arg.eval(e)
-	if v.kind == Undefined {
-		return Value{}
-	}
+	unknown := v.kind == Undefined
 	for _, m := range n.list {
-		if apply(Equal, v, m.eval(e)).True() {
-			return BoolValue(true)
+		equal := apply(Equal, v, m.eval(e))
+		if equal.True() {
+			return equal
 		}
+		unknown = unknown || equal.kind == Undefined
+	}
+	if unknown {
+		return Value{}
 	}
 	return BoolValue(false)
 }
 
-type betweenNode struct{ arg, low, high node }
+// arithmetic is defined between numbers, as long as its result is a finite number: JSON has no other.
+type arithmetic struct {
+	op          byte
+	left, right node
+}
 
-func (n betweenNode) eval(e env) Value {
-	v := n.arg.eval(e)
-	low := apply(GreaterEqual, v, n.low.eval(e))
-	high := apply(LessEqual, v, n.high.eval(e))
-	if low.kind != Bool || high.kind != Bool {
+func (n arithmetic) eval(e *env) Value {
+	a, b := n.left.eval(e), n.right.eval(e)
+	if a.kind != Number || b.kind != Number {
 		return Value{}
 	}
-	return BoolValue(low.True() && high.True())
+	switch n.op {
+	case '+':
+		return finite(a.num + b.num)
+	case '-':
+		return finite(a.num - b.num)
+	case '*':
+		return finite(a.num * b.num)
+	case '/':
+		return finite(a.num / b.num)
+	default:
+		return finite(math.Mod(a.num, b.num))
+	}
 }
+
+func finite(f float64) Value {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return Value{}
+	}
+	return NumberValue(f)
+}
+
+// concat is ||.
+type concat struct{ left, right node }
+
+func (n concat) eval(e *env) Value { return joined(n.left.eval(e), n.right.eval(e)) }
+
+func joined(a, b Value) Value {
+	if a.kind != String || b.kind != String {
+		return Value{}
+	}
+	return StringValue(append(a.str[:len(a.str):len(a.str)], b.str...))
+}
+
+// coalesce is ??: the first value that is defined; null is.
+type coalesce struct{ arms []node }
+
+func (n coalesce) eval(e *env) Value {
+	for _, a := range n.arms {
+		if v := a.eval(e); v.kind != Undefined {
+			return v
+		}
+	}
+	return Value{}
+}
+
+type ternary struct{ test, then, otherwise node }
+
+func (n ternary) eval(e *env) Value {
+	if n.test.eval(e).True() {
+		return n.then.eval(e)
+	}
+	return n.otherwise.eval(e)
+}
+
+func (literal) children() []node      { return nil }
+func (param) children() []node        { return nil }
+func (property) children() []node     { return nil }
+func (element) children() []node      { return nil }
+func (aggregated) children() []node   { return nil }
+func (n member) children() []node     { return []node{n.of} }
+func (n call) children() []node       { return n.args }
+func (n logic) children() []node      { return n.arms }
+func (n not) children() []node        { return []node{n.arg} }
+func (n compare) children() []node    { return []node{n.left, n.right} }
+func (n in) children() []node         { return append([]node{n.arg}, n.list...) }
+func (n arithmetic) children() []node { return []node{n.left, n.right} }
+func (n concat) children() []node     { return []node{n.left, n.right} }
+func (n coalesce) children() []node   { return n.arms }
+func (n ternary) children() []node    { return []node{n.test, n.then, n.otherwise} }
+
+// walk visits an expression and all below it, as long as visit says to go deeper.
+func walk(n node, visit func(n node) bool) {
+	if !visit(n) {
+		return
+	}
+	for _, child := range n.children() {
+		walk(child, visit)
+	}
+}
+
+// readsElement tells whether an expression depends on the element that an iteration is at.
+func readsElement(n node) bool {
+	found := false
+	walk(n, func(n node) bool {
+		_, ok := n.(element)
+		found = found || ok
+		return !found
+	})
+	return found
+}
+
+// sameNode tells whether two expressions are written alike.
+func sameNode(a, b node) bool { return reflect.DeepEqual(a, b) }

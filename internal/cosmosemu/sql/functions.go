@@ -1,54 +1,107 @@
 package sql
 
-import (
-	"bytes"
-)
+import "math"
 
 // function is a scalar function. Its arguments may be undefined.
 type function struct {
-	min, max int // number of arguments
+	min, max int  // number of arguments
+	indexed  bool // the service answers it from the index when its first argument is a property
 	eval     func(args []Value) Value
 }
 
-// functions are the scalar functions, by upper-case name. All hold for a single item.
-var functions = map[string]function{
-	"IS_DEFINED":     {1, 1, is(func(k Kind) bool { return k != Undefined })},
-	"IS_NULL":        {1, 1, is(func(k Kind) bool { return k == Null })},
-	"IS_BOOL":        {1, 1, is(func(k Kind) bool { return k == Bool })},
-	"IS_NUMBER":      {1, 1, is(func(k Kind) bool { return k == Number })},
-	"IS_STRING":      {1, 1, is(func(k Kind) bool { return k == String })},
-	"IS_ARRAY":       {1, 1, is(func(k Kind) bool { return k == Array })},
-	"IS_OBJECT":      {1, 1, is(func(k Kind) bool { return k == Object })},
-	"IS_PRIMITIVE":   {1, 1, is(func(k Kind) bool { return k >= Null && k <= String })},
-	"STARTSWITH":     {2, 3, text(bytes.HasPrefix)},
-	"ENDSWITH":       {2, 3, text(bytes.HasSuffix)},
-	"CONTAINS":       {2, 3, text(bytes.Contains)},
-	"ARRAY_CONTAINS": {2, 2, arrayContains},
+// functions are the scalar functions, by upper-case name. Which the index serves: Azure Cosmos DB
+// docs, index-overview ("index usage").
+var functions = map[string]*function{
+	"IS_DEFINED":   {1, 1, true, is(func(k Kind) bool { return k != Undefined })},
+	"IS_NULL":      {1, 1, true, is(func(k Kind) bool { return k == Null })},
+	"IS_BOOL":      {1, 1, true, is(func(k Kind) bool { return k == Bool })},
+	"IS_NUMBER":    {1, 1, true, is(func(k Kind) bool { return k == Number })},
+	"IS_STRING":    {1, 1, true, is(func(k Kind) bool { return k == String })},
+	"IS_ARRAY":     {1, 1, true, is(func(k Kind) bool { return k == Array })},
+	"IS_OBJECT":    {1, 1, true, is(func(k Kind) bool { return k == Object })},
+	"IS_PRIMITIVE": {1, 1, true, is(func(k Kind) bool { return k >= Null && k <= String })},
+
+	"STARTSWITH":   {2, 3, true, text(startsWith)},
+	"ENDSWITH":     {2, 3, true, text(endsWith)},
+	"CONTAINS":     {2, 3, true, text(contains)},
+	"STRINGEQUALS": {2, 3, true, text(sameText)},
+	"CONCAT":       {2, 64, false, concatenate},
+	"INDEX_OF":     {2, 3, false, indexOf},
+	"LEFT":         {2, 2, false, left},
+	"LENGTH":       {1, 1, false, length},
+	"LOWER":        {1, 1, false, onText(lower)},
+	"LTRIM":        {1, 1, false, onText(trimLeft)},
+	"REPLACE":      {3, 3, false, replace},
+	"REVERSE":      {1, 1, false, onText(reverse)},
+	"RIGHT":        {2, 2, false, right},
+	"RTRIM":        {1, 1, false, onText(trimRight)},
+	"SUBSTRING":    {3, 3, false, substring},
+	"TRIM":         {1, 1, false, onText(trim)},
+	"UPPER":        {1, 1, false, onText(upper)},
+
+	"FULLTEXTCONTAINS":    {2, 2, true, fullText(1)},
+	"FULLTEXTCONTAINSALL": {2, 32, true, fullText(allWords)},
+	"FULLTEXTCONTAINSANY": {2, 32, true, fullText(1)},
+
+	"ABS":     {1, 1, false, onNumber(math.Abs)},
+	"CEILING": {1, 1, false, onNumber(math.Ceil)},
+	"FLOOR":   {1, 1, false, onNumber(math.Floor)},
+	"POWER":   {2, 2, false, power},
+	"ROUND":   {1, 1, false, onNumber(math.Round)},
+	"SIGN":    {1, 1, false, onNumber(sign)},
+	"SQRT":    {1, 1, false, onNumber(math.Sqrt)},
+	"TRUNC":   {1, 1, false, onNumber(math.Trunc)},
+
+	"ARRAY_CONTAINS": {2, 3, true, arrayContains},
+	"ARRAY_LENGTH":   {1, 1, false, arrayLength},
 }
 
 func is(test func(Kind) bool) func([]Value) Value {
 	return func(args []Value) Value { return BoolValue(test(args[0].kind)) }
 }
 
-// text lifts a test of two strings; a third argument true makes it ignore case.
-func text(test func(s, part []byte) bool) func([]Value) Value {
+func onNumber(f func(float64) float64) func([]Value) Value {
 	return func(args []Value) Value {
-		if args[0].kind != String || args[1].kind != String {
+		if args[0].kind != Number {
 			return Value{}
 		}
-		if len(args) == 3 && args[2].True() {
-			return BoolValue(test(bytes.ToLower(args[0].str), bytes.ToLower(args[1].str)))
-		}
-		return BoolValue(test(args[0].str, args[1].str))
+		return finite(f(args[0].num))
 	}
 }
 
+func sign(f float64) float64 {
+	switch {
+	case f > 0:
+		return 1
+	case f < 0:
+		return -1
+	}
+	return 0
+}
+
+func power(args []Value) Value {
+	if args[0].kind != Number || args[1].kind != Number {
+		return Value{}
+	}
+	return finite(math.Pow(args[0].num, args[1].num))
+}
+
+func arrayLength(args []Value) Value {
+	if args[0].kind != Array {
+		return Value{}
+	}
+	return NumberValue(float64(len(args[0].node.GetArray())))
+}
+
+// arrayContains looks for a value among elements; with a third argument true, for an object whose
+// properties an element has, perhaps among others.
 func arrayContains(args []Value) Value {
 	if args[0].kind != Array || args[1].kind == Undefined {
 		return Value{}
 	}
+	partial := len(args) == 3 && args[2].True()
 	for _, e := range args[0].node.GetArray() {
-		if equal(JSONValue(e), args[1]) {
+		if equal(JSONValue(e), args[1]) || partial && includes(e, args[1]) {
 			return BoolValue(true)
 		}
 	}

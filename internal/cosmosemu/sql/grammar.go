@@ -6,24 +6,22 @@ import (
 )
 
 // The structs below are the grammar, read by participle. They mirror the text; compile turns them
-// into a Query.
+// into a Query. Operators come as flat chains, which precedence.go gives their structure: a rule for
+// each level of precedence would make the parser slow.
 
 type statement struct {
-	Distinct *token     `parser:"'SELECT' @@?"`
+	Pos      lexer.Position
+	Distinct bool       `parser:"'SELECT' @'DISTINCT'?"`
 	Top      *count     `parser:"('TOP' @@)?"`
 	Star     bool       `parser:"( @'*'"`
 	Value    *expr      `parser:"| 'VALUE' @@"`
 	Columns  []*column  `parser:"| @@ (',' @@)* )"`
 	From     *from      `parser:"('FROM' @@)?"`
 	Where    *expr      `parser:"('WHERE' @@)?"`
+	Group    []*expr    `parser:"('GROUP' 'BY' @@ (',' @@)*)?"`
 	Order    []*ordered `parser:"('ORDER' 'BY' @@ (',' @@)*)?"`
 	Offset   *count     `parser:"('OFFSET' @@"`
 	Limit    *count     `parser:" 'LIMIT' @@)?"`
-}
-
-type token struct {
-	Pos  lexer.Position
-	Word string `parser:"@'DISTINCT'"`
 }
 
 type count struct {
@@ -39,66 +37,109 @@ type column struct {
 }
 
 type from struct {
-	Pos   lexer.Position
-	Root  string `parser:"@Ident"`
-	Alias string `parser:"('AS'? @Ident)?"`
+	Source *source   `parser:"@@"`
+	Joins  []*source `parser:"('JOIN' @@)*"`
+}
+
+// source is c, c.path AS name, or name IN c.path.
+type source struct {
+	Pos     lexer.Position
+	Element string     `parser:"(@Ident 'IN')?"`
+	Root    string     `parser:"@Ident"`
+	Steps   []*stepRef `parser:"@@*"`
+	Alias   string     `parser:"('AS'? @Ident)?"`
 }
 
 type ordered struct {
+	Pos  lexer.Position
 	Expr *expr  `parser:"@@"`
 	Dir  string `parser:"@('ASC' | 'DESC')?"`
 }
 
 type expr struct {
-	Or []*conjunction `parser:"@@ ('OR' @@)*"`
+	Terms []*chain `parser:"@@ ('??' @@)*"`
+	Then  *expr    `parser:"('?' @@"`
+	Else  *expr    `parser:" ':' @@)?"`
 }
 
-type conjunction struct {
-	And []*negation `parser:"@@ ('AND' @@)*"`
+type chain struct {
+	First *term   `parser:"@@"`
+	Rest  []*link `parser:"@@*"`
 }
 
-type negation struct {
-	Not  []string    `parser:"@'NOT'*"`
-	Term *comparison `parser:"@@"`
+type link struct {
+	Op    string `parser:"( @('OR' | 'AND' | '=' | '!=' | '<>' | '<=' | '>=' | '<' | '>' | '+' | '-' | '*' | '/' | '%' | '||')"`
+	Right *term  `parser:"  @@"`
+	Test  *test  `parser:"| @@ )"`
 }
 
-type comparison struct {
-	Left    *operand   `parser:"@@"`
-	Op      string     `parser:"( @('=' | '!=' | '<>' | '<=' | '>=' | '<' | '>')"`
-	Right   *operand   `parser:"  @@"`
-	Not     bool       `parser:"| @'NOT'?"`
-	In      []*operand `parser:"  ( 'IN' '(' @@ (',' @@)* ')'"`
-	Between *between   `parser:"  | @@ ) )?"`
+type test struct {
+	Not     bool     `parser:"@'NOT'?"`
+	In      []*expr  `parser:"( 'IN' '(' @@ (',' @@)* ')'"`
+	Between *between `parser:"| @@"`
+	Like    *like    `parser:"| @@ )"`
 }
 
 type between struct {
-	Low  *operand `parser:"'BETWEEN' @@"`
-	High *operand `parser:"'AND' @@"`
+	Low  *sum `parser:"'BETWEEN' @@"`
+	High *sum `parser:"'AND' @@"`
 }
 
-type operand struct {
+type like struct {
+	Pattern *sum `parser:"'LIKE' @@"`
+	Pos     lexer.Position
+	Escape  *string `parser:"('ESCAPE' @String)?"`
+}
+
+// sum is a chain of the operators that bind tighter than comparisons.
+type sum struct {
+	First *term    `parser:"@@"`
+	Rest  []*arith `parser:"@@*"`
+}
+
+type arith struct {
+	Op    string `parser:"@('+' | '-' | '*' | '/' | '%' | '||')"`
+	Right *term  `parser:"@@"`
+}
+
+type term struct {
 	Pos    lexer.Position
-	Minus  bool     `parser:"( @'-'?"`
-	Number string   `parser:"  @Number"`
-	Str    *string  `parser:"| @String"`
-	Const  string   `parser:"| @('TRUE' | 'FALSE' | 'NULL' | 'UNDEFINED')"`
-	Param  string   `parser:"| @Param"`
-	Call   *callRef `parser:"| @@"`
-	Path   *pathRef `parser:"| @@"`
-	Sub    *expr    `parser:"| '(' @@ ')' )"`
+	Not    []string   `parser:"@'NOT'*"`
+	Sign   []string   `parser:"@('-' | '+')*"`
+	Number string     `parser:"(  @Number"`
+	Str    *string    `parser:" | @String"`
+	Const  string     `parser:" | @('TRUE' | 'FALSE' | 'NULL' | 'UNDEFINED')"`
+	Param  string     `parser:" | @Param"`
+	Call   *callRef   `parser:" | @@"`
+	Name   string     `parser:" | @Ident"`
+	Sub    *expr      `parser:" | '(' @@ ')'"`
+	Object *objectRef `parser:" | @@"`
+	Array  *arrayRef  `parser:" | @@ )"`
+	Steps  []*stepRef `parser:"@@*"`
 }
 
 type callRef struct {
 	Pos  lexer.Position
-	Name string  `parser:"@Ident '('"`
+	Name string  `parser:"@(Ident | 'LEFT' | 'RIGHT') '('"`
 	Star bool    `parser:"( @'*'"`
 	Args []*expr `parser:"| @@ (',' @@)* )? ')'"`
 }
 
-type pathRef struct {
+type objectRef struct {
+	Open   string      `parser:"@'{'"`
+	Fields []*fieldRef `parser:"(@@ (',' @@)*)? '}'"`
+}
+
+type fieldRef struct {
 	Pos   lexer.Position
-	Root  string     `parser:"@Ident"`
-	Steps []*stepRef `parser:"@@*"`
+	Name  string  `parser:"( @Ident"`
+	Quote *string `parser:"| @String ) ':'"`
+	Value *expr   `parser:"@@"`
+}
+
+type arrayRef struct {
+	Open     string  `parser:"@'['"`
+	Elements []*expr `parser:"(@@ (',' @@)*)? ']'"`
 }
 
 type stepRef struct {
@@ -121,7 +162,7 @@ var tokens = lexer.MustSimple([]lexer.SimpleRule{
 	{Name: "Param", Pattern: `@[A-Za-z_][A-Za-z0-9_]*`},
 	{Name: "Number", Pattern: `(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?`},
 	{Name: "String", Pattern: `"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`},
-	{Name: "Symbol", Pattern: `<=|>=|!=|<>|\|\||\?\?|[-+*/%&|^~?:,.=<>(){}\[\]]`},
+	{Name: "Symbol", Pattern: `<<|>>>|>>|<=|>=|!=|<>|\|\||\?\?|[-+*/%&|^~?:,.=<>(){}\[\]]`},
 })
 
 var parser = participle.MustBuild[statement](

@@ -101,3 +101,20 @@ func Member(v *fastjson.Value, name string) *fastjson.Value {
 	}
 	return nil
 }
+
+// includes tells whether v is an object that has all properties of part, with equal values; objects
+// among them need only include theirs.
+func includes(v *fastjson.Value, part Value) bool {
+	if part.kind != Object || v.Type() != fastjson.TypeObject {
+		return false
+	}
+	all := true
+	part.node.GetObject().Visit(func(key []byte, want *fastjson.Value) {
+		if !all {
+			return
+		}
+		have := v.GetObject().Get(string(key))
+		all = have != nil && (equal(JSONValue(have), JSONValue(want)) || includes(have, JSONValue(want)))
+	})
+	return all
+}

@@ -34,9 +34,10 @@ func Parse(text string) (*Query, error) {
 	return compile(s)
 }
 
-// checkDepth refuses nesting that the recursive parser should not be given.
+// checkDepth refuses nesting that the recursive parser should not be given. A ternary nests without
+// brackets.
 func checkDepth(text string) error {
-	depth := 0
+	depth, ternaries := 0, 0
 	quote := byte(0)
 	for i := 0; i < len(text); i++ {
 		ch := text[i]
@@ -49,12 +50,25 @@ func checkDepth(text string) error {
 			}
 		case ch == '"' || ch == '\'':
 			quote = ch
-		case ch == '(':
-			if depth++; depth > maxDepth {
-				return &Error{Reason: "parentheses are nested more than " + strconv.Itoa(maxDepth) + " deep"}
+		case strings.HasPrefix(text[i:], "--"):
+			end := strings.IndexByte(text[i:], '\n')
+			if end < 0 {
+				return nil
 			}
-		case ch == ')':
+			i += end
+		case strings.HasPrefix(text[i:], "??"):
+			i++
+		case ch == '?':
+			ternaries++
+		case ch == '(' || ch == '[' || ch == '{':
+			depth++
+		case ch == ')' || ch == ']' || ch == '}':
 			depth--
+		}
+		if depth > maxDepth || ternaries > maxDepth {
+			line := 1 + strings.Count(text[:i], "\n")
+			column := 1 + utf8.RuneCountInString(text[strings.LastIndexByte(text[:i], '\n')+1:i])
+			return &Error{Line: line, Column: column, Reason: "expressions are nested more than " + strconv.Itoa(maxDepth) + " deep"}
 		}
 	}
 	return nil
@@ -87,9 +101,8 @@ func syntaxError(err error) error {
 
 // constructs are what the language has and this dialect lacks, by the token they begin with.
 var constructs = map[string]string{
-	"ARRAY": "ARRAY", "CASE": "CASE", "CROSS": "CROSS", "EXISTS": "EXISTS", "GROUP": "GROUP BY", "HAVING": "HAVING",
-	"IN": "iteration with IN", "JOIN": "JOIN", "LIKE": "LIKE", "SELECT": "a subquery", "UDF": "a user-defined function",
-	"+": "the operator +", "-": "the operator -", "*": "the operator *", "/": "the operator /", "%": "the operator %",
-	"|": "the operator |", "&": "the operator &", "^": "the operator ^", "~": "the operator ~", "||": "the operator ||",
-	"??": "the operator ??", "?": "the operator ?", "{": "an object literal", "[": "an array literal",
+	"ARRAY": "ARRAY", "CASE": "CASE", "CAST": "CAST", "CONVERT": "CONVERT", "CROSS": "CROSS", "EXISTS": "EXISTS", "HAVING": "HAVING",
+	"INNER": "INNER JOIN", "INSERT": "INSERT", "OUTER": "OUTER JOIN", "OVER": "OVER", "SELECT": "a subquery", "UDF": "a user-defined function",
+	"UPDATE": "UPDATE", "WITH": "WITH", "|": "the operator |", "&": "the operator &", "^": "the operator ^", "~": "the operator ~",
+	"<<": "the operator <<", ">>": "the operator >>", ">>>": "the operator >>>",
 }

@@ -1,15 +1,15 @@
 package sql
 
-import (
-	"strconv"
-)
-
 // Query is a parsed query. It is immutable and may be shared.
 type Query struct {
 	// Star tells that the result rows are the items as they are stored.
 	Star bool
-	// Aggregate tells that the result is one row computed over all matching items.
+	// Aggregate tells that the select list has aggregates. Without Grouped, the result is one row.
 	Aggregate bool
+	// Grouped tells whether there is GROUP BY.
+	Grouped bool
+	// Distinct tells whether equal rows are given once.
+	Distinct bool
 	// Order is the ORDER BY clause, empty without one.
 	Order []Order
 	// Filtered tells whether there is a WHERE clause.
@@ -19,10 +19,15 @@ type Query struct {
 
 	value              bool // SELECT VALUE: rows are values, not objects
 	columns            []outColumn
-	where              []node // arms of the outermost AND
+	arrays             []node // what FROM and JOIN iterate over
+	where              []node // arms of the outermost AND that are the same for all rows of an item
+	inner              []node // the other arms: they read elements of an iteration
+	groups             []node
+	aggregates         []aggregateCall
 	top, offset, limit *number
 	paths              []Path
 	params             []string
+	paramIndex         map[string]int
 }
 
 // Order is one property of an ORDER BY clause.
@@ -32,9 +37,8 @@ type Order struct {
 }
 
 type outColumn struct {
-	name      string
-	node      node
-	aggregate aggregate // empty outside aggregates
+	name string
+	node node
 }
 
 // number is a count in the text: a literal, or a parameter.
@@ -46,30 +50,38 @@ type number struct {
 // Paths are the properties that the query reads; a Row is asked for them by their index.
 func (q *Query) Paths() []Path { return q.paths }
 
+// Iterates tells that an item may give any number of rows: there is a JOIN, or FROM x IN c.list.
+func (q *Query) Iterates() bool { return len(q.arrays) > 0 }
+
+// Collected tells that no row is known before all items have been seen. A Collector makes them.
+func (q *Query) Collected() bool {
+	return q.Aggregate || q.Grouped || q.Distinct || q.Iterates() && len(q.Order) > 0
+}
+
 // Bound is a query with its parameters. It is safe for one goroutine at a time.
 type Bound struct {
 	query              *Query
-	params             []Value
+	scratch            env
 	top, offset, limit int // -1 when absent
 }
 
 // Bind gives the query its parameters, by name with the @. It fails when one is missing, or when a
 // count is no whole number that is at least zero.
 func (q *Query) Bind(params map[string]Value) (*Bound, error) {
-	b := &Bound{query: q, params: make([]Value, len(q.params))}
+	b := &Bound{query: q, scratch: env{query: q, params: make([]Value, len(q.params)), elements: make([]Value, len(q.arrays))}}
 	for i, name := range q.params {
 		v, ok := params[name]
 		if !ok {
 			return nil, &Error{Reason: "the parameter " + name + " has no value"}
 		}
-		b.params[i] = v
+		b.scratch.params[i] = v
 	}
 	for _, c := range []struct {
 		from *number
 		to   *int
 		name string
 	}{{q.top, &b.top, "TOP"}, {q.offset, &b.offset, "OFFSET"}, {q.limit, &b.limit, "LIMIT"}} {
-		n, ok := c.from.resolve(b.params)
+		n, ok := c.from.resolve(b.scratch.params)
 		if !ok {
 			return nil, &Error{Reason: c.name + " must be a whole number from 0 on"}
 		}
@@ -107,43 +119,8 @@ func (b *Bound) Window() (skip, take int) {
 	return max(0, b.offset), b.limit
 }
 
-func (b *Bound) env(row Row) env { return env{row: row, params: b.params} }
-
-// Defined tells whether a matching row has a result: SELECT VALUE has none for an item without that
-// property. Rows without one do not count for TOP or OFFSET LIMIT.
-func (b *Bound) Defined(row Row) bool {
-	return !b.query.value || b.query.columns[0].node.eval(b.env(row)).kind != Undefined
+// env is what expressions see of a row. There is one for each Bound.
+func (b *Bound) env(row Row) *env {
+	b.scratch.row = row
+	return &b.scratch
 }
-
-// Project appends one matching row as JSON. It reports false when the row is undefined, as SELECT
-// VALUE is for an item without that property. It must not be called for a Star or Aggregate query.
-func (b *Bound) Project(dst []byte, row Row) ([]byte, bool) {
-	e := b.env(row)
-	return b.query.emit(dst, func(i int) Value { return b.query.columns[i].node.eval(e) })
-}
-
-func (q *Query) emit(dst []byte, column func(i int) Value) ([]byte, bool) {
-	if q.value {
-		v := column(0)
-		return v.Append(dst), v.kind != Undefined
-	}
-	dst = append(dst, '{')
-	first := true
-	for i, c := range q.columns {
-		v := column(i)
-		if v.kind == Undefined {
-			continue
-		}
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-		dst = AppendString(dst, []byte(c.name))
-		dst = append(dst, ':')
-		dst = v.Append(dst)
-	}
-	return append(dst, '}'), true
-}
-
-// unnamed is the name that the service gives the n-th column without one, counted from 1.
-func unnamed(n int) string { return "$" + strconv.Itoa(n) }

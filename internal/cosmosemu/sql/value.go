@@ -2,7 +2,10 @@ package sql
 
 import (
 	"bytes"
+	"encoding/binary"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/valyala/fastjson"
@@ -144,6 +147,33 @@ func Compare(a, b Value) int {
 	default:
 		return 0
 	}
+}
+
+// appendIdentity appends bytes that two values have in common exactly when they are equal, or both
+// undefined: what DISTINCT and GROUP BY go by.
+func (v Value) appendIdentity(dst []byte) []byte {
+	dst = append(dst, byte(v.kind))
+	switch v.kind {
+	case Bool, Number:
+		return binary.BigEndian.AppendUint64(dst, math.Float64bits(v.num+0)) // +0: there are two zeros
+	case String:
+		return append(binary.BigEndian.AppendUint32(dst, uint32(len(v.str))), v.str...)
+	case Array:
+		elements := v.node.GetArray()
+		dst = binary.BigEndian.AppendUint32(dst, uint32(len(elements)))
+		for _, e := range elements {
+			dst = JSONValue(e).appendIdentity(dst)
+		}
+	case Object:
+		members := map[string]*fastjson.Value{}
+		v.node.GetObject().Visit(func(key []byte, m *fastjson.Value) { members[string(key)] = m })
+		dst = binary.BigEndian.AppendUint32(dst, uint32(len(members)))
+		for _, key := range slices.Sorted(maps.Keys(members)) {
+			dst = StringValue([]byte(key)).appendIdentity(dst)
+			dst = JSONValue(members[key]).appendIdentity(dst)
+		}
+	}
+	return dst
 }
 
 // equal compares two defined values. Values of different types are not equal.

@@ -1,0 +1,90 @@
+package cosmosemu
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"binnacle/internal/cosmosemu/sql"
+)
+
+// hIndexUse carries which indexes a query has used, and which it could.
+const hIndexUse = "X-Ms-Cosmos-Index-Utilization"
+
+// indexUseJSON is the content of that header, which is base64 of JSON: SDKs decode both.
+type indexUseJSON struct {
+	Utilized           []singleIndex    `json:"UtilizedSingleIndexes"`
+	Potential          []singleIndex    `json:"PotentialSingleIndexes"`
+	UtilizedComposite  []compositeIndex `json:"UtilizedCompositeIndexes"`
+	PotentialComposite []compositeIndex `json:"PotentialCompositeIndexes"`
+}
+
+type singleIndex struct {
+	FilterExpression string
+	IndexSpec        string
+	FilterPreciseSet bool
+	IndexPreciseSet  bool
+	IndexImpactScore string
+}
+
+type compositeIndex struct {
+	IndexSpecs       []string
+	IndexPreciseSet  bool
+	IndexImpactScore string
+}
+
+// indexUse says of each path that a query filters or sorts by whether the index serves it. What no
+// index can serve is not among the paths that could be. Composite indexes are used for sorting only.
+func indexUse(p *policy, b *sql.Bound) string {
+	q := b.Query()
+	out := indexUseJSON{Utilized: []singleIndex{}, Potential: []singleIndex{}, UtilizedComposite: []compositeIndex{}, PotentialComposite: []compositeIndex{}}
+	note := func(path sql.Path) {
+		steps := policySteps(path)
+		entry := singleIndex{IndexSpec: indexSpec(steps) + "/?", FilterPreciseSet: true, IndexPreciseSet: true, IndexImpactScore: "High"}
+		list := &out.Potential
+		if p.indexed(steps) {
+			list = &out.Utilized
+		}
+		if len(path) > 0 && !slices.Contains(*list, entry) {
+			*list = append(*list, entry)
+		}
+	}
+	for _, c := range b.Conditions() {
+		if !c.Servable {
+			continue
+		}
+		for _, path := range c.Paths {
+			note(q.Paths()[path])
+		}
+		for _, path := range c.Elements {
+			note(path)
+		}
+	}
+	if len(q.Order) == 1 {
+		note(q.Paths()[q.Order[0].Path])
+	}
+	if i := p.composite(q); len(q.Order) > 1 && i >= 0 {
+		out.UtilizedComposite = append(out.UtilizedComposite, compositeIndex{IndexSpecs: compositeSpecs(p.composites[i]), IndexPreciseSet: true, IndexImpactScore: "High"})
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		panic("cosmosemu: encode index metrics: " + err.Error()) // strings and booleans
+	}
+	return base64.StdEncoding.EncodeToString(text)
+}
+
+func indexSpec(steps []string) string { return "/" + strings.Join(steps, "/") }
+
+func compositeSpecs(paths []compositePath) []string {
+	out := make([]string, len(paths))
+	for i, c := range paths {
+		out[i] = indexSpec(c.steps) + " ASC"
+		if c.descending {
+			out[i] = indexSpec(c.steps) + " DESC"
+		}
+	}
+	return out
+}
+
+func compositeSpec(paths []compositePath) string { return strings.Join(compositeSpecs(paths), ", ") }

@@ -1,0 +1,86 @@
+package sql
+
+import "strconv"
+
+// Defined tells whether a matching row has a result: SELECT VALUE has none for an item without that
+// property. Rows without one do not count for TOP or OFFSET LIMIT. It is for queries that neither
+// iterate nor are collected.
+func (b *Bound) Defined(row Row) bool {
+	return b.query.Star || !b.query.value || b.query.columns[0].node.eval(b.env(row)).kind != Undefined
+}
+
+// Project appends one matching row as JSON. It reports false when the row is undefined, as SELECT
+// VALUE is for an item without that property. It is for queries that neither iterate nor are
+// collected; a Star query's item is written anew.
+func (b *Bound) Project(dst []byte, row Row) ([]byte, bool) { return b.query.emit(dst, b.env(row)) }
+
+// Each gives the rows of an item of a query that iterates, as JSON, until visit reports false. Rows
+// without a result are left out. The bytes are valid until visit returns.
+func (b *Bound) Each(row Row, visit func(row []byte) bool) {
+	var buf []byte
+	e := b.env(row)
+	e.each(0, func() bool {
+		out, ok := b.query.emit(buf[:0], e)
+		buf = out
+		return !ok || visit(out)
+	})
+}
+
+// each runs the iterations from the n-th on, and calls visit for every combination of elements that
+// the inner conditions let through. It reports false when visit has.
+func (e *env) each(n int, visit func() bool) bool {
+	if n == len(e.query.arrays) {
+		for _, c := range e.query.inner {
+			if !c.eval(e).True() {
+				return true
+			}
+		}
+		return visit()
+	}
+	list := e.query.arrays[n].eval(e)
+	if list.kind != Array {
+		return true
+	}
+	for _, v := range list.node.GetArray() {
+		e.elements[n] = JSONValue(v)
+		if !e.each(n+1, visit) {
+			return false
+		}
+	}
+	return true
+}
+
+// exists tells whether the item gives any row.
+type exists struct{}
+
+func (exists) eval(e *env) Value {
+	return BoolValue(!e.each(0, func() bool { return false }))
+}
+
+func (exists) children() []node { return nil }
+
+func (q *Query) emit(dst []byte, e *env) ([]byte, bool) {
+	if q.value {
+		v := q.columns[0].node.eval(e)
+		return v.Append(dst), v.kind != Undefined
+	}
+	dst = append(dst, '{')
+	first := true
+	for _, c := range q.columns {
+		v := c.node.eval(e)
+		if v.kind == Undefined {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = AppendString(dst, []byte(c.name))
+		dst = append(dst, ':')
+		dst = v.Append(dst)
+	}
+	return append(dst, '}'), true
+}
+
+// unnamed is the name that the service gives the n-th column without one, counted from 1.
+func unnamed(n int) string { return "$" + strconv.Itoa(n) }

@@ -1,0 +1,153 @@
+package sql
+
+import (
+	"strconv"
+
+	"github.com/alecthomas/participle/v2/lexer"
+)
+
+// maxJoins is the most JOINs of a query (Azure Cosmos DB docs, concepts-limits).
+const maxJoins = 10
+
+// name is what a FROM clause calls a source: a path of the item, or the element that a JOIN is at.
+type name struct {
+	text string
+	node node // property or element
+}
+
+func (c *compiler) from(f *from) {
+	if len(f.Joins) > maxJoins {
+		c.fail(f.Joins[maxJoins].Pos, "more than "+strconv.Itoa(maxJoins)+" JOINs in a query")
+		return
+	}
+	c.root(f.Source)
+	for _, j := range f.Joins {
+		if j.Element == "" {
+			c.fail(j.Pos, "JOIN without IN is not supported")
+			return
+		}
+		c.iterate(j)
+	}
+}
+
+// root compiles the first source. The container may have any name.
+func (c *compiler) root(s *source) {
+	called := s.Alias
+	if called == "" {
+		called = s.Root
+		for _, step := range s.Steps {
+			called = ""
+			if step.Name != "" {
+				called = step.Name
+			} else if step.Quote != nil {
+				called = c.unquote(step.Pos, *step.Quote)
+			}
+		}
+	}
+	if s.Element != "" {
+		c.names = []name{{s.Root, c.rootPath()}}
+		c.iterate(s)
+		c.names = c.names[1:]
+		return
+	}
+	n := c.property(c.steps(s.Steps))
+	if len(s.Steps) > 0 { // items without that path give no rows
+		c.query.where = append(c.query.where, call{name: "IS_DEFINED", fn: functions["IS_DEFINED"], args: []node{n}})
+	}
+	c.names = []name{{called, n}}
+}
+
+// iterate compiles x IN path: every element of an array in turn.
+func (c *compiler) iterate(s *source) {
+	if s.Alias != "" {
+		c.fail(s.Pos, "a second name for the elements of an iteration is not supported")
+		return
+	}
+	for _, n := range c.names {
+		if n.text == s.Element {
+			c.fail(s.Pos, "two sources are named "+s.Element)
+			return
+		}
+	}
+	list := c.path(s.Pos, s.Root, s.Steps)
+	c.query.arrays = append(c.query.arrays, list)
+	c.names = append(c.names, name{s.Element, element(len(c.query.arrays) - 1)})
+}
+
+// path compiles a name with steps after it.
+func (c *compiler) path(pos lexer.Position, root string, refs []*stepRef) node {
+	steps := c.steps(refs)
+	for _, n := range c.names {
+		if n.text != root {
+			continue
+		}
+		if p, ok := n.node.(property); ok {
+			base := c.query.paths[p]
+			return c.property(append(base[:len(base):len(base)], steps...))
+		}
+		return under(n.node, steps)
+	}
+	known := ""
+	for i, n := range c.names {
+		if i > 0 {
+			known += ", "
+		}
+		known += n.text
+	}
+	c.fail(pos, "the name "+root+" stands for nothing here: there is "+known)
+	return literal{}
+}
+
+// under is a path below any value.
+func under(n node, steps Path) node {
+	if len(steps) == 0 {
+		return n
+	}
+	return member{n, steps}
+}
+
+func (c *compiler) steps(refs []*stepRef) Path {
+	path := make(Path, len(refs))
+	for i, s := range refs {
+		switch {
+		case s.Name != "":
+			path[i] = Step{Name: s.Name}
+		case s.Quote != nil:
+			path[i] = Step{Name: c.unquote(s.Pos, *s.Quote)}
+		case s.Param != "":
+			c.fail(s.Pos, "a parameter as the name of a property is not supported")
+		default:
+			n, err := strconv.Atoi(s.Index)
+			if err != nil {
+				c.fail(s.Pos, s.Index+" is not an index")
+			}
+			path[i] = Step{Element: true, Index: n}
+		}
+	}
+	return path
+}
+
+func (c *compiler) rootPath() node { return c.property(Path{}) }
+
+// property is the place of a path of the item.
+func (c *compiler) property(path Path) node {
+	for i, p := range c.query.paths {
+		if same(p, path) {
+			return property(i)
+		}
+	}
+	c.query.paths = append(c.query.paths, path)
+	return property(len(c.query.paths) - 1)
+}
+
+func same(a, b Path) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}

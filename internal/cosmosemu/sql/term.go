@@ -1,0 +1,172 @@
+package sql
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/participle/v2/lexer"
+)
+
+func (c *compiler) expr(e *expr) node {
+	n := c.chain(e.Terms[0])
+	if len(e.Terms) > 1 {
+		arms := []node{n}
+		for _, t := range e.Terms[1:] {
+			arms = append(arms, c.chain(t))
+		}
+		n = coalesce{arms}
+	}
+	if e.Then != nil {
+		n = ternary{n, c.expr(e.Then), c.expr(e.Else)}
+	}
+	return n
+}
+
+// term compiles an operand with its signs, without the NOTs before it.
+func (c *compiler) term(t *term) node {
+	var n node
+	if t.Name != "" {
+		n = c.path(t.Pos, t.Name, t.Steps)
+	} else {
+		n = under(c.primary(t), c.steps(t.Steps))
+	}
+	for i := len(t.Sign) - 1; i >= 0; i-- {
+		l, ok := n.(literal)
+		switch {
+		case ok && l.value.kind == Number && t.Sign[i] == "-":
+			n = literal{NumberValue(-l.value.num)}
+		case ok && l.value.kind == Number:
+		default:
+			n = arithmetic{t.Sign[i][0], literal{NumberValue(0)}, n}
+		}
+	}
+	return n
+}
+
+func (c *compiler) primary(t *term) node {
+	switch {
+	case t.Number != "":
+		f, err := strconv.ParseFloat(t.Number, 64)
+		if err != nil {
+			c.fail(t.Pos, t.Number+" is not a number")
+		}
+		return literal{NumberValue(f)}
+	case t.Str != nil:
+		return literal{StringValue([]byte(c.unquote(t.Pos, *t.Str)))}
+	case t.Const != "":
+		return literal{constants[strings.ToUpper(t.Const)]}
+	case t.Param != "":
+		return c.param(t.Param)
+	case t.Call != nil:
+		return c.call(t.Call)
+	case t.Object != nil:
+		return c.object(t.Object)
+	case t.Array != nil:
+		n := array{}
+		for _, e := range t.Array.Elements {
+			n.elements = append(n.elements, c.expr(e))
+		}
+		return n
+	default:
+		return c.expr(t.Sub)
+	}
+}
+
+var constants = map[string]Value{
+	"TRUE": BoolValue(true), "FALSE": BoolValue(false), "NULL": NullValue(), "UNDEFINED": {},
+}
+
+func (c *compiler) object(o *objectRef) node {
+	n := object{}
+	for _, f := range o.Fields {
+		name := f.Name
+		if f.Quote != nil {
+			name = c.unquote(f.Pos, *f.Quote)
+		}
+		for _, other := range n.names {
+			if other == name {
+				c.fail(f.Pos, "two properties are named "+name)
+			}
+		}
+		n.names = append(n.names, name)
+		n.values = append(n.values, c.expr(f.Value))
+	}
+	return n
+}
+
+func (c *compiler) call(r *callRef) node {
+	name := strings.ToUpper(r.Name)
+	if aggregates[name] != "" {
+		return c.aggregate(r, aggregates[name])
+	}
+	fn, ok := functions[name]
+	switch {
+	case !ok:
+		c.fail(r.Pos, "the function "+r.Name+" is not supported")
+	case r.Star || len(r.Args) < fn.min || len(r.Args) > fn.max:
+		c.fail(r.Pos, name+" takes "+arity(fn))
+	}
+	if c.err != nil {
+		return literal{}
+	}
+	n := call{name: name, fn: fn}
+	for _, a := range r.Args {
+		n.args = append(n.args, c.expr(a))
+	}
+	return n
+}
+
+func (c *compiler) aggregate(r *callRef, a aggregate) node {
+	switch {
+	case !c.selecting:
+		c.fail(r.Pos, "the aggregate "+string(a)+" is supported in a select list only")
+	case c.aggregating:
+		c.fail(r.Pos, "the aggregate "+string(a)+" inside another is not supported")
+	case len(r.Args) != 1:
+		c.fail(r.Pos, string(a)+" takes one argument")
+	}
+	if c.err != nil {
+		return literal{}
+	}
+	c.aggregating = true
+	arg := c.expr(r.Args[0])
+	c.aggregating = false
+	c.query.aggregates = append(c.query.aggregates, aggregateCall{a, arg})
+	return aggregated(len(c.query.aggregates) - 1)
+}
+
+func arity(fn *function) string {
+	if fn.min == fn.max {
+		return strconv.Itoa(fn.min) + " argument(s)"
+	}
+	return strconv.Itoa(fn.min) + " to " + strconv.Itoa(fn.max) + " arguments"
+}
+
+// unquote reads a string literal: JSON's escapes, in either kind of quotes.
+func (c *compiler) unquote(pos lexer.Position, quoted string) string {
+	body := quoted[1 : len(quoted)-1]
+	if !strings.ContainsRune(body, '\\') {
+		return body
+	}
+	text := strings.Builder{}
+	for i := 0; i < len(body); i++ {
+		switch {
+		case body[i] == '"':
+			text.WriteString(`\"`)
+		case body[i] == '\\' && body[i+1] == '\'':
+			i++
+			text.WriteByte('\'')
+		case body[i] == '\\':
+			text.WriteString(body[i : i+2])
+			i++
+		default:
+			text.WriteByte(body[i])
+		}
+	}
+	var out string
+	if err := json.Unmarshal([]byte(`"`+text.String()+`"`), &out); err != nil {
+		c.fail(pos, quoted+" is not a string: its escapes are not JSON's")
+	}
+	return out
+}
