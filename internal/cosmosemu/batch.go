@@ -228,9 +228,12 @@ func (b *batch) stage(changes *pebble.Batch, p *partition) (bool, error) {
 		return false, nil
 	}
 	b.count = p.count
-	size := 0
+	size, writes := 0, 0
 	for _, s := range b.steps {
-		s.partition = p
+		s.partition, s.position = p, writes
+		if !s.read {
+			writes++
+		}
 		next, err := s.stage(changes, b.count)
 		if err != nil {
 			f := asFault(err)
@@ -303,9 +306,9 @@ func (s *batchStep) appendResult(out []byte, failed bool) []byte {
 	case failed:
 		status, charge = http.StatusFailedDependency, 0
 	case s.read:
-		status, etag = http.StatusOK, etagOf(s.old.lsn)
+		status, etag = http.StatusOK, etagOf(s.old.version())
 	case s.op != opDelete:
-		etag = etagOf(s.fresh.lsn)
+		etag = etagOf(s.fresh.version())
 	}
 	out = strconv.AppendInt(append(out, `{"statusCode":`...), int64(status), 10)
 	if s.fault != nil && s.fault.substatus != 0 {

@@ -145,7 +145,7 @@ func (x *exchange) readItem() (reply, error) {
 		f.charge, f.partition = rep.charge, p.id
 		return reply{}, f
 	}
-	rep.etag, rep.lsn, rep.body = etagOf(head.lsn), head.lsn, body
+	rep.etag, rep.lsn, rep.body = etagOf(head.version()), head.lsn, body
 	if x.request.Header.Get("If-None-Match") == rep.etag {
 		rep.status, rep.body = http.StatusNotModified, nil
 	}

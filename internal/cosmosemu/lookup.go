@@ -25,17 +25,17 @@ func bodyName(dst, header []byte) []byte {
 }
 
 // etagOf is the ETag of an item, in the shape that the service gives it.
-func etagOf(lsn uint64) string {
+func etagOf(version uint64) string {
 	b := append(make([]byte, 0, 40), '"')
-	return string(append(appendVersion(b, lsn), '"'))
+	return string(append(appendVersion(b, version), '"'))
 }
 
-// appendVersion appends what an ETag quotes. The sequence number of the last write tells all versions
-// of an item apart, also after it was deleted and created anew.
-func appendVersion(dst []byte, lsn uint64) []byte {
-	dst = appendHex(dst, lsn&math.MaxUint32, 8)
+// appendVersion appends what an ETag quotes. The sequence number of the last write, and its
+// place in a transaction, tell all versions of an item apart, also after it was deleted and created anew.
+func appendVersion(dst []byte, version uint64) []byte {
+	dst = appendHex(dst, version&math.MaxUint32, 8)
 	dst = append(dst, "-0000-0000-0000-"...)
-	return appendHex(dst, lsn, 12)
+	return appendHex(dst, version, 12)
 }
 
 func appendHex(dst []byte, v uint64, digits int) []byte {

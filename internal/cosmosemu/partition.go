@@ -81,8 +81,14 @@ func (p *partition) holds(key []byte) bool {
 	return bytes.Compare(p.low, key) <= 0 && (p.high == nil || bytes.Compare(key, p.high) < 0)
 }
 
-// created numbers an item by the write that created it: unique in its container.
-func (p *partition) created(lsn uint64) uint64 { return p.number<<48 | lsn&(1<<48-1) }
+// positionBits is room for the operations of a transaction, at most 100, in the number of an item.
+const positionBits = 7
+
+// created numbers an item by the write that created it, and by its place in a transaction: unique in
+// its container.
+func (p *partition) created(lsn uint64, position int) uint64 {
+	return p.number<<48 | (lsn<<positionBits|uint64(position))&(1<<48-1)
+}
 
 // partitionAt finds the partition of an effective partition key.
 func partitionAt(parts []*partition, key []byte) *partition {

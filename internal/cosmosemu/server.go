@@ -102,6 +102,7 @@ func (s *Server) Partitions(database, container string) ([]PartitionStats, error
 		return nil, fmt.Errorf("cosmosemu: %w", err)
 	}
 	now := s.cfg.Now()
+	s.catalog.complete(now)
 	parts := co.parts()
 	out := make([]PartitionStats, len(parts))
 	for i, p := range parts {

@@ -22,6 +22,7 @@ func (s *Server) Sweep(ctx context.Context) (removed int, err error) {
 		return 0, ErrClosed
 	}
 	now := s.cfg.Now()
+	s.catalog.complete(now)
 	for _, co := range s.catalog.perishable(now) {
 		n, err := s.sweepContainer(ctx, co, now)
 		removed += n

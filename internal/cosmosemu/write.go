@@ -33,6 +33,7 @@ type write struct {
 	match     string // If-Match
 	noneMatch string // If-None-Match
 	minimal   bool
+	position  int    // among the writes of a transaction, which share a log sequence number
 	patch     *patch // of opPatch
 
 	partition *partition
@@ -59,7 +60,7 @@ func (w *write) run() (reply, error) {
 	}
 	rep := reply{status: w.status(), body: body, charge: w.charge, partition: w.partition, container: w.container, lsn: w.fresh.lsn, items: -1}
 	if w.op != opDelete {
-		rep.etag = etagOf(w.fresh.lsn)
+		rep.etag = etagOf(w.fresh.version())
 	}
 	if err := w.server.store.wait(batch); err != nil {
 		return reply{}, fmt.Errorf("log a write: %w", err)
@@ -170,7 +171,7 @@ func (w *write) check() *fault {
 	case (w.op == opReplace || w.op == opDelete || w.op == opPatch) && !w.alive:
 		return notFound("the item %q does not exist", id)
 	}
-	if !holds(w.match, w.noneMatch, w.alive, w.old.lsn) {
+	if !holds(w.match, w.noneMatch, w.alive, w.old.version()) {
 		return preconditionFailed()
 	}
 	return nil
@@ -178,11 +179,11 @@ func (w *write) check() *fault {
 
 // holds tells whether If-Match and If-None-Match allow a write. If-Match has no say over an item that
 // is not there: an upsert then creates it.
-func holds(match, noneMatch string, exists bool, lsn uint64) bool {
-	if match != "" && match != "*" && exists && match != etagOf(lsn) {
+func holds(match, noneMatch string, exists bool, version uint64) bool {
+	if match != "" && match != "*" && exists && match != etagOf(version) {
 		return false
 	}
-	if noneMatch != "" && exists && (noneMatch == "*" || noneMatch == etagOf(lsn)) {
+	if noneMatch != "" && exists && (noneMatch == "*" || noneMatch == etagOf(version)) {
 		return false
 	}
 	return true
@@ -243,12 +244,14 @@ func difference(a, b []uint64) int {
 
 // change gives the counters after the write, from those before it, and the header of the new version.
 func (w *write) change(next counters) counters {
-	next.lsn++
+	if w.position == 0 {
+		next.lsn++
+	}
 	if w.stored {
 		next.items--
 		next.bytes -= int64(w.old.size)
 	}
-	w.fresh = header{lsn: next.lsn, created: w.partition.created(next.lsn)}
+	w.fresh = header{lsn: next.lsn, created: w.partition.created(next.lsn, w.position), position: uint8(w.position)}
 	if w.op == opDelete {
 		return next
 	}
@@ -310,7 +313,7 @@ func (c *container) appendBody(dst, json []byte, h *header) []byte {
 	dst = append(dst, c.docs...)
 	dst = append(dst, dst[rid:end]...)
 	dst = append(dst, `/","_etag":"\"`...)
-	dst = appendVersion(dst, h.lsn)
+	dst = appendVersion(dst, h.version())
 	dst = append(dst, `\"","_attachments":"attachments/","_ts":`...)
 	dst = strconv.AppendInt(dst, h.modified, 10)
 	return append(dst, '}')
