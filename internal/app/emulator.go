@@ -67,7 +67,7 @@ func Emulator(ctx context.Context, cfg EmulatorConfig) error {
 	for _, door := range []struct {
 		name, addr string
 		handler    http.Handler
-	}{{"endpoint", cfg.Cosmos, s.RoutingGateway()}, {"compute", cfg.CosmosCompute, s}} {
+	}{{"endpoint", cfg.Cosmos, s.RoutingGateway()}, {"compute", cfg.CosmosCompute, s.ComputeGateway()}} {
 		if door.addr == "" {
 			continue
 		}

@@ -13,7 +13,7 @@ type locationJSON struct {
 // readAccount answers with the account document. Its endpoint is how the client has reached us, since
 // SDKs send everything after it there.
 func (x *exchange) readAccount() (reply, error) {
-	endpoint := x.cfg.Advertise
+	endpoint := x.advertise
 	if endpoint == "" {
 		scheme := x.request.URL.Scheme // set in process only
 		switch {

@@ -18,6 +18,8 @@ type exchange struct {
 	request *http.Request
 	route   route
 	now     time.Time
+
+	advertise string // endpoint that the account document names; "": the one that the client has used
 }
 
 // reply is a successful answer.
@@ -35,7 +37,10 @@ type reply struct {
 }
 
 // ServeHTTP serves one request of the REST protocol.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.answer(w, r, s.cfg.Advertise) }
+
+// answer serves one request through a gateway that advertises an endpoint, or what the client has used.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, advertise string) {
 	s.closing.RLock()
 	defer s.closing.RUnlock()
 	if s.closed {
@@ -46,7 +51,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.serveOverview(w, r)
 		return
 	}
-	rep, err := s.serve(r)
+	rep, err := s.serve(r, advertise)
 	if err != nil {
 		writeFault(w, r, asFault(err))
 		return
@@ -54,7 +59,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeReply(w, r, rep)
 }
 
-func (s *Server) serve(r *http.Request) (reply, error) {
+func (s *Server) serve(r *http.Request, advertise string) (reply, error) {
 	rt, err := parseRoute(r.URL)
 	if err != nil {
 		return reply{}, err
@@ -69,7 +74,7 @@ func (s *Server) serve(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	x := exchange{Server: s, request: r, route: rt, now: s.cfg.Now()}
+	x := exchange{Server: s, request: r, route: rt, now: s.cfg.Now(), advertise: advertise}
 	s.catalog.complete(x.now)
 	if rt.metadata() {
 		return x.serveMetadata(serve)

@@ -8,8 +8,8 @@ import (
 // RoutingGateway serves what the Server does, with the id rules of the service's routing gateway, which
 // most accounts answer through: an item may be created with any id, but one whose id ends in a blank or
 // holds % / \ or # is out of reach by its path (401, its signature never matches there), as is one with
-// a control character (400). The Server itself has the rules of the compute gateway, which takes every
-// id. Source: the id encoding tests of azcosmos, which pin both.
+// a control character (400). Source: the id encoding tests of azcosmos, which pin the rules of both
+// gateways.
 func (s *Server) RoutingGateway() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f := routable(r); f != nil {
@@ -18,6 +18,13 @@ func (s *Server) RoutingGateway() http.Handler {
 		}
 		s.ServeHTTP(w, r)
 	})
+}
+
+// ComputeGateway serves what the Server does, with the id rules of the service's compute gateway: every
+// id is within reach. It names itself in the account document, whatever Config.Advertise says of the
+// routing gateway. The Server itself has the same rules.
+func (s *Server) ComputeGateway() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, "") })
 }
 
 func routable(r *http.Request) *fault {
