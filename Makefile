@@ -1,4 +1,4 @@
-.PHONY: build test vet staticcheck fmt race bench ci
+.PHONY: build test vet staticcheck fmt race bench azcosmos-conformance ci
 
 build:
 	go build -o binnacle ./cmd/binnacle
@@ -21,6 +21,10 @@ race:
 
 bench:
 	go test -run '^$$' -bench . -benchtime 2s ./...
+
+# The tests that azcosmos has for Microsoft's emulators, against `binnacle emulator`.
+azcosmos-conformance:
+	bash .ci/azcosmos-conformance
 
 ci:
 	bash .ci/run
