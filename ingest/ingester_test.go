@@ -1,0 +1,411 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/store/storetest"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/stretchr/testify/require"
+)
+
+// Whatever does not answer, a process ends soon after it is told to.
+func TestStopWhenNobodyAnswers(t *testing.T) {
+	down := errors.New("down")
+	for _, c := range []struct {
+		name  string
+		fault func(r *rig)
+	}{
+		{"the map, while a partition is taken over", func(r *rig) {
+			r.docs.Fault = func(_, kind, _ string) *controltest.Fault {
+				if kind == control.KindStream {
+					return &controltest.Fault{Err: down}
+				}
+				return nil
+			}
+		}},
+		{"the map, while a tenant is learnt", func(r *rig) {
+			r.docs.Fault = func(op, kind, _ string) *controltest.Fault {
+				if kind == control.KindTenant && op == controltest.OpCreate {
+					return &controltest.Fault{Err: down}
+				}
+				return nil
+			}
+		}},
+		{"the store", func(r *rig) {
+			r.chunks.Fault = func(storetest.Op) *storetest.Fault { return &storetest.Fault{Err: down} }
+		}},
+		{"the catalog", func(r *rig) {
+			r.catalog.Fault = func(string, string, string) *controltest.Fault { return &controltest.Fault{Err: down} }
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, 2)
+			reached := make(chan struct{})
+			c.fault(r)
+			r.reach(sync.OnceFunc(func() { close(reached) }))
+			for i := range 200 {
+				r.publish(i%2, r.message(fmt.Sprintf("d%d", i), past+int64(i), 1))
+			}
+			stop := r.run(r.ingester(nil))
+			<-reached
+			stop()
+		})
+	}
+}
+
+// reach has a function called when a fault is answered.
+func (r *rig) reach(f func()) {
+	if docs := r.docs.Fault; docs != nil {
+		r.docs.Fault = func(op, kind, id string) *controltest.Fault {
+			x := docs(op, kind, id)
+			if x != nil {
+				f()
+			}
+			return x
+		}
+	}
+	if chunks := r.chunks.Fault; chunks != nil {
+		r.chunks.Fault = func(op storetest.Op) *storetest.Fault {
+			x := chunks(op)
+			if x != nil && x.Err != nil {
+				f()
+			}
+			return x
+		}
+	}
+	if catalog := r.catalog.Fault; catalog != nil {
+		r.catalog.Fault = func(op, tenant, device string) *controltest.Fault {
+			x := catalog(op, tenant, device)
+			if x != nil && x.Err != nil {
+				f()
+			}
+			return x
+		}
+	}
+}
+
+// A broker that takes requests and never answers them can't keep a process from ending either.
+func TestStopWhenTheBrokerHangs(t *testing.T) {
+	r := newRig(t, 2)
+	p := newProxy(t, r.broker.Addr())
+	for i := range 20 {
+		r.publish(i%2, r.message(fmt.Sprintf("d%d", i), past+int64(i), 1))
+	}
+	stop := r.run(r.ingester(func(c *ingest.Config, _ *ingest.Stores) {
+		c.Dialer = &kafka.Dialer{DialFunc: p.dial}
+		c.Transport = &kafka.Transport{Dial: p.dial}
+		t.Cleanup(c.Transport.(*kafka.Transport).CloseIdleConnections)
+	}))
+	r.settled()
+	p.hang()
+	stop()
+	r.whole()
+}
+
+// proxy stands between client and broker, and hangs when it is told to.
+type proxy struct {
+	addr string
+	mu   sync.Mutex
+	hung bool
+}
+
+func newProxy(_ *testing.T, addr string) *proxy { return &proxy{addr: addr} }
+
+func (p *proxy) hang() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.hung = true
+}
+
+func (p *proxy) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, p.addr)
+	if err != nil {
+		return nil, err
+	}
+	return &proxied{Conn: conn, proxy: p}, nil
+}
+
+type proxied struct {
+	net.Conn
+	proxy *proxy
+}
+
+// Write swallows what a hung broker never reads.
+func (p *proxied) Write(b []byte) (int, error) {
+	p.proxy.mu.Lock()
+	hung := p.proxy.hung
+	p.proxy.mu.Unlock()
+	if hung {
+		return len(b), nil
+	}
+	return p.Conn.Write(b)
+}
+
+// Every partition writes what it has when the process stops, however soon another one is done.
+func TestStopDrainsEveryPartition(t *testing.T) {
+	r := newRig(t, 8)
+	stop := r.run(r.ingester(func(c *ingest.Config, _ *ingest.Stores) { c.Hold, c.DrainBudget = time.Hour, 5*time.Second }))
+	for i := range 300 {
+		r.publish(i%3, r.message(fmt.Sprintf("d%d", i), past+int64(i), 1))
+	}
+	r.read(300)
+	stop()
+	r.whole()
+	for p := range 3 {
+		require.EqualValues(t, 100, r.committed(p))
+	}
+}
+
+// read waits until so many devices are in the catalog, which ingest writes as it sees them.
+func (r *rig) read(devices int) {
+	require.Eventually(r.t, func() bool {
+		n := 0
+		_ = r.catalog.List(context.Background(), "acme", "", func(control.Device) error { n++; return nil })
+		return n == devices
+	}, 20*time.Second, time.Millisecond)
+}
+
+// The topic was made anew. One partition has found out and begun a new stream; then the process died before any other one was
+// taken over, and before it committed anything. What was committed in the old log says nothing about the new one.
+func TestNoPartitionGoesOnFromAnOldLogsOffset(t *testing.T) {
+	r := newRig(t, 2)
+	stop := r.run(r.ingester(nil))
+	for i := range 40 {
+		r.publish(i%2, r.message("d0", past+int64(i), 1))
+	}
+	r.settled()
+	stop()
+	r.recreate(2)
+	for i := range 100 {
+		r.publish(i%2, r.message("d0", past+1000+int64(i), 2))
+	}
+	streams := control.NewStreams(r.docs)
+	old, err := streams.Find(context.Background(), r.broker.ClusterID(), topic)
+	require.NoError(t, err)
+	_, err = streams.Next(context.Background(), old)
+	require.NoError(t, err)
+	r.setCommitted(20, 20) // the process's own last commits came after the topic was deleted
+	r.run(r.ingester(nil))
+	r.settled()
+	require.Equal(t, r.want, r.stored())
+}
+
+// The process dies after its first chunk is stored and before anything of it is committed; then the topic is made anew and
+// gets more records than the old one had. None of them is taken for one that is stored already.
+func TestAChunkIsNotStoredBeforeTheMark(t *testing.T) {
+	r := newRig(t, 1)
+	die := make(chan struct{})
+	dead := errors.New("the process is dead")
+	stored := sync.OnceFunc(func() { close(die) })
+	var reborn atomic.Bool
+	r.chunks.Fault = func(op storetest.Op) *storetest.Fault {
+		if reborn.Load() || op.Kind != storetest.Create {
+			return nil
+		}
+		defer stored()
+		return &storetest.Fault{Applied: true, Err: dead} // it is stored, and nobody learns of it
+	}
+	for i := range 20 {
+		r.publish(0, r.message("d0", past+int64(i), 1))
+	}
+	stop := r.run(r.ingester(func(c *ingest.Config, _ *ingest.Stores) { c.DrainBudget = time.Millisecond }))
+	<-die
+	stop()
+	require.NotEmpty(t, r.chunks.Documents())
+	reborn.Store(true)
+
+	r.recreate(1)
+	for i := range 60 {
+		r.publish(0, r.message("d0", past+1000+int64(i), 2))
+	}
+	r.run(r.ingester(nil))
+	r.settled()
+	require.Equal(t, r.want, r.stored())
+}
+
+// A running process sees that the topic was made anew.
+func TestATopicMadeAnewUnderneath(t *testing.T) {
+	r := newRig(t, 2)
+	r.run(r.ingester(nil))
+	for i := range 40 {
+		r.publish(i%2, r.message(fmt.Sprintf("d%d", i%2), past+int64(i), 1))
+	}
+	r.settled()
+	r.recreate(2)
+	for i := range 100 {
+		r.publish(i%2, r.message(fmt.Sprintf("d%d", i%2), past+20+int64(i), 2))
+	}
+	r.settled()
+	require.Equal(t, r.want, r.stored())
+}
+
+// The log has lost its end, with records that are in chunks, and new records have taken their offsets.
+func TestALogThatLostItsEnd(t *testing.T) {
+	r := newRig(t, 1)
+	stop := r.run(r.ingester(nil))
+	for i := range 20 {
+		r.publish(0, r.message("d0", past+int64(i), 1))
+	}
+	r.settled()
+	stop()
+	// A chunk of records 20 to 99, which the broker has forgotten.
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.docs})
+	_, err := dir.Refresh(context.Background())
+	require.NoError(t, err)
+	former := ingest.NewLocal(ingest.Config{Kafka: "unused:1"}, ingest.Stores{
+		Chunks: r.chunks, Directory: dir, Catalog: r.catalog, Streams: control.NewStreams(r.docs), Letters: r,
+	}, ingest.Assignment{Stream: 1, Position: 20, LogEnd: 100})
+	for i := int64(20); i < 100; i++ {
+		m := r.message("d0", past+i, 1)
+		require.NoError(t, former.Take(context.Background(), ingest.Record{Offset: i, Time: past + i, Value: m.Value}))
+	}
+	require.NoError(t, former.Finish(context.Background()))
+
+	for i := range 30 {
+		r.publish(0, r.message("d0", past+1000+int64(i), 2))
+	}
+	r.run(r.ingester(nil))
+	r.settled()
+	require.Equal(t, r.want, r.stored())
+}
+
+// Partitions that are added are read without a restart.
+func TestPartitionsThatAreAdded(t *testing.T) {
+	r := newRig(t, 1)
+	in := r.ingester(nil)
+	r.run(in)
+	r.publish(0, r.message("d0", past, 1))
+	r.settled()
+	res, err := r.client().CreatePartitions(context.Background(), &kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: 3}}})
+	require.NoError(t, err)
+	require.NoError(t, res.Errors[topic])
+	for p := range 3 {
+		r.publish(p, r.message(fmt.Sprintf("d%d", p), past+1, 2))
+	}
+	r.settled()
+	r.whole()
+	require.Eventually(t, in.CaughtUp, 10*time.Second, time.Millisecond)
+}
+
+// Members come and go while records flow: all of them are stored, once.
+func TestMembersComeAndGo(t *testing.T) {
+	const seed = 17
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	r := newRig(t, 4)
+	var stops []func()
+	n := int64(0)
+	flow := func(records int) {
+		batches := map[int][]kafka.Message{}
+		for range records {
+			d := int(n % 12)
+			batches[d%4] = append(batches[d%4], r.message(fmt.Sprintf("d%02d", d), past+n, float64(n)))
+			n++
+		}
+		for p, b := range batches {
+			r.publishAs(p, kafka.Lz4, b...)
+		}
+	}
+	for range rounds(5, 3) {
+		if len(stops) > 1 && rnd.IntN(2) == 0 {
+			i := rnd.IntN(len(stops))
+			stops[i]()
+			stops = append(stops[:i], stops[i+1:]...)
+		} else {
+			stops = append(stops, r.run(r.ingester(nil)))
+		}
+		for range 5 {
+			flow(20 + rnd.IntN(50))
+		}
+	}
+	flow(40)
+	r.settled()
+	r.whole()
+}
+
+// More was published than fits in memory, and the store is slow: all of it is stored.
+func TestMoreThanMemoryHolds(t *testing.T) {
+	r := newRig(t, 2)
+	for i := range 20 {
+		var batch []kafka.Message
+		for k := range 200 {
+			n := int64(i*200 + k)
+			batch = append(batch, r.message(fmt.Sprintf("d%d", n%7), past+n, float64(n)))
+		}
+		r.publish(i%2, batch...)
+	}
+	r.run(r.ingester(func(c *ingest.Config, _ *ingest.Stores) { c.Hold, c.MemoryBytes, c.MaxWrites = time.Hour, 20<<10, 2 }))
+	require.Eventually(t, func() bool { return len(r.stored()) > 3000 }, 20*time.Second, 10*time.Millisecond)
+}
+
+// Records larger than a fetch asks for are read, and so are batches that begin before the offset asked for.
+func TestLargeRecordsAndCompressedBatches(t *testing.T) {
+	r := newRig(t, 1)
+	pad := strings.Repeat("x", 900_000)
+	for i := range int64(3) {
+		m := r.message("d0", past+i, 1)
+		m.Value = fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"pad":%q,"values":{"a":1}}`, past+i, pad)
+		r.publish(0, m)
+	}
+	var batch []kafka.Message
+	for i := range int64(50) {
+		batch = append(batch, r.message("d0", past+100+i, float64(i)))
+	}
+	r.publishAs(0, kafka.Zstd, batch...)
+	b := ingest.NewBroker(r.broker.Addr(), topic, r.transport)
+	for _, from := range []int64{0, 1, 3, 20, 52, 53} {
+		offsets, next, err := ingest.Fetch(context.Background(), b, 0, from)
+		require.NoError(t, err)
+		require.Equal(t, next, from+int64(len(offsets)))
+		for i, o := range offsets {
+			require.Equal(t, from+int64(i), o)
+		}
+		require.Equal(t, from < 53, len(offsets) > 0)
+	}
+	r.run(r.ingester(nil))
+	r.settled()
+	r.whole()
+}
+
+// A record that a broker takes only just can be buried all the same.
+func TestLettersOfRecordsThatAreAllHeadersOrKey(t *testing.T) {
+	r := newRig(t, 1)
+	u := ingest.NewTopicUndertaker(r.broker.Addr(), letter, r.transport)
+	defer u.Close()
+	const large = 1_048_450 // what the broker takes, less a record's own overhead
+	letters := []ingest.DeadLetter{
+		{Topic: topic, Record: ingest.Record{Offset: 1, Headers: []ingest.Header{{Key: "h", Value: random(large)}}}},
+		{Topic: topic, Record: ingest.Record{Offset: 2, Key: random(large), Value: []byte("bad")}},
+		{Topic: topic, Record: ingest.Record{Offset: 3, Value: random(large)}},
+		{Topic: topic, Record: ingest.Record{Offset: 4, Value: []byte("bad")}, Bare: true},
+	}
+	require.NoError(t, u.Bury(soon(t), letters))
+	b := ingest.NewBroker(r.broker.Addr(), letter, r.transport)
+	n := 0
+	for from := int64(0); n < len(letters); {
+		offsets, next, err := ingest.Fetch(context.Background(), b, 0, from)
+		require.NoError(t, err)
+		n, from = n+len(offsets), next
+	}
+	require.Equal(t, len(letters), n)
+}
+
+// random is what does not compress.
+func random(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{2}).Read(b)
+	return b
+}

@@ -1,0 +1,170 @@
+package ingest_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/internal/control"
+	"binnacle/internal/kafkaemu"
+	"binnacle/internal/telemetry"
+
+	"github.com/segmentio/kafka-go"
+	"github.com/stretchr/testify/require"
+)
+
+// rig is the embedded broker with stores in memory: an Ingester as it is, on everything that survives it.
+type rig struct {
+	*world
+	broker    *kafkaemu.Broker
+	transport *kafka.Transport
+	want      map[series]telemetry.Value // what was published, the last of each series and instant
+}
+
+const (
+	topic  = "telemetry"
+	letter = "telemetry.dlq"
+	past   = 1730000000000 // 2024-10-27: an instant that lies in the past whatever the clock says
+)
+
+func newRig(t *testing.T, partitions int) *rig {
+	r := &rig{world: newWorld(t, nil), transport: &kafka.Transport{MetadataTTL: 50 * time.Millisecond}, want: map[series]telemetry.Value{}}
+	r.chunks.CreateContainer("chunks-2024-10")
+	var err error
+	r.broker, err = kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: partitions, Topics: []string{topic, letter}})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		r.transport.CloseIdleConnections()
+		require.NoError(t, r.broker.Close())
+	})
+	return r
+}
+
+func (r *rig) client() *kafka.Client {
+	return &kafka.Client{Addr: kafka.TCP(r.broker.Addr()), Transport: r.transport}
+}
+
+// ingester is a process, not running yet. Its directory is what it knows of the map.
+func (r *rig) ingester(change func(*ingest.Config, *ingest.Stores)) *ingest.Ingester {
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.docs})
+	cfg := ingest.Config{
+		Kafka: r.broker.Addr(), Topic: topic, DeadLetters: letter, Register: true, Transport: r.transport,
+		Hold: 100 * time.Millisecond, NoteEvery: -1, CommitEvery: 10 * time.Millisecond, StampEvery: time.Millisecond, Linger: 50 * time.Millisecond,
+		WatchEvery: 100 * time.Millisecond, DrainBudget: 500 * time.Millisecond, RetryBackoff: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+	}
+	stores := ingest.Stores{Chunks: r.chunks, Directory: dir, Catalog: r.catalog, Streams: control.NewStreams(r.docs), Letters: r}
+	if change != nil {
+		change(&cfg, &stores)
+	}
+	in, err := ingest.New(cfg, stores)
+	require.NoError(r.t, err)
+	return in
+}
+
+// run runs a process until stop, which waits for its end.
+func (r *rig) run(in *ingest.Ingester) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- in.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-done:
+			require.NoError(r.t, err)
+		case <-time.After(10 * time.Second):
+			require.Fail(r.t, "the ingester does not stop")
+		}
+	})
+	r.t.Cleanup(stop)
+	return stop
+}
+
+// message is a reading of a device at an instant, in the form that the rig publishes.
+func (r *rig) message(device string, ts int64, value float64) kafka.Message {
+	r.want[series{device, "", "a", ts}] = telemetry.FloatValue(value)
+	return kafka.Message{
+		Key: []byte("acme/" + device), Time: time.UnixMilli(ts),
+		Value: fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%g}}`, device, ts, value),
+	}
+}
+
+// publish puts messages into one partition.
+func (r *rig) publish(partition int, messages ...kafka.Message) {
+	r.publishAs(partition, 0, messages...)
+}
+
+// publishAs is publish with a compression, as one batch.
+func (r *rig) publishAs(partition int, codec kafka.Compression, messages ...kafka.Message) {
+	require.Eventually(r.t, func() bool { // the client may not know of a new partition yet
+		records := make([]kafka.Record, len(messages))
+		for i, m := range messages {
+			records[i] = kafka.Record{Time: m.Time, Key: kafka.NewBytes(m.Key), Value: kafka.NewBytes(m.Value), Headers: m.Headers}
+		}
+		res, err := r.client().Produce(context.Background(), &kafka.ProduceRequest{
+			Topic: topic, Partition: partition, RequiredAcks: kafka.RequireAll, Compression: codec, Records: kafka.NewRecordReader(records...),
+		})
+		return err == nil && res.Error == nil
+	}, 10*time.Second, 10*time.Millisecond)
+}
+
+// recreate deletes the topic and makes it anew, empty.
+func (r *rig) recreate(partitions int) {
+	ctx := context.Background()
+	deleted, err := r.client().DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{topic}})
+	require.NoError(r.t, err)
+	require.NoError(r.t, deleted.Errors[topic])
+	made, err := r.client().CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: partitions, ReplicationFactor: 1}}})
+	require.NoError(r.t, err)
+	require.NoError(r.t, made.Errors[topic])
+}
+
+// settled waits until everything is committed.
+func (r *rig) settled() {
+	broker := ingest.NewBroker(r.broker.Addr(), topic, r.transport)
+	require.Eventually(r.t, func() bool {
+		ends, err := broker.LogEnds(context.Background())
+		if err != nil {
+			return false
+		}
+		for _, e := range ends {
+			if e.End > 0 && r.committed(int(e.Partition)) != e.End {
+				return false
+			}
+		}
+		return true
+	}, 20*time.Second, 2*time.Millisecond, "not everything is committed")
+}
+
+func (r *rig) committed(partition int) int64 {
+	res, err := r.client().OffsetFetch(context.Background(), &kafka.OffsetFetchRequest{GroupID: "binnacle", Topics: map[string][]int{topic: {partition}}})
+	if err != nil || len(res.Topics[topic]) != 1 {
+		return -1
+	}
+	return res.Topics[topic][0].CommittedOffset
+}
+
+// setCommitted sets the group's offsets, partition by partition, while it has no members.
+func (r *rig) setCommitted(offsets ...int64) {
+	commits := make([]kafka.OffsetCommit, len(offsets))
+	for p, o := range offsets {
+		commits[p] = kafka.OffsetCommit{Partition: p, Offset: o}
+	}
+	res, err := r.client().OffsetCommit(context.Background(), &kafka.OffsetCommitRequest{
+		GroupID: "binnacle", GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{topic: commits},
+	})
+	require.NoError(r.t, err)
+	for _, p := range res.Topics[topic] {
+		require.NoError(r.t, p.Error)
+	}
+}
+
+// whole holds that the store has what was published, each once.
+func (r *rig) whole() {
+	r.t.Helper()
+	require.Equal(r.t, r.want, r.stored())
+	r.checkChains()
+}
