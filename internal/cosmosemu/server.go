@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -78,7 +79,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Run does the background work, which is to remove expired items, until the context ends. It returns
+// Run does the background work, which is to remove expired items and to finish splits, until the context ends. It returns
 // nil then. Without Run, expired items are invisible all the same, but stay stored.
 func (s *Server) Run(ctx context.Context) error {
 	tick := time.NewTicker(s.cfg.SweepEvery)
@@ -111,13 +112,32 @@ func (s *Server) Partitions(database, container string) ([]PartitionStats, error
 	return out, nil
 }
 
+// Retired gives the physical partitions of a container that have been split since the Server was
+// opened, with what they did until then. They hold nothing.
+func (s *Server) Retired(database, container string) ([]PartitionStats, error) {
+	co, err := s.catalog.find(database, container)
+	if err != nil {
+		return nil, fmt.Errorf("cosmosemu: %w", err)
+	}
+	now := s.cfg.Now()
+	s.catalog.complete(now)
+	s.catalog.mu.RLock()
+	defer s.catalog.mu.RUnlock()
+	out := make([]PartitionStats, len(co.retired))
+	for i, p := range co.retired {
+		out[i] = p.stats(now)
+		out[i].Items, out[i].Bytes, out[i].Budget = 0, 0, 0
+	}
+	return out, nil
+}
+
 // ResetStats sets what Partitions counts back to zero, but for items and bytes.
 func (s *Server) ResetStats() {
 	s.catalog.mu.RLock()
 	defer s.catalog.mu.RUnlock()
 	for _, db := range s.catalog.databases {
 		for _, co := range db.containers {
-			for _, p := range co.parts() {
+			for _, p := range slices.Concat(co.retired, co.parts()) {
 				p.meter.reset()
 			}
 		}
