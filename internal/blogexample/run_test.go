@@ -2,6 +2,9 @@ package blogexample_test
 
 import (
 	"bytes"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +51,7 @@ func TestPublishedCharges(t *testing.T) {
 			require.InDelta(t, ru.TableT.Write(r.Sizes.Post, 0), l.Two-l.One, 0.05)
 		}
 	})
+	t.Run("the page", func(t *testing.T) { pageIsCurrent(t, r) })
 	t.Run("fan-outs", func(t *testing.T) { fanOuts(t, r) })
 	t.Run("print", func(t *testing.T) {
 		var b bytes.Buffer
@@ -56,6 +60,33 @@ func TestPublishedCharges(t *testing.T) {
 			require.Contains(t, b.String(), want)
 		}
 	})
+}
+
+// The guide shows the output of a larger blog. What is charged does not depend on its size, but for the fan-outs of
+// V1 and V2; the names that random users have make hundredths.
+func pageIsCurrent(t *testing.T, r blogexample.Report) {
+	text, err := os.ReadFile("../../docs/guides/blogexample.md")
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(text), "RU, every property indexed")
+	all, selected, ok := strings.Cut(rest, "RU, selected paths indexed")
+	require.True(t, ok)
+	for _, p := range r.Patterns {
+		for indexing, table := range map[blogexample.Indexing]string{blogexample.IndexAll: all, blogexample.IndexSelected: selected} {
+			_, line, ok := strings.Cut(table, "\n  "+p.Name+" "+p.What)
+			require.True(t, ok, p.Name)
+			line, _, _ = strings.Cut(line, "\n")
+			cells := strings.Fields(line) // three times published, modelled, off, %
+			require.Len(t, cells, 12)
+			for v := range 3 {
+				if p.Name == "Q6" && v < 2 {
+					continue
+				}
+				shown, err := strconv.ParseFloat(cells[4*v+1], 64)
+				require.NoError(t, err)
+				require.InDelta(t, p.Measured[indexing][v].RUs, shown, 0.05, "%s V%d: print the page's table again", p.Name, v+1)
+			}
+		}
+	}
 }
 
 // A fan-out grows with the physical partitions and not with what is stored, except that each partition gives up
