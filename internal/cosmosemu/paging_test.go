@@ -29,7 +29,7 @@ func (r jsonRow) Value(path int) sql.Value { return r.paths[path].In(r.doc) }
 
 // expected answers a query over all documents by brute force: every document is tested, all are
 // sorted, then cut. Documents are given in the order of ids.
-func expected(t *testing.T, text string, docs []string, undefinedSorts bool) []string {
+func expected(t *testing.T, text string, docs []string) []string {
 	t.Helper()
 	q, err := sql.Parse(text)
 	require.NoError(t, err)
@@ -37,16 +37,24 @@ func expected(t *testing.T, text string, docs []string, undefinedSorts bool) []s
 	require.NoError(t, err)
 	type match struct {
 		row  string
-		sort sql.Value
+		sort []sql.Value
 	}
 	var matches []match
+	all := b.Collector(true)
 	for _, d := range docs {
 		r := jsonRow{fastjson.MustParse(d), q.Paths()}
 		if slices.ContainsFunc(b.Conditions(), func(c sql.Condition) bool { return !c.True(r) }) {
 			continue
 		}
 		m := match{row: d}
-		if !q.Star {
+		switch {
+		case q.Collected():
+			require.NoError(t, all.Add(r))
+			continue
+		case q.Iterates():
+			b.Each(r, func(j []byte) bool { matches = append(matches, match{row: string(j)}); return true })
+			continue
+		case !q.Star:
 			j, ok := b.Project(nil, r)
 			if !ok {
 				continue
@@ -54,22 +62,23 @@ func expected(t *testing.T, text string, docs []string, undefinedSorts bool) []s
 			m.row = string(j)
 		}
 		if len(q.Order) > 0 {
-			if m.sort = r.Value(q.Order[0].Path); m.sort.Kind() == sql.Undefined && !undefinedSorts {
-				continue
+			for _, o := range q.Order {
+				m.sort = append(m.sort, r.Value(o.Path))
 			}
 		}
 		matches = append(matches, m)
 	}
 	if len(q.Order) > 0 {
-		slices.SortStableFunc(matches, func(a, b match) int {
-			if q.Order[0].Descending {
-				a, b = b, a
-			}
-			return sql.Compare(a.sort, b.sort)
-		})
+		slices.SortStableFunc(matches, func(a, b match) int { return q.CompareOrder(a.sort, b.sort) })
+	}
+	out := []string{}
+	if q.Collected() {
+		for _, j := range all.Rows() {
+			out = append(out, string(j))
+		}
+		return out
 	}
 	skip, take := b.Window()
-	out := []string{}
 	for i, m := range matches {
 		if i >= skip && (take < 0 || i < skip+take) {
 			out = append(out, m.row)
@@ -85,7 +94,11 @@ func TestQueriesAgainstBruteForce(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := open(t, cosmosemu.Config{PhysicalPartitions: 5, Unlimited: true})
-	co := create(t, client(t, s), hierarchical("chunks"), 400)
+	props := hierarchical("chunks")
+	props.IndexingPolicy.CompositeIndexes = [][]azcosmos.CompositeIndex{
+		{{Path: "/n", Order: azcosmos.CompositeIndexAscending}, {Path: "/from", Order: azcosmos.CompositeIndexDescending}},
+	}
+	co := create(t, client(t, s), props, 400)
 	ctx := context.Background()
 
 	all := map[string][]string{} // by partition key
@@ -97,6 +110,10 @@ func TestQueriesAgainstBruteForce(t *testing.T) {
 		}
 		if random.IntN(5) > 0 {
 			doc["to"] = random.IntN(30)
+		}
+		for range random.IntN(4) {
+			list, _ := doc["list"].([]any)
+			doc["list"] = append(list, map[string]any{"k": random.IntN(3)})
 		}
 		body := encode(t, doc)
 		_, err := co.CreateItem(ctx, key(shard, device), body, nil)
@@ -112,8 +129,10 @@ func TestQueriesAgainstBruteForce(t *testing.T) {
 		`NOT IS_DEFINED(c["from"])`, `c["from"] = null`, `c.n IN (1, 2)`, `(c.n = 1 OR c.id = "077")`, `c.id BETWEEN "050" AND "150"`, `c._ts > 0`, `c["from"] != "text"`,
 		`(c.id = "001" OR c.id = "200" OR c.id > "290")`,
 	}
-	selects := []string{"*", "c.id", `VALUE c["to"]`, `c.id, c["from"], c.n`}
-	orders := []string{"", "", " ORDER BY c.id", " ORDER BY c.id DESC", ` ORDER BY c["from"]`, ` ORDER BY c["from"] DESC`, ` ORDER BY c["to"]`}
+	selects := []string{"*", "c.id", `VALUE c["to"]`, `c.id, c["from"], c.n`, `VALUE {"sum": c.n + c["to"], "first": c.list[0].k}`}
+	iterating := []string{"c.id, l.k FROM c JOIN l IN c.list", "VALUE l FROM l IN c.list", "c.id, a.k, b.k AS other FROM c JOIN a IN c.list JOIN b IN c.list"}
+	collecting := []string{"DISTINCT c.n FROM c", "DISTINCT VALUE l.k FROM c JOIN l IN c.list", "VALUE COUNT(1) FROM c"}
+	orders := []string{"", "", " ORDER BY c.id", " ORDER BY c.id DESC", ` ORDER BY c["from"]`, ` ORDER BY c["from"] DESC`, ` ORDER BY c["to"]`, ` ORDER BY c.n, c["from"] DESC`, ` ORDER BY c.n DESC, c["from"]`}
 	tails := []string{"", "", " OFFSET 2 LIMIT 7", " OFFSET 0 LIMIT 3"}
 	for range 300 {
 		shard, device := fmt.Sprint("s", random.IntN(3)), fmt.Sprint("d", random.IntN(3))
@@ -128,14 +147,33 @@ func TestQueriesAgainstBruteForce(t *testing.T) {
 		for range random.IntN(3) {
 			where = append(where, conditions[random.IntN(len(conditions))])
 		}
+		kind := random.IntN(6)
 		text := "SELECT " + selects[random.IntN(len(selects))] + " FROM c"
+		switch {
+		case kind == 0:
+			text = "SELECT " + iterating[random.IntN(len(iterating))]
+			where = slices.DeleteFunc(where, func(string) bool { return strings.Contains(text, "l IN c.list") && !strings.Contains(text, "FROM c") })
+			if !full && len(where) == 0 {
+				kind, text = 5, "SELECT * FROM c WHERE c.tenantShard = "+fmt.Sprintf("%q", shard)
+			}
+		case kind == 1 && full:
+			text = "SELECT " + collecting[random.IntN(len(collecting))]
+		case kind == 2 && full:
+			text = "SELECT c.n, COUNT(1) AS count, MAX(c[\"to\"]) AS last FROM c"
+		}
 		if len(where) > 0 {
 			text += " WHERE " + strings.Join(where, " AND ")
 		}
 		pk := azcosmos.NewPartitionKey()
 		var docs []string
 		if full {
-			text += orders[random.IntN(len(orders))] + tails[random.IntN(len(tails))]
+			switch {
+			case kind == 2:
+				text += " GROUP BY c.n"
+			case kind > 2 || kind == 0 && strings.Contains(text, "FROM c"):
+				text += orders[random.IntN(len(orders))]
+			}
+			text += tails[random.IntN(len(tails))]
 			pk = key(shard, device)
 			docs = all[shard+"/"+device]
 		} else {
@@ -147,7 +185,7 @@ func TestQueriesAgainstBruteForce(t *testing.T) {
 		}
 		page := int32(1 + random.IntN(12))
 		rows, _, _ := query(t, co, pk, text, page)
-		want := expected(t, text, docs, true)
+		want := expected(t, text, docs)
 		if !full {
 			slices.Sort(rows)
 			slices.Sort(want)

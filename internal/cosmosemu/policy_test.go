@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,6 +69,14 @@ func TestRefusedDefinitions(t *testing.T) {
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/b/?"}]}}`, "/*"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"},{"path":"/b"}]}}`, "/b"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/*"}]}}`, "both"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"},{"path":"/a/*/b/?"}]}}`, "wildcard"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":{}}}`, "compositeIndexes"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/b"}]]}}`, "2 to 8 paths"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/b"},{"path":"/c"},{"path":"/d"},{"path":"/e"},{"path":"/f"},{"path":"/g"},{"path":"/h"},{"path":"/i"},{"path":"/j"}]]}}`, "2 to 8 paths"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/b"},{"path":"/c/*"}]]}}`, "/c/*"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/b"},{"path":"/b"}]]}}`, "twice"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/b"},{"path":"/c","order":"up"}]]}}`, "up"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[` + strings.TrimSuffix(strings.Repeat(`[{"path":"/b"},{"path":"/c"}],`, 101), ",") + `]}}`, "at most 100"},
 	} {
 		resp, body := send(t, s, "POST", "dbs/db/colls", "colls", "dbs/db", c.def)
 		require.Equal(t, 400, resp.StatusCode, c.def)

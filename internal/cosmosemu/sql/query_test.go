@@ -64,6 +64,9 @@ func TestWhere(t *testing.T) {
 		where string
 		want  bool
 	}{
+		{`NOT c.n = 4 AND c.n = 5`, true}, {`c.n = 5 OR c.n = 4 AND false`, true}, {`NOT false = false OR true`, true}, {`1 < 2 = true`, true}, {`'a' || 'b' = 'ab'`, true},
+		{`10 - 3 - 2 = 5 AND 8 / 4 / 2 = 1`, true}, {`1 + 2 || 'x' = 'x'`, false}, {`c.missing ?? c.n = 5`, true}, {`c.b ? c.n = 5 : false`, true}, {`false ? true : c.b ? true : false`, true},
+		{`c.n IN (4, 5) = true`, true}, {`c.n BETWEEN 1 AND 9 AND c.b`, true}, {`NOT c.n BETWEEN 1 AND 2 AND c.b`, true}, {`c.s LIKE 'a' || '%' AND c.b`, true}, {`- c.n + 5 = 0`, true}, {`c.n - -5 = 10`, true},
 		{`c.n + 1 = 6`, true}, {`2 + 3 * 2 - 1 = c.n + 2`, true}, {`c.n % 2 = 1 AND 7 / 2 = 3.5`, true}, {`-c.n < 0`, true}, {`c.n / 0 = 1`, false},
 		{`IS_DEFINED(c.n / 0)`, false}, {`IS_DEFINED(c.s + 1)`, false}, {`c.s || 'd' = 'abcd'`, true}, {`IS_DEFINED(c.s || 1)`, false},
 		{`c.s LIKE 'a%'`, true}, {`c.s LIKE 'A%'`, false}, {`c.s LIKE '_b_'`, true}, {`c.s LIKE '[a-c]%[^d-z]'`, true}, {`c.s NOT LIKE '%b%'`, false}, {`c.s LIKE 'a!%' ESCAPE '!'`, false}, {`c.n LIKE '5'`, false},
@@ -311,6 +314,9 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`SELECT * FROM c`, `SELECT TOP 1 c.id, c["from"] FROM c WHERE c.a=@s AND c.id >= @lo ORDER BY c.id DESC`,
 		`SELECT VALUE COUNT(1) FROM c WHERE NOT (c.x IN (1,'b',null) OR c.y BETWEEN -1 AND 2e3)`,
+		`SELECT DISTINCT TOP 3 VALUE {"a": c.x + 1 * -2, b: [c.y ?? 'n', 'a' || c.y]} FROM c WHERE c.y LIKE '%[a-z]!_' ESCAPE '!' ? true : NOT c.b`,
+		`SELECT c.y, COUNT(1) AS n, AVG(a.b.c) FROM c JOIN a IN c.a WHERE a.b.c < 3 GROUP BY c.y OFFSET 0 LIMIT 9`, `SELECT * FROM x IN c.a`, `SELECT VALUE SUBSTRING(UPPER(c.y), 0, 1) FROM c.b`,
+		`SELECT * FROM c ORDER BY c.x, c["y"] DESC`, `SELECT VALUE ARRAY_CONTAINS(c.a, {"b": 1}, true) FROM c -- it's`, `SELECT (((1 + 2) * 3) % 4)[0]["x"] FROM c`,
 		`SELECT * FROM c OFFSET 1 LIMIT 2`, `SELECT c.a[0].b.c AS x FROM root c WHERE STARTSWITH(c.a, "\u00e9")`, `SELECT '\`, `(((`,
 	} {
 		f.Add(seed)
