@@ -108,12 +108,12 @@ func shortKey(s string) string {
 	return s
 }
 
-// heatClass is the colour of the i-th cell, from h0, nothing, to h5, a whole budget in one second; and a
-// mark when requests were refused.
+// heatClass is the colour of the i-th cell, from h0, nothing, to h5, a budget that was used up: the
+// seconds after one that was overdrawn are somewhat below it. A mark says that requests were refused.
 func heatClass(p PartitionOverview, i int) string {
 	class := "h0"
-	for level, least := range []float64{0, 0.1, 0.3, 0.6, 1} {
-		if share := p.Heat[i]; share > least || least == 1 && share == 1 {
+	for level, least := range []float64{0, 0.1, 0.3, 0.6, 0.95} {
+		if p.Heat[i] > least {
 			class = "h" + strconv.Itoa(level+1)
 		}
 	}
