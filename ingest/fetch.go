@@ -35,44 +35,54 @@ type batch struct {
 
 // fetch answers the records from offset on; there may be none.
 func (f *fetcher) fetch(ctx context.Context, offset int64) (batch, error) {
+	b, passed, err := f.ask(ctx, offset, fetchBytes)
+	if err != nil || !passed {
+		return b, err
+	}
+	// The batch that holds the offset has no record at or above it, as when the log was compacted. That must not stop the
+	// partition; but first it is made sure that nothing is left out for its size.
+	if b, passed, err = f.ask(ctx, offset, 16*fetchBytes); err == nil && passed {
+		b.next++
+	}
+	return b, err
+}
+
+// ask is one request. passed tells that there were records, all of them below the offset.
+func (f *fetcher) ask(ctx context.Context, offset int64, bytes int64) (b batch, passed bool, err error) {
 	res, err := f.client.Fetch(ctx, &kafka.FetchRequest{
 		Topic: f.topic, Partition: f.partition, Offset: offset,
-		MinBytes: 1, MaxBytes: fetchBytes, MaxWait: fetchWait,
+		MinBytes: 1, MaxBytes: bytes, MaxWait: fetchWait,
 	})
+	if err == nil {
+		err = res.Error
+	}
 	if err != nil {
-		return batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", f.topic, f.partition, offset, err)
+		return batch{}, false, fmt.Errorf("fetch %s/%d from offset %d: %w", f.topic, f.partition, offset, err)
 	}
-	if res.Error != nil {
-		return batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", f.topic, f.partition, offset, res.Error)
-	}
-	b := batch{next: offset, end: res.HighWatermark}
-	below := false // the batch that holds the offset asked for has no record at or above it
+	b = batch{next: offset, end: res.HighWatermark}
 	for {
 		r, err := res.Records.ReadRecord()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return batch{}, fmt.Errorf("read record after offset %d of %s/%d: %w", b.next, f.topic, f.partition, err)
+			return batch{}, false, fmt.Errorf("read record after offset %d of %s/%d: %w", b.next, f.topic, f.partition, err)
 		}
 		rec, err := newRecord(r)
 		if err != nil {
-			return batch{}, fmt.Errorf("read record %d of %s/%d: %w", r.Offset, f.topic, f.partition, err)
+			return batch{}, false, fmt.Errorf("read record %d of %s/%d: %w", r.Offset, f.topic, f.partition, err)
 		}
 		if rec.Offset < offset {
-			below = true
-			continue // a batch begins before the offset that was asked for
+			passed = true // a batch begins before the offset that was asked for
+			continue
 		}
 		b.records = append(b.records, rec)
 		b.next = rec.Offset + 1
 	}
 	if len(b.records) == 0 {
 		b.next = max(b.next, afterControl(res.Records))
-		if below && b.next == offset {
-			b.next++ // the log was compacted: offsets at the end of a batch have no record any more
-		}
 	}
-	return b, nil
+	return b, passed && b.next == offset, nil
 }
 
 // afterControl is the offset after the last batch of transaction markers in an answer that has no records; they take up

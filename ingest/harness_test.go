@@ -299,6 +299,16 @@ func logOf(seed uint64, n int) []ingest.Record {
 	return log
 }
 
+// headers are those of all chunks.
+func (w *world) headers() (out []chunk.Header) {
+	for _, d := range w.chunks.Documents() {
+		c, err := chunk.Parse(d.Doc)
+		require.NoError(w.t, err)
+		out = append(out, c.Header)
+	}
+	return out
+}
+
 // conflicts is how many creates met a stored chunk.
 func (w *world) conflicts() int { return w.chunks.Calls(storetest.Read) }
 

@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -387,9 +388,9 @@ func TestLettersOfRecordsThatAreAllHeadersOrKey(t *testing.T) {
 	defer u.Close()
 	const large = 1_048_450 // what the broker takes, less a record's own overhead
 	letters := []ingest.DeadLetter{
-		{Topic: topic, Record: ingest.Record{Offset: 1, Headers: []ingest.Header{{Key: "h", Value: random(large)}}}},
-		{Topic: topic, Record: ingest.Record{Offset: 2, Key: random(large), Value: []byte("bad")}},
-		{Topic: topic, Record: ingest.Record{Offset: 3, Value: random(large)}},
+		{Topic: topic, Record: ingest.Record{Offset: 1, Headers: []ingest.Header{{Key: "h", Value: random(large, 1)}}}},
+		{Topic: topic, Record: ingest.Record{Offset: 2, Key: random(large, 1), Value: []byte("bad")}},
+		{Topic: topic, Record: ingest.Record{Offset: 3, Value: random(large, 1)}},
 		{Topic: topic, Record: ingest.Record{Offset: 4, Value: []byte("bad")}, Bare: true},
 	}
 	require.NoError(t, u.Bury(soon(t), letters))
@@ -403,9 +404,10 @@ func TestLettersOfRecordsThatAreAllHeadersOrKey(t *testing.T) {
 	require.Equal(t, len(letters), n)
 }
 
-// random is what does not compress.
-func random(n int) []byte {
-	b := make([]byte, n)
-	_, _ = rand.NewChaCha8([32]byte{2}).Read(b)
+// random is what does not compress, with any other either.
+func random(n int, seed int64) []byte {
+	b, key := make([]byte, n), [32]byte{}
+	binary.LittleEndian.PutUint64(key[:], uint64(seed))
+	_, _ = rand.NewChaCha8(key).Read(b)
 	return b
 }

@@ -33,8 +33,8 @@ func do(t *testing.T, l *ingest.Local, jobs []ingest.Job, wanted func(ingest.Job
 	return left
 }
 
-func isBury(j ingest.Job) bool   { _, ok := j.(*ingest.Bury); return ok }
-func isNote(j ingest.Job) bool   { _, ok := j.(*ingest.Note); return ok }
+func isBury(j ingest.Job) bool { _, ok := j.(*ingest.Bury); return ok }
+func isNote(j ingest.Job) bool { _, ok := j.(*ingest.Note); return ok }
 
 func not(f func(ingest.Job) bool) func(ingest.Job) bool {
 	return func(j ingest.Job) bool { return !f(j) }

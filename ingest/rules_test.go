@@ -1,0 +1,373 @@
+package ingest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"binnacle/binning"
+	"binnacle/ingest"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// noise is a message whose text does not compress, and fills a third of a document.
+func noise(offset int64, device string) ingest.Record {
+	return ingest.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"log":"%x"}}`, device, start+offset, random(16_000, offset))}
+}
+
+func all(ingest.Job) bool { return true }
+
+// rowsOf is how many rows a head shows.
+func rowsOf(l *ingest.Local) (n int) {
+	for _, r := range l.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
+		n += r.Frame.Rows()
+	}
+	return n
+}
+
+// A bin that fills several documents goes out as a whole when its hold is over (rule W5).
+func TestALargeBinGoesOutAsAWhole(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(nil), soon(t)
+	for i := range int64(12) {
+		require.NoError(t, l.Take(ctx, noise(i, "d0")))
+	}
+	w.now = w.now.Add(20 * time.Second)
+	require.NoError(t, l.Step(ctx))
+	require.Len(t, w.stored(), 12)
+	require.GreaterOrEqual(t, len(w.chunks.Documents()), 4)
+	w.checkChains()
+}
+
+// However large a record is, its readings of one chain are in one chunk (rule W2).
+func TestARecordIsNotDivided(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(nil), soon(t)
+	const each, records = 7, 6
+	for i := range int64(records) {
+		value := []byte("[")
+		for k := range int64(each) {
+			if k > 0 {
+				value = append(value, ',')
+			}
+			value = fmt.Appendf(value, `{"tenant":"acme","device":"d0","ts":%d,"values":{"log":"%x"}}`, start+i*each+k, random(4000, i*each+k))
+		}
+		require.NoError(t, l.Take(ctx, ingest.Record{Offset: i, Time: start, Value: append(value, ']')}))
+	}
+	require.NoError(t, l.Finish(ctx))
+	w.checkChains()
+	require.Len(t, w.stored(), each*records)
+	for _, h := range w.headers() {
+		require.EqualValues(t, each*(h.Through-h.First+1), h.Readings)
+	}
+	require.GreaterOrEqual(t, len(w.headers()), 3)
+}
+
+// The committed offset waits for dead letters and for the catalog, whatever else is done (rule W7).
+func TestTheFloorWaits(t *testing.T) {
+	bad := ingest.Record{Offset: 0, Time: start, Value: []byte("bad")}
+	for name, waits := range map[string]func(ingest.Job) bool{"dead letter": isBury, "catalog": isNote} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			l, ctx := w.worker(nil), soon(t)
+			first := bad
+			if name == "catalog" {
+				first = one(0, "d0")
+			}
+			require.NoError(t, l.Take(ctx, first))
+			require.NoError(t, l.Take(ctx, one(1, "d1")))
+			var left []ingest.Job
+			for range 5 {
+				w.now = w.now.Add(20 * time.Second)
+				left = append(left, do(t, l, l.Due(), not(waits))...)
+				require.Zero(t, l.Floor())
+			}
+			require.NotEmpty(t, left)
+			do(t, l, left, all)
+			require.NoError(t, l.Finish(ctx))
+			require.EqualValues(t, 2, l.Floor())
+		})
+	}
+}
+
+// News that come while older news are on their way to the catalog do not hide those.
+func TestTheFloorWaitsForTheOldestNews(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(func(c *ingest.Config) { c.NoteEvery = time.Hour }), soon(t)
+	require.NoError(t, l.Take(ctx, values(0, `{"a":1}`)))
+	w.now = w.now.Add(20 * time.Second)
+	notes := do(t, l, l.Due(), not(isNote))
+	require.NoError(t, l.Take(ctx, values(1, `{"b":1}`)))
+	require.NoError(t, l.Take(ctx, values(2, `{"c":1}`)))
+	w.now = w.now.Add(20 * time.Second)
+	for range 3 {
+		notes = append(notes, do(t, l, l.Due(), not(isNote))...)
+	}
+	require.Len(t, notes, 1, "one at a time")
+	require.Zero(t, l.Floor())
+	do(t, l, notes, all)
+	require.EqualValues(t, 1, l.Floor(), "b and c are not in the catalog yet")
+	require.NoError(t, l.Step(ctx))
+	require.EqualValues(t, 3, l.Floor())
+}
+
+// What holds the floor back by too many records is cut before its hold is over (rule W7).
+func TestABinThatLagsIsCut(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Hold, c.MaxBehind = time.Hour, 100 }), soon(t)
+	for i := range int64(300) {
+		device := "d1"
+		if i == 0 {
+			device = "d0"
+		}
+		require.NoError(t, l.Take(ctx, one(i, device)))
+		if i%10 == 0 {
+			w.now = w.now.Add(time.Second)
+			require.NoError(t, l.Step(ctx))
+		}
+		require.GreaterOrEqual(t, l.Floor(), i-120)
+	}
+}
+
+// A create whose answer was lost meets its own chunk: the rows stay in the head for a moment all the same (rule R1).
+func TestRowsLingerWhoeverStoredThem(t *testing.T) {
+	w := newWorld(t, nil)
+	lost := true
+	w.chunks.Fault = func(op storetest.Op) *storetest.Fault {
+		if op.Kind == storetest.Create && lost {
+			lost = false
+			return &storetest.Fault{Applied: true, Err: errors.New("connection reset")}
+		}
+		return nil
+	}
+	l, ctx := w.worker(nil), soon(t)
+	for i := range int64(5) {
+		require.NoError(t, l.Take(ctx, one(i, "d0")))
+	}
+	w.now = w.now.Add(20 * time.Second)
+	require.NoError(t, l.Step(ctx))
+	require.Len(t, w.stored(), 5)
+	require.False(t, lost)
+	require.Equal(t, 5, rowsOf(l))
+	w.now = w.now.Add(2 * time.Second)
+	require.NoError(t, l.Step(ctx))
+	require.Zero(t, rowsOf(l))
+	require.Zero(t, l.Held())
+}
+
+// A partition that comes back may have been read further by others, who have answered from it: it counts as caught up only
+// when it has reached the log's end as of then (rule R3), and chains it does not know are looked up (rule W3).
+func TestAPartitionThatComesBack(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(nil), soon(t)
+	require.NoError(t, l.Take(ctx, one(0, "d0")))
+	require.True(t, l.CaughtUp())
+
+	other := w.worker(nil)
+	for i := range int64(50) {
+		require.NoError(t, other.Take(ctx, one(i, fmt.Sprintf("d%d", i%5))))
+	}
+	require.NoError(t, other.Finish(ctx))
+	l.Resume(ingest.Assignment{Stream: 1, Position: 10, LogEnd: 50})
+	require.False(t, l.CaughtUp())
+	require.EqualValues(t, 10, l.Position())
+	head := l.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All})
+	require.EqualValues(t, 50, head.CaughtUp)
+	for i := l.Position(); i < 50; i++ {
+		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i%5))))
+	}
+	require.True(t, l.CaughtUp())
+	require.NoError(t, l.Finish(ctx))
+	w.checkChains()
+	require.Len(t, w.stored(), 50)
+	require.LessOrEqual(t, w.conflicts(), 1, "only the chain that was thought to be known")
+}
+
+// A tail that lies beyond all that is known of the log is suspect until the log turns out to reach further (rule W9).
+func TestASuspectTail(t *testing.T) {
+	w := newWorld(t, nil)
+	former, ctx := w.worker(nil), soon(t)
+	for i := range int64(50) {
+		require.NoError(t, former.Take(ctx, one(i, "d0")))
+	}
+	require.NoError(t, former.Finish(ctx))
+
+	w.log = make([]ingest.Record, 20) // the log ends at 20 now
+	l := w.worker(nil)
+	require.NoError(t, l.Take(ctx, one(0, "d0")))
+	_, suspect := l.Suspect()
+	require.False(t, suspect)
+	l.Drain()
+	require.NoError(t, l.Step(ctx))
+	tail, suspect := l.Suspect()
+	require.True(t, suspect)
+	require.EqualValues(t, 49, tail)
+	l.Reaches(49)
+	_, suspect = l.Suspect()
+	require.True(t, suspect, "record 49 is not there")
+	l.Reaches(50)
+	_, suspect = l.Suspect()
+	require.False(t, suspect)
+}
+
+// A container that is about to be dropped is asked for, not written to.
+func TestAnExpiredContainer(t *testing.T) {
+	w := newWorld(t, nil)
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.docs, Now: func() time.Time { return w.now }})
+	require.NoError(t, dir.AskMonth(context.Background(), "chunks-2026-11"))
+	require.NoError(t, dir.Expire(context.Background(), "chunks-2026-11"))
+	l, ctx := w.worker(func(c *ingest.Config) { c.RetryBackoff = time.Millisecond }), soon(t)
+	require.NoError(t, l.Take(ctx, one(0, "d0")))
+	w.now = w.now.Add(20 * time.Second)
+	for _, j := range l.Due() {
+		if _, ok := j.(*ingest.Lookup); ok {
+			require.NoError(t, l.Do(ctx, j))
+		}
+	}
+	creates := l.Due()
+	require.Len(t, creates, 1)
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, l.Do(short, creates[0]), context.DeadlineExceeded)
+	require.Empty(t, w.chunks.Documents())
+
+	require.NoError(t, dir.Keep(ctx, "chunks-2026-11"))
+	require.NoError(t, l.Do(ctx, creates[0]))
+	require.Len(t, w.chunks.Documents(), 1)
+}
+
+// A map that has grown old is read again before a reading is placed or refused (rule W1).
+func TestAMapThatHasGrownOld(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(nil), soon(t)
+	require.NoError(t, l.Take(ctx, one(0, "d0")))
+	w.now = w.now.Add(5 * time.Hour)
+	late := one(1, "d0")
+	late.Time = w.now.UnixMilli()
+	late.Value = fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, late.Time)
+	lists := 0
+	w.docs.Fault = func(op, _, _ string) *controltest.Fault {
+		if op == controltest.OpList {
+			lists++
+		}
+		return nil
+	}
+	require.NoError(t, l.Take(ctx, late))
+	require.NoError(t, l.Finish(ctx))
+	require.Empty(t, w.buried)
+	require.Len(t, w.stored(), 2)
+	require.Positive(t, lists)
+}
+
+// Readings of tenants that nobody has registered do not have the map read again for each of them.
+func TestUnknownTenantsDoNotStormTheStore(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Register = false }), soon(t)
+	lists := 0
+	w.docs.Fault = func(op, _, _ string) *controltest.Fault {
+		if op == controltest.OpList {
+			lists++
+		}
+		return nil
+	}
+	for i := range int64(1000) {
+		w.now = w.now.Add(5 * time.Millisecond)
+		require.NoError(t, l.Take(ctx, ingest.Record{Offset: i, Time: start, Value: fmt.Appendf(nil, `{"tenant":"t%d","device":"d","ts":%d,"values":{"a":1}}`, i, start)}))
+	}
+	require.LessOrEqual(t, lists, 3*7, "three lists a second")
+	require.Positive(t, lists)
+
+	// One that is registered meanwhile is known within a second.
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.docs, Now: func() time.Time { return w.now }})
+	_, err := dir.Register(ctx, "t7")
+	require.NoError(t, err)
+	w.now = w.now.Add(time.Second)
+	require.NoError(t, l.Take(ctx, ingest.Record{Offset: 1000, Time: start, Value: fmt.Appendf(nil, `{"tenant":"t7","device":"d","ts":%d,"values":{"a":1}}`, start)}))
+	require.NoError(t, l.Finish(ctx))
+	require.Len(t, w.buried, 1000)
+	require.Len(t, w.stored(), 1)
+}
+
+// Without a mark nothing is created; a Stamp that fails is made again (rule W9).
+func TestTheMarkComesFirst(t *testing.T) {
+	w := newWorld(t, nil)
+	ctx := soon(t)
+	streams := control.NewStreams(w.docs)
+	s, err := streams.Find(ctx, "cluster", "topic")
+	require.NoError(t, err)
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.docs, Now: func() time.Time { return w.now }})
+	_, err = dir.Refresh(ctx)
+	require.NoError(t, err)
+	l := ingest.NewLocal(w.config(), ingest.Stores{Chunks: w.chunks, Directory: dir, Catalog: w.catalog, Streams: streams, Letters: w},
+		ingest.Assignment{Stream: s.Number, LogEnd: 10, Unmarked: true})
+	require.Nil(t, l.Committed(0, w.now), "there is no record to mark yet")
+	for i := range int64(5) {
+		require.NoError(t, l.Take(ctx, one(i, "d0")))
+	}
+	w.now = w.now.Add(time.Minute)
+	require.NoError(t, l.Step(ctx))
+	require.Empty(t, w.chunks.Documents())
+	failures := 0
+	w.docs.Fault = func(op, kind, _ string) *controltest.Fault {
+		if kind == control.KindStream && op == controltest.OpReplace && failures < 3 {
+			failures++
+			return &controltest.Fault{Err: errors.New("down")}
+		}
+		return nil
+	}
+	stamp := l.Committed(l.Floor(), w.now)
+	require.NotNil(t, stamp)
+	require.Nil(t, l.Committed(l.Floor(), w.now), "one is under way")
+	require.NoError(t, l.Do(ctx, stamp))
+	require.Equal(t, 3, failures)
+	s, err = streams.Read(ctx, s.Number)
+	require.NoError(t, err)
+	require.Contains(t, s.Marks, int32(0))
+	require.NoError(t, l.Step(ctx))
+	require.Len(t, w.chunks.Documents(), 1)
+}
+
+// The head shows exactly the rows that are held, while records are fed; the race detector watches.
+func TestSnapshotsWhileFeeding(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Linger = 1000 * time.Hour }), soon(t)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range rounds(150, 30) {
+			head := l.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All})
+			seen := map[int64]bool{}
+			for _, r := range head.Rows {
+				for _, at := range r.Frame.Groups[0].Times {
+					seen[at-start] = true
+				}
+			}
+			// Nothing has left the head yet: it shows every offset below its position, and none above.
+			if int64(len(seen)) != head.Position {
+				t.Errorf("position %d, %d rows", head.Position, len(seen))
+				return
+			}
+		}
+	}()
+	offset := int64(0)
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		for range 20 {
+			require.NoError(t, l.Take(ctx, one(offset, fmt.Sprintf("d%d", offset%3))))
+			offset++
+		}
+		w.now = w.now.Add(time.Second)
+		require.NoError(t, l.Step(ctx))
+	}
+}
