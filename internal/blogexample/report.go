@@ -10,7 +10,7 @@ type Report struct {
 	Model      string `json:"ru_model"`
 	Partitions int    `json:"physical_partitions"`
 	Rows       Rows   `json:"rows"`
-	Sizes      Sizes  `json:"mean_bytes"` // of V2's items, without system properties
+	Sizes      Sizes  `json:"bytes"` // of V2's items, without system properties
 
 	Patterns []Pattern     `json:"patterns"`
 	Rules    []ReplaceRule `json:"replace_rules"`
@@ -26,7 +26,8 @@ type Rows struct {
 	Q6 int `json:"q6"`
 }
 
-// Sizes are mean sizes in bytes of JSON.
+// Sizes are those of the post that is asked for, its first comment and its first like, in bytes of JSON. Others
+// differ by their names.
 type Sizes struct {
 	Post    int `json:"post"`
 	Comment int `json:"comment"`
