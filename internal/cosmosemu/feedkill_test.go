@@ -127,6 +127,14 @@ func TestFeedThroughKillsAndSplits(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(row), &item))
 			require.Equal(t, item.From, w.latest[item.ID], "round %d: item %s", round, item.ID)
 		}
+		again := map[string]int{}
+		(&feedReader{map[string]string{}}).pass(t, s, func(p servedPage) {
+			for _, item := range p.Items {
+				again[item.ID]++
+				require.Equal(t, 1, again[item.ID], "from the beginning, every item comes once: %s", item.ID)
+			}
+		})
+		require.Len(t, again, len(rows))
 		parts, err := s.Partitions("db", "chunks")
 		require.NoError(t, err)
 		items := 0
