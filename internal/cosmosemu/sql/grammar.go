@@ -45,9 +45,10 @@ type from struct {
 type source struct {
 	Pos     lexer.Position
 	Element string     `parser:"(@Ident 'IN')?"`
-	Root    string     `parser:"@Ident"`
-	Steps   []*stepRef `parser:"@@*"`
-	Alias   string     `parser:"('AS'? @Ident)?"`
+	Sub     bool       `parser:"( @'('"`
+	Root    string     `parser:"| @Ident"`
+	Steps   []*stepRef `parser:"  @@*"`
+	Alias   string     `parser:"  ('AS'? @Ident)? )"`
 }
 
 type ordered struct {

@@ -22,7 +22,11 @@ func (c *compiler) from(f *from) {
 	}
 	c.root(f.Source)
 	for _, j := range f.Joins {
-		if j.Element == "" {
+		switch {
+		case j.Sub:
+			c.fail(j.Pos, "a subquery is not supported")
+			return
+		case j.Element == "":
 			c.fail(j.Pos, "JOIN without IN is not supported")
 			return
 		}
@@ -32,6 +36,10 @@ func (c *compiler) from(f *from) {
 
 // root compiles the first source. The container may have any name.
 func (c *compiler) root(s *source) {
+	if s.Sub {
+		c.fail(s.Pos, "a subquery is not supported")
+		return
+	}
 	called := s.Alias
 	if called == "" {
 		called = s.Root
