@@ -210,7 +210,7 @@ func (b *batch) locked(x *exchange) (*pebble.Batch, error) {
 		p.charge(x.now, b.charge)
 		return nil, nil
 	}
-	p.count = b.count
+	p.counted(b.count)
 	p.charge(x.now, b.charge)
 	for _, s := range b.steps {
 		if !s.read {

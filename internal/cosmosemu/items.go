@@ -131,6 +131,7 @@ func (x *exchange) readItem() (reply, error) {
 	if err := p.admit(x.now); err != nil {
 		return reply{}, err
 	}
+	lsn := p.latest.Load() // before the read, which so sees at least what the session token will say
 	head, body, err := x.lookup(co, name, x.now)
 	if err != nil {
 		return reply{}, err
@@ -145,7 +146,7 @@ func (x *exchange) readItem() (reply, error) {
 		f.charge, f.partition = rep.charge, p.id
 		return reply{}, f
 	}
-	rep.etag, rep.lsn, rep.body = etagOf(head.version()), head.lsn, body
+	rep.etag, rep.lsn, rep.body = etagOf(head.version()), lsn, body
 	if x.request.Header.Get("If-None-Match") == rep.etag {
 		rep.status, rep.body = http.StatusNotModified, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -35,9 +36,11 @@ type partition struct {
 	// mu orders the writes of the partition: what a write reads is what it changes, and log sequence
 	// numbers become visible in their order.
 	mu    sync.Mutex
-	count counters // mu guards
-	gone  bool     // it was split; mu guards
-	due   int64    // when its split for storage is done, in nanoseconds since 1970; 0: none; mu guards
+	count counters // mu guards; set by counted
+	// latest is the sequence number of count, for those that do not hold mu: session tokens.
+	latest atomic.Uint64
+	gone   bool  // it was split; mu guards
+	due    int64 // when its split for storage is done, in nanoseconds since 1970; 0: none; mu guards
 	// weights remembers those of logical partitions that were written lately; mu guards.
 	weights map[string]int64
 }
@@ -125,6 +128,12 @@ func (c counters) append(dst []byte) []byte {
 	return binary.BigEndian.AppendUint64(dst, uint64(c.bytes))
 }
 
+// counted sets the counters, under mu.
+func (p *partition) counted(c counters) {
+	p.count = c
+	p.latest.Store(c.lsn)
+}
+
 // load reads the counters of the partition; none are stored before its first write.
 func (p *partition) load(db *pebble.DB) error {
 	v, closer, err := db.Get(p.counter)
@@ -138,10 +147,10 @@ func (p *partition) load(db *pebble.DB) error {
 	if len(v) != 24 {
 		return errors.New("the counters of physical partition " + p.id + " are damaged")
 	}
-	p.count = counters{
+	p.counted(counters{
 		lsn:   binary.BigEndian.Uint64(v),
 		items: int64(binary.BigEndian.Uint64(v[8:])),
 		bytes: int64(binary.BigEndian.Uint64(v[16:])),
-	}
+	})
 	return nil
 }

@@ -212,9 +212,7 @@ func (p *page) reply(co *container) reply {
 	rep := reply{status: http.StatusOK, charge: p.charge, container: co, items: p.count}
 	if len(p.legs) == 1 {
 		rep.partition = p.legs[0].partition
-		rep.partition.mu.Lock()
-		rep.lsn = rep.partition.count.lsn
-		rep.partition.mu.Unlock()
+		rep.lsn = rep.partition.latest.Load()
 	}
 	body := append(make([]byte, 0, len(p.rows)+64), `{"_rid":"`...)
 	body = append(append(body, co.ridText...), `","Documents":[`...)

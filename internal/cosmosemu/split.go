@@ -185,8 +185,8 @@ func (c *catalog) replace(co *container, p *partition, cut []byte, share int, ri
 	if err != nil {
 		return err
 	}
-	l.count = left
-	r.count = counters{lsn: p.count.lsn, items: p.count.items - left.items, bytes: p.count.bytes - left.bytes}
+	l.counted(left)
+	r.counted(counters{lsn: p.count.lsn, items: p.count.items - left.items, bytes: p.count.bytes - left.bytes})
 	record := co.record
 	record.Partitions = replaceOne(record.Partitions, func(x rangeRecord) bool { return x.ID == p.id }, records[:]...)
 	b := c.store.db.NewBatch()

@@ -165,6 +165,6 @@ func (s *Server) removeFrom(co *container, p *partition, names [][]byte, now tim
 	if err := s.store.commit(b); err != nil {
 		return 0, err
 	}
-	p.count = next
+	p.counted(next)
 	return removed, nil
 }

@@ -108,7 +108,7 @@ func (w *write) locked() (*pebble.Batch, error) {
 	if err := st.apply(batch); err != nil {
 		return nil, fmt.Errorf("write an item: %w", err)
 	}
-	p.count = next
+	p.counted(next)
 	p.charge(w.now, w.charge)
 	w.noteExpiry()
 	w.noteWeight()
