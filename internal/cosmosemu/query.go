@@ -55,12 +55,28 @@ func (x *exchange) parseQuery() (queryRequest, error) {
 }
 
 // queryItems serves one page of a query over items.
-func (x *exchange) queryItems() (reply, error) {
+func (x *exchange) queryItems() (reply, error) { return x.answerQuery(x.parseQuery) }
+
+// readItems serves one page of all items, without a query: what some SDKs offer as reading all items.
+func (x *exchange) readItems() (reply, error) {
+	return x.answerQuery(func() (queryRequest, error) {
+		const all = "SELECT * FROM c"
+		q, err := x.queries.Parse(all)
+		if err != nil {
+			return queryRequest{}, err
+		}
+		b, err := q.Bind(nil)
+		return queryRequest{queryHash([]byte(all)), b}, err
+	})
+}
+
+// answerQuery serves one page of the query that parse gives.
+func (x *exchange) answerQuery(parse func() (queryRequest, error)) (reply, error) {
 	co, err := x.catalog.find(x.route.database, x.route.container)
 	if err != nil {
 		return reply{}, err
 	}
-	q, err := x.parseQuery()
+	q, err := parse()
 	if err != nil {
 		return reply{}, err
 	}
@@ -136,7 +152,7 @@ func (x *exchange) plan(co *container, rev *revision, b *sql.Bound) ([]leg, bool
 			message: "The provided cross partition query can not be directly served by the gateway: " + strings.Join(planned(q), ", ") +
 				" needs the full partition key, or a client that merges the answers of physical partitions.",
 		}
-	case !isTrue(h.Get("X-Ms-Documentdb-Query-Enablecrosspartition")):
+	case x.request.Method == http.MethodPost && !isTrue(h.Get("X-Ms-Documentdb-Query-Enablecrosspartition")):
 		return nil, false, badRequest("Cross partition query is required but disabled: set x-ms-documentdb-query-enablecrosspartition to true, or give the partition key.")
 	}
 	if x.cfg.PrefixVisitsAll && r.prefix && rangeID == "" && from == "" && to == "" {

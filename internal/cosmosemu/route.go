@@ -109,6 +109,7 @@ var handlers = map[string]func(*exchange) (reply, error){
 	"offers PUT":             (*exchange).replaceOffer,
 	"docs POST feed":         (*exchange).createItem,
 	"docs POST feed query":   (*exchange).queryItems,
+	"docs GET feed":          (*exchange).readItems,
 	"docs GET feed changes":  (*exchange).readChanges,
 	"docs GET":               (*exchange).readItem,
 	"docs PUT":               (*exchange).replaceItem,

@@ -132,7 +132,7 @@ func TestUnsupportedIsNamed(t *testing.T) {
 	}{
 		{"POST", docs, "docs", link, "[]", append(pk, "x-ms-cosmos-is-batch-request", "True", "x-ms-cosmos-batch-atomic", "false"), 501, "a batch that is not atomic"},
 		{"POST", docs, "docs", link, `{"id":"a"}`, append(pk, "x-ms-indexing-directive", "Exclude"), 501, "the indexing directive Exclude"},
-		{"GET", docs, "docs", link, "", nil, 501, "the request docs GET feed"},
+		{"PUT", docs, "docs", link, "", nil, 501, "the request docs PUT feed"},
 		{"GET", link + "/sprocs", "sprocs", link, "", nil, 501, "sprocs"},
 		{"GET", "dbs/db/users", "users", "dbs/db", "", nil, 501, "users"},
 		{"POST", docs, "docs", link, `{"id":"a"}`, append(pk, "x-ms-documentdb-pre-trigger-include", "t"), 501, "trigger"},
