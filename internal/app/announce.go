@@ -19,7 +19,7 @@ func (d *dev) announce() {
 	var b strings.Builder
 	fmt.Fprintf(&b, "binnacle dev\n")
 	fmt.Fprintf(&b, "  kafka   %s  topics %s and %s, %d partitions, no login\n", d.broker.Addr(), Topic, DeadLetters, d.cfg.Partitions)
-	fmt.Fprintf(&b, "  cosmos  http://%s/  key %s\n", d.cosmos.Addr(), cosmosemu.Key)
+	fmt.Fprintf(&b, "  cosmos  http://%s/  key %s, page /_emulator\n", d.cosmos.Addr(), cosmosemu.Key)
 	fmt.Fprintf(&b, "  api     %s  tenant in the header X-Scope-OrgID\n", api)
 	fmt.Fprintf(&b, "  admin   http://%s  /metrics /healthz /readyz /debug/pprof/\n", d.admin.Addr())
 	fmt.Fprintf(&b, "  data    %s\n", d.cfg.DataDir)
