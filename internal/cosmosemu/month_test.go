@@ -19,7 +19,7 @@ import (
 func TestAMonthInASecond(t *testing.T) {
 	now := newClock()
 	const days, devices, itemBytes = 30, 4, 900
-	s := open(t, cosmosemu.Config{Now: now.now, Limits: cosmosemu.Limits{PhysicalPartitionBytes: 128 << 10}})
+	s := open(t, cosmosemu.Config{Now: now.now, Limits: cosmosemu.Limits{PhysicalPartitionBytes: 256 << 10}})
 	props := hierarchical("chunks")
 	week := int32(7 * 24 * 3600)
 	props.DefaultTimeToLive = &week
