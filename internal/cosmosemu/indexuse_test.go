@@ -93,6 +93,24 @@ func TestLoadedItemsAreCharged(t *testing.T) {
 	require.InDelta(t, 2.4+50*0.14+2*floor, charge, 1e-3, "the work is charged once")
 }
 
+// TestCombinationsAreBounded: without the bound the query would not end.
+func TestCombinationsAreBounded(t *testing.T) {
+	_, co := indexed(t, `{}`)
+	pk := azcosmos.NewPartitionKeyString("p")
+	doc := `{"id":"long","pk":"p","w":[` + strings.TrimSuffix(strings.Repeat("1,", 200), ",") + `]}`
+	_, err := co.CreateItem(context.Background(), pk, []byte(doc), nil)
+	require.NoError(t, err)
+	joins := strings.Repeat(" JOIN x%d IN c.w", 5)
+	for _, text := range []string{
+		"SELECT c.id FROM c" + fmt.Sprintf(joins, 0, 1, 2, 3, 4) + " WHERE x4 = 2",
+		"SELECT VALUE COUNT(1) FROM c" + fmt.Sprintf(joins, 0, 1, 2, 3, 4),
+	} {
+		_, err := co.NewQueryItemsPager(text, pk, nil).NextPage(context.Background())
+		require.Equal(t, http.StatusBadRequest, code(err))
+		require.ErrorContains(t, err, "combine")
+	}
+}
+
 func TestIndexMetrics(t *testing.T) {
 	_, co := indexed(t, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/s/?"}],"compositeIndexes":[[{"path":"/a"},{"path":"/b"}]]}`)
 	metrics := func(text string, ask bool) string {

@@ -41,6 +41,9 @@ func (x *exchange) queryMetadata(list string, docs [][]byte) (reply, error) {
 			return reply{}, err
 		}
 	}
+	if err := q.bound.Err(); err != nil {
+		return reply{}, err
+	}
 	rows := all.Rows()
 	body := append([]byte(`{"_rid":"","`), list...)
 	body = append(append(body, `":[`...), bytes.Join(rows, []byte{','})...)

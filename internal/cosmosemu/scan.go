@@ -143,12 +143,12 @@ func (s *scan) item(it *pebble.Iterator, work *ru.QueryWork, visit func() (step,
 		return stopBefore, r.err
 	}
 	if s.second >= r.head.expiry(s.revision.ttl) || !all(s.served, r) {
-		return goOn, r.err
+		return goOn, firstError(r.err, s.bound.Err())
 	}
 	if len(s.residual) > 0 {
 		work.Add(int(r.head.size)) // loaded to be tested
 		if !all(s.residual, r) {
-			return goOn, r.err
+			return goOn, firstError(r.err, s.bound.Err())
 		}
 	}
 	s.name = append(s.name[:0], it.Key()[prefixLen:]...)
@@ -157,7 +157,7 @@ func (s *scan) item(it *pebble.Iterator, work *ru.QueryWork, visit func() (step,
 	if len(s.residual) == 0 && next != stopBefore && !s.sorting {
 		work.Add(int(r.head.size))
 	}
-	return next, firstError(err, r.err)
+	return next, firstError(firstError(err, r.err), s.bound.Err())
 }
 
 func all(conditions []sql.Condition, r *row) bool {

@@ -2,23 +2,30 @@ package sql
 
 import "sync"
 
-// maxCached and maxCachedText bound what a Cache holds: queries, and bytes of text of one of them.
+// What a Cache holds at most: queries, and a few whose text is long. SDKs that read many items at once
+// send texts of up to 1,000 conditions, which differ in nothing but their number, for page after page.
 const (
 	maxCached     = 512
-	maxCachedText = 8 << 10
+	maxCachedLong = 8
+	longText      = 8 << 10 // bytes
+	maxCachedText = 128 << 10
 )
 
 // Cache keeps parsed queries by their text. It is safe for concurrent use; its zero value is ready.
 type Cache struct {
 	mu      sync.RWMutex
 	queries map[string]*Query
+	long    map[string]*Query
 }
 
-// Parse is Parse, remembered. Errors and long texts are not kept. A full cache starts over: clients
-// use few texts, with parameters.
+// Parse is Parse, remembered. Errors and the longest texts are not kept. A full cache starts over:
+// clients use few texts, with parameters.
 func (c *Cache) Parse(text string) (*Query, error) {
 	c.mu.RLock()
 	q := c.queries[text]
+	if len(text) > longText {
+		q = c.long[text]
+	}
 	c.mu.RUnlock()
 	if q != nil {
 		return q, nil
@@ -29,9 +36,18 @@ func (c *Cache) Parse(text string) (*Query, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.queries == nil || len(c.queries) >= maxCached {
-		c.queries = map[string]*Query{}
+	if len(text) > longText {
+		c.long = keep(c.long, text, q, maxCachedLong)
+	} else {
+		c.queries = keep(c.queries, text, q, maxCached)
 	}
-	c.queries[text] = q
 	return q, nil
+}
+
+func keep(kept map[string]*Query, text string, q *Query, most int) map[string]*Query {
+	if kept == nil || len(kept) >= most {
+		kept = map[string]*Query{}
+	}
+	kept[text] = q
+	return kept
 }

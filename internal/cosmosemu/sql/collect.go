@@ -12,8 +12,7 @@ const MaxCollected = 64 << 20
 // Collector makes the rows of a query that needs all matching items: aggregates, GROUP BY, DISTINCT,
 // and ORDER BY of an iteration. It can do any other query as well.
 type Collector struct {
-	bound *Bound
-	// KeepUndefined tells that ORDER BY also gives items without the property that it sorts by.
+	bound         *Bound
 	keepUndefined bool
 
 	rows   []collected
@@ -49,7 +48,8 @@ func (b *Bound) Collector(keepUndefined bool) *Collector {
 	return c
 }
 
-// Add takes all rows of one matching item. It fails when there is more to hold than MaxCollected.
+// Add takes all rows of one matching item. It fails when there is more to hold than MaxCollected, or
+// when the item has more rows than can be tried.
 func (c *Collector) Add(row Row) error {
 	q := c.bound.query
 	e := c.bound.env(row)
@@ -66,6 +66,9 @@ func (c *Collector) Add(row Row) error {
 		}
 		return c.size <= MaxCollected
 	})
+	if err := c.bound.Err(); err != nil {
+		return err
+	}
 	if c.size > MaxCollected {
 		return &Error{Reason: "the query would have to hold more than " + strconv.Itoa(MaxCollected) + " bytes: add conditions"}
 	}

@@ -19,6 +19,8 @@ type env struct {
 	params   []Value
 	elements []Value // what each iteration is at
 	totals   []Value // the aggregates, once they are known
+	combined int     // combinations of elements tried for this row
+	err      *Error
 }
 
 // Row is one item as a source of values: path counts in Query.Paths.

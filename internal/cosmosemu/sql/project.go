@@ -26,10 +26,26 @@ func (b *Bound) Each(row Row, visit func(row []byte) bool) {
 	})
 }
 
+// Err is what has ended the evaluation of a row early, if anything has. It stays.
+func (b *Bound) Err() error {
+	if b.scratch.err == nil {
+		return nil
+	}
+	return b.scratch.err
+}
+
+// maxCombined bounds the combinations of elements that are tried for one item: with ten JOINs over a
+// list of a hundred there would be no end. The service has its limit in time, 5 s a page.
+const maxCombined = 1_000_000
+
 // each runs the iterations from the n-th on, and calls visit for every combination of elements that
 // the inner conditions let through. It reports false when visit has.
 func (e *env) each(n int, visit func() bool) bool {
 	if n == len(e.query.arrays) {
+		if e.combined++; e.combined > maxCombined && n > 0 {
+			e.err = &Error{Reason: "the JOINs of the query combine the elements of an item in more than " + strconv.Itoa(maxCombined) + " ways"}
+			return false
+		}
 		for _, c := range e.query.inner {
 			if !c.eval(e).True() {
 				return true

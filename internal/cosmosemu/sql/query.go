@@ -121,6 +121,6 @@ func (b *Bound) Window() (skip, take int) {
 
 // env is what expressions see of a row. There is one for each Bound.
 func (b *Bound) env(row Row) *env {
-	b.scratch.row = row
+	b.scratch.row, b.scratch.combined = row, 0
 	return &b.scratch
 }
