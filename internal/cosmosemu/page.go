@@ -43,7 +43,7 @@ func (p *page) visit(f func(l leg, work *ru.QueryWork) (done bool, err error)) e
 		p.charge = p.model.Query(ru.QueryWork{})
 	}
 	for i, l := range p.legs {
-		if err := l.partition.afford(p.now, p.model.Query(ru.QueryWork{})); err != nil {
+		if err := l.partition.admitFor(p.now, p.model.Query(ru.QueryWork{})); err != nil {
 			if i == 0 {
 				return err
 			}

@@ -100,11 +100,19 @@ func partitionAt(parts []*partition, key []byte) *partition {
 }
 
 // admit lets a request run, or answers 429.
-func (p *partition) admit(now time.Time) error { return p.afford(now, 0) }
+func (p *partition) admit(now time.Time) error { return p.admitFor(now, 0) }
 
-// afford is admit once it is known what the request will be charged: under Config.RefuseBefore, one
-// that would overdraw the second is answered 429 before it does anything.
+// afford asks again once it is known what an admitted request will be charged: under
+// Config.RefuseBefore, one that would overdraw the second is answered 429 before it does anything.
 func (p *partition) afford(now time.Time, charge float64) error {
+	if !p.budget.rules.refuse {
+		return nil
+	}
+	return p.admitFor(now, charge)
+}
+
+// admitFor is admit of a request that will be charged so much, 0 when that is not known.
+func (p *partition) admitFor(now time.Time, charge float64) error {
 	ok, retry := p.budget.admit(now, charge)
 	if ok {
 		return nil
