@@ -13,7 +13,7 @@ import (
 //
 //	l <container:4> <partition:2> <lsn:8> <epk:16 x levels> <id>   = _ts:8
 //
-// The writes of a transaction share a sequence number. After a split the entries stay where they are:
+// Every write of a transaction has a sequence number of its own. After a split the entries stay where they are:
 // a child reads those of its ancestors, as far as they lie in its range, before its own. So a split
 // copies nothing, and a page of the change feed reads only what is new.
 
