@@ -27,9 +27,11 @@ type EmulatorConfig struct {
 	Sync               bool
 	Linear             bool
 	Unlimited          bool
-	RefuseBefore       bool // 429 instead of debt
-	Burst              bool // saved idle budget
-	PrefixVisitsAll    bool // prefix queries pay for every physical partition
+	RefuseBefore       bool  // 429 instead of debt
+	Burst              bool  // saved idle budget
+	PrefixVisitsAll    bool  // prefix queries pay for every physical partition
+	PartitionBytes     int64 // from which on a physical partition is split; 0: 50 GB
+	SplitTakes         time.Duration
 
 	Stdout io.Writer
 	Logger *slog.Logger
@@ -48,6 +50,7 @@ func Emulator(ctx context.Context, cfg EmulatorConfig) error {
 		DataDir: cfg.DataDir, PhysicalPartitions: cfg.PhysicalPartitions, Sync: cfg.Sync, Unlimited: cfg.Unlimited, Model: model, Logger: cfg.Logger,
 		Region: cfg.Region, Advertise: cfg.Advertise, Consistency: cfg.Consistency,
 		RefuseBefore: cfg.RefuseBefore, Burst: cfg.Burst, PrefixVisitsAll: cfg.PrefixVisitsAll,
+		SplitTakes: cfg.SplitTakes, Limits: cosmosemu.Limits{PhysicalPartitionBytes: cfg.PartitionBytes},
 	})
 	if err != nil {
 		return err
