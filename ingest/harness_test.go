@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sort"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,6 +35,7 @@ type world struct {
 	buried  []ingest.DeadLetter
 	commit  int64
 
+	mu    sync.Mutex      // guards ops
 	ops   int             // operations outside so far
 	fatal func(n int) int // asked before operation n: die, and if so whether the operation happens
 	kill  context.CancelFunc
@@ -77,11 +79,14 @@ func newWorld(t *testing.T, log []ingest.Record) *world {
 
 // op counts an operation outside and kills the process when it is time.
 func (w *world) op() (applied bool, err error) {
+	w.mu.Lock()
 	w.ops++
+	n := w.ops
+	w.mu.Unlock()
 	if w.fatal == nil {
 		return true, nil
 	}
-	switch w.fatal(w.ops) {
+	switch w.fatal(n) {
 	case dieBefore:
 		w.kill()
 		return false, errDead
