@@ -204,6 +204,59 @@ func TestNoPartitionGoesOnFromAnOldLogsOffset(t *testing.T) {
 	require.Equal(t, r.want, r.stored())
 }
 
+// The topic was made anew while nobody looked, and reaches further than before: it is read from its start.
+func TestATopicMadeAnewMeanwhile(t *testing.T) {
+	r := newRig(t, 1)
+	stop := r.run(r.ingester(nil))
+	for i := range 20 {
+		r.publish(0, r.message("d0", past+int64(i), 1))
+	}
+	r.settled()
+	stop()
+	r.recreate(1)
+	for i := range 60 {
+		r.publish(0, r.message("d0", past+1000+int64(i), 2))
+	}
+	r.setCommitted(20)
+	r.run(r.ingester(nil))
+	r.settled()
+	require.Equal(t, r.want, r.stored())
+}
+
+// A partition without a mark can't tell that its log is another one: it is read from its start whenever it is taken over.
+func TestATopicMadeAnewBeforeTheFirstMark(t *testing.T) {
+	r := newRig(t, 1)
+	down := errors.New("down")
+	tried := make(chan struct{})
+	try := sync.OnceFunc(func() { close(tried) })
+	var healed atomic.Bool
+	r.docs.Fault = func(op, kind, _ string) *controltest.Fault {
+		if kind != control.KindStream || op != controltest.OpReplace || healed.Load() {
+			return nil
+		}
+		try()
+		return &controltest.Fault{Err: down}
+	}
+	in := r.ingester(nil)
+	r.run(in)
+	for i := range 20 {
+		r.publish(0, r.message("d0", past+int64(i), 1))
+	}
+	<-tried
+	r.read(1)
+	clear(r.want) // the operator deletes what is not stored yet
+	r.recreate(1)
+	for i := range 60 {
+		r.publish(0, r.message("d0", past+1000+int64(i), 2))
+	}
+	healed.Store(true)
+	r.settled()
+	stored := r.stored()
+	for s := range r.want {
+		require.Contains(t, stored, s)
+	}
+}
+
 // The process dies after its first chunk is stored and before anything of it is committed; then the topic is made anew and
 // gets more records than the old one had. None of them is taken for one that is stored already.
 func TestAChunkIsNotStoredBeforeTheMark(t *testing.T) {

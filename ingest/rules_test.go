@@ -9,6 +9,7 @@ import (
 
 	"binnacle/binning"
 	"binnacle/ingest"
+	"binnacle/ingest/decode"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
@@ -370,4 +371,99 @@ func TestSnapshotsWhileFeeding(t *testing.T) {
 		w.now = w.now.Add(time.Second)
 		require.NoError(t, l.Step(ctx))
 	}
+}
+
+// No chunk goes past a dead letter that is not acknowledged (rule W5): else a reading between could be committed, refused and
+// lost at once.
+func TestNoChunkGoesPastADeadLetter(t *testing.T) {
+	bad := func(offset int64) ingest.Record {
+		return ingest.Record{Offset: offset, Time: start, Value: []byte("bad")}
+	}
+	w := newWorld(t, nil)
+	l, ctx := w.worker(nil), soon(t)
+	feed := func(records ...ingest.Record) {
+		for _, r := range records {
+			require.NoError(t, l.Take(ctx, r))
+		}
+	}
+	var burials []ingest.Job
+	settle := func() {
+		w.now = w.now.Add(20 * time.Second)
+		for range 4 {
+			burials = append(burials, do(t, l, l.Due(), not(isBury))...)
+		}
+	}
+	feed(one(0, "d0"), bad(1), one(2, "d0"))
+	settle()
+	require.Empty(t, w.headers(), "letter 1 is under way")
+	feed(one(3, "d0"), bad(4), one(5, "d0"))
+	settle()
+	require.Empty(t, w.headers())
+
+	first := burials
+	burials = nil
+	do(t, l, first, all)
+	settle()
+	require.Len(t, w.headers(), 1, "what was to be cut goes out, whatever came since")
+	require.LessOrEqual(t, w.headers()[0].Through, int64(3), "letter 4 is under way")
+	do(t, l, burials, all)
+	burials = nil
+	settle()
+	require.Len(t, w.headers(), 2)
+	require.EqualValues(t, 6, l.Floor())
+	w.checkChains()
+}
+
+// Rows that a conflict leaves in the bin are stored without waiting for others.
+func TestWhatAConflictLeavesIsStored(t *testing.T) {
+	w := newWorld(t, nil)
+	ctx := soon(t)
+	l, other := w.worker(func(c *ingest.Config) { c.Hold = time.Hour }), w.worker(nil)
+	for i := range int64(20) {
+		require.NoError(t, l.Take(ctx, one(i, "d0")))
+	}
+	w.now = w.now.Add(time.Hour)
+	do(t, l, l.Due(), all) // the lookup: there is nothing
+	creates := l.Due()
+	require.Len(t, creates, 1)
+	for i := range int64(10) {
+		require.NoError(t, other.Take(ctx, one(i, "d0")))
+	}
+	require.NoError(t, other.Finish(ctx))
+	do(t, l, creates, all)
+	w.now = w.now.Add(time.Second)
+	require.NoError(t, l.Step(ctx))
+	require.Len(t, w.stored(), 20)
+	require.EqualValues(t, 20, l.Floor())
+	w.checkChains()
+}
+
+// A day that begins after the partition came here has no chunks: nobody is asked (rule W3).
+func TestANewDayNeedsNoLookup(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(nil), soon(t)
+	w.now = w.now.Add(24 * time.Hour)
+	at := w.now.UnixMilli()
+	require.NoError(t, l.Take(ctx, ingest.Record{Offset: 0, Time: at, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, at)}))
+	require.NoError(t, l.Finish(ctx))
+	require.Len(t, w.stored(), 1)
+	require.Zero(t, w.chunks.Calls(storetest.Last))
+}
+
+// A reading whose retention was over when it was published is a dead letter, by the record's timestamp (rule W10).
+func TestAReadingWhoseRetentionIsOver(t *testing.T) {
+	w := newWorld(t, nil)
+	ctx := soon(t)
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.docs, Now: func() time.Time { return w.now }, Retention: 24 * time.Hour})
+	_, err := dir.Register(ctx, "acme")
+	require.NoError(t, err)
+	l := w.worker(nil)
+	old := one(0, "d0")
+	old.Time += 3 * 86_400_000
+	require.NoError(t, l.Take(ctx, old))
+	require.NoError(t, l.Take(ctx, one(1, "d0")), "as late, but published in time")
+	require.NoError(t, l.Finish(ctx))
+	require.Len(t, w.buried, 1)
+	require.Equal(t, decode.Expired, w.buried[0].Bad.Reason)
+	require.Len(t, w.stored(), 1)
 }
