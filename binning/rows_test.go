@@ -153,7 +153,7 @@ func TestPieceAfterPiece(t *testing.T) {
 	const seed = 13
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	for range 100 {
+	for range 40 {
 		var rows binning.Rows
 		var list []taken
 		for range 30 {
@@ -208,7 +208,7 @@ func TestManyPiecesOfALongBin(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return after.TotalAlloc - before.TotalAlloc
 	}
-	small, large := allocated(20_000), allocated(160_000)
+	small, large := allocated(5_000), allocated(40_000)
 	require.Less(t, large, 2*8*small)
 }
 

@@ -167,7 +167,7 @@ func TestRowsThatLingeredAreFreed(t *testing.T) {
 		return int(m.HeapAlloc)
 	}
 	before := heap()
-	const devices = 50
+	const devices = 20
 	for i := range int64(devices * 3000) {
 		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i%devices))))
 	}

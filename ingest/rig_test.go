@@ -31,7 +31,9 @@ const (
 	past   = 1730000000000 // 2024-10-27: an instant that lies in the past whatever the clock says
 )
 
+// newRig lets tests run beside each other: most of their time they wait.
 func newRig(t *testing.T, partitions int) *rig {
+	t.Parallel()
 	r := &rig{world: newWorld(t, nil), transport: &kafka.Transport{MetadataTTL: 50 * time.Millisecond}, want: map[series]telemetry.Value{}}
 	r.chunks.CreateContainer("chunks-2024-10")
 	var err error
