@@ -116,3 +116,19 @@ func TestAdmin(t *testing.T) {
 		}
 	}
 }
+
+// A signal that comes while it starts is no failure, at whatever moment it comes.
+func TestStoppedWhileItStarts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for wait := range 15 {
+		p := start(t, append(free(""), "--data-dir", dir)...)
+		time.Sleep(time.Duration(10*wait) * time.Millisecond) // the moment of the signal is the test's subject
+		require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+		p.wait(10 * time.Second)
+		if status := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() { // it came before main
+			require.Zero(t, p.code, p.stderr.String())
+		}
+	}
+	startDev(t, dir)
+}

@@ -45,6 +45,9 @@ func main() {
 
 // run is the command with its arguments; it answers the exit code.
 func run(args []string, stdout io.Writer, stderr *os.File) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	var cli commands
 	exit := -1
 	parser, err := kong.New(&cli,
@@ -68,9 +71,6 @@ func run(args []string, stdout io.Writer, stderr *os.File) int {
 	if err != nil {
 		return fail(stderr, err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: cli.LogLevel}))
 	if err := command.Run(&env{ctx, stdout, stderr, log}); err != nil {
 		return fail(stderr, err)

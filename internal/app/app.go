@@ -71,11 +71,15 @@ func Dev(ctx context.Context, cfg DevConfig) error {
 	}
 	d := &dev{cfg: cfg, log: cfg.Logger, life: newLifecycle(cfg.Logger)}
 	defer d.close()
-	if err := d.open(ctx); err != nil {
-		return err
-	}
 	defer d.life.stop()
-	if err := d.start(ctx); err != nil {
+	err := d.open(ctx)
+	if err == nil {
+		err = d.start(ctx)
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil // it was stopped while it started
+	}
+	if err != nil {
 		return err
 	}
 	return d.life.wait(ctx)
