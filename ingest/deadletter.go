@@ -68,7 +68,9 @@ type deadLetters struct {
 }
 
 const (
-	maxBury = 500 // letters of one publication
+	// One publication: letters, and bytes of their records.
+	maxBury      = 500
+	maxBuryBytes = 8 << 20
 
 	// A record of a megabyte may have half a million elements, and all may be wrong. So many have a letter of their own,
 	// and so many bytes of payload go out with them.
@@ -113,7 +115,11 @@ func (d *deadLetters) job() *Bury {
 	if d.busy > 0 || len(d.waiting) == 0 {
 		return nil
 	}
-	d.busy = min(len(d.waiting), maxBury)
+	for bytes := 0; d.busy < min(len(d.waiting), maxBury) && bytes < maxBuryBytes; d.busy++ {
+		if l := &d.waiting[d.busy]; !l.Bare {
+			bytes += l.Record.bytes()
+		}
+	}
 	return &Bury{Letters: slices.Clone(d.waiting[:d.busy])}
 }
 

@@ -117,3 +117,52 @@ func TestADeviceThatInventsNames(t *testing.T) {
 	require.Less(t, len(d), 2<<20)
 	require.Greater(t, len(d), 100<<10, "names are listed as far as they fit")
 }
+
+// Records of all shapes, most of them about as large as a document may be: each is stored as a whole, or refused.
+func TestRecordsOfAllShapes(t *testing.T) {
+	const seed = 31
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	name := func(n int) string { return strings.Repeat(`\"`, rnd.IntN(1+n/2)) + fmt.Sprint(rnd.IntN(1+n)) }
+	refused, stored := 0, 0
+	for range rounds(40, 8) {
+		elements, fields, names := 1+rnd.IntN(1<<rnd.IntN(12)), 1+rnd.IntN(1<<rnd.IntN(9)), 1+rnd.IntN(150)
+		text, label := rnd.IntN(3) == 0, rnd.IntN(3) == 0
+		var b strings.Builder
+		b.WriteByte('[')
+		for i := 0; i < elements && b.Len() < 800_000; i++ {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, `{"tenant":"acme","device":"d0","ts":%d,"labels":{`, start+rnd.Int64N(1e6))
+			if label {
+				fmt.Fprintf(&b, `"l":"%s"`, name(names))
+			}
+			b.WriteString(`},"values":{`)
+			for k := range fields {
+				if k > 0 {
+					b.WriteByte(',')
+				}
+				fmt.Fprintf(&b, `"%s":`, name(names))
+				if text && rnd.IntN(2) == 0 {
+					fmt.Fprintf(&b, `"%x"`, random(rnd.IntN(1+20_000/fields), rnd.Int64()))
+				} else {
+					fmt.Fprint(&b, rnd.NormFloat64())
+				}
+			}
+			b.WriteString("}}")
+		}
+		b.WriteByte(']')
+		w := newWorld(t, nil)
+		l, ctx := w.worker(nil), soon(t)
+		require.NoError(t, l.Take(ctx, ingest.Record{Time: start, Value: []byte(b.String())}))
+		require.NoError(t, l.Finish(ctx))
+		for _, d := range w.chunks.Documents() {
+			require.LessOrEqual(t, len(d.Doc), 1<<20)
+			stored++
+		}
+		refused += len(w.buried)
+	}
+	require.Positive(t, refused)
+	require.Positive(t, stored)
+}

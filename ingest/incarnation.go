@@ -46,7 +46,7 @@ func (in *Ingester) takeover(ctx context.Context, partition int, committed, reac
 				"partition", partition, "stream", stream.Number, "committed", committed, "first", first)
 		}
 	case committed < first:
-		if seen := max(committed, reached); seen >= 0 && seen < first {
+		if seen := max(committed, reached); seen > 0 && seen < first {
 			in.log.Error("records were deleted before they were stored: the topic's retention is too short",
 				"partition", partition, "read", seen, "first", first, "lost", first-seen)
 		}

@@ -99,14 +99,14 @@ func (in *Ingester) Run(ctx context.Context) error {
 			in.log.Warn("not in the consumer group yet", "err", err)
 			continue // the group backs off by itself
 		}
-		began := time.Now()
+		began := in.cfg.Now()
 		over := make(chan struct{})
 		generation.Start(func(gen context.Context) {
 			defer close(over)
 			in.own(gen, generation)
 		})
 		<-over
-		if time.Since(began) < joinBackoff {
+		if in.cfg.Now().Sub(began) < joinBackoff {
 			_ = pause(ctx, joinBackoff) // such as while there is no topic
 		}
 	}
@@ -202,6 +202,7 @@ func (in *Ingester) drive(ctx context.Context, generation *kafka.Generation, a k
 			return
 		}
 		in.log.Warn("partition is taken over anew", "partition", a.ID, "err", err)
+		_ = pause(ctx, in.cfg.RetryBackoff)
 		reached = p.worker.Position()
 		if tail, ok := p.worker.Suspect(); ok {
 			reached = tail + 1

@@ -20,6 +20,8 @@ func NewTopicUndertaker(addr, topic string, transport kafka.RoundTripper) *Topic
 		Balancer:     kafka.Murmur2Balancer{}, // as Java clients place keys
 		RequiredAcks: kafka.RequireAll,
 		BatchTimeout: 5 * time.Millisecond,
+		MaxAttempts:  1, // the caller tries again, for as long as it takes; Close waits for no more than one attempt
+		WriteTimeout: 5 * time.Second,
 		BatchBytes:   64 << 20, // whatever came in must fit; the broker's own limit decides
 		Compression:  kafka.Lz4,
 	}}
