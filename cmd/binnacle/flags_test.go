@@ -1,8 +1,10 @@
 package main_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 	"time"
 
@@ -112,4 +114,37 @@ func TestRetentionOfNewTenants(t *testing.T) {
 	d.answers("acme", table{kept: {"v": 1.5}}, everything)
 	soon(t, 10*time.Second, func() bool { return len(d.letters()) == 1 }, "a dead letter")
 	require.Equal(t, "expired", header(d.letters()[0], "binnacle-reason"))
+}
+
+// Listening on all interfaces, it says addresses that can be connected to.
+func TestListeningOnAllInterfaces(t *testing.T) {
+	t.Parallel()
+	const all = "0.0.0.0:0"
+	d := startDev(t, t.TempDir(), "--fleet=0", "--kafka", all, "--cosmos", all, "--api", all, "--admin", all)
+	for _, addr := range []string{d.kafka, d.cosmos, d.api, d.admin} {
+		require.Regexp(t, `^127\.0\.0\.1:[1-9]`, addr)
+	}
+	want := table{{device: "m1", ts: noon()}: {"v": 1.5}}
+	d.publishTable("acme", want)
+	d.answers("acme", want, everything)
+	require.NotContains(t, d.stdout.String(), "[::]")
+	require.NotContains(t, d.stdout.String(), "0.0.0.0")
+}
+
+// The file that the page shows is accepted, and its values count.
+func TestTheSettingsPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/guides/settings.md")
+	require.NoError(t, err)
+	block := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(page)
+	require.NotNil(t, block)
+	settings := file(t, "settings.yaml", string(block[1]))
+	refused(t, []string{"chunk", "no/such.json", "--config", settings}, "no/such.json")
+	lines := file(t, "trucks.lp", fmt.Sprintf("readings,name=m1,fleet=East,axle=rear v=1.5 %d000000\n", noon()))
+	d := startDev(t, t.TempDir(), "--config", settings, "--fleet=0")
+	p := run(t, 10*time.Second, "replay", lines, "--config", settings, "--tenant=acme", "--kafka", d.kafka)
+	require.Zero(t, p.code, p.stderr.String())
+	d.answers("acme", table{{device: "m1", ts: noon(), labels: `{"axle":"rear"}`}: {"readings_v": 1.5}}, everything)
+	require.Contains(t, d.body("acme", "/api/v1/devices"), `"tags":{"fleet":"East"}`)
+	require.Empty(t, d.stderr.String(), "nothing below a warning is logged")
 }

@@ -78,9 +78,9 @@ func Emulator(ctx context.Context, cfg EmulatorConfig) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&text, "  %-9s %s://%s/\n", door.name, cfg.TLS.Scheme(), l.Addr())
+		fmt.Fprintf(&text, "  %-9s %s://%s/\n", door.name, cfg.TLS.Scheme(), reachable(l))
 		if door.name == "endpoint" {
-			fmt.Fprintf(&text, "  page      %s://%s/_emulator\n", cfg.TLS.Scheme(), l.Addr())
+			fmt.Fprintf(&text, "  page      %s://%s/_emulator\n", cfg.TLS.Scheme(), reachable(l))
 		}
 		if cfg.TLS.On() {
 			l = over(l, cert)

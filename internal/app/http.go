@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -16,6 +17,14 @@ func listen(what, addr string) (net.Listener, error) {
 		return nil, fmt.Errorf("%s can't listen on %s: %w", what, addr, cause(err))
 	}
 	return l, nil
+}
+
+// reachable is an address of this machine at which a listener is reached: the unspecified one is none to connect to.
+func reachable(l net.Listener) string {
+	if at, ok := l.Addr().(*net.TCPAddr); ok && at.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
+	}
+	return l.Addr().String()
 }
 
 // cause is the innermost reason of a network error, without the address that the caller names anyway.
