@@ -166,3 +166,20 @@ func TestRecordsOfAllShapes(t *testing.T) {
 	require.Positive(t, refused)
 	require.Positive(t, stored)
 }
+
+// Event times at and beyond the ends of what there are days for.
+func TestExtremeTimes(t *testing.T) {
+	times := []string{"-1", "0", "-9223372036854775808", "9223372036854775807", "253402300799999", "253402300800000", `"0001-01-01T00:00:00Z"`, `"9999-12-31T23:59:59.999Z"`, "86399999", "86400000"}
+	for _, stamp := range []int64{start, -1, 0, 253402300799999, 1<<63 - 1} {
+		w := newWorld(t, nil)
+		w.chunks.CreateContainer("chunks-1970-01")
+		w.chunks.CreateContainer("chunks-9999-12")
+		l, ctx := w.worker(nil), soon(t)
+		for i, at := range times {
+			require.NoError(t, l.Take(ctx, ingest.Record{Offset: int64(i), Time: stamp, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%s,"values":{"a":1}}`, at)}))
+		}
+		require.NoError(t, l.Finish(ctx))
+		require.Equal(t, len(times), len(w.stored())+len(w.buried))
+		require.EqualValues(t, len(times), l.Floor())
+	}
+}

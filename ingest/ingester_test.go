@@ -13,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/binning"
 	"binnacle/ingest"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
+	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 
 	"github.com/segmentio/kafka-go"
@@ -379,7 +381,9 @@ func TestMembersComeAndGo(t *testing.T) {
 			stops[i]()
 			stops = append(stops[:i], stops[i+1:]...)
 		} else {
-			stops = append(stops, r.run(r.ingester(nil)))
+			in := r.ingester(nil)
+			stops = append(stops, r.run(in))
+			r.watch(in)
 		}
 		for range 5 {
 			flow(20 + rnd.IntN(50))
@@ -388,6 +392,37 @@ func TestMembersComeAndGo(t *testing.T) {
 	flow(40)
 	r.settled()
 	r.whole()
+}
+
+// watch asks a head all the time, as queries do, until the test ends: its snapshots are whole, whatever the partitions do.
+func (r *rig) watch(in *ingest.Ingester) {
+	done, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Millisecond):
+			}
+			heads, err := in.Heads(context.Background(), store.HeadRequest{Tenant: "acme", Range: binning.All})
+			if err != nil {
+				r.t.Errorf("heads: %v", err)
+			}
+			for _, h := range heads {
+				for _, rows := range h.Rows {
+					if rows.Source.Through >= h.Position {
+						r.t.Errorf("partition %d shows offset %d at position %d", h.Partition, rows.Source.Through, h.Position)
+					}
+				}
+			}
+			in.CaughtUp()
+		}
+	}()
+	r.t.Cleanup(func() {
+		close(done)
+		<-over
+	})
 }
 
 // More was published than fits in memory, and the store is slow: all of it is stored.

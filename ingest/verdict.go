@@ -42,7 +42,7 @@ func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, view *cont
 	tenant, known := "", false
 	for i := range readings {
 		r := &readings[i]
-		if w.isFuture(rec, r) {
+		if r.Time < 0 || w.isFuture(rec, r) {
 			continue
 		}
 		if i == 0 || r.Tenant != tenant {
@@ -59,19 +59,21 @@ func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, view *cont
 	return nil
 }
 
-// isFuture tells whether an event time lies too far after the record's Kafka timestamp. A record without one
-// is not judged.
+// isFuture tells whether an event time lies too far after the record's Kafka timestamp, or after all there are days for.
 func (w *Worker) isFuture(rec *Record, r *telemetry.Reading) bool {
-	return rec.Time >= 0 && r.Time > rec.Time+w.cfg.Future.Milliseconds()
+	return r.Time >= telemetry.MaxMillis || rec.Time >= 0 && r.Time-w.cfg.Future.Milliseconds() > rec.Time
 }
 
 // verdict says why a reading is refused, nil if it is taken. It depends on stored facts only, so that a replay decides
 // alike: times are judged by the record's Kafka timestamp, not by the clock (rule W10). The exception is a time that no map
 // can place yet, because the record's timestamp is itself far ahead: it must not hold up its partition until then.
 func (w *Worker) verdict(rec *Record, r *telemetry.Reading, view *control.View, oversize map[chainKey]bool) *decode.Bad {
+	if r.Time < 0 {
+		return &decode.Bad{Reason: decode.Past, Detail: fmt.Sprintf("event time %d ms lies before 1970", r.Time)}
+	}
 	if w.isFuture(rec, r) {
-		return &decode.Bad{Reason: decode.Future, Detail: fmt.Sprintf("event time is %s after the record's timestamp; %s is allowed",
-			time.Duration(r.Time-rec.Time)*time.Millisecond, w.cfg.Future)}
+		return &decode.Bad{Reason: decode.Future, Detail: fmt.Sprintf("event time %d ms lies more than %s after the record's timestamp, %d ms",
+			r.Time, w.cfg.Future, rec.Time)}
 	}
 	if !view.Places(r.Time) {
 		return &decode.Bad{Reason: decode.Future, Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it",
