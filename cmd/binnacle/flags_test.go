@@ -141,10 +141,11 @@ func TestTheSettingsPage(t *testing.T) {
 	settings := file(t, "settings.yaml", string(block[1]))
 	refused(t, []string{"chunk", "no/such.json", "--config", settings}, "no/such.json")
 	lines := file(t, "trucks.lp", fmt.Sprintf("readings,name=m1,fleet=East,axle=rear v=1.5 %d000000\n", noon()))
-	d := startDev(t, t.TempDir(), "--config", settings, "--fleet=0")
+	d := startDev(t, t.TempDir(), "--config", settings, "--fleet=0", "--hold=100ms")
 	p := run(t, 10*time.Second, "replay", lines, "--config", settings, "--tenant=acme", "--kafka", d.kafka)
 	require.Zero(t, p.code, p.stderr.String())
 	d.answers("acme", table{{device: "m1", ts: noon(), labels: `{"axle":"rear"}`}: {"readings_v": 1.5}}, everything)
+	d.stored("acme") // and so the catalog has it
 	require.Contains(t, d.body("acme", "/api/v1/devices"), `"tags":{"fleet":"East"}`)
 	require.Empty(t, d.stderr.String(), "nothing below a warning is logged")
 }
