@@ -79,6 +79,9 @@ func def[T comparable](field *T, value T) {
 	}
 }
 
+// maxDrainBudget is less than the group's session timeout of 30 s: there are no heartbeats while the last generation drains.
+const maxDrainBudget = 20 * time.Second
+
 // Validate reports every fault at once.
 func (c Config) Validate() error {
 	var errs []error
@@ -96,6 +99,9 @@ func (c Config) Validate() error {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("%s %s is negative", d.name, d.value))
 		}
+	}
+	if c.DrainBudget > maxDrainBudget {
+		errs = append(errs, fmt.Errorf("drain-budget %s is above %s: the group would give the partitions away meanwhile", c.DrainBudget, maxDrainBudget))
 	}
 	for _, n := range []struct {
 		name  string

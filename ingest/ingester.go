@@ -82,12 +82,14 @@ func (in *Ingester) Run(ctx context.Context) error {
 		return err
 	}
 	in.jobs.Go(func() {
-		select {
-		case <-ctx.Done():
-			_ = pause(working, in.cfg.DrainBudget+afterDrain)
-		case <-working.Done():
-		}
+		<-ctx.Done()
+		_ = pause(working, in.cfg.DrainBudget+afterDrain)
 		line.cut()
+	})
+	// The group is closed while the last generation still drains: it leaves as soon as that is over, and joins no other.
+	in.jobs.Go(func() {
+		<-ctx.Done()
+		_ = group.Close()
 	})
 	for ctx.Err() == nil {
 		generation, err := group.Next(ctx)
