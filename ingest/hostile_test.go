@@ -125,7 +125,7 @@ func TestRecordsOfAllShapes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	name := func(n int) string { return strings.Repeat(`\"`, rnd.IntN(1+n/2)) + fmt.Sprint(rnd.IntN(1+n)) }
 	refused, stored := 0, 0
-	for range rounds(40, 8) {
+	for range rounds(30, 3) {
 		elements, fields, names := 1+rnd.IntN(1<<rnd.IntN(12)), 1+rnd.IntN(1<<rnd.IntN(9)), 1+rnd.IntN(150)
 		text, label := rnd.IntN(3) == 0, rnd.IntN(3) == 0
 		var b strings.Builder

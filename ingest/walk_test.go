@@ -302,7 +302,7 @@ func TestRandomWalks(t *testing.T) {
 	const seed = 100
 	t.Logf("seeds from %d", seed)
 	steps := map[string]int{}
-	for round := range uint64(rounds(30, 3)) {
+	for round := range uint64(rounds(30, 2)) {
 		k := newWalk(t, seed+round, 40)
 		for range 250 {
 			k.step()
