@@ -64,9 +64,15 @@ func start(t *testing.T, args ...string) *process {
 		p.code = p.cmd.ProcessState.ExitCode()
 	}()
 	t.Cleanup(func() {
-		p.kill()
+		state := "running"
+		select {
+		case <-p.ended:
+			state = p.cmd.ProcessState.String()
+		default:
+			p.kill()
+		}
 		if t.Failed() {
-			t.Logf("binnacle %s\nstdout:\n%s\nstderr:\n%s", strings.Join(args, " "), p.stdout.String(), p.stderr.String())
+			t.Logf("binnacle %s\n%s\nstdout:\n%s\nstderr:\n%s", strings.Join(args, " "), state, p.stdout.String(), p.stderr.String())
 		}
 	})
 	return p
