@@ -154,7 +154,10 @@ func (w *Worker) buried(c *chain, now time.Time) bool {
 func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
 	id := chunk.ID{Day: c.key.day, Stream: w.stream, Partition: w.partition, Number: c.number}
 	key := tenant.Placement.Key(c.key.device, c.key.day, c.number)
-	header := chunk.Header{ID: id, TenantShard: key.TenantShard, Device: key.Device, After: c.tail, TTL: tenant.TTL(c.key.day, now.UnixMilli())}
+	header := chunk.Header{
+		ID: id, TenantShard: key.TenantShard, Device: key.Device,
+		After: c.tail, Cut: now.UnixMilli(), TTL: tenant.TTL(c.key.day, now.UnixMilli()),
+	}
 	rows, rest, doc := fit(c, header)
 	if c.want == CutSize && now.Before(c.due) && !crowded(c) && rest.Readings() == 0 && float64(len(doc)) < trialShare*binning.TargetBytes {
 		// The estimate was too high.

@@ -64,7 +64,7 @@ func written(rows int, columns ...[]byte) []byte {
 			i, rows, base64.StdEncoding.EncodeToString(c)))
 	}
 	return fmt.Appendf(nil, `{"id":"20261120.1.00003.000017","v":1,"type":"chunk","tenantShard":"a~1","device":"d","from":%d,"to":%d,`+
-		`"rows":%d,"readings":1,"first":1,"through":1,"after":-1,"unique":true,"time":"%s","columns":[%s]}`,
+		`"rows":%d,"readings":1,"first":1,"through":1,"after":-1,"cut":1,"unique":true,"time":"%s","columns":[%s]}`,
 		from, from+rows-1, rows, base64.StdEncoding.EncodeToString(time), strings.Join(list, ","))
 }
 
@@ -139,6 +139,9 @@ func TestParseRefuses(t *testing.T) {
 		{`"first":1234567`, `"first":1e300`},
 		{`"through":1306000`, `"through":1`},
 		{`"after":1234501`, `"after":-2`},
+		{`"cut":1795186791000,`, ``},
+		{`"cut":1795186791000`, `"cut":-1`},
+		{`"cut":1795186791000`, `"cut":"1795186791000"`},
 		{`"unique":false`, `"unique":0`},
 		{`"ttl":7808400`, `"ttl":0`},
 		{`"labels":[{},`, `"labels":[`},

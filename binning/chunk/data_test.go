@@ -95,7 +95,7 @@ func headerOf(f chunk.Frame) chunk.Header {
 	return chunk.Header{
 		ID:          chunk.ID{Day: telemetry.DayOf(f.Groups[0].Times[0]), Stream: 1, Partition: 3, Number: 17},
 		TenantShard: "acme~cg", Device: "truck-0042",
-		Readings: f.Rows(), First: 1234567, Through: 1306000, After: 1234501, TTL: 7808400,
+		Readings: f.Rows(), First: 1234567, Through: 1306000, After: 1234501, Cut: 1795186791000, TTL: 7808400,
 	}
 }
 

@@ -103,6 +103,7 @@ func (r *reader) header() (h Header) {
 	h.First = r.integer("first", 0, maxExact)
 	h.Through = r.integer("through", h.First, maxExact)
 	h.After = r.integer("after", -1, maxExact)
+	h.Cut = r.integer("cut", 0, maxExact)
 	if r.Exists("ttl") {
 		h.TTL = int(r.integer("ttl", 1, maxExact))
 	}

@@ -148,7 +148,7 @@ func appendHeader(b []byte, h Header) []byte {
 		value int64
 	}{
 		{"from", h.From}, {"to", h.To}, {"rows", int64(h.Rows)}, {"readings", int64(h.Readings)},
-		{"first", h.First}, {"through", h.Through}, {"after", h.After},
+		{"first", h.First}, {"through", h.Through}, {"after", h.After}, {"cut", h.Cut},
 	} {
 		b = append(b, ',')
 		b = appendString(b, n.name)

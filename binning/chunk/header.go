@@ -15,6 +15,7 @@ type Header struct {
 	First   int64 // offset of the first record in it
 	Through int64 // offset of the last record in it
 	After   int64 // Through of the chunk before in the chain, -1 for none
+	Cut     int64 // when the writer cut it, in milliseconds since 1970 UTC by its own clock: what was known when
 
 	Unique bool // no instant stands in two rows
 	TTL    int  // seconds from the write until the service removes it, 0 for never
@@ -28,7 +29,7 @@ func (h Header) check() error {
 		least int64
 	}{
 		{"readings", int64(h.Readings), 0}, {"first", h.First, 0}, {"through", h.Through, h.First},
-		{"after", h.After, -1}, {"ttl", int64(h.TTL), 0}, {"partition", int64(h.ID.Partition), 0}, {"day", int64(h.ID.Day), 0},
+		{"after", h.After, -1}, {"cut", h.Cut, 0}, {"ttl", int64(h.TTL), 0}, {"partition", int64(h.ID.Partition), 0}, {"day", int64(h.ID.Day), 0},
 	} {
 		if n.value < n.least || n.value > maxExact {
 			return fmt.Errorf("%s %d is not in %d to 2^53", n.name, n.value, n.least)

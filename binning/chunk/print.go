@@ -51,6 +51,7 @@ func (c *Chunk) printHeader(w io.Writer) {
 	fmt.Fprintf(w, "time\t%s to %s\n", instant(h.From), instant(h.To))
 	fmt.Fprintf(w, "rows\t%d of %d readings, instants unique: %t\n", h.Rows, h.Readings, h.Unique)
 	fmt.Fprintf(w, "offsets\t%d to %d, %s\n", h.First, h.Through, before)
+	fmt.Fprintf(w, "cut\t%s\n", instant(h.Cut))
 	fmt.Fprintf(w, "layout\tversion %d, %s, %s\n", Version, form, ttl)
 }
 

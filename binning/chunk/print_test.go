@@ -41,7 +41,7 @@ func TestPrintStopsAtRowsAndErrors(t *testing.T) {
 	for _, v := range []struct{ rows, lines int }{{-1, 0}, {0, 0}, {1, 3}, {20, 22}, {1000, 22}} {
 		var b bytes.Buffer
 		require.NoError(t, c.Print(&b, v.rows))
-		require.Equal(t, 6+1+1+3+v.lines, strings.Count(b.String(), "\n"), b.String())
+		require.Equal(t, 7+1+1+3+v.lines, strings.Count(b.String(), "\n"), b.String())
 	}
 	broken := errors.New("pipe closed")
 	require.ErrorIs(t, c.Print(failing{broken}, 1), broken)
