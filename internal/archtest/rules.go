@@ -1,0 +1,194 @@
+// Package archtest checks how the packages of the project stand to each other: who may import whom, what the domain may
+// not know, and that sources keep to what the whole tree has agreed on. docs/ARCHITECTURE.md has the layers as a picture.
+//
+// The rules are functions from packages to faults, so that the tests of this package can show for each rule a package
+// that breaks it. What go list finds is one input among them.
+package archtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// layer is a part of the project. Its packages may import those of the layers below it, and of their own where peers is
+// set.
+type layer struct {
+	name  string
+	peers bool
+	// folders stand for everything below them. Of all folders of all layers that fit, the longest one counts.
+	folders []string
+}
+
+// layers, from the top down.
+var layers = []layer{
+	{"entry", false, []string{"cmd"}},
+	{"tools", false, []string{
+		"internal/loadtest", "internal/replay", "internal/blogexample", "internal/plan", "internal/audit",
+	}},
+	{"wiring", true, []string{"internal/app"}},
+	{"services", false, []string{"ingest", "query", "internal/provision", "internal/views", "internal/fleet"}},
+	{"adapters", false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu"}},
+	{"contract", true, []string{"internal/store", "internal/control", "internal/kafka", "internal/retry"}},
+	{"domain", true, []string{
+		"binning", "sharding", "ingest/decode", "ingest/worker",
+		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsontext", "internal/table",
+	}},
+	{"tests", true, []string{"internal/archtest", "internal/fault"}},
+}
+
+// only lists what some folders alone may import. The blog example measures a published data model with the SDK's own
+// client, so the adapter would be in its way.
+var only = []struct {
+	path      string
+	importers []string
+}{
+	{"github.com/Azure/azure-sdk-for-go", []string{"internal/cosmos", "internal/blogexample"}},
+	{"github.com/prometheus/prometheus", []string{"query/prom"}},
+	{"github.com/twmb/franz-go", []string{"internal/kafkaemu"}},
+	{"github.com/segmentio/kafka-go", []string{"internal/kafka", "ingest", "internal/fleet", "internal/replay", "internal/app"}},
+	{"github.com/cockroachdb/pebble/v2", []string{"internal/cosmosemu"}},
+	{"github.com/alecthomas/participle/v2", []string{"internal/cosmosemu/sql"}},
+	{"github.com/alecthomas/kong", []string{"cmd"}},
+	{"github.com/cenkalti/backoff/v5", []string{"internal/retry"}},
+	{"net/http/pprof", []string{"internal/app"}},
+}
+
+// alone lists folders that may import nothing of the project but what is given, and themselves.
+var alone = map[string][]string{
+	"internal/cosmosemu": {"internal/epk", "internal/ru", "internal/table"},
+	"internal/kafkaemu":  {},
+	"internal/kafka":     {"internal/retry"},
+	"internal/retry":     {},
+	"internal/duration":  {},
+	"internal/jsontext":  {},
+	"internal/table":     {},
+	"internal/telemetry": {},
+	"internal/epk":       {},
+	"internal/ru":        {},
+	"internal/archtest":  {},
+}
+
+// pure is what the domain may import besides packages of its own layer. A name that ends in a slash stands for what is
+// below it. All else is a fault: I/O, clocks, logs, goroutines and metrics come in many packages, and what is listed here
+// has none.
+var pure = []string{
+	"bytes", "cmp", "container/", "encoding/", "errors", "fmt", "hash/", "io", "iter", "maps", "math", "math/big", "math/bits", "mime",
+	"regexp", "slices", "sort", "strconv", "strings", "sync", "text/tabwriter", "time", "unicode", "unicode/", "unique",
+	"github.com/influxdata/line-protocol/v2/", "github.com/klauspost/compress/", "github.com/twmb/murmur3",
+	"github.com/valyala/fastjson", "github.com/rivo/uniseg",
+}
+
+// Faults are all rules that the packages break, a line each.
+func Faults(packages []Package) []string {
+	var all []string
+	for _, p := range packages {
+		at := layerOf(p.Path)
+		if at.layer < 0 {
+			all = append(all, p.Path+" belongs to no layer: give it one")
+			continue
+		}
+		for _, path := range p.Imports() {
+			all = append(all, importFaults(p.Path, at, path)...)
+		}
+		if layers[at.layer].name == "domain" {
+			all = append(all, impurities(p)...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// importFaults are the rules that one import breaks.
+func importFaults(from string, at place, path string) (faults []string) {
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Sprintf("%s imports %s: %s", from, path, fmt.Sprintf(format, args...)))
+	}
+	for _, o := range only {
+		if within(path, o.path) && !anyWithin(from, o.importers) {
+			fault("only %s may", strings.Join(o.importers, ", "))
+		}
+	}
+	if forTests(path) && !forTests(from) {
+		fault("it is for tests")
+	}
+	to, ours := folder(path)
+	name := layers[at.layer].name
+	if !ours {
+		if name == "domain" && !slices.ContainsFunc(pure, func(p string) bool { return matches(path, p) }) {
+			fault("the domain has no I/O, clock, log, goroutine or metrics, and this is not known to have none")
+		}
+		return faults
+	}
+	target := layerOf(to)
+	if target.layer < 0 {
+		fault("it belongs to no layer")
+		return faults
+	}
+	if target.layer < at.layer || target.layer == at.layer && !layers[at.layer].peers && target.folder != at.folder {
+		fault("%s may not know %s", name, layers[target.layer].name)
+	}
+	if name == "services" && layers[target.layer].name == "adapters" {
+		fault("services know stores and brokers by their contracts")
+	}
+	for dir, allowed := range alone {
+		if within(from, dir) && !within(to, dir) && !anyWithin(to, allowed) {
+			fault("%s stands alone", dir)
+		}
+	}
+	return faults
+}
+
+// place is where a package stands: its layer, -1 for none, and the folder by which it belongs to it.
+type place struct {
+	layer  int
+	folder string
+}
+
+func layerOf(path string) place {
+	at := place{layer: -1}
+	for i, l := range layers {
+		for _, f := range l.folders {
+			if within(path, f) && len(f) > len(at.folder) {
+				at = place{i, f}
+			}
+		}
+	}
+	return at
+}
+
+const module = "binnacle"
+
+// folder is a package's path below the module, and reports whether it is one of the project's.
+func folder(path string) (string, bool) {
+	if path == module {
+		return ".", true
+	}
+	return strings.CutPrefix(path, module+"/")
+}
+
+func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+func anyWithin(path string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return within(path, dir) })
+}
+
+// matches reports whether the path is the pattern, or lies below one that ends in a slash.
+func matches(path, pattern string) bool {
+	return path == pattern || strings.HasSuffix(pattern, "/") && strings.HasPrefix(path, pattern)
+}
+
+// forTests reports whether a package, or what it is named, is there for tests: testing and testify, and ours that end in
+// test, such as storetest.
+func forTests(path string) bool {
+	if within(path, "testing") || within(path, "github.com/stretchr/testify") || within(path, "go.uber.org/goleak") {
+		return true
+	}
+	own, ours := folder(path)
+	if !ours {
+		own = path
+	}
+	base := own[strings.LastIndex(own, "/")+1:]
+	known := layerOf(own).layer >= 0 // a path of the project, or below it
+	return known && strings.HasSuffix(base, "test") && !slices.Contains([]string{"loadtest"}, base)
+}
