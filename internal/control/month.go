@@ -134,7 +134,7 @@ func (d *Directory) mark(ctx context.Context, container string, state MonthState
 // setMonth stores what change makes of a month, and reads until the View shows it. change answers
 // false when there is nothing to store.
 func (d *Directory) setMonth(ctx context.Context, container string, change func(m Month, found bool) (Month, bool)) error {
-	wait := newBackoff()
+	pauses := lagging.Begin()
 	for {
 		v, err := d.Refresh(ctx)
 		if err != nil {
@@ -154,7 +154,7 @@ func (d *Directory) setMonth(ctx context.Context, container string, change func(
 			return err
 		}
 		if err != nil { // someone else was faster, or the read lagged behind
-			if err := wait(ctx); err != nil {
+			if err := pauses.Wait(ctx); err != nil {
 				return err
 			}
 		}

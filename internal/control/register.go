@@ -74,13 +74,13 @@ func (d *Directory) AddEpoch(ctx context.Context, tenant string, e sharding.Epoc
 
 // refreshUntil reads until a copy satisfies ok: a replica may lag behind what was just written.
 func (d *Directory) refreshUntil(ctx context.Context, ok func(*View) bool) (*View, error) {
-	wait := newBackoff()
+	pauses := lagging.Begin()
 	for {
 		v, err := d.Refresh(ctx)
 		if err != nil || ok(v) {
 			return v, err
 		}
-		if err := wait(ctx); err != nil {
+		if err := pauses.Wait(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -53,7 +53,7 @@ func (s *Streams) Next(ctx context.Context, old Stream) (Stream, error) {
 // are dense and a number is taken by create, so a create succeeds only for a caller who knew all streams:
 // of two callers who race, one fails and reads again.
 func (s *Streams) newest(ctx context.Context, old Stream) (Stream, error) {
-	wait := newBackoff()
+	pauses := lagging.Begin()
 	for {
 		all, err := s.list(ctx)
 		if err != nil {
@@ -76,7 +76,7 @@ func (s *Streams) newest(ctx context.Context, old Stream) (Stream, error) {
 		if !errors.Is(err, ErrExists) {
 			return Stream{}, fmt.Errorf("number stream %s/%s: %w", old.Cluster, old.Topic, err)
 		}
-		if err := wait(ctx); err != nil {
+		if err := pauses.Wait(ctx); err != nil {
 			return Stream{}, err
 		}
 	}
@@ -91,7 +91,7 @@ func (s *Streams) Read(ctx context.Context, number uint32) (Stream, error) {
 // Renew stores a committed record of one partition of a stream. Of two marks of a partition the one
 // with the greater offset stays.
 func (s *Streams) Renew(ctx context.Context, number uint32, partition int32, m Mark) error {
-	wait := newBackoff()
+	pauses := lagging.Begin()
 	for {
 		x, err := s.read(ctx, number)
 		if err != nil {
@@ -111,7 +111,7 @@ func (s *Streams) Renew(ctx context.Context, number uint32, partition int32, m M
 			}
 			return nil
 		}
-		if err := wait(ctx); err != nil {
+		if err := pauses.Wait(ctx); err != nil {
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ const maxGapReads = 9
 
 // list answers all streams by number, 1 and up without a gap.
 func (s *Streams) list(ctx context.Context) ([]storedStream, error) {
-	wait := newBackoff()
+	pauses := lagging.Begin()
 	for reads := 1; ; reads++ {
 		docs, err := s.docs.List(ctx, KindStream)
 		if err != nil {
@@ -162,7 +162,7 @@ func (s *Streams) list(ctx context.Context) ([]storedStream, error) {
 		if reads == maxGapReads {
 			return nil, fmt.Errorf("list streams: of %d streams a number is missing", len(docs))
 		}
-		if err := wait(ctx); err != nil {
+		if err := pauses.Wait(ctx); err != nil {
 			return nil, err
 		}
 	}

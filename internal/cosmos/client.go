@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/retry"
 	"binnacle/internal/store"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -64,7 +65,7 @@ func New(cfg Config) (*Client, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Sleep == nil {
-		cfg.Sleep = sleep
+		cfg.Sleep = retry.Pause
 	}
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
@@ -132,15 +133,4 @@ func (c *Client) renew(failed *azcosmos.Client) {
 
 func (c *Client) container(az *azcosmos.Client, id string) (*azcosmos.ContainerClient, error) {
 	return az.NewContainer(store.Database, id)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

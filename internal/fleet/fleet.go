@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"binnacle/internal/retry"
 )
 
 const (
@@ -17,11 +19,10 @@ const (
 
 	// memory is how long a device keeps what it could not publish.
 	memory = time.Minute
-
-	// firstRetry and lastRetry bound the pause after an attempt that failed; it doubles between them.
-	firstRetry = 100 * time.Millisecond
-	lastRetry  = 5 * time.Second
 )
+
+// patience are the pauses after attempts that failed.
+var patience = retry.Policy{First: 100 * time.Millisecond, Max: 5 * time.Second}
 
 // Fleet is a number of trucks that report at a fixed interval, one after the other and evenly spread, so
 // that the load is flat. All is owned by Run.
@@ -61,7 +62,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		f.keepUp(now)
 		batch := f.measure(now)
 		if len(batch) == 0 {
-			pause(ctx, max(tick, f.due(f.next).Sub(now)))
+			retry.Pause(ctx, max(tick, f.due(f.next).Sub(now))) // the loop sees that ctx has ended
 			continue
 		}
 		f.publish(ctx, batch)
@@ -118,11 +119,11 @@ func (f *Fleet) measure(now time.Time) []Record {
 
 // publish sends a batch until all of it is acknowledged or ctx ends.
 func (f *Fleet) publish(ctx context.Context, batch []Record) {
-	wait := firstRetry
+	pauses := patience.Begin()
 	for {
 		left, err := f.publisher.Publish(ctx, batch)
 		if len(left) == 0 {
-			if wait > firstRetry {
+			if pauses.Count() > 0 {
 				f.log.Info("readings are published again")
 			}
 			return
@@ -130,20 +131,12 @@ func (f *Fleet) publish(ctx context.Context, batch []Record) {
 		if ctx.Err() != nil {
 			return
 		}
-		if wait == firstRetry {
+		if pauses.Count() == 0 {
 			f.log.Warn("readings can't be published, trying again", "readings", len(left), "err", err)
 		}
 		batch = left
-		pause(ctx, wait)
-		wait = min(2*wait, lastRetry)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
+		if pauses.Wait(ctx) != nil {
+			return
+		}
 	}
 }

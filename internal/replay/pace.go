@@ -3,6 +3,8 @@ package replay
 import (
 	"context"
 	"time"
+
+	"binnacle/internal/retry"
 )
 
 // pace keeps a rate, 0 being none.
@@ -31,12 +33,5 @@ func (p *pace) wait(ctx context.Context, before func()) error {
 		return ctx.Err()
 	}
 	before()
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return retry.Pause(ctx, left)
 }

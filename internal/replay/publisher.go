@@ -42,7 +42,7 @@ type publisher struct {
 
 func newPublisher(ctx context.Context, to producer) (*publisher, error) {
 	var n int
-	err := retry(ctx, patienceAtStart, func(ctx context.Context) (err error) {
+	err := persist(ctx, patienceAtStart, func(ctx context.Context) (err error) {
 		n, err = to.Partitions(ctx)
 		return err
 	})
@@ -66,7 +66,7 @@ func newPublisher(ctx context.Context, to producer) (*publisher, error) {
 // drain produces the batches of a partition one after the other.
 func (p *publisher) drain(ctx context.Context, partition int, queue <-chan *batch) error {
 	for b := range queue {
-		err := retry(ctx, patience, func(ctx context.Context) error { return p.to.Produce(ctx, partition, b) })
+		err := persist(ctx, patience, func(ctx context.Context) error { return p.to.Produce(ctx, partition, b) })
 		if err != nil {
 			return err
 		}

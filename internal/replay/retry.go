@@ -5,41 +5,35 @@ import (
 	"errors"
 	"time"
 
+	"binnacle/internal/retry"
+
 	"github.com/segmentio/kafka-go"
 )
 
-// permanent tells errors that another attempt does not mend: a topic that is not there, and Kafka's own, but
-// for those it calls temporary. Everything else is the network, or a broker that is gone for a while.
+// permanent reports whether another attempt does not mend an error: a topic that is not there, and Kafka's own, but for
+// those it calls temporary. Everything else is the network, or a broker that is gone for a while.
 func permanent(err error) bool {
 	var k kafka.Error
 	return errors.Is(err, errNoTopic) || errors.As(err, &k) && !k.Temporary()
 }
 
-// retry tries until it works, or fails for good, or the time is over; then it returns the last error that
-// tells something.
-func retry(ctx context.Context, budget time.Duration, attempt func(context.Context) error) error {
+// pauses between attempts to reach the broker.
+var pauses = retry.Policy{First: 50 * time.Millisecond, Max: time.Second}
+
+// persist tries until it works, or fails for good, or the time is over; then it returns the last error that tells
+// something.
+func persist(ctx context.Context, budget time.Duration, attempt func(context.Context) error) error {
 	within, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	var last error
-	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := attempt(within)
-		if err == nil || permanent(err) {
-			return err
+	err := pauses.Do(within, func(ctx context.Context) error {
+		err := attempt(ctx)
+		if permanent(err) {
+			return retry.Permanent(err)
 		}
-		if last == nil || within.Err() == nil {
-			last = err
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-within.Done():
-			timer.Stop()
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if within.Err() != nil {
-			return last
-		}
+		return err
+	})
+	if err != nil && ctx.Err() != nil && !permanent(err) {
+		return context.Cause(ctx)
 	}
+	return err
 }
