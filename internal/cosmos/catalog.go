@@ -126,5 +126,5 @@ func list(ctx context.Context, c *Client, sql, tenant, from, to string) ([]entry
 }
 
 func (s *catalog) to(operation, tenant, device string) call {
-	return call{operation: operation, container: store.CatalogContainer, key: []string{tenant, device}}
+	return call{operation: operation, container: store.CatalogContainer, key: []string{tenant, device}, brief: true}
 }

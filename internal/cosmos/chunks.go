@@ -24,7 +24,7 @@ var (
 
 // Create implements store.Writer.
 func (s *Chunks) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
-	to := call{operation: "create", container: key.Container, key: []string{key.TenantShard, key.Device}}
+	to := call{operation: "create", container: key.Container, key: []string{key.TenantShard, key.Device}, brief: true}
 	_, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.CreateItem(ctx, pk, doc, nil)
 	})
@@ -37,15 +37,13 @@ func (s *Chunks) Create(ctx context.Context, key sharding.Key, id string, doc []
 		return receipt, &store.ExistsError{Session: answer.Session}
 	case http.StatusNotFound:
 		return receipt, fmt.Errorf("create chunk %s in %s: %w", id, key.Container, store.ErrNoContainer)
-	case http.StatusRequestEntityTooLarge:
-		return receipt, fmt.Errorf("create chunk %s of %d bytes: %w", id, len(doc), store.ErrTooLarge)
 	}
 	return receipt, wrapChunk(err, "create", key, id)
 }
 
 // Read implements store.Writer.
 func (s *Chunks) Read(ctx context.Context, key sharding.Key, id string, session string) ([]byte, store.Receipt, error) {
-	to := call{operation: "read", container: key.Container, key: []string{key.TenantShard, key.Device}}
+	to := call{operation: "read", container: key.Container, key: []string{key.TenantShard, key.Device}, brief: true}
 	var o azcosmos.ItemOptions
 	if session != "" {
 		o.SessionToken = &session
@@ -75,7 +73,7 @@ func (c *Client) missing(ctx context.Context, container string, notFound error) 
 	case subSessionNotAvailable:
 		return false, nil
 	}
-	_, err := c.do(ctx, call{operation: "container_read", container: container}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+	_, err := c.do(ctx, call{operation: "container_read", container: container, brief: true}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
 		cc, err := c.container(az, container)
 		if err != nil {
 			return azcosmos.Response{}, err
@@ -93,7 +91,7 @@ const lastSQL = `SELECT TOP 1 c.id, c.through FROM c WHERE c.tenantShard = @shar
 
 // Last implements store.Writer. Ids of one chain differ only in their last part, the number, and sort by it.
 func (s *Chunks) Last(ctx context.Context, key sharding.Key, chain store.Chain) (store.Tail, store.Receipt, error) {
-	to := call{operation: "last", container: key.Container, key: []string{key.TenantShard, key.Device}}
+	to := call{operation: "last", container: key.Container, key: []string{key.TenantShard, key.Device}, brief: true}
 	prefix := fmt.Sprintf("%s.%d.%05d", chain.Day, chain.Stream, chain.Partition)
 	q := query{lastSQL, []azcosmos.QueryParameter{
 		param("@shard", key.TenantShard), param("@device", key.Device),

@@ -36,6 +36,9 @@ type Config struct {
 	Logger     *slog.Logger          // none
 	Registerer prometheus.Registerer // of metrics; none
 
+	// Patience is how long a write of a chunk, or a read on its way, waits out 429 before it comes back as busy: 1 s. Who
+	// writes for many must not stand in a queue for one.
+	Patience time.Duration
 	// Sleep waits out a 429; it fails when ctx ends first. A simulated clock puts its own here. Default: a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Jitter is a number in [0, 1) that spreads the waits of those who were throttled together. Default:
@@ -63,6 +66,9 @@ func New(cfg Config) (*Client, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Patience == 0 {
+		cfg.Patience = time.Second
 	}
 	if cfg.Sleep == nil {
 		cfg.Sleep = retry.Pause

@@ -40,7 +40,8 @@ var small = store.Throughput{RUs: 400}
 
 func TestChunksOnTheEmulator(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Fixture {
-		_, c := emulator(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 3}, nil)
+		limits := cosmosemu.Limits{LogicalPartitionBytes: storetest.KeyBytes}
+		_, c := emulator(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 3, Limits: limits}, nil)
 		return storetest.Fixture{
 			Writer: c.Chunks(), Reader: c.Chunks(),
 			CreateContainer: func(name string) { require.NoError(t, c.Containers().Create(t.Context(), name, small)) },
@@ -158,4 +159,60 @@ func TestWritesBeyondTheBudgetWait(t *testing.T) {
 	took := clock.Now().Sub(began).Seconds()
 	require.InDelta(t, rus/400, took, 1.01, "%.0f RU", rus)
 	require.InDelta(t, took, throttled, 1.01, "one wait a second")
+}
+
+// A chunk whose physical partition has no budget left waits for a moment, and comes back: others have better use for the time.
+func TestAThrottledChunkComesBackBusy(t *testing.T) {
+	clock := &simulation{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	var waited time.Duration
+	_, c := emulator(t, cosmosemu.Config{Now: clock.Now}, func(cfg *cosmos.Config) {
+		cfg.Jitter = func() float64 { return 0 }
+		cfg.Patience = 10 * time.Second
+		cfg.Sleep = func(ctx context.Context, d time.Duration) error { waited += d; return ctx.Err() } // the second does not end
+	})
+	require.NoError(t, c.Containers().Create(t.Context(), key.Container, small))
+	var err error
+	var receipt store.Receipt
+	for i := 0; err == nil && i < 1000; i++ {
+		id := fmt.Sprintf("20261120.1.00003.%06d", i)
+		receipt, err = c.Chunks().Create(t.Context(), key, id, fmt.Appendf(nil, `{"id":%q,"tenantShard":"acme~4r","device":"m1","from":1,"to":2}`, id))
+	}
+	require.ErrorIs(t, err, store.ErrBusy)
+	var busy *store.BusyError
+	require.ErrorAs(t, err, &busy)
+	require.Positive(t, busy.RetryAfter)
+	require.LessOrEqual(t, busy.RetryAfter, time.Second)
+	require.Greater(t, receipt.Throttled, 1)
+	require.LessOrEqual(t, waited, 10*time.Second)
+	for name, f := range map[string]func() error{
+		"last": func() error {
+			_, _, err := c.Chunks().Last(t.Context(), key, store.Chain{Day: 20777, Stream: 1})
+			return err
+		},
+		"read": func() error { _, _, err := c.Chunks().Read(t.Context(), key, "x", ""); return err },
+	} {
+		require.ErrorIs(t, f(), store.ErrBusy, name)
+	}
+}
+
+// Whoever has the wrong key is told so, whatever is asked.
+func TestAWrongKeyIsDenied(t *testing.T) {
+	server, _ := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
+	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Key: "bm90IHRoZSBrZXk=", Transport: server.Transport()})
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Chunks().Create(t.Context(), key, "x", []byte(`{"id":"x","tenantShard":"acme~4r","device":"m1"}`))
+	require.ErrorIs(t, err, store.ErrDenied)
+	_, err = c.Documents().List(t.Context(), control.KindTenant)
+	require.ErrorIs(t, err, store.ErrDenied)
+	_, _, err = c.Catalog().Read(t.Context(), "acme", "m1")
+	require.ErrorIs(t, err, store.ErrDenied)
+}
+
+// A document that contradicts its key will never be taken.
+func TestADocumentOfAnotherKeyIsRejected(t *testing.T) {
+	_, c := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
+	require.NoError(t, c.Containers().Create(t.Context(), key.Container, small))
+	_, err := c.Chunks().Create(t.Context(), key, "x", []byte(`{"id":"x","tenantShard":"acme~4r","device":"m2"}`))
+	require.ErrorIs(t, err, store.ErrRejected)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/store"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	azruntime "github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
@@ -24,11 +26,43 @@ type Error struct {
 	raw *http.Response
 }
 
-// Substatus codes of 404 (azure_data_cosmos, cosmos_status.rs).
+// Substatus codes (azure_data_cosmos, cosmos_status.rs).
 const (
-	subSessionNotAvailable = 1002 // the replica has not seen the session yet
-	subOwnerNotFound       = 1003 // the container or the database is missing
+	subSessionNotAvailable = 1002 // with 404: the replica has not seen the session yet
+	subOwnerNotFound       = 1003 // with 404: the container or the database is missing
+
+	subStaleName = 1024 // with 400: the container was made anew since the client looked at it
+
+	subWriteForbidden  = 3    // with 403: another region takes the writes now
+	subAccountNotFound = 1008 // with 403: the region has left the account, or is about to
+	subKeyFull         = 1014 // with 403: the logical partition holds as much as it may
 )
+
+// Unwrap is what the answer means for who asked, in the words of the contract; nil while the outcome is unknown, or where it
+// depends on what was asked for, as with 404 and 409. It is the one place where that is decided.
+func (e *Error) Unwrap() error {
+	switch e.Status {
+	case http.StatusTooManyRequests:
+		return &store.BusyError{RetryAfter: e.RetryAfter}
+	case http.StatusRequestEntityTooLarge:
+		return store.ErrTooLarge
+	case http.StatusUnauthorized:
+		return store.ErrDenied
+	case http.StatusBadRequest:
+		if e.Substatus != subStaleName {
+			return store.ErrRejected
+		}
+	case http.StatusForbidden:
+		switch e.Substatus {
+		case subKeyFull:
+			return store.ErrKeyFull
+		case subWriteForbidden, subAccountNotFound: // for the moment
+		default:
+			return store.ErrDenied
+		}
+	}
+	return nil
+}
 
 // Error names status, substatus and the service's message in one line.
 func (e *Error) Error() string {

@@ -19,6 +19,7 @@ type call struct {
 	container string   // empty for the account's own
 	key       []string // full partition key; nil for metadata and queries over several keys
 	once      bool     // a 429 is the caller's to handle
+	brief     bool     // a 429 is waited out for no longer than Config.Patience: the caller has other things to do
 }
 
 // The waits after a 429.
@@ -28,11 +29,12 @@ const (
 	maxSpread         = time.Second // how far those who are throttled together are spread at most
 )
 
-// do sends a request until it is not throttled, or ctx ends. It is the one place where a 429 is waited out
+// do sends a request until it is not throttled, patience ends, or ctx does. It is the one place where a 429 is waited out
 // and charges are counted, and where writes can be paced per physical partition. An error is an *Error
 // when the service answered, ctx's own when ctx ended, else what the SDK says; the Receipt is right in any case.
 func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error)) (store.Receipt, error) {
 	var receipt store.Receipt
+	waited := time.Duration(0)
 	for attempt := 0; ; attempt++ {
 		if err := ctx.Err(); err != nil {
 			return receipt, err
@@ -56,12 +58,14 @@ func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context,
 			return receipt, answer
 		}
 		receipt.Throttled++
-		if to.once {
+		wait := c.pause(answer, attempt)
+		if to.once || to.brief && waited+wait > c.cfg.Patience {
 			return receipt, answer
 		}
-		if err := c.cfg.Sleep(ctx, c.pause(answer, attempt)); err != nil {
+		if err := c.cfg.Sleep(ctx, wait); err != nil {
 			return receipt, err
 		}
+		waited += wait
 	}
 }
 

@@ -144,24 +144,37 @@ func TestItemsShowEvery429(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What the answer to a create means (rule W6). All but the first lines leave the outcome unknown.
+// What the answer to a create means (rule W6). Where none of the sentinels is wanted the outcome is unknown.
 func TestAnswersToACreate(t *testing.T) {
-	sentinels := []error{store.ErrExists, store.ErrNoContainer, store.ErrTooLarge, store.ErrNotFound, store.ErrNoRoom}
+	sentinels := []error{
+		store.ErrExists, store.ErrNoContainer, store.ErrTooLarge, store.ErrNotFound, store.ErrNoRoom,
+		store.ErrBusy, store.ErrKeyFull, store.ErrRejected, store.ErrDenied,
+	}
+	sub := func(status int, substatus string) answer {
+		return answer{status: status, headers: map[string]string{"x-ms-substatus": substatus}}
+	}
 	for _, c := range []struct {
 		answer answer
 		want   error // nil: none of the sentinels
 	}{
 		{answer{status: 409, headers: map[string]string{"x-ms-session-token": "0:1#7"}}, store.ErrExists},
 		{answer{status: 404}, store.ErrNoContainer},
-		{answer{status: 404, headers: map[string]string{"x-ms-substatus": "1003"}}, store.ErrNoContainer},
+		{sub(404, "1003"), store.ErrNoContainer},
 		{answer{status: 413}, store.ErrTooLarge},
+		{throttled("2000"), store.ErrBusy},
+		{sub(403, "1014"), store.ErrKeyFull},
+		{answer{status: 400}, store.ErrRejected},
+		{sub(400, "1001"), store.ErrRejected},
+		{sub(400, "1024"), nil},
+		{answer{status: 401}, store.ErrDenied},
+		{answer{status: 403}, store.ErrDenied},
+		{sub(403, "5300"), store.ErrDenied},
 		{answer{status: 408}, nil},
 		{answer{status: 449}, nil},
 		{answer{status: 500, body: "<html>"}, nil},
 		{answer{status: 503}, nil},
-		{answer{status: 410, headers: map[string]string{"x-ms-substatus": "1002"}}, nil},
+		{sub(410, "1002"), nil},
 		{answer{err: io.ErrUnexpectedEOF}, nil},
-		{answer{status: 400}, nil},
 	} {
 		s := &script{answers: []answer{created("5"), c.answer}}
 		client, _ := client(t, s, nil)
@@ -176,6 +189,11 @@ func TestAnswersToACreate(t *testing.T) {
 			var exists *store.ExistsError
 			require.ErrorAs(t, err, &exists)
 			require.Equal(t, "0:1#7", exists.Session)
+		}
+		if c.want == store.ErrBusy {
+			var busy *store.BusyError
+			require.ErrorAs(t, err, &busy)
+			require.Equal(t, 2*time.Second, busy.RetryAfter)
 		}
 		require.NotContains(t, err.Error(), "\n", "one line")
 	}

@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"binnacle/internal/cosmos"
 	"binnacle/internal/cosmosemu"
@@ -30,6 +31,7 @@ func open(ctx context.Context, cfg Config, unlimited bool) (*account, error) {
 	a.client, err = cosmos.New(cosmos.Config{
 		Endpoint: a.server.Endpoint(), Key: cosmosemu.Key, Transport: a.server.Transport(),
 		Now: a.clock.now, Sleep: a.clock.sleep, Jitter: func() float64 { return 0 },
+		Patience: time.Hour, // there is one caller, and nothing else that it could do
 	})
 	if err == nil {
 		err = a.client.EnsureBase(ctx)

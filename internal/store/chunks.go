@@ -7,29 +7,10 @@ package store
 
 import (
 	"context"
-	"errors"
 
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
-
-// Facts that callers branch on. Any other error of a Writer means that the outcome is unknown: the
-// document may or may not have been stored, and the caller asks the same again (rule W6).
-var (
-	ErrExists      = errors.New("a document with this id exists")
-	ErrNotFound    = errors.New("no such document")
-	ErrNoContainer = errors.New("no such container")
-	ErrTooLarge    = errors.New("the document is larger than the store takes")
-)
-
-// ExistsError is ErrExists with what is needed to read the stored document on any replica.
-type ExistsError struct{ Session string }
-
-// Error says what ErrExists says.
-func (e *ExistsError) Error() string { return ErrExists.Error() }
-
-// Is makes errors.Is(err, ErrExists) true.
-func (e *ExistsError) Is(target error) bool { return target == ErrExists }
 
 // Receipt is what one operation cost.
 type Receipt struct {
@@ -51,12 +32,13 @@ type Tail struct {
 	Through int64
 }
 
-// Writer keeps chunks. It is safe for any number of callers. An operation that was throttled is tried
-// again inside, until the context ends.
+// Writer keeps chunks. It is safe for any number of callers. An operation that is throttled is tried again inside for a
+// moment, and then fails with a *BusyError; what other errors mean is said in errors.go.
 type Writer interface {
 	// Create stores a document that must not exist. It is durable when Create returns nil. It is
-	// idempotent by key and id: a second Create answers an *ExistsError whatever the document. It fails with
-	// ErrNoContainer when the key's container is missing, ErrTooLarge, or an error of unknown outcome.
+	// idempotent by key and id: a second Create fails with an *ExistsError whatever the document. It fails with
+	// ErrNoContainer when the key's container is missing, ErrKeyFull when the key takes no more, ErrTooLarge or ErrRejected
+	// when the document is never taken, or an error of unknown outcome.
 	Create(ctx context.Context, key sharding.Key, id string, doc []byte) (Receipt, error)
 
 	// Read answers the document as it was created; properties that the store adds may stand beside its own.

@@ -23,6 +23,9 @@ import (
 // MaxDocument is the largest document that Memory takes, in bytes: as Cosmos DB.
 const MaxDocument = 2 << 20
 
+// KeyBytes is what one partition key of Memory takes: very little, so that a test can fill it.
+const KeyBytes = 4 << 20
+
 // session is what an ExistsError of Memory carries.
 const session = "0:1#7"
 
@@ -154,8 +157,21 @@ func (m *Memory) create(key sharding.Key, id string, doc []byte) error {
 	if len(doc) > MaxDocument {
 		return store.ErrTooLarge
 	}
+	if held(docs, at)+len(doc) > KeyBytes {
+		return store.ErrKeyFull
+	}
 	docs[at] = bytes.Clone(doc)
 	return nil
+}
+
+// held is how many bytes the documents take that are under the same key.
+func held(docs map[place][]byte, at place) (n int) {
+	for p, doc := range docs {
+		if p.tenantShard == at.tenantShard && p.device == at.device {
+			n += len(doc)
+		}
+	}
+	return n
 }
 
 // Read implements store.Writer.

@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Fixture is an implementation under test, without any container of chunks.
+// Fixture is an implementation under test, without any container of chunks. One of its partition keys takes KeyBytes, within
+// a tenth.
 type Fixture struct {
 	Writer          store.Writer
 	Reader          store.Reader
@@ -33,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"an id is free under another key", createUnderOtherKeys},
 		{"racing creates have one winner", createRace},
 		{"a document that is too large", createTooLarge},
+		{"a key that is full", createInFullKey},
 		{"what is not there", notThere},
 		{"containers come and go", containersComeAndGo},
 		{"last is the highest number of its chain", lastOfChain},

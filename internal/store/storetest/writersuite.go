@@ -86,6 +86,28 @@ func createTooLarge(t *testing.T, f Fixture) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
+// A key that is full takes nothing more, and gives what it has; other keys do not mind.
+func createInFullKey(t *testing.T, f Fixture) {
+	f.CreateContainer(container)
+	const size = KeyBytes / 10
+	n, err := uint32(0), error(nil)
+	for ; err == nil && n < 20; n++ {
+		_, err = f.Writer.Create(t.Context(), m1, number(n).String(), document(m1, number(n), int64(n)*10, int64(n)*10+9, size))
+	}
+	require.ErrorIs(t, err, store.ErrKeyFull)
+	require.InDelta(t, 10, n, 1)
+	n-- // the number that is still free
+	for range 2 {
+		_, err = f.Writer.Create(t.Context(), m1, number(n).String(), document(m1, number(n), 0, 1, size))
+		require.ErrorIs(t, err, store.ErrKeyFull)
+	}
+	tail, _, err := f.Writer.Last(t.Context(), m1, store.Chain{Day: day, Stream: 1, Partition: 3})
+	require.NoError(t, err)
+	require.Equal(t, n-1, tail.Number)
+	_, err = f.Writer.Create(t.Context(), m2, number(0).String(), document(m2, number(0), 0, 1, size))
+	require.NoError(t, err)
+}
+
 func notThere(t *testing.T, f Fixture) {
 	f.CreateContainer(container)
 	_, _, err := f.Writer.Read(t.Context(), m1, number(0).String(), "")

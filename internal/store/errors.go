@@ -1,0 +1,46 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Facts that callers branch on.
+var (
+	ErrExists      = errors.New("a document with this id exists")
+	ErrNotFound    = errors.New("no such document")
+	ErrNoContainer = errors.New("no such container")
+	ErrTooLarge    = errors.New("the document is larger than the store takes")
+)
+
+// What an answer means for who asked is decided once, in the adapter. ErrTooLarge and these are all there is; after any other
+// error the outcome is unknown: a write may or may not have happened, and the caller asks the same again (rule W6).
+var (
+	// ErrBusy: nothing happened, and it may be asked again later; a *BusyError says when.
+	ErrBusy = errors.New("the store is busy")
+	// ErrKeyFull: nothing happened, and will not as long as the partition key holds what it holds.
+	ErrKeyFull = errors.New("the partition key holds as much as the store allows")
+	// ErrRejected: nothing happened, and never will: the store takes no such request. Who made it has a bug.
+	ErrRejected = errors.New("the store rejects the request")
+	// ErrDenied: nothing happened, and won't before somebody gives this process the right credentials or rights.
+	ErrDenied = errors.New("the store denies access")
+)
+
+// BusyError is ErrBusy with the time that the store asks to be left alone for.
+type BusyError struct{ RetryAfter time.Duration }
+
+// Error says what ErrBusy says, and for how long.
+func (e *BusyError) Error() string { return fmt.Sprintf("%v: again in %s", ErrBusy, e.RetryAfter) }
+
+// Is makes errors.Is(err, ErrBusy) true.
+func (e *BusyError) Is(target error) bool { return target == ErrBusy }
+
+// ExistsError is ErrExists with what is needed to read the stored document on any replica.
+type ExistsError struct{ Session string }
+
+// Error says what ErrExists says.
+func (e *ExistsError) Error() string { return ErrExists.Error() }
+
+// Is makes errors.Is(err, ErrExists) true.
+func (e *ExistsError) Is(target error) bool { return target == ErrExists }
