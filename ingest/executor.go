@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"binnacle/binning/chunk"
+	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/sharding"
@@ -25,7 +26,7 @@ type Directory interface {
 type Undertaker interface {
 	// Bury returns nil when the broker has acknowledged all letters. After an error some may have been published: they
 	// are published again.
-	Bury(ctx context.Context, letters []DeadLetter) error
+	Bury(ctx context.Context, letters []worker.DeadLetter) error
 }
 
 // Stores is everything outside that a Worker's jobs need.
@@ -39,32 +40,38 @@ type Stores struct {
 
 // Executor does the jobs of Workers. It is safe for any number of callers.
 type Executor struct {
-	stores  Stores
-	backoff time.Duration
-	metrics *metrics
-	log     *slog.Logger
+	stores   Stores
+	backoff  time.Duration
+	register bool // unknown tenants
+	now      func() time.Time
+	metrics  *metrics
+	log      *slog.Logger
+}
+
+func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
+	return &Executor{stores: stores, backoff: cfg.RetryBackoff, register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger}
 }
 
 // Run does one job and keeps at it until it is done: bad infrastructure slows, it loses nothing (rule W11). It
 // returns an error only when the context has ended; the job may then have been done or not.
-func (e *Executor) Run(ctx context.Context, job Job) error {
+func (e *Executor) Run(ctx context.Context, job worker.Job) error {
 	switch j := job.(type) {
-	case *Lookup:
+	case *worker.Lookup:
 		return e.lookup(ctx, j)
-	case *Create:
+	case *worker.Create:
 		return e.create(ctx, j)
-	case *Bury:
+	case *worker.Bury:
 		return e.again(ctx, "bury", func() error { return e.stores.Letters.Bury(ctx, j.Letters) })
-	case *Note:
+	case *worker.Note:
 		return e.again(ctx, "note", func() error { return e.note(ctx, j) })
-	case *Stamp:
+	case *worker.Stamp:
 		return e.again(ctx, "stamp", func() error { return e.stores.Streams.Renew(ctx, j.Stream, j.Partition, j.Mark) })
 	}
 	panic(fmt.Sprintf("ingest: no way to do a %T", job))
 }
 
 // lookup takes the newest chunk under any of the chain's keys.
-func (e *Executor) lookup(ctx context.Context, j *Lookup) error {
+func (e *Executor) lookup(ctx context.Context, j *worker.Lookup) error {
 	for _, key := range j.Keys {
 		err := e.again(ctx, "lookup", func() error {
 			tail, _, err := e.stores.Chunks.Last(ctx, key, j.Chain)
@@ -84,7 +91,7 @@ func (e *Executor) lookup(ctx context.Context, j *Lookup) error {
 }
 
 // create asks the same until it is known whether this document or another has the id (rule W6).
-func (e *Executor) create(ctx context.Context, j *Create) error {
+func (e *Executor) create(ctx context.Context, j *worker.Create) error {
 	return e.again(ctx, "create", func() error {
 		if e.stores.Directory.View().Expired(j.Key.Container) {
 			// It is about to be dropped, with all that is in it: provision must take that back, or make it again.
@@ -123,7 +130,7 @@ func (e *Executor) existing(ctx context.Context, key sharding.Key, id, session s
 }
 
 // note merges what was seen into the entry as it is stored, and writes it when that changes it.
-func (e *Executor) note(ctx context.Context, j *Note) error {
+func (e *Executor) note(ctx context.Context, j *worker.Note) error {
 	entry, found, err := e.stores.Catalog.Read(ctx, j.Tenant, j.Device)
 	if err != nil {
 		return err
@@ -131,8 +138,8 @@ func (e *Executor) note(ctx context.Context, j *Note) error {
 	if !found {
 		entry = control.Device{Tenant: j.Tenant, Device: j.Device}
 	}
-	next := merged(entry, j.Seen)
-	if found && same(entry, next) {
+	next, changed := j.Merge(entry)
+	if found && !changed {
 		j.Entry = entry
 		return nil
 	}
@@ -145,16 +152,16 @@ func (e *Executor) note(ctx context.Context, j *Note) error {
 }
 
 // learn brings the map up to what a Worker asked for when it was fed, for as long as it takes.
-func (e *Executor) learn(ctx context.Context, w *Worker, missing error) error {
+func (e *Executor) learn(ctx context.Context, w *worker.Worker, missing error) error {
 	return e.again(ctx, "map", func() error {
-		var unknown *UnknownTenant
-		if errors.As(missing, &unknown) && w.cfg.Register {
+		var unknown *worker.UnknownTenant
+		if errors.As(missing, &unknown) && e.register {
 			_, err := e.stores.Directory.Register(ctx, unknown.Tenant)
 			return err
 		}
 		view, err := e.stores.Directory.Refresh(ctx)
 		if err == nil {
-			w.Learned(view)
+			w.Learned(view, e.now())
 		}
 		return err
 	})

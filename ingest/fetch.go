@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"binnacle/ingest/worker"
+
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 )
@@ -28,7 +30,7 @@ const (
 // batch is what one fetch answered: records from an offset on, and the offset after the last one, also where the log
 // has offsets without a record.
 type batch struct {
-	records []Record
+	records []worker.Record
 	next    int64
 	end     int64 // high watermark: the offset after the last record that may be read
 }
@@ -103,8 +105,8 @@ func afterControl(r kafka.RecordReader) (next int64) {
 	return next
 }
 
-func newRecord(r *kafka.Record) (Record, error) {
-	out := Record{Offset: r.Offset, Time: -1}
+func newRecord(r *kafka.Record) (worker.Record, error) {
+	out := worker.Record{Offset: r.Offset, Time: -1}
 	if !r.Time.IsZero() && r.Time.UnixMilli() >= 0 {
 		out.Time = r.Time.UnixMilli()
 	}
@@ -116,7 +118,7 @@ func newRecord(r *kafka.Record) (Record, error) {
 		return out, err
 	}
 	for _, h := range r.Headers {
-		out.Headers = append(out.Headers, Header{h.Key, h.Value})
+		out.Headers = append(out.Headers, worker.Header{Key: h.Key, Value: h.Value})
 	}
 	return out, nil
 }

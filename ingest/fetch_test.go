@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/ingesttest"
 
 	"github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
@@ -71,7 +72,7 @@ func TestWhatAFetchAnswers(t *testing.T) {
 // Markers of transactions take up offsets: the position passes them, also at the end of the log.
 func TestTransactions(t *testing.T) {
 	r := newRig(t, 1)
-	ctx := soon(t)
+	ctx := ingesttest.Soon(t)
 	producer, err := kgo.NewClient(kgo.SeedBrokers(r.broker.Addr()), kgo.DefaultProduceTopic(topic), kgo.TransactionalID("t"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	require.NoError(t, err)
 	defer producer.Close()

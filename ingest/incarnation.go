@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 )
 
@@ -11,26 +12,26 @@ import (
 // must not end before, because this process or the store has seen the record that is just below it; 0 if none was seen.
 //
 // What the log must have is asked first, and where it ends afterwards: a former owner may still commit and stamp.
-func (in *Ingester) takeover(ctx context.Context, partition int, committed, reached int64) (Assignment, error) {
+func (in *Ingester) takeover(ctx context.Context, partition int, committed, reached int64) (worker.Assignment, error) {
 	cluster, err := in.describe(ctx)
 	if err != nil {
-		return Assignment{}, err
+		return worker.Assignment{}, err
 	}
 	stream, err := in.stores.Streams.Find(ctx, cluster, in.cfg.Topic)
 	if err != nil {
-		return Assignment{}, err
+		return worker.Assignment{}, err
 	}
 	first, end, err := in.broker.Bounds(ctx, partition)
 	if err != nil {
-		return Assignment{}, err
+		return worker.Assignment{}, err
 	}
-	a := Assignment{Partition: int32(partition), Stream: stream.Number, Position: committed, LogEnd: end}
+	a := worker.Assignment{Partition: int32(partition), Stream: stream.Number, Position: committed, LogEnd: end}
 	_, marked := stream.Marks[a.Partition]
 	if marked || stream.Incarnation == 1 {
 		// Else another partition has found the log to be a new one: what was committed here, or read, is of the old one.
 		why, err := in.doubt(ctx, stream, partition, max(committed, reached), first, end)
 		if err != nil {
-			return Assignment{}, err
+			return worker.Assignment{}, err
 		}
 		if why != "" {
 			return in.reincarnate(ctx, stream, a, first, why)
@@ -73,17 +74,17 @@ func (in *Ingester) doubt(ctx context.Context, stream control.Stream, partition 
 		return "", err
 	case len(b.records) == 0 && b.next == mark.Offset:
 		return "", fmt.Errorf("fetch the marked record %d of partition %d: an answer without records", mark.Offset, partition)
-	case len(b.records) == 0 || b.records[0].mark() != mark:
+	case len(b.records) == 0 || b.records[0].Mark() != mark:
 		return fmt.Sprintf("record %d is not the one that was read there once", mark.Offset), nil
 	}
 	return "", nil
 }
 
 // reincarnate begins the log from its start, as another stream: duplicates are harmless, skips are not.
-func (in *Ingester) reincarnate(ctx context.Context, old control.Stream, a Assignment, first int64, why string) (Assignment, error) {
+func (in *Ingester) reincarnate(ctx context.Context, old control.Stream, a worker.Assignment, first int64, why string) (worker.Assignment, error) {
 	next, err := in.stores.Streams.Next(ctx, old)
 	if err != nil {
-		return Assignment{}, err
+		return worker.Assignment{}, err
 	}
 	in.metrics.restarts.Inc()
 	in.log.Error("the topic is another one than before: it is read from its start as a new stream",

@@ -1,7 +1,7 @@
 // Package ingest reads readings from Kafka, keeps them in bins, and writes them as chunks: at least once
 // in, exactly once visible. docs/protocol.md states the rules, numbered W1 to W11, that comments here refer to.
 //
-// Worker is the protocol for one partition, a state machine without goroutine or I/O. Ingester runs Workers
+// The protocol for one partition is worker.Worker, a state machine without goroutine or I/O. Ingester runs Workers
 // for the partitions that the consumer group assigns, and Executor does what Workers ask for. The package
 // knows stores by their contract only.
 package ingest
@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/ingest/worker"
 	"binnacle/internal/store"
 
 	"github.com/segmentio/kafka-go"
@@ -24,7 +25,7 @@ type Ingester struct {
 	cfg      Config
 	stores   Stores
 	broker   *Broker
-	memory   *Memory
+	memory   *worker.Memory
 	metrics  *metrics
 	executor *Executor
 	log      *slog.Logger
@@ -45,11 +46,11 @@ func New(cfg Config, stores Stores) (*Ingester, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	memory := NewMemory(cfg.MemoryBytes)
+	memory := worker.NewMemory(cfg.MemoryBytes)
 	m := newMetrics(cfg.Registerer, memory)
 	return &Ingester{
 		cfg: cfg, stores: stores, broker: NewBroker(cfg.Kafka, cfg.Topic, cfg.Transport), memory: memory, metrics: m,
-		executor:   &Executor{stores: stores, backoff: cfg.RetryBackoff, metrics: m, log: cfg.Logger},
+		executor:   newExecutor(cfg, stores, m),
 		log:        cfg.Logger,
 		partitions: map[int]*partition{},
 	}, nil
@@ -226,8 +227,8 @@ func (in *Ingester) resume(ctx context.Context, id int, committed, reached int64
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if p != nil && p.worker.stream == a.Stream && !a.Unmarked {
-		p.worker.Resume(a)
+	if p != nil && p.worker.Stream() == a.Stream && !a.Unmarked {
+		p.worker.Resume(a, in.cfg.Now())
 		p.pending = nil // fetched again from the position on
 		return p, nil
 	}
@@ -255,7 +256,7 @@ func (in *Ingester) CaughtUp() bool {
 // Heads is store.Heads.
 func (in *Ingester) Heads(_ context.Context, req store.HeadRequest) ([]store.PartitionHead, error) {
 	in.mu.Lock()
-	workers := make([]*Worker, 0, len(in.partitions))
+	workers := make([]*worker.Worker, 0, len(in.partitions))
 	for _, p := range in.partitions {
 		workers = append(workers, p.worker)
 	}

@@ -2,7 +2,6 @@ package ingest_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +14,8 @@ import (
 
 	"binnacle/binning"
 	"binnacle/ingest"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
@@ -32,7 +33,7 @@ func TestStopWhenNobodyAnswers(t *testing.T) {
 		fault func(r *rig)
 	}{
 		{"the map, while a partition is taken over", func(r *rig) {
-			r.docs.Fault = func(_, kind, _ string) *controltest.Fault {
+			r.Docs.Fault = func(_, kind, _ string) *controltest.Fault {
 				if kind == control.KindStream {
 					return &controltest.Fault{Err: down}
 				}
@@ -40,7 +41,7 @@ func TestStopWhenNobodyAnswers(t *testing.T) {
 			}
 		}},
 		{"the map, while a tenant is learnt", func(r *rig) {
-			r.docs.Fault = func(op, kind, _ string) *controltest.Fault {
+			r.Docs.Fault = func(op, kind, _ string) *controltest.Fault {
 				if kind == control.KindTenant && op == controltest.OpCreate {
 					return &controltest.Fault{Err: down}
 				}
@@ -48,10 +49,10 @@ func TestStopWhenNobodyAnswers(t *testing.T) {
 			}
 		}},
 		{"the store", func(r *rig) {
-			r.chunks.Fault = func(storetest.Op) *storetest.Fault { return &storetest.Fault{Err: down} }
+			r.Chunks.Fault = func(storetest.Op) *storetest.Fault { return &storetest.Fault{Err: down} }
 		}},
 		{"the catalog", func(r *rig) {
-			r.catalog.Fault = func(string, string, string) *controltest.Fault { return &controltest.Fault{Err: down} }
+			r.Catalog.Fault = func(string, string, string) *controltest.Fault { return &controltest.Fault{Err: down} }
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,8 +72,8 @@ func TestStopWhenNobodyAnswers(t *testing.T) {
 
 // reach has a function called when a fault is answered.
 func (r *rig) reach(f func()) {
-	if docs := r.docs.Fault; docs != nil {
-		r.docs.Fault = func(op, kind, id string) *controltest.Fault {
+	if docs := r.Docs.Fault; docs != nil {
+		r.Docs.Fault = func(op, kind, id string) *controltest.Fault {
 			x := docs(op, kind, id)
 			if x != nil {
 				f()
@@ -80,8 +81,8 @@ func (r *rig) reach(f func()) {
 			return x
 		}
 	}
-	if chunks := r.chunks.Fault; chunks != nil {
-		r.chunks.Fault = func(op storetest.Op) *storetest.Fault {
+	if chunks := r.Chunks.Fault; chunks != nil {
+		r.Chunks.Fault = func(op storetest.Op) *storetest.Fault {
 			x := chunks(op)
 			if x != nil && x.Err != nil {
 				f()
@@ -89,8 +90,8 @@ func (r *rig) reach(f func()) {
 			return x
 		}
 	}
-	if catalog := r.catalog.Fault; catalog != nil {
-		r.catalog.Fault = func(op, tenant, device string) *controltest.Fault {
+	if catalog := r.Catalog.Fault; catalog != nil {
+		r.Catalog.Fault = func(op, tenant, device string) *controltest.Fault {
 			x := catalog(op, tenant, device)
 			if x != nil && x.Err != nil {
 				f()
@@ -176,7 +177,7 @@ func TestStopDrainsEveryPartition(t *testing.T) {
 func (r *rig) read(devices int) {
 	require.Eventually(r.t, func() bool {
 		n := 0
-		_ = r.catalog.List(context.Background(), "acme", "", func(control.Device) error { n++; return nil })
+		_ = r.Catalog.List(context.Background(), "acme", "", func(control.Device) error { n++; return nil })
 		return n == devices
 	}, 20*time.Second, time.Millisecond)
 }
@@ -195,7 +196,7 @@ func TestNoPartitionGoesOnFromAnOldLogsOffset(t *testing.T) {
 	for i := range 100 {
 		r.publish(i%2, r.message("d0", past+1000+int64(i), 2))
 	}
-	streams := control.NewStreams(r.docs)
+	streams := control.NewStreams(r.Docs)
 	old, err := streams.Find(context.Background(), r.broker.ClusterID(), topic)
 	require.NoError(t, err)
 	_, err = streams.Next(context.Background(), old)
@@ -203,7 +204,7 @@ func TestNoPartitionGoesOnFromAnOldLogsOffset(t *testing.T) {
 	r.setCommitted(20, 20) // the process's own last commits came after the topic was deleted
 	r.run(r.ingester(nil))
 	r.settled()
-	require.Equal(t, r.want, r.stored())
+	require.Equal(t, r.want, r.Stored())
 }
 
 // The topic was made anew while nobody looked, and reaches further than before: it is read from its start.
@@ -222,7 +223,7 @@ func TestATopicMadeAnewMeanwhile(t *testing.T) {
 	r.setCommitted(20)
 	r.run(r.ingester(nil))
 	r.settled()
-	require.Equal(t, r.want, r.stored())
+	require.Equal(t, r.want, r.Stored())
 }
 
 // A partition without a mark can't tell that its log is another one: it is read from its start whenever it is taken over.
@@ -232,7 +233,7 @@ func TestATopicMadeAnewBeforeTheFirstMark(t *testing.T) {
 	tried := make(chan struct{})
 	try := sync.OnceFunc(func() { close(tried) })
 	var healed atomic.Bool
-	r.docs.Fault = func(op, kind, _ string) *controltest.Fault {
+	r.Docs.Fault = func(op, kind, _ string) *controltest.Fault {
 		if kind != control.KindStream || op != controltest.OpReplace || healed.Load() {
 			return nil
 		}
@@ -253,7 +254,7 @@ func TestATopicMadeAnewBeforeTheFirstMark(t *testing.T) {
 	}
 	healed.Store(true)
 	r.settled()
-	stored := r.stored()
+	stored := r.Stored()
 	for s := range r.want {
 		require.Contains(t, stored, s)
 	}
@@ -267,7 +268,7 @@ func TestAChunkIsNotStoredBeforeTheMark(t *testing.T) {
 	dead := errors.New("the process is dead")
 	stored := sync.OnceFunc(func() { close(die) })
 	var reborn atomic.Bool
-	r.chunks.Fault = func(op storetest.Op) *storetest.Fault {
+	r.Chunks.Fault = func(op storetest.Op) *storetest.Fault {
 		if reborn.Load() || op.Kind != storetest.Create {
 			return nil
 		}
@@ -280,7 +281,7 @@ func TestAChunkIsNotStoredBeforeTheMark(t *testing.T) {
 	stop := r.run(r.ingester(func(c *ingest.Config, _ *ingest.Stores) { c.DrainBudget = time.Millisecond }))
 	<-die
 	stop()
-	require.NotEmpty(t, r.chunks.Documents())
+	require.NotEmpty(t, r.Chunks.Documents())
 	reborn.Store(true)
 
 	r.recreate(1)
@@ -289,7 +290,7 @@ func TestAChunkIsNotStoredBeforeTheMark(t *testing.T) {
 	}
 	r.run(r.ingester(nil))
 	r.settled()
-	require.Equal(t, r.want, r.stored())
+	require.Equal(t, r.want, r.Stored())
 }
 
 // A running process sees that the topic was made anew.
@@ -305,7 +306,7 @@ func TestATopicMadeAnewUnderneath(t *testing.T) {
 		r.publish(i%2, r.message(fmt.Sprintf("d%d", i%2), past+20+int64(i), 2))
 	}
 	r.settled()
-	require.Equal(t, r.want, r.stored())
+	require.Equal(t, r.want, r.Stored())
 }
 
 // The log has lost its end, with records that are in chunks, and new records have taken their offsets.
@@ -318,15 +319,15 @@ func TestALogThatLostItsEnd(t *testing.T) {
 	r.settled()
 	stop()
 	// A chunk of records 20 to 99, which the broker has forgotten.
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.docs})
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.Docs})
 	_, err := dir.Refresh(context.Background())
 	require.NoError(t, err)
 	former := ingest.NewLocal(ingest.Config{Kafka: "unused:1"}, ingest.Stores{
-		Chunks: r.chunks, Directory: dir, Catalog: r.catalog, Streams: control.NewStreams(r.docs), Letters: r,
-	}, ingest.Assignment{Stream: 1, Position: 20, LogEnd: 100})
+		Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs), Letters: r,
+	}, worker.Assignment{Stream: 1, Position: 20, LogEnd: 100})
 	for i := int64(20); i < 100; i++ {
 		m := r.message("d0", past+i, 1)
-		require.NoError(t, former.Take(context.Background(), ingest.Record{Offset: i, Time: past + i, Value: m.Value}))
+		require.NoError(t, former.Take(context.Background(), worker.Record{Offset: i, Time: past + i, Value: m.Value}))
 	}
 	require.NoError(t, former.Finish(context.Background()))
 
@@ -335,7 +336,7 @@ func TestALogThatLostItsEnd(t *testing.T) {
 	}
 	r.run(r.ingester(nil))
 	r.settled()
-	require.Equal(t, r.want, r.stored())
+	require.Equal(t, r.want, r.Stored())
 }
 
 // Partitions that are added are read without a restart.
@@ -375,7 +376,7 @@ func TestMembersComeAndGo(t *testing.T) {
 			r.publishAs(p, kafka.Lz4, b...)
 		}
 	}
-	for range rounds(5, 3) {
+	for range ingesttest.Rounds(5, 3) {
 		if len(stops) > 1 && rnd.IntN(2) == 0 {
 			i := rnd.IntN(len(stops))
 			stops[i]()
@@ -437,7 +438,7 @@ func TestMoreThanMemoryHolds(t *testing.T) {
 		r.publish(i%2, batch...)
 	}
 	r.run(r.ingester(func(c *ingest.Config, _ *ingest.Stores) { c.Hold, c.MemoryBytes, c.MaxWrites = time.Hour, 20<<10, 2 }))
-	require.Eventually(t, func() bool { return len(r.stored()) > 1500 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(r.Stored()) > 1500 }, 20*time.Second, 10*time.Millisecond)
 }
 
 // Records larger than a fetch asks for are read, and so are batches that begin before the offset asked for.
@@ -475,13 +476,13 @@ func TestLettersOfRecordsThatAreAllHeadersOrKey(t *testing.T) {
 	u := ingest.NewTopicUndertaker(r.broker.Addr(), letter, r.transport)
 	defer u.Close()
 	const large = 1_048_450 // what the broker takes, less a record's own overhead
-	letters := []ingest.DeadLetter{
-		{Topic: topic, Record: ingest.Record{Offset: 1, Headers: []ingest.Header{{Key: "h", Value: random(large, 1)}}}},
-		{Topic: topic, Record: ingest.Record{Offset: 2, Key: random(large, 1), Value: []byte("bad")}},
-		{Topic: topic, Record: ingest.Record{Offset: 3, Value: random(large, 1)}},
-		{Topic: topic, Record: ingest.Record{Offset: 4, Value: []byte("bad")}, Bare: true},
+	letters := []worker.DeadLetter{
+		{Topic: topic, Record: worker.Record{Offset: 1, Headers: []worker.Header{{Key: "h", Value: ingesttest.Random(large, 1)}}}},
+		{Topic: topic, Record: worker.Record{Offset: 2, Key: ingesttest.Random(large, 1), Value: []byte("bad")}},
+		{Topic: topic, Record: worker.Record{Offset: 3, Value: ingesttest.Random(large, 1)}},
+		{Topic: topic, Record: worker.Record{Offset: 4, Value: []byte("bad")}, Bare: true},
 	}
-	require.NoError(t, u.Bury(soon(t), letters))
+	require.NoError(t, u.Bury(ingesttest.Soon(t), letters))
 	b := ingest.NewBroker(r.broker.Addr(), letter, r.transport)
 	n := 0
 	for from := int64(0); n < len(letters); {
@@ -490,12 +491,4 @@ func TestLettersOfRecordsThatAreAllHeadersOrKey(t *testing.T) {
 		n, from = n+len(offsets), next
 	}
 	require.Equal(t, len(letters), n)
-}
-
-// random is what does not compress, with any other either.
-func random(n int, seed int64) []byte {
-	b, key := make([]byte, n), [32]byte{}
-	binary.LittleEndian.PutUint64(key[:], uint64(seed))
-	_, _ = rand.NewChaCha8(key).Read(b)
-	return b
 }

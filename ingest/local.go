@@ -3,33 +3,34 @@ package ingest
 import (
 	"context"
 	"errors"
+
+	"binnacle/ingest/worker"
 )
 
 // Local drives one Worker without Kafka and without a goroutine: records are fed by call, and what the Worker wants done
 // is done in the caller's. Load tests with a clock of their own, and tests, use it; it is the same Worker and Executor
 // as in an Ingester.
 type Local struct {
-	*Worker
+	*worker.Worker
 	cfg      Config
 	executor *Executor
 	dir      Directory
 }
 
 // NewLocal makes a Worker for one partition.
-func NewLocal(cfg Config, stores Stores, a Assignment) *Local {
+func NewLocal(cfg Config, stores Stores, a worker.Assignment) *Local {
 	cfg = cfg.withDefaults()
-	memory := NewMemory(cfg.MemoryBytes)
+	memory := worker.NewMemory(cfg.MemoryBytes)
 	m := newMetrics(cfg.Registerer, memory)
 	return &Local{
-		Worker: newWorker(cfg, a, memory, m), cfg: cfg, dir: stores.Directory,
-		executor: &Executor{stores: stores, backoff: cfg.RetryBackoff, metrics: m, log: cfg.Logger},
+		Worker: worker.New(cfg.Config, a, memory, cfg.Now(), m), cfg: cfg, dir: stores.Directory, executor: newExecutor(cfg, stores, m),
 	}
 }
 
 // Take feeds one record, with whatever that needs of the map. It fails only when the context ends.
-func (l *Local) Take(ctx context.Context, rec Record) error {
+func (l *Local) Take(ctx context.Context, rec worker.Record) error {
 	for {
-		err := l.Feed(rec, l.dir.View())
+		err := l.Feed(rec, l.dir.View(), l.cfg.Now())
 		if err == nil {
 			return nil
 		}
@@ -40,11 +41,11 @@ func (l *Local) Take(ctx context.Context, rec Record) error {
 }
 
 // Due is the jobs that are to be done now. Each is handed out once: the caller does it with Do.
-func (l *Local) Due() []Job { return l.Jobs(l.cfg.Now(), l.dir.View()) }
+func (l *Local) Due() []worker.Job { return l.Jobs(l.cfg.Now(), l.dir.View()) }
 
 // Do does one job and tells the Worker. It fails only when the context ends; the job may then have been done or not, and
 // may be done again.
-func (l *Local) Do(ctx context.Context, j Job) error {
+func (l *Local) Do(ctx context.Context, j worker.Job) error {
 	if err := l.executor.Run(ctx, j); err != nil {
 		return err
 	}
@@ -66,6 +67,9 @@ func (l *Local) Step(ctx context.Context) error {
 
 // errUnsettled says that draining did not come to an end.
 var errUnsettled = errors.New("ingest: the worker is still busy after draining")
+
+// Resume is Worker.Resume, now.
+func (l *Local) Resume(a worker.Assignment) { l.Worker.Resume(a, l.cfg.Now()) }
 
 // Finish cuts everything and writes it.
 func (l *Local) Finish(ctx context.Context) error {

@@ -2,12 +2,14 @@ package ingest
 
 import (
 	"binnacle/binning"
+	"binnacle/ingest/decode"
+	"binnacle/ingest/worker"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are those of all workers of one process.
+// metrics are those of all Workers of one process; it is their Observer.
 type metrics struct {
 	records   prometheus.Counter
 	readings  prometheus.Counter
@@ -25,7 +27,7 @@ type metrics struct {
 	restarts  prometheus.Counter
 }
 
-func newMetrics(r prometheus.Registerer, memory *Memory) *metrics {
+func newMetrics(r prometheus.Registerer, memory *worker.Memory) *metrics {
 	f := promauto.With(r)
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "binnacle_ingest_held_bytes", Help: "Memory that bins and chunks in flight take, as ingest counts it."},
 		func() float64 { return float64(memory.Used()) })
@@ -59,7 +61,26 @@ func newMetrics(r prometheus.Registerer, memory *Memory) *metrics {
 	}
 }
 
-func (m *metrics) chunk(why Reason, bytes, values int) {
+// Taken counts a record and its readings.
+func (m *metrics) Taken(readings int) {
+	m.records.Inc()
+	m.readings.Add(float64(readings))
+}
+
+// Replayed counts a reading whose chunk is stored.
+func (m *metrics) Replayed() { m.replayed.Inc() }
+
+// Refused counts a dead letter.
+func (m *metrics) Refused(why decode.Reason) { m.refused.WithLabelValues(string(why)).Inc() }
+
+// LookedUp counts a tail that was read.
+func (m *metrics) LookedUp() { m.lookups.Inc() }
+
+// Conflict counts a create that met another chunk.
+func (m *metrics) Conflict() { m.conflicts.Inc() }
+
+// Stored counts a chunk.
+func (m *metrics) Stored(why worker.Reason, bytes, values int) {
 	m.chunks.WithLabelValues(string(why)).Inc()
 	m.values.Add(float64(values))
 	m.fill.Observe(float64(bytes) / binning.TargetBytes)

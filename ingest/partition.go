@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/ingest/worker"
+
 	"github.com/segmentio/kafka-go"
 )
 
@@ -21,29 +23,26 @@ var errRetake = errors.New("the log is not the one that was read before")
 type partition struct {
 	in     *Ingester
 	id     int
-	worker *Worker
+	worker *worker.Worker
 	log    *slog.Logger
 
 	// Answers of jobs. It has room for all that may be under way, so that nobody waits for a partition that is not run.
-	done chan Job
+	done chan worker.Job
 
 	// Owned by run.
 	committed   int64 // last offset committed in this generation, -1 none
 	lastCommit  time.Time
-	verified    time.Time // when the log's end was asked for last
-	lost        bool      // the generation refuses commits
-	pending     []Record  // fetched and not fed yet
+	verified    time.Time       // when the log's end was asked for last
+	lost        bool            // the generation refuses commits
+	pending     []worker.Record // fetched and not fed yet
 	pendingNext int64
 }
 
-// maxJobs bounds what one partition has under way besides chunks: notes, one burial, one stamp.
-const maxJobs = maxNotes + 2
-
-func newPartition(in *Ingester, a Assignment) *partition {
+func newPartition(in *Ingester, a worker.Assignment) *partition {
 	return &partition{
-		in: in, id: int(a.Partition), worker: newWorker(in.cfg, a, in.memory, in.metrics),
+		in: in, id: int(a.Partition), worker: worker.New(in.cfg.Config, a, in.memory, in.cfg.Now(), in.metrics),
 		log:  in.log.With("partition", a.Partition, "stream", a.Stream),
-		done: make(chan Job, in.cfg.MaxWrites+maxJobs),
+		done: make(chan worker.Job, in.cfg.MaxJobs()),
 	}
 }
 
@@ -67,7 +66,7 @@ func (p *partition) run(ctx context.Context, generation *kafka.Generation) error
 		}
 		p.commit(generation, false)
 		in, more := batches, (<-chan struct{})(nil)
-		if full := p.in.memory.full(); full || len(p.pending) > 0 {
+		if full := p.in.memory.Full(); full || len(p.pending) > 0 {
 			in = nil
 			if !full {
 				more = closed
@@ -158,12 +157,12 @@ const feedAtOnce = 256
 func (p *partition) feed(ctx context.Context) error {
 	n := min(len(p.pending), feedAtOnce)
 	for i := 0; i < n; {
-		if p.in.memory.full() {
+		if p.in.memory.Full() {
 			n = i
 			break
 		}
 		view := p.in.stores.Directory.View()
-		err := p.worker.Feed(p.pending[i], view)
+		err := p.worker.Feed(p.pending[i], view, p.in.cfg.Now())
 		if err == nil {
 			i++
 			continue
@@ -231,7 +230,7 @@ func (p *partition) verify(ctx context.Context) error {
 	return nil
 }
 
-func (p *partition) launch(job Job) {
+func (p *partition) launch(job worker.Job) {
 	p.in.jobs.Go(func() {
 		if p.in.executor.Run(p.in.working, job) == nil { // else the process is ending
 			p.done <- job

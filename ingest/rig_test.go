@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/kafkaemu"
 	"binnacle/internal/telemetry"
@@ -19,10 +21,11 @@ import (
 
 // rig is the embedded broker with stores in memory: an Ingester as it is, on everything that survives it.
 type rig struct {
-	*world
+	*ingesttest.Stores
+	t         *testing.T
 	broker    *kafkaemu.Broker
 	transport *kafka.Transport
-	want      map[series]telemetry.Value // what was published, the last of each series and instant
+	want      map[ingesttest.Series]telemetry.Value // what was published, the last of each series and instant
 }
 
 const (
@@ -34,8 +37,10 @@ const (
 // newRig lets tests run beside each other: most of their time they wait.
 func newRig(t *testing.T, partitions int) *rig {
 	t.Parallel()
-	r := &rig{world: newWorld(t, nil), transport: &kafka.Transport{MetadataTTL: 50 * time.Millisecond}, want: map[series]telemetry.Value{}}
-	r.chunks.CreateContainer("chunks-2024-10")
+	r := &rig{
+		Stores: ingesttest.NewStores(t, "2024-10"), t: t,
+		transport: &kafka.Transport{MetadataTTL: 50 * time.Millisecond}, want: map[ingesttest.Series]telemetry.Value{},
+	}
 	var err error
 	r.broker, err = kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: partitions, Topics: []string{topic, letter}})
 	require.NoError(t, err)
@@ -46,19 +51,25 @@ func newRig(t *testing.T, partitions int) *rig {
 	return r
 }
 
+// Bury is ingest.Undertaker for what no test looks at.
+func (r *rig) Bury(context.Context, []worker.DeadLetter) error { return nil }
+
 func (r *rig) client() *kafka.Client {
 	return &kafka.Client{Addr: kafka.TCP(r.broker.Addr()), Transport: r.transport}
 }
 
 // ingester is a process, not running yet. Its directory is what it knows of the map.
 func (r *rig) ingester(change func(*ingest.Config, *ingest.Stores)) *ingest.Ingester {
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.docs})
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.Docs})
 	cfg := ingest.Config{
-		Kafka: r.broker.Addr(), Topic: topic, DeadLetters: letter, Register: true, Transport: r.transport,
-		Hold: 100 * time.Millisecond, NoteEvery: -1, CommitEvery: 10 * time.Millisecond, StampEvery: time.Millisecond, Linger: 50 * time.Millisecond,
+		Config: worker.Config{
+			Topic: topic, Register: true, Hold: 100 * time.Millisecond, NoteEvery: -1, CommitEvery: 10 * time.Millisecond,
+			StampEvery: time.Millisecond, Linger: 50 * time.Millisecond,
+		},
+		Kafka: r.broker.Addr(), DeadLetters: letter, Transport: r.transport,
 		WatchEvery: 100 * time.Millisecond, DrainBudget: 500 * time.Millisecond, RetryBackoff: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
-	stores := ingest.Stores{Chunks: r.chunks, Directory: dir, Catalog: r.catalog, Streams: control.NewStreams(r.docs), Letters: r}
+	stores := ingest.Stores{Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs), Letters: r}
 	if change != nil {
 		change(&cfg, &stores)
 	}
@@ -87,7 +98,7 @@ func (r *rig) run(in *ingest.Ingester) (stop func()) {
 
 // message is a reading of a device at an instant, in the form that the rig publishes.
 func (r *rig) message(device string, ts int64, value float64) kafka.Message {
-	r.want[series{device, "", "a", ts}] = telemetry.FloatValue(value)
+	r.want[ingesttest.Series{Device: device, Metric: "a", Time: ts}] = telemetry.FloatValue(value)
 	return kafka.Message{
 		Key: []byte("acme/" + device), Time: time.UnixMilli(ts),
 		Value: fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%g}}`, device, ts, value),
@@ -167,6 +178,6 @@ func (r *rig) setCommitted(offsets ...int64) {
 // whole holds that the store has what was published, each once.
 func (r *rig) whole() {
 	r.t.Helper()
-	require.Equal(r.t, r.want, r.stored())
-	r.checkChains()
+	require.Equal(r.t, r.want, r.Stored())
+	r.CheckChains()
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"binnacle/ingest/worker"
+
 	"github.com/segmentio/kafka-go"
 )
 
@@ -34,7 +36,7 @@ const (
 )
 
 // Bury is Undertaker.
-func (u *TopicUndertaker) Bury(ctx context.Context, letters []DeadLetter) error {
+func (u *TopicUndertaker) Bury(ctx context.Context, letters []worker.DeadLetter) error {
 	messages := make([]kafka.Message, len(letters))
 	for i := range letters {
 		messages[i] = message(&letters[i])
@@ -72,7 +74,7 @@ func (u *TopicUndertaker) write(ctx context.Context, messages ...kafka.Message) 
 	return fmt.Errorf("publish %d dead letters to %s: %w", len(messages), u.writer.Topic, err)
 }
 
-func message(l *DeadLetter) kafka.Message {
+func message(l *worker.DeadLetter) kafka.Message {
 	m := kafka.Message{Key: l.Record.Key, Value: l.Record.Value}
 	if l.Bare {
 		m.Value, m.Headers = nil, []kafka.Header{truncatedFrom(l)}
@@ -82,19 +84,19 @@ func message(l *DeadLetter) kafka.Message {
 }
 
 // truncated is what a broker takes of any record: the begin of its key and payload, and none of its own headers.
-func truncated(l *DeadLetter) kafka.Message {
+func truncated(l *worker.DeadLetter) kafka.Message {
 	return kafka.Message{
 		Key:     l.Record.Key[:min(len(l.Record.Key), keptOfKey)],
 		Value:   l.Record.Value[:min(len(l.Record.Value), keptOfTruncated)],
-		Headers: append(headers(l.facts()), truncatedFrom(l)),
+		Headers: append(headers(l.Facts()), truncatedFrom(l)),
 	}
 }
 
-func truncatedFrom(l *DeadLetter) kafka.Header {
-	return kafka.Header{Key: HeaderTruncated, Value: []byte(strconv.Itoa(len(l.Record.Value)))}
+func truncatedFrom(l *worker.DeadLetter) kafka.Header {
+	return kafka.Header{Key: worker.HeaderTruncated, Value: []byte(strconv.Itoa(len(l.Record.Value)))}
 }
 
-func headers(own []Header) (out []kafka.Header) {
+func headers(own []worker.Header) (out []kafka.Header) {
 	for _, h := range own {
 		out = append(out, kafka.Header{Key: h.Key, Value: h.Value})
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/cosmosemu"
@@ -184,9 +185,11 @@ func (d *dev) buildIngest(directory ingest.Directory) error {
 	d.letters = ingest.NewTopicUndertaker(d.broker.Addr(), DeadLetters, nil)
 	var err error
 	d.ingester, err = ingest.New(ingest.Config{
-		Kafka: d.broker.Addr(), Topic: Topic, DeadLetters: DeadLetters, Group: Group,
-		Decode: d.cfg.Decode, Register: true, Hold: d.cfg.Hold, Future: d.cfg.Future, MemoryBytes: d.cfg.Memory,
-		NoteEvery: -1, Logger: d.log.With("part", "ingest"), Registerer: d.metrics,
+		Config: worker.Config{
+			Topic: Topic, Decode: d.cfg.Decode, Register: true, Hold: d.cfg.Hold, Future: d.cfg.Future, NoteEvery: -1,
+		},
+		Kafka: d.broker.Addr(), DeadLetters: DeadLetters, Group: Group, MemoryBytes: d.cfg.Memory,
+		Logger: d.log.With("part", "ingest"), Registerer: d.metrics,
 	}, ingest.Stores{
 		Chunks: d.client.Chunks(), Directory: directory, Catalog: d.client.Catalog(),
 		Streams: control.NewStreams(d.client.Documents()), Letters: d.letters,

@@ -15,6 +15,7 @@ import (
 
 	"binnacle/binning"
 	"binnacle/ingest"
+	"binnacle/ingest/worker"
 	"binnacle/internal/app"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
@@ -112,8 +113,11 @@ func (s *system) process(change func(*ingest.Config)) *process {
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()})
 	letters := ingest.NewTopicUndertaker(s.broker.Addr(), app.DeadLetters, nil)
 	cfg := ingest.Config{
-		Kafka: s.broker.Addr(), Topic: app.Topic, DeadLetters: app.DeadLetters, Register: true,
-		Hold: 300 * time.Millisecond, NoteEvery: -1, CommitEvery: 20 * time.Millisecond, StampEvery: time.Millisecond, Linger: 100 * time.Millisecond,
+		Config: worker.Config{
+			Topic: app.Topic, Register: true, Hold: 300 * time.Millisecond, NoteEvery: -1, CommitEvery: 20 * time.Millisecond,
+			StampEvery: time.Millisecond, Linger: 100 * time.Millisecond,
+		},
+		Kafka: s.broker.Addr(), DeadLetters: app.DeadLetters,
 		RetryBackoff: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {

@@ -16,25 +16,27 @@ import (
 type layer struct {
 	name  string
 	peers bool
+	pure  bool // no I/O, clock, log, goroutine or metrics
 	// folders stand for everything below them. Of all folders of all layers that fit, the longest one counts.
 	folders []string
 }
 
 // layers, from the top down.
 var layers = []layer{
-	{"entry", false, []string{"cmd"}},
-	{"tools", false, []string{
+	{"entry", false, false, []string{"cmd"}},
+	{"tools", false, false, []string{
 		"internal/loadtest", "internal/replay", "internal/blogexample", "internal/plan", "internal/audit",
 	}},
-	{"wiring", true, []string{"internal/app"}},
-	{"services", false, []string{"ingest", "query", "internal/provision", "internal/views", "internal/fleet"}},
-	{"adapters", false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu"}},
-	{"contract", true, []string{"internal/store", "internal/control", "internal/kafka", "internal/retry"}},
-	{"domain", true, []string{
-		"binning", "sharding", "ingest/decode", "ingest/worker",
+	{"wiring", true, false, []string{"internal/app"}},
+	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/views", "internal/fleet"}},
+	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu"}},
+	{"protocol", false, true, []string{"ingest/worker"}}, // it speaks of what the contract defines
+	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/retry"}},
+	{"domain", true, true, []string{
+		"binning", "sharding", "ingest/decode",
 		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsontext", "internal/table",
 	}},
-	{"tests", true, []string{"internal/archtest", "internal/fault"}},
+	{"tests", true, false, []string{"internal/archtest", "internal/fault"}},
 }
 
 // only lists what some folders alone may import. The blog example measures a published data model with the SDK's own
@@ -69,7 +71,7 @@ var alone = map[string][]string{
 	"internal/archtest":  {},
 }
 
-// pure is what the domain may import besides packages of its own layer. A name that ends in a slash stands for what is
+// pure is what a pure layer may import besides packages of the project. A name that ends in a slash stands for what is
 // below it. All else is a fault: I/O, clocks, logs, goroutines and metrics come in many packages, and what is listed here
 // has none.
 var pure = []string{
@@ -91,7 +93,7 @@ func Faults(packages []Package) []string {
 		for _, path := range p.Imports() {
 			all = append(all, importFaults(p.Path, at, path)...)
 		}
-		if layers[at.layer].name == "domain" {
+		if layers[at.layer].pure {
 			all = append(all, impurities(p)...)
 		}
 	}
@@ -115,8 +117,8 @@ func importFaults(from string, at place, path string) (faults []string) {
 	to, ours := folder(path)
 	name := layers[at.layer].name
 	if !ours {
-		if name == "domain" && !slices.ContainsFunc(pure, func(p string) bool { return matches(path, p) }) {
-			fault("the domain has no I/O, clock, log, goroutine or metrics, and this is not known to have none")
+		if layers[at.layer].pure && !slices.ContainsFunc(pure, func(p string) bool { return matches(path, p) }) {
+			fault("the %s has no I/O, clock, log, goroutine or metrics, and this is not known to have none", name)
 		}
 		return faults
 	}

@@ -8,6 +8,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
+	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/ru"
 	"binnacle/internal/store"
@@ -94,11 +95,14 @@ func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester
 	if err != nil {
 		return nil, err
 	}
-	cfg := ingest.Config{Topic: topic, Register: true, Hold: p.cfg.Hold, CommitEvery: commitEvery, Now: a.clock.now, Logger: log}
+	cfg := ingest.Config{
+		Config: worker.Config{Topic: topic, Register: true, Hold: p.cfg.Hold, CommitEvery: commitEvery},
+		Now:    a.clock.now, Logger: log,
+	}
 	stores := ingest.Stores{Chunks: w, Directory: dir, Catalog: a.client.Catalog(), Streams: streams, Letters: noLetters{}}
 	return &ingester{
 		clock: a.clock, load: newLoad(p.cfg, p.scenario), tick: p.tick,
-		local: ingest.NewLocal(cfg, stores, ingest.Assignment{Stream: stream.Number}),
+		local: ingest.NewLocal(cfg, stores, worker.Assignment{Stream: stream.Number}),
 	}, nil
 }
 
@@ -111,7 +115,7 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 		}
 		second := b.clock.now().Truncate(time.Second).Add(time.Second)
 		for b.load.due().Before(second) {
-			rec := ingest.Record{Offset: int64(b.load.next), Time: b.load.due().UnixMilli()}
+			rec := worker.Record{Offset: int64(b.load.next), Time: b.load.due().UnixMilli()}
 			m := b.load.take()
 			b.clock.reach(m.at)
 			rec.Key, rec.Value = []byte(m.tenant+"/"+m.device), m.json
@@ -162,6 +166,6 @@ func (w *counting) reset() { w.window, w.charge = 0, 0 }
 type noLetters struct{}
 
 // Bury implements ingest.Undertaker.
-func (noLetters) Bury(_ context.Context, letters []ingest.DeadLetter) error {
+func (noLetters) Bury(_ context.Context, letters []worker.DeadLetter) error {
 	panic(fmt.Sprintf("loadtest: a reading of the fleet was refused: %s", letters[0].Bad.Detail))
 }

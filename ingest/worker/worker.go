@@ -1,4 +1,9 @@
-package ingest
+// Package worker is the protocol for one Kafka partition: records in, what is to be done outside out. docs/protocol.md
+// states the rules, numbered W1 to W11 and R1 to R7, that comments here refer to.
+//
+// It is pure: no I/O, no clock, no log, no goroutine. Now is an argument, what is counted is told to an Observer, and what is
+// to be done outside is data, a Job. It knows nothing of Kafka's wire or of Cosmos DB. Package ingest runs it.
+package worker
 
 import (
 	"sync"
@@ -20,7 +25,7 @@ type Worker struct {
 	partition int32
 	stream    uint32
 	memory    *Memory
-	metrics   *metrics
+	observer  Observer
 	decoder   *decode.Decoder
 
 	assigned int64 // when the partition came here, ms: chains of earlier days may have chunks (W3)
@@ -66,11 +71,17 @@ type Assignment struct {
 	Unmarked bool
 }
 
-func newWorker(cfg Config, a Assignment, memory *Memory, m *metrics) *Worker {
+// New makes a Worker for a partition that is taken over at now. Its memory counts towards memory, and what it does is
+// told to o, which may be nil.
+func New(cfg Config, a Assignment, memory *Memory, now time.Time, o Observer) *Worker {
+	if o == nil {
+		o = silent{}
+	}
+	cfg = cfg.WithDefaults()
 	return &Worker{
-		cfg: cfg, partition: a.Partition, stream: a.Stream, memory: memory, metrics: m,
+		cfg: cfg, partition: a.Partition, stream: a.Stream, memory: memory, observer: o,
 		decoder:  decode.New(cfg.Decode),
-		assigned: cfg.Now().UnixMilli(),
+		assigned: now.UnixMilli(),
 		chains:   map[chainKey]*chain{},
 		devices:  map[deviceKey]*device{},
 		position: a.Position, caughtUp: a.LogEnd,
@@ -80,22 +91,21 @@ func newWorker(cfg Config, a Assignment, memory *Memory, m *metrics) *Worker {
 
 // Resume goes on with the bins of a partition that was away for a while and has come back: somebody else may have
 // committed more, and stored chunks of chains that are not known here (rule W8).
-func (w *Worker) Resume(a Assignment) {
+func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.position, w.caughtUp = max(w.position, a.Position), a.LogEnd
-	w.assigned, w.unmarked = w.cfg.Now().UnixMilli(), a.Unmarked
+	w.assigned, w.unmarked = now.UnixMilli(), a.Unmarked
 	w.end = max(w.end, a.LogEnd)
 }
 
 // Feed takes the next record. It fails with *UnknownTenant or *StaleMap before it has taken anything of it; then Learned is
 // to be called with a newer map.
 // Records below the position are skipped.
-func (w *Worker) Feed(rec Record, view *control.View) error {
+func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 	if rec.Offset < w.position {
 		return nil
 	}
-	now := w.cfg.Now()
 	result := w.decoder.Decode(decode.Record{Value: rec.Value, ContentType: rec.contentType(), Timestamp: rec.Time})
 	if err := w.placeable(&rec, result.Readings, view, now); err != nil {
 		return err
@@ -120,11 +130,10 @@ func (w *Worker) Feed(rec Record, view *control.View) error {
 	w.mu.Unlock()
 	w.hold(grown)
 	if w.candidate == nil && !w.stamping {
-		m := rec.mark()
+		m := rec.Mark()
 		w.candidate = &m
 	}
-	w.metrics.records.Inc()
-	w.metrics.readings.Add(float64(taken))
+	w.observer.Taken(taken)
 	return nil
 }
 
@@ -140,7 +149,7 @@ func (w *Worker) take(offset int64, r *telemetry.Reading, now time.Time) (grown 
 		w.noteSoon(c.device)
 	}
 	if c.known && offset <= c.tail {
-		w.metrics.replayed.Inc()
+		w.observer.Replayed()
 		return 0
 	}
 	before := 0
@@ -206,6 +215,9 @@ func (w *Worker) Floor() int64 {
 	lower(w.letters.first())
 	return floor
 }
+
+// Stream is the number of the stream that the partition is read as.
+func (w *Worker) Stream() uint32 { return w.stream }
 
 // Suspect is the highest tail that the store told of and that lies at or above both the position and every end of the log
 // seen: it proves another incarnation of the log when the log ends at or below it (rule W9). ok is false when there is none.

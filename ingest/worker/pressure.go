@@ -1,4 +1,4 @@
-package ingest
+package worker
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ func (w *Worker) relieve(now time.Time) {
 	over = int64(float64(over) * float64(w.held) / float64(max(w.held, w.memory.Used())))
 	over -= int64(w.letters.bytes)
 	// Who waits for dead letters will go soon, as a rule; when nothing more can be taken, somebody else must.
-	full := w.memory.full()
+	full := w.memory.Full()
 	goes := func(c *chain) bool { return c.want != "" && !(full && w.waits(c)) }
 	for _, c := range w.chains {
 		over -= int64(c.leaving())

@@ -1,4 +1,4 @@
-package ingest
+package worker
 
 import (
 	"binnacle/internal/control"
@@ -50,6 +50,12 @@ type Stamp struct {
 	Stream    uint32
 	Partition int32
 	Mark      control.Mark
+}
+
+// Merge is what the entry of the catalog should say, given what it says now; changed is false when it says that already.
+func (n *Note) Merge(stored control.Device) (next control.Device, changed bool) {
+	next = merged(stored, n.Seen)
+	return next, !same(stored, next)
 }
 
 func (*Lookup) job() {}

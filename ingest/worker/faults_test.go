@@ -1,4 +1,4 @@
-package ingest_test
+package worker_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/ingesttest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -15,7 +16,7 @@ import (
 // process recovers. Whatever was committed is stored at every moment, and in the end everything is, once.
 func TestDeathAtEveryStep(t *testing.T) {
 	const seed = 3
-	log := logOf(seed, rounds(40, 15))
+	log := logOf(seed, ingesttest.Rounds(40, 15))
 	clean := newWorld(t, log)
 	require.True(t, clean.live(seed))
 	clean.check()
@@ -43,7 +44,7 @@ func TestDeathAtRandom(t *testing.T) {
 	const seed = 21
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	for round := range rounds(12, 2) {
+	for round := range ingesttest.Rounds(12, 2) {
 		w := newWorld(t, logOf(uint64(round), 150))
 		deaths := 0
 		w.fatal = func(int) int {
@@ -66,7 +67,7 @@ func TestTwoOwners(t *testing.T) {
 	const seed = 8
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	for round := range rounds(40, 4) {
+	for round := range ingesttest.Rounds(40, 4) {
 		w := newWorld(t, logOf(uint64(round), 60))
 		ctx := context.Background()
 		owners := []*ingest.Local{w.worker(nil)}
@@ -86,7 +87,7 @@ func TestTwoOwners(t *testing.T) {
 			if i == len(owners)-1 {
 				require.True(t, w.commitFloor(l))
 			}
-			w.checkChains()
+			w.CheckChains()
 		}
 		last := owners[len(owners)-1]
 		require.NoError(t, last.Finish(ctx))
@@ -96,12 +97,4 @@ func TestTwoOwners(t *testing.T) {
 		}
 		w.check()
 	}
-}
-
-// rounds is n, or fewer in short mode: the race detector makes encoding slow.
-func rounds(n, short int) int {
-	if testing.Short() {
-		return short
-	}
-	return n
 }

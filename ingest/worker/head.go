@@ -1,4 +1,4 @@
-package ingest
+package worker
 
 import (
 	"binnacle/binning"

@@ -1,7 +1,6 @@
-package ingest_test
+package worker_test
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -12,21 +11,16 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
 	"binnacle/internal/control/controltest"
 
 	"github.com/stretchr/testify/require"
 )
 
-// soon bounds a test of something that might never come.
-func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // values is a message of device d0 with these values, as a record.
-func values(offset int64, object string) ingest.Record {
-	return ingest.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":%s}`, start+offset, object)}
+func values(offset int64, object string) worker.Record {
+	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":%s}`, start+offset, object)}
 }
 
 // Where tenants must be registered, a record may name several that are not.
@@ -34,14 +28,14 @@ func TestSeveralUnknownTenantsInOneRecord(t *testing.T) {
 	message := func(tenant string) string {
 		return fmt.Sprintf(`{"tenant":%q,"device":"d0","ts":%d,"values":{"a":1}}`, tenant, start)
 	}
-	w := newWorld(t, []ingest.Record{
+	w := newWorld(t, []worker.Record{
 		{Offset: 0, Time: start, Value: []byte("[" + message("one") + "," + message("two") + "," + message("three") + "]")},
 	})
 	l := w.worker(func(c *ingest.Config) {
 		c.Register = false
 		c.Now = func() time.Time { w.now = w.now.Add(time.Millisecond); return w.now }
 	})
-	ctx := soon(t)
+	ctx := ingesttest.Soon(t)
 	require.NoError(t, l.Take(ctx, w.log[0]))
 	require.NoError(t, l.Finish(ctx))
 	require.Len(t, w.buried, 3)
@@ -52,16 +46,16 @@ func TestATextThatFitsNoDocument(t *testing.T) {
 	random := make([]byte, 70_000)
 	rnd := rand.NewChaCha8([32]byte{1})
 	_, _ = rnd.Read(random)
-	w := newWorld(t, []ingest.Record{
+	w := newWorld(t, []worker.Record{
 		values(0, fmt.Sprintf(`{"a":1,"log":%q}`, base64.StdEncoding.EncodeToString(random))),
 		values(1, `{"a":2}`),
 	})
-	l, ctx := w.worker(nil), soon(t)
+	l, ctx := w.worker(nil), ingesttest.Soon(t)
 	for _, r := range w.log {
 		require.NoError(t, l.Take(ctx, r))
 	}
 	require.NoError(t, l.Finish(ctx))
-	require.Len(t, w.stored(), 1)
+	require.Len(t, w.Stored(), 1)
 	require.Len(t, w.buried, 1)
 	require.Equal(t, decode.TooLarge, w.buried[0].Bad.Reason)
 }
@@ -74,18 +68,18 @@ func TestAMessageOfMetricsAlone(t *testing.T) {
 	for i := range 16_000 {
 		fmt.Fprintf(&b, "%x=1,", i)
 	}
-	lines := ingest.Record{
+	lines := worker.Record{
 		Time: start, Value: []byte(strings.TrimSuffix(b.String(), ",")),
-		Headers: []ingest.Header{{Key: "content-type", Value: []byte("text/plain; format=influx")}},
+		Headers: []worker.Header{{Key: "content-type", Value: []byte("text/plain; format=influx")}},
 	}
-	w := newWorld(t, []ingest.Record{lines, values(1, `{"a":2}`)})
+	w := newWorld(t, []worker.Record{lines, values(1, `{"a":2}`)})
 	require.Less(t, len(w.log[0].Value), 128<<10)
-	l, ctx := w.worker(func(c *ingest.Config) { c.Decode = decode.Options{DeviceTag: "d", Tenant: "acme"} }), soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Decode = decode.Options{DeviceTag: "d", Tenant: "acme"} }), ingesttest.Soon(t)
 	for _, r := range w.log {
 		require.NoError(t, l.Take(ctx, r))
 	}
 	require.NoError(t, l.Finish(ctx))
-	require.Len(t, w.stored(), 1)
+	require.Len(t, w.Stored(), 1)
 	require.Len(t, w.buried, 1)
 	require.Equal(t, decode.TooLarge, w.buried[0].Bad.Reason)
 }
@@ -94,13 +88,13 @@ func TestAMessageOfMetricsAlone(t *testing.T) {
 func TestADeviceThatInventsNames(t *testing.T) {
 	w := newWorld(t, nil)
 	large := errors.New("413: the document is too large")
-	w.catalog.Fault = func(string, string, string) *controltest.Fault {
+	w.Catalog.Fault = func(string, string, string) *controltest.Fault {
 		if d, ok, _ := w.catalogEntry("d0"); ok && len(d) > 2<<20 {
 			return &controltest.Fault{Err: large}
 		}
 		return nil
 	}
-	l, ctx := w.worker(nil), soon(t)
+	l, ctx := w.worker(nil), ingesttest.Soon(t)
 	name := strings.Repeat("n", 150)
 	for i := range int64(60) {
 		var b strings.Builder
@@ -125,7 +119,7 @@ func TestRecordsOfAllShapes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	name := func(n int) string { return strings.Repeat(`\"`, rnd.IntN(1+n/2)) + fmt.Sprint(rnd.IntN(1+n)) }
 	refused, stored := 0, 0
-	for range rounds(30, 3) {
+	for range ingesttest.Rounds(30, 3) {
 		elements, fields, names := 1+rnd.IntN(1<<rnd.IntN(12)), 1+rnd.IntN(1<<rnd.IntN(9)), 1+rnd.IntN(150)
 		text, label := rnd.IntN(3) == 0, rnd.IntN(3) == 0
 		var b strings.Builder
@@ -145,7 +139,7 @@ func TestRecordsOfAllShapes(t *testing.T) {
 				}
 				fmt.Fprintf(&b, `"%s":`, name(names))
 				if text && rnd.IntN(2) == 0 {
-					fmt.Fprintf(&b, `"%x"`, random(rnd.IntN(1+20_000/fields), rnd.Int64()))
+					fmt.Fprintf(&b, `"%x"`, ingesttest.Random(rnd.IntN(1+20_000/fields), rnd.Int64()))
 				} else {
 					fmt.Fprint(&b, rnd.NormFloat64())
 				}
@@ -154,10 +148,10 @@ func TestRecordsOfAllShapes(t *testing.T) {
 		}
 		b.WriteByte(']')
 		w := newWorld(t, nil)
-		l, ctx := w.worker(nil), soon(t)
-		require.NoError(t, l.Take(ctx, ingest.Record{Time: start, Value: []byte(b.String())}))
+		l, ctx := w.worker(nil), ingesttest.Soon(t)
+		require.NoError(t, l.Take(ctx, worker.Record{Time: start, Value: []byte(b.String())}))
 		require.NoError(t, l.Finish(ctx))
-		for _, d := range w.chunks.Documents() {
+		for _, d := range w.Chunks.Documents() {
 			require.LessOrEqual(t, len(d.Doc), 1<<20)
 			stored++
 		}
@@ -172,14 +166,14 @@ func TestExtremeTimes(t *testing.T) {
 	times := []string{"-1", "0", "-9223372036854775808", "9223372036854775807", "253402300799999", "253402300800000", `"0001-01-01T00:00:00Z"`, `"9999-12-31T23:59:59.999Z"`, "86399999", "86400000"}
 	for _, stamp := range []int64{start, -1, 0, 253402300799999, 1<<63 - 1} {
 		w := newWorld(t, nil)
-		w.chunks.CreateContainer("chunks-1970-01")
-		w.chunks.CreateContainer("chunks-9999-12")
-		l, ctx := w.worker(nil), soon(t)
+		w.Chunks.CreateContainer("chunks-1970-01")
+		w.Chunks.CreateContainer("chunks-9999-12")
+		l, ctx := w.worker(nil), ingesttest.Soon(t)
 		for i, at := range times {
-			require.NoError(t, l.Take(ctx, ingest.Record{Offset: int64(i), Time: stamp, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%s,"values":{"a":1}}`, at)}))
+			require.NoError(t, l.Take(ctx, worker.Record{Offset: int64(i), Time: stamp, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%s,"values":{"a":1}}`, at)}))
 		}
 		require.NoError(t, l.Finish(ctx))
-		require.Equal(t, len(times), len(w.stored())+len(w.buried))
+		require.Equal(t, len(times), len(w.Stored())+len(w.buried))
 		require.EqualValues(t, len(times), l.Floor())
 	}
 }

@@ -1,4 +1,4 @@
-package ingest_test
+package worker_test
 
 import (
 	"context"
@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/ingest"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/worker"
 
 	"github.com/stretchr/testify/require"
 )
@@ -19,7 +19,7 @@ func TestAProducerWhoseClockIsAhead(t *testing.T) {
 		return fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, at)
 	}
 	tomorrow := int64(start + 86_400_000)
-	w := newWorld(t, []ingest.Record{
+	w := newWorld(t, []worker.Record{
 		{Offset: 0, Time: tomorrow, Value: message(tomorrow)},
 		{Offset: 1, Time: start, Value: message(start)},
 		{Offset: 2, Time: -1, Value: message(tomorrow + 1)},
@@ -33,7 +33,7 @@ func TestAProducerWhoseClockIsAhead(t *testing.T) {
 		require.NoError(t, l.Take(ctx, r))
 	}
 	require.NoError(t, l.Finish(ctx))
-	require.Len(t, w.stored(), 2)
+	require.Len(t, w.Stored(), 2)
 	require.Len(t, w.buried, 2)
 	for i, letter := range w.buried {
 		require.Equal(t, decode.Future, letter.Bad.Reason)

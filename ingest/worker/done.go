@@ -1,4 +1,4 @@
-package ingest
+package worker
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ func (w *Worker) Done(job Job, now time.Time) {
 	case *Stamp:
 		w.stamping, w.unmarked, w.stamped = false, false, now
 	default:
-		panic(fmt.Sprintf("ingest: job %T is none of a Worker's", job))
+		panic(fmt.Sprintf("worker: job %T is none of a Worker's", job))
 	}
 }
 
@@ -33,7 +33,7 @@ func (w *Worker) looked(j *Lookup, now time.Time) {
 		number, tail = j.Tail.Number+1, j.Tail.Through
 	}
 	w.adopt(c, number, tail, now)
-	w.metrics.lookups.Inc()
+	w.observer.LookedUp()
 	w.again(c)
 }
 
@@ -42,7 +42,7 @@ func (w *Worker) created(j *Create, now time.Time) {
 	w.writes--
 	c, f := j.chain, j.chain.flight
 	if j.Existing != nil {
-		w.metrics.conflicts.Inc()
+		w.observer.Conflict()
 		w.adopt(c, j.Existing.Number+1, j.Existing.Through, now)
 		if c.bin.Readings() > 0 && c.bin.First() <= f.rows.Through() {
 			w.schedule(c, now) // it was to be cut already
@@ -51,7 +51,7 @@ func (w *Worker) created(j *Create, now time.Time) {
 		w.again(c)
 		return
 	}
-	w.metrics.chunk(f.reason, len(f.doc), f.rows.Values())
+	w.observer.Stored(f.reason, len(f.doc), f.rows.Values())
 	w.mu.Lock()
 	c.tail, c.number, c.used = f.rows.Through(), c.number+1, now
 	c.linger = append(c.linger, lingering{f.rows, now.Add(w.cfg.Linger)})

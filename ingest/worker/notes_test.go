@@ -1,4 +1,4 @@
-package ingest_test
+package worker_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/worker"
 	"binnacle/internal/control/controltest"
 
 	"github.com/stretchr/testify/require"
@@ -29,10 +30,10 @@ func TestTheCatalogIsWrittenSeldom(t *testing.T) {
 			for i := range 60 {
 				at := int64(start + i*1000)
 				value := fmt.Sprintf(`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":%d}}`, at, i)
-				w.log = append(w.log, ingest.Record{Offset: int64(i), Time: at, Value: []byte(value)})
+				w.log = append(w.log, worker.Record{Offset: int64(i), Time: at, Value: []byte(value)})
 			}
 			writes := 0
-			w.catalog.Fault = func(op, _, _ string) *controltest.Fault {
+			w.Catalog.Fault = func(op, _, _ string) *controltest.Fault {
 				if op == controltest.OpWrite {
 					writes++
 				}
@@ -48,7 +49,7 @@ func TestTheCatalogIsWrittenSeldom(t *testing.T) {
 			require.NoError(t, l.Finish(ctx))
 			require.LessOrEqual(t, writes, v.most)
 			require.Greater(t, writes, 0)
-			d, ok, err := w.catalog.Read(ctx, "acme", "d0")
+			d, ok, err := w.Catalog.Read(ctx, "acme", "d0")
 			require.NoError(t, err)
 			require.True(t, ok)
 			require.Equal(t, [2]int64{start, start + 59_000}, [2]int64{d.First, d.Last}, "in the end first and last are exact")

@@ -1,4 +1,4 @@
-package ingest_test
+package worker_test
 
 import (
 	"context"
@@ -7,17 +7,16 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"sort"
 	"sync"
 	"testing"
 	"time"
 
-	"binnacle/binning/chunk"
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
-	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 
@@ -26,14 +25,12 @@ import (
 
 // world is a log, a store and a clock: everything that survives the death of a worker.
 type world struct {
-	t       *testing.T
-	now     time.Time
-	log     []ingest.Record
-	chunks  *storetest.Memory
-	docs    *controltest.Documents
-	catalog *controltest.Catalog
-	buried  []ingest.DeadLetter
-	commit  int64
+	*ingesttest.Stores
+	t      *testing.T
+	now    time.Time
+	log    []worker.Record
+	buried []worker.DeadLetter
+	commit int64
 
 	mu    sync.Mutex      // guards ops
 	ops   int             // operations outside so far
@@ -52,22 +49,16 @@ var errDead = errors.New("the process is dead")
 
 const start = 1795183200123 // 2026-11-20 14:00 UTC
 
-func newWorld(t *testing.T, log []ingest.Record) *world {
-	w := &world{
-		t: t, now: time.UnixMilli(start).Add(time.Minute), log: log,
-		chunks: storetest.NewMemory(t), docs: controltest.NewDocuments(t), catalog: controltest.NewCatalog(t),
-	}
-	for _, month := range []string{"2026-10", "2026-11"} {
-		w.chunks.CreateContainer("chunks-" + month)
-	}
-	w.chunks.Fault = func(storetest.Op) *storetest.Fault {
+func newWorld(t *testing.T, log []worker.Record) *world {
+	w := &world{Stores: ingesttest.NewStores(t, "2026-10", "2026-11"), t: t, now: time.UnixMilli(start).Add(time.Minute), log: log}
+	w.Chunks.Fault = func(storetest.Op) *storetest.Fault {
 		applied, err := w.op()
 		if err == nil {
 			return nil
 		}
 		return &storetest.Fault{Applied: applied, Err: err}
 	}
-	w.catalog.Fault = func(_, _, _ string) *controltest.Fault {
+	w.Catalog.Fault = func(_, _, _ string) *controltest.Fault {
 		applied, err := w.op()
 		if err == nil {
 			return nil
@@ -98,7 +89,7 @@ func (w *world) op() (applied bool, err error) {
 }
 
 // Bury is ingest.Undertaker.
-func (w *world) Bury(_ context.Context, letters []ingest.DeadLetter) error {
+func (w *world) Bury(_ context.Context, letters []worker.DeadLetter) error {
 	applied, err := w.op()
 	if applied {
 		w.buried = append(w.buried, letters...)
@@ -108,9 +99,11 @@ func (w *world) Bury(_ context.Context, letters []ingest.DeadLetter) error {
 
 func (w *world) config() ingest.Config {
 	return ingest.Config{
-		Kafka: "unused:1", Register: true, Hold: 10 * time.Second, NoteEvery: -1, Linger: time.Second,
-		RetryBackoff: time.Nanosecond, CommitEvery: time.Nanosecond, StampEvery: time.Hour,
-		Now: func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
+		Config: worker.Config{
+			Register: true, Hold: 10 * time.Second, NoteEvery: -1, Linger: time.Second, CommitEvery: time.Nanosecond, StampEvery: time.Hour,
+		},
+		RetryBackoff: time.Nanosecond,
+		Now:          func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -120,11 +113,11 @@ func (w *world) worker(change func(*ingest.Config)) *ingest.Local {
 	if change != nil {
 		change(&cfg)
 	}
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.docs, Now: cfg.Now})
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: cfg.Now})
 	_, err := dir.Refresh(context.Background())
 	require.NoError(w.t, err)
-	stores := ingest.Stores{Chunks: w.chunks, Directory: dir, Catalog: w.catalog, Streams: control.NewStreams(w.docs), Letters: w}
-	return ingest.NewLocal(cfg, stores, ingest.Assignment{Stream: 1, Position: w.commit, LogEnd: int64(len(w.log))})
+	stores := ingest.Stores{Chunks: w.Chunks, Directory: dir, Catalog: w.Catalog, Streams: control.NewStreams(w.Docs), Letters: w}
+	return ingest.NewLocal(cfg, stores, worker.Assignment{Stream: 1, Position: w.commit, LogEnd: int64(len(w.log))})
 }
 
 // live runs a process until it dies or the log is done, in steps that the seed decides. It answers whether it lived.
@@ -164,46 +157,9 @@ func (w *world) commitFloor(l *ingest.Local) bool {
 	return err == nil
 }
 
-type series struct {
-	device, labels, metric string
-	time                   int64
-}
-
-// stored is what merging all chunks gives: of each series and instant the value with the highest through.
-func (w *world) stored() map[series]telemetry.Value {
-	out, from := map[series]telemetry.Value{}, map[series]store.Source{}
-	for _, d := range w.chunks.Documents() {
-		c, err := chunk.Parse(d.Doc)
-		require.NoError(w.t, err)
-		frame, err := c.Frame(nil)
-		require.NoError(w.t, err)
-		source := store.Source{Stream: c.Header.ID.Stream, Partition: c.Header.ID.Partition, Through: c.Header.Through}
-		merge(out, from, d.Key.Device, source, frame)
-	}
-	return out
-}
-
-func merge(out map[series]telemetry.Value, from map[series]store.Source, device string, source store.Source, f chunk.Frame) {
-	for _, g := range f.Groups {
-		for _, c := range g.Columns {
-			k := 0
-			for row, at := range g.Times {
-				if c.Present != nil && !c.Present.Has(row) {
-					continue
-				}
-				s := series{device, string(g.Labels.AppendKey(nil)), c.Metric, at}
-				if old, ok := from[s]; !ok || old.Compare(source) < 0 {
-					out[s], from[s] = c.Value(k), source
-				}
-				k++
-			}
-		}
-	}
-}
-
 // published is what a plain map makes of the log up to an offset.
-func (w *world) published(through int64) (values map[series]telemetry.Value, refused map[string]bool) {
-	values, refused = map[series]telemetry.Value{}, map[string]bool{}
+func (w *world) published(through int64) (values map[ingesttest.Series]telemetry.Value, refused map[string]bool) {
+	values, refused = map[ingesttest.Series]telemetry.Value{}, map[string]bool{}
 	d := decode.New(decode.Options{})
 	for _, r := range w.log {
 		if r.Offset >= through {
@@ -219,7 +175,7 @@ func (w *world) published(through int64) (values map[series]telemetry.Value, ref
 				continue
 			}
 			for _, f := range x.Fields {
-				values[series{x.Device, string(x.Labels.AppendKey(nil)), f.Metric, x.Time}] = f.Value
+				values[ingesttest.Series{Device: x.Device, Labels: string(x.Labels.AppendKey(nil)), Metric: f.Metric, Time: x.Time}] = f.Value
 			}
 		}
 	}
@@ -229,7 +185,7 @@ func (w *world) published(through int64) (values map[series]telemetry.Value, ref
 // checkCommitted holds invariant I1: what lies below the committed offset is in a chunk or in the dead letters.
 func (w *world) checkCommitted() {
 	values, refused := w.published(w.commit)
-	stored := w.stored()
+	stored := w.Stored()
 	for s := range values {
 		require.Contains(w.t, stored, s, "committed offset %d: reading lost", w.commit)
 	}
@@ -243,41 +199,14 @@ func (w *world) checkCommitted() {
 func (w *world) check() {
 	require.Equal(w.t, int64(len(w.log)), w.commit, "I11: everything is committed")
 	values, _ := w.published(w.commit)
-	require.Equal(w.t, values, w.stored(), "I5: each series and instant once, with its last value")
-	w.checkChains()
-}
-
-// checkChains holds I3 and I4: chunks of a chain are numbered without a gap, follow each other, and share no record.
-func (w *world) checkChains() {
-	type chain struct {
-		device string
-		id     chunk.ID
-	}
-	chains := map[chain][]chunk.Header{}
-	for _, d := range w.chunks.Documents() {
-		c, err := chunk.Parse(d.Doc)
-		require.NoError(w.t, err)
-		key := chain{d.Key.Device, c.Header.ID}
-		key.id.Number = 0
-		chains[key] = append(chains[key], c.Header)
-	}
-	for key, chunks := range chains {
-		sort.Slice(chunks, func(i, j int) bool { return chunks[i].ID.Number < chunks[j].ID.Number })
-		after := int64(-1)
-		for i, h := range chunks {
-			require.EqualValues(w.t, i, h.ID.Number, "I4: %v has a gap", key)
-			require.Equal(w.t, after, h.After, "I4: %v number %d", key, i)
-			require.Greater(w.t, h.First, after, "I3: %v number %d overlaps", key, i)
-			require.GreaterOrEqual(w.t, h.Through, h.First)
-			after = h.Through
-		}
-	}
+	require.Equal(w.t, values, w.Stored(), "I5: each series and instant once, with its last value")
+	w.CheckChains()
 }
 
 // logOf is a log that has everything: several devices and days, repeated instants, arrays, and bad records.
-func logOf(seed uint64, n int) []ingest.Record {
+func logOf(seed uint64, n int) []worker.Record {
 	rnd := rand.New(rand.NewPCG(seed, 9))
-	var log []ingest.Record
+	var log []worker.Record
 	for i := range n {
 		at := int64(start + i*700)
 		message := func(device string, ts int64) string {
@@ -299,30 +228,20 @@ func logOf(seed uint64, n int) []ingest.Record {
 		case 5:
 			value = "no json"
 		}
-		log = append(log, ingest.Record{Offset: int64(i), Time: at, Value: []byte(value)})
+		log = append(log, worker.Record{Offset: int64(i), Time: at, Value: []byte(value)})
 	}
 	return log
 }
 
-// headers are those of all chunks.
-func (w *world) headers() (out []chunk.Header) {
-	for _, d := range w.chunks.Documents() {
-		c, err := chunk.Parse(d.Doc)
-		require.NoError(w.t, err)
-		out = append(out, c.Header)
-	}
-	return out
-}
-
 // conflicts is how many creates met a stored chunk.
-func (w *world) conflicts() int { return w.chunks.Calls(storetest.Read) }
+func (w *world) conflicts() int { return w.Chunks.Calls(storetest.Read) }
 
 // catalogEntry is the entry of a device of acme, as JSON.
 func (w *world) catalogEntry(device string) (body []byte, ok bool, err error) {
-	fault := w.catalog.Fault
-	w.catalog.Fault = nil
-	defer func() { w.catalog.Fault = fault }()
-	d, ok, err := w.catalog.Read(context.Background(), "acme", device)
+	fault := w.Catalog.Fault
+	w.Catalog.Fault = nil
+	defer func() { w.Catalog.Fault = fault }()
+	d, ok, err := w.Catalog.Read(context.Background(), "acme", device)
 	if err != nil || !ok {
 		return nil, ok, err
 	}

@@ -1,4 +1,4 @@
-package ingest
+package worker
 
 import (
 	"fmt"
@@ -32,8 +32,8 @@ const patience = time.Second
 
 // Learned tells that the map was read again because Feed asked for it: what this view or a later one does not have, there
 // is not.
-func (w *Worker) Learned(view *control.View) {
-	w.learned, w.trusted = view.ReadAt, w.cfg.Now().Add(patience)
+func (w *Worker) Learned(view *control.View, now time.Time) {
+	w.learned, w.trusted = view.ReadAt, now.Add(patience)
 }
 
 // placeable tells whether the map is good enough for every reading of a record that will not be refused anyway.
@@ -95,5 +95,5 @@ func (w *Worker) verdict(rec *Record, r *telemetry.Reading, view *control.View, 
 
 func (w *Worker) refuse(rec *Record, bad decode.Bad) {
 	w.hold(w.letters.add(DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: *rec, Bad: bad}))
-	w.metrics.refused.WithLabelValues(string(bad.Reason)).Inc()
+	w.observer.Refused(bad.Reason)
 }

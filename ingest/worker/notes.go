@@ -1,4 +1,4 @@
-package ingest
+package worker
 
 import (
 	"time"
@@ -8,6 +8,9 @@ import (
 
 // maxNotes bounds the notes under way.
 const maxNotes = 64
+
+// MaxJobs bounds the jobs of one Worker that are under way: writes, notes, one burial, one stamp.
+func (c Config) MaxJobs() int { return c.MaxWrites + maxNotes + 2 }
 
 // noteSoon puts a device among those that may have something for the catalog.
 func (w *Worker) noteSoon(d *device) {

@@ -1,12 +1,14 @@
-package ingest
+package worker
 
-import "sync/atomic"
+import "sync"
 
 // Memory bounds what the workers of one process hold, in bytes as binning.Rows counts them (rule W11). It is
 // safe for any number of callers.
 type Memory struct {
-	max  int64
-	used atomic.Int64
+	max int64
+
+	mu   sync.Mutex // guards used
+	used int64
 }
 
 // NewMemory is a bound of so many bytes.
@@ -15,13 +17,21 @@ func NewMemory(max int64) *Memory { return &Memory{max: max} }
 // tight is the share of the bound from which on the fullest bins are cut.
 const tight = 0.8
 
-func (m *Memory) add(n int) { m.used.Add(int64(n)) }
+func (m *Memory) add(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used += int64(n)
+}
 
 // Used is how much is held now.
-func (m *Memory) Used() int64 { return m.used.Load() }
+func (m *Memory) Used() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.used
+}
 
 // over is how many bytes must go to be comfortable again; 0 while that is so.
-func (m *Memory) over() int64 { return max(0, m.used.Load()-int64(tight*float64(m.max))) }
+func (m *Memory) over() int64 { return max(0, m.Used()-int64(tight*float64(m.max))) }
 
-// full tells whether nothing more may be taken.
-func (m *Memory) full() bool { return m.used.Load() >= m.max }
+// Full reports whether nothing more may be taken.
+func (m *Memory) Full() bool { return m.Used() >= m.max }

@@ -1,4 +1,4 @@
-package ingest_test
+package worker_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"binnacle/ingest"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
@@ -17,12 +19,12 @@ import (
 )
 
 // one is a message of a device with one value.
-func one(offset int64, device string) ingest.Record {
-	return ingest.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d.5}}`, device, start+offset, offset)}
+func one(offset int64, device string) worker.Record {
+	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d.5}}`, device, start+offset, offset)}
 }
 
 // do does those of the jobs that are wanted and answers the others.
-func do(t *testing.T, l *ingest.Local, jobs []ingest.Job, wanted func(ingest.Job) bool) (left []ingest.Job) {
+func do(t *testing.T, l *ingest.Local, jobs []worker.Job, wanted func(worker.Job) bool) (left []worker.Job) {
 	for _, j := range jobs {
 		if !wanted(j) {
 			left = append(left, j)
@@ -33,11 +35,11 @@ func do(t *testing.T, l *ingest.Local, jobs []ingest.Job, wanted func(ingest.Job
 	return left
 }
 
-func isBury(j ingest.Job) bool { _, ok := j.(*ingest.Bury); return ok }
-func isNote(j ingest.Job) bool { _, ok := j.(*ingest.Note); return ok }
+func isBury(j worker.Job) bool { _, ok := j.(*worker.Bury); return ok }
+func isNote(j worker.Job) bool { _, ok := j.(*worker.Note); return ok }
 
-func not(f func(ingest.Job) bool) func(ingest.Job) bool {
-	return func(j ingest.Job) bool { return !f(j) }
+func not(f func(worker.Job) bool) func(worker.Job) bool {
+	return func(j worker.Job) bool { return !f(j) }
 }
 
 // A producer that keeps sending bad records must not put off the chunks of a device that reports all the time: there is
@@ -45,33 +47,33 @@ func not(f func(ingest.Job) bool) func(ingest.Job) bool {
 func TestBadRecordsDoNotPutOffChunks(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold = time.Second })
-	ctx := soon(t)
-	var left []ingest.Job
+	ctx := ingesttest.Soon(t)
+	var left []worker.Job
 	offset := int64(0)
 	for range 100 {
 		for range 5 {
 			require.NoError(t, l.Take(ctx, one(offset, "d0")))
-			require.NoError(t, l.Take(ctx, ingest.Record{Offset: offset + 1, Time: start, Value: []byte("bad")}))
+			require.NoError(t, l.Take(ctx, worker.Record{Offset: offset + 1, Time: start, Value: []byte("bad")}))
 			require.NoError(t, l.Take(ctx, one(offset+2, "d0")))
 			offset += 3
 		}
 		w.now = w.now.Add(100 * time.Millisecond)
 		// A letter is acknowledged only when the next ones are waiting.
 		burials := do(t, l, l.Due(), not(isBury))
-		left = do(t, l, left, func(ingest.Job) bool { return true })
+		left = do(t, l, left, func(worker.Job) bool { return true })
 		left = append(left, burials...)
 	}
-	n := len(w.chunks.Documents())
+	n := len(w.Chunks.Documents())
 	require.GreaterOrEqual(t, n, 7, "a chunk a second")
 	require.LessOrEqual(t, n, 14, "no crumbs")
-	w.checkChains()
+	w.CheckChains()
 }
 
 // Memory is relieved of what is too much, once: rows that are on their way out, or linger, are going already.
 func TestReliefCutsNoMoreThanItMust(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold, c.MemoryBytes, c.Linger = time.Hour, 1<<20, time.Minute })
-	ctx := soon(t)
+	ctx := ingesttest.Soon(t)
 	offset := int64(0)
 	for l.Held() < 85<<20/100 {
 		require.NoError(t, l.Take(ctx, one(offset, fmt.Sprintf("d%03d", offset%100))))
@@ -81,7 +83,7 @@ func TestReliefCutsNoMoreThanItMust(t *testing.T) {
 		w.now = w.now.Add(100 * time.Millisecond)
 		require.NoError(t, l.Step(ctx))
 	}
-	n := len(w.chunks.Documents())
+	n := len(w.Chunks.Documents())
 	require.GreaterOrEqual(t, n, 5)
 	require.LessOrEqual(t, n, 12, "5 %% of the memory was too much, and a bin of a hundred has 0.85 %% of it")
 }
@@ -90,13 +92,13 @@ func TestReliefCutsNoMoreThanItMust(t *testing.T) {
 func TestReliefPassesByWhoWaits(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold, c.MemoryBytes = time.Hour, 1<<20 })
-	ctx := soon(t)
+	ctx := ingesttest.Soon(t)
 	offset := int64(0)
 	for l.Held() < 70<<20/100 {
 		require.NoError(t, l.Take(ctx, one(offset, fmt.Sprintf("d%02d", offset%20))))
 		offset++
 	}
-	require.NoError(t, l.Take(ctx, ingest.Record{Offset: offset, Time: start, Value: []byte("bad")}))
+	require.NoError(t, l.Take(ctx, worker.Record{Offset: offset, Time: start, Value: []byte("bad")}))
 	offset++
 	for l.Held() < 1<<20 {
 		require.NoError(t, l.Take(ctx, one(offset, "waits")))
@@ -106,7 +108,7 @@ func TestReliefPassesByWhoWaits(t *testing.T) {
 		w.now = w.now.Add(time.Second)
 		do(t, l, l.Due(), not(isBury))
 	}
-	require.NotEmpty(t, w.chunks.Documents())
+	require.NotEmpty(t, w.Chunks.Documents())
 	require.Less(t, l.Held(), int64(1<<20))
 }
 
@@ -115,18 +117,18 @@ func TestMemoryIsWhatIsHeld(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 2))
-	for round := range rounds(6, 2) {
+	for round := range ingesttest.Rounds(6, 2) {
 		w := newWorld(t, logOf(uint64(round), 200))
 		registry := prometheus.NewRegistry()
 		l := w.worker(func(c *ingest.Config) { c.Registerer, c.MemoryBytes = registry, 20<<10 })
 		rival := w.worker(nil)
-		ctx := soon(t)
-		var left []ingest.Job
+		ctx := ingesttest.Soon(t)
+		var left []worker.Job
 		for _, r := range w.log {
 			require.NoError(t, l.Take(ctx, r))
 			if rnd.IntN(3) == 0 {
 				w.now = w.now.Add(time.Duration(rnd.IntN(1500)) * time.Millisecond)
-				left = do(t, l, append(left, l.Due()...), func(ingest.Job) bool { return rnd.IntN(2) == 0 })
+				left = do(t, l, append(left, l.Due()...), func(worker.Job) bool { return rnd.IntN(2) == 0 })
 				require.GreaterOrEqual(t, l.Held(), int64(0))
 			}
 			if rnd.IntN(20) == 0 { // somebody else is further: creates conflict
@@ -135,9 +137,9 @@ func TestMemoryIsWhatIsHeld(t *testing.T) {
 				}
 				require.NoError(t, rival.Finish(ctx))
 			}
-			require.Equal(t, l.Held(), ingest.HeldByParts(l.Worker), "round %d, offset %d", round, r.Offset)
+			require.Equal(t, l.Held(), worker.HeldByParts(l.Worker), "round %d, offset %d", round, r.Offset)
 		}
-		do(t, l, left, func(ingest.Job) bool { return true })
+		do(t, l, left, func(worker.Job) bool { return true })
 		require.NoError(t, l.Finish(ctx))
 		w.now = w.now.Add(time.Minute)
 		require.NoError(t, l.Step(ctx))
@@ -158,7 +160,7 @@ func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 func TestRowsThatLingeredAreFreed(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold, c.Linger = time.Hour, time.Second })
-	ctx := soon(t)
+	ctx := ingesttest.Soon(t)
 	heap := func() int {
 		runtime.GC()
 		runtime.GC() // what the first one has found, pools give up with the second
@@ -177,7 +179,7 @@ func TestRowsThatLingeredAreFreed(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	require.NoError(t, l.Step(ctx))
 	stored := 0
-	for _, d := range w.chunks.Documents() {
+	for _, d := range w.Chunks.Documents() {
 		stored += len(d.Doc)
 	}
 	require.Less(t, heap()-before-stored, full/4)
@@ -188,10 +190,10 @@ func TestRowsThatLingeredAreFreed(t *testing.T) {
 func TestDeadLettersCountAsMemory(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(nil)
-	ctx := soon(t)
+	ctx := ingesttest.Soon(t)
 	payload := make([]byte, 10_000)
 	for i := range int64(100) {
-		require.NoError(t, l.Take(ctx, ingest.Record{Offset: i, Time: start, Value: payload}))
+		require.NoError(t, l.Take(ctx, worker.Record{Offset: i, Time: start, Value: payload}))
 		do(t, l, l.Due(), not(isBury))
 	}
 	require.GreaterOrEqual(t, l.Held(), int64(100*10_000))
@@ -200,13 +202,13 @@ func TestDeadLettersCountAsMemory(t *testing.T) {
 // A record of nothing but bad elements has a bounded number of letters, and they a bounded size; none is left out.
 func TestARecordOfBadElementsAlone(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), soon(t)
+	l, ctx := w.worker(nil), ingesttest.Soon(t)
 	value := []byte("[0")
 	for len(value) < 200_000 {
 		value = append(value, ",0"...)
 	}
 	value = append(value, ']')
-	require.NoError(t, l.Take(ctx, ingest.Record{Offset: 0, Time: start, Value: value}))
+	require.NoError(t, l.Take(ctx, worker.Record{Offset: 0, Time: start, Value: value}))
 	require.NoError(t, l.Finish(ctx))
 	require.LessOrEqual(t, len(w.buried), 1000)
 	bytes := 0
@@ -222,12 +224,12 @@ func TestARecordOfBadElementsAlone(t *testing.T) {
 // A fleet that is seen for the first time, and a catalog that does not answer: what is under way stays bounded.
 func TestNotesUnderWayAreBounded(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), soon(t)
+	l, ctx := w.worker(nil), ingesttest.Soon(t)
 	for i := range int64(2000) {
 		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i))))
 	}
 	l.Drain()
-	var left []ingest.Job
+	var left []worker.Job
 	for range 100 {
 		w.now = w.now.Add(time.Second)
 		left = append(left, do(t, l, l.Due(), not(isNote))...)
@@ -235,7 +237,7 @@ func TestNotesUnderWayAreBounded(t *testing.T) {
 	require.NotEmpty(t, left)
 	require.LessOrEqual(t, len(left), 100)
 	for len(left) > 0 {
-		do(t, l, left, func(ingest.Job) bool { return true })
+		do(t, l, left, func(worker.Job) bool { return true })
 		left = l.Due()
 	}
 	require.False(t, l.Busy())
@@ -245,21 +247,21 @@ func TestNotesUnderWayAreBounded(t *testing.T) {
 // Knowledge of devices that are gone is given up, in the end.
 func TestDevicesThatAreGoneAreForgotten(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), soon(t)
+	l, ctx := w.worker(nil), ingesttest.Soon(t)
 	for i := range int64(100) {
 		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i))))
 	}
 	require.NoError(t, l.Finish(ctx))
-	require.Equal(t, 100, ingest.Devices(l.Worker))
+	require.Equal(t, 100, worker.Devices(l.Worker))
 	w.now = w.now.Add(72 * time.Hour)
 	require.NoError(t, l.Step(ctx)) // what lingers goes
 	w.now = w.now.Add(2 * time.Hour)
 	require.NoError(t, l.Step(ctx))
-	require.Zero(t, ingest.Devices(l.Worker))
+	require.Zero(t, worker.Devices(l.Worker))
 
 	// One that comes back goes on where it was: the tail is looked up (rule W3).
 	require.NoError(t, l.Take(ctx, one(100, "d7")))
 	require.NoError(t, l.Finish(ctx))
-	w.checkChains()
+	w.CheckChains()
 	require.Zero(t, w.conflicts(), "the store was asked, not guessed")
 }

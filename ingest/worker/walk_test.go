@@ -1,4 +1,4 @@
-package ingest_test
+package worker_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"binnacle/binning"
 	"binnacle/binning/chunk"
 	"binnacle/ingest"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
@@ -40,12 +42,12 @@ type walk struct {
 // owner is a process that believes it owns the partition, with what it has under way.
 type owner struct {
 	*ingest.Local
-	jobs []ingest.Job
+	jobs []worker.Job
 }
 
 // orphan is a create that nobody waits for any more.
 type orphan struct {
-	create *ingest.Create
+	create *worker.Create
 }
 
 type lateCommit struct {
@@ -57,21 +59,21 @@ var errGivenUp = errors.New("the sender has given up")
 
 func newWalk(t *testing.T, seed uint64, n int) *walk {
 	k := &walk{world: newWorld(t, countingLog(seed, n)), rnd: rand.New(rand.NewPCG(seed, 3)), steps: map[string]int{}}
-	k.chunks.Fault = func(storetest.Op) *storetest.Fault {
+	k.Chunks.Fault = func(storetest.Op) *storetest.Fault {
 		f := k.fault
 		k.fault = nil
 		return f
 	}
-	k.catalog.Fault = func(string, string, string) *controltest.Fault { return nil }
+	k.Catalog.Fault = func(string, string, string) *controltest.Fault { return nil }
 	k.begin()
 	return k
 }
 
 // countingLog is a log whose values say at which offset they stand: instants repeat, devices and days mix, records have
 // several readings, and some are bad.
-func countingLog(seed uint64, n int) []ingest.Record {
+func countingLog(seed uint64, n int) []worker.Record {
 	rnd := rand.New(rand.NewPCG(seed, 4))
-	var log []ingest.Record
+	var log []worker.Record
 	for i := range n {
 		message := func() string {
 			at := int64(start) + 1000*rnd.Int64N(8) - telemetry.DayMillis*rnd.Int64N(2)
@@ -84,7 +86,7 @@ func countingLog(seed uint64, n int) []ingest.Record {
 		case 1:
 			value = "[" + message() + "," + message() + ",7]"
 		}
-		log = append(log, ingest.Record{Offset: int64(i), Time: start, Value: []byte(value)})
+		log = append(log, worker.Record{Offset: int64(i), Time: start, Value: []byte(value)})
 	}
 	return log
 }
@@ -131,7 +133,7 @@ func (k *walk) step() {
 		k.begin()
 	case n < 97:
 		name = "resume"
-		o.Resume(ingest.Assignment{Stream: 1, Position: k.commit, LogEnd: int64(len(k.log))})
+		o.Resume(worker.Assignment{Stream: 1, Position: k.commit, LogEnd: int64(len(k.log))})
 		k.last = o
 	case n < 99:
 		name = "forget"
@@ -157,12 +159,12 @@ func (k *walk) job(o *owner, i int) string {
 	defer giveUp()
 	name := "done"
 	switch j := j.(type) {
-	case *ingest.Lookup:
+	case *worker.Lookup:
 		if k.rnd.IntN(2) == 0 {
 			name = "stale lookup"
 			k.fault = &storetest.Fault{Hide: 1 + k.rnd.IntN(2)}
 		}
-	case *ingest.Create:
+	case *worker.Create:
 		switch k.rnd.IntN(4) {
 		case 0:
 			name = "answer lost"
@@ -174,7 +176,7 @@ func (k *walk) job(o *owner, i int) string {
 				giveUp() // the job stays, and is sent again later
 			}
 		}
-	case *ingest.Bury:
+	case *worker.Bury:
 		if k.rnd.IntN(4) == 0 {
 			k.buried = append(k.buried, j.Letters...)
 			return "acknowledgement lost"
@@ -192,7 +194,7 @@ func (k *walk) job(o *owner, i int) string {
 func (k *walk) land(i int) string {
 	c := k.orphans[i].create
 	k.orphans = slices.Delete(k.orphans, i, i+1)
-	_, err := k.chunks.Create(context.Background(), c.Key, c.ID, c.Doc)
+	_, err := k.Chunks.Create(context.Background(), c.Key, c.ID, c.Doc)
 	if err == nil {
 		return "orphan stored"
 	}
@@ -228,23 +230,23 @@ func (k *walk) set(offset int64) {
 
 // check holds what must hold at every moment: I3, I4, and for the store alone and with each head I5 and I8.
 func (k *walk) check() {
-	k.checkChains()
+	k.CheckChains()
 	k.checkMerged(nil)
 	for _, o := range k.owners {
 		k.checkMerged(o)
-		require.Equal(k.t, o.Held(), ingest.HeldByParts(o.Worker))
+		require.Equal(k.t, o.Held(), worker.HeldByParts(o.Worker))
 	}
 }
 
 // checkMerged merges the store with the head of an owner: of each series and instant it gives the value that came last of all
 // that are in either, which is at least the last one below the head's position.
 func (k *walk) checkMerged(o *owner) {
-	values, from := map[series]telemetry.Value{}, map[series]store.Source{}
-	newest := map[series]float64{}
+	values, from := map[ingesttest.Series]telemetry.Value{}, map[ingesttest.Series]store.Source{}
+	newest := map[ingesttest.Series]float64{}
 	add := func(device string, source store.Source, f chunk.Frame) {
-		merge(values, from, device, source, f)
-		own := map[series]telemetry.Value{}
-		merge(own, map[series]store.Source{}, device, source, f)
+		ingesttest.Merge(values, from, device, source, f)
+		own := map[ingesttest.Series]telemetry.Value{}
+		ingesttest.Merge(own, map[ingesttest.Series]store.Source{}, device, source, f)
 		for s, v := range own {
 			newest[s] = max(newest[s], v.Float())
 		}
@@ -254,7 +256,7 @@ func (k *walk) checkMerged(o *owner) {
 			add(r.Device, r.Source, r.Frame)
 		}
 	}
-	for _, d := range k.chunks.Documents() {
+	for _, d := range k.Chunks.Documents() {
 		c, err := chunk.Parse(d.Doc)
 		require.NoError(k.t, err)
 		frame, err := c.Frame(nil)
@@ -302,7 +304,7 @@ func TestRandomWalks(t *testing.T) {
 	const seed = 100
 	t.Logf("seeds from %d", seed)
 	steps := map[string]int{}
-	for round := range uint64(rounds(30, 2)) {
+	for round := range uint64(ingesttest.Rounds(30, 2)) {
 		k := newWalk(t, seed+round, 40)
 		for range 250 {
 			k.step()

@@ -1,4 +1,4 @@
-package ingest_test
+package worker_test
 
 import (
 	"testing"
@@ -6,6 +6,8 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
 
 	"github.com/stretchr/testify/require"
 )
@@ -20,16 +22,16 @@ func FuzzWorker(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value []byte, contentType string) {
 		w := newWorld(t, nil)
 		for _, r := range decode.New(decode.Options{DeviceTag: "d", Tenant: "acme"}).Decode(decode.Record{Value: value, ContentType: contentType, Timestamp: start}).Readings {
-			w.chunks.CreateContainer("chunks-" + monthOf(r.Time))
+			w.Chunks.CreateContainer("chunks-" + monthOf(r.Time))
 		}
-		l, ctx := w.worker(func(c *ingest.Config) { c.Decode = decode.Options{DeviceTag: "d", Tenant: "acme"} }), soon(t)
-		record := ingest.Record{Time: start, Value: value, Headers: []ingest.Header{{Key: "content-type", Value: []byte(contentType)}}}
+		l, ctx := w.worker(func(c *ingest.Config) { c.Decode = decode.Options{DeviceTag: "d", Tenant: "acme"} }), ingesttest.Soon(t)
+		record := worker.Record{Time: start, Value: value, Headers: []worker.Header{{Key: "content-type", Value: []byte(contentType)}}}
 		require.NoError(t, l.Take(ctx, record))
 		require.NoError(t, l.Take(ctx, one(1, "last")))
 		require.NoError(t, l.Finish(ctx))
 		require.EqualValues(t, 2, l.Floor())
-		require.NotEmpty(t, w.stored())
-		w.checkChains()
+		require.NotEmpty(t, w.Stored())
+		w.CheckChains()
 		w.now = w.now.Add(time.Minute)
 		require.NoError(t, l.Step(ctx))
 		require.Zero(t, l.Held())

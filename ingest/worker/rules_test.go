@@ -1,4 +1,4 @@
-package ingest_test
+package worker_test
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"binnacle/binning"
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
@@ -19,11 +21,11 @@ import (
 )
 
 // noise is a message whose text does not compress, and fills a third of a document.
-func noise(offset int64, device string) ingest.Record {
-	return ingest.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"log":"%x"}}`, device, start+offset, random(16_000, offset))}
+func noise(offset int64, device string) worker.Record {
+	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"log":"%x"}}`, device, start+offset, ingesttest.Random(16_000, offset))}
 }
 
-func all(ingest.Job) bool { return true }
+func all(worker.Job) bool { return true }
 
 // rowsOf is how many rows a head shows.
 func rowsOf(l *ingest.Local) (n int) {
@@ -36,21 +38,21 @@ func rowsOf(l *ingest.Local) (n int) {
 // A bin that fills several documents goes out as a whole when its hold is over (rule W5).
 func TestALargeBinGoesOutAsAWhole(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), soon(t)
+	l, ctx := w.worker(nil), ingesttest.Soon(t)
 	for i := range int64(12) {
 		require.NoError(t, l.Take(ctx, noise(i, "d0")))
 	}
 	w.now = w.now.Add(20 * time.Second)
 	require.NoError(t, l.Step(ctx))
-	require.Len(t, w.stored(), 12)
-	require.GreaterOrEqual(t, len(w.chunks.Documents()), 4)
-	w.checkChains()
+	require.Len(t, w.Stored(), 12)
+	require.GreaterOrEqual(t, len(w.Chunks.Documents()), 4)
+	w.CheckChains()
 }
 
 // However large a record is, its readings of one chain are in one chunk (rule W2).
 func TestARecordIsNotDivided(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), soon(t)
+	l, ctx := w.worker(nil), ingesttest.Soon(t)
 	const each, records = 7, 6
 	for i := range int64(records) {
 		value := []byte("[")
@@ -58,33 +60,33 @@ func TestARecordIsNotDivided(t *testing.T) {
 			if k > 0 {
 				value = append(value, ',')
 			}
-			value = fmt.Appendf(value, `{"tenant":"acme","device":"d0","ts":%d,"values":{"log":"%x"}}`, start+i*each+k, random(4000, i*each+k))
+			value = fmt.Appendf(value, `{"tenant":"acme","device":"d0","ts":%d,"values":{"log":"%x"}}`, start+i*each+k, ingesttest.Random(4000, i*each+k))
 		}
-		require.NoError(t, l.Take(ctx, ingest.Record{Offset: i, Time: start, Value: append(value, ']')}))
+		require.NoError(t, l.Take(ctx, worker.Record{Offset: i, Time: start, Value: append(value, ']')}))
 	}
 	require.NoError(t, l.Finish(ctx))
-	w.checkChains()
-	require.Len(t, w.stored(), each*records)
-	for _, h := range w.headers() {
+	w.CheckChains()
+	require.Len(t, w.Stored(), each*records)
+	for _, h := range w.Headers() {
 		require.EqualValues(t, each*(h.Through-h.First+1), h.Readings)
 	}
-	require.GreaterOrEqual(t, len(w.headers()), 3)
+	require.GreaterOrEqual(t, len(w.Headers()), 3)
 }
 
 // The committed offset waits for dead letters and for the catalog, whatever else is done (rule W7).
 func TestTheFloorWaits(t *testing.T) {
-	bad := ingest.Record{Offset: 0, Time: start, Value: []byte("bad")}
-	for name, waits := range map[string]func(ingest.Job) bool{"dead letter": isBury, "catalog": isNote} {
+	bad := worker.Record{Offset: 0, Time: start, Value: []byte("bad")}
+	for name, waits := range map[string]func(worker.Job) bool{"dead letter": isBury, "catalog": isNote} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			l, ctx := w.worker(nil), soon(t)
+			l, ctx := w.worker(nil), ingesttest.Soon(t)
 			first := bad
 			if name == "catalog" {
 				first = one(0, "d0")
 			}
 			require.NoError(t, l.Take(ctx, first))
 			require.NoError(t, l.Take(ctx, one(1, "d1")))
-			var left []ingest.Job
+			var left []worker.Job
 			for range 5 {
 				w.now = w.now.Add(20 * time.Second)
 				left = append(left, do(t, l, l.Due(), not(waits))...)
@@ -101,7 +103,7 @@ func TestTheFloorWaits(t *testing.T) {
 // News that come while older news are on their way to the catalog do not hide those.
 func TestTheFloorWaitsForTheOldestNews(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(func(c *ingest.Config) { c.NoteEvery = time.Hour }), soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.NoteEvery = time.Hour }), ingesttest.Soon(t)
 	require.NoError(t, l.Take(ctx, values(0, `{"a":1}`)))
 	w.now = w.now.Add(20 * time.Second)
 	notes := do(t, l, l.Due(), not(isNote))
@@ -122,7 +124,7 @@ func TestTheFloorWaitsForTheOldestNews(t *testing.T) {
 // What holds the floor back by too many records is cut before its hold is over (rule W7).
 func TestABinThatLagsIsCut(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(func(c *ingest.Config) { c.Hold, c.MaxBehind = time.Hour, 100 }), soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Hold, c.MaxBehind = time.Hour, 100 }), ingesttest.Soon(t)
 	for i := range int64(300) {
 		device := "d1"
 		if i == 0 {
@@ -141,20 +143,20 @@ func TestABinThatLagsIsCut(t *testing.T) {
 func TestRowsLingerWhoeverStoredThem(t *testing.T) {
 	w := newWorld(t, nil)
 	lost := true
-	w.chunks.Fault = func(op storetest.Op) *storetest.Fault {
+	w.Chunks.Fault = func(op storetest.Op) *storetest.Fault {
 		if op.Kind == storetest.Create && lost {
 			lost = false
 			return &storetest.Fault{Applied: true, Err: errors.New("connection reset")}
 		}
 		return nil
 	}
-	l, ctx := w.worker(nil), soon(t)
+	l, ctx := w.worker(nil), ingesttest.Soon(t)
 	for i := range int64(5) {
 		require.NoError(t, l.Take(ctx, one(i, "d0")))
 	}
 	w.now = w.now.Add(20 * time.Second)
 	require.NoError(t, l.Step(ctx))
-	require.Len(t, w.stored(), 5)
+	require.Len(t, w.Stored(), 5)
 	require.False(t, lost)
 	require.Equal(t, 5, rowsOf(l))
 	w.now = w.now.Add(2 * time.Second)
@@ -167,7 +169,7 @@ func TestRowsLingerWhoeverStoredThem(t *testing.T) {
 // when it has reached the log's end as of then (rule R3), and chains it does not know are looked up (rule W3).
 func TestAPartitionThatComesBack(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), soon(t)
+	l, ctx := w.worker(nil), ingesttest.Soon(t)
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
 	require.True(t, l.CaughtUp())
 
@@ -176,7 +178,7 @@ func TestAPartitionThatComesBack(t *testing.T) {
 		require.NoError(t, other.Take(ctx, one(i, fmt.Sprintf("d%d", i%5))))
 	}
 	require.NoError(t, other.Finish(ctx))
-	l.Resume(ingest.Assignment{Stream: 1, Position: 10, LogEnd: 50})
+	l.Resume(worker.Assignment{Stream: 1, Position: 10, LogEnd: 50})
 	require.False(t, l.CaughtUp())
 	require.EqualValues(t, 10, l.Position())
 	head := l.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All})
@@ -186,21 +188,21 @@ func TestAPartitionThatComesBack(t *testing.T) {
 	}
 	require.True(t, l.CaughtUp())
 	require.NoError(t, l.Finish(ctx))
-	w.checkChains()
-	require.Len(t, w.stored(), 50)
+	w.CheckChains()
+	require.Len(t, w.Stored(), 50)
 	require.LessOrEqual(t, w.conflicts(), 1, "only the chain that was thought to be known")
 }
 
 // A tail that lies beyond all that is known of the log is suspect until the log turns out to reach further (rule W9).
 func TestASuspectTail(t *testing.T) {
 	w := newWorld(t, nil)
-	former, ctx := w.worker(nil), soon(t)
+	former, ctx := w.worker(nil), ingesttest.Soon(t)
 	for i := range int64(50) {
 		require.NoError(t, former.Take(ctx, one(i, "d0")))
 	}
 	require.NoError(t, former.Finish(ctx))
 
-	w.log = make([]ingest.Record, 20) // the log ends at 20 now
+	w.log = make([]worker.Record, 20) // the log ends at 20 now
 	l := w.worker(nil)
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
 	_, suspect := l.Suspect()
@@ -221,14 +223,14 @@ func TestASuspectTail(t *testing.T) {
 // A container that is about to be dropped is asked for, not written to.
 func TestAnExpiredContainer(t *testing.T) {
 	w := newWorld(t, nil)
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.docs, Now: func() time.Time { return w.now }})
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
 	require.NoError(t, dir.AskMonth(context.Background(), "chunks-2026-11"))
 	require.NoError(t, dir.Expire(context.Background(), "chunks-2026-11"))
-	l, ctx := w.worker(func(c *ingest.Config) { c.RetryBackoff = time.Millisecond }), soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.RetryBackoff = time.Millisecond }), ingesttest.Soon(t)
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
 	w.now = w.now.Add(20 * time.Second)
 	for _, j := range l.Due() {
-		if _, ok := j.(*ingest.Lookup); ok {
+		if _, ok := j.(*worker.Lookup); ok {
 			require.NoError(t, l.Do(ctx, j))
 		}
 	}
@@ -237,24 +239,24 @@ func TestAnExpiredContainer(t *testing.T) {
 	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, l.Do(short, creates[0]), context.DeadlineExceeded)
-	require.Empty(t, w.chunks.Documents())
+	require.Empty(t, w.Chunks.Documents())
 
 	require.NoError(t, dir.Keep(ctx, "chunks-2026-11"))
 	require.NoError(t, l.Do(ctx, creates[0]))
-	require.Len(t, w.chunks.Documents(), 1)
+	require.Len(t, w.Chunks.Documents(), 1)
 }
 
 // A map that has grown old is read again before a reading is placed or refused (rule W1).
 func TestAMapThatHasGrownOld(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), soon(t)
+	l, ctx := w.worker(nil), ingesttest.Soon(t)
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
 	w.now = w.now.Add(5 * time.Hour)
 	late := one(1, "d0")
 	late.Time = w.now.UnixMilli()
 	late.Value = fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, late.Time)
 	lists := 0
-	w.docs.Fault = func(op, _, _ string) *controltest.Fault {
+	w.Docs.Fault = func(op, _, _ string) *controltest.Fault {
 		if op == controltest.OpList {
 			lists++
 		}
@@ -263,16 +265,16 @@ func TestAMapThatHasGrownOld(t *testing.T) {
 	require.NoError(t, l.Take(ctx, late))
 	require.NoError(t, l.Finish(ctx))
 	require.Empty(t, w.buried)
-	require.Len(t, w.stored(), 2)
+	require.Len(t, w.Stored(), 2)
 	require.Positive(t, lists)
 }
 
 // Readings of tenants that nobody has registered do not have the map read again for each of them.
 func TestUnknownTenantsDoNotStormTheStore(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(func(c *ingest.Config) { c.Register = false }), soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Register = false }), ingesttest.Soon(t)
 	lists := 0
-	w.docs.Fault = func(op, _, _ string) *controltest.Fault {
+	w.Docs.Fault = func(op, _, _ string) *controltest.Fault {
 		if op == controltest.OpList {
 			lists++
 		}
@@ -280,43 +282,43 @@ func TestUnknownTenantsDoNotStormTheStore(t *testing.T) {
 	}
 	for i := range int64(1000) {
 		w.now = w.now.Add(5 * time.Millisecond)
-		require.NoError(t, l.Take(ctx, ingest.Record{Offset: i, Time: start, Value: fmt.Appendf(nil, `{"tenant":"t%d","device":"d","ts":%d,"values":{"a":1}}`, i, start)}))
+		require.NoError(t, l.Take(ctx, worker.Record{Offset: i, Time: start, Value: fmt.Appendf(nil, `{"tenant":"t%d","device":"d","ts":%d,"values":{"a":1}}`, i, start)}))
 	}
 	require.LessOrEqual(t, lists, 3*7, "three lists a second")
 	require.Positive(t, lists)
 
 	// One that is registered meanwhile is known within a second.
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.docs, Now: func() time.Time { return w.now }})
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
 	_, err := dir.Register(ctx, "t7")
 	require.NoError(t, err)
 	w.now = w.now.Add(time.Second)
-	require.NoError(t, l.Take(ctx, ingest.Record{Offset: 1000, Time: start, Value: fmt.Appendf(nil, `{"tenant":"t7","device":"d","ts":%d,"values":{"a":1}}`, start)}))
+	require.NoError(t, l.Take(ctx, worker.Record{Offset: 1000, Time: start, Value: fmt.Appendf(nil, `{"tenant":"t7","device":"d","ts":%d,"values":{"a":1}}`, start)}))
 	require.NoError(t, l.Finish(ctx))
 	require.Len(t, w.buried, 1000)
-	require.Len(t, w.stored(), 1)
+	require.Len(t, w.Stored(), 1)
 }
 
 // Without a mark nothing is created; a Stamp that fails is made again (rule W9).
 func TestTheMarkComesFirst(t *testing.T) {
 	w := newWorld(t, nil)
-	ctx := soon(t)
-	streams := control.NewStreams(w.docs)
+	ctx := ingesttest.Soon(t)
+	streams := control.NewStreams(w.Docs)
 	s, err := streams.Find(ctx, "cluster", "topic")
 	require.NoError(t, err)
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.docs, Now: func() time.Time { return w.now }})
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
 	_, err = dir.Refresh(ctx)
 	require.NoError(t, err)
-	l := ingest.NewLocal(w.config(), ingest.Stores{Chunks: w.chunks, Directory: dir, Catalog: w.catalog, Streams: streams, Letters: w},
-		ingest.Assignment{Stream: s.Number, LogEnd: 10, Unmarked: true})
+	l := ingest.NewLocal(w.config(), ingest.Stores{Chunks: w.Chunks, Directory: dir, Catalog: w.Catalog, Streams: streams, Letters: w},
+		worker.Assignment{Stream: s.Number, LogEnd: 10, Unmarked: true})
 	require.Nil(t, l.Committed(0, w.now), "there is no record to mark yet")
 	for i := range int64(5) {
 		require.NoError(t, l.Take(ctx, one(i, "d0")))
 	}
 	w.now = w.now.Add(time.Minute)
 	require.NoError(t, l.Step(ctx))
-	require.Empty(t, w.chunks.Documents())
+	require.Empty(t, w.Chunks.Documents())
 	failures := 0
-	w.docs.Fault = func(op, kind, _ string) *controltest.Fault {
+	w.Docs.Fault = func(op, kind, _ string) *controltest.Fault {
 		if kind == control.KindStream && op == controltest.OpReplace && failures < 3 {
 			failures++
 			return &controltest.Fault{Err: errors.New("down")}
@@ -332,17 +334,17 @@ func TestTheMarkComesFirst(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, s.Marks, int32(0))
 	require.NoError(t, l.Step(ctx))
-	require.Len(t, w.chunks.Documents(), 1)
+	require.Len(t, w.Chunks.Documents(), 1)
 }
 
 // The head shows exactly the rows that are held, while records are fed; the race detector watches.
 func TestSnapshotsWhileFeeding(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(func(c *ingest.Config) { c.Linger = 1000 * time.Hour }), soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Linger = 1000 * time.Hour }), ingesttest.Soon(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range rounds(150, 30) {
+		for range ingesttest.Rounds(150, 30) {
 			head := l.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All})
 			seen := map[int64]bool{}
 			for _, r := range head.Rows {
@@ -358,7 +360,7 @@ func TestSnapshotsWhileFeeding(t *testing.T) {
 		}
 	}()
 	offset := int64(0)
-	for running := true; running; {
+	for running := true; running && offset < 3000; {
 		select {
 		case <-done:
 			running = false
@@ -371,22 +373,23 @@ func TestSnapshotsWhileFeeding(t *testing.T) {
 		w.now = w.now.Add(time.Second)
 		require.NoError(t, l.Step(ctx))
 	}
+	<-done
 }
 
 // No chunk goes past a dead letter that is not acknowledged (rule W5): else a reading between could be committed, refused and
 // lost at once.
 func TestNoChunkGoesPastADeadLetter(t *testing.T) {
-	bad := func(offset int64) ingest.Record {
-		return ingest.Record{Offset: offset, Time: start, Value: []byte("bad")}
+	bad := func(offset int64) worker.Record {
+		return worker.Record{Offset: offset, Time: start, Value: []byte("bad")}
 	}
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), soon(t)
-	feed := func(records ...ingest.Record) {
+	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	feed := func(records ...worker.Record) {
 		for _, r := range records {
 			require.NoError(t, l.Take(ctx, r))
 		}
 	}
-	var burials []ingest.Job
+	var burials []worker.Job
 	settle := func() {
 		w.now = w.now.Add(20 * time.Second)
 		for range 4 {
@@ -395,29 +398,29 @@ func TestNoChunkGoesPastADeadLetter(t *testing.T) {
 	}
 	feed(one(0, "d0"), bad(1), one(2, "d0"))
 	settle()
-	require.Empty(t, w.headers(), "letter 1 is under way")
+	require.Empty(t, w.Headers(), "letter 1 is under way")
 	feed(one(3, "d0"), bad(4), one(5, "d0"))
 	settle()
-	require.Empty(t, w.headers())
+	require.Empty(t, w.Headers())
 
 	first := burials
 	burials = nil
 	do(t, l, first, all)
 	settle()
-	require.Len(t, w.headers(), 1, "what was to be cut goes out, whatever came since")
-	require.LessOrEqual(t, w.headers()[0].Through, int64(3), "letter 4 is under way")
+	require.Len(t, w.Headers(), 1, "what was to be cut goes out, whatever came since")
+	require.LessOrEqual(t, w.Headers()[0].Through, int64(3), "letter 4 is under way")
 	do(t, l, burials, all)
 	burials = nil
 	settle()
-	require.Len(t, w.headers(), 2)
+	require.Len(t, w.Headers(), 2)
 	require.EqualValues(t, 6, l.Floor())
-	w.checkChains()
+	w.CheckChains()
 }
 
 // Rows that a conflict leaves in the bin are stored without waiting for others.
 func TestWhatAConflictLeavesIsStored(t *testing.T) {
 	w := newWorld(t, nil)
-	ctx := soon(t)
+	ctx := ingesttest.Soon(t)
 	l, other := w.worker(func(c *ingest.Config) { c.Hold = time.Hour }), w.worker(nil)
 	for i := range int64(20) {
 		require.NoError(t, l.Take(ctx, one(i, "d0")))
@@ -433,28 +436,28 @@ func TestWhatAConflictLeavesIsStored(t *testing.T) {
 	do(t, l, creates, all)
 	w.now = w.now.Add(time.Second)
 	require.NoError(t, l.Step(ctx))
-	require.Len(t, w.stored(), 20)
+	require.Len(t, w.Stored(), 20)
 	require.EqualValues(t, 20, l.Floor())
-	w.checkChains()
+	w.CheckChains()
 }
 
 // A day that begins after the partition came here has no chunks: nobody is asked (rule W3).
 func TestANewDayNeedsNoLookup(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), soon(t)
+	l, ctx := w.worker(nil), ingesttest.Soon(t)
 	w.now = w.now.Add(24 * time.Hour)
 	at := w.now.UnixMilli()
-	require.NoError(t, l.Take(ctx, ingest.Record{Offset: 0, Time: at, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, at)}))
+	require.NoError(t, l.Take(ctx, worker.Record{Offset: 0, Time: at, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, at)}))
 	require.NoError(t, l.Finish(ctx))
-	require.Len(t, w.stored(), 1)
-	require.Zero(t, w.chunks.Calls(storetest.Last))
+	require.Len(t, w.Stored(), 1)
+	require.Zero(t, w.Chunks.Calls(storetest.Last))
 }
 
 // A reading whose retention was over when it was published is a dead letter, by the record's timestamp (rule W10).
 func TestAReadingWhoseRetentionIsOver(t *testing.T) {
 	w := newWorld(t, nil)
-	ctx := soon(t)
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.docs, Now: func() time.Time { return w.now }, Retention: 24 * time.Hour})
+	ctx := ingesttest.Soon(t)
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }, Retention: 24 * time.Hour})
 	_, err := dir.Register(ctx, "acme")
 	require.NoError(t, err)
 	l := w.worker(nil)
@@ -465,5 +468,5 @@ func TestAReadingWhoseRetentionIsOver(t *testing.T) {
 	require.NoError(t, l.Finish(ctx))
 	require.Len(t, w.buried, 1)
 	require.Equal(t, decode.Expired, w.buried[0].Bad.Reason)
-	require.Len(t, w.stored(), 1)
+	require.Len(t, w.Stored(), 1)
 }

@@ -1,4 +1,4 @@
-package ingest
+package worker
 
 import (
 	"hash/crc32"
@@ -33,8 +33,8 @@ func (r *Record) contentType() string {
 	return ""
 }
 
-// mark is what tells this record from another one at the same offset of another incarnation (rule W9).
-func (r *Record) mark() control.Mark {
+// Mark is what tells this record from another one at the same offset of another incarnation (rule W9).
+func (r *Record) Mark() control.Mark {
 	return control.Mark{Offset: r.Offset, Timestamp: r.Time, CRC: crc32.ChecksumIEEE(r.Value)}
 }
 

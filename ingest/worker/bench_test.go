@@ -1,6 +1,6 @@
 //go:build unix
 
-package ingest_test
+package worker_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/fleet"
@@ -40,17 +41,17 @@ func (d *discard) Last(context.Context, sharding.Key, store.Chain) (store.Tail, 
 }
 
 // trucks are n messages of ten metrics, from a fleet that reports once a second.
-func trucks(fleetSize, n int) []ingest.Record {
+func trucks(fleetSize, n int) []worker.Record {
 	from := time.UnixMilli(start).Add(time.Minute)
 	all := make([]*fleet.Truck, fleetSize)
 	for i := range all {
 		all[i] = fleet.NewTruck(1, i, from)
 	}
-	log := make([]ingest.Record, n)
+	log := make([]worker.Record, n)
 	for i := range log {
 		truck, at := all[i%fleetSize], from.Add(time.Duration(i/fleetSize)*time.Second)
 		r := telemetry.Reading{Tenant: "acme", Device: truck.ID(), Time: at.UnixMilli(), Fields: truck.Next(at), Tags: truck.Tags()}
-		log[i] = ingest.Record{Offset: int64(i), Time: at.UnixMilli(), Value: decode.AppendJSON(nil, r)}
+		log[i] = worker.Record{Offset: int64(i), Time: at.UnixMilli(), Value: decode.AppendJSON(nil, r)}
 	}
 	return log
 }
@@ -77,9 +78,9 @@ func BenchmarkWorker(b *testing.B) {
 				require.NoError(b, err)
 				kept := &discard{}
 				l := ingest.NewLocal(ingest.Config{
-					Kafka: "unused:1", Register: true, Now: func() time.Time { return now }, MemoryBytes: 4 << 30, Logger: slog.New(slog.DiscardHandler),
+					Config: worker.Config{Register: true}, Now: func() time.Time { return now }, MemoryBytes: 4 << 30, Logger: slog.New(slog.DiscardHandler),
 				}, ingest.Stores{Chunks: kept, Directory: dir, Catalog: controltest.NewCatalog(b), Streams: control.NewStreams(controltest.NewDocuments(b))},
-					ingest.Assignment{Stream: 1})
+					worker.Assignment{Stream: 1})
 				for i, r := range log {
 					now = time.UnixMilli(r.Time)
 					if err := l.Take(ctx, r); err != nil {

@@ -1,4 +1,4 @@
-package ingest
+package worker
 
 import (
 	"fmt"
@@ -38,11 +38,11 @@ const HeaderTruncated = "binnacle-truncated"
 // Headers are the record's own and those that say why it was refused and where it stood.
 func (d *DeadLetter) Headers() []Header {
 	own := make([]Header, 0, len(d.Record.Headers)+6)
-	return append(append(own, d.Record.Headers...), d.facts()...)
+	return append(append(own, d.Record.Headers...), d.Facts()...)
 }
 
-// facts are the headers that Binnacle adds.
-func (d *DeadLetter) facts() []Header {
+// Facts are the headers that Binnacle adds.
+func (d *DeadLetter) Facts() []Header {
 	var own []Header
 	for _, h := range []struct{ key, value string }{
 		{HeaderReason, string(d.Bad.Reason)},

@@ -1,0 +1,32 @@
+package ingesttest
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// Soon bounds a test of something that might never come.
+func Soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Rounds is n, or fewer in short mode: the race detector makes encoding slow.
+func Rounds(n, short int) int {
+	if testing.Short() {
+		return short
+	}
+	return n
+}
+
+// Random is bytes that do not compress, with any others either.
+func Random(n int, seed int64) []byte {
+	b, key := make([]byte, n), [32]byte{}
+	binary.LittleEndian.PutUint64(key[:], uint64(seed))
+	_, _ = rand.NewChaCha8(key).Read(b)
+	return b
+}
