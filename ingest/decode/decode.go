@@ -9,6 +9,7 @@ import (
 	"mime"
 	"strings"
 
+	"binnacle/internal/jsonscan"
 	"binnacle/internal/telemetry"
 )
 
@@ -54,7 +55,7 @@ type Decoder struct {
 	formatFault *fault
 
 	// Of the current record.
-	scan   scanner
+	scan   jsonscan.Scanner
 	fields []telemetry.Field
 	pairs  []telemetry.Label // labels, or tags, of the current reading
 	others []telemetry.Label // tags, while pairs holds labels
@@ -182,7 +183,7 @@ func parseContentType(s string) (format, *fault) {
 // firstByte is the first byte that is no blank, 0 if there is none.
 func firstByte(b []byte) byte {
 	for _, c := range b {
-		if !blank(c) {
+		if !jsonscan.Blank(c) {
 			return c
 		}
 	}

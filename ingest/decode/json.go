@@ -12,8 +12,8 @@ import (
 // json reads an object or an array of objects. Text that is not JSON is bad as a whole, also when
 // elements before the error were right: half a message is never taken.
 func (d *Decoder) json(text []byte) {
-	d.scan.reset(text)
-	err := d.jsonText()
+	d.scan.Reset(text)
+	err := d.jsonText(text)
 	if err == nil {
 		return
 	}
@@ -22,29 +22,28 @@ func (d *Decoder) json(text []byte) {
 	d.bad(Whole, faultf(Undecodable, "not JSON: %v", err))
 }
 
-func (d *Decoder) jsonText() error {
-	if !utf8.Valid(d.scan.text) {
+func (d *Decoder) jsonText(text []byte) error {
+	if !utf8.Valid(text) {
 		return errors.New("not valid UTF-8")
 	}
 	var err error
-	if d.scan.next() == '[' {
-		err = d.scan.array(d.element)
+	if d.scan.Next() == '[' {
+		err = d.scan.Array(d.element)
 	} else {
 		err = d.element(0)
 	}
 	if err != nil {
 		return err
 	}
-	d.scan.next()
-	if d.scan.at < len(d.scan.text) {
-		return d.scan.fail("more after the end")
+	if !d.scan.End() {
+		return d.scan.Fail("more after the end")
 	}
 	return nil
 }
 
 // element reads one reading. Its error is a syntax error; anything else that is wrong is bad by itself.
 func (d *Decoder) element(i int) error {
-	begin, from := d.scan.at, len(d.fields)
+	begin, from := d.scan.At(), len(d.fields)
 	err := d.reading(i)
 	if err == nil {
 		return nil
@@ -55,17 +54,17 @@ func (d *Decoder) element(i int) error {
 	}
 	d.fields = d.fields[:from]
 	d.bad(i, f)
-	d.scan.at = begin
-	return d.scan.skip(0)
+	d.scan.Seek(begin)
+	return d.scan.Skip(0)
 }
 
 func (d *Decoder) reading(i int) error {
-	if d.scan.next() != '{' {
+	if d.scan.Next() != '{' {
 		return faultf(Undecodable, "a message is an object or an array of objects")
 	}
 	r := telemetry.Reading{}
 	from, timed := len(d.fields), false
-	err := d.scan.object(func(name []byte) (err error) {
+	err := d.scan.Object(func(name []byte) (err error) {
 		switch string(name) {
 		case "tenant":
 			r.Tenant, err = d.text(&d.tenants, Tenant, "tenant")
@@ -81,7 +80,7 @@ func (d *Decoder) reading(i int) error {
 		case "tags":
 			r.Tags, err = d.labels(&d.tagNames, "tags")
 		default:
-			err = d.scan.skip(2)
+			err = d.scan.Skip(2)
 		}
 		return err
 	})
@@ -120,11 +119,11 @@ func (d *Decoder) place(r *telemetry.Reading, what string) *fault {
 
 // text reads a checked string; null is none.
 func (d *Decoder) text(known *interner, reason Reason, what string) (string, error) {
-	switch d.scan.next() {
+	switch d.scan.Next() {
 	case 'n':
-		return "", d.scan.word("null")
+		return "", d.scan.Word("null")
 	case '"':
-		raw, err := d.scan.str()
+		raw, err := d.scan.Str()
 		if err != nil {
 			return "", err
 		}
@@ -139,11 +138,11 @@ func (d *Decoder) text(known *interner, reason Reason, what string) (string, err
 
 // time reads epoch milliseconds or RFC 3339, rounded down to milliseconds; null is none.
 func (d *Decoder) time() (millis int64, ok bool, err error) {
-	switch c := d.scan.next(); {
+	switch c := d.scan.Next(); {
 	case c == 'n':
-		return 0, false, d.scan.word("null")
+		return 0, false, d.scan.Word("null")
 	case c == '"':
-		raw, err := d.scan.str()
+		raw, err := d.scan.Str()
 		if err != nil {
 			return 0, false, err
 		}
@@ -153,12 +152,12 @@ func (d *Decoder) time() (millis int64, ok bool, err error) {
 		}
 		return t.UnixMilli(), true, nil
 	case c == '-' || c >= '0' && c <= '9':
-		n, err := d.scan.number()
+		n, err := d.scan.Number()
 		if err != nil {
 			return 0, false, err
 		}
-		if millis, ok = n.floor(); !ok {
-			return 0, false, faultf(Time, "ts %.80q is beyond int64", n.text)
+		if millis, ok = n.Floor(); !ok {
+			return 0, false, faultf(Time, "ts %.80q is beyond int64", n.Text)
 		}
 		return millis, true, nil
 	}
@@ -167,15 +166,15 @@ func (d *Decoder) time() (millis int64, ok bool, err error) {
 
 // values reads the object of values into d.fields, in its order; null is no value.
 func (d *Decoder) values() error {
-	switch d.scan.next() {
+	switch d.scan.Next() {
 	case 'n':
-		return d.scan.word("null")
+		return d.scan.Word("null")
 	case '{':
 	default:
 		return faultf(Value, "values is not an object")
 	}
 	place := 0
-	return d.scan.object(func(raw []byte) error {
+	return d.scan.Object(func(raw []byte) error {
 		name, err := d.metric(place, raw)
 		if err != nil {
 			return err
@@ -205,30 +204,30 @@ func (d *Decoder) metric(place int, raw []byte) (string, error) {
 
 func (d *Decoder) value(metric string) (telemetry.Value, error) {
 	none := telemetry.Value{}
-	switch c := d.scan.next(); {
+	switch c := d.scan.Next(); {
 	case c == '-' || c >= '0' && c <= '9':
-		n, err := d.scan.number()
+		n, err := d.scan.Number()
 		if err != nil {
 			return none, err
 		}
-		v, f := n.value()
+		v, f := valueOf(n)
 		if f != nil {
 			return none, f
 		}
 		return v, nil
 	case c == '"':
-		raw, err := d.scan.str()
+		raw, err := d.scan.Str()
 		if err != nil {
 			return none, err
 		}
 		s, _ := d.texts.get(raw)
 		return telemetry.TextValue(s), nil
 	case c == 't':
-		return telemetry.BoolValue(true), d.scan.word("true")
+		return telemetry.BoolValue(true), d.scan.Word("true")
 	case c == 'f':
-		return telemetry.BoolValue(false), d.scan.word("false")
+		return telemetry.BoolValue(false), d.scan.Word("false")
 	case c == 'n':
-		return none, d.scan.word("null")
+		return none, d.scan.Word("null")
 	case c == '{':
 		return d.special(metric)
 	}
@@ -241,11 +240,11 @@ func (d *Decoder) special(metric string) (telemetry.Value, error) {
 	wrong := func() error {
 		return faultf(Value, `the value of %q is an object other than {"float":"NaN"|"+Inf"|"-Inf"}`, metric)
 	}
-	err := d.scan.object(func(name []byte) error {
-		if string(name) != "float" || v.Kind() != 0 || d.scan.next() != '"' {
+	err := d.scan.Object(func(name []byte) error {
+		if string(name) != "float" || v.Kind() != 0 || d.scan.Next() != '"' {
 			return wrong()
 		}
-		raw, err := d.scan.str()
+		raw, err := d.scan.Str()
 		if err != nil {
 			return err
 		}
@@ -269,23 +268,23 @@ func (d *Decoder) special(metric string) (telemetry.Value, error) {
 
 // labels reads an object of strings; null is the empty set.
 func (d *Decoder) labels(names *interner, what string) (telemetry.Labels, error) {
-	switch d.scan.next() {
+	switch d.scan.Next() {
 	case 'n':
-		return nil, d.scan.word("null")
+		return nil, d.scan.Word("null")
 	case '{':
 	default:
 		return nil, faultf(Label, "%s is not an object", what)
 	}
 	d.pairs = d.pairs[:0]
-	err := d.scan.object(func(raw []byte) error {
+	err := d.scan.Object(func(raw []byte) error {
 		name, err := names.get(raw)
 		if err != nil {
 			return faultf(Name, "%v", err)
 		}
-		if d.scan.next() != '"' {
+		if d.scan.Next() != '"' {
 			return faultf(Label, "%s: the value of %q is not a string", what, name)
 		}
-		text, err := d.scan.str()
+		text, err := d.scan.Str()
 		if err != nil {
 			return err
 		}

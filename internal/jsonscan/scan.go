@@ -1,0 +1,280 @@
+// Package jsonscan walks over JSON text without building a tree: callers read what they want and skip the rest. It is
+// strict, reads numbers without loss and allocates nothing but strings that have escapes.
+//
+// It imports the standard library only and knows nothing of messages or chunks.
+package jsonscan
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Scanner walks over JSON text. It accepts what RFC 8259 allows and nothing else, and refuses an escaped half of a
+// surrogate pair, which no string can hold. That the text is valid UTF-8 is the caller's to check, of all of it or of the
+// strings that count.
+//
+// It is our own because it is strict and reads numbers without loss: valyala/fastjson lets pass
+// numbers, escapes and control characters that are no JSON, and jsontext takes four times as long.
+type Scanner struct {
+	text []byte
+	at   int
+	own  []byte // strings that had escapes; a slice of it stays valid when it grows
+}
+
+// maxKept bounds the buffer that outlives a text: one with huge strings shall not cost memory for ever.
+const maxKept = 1 << 14
+
+// maxDepth bounds nesting, and so the stack. A message has three levels; what is deeper is ignored
+// property.
+const maxDepth = 100
+
+// SyntaxError is text that is not JSON.
+type SyntaxError struct {
+	at   int
+	what string
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("%s at byte %d", e.what, e.at) }
+
+// Fail is an error that says where the scanner is.
+func (s *Scanner) Fail(what string) error { return &SyntaxError{s.at, what} }
+
+// Reset begins a text, which the scanner refers to until the next Reset.
+func (s *Scanner) Reset(text []byte) {
+	s.text, s.at, s.own = text, 0, s.own[:0]
+	if cap(s.own) > maxKept {
+		s.own = nil
+	}
+}
+
+// Blank reports whether c may stand between tokens.
+func Blank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+
+// At is the place that the scanner has come to, in bytes of the text.
+func (s *Scanner) At() int { return s.at }
+
+// Seek goes to a place that At has told.
+func (s *Scanner) Seek(at int) { s.at = at }
+
+// End reports whether nothing but blanks is left.
+func (s *Scanner) End() bool {
+	s.Next()
+	return s.at == len(s.text)
+}
+
+// Next skips blanks and gives the byte that follows without consuming it, 0 at the end.
+func (s *Scanner) Next() byte {
+	for s.at < len(s.text) {
+		if c := s.text[s.at]; !Blank(c) {
+			return c
+		}
+		s.at++
+	}
+	return 0
+}
+
+// Object reads an object. each is called before every property's value and must consume it.
+func (s *Scanner) Object(each func(name []byte) error) error {
+	if s.Next() != '{' {
+		return s.Fail("no object")
+	}
+	s.at++
+	if s.Next() == '}' {
+		s.at++
+		return nil
+	}
+	for {
+		if s.Next() != '"' {
+			return s.Fail("no property name")
+		}
+		name, err := s.Str()
+		if err != nil {
+			return err
+		}
+		if s.Next() != ':' {
+			return s.Fail("no colon")
+		}
+		s.at++
+		if err := each(name); err != nil {
+			return err
+		}
+		switch s.Next() {
+		case ',':
+			s.at++
+		case '}':
+			s.at++
+			return nil
+		default:
+			return s.Fail("no comma or brace")
+		}
+	}
+}
+
+// Array reads an array. each is called before every element and must consume it.
+func (s *Scanner) Array(each func(i int) error) error {
+	if s.Next() != '[' {
+		return s.Fail("no array")
+	}
+	s.at++
+	if s.Next() == ']' {
+		s.at++
+		return nil
+	}
+	for i := 0; ; i++ {
+		if err := each(i); err != nil {
+			return err
+		}
+		switch s.Next() {
+		case ',':
+			s.at++
+		case ']':
+			s.at++
+			return nil
+		default:
+			return s.Fail("no comma or bracket")
+		}
+	}
+}
+
+// Skip consumes any value, which stands inside so many others.
+func (s *Scanner) Skip(depth int) error {
+	if depth > maxDepth {
+		return s.Fail("nested too deep")
+	}
+	switch c := s.Next(); {
+	case c == '{':
+		return s.Object(func([]byte) error { return s.Skip(depth + 1) })
+	case c == '[':
+		return s.Array(func(int) error { return s.Skip(depth + 1) })
+	case c == '"':
+		_, err := s.Str()
+		return err
+	case c == 't':
+		return s.Word("true")
+	case c == 'f':
+		return s.Word("false")
+	case c == 'n':
+		return s.Word("null")
+	}
+	_, err := s.Number()
+	return err
+}
+
+// Word consumes one of the three literal names.
+func (s *Scanner) Word(w string) error {
+	if rest := s.text[s.at:]; len(rest) < len(w) || string(rest[:len(w)]) != w {
+		return s.Fail("no value")
+	}
+	s.at += len(w)
+	return nil
+}
+
+// Str consumes a string that begins here. The result stays valid until Reset.
+func (s *Scanner) Str() ([]byte, error) {
+	s.at++
+	from := s.at
+	for s.at+8 <= len(s.text) && ordinary(binary.LittleEndian.Uint64(s.text[s.at:])) {
+		s.at += 8
+	}
+	for ; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; {
+		case c == '"':
+			s.at++
+			return s.text[from : s.at-1], nil
+		case c == '\\':
+			return s.escaped(from)
+		case c < ' ':
+			return nil, s.Fail("control character in a string")
+		}
+	}
+	return nil, s.Fail("string without end")
+}
+
+// ordinary reports whether none of eight bytes is a quote, a backslash or a control character. A byte of x-ones below
+// borrows exactly where the lowest byte that is 0 lies, which is all that has to be told here (Lamport 1975).
+func ordinary(w uint64) bool {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := w^ones*'"', w^ones*'\\'
+	return (quote-ones)&^quote&tops|(backslash-ones)&^backslash&tops|(w-ones*' ')&^w&tops == 0
+}
+
+// escaped goes on with a string that began at from and has its first escape here.
+func (s *Scanner) escaped(from int) ([]byte, error) {
+	begin := len(s.own)
+	s.own = append(s.own, s.text[from:s.at]...)
+	for s.at < len(s.text) {
+		c := s.text[s.at]
+		switch {
+		case c == '"':
+			s.at++
+			return s.own[begin:len(s.own):len(s.own)], nil
+		case c < ' ':
+			return nil, s.Fail("control character in a string")
+		case c != '\\':
+			s.own = append(s.own, c)
+			s.at++
+			continue
+		}
+		if s.at+1 >= len(s.text) {
+			break
+		}
+		if s.text[s.at+1] == 'u' {
+			r, ok := s.unicode()
+			if !ok {
+				return nil, s.Fail("wrong \\u escape")
+			}
+			s.own = utf8.AppendRune(s.own, r)
+			continue
+		}
+		plain := escapes[s.text[s.at+1]]
+		if plain == 0 {
+			return nil, s.Fail("unknown escape")
+		}
+		s.own = append(s.own, plain)
+		s.at += 2
+	}
+	return nil, s.Fail("string without end")
+}
+
+var escapes = [256]byte{
+	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
+}
+
+// unicode consumes \uXXXX, or two of them that make a surrogate pair.
+func (s *Scanner) unicode() (rune, bool) {
+	r, ok := s.hex(s.at)
+	if !ok {
+		return 0, false
+	}
+	if !utf16.IsSurrogate(r) {
+		s.at += 6
+		return r, true
+	}
+	low, ok := s.hex(s.at + 6)
+	if r = utf16.DecodeRune(r, low); !ok || r == utf8.RuneError {
+		return 0, false
+	}
+	s.at += 12
+	return r, true
+}
+
+// hex reads \uXXXX at a place.
+func (s *Scanner) hex(at int) (r rune, ok bool) {
+	if at+6 > len(s.text) || s.text[at] != '\\' || s.text[at+1] != 'u' {
+		return 0, false
+	}
+	for _, c := range s.text[at+2 : at+6] {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			c = c | 0x20 - 'a' + 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
