@@ -34,7 +34,7 @@ var layers = []layer{
 	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/retry"}},
 	{"domain", true, true, []string{
 		"binning", "sharding", "ingest/decode",
-		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsontext", "internal/table",
+		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsonscan", "internal/jsontext", "internal/table",
 	}},
 	{"tests", true, false, []string{"internal/archtest", "internal/fault"}},
 }
@@ -63,6 +63,7 @@ var alone = map[string][]string{
 	"internal/kafka":     {"internal/retry"},
 	"internal/retry":     {},
 	"internal/duration":  {},
+	"internal/jsonscan":  {},
 	"internal/jsontext":  {},
 	"internal/table":     {},
 	"internal/telemetry": {},
