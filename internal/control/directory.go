@@ -22,6 +22,7 @@ type DirectoryConfig struct {
 	// takes its time, a replica that lags.
 	Margin    time.Duration
 	Slots     int           // of new tenants, sharding.DefaultSlots
+	MaxMonths int           // months that one tenant's readings may ask for in MonthsWithin, 12
 	Retention time.Duration // of new tenants; 0 is for ever
 	Logger    *slog.Logger  // none
 }
@@ -63,6 +64,9 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	}
 	if cfg.Slots <= 0 {
 		cfg.Slots = sharding.DefaultSlots
+	}
+	if cfg.MaxMonths <= 0 {
+		cfg.MaxMonths = 12
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -141,9 +145,9 @@ func (d *Directory) lead(ctx context.Context, f *flight) {
 }
 
 func (d *Directory) read(ctx context.Context) (*View, error) {
-	v := &View{ReadAt: d.cfg.Now(), reach: d.cfg.Lead - d.cfg.Margin}
+	v := &View{ReadAt: d.cfg.Now(), reach: d.cfg.Lead - d.cfg.Margin, maxMonths: d.cfg.MaxMonths}
 	lists := make(map[string][]Document)
-	for _, kind := range []string{KindTenant, KindEpoch, KindMonth} {
+	for _, kind := range []string{KindTenant, KindEpoch, KindMonth, KindBackfill} {
 		docs, err := d.cfg.Documents.List(ctx, kind)
 		if err != nil {
 			return nil, err
@@ -155,6 +159,9 @@ func (d *Directory) read(ctx context.Context) (*View, error) {
 		return nil, err
 	}
 	if v.months, err = monthsOf(lists[KindMonth]); err != nil {
+		return nil, err
+	}
+	if v.backfills, err = backfillsOf(lists[KindBackfill]); err != nil {
 		return nil, err
 	}
 	d.view.Store(v)

@@ -364,3 +364,75 @@ func TestRetention(t *testing.T) {
 		require.Equal(t, c.ttl, tenant.TTL(day, day.End()+c.after), name)
 	}
 }
+
+// A producer that makes up times can't have a container made for each month there ever was.
+func TestReadingsAskForABoundedNumberOfMonths(t *testing.T) {
+	docs := controltest.NewDocuments(t)
+	now := noon
+	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: func() time.Time { return now }, MaxMonths: 3})
+	ctx := t.Context()
+	month := func(i int) string {
+		return sharding.Container("", telemetry.MonthOf(noon.UnixMilli())-telemetry.Month(i))
+	}
+	for i := range 3 {
+		require.NoError(t, d.AskMonthFor(ctx, month(i), "acme"))
+	}
+	require.NoError(t, d.AskMonthFor(ctx, month(2), "acme"), "it is there")
+	require.ErrorIs(t, d.AskMonthFor(ctx, month(3), "acme"), control.ErrMonthLimit)
+	require.False(t, d.View().Serves(month(3)))
+	require.False(t, d.View().MayAsk("acme", now))
+
+	require.NoError(t, d.AskMonthFor(ctx, month(3), "globex"), "one tenant's bound is not another's")
+	require.NoError(t, d.AskMonthFor(ctx, month(3), "acme"), "whoever asked")
+	require.NoError(t, d.AskMonth(ctx, month(4)), "an operator is not bounded")
+	require.True(t, d.View().MayAsk("globex", now))
+
+	// Another process reads the same; and a month later there are new ones.
+	other := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: func() time.Time { return now }, MaxMonths: 3})
+	require.ErrorIs(t, other.AskMonthFor(ctx, month(5), "acme"), control.ErrMonthLimit)
+	now = now.Add(control.MonthsWithin)
+	require.NoError(t, other.AskMonthFor(ctx, month(5), "acme"))
+	require.Equal(t, "acme", other.View().Containers()[0].By)
+}
+
+func TestABackfillIsGranted(t *testing.T) {
+	d, docs, _ := newDirectory(t)
+	r := telemetry.Range{From: 1000, To: 2000}
+	b, err := d.GrantBackfill(t.Context(), "acme", r, time.Hour)
+	require.NoError(t, err)
+	second, err := d.GrantBackfill(t.Context(), "acme", r, time.Hour)
+	require.NoError(t, err)
+	require.NotEqual(t, b.ID, second.ID)
+	require.GreaterOrEqual(t, len(b.ID), 26, "128 bits that nobody guesses")
+
+	v, err := control.NewDirectory(control.DirectoryConfig{Documents: docs}).Refresh(t.Context())
+	require.NoError(t, err)
+	got, ok := v.Backfill(b.ID)
+	require.True(t, ok)
+	require.Equal(t, b, got)
+	for _, c := range []struct {
+		tenant string
+		at     int64
+		now    time.Time
+		want   bool
+	}{
+		{"acme", 1000, noon, true},
+		{"acme", 1999, noon.Add(time.Hour - 1), true},
+		{"acme", 2000, noon, false},
+		{"acme", 999, noon, false},
+		{"globex", 1500, noon, false},
+		{"acme", 1500, noon.Add(time.Hour), false},
+	} {
+		require.Equal(t, c.want, got.Covers(c.tenant, c.at, c.now), "%+v", c)
+	}
+	_, ok = v.Backfill("none such")
+	require.False(t, ok)
+	for _, wrong := range []struct {
+		tenant string
+		r      telemetry.Range
+		lasts  time.Duration
+	}{{"ACME", r, time.Hour}, {"acme", telemetry.Range{From: 5, To: 5}, time.Hour}, {"acme", r, 0}} {
+		_, err := d.GrantBackfill(t.Context(), wrong.tenant, wrong.r, wrong.lasts)
+		require.Error(t, err)
+	}
+}

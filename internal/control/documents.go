@@ -13,6 +13,8 @@ import (
 var (
 	ErrExists  = errors.New("a control document with this id exists")
 	ErrChanged = errors.New("the document was changed by someone else")
+	// ErrMonthLimit: the tenant's readings have asked for as many months as they may by themselves.
+	ErrMonthLimit = errors.New("the tenant's readings have asked for too many months")
 )
 
 // The kinds of control documents.
@@ -21,6 +23,8 @@ const (
 	KindEpoch  = "epoch"
 	KindStream = "stream"
 	KindMonth  = "month"
+
+	KindBackfill = "backfill"
 )
 
 // Document is one control document. Body is a JSON object without id and kind: the store adds both.

@@ -27,6 +27,7 @@ type Month struct {
 	State     MonthState
 	Asked     time.Time // when it was asked for last; zero when nobody ever did
 	Since     time.Time // when it got into its state
+	By        string    // tenant whose readings asked for it last; empty when it was an operator's or provision's wish
 
 	etag string
 }
@@ -36,10 +37,11 @@ type monthBody struct {
 	State MonthState `json:"state"`
 	Since int64      `json:"since"`
 	Asked int64      `json:"asked,omitempty"`
+	By    string     `json:"by,omitempty"`
 }
 
 func (m Month) document() Document {
-	b := monthBody{State: m.State, Since: m.Since.UnixMilli()}
+	b := monthBody{State: m.State, Since: m.Since.UnixMilli(), By: m.By}
 	if !m.Asked.IsZero() {
 		b.Asked = m.Asked.UnixMilli()
 	}
@@ -55,7 +57,7 @@ func monthsOf(docs []Document) (map[string]Month, error) {
 		if err := decode(d, &b); err != nil {
 			return nil, err
 		}
-		m := Month{Container: d.ID, State: b.State, Since: time.UnixMilli(b.Since).UTC(), etag: d.ETag}
+		m := Month{Container: d.ID, State: b.State, Since: time.UnixMilli(b.Since).UTC(), By: b.By, etag: d.ETag}
 		if b.Asked != 0 {
 			m.Asked = time.UnixMilli(b.Asked).UTC()
 		}
@@ -69,6 +71,17 @@ func monthsOf(docs []Document) (map[string]Month, error) {
 // that is not dropped yet stays as it is: provision decides whether it is still needed, and the caller
 // asks again while HasContainer is false.
 func (d *Directory) AskMonth(ctx context.Context, container string) error {
+	return d.ask(ctx, container, "")
+}
+
+// AskMonthFor is AskMonth because of a reading of a tenant. A container costs money whether it is used or not, and anybody
+// who may publish can make up times: so a tenant's readings may ask for MaxMonths in any MonthsWithin, and for more it fails
+// with ErrMonthLimit. Months that are asked for already, whoever did, cost a tenant nothing.
+func (d *Directory) AskMonthFor(ctx context.Context, container, tenant string) error {
+	return d.ask(ctx, container, tenant)
+}
+
+func (d *Directory) ask(ctx context.Context, container, tenant string) error {
 	if _, _, ok := sharding.ParseContainer(container); !ok {
 		return fmt.Errorf("ask for container %q: not the container of a month", container)
 	}
@@ -83,17 +96,38 @@ func (d *Directory) AskMonth(ctx context.Context, container string) error {
 	if d.View().HasContainer(container) {
 		return nil
 	}
+	refused := false
 	err = d.setMonth(ctx, container, func(m Month, found bool) (Month, bool) {
 		if found && m.State != MonthDropped {
 			return m, false
 		}
 		now := d.cfg.Now().UTC()
-		return Month{Container: container, State: MonthAsked, Asked: now, Since: now, etag: m.etag}, true
+		if refused = tenant != "" && !d.View().MayAsk(tenant, now); refused {
+			return m, false
+		}
+		return Month{Container: container, State: MonthAsked, Asked: now, Since: now, By: tenant, etag: m.etag}, true
 	})
+	if err == nil && refused {
+		err = ErrMonthLimit
+	}
 	if err != nil {
 		return fmt.Errorf("ask for container %s: %w", container, err)
 	}
 	return nil
+}
+
+// MonthsWithin is the time in which a tenant's readings may ask for so many months by themselves.
+const MonthsWithin = 30 * 24 * time.Hour
+
+// MayAsk reports whether a tenant's readings may ask for one more month at now.
+func (v *View) MayAsk(tenant string, now time.Time) bool {
+	n := 0
+	for _, m := range v.months {
+		if m.By == tenant && now.Before(m.Asked.Add(MonthsWithin)) {
+			n++
+		}
+	}
+	return n < v.maxMonths
 }
 
 // Expire tells writers to keep off a container that nobody needs. It may be dropped when all copies of the

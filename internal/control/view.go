@@ -16,6 +16,9 @@ type View struct {
 	reach   time.Duration // how far after ReadAt event times may be placed
 	tenants map[string]Tenant
 	months  map[string]Month
+
+	maxMonths int
+	backfills map[string]Backfill
 }
 
 // Tenant answers what is stored about a tenant, and whether it is known.
@@ -38,6 +41,12 @@ func (v *View) Tenants() []Tenant {
 func (v *View) HasContainer(name string) bool {
 	m, ok := v.months[name]
 	return ok && m.State == MonthAsked
+}
+
+// Serves reports whether a container was asked for and not dropped since: readings of its month may wait for it.
+func (v *View) Serves(name string) bool {
+	m, ok := v.months[name]
+	return ok && m.State != MonthDropped
 }
 
 // Expired tells whether a container is about to be dropped or is gone: whoever needs it must not write to it,

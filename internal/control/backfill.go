@@ -1,0 +1,79 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"binnacle/internal/telemetry"
+)
+
+// BackfillHeader is the header of a record that belongs to a backfill: the id of the grant.
+const BackfillHeader = "binnacle-backfill"
+
+// Backfill is an operator's word that readings of one tenant from long ago are welcome: those in Range, in records that
+// name the grant, until it ends. What is accepted of the past, and how many months a tenant's readings may ask for, does
+// not bound them.
+//
+// The id is a secret that nobody guesses, and only who may write control documents can make one. So a producer can't lift the
+// bounds, and a grant lets in the records of the backfill but not those of a device whose clock is wrong.
+type Backfill struct {
+	ID     string
+	Tenant string
+	Range  telemetry.Range // of event times
+	Until  time.Time
+}
+
+// Covers reports whether the grant lets in a reading of a tenant and event time at now.
+func (b Backfill) Covers(tenant string, eventTime int64, now time.Time) bool {
+	return b.Tenant == tenant && b.Range.Contains(eventTime) && now.Before(b.Until)
+}
+
+// backfillBody is a backfill document: docs/format/control.md.
+type backfillBody struct {
+	Tenant  string `json:"tenant"`
+	From    int64  `json:"from"`
+	To      int64  `json:"to"`
+	Created int64  `json:"created"`
+	Until   int64  `json:"until"`
+}
+
+// GrantBackfill stores a grant for a tenant, known or not yet, and a range of event times, for so long.
+func (d *Directory) GrantBackfill(ctx context.Context, tenant string, r telemetry.Range, lasts time.Duration) (Backfill, error) {
+	if err := telemetry.CheckTenant(tenant); err != nil {
+		return Backfill{}, err
+	}
+	if r.From >= r.To || lasts <= 0 {
+		return Backfill{}, fmt.Errorf("backfill of tenant %s: from %d to %d for %s is empty", tenant, r.From, r.To, lasts)
+	}
+	now := d.cfg.Now()
+	b := Backfill{ID: rand.Text(), Tenant: tenant, Range: r, Until: now.Add(lasts)}
+	_, err := d.cfg.Documents.Create(ctx, newDocument(KindBackfill, b.ID, backfillBody{
+		Tenant: tenant, From: r.From, To: r.To, Created: now.UnixMilli(), Until: b.Until.UnixMilli(),
+	}))
+	if err != nil && !errors.Is(err, ErrExists) {
+		return Backfill{}, fmt.Errorf("grant backfill of tenant %s: %w", tenant, err)
+	}
+	d.cfg.Logger.Info("backfill granted", "tenant", tenant, "from", time.UnixMilli(r.From).UTC(), "to", time.UnixMilli(r.To).UTC(), "until", b.Until)
+	return b, nil
+}
+
+// Backfill returns a grant by its id.
+func (v *View) Backfill(id string) (Backfill, bool) {
+	b, ok := v.backfills[id]
+	return b, ok
+}
+
+func backfillsOf(docs []Document) (map[string]Backfill, error) {
+	out := make(map[string]Backfill, len(docs))
+	for _, d := range docs {
+		var b backfillBody
+		if err := decode(d, &b); err != nil {
+			return nil, err
+		}
+		out[d.ID] = Backfill{ID: d.ID, Tenant: b.Tenant, Range: telemetry.Range{From: b.From, To: b.To}, Until: time.UnixMilli(b.Until).UTC()}
+	}
+	return out, nil
+}
