@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"time"
 
+	"binnacle/internal/app"
 	"binnacle/internal/replay"
 
 	"golang.org/x/term"
@@ -28,6 +30,11 @@ type replayCommand struct {
 
 	ShiftTo string  `help:"now: move all times so that the file's last one is now." enum:",now" default:"" placeholder:"now"`
 	Rate    float64 `help:"Readings a second. Default: as fast as it goes."`
+
+	Backfill    bool          `help:"Grant what the file holds: its readings are accepted however old they are, within the tenant's retention."`
+	BackfillFor time.Duration `name:"backfill-for" help:"How long the grant is good." default:"7d"`
+	Cosmos      string        `help:"Address of Cosmos DB, where the grant is written." default:"127.0.0.1:8081"`
+	Key         string        `help:"Master key of the account. Default: the emulators' public key." placeholder:"KEY"`
 }
 
 // Help is shown below the flags.
@@ -35,7 +42,8 @@ func (replayCommand) Help() string {
 	return `Examples:
   binnacle replay machine.csv --tenant acme --device m1 --time-column timestamp
   binnacle replay trucks.lp.gz --tenant acme --lp-device-tag name --lp-tags fleet,driver,model
-  binnacle replay readings.ndjson --shift-to now --rate 100`
+  binnacle replay readings.ndjson --shift-to now --rate 100
+  binnacle replay archive-2019.csv.gz --tenant acme --device-column truck --backfill`
 }
 
 // Run is called by kong.
@@ -44,11 +52,20 @@ func (c *replayCommand) Run(e *env) error {
 	if term.IsTerminal(int(e.stderr.Fd())) {
 		progress = e.stderr
 	}
-	summary, err := replay.Run(e.ctx, replay.Config{
+	cfg := replay.Config{
 		File: c.File, Format: c.Format, Tenant: c.Tenant, Device: c.Device, DeviceColumn: c.DeviceColumn, TimeColumn: c.TimeColumn,
 		LPDeviceTag: c.LPDeviceTag, LPTenantTag: c.LPTenantTag, LPTags: c.LPTags, BareField: c.LPMetric == "field",
 		ShiftToNow: c.ShiftTo == "now", Rate: c.Rate, Kafka: c.Kafka, Topic: c.Topic, Progress: progress,
-	})
+	}
+	if c.Backfill {
+		backfills, err := app.NewBackfills(c.Cosmos, c.Key, c.BackfillFor, e.log)
+		if err != nil {
+			return err
+		}
+		defer backfills.Close()
+		cfg.Grant = backfills.Grant
+	}
+	summary, err := replay.Run(e.ctx, cfg)
 	if summary.Records > 0 || err == nil {
 		if _, printed := summary.WriteTo(e.stdout); printed != nil && err == nil {
 			err = fmt.Errorf("print the summary: %w", printed)

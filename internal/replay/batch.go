@@ -4,6 +4,8 @@ import (
 	"io"
 	"time"
 
+	"binnacle/internal/control"
+
 	"github.com/segmentio/kafka-go"
 )
 
@@ -23,13 +25,16 @@ type batch struct {
 
 // ends are where a record's key and value end in the bytes of a batch. A record without a key has an
 // empty one.
-type ends struct{ key, value int }
+type ends struct {
+	key, value int
+	grant      string // the backfill that it belongs to, empty for none
+}
 
-func (b *batch) add(key, value []byte) {
-	b.bytes = append(b.bytes, key...)
+func (b *batch) add(m message) {
+	b.bytes = append(b.bytes, m.key...)
 	k := len(b.bytes)
-	b.bytes = append(b.bytes, value...)
-	b.ends = append(b.ends, ends{k, len(b.bytes)})
+	b.bytes = append(b.bytes, m.value...)
+	b.ends = append(b.ends, ends{k, len(b.bytes), m.grant})
 }
 
 // fits tells whether a record may be added.
@@ -59,6 +64,9 @@ func (r *records) ReadRecord() (*kafka.Record, error) {
 	}
 	e := r.rest[0]
 	r.now = kafka.Record{Time: r.at, Value: kafka.NewBytes(r.bytes[e.key:e.value]), Headers: headers}
+	if e.grant != "" {
+		r.now.Headers = append(headers[:len(headers):len(headers)], kafka.Header{Key: control.BackfillHeader, Value: []byte(e.grant)})
+	}
 	if e.key > r.begin {
 		r.now.Key = kafka.NewBytes(r.bytes[r.begin:e.key])
 	}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,10 @@ type Config struct {
 
 	ShiftToNow bool    // --shift-to now: add to every time what moves the file's greatest one to now
 	Rate       float64 // --rate: readings a second; 0: as fast as it goes
+
+	// Grant makes --backfill: it gets the leave for a tenant's readings of a range of event times, whose id goes out with each
+	// of their records. nil: there is none.
+	Grant func(ctx context.Context, tenant string, r telemetry.Range) (id string, err error)
 
 	Kafka string // addresses host:port, separated by commas
 	Topic string

@@ -36,3 +36,11 @@ var Repeats = (*recent).repeats
 
 // Forgot tells whether a recent has forgotten a value.
 func Forgot(r *recent) bool { return r.forgot }
+
+// Grants are the backfills that the records of a batch belong to.
+func Grants(b *Batch) (out []string) {
+	for _, e := range b.ends {
+		out = append(out, e.grant)
+	}
+	return out
+}

@@ -75,20 +75,26 @@ func (p *publisher) drain(ctx context.Context, partition int, queue <-chan *batc
 	return nil
 }
 
+// message is what becomes a record.
+type message struct {
+	key, value []byte
+	grant      string // the backfill that it belongs to, empty for none
+}
+
 // add takes a message, whose bytes it copies. Without key it goes to each partition in turn. It
 // is false when a partition has given up: close tells why.
-func (p *publisher) add(key, value []byte) bool {
+func (p *publisher) add(m message) bool {
 	i := 0
-	if len(key) == 0 {
+	if len(m.key) == 0 {
 		i = p.next
 		p.next = (p.next + 1) % len(p.ids)
 	} else {
-		i = kafka.Murmur2Balancer{}.Balance(kafka.Message{Key: key}, p.ids...)
+		i = kafka.Murmur2Balancer{}.Balance(kafka.Message{Key: m.key}, p.ids...)
 	}
-	if !p.open[i].fits(len(key)+len(value)) && !p.send(i) {
+	if !p.open[i].fits(len(m.key)+len(m.value)) && !p.send(i) {
 		return false
 	}
-	p.open[i].add(key, value)
+	p.open[i].add(m)
 	return true
 }
 

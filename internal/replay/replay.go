@@ -5,9 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/telemetry"
 )
 
 // Run publishes the file. It returns nil only when every line that could be parsed is acknowledged by all
@@ -36,12 +41,11 @@ func run(ctx context.Context, cfg Config, to producer) (Summary, error) {
 	if err := cfg.validateFor(format); err != nil {
 		return s, err
 	}
-	if cfg.ShiftToNow {
-		if s.Shift, err = toNow(ctx, cfg, format); err != nil {
-			return s, err
-		}
+	grants, err := prepare(ctx, cfg, format, &s)
+	if err != nil {
+		return s, err
 	}
-	return s, publish(ctx, cfg, to, &s)
+	return s, publish(ctx, cfg, to, grants, &s)
 }
 
 // detect tells the file's format by --format, its name, or its first lines.
@@ -64,19 +68,45 @@ func detect(cfg Config) (Format, error) {
 	return formatByText(head), nil
 }
 
-// toNow is how many milliseconds move the greatest time of the file's readings to now.
-func toNow(ctx context.Context, cfg Config, f Format) (int64, error) {
-	var times span
-	err := each(ctx, cfg, f, "finding the end", func(e *element) error {
-		if e.fate == good {
-			times.add(e.reading)
+// prepare reads the file once where that must be known before anything is published: how many milliseconds move its greatest
+// time to now, and the ids of the backfill's grants by tenant.
+func prepare(ctx context.Context, cfg Config, f Format, s *Summary) (grants map[string]string, err error) {
+	if !cfg.ShiftToNow && cfg.Grant == nil {
+		return nil, nil
+	}
+	spans := map[string]telemetry.Range{}
+	err = each(ctx, cfg, f, "finding the times", func(e *element) error {
+		if e.fate != good {
+			return nil
 		}
+		r, ok := spans[e.reading.Tenant]
+		if !ok {
+			r = telemetry.Range{From: e.reading.Time, To: e.reading.Time}
+		}
+		spans[strings.Clone(e.reading.Tenant)] = telemetry.Range{From: min(r.From, e.reading.Time), To: max(r.To, e.reading.Time)}
 		return nil
 	})
-	if err != nil || !times.any {
-		return 0, err
+	if err != nil || len(spans) == 0 {
+		return nil, err
 	}
-	return cfg.Now().UnixMilli() - times.latest, nil
+	if cfg.ShiftToNow {
+		latest := int64(math.MinInt64)
+		for _, r := range spans {
+			latest = max(latest, r.To)
+		}
+		s.Shift = cfg.Now().UnixMilli() - latest
+	}
+	if cfg.Grant == nil {
+		return nil, nil
+	}
+	grants = map[string]string{}
+	for _, tenant := range slices.Sorted(maps.Keys(spans)) {
+		r := telemetry.Range{From: spans[tenant].From + s.Shift, To: spans[tenant].To + s.Shift + 1}
+		if grants[tenant], err = cfg.Grant(ctx, tenant, r); err != nil {
+			return nil, err
+		}
+	}
+	return grants, nil
 }
 
 // each reads a file from its start and calls f for every element. f may change it.
@@ -116,17 +146,17 @@ func each(ctx context.Context, cfg Config, format Format, what string, f func(*e
 // errGivenUp says that the publisher's own error tells why.
 var errGivenUp = errors.New("publishing has ended")
 
-func publish(ctx context.Context, cfg Config, to producer, s *Summary) error {
+func publish(ctx context.Context, cfg Config, to producer, grants map[string]string, s *Summary) error {
 	p, err := newPublisher(ctx, to)
 	if err != nil {
 		return err
 	}
 	speed := pace{rate: cfg.Rate, now: cfg.Now}
 	seen := newRecent(generation)
-	var key, message []byte
+	var key, value []byte
 	read := each(ctx, cfg, s.Format, "publishing", func(e *element) error {
 		e.reading.Time += s.Shift
-		if message = e.message(message[:0]); len(message) > maxMessage {
+		if value = e.message(value[:0]); len(value) > maxMessage {
 			e.fate = bad
 		}
 		s.count(e)
@@ -140,7 +170,7 @@ func publish(ctx context.Context, cfg Config, to producer, s *Summary) error {
 			return err
 		}
 		key = e.key(key[:0])
-		if !p.add(key, message) {
+		if !p.add(message{key, value, grants[e.reading.Tenant]}) {
 			return errGivenUp
 		}
 		return nil

@@ -41,6 +41,7 @@ type topic struct {
 	attempts map[int]int
 	keys     [][]string // by partition
 	values   [][]string
+	grants   []string
 }
 
 func newTopic(t *testing.T, partitions int) *topic {
@@ -72,6 +73,7 @@ func (k *topic) Produce(_ context.Context, partition int, b *replay.Batch) error
 	keys, values := replay.Messages(b)
 	k.keys[partition] = append(k.keys[partition], keys...)
 	k.values[partition] = append(k.values[partition], values...)
+	k.grants = append(k.grants, replay.Grants(b)...)
 	if k.onSend != nil {
 		k.onSend(len(values))
 	}
@@ -400,4 +402,32 @@ func TestProgressBar(t *testing.T) {
 	cfg.Progress = &screen
 	run(t, cfg)
 	require.Contains(t, screen.String(), "publishing")
+}
+
+// A backfill asks for leave first, once for each tenant and the range of its times; each record then names it.
+func TestBackfill(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "old.ndjson")
+	lines := `{"tenant":"acme","device":"a","ts":2000,"values":{"x":1}}
+{"tenant":"globex","device":"b","ts":500,"values":{"x":1}}
+{"tenant":"acme","device":"a","ts":1000,"values":{"x":1}}
+{"device":"nobody's","ts":1,"values":{"x":1}}
+`
+	require.NoError(t, os.WriteFile(file, []byte(lines), 0o600))
+	granted := map[string]telemetry.Range{}
+	cfg := replay.Config{File: file, Kafka: "x:1", Topic: "telemetry", Now: func() time.Time { return now }}
+	cfg.Grant = func(_ context.Context, tenant string, r telemetry.Range) (string, error) {
+		granted[tenant] = r
+		return "leave-for-" + tenant, nil
+	}
+	k := newTopic(t, 1)
+	_, err := replay.RunTo(t.Context(), cfg, k)
+	require.NoError(t, err)
+	require.Equal(t, map[string]telemetry.Range{"acme": {From: 1000, To: 2001}, "globex": {From: 500, To: 501}}, granted)
+	require.Equal(t, []string{"leave-for-acme", "leave-for-globex", "leave-for-acme", ""}, k.grants)
+
+	cfg.Grant = func(context.Context, string, telemetry.Range) (string, error) { return "", errors.New("no leave") }
+	k = newTopic(t, 1)
+	_, err = replay.RunTo(t.Context(), cfg, k)
+	require.EqualError(t, err, "no leave")
+	require.Empty(t, k.values[0])
 }

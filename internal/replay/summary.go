@@ -103,15 +103,3 @@ func (s Summary) within() string {
 	}
 	return ""
 }
-
-// span is the greatest time of the readings of a file.
-type span struct {
-	latest int64
-	any    bool
-}
-
-func (s *span) add(r telemetry.Reading) {
-	if !s.any || r.Time > s.latest {
-		s.latest, s.any = r.Time, true
-	}
-}
