@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+
+	"binnacle/internal/cosmosemu/refusal"
 )
 
 // signer checks master key signatures: HMAC-SHA256 over verb, resource type, link and date.
@@ -36,21 +38,21 @@ const masterPrefix = "type=master&ver=1.0&sig="
 func (s *signer) check(r *http.Request, rt route) error {
 	header := r.Header.Get("Authorization")
 	if header == "" {
-		return unauthorized("the Authorization header is missing")
+		return refusal.Unauthorized("the Authorization header is missing")
 	}
 	token, err := url.QueryUnescape(header)
 	if err != nil {
-		return unauthorized("the Authorization header is not escaped correctly")
+		return refusal.Unauthorized("the Authorization header is not escaped correctly")
 	}
 	given, ok := strings.CutPrefix(token, masterPrefix)
 	if !ok {
 		if given, ok = strings.CutPrefix(token, tokenPrefix); ok {
 			return checkToken(given)
 		}
-		return unauthorized("authorization is by master key or by token: type=master or type=aad, ver=1.0")
+		return refusal.Unauthorized("authorization is by master key or by token: type=master or type=aad, ver=1.0")
 	}
 	if !s.matches(given, r.Method, rt, r.Header.Get("X-Ms-Date")) {
-		return unauthorized("the signature is not that of the emulator's key over this method, resource and x-ms-date")
+		return refusal.Unauthorized("the signature is not that of the emulator's key over this method, resource and x-ms-date")
 	}
 	return nil
 }
@@ -80,8 +82,4 @@ func appendLower(dst []byte, s string) []byte {
 		dst = append(dst, c)
 	}
 	return dst
-}
-
-func unauthorized(reason string) *fault {
-	return &fault{status: http.StatusUnauthorized, message: reason}
 }

@@ -9,6 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/valyala/fastjson"
 
+	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/patch"
+	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/cosmosemu/sql"
 )
 
@@ -32,8 +36,8 @@ type batch struct {
 type batchStep struct {
 	write
 	read  bool
-	fault *fault // that it failed with
-	body  []byte // of its answer
+	fault *refusal.Error // that it failed with
+	body  []byte         // of its answer
 }
 
 // operations are the names of the writes of a batch.
@@ -45,7 +49,7 @@ var operations = map[string]operation{
 func (x *exchange) executeBatch() (reply, error) {
 	h := x.request.Header
 	if atomic := h.Get("X-Ms-Cosmos-Batch-Atomic"); atomic != "" && !isTrue(atomic) {
-		return reply{}, unsupported("a batch that is not atomic")
+		return reply{}, refusal.Unsupported("a batch that is not atomic")
 	}
 	if err := checkDirectives(h); err != nil {
 		return reply{}, err
@@ -55,7 +59,7 @@ func (x *exchange) executeBatch() (reply, error) {
 		return reply{}, err
 	}
 	if h.Get("X-Ms-Documentdb-Partitionkey") == "" {
-		return reply{}, badRequest("a transactional batch needs a partition key")
+		return reply{}, refusal.BadRequest("a transactional batch needs a partition key")
 	}
 	list, err := x.batchBody()
 	if err != nil {
@@ -80,16 +84,16 @@ func (x *exchange) batchBody() ([]*fastjson.Value, error) {
 		return nil, err
 	}
 	var parser fastjson.Parser
-	v, err := parseJSON(&parser, body)
+	v, err := jsontext.Parse(&parser, body)
 	if err != nil {
 		return nil, err
 	}
 	if v.Type() != fastjson.TypeArray {
-		return nil, badRequest("the body of a batch is not an array")
+		return nil, refusal.BadRequest("the body of a batch is not an array")
 	}
 	list := v.GetArray()
 	if len(list) == 0 || len(list) > maxBatchOps {
-		return nil, badRequest("a batch has 1 to %d operations, not %d", maxBatchOps, len(list))
+		return nil, refusal.BadRequest("a batch has 1 to %d operations, not %d", maxBatchOps, len(list))
 	}
 	return list, nil
 }
@@ -100,30 +104,30 @@ func (x *exchange) batchStep(co *container, v *fastjson.Value) (*batchStep, erro
 	name := string(v.GetStringBytes("operationType"))
 	op, known := operations[name]
 	if !known && name != "Read" {
-		return nil, badRequest("the operationType %q is none of Create, Upsert, Replace, Delete, Read and Patch", name)
+		return nil, refusal.BadRequest("the operationType %q is none of Create, Upsert, Replace, Delete, Read and Patch", name)
 	}
 	s := &batchStep{read: !known, write: write{
 		server: x.Server, container: co, revision: co.current.Load(), doc: documents.Get().(*document), now: x.now, op: op,
 		match: string(v.GetStringBytes("ifMatch")), noneMatch: string(v.GetStringBytes("ifNoneMatch")), minimal: x.minimal() || op == opDelete,
 	}}
-	key, err := x.fullKey(s.revision.definition, s.doc)
+	key, err := x.fullKey(s.revision.Definition, s.doc)
 	if err != nil {
 		documents.Put(s.doc)
 		return nil, err
 	}
-	s.doc.key = append(s.doc.key[:0], key...)
-	s.doc.id = append(s.doc.id[:0], v.GetStringBytes("id")...)
+	s.doc.Key = append(s.doc.Key[:0], key...)
+	s.doc.ID = append(s.doc.ID[:0], v.GetStringBytes("id")...)
 	if err := s.prepare(v.Get("resourceBody"), key, &x.queries); err != nil {
-		s.fault = asFault(err)
+		s.fault = refusal.Of(err)
 	}
 	return s, nil
 }
 
 // prepare takes the body of an operation apart.
-func (s *batchStep) prepare(body *fastjson.Value, key partitionKey, queries *sql.Cache) (err error) {
-	id := string(s.doc.id)
+func (s *batchStep) prepare(body *fastjson.Value, key schema.Key, queries *sql.Cache) (err error) {
+	id := string(s.doc.ID)
 	if s.op == opReplace || s.op == opDelete || s.op == opPatch || s.read {
-		if err := checkID(id); err != nil {
+		if err := schema.CheckID(id); err != nil {
 			return err
 		}
 	}
@@ -131,20 +135,20 @@ func (s *batchStep) prepare(body *fastjson.Value, key partitionKey, queries *sql
 	case s.read || s.op == opDelete:
 		return nil
 	case body == nil:
-		return badRequest("the operation has no resourceBody")
+		return refusal.BadRequest("the operation has no resourceBody")
 	case s.op == opPatch:
-		s.patch, err = parsePatch(body, queries)
+		s.patch, err = patch.Parse(jsontext.Append(nil, body), queries)
 		return err
 	}
-	s.doc.request = sql.AppendJSON(s.doc.request[:0], body)
-	if err := s.doc.parse(s.doc.request, s.revision.definition); err != nil {
+	s.doc.request = jsontext.Append(s.doc.request[:0], body)
+	if err := s.doc.Parse(s.doc.request, s.revision.Definition); err != nil {
 		return err
 	}
-	if !key.equal(s.doc.key) {
-		return keyMismatch("the partition key of the batch is not that of the item")
+	if !key.Equal(s.doc.Key) {
+		return refusal.KeyMismatch("the partition key of the batch is not that of the item")
 	}
-	if s.op == opReplace && string(s.doc.id) != id {
-		return badRequest("the id %q of the item is not that of the operation, %q", s.doc.id, id)
+	if s.op == opReplace && string(s.doc.ID) != id {
+		return refusal.BadRequest("the id %q of the item is not that of the operation, %q", s.doc.ID, id)
 	}
 	return nil
 }
@@ -163,8 +167,8 @@ func (b *batch) run(x *exchange) (reply, error) {
 	}
 	changes, err := b.locked(x)
 	if err != nil {
-		f := asFault(err)
-		f.partition = b.partition.id
+		f := refusal.Of(err)
+		f.Range = b.partition.id
 		return reply{}, f
 	}
 	rep := reply{status: http.StatusOK, charge: b.charge, partition: b.partition, container: b.container, lsn: b.count.lsn, items: -1}
@@ -187,7 +191,7 @@ func (b *batch) locked(x *exchange) (*pebble.Batch, error) {
 	defer p.mu.Unlock()
 	b.partition = p
 	if b.container.deleted.Load() {
-		return nil, notFound("the container was deleted")
+		return nil, refusal.NotFound("the container was deleted")
 	}
 	if err := p.admit(x.now); err != nil {
 		return nil, err
@@ -236,16 +240,17 @@ func (b *batch) stage(changes *pebble.Batch, p *partition) (bool, error) {
 		}
 		next, err := s.stage(changes, b.count)
 		if err != nil {
-			f := asFault(err)
-			if f.status == http.StatusInternalServerError {
+			f := refusal.Of(err)
+			if !refusal.Is(err) {
 				return false, err
 			}
 			s.fault = f
 		} else if size += len(s.body); size > maxPageBytes {
-			s.fault = &fault{status: http.StatusRequestEntityTooLarge, message: "the answer to the batch is larger than 4 MB", charge: s.charge}
+			s.fault = refusal.TooLarge("the answer to the batch is larger than 4 MB")
+			s.fault.Charge = s.charge
 		}
 		if s.fault != nil {
-			b.charge += s.fault.charge
+			b.charge += s.fault.Charge
 			return false, nil
 		}
 		b.count = next
@@ -266,14 +271,14 @@ func (s *batchStep) stage(changes *pebble.Batch, count counters) (counters, erro
 }
 
 func (s *batchStep) readFrom(from pebble.Reader) error {
-	_, alive, err := readHeader(from, s.name, &s.old, s.revision.ttl, s.now)
+	_, alive, err := readHeader(from, s.name, &s.old, s.revision.TTL, s.now)
 	if err != nil {
 		return err
 	}
 	s.charge = s.server.cfg.Model.Read(int(s.old.size))
 	if !alive {
-		f := notFound("the item %q does not exist", s.doc.id)
-		f.charge = s.charge
+		f := refusal.NotFound("the item %q does not exist", s.doc.ID)
+		f.Charge = s.charge
 		return f
 	}
 	v, closer, err := from.Get(bodyName(nil, s.name))
@@ -302,7 +307,7 @@ func (s *batchStep) appendResult(out []byte, failed bool) []byte {
 	status, charge, etag := s.status(), s.charge, ""
 	switch {
 	case s.fault != nil:
-		status, charge = s.fault.status, s.fault.charge
+		status, charge = s.fault.Status, s.fault.Charge
 	case failed:
 		status, charge = http.StatusFailedDependency, 0
 	case s.read:
@@ -311,18 +316,18 @@ func (s *batchStep) appendResult(out []byte, failed bool) []byte {
 		etag = etagOf(s.fresh.version())
 	}
 	out = strconv.AppendInt(append(out, `{"statusCode":`...), int64(status), 10)
-	if s.fault != nil && s.fault.substatus != 0 {
-		out = strconv.AppendInt(append(out, `,"subStatusCode":`...), int64(s.fault.substatus), 10)
+	if s.fault != nil && s.fault.Substatus != 0 {
+		out = strconv.AppendInt(append(out, `,"subStatusCode":`...), int64(s.fault.Substatus), 10)
 	}
 	out = strconv.AppendFloat(append(out, `,"requestCharge":`...), charge, 'f', -1, 32)
 	if etag != "" {
-		out = sql.AppendString(append(out, `,"eTag":`...), []byte(etag))
+		out = jsontext.AppendString(append(out, `,"eTag":`...), []byte(etag))
 	}
 	if s.body != nil && !failed {
 		out = append(append(out, `,"resourceBody":`...), s.body...)
 	}
 	if s.fault != nil {
-		out = sql.AppendString(append(out, `,"message":`...), []byte(s.fault.message))
+		out = jsontext.AppendString(append(out, `,"message":`...), []byte(s.fault.Message))
 	}
 	return append(out, '}')
 }

@@ -1,6 +1,6 @@
 package cosmosemu
 
-import "net/http"
+import "binnacle/internal/cosmosemu/refusal"
 
 // room tells why the account takes no more databases or containers, or gives nil. The status of the
 // service for a full account is not published; 403 is what it gives for its other quotas. c.mu is held.
@@ -10,7 +10,7 @@ func (c *catalog) room() error {
 		n += len(db.containers)
 	}
 	if most := c.cfg.Limits.Containers; n >= most {
-		return full(0, "the account has %d databases and containers, the most it may", n)
+		return refusal.Forbidden(0, "the account has %d databases and containers, the most it may", n)
 	}
 	return nil
 }
@@ -24,13 +24,7 @@ func (db *database) roomToShare(most int) error {
 		}
 	}
 	if n >= most {
-		return full(subSharedFull, "%d containers share the throughput of the database %q, the most that may; another needs throughput of its own", n, db.id)
+		return refusal.Forbidden(refusal.SubSharedFull, "%d containers share the throughput of the database %q, the most that may; another needs throughput of its own", n, db.id)
 	}
 	return nil
-}
-
-func full(substatus int, format string, args ...any) *fault {
-	f := badRequest(format, args...)
-	f.status, f.substatus = http.StatusForbidden, substatus
-	return f
 }

@@ -7,6 +7,10 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/cosmosemu/schema"
 )
 
 // catalog holds the databases and containers, in memory and in the store. In the store it is one JSON
@@ -31,7 +35,7 @@ type catalog struct {
 type database struct {
 	id         string
 	rid        []byte
-	budgets    []*budget             // of the shared throughput, one a physical partition; nil without
+	budgets    []*budget.Budget      // of the shared throughput, one a physical partition; nil without
 	record     databaseRecord        // catalog.mu guards
 	containers map[string]*container // catalog.mu guards
 }
@@ -48,11 +52,11 @@ type databaseRecord struct {
 }
 
 type containerRecord struct {
-	Number     uint32         `json:"number"`
-	Generation uint32         `json:"generation"`
-	Definition definitionJSON `json:"definition"`
-	Offer      *offer         `json:"offer,omitempty"` // nil: the database's
-	Partitions []rangeRecord  `json:"partitions"`
+	Number     uint32        `json:"number"`
+	Generation uint32        `json:"generation"`
+	Definition schema.JSON   `json:"definition"`
+	Offer      *offer        `json:"offer,omitempty"` // nil: the database's
+	Partitions []rangeRecord `json:"partitions"`
 }
 
 type rangeRecord struct {
@@ -134,10 +138,10 @@ func (c *catalog) newDatabase(r databaseRecord) *database {
 	return db
 }
 
-func (c *catalog) newBudgets(n int, rus float64) []*budget {
-	out := make([]*budget, n)
+func (c *catalog) newBudgets(n int, rus float64) []*budget.Budget {
+	out := make([]*budget.Budget, n)
 	for i := range out {
-		out[i] = newBudget(rus/float64(n), c.cfg.rules())
+		out[i] = budget.New(rus/float64(n), c.cfg.rules())
 	}
 	return out
 }
@@ -161,15 +165,15 @@ func (c *catalog) loadContainer(db *database, v []byte) error {
 }
 
 func (c *catalog) newContainer(db *database, r containerRecord) (*container, error) {
-	def, err := newDefinition(r.Definition)
+	def, err := schema.New(r.Definition)
 	if err != nil {
 		return nil, err
 	}
 	co := &container{
-		number: r.Number, rid: ridBytes(def.json.RID), ridText: def.json.RID, docs: def.json.Self + "docs/",
+		number: r.Number, rid: ridBytes(def.JSON.RID), ridText: def.JSON.RID, docs: def.JSON.Self + "docs/",
 		database: db, record: r,
 	}
-	co.current.Store(&revision{definition: def, generation: r.Generation})
+	co.current.Store(&revision{Definition: def, generation: r.Generation})
 	budgets := db.budgets
 	if r.Offer != nil {
 		budgets = c.newBudgets(len(r.Partitions), r.Offer.RUs)
@@ -192,11 +196,11 @@ func (c *catalog) find(databaseID, containerID string) (*container, error) {
 	defer c.mu.RUnlock()
 	db := c.databases[databaseID]
 	if db == nil {
-		return nil, notFound("the database %q does not exist", databaseID)
+		return nil, refusal.NotFound("the database %q does not exist", databaseID)
 	}
 	co := db.containers[containerID]
 	if co == nil {
-		return nil, notFound("the container %q does not exist in the database %q", containerID, databaseID)
+		return nil, refusal.NotFound("the container %q does not exist in the database %q", containerID, databaseID)
 	}
 	return co, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/cosmosemu/budget"
 	"binnacle/internal/ru"
 )
 
@@ -63,6 +64,10 @@ type Config struct {
 	SweepEvery time.Duration
 	// Logger takes what the storage engine reports. Default: nowhere.
 	Logger *slog.Logger
+}
+
+func (c Config) rules() budget.Rules {
+	return budget.Rules{Unlimited: c.Unlimited, Refuse: c.RefuseBefore, Burst: c.Burst}
 }
 
 func (c Config) withDefaults() (Config, error) {

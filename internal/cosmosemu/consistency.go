@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"binnacle/internal/cosmosemu/refusal"
 )
 
 // levels are the consistency levels, the strongest first.
@@ -19,17 +21,17 @@ func (s *Server) checkOptions(h http.Header) error {
 	if v := h[hConsistency]; len(v) > 0 {
 		switch at := strength(v[0]); {
 		case at < 0:
-			return badRequest("the consistency level %q is none of %s", v[0], strings.Join(levels, ", "))
+			return refusal.BadRequest("the consistency level %q is none of %s", v[0], strings.Join(levels, ", "))
 		case at < strength(s.cfg.Consistency):
-			return badRequest("the consistency level %s is stronger than the account's, %s", v[0], s.cfg.Consistency)
+			return refusal.BadRequest("the consistency level %s is stronger than the account's, %s", v[0], s.cfg.Consistency)
 		}
 	}
 	if v := h[hPriority]; len(v) > 0 && !strings.EqualFold(v[0], "High") && !strings.EqualFold(v[0], "Low") {
-		return badRequest("the priority level %q is neither High nor Low", v[0])
+		return refusal.BadRequest("the priority level %q is neither High nor Low", v[0])
 	}
 	if v := h[hBucket]; len(v) > 0 {
 		if n, err := strconv.Atoi(v[0]); err != nil || n < 1 || n > maxBuckets {
-			return badRequest("the throughput bucket %q is not a number from 1 to %d", v[0], maxBuckets)
+			return refusal.BadRequest("the throughput bucket %q is not a number from 1 to %d", v[0], maxBuckets)
 		}
 	}
 	return nil

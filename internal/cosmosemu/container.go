@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/cosmosemu/schema"
 )
 
 // container is a container and its physical partitions.
@@ -28,7 +30,7 @@ type container struct {
 
 // revision is a definition with the number it has among those of its container.
 type revision struct {
-	*definition
+	*schema.Definition
 	generation uint32
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/sql"
 )
 
@@ -51,10 +52,10 @@ func parseCursor(token, container string, query uint64) (cursor, error) {
 		err = json.Unmarshal(b, &c)
 	}
 	if err != nil || c.Rows < 0 || c.Inside < 0 || len(c.At) == 0 {
-		return cursor{}, badRequest("the continuation token is malformed")
+		return cursor{}, refusal.BadRequest("the continuation token is malformed")
 	}
 	if c.Container != container || c.Query != query {
-		return cursor{}, badRequest("the continuation token belongs to another query or container")
+		return cursor{}, refusal.BadRequest("the continuation token belongs to another query or container")
 	}
 	return c, nil
 }
@@ -62,7 +63,7 @@ func parseCursor(token, container string, query uint64) (cursor, error) {
 // values are the ORDER BY values of the last item given; there must be as many as the query sorts by.
 func (c cursor) values(n int) ([]sql.Value, error) {
 	if len(c.Sorted) != n {
-		return nil, badRequest("the continuation token is malformed")
+		return nil, refusal.BadRequest("the continuation token is malformed")
 	}
 	out := make([]sql.Value, n)
 	for i, s := range c.Sorted {
@@ -71,7 +72,7 @@ func (c cursor) values(n int) ([]sql.Value, error) {
 		}
 		v, err := fastjson.ParseBytes(s.Item)
 		if err != nil {
-			return nil, badRequest("the continuation token is malformed")
+			return nil, refusal.BadRequest("the continuation token is malformed")
 		}
 		out[i] = sql.JSONValue(v)
 	}

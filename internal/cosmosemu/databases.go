@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/epk"
 	"binnacle/internal/ru"
 )
@@ -17,13 +19,13 @@ func (c *catalog) partitions(t throughput) int {
 }
 
 func (c *catalog) createDatabase(id string, t *throughput, ts int64) (databaseRecord, error) {
-	if err := checkName(id); err != nil {
+	if err := schema.CheckName(id); err != nil {
 		return databaseRecord{}, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.databases[id] != nil {
-		return databaseRecord{}, conflict("the database %q exists", id)
+		return databaseRecord{}, refusal.Conflict("the database %q exists", id)
 	}
 	if err := c.room(); err != nil {
 		return databaseRecord{}, err
@@ -47,7 +49,7 @@ func (c *catalog) database(id string) (databaseRecord, error) {
 	defer c.mu.RUnlock()
 	db := c.databases[id]
 	if db == nil {
-		return databaseRecord{}, notFound("the database %q does not exist", id)
+		return databaseRecord{}, refusal.NotFound("the database %q does not exist", id)
 	}
 	return db.record, nil
 }
@@ -57,7 +59,7 @@ func (c *catalog) deleteDatabase(id string) error {
 	defer c.mu.Unlock()
 	db := c.databases[id]
 	if db == nil {
-		return notFound("the database %q does not exist", id)
+		return refusal.NotFound("the database %q does not exist", id)
 	}
 	for _, co := range db.containers {
 		if err := c.drop(co); err != nil {
@@ -95,15 +97,15 @@ func (c *catalog) drop(co *container) error {
 	return nil
 }
 
-func (c *catalog) createContainer(databaseID string, j definitionJSON, t *throughput, ts int64) (*container, error) {
+func (c *catalog) createContainer(databaseID string, j schema.JSON, t *throughput, ts int64) (*container, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	db := c.databases[databaseID]
 	if db == nil {
-		return nil, notFound("the database %q does not exist", databaseID)
+		return nil, refusal.NotFound("the database %q does not exist", databaseID)
 	}
 	if db.containers[j.ID] != nil {
-		return nil, conflict("the container %q exists in the database %q", j.ID, databaseID)
+		return nil, refusal.Conflict("the container %q exists in the database %q", j.ID, databaseID)
 	}
 	if err := c.room(); err != nil {
 		return nil, err
@@ -111,11 +113,11 @@ func (c *catalog) createContainer(databaseID string, j definitionJSON, t *throug
 	j.RID = ridText(newRID(db.rid))
 	j.Self = "dbs/" + db.record.RID + "/colls/" + j.RID + "/"
 	j.ETag, j.TS = newETag(), ts
-	def, err := newDefinition(j)
+	def, err := schema.New(j)
 	if err != nil {
 		return nil, err
 	}
-	r := containerRecord{Number: c.next, Generation: 1, Definition: def.json}
+	r := containerRecord{Number: c.next, Generation: 1, Definition: def.JSON}
 	n := len(db.budgets)
 	if t == nil && n == 0 {
 		t = &throughput{rus: defaultRUs}
@@ -148,7 +150,7 @@ func (c *catalog) createContainer(databaseID string, j definitionJSON, t *throug
 	return co, nil
 }
 
-func (c *catalog) replaceContainer(databaseID string, j definitionJSON, match string, ts int64) (*definition, error) {
+func (c *catalog) replaceContainer(databaseID string, j schema.JSON, match string, ts int64) (*schema.Definition, error) {
 	co, err := c.find(databaseID, j.ID)
 	if err != nil {
 		return nil, err
@@ -156,28 +158,28 @@ func (c *catalog) replaceContainer(databaseID string, j definitionJSON, match st
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if co.deleted.Load() {
-		return nil, notFound("the container %q does not exist", j.ID)
+		return nil, refusal.NotFound("the container %q does not exist", j.ID)
 	}
 	old := co.current.Load()
-	if match != "" && match != old.json.ETag {
-		return nil, preconditionFailed()
+	if match != "" && match != old.JSON.ETag {
+		return nil, refusal.PreconditionFailed()
 	}
-	j.RID, j.Self = old.json.RID, old.json.Self
+	j.RID, j.Self = old.JSON.RID, old.JSON.Self
 	j.ETag, j.TS = newETag(), ts
-	def, err := newDefinition(j)
+	def, err := schema.New(j)
 	if err != nil {
 		return nil, err
 	}
-	if err := old.replaceable(def); err != nil {
+	if err := old.Replaceable(def); err != nil {
 		return nil, err
 	}
 	r := co.record
-	r.Definition, r.Generation = def.json, r.Generation+1
+	r.Definition, r.Generation = def.JSON, r.Generation+1
 	if err := c.put(c.store.db.NewBatch(), containerKey(databaseID, j.ID), r); err != nil {
 		return nil, err
 	}
 	co.record = r
-	co.current.Store(&revision{definition: def, generation: r.Generation})
+	co.current.Store(&revision{Definition: def, generation: r.Generation})
 	co.earliest.Store(0)
 	return def, nil
 }
@@ -187,7 +189,7 @@ func (c *catalog) deleteContainer(databaseID, id string) error {
 	defer c.mu.Unlock()
 	db := c.databases[databaseID]
 	if db == nil || db.containers[id] == nil {
-		return notFound("the container %q does not exist in the database %q", id, databaseID)
+		return refusal.NotFound("the container %q does not exist in the database %q", id, databaseID)
 	}
 	return c.drop(db.containers[id])
 }
@@ -200,15 +202,6 @@ func (r databaseRecord) document() []byte {
 	})
 	if err != nil {
 		panic("cosmosemu: encode a database: " + err.Error()) // plain numbers and strings
-	}
-	return b
-}
-
-// document is a container on the wire.
-func (d *definition) document() []byte {
-	b, err := json.Marshal(d.json)
-	if err != nil {
-		panic("cosmosemu: encode a container: " + err.Error()) // it was decoded from JSON
 	}
 	return b
 }

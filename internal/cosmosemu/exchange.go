@@ -9,7 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"binnacle/internal/cosmosemu/sql"
+	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/refusal"
 )
 
 // exchange is one request being served.
@@ -44,7 +45,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, advertise string
 	s.closing.RLock()
 	defer s.closing.RUnlock()
 	if s.closed {
-		writeFault(w, r, &fault{status: http.StatusServiceUnavailable, message: "the emulator is closed"})
+		writeFault(w, r, refusal.Unavailable("the emulator is closed"))
 		return
 	}
 	if r.URL.Path == overviewPath {
@@ -53,7 +54,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, advertise string
 	}
 	rep, err := s.serve(r, advertise)
 	if err != nil {
-		writeFault(w, r, asFault(err))
+		writeFault(w, r, refusal.Of(err))
 		return
 	}
 	writeReply(w, r, rep)
@@ -85,13 +86,13 @@ func (s *Server) serve(r *http.Request, advertise string) (reply, error) {
 // readBody reads the whole body into buf, which grows as needed.
 func (x *exchange) readBody(buf []byte) ([]byte, error) {
 	most := x.cfg.Limits.RequestBytes
-	tooLarge := &fault{status: http.StatusRequestEntityTooLarge, message: "the request is larger than " + strconv.Itoa(most) + " bytes"}
+	large := refusal.TooLarge("the request is larger than %d bytes", most)
 	if x.request.Body == nil {
 		return nil, nil
 	}
 	n := x.request.ContentLength
 	if n > int64(most) {
-		return nil, tooLarge
+		return nil, large
 	}
 	var err error
 	if n >= 0 {
@@ -101,10 +102,10 @@ func (x *exchange) readBody(buf []byte) ([]byte, error) {
 		buf, err = io.ReadAll(io.LimitReader(x.request.Body, int64(most)+1))
 	}
 	if err != nil {
-		return nil, badRequest("the body cannot be read: %v", err)
+		return nil, refusal.BadRequest("the body cannot be read: %v", err)
 	}
 	if len(buf) > most {
-		return nil, tooLarge
+		return nil, large
 	}
 	return buf, nil
 }
@@ -144,7 +145,7 @@ func writeReply(w http.ResponseWriter, r *http.Request, rep reply) {
 	}
 	if co := rep.container; co != nil {
 		h[hContent] = []string{co.ridText}
-		h[hAltContent] = []string{"dbs/" + co.database.id + "/colls/" + co.current.Load().json.ID}
+		h[hAltContent] = []string{"dbs/" + co.database.id + "/colls/" + co.current.Load().JSON.ID}
 	}
 	if rep.continuation != "" {
 		h[hContinuation] = []string{rep.continuation}
@@ -155,26 +156,26 @@ func writeReply(w http.ResponseWriter, r *http.Request, rep reply) {
 	send(w, rep.status, rep.body)
 }
 
-func writeFault(w http.ResponseWriter, r *http.Request, f *fault) {
+func writeFault(w http.ResponseWriter, r *http.Request, f *refusal.Error) {
 	h := w.Header()
-	common(h, r, f.charge)
-	if f.substatus != 0 {
-		h[hSubstatus] = []string{strconv.Itoa(f.substatus)}
+	common(h, r, f.Charge)
+	if f.Substatus != 0 {
+		h[hSubstatus] = []string{strconv.Itoa(f.Substatus)}
 	}
-	if f.retryAfter > 0 {
-		ms := (f.retryAfter + time.Millisecond - 1) / time.Millisecond
+	if f.RetryAfter > 0 {
+		ms := (f.RetryAfter + time.Millisecond - 1) / time.Millisecond
 		h[hRetryAfter] = []string{strconv.FormatInt(int64(ms), 10)}
 	}
-	if f.partition != "" {
-		h[hRange] = []string{f.partition}
+	if f.Range != "" {
+		h[hRange] = []string{f.Range}
 	}
-	body := append(sql.AppendString([]byte(`{"code":`), []byte(f.code())), `,"message":`...)
-	body = sql.AppendString(body, []byte(f.message))
-	if f.substatus == subCrossPartition {
+	body := append(jsontext.AppendString([]byte(`{"code":`), []byte(f.Code())), `,"message":`...)
+	body = jsontext.AppendString(body, []byte(f.Message))
+	if f.Substatus == refusal.SubCrossPartition {
 		// JavaScript clients go on to ask for a query plan only when this is not empty.
 		body = append(body, `,"additionalErrorInfo":"the emulator gives no query plan"`...)
 	}
-	send(w, f.status, append(body, '}'))
+	send(w, f.Status, append(body, '}'))
 }
 
 func common(h http.Header, r *http.Request, charge float64) {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/epk"
 	"binnacle/internal/ru"
 )
@@ -29,7 +31,7 @@ type feedRequest struct {
 // readChanges serves a page of the change feed in latest version mode.
 func (x *exchange) readChanges() (reply, error) {
 	if mode := x.request.Header.Get("A-Im"); !strings.EqualFold(mode, "Incremental Feed") {
-		return reply{}, unsupported("the change feed mode %q", mode)
+		return reply{}, refusal.Unsupported("the change feed mode %q", mode)
 	}
 	co, err := x.catalog.find(x.route.database, x.route.container)
 	if err != nil {
@@ -84,7 +86,7 @@ func (x *exchange) feedRequest(co *container) (feedRequest, error) {
 	default:
 		q.above, err = strconv.ParseUint(strings.Trim(strings.TrimPrefix(etag, "W/"), `"`), 10, 64)
 		if err != nil {
-			return q, badRequest("If-None-Match %s is not an ETag of a change feed", etag)
+			return q, refusal.BadRequest("If-None-Match %s is not an ETag of a change feed", etag)
 		}
 	}
 	return q, err
@@ -94,7 +96,7 @@ func (x *exchange) feedRequest(co *container) (feedRequest, error) {
 func parseSince(text string) (int64, error) {
 	t, err := http.ParseTime(strings.Replace(text, " UTC", " GMT", 1))
 	if err != nil {
-		return 0, badRequest("If-Modified-Since %q is not a time", text)
+		return 0, refusal.BadRequest("If-Modified-Since %q is not a time", text)
 	}
 	return t.Unix(), nil
 }
@@ -126,7 +128,7 @@ func (x *exchange) feedScope(q *feedRequest) error {
 	q.whole = len(key) == 0 && from == "" && to == ""
 	if id := h.Get(hRange); id != "" {
 		if q.partition = rangeByID(parts, id); q.partition == nil {
-			return rangeGone(id)
+			return refusal.RangeGone(id)
 		}
 		for _, l := range legs {
 			if l.partition == q.partition {
@@ -140,23 +142,23 @@ func (x *exchange) feedScope(q *feedRequest) error {
 		q.partition, q.scope = legs[0].partition, legs[0].spans
 		return nil
 	case q.whole:
-		return badRequest("the change feed of a container of several physical partitions is read from each: set x-ms-documentdb-partitionkeyrangeid")
+		return refusal.BadRequest("the change feed of a container of several physical partitions is read from each: set x-ms-documentdb-partitionkeyrangeid")
 	}
-	return rangeGone(from + "-" + to)
+	return refusal.RangeGone(from + "-" + to)
 }
 
 // feedKey gives the effective partition key of the request, or of the prefix that it has.
 func (x *exchange) feedKey(co *container) ([]byte, error) {
 	doc := documents.Get().(*document)
 	defer documents.Put(doc)
-	key, _, err := parseKey(&doc.keys, x.request.Header.Get("X-Ms-Documentdb-Partitionkey"))
+	key, _, err := schema.ParseKey(&doc.keys, x.request.Header.Get("X-Ms-Documentdb-Partitionkey"))
 	if err != nil {
 		return nil, err
 	}
-	if levels := len(co.current.Load().keys); len(key) > levels {
-		return nil, badRequest("the partition key has %d components, the container has %d", len(key), levels)
+	if levels := len(co.current.Load().Keys); len(key) > levels {
+		return nil, refusal.BadRequest("the partition key has %d components, the container has %d", len(key), levels)
 	}
-	return key.appendEPK(nil), nil
+	return key.AppendEPK(nil), nil
 }
 
 func rangeByID(parts []*partition, id string) *partition {
@@ -166,10 +168,6 @@ func rangeByID(parts []*partition, id string) *partition {
 		}
 	}
 	return nil
-}
-
-func rangeGone(id string) error {
-	return &fault{status: http.StatusGone, substatus: subRangeGone, message: "the partition key range " + id + " does not exist"}
 }
 
 // feed is a page of the change feed being made.
@@ -194,14 +192,14 @@ func (x *exchange) openFeed(q feedRequest) (*feed, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.gone {
-		return nil, rangeGone(p.id)
+		return nil, refusal.RangeGone(p.id)
 	}
-	f := &feed{feedRequest: q, exchange: x, lsn: p.count.lsn, upTo: p.count.lsn, ttl: q.container.current.Load().ttl}
+	f := &feed{feedRequest: q, exchange: x, lsn: p.count.lsn, upTo: p.count.lsn, ttl: q.container.current.Load().TTL}
 	if q.now {
 		f.above = f.lsn
 	}
 	if f.above > f.lsn {
-		return nil, badRequest("the ETag %d is ahead of the partition key range %s, which is at %d: it belongs to another one", f.above, p.id, f.lsn)
+		return nil, refusal.BadRequest("the ETag %d is ahead of the partition key range %s, which is at %d: it belongs to another one", f.above, p.id, f.lsn)
 	}
 	f.snapshot = x.store.db.NewSnapshot()
 	return f, nil

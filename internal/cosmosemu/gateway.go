@@ -3,6 +3,8 @@ package cosmosemu
 import (
 	"net/http"
 	"strings"
+
+	"binnacle/internal/cosmosemu/refusal"
 )
 
 // RoutingGateway serves what the Server does, with the id rules of the service's routing gateway, which
@@ -27,19 +29,19 @@ func (s *Server) ComputeGateway() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, "") })
 }
 
-func routable(r *http.Request) *fault {
+func routable(r *http.Request) *refusal.Error {
 	if !strings.Contains(r.URL.EscapedPath(), "%") {
 		return nil
 	}
 	rt, err := parseRoute(r.URL)
 	if err != nil {
-		return asFault(err)
+		return refusal.Of(err)
 	}
 	switch {
 	case strings.ContainsFunc(rt.id, func(c rune) bool { return c < ' ' }):
-		return badRequest("the id %q has a control character, which the routing gateway does not take in a path", rt.id)
+		return refusal.BadRequest("the id %q has a control character, which the routing gateway does not take in a path", rt.id)
 	case strings.HasSuffix(rt.id, " ") || strings.ContainsAny(rt.id, `%/\#`):
-		return unauthorized(`the routing gateway cannot match the signature of an id that ends in a blank or holds % / \ or #`)
+		return refusal.Unauthorized(`the routing gateway cannot match the signature of an id that ends in a blank or holds % / \ or #`)
 	}
 	return nil
 }

@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"net/http"
 	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/ru"
 )
 
@@ -114,15 +115,14 @@ func (w *write) room(from pebble.Reader, before, next counters) error {
 	if next.bytes <= limit || next.bytes <= before.bytes || p.due != 0 {
 		return nil
 	}
-	divisible, err := p.divisible(from, w.name, levelLen*len(w.revision.keys))
+	divisible, err := p.divisible(from, w.name, levelLen*len(w.revision.Keys))
 	if err != nil {
 		return err
 	}
 	if !divisible {
-		return &fault{
-			status: http.StatusForbidden, substatus: subLogicalFull, partition: p.id,
-			message: fmt.Sprintf("physical partition %s has reached its %d bytes and holds one partition key only, which cannot be split", p.id, limit),
-		}
+		f := refusal.Forbidden(refusal.SubLogicalFull, "physical partition %s has reached its %d bytes and holds one partition key only, which cannot be split", p.id, limit)
+		f.Range = p.id
+		return f
 	}
 	p.due = w.now.Add(w.server.cfg.SplitTakes).UnixNano()
 	w.server.catalog.schedule(p.due)
@@ -188,7 +188,7 @@ func (c *catalog) raise(o owned, now time.Time) error {
 func (o owned) divide() {
 	budgets := o.budgets()
 	for _, b := range budgets {
-		b.setLimit(o.offer.RUs / float64(len(budgets)))
+		b.SetLimit(o.offer.RUs / float64(len(budgets)))
 	}
 }
 
@@ -204,7 +204,7 @@ func (c *catalog) widen(db *database, n int) ([]*container, error) {
 		}
 		db.record = r
 		for len(db.budgets) < n {
-			db.budgets = append(db.budgets, newBudget(r.Offer.RUs/float64(n), c.cfg.rules()))
+			db.budgets = append(db.budgets, budget.New(r.Offer.RUs/float64(n), c.cfg.rules()))
 		}
 	}
 	var out []*container
@@ -255,7 +255,7 @@ func (c *catalog) splitFor(co *container, p *partition, cut []byte, share int) e
 	case co.record.Offer == nil:
 		return c.replace(co, p, cut, share, co.database.budgets[share])
 	}
-	if err := c.replace(co, p, cut, share, newBudget(0, c.cfg.rules())); err != nil {
+	if err := c.replace(co, p, cut, share, budget.New(0, c.cfg.rules())); err != nil {
 		return err
 	}
 	owned{co.record.Offer, co.database, co}.divide()
@@ -265,7 +265,7 @@ func (c *catalog) splitFor(co *container, p *partition, cut []byte, share int) e
 // largest is the partition to split for throughput, and where: the one with the most data, then the
 // one with the widest range. Which one the service takes is not documented.
 func (c *catalog) largest(co *container) (*partition, []byte, error) {
-	levels := len(co.current.Load().keys)
+	levels := len(co.current.Load().Keys)
 	parts := slices.Clone(co.parts())
 	bytesOf := map[*partition]int64{}
 	for _, p := range parts {

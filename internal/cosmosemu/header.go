@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-
-	"binnacle/internal/cosmosemu/sql"
 )
 
 // header is what is kept of an item apart from its body. Encoded, all numbers big-endian:
@@ -29,18 +27,6 @@ const (
 	lsnBits       = 64 - positionBits
 	headerVersion = 1
 	headerFixed   = 1 + 8 + 8 + 8 + 4 + 4 + 4 + 4
-)
-
-// The kinds of a covered value. Elsewhere stands for a value that is too long or has structure: the
-// body has it.
-const (
-	coveredUndefined = iota
-	coveredNull
-	coveredFalse
-	coveredTrue
-	coveredNumber
-	coveredString
-	coveredElsewhere
 )
 
 var errHeader = errors.New("the header of an item is damaged")
@@ -90,71 +76,4 @@ func (h *header) expiry(defaultTTL int32) int64 {
 		return never
 	}
 	return h.modified + int64(ttl)
-}
-
-// appendCovered encodes one covered value.
-func appendCovered(dst []byte, v sql.Value) []byte {
-	switch v.Kind() {
-	case sql.Undefined:
-		return append(dst, coveredUndefined)
-	case sql.Null:
-		return append(dst, coveredNull)
-	case sql.Bool:
-		if v.True() {
-			return append(dst, coveredTrue)
-		}
-		return append(dst, coveredFalse)
-	case sql.Number:
-		return binary.BigEndian.AppendUint64(append(dst, coveredNumber), math.Float64bits(v.Float()))
-	case sql.String:
-		if s := v.Bytes(); len(s) <= math.MaxUint8 {
-			return append(append(dst, coveredString, byte(len(s))), s...)
-		}
-	}
-	return append(dst, coveredElsewhere)
-}
-
-// decodeCovered reads the covered values into dst. A value that is elsewhere has ok false.
-func decodeCovered(dst []coveredValue, src []byte) ([]coveredValue, error) {
-	dst = dst[:0]
-	n := int(src[0])
-	src = src[1:]
-	for range n {
-		if len(src) == 0 {
-			return nil, errHeader
-		}
-		v := coveredValue{ok: true}
-		kind, rest := src[0], src[1:]
-		switch kind {
-		case coveredUndefined:
-		case coveredNull:
-			v.value = sql.NullValue()
-		case coveredFalse, coveredTrue:
-			v.value = sql.BoolValue(kind == coveredTrue)
-		case coveredNumber:
-			if len(rest) < 8 {
-				return nil, errHeader
-			}
-			v.value = sql.NumberValue(math.Float64frombits(binary.BigEndian.Uint64(rest)))
-			rest = rest[8:]
-		case coveredString:
-			if len(rest) < 1 || len(rest) < 1+int(rest[0]) {
-				return nil, errHeader
-			}
-			v.value = sql.StringValue(rest[1 : 1+int(rest[0])])
-			rest = rest[1+int(rest[0]):]
-		case coveredElsewhere:
-			v.ok = false
-		default:
-			return nil, errHeader
-		}
-		dst = append(dst, v)
-		src = rest
-	}
-	return dst, nil
-}
-
-type coveredValue struct {
-	value sql.Value
-	ok    bool
 }

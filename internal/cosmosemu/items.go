@@ -3,6 +3,10 @@ package cosmosemu
 import (
 	"net/http"
 	"strings"
+
+	"binnacle/internal/cosmosemu/patch"
+	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/cosmosemu/schema"
 )
 
 // createItem serves POST of an item: a create, or an upsert when the client says so. The same path
@@ -13,7 +17,7 @@ func (x *exchange) createItem() (reply, error) {
 		return x.executeBatch()
 	}
 	if isTrue(h.Get("X-Ms-Cosmos-Is-Query-Plan-Request")) {
-		return reply{}, unsupported("a query plan")
+		return reply{}, refusal.Unsupported("a query plan")
 	}
 	op := opCreate
 	if isTrue(h.Get("X-Ms-Documentdb-Is-Upsert")) {
@@ -39,18 +43,18 @@ func (x *exchange) writeItem(op operation) (reply, error) {
 		return reply{}, err
 	}
 	rev := co.current.Load()
-	if err := doc.parse(doc.request, rev.definition); err != nil {
+	if err := doc.Parse(doc.request, rev.Definition); err != nil {
 		return reply{}, err
 	}
-	if op == opReplace && string(doc.id) != x.route.id {
-		return reply{}, badRequest("the id %q of the item is not that of the path, %q", doc.id, x.route.id)
+	if op == opReplace && string(doc.ID) != x.route.id {
+		return reply{}, refusal.BadRequest("the id %q of the item is not that of the path, %q", doc.ID, x.route.id)
 	}
-	key, err := x.fullKey(rev.definition, doc)
+	key, err := x.fullKey(rev.Definition, doc)
 	if err != nil {
 		return reply{}, err
 	}
-	if !key.equal(doc.key) {
-		return reply{}, keyMismatch("the partition key of the request is not that of the item")
+	if !key.Equal(doc.Key) {
+		return reply{}, refusal.KeyMismatch("the partition key of the request is not that of the item")
 	}
 	w := write{
 		server: x.Server, container: co, revision: rev, doc: doc, now: x.now, op: op,
@@ -64,26 +68,26 @@ func (x *exchange) writeItem(op operation) (reply, error) {
 // it from queries.
 func checkDirectives(h http.Header) error {
 	if h.Get("X-Ms-Documentdb-Pre-Trigger-Include") != "" || h.Get("X-Ms-Documentdb-Post-Trigger-Include") != "" {
-		return unsupported("a trigger")
+		return refusal.Unsupported("a trigger")
 	}
 	if d := h.Get("X-Ms-Indexing-Directive"); d != "" && !strings.EqualFold(d, "Default") && !strings.EqualFold(d, "Include") {
-		return unsupported("the indexing directive %s", d)
+		return refusal.Unsupported("the indexing directive %s", d)
 	}
 	return nil
 }
 
 // fullKey reads the key of the request and refuses one that does not name a logical partition.
-func (x *exchange) fullKey(def *definition, doc *document) (partitionKey, error) {
-	key, ok, err := parseKey(&doc.keys, x.request.Header.Get("X-Ms-Documentdb-Partitionkey"))
+func (x *exchange) fullKey(def *schema.Definition, doc *document) (schema.Key, error) {
+	key, ok, err := schema.ParseKey(&doc.keys, x.request.Header.Get("X-Ms-Documentdb-Partitionkey"))
 	switch {
 	case err != nil:
 		return nil, err
 	case !ok:
-		return def.undefinedKey(), nil
-	case len(key) < len(def.keys):
-		return nil, keyMismatch("the partition key has %d of %d components", len(key), len(def.keys))
-	case len(key) > len(def.keys):
-		return nil, badRequest("the partition key has %d components, the container has %d", len(key), len(def.keys))
+		return def.UndefinedKey(), nil
+	case len(key) < len(def.Keys):
+		return nil, refusal.KeyMismatch("the partition key has %d of %d components", len(key), len(def.Keys))
+	case len(key) > len(def.Keys):
+		return nil, refusal.BadRequest("the partition key has %d components, the container has %d", len(key), len(def.Keys))
 	}
 	return key, nil
 }
@@ -109,13 +113,13 @@ func (x *exchange) named() (*container, *document, error) {
 		return nil, nil, err
 	}
 	doc := documents.Get().(*document)
-	key, err := x.fullKey(co.current.Load().definition, doc)
+	key, err := x.fullKey(co.current.Load().Definition, doc)
 	if err != nil {
 		documents.Put(doc)
 		return nil, nil, err
 	}
-	doc.key = append(doc.key[:0], key...)
-	doc.id = append(doc.id[:0], x.route.id...)
+	doc.Key = append(doc.Key[:0], key...)
+	doc.ID = append(doc.ID[:0], x.route.id...)
 	return co, doc, nil
 }
 
@@ -142,8 +146,8 @@ func (x *exchange) readItem() (reply, error) {
 	}
 	p.charge(x.now, rep.charge)
 	if body == nil {
-		f := notFound("the item %q does not exist", doc.id)
-		f.charge, f.partition = rep.charge, p.id
+		f := refusal.NotFound("the item %q does not exist", doc.ID)
+		f.Charge, f.Range = rep.charge, p.id
 		return reply{}, f
 	}
 	rep.etag, rep.lsn, rep.body = etagOf(head.version()), lsn, body
@@ -151,4 +155,30 @@ func (x *exchange) readItem() (reply, error) {
 		rep.status, rep.body = http.StatusNotModified, nil
 	}
 	return rep, nil
+}
+
+// patchItem serves PATCH of an item.
+func (x *exchange) patchItem() (reply, error) {
+	h := x.request.Header
+	if err := checkDirectives(h); err != nil {
+		return reply{}, err
+	}
+	co, doc, err := x.named()
+	if err != nil {
+		return reply{}, err
+	}
+	defer documents.Put(doc)
+	body, err := x.readBody(nil)
+	if err != nil {
+		return reply{}, err
+	}
+	p, err := patch.Parse(body, &x.queries)
+	if err != nil {
+		return reply{}, err
+	}
+	w := write{
+		server: x.Server, container: co, revision: co.current.Load(), doc: doc, now: x.now, op: opPatch, patch: p,
+		match: h.Get("If-Match"), noneMatch: h.Get("If-None-Match"), minimal: x.minimal(),
+	}
+	return w.run()
 }

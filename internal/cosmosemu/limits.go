@@ -1,6 +1,9 @@
 package cosmosemu
 
-import "binnacle/internal/ru"
+import (
+	"binnacle/internal/cosmosemu/schema"
+	"binnacle/internal/ru"
+)
 
 // Limits are the bounds that the service sets. The zero value of each means the service's own; a test
 // may set it lower. All are from the Azure Cosmos DB docs, concepts-limits, of September 2025.
@@ -52,6 +55,10 @@ func (l Limits) withDefaults() Limits {
 	set(&l.OfferChanges, 25)
 	set(&l.MetadataRUs, 240)
 	return l
+}
+
+func (l Limits) bounds() schema.Bounds {
+	return schema.Bounds{ItemBytes: l.ItemBytes, KeyValueBytes: l.KeyValueBytes, Nesting: l.Nesting}
 }
 
 func set[T int | int64 | float64](limit *T, service T) {

@@ -12,8 +12,8 @@ import (
 // name gives the key of the item's header; its body has the same key in another space.
 func (d *document) name(container uint32) []byte {
 	n := appendPrefix(d.names[:0], spaceHeader, container)
-	n = d.key.appendEPK(n)
-	d.names = append(n, d.id...)
+	n = d.Key.AppendEPK(n)
+	d.names = append(n, d.ID...)
 	return d.names
 }
 
@@ -72,7 +72,7 @@ func readHeader(from pebble.Reader, name []byte, head *header, defaultTTL int32,
 func (s *Server) lookup(co *container, name []byte, now time.Time) (head header, body []byte, err error) {
 	snap := s.store.db.NewSnapshot()
 	defer func() { _ = snap.Close() }()
-	_, alive, err := readHeader(snap, name, &head, co.current.Load().ttl, now)
+	_, alive, err := readHeader(snap, name, &head, co.current.Load().TTL, now)
 	if err != nil {
 		return header{}, nil, err
 	}

@@ -1,9 +1,6 @@
 package cosmosemu
 
-import (
-	"net/http"
-	"time"
-)
+import "binnacle/internal/cosmosemu/refusal"
 
 // metadata tells whether a request is one that the service's master partition answers: on databases,
 // containers, offers and partition key ranges. They have a budget of their own, one for the account.
@@ -20,21 +17,17 @@ func (rt route) metadata() bool {
 // has something left, charged as its answer says and at least as a read. The rule for what overdraws
 // a second is that of a physical partition.
 func (x *exchange) serveMetadata(serve func(*exchange) (reply, error)) (reply, error) {
-	if ok, retry := x.master.admit(x.now, 0); !ok {
-		x.masterMeter.throttle(x.now)
-		return reply{}, tooManyChanges(retry, subMetadataBudget, "the rate of metadata requests is too large: the account has no request units left for them in this second")
+	if ok, retry := x.master.Admit(x.now, 0); !ok {
+		x.masterMeter.Throttle(x.now)
+		return reply{}, refusal.TooMany(retry, refusal.SubMetadataBudget, "the rate of metadata requests is too large: the account has no request units left for them in this second")
 	}
 	rep, err := serve(x)
 	charge := rep.charge
 	if err != nil {
-		charge = asFault(err).charge
+		charge = refusal.Of(err).Charge
 	}
 	charge = max(charge, x.cfg.Model.Read(0))
-	x.master.spend(charge)
-	x.masterMeter.add(x.now, charge)
+	x.master.Spend(charge)
+	x.masterMeter.Add(x.now, charge)
 	return rep, err
-}
-
-func tooManyChanges(retry time.Duration, substatus int, message string) *fault {
-	return &fault{status: http.StatusTooManyRequests, substatus: substatus, retryAfter: retry, message: message}
 }

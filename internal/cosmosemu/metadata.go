@@ -3,6 +3,9 @@ package cosmosemu
 import (
 	"encoding/json"
 	"net/http"
+
+	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/cosmosemu/schema"
 )
 
 // metadata is the answer about a database, container or offer that was read: a point read.
@@ -21,7 +24,7 @@ func (x *exchange) decodeBody(into any) error {
 		return err
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return badRequest("the body is not the JSON that is expected here: %v", err)
+		return refusal.BadRequest("the body is not the JSON that is expected here: %v", err)
 	}
 	return nil
 }
@@ -60,7 +63,7 @@ func (x *exchange) deleteDatabase() (reply, error) {
 }
 
 func (x *exchange) createContainer() (reply, error) {
-	var in definitionJSON
+	var in schema.JSON
 	if err := x.decodeBody(&in); err != nil {
 		return reply{}, err
 	}
@@ -73,7 +76,7 @@ func (x *exchange) createContainer() (reply, error) {
 		return reply{}, err
 	}
 	def := co.current.Load()
-	return x.changed(http.StatusCreated, def.document(), def.json.ETag), nil
+	return x.changed(http.StatusCreated, def.Document(), def.JSON.ETag), nil
 }
 
 func (x *exchange) readContainer() (reply, error) {
@@ -82,22 +85,22 @@ func (x *exchange) readContainer() (reply, error) {
 		return reply{}, err
 	}
 	def := co.current.Load()
-	return x.metadata(def.document(), def.json.ETag), nil
+	return x.metadata(def.Document(), def.JSON.ETag), nil
 }
 
 func (x *exchange) replaceContainer() (reply, error) {
-	var in definitionJSON
+	var in schema.JSON
 	if err := x.decodeBody(&in); err != nil {
 		return reply{}, err
 	}
 	if in.ID != x.route.container {
-		return reply{}, badRequest("the id %q of the body is not that of the container %q", in.ID, x.route.container)
+		return reply{}, refusal.BadRequest("the id %q of the body is not that of the container %q", in.ID, x.route.container)
 	}
 	def, err := x.catalog.replaceContainer(x.route.database, in, x.request.Header.Get("If-Match"), x.now.Unix())
 	if err != nil {
 		return reply{}, err
 	}
-	return x.changed(http.StatusOK, def.document(), def.json.ETag), nil
+	return x.changed(http.StatusOK, def.Document(), def.JSON.ETag), nil
 }
 
 func (x *exchange) deleteContainer() (reply, error) {

@@ -10,14 +10,6 @@ import (
 	"binnacle/internal/cosmosemu/sql"
 )
 
-// plainRow is a document in memory as a source of values.
-type plainRow struct {
-	doc   *fastjson.Value
-	paths []sql.Path
-}
-
-func (r plainRow) Value(path int) sql.Value { return r.paths[path].In(r.doc) }
-
 // queryMetadata answers a query over databases, containers or offers, which are few. All rows come in
 // one page.
 func (x *exchange) queryMetadata(list string, docs [][]byte) (reply, error) {
@@ -33,7 +25,7 @@ func (x *exchange) queryMetadata(list string, docs [][]byte) (reply, error) {
 		if err != nil {
 			return reply{}, err
 		}
-		r := plainRow{doc, q.bound.Query().Paths()}
+		r := q.bound.Query().Row(doc)
 		if slices.ContainsFunc(conditions, func(c sql.Condition) bool { return !c.True(r) }) {
 			continue
 		}
@@ -71,7 +63,7 @@ func (x *exchange) queryContainers() (reply, error) {
 	var docs [][]byte
 	if db := x.catalog.databases[x.route.database]; db != nil {
 		for _, co := range db.containers {
-			docs = append(docs, co.current.Load().document())
+			docs = append(docs, co.current.Load().Document())
 		}
 	}
 	x.catalog.mu.RUnlock()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/ru"
 )
 
@@ -51,18 +52,18 @@ func headerThroughput(h http.Header) (*throughput, error) {
 	manual, autopilot := h.Get("X-Ms-Offer-Throughput"), h.Get("X-Ms-Cosmos-Offer-Autopilot-Settings")
 	switch {
 	case manual != "" && autopilot != "":
-		return nil, badRequest("manual and autoscale throughput exclude each other")
+		return nil, refusal.BadRequest("manual and autoscale throughput exclude each other")
 	case manual != "":
 		rus, err := strconv.ParseFloat(manual, 64)
 		if err != nil {
-			return nil, badRequest("the throughput %q is not a number", manual)
+			return nil, refusal.BadRequest("the throughput %q is not a number", manual)
 		}
 		t := throughput{rus: rus}
 		return &t, t.check(400)
 	case autopilot != "":
 		var a autopilotJSON
 		if err := json.Unmarshal([]byte(autopilot), &a); err != nil {
-			return nil, badRequest("the autoscale settings %q are not JSON", autopilot)
+			return nil, refusal.BadRequest("the autoscale settings %q are not JSON", autopilot)
 		}
 		t := throughput{rus: a.Max, autoscale: true}
 		return &t, t.check(1000)
@@ -77,7 +78,7 @@ const maxRUs = 1_000_000
 func (t throughput) check(floor float64) error {
 	step := ru.Step(t.autoscale)
 	if t.rus < floor || t.rus > maxRUs || math.Mod(t.rus, step) != 0 {
-		return badRequest("the throughput %v RU/s must be from %v to %d in steps of %v", t.rus, floor, maxRUs, step)
+		return refusal.BadRequest("the throughput %v RU/s must be from %v to %d in steps of %v", t.rus, floor, maxRUs, step)
 	}
 	return nil
 }
@@ -117,11 +118,11 @@ func (o *offer) document() []byte {
 func (o *offer) replaceable(t throughput) error {
 	switch {
 	case o.Pending != nil:
-		return &fault{status: http.StatusLocked, message: "the throughput is being replaced: physical partitions are split for " + strconv.FormatFloat(o.Pending.RUs, 'f', -1, 64) + " RU/s"}
+		return refusal.Locked("the throughput is being replaced: physical partitions are split for %.0f RU/s", o.Pending.RUs)
 	case o.Autoscale && !t.autoscale:
-		return full(subAutoscaleOffer, "manual and autoscale throughput cannot be exchanged through the data plane")
+		return refusal.Forbidden(refusal.SubAutoscaleOffer, "manual and autoscale throughput cannot be exchanged through the data plane")
 	case t.autoscale && !o.Autoscale:
-		return badRequest("manual and autoscale throughput cannot be exchanged through the data plane")
+		return refusal.BadRequest("manual and autoscale throughput cannot be exchanged through the data plane")
 	}
 	return nil
 }

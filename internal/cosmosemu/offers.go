@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/ru"
 )
 
@@ -37,7 +39,7 @@ func (c *catalog) offer(id string) (owned, error) {
 			return o, nil
 		}
 	}
-	return owned{}, notFound("the offer %q does not exist", id)
+	return owned{}, refusal.NotFound("the offer %q does not exist", id)
 }
 
 func (x *exchange) queryOffers() (reply, error) {
@@ -83,10 +85,10 @@ func (x *exchange) replaceOffer() (reply, error) {
 	case in.Content.Manual != nil:
 		t = throughput{rus: *in.Content.Manual}
 	default:
-		return reply{}, badRequest("the offer has neither offerThroughput nor offerAutopilotSettings")
+		return reply{}, refusal.BadRequest("the offer has neither offerThroughput nor offerAutopilotSettings")
 	}
-	if ok, retry := x.offerPace.take(x.now); !ok && !x.cfg.Unlimited {
-		return reply{}, tooManyChanges(retry, 0, "the throughput of the account's databases and containers has been replaced too often in the last 5 minutes")
+	if ok, retry := x.offerPace.Take(x.now); !ok && !x.cfg.Unlimited {
+		return reply{}, refusal.TooMany(retry, 0, "the throughput of the account's databases and containers has been replaced too often in the last 5 minutes")
 	}
 	o, err := x.catalog.replaceOffer(x.route.id, t, x.request.Header.Get("If-Match"), x.now)
 	if err != nil {
@@ -107,7 +109,7 @@ func (c *catalog) replaceOffer(id string, t throughput, match string, now time.T
 		return owned{}, err
 	}
 	if match != "" && match != o.offer.ETag {
-		return owned{}, preconditionFailed()
+		return owned{}, refusal.PreconditionFailed()
 	}
 	next, err := o.offer.replaced(t, len(o.budgets()), o.gigabytes(), now, now.Add(c.cfg.SplitTakes))
 	if err != nil {
@@ -144,12 +146,12 @@ func (c *catalog) putOffer(o owned, next *offer) error {
 	return nil
 }
 
-func (o owned) budgets() []*budget {
+func (o owned) budgets() []*budget.Budget {
 	if o.container == nil {
 		return o.database.budgets
 	}
 	parts := o.container.parts()
-	out := make([]*budget, len(parts))
+	out := make([]*budget.Budget, len(parts))
 	for i, p := range parts {
 		out[i] = p.budget
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"binnacle/internal/cosmosemu/budget"
 )
 
 // Overview is the account as the page at /_emulator shows it. All request units are modelled.
@@ -82,9 +84,8 @@ func (s *Server) Overview() Overview {
 	out := Overview{
 		Note: "request units are modelled", Now: now.UTC(), Unlimited: s.cfg.Unlimited, Containers: []ContainerOverview{},
 	}
-	var master PartitionStats
-	s.masterMeter.read(now, &master)
-	out.Metadata = BudgetOverview{s.master.perSecond(), master.LastSecond, master.LastMinute, master.Throttled}
+	master := s.masterMeter.Totals(now)
+	out.Metadata = BudgetOverview{s.master.PerSecond(), master.LastSecond, master.LastMinute, master.Throttled}
 	s.catalog.mu.RLock()
 	defer s.catalog.mu.RUnlock()
 	for _, db := range s.catalog.databases {
@@ -132,7 +133,7 @@ func (t *ThroughputOverview) fill(o owned, now time.Time) {
 	}
 	t.Scaled, t.ScaledHour = 0, 0
 	for _, b := range o.budgets() {
-		second, hour := b.scale(now)
+		second, hour := b.Scale(now)
 		t.Scaled += second
 		t.ScaledHour += hour
 	}
@@ -143,8 +144,10 @@ func (p *partition) stats(now time.Time) PartitionStats {
 	p.mu.Lock()
 	s := PartitionStats{ID: p.id, Min: p.keys.Min, Max: p.keys.Max, Items: p.count.items, Bytes: p.count.bytes}
 	p.mu.Unlock()
-	s.Budget = p.budget.perSecond()
-	p.meter.read(now, &s)
+	s.Budget = p.budget.PerSecond()
+	t := p.meter.Totals(now)
+	s.RUs, s.Requests, s.Throttled = t.RUs, t.Requests, t.Throttled
+	s.LastSecond, s.LastMinute, s.Peak = t.LastSecond, t.LastMinute, t.Peak
 	return s
 }
 
@@ -153,22 +156,22 @@ func (p *partition) overview(now time.Time) PartitionOverview {
 	out := PartitionOverview{
 		ID: s.ID, Min: s.Min, Max: s.Max, Parents: []string{}, Items: s.Items, Bytes: s.Bytes, Budget: s.Budget,
 		LastSecond: s.LastSecond, LastMinute: s.LastMinute, Peak: s.Peak, Requests: s.Requests, Throttled: s.Throttled,
-		CellSeconds: cellSeconds, Heat: make([]float64, historySeconds/cellSeconds), Refused: make([]int, historySeconds/cellSeconds),
+		CellSeconds: cellSeconds, Heat: make([]float64, budget.HistorySeconds/cellSeconds), Refused: make([]int, budget.HistorySeconds/cellSeconds),
 	}
 	for _, a := range p.ancestors {
 		out.Parents = append(out.Parents, a.ID)
 	}
 	// Cells begin at multiples of their length, so that they do not change as the strip moves on.
-	first := now.Unix() - historySeconds
-	oldest := (first+historySeconds-1)/cellSeconds - int64(len(out.Heat)) + 1
-	for i, m := range p.meter.past(now, historySeconds) {
+	first := now.Unix() - budget.HistorySeconds
+	oldest := (first+budget.HistorySeconds-1)/cellSeconds - int64(len(out.Heat)) + 1
+	for i, m := range p.meter.Last(now, budget.HistorySeconds) {
 		cell := (first+int64(i))/cellSeconds - oldest
 		if cell < 0 {
 			continue // half of a cell that has left the strip
 		}
-		share := math.Round(1000*float64(m.rus)/s.Budget) / 1000
+		share := math.Round(1000*float64(m.RUs)/s.Budget) / 1000
 		out.Heat[cell] = max(out.Heat[cell], share)
-		out.Refused[cell] += int(m.throttled)
+		out.Refused[cell] += int(m.Throttled)
 	}
 	return out
 }

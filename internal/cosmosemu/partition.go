@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/http"
 	"sort"
 	"strconv"
 	"sync"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/epk"
 )
 
@@ -26,10 +27,10 @@ type partition struct {
 	keys    epk.Range
 	low     []byte // bounds as bytes; high is nil at the end of the space
 	high    []byte
-	counter []byte  // key of the counters in the store
-	budget  *budget // shared by the containers of a database with throughput of its own
+	counter []byte         // key of the counters in the store
+	budget  *budget.Budget // shared by the containers of a database with throughput of its own
 	record  rangeRecord
-	meter   meter
+	meter   budget.Meter
 
 	ancestors []ancestor // it came from by splits, the oldest first
 
@@ -52,7 +53,7 @@ type counters struct {
 	bytes int64
 }
 
-func newPartition(container uint32, r rangeRecord, b *budget) (*partition, error) {
+func newPartition(container uint32, r rangeRecord, b *budget.Budget) (*partition, error) {
 	number, err := strconv.ParseUint(r.ID, 10, 16)
 	if err != nil {
 		return nil, fmt.Errorf("the id %q of a physical partition is not a number", r.ID)
@@ -105,7 +106,7 @@ func (p *partition) admit(now time.Time) error { return p.admitFor(now, 0) }
 // afford asks again once it is known what an admitted request will be charged: under
 // Config.RefuseBefore, one that would overdraw the second is answered 429 before it does anything.
 func (p *partition) afford(now time.Time, charge float64) error {
-	if !p.budget.rules.refuse {
+	if !p.budget.Refuses() {
 		return nil
 	}
 	return p.admitFor(now, charge)
@@ -113,21 +114,20 @@ func (p *partition) afford(now time.Time, charge float64) error {
 
 // admitFor is admit of a request that will be charged so much, 0 when that is not known.
 func (p *partition) admitFor(now time.Time, charge float64) error {
-	ok, retry := p.budget.admit(now, charge)
+	ok, retry := p.budget.Admit(now, charge)
 	if ok {
 		return nil
 	}
-	p.meter.throttle(now)
-	return &fault{
-		status: http.StatusTooManyRequests, substatus: subBudgetExceeded, retryAfter: retry, partition: p.id,
-		message: "the request rate is too large: physical partition " + p.id + " has no request units left in this second",
-	}
+	p.meter.Throttle(now)
+	f := refusal.TooMany(retry, refusal.SubBudgetExceeded, "the request rate is too large: physical partition %s has no request units left in this second", p.id)
+	f.Range = p.id
+	return f
 }
 
 // charge takes the price of an admitted request.
 func (p *partition) charge(now time.Time, rus float64) {
-	p.budget.spend(rus)
-	p.meter.add(now, rus)
+	p.budget.Spend(rus)
+	p.meter.Add(now, rus)
 }
 
 func (c counters) append(dst []byte) []byte {

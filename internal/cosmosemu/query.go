@@ -1,6 +1,7 @@
 package cosmosemu
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/valyala/fastjson"
 
+	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/cosmosemu/sql"
 	"binnacle/internal/epk"
 )
@@ -33,7 +36,7 @@ func (x *exchange) parseQuery() (queryRequest, error) {
 		} `json:"parameters"`
 	}
 	if err := json.Unmarshal(body, &in); err != nil {
-		return queryRequest{}, badRequest("the body is not a query: %v", err)
+		return queryRequest{}, refusal.BadRequest("the body is not a query: %v", err)
 	}
 	params := make(map[string]sql.Value, len(in.Parameters))
 	for _, p := range in.Parameters {
@@ -42,7 +45,7 @@ func (x *exchange) parseQuery() (queryRequest, error) {
 		}
 		v, err := fastjson.ParseBytes(p.Value)
 		if err != nil {
-			return queryRequest{}, badRequest("the parameter %s is not JSON", p.Name)
+			return queryRequest{}, refusal.BadRequest("the parameter %s is not JSON", p.Name)
 		}
 		params[p.Name] = sql.JSONValue(v)
 	}
@@ -53,6 +56,9 @@ func (x *exchange) parseQuery() (queryRequest, error) {
 	b, err := q.Bind(params)
 	return queryRequest{queryHash(body), b}, err
 }
+
+// hIndexUse carries which indexes a query has used, and which it could: base64 of JSON, SDKs decode both.
+const hIndexUse = "X-Ms-Cosmos-Index-Utilization"
 
 // queryItems serves one page of a query over items.
 func (x *exchange) queryItems() (reply, error) { return x.answerQuery(x.parseQuery) }
@@ -99,7 +105,7 @@ func (x *exchange) answerQuery(parse func() (queryRequest, error)) (reply, error
 		scan:  newScan(x.request.Context(), co, rev, q.bound, snapshot, x.now.Unix(), single),
 		bound: q.bound, legs: legs, limit: limit, cursor: at, now: x.now, model: x.cfg.Model, most: x.cfg.Limits.ResponseBytes,
 	}
-	if err := p.run(rev.definition, single); err != nil {
+	if err := p.run(rev.Definition, single); err != nil {
 		return reply{}, err
 	}
 	if err := x.store.settle(); err != nil {
@@ -107,7 +113,7 @@ func (x *exchange) answerQuery(parse func() (queryRequest, error)) (reply, error
 	}
 	rep := p.reply(co)
 	if isTrue(x.request.Header.Get("X-Ms-Cosmos-Populateindexmetrics")) {
-		rep.header[hIndexUse] = []string{indexUse(rev.policy, q.bound)}
+		rep.header[hIndexUse] = []string{base64.StdEncoding.EncodeToString(rev.Policy.Use(q.bound))}
 	}
 	return rep, nil
 }
@@ -118,14 +124,14 @@ func (x *exchange) plan(co *container, rev *revision, b *sql.Bound) ([]leg, bool
 	h := x.request.Header
 	doc := documents.Get().(*document)
 	defer documents.Put(doc)
-	key, hasKey, err := parseKey(&doc.keys, h.Get("X-Ms-Documentdb-Partitionkey"))
+	key, hasKey, err := schema.ParseKey(&doc.keys, h.Get("X-Ms-Documentdb-Partitionkey"))
 	if err != nil {
 		return nil, false, err
 	}
-	if len(key) > len(rev.keys) {
-		return nil, false, badRequest("the partition key has %d components, the container has %d", len(key), len(rev.keys))
+	if len(key) > len(rev.Keys) {
+		return nil, false, refusal.BadRequest("the partition key has %d components, the container has %d", len(key), len(rev.Keys))
 	}
-	r := reachOf(rev.definition, b, key)
+	r := reachOf(rev.Definition, b, key)
 	rangeID := h.Get(hRange)
 	if rangeID != "" {
 		if r, err = inRange(r, co, rangeID); err != nil {
@@ -147,16 +153,13 @@ func (x *exchange) plan(co *container, rev *revision, b *sql.Bound) ([]leg, bool
 	switch {
 	case targeted:
 	case len(planned(q)) > 0:
-		return nil, false, &fault{
-			status: http.StatusBadRequest, substatus: subCrossPartition,
-			message: "The provided cross partition query can not be directly served by the gateway: " + strings.Join(planned(q), ", ") +
-				" needs the full partition key, or a client that merges the answers of physical partitions.",
-		}
+		return nil, false, refusal.CrossPartition("The provided cross partition query can not be directly served by the gateway: %s needs the full "+
+			"partition key, or a client that merges the answers of physical partitions.", strings.Join(planned(q), ", "))
 	case x.request.Method == http.MethodPost && !isTrue(h.Get("X-Ms-Documentdb-Query-Enablecrosspartition")):
-		return nil, false, badRequest("Cross partition query is required but disabled: set x-ms-documentdb-query-enablecrosspartition to true, or give the partition key.")
+		return nil, false, refusal.BadRequest("Cross partition query is required but disabled: set x-ms-documentdb-query-enablecrosspartition to true, or give the partition key.")
 	}
 	if x.cfg.PrefixVisitsAll && r.prefix && rangeID == "" && from == "" && to == "" {
-		legs = everywhere(legs, co.parts(), hasKey || rev.policy.indexed(rev.keys[0]))
+		legs = everywhere(legs, co.parts(), hasKey || rev.Policy.Indexed(rev.Keys[0]))
 	}
 	return legs, r.single, nil
 }
@@ -166,7 +169,7 @@ func inRange(r reach, co *container, id string) (reach, error) {
 	if p := rangeByID(co.parts(), id); p != nil {
 		return r.within(p.keys)
 	}
-	return r, rangeGone(id)
+	return r, refusal.RangeGone(id)
 }
 
 // pageRows is how many rows the client wants in an answer.
@@ -178,7 +181,7 @@ func (x *exchange) pageRows() (int, error) {
 	n, err := strconv.Atoi(text)
 	switch {
 	case err != nil || n < -1 || n == 0:
-		return 0, badRequest("x-ms-max-item-count %q is neither -1 nor a number from 1 on", text)
+		return 0, refusal.BadRequest("x-ms-max-item-count %q is neither -1 nor a number from 1 on", text)
 	case n == -1:
 		return dynamicPageRows, nil
 	}
@@ -186,9 +189,9 @@ func (x *exchange) pageRows() (int, error) {
 }
 
 // run makes the page in the way that the query asks for.
-func (p *page) run(def *definition, single bool) error {
+func (p *page) run(def *schema.Definition, single bool) error {
 	q := p.bound.Query()
-	keepUndefined, err := def.policy.order(q)
+	keepUndefined, err := def.Policy.Order(q)
 	switch {
 	case err != nil:
 		return err

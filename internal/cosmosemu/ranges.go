@@ -50,8 +50,8 @@ func (x *exchange) readRanges() (reply, error) {
 			continue
 		}
 		r := p.onWire()
-		r.RID, r.ETag, r.RIDPrefix, r.TS = co.ridText, etag, i, def.json.TS
-		r.Self = strings.TrimSuffix(def.json.Self, "/") + "/pkranges/" + p.id + "/"
+		r.RID, r.ETag, r.RIDPrefix, r.TS = co.ridText, etag, i, def.JSON.TS
+		r.Self = strings.TrimSuffix(def.JSON.Self, "/") + "/pkranges/" + p.id + "/"
 		r.Throughput = 1 / float64(len(parts))
 		out = append(out, r)
 	}

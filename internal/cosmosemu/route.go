@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"binnacle/internal/cosmosemu/refusal"
 )
 
 // route is what the path of a request addresses.
@@ -26,12 +28,12 @@ func parseRoute(u *url.URL) (route, error) {
 	n := 0
 	for part := range strings.SplitSeq(text, "/") {
 		if n == len(raw) {
-			return route{}, notFound("there is nothing at %s", u.Path)
+			return route{}, refusal.NotFound("there is nothing at %s", u.Path)
 		}
 		if strings.IndexByte(part, '%') >= 0 {
 			plain, err := url.PathUnescape(part)
 			if err != nil {
-				return route{}, badRequest("the path %s is not escaped correctly", u.Path)
+				return route{}, refusal.BadRequest("the path %s is not escaped correctly", u.Path)
 			}
 			part = plain
 		}
@@ -49,19 +51,19 @@ func parseRoute(u *url.URL) (route, error) {
 		}
 		return rt, nil
 	case segments[0] != "dbs":
-		return route{}, notFound("there is nothing at %s", u.Path)
+		return route{}, refusal.NotFound("there is nothing at %s", u.Path)
 	}
 	if n > 1 {
 		rt.database = segments[1]
 	}
 	if n > 2 && segments[2] != "colls" {
-		return rt, unsupported("the resource type %s of a database", segments[2])
+		return rt, refusal.Unsupported("the resource type %s of a database", segments[2])
 	}
 	if n > 3 {
 		rt.container = segments[3]
 	}
 	if n > 4 && segments[4] != "docs" && segments[4] != "pkranges" {
-		return rt, unsupported("the resource type %s of a container", segments[4])
+		return rt, refusal.Unsupported("the resource type %s of a container", segments[4])
 	}
 	if n > 5 {
 		rt.id = segments[5]
@@ -86,9 +88,9 @@ func (rt route) handler(method string, h http.Header) (func(*exchange) (reply, e
 	case serve != nil:
 		return serve, nil
 	case rt.kind == "":
-		return nil, notFound("the account is read with GET /")
+		return nil, refusal.NotFound("the account is read with GET /")
 	}
-	return nil, unsupported("the request %s", key)
+	return nil, refusal.Unsupported("the request %s", key)
 }
 
 // handlers is all that the emulator serves, by resource type, method, and whether a set is addressed.

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/valyala/fastjson"
 
+	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/cosmosemu/sql"
 )
 
@@ -20,7 +21,7 @@ type row struct {
 
 	name    []byte // key of the header
 	head    header
-	covered []coveredValue
+	covered []schema.CoveredValue
 	raw     []byte // the body, once read
 	closer  io.Closer
 	parser  fastjson.Parser
@@ -38,12 +39,12 @@ const (
 func newRow(snapshot *pebble.Snapshot, rev *revision, paths []sql.Path) *row {
 	r := &row{snapshot: snapshot, revision: rev, paths: paths, places: make([]int, len(paths))}
 	for i, p := range paths {
-		r.places[i] = placeOf(rev.definition, p)
+		r.places[i] = placeOf(rev.Definition, p)
 	}
 	return r
 }
 
-func placeOf(def *definition, p sql.Path) int {
+func placeOf(def *schema.Definition, p sql.Path) int {
 	if !p.Whole() {
 		return placeBody
 	}
@@ -53,10 +54,8 @@ func placeOf(def *definition, p sql.Path) int {
 	case "/_ts":
 		return placeTimestamp
 	}
-	for i, c := range def.covered {
-		if c.key == p.Key() {
-			return i
-		}
+	if at := def.Place(p); at >= 0 {
+		return at
 	}
 	return placeBody
 }
@@ -66,7 +65,7 @@ func (r *row) reset(name, value []byte) {
 	r.close()
 	r.name = name
 	if r.err = r.head.decode(value); r.err == nil {
-		r.covered, r.err = decodeCovered(r.covered, r.head.covered)
+		r.covered, r.err = schema.DecodeCovered(r.covered, r.head.covered)
 	}
 	if r.head.generation != r.revision.generation {
 		r.covered = r.covered[:0] // taken under another definition: the paths may be others
@@ -74,7 +73,7 @@ func (r *row) reset(name, value []byte) {
 }
 
 // id is the item's id.
-func (r *row) id() []byte { return r.name[prefixLen+levelLen*len(r.revision.keys):] }
+func (r *row) id() []byte { return r.name[prefixLen+levelLen*len(r.revision.Keys):] }
 
 // Value gives the value of a path, for sql.
 func (r *row) Value(path int) sql.Value {
@@ -83,8 +82,8 @@ func (r *row) Value(path int) sql.Value {
 		return sql.StringValue(r.id())
 	case place == placeTimestamp:
 		return sql.NumberValue(float64(r.head.modified))
-	case place >= 0 && place < len(r.covered) && r.covered[place].ok:
-		return r.covered[place].value
+	case place >= 0 && place < len(r.covered) && r.covered[place].OK:
+		return r.covered[place].Value
 	}
 	if r.doc == nil && r.err == nil {
 		r.parse()

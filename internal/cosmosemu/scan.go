@@ -6,6 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"binnacle/internal/cosmosemu/index"
 	"binnacle/internal/cosmosemu/sql"
 	"binnacle/internal/ru"
 )
@@ -32,12 +33,12 @@ type scan struct {
 func newScan(ctx context.Context, co *container, rev *revision, b *sql.Bound, snapshot *pebble.Snapshot, second int64, single bool) *scan {
 	s := &scan{ctx: ctx, container: co, revision: rev, bound: b, second: second}
 	paths := b.Query().Paths()
-	roles := keyRoles(rev.definition, paths)
+	roles := keyRoles(rev.Definition, paths)
 	indexed := func(path int) bool {
-		return single && roles[path] >= 0 || rev.policy.indexed(policySteps(paths[path]))
+		return single && roles[path] >= 0 || rev.Policy.Indexed(index.Steps(paths[path]))
 	}
 	for _, c := range b.Conditions() {
-		if conditionServed(c, indexed, rev.policy) {
+		if conditionServed(c, indexed, rev.Policy) {
 			s.served = append(s.served, c)
 		} else {
 			s.residual = append(s.residual, c)
@@ -48,27 +49,15 @@ func newScan(ctx context.Context, co *container, rev *revision, b *sql.Bound, sn
 }
 
 // conditionServed tells whether the index answers a condition, so that no item is loaded to test it.
-func conditionServed(c sql.Condition, indexed func(path int) bool, p *policy) bool {
+func conditionServed(c sql.Condition, indexed func(path int) bool, p *index.Policy) bool {
 	served := c.Servable
 	for _, path := range c.Paths {
 		served = served && indexed(path)
 	}
 	for _, path := range c.Elements {
-		served = served && p.indexed(policySteps(path))
+		served = served && p.Indexed(index.Steps(path))
 	}
 	return served
-}
-
-// policySteps is a path as the indexing policy names it.
-func policySteps(p sql.Path) []string {
-	out := make([]string, len(p))
-	for i, s := range p {
-		out[i] = s.Name
-		if s.Element {
-			out[i] = anyElement
-		}
-	}
-	return out
 }
 
 // checkEvery is how many items are passed between two looks at the context.
@@ -142,7 +131,7 @@ func (s *scan) item(it *pebble.Iterator, work *ru.QueryWork, visit func() (step,
 	if r.err != nil {
 		return stopBefore, r.err
 	}
-	if s.second >= r.head.expiry(s.revision.ttl) || !all(s.served, r) {
+	if s.second >= r.head.expiry(s.revision.TTL) || !all(s.served, r) {
 		return goOn, firstError(r.err, s.bound.Err())
 	}
 	if len(s.residual) > 0 {

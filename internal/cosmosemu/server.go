@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/internal/cosmosemu/budget"
 	"binnacle/internal/cosmosemu/sql"
 )
 
@@ -23,9 +24,9 @@ type Server struct {
 	catalog     *catalog
 	signer      *signer
 	queries     sql.Cache
-	master      *budget // of metadata requests
-	masterMeter meter
-	offerPace   offerPace
+	master      *budget.Budget // of metadata requests
+	masterMeter budget.Meter
+	offerPace   *budget.Pace
 	endpoint    string
 
 	// closing is read-locked by every request; Close waits for them.
@@ -54,8 +55,8 @@ func Open(cfg Config) (*Server, error) {
 	_, _ = rand.Read(name[:]) // never fails: crypto/rand
 	return &Server{
 		cfg: cfg, store: st, catalog: c, signer: newSigner(Key),
-		offerPace: offerPace{most: cfg.Limits.OfferChanges},
-		master:    newBudget(cfg.Limits.MetadataRUs, rules{unlimited: cfg.Unlimited}),
+		offerPace: budget.NewPace(cfg.Limits.OfferChanges),
+		master:    budget.New(cfg.Limits.MetadataRUs, budget.Rules{Unlimited: cfg.Unlimited}),
 		endpoint:  "http://emu-" + hex.EncodeToString(name[:]) + ".binnacle.invalid/",
 	}, nil
 }
@@ -138,7 +139,7 @@ func (s *Server) ResetStats() {
 	for _, db := range s.catalog.databases {
 		for _, co := range db.containers {
 			for _, p := range slices.Concat(co.retired, co.parts()) {
-				p.meter.reset()
+				p.meter.Reset()
 			}
 		}
 	}

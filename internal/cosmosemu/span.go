@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"slices"
 
+	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/cosmosemu/sql"
 	"binnacle/internal/epk"
 )
@@ -45,7 +47,7 @@ const maxAlternatives = 1024
 
 // reachOf finds the items that a query can match: by the partition key of the request, and by what
 // its WHERE clause says of the key properties and of the id.
-func reachOf(def *definition, b *sql.Bound, key partitionKey) reach {
+func reachOf(def *schema.Definition, b *sql.Bound, key schema.Key) reach {
 	roles := keyRoles(def, b.Query().Paths())
 	var out reach
 	single := true
@@ -72,19 +74,15 @@ const (
 	roleID   = -2
 )
 
-func keyRoles(def *definition, paths []sql.Path) []int {
-	levels := map[string]int{}
-	for i := range def.keys {
-		levels[def.covered[i].key] = i
-	}
+func keyRoles(def *schema.Definition, paths []sql.Path) []int {
 	roles := make([]int, len(paths))
 	for i, p := range paths {
 		roles[i] = roleNone
 		if !p.Whole() {
 			continue
 		}
-		if level, ok := levels[p.Key()]; ok {
-			roles[i] = level
+		if at := def.Place(p); at >= 0 && at < def.Levels() {
+			roles[i] = at // the paths of the key come first among those that are covered
 		} else if p.Key() == "/id" {
 			roles[i] = roleID
 		}
@@ -94,8 +92,8 @@ func keyRoles(def *definition, paths []sql.Path) []int {
 
 // alternativeSpan is the span of the items that satisfy one alternative. logical is the effective
 // partition key when all levels are known, else nil; possible is false when nothing can match.
-func alternativeSpan(def *definition, roles []int, key partitionKey, comparisons []sql.Comparison) (s span, logical []byte, possible bool) {
-	known := make([]*sql.Value, len(def.keys))
+func alternativeSpan(def *schema.Definition, roles []int, key schema.Key, comparisons []sql.Comparison) (s span, logical []byte, possible bool) {
+	known := make([]*sql.Value, len(def.Keys))
 	for i := range key {
 		known[i] = &key[i]
 	}
@@ -111,15 +109,15 @@ func alternativeSpan(def *definition, roles []int, key partitionKey, comparisons
 			known[level] = &c.Value
 		}
 	}
-	var prefix partitionKey
+	var prefix schema.Key
 	for _, v := range known {
 		if v == nil {
 			break
 		}
 		prefix = append(prefix, *v)
 	}
-	bound := prefix.appendEPK(nil)
-	if len(prefix) < len(def.keys) {
+	bound := prefix.AppendEPK(nil)
+	if len(prefix) < len(def.Keys) {
 		return prefixSpan(bound), nil, true
 	}
 	s, possible = idSpan(bound, roles, comparisons)
@@ -181,7 +179,7 @@ func (r reach) within(keys epk.Range) (reach, error) {
 		s.high, err = hex.DecodeString(keys.Max)
 	}
 	if err != nil {
-		return r, badRequest("the range %s to %s is not one of effective partition keys", keys.Min, keys.Max)
+		return r, refusal.BadRequest("the range %s to %s is not one of effective partition keys", keys.Min, keys.Max)
 	}
 	spans := r.spans
 	r.spans = nil

@@ -11,6 +11,9 @@ import (
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/cosmosemu/refusal"
 )
 
 // ErrUnsplittable is the error of Split for a range of keys that has no room for a boundary.
@@ -34,7 +37,7 @@ func (s *Server) Split(database, container, rangeID string) error {
 	defer s.catalog.splitting.Unlock()
 	p := rangeByID(co.parts(), rangeID)
 	if p == nil {
-		return fmt.Errorf("cosmosemu: %w", rangeGone(rangeID))
+		return fmt.Errorf("cosmosemu: %w", refusal.RangeGone(rangeID))
 	}
 	cut, err := s.catalog.cut(co, p)
 	if err == nil {
@@ -53,7 +56,7 @@ func (c *catalog) cut(co *container, p *partition) ([]byte, error) {
 	if at != nil || err != nil {
 		return at, err
 	}
-	return p.middle(len(co.current.Load().keys))
+	return p.middle(len(co.current.Load().Keys))
 }
 
 // median is the boundary between two stored partition keys that divides a partition's bytes most
@@ -62,7 +65,7 @@ func (c *catalog) median(co *container, p *partition) (cut []byte, err error) {
 	p.mu.Lock()
 	total := p.count.bytes
 	p.mu.Unlock()
-	width := levelLen * len(co.current.Load().keys)
+	width := levelLen * len(co.current.Load().Keys)
 	var last []byte
 	var before, best int64
 	err = c.headers(c.store.db, co, p.span(), func(item []byte, h *header) bool {
@@ -154,7 +157,7 @@ func (c *catalog) split(co *container, p *partition, cut []byte) error {
 		// In a shared database the right half spends of the same share as the whole did.
 		return c.replace(co, p, cut, p.record.Budget, p.budget)
 	}
-	if err := c.replace(co, p, cut, co.unused(), newBudget(0, c.cfg.rules())); err != nil {
+	if err := c.replace(co, p, cut, co.unused(), budget.New(0, c.cfg.rules())); err != nil {
 		return err
 	}
 	owned{co.record.Offer, co.database, co}.divide()
@@ -164,7 +167,7 @@ func (c *catalog) split(co *container, p *partition, cut []byte) error {
 // replace puts two partitions in the place of one, durably. The left one keeps its budget, debt
 // included; the right one gets the given. Items and logs stay where they are. c.mu is held. Writers of
 // the partition wait while the items of the left half are counted.
-func (c *catalog) replace(co *container, p *partition, cut []byte, share int, right *budget) error {
+func (c *catalog) replace(co *container, p *partition, cut []byte, share int, right *budget.Budget) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left := counters{lsn: p.count.lsn}

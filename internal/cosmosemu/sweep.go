@@ -40,7 +40,7 @@ func (c *catalog) perishable(now time.Time) []*container {
 	var out []*container
 	for _, db := range c.databases {
 		for _, co := range db.containers {
-			if co.current.Load().ttl != 0 && co.earliest.Load() <= now.Unix() {
+			if co.current.Load().TTL != 0 && co.earliest.Load() <= now.Unix() {
 				out = append(out, co)
 			}
 		}
@@ -73,7 +73,7 @@ func (s *Server) walkExpired(ctx context.Context, co *container, now time.Time) 
 		names = names[:0]
 		return err
 	}
-	ttl := co.current.Load().ttl
+	ttl := co.current.Load().TTL
 	for ok := it.First(); ok; ok = it.Next() {
 		if err := ctx.Err(); err != nil {
 			return removed, err
@@ -133,7 +133,7 @@ func (s *Server) removeFrom(co *container, p *partition, names [][]byte, now tim
 	next := p.count
 	b := s.store.db.NewBatch()
 	rev := co.current.Load()
-	ttl := rev.ttl
+	ttl := rev.TTL
 	lighter := map[string]int64{}
 	for _, name := range names {
 		var head header
@@ -146,8 +146,8 @@ func (s *Server) removeFrom(co *container, p *partition, names [][]byte, now tim
 		}
 		next.items--
 		next.bytes -= int64(head.size)
-		lighter[string(weightName(nil, name, rev.levels()))] += int64(head.size)
-		if err := rev.unique.release(b, s.store.db, name, rev.levels()); err != nil {
+		lighter[string(weightName(nil, name, rev.Levels()))] += int64(head.size)
+		if err := release(rev.Unique, b, s.store.db, name, rev.Levels()); err != nil {
 			return 0, err
 		}
 		_, logErr := p.unlogged(b, nil, name, head.lsn)

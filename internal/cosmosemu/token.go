@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
+
+	"binnacle/internal/cosmosemu/refusal"
 )
 
 // tokenPrefix begins the Authorization header of a client with an Entra ID credential.
@@ -21,7 +23,7 @@ var tokenKey = []byte(base64.RawURLEncoding.EncodeToString([]byte(Key)))
 func checkToken(token string) error {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
-		return unauthorized("the token has not the three parts of a JSON Web Token")
+		return refusal.Unauthorized("the token has not the three parts of a JSON Web Token")
 	}
 	var head struct {
 		Alg string `json:"alg"`
@@ -33,16 +35,16 @@ func checkToken(token string) error {
 	for i, into := range []any{&head, &claims} {
 		raw, err := base64.RawURLEncoding.DecodeString(parts[i])
 		if err != nil || json.Unmarshal(raw, into) != nil {
-			return unauthorized("a part of the token is not JSON in base64url")
+			return refusal.Unauthorized("a part of the token is not JSON in base64url")
 		}
 	}
 	switch {
 	case head.Alg == "" || strings.EqualFold(head.Alg, "none"):
-		return unauthorized("the token names no algorithm")
+		return refusal.Unauthorized("the token names no algorithm")
 	case claims.Aud == "" || claims.Exp <= 0:
-		return unauthorized("the token has no audience, or no expiry")
+		return refusal.Unauthorized("the token has no audience, or no expiry")
 	case subtle.ConstantTimeCompare([]byte(parts[2]), tokenKey) != 1:
-		return unauthorized("the token's third part is not the emulator's key in base64url")
+		return refusal.Unauthorized("the token's third part is not the emulator's key in base64url")
 	}
 	return nil
 }

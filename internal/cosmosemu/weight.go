@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/cosmosemu/refusal"
 )
 
 // The weight of a logical partition is the bytes of its items, as they are charged: minified JSON
@@ -56,7 +58,7 @@ func readWeight(from pebble.Reader, name []byte) (int64, error) {
 // weigh adds what the write does to the weight of its logical partition to the batch, or refuses it
 // because the logical partition is full: a *fault. The fresh header says how large the item will be.
 func (w *write) weigh(b *pebble.Batch, from pebble.Reader) error {
-	w.doc.weightName = weightName(w.doc.weightName, w.name, w.revision.levels())
+	w.doc.weightName = weightName(w.doc.weightName, w.name, w.revision.Levels())
 	n, err := w.weight(from)
 	if err != nil {
 		return err
@@ -67,7 +69,7 @@ func (w *write) weigh(b *pebble.Batch, from pebble.Reader) error {
 	}
 	n = max(0, n+growth)
 	if most := w.server.cfg.Limits.LogicalPartitionBytes; growth > 0 && n > most {
-		return full(subLogicalFull, "the logical partition would hold %d bytes, more than %d", n, most)
+		return refusal.Forbidden(refusal.SubLogicalFull, "the logical partition would hold %d bytes, more than %d", n, most)
 	}
 	w.logical = n
 	return setWeight(b, w.doc.weightName, n)

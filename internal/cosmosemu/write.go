@@ -9,6 +9,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/valyala/fastjson"
+
+	"binnacle/internal/cosmosemu/patch"
+	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/cosmosemu/schema"
 )
 
 // operation is what a write does to an item that exists, or does not.
@@ -33,8 +37,8 @@ type write struct {
 	match     string // If-Match
 	noneMatch string // If-None-Match
 	minimal   bool
-	position  int    // among the writes of a transaction, which share a log sequence number
-	patch     *patch // of opPatch
+	position  int          // among the writes of a transaction, which share a log sequence number
+	patch     *patch.Patch // of opPatch
 
 	partition *partition
 	name      []byte // key of the header
@@ -70,9 +74,9 @@ func (w *write) run() (reply, error) {
 
 // refused finishes a write that did not happen: what it was refused for must be durable.
 func (w *write) refused(err error) error {
-	f := asFault(err)
-	f.partition = w.partition.id
-	if f.status != http.StatusTooManyRequests {
+	f := refusal.Of(err)
+	f.Range = w.partition.id
+	if !f.Throttled() {
 		if err := w.server.store.settle(); err != nil {
 			return fmt.Errorf("log a write: %w", err)
 		}
@@ -85,7 +89,7 @@ func (w *write) locked() (*pebble.Batch, error) {
 	defer p.mu.Unlock()
 	w.partition = p
 	if w.container.deleted.Load() {
-		return nil, notFound("the container was deleted")
+		return nil, refusal.NotFound("the container was deleted")
 	}
 	if err := p.admit(w.now); err != nil {
 		return nil, err
@@ -95,9 +99,9 @@ func (w *write) locked() (*pebble.Batch, error) {
 	next, err := w.stage(batch, st.db, p.count)
 	if err != nil {
 		_ = batch.Close() // releases memory only
-		var f *fault
+		var f *refusal.Error
 		if errors.As(err, &f) {
-			p.charge(w.now, f.charge)
+			p.charge(w.now, f.Charge)
 		}
 		return nil, err
 	}
@@ -119,25 +123,25 @@ func (w *write) locked() (*pebble.Batch, error) {
 // partition. It gives the counters after it. A *fault says what it is to be charged.
 func (w *write) stage(b *pebble.Batch, from pebble.Reader, count counters) (counters, error) {
 	var err error
-	w.stored, w.alive, err = readHeader(from, w.name, &w.old, w.revision.ttl, w.now)
+	w.stored, w.alive, err = readHeader(from, w.name, &w.old, w.revision.TTL, w.now)
 	if err != nil {
 		return count, err
 	}
 	if f := w.check(); f != nil {
 		// A refused write is charged as a read of what it met; the service publishes no figure.
-		f.charge = w.server.cfg.Model.Read(int(w.old.size))
+		f.Charge = w.server.cfg.Model.Read(int(w.old.size))
 		return count, f
 	}
 	if w.op == opPatch {
 		if err := w.patched(from); err != nil {
-			f := asFault(err)
-			f.charge = w.server.cfg.Model.Read(int(w.old.size))
+			f := refusal.Of(err)
+			f.Charge = w.server.cfg.Model.Read(int(w.old.size))
 			return count, f
 		}
 	}
 	if w.op != opDelete {
-		if f := w.doc.bounds(w.server.cfg.Limits); f != nil {
-			f.charge = w.server.cfg.Model.Read(int(w.old.size))
+		if f := w.doc.Check(w.server.cfg.Limits.bounds()); f != nil {
+			f.Charge = w.server.cfg.Model.Read(int(w.old.size))
 			return count, f
 		}
 	}
@@ -146,9 +150,9 @@ func (w *write) stage(b *pebble.Batch, from pebble.Reader, count counters) (coun
 	}
 	next := w.change(count)
 	if err := firstError(w.room(from, count, next), w.weigh(b, from), w.claim(b, from)); err != nil {
-		var f *fault
+		var f *refusal.Error
 		if errors.As(err, &f) {
-			f.charge = w.server.cfg.Model.Read(int(w.old.size))
+			f.Charge = w.server.cfg.Model.Read(int(w.old.size))
 		}
 		return count, err
 	}
@@ -157,22 +161,22 @@ func (w *write) stage(b *pebble.Batch, from pebble.Reader, count counters) (coun
 
 // noteExpiry tells the sweep of an item that will expire.
 func (w *write) noteExpiry() {
-	if w.op != opDelete && w.revision.ttl != 0 {
-		w.container.expires(w.fresh.expiry(w.revision.ttl))
+	if w.op != opDelete && w.revision.TTL != 0 {
+		w.container.expires(w.fresh.expiry(w.revision.TTL))
 	}
 }
 
 // check holds the operation and its preconditions against what is there.
-func (w *write) check() *fault {
-	id := w.doc.id
+func (w *write) check() *refusal.Error {
+	id := w.doc.ID
 	switch {
 	case w.op == opCreate && w.alive:
-		return conflict("the item %q exists", id)
+		return refusal.Conflict("the item %q exists", id)
 	case (w.op == opReplace || w.op == opDelete || w.op == opPatch) && !w.alive:
-		return notFound("the item %q does not exist", id)
+		return refusal.NotFound("the item %q does not exist", id)
 	}
 	if !holds(w.match, w.noneMatch, w.alive, w.old.version()) {
-		return preconditionFailed()
+		return refusal.PreconditionFailed()
 	}
 	return nil
 }
@@ -192,20 +196,20 @@ func holds(match, noneMatch string, exists bool, version uint64) bool {
 // price is the charge of the write. A replace needs the old terms, so it reads the old body.
 func (w *write) price(from pebble.Reader) (float64, error) {
 	m := w.server.cfg.Model
-	p := w.revision.policy
+	p := w.revision.Policy
 	switch {
 	case w.op == opDelete:
 		return m.Delete(int(w.old.size), int(w.old.terms)), nil
 	case !w.alive:
-		return m.Write(len(w.doc.json), p.count(w.doc.terms)), nil
-	case p.none:
-		return m.Replace(int(w.old.size), len(w.doc.json), 0), nil
+		return m.Write(len(w.doc.JSON), p.Count(w.doc.Terms)), nil
+	case p.Off():
+		return m.Replace(int(w.old.size), len(w.doc.JSON), 0), nil
 	}
 	changed, err := w.changedTerms(from)
 	if err != nil {
 		return 0, err
 	}
-	return m.Replace(int(w.old.size), len(w.doc.json), changed), nil
+	return m.Replace(int(w.old.size), len(w.doc.JSON), changed), nil
 }
 
 // changedTerms counts the terms that a replace removes and adds: those that differ, and _ts twice.
@@ -220,10 +224,8 @@ func (w *write) changedTerms(from pebble.Reader) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the body of an item: %w", err)
 	}
-	for _, name := range system {
-		doc.Del(name)
-	}
-	return 2 + difference(w.revision.policy.terms(nil, doc), w.doc.terms), nil
+	schema.DeleteSystem(doc)
+	return 2 + difference(w.revision.Policy.Terms(nil, doc), w.doc.Terms), nil
 }
 
 // difference counts the elements of two sorted sets that only one of them has.
@@ -256,11 +258,11 @@ func (w *write) change(next counters) counters {
 		return next
 	}
 	w.fresh.modified = w.now.Unix()
-	w.fresh.ttl = w.doc.ttl
-	w.fresh.size = uint32(len(w.doc.json))
-	w.fresh.terms = uint32(w.revision.policy.count(w.doc.terms))
+	w.fresh.ttl = w.doc.TTL
+	w.fresh.size = uint32(len(w.doc.JSON))
+	w.fresh.terms = uint32(w.revision.Policy.Count(w.doc.Terms))
 	w.fresh.generation = w.revision.generation
-	w.fresh.covered = w.doc.covered
+	w.fresh.covered = w.doc.Covered
 	if w.alive {
 		w.fresh.created = w.old.created
 	}
@@ -281,7 +283,7 @@ func (w *write) fill(b *pebble.Batch, next counters) error {
 		err = firstError(logErr, b.Delete(w.name, nil), b.Delete(body, nil))
 	} else {
 		d.head = w.fresh.append(d.head[:0])
-		d.value = w.container.appendBody(d.value[:0], d.json, &w.fresh)
+		d.value = w.container.appendBody(d.value[:0], d.JSON, &w.fresh)
 		err = firstError(logErr, b.Set(w.name, d.head, nil), b.Set(body, d.value, nil))
 		d.logName, logErr = w.partition.logged(b, d.logName, w.name, &w.fresh)
 		err = firstError(err, logErr)

@@ -3,6 +3,8 @@ package sql
 import (
 	"math"
 	"reflect"
+
+	"github.com/valyala/fastjson"
 )
 
 // node is a compiled expression. Its value may be undefined; where a condition is asked for, only
@@ -27,6 +29,16 @@ type env struct {
 type Row interface {
 	Value(path int) Value
 }
+
+// Row returns a parsed item as a source of the values that the query reads.
+func (q *Query) Row(doc *fastjson.Value) Row { return parsedRow{q.paths, doc} }
+
+type parsedRow struct {
+	paths []Path
+	doc   *fastjson.Value
+}
+
+func (r parsedRow) Value(path int) Value { return r.paths[path].In(r.doc) }
 
 type literal struct{ value Value }
 

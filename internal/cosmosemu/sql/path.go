@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/valyala/fastjson"
+
+	"binnacle/internal/cosmosemu/jsontext"
 )
 
 // Step is one step of a path: into a property, or into an element of an array.
@@ -53,7 +55,7 @@ func (p Path) In(doc *fastjson.Value) Value {
 			doc = elements[s.Index]
 			continue
 		}
-		if doc = Member(doc, s.Name); doc == nil {
+		if doc = jsontext.Member(doc, s.Name); doc == nil {
 			return Value{}
 		}
 	}

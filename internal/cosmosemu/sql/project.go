@@ -1,6 +1,10 @@
 package sql
 
-import "strconv"
+import (
+	"strconv"
+
+	"binnacle/internal/cosmosemu/jsontext"
+)
 
 // Defined tells whether a matching row has a result: SELECT VALUE has none for an item without that
 // property. Rows without one do not count for TOP or OFFSET LIMIT. It is for queries that neither
@@ -91,7 +95,7 @@ func (q *Query) emit(dst []byte, e *env) ([]byte, bool) {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = AppendString(dst, []byte(c.name))
+		dst = jsontext.AppendString(dst, []byte(c.name))
 		dst = append(dst, ':')
 		dst = v.Append(dst)
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/valyala/fastjson"
+
+	"binnacle/internal/cosmosemu/jsontext"
 )
 
 // Kind is the type of a value. The order of the constants is the documented order in which ORDER BY
@@ -109,9 +111,9 @@ func (v Value) Append(dst []byte) []byte {
 		}
 		return appendNumber(dst, v.num)
 	case String:
-		return AppendString(dst, v.str)
+		return jsontext.AppendString(dst, v.str)
 	case Array, Object:
-		return AppendJSON(dst, v.node)
+		return jsontext.Append(dst, v.node)
 	default:
 		return dst
 	}

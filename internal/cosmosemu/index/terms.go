@@ -1,4 +1,4 @@
-package cosmosemu
+package index
 
 import (
 	"hash/maphash"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"binnacle/internal/cosmosemu/sql"
+	"binnacle/internal/cosmosemu/jsontext"
 )
 
 // alwaysIndexed counts id and _ts, which are indexed in every container that has an index.
@@ -15,12 +15,12 @@ const alwaysIndexed = 2
 // termSeed makes the hashes of terms; they live no longer than the process.
 var termSeed = maphash.MakeSeed()
 
-// terms collects the unique indexed terms of a document as hashes of path and value, elements of an
+// Terms collects the unique indexed terms of a document as hashes of path and value, elements of an
 // array under one path. They are sorted. id and _ts are not among them: see alwaysIndexed.
 //
 // An explicitly included path whose property is absent has a term too, for undefined (Azure Cosmos DB
 // docs, index-policy).
-func (p *policy) terms(dst []uint64, doc *fastjson.Value) []uint64 {
+func (p *Policy) Terms(dst []uint64, doc *fastjson.Value) []uint64 {
 	if p.none {
 		return dst[:0]
 	}
@@ -45,8 +45,8 @@ func onlyAlways(steps []string) bool {
 	return len(steps) == 1 && (steps[0] == "id" || steps[0] == "_ts")
 }
 
-// count is the number of terms that a write of these hashes is charged for.
-func (p *policy) count(terms []uint64) int {
+// Count is the number of terms that a write of these hashes is charged for.
+func (p *Policy) Count(terms []uint64) int {
 	if p.none {
 		return 0
 	}
@@ -63,13 +63,13 @@ func (w *termWalk) included(v *fastjson.Value, at *rule, steps []string, path ui
 		return
 	}
 	next := at.children[steps[0]]
-	if steps[0] == anyElement {
+	if steps[0] == AnyElement {
 		for _, e := range v.GetArray() {
-			w.included(e, next, steps[1:], extend(path, anyElement), false)
+			w.included(e, next, steps[1:], extend(path, AnyElement), false)
 		}
 		return
 	}
-	if child := sql.Member(v, steps[0]); child != nil && !(top && isAlways(steps[0])) {
+	if child := jsontext.Member(v, steps[0]); child != nil && !(top && isAlways(steps[0])) {
 		w.included(child, next, steps[1:], extend(path, steps[0]), false)
 	}
 }
@@ -89,7 +89,7 @@ func (w *termWalk) walk(v *fastjson.Value, at *rule, verdict verdict, path uint6
 			w.walk(child, at.child(string(key)), verdict, extend(path, string(key)), false)
 		})
 	case fastjson.TypeArray:
-		next, below := at.child(anyElement), extend(path, anyElement)
+		next, below := at.child(AnyElement), extend(path, AnyElement)
 		for _, e := range v.GetArray() {
 			w.walk(e, next, verdict, below, false)
 		}
@@ -138,10 +138,10 @@ func isAlways(key string) bool { return key == "id" || key == "_ts" }
 // present tells whether a path leads anywhere in the document.
 func present(v *fastjson.Value, steps []string) bool {
 	for i, s := range steps {
-		if s == anyElement {
+		if s == AnyElement {
 			return slices.ContainsFunc(v.GetArray(), func(e *fastjson.Value) bool { return present(e, steps[i+1:]) })
 		}
-		if v = sql.Member(v, s); v == nil {
+		if v = jsontext.Member(v, s); v == nil {
 			return false
 		}
 	}

@@ -1,4 +1,4 @@
-package cosmosemu
+package budget
 
 import (
 	"math"
@@ -7,27 +7,23 @@ import (
 	"time"
 )
 
-// budget is what a physical partition may spend: so many request units in every second. A request is
+// Budget is what a physical partition may spend: so many request units in every second. A request is
 // admitted while its second has some left and may overdraw it, since its charge is known only
 // afterwards; the debt is carried into the next seconds. What a second leaves is not carried on,
 // unless the rules allow bursts. The service does not publish its rule for what overdraws.
-type budget struct {
-	rules rules
+type Budget struct {
+	rules Rules
 
 	mu sync.Mutex
 	ledger
 	usage
 }
 
-// rules are the ways in which budgets may differ from the plain one.
-type rules struct {
-	unlimited bool // nothing is refused
-	refuse    bool // a request that would overdraw its second is refused, where its charge is known before
-	burst     bool // idle budget is saved
-}
-
-func (c Config) rules() rules {
-	return rules{unlimited: c.Unlimited, refuse: c.RefuseBefore, burst: c.Burst}
+// Rules are the ways in which budgets may differ from the plain one.
+type Rules struct {
+	Unlimited bool // nothing is refused
+	Refuse    bool // a request that would overdraw its second is refused, where its charge is known before
+	Burst     bool // idle budget is saved
 }
 
 // Burst capacity (Azure Cosmos DB docs, burst-capacity).
@@ -45,45 +41,49 @@ type ledger struct {
 	extra  float64 // what the second may still spend of what is saved
 }
 
-func newBudget(limit float64, r rules) *budget {
-	return &budget{rules: r, ledger: ledger{limit: limit, left: limit, second: math.MinInt64}}
+// New returns a budget of so many RU/s.
+func New(limit float64, r Rules) *Budget {
+	return &Budget{rules: r, ledger: ledger{limit: limit, left: limit, second: math.MinInt64}}
 }
 
-// setLimit changes the budget from the next second on; a rise counts at once.
-func (b *budget) setLimit(limit float64) {
+// Refuses reports whether a request is refused for what it will be charged, where that is known before.
+func (b *Budget) Refuses() bool { return b.rules.Refuse }
+
+// SetLimit changes the budget from the next second on; a rise counts at once.
+func (b *Budget) SetLimit(limit float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.left += max(0, limit-b.limit)
 	b.limit = limit
 }
 
-// perSecond is the RU/s of the budget.
-func (b *budget) perSecond() float64 {
+// PerSecond returns the RU/s of the budget.
+func (b *Budget) PerSecond() float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.limit
 }
 
-// admit tells whether a request may run now. charge is what it will cost, 0 when that is not known
+// Admit reports whether a request may run now. charge is what it will cost, 0 when that is not known
 // yet; it counts under the rule to refuse only. If the request may not run, retry is how long until it
 // may: at least a millisecond.
-func (b *budget) admit(now time.Time, charge float64) (ok bool, retry time.Duration) {
-	if !b.rules.refuse {
+func (b *Budget) Admit(now time.Time, charge float64) (ok bool, retry time.Duration) {
+	if !b.rules.Refuse {
 		charge = 0
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tick(now)
-	if b.rules.unlimited || b.allows(charge) {
+	if b.rules.Unlimited || b.allows(charge) {
 		return true, 0
 	}
-	until := time.Duration(b.wait(charge, b.rules.burst))*time.Second - time.Duration(now.Nanosecond())
+	until := time.Duration(b.wait(charge, b.rules.Burst))*time.Second - time.Duration(now.Nanosecond())
 	return false, max(time.Millisecond, until)
 }
 
-// spend takes the charge of an admitted request: from the second, then from what is saved, then as
+// Spend takes the charge of an admitted request: from the second, then from what is saved, then as
 // debt.
-func (b *budget) spend(charge float64) {
+func (b *Budget) Spend(charge float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := min(charge, max(0, b.left))
@@ -92,15 +92,15 @@ func (b *budget) spend(charge float64) {
 	b.left -= b.draw(charge - own)
 }
 
-func (b *budget) tick(now time.Time) {
-	b.ledger.advance(now.Unix(), b.rules.burst)
+func (b *Budget) tick(now time.Time) {
+	b.ledger.advance(now.Unix(), b.rules.Burst)
 	b.usage.advance(now.Unix())
 }
 
-// scale is what autoscale makes of the budget: the RU/s it was scaled to in the last whole second, and
+// Scale returns what autoscale makes of the budget: the RU/s it was scaled to in the last whole second, and
 // the most it was in the current hour of the clock. It is never below a tenth of the budget, which may
 // be spent whole at once.
-func (b *budget) scale(now time.Time) (second, hour float64) {
+func (b *Budget) Scale(now time.Time) (second, hour float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tick(now)
@@ -140,7 +140,7 @@ func (l *ledger) draw(charge float64) (missing float64) {
 	return charge - drawn
 }
 
-// allows tells whether the second has room for a charge. A charge of more than a whole second could
+// allows reports whether the second has room for a charge. A charge of more than a whole second could
 // never run; it may when the second is untouched, and is in debt afterwards.
 func (l *ledger) allows(charge float64) bool {
 	if charge <= 0 {
@@ -149,7 +149,7 @@ func (l *ledger) allows(charge float64) bool {
 	return l.left+l.extra >= min(charge, l.limit)
 }
 
-// wait is the number of seconds until a charge is allowed, if nothing else is spent meanwhile.
+// wait returns the number of seconds until a charge is allowed, if nothing else is spent meanwhile.
 func (l *ledger) wait(charge float64, burst bool) int {
 	most := int(math.Ceil((min(charge, l.limit)-l.left)/l.limit)) + 1 // enough without anything saved
 	return 1 + sort.Search(most, func(i int) bool {

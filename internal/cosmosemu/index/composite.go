@@ -1,9 +1,10 @@
-package cosmosemu
+package index
 
 import (
 	"encoding/json"
 	"slices"
 
+	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/sql"
 )
 
@@ -21,7 +22,7 @@ type compositePath struct {
 
 // setComposites reads the compositeIndexes of a policy. Their paths name scalars: they end neither in
 // ? nor in *, and pass through no array.
-func (p *policy) setComposites(raw json.RawMessage) error {
+func (p *Policy) setComposites(raw json.RawMessage) error {
 	if len(raw) == 0 {
 		return nil
 	}
@@ -30,26 +31,26 @@ func (p *policy) setComposites(raw json.RawMessage) error {
 		Order string `json:"order"`
 	}
 	if err := json.Unmarshal(raw, &in); err != nil {
-		return badRequest("compositeIndexes is not a list of lists of paths: %v", err)
+		return refusal.BadRequest("compositeIndexes is not a list of lists of paths: %v", err)
 	}
 	if len(in) > maxComposites {
-		return badRequest("the indexing policy has %d composite indexes: at most %d", len(in), maxComposites)
+		return refusal.BadRequest("the indexing policy has %d composite indexes: at most %d", len(in), maxComposites)
 	}
 	for _, index := range in {
 		if len(index) < 2 || len(index) > maxCompositePaths {
-			return badRequest("a composite index has 2 to %d paths, not %d", maxCompositePaths, len(index))
+			return refusal.BadRequest("a composite index has 2 to %d paths, not %d", maxCompositePaths, len(index))
 		}
 		var paths []compositePath
 		for _, j := range index {
-			steps, ok := splitPath(j.Path)
+			steps, ok := SplitPath(j.Path)
 			if !ok || len(steps) == 0 || slices.ContainsFunc(steps, wildcard) {
-				return badRequest("the path %q of a composite index is not a property", j.Path)
+				return refusal.BadRequest("the path %q of a composite index is not a property", j.Path)
 			}
 			if slices.ContainsFunc(paths, func(c compositePath) bool { return slices.Equal(c.steps, steps) }) {
-				return badRequest("a composite index has the path %q twice", j.Path)
+				return refusal.BadRequest("a composite index has the path %q twice", j.Path)
 			}
 			if j.Order != "" && j.Order != "ascending" && j.Order != "descending" {
-				return badRequest("the order %q of a composite index is neither ascending nor descending", j.Order)
+				return refusal.BadRequest("the order %q of a composite index is neither ascending nor descending", j.Order)
 			}
 			paths = append(paths, compositePath{steps, j.Order == "descending"})
 		}
@@ -58,32 +59,32 @@ func (p *policy) setComposites(raw json.RawMessage) error {
 	return nil
 }
 
-func wildcard(step string) bool { return step == "?" || step == "*" || step == anyElement }
+func wildcard(step string) bool { return step == "?" || step == "*" || step == AnyElement }
 
-// order tells whether the index serves the ORDER BY of a query: a single property that is indexed, or
+// Order reports whether the index serves the ORDER BY of a query: a single property that is indexed, or
 // several for which there is a composite index of just these, in this order or wholly reversed
-// (Azure Cosmos DB docs, index-policy). keepUndefined tells that items without the property are given
+// (Azure Cosmos DB docs, index-policy). keepUndefined reports that items without the property are given
 // too, which they are when the policy names the path.
-func (p *policy) order(q *sql.Query) (keepUndefined bool, err error) {
+func (p *Policy) Order(q *sql.Query) (keepUndefined bool, err error) {
 	switch len(q.Order) {
 	case 0:
 		return false, nil
 	case 1:
 		path := q.Paths()[q.Order[0].Path]
-		steps := policySteps(path)
-		if !p.indexed(steps) {
-			return false, badRequest("The index path corresponding to the specified order-by item is excluded: %s.", path)
+		steps := Steps(path)
+		if !p.Indexed(steps) {
+			return false, refusal.BadRequest("The index path corresponding to the specified order-by item is excluded: %s.", path)
 		}
 		return p.explicit(steps), nil
 	}
 	if p.composite(q) < 0 {
-		return false, badRequest("The order by query does not have a corresponding composite index that it can be served from: %s.", compositeSpec(orderPaths(q)))
+		return false, refusal.BadRequest("The order by query does not have a corresponding composite index that it can be served from: %s.", compositeSpec(orderPaths(q)))
 	}
 	return true, nil
 }
 
-// composite is the composite index that serves an ORDER BY of several properties, or -1.
-func (p *policy) composite(q *sql.Query) int {
+// composite returns the composite index that serves an ORDER BY of several properties, or -1.
+func (p *Policy) composite(q *sql.Query) int {
 	want := orderPaths(q)
 	return slices.IndexFunc(p.composites, func(have []compositePath) bool {
 		if p.none || len(have) != len(want) {
@@ -102,14 +103,14 @@ func (p *policy) composite(q *sql.Query) int {
 func orderPaths(q *sql.Query) []compositePath {
 	out := make([]compositePath, len(q.Order))
 	for i, o := range q.Order {
-		out[i] = compositePath{policySteps(q.Paths()[o.Path]), o.Descending}
+		out[i] = compositePath{Steps(q.Paths()[o.Path]), o.Descending}
 	}
 	return out
 }
 
-// explicit tells whether the policy includes exactly this scalar by name. ORDER BY then also gives
+// explicit reports whether the policy includes exactly this scalar by name. ORDER BY then also gives
 // the items that do not have it (Azure Cosmos DB docs, order-by).
-func (p *policy) explicit(steps []string) bool {
+func (p *Policy) explicit(steps []string) bool {
 	for _, i := range p.included {
 		if i.exact && slices.Equal(i.steps, steps) {
 			return true

@@ -1,7 +1,6 @@
-package cosmosemu
+package index
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -9,11 +8,8 @@ import (
 	"binnacle/internal/cosmosemu/sql"
 )
 
-// hIndexUse carries which indexes a query has used, and which it could.
-const hIndexUse = "X-Ms-Cosmos-Index-Utilization"
-
-// indexUseJSON is the content of that header, which is base64 of JSON: SDKs decode both.
-type indexUseJSON struct {
+// useJSON is which indexes a query has used, and which it could, as SDKs decode it.
+type useJSON struct {
 	Utilized           []singleIndex    `json:"UtilizedSingleIndexes"`
 	Potential          []singleIndex    `json:"PotentialSingleIndexes"`
 	UtilizedComposite  []compositeIndex `json:"UtilizedCompositeIndexes"`
@@ -34,16 +30,16 @@ type compositeIndex struct {
 	IndexImpactScore string
 }
 
-// indexUse says of each path that a query filters or sorts by whether the index serves it. What no
+// Use returns, as JSON, of each path that a query filters or sorts by whether the index serves it. What no
 // index can serve is not among the paths that could be. Composite indexes are used for sorting only.
-func indexUse(p *policy, b *sql.Bound) string {
+func (p *Policy) Use(b *sql.Bound) []byte {
 	q := b.Query()
-	out := indexUseJSON{Utilized: []singleIndex{}, Potential: []singleIndex{}, UtilizedComposite: []compositeIndex{}, PotentialComposite: []compositeIndex{}}
+	out := useJSON{Utilized: []singleIndex{}, Potential: []singleIndex{}, UtilizedComposite: []compositeIndex{}, PotentialComposite: []compositeIndex{}}
 	note := func(path sql.Path) {
-		steps := policySteps(path)
+		steps := Steps(path)
 		entry := singleIndex{IndexSpec: indexSpec(steps) + "/?", FilterPreciseSet: true, IndexPreciseSet: true, IndexImpactScore: "High"}
 		list := &out.Potential
-		if p.indexed(steps) {
+		if p.Indexed(steps) {
 			list = &out.Utilized
 		}
 		if len(path) > 0 && !slices.Contains(*list, entry) {
@@ -71,7 +67,7 @@ func indexUse(p *policy, b *sql.Bound) string {
 	if err != nil {
 		panic("cosmosemu: encode index metrics: " + err.Error()) // strings and booleans
 	}
-	return base64.StdEncoding.EncodeToString(text)
+	return text
 }
 
 func indexSpec(steps []string) string { return "/" + strings.Join(steps, "/") }

@@ -1,13 +1,15 @@
-package cosmosemu
+package index
 
 import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"binnacle/internal/cosmosemu/refusal"
 )
 
-// policy is the indexing policy of a container, in the form that charges and queries ask it.
-type policy struct {
+// Policy is the indexing policy of a container, in the form that charges and queries ask it.
+type Policy struct {
 	none       bool // indexingMode none: no index at all
 	root       *rule
 	included   []policyPath // all included paths but /*
@@ -35,11 +37,8 @@ type policyPath struct {
 	exact bool // ends in ?, else in *
 }
 
-// anyElement is the step into every element of an array.
-const anyElement = "[]"
-
-// policyJSON is the policy as clients send it. What the emulator does not interpret is kept.
-type policyJSON struct {
+// JSON is the policy as clients send it. What the emulator does not interpret is kept.
+type JSON struct {
 	IndexingMode     string          `json:"indexingMode"`
 	Automatic        *bool           `json:"automatic"`
 	IncludedPaths    []pathJSON      `json:"includedPaths"`
@@ -54,8 +53,8 @@ type pathJSON struct {
 	Path string `json:"path"`
 }
 
-// withDefaults fills what a client may leave out, as the service does.
-func (p policyJSON) withDefaults() policyJSON {
+// WithDefaults fills what a client may leave out, as the service does.
+func (p JSON) WithDefaults() JSON {
 	p.IndexingMode = strings.ToLower(p.IndexingMode)
 	if p.IndexingMode == "" {
 		p.IndexingMode = "consistent"
@@ -77,10 +76,11 @@ func (p policyJSON) withDefaults() policyJSON {
 	return p
 }
 
-func newPolicy(p policyJSON) (*policy, error) {
-	out := &policy{root: &rule{}, none: p.IndexingMode == "none"}
+// New checks a policy that has its defaults.
+func New(p JSON) (*Policy, error) {
+	out := &Policy{root: &rule{}, none: p.IndexingMode == "none"}
 	if p.IndexingMode != "none" && p.IndexingMode != "consistent" {
-		return nil, badRequest("the indexing mode %q is neither consistent nor none", p.IndexingMode)
+		return nil, refusal.BadRequest("the indexing mode %q is neither consistent nor none", p.IndexingMode)
 	}
 	for _, group := range []struct {
 		paths []pathJSON
@@ -92,7 +92,7 @@ func newPolicy(p policyJSON) (*policy, error) {
 				return nil, err
 			}
 			if !out.set(path, group.as) {
-				return nil, badRequest("the indexing path %q is both included and excluded", j.Path)
+				return nil, refusal.BadRequest("the indexing path %q is both included and excluded", j.Path)
 			}
 			if group.as == include && (path.exact || len(path.steps) > 0) {
 				out.included = append(out.included, path)
@@ -100,12 +100,12 @@ func newPolicy(p policyJSON) (*policy, error) {
 		}
 	}
 	if !out.none && out.root.subtree == unsaid {
-		return nil, badRequest("the indexing policy must include or exclude the path /*")
+		return nil, refusal.BadRequest("the indexing policy must include or exclude the path /*")
 	}
 	return out, out.setComposites(p.CompositeIndexes)
 }
 
-func (p *policy) set(path policyPath, as verdict) bool {
+func (p *Policy) set(path policyPath, as verdict) bool {
 	at := p.root
 	for _, s := range path.steps {
 		if at.children == nil {
@@ -127,9 +127,23 @@ func (p *policy) set(path policyPath, as verdict) bool {
 	return true
 }
 
-// indexed tells whether a scalar at this path is in the index. id and _ts always are, without a policy
+// Off reports whether there is no index at all.
+func (p *Policy) Off() bool { return p.none }
+
+// Scalars returns the single properties that are included by name, but for id and _ts.
+func (p *Policy) Scalars() [][]string {
+	var out [][]string
+	for _, path := range p.included {
+		if path.exact && len(path.steps) > 0 && !isAlways(path.steps[0]) {
+			out = append(out, path.steps)
+		}
+	}
+	return out
+}
+
+// Indexed reports whether a scalar at this path is in the index. id and _ts always are, without a policy
 // of none.
-func (p *policy) indexed(steps []string) bool {
+func (p *Policy) Indexed(steps []string) bool {
 	if p.none {
 		return false
 	}
@@ -153,8 +167,8 @@ func (p *policy) indexed(steps []string) bool {
 
 // parsePolicyPath reads /a/b/?, /a/[]/*, /"a b"/?.
 func parsePolicyPath(text string) (policyPath, error) {
-	bad := badRequest("the indexing path %q must begin with / and end in /? or /*", text)
-	steps, ok := splitPath(text)
+	bad := refusal.BadRequest("the indexing path %q must begin with / and end in /? or /*", text)
+	steps, ok := SplitPath(text)
 	if !ok || len(steps) == 0 {
 		return policyPath{}, bad
 	}
@@ -164,37 +178,7 @@ func parsePolicyPath(text string) (policyPath, error) {
 	}
 	steps = steps[:len(steps)-1]
 	if slices.Contains(steps, "?") || slices.Contains(steps, "*") {
-		return policyPath{}, badRequest("the indexing path %q has a wildcard before its end", text)
+		return policyPath{}, refusal.BadRequest("the indexing path %q has a wildcard before its end", text)
 	}
 	return policyPath{steps: steps, exact: last == "?"}, nil
-}
-
-// splitPath cuts a path of a policy or a partition key at its slashes; a step may be quoted.
-func splitPath(text string) ([]string, bool) {
-	var steps []string
-	for text != "" {
-		if text[0] != '/' {
-			return nil, false
-		}
-		text = text[1:]
-		var step string
-		if strings.HasPrefix(text, `"`) {
-			end := strings.IndexByte(text[1:], '"')
-			if end < 0 {
-				return nil, false
-			}
-			step, text = text[1:end+1], text[end+2:]
-		} else {
-			end := strings.IndexByte(text, '/')
-			if end < 0 {
-				end = len(text)
-			}
-			step, text = text[:end], text[end:]
-		}
-		if step == "" {
-			return nil, false
-		}
-		steps = append(steps, step)
-	}
-	return steps, true
 }

@@ -1,29 +1,31 @@
-package cosmosemu
+package schema
 
 import (
 	"encoding/binary"
 
 	"github.com/valyala/fastjson"
 
+	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/sql"
 	"binnacle/internal/epk"
 )
 
-// partitionKey is the value of a partition key, or of a prefix of a hierarchical one.
-type partitionKey []sql.Value
+// Key is the value of a partition key, or of a prefix of a hierarchical one.
+type Key []sql.Value
 
-// parseKey reads the header x-ms-documentdb-partitionkey, a JSON array. Without a header, and for
+// ParseKey reads the header x-ms-documentdb-partitionkey, a JSON array. Without a header, and for
 // the empty array, ok is false.
-func parseKey(p *fastjson.Parser, text string) (key partitionKey, ok bool, err error) {
+func ParseKey(p *fastjson.Parser, text string) (key Key, ok bool, err error) {
 	if text == "" {
 		return nil, false, nil
 	}
 	if fastjson.Validate(text) != nil {
-		return nil, false, badRequest("the partition key %q is not JSON", text)
+		return nil, false, refusal.BadRequest("the partition key %q is not JSON", text)
 	}
 	v, err := p.Parse(text)
 	if err != nil || v.Type() != fastjson.TypeArray {
-		return nil, false, badRequest("the partition key %q is not a JSON array", text)
+		return nil, false, refusal.BadRequest("the partition key %q is not a JSON array", text)
 	}
 	elements := v.GetArray()
 	if len(elements) == 0 {
@@ -34,11 +36,11 @@ func parseKey(p *fastjson.Parser, text string) (key partitionKey, ok bool, err e
 		switch value.Kind() {
 		case sql.Object: // SDKs write an undefined component as {}
 			if e.GetObject().Len() > 0 {
-				return nil, false, badRequest("the partition key %q has a component that is no scalar", text)
+				return nil, false, refusal.BadRequest("the partition key %q has a component that is no scalar", text)
 			}
 			value = sql.Value{}
 		case sql.Array:
-			return nil, false, badRequest("the partition key %q has a component that is no scalar", text)
+			return nil, false, refusal.BadRequest("the partition key %q has a component that is no scalar", text)
 		}
 		key = append(key, value)
 	}
@@ -46,12 +48,12 @@ func parseKey(p *fastjson.Parser, text string) (key partitionKey, ok bool, err e
 }
 
 // keyOf is the partition key of a document: undefined where a property is absent or no scalar.
-func (d *definition) keyOf(dst partitionKey, doc *fastjson.Value) partitionKey {
+func (d *Definition) keyOf(dst Key, doc *fastjson.Value) Key {
 	dst = dst[:0]
-	for _, steps := range d.keys {
+	for _, steps := range d.Keys {
 		v := doc
 		for _, s := range steps {
-			v = sql.Member(v, s)
+			v = jsontext.Member(v, s)
 		}
 		value := sql.JSONValue(v)
 		if value.Kind() > sql.String {
@@ -62,10 +64,10 @@ func (d *definition) keyOf(dst partitionKey, doc *fastjson.Value) partitionKey {
 	return dst
 }
 
-// undefinedKey is the key of an item that has none of the key's properties.
-func (d *definition) undefinedKey() partitionKey { return make(partitionKey, len(d.keys)) }
+// UndefinedKey is the key of an item that has none of the key's properties.
+func (d *Definition) UndefinedKey() Key { return make(Key, len(d.Keys)) }
 
-func (k partitionKey) equal(other partitionKey) bool {
+func (k Key) Equal(other Key) bool {
 	if len(k) != len(other) {
 		return false
 	}
@@ -77,8 +79,8 @@ func (k partitionKey) equal(other partitionKey) bool {
 	return true
 }
 
-// appendEPK appends the effective partition key as bytes, levelLen a component.
-func (k partitionKey) appendEPK(dst []byte) []byte {
+// AppendEPK appends the effective partition key as bytes, levelLen a component.
+func (k Key) AppendEPK(dst []byte) []byte {
 	for _, v := range k {
 		hi, lo := epk.Sum(component(v))
 		dst = binary.BigEndian.AppendUint64(dst, hi)

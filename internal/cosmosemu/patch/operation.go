@@ -1,4 +1,4 @@
-package cosmosemu
+package patch
 
 import (
 	"math"
@@ -7,22 +7,23 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"binnacle/internal/cosmosemu/sql"
+	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/refusal"
 )
 
-// apply does the operations on an item. After an error the item is of no use. The semantics are those
+// Apply does the operations on an item. After an error the item is of no use. The semantics are those
 // of Azure Cosmos DB docs, partial-document-update.
-func (p *patch) apply(doc *fastjson.Value) error {
+func (p *Patch) Apply(doc *fastjson.Value) error {
 	for i, op := range p.ops {
 		if f := op.apply(doc); f != nil {
-			f.message = "patch operation " + strconv.Itoa(i) + ": " + f.message
+			f.Message = "patch operation " + strconv.Itoa(i) + ": " + f.Message
 			return f
 		}
 	}
 	return nil
 }
 
-func (op patchOp) apply(doc *fastjson.Value) *fault {
+func (op operation) apply(doc *fastjson.Value) *refusal.Error {
 	path, value := op.path, op.value
 	if op.kind == "move" {
 		at, f := locate(doc, op.from)
@@ -30,7 +31,7 @@ func (op patchOp) apply(doc *fastjson.Value) *fault {
 			return f
 		}
 		if value = at.value(); value == nil {
-			return badRequest("there is nothing at the path to move from")
+			return refusal.BadRequest("there is nothing at the path to move from")
 		}
 		at.remove()
 	}
@@ -50,7 +51,7 @@ func (op patchOp) apply(doc *fastjson.Value) *fault {
 		}
 	case "replace", "remove":
 		if there == nil {
-			return badRequest("there is nothing at the path to %s", op.kind)
+			return refusal.BadRequest("there is nothing at the path to %s", op.kind)
 		}
 		if op.kind == "remove" {
 			at.remove()
@@ -81,7 +82,7 @@ type place struct {
 }
 
 // locate walks to the end of a path. All but its last step must be there.
-func locate(doc *fastjson.Value, path []string) (place, *fault) {
+func locate(doc *fastjson.Value, path []string) (place, *refusal.Error) {
 	parent := doc
 	for i, step := range path {
 		at, f := stepInto(parent, step)
@@ -89,14 +90,14 @@ func locate(doc *fastjson.Value, path []string) (place, *fault) {
 			return at, f
 		}
 		if parent = at.value(); parent == nil {
-			return at, badRequest("the path has no parent: %q is absent", step)
+			return at, refusal.BadRequest("the path has no parent: %q is absent", step)
 		}
 	}
-	return place{}, badRequest("the path is empty")
+	return place{}, refusal.BadRequest("the path is empty")
 }
 
 // stepInto is one step into a value.
-func stepInto(parent *fastjson.Value, step string) (place, *fault) {
+func stepInto(parent *fastjson.Value, step string) (place, *refusal.Error) {
 	switch parent.Type() {
 	case fastjson.TypeObject:
 		return place{parent: parent, key: step}, nil
@@ -107,17 +108,17 @@ func stepInto(parent *fastjson.Value, step string) (place, *fault) {
 		}
 		i, err := strconv.Atoi(step)
 		if err != nil || i < 0 || strconv.Itoa(i) != step || i > n {
-			return place{}, badRequest("%q is no index of an array of %d elements", step, n)
+			return place{}, refusal.BadRequest("%q is no index of an array of %d elements", step, n)
 		}
 		return place{parent: parent, array: true, index: i}, nil
 	}
-	return place{}, badRequest("the path goes on at %q where there is neither an object nor an array", step)
+	return place{}, refusal.BadRequest("the path goes on at %q where there is neither an object nor an array", step)
 }
 
 // value is what is there, nil for nothing.
 func (at place) value() *fastjson.Value {
 	if !at.array {
-		return sql.Member(at.parent, at.key)
+		return jsontext.Member(at.parent, at.key)
 	}
 	if elements := at.parent.GetArray(); at.index < len(elements) {
 		return elements[at.index]
@@ -155,10 +156,10 @@ func (at place) remove() {
 }
 
 // add is the sum of two numbers: exact for integers, else of float64.
-func add(a, b *fastjson.Value) (*fastjson.Value, *fault) {
+func add(a, b *fastjson.Value) (*fastjson.Value, *refusal.Error) {
 	var arena fastjson.Arena
 	if a.Type() != fastjson.TypeNumber {
-		return nil, badRequest("what is at the path to incr is not a number")
+		return nil, refusal.BadRequest("what is at the path to incr is not a number")
 	}
 	x, errX := a.Int64()
 	y, errY := b.Int64()
@@ -167,7 +168,7 @@ func add(a, b *fastjson.Value) (*fastjson.Value, *fault) {
 	}
 	sum := a.GetFloat64() + b.GetFloat64()
 	if math.IsInf(sum, 0) || math.IsNaN(sum) {
-		return nil, badRequest("the sum is no float64")
+		return nil, refusal.BadRequest("the sum is no float64")
 	}
 	return arena.NewNumberString(strconv.FormatFloat(sum, 'g', -1, 64)), nil
 }

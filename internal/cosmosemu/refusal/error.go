@@ -1,0 +1,150 @@
+package refusal
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/sql"
+)
+
+// Error is an answer other than success: what the client is told, and what it is charged.
+type Error struct {
+	Status     int
+	Substatus  int // 0: none
+	Message    string
+	Charge     float64
+	RetryAfter time.Duration // 429 only
+	Range      string        // id of the physical partition that answered, if one did
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code(), e.Message) }
+
+// Substatus codes (azcosmos and azure_data_cosmos, cosmos_status.rs).
+const (
+	subKeyMismatch    = 1001 // with 400: the key is not that of the item, or has too few levels
+	subRangeGone      = 1002 // with 410: no such partition key range any more
+	SubCrossPartition = 1004 // with 400: the gateway cannot serve this query over several partitions
+	SubLogicalFull    = 1014 // with 403: the logical partition holds as much as it may
+	SubAutoscaleOffer = 1015 // with 403: an autoscale offer cannot be replaced by a manual one
+	SubSharedFull     = 1019 // with 403: as many containers share the database's throughput as may
+	SubBudgetExceeded = 3200 // with 429: the physical partition's second has no request units left
+	SubMetadataBudget = 3210 // with 429: the account's second has none left for metadata
+)
+
+// Code returns the word for the status in an error's body.
+func (e *Error) Code() string {
+	switch e.Status {
+	case http.StatusBadRequest:
+		return "BadRequest"
+	case http.StatusRequestEntityTooLarge:
+		return "RequestEntityTooLarge"
+	case http.StatusTooManyRequests:
+		return "429"
+	case http.StatusPreconditionFailed:
+		return "PreconditionFailed"
+	case http.StatusNotFound:
+		return "NotFound"
+	case http.StatusNotImplemented:
+		return "NotImplemented"
+	default:
+		return http.StatusText(e.Status)
+	}
+}
+
+// Throttled reports whether the request was refused for want of request units.
+func (e *Error) Throttled() bool { return e.Status == http.StatusTooManyRequests }
+
+func newError(status, substatus int, format string, args []any) *Error {
+	return &Error{Status: status, Substatus: substatus, Message: fmt.Sprintf(format, args...)}
+}
+
+// BadRequest refuses what is malformed or not allowed.
+func BadRequest(format string, args ...any) *Error {
+	return newError(http.StatusBadRequest, 0, format, args)
+}
+
+// KeyMismatch refuses a partition key that is not that of the item, or has too few levels.
+func KeyMismatch(format string, args ...any) *Error {
+	return newError(http.StatusBadRequest, subKeyMismatch, format, args)
+}
+
+// CrossPartition refuses a query that the gateway cannot serve over several physical partitions.
+func CrossPartition(format string, args ...any) *Error {
+	return newError(http.StatusBadRequest, SubCrossPartition, format, args)
+}
+
+// Unauthorized refuses a request that is not signed as it should be.
+func Unauthorized(reason string) *Error {
+	return newError(http.StatusUnauthorized, 0, "%s", []any{reason})
+}
+
+// Forbidden refuses what a quota or a rule of the service does not allow.
+func Forbidden(substatus int, format string, args ...any) *Error {
+	return newError(http.StatusForbidden, substatus, format, args)
+}
+
+// NotFound says that what is asked for does not exist.
+func NotFound(format string, args ...any) *Error {
+	return newError(http.StatusNotFound, 0, format, args)
+}
+
+// Conflict refuses to make what exists.
+func Conflict(format string, args ...any) *Error {
+	return newError(http.StatusConflict, 0, format, args)
+}
+
+// RangeGone says that a partition key range is no more.
+func RangeGone(id string) *Error {
+	return newError(http.StatusGone, subRangeGone, "the partition key range %s does not exist", []any{id})
+}
+
+// PreconditionFailed refuses a write whose condition does not hold.
+func PreconditionFailed() *Error {
+	return newError(http.StatusPreconditionFailed, 0, "the condition of If-Match or If-None-Match does not hold", nil)
+}
+
+// TooLarge refuses an item, a request or an answer above its limit.
+func TooLarge(format string, args ...any) *Error {
+	return newError(http.StatusRequestEntityTooLarge, 0, format, args)
+}
+
+// Locked refuses a change while another is under way.
+func Locked(format string, args ...any) *Error { return newError(http.StatusLocked, 0, format, args) }
+
+// TooMany refuses a request until some time has passed.
+func TooMany(retry time.Duration, substatus int, format string, args ...any) *Error {
+	e := newError(http.StatusTooManyRequests, substatus, format, args)
+	e.RetryAfter = retry
+	return e
+}
+
+// Unsupported refuses a construct of the service that the emulator does not have.
+func Unsupported(format string, args ...any) *Error {
+	return newError(http.StatusNotImplemented, 0, format+" is not supported by this emulator", args)
+}
+
+// Unavailable says that the emulator does not serve any more.
+func Unavailable(reason string) *Error {
+	return newError(http.StatusServiceUnavailable, 0, "%s", []any{reason})
+}
+
+// Of turns any error into an answer: what is no refusal is an internal error.
+func Of(err error) *Error {
+	var e *Error
+	var q *sql.Error
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.As(err, &q):
+		return BadRequest("the query is not accepted: %s", q.Error())
+	case errors.Is(err, jsontext.ErrInvalid):
+		return BadRequest("the body is not valid JSON")
+	}
+	return newError(http.StatusInternalServerError, 0, "%s", []any{err.Error()})
+}
+
+// Is reports whether an error is an answer to the client, and not a failure of the emulator.
+func Is(err error) bool { return Of(err).Status != http.StatusInternalServerError }

@@ -1,0 +1,49 @@
+package schema
+
+import (
+	"slices"
+
+	"github.com/valyala/fastjson"
+
+	"binnacle/internal/cosmosemu/jsontext"
+)
+
+// system are the properties that the service sets; a client's values for them are ignored.
+var system = []string{"_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"}
+
+// IsSystem reports whether the service sets a property of items.
+func IsSystem(name string) bool { return slices.Contains(system, name) }
+
+func hasSystem(object *fastjson.Object) bool {
+	for _, name := range system {
+		if object.Get(name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// DeleteSystem removes the system properties of an item.
+func DeleteSystem(doc *fastjson.Value) {
+	for _, name := range system {
+		doc.Del(name)
+	}
+}
+
+// AppendPlain appends an item without its system properties, minified.
+func AppendPlain(dst []byte, object *fastjson.Object) []byte {
+	dst = append(dst, '{')
+	first := true
+	object.Visit(func(key []byte, v *fastjson.Value) {
+		if IsSystem(string(key)) {
+			return
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(jsontext.AppendString(dst, key), ':')
+		dst = jsontext.Append(dst, v)
+	})
+	return append(dst, '}')
+}
