@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
 
 	"github.com/klauspost/compress/huff0"
@@ -117,7 +118,7 @@ func (e *encoder) writeDocument(h Header, f Frame) error {
 			if i > 0 {
 				e.doc = append(e.doc, ',')
 			}
-			e.doc = appendLabels(e.doc, f.Groups[i].Labels)
+			e.doc = jsontext.AppendLabels(e.doc, f.Groups[i].Labels)
 		}
 		e.doc = append(e.doc, ']')
 	}
@@ -136,13 +137,13 @@ func (e *encoder) writeDocument(h Header, f Frame) error {
 
 func appendHeader(b []byte, h Header) []byte {
 	b = append(b, `{"id":`...)
-	b = appendString(b, h.ID.String())
+	b = jsontext.AppendString(b, h.ID.String())
 	b = append(b, `,"v":`...)
 	b = strconv.AppendInt(b, Version, 10)
 	b = append(b, `,"type":"chunk","tenantShard":`...)
-	b = appendString(b, h.TenantShard)
+	b = jsontext.AppendString(b, h.TenantShard)
 	b = append(b, `,"device":`...)
-	b = appendString(b, h.Device)
+	b = jsontext.AppendString(b, h.Device)
 	for _, n := range []struct {
 		name  string
 		value int64
@@ -151,7 +152,7 @@ func appendHeader(b []byte, h Header) []byte {
 		{"first", h.First}, {"through", h.Through}, {"after", h.After}, {"cut", h.Cut},
 	} {
 		b = append(b, ',')
-		b = appendString(b, n.name)
+		b = jsontext.AppendString(b, n.name)
 		b = append(b, ':')
 		b = strconv.AppendInt(b, n.value, 10)
 	}
@@ -170,13 +171,13 @@ func (e *encoder) appendColumns(f Frame, small bool) error {
 			}
 			k++
 			e.doc = append(e.doc, `{"metric":`...)
-			e.doc = appendString(e.doc, c.Metric)
+			e.doc = jsontext.AppendString(e.doc, c.Metric)
 			if i > 0 {
 				e.doc = append(e.doc, `,"labels":`...)
 				e.doc = strconv.AppendInt(e.doc, int64(i), 10)
 			}
 			e.doc = append(e.doc, `,"type":`...)
-			e.doc = appendString(e.doc, c.Kind.String())
+			e.doc = jsontext.AppendString(e.doc, c.Kind.String())
 			e.doc = append(e.doc, `,"stats":`...)
 			s := statsOf(c)
 			e.doc = appendStats(e.doc, c.Kind, &s)
@@ -199,7 +200,7 @@ func (e *encoder) appendData(name string, s section) error {
 		return fmt.Errorf("a string of %d characters, above %d: %w", n, MaxString, ErrTooLarge)
 	}
 	e.doc = append(e.doc, ',')
-	e.doc = appendString(e.doc, name)
+	e.doc = jsontext.AppendString(e.doc, name)
 	e.doc = append(e.doc, `:"`...)
 	e.doc = base64.StdEncoding.AppendEncode(e.doc, e.block)
 	e.doc = append(e.doc, '"')

@@ -10,37 +10,6 @@ import (
 // The document is written here rather than by encoding/json because its bytes are part of the format: one order of
 // properties, one spelling of each value.
 
-const hexDigits = "0123456789abcdef"
-
-// appendString appends s, which is valid UTF-8, as a JSON string.
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c < 0x20 || c == 0x7F:
-			b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-		default:
-			b = append(b, c)
-		}
-	}
-	return append(b, '"')
-}
-
-func appendLabels(b []byte, l telemetry.Labels) []byte {
-	b = append(b, '{')
-	for i, x := range l {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, x.Name)
-		b = append(b, ':')
-		b = appendString(b, x.Value)
-	}
-	return append(b, '}')
-}
-
 // appendStats appends [count,min,max,sum,first,last], with [...,nan,+inf,-inf] if there are any, and [count] for text.
 func appendStats(b []byte, kind telemetry.Kind, s *Stats) []byte {
 	b = append(b, '[')

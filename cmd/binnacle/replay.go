@@ -67,7 +67,7 @@ func (c *replayCommand) Run(e *env) error {
 	}
 	summary, err := replay.Run(e.ctx, cfg)
 	if summary.Records > 0 || err == nil {
-		if _, printed := summary.WriteTo(e.stdout); printed != nil && err == nil {
+		if printed := summary.Print(e.stdout); printed != nil && err == nil {
 			err = fmt.Errorf("print the summary: %w", printed)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 
+	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
 )
 
@@ -14,11 +15,11 @@ func AppendJSON(b []byte, r telemetry.Reading) []byte {
 	b = append(b, '{')
 	if r.Tenant != "" {
 		b = append(b, `"tenant":`...)
-		b = append(appendString(b, r.Tenant), ',')
+		b = append(jsontext.AppendString(b, r.Tenant), ',')
 	}
 	if r.Device != "" {
 		b = append(b, `"device":`...)
-		b = append(appendString(b, r.Device), ',')
+		b = append(jsontext.AppendString(b, r.Device), ',')
 	}
 	b = append(b, `"ts":`...)
 	b = strconv.AppendInt(b, r.Time, 10)
@@ -27,26 +28,15 @@ func AppendJSON(b []byte, r telemetry.Reading) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(appendString(b, f.Metric), ':')
+		b = append(jsontext.AppendString(b, f.Metric), ':')
 		b = appendValue(b, f.Value)
 	}
 	b = append(b, '}')
-	b = appendLabels(b, `,"labels":`, r.Labels)
-	b = appendLabels(b, `,"tags":`, r.Tags)
-	return append(b, '}')
-}
-
-func appendLabels(b []byte, property string, l telemetry.Labels) []byte {
-	if len(l) == 0 {
-		return b
+	if len(r.Labels) > 0 {
+		b = jsontext.AppendLabels(append(b, `,"labels":`...), r.Labels)
 	}
-	b = append(b, property...)
-	sep := byte('{')
-	for _, x := range l {
-		b = append(b, sep)
-		sep = ','
-		b = append(appendString(b, x.Name), ':')
-		b = appendString(b, x.Value)
+	if len(r.Tags) > 0 {
+		b = jsontext.AppendLabels(append(b, `,"tags":`...), r.Tags)
 	}
 	return append(b, '}')
 }
@@ -60,7 +50,7 @@ func appendValue(b []byte, v telemetry.Value) []byte {
 	case telemetry.Bool:
 		return strconv.AppendBool(b, v.Bool())
 	case telemetry.Text:
-		return appendString(b, v.Text())
+		return jsontext.AppendString(b, v.Text())
 	}
 	return append(b, "null"...)
 }
@@ -80,25 +70,4 @@ func appendFloat(b []byte, f float64) []byte {
 		return strconv.AppendFloat(b, f, 'f', -1, 64)
 	}
 	return strconv.AppendFloat(b, f, 'e', -1, 64)
-}
-
-func appendString(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	done := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		b = append(b, s[done:i]...)
-		done = i + 1
-		if c >= ' ' {
-			b = append(b, '\\', c)
-		} else {
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-	}
-	b = append(b, s[done:]...)
-	return append(b, '"')
 }

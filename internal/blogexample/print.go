@@ -5,17 +5,18 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
+
+	"binnacle/internal/report"
 )
 
 // Print writes a report as text.
 func Print(w io.Writer, r Report) error {
 	var b bytes.Buffer
-	paragraph(&b, "", fmt.Sprintf("%s users with %s posts, %s comments and %s likes, seed %d; every container has %d physical partitions. "+
+	report.Paragraph(&b, "", fmt.Sprintf("%s users with %s posts, %s comments and %s likes, seed %d; every container has %d physical partitions. "+
 		"Request units (RU) are modelled, by the %s model; latencies are medians, measured on this machine without a network. "+
 		"The article's figures, of 100,000 users, stand beside them.",
-		thousands(r.Users), thousands(r.Posts), thousands(r.Comments), thousands(r.Likes), r.Seed, r.Partitions, r.Model))
-	paragraph(&b, "", fmt.Sprintf("Rows: Q3 %d, Q4 %d, Q5 %d, Q6 %d. Sizes: posts and comments %.1f KB, likes %.1f KB, copies of posts below 1 KB.",
+		report.Thousands(r.Users), report.Thousands(r.Posts), report.Thousands(r.Comments), report.Thousands(r.Likes), r.Seed, r.Partitions, r.Model))
+	report.Paragraph(&b, "", fmt.Sprintf("Rows: Q3 %d, Q4 %d, Q5 %d, Q6 %d. Sizes: posts and comments %.1f KB, likes %.1f KB, copies of posts below 1 KB.",
 		r.Rows.Q3, r.Rows.Q4, r.Rows.Q5, r.Rows.Q6, float64(r.Sizes.Post)/1024, float64(r.Sizes.Like)/1024))
 	for _, i := range []Indexing{IndexAll, IndexSelected} {
 		charges(&b, r, i)
@@ -45,7 +46,7 @@ func charges(b *bytes.Buffer, r Report, i Indexing) {
 		}
 		rows = append(rows, row)
 	}
-	grid(b, rows)
+	report.Grid(b, rows)
 }
 
 func latencies(b *bytes.Buffer, r Report) {
@@ -59,7 +60,7 @@ func latencies(b *bytes.Buffer, r Report) {
 		}
 		rows = append(rows, row)
 	}
-	grid(b, rows)
+	report.Grid(b, rows)
 }
 
 func replaces(b *bytes.Buffer, r Report) {
@@ -68,18 +69,18 @@ func replaces(b *bytes.Buffer, r Report) {
 	for _, l := range r.Rules {
 		rows = append(rows, []string{l.Pattern + " " + l.Version, rus(l.Published), rus(l.Two), percent(l.Two/l.Published - 1), rus(l.One), percent(l.One/l.Published - 1)})
 	}
-	grid(b, rows)
+	report.Grid(b, rows)
 }
 
 func fanOuts(b *bytes.Buffer, r Report) {
 	b.WriteString("\nFan-outs in V2 by size and physical partitions: RU\n\n")
 	rows := [][]string{{"physical partitions", "posts", "Q3", "Q6"}}
 	for _, f := range r.FanOut {
-		rows = append(rows, []string{fmt.Sprint(f.Partitions), thousands(f.Posts), rus(f.Q3), rus(f.Q6)})
+		rows = append(rows, []string{fmt.Sprint(f.Partitions), report.Thousands(f.Posts), rus(f.Q3), rus(f.Q6)})
 	}
-	grid(b, rows)
+	report.Grid(b, rows)
 	n := r.Extrapolated()
-	paragraph(b, "", fmt.Sprintf("On the straight line through the two largest numbers with all posts, the article's %s RU for Q3 would be %.0f physical partitions, and its %s RU for Q6 %.0f; it does not say how many there were. "+
+	report.Paragraph(b, "", fmt.Sprintf("On the straight line through the two largest numbers with all posts, the article's %s RU for Q3 would be %.0f physical partitions, and its %s RU for Q6 %.0f; it does not say how many there were. "+
 		"In V1 every row takes its look-ups on top, whatever the size.", rus(r.published("Q3")), n.Q3, rus(r.published("Q6")), n.Q6))
 }
 
@@ -87,41 +88,9 @@ func laters(b *bytes.Buffer, r Report) {
 	b.WriteString("\nAfter the answer, by the change feed: RU\n\n")
 	rows := [][]string{{"", "reading it", "work", "items written"}}
 	for _, l := range r.Later {
-		rows = append(rows, []string{l.Version + ", after " + l.After + ": " + l.Does, rus(l.Read), rus(l.Work), thousands(l.Items)})
+		rows = append(rows, []string{l.Version + ", after " + l.After + ": " + l.Does, rus(l.Read), rus(l.Work), report.Thousands(l.Items)})
 	}
-	grid(b, rows)
-}
-
-// grid prints rows in columns: the first to the left, the others to the right.
-func grid(b *bytes.Buffer, rows [][]string) {
-	width := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			width[i] = max(width[i], len([]rune(cell)))
-		}
-	}
-	for _, row := range rows {
-		line := fmt.Sprintf("  %-*s", width[0], row[0])
-		for i, cell := range row[1:] {
-			line += fmt.Sprintf("  %*s", width[i+1], cell)
-		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
-	}
-}
-
-// lineEnd is where a line of text ends at the latest.
-const lineEnd = 116
-
-func paragraph(b *bytes.Buffer, indent, text string) {
-	line := indent
-	for word := range strings.FieldsSeq(text) {
-		if len(line)+len(word) > lineEnd {
-			b.WriteString(strings.TrimRight(line, " ") + "\n")
-			line = indent
-		}
-		line += word + " "
-	}
-	b.WriteString(strings.TrimRight(line, " ") + "\n")
+	report.Grid(b, rows)
 }
 
 func rus(f float64) string { return fmt.Sprintf("%.2f", f) }
@@ -133,12 +102,4 @@ func percent(share float64) string {
 		return "0 %"
 	}
 	return fmt.Sprintf("%+d %%", p)
-}
-
-func thousands(n int) string {
-	text := fmt.Sprint(n)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return text
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"binnacle/internal/report"
 	"binnacle/internal/ru"
 )
 
@@ -36,7 +37,7 @@ func (r Result) hot(of Report) string {
 			number(each), number(ru.PartitionRUs))
 	}
 	return text + fmt.Sprintf("To accept all, %s RU/s (modelled) must be bought, $%s a month, most of it for partitions that idle.",
-		number(enough), dollars(ru.DollarsPerMonth(enough, false)))
+		number(enough), report.Dollars(ru.DollarsPerMonth(enough, false)))
 }
 
 // lost is the share of the readings that is not accepted.
@@ -76,7 +77,7 @@ func digits(f float64, n int) float64 {
 // footnotes say what the table does not.
 func footnotes(b *bytes.Buffer, r Report) {
 	b.WriteByte('\n')
-	paragraph(b, "", fmt.Sprintf("needed: the load's average over %.1f. bought: what the service sells for that, %s RU/s at least, in steps of %s.",
+	report.Paragraph(b, "", fmt.Sprintf("needed: the load's average over %.1f. bought: what the service sells for that, %s RU/s at least, in steps of %s.",
 		utilisation, number(buy(0)), number(ru.Step(false))))
 	grainy, brackets := false, false
 	indexed := map[Layout]float64{}
@@ -90,18 +91,18 @@ func footnotes(b *bytes.Buffer, r Report) {
 		}
 	}
 	if grainy {
-		paragraph(b, "", fmt.Sprintf("grainy: a second of one physical partition holds fewer than %d of the layout's writes, so a share of 429s says little.", grainyBelow))
+		report.Paragraph(b, "", fmt.Sprintf("grainy: a second of one physical partition holds fewer than %d of the layout's writes, so a share of 429s says little.", grainyBelow))
 	}
 	if brackets {
-		paragraph(b, "", fmt.Sprintf("in brackets: by the %s model, where the two differ by more than %s.", otherThan(r.model()), percent(differ)))
+		report.Paragraph(b, "", fmt.Sprintf("in brackets: by the %s model, where the two differ by more than %s.", otherThan(r.model()), percent(differ)))
 	}
 	if len(indexed) > 0 {
-		paragraph(b, "", fmt.Sprintf("All layouts index their keys and times only. With the service's default, which indexes every property, a document per reading takes %s RU (modelled) per million values by date, %s by tenant and device.",
+		report.Paragraph(b, "", fmt.Sprintf("All layouts index their keys and times only. With the service's default, which indexes every property, a document per reading takes %s RU (modelled) per million values by date, %s by tenant and device.",
 			number(indexed[ByDate]), number(indexed[ByDevice])))
 	}
 	least := buy(0)
-	paragraph(b, "", fmt.Sprintf("Binnacle also keeps the containers control and catalog, at %s RU/s each: $%s a month more, whatever the fleet.",
-		number(least), dollars(2*ru.DollarsPerMonth(least, false))))
+	report.Paragraph(b, "", fmt.Sprintf("Binnacle also keeps the containers control and catalog, at %s RU/s each: $%s a month more, whatever the fleet.",
+		number(least), report.Dollars(2*ru.DollarsPerMonth(least, false))))
 }
 
 func (r Report) model() ru.Model {

@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
+
+	"binnacle/internal/report"
 )
 
 // Print writes a report as text: for each scenario a table, where the request units go, and what follows.
 func Print(w io.Writer, r Report) error {
 	var b bytes.Buffer
-	paragraph(&b, "", heading(r))
+	report.Paragraph(&b, "", heading(r))
 	for _, o := range r.Outcomes {
 		fmt.Fprintf(&b, "\n%s: %s\n\n", strings.ToUpper(string(o.Scenario)), o.Scenario.about())
 		table(&b, o)
@@ -19,7 +22,7 @@ func Print(w io.Writer, r Report) error {
 		strips(&b, r, o)
 		b.WriteByte('\n')
 		for _, s := range conclusions(r, o) {
-			paragraph(&b, "  - ", s)
+			report.Paragraph(&b, "  - ", s)
 		}
 	}
 	footnotes(&b, r)
@@ -50,10 +53,10 @@ func table(b *bytes.Buffer, o Outcome) {
 		}
 		rows = append(rows, []string{
 			r.Layout.about(), number(r.Offered), number(r.Accepted), r.both(r.PerMillion), throttled,
-			fmt.Sprintf("%.2f", r.Hottest), r.both(r.Needed), number(r.Bought), dollars(r.Dollars),
+			fmt.Sprintf("%.2f", r.Hottest), r.both(r.Needed), number(r.Bought), report.Dollars(r.Dollars),
 		})
 	}
-	grid(b, rows)
+	report.Grid(b, rows)
 }
 
 // differ is how far the models must be apart to be shown both.
@@ -72,45 +75,6 @@ func (r Result) both(rus float64) string {
 	return fmt.Sprintf("%s (%s)", number(rus), number(rus*r.OtherModel/r.PerMillion))
 }
 
-// grid prints rows in columns: the first to the left, the others to the right.
-func grid(b *bytes.Buffer, rows [][]string) {
-	width := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i, cell := range row {
-			width[i] = max(width[i], len([]rune(cell)))
-		}
-	}
-	for _, row := range rows {
-		var line strings.Builder
-		for i, cell := range row {
-			if i == 0 {
-				fmt.Fprintf(&line, "  %-*s", width[i], cell)
-			} else {
-				fmt.Fprintf(&line, "  %*s", width[i], cell)
-			}
-		}
-		b.WriteString(strings.TrimRight(line.String(), " "))
-		b.WriteByte('\n')
-	}
-}
-
-// lineEnd is where a line of text ends at the latest.
-const lineEnd = 116
-
-// paragraph prints text in lines that begin behind the mark, which stands before the first.
-func paragraph(b *bytes.Buffer, mark, text string) {
-	indent := strings.Repeat(" ", len(mark))
-	line := mark
-	for word := range strings.FieldsSeq(text) {
-		if len(line)+len(word) > lineEnd {
-			b.WriteString(strings.TrimRight(line, " ") + "\n")
-			line = indent
-		}
-		line += word + " "
-	}
-	b.WriteString(strings.TrimRight(line, " ") + "\n")
-}
-
 // number is a figure with as many decimals as mean something, and separated thousands.
 func number(f float64) string {
 	switch {
@@ -119,25 +83,7 @@ func number(f float64) string {
 	case f < 999.5:
 		return fmt.Sprintf("%.0f", f)
 	}
-	return thousands(fmt.Sprintf("%.0f", f))
-}
-
-// dollars is an amount with cents.
-func dollars(f float64) string {
-	whole, cents, _ := strings.Cut(fmt.Sprintf("%.2f", f), ".")
-	return thousands(whole) + "." + cents
-}
-
-// thousands separates the digits of a positive integer.
-func thousands(digits string) string {
-	var out []byte
-	for i := range len(digits) {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			out = append(out, ',')
-		}
-		out = append(out, digits[i])
-	}
-	return string(out)
+	return report.Thousands(int64(math.Round(f)))
 }
 
 // percent is a share, whole from one percent on.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
+	"binnacle/internal/report"
 	"binnacle/internal/ru"
 	"binnacle/internal/store"
 )
@@ -18,8 +18,7 @@ func Print(w io.Writer, steps []Step) error {
 	slices.SortStableFunc(steps, func(a, b Step) int {
 		return cmp.Or(cmp.Compare(monthOf(a.Container), monthOf(b.Container)), cmp.Compare(a.Container, b.Container))
 	})
-	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(tw, "CONTAINER\tTIER\tRU/S NOW\tWANTED\tACTION\t$/MONTH NOW\tAFTER\t")
+	rows := [][]string{{"CONTAINER", "TIER", "RU/S NOW", "WANTED", "ACTION", "$/MONTH NOW", "AFTER"}}
 	var now, after, nowRUs, afterRUs float64
 	for _, s := range steps {
 		then := s.after()
@@ -29,13 +28,19 @@ func Print(w io.Writer, steps []Step) error {
 		if s.Waits != "" {
 			action += " waits: " + s.Waits
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t\n", s.Container, s.Tier, spell(s.Now), spell(s.Wanted), action, dollars(s.Now), dollars(then))
+		rows = append(rows, []string{
+			s.Container, string(s.Tier), spell(s.Now), spell(s.Wanted), action, cents(dollars(s.Now)), cents(dollars(then)),
+		})
 	}
-	fmt.Fprintf(tw, "total\t\t%.0f\t%.0f\t\t%.2f\t%.2f\t\n", nowRUs, afterRUs, now, after)
-	return tw.Flush() // which also has the errors of the lines
+	rows = append(rows, []string{
+		"total", "", fmt.Sprintf("%.0f", nowRUs), fmt.Sprintf("%.0f", afterRUs), "", cents(now), cents(after),
+	})
+	return report.List(w, rows)
 }
 
 func dollars(t store.Throughput) float64 { return ru.DollarsPerMonth(float64(t.RUs), t.Autoscale) }
+
+func cents(amount float64) string { return fmt.Sprintf("%.2f", amount) }
 
 func spell(t store.Throughput) string {
 	switch {

@@ -380,11 +380,10 @@ func TestDuplicateInstants(t *testing.T) {
 
 func TestSummaryIsReadable(t *testing.T) {
 	var b strings.Builder
-	_, err := replay.Summary{
+	require.NoError(t, replay.Summary{
 		File: "x.csv", Format: replay.CSV, Shift: -3_600_000, Records: 8, Readings: 7, Values: 14, DeadLetters: 1,
 		BadLines: 12, BadLineNumbers: []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, DuplicateInstants: 3,
-	}.WriteTo(&b)
-	require.NoError(t, err)
+	}.Print(&b))
 	require.Equal(t, `x.csv               csv
 times shifted by    -0.042 days
 records             8

@@ -3,9 +3,10 @@ package replay
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 
+	"binnacle/internal/report"
 	"binnacle/internal/telemetry"
 )
 
@@ -54,19 +55,12 @@ func (s *Summary) bad(line int) {
 	}
 }
 
-// WriteTo prints the summary for people.
-func (s Summary) WriteTo(w io.Writer) (int64, error) {
-	var out strings.Builder
-	t := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	row := func(name string, n int, note string) {
-		if note != "" {
-			note = "\t" + note
-		}
-		fmt.Fprintf(t, "%s\t%d%s\n", name, n, note)
-	}
-	fmt.Fprintf(t, "%s\t%s\n", s.File, s.Format)
+// Print writes the summary for people.
+func (s Summary) Print(w io.Writer) error {
+	rows := [][]string{{s.File, string(s.Format)}}
+	row := func(name string, n int, note string) { rows = append(rows, []string{name, strconv.Itoa(n), note}) }
 	if s.Shift != 0 {
-		fmt.Fprintf(t, "times shifted by\t%+.3f days\n", float64(s.Shift)/telemetry.DayMillis)
+		rows = append(rows, []string{"times shifted by", fmt.Sprintf("%+.3f days", float64(s.Shift)/telemetry.DayMillis)})
 	}
 	row("records", s.Records, "")
 	row("readings", s.Readings, "")
@@ -76,11 +70,7 @@ func (s Summary) WriteTo(w io.Writer) (int64, error) {
 	if s.DeadLetters > 0 {
 		row("dead letters", s.DeadLetters, "of the records: they lack what a reading must have")
 	}
-	if err := t.Flush(); err != nil {
-		return 0, err
-	}
-	n, err := io.WriteString(w, out.String())
-	return int64(n), err
+	return report.List(w, rows)
 }
 
 func (s Summary) lineNumbers() string {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"strings"
 
+	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 )
@@ -51,7 +52,7 @@ func (l *longRows) row(r query.Row) error {
 	l.head = appendCell(l.head, r.Device)
 	l.head = append(l.head, ',')
 	if len(r.Labels) > 0 {
-		l.head = appendCell(l.head, string(appendLabels(nil, r.Labels)))
+		l.head = appendCell(l.head, string(jsontext.AppendLabels(nil, r.Labels)))
 	}
 	l.head = append(l.head, ',')
 	for _, f := range r.Values {

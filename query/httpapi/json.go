@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"binnacle/internal/jsontext"
 	"binnacle/query"
 )
 
@@ -40,12 +41,12 @@ func (j *jsonRows) row(r query.Row) error {
 		b = append(b, '\n')
 	}
 	b = append(b, `{"device":`...)
-	b = appendString(b, r.Device)
+	b = jsontext.AppendString(b, r.Device)
 	b = append(b, `,"ts":`...)
 	b = strconv.AppendInt(b, r.Time, 10)
 	if len(r.Labels) > 0 {
 		b = append(b, `,"labels":`...)
-		b = appendLabels(b, r.Labels)
+		b = jsontext.AppendLabels(b, r.Labels)
 	}
 	b = append(b, `,"values":{`...)
 	for i, f := range r.Values {
@@ -68,7 +69,7 @@ func (j *jsonRows) row(r query.Row) error {
 func (j *jsonRows) name(metric string) []byte {
 	b, ok := j.names[metric]
 	if !ok {
-		b = append(appendString(nil, metric), ':')
+		b = append(jsontext.AppendString(nil, metric), ':')
 		j.names[metric] = b
 	}
 	return b

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"binnacle/internal/duration"
 )
 
 // parameterError says what is wrong with a parameter and what is allowed.
@@ -102,9 +104,9 @@ func (p *params) duration(name string, otherwise, most time.Duration) time.Durat
 	if !p.values.Has(name) {
 		return otherwise
 	}
-	d, err := parseDuration(p.values.Get(name))
+	d, err := duration.Parse(p.values.Get(name))
 	if err != nil || d <= 0 || d > most {
-		p.fail(name, "%.100q; allowed is a duration like 500ms or 10s, at most %s", p.values.Get(name), most)
+		p.fail(name, "%.100q; allowed is a duration like 500ms or 10s, at most %s", p.values.Get(name), duration.String(most))
 	}
 	return d
 }

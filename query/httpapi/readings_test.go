@@ -35,7 +35,7 @@ func TestJSON(t *testing.T) {
 {"device":"m1","ts":1795174200000,"values":{"n":9223372036854775807,"temp":21.5}},
 {"device":"m1","ts":1795174800000,"labels":{"axis":"x"},"values":{"ok":true,"temp":"NaN"}},
 {"device":"m1","ts":1795175400000,"values":{"hot":"+Inf","temp":-0}},
-{"device":"m2","ts":1795175699500,"labels":{"temp":"a \"b\", c","time":""},"values":{"hot":"-Inf","msg":"é<&>\n,","none":"","temp":1e+21}}
+{"device":"m2","ts":1795175699500,"labels":{"temp":"a \"b\", c","time":""},"values":{"hot":"-Inf","msg":"é<&>\u000a,","none":"","temp":1e+21}}
 ],"truncated":false,"complete":true,"stats":{"request_units":12,"documents":1,"keys":4,"containers":1,"head_rows":2}}
 `, a.body)
 	require.True(t, json.Valid([]byte(a.body)))

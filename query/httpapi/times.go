@@ -1,12 +1,13 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
 
+	"binnacle/internal/duration"
 	"binnacle/internal/telemetry"
 )
 
@@ -17,8 +18,8 @@ func parseInstant(s string, now time.Time) (int64, error) {
 		return clamp(now), nil
 	}
 	if ago, ok := strings.CutPrefix(s, "-"); ok {
-		d, err := parseDuration(ago)
-		if err != nil || d < 0 {
+		d, err := duration.Parse(ago)
+		if d < 0 || err != nil && !errors.Is(err, duration.ErrTooLong) {
 			return 0, fmt.Errorf("%q is no duration", ago)
 		}
 		return clamp(now.Add(-d)), nil
@@ -44,24 +45,3 @@ func clamp(t time.Time) int64 {
 }
 
 func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
-
-// parseDuration reads Go's durations, with d for 24 hours before the other units.
-func parseDuration(s string) (time.Duration, error) {
-	days, rest, ok := strings.Cut(s, "d")
-	if !ok {
-		return time.ParseDuration(s)
-	}
-	n, err := strconv.ParseFloat(days, 64)
-	if err != nil || strings.Trim(days, "0123456789.") != "" {
-		return 0, fmt.Errorf("%q is no number of days", days)
-	}
-	d := time.Duration(min(n*24*float64(time.Hour), math.MaxInt64/4)) // 73 years: before the first event time
-	if rest == "" {
-		return d, nil
-	}
-	more, err := time.ParseDuration(rest)
-	if err != nil || more < 0 || strings.HasPrefix(rest, "+") {
-		return 0, fmt.Errorf("%q is no duration", rest)
-	}
-	return d + min(more, math.MaxInt64/4), nil
-}

@@ -1,12 +1,10 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/json"
 	"math"
 	"strconv"
-	"unicode/utf8"
 
+	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
 )
 
@@ -58,45 +56,11 @@ func appendPlain(b []byte, v telemetry.Value) []byte {
 func appendJSON(b []byte, v telemetry.Value) []byte {
 	switch v.Kind() {
 	case telemetry.Text:
-		return appendString(b, v.Text())
+		return jsontext.AppendString(b, v.Text())
 	case telemetry.Float:
 		if word := nonFinite(v.Float()); word != "" {
 			return append(append(append(b, '"'), word...), '"')
 		}
 	}
 	return appendPlain(b, v)
-}
-
-// appendString appends a JSON string.
-func appendString(b []byte, s string) []byte {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			return appendEscaped(b, s)
-		}
-	}
-	return append(append(append(b, '"'), s...), '"')
-}
-
-func appendEscaped(b []byte, s string) []byte {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		panic(err) // a string always encodes
-	}
-	return append(b, bytes.TrimSuffix(out.Bytes(), []byte("\n"))...)
-}
-
-// appendLabels appends a label set as a JSON object.
-func appendLabels(b []byte, l telemetry.Labels) []byte {
-	b = append(b, '{')
-	for i, x := range l {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, x.Name)
-		b = append(b, ':')
-		b = appendString(b, x.Value)
-	}
-	return append(b, '}')
 }
