@@ -24,8 +24,9 @@ type framer struct {
 
 func newFramer(r *Rows, span telemetry.Range, metrics []string) *framer {
 	f := &framer{Rows: r, want: make([]bool, len(r.metrics)), last: make([]int32, len(r.metrics)), cols: make([]int32, len(r.metrics)*kinds)}
+	wanted := chunk.Wanted(metrics)
 	for i, m := range r.metrics {
-		f.want[i] = metrics == nil || slices.Contains(metrics, m)
+		f.want[i] = wanted(m)
 		f.last[i] = -1
 	}
 	f.rankLabels()

@@ -6,6 +6,7 @@
 package binning
 
 import (
+	"iter"
 	"slices"
 	"sort"
 
@@ -137,6 +138,21 @@ func (r *Rows) Span() (from, to int64) {
 		from, to = min(from, x.time), max(to, x.time)
 	}
 	return from, to
+}
+
+// Columns is every metric with every kind that it has values of, each once.
+func (r *Rows) Columns() iter.Seq2[string, telemetry.Kind] {
+	return func(yield func(string, telemetry.Kind) bool) {
+		told := make([]uint8, len(r.metrics)) // bits of the kinds
+		for _, c := range r.cells {
+			if told[c.metric]&(1<<c.kind) == 0 {
+				told[c.metric] |= 1 << c.kind
+				if !yield(r.metrics[c.metric], c.kind) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Upto is how many readings are of records up to an offset.

@@ -78,6 +78,9 @@ func (e *Executor) lookup(ctx context.Context, j *worker.Lookup) error {
 			if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrNoContainer) {
 				return nil
 			}
+			if err == nil {
+				err = e.stores.Directory.AskMonth(ctx, key.Container) // as in create
+			}
 			if err == nil && (!j.Found || tail.Number > j.Tail.Number) {
 				j.Found, j.Tail = true, tail
 			}
@@ -93,11 +96,12 @@ func (e *Executor) lookup(ctx context.Context, j *worker.Lookup) error {
 // create asks the same until it is known whether this document or another has the id (rule W6).
 func (e *Executor) create(ctx context.Context, j *worker.Create) error {
 	return e.again(ctx, "create", func() error {
+		// Nothing is stored in a container that this process's map lacks: heads tell of all of them (rule R1). One that is expired is
+		// about to be dropped, with all that is in it: provision must take that back, or make it again.
+		if err := e.stores.Directory.AskMonth(ctx, j.Key.Container); err != nil {
+			return err
+		}
 		if e.stores.Directory.View().Expired(j.Key.Container) {
-			// It is about to be dropped, with all that is in it: provision must take that back, or make it again.
-			if err := e.stores.Directory.AskMonth(ctx, j.Key.Container); err != nil {
-				return err
-			}
 			return fmt.Errorf("container %s is expired", j.Key.Container)
 		}
 		var err error
@@ -108,9 +112,6 @@ func (e *Executor) create(ctx context.Context, j *worker.Create) error {
 			j.Existing, err = e.existing(ctx, j.Key, j.ID, exists.Session)
 			return err
 		case errors.Is(err, store.ErrNoContainer):
-			if ask := e.stores.Directory.AskMonth(ctx, j.Key.Container); ask != nil {
-				return ask
-			}
 			return fmt.Errorf("container %s is asked for: %w", j.Key.Container, err)
 		}
 		return err
@@ -126,7 +127,8 @@ func (e *Executor) existing(ctx context.Context, key sharding.Key, id, session s
 	if err != nil {
 		return nil, fmt.Errorf("read the stored chunk %s: %w", id, err)
 	}
-	return &store.Tail{Number: c.Header.ID.Number, Through: c.Header.Through}, nil
+	h := c.Header
+	return &store.Tail{Number: h.ID.Number, Through: h.Through, From: h.From, To: h.To}, nil
 }
 
 // note merges what was seen into the entry as it is stored, and writes it when that changes it.

@@ -225,6 +225,10 @@ func (in *Ingester) resume(ctx context.Context, id int, committed, reached int64
 	if err != nil {
 		return nil, err
 	}
+	// What was committed lies in containers that were asked for before: heads tell of them from here on (rule R1).
+	if _, err := in.stores.Directory.Refresh(ctx); err != nil {
+		return nil, err
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if p != nil && p.worker.Stream() == a.Stream && !a.Unmarked {
@@ -254,16 +258,41 @@ func (in *Ingester) CaughtUp() bool {
 }
 
 // Heads is store.Heads.
-func (in *Ingester) Heads(_ context.Context, req store.HeadRequest) ([]store.PartitionHead, error) {
-	in.mu.Lock()
-	workers := make([]*worker.Worker, 0, len(in.partitions))
-	for _, p := range in.partitions {
-		workers = append(workers, p.worker)
-	}
-	in.mu.Unlock()
+func (in *Ingester) Heads(ctx context.Context, req store.HeadRequest) ([]store.PartitionHead, error) {
+	workers := in.workers()
 	out := make([]store.PartitionHead, 0, len(workers))
 	for _, w := range workers {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		out = append(out, w.Snapshot(req))
 	}
+	// The map is taken after the snapshots: no chunk that they leave out lies in a container that it lacks (Executor.create).
+	containers := in.stores.Directory.View().ContainersOf(req.Tenant, req.Range)
+	for i := range out {
+		out[i].Containers = containers
+	}
 	return out, nil
+}
+
+// Devices is store.Heads.
+func (in *Ingester) Devices(ctx context.Context, req store.ListRequest) ([]store.HeadDevice, error) {
+	var out []store.HeadDevice
+	for _, w := range in.workers() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		out = append(out, w.Devices(req)...)
+	}
+	return out, nil
+}
+
+func (in *Ingester) workers() []*worker.Worker {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	out := make([]*worker.Worker, 0, len(in.partitions))
+	for _, p := range in.partitions {
+		out = append(out, p.worker)
+	}
+	return out
 }

@@ -411,7 +411,7 @@ func (r *rig) watch(in *ingest.Ingester) {
 				r.t.Errorf("heads: %v", err)
 			}
 			for _, h := range heads {
-				for _, rows := range h.Rows {
+				for rows := range h.Rows {
 					if rows.Source.Through >= h.Position {
 						r.t.Errorf("partition %d shows offset %d at position %d", h.Partition, rows.Source.Through, h.Position)
 					}

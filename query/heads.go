@@ -68,7 +68,14 @@ func (q *Querier) snapshot(ctx context.Context, r store.HeadRequest) (snapshot, 
 		named[d] = true
 	}
 	for _, h := range best {
-		for _, rows := range h.Rows {
+		for rows, err := range h.Rows {
+			if ctx.Err() != nil {
+				return s, ctx.Err()
+			}
+			if err != nil {
+				s.err = err
+				break
+			}
 			if r.Devices == nil || named[rows.Device] {
 				s.rows = append(s.rows, rows)
 			}

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"binnacle/binning/chunk"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -80,11 +79,18 @@ var errListed = errors.New("enough entries")
 // entries is the catalog's entries joined with the heads, by device: all of them with a limit of 0, else one more than
 // the limit, if there are so many.
 func (q *Querier) entries(ctx context.Context, tenant, prefix string, limit int) ([]control.Device, error) {
-	s, err := q.snapshot(ctx, store.HeadRequest{Tenant: tenant, Range: telemetry.Range{To: telemetry.MaxMillis}})
-	if err != nil {
-		return nil, err
+	ask := store.ListRequest{Tenant: tenant, Prefix: prefix}
+	if limit > 0 {
+		ask.Limit = limit + 1
 	}
-	unlisted := s.devices(prefix)
+	held, err := q.cfg.Heads.Devices(ctx, ask)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		q.cfg.Logger.Warn("devices of heads not read", "error", err)
+	}
+	unlisted := byDevice(held)
 	var out []control.Device
 	last := "" // of the catalog's entries that were read, the greatest
 	err = q.cfg.Catalog.List(ctx, tenant, prefix, func(d control.Device) error {
@@ -111,34 +117,18 @@ func (q *Querier) entries(ctx context.Context, tenant, prefix string, limit int)
 	return out, nil
 }
 
-// devices is what the heads know of each device whose id begins with prefix.
-func (s snapshot) devices(prefix string) map[string]*control.Device {
-	out := make(map[string]*control.Device)
-	for i := range s.rows {
-		rows := &s.rows[i]
-		if !strings.HasPrefix(rows.Device, prefix) {
-			continue
+// byDevice is what the heads know of each device.
+func byDevice(held []store.HeadDevice) map[string]*control.Device {
+	out := make(map[string]*control.Device, len(held))
+	for _, h := range held {
+		d := control.Device{Device: h.Device, Metrics: make(map[string][]string, len(h.Columns)), First: h.First, Last: h.Last}
+		for _, c := range h.Columns {
+			d.Metrics[c.Metric] = append(d.Metrics[c.Metric], c.Kind.String())
 		}
-		for j := range rows.Frame.Groups {
-			g := &rows.Frame.Groups[j]
-			if len(g.Times) == 0 {
-				continue
-			}
-			d := control.Device{Device: rows.Device, Metrics: metricsOf(g), First: g.Times[0], Last: g.Times[len(g.Times)-1]}
-			if old := out[rows.Device]; old != nil {
-				d = joined(*old, d)
-			}
-			out[rows.Device] = &d
+		if old := out[h.Device]; old != nil {
+			d = joined(*old, d)
 		}
-	}
-	return out
-}
-
-func metricsOf(g *chunk.Group) map[string][]string {
-	out := make(map[string][]string, len(g.Columns))
-	for i := range g.Columns {
-		col := &g.Columns[i]
-		out[col.Metric] = append(out[col.Metric], col.Kind.String())
+		out[h.Device] = &d
 	}
 	return out
 }

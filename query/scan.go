@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -32,6 +33,8 @@ func (a *answer) scan(ctx context.Context, v sharding.Visit, r telemetry.Range, 
 	switch {
 	case own != nil:
 		return own
+	case errors.Is(err, store.ErrNoContainer) && usage.Documents == 0:
+		return nil // asked for, and not made yet
 	case err != nil:
 		return unavailable(ctx, fmt.Sprintf("read chunks of %q, %q in %s", v.TenantShard, v.Device, v.Container), err)
 	}

@@ -5,6 +5,8 @@ import (
 
 	"binnacle/binning"
 	"binnacle/binning/chunk"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
 
@@ -22,7 +24,7 @@ const (
 
 // chain is the open bin of a device and day, and what is known of the chunks before it.
 //
-// bin, flight and linger are what the head shows: they change under the Worker's lock.
+// bin, flight, linger, number, tail and span are what the head shows: they change under the Worker's lock.
 type chain struct {
 	key    chainKey
 	device *device
@@ -44,7 +46,21 @@ type chain struct {
 	known   bool   // number and tail are known, be it wrongly: a create will tell
 	number  uint32 // of the next chunk
 	tail    int64  // through of the last one, -1 none
+	span    span   // of the last one
 	used    time.Time
+}
+
+// span is the first and last instant of a chunk, both inclusive.
+type span struct{ from, to int64 }
+
+// last is the chain's last chunk; there must be one.
+func (c *chain) last() store.Tail {
+	return store.Tail{Number: c.number - 1, Through: c.tail, From: c.span.from, To: c.span.to}
+}
+
+// touches reports whether a range has instants of the chain's day. An empty one has none.
+func (c *chain) touches(r telemetry.Range) bool {
+	return !r.Empty() && c.key.day.End() > r.From && c.key.day.Start() < r.To
 }
 
 // flight is a chunk that is being created.
@@ -78,11 +94,14 @@ func (c *chain) idle() bool {
 	return c.bin.Readings() == 0 && c.flight == nil && len(c.linger) == 0 && !c.looking
 }
 
-// adopt takes what a lookup or a conflict told of the tail (rules W4, W6): what is stored already only lingers, the rest is
+// adopt takes what a lookup or a conflict told of the tail, nil for none (rules W4, W6): what is stored already only lingers, the rest is
 // the bin. The caller holds the lock. It answers how many bytes of memory more are held, or less.
-func (c *chain) adopt(number uint32, tail int64, until time.Time) (grown int) {
+func (c *chain) adopt(tail *store.Tail, until time.Time) (grown int) {
 	before := c.bytes()
-	c.known, c.number, c.tail = true, number, max(c.tail, tail)
+	c.known, c.number, c.span = true, 0, span{}
+	if tail != nil {
+		c.number, c.tail, c.span = tail.Number+1, max(c.tail, tail.Through), span{tail.From, tail.To}
+	}
 	c.bin = c.store(&c.bin, until)
 	if c.flight != nil {
 		if rest := c.store(&c.flight.rows, until); rest.Readings() > 0 {

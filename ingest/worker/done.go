@@ -3,6 +3,8 @@ package worker
 import (
 	"fmt"
 	"time"
+
+	"binnacle/internal/store"
 )
 
 // Done takes the answer of a job.
@@ -28,11 +30,11 @@ func (w *Worker) looked(j *Lookup, now time.Time) {
 	w.writes--
 	c := j.chain
 	c.looking = false
-	number, tail := uint32(0), int64(-1)
+	var tail *store.Tail
 	if j.Found {
-		number, tail = j.Tail.Number+1, j.Tail.Through
+		tail = &j.Tail
 	}
-	w.adopt(c, number, tail, now)
+	w.adopt(c, tail, now)
 	w.observer.LookedUp()
 	w.again(c)
 }
@@ -43,7 +45,7 @@ func (w *Worker) created(j *Create, now time.Time) {
 	c, f := j.chain, j.chain.flight
 	if j.Existing != nil {
 		w.observer.Conflict()
-		w.adopt(c, j.Existing.Number+1, j.Existing.Through, now)
+		w.adopt(c, j.Existing, now)
 		if c.bin.Readings() > 0 && c.bin.First() <= f.rows.Through() {
 			w.schedule(c, now) // it was to be cut already
 			w.ask(c, f.reason)
@@ -52,8 +54,9 @@ func (w *Worker) created(j *Create, now time.Time) {
 		return
 	}
 	w.observer.Stored(f.reason, len(f.doc), f.rows.Values())
+	from, to := f.rows.Span()
 	w.mu.Lock()
-	c.tail, c.number, c.used = f.rows.Through(), c.number+1, now
+	c.tail, c.number, c.span, c.used = f.rows.Through(), c.number+1, span{from, to}, now
 	c.linger = append(c.linger, lingering{f.rows, now.Add(w.cfg.Linger)})
 	c.flight = nil
 	w.mu.Unlock()
@@ -63,13 +66,15 @@ func (w *Worker) created(j *Create, now time.Time) {
 	w.again(c)
 }
 
-// adopt takes number and tail as the truth, and drops what is at or below the tail.
-func (w *Worker) adopt(c *chain, number uint32, tail int64, now time.Time) {
+// adopt takes a tail, nil for none, as the truth, and drops what is at or below it.
+func (w *Worker) adopt(c *chain, tail *store.Tail, now time.Time) {
 	w.mu.Lock()
-	grown := c.adopt(number, tail, now.Add(w.cfg.Linger))
+	grown := c.adopt(tail, now.Add(w.cfg.Linger))
 	w.mu.Unlock()
 	w.hold(grown)
-	w.suspect = max(w.suspect, tail)
+	if tail != nil {
+		w.suspect = max(w.suspect, tail.Through)
+	}
 }
 
 // again puts a chain back into the queue when it is still to be cut.

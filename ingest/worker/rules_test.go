@@ -29,7 +29,7 @@ func all(worker.Job) bool { return true }
 
 // rowsOf is how many rows a head shows.
 func rowsOf(l *ingest.Local) (n int) {
-	for _, r := range l.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
+	for r := range l.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
 		n += r.Frame.Rows()
 	}
 	return n
@@ -347,7 +347,7 @@ func TestSnapshotsWhileFeeding(t *testing.T) {
 		for range ingesttest.Rounds(150, 30) {
 			head := l.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All})
 			seen := map[int64]bool{}
-			for _, r := range head.Rows {
+			for r := range head.Rows {
 				for _, at := range r.Frame.Groups[0].Times {
 					seen[at-start] = true
 				}

@@ -252,7 +252,7 @@ func (k *walk) checkMerged(o *owner) {
 		}
 	}
 	if o != nil {
-		for _, r := range o.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
+		for r := range o.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
 			add(r.Device, r.Source, r.Frame)
 		}
 	}

@@ -4,6 +4,9 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
 )
 
 // View is a copy of the control documents: which tenants there are, where they are placed, and which
@@ -61,6 +64,21 @@ func (v *View) Containers() []Month {
 	out := make([]Month, 0, len(v.months))
 	for _, name := range slices.Sorted(maps.Keys(v.months)) {
 		out = append(out, v.months[name])
+	}
+	return out
+}
+
+// ContainersOf returns the containers that may hold chunks of a tenant with rows in a range, as HasContainer tells, in no order.
+func (v *View) ContainersOf(tenant string, r telemetry.Range) []string {
+	var out []string
+	for name := range v.months {
+		owner, month, ok := sharding.ParseContainer(name)
+		if !ok || owner != "" && owner != tenant || !v.HasContainer(name) {
+			continue
+		}
+		if of := month.Range(); of.From < r.To && of.To > r.From {
+			out = append(out, name)
+		}
 	}
 	return out
 }

@@ -112,7 +112,7 @@ func list(ctx context.Context, c *Client, sql, tenant, from, to string) ([]entry
 	var out []entry
 	var usage store.Usage
 	q := query{sql, []azcosmos.QueryParameter{param("@tenant", tenant), param("@from", from), param("@to", to)}}
-	err := c.each(ctx, call{operation: "catalog_list", container: store.CatalogContainer}, q, &usage, func(item []byte) error {
+	err := c.each(ctx, call{operation: "catalog_list", container: store.CatalogContainer}, q, &usage, nil, func(item []byte) error {
 		var e entry
 		err := json.Unmarshal(item, &e)
 		out = append(out, e)

@@ -87,7 +87,7 @@ func (c *Client) missing(ctx context.Context, container string, notFound error) 
 	return false, err
 }
 
-const lastSQL = `SELECT TOP 1 c.id, c.through FROM c WHERE c.tenantShard = @shard AND c.device = @device AND c.id >= @from AND c.id < @to ORDER BY c.id DESC`
+const lastSQL = `SELECT TOP 1 c.id, c.through, c["from"], c["to"] FROM c WHERE c.tenantShard = @shard AND c.device = @device AND c.id >= @from AND c.id < @to ORDER BY c.id DESC`
 
 // Last implements store.Writer. Ids of one chain differ only in their last part, the number, and sort by it.
 func (s *Chunks) Last(ctx context.Context, key sharding.Key, chain store.Chain) (store.Tail, store.Receipt, error) {
@@ -99,16 +99,16 @@ func (s *Chunks) Last(ctx context.Context, key sharding.Key, chain store.Chain) 
 	}}
 	var usage store.Usage
 	var tail store.Tail
-	err := s.c.each(ctx, to, q, &usage, func(item []byte) error {
+	err := s.c.each(ctx, to, q, &usage, nil, func(item []byte) error {
 		var found struct {
-			ID      string
-			Through float64
+			ID                string
+			Through, From, To float64
 		}
 		if err := json.Unmarshal(item, &found); err != nil {
 			return err
 		}
 		id, err := chunk.ParseID(found.ID)
-		tail = store.Tail{Number: id.Number, Through: int64(found.Through)}
+		tail = store.Tail{Number: id.Number, Through: int64(found.Through), From: int64(found.From), To: int64(found.To)}
 		return err
 	})
 	switch {

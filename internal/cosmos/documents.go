@@ -56,7 +56,7 @@ func (d *documents) Replace(ctx context.Context, doc control.Document) (string, 
 func (d *documents) List(ctx context.Context, kind string) ([]control.Document, error) {
 	var out []control.Document
 	var usage store.Usage
-	err := d.c.each(ctx, d.to("control_list", kind), query{sql: `SELECT * FROM c ORDER BY c.id ASC`}, &usage, func(item []byte) error {
+	err := d.c.each(ctx, d.to("control_list", kind), query{sql: `SELECT * FROM c ORDER BY c.id ASC`}, &usage, nil, func(item []byte) error {
 		doc, err := withoutIdentity(item)
 		out = append(out, doc)
 		return err

@@ -20,8 +20,11 @@ type query struct {
 const dynamicPage = -1
 
 // each asks page by page and calls yield with every item. An error of yield ends it and is returned as
-// it is. What it cost is added to usage as it goes.
-func (c *Client) each(ctx context.Context, to call, q query, usage *store.Usage, yield func(item []byte) error) error {
+// it is. What it cost is added to usage as it goes; charge, unless it is nil, is told of each page before its items, and an
+// error of it ends the query too.
+func (c *Client) each(
+	ctx context.Context, to call, q query, usage *store.Usage, charge func(rus float64) error, yield func(item []byte) error,
+) error {
 	var token *string
 	for {
 		var page azcosmos.QueryItemsResponse
@@ -40,6 +43,11 @@ func (c *Client) each(ctx context.Context, to call, q query, usage *store.Usage,
 		usage.Throttled += receipt.Throttled
 		if err != nil {
 			return err
+		}
+		if charge != nil {
+			if err := charge(receipt.RUs); err != nil {
+				return err
+			}
 		}
 		for _, item := range page.Items {
 			usage.Documents++

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"binnacle/internal/store"
 
@@ -21,33 +23,57 @@ const (
 // yielded marks an error as the caller's own.
 type yielded struct{ error }
 
+func mark(err error) error {
+	if err != nil {
+		return yielded{err}
+	}
+	return nil
+}
+
 // Scan implements store.Reader.
 func (s *Chunks) Scan(ctx context.Context, scan store.Scan, yield func(doc []byte) error) (store.Usage, error) {
+	if len(scan.Devices) > store.MaxScanDevices {
+		return store.Usage{}, fmt.Errorf("scan %s of %s: %d devices are named, at most %d may be",
+			scan.Key.Container, scan.Key.TenantShard, len(scan.Devices), store.MaxScanDevices)
+	}
 	to := call{operation: "scan", container: scan.Key.Container}
-	q := query{prefixSQL, []azcosmos.QueryParameter{
-		param("@shard", scan.Key.TenantShard), param("@from", scan.Range.From), param("@to", scan.Range.To),
-	}}
 	if scan.Key.Device != "" {
-		order := "ASC"
-		if scan.Descending {
-			order = "DESC"
-		}
 		to.key = []string{scan.Key.TenantShard, scan.Key.Device}
-		q = query{deviceSQL + order, append(q.params, param("@device", scan.Key.Device))}
+	}
+	var charge func(float64) error
+	if scan.Charge != nil {
+		charge = func(rus float64) error { return mark(scan.Charge(rus)) }
 	}
 	var usage store.Usage
-	err := s.c.each(ctx, to, q, &usage, func(doc []byte) error {
-		if err := yield(doc); err != nil {
-			return yielded{err}
-		}
-		return nil
-	})
+	err := s.c.each(ctx, to, queryOf(scan), &usage, charge, func(doc []byte) error { return mark(yield(doc)) })
 	var own yielded
 	switch {
-	case err == nil, is(err, http.StatusNotFound):
+	case err == nil:
 		return usage, nil
 	case errors.As(err, &own):
 		return usage, own.error
+	case is(err, http.StatusNotFound) && substatus(err) != subSessionNotAvailable:
+		err = store.ErrNoContainer
 	}
 	return usage, fmt.Errorf("scan %s of %s: %w", scan.Key.Container, scan.Key.TenantShard, err)
+}
+
+func queryOf(scan store.Scan) query {
+	q := query{prefixSQL, []azcosmos.QueryParameter{
+		param("@shard", scan.Key.TenantShard), param("@from", scan.Range.From), param("@to", scan.Range.To),
+	}}
+	switch {
+	case scan.Key.Device != "" && scan.Descending:
+		return query{deviceSQL + "DESC", append(q.params, param("@device", scan.Key.Device))}
+	case scan.Key.Device != "":
+		return query{deviceSQL + "ASC", append(q.params, param("@device", scan.Key.Device))}
+	case scan.Devices != nil:
+		names := []string{"null"} // IN takes no empty list; no device is null
+		for i, d := range scan.Devices {
+			name := "@d" + strconv.Itoa(i)
+			names, q.params = append(names, name), append(q.params, param(name, d))
+		}
+		q.sql += " AND c.device IN (" + strings.Join(names, ", ") + ")"
+	}
+	return q
 }

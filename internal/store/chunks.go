@@ -26,10 +26,12 @@ type Chain struct {
 	Partition int32
 }
 
-// Tail is the last chunk of a chain: its number, and the offset of the last record in it.
+// Tail is the last chunk of a chain: its number, the offset of the last record in it, and its first and last instant, both
+// inclusive, ms since 1970 UTC.
 type Tail struct {
-	Number  uint32
-	Through int64
+	Number   uint32
+	Through  int64
+	From, To int64
 }
 
 // Writer keeps chunks. It is safe for any number of callers. An operation that is throttled is tried again inside for a
@@ -52,12 +54,20 @@ type Writer interface {
 }
 
 // Scan asks for the chunks of one key whose rows may lie in Range, that is from < Range.To and to >= Range.From. With an
-// empty Key.Device it asks for all devices under the first-level key.
+// empty Key.Device it asks for Devices under the first-level key, or for all there if Devices is nil.
 type Scan struct {
 	Key        sharding.Key
+	Devices    []string // only without Key.Device, at most MaxScanDevices
 	Range      telemetry.Range
-	Descending bool // by from, newest first; else oldest first. Without a device the order is none.
+	Descending bool // by from, newest first; else oldest first. Without Key.Device the order is none.
+
+	// Charge is told what each request has cost, before what it answered is yielded; nil for none. An error of it ends the scan
+	// and is returned as it is.
+	Charge func(rus float64) error
 }
+
+// MaxScanDevices bounds the devices that one scan may name: a query's text is bounded.
+const MaxScanDevices = 256
 
 // Usage is what a scan cost so far.
 type Usage struct {
@@ -68,7 +78,8 @@ type Usage struct {
 // Reader reads chunks. It is safe for any number of callers.
 type Reader interface {
 	// Scan calls yield with each document in turn; the bytes are yield's to keep. An error of yield ends the scan
-	// and is returned as it is. A missing container is no error: there is nothing in it.
+	// and is returned as it is. It fails with ErrNoContainer when the container is missing: at once, or, when it is dropped
+	// meanwhile, after some documents were yielded; a scan that returns nil has yielded all there were.
 	// The Usage is right also when an error is returned.
 	Scan(ctx context.Context, s Scan, yield func(doc []byte) error) (Usage, error)
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -217,16 +218,47 @@ func (h *Heads) Heads(ctx context.Context, r store.HeadRequest) ([]store.Partiti
 	h.asked = append(h.asked, r)
 	var out []store.PartitionHead
 	for _, x := range h.heads {
-		p := x.PartitionHead
-		for _, b := range x.bins {
+		out = append(out, x.answer(r))
+	}
+	return out, h.err
+}
+
+func (x *head) answer(r store.HeadRequest) store.PartitionHead {
+	p, bins := x.PartitionHead, slices.Clone(x.bins)
+	p.Rows = func(yield func(store.HeadRows, error) bool) {
+		for _, b := range bins {
 			if b.tenant != r.Tenant || (r.Devices != nil && !slices.Contains(r.Devices, b.device)) {
 				continue
 			}
-			if f := b.rows.Frame(r.Range, r.Metrics); len(f.Groups) > 0 {
-				p.Rows = append(p.Rows, store.HeadRows{Device: b.device, Source: b.source, Frame: f})
+			f := b.rows.Frame(r.Range, r.Metrics)
+			if len(f.Groups) > 0 && !yield(store.HeadRows{Device: b.device, Source: b.source, Frame: f}, nil) {
+				return
 			}
 		}
-		out = append(out, p)
+	}
+	return p
+}
+
+// Devices implements store.Heads. Limits are for those who can hold more.
+func (h *Heads) Devices(ctx context.Context, r store.ListRequest) ([]store.HeadDevice, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []store.HeadDevice
+	for _, x := range h.heads {
+		for _, b := range x.bins {
+			if b.tenant != r.Tenant || !strings.HasPrefix(b.device, r.Prefix) {
+				continue
+			}
+			d := store.HeadDevice{Device: b.device}
+			d.First, d.Last = b.rows.Span()
+			for metric, kind := range b.rows.Columns() {
+				d.Columns = append(d.Columns, store.HeadColumn{Metric: metric, Kind: kind})
+			}
+			out = append(out, d)
+		}
 	}
 	return out, h.err
 }

@@ -208,7 +208,8 @@ func (m *Memory) Last(ctx context.Context, key sharding.Key, chain store.Chain) 
 	for p, doc := range docs {
 		id, err := chunk.ParseID(p.id)
 		if err == nil && p.tenantShard == key.TenantShard && p.device == key.Device && chainOf(id) == chain {
-			tails = append(tails, store.Tail{Number: id.Number, Through: parse(doc).Through})
+			last := parse(doc)
+			tails = append(tails, store.Tail{Number: id.Number, Through: last.Through, From: last.From, To: last.To})
 		}
 	}
 	if len(tails) <= f.Hide {
@@ -224,7 +225,16 @@ func (m *Memory) Scan(ctx context.Context, s store.Scan, yield func(doc []byte) 
 	if f := m.call(ctx, Op{Kind: Scan, Key: s.Key}); f.Err != nil {
 		return usage, f.Err
 	}
-	for _, doc := range m.matching(s) {
+	docs, ok := m.matching(s)
+	if !ok {
+		return usage, store.ErrNoContainer
+	}
+	if s.Charge != nil {
+		if err := s.Charge(usage.RUs); err != nil {
+			return usage, err
+		}
+	}
+	for _, doc := range docs {
 		usage.Documents++
 		if err := yield(bytes.Clone(doc)); err != nil {
 			return usage, err
@@ -236,18 +246,27 @@ func (m *Memory) Scan(ctx context.Context, s store.Scan, yield func(doc []byte) 
 	return usage, nil
 }
 
-func (m *Memory) matching(s store.Scan) [][]byte {
+// matching is the documents of a scan; ok is false when the container is missing.
+func (m *Memory) matching(s store.Scan) (docs [][]byte, ok bool) {
+	if len(s.Devices) > store.MaxScanDevices || s.Devices != nil && s.Key.Device != "" {
+		m.t.Errorf("scan of %+v names %d devices", s.Key, len(s.Devices))
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	in, ok := m.containers[s.Key.Container]
+	if !ok {
+		return nil, false
+	}
 	type found struct {
 		from int64
 		id   string
 		doc  []byte
 	}
 	var all []found
-	for p, doc := range m.containers[s.Key.Container] {
+	for p, doc := range in {
 		h := parse(doc)
-		if p.tenantShard == s.Key.TenantShard && (s.Key.Device == "" || p.device == s.Key.Device) && h.From < s.Range.To && h.To >= s.Range.From {
+		if p.tenantShard == s.Key.TenantShard && (s.Key.Device == "" || p.device == s.Key.Device) &&
+			(s.Devices == nil || slices.Contains(s.Devices, p.device)) && h.From < s.Range.To && h.To >= s.Range.From {
 			all = append(all, found{h.From, p.device + p.id, doc})
 		}
 	}
@@ -265,7 +284,7 @@ func (m *Memory) matching(s store.Scan) [][]byte {
 	for i, f := range all {
 		out[i] = f.doc
 	}
-	return out
+	return out, true
 }
 
 // call counts a call and answers its fault, an empty one if there is none.

@@ -40,7 +40,7 @@ func scanRange(t *testing.T, f Fixture) {
 	missing := m1
 	missing.Container = "chunks-2026-12"
 	usage, err := f.Reader.Scan(t.Context(), store.Scan{Key: missing, Range: millis(0, 1000)}, func([]byte) error { return errors.New("a document") })
-	require.NoError(t, err)
+	require.ErrorIs(t, err, store.ErrNoContainer)
 	require.Zero(t, usage.Documents)
 }
 
@@ -76,6 +76,15 @@ func scanPrefix(t *testing.T, f Fixture) {
 	fill(t, f, otherShard, 4, 10)
 	prefix := sharding.Key{Container: container, TenantShard: m1.TenantShard}
 	require.ElementsMatch(t, want, scan(t, f, store.Scan{Key: prefix, Range: millis(10, 30)}))
+	named := prefix
+	some := []string{"d3", "d7", "none", "d39"}
+	require.ElementsMatch(t, []string{"d3/1", "d3/2", "d7/1", "d7/2", "d39/1", "d39/2"},
+		scan(t, f, store.Scan{Key: named, Devices: some, Range: millis(10, 30)}))
+	for len(some) < store.MaxScanDevices {
+		some = append(some, fmt.Sprintf("a device with a rather long name %d", len(some)))
+	}
+	require.Len(t, scan(t, f, store.Scan{Key: named, Devices: some, Range: millis(10, 30)}), 6)
+	require.Empty(t, scan(t, f, store.Scan{Key: named, Devices: []string{}, Range: millis(10, 30)}))
 	prefix.TenantShard = "acme"
 	require.Empty(t, scan(t, f, store.Scan{Key: prefix, Range: millis(10, 30)}))
 }
@@ -109,4 +118,30 @@ func scanKeeps(t *testing.T, f Fixture) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, copies, kept)
+}
+
+// A scan tells what it costs as it goes, and ends when that is too much.
+func scanCharge(t *testing.T, f Fixture) {
+	f.CreateContainer(container)
+	fill(t, f, m1, 5, 10)
+	told := 0.0
+	for _, key := range []sharding.Key{m1, {Container: container, TenantShard: m1.TenantShard}} {
+		told = 0
+		usage, err := f.Reader.Scan(t.Context(), store.Scan{Key: key, Range: millis(0, 1000), Charge: func(rus float64) error {
+			told += rus
+			return nil
+		}}, func([]byte) error {
+			require.Positive(t, told, "before the documents")
+			return nil
+		})
+		require.NoError(t, err)
+		require.InDelta(t, usage.RUs, told, 1e-9)
+
+		dear := errors.New("too dear")
+		usage, err = f.Reader.Scan(t.Context(), store.Scan{Key: key, Range: millis(0, 1000), Charge: func(float64) error { return dear }},
+			func([]byte) error { return errors.New("a document") })
+		require.Equal(t, dear, err, "as it is")
+		require.Positive(t, usage.RUs)
+		require.Zero(t, usage.Documents)
+	}
 }

@@ -129,7 +129,7 @@ func containersComeAndGo(t *testing.T, f Fixture) {
 		require.ErrorIs(t, err, store.ErrNoContainer)
 		for _, key := range []sharding.Key{m1, {Container: container, TenantShard: m1.TenantShard}} {
 			_, err = f.Reader.Scan(t.Context(), store.Scan{Key: key, Range: millis(0, 1000)}, func([]byte) error { return errors.New("a document") })
-			require.NoError(t, err, "there is nothing in it")
+			require.ErrorIs(t, err, store.ErrNoContainer)
 		}
 
 		f.CreateContainer(container)
@@ -155,17 +155,17 @@ func lastOfChain(t *testing.T, f Fixture) {
 		require.NoError(t, err)
 		tail, _, err := f.Writer.Last(t.Context(), m1, store.Chain{Day: id.Day, Stream: id.Stream, Partition: id.Partition})
 		require.NoError(t, err)
-		require.Equal(t, store.Tail{Number: 0, Through: 9}, tail)
+		require.Equal(t, store.Tail{Number: 0, Through: 9, From: day.Start() + shift, To: day.Start() + shift}, tail)
 	}
 	fill(t, f, m2, 3, 10)
 	chain := store.Chain{Day: day, Stream: 1, Partition: 3}
 	tail, receipt, err := f.Writer.Last(t.Context(), m1, chain)
 	require.NoError(t, err)
-	require.Equal(t, store.Tail{Number: 11, Through: 119}, tail)
+	require.Equal(t, store.Tail{Number: 11, Through: 119, From: day.Start() + 110, To: day.Start() + 119}, tail)
 	require.Positive(t, receipt.RUs)
 	tail, _, err = f.Writer.Last(t.Context(), m2, chain)
 	require.NoError(t, err)
-	require.Equal(t, store.Tail{Number: 2, Through: 29}, tail)
+	require.Equal(t, store.Tail{Number: 2, Through: 29, From: day.Start() + 20, To: day.Start() + 29}, tail)
 	chain.Partition = 5
 	_, _, err = f.Writer.Last(t.Context(), m1, chain)
 	require.ErrorIs(t, err, store.ErrNotFound)
