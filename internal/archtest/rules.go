@@ -33,7 +33,7 @@ var layers = []layer{
 	{"protocol", false, true, []string{"ingest/worker"}}, // it speaks of what the contract defines
 	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/retry"}},
 	{"domain", true, true, []string{
-		"binning", "sharding", "ingest/decode",
+		"binning", "sharding", "ingest/decode", "ingest/journal",
 		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsonscan", "internal/jsontext", "internal/report",
 	}},
 	{"tests", true, false, []string{"internal/archtest", "internal/fault"}},

@@ -1,0 +1,46 @@
+package journal
+
+// Ledger is what one writer knows to be in the journal: its own blocks that landed and those it has loaded, as long as
+// they have rows that are in no acknowledged chunk. The zero Ledger knows of nothing. It serves one goroutine.
+type Ledger struct {
+	live live
+	last Link // the append that landed last, or was loaded last
+	any  bool // there is one
+}
+
+// Before is the append that the next one is to name (rule J6); ok is false when none is known. There is one append at a
+// time.
+func (l *Ledger) Before() (last Link, ok bool) { return l.last, l.any }
+
+// Landed takes the answer to an append of n blocks: the first one stands at an offset, the others follow. It reports lost
+// when the journal has lost its end since the append before, blocks that counted among it: then the Ledger knows of the new
+// blocks alone, and whatever else was journaled must be again.
+func (l *Ledger) Landed(first int64, n int, nonce Nonce) (lost bool) {
+	if lost = l.any && first <= l.last.Offset; lost {
+		l.live = live{}
+	}
+	for i := range int64(n) {
+		l.live.add(first + i)
+	}
+	l.last, l.any = Link{first + int64(n) - 1, nonce}, true
+	return lost
+}
+
+// Loaded takes a block that a Loader has taken, of which rows are kept.
+func (l *Ledger) Loaded(offset int64) { l.live.add(offset) }
+
+// Resume goes on where a Loader has ended.
+func (l *Ledger) Resume(last Link) { l.last, l.any = last, true }
+
+// Needless takes a block away whose rows are all in acknowledged chunks.
+func (l *Ledger) Needless(offset int64) { l.live.remove(offset) }
+
+// Commit is what a commit may carry with an F: it counts on all blocks that are needed, and asks for the journal to be
+// whole up to the append that landed last (rule J3). Without a block it counts on nothing.
+func (l *Ledger) Commit(stream uint32, f int64) Commit {
+	from, ok := l.live.lowest()
+	if !ok {
+		return Commit{}
+	}
+	return Commit{Stream: stream, F: f, From: from, To: l.last.Offset + 1, Mark: l.last.Nonce}
+}

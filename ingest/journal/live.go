@@ -1,0 +1,55 @@
+package journal
+
+import "math/bits"
+
+// live is which offsets of the journal have a block with rows that are not in an acknowledged chunk yet: the lowest of them
+// is a commit's From (rule J3). It takes a bit for each offset between the lowest and the highest. The zero value is empty.
+type live struct {
+	base  int64    // offset of the first bit, a multiple of 64
+	words []uint64 // the first one is not 0 unless there is none
+}
+
+// add adds an offset, which is not lower than the lowest one by much: the space between them is taken.
+func (l *live) add(offset int64) {
+	word := offset &^ 63
+	if len(l.words) == 0 {
+		l.base = word
+	}
+	if word < l.base {
+		grown := make([]uint64, int(l.base-word)/64+len(l.words))
+		copy(grown[(l.base-word)/64:], l.words)
+		l.base, l.words = word, grown
+	}
+	i := int((word - l.base) / 64)
+	for len(l.words) <= i {
+		l.words = append(l.words, 0)
+	}
+	l.words[i] |= 1 << (offset & 63)
+}
+
+// remove takes an offset away. One that is not there is ignored.
+func (l *live) remove(offset int64) {
+	i := (offset&^63 - l.base) / 64
+	if i < 0 || i >= int64(len(l.words)) {
+		return
+	}
+	l.words[i] &^= 1 << (offset & 63)
+	gone := 0
+	for gone < len(l.words) && l.words[gone] == 0 {
+		gone++
+	}
+	if gone == len(l.words) {
+		*l = live{words: l.words[:0]}
+		return
+	}
+	l.base += int64(gone) * 64
+	l.words = l.words[gone:]
+}
+
+// lowest is the lowest offset; ok is false if there is none.
+func (l *live) lowest() (offset int64, ok bool) {
+	if len(l.words) == 0 {
+		return 0, false
+	}
+	return l.base + int64(bits.TrailingZeros64(l.words[0])), true
+}

@@ -1,0 +1,99 @@
+package journal
+
+import (
+	"fmt"
+	"sort"
+)
+
+// Loader takes the part of the journal that a commit counts on, in the order of its offsets, and finds out whether it is
+// whole (rules J4, J6). It serves one goroutine.
+type Loader struct {
+	commit  Commit
+	floor   int64 // S: rows below it are in chunks
+	next    int64 // offset of the journal
+	appends []begun
+	link    Link // of the record taken last
+}
+
+// begun is an append whose first record that the Loader has seen stands at an offset.
+type begun struct {
+	at    int64
+	nonce Nonce
+}
+
+// NewLoader loads what a commit counts on. floor is the offset that was committed, S; begin and end are the offsets of the
+// first record that the journal still has and the one after its last. It fails with ErrNotWhole when the part that counts
+// is not between them.
+func NewLoader(c Commit, floor, begin, end int64) (*Loader, error) {
+	l := &Loader{commit: c, floor: floor, next: c.From}
+	switch {
+	case !c.Counts():
+		return nil, fmt.Errorf("%w: the commit counts on no block", ErrNotWhole)
+	case begin > c.From:
+		return nil, fmt.Errorf("%w: it begins at %d, and the first block that counts stood at %d", ErrNotWhole, begin, c.From)
+	case end < c.To:
+		return nil, fmt.Errorf("%w: it ends at %d, and the last block that counts stood at %d", ErrNotWhole, end, c.To-1)
+	case c.F < floor:
+		return nil, fmt.Errorf("%w: it carries on at %d, below the committed offset %d", ErrNotWhole, c.F, floor)
+	}
+	return l, nil
+}
+
+// Done reports whether all has been taken that counts, and that it is whole. Before that nothing may be cut, committed or
+// told as a position.
+func (l *Loader) Done() bool { return l.next >= l.commit.To }
+
+// Next is the offset of the journal to be taken next.
+func (l *Loader) Next() int64 { return l.next }
+
+// Left is how many records are still to be taken.
+func (l *Loader) Left() int64 { return max(0, l.commit.To-l.next) }
+
+// Last is the last append taken: what a writer that goes on names as the one before its own.
+func (l *Loader) Last() Link { return l.link }
+
+// Take takes the record at an offset; records before Next are skipped. The block has rows that count if ok: those of
+// [floor, F). Of a block that lies across one of these bounds, or that repeats rows of another one, the caller takes each
+// source offset of a chain once, whatever the order. Any error wraps ErrNotWhole: the journal can't be used, nor what was
+// taken of it.
+func (l *Loader) Take(offset int64, value []byte) (r Record, ok bool, err error) {
+	if offset < l.next || l.Done() {
+		return Record{}, false, nil
+	}
+	if offset > l.next {
+		return Record{}, false, fmt.Errorf("%w: after %d it goes on at %d", ErrNotWhole, l.next-1, offset)
+	}
+	if r, err = ParseRecord(value); err != nil {
+		return Record{}, false, fmt.Errorf("offset %d: %w", offset, err)
+	}
+	if err := l.verify(offset, &r); err != nil {
+		return Record{}, false, err
+	}
+	l.next++
+	l.link = Link{offset, r.Nonce}
+	counts := r.Stream == l.commit.Stream && r.Through >= l.floor && r.First < l.commit.F
+	return r, counts, nil
+}
+
+// verify holds a record against what was taken before it and against the commit's mark.
+func (l *Loader) verify(offset int64, r *Record) error {
+	n := len(l.appends)
+	if n == 0 || l.appends[n-1].nonce != r.Nonce || r.Linked {
+		l.appends = append(l.appends, begun{offset, r.Nonce})
+	}
+	if before := r.Before; r.Linked && before.Offset >= l.commit.From {
+		if before.Offset >= offset || l.nonceAt(before.Offset) != before.Nonce {
+			return fmt.Errorf("%w: the append at %d came after one that stood at %d and is gone", ErrNotWhole, offset, before.Offset)
+		}
+	}
+	if offset == l.commit.To-1 && r.Nonce != l.commit.Mark {
+		return fmt.Errorf("%w: another record stands at %d than the last one that counts", ErrNotWhole, offset)
+	}
+	return nil
+}
+
+// nonceAt is the nonce of a record that was taken.
+func (l *Loader) nonceAt(offset int64) Nonce {
+	i := sort.Search(len(l.appends), func(i int) bool { return l.appends[i].at > offset })
+	return l.appends[i-1].nonce
+}

@@ -1,0 +1,274 @@
+package journal_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"binnacle/ingest/journal"
+
+	"github.com/stretchr/testify/require"
+)
+
+// topic is one partition of a journal: values from an offset on.
+type topic struct {
+	begin  int64
+	values [][]byte
+}
+
+func (p *topic) end() int64 { return p.begin + int64(len(p.values)) }
+
+// append lands records and returns the offset of the first one.
+func (p *topic) append(records ...journal.Record) int64 {
+	at := p.end()
+	for i := range records {
+		p.values = append(p.values, records[i].Append(nil))
+	}
+	return at
+}
+
+// load takes all that a commit counts on, and returns the blocks that count, by their offset.
+func (p *topic) load(c journal.Commit, floor int64) (map[int64]journal.Record, error) {
+	l, err := journal.NewLoader(c, floor, p.begin, p.end())
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[int64]journal.Record)
+	for !l.Done() {
+		at := l.Next()
+		r, ok, err := l.Take(at, p.values[at-p.begin])
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out[at] = r
+		}
+	}
+	return out, nil
+}
+
+func block(nonce journal.Nonce, first, through int64) journal.Record {
+	return journal.Record{
+		Nonce: nonce, Stream: 1, Tenant: "acme", Device: "m1", First: first, Through: through, Rows: int(through - first + 1),
+		Data: fmt.Appendf(nil, "%d..%d", first, through),
+	}
+}
+
+func linked(r journal.Record, offset int64, nonce journal.Nonce) journal.Record {
+	r.Linked, r.Before = true, journal.Link{Offset: offset, Nonce: nonce}
+	return r
+}
+
+func TestWhatCountsIsLoaded(t *testing.T) {
+	var p topic
+	p.append(block(1, 0, 9), block(1, 10, 19), linked(block(2, 20, 29), 1, 1), linked(block(3, 30, 39), 2, 2))
+	other := block(4, 12, 12)
+	other.Stream = 9
+	p.append(other, linked(block(5, 40, 49), 3, 3))
+	got, err := p.load(journal.Commit{Stream: 1, F: 35, From: 1, To: 6, Mark: 5}, 15)
+	require.NoError(t, err)
+	require.Len(t, got, 3, "one lies below the floor, one is of another stream, one lies at or above F")
+	require.Equal(t, block(1, 10, 19), got[1])
+	require.Equal(t, int64(20), got[2].First)
+	require.Equal(t, int64(30), got[3].First, "across F")
+}
+
+func TestALoaderTellsHowFarItIs(t *testing.T) {
+	var p topic
+	p.append(block(1, 0, 9), block(1, 10, 19), block(1, 20, 29))
+	l, err := journal.NewLoader(journal.Commit{Stream: 1, F: 30, From: 1, To: 3, Mark: 1}, 0, 0, 3)
+	require.NoError(t, err)
+	_, ok, err := l.Take(0, p.values[0])
+	require.NoError(t, err)
+	require.False(t, ok, "a fetch begins before what counts")
+	require.Equal(t, int64(2), l.Left())
+	for at := int64(1); at < 3; at++ {
+		require.False(t, l.Done())
+		_, ok, err = l.Take(at, p.values[at])
+		require.NoError(t, err)
+		require.True(t, ok)
+	}
+	require.True(t, l.Done())
+	require.Zero(t, l.Left())
+	require.Equal(t, journal.Link{Offset: 2, Nonce: 1}, l.Last())
+}
+
+// Each way to lose a part of the journal is noticed (rules J4, J6).
+func TestAJournalThatIsNotWhole(t *testing.T) {
+	full := func() *topic {
+		p := &topic{}
+		p.append(block(1, 0, 9), block(1, 10, 19))
+		p.append(linked(block(2, 20, 29), 1, 1))
+		p.append(linked(block(3, 30, 39), 2, 2))
+		return p
+	}
+	c := journal.Commit{Stream: 1, F: 40, From: 1, To: 4, Mark: 3}
+	for name, damage := range map[string]func(p *topic){
+		"its head is gone":          func(p *topic) { p.begin, p.values = 2, p.values[2:] },
+		"its tail is gone":          func(p *topic) { p.values = p.values[:3] },
+		"it was made anew":          func(p *topic) { p.values = nil },
+		"another record at the end": func(p *topic) { p.values = p.values[:3]; p.append(block(8, 30, 39)) },
+		"a link into another append": func(p *topic) {
+			p.values = p.values[:2]
+			p.append(block(7, 20, 29), linked(block(3, 30, 39), 2, 2))
+		},
+		"a link forward": func(p *topic) {
+			p.values = p.values[:3]
+			p.append(linked(block(3, 30, 39), 7, 2))
+		},
+		"a record that is none": func(p *topic) { p.values[2] = []byte("hello") },
+	} {
+		p := full()
+		_, err := p.load(c, 0)
+		require.NoError(t, err)
+		damage(p)
+		_, err = p.load(c, 0)
+		require.ErrorIs(t, err, journal.ErrNotWhole, name)
+	}
+	l, err := journal.NewLoader(c, 0, 0, 4)
+	require.NoError(t, err)
+	_, _, err = l.Take(2, full().values[2])
+	require.ErrorContains(t, err, "goes on at 2", "a record is missing")
+	_, err = journal.NewLoader(c, 41, 0, 4)
+	require.ErrorIs(t, err, journal.ErrNotWhole, "the floor was set above F")
+}
+
+// writer is one that appends to a journal without knowing of others.
+type writer struct {
+	ledger journal.Ledger
+	live   map[int64]string // offsets of its blocks, as it believes, and what they hold
+}
+
+func (w *writer) records(random *rand.Rand, next *int64) []journal.Record {
+	nonce := journal.Nonce(random.Uint64())
+	out := make([]journal.Record, 1+random.IntN(3))
+	for i := range out {
+		out[i] = block(nonce, *next, *next)
+		*next++
+	}
+	if last, ok := w.ledger.Before(); ok {
+		out[0] = linked(out[0], last.Offset, last.Nonce)
+	}
+	return out
+}
+
+// landed takes an answer.
+func (w *writer) landed(at int64, records []journal.Record) {
+	if w.ledger.Landed(at, len(records), records[0].Nonce) {
+		clear(w.live) // to be journaled again
+	}
+	for i, r := range records {
+		w.live[at+int64(i)] = string(r.Data)
+	}
+}
+
+// stored drops some of what is live.
+func (w *writer) stored(random *rand.Rand) {
+	for _, at := range slices.Sorted(maps.Keys(w.live)) {
+		if random.IntN(4) == 0 {
+			w.ledger.Needless(at)
+			delete(w.live, at)
+		}
+	}
+}
+
+// Writers that overlap and never learn it append while the journal loses its head, its tail, or everything under them.
+// A journal that is taken for whole has every block that the commit counted on.
+func TestNothingThatCountsIsMissed(t *testing.T) {
+	const rounds = 5_000
+	whole, broken := 0, 0
+	for seed := range uint64(rounds) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		p := &topic{}
+		writers := []*writer{{live: map[int64]string{}}, {live: map[int64]string{}}}
+		next := int64(0)
+		for range 3 + random.IntN(20) {
+			w := writers[random.IntN(len(writers))]
+			switch n := len(p.values); random.IntN(15) {
+			case 0: // the tail is lost
+				p.values = p.values[:n-random.IntN(n+1)]
+			case 1: // the head is lost
+				gone := random.IntN(n + 1)
+				p.begin, p.values = p.begin+int64(gone), p.values[gone:]
+			case 2: // it is made anew
+				*p = topic{}
+			case 3: // the answer of an append is lost
+				p.append(w.records(random, &next)...)
+			case 4, 5:
+				w.stored(random)
+			default:
+				records := w.records(random, &next)
+				w.landed(p.append(records...), records)
+			}
+		}
+		w := writers[0]
+		c := w.ledger.Commit(1, next)
+		require.Equal(t, len(w.live) > 0, c.Counts(), "seed %d", seed)
+		if !c.Counts() {
+			continue
+		}
+		got, err := p.load(c, 0)
+		if err != nil {
+			require.ErrorIs(t, err, journal.ErrNotWhole)
+			broken++
+			continue
+		}
+		whole++
+		for at, data := range w.live {
+			require.Equal(t, data, string(got[at].Data), "seed %d: the block at %d", seed, at)
+		}
+	}
+	require.Greater(t, whole, rounds/20)
+	require.Greater(t, broken, rounds/20)
+}
+
+func TestALedgerKnowsTheLowest(t *testing.T) {
+	const seed = 7
+	random := rand.New(rand.NewPCG(seed, 2))
+	var ledger journal.Ledger
+	there := map[int64]bool{}
+	at := int64(1_000_000)
+	for range 5_000 {
+		if n := 1 + random.IntN(90); random.IntN(2) == 0 {
+			require.False(t, ledger.Landed(at, n, 1))
+			for range n {
+				there[at] = true
+				at++
+			}
+			at += random.Int64N(200) // others append too
+		}
+		for _, x := range slices.Sorted(maps.Keys(there)) {
+			if random.IntN(3) == 0 {
+				ledger.Needless(x)
+				delete(there, x)
+			}
+		}
+		ledger.Needless(at + 5)
+		c := ledger.Commit(1, 0)
+		require.Equal(t, len(there) > 0, c.Counts(), "seed %d", seed)
+		if c.Counts() {
+			require.Equal(t, slices.Min(slices.Collect(maps.Keys(there))), c.From, "seed %d", seed)
+		}
+	}
+}
+
+// What was loaded may begin below what this writer has appended.
+func TestALedgerTakesWhatWasLoaded(t *testing.T) {
+	var ledger journal.Ledger
+	_, ok := ledger.Before()
+	require.False(t, ok)
+	ledger.Loaded(500)
+	ledger.Loaded(130)
+	ledger.Resume(journal.Link{Offset: 600, Nonce: 4})
+	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 130, To: 601, Mark: 4}, ledger.Commit(2, 9))
+	require.False(t, ledger.Landed(700, 2, 5))
+	ledger.Needless(130)
+	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 500, To: 702, Mark: 5}, ledger.Commit(2, 9))
+	last, ok := ledger.Before()
+	require.True(t, ok)
+	require.Equal(t, journal.Link{Offset: 701, Nonce: 5}, last)
+	require.True(t, ledger.Landed(650, 1, 6), "the end was lost")
+	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 650, To: 651, Mark: 6}, ledger.Commit(2, 9))
+}
