@@ -47,7 +47,7 @@ var only = []struct {
 }{
 	{"github.com/Azure/azure-sdk-for-go", []string{"internal/cosmos", "internal/blogexample"}},
 	{"github.com/prometheus/prometheus", []string{"query/prom"}},
-	{"github.com/twmb/franz-go", []string{"internal/kafkaemu"}},
+	{"github.com/twmb/franz-go", []string{"internal/kafkaemu", "internal/kafka"}},
 	{"github.com/segmentio/kafka-go", []string{"internal/kafka", "ingest", "internal/fleet", "internal/replay", "internal/app"}},
 	{"github.com/cockroachdb/pebble/v2", []string{"internal/cosmosemu"}},
 	{"github.com/alecthomas/participle/v2", []string{"internal/cosmosemu/sql"}},
@@ -60,7 +60,7 @@ var only = []struct {
 var alone = map[string][]string{
 	"internal/cosmosemu": {"internal/epk", "internal/ru", "internal/report"},
 	"internal/kafkaemu":  {},
-	"internal/kafka":     {"internal/retry"},
+	"internal/kafka":     {"internal/retry", "internal/store"},
 	"internal/retry":     {},
 	"internal/duration":  {},
 	"internal/jsonscan":  {},

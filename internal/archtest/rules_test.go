@@ -26,7 +26,7 @@ func TestEachRuleBites(t *testing.T) {
 		"the SDK elsewhere":               {"internal/loadtest", `import _ "github.com/Azure/azure-sdk-for-go/sdk/azcore"`, "only internal/cosmos, internal/blogexample may"},
 		"Kafka's client elsewhere":        {"query", `import _ "github.com/segmentio/kafka-go"`, "only internal/kafka"},
 		"Kafka's client, below":           {"internal/provision", `import _ "github.com/segmentio/kafka-go/sasl/plain"`, "only internal/kafka"},
-		"the broker's library":            {"internal/app", `import _ "github.com/twmb/franz-go/pkg/kfake"`, "only internal/kafkaemu may"},
+		"the broker's library":            {"internal/app", `import _ "github.com/twmb/franz-go/pkg/kfake"`, "only internal/kafkaemu, internal/kafka may"},
 		"the flags' library":              {"internal/app", `import _ "github.com/alecthomas/kong"`, "only cmd may"},
 		"the engine outside":              {"internal/app", `import _ "github.com/cockroachdb/pebble/v2"`, "only internal/cosmosemu may"},
 		"a parser outside":                {"query", `import _ "github.com/alecthomas/participle/v2"`, "only internal/cosmosemu/sql may"},

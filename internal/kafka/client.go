@@ -1,0 +1,119 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+)
+
+// Client knows one cluster. It is safe for any number of callers.
+type Client struct {
+	cfg    Config
+	api    *kafkago.Client
+	dialer *kafkago.Dialer
+	codec  kafkago.Compression
+	unpack *unpacker
+}
+
+// ErrNoClusterID is the error where brokers tell no id of their cluster: offsets would stand for nothing.
+var ErrNoClusterID = errors.New("the brokers tell no cluster id: one must be given")
+
+// idleTimeout is after how long a connection that nobody uses is closed. Event Hubs cuts them after four minutes.
+const idleTimeout = 30 * time.Second
+
+// New makes a Client. It reads the files that the configuration names, and starts nothing.
+func New(cfg Config) (*Client, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	encryption, err := cfg.TLS.config()
+	if err != nil {
+		return nil, err
+	}
+	mechanism, err := cfg.SASL.mechanism()
+	if err != nil {
+		return nil, err
+	}
+	dial := cfg.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: cfg.RequestTimeout}).DialContext
+	}
+	return &Client{
+		cfg: cfg,
+		api: &kafkago.Client{Addr: kafkago.TCP(cfg.Brokers...), Timeout: cfg.RequestTimeout, Transport: &kafkago.Transport{
+			Dial: dial, DialTimeout: cfg.RequestTimeout, IdleTimeout: idleTimeout, MetadataTTL: cfg.MetadataAge,
+			ClientID: cfg.ClientID, TLS: encryption, SASL: mechanism,
+		}},
+		dialer: &kafkago.Dialer{
+			ClientID: cfg.ClientID, DialFunc: dial, Timeout: cfg.RequestTimeout, TLS: encryption, SASLMechanism: mechanism,
+		},
+		codec:  codecs[cfg.Compression],
+		unpack: newUnpacker(cfg.MaxUnpackedBytes),
+	}, nil
+}
+
+// Close ends the connections that nobody uses; those in use end when they are not any more.
+func (c *Client) Close() { c.api.Transport.(*kafkago.Transport).CloseIdleConnections() }
+
+// Brokers are the bootstrap addresses.
+func (c *Client) Brokers() []string { return slices.Clone(c.cfg.Brokers) }
+
+// Dialer makes connections for a consumer group as this client makes its own.
+func (c *Client) Dialer() *kafkago.Dialer {
+	own := *c.dialer
+	return &own
+}
+
+// RequestTimeout bounds one request.
+func (c *Client) RequestTimeout() time.Duration { return c.cfg.RequestTimeout }
+
+// Topic is one of the cluster's topics, which need not exist.
+func (c *Client) Topic(name string) *Topic { return &Topic{client: c, name: name} }
+
+// clusterID is what stands for the cluster, given what its brokers tell.
+func (c *Client) clusterID(told string) (string, error) {
+	switch {
+	case c.cfg.ClusterID != "":
+		return c.cfg.ClusterID, nil
+	case told == "":
+		return "", ErrNoClusterID
+	}
+	return told, nil
+}
+
+// metadata is what is known of a topic.
+func (c *Client) metadata(ctx context.Context, topic string) (cluster string, t kafkago.Topic, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
+	defer cancel()
+	res, err := c.api.Metadata(ctx, &kafkago.MetadataRequest{Topics: []string{topic}})
+	if err != nil {
+		return "", t, fmt.Errorf("read metadata of topic %s: %w", topic, err)
+	}
+	i := slices.IndexFunc(res.Topics, func(t kafkago.Topic) bool { return t.Name == topic })
+	if i < 0 {
+		return "", t, fmt.Errorf("read metadata of topic %s: %w", topic, kafkago.UnknownTopicOrPartition)
+	}
+	if err := res.Topics[i].Error; err != nil {
+		return "", t, fmt.Errorf("read metadata of topic %s: %w", topic, err)
+	}
+	return res.ClusterID, res.Topics[i], nil
+}
+
+// explain replaces an error that says that a topic is not known by the reason why nothing is known, if that is why: a
+// connection that can't be made, credentials that are refused.
+func (c *Client) explain(ctx context.Context, topic string, err error) error {
+	if !errors.Is(err, protocol.ErrNoTopic) && !NoTopic(err) {
+		return err
+	}
+	if _, _, why := c.metadata(ctx, topic); why != nil {
+		return why
+	}
+	return err
+}

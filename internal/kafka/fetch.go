@@ -1,0 +1,163 @@
+package kafka
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Sizes of one fetch. The broker answers as soon as there is a byte, so the wait bounds only how long an idle partition
+// takes to notice that it was revoked. A batch that is longer comes whole all the same.
+const (
+	fetchBytes = 1 << 20
+	fetchWait  = 250 * time.Millisecond
+
+	// maxAnswer is more than any broker's limit of a batch that makes sense.
+	maxAnswer = 256 << 20
+)
+
+// Batch is what one fetch returned of a log.
+type Batch struct {
+	Records []Record // committed ones, in the order of their offsets
+	Refused *Refusal // a stretch that can't be read; then there are no records
+	Next    int64    // where to go on: the offset after all this, also where the log has offsets without a record
+	End     int64    // the offset after the last record that may be read: below it every transaction has ended
+	Bytes   int      // of memory that Records take, about
+}
+
+// Refusal is a stretch of a log that can't be read, and never will be: its batch is damaged though it is as it was sent, or
+// takes more memory than it may.
+type Refusal struct {
+	First, Through int64  // offsets
+	Time           int64  // greatest timestamp of its records, ms, as the batch says; negative when it does not
+	Records        int    // how many there are, as the batch says; 0 when it does not
+	Bytes          int    // of the batch in the log
+	TooLarge       bool   // else it is damaged
+	Why            string // for people
+}
+
+// Fetch reads a partition from an offset on: committed records only. It waits a moment when there are none. It fails with
+// Kafka's errors, OffsetOutOfRange and UnknownTopicOrPartition among them, and where a batch is not as it was sent.
+func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout+fetchWait)
+	defer cancel()
+	ask := &fetchRequest{topic: t.name, partition: int32(partition), offset: offset}
+	answer, err := t.client.api.Transport.RoundTrip(ctx, t.client.api.Addr, ask)
+	if err != nil {
+		return Batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", t.name, partition, offset, t.client.explain(ctx, t.name, err))
+	}
+	got, err := answer.(*fetchAnswer).read(t.client.unpack, offset)
+	if err != nil {
+		return Batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", t.name, partition, offset, err)
+	}
+	return got, nil
+}
+
+// fetchRequest is a fetch that goes over kafka-go's connections, but is written and read here.
+type fetchRequest struct {
+	topic     string
+	partition int32
+	offset    int64
+	version   int16 // set by Required
+}
+
+// leastFetch is the version from which on brokers tell which transactions were aborted: Kafka 0.11.
+const leastFetch = 4
+
+// ApiKey is protocol.Message.
+func (*fetchRequest) ApiKey() protocol.ApiKey { return protocol.Fetch }
+
+// Broker is protocol.BrokerMessage: the partition's leader.
+func (f *fetchRequest) Broker(cluster protocol.Cluster) (protocol.Broker, error) {
+	p, ok := cluster.Topics[f.topic].Partitions[f.partition]
+	if !ok {
+		return protocol.Broker{ID: -1}, kafkago.UnknownTopicOrPartition
+	}
+	b, ok := cluster.Brokers[p.Leader]
+	if !ok {
+		return protocol.Broker{ID: -1}, kafkago.LeaderNotAvailable
+	}
+	return b, nil
+}
+
+// Required is protocol.RawExchanger.
+func (f *fetchRequest) Required(versions map[protocol.ApiKey]int16) bool {
+	f.version = versions[protocol.Fetch]
+	return true
+}
+
+// RawExchange is protocol.RawExchanger. A caller that gave up leaves it behind, so what it reads into is its own.
+func (f *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
+	if f.version < leastFetch {
+		return nil, fmt.Errorf("the broker fetches by version %d, %d is needed", f.version, leastFetch)
+	}
+	const correlation = 1 // a connection has one request at a time
+	frame := kmsg.NewRequestFormatter(kmsg.FormatterClientID("binnacle")).AppendRequest(nil, f.request(), correlation)
+	if _, err := rw.Write(frame); err != nil {
+		return nil, err
+	}
+	var head [8]byte // length, correlation id
+	if _, err := io.ReadFull(rw, head[:]); err != nil {
+		return nil, err
+	}
+	length := binary.BigEndian.Uint32(head[:4])
+	if length < 4 || length > maxAnswer || binary.BigEndian.Uint32(head[4:]) != correlation {
+		return nil, fmt.Errorf("an answer of %d bytes: %w", length, io.ErrUnexpectedEOF)
+	}
+	body := make([]byte, length-4)
+	if _, err := io.ReadFull(rw, body); err != nil {
+		return nil, err
+	}
+	return &fetchAnswer{body: body, version: f.version}, nil
+}
+
+func (f *fetchRequest) request() *kmsg.FetchRequest {
+	p := kmsg.NewFetchRequestTopicPartition()
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes = f.partition, f.offset, fetchBytes
+	t := kmsg.NewFetchRequestTopic()
+	t.Topic, t.Partitions = f.topic, []kmsg.FetchRequestTopicPartition{p}
+	r := kmsg.NewPtrFetchRequest()
+	r.Version, r.MinBytes, r.MaxBytes, r.MaxWaitMillis = f.version, 1, fetchBytes, int32(fetchWait.Milliseconds())
+	r.IsolationLevel = 1 // read committed
+	r.Topics = []kmsg.FetchRequestTopic{t}
+	return r
+}
+
+// fetchAnswer is the body of an answer. It is taken apart by who asked, not by the connection's goroutine.
+type fetchAnswer struct {
+	body    []byte
+	version int16
+}
+
+// ApiKey is protocol.Message.
+func (*fetchAnswer) ApiKey() protocol.ApiKey { return protocol.Fetch }
+
+func (f *fetchAnswer) read(u *unpacker, offset int64) (Batch, error) {
+	var res kmsg.FetchResponse
+	res.SetVersion(f.version)
+	if err := res.ReadFrom(f.body); err != nil {
+		return Batch{}, err
+	}
+	if res.ErrorCode != 0 {
+		return Batch{}, kafkago.Error(res.ErrorCode)
+	}
+	if len(res.Topics) != 1 || len(res.Topics[0].Partitions) != 1 {
+		return Batch{}, fmt.Errorf("an answer about %d topics: %w", len(res.Topics), io.ErrUnexpectedEOF)
+	}
+	p := &res.Topics[0].Partitions[0]
+	if p.ErrorCode != 0 {
+		return Batch{}, kafkago.Error(p.ErrorCode)
+	}
+	got, err := readLog(u, p.RecordBatches, p.AbortedTransactions, offset)
+	got.End = p.LastStableOffset
+	if got.End < 0 { // what brokers without transactions tell
+		got.End = p.HighWatermark
+	}
+	return got, err
+}

@@ -1,0 +1,58 @@
+package kafka_test
+
+import (
+	"testing"
+	"time"
+
+	"binnacle/internal/kafka"
+	"binnacle/internal/kafkaemu"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const topic = "telemetry"
+
+// broker is an embedded one with a topic of two partitions.
+func broker(t *testing.T) *kafkaemu.Broker {
+	t.Helper()
+	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 2, Topics: []string{topic}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return b
+}
+
+// connect is a client whose connections end with the test.
+func connect(t *testing.T, cfg kafka.Config) *kafka.Client {
+	t.Helper()
+	if cfg.MetadataAge == 0 {
+		cfg.MetadataAge = 50 * time.Millisecond
+	}
+	c, err := kafka.New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func message(key, value string) kafka.Message {
+	return kafka.Message{Time: time.UnixMilli(1730000000000), Key: []byte(key), Value: []byte(value)}
+}
+
+// values reads a partition from an offset to its end.
+func values(t *testing.T, of *kafka.Topic, partition int, from int64) (all []string) {
+	t.Helper()
+	_, end, err := of.Bounds(t.Context(), partition)
+	require.NoError(t, err)
+	for from < end {
+		b, err := of.Fetch(t.Context(), partition, from)
+		require.NoError(t, err)
+		require.Nil(t, b.Refused)
+		for _, r := range b.Records {
+			all = append(all, string(r.Value))
+		}
+		from = b.Next
+	}
+	return all
+}

@@ -1,0 +1,94 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	kafkago "github.com/segmentio/kafka-go"
+)
+
+// codecs are the compressions by their names.
+var codecs = map[string]kafkago.Compression{
+	"none": 0, "gzip": kafkago.Gzip, "snappy": kafkago.Snappy, "lz4": kafkago.Lz4, "zstd": kafkago.Zstd,
+}
+
+// ErrTooLarge is the error of a message that the broker does not take for its size. It stays too large.
+var ErrTooLarge = errors.New("the message is larger than the broker takes")
+
+// batchBytes is what a request takes before compression, unless one message alone is longer: below Kafka's default for a
+// batch, 1,048,588 bytes, with what a request has beside its records.
+const batchBytes = 1_000_000
+
+// batchOverhead is what a request has beside its records, at most, names of topics included.
+const batchOverhead = 1 << 10
+
+// Produce appends messages to one partition, in their order, and returns nil once all replicas in sync have all of them.
+// It sends as many requests as their size asks for; done is how many messages are acknowledged, from the first one on. A
+// message behind them may have been appended all the same. ErrTooLarge is about the message at done.
+func (t *Topic) Produce(ctx context.Context, partition int, messages []Message) (done int, err error) {
+	for done < len(messages) {
+		n, err := t.request(messages[done:])
+		if err == nil {
+			err = t.produce(ctx, partition, messages[done:done+n])
+		}
+		if n > 1 && errors.Is(err, ErrTooLarge) {
+			// The broker has a smaller limit than Kafka's own. One by one it is seen which message it is.
+			n = 1
+			err = t.produce(ctx, partition, messages[done:done+1])
+		}
+		if err != nil {
+			return done, fmt.Errorf("produce to %s/%d: %w", t.name, partition, err)
+		}
+		done += n
+	}
+	return done, nil
+}
+
+// request is how many messages go into the next request.
+func (t *Topic) request(messages []Message) (n int, err error) {
+	limit := batchBytes
+	if own := t.client.cfg.MaxRequestBytes; own > 0 {
+		limit = min(limit, own)
+	}
+	size := batchOverhead
+	for i := range messages {
+		if size += messages[i].bytes(); size > limit && i > 0 {
+			return i, nil
+		}
+		if own := t.client.cfg.MaxRequestBytes; own > 0 && size > own {
+			return 0, ErrTooLarge
+		}
+	}
+	return len(messages), nil
+}
+
+func (t *Topic) produce(ctx context.Context, partition int, messages []Message) error {
+	records := make([]kafkago.Record, len(messages))
+	for i := range messages {
+		records[i] = messages[i].record()
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
+	defer cancel()
+	res, err := t.client.api.Produce(ctx, &kafkago.ProduceRequest{
+		Topic: t.name, Partition: partition, RequiredAcks: kafkago.RequireAll, Compression: t.client.codec,
+		Records: kafkago.NewRecordReader(records...),
+	})
+	if err == nil {
+		err = res.Error
+	}
+	if errors.Is(err, kafkago.MessageSizeTooLarge) {
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	}
+	return t.client.explain(ctx, t.name, err)
+}
+
+// Permanent reports whether an error is one that another attempt does not mend: Kafka's own, but for those that it calls
+// temporary. Everything else is the network, or a broker that is gone for a while.
+func Permanent(err error) bool {
+	var k kafkago.Error
+	return errors.As(err, &k) && !k.Temporary()
+}
+
+// NoTopic reports whether an error says that the topic, or the partition, does not exist.
+func NoTopic(err error) bool { return errors.Is(err, kafkago.UnknownTopicOrPartition) }

@@ -1,0 +1,116 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/segmentio/kafka-go/sasl/scram"
+)
+
+// mechanism is nil when there is no SASL.
+func (s SASL) mechanism() (sasl.Mechanism, error) {
+	switch s.Mechanism {
+	case "":
+		return nil, nil
+	case OAuthBearer:
+		source := s.Token
+		if source == nil {
+			source = tokenFile(s.TokenFile)
+		}
+		return bearer{source}, nil
+	}
+	m := byPassword{s}
+	if _, _, err := m.Start(context.Background()); err != nil { // told at the start, not at the first connection
+		return nil, err
+	}
+	return m, nil
+}
+
+// byPassword is PLAIN and SCRAM with a password that is read for each connection.
+type byPassword struct{ sasl SASL }
+
+// Name is sasl.Mechanism.
+func (m byPassword) Name() string { return m.sasl.Mechanism }
+
+// Start is sasl.Mechanism.
+func (m byPassword) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
+	password, err := secret(m.sasl.PasswordFile)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the password for Kafka: %w", err)
+	}
+	var now sasl.Mechanism
+	switch m.sasl.Mechanism {
+	case Plain:
+		now = plain.Mechanism{Username: m.sasl.User, Password: password}
+	case ScramSHA256:
+		now, err = scram.Mechanism(scram.SHA256, m.sasl.User, password)
+	case ScramSHA512:
+		now, err = scram.Mechanism(scram.SHA512, m.sasl.User, password)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("prepare SASL %s: %w", m.sasl.Mechanism, err)
+	}
+	return now.Start(ctx)
+}
+
+// secret is what a file holds, without the line's end that editors put there.
+func secret(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	text := strings.TrimRight(string(b), "\r\n")
+	if text == "" {
+		return "", fmt.Errorf("%s is empty", file)
+	}
+	return text, nil
+}
+
+// Token is what OAUTHBEARER shows (RFC 7628).
+type Token struct {
+	Value      string
+	Extensions map[string]string // such as Confluent's logicalCluster; nil is none
+}
+
+// TokenSource returns a token that is valid now. It is called for each connection, by any number of callers, and keeps what
+// it wants to keep.
+type TokenSource func(ctx context.Context) (Token, error)
+
+func tokenFile(file string) TokenSource {
+	return func(context.Context) (Token, error) {
+		value, err := secret(file)
+		return Token{Value: value}, err
+	}
+}
+
+// bearer is SASL OAUTHBEARER.
+type bearer struct{ source TokenSource }
+
+// Name is sasl.Mechanism.
+func (bearer) Name() string { return OAuthBearer }
+
+// Start is sasl.Mechanism.
+func (b bearer) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
+	token, err := b.source(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("get a token for Kafka: %w", err)
+	}
+	first := []byte("n,,\x01auth=Bearer " + token.Value + "\x01")
+	for name, value := range token.Extensions {
+		first = append(first, name+"="+value+"\x01"...)
+	}
+	return bearer{}, append(first, '\x01'), nil
+}
+
+// Next is sasl.StateMachine: a broker that agrees says nothing, any other one says why it does not.
+func (bearer) Next(_ context.Context, challenge []byte) (bool, []byte, error) {
+	if len(challenge) > 0 {
+		return false, nil, errors.New("Kafka refuses the token: " + string(challenge))
+	}
+	return true, nil, nil
+}

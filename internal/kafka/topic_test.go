@@ -1,0 +1,149 @@
+package kafka_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"binnacle/internal/kafka"
+	"binnacle/internal/store"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+func TestATopicByEveryCodec(t *testing.T) {
+	b := broker(t)
+	var want []string
+	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
+		of := connect(t, kafka.Config{Brokers: []string{b.Addr()}, Compression: codec}).Topic(topic)
+		done, err := of.Produce(t.Context(), 1, []kafka.Message{message("k", codec), message("k", codec+" again")})
+		require.NoError(t, err)
+		require.Equal(t, 2, done)
+		want = append(want, codec, codec+" again")
+	}
+	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}}).Topic(topic)
+	require.Equal(t, want, values(t, of, 1, 0))
+	require.Equal(t, want[3:], values(t, of, 1, 3))
+	cluster, partitions, err := of.Describe(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, b.ClusterID(), cluster)
+	require.Equal(t, []int{0, 1}, partitions)
+	ends, err := of.LogEnds(t.Context())
+	require.NoError(t, err)
+	require.ElementsMatch(t, []store.LogEnd{{Topic: topic, Partition: 0, End: 0}, {Topic: topic, Partition: 1, End: 10}}, ends)
+
+	got, err := of.Fetch(t.Context(), 1, 9)
+	require.NoError(t, err)
+	require.Equal(t, int64(1730000000000), got.Records[0].Time)
+	require.Equal(t, "k", string(got.Records[0].Key))
+	require.EqualValues(t, 10, got.End)
+
+	missing := connect(t, kafka.Config{Brokers: []string{b.Addr()}}).Topic("missing")
+	_, err = missing.Partitions(t.Context())
+	require.True(t, kafka.NoTopic(err), err)
+	_, err = missing.Fetch(t.Context(), 0, 0)
+	require.True(t, kafka.NoTopic(err), err)
+}
+
+// One bootstrap address that answers is enough.
+func TestSeveralBootstrapAddresses(t *testing.T) {
+	b := broker(t)
+	dead, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, dead.Close())
+	for range 5 { // they are tried in any order
+		c := connect(t, kafka.Config{Brokers: []string{dead.Addr().String(), b.Addr()}})
+		_, err := c.Topic(topic).Partitions(t.Context())
+		require.NoError(t, err)
+	}
+}
+
+// A transaction that was aborted leaves nothing; one that is open is not read before it ends, nor is what comes behind it.
+func TestTransactions(t *testing.T) {
+	b := broker(t)
+	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}}).Topic(topic)
+	producer, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()), kgo.DefaultProduceTopic(topic), kgo.TransactionalID("t"),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	require.NoError(t, err)
+	defer producer.Close()
+	transaction := func(value string, how kgo.TransactionEndTry) {
+		for i := range 3 {
+			r := &kgo.Record{Value: fmt.Append(nil, value, i)}
+			require.NoError(t, producer.ProduceSync(t.Context(), r).FirstErr())
+		}
+		if value != "open" {
+			require.NoError(t, producer.EndTransaction(t.Context(), how))
+		}
+	}
+	require.NoError(t, producer.BeginTransaction())
+	transaction("good", kgo.TryCommit)
+	require.NoError(t, producer.BeginTransaction())
+	transaction("bad", kgo.TryAbort)
+	require.NoError(t, producer.BeginTransaction())
+	transaction("open", kgo.TryCommit)
+	_, err = of.Produce(t.Context(), 0, []kafka.Message{message("k", "behind")})
+	require.NoError(t, err)
+
+	require.Equal(t, []string{"good0", "good1", "good2"}, values(t, of, 0, 0))
+	_, end, err := of.Bounds(t.Context(), 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 8, end, "two transactions of three records with a marker each")
+	got, err := of.Fetch(t.Context(), 0, 8)
+	require.NoError(t, err)
+	require.Equal(t, kafka.Batch{Next: 8, End: 8}, got)
+
+	require.NoError(t, producer.EndTransaction(t.Context(), kgo.TryAbort))
+	require.Equal(t, []string{"good0", "good1", "good2", "behind"}, values(t, of, 0, 0))
+}
+
+// What does not fit one request goes in several; what fits none is told, and what comes before it is there.
+func TestRequestsHaveABound(t *testing.T) {
+	b := broker(t)
+	half := string(bytes.Repeat([]byte("x"), 450_000))
+	messages := []kafka.Message{message("k", half), message("k", half), message("k", half), message("k", "end")}
+	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}, Compression: "none"}).Topic(topic)
+	done, err := of.Produce(t.Context(), 0, messages)
+	require.NoError(t, err)
+	require.Equal(t, 4, done)
+	require.Equal(t, []string{half, half, half, "end"}, values(t, of, 0, 0))
+
+	// Two megabytes are more than the broker takes, packed well they are not.
+	large := message("k", string(make([]byte, 2<<20)))
+	done, err = of.Produce(t.Context(), 1, []kafka.Message{message("k", "first"), large, message("k", "never")})
+	require.ErrorIs(t, err, kafka.ErrTooLarge)
+	require.Equal(t, 1, done)
+	packed := connect(t, kafka.Config{Brokers: []string{b.Addr()}}).Topic(topic)
+	_, err = packed.Produce(t.Context(), 1, []kafka.Message{large})
+	require.NoError(t, err)
+
+	// A bound of our own holds whatever the compression would make of it: the request is never sent.
+	dials := 0
+	bounded := connect(t, kafka.Config{Brokers: []string{b.Addr()}, MaxRequestBytes: 100_000})
+	for dials < 2 {
+		dials++
+		done, err = bounded.Topic(topic).Produce(t.Context(), 1, []kafka.Message{message("k", "small"), message("k", half)})
+		require.ErrorIs(t, err, kafka.ErrTooLarge)
+		require.Equal(t, 1, done)
+	}
+}
+
+func TestKeysArePlacedAsByJava(t *testing.T) {
+	partitions := []int{0, 1, 2, 3}
+	placed := map[int]int{}
+	for i := range 1000 {
+		placed[kafka.PartitionOf(fmt.Appendf(nil, "acme/d%d", i), partitions)]++
+	}
+	require.Len(t, placed, 4)
+	// As kafka.utils.Utils.murmur2 has it: toPositive(murmur2("21")) is 1,173,551,340.
+	require.Equal(t, 1173551340%4, kafka.PartitionOf([]byte("21"), partitions))
+}
+
+func TestMetadataIsNotKeptForLong(t *testing.T) {
+	b := broker(t)
+	c := connect(t, kafka.Config{Brokers: []string{b.Addr()}, RequestTimeout: 5 * time.Second})
+	require.Equal(t, []string{b.Addr()}, c.Brokers())
+	require.Equal(t, 5*time.Second, c.RequestTimeout())
+}

@@ -1,0 +1,113 @@
+package kafka
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/s2"
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+)
+
+// errExpands says that a batch takes more memory than it may.
+var errExpands = errors.New("it takes more memory than a batch may")
+
+// unpacker unpacks what a batch holds, up to a bound. It is safe for any number of callers.
+type unpacker struct {
+	max   int
+	zstd  *zstd.Decoder
+	gzips sync.Pool // of *gzip.Reader
+	lz4s  sync.Pool // of *lz4.Reader
+}
+
+func newUnpacker(max int) *unpacker {
+	// Options of constants: there is no error. A decoder that is only asked for whole batches needs no closing.
+	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(uint64(max)))
+	return &unpacker{
+		max: max, zstd: d,
+		gzips: sync.Pool{New: func() any { return new(gzip.Reader) }},
+		lz4s:  sync.Pool{New: func() any { return lz4.NewReader(nil) }},
+	}
+}
+
+// unpack returns the bytes behind a codec, as batches number them; at most max of them, which is not above the unpacker's
+// own bound, else errExpands.
+func (u *unpacker) unpack(codec int16, packed []byte, max int) ([]byte, error) {
+	switch codec {
+	case 0:
+		return packed, nil
+	case 1:
+		r := u.gzips.Get().(*gzip.Reader)
+		defer u.gzips.Put(r)
+		if err := r.Reset(bytes.NewReader(packed)); err != nil {
+			return nil, err
+		}
+		return readUpTo(r, max)
+	case 2:
+		return unpackSnappy(packed, max)
+	case 3:
+		r := u.lz4s.Get().(*lz4.Reader)
+		defer u.lz4s.Put(r)
+		r.Reset(bytes.NewReader(packed))
+		return readUpTo(r, max)
+	case 4:
+		out, err := u.zstd.DecodeAll(packed, nil)
+		if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) || len(out) > max {
+			return nil, errExpands
+		}
+		return out, err
+	}
+	return nil, fmt.Errorf("compression %d is unknown", codec)
+}
+
+func readUpTo(r io.Reader, max int) ([]byte, error) {
+	out, err := io.ReadAll(io.LimitReader(r, int64(max)+1))
+	if len(out) > max {
+		return nil, errExpands
+	}
+	return out, err
+}
+
+// Java's producers put snappy into a frame of their own: a magic, two versions, and blocks with their length before them.
+var (
+	xerial       = []byte("\x82SNAPPY\x00")
+	xerialHeader = len(xerial) + 8
+)
+
+func unpackSnappy(packed []byte, max int) (out []byte, err error) {
+	if !bytes.HasPrefix(packed, xerial) || len(packed) < xerialHeader {
+		return appendSnappy(nil, packed, max)
+	}
+	for rest := packed[xerialHeader:]; len(rest) > 0; {
+		if len(rest) < 4 {
+			return nil, io.ErrUnexpectedEOF
+		}
+		length := int64(binary.BigEndian.Uint32(rest))
+		if rest = rest[4:]; length > int64(len(rest)) {
+			return nil, io.ErrUnexpectedEOF
+		}
+		if out, err = appendSnappy(out, rest[:length], max); err != nil {
+			return nil, err
+		}
+		rest = rest[length:]
+	}
+	return out, nil
+}
+
+// appendSnappy appends one block, whose length is told before its bytes.
+func appendSnappy(out, block []byte, max int) ([]byte, error) {
+	n, err := s2.DecodedLen(block)
+	if err != nil {
+		return nil, err
+	}
+	if n > max-len(out) {
+		return nil, errExpands
+	}
+	plain, err := s2.Decode(nil, block)
+	return append(out, plain...), err
+}
