@@ -165,6 +165,17 @@ func (r *Rows) After(offset int64) Rows {
 	return r.from(r.Upto(offset))
 }
 
+// Below is the rows of records below an offset, as a snapshot: nothing is appended to it.
+func (r *Rows) Below(offset int64) Rows {
+	n := r.Upto(offset - 1)
+	if n == len(r.rows) {
+		return *r
+	}
+	out := *r
+	out.rows, out.cells = r.rows[:n:n], r.cells[:r.begin(n)]
+	return out
+}
+
 // SplitAt cuts between records: head has about n readings, at least one record, tail has the rest.
 // A record that lies across the cut goes to the head when it is the first one there, else to the tail.
 // The tail takes the place of r, which must not be appended to any more. The time that it takes follows the head: to cut

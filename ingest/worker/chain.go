@@ -17,51 +17,71 @@ type Reason string
 const (
 	CutSize   Reason = "size"   // the document has reached its target
 	CutHold   Reason = "hold"   // the oldest reading has waited long enough
-	CutMemory Reason = "memory" // memory is short, and this was the fullest bin
+	CutMemory Reason = "memory" // memory is short, and this was among the fullest bins
 	CutBehind Reason = "behind" // the bin held back the committed offset for too long
 	CutDrain  Reason = "drain"  // shutdown
 )
 
-// chain is the open bin of a device and day, and what is known of the chunks before it.
+// chain is the open bin of a device and day, and what is known of the chunks before it. It goes from phase to phase by
+// the methods below and by nothing else. The Worker decides which is called when, and files the chain anew afterwards.
 //
-// bin, flight, linger, number, tail and span are what the head shows: they change under the Worker's lock.
+//	       take             ask              look
+//	idle ────────▶ filling ──────▶ asked ─────────────▶ looking
+//	 ▲              ▲  ▲           │ │ ▲ │                │
+//	 │              │  └── spare ──┘ │ │ │ seal           │
+//	 │              │                │ │ ▼                │
+//	 │              │            cut │ │ sealed           │
+//	 │              │                │ │ │ release        │
+//	 │              │                ▼ └─┘                │
+//	 │              │             creating                │
+//	 │              │                │                    │
+//	 │ no rows      │ rows           │ stored, conflict   │ found
+//	 └──────────────┴── (settle) ────┴────────────────────┘
+//	                     └▶ asked: rows that are to be cut
+//
+// Readings are taken in every phase. A reason to cut that comes while something is under way counts when that has settled.
 type chain struct {
-	key    chainKey
 	device *device
+	day    telemetry.Day
+	phase  phase
+
+	// What the head shows: these change under the Worker's lock.
 	bin    binning.Rows
-	flight *flight
+	flight *flight // while creating
 	linger []lingering
+	number uint32 // of the next chunk
+	tail   int64  // through of the last one, -1 none
+	span   span   // of the last one
 
 	due    time.Time // when the bin is cut at the latest
-	place  int       // in the Worker's timers, -1 for none
-	want   Reason    // why it is to be cut, empty if it is not
-	queued bool      // stands in the Worker's ready list
+	want   Reason    // why the bin is to be cut, empty if it is not
 	trial  int       // values from which on the next trial encoding is worth while
+	first  int64     // lowest offset that the chain holds back from being committed, while it has rows that are not stored
+	begun  bool      // a bin has been opened since the chain is known here
+	tenure uint32    // of the Worker's, in which number and tail were learnt: only there they are known
+	used   time.Time
 
-	// A cut that must wait for dead letters takes rows up to here, -1 for all: else later ones would put it off for ever.
-	sealed   int64
-	sealedAt time.Time
+	// A cut that must wait for dead letters takes rows up to here, unsealed for all: else later ones would put it off for ever.
+	seal   int64
+	sealAt time.Time
 
-	looking bool   // a lookup of the tail is under way
-	known   bool   // number and tail are known, be it wrongly: a create will tell
-	number  uint32 // of the next chunk
-	tail    int64  // through of the last one, -1 none
-	span    span   // of the last one
-	used    time.Time
+	filing filing
 }
 
 // span is the first and last instant of a chunk, both inclusive.
 type span struct{ from, to int64 }
 
-// last is the chain's last chunk; there must be one.
-func (c *chain) last() store.Tail {
-	return store.Tail{Number: c.number - 1, Through: c.tail, From: c.span.from, To: c.span.to}
-}
+// phase is where a chain stands on the way from readings to a chunk.
+type phase uint8
 
-// touches reports whether a range has instants of the chain's day. An empty one has none.
-func (c *chain) touches(r telemetry.Range) bool {
-	return !r.Empty() && c.key.day.End() > r.From && c.key.day.Start() < r.To
-}
+const (
+	idle     phase = iota // no rows that are not stored; what is known of the tail
+	filling               // rows, and no reason yet to cut them
+	asked                 // rows that are to be cut, as soon as nothing stands in the way
+	sealed                // as asked, and dead letters below the last row are not acknowledged yet (rule W5)
+	looking               // as asked, and the tail is being looked up (rule W3)
+	creating              // a chunk is being created (rule W6)
+)
 
 // flight is a chunk that is being created.
 type flight struct {
@@ -78,47 +98,148 @@ type lingering struct {
 	until time.Time
 }
 
-// first is the lowest offset that the chain holds back from being committed; ok is false for none.
-func (c *chain) first() (offset int64, ok bool) {
-	if c.flight != nil {
-		return c.flight.rows.First(), true
-	}
-	if c.bin.Readings() > 0 {
-		return c.bin.First(), true
-	}
-	return 0, false
+const unsealed = -1
+
+func newChain(d *device, day telemetry.Day) *chain {
+	return &chain{device: d, day: day, tail: -1, seal: unsealed}
 }
 
-// idle tells whether nothing would be lost but knowledge if the chain were forgotten.
-func (c *chain) idle() bool {
-	return c.bin.Readings() == 0 && c.flight == nil && len(c.linger) == 0 && !c.looking
+// take puts a reading into the bin, which is due then if it was empty. The caller holds the lock.
+func (c *chain) take(offset int64, r *telemetry.Reading, due time.Time) {
+	if c.bin.Readings() == 0 {
+		c.due, c.trial, c.begun = due, 0, true
+	}
+	c.bin.Append(offset, *r)
+	if c.phase == idle {
+		c.phase, c.first = filling, offset
+	}
 }
 
-// adopt takes what a lookup or a conflict told of the tail, nil for none (rules W4, W6): what is stored already only lingers, the rest is
-// the bin. The caller holds the lock. It answers how many bytes of memory more are held, or less.
-func (c *chain) adopt(tail *store.Tail, until time.Time) (grown int) {
-	before := c.bytes()
-	c.known, c.number, c.span = true, 0, span{}
+// ask gives a reason to cut the bin, if it has rows; the first reason counts. It reports whether the chain waits to be cut
+// from now on.
+func (c *chain) ask(why Reason) bool {
+	if c.want == "" && c.bin.Readings() > 0 {
+		c.want = why
+	}
+	if c.phase != filling || c.want == "" {
+		return false
+	}
+	c.phase = asked
+	return true
+}
+
+// spare leaves the rows in the bin, which was thought full and is not, until it has as many values as trial.
+func (c *chain) spare(trial int) {
+	c.phase, c.want, c.trial, c.seal = filling, "", trial, unsealed
+}
+
+// sealUpto lets the cut wait for dead letters, with no rows above an offset.
+func (c *chain) sealUpto(offset int64, now time.Time) {
+	if c.seal == unsealed {
+		c.seal, c.sealAt = offset, now
+	}
+	c.phase = sealed
+}
+
+// release ends the wait for dead letters.
+func (c *chain) release() { c.phase = asked }
+
+// look has the tail looked up.
+func (c *chain) look() { c.phase = looking }
+
+// cut takes rows out of the bin to be created as a chunk; rest is what the bin has then. The caller holds the lock.
+func (c *chain) cut(f *flight, rest binning.Rows) {
+	c.phase, c.flight, c.bin = creating, f, rest
+	c.want, c.trial = "", 0
+	if c.bin.Readings() == 0 {
+		c.seal = unsealed
+	}
+}
+
+// stored takes that the chunk in flight is in the store; its rows linger. The caller holds the lock.
+func (c *chain) stored(now, until time.Time) {
+	rows := c.flight.rows
+	c.linger = append(c.linger, lingering{rows, until})
+	c.number, c.tail, c.used = c.number+1, rows.Through(), now
+	c.span.from, c.span.to = rows.Span()
+	c.flight = nil
+	c.settle()
+}
+
+// conflict takes that the number in flight is somebody else's chunk, whose rows linger; the others go back to the bin, which
+// was to be cut. The caller holds the lock.
+func (c *chain) conflict(tail store.Tail, now, until time.Time) {
+	f := c.flight
+	c.flight = nil
+	c.learn(tail)
+	rest := c.past(&f.rows, until)
+	c.bin = c.past(&c.bin, until)
+	if rest.Readings() > 0 {
+		c.bin = rest.Concat(&c.bin)
+		c.due = now
+		c.want = f.reason
+	}
+	c.unseal()
+	c.settle()
+}
+
+// found takes what a lookup told of the tail, nil for nothing (rules W3, W4). The caller holds the lock.
+func (c *chain) found(tail *store.Tail, until time.Time) {
 	if tail != nil {
-		c.number, c.tail, c.span = tail.Number+1, max(c.tail, tail.Through), span{tail.From, tail.To}
+		c.learn(*tail)
 	}
-	c.bin = c.store(&c.bin, until)
-	if c.flight != nil {
-		if rest := c.store(&c.flight.rows, until); rest.Readings() > 0 {
-			c.bin = rest.Concat(&c.bin)
-		}
-		c.flight = nil
-	}
-	if c.bin.Readings() == 0 || c.bin.First() > c.sealed {
-		c.sealed = unsealed
-	}
-	return c.bytes() - before
+	c.bin = c.past(&c.bin, until)
+	c.unseal()
+	c.settle()
 }
 
-// store lets the rows at or below the tail linger and answers the others.
-func (c *chain) store(rows *binning.Rows, until time.Time) (rest binning.Rows) {
+// learn takes what the store told of the tail. A lookup may have missed the newest chunks: what is known already stays.
+func (c *chain) learn(tail store.Tail) {
+	if tail.Number >= c.number {
+		c.number, c.tail, c.span = tail.Number+1, tail.Through, span{tail.From, tail.To}
+	}
+}
+
+// last is the chain's last chunk; there must be one.
+func (c *chain) last() store.Tail {
+	return store.Tail{Number: c.number - 1, Through: c.tail, From: c.span.from, To: c.span.to}
+}
+
+// touches reports whether a range has instants of the chain's day. An empty one has none.
+func (c *chain) touches(r telemetry.Range) bool {
+	return !r.Empty() && c.day.End() > r.From && c.day.Start() < r.To
+}
+
+// unseal forgets a seal that has no rows below it.
+func (c *chain) unseal() {
+	if c.bin.Readings() == 0 || c.bin.First() > c.seal {
+		c.seal = unsealed
+	}
+}
+
+// settle ends what was under way.
+func (c *chain) settle() {
+	switch {
+	case c.bin.Readings() == 0:
+		c.phase, c.want = idle, ""
+		return
+	case c.want != "":
+		c.phase = asked
+	default:
+		c.phase = filling
+	}
+	c.first = c.bin.First()
+}
+
+// past lets the rows at or below the tail linger and returns the others.
+func (c *chain) past(rows *binning.Rows, until time.Time) (rest binning.Rows) {
+	return c.stand(rows, c.tail, until)
+}
+
+// stand lets the rows up to an offset linger and returns the others.
+func (c *chain) stand(rows *binning.Rows, through int64, until time.Time) (rest binning.Rows) {
 	head := *rows
-	switch n := rows.Upto(c.tail); n {
+	switch n := rows.Upto(through); n {
 	case 0:
 		return *rows
 	case rows.Readings():
@@ -129,7 +250,39 @@ func (c *chain) store(rows *binning.Rows, until time.Time) (rest binning.Rows) {
 	return rest
 }
 
-const unsealed = -1
+// leave lets the rows below a position linger: somebody else has stored them. The caller holds the lock.
+func (c *chain) leave(position int64, until time.Time) {
+	if c.bin.Readings() == 0 || c.bin.First() >= position {
+		return
+	}
+	c.bin = c.stand(&c.bin, position-1, until)
+	c.unseal()
+	switch {
+	case c.bin.Readings() == 0:
+		c.want = ""
+		if c.phase == filling || c.phase == asked || c.phase == sealed {
+			c.phase = idle
+		}
+	case c.flight == nil:
+		c.first = c.bin.First()
+	}
+}
+
+// letGo drops the rows that have lingered. The caller holds the lock.
+func (c *chain) letGo(now time.Time) {
+	n := 0
+	for n < len(c.linger) && !c.linger[n].until.After(now) {
+		n++
+	}
+	if n == len(c.linger) {
+		c.linger = nil
+		return
+	}
+	c.linger = append([]lingering(nil), c.linger[n:]...)
+}
+
+// acting reports whether the chain is on its way to be cut, or a chunk of it is being created.
+func (c *chain) acting() bool { return c.phase >= asked }
 
 // bytes is how much memory the chain takes.
 func (c *chain) bytes() int { return size(&c.bin) + c.leaving() }

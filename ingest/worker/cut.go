@@ -8,37 +8,18 @@ import (
 	"binnacle/binning"
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
+	"binnacle/internal/store"
 )
 
-// open makes the state of a chain. A chain whose day begins after the assignment can't have a chunk that is not
-// from here, or the create will tell (rule W3). The caller holds the lock.
-func (w *Worker) open(key chainKey) *chain {
-	d := w.devices[key.deviceKey()]
-	if d == nil {
-		d = newDevice(key.deviceKey())
-		w.devices[d.key] = d
+// due is when a bin that gets its first reading now is cut at the latest.
+func (w *Worker) due(c *chain, now time.Time) time.Time {
+	if c.bin.Readings() > 0 {
+		return c.due
 	}
-	c := &chain{key: key, device: d, tail: -1, place: -1, sealed: unsealed, known: key.day.Start() >= w.assigned}
-	w.chains[key] = c
-	d.chains = append(d.chains, c)
-	return c
-}
-
-// begin starts the clock of a bin that gets its first reading.
-func (w *Worker) begin(c *chain, now time.Time) {
-	hold := w.cfg.Hold
-	if !c.device.held {
-		c.device.held = true
-		hold = binning.FirstHold(c.key.device, hold)
+	if c.begun {
+		return now.Add(w.cfg.Hold)
 	}
-	w.schedule(c, now.Add(hold))
-	c.trial = 0
-}
-
-// schedule says when a chain's bin is cut at the latest.
-func (w *Worker) schedule(c *chain, due time.Time) {
-	c.due = due
-	w.timers.schedule(c)
+	return now.Add(binning.FirstHold(c.device.id, w.cfg.Hold))
 }
 
 // crowded tells whether a bin has so many readings, however small they are when encoded, that it must be cut: half of what
@@ -49,41 +30,53 @@ func crowded(c *chain) bool {
 
 // ask has a chain cut as soon as nothing stands in its way.
 func (w *Worker) ask(c *chain, why Reason) {
-	if c.want == "" {
-		c.want = why
+	if c.ask(why) {
+		w.ready.push(c)
 	}
-	if !c.queued {
-		c.queued = true
-		w.ready = append(w.ready, c)
-	}
+	w.index.file(c)
 }
 
-// Jobs decides what is to be cut and answers what is to be done outside. It is called after records were fed,
+// Jobs decides what is to be cut and returns what is to be done outside. It is called after records were fed,
 // after a job was done, and when the time of Next has come.
 func (w *Worker) Jobs(now time.Time, view *control.View) []Job {
-	for c := w.timers.pop(now); c != nil; c = w.timers.pop(now) {
-		w.ask(c, CutHold)
-	}
+	w.wake(now)
 	w.relieve(now)
-	tick := now.Sub(w.swept) >= w.cfg.CommitEvery
-	if tick {
-		w.swept = now
+	if now.Sub(w.ticked) >= w.cfg.CommitEvery {
+		w.ticked = now
 		w.catchUp()
-		w.sweep(now)
+		w.forgetIdle(now)
 	}
-	jobs := w.notes(nil, now, tick)
+	jobs := w.notes(nil, now)
 	if b := w.letters.job(); b != nil {
 		jobs = append(jobs, b)
 	}
-	return w.cuts(jobs, now, view)
+	jobs = w.cuts(jobs, now, view)
+	w.settle()
+	return jobs
+}
+
+// wake has chains cut whose bins are due, and lets go of rows that have lingered.
+func (w *Worker) wake(now time.Time) {
+	for c := w.index.awake(now); c != nil; c = w.index.awake(now) {
+		if len(c.linger) > 0 && !c.linger[0].until.After(now) {
+			w.mu.Lock()
+			c.letGo(now)
+			w.mu.Unlock()
+			w.index.file(c)
+			continue
+		}
+		w.ask(c, CutHold)
+	}
 }
 
 // catchUp cuts the bins that hold back the committed offset by more records than allowed (rule W7).
 func (w *Worker) catchUp() {
-	for _, c := range w.chains {
-		if c.bin.Readings() > 0 && w.position-c.bin.First() > w.cfg.MaxBehind {
-			w.ask(c, CutBehind)
+	for w.index.filling.len() > 0 {
+		c := w.index.filling.first()
+		if w.position-c.first <= w.cfg.MaxBehind {
+			return
 		}
+		w.ask(c, CutBehind)
 	}
 }
 
@@ -92,110 +85,99 @@ func (w *Worker) cuts(jobs []Job, now time.Time, view *control.View) []Job {
 	if w.unmarked {
 		return jobs // not before the Stamp
 	}
-	queue := w.ready
-	w.ready = nil
-	for i, c := range queue {
-		if w.writes >= w.cfg.MaxWrites {
-			w.ready = append(w.ready, queue[i:]...)
-			break
+	w.unblock(view)
+	for w.ready.len() > 0 && w.writes < w.cfg.MaxWrites {
+		c := w.ready.pop()
+		if c.phase != asked {
+			continue
 		}
-		c.queued = false
-		job, wait := w.start(c, now, view)
-		if wait {
-			c.queued = true
-			w.ready = append(w.ready, c)
-		}
-		if job != nil {
+		if job := w.start(c, now, view); job != nil {
 			w.writes++
 			jobs = append(jobs, job)
 		}
+		w.index.file(c)
 	}
 	return jobs
 }
 
-// start begins the next step towards a chain's next chunk. wait says that it must be tried again later.
-func (w *Worker) start(c *chain, now time.Time, view *control.View) (job Job, wait bool) {
-	if c.want == "" || c.flight != nil || c.looking {
-		return nil, false // the job under way will ask again
+// unblock makes those ready who waited for dead letters that are acknowledged now, or for a tenant and the map was read again.
+func (w *Worker) unblock(view *control.View) {
+	at, some := w.letters.first()
+	for w.waiting.len() > 0 && !(some && at <= w.waiting.front().seal) {
+		if c := w.waiting.pop(); c.phase == sealed {
+			c.release()
+			w.ready.push(c)
+			w.index.file(c)
+		}
 	}
-	if c.bin.Readings() == 0 {
-		c.want = ""
-		return nil, false
+	if view.ReadAt.After(w.placedBy) {
+		for ; w.homeless.len() > 0; w.ready.push(w.homeless.pop()) {
+		}
 	}
-	tenant, ok := view.Tenant(c.key.tenant)
-	if !ok {
-		return nil, true // it was there when the reading was taken, and comes back with the next reading of the map
-	}
-	if !c.known {
-		c.looking = true
-		return &Lookup{Keys: tenant.Placement.Keys(c.key.device, c.key.day), Chain: w.chainOf(c), chain: c}, false
-	}
-	if !w.buried(c, now) {
-		return nil, true
-	}
-	return w.cut(c, tenant, now), false
 }
 
-// buried tells whether the dead letters below what is to be cut are acknowledged (rule W5). While they are not, what comes
-// into the bin is left out of the cut.
-func (w *Worker) buried(c *chain, now time.Time) bool {
-	if !w.waits(c) {
-		c.sealed = unsealed
-		return true
+// start begins the next step of a chain that was asked to be cut; nil if it has to wait, or has room for more.
+func (w *Worker) start(c *chain, now time.Time, view *control.View) Job {
+	tenant, ok := view.Tenant(c.device.tenant.name)
+	if !ok {
+		// It was there when the reading was taken, and comes back with the next reading of the map.
+		w.placedBy = view.ReadAt
+		w.homeless.push(c)
+		return nil
 	}
-	if c.sealed == unsealed {
-		c.sealed, c.sealedAt = c.bin.Through(), now
+	if !w.knows(c) {
+		c.look()
+		chain := store.Chain{Day: c.day, Stream: w.stream, Partition: w.partition}
+		return &Lookup{Keys: tenant.Placement.Keys(c.device.id, c.day), Chain: chain, chain: c}
 	}
-	at, _ := w.letters.first()
-	return at > c.sealed
+	if at, ok := w.letters.first(); ok && at <= c.bin.Through() {
+		c.sealUpto(w.position-1, now)
+		if at <= c.seal {
+			w.waiting.push(c)
+			return nil
+		}
+		c.release()
+	} else {
+		c.seal = unsealed
+	}
+	return w.cut(c, tenant, now)
 }
 
 // cut encodes the bin, or as much of it as fills a document, and takes it out of the bin; nil if there is room for more.
 func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
-	id := chunk.ID{Day: c.key.day, Stream: w.stream, Partition: w.partition, Number: c.number}
-	key := tenant.Placement.Key(c.key.device, c.key.day, c.number)
+	id := chunk.ID{Day: c.day, Stream: w.stream, Partition: w.partition, Number: c.number}
+	key := tenant.Placement.Key(c.device.id, c.day, c.number)
 	header := chunk.Header{
-		ID: id, TenantShard: key.TenantShard, Device: key.Device,
-		After: c.tail, Cut: now.UnixMilli(), TTL: tenant.TTL(c.key.day, now.UnixMilli()),
+		ID: id, TenantShard: key.TenantShard, Device: key.Device, After: c.tail, Cut: now.UnixMilli(), TTL: tenant.TTL(c.day, now.UnixMilli()),
 	}
 	rows, rest, doc := fit(c, header)
-	if c.want == CutSize && now.Before(c.due) && !crowded(c) && rest.Readings() == 0 && float64(len(doc)) < trialShare*binning.TargetBytes {
-		// The estimate was too high.
-		c.want, c.trial, c.sealed = "", c.bin.Values()+c.bin.Values()/16, unsealed
-		w.timers.schedule(c)
+	why := c.want
+	if why == CutSize && now.Before(c.due) && !crowded(c) && rest.Readings() == 0 && float64(len(doc)) < trialShare*binning.TargetBytes {
+		c.spare(c.bin.Values() + c.bin.Values()/16) // the estimate was too high
 		return nil
 	}
-	f := &flight{rows: rows, id: id, key: key, doc: doc, reason: c.want}
-	before := c.bytes()
 	w.mu.Lock()
-	c.flight, c.bin = f, rest
+	c.cut(&flight{rows: rows, id: id, key: key, doc: doc, reason: why}, rest)
 	w.mu.Unlock()
-	w.hold(c.bytes() - before)
-	w.goOn(c, now)
+	w.goOn(c, why, now)
 	return &Create{Key: key, ID: id.String(), Doc: doc, chain: c}
 }
 
 // goOn decides what becomes of what a cut has left in the bin.
-func (w *Worker) goOn(c *chain, now time.Time) {
-	why := c.want
-	c.want, c.trial = "", 0
+func (w *Worker) goOn(c *chain, why Reason, now time.Time) {
 	if c.bin.Readings() == 0 {
-		c.sealed = unsealed
 		return
 	}
-	if c.sealed != unsealed && c.bin.First() > c.sealed {
+	if c.seal != unsealed && c.bin.First() > c.seal {
 		// All that was to be cut is out: the rest is a bin of its own, as old as the seal.
-		c.sealed = unsealed
-		w.schedule(c, c.sealedAt.Add(w.cfg.Hold))
+		c.seal, c.due = unsealed, c.sealAt.Add(w.cfg.Hold)
 		if why != CutDrain {
 			why = CutSize
 		}
 	}
 	if why != CutSize || c.device.sizer.Full(c.bin.Values()) || !now.Before(c.due) {
-		w.ask(c, why)
-		return
+		c.ask(why)
 	}
-	w.timers.schedule(c)
 }
 
 // trialShare is the share of the target below which a bin that was thought full goes on.
@@ -206,8 +188,8 @@ const trialShare = 0.9
 func fit(c *chain, h chunk.Header) (rows, rest binning.Rows, doc []byte) {
 	sizer := &c.device.sizer
 	take := sizer.ReadingsFor(c.bin.Readings(), c.bin.Values())
-	if c.sealed != unsealed {
-		take = min(take, c.bin.Upto(c.sealed))
+	if c.seal != unsealed {
+		take = min(take, c.bin.Upto(c.seal))
 	}
 	for {
 		rows, rest = c.bin, binning.Rows{}
@@ -235,7 +217,7 @@ func fit(c *chain, h chunk.Header) (rows, rest binning.Rows, doc []byte) {
 // Next is when Jobs should be called again if nothing happens before.
 func (w *Worker) Next(now time.Time) time.Time {
 	next := now.Add(w.cfg.CommitEvery)
-	if at, ok := w.timers.next(); ok && at.Before(next) {
+	if at, ok := w.index.next(); ok && at.Before(next) {
 		next = at
 	}
 	return next
@@ -244,25 +226,19 @@ func (w *Worker) Next(now time.Time) time.Time {
 // Drain asks for everything to be cut, the fullest first, and cuts nothing later by itself.
 func (w *Worker) Drain() {
 	w.drain = true
-	for _, c := range w.fullest() {
+	for c := w.index.fullest(); c != nil; c = w.index.fullest() {
 		w.ask(c, CutDrain)
 	}
-	for _, d := range w.devices {
-		if d.news || d.stretched() {
-			w.noteSoon(d)
+	for _, t := range w.tenants {
+		for _, d := range t.devices {
+			if d != nil && (d.news || d.stretched()) {
+				w.noteSoon(d)
+			}
 		}
 	}
 }
 
-// Busy tells whether something is still to be written.
+// Busy reports whether something is still to be written.
 func (w *Worker) Busy() bool {
-	if len(w.letters.waiting) > 0 || w.writes > 0 || len(w.ready) > 0 || w.noting > 0 || len(w.unnoted) > 0 {
-		return true
-	}
-	for _, c := range w.chains {
-		if _, ok := c.first(); ok {
-			return true
-		}
-	}
-	return false
+	return w.index.open() > 0 || w.letters.len() > 0 || w.writes > 0 || w.noting > 0 || w.unnoted.len() > 0
 }

@@ -59,7 +59,7 @@ func (d *DeadLetter) Facts() []Header {
 
 // deadLetters wait to be acknowledged, in the order of their offsets.
 type deadLetters struct {
-	waiting []DeadLetter
+	waiting fifo[DeadLetter]
 	busy    int // how many of the first are being published
 	bytes   int // memory of all of them
 
@@ -80,58 +80,58 @@ const (
 	letterBytes = 512 // memory of a letter beside its record
 )
 
-// add takes a letter, whose offset is not lower than any before, and answers how many bytes of memory that takes.
-func (d *deadLetters) add(l DeadLetter) (grown int) {
-	n := len(d.waiting)
-	if n == 0 || d.waiting[n-1].Record.Offset != l.Record.Offset {
+// len is how many letters are not acknowledged.
+func (d *deadLetters) len() int { return d.waiting.len() }
+
+// add takes a letter, whose offset is not lower than any before.
+func (d *deadLetters) add(l DeadLetter) {
+	all := d.waiting.all()
+	n := len(all)
+	if n == 0 || all[n-1].Record.Offset != l.Record.Offset {
 		d.ofRecord, d.more = 0, 0
 		l.bytes = l.Record.bytes()
 	}
 	if d.ofRecord == maxOfRecord {
 		d.more++
-		last := &d.waiting[n-1].Bad
+		last := &all[n-1].Bad
 		last.Index = decode.Whole
 		last.Detail = fmt.Sprintf("%d further elements of the record are refused, the last of them, %d, because: %s", d.more+1, l.Bad.Index, l.Bad.Detail)
-		return 0
+		return
 	}
 	d.ofRecord++
 	l.Bare = d.ofRecord > 1 && d.ofRecord*len(l.Record.Value) > maxBytesOfRecord
 	l.bytes += letterBytes
-	d.waiting = append(d.waiting, l)
+	d.waiting.push(l)
 	d.bytes += l.bytes
-	return l.bytes
 }
 
 // first is the lowest offset that is not acknowledged.
 func (d *deadLetters) first() (offset int64, ok bool) {
-	if len(d.waiting) == 0 {
+	if d.len() == 0 {
 		return 0, false
 	}
-	return d.waiting[0].Record.Offset, true
+	return d.waiting.all()[0].Record.Offset, true
 }
 
 // job is the next publication, nil while one is under way or there is nothing to publish.
 func (d *deadLetters) job() *Bury {
-	if d.busy > 0 || len(d.waiting) == 0 {
+	if d.busy > 0 || d.len() == 0 {
 		return nil
 	}
-	for bytes := 0; d.busy < min(len(d.waiting), maxBury) && bytes < maxBuryBytes; d.busy++ {
-		if l := &d.waiting[d.busy]; !l.Bare {
+	all := d.waiting.all()
+	for bytes := 0; d.busy < min(len(all), maxBury) && bytes < maxBuryBytes; d.busy++ {
+		if l := &all[d.busy]; !l.Bare {
 			bytes += l.Record.bytes()
 		}
 	}
-	return &Bury{Letters: slices.Clone(d.waiting[:d.busy])}
+	return &Bury{Letters: slices.Clone(all[:d.busy])}
 }
 
-// done takes the letters of the last job as acknowledged, and answers how many bytes of memory that frees.
-func (d *deadLetters) done() (freed int) {
-	for i := range d.waiting[:d.busy] {
-		freed += d.waiting[i].bytes
+// done takes the letters of the last job as acknowledged.
+func (d *deadLetters) done() {
+	for i := range d.waiting.all()[:d.busy] {
+		d.bytes -= d.waiting.all()[i].bytes
 	}
-	if d.waiting = slices.Delete(d.waiting, 0, d.busy); len(d.waiting) == 0 {
-		d.waiting = nil
-	}
+	d.waiting.drop(d.busy)
 	d.busy = 0
-	d.bytes -= freed
-	return freed
 }

@@ -11,10 +11,11 @@ import (
 // device is what a Worker knows of one device, whatever the day: how dense its chunks are, and what
 // its entry in the catalog lacks.
 type device struct {
-	key    deviceKey
+	tenant *tenant
+	id     string
+	slot   int      // among its tenant's
 	chains []*chain // under the Worker's lock
 	sizer  binning.Sizer
-	held   bool // its first bin after the start has been opened
 
 	// The shape of the last reading: as long as the next one has the same, nothing new is in it.
 	fields []shape
@@ -25,16 +26,28 @@ type device struct {
 	news   bool  // seen has a metric, label or tag that no Note has carried yet
 	since  int64 // offset of the record with the oldest of the news
 	queued bool  // stands among the Worker's unnoted
+	held   int32 // place among those that hold back the committed offset
 
 	listed      bool  // the entry was written or read
 	first, last int64 // the times that it gave then
-	noted       time.Time
+	look        int32 // place among those whose times are not compared with the catalog's before lookAt
+	lookAt      time.Time
 	noting      bool  // a Note is under way
 	carried     int64 // offset of the oldest news that it carries
 }
 
-func newDevice(key deviceKey) *device {
-	return &device{key: key, seen: newEntry(key.tenant, key.device)}
+func newDevice(t *tenant, id string) *device {
+	return &device{tenant: t, id: id, seen: newEntry(t.name, id)}
+}
+
+// chain is the device's chain of a day, nil if there is none.
+func (d *device) chain(day telemetry.Day) *chain {
+	for _, c := range d.chains {
+		if c.day == day {
+			return c
+		}
+	}
+	return nil
 }
 
 type shape struct {
@@ -42,7 +55,7 @@ type shape struct {
 	kind   telemetry.Kind
 }
 
-// observe takes note of what a reading shows of its device, and tells whether that is news for the catalog.
+// observe takes note of what a reading shows of its device, and reports whether that is news for the catalog.
 func (d *device) observe(offset int64, r *telemetry.Reading) bool {
 	d.seen.span(r.Time, r.Time)
 	if d.same(r) {

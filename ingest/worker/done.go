@@ -11,11 +11,11 @@ import (
 func (w *Worker) Done(job Job, now time.Time) {
 	switch j := job.(type) {
 	case *Lookup:
-		w.looked(j, now)
+		w.lookedUp(j, now)
 	case *Create:
 		w.created(j, now)
 	case *Bury:
-		w.hold(-w.letters.done())
+		w.letters.done()
 	case *Note:
 		w.noted(j)
 	case *Stamp:
@@ -23,42 +23,40 @@ func (w *Worker) Done(job Job, now time.Time) {
 	default:
 		panic(fmt.Sprintf("worker: job %T is none of a Worker's", job))
 	}
+	w.settle()
 }
 
-// looked takes the tail of a chain: rows at or below it are stored already (rules W3, W4).
-func (w *Worker) looked(j *Lookup, now time.Time) {
+// lookedUp takes the tail of a chain: rows at or below it are stored already (rules W3, W4).
+func (w *Worker) lookedUp(j *Lookup, now time.Time) {
 	w.writes--
-	c := j.chain
-	c.looking = false
+	w.observer.LookedUp()
 	var tail *store.Tail
 	if j.Found {
 		tail = &j.Tail
+		w.suspect = max(w.suspect, tail.Through)
 	}
-	w.adopt(c, tail, now)
-	w.observer.LookedUp()
-	w.again(c)
+	w.mu.Lock()
+	j.chain.found(tail, now.Add(w.cfg.Linger))
+	w.mu.Unlock()
+	w.learnt(j.chain)
 }
 
 // created takes the answer of a create: stored, or somebody else's chunk has that number (rule W6).
 func (w *Worker) created(j *Create, now time.Time) {
 	w.writes--
-	c, f := j.chain, j.chain.flight
+	c, f, until := j.chain, j.chain.flight, now.Add(w.cfg.Linger)
 	if j.Existing != nil {
 		w.observer.Conflict()
-		w.adopt(c, j.Existing, now)
-		if c.bin.Readings() > 0 && c.bin.First() <= f.rows.Through() {
-			w.schedule(c, now) // it was to be cut already
-			w.ask(c, f.reason)
-		}
-		w.again(c)
+		w.mu.Lock()
+		c.conflict(*j.Existing, now, until)
+		w.mu.Unlock()
+		w.suspect = max(w.suspect, j.Existing.Through)
+		w.learnt(c)
 		return
 	}
 	w.observer.Stored(f.reason, len(f.doc), f.rows.Values())
-	from, to := f.rows.Span()
 	w.mu.Lock()
-	c.tail, c.number, c.span, c.used = f.rows.Through(), c.number+1, span{from, to}, now
-	c.linger = append(c.linger, lingering{f.rows, now.Add(w.cfg.Linger)})
-	c.flight = nil
+	c.stored(now, until)
 	w.mu.Unlock()
 	if w.cfg.NoteEvery < 0 {
 		w.noteStretch(c, f)
@@ -66,32 +64,24 @@ func (w *Worker) created(j *Create, now time.Time) {
 	w.again(c)
 }
 
-// adopt takes a tail, nil for none, as the truth, and drops what is at or below it.
-func (w *Worker) adopt(c *chain, tail *store.Tail, now time.Time) {
-	w.mu.Lock()
-	grown := c.adopt(tail, now.Add(w.cfg.Linger))
-	w.mu.Unlock()
-	w.hold(grown)
-	if tail != nil {
-		w.suspect = max(w.suspect, tail.Through)
-	}
+// learnt goes on with a chain whose tail has been told by the store.
+func (w *Worker) learnt(c *chain) {
+	c.tenure = w.tenure
+	w.again(c)
 }
 
 // again puts a chain back into the queue when it is still to be cut.
 func (w *Worker) again(c *chain) {
-	if c.bin.Readings() == 0 {
-		c.want = ""
-		return
+	if w.drain {
+		c.ask(CutDrain)
 	}
-	if c.want == "" && w.drain {
-		w.ask(c, CutDrain)
+	if c.phase == asked {
+		w.ready.push(c)
 	}
-	if c.want != "" {
-		w.ask(c, c.want)
-	}
+	w.index.file(c)
 }
 
-// Committed says up to where the log is committed, and answers a Stamp when one is due: the first one at once, because
+// Committed says up to where the log is committed, and returns a Stamp when one is due: the first one at once, because
 // nothing is created before it, later ones for records that are committed (rule W9).
 func (w *Worker) Committed(offset int64, now time.Time) *Stamp {
 	m := w.candidate

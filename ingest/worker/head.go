@@ -9,23 +9,73 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Snapshot is what the worker holds of a tenant, as of one moment (rule R1). It may be called by anyone at any time,
-// and holds up the worker only while it notes which rows there are.
+// Snapshot is what the worker holds of a tenant, as of one moment (rule R1). It may be called by anyone at any time.
+//
+// It has every row below its position that is not in the store, and none above. It looks at the devices in pieces, and holds
+// up the worker only for one of these at a time: what is taken meanwhile is left out by its offset, and what is stored
+// meanwhile is found by whoever reads the store afterwards.
 func (w *Worker) Snapshot(req store.HeadRequest) store.PartitionHead {
-	head, pieces := w.pieces(req)
+	head, devices := w.asOf(req)
+	var pieces []piece
+	w.look(devices, func(d *device) {
+		head.Chains, pieces = d.stored(head.Chains, req.Range), d.pieces(pieces, req.Range)
+	})
 	head.Rows = func(yield func(store.HeadRows, error) bool) {
 		for _, p := range pieces {
-			frame := p.rows.Frame(req.Range, req.Metrics)
+			rows := p.rows.Below(head.Position)
+			if rows.Readings() == 0 {
+				continue
+			}
+			frame := rows.Frame(req.Range, req.Metrics)
 			if len(frame.Groups) == 0 {
 				continue
 			}
-			source := store.Source{Stream: head.Stream, Partition: head.Partition, Through: p.rows.Through()}
+			source := store.Source{Stream: head.Stream, Partition: head.Partition, Through: rows.Through()}
 			if !yield(store.HeadRows{Device: p.device, Source: source, Frame: frame}, nil) {
 				return
 			}
 		}
 	}
 	return head
+}
+
+// asOf is a head without rows, and the devices that may have some.
+func (w *Worker) asOf(req store.HeadRequest) (store.PartitionHead, []*device) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	head := store.PartitionHead{Topic: w.cfg.Topic, Partition: w.partition, Stream: w.stream, Position: w.position, CaughtUp: w.caughtUp}
+	t := w.tenants[req.Tenant]
+	if t == nil || req.Range.Empty() {
+		return head, nil
+	}
+	if req.Devices == nil {
+		return head, t.devices
+	}
+	var devices []*device
+	for _, id := range req.Devices {
+		if d := t.byID[id]; d != nil {
+			devices = append(devices, d)
+		}
+	}
+	return head, devices
+}
+
+// lookAtOnce is how many devices are looked at while the worker waits.
+const lookAtOnce = 256
+
+// look visits devices under the lock, some at a time. Those that came or went since the list was taken may be left out.
+func (w *Worker) look(devices []*device, visit func(*device)) {
+	for len(devices) > 0 {
+		n := min(len(devices), lookAtOnce)
+		w.mu.Lock()
+		for _, d := range devices[:n] {
+			if d != nil {
+				visit(d)
+			}
+		}
+		w.mu.Unlock()
+		devices = devices[n:]
+	}
 }
 
 // Devices is the devices of a tenant of which the worker holds rows, the first ones by id if there is a limit. It may be called
@@ -55,24 +105,23 @@ func (w *Worker) Devices(req store.ListRequest) []store.HeadDevice {
 
 // listed is the rows of the devices that a list has.
 func (w *Worker) listed(req store.ListRequest) map[string][]binning.Rows {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	_, all := w.asOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All})
 	var found []*device
-	for key, d := range w.devices {
-		if key.tenant == req.Tenant && strings.HasPrefix(key.device, req.Prefix) && d.holdsRows() {
+	w.look(all, func(d *device) {
+		if strings.HasPrefix(d.id, req.Prefix) && d.holdsRows() {
 			found = append(found, d)
 		}
-	}
+	})
 	if req.Limit > 0 && len(found) > req.Limit {
-		slices.SortFunc(found, func(a, b *device) int { return strings.Compare(a.key.device, b.key.device) })
+		slices.SortFunc(found, func(a, b *device) int { return strings.Compare(a.id, b.id) })
 		found = found[:req.Limit]
 	}
 	out := make(map[string][]binning.Rows, len(found))
-	for _, d := range found {
+	w.look(found, func(d *device) {
 		for _, p := range d.pieces(nil, binning.All) {
-			out[d.key.device] = append(out[d.key.device], p.rows)
+			out[d.id] = append(out[d.id], p.rows)
 		}
-	}
+	})
 	return out
 }
 
@@ -85,32 +134,11 @@ type piece struct {
 	rows   binning.Rows
 }
 
-func (w *Worker) pieces(req store.HeadRequest) (store.PartitionHead, []piece) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	head := store.PartitionHead{Topic: w.cfg.Topic, Partition: w.partition, Stream: w.stream, Position: w.position, CaughtUp: w.caughtUp}
-	var out []piece
-	if req.Devices != nil {
-		for _, id := range req.Devices {
-			if d := w.devices[deviceKey{req.Tenant, id}]; d != nil {
-				head.Chains, out = d.stored(head.Chains, req.Range), d.pieces(out, req.Range)
-			}
-		}
-		return head, out
-	}
-	for key, d := range w.devices {
-		if key.tenant == req.Tenant {
-			head.Chains, out = d.stored(head.Chains, req.Range), d.pieces(out, req.Range)
-		}
-	}
-	return head, out
-}
-
 // stored appends what is known to be stored of the device's days that a range touches (rule R4).
 func (d *device) stored(out []store.HeadChain, r telemetry.Range) []store.HeadChain {
 	for _, c := range d.chains {
 		if c.number > 0 && c.touches(r) {
-			out = append(out, store.HeadChain{Device: d.key.device, Day: c.key.day, Tail: c.last()})
+			out = append(out, store.HeadChain{Device: d.id, Day: c.day, Tail: c.last()})
 		}
 	}
 	return out
@@ -124,13 +152,13 @@ func (d *device) pieces(out []piece, r telemetry.Range) []piece {
 			continue
 		}
 		for _, l := range c.linger {
-			out = append(out, piece{d.key.device, l.rows})
+			out = append(out, piece{d.id, l.rows})
 		}
 		if c.flight != nil {
-			out = append(out, piece{d.key.device, c.flight.rows})
+			out = append(out, piece{d.id, c.flight.rows})
 		}
 		if c.bin.Readings() > 0 {
-			out = append(out, piece{d.key.device, c.bin})
+			out = append(out, piece{d.id, c.bin})
 		}
 	}
 	return out

@@ -1,6 +1,8 @@
 package worker
 
-import "sync"
+import (
+	"sync"
+)
 
 // Memory bounds what the workers of one process hold, in bytes as binning.Rows counts them (rule W11). It is
 // safe for any number of callers.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/telemetry"
 )
 
 // maxNotes bounds the notes under way.
@@ -12,45 +13,80 @@ const maxNotes = 64
 // MaxJobs bounds the jobs of one Worker that are under way: writes, notes, one burial, one stamp.
 func (c Config) MaxJobs() int { return c.MaxWrites + maxNotes + 2 }
 
+func newNews() ordered[*device] {
+	return newOrdered(func(d *device) *int32 { return &d.held }, func(a, b *device) bool {
+		x, _ := a.holdsBack()
+		y, _ := b.holdsBack()
+		return x < y
+	})
+}
+
+func newLooks() ordered[*device] {
+	return newOrdered(func(d *device) *int32 { return &d.look }, func(a, b *device) bool { return a.lookAt.Before(b.lookAt) })
+}
+
+// fileNews puts a device among those that hold back the committed offset, or takes it out.
+func (w *Worker) fileNews(d *device) {
+	if _, ok := d.holdsBack(); ok {
+		w.news.put(d)
+	} else {
+		w.news.remove(d)
+	}
+}
+
+// observe takes note of what a reading shows of its device.
+func (w *Worker) observe(d *device, offset int64, r *telemetry.Reading, now time.Time) {
+	if d.observe(offset, r) {
+		w.fileNews(d)
+		w.noteSoon(d)
+	}
+	if d.look == 0 && w.cfg.NoteEvery >= 0 && d.stretched() {
+		w.noteSoon(d)
+	}
+}
+
 // noteSoon puts a device among those that may have something for the catalog.
 func (w *Worker) noteSoon(d *device) {
 	if !d.queued {
 		d.queued = true
-		w.unnoted = append(w.unnoted, d)
+		w.unnoted.push(d)
 	}
 }
 
-// notes brings the catalog up to date: at once for what was never seen, now and then, which is when look is set, for times.
-func (w *Worker) notes(jobs []Job, now time.Time, look bool) []Job {
-	if look && w.cfg.NoteEvery >= 0 {
-		for _, d := range w.devices {
-			if d.stretched() && now.Sub(d.noted) >= w.cfg.NoteEvery {
-				w.noteSoon(d)
-			}
+// notes brings the catalog up to date: at once for what was never seen, now and then for times.
+func (w *Worker) notes(jobs []Job, now time.Time) []Job {
+	for w.looks.len() > 0 && !w.looks.first().lookAt.After(now) {
+		d := w.looks.first()
+		w.looks.remove(d)
+		if d.stretched() {
+			w.noteSoon(d)
 		}
 	}
-	for len(w.unnoted) > 0 && w.noting < maxNotes {
-		d := w.unnoted[0]
-		w.unnoted[0] = nil
-		w.unnoted = w.unnoted[1:]
+	for w.unnoted.len() > 0 && w.noting < maxNotes {
+		d := w.unnoted.pop()
 		d.queued = false
 		if !d.noting && (d.news || d.stretched()) { // else it comes back when the note under way is done
 			w.noting++
-			jobs = append(jobs, d.note(now))
+			jobs = append(jobs, w.note(d, now))
 		}
 	}
 	return jobs
 }
 
-// note is the next Note, and clears the news that it carries.
-func (d *device) note(now time.Time) *Note {
-	d.noting, d.carried, d.noted = true, d.since, now
+// note is the next Note of a device, and clears the news that it carries.
+func (w *Worker) note(d *device, now time.Time) *Note {
+	d.noting, d.carried = true, d.since
 	if !d.news {
 		d.carried = noOffset
 	}
 	d.news, d.since = false, 0
-	seen := merged(control.Device{Tenant: d.key.tenant, Device: d.key.device}, d.seen.Device)
-	return &Note{Tenant: d.key.tenant, Device: d.key.device, Seen: seen, device: d}
+	w.fileNews(d)
+	if w.cfg.NoteEvery >= 0 {
+		d.lookAt = now.Add(w.cfg.NoteEvery)
+		w.looks.put(d)
+	}
+	seen := merged(control.Device{Tenant: d.tenant.name, Device: d.id}, d.seen.Device)
+	return &Note{Tenant: d.tenant.name, Device: d.id, Seen: seen, device: d}
 }
 
 // noted takes the answer of a Note.
@@ -58,15 +94,20 @@ func (w *Worker) noted(j *Note) {
 	w.noting--
 	d := j.device
 	d.noting, d.listed, d.first, d.last = false, true, j.Entry.First, j.Entry.Last
+	w.fileNews(d)
 	if d.news || w.drain && d.stretched() {
 		w.noteSoon(d)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leave(d)
 }
 
 // noteStretch has the catalog follow with every chunk: the offset is committed only when it has.
 func (w *Worker) noteStretch(c *chain, f *flight) {
 	if d := c.device; d.stretched() {
 		d.tell(f.rows.First())
+		w.fileNews(d)
 		w.noteSoon(d)
 	}
 }

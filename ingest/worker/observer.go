@@ -1,6 +1,8 @@
 package worker
 
-import "binnacle/ingest/decode"
+import (
+	"binnacle/ingest/decode"
+)
 
 // Observer is told what Workers do, to count it. Its methods return at once: some are called while a head waits. It is
 // safe for any number of callers.

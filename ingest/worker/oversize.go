@@ -15,6 +15,13 @@ const maxDocument = 1 << 20
 // measurement, 800 bytes long, stands before each of 300 fields, and a column takes a kilobyte then.
 const tinyPayload = 2 << 10
 
+// chainKey names a chain within one partition of one stream.
+type chainKey struct {
+	tenant string
+	device string
+	day    telemetry.Day
+}
+
 // oversize is the chains of a record whose readings would not fit one document, which a cut may not divide (rule W2). A
 // record is encoded here only if an estimate that is never too low leaves it open.
 func (w *Worker) oversize(rec *Record, readings []telemetry.Reading) map[chainKey]bool {

@@ -4,7 +4,6 @@ import (
 	"hash/crc32"
 
 	"binnacle/internal/control"
-	"binnacle/internal/telemetry"
 )
 
 // Record is one record of a Kafka partition.
@@ -37,17 +36,6 @@ func (r *Record) contentType() string {
 func (r *Record) Mark() control.Mark {
 	return control.Mark{Offset: r.Offset, Timestamp: r.Time, CRC: crc32.ChecksumIEEE(r.Value)}
 }
-
-// chainKey names a chain within one partition of one stream.
-type chainKey struct {
-	tenant string
-	device string
-	day    telemetry.Day
-}
-
-type deviceKey struct{ tenant, device string }
-
-func (k chainKey) deviceKey() deviceKey { return deviceKey{k.tenant, k.device} }
 
 // bytes is about how much memory the record takes.
 func (r *Record) bytes() int {

@@ -94,6 +94,6 @@ func (w *Worker) verdict(rec *Record, r *telemetry.Reading, view *control.View, 
 }
 
 func (w *Worker) refuse(rec *Record, bad decode.Bad) {
-	w.hold(w.letters.add(DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: *rec, Bad: bad}))
+	w.letters.add(DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: *rec, Bad: bad})
 	w.observer.Refused(bad.Reason)
 }

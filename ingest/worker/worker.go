@@ -11,7 +11,6 @@ import (
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
-	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )
 
@@ -28,21 +27,27 @@ type Worker struct {
 	observer  Observer
 	decoder   *decode.Decoder
 
-	assigned int64 // when the partition came here, ms: chains of earlier days may have chunks (W3)
-	chains   map[chainKey]*chain
-	devices  map[deviceKey]*device
-	timers   dueHeap
-	ready    []*chain
-	writes   int // creates and lookups under way
-	letters  deadLetters
-	drain    bool
-	swept    time.Time
+	assigned  int64         // when the partition came here, ms: chains of earlier days may have chunks (W3)
+	forgotten telemetry.Day // the last day of which a chain was forgotten: chains up to it may have chunks too
+	tenure    uint32        // counts assignments: what was learnt of tails in an earlier one may have changed
+	tenants   map[string]*tenant
+	recent    *tenant // of the last reading
+	index     index
+	ready     fifo[*chain] // that were asked to be cut; one that is not asked any more may still be in it
+	waiting   fifo[*chain] // that are sealed, by their seal
+	homeless  fifo[*chain] // that were asked to be cut when the map did not have their tenant
+	placedBy  time.Time    // when that map was read
+	writes    int          // creates and lookups under way
+	letters   deadLetters
+	drain     bool
+	ticked    time.Time
 
-	held     int64     // bytes: this worker's part of what memory counts
-	relieved time.Time // when bins were last looked for to cut because memory is short
+	counted int64 // bytes that memory has of this worker
 
-	noting  int       // notes under way
-	unnoted []*device // that may have something for the catalog
+	noting  int              // notes under way
+	unnoted fifo[*device]    // that may have something for the catalog
+	news    ordered[*device] // that hold back the committed offset until the catalog has what is new, by that offset
+	looks   ordered[*device] // whose times have been written, by when they are compared with the catalog's again
 
 	learned time.Time // the map that was read last because Feed asked for it
 	trusted time.Time // until then it is not asked for again
@@ -55,7 +60,7 @@ type Worker struct {
 	stamping  bool          // a Stamp is under way
 	stamped   time.Time
 
-	mu       sync.Mutex // guards what a head shows: the fields below, each chain's bin, flight and linger, and which there are
+	mu       sync.Mutex // guards what a head shows: the fields below, each chain's bin, flight and linger, and which tenants, devices and chains there are
 	position int64
 	caughtUp int64
 }
@@ -81,22 +86,30 @@ func New(cfg Config, a Assignment, memory *Memory, now time.Time, o Observer) *W
 	return &Worker{
 		cfg: cfg, partition: a.Partition, stream: a.Stream, memory: memory, observer: o,
 		decoder:  decode.New(cfg.Decode),
-		assigned: now.UnixMilli(),
-		chains:   map[chainKey]*chain{},
-		devices:  map[deviceKey]*device{},
+		assigned: now.UnixMilli(), forgotten: noDay,
+		tenure: 1, tenants: map[string]*tenant{}, index: newIndex(), news: newNews(), looks: newLooks(),
 		position: a.Position, caughtUp: a.LogEnd,
 		suspect: -1, end: a.LogEnd, unmarked: a.Unmarked,
 	}
 }
 
 // Resume goes on with the bins of a partition that was away for a while and has come back: somebody else may have
-// committed more, and stored chunks of chains that are not known here (rule W8).
+// committed more, and stored chunks of chains that are known here or not (rule W8). Rows below what was committed are stored:
+// they leave the bins, or a chunk with a later reading would carry them past a correction that is stored already.
 func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if a.Position > w.position {
+		for _, c := range w.index.below(a.Position) {
+			c.leave(a.Position, now.Add(w.cfg.Linger))
+			w.index.file(c)
+		}
+	}
+	w.tenure++
 	w.position, w.caughtUp = max(w.position, a.Position), a.LogEnd
 	w.assigned, w.unmarked = now.UnixMilli(), a.Unmarked
 	w.end = max(w.end, a.LogEnd)
+	w.settle()
 }
 
 // Feed takes the next record. It fails with *UnknownTenant or *StaleMap before it has taken anything of it; then Learned is
@@ -114,7 +127,7 @@ func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 		w.refuse(&rec, bad)
 	}
 	oversize := w.oversize(&rec, result.Readings)
-	taken, grown := 0, 0
+	taken := 0
 	w.mu.Lock()
 	for i := range result.Readings {
 		r := &result.Readings[i]
@@ -123,12 +136,12 @@ func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 			w.refuse(&rec, *bad)
 			continue
 		}
-		grown += w.take(rec.Offset, r, now)
+		w.take(rec.Offset, r, now)
 		taken++
 	}
 	w.position = rec.Offset + 1
 	w.mu.Unlock()
-	w.hold(grown)
+	w.settle()
 	if w.candidate == nil && !w.stamping {
 		m := rec.Mark()
 		w.candidate = &m
@@ -137,33 +150,30 @@ func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 	return nil
 }
 
-// take puts a reading into its bin, unless the store has it (rule W4), and answers how many bytes the bin has grown. The
-// caller holds the lock.
-func (w *Worker) take(offset int64, r *telemetry.Reading, now time.Time) (grown int) {
-	key := chainKey{r.Tenant, r.Device, telemetry.DayOf(r.Time)}
-	c := w.chains[key]
+// take puts a reading into its bin, unless the store has it (rule W4). The caller holds the lock.
+func (w *Worker) take(offset int64, r *telemetry.Reading, now time.Time) {
+	d := w.device(r.Tenant, r.Device)
+	day := telemetry.DayOf(r.Time)
+	c := d.chain(day)
 	if c == nil {
-		c = w.open(key)
+		c = w.open(d, day, now)
 	}
-	if c.device.observe(offset, r) {
-		w.noteSoon(c.device)
-	}
-	if c.known && offset <= c.tail {
+	w.observe(d, offset, r, now)
+	if w.knows(c) && offset <= c.tail {
 		w.observer.Replayed()
-		return 0
+		return
 	}
-	before := 0
-	if c.bin.Readings() == 0 {
-		w.begin(c, now)
-	} else {
-		before = c.bin.Bytes()
-	}
-	c.bin.Append(offset, *r)
+	before := c.phase
+	c.take(offset, r, w.due(c, now))
 	c.used = now
-	if values := c.bin.Values(); values >= c.trial && c.device.sizer.Full(values) || crowded(c) {
+	if c.phase != before || c.bin.Readings() == 1 {
+		w.index.file(c)
+	} else {
+		w.index.count(c)
+	}
+	if values := c.bin.Values(); values >= c.trial && d.sizer.Full(values) || crowded(c) {
 		w.ask(c, CutSize)
 	}
-	return c.bin.Bytes() - before
 }
 
 // Skip moves the position past offsets that hold no record, such as a transaction's markers.
@@ -173,15 +183,17 @@ func (w *Worker) Skip(next int64) {
 	w.position = max(w.position, next)
 }
 
-// hold counts memory that is taken, or given back when n is negative.
-func (w *Worker) hold(n int) {
-	w.held += int64(n)
-	w.memory.add(n)
+// settle has memory count what is held now.
+func (w *Worker) settle() {
+	if held := w.Held(); held != w.counted {
+		w.memory.add(int(held - w.counted))
+		w.counted = held
+	}
 }
 
 // Held is how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or lingering, and
 // dead letters.
-func (w *Worker) Held() int64 { return w.held }
+func (w *Worker) Held() int64 { return w.index.held + int64(w.letters.bytes) }
 
 // Position is the offset of the next record to be taken.
 func (w *Worker) Position() int64 {
@@ -206,13 +218,11 @@ func (w *Worker) Floor() int64 {
 			floor = min(floor, offset)
 		}
 	}
-	for _, c := range w.chains {
-		lower(c.first())
-	}
-	for _, d := range w.devices {
-		lower(d.holdsBack())
-	}
+	lower(w.index.floor())
 	lower(w.letters.first())
+	if w.news.len() > 0 {
+		lower(w.news.first().holdsBack())
+	}
 	return floor
 }
 
@@ -231,20 +241,11 @@ func (w *Worker) Suspect() (tail int64, ok bool) {
 // Reaches tells an end of the log: the offset after its last record.
 func (w *Worker) Reaches(end int64) { w.end = max(w.end, end) }
 
-// chainOf is the chain as the store names it.
-func (w *Worker) chainOf(c *chain) store.Chain {
-	return store.Chain{Day: c.key.day, Stream: w.stream, Partition: w.partition}
-}
-
-// OpenBins is how many bins hold readings.
-func (w *Worker) OpenBins() (n int) {
-	for _, c := range w.chains {
-		if c.bin.Readings() > 0 {
-			n++
-		}
-	}
-	return n
-}
+// OpenBins is how many bins hold readings that are not stored.
+func (w *Worker) OpenBins() int { return w.index.open() }
 
 // Release gives back the memory of a worker that is dropped.
-func (w *Worker) Release() { w.hold(-int(w.held)) }
+func (w *Worker) Release() {
+	w.memory.add(-int(w.counted))
+	w.counted = 0
+}
