@@ -10,26 +10,27 @@ import (
 )
 
 // json reads an object or an array of objects. Text that is not JSON is bad as a whole, also when
-// elements before the error were right: half a message is never taken.
-func (d *Decoder) json(text []byte) {
+// elements before the error were right: half a message is never taken. Objects of a flat text may have any shape.
+func (d *Decoder) json(text []byte, flat bool) {
 	d.scan.Reset(text)
-	err := d.jsonText(text)
-	if err == nil {
-		return
+	d.source = text
+	d.flat = flat
+	if err := d.jsonText(); err != nil {
+		d.broken(faultf(Undecodable, "not JSON: %v", err))
 	}
-	d.fields = d.fields[:0]
-	d.out = Result{d.out.Readings[:0], d.out.Index[:0], d.out.Bad[:0]}
-	d.bad(Whole, faultf(Undecodable, "not JSON: %v", err))
 }
 
-func (d *Decoder) jsonText(text []byte) error {
-	if !utf8.Valid(text) {
+func (d *Decoder) jsonText() error {
+	if !utf8.Valid(d.source) {
 		return errors.New("not valid UTF-8")
 	}
 	var err error
-	if d.scan.Next() == '[' {
+	switch {
+	case d.scan.Next() == '[':
 		err = d.scan.Array(d.element)
-	} else {
+	case d.scan.Begins("resourceMetrics"):
+		err = d.otlpJSON()
+	default:
 		err = d.element(0)
 	}
 	if err != nil {
@@ -63,7 +64,10 @@ func (d *Decoder) reading(i int) error {
 		return faultf(Undecodable, "a message is an object or an array of objects")
 	}
 	r := telemetry.Reading{}
-	from, timed := len(d.fields), false
+	from, timed, whole := len(d.fields), false, !d.flat
+	if d.flat {
+		d.properties.clear()
+	}
 	err := d.scan.Object(func(name []byte) (err error) {
 		switch string(name) {
 		case "tenant":
@@ -73,46 +77,40 @@ func (d *Decoder) reading(i int) error {
 		case "ts":
 			r.Time, timed, err = d.time()
 		case "values":
-			d.fields = d.fields[:from]
+			if d.scan.Next() != '{' && d.flat {
+				return d.property(name, from, 2)
+			}
+			d.fields, whole = d.fields[:from], true
 			err = d.values()
 		case "labels":
 			r.Labels, err = d.labels(&d.labelNames, "labels")
 		case "tags":
 			r.Tags, err = d.labels(&d.tagNames, "tags")
 		default:
+			if !whole {
+				return d.property(name, from, 2)
+			}
 			err = d.scan.Skip(2)
 		}
 		return err
 	})
+	if err == nil && d.flat {
+		err = d.properties.into(d, &r, &timed)
+	}
 	if err != nil {
 		return err
 	}
 	f := d.place(&r, "the message")
 	if f == nil && !timed {
-		f = faultf(Time, "the message has no ts")
+		if r.Time = d.origin.now; !d.origin.timed {
+			f = faultf(Time, "the message has no ts")
+		}
 	}
 	if f == nil {
 		f = d.take(i, r, from)
 	}
 	if f != nil {
 		return f
-	}
-	return nil
-}
-
-// place gives a reading without tenant or device the ones of the options.
-func (d *Decoder) place(r *telemetry.Reading, what string) *fault {
-	if r.Tenant == "" {
-		r.Tenant = d.opts.Tenant
-	}
-	if r.Device == "" {
-		r.Device = d.opts.Device
-	}
-	switch {
-	case r.Tenant == "":
-		return faultf(Tenant, "%s has no tenant", what)
-	case r.Device == "":
-		return faultf(Device, "%s has no device", what)
 	}
 	return nil
 }

@@ -33,15 +33,15 @@ func floorDiv(t, by int64) int64 {
 }
 
 // lines reads line protocol. Lines are independent: a bad one does not touch the others.
-func (d *Decoder) lines(r Record, millis func(int64) (int64, bool)) {
-	rest, line := r.Value, 0
+func (d *Decoder) lines(value []byte, millis func(int64) (int64, bool)) {
+	rest, line := value, 0
 	for len(rest) > 0 {
 		entry := rest[:Entry(rest)]
-		f := d.line(line, entry, r.Timestamp, millis)
+		f := d.line(line, entry, millis)
 		if first := firstLine(entry); f != nil && first < len(entry) {
 			// A quote out of place has swallowed lines that may be right by themselves.
 			entry = entry[:first]
-			f = d.line(line, entry, r.Timestamp, millis)
+			f = d.line(line, entry, millis)
 		}
 		if f != nil {
 			d.bad(line, f)
@@ -49,6 +49,21 @@ func (d *Decoder) lines(r Record, millis func(int64) (int64, bool)) {
 		line += bytes.Count(entry, newline)
 		rest = rest[len(entry):]
 	}
+}
+
+// looksLikeLine reports whether the first line that is no comment is text and has a blank and an equals sign behind it.
+func looksLikeLine(value []byte) bool {
+	for rest := value; len(rest) > 0; {
+		line := rest[:firstLine(rest)]
+		rest = rest[len(line):]
+		line = bytes.TrimLeft(line, " \t\r\n")
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		_, fields, ok := bytes.Cut(line, []byte{' '})
+		return ok && bytes.IndexByte(fields, '=') > 0 && isText(line)
+	}
+	return len(value) > 0 && value[blanks(value)] == '#'
 }
 
 var newline = []byte{'\n'}
@@ -97,7 +112,7 @@ func firstLine(b []byte) int {
 }
 
 // line reads one entry, or a blank or comment line, which is nothing.
-func (d *Decoder) line(index int, entry []byte, now int64, millis func(int64) (int64, bool)) *fault {
+func (d *Decoder) line(index int, entry []byte, millis func(int64) (int64, bool)) *fault {
 	if !utf8.Valid(entry) {
 		return faultf(Undecodable, "the line is not valid UTF-8")
 	}
@@ -116,7 +131,7 @@ func (d *Decoder) line(index int, entry []byte, now int64, millis func(int64) (i
 		f = d.lineFields(lp)
 	}
 	if f == nil {
-		r.Time, f = lineTime(lp, now, millis)
+		r.Time, f = lineTime(lp, d.origin.now, millis)
 	}
 	if f == nil && lp.Next() {
 		f = faultf(Undecodable, "more than one line in an entry")

@@ -75,6 +75,21 @@ func (s *Scanner) Next() byte {
 	return 0
 }
 
+// Begins reports whether an object stands here whose first property has the name, written without escapes.
+func (s *Scanner) Begins(name string) bool {
+	at := s.at
+	defer func() { s.at = at }()
+	if s.Next() != '{' {
+		return false
+	}
+	s.at++
+	if s.Next() != '"' {
+		return false
+	}
+	rest := s.text[s.at+1:]
+	return len(rest) > len(name) && string(rest[:len(name)]) == name && rest[len(name)] == '"'
+}
+
 // Object reads an object. each is called before every property's value and must consume it.
 func (s *Scanner) Object(each func(name []byte) error) error {
 	if s.Next() != '{' {

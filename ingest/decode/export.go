@@ -1,0 +1,241 @@
+package decode
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+
+	"binnacle/internal/telemetry"
+)
+
+// metricKind is what a metric of OTLP is; the numbers are those of its protobuf fields.
+type metricKind int32
+
+const (
+	noMetric    metricKind = 0
+	gauge       metricKind = 5
+	sum         metricKind = 7
+	histogram   metricKind = 9
+	exponential metricKind = 10
+	summary     metricKind = 11
+)
+
+// deltaTemporality is the number of AGGREGATION_TEMPORALITY_DELTA.
+const deltaTemporality = 1
+
+// noRecordedValue is the flag of a data point that says that there is none.
+const noRecordedValue = 1
+
+// dataPoint is a data point of any kind of metric, in either encoding.
+type dataPoint struct {
+	time          uint64 // nanoseconds since 1970, 0 for none
+	flags         uint64
+	value         telemetry.Value
+	count         uint64
+	counted       bool
+	sum, min, max telemetry.Value
+	buckets       []uint64
+	bounds        []uint64 // bits of float64
+	quantiles     []quantile
+	labels        telemetry.Labels
+	fault         *fault
+}
+
+type quantile struct{ quantile, value float64 }
+
+func (p *dataPoint) clear() {
+	*p = dataPoint{buckets: p.buckets[:0], bounds: p.bounds[:0], quantiles: p.quantiles[:0]}
+}
+
+func optional(bits uint64) telemetry.Value { return telemetry.BitsValue(telemetry.Float, bits) }
+
+// export is the place where the reader of an OTLP export stands: a resource, a metric, a data point.
+type export struct {
+	resource *resource
+	source   int32
+	index    int    // of the next data point of the payload
+	fault    *fault // why the data points of the resource, or of the metric, are not taken
+	told     bool   // the fault is in the Result
+	name     string // of the metric
+	unit     []byte // until it was told
+	kind     metricKind
+	delta    bool
+	names    [5]string // of the metrics that a histogram or summary becomes, as far as they were needed
+	point    dataPoint
+}
+
+// The places of export.names, and what is appended to the metric's name.
+const (
+	countName = iota
+	sumName
+	minName
+	maxName
+	bucketName
+)
+
+var suffixes = [...]string{"_count", "_sum", "_min", "_max", "_bucket"}
+
+func (e *export) begin(d *Decoder) {
+	d.groups.reset()
+	e.index, e.source = 0, 0
+}
+
+// enter begins a resource.
+func (e *export) enter(res *resource) {
+	e.resource, e.told = res, false
+	e.source++
+}
+
+// metric begins a metric.
+func (e *export) metric(d *Decoder, name, unit []byte, kind metricKind, delta bool) {
+	e.unit, e.kind, e.delta, e.names = nil, kind, delta, [5]string{}
+	if e.fault = e.resource.fault; e.fault != nil {
+		return
+	}
+	e.told = false
+	var err error
+	if e.name, err = d.metrics.get(name); err != nil {
+		e.fault = faultf(Name, "%v", err)
+		return
+	}
+	e.unit = unit
+}
+
+// labels are those that the resource and the metric give to every data point.
+func (e *export) labels() telemetry.Labels {
+	if e.delta {
+		return e.resource.deltaLabels
+	}
+	return e.resource.labels
+}
+
+// appendKey appends a key of the labels of a data point whose attributes are raw.
+func (e *export) appendKey(b, raw []byte) []byte {
+	id := e.resource.id << 1
+	if e.delta {
+		id |= 1
+	}
+	return append(binary.LittleEndian.AppendUint64(b, id), raw...)
+}
+
+// add takes a data point.
+func (e *export) add(d *Decoder, p *dataPoint) {
+	index := e.index
+	e.index++
+	if e.fault != nil {
+		if !e.told {
+			d.bad(index, e.fault)
+			e.told = true
+		}
+		return
+	}
+	if p.flags&noRecordedValue != 0 {
+		return
+	}
+	if p.fault == nil {
+		p.fault = e.check(p)
+	}
+	if p.fault != nil {
+		d.bad(index, p.fault)
+		return
+	}
+	if e.unit != nil {
+		d.unit(e.resource.tenant, e.name, e.unit)
+		e.unit = nil
+	}
+	r := telemetry.Reading{
+		Tenant: e.resource.tenant, Device: e.resource.device, Time: d.origin.now, Labels: p.labels, Tags: e.resource.tags,
+	}
+	if p.time != 0 {
+		r.Time = int64(p.time / 1e6)
+	}
+	if e.kind == gauge || e.kind == sum {
+		d.groups.add(index, e.source, &r, telemetry.Field{Metric: e.name, Value: p.value})
+		return
+	}
+	for place, v := range [...]telemetry.Value{telemetry.IntValue(int64(p.count)), p.sum, p.min, p.max} {
+		if v.Kind() == 0 {
+			continue
+		}
+		name, f := e.derived(d, place)
+		if f != nil {
+			d.bad(index, f)
+			return
+		}
+		d.groups.add(index, e.source, &r, telemetry.Field{Metric: name, Value: v})
+	}
+	e.quantiles(d, index, p, r)
+	e.buckets(d, index, p, r)
+}
+
+// check reports what is wrong with a data point's numbers.
+func (e *export) check(p *dataPoint) *fault {
+	switch {
+	case e.kind == noMetric:
+		return faultf(Value, "metric %q is of no kind that is read here", e.name)
+	case e.kind == gauge || e.kind == sum:
+		if p.value.Kind() == 0 {
+			return faultf(Empty, "a data point of %q has no value", e.name)
+		}
+	case p.count > math.MaxInt64:
+		return faultf(Value, "the count of %q, %d, is beyond int64", e.name, p.count)
+	}
+	return nil
+}
+
+// derived is the name of one of the metrics that a histogram or summary becomes.
+func (e *export) derived(d *Decoder, place int) (string, *fault) {
+	if e.names[place] == "" {
+		d.key = append(append(d.key[:0], e.name...), suffixes[place]...)
+		name, err := d.metrics.get(d.key)
+		if err != nil {
+			return "", faultf(Name, "%v", err)
+		}
+		e.names[place] = name
+	}
+	return e.names[place], nil
+}
+
+// quantiles adds those of a summary, each with its label.
+func (e *export) quantiles(d *Decoder, index int, p *dataPoint, r telemetry.Reading) {
+	for _, q := range p.quantiles {
+		r.Labels = d.with(p.labels, "quantile", q.quantile)
+		d.groups.add(index, e.source, &r, telemetry.Field{Metric: e.name, Value: telemetry.FloatValue(q.value)})
+	}
+}
+
+// buckets adds those of a histogram as Prometheus has them: how many values were at most le.
+func (e *export) buckets(d *Decoder, index int, p *dataPoint, r telemetry.Reading) {
+	if !d.opts.Buckets || e.kind != histogram || len(p.buckets) == 0 || len(p.buckets) != len(p.bounds)+1 {
+		return
+	}
+	name, f := e.derived(d, bucketName)
+	if f != nil {
+		d.bad(index, f)
+		return
+	}
+	total := uint64(0)
+	for i, n := range p.buckets {
+		bound := math.Inf(1)
+		if i < len(p.bounds) {
+			bound = math.Float64frombits(p.bounds[i])
+		}
+		if total += n; total > math.MaxInt64 {
+			d.bad(index, faultf(Value, "a bucket of %q is beyond int64", e.name))
+			return
+		}
+		r.Labels = d.with(p.labels, "le", bound)
+		d.groups.add(index, e.source, &r, telemetry.Field{Metric: name, Value: telemetry.IntValue(int64(total))})
+	}
+}
+
+// with is a label set and a label whose value is a number.
+func (d *Decoder) with(labels telemetry.Labels, name string, value float64) telemetry.Labels {
+	text := strconv.AppendFloat(nil, value, 'g', -1, 64)
+	if math.IsInf(value, 1) {
+		text = []byte("+Inf")
+	}
+	v, _ := d.texts.get(text)
+	d.pairs = append(append(d.pairs[:0], labels...), telemetry.Label{Name: name, Value: v})
+	return d.labelSets.get(d.pairs, &d.key)
+}

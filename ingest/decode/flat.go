@@ -1,0 +1,194 @@
+package decode
+
+import (
+	"binnacle/internal/telemetry"
+)
+
+// role is what a property of an object is, by its name: one of the values, unless the options say another thing.
+type role uint8
+
+const (
+	valueRole role = iota
+	tenantRole
+	deviceRole
+	timeRole
+	labelRole
+	tagRole
+)
+
+// calling is a role, and which of its names it is: of several the first counts.
+type calling struct {
+	role role
+	rank int
+}
+
+func callings(n Names, tags []string) map[string]calling {
+	all := map[string]calling{}
+	set := func(names []string, r role) {
+		for i, name := range names {
+			all[name] = calling{r, i}
+		}
+	}
+	set(tags, tagRole)
+	set(n.Labels, labelRole)
+	set(n.Time, timeRole)
+	set(n.Tenant, tenantRole)
+	set(n.Device, deviceRole)
+	return all
+}
+
+// properties are what was found in an object beside its values.
+type properties struct {
+	path                 []byte // of the property that is read, its names joined by _
+	tenant, device, time found
+	millis               int64
+	labels, tags         []telemetry.Label
+}
+
+// found is the best of several properties for one thing.
+type found struct {
+	is   bool
+	rank int
+	text string
+}
+
+func (f *found) offer(rank int, text string) bool {
+	if f.is && f.rank <= rank {
+		return false
+	}
+	*f = found{true, rank, text}
+	return true
+}
+
+func (p *properties) clear() {
+	*p = properties{path: p.path[:0], labels: p.labels[:0], tags: p.tags[:0]}
+}
+
+// enter goes to a property; leave with what it returns.
+func (p *properties) enter(name []byte) (before int) {
+	before = len(p.path)
+	if before > 0 {
+		p.path = append(p.path, '_')
+	}
+	p.path = append(p.path, name...)
+	return before
+}
+
+func (p *properties) leave(before int) { p.path = p.path[:before] }
+
+// text takes a property that is not a value, as text.
+func (d *Decoder) propertyText(c calling, text string) error {
+	p := &d.properties
+	names, to := &d.labelNames, &p.labels
+	switch c.role {
+	case tenantRole:
+		p.tenant.offer(c.rank, text)
+		return nil
+	case deviceRole:
+		p.device.offer(c.rank, text)
+		return nil
+	case tagRole:
+		names, to = &d.tagNames, &p.tags
+	}
+	name, err := names.get(p.path)
+	if err != nil {
+		return faultf(Name, "%v", err)
+	}
+	*to = append(*to, telemetry.Label{Name: name, Value: text})
+	return nil
+}
+
+// propertyTime takes the event time.
+func (d *Decoder) propertyTime(c calling, millis int64) {
+	if d.properties.time.offer(c.rank, "") {
+		d.properties.millis = millis
+	}
+}
+
+// into gives a reading what was found, where the message does not say it in its own words.
+func (p *properties) into(d *Decoder, r *telemetry.Reading, timed *bool) error {
+	if r.Tenant == "" && p.tenant.text != "" {
+		if err := telemetry.CheckTenant(p.tenant.text); err != nil {
+			return faultf(Tenant, "%v", err)
+		}
+		r.Tenant = p.tenant.text
+	}
+	if r.Device == "" && p.device.text != "" {
+		if err := telemetry.CheckDevice(p.device.text); err != nil {
+			return faultf(Device, "%v", err)
+		}
+		r.Device = p.device.text
+	}
+	if !*timed && p.time.is {
+		r.Time, *timed = p.millis, true
+	}
+	if r.Labels == nil {
+		r.Labels = d.labelSets.get(p.labels, &d.key)
+	}
+	if r.Tags == nil {
+		r.Tags = d.labelSets.get(p.tags, &d.key)
+	}
+	return nil
+}
+
+// property reads a property of a flat object of JSON: the fields of the reading begin at from.
+func (d *Decoder) property(name []byte, from, depth int) error {
+	if depth > maxDepth {
+		return d.scan.Fail("nested too deep")
+	}
+	p := &d.properties
+	before := p.enter(name)
+	defer p.leave(before)
+	c := d.callings[string(p.path)]
+	switch next := d.scan.Next(); {
+	case c.role == timeRole:
+		millis, ok, err := d.time()
+		if ok {
+			d.propertyTime(c, millis)
+		}
+		return err
+	case c.role != valueRole:
+		text, err := d.anyScalar()
+		if err != nil || text == "" {
+			return err
+		}
+		return d.propertyText(c, text)
+	case next == '{':
+		return d.scan.Object(func(name []byte) error { return d.property(name, from, depth+1) })
+	case next == '[':
+		return d.scan.Skip(depth)
+	}
+	metric, err := d.metric(len(d.fields)-from, p.path)
+	if err != nil {
+		return err
+	}
+	v, err := d.value(metric)
+	if err != nil {
+		return err
+	}
+	d.fields = append(d.fields, telemetry.Field{Metric: metric, Value: v})
+	return nil
+}
+
+// anyScalar reads a string, a number or a bool as text; null is none.
+func (d *Decoder) anyScalar() (string, error) {
+	switch c := d.scan.Next(); c {
+	case 'n':
+		return "", d.scan.Word("null")
+	case '"':
+		raw, err := d.scan.Str()
+		if err != nil {
+			return "", err
+		}
+		text, _ := d.texts.get(raw)
+		return text, nil
+	case '{', '[':
+		return "", faultf(Label, "%q is neither text nor a number", d.properties.path)
+	}
+	from := d.scan.At()
+	if err := d.scan.Skip(0); err != nil {
+		return "", err
+	}
+	text, _ := d.texts.get(d.source[from:d.scan.At()])
+	return text, nil
+}

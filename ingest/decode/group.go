@@ -1,0 +1,100 @@
+package decode
+
+import (
+	"slices"
+
+	"binnacle/internal/telemetry"
+)
+
+// groups gathers points that come one by one, as OTLP, remote write and SenML have them, into readings: the points of one
+// source, label set and instant are one reading. Readings stand in the order of their first points.
+type groups struct {
+	known  map[groupKey]int32
+	all    []group
+	points []point
+	next   int32 // where the next point belongs most likely: metrics come with the same series in the same order
+}
+
+// groupKey tells readings apart. Label sets of one Decoder are the same slice when they are equal, or else, seldom, another
+// group and so another reading of the same row.
+type groupKey struct {
+	source int32
+	time   int64
+	first  *telemetry.Label
+	size   int
+}
+
+type group struct {
+	key     groupKey
+	reading telemetry.Reading
+	index   int
+	count   int
+}
+
+type point struct {
+	group int32
+	field telemetry.Field
+}
+
+func (g *groups) reset() {
+	if g.known == nil || cap(g.points) > maxKept {
+		*g = groups{known: map[groupKey]int32{}}
+	}
+	clear(g.known)
+	clear(g.all)
+	clear(g.points)
+	g.all, g.points, g.next = g.all[:0], g.points[:0], 0
+}
+
+// add takes a point of a source. r has its place, time, labels and tags.
+func (g *groups) add(index int, source int32, r *telemetry.Reading, f telemetry.Field) {
+	key := groupKey{source: source, time: r.Time, size: len(r.Labels)}
+	if key.size > 0 {
+		key.first = &r.Labels[0]
+	}
+	at := g.next
+	switch {
+	case int(at) < len(g.all) && g.all[at].key == key:
+	case at > 0 && g.all[at-1].key == key:
+		at--
+	default:
+		known, ok := g.known[key]
+		if !ok {
+			known = int32(len(g.all))
+			g.known[key] = known
+			g.all = append(g.all, group{key: key, reading: *r, index: index})
+		}
+		at = known
+	}
+	g.all[at].count++
+	g.next = at + 1
+	g.points = append(g.points, point{at, f})
+}
+
+// gathered appends the readings of all groups.
+func (d *Decoder) gathered() {
+	g := &d.groups
+	from := len(d.fields)
+	d.fields = slices.Grow(d.fields, len(g.points))[:from+len(g.points)]
+	end := from
+	for i := range g.all {
+		begin := end
+		end += g.all[i].count
+		g.all[i].count = begin // from here on: where its next field goes
+	}
+	for _, p := range g.points {
+		to := &g.all[p.group].count
+		d.fields[*to] = p.field
+		*to++
+	}
+	begin := from
+	for i := range g.all {
+		x := &g.all[i]
+		r := x.reading
+		r.Fields = sortFields(d.fields[begin:x.count:x.count])
+		r.Fields = r.Fields[:len(r.Fields):len(r.Fields)]
+		begin = x.count
+		d.out.Readings = append(d.out.Readings, r)
+		d.out.Index = append(d.out.Index, x.index)
+	}
+}

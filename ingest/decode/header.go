@@ -1,0 +1,19 @@
+package decode
+
+import "strings"
+
+// Header is one header of a Kafka record.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// header is the text of the last header of a name, whatever its case; empty if there is none.
+func header(headers []Header, name string) string {
+	for i := len(headers) - 1; i >= 0; i-- {
+		if strings.EqualFold(headers[i].Key, name) {
+			return string(headers[i].Value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,291 @@
+package decode
+
+import (
+	"errors"
+	"math"
+
+	"binnacle/internal/telemetry"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// The numbers of the protobuf fields are those of opentelemetry/proto/metrics/v1/metrics.proto, version 1.
+
+// looksLikeOTLP reports whether a payload is a row of resource metrics: field 1 of a length, again and again to the end, each of
+// whose first fields are those of resource metrics; and, since field 1 begins as a line end does, that it holds what no text does.
+func looksLikeOTLP(b []byte) bool {
+	if len(b) == 0 || b[0] != '\n' {
+		return false
+	}
+	var f wireField
+	for w := (wire{rest: b}); len(w.rest) > 0; {
+		if !w.next(&f) || !f.is(1, protowire.BytesType) {
+			return false
+		}
+		inner := wire{rest: f.bytes}
+		if inner.next(&f) && (f.kind != protowire.BytesType || f.number > 3) || inner.err != nil {
+			return false
+		}
+	}
+	return !isText(b)
+}
+
+// otlp reads metrics as the OpenTelemetry Collector writes them: MetricsData, which is a request to its service, too.
+func (d *Decoder) otlp(value []byte) {
+	d.export.begin(d)
+	err := each(value, 1, d.otlpResource)
+	if err != nil {
+		d.broken(faultf(Undecodable, "not OTLP metrics: %v", err))
+		return
+	}
+	d.gathered()
+}
+
+// otlpResource reads ResourceMetrics: the resource may stand behind its metrics.
+func (d *Decoder) otlpResource(message []byte) error {
+	var raw []byte
+	err := each(message, 1, func(b []byte) error {
+		raw = b
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	res, err := d.resourceOf(raw)
+	if err != nil {
+		return err
+	}
+	d.export.enter(res)
+	return each(message, 2, func(scope []byte) error { return each(scope, 2, d.otlpMetric) })
+}
+
+// otlpMetric reads one metric and its data points.
+func (d *Decoder) otlpMetric(message []byte) error {
+	var name, unit, data []byte
+	var f wireField
+	kind := noMetric
+	w := wire{rest: message}
+	for w.next(&f) {
+		if f.kind != protowire.BytesType {
+			continue
+		}
+		switch f.number {
+		case 1:
+			name = f.bytes
+		case 3:
+			unit = f.bytes
+		case 5, 7, 9, 10, 11:
+			kind, data = metricKind(f.number), f.bytes
+		}
+	}
+	if w.err != nil {
+		return w.err
+	}
+	delta := false
+	for w := (wire{rest: data}); w.next(&f); {
+		if f.is(2, protowire.VarintType) && kind != gauge && kind != summary {
+			delta = f.bits == deltaTemporality
+		}
+	}
+	d.export.metric(d, name, unit, kind, delta)
+	return each(data, 1, func(b []byte) error {
+		p := &d.export.point
+		p.clear()
+		var err error
+		switch kind {
+		case gauge, sum:
+			err = d.numberPoint(p, b)
+		case histogram:
+			err = d.histogramPoint(p, b)
+		case exponential:
+			err = d.exponentialPoint(p, b)
+		case summary:
+			err = d.summaryPoint(p, b)
+		}
+		if err == nil {
+			d.export.add(d, p)
+		}
+		return err
+	})
+}
+
+func (d *Decoder) numberPoint(p *dataPoint, message []byte) error {
+	var f wireField
+	w := wire{rest: message}
+	attributes := span{message: message}
+	for w.next(&f) {
+		switch {
+		case f.is(7, protowire.BytesType):
+			attributes.saw(&w, 7)
+		case f.is(3, protowire.Fixed64Type):
+			p.time = f.bits
+		case f.is(4, protowire.Fixed64Type):
+			p.value = telemetry.BitsValue(telemetry.Float, f.bits)
+		case f.is(6, protowire.Fixed64Type):
+			p.value = telemetry.IntValue(int64(f.bits))
+		case f.is(8, protowire.VarintType):
+			p.flags = f.bits
+		}
+	}
+	return d.pointLabels(p, w.err, attributes)
+}
+
+func (d *Decoder) histogramPoint(p *dataPoint, message []byte) error {
+	var f wireField
+	w := wire{rest: message}
+	attributes := span{message: message}
+	for w.next(&f) {
+		switch {
+		case f.is(9, protowire.BytesType):
+			attributes.saw(&w, 9)
+		case f.is(3, protowire.Fixed64Type):
+			p.time = f.bits
+		case f.is(4, protowire.Fixed64Type):
+			p.count, p.counted = f.bits, true
+		case f.is(5, protowire.Fixed64Type):
+			p.sum = optional(f.bits)
+		case f.number == 6:
+			p.buckets = appendFixed64(p.buckets, &f)
+		case f.number == 7:
+			p.bounds = appendFixed64(p.bounds, &f)
+		case f.is(10, protowire.VarintType):
+			p.flags = f.bits
+		case f.is(11, protowire.Fixed64Type):
+			p.min = optional(f.bits)
+		case f.is(12, protowire.Fixed64Type):
+			p.max = optional(f.bits)
+		}
+	}
+	return d.pointLabels(p, w.err, attributes)
+}
+
+func (d *Decoder) exponentialPoint(p *dataPoint, message []byte) error {
+	var f wireField
+	w := wire{rest: message}
+	attributes := span{message: message}
+	for w.next(&f) {
+		switch {
+		case f.is(1, protowire.BytesType):
+			attributes.saw(&w, 1)
+		case f.is(3, protowire.Fixed64Type):
+			p.time = f.bits
+		case f.is(4, protowire.Fixed64Type):
+			p.count, p.counted = f.bits, true
+		case f.is(5, protowire.Fixed64Type):
+			p.sum = optional(f.bits)
+		case f.is(10, protowire.VarintType):
+			p.flags = f.bits
+		case f.is(12, protowire.Fixed64Type):
+			p.min = optional(f.bits)
+		case f.is(13, protowire.Fixed64Type):
+			p.max = optional(f.bits)
+		}
+	}
+	return d.pointLabels(p, w.err, attributes)
+}
+
+func (d *Decoder) summaryPoint(p *dataPoint, message []byte) error {
+	var f wireField
+	w := wire{rest: message}
+	attributes := span{message: message}
+	for w.next(&f) {
+		switch {
+		case f.is(7, protowire.BytesType):
+			attributes.saw(&w, 7)
+		case f.is(3, protowire.Fixed64Type):
+			p.time = f.bits
+		case f.is(4, protowire.Fixed64Type):
+			p.count, p.counted = f.bits, true
+		case f.is(5, protowire.Fixed64Type):
+			p.sum = optional(f.bits)
+		case f.is(6, protowire.BytesType):
+			var q wireField
+			var at quantile
+			inner := wire{rest: f.bytes}
+			for inner.next(&q) {
+				switch {
+				case q.is(1, protowire.Fixed64Type):
+					at.quantile = math.Float64frombits(q.bits)
+				case q.is(2, protowire.Fixed64Type):
+					at.value = math.Float64frombits(q.bits)
+				}
+			}
+			if inner.err != nil {
+				return inner.err
+			}
+			p.quantiles = append(p.quantiles, at)
+		case f.is(8, protowire.VarintType):
+			p.flags = f.bits
+		}
+	}
+	return d.pointLabels(p, w.err, attributes)
+}
+
+// appendFixed64 reads a repeated fixed64 or double, packed or not.
+func appendFixed64(to []uint64, f *wireField) []uint64 {
+	if f.kind == protowire.Fixed64Type {
+		return append(to, f.bits)
+	}
+	for b := f.bytes; len(b) >= 8; b = b[8:] {
+		u, _ := protowire.ConsumeFixed64(b)
+		to = append(to, u)
+	}
+	return to
+}
+
+// span is where the attributes of a data point stand in its message: encoders write them one after another.
+type span struct {
+	message  []byte
+	from, to int
+	split    bool // something stands between them
+	number   protowire.Number
+}
+
+func (s *span) saw(w *wire, number protowire.Number) {
+	begin := len(s.message) - w.before
+	if s.to == 0 {
+		s.from = begin
+	} else if s.to != begin {
+		s.split = true
+	}
+	s.to, s.number = len(s.message)-len(w.rest), number
+}
+
+// pointLabels finds the labels of a data point by the bytes of its attributes.
+func (d *Decoder) pointLabels(p *dataPoint, err error, s span) error {
+	if err != nil {
+		return err
+	}
+	e := &d.export
+	if e.fault != nil || s.to == 0 {
+		p.labels = e.labels()
+		return nil
+	}
+	raw := s.message[s.from:s.to]
+	if s.split {
+		raw = s.message
+	}
+	d.key = e.appendKey(d.key[:0], raw)
+	if known, ok := d.resources.points[string(d.key)]; ok {
+		p.labels = known
+		return nil
+	}
+	key := string(d.key)
+	d.pairs = append(d.pairs[:0], e.labels()...)
+	err = each(raw, s.number, func(b []byte) error {
+		pair, err := d.attribute(b, &d.labelNames)
+		d.pairs = append(d.pairs, pair)
+		return err
+	})
+	var f *fault
+	if errors.As(err, &f) {
+		p.fault = f
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.labels = d.labelSets.get(d.pairs, &d.key)
+	d.resources.keepPoint(key, p.labels)
+	return nil
+}

@@ -1,0 +1,455 @@
+package decode
+
+import (
+	"encoding/base64"
+	"errors"
+	"math"
+	"strconv"
+
+	"binnacle/internal/telemetry"
+)
+
+// otlpJSON reads metrics in the JSON of OTLP: the names of the protobuf fields in camel case, 64-bit integers as strings. What
+// must be known before something that stands in front of it is read by going back.
+func (d *Decoder) otlpJSON() error {
+	d.export.begin(d)
+	err := d.scan.Object(func(name []byte) error {
+		if string(name) != "resourceMetrics" {
+			return d.scan.Skip(1)
+		}
+		return d.list(func() error { return d.jsonResource() })
+	})
+	if err == nil {
+		d.gathered()
+	}
+	return err
+}
+
+// list reads an array; null is an empty one.
+func (d *Decoder) list(each func() error) error {
+	if d.scan.Next() == 'n' {
+		return d.scan.Word("null")
+	}
+	return d.scan.Array(func(int) error { return each() })
+}
+
+// later skips a value and returns where it begins.
+func (d *Decoder) later() (at int, err error) {
+	d.scan.Next()
+	at = d.scan.At()
+	return at, d.scan.Skip(2)
+}
+
+// back reads a value that was skipped; nothing if there was none.
+func (d *Decoder) back(at int, read func() error) error {
+	if at == 0 {
+		return nil
+	}
+	end := d.scan.At()
+	d.scan.Seek(at)
+	err := read()
+	if err == nil {
+		d.scan.Seek(end)
+	}
+	return err
+}
+
+func (d *Decoder) jsonResource() error {
+	known, scopes := false, 0
+	enter := func(f *fault) {
+		d.export.enter(d.describe(f))
+		known = true
+	}
+	err := d.scan.Object(func(name []byte) (err error) {
+		switch string(name) {
+		case "resource":
+			d.pairs = d.pairs[:0]
+			f, err := d.jsonAttributesOf(&d.tagNames)
+			enter(f)
+			return err
+		case "scopeMetrics":
+			if known {
+				return d.jsonScopes()
+			}
+			scopes, err = d.later()
+			return err
+		}
+		return d.scan.Skip(3)
+	})
+	if err != nil || scopes == 0 {
+		return err
+	}
+	if !known {
+		d.pairs = d.pairs[:0]
+		enter(nil)
+	}
+	return d.back(scopes, d.jsonScopes)
+}
+
+// jsonAttributesOf reads an object for its attributes, into d.pairs.
+func (d *Decoder) jsonAttributesOf(names *interner) (f *fault, err error) {
+	err = d.scan.Object(func(name []byte) error {
+		if string(name) != "attributes" {
+			return d.scan.Skip(4)
+		}
+		wrong, err := d.jsonAttributes(names)
+		if f == nil {
+			f = wrong
+		}
+		return err
+	})
+	return f, err
+}
+
+func (d *Decoder) jsonScopes() error {
+	return d.list(func() error {
+		return d.scan.Object(func(name []byte) error {
+			if string(name) != "metrics" {
+				return d.scan.Skip(4)
+			}
+			return d.list(d.jsonMetric)
+		})
+	})
+}
+
+var jsonKinds = map[string]metricKind{
+	"gauge": gauge, "sum": sum, "histogram": histogram, "exponentialHistogram": exponential, "summary": summary,
+}
+
+func (d *Decoder) jsonMetric() error {
+	var metric, unit []byte
+	kind, data := noMetric, 0
+	err := d.scan.Object(func(name []byte) (err error) {
+		switch string(name) {
+		case "name":
+			metric, err = d.jsonString()
+			return err
+		case "unit":
+			unit, err = d.jsonString()
+			return err
+		}
+		if k := jsonKinds[string(name)]; k != noMetric {
+			kind = k
+			data, err = d.later()
+			return err
+		}
+		return d.scan.Skip(5)
+	})
+	if err != nil {
+		return err
+	}
+	return d.back(data, func() error { return d.jsonData(metric, unit, kind) })
+}
+
+// jsonData reads a Gauge, Sum, Histogram, ExponentialHistogram or Summary.
+func (d *Decoder) jsonData(metric, unit []byte, kind metricKind) error {
+	points, delta := 0, false
+	err := d.scan.Object(func(name []byte) (err error) {
+		switch string(name) {
+		case "dataPoints":
+			points, err = d.later()
+		case "aggregationTemporality":
+			var text []byte
+			text, err = d.jsonWord()
+			delta = string(text) == "1" || string(text) == "AGGREGATION_TEMPORALITY_DELTA"
+		default:
+			err = d.scan.Skip(6)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	d.export.metric(d, metric, unit, kind, delta)
+	return d.back(points, func() error { return d.list(d.jsonPoint) })
+}
+
+func (d *Decoder) jsonPoint() error {
+	p := &d.export.point
+	p.clear()
+	d.pairs = d.pairs[:0]
+	if d.export.fault == nil {
+		d.pairs = append(d.pairs, d.export.labels()...)
+	}
+	err := d.scan.Object(func(name []byte) error { return d.jsonPointField(p, string(name)) })
+	if err != nil {
+		return err
+	}
+	if d.export.fault == nil && p.fault == nil {
+		p.labels = d.labelSets.get(d.pairs, &d.key)
+	}
+	d.export.add(d, p)
+	return nil
+}
+
+func (d *Decoder) jsonPointField(p *dataPoint, name string) (err error) {
+	switch name {
+	case "attributes":
+		f, err := d.jsonAttributes(&d.labelNames)
+		p.wrong(f)
+		return err
+	case "timeUnixNano":
+		p.time, err = d.jsonUint(p)
+	case "flags":
+		p.flags, err = d.jsonUint(p)
+	case "asInt":
+		var i int64
+		i, err = d.jsonInt(p)
+		p.value = telemetry.IntValue(i)
+	case "asDouble":
+		p.value, err = d.jsonDouble(p)
+	case "count":
+		p.counted = true
+		p.count, err = d.jsonUint(p)
+	case "sum":
+		p.sum, err = d.jsonDouble(p)
+	case "min":
+		p.min, err = d.jsonDouble(p)
+	case "max":
+		p.max, err = d.jsonDouble(p)
+	case "bucketCounts":
+		err = d.list(func() error {
+			n, err := d.jsonUint(p)
+			p.buckets = append(p.buckets, n)
+			return err
+		})
+	case "explicitBounds":
+		err = d.list(func() error {
+			v, err := d.jsonDouble(p)
+			p.bounds = append(p.bounds, v.Bits())
+			return err
+		})
+	case "quantileValues":
+		err = d.list(func() error { return d.jsonQuantile(p) })
+	default:
+		err = d.scan.Skip(7)
+	}
+	return err
+}
+
+func (d *Decoder) jsonQuantile(p *dataPoint) error {
+	var q quantile
+	err := d.scan.Object(func(name []byte) error {
+		to := map[string]*float64{"quantile": &q.quantile, "value": &q.value}[string(name)]
+		if to == nil {
+			return d.scan.Skip(8)
+		}
+		v, err := d.jsonDouble(p)
+		if v.Kind() != 0 {
+			*to = v.Float()
+		}
+		return err
+	})
+	p.quantiles = append(p.quantiles, q)
+	return err
+}
+
+// wrong remembers the first thing that is wrong with a data point.
+func (p *dataPoint) wrong(f *fault) {
+	if p.fault == nil {
+		p.fault = f
+	}
+}
+
+// jsonString reads a string; null is an empty one.
+func (d *Decoder) jsonString() ([]byte, error) {
+	if d.scan.Next() == '"' {
+		return d.scan.Str()
+	}
+	return nil, d.scan.Skip(5)
+}
+
+// jsonWord reads a string or a number as text; null is empty.
+func (d *Decoder) jsonWord() ([]byte, error) {
+	switch d.scan.Next() {
+	case '"':
+		return d.scan.Str()
+	case 'n':
+		return nil, d.scan.Word("null")
+	}
+	n, err := d.scan.Number()
+	return n.Text, err
+}
+
+func (d *Decoder) jsonUint(p *dataPoint) (uint64, error) {
+	text, err := d.jsonWord()
+	if err != nil || len(text) == 0 {
+		return 0, err
+	}
+	u, err := strconv.ParseUint(string(text), 10, 64)
+	if err != nil {
+		p.wrong(faultf(Value, "%.80q is no unsigned integer of 64 bits", text))
+	}
+	return u, nil
+}
+
+func (d *Decoder) jsonInt(p *dataPoint) (int64, error) {
+	text, err := d.jsonWord()
+	if err != nil || len(text) == 0 {
+		return 0, err
+	}
+	i, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		p.wrong(faultf(Value, "%.80q is no integer of 64 bits", text))
+	}
+	return i, nil
+}
+
+// jsonDouble reads a number, or one of the strings that stand for what is none; null is none.
+func (d *Decoder) jsonDouble(p *dataPoint) (telemetry.Value, error) {
+	c := d.scan.Next()
+	if c == '-' || c >= '0' && c <= '9' {
+		n, err := d.scan.Number()
+		if err != nil {
+			return telemetry.Value{}, err
+		}
+		f, err := n.Float()
+		if err != nil {
+			p.wrong(faultf(Value, "number %.80q is beyond float64", n.Text))
+		}
+		return telemetry.FloatValue(f), nil
+	}
+	text, err := d.jsonWord()
+	if err != nil || len(text) == 0 {
+		return telemetry.Value{}, err
+	}
+	switch string(text) {
+	case "NaN":
+		return telemetry.FloatValue(math.NaN()), nil
+	case "Infinity":
+		return telemetry.FloatValue(math.Inf(1)), nil
+	case "-Infinity":
+		return telemetry.FloatValue(math.Inf(-1)), nil
+	}
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		p.wrong(faultf(Value, "%.80q is no number", text))
+	}
+	return telemetry.FloatValue(f), nil
+}
+
+// jsonAttributes reads a list of attributes into d.pairs. f is what is wrong with one of them.
+func (d *Decoder) jsonAttributes(names *interner) (f *fault, err error) {
+	err = d.list(func() error {
+		var key []byte
+		var pair telemetry.Label
+		fail := func(wrong error) {
+			if wrong != nil && f == nil && !errors.As(wrong, &f) {
+				f = faultf(Name, "%v", wrong)
+			}
+		}
+		err := d.scan.Object(func(name []byte) (err error) {
+			switch string(name) {
+			case "key":
+				key, err = d.jsonString()
+				return err
+			case "value":
+				v, err := d.jsonAny(0)
+				if err != nil {
+					return err
+				}
+				text, wrong := d.anyText(v)
+				fail(wrong)
+				pair.Value = text
+				return nil
+			}
+			return d.scan.Skip(8)
+		})
+		var wrong error
+		pair.Name, wrong = names.get(key)
+		fail(wrong)
+		d.pairs = append(d.pairs, pair)
+		return err
+	})
+	return f, err
+}
+
+// jsonAny reads an AnyValue as anyValue does.
+func (d *Decoder) jsonAny(depth int) (v any, err error) {
+	if depth > maxDepth {
+		return nil, d.scan.Fail("nested too deep")
+	}
+	if d.scan.Next() != '{' {
+		return nil, d.scan.Skip(0)
+	}
+	err = d.scan.Object(func(name []byte) error {
+		switch string(name) {
+		case "stringValue":
+			v, err = d.jsonString()
+		case "boolValue":
+			v = d.scan.Next() == 't'
+			err = d.scan.Skip(0)
+		case "intValue":
+			var text []byte
+			text, err = d.jsonWord()
+			i, wrong := strconv.ParseInt(string(text), 10, 64)
+			if wrong != nil && err == nil {
+				return d.scan.Fail("intValue is no integer of 64 bits")
+			}
+			v = i
+		case "doubleValue":
+			var p dataPoint
+			var x telemetry.Value
+			x, err = d.jsonDouble(&p)
+			if p.fault != nil {
+				return d.scan.Fail("doubleValue is no number")
+			}
+			v = nil
+			if x.Kind() != 0 {
+				v = x.Float()
+			}
+		case "arrayValue":
+			list := []any{}
+			err = d.jsonValues(func() error {
+				x, err := d.jsonAny(depth + 1)
+				list = append(list, x)
+				return err
+			})
+			v = list
+		case "kvlistValue":
+			pairs := map[string]any{}
+			err = d.jsonValues(func() error { return d.jsonPair(pairs, depth+1) })
+			v = pairs
+		case "bytesValue":
+			var text []byte
+			text, err = d.jsonString()
+			b, wrong := base64.StdEncoding.DecodeString(string(text))
+			if wrong != nil && err == nil {
+				return d.scan.Fail("bytesValue is not base64")
+			}
+			v = base64Bytes(b)
+		default:
+			err = d.scan.Skip(depth)
+		}
+		return err
+	})
+	return v, err
+}
+
+// jsonValues reads the object around the values of an array or a list of pairs.
+func (d *Decoder) jsonValues(each func() error) error {
+	return d.scan.Object(func(name []byte) error {
+		if string(name) != "values" {
+			return d.scan.Skip(0)
+		}
+		return d.list(each)
+	})
+}
+
+func (d *Decoder) jsonPair(to map[string]any, depth int) error {
+	var key []byte
+	var value any
+	err := d.scan.Object(func(name []byte) (err error) {
+		switch string(name) {
+		case "key":
+			key, err = d.jsonString()
+		case "value":
+			value, err = d.jsonAny(depth)
+		default:
+			err = d.scan.Skip(depth)
+		}
+		return err
+	})
+	to[string(key)] = value
+	return err
+}

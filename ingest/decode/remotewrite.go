@@ -1,0 +1,400 @@
+package decode
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"binnacle/internal/telemetry"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// The numbers of the protobuf fields are those of prompb/remote.proto and types.proto (1.0), and of
+// prompb/io/prometheus/write/v2/types.proto (2.0).
+
+// staleNaN are the bits of the value by which Prometheus says that a series has ended.
+const staleNaN = 0x7ff0000000000002
+
+// metricLabel is the label that holds a series' metric.
+const metricLabel = "__name__"
+
+// writes is the place where the reader of a body of remote write stands, and the series that it remembers.
+type writes struct {
+	known   map[string]*series
+	sources map[sourceKey]int32 // of the record
+	symbols [][]byte            // of the record
+	text    int                 // bytes of the labels in the record, written out
+	index   int                 // of the series in the record
+	pairs   []telemetry.Label
+}
+
+type sourceKey struct{ tenant, device string }
+
+// series is what the labels of a series mean.
+type series struct {
+	tenant, device string
+	metric         string
+	labels         telemetry.Labels
+	fault          *fault
+}
+
+// maxLabels bounds what the labels of one series take: a body of version 2.0 says them by reference, and so could say very much.
+const maxLabels = 1 << 16
+
+// maxSeries bounds the series that a Decoder remembers.
+const maxSeries = 1 << 14
+
+// remoteWrite reads a body of version 1.0.
+func (d *Decoder) remoteWrite(packed []byte) {
+	d.write(packed, func(body []byte) error {
+		if err := each(body, 1, d.series1); err != nil {
+			return err
+		}
+		return each(body, 3, d.metadata1)
+	})
+}
+
+// remoteWrite2 reads a body of version 2.0.
+func (d *Decoder) remoteWrite2(packed []byte) {
+	d.write(packed, func(body []byte) error {
+		err := each(body, 4, func(symbol []byte) error {
+			d.writes.symbols = append(d.writes.symbols, symbol)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return each(body, 5, d.series2)
+	})
+}
+
+func (d *Decoder) write(packed []byte, read func(body []byte) error) {
+	w := &d.writes
+	if w.sources == nil || len(w.known) >= maxSeries {
+		w.sources, w.known = map[sourceKey]int32{}, map[string]*series{}
+	}
+	clear(w.sources)
+	clear(w.symbols)
+	w.symbols, w.index, w.text = w.symbols[:0], 0, 0
+	d.groups.reset()
+	body, f := d.unsnap(packed)
+	if f != nil {
+		d.broken(f)
+		return
+	}
+	if err := read(body); err != nil {
+		d.broken(faultf(Undecodable, "not a body of remote write: %v", err))
+		return
+	}
+	d.gathered()
+}
+
+func (d *Decoder) series1(message []byte) error {
+	var f wireField
+	labels := span{message: message}
+	w := wire{rest: message}
+	for w.next(&f) {
+		if f.is(1, protowire.BytesType) {
+			labels.saw(&w, 1)
+		}
+	}
+	if w.err != nil {
+		return w.err
+	}
+	raw := message[labels.from:labels.to]
+	if labels.split {
+		raw = message
+	}
+	s := d.writes.known[string(raw)]
+	if s == nil || d.origin.enveloped {
+		d.writes.pairs = d.writes.pairs[:0]
+		var wrong *fault
+		err := each(raw, 1, func(b []byte) error {
+			var name, value []byte
+			w := wire{rest: b}
+			for w.next(&f) {
+				switch {
+				case f.is(1, protowire.BytesType):
+					name = f.bytes
+				case f.is(2, protowire.BytesType):
+					value = f.bytes
+				}
+			}
+			if wrong == nil {
+				wrong = d.seriesLabel(name, value)
+			}
+			return w.err
+		})
+		if err != nil {
+			return err
+		}
+		s = d.learnSeries(raw, wrong)
+	}
+	return d.samples(s, message, 4)
+}
+
+// metadata1 reads a MetricMetadata of version 1.0, which names no series: its unit is the default tenant's.
+func (d *Decoder) metadata1(message []byte) error {
+	var f wireField
+	var name, unit []byte
+	w := wire{rest: message}
+	for w.next(&f) {
+		switch {
+		case f.is(2, protowire.BytesType):
+			name = f.bytes
+		case f.is(5, protowire.BytesType):
+			unit = f.bytes
+		}
+	}
+	if metric, err := d.metrics.get(name); err == nil && d.origin.tenant != "" {
+		d.unit(d.origin.tenant, metric, unit)
+	}
+	return w.err
+}
+
+// errSymbol is a reference to a symbol that the body's table does not have.
+var errSymbol = errors.New("a reference beyond the table of symbols")
+
+func (d *Decoder) series2(message []byte) error {
+	var f wireField
+	var unit []byte
+	w := wire{rest: message}
+	d.refs = d.refs[:0]
+	for w.next(&f) {
+		switch {
+		case f.number == 1:
+			refs, err := appendVarints(d.refs, &f)
+			if err != nil {
+				return err
+			}
+			d.refs = refs
+		case f.is(5, protowire.BytesType):
+			var m wireField
+			meta := wire{rest: f.bytes}
+			for meta.next(&m) {
+				if m.is(4, protowire.VarintType) {
+					if m.bits >= uint64(len(d.writes.symbols)) {
+						return errSymbol
+					}
+					unit = d.writes.symbols[m.bits]
+				}
+			}
+			if meta.err != nil {
+				return meta.err
+			}
+		}
+	}
+	if w.err != nil {
+		return w.err
+	}
+	s, err := d.seriesOfSymbols()
+	if err != nil {
+		return err
+	}
+	if s.fault == nil {
+		d.unit(s.tenant, s.metric, unit)
+	}
+	return d.samples(s, message, 3)
+}
+
+// seriesOfSymbols finds the series whose names and values d.refs refer to. Tables of symbols differ from body to body: the key of
+// a series is its text. It begins with a byte that no key of version 1.0 begins with.
+func (d *Decoder) seriesOfSymbols() (*series, error) {
+	if len(d.refs)%2 != 0 {
+		return nil, errSymbol
+	}
+	symbols := d.writes.symbols
+	d.key = append(d.key[:0], 0)
+	defer func() { d.writes.text += len(d.key) }()
+	if d.writes.text > 4*maxUnpacked {
+		return nil, errors.New("the labels of all series take too much text")
+	}
+	for _, r := range d.refs {
+		if r >= uint64(len(symbols)) {
+			return nil, errSymbol
+		}
+		d.key = binary.AppendUvarint(d.key, uint64(len(symbols[r])))
+		d.key = append(d.key, symbols[r]...)
+		if len(d.key) > maxLabels {
+			return &series{fault: faultf(TooLarge, "the labels of a series take more than %d bytes", maxLabels)}, nil
+		}
+	}
+	if s := d.writes.known[string(d.key)]; s != nil && !d.origin.enveloped {
+		return s, nil
+	}
+	key := append([]byte(nil), d.key...)
+	d.writes.pairs = d.writes.pairs[:0]
+	var wrong *fault
+	for i := 0; i < len(d.refs) && wrong == nil; i += 2 {
+		wrong = d.seriesLabel(symbols[d.refs[i]], symbols[d.refs[i+1]])
+	}
+	return d.learnSeries(key, wrong), nil
+}
+
+// appendVarints reads a repeated uint32, packed or not.
+func appendVarints(to []uint64, f *wireField) ([]uint64, error) {
+	if f.kind == protowire.VarintType {
+		return append(to, f.bits), nil
+	}
+	for b := f.bytes; len(b) > 0; {
+		u, n := protowire.ConsumeVarint(b)
+		if n < 0 {
+			return to, errWire
+		}
+		to, b = append(to, u), b[n:]
+	}
+	return to, nil
+}
+
+// seriesLabel adds a label of the current series.
+func (d *Decoder) seriesLabel(name, value []byte) *fault {
+	n, err := d.labelNames.get(name)
+	if err != nil {
+		return faultf(Name, "%v", err)
+	}
+	v, err := d.checked.get(value)
+	if err != nil {
+		return faultf(Label, "the label %q: %v", n, err)
+	}
+	d.writes.pairs = append(d.writes.pairs, telemetry.Label{Name: n, Value: v})
+	return nil
+}
+
+// learnSeries finds out what the labels in writes.pairs mean, and remembers it under the key.
+func (d *Decoder) learnSeries(key []byte, wrong *fault) *series {
+	s := &series{fault: wrong}
+	if wrong == nil {
+		s.fault = d.describeSeries(s)
+	}
+	if len(key) <= maxResource && !d.origin.enveloped {
+		d.writes.known[string(key)] = s
+	}
+	return s
+}
+
+func (d *Decoder) describeSeries(s *series) *fault {
+	pairs, names := d.writes.pairs, d.opts.Series
+	var r telemetry.Reading
+	tenant, device := pick(pairs, names.Tenant), pick(pairs, names.Device)
+	if tenant >= 0 {
+		r.Tenant = pairs[tenant].Value
+	}
+	if device >= 0 {
+		r.Device = pairs[device].Value
+	}
+	if f := d.checkPlace(&r, "the series", "labels", names); f != nil {
+		return f
+	}
+	s.tenant, s.device = r.Tenant, r.Device
+	metric := ""
+	d.pairs = d.pairs[:0]
+	for i, p := range pairs {
+		switch {
+		case p.Name == metricLabel:
+			metric = p.Value
+		case i != tenant && i != device:
+			d.pairs = append(d.pairs, p)
+		}
+	}
+	var err error
+	if s.metric, err = d.metrics.get([]byte(metric)); err != nil {
+		return faultf(Name, "%v", err)
+	}
+	s.labels = d.labelSets.get(d.pairs, &d.key)
+	return nil
+}
+
+// samples adds those of a series, and its native histograms, which have the given number.
+func (d *Decoder) samples(s *series, message []byte, histograms protowire.Number) error {
+	w := &d.writes
+	index := w.index
+	w.index++
+	if s.fault != nil {
+		d.bad(index, s.fault)
+		return nil
+	}
+	key := sourceKey{s.tenant, s.device}
+	source, ok := w.sources[key]
+	if !ok {
+		source = int32(len(w.sources))
+		w.sources[key] = source
+	}
+	r := telemetry.Reading{Tenant: s.tenant, Device: s.device, Labels: s.labels}
+	var f wireField
+	walk := wire{rest: message}
+	for walk.next(&f) {
+		switch {
+		case f.is(2, protowire.BytesType):
+			at, bits, err := sample(f.bytes)
+			if err != nil {
+				return err
+			}
+			if bits == staleNaN {
+				continue
+			}
+			r.Time = at
+			d.groups.add(index, source, &r, telemetry.Field{Metric: s.metric, Value: telemetry.BitsValue(telemetry.Float, bits)})
+		case f.is(histograms, protowire.BytesType):
+			if err := d.nativeHistogram(index, source, s, f.bytes); err != nil {
+				return err
+			}
+		}
+	}
+	return walk.err
+}
+
+// sample reads a Sample: milliseconds and the bits of a float64. What is zero is not written.
+func sample(message []byte) (at int64, bits uint64, err error) {
+	var f wireField
+	w := wire{rest: message}
+	for w.next(&f) {
+		switch {
+		case f.is(1, protowire.Fixed64Type):
+			bits = f.bits
+		case f.is(2, protowire.VarintType):
+			at = int64(f.bits)
+		}
+	}
+	return at, bits, w.err
+}
+
+// nativeHistogram adds of a Histogram how many values it counted and what they add up to.
+func (d *Decoder) nativeHistogram(index int, source int32, s *series, message []byte) error {
+	r := telemetry.Reading{Tenant: s.tenant, Device: s.device, Labels: s.labels}
+	count, sum := telemetry.IntValue(0), telemetry.FloatValue(0)
+	var f wireField
+	w := wire{rest: message}
+	for w.next(&f) {
+		switch {
+		case f.is(1, protowire.VarintType):
+			count = telemetry.IntValue(int64(f.bits))
+		case f.is(2, protowire.Fixed64Type):
+			count = telemetry.FloatValue(math.Float64frombits(f.bits))
+		case f.is(3, protowire.Fixed64Type):
+			sum = telemetry.BitsValue(telemetry.Float, f.bits)
+		case f.is(15, protowire.VarintType):
+			r.Time = int64(f.bits)
+		}
+	}
+	switch {
+	case w.err != nil || sum.Bits() == staleNaN:
+		return w.err
+	case count.Kind() == telemetry.Int && count.Int() < 0:
+		d.bad(index, faultf(Value, "the count of %q is beyond int64", s.metric))
+		return nil
+	}
+	for _, x := range [...]struct {
+		place int
+		value telemetry.Value
+	}{{countName, count}, {sumName, sum}} {
+		d.key = append(append(d.key[:0], s.metric...), suffixes[x.place]...)
+		name, err := d.metrics.get(d.key)
+		if err != nil {
+			d.bad(index, faultf(Name, "%v", err))
+			return nil
+		}
+		d.groups.add(index, source, &r, telemetry.Field{Metric: name, Value: x.value})
+	}
+	return nil
+}

@@ -1,0 +1,292 @@
+package decode
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"strconv"
+
+	"binnacle/internal/telemetry"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// resource is what sends metrics, as OTLP describes it.
+type resource struct {
+	id                  uint64
+	tenant, device      string
+	tags                telemetry.Labels
+	labels, deltaLabels telemetry.Labels // of every data point; with the mark of what is counted anew each time
+	fault               *fault           // it has no tenant or device
+}
+
+// resources remembers what was read of resources and of the attributes of their data points, by their bytes.
+type resources struct {
+	known  map[string]*resource
+	points map[string]telemetry.Labels
+	last   uint64
+}
+
+func (r *resources) keep(raw string, res *resource) {
+	if len(r.known) >= maxInterned || r.known == nil {
+		r.known, r.points = map[string]*resource{}, map[string]telemetry.Labels{}
+	}
+	if len(raw) <= maxResource {
+		r.known[raw] = res
+	}
+}
+
+// maxResource bounds the bytes of a resource that is remembered.
+const maxResource = 1 << 12
+
+func (r *resources) keepPoint(key string, labels telemetry.Labels) {
+	if len(key) > 2*maxInternedBytes {
+		return
+	}
+	if len(r.points) >= maxInterned {
+		clear(r.points)
+	}
+	r.points[key] = labels
+}
+
+// resourceOf reads a Resource, or finds it by its bytes. What tenant and device are depends on the options and the origin.
+func (d *Decoder) resourceOf(raw []byte) (*resource, error) {
+	if !d.origin.enveloped {
+		if known, ok := d.resources.known[string(raw)]; ok {
+			return known, nil
+		}
+	}
+	d.pairs = d.pairs[:0]
+	err := each(raw, 1, func(b []byte) error {
+		pair, err := d.attribute(b, &d.tagNames)
+		if err == nil {
+			d.pairs = append(d.pairs, pair)
+		}
+		return err
+	})
+	var f *fault
+	if err != nil && !errors.As(err, &f) {
+		return nil, err
+	}
+	res := d.describe(f)
+	if !d.origin.enveloped {
+		d.resources.keep(string(raw), res)
+	}
+	return res, nil
+}
+
+// describe makes a resource of the attributes in d.pairs.
+func (d *Decoder) describe(f *fault) *resource {
+	d.resources.last++
+	res := &resource{id: d.resources.last, fault: f}
+	if f != nil {
+		return res
+	}
+	names := d.opts.Resource
+	var r telemetry.Reading
+	tenant, device := pick(d.pairs, names.Tenant), pick(d.pairs, names.Device)
+	if tenant >= 0 {
+		r.Tenant = d.pairs[tenant].Value
+	}
+	if device >= 0 {
+		r.Device = d.pairs[device].Value
+	}
+	if res.fault = d.checkPlace(&r, "the resource", "attributes", names); res.fault != nil {
+		return res
+	}
+	res.tenant, res.device = r.Tenant, r.Device
+	var labels, tags []telemetry.Label
+	for i, p := range d.pairs {
+		switch {
+		case i == tenant || i == device:
+		case slices.Contains(names.Labels, p.Name):
+			labels = append(labels, p)
+		default:
+			tags = append(tags, p)
+		}
+	}
+	res.labels = d.labelSets.get(append([]telemetry.Label(nil), labels...), &d.key)
+	res.deltaLabels = d.labelSets.get(append(labels, telemetry.Label{Name: "temporality", Value: "delta"}), &d.key)
+	res.tags = d.labelSets.get(tags, &d.key)
+	return res
+}
+
+// checkPlace places a reading whose tenant and device were found among named things, and checks what was found.
+func (d *Decoder) checkPlace(r *telemetry.Reading, what, named string, names Names) *fault {
+	if r.Tenant != "" {
+		if err := telemetry.CheckTenant(r.Tenant); err != nil {
+			return faultf(Tenant, "%v", err)
+		}
+	}
+	if r.Device != "" {
+		if err := telemetry.CheckDevice(r.Device); err != nil {
+			return faultf(Device, "%v", err)
+		}
+	}
+	f := d.place(r, what)
+	switch {
+	case f == nil:
+	case f.reason == Tenant:
+		f = faultf(Tenant, "%s has none of the %s %q, and there is no default tenant", what, named, names.Tenant)
+	case f.reason == Device && r.Device == "":
+		f = faultf(Device, "%s has none of the %s %q, and there is no default device", what, named, names.Device)
+	}
+	return f
+}
+
+// attribute reads a KeyValue. Its error is a *fault where the message is right but the attribute isn't.
+func (d *Decoder) attribute(message []byte, names *interner) (telemetry.Label, error) {
+	var key, value []byte
+	var f wireField
+	w := wire{rest: message}
+	for w.next(&f) {
+		switch {
+		case f.is(1, protowire.BytesType):
+			key = f.bytes
+		case f.is(2, protowire.BytesType):
+			value = f.bytes
+		}
+	}
+	if w.err != nil {
+		return telemetry.Label{}, w.err
+	}
+	name, err := names.get(key)
+	if err != nil {
+		return telemetry.Label{}, faultf(Name, "%v", err)
+	}
+	text, err := d.attributeText(value)
+	return telemetry.Label{Name: name, Value: text}, err
+}
+
+// attributeText is an AnyValue as text: what is no text as JSON, bytes in base64.
+func (d *Decoder) attributeText(message []byte) (string, error) {
+	v, err := anyValue(message, 0)
+	if err != nil {
+		return "", err
+	}
+	return d.anyText(v)
+}
+
+func (d *Decoder) anyText(v any) (string, error) {
+	switch v := v.(type) {
+	case nil:
+		return "", nil
+	case []byte: // of a string
+		text, err := d.checked.get(v)
+		if err != nil {
+			return "", faultf(Undecodable, "%v", err)
+		}
+		return text, nil
+	case bool:
+		return strconv.FormatBool(v), nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case float64:
+		return floatText(v), nil
+	case base64Bytes:
+		b, _ := json.Marshal([]byte(v))
+		return string(b[1 : len(b)-1]), nil
+	}
+	b, err := json.Marshal(plain(v))
+	if err != nil {
+		return "", faultf(Undecodable, "attribute: %v", err)
+	}
+	return string(b), nil
+}
+
+// floatText is a number as JSON writes it.
+func floatText(f float64) string {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return strconv.FormatFloat(f, 'g', -1, 64)
+	}
+	b, _ := json.Marshal(f)
+	return string(b)
+}
+
+// base64Bytes is an AnyValue's bytes_value.
+type base64Bytes []byte
+
+// plain makes of an AnyValue what encoding/json writes as it should.
+func plain(v any) any {
+	switch v := v.(type) {
+	case []byte:
+		return string(v)
+	case base64Bytes:
+		return []byte(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = plain(x)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			out[k] = plain(x)
+		}
+		return out
+	}
+	return v
+}
+
+// anyValue reads an AnyValue: nil, []byte for a string, bool, int64, float64, base64Bytes, []any, map[string]any.
+func anyValue(message []byte, depth int) (v any, err error) {
+	if depth > maxDepth {
+		return nil, faultf(Undecodable, "an attribute is nested too deep")
+	}
+	var f wireField
+	w := wire{rest: message}
+	for w.next(&f) {
+		switch {
+		case f.is(1, protowire.BytesType):
+			v = f.bytes
+		case f.is(2, protowire.VarintType):
+			v = f.bits != 0
+		case f.is(3, protowire.VarintType):
+			v = int64(f.bits)
+		case f.is(4, protowire.Fixed64Type):
+			v = math.Float64frombits(f.bits)
+		case f.is(5, protowire.BytesType):
+			list := []any{}
+			err = each(f.bytes, 1, func(b []byte) error {
+				x, err := anyValue(b, depth+1)
+				list = append(list, x)
+				return err
+			})
+			v = list
+		case f.is(6, protowire.BytesType):
+			v, err = keyValues(f.bytes, depth)
+		case f.is(7, protowire.BytesType):
+			v = base64Bytes(f.bytes)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return v, w.err
+}
+
+func keyValues(message []byte, depth int) (any, error) {
+	out := map[string]any{}
+	err := each(message, 1, func(b []byte) error {
+		var key, value []byte
+		var f wireField
+		w := wire{rest: b}
+		for w.next(&f) {
+			switch {
+			case f.is(1, protowire.BytesType):
+				key = f.bytes
+			case f.is(2, protowire.BytesType):
+				value = f.bytes
+			}
+		}
+		if w.err != nil {
+			return w.err
+		}
+		x, err := anyValue(value, depth+1)
+		out[string(key)] = x
+		return err
+	})
+	return out, err
+}

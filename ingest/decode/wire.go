@@ -1,0 +1,83 @@
+package decode
+
+import (
+	"errors"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// wireField is one field of a protobuf message.
+type wireField struct {
+	number protowire.Number
+	kind   protowire.Type
+	bits   uint64 // of a varint, fixed32 or fixed64
+	bytes  []byte // of what has a length
+}
+
+// errWire is a protobuf message that is cut off, or none.
+var errWire = errors.New("not protobuf")
+
+// wire walks over the fields of a protobuf message, in their order. It is our own because a message becomes columns: the
+// generated decoders make an object for each of its parts.
+type wire struct {
+	rest   []byte
+	before int // bytes that were left before the last field
+	err    error
+}
+
+// next reads a field; it returns false at the end, and when the message is broken.
+func (w *wire) next(f *wireField) bool {
+	if len(w.rest) == 0 {
+		return false
+	}
+	w.before = len(w.rest)
+	number, kind, n := protowire.ConsumeTag(w.rest)
+	if n < 0 {
+		return w.fail()
+	}
+	b := w.rest[n:]
+	f.number, f.kind, f.bytes = number, kind, nil
+	switch kind {
+	case protowire.VarintType:
+		f.bits, n = protowire.ConsumeVarint(b)
+	case protowire.Fixed64Type:
+		f.bits, n = protowire.ConsumeFixed64(b)
+	case protowire.BytesType:
+		f.bytes, n = protowire.ConsumeBytes(b)
+	case protowire.Fixed32Type:
+		var u uint32
+		u, n = protowire.ConsumeFixed32(b)
+		f.bits = uint64(u)
+	default:
+		n = protowire.ConsumeFieldValue(number, kind, b)
+	}
+	if n < 0 {
+		return w.fail()
+	}
+	w.rest = b[n:]
+	return true
+}
+
+func (w *wire) fail() bool {
+	w.err, w.rest = errWire, nil
+	return false
+}
+
+// is reports whether a field has the number and the type.
+func (f *wireField) is(number protowire.Number, kind protowire.Type) bool {
+	return f.number == number && f.kind == kind
+}
+
+// each calls what for the fields of a message that have the number and a length.
+func each(message []byte, number protowire.Number, what func(b []byte) error) error {
+	var f wireField
+	w := wire{rest: message}
+	for w.next(&f) {
+		if f.is(number, protowire.BytesType) {
+			if err := what(f.bytes); err != nil {
+				return err
+			}
+		}
+	}
+	return w.err
+}
