@@ -79,7 +79,7 @@ var pure = []string{
 	"bytes", "cmp", "container/", "encoding/", "errors", "fmt", "hash/", "io", "iter", "maps", "math", "math/big", "math/bits", "mime",
 	"regexp", "slices", "sort", "strconv", "strings", "sync", "text/tabwriter", "time", "unicode", "unicode/", "unique",
 	"github.com/influxdata/line-protocol/v2/", "github.com/klauspost/compress/", "github.com/twmb/murmur3",
-	"github.com/valyala/fastjson", "github.com/rivo/uniseg",
+	"github.com/valyala/fastjson", "github.com/rivo/uniseg", "google.golang.org/protobuf/encoding/protowire",
 }
 
 // Faults are all rules that the packages break, a line each.
