@@ -73,8 +73,8 @@ type PartitionHead struct {
 	// Chains are those of the asked devices and days of which the head remembers that chunks are stored.
 	Chains []HeadChain
 
-	// Rows are as of the call, but made as they are taken, each with its memory: the heads of one answer one after another, each
-	// at most once, and not after the call's context has ended. An error says that the rest is missing. Never nil.
+	// Rows are as of the call, but made as they are taken, each with its memory: the heads of one answer one after another in its
+	// order, each at most once, and not after the call's context has ended. An error says that the rest is missing. Never nil.
 	Rows iter.Seq2[HeadRows, error]
 }
 

@@ -1,0 +1,310 @@
+package headhttp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"binnacle/internal/store"
+)
+
+// Targets returns the base URLs of all processes that serve heads, such as http://10.0.0.7:7072, as of now.
+type Targets func(ctx context.Context) ([]string, error)
+
+// ClientConfig is what a Client needs.
+type ClientConfig struct {
+	Targets Targets
+	HTTP    *http.Client  // with its TLS; without a timeout of its own. Default: http.DefaultClient's transport
+	Secret  func() string // bearer token, read at each request; nil or empty for none
+	// Timeout is how long a process may take to say where it stands; how long its rows take, the context of the call says.
+	// Default 2 s.
+	Timeout time.Duration
+}
+
+const defaultTimeout = 2 * time.Second
+
+// Client is store.Heads over all processes that serve heads.
+type Client struct{ cfg ClientConfig }
+
+var _ store.Heads = (*Client)(nil)
+
+// NewClient makes a Client. It sends nothing.
+func NewClient(cfg ClientConfig) *Client {
+	if cfg.HTTP == nil {
+		cfg.HTTP = &http.Client{}
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultTimeout
+	}
+	return &Client{cfg}
+}
+
+// Heads implements store.Heads. The rows of one process come over one connection, in the order of its partitions: who has
+// gone on to a later head of the answer can't go back to an earlier one.
+func (c *Client) Heads(ctx context.Context, q store.HeadRequest) ([]store.PartitionHead, error) {
+	return gather(ctx, c.cfg.Targets, func(target string) ([]store.PartitionHead, error) { return c.heads(ctx, target, q) })
+}
+
+// Devices implements store.Heads.
+func (c *Client) Devices(ctx context.Context, q store.ListRequest) ([]store.HeadDevice, error) {
+	return gather(ctx, c.cfg.Targets, func(target string) ([]store.HeadDevice, error) { return c.devices(ctx, target, q) })
+}
+
+// gather asks all targets at once and joins what they answer, in their order.
+func gather[T any](ctx context.Context, targets Targets, ask func(target string) ([]T, error)) ([]T, error) {
+	names, err := targets(ctx)
+	if err != nil {
+		err = fmt.Errorf("find the ingesters: %w", err)
+	}
+	answers := make([][]T, len(names))
+	errs := make([]error, len(names), len(names)+1)
+	var asked sync.WaitGroup
+	for i, target := range names {
+		asked.Go(func() {
+			if answers[i], errs[i] = ask(target); errs[i] != nil {
+				errs[i] = fmt.Errorf("heads of %s: %w", target, errs[i])
+			}
+		})
+	}
+	asked.Wait()
+	var out []T
+	for _, a := range answers {
+		out = append(out, a...)
+	}
+	return out, errors.Join(append(errs, err)...)
+}
+
+func (c *Client) heads(ctx context.Context, target string, q store.HeadRequest) (heads []store.PartitionHead, err error) {
+	in, err := c.ask(ctx, target+headsPath, q)
+	if err != nil {
+		return nil, err
+	}
+	s := &rowStream{in: in, ctx: ctx, passed: -1}
+	defer func() {
+		if err != nil && len(heads) == 0 {
+			in.close()
+		}
+	}()
+	for {
+		k, m, err := in.next()
+		switch {
+		case err != nil:
+		case k == partitionKind:
+			h := m.partition()
+			number := len(heads)
+			h.Rows = func(yield func(store.HeadRows, error) bool) { s.rows(number, yield) }
+			heads = append(heads, h)
+			err = m.end()
+		case k == chainsKind && len(heads) > 0:
+			h := &heads[len(heads)-1]
+			h.Chains = append(h.Chains, m.chains()...)
+			err = m.end()
+		case k == faultKind: // some partitions are missing, those that came are right
+			s.missing = errors.Join(s.missing, fault(m))
+		case k == sentKind:
+			in.timer.Stop()
+			context.AfterFunc(ctx, in.close)
+			s.partitions = len(heads)
+			if q.Range.From >= q.Range.To {
+				s.read() // there are no rows, and nobody will ask for them
+			}
+			return heads, errors.Join(s.missing, s.err)
+		default:
+			err = fmt.Errorf("%w: a message of kind %q", errWire, byte(k))
+		}
+		if err != nil {
+			heads = nil // who does not know where all stand can't tell whether something is missing
+			return nil, in.explain(err)
+		}
+	}
+}
+
+func (c *Client) devices(ctx context.Context, target string, q store.ListRequest) (out []store.HeadDevice, err error) {
+	in, err := c.ask(ctx, target+devicesPath, q)
+	if err != nil {
+		return nil, err
+	}
+	defer in.close()
+	for {
+		k, m, err := in.next()
+		switch {
+		case err != nil:
+		case k == deviceKind:
+			out = append(out, m.device())
+			err = m.end()
+		case k == faultKind:
+			return out, fault(m)
+		case k == endKind:
+			return out, nil
+		default:
+			err = fmt.Errorf("%w: a message of kind %q", errWire, byte(k))
+		}
+		if err != nil {
+			return out, in.explain(err)
+		}
+	}
+}
+
+func fault(m reader) error {
+	text := m.text()
+	if err := m.end(); err != nil {
+		return err
+	}
+	return errors.New(text)
+}
+
+// answer is one answer being read.
+type answer struct {
+	*receiver
+	body   io.ReadCloser
+	timer  *time.Timer // ends the request unless it is stopped
+	cancel context.CancelCauseFunc
+	cause  context.Context
+	once   sync.Once
+}
+
+var errSlow = errors.New("no answer in time")
+
+// ask sends a request and returns the answer's messages. The answer must be closed.
+func (c *Client) ask(ctx context.Context, url string, request any) (*answer, error) {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	bound, cancel := context.WithCancelCause(ctx)
+	a := &answer{cancel: cancel, cause: bound, timer: time.AfterFunc(c.cfg.Timeout, func() { cancel(errSlow) })}
+	r, err := http.NewRequestWithContext(bound, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		a.close()
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", contentType)
+	if c.cfg.Secret != nil {
+		if secret := c.cfg.Secret(); secret != "" {
+			r.Header.Set("Authorization", "Bearer "+secret)
+		}
+	}
+	resp, err := c.cfg.HTTP.Do(r)
+	if err != nil {
+		err = a.explain(err)
+		a.close()
+		return nil, err
+	}
+	a.body = resp.Body
+	if err := refusal(resp); err != nil {
+		a.close()
+		return nil, err
+	}
+	if a.receiver, err = newReceiver(resp.Body); err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// refusal is why a response is no answer.
+func refusal(resp *http.Response) error {
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
+		return fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(text)))
+	}
+	if t, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || t != contentType {
+		return fmt.Errorf("%w: its content type is %q", errWire, resp.Header.Get("Content-Type"))
+	}
+	return nil
+}
+
+// explain is err, or why the request was ended.
+func (a *answer) explain(err error) error {
+	if cause := context.Cause(a.cause); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// close ends the answer. It may be called by anyone, also while somebody reads: that fails then.
+func (a *answer) close() {
+	a.once.Do(func() {
+		a.timer.Stop()
+		a.cancel(context.Canceled)
+		if a.body != nil {
+			drain(a.body)
+		}
+	})
+}
+
+// rowStream gives the rows of all partitions of one answer to those who ask for them, one partition after another.
+type rowStream struct {
+	in         *answer
+	ctx        context.Context
+	partitions int
+	missing    error
+
+	mu      sync.Mutex // held by who reads; guards below
+	passed  int        // the last partition that was asked for
+	pending *store.HeadRows
+	of      int  // partition of pending
+	over    bool // the stream has ended well
+	err     error
+}
+
+var errOrder = errors.New("heads are read in their order, each once")
+
+// rows yields the rows of one partition. Those of partitions before it that nobody has read are passed over.
+func (s *rowStream) rows(number int, yield func(store.HeadRows, error) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if number <= s.passed {
+		yield(store.HeadRows{}, errOrder)
+		return
+	}
+	s.passed = number
+	for {
+		if s.pending == nil && !s.over && s.err == nil {
+			s.read()
+		}
+		switch {
+		case s.err != nil:
+			yield(store.HeadRows{}, s.err)
+			return
+		case s.over, s.of > number:
+			return
+		}
+		r := *s.pending
+		s.pending = nil
+		if s.of == number && !yield(r, nil) {
+			return
+		}
+	}
+}
+
+// read takes the next message.
+func (s *rowStream) read() {
+	k, m, err := s.in.next()
+	switch {
+	case err != nil:
+		s.err = whole(s.in.explain(err))
+	case k == rowsKind:
+		of, r := m.rows()
+		if s.err = m.end(); s.err == nil && (of < s.of || of >= s.partitions) {
+			s.err = fmt.Errorf("%w: rows of partition %d", errWire, of)
+		}
+		s.of, s.pending = of, &r
+	case k == endKind:
+		s.over = true
+		s.in.close()
+	case k == faultKind:
+		s.err = fault(m)
+	default:
+		s.err = fmt.Errorf("%w: a message of kind %q", errWire, byte(k))
+	}
+}

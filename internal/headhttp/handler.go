@@ -1,0 +1,185 @@
+package headhttp
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"binnacle/internal/store"
+)
+
+// HandlerConfig is what a handler needs.
+type HandlerConfig struct {
+	Heads store.Heads
+	// Secret is what a request must bring as its bearer token, read at each request so that it may change. An empty one lets
+	// everybody in who reaches the port: mutual TLS, or one machine. nil is the empty one.
+	Secret func() string
+	// StallTimeout is how long the other side may take to accept a part of an answer; default 10 s.
+	StallTimeout time.Duration
+	Logger       *slog.Logger // slog.Default
+}
+
+const defaultStall = 10 * time.Second
+
+// maxRequest bounds a request's body: some ten thousand device ids and as many metrics.
+const maxRequest = 8 << 20
+
+// Handler serves the heads of a process. It belongs on a port of its own, which only queriers reach.
+func Handler(cfg HandlerConfig) http.Handler {
+	if cfg.StallTimeout == 0 {
+		cfg.StallTimeout = defaultStall
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+headsPath, cfg.guarded(cfg.heads))
+	mux.HandleFunc("POST "+devicesPath, cfg.guarded(cfg.devices))
+	return mux
+}
+
+// guarded lets in who knows the secret.
+func (cfg HandlerConfig) guarded(serve func(*exchange) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if cfg.Secret != nil {
+			token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+			if secret := cfg.Secret(); secret != "" && subtle.ConstantTimeCompare([]byte(token), []byte(secret)) != 1 {
+				http.Error(w, "the secret of heads is missing or wrong", http.StatusUnauthorized)
+				return
+			}
+		}
+		if t, _, err := mime.ParseMediaType(r.Header.Get("Accept")); err == nil && t != contentType && t != "*/*" {
+			http.Error(w, fmt.Sprintf("heads are answered as %s only", contentType), http.StatusNotAcceptable)
+			return
+		}
+		x := &exchange{w: w, r: r, control: http.NewResponseController(w), stall: cfg.StallTimeout}
+		if err := serve(x); err != nil && r.Context().Err() == nil {
+			cfg.Logger.Warn("heads not answered in full", "peer", r.RemoteAddr, "err", err)
+		}
+	}
+}
+
+// exchange is one request and its answer.
+type exchange struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	control *http.ResponseController
+	stall   time.Duration
+	out     *sender
+}
+
+// body reads the request.
+func (x *exchange) body(into any) error {
+	d := json.NewDecoder(http.MaxBytesReader(x.w, x.r.Body, maxRequest))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		http.Error(x.w, "the request is not understood: "+err.Error(), http.StatusBadRequest)
+		return err
+	}
+	return nil
+}
+
+// begin begins the answer.
+func (x *exchange) begin() (err error) {
+	x.w.Header().Set("Content-Type", contentType)
+	x.out, err = newSender(deadlined{x}, x.control.Flush)
+	return err
+}
+
+// deadlined gives the other side a while for each part.
+type deadlined struct{ x *exchange }
+
+func (d deadlined) Write(p []byte) (int, error) {
+	err := d.x.control.SetWriteDeadline(time.Now().Add(d.x.stall))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, err
+	}
+	return d.x.w.Write(p)
+}
+
+// finish says that the answer is whole, or what is missing.
+func (x *exchange) finish(missing error) error {
+	if missing != nil {
+		_ = x.out.send(faultKind, func(m *message) { m.text(missing.Error()) })
+	} else {
+		_ = x.out.send(endKind, nil)
+	}
+	return errors.Join(missing, x.out.close())
+}
+
+func (cfg HandlerConfig) heads(x *exchange) error {
+	var q store.HeadRequest
+	if err := x.body(&q); err != nil {
+		return err
+	}
+	heads, missing := cfg.Heads.Heads(x.r.Context(), q)
+	if err := x.begin(); err != nil {
+		return err
+	}
+	for i := range heads {
+		_ = x.out.send(partitionKind, func(m *message) { m.partition(&heads[i]) })
+		for chains := heads[i].Chains; len(chains) > 0; {
+			n := min(len(chains), chainsAtOnce)
+			_ = x.out.send(chainsKind, func(m *message) { m.chains(chains[:n]) })
+			chains = chains[n:]
+		}
+	}
+	if missing != nil {
+		_ = x.out.send(faultKind, func(m *message) { m.text(missing.Error()) })
+	}
+	_ = x.out.send(sentKind, nil)
+	if err := x.out.push(); err != nil {
+		return err
+	}
+	return x.finish(rows(x.r.Context(), x.out, heads))
+}
+
+// chainsAtOnce is how many chains stand in one message.
+const chainsAtOnce = 1024
+
+// rows sends the rows of all heads. The error says why some are missing.
+func rows(ctx context.Context, out *sender, heads []store.PartitionHead) error {
+	for i := range heads {
+		for r, err := range heads[i].Rows {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err == nil {
+				err = out.send(rowsKind, func(m *message) { m.rows(i, &r) })
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (cfg HandlerConfig) devices(x *exchange) error {
+	var q store.ListRequest
+	if err := x.body(&q); err != nil {
+		return err
+	}
+	devices, missing := cfg.Heads.Devices(x.r.Context(), q)
+	if err := x.begin(); err != nil {
+		return err
+	}
+	for i := range devices {
+		_ = x.out.send(deviceKind, func(m *message) { m.device(&devices[i]) })
+	}
+	return x.finish(missing)
+}
+
+// drain reads what is left of a body, so that its connection can be used again, unless that is much.
+func drain(body io.ReadCloser) {
+	_, _ = io.CopyN(io.Discard, body, 4<<10)
+	_ = body.Close()
+}

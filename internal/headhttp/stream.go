@@ -1,0 +1,121 @@
+package headhttp
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// sender writes messages into a zstd stream.
+type sender struct {
+	zip   *zstd.Encoder
+	flush func() error // of what is below the stream
+	err   error        // the first one; nothing is written after it
+	buf   message
+}
+
+func newSender(w io.Writer, flush func() error) (*sender, error) {
+	zip, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10))
+	return &sender{zip: zip, flush: flush}, err
+}
+
+// send writes one message, whose content fill writes.
+func (s *sender) send(k kind, fill func(m *message)) error {
+	if s.err != nil {
+		return s.err
+	}
+	s.buf = s.buf[:0]
+	if fill != nil {
+		fill(&s.buf)
+	}
+	var head [1 + binary.MaxVarintLen64]byte
+	head[0] = byte(k)
+	n := 1 + binary.PutUvarint(head[1:], uint64(len(s.buf)))
+	if _, s.err = s.zip.Write(head[:n]); s.err == nil {
+		_, s.err = s.zip.Write(s.buf)
+	}
+	return s.err
+}
+
+// push has everything sent so far reach the other side.
+func (s *sender) push() error {
+	if s.err == nil {
+		s.err = s.zip.Flush()
+	}
+	if s.err == nil {
+		s.err = s.flush()
+	}
+	return s.err
+}
+
+// close ends the stream.
+func (s *sender) close() error {
+	if err := s.zip.Close(); s.err == nil {
+		s.err = err
+	}
+	return s.err
+}
+
+// receiver reads messages out of a zstd stream. It serves one goroutine.
+type receiver struct {
+	in  *bufio.Reader
+	buf []byte
+}
+
+// maxWindow bounds the memory that a stream may ask for.
+const maxWindow = 8 << 20
+
+// newReceiver reads from r, without a goroutine: who ends r ends the receiver.
+func newReceiver(r io.Reader) (*receiver, error) {
+	zip, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	if err != nil {
+		return nil, err
+	}
+	return &receiver{in: bufio.NewReaderSize(zip, 64<<10)}, nil
+}
+
+// next reads a message; its content is valid until the next one. io.EOF means that the stream ended between two messages.
+func (r *receiver) next() (kind, reader, error) {
+	k, err := r.in.ReadByte()
+	if err != nil {
+		return 0, reader{}, err
+	}
+	n, err := binary.ReadUvarint(r.in)
+	if err != nil {
+		return 0, reader{}, whole(err)
+	}
+	if n > maxMessage {
+		return 0, reader{}, fmt.Errorf("%w: a message of %d bytes is above %d", errWire, n, maxMessage)
+	}
+	if r.buf, err = fill(r.buf[:0], r.in, int(n)); err != nil {
+		return 0, reader{}, whole(err)
+	}
+	return kind(k), reader{rest: r.buf}, nil
+}
+
+// fill reads n bytes, and takes memory only as they come.
+func fill(buf []byte, in io.Reader, n int) ([]byte, error) {
+	const step = 1 << 20
+	for len(buf) < n {
+		have, more := len(buf), min(step, n-len(buf))
+		if cap(buf) < have+more {
+			buf = append(make([]byte, 0, min(n, 2*cap(buf)+more)), buf...)
+		}
+		buf = buf[:have+more]
+		if _, err := io.ReadFull(in, buf[have:]); err != nil {
+			return buf, err
+		}
+	}
+	return buf, nil
+}
+
+// whole is an error inside a message: there the end is unexpected.
+func whole(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

@@ -1,0 +1,141 @@
+package headhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Resolver looks names up. *net.Resolver is one.
+type Resolver interface {
+	LookupHost(ctx context.Context, host string) ([]string, error)
+	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
+}
+
+// TargetsConfig is how ingesters are found.
+type TargetsConfig struct {
+	// Names are, each: host:port, of which every address of the host is one process (a headless service); or
+	// srv+_service._proto.name, of which every record is one. A literal address stands for itself.
+	Names  []string
+	Scheme string        // http or https
+	Every  time.Duration // how often names are looked up; default 5 s
+	Now    func() time.Time
+	Resolver
+}
+
+const defaultEvery = 5 * time.Second
+
+// NewTargets returns Targets that look names up now and then, and keep to what was found last when that fails.
+// It fails when a name is neither of the two forms.
+func NewTargets(cfg TargetsConfig) (Targets, error) {
+	if cfg.Every == 0 {
+		cfg.Every = defaultEvery
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Resolver == nil {
+		cfg.Resolver = net.DefaultResolver
+	}
+	if cfg.Scheme != "http" && cfg.Scheme != "https" {
+		return nil, fmt.Errorf("heads: the scheme is %q, not http or https", cfg.Scheme)
+	}
+	var errs []error
+	f := &finder{cfg: cfg}
+	for _, name := range cfg.Names {
+		l, err := parseName(name)
+		errs = append(errs, err)
+		f.names = append(f.names, l)
+	}
+	if len(cfg.Names) == 0 {
+		errs = append(errs, errors.New("heads: no ingester is named"))
+	}
+	return f.targets, errors.Join(errs...)
+}
+
+// lookup is a name to be looked up.
+type lookup struct {
+	srv        string // name of an SRV record; else
+	host, port string
+}
+
+const srvPrefix = "srv+"
+
+func parseName(name string) (lookup, error) {
+	if srv, ok := strings.CutPrefix(name, srvPrefix); ok {
+		if srv == "" {
+			return lookup{}, fmt.Errorf("heads: %q names no SRV record", name)
+		}
+		return lookup{srv: srv}, nil
+	}
+	host, port, err := net.SplitHostPort(name)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || host == "" || bad != nil || n == 0 {
+		return lookup{}, fmt.Errorf("heads: %q is neither host:port nor %s_service._proto.name", name, srvPrefix)
+	}
+	return lookup{host: host, port: port}, nil
+}
+
+// finder knows where the processes are.
+type finder struct {
+	cfg   TargetsConfig
+	names []lookup
+
+	mu    sync.Mutex // guards below
+	at    time.Time  // of the last look-up that went well
+	found []string
+}
+
+// targets is Targets. A name that can't be looked up is an error, beside what was found before.
+func (f *finder) targets(ctx context.Context) ([]string, error) {
+	now := f.cfg.Now()
+	f.mu.Lock()
+	before, fresh := f.found, !f.at.IsZero() && now.Sub(f.at) < f.cfg.Every
+	f.mu.Unlock()
+	if fresh {
+		return before, nil
+	}
+	var found []string
+	var errs []error
+	for _, l := range f.names {
+		addresses, err := f.look(ctx, l)
+		errs = append(errs, err)
+		for _, a := range addresses {
+			found = append(found, (&url.URL{Scheme: f.cfg.Scheme, Host: a}).String())
+		}
+	}
+	err := errors.Join(errs...)
+	if err != nil {
+		found = append(found, before...)
+	}
+	slices.Sort(found)
+	found = slices.Compact(found)
+	if err == nil {
+		f.mu.Lock()
+		f.at, f.found = now, found
+		f.mu.Unlock()
+	}
+	return found, err
+}
+
+// look returns the addresses, host:port, of a name.
+func (f *finder) look(ctx context.Context, l lookup) (out []string, err error) {
+	if l.srv == "" {
+		hosts, err := f.cfg.LookupHost(ctx, l.host)
+		for _, h := range hosts {
+			out = append(out, net.JoinHostPort(h, l.port))
+		}
+		return out, err
+	}
+	_, records, err := f.cfg.LookupSRV(ctx, "", "", l.srv)
+	for _, r := range records {
+		out = append(out, net.JoinHostPort(strings.TrimSuffix(r.Target, "."), strconv.Itoa(int(r.Port))))
+	}
+	return out, err
+}

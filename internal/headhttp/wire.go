@@ -1,0 +1,292 @@
+package headhttp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+)
+
+// Paths of the two requests, both POST with a JSON body.
+const (
+	headsPath   = "/heads/v1/rows"
+	devicesPath = "/heads/v1/devices"
+)
+
+// contentType is the media type of answers. Its version changes with what an older reader would misunderstand.
+const contentType = "application/vnd.binnacle.heads.v1"
+
+// kind is the first byte of a message.
+type kind byte
+
+const (
+	partitionKind kind = 'p' // a store.PartitionHead without its rows
+	chainsKind    kind = 'c' // some of the chains of the partition before
+	rowsKind      kind = 'r' // the number of a partition, from 0 in the order of their messages, and store.HeadRows
+	deviceKind    kind = 'd' // a store.HeadDevice
+	sentKind      kind = 's' // all partitions are sent, rows follow
+	faultKind     kind = 'f' // text: some heads or rows are missing
+	endKind       kind = 'e' // the answer is whole
+)
+
+// maxMessage bounds a message: rows of one bin are the longest ones, and a bin has at most chunk.MaxValues values, with
+// texts of what fits a chunk.
+const maxMessage = 256 << 20
+
+// message is one message being written, or read.
+type message []byte
+
+func (m *message) number(n uint64)  { *m = binary.AppendUvarint(*m, n) }
+func (m *message) integer(n int64)  { *m = binary.AppendVarint(*m, n) }
+func (m *message) fixed(n uint64)   { *m = binary.LittleEndian.AppendUint64(*m, n) }
+func (m *message) text(s string)    { m.number(uint64(len(s))); *m = append(*m, s...) }
+func (m *message) texts(s []string) { m.number(uint64(len(s))); each(s, m.text) }
+
+func each[T any](list []T, do func(T)) {
+	for _, x := range list {
+		do(x)
+	}
+}
+
+func (m *message) partition(h *store.PartitionHead) {
+	m.text(h.Topic)
+	m.integer(int64(h.Partition))
+	m.number(uint64(h.Stream))
+	m.integer(h.Position)
+	m.integer(h.CaughtUp)
+	m.texts(h.Containers)
+}
+
+func (m *message) chains(chains []store.HeadChain) {
+	m.number(uint64(len(chains)))
+	for _, c := range chains {
+		m.text(c.Device)
+		m.integer(int64(c.Day))
+		m.number(uint64(c.Tail.Number))
+		m.integer(c.Tail.Through)
+	}
+}
+
+func (m *message) device(d *store.HeadDevice) {
+	m.text(d.Device)
+	m.integer(d.First)
+	m.integer(d.Last)
+	m.number(uint64(len(d.Columns)))
+	for _, c := range d.Columns {
+		m.text(c.Metric)
+		m.number(uint64(c.Kind))
+	}
+}
+
+func (m *message) rows(partition int, r *store.HeadRows) {
+	m.number(uint64(partition))
+	m.text(r.Device)
+	m.number(uint64(r.Source.Stream))
+	m.integer(int64(r.Source.Partition))
+	m.integer(r.Source.Through)
+	m.number(uint64(len(r.Frame.Groups)))
+	for i := range r.Frame.Groups {
+		m.group(&r.Frame.Groups[i])
+	}
+}
+
+func (m *message) group(g *chunk.Group) {
+	m.number(uint64(len(g.Labels)))
+	for _, l := range g.Labels {
+		m.text(l.Name)
+		m.text(l.Value)
+	}
+	m.number(uint64(len(g.Times)))
+	before := int64(0)
+	for _, t := range g.Times {
+		m.integer(t - before)
+		before = t
+	}
+	m.number(uint64(len(g.Columns)))
+	for i := range g.Columns {
+		m.column(&g.Columns[i])
+	}
+}
+
+// column writes numbers of eight bytes each: their like bytes stand eight apart, which is what the compression of the
+// whole answer finds.
+func (m *message) column(c *chunk.Column) {
+	m.text(c.Metric)
+	m.number(uint64(c.Kind))
+	m.number(uint64(len(c.Present)))
+	each(c.Present, m.fixed)
+	m.number(uint64(c.Len()))
+	each(c.Bits, m.fixed)
+	each(c.Texts, m.text)
+}
+
+// errWire says that an answer is not what this version speaks.
+var errWire = errors.New("not an answer of a head")
+
+// reader takes fields off the front of a message until one is wrong; then all others are zero and err says why.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+func (r *reader) wrong(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: "+format, append([]any{errWire}, args...)...)
+	}
+	r.rest = nil
+}
+
+func (r *reader) number(most uint64) uint64 {
+	n, used := binary.Uvarint(r.rest)
+	if used <= 0 || n > most {
+		r.wrong("a number of %d, where at most %d are allowed, or none", n, most)
+		return 0
+	}
+	r.rest = r.rest[used:]
+	return n
+}
+
+func (r *reader) integer() int64 {
+	n, used := binary.Varint(r.rest)
+	if used <= 0 {
+		r.wrong("an integer is cut off")
+		return 0
+	}
+	r.rest = r.rest[used:]
+	return n
+}
+
+func (r *reader) int32() int32 {
+	n := r.integer()
+	if n < math.MinInt32 || n > math.MaxInt32 {
+		r.wrong("%d is beyond 32 bits", n)
+		return 0
+	}
+	return int32(n)
+}
+
+// count is the length of a list whose elements take at least so many bytes each.
+func (r *reader) count(least int) int { return int(r.number(uint64(len(r.rest) / least))) }
+
+func (r *reader) text() string {
+	n := r.count(1)
+	s := string(r.rest[:n])
+	r.rest = r.rest[n:]
+	return s
+}
+
+func (r *reader) texts() []string { return list(r, 1, r.text) }
+
+func (r *reader) words() []uint64 {
+	n := r.count(8)
+	if n == 0 {
+		return nil
+	}
+	out := make([]uint64, n)
+	for i := range out {
+		out[i] = binary.LittleEndian.Uint64(r.rest[8*i:])
+	}
+	r.rest = r.rest[8*n:]
+	return out
+}
+
+// list reads a list whose elements take at least so many bytes each; nil when it is empty.
+func list[T any](r *reader, least int, one func() T) []T {
+	n := r.count(least)
+	if n == 0 {
+		return nil
+	}
+	out := make([]T, 0, n)
+	for range n {
+		out = append(out, one())
+	}
+	return out
+}
+
+func (r *reader) partition() store.PartitionHead {
+	return store.PartitionHead{
+		Topic: r.text(), Partition: r.int32(), Stream: uint32(r.number(math.MaxUint32)), Position: r.integer(), CaughtUp: r.integer(),
+		Containers: r.texts(),
+	}
+}
+
+func (r *reader) chains() []store.HeadChain {
+	return list(r, 4, func() store.HeadChain {
+		return store.HeadChain{
+			Device: r.text(), Day: telemetry.Day(r.int32()),
+			Tail: store.Tail{Number: uint32(r.number(math.MaxUint32)), Through: r.integer()},
+		}
+	})
+}
+
+func (r *reader) kind() telemetry.Kind {
+	k := telemetry.Kind(r.number(uint64(telemetry.Text)))
+	if k == 0 {
+		r.wrong("a value of no kind")
+	}
+	return k
+}
+
+func (r *reader) device() store.HeadDevice {
+	d := store.HeadDevice{Device: r.text(), First: r.integer(), Last: r.integer()}
+	d.Columns = list(r, 2, func() store.HeadColumn { return store.HeadColumn{Metric: r.text(), Kind: r.kind()} })
+	return d
+}
+
+func (r *reader) rows() (partition int, out store.HeadRows) {
+	partition = int(r.number(math.MaxInt32))
+	out.Device = r.text()
+	out.Source = store.Source{Stream: uint32(r.number(math.MaxUint32)), Partition: r.int32(), Through: r.integer()}
+	out.Frame.Groups = list(r, 3, r.group)
+	return partition, out
+}
+
+func (r *reader) group() chunk.Group {
+	g := chunk.Group{Labels: list(r, 2, func() telemetry.Label { return telemetry.Label{Name: r.text(), Value: r.text()} })}
+	before := int64(0)
+	g.Times = list(r, 1, func() int64 {
+		step := r.integer()
+		if before > 0 && step <= 0 {
+			r.wrong("an instant %d ms after the one before", step)
+		}
+		before += step
+		return before
+	})
+	g.Columns = list(r, 4, func() chunk.Column { return r.column(len(g.Times)) })
+	return g
+}
+
+// column reads a column of a group of so many rows, and holds it to that.
+func (r *reader) column(rows int) chunk.Column {
+	c := chunk.Column{Metric: r.text(), Kind: r.kind()}
+	c.Present = r.words()
+	want := rows
+	if c.Present != nil {
+		if words := (rows + 63) / 64; len(c.Present) != words || rows&63 != 0 && c.Present[words-1]>>(rows&63) != 0 {
+			r.wrong("a bitmap of %d words for %d rows", len(c.Present), rows)
+			return c
+		}
+		want = c.Present.Count()
+	}
+	if c.Kind == telemetry.Text {
+		c.Texts = list(r, 1, r.text)
+	} else {
+		c.Bits = r.words()
+	}
+	if r.err == nil && c.Len() != want {
+		r.wrong("%d values in %d rows", c.Len(), want)
+	}
+	return c
+}
+
+// end is the error of a message that was read to its end.
+func (r *reader) end() error {
+	if r.err == nil && len(r.rest) > 0 {
+		r.wrong("%d bytes too many", len(r.rest))
+	}
+	return r.err
+}
