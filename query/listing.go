@@ -10,6 +10,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/query/read"
 )
 
 // Device is one device of a tenant as the catalog has it, joined with what the heads hold of it.
@@ -27,14 +28,14 @@ type Metric struct {
 	Devices int      // that have it
 }
 
-// Devices lists the first devices whose id begins with prefix, by id, and tells whether there are more than limit.
+// Devices lists the first devices whose id begins with prefix, by id, and reports whether there are more than limit. Errors are
+// ErrUnavailable, ErrBusy and the context's.
 func (q *Querier) Devices(ctx context.Context, tenant, prefix string, limit int) (out []Device, truncated bool, err error) {
-	started := q.cfg.Now()
-	defer func() { q.metrics.observe("devices", q.cfg.Now().Sub(started), err) }()
-	entries, err := q.entries(ctx, tenant, prefix, limit)
-	if err != nil {
-		return nil, false, err
-	}
+	var entries []control.Device
+	err = q.observed(ctx, "devices", tenant, func() (err error) {
+		entries, err = q.entries(ctx, tenant, prefix, limit)
+		return err
+	})
 	if len(entries) > limit {
 		entries, truncated = entries[:limit], true
 	}
@@ -43,18 +44,17 @@ func (q *Querier) Devices(ctx context.Context, tenant, prefix string, limit int)
 			Device: e.Device, Tags: telemetry.LabelsOf(e.Tags), Metrics: slices.Sorted(maps.Keys(e.Metrics)), First: e.First, Last: e.Last,
 		})
 	}
-	return out, truncated, nil
+	return out, truncated, err
 }
 
-// Metrics lists the first metrics whose name begins with prefix, by name, and tells whether there are more than limit. It
-// reads the whole catalog of the tenant.
+// Metrics lists the first metrics whose name begins with prefix, by name, and reports whether there are more than limit. It
+// reads the whole catalog of the tenant. Errors are those of Devices.
 func (q *Querier) Metrics(ctx context.Context, tenant, prefix string, limit int) (out []Metric, truncated bool, err error) {
-	started := q.cfg.Now()
-	defer func() { q.metrics.observe("metrics", q.cfg.Now().Sub(started), err) }()
-	entries, err := q.entries(ctx, tenant, "", 0)
-	if err != nil {
-		return nil, false, err
-	}
+	var entries []control.Device
+	err = q.observed(ctx, "metrics", tenant, func() (err error) {
+		entries, err = q.entries(ctx, tenant, "", 0)
+		return err
+	})
 	kinds := make(map[string][]string)
 	devices := make(map[string]int)
 	for _, e := range entries {
@@ -67,11 +67,11 @@ func (q *Querier) Metrics(ctx context.Context, tenant, prefix string, limit int)
 	}
 	for _, metric := range slices.Sorted(maps.Keys(kinds)) {
 		if len(out) == limit {
-			return out, true, nil
+			return out, true, err
 		}
 		out = append(out, Metric{Metric: metric, Types: distinct(kinds[metric]), Devices: devices[metric]})
 	}
-	return out, false, nil
+	return out, false, err
 }
 
 var errListed = errors.New("enough entries")
@@ -83,12 +83,9 @@ func (q *Querier) entries(ctx context.Context, tenant, prefix string, limit int)
 	if limit > 0 {
 		ask.Limit = limit + 1
 	}
-	held, err := q.cfg.Heads.Devices(ctx, ask)
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
+	held, err := q.reader.Devices(ctx, ask)
 	if err != nil {
-		q.cfg.Logger.Warn("devices of heads not read", "error", err)
+		return nil, err
 	}
 	unlisted := byDevice(held)
 	var out []control.Device
@@ -106,7 +103,7 @@ func (q *Querier) entries(ctx context.Context, tenant, prefix string, limit int)
 		return nil
 	})
 	if err != nil && !errors.Is(err, errListed) {
-		return nil, unavailable(ctx, "list the catalog", err)
+		return nil, read.Unavailable(ctx, "list the catalog", err)
 	}
 	for id, h := range unlisted {
 		if err == nil || id < last { // beyond last the catalog may still have it

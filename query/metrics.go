@@ -54,12 +54,11 @@ func (m *metrics) observe(kind string, took time.Duration, err error) {
 	}
 }
 
-// answered counts what an answer to a query for readings cost.
-func (m *metrics) answered(r Result, rows int, peak int64) {
+// answered counts what an answer cost that was read.
+func (m *metrics) answered(r Result, peak int64) {
 	m.requestUnits.Add(r.Stats.RequestUnits)
 	m.documents.Add(float64(r.Stats.Documents))
 	m.headRows.Add(float64(r.Stats.HeadRows))
-	m.rows.Add(float64(rows))
 	m.memory.Observe(float64(peak))
 	if !r.Complete {
 		m.incomplete.Inc()

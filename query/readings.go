@@ -2,142 +2,70 @@ package query
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"time"
 
-	"binnacle/internal/telemetry"
+	"binnacle/query/merge"
+	"binnacle/query/read"
 )
 
-// errEnough ends the merge when the limit is passed.
-var errEnough = errors.New("the limit is reached")
-
-// answer is one query under way. It is owned by the goroutine that runs it; only scan is called by others.
-type answer struct {
-	q      *Querier
-	r      Request
-	dir    direction
-	merger *merger
-	budget *budget
-	tally  tally
-	emit   func(Row) error
-
-	rows      int
-	truncated bool
-	missing   []string // why the answer is not complete
-	days      int      // of the next window
-	tight     bool     // windows of more than a day have turned out too large
-	expired   func(telemetry.Day) bool
-}
-
 // Readings calls emit with each row of the answer, in order. An error of emit ends the query and is returned as it is.
-// Errors: a *MemoryError when the answer can't be put together within the query's memory; ErrUnavailable when the
-// store could not be read; chunk.ErrCorrupt; the context's. Rows may have been emitted before an error. The Result's
+// Errors: a *LimitError when the answer can't be made within the query's limits; ErrUnavailable when the
+// store could not be read; ErrBusy; chunk.ErrCorrupt; the context's. Rows may have been emitted before an error. The Result's
 // Stats are right also with an error.
 func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error) (Result, error) {
-	started := q.cfg.Now()
-	a := q.newAnswer(r, emit)
-	err := a.run(ctx)
-	if errors.Is(err, errOverBudget) {
-		err = q.memoryError(a.r)
+	order := read.Ascending
+	if r.Descending {
+		order = read.Descending
 	}
-	res := Result{Truncated: a.truncated, Complete: err == nil && len(a.missing) == 0, Incomplete: a.missing, Stats: a.tally.stats()}
-	q.metrics.observe("readings", q.cfg.Now().Sub(started), err)
-	q.metrics.answered(res, a.rows, a.budget.peak)
+	var rows *merge.Rows
+	res, err := q.answer(ctx, "readings", r, order, func(cfg merge.Config) read.Sink {
+		rows = merge.NewRows(cfg, order, r.Limit, emit)
+		return rows
+	}, func() error { return nil })
+	if rows != nil {
+		res.Truncated = rows.Truncated()
+		q.metrics.rows.Add(float64(rows.Count()))
+	}
 	return res, err
 }
 
-func (q *Querier) newAnswer(r Request, emit func(Row) error) *answer {
-	r.Range = telemetry.Range{From: max(r.Range.From, 0), To: min(r.Range.To, telemetry.MaxMillis)}
-	r.Devices, r.Metrics = distinct(r.Devices), distinct(r.Metrics)
-	a := &answer{q: q, r: r, dir: ascending, emit: emit, budget: &budget{limit: q.cfg.MemoryBytes}, days: daysOfMonth}
-	if r.Descending {
-		a.dir = descending
-	}
-	if r.Limit > 0 {
-		a.days = 1
-	}
-	a.merger = &merger{
-		dir: a.dir, within: r.Range, metrics: r.Metrics, wanted: newMetricSet(r.Metrics), budget: a.budget, emit: a.emitRow,
-	}
-	return a
+// Series calls emit with each series that has values in the range, in the order of device, labels and metric. Errors are those
+// of Readings.
+func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error) (Result, error) {
+	var series *merge.Series
+	return q.answer(ctx, "series", r, read.Unordered, func(cfg merge.Config) read.Sink {
+		series = merge.NewSeries(cfg)
+		return series
+	}, func() error { return series.Each(emit) })
 }
 
-// distinct is the names in order, each once. It keeps nil, which means all.
-func distinct(names []string) []string {
-	if names == nil {
-		return nil
-	}
-	out := append(make([]string, 0, len(names)), names...)
-	slices.Sort(out)
-	return slices.Compact(out)
+// Statistics calls emit with the statistics of each series and kind of value, by buckets of a step from the range's start on, one
+// bucket for the whole range if step is 0. Chunks are decoded only where they must be (rule R6). Errors are those of Readings.
+func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration, emit func(Statistic) error) (Result, error) {
+	var statistics *merge.Statistics
+	return q.answer(ctx, "statistics", r, read.Unordered, func(cfg merge.Config) read.Sink {
+		statistics = merge.NewStatistics(cfg, step.Milliseconds())
+		return statistics
+	}, func() error { return statistics.Each(emit) })
 }
 
-// run takes the heads first, then the map, then the store (rule R1).
-func (a *answer) run(ctx context.Context) error {
-	if a.r.Range.Empty() {
-		return nil
-	}
-	s, missing, err := a.q.heads(ctx, a.r)
-	if err != nil {
-		return fmt.Errorf("read heads: %w", err)
-	}
-	a.missing = missing
-	a.tally.headRows = s.countRows()
-	p, err := a.q.plan(ctx, a.r, s.taken)
-	if err != nil {
+// answer reads what a request asks for into a sink, and then calls finish.
+func (q *Querier) answer(
+	ctx context.Context, kind string, r Request, order read.Order, open func(merge.Config) read.Sink, finish func() error,
+) (res Result, err error) {
+	err = q.observed(ctx, kind, r.Tenant, func() error {
+		under := q.reader.Query(read.Request{
+			Tenant: r.Tenant, Devices: distinct(r.Devices), Metrics: distinct(r.Metrics), Range: r.Range,
+			Order: order, Early: r.Limit > 0, Strict: r.Strict, Timeout: r.Timeout,
+		})
+		defer under.Close()
+		err := under.Run(ctx, open(merge.Config{Range: under.Range(), Metrics: distinct(r.Metrics), Memory: under.Memory}))
+		if err == nil {
+			err = under.Explain(finish())
+		}
+		res = Result{Complete: err == nil && under.Incomplete() == nil, Incomplete: under.Incomplete(), Stats: under.Stats()}
+		q.metrics.answered(res, under.Memory.Peak())
 		return err
-	}
-	soon := a.q.cfg.Now().Add(time.Minute).UnixMilli()
-	a.expired = func(day telemetry.Day) bool { return p.tenant.Expired(day, soon) }
-	for _, h := range s.rows {
-		a.merger.addFrame(h.Device, h.Source, h.Frame)
-	}
-	err = a.runParts(ctx, p.parts)
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
-func (a *answer) runParts(ctx context.Context, parts []part) error {
-	for _, p := range parts {
-		if err := a.merger.drain(a.dir.begin(p.Range)); err != nil {
-			return err
-		}
-		read := a.runWindows
-		if a.r.Devices != nil && len(p.visits) <= a.q.cfg.Fanout {
-			read = a.stream
-		}
-		if err := read(ctx, p); err != nil {
-			return err
-		}
-	}
-	return a.merger.drain(endPos)
-}
-
-// emitRow is where the limit cuts. One row beyond it is looked for, to tell whether the answer is truncated.
-func (a *answer) emitRow(row Row) error {
-	if a.r.Limit > 0 && a.rows == a.r.Limit {
-		a.truncated = true
-		return errEnough
-	}
-	a.rows++
-	return a.emit(row)
-}
-
-// begin is the position that no row of r comes before, end the one that all of them come before.
-func (d direction) begin(r telemetry.Range) int64 {
-	if d == descending {
-		return d.at(r.To - 1)
-	}
-	return d.at(r.From)
-}
-
-func (d direction) end(r telemetry.Range) int64 {
-	if d == descending {
-		return d.at(r.From - 1)
-	}
-	return d.at(r.To)
+	})
+	return res, err
 }

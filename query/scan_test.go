@@ -62,7 +62,7 @@ func TestMemory(t *testing.T) {
 		require.LessOrEqual(t, peak(t, registry), 128.0*1024)
 
 		_, _, err := tryAsk(t, limited(8<<10), r)
-		var tooMuch *query.MemoryError
+		var tooMuch *query.LimitError
 		require.ErrorAs(t, err, &tooMuch)
 		require.Contains(t, err.Error(), "ask for a shorter range (from, to)")
 		require.Contains(t, err.Error(), "devices (device)")
@@ -73,7 +73,7 @@ func TestMemory(t *testing.T) {
 		rows, _ := ask(t, limited(128<<10), one)
 		require.Len(t, rows, 12*300)
 		_, _, err := tryAsk(t, limited(4<<10), one)
-		require.ErrorAs(t, err, new(*query.MemoryError))
+		require.ErrorAs(t, err, new(*query.LimitError))
 		require.NotContains(t, err.Error(), "(device)", "there is but one")
 	}
 }
@@ -193,6 +193,7 @@ func TestGapsInChains(t *testing.T) {
 	days(w, []string{"m1", "m2"}, 1, 2)
 	day := telemetry.DayOf(noon.UnixMilli())
 	whole := telemetry.Range{From: day.Start(), To: day.End()}
+	part := telemetry.Range{From: day.Start() + 1, To: day.End()}
 	hidden := 0 // how often chunk 1 of m1 is left out
 	q := newQuerier(t, w, func(c *query.Config) {
 		var mu sync.Mutex // guards hidden
@@ -220,8 +221,10 @@ func TestGapsInChains(t *testing.T) {
 		{"no gap", nil, whole, 0, 12, nil},
 		{"once, read again", nil, whole, 1, 12, nil},
 		{"twice", nil, whole, 2, 10, gap},
-		{"of one device, whose rows are out already", []string{"m1"}, whole, 1, 4, gap},
-		{"not the whole day", nil, telemetry.Range{From: day.Start() + 1, To: day.End()}, 1, 10, nil},
+		{"of one device, whose rows are out already", []string{"m1"}, whole, 1, 4, []string{"a chunk of device m1, day 20261120, was answered too late by the store: ask again"}},
+		{"of one device, twice", []string{"m1"}, whole, 2, 4, gap},
+		{"not the whole day, once", nil, part, 1, 12, nil},
+		{"not the whole day, twice", nil, part, 2, 10, gap},
 	} {
 		for _, desc := range []bool{false, true} {
 			hidden = c.hidden

@@ -36,6 +36,9 @@ type ColumnInfo struct {
 	Stats  Stats
 }
 
+// NumColumns is the number of its columns.
+func (c *Chunk) NumColumns() int { return len(c.columns) }
+
 // Columns lists the chunk's columns by labels, metric and kind.
 func (c *Chunk) Columns() []ColumnInfo {
 	out := make([]ColumnInfo, len(c.columns))

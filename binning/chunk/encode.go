@@ -179,7 +179,7 @@ func (e *encoder) appendColumns(f Frame, small bool) error {
 			e.doc = append(e.doc, `,"type":`...)
 			e.doc = jsontext.AppendString(e.doc, c.Kind.String())
 			e.doc = append(e.doc, `,"stats":`...)
-			s := statsOf(c)
+			s := StatsOf(c)
 			e.doc = appendStats(e.doc, c.Kind, &s)
 			if !small {
 				if err := e.appendData("data", e.section(k)); err != nil {

@@ -18,8 +18,8 @@ type Stats struct {
 	NaN, PosInf, NegInf        int
 }
 
-// statsOf sums up a column that Frame.check accepts.
-func statsOf(c *Column) Stats {
+// StatsOf sums up a column that has values.
+func StatsOf(c *Column) Stats {
 	switch c.Kind {
 	case telemetry.Float:
 		return floatStats(c.Bits)

@@ -47,12 +47,14 @@ func writeProblem(w http.ResponseWriter, p problem) {
 // client's.
 func problemOf(err error) *problem {
 	var param *parameterError
-	var memory *query.MemoryError
+	var limit *query.LimitError
 	switch {
 	case errors.As(err, &param):
 		return &problem{Status: http.StatusBadRequest, Detail: param.Error(), Parameter: param.name}
-	case errors.As(err, &memory):
-		return &problem{Status: http.StatusUnprocessableEntity, Detail: memory.Error()}
+	case errors.As(err, &limit):
+		return &problem{Status: http.StatusUnprocessableEntity, Detail: limit.Error()}
+	case errors.Is(err, query.ErrBusy):
+		return &problem{Status: http.StatusServiceUnavailable, Detail: "too many queries are running or waiting; try again"}
 	case errors.Is(err, query.ErrUnavailable):
 		return &problem{Status: http.StatusServiceUnavailable, Detail: "the store can't be read now; try again"}
 	case errors.Is(err, chunk.ErrCorrupt):

@@ -80,7 +80,7 @@ func (s *spool) number(d *dictionary, name []byte) uint64 {
 }
 
 // add takes a row: device, time since the row before, label set, number of values, and of each value its metric, its
-// kind and itself. It fails with a *query.MemoryError when the spool is full.
+// kind and itself. It fails with a *query.LimitError when the spool is full.
 func (s *spool) add(r query.Row) error {
 	s.key = r.Labels.AppendKey(s.key[:0])
 	set := s.number(&s.sets, s.key)
@@ -108,9 +108,9 @@ func (s *spool) add(r query.Row) error {
 		s.held += int64(cap(block))
 	}
 	if s.held > s.limit {
-		return &query.MemoryError{Bytes: s.limit, Narrow: []string{
+		return &query.LimitError{Limit: fmt.Sprintf("the %d MiB in which a wide CSV may be held back", s.limit>>20), Narrow: []string{
 			"ask for a shorter range (from, to)", "for fewer devices or metrics (device, metric)",
-			"or take layout=long or format=ndjson, which are not held back",
+			"take layout=long or format=ndjson, which are not held back",
 		}}
 	}
 	return nil

@@ -54,9 +54,10 @@ type Record struct {
 func New(t testing.TB, now time.Time) *World {
 	w := &World{
 		Now: now, Documents: controltest.NewDocuments(t), Store: storetest.NewMemory(t), Catalog: controltest.NewCatalog(t),
-		Heads: &Heads{}, Log: &Log{}, t: t, chains: make(map[chainOf]chunk.Header),
+		Log: &Log{}, t: t, chains: make(map[chainOf]chunk.Header),
 	}
 	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents, Now: func() time.Time { return w.Now }})
+	w.Heads = &Heads{directory: w.Directory, tails: make(map[chainOf]store.Tail)}
 	return w
 }
 
@@ -97,6 +98,9 @@ func (w *World) Chunk(records ...Record) chunk.ID {
 	_, err = w.Store.Create(context.Background(), key, h.ID.String(), doc)
 	require.NoError(w.t, err)
 	w.chains[of] = h
+	parsed, err := chunk.Parse(doc)
+	require.NoError(w.t, err)
+	w.Heads.remember(of, store.Tail{Number: h.ID.Number, Through: h.Through, From: parsed.Header.From, To: parsed.Header.To})
 	return h.ID
 }
 
@@ -114,9 +118,12 @@ func rowsOf(records []Record) binning.Rows {
 	return rows
 }
 
-// Heads answers what the test has put into it, to each tenant its own.
+// Heads answers what the test has put into it, to each tenant its own, and which chunks of the world are stored.
 type Heads struct {
+	directory *control.Directory
+
 	mu    sync.Mutex // guards below
+	tails map[chainOf]store.Tail
 	heads []*head
 	err   error
 	asked []store.HeadRequest
@@ -174,6 +181,19 @@ func (h *Heads) AddBin(records ...Record) {
 	last.bins = append(last.bins, newBin(records))
 }
 
+func (h *Heads) remember(of chainOf, tail store.Tail) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tails[of] = tail
+}
+
+// Forget takes all that heads remember of chains away.
+func (h *Heads) Forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clear(h.tails)
+}
+
 // Reset takes all heads away.
 func (h *Heads) Reset() {
 	h.mu.Lock()
@@ -218,16 +238,27 @@ func (h *Heads) Heads(ctx context.Context, r store.HeadRequest) ([]store.Partiti
 	h.asked = append(h.asked, r)
 	var out []store.PartitionHead
 	for _, x := range h.heads {
-		out = append(out, x.answer(r))
+		out = append(out, h.answer(x, r))
 	}
 	return out, h.err
 }
 
-func (x *head) answer(r store.HeadRequest) store.PartitionHead {
+// answer is a head's answer; the caller holds mu.
+func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 	p, bins := x.PartitionHead, slices.Clone(x.bins)
+	p.Containers = h.directory.View().ContainersOf(r.Tenant, r.Range)
+	asked := func(tenant, device string) bool {
+		return tenant == r.Tenant && (r.Devices == nil || slices.Contains(r.Devices, device))
+	}
+	for of, tail := range h.tails {
+		day := telemetry.Range{From: of.chain.Day.Start(), To: of.chain.Day.End()}
+		if of.chain.Stream == p.Stream && of.chain.Partition == p.Partition && asked(of.tenant, of.device) && day.From < r.Range.To && day.To > r.Range.From {
+			p.Chains = append(p.Chains, store.HeadChain{Device: of.device, Day: of.chain.Day, Tail: tail})
+		}
+	}
 	p.Rows = func(yield func(store.HeadRows, error) bool) {
 		for _, b := range bins {
-			if b.tenant != r.Tenant || (r.Devices != nil && !slices.Contains(r.Devices, b.device)) {
+			if !asked(b.tenant, b.device) {
 				continue
 			}
 			f := b.rows.Frame(r.Range, r.Metrics)

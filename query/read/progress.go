@@ -1,4 +1,4 @@
-package query
+package read
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ const (
 	partitionsTimeout = 2 * time.Second
 )
 
-// progress is what a Querier remembers of partitions: which there are, and how far it has answered from each (rule R3).
+// progress is what a Reader remembers of partitions: which there are, and how far it has answered from each (rule R3).
 // It is safe for any number of callers.
 type progress struct {
 	mu       sync.Mutex // guards below
@@ -58,20 +58,20 @@ func (p *progress) due(now time.Time) bool {
 }
 
 // learnPartitions keeps the known partitions fresh.
-func (q *Querier) learnPartitions(ctx context.Context) {
-	if q.cfg.Log == nil || !q.progress.due(q.cfg.Now()) {
+func (r *Reader) learnPartitions(ctx context.Context) {
+	if r.cfg.Log == nil || !r.progress.due(r.cfg.Now()) {
 		return
 	}
 	asked, cancel := context.WithTimeout(ctx, partitionsTimeout)
 	defer cancel()
-	ends, err := q.cfg.Log.LogEnds(asked)
+	ends, err := r.cfg.Log.LogEnds(asked)
 	if err != nil {
 		if ctx.Err() == nil {
-			q.cfg.Logger.Warn("log ends not read", "error", err)
+			r.cfg.Logger.Warn("log ends not read", "error", err)
 		}
 		return
 	}
-	q.progress.learn(ends, q.cfg.Now())
+	r.progress.learn(ends, r.cfg.Now())
 }
 
 // missing says what an answer from s lacks to be complete: a partition that no head answers for, one whose head is

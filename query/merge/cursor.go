@@ -1,4 +1,4 @@
-package query
+package merge
 
 import (
 	"math/bits"
@@ -7,26 +7,16 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+	"binnacle/query/read"
 )
-
-// direction turns event times into positions of the answer's order: 1 ascending, -1 descending.
-type direction int64
-
-const (
-	ascending  direction = 1
-	descending direction = -1
-)
-
-// at is the position of an instant: whatever comes earlier in the answer has a lower one.
-func (d direction) at(time int64) int64 { return time * int64(d) }
 
 // cursor walks through the rows of one group of a frame, in the answer's direction, within a range.
 type cursor struct {
 	device string
 	source store.Source
 	group  *chunk.Group
-	dir    direction
-	bytes  int64 // of the budget, given back when the cursor has ended
+	dir    read.Order
+	bytes  int64 // of memory, given back when the cursor has ended
 
 	row     int // now here
 	end     int // the row at which the cursor has ended
@@ -40,14 +30,14 @@ type columnCursor struct {
 }
 
 // newCursor is a cursor at the first row in r that has a value of a wanted metric, nil if there is none.
-func newCursor(device string, source store.Source, g *chunk.Group, r telemetry.Range, dir direction, wanted metricSet) *cursor {
+func newCursor(device string, source store.Source, g *chunk.Group, r telemetry.Range, dir read.Order, wanted metricSet) *cursor {
 	from := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.From })
 	to := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.To })
 	if from >= to {
 		return nil
 	}
 	c := &cursor{device: device, source: source, group: g, dir: dir, row: from, end: to}
-	if dir == descending {
+	if dir == read.Descending {
 		c.row, c.end = to-1, from-1
 	}
 	for i := range g.Columns {
@@ -56,7 +46,7 @@ func newCursor(device string, source store.Source, g *chunk.Group, r telemetry.R
 			continue
 		}
 		next := rank(col.Present, c.row)
-		if dir == descending {
+		if dir == read.Descending {
 			next = rank(col.Present, c.row+1) - 1
 		}
 		c.columns = append(c.columns, columnCursor{col, next})
@@ -83,7 +73,7 @@ func rank(b chunk.Bitmap, row int) int {
 }
 
 func (c *cursor) time() int64 { return c.group.Times[c.row] }
-func (c *cursor) pos() int64  { return c.dir.at(c.time()) }
+func (c *cursor) pos() int64  { return c.dir.At(c.time()) }
 
 // advance moves to the next row that has a value; false when there is none.
 func (c *cursor) advance() bool {
@@ -121,26 +111,6 @@ func (c *cursor) appendCells(out []cell) []cell {
 		}
 	}
 	return out
-}
-
-// cell is one value and where it came from.
-type cell struct {
-	telemetry.Field
-	source store.Source
-}
-
-// sizeOf is how many bytes a decoded group takes, about.
-func sizeOf(g *chunk.Group) int64 {
-	const header = 128 // of a column or group: slices and strings, rounded up
-	n := int64(header + 8*len(g.Times))
-	for i := range g.Columns {
-		col := &g.Columns[i]
-		n += header + 8*int64(len(col.Present)+len(col.Bits)) + 16*int64(len(col.Texts))
-		for _, s := range col.Texts {
-			n += int64(len(s))
-		}
-	}
-	return n
 }
 
 // metricSet is the wanted metrics, nil for all.

@@ -1,0 +1,135 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"binnacle/query/read"
+)
+
+// gate bounds how many queries run at the same time. Who must wait waits in the line of its tenant, and the next to enter is
+// from the tenant that has the fewest running, so that a loud tenant waits for itself. A tenant never has more than half of the
+// places, rounded up. It is safe for any number of callers.
+type gate struct {
+	places, each, line int
+	patience           time.Duration
+
+	mu      sync.Mutex // guards below
+	inside  int
+	tenants map[string]*visitors // of tenants that run or wait
+	turn    uint64               // of the next visitor
+}
+
+// visitors is what the gate knows of a tenant.
+type visitors struct {
+	running int
+	line    []*visitor
+}
+
+// visitor waits. entered is closed when it is its turn.
+type visitor struct {
+	turn    uint64
+	entered chan struct{}
+}
+
+func newGate(places, line int, patience time.Duration) *gate {
+	return &gate{places: places, each: (places + 1) / 2, line: line, patience: patience, tenants: make(map[string]*visitors)}
+}
+
+// enter waits for a turn, and fails with ErrBusy when the line is full or no turn comes in time. Who has entered calls leave.
+func (g *gate) enter(ctx context.Context, tenant string) (leave func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	v, err := g.queue(tenant)
+	if err != nil {
+		return nil, err
+	}
+	timer := time.NewTimer(g.patience)
+	defer timer.Stop()
+	select {
+	case <-v.entered:
+		return func() { g.leave(tenant) }, nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-timer.C:
+		err = fmt.Errorf("%w: no turn within %s", read.ErrBusy, g.patience)
+	}
+	g.giveUp(tenant, v)
+	return nil, err
+}
+
+// queue puts a visitor into its line and lets in who may come in.
+func (g *gate) queue(tenant string) (*visitor, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.tenants[tenant]
+	if t == nil {
+		t = &visitors{}
+		g.tenants[tenant] = t
+	}
+	if len(t.line) >= g.line {
+		return nil, fmt.Errorf("%w: %d of this tenant are waiting", read.ErrBusy, len(t.line))
+	}
+	v := &visitor{turn: g.turn, entered: make(chan struct{})}
+	g.turn++
+	t.line = append(t.line, v)
+	g.admit()
+	return v, nil
+}
+
+// admit lets in as many as there are places for. The caller holds mu.
+func (g *gate) admit() {
+	for g.inside < g.places {
+		var next *visitors
+		for _, t := range g.tenants {
+			if len(t.line) == 0 || t.running >= g.each {
+				continue
+			}
+			if next == nil || t.running < next.running || t.running == next.running && t.line[0].turn < next.line[0].turn {
+				next = t
+			}
+		}
+		if next == nil {
+			return
+		}
+		close(next.line[0].entered)
+		next.line = next.line[1:]
+		next.running++
+		g.inside++
+	}
+}
+
+func (g *gate) leave(tenant string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inside--
+	g.tenants[tenant].running--
+	g.admit()
+	g.forget(tenant)
+}
+
+// giveUp takes a visitor out of its line; one that was let in meanwhile leaves.
+func (g *gate) giveUp(tenant string, v *visitor) {
+	g.mu.Lock()
+	t := g.tenants[tenant]
+	for i, x := range t.line {
+		if x == v {
+			t.line = append(t.line[:i:i], t.line[i+1:]...)
+			g.forget(tenant)
+			g.mu.Unlock()
+			return
+		}
+	}
+	g.mu.Unlock()
+	g.leave(tenant)
+}
+
+// forget drops a tenant that neither runs nor waits. The caller holds mu.
+func (g *gate) forget(tenant string) {
+	if t := g.tenants[tenant]; t.running == 0 && len(t.line) == 0 {
+		delete(g.tenants, tenant)
+	}
+}

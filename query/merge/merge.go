@@ -1,0 +1,56 @@
+// Package merge makes answers of the pieces that package read hands on: rows in the order of time (Rows), one series after
+// another (Series), or statistics of each series (Statistics). Whichever it is, each series and instant counts once, with the
+// value from the newest source (rule R5), and a chunk is decoded once, or not at all where its statistics may stand for its
+// rows (rule R6).
+//
+// Each of them is a read.Sink. They know nothing of heads, stores or keys.
+package merge
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query/read"
+)
+
+// Config is what an answer is made of, whatever its shape.
+type Config struct {
+	Range   telemetry.Range
+	Metrics []string // in order, each once; nil: all
+	Memory  *read.Memory
+}
+
+// decode takes the rows of a piece, releases it, and counts the memory of what it returns, which is to be given back.
+func (c *Config) decode(p *read.Piece) (f chunk.Frame, bytes int64, err error) {
+	f = p.Frame
+	if p.Chunk != nil {
+		defer p.Release()
+		if f, err = p.Chunk.Frame(c.Metrics); err != nil {
+			return f, 0, err
+		}
+	} else {
+		p.Release()
+	}
+	for i := range f.Groups {
+		bytes += read.GroupBytes(&f.Groups[i])
+	}
+	return f, bytes, c.Memory.Take(bytes)
+}
+
+// cell is one value and where it came from.
+type cell struct {
+	telemetry.Field
+	source store.Source
+}
+
+// newest keeps of each metric the value of the highest source (rule R5), and sorts by metric.
+func newest(cells []cell) []cell {
+	slices.SortFunc(cells, func(a, b cell) int {
+		return cmp.Or(strings.Compare(a.Metric, b.Metric), b.source.Compare(a.source))
+	})
+	return slices.CompactFunc(cells, func(a, b cell) bool { return a.Metric == b.Metric })
+}

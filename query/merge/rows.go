@@ -1,0 +1,182 @@
+package merge
+
+import (
+	"container/heap"
+	"strings"
+
+	"binnacle/internal/telemetry"
+	"binnacle/query/read"
+)
+
+// Row is the values of one device, label set and instant. Rows come in the order of Time, then Device, then Labels.
+type Row struct {
+	Device string
+	Time   int64 // ms since 1970 UTC
+	Labels telemetry.Labels
+	Values []telemetry.Field // sorted by metric, each once; not valid after emit returns
+}
+
+// Rows makes rows, in the order of time, out of the pieces of an ordered request. Chunks wait undecoded until the answer comes
+// to them. It is owned by one goroutine.
+type Rows struct {
+	cfg    Config
+	dir    read.Order
+	limit  int
+	emit   func(Row) error
+	wanted metricSet
+
+	waiting waitingHeap // pieces by where their rows may begin
+	open    cursorHeap  // cursors by their row
+	cells   []cell
+	values  []telemetry.Field
+
+	count     int
+	last      int64 // time of the last row
+	truncated bool
+}
+
+// NewRows makes rows in an order and calls emit with each, or with the first ones only if limit is not 0. An error of emit is
+// returned as it is.
+func NewRows(cfg Config, order read.Order, limit int, emit func(Row) error) *Rows {
+	return &Rows{cfg: cfg, dir: order, limit: limit, emit: emit, wanted: newMetricSet(cfg.Metrics)}
+}
+
+// Count is how many rows were emitted.
+func (m *Rows) Count() int { return m.count }
+
+// Truncated reports whether there are more rows than the limit.
+func (m *Rows) Truncated() bool { return m.truncated }
+
+// waiting is a piece that is not decoded yet.
+type waiting struct {
+	pos int64 // no row of it comes before
+	*read.Piece
+}
+
+// Add implements read.Sink.
+func (m *Rows) Add(p *read.Piece) error {
+	pos := m.dir.At(p.From)
+	if m.dir == read.Descending {
+		pos = m.dir.At(p.To)
+	}
+	heap.Push(&m.waiting, waiting{pos, p})
+	return nil
+}
+
+// Passed implements read.Sink: it emits all rows before a position.
+func (m *Rows) Passed(bound int64) error {
+	for {
+		next := bound
+		if len(m.open) > 0 {
+			next = min(next, m.open[0].pos())
+		}
+		if len(m.waiting) > 0 && m.waiting[0].pos <= next && m.waiting[0].pos < bound {
+			if err := m.decode(heap.Pop(&m.waiting).(waiting).Piece); err != nil {
+				return err
+			}
+			continue
+		}
+		if next >= bound {
+			return nil
+		}
+		if err := m.next(); err != nil {
+			return err
+		}
+	}
+}
+
+// decode opens a piece.
+func (m *Rows) decode(p *read.Piece) error {
+	device, source := p.Device, p.Source
+	f, _, err := m.cfg.decode(p)
+	if err != nil {
+		return err
+	}
+	for i := range f.Groups {
+		g := &f.Groups[i]
+		c := newCursor(device, source, g, m.cfg.Range, m.dir, m.wanted)
+		if c == nil {
+			m.cfg.Memory.Give(read.GroupBytes(g))
+			continue
+		}
+		c.bytes = read.GroupBytes(g)
+		heap.Push(&m.open, c)
+	}
+	return nil
+}
+
+// next emits the first row of the open cursors, with the values that all of them have for it.
+func (m *Rows) next() error {
+	first := m.open[0]
+	row := Row{Device: first.device, Time: first.time(), Labels: first.group.Labels}
+	if m.limit > 0 && m.count == m.limit {
+		m.truncated = true
+		return &read.Stop{At: m.last}
+	}
+	m.cells = m.cells[:0]
+	sources := 0
+	for len(m.open) > 0 {
+		c := m.open[0]
+		if c.time() != row.Time || c.device != row.Device || c.group.Labels.Compare(row.Labels) != 0 {
+			break
+		}
+		sources++
+		m.cells = c.appendCells(m.cells)
+		if c.advance() {
+			heap.Fix(&m.open, 0)
+			continue
+		}
+		heap.Pop(&m.open)
+		m.cfg.Memory.Give(c.bytes)
+	}
+	if sources > 1 {
+		m.cells = newest(m.cells)
+	}
+	m.values = m.values[:0]
+	for i := range m.cells {
+		m.values = append(m.values, m.cells[i].Field)
+	}
+	row.Values = m.values
+	m.count, m.last = m.count+1, row.Time
+	return m.emit(row)
+}
+
+// cursorHeap has the cursor with the answer's next row on top.
+type cursorHeap []*cursor
+
+func (h cursorHeap) Len() int { return len(h) }
+func (h cursorHeap) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	if p, q := a.pos(), b.pos(); p != q {
+		return p < q
+	}
+	c := strings.Compare(a.device, b.device)
+	if c == 0 {
+		c = a.group.Labels.Compare(b.group.Labels)
+	}
+	return c*int(a.dir) < 0
+}
+func (h cursorHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *cursorHeap) Push(x any)   { *h = append(*h, x.(*cursor)) }
+func (h *cursorHeap) Pop() any {
+	old := *h
+	c := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return c
+}
+
+// waitingHeap has the chunk that is needed first on top.
+type waitingHeap []waiting
+
+func (h waitingHeap) Len() int           { return len(h) }
+func (h waitingHeap) Less(i, j int) bool { return h[i].pos < h[j].pos }
+func (h waitingHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *waitingHeap) Push(x any)        { *h = append(*h, x.(waiting)) }
+func (h *waitingHeap) Pop() any {
+	old := *h
+	w := old[len(old)-1]
+	old[len(old)-1] = waiting{}
+	*h = old[:len(old)-1]
+	return w
+}

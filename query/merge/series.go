@@ -1,0 +1,208 @@
+package merge
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query/read"
+)
+
+// Curve is one series within the range: all values of a device, label set and metric.
+type Curve struct {
+	Device    string
+	Labels    telemetry.Labels
+	Metric    string
+	Stretches []Stretch // in the order of time, no instant in two of them
+}
+
+// Stretch is consecutive values of a series that are of one kind. It may share memory with others: it must not be changed.
+type Stretch struct {
+	Kind  telemetry.Kind
+	Times []int64  // ms since 1970 UTC, strictly ascending
+	Bits  []uint64 // telemetry.Value.Bits, one per instant; nil for text
+	Texts []string // one per instant; nil for the other kinds
+}
+
+// Value is the i-th value.
+func (s *Stretch) Value(i int) telemetry.Value {
+	if s.Kind == telemetry.Text {
+		return telemetry.TextValue(s.Texts[i])
+	}
+	return telemetry.BitsValue(s.Kind, s.Bits[i])
+}
+
+// Series makes curves of the pieces of a request without order. It is owned by one goroutine.
+type Series struct {
+	cfg     Config
+	devices map[string][]*read.Piece
+}
+
+// NewSeries collects pieces, encoded, until Each is called.
+func NewSeries(cfg Config) *Series { return &Series{cfg: cfg, devices: make(map[string][]*read.Piece)} }
+
+// Add implements read.Sink.
+func (s *Series) Add(p *read.Piece) error {
+	s.devices[p.Device] = append(s.devices[p.Device], p)
+	return nil
+}
+
+// Passed implements read.Sink; it has nothing to do.
+func (s *Series) Passed(int64) error { return nil }
+
+// Each calls yield with every series that has values, in the order of device, labels and metric. A curve is valid until yield
+// returns; an error of yield ends it and is returned as it is. It is called once, when all pieces are there.
+func (s *Series) Each(yield func(Curve) error) error {
+	for _, device := range slices.Sorted(maps.Keys(s.devices)) {
+		curves, bytes, err := s.cfg.curves(device, s.devices[device])
+		if err != nil {
+			return err
+		}
+		delete(s.devices, device)
+		for _, c := range curves {
+			if err := yield(c); err != nil {
+				return err
+			}
+		}
+		s.cfg.Memory.Give(bytes)
+	}
+	return nil
+}
+
+// strand is the values of one series and kind from one piece.
+type strand struct {
+	source store.Source
+	Stretch
+}
+
+// curves decodes all pieces of a device and merges what they hold of each series. bytes are to be given back.
+func (c *Config) curves(device string, pieces []*read.Piece) (out []Curve, bytes int64, err error) {
+	type series struct{ labels, metric string }
+	strands := make(map[series][]strand)
+	sets := make(map[string]telemetry.Labels)
+	wanted := newMetricSet(c.Metrics)
+	var key []byte
+	for _, p := range pieces {
+		source := p.Source
+		f, n, err := c.decode(p)
+		bytes += n
+		if err != nil {
+			return nil, bytes, err
+		}
+		for i := range f.Groups {
+			g := &f.Groups[i]
+			key = g.Labels.AppendKey(key[:0])
+			labels := string(key)
+			sets[labels] = g.Labels
+			for j := range g.Columns {
+				col := &g.Columns[j]
+				if !wanted.has(col.Metric) {
+					continue
+				}
+				if s := stretchOf(g.Times, col, c.Range); len(s.Times) > 0 {
+					of := series{labels, col.Metric}
+					strands[of] = append(strands[of], strand{source, s})
+				}
+			}
+		}
+	}
+	for of, s := range strands {
+		out = append(out, Curve{Device: device, Labels: sets[of.labels], Metric: of.metric, Stretches: joined(s)})
+	}
+	slices.SortFunc(out, func(a, b Curve) int {
+		return cmp.Or(a.Labels.Compare(b.Labels), strings.Compare(a.Metric, b.Metric))
+	})
+	return out, bytes, nil
+}
+
+// stretchOf is a column's values within a range.
+func stretchOf(times []int64, col *chunk.Column, r telemetry.Range) Stretch {
+	if col.Present != nil {
+		present := make([]int64, 0, col.Len())
+		for i, t := range times {
+			if col.Present.Has(i) {
+				present = append(present, t)
+			}
+		}
+		times = present
+	}
+	from := sort.Search(len(times), func(i int) bool { return times[i] >= r.From })
+	to := sort.Search(len(times), func(i int) bool { return times[i] >= r.To })
+	s := Stretch{Kind: col.Kind, Times: times}
+	if col.Kind == telemetry.Text {
+		s.Texts = col.Texts
+	} else {
+		s.Bits = col.Bits
+	}
+	return s.slice(from, to)
+}
+
+func (s Stretch) slice(from, to int) Stretch {
+	s.Times = s.Times[from:to]
+	if s.Kind == telemetry.Text {
+		s.Texts = s.Texts[from:to]
+	} else {
+		s.Bits = s.Bits[from:to]
+	}
+	return s
+}
+
+func (s *Stretch) first() int64 { return s.Times[0] }
+func (s *Stretch) last() int64  { return s.Times[len(s.Times)-1] }
+
+// joined is the strands of one series as stretches. Strands that no other overlaps, as a rule all, stay as they are.
+func joined(strands []strand) []Stretch {
+	slices.SortFunc(strands, func(a, b strand) int { return cmp.Compare(a.first(), b.first()) })
+	var out []Stretch
+	for i := 0; i < len(strands); {
+		j, end := i+1, strands[i].last()
+		for j < len(strands) && strands[j].first() <= end {
+			end = max(end, strands[j].last())
+			j++
+		}
+		if j == i+1 {
+			out = append(out, strands[i].Stretch)
+		} else {
+			out = append(out, braided(strands[i:j])...)
+		}
+		i = j
+	}
+	return out
+}
+
+// braided merges strands that overlap: of each instant the value of the highest source counts (rule R5).
+func braided(strands []strand) (out []Stretch) {
+	type sample struct {
+		time      int64
+		strand, i int
+	}
+	var all []sample
+	for n := range strands {
+		for i, t := range strands[n].Times {
+			all = append(all, sample{t, n, i})
+		}
+	}
+	slices.SortFunc(all, func(a, b sample) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), strands[b.strand].source.Compare(strands[a.strand].source))
+	})
+	all = slices.CompactFunc(all, func(a, b sample) bool { return a.time == b.time })
+	for _, x := range all {
+		from := &strands[x.strand]
+		if n := len(out); n == 0 || out[n-1].Kind != from.Kind {
+			out = append(out, Stretch{Kind: from.Kind})
+		}
+		last := &out[len(out)-1]
+		last.Times = append(last.Times, x.time)
+		if from.Kind == telemetry.Text {
+			last.Texts = append(last.Texts, from.Texts[x.i])
+		} else {
+			last.Bits = append(last.Bits, from.Bits[x.i])
+		}
+	}
+	return out
+}

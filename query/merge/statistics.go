@@ -1,0 +1,254 @@
+package merge
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/telemetry"
+	"binnacle/query/read"
+)
+
+// Statistic sums up the values of one kind that a series has in a bucket. Of an instant that several pieces have, the newest
+// value alone counts, whatever its kind.
+type Statistic struct {
+	Device string
+	Labels telemetry.Labels
+	Metric string
+	Kind   telemetry.Kind
+	Start  int64 // of the bucket, ms since 1970 UTC
+	chunk.Stats
+}
+
+// Statistics makes statistics of the pieces of a request without order. A float's sum is as exact as a compensated one, but its
+// last bits depend on which chunks were decoded. It is owned by one goroutine.
+type Statistics struct {
+	cfg     Config
+	step    int64
+	devices map[string][]*read.Piece
+
+	whole, decoded int
+}
+
+// NewStatistics collects pieces, encoded, until Each is called. Buckets are [Range.From + k*step, Range.From + (k+1)*step), cut
+// at the range's end; a step of 0 makes one bucket of the range.
+func NewStatistics(cfg Config, step int64) *Statistics {
+	if step == 0 {
+		step = math.MaxInt64
+	}
+	return &Statistics{cfg: cfg, step: step, devices: make(map[string][]*read.Piece)}
+}
+
+// Add implements read.Sink.
+func (s *Statistics) Add(p *read.Piece) error {
+	s.devices[p.Device] = append(s.devices[p.Device], p)
+	return nil
+}
+
+// Passed implements read.Sink; it has nothing to do.
+func (s *Statistics) Passed(int64) error { return nil }
+
+// Whole is how many chunks were answered by their statistics, Decoded how many pieces were decoded.
+func (s *Statistics) Whole() int { return s.whole }
+
+// Decoded is how many pieces were decoded.
+func (s *Statistics) Decoded() int { return s.decoded }
+
+// Each calls yield with every statistic of at least one value, in the order of device, labels, metric, kind and bucket. An error
+// of yield ends it and is returned as it is. It is called once, when all pieces are there.
+func (s *Statistics) Each(yield func(Statistic) error) error {
+	for _, device := range slices.Sorted(maps.Keys(s.devices)) {
+		all, err := s.device(device, s.devices[device])
+		if err != nil {
+			return err
+		}
+		delete(s.devices, device)
+		for _, x := range all {
+			if err := yield(x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// device goes through the pieces of a device in the order of time, those that overlap each other together.
+func (s *Statistics) device(device string, pieces []*read.Piece) ([]Statistic, error) {
+	slices.SortFunc(pieces, func(a, b *read.Piece) int { return cmp.Compare(a.From, b.From) })
+	sums := make(sums)
+	for i := 0; i < len(pieces); {
+		j, end := i+1, pieces[i].To
+		for j < len(pieces) && pieces[j].From <= end {
+			end = max(end, pieces[j].To)
+			j++
+		}
+		if j == i+1 && s.standsFor(pieces[i]) {
+			s.take(sums, pieces[i])
+		} else if err := s.decode(sums, pieces[i:j]); err != nil {
+			return nil, err
+		}
+		i = j
+	}
+	out := make([]Statistic, 0, len(sums))
+	for of, x := range sums {
+		out = append(out, Statistic{device, x.labels, of.metric, of.kind, of.start, x.stats()})
+	}
+	slices.SortFunc(out, func(a, b Statistic) int {
+		return cmp.Or(a.Labels.Compare(b.Labels), strings.Compare(a.Metric, b.Metric), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Start, b.Start))
+	})
+	return out, nil
+}
+
+// standsFor reports whether the statistics of a piece that nothing overlaps may stand for its rows (rule R6).
+func (s *Statistics) standsFor(p *read.Piece) bool {
+	return p.Chunk != nil && p.Chunk.Header.Unique && s.cfg.Range.Contains(p.From) && s.cfg.Range.Contains(p.To) &&
+		s.bucket(p.From) == s.bucket(p.To)
+}
+
+// bucket is the start of the one that an instant lies in.
+func (s *Statistics) bucket(time int64) int64 {
+	return time - (time-s.cfg.Range.From)%s.step
+}
+
+func (s *Statistics) take(sums sums, p *read.Piece) {
+	defer p.Release()
+	s.whole++
+	wanted := newMetricSet(s.cfg.Metrics)
+	for _, c := range p.Chunk.Columns() {
+		if wanted.has(c.Metric) {
+			sums.of(c.Labels, c.Metric, c.Kind, s.bucket(p.From)).add(c.Stats)
+		}
+	}
+}
+
+func (s *Statistics) decode(sums sums, pieces []*read.Piece) error {
+	s.decoded += len(pieces)
+	curves, bytes, err := s.cfg.curves("", pieces)
+	if err != nil {
+		return err
+	}
+	for _, c := range curves {
+		for _, x := range c.Stretches {
+			for from := 0; from < len(x.Times); {
+				start := s.bucket(x.Times[from])
+				to := from + 1
+				for to < len(x.Times) && s.bucket(x.Times[to]) == start {
+					to++
+				}
+				part := x.slice(from, to)
+				col := chunk.Column{Metric: c.Metric, Kind: part.Kind, Bits: part.Bits, Texts: part.Texts}
+				sums.of(c.Labels, c.Metric, part.Kind, start).add(chunk.StatsOf(&col))
+				from = to
+			}
+		}
+	}
+	s.cfg.Memory.Give(bytes)
+	return nil
+}
+
+// sums is the statistics of one device so far.
+type sums map[sumOf]*sum
+
+type sumOf struct {
+	labels, metric string
+	kind           telemetry.Kind
+	start          int64
+}
+
+func (m sums) of(labels telemetry.Labels, metric string, kind telemetry.Kind, start int64) *sum {
+	of := sumOf{string(labels.AppendKey(nil)), metric, kind, start}
+	x := m[of]
+	if x == nil {
+		x = &sum{labels: labels}
+		m[of] = x
+	}
+	return x
+}
+
+// sum adds up statistics of consecutive times.
+type sum struct {
+	labels telemetry.Labels
+	total  chunk.Stats
+	none   bool    // of the sums added one was none: it left its type
+	float  float64 // of the sums of floats, with what rounding has lost, as chunk.Stats does
+	lost   float64
+	int    int64
+}
+
+// add takes the statistics of later values.
+func (s *sum) add(x chunk.Stats) {
+	t := &s.total
+	t.NaN, t.PosInf, t.NegInf = t.NaN+x.NaN, t.PosInf+x.PosInf, t.NegInf+x.NegInf
+	if x.Count == 0 {
+		return
+	}
+	first := t.Count == 0
+	t.Count += x.Count
+	if x.First.Kind() == 0 { // text
+		return
+	}
+	if first {
+		t.First, t.Min, t.Max = x.First, x.Min, x.Max
+	} else {
+		t.Min, t.Max = lesser(t.Min, x.Min), greater(t.Max, x.Max)
+	}
+	t.Last = x.Last
+	switch x.Sum.Kind() {
+	case telemetry.Float:
+		s.addFloat(x.Sum.Float())
+	case telemetry.Int:
+		next := s.int + x.Sum.Int()
+		s.none = s.none || (next > s.int) != (x.Sum.Int() > 0)
+		s.int = next
+	default:
+		s.none = true
+	}
+}
+
+func (s *sum) addFloat(x float64) {
+	next := s.float + x
+	if math.Abs(s.float) >= math.Abs(x) {
+		s.lost += s.float - next + x
+	} else {
+		s.lost += x - next + s.float
+	}
+	s.float = next
+}
+
+// stats is what was added.
+func (s *sum) stats() chunk.Stats {
+	out := s.total
+	switch kind := out.First.Kind(); {
+	case out.Count == 0 || kind == 0 || s.none:
+	case kind == telemetry.Float:
+		if x := s.float + s.lost; !math.IsInf(x, 0) && !math.IsNaN(x) {
+			out.Sum = telemetry.FloatValue(x)
+		}
+	default:
+		out.Sum = telemetry.IntValue(s.int)
+	}
+	return out
+}
+
+func lesser(a, b telemetry.Value) telemetry.Value {
+	if a.Kind() == telemetry.Float {
+		return telemetry.FloatValue(min(a.Float(), b.Float()))
+	}
+	if int64(b.Bits()) < int64(a.Bits()) {
+		return b
+	}
+	return a
+}
+
+func greater(a, b telemetry.Value) telemetry.Value {
+	if a.Kind() == telemetry.Float {
+		return telemetry.FloatValue(max(a.Float(), b.Float()))
+	}
+	if int64(b.Bits()) > int64(a.Bits()) {
+		return b
+	}
+	return a
+}

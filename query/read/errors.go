@@ -1,0 +1,66 @@
+package read
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrUnavailable is what an error wraps when the store or the map of tenants could not be read, ErrBusy when this process has
+// too much to do. Nothing is known to be wrong with the request: it may be sent again.
+var (
+	ErrUnavailable = errors.New("the store can't be read now")
+	ErrBusy        = errors.New("too many queries at once")
+)
+
+// LimitError says that an answer can't be made within the limits of one query.
+type LimitError struct {
+	Limit  string   // what the answer needs more than
+	Narrow []string // what the caller may do about it
+}
+
+// Error says what to narrow.
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the answer needs more than %s: %s", e.Limit, strings.Join(e.Narrow, ", or "))
+}
+
+// Passed limits, as they are known inside the package and to sinks that pass them on. Callers see a LimitError.
+var (
+	errMemory = errors.New("the query's memory is used up")
+	errRUs    = errors.New("the query's request units are used up")
+)
+
+// Explain makes of an error of Memory, or of Run, what the caller is told.
+func (q *Query) Explain(err error) error {
+	switch {
+	case errors.Is(err, errMemory):
+		return &LimitError{Limit: fmt.Sprintf("the %d MiB of memory that a query may use", q.r.cfg.Bytes>>20), Narrow: q.narrow()}
+	case errors.Is(err, errRUs):
+		return &LimitError{Limit: fmt.Sprintf("the %.0f request units that a query may cost", q.r.cfg.MaxRUs), Narrow: q.narrow()}
+	}
+	return err
+}
+
+// narrow says what is not narrow yet in the request.
+func (q *Query) narrow() []string {
+	out := []string{"ask for a shorter range (from, to)"}
+	switch {
+	case q.req.Devices == nil:
+		out = append(out, "name the devices (device)")
+	case len(q.req.Devices) > 1:
+		out = append(out, "name fewer devices (device)")
+	}
+	if q.req.Metrics == nil {
+		out = append(out, "name the metrics (metric)")
+	}
+	return out
+}
+
+// Unavailable is the error of a failed read, unless the caller has gone.
+func Unavailable(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w: %s: %w", ErrUnavailable, what, err)
+}

@@ -1,0 +1,167 @@
+package read
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// maxViewAge bounds how old a copy of the map may be that answers for event times which it can't place. A writer
+// places readings at most as far ahead as it accepts the future, from a copy no older than its refresh; the lead of an
+// epoch exceeds both together and a margin (rule W1). So what a younger copy can't place nobody has written.
+const maxViewAge = time.Minute
+
+// plan is where the chunks of an answer can be.
+type plan struct {
+	tenant control.Tenant
+	parts  iter.Seq[part] // in the order of the answer; ascending if it has none
+}
+
+// part is what is to be scanned for a range: a month of one epoch, cut at the query's ends.
+type part struct {
+	telemetry.Range
+	targets []target
+	ordered bool // so few keys that their chunks can be read at the same time, in order
+}
+
+// target is what one scan asks: a full key, or with an empty Device the devices named, all if nil, under a first-level key.
+type target struct {
+	sharding.Key
+	devices []string
+}
+
+// plan finds the parts of a request. A copy of the map that is older than the heads' snapshot may lack a tenant, an epoch or
+// a container in which rows were stored before the snapshot; where that may be, the map is read again (rule R1). Whoever stored
+// such rows knew the tenant and the container, and heads tell what they know: names that are made up cost nothing.
+func (r *Reader) plan(ctx context.Context, req Request, s snapshot) (plan, error) {
+	v := r.cfg.Directory.View()
+	if !v.ReadAt.After(s.taken) && (r.stale(v, req) || lacks(v, req.Tenant, s.containers)) {
+		var err error
+		if v, err = r.cfg.Directory.Refresh(ctx); err != nil {
+			return plan{}, Unavailable(ctx, "read the map of tenants", err)
+		}
+	}
+	tenant, known := v.Tenant(req.Tenant)
+	if !known {
+		return plan{parts: func(func(part) bool) {}}, nil
+	}
+	return plan{tenant, r.parts(v, tenant, req)}, nil
+}
+
+// stale reports whether a newer copy may place some of the request's event times elsewhere.
+func (r *Reader) stale(v *control.View, req Request) bool {
+	_, known := v.Tenant(req.Tenant)
+	return known && !v.Places(req.Range.To-1) && r.cfg.Now().Sub(v.ReadAt) > maxViewAge
+}
+
+// lacks reports whether the map lacks a container in which chunks of the tenant may lie, or the tenant.
+func lacks(v *control.View, tenant string, containers map[string]bool) bool {
+	if _, known := v.Tenant(tenant); !known {
+		return len(containers) > 0
+	}
+	for c := range containers {
+		if !v.HasContainer(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// parts are the months that have a container: a range may span thousands that nobody has written to.
+func (r *Reader) parts(v *control.View, tenant control.Tenant, req Request) iter.Seq[part] {
+	devices := placeable(req.Devices)
+	months := make(map[telemetry.Month]bool)
+	for _, c := range v.ContainersOf(req.Tenant, req.Range) {
+		if _, m, ok := sharding.ParseContainer(c); ok {
+			months[m] = true
+		}
+	}
+	order := slices.Sorted(maps.Keys(months))
+	if req.Order == Descending {
+		slices.Reverse(order)
+	}
+	return func(yield func(part) bool) {
+		if devices != nil && len(devices) == 0 {
+			return
+		}
+		for _, m := range order {
+			parts := r.partsOf(v, tenant, devices, within(m, req.Range))
+			if req.Order == Descending {
+				slices.Reverse(parts)
+			}
+			for _, p := range parts {
+				if !yield(p) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// within is the part of a month that lies in a range.
+func within(m telemetry.Month, r telemetry.Range) telemetry.Range {
+	of := m.Range()
+	return telemetry.Range{From: max(of.From, r.From), To: min(of.To, r.To)}
+}
+
+// partsOf is the parts of a month: one for each epoch in it.
+func (r *Reader) partsOf(v *control.View, tenant control.Tenant, devices []string, month telemetry.Range) (parts []part) {
+	for _, visit := range tenant.Placement.Visits(devices, month) {
+		if !v.HasContainer(visit.Container) {
+			continue
+		}
+		if n := len(parts); n == 0 || parts[n-1].Range != visit.Range {
+			parts = append(parts, part{Range: visit.Range})
+		}
+		last := &parts[len(parts)-1]
+		last.targets = append(last.targets, target{Key: visit.Key})
+	}
+	for i := range parts {
+		p := &parts[i]
+		if p.ordered = devices != nil && len(p.targets) <= r.cfg.Fanout; devices != nil && !p.ordered {
+			p.targets = grouped(p.targets)
+		}
+	}
+	return parts
+}
+
+// grouped asks for many devices by the first level of their keys: a query has a price of its own, however little it finds.
+func grouped(keys []target) []target {
+	devices := make(map[sharding.Key][]string)
+	var order []sharding.Key
+	for _, k := range keys {
+		slot := sharding.Key{Container: k.Container, TenantShard: k.TenantShard}
+		if devices[slot] == nil {
+			order = append(order, slot)
+		}
+		devices[slot] = append(devices[slot], k.Device)
+	}
+	var out []target
+	for _, slot := range order {
+		for names := range slices.Chunk(devices[slot], store.MaxScanDevices) {
+			out = append(out, target{slot, names})
+		}
+	}
+	return out
+}
+
+// placeable is the devices whose id can be in a key; others have no readings. It keeps nil, which is all devices.
+func placeable(devices []string) []string {
+	if devices == nil {
+		return nil
+	}
+	out := make([]string, 0, len(devices))
+	for _, d := range devices {
+		if telemetry.CheckDevice(d) == nil {
+			out = append(out, d)
+		}
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+// Package read reads everything that an answer is made of: first the rows that ingesters still hold in memory (heads), then the
+// stored chunks that may hold rows, found from the tenant's placement. What it reads it hands on as pieces, still encoded, and it
+// says what they cost and whether any are missing.
+//
+// It keeps rules R1 to R4 of docs/protocol.md. Nothing above it asks heads or the store. It reads through the contracts of
+// packages store and control, and must not know what becomes of the pieces: package merge makes answers of them.
+package read
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+)
+
+// Directory is the map of tenants, placements and containers, as control.Directory keeps it.
+type Directory interface {
+	// View is the newest copy, never nil.
+	View() *control.View
+	// Refresh reads the map again; what was stored before the call is in the answer.
+	Refresh(ctx context.Context) (*control.View, error)
+}
+
+// Config is what a Reader needs. Chunks, Heads and Directory have no default; neither do the limits, which must be above 0.
+type Config struct {
+	Chunks    store.Reader
+	Heads     store.Heads
+	Log       store.Log // tells which partitions there are and how far they reach; nil: not known
+	Directory Directory
+
+	Fanout     int     // scans of one query at the same time
+	Bytes      int64   // of memory that one query may hold
+	TotalBytes int64   // that all queries may hold together
+	MaxRUs     float64 // that one query may be charged
+
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+func (c Config) validate() error {
+	var errs []error
+	check := func(ok bool, what string) {
+		if !ok {
+			errs = append(errs, errors.New("query: "+what))
+		}
+	}
+	check(c.Chunks != nil, "Reader is missing")
+	check(c.Heads != nil, "Heads is missing")
+	check(c.Directory != nil, "Directory is missing")
+	check(c.Fanout > 0, fmt.Sprintf("Fanout %d is not above 0", c.Fanout))
+	check(c.Bytes > 0, fmt.Sprintf("MemoryBytes %d is not above 0", c.Bytes))
+	check(c.TotalBytes >= c.Bytes, fmt.Sprintf("TotalMemoryBytes %d is less than the %d of one query", c.TotalBytes, c.Bytes))
+	check(c.MaxRUs > 0, fmt.Sprintf("MaxRUs %g is not above 0", c.MaxRUs))
+	return errors.Join(errs...)
+}
+
+// Reader makes queries. It is safe for any number of callers, starts nothing that outlives a call, and remembers between
+// calls only how far was answered (rule R3) and which containers there were.
+type Reader struct {
+	cfg      Config
+	progress *progress
+	pool     *pool
+	found    sync.Map // names of containers in which documents were found
+}
+
+// New makes a Reader. Its errors name the fields of query.Config.
+func New(cfg Config) (*Reader, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Reader{cfg: cfg, progress: newProgress(), pool: &pool{limit: cfg.TotalBytes}}, nil
+}
+
+// Devices lists what heads hold of a tenant's devices. That heads do not answer is no error: the list is of those that do.
+func (r *Reader) Devices(ctx context.Context, ask store.ListRequest) ([]store.HeadDevice, error) {
+	held, err := r.cfg.Heads.Devices(ctx, ask)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		r.cfg.Logger.Warn("devices of heads not read", "error", err)
+	}
+	return held, nil
+}

@@ -1,0 +1,114 @@
+package read
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/telemetry"
+)
+
+// feed is a scan of one key, read chunk by chunk in the order of their first instants.
+type feed struct {
+	pieces chan *Piece // unbuffered: a scan is one chunk ahead of the sink
+	err    error       // set before pieces is closed
+	next   *Piece      // taken from pieces and not handed on yet
+}
+
+// stream hands on the chunks of a part while they are being read: little memory, and a sink that has enough ends the scans early.
+func (q *Query) stream(ctx context.Context, p part) error {
+	seen := newWatch(q.tails)
+	err := q.streamAll(ctx, p, seen)
+	reached := p.Range
+	var stop *Stop
+	switch {
+	case errors.As(err, &stop):
+		reached = q.req.Order.until(p.Range, stop.At)
+	case err != nil:
+		return err
+	}
+	// Rows beside a gap are out: too late for others.
+	return cmp.Or(q.check(ctx, seen, reached, nil), err)
+}
+
+// until is the part of r that rows up to and including an instant lie in.
+func (o Order) until(r telemetry.Range, at int64) telemetry.Range {
+	if o == Descending {
+		return telemetry.Range{From: max(r.From, at), To: r.To}
+	}
+	return telemetry.Range{From: r.From, To: min(r.To, at+1)}
+}
+
+func (q *Query) streamAll(ctx context.Context, p part, seen *watch) error {
+	ctx, stop := context.WithCancel(ctx)
+	var scans sync.WaitGroup
+	feeds := make([]*feed, len(p.targets))
+	for i, t := range p.targets {
+		f := &feed{pieces: make(chan *Piece)}
+		feeds[i] = f
+		scans.Go(func() {
+			defer close(f.pieces)
+			f.err = q.scan(ctx, t, p.Range, func(p *Piece) error {
+				select {
+				case f.pieces <- p:
+					return nil
+				case <-ctx.Done():
+					p.Release()
+					return ctx.Err()
+				}
+			})
+		})
+	}
+	err := q.inOrder(p, feeds, seen)
+	stop()
+	scans.Wait()
+	return err
+}
+
+// inOrder hands on the pieces of feeds, and says what is passed: what no unread chunk can hold any more.
+func (q *Query) inOrder(p part, feeds []*feed, seen *watch) error {
+	for {
+		var err error
+		if feeds, err = fill(feeds); err != nil {
+			return err
+		}
+		if len(feeds) == 0 {
+			return q.sink.Passed(q.req.Order.end(p.Range))
+		}
+		first := slices.MinFunc(feeds, func(f, g *feed) int { return cmp.Compare(q.lead(f.next.Chunk.Header), q.lead(g.next.Chunk.Header)) })
+		next := first.next
+		if err := q.sink.Passed(q.lead(next.Chunk.Header)); err != nil {
+			return err
+		}
+		first.next = nil
+		seen.add(next.Device, next.Chunk.Header.ID)
+		if err := q.sink.Add(next); err != nil {
+			return err
+		}
+	}
+}
+
+// fill takes the next piece of each feed that has none at hand, and leaves out those that have ended.
+func fill(feeds []*feed) ([]*feed, error) {
+	for _, f := range feeds {
+		if f.next == nil {
+			f.next = <-f.pieces
+			if f.next == nil && f.err != nil {
+				return nil, f.err
+			}
+		}
+	}
+	return slices.DeleteFunc(feeds, func(f *feed) bool { return f.next == nil }), nil
+}
+
+// lead is the position that neither a row of this chunk nor of any chunk after it in its scan comes before. Scans are
+// in the order of first instants; descending, a chunk that begins earlier may still end later, but not after its day.
+func (q *Query) lead(h chunk.Header) int64 {
+	if q.req.Order == Descending {
+		return q.req.Order.At(h.ID.Day.End() - 1)
+	}
+	return q.req.Order.At(h.From)
+}
