@@ -8,38 +8,41 @@ import (
 	"time"
 
 	"binnacle/ingest/worker"
-	"binnacle/internal/settings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
 )
 
-// Config is how an ingester works. Its tags are package settings's: what a field means, and the default that it has without a
-// value.
+// Config is how an ingester works. Fields without a value take the default that their comment names.
 type Config struct {
 	worker.Config
 
-	Kafka       string `kong:"-"` // host:port of a broker
-	DeadLetters string `help:"Topic that refused records go to. Default: the topic's name with .dlq."`
-	Group       string `help:"Consumer group." default:"binnacle"`
+	Kafka       string // host:port of a broker
+	DeadLetters string // where refused records go; the topic's name with ".dlq"
+	Group       string // consumer group; "binnacle"
 
 	// How connections are made: TLS, SASL. The group's own use Dialer, all others Transport; nil is plain TCP.
-	Dialer    *kafka.Dialer      `kong:"-"`
-	Transport kafka.RoundTripper `kong:"-"`
+	Dialer    *kafka.Dialer
+	Transport kafka.RoundTripper
 
-	DrainBudget  time.Duration `help:"How long shutdown may write what is in memory." default:"5s"`
-	MemoryBytes  int64         `name:"memory-mb" help:"Bound of what ingest holds in memory, in MiB." type:"mib" default:"1024"`
-	WatchEvery   time.Duration `kong:"-" default:"5s"`   // how often the topic is looked at for partitions that were added
-	RetryBackoff time.Duration `kong:"-" default:"50ms"` // first pause after a write of unknown outcome, doubled up to 64 times of it
+	DrainBudget  time.Duration // how long shutdown may write what is in memory; 5 s
+	MemoryBytes  int64         // bound of what is held in memory; 1 GiB
+	WatchEvery   time.Duration // how often the topic is looked at for partitions that were added; 5 s
+	RetryBackoff time.Duration // first pause after a write of unknown outcome, doubled up to 64 times of it; 50 ms
 
-	Now        func() time.Time      `kong:"-"` // time.Now
-	Logger     *slog.Logger          `kong:"-"` // slog.Default
-	Registerer prometheus.Registerer `kong:"-"`
+	Now        func() time.Time // time.Now
+	Logger     *slog.Logger     // slog.Default
+	Registerer prometheus.Registerer
 }
 
 func (c Config) withDefaults() Config {
-	settings.Defaults(&c)
+	c.Config = c.Config.WithDefaults()
 	c.DeadLetters = cmp.Or(c.DeadLetters, c.Topic+".dlq")
+	c.Group = cmp.Or(c.Group, "binnacle")
+	c.DrainBudget = cmp.Or(c.DrainBudget, 5*time.Second)
+	c.MemoryBytes = cmp.Or(c.MemoryBytes, 1<<30)
+	c.WatchEvery = cmp.Or(c.WatchEvery, 5*time.Second)
+	c.RetryBackoff = cmp.Or(c.RetryBackoff, 50*time.Millisecond)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
@@ -50,8 +53,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// MaxDrainBudget is less than the group's session timeout of 30 s: there are no heartbeats while the last generation drains.
-const MaxDrainBudget = 20 * time.Second
+// maxDrainBudget is less than the group's session timeout of 30 s: there are no heartbeats while the last generation drains.
+const maxDrainBudget = 20 * time.Second
 
 // Validate reports every fault at once.
 func (c Config) Validate() error {
@@ -70,8 +73,8 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s %s is negative", d.name, d.value))
 		}
 	}
-	if c.DrainBudget > MaxDrainBudget {
-		errs = append(errs, fmt.Errorf("drain-budget %s is above %s: the group would give the partitions away meanwhile", c.DrainBudget, MaxDrainBudget))
+	if c.DrainBudget > maxDrainBudget {
+		errs = append(errs, fmt.Errorf("drain-budget %s is above %s: the group would give the partitions away meanwhile", c.DrainBudget, maxDrainBudget))
 	}
 	if c.MemoryBytes < 0 {
 		errs = append(errs, fmt.Errorf("memory %d is negative", c.MemoryBytes))

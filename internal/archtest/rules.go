@@ -35,7 +35,6 @@ var layers = []layer{
 	{"domain", true, true, []string{
 		"binning", "sharding", "ingest/decode", "ingest/journal",
 		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsonscan", "internal/jsontext", "internal/report",
-		"internal/settings",
 	}},
 	{"tests", true, false, []string{"internal/archtest", "internal/fault"}},
 }
@@ -50,36 +49,60 @@ var only = []struct {
 	{"github.com/prometheus/prometheus", []string{"query/prom"}},
 	{"github.com/twmb/franz-go", []string{"internal/kafkaemu", "internal/kafka"}},
 	{"github.com/segmentio/kafka-go", []string{"internal/kafka", "ingest", "internal/fleet", "internal/replay", "internal/app"}},
-	{"github.com/cockroachdb/pebble/v2", []string{"internal/cosmosemu"}},
+	{"github.com/cockroachdb/pebble/v2", []string{"internal/cosmosemu/engine"}},
 	{"github.com/alecthomas/participle/v2", []string{"internal/cosmosemu/sql"}},
 	{"github.com/alecthomas/kong", []string{"cmd"}},
 	{"github.com/cenkalti/backoff/v5", []string{"internal/retry"}},
 	{"net/http/pprof", []string{"internal/app"}},
 }
 
-// alone lists folders that may import nothing of the project but what is given, and themselves.
+// never lists what folders may not import though their layer may. The emulator's engine does not know that it is asked
+// over HTTP.
+var never = map[string][]string{
+	"internal/cosmosemu/engine": {"net/http"},
+}
+
+// alone lists folders that may import nothing of the project but what is given, and themselves. Of all that fit, the
+// longest one counts.
 var alone = map[string][]string{
 	"internal/cosmosemu": {"internal/epk", "internal/ru", "internal/report"},
-	"internal/kafkaemu":  {},
-	"internal/kafka":     {"internal/retry", "internal/store"},
-	"internal/retry":     {},
-	"internal/duration":  {},
-	"internal/jsonscan":  {},
-	"internal/jsontext":  {"internal/telemetry"},
-	"internal/report":    {},
-	"internal/settings":  {"internal/duration"},
-	"internal/telemetry": {},
-	"internal/epk":       {},
-	"internal/ru":        {},
-	"internal/archtest":  {},
+	"internal/cosmosemu/engine": {
+		"internal/epk", "internal/ru", "internal/cosmosemu/budget", "internal/cosmosemu/index", "internal/cosmosemu/jsonvalue",
+		"internal/cosmosemu/patch", "internal/cosmosemu/refusal", "internal/cosmosemu/schema", "internal/cosmosemu/sql",
+	},
+	"internal/cosmosemu/patch": {
+		"internal/cosmosemu/jsonvalue", "internal/cosmosemu/refusal", "internal/cosmosemu/schema", "internal/cosmosemu/sql",
+	},
+	"internal/cosmosemu/schema": {
+		"internal/epk", "internal/cosmosemu/index", "internal/cosmosemu/jsonvalue", "internal/cosmosemu/refusal",
+		"internal/cosmosemu/sql",
+	},
+	"internal/cosmosemu/index": {
+		"internal/cosmosemu/jsonvalue", "internal/cosmosemu/refusal", "internal/cosmosemu/sql",
+	},
+	"internal/cosmosemu/refusal":   {"internal/cosmosemu/jsonvalue", "internal/cosmosemu/sql"},
+	"internal/cosmosemu/sql":       {"internal/cosmosemu/jsonvalue"},
+	"internal/cosmosemu/budget":    {},
+	"internal/cosmosemu/jsonvalue": {},
+	"internal/kafkaemu":            {},
+	"internal/kafka":               {"internal/retry", "internal/store"},
+	"internal/retry":               {},
+	"internal/duration":            {},
+	"internal/jsonscan":            {},
+	"internal/jsontext":            {"internal/telemetry"},
+	"internal/report":              {},
+	"internal/telemetry":           {},
+	"internal/epk":                 {},
+	"internal/ru":                  {},
+	"internal/archtest":            {},
 }
 
 // pure is what a pure layer may import besides packages of the project. A name that ends in a slash stands for what is
 // below it. All else is a fault: I/O, clocks, logs, goroutines and metrics come in many packages, and what is listed here
 // has none.
 var pure = []string{
-	"bytes", "cmp", "container/", "encoding", "encoding/", "errors", "fmt", "hash/", "io", "iter", "maps", "math", "math/big", "math/bits", "mime",
-	"reflect", "regexp", "slices", "sort", "strconv", "strings", "sync", "text/tabwriter", "time", "unicode", "unicode/", "unique",
+	"bytes", "cmp", "container/", "encoding/", "errors", "fmt", "hash/", "io", "iter", "maps", "math", "math/big", "math/bits", "mime",
+	"regexp", "slices", "sort", "strconv", "strings", "sync", "text/tabwriter", "time", "unicode", "unicode/", "unique",
 	"github.com/influxdata/line-protocol/v2/", "github.com/klauspost/compress/", "github.com/twmb/murmur3",
 	"github.com/valyala/fastjson", "github.com/rivo/uniseg", "google.golang.org/protobuf/encoding/protowire",
 }
@@ -117,6 +140,11 @@ func importFaults(from string, at place, path string) (faults []string) {
 	if forTests(path) && !forTests(from) {
 		fault("it is for tests")
 	}
+	for dir, paths := range never {
+		if within(from, dir) && anyWithin(path, paths) {
+			fault("%s may not", dir)
+		}
+	}
 	to, ours := folder(path)
 	name := layers[at.layer].name
 	if !ours {
@@ -136,12 +164,21 @@ func importFaults(from string, at place, path string) (faults []string) {
 	if name == "services" && layers[target.layer].name == "adapters" {
 		fault("services know stores and brokers by their contracts")
 	}
-	for dir, allowed := range alone {
-		if within(from, dir) && !within(to, dir) && !anyWithin(to, allowed) {
-			fault("%s stands alone", dir)
-		}
+	if dir := hermit(from); dir != "" && !within(to, dir) && !anyWithin(to, alone[dir]) {
+		fault("%s stands alone", dir)
 	}
 	return faults
+}
+
+// hermit returns the folder by which a package stands alone, "" for none.
+func hermit(path string) string {
+	longest := ""
+	for dir := range alone {
+		if within(path, dir) && len(dir) > len(longest) {
+			longest = dir
+		}
+	}
+	return longest
 }
 
 // place is where a package stands: its layer, -1 for none, and the folder by which it belongs to it.

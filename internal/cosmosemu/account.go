@@ -28,14 +28,17 @@ func (x *exchange) readAccount() (reply, error) {
 	locations := []locationJSON{{x.cfg.Region, endpoint}}
 	consistency := map[string]any{"defaultConsistencyLevel": x.cfg.Consistency}
 	body, err := json.Marshal(map[string]any{
-		"_self": "", "id": x.request.Host, "_rid": x.request.Host, "media": "//media/", "addresses": "//addresses/", "_dbs": "//dbs/",
+		"_self": "", "id": x.request.Host, "_rid": x.request.Host,
+		"media": "//media/", "addresses": "//addresses/", "_dbs": "//dbs/",
 		"writableLocations": locations, "readableLocations": locations,
 		"enableMultipleWriteLocations": false,
-		"userReplicationPolicy":        map[string]any{"asyncReplication": false, "minReplicaSetSize": 1, "maxReplicasetSize": 4},
-		"userConsistencyPolicy":        consistency,
-		"systemReplicationPolicy":      map[string]any{"minReplicaSetSize": 1, "maxReplicasetSize": 4},
-		"readPolicy":                   map[string]any{"primaryReadCoefficient": 1, "secondaryReadCoefficient": 1},
-		"queryEngineConfiguration":     "{}",
+		"userReplicationPolicy": map[string]any{
+			"asyncReplication": false, "minReplicaSetSize": 1, "maxReplicasetSize": 4,
+		},
+		"userConsistencyPolicy":    consistency,
+		"systemReplicationPolicy":  map[string]any{"minReplicaSetSize": 1, "maxReplicasetSize": 4},
+		"readPolicy":               map[string]any{"primaryReadCoefficient": 1, "secondaryReadCoefficient": 1},
+		"queryEngineConfiguration": "{}",
 	})
 	if err != nil {
 		return reply{}, err

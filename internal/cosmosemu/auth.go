@@ -33,8 +33,8 @@ func newSigner(key string) *signer {
 
 const masterPrefix = "type=master&ver=1.0&sig="
 
-// check refuses a request that is neither signed with the master key nor has a token. The age of its date is not checked:
-// the clock of the emulator may be injected, that of its clients is not.
+// check refuses a request that is neither signed with the master key nor has a token. The age of its date
+// is not checked: the clock of the emulator may be injected, that of its clients is not.
 func (s *signer) check(r *http.Request, rt route) error {
 	header := r.Header.Get("Authorization")
 	if header == "" {
@@ -52,7 +52,8 @@ func (s *signer) check(r *http.Request, rt route) error {
 		return refusal.Unauthorized("authorization is by master key or by token: type=master or type=aad, ver=1.0")
 	}
 	if !s.matches(given, r.Method, rt, r.Header.Get("X-Ms-Date")) {
-		return refusal.Unauthorized("the signature is not that of the emulator's key over this method, resource and x-ms-date")
+		return refusal.Unauthorized(
+			"the signature is not that of the emulator's key over this method, resource and x-ms-date")
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"binnacle/internal/cosmosemu"
 )
 
-// open gives a Server in memory unless cfg says otherwise; it is closed with the test.
+// open returns a Server in memory unless cfg says otherwise; it is closed with the test.
 func open(t testing.TB, cfg cosmosemu.Config) *cosmosemu.Server {
 	t.Helper()
 	cfg.InMemory = cfg.DataDir == ""

@@ -16,7 +16,7 @@ import (
 	"binnacle/internal/cosmosemu"
 )
 
-// refusal gives what a 429 says: the substatus and how long to wait.
+// refusal returns what a 429 says: the substatus and how long to wait.
 func refusal(t testing.TB, err error) (substatus string, wait time.Duration) {
 	t.Helper()
 	var re *azcore.ResponseError

@@ -12,7 +12,7 @@ import (
 // levels are the consistency levels, the strongest first.
 var levels = []string{"Strong", "BoundedStaleness", "Session", "ConsistentPrefix", "Eventual"}
 
-// strength is the position of a level among levels, -1 for none.
+// strength returns the position of a level among levels, -1 for none.
 func strength(level string) int { return slices.Index(levels, level) }
 
 // checkOptions refuses request options that are out of their range, or ask for a stronger consistency
@@ -41,7 +41,7 @@ func (s *Server) checkOptions(h http.Header) error {
 // throughput-buckets).
 const maxBuckets = 5
 
-// readFactor is how often a read is charged: twice when two replicas have to agree on it (Azure Cosmos
+// readFactor returns how often a read is charged: twice when two replicas have to agree on it (Azure Cosmos
 // DB docs, optimize-cost-reads-writes).
 func (x *exchange) readFactor() float64 {
 	level := x.cfg.Consistency

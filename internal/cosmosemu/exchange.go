@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/jsonvalue"
 	"binnacle/internal/cosmosemu/refusal"
 )
 
@@ -29,9 +29,10 @@ type reply struct {
 	body         []byte
 	charge       float64
 	etag         string
-	partition    *partition // that served it; nil for metadata and fan-outs
-	lsn          uint64     // with partition: the session token's
-	container    *container
+	rid          string // of the container; "" without one
+	path         string // with rid: its names
+	rangeID      string // of the physical partition that served it; "" for metadata and fan-outs
+	lsn          uint64 // with rangeID: the session token's
 	continuation string
 	items        int // of a feed; -1 otherwise
 	header       http.Header
@@ -76,7 +77,7 @@ func (s *Server) serve(r *http.Request, advertise string) (reply, error) {
 		return reply{}, err
 	}
 	x := exchange{Server: s, request: r, route: rt, now: s.cfg.Now(), advertise: advertise}
-	s.catalog.complete(x.now)
+	s.account.Complete(x.now)
 	if rt.metadata() {
 		return x.serveMetadata(serve)
 	}
@@ -110,7 +111,7 @@ func (x *exchange) readBody(buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
-// minimal tells that the client does not want a written item back.
+// minimal reports that the client does not want a written item back.
 func (x *exchange) minimal() bool { return x.request.Header.Get("Prefer") == "return=minimal" }
 
 // header names as net/http stores them, so that setting them costs no canonicalisation.
@@ -137,15 +138,15 @@ func writeReply(w http.ResponseWriter, r *http.Request, rep reply) {
 	if rep.etag != "" {
 		h["Etag"] = []string{rep.etag}
 	}
-	if p := rep.partition; p != nil {
+	if rep.rangeID != "" {
 		lsn := strconv.FormatUint(rep.lsn, 10)
-		h[hSession] = []string{p.id + ":1#" + lsn}
-		h[hRange] = []string{p.id}
+		h[hSession] = []string{rep.rangeID + ":1#" + lsn}
+		h[hRange] = []string{rep.rangeID}
 		h[hLSN] = []string{lsn}
 	}
-	if co := rep.container; co != nil {
-		h[hContent] = []string{co.ridText}
-		h[hAltContent] = []string{"dbs/" + co.database.id + "/colls/" + co.current.Load().JSON.ID}
+	if rep.rid != "" {
+		h[hContent] = []string{rep.rid}
+		h[hAltContent] = []string{rep.path}
 	}
 	if rep.continuation != "" {
 		h[hContinuation] = []string{rep.continuation}
@@ -169,8 +170,8 @@ func writeFault(w http.ResponseWriter, r *http.Request, f *refusal.Error) {
 	if f.Range != "" {
 		h[hRange] = []string{f.Range}
 	}
-	body := append(jsontext.AppendString([]byte(`{"code":`), []byte(f.Code())), `,"message":`...)
-	body = jsontext.AppendString(body, []byte(f.Message))
+	body := append(jsonvalue.AppendString([]byte(`{"code":`), []byte(f.Code())), `,"message":`...)
+	body = jsonvalue.AppendString(body, []byte(f.Message))
 	if f.Substatus == refusal.SubCrossPartition {
 		// JavaScript clients go on to ask for a query plan only when this is not empty.
 		body = append(body, `,"additionalErrorInfo":"the emulator gives no query plan"`...)

@@ -45,7 +45,7 @@ func FuzzItem(f *testing.F) {
 	})
 }
 
-// FuzzContinuation gives any text as a continuation token: it is refused, or pages go on.
+// FuzzContinuation returns any text as a continuation token: it is refused, or pages go on.
 func FuzzContinuation(f *testing.F) {
 	s := open(f, cosmosemu.Config{Unlimited: true})
 	create(f, client(f, s), hierarchical("chunks"), 400)

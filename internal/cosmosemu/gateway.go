@@ -39,9 +39,11 @@ func routable(r *http.Request) *refusal.Error {
 	}
 	switch {
 	case strings.ContainsFunc(rt.id, func(c rune) bool { return c < ' ' }):
-		return refusal.BadRequest("the id %q has a control character, which the routing gateway does not take in a path", rt.id)
+		return refusal.BadRequest(
+			"the id %q has a control character, which the routing gateway does not take in a path", rt.id)
 	case strings.HasSuffix(rt.id, " ") || strings.ContainsAny(rt.id, `%/\#`):
-		return refusal.Unauthorized(`the routing gateway cannot match the signature of an id that ends in a blank or holds % / \ or #`)
+		return refusal.Unauthorized(
+			`the routing gateway cannot match the signature of an id that ends in a blank or holds % / \ or #`)
 	}
 	return nil
 }

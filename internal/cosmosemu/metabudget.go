@@ -2,7 +2,7 @@ package cosmosemu
 
 import "binnacle/internal/cosmosemu/refusal"
 
-// metadata tells whether a request is one that the service's master partition answers: on databases,
+// metadata reports whether a request is one that the service's master partition answers: on databases,
 // containers, offers and partition key ranges. They have a budget of their own, one for the account.
 // Reading the account is not among them: gateways answer that.
 func (rt route) metadata() bool {
@@ -19,7 +19,8 @@ func (rt route) metadata() bool {
 func (x *exchange) serveMetadata(serve func(*exchange) (reply, error)) (reply, error) {
 	if ok, retry := x.master.Admit(x.now, 0); !ok {
 		x.masterMeter.Throttle(x.now)
-		return reply{}, refusal.TooMany(retry, refusal.SubMetadataBudget, "the rate of metadata requests is too large: the account has no request units left for them in this second")
+		return reply{}, refusal.TooMany(retry, refusal.SubMetadataBudget,
+			"the rate of metadata requests is too large: the account has no request units left for them in this second")
 	}
 	rep, err := serve(x)
 	charge := rep.charge

@@ -4,18 +4,19 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"binnacle/internal/cosmosemu/engine"
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/schema"
 )
 
-// metadata is the answer about a database, container or offer that was read: a point read.
-func (x *exchange) metadata(body []byte, etag string) reply {
-	return reply{status: http.StatusOK, body: body, etag: etag, charge: x.cfg.Model.Read(0), items: -1}
+// metadata returns the answer about a database, container or offer that was read: a point read.
+func (x *exchange) metadata(r engine.Resource) reply {
+	return reply{status: http.StatusOK, body: r.Body, etag: r.ETag, charge: x.cfg.Model.Read(0), items: -1}
 }
 
-// changed is the answer about one that was written: a write without an index.
-func (x *exchange) changed(status int, body []byte, etag string) reply {
-	return reply{status: status, body: body, etag: etag, charge: x.cfg.Model.Write(0, 0), items: -1}
+// changed returns the answer about one that was written: a write without an index.
+func (x *exchange) changed(status int, r engine.Resource) reply {
+	return reply{status: status, body: r.Body, etag: r.ETag, charge: x.cfg.Model.Write(0, 0), items: -1}
 }
 
 func (x *exchange) decodeBody(into any) error {
@@ -40,26 +41,26 @@ func (x *exchange) createDatabase() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	db, err := x.catalog.createDatabase(in.ID, t, x.now.Unix())
+	db, err := x.account.CreateDatabase(in.ID, t, x.now)
 	if err != nil {
 		return reply{}, err
 	}
-	return x.changed(http.StatusCreated, db.document(), db.ETag), nil
+	return x.changed(http.StatusCreated, db), nil
 }
 
 func (x *exchange) readDatabase() (reply, error) {
-	db, err := x.catalog.database(x.route.database)
+	db, err := x.account.Database(x.route.database)
 	if err != nil {
 		return reply{}, err
 	}
-	return x.metadata(db.document(), db.ETag), nil
+	return x.metadata(db), nil
 }
 
 func (x *exchange) deleteDatabase() (reply, error) {
-	if err := x.catalog.deleteDatabase(x.route.database); err != nil {
+	if err := x.account.DeleteDatabase(x.route.database); err != nil {
 		return reply{}, err
 	}
-	return x.changed(http.StatusNoContent, nil, ""), nil
+	return x.changed(http.StatusNoContent, engine.Resource{}), nil
 }
 
 func (x *exchange) createContainer() (reply, error) {
@@ -71,21 +72,19 @@ func (x *exchange) createContainer() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	co, err := x.catalog.createContainer(x.route.database, in, t, x.now.Unix())
+	co, err := x.account.CreateContainer(x.route.database, in, t, x.now)
 	if err != nil {
 		return reply{}, err
 	}
-	def := co.current.Load()
-	return x.changed(http.StatusCreated, def.Document(), def.JSON.ETag), nil
+	return x.changed(http.StatusCreated, co.Resource()), nil
 }
 
 func (x *exchange) readContainer() (reply, error) {
-	co, err := x.catalog.find(x.route.database, x.route.container)
+	co, err := x.container()
 	if err != nil {
 		return reply{}, err
 	}
-	def := co.current.Load()
-	return x.metadata(def.Document(), def.JSON.ETag), nil
+	return x.metadata(co.Resource()), nil
 }
 
 func (x *exchange) replaceContainer() (reply, error) {
@@ -96,16 +95,16 @@ func (x *exchange) replaceContainer() (reply, error) {
 	if in.ID != x.route.container {
 		return reply{}, refusal.BadRequest("the id %q of the body is not that of the container %q", in.ID, x.route.container)
 	}
-	def, err := x.catalog.replaceContainer(x.route.database, in, x.request.Header.Get("If-Match"), x.now.Unix())
+	co, err := x.account.ReplaceContainer(x.route.database, in, x.request.Header.Get("If-Match"), x.now)
 	if err != nil {
 		return reply{}, err
 	}
-	return x.changed(http.StatusOK, def.Document(), def.JSON.ETag), nil
+	return x.changed(http.StatusOK, co), nil
 }
 
 func (x *exchange) deleteContainer() (reply, error) {
-	if err := x.catalog.deleteContainer(x.route.database, x.route.container); err != nil {
+	if err := x.account.DeleteContainer(x.route.database, x.route.container); err != nil {
 		return reply{}, err
 	}
-	return x.changed(http.StatusNoContent, nil, ""), nil
+	return x.changed(http.StatusNoContent, engine.Resource{}), nil
 }

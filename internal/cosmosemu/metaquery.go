@@ -3,10 +3,10 @@ package cosmosemu
 import (
 	"bytes"
 	"slices"
-	"strconv"
 
 	"github.com/valyala/fastjson"
 
+	"binnacle/internal/cosmosemu/engine"
 	"binnacle/internal/cosmosemu/sql"
 )
 
@@ -37,35 +37,24 @@ func (x *exchange) queryMetadata(list string, docs [][]byte) (reply, error) {
 		return reply{}, err
 	}
 	rows := all.Rows()
-	body := append([]byte(`{"_rid":"","`), list...)
-	body = append(append(body, `":[`...), bytes.Join(rows, []byte{','})...)
-	body = append(body, `],"_count":`...)
-	rep := x.metadata(append(strconv.AppendInt(body, int64(len(rows)), 10), '}'), "")
+	body := listBody("", list, bytes.Join(rows, []byte{','}), len(rows))
+	rep := x.metadata(engine.Resource{Body: body})
 	rep.items = len(rows)
 	return rep, nil
 }
 
 func (x *exchange) queryDatabases() (reply, error) {
-	x.catalog.mu.RLock()
-	var docs [][]byte
-	for _, db := range x.catalog.databases {
-		docs = append(docs, db.record.document())
-	}
-	x.catalog.mu.RUnlock()
-	return x.queryMetadata("Databases", docs)
+	return x.queryMetadata("Databases", x.account.Databases())
 }
 
 func (x *exchange) queryContainers() (reply, error) {
-	if _, err := x.catalog.database(x.route.database); err != nil {
+	docs, err := x.account.ContainerDocuments(x.route.database)
+	if err != nil {
 		return reply{}, err
 	}
-	x.catalog.mu.RLock()
-	var docs [][]byte
-	if db := x.catalog.databases[x.route.database]; db != nil {
-		for _, co := range db.containers {
-			docs = append(docs, co.current.Load().Document())
-		}
-	}
-	x.catalog.mu.RUnlock()
 	return x.queryMetadata("DocumentCollections", docs)
+}
+
+func (x *exchange) queryOffers() (reply, error) {
+	return x.queryMetadata("Offers", x.account.Offers())
 }

@@ -1,12 +1,11 @@
 package cosmosemu
 
 import (
-	"cmp"
 	"math"
-	"slices"
 	"time"
 
 	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/cosmosemu/engine"
 )
 
 // Overview is the account as the page at /_emulator shows it. All request units are modelled.
@@ -78,98 +77,57 @@ type PartitionOverview struct {
 // cellSeconds is how long a cell of a heat strip is.
 const cellSeconds = 5
 
-// Overview tells what every container of the account holds and does.
+// Overview returns what every container of the account holds and does.
 func (s *Server) Overview() Overview {
 	now := s.cfg.Now()
+	master := s.masterMeter.Totals(now)
 	out := Overview{
 		Note: "request units are modelled", Now: now.UTC(), Unlimited: s.cfg.Unlimited, Containers: []ContainerOverview{},
+		Metadata: BudgetOverview{s.master.PerSecond(), master.LastSecond, master.LastMinute, master.Throttled},
 	}
-	master := s.masterMeter.Totals(now)
-	out.Metadata = BudgetOverview{s.master.PerSecond(), master.LastSecond, master.LastMinute, master.Throttled}
-	s.catalog.mu.RLock()
-	defer s.catalog.mu.RUnlock()
-	for _, db := range s.catalog.databases {
-		for _, co := range db.containers {
-			out.Containers = append(out.Containers, co.overview(now))
-		}
+	for _, co := range s.account.Containers() {
+		out.Containers = append(out.Containers, overview(co, now))
 	}
-	slices.SortFunc(out.Containers, func(a, b ContainerOverview) int {
-		return cmp.Or(cmp.Compare(a.Database, b.Database), cmp.Compare(a.Container, b.Container))
-	})
 	return out
 }
 
-// overview is the container's. catalog.mu is held.
-func (c *container) overview(now time.Time) ContainerOverview {
-	out := ContainerOverview{Database: c.database.id, Container: c.record.Definition.ID, Partitions: []PartitionOverview{}}
-	o := owned{c.record.Offer, c.database, c}
-	if o.offer == nil {
-		o = owned{c.database.record.Offer, c.database, nil}
-		out.Throughput.Shared = true
+func overview(co *engine.Container, now time.Time) ContainerOverview {
+	out := ContainerOverview{
+		Throughput: ThroughputOverview(co.Provision(now)), Partitions: []PartitionOverview{},
 	}
-	out.Throughput.fill(o, now)
+	out.Database, out.Container = co.Names()
 	gone := map[string]bool{}
-	for _, p := range c.parts() {
-		v := p.overview(now)
-		for _, id := range v.Parents {
+	for _, p := range co.States(now) {
+		for _, id := range p.Parents {
 			gone[id] = true
 		}
-		out.Items += v.Items
-		out.Bytes += v.Bytes
-		out.LastSecond += v.LastSecond
-		out.LastMinute += v.LastMinute
-		out.Throttled += v.Throttled
-		out.Partitions = append(out.Partitions, v)
+		out.Items += p.Items
+		out.Bytes += p.Bytes
+		out.LastSecond += p.LastSecond
+		out.LastMinute += p.LastMinute
+		out.Throttled += p.Throttled
+		out.Partitions = append(out.Partitions, overviewOf(p, now))
 	}
 	out.Splits = len(gone)
 	return out
 }
 
-func (t *ThroughputOverview) fill(o owned, now time.Time) {
-	t.RUs, t.Autoscale, t.Minimum, t.Pending = o.offer.RUs, o.offer.Autoscale, o.floor(), o.offer.Pending != nil
-	t.Scaled, t.ScaledHour = t.RUs, t.RUs
-	if !t.Autoscale {
-		return
-	}
-	t.Scaled, t.ScaledHour = 0, 0
-	for _, b := range o.budgets() {
-		second, hour := b.Scale(now)
-		t.Scaled += second
-		t.ScaledHour += hour
-	}
-}
-
-// stats is what the partition holds and has done.
-func (p *partition) stats(now time.Time) PartitionStats {
-	p.mu.Lock()
-	s := PartitionStats{ID: p.id, Min: p.keys.Min, Max: p.keys.Max, Items: p.count.items, Bytes: p.count.bytes}
-	p.mu.Unlock()
-	s.Budget = p.budget.PerSecond()
-	t := p.meter.Totals(now)
-	s.RUs, s.Requests, s.Throttled = t.RUs, t.Requests, t.Throttled
-	s.LastSecond, s.LastMinute, s.Peak = t.LastSecond, t.LastMinute, t.Peak
-	return s
-}
-
-func (p *partition) overview(now time.Time) PartitionOverview {
-	s := p.stats(now)
+func overviewOf(p engine.State, now time.Time) PartitionOverview {
+	const cells = budget.HistorySeconds / cellSeconds
 	out := PartitionOverview{
-		ID: s.ID, Min: s.Min, Max: s.Max, Parents: []string{}, Items: s.Items, Bytes: s.Bytes, Budget: s.Budget,
-		LastSecond: s.LastSecond, LastMinute: s.LastMinute, Peak: s.Peak, Requests: s.Requests, Throttled: s.Throttled,
-		CellSeconds: cellSeconds, Heat: make([]float64, budget.HistorySeconds/cellSeconds), Refused: make([]int, budget.HistorySeconds/cellSeconds),
-	}
-	for _, a := range p.ancestors {
-		out.Parents = append(out.Parents, a.ID)
+		ID: p.ID, Min: p.Min, Max: p.Max, Parents: p.Parents, Items: p.Items, Bytes: p.Bytes, Budget: p.Budget,
+		LastSecond: p.LastSecond, LastMinute: p.LastMinute, Peak: p.Peak, Requests: p.Requests, Throttled: p.Throttled,
+		CellSeconds: cellSeconds, Heat: make([]float64, cells), Refused: make([]int, cells),
 	}
 	// Cells begin at multiples of their length, so that they do not change as the strip moves on.
 	first := now.Unix() - budget.HistorySeconds
-	oldest := (first+budget.HistorySeconds-1)/cellSeconds - int64(len(out.Heat)) + 1
-	for i, m := range p.meter.Last(now, budget.HistorySeconds) {
+	oldest := (first+budget.HistorySeconds-1)/cellSeconds - cells + 1
+	for i, m := range p.History {
 		cell := (first+int64(i))/cellSeconds - oldest
 		if cell < 0 {
 			continue // half of a cell that has left the strip
 		}
-		share := math.Round(1000*float64(m.RUs)/s.Budget) / 1000
+		share := math.Round(1000*float64(m.RUs)/p.Budget) / 1000
 		out.Heat[cell] = max(out.Heat[cell], share)
 		out.Refused[cell] += int(m.Throttled)
 	}

@@ -15,6 +15,9 @@ import (
 // overviewPath is the page for people: all containers with their physical partitions.
 const overviewPath = "/_emulator"
 
+// overviewPolicy lets the page do what it does itself, and nothing else.
+const overviewPolicy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+
 //go:embed overview.html
 var overviewHTML string
 
@@ -45,7 +48,7 @@ func (s *Server) serveOverview(w http.ResponseWriter, r *http.Request) {
 		err = json.NewEncoder(&body).Encode(s.Overview())
 	} else {
 		h.Set("Content-Type", "text/html; charset=utf-8")
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'")
+		h.Set("Content-Security-Policy", overviewPolicy)
 		err = overviewPage.Execute(&body, s.Overview())
 	}
 	if err != nil {
@@ -55,7 +58,7 @@ func (s *Server) serveOverview(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body.Bytes()) // the client has gone: nothing is left to tell it
 }
 
-// local tells whether a request comes from this machine. In process it has no address.
+// local reports whether a request comes from this machine. In process it has no address.
 func local(remote string) bool {
 	if remote == "" {
 		return true
@@ -64,7 +67,7 @@ func local(remote string) bool {
 	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
-// formatRUs gives request units with one decimal below 1,000, where it matters.
+// formatRUs returns request units with one decimal below 1,000, where it matters.
 func formatRUs(v float64) string {
 	if v < 999.95 && v != float64(int64(v)) {
 		return strconv.FormatFloat(v, 'f', 1, 64)
@@ -72,7 +75,7 @@ func formatRUs(v float64) string {
 	return formatCount(int64(v + 0.5))
 }
 
-// formatCount gives a number with commas.
+// formatCount returns a number with commas.
 func formatCount(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
@@ -95,7 +98,7 @@ func formatBytes(n int64) string {
 	return fmt.Sprintf("%.1f %s", v, unit)
 }
 
-// shortKey gives the beginning of an effective partition key; the whole is up to 96 digits.
+// shortKey returns the beginning of an effective partition key; the whole is up to 96 digits.
 func shortKey(s string) string {
 	switch {
 	case s == "":
@@ -108,7 +111,7 @@ func shortKey(s string) string {
 	return s
 }
 
-// heatClass is the colour of the i-th cell, from h0, nothing, to h5, a budget that was used up: the
+// heatClass returns the colour of the i-th cell, from h0, nothing, to h5, a budget that was used up: the
 // seconds after one that was overdrawn are somewhat below it. A mark says that requests were refused.
 func heatClass(p PartitionOverview, i int) string {
 	class := "h0"

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"binnacle/internal/cosmosemu/engine"
 )
 
 // rangeJSON is a physical partition on the wire.
@@ -27,61 +29,49 @@ type rangeJSON struct {
 // ETag, then for that ETag those that splits have made since. These name all that they came from, so
 // that a client which has missed several splits can drop what is gone.
 func (x *exchange) readRanges() (reply, error) {
-	co, err := x.catalog.find(x.route.database, x.route.container)
+	co, err := x.container()
 	if err != nil {
 		return reply{}, err
 	}
-	parts := co.parts()
+	parts := co.Ranges()
 	splits := 0
 	for _, p := range parts {
-		splits = max(splits, p.record.Since)
+		splits = max(splits, p.Since)
 	}
-	etag := co.rangesETag(splits)
-	seen := co.seenSplits(x.request.Header.Get("If-None-Match"))
+	etag := rangesETag(co.RID(), splits)
+	seen := seenSplits(co.RID(), x.request.Header.Get("If-None-Match"))
 	if seen >= splits {
-		rep := x.metadata(nil, etag)
+		rep := x.metadata(engine.Resource{ETag: etag})
 		rep.status = http.StatusNotModified
 		return rep, nil
 	}
-	def := co.current.Load()
+	def := co.Definition()
 	out := make([]rangeJSON, 0, len(parts))
 	for i, p := range parts {
-		if p.record.Since <= seen {
+		if p.Since <= seen {
 			continue
 		}
-		r := p.onWire()
-		r.RID, r.ETag, r.RIDPrefix, r.TS = co.ridText, etag, i, def.JSON.TS
-		r.Self = strings.TrimSuffix(def.JSON.Self, "/") + "/pkranges/" + p.id + "/"
-		r.Throughput = 1 / float64(len(parts))
-		out = append(out, r)
+		out = append(out, rangeJSON{
+			RID: co.RID(), ID: p.ID, ETag: etag, Min: p.Min, Max: p.Max, RIDPrefix: i,
+			Self:       strings.TrimSuffix(def.Self, "/") + "/pkranges/" + p.ID + "/",
+			Throughput: 1 / float64(len(parts)), Status: "online", Parents: p.Parents, TS: def.TS, LSN: p.LSN,
+		})
 	}
-	body, err := json.Marshal(map[string]any{"_rid": co.ridText, "PartitionKeyRanges": out, "_count": len(out)})
+	body, err := json.Marshal(map[string]any{"_rid": co.RID(), "PartitionKeyRanges": out, "_count": len(out)})
 	if err != nil {
 		return reply{}, err
 	}
-	rep := x.metadata(body, etag)
-	rep.items, rep.container = len(out), co
+	rep := x.metadata(engine.Resource{Body: body, ETag: etag})
+	rep.items, rep.rid, rep.path = len(out), co.RID(), x.route.containerPath()
 	return rep, nil
 }
 
-func (p *partition) onWire() rangeJSON {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r := rangeJSON{ID: p.id, Min: p.keys.Min, Max: p.keys.Max, Status: "online", Parents: []string{}, LSN: p.count.lsn}
-	for _, a := range p.ancestors {
-		r.Parents = append(r.Parents, a.ID)
-	}
-	return r
-}
-
-// rangesETag is the ETag of the physical partitions after that many splits.
-func (c *container) rangesETag(splits int) string {
-	return `"` + c.ridText + "-" + strconv.Itoa(splits) + `"`
-}
+// rangesETag returns the ETag of the physical partitions of a container after that many splits.
+func rangesETag(rid string, splits int) string { return `"` + rid + "-" + strconv.Itoa(splits) + `"` }
 
 // seenSplits reads such an ETag; -1 for any other.
-func (c *container) seenSplits(etag string) int {
-	text, ok := strings.CutPrefix(strings.Trim(etag, `"`), c.ridText+"-")
+func seenSplits(rid, etag string) int {
+	text, ok := strings.CutPrefix(strings.Trim(etag, `"`), rid+"-")
 	n, err := strconv.Atoi(text)
 	if !ok || err != nil || n < 0 {
 		return -1

@@ -71,6 +71,9 @@ func parseRoute(u *url.URL) (route, error) {
 	return rt, nil
 }
 
+// containerPath returns the path of the container by names.
+func (rt route) containerPath() string { return "dbs/" + rt.database + "/colls/" + rt.container }
+
 // handler finds what serves a request.
 func (rt route) handler(method string, h http.Header) (func(*exchange) (reply, error), error) {
 	key := rt.kind + " " + method

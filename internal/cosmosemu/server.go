@@ -6,11 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/cosmosemu/engine"
 	"binnacle/internal/cosmosemu/sql"
 )
 
@@ -20,13 +20,11 @@ var ErrClosed = errors.New("cosmosemu: server closed")
 // Server is one emulated account. It is an http.Handler and safe for concurrent use.
 type Server struct {
 	cfg         Config
-	store       *store
-	catalog     *catalog
+	account     *engine.Account
 	signer      *signer
 	queries     sql.Cache
 	master      *budget.Budget // of metadata requests
 	masterMeter budget.Meter
-	offerPace   *budget.Pace
 	endpoint    string
 
 	// closing is read-locked by every request; Close waits for them.
@@ -42,26 +40,20 @@ func Open(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := openStore(cfg)
+	a, err := engine.Open(cfg.engine())
 	if err != nil {
-		return nil, fmt.Errorf("cosmosemu: %w", err)
-	}
-	c, err := loadCatalog(cfg, st)
-	if err != nil {
-		_ = st.close() // the error that matters is the other one
 		return nil, fmt.Errorf("cosmosemu: %w", err)
 	}
 	var name [8]byte
 	_, _ = rand.Read(name[:]) // never fails: crypto/rand
 	return &Server{
-		cfg: cfg, store: st, catalog: c, signer: newSigner(Key),
-		offerPace: budget.NewPace(cfg.Limits.OfferChanges),
-		master:    budget.New(cfg.Limits.MetadataRUs, budget.Rules{Unlimited: cfg.Unlimited}),
-		endpoint:  "http://emu-" + hex.EncodeToString(name[:]) + ".binnacle.invalid/",
+		cfg: cfg, account: a, signer: newSigner(Key),
+		master:   budget.New(cfg.Limits.MetadataRUs, budget.Rules{Unlimited: cfg.Unlimited}),
+		endpoint: "http://emu-" + hex.EncodeToString(name[:]) + ".binnacle.invalid/",
 	}, nil
 }
 
-// Endpoint is an address that only Transport reaches. It is unique in the process, because SDKs keep
+// Endpoint returns an address that only Transport reaches. It is unique in the process, because SDKs keep
 // process-wide caches by host.
 func (s *Server) Endpoint() string { return s.endpoint }
 
@@ -74,14 +66,14 @@ func (s *Server) Close() error {
 		return nil
 	}
 	s.closed = true
-	if err := s.store.close(); err != nil {
+	if err := s.account.Close(); err != nil {
 		return fmt.Errorf("cosmosemu: close: %w", err)
 	}
 	return nil
 }
 
-// Run does the background work, which is to remove expired items and to finish splits, until the context ends. It returns
-// nil then. Without Run, expired items are invisible all the same, but stay stored.
+// Run does the background work, which is to remove expired items and to finish splits, until the context
+// ends. It returns nil then. Without Run, expired items are invisible all the same, but stay stored.
 func (s *Server) Run(ctx context.Context) error {
 	tick := time.NewTicker(s.cfg.SweepEvery)
 	defer tick.Stop()
@@ -97,50 +89,65 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Partitions gives the physical partitions of a container, in the order of their ranges.
-func (s *Server) Partitions(database, container string) ([]PartitionStats, error) {
-	co, err := s.catalog.find(database, container)
-	if err != nil {
-		return nil, fmt.Errorf("cosmosemu: %w", err)
-	}
-	now := s.cfg.Now()
-	s.catalog.complete(now)
-	parts := co.parts()
-	out := make([]PartitionStats, len(parts))
-	for i, p := range parts {
-		out[i] = p.stats(now)
-	}
-	return out, nil
+// Partitions returns the physical partitions of a container, in the order of their ranges.
+func (s *Server) Partitions(database, name string) ([]engine.Stats, error) {
+	return s.statsOf(database, name, (*engine.Container).Stats)
 }
 
-// Retired gives the physical partitions of a container that have been split since the Server was
+// Retired returns the physical partitions of a container that have been split since the Server was
 // opened, with what they did until then. They hold nothing.
-func (s *Server) Retired(database, container string) ([]PartitionStats, error) {
-	co, err := s.catalog.find(database, container)
+func (s *Server) Retired(database, name string) ([]engine.Stats, error) {
+	return s.statsOf(database, name, (*engine.Container).RetiredStats)
+}
+
+func (s *Server) statsOf(
+	database, name string, stats func(*engine.Container, time.Time) []engine.Stats,
+) ([]engine.Stats, error) {
+	now := s.cfg.Now()
+	s.account.Complete(now)
+	co, err := s.account.Container(database, name)
 	if err != nil {
 		return nil, fmt.Errorf("cosmosemu: %w", err)
 	}
-	now := s.cfg.Now()
-	s.catalog.complete(now)
-	s.catalog.mu.RLock()
-	defer s.catalog.mu.RUnlock()
-	out := make([]PartitionStats, len(co.retired))
-	for i, p := range co.retired {
-		out[i] = p.stats(now)
-		out[i].Items, out[i].Bytes, out[i].Budget = 0, 0, 0
-	}
-	return out, nil
+	return stats(co, now), nil
 }
 
 // ResetStats sets what Partitions counts back to zero, but for items and bytes.
-func (s *Server) ResetStats() {
-	s.catalog.mu.RLock()
-	defer s.catalog.mu.RUnlock()
-	for _, db := range s.catalog.databases {
-		for _, co := range db.containers {
-			for _, p := range slices.Concat(co.retired, co.parts()) {
-				p.meter.Reset()
-			}
-		}
+func (s *Server) ResetStats() { s.account.ResetMeters() }
+
+// Sweep removes the items that have expired by the Server's clock, and returns how many. It charges
+// nothing, as the service does with what a container leaves unused. Run calls it; a test with a clock
+// of its own may too.
+func (s *Server) Sweep(ctx context.Context) (removed int, err error) {
+	s.closing.RLock()
+	defer s.closing.RUnlock()
+	if s.closed {
+		return 0, ErrClosed
 	}
+	now := s.cfg.Now()
+	s.account.Complete(now)
+	if removed, err = s.account.Sweep(ctx, now); err != nil {
+		return removed, fmt.Errorf("cosmosemu: remove expired items: %w", err)
+	}
+	return removed, nil
+}
+
+// Split splits one physical partition of a container in two, at once: at the median of its stored
+// bytes, or in the middle of its range when it holds fewer than two partition keys. The two have new
+// ids; the old one is answered 410/1002 from then on. The container's throughput is divided anew over
+// its partitions.
+func (s *Server) Split(database, container, rangeID string) error {
+	s.closing.RLock()
+	defer s.closing.RUnlock()
+	if s.closed {
+		return ErrClosed
+	}
+	co, err := s.account.Container(database, container)
+	if err != nil {
+		return fmt.Errorf("cosmosemu: %w", err)
+	}
+	if err := co.Split(rangeID); err != nil {
+		return fmt.Errorf("cosmosemu: split partition key range %s: %w", rangeID, err)
+	}
+	return nil
 }

@@ -26,7 +26,7 @@ type keyRange struct {
 	Parents []string `json:"parents"`
 }
 
-// readRanges gives what pkranges answers to an ETag, and its own.
+// readRanges returns what pkranges answers to an ETag, and its own.
 func readRanges(t testing.TB, s *cosmosemu.Server, etag string) ([]keyRange, string) {
 	t.Helper()
 	resp, body := send(t, s, "GET", chunksLink+"/pkranges", "pkranges", chunksLink, "", "A-IM", "Incremental Feed", "If-None-Match", etag)

@@ -12,7 +12,7 @@ import (
 // for azcore's ClientOptions.Transport, and an http.RoundTripper.
 type Transport struct{ server *Server }
 
-// Transport is a way to the Server inside the process.
+// Transport returns a way to the Server inside the process.
 func (s *Server) Transport() *Transport { return &Transport{server: s} }
 
 // Do serves a request in the caller's goroutine. When the request's context ends meanwhile, its error

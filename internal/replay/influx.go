@@ -18,8 +18,10 @@ type influx struct {
 }
 
 func newInflux(cfg Config, t *text) *influx {
-	opts := cfg.Line
-	opts.Tenant, opts.Device = absent, absent
+	opts := decode.Options{
+		DeviceTag: cfg.LPDeviceTag, TenantTag: cfg.LPTenantTag, Tags: cfg.LPTags, BareField: cfg.BareField,
+		Tenant: absent, Device: absent,
+	}
 	if cfg.Tenant != "" {
 		opts.Tenant = cfg.Tenant
 	}

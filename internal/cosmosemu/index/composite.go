@@ -73,12 +73,15 @@ func (p *Policy) Order(q *sql.Query) (keepUndefined bool, err error) {
 		path := q.Paths()[q.Order[0].Path]
 		steps := Steps(path)
 		if !p.Indexed(steps) {
-			return false, refusal.BadRequest("The index path corresponding to the specified order-by item is excluded: %s.", path)
+			return false, refusal.BadRequest(
+				"The index path corresponding to the specified order-by item is excluded: %s.", path)
 		}
 		return p.explicit(steps), nil
 	}
 	if p.composite(q) < 0 {
-		return false, refusal.BadRequest("The order by query does not have a corresponding composite index that it can be served from: %s.", compositeSpec(orderPaths(q)))
+		return false, refusal.BadRequest(
+			"The order by query does not have a corresponding composite index that it can be served from: %s.",
+			compositeSpec(orderPaths(q)))
 	}
 	return true, nil
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/jsonvalue"
 )
 
 // alwaysIndexed counts id and _ts, which are indexed in every container that has an index.
@@ -45,7 +45,7 @@ func onlyAlways(steps []string) bool {
 	return len(steps) == 1 && (steps[0] == "id" || steps[0] == "_ts")
 }
 
-// Count is the number of terms that a write of these hashes is charged for.
+// Count returns the number of terms that a write of these hashes is charged for.
 func (p *Policy) Count(terms []uint64) int {
 	if p.none {
 		return 0
@@ -69,7 +69,7 @@ func (w *termWalk) included(v *fastjson.Value, at *rule, steps []string, path ui
 		}
 		return
 	}
-	if child := jsontext.Member(v, steps[0]); child != nil && !(top && isAlways(steps[0])) {
+	if child := jsonvalue.Member(v, steps[0]); child != nil && !(top && isAlways(steps[0])) {
 		w.included(child, next, steps[1:], extend(path, steps[0]), false)
 	}
 }
@@ -135,13 +135,13 @@ func (r *rule) child(step string) *rule {
 
 func isAlways(key string) bool { return key == "id" || key == "_ts" }
 
-// present tells whether a path leads anywhere in the document.
+// present reports whether a path leads anywhere in the document.
 func present(v *fastjson.Value, steps []string) bool {
 	for i, s := range steps {
 		if s == AnyElement {
 			return slices.ContainsFunc(v.GetArray(), func(e *fastjson.Value) bool { return present(e, steps[i+1:]) })
 		}
-		if v = jsontext.Member(v, s); v == nil {
+		if v = jsonvalue.Member(v, s); v == nil {
 			return false
 		}
 	}

@@ -34,10 +34,15 @@ type compositeIndex struct {
 // index can serve is not among the paths that could be. Composite indexes are used for sorting only.
 func (p *Policy) Use(b *sql.Bound) []byte {
 	q := b.Query()
-	out := useJSON{Utilized: []singleIndex{}, Potential: []singleIndex{}, UtilizedComposite: []compositeIndex{}, PotentialComposite: []compositeIndex{}}
+	out := useJSON{
+		Utilized: []singleIndex{}, Potential: []singleIndex{},
+		UtilizedComposite: []compositeIndex{}, PotentialComposite: []compositeIndex{},
+	}
 	note := func(path sql.Path) {
 		steps := Steps(path)
-		entry := singleIndex{IndexSpec: indexSpec(steps) + "/?", FilterPreciseSet: true, IndexPreciseSet: true, IndexImpactScore: "High"}
+		entry := singleIndex{
+			IndexSpec: indexSpec(steps) + "/?", FilterPreciseSet: true, IndexPreciseSet: true, IndexImpactScore: "High",
+		}
 		list := &out.Potential
 		if p.Indexed(steps) {
 			list = &out.Utilized
@@ -61,11 +66,12 @@ func (p *Policy) Use(b *sql.Bound) []byte {
 		note(q.Paths()[q.Order[0].Path])
 	}
 	if i := p.composite(q); len(q.Order) > 1 && i >= 0 {
-		out.UtilizedComposite = append(out.UtilizedComposite, compositeIndex{IndexSpecs: compositeSpecs(p.composites[i]), IndexPreciseSet: true, IndexImpactScore: "High"})
+		out.UtilizedComposite = append(out.UtilizedComposite,
+			compositeIndex{IndexSpecs: compositeSpecs(p.composites[i]), IndexPreciseSet: true, IndexImpactScore: "High"})
 	}
 	text, err := json.Marshal(out)
 	if err != nil {
-		panic("cosmosemu: encode index metrics: " + err.Error()) // strings and booleans
+		panic("index: encode index metrics: " + err.Error()) // strings and booleans
 	}
 	return text
 }

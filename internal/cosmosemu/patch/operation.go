@@ -7,7 +7,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/jsonvalue"
 	"binnacle/internal/cosmosemu/refusal"
 )
 
@@ -96,7 +96,7 @@ func locate(doc *fastjson.Value, path []string) (place, *refusal.Error) {
 	return place{}, refusal.BadRequest("the path is empty")
 }
 
-// stepInto is one step into a value.
+// stepInto returns one step into a value.
 func stepInto(parent *fastjson.Value, step string) (place, *refusal.Error) {
 	switch parent.Type() {
 	case fastjson.TypeObject:
@@ -115,10 +115,10 @@ func stepInto(parent *fastjson.Value, step string) (place, *refusal.Error) {
 	return place{}, refusal.BadRequest("the path goes on at %q where there is neither an object nor an array", step)
 }
 
-// value is what is there, nil for nothing.
+// value returns what is there, nil for nothing.
 func (at place) value() *fastjson.Value {
 	if !at.array {
-		return jsontext.Member(at.parent, at.key)
+		return jsonvalue.Member(at.parent, at.key)
 	}
 	if elements := at.parent.GetArray(); at.index < len(elements) {
 		return elements[at.index]
@@ -155,7 +155,7 @@ func (at place) remove() {
 	at.parent.Del(at.key)
 }
 
-// add is the sum of two numbers: exact for integers, else of float64.
+// add returns the sum of two numbers: exact for integers, else of float64.
 func add(a, b *fastjson.Value) (*fastjson.Value, *refusal.Error) {
 	var arena fastjson.Arena
 	if a.Type() != fastjson.TypeNumber {

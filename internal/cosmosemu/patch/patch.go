@@ -7,7 +7,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/jsonvalue"
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/cosmosemu/sql"
@@ -35,7 +35,7 @@ type operation struct {
 // operations, as the JavaScript SDK sends them.
 func Parse(body []byte, queries *sql.Cache) (*Patch, error) {
 	var parser fastjson.Parser // its memory is that of the values in the patch
-	v, err := jsontext.Parse(&parser, body)
+	v, err := jsonvalue.Parse(&parser, body)
 	if err != nil {
 		return nil, err
 	}

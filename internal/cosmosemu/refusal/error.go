@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/jsonvalue"
 	"binnacle/internal/cosmosemu/sql"
 )
 
@@ -57,78 +57,80 @@ func (e *Error) Code() string {
 // Throttled reports whether the request was refused for want of request units.
 func (e *Error) Throttled() bool { return e.Status == http.StatusTooManyRequests }
 
-func newError(status, substatus int, format string, args []any) *Error {
+func newError(status, substatus int, format string, args ...any) *Error {
 	return &Error{Status: status, Substatus: substatus, Message: fmt.Sprintf(format, args...)}
 }
 
 // BadRequest refuses what is malformed or not allowed.
 func BadRequest(format string, args ...any) *Error {
-	return newError(http.StatusBadRequest, 0, format, args)
+	return newError(http.StatusBadRequest, 0, format, args...)
 }
 
 // KeyMismatch refuses a partition key that is not that of the item, or has too few levels.
 func KeyMismatch(format string, args ...any) *Error {
-	return newError(http.StatusBadRequest, subKeyMismatch, format, args)
+	return newError(http.StatusBadRequest, subKeyMismatch, format, args...)
 }
 
 // CrossPartition refuses a query that the gateway cannot serve over several physical partitions.
 func CrossPartition(format string, args ...any) *Error {
-	return newError(http.StatusBadRequest, SubCrossPartition, format, args)
+	return newError(http.StatusBadRequest, SubCrossPartition, format, args...)
 }
 
 // Unauthorized refuses a request that is not signed as it should be.
 func Unauthorized(reason string) *Error {
-	return newError(http.StatusUnauthorized, 0, "%s", []any{reason})
+	return newError(http.StatusUnauthorized, 0, "%s", reason)
 }
 
 // Forbidden refuses what a quota or a rule of the service does not allow.
 func Forbidden(substatus int, format string, args ...any) *Error {
-	return newError(http.StatusForbidden, substatus, format, args)
+	return newError(http.StatusForbidden, substatus, format, args...)
 }
 
 // NotFound says that what is asked for does not exist.
 func NotFound(format string, args ...any) *Error {
-	return newError(http.StatusNotFound, 0, format, args)
+	return newError(http.StatusNotFound, 0, format, args...)
 }
 
 // Conflict refuses to make what exists.
 func Conflict(format string, args ...any) *Error {
-	return newError(http.StatusConflict, 0, format, args)
+	return newError(http.StatusConflict, 0, format, args...)
 }
 
 // RangeGone says that a partition key range is no more.
 func RangeGone(id string) *Error {
-	return newError(http.StatusGone, subRangeGone, "the partition key range %s does not exist", []any{id})
+	return newError(http.StatusGone, subRangeGone, "the partition key range %s does not exist", id)
 }
 
 // PreconditionFailed refuses a write whose condition does not hold.
 func PreconditionFailed() *Error {
-	return newError(http.StatusPreconditionFailed, 0, "the condition of If-Match or If-None-Match does not hold", nil)
+	return newError(http.StatusPreconditionFailed, 0, "the condition of If-Match or If-None-Match does not hold")
 }
 
 // TooLarge refuses an item, a request or an answer above its limit.
 func TooLarge(format string, args ...any) *Error {
-	return newError(http.StatusRequestEntityTooLarge, 0, format, args)
+	return newError(http.StatusRequestEntityTooLarge, 0, format, args...)
 }
 
 // Locked refuses a change while another is under way.
-func Locked(format string, args ...any) *Error { return newError(http.StatusLocked, 0, format, args) }
+func Locked(format string, args ...any) *Error {
+	return newError(http.StatusLocked, 0, format, args...)
+}
 
 // TooMany refuses a request until some time has passed.
 func TooMany(retry time.Duration, substatus int, format string, args ...any) *Error {
-	e := newError(http.StatusTooManyRequests, substatus, format, args)
+	e := newError(http.StatusTooManyRequests, substatus, format, args...)
 	e.RetryAfter = retry
 	return e
 }
 
 // Unsupported refuses a construct of the service that the emulator does not have.
 func Unsupported(format string, args ...any) *Error {
-	return newError(http.StatusNotImplemented, 0, format+" is not supported by this emulator", args)
+	return newError(http.StatusNotImplemented, 0, format+" is not supported by this emulator", args...)
 }
 
 // Unavailable says that the emulator does not serve any more.
 func Unavailable(reason string) *Error {
-	return newError(http.StatusServiceUnavailable, 0, "%s", []any{reason})
+	return newError(http.StatusServiceUnavailable, 0, "%s", reason)
 }
 
 // Of turns any error into an answer: what is no refusal is an internal error.
@@ -140,10 +142,10 @@ func Of(err error) *Error {
 		return e
 	case errors.As(err, &q):
 		return BadRequest("the query is not accepted: %s", q.Error())
-	case errors.Is(err, jsontext.ErrInvalid):
+	case errors.Is(err, jsonvalue.ErrInvalid):
 		return BadRequest("the body is not valid JSON")
 	}
-	return newError(http.StatusInternalServerError, 0, "%s", []any{err.Error()})
+	return newError(http.StatusInternalServerError, 0, "%s", err.Error())
 }
 
 // Is reports whether an error is an answer to the client, and not a failure of the emulator.

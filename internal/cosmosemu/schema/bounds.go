@@ -1,7 +1,7 @@
 package schema
 
 import (
-	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/jsonvalue"
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/sql"
 )
@@ -16,15 +16,15 @@ type Bounds struct {
 // Check refuses an item that is larger, deeper or has a longer key than it may.
 func (it *Item) Check(l Bounds) *refusal.Error {
 	if len(it.JSON) > l.ItemBytes {
-		return refusal.TooLarge("the item has %it bytes, more than %it", len(it.JSON), l.ItemBytes)
+		return refusal.TooLarge("the item has %d bytes, more than %d", len(it.JSON), l.ItemBytes)
 	}
 	for _, v := range it.Key {
 		if v.Kind() == sql.String && len(v.Bytes()) > l.KeyValueBytes {
-			return refusal.BadRequest("a value of the partition key has %it bytes, more than %it", len(v.Bytes()), l.KeyValueBytes)
+			return refusal.BadRequest("a value of the partition key has %d bytes, more than %d", len(v.Bytes()), l.KeyValueBytes)
 		}
 	}
-	if jsontext.Deeper(it.JSON, l.Nesting) {
-		return refusal.BadRequest("objects and arrays are nested more than %it deep", l.Nesting)
+	if jsonvalue.Deeper(it.JSON, l.Nesting) {
+		return refusal.BadRequest("objects and arrays are nested more than %d deep", l.Nesting)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (d *Definition) Place(p sql.Path) int {
 // maxCovered bounds the covered properties of a container.
 const maxCovered = 16
 
-// coveredPaths are the partition key paths and the single properties that the indexing policy
+// coveredPaths returns the partition key paths and the single properties that the indexing policy
 // includes by name.
 func coveredPaths(d *Definition) []coveredPath {
 	var out []coveredPath

@@ -23,7 +23,7 @@ type Definition struct {
 	Unique  UniqueKeys
 }
 
-// Levels is the number of components of a full partition key.
+// Levels returns the number of components of a full partition key.
 func (d *Definition) Levels() int { return len(d.Keys) }
 
 // JSON is a container's document on the wire, and in the catalog.
@@ -131,7 +131,7 @@ func (d *Definition) setKey(k keyJSON) error {
 	return nil
 }
 
-// Replaceable tells why a container cannot take over a new definition, or gives nil.
+// Replaceable returns why a container cannot take over a new definition, or nil.
 func (d *Definition) Replaceable(next *Definition) error {
 	a, b := d.JSON, next.JSON
 	if a.ID != b.ID {
@@ -152,7 +152,8 @@ const maxName = 255
 // CheckName refuses names that the service does not take.
 func CheckName(id string) error {
 	if id == "" || len(id) > maxName || strings.ContainsAny(id, `/\?#`) || strings.HasSuffix(id, " ") {
-		return refusal.BadRequest("the id %q is not a name: 1 to %d characters without / \\ ? # and no blank at the end", id, maxName)
+		return refusal.BadRequest(
+			"the id %q is not a name: 1 to %d characters without / \\ ? # and no blank at the end", id, maxName)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/jsonvalue"
 	"binnacle/internal/cosmosemu/refusal"
 )
 
@@ -40,7 +40,7 @@ func (it *Item) Parse(body []byte, def *Definition) error {
 		return refusal.TooLarge("the item is larger than 2 MB")
 	}
 	body = bytes.TrimSpace(body)
-	doc, err := jsontext.Parse(&it.parser, body)
+	doc, err := jsonvalue.Parse(&it.parser, body)
 	switch {
 	case err != nil:
 		return err
@@ -107,7 +107,7 @@ func (it *Item) setID(v *fastjson.Value) error {
 // them: azcosmos's tests pin that. See Server.RoutingGateway.
 func CheckID(id string) error {
 	if id == "" || len(id) > maxIDBytes || utf8.RuneCountInString(id) > maxIDRunes {
-		return refusal.BadRequest("the id of an item has 1 to %it characters", maxIDRunes)
+		return refusal.BadRequest("the id of an item has 1 to %d characters", maxIDRunes)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func parseTTL(v *fastjson.Value) (int32, error) {
 	}
 	n, err := v.Int64()
 	if err != nil || n != -1 && (n < 1 || n > math.MaxInt32) {
-		return 0, refusal.BadRequest("ttl must be -1 or a number of seconds from 1 to %it", math.MaxInt32)
+		return 0, refusal.BadRequest("ttl must be -1 or a number of seconds from 1 to %d", math.MaxInt32)
 	}
 	return int32(n), nil
 }

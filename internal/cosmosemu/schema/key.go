@@ -5,7 +5,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/jsonvalue"
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/sql"
 	"binnacle/internal/epk"
@@ -47,13 +47,13 @@ func ParseKey(p *fastjson.Parser, text string) (key Key, ok bool, err error) {
 	return key, true, nil
 }
 
-// keyOf is the partition key of a document: undefined where a property is absent or no scalar.
+// keyOf returns the partition key of a document: undefined where a property is absent or no scalar.
 func (d *Definition) keyOf(dst Key, doc *fastjson.Value) Key {
 	dst = dst[:0]
 	for _, steps := range d.Keys {
 		v := doc
 		for _, s := range steps {
-			v = jsontext.Member(v, s)
+			v = jsonvalue.Member(v, s)
 		}
 		value := sql.JSONValue(v)
 		if value.Kind() > sql.String {
@@ -64,7 +64,7 @@ func (d *Definition) keyOf(dst Key, doc *fastjson.Value) Key {
 	return dst
 }
 
-// UndefinedKey is the key of an item that has none of the key's properties.
+// UndefinedKey returns the key of an item that has none of the key's properties.
 func (d *Definition) UndefinedKey() Key { return make(Key, len(d.Keys)) }
 
 func (k Key) Equal(other Key) bool {

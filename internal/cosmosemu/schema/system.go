@@ -5,7 +5,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/jsonvalue"
 )
 
 // system are the properties that the service sets; a client's values for them are ignored.
@@ -42,8 +42,8 @@ func AppendPlain(dst []byte, object *fastjson.Object) []byte {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = append(jsontext.AppendString(dst, key), ':')
-		dst = jsontext.Append(dst, v)
+		dst = append(jsonvalue.AppendString(dst, key), ':')
+		dst = jsonvalue.Append(dst, v)
 	})
 	return append(dst, '}')
 }

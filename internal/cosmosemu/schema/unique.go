@@ -10,7 +10,7 @@ import (
 	"github.com/valyala/fastjson"
 
 	"binnacle/internal/cosmosemu/index"
-	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/jsonvalue"
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/sql"
 )
@@ -58,7 +58,7 @@ func parseUniqueKeys(raw json.RawMessage) (UniqueKeys, error) {
 	return out, nil
 }
 
-// equal tells whether two policies say the same: the policy of a container cannot be changed.
+// equal reports whether two policies say the same: the policy of a container cannot be changed.
 func (u UniqueKeys) equal(o UniqueKeys) bool {
 	return slices.EqualFunc(u, o, func(a, b [][]string) bool {
 		return slices.EqualFunc(a, b, func(x, y []string) bool { return slices.Equal(x, y) })
@@ -77,7 +77,7 @@ func (u UniqueKeys) Digests(dst []byte, doc *fastjson.Value) []byte {
 		for _, steps := range paths {
 			v := doc
 			for _, s := range steps {
-				v = jsontext.Member(v, s)
+				v = jsonvalue.Member(v, s)
 			}
 			text = appendUnique(text, v)
 		}
@@ -104,7 +104,7 @@ func appendUnique(dst []byte, v *fastjson.Value) []byte {
 	case sql.String:
 		text = value.Bytes()
 	case sql.Array, sql.Object:
-		text = jsontext.Append(nil, v)
+		text = jsonvalue.Append(nil, v)
 	}
 	dst = append(dst, byte(kind))
 	dst = binary.AppendUvarint(dst, uint64(len(text)))

@@ -35,10 +35,10 @@ type group struct {
 	totals   []total
 }
 
-// Value gives the values of the group's first item, for which a group is a Row.
+// Value returns the values of the group's first item, for which a group is a Row.
 func (g *group) Value(path int) Value { return g.values[path] }
 
-// Collector is an empty Collector. keepUndefined tells that ORDER BY also gives items without the
+// Collector returns an empty Collector. keepUndefined tells that ORDER BY also gives items without the
 // property that it sorts by.
 func (b *Bound) Collector(keepUndefined bool) *Collector {
 	c := &Collector{bound: b, keepUndefined: keepUndefined, seen: map[string]bool{}, byKey: map[string]*group{}}
@@ -70,7 +70,9 @@ func (c *Collector) Add(row Row) error {
 		return err
 	}
 	if c.size > MaxCollected {
-		return &Error{Reason: "the query would have to hold more than " + strconv.Itoa(MaxCollected) + " bytes: add conditions"}
+		return &Error{
+			Reason: "the query would have to hold more than " + strconv.Itoa(MaxCollected) + " bytes: add conditions",
+		}
 	}
 	return nil
 }
@@ -133,7 +135,7 @@ func (c *Collector) row(e *env) {
 	c.rows = append(c.rows, out)
 }
 
-// first tells whether no row before had the same columns.
+// first reports whether no row before had the same columns.
 func (c *Collector) first(e *env) bool {
 	var key []byte
 	for _, col := range c.bound.query.columns {
@@ -147,7 +149,7 @@ func (c *Collector) first(e *env) bool {
 	return true
 }
 
-// Rows are the rows of the answer as JSON, in order, as TOP and OFFSET LIMIT let them through.
+// Rows returns the rows of the answer as JSON, in order, as TOP and OFFSET LIMIT let them through.
 // Without ORDER BY they come as their first items did. It ends the Collector.
 func (c *Collector) Rows() [][]byte {
 	q := c.bound.query

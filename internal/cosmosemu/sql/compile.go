@@ -151,7 +151,7 @@ func (c *compiler) grouped(pos lexer.Position, n node) {
 	}
 }
 
-// columnName is the name of a column without one: the last property of a path, or $1, $2 and so on.
+// columnName returns the name of a column without one: the last property of a path, or $1, $2 and so on.
 func (c *compiler) columnName(e *expr) string {
 	if t := sole(e); t != nil && t.Name != "" {
 		if len(t.Steps) == 0 {
@@ -173,7 +173,7 @@ func (c *compiler) columnName(e *expr) string {
 	return unnamed(n)
 }
 
-// sole is the term that an expression consists of, or nil.
+// sole returns the term that an expression consists of, or nil.
 func sole(e *expr) *term {
 	if e.Then != nil || len(e.Terms) != 1 || len(e.Terms[0].Rest) > 0 {
 		return nil
@@ -198,7 +198,7 @@ func (c *compiler) count(n *count) *number {
 	return &number{literal: i, param: -1}
 }
 
-// param is the place of a parameter; ReadMany brings thousands.
+// param returns the place of a parameter; ReadMany brings thousands.
 func (c *compiler) param(name string) param {
 	if i, ok := c.query.paramIndex[name]; ok {
 		return param(i)

@@ -15,10 +15,10 @@ type Condition struct {
 	node  node
 }
 
-// True tells whether the arm holds for the row.
+// True reports whether the arm holds for the row.
 func (c Condition) True(row Row) bool { return c.node.eval(c.bound.env(row)).True() }
 
-// Conditions are the arms of the outermost AND: an item matches when all of them hold. With an
+// Conditions returns the arms of the outermost AND: an item matches when all of them hold. With an
 // iteration the item matches when it gives at least one row.
 func (b *Bound) Conditions() []Condition {
 	q := b.query
@@ -75,7 +75,7 @@ func (q *Query) anyOf(p property) Path {
 	return append(path[:len(path):len(path)], Step{Element: true})
 }
 
-// elementPath is the path of an element of an iteration, or of a property of it, if it has one.
+// elementPath returns the path of an element of an iteration, or of a property of it, if it has one.
 func (q *Query) elementPath(n node) (Path, bool) {
 	switch n := n.(type) {
 	case property:
@@ -90,7 +90,7 @@ func (q *Query) elementPath(n node) (Path, bool) {
 	return nil, false
 }
 
-// servable tells whether an index over the paths of an expression answers it.
+// servable reports whether an index over the paths of an expression answers it.
 func (b *Bound) servable(n node) bool {
 	switch n := n.(type) {
 	case literal, param, property, element:
@@ -107,7 +107,8 @@ func (b *Bound) servable(n node) bool {
 	case not:
 		return b.servable(n.arg)
 	case compare:
-		return b.indexable(n.left) && b.constant(n.right) || b.constant(n.left) && b.indexable(n.right) || b.constant(n.left) && b.constant(n.right)
+		return b.indexable(n.left) && b.constant(n.right) ||
+			b.constant(n.left) && (b.indexable(n.right) || b.constant(n.right))
 	case matches:
 		return b.indexable(n.arg) && b.constant(n.pattern)
 	case in:
@@ -224,7 +225,10 @@ func (b *Bound) comparison(n compare) [][]Comparison {
 	return [][]Comparison{{{int(p), op, v}}}
 }
 
-var mirrored = map[Op]Op{Equal: Equal, NotEqual: NotEqual, Less: Greater, LessEqual: GreaterEqual, Greater: Less, GreaterEqual: LessEqual}
+var mirrored = map[Op]Op{
+	Equal: Equal, NotEqual: NotEqual,
+	Less: Greater, LessEqual: GreaterEqual, Greater: Less, GreaterEqual: LessEqual,
+}
 
 // function reads off a test by a function: STARTSWITH that minds case, and IS_NULL.
 func (b *Bound) function(n call) [][]Comparison {
@@ -243,7 +247,7 @@ func (b *Bound) function(n call) [][]Comparison {
 	return unconstrained
 }
 
-// known is the value of an expression that does not depend on the item.
+// known returns the value of an expression that does not depend on the item.
 func (b *Bound) known(n node) (Value, bool) {
 	switch n := n.(type) {
 	case literal:

@@ -285,7 +285,7 @@ func walk(n node, visit func(n node) bool) {
 	}
 }
 
-// readsElement tells whether an expression depends on the element that an iteration is at.
+// readsElement reports whether an expression depends on the element that an iteration is at.
 func readsElement(n node) bool {
 	found := false
 	walk(n, func(n node) bool {
@@ -296,5 +296,5 @@ func readsElement(n node) bool {
 	return found
 }
 
-// sameNode tells whether two expressions are written alike.
+// sameNode reports whether two expressions are written alike.
 func sameNode(a, b node) bool { return reflect.DeepEqual(a, b) }

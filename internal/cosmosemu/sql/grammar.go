@@ -69,7 +69,7 @@ type chain struct {
 }
 
 type link struct {
-	Op    string `parser:"( @('OR' | 'AND' | '=' | '!=' | '<>' | '<=' | '>=' | '<' | '>' | '+' | '-' | '*' | '/' | '%' | '||')"`
+	Op    string `parser:"( @('OR'|'AND'|'='|'!='|'<>'|'<='|'>='|'<'|'>'|'+'|'-'|'*'|'/'|'%'|'||')"`
 	Right *term  `parser:"  @@"`
 	Test  *test  `parser:"| @@ )"`
 }
@@ -154,7 +154,9 @@ type stepRef struct {
 // keywords are the reserved words of the service's language: none may name a property after a dot.
 // Words that the grammar does not use are reserved all the same, so that an unsupported construct is
 // named by its own word.
-const keywords = `AND|ARRAY|ASC|AS|BETWEEN|BY|CASE|CAST|CONVERT|CROSS|DESC|DISTINCT|ELSE|END|ESCAPE|EXISTS|FALSE|FOR|FROM|GROUP|HAVING|INNER|INSERT|INTO|IN|IS|JOIN|LEFT|LIKE|LIMIT|NOT|NULL|OFFSET|ON|ORDER|OR|OUTER|OVER|RIGHT|SELECT|SET|THEN|TOP|TRUE|UDF|UNDEFINED|UPDATE|VALUE|WHEN|WHERE|WITH`
+const keywords = "AND|ARRAY|ASC|AS|BETWEEN|BY|CASE|CAST|CONVERT|CROSS|DESC|DISTINCT|ELSE|END|ESCAPE|EXISTS|FALSE|" +
+	"FOR|FROM|GROUP|HAVING|INNER|INSERT|INTO|IN|IS|JOIN|LEFT|LIKE|LIMIT|NOT|NULL|OFFSET|ON|ORDER|OR|" +
+	"OUTER|OVER|RIGHT|SELECT|SET|THEN|TOP|TRUE|UDF|UNDEFINED|UPDATE|VALUE|WHEN|WHERE|WITH"
 
 var tokens = lexer.MustSimple([]lexer.SimpleRule{
 	{Name: "Space", Pattern: `\s+|--[^\n]*`},

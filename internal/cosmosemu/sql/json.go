@@ -26,7 +26,7 @@ func equalJSON(a, b *fastjson.Value) bool {
 	return same
 }
 
-// includes tells whether v is an object that has all properties of part, with equal values; objects
+// includes reports whether v is an object that has all properties of part, with equal values; objects
 // among them need only include theirs.
 func includes(v *fastjson.Value, part Value) bool {
 	if part.kind != Object || v.Type() != fastjson.TypeObject {

@@ -68,7 +68,9 @@ func checkDepth(text string) error {
 		if depth > maxDepth || ternaries > maxDepth {
 			line := 1 + strings.Count(text[:i], "\n")
 			column := 1 + utf8.RuneCountInString(text[strings.LastIndexByte(text[:i], '\n')+1:i])
-			return &Error{Line: line, Column: column, Reason: "expressions are nested more than " + strconv.Itoa(maxDepth) + " deep"}
+			return &Error{
+				Line: line, Column: column, Reason: "expressions are nested more than " + strconv.Itoa(maxDepth) + " deep",
+			}
 		}
 	}
 	return nil
@@ -101,8 +103,11 @@ func syntaxError(err error) error {
 
 // constructs are what the language has and this dialect lacks, by the token they begin with.
 var constructs = map[string]string{
-	"ARRAY": "ARRAY", "CASE": "CASE", "CAST": "CAST", "CONVERT": "CONVERT", "CROSS": "CROSS", "EXISTS": "EXISTS", "HAVING": "HAVING",
-	"INNER": "INNER JOIN", "INSERT": "INSERT", "OUTER": "OUTER JOIN", "OVER": "OVER", "SELECT": "a subquery", "UDF": "a user-defined function",
-	"UPDATE": "UPDATE", "WITH": "WITH", "|": "the operator |", "&": "the operator &", "^": "the operator ^", "~": "the operator ~",
+	"ARRAY": "ARRAY", "CASE": "CASE", "CAST": "CAST", "CONVERT": "CONVERT", "CROSS": "CROSS",
+	"EXISTS": "EXISTS", "HAVING": "HAVING",
+	"INNER": "INNER JOIN", "INSERT": "INSERT", "OUTER": "OUTER JOIN", "OVER": "OVER", "SELECT": "a subquery",
+	"UDF":    "a user-defined function",
+	"UPDATE": "UPDATE", "WITH": "WITH",
+	"|": "the operator |", "&": "the operator &", "^": "the operator ^", "~": "the operator ~",
 	"<<": "the operator <<", ">>": "the operator >>", ">>>": "the operator >>>",
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/jsonvalue"
 )
 
 // Step is one step of a path: into a property, or into an element of an array.
@@ -19,7 +19,7 @@ type Step struct {
 // Path is a property of an item, from its root. An empty path is the item itself.
 type Path []Step
 
-// Key is the path in the form of an indexing policy: /a/b for properties, [] for any element. It is
+// Key returns the path in the form of an indexing policy: /a/b for properties, [] for any element. It is
 // unambiguous for names without a slash.
 func (p Path) Key() string {
 	var b strings.Builder
@@ -34,7 +34,7 @@ func (p Path) Key() string {
 	return b.String()
 }
 
-// Whole tells whether the path passes through no array element, so that Key names one value.
+// Whole reports whether the path passes through no array element, so that Key names one value.
 func (p Path) Whole() bool {
 	for _, s := range p {
 		if s.Element {
@@ -55,14 +55,14 @@ func (p Path) In(doc *fastjson.Value) Value {
 			doc = elements[s.Index]
 			continue
 		}
-		if doc = jsontext.Member(doc, s.Name); doc == nil {
+		if doc = jsonvalue.Member(doc, s.Name); doc == nil {
 			return Value{}
 		}
 	}
 	return JSONValue(doc)
 }
 
-// String is the path as a query writes it, for messages.
+// String returns the path as a query writes it, for messages.
 func (p Path) String() string {
 	var b strings.Builder
 	for _, s := range p {

@@ -3,10 +3,10 @@ package sql
 import (
 	"strconv"
 
-	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/jsonvalue"
 )
 
-// Defined tells whether a matching row has a result: SELECT VALUE has none for an item without that
+// Defined reports whether a matching row has a result: SELECT VALUE has none for an item without that
 // property. Rows without one do not count for TOP or OFFSET LIMIT. It is for queries that neither
 // iterate nor are collected.
 func (b *Bound) Defined(row Row) bool {
@@ -18,7 +18,7 @@ func (b *Bound) Defined(row Row) bool {
 // collected; a Star query's item is written anew.
 func (b *Bound) Project(dst []byte, row Row) ([]byte, bool) { return b.query.emit(dst, b.env(row)) }
 
-// Each gives the rows of an item of a query that iterates, as JSON, until visit reports false. Rows
+// Each returns the rows of an item of a query that iterates, as JSON, until visit reports false. Rows
 // without a result are left out. The bytes are valid until visit returns.
 func (b *Bound) Each(row Row, visit func(row []byte) bool) {
 	var buf []byte
@@ -30,7 +30,7 @@ func (b *Bound) Each(row Row, visit func(row []byte) bool) {
 	})
 }
 
-// Err is what has ended the evaluation of a row early, if anything has. It stays.
+// Err returns what has ended the evaluation of a row early, if anything has. It stays.
 func (b *Bound) Err() error {
 	if b.scratch.err == nil {
 		return nil
@@ -47,7 +47,10 @@ const maxCombined = 1_000_000
 func (e *env) each(n int, visit func() bool) bool {
 	if n == len(e.query.arrays) {
 		if e.combined++; e.combined > maxCombined && n > 0 {
-			e.err = &Error{Reason: "the JOINs of the query combine the elements of an item in more than " + strconv.Itoa(maxCombined) + " ways"}
+			e.err = &Error{
+				Reason: "the JOINs of the query combine the elements of an item in more than " +
+					strconv.Itoa(maxCombined) + " ways",
+			}
 			return false
 		}
 		for _, c := range e.query.inner {
@@ -70,7 +73,7 @@ func (e *env) each(n int, visit func() bool) bool {
 	return true
 }
 
-// exists tells whether the item gives any row.
+// exists reports whether the item gives any row.
 type exists struct{}
 
 func (exists) eval(e *env) Value {
@@ -95,12 +98,12 @@ func (q *Query) emit(dst []byte, e *env) ([]byte, bool) {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = jsontext.AppendString(dst, []byte(c.name))
+		dst = jsonvalue.AppendString(dst, []byte(c.name))
 		dst = append(dst, ':')
 		dst = v.Append(dst)
 	}
 	return append(dst, '}'), true
 }
 
-// unnamed is the name that the service gives the n-th column without one, counted from 1.
+// unnamed returns the name that the service gives the n-th column without one, counted from 1.
 func unnamed(n int) string { return "$" + strconv.Itoa(n) }

@@ -47,13 +47,13 @@ type number struct {
 	param   int // -1 for a literal
 }
 
-// Paths are the properties that the query reads; a Row is asked for them by their index.
+// Paths returns the properties that the query reads; a Row is asked for them by their index.
 func (q *Query) Paths() []Path { return q.paths }
 
-// Iterates tells that an item may give any number of rows: there is a JOIN, or FROM x IN c.list.
+// Iterates reports that an item may give any number of rows: there is a JOIN, or FROM x IN c.list.
 func (q *Query) Iterates() bool { return len(q.arrays) > 0 }
 
-// Collected tells that no row is known before all items have been seen. A Collector makes them.
+// Collected reports that no row is known before all items have been seen. A Collector makes them.
 func (q *Query) Collected() bool {
 	return q.Aggregate || q.Grouped || q.Distinct || q.Iterates() && len(q.Order) > 0
 }
@@ -65,10 +65,11 @@ type Bound struct {
 	top, offset, limit int // -1 when absent
 }
 
-// Bind gives the query its parameters, by name with the @. It fails when one is missing, or when a
+// Bind returns the query its parameters, by name with the @. It fails when one is missing, or when a
 // count is no whole number that is at least zero.
 func (q *Query) Bind(params map[string]Value) (*Bound, error) {
-	b := &Bound{query: q, scratch: env{query: q, params: make([]Value, len(q.params)), elements: make([]Value, len(q.arrays))}}
+	b := &Bound{query: q}
+	b.scratch = env{query: q, params: make([]Value, len(q.params)), elements: make([]Value, len(q.arrays))}
 	for i, name := range q.params {
 		v, ok := params[name]
 		if !ok {
@@ -107,10 +108,10 @@ func (n *number) resolve(params []Value) (int, bool) {
 	return int(v.num), true
 }
 
-// Query is the query that was bound.
+// Query returns the query that was bound.
 func (b *Bound) Query() *Query { return b.query }
 
-// Window is the part of the matching rows that TOP or OFFSET LIMIT lets through: skip rows, then at
+// Window returns the part of the matching rows that TOP or OFFSET LIMIT lets through: skip rows, then at
 // most take, which is -1 without a bound.
 func (b *Bound) Window() (skip, take int) {
 	if b.top >= 0 {
@@ -119,7 +120,7 @@ func (b *Bound) Window() (skip, take int) {
 	return max(0, b.offset), b.limit
 }
 
-// env is what expressions see of a row. There is one for each Bound.
+// env returns what expressions see of a row. There is one for each Bound.
 func (b *Bound) env(row Row) *env {
 	b.scratch.row, b.scratch.combined = row, 0
 	return &b.scratch

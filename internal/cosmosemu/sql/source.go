@@ -106,7 +106,7 @@ func (c *compiler) path(pos lexer.Position, root string, refs []*stepRef) node {
 	return literal{}
 }
 
-// under is a path below any value.
+// under returns a path below any value.
 func under(n node, steps Path) node {
 	if len(steps) == 0 {
 		return n
@@ -137,7 +137,7 @@ func (c *compiler) steps(refs []*stepRef) Path {
 
 func (c *compiler) rootPath() node { return c.property(Path{}) }
 
-// property is the place of a path of the item.
+// property returns the place of a path of the item.
 func (c *compiler) property(path Path) node {
 	for i, p := range c.query.paths {
 		if same(p, path) {

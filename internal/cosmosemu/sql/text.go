@@ -85,7 +85,7 @@ func slice(s []byte, from, to float64) Value {
 	return StringValue([]byte(string(runes[a:max(a, b)])))
 }
 
-// indexOf is the first place of a part, in characters, or -1.
+// indexOf returns the first place of a part, in characters, or -1.
 func indexOf(args []Value) Value {
 	if args[0].kind != String || args[1].kind != String {
 		return Value{}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/valyala/fastjson"
 
-	"binnacle/internal/cosmosemu/jsontext"
+	"binnacle/internal/cosmosemu/jsonvalue"
 )
 
 // Kind is the type of a value. The order of the constants is the documented order in which ORDER BY
@@ -48,13 +48,13 @@ func BoolValue(b bool) Value {
 	return Value{kind: Bool}
 }
 
-// NumberValue is a number.
+// NumberValue returns a number.
 func NumberValue(f float64) Value { return Value{kind: Number, num: f} }
 
-// StringValue is a string; s is kept, not copied.
+// StringValue returns a string; s is kept, not copied.
 func StringValue(s []byte) Value { return Value{kind: String, str: s} }
 
-// JSONValue is a parsed JSON value; nil is undefined.
+// JSONValue returns a parsed JSON value; nil is undefined.
 func JSONValue(v *fastjson.Value) Value {
 	if v == nil {
 		return Value{}
@@ -77,19 +77,19 @@ func JSONValue(v *fastjson.Value) Value {
 	}
 }
 
-// Kind is the type of v.
+// Kind returns the type of v.
 func (v Value) Kind() Kind { return v.kind }
 
-// Float is the value of a number, 1 or 0 for a bool.
+// Float returns the value of a number, 1 or 0 for a bool.
 func (v Value) Float() float64 { return v.num }
 
-// Bytes are the bytes of a string.
+// Bytes returns the bytes of a string.
 func (v Value) Bytes() []byte { return v.str }
 
-// True tells whether v is true: undefined and values of other types are not.
+// True reports whether v is true: undefined and values of other types are not.
 func (v Value) True() bool { return v.kind == Bool && v.num == 1 }
 
-// Clone is a copy that shares no memory with its row.
+// Clone returns a copy that shares no memory with its row.
 func (v Value) Clone() Value {
 	v.str = bytes.Clone(v.str)
 	if v.node != nil {
@@ -111,9 +111,9 @@ func (v Value) Append(dst []byte) []byte {
 		}
 		return appendNumber(dst, v.num)
 	case String:
-		return jsontext.AppendString(dst, v.str)
+		return jsonvalue.AppendString(dst, v.str)
 	case Array, Object:
-		return jsontext.Append(dst, v.node)
+		return jsonvalue.Append(dst, v.node)
 	default:
 		return dst
 	}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+)
+
+// settings are the values of a YAML file. Its keys are flags without dashes; a section that is named as a subcommand is for
+// that subcommand alone, and goes before the rest of the file:
+//
+//	kafka: 127.0.0.1:9092
+//	dev:
+//	  hold: 5s
+type settings struct {
+	file   string
+	values map[string]any
+}
+
+// readSettings is kong's loader of --config.
+func readSettings(r io.Reader) (kong.Resolver, error) {
+	s := settings{file: "--config"}
+	if f, ok := r.(*os.File); ok {
+		s.file = f.Name()
+	}
+	if err := yaml.NewDecoder(r).Decode(&s.values); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read %s: %w", s.file, err)
+	}
+	return s, nil
+}
+
+// Validate tells keys that are no flag: a value that is read from nowhere would be a trap.
+func (s settings) Validate(app *kong.Application) error {
+	flags := names(app.Flags)
+	sections := make(map[string]map[string]bool)
+	for _, command := range app.Children {
+		own := names(command.Flags)
+		sections[command.Name] = own
+		maps.Copy(flags, own)
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.values)) {
+		section, nested := s.values[key].(map[string]any)
+		switch {
+		case nested && sections[key] != nil:
+			for _, inner := range slices.Sorted(maps.Keys(section)) {
+				if !sections[key][inner] {
+					return fmt.Errorf("%s: %s: %s is no flag of binnacle %s", s.file, key, inner, key)
+				}
+			}
+		case !flags[key]:
+			return fmt.Errorf("%s: %s is neither a flag nor a subcommand", s.file, key)
+		}
+	}
+	return nil
+}
+
+func names(flags []*kong.Flag) map[string]bool {
+	out := make(map[string]bool)
+	for _, f := range flags {
+		out[f.Name] = true
+	}
+	return out
+}
+
+// Resolve gives the value of a flag that the command line does not set; nil leaves it as it is. kong has read the environment
+// and the defaults by then, so that what the environment sets must be left to it.
+func (s settings) Resolve(_ *kong.Context, parent *kong.Path, flag *kong.Flag) (any, error) {
+	for _, name := range flag.Envs {
+		if _, ok := os.LookupEnv(name); ok {
+			return nil, nil
+		}
+	}
+	value := s.values[flag.Name]
+	if section, ok := s.values[parent.Node().Name].(map[string]any); ok && section[flag.Name] != nil {
+		value = section[flag.Name]
+	}
+	switch value.(type) {
+	case nil, []any:
+		return value, nil
+	case map[string]any:
+		return nil, fmt.Errorf("%s holds a section, not a value", s.file)
+	}
+	return fmt.Sprint(value), nil // as it would stand on the command line
+}

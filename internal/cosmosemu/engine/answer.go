@@ -1,0 +1,261 @@
+package engine
+
+import (
+	"bytes"
+	"time"
+
+	"binnacle/internal/cosmosemu/schema"
+	"binnacle/internal/cosmosemu/sql"
+	"binnacle/internal/ru"
+)
+
+// maxPageBytes is the most that one answer to a batch or a page of the change feed holds, unless a
+// single row is larger (Azure Cosmos DB docs, concepts-limits).
+const maxPageBytes = 4 << 20
+
+// answer is one page of a query's answer being made.
+type answer struct {
+	scan   *scan
+	bound  *sql.Bound
+	legs   []leg
+	limit  int // rows of a page
+	most   int // bytes of a page, unless a single row is larger
+	cursor cursor
+	now    time.Time
+	model  ru.Model
+
+	rows   []byte // JSON, separated by commas
+	count  int
+	charge float64
+	more   bool // there may be rows after this page; cursor says where
+}
+
+// run makes the page in the way that the query asks for.
+func (a *answer) run(def *schema.Definition, single bool) error {
+	q := a.bound.Query()
+	keepUndefined, err := def.Policy.Order(q)
+	switch {
+	case err != nil:
+		return err
+	case q.Collected():
+		return a.collected(keepUndefined)
+	case len(q.Order) == 0:
+		return a.stream(false)
+	}
+	path := q.Paths()[q.Order[0].Path]
+	if single && len(q.Order) == 1 && path.Whole() && path.Key() == "/id" {
+		a.scan.reverse = q.Order[0].Descending
+		return a.stream(true)
+	}
+	return a.sorted(keepUndefined)
+}
+
+// page returns what the answer has become.
+func (a *answer) page() Page {
+	p := Page{Rows: a.rows, Count: a.count, Charge: a.charge}
+	if len(a.legs) == 1 {
+		p.Range, p.LSN = a.legs[0].partition.id, a.legs[0].partition.latest.Load()
+	}
+	if a.more {
+		p.Continuation = a.cursor.token()
+	}
+	return p
+}
+
+// visit runs f on the legs in turn. Each is admitted, for the least that a visit costs, by the budget of
+// its physical partition and charged for the work done there. A partition without budget ends the page
+// if others have been visited, and the page can go on there; else it ends the request.
+func (a *answer) visit(f func(l leg, work *ru.QueryWork) (done bool, err error)) error {
+	if len(a.legs) == 0 { // nothing can match: the least that a query costs
+		a.charge = a.model.Query(ru.QueryWork{})
+	}
+	for i, l := range a.legs {
+		if err := l.partition.admitFor(a.now, a.model.Query(ru.QueryWork{})); err != nil {
+			if i == 0 {
+				return err
+			}
+			a.more = true
+			a.cursor.At = bytes.Clone(l.spans[0].low)
+			return nil
+		}
+		work := ru.QueryWork{Filtered: a.bound.Query().Filtered}
+		done, err := f(l, &work)
+		charge := a.model.Query(work)
+		a.charge += charge
+		l.partition.charge(a.now, charge)
+		if !done || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add appends a row. It reports false, and adds nothing, when the answer would grow too large.
+func (a *answer) add(row []byte) bool {
+	if a.count > 0 && len(a.rows)+len(row) > a.most {
+		return false
+	}
+	if a.count > 0 {
+		a.rows = append(a.rows, ',')
+	}
+	a.rows = append(a.rows, row...)
+	a.count++
+	return true
+}
+
+// render returns the result row of an item that has one.
+func (a *answer) render(r *row) ([]byte, error) {
+	if a.bound.Query().Star {
+		return r.body()
+	}
+	out, _ := a.bound.Project(nil, r)
+	return out, r.err
+}
+
+// collected returns the rows of a query that needs all matching items before the first row. They are
+// made anew for each page, which goes on after as many rows as were given; the work is charged with the
+// first page, so that a query costs the same with pages of any size.
+func (a *answer) collected(keepUndefined bool) error {
+	all := a.bound.Collector(keepUndefined)
+	err := a.visit(func(l leg, work *ru.QueryWork) (bool, error) {
+		done, err := a.scan.leg(l, work, func() (step, error) {
+			err := all.Add(a.scan.row)
+			return goOn, firstError(a.scan.row.err, err)
+		})
+		if a.cursor.Rows > 0 {
+			work.Docs, work.ExtraKB = 0, 0
+		}
+		return done, err
+	})
+	if err != nil {
+		return err
+	}
+	rows := all.Rows()
+	for _, row := range rows[min(a.cursor.Rows, len(rows)):] {
+		if a.count >= a.limit || !a.add(row) {
+			a.more = true
+			a.cursor.At = []byte{0} // Rows alone says where to go on
+			break
+		}
+		a.cursor.Rows++
+	}
+	return nil
+}
+
+// stream returns rows in key order, or against it: queries without ORDER BY, and those within one
+// logical partition that order by id. A full page without an order says that there may be more, as
+// the service does; one with an order looks whether there is.
+func (a *answer) stream(ordered bool) error {
+	a.resume()
+	return a.visit(func(l leg, work *ru.QueryWork) (bool, error) {
+		return a.scan.leg(l, work, func() (step, error) {
+			if a.bound.Query().Iterates() {
+				return a.iterated()
+			}
+			return a.streamed(ordered)
+		})
+	})
+}
+
+// iterated returns the rows of an item that may have several. A page may end between two of them.
+func (a *answer) iterated() (step, error) {
+	skip, take := a.bound.Window()
+	from := 0
+	if bytes.Equal(a.cursor.At, a.scan.name) {
+		from = a.cursor.Inside
+	}
+	a.cursor.Inside = 0
+	next, at := goOn, 0
+	a.bound.Each(a.scan.row, func(row []byte) bool {
+		if at++; at <= from {
+			return true
+		}
+		switch {
+		case a.cursor.Rows < skip:
+		case take >= 0 && a.cursor.Rows >= skip+take:
+			next = stopBefore
+			return false
+		case a.count >= a.limit || !a.add(row):
+			a.more = true
+			a.cursor.At, a.cursor.Inside = append(a.cursor.At[:0], a.scan.name...), at-1
+			next = stopAfter
+			if at == 1 {
+				next = stopBefore
+			}
+			return false
+		}
+		a.cursor.Rows++
+		return true
+	})
+	if next == goOn {
+		a.pass(0)
+	}
+	return next, a.scan.row.err
+}
+
+func (a *answer) streamed(ordered bool) (step, error) {
+	skip, take := a.bound.Window()
+	switch {
+	case !a.bound.Defined(a.scan.row):
+		a.pass(0)
+		return goOn, a.scan.row.err
+	case a.cursor.Rows < skip:
+		a.pass(1)
+		return goOn, nil
+	case take >= 0 && a.cursor.Rows >= skip+take:
+		return stopBefore, nil
+	case a.count >= a.limit:
+		a.more = true
+		return stopBefore, nil
+	}
+	row, err := a.render(a.scan.row)
+	switch {
+	case err != nil:
+		return stopBefore, err
+	case !a.add(row):
+		a.more = true
+		return stopBefore, nil
+	}
+	a.pass(1)
+	if take >= 0 && a.cursor.Rows >= skip+take {
+		return stopAfter, nil
+	}
+	if a.count >= a.limit && !ordered {
+		a.more = true
+		return stopAfter, nil
+	}
+	return goOn, nil
+}
+
+// pass moves the cursor past the item that the scan is at, which was that many rows.
+func (a *answer) pass(rows int) {
+	a.cursor.At = append(a.cursor.At[:0], a.scan.name...)
+	if !a.scan.reverse {
+		a.cursor.At = append(a.cursor.At, 0)
+	}
+	a.cursor.Rows += rows
+}
+
+// resume leaves out what earlier pages have passed.
+func (a *answer) resume() {
+	if len(a.cursor.At) == 0 {
+		return
+	}
+	rest := span{low: bytes.Clone(a.cursor.At)}
+	if a.scan.reverse {
+		rest = span{high: bytes.Clone(a.cursor.At)}
+	}
+	var legs []leg
+	for _, l := range a.legs {
+		kept := leg{partition: l.partition}
+		for _, s := range l.spans {
+			if both := s.intersect(rest); !both.empty() {
+				kept.spans = append(kept.spans, both)
+			}
+		}
+		if len(kept.spans) > 0 {
+			legs = append(legs, kept)
+		}
+	}
+	a.legs = legs
+}

@@ -1,0 +1,294 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/ru"
+)
+
+// replacement is a throughput that waits for splits.
+type replacement struct {
+	RUs float64 `json:"rus"`
+	Due int64   `json:"due"` // when the splits are done: nanoseconds since 1970
+}
+
+// nothingDue is the time of Account.due when no split is under way.
+const nothingDue = math.MaxInt64
+
+// schedule makes sure that complete looks again at that time.
+func (a *Account) schedule(at int64) {
+	for {
+		due := a.due.Load()
+		if at >= due || a.due.CompareAndSwap(due, at) {
+			return
+		}
+	}
+}
+
+// retryAfter is when a split that failed is tried again.
+const retryAfter = time.Minute
+
+// Complete does the splits whose time has come. Every request calls it first: it costs one look while
+// nothing is due.
+func (a *Account) Complete(now time.Time) {
+	if now.UnixNano() < a.due.Load() || !a.splitting.TryLock() {
+		return
+	}
+	defer a.splitting.Unlock()
+	a.due.Store(nothingDue) // what is scheduled from here on, or found below, lowers it again
+	containers, offers := a.all()
+	for _, co := range containers {
+		for _, p := range co.parts() {
+			a.attempt(now, p.dueAt(), func() error { return a.splitFull(co, p) })
+		}
+	}
+	for _, o := range offers {
+		if next := o.offer.Pending; next != nil {
+			a.attempt(now, next.Due, func() error { return a.raise(o, now) })
+		}
+	}
+}
+
+// attempt does what is due, and schedules what is not or has failed. At 0 there is nothing to do.
+func (a *Account) attempt(now time.Time, at int64, do func() error) {
+	switch {
+	case at == 0:
+	case at > now.UnixNano():
+		a.schedule(at)
+	default:
+		if err := do(); err != nil {
+			a.cfg.Logger.Error("split a physical partition", "error", err)
+			a.schedule(now.Add(retryAfter).UnixNano())
+		}
+	}
+}
+
+// all lists the containers and offers.
+func (a *Account) all() (containers []*Container, offers []owned) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, db := range a.databases {
+		for _, co := range db.containers {
+			containers = append(containers, co)
+		}
+	}
+	return containers, a.offers()
+}
+
+func (p *partition) dueAt() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.due
+}
+
+// splitFull splits a partition that holds too much, unless it has shrunk to one key since.
+func (a *Account) splitFull(co *Container, p *partition) error {
+	cut, err := a.median(co, p)
+	if err != nil {
+		return err
+	}
+	if cut == nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.due = 0
+		return nil
+	}
+	return a.split(co, p, cut)
+}
+
+// room looks at a write that makes a physical partition hold more than it may. It begins a split, or
+// refuses the write when all is of one partition key, which stays together. The partition is locked.
+func (w *writing) room(from pebble.Reader, before, next counters) error {
+	limit := w.account.cfg.Limits.PhysicalPartitionBytes
+	p := w.partition
+	if next.bytes <= limit || next.bytes <= before.bytes || p.due != 0 {
+		return nil
+	}
+	divisible, err := p.divisible(from, w.name, levelLen*len(w.revision.Keys))
+	if err != nil {
+		return err
+	}
+	if !divisible {
+		f := refusal.Forbidden(refusal.SubLogicalFull,
+			"physical partition %s has reached its %d bytes and holds one partition key only, which cannot be split",
+			p.id, limit)
+		f.Range = p.id
+		return f
+	}
+	p.due = w.now.Add(w.account.cfg.SplitTakes).UnixNano()
+	w.account.schedule(p.due)
+	return nil
+}
+
+// divisible reports whether a partition holds two partition keys, that of the item called name included.
+func (p *partition) divisible(from pebble.Reader, name []byte, width int) (two bool, err error) {
+	prefix := name[:prefixLen]
+	opts := &pebble.IterOptions{LowerBound: append(bytes.Clone(prefix), p.low...), UpperBound: after(prefix)}
+	if p.high != nil {
+		opts.UpperBound = append(bytes.Clone(prefix), p.high...)
+	}
+	it, err := from.NewIter(opts)
+	if err != nil {
+		return false, fmt.Errorf("scan items: %w", err)
+	}
+	defer func() { err = firstError(err, it.Close()) }()
+	key := name[:prefixLen+width]
+	for _, move := range []func() bool{it.First, it.Last} {
+		if move() && !bytes.HasPrefix(it.Key(), key) {
+			return true, nil
+		}
+	}
+	return false, it.Error()
+}
+
+// raise splits until a pending throughput has enough physical partitions, and sets it. splitting is
+// held.
+func (a *Account) raise(o owned, now time.Time) error {
+	n := ru.Partitions(o.offer.Pending.RUs, true)
+	sharing := []*Container{o.container}
+	if o.container == nil {
+		var err error
+		if sharing, err = a.widen(o.database, n); err != nil {
+			return err
+		}
+	}
+	for _, co := range sharing {
+		if err := a.spread(co, n); err != nil {
+			return err
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	o, err := a.offer(o.offer.ID)
+	if err != nil {
+		return nil // dropped meanwhile
+	}
+	next := *o.offer
+	next.RUs, next.Pending = next.Pending.RUs, nil
+	next.Highest = max(next.Highest, next.RUs)
+	next.ETag, next.TS = newETag(), now.Unix()
+	if err := a.putOffer(o, &next); err != nil {
+		return err
+	}
+	o.offer = &next
+	o.divide()
+	return nil
+}
+
+// divide returns every share of a throughput the same budget. account.mu is held.
+func (o owned) divide() {
+	budgets := o.budgets()
+	for _, b := range budgets {
+		b.SetLimit(o.offer.RUs / float64(len(budgets)))
+	}
+}
+
+// widen returns a database more shares of its throughput, and lists the containers that have them.
+func (a *Account) widen(db *database, n int) ([]*Container, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := db.record
+	if r.Partitions < n {
+		r.Partitions = n
+		if err := a.put(a.store.db.NewBatch(), databaseKey(r.ID), r); err != nil {
+			return nil, err
+		}
+		db.record = r
+		for len(db.budgets) < n {
+			db.budgets = append(db.budgets, budget.New(r.Offer.RUs/float64(n), a.cfg.Rules))
+		}
+	}
+	var out []*Container
+	for _, co := range db.containers {
+		if co.record.Offer == nil {
+			out = append(out, co)
+		}
+	}
+	return out, nil
+}
+
+// spread splits a container until it uses n shares of its throughput.
+func (a *Account) spread(co *Container, n int) error {
+	for {
+		share := co.unused()
+		if share >= n || co.deleted.Load() {
+			return nil
+		}
+		p, cut, err := a.largest(co)
+		if err != nil {
+			return err
+		}
+		if err := a.splitFor(co, p, cut, share); err != nil {
+			return err
+		}
+	}
+}
+
+// unused returns the first share of the throughput that no partition spends.
+func (c *Container) unused() int {
+	used := map[int]bool{}
+	for _, p := range c.parts() {
+		used[p.record.Budget] = true
+	}
+	n := 0
+	for used[n] {
+		n++
+	}
+	return n
+}
+
+func (a *Account) splitFor(co *Container, p *partition, cut []byte, share int) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case co.deleted.Load():
+		return nil
+	case co.record.Offer == nil:
+		return a.replace(co, p, cut, share, co.database.budgets[share])
+	}
+	if err := a.replace(co, p, cut, share, budget.New(0, a.cfg.Rules)); err != nil {
+		return err
+	}
+	owned{co.record.Offer, co.database, co}.divide()
+	return nil
+}
+
+// largest returns the partition to split for throughput, and where: the one with the most data, then the
+// one with the widest range. Which one the service takes is not documented.
+func (a *Account) largest(co *Container) (*partition, []byte, error) {
+	levels := len(co.current.Load().Keys)
+	parts := slices.Clone(co.parts())
+	bytesOf := map[*partition]int64{}
+	for _, p := range parts {
+		p.mu.Lock()
+		bytesOf[p] = p.count.bytes
+		p.mu.Unlock()
+	}
+	slices.SortStableFunc(parts, func(x, y *partition) int {
+		return cmp.Or(cmp.Compare(bytesOf[y], bytesOf[x]), y.width(levels).Cmp(x.width(levels)))
+	})
+	for _, p := range parts {
+		cut, err := a.cut(co, p)
+		if !errors.Is(err, errUnsplittable) {
+			return p, cut, err
+		}
+	}
+	return nil, nil, errUnsplittable
+}
+
+// width returns the length of a partition's range.
+func (p *partition) width(levels int) *big.Int {
+	low, high := p.bounds(levels)
+	return high.Sub(high, low)
+}

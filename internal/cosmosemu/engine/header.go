@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// header is what is kept of an item apart from its body. Encoded, all numbers big-endian:
+//
+//	version:1 = 1   position:7 bits lsn:57 bits   created:8   modified:8   ttl:4   size:4   terms:4   generation:4
+//	count:1, then the covered values: kind:1 and
+//	  number 8 bytes of float64, string length:1 and bytes, others nothing
+type header struct {
+	lsn        uint64 // of the last write
+	position   uint8  // of that write in its transaction
+	created    uint64 // of the first
+	modified   int64  // _ts: seconds since 1970
+	ttl        int32  // the item's own time to live in seconds, -1 never, 0 none said
+	size       uint32 // bytes of minified JSON without system properties: what is charged
+	terms      uint32 // indexed terms, as charged
+	generation uint32 // of the definition that the covered values were taken under
+	covered    []byte // encoded values
+}
+
+const (
+	lsnBits       = 64 - positionBits
+	headerVersion = 1
+	headerFixed   = 1 + 8 + 8 + 8 + 4 + 4 + 4 + 4
+)
+
+var errHeader = errors.New("the header of an item is damaged")
+
+func (h *header) append(dst []byte) []byte {
+	dst = append(dst, headerVersion)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.position)<<lsnBits|h.lsn)
+	dst = binary.BigEndian.AppendUint64(dst, h.created)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.modified))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(h.ttl))
+	dst = binary.BigEndian.AppendUint32(dst, h.size)
+	dst = binary.BigEndian.AppendUint32(dst, h.terms)
+	dst = binary.BigEndian.AppendUint32(dst, h.generation)
+	return append(dst, h.covered...)
+}
+
+// decode reads a header; the covered values share its memory.
+func (h *header) decode(src []byte) error {
+	if len(src) < headerFixed+1 || src[0] != headerVersion {
+		return errHeader
+	}
+	stamp := binary.BigEndian.Uint64(src[1:])
+	h.lsn, h.position = stamp&(1<<lsnBits-1), uint8(stamp>>lsnBits)
+	h.created = binary.BigEndian.Uint64(src[9:])
+	h.modified = int64(binary.BigEndian.Uint64(src[17:]))
+	h.ttl = int32(binary.BigEndian.Uint32(src[25:]))
+	h.size = binary.BigEndian.Uint32(src[29:])
+	h.terms = binary.BigEndian.Uint32(src[33:])
+	h.generation = binary.BigEndian.Uint32(src[37:])
+	h.covered = src[headerFixed:]
+	return nil
+}
+
+// version tells the versions of an item apart.
+func (h *header) version() uint64 { return h.lsn<<positionBits | uint64(h.position) }
+
+// never is the expiry of an item that does not expire.
+const never = math.MaxInt64
+
+// expiry returns the second from which an item has expired under a container's defaultTtl.
+func (h *header) expiry(defaultTTL int32) int64 {
+	ttl := h.ttl
+	if ttl == 0 {
+		ttl = defaultTTL
+	}
+	if defaultTTL == 0 || ttl < 0 {
+		return never
+	}
+	return h.modified + int64(ttl)
+}

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"binnacle/internal/cosmosemu/schema"
+	"binnacle/internal/ru"
+)
+
+// Limits are the bounds that the service sets. The zero value of each means the service's own; a test
+// may set it lower. All are from the Azure Cosmos DB docs, concepts-limits, of September 2025.
+type Limits struct {
+	// ItemBytes is the most minified JSON of an item. Default 2 MB. A larger one is refused with 413.
+	ItemBytes int
+	// RequestBytes is the most that the body of a request holds. Default 2 MB, with 4 KB of room so
+	// that an item of the largest size passes. A larger one is refused with 413.
+	RequestBytes int
+	// ResponseBytes is where a page of a query ends. Default 4 MB. A single item may exceed it.
+	ResponseBytes int
+	// LogicalPartitionBytes is the most that items of one full partition key hold together, counted
+	// as their minified JSON. Default 20 GB. Writes that would grow it further get 403/1014.
+	LogicalPartitionBytes int64
+	// PhysicalPartitionBytes is the most that a physical partition holds before it is split, counted in
+	// the same way. Default 50 GB. One that cannot be split, since all is of one partition key, refuses
+	// writes beyond it with 403/1014.
+	PhysicalPartitionBytes int64
+	// KeyValueBytes is the longest string in a partition key of version 2. Default 2,048.
+	KeyValueBytes int
+	// Nesting is how deep objects and arrays of an item may stand inside each other. Default 128.
+	Nesting int
+	// Containers is the most databases and containers of the account together. Default 500. Another
+	// one gets 403.
+	Containers int
+	// SharedContainers is the most containers that share the throughput of one database. Default 25.
+	// Another one gets 403/1019.
+	SharedContainers int
+	// OfferChanges is how often throughput may be replaced in 5 minutes in the account. Default 25.
+	// Another change gets 429.
+	OfferChanges int
+	// MetadataRUs is the budget of metadata requests for the account, in RU/s. Default 240. Beyond it
+	// they get 429/3210.
+	MetadataRUs float64
+}
+
+const requestRoom = 4096
+
+func (l Limits) WithDefaults() Limits {
+	set(&l.ItemBytes, 2<<20)
+	set(&l.RequestBytes, 2<<20+requestRoom)
+	set(&l.ResponseBytes, 4<<20)
+	set(&l.LogicalPartitionBytes, 20<<30)
+	set(&l.PhysicalPartitionBytes, ru.PartitionGB<<30)
+	set(&l.KeyValueBytes, 2048)
+	set(&l.Nesting, 128)
+	set(&l.Containers, 500)
+	set(&l.SharedContainers, 25)
+	set(&l.OfferChanges, 25)
+	set(&l.MetadataRUs, 240)
+	return l
+}
+
+func (l Limits) bounds() schema.Bounds {
+	return schema.Bounds{ItemBytes: l.ItemBytes, KeyValueBytes: l.KeyValueBytes, Nesting: l.Nesting}
+}
+
+func set[T int | int64 | float64](limit *T, service T) {
+	if *limit <= 0 {
+		*limit = service
+	}
+}

@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// The log of a physical partition says in which order its items were last written: one small key for
+// every item that is stored, moved to the end when the item is written and removed with it.
+//
+//	l <container:4> <partition:2> <lsn:8> <epk:16 x levels> <id>   = _ts:8
+//
+// Every write of a transaction has a sequence number of its own. After a split the entries stay where they are:
+// a child reads those of its ancestors, as far as they lie in its range, before its own. So a split
+// copies nothing, and a page of the change feed reads only what is new.
+
+// ancestor is a partition that another came from by splits.
+type ancestor struct {
+	ID string `json:"id"`
+	// LSN is the last sequence number that the ancestor gave. Its children go on above it.
+	LSN uint64 `json:"lsn"`
+
+	number uint64 // the same as ID
+}
+
+// author returns the number of the partition that gave out a sequence number which an item of p has.
+func (p *partition) author(lsn uint64) uint64 {
+	for i := range p.ancestors {
+		if lsn <= p.ancestors[i].LSN {
+			return p.ancestors[i].number
+		}
+	}
+	return p.number
+}
+
+func appendLogPrefix(dst []byte, container uint32, author uint64) []byte {
+	return binary.BigEndian.AppendUint16(appendPrefix(dst, spaceLog, container), uint16(author))
+}
+
+// logName returns the key of an item's entry. name is the key of its header.
+func (p *partition) logName(dst, name []byte, lsn uint64) []byte {
+	dst = appendLogPrefix(dst[:0], binary.BigEndian.Uint32(name[1:]), p.author(lsn))
+	dst = binary.BigEndian.AppendUint64(dst, lsn)
+	return append(dst, name[prefixLen:]...)
+}
+
+// logged adds the entry of an item that is written.
+func (p *partition) logged(b *pebble.Batch, buf, name []byte, h *header) ([]byte, error) {
+	buf = p.logName(buf, name, h.lsn)
+	var at [8]byte
+	binary.BigEndian.PutUint64(at[:], uint64(h.modified))
+	return buf, b.Set(buf, at[:], nil)
+}
+
+// unlogged removes the entry of a version that is written over, or removed.
+func (p *partition) unlogged(b *pebble.Batch, buf, name []byte, lsn uint64) ([]byte, error) {
+	buf = p.logName(buf, name, lsn)
+	return buf, b.Delete(buf, nil)
+}
+
+// entry is one entry of a log; what it refers to is valid until the next one.
+type entry struct {
+	lsn      uint64
+	modified int64
+	item     []byte // key of the item without its prefix
+}
+
+// logHead is the length of the key of an entry up to the item.
+const logHead = prefixLen + 2 + 8
+
+var errLog = errors.New("the log of a physical partition is damaged")
+
+// entries visits the log of a partition above a sequence number, in order, until visit reports false.
+func (p *partition) entries(from pebble.Reader, container uint32, above uint64, visit func(entry) (bool, error)) error {
+	for _, a := range p.ancestors {
+		if above >= a.LSN {
+			continue
+		}
+		more, err := p.entriesOf(from, container, a.number, above, visit)
+		if !more || err != nil {
+			return err
+		}
+		above = a.LSN
+	}
+	_, err := p.entriesOf(from, container, p.number, above, visit)
+	return err
+}
+
+func (p *partition) entriesOf(
+	from pebble.Reader, container uint32, author, above uint64, visit func(entry) (bool, error),
+) (more bool, err error) {
+	prefix := appendLogPrefix(nil, container, author)
+	low := binary.BigEndian.AppendUint64(bytes.Clone(prefix), above+1)
+	it, err := from.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: after(prefix)})
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = firstError(err, it.Close()) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		key, value := it.Key(), it.Value()
+		if len(key) < logHead || len(value) != 8 {
+			return false, errLog
+		}
+		e := entry{
+			lsn: binary.BigEndian.Uint64(key[logHead-8:]), modified: int64(binary.BigEndian.Uint64(value)), item: key[logHead:],
+		}
+		if author != p.number && !p.holds(e.item) {
+			continue // a sibling's
+		}
+		if more, err := visit(e); !more || err != nil {
+			return false, err
+		}
+	}
+	return true, it.Error()
+}

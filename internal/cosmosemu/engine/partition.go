@@ -1,0 +1,165 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sort"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/epk"
+)
+
+// partition is one physical partition of a container: a range of effective partition keys with a
+// budget of its own.
+type partition struct {
+	id      string
+	number  uint64 // the same as id
+	keys    epk.Range
+	low     []byte // bounds as bytes; high is nil at the end of the space
+	high    []byte
+	counter []byte         // key of the counters in the store
+	budget  *budget.Budget // shared by the containers of a database with throughput of its own
+	record  rangeRecord
+	meter   budget.Meter
+
+	ancestors []ancestor // it came from by splits, the oldest first
+
+	// mu orders the writes of the partition: what a write reads is what it changes, and log sequence
+	// numbers become visible in their order.
+	mu    sync.Mutex
+	count counters // mu guards; set by counted
+	// latest is the sequence number of count, for those that do not hold mu: session tokens.
+	latest atomic.Uint64
+	gone   bool  // it was split; mu guards
+	due    int64 // when its split for storage is done, in nanoseconds since 1970; 0: none; mu guards
+	// weights remembers those of logical partitions that were written lately; mu guards.
+	weights map[string]int64
+}
+
+// counters are kept with every write, in its batch.
+type counters struct {
+	lsn   uint64 // of the last write; never used again
+	items int64
+	bytes int64
+}
+
+func newPartition(container uint32, r rangeRecord, b *budget.Budget) (*partition, error) {
+	number, err := strconv.ParseUint(r.ID, 10, 16)
+	if err != nil {
+		return nil, fmt.Errorf("the id %q of a physical partition is not a number", r.ID)
+	}
+	p := &partition{
+		id: r.ID, number: number, keys: epk.Range{Min: r.Min, Max: r.Max}, budget: b, record: r,
+		counter: append(appendPrefix(nil, spaceCounter, container), r.ID...), low: []byte{},
+	}
+	for _, a := range r.Parents {
+		if a.number, err = strconv.ParseUint(a.ID, 10, 16); err != nil {
+			return nil, fmt.Errorf("the id %q of a physical partition is not a number", a.ID)
+		}
+		p.ancestors = append(p.ancestors, a)
+	}
+	if r.Min != epk.Min {
+		p.low, err = hex.DecodeString(r.Min)
+	}
+	if r.Max != epk.Max && err == nil {
+		p.high, err = hex.DecodeString(r.Max)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the range %s to %s of a physical partition is not hexadecimal", r.Min, r.Max)
+	}
+	return p, nil
+}
+
+// holds reports whether an effective partition key, or the key of an item, lies in the partition.
+func (p *partition) holds(key []byte) bool {
+	return bytes.Compare(p.low, key) <= 0 && (p.high == nil || bytes.Compare(key, p.high) < 0)
+}
+
+// positionBits is room for the operations of a transaction, at most 100, in the number of an item.
+const positionBits = 7
+
+// created numbers an item by the write that created it, and by its place in a transaction: unique in
+// its container.
+func (p *partition) created(lsn uint64, position int) uint64 {
+	return p.number<<48 | (lsn<<positionBits|uint64(position))&(1<<48-1)
+}
+
+// partitionAt finds the partition of an effective partition key.
+func partitionAt(parts []*partition, key []byte) *partition {
+	i := sort.Search(len(parts), func(i int) bool { return bytes.Compare(parts[i].low, key) > 0 })
+	return parts[i-1]
+}
+
+// admit lets a request run, or answers 429.
+func (p *partition) admit(now time.Time) error { return p.admitFor(now, 0) }
+
+// afford asks again once it is known what an admitted request will be charged: under
+// Config.RefuseBefore, one that would overdraw the second is answered 429 before it does anything.
+func (p *partition) afford(now time.Time, charge float64) error {
+	if !p.budget.Refuses() {
+		return nil
+	}
+	return p.admitFor(now, charge)
+}
+
+// admitFor is admit of a request that will be charged so much, 0 when that is not known.
+func (p *partition) admitFor(now time.Time, charge float64) error {
+	ok, retry := p.budget.Admit(now, charge)
+	if ok {
+		return nil
+	}
+	p.meter.Throttle(now)
+	f := refusal.TooMany(retry, refusal.SubBudgetExceeded,
+		"the request rate is too large: physical partition %s has no request units left in this second", p.id)
+	f.Range = p.id
+	return f
+}
+
+// charge takes the price of an admitted request.
+func (p *partition) charge(now time.Time, rus float64) {
+	p.budget.Spend(rus)
+	p.meter.Add(now, rus)
+}
+
+func (c counters) append(dst []byte) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, c.lsn)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.items))
+	return binary.BigEndian.AppendUint64(dst, uint64(c.bytes))
+}
+
+// counted sets the counters, under mu.
+func (p *partition) counted(c counters) {
+	p.count = c
+	p.latest.Store(c.lsn)
+}
+
+// load reads the counters of the partition; none are stored before its first write.
+func (p *partition) load(db *pebble.DB) error {
+	v, closer, err := db.Get(p.counter)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closer.Close() }()
+	if len(v) != 24 {
+		return errors.New("the counters of physical partition " + p.id + " are damaged")
+	}
+	p.counted(counters{
+		lsn:   binary.BigEndian.Uint64(v),
+		items: int64(binary.BigEndian.Uint64(v[8:])),
+		bytes: int64(binary.BigEndian.Uint64(v[16:])),
+	})
+	return nil
+}

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"strings"
+)
+
+// Resource ids are random, so that two emulators in one process never share one: SDKs key caches by
+// them. A database has 4 bytes, a container those and 4 more, an item those and 8 more. The high bit
+// of a container's own bytes is set, which tells it from the other children of a database.
+const (
+	databaseRID  = 4
+	containerRID = 8
+)
+
+func newRID(parent []byte) []byte {
+	rid := append([]byte(nil), parent...)
+	var own [4]byte
+	_, _ = rand.Read(own[:]) // never fails: crypto/rand
+	if len(parent) > 0 {
+		own[0] |= 0x80
+	}
+	return append(rid, own[:]...)
+}
+
+// ridEncoding is base64 with the slash replaced, as the service writes resource ids.
+var ridEncoding = base64.NewEncoding("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-")
+
+func ridText(rid []byte) string { return ridEncoding.EncodeToString(rid) }
+
+func ridBytes(text string) []byte {
+	b, err := ridEncoding.DecodeString(text)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// appendItemRID appends the resource id of the item that was created with that sequence number.
+func appendItemRID(dst, container []byte, created uint64) []byte {
+	var raw [containerRID + 8]byte
+	copy(raw[:], container)
+	binary.BigEndian.PutUint64(raw[containerRID:], created)
+	return ridEncoding.AppendEncode(dst, raw[:])
+}
+
+// newETag returns the ETag of a metadata resource.
+func newETag() string {
+	var raw [16]byte
+	_, _ = rand.Read(raw[:]) // never fails: crypto/rand
+	s := hex.EncodeToString(raw[:])
+	return `"` + s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:] + `"`
+}
+
+// newOfferID returns the id of an offer: lower case, since clients sign requests with it lowered.
+func newOfferID() string {
+	var raw [4]byte
+	_, _ = rand.Read(raw[:]) // never fails: crypto/rand
+	return strings.ToLower(hex.EncodeToString(raw[:]))
+}

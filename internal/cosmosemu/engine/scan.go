@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/cosmosemu/index"
+	"binnacle/internal/cosmosemu/sql"
+	"binnacle/internal/ru"
+)
+
+// scan walks the items of a container that match a query, one physical partition after the other.
+type scan struct {
+	ctx       context.Context
+	container *Container
+	revision  *revision
+	bound     *sql.Bound
+	second    int64 // the time that decides what has expired
+	reverse   bool
+	sorting   bool // matching items are not loaded, but only noted for their order
+
+	served   []sql.Condition // conditions that the index can answer
+	residual []sql.Condition // the others: the item is loaded to test them
+	row      *row
+	name     []byte // key of the item that the scan is at, without its prefix
+	head     []byte // its encoded header; like the row, valid until the scan moves on
+}
+
+// newScan divides the conditions by what the indexing policy covers. A condition on the partition key
+// of a query within one logical partition costs nothing whether indexed or not: routing answers it.
+func newScan(
+	ctx context.Context, co *Container, rev *revision, b *sql.Bound, snapshot *pebble.Snapshot, second int64, single bool,
+) *scan {
+	s := &scan{ctx: ctx, container: co, revision: rev, bound: b, second: second}
+	paths := b.Query().Paths()
+	roles := keyRoles(rev.Definition, paths)
+	indexed := func(path int) bool {
+		return single && roles[path] >= 0 || rev.Policy.Indexed(index.Steps(paths[path]))
+	}
+	for _, c := range b.Conditions() {
+		if conditionServed(c, indexed, rev.Policy) {
+			s.served = append(s.served, c)
+		} else {
+			s.residual = append(s.residual, c)
+		}
+	}
+	s.row = newRow(snapshot, rev, paths)
+	return s
+}
+
+// conditionServed reports whether the index answers a condition, so that no item is loaded to test it.
+func conditionServed(c sql.Condition, indexed func(path int) bool, p *index.Policy) bool {
+	served := c.Servable
+	for _, path := range c.Paths {
+		served = served && indexed(path)
+	}
+	for _, path := range c.Elements {
+		served = served && p.Indexed(index.Steps(path))
+	}
+	return served
+}
+
+// checkEvery is how many items are passed between two looks at the context.
+const checkEvery = 256
+
+// step is what a visitor says of the item it is shown.
+type step int
+
+const (
+	goOn       step = iota
+	stopAfter       // this item was the last
+	stopBefore      // this item is not wanted any more, and not counted as loaded
+)
+
+// leg visits the matching items of one leg in key order, or backwards. work counts what the service
+// would load. It reports whether the leg was walked to its end.
+func (s *scan) leg(l leg, work *ru.QueryWork, visit func() (step, error)) (bool, error) {
+	for i := range l.spans {
+		if s.reverse {
+			i = len(l.spans) - 1 - i
+		}
+		done, err := s.span(l.spans[i], work, visit)
+		if !done || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (s *scan) span(sp span, work *ru.QueryWork, visit func() (step, error)) (done bool, err error) {
+	prefix := appendPrefix(nil, spaceHeader, s.container.number)
+	opts := &pebble.IterOptions{LowerBound: append(prefix[:prefixLen:prefixLen], sp.low...), UpperBound: after(prefix)}
+	if sp.high != nil {
+		opts.UpperBound = append(prefix[:prefixLen:prefixLen], sp.high...)
+	}
+	it, err := s.row.snapshot.NewIter(opts)
+	if err != nil {
+		return false, fmt.Errorf("scan items: %w", err)
+	}
+	defer func() {
+		s.row.close()
+		if closeErr := it.Close(); closeErr != nil && err == nil {
+			err = fmt.Errorf("scan items: %w", closeErr)
+		}
+	}()
+	first, next := it.First, it.Next
+	if s.reverse {
+		first, next = it.Last, it.Prev
+	}
+	n := 0
+	for ok := first(); ok; ok = next() {
+		if n++; n%checkEvery == 0 && s.ctx.Err() != nil {
+			return false, s.ctx.Err()
+		}
+		step, err := s.item(it, work, visit)
+		if step != goOn || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// item tests the item that the iterator is at, and visits it when it matches.
+func (s *scan) item(it *pebble.Iterator, work *ru.QueryWork, visit func() (step, error)) (step, error) {
+	value, err := it.ValueAndErr()
+	if err != nil {
+		return stopBefore, fmt.Errorf("scan items: %w", err)
+	}
+	r := s.row
+	r.reset(it.Key(), value)
+	if r.err != nil {
+		return stopBefore, r.err
+	}
+	if s.second >= r.head.expiry(s.revision.TTL) || !all(s.served, r) {
+		return goOn, firstError(r.err, s.bound.Err())
+	}
+	if len(s.residual) > 0 {
+		work.Add(int(r.head.size)) // loaded to be tested
+		if !all(s.residual, r) {
+			return goOn, firstError(r.err, s.bound.Err())
+		}
+	}
+	s.name = append(s.name[:0], it.Key()[prefixLen:]...)
+	s.head = value
+	next, err := visit()
+	if len(s.residual) == 0 && next != stopBefore && !s.sorting {
+		work.Add(int(r.head.size))
+	}
+	return next, firstError(firstError(err, r.err), s.bound.Err())
+}
+
+func all(conditions []sql.Condition, r *row) bool {
+	for _, c := range conditions {
+		if !c.True(r) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/cosmosemu/refusal"
+)
+
+// errUnsplittable is the error of a split of a range of keys that has no room for a boundary.
+var errUnsplittable = errors.New("the range cannot be divided")
+
+// Split splits one physical partition in two, at once: at the median of its stored bytes, or in the middle
+// of its range when it holds fewer than two partition keys.
+func (c *Container) Split(rangeID string) error {
+	a := c.account
+	a.splitting.Lock()
+	defer a.splitting.Unlock()
+	p := rangeByID(c.parts(), rangeID)
+	if p == nil {
+		return refusal.RangeGone(rangeID)
+	}
+	cut, err := a.cut(c, p)
+	if err != nil {
+		return err
+	}
+	return a.split(c, p, cut)
+}
+
+// cut returns where a partition is split for throughput: at the median of its data, or in the middle of
+// its range when the data says nothing.
+func (a *Account) cut(co *Container, p *partition) ([]byte, error) {
+	at, err := a.median(co, p)
+	if at != nil || err != nil {
+		return at, err
+	}
+	return p.middle(len(co.current.Load().Keys))
+}
+
+// median returns the boundary between two stored partition keys that divides a partition's bytes most
+// evenly; nil when there are fewer than two keys.
+func (a *Account) median(co *Container, p *partition) (cut []byte, err error) {
+	p.mu.Lock()
+	total := p.count.bytes
+	p.mu.Unlock()
+	width := levelLen * len(co.current.Load().Keys)
+	var last []byte
+	var before, best int64
+	err = a.headers(a.store.db, co, p.span(), func(item []byte, h *header) bool {
+		if key := item[:width]; !bytes.Equal(key, last) {
+			if off := abs(total - 2*before); last != nil && (cut == nil || off < best) {
+				cut, best = boundary(last, key), off
+			}
+			if cut != nil && 2*before >= total {
+				return false
+			}
+			last = append(last[:0], key...)
+		}
+		before += int64(h.size)
+		return true
+	})
+	return cut, err
+}
+
+func abs(n int64) int64 { return max(n, -n) }
+
+// boundary returns the beginning of a key, in whole levels, that tells it from the one before it.
+func boundary(before, key []byte) []byte {
+	n := levelLen
+	for bytes.Equal(before[:n], key[:n]) {
+		n += levelLen
+	}
+	return bytes.Clone(key[:n])
+}
+
+// spaceEnd is the end of the space of one level: 2^126.
+const spaceEnd = 0x40
+
+// middle halves the range of a partition, at a level as high as there is room.
+func (p *partition) middle(levels int) ([]byte, error) {
+	a, b := p.bounds(levels)
+	low := a.FillBytes(make([]byte, levels*levelLen))
+	mid := b.Rsh(b.Add(a, b), 1).FillBytes(make([]byte, len(low)))
+	for n := levelLen; n <= len(low); n += levelLen {
+		if bytes.Compare(mid[:n], low) > 0 {
+			return mid[:n], nil
+		}
+	}
+	return nil, errUnsplittable
+}
+
+// bounds returns the ends of a partition's range as numbers.
+func (p *partition) bounds(levels int) (low, high *big.Int) {
+	a, b := make([]byte, levels*levelLen), make([]byte, levels*levelLen)
+	copy(a, p.low)
+	if copy(b, p.high) == 0 {
+		b[0] = spaceEnd
+	}
+	return new(big.Int).SetBytes(a), new(big.Int).SetBytes(b)
+}
+
+// headers visits the headers of the items in a span, until visit reports false.
+func (a *Account) headers(
+	from pebble.Reader, co *Container, s span, visit func(item []byte, h *header) bool,
+) (err error) {
+	prefix := appendPrefix(nil, spaceHeader, co.number)
+	opts := &pebble.IterOptions{LowerBound: append(bytes.Clone(prefix), s.low...), UpperBound: after(prefix)}
+	if s.high != nil {
+		opts.UpperBound = append(bytes.Clone(prefix), s.high...)
+	}
+	it, err := from.NewIter(opts)
+	if err != nil {
+		return fmt.Errorf("scan items: %w", err)
+	}
+	defer func() { err = firstError(err, it.Close()) }()
+	for ok := it.First(); ok; ok = it.Next() {
+		var h header
+		if err := h.decode(it.Value()); err != nil {
+			return err
+		}
+		if !visit(it.Key()[prefixLen:], &h) {
+			return nil
+		}
+	}
+	return it.Error()
+}
+
+// split replaces a partition by two and divides the throughput anew. splitting is held. A container
+// that has been dropped meanwhile is left alone.
+func (a *Account) split(co *Container, p *partition, cut []byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if co.deleted.Load() {
+		return nil
+	}
+	if co.record.Offer == nil {
+		// In a shared database the right half spends of the same share as the whole did.
+		return a.replace(co, p, cut, p.record.Budget, p.budget)
+	}
+	if err := a.replace(co, p, cut, co.unused(), budget.New(0, a.cfg.Rules)); err != nil {
+		return err
+	}
+	owned{co.record.Offer, co.database, co}.divide()
+	return nil
+}
+
+// replace puts two partitions in the place of one, durably. The left one keeps its budget, debt
+// included; the right one gets the given. Items and logs stay where they are. a.mu is held. Writers of
+// the partition wait while the items of the left half are counted.
+func (a *Account) replace(co *Container, p *partition, cut []byte, share int, right *budget.Budget) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := counters{lsn: p.count.lsn}
+	err := a.headers(a.store.db, co, span{p.low, cut}, func(_ []byte, h *header) bool {
+		left.items++
+		left.bytes += int64(h.size)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	records := co.children(p, strings.ToUpper(hex.EncodeToString(cut)), share)
+	l, err := newPartition(co.number, records[0], p.budget)
+	if err != nil {
+		return err
+	}
+	r, err := newPartition(co.number, records[1], right)
+	if err != nil {
+		return err
+	}
+	l.counted(left)
+	r.counted(counters{lsn: p.count.lsn, items: p.count.items - left.items, bytes: p.count.bytes - left.bytes})
+	record := co.record
+	record.Partitions = replaceOne(record.Partitions, func(x rangeRecord) bool { return x.ID == p.id }, records[:]...)
+	b := a.store.db.NewBatch()
+	err = firstError(
+		b.Set(l.counter, l.count.append(nil), nil), b.Set(r.counter, r.count.append(nil), nil), b.Delete(p.counter, nil))
+	if err != nil {
+		return err
+	}
+	if err := a.put(b, containerKey(co.database.id, record.Definition.ID), record); err != nil {
+		return err
+	}
+	parts := replaceOne(co.parts(), func(x *partition) bool { return x == p }, l, r)
+	co.record = record
+	co.layout.Store(&parts)
+	co.retired = append(co.retired, p)
+	p.gone = true
+	return nil
+}
+
+// replaceOne returns a copy of a list with one element replaced.
+func replaceOne[T any](list []T, is func(T) bool, by ...T) []T {
+	i := slices.IndexFunc(list, is)
+	return slices.Concat(list[:i], by, list[i+1:])
+}
+
+// children returns the records of the two partitions that take the place of one. p is locked, and
+// account.mu held.
+func (c *Container) children(p *partition, cut string, share int) [2]rangeRecord {
+	next, since := 0, 1
+	for _, r := range c.record.Partitions {
+		since = max(since, r.Since+1)
+		next = max(next, idNumber(r.ID)+1)
+		for _, a := range r.Parents {
+			next = max(next, idNumber(a.ID)+1)
+		}
+	}
+	parents := append(slices.Clone(p.record.Parents), ancestor{ID: p.id, LSN: p.count.lsn})
+	return [2]rangeRecord{
+		{ID: strconv.Itoa(next), Min: p.keys.Min, Max: cut, Parents: parents, Since: since, Budget: p.record.Budget},
+		{ID: strconv.Itoa(next + 1), Min: cut, Max: p.keys.Max, Parents: parents, Since: since, Budget: share},
+	}
+}
+
+func idNumber(id string) int {
+	n, err := strconv.Atoi(id)
+	if err != nil {
+		panic("engine: a partition key range with the id " + id) // newPartition has read it
+	}
+	return n
+}

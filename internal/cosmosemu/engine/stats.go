@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"time"
+
+	"binnacle/internal/cosmosemu/budget"
+)
+
+// Stats is what one physical partition holds and has done since the Server was opened, or
+// since ResetStats.
+type Stats struct {
+	ID         string
+	Min, Max   string  // effective partition keys, half-open
+	Items      int64   // stored, expired ones that are not removed yet included
+	Bytes      int64   // of their minified JSON without system properties
+	Budget     float64 // RU/s; shared with other containers in a database with throughput of its own
+	RUs        float64 // charged, modelled
+	LastSecond float64 // charged in the last whole second of the Server's clock
+	LastMinute float64 // charged in the last 60 whole seconds
+	Peak       float64 // the most charged in one second
+	Requests   int64   // admitted
+	Throttled  int64   // answered 429
+}
+
+// stats returns what the partition holds and has done.
+func (p *partition) stats(now time.Time) Stats {
+	s := Stats{ID: p.id, Min: p.keys.Min, Max: p.keys.Max}
+	p.mu.Lock()
+	s.Items, s.Bytes = p.count.items, p.count.bytes
+	p.mu.Unlock()
+	s.Budget = p.budget.PerSecond()
+	t := p.meter.Totals(now)
+	s.RUs, s.Requests, s.Throttled = t.RUs, t.Requests, t.Throttled
+	s.LastSecond, s.LastMinute, s.Peak = t.LastSecond, t.LastMinute, t.Peak
+	return s
+}
+
+// Stats returns what the physical partitions hold and have done, in the order of their ranges.
+func (c *Container) Stats(now time.Time) []Stats {
+	parts := c.parts()
+	out := make([]Stats, len(parts))
+	for i, p := range parts {
+		out[i] = p.stats(now)
+	}
+	return out
+}
+
+// RetiredStats returns what the physical partitions that were split since the account was opened had done
+// until then. They hold nothing.
+func (c *Container) RetiredStats(now time.Time) []Stats {
+	parts := c.past()
+	out := make([]Stats, len(parts))
+	for i, p := range parts {
+		out[i] = p.stats(now)
+		out[i].Items, out[i].Bytes, out[i].Budget = 0, 0, 0
+	}
+	return out
+}
+
+// State is a physical partition with where it came from and what it did in the last
+// budget.HistorySeconds.
+type State struct {
+	Stats
+	Parents []string // ids of the partitions that it came from by splits, the oldest first
+	History []budget.Second
+}
+
+// States returns the physical partitions in the order of their ranges.
+func (c *Container) States(now time.Time) []State {
+	parts := c.parts()
+	out := make([]State, len(parts))
+	for i, p := range parts {
+		out[i] = State{p.stats(now), p.parents(), p.meter.Last(now, budget.HistorySeconds)}
+	}
+	return out
+}
+
+// Range is a physical partition as clients route by it.
+type Range struct {
+	ID       string
+	Min, Max string   // effective partition keys, half-open
+	Parents  []string // ids of the partitions that it came from by splits, the oldest first
+	Since    int      // number of the split that made it; 0 for none
+	LSN      uint64   // of its last write
+}
+
+// Ranges returns the physical partitions in the order of their ranges.
+func (c *Container) Ranges() []Range {
+	parts := c.parts()
+	out := make([]Range, len(parts))
+	for i, p := range parts {
+		out[i] = Range{p.id, p.keys.Min, p.keys.Max, p.parents(), p.record.Since, p.latest.Load()}
+	}
+	return out
+}
+
+func (p *partition) parents() []string {
+	out := make([]string, len(p.ancestors))
+	for i, a := range p.ancestors {
+		out[i] = a.ID
+	}
+	return out
+}

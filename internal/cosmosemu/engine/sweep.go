@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// sweepBatch is how many expired items are removed under one lock.
+const sweepBatch = 128
+
+// Sweep removes the items that have expired, and returns how many.
+func (a *Account) Sweep(ctx context.Context, now time.Time) (removed int, err error) {
+	for _, co := range a.perishable(now) {
+		n, err := co.sweep(ctx, now)
+		removed += n
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// perishable lists the containers in which something may have expired.
+func (a *Account) perishable(now time.Time) []*Container {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	var out []*Container
+	for _, db := range a.databases {
+		for _, co := range db.containers {
+			if co.current.Load().TTL != 0 && co.earliest.Load() <= now.Unix() {
+				out = append(out, co)
+			}
+		}
+	}
+	return out
+}
+
+// sweep walks all headers of a container. It learns meanwhile when the next item expires:
+// until then there is nothing to do. A write from now on says so itself, see container.expires.
+func (c *Container) sweep(ctx context.Context, now time.Time) (int, error) {
+	c.earliest.Store(never)
+	removed, err := c.walkExpired(ctx, now)
+	if err != nil {
+		c.earliest.Store(0)
+	}
+	return removed, err
+}
+
+func (c *Container) walkExpired(ctx context.Context, now time.Time) (removed int, err error) {
+	prefix := appendPrefix(nil, spaceHeader, c.number)
+	it, err := c.account.store.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = firstError(err, it.Close()) }()
+	var names [][]byte
+	flush := func() error {
+		n, err := c.removeExpired(names, now)
+		removed += n
+		names = names[:0]
+		return err
+	}
+	ttl := c.current.Load().TTL
+	for ok := it.First(); ok; ok = it.Next() {
+		if err := ctx.Err(); err != nil {
+			return removed, err
+		}
+		v, err := it.ValueAndErr()
+		if err != nil {
+			return removed, err
+		}
+		var head header
+		if err := head.decode(v); err != nil {
+			return removed, err
+		}
+		if at := head.expiry(ttl); at > now.Unix() {
+			c.expires(at)
+			continue
+		}
+		if names = append(names, bytes.Clone(it.Key())); len(names) == sweepBatch {
+			if err := flush(); err != nil {
+				return removed, err
+			}
+		}
+	}
+	return removed, flush()
+}
+
+// removeExpired removes items that are still expired once their partition is locked.
+func (c *Container) removeExpired(names [][]byte, now time.Time) (int, error) {
+	removed := 0
+	for len(names) > 0 {
+		k, n, err := c.removeFirst(names, now)
+		removed += k
+		if err != nil {
+			return removed, err
+		}
+		names = names[n:]
+	}
+	return removed, nil
+}
+
+// removeFirst removes those at the beginning of names that lie in one partition, and tells how many it
+// has removed and how many it has looked at.
+func (c *Container) removeFirst(names [][]byte, now time.Time) (removed, seen int, err error) {
+	p := c.lock(names[0][prefixLen:])
+	defer p.mu.Unlock()
+	for seen < len(names) && p.holds(names[seen][prefixLen:]) {
+		seen++
+	}
+	removed, err = c.removeFrom(p, names[:seen], now)
+	return removed, seen, err
+}
+
+// removeFrom removes what has expired of these items. The partition is locked.
+func (c *Container) removeFrom(p *partition, names [][]byte, now time.Time) (int, error) {
+	if c.deleted.Load() {
+		return 0, nil
+	}
+	next := p.count
+	b := c.account.store.db.NewBatch()
+	rev := c.current.Load()
+	ttl := rev.TTL
+	lighter := map[string]int64{}
+	for _, name := range names {
+		var head header
+		stored, alive, err := readHeader(c.account.store.db, name, &head, ttl, now)
+		if err != nil {
+			return 0, err
+		}
+		if !stored || alive {
+			continue
+		}
+		next.items--
+		next.bytes -= int64(head.size)
+		lighter[string(weightName(nil, name, rev.Levels()))] += int64(head.size)
+		if err := release(rev.Unique, b, c.account.store.db, name, rev.Levels()); err != nil {
+			return 0, err
+		}
+		_, logErr := p.unlogged(b, nil, name, head.lsn)
+		if err := firstError(logErr, b.Delete(name, nil), b.Delete(bodyName(nil, name), nil)); err != nil {
+			return 0, err
+		}
+	}
+	removed := int(p.count.items - next.items)
+	if removed == 0 {
+		return 0, b.Close()
+	}
+	if err := firstError(b.Set(p.counter, next.append(nil), nil), p.lighter(b, c.account.store.db, lighter)); err != nil {
+		return 0, err
+	}
+	if err := c.account.store.commit(b); err != nil {
+		return 0, err
+	}
+	p.counted(next)
+	return removed, nil
+}

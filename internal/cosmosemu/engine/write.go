@@ -1,0 +1,392 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/valyala/fastjson"
+
+	"binnacle/internal/cosmosemu/patch"
+	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/cosmosemu/schema"
+)
+
+// writing is one write of one item being done.
+type writing struct {
+	Write
+	account   *Account
+	container *Container
+	revision  *revision
+	doc       *document
+	now       time.Time
+	position  int          // among the writes of a transaction, which share a log sequence number
+	patch     *patch.Patch // of OpPatch
+
+	partition *partition
+	name      []byte // key of the header
+	stored    bool   // there is a header, alive or expired
+	alive     bool
+	old       header
+	fresh     header
+	charge    float64
+	logical   int64 // weight of the logical partition after the write
+}
+
+// Write writes one item. When it returns, the write is durable, or refused by a *refusal.Error.
+func (c *Container) Write(r Write, now time.Time) (Result, error) {
+	doc := documents.Get().(*document)
+	defer documents.Put(doc)
+	w := c.writing(r, doc, now)
+	if err := w.parse(); err != nil {
+		return Result{}, err
+	}
+	key, err := w.revision.fullKey(&doc.keys, r.Key)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := w.address(key); err != nil {
+		return Result{}, err
+	}
+	return w.run()
+}
+
+func (c *Container) writing(r Write, doc *document, now time.Time) *writing {
+	return &writing{
+		Write: r, account: c.account, container: c, revision: c.current.Load(), doc: doc, now: now,
+	}
+}
+
+// parse takes the body of the request apart.
+func (w *writing) parse() (err error) {
+	switch w.Op {
+	case OpRead, OpDelete:
+		return nil
+	case OpPatch:
+		w.patch, err = patch.Parse(w.Body, &w.account.queries)
+		return err
+	}
+	if err := w.doc.Parse(w.Body, w.revision.Definition); err != nil {
+		return err
+	}
+	if w.Op == OpReplace && string(w.doc.ID) != w.ID {
+		return refusal.BadRequest("the id %q of the item is not %q, by which it is addressed", w.doc.ID, w.ID)
+	}
+	return nil
+}
+
+// address places the write at the partition key of the request, which must be that of the item.
+func (w *writing) address(key schema.Key) error {
+	switch w.Op {
+	case OpRead, OpDelete, OpPatch:
+		w.doc.Key = append(w.doc.Key[:0], key...)
+		w.doc.ID = append(w.doc.ID[:0], w.ID...)
+	default:
+		if !key.Equal(w.doc.Key) {
+			return refusal.KeyMismatch("the partition key of the request is not that of the item")
+		}
+	}
+	w.name = w.doc.name(w.container.number)
+	return nil
+}
+
+// fullKey reads the partition key of a request and refuses one that does not name a logical partition.
+func (r *revision) fullKey(p *fastjson.Parser, text string) (schema.Key, error) {
+	key, ok, err := schema.ParseKey(p, text)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return r.UndefinedKey(), nil
+	case len(key) < r.Levels():
+		return nil, refusal.KeyMismatch("the partition key has %d of %d components", len(key), r.Levels())
+	}
+	return key, r.checkLevels(key)
+}
+
+// checkLevels refuses a partition key, or a prefix of one, with more levels than the container has.
+func (r *revision) checkLevels(key schema.Key) error {
+	if len(key) > r.Levels() {
+		return refusal.BadRequest("the partition key has %d components, the container has %d", len(key), r.Levels())
+	}
+	return nil
+}
+
+// run does the write: the check, the change and the charge under the lock of the physical partition,
+// the wait for the log outside it.
+func (w *writing) run() (Result, error) {
+	batch, err := w.locked()
+	if err != nil {
+		return Result{}, w.refused(err)
+	}
+	res := w.result()
+	if err := w.account.store.wait(batch); err != nil {
+		return Result{}, fmt.Errorf("log a write: %w", err)
+	}
+	return res, nil
+}
+
+// result returns what came of a write that was applied.
+func (w *writing) result() Result {
+	r := Result{Charge: w.charge, Created: !w.alive && w.Op != OpDelete, Range: w.partition.id, LSN: w.fresh.lsn}
+	if w.Op == OpDelete {
+		return r
+	}
+	r.ETag = etagOf(w.fresh.version())
+	if !w.Minimal {
+		r.Body = bytes.Clone(w.doc.value)
+	}
+	return r
+}
+
+// refused finishes a write that did not happen: what it was refused for must be durable.
+func (w *writing) refused(err error) error {
+	f := refusal.Of(err)
+	f.Range = w.partition.id
+	if !f.Throttled() {
+		if err := w.account.store.settle(); err != nil {
+			return fmt.Errorf("log a write: %w", err)
+		}
+	}
+	return f
+}
+
+func (w *writing) locked() (*pebble.Batch, error) {
+	p := w.container.lock(w.name[prefixLen:])
+	defer p.mu.Unlock()
+	w.partition = p
+	if w.container.deleted.Load() {
+		return nil, refusal.NotFound("the container was deleted")
+	}
+	if err := p.admit(w.now); err != nil {
+		return nil, err
+	}
+	st := w.account.store
+	batch := st.db.NewBatch()
+	next, err := w.stage(batch, st.db, p.count)
+	if err != nil {
+		_ = batch.Close() // releases memory only
+		var f *refusal.Error
+		if errors.As(err, &f) {
+			p.charge(w.now, f.Charge)
+		}
+		return nil, err
+	}
+	if err := p.afford(w.now, w.charge); err != nil {
+		_ = batch.Close() // releases memory only
+		return nil, err
+	}
+	if err := st.apply(batch); err != nil {
+		return nil, fmt.Errorf("write an item: %w", err)
+	}
+	p.counted(next)
+	p.charge(w.now, w.charge)
+	w.noteExpiry()
+	w.noteWeight()
+	return batch, nil
+}
+
+// stage checks the write against what from holds and adds it to a batch, under the lock of the physical
+// partition. It returns the counters after it. A *refusal.Error says what it is to be charged.
+func (w *writing) stage(b *pebble.Batch, from pebble.Reader, count counters) (counters, error) {
+	var err error
+	w.stored, w.alive, err = readHeader(from, w.name, &w.old, w.revision.TTL, w.now)
+	if err != nil {
+		return count, err
+	}
+	if f := w.check(); f != nil {
+		// A refused write is charged as a read of what it met; the service publishes no figure.
+		f.Charge = w.account.cfg.Model.Read(int(w.old.size))
+		return count, f
+	}
+	if w.Op == OpPatch {
+		if err := w.patched(from); err != nil {
+			f := refusal.Of(err)
+			f.Charge = w.account.cfg.Model.Read(int(w.old.size))
+			return count, f
+		}
+	}
+	if w.Op != OpDelete {
+		if f := w.doc.Check(w.account.cfg.Limits.bounds()); f != nil {
+			f.Charge = w.account.cfg.Model.Read(int(w.old.size))
+			return count, f
+		}
+	}
+	if w.charge, err = w.price(from); err != nil {
+		return count, err
+	}
+	next := w.change(count)
+	if err := firstError(w.room(from, count, next), w.weigh(b, from), w.claim(b, from)); err != nil {
+		var f *refusal.Error
+		if errors.As(err, &f) {
+			f.Charge = w.account.cfg.Model.Read(int(w.old.size))
+		}
+		return count, err
+	}
+	return next, w.fill(b, next)
+}
+
+// noteExpiry tells the sweep of an item that will expire.
+func (w *writing) noteExpiry() {
+	if w.Op != OpDelete && w.revision.TTL != 0 {
+		w.container.expires(w.fresh.expiry(w.revision.TTL))
+	}
+}
+
+// check holds the operation and its preconditions against what is there.
+func (w *writing) check() *refusal.Error {
+	id := w.doc.ID
+	switch {
+	case w.Op == OpCreate && w.alive:
+		return refusal.Conflict("the item %q exists", id)
+	case (w.Op == OpReplace || w.Op == OpDelete || w.Op == OpPatch) && !w.alive:
+		return refusal.NotFound("the item %q does not exist", id)
+	}
+	if !holds(w.Match, w.NoneMatch, w.alive, w.old.version()) {
+		return refusal.PreconditionFailed()
+	}
+	return nil
+}
+
+// holds reports whether If-Match and If-None-Match allow a write. If-Match has no say over an item that
+// is not there: an upsert then creates it.
+func holds(match, noneMatch string, exists bool, version uint64) bool {
+	if match != "" && match != "*" && exists && match != etagOf(version) {
+		return false
+	}
+	if noneMatch != "" && exists && (noneMatch == "*" || noneMatch == etagOf(version)) {
+		return false
+	}
+	return true
+}
+
+// price returns the charge of the write. A replace needs the old terms, so it reads the old body.
+func (w *writing) price(from pebble.Reader) (float64, error) {
+	m := w.account.cfg.Model
+	p := w.revision.Policy
+	switch {
+	case w.Op == OpDelete:
+		return m.Delete(int(w.old.size), int(w.old.terms)), nil
+	case !w.alive:
+		return m.Write(len(w.doc.JSON), p.Count(w.doc.Terms)), nil
+	case p.Off():
+		return m.Replace(int(w.old.size), len(w.doc.JSON), 0), nil
+	}
+	changed, err := w.changedTerms(from)
+	if err != nil {
+		return 0, err
+	}
+	return m.Replace(int(w.old.size), len(w.doc.JSON), changed), nil
+}
+
+// changedTerms counts the terms that a replace removes and adds: those that differ, and _ts twice.
+func (w *writing) changedTerms(from pebble.Reader) (int, error) {
+	v, closer, err := from.Get(bodyName(nil, w.name))
+	if err != nil {
+		return 0, fmt.Errorf("read the body of an item: %w", err)
+	}
+	defer func() { _ = closer.Close() }()
+	var parser fastjson.Parser
+	doc, err := parser.ParseBytes(v)
+	if err != nil {
+		return 0, fmt.Errorf("read the body of an item: %w", err)
+	}
+	schema.DeleteSystem(doc)
+	return 2 + difference(w.revision.Policy.Terms(nil, doc), w.doc.Terms), nil
+}
+
+// difference counts the elements of two sorted sets that only one of them has.
+func difference(a, b []uint64) int {
+	n := 0
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] == b[0]:
+			a, b = a[1:], b[1:]
+		case a[0] < b[0]:
+			a, n = a[1:], n+1
+		default:
+			b, n = b[1:], n+1
+		}
+	}
+	return n + len(a) + len(b)
+}
+
+// change returns the counters after the write, from those before it, and the header of the new version.
+func (w *writing) change(next counters) counters {
+	if w.position == 0 {
+		next.lsn++
+	}
+	if w.stored {
+		next.items--
+		next.bytes -= int64(w.old.size)
+	}
+	w.fresh = header{lsn: next.lsn, created: w.partition.created(next.lsn, w.position), position: uint8(w.position)}
+	if w.Op == OpDelete {
+		return next
+	}
+	w.fresh.modified = w.now.Unix()
+	w.fresh.ttl = w.doc.TTL
+	w.fresh.size = uint32(len(w.doc.JSON))
+	w.fresh.terms = uint32(w.revision.Policy.Count(w.doc.Terms))
+	w.fresh.generation = w.revision.generation
+	w.fresh.covered = w.doc.Covered
+	if w.alive {
+		w.fresh.created = w.old.created
+	}
+	next.items++
+	next.bytes += int64(w.fresh.size)
+	return next
+}
+
+func (w *writing) fill(b *pebble.Batch, next counters) error {
+	d := w.doc
+	d.bodyName = bodyName(d.bodyName, w.name)
+	body := d.bodyName
+	var err, logErr error
+	if w.stored {
+		d.logName, logErr = w.partition.unlogged(b, d.logName, w.name, w.old.lsn)
+	}
+	if w.Op == OpDelete {
+		err = firstError(logErr, b.Delete(w.name, nil), b.Delete(body, nil))
+	} else {
+		d.head = w.fresh.append(d.head[:0])
+		d.value = w.container.appendBody(d.value[:0], d.JSON, &w.fresh)
+		err = firstError(logErr, b.Set(w.name, d.head, nil), b.Set(body, d.value, nil))
+		d.logName, logErr = w.partition.logged(b, d.logName, w.name, &w.fresh)
+		err = firstError(err, logErr)
+	}
+	var buf [24]byte
+	if err = firstError(err, b.Set(w.partition.counter, next.append(buf[:0]), nil)); err != nil {
+		return fmt.Errorf("write an item: %w", err)
+	}
+	return nil
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendBody appends an item with its system properties at the end.
+func (c *Container) appendBody(dst, json []byte, h *header) []byte {
+	dst = append(dst, json[:len(json)-1]...)
+	dst = append(dst, `,"_rid":"`...)
+	rid := len(dst)
+	dst = appendItemRID(dst, c.rid, h.created)
+	end := len(dst)
+	dst = append(dst, `","_self":"`...)
+	dst = append(dst, c.docs...)
+	dst = append(dst, dst[rid:end]...)
+	dst = append(dst, `/","_etag":"\"`...)
+	dst = appendVersion(dst, h.version())
+	dst = append(dst, `\"","_attachments":"attachments/","_ts":`...)
+	dst = strconv.AppendInt(dst, h.modified, 10)
+	return append(dst, '}')
+}

@@ -1,0 +1,71 @@
+package jsonvalue
+
+import (
+	"unicode/utf8"
+
+	"github.com/valyala/fastjson"
+)
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString appends s as a JSON string. fastjson's own marshaller quotes by Go's rules, whose
+// escapes are not all JSON.
+func AppendString(dst, s []byte) []byte {
+	dst = append(dst, '"')
+	for len(s) > 0 {
+		c := s[0]
+		switch {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c == '\n':
+			dst = append(dst, '\\', 'n')
+		case c == '\r':
+			dst = append(dst, '\\', 'r')
+		case c == '\t':
+			dst = append(dst, '\\', 't')
+		case c < 0x20:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		case c < utf8.RuneSelf:
+			dst = append(dst, c)
+		default:
+			r, n := utf8.DecodeRune(s)
+			dst = utf8.AppendRune(dst, r)
+			s = s[n:]
+			continue
+		}
+		s = s[1:]
+	}
+	return append(dst, '"')
+}
+
+// Append appends v as minified JSON, numbers as they were written.
+func Append(dst []byte, v *fastjson.Value) []byte {
+	switch v.Type() {
+	case fastjson.TypeString:
+		return AppendString(dst, v.GetStringBytes())
+	case fastjson.TypeArray:
+		dst = append(dst, '[')
+		for i, e := range v.GetArray() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = Append(dst, e)
+		}
+		return append(dst, ']')
+	case fastjson.TypeObject:
+		dst = append(dst, '{')
+		first := true
+		v.GetObject().Visit(func(key []byte, e *fastjson.Value) {
+			if !first {
+				dst = append(dst, ',')
+			}
+			first = false
+			dst = AppendString(dst, key)
+			dst = append(dst, ':')
+			dst = Append(dst, e)
+		})
+		return append(dst, '}')
+	default:
+		return v.MarshalTo(dst)
+	}
+}
