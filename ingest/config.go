@@ -25,10 +25,11 @@ type Config struct {
 	Dialer    *kafka.Dialer
 	Transport kafka.RoundTripper
 
-	DrainBudget  time.Duration // how long shutdown may write what is in memory; 5 s
-	MemoryBytes  int64         // bound of what is held in memory; 1 GiB
-	WatchEvery   time.Duration // how often the topic is looked at for partitions that were added; 5 s
-	RetryBackoff time.Duration // first pause after a write of unknown outcome, doubled up to 64 times of it; 50 ms
+	DrainBudget time.Duration // how long shutdown may write what is in memory; 5 s
+	MemoryBytes int64         // bound of what is held in memory; 1 GiB
+	WatchEvery  time.Duration // how often the topic is looked at for partitions that were added; 5 s
+	Patience    time.Duration // how long one attempt at a write may take: then its outcome is unknown; 10 s
+	DeniedFor   time.Duration // how long the store may deny access before the ingester gives up; 1 min
 
 	Now        func() time.Time // time.Now
 	Logger     *slog.Logger     // slog.Default
@@ -42,7 +43,8 @@ func (c Config) withDefaults() Config {
 	c.DrainBudget = cmp.Or(c.DrainBudget, 5*time.Second)
 	c.MemoryBytes = cmp.Or(c.MemoryBytes, 1<<30)
 	c.WatchEvery = cmp.Or(c.WatchEvery, 5*time.Second)
-	c.RetryBackoff = cmp.Or(c.RetryBackoff, 50*time.Millisecond)
+	c.Patience = cmp.Or(c.Patience, 10*time.Second)
+	c.DeniedFor = cmp.Or(c.DeniedFor, time.Minute)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
@@ -68,7 +70,7 @@ func (c Config) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"drain-budget", c.DrainBudget}, {"watch-every", c.WatchEvery}, {"retry-backoff", c.RetryBackoff}} {
+	}{{"drain-budget", c.DrainBudget}, {"watch-every", c.WatchEvery}, {"patience", c.Patience}, {"denied-for", c.DeniedFor}} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("%s %s is negative", d.name, d.value))
 		}

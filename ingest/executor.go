@@ -12,6 +12,8 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/sharding"
+
+	"golang.org/x/time/rate"
 )
 
 // Directory is the map of tenants as ingest uses it; *control.Directory is one.
@@ -41,6 +43,9 @@ type Stores struct {
 // Executor does the jobs of Workers. It is safe for any number of callers.
 type Executor struct {
 	stores   Stores
+	patience time.Duration // of one attempt
+	denial   *denial
+	complain *rate.Limiter // of log lines about attempts that failed
 	backoff  time.Duration
 	register bool // unknown tenants
 	now      func() time.Time
@@ -49,86 +54,115 @@ type Executor struct {
 }
 
 func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
-	return &Executor{stores: stores, backoff: cfg.RetryBackoff, register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger}
-}
-
-// Run does one job and keeps at it until it is done: bad infrastructure slows, it loses nothing (rule W11). It
-// returns an error only when the context has ended; the job may then have been done or not.
-func (e *Executor) Run(ctx context.Context, job worker.Job) error {
-	switch j := job.(type) {
-	case *worker.Lookup:
-		return e.lookup(ctx, j)
-	case *worker.Create:
-		return e.create(ctx, j)
-	case *worker.Bury:
-		return e.again(ctx, "bury", func() error { return e.stores.Letters.Bury(ctx, j.Letters) })
-	case *worker.Note:
-		return e.again(ctx, "note", func() error { return e.note(ctx, j) })
-	case *worker.Stamp:
-		return e.again(ctx, "stamp", func() error { return e.stores.Streams.Renew(ctx, j.Stream, j.Partition, j.Mark) })
+	return &Executor{
+		stores: stores, patience: cfg.Patience, denial: &denial{now: cfg.Now, after: cfg.DeniedFor}, complain: rate.NewLimiter(rate.Every(10*time.Second), 3),
+		backoff: cfg.RetryBackoff, register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger,
 	}
-	panic(fmt.Sprintf("ingest: no way to do a %T", job))
 }
 
-// lookup takes the newest chunk under any of the chain's keys.
-func (e *Executor) lookup(ctx context.Context, j *worker.Lookup) error {
-	for _, key := range j.Keys {
-		err := e.again(ctx, "lookup", func() error {
-			tail, _, err := e.stores.Chunks.Last(ctx, key, j.Chain)
-			if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrNoContainer) {
-				return nil
-			}
-			if err == nil {
-				err = e.stores.Directory.AskMonth(ctx, key.Container) // as in create
-			}
-			if err == nil && (!j.Found || tail.Number > j.Tail.Number) {
-				j.Found, j.Tail = true, tail
-			}
-			return err
-		})
-		if err != nil {
-			return err
+// Try makes one attempt at a job, and says in it how that ended: bad infrastructure slows, it loses nothing, and it is the
+// Worker's affair when to try again (rule W11). It returns an error only when the context has ended; the job may then have
+// been done or not.
+func (e *Executor) Try(ctx context.Context, job worker.Job) error {
+	attempt, cancel := context.WithTimeout(ctx, e.patience)
+	defer cancel()
+	what, err := e.do(attempt, job)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	r := worker.ResultOf(err)
+	job.Failed(r)
+	e.denial.note(r.Fault, err)
+	if err != nil {
+		e.metrics.retries.WithLabelValues(what).Inc()
+		if ok := e.complain.Allow(); ok {
+			e.log.Warn("an attempt failed, another follows", "operation", what, "fault", string(r.Fault), "err", err)
 		}
 	}
 	return nil
 }
 
-// create asks the same until it is known whether this document or another has the id (rule W6).
-func (e *Executor) create(ctx context.Context, j *worker.Create) error {
-	return e.again(ctx, "create", func() error {
-		// Nothing is stored in a container that this process's map lacks: heads tell of all of them (rule R1). One that is expired is
-		// about to be dropped, with all that is in it: provision must take that back, or make it again.
-		if err := e.stores.Directory.AskMonth(ctx, j.Key.Container); err != nil {
+func (e *Executor) do(ctx context.Context, job worker.Job) (what string, err error) {
+	switch j := job.(type) {
+	case *worker.Lookup:
+		return "lookup", e.lookup(ctx, j)
+	case *worker.Create:
+		return "create", e.create(ctx, j)
+	case *worker.Bury:
+		return "bury", e.stores.Letters.Bury(ctx, j.Letters)
+	case *worker.Note:
+		return "note", e.note(ctx, j)
+	case *worker.Stamp:
+		return "stamp", e.stores.Streams.Renew(ctx, j.Stream, j.Partition, j.Mark)
+	}
+	panic(fmt.Sprintf("ingest: no way to do a %T", job))
+}
+
+// Run does one job and keeps at it until it is done. It returns an error only when the context has ended.
+func (e *Executor) Run(ctx context.Context, job worker.Job) error {
+	return e.again(ctx, "job", func() error {
+		if err := e.Try(ctx, job); err != nil {
 			return err
 		}
-		if e.stores.Directory.View().Expired(j.Key.Container) {
-			return fmt.Errorf("container %s is expired", j.Key.Container)
+		if r := job.Ended(); r.Fault != worker.None && r.Fault != worker.Rejected {
+			return fmt.Errorf("the attempt ended with %s", r.Fault)
 		}
-		var err error
-		j.Receipt, err = e.stores.Chunks.Create(ctx, j.Key, j.ID, j.Doc)
-		var exists *store.ExistsError
-		switch {
-		case errors.As(err, &exists):
-			j.Existing, err = e.existing(ctx, j.Key, j.ID, exists.Session)
-			return err
-		case errors.Is(err, store.ErrNoContainer):
-			return fmt.Errorf("container %s is asked for: %w", j.Key.Container, err)
-		}
-		return err
+		return nil
 	})
 }
 
+// lookup takes the newest chunk under any of the chain's keys.
+func (e *Executor) lookup(ctx context.Context, j *worker.Lookup) error {
+	j.Found = false
+	for _, key := range j.Keys {
+		tail, _, err := e.stores.Chunks.Last(ctx, key, j.Chain)
+		switch {
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrNoContainer):
+		case err != nil:
+			return err
+		case !j.Found || tail.Number > j.Tail.Number:
+			j.Found, j.Tail = true, tail
+		}
+		if err == nil {
+			if err := e.stores.Directory.AskMonth(ctx, key.Container); err != nil { // as in create
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// create asks for a document, or finds out what has its id (rule W6).
+func (e *Executor) create(ctx context.Context, j *worker.Create) error {
+	// Nothing is stored in a container that this process's map lacks: heads tell of all of them (rule R1). One that is expired is
+	// about to be dropped, with all that is in it: provision must take that back, or make it again.
+	if err := e.stores.Directory.AskMonth(ctx, j.Key.Container); err != nil {
+		return err
+	}
+	if e.stores.Directory.View().Expired(j.Key.Container) {
+		return fmt.Errorf("container %s is expired: %w", j.Key.Container, store.ErrNoContainer)
+	}
+	var err error
+	j.Receipt, err = e.stores.Chunks.Create(ctx, j.Key, j.ID, j.Doc)
+	var exists *store.ExistsError
+	if errors.As(err, &exists) {
+		j.Existing, err = e.existing(ctx, j.Key, j.ID, exists.Session)
+	}
+	return err
+}
+
+// existing is what a stored chunk holds. Of a document of another version, older or newer, only what chunk.Tail holds is known
+// to mean the same.
 func (e *Executor) existing(ctx context.Context, key sharding.Key, id, session string) (*store.Tail, error) {
 	doc, _, err := e.stores.Chunks.Read(ctx, key, id, session)
 	if err != nil {
 		return nil, fmt.Errorf("read the stored chunk: %w", err)
 	}
-	c, err := chunk.Parse(doc)
+	tail, err := chunk.ParseTail(doc)
 	if err != nil {
 		return nil, fmt.Errorf("read the stored chunk %s: %w", id, err)
 	}
-	h := c.Header
-	return &store.Tail{Number: h.ID.Number, Through: h.Through, From: h.From, To: h.To}, nil
+	return &store.Tail{Number: tail.ID.Number, Through: tail.Through, From: tail.From, To: tail.To}, nil
 }
 
 // note merges what was seen into the entry as it is stored, and writes it when that changes it.

@@ -47,7 +47,7 @@ func New(cfg Config, stores Stores) (*Ingester, error) {
 		return nil, err
 	}
 	memory := worker.NewMemory(cfg.MemoryBytes)
-	m := newMetrics(cfg.Registerer, memory)
+	m := newMetrics(cfg.Registerer, memory, cfg.Logger)
 	return &Ingester{
 		cfg: cfg, stores: stores, broker: NewBroker(cfg.Kafka, cfg.Topic, cfg.Transport), memory: memory, metrics: m,
 		executor:   newExecutor(cfg, stores, m),
@@ -60,9 +60,20 @@ func New(cfg Config, stores Stores) (*Ingester, error) {
 const afterDrain = time.Second
 
 // Run reads until the context ends; then it writes what is in memory as far as the drain budget goes, commits, leaves
-// the group and returns nil. That takes the drain budget and a second at most, whoever does not answer. It may be called
-// once.
+// the group and returns nil. That takes the drain budget and a second at most, whoever does not answer. It does the same, and
+// fails with ErrDenied, when the store denies access for too long. It may be called once.
 func (in *Ingester) Run(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	in.executor.denial.stop = stop
+	err := in.run(ctx)
+	if cause := context.Cause(ctx); errors.Is(cause, ErrDenied) {
+		return cause
+	}
+	return err
+}
+
+func (in *Ingester) run(ctx context.Context) error {
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer in.jobs.Wait()
 	defer cancel()

@@ -21,7 +21,7 @@ type Local struct {
 func NewLocal(cfg Config, stores Stores, a worker.Assignment) *Local {
 	cfg = cfg.withDefaults()
 	memory := worker.NewMemory(cfg.MemoryBytes)
-	m := newMetrics(cfg.Registerer, memory)
+	m := newMetrics(cfg.Registerer, memory, cfg.Logger)
 	return &Local{
 		Worker: worker.New(cfg.Config, a, memory, cfg.Now(), m), cfg: cfg, dir: stores.Directory, executor: newExecutor(cfg, stores, m),
 	}
@@ -43,7 +43,17 @@ func (l *Local) Take(ctx context.Context, rec worker.Record) error {
 // Due is the jobs that are to be done now. Each is handed out once: the caller does it with Do.
 func (l *Local) Due() []worker.Job { return l.Jobs(l.cfg.Now(), l.dir.View()) }
 
-// Do does one job and tells the Worker. It fails only when the context ends; the job may then have been done or not, and
+// Try makes one attempt at a job and tells the Worker, who hands out another one later if it failed. It fails only when the
+// context ends.
+func (l *Local) Try(ctx context.Context, j worker.Job) error {
+	if err := l.executor.Try(ctx, j); err != nil {
+		return err
+	}
+	l.Done(j, l.cfg.Now())
+	return nil
+}
+
+// Do does one job, in as many attempts as that takes, and tells the Worker. It fails only when the context ends; the job may then have been done or not, and
 // may be done again.
 func (l *Local) Do(ctx context.Context, j worker.Job) error {
 	if err := l.executor.Run(ctx, j); err != nil {
@@ -70,6 +80,9 @@ var errUnsettled = errors.New("ingest: the worker is still busy after draining")
 
 // Resume is Worker.Resume, now.
 func (l *Local) Resume(a worker.Assignment) { l.Worker.Resume(a, l.cfg.Now()) }
+
+// Drain is Worker.Drain, now.
+func (l *Local) Drain() { l.Worker.Drain(l.cfg.Now()) }
 
 // Finish cuts everything and writes it.
 func (l *Local) Finish(ctx context.Context) error {

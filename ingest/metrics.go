@@ -1,9 +1,12 @@
 package ingest
 
 import (
+	"log/slog"
+
 	"binnacle/binning"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
+	"binnacle/sharding"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
@@ -25,9 +28,11 @@ type metrics struct {
 	behind    *prometheus.GaugeVec
 	bins      *prometheus.GaugeVec
 	restarts  prometheus.Counter
+	keysFull  prometheus.Counter
+	log       *slog.Logger
 }
 
-func newMetrics(r prometheus.Registerer, memory *worker.Memory) *metrics {
+func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger) *metrics {
 	f := promauto.With(r)
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: "binnacle_ingest_held_bytes", Help: "Memory that bins and chunks in flight take, as ingest counts it."},
 		func() float64 { return float64(memory.Used()) })
@@ -53,6 +58,8 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory) *metrics {
 		lag:       gauges("binnacle_ingest_lag_records", "Records between the position and the end of the log."),
 		behind:    gauges("binnacle_ingest_uncommitted_records", "Records between the committed offset and the position: what a crash would replay."),
 		bins:      gauges("binnacle_ingest_open_bins", "Open bins."),
+		keysFull:  counter("binnacle_ingest_full_keys_total", "Partition keys that were found full; their chunks wait for the next epoch."),
+		log:       log,
 		restarts:  counter("binnacle_ingest_incarnations_total", "Times that a partition was found to be another log than before."),
 		fill: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "binnacle_ingest_chunk_fill_ratio", Help: "Size of a chunk document over the target of 32 KB.",
@@ -78,6 +85,13 @@ func (m *metrics) LookedUp() { m.lookups.Inc() }
 
 // Conflict counts a create that met another chunk.
 func (m *metrics) Conflict() { m.conflicts.Inc() }
+
+// KeyFull counts a partition key that takes no more, and says so, once for each day of the device.
+func (m *metrics) KeyFull(key sharding.Key) {
+	m.keysFull.Inc()
+	m.log.Error("the partition key is full: readings of this device and day wait, and are tried seldom",
+		"container", key.Container, "tenant_shard", key.TenantShard, "device", key.Device)
+}
 
 // Stored counts a chunk.
 func (m *metrics) Stored(why worker.Reason, bytes, values int) {

@@ -232,7 +232,7 @@ func (p *partition) verify(ctx context.Context) error {
 
 func (p *partition) launch(job worker.Job) {
 	p.in.jobs.Go(func() {
-		if p.in.executor.Run(p.in.working, job) == nil { // else the process is ending
+		if p.in.executor.Try(p.in.working, job) == nil { // else the process is ending
 			p.done <- job
 		}
 	})
@@ -279,7 +279,7 @@ func (p *partition) drain(generation *kafka.Generation) error {
 	defer budget.Stop()
 	ended, end := context.WithCancel(context.Background())
 	end() // the log's end is not asked for any more
-	p.worker.Drain()
+	p.worker.Drain(p.in.cfg.Now())
 	p.commit(generation, true)
 	for spent := false; p.worker.Busy() && !spent; {
 		if err := p.step(ended); err != nil {

@@ -64,10 +64,10 @@ func (r *rig) ingester(change func(*ingest.Config, *ingest.Stores)) *ingest.Inge
 	cfg := ingest.Config{
 		Config: worker.Config{
 			Topic: topic, Register: true, Hold: 100 * time.Millisecond, NoteEvery: -1, CommitEvery: 10 * time.Millisecond,
-			StampEvery: time.Millisecond, Linger: 50 * time.Millisecond,
+			StampEvery: time.Millisecond, Linger: 50 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
 		Kafka: r.broker.Addr(), DeadLetters: letter, Transport: r.transport,
-		WatchEvery: 100 * time.Millisecond, DrainBudget: 500 * time.Millisecond, RetryBackoff: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		WatchEvery: 100 * time.Millisecond, DrainBudget: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
 	stores := ingest.Stores{Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs), Letters: r}
 	if change != nil {

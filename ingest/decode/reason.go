@@ -27,13 +27,14 @@ const (
 	UnknownTenant Reason = "unknown-tenant" // not registered, where tenants must be
 	TooLarge      Reason = "too-large"      // what the record holds of one device and day fits no document
 	Limit         Reason = "limit"          // over a limit of the tenant
+	Unstorable    Reason = "unstorable"     // the store will not take it, and says so for good
 )
 
 // Reasons are all reasons there are.
 func Reasons() []Reason {
 	return []Reason{
 		Undecodable, ContentType, Empty, Tenant, Device, Time, Name, Value, Label,
-		Past, Future, Expired, UnknownTenant, TooLarge, Limit,
+		Past, Future, Expired, UnknownTenant, TooLarge, Limit, Unstorable,
 	}
 }
 

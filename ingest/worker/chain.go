@@ -34,11 +34,17 @@ const (
 //	 │              │                │ │ │ release        │
 //	 │              │                ▼ └─┘                │
 //	 │              │             creating                │
+//	 │              │                │ ▲                  │
+//	 │              │           fail │ │ resume           │
+//	 │              │                ▼ │                  │
+//	 │              │        burying ◀▶ stalled ◀─────────┘ fail; resume: asked
+//	 │              │           │  buried
 //	 │              │                │                    │
 //	 │ no rows      │ rows           │ stored, conflict   │ found
 //	 └──────────────┴── (settle) ────┴────────────────────┘
 //	                     └▶ asked: rows that are to be cut
 //
+// A chunk that the store will never take goes from stalled to burying: its rows become dead letters, and the number stays free.
 // Readings are taken in every phase. A reason to cut that comes while something is under way counts when that has settled.
 type chain struct {
 	device *device
@@ -47,7 +53,7 @@ type chain struct {
 
 	// What the head shows: these change under the Worker's lock.
 	bin    binning.Rows
-	flight *flight // while creating
+	flight *flight // while creating or burying, and what is to be created or buried again when stalled
 	linger []lingering
 	number uint32 // of the next chunk
 	tail   int64  // through of the last one, -1 none
@@ -58,6 +64,7 @@ type chain struct {
 	trial  int       // values from which on the next trial encoding is worth while
 	first  int64     // lowest offset that the chain holds back from being committed, while it has rows that are not stored
 	begun  bool      // a bin has been opened since the chain is known here
+	stall  *stall    // while an attempt to look up, to create or to bury has failed
 	tenure uint32    // of the Worker's, in which number and tail were learnt: only there they are known
 	used   time.Time
 
@@ -81,6 +88,8 @@ const (
 	sealed                // as asked, and dead letters below the last row are not acknowledged yet (rule W5)
 	looking               // as asked, and the tail is being looked up (rule W3)
 	creating              // a chunk is being created (rule W6)
+	stalled               // an attempt has failed, or would: it is to be made again later
+	burying               // rows of a chunk that the store will never take are on their way to the dead letters
 )
 
 // flight is a chunk that is being created.
@@ -90,6 +99,7 @@ type flight struct {
 	key    sharding.Key
 	doc    []byte
 	reason Reason
+	bad    string // why it goes to the dead letters, empty while it may be created
 }
 
 // lingering is rows that are known to be stored since a moment ago: a replica that lags may not have them yet.
@@ -156,6 +166,37 @@ func (c *chain) cut(f *flight, rest binning.Rows) {
 	}
 }
 
+// fail takes that the attempt under way has failed, or that one would. The caller holds the lock.
+func (c *chain) fail(f Fault, now time.Time) {
+	if c.stall == nil {
+		c.stall = &stall{since: now}
+	}
+	c.phase, c.stall.fault, c.stall.ready = stalled, f, false
+}
+
+// refuse takes that the chunk in flight will never be stored.
+func (c *chain) refuse(why string) { c.flight.bad = why }
+
+// resume goes on where the chain has stalled.
+func (c *chain) resume() {
+	c.stall.ready = false
+	switch {
+	case c.flight == nil:
+		c.phase = asked
+	case c.flight.bad != "":
+		c.phase = burying
+	default:
+		c.phase = creating
+	}
+}
+
+// buried takes that the dead letters of the flight are acknowledged. The caller holds the lock.
+func (c *chain) buried(now time.Time) {
+	c.flight, c.used = nil, now
+	c.unseal()
+	c.settle()
+}
+
 // stored takes that the chunk in flight is in the store; its rows linger. The caller holds the lock.
 func (c *chain) stored(now, until time.Time) {
 	rows := c.flight.rows
@@ -219,6 +260,7 @@ func (c *chain) unseal() {
 
 // settle ends what was under way.
 func (c *chain) settle() {
+	c.stall = nil
 	switch {
 	case c.bin.Readings() == 0:
 		c.phase, c.want = idle, ""
@@ -260,8 +302,8 @@ func (c *chain) leave(position int64, until time.Time) {
 	switch {
 	case c.bin.Readings() == 0:
 		c.want = ""
-		if c.phase == filling || c.phase == asked || c.phase == sealed {
-			c.phase = idle
+		if c.flight == nil && c.phase != looking {
+			c.phase, c.stall = idle, nil
 		}
 	case c.flight == nil:
 		c.first = c.bin.First()
@@ -292,6 +334,11 @@ func (c *chain) leaving() (n int) {
 	if c.flight != nil {
 		n = size(&c.flight.rows)
 	}
+	return n + c.lingering()
+}
+
+// lingering is the memory of rows that are stored.
+func (c *chain) lingering() (n int) {
 	for i := range c.linger {
 		n += size(&c.linger[i].rows)
 	}

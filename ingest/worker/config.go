@@ -23,6 +23,9 @@ type Config struct {
 	MaxBehind   int64         // records that a bin may hold back the committed offset; 10 million
 	MaxWrites   int           // writes in flight per partition; 32
 	StampEvery  time.Duration // how often a partition's mark is renewed; 5 min
+
+	RetryBackoff time.Duration // first pause after a job that failed, doubled up to 64 times of it; 50 ms
+	FullBackoff  time.Duration // first pause after a create in a partition key that is full, doubled up to 24 times of it; 15 min
 }
 
 // WithDefaults is the config with a value in every field.
@@ -36,6 +39,8 @@ func (c Config) WithDefaults() Config {
 	c.MaxBehind = cmp.Or(c.MaxBehind, 10_000_000)
 	c.MaxWrites = cmp.Or(c.MaxWrites, 32)
 	c.StampEvery = cmp.Or(c.StampEvery, 5*time.Minute)
+	c.RetryBackoff = cmp.Or(c.RetryBackoff, 50*time.Millisecond)
+	c.FullBackoff = cmp.Or(c.FullBackoff, 15*time.Minute)
 	return c
 }
 
@@ -45,7 +50,8 @@ func (c Config) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"hold", c.Hold}, {"future", c.Future}, {"linger", c.Linger}, {"commit-every", c.CommitEvery}, {"stamp-every", c.StampEvery}} {
+	}{{"hold", c.Hold}, {"future", c.Future}, {"linger", c.Linger}, {"commit-every", c.CommitEvery}, {"stamp-every", c.StampEvery},
+		{"retry-backoff", c.RetryBackoff}, {"full-backoff", c.FullBackoff}} {
 		if d.value < 0 {
 			faults = append(faults, fmt.Errorf("%s %s is negative", d.name, d.value))
 		}

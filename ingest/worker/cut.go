@@ -29,9 +29,9 @@ func crowded(c *chain) bool {
 }
 
 // ask has a chain cut as soon as nothing stands in its way.
-func (w *Worker) ask(c *chain, why Reason) {
+func (w *Worker) ask(c *chain, why Reason, now time.Time) {
 	if c.ask(why) {
-		w.ready.push(c)
+		w.enqueue(c, now)
 	}
 	w.index.file(c)
 }
@@ -43,12 +43,14 @@ func (w *Worker) Jobs(now time.Time, view *control.View) []Job {
 	w.relieve(now)
 	if now.Sub(w.ticked) >= w.cfg.CommitEvery {
 		w.ticked = now
-		w.catchUp()
+		w.catchUp(now)
 		w.forgetIdle(now)
 	}
 	jobs := w.notes(nil, now)
-	if b := w.letters.job(); b != nil {
-		jobs = append(jobs, b)
+	if w.burial.open(now) {
+		if b := w.letters.job(); b != nil {
+			jobs = append(jobs, b)
+		}
 	}
 	jobs = w.cuts(jobs, now, view)
 	w.settle()
@@ -65,18 +67,22 @@ func (w *Worker) wake(now time.Time) {
 			w.index.file(c)
 			continue
 		}
-		w.ask(c, CutHold)
+		if c.phase == stalled && !c.stall.ready {
+			w.wakeStalled(c)
+			continue
+		}
+		w.ask(c, CutHold, now)
 	}
 }
 
 // catchUp cuts the bins that hold back the committed offset by more records than allowed (rule W7).
-func (w *Worker) catchUp() {
+func (w *Worker) catchUp(now time.Time) {
 	for w.index.filling.len() > 0 {
 		c := w.index.filling.first()
 		if w.position-c.first <= w.cfg.MaxBehind {
 			return
 		}
-		w.ask(c, CutBehind)
+		w.ask(c, CutBehind, now)
 	}
 }
 
@@ -85,14 +91,10 @@ func (w *Worker) cuts(jobs []Job, now time.Time, view *control.View) []Job {
 	if w.unmarked {
 		return jobs // not before the Stamp
 	}
-	w.unblock(view)
-	for w.ready.len() > 0 && w.writes < w.cfg.MaxWrites {
-		c := w.ready.pop()
-		if c.phase != asked {
-			continue
-		}
+	w.unblock(view, now)
+	for c := w.queue.pop(now); c != nil; c = w.queue.pop(now) {
 		if job := w.start(c, now, view); job != nil {
-			w.writes++
+			w.queue.began(c)
 			jobs = append(jobs, job)
 		}
 		w.index.file(c)
@@ -101,23 +103,32 @@ func (w *Worker) cuts(jobs []Job, now time.Time, view *control.View) []Job {
 }
 
 // unblock makes those ready who waited for dead letters that are acknowledged now, or for a tenant and the map was read again.
-func (w *Worker) unblock(view *control.View) {
+func (w *Worker) unblock(view *control.View, now time.Time) {
 	at, some := w.letters.first()
 	for w.waiting.len() > 0 && !(some && at <= w.waiting.front().seal) {
 		if c := w.waiting.pop(); c.phase == sealed {
 			c.release()
-			w.ready.push(c)
+			w.enqueue(c, now)
 			w.index.file(c)
 		}
 	}
 	if view.ReadAt.After(w.placedBy) {
-		for ; w.homeless.len() > 0; w.ready.push(w.homeless.pop()) {
+		for w.homeless.len() > 0 {
+			w.enqueue(w.homeless.pop(), now)
 		}
 	}
 }
 
-// start begins the next step of a chain that was asked to be cut; nil if it has to wait, or has room for more.
+// start begins the next step of a chain that was asked to be cut, or has stalled; nil if it has to wait, or has room for more.
 func (w *Worker) start(c *chain, now time.Time, view *control.View) Job {
+	if c.phase == stalled && c.stall.ready {
+		if job := w.resumed(c); job != nil {
+			return job
+		}
+	}
+	if c.phase != asked {
+		return nil
+	}
 	tenant, ok := view.Tenant(c.device.tenant.name)
 	if !ok {
 		// It was there when the reading was taken, and comes back with the next reading of the map.
@@ -220,14 +231,17 @@ func (w *Worker) Next(now time.Time) time.Time {
 	if at, ok := w.index.next(); ok && at.Before(next) {
 		next = at
 	}
+	if at, ok := w.queue.next(now); ok && at.Before(next) {
+		next = at
+	}
 	return next
 }
 
 // Drain asks for everything to be cut, the fullest first, and cuts nothing later by itself.
-func (w *Worker) Drain() {
+func (w *Worker) Drain(now time.Time) {
 	w.drain = true
 	for c := w.index.fullest(); c != nil; c = w.index.fullest() {
-		w.ask(c, CutDrain)
+		w.ask(c, CutDrain, now)
 	}
 	for _, t := range w.tenants {
 		for _, d := range t.devices {
@@ -240,5 +254,5 @@ func (w *Worker) Drain() {
 
 // Busy reports whether something is still to be written.
 func (w *Worker) Busy() bool {
-	return w.index.open() > 0 || w.letters.len() > 0 || w.writes > 0 || w.noting > 0 || w.unnoted.len() > 0
+	return w.index.open() > 0 || w.letters.len() > 0 || w.queue.busy > 0 || w.noting > 0 || w.unnoted.len() > 0
 }

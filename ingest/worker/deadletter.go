@@ -127,6 +127,9 @@ func (d *deadLetters) job() *Bury {
 	return &Bury{Letters: slices.Clone(all[:d.busy])}
 }
 
+// back takes the last job back undone.
+func (d *deadLetters) back() { d.busy = 0 }
+
 // done takes the letters of the last job as acknowledged.
 func (d *deadLetters) done() {
 	for i := range d.waiting.all()[:d.busy] {

@@ -7,7 +7,7 @@ import (
 	"binnacle/internal/store"
 )
 
-// Done takes the answer of a job.
+// Done takes a job back: done, or not.
 func (w *Worker) Done(job Job, now time.Time) {
 	switch j := job.(type) {
 	case *Lookup:
@@ -15,11 +15,11 @@ func (w *Worker) Done(job Job, now time.Time) {
 	case *Create:
 		w.created(j, now)
 	case *Bury:
-		w.letters.done()
+		w.interred(j, now)
 	case *Note:
-		w.noted(j)
+		w.noted(j, now)
 	case *Stamp:
-		w.stamping, w.unmarked, w.stamped = false, false, now
+		w.stampedAt(j, now)
 	default:
 		panic(fmt.Sprintf("worker: job %T is none of a Worker's", job))
 	}
@@ -28,7 +28,12 @@ func (w *Worker) Done(job Job, now time.Time) {
 
 // lookedUp takes the tail of a chain: rows at or below it are stored already (rules W3, W4).
 func (w *Worker) lookedUp(j *Lookup, now time.Time) {
-	w.writes--
+	w.queue.ended(j.chain)
+	if r := j.Ended(); r.Fault != None {
+		w.failed(j.chain, r, now)
+		return
+	}
+	w.succeeded(j.chain, now)
 	w.observer.LookedUp()
 	var tail *store.Tail
 	if j.Found {
@@ -38,20 +43,30 @@ func (w *Worker) lookedUp(j *Lookup, now time.Time) {
 	w.mu.Lock()
 	j.chain.found(tail, now.Add(w.cfg.Linger))
 	w.mu.Unlock()
-	w.learnt(j.chain)
+	w.learnt(j.chain, now)
 }
 
-// created takes the answer of a create: stored, or somebody else's chunk has that number (rule W6).
+// created takes the answer of a create: stored, somebody else's chunk has that number, or not (rule W6).
 func (w *Worker) created(j *Create, now time.Time) {
-	w.writes--
 	c, f, until := j.chain, j.chain.flight, now.Add(w.cfg.Linger)
+	w.queue.ended(c)
+	switch r := j.Ended(); r.Fault {
+	case None:
+	case Rejected:
+		w.reject(c, "the store rejects the chunk that holds it", now)
+		return
+	default:
+		w.failed(c, r, now)
+		return
+	}
+	w.succeeded(c, now)
 	if j.Existing != nil {
 		w.observer.Conflict()
 		w.mu.Lock()
 		c.conflict(*j.Existing, now, until)
 		w.mu.Unlock()
 		w.suspect = max(w.suspect, j.Existing.Through)
-		w.learnt(c)
+		w.learnt(c, now)
 		return
 	}
 	w.observer.Stored(f.reason, len(f.doc), f.rows.Values())
@@ -61,22 +76,33 @@ func (w *Worker) created(j *Create, now time.Time) {
 	if w.cfg.NoteEvery < 0 {
 		w.noteStretch(c, f)
 	}
-	w.again(c)
+	w.again(c, now)
+}
+
+// stampedAt takes a Stamp back.
+func (w *Worker) stampedAt(j *Stamp, now time.Time) {
+	w.stamping = false
+	if r := j.Ended(); r.Fault != None {
+		w.candidate = &j.Mark
+		w.stamps.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
+		return
+	}
+	w.unmarked, w.stamped, w.stamps = false, now, backoff{}
 }
 
 // learnt goes on with a chain whose tail has been told by the store.
-func (w *Worker) learnt(c *chain) {
+func (w *Worker) learnt(c *chain, now time.Time) {
 	c.tenure = w.tenure
-	w.again(c)
+	w.again(c, now)
 }
 
 // again puts a chain back into the queue when it is still to be cut.
-func (w *Worker) again(c *chain) {
+func (w *Worker) again(c *chain, now time.Time) {
 	if w.drain {
 		c.ask(CutDrain)
 	}
 	if c.phase == asked {
-		w.ready.push(c)
+		w.enqueue(c, now)
 	}
 	w.index.file(c)
 }
@@ -85,7 +111,7 @@ func (w *Worker) again(c *chain) {
 // nothing is created before it, later ones for records that are committed (rule W9).
 func (w *Worker) Committed(offset int64, now time.Time) *Stamp {
 	m := w.candidate
-	if m == nil || w.stamping || !w.unmarked && m.Offset >= offset {
+	if m == nil || w.stamping || !w.stamps.open(now) || !w.unmarked && m.Offset >= offset {
 		return nil
 	}
 	w.candidate = nil

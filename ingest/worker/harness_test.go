@@ -101,22 +101,30 @@ func (w *world) config() ingest.Config {
 	return ingest.Config{
 		Config: worker.Config{
 			Register: true, Hold: 10 * time.Second, NoteEvery: -1, Linger: time.Second, CommitEvery: time.Nanosecond, StampEvery: time.Hour,
+			RetryBackoff: time.Nanosecond,
 		},
-		RetryBackoff: time.Nanosecond,
-		Now:          func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
 // worker is a process that reads the log from the committed offset.
 func (w *world) worker(change func(*ingest.Config)) *ingest.Local {
+	return w.process(func(cfg *ingest.Config, _ *ingest.Stores) {
+		if change != nil {
+			change(cfg)
+		}
+	})
+}
+
+// process is a worker whose stores may be others too.
+func (w *world) process(change func(*ingest.Config, *ingest.Stores)) *ingest.Local {
 	cfg := w.config()
-	if change != nil {
-		change(&cfg)
-	}
+	stores := ingest.Stores{Chunks: w.Chunks, Catalog: w.Catalog, Streams: control.NewStreams(w.Docs), Letters: w}
+	change(&cfg, &stores)
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: cfg.Now})
 	_, err := dir.Refresh(context.Background())
 	require.NoError(w.t, err)
-	stores := ingest.Stores{Chunks: w.Chunks, Directory: dir, Catalog: w.Catalog, Streams: control.NewStreams(w.Docs), Letters: w}
+	stores.Directory = dir
 	return ingest.NewLocal(cfg, stores, worker.Assignment{Stream: 1, Position: w.commit, LogEnd: int64(len(w.log))})
 }
 

@@ -86,7 +86,10 @@ func (x *index) count(c *chain) {
 	f := &c.filing
 	bin, out := size(&c.bin), c.leaving()
 	held, going, stuck := bin+out, out, 0
-	if c.want != "" {
+	switch {
+	case c.phase == stalled:
+		going = c.lingering() // nobody knows when the others go
+	case c.want != "":
 		going += bin
 	}
 	if c.phase == sealed {
@@ -198,9 +201,12 @@ func (x *index) below(offset int64) (found []*chain) {
 // open is how many bins there are that hold readings, or whose readings are on their way out.
 func (x *index) open() int { return x.filling.len() + x.acting.len() }
 
-// wakes is when the chain has something to do by itself: a bin is due, or rows have lingered. ok is false for never.
+// wakes is when the chain has something to do by itself: a bin is due, an attempt is to be made again, or rows have lingered. ok is false for never.
 func (c *chain) wakes() (at time.Time, ok bool) {
-	if c.bin.Readings() > 0 && c.want == "" {
+	switch {
+	case c.phase == stalled && !c.stall.ready:
+		at, ok = c.stall.at, true
+	case c.bin.Readings() > 0 && c.want == "":
 		at, ok = c.due, true
 	}
 	if len(c.linger) > 0 && (!ok || c.linger[0].until.Before(at)) {

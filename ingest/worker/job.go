@@ -7,11 +7,17 @@ import (
 )
 
 // Job is something that a Worker wants done outside: a *Lookup, *Create, *Bury, *Note or *Stamp. The
-// Worker hands out each job once; it is done, in its own time and order, when Worker.Done is called with it.
-type Job interface{ job() }
+// Worker hands out each job once, for one attempt. It comes back, in its own time and order, by Worker.Done; one that
+// failed says so before, and the Worker hands out another when its time has come.
+type Job interface {
+	Failed(with Result)
+	Ended() Result
+	job()
+}
 
 // Lookup asks for the last chunk of a chain (rule W3).
 type Lookup struct {
+	Result
 	Keys  []sharding.Key // every key under which the chain's chunks may live
 	Chain store.Chain
 	chain *chain
@@ -22,6 +28,7 @@ type Lookup struct {
 
 // Create stores a chunk (rules W5, W6). It is done when the chunk is stored, by this create or an earlier one.
 type Create struct {
+	Result
 	Key   sharding.Key
 	ID    string
 	Doc   []byte
@@ -33,11 +40,14 @@ type Create struct {
 
 // Bury publishes dead letters. It is done when the broker has acknowledged all of them (rule W10).
 type Bury struct {
+	Result
 	Letters []DeadLetter
+	chain   *chain // whose chunk the store refuses for ever; nil for records that were refused
 }
 
 // Note brings a device's entry in the catalog up to date.
 type Note struct {
+	Result
 	Tenant, Device string
 	Seen           control.Device // what is to be merged into the entry
 	device         *device
@@ -47,6 +57,7 @@ type Note struct {
 
 // Stamp renews the mark of a partition in its stream's document (rule W9).
 type Stamp struct {
+	Result
 	Stream    uint32
 	Partition int32
 	Mark      control.Mark

@@ -62,7 +62,7 @@ func (w *Worker) notes(jobs []Job, now time.Time) []Job {
 			w.noteSoon(d)
 		}
 	}
-	for w.unnoted.len() > 0 && w.noting < maxNotes {
+	for w.unnoted.len() > 0 && w.noting < maxNotes && w.catalog.open(now) {
 		d := w.unnoted.pop()
 		d.queued = false
 		if !d.noting && (d.news || d.stretched()) { // else it comes back when the note under way is done
@@ -89,11 +89,24 @@ func (w *Worker) note(d *device, now time.Time) *Note {
 	return &Note{Tenant: d.tenant.name, Device: d.id, Seen: seen, device: d}
 }
 
-// noted takes the answer of a Note.
-func (w *Worker) noted(j *Note) {
+// noted takes a Note back.
+func (w *Worker) noted(j *Note, now time.Time) {
 	w.noting--
 	d := j.device
-	d.noting, d.listed, d.first, d.last = false, true, j.Entry.First, j.Entry.Last
+	d.noting = false
+	switch r := j.Ended(); r.Fault {
+	case None:
+		w.catalog = backoff{}
+		d.listed, d.first, d.last = true, j.Entry.First, j.Entry.Last
+	case Rejected: // what the catalog will never take holds nothing up: it is for listing only
+		d.listed, d.first, d.last = true, d.seen.First, d.seen.Last
+	default:
+		w.catalog.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
+		if d.carried != noOffset {
+			d.tell(d.carried)
+		}
+		w.noteSoon(d)
+	}
 	w.fileNews(d)
 	if d.news || w.drain && d.stretched() {
 		w.noteSoon(d)

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"binnacle/ingest/decode"
+	"binnacle/sharding"
 )
 
 // Observer is told what Workers do, to count it. Its methods return at once: some are called while a head waits. It is
@@ -13,6 +14,7 @@ type Observer interface {
 	Stored(why Reason, bytes, values int) // a chunk is stored
 	LookedUp()                            // the tail of a chain was read from the store
 	Conflict()                            // a create met a stored chunk, whose tail was adopted
+	KeyFull(key sharding.Key)             // a partition key takes no more: what is to go there waits
 }
 
 type silent struct{}
@@ -23,3 +25,4 @@ func (silent) Refused(decode.Reason)   {}
 func (silent) Stored(Reason, int, int) {}
 func (silent) LookedUp()               {}
 func (silent) Conflict()               {}
+func (silent) KeyFull(sharding.Key)    {}

@@ -24,8 +24,10 @@ func (w *Worker) relieve(now time.Time) {
 		if c == nil {
 			return
 		}
-		w.ask(c, CutMemory)
-		if at, ok := w.letters.first(); !full || !ok || at > c.bin.Through() {
+		w.ask(c, CutMemory, now)
+		if at, ok := w.letters.first(); c.phase == stalled {
+			continue
+		} else if !full || !ok || at > c.bin.Through() {
 			over -= int64(size(&c.bin))
 		}
 	}

@@ -33,14 +33,20 @@ type Worker struct {
 	tenants   map[string]*tenant
 	recent    *tenant // of the last reading
 	index     index
-	ready     fifo[*chain] // that were asked to be cut; one that is not asked any more may still be in it
+	queue     queue        // of chains that were asked to be cut, or go on after a failure
 	waiting   fifo[*chain] // that are sealed, by their seal
 	homeless  fifo[*chain] // that were asked to be cut when the map did not have their tenant
 	placedBy  time.Time    // when that map was read
-	writes    int          // creates and lookups under way
 	letters   deadLetters
 	drain     bool
 	ticked    time.Time
+
+	spreads  spreads // of the pauses after a failure
+	burial   backoff // of dead letters
+	catalog  backoff // of notes
+	stamps   backoff
+	progress time.Time // when the store took or told something last
+	spilled  time.Time // when chains were last looked through for some that can't be stored
 
 	counted int64 // bytes that memory has of this worker
 
@@ -89,6 +95,7 @@ func New(cfg Config, a Assignment, memory *Memory, now time.Time, o Observer) *W
 		assigned: now.UnixMilli(), forgotten: noDay,
 		tenure: 1, tenants: map[string]*tenant{}, index: newIndex(), news: newNews(), looks: newLooks(),
 		position: a.Position, caughtUp: a.LogEnd,
+		queue: newQueue(cfg.MaxWrites), spreads: spreads{uint64(a.Stream)<<32 | uint64(a.Partition)},
 		suspect: -1, end: a.LogEnd, unmarked: a.Unmarked,
 	}
 }
@@ -172,7 +179,7 @@ func (w *Worker) take(offset int64, r *telemetry.Reading, now time.Time) {
 		w.index.count(c)
 	}
 	if values := c.bin.Values(); values >= c.trial && d.sizer.Full(values) || crowded(c) {
-		w.ask(c, CutSize)
+		w.ask(c, CutSize, now)
 	}
 }
 

@@ -115,10 +115,10 @@ func (s *system) process(change func(*ingest.Config)) *process {
 	cfg := ingest.Config{
 		Config: worker.Config{
 			Topic: app.Topic, Register: true, Hold: 300 * time.Millisecond, NoteEvery: -1, CommitEvery: 20 * time.Millisecond,
-			StampEvery: time.Millisecond, Linger: 100 * time.Millisecond,
+			StampEvery: time.Millisecond, Linger: 100 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
 		Kafka: s.broker.Addr(), DeadLetters: app.DeadLetters,
-		RetryBackoff: time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(&cfg)

@@ -1,0 +1,168 @@
+package worker
+
+import (
+	"time"
+
+	"binnacle/internal/telemetry"
+)
+
+// laneKey names chains that share their fate: the chunks of a tenant's month go to one container, as a rule.
+type laneKey struct {
+	tenant string
+	month  telemetry.Month
+}
+
+// lane is the chains of a tenant and month that are to go on, in the order in which they asked.
+type lane struct {
+	key     laneKey
+	waiting fifo[*chain]
+	probe   *chain  // goes before those that wait: it was refused for want of the container
+	busy    int     // writes under way
+	failing Fault   // of the last attempt, None after a success
+	retry   backoff // while the container is missing one chain asks for all
+	ringed  bool    // stands in the ring
+}
+
+// parked reports whether the lane's container is missing.
+func (l *lane) parked() bool { return l.failing == NoContainer }
+
+func (l *lane) len() int {
+	if l.probe != nil {
+		return 1 + l.waiting.len()
+	}
+	return l.waiting.len()
+}
+
+func (l *lane) pop() *chain {
+	if c := l.probe; c != nil {
+		l.probe = nil
+		return c
+	}
+	return l.waiting.pop()
+}
+
+// queue hands out chains that are to go on, as far as writes may be under way, and fairly: lanes take turns, neither a tenant
+// nor a month takes all slots, a lane that fails takes few, and one whose container is missing takes one, now and then. So
+// what can't be written never stands in the way of what can.
+type queue struct {
+	max     int
+	busy    int // writes under way
+	lanes   map[laneKey]*lane
+	ring    fifo[*lane] // those with chains that wait, in the order of their turns
+	tenants map[string]int
+	months  map[telemetry.Month]int
+}
+
+func newQueue(max int) queue {
+	return queue{max: max, lanes: map[laneKey]*lane{}, tenants: map[string]int{}, months: map[telemetry.Month]int{}}
+}
+
+// lane is that of a chain.
+func (q *queue) lane(c *chain) *lane {
+	k := laneKey{c.device.tenant.name, c.day.Month()}
+	l := q.lanes[k]
+	if l == nil {
+		l = &lane{key: k}
+		q.lanes[k] = l
+	}
+	return l
+}
+
+// push appends a chain to its lane, which it returns. A chain that does not want to go on any more may still be in it.
+func (q *queue) push(c *chain) *lane {
+	l := q.lane(c)
+	l.waiting.push(c)
+	q.enter(l)
+	return l
+}
+
+// first puts a chain before all others of its lane.
+func (q *queue) first(c *chain) {
+	l := q.lane(c)
+	if l.probe != nil {
+		l.waiting.push(l.probe)
+	}
+	l.probe = c
+	q.enter(l)
+}
+
+func (q *queue) enter(l *lane) {
+	if !l.ringed {
+		l.ringed = true
+		q.ring.push(l)
+	}
+}
+
+// pop takes the chain whose turn it is; nil when nobody may go on now.
+func (q *queue) pop(now time.Time) *chain {
+	if q.busy >= q.max {
+		return nil
+	}
+	for range q.ring.len() {
+		l := q.ring.pop()
+		var c *chain
+		if q.may(l, now) {
+			c = l.pop()
+		}
+		if l.ringed = l.len() > 0; l.ringed {
+			q.ring.push(l)
+		} else {
+			q.tidy(l)
+		}
+		if c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// tidy forgets a lane of which nothing is left to know.
+func (q *queue) tidy(l *lane) {
+	if l.busy == 0 && l.len() == 0 && l.failing == None {
+		delete(q.lanes, l.key)
+	}
+}
+
+// may reports whether a lane may have one more write under way.
+func (q *queue) may(l *lane, now time.Time) bool {
+	share := func(part, of int) int { return max(1, q.max*part/of) }
+	most := q.max
+	switch {
+	case l.parked():
+		most = 1
+	case l.failing != None:
+		most = share(1, 4)
+	}
+	return l.retry.open(now) && l.busy < most && q.tenants[l.key.tenant] < share(3, 4) && q.months[l.key.month] < share(3, 4)
+}
+
+// began counts a write of a chain.
+func (q *queue) began(c *chain) { q.count(q.lane(c), 1) }
+
+// ended takes a write back that began counted.
+func (q *queue) ended(c *chain) {
+	l := q.lane(c)
+	q.count(l, -1)
+	q.tidy(l)
+}
+
+func (q *queue) count(l *lane, n int) {
+	q.busy += n
+	l.busy += n
+	if q.tenants[l.key.tenant] += n; q.tenants[l.key.tenant] == 0 {
+		delete(q.tenants, l.key.tenant)
+	}
+	if q.months[l.key.month] += n; q.months[l.key.month] == 0 {
+		delete(q.months, l.key.month)
+	}
+}
+
+// next is when a lane that is parked tries again; ok is false when none is.
+func (q *queue) next(now time.Time) (at time.Time, ok bool) {
+	for _, l := range q.ring.all() {
+		if !l.retry.open(now) && (!ok || l.retry.at.Before(at)) {
+			at, ok = l.retry.at, true
+		}
+	}
+	return at, ok
+}

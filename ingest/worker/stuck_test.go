@@ -1,0 +1,348 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/ingest"
+	"binnacle/ingest/decode"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+
+	"github.com/stretchr/testify/require"
+)
+
+// of is a message of a tenant's device with one value, at an instant.
+func of(offset int64, tenant, device string, ts int64) worker.Record {
+	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%d.5}}`, tenant, device, ts, offset)}
+}
+
+// attempt makes one attempt at everything that is due, until nothing is.
+func attempt(t *testing.T, l *ingest.Local) {
+	t.Helper()
+	for jobs := l.Due(); len(jobs) > 0; jobs = l.Due() {
+		for _, j := range jobs {
+			require.NoError(t, l.Try(context.Background(), j))
+		}
+	}
+}
+
+// Forty chains that can't be stored, whatever the reason, hold up neither another tenant nor another month: what can be
+// written is written, what can't is tried seldom, and all of it is stored when the trouble is over.
+func TestWhatCanNotBeWrittenStandsInNobodysWay(t *testing.T) {
+	const stuck = 40
+	for _, c := range []struct {
+		name  string
+		fault error
+		most  int // attempts in ten minutes
+	}{
+		{"unknown", errors.New("connection reset"), stuck * 250},
+		{"busy", &store.BusyError{RetryAfter: 20 * time.Second}, stuck * 40},
+		{"key full", store.ErrKeyFull, stuck},
+		{"denied", store.ErrDenied, stuck * 250},
+		{"no container", nil, 300}, // one asks for all of them
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			attempts, over := 0, false
+			w.Chunks.Fault = func(op storetest.Op) *storetest.Fault {
+				bad := op.Key.TenantShard[:3] == "bad" && op.Kind == storetest.Create
+				if bad && !over {
+					attempts++
+				}
+				if !bad || over || c.fault == nil {
+					return nil
+				}
+				return &storetest.Fault{Err: c.fault}
+			}
+			l := w.worker(func(cfg *ingest.Config) {
+				cfg.RetryBackoff, cfg.CommitEvery, cfg.MaxWrites = 50*time.Millisecond, time.Second, 8
+			})
+			ts, offset := int64(start), int64(0)
+			if c.fault == nil {
+				ts -= 100 * telemetry.DayMillis // August has no container
+			}
+			for i := range stuck {
+				require.NoError(t, l.Take(t.Context(), of(offset, "bad", fmt.Sprintf("d%d", i), ts)))
+				offset++
+			}
+			for range 600 {
+				require.NoError(t, l.Take(t.Context(), of(offset, "good", "g0", w.now.UnixMilli())))
+				offset++
+				w.now = w.now.Add(time.Second)
+				attempt(t, l)
+			}
+			good := 0
+			for _, d := range w.Chunks.Documents() {
+				if d.Key.Device == "g0" {
+					good++
+				}
+			}
+			require.GreaterOrEqual(t, good, 50, "a chunk every ten seconds")
+			require.GreaterOrEqual(t, attempts, 1)
+			require.LessOrEqual(t, attempts, c.most)
+			require.Zero(t, l.Floor(), "what is not stored is not committed")
+
+			over = true
+			w.Chunks.CreateContainer("chunks-2026-08")
+			w.now = w.now.Add(7 * time.Hour) // longer than the longest pause
+			attempt(t, l)
+			require.NoError(t, l.Finish(ingesttest.Soon(t)))
+			require.Equal(t, offset, l.Floor())
+			w.CheckChains()
+		})
+	}
+}
+
+// Creates whose answer never comes keep their slots, but not those of others.
+func TestCreatesThatHangLeaveSlotsToOthers(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.worker(func(c *ingest.Config) { c.MaxWrites = 32 })
+	for i := range 100 {
+		require.NoError(t, l.Take(t.Context(), of(int64(i), "loud", fmt.Sprintf("d%d", i), start)))
+	}
+	w.now = w.now.Add(time.Minute)
+	hung := 0
+	for _, j := range l.Due() {
+		if _, ok := j.(*worker.Lookup); ok {
+			hung++
+			continue
+		}
+		require.NoError(t, l.Try(t.Context(), j))
+	}
+	require.Equal(t, 24, hung)
+	require.NoError(t, l.Take(t.Context(), of(100, "good", "d0", start)))
+	w.now = w.now.Add(time.Minute)
+	attempt(t, l)
+	require.Len(t, w.Chunks.Documents(), 0, "the same month: both have part of it")
+
+	require.NoError(t, l.Take(t.Context(), of(101, "good", "d0", start-25*telemetry.DayMillis)))
+	w.now = w.now.Add(time.Minute)
+	attempt(t, l)
+	require.Len(t, w.Chunks.Documents(), 1)
+}
+
+// A partition key that is full is tried a few times a day, and said once.
+func TestAFullKeyIsTriedSeldom(t *testing.T) {
+	w := newWorld(t, nil)
+	attempts := 0
+	w.Chunks.Fault = func(op storetest.Op) *storetest.Fault {
+		if op.Kind != storetest.Create {
+			return nil
+		}
+		attempts++
+		return &storetest.Fault{Err: store.ErrKeyFull}
+	}
+	l := w.worker(func(c *ingest.Config) { c.CommitEvery = time.Second })
+	for i := range 24 * 60 {
+		require.NoError(t, l.Take(t.Context(), one(int64(i), "d0")))
+		w.now = w.now.Add(time.Minute)
+		attempt(t, l)
+	}
+	require.GreaterOrEqual(t, attempts, 5)
+	require.LessOrEqual(t, attempts, 9)
+	require.Zero(t, l.Floor())
+	require.Equal(t, 24*60, rowsOf(l), "it is answered from the head meanwhile")
+}
+
+// What the store will never take goes to the dead letters, as messages that can be published again; the chain goes on.
+func TestAChunkThatIsRejectedIsADeadLetter(t *testing.T) {
+	for _, fault := range []error{store.ErrRejected, store.ErrTooLarge} {
+		w := newWorld(t, nil)
+		rejects, down := true, true
+		w.Chunks.Fault = func(op storetest.Op) *storetest.Fault {
+			if op.Kind == storetest.Create && rejects {
+				return &storetest.Fault{Err: fmt.Errorf("create: %w", fault)}
+			}
+			return nil
+		}
+		letters := &letterbox{down: &down}
+		l := w.process(func(_ *ingest.Config, s *ingest.Stores) { s.Letters = letters })
+		for i := range 3 {
+			require.NoError(t, l.Take(t.Context(), one(int64(i), "d0")))
+		}
+		w.now = w.now.Add(time.Minute)
+		attempt(t, l)
+		require.Empty(t, letters.got)
+		require.Zero(t, l.Floor(), "the letters are not acknowledged")
+		require.Equal(t, 3, rowsOf(l), "the head shows them meanwhile")
+
+		down = false
+		w.now = w.now.Add(time.Minute)
+		attempt(t, l)
+		require.EqualValues(t, 3, l.Floor())
+		require.Len(t, letters.got, 3)
+		for i, letter := range letters.got {
+			require.Equal(t, decode.Unstorable, letter.Bad.Reason)
+			require.EqualValues(t, i, letter.Record.Offset)
+			require.Equal(t, "acme/d0", string(letter.Record.Key))
+			again := decode.New(decode.Options{}).Decode(decode.Record{Value: letter.Record.Value, ContentType: "application/json"})
+			require.Empty(t, again.Bad)
+			require.Len(t, again.Readings, 1)
+			require.Equal(t, int64(start+i), again.Readings[0].Time)
+			require.Equal(t, []telemetry.Field{{Metric: "a", Value: telemetry.FloatValue(float64(i) + 0.5)}}, again.Readings[0].Fields)
+		}
+
+		rejects = false
+		require.NoError(t, l.Take(t.Context(), one(3, "d0")))
+		require.NoError(t, l.Finish(ingesttest.Soon(t)))
+		require.EqualValues(t, 4, l.Floor())
+		require.Len(t, w.Headers(), 1)
+		require.Zero(t, w.Headers()[0].ID.Number, "the number was still free")
+		require.EqualValues(t, 3, w.Headers()[0].First)
+		require.Equal(t, worker.HeldByParts(l.Worker), l.Held())
+	}
+}
+
+// letterbox takes dead letters, unless it is down.
+type letterbox struct {
+	down *bool
+	got  []worker.DeadLetter
+}
+
+// Bury is ingest.Undertaker.
+func (b *letterbox) Bury(_ context.Context, letters []worker.DeadLetter) error {
+	if *b.down {
+		return errors.New("the broker is away")
+	}
+	b.got = append(b.got, letters...)
+	return nil
+}
+
+// Whatever fails comes back: dead letters, entries of the catalog, marks.
+func TestWhateverFailsIsTriedAgain(t *testing.T) {
+	const seed = 12
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 3))
+	w := newWorld(t, logOf(seed, 120))
+	w.Chunks.Fault = func(storetest.Op) *storetest.Fault {
+		switch rnd.IntN(6) {
+		case 0:
+			return &storetest.Fault{Err: errors.New("no answer")}
+		case 1:
+			return &storetest.Fault{Applied: true, Err: errors.New("no answer, but it happened")}
+		case 2:
+			return &storetest.Fault{Err: &store.BusyError{RetryAfter: time.Second}}
+		}
+		return nil
+	}
+	fails := func() error {
+		if rnd.IntN(2) == 0 {
+			return errors.New("no answer")
+		}
+		return nil
+	}
+	l := w.process(func(c *ingest.Config, s *ingest.Stores) {
+		c.RetryBackoff, c.StampEvery = 50*time.Millisecond, time.Millisecond
+		s.Letters = flaky{w, fails}
+	})
+	w.Catalog.Fault = func(_, _, _ string) *controltest.Fault {
+		if err := fails(); err != nil {
+			return &controltest.Fault{Applied: rnd.IntN(2) == 0, Err: err}
+		}
+		return nil
+	}
+	for l.Floor() < int64(len(w.log)) {
+		if at := l.Position(); at < int64(len(w.log)) {
+			require.NoError(t, l.Take(ingesttest.Soon(t), w.log[at]))
+		} else {
+			l.Drain()
+		}
+		w.now = w.now.Add(time.Second)
+		for range 10 {
+			for _, j := range l.Due() {
+				require.NoError(t, l.Try(t.Context(), j))
+			}
+		}
+		w.commit = l.Floor()
+		w.checkCommitted()
+		if s := l.Committed(w.commit, w.now); s != nil {
+			require.NoError(t, l.Try(t.Context(), s))
+		}
+	}
+	w.check()
+}
+
+type flaky struct {
+	ingest.Undertaker
+	fails func() error
+}
+
+// Bury is ingest.Undertaker.
+func (f flaky) Bury(ctx context.Context, letters []worker.DeadLetter) error {
+	if err := f.fails(); err != nil {
+		return err
+	}
+	return f.Undertaker.Bury(ctx, letters)
+}
+
+// newer shows an older release the chunks as a newer one has written them: with a version and properties that it does not know.
+type newer struct{ store.Writer }
+
+// Read is store.Writer.
+func (n newer) Read(ctx context.Context, key sharding.Key, id, session string) ([]byte, store.Receipt, error) {
+	doc, r, err := n.Writer.Read(ctx, key, id, session)
+	if err != nil {
+		return doc, r, err
+	}
+	var all map[string]any
+	if err := json.Unmarshal(doc, &all); err != nil {
+		return nil, r, err
+	}
+	for _, name := range []string{"columns", "data", "time", "rows", "readings", "first", "from"} {
+		delete(all, name)
+	}
+	all["v"], all["body"] = chunk.Version+7, map[string]any{"layout": "another", "columns": 3}
+	doc, err = json.Marshal(all)
+	return doc, r, err
+}
+
+// A fleet of ingesters is upgraded and downgraded under load: owners of both releases meet each other's chunks, and all go on.
+func TestUpgradeAndDowngradeUnderLoad(t *testing.T) {
+	const seed = 31
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	for round := range ingesttest.Rounds(10, 2) {
+		w := newWorld(t, logOf(uint64(round), 80))
+		ctx := ingesttest.Soon(t)
+		process := func() *ingest.Local {
+			older := rnd.IntN(2) == 0
+			return w.process(func(_ *ingest.Config, s *ingest.Stores) {
+				if older {
+					s.Chunks = newer{w.Chunks}
+				}
+			})
+		}
+		owners := []*ingest.Local{process()}
+		for owners[len(owners)-1].Position() < int64(len(w.log)) {
+			if rnd.IntN(8) == 0 && len(owners) < 8 {
+				owners = append(owners, process())
+			}
+			l := owners[rnd.IntN(len(owners))]
+			for range 1 + rnd.IntN(5) {
+				if at := l.Position(); at < int64(len(w.log)) {
+					require.NoError(t, l.Take(ctx, w.log[at]))
+				}
+			}
+			w.now = w.now.Add(time.Duration(rnd.IntN(3000)) * time.Millisecond)
+			require.NoError(t, l.Step(ctx))
+		}
+		for i := range owners {
+			require.NoError(t, owners[len(owners)-1-i].Finish(ctx))
+		}
+		require.True(t, w.commitFloor(owners[len(owners)-1]))
+		require.Positive(t, w.conflicts())
+		w.check()
+	}
+}
