@@ -11,23 +11,35 @@ import (
 
 const kinds = int(telemetry.Text) // columns a metric can have: one per kind
 
-// framer turns rows into columns.
+// framer turns rows into columns. Metrics have numbers of their own here, those of the rows alone.
 type framer struct {
 	*Rows
-	order []int32 // indexes of rows: by label set, then instant, then offset
-	rank  []int32 // of a label set in the order of label sets
-	want  []bool  // by metric
-	last  []int32 // by metric: index of the cell that wins in the row being merged, -1 none
-	seen  []uint32
-	cols  []int32 // by metric and kind: index of the group's column, -1 none
+	order  []int32  // indexes of rows: by label set, then instant, then offset
+	rank   []int32  // of a label set in the order of label sets
+	names  []string // by metric
+	want   []bool   // by metric
+	local  []uint32 // by place in lists: the metric
+	winner []cell   // by metric: the one that wins in the row being merged
+	seen   []uint32 // metrics that have a winner
+	won    []bool   // by metric: it has one
+	cols   []int32  // by metric and kind: index of the group's column, -1 none
+}
+
+// cell is a value, with its metric by framer's numbers.
+type cell struct {
+	bits   uint64
+	metric uint32
+	kind   telemetry.Kind
 }
 
 func newFramer(r *Rows, span telemetry.Range, metrics []string) *framer {
-	f := &framer{Rows: r, want: make([]bool, len(r.metrics)), last: make([]int32, len(r.metrics)), cols: make([]int32, len(r.metrics)*kinds)}
+	f := &framer{Rows: r}
+	f.number()
+	f.want, f.won, f.winner = make([]bool, len(f.names)), make([]bool, len(f.names)), make([]cell, len(f.names))
+	f.cols = make([]int32, len(f.names)*kinds)
 	wanted := chunk.Wanted(metrics)
-	for i, m := range r.metrics {
+	for i, m := range f.names {
 		f.want[i] = wanted(m)
-		f.last[i] = -1
 	}
 	f.rankLabels()
 	for i := range r.rows {
@@ -45,6 +57,21 @@ func newFramer(r *Rows, span telemetry.Range, metrics []string) *framer {
 	return f
 }
 
+// number gives the metrics of the rows numbers from 0.
+func (f *framer) number() {
+	numbers := make(map[uint32]uint32, 16)
+	f.local = make([]uint32, len(f.lists))
+	for i, c := range f.lists {
+		n, ok := numbers[c.metric()]
+		if !ok {
+			n = uint32(len(f.names))
+			numbers[c.metric()] = n
+			f.names = append(f.names, f.metrics[c.metric()])
+		}
+		f.local[i] = n
+	}
+}
+
 func (f *framer) rankLabels() {
 	sorted := make([]int32, len(f.labels))
 	for i := range sorted {
@@ -58,8 +85,8 @@ func (f *framer) rankLabels() {
 }
 
 func (f *framer) wanted(i int) bool {
-	for _, c := range f.cellsOf(i) {
-		if f.want[c.metric] {
+	for k := range f.list(i) {
+		if f.want[f.local[f.rows[i].list+uint32(k)]] {
 			return true
 		}
 	}
@@ -115,20 +142,22 @@ func (f *framer) group(labels telemetry.Labels, rows []int32) chunk.Group {
 func (f *framer) mergeInstant(g *chunk.Group, at int, rows []int32) {
 	f.seen = f.seen[:0]
 	for _, r := range rows {
-		begin := int32(f.begin(int(r)))
-		for i, c := range f.cellsOf(int(r)) {
-			if !f.want[c.metric] {
+		bits, local := f.bits(int(r)), f.local[f.rows[r].list:]
+		for i, c := range f.list(int(r)) {
+			m := local[i]
+			if !f.want[m] {
 				continue
 			}
-			if f.last[c.metric] < 0 {
-				f.seen = append(f.seen, c.metric)
+			if !f.won[m] {
+				f.won[m] = true
+				f.seen = append(f.seen, m)
 			}
-			f.last[c.metric] = begin + int32(i)
+			f.winner[m] = cell{bits[i], m, c.kind()}
 		}
 	}
 	for _, m := range f.seen {
-		f.put(g, at, f.cells[f.last[m]])
-		f.last[m] = -1
+		f.put(g, at, f.winner[m])
+		f.won[m] = false
 	}
 }
 
@@ -136,12 +165,12 @@ func (f *framer) put(g *chunk.Group, at int, c cell) {
 	slot := int(c.metric)*kinds + int(c.kind) - 1
 	if f.cols[slot] < 0 {
 		f.cols[slot] = int32(len(g.Columns))
-		g.Columns = append(g.Columns, chunk.Column{Metric: f.metrics[c.metric], Kind: c.kind, Present: make(chunk.Bitmap, (len(g.Times)+63)/64)})
+		g.Columns = append(g.Columns, chunk.Column{Metric: f.names[c.metric], Kind: c.kind, Present: make(chunk.Bitmap, (len(g.Times)+63)/64)})
 	}
 	col := &g.Columns[f.cols[slot]]
 	col.Present.Set(at)
 	if c.kind == telemetry.Text {
-		col.Texts = append(col.Texts, f.text(c))
+		col.Texts = append(col.Texts, f.texts[c.bits])
 		return
 	}
 	col.Bits = append(col.Bits, c.bits)

@@ -18,84 +18,108 @@ import (
 // struct is a snapshot that stays valid while the original goes on, so that a query can read what a
 // worker is still filling. The zero Rows is empty.
 type Rows struct {
-	rows  []row
-	cells []cell
-	texts []string
+	rows   []row
+	cells  []uint64 // values, as their bits; a text as its number
+	lists  []column // of which metrics and kinds the values are: a row's list begins at its lists, and successive rows share it
+	texts  []string
+	labels []telemetry.Labels
 
-	firstCell uint32 // number of cells[0]; cells and texts are numbered through, also where a cut took the first ones away
-	firstText uint64 // number of texts[0]
+	firstCell uint32 // number of cells[0]: cells are numbered through, also where a cut took the first ones away
 
-	metrics []string
-	labels  []telemetry.Labels
+	names   *Names   // used by the owner only
+	metrics []string // names as far as they are used here
 
-	metricIndex map[string]uint32 // read and written by the owner only
-	labelIndex  map[string]uint32
-	scratch     []byte
-	textBytes   int
+	labelIndex map[string]uint32 // of labels, once there are many; used by the owner only
+	kept       int               // bytes of texts, label sets and of what a cut has left idle in front
 }
 
 type row struct {
 	offset int64
 	time   int64
-	labels uint32
 	end    uint32 // number of the cell after the row's last one; it begins where the row before ends
+	list   uint32 // where its columns begin in lists
+	labels uint32
 }
 
-type cell struct {
-	bits   uint64 // for text: its number
-	metric uint32
-	kind   telemetry.Kind
-}
+// column is the number of a metric, and a kind.
+type column uint32
 
-// Approximate sizes in memory, in bytes: the structs above, with slices that are on average three quarters full.
+const kindBits = 3
+
+func (c column) metric() uint32       { return uint32(c) >> kindBits }
+func (c column) kind() telemetry.Kind { return telemetry.Kind(c & (1<<kindBits - 1)) }
+
+// Sizes of the structs above in memory, in bytes.
 const (
-	rowBytes  = 32
-	cellBytes = 21
-	nameBytes = 64
+	rowBytes    = 32
+	cellBytes   = 8
+	columnBytes = 4
+	textBytes   = 16
+	labelsBytes = 24
+	labelBytes  = 32
 )
+
+// NewRows makes Rows whose metrics have their names from names, which they share with others of the same owner.
+func NewRows(names *Names) Rows { return Rows{names: names} }
 
 // Append takes a reading of the record at offset, which must not be lower than any before it.
 func (r *Rows) Append(offset int64, reading telemetry.Reading) {
-	if r.metricIndex == nil {
-		r.metricIndex = make(map[string]uint32)
-		r.labelIndex = make(map[string]uint32)
-	}
-	before := r.lastCells()
-	for i, f := range reading.Fields {
-		c := cell{bits: f.Value.Bits(), kind: f.Value.Kind()}
-		if i < len(before) && r.metrics[before[i].metric] == f.Metric {
-			c.metric = before[i].metric // as a rule a reading has the metrics of the one before
-		} else {
-			c.metric = r.metric(f.Metric)
+	list, labels := r.columns(reading.Fields), r.label(reading.Labels)
+	for i := range reading.Fields {
+		v := &reading.Fields[i].Value
+		bits := v.Bits()
+		if v.Kind() == telemetry.Text {
+			bits = r.textNumber(v.Text())
 		}
-		if c.kind == telemetry.Text {
-			c.bits = r.firstText + uint64(len(r.texts))
-			r.texts = append(r.texts, f.Value.Text())
-			r.textBytes += textBytes(f.Value.Text())
-		}
-		r.cells = append(r.cells, c)
+		r.cells = append(r.cells, bits)
 	}
-	r.rows = append(r.rows, row{offset: offset, time: reading.Time, labels: r.label(reading.Labels), end: r.firstCell + uint32(len(r.cells))})
+	r.rows = append(r.rows, row{offset, reading.Time, r.firstCell + uint32(len(r.cells)), list, labels})
 }
 
-// lastCells is the cells of the last row.
-func (r *Rows) lastCells() []cell {
-	if len(r.rows) == 0 {
-		return nil
+// lookBack is how many rows, label sets or texts are looked at to find the same again: devices repeat themselves.
+const lookBack = 8
+
+// columns is where the list of the fields' metrics and kinds begins.
+func (r *Rows) columns(fields []telemetry.Field) uint32 {
+	for i := len(r.rows) - 1; i >= max(0, len(r.rows)-lookBack); i-- {
+		if r.listed(i, fields) {
+			return r.rows[i].list
+		}
 	}
-	return r.cellsOf(len(r.rows) - 1)
+	if r.names == nil {
+		r.names = NewNames()
+	}
+	begin := len(r.lists)
+	for i := range fields {
+		r.lists = append(r.lists, column(r.names.number(fields[i].Metric)<<kindBits)|column(fields[i].Value.Kind()))
+	}
+	r.metrics = r.names.list
+	return uint32(begin)
 }
 
-func textBytes(text string) int { return len(text) + 16 }
-
-func (r *Rows) metric(name string) uint32 {
-	i, ok := r.metricIndex[name]
-	if !ok {
-		i = uint32(len(r.metrics))
-		r.metrics = append(r.metrics, name)
-		r.metricIndex[name] = i
+// listed reports whether row i has the columns of the fields.
+func (r *Rows) listed(i int, fields []telemetry.Field) bool {
+	list := r.list(i)
+	if len(list) != len(fields) {
+		return false
 	}
-	return i
+	for k, c := range list {
+		if f := &fields[k]; c.kind() != f.Value.Kind() || r.metrics[c.metric()] != f.Metric {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *Rows) textNumber(text string) uint64 {
+	for i := len(r.texts) - 1; i >= max(0, len(r.texts)-lookBack); i-- {
+		if r.texts[i] == text {
+			return uint64(i)
+		}
+	}
+	r.texts = append(r.texts, text)
+	r.kept += allocated(len(text))
+	return uint64(len(r.texts) - 1)
 }
 
 func (r *Rows) label(l telemetry.Labels) uint32 {
@@ -104,14 +128,43 @@ func (r *Rows) label(l telemetry.Labels) uint32 {
 			return last
 		}
 	}
-	r.scratch = l.AppendKey(r.scratch[:0])
-	i, ok := r.labelIndex[string(r.scratch)]
-	if !ok {
-		i = uint32(len(r.labels))
-		r.labels = append(r.labels, l)
-		r.labelIndex[string(r.scratch)] = i
+	if len(r.labels) <= lookBack {
+		for i, have := range r.labels {
+			if slices.Equal(have, l) {
+				return uint32(i)
+			}
+		}
+		return r.addLabels(l)
 	}
+	if r.labelIndex == nil {
+		r.labelIndex = make(map[string]uint32)
+		for i, have := range r.labels {
+			r.indexLabels(have, i)
+		}
+	}
+	if i, ok := r.labelIndex[string(l.AppendKey(nil))]; ok {
+		return i
+	}
+	i := r.addLabels(l)
+	r.indexLabels(l, int(i))
 	return i
+}
+
+func (r *Rows) addLabels(l telemetry.Labels) uint32 {
+	r.labels = append(r.labels, l)
+	if len(l) > 0 {
+		r.kept += len(l) * labelBytes
+	}
+	for i := range l {
+		r.kept += allocated(len(l[i].Value))
+	}
+	return uint32(len(r.labels) - 1)
+}
+
+func (r *Rows) indexLabels(l telemetry.Labels, i int) {
+	key := string(l.AppendKey(nil))
+	r.labelIndex[key] = uint32(i)
+	r.kept += nameBytes + allocated(len(key))
 }
 
 // Readings is how many readings were taken, before those of one instant are merged.
@@ -120,9 +173,9 @@ func (r *Rows) Readings() int { return len(r.rows) }
 // Values is how many values the readings have.
 func (r *Rows) Values() int { return len(r.cells) }
 
-// Bytes is about how much memory the rows take.
+// Bytes is about how much memory the rows take beside the struct itself and the names of their metrics.
 func (r *Rows) Bytes() int {
-	return len(r.rows)*rowBytes + len(r.cells)*cellBytes + r.textBytes + (len(r.metrics)+len(r.labels))*nameBytes
+	return cap(r.rows)*rowBytes + cap(r.cells)*cellBytes + cap(r.lists)*columnBytes + cap(r.texts)*textBytes + cap(r.labels)*labelsBytes + r.kept
 }
 
 // First is the offset of the first record; there must be one.
@@ -143,16 +196,29 @@ func (r *Rows) Span() (from, to int64) {
 // Columns is every metric with every kind that it has values of, each once.
 func (r *Rows) Columns() iter.Seq2[string, telemetry.Kind] {
 	return func(yield func(string, telemetry.Kind) bool) {
-		told := make([]uint8, len(r.metrics)) // bits of the kinds
-		for _, c := range r.cells {
-			if told[c.metric]&(1<<c.kind) == 0 {
-				told[c.metric] |= 1 << c.kind
-				if !yield(r.metrics[c.metric], c.kind) {
-					return
-				}
+		for _, c := range r.distinct() {
+			if !yield(r.metrics[c.metric()], c.kind()) {
+				return
 			}
 		}
 	}
+}
+
+// distinct is the columns of all rows, sorted, each once.
+func (r *Rows) distinct() []column {
+	var out []column
+	for i := range r.rows {
+		if i > 0 && r.rows[i].list == r.rows[i-1].list {
+			continue
+		}
+		out = append(out, r.list(i)...)
+		if len(out) > 1<<12 {
+			slices.Sort(out)
+			out = slices.Compact(out)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Upto is how many readings are of records up to an offset.
@@ -193,22 +259,14 @@ func (r *Rows) SplitAt(n int) (head, tail Rows) {
 
 // from is the rows from n on. It shares memory with r, unless more of that would be idle than in use.
 func (r *Rows) from(n int) Rows {
-	if n == len(r.rows) {
-		return Rows{}
-	}
 	gone := r.begin(n)
-	if r.firstCell+gone > uint32(len(r.cells))-gone {
+	if n == len(r.rows) || r.firstCell+gone > uint32(len(r.cells))-gone {
 		return r.slice(n, len(r.rows))
 	}
 	out := *r
 	out.rows = r.rows[n:]
 	out.cells, out.firstCell = r.cells[gone:], r.firstCell+gone
-	for _, c := range r.cells[:gone] {
-		if c.kind == telemetry.Text {
-			out.textBytes -= textBytes(r.text(c))
-			out.texts, out.firstText = out.texts[1:], out.firstText+1
-		}
-	}
+	out.kept += n*rowBytes + int(gone)*cellBytes
 	return out
 }
 
@@ -230,31 +288,52 @@ func (r *Rows) Concat(s *Rows) Rows {
 	return out
 }
 
-// slice copies the rows from i to j, with only the names that they use.
+// slice copies the rows from i to j, with only the texts and label sets that they use.
 func (r *Rows) slice(i, j int) Rows {
-	var out Rows
+	out := NewRows(r.names)
 	out.copyFrom(r, i, j)
 	return out
 }
 
 func (r *Rows) copyFrom(s *Rows, i, j int) {
-	reading := telemetry.Reading{}
-	for ; i < j; i++ {
-		reading.Time = s.rows[i].time
-		reading.Labels = s.labels[s.rows[i].labels]
-		reading.Fields = reading.Fields[:0]
-		for _, c := range s.cellsOf(i) {
-			reading.Fields = append(reading.Fields, telemetry.Field{Metric: s.metrics[c.metric], Value: s.value(c)})
-		}
-		r.Append(s.rows[i].offset, reading)
+	if i < j {
+		r.rows = slices.Grow(r.rows, j-i)
+		r.cells = slices.Grow(r.cells, int(s.begin(j)-s.begin(i)))
+	}
+	for reading := range s.readings(i, j) {
+		r.Append(s.rows[i].offset, *reading)
+		i++
 	}
 }
 
-func (r *Rows) cellsOf(i int) []cell {
-	return r.cells[r.begin(i) : r.rows[i].end-r.firstCell]
+// readings is the readings of rows i to j. Each is overwritten by the next.
+func (r *Rows) readings(i, j int) iter.Seq[*telemetry.Reading] {
+	return func(yield func(*telemetry.Reading) bool) {
+		var reading telemetry.Reading
+		for ; i < j; i++ {
+			reading.Time = r.rows[i].time
+			reading.Labels = r.labels[r.rows[i].labels]
+			reading.Fields = reading.Fields[:0]
+			bits := r.bits(i)
+			for k, c := range r.list(i) {
+				reading.Fields = append(reading.Fields, telemetry.Field{Metric: r.metrics[c.metric()], Value: r.value(c.kind(), bits[k])})
+			}
+			if !yield(&reading) {
+				return
+			}
+		}
+	}
 }
 
-// begin is the index of the first cell of row i.
+// list is the columns of row i, and bits its values.
+func (r *Rows) list(i int) []column {
+	begin := r.rows[i].list
+	return r.lists[begin : begin+(r.rows[i].end-r.firstCell-r.begin(i))]
+}
+
+func (r *Rows) bits(i int) []uint64 { return r.cells[r.begin(i) : r.rows[i].end-r.firstCell] }
+
+// begin is the index of the first cell of row i, which may be the one after the last.
 func (r *Rows) begin(i int) uint32 {
 	if i == 0 {
 		return 0
@@ -262,13 +341,11 @@ func (r *Rows) begin(i int) uint32 {
 	return r.rows[i-1].end - r.firstCell
 }
 
-func (r *Rows) text(c cell) string { return r.texts[c.bits-r.firstText] }
-
-func (r *Rows) value(c cell) telemetry.Value {
-	if c.kind == telemetry.Text {
-		return telemetry.TextValue(r.text(c))
+func (r *Rows) value(kind telemetry.Kind, bits uint64) telemetry.Value {
+	if kind == telemetry.Text {
+		return telemetry.TextValue(r.texts[bits])
 	}
-	return telemetry.BitsValue(c.kind, c.bits)
+	return telemetry.BitsValue(kind, bits)
 }
 
 // All is a range that holds every valid event time.

@@ -1,0 +1,41 @@
+package binning
+
+// Names gives the metrics of many Rows numbers, so that each name is in memory once. One goroutine owns it; what Rows have
+// of it may be read by others.
+type Names struct {
+	list  []string // never changed, only appended to
+	index map[string]uint32
+	bytes int
+}
+
+// NewNames makes Names without one.
+func NewNames() *Names { return &Names{index: map[string]uint32{}} }
+
+// nameBytes is the memory of a name beside its characters: in the list and in the index, both about half full.
+const nameBytes = 80
+
+// number is the number of a metric.
+func (n *Names) number(metric string) uint32 {
+	i, ok := n.index[metric]
+	if !ok {
+		i = uint32(len(n.list))
+		n.list = append(n.list, metric)
+		n.index[metric] = i
+		n.bytes += nameBytes + allocated(len(metric))
+	}
+	return i
+}
+
+// Bytes is about how much memory the names take.
+func (n *Names) Bytes() int { return n.bytes }
+
+// allocated is about what the runtime makes of an allocation of so many bytes: it has sizes in steps of an eighth.
+func allocated(n int) int {
+	switch {
+	case n == 0:
+		return 0
+	case n <= 128:
+		return (n + 15) &^ 15
+	}
+	return n + n/16
+}
