@@ -74,8 +74,10 @@ type suspect struct {
 }
 
 // suspects is what may be missing of the rows in r, which were read up to its ends. Of a day that lies in r all chunks
-// are to be there. Of one that r cuts only those with rows in r are: as it can't be known which numbers these have, none may be
-// missing between those that are there, and the last one must be there when it has rows in r.
+// are to be there. Of one that r cuts only those with rows in r are, and which numbers these have can't be known. But as a rule
+// chunks follow each other in time: none may be missing between those that are there, none before them if r begins with the
+// day, none behind them if r ends with it; and the last one must be there when it has rows in r. Whether what is
+// missing by this has rows in r turns out when the day is read again.
 func (w *watch) suspects(r telemetry.Range) []suspect {
 	var out []suspect
 	days := make(map[telemetry.Day]bool)
@@ -89,15 +91,15 @@ func (w *watch) suspects(r telemetry.Range) []suspect {
 		if day.Start() >= r.To || day.End() <= r.From {
 			continue
 		}
-		whole := day.Start() >= r.From && day.End() <= r.To
+		begins, ends := day.Start() >= r.From, day.End() <= r.To
 		for of, n := range w.seen[day] {
 			tail, told := w.tails[day][of]
-			if whole && !n.whole(tail, told) || !whole && (!n.dense() || told && !n.has(tail.Number) && overlaps(tail, r)) {
+			if !n.dense() || begins && n[0] > 0 || told && n[len(n)-1] < tail.Number && (ends || overlaps(tail, r)) {
 				out = append(out, suspect{of.device, day})
 			}
 		}
 		for of, tail := range w.tails[day] {
-			if len(w.seen[day][of]) == 0 && (whole || overlaps(tail, r)) {
+			if len(w.seen[day][of]) == 0 && (begins && ends || overlaps(tail, r)) {
 				out = append(out, suspect{of.device, day})
 			}
 		}
@@ -110,11 +112,6 @@ func overlaps(t store.Tail, r telemetry.Range) bool { return t.From < r.To && t.
 
 // dense reports whether no number is missing between two others.
 func (n numbers) dense() bool { return int(n[len(n)-1]-n[0])+1 == len(n) }
-
-func (n numbers) has(number uint32) bool {
-	_, found := slices.BinarySearch(n, number)
-	return found
-}
 
 // whole reports whether all chunks up to the highest known one are there.
 func (n numbers) whole(tail store.Tail, told bool) bool { return n.want(tail, told) == len(n) }

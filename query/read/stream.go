@@ -72,7 +72,7 @@ func (q *Query) streamAll(ctx context.Context, p part, seen *watch) error {
 func (q *Query) inOrder(p part, feeds []*feed, seen *watch) error {
 	for {
 		var err error
-		if feeds, err = fill(feeds); err != nil {
+		if feeds, err = fill(feeds, seen); err != nil {
 			return err
 		}
 		if len(feeds) == 0 {
@@ -84,7 +84,6 @@ func (q *Query) inOrder(p part, feeds []*feed, seen *watch) error {
 			return err
 		}
 		first.next = nil
-		seen.add(next.Device, next.Chunk.Header.ID)
 		if err := q.sink.Add(next); err != nil {
 			return err
 		}
@@ -92,12 +91,15 @@ func (q *Query) inOrder(p part, feeds []*feed, seen *watch) error {
 }
 
 // fill takes the next piece of each feed that has none at hand, and leaves out those that have ended.
-func fill(feeds []*feed) ([]*feed, error) {
+func fill(feeds []*feed, seen *watch) ([]*feed, error) {
 	for _, f := range feeds {
 		if f.next == nil {
 			f.next = <-f.pieces
 			if f.next == nil && f.err != nil {
 				return nil, f.err
+			}
+			if f.next != nil {
+				seen.add(f.next.Device, f.next.Chunk.Header.ID)
 			}
 		}
 	}
