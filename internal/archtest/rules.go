@@ -31,7 +31,7 @@ var layers = []layer{
 	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/views", "internal/fleet"}},
 	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu"}},
 	{"protocol", false, true, []string{"ingest/worker"}}, // it speaks of what the contract defines
-	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/retry"}},
+	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/retry", "internal/access"}},
 	{"domain", true, true, []string{
 		"binning", "sharding", "ingest/decode", "ingest/journal",
 		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsonscan", "internal/jsontext", "internal/report",
@@ -52,6 +52,7 @@ var only = []struct {
 	{"github.com/cockroachdb/pebble/v2", []string{"internal/cosmosemu/engine"}},
 	{"github.com/alecthomas/participle/v2", []string{"internal/cosmosemu/sql"}},
 	{"github.com/alecthomas/kong", []string{"cmd"}},
+	{"github.com/coreos/go-oidc/v3", []string{"internal/access"}},
 	{"github.com/cenkalti/backoff/v5", []string{"internal/retry"}},
 	{"net/http/pprof", []string{"internal/app"}},
 }

@@ -58,7 +58,7 @@ func NewDocuments(t testing.TB) *Documents {
 
 var (
 	idPattern    = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,255}$`)
-	controlKinds = []string{control.KindTenant, control.KindEpoch, control.KindStream, control.KindMonth, control.KindBackfill}
+	controlKinds = []string{control.KindTenant, control.KindEpoch, control.KindStream, control.KindMonth, control.KindBackfill, control.KindToken}
 )
 
 // Create implements control.Documents.

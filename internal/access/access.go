@@ -1,0 +1,204 @@
+// Package access tells who sends a request, and for which tenant: by a token of ours, by an identity provider's (OIDC), or
+// by the word of a proxy that the operator trusts. docs/guides/access.md is its manual.
+//
+// What a caller may see follows from what it can prove, never from what it asks for: a request names a tenant only to
+// choose among those that its credential covers. Whoever is turned away learns nothing of which tenants there are.
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/telemetry"
+)
+
+// TenantHeader names the tenant of a request: as a trusted proxy's word, or to choose one of several.
+const TenantHeader = "X-Scope-OrgID"
+
+// Caller is who a request comes from.
+type Caller struct {
+	Tenant string          // the request is for this one
+	Scopes []control.Scope // what the caller may do
+	Name   string          // for logs: "token 3fk2…", "subject …", "proxy 10.0.0.1"
+}
+
+// May reports whether the caller has a scope.
+func (c Caller) May(s control.Scope) bool { return slices.Contains(c.Scopes, s) }
+
+// Denied is why a request is turned away.
+type Denied struct {
+	Status    int    // 400, 401, 403 or 503
+	Detail    string // for the one who asks
+	Challenge string // of WWW-Authenticate, with a 401
+	Cause     error  // for logs only, may be nil
+}
+
+// Error is for logs.
+func (d *Denied) Error() string {
+	if d.Cause != nil {
+		return fmt.Sprintf("%s: %v", d.Detail, d.Cause)
+	}
+	return d.Detail
+}
+
+// Unwrap is the cause.
+func (d *Denied) Unwrap() error { return d.Cause }
+
+// Config is what tells callers. With nothing set everybody is turned away.
+type Config struct {
+	// Tokens lists the bearer tokens of control documents; nil: there are none.
+	Tokens func(ctx context.Context) ([]control.Token, error)
+	// Issuers are identity providers.
+	Issuers []IssuerConfig
+	// Proxies are the addresses whose word is believed for whose request it is: X-Scope-OrgID without a token. A request
+	// counts as from the other end of its connection, whatever its headers say.
+	Proxies []netip.Prefix
+
+	Now   func() time.Time // time.Now
+	HTTP  *http.Client     // for issuers; http.DefaultClient
+	Every time.Duration    // how often tokens are read; 30 s
+	Stale time.Duration    // how long tokens are good for that can't be read again; 10 min
+}
+
+// Loopback are the addresses of one's own machine.
+var Loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+
+// Gate tells callers. It is safe for any number of requests.
+type Gate struct {
+	cfg     Config
+	tokens  *tokens
+	issuers []*issuer
+}
+
+// New makes a Gate. It asks nobody anything. All faults of the config are reported at once.
+func New(cfg Config) (*Gate, error) {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.HTTP == nil {
+		cfg.HTTP = http.DefaultClient
+	}
+	if cfg.Every == 0 {
+		cfg.Every = 30 * time.Second
+	}
+	if cfg.Stale == 0 {
+		cfg.Stale = 10 * time.Minute
+	}
+	g := &Gate{cfg: cfg}
+	if cfg.Tokens != nil {
+		g.tokens = &tokens{list: cfg.Tokens, now: cfg.Now, every: cfg.Every, stale: cfg.Stale}
+	}
+	var errs []error
+	for _, c := range cfg.Issuers {
+		i, err := newIssuer(c, cfg.HTTP, cfg.Now)
+		errs = append(errs, err)
+		g.issuers = append(g.issuers, i)
+	}
+	return g, errors.Join(errs...)
+}
+
+// Caller tells who a request comes from. Any error is a *Denied.
+func (g *Gate) Caller(r *http.Request) (Caller, error) {
+	secret, bearer, err := bearerOf(r.Header)
+	if err != nil {
+		return Caller{}, err
+	}
+	wanted, err := wantedTenant(r.Header)
+	if err != nil {
+		return Caller{}, err
+	}
+	if !bearer {
+		return g.byProxy(r, wanted)
+	}
+	if _, ours := control.TokenID(secret); ours {
+		return g.byToken(r.Context(), secret, wanted)
+	}
+	return g.byIssuer(r.Context(), secret, wanted)
+}
+
+// bearerOf is the bearer token of a request, if it has one.
+func bearerOf(h http.Header) (secret string, ok bool, err error) {
+	values := h.Values("Authorization")
+	switch len(values) {
+	case 0:
+		return "", false, nil
+	case 1:
+	default:
+		return "", false, &Denied{Status: http.StatusBadRequest, Detail: "the header Authorization must stand once"}
+	}
+	scheme, secret, _ := strings.Cut(values[0], " ")
+	if secret = strings.TrimSpace(secret); !strings.EqualFold(scheme, "Bearer") || secret == "" {
+		return "", false, unauthorized("the header Authorization must hold a bearer token", nil)
+	}
+	return secret, true, nil
+}
+
+// wantedTenant is the tenant that a request names, empty if it names none.
+func wantedTenant(h http.Header) (string, error) {
+	names := h.Values(TenantHeader)
+	if len(names) > 1 {
+		return "", &Denied{Status: http.StatusBadRequest, Detail: "the header " + TenantHeader + " must stand once"}
+	}
+	if len(names) == 0 || names[0] == "" {
+		return "", nil
+	}
+	if err := telemetry.CheckTenant(names[0]); err != nil {
+		return "", &Denied{Status: http.StatusBadRequest, Detail: "header " + TenantHeader + ": " + err.Error()}
+	}
+	return names[0], nil
+}
+
+func unauthorized(detail string, cause error) *Denied {
+	return &Denied{Status: http.StatusUnauthorized, Detail: detail, Challenge: `Bearer realm="binnacle"`, Cause: cause}
+}
+
+// forbidden answers alike whether the tenant that was asked for is there or not.
+func forbidden() *Denied {
+	return &Denied{Status: http.StatusForbidden, Detail: "this credential is not for the tenant that " + TenantHeader + " names"}
+}
+
+// proxyScopes is what a trusted proxy's word is good for: it has checked its callers, but says nothing of scopes.
+var proxyScopes = []control.Scope{control.ScopeRead}
+
+func (g *Gate) byProxy(r *http.Request, wanted string) (Caller, error) {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	from := at.Addr().Unmap().WithZone("")
+	if err != nil || !slices.ContainsFunc(g.cfg.Proxies, func(p netip.Prefix) bool { return p.Contains(from) }) {
+		return Caller{}, unauthorized("a bearer token is needed", nil)
+	}
+	if wanted == "" {
+		return Caller{}, unauthorized("the header "+TenantHeader+" must name the tenant", nil)
+	}
+	return Caller{Tenant: wanted, Scopes: proxyScopes, Name: "proxy " + from.String()}, nil
+}
+
+func (g *Gate) byToken(ctx context.Context, secret, wanted string) (Caller, error) {
+	if g.tokens == nil {
+		return Caller{}, unauthorized("the token is not good", nil)
+	}
+	t, err := g.tokens.find(ctx, secret)
+	if err != nil {
+		return Caller{}, err
+	}
+	if wanted != "" && wanted != t.Tenant {
+		return Caller{}, forbidden()
+	}
+	return Caller{Tenant: t.Tenant, Scopes: t.Scopes, Name: "token " + t.ID}, nil
+}
+
+func (g *Gate) byIssuer(ctx context.Context, raw, wanted string) (Caller, error) {
+	name := issuerOf(raw)
+	for _, i := range g.issuers {
+		if i.cfg.Issuer == name {
+			return i.caller(ctx, raw, wanted)
+		}
+	}
+	return Caller{}, unauthorized("the token is not good", nil)
+}

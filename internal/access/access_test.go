@@ -1,0 +1,209 @@
+package access_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"time"
+
+	"binnacle/internal/access"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// door is a Gate over control documents in memory, with a clock.
+type door struct {
+	*access.Gate
+	t      *testing.T
+	now    time.Time
+	docs   *controltest.Documents
+	tokens *control.Tokens
+	reads  int
+	broken error
+}
+
+func newDoor(t *testing.T, cfg access.Config) *door {
+	d := &door{t: t, now: time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC), docs: controltest.NewDocuments(t)}
+	d.tokens = control.NewTokens(d.docs)
+	cfg.Now = func() time.Time { return d.now }
+	cfg.Tokens = func(ctx context.Context) ([]control.Token, error) {
+		d.reads++
+		if d.broken != nil {
+			return nil, d.broken
+		}
+		return d.tokens.List(ctx)
+	}
+	g, err := access.New(cfg)
+	require.NoError(t, err)
+	d.Gate = g
+	return d
+}
+
+func (d *door) add(tok control.Token) (secret string, id string) {
+	tok.Created = d.now
+	secret, added, err := d.tokens.Add(d.t.Context(), tok)
+	require.NoError(d.t, err)
+	return secret, added.ID
+}
+
+// request is one from an address, with headers as pairs.
+func request(from string, headers ...string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/api/v1/readings", nil)
+	r.RemoteAddr = from
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	return r
+}
+
+const somewhere = "203.0.113.9:4711"
+
+// denied asks, and returns why not.
+func (d *door) denied(r *http.Request) *access.Denied {
+	c, err := d.Caller(r)
+	var why *access.Denied
+	require.ErrorAs(d.t, err, &why)
+	require.Equal(d.t, access.Caller{}, c)
+	return why
+}
+
+func TestATokenIsItsTenant(t *testing.T) {
+	d := newDoor(t, access.Config{})
+	secret, id := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
+	d.add(control.Token{Tenant: "globex", Scopes: []control.Scope{control.ScopeAdmin}})
+	for _, headers := range [][]string{
+		{"Authorization", "Bearer " + secret}, {"Authorization", "bearer  " + secret + " "},
+		{"Authorization", "Bearer " + secret, access.TenantHeader, "acme"},
+	} {
+		c, err := d.Caller(request(somewhere, headers...))
+		require.NoError(t, err)
+		require.Equal(t, access.Caller{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}, Name: "token " + id}, c)
+		require.True(t, c.May(control.ScopeRead))
+		require.False(t, c.May(control.ScopeAdmin))
+	}
+}
+
+// Another tenant's name is answered alike, whether it is one or not: nothing tells which there are.
+func TestAnotherTenantsNameTellsNothing(t *testing.T) {
+	d := newDoor(t, access.Config{Proxies: access.Loopback})
+	secret, _ := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
+	d.add(control.Token{Tenant: "globex", Scopes: []control.Scope{control.ScopeRead}})
+	there := d.denied(request(somewhere, "Authorization", "Bearer "+secret, access.TenantHeader, "globex"))
+	notThere := d.denied(request(somewhere, "Authorization", "Bearer "+secret, access.TenantHeader, "initech"))
+	require.Equal(t, there, notThere)
+	require.Equal(t, http.StatusForbidden, there.Status)
+	fromProxy := d.denied(request("127.0.0.1:5", "Authorization", "Bearer "+secret, access.TenantHeader, "globex"))
+	require.Equal(t, there, fromProxy, "a token counts, not where it comes from")
+}
+
+func TestTokensThatAreNotGood(t *testing.T) {
+	d := newDoor(t, access.Config{})
+	secret, id := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}, Expires: d.now.Add(time.Hour)})
+	other, _ := d.add(control.Token{Tenant: "globex", Scopes: []control.Scope{control.ScopeRead}})
+	_, err := d.Caller(request(somewhere, "Authorization", "Bearer "+secret))
+	require.NoError(t, err)
+	swapped := secret[:len("bn_")+len(id)+1] + other[len("bn_")+len(id)+1:]
+	for name, headers := range map[string][]string{
+		"none":                  {},
+		"a tenant's name alone": {access.TenantHeader, "acme"},
+		"no token of ours":      {"Authorization", "Bearer hello"},
+		"a JWT of nobody":       {"Authorization", "Bearer e30.e30.e30"},
+		"another scheme":        {"Authorization", "Basic " + secret},
+		"no secret":             {"Authorization", "Bearer "},
+		"an id alone":           {"Authorization", "Bearer bn_" + id + "_"},
+		"another's secret":      {"Authorization", "Bearer " + swapped},
+		"one letter more":       {"Authorization", "Bearer " + secret + "A"},
+	} {
+		why := d.denied(request(somewhere, headers...))
+		require.Equal(t, http.StatusUnauthorized, why.Status, name)
+		require.NotEmpty(t, why.Challenge, name)
+	}
+	require.Equal(t, http.StatusBadRequest, d.denied(request(somewhere, "Authorization", "Bearer "+secret, "Authorization", "Bearer "+other)).Status)
+	require.Equal(t, http.StatusBadRequest,
+		d.denied(request(somewhere, "Authorization", "Bearer "+secret, access.TenantHeader, "acme", access.TenantHeader, "globex")).Status)
+	require.Equal(t, http.StatusBadRequest, d.denied(request(somewhere, "Authorization", "Bearer "+secret, access.TenantHeader, "Acme!")).Status)
+
+	d.now = d.now.Add(time.Hour)
+	require.Contains(t, d.denied(request(somewhere, "Authorization", "Bearer "+secret)).Detail, "expired")
+}
+
+func TestARevokedTokenEndsWithTheNextRead(t *testing.T) {
+	d := newDoor(t, access.Config{Every: time.Minute})
+	secret, id := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
+	r := request(somewhere, "Authorization", "Bearer "+secret)
+	_, err := d.Caller(r)
+	require.NoError(t, err)
+	require.NoError(t, d.tokens.Revoke(t.Context(), id, d.now))
+	require.NoError(t, d.tokens.Revoke(t.Context(), id, d.now), "twice is once")
+	require.ErrorIs(t, d.tokens.Revoke(t.Context(), "nobody", d.now), control.ErrNoToken)
+	d.now = d.now.Add(time.Minute)
+	require.Contains(t, d.denied(r).Detail, "revoked")
+}
+
+// Guesses cost the store a read a second, and a token that was just made is good within a second.
+func TestGuessesAreCheap(t *testing.T) {
+	d := newDoor(t, access.Config{Every: time.Hour})
+	for range 100 {
+		d.denied(request(somewhere, "Authorization", "Bearer bn_abcdefghij_ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+	}
+	require.Equal(t, 1, d.reads)
+	secret, _ := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
+	d.denied(request(somewhere, "Authorization", "Bearer "+secret))
+	d.now = d.now.Add(time.Second)
+	_, err := d.Caller(request(somewhere, "Authorization", "Bearer "+secret))
+	require.NoError(t, err)
+	require.Equal(t, 2, d.reads)
+}
+
+// A store that does not answer stops nobody for a while; then nobody is let in on old knowledge.
+func TestTokensOutliveAStoreThatIsAwayForAWhile(t *testing.T) {
+	d := newDoor(t, access.Config{Every: time.Minute, Stale: 10 * time.Minute})
+	secret, _ := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
+	r := request(somewhere, "Authorization", "Bearer "+secret)
+	d.broken = errors.New("the store is away")
+	require.Equal(t, http.StatusServiceUnavailable, d.denied(r).Status, "it was never read")
+	d.broken = nil
+	_, err := d.Caller(r)
+	require.NoError(t, err)
+	d.broken = errors.New("the store is away")
+	d.now = d.now.Add(9 * time.Minute)
+	_, err = d.Caller(r)
+	require.NoError(t, err)
+	d.now = d.now.Add(time.Minute)
+	why := d.denied(r)
+	require.Equal(t, http.StatusServiceUnavailable, why.Status)
+	require.ErrorIs(t, why, d.broken)
+}
+
+// Only who is at the other end of the connection counts, not what headers say of it.
+func TestTheWordOfATrustedProxy(t *testing.T) {
+	d := newDoor(t, access.Config{Proxies: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8")}})
+	for _, from := range []string{"10.1.2.3:80", "[::ffff:10.1.2.3]:80", "[fd00::1]:80", "[fd00::1%eth0]:80"} {
+		c, err := d.Caller(request(from, access.TenantHeader, "acme"))
+		require.NoError(t, err, from)
+		require.Equal(t, "acme", c.Tenant)
+		require.Equal(t, []control.Scope{control.ScopeRead}, c.Scopes)
+	}
+	for _, from := range []string{"10.2.2.3:80", "127.0.0.1:80", "[fe80::1]:80", "", "pipe"} {
+		why := d.denied(request(from, access.TenantHeader, "acme", "X-Forwarded-For", "10.1.2.3", "X-Real-IP", "10.1.2.3", "Forwarded", "for=10.1.2.3"))
+		require.Equal(t, http.StatusUnauthorized, why.Status, from)
+	}
+	require.Equal(t, http.StatusUnauthorized, d.denied(request("10.1.2.3:80")).Status)
+	require.Equal(t, http.StatusBadRequest, d.denied(request("10.1.2.3:80", access.TenantHeader, "a~b")).Status)
+}
+
+func TestAGateWithoutAnythingIsShut(t *testing.T) {
+	g, err := access.New(access.Config{})
+	require.NoError(t, err)
+	for _, r := range []*http.Request{
+		request("127.0.0.1:1", access.TenantHeader, "acme"), request("127.0.0.1:1", "Authorization", "Bearer bn_abcdefghij_ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+	} {
+		_, err := g.Caller(r)
+		require.Error(t, err)
+	}
+}

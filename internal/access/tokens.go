@@ -1,0 +1,99 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"binnacle/internal/control"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// tokens is a copy of the tokens in the control documents.
+type tokens struct {
+	list  func(ctx context.Context) ([]control.Token, error)
+	now   func() time.Time
+	every time.Duration
+	stale time.Duration
+	reads singleflight.Group
+
+	mu   sync.Mutex // guards below
+	byID map[string]control.Token
+	at   time.Time // when the read began that byID is the answer of
+}
+
+// again is for how long after a read a token that was not in it is taken for none: one that has just been made is good
+// within a second, and guesses cost the store no more than a read a second.
+const again = time.Second
+
+// errUnread says that tokens can't be read.
+var errUnread = errors.New("the tokens have not been read for too long")
+
+// find returns the token with a secret. Any error is a *Denied.
+func (s *tokens) find(ctx context.Context, secret string) (control.Token, error) {
+	id, _ := control.TokenID(secret)
+	t, known, age := s.get(id)
+	var err error
+	if age >= s.every || !known && age >= again {
+		err = s.read(ctx)
+		t, known, age = s.get(id)
+	}
+	if age >= s.stale {
+		return control.Token{}, &Denied{
+			Status: http.StatusServiceUnavailable, Detail: "tokens can't be checked now", Cause: errors.Join(errUnread, err),
+		}
+	}
+	good := t.Matches(secret) // for an unknown id too: it takes as long
+	if !known || !good {
+		return control.Token{}, unauthorized("the token is not good", nil)
+	}
+	if why, ended := t.Ended(s.now()); ended {
+		return control.Token{}, unauthorized("the token is "+why, nil)
+	}
+	return t, nil
+}
+
+// get is a token of the copy, and the copy's age.
+func (s *tokens) get(id string) (t control.Token, known bool, age time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, known = s.byID[id]
+	if s.at.IsZero() {
+		return t, known, s.stale
+	}
+	return t, known, s.now().Sub(s.at)
+}
+
+// readTimeout bounds how long a request waits for tokens to be read.
+const readTimeout = 5 * time.Second
+
+// read reads all tokens again; callers who come meanwhile share the read.
+func (s *tokens) read(ctx context.Context) error {
+	done := s.reads.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
+		defer cancel()
+		began := s.now()
+		all, err := s.list(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read tokens: %w", err)
+		}
+		byID := make(map[string]control.Token, len(all))
+		for _, t := range all {
+			byID[t.ID] = t
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.byID, s.at = byID, began
+		return nil, nil
+	})
+	select {
+	case r := <-done:
+		return r.Err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

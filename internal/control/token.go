@@ -1,0 +1,214 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/internal/telemetry"
+)
+
+// KindToken is the kind of token documents.
+const KindToken = "token"
+
+// Scope is something that the bearer of a token may do.
+type Scope string
+
+// The scopes.
+const (
+	ScopeRead  Scope = "read"  // ask for the tenant's readings
+	ScopeWrite Scope = "write" // publish readings of the tenant
+	ScopeAdmin Scope = "admin" // see and change how the tenant is kept
+)
+
+// ParseScope returns the scope of a name.
+func ParseScope(name string) (Scope, error) {
+	s := Scope(name)
+	if s != ScopeRead && s != ScopeWrite && s != ScopeAdmin {
+		return "", fmt.Errorf("scope %q is none of %s, %s and %s", name, ScopeRead, ScopeWrite, ScopeAdmin)
+	}
+	return s, nil
+}
+
+// Token is what is stored of a bearer token: who has it is the tenant, as far as its scopes go. The secret is not stored,
+// only its hash.
+type Token struct {
+	ID      string
+	Tenant  string
+	Scopes  []Scope
+	Note    string // whom it was given to
+	Created time.Time
+	Expires time.Time // zero: never
+	Revoked time.Time // zero: it is not
+
+	hash [sha256.Size]byte
+	etag string
+}
+
+// Ended reports whether the token is worth nothing any more, and why.
+func (t Token) Ended(now time.Time) (why string, ended bool) {
+	switch {
+	case !t.Revoked.IsZero():
+		return "revoked", true
+	case !t.Expires.IsZero() && !now.Before(t.Expires):
+		return "expired", true
+	}
+	return "", false
+}
+
+// Has reports whether the token has a scope.
+func (t Token) Has(s Scope) bool { return slices.Contains(t.Scopes, s) }
+
+// Matches reports whether the token is the one with this secret, in time that does not depend on the secret.
+func (t Token) Matches(secret string) bool {
+	hash := hashOf(secret)
+	return subtle.ConstantTimeCompare(hash[:], t.hash[:]) == 1
+}
+
+// A secret has 130 random bits, so that its hash needs no salt and no work factor.
+func hashOf(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(secret)) }
+
+const (
+	tokenPrefix = "bn_"
+	tokenIDSize = 10
+)
+
+// TokenID returns the id that a secret names; ok is false when it can't be a secret of this package.
+func TokenID(secret string) (id string, ok bool) {
+	rest, prefixed := strings.CutPrefix(secret, tokenPrefix)
+	id, random, parted := strings.Cut(rest, "_")
+	return id, prefixed && parted && len(id) == tokenIDSize && len(random) >= 26
+}
+
+// tokenBody is a token document: docs/format/control.md.
+type tokenBody struct {
+	Tenant  string  `json:"tenant"`
+	Scopes  []Scope `json:"scopes"`
+	Note    string  `json:"note,omitempty"`
+	Hash    string  `json:"sha256"`
+	Created int64   `json:"created"`
+	Expires int64   `json:"expires,omitempty"`
+	Revoked int64   `json:"revoked,omitempty"`
+}
+
+// Tokens keeps bearer tokens. It holds no state and is safe for any number of callers.
+type Tokens struct{ docs Documents }
+
+// NewTokens makes Tokens over the control documents.
+func NewTokens(docs Documents) *Tokens { return &Tokens{docs} }
+
+// Add makes a token. The secret is told this once.
+func (s *Tokens) Add(ctx context.Context, t Token) (secret string, added Token, err error) {
+	if err := telemetry.CheckTenant(t.Tenant); err != nil {
+		return "", Token{}, err
+	}
+	if len(t.Scopes) == 0 {
+		return "", Token{}, errors.New("a token needs a scope")
+	}
+	for _, scope := range t.Scopes {
+		if _, err := ParseScope(string(scope)); err != nil {
+			return "", Token{}, err
+		}
+	}
+	if !t.Expires.IsZero() && !t.Expires.After(t.Created) {
+		return "", Token{}, fmt.Errorf("the token would have expired at %s", t.Expires.UTC().Format(time.RFC3339))
+	}
+	t.ID = strings.ToLower(rand.Text()[:tokenIDSize])
+	secret = tokenPrefix + t.ID + "_" + rand.Text()
+	t.hash = hashOf(secret)
+	if t.etag, err = s.docs.Create(ctx, t.document()); err != nil {
+		return "", Token{}, fmt.Errorf("add a token of tenant %s: %w", t.Tenant, err)
+	}
+	return secret, t, nil
+}
+
+// ErrNoToken says that there is no such token.
+var ErrNoToken = errors.New("there is no such token")
+
+// Revoke ends a token now. One that has been revoked stays as it is.
+func (s *Tokens) Revoke(ctx context.Context, id string, now time.Time) error {
+	wait := lagging.Begin()
+	for {
+		all, err := s.List(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(t Token) bool { return t.ID == id })
+		if i < 0 {
+			return fmt.Errorf("revoke token %s: %w", id, ErrNoToken)
+		}
+		t := all[i]
+		if !t.Revoked.IsZero() {
+			return nil
+		}
+		t.Revoked = now
+		_, err = s.docs.Replace(ctx, t.document())
+		if !errors.Is(err, ErrChanged) {
+			if err != nil {
+				return fmt.Errorf("revoke token %s: %w", id, err)
+			}
+			return nil
+		}
+		if err := wait.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// List returns all tokens, by id, those included that have ended.
+func (s *Tokens) List(ctx context.Context) ([]Token, error) {
+	docs, err := s.docs.List(ctx, KindToken)
+	if err != nil {
+		return nil, fmt.Errorf("list tokens: %w", err)
+	}
+	out := make([]Token, len(docs))
+	for i, d := range docs {
+		var b tokenBody
+		if err := decode(d, &b); err != nil {
+			return nil, err
+		}
+		t := Token{
+			ID: d.ID, Tenant: b.Tenant, Scopes: b.Scopes, Note: b.Note, etag: d.ETag,
+			Created: stamp(b.Created), Expires: stamp(b.Expires), Revoked: stamp(b.Revoked),
+		}
+		hash, err := hex.DecodeString(b.Hash)
+		if err != nil || len(hash) != len(t.hash) {
+			return nil, fmt.Errorf("%s document %q: its hash is damaged", d.Kind, d.ID)
+		}
+		t.hash = [sha256.Size]byte(hash)
+		out[i] = t
+	}
+	return out, nil
+}
+
+func (t Token) document() Document {
+	d := newDocument(KindToken, t.ID, tokenBody{
+		Tenant: t.Tenant, Scopes: t.Scopes, Note: t.Note, Hash: hex.EncodeToString(t.hash[:]),
+		Created: millis(t.Created), Expires: millis(t.Expires), Revoked: millis(t.Revoked),
+	})
+	d.ETag = t.etag
+	return d
+}
+
+// stamp is the inverse of millis.
+func stamp(millis int64) time.Time {
+	if millis == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(millis).UTC()
+}
+
+// millis is a time in ms since 1970, 0 for none.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
