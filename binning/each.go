@@ -6,21 +6,16 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Each gives the readings as they were taken, with the offset of their record, without tenant, device and tags. A reading is
-// valid until the next one.
+// Each is the readings as they were taken, without tenant and device, each with the offset of its record. A reading's Fields
+// are overwritten by the next one's.
 func (r *Rows) Each() iter.Seq2[int64, telemetry.Reading] {
 	return func(yield func(int64, telemetry.Reading) bool) {
-		var reading telemetry.Reading
-		for i := range r.rows {
-			reading.Time = r.rows[i].time
-			reading.Labels = r.labels[r.rows[i].labels]
-			reading.Fields = reading.Fields[:0]
-			for _, c := range r.cellsOf(i) {
-				reading.Fields = append(reading.Fields, telemetry.Field{Metric: r.metrics[c.metric], Value: r.value(c)})
-			}
-			if !yield(r.rows[i].offset, reading) {
+		i := 0
+		for reading := range r.readings(0, len(r.rows)) {
+			if !yield(r.rows[i].offset, *reading) {
 				return
 			}
+			i++
 		}
 	}
 }
