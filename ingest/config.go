@@ -8,43 +8,39 @@ import (
 	"time"
 
 	"binnacle/ingest/worker"
+	"binnacle/internal/settings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/segmentio/kafka-go"
 )
 
-// Config is how an ingester works. Fields without a value take the default that their comment names.
+// Config is how an ingester works. Its tags are package settings's: what a field means, and the default that it has without a
+// value.
 type Config struct {
 	worker.Config
 
-	Kafka       string // host:port of a broker
-	DeadLetters string // where refused records go; the topic's name with ".dlq"
-	Group       string // consumer group; "binnacle"
+	Kafka       string `kong:"-"` // host:port of a broker
+	DeadLetters string `help:"Topic that refused records go to. Default: the topic's name with .dlq."`
+	Group       string `help:"Consumer group." default:"binnacle"`
 
 	// How connections are made: TLS, SASL. The group's own use Dialer, all others Transport; nil is plain TCP.
-	Dialer    *kafka.Dialer
-	Transport kafka.RoundTripper
+	Dialer    *kafka.Dialer      `kong:"-"`
+	Transport kafka.RoundTripper `kong:"-"`
 
-	DrainBudget time.Duration // how long shutdown may write what is in memory; 5 s
-	MemoryBytes int64         // bound of what is held in memory; 1 GiB
-	WatchEvery  time.Duration // how often the topic is looked at for partitions that were added; 5 s
-	Patience    time.Duration // how long one attempt at a write may take: then its outcome is unknown; 10 s
-	DeniedFor   time.Duration // how long the store may deny access before the ingester gives up; 1 min
+	DrainBudget time.Duration `help:"How long shutdown may write what is in memory." default:"5s"`
+	MemoryBytes int64         `name:"memory-mb" help:"Bound of what ingest holds in memory, in MiB." type:"mib" default:"1024"`
+	WatchEvery  time.Duration `kong:"-" default:"5s"`  // how often the topic is looked at for partitions that were added
+	Patience    time.Duration `kong:"-" default:"10s"` // how long one attempt at a write may take: then its outcome is unknown
+	DeniedFor   time.Duration `kong:"-" default:"1m"`  // how long the store may deny access before the ingester gives up
 
-	Now        func() time.Time // time.Now
-	Logger     *slog.Logger     // slog.Default
-	Registerer prometheus.Registerer
+	Now        func() time.Time      `kong:"-"` // time.Now
+	Logger     *slog.Logger          `kong:"-"` // slog.Default
+	Registerer prometheus.Registerer `kong:"-"`
 }
 
 func (c Config) withDefaults() Config {
-	c.Config = c.Config.WithDefaults()
+	settings.Defaults(&c)
 	c.DeadLetters = cmp.Or(c.DeadLetters, c.Topic+".dlq")
-	c.Group = cmp.Or(c.Group, "binnacle")
-	c.DrainBudget = cmp.Or(c.DrainBudget, 5*time.Second)
-	c.MemoryBytes = cmp.Or(c.MemoryBytes, 1<<30)
-	c.WatchEvery = cmp.Or(c.WatchEvery, 5*time.Second)
-	c.Patience = cmp.Or(c.Patience, 10*time.Second)
-	c.DeniedFor = cmp.Or(c.DeniedFor, time.Minute)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
@@ -55,8 +51,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// maxDrainBudget is less than the group's session timeout of 30 s: there are no heartbeats while the last generation drains.
-const maxDrainBudget = 20 * time.Second
+// MaxDrainBudget is less than the group's session timeout of 30 s: there are no heartbeats while the last generation drains.
+const MaxDrainBudget = 20 * time.Second
 
 // Validate reports every fault at once.
 func (c Config) Validate() error {
@@ -75,8 +71,8 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s %s is negative", d.name, d.value))
 		}
 	}
-	if c.DrainBudget > maxDrainBudget {
-		errs = append(errs, fmt.Errorf("drain-budget %s is above %s: the group would give the partitions away meanwhile", c.DrainBudget, maxDrainBudget))
+	if c.DrainBudget > MaxDrainBudget {
+		errs = append(errs, fmt.Errorf("drain-budget %s is above %s: the group would give the partitions away meanwhile", c.DrainBudget, MaxDrainBudget))
 	}
 	if c.MemoryBytes < 0 {
 		errs = append(errs, fmt.Errorf("memory %d is negative", c.MemoryBytes))

@@ -2,18 +2,13 @@ package main
 
 import (
 	"binnacle/internal/blogexample"
-	"binnacle/internal/ru"
 
 	"golang.org/x/term"
 )
 
 type blogexampleCommand struct {
-	Users              int    `help:"Users of the blog; each has 5 to 50 posts." default:"40"`
-	PhysicalPartitions int    `help:"Physical partitions of every container." default:"5"`
-	Repeats            int    `help:"How often each access pattern is measured." default:"5"`
-	Seed               uint64 `help:"The same data set for the same number." default:"1"`
-	RUModel            string `name:"ru-model" help:"How the size of an item is charged: table, the service's published table, or linear." enum:"table,linear" default:"table"`
-	JSON               bool   `name:"json" help:"Print the figures as JSON."`
+	Config blogexample.Config `kong:"embed"`
+	JSON   bool               `name:"json" help:"Print the figures as JSON."`
 }
 
 // Help is shown below the flags.
@@ -30,10 +25,7 @@ Examples:
 
 // Run is called by kong.
 func (c *blogexampleCommand) Run(e *env) error {
-	cfg := blogexample.Config{Users: c.Users, PhysicalPartitions: c.PhysicalPartitions, Repeats: c.Repeats, Seed: c.Seed}
-	if c.RUModel == "linear" {
-		cfg.Model = ru.Linear
-	}
+	cfg := c.Config
 	if term.IsTerminal(int(e.stderr.Fd())) {
 		cfg.Progress = e.stderr
 	}

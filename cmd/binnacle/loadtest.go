@@ -6,21 +6,15 @@ import (
 	"time"
 
 	"binnacle/internal/loadtest"
-	"binnacle/internal/ru"
 
 	"golang.org/x/term"
 )
 
 type loadtestCommand struct {
-	Scenario string        `help:"uniform: ten tenants of the same size; whale: one of ten has 80 % of the devices; all." enum:"uniform,whale,all" default:"all"`
-	Devices  int           `help:"Simulated trucks of all tenants together." default:"800"`
-	Interval time.Duration `help:"Time between two readings of a truck." default:"10s"`
-	Minutes  int           `help:"Fleet time that is measured." default:"60"`
-	Sample   time.Duration `help:"How much of that the layouts with a document per reading take." default:"2m"`
-	Hold     time.Duration `help:"Longest time that a reading waits in Binnacle's memory." default:"1h"`
-	Seed     uint64        `help:"The same readings for the same number." default:"1"`
-	RUModel  string        `name:"ru-model" help:"How the size of a document is charged: table, the service's published table, or linear." enum:"table,linear" default:"table"`
-	JSON     bool          `name:"json" help:"Print the figures as JSON."`
+	Scenario string          `help:"uniform: ten tenants of the same size; whale: one of ten has 80 % of the devices; all." enum:"uniform,whale,all" default:"all"`
+	Minutes  int             `help:"Fleet time that is measured." default:"60"`
+	Config   loadtest.Config `kong:"embed"`
+	JSON     bool            `name:"json" help:"Print the figures as JSON."`
 }
 
 // Help is shown below the flags.
@@ -37,15 +31,10 @@ Examples:
 
 // Run is called by kong.
 func (c *loadtestCommand) Run(e *env) error {
-	cfg := loadtest.Config{
-		Scenarios: loadtest.AllScenarios(), Devices: c.Devices, Interval: c.Interval,
-		Window: time.Duration(c.Minutes) * time.Minute, Sample: c.Sample, Hold: c.Hold, Seed: c.Seed,
-	}
+	cfg := c.Config
+	cfg.Scenarios, cfg.Window = loadtest.AllScenarios(), time.Duration(c.Minutes)*time.Minute
 	if c.Scenario != "all" {
 		cfg.Scenarios = []loadtest.Scenario{loadtest.Scenario(c.Scenario)}
-	}
-	if c.RUModel == "linear" {
-		cfg.Model = ru.Linear
 	}
 	if term.IsTerminal(int(e.stderr.Fd())) {
 		cfg.Progress = e.stderr

@@ -9,10 +9,10 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"reflect"
 	"strings"
 	"syscall"
-	"time"
+
+	"binnacle/internal/app"
 
 	"github.com/alecthomas/kong"
 )
@@ -22,13 +22,17 @@ type commands struct {
 	Config   kong.ConfigFlag `help:"YAML file with values for flags that neither the command line nor a BINNACLE_* variable sets." placeholder:"FILE"`
 	LogLevel slog.Level      `help:"Least level that is logged to stderr: debug, info, warn or error." default:"info"`
 
+	PrintConfig bool `help:"Print what the subcommand's flags are set to, as YAML for --config without secrets, and end."`
+
 	Dev         devCommand         `cmd:"" help:"Everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
 	Replay      replayCommand      `cmd:"" help:"Publish a file of readings: CSV, NDJSON or Influx line protocol, also gzipped."`
 	Provision   provisionCommand   `cmd:"" help:"Make containers ahead of time and set their throughput by age."`
 	Loadtest    loadtestCommand    `cmd:"" help:"Show hot partitions and how they are avoided: one load through three layouts."`
 	Blogexample blogexampleCommand `cmd:"" help:"Measure a published data model on the embedded Cosmos DB, beside its published charges."`
 	Chunk       chunkCommand       `cmd:"" help:"Print a stored chunk readably."`
+	Broker      brokerCommand      `cmd:"" help:"Serve the embedded Kafka alone."`
 	Emulator    emulatorCommand    `cmd:"" help:"Serve the embedded Cosmos DB alone."`
+	Fleet       fleetCommand       `cmd:"" help:"Publish the readings of simulated trucks."`
 }
 
 // env is what a subcommand has besides its flags.
@@ -39,28 +43,29 @@ type env struct {
 	log    *slog.Logger
 }
 
+func (e *env) app() app.Env { return app.Env{Stdout: e.stdout, Logger: e.log} }
+
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the command with its arguments; it answers the exit code.
+// run is the command with its arguments; it returns the exit code.
 func run(args []string, stdout io.Writer, stderr *os.File) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	var cli commands
 	exit := -1
-	parser, err := kong.New(&cli,
+	parser, err := kong.New(&cli, append(spellings(),
 		kong.Name("binnacle"),
 		kong.Description("A store for device telemetry on Azure Cosmos DB.\n\nTry: binnacle dev"),
 		kong.Configuration(readSettings),
 		kong.DefaultEnvars("BINNACLE"),
-		kong.TypeMapper(reflect.TypeFor[time.Duration](), durations{}),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		planDefaults(),
-	)
+	)...)
 	if err != nil {
 		panic(err)
 	}
@@ -71,8 +76,13 @@ func run(args []string, stdout io.Writer, stderr *os.File) int {
 	if err != nil {
 		return fail(stderr, err)
 	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: cli.LogLevel}))
-	if err := command.Run(&env{ctx, stdout, stderr, log}); err != nil {
+	if cli.PrintConfig {
+		err = printSettings(stdout, command)
+	} else {
+		log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: cli.LogLevel}))
+		err = command.Run(&env{ctx, stdout, stderr, log})
+	}
+	if err != nil {
 		return fail(stderr, err)
 	}
 	return 0

@@ -2,7 +2,6 @@ package main
 
 import (
 	"strconv"
-	"time"
 
 	"binnacle/internal/app"
 	"binnacle/internal/provision"
@@ -17,16 +16,7 @@ func planDefaults() kong.Vars {
 }
 
 type provisionCommand struct {
-	Cosmos string `help:"Address of Cosmos DB, host:port or URL." default:"127.0.0.1:8081"`
-	Key    string `help:"Master key of the account. Default: the emulators' public key." placeholder:"KEY"`
-
-	DryRun bool          `help:"Print the plan and change nothing."`
-	Once   bool          `help:"Apply the plan once and end."`
-	Every  time.Duration `help:"Time between two rounds." default:"1m"`
-
-	HotRUs  int `name:"hot-rus" help:"RU/s of the current month's containers." default:"${hot_rus}"`
-	WarmRUs int `name:"warm-rus" help:"RU/s of the month before it." default:"${warm_rus}"`
-	ColdRUs int `name:"cold-rus" help:"RU/s of older months." default:"${cold_rus}"`
+	Config app.ProvisionConfig `kong:"embed"`
 }
 
 // Help is shown below the flags.
@@ -38,9 +28,4 @@ func (provisionCommand) Help() string {
 }
 
 // Run is called by kong.
-func (c *provisionCommand) Run(e *env) error {
-	return app.Provision(e.ctx, app.ProvisionConfig{
-		Cosmos: c.Cosmos, Key: c.Key, DryRun: c.DryRun, Once: c.Once, Every: c.Every,
-		HotRUs: c.HotRUs, WarmRUs: c.WarmRUs, ColdRUs: c.ColdRUs, Stdout: e.stdout, Logger: e.log,
-	})
-}
+func (c *provisionCommand) Run(e *env) error { return app.Provision(e.ctx, c.Config, e.app()) }

@@ -15,19 +15,21 @@ import (
 
 // Options say how the records of a topic are read where they don't say it themselves.
 type Options struct {
-	Format Format // of records without a content type; ByLook
+	Format Format `kong:"-"` // of records without a content type; ByLook
 
-	DeviceTag string   // the line protocol tag that holds the device id
-	TenantTag string   // the line protocol tag that holds the tenant
-	Tags      []string // line protocol tags, and properties of objects, that describe the device
-	BareField bool     // line protocol: metric = field; else measurement_field
+	DeviceTag string   `name:"lp-device-tag" help:"Line protocol: the tag that holds the device id." default:"${lp_device_tag=}"`
+	TenantTag string   `name:"lp-tenant-tag" help:"Line protocol: the tag that holds the tenant." default:"${lp_tenant_tag=}"`
+	Tags      []string `name:"lp-tags" help:"Line protocol tags, and properties of JSON objects, that describe the device. Others are labels." placeholder:"TAG"`
+	Metric    string   `name:"lp-metric" help:"Line protocol: name a metric measurement_field (full) or by the field alone (field)." enum:"full,field" default:"full"`
 
-	Resource Names // OTLP: resource attributes
-	Series   Names // remote write: labels
-	Object   Names // flat JSON: properties
-	Buckets  bool  // histograms give their buckets, too, each with the label le; else count, sum, min and max alone
+	Resource Names `kong:"-"` // OTLP: resource attributes
+	Series   Names `kong:"-"` // remote write: labels
+	Object   Names `kong:"-"` // flat JSON: properties
+	Buckets  bool  `kong:"-"` // histograms give their buckets, too, each with the label le; else count, sum, min and max alone
 
-	Tenant, Device string // valid names, used where a message has none; empty: such a message is bad
+	// Valid names, used where a message has none; empty: such a message is bad.
+	Tenant string `kong:"-"`
+	Device string `kong:"-"`
 }
 
 // ForTopic adds what is known of topics to which other systems write with their default settings: telegraf is line protocol with

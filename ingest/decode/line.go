@@ -204,7 +204,7 @@ func (d *Decoder) lineFields(lp *lineprotocol.Decoder) *fault {
 			return nil
 		}
 		metric := field
-		if !d.opts.BareField {
+		if d.opts.Metric != "field" {
 			d.key = append(d.key[:prefix], field...)
 			metric = d.key
 		}

@@ -38,7 +38,7 @@ func TestLine(t *testing.T) {
 	}}, got.Readings)
 
 	bare := influx
-	bare.BareField, bare.Tenant, bare.Device = true, "globex", "m1"
+	bare.Metric, bare.Tenant, bare.Device = "field", "globex", "m1"
 	got = decodeLines(bare, "readings velocity=1", "")
 	require.Empty(t, got.Bad)
 	require.Equal(t, []telemetry.Reading{{

@@ -1,46 +1,38 @@
 package worker
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/settings"
 )
 
-// Config is how a Worker works. Fields without a value take the default that their comment names.
+// Config is how a Worker works. Its tags are package settings's: what a field means, and the default that it has without a
+// value.
 type Config struct {
-	Topic    string // what is read; "telemetry"
-	Decode   decode.Options
-	Register bool // unknown tenants are registered as they come; else their readings are dead letters
+	Topic    string         `help:"Topic that readings are published to." default:"telemetry"`
+	Decode   decode.Options `kong:"embed"`
+	Register bool           `kong:"-"` // unknown tenants are registered as they come; else their readings are dead letters
 
-	Hold        time.Duration // longest wait of a reading in a bin; 30 min
-	Future      time.Duration // accepted event time after the record's Kafka timestamp; 10 min
-	Linger      time.Duration // how long a chunk stays in the head after it was acknowledged; 2 s
-	NoteEvery   time.Duration // how often a device's first and last time are written to the catalog; 6 h, negative: with every chunk
-	CommitEvery time.Duration // how often offsets are committed; 1 s
-	MaxBehind   int64         // records that a bin may hold back the committed offset; 10 million
-	MaxWrites   int           // writes in flight per partition; 32
-	StampEvery  time.Duration // how often a partition's mark is renewed; 5 min
+	Hold        time.Duration `help:"Longest time that a reading waits in memory before it is written." default:"${hold=30m}"`
+	Future      time.Duration `help:"How far an event time may lie after its record's Kafka timestamp." default:"10m"`
+	CommitEvery time.Duration `help:"How often offsets are committed." default:"1s"`
+	MaxBehind   int64         `help:"Records that a bin may hold back the committed offset." default:"10000000"`
+	MaxWrites   int           `help:"Writes in flight for each partition." default:"32"`
+	Linger      time.Duration `kong:"-" default:"2s"` // how long a chunk stays in the head after it was acknowledged
+	NoteEvery   time.Duration `kong:"-" default:"6h"` // how often first and last of a device go to the catalog; negative: with every chunk
+	StampEvery  time.Duration `kong:"-" default:"5m"` // how often a partition's mark is renewed
 
-	RetryBackoff time.Duration // first pause after a job that failed, doubled up to 64 times of it; 50 ms
-	FullBackoff  time.Duration // first pause after a create in a partition key that is full, doubled up to 24 times of it; 15 min
+	RetryBackoff time.Duration `kong:"-" default:"50ms"` // first pause after a job that failed, doubled up to 64 times of it
+	// FullBackoff is the first pause after a create in a partition key that is full, doubled up to 24 times of it.
+	FullBackoff time.Duration `kong:"-" default:"15m"`
 }
 
 // WithDefaults is the config with a value in every field.
 func (c Config) WithDefaults() Config {
-	c.Topic = cmp.Or(c.Topic, "telemetry")
-	c.Hold = cmp.Or(c.Hold, 30*time.Minute)
-	c.Future = cmp.Or(c.Future, 10*time.Minute)
-	c.Linger = cmp.Or(c.Linger, 2*time.Second)
-	c.NoteEvery = cmp.Or(c.NoteEvery, 6*time.Hour)
-	c.CommitEvery = cmp.Or(c.CommitEvery, time.Second)
-	c.MaxBehind = cmp.Or(c.MaxBehind, 10_000_000)
-	c.MaxWrites = cmp.Or(c.MaxWrites, 32)
-	c.StampEvery = cmp.Or(c.StampEvery, 5*time.Minute)
-	c.RetryBackoff = cmp.Or(c.RetryBackoff, 50*time.Millisecond)
-	c.FullBackoff = cmp.Or(c.FullBackoff, 15*time.Minute)
+	settings.Defaults(&c)
 	return c
 }
 

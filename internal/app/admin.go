@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/pprof"
@@ -9,7 +10,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// admin serves what operators and their machines ask: metrics, health, readiness and profiles. ready says why the process
+// AdminConfig is where operators and their machines ask.
+type AdminConfig struct {
+	Admin string `help:"Address of metrics, health and profiles." default:"127.0.0.1:7071"`
+}
+
+var errCatchingUp = errors.New("ingest is still reading what was in Kafka at the start")
+
+// openAdmin takes the address of the admin endpoint and adds its stage.
+func (p *process) openAdmin(cfg AdminConfig) (door, error) {
+	d, err := p.listen("the admin endpoint", cfg.Admin)
+	if err != nil {
+		return door{}, err
+	}
+	d.serve(admin(p.metrics, p.Ready))
+	return d, nil
+}
+
+// admin answers what operators and their machines ask: metrics, health, readiness and profiles. ready says why the process
 // is not ready, nil when it is.
 func admin(metrics prometheus.Gatherer, ready func() error) http.Handler {
 	mux := http.NewServeMux()

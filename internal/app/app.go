@@ -1,86 +1,98 @@
-// Package app builds the roles from their configuration and runs them: it is the one place that knows
-// which implementation stands behind which contract. It has no rules of its own.
+// Package app builds the roles from their configuration and runs them: it is the one place that knows which implementation
+// stands behind which contract. It has no rules of its own.
+//
+// A role is a file here: the struct of its settings, and methods of process that open what it needs and add its stages. A
+// subcommand is one role or several of them: Dev is all, with the embedded servers.
 package app
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"time"
 
-	"binnacle/ingest/decode"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// DevConfig is what `binnacle dev` runs with. Addresses are host:port; port 0 takes a free one.
-type DevConfig struct {
-	Kafka  string // where the embedded broker listens
-	Cosmos string // where the embedded Cosmos DB listens, beside the in-memory way in
-	API    string // where queries are answered
-	Admin  string // metrics, health, profiles
-
-	DataDir    string        // holds kafka/ and cosmos/
-	Partitions int           // of the topics
-	Fleet      int           // simulated trucks; 0 none
-	Hold       time.Duration // longest wait of a reading in memory
-	Future     time.Duration // accepted event time after the record's Kafka timestamp
-	Retention  time.Duration // of tenants that are new; 0 for ever
-	Memory     int64         // bound of what ingest holds, bytes
-	Decode     decode.Options
-
-	PhysicalPartitions int // of every new container; 0 as the service does
-
-	Stdout io.Writer
-	Logger *slog.Logger
-}
-
-// Validate reports every fault that can be seen before anything is opened. Errors name the flags of `binnacle dev`.
-func (c DevConfig) Validate() error {
-	var faults []error
-	check := func(ok bool, format string, args ...any) {
-		if !ok {
-			faults = append(faults, fmt.Errorf(format, args...))
-		}
-	}
-	check(c.DataDir != "", "--data-dir is empty")
-	check(c.Partitions >= 1, "--partitions %d: a topic has at least 1", c.Partitions)
-	check(c.Fleet >= 0, "--fleet %d is negative", c.Fleet)
-	check(c.Hold > 0, "--hold %s is not above 0", c.Hold)
-	check(c.Future >= 0, "--future %s is negative", c.Future)
-	check(c.Retention >= 0, "--retention %s is negative; 0 keeps for ever", c.Retention)
-	check(c.Memory >= minMemory, "--memory-mb %d: at least %d are needed", c.Memory>>20, minMemory>>20)
-	check(c.PhysicalPartitions >= 0, "--physical-partitions %d is negative; 0 does as the service", c.PhysicalPartitions)
-	return errors.Join(faults...)
-}
-
-// minMemory is room for the largest record and for some bins at their target.
-const minMemory = 16 << 20
-
-// Names of what dev runs.
+// Names that are the defaults of what roles have in common.
 const (
 	Topic       = "telemetry"
 	DeadLetters = "telemetry.dlq"
 	Group       = "binnacle"
 )
 
-// Dev runs everything in one process until the context ends, and returns nil then.
-func Dev(ctx context.Context, cfg DevConfig) error {
-	if err := cfg.Validate(); err != nil {
-		return err
-	}
-	d := &dev{cfg: cfg, log: cfg.Logger, life: newLifecycle(cfg.Logger)}
-	defer d.close()
-	defer d.life.stop()
-	err := d.open(ctx)
-	if err == nil {
-		err = d.start(ctx)
-	}
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+// Env is what a subcommand has besides its settings.
+type Env struct {
+	Stdout io.Writer
+	Logger *slog.Logger
+}
+
+// process is a subcommand that runs until it is stopped: the stages of its roles, and what they have opened.
+type process struct {
+	Env
+	metrics *prometheus.Registry
+	life    *lifecycle
+	added   []stage
+	opened  []func() // gives back what was opened
+	ready   []func() error
+}
+
+// run builds a process and runs it until the context ends, and returns nil then, or until a stage fails. build opens what may
+// be refused first, directories and addresses, so that whatever is wrong with them is found before anything runs.
+func run(ctx context.Context, env Env, build func(ctx context.Context, p *process) error) error {
+	p := &process{Env: env, metrics: prometheus.NewRegistry(), life: newLifecycle(env.Logger)}
+	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	defer p.close()
+	defer p.life.stop()
+	err := build(ctx, p)
+	if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
 		return nil // it was stopped while it started
 	}
 	if err != nil {
 		return err
 	}
-	return d.life.wait(ctx)
+	p.start()
+	return p.life.wait(ctx)
+}
+
+// part is a logger for one part of the process.
+func (p *process) part(name string) *slog.Logger { return p.Logger.With("part", name) }
+
+// add notes a stage; start begins it.
+func (p *process) add(name string, run func(context.Context) error) {
+	p.added = append(p.added, stage{name, run})
+}
+
+// start begins the stages that were added, in that order. It is called again when there are more.
+func (p *process) start() {
+	for _, s := range p.added {
+		p.life.start(s)
+	}
+	p.added = nil
+}
+
+// onClose notes how to give back what was opened. Everything is given back when all stages have ended, the last first.
+func (p *process) onClose(what string, close func() error) {
+	p.opened = append(p.opened, func() {
+		if err := close(); err != nil {
+			p.Logger.Error("not closed cleanly", "what", what, "err", err)
+		}
+	})
+}
+
+func (p *process) close() {
+	for i := len(p.opened) - 1; i >= 0; i-- {
+		p.opened[i]()
+	}
+}
+
+// Ready says why the process is not ready yet, nil when it is.
+func (p *process) Ready() error {
+	for _, ready := range p.ready {
+		if err := ready(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -17,8 +17,8 @@ type Backfills struct {
 }
 
 // NewBackfills connects to an account. What it grants is good for so long.
-func NewBackfills(cosmos, key string, lasts time.Duration, log *slog.Logger) (*Backfills, error) {
-	client, err := connect(cosmos, key, log)
+func NewBackfills(account AccountConfig, lasts time.Duration, log *slog.Logger) (*Backfills, error) {
+	client, err := account.connect(log)
 	if err != nil {
 		return nil, err
 	}

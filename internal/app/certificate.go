@@ -18,13 +18,12 @@ import (
 
 // TLS says how a listener is encrypted. Its zero value is not at all.
 type TLS struct {
-	// SelfMade is a certificate for localhost, made once and kept in the data directory.
-	SelfMade bool
-	// Cert and Key are PEM files of another one; both or none.
-	Cert, Key string
+	SelfMade bool   `name:"tls" help:"Listen with TLS, with a certificate for localhost that is made once and kept in the data directory."`
+	Cert     string `name:"tls-cert" help:"Certificate to use instead, a PEM file. Needs --tls-key." placeholder:"FILE"`
+	Key      string `name:"tls-key" help:"Its key, a PEM file." placeholder:"FILE"`
 }
 
-// On tells whether there is encryption.
+// On reports whether there is encryption.
 func (t TLS) On() bool { return t.SelfMade || t.Cert != "" || t.Key != "" }
 
 // Scheme is that of the URLs: http or https.

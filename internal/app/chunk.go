@@ -4,40 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
-	"strings"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
-	"binnacle/internal/cosmosemu"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )
 
 // ChunkConfig is what `binnacle chunk` runs with.
 type ChunkConfig struct {
-	FileOrID string
-	Cosmos   string
-	Key      string
-	Tenant   string
-	Device   string // empty: any
-	Rows     int
+	FileOrID string `arg:"" name:"file-or-id" help:"A file that holds a chunk document, or the id of a stored chunk."`
 
-	Stdout io.Writer
-	Logger *slog.Logger
+	Account AccountConfig `kong:"embed"`
+	Tenant  string        `help:"Whose chunk it is; needed with an id."`
+	Device  string        `help:"Of which device; without it all devices of the tenant are searched."`
+	Rows    int           `help:"How many rows are printed." default:"10"`
 }
 
 // PrintChunk prints one chunk readably: of a file, or of the store.
-func PrintChunk(ctx context.Context, cfg ChunkConfig) error {
+func PrintChunk(ctx context.Context, cfg ChunkConfig, env Env) error {
 	if cfg.Rows < 0 {
 		return fmt.Errorf("--rows %d is negative", cfg.Rows)
 	}
 	doc, err := os.ReadFile(cfg.FileOrID)
 	if err == nil {
-		return printDocument(cfg, doc)
+		return printDocument(cfg, env, doc)
 	}
 	id, notID := chunk.ParseID(cfg.FileOrID)
 	if notID != nil {
@@ -46,39 +39,39 @@ func PrintChunk(ctx context.Context, cfg ChunkConfig) error {
 	if cfg.Tenant == "" {
 		return errors.New("--tenant is missing: a chunk id is unique only within a tenant's device")
 	}
-	client, err := connect(cfg.Cosmos, cfg.Key, cfg.Logger)
+	client, err := cfg.Account.connect(env.Logger)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	found := 0
-	err = findChunk(ctx, client, cfg, id, func(doc []byte) error {
+	err = findChunk(ctx, client, cfg, env, id, func(doc []byte) error {
 		found++
-		return printDocument(cfg, doc)
+		return printDocument(cfg, env, doc)
 	})
 	if err == nil && found == 0 {
-		return fmt.Errorf("no chunk %s of tenant %s in %s", id, cfg.Tenant, cfg.Cosmos)
+		return fmt.Errorf("no chunk %s of tenant %s in %s", id, cfg.Tenant, cfg.Account.Cosmos)
 	}
 	return err
 }
 
-func printDocument(cfg ChunkConfig, doc []byte) error {
+func printDocument(cfg ChunkConfig, env Env, doc []byte) error {
 	c, err := chunk.Parse(doc)
 	if err != nil {
 		return fmt.Errorf("%s: %w", cfg.FileOrID, err)
 	}
-	return c.Print(cfg.Stdout, cfg.Rows)
+	return c.Print(env.Stdout, cfg.Rows)
 }
 
 // findChunk yields every chunk of the tenant that has the id: one for each device.
-func findChunk(ctx context.Context, client *cosmos.Client, cfg ChunkConfig, id chunk.ID, yield func(doc []byte) error) error {
-	view, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: cfg.Logger}).Refresh(ctx)
+func findChunk(ctx context.Context, client *cosmos.Client, cfg ChunkConfig, env Env, id chunk.ID, yield func(doc []byte) error) error {
+	view, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger}).Refresh(ctx)
 	if err != nil {
-		return fmt.Errorf("read the map of tenants in %s: %w", cfg.Cosmos, err)
+		return fmt.Errorf("read the map of tenants in %s: %w", cfg.Account.Cosmos, err)
 	}
 	tenant, ok := view.Tenant(cfg.Tenant)
 	if !ok {
-		return fmt.Errorf("there is no tenant %q in %s", cfg.Tenant, cfg.Cosmos)
+		return fmt.Errorf("there is no tenant %q in %s", cfg.Tenant, cfg.Account.Cosmos)
 	}
 	var devices []string
 	if cfg.Device != "" {
@@ -98,15 +91,4 @@ func findChunk(ctx context.Context, client *cosmos.Client, cfg ChunkConfig, id c
 		}
 	}
 	return nil
-}
-
-// connect makes a client of an account that is served over HTTP: host:port means http.
-func connect(addr, key string, log *slog.Logger) (*cosmos.Client, error) {
-	if !strings.Contains(addr, "://") {
-		addr = "http://" + addr
-	}
-	if key == "" {
-		key = cosmosemu.Key
-	}
-	return cosmos.New(cosmos.Config{Endpoint: strings.TrimSuffix(addr, "/") + "/", Key: key, Logger: log})
 }

@@ -3,95 +3,97 @@ package app
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"time"
 
 	"binnacle/internal/cosmosemu"
-	"binnacle/internal/ru"
 )
+
+// EmulatorDoor is where the embedded Cosmos DB is reached.
+type EmulatorDoor struct {
+	Cosmos string `help:"Address to serve Cosmos DB on. Port 0 takes a free one." default:"127.0.0.1:8081"`
+}
 
 // EmulatorConfig is what `binnacle emulator` runs with.
 type EmulatorConfig struct {
-	Cosmos             string // address; its ids follow the rules of the routing gateway
-	CosmosCompute      string // address of a second listener, with the rules of the compute gateway; "": none
-	TLS                TLS    // of both
-	Region             string
-	Advertise          string
-	Consistency        string
-	DataDir            string
-	PhysicalPartitions int
-	Sync               bool
-	Linear             bool
-	Unlimited          bool
-	RefuseBefore       bool  // 429 instead of debt
-	Burst              bool  // saved idle budget
-	PrefixVisitsAll    bool  // prefix queries pay for every physical partition
-	PartitionBytes     int64 // from which on a physical partition is split; 0: 50 GB
-	SplitTakes         time.Duration
+	Door          EmulatorDoor     `kong:"embed"`
+	CosmosCompute string           `help:"Address of a second listener. It takes every item id in a path, as the service's compute gateway does; --cosmos has the rules of its routing gateway." placeholder:"ADDRESS"`
+	TLS           TLS              `kong:"embed"`
+	DataDir       string           `help:"Directory that holds the data." default:"./binnacle-data/cosmos"`
+	Emulator      cosmosemu.Config `kong:"embed"`
+}
 
-	Stdout io.Writer
-	Logger *slog.Logger
+// emulator notes what is wrong with the settings of the embedded Cosmos DB.
+func (f *faults) emulator(c cosmosemu.Config) {
+	f.check(c.PhysicalPartitions >= 0, "--physical-partitions %d is negative; 0 does as the service", c.PhysicalPartitions)
+	f.check(c.Limits.PhysicalPartitionBytes >= 0, "--partition-bytes %d is negative", c.Limits.PhysicalPartitionBytes)
 }
 
 // Emulator serves the embedded Cosmos DB alone until the context ends, and returns nil then.
-func Emulator(ctx context.Context, cfg EmulatorConfig) error {
-	if err := writable(cfg.DataDir); err != nil {
+func Emulator(ctx context.Context, cfg EmulatorConfig, env Env) error {
+	var faults faults
+	faults.check(cfg.DataDir != "", "--data-dir is empty")
+	faults.emulator(cfg.Emulator)
+	if err := errors.Join(faults...); err != nil {
 		return err
 	}
-	model := ru.TableT
-	if cfg.Linear {
-		model = ru.Linear
-	}
-	s, err := cosmosemu.Open(cosmosemu.Config{
-		DataDir: cfg.DataDir, PhysicalPartitions: cfg.PhysicalPartitions, Sync: cfg.Sync, Unlimited: cfg.Unlimited, Model: model, Logger: cfg.Logger,
-		Region: cfg.Region, Advertise: cfg.Advertise, Consistency: cfg.Consistency,
-		RefuseBefore: cfg.RefuseBefore, Burst: cfg.Burst, PrefixVisitsAll: cfg.PrefixVisitsAll,
-		SplitTakes: cfg.SplitTakes, Limits: cosmosemu.Limits{PhysicalPartitionBytes: cfg.PartitionBytes},
-	})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	var cert tls.Certificate
-	var certFile string
-	if cfg.TLS.On() {
-		if cert, certFile, err = cfg.TLS.Certificate(cfg.DataDir, time.Now()); err != nil {
+	return run(ctx, env, func(_ context.Context, p *process) error {
+		if err := writable(cfg.DataDir); err != nil {
 			return err
 		}
-	}
-	life := newLifecycle(cfg.Logger)
-	defer life.stop()
-	var text strings.Builder
-	text.WriteString("binnacle emulator\n")
-	for _, door := range []struct {
-		name, addr string
-		handler    http.Handler
-	}{{"endpoint", cfg.Cosmos, s.RoutingGateway()}, {"compute", cfg.CosmosCompute, s.ComputeGateway()}} {
-		if door.addr == "" {
-			continue
-		}
-		l, err := listen("the embedded Cosmos DB", door.addr)
+		cfg.Emulator.DataDir = cfg.DataDir
+		s, err := p.openEmulator(cfg.Emulator)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&text, "  %-9s %s://%s/\n", door.name, cfg.TLS.Scheme(), reachable(l))
-		if door.name == "endpoint" {
-			fmt.Fprintf(&text, "  page      %s://%s/_emulator\n", cfg.TLS.Scheme(), reachable(l))
-		}
+		var cert *tls.Certificate
+		var certFile string
 		if cfg.TLS.On() {
-			l = over(l, cert)
+			var made tls.Certificate
+			if made, certFile, err = cfg.TLS.Certificate(cfg.DataDir, time.Now()); err != nil {
+				return err
+			}
+			cert = &made
 		}
-		life.start(stage{"cosmos " + door.name, serve(l, door.handler)})
+		var text strings.Builder
+		text.WriteString("binnacle emulator\n")
+		for _, gateway := range []struct {
+			name, addr string
+			handler    http.Handler
+		}{{"endpoint", cfg.Door.Cosmos, s.RoutingGateway()}, {"compute", cfg.CosmosCompute, s.ComputeGateway()}} {
+			if gateway.addr == "" {
+				continue
+			}
+			d, err := p.listen("the embedded Cosmos DB", gateway.addr)
+			if err != nil {
+				return err
+			}
+			d.encrypt(cert).serve(gateway.handler)
+			fmt.Fprintf(&text, "  %-9s %s://%s/\n", gateway.name, cfg.TLS.Scheme(), d.addr())
+			if gateway.name == "endpoint" {
+				fmt.Fprintf(&text, "  page      %s://%s/_emulator\n", cfg.TLS.Scheme(), d.addr())
+			}
+		}
+		fmt.Fprintf(&text, "  key       %s\n  data      %s\n", cosmosemu.Key, cfg.DataDir)
+		if certFile != "" {
+			fmt.Fprintf(&text, "  trust     SSL_CERT_FILE=%s\n", certFile)
+		}
+		fmt.Fprint(p.Stdout, text.String())
+		return nil
+	})
+}
+
+// openEmulator opens the embedded Cosmos DB and adds its stage. Its transport answers from now on.
+func (p *process) openEmulator(cfg cosmosemu.Config) (*cosmosemu.Server, error) {
+	cfg.Logger = p.part("cosmos")
+	s, err := cosmosemu.Open(cfg)
+	if err != nil {
+		return nil, err
 	}
-	life.start(stage{"cosmos", s.Run})
-	fmt.Fprintf(&text, "  key       %s\n  data      %s\n", cosmosemu.Key, cfg.DataDir)
-	if certFile != "" {
-		fmt.Fprintf(&text, "  trust     SSL_CERT_FILE=%s\n", certFile)
-	}
-	fmt.Fprint(cfg.Stdout, text.String())
-	return life.wait(ctx)
+	p.onClose("the embedded Cosmos DB", s.Close)
+	p.add("cosmos", s.Run)
+	return s, nil
 }

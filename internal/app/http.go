@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -10,22 +11,46 @@ import (
 	"time"
 )
 
-// listen takes a TCP address; port 0 takes a free one. The error names the address.
-func listen(what, addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("%s can't listen on %s: %w", what, addr, cause(err))
-	}
-	return l, nil
+// door is an address that is taken, and what is served there.
+type door struct {
+	p    *process
+	name string
+	l    net.Listener
 }
 
-// reachable is an address of this machine at which a listener is reached: the unspecified one is none to connect to.
-func reachable(l net.Listener) string {
-	if at, ok := l.Addr().(*net.TCPAddr); ok && at.IP.IsUnspecified() {
+// listen takes a TCP address; port 0 takes a free one. The error names the address.
+func (p *process) listen(name, addr string) (door, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return door{}, fmt.Errorf("%s can't listen on %s: %w", name, addr, cause(err))
+	}
+	p.onClose(name, func() error {
+		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // serve closes it, if it came to that
+			return err
+		}
+		return nil
+	})
+	return door{p, name, l}, nil
+}
+
+// addr is an address of this machine at which the door is reached: the unspecified one is none to connect to.
+func (d door) addr() string {
+	if at, ok := d.l.Addr().(*net.TCPAddr); ok && at.IP.IsUnspecified() {
 		return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
 	}
-	return l.Addr().String()
+	return d.l.Addr().String()
 }
+
+// encrypt is the door with TLS; without a certificate it stays as it is.
+func (d door) encrypt(cert *tls.Certificate) door {
+	if cert != nil {
+		d.l = over(d.l, *cert)
+	}
+	return d
+}
+
+// serve adds the stage that answers requests.
+func (d door) serve(h http.Handler) { d.p.add(d.name, serve(d.l, h)) }
 
 // cause is the innermost reason of a network error, without the address that the caller names anyway.
 func cause(err error) error {

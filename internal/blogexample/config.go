@@ -6,22 +6,25 @@ import (
 	"io"
 
 	"binnacle/internal/ru"
+	"binnacle/internal/settings"
 )
 
-// Config says how large the blog is. DefaultConfig is a good one.
+// Config says how large the blog is. DefaultConfig is a good one. Its tags are package settings's.
 type Config struct {
-	Users              int      // the article has 100,000; each has 5 to 50 posts
-	PhysicalPartitions int      // of every container
-	Repeats            int      // how often a pattern is measured; its latency is the median
-	Seed               uint64   // the same data set for the same number
-	Model              ru.Model // how the size of an item is charged
+	Users              int      `help:"Users of the blog; each has 5 to 50 posts. The article has 100,000." default:"40"`
+	PhysicalPartitions int      `help:"Physical partitions of every container." default:"5"`
+	Repeats            int      `help:"How often each access pattern is measured; its latency is the median." default:"5"`
+	Seed               uint64   `help:"The same data set for the same number." default:"1"`
+	Model              ru.Model `name:"ru-model" help:"How the size of an item is charged: table, the service's published table, or linear." default:"table"`
 
-	Progress io.Writer // a terminal that is shown how far it is; nil for none
+	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
 }
 
 // DefaultConfig takes about half a minute.
 func DefaultConfig() Config {
-	return Config{Users: 40, PhysicalPartitions: 5, Repeats: 5, Seed: 1}
+	var c Config
+	settings.Defaults(&c)
+	return c
 }
 
 // The smallest blog has more posts than the front page shows, or nearly: Run checks it. The largest is

@@ -10,21 +10,23 @@ import (
 	"binnacle/sharding"
 )
 
-// DirectoryConfig is what a Directory needs. Only Documents has no default.
+// DirectoryConfig is what a Directory needs. Only Documents has no default. Its tags are package settings's.
 type DirectoryConfig struct {
-	Documents Documents
-	Now       func() time.Time // time.Now
-	Every     time.Duration    // between refreshes, 30 s
+	Documents Documents        `kong:"-"`
+	Now       func() time.Time `kong:"-"` // time.Now
+	Every     time.Duration    `kong:"-"` // between refreshes, 30 s
 	// Lead is how long before its first day an epoch must be stored, 2 h: longer than the future that
 	// readings are accepted from, and Every, and Margin together.
-	Lead time.Duration
+	Lead time.Duration `kong:"-"`
 	// Margin is what a copy may be older than Lead allows for, 15 min: clocks that differ, a create that
 	// takes its time, a replica that lags.
-	Margin    time.Duration
-	Slots     int           // of new tenants, sharding.DefaultSlots
-	MaxMonths int           // months that one tenant's readings may ask for in MonthsWithin, 12
-	Retention time.Duration // of new tenants; 0 is for ever
-	Logger    *slog.Logger  // none
+	Margin time.Duration `kong:"-"`
+	Slots  int           `kong:"-"` // of new tenants, sharding.DefaultSlots
+
+	Retention time.Duration `help:"How long readings of new tenants are kept, such as 30d. Default: for ever."`
+	MaxMonths int           `help:"Months that the readings of one tenant may ask for in 30 days." default:"12"`
+
+	Logger *slog.Logger `kong:"-"` // none
 }
 
 // Directory holds a copy of tenants, epochs and months and keeps it fresh. It is safe for any number

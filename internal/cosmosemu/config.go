@@ -16,55 +16,50 @@ import (
 const Key = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 
 // Config says how a Server keeps its data and what it models. DataDir or InMemory must be set; all
-// else has a working zero value.
+// else has a working zero value. The tags are those of the command's flags.
 type Config struct {
 	// DataDir is the directory of the data, made when absent. One Server at a time may hold it.
-	DataDir string
+	DataDir string `kong:"-"`
 	// InMemory keeps the data in memory, without a log: for tests. DataDir is then not used.
-	InMemory bool
-	// Sync makes an acknowledged write survive a power failure. Without it, it survives the end of
-	// the process, however sudden: it has been handed to the operating system.
-	Sync bool
+	InMemory bool `kong:"-"`
+	// Sync is for power failures. Without it, an acknowledged write survives the end of the process, however sudden: it has
+	// been handed to the operating system.
+	Sync bool `help:"Make every write survive a power failure, not only the end of the process."`
 	// Now is the clock of everything that is modelled: budgets, timestamps, time to live. Default
 	// time.Now.
-	Now func() time.Time
-	// PhysicalPartitions, when above zero, is the number of physical partitions of every new
-	// container, whatever its throughput.
-	PhysicalPartitions int
-	// Unlimited switches the budgets off: nothing is answered 429. Charges are counted as always.
-	Unlimited bool
-	// RefuseBefore answers 429 to a request whose charge would overdraw the second of its physical
-	// partition, before it does anything. Without it, a request is admitted while its second has some
-	// budget left, and its debt is carried into the next seconds.
-	RefuseBefore bool
-	// Burst lets a physical partition of less than 3,000 RU/s save up to 300 seconds of budget that it
-	// did not use, and spend it at up to 3,000 RU/s. Off by default: it hides hot partitions.
-	Burst bool
-	// PrefixVisitsAll makes a query over a prefix of a hierarchical key that arrives without a range of
-	// effective partition keys visit, and pay for, every physical partition. Without it, only those
-	// that the prefix touches. What the service does for such clients is not published.
-	PrefixVisitsAll bool
+	Now func() time.Time `kong:"-"`
+
+	PhysicalPartitions int `help:"Physical partitions of every new container, whatever its throughput. Default: as the service does."`
 	// Limits are the service's, unless lowered.
-	Limits engine.Limits
-	// SplitTakes is how long a split takes by Now: one for storage, or those that raising the
-	// throughput beyond 10,000 RU/s for each physical partition needs. Default 5 h, as the service's
-	// typical 4 to 6 h. Below zero: they are done before the next request.
-	SplitTakes time.Duration
-	// Region is the name of the one region. Default "South Central US".
-	Region string
-	// Consistency is the account's default consistency level: Strong, BoundedStaleness, Session,
-	// ConsistentPrefix or Eventual. Default Session. Every read sees the last write under all of them;
-	// under the first two, reads are charged twice.
-	Consistency string
-	// Advertise is the endpoint that the account document names, such as "https://127.0.0.1:8081/".
-	// Default: scheme and host of the request, which works through every address the Server has.
-	Advertise string
-	// Model is how item sizes are charged. Default ru.TableT.
-	Model ru.Model
+	Limits Limits `kong:"embed"`
+	// SplitTakes is by Now. A split is for storage, or for throughput beyond 10,000 RU/s for each physical partition; those of
+	// the service take 4 to 6 h. Below zero: they are done before the next request.
+	SplitTakes time.Duration `help:"How long splits take, for storage or for more throughput. Below zero: no time." default:"5h"`
+
+	// Model is how item sizes are charged.
+	Model ru.Model `name:"ru-model" help:"How item sizes are charged: table, the service's published table, or linear." default:"table"`
+	// Unlimited counts charges as always.
+	Unlimited bool `help:"Count request units, but never answer 429."`
+	// RefuseBefore refuses a request before it does anything. Without it, a request is admitted while its second has some
+	// budget left, and its debt is carried into the next seconds.
+	RefuseBefore bool `help:"Answer 429 to what would overdraw the second of its physical partition, instead of carrying the debt on."`
+	// Burst is off by default because it hides hot partitions.
+	Burst bool `help:"Let physical partitions below 3,000 RU/s save idle budget for 5 minutes and spend it in bursts."`
+	// PrefixVisitsAll is about queries that arrive without a range of effective partition keys. Without it, only those
+	// partitions that the prefix touches are visited. What the service does for such clients is not published.
+	PrefixVisitsAll bool `help:"Let queries over a prefix of a hierarchical key visit, and pay for, every physical partition."`
+
+	Region string `help:"Name of the account's one region." default:"South Central US"`
+	// Consistency is Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual. Every read sees the last write under all
+	// of them.
+	Consistency string `help:"Default consistency level of the account: ${enum}. Under the first two, reads are charged twice." enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" default:"Session"`
+	// Advertise is, without a value, scheme and host of the request, which works through every address the Server has.
+	Advertise string `help:"Endpoint that the account document names, such as https://127.0.0.1:8081/. Default: the one that the client has used."`
+
 	// SweepEvery is how often Run looks for expired items. Default 5 s.
-	SweepEvery time.Duration
+	SweepEvery time.Duration `kong:"-"`
 	// Logger takes what the storage engine reports. Default: nowhere.
-	Logger *slog.Logger
+	Logger *slog.Logger `kong:"-"`
 }
 
 // engine returns what the room below needs of a configuration that has its defaults.

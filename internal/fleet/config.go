@@ -13,33 +13,32 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Config says which devices there are and where they report to.
+// Config says which devices there are and where they report to. Its tags are package settings's.
 type Config struct {
 	// Kafka is the broker's host:port, Topic the topic. They are not used if there is a Publisher.
-	Kafka string
-	Topic string
-
-	// Compression of the batches; none by default, which every service behind a Kafka port takes.
-	Compression kafka.Compression
-
-	// Tenants own the trucks in turn: truck i is of tenant i mod their number, so a truck stays with
-	// its tenant when Devices grows. Empty means acme and globex.
-	Tenants []string
+	Kafka string `kong:"-"`
+	Topic string `kong:"-"`
 
 	// Devices is the number of trucks; 0 is a fleet that reports nothing.
-	Devices int
+	Devices int `name:"fleet" help:"Simulated trucks, each with a reading of ten metrics every interval. 0 for none." default:"${fleet=20}"`
 
-	// Interval is the time between two reports of a truck, a second if it is 0.
-	Interval time.Duration
+	Interval time.Duration `name:"fleet-interval" help:"Time between two readings of a truck." default:"1s"`
+
+	// Tenants own the trucks in turn: truck i is of tenant i mod their number, so a truck stays with its tenant when Devices
+	// grows.
+	Tenants []string `name:"fleet-tenants" help:"Tenants that own the trucks in turn." default:"acme,globex"`
 
 	// Seed gives the same trucks and the same sequences of values for the same number.
-	Seed uint64
+	Seed uint64 `name:"fleet-seed" help:"The same trucks for the same number." default:"1"`
+
+	// Compression is none by default, which every service behind a Kafka port takes.
+	Compression kafka.Compression `name:"fleet-compression" help:"Of batches: none, gzip, snappy, lz4 or zstd." default:"${fleet_compression=none}"`
 
 	// Publisher, if not nil, takes the place of Kafka.
-	Publisher Publisher
+	Publisher Publisher `kong:"-"`
 
-	Now    func() time.Time // time.Now if nil
-	Logger *slog.Logger     // nil logs nothing
+	Now    func() time.Time `kong:"-"` // time.Now if nil
+	Logger *slog.Logger     `kong:"-"` // nil logs nothing
 }
 
 // Record is one message of one device, to be kept in order with the device's others by its key.

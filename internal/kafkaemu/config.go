@@ -10,38 +10,38 @@ import (
 	"time"
 )
 
-// Config says what a Broker keeps and where it listens.
+// Config says what a Broker keeps and where it listens. The tags are those of the command's flags.
 type Config struct {
 	// DataDir is made if it is missing, with mode 0700. It holds the file "lock" and the folder "log";
 	// anything else in it is left alone.
-	DataDir string
+	DataDir string `kong:"-"`
 
-	// Addr is the TCP address to listen on, host:port. Port 0 takes a free one.
-	Addr string
+	// Addr is host:port.
+	Addr string `name:"kafka" help:"Address to serve Kafka on. Port 0 takes a free one." default:"127.0.0.1:9092"`
 
 	// Advertise is the host:port that clients are told to connect to. Empty means the address that
 	// the broker listens on, or the loopback address with its port when it listens on all.
-	Advertise string
+	Advertise string `kong:"-"`
 
 	// Partitions is how many a topic is made with, 4 if it is 0. A topic that exists with fewer is
 	// grown, if by a whole multiple, so that a key which moves always moves to a higher partition.
-	Partitions int
+	Partitions int `help:"Partitions of the topics." default:"4"`
 
 	// Topics are made when the broker opens, unless they exist.
-	Topics []string
+	Topics []string `kong:"-"`
 
 	// RetentionBytes bounds the log of each partition of Topics; 0 keeps everything. Only what every
 	// one of Groups has committed is trimmed, so a partition may grow past the bound.
-	RetentionBytes int64
+	RetentionBytes int64 `name:"kafka-mb" help:"What is kept of each partition when it has been committed, in MiB. 0: everything." type:"mib" default:"64"`
 
 	// Groups are the consumer groups that a trimmed record must have been committed by. A topic is
 	// trimmed only if each of them has committed in it.
-	Groups []string
+	Groups []string `kong:"-"`
 
 	// TrimEvery is the time between two looks at the retention, 30 seconds if it is 0.
-	TrimEvery time.Duration
+	TrimEvery time.Duration `kong:"-"`
 
-	Logger *slog.Logger // nil logs nothing
+	Logger *slog.Logger `kong:"-"` // nil logs nothing
 }
 
 const (

@@ -7,28 +7,29 @@ import (
 	"time"
 
 	"binnacle/internal/ru"
+	"binnacle/internal/settings"
 )
 
-// Config says what load is put on the layouts. DefaultConfig is a good one.
+// Config says what load is put on the layouts. DefaultConfig is a good one. Its tags are package settings's.
 type Config struct {
-	Scenarios []Scenario
-	Devices   int           // trucks of all tenants together
-	Interval  time.Duration // between two readings of a truck
-	Window    time.Duration // fleet time that is measured
-	Sample    time.Duration // how much of the window, from its start, the layouts with a document per reading take
-	Hold      time.Duration // Binnacle's, and the fleet time that it is given to settle before the window
-	Seed      uint64        // the same readings for the same number
-	Model     ru.Model      // how the size of a document is charged
+	Scenarios []Scenario    `kong:"-"`
+	Devices   int           `help:"Simulated trucks of all tenants together." default:"800"`
+	Interval  time.Duration `help:"Time between two readings of a truck." default:"10s"`
+	Window    time.Duration `kong:"-" default:"1h"` // fleet time that is measured
+	Sample    time.Duration `help:"How much of that the layouts with a document per reading take." default:"2m"`
+	// Hold is also the fleet time that Binnacle is given to settle before the window.
+	Hold  time.Duration `help:"Longest time that a reading waits in Binnacle's memory." default:"1h"`
+	Seed  uint64        `help:"The same readings for the same number." default:"1"`
+	Model ru.Model      `name:"ru-model" help:"How the size of a document is charged: table, the service's published table, or linear." default:"table"`
 
-	Progress io.Writer // a terminal that is shown how far it is; nil for none
+	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
 }
 
 // DefaultConfig is a load that takes well under a minute and is large enough that 429s are no chance.
 func DefaultConfig() Config {
-	return Config{
-		Scenarios: AllScenarios(), Devices: 800, Interval: 10 * time.Second,
-		Window: time.Hour, Sample: 2 * time.Minute, Hold: time.Hour, Seed: 1,
-	}
+	c := Config{Scenarios: AllScenarios()}
+	settings.Defaults(&c)
+	return c
 }
 
 // physicalPartitions is how many every layout's container has.

@@ -7,36 +7,34 @@ import (
 	"io"
 	"time"
 
+	"binnacle/ingest/decode"
 	"binnacle/internal/telemetry"
 )
 
-// Config says what is published, and where to. Errors about it name the flags of `binnacle replay`.
+// Config says what is published, and where to. Its tags are package settings's.
 type Config struct {
-	File   string // path; a name that ends in .gz is gunzipped
-	Format string // csv, ndjson or lp; empty: by the file's name, else by its first lines
+	File string `arg:"" help:"CSV, NDJSON or Influx line protocol; a name that ends in .gz is gunzipped." placeholder:"FILE"`
 
-	Tenant       string // --tenant: for readings whose file does not name one
-	Device       string // --device: likewise
-	DeviceColumn string // --device-column: the CSV column that holds the device id
-	TimeColumn   string // --time-column: the CSV column that holds the time; empty: the first one so named
+	Kafka  string `help:"Addresses of Kafka brokers, separated by commas." default:"127.0.0.1:9092"`
+	Topic  string `help:"Topic to publish to." default:"telemetry"`
+	Format string `help:"csv, ndjson or lp. Default: by the file's name, else by its first lines." placeholder:"FORMAT"`
 
-	LPDeviceTag string   // --lp-device-tag
-	LPTenantTag string   // --lp-tenant-tag
-	LPTags      []string // --lp-tags: tags that describe the device; all others are labels
-	BareField   bool     // --lp-metric field: metric = field; else measurement_field
+	Tenant       string `help:"Tenant of readings whose file does not name one."`
+	Device       string `help:"Device of readings whose file does not name one."`
+	DeviceColumn string `help:"CSV: the column that holds the device id." placeholder:"COLUMN"`
+	TimeColumn   string `help:"CSV: the column that holds the time. Default: the first one with such a name." placeholder:"COLUMN"`
 
-	ShiftToNow bool    // --shift-to now: add to every time what moves the file's greatest one to now
-	Rate       float64 // --rate: readings a second; 0: as fast as it goes
+	Line decode.Options `kong:"embed"`
+
+	ShiftTo string  `help:"now: move all times so that the file's last one is now." enum:",now" default:"" placeholder:"now"`
+	Rate    float64 `help:"Readings a second. Default: as fast as it goes."`
 
 	// Grant makes --backfill: it gets the leave for a tenant's readings of a range of event times, whose id goes out with each
 	// of their records. nil: there is none.
-	Grant func(ctx context.Context, tenant string, r telemetry.Range) (id string, err error)
+	Grant func(ctx context.Context, tenant string, r telemetry.Range) (id string, err error) `kong:"-"`
 
-	Kafka string // addresses host:port, separated by commas
-	Topic string
-
-	Progress io.Writer        // a terminal that shows a progress bar; nil: none
-	Now      func() time.Time // nil: time.Now
+	Progress io.Writer        `kong:"-"` // a terminal that shows a progress bar; nil: none
+	Now      func() time.Time `kong:"-"` // nil: time.Now
 }
 
 // Validate reports every fault that can be seen without the file.
@@ -86,10 +84,10 @@ func (c Config) validateFor(f Format) error {
 			add("--device or --device-column")
 		}
 	case LineProtocol:
-		if c.Tenant == "" && c.LPTenantTag == "" {
+		if c.Tenant == "" && c.Line.TenantTag == "" {
 			add("--tenant or --lp-tenant-tag")
 		}
-		if c.Device == "" && c.LPDeviceTag == "" {
+		if c.Device == "" && c.Line.DeviceTag == "" {
 			add("--device or --lp-device-tag")
 		}
 	}

@@ -32,8 +32,10 @@ func FuzzFiles(f *testing.F) {
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 		cfg := config(path)
 		cfg.Format = string(formats[int(format)%len(formats)])
-		cfg.LPDeviceTag, cfg.DeviceColumn = "id", "id"
-		cfg.ShiftToNow = len(data)%2 == 0
+		cfg.Line.DeviceTag, cfg.DeviceColumn = "id", "id"
+		if len(data)%2 == 0 {
+			cfg.ShiftTo = "now"
+		}
 		k := newTopic(t, 1)
 		s, err := replay.RunTo(context.Background(), cfg, k)
 		if err != nil {

@@ -18,10 +18,8 @@ type influx struct {
 }
 
 func newInflux(cfg Config, t *text) *influx {
-	opts := decode.Options{
-		DeviceTag: cfg.LPDeviceTag, TenantTag: cfg.LPTenantTag, Tags: cfg.LPTags, BareField: cfg.BareField,
-		Tenant: absent, Device: absent,
-	}
+	opts := cfg.Line
+	opts.Tenant, opts.Device = absent, absent
 	if cfg.Tenant != "" {
 		opts.Tenant = cfg.Tenant
 	}

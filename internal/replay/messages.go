@@ -22,7 +22,7 @@ func newMessages(cfg Config, t *text) *messages {
 	return &messages{
 		text:    t,
 		decoder: decode.New(decode.Options{Tenant: cfg.Tenant, Device: cfg.Device}),
-		encode:  cfg.Tenant != "" || cfg.Device != "" || cfg.ShiftToNow,
+		encode:  cfg.Tenant != "" || cfg.Device != "" || cfg.ShiftTo == "now",
 	}
 }
 

@@ -71,7 +71,7 @@ func detect(cfg Config) (Format, error) {
 // prepare reads the file once where that must be known before anything is published: how many milliseconds move its greatest
 // time to now, and the ids of the backfill's grants by tenant.
 func prepare(ctx context.Context, cfg Config, f Format, s *Summary) (grants map[string]string, err error) {
-	if !cfg.ShiftToNow && cfg.Grant == nil {
+	if cfg.ShiftTo != "now" && cfg.Grant == nil {
 		return nil, nil
 	}
 	spans := map[string]telemetry.Range{}
@@ -89,7 +89,7 @@ func prepare(ctx context.Context, cfg Config, f Format, s *Summary) (grants map[
 	if err != nil || len(spans) == 0 {
 		return nil, err
 	}
-	if cfg.ShiftToNow {
+	if cfg.ShiftTo == "now" {
 		latest := int64(math.MinInt64)
 		for _, r := range spans {
 			latest = max(latest, r.To)

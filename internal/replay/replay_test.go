@@ -343,7 +343,7 @@ func TestShiftToNow(t *testing.T) {
 		{"x.lp", "m a=1 1577836805000000000\nbad\nm a=2 1577836810500000000\nm a=3 1577836800000999999"},
 	} {
 		cfg := config(write(t, c.name, c.text))
-		cfg.ShiftToNow = true
+		cfg.ShiftTo = "now"
 		s, _, values := run(t, cfg)
 		var got []int64
 		for _, v := range values {

@@ -6,7 +6,10 @@
 // Sources, measurements and errors are listed in docs/request-units.md.
 package ru
 
-import "sort"
+import (
+	"fmt"
+	"sort"
+)
 
 // Model selects how the size of an item is charged in point reads and writes.
 type Model int
@@ -26,6 +29,20 @@ func (m Model) String() string {
 		return "linear"
 	}
 	return "table"
+}
+
+// MarshalText is the model's name, as String.
+func (m Model) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads a model's name.
+func (m *Model) UnmarshalText(text []byte) error {
+	for _, known := range []Model{TableT, Linear} {
+		if string(text) == known.String() {
+			*m = known
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is neither %s nor %s", text, TableT, Linear)
 }
 
 // TermCharge is what one unique indexed term adds to a write, in RU. Fitted to published inserts of

@@ -9,35 +9,35 @@ import (
 // may set it lower. All are from the Azure Cosmos DB docs, concepts-limits, of September 2025.
 type Limits struct {
 	// ItemBytes is the most minified JSON of an item. Default 2 MB. A larger one is refused with 413.
-	ItemBytes int
+	ItemBytes int `kong:"-"`
 	// RequestBytes is the most that the body of a request holds. Default 2 MB, with 4 KB of room so
 	// that an item of the largest size passes. A larger one is refused with 413.
-	RequestBytes int
+	RequestBytes int `kong:"-"`
 	// ResponseBytes is where a page of a query ends. Default 4 MB. A single item may exceed it.
-	ResponseBytes int
+	ResponseBytes int `kong:"-"`
 	// LogicalPartitionBytes is the most that items of one full partition key hold together, counted
 	// as their minified JSON. Default 20 GB. Writes that would grow it further get 403/1014.
-	LogicalPartitionBytes int64
+	LogicalPartitionBytes int64 `kong:"-"`
 	// PhysicalPartitionBytes is the most that a physical partition holds before it is split, counted in
 	// the same way. Default 50 GB. One that cannot be split, since all is of one partition key, refuses
 	// writes beyond it with 403/1014.
-	PhysicalPartitionBytes int64
+	PhysicalPartitionBytes int64 `name:"partition-bytes" help:"Bytes from which on a physical partition is split. Default: 50 GB."`
 	// KeyValueBytes is the longest string in a partition key of version 2. Default 2,048.
-	KeyValueBytes int
+	KeyValueBytes int `kong:"-"`
 	// Nesting is how deep objects and arrays of an item may stand inside each other. Default 128.
-	Nesting int
+	Nesting int `kong:"-"`
 	// Containers is the most databases and containers of the account together. Default 500. Another
 	// one gets 403.
-	Containers int
+	Containers int `kong:"-"`
 	// SharedContainers is the most containers that share the throughput of one database. Default 25.
 	// Another one gets 403/1019.
-	SharedContainers int
+	SharedContainers int `kong:"-"`
 	// OfferChanges is how often throughput may be replaced in 5 minutes in the account. Default 25.
 	// Another change gets 429.
-	OfferChanges int
+	OfferChanges int `kong:"-"`
 	// MetadataRUs is the budget of metadata requests for the account, in RU/s. Default 240. Beyond it
 	// they get 429/3210.
-	MetadataRUs float64
+	MetadataRUs float64 `kong:"-"`
 }
 
 const requestRoom = 4096

@@ -12,20 +12,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// settings are the values of a YAML file. Its keys are flags without dashes; a section that is named as a subcommand is for
+// yamlFile is the values of a YAML file. Its keys are flags without dashes; a section that is named as a subcommand is for
 // that subcommand alone, and goes before the rest of the file:
 //
 //	kafka: 127.0.0.1:9092
 //	dev:
 //	  hold: 5s
-type settings struct {
+type yamlFile struct {
 	file   string
 	values map[string]any
 }
 
 // readSettings is kong's loader of --config.
 func readSettings(r io.Reader) (kong.Resolver, error) {
-	s := settings{file: "--config"}
+	s := yamlFile{file: "--config"}
 	if f, ok := r.(*os.File); ok {
 		s.file = f.Name()
 	}
@@ -36,7 +36,7 @@ func readSettings(r io.Reader) (kong.Resolver, error) {
 }
 
 // Validate tells keys that are no flag: a value that is read from nowhere would be a trap.
-func (s settings) Validate(app *kong.Application) error {
+func (s yamlFile) Validate(app *kong.Application) error {
 	flags := names(app.Flags)
 	sections := make(map[string]map[string]bool)
 	for _, command := range app.Children {
@@ -70,7 +70,7 @@ func names(flags []*kong.Flag) map[string]bool {
 
 // Resolve gives the value of a flag that the command line does not set; nil leaves it as it is. kong has read the environment
 // and the defaults by then, so that what the environment sets must be left to it.
-func (s settings) Resolve(_ *kong.Context, parent *kong.Path, flag *kong.Flag) (any, error) {
+func (s yamlFile) Resolve(_ *kong.Context, parent *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Envs {
 		if _, ok := os.LookupEnv(name); ok {
 			return nil, nil

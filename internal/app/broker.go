@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"binnacle/internal/kafkaemu"
+)
+
+// BrokerConfig is what `binnacle broker` runs with.
+type BrokerConfig struct {
+	Broker    kafkaemu.Config `kong:"embed"`
+	DataDir   string          `help:"Directory that holds the log." default:"./binnacle-data/kafka"`
+	Topics    []string        `help:"Topics that are made unless they exist." default:"telemetry,telemetry.dlq"`
+	Groups    []string        `help:"Consumer groups that must have committed a record before it goes." default:"binnacle"`
+	Advertise string          `help:"host:port that clients are told to connect to. Default: where it listens." placeholder:"ADDRESS"`
+}
+
+// Broker serves the embedded Kafka alone until the context ends, and returns nil then.
+func Broker(ctx context.Context, cfg BrokerConfig, env Env) error {
+	in := cfg.Broker
+	in.DataDir, in.Topics, in.Groups, in.Advertise = cfg.DataDir, cfg.Topics, cfg.Groups, cfg.Advertise
+	var faults faults
+	faults.check(cfg.DataDir != "", "--data-dir is empty")
+	faults.check(in.Partitions >= 1, "--partitions %d: a topic has at least 1", in.Partitions)
+	faults.check(in.RetentionBytes >= 0, "--kafka-mb %d is negative", in.RetentionBytes>>20)
+	if err := errors.Join(faults...); err != nil {
+		return err
+	}
+	return run(ctx, env, func(_ context.Context, p *process) error {
+		if err := writable(cfg.DataDir); err != nil {
+			return err
+		}
+		b, err := p.openBroker(in)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(p.Stdout, "binnacle broker\n  kafka   %s  no login\n  topics  %s\n  data    %s\n",
+			b.Addr(), strings.Join(cfg.Topics, " "), cfg.DataDir)
+		return nil
+	})
+}
+
+// openBroker opens the embedded Kafka and adds its stage. It answers its clients from now on.
+func (p *process) openBroker(cfg kafkaemu.Config) (*kafkaemu.Broker, error) {
+	cfg.Logger = p.part("kafka")
+	b, err := kafkaemu.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p.onClose("the embedded Kafka", b.Close)
+	p.add("kafka", b.Run)
+	return b, nil
+}

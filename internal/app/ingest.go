@@ -1,0 +1,44 @@
+package app
+
+import (
+	"binnacle/ingest"
+	"binnacle/internal/control"
+)
+
+// minMemory is room for the largest record and for some bins at their target.
+const minMemory = 16 << 20
+
+// ingest notes what is wrong with the settings of ingest.
+func (f *faults) ingest(c ingest.Config) {
+	f.check(c.Hold > 0, "--hold %s is not above 0", c.Hold)
+	f.check(c.Future >= 0, "--future %s is negative", c.Future)
+	f.check(c.CommitEvery > 0, "--commit-every %s is not above 0", c.CommitEvery)
+	f.check(c.DrainBudget >= 0 && c.DrainBudget <= ingest.MaxDrainBudget,
+		"--drain-budget %s: it lies between 0 and %s", c.DrainBudget, ingest.MaxDrainBudget)
+	f.check(c.MaxBehind > 0, "--max-behind %d is not above 0", c.MaxBehind)
+	f.check(c.MaxWrites > 0, "--max-writes %d is not above 0", c.MaxWrites)
+	f.check(c.MemoryBytes >= minMemory, "--memory-mb %d: at least %d are needed", c.MemoryBytes>>20, minMemory>>20)
+	f.check(c.DeadLetters != c.Topic, "--dead-letters %s: a topic can't hold its own dead letters", c.DeadLetters)
+}
+
+// newIngest builds the role that takes readings from Kafka to chunks in the account. Whoever asks for a container goes through
+// the directory that is given; what the ingester holds is a head for queries.
+func (p *process) newIngest(cfg ingest.Config, a account, directory ingest.Directory) (*ingest.Ingester, error) {
+	letters := ingest.NewTopicUndertaker(cfg.Kafka, cfg.DeadLetters, cfg.Transport)
+	p.onClose("the producer of dead letters", func() error { letters.Close(); return nil })
+	cfg.Logger, cfg.Registerer = p.part("ingest"), p.metrics
+	in, err := ingest.New(cfg, ingest.Stores{
+		Chunks: a.client.Chunks(), Directory: directory, Catalog: a.client.Catalog(),
+		Streams: control.NewStreams(a.client.Documents()), Letters: letters,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.ready = append(p.ready, func() error {
+		if !in.CaughtUp() {
+			return errCatchingUp
+		}
+		return nil
+	})
+	return in, nil
+}

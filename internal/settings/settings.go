@@ -1,0 +1,120 @@
+// Package settings is how fields of configuration structs are spelt: on the command line, in the environment, in a YAML file,
+// and as the defaults in their tags. A setting is declared once, as a field of the struct that it configures:
+//
+//	Hold time.Duration `help:"Longest time that a reading waits in memory." default:"${hold=30m}"`
+//
+// cmd/binnacle makes a flag of it, whose default ${hold=30m} is 30m unless the command that embeds the struct has one of its
+// own (set:"hold=30s"). Defaults gives the same value to a struct that is filled in by code.
+package settings
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"binnacle/internal/duration"
+)
+
+// Mebibytes is a spelling that a field's type does not tell: a number of bytes, in MiB. A field names it as its type:"mib".
+const Mebibytes = "mib"
+
+// Set gives v the value that a text spells.
+func Set(v reflect.Value, kind, text string) error {
+	if kind == "" {
+		if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+			return u.UnmarshalText([]byte(text))
+		}
+	}
+	switch {
+	case kind == Mebibytes:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n != n<<20>>20 {
+			return fmt.Errorf("%q is no number of MiB", text)
+		}
+		v.SetInt(n << 20)
+	case v.Type() == reflect.TypeFor[time.Duration]():
+		d, err := duration.Parse(text)
+		if err != nil {
+			return err
+		}
+		v.SetInt(int64(d))
+	default:
+		return setBasic(v, text)
+	}
+	return nil
+}
+
+func setBasic(v reflect.Value, text string) (err error) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		var b bool
+		b, err = strconv.ParseBool(text)
+		v.SetBool(b)
+	case reflect.Int, reflect.Int64:
+		var n int64
+		n, err = strconv.ParseInt(text, 10, 64)
+		v.SetInt(n)
+	case reflect.Uint64:
+		var n uint64
+		n, err = strconv.ParseUint(text, 10, 64)
+		v.SetUint(n)
+	case reflect.Float64:
+		var f float64
+		f, err = strconv.ParseFloat(text, 64)
+		v.SetFloat(f)
+	case reflect.Slice:
+		if text == "" {
+			return nil
+		}
+		v.Set(reflect.ValueOf(strings.Split(text, ",")))
+	default:
+		err = fmt.Errorf("a setting can't be a %s", v.Type())
+	}
+	return err
+}
+
+// Value is what YAML has of v: a number, a bool, a text, or a list of texts. Read back, it is spelt as Set reads it.
+func Value(v reflect.Value, kind string) any {
+	if m, ok := v.Interface().(encoding.TextMarshaler); ok && kind == "" {
+		if text, err := m.MarshalText(); err == nil {
+			return string(text)
+		}
+	}
+	switch {
+	case kind == Mebibytes:
+		return v.Int() >> 20
+	case v.Type() == reflect.TypeFor[time.Duration]():
+		return duration.String(time.Duration(v.Int()))
+	}
+	return v.Interface()
+}
+
+// Defaults gives every field of the struct that is zero the default of its tag, those of embedded structs too.
+func Defaults[T any](config *T) { defaults(reflect.ValueOf(config).Elem()) }
+
+func defaults(v reflect.Value) {
+	for i := range v.NumField() {
+		field, tag := v.Field(i), v.Type().Field(i)
+		_, embedded := tag.Tag.Lookup("embed")
+		embedded = embedded || tag.Anonymous || strings.HasPrefix(tag.Tag.Get("kong"), "embed")
+		if field.Kind() == reflect.Struct && embedded {
+			defaults(field)
+			continue
+		}
+		text, ok := tag.Tag.Lookup("default")
+		if !ok || !field.IsZero() {
+			continue
+		}
+		if inner, isVar := strings.CutPrefix(text, "${"); isVar {
+			_, text, _ = strings.Cut(strings.TrimSuffix(inner, "}"), "=")
+		}
+		if err := Set(field, tag.Tag.Get("type"), text); err != nil {
+			panic(fmt.Sprintf("default of %s.%s: %v", v.Type(), tag.Name, err)) // found by whoever builds one first
+		}
+	}
+}
