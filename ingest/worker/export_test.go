@@ -23,3 +23,23 @@ func Devices(w *Worker) (n int) {
 	}
 	return n
 }
+
+// CountWork counts from now on how often the Worker compares two of its chains or devices, or shows one to a head.
+func CountWork(w *Worker) (count func() int) {
+	n := 0
+	for _, o := range []*ordered[*chain]{&w.index.wakes, &w.index.filling, &w.index.acting, &w.index.idle} {
+		countLess(o, &n)
+	}
+	countLess(&w.looks, &n)
+	countLess(&w.news, &n)
+	looks := w.looked
+	return func() int { return n + w.looked - looks }
+}
+
+func countLess[T any](o *ordered[T], n *int) {
+	less := o.items.less
+	o.items.less = func(a, b T) bool {
+		*n++
+		return less(a, b)
+	}
+}

@@ -70,6 +70,7 @@ func (w *Worker) look(devices []*device, visit func(*device)) {
 		w.mu.Lock()
 		for _, d := range devices[:n] {
 			if d != nil {
+				w.looked++
 				visit(d)
 			}
 		}

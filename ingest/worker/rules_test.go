@@ -16,6 +16,7 @@ import (
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
+	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"
 )
@@ -191,6 +192,42 @@ func TestAPartitionThatComesBack(t *testing.T) {
 	w.CheckChains()
 	require.Len(t, w.Stored(), 50)
 	require.LessOrEqual(t, w.conflicts(), 1, "only the chain that was thought to be known")
+}
+
+// A partition was away, and somebody else has stored its rows, and a correction of one of them: what comes later does not carry
+// the old value past the correction (rules W8, R5).
+func TestAPartitionThatComesBackHasNoStaleRows(t *testing.T) {
+	at := func(offset, ts int64, value int) worker.Record {
+		return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":%d}}`, ts, value)}
+	}
+	w := newWorld(t, nil)
+	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	require.NoError(t, l.Take(ctx, at(0, start, 1)))
+	require.NoError(t, l.Take(ctx, at(1, start+1, 5)))
+
+	other := w.worker(nil)
+	for _, r := range []worker.Record{at(0, start, 1), at(1, start+1, 5), at(2, start, 2)} {
+		require.NoError(t, other.Take(ctx, r))
+	}
+	require.NoError(t, other.Finish(ctx))
+
+	l.Resume(worker.Assignment{Stream: 1, Position: 3, LogEnd: 3})
+	require.NoError(t, l.Take(ctx, at(3, start+2, 7)))
+	correction := store.Source{Stream: 1, Through: 2}
+	for rows := range l.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
+		if rows.Frame.Groups[0].Times[0] == start {
+			require.Negative(t, rows.Source.Compare(correction), "the correction is newer")
+		}
+	}
+	require.NoError(t, l.Step(ctx))
+	require.EqualValues(t, 3, l.Floor())
+	w.now = w.now.Add(2 * time.Second)
+	require.NoError(t, l.Step(ctx))
+	require.Equal(t, 1, rowsOf(l), "what others have stored leaves the head after a moment")
+	require.NoError(t, l.Finish(ctx))
+	w.CheckChains()
+	require.Equal(t, telemetry.FloatValue(2), w.Stored()[ingesttest.Series{Device: "d0", Metric: "a", Time: start}])
+	require.Zero(t, w.conflicts(), "the tail was looked up again")
 }
 
 // A tail that lies beyond all that is known of the log is suspect until the log turns out to reach further (rule W9).

@@ -69,6 +69,7 @@ type Worker struct {
 	mu       sync.Mutex // guards what a head shows: the fields below, each chain's bin, flight and linger, and which tenants, devices and chains there are
 	position int64
 	caughtUp int64
+	looked   int // devices that heads have looked at
 }
 
 // Assignment is what a partition is taken over with.
