@@ -25,92 +25,138 @@ type decoder struct {
 	ints      []int64
 	ticks     []int64
 	list      []uint64
+	index     indexed
 }
 
-// Frame decodes the columns of the metrics, all if metrics is nil. Groups without a wanted column are left out. The frame
-// is the caller's, but for its Labels, which it shares with the chunk. A damaged chunk gives ErrCorrupt.
+// Frame decodes the columns of the metrics, all that were asked for if metrics is nil. Groups without a wanted column are
+// left out. The frame is the caller's, but for its Labels, which it shares with the chunk. A damaged chunk gives
+// ErrCorrupt.
 func (c *Chunk) Frame(metrics []string) (Frame, error) {
-	return c.decode(Wanted(metrics), nil)
-}
-
-// Wanted reports whether a metric is among some, or any if metrics is nil: in sorted order, at the cost of a binary search.
-func Wanted(metrics []string) func(metric string) bool {
-	if metrics == nil {
-		return func(string) bool { return true }
-	}
-	if !slices.IsSorted(metrics) {
-		metrics = slices.Sorted(slices.Values(metrics))
-	}
-	return func(metric string) bool {
-		_, found := slices.BinarySearch(metrics, metric)
-		return found
-	}
+	return c.decode(wantedOf(metrics), nil)
 }
 
 // decode decodes what is wanted; note, unless it is nil, is told of each column how it is kept.
-func (c *Chunk) decode(wanted func(metric string) bool, note func(column int, kept string)) (Frame, error) {
-	d := decoders.Get().(*decoder)
+func (c *Chunk) decode(w wanted, note func(column int, kept string)) (Frame, error) {
+	d := takeDecoder()
 	defer d.release()
-	d.values, d.cells, d.unpackable = MaxValues, MaxCells, maxUnpacked
 	opened, err := d.open(c.data)
 	if err != nil {
 		return Frame{}, err
 	}
-	groups, err := c.readGroups(d)
+	f := framing{Chunk: c, d: d, note: note, opened: opened}
+	if f.groups, err = c.readGroups(d); err != nil {
+		return Frame{}, err
+	}
+	f.makeRoom(w)
+	if c.layout == listed {
+		err = f.listed(w)
+	} else {
+		err = f.shared(w)
+	}
 	if err != nil {
 		return Frame{}, err
 	}
-	for i := range c.columns {
-		s := &c.columns[i]
-		want := wanted(s.name)
-		if !want && !c.small {
-			continue
-		}
-		if !c.small {
-			if opened, err = d.open(s.data); err != nil {
-				return Frame{}, fmt.Errorf("column %s: %w", s.name, err)
-			}
-		}
-		if note != nil {
-			note(i, d.describe(opened))
-		}
-		g := &groups[s.group]
-		col, err := c.readColumn(d, s, len(g.Times))
-		if err != nil {
-			return Frame{}, fmt.Errorf("column %s: %w", s.name, err)
-		}
-		if !want {
-			continue
-		}
-		g.Columns = append(g.Columns, col)
-		if err := g.checkOrder(len(g.Columns) - 1); err != nil {
-			return Frame{}, corrupt("%v", err)
-		}
-	}
-	if c.small {
-		if err := d.closeBlock(); err != nil {
-			return Frame{}, err
-		}
-	}
-	return Frame{slices.DeleteFunc(groups, func(g Group) bool { return len(g.Columns) == 0 })}, nil
+	return Frame{slices.DeleteFunc(f.groups, func(g Group) bool { return len(g.Columns) == 0 })}, nil
 }
 
-// readColumn reads a column of so many rows from the open block and holds it against its statistics.
-func (c *Chunk) readColumn(d *decoder, s *storedColumn, rows int) (Column, error) {
-	col := Column{Metric: s.name, Kind: s.kind}
-	if d.cells -= rows; d.cells < 0 {
-		return col, corrupt("more than %d cells", MaxCells)
+// framing is a chunk on its way into a frame.
+type framing struct {
+	*Chunk
+	d      *decoder
+	note   func(column int, kept string)
+	opened codec // of the open block
+	groups []Group
+}
+
+// makeRoom gives all groups their columns' memory in one piece.
+func (f *framing) makeRoom(w wanted) {
+	counts, total := make([]int, len(f.groups)), 0
+	for i := range f.columns {
+		if s := &f.columns[i]; w.has(s.name) {
+			counts[s.group]++
+			total++
+		}
 	}
-	if err := d.readColumn(&col, rows); err != nil {
-		return col, err
+	all := make([]Column, total)
+	for i, n := range counts {
+		f.groups[i].Columns = all[:0:n]
+		all = all[n:]
+	}
+}
+
+// listed decodes columns that have a string each.
+func (f *framing) listed(w wanted) (err error) {
+	for i := range f.columns {
+		s := &f.columns[i]
+		if !w.has(s.name) {
+			continue
+		}
+		if f.opened, err = f.d.open(s.data); err == nil {
+			err = f.column(i)
+		}
+		if err == nil {
+			err = f.d.closeBlock()
+		}
+		if err != nil {
+			return fmt.Errorf("column %s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// shared decodes columns that share strings, of which it opens only those with wanted ones.
+func (f *framing) shared(w wanted) (err error) {
+	for i := range f.Chunk.shared {
+		s := &f.Chunk.shared[i]
+		some := slices.ContainsFunc(s.holds, func(h held) bool { return h.column >= 0 && w.has(f.columns[h.column].name) })
+		if s.data != nil {
+			if !some {
+				continue
+			}
+			if f.opened, err = f.d.open(s.data); err != nil {
+				return err
+			}
+		}
+		for _, h := range s.holds {
+			if h.column >= 0 && w.has(f.columns[h.column].name) {
+				err = f.column(int(h.column))
+			} else {
+				err = f.d.skipColumn(len(f.groups[h.group].Times))
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if err := f.d.closeBlock(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// column reads column i from the open block and holds it against its statistics and its neighbours.
+func (f *framing) column(i int) error {
+	s := &f.columns[i]
+	g := &f.groups[s.group]
+	rows := len(g.Times)
+	if f.note != nil {
+		f.note(i, f.d.describe(f.opened))
+	}
+	if f.d.cells -= rows; f.d.cells < 0 {
+		return corrupt("more than %d cells", MaxCells)
+	}
+	g.Columns = append(g.Columns, Column{Metric: s.name, Kind: s.kind})
+	col := &g.Columns[len(g.Columns)-1]
+	if err := f.d.readColumn(col, rows); err != nil {
+		return err
 	}
 	if col.Len() != s.stats.Values() {
-		return col, corrupt("%d values, but statistics of %d", col.Len(), s.stats.Values())
+		return corrupt("%d values, but statistics of %d", col.Len(), s.stats.Values())
 	}
-	if c.small {
-		return col, nil
+	if err := g.checkOrder(len(g.Columns) - 1); err != nil {
+		return corrupt("%v", err)
 	}
-	return col, d.closeBlock()
+	return nil
 }
 
 // readGroups reads the instants of all groups and holds them against the header.
@@ -128,7 +174,7 @@ func (c *Chunk) readGroups(d *decoder) ([]Group, error) {
 	if from, to := (Frame{groups}).bounds(); left != 0 || from != c.Header.From || to != c.Header.To {
 		return nil, corrupt("rows from %d to %d, %d of %d missing", from, to, left, c.Header.Rows)
 	}
-	if c.small {
+	if c.layout == small {
 		return groups, nil
 	}
 	return groups, d.closeBlock()

@@ -23,6 +23,8 @@ const (
 	MaxRows = 1 << 17
 	// MaxValues is the most values of a chunk.
 	MaxValues = 1 << 20
+	// MaxColumns is the most columns of a chunk.
+	MaxColumns = 1 << 16
 	// MaxCells is the most rows times columns, summed over the groups: a bit each in the presence bitmaps.
 	MaxCells = 1 << 24
 	// MaxDocument is the largest document in bytes: the service's own limit for an item.
@@ -31,6 +33,8 @@ const (
 	// (JsonBinaryEncoding of azure-cosmos-dotnet-v3: strings up to 65,535 bytes are packed).
 	MaxString = 65535
 
+	// maxPack is the most columns of a pack.
+	maxPack = 1 << 10
 	// maxUnpacked bounds the bytes that all zstd frames of a chunk unpack to.
 	maxUnpacked = 32 << 20
 	// maxExact is the largest integer up to which float64 holds every one; the service stores JSON numbers as float64.

@@ -107,7 +107,7 @@ func TestLabelsAreStoredOnce(t *testing.T) {
 	require.Equal(t, 6, strings.Count(string(doc), "somewhere"))
 	around := len(doc) - binarySize(t, doc)*4/3
 	t.Logf("60 columns, %d values: %d bytes, of which %d are not data", f.Values(), len(doc), around)
-	require.Less(t, around, 60*130+400)
+	require.Less(t, around, 60*40+600)
 }
 
 // TestDocumentSurvivesAStoreOfFloat64 sends documents through an engine that keeps every number as a float64, spells it

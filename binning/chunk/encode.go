@@ -20,6 +20,10 @@ import (
 // (Ten like columns, as in TSBS's cpu case, go on gaining from one string: 10 % here, 4 % at 1,000 rows.)
 const smallBelow = 3 << 10
 
+// mostListed is the number of columns up to which each has an entry of its own in the document, which people can read. An
+// entry takes about a hundred bytes beside its values, in a pack about fifteen.
+const mostListed = 16
+
 // encoder is the scratch memory of one Encode.
 type encoder struct {
 	s         section // of all columns, one after the other
@@ -39,6 +43,9 @@ type encoder struct {
 	distances      []int64
 	texts          map[string]int64
 	distinctTexts  []string
+
+	index   indexed
+	indexed section
 }
 
 // end is where a section ends in the encoder's buffers.
@@ -87,13 +94,13 @@ func (e *encoder) writeSections(day telemetry.Day, f Frame) {
 
 func (e *encoder) endSection() { e.ends = append(e.ends, end{len(e.s.plain), len(e.s.packed)}) }
 
-// section is the k-th section: the instants for 0, else column k-1.
-func (e *encoder) section(k int) section {
+// section is the sections from k to last in one: the instants for 0, else column k-1.
+func (e *encoder) section(k, last int) section {
 	var from end
 	if k > 0 {
 		from = e.ends[k-1]
 	}
-	to := e.ends[k]
+	to := e.ends[last]
 	return section{e.s.plain[from.plain:to.plain], e.s.packed[from.packed:to.packed]}
 }
 
@@ -101,13 +108,20 @@ func (e *encoder) writeDocument(h Header, f Frame) error {
 	if len(e.s.packed) > maxUnpacked {
 		return fmt.Errorf("%d bytes are above %d: %w", len(e.s.packed), maxUnpacked, ErrTooLarge)
 	}
-	small := len(e.s.plain)+len(e.s.packed) < smallBelow
+	columns := len(e.ends) - 1
+	kept := listed
+	switch {
+	case columns > mostListed:
+		kept = packed
+	case len(e.s.plain)+len(e.s.packed) < smallBelow:
+		kept = small
+	}
 	e.doc = appendHeader(e.doc[:0], h)
 	var err error
-	if small {
+	if kept == small {
 		err = e.appendData("data", e.s)
 	} else {
-		err = e.appendData("time", e.section(0))
+		err = e.appendData("time", e.section(0, 0))
 	}
 	if err != nil {
 		return err
@@ -122,14 +136,16 @@ func (e *encoder) writeDocument(h Header, f Frame) error {
 		}
 		e.doc = append(e.doc, ']')
 	}
-	if err := e.appendColumns(f, small); err != nil {
+	e.doc = append(e.doc, `,"columns":[`...)
+	if kept == packed {
+		err = e.appendPacks(f)
+	} else {
+		err = e.appendColumns(f, kept)
+	}
+	if err != nil {
 		return err
 	}
-	if h.TTL > 0 {
-		e.doc = append(e.doc, `,"ttl":`...)
-		e.doc = strconv.AppendInt(e.doc, int64(h.TTL), 10)
-	}
-	if e.doc = append(e.doc, '}'); len(e.doc) > MaxDocument {
+	if e.doc = append(e.doc, ']', '}'); len(e.doc) > MaxDocument {
 		return fmt.Errorf("a document of %d bytes, above %d: %w", len(e.doc), MaxDocument, ErrTooLarge)
 	}
 	return nil
@@ -157,11 +173,15 @@ func appendHeader(b []byte, h Header) []byte {
 		b = strconv.AppendInt(b, n.value, 10)
 	}
 	b = append(b, `,"unique":`...)
-	return strconv.AppendBool(b, h.Unique)
+	b = strconv.AppendBool(b, h.Unique)
+	if h.TTL > 0 {
+		b = append(b, `,"ttl":`...)
+		b = strconv.AppendInt(b, int64(h.TTL), 10)
+	}
+	return b
 }
 
-func (e *encoder) appendColumns(f Frame, small bool) error {
-	e.doc = append(e.doc, `,"columns":[`...)
+func (e *encoder) appendColumns(f Frame, kept layout) error {
 	k := 0
 	for i := range f.Groups {
 		for j := range f.Groups[i].Columns {
@@ -181,15 +201,14 @@ func (e *encoder) appendColumns(f Frame, small bool) error {
 			e.doc = append(e.doc, `,"stats":`...)
 			s := StatsOf(c)
 			e.doc = appendStats(e.doc, c.Kind, &s)
-			if !small {
-				if err := e.appendData("data", e.section(k)); err != nil {
+			if kept == listed {
+				if err := e.appendData("data", e.section(k, k)); err != nil {
 					return fmt.Errorf("column %s: %w", c.Metric, err)
 				}
 			}
 			e.doc = append(e.doc, '}')
 		}
 	}
-	e.doc = append(e.doc, ']')
 	return nil
 }
 

@@ -74,9 +74,12 @@ func (f Frame) check(day telemetry.Day) error {
 	if n := f.Values(); n > MaxValues {
 		return fmt.Errorf("%d values are above %d: %w", n, MaxValues, ErrTooLarge)
 	}
-	cells := 0
+	columns, cells := 0, 0
 	for i := range f.Groups {
 		g := &f.Groups[i]
+		if columns += len(g.Columns); columns > MaxColumns {
+			return fmt.Errorf("%d columns are above %d: %w", columns, MaxColumns, ErrTooLarge)
+		}
 		if i > 0 && f.Groups[i-1].Labels.Compare(g.Labels) >= 0 {
 			return fmt.Errorf("labels %v stand after %v", g.Labels, f.Groups[i-1].Labels)
 		}

@@ -57,6 +57,29 @@ func FuzzColumn(f *testing.F) {
 	})
 }
 
+// FuzzPack gives any index and any values to the decoder of a pack.
+func FuzzPack(f *testing.F) {
+	r := rand.New(rand.NewPCG(9, 9))
+	for _, metrics := range []int{9, 17, 40} {
+		v, err := fastjson.ParseBytes(encode(f, wideFrame(r, metrics, 1+r.IntN(20))))
+		require.NoError(f, err)
+		for _, p := range v.GetArray("columns") {
+			index, err := base64.StdEncoding.DecodeString(string(p.GetStringBytes("index")))
+			require.NoError(f, err)
+			data, err := base64.StdEncoding.DecodeString(string(p.GetStringBytes("data")))
+			require.NoError(f, err)
+			f.Add(uint16(p.GetInt("pack")), uint16(v.GetInt("rows")), index, data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, n, rows uint16, index, data []byte) {
+		whole := string(written(int(rows), zeros))
+		from := fmt.Sprintf(`{"metric":"000000","type":"int","stats":[%d,0,0,0,0,0],"data":"AQMAAAA="}`, rows)
+		require.Contains(t, whole, from)
+		pack := fmt.Sprintf(`{"pack":%d,"index":%q,"data":%q}`, n, base64.StdEncoding.EncodeToString(index), base64.StdEncoding.EncodeToString(data))
+		read(t, []byte(strings.Replace(whole, from, pack, 1)))
+	})
+}
+
 func read(t *testing.T, doc []byte) {
 	c, err := chunk.Parse(doc)
 	if err != nil {
@@ -76,7 +99,7 @@ func read(t *testing.T, doc []byte) {
 	}
 }
 
-// columnBlock is what a large chunk has of one column.
+// columnBlock is what a listed chunk has of one column.
 type columnBlock struct {
 	kind  telemetry.Kind
 	rows  int

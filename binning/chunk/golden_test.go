@@ -96,6 +96,7 @@ func goldenFrames() map[string]chunk.Frame {
 		"odd-floats":       oneColumn(telemetry.Float, oddFloats()...),
 		"large":            goldenLarge(),
 		"small":            goldenSmall(),
+		"wide":             goldenWide(),
 	}
 }
 
@@ -146,4 +147,38 @@ func goldenSmall() chunk.Frame {
 			point{at, "gear", telemetry.TextValue([]string{"D", "R"}[n.next(2)])})
 	}
 	return frameOf(points)
+}
+
+// goldenWide is a chunk of packs: two label sets, all kinds, gaps, and numbers whose statistics are odd.
+func goldenWide() chunk.Frame {
+	n := noise(3)
+	var f chunk.Frame
+	for set := range 2 {
+		var points []point
+		for i := range 12 {
+			at := int64(1795183200000) + int64(i)*60_000 + int64(set)
+			for m := range 150 {
+				name := fmt.Sprintf("sensor/%03d", m)
+				switch {
+				case m == 7:
+					points = append(points, point{at, name, telemetry.FloatValue([]float64{math.Inf(1), math.NaN()}[i%2])})
+				case m == 8:
+					points = append(points, point{at, name, telemetry.IntValue(math.MaxInt64 - int64(n.next(9)))})
+				case m%50 == 9:
+					points = append(points, point{at, name, telemetry.TextValue([]string{"on", "off"}[n.next(2)])})
+				case m%50 == 10:
+					points = append(points, point{at, name, telemetry.BoolValue(n.next(2) == 0)})
+				case m%3 == 0 && n.next(4) == 0:
+				default:
+					points = append(points, point{at, name, telemetry.FloatValue(float64(m) + float64(n.next(200))/10)})
+				}
+			}
+		}
+		g := frameOf(points).Groups[0]
+		if set > 0 {
+			g.Labels = telemetry.Labels{{Name: "side", Value: "left"}}
+		}
+		f.Groups = append(f.Groups, g)
+	}
+	return f
 }

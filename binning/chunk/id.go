@@ -2,6 +2,7 @@ package chunk
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -26,22 +27,32 @@ func (id ID) String() string {
 
 // ParseID reads the form of ID.String, and no other spelling of the same numbers.
 func ParseID(s string) (ID, error) {
-	p := strings.Split(s, ".")
-	if len(p) != 4 {
+	day, rest, ok1 := strings.Cut(s, ".")
+	stream, rest, ok2 := strings.Cut(rest, ".")
+	partition, number, ok3 := strings.Cut(rest, ".")
+	if !ok1 || !ok2 || !ok3 {
 		return ID{}, badID(s)
 	}
-	day, err := telemetry.ParseDay(p[0])
+	d, err := telemetry.ParseDay(day)
 	if err != nil {
 		return ID{}, badID(s)
 	}
-	stream, err1 := strconv.ParseUint(p[1], 10, 32)
-	partition, err2 := strconv.ParseUint(p[2], 10, 31)
-	number, err3 := strconv.ParseUint(p[3], 10, 32)
-	id := ID{Day: day, Stream: uint32(stream), Partition: int32(partition), Number: uint32(number)}
-	if err1 != nil || err2 != nil || err3 != nil || id.String() != s {
+	a, ok1 := parseField(stream, 1, math.MaxUint32)
+	b, ok2 := parseField(partition, 5, math.MaxInt32)
+	c, ok3 := parseField(number, 6, math.MaxUint32)
+	if !ok1 || !ok2 || !ok3 {
 		return ID{}, badID(s)
 	}
-	return id, nil
+	return ID{Day: d, Stream: uint32(a), Partition: int32(b), Number: uint32(c)}, nil
+}
+
+// parseField reads digits that are padded with zeros to a width, and not beyond it.
+func parseField(s string, width int, most uint64) (uint64, bool) {
+	if len(s) < width || len(s) > width && s[0] == '0' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	return n, err == nil && n <= most
 }
 
 func badID(s string) error {

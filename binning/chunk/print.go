@@ -19,7 +19,7 @@ func (c *Chunk) Print(w io.Writer, rows int) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	c.printHeader(t)
 	kept := make([]string, len(c.columns))
-	f, err := c.decode(func(string) bool { return true }, func(i int, k string) { kept[i] = k })
+	f, err := c.decode(wantedOf(nil), func(i int, k string) { kept[i] = k })
 	if err == nil {
 		c.printColumns(t, kept)
 		printRows(t, f, rows)
@@ -43,8 +43,11 @@ func (c *Chunk) printHeader(w io.Writer) {
 		before = fmt.Sprintf("the chunk before ends at %d", h.After)
 	}
 	form := fmt.Sprintf("a string per column, instants in %d bytes", decodedLen(c.data))
-	if c.small {
+	switch c.layout {
+	case small:
 		form = fmt.Sprintf("one string of %d bytes", decodedLen(c.data))
+	case packed:
+		form = fmt.Sprintf("%d packs, instants in %d bytes", len(c.shared), decodedLen(c.data))
 	}
 	fmt.Fprintf(w, "chunk\t%s\n", h.ID)
 	fmt.Fprintf(w, "device\t%s of %s\n", printable(h.Device), printable(h.TenantShard))
@@ -60,7 +63,7 @@ func (c *Chunk) printColumns(w io.Writer, kept []string) {
 	for i := range c.columns {
 		s := &c.columns[i]
 		bytes := "-"
-		if !c.small {
+		if c.layout == listed {
 			bytes = fmt.Sprint(decodedLen(s.data))
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d", printable(s.name), labelText(c.labels[s.group]), s.kind, kept[i], bytes, s.stats.Values())

@@ -23,7 +23,7 @@ func parseGolden(t *testing.T, name string) *chunk.Chunk {
 }
 
 func TestPrint(t *testing.T) {
-	for _, name := range []string{"v1-large", "v1-labels-and-kinds"} {
+	for _, name := range []string{"v1-large", "v1-labels-and-kinds", "v1-wide"} {
 		var b bytes.Buffer
 		require.NoError(t, parseGolden(t, name+".json").Print(&b, 5))
 		path := filepath.Join("testdata", name+".print")

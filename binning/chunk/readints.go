@@ -7,41 +7,77 @@ import (
 
 // readInts reads an integer stream of n values into buf, which it returns, grown where it must.
 func (d *decoder) readInts(buf []int64, n int) ([]int64, error) {
-	buf = slices.Grow(buf[:0], n)[:n]
 	if n == 0 {
-		return buf, nil
+		return buf[:0], nil
 	}
+	s, err := d.streamHead(n)
+	if err != nil {
+		return nil, err
+	}
+	return d.readStream(buf, n, s)
+}
+
+// constant reports whether all values are first[0].
+func (s *stream) constant() bool { return s.form == formOffset && s.planes == 0 }
+
+// fill makes buf n times v.
+func fill(buf []int64, n int, v int64) []int64 {
+	buf = slices.Grow(buf[:0], n)[:n]
+	for i := range buf {
+		buf[i] = v
+	}
+	return buf
+}
+
+// readStream reads what follows the head of a stream of n values into buf, which it returns, grown where it must.
+func (d *decoder) readStream(buf []int64, n int, s stream) ([]int64, error) {
+	if s.constant() {
+		return fill(buf, n, s.first[0]), nil
+	}
+	buf = slices.Grow(buf[:0], n)[:n]
+	r, err := d.readResiduals(s.count, s.planes, s.sparse)
+	if err != nil {
+		return nil, err
+	}
+	undo(s.form, buf, r, s.first, int64(s.gcd))
+	return buf, nil
+}
+
+// stream is the head of an integer stream.
+type stream struct {
+	form   byte
+	sparse bool
+	planes int
+	count  int // of residuals
+	first  [2]int64
+	gcd    uint64
+}
+
+// streamHead reads the head of an integer stream of n > 0 values.
+func (d *decoder) streamHead(n int) (s stream, err error) {
 	head, err := d.byte()
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	form, planes := head&formMask, int(head>>planesShift)
-	if planes > 8 {
-		return nil, corrupt("%d planes", planes)
+	s = stream{form: head & formMask, sparse: head&flagZeros != 0, planes: int(head >> planesShift), count: n, gcd: 1}
+	if s.planes > 8 {
+		return s, corrupt("%d planes", s.planes)
 	}
-	var first [2]int64
-	firsts := [4]int{formOffset: 1, formDelta: 1, formDelta2: min(n, 2)}[form]
+	firsts := [4]int{formOffset: 1, formDelta: 1, formDelta2: min(n, 2)}[s.form]
 	for i := range firsts {
-		if first[i], err = d.varint(); err != nil {
-			return nil, err
+		if s.first[i], err = d.varint(); err != nil {
+			return s, err
 		}
 	}
-	gcd := uint64(1)
 	if head&flagGCD != 0 {
-		if gcd, err = d.uvarint(); err != nil {
-			return nil, err
+		if s.gcd, err = d.uvarint(); err != nil {
+			return s, err
 		}
 	}
-	count := n
-	if form == formDelta || form == formDelta2 {
-		count -= firsts
+	if s.form == formDelta || s.form == formDelta2 {
+		s.count -= firsts
 	}
-	r, err := d.readResiduals(count, planes, head&flagZeros != 0)
-	if err != nil {
-		return nil, err
-	}
-	undo(form, buf, r, first, int64(gcd))
-	return buf, nil
+	return s, nil
 }
 
 // undo turns residuals back into values.

@@ -58,9 +58,17 @@ func newEncoder() *encoder {
 // decoders are small, and queries come in bursts: the garbage collector may have the idle ones.
 var decoders = sync.Pool{New: func() any { return newDecoder() }}
 
+// takeDecoder gives a decoder that may decode one chunk.
+func takeDecoder() *decoder {
+	d := decoders.Get().(*decoder)
+	d.values, d.cells, d.unpackable = MaxValues, MaxCells, maxUnpacked
+	return d
+}
+
 // release gives d back for later calls, without memory that only an unusual chunk needs.
 func (d *decoder) release() {
 	d.s = section{}
+	d.index.reset()
 	if cap(d.unpacked) > keptScratch {
 		d.unpacked = nil
 	}

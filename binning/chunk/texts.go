@@ -51,16 +51,10 @@ func (e *encoder) writeTexts(v []string) {
 }
 
 // readTexts fills v with texts that share one allocation.
-func (d *decoder) readTexts(v []string) (err error) {
-	if d.ints, err = d.readInts(d.ints, len(v)); err != nil {
+func (d *decoder) readTexts(v []string) error {
+	total, err := d.readLengths(len(v))
+	if err != nil {
 		return err
-	}
-	total := 0
-	for _, n := range d.ints {
-		if n < 0 || n > int64(len(d.s.packed)-total) {
-			return corrupt("a text of %d bytes", n)
-		}
-		total += int(n)
 	}
 	b, err := d.takePacked(total)
 	if err != nil {

@@ -152,22 +152,55 @@ func (d *decoder) readClock(times []int64, end int64) error {
 	if err1 != nil || err2 != nil || err3 != nil || follow > maxFollow {
 		return corrupt("the clock of a group")
 	}
-	n := len(times) - 1
-	var err error
-	if d.ticks, err = d.readInts(d.ticks, n); err != nil {
+	ticks, err := d.streamHead(len(times) - 1)
+	if err != nil {
 		return err
 	}
-	if d.ints, err = d.readInts(d.ints, n); err != nil {
-		return err
+	if ticks.constant() {
+		deviations, err := d.streamHead(len(times) - 1)
+		if err != nil {
+			return err
+		}
+		if deviations.constant() && deviations.first[0] == 0 {
+			return regular(times, ticks.first[0], int64(period), int64(unit), end)
+		}
+		d.ticks = fill(d.ticks, len(times)-1, ticks.first[0])
+		d.ints, err = d.readStream(d.ints, len(times)-1, deviations)
+		if err != nil {
+			return err
+		}
+	} else {
+		if d.ticks, err = d.readStream(d.ticks, len(times)-1, ticks); err != nil {
+			return err
+		}
+		if d.ints, err = d.readInts(d.ints, len(times)-1); err != nil {
+			return err
+		}
 	}
 	c := clock{period: int64(period), follow: uint(follow)}
-	for i := range n {
-		u := c.hear(d.ticks[i]+1, d.ints[i])
+	for i, k := range d.ticks {
+		u := c.hear(k+1, d.ints[i])
 		t := times[0] + u*int64(unit)
 		if t <= times[i] || t >= end {
 			return corrupt("time %d after %d", t, times[i])
 		}
 		times[i+1] = t
+	}
+	return nil
+}
+
+// regular fills in the instants of a clock that is never off its ticks, of which the same number passes each time.
+func regular(times []int64, ticks, period, unit, end int64) error {
+	const most = telemetry.DayMillis
+	step := int64(0)
+	if ticks >= 0 && ticks < most && period > 0 && (ticks+1)*period <= most {
+		step = (ticks + 1) * period * unit
+	}
+	if n := int64(len(times) - 1); step <= 0 || step > most || times[0]+n*step >= end {
+		return corrupt("%d instants, %d ticks of %d units of %d apart", len(times), ticks, period, unit)
+	}
+	for i := 1; i < len(times); i++ {
+		times[i] = times[i-1] + step
 	}
 	return nil
 }

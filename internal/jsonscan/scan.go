@@ -5,6 +5,7 @@
 package jsonscan
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"unicode/utf16"
@@ -175,6 +176,49 @@ func (s *Scanner) Skip(depth int) error {
 	}
 	_, err := s.Number()
 	return err
+}
+
+// Pass consumes any value as Skip does, but looks only for its end where that is quick to find: strings may have control
+// characters, and flat arrays anything.
+func (s *Scanner) Pass(depth int) error {
+	switch s.Next() {
+	case '"':
+		_, err := s.Opaque()
+		return err
+	case '[':
+		rest := s.text[s.at+1:]
+		if n := bytes.IndexByte(rest, ']'); n >= 0 && !bytes.ContainsAny(rest[:n], "\"[{") {
+			s.at += n + 2
+			return nil
+		}
+	}
+	return s.Skip(depth)
+}
+
+// PassRest goes to the brace that ends the object inside of which the scanner is, between two properties, and reports
+// whether it could: it finds that brace only where no object, and no string with escapes, comes before.
+func (s *Scanner) PassRest() bool {
+	rest := s.text[s.at:]
+	n := bytes.IndexByte(rest, '}')
+	if n < 0 || bytes.IndexByte(rest[:n], '{') >= 0 || bytes.IndexByte(rest[:n], '\\') >= 0 || bytes.Count(rest[:n], quote)%2 != 0 {
+		return false
+	}
+	s.at += n
+	return true
+}
+
+var quote = []byte{'"'}
+
+// Opaque consumes a string that begins here and may have control characters, for callers that refuse those themselves. The
+// result stays valid until Reset.
+func (s *Scanner) Opaque() ([]byte, error) {
+	rest := s.text[s.at+1:]
+	n := bytes.IndexByte(rest, '"')
+	if n < 0 || bytes.IndexByte(rest[:n], '\\') >= 0 {
+		return s.Str()
+	}
+	s.at += n + 2
+	return rest[:n], nil
 }
 
 // Word consumes one of the three literal names.

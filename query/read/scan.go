@@ -49,7 +49,7 @@ func (q *Query) scan(ctx context.Context, t target, r telemetry.Range, take func
 
 // piece parses a chunk, once for all who see it.
 func (q *Query) piece(t target, doc []byte) (*Piece, error) {
-	c, err := chunk.Parse(doc)
+	c, err := chunk.ParseColumns(doc, q.req.Metrics)
 	if err == nil {
 		err = t.answers(c.Header)
 	}
@@ -59,7 +59,7 @@ func (q *Query) piece(t target, doc []byte) (*Piece, error) {
 	h := &c.Header
 	p := &Piece{
 		Device: h.Device, Source: store.Source{Stream: h.ID.Stream, Partition: h.ID.Partition, Through: h.Through},
-		From: h.From, To: h.To, Chunk: c, memory: q.Memory, bytes: pieceBytes + int64(len(doc)) + columnBytes*int64(c.NumColumns()),
+		From: h.From, To: h.To, Chunk: c, memory: q.Memory, bytes: pieceBytes + int64(c.Bytes()) + columnBytes*int64(c.NumColumns()),
 	}
 	return p, q.Memory.Take(p.bytes)
 }

@@ -1,0 +1,169 @@
+package chunk
+
+import (
+	"unicode/utf8"
+
+	"binnacle/internal/telemetry"
+)
+
+// chunk makes what was found in a document a Chunk, which refers to nothing of it.
+func (r *reader) chunk() (*Chunk, error) {
+	if string(r.texts[propertyType]) != "chunk" {
+		return nil, corrupt("type %q is not chunk", r.texts[propertyType])
+	}
+	if v := r.ints[propertyV-numbersFrom]; v != Version {
+		return nil, corrupt("version %d where this release knows %d", v, Version)
+	}
+	c := &Chunk{labels: r.labels}
+	if !r.has(propertyLabels) {
+		c.labels = []telemetry.Labels{nil}
+	}
+	if err := r.layout(c); err != nil {
+		return nil, err
+	}
+	var before *rawColumn
+	wanted := 0
+	for i := range r.columns {
+		if err := r.columns[i].checkOrder(before, len(c.labels), r.brief); err != nil {
+			return nil, err
+		}
+		before = &r.columns[i]
+		if before.wanted {
+			wanted++
+		}
+	}
+	if !r.brief && (before == nil || before.group != len(c.labels)-1) {
+		return nil, corrupt("%d label sets, not all of which have columns", len(c.labels))
+	}
+	if len(r.columns) > MaxColumns {
+		return nil, corrupt("%d columns, above %d", len(r.columns), MaxColumns)
+	}
+	names := r.keep(c, wanted)
+	c.hold(r.columns)
+	return c, r.header(&c.Header, names)
+}
+
+// layout finds out how the columns are kept, and reads the indexes of packs.
+func (r *reader) layout(c *Chunk) error {
+	switch {
+	case r.has(propertyData):
+		c.layout = small
+		if len(r.packs) > 0 {
+			return corrupt("packs in a chunk of one string")
+		}
+		c.shared = []shared{{holds: make([]held, len(r.columns))}}
+	case len(r.packs) == 0:
+		c.layout = listed
+	default:
+		c.layout = packed
+		if len(r.columns) > 0 {
+			return corrupt("columns beside packs")
+		}
+		return r.openPacks(c)
+	}
+	return nil
+}
+
+// hold fills in which columns stand in which shared block.
+func (c *Chunk) hold(columns []rawColumn) {
+	next := int32(0)
+	for i := range c.shared {
+		s := &c.shared[i]
+		for k := range s.holds {
+			s.holds[k] = held{group: int32(columns[k].group), column: -1}
+			if columns[k].wanted {
+				s.holds[k].column = next
+				next++
+			}
+		}
+		columns = columns[len(s.holds):]
+	}
+}
+
+// keep copies what of the document is needed later, all bytes in one piece and all text in another, whose first two parts
+// it returns.
+func (r *reader) keep(c *Chunk, wanted int) (names [2]string) {
+	data := r.texts[propertyTime]
+	if c.layout == small {
+		data = r.texts[propertyData]
+	}
+	total := len(data)
+	text := append(append(r.names, r.texts[propertyShard]...), r.texts[propertyDevice]...)
+	for i := range r.columns {
+		if k := &r.columns[i]; k.wanted {
+			total += len(k.data)
+			text = append(text, k.metric...)
+		}
+	}
+	for _, p := range r.packs {
+		total += len(p.data)
+	}
+	all := string(text[len(r.names):])
+	c.kept = total + len(all)
+	r.names = text
+	cut := func(n int) (s string) {
+		s, all = all[:n], all[n:]
+		return s
+	}
+	names = [2]string{cut(len(r.texts[propertyShard])), cut(len(r.texts[propertyDevice]))}
+	kept := make([]byte, 0, total)
+	store := func(b []byte) []byte {
+		from := len(kept)
+		kept = append(kept, b...)
+		return kept[from:len(kept):len(kept)]
+	}
+	c.data = store(data)
+	c.columns = make([]storedColumn, 0, wanted)
+	for i := range r.columns {
+		if k := &r.columns[i]; k.wanted {
+			s := storedColumn{group: k.group, kind: k.kind, name: cut(len(k.metric)), stats: k.stats}
+			if c.layout == listed {
+				s.data = store(k.data)
+			}
+			c.columns = append(c.columns, s)
+		}
+	}
+	for i := range r.packs {
+		c.shared[i].data = store(r.packs[i].data)
+	}
+	return names
+}
+
+// header reads and checks the properties of Header.
+func (r *reader) header(h *Header, names [2]string) error {
+	id, err := ParseID(string(r.texts[propertyID]))
+	if err != nil {
+		return corrupt("%v", err)
+	}
+	h.ID = id
+	h.TenantShard, h.Device = names[0], names[1]
+	if h.TenantShard == "" || h.Device == "" || !utf8.ValidString(h.TenantShard) || !utf8.ValidString(h.Device) {
+		return corrupt("tenant shard %q or device %q is empty or not UTF-8", h.TenantShard, h.Device)
+	}
+	h.Unique = r.unique
+	last := id.Day.End() - 1
+	for _, p := range []struct {
+		property    property
+		into        *int64
+		least, most int64
+	}{
+		{propertyFrom, &h.From, id.Day.Start(), last},
+		{propertyTo, &h.To, r.ints[propertyFrom-numbersFrom], last},
+		{propertyFirst, &h.First, 0, maxExact},
+		{propertyThrough, &h.Through, r.ints[propertyFirst-numbersFrom], maxExact},
+		{propertyAfter, &h.After, -1, maxExact},
+		{propertyCut, &h.Cut, 0, maxExact},
+	} {
+		v := r.ints[p.property-numbersFrom]
+		if v < p.least || v > p.most {
+			return corrupt("%d where %d to %d can be", v, p.least, p.most)
+		}
+		*p.into = v
+	}
+	rows, readings, ttl := r.ints[propertyRows-numbersFrom], r.ints[propertyReadings-numbersFrom], r.ints[propertyTTL-numbersFrom]
+	if rows < 1 || rows > MaxRows || readings < 0 || readings > maxExact || ttl > maxExact || r.has(propertyTTL) && ttl < 1 {
+		return corrupt("%d rows of %d readings, to live %d s", rows, readings, ttl)
+	}
+	h.Rows, h.Readings, h.TTL = int(rows), int(readings), int(ttl)
+	return nil
+}
