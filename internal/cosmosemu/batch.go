@@ -42,7 +42,7 @@ func (x *exchange) executeBatch() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	res, outcomes, err := co.Transact(h.Get(hKey), steps, x.now)
+	res, outcomes, err := co.Transact(x.call(), h.Get(hKey), steps)
 	if err != nil {
 		return reply{}, err
 	}

@@ -145,6 +145,28 @@ func TestBatchIsAtomic(t *testing.T) {
 	}
 }
 
+// A batch belongs to the partition key that it names, whatever the items in it say.
+func TestABatchIsPlacedByItsKey(t *testing.T) {
+	s := open(t, cosmosemu.Config{PhysicalPartitions: 8})
+	co := create(t, client(t, s), hierarchical("chunks"), 8000)
+	want := rangeOf(t, s, "s", "d")
+	require.NotEqual(t, want, rangeOf(t, s, "s0", "d"), "else this shows nothing")
+	s.ResetStats()
+	b := co.NewTransactionalBatch(key("s", "d"))
+	for _, other := range []string{"s0", "s1", "s2", "s3"} {
+		b.CreateItem(encode(t, chunk{ID: "x", TenantShard: other, Device: "d"}), nil)
+	}
+	resp, err := co.ExecuteTransactionalBatch(context.Background(), b, nil)
+	require.NoError(t, err)
+	require.False(t, resp.Success)
+	require.Equal(t, want, resp.RawResponse.Header.Get("x-ms-documentdb-partitionkeyrangeid"))
+	parts, err := s.Partitions("db", "chunks")
+	require.NoError(t, err)
+	for _, p := range parts {
+		require.Equal(t, p.ID == want, p.RUs > 0, "only %s is charged, %s was", want, p.ID)
+	}
+}
+
 func TestBatchLimits(t *testing.T) {
 	s := open(t, cosmosemu.Config{Unlimited: true})
 	create(t, client(t, s), hierarchical("chunks"), 400)

@@ -26,7 +26,7 @@ func (x *exchange) readChanges() (reply, error) {
 	if err := since(h, &f); err != nil {
 		return reply{}, err
 	}
-	page, err := co.Changes(x.request.Context(), f, x.now)
+	page, err := co.Changes(x.request.Context(), x.call(), f)
 	if err != nil {
 		return reply{}, err
 	}

@@ -62,7 +62,7 @@ func (x *exchange) write(op engine.Operation) (reply, error) {
 		}
 		w.Body = *body
 	}
-	res, err := co.Write(w, x.now)
+	res, err := co.Write(x.call(), w)
 	if err != nil {
 		return reply{}, err
 	}
@@ -114,7 +114,7 @@ func (x *exchange) readItem() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	res, err := co.Read(engine.Read{Key: x.request.Header.Get(hKey), ID: x.route.id, Factor: x.readFactor()}, x.now)
+	res, err := co.Read(x.call(), engine.Read{Key: x.request.Header.Get(hKey), ID: x.route.id, Factor: x.readFactor()})
 	if err != nil {
 		return reply{}, err
 	}

@@ -1,6 +1,9 @@
 package cosmosemu
 
-import "binnacle/internal/cosmosemu/refusal"
+import (
+	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/cosmosemu/refusal"
+)
 
 // metadata reports whether a request is one that the service's master partition answers: on databases,
 // containers, offers and partition key ranges. They have a budget of their own, one for the account.
@@ -17,7 +20,7 @@ func (rt route) metadata() bool {
 // has something left, charged as its answer says and at least as a read. The rule for what overdraws
 // a second is that of a physical partition.
 func (x *exchange) serveMetadata(serve func(*exchange) (reply, error)) (reply, error) {
-	if ok, retry := x.master.Admit(x.now, 0); !ok {
+	if ok, retry := x.master.Admit(x.now, budget.High, 0); !ok {
 		x.masterMeter.Throttle(x.now)
 		return reply{}, refusal.TooMany(retry, refusal.SubMetadataBudget,
 			"the rate of metadata requests is too large: the account has no request units left for them in this second")
@@ -28,7 +31,7 @@ func (x *exchange) serveMetadata(serve func(*exchange) (reply, error)) (reply, e
 		charge = refusal.Of(err).Charge
 	}
 	charge = max(charge, x.cfg.Model.Read(0))
-	x.master.Spend(charge)
+	x.master.Spend(budget.High, charge)
 	x.masterMeter.Add(x.now, charge)
 	return rep, err
 }

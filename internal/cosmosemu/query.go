@@ -93,7 +93,7 @@ func (x *exchange) pageOf(parse func() (sentQuery, error)) (reply, error) {
 	if q.Limit, err = x.pageRows(); err != nil {
 		return reply{}, err
 	}
-	page, err := co.Query(x.request.Context(), q, x.now)
+	page, err := co.Query(x.request.Context(), x.call(), q)
 	if err != nil {
 		return reply{}, err
 	}

@@ -52,6 +52,7 @@ func send(t testing.TB, s *cosmosemu.Server, verb, path, kind, link, body string
 		require.NoError(t, json.Unmarshal(b, &fault), "%s", b)
 		require.NotEmpty(t, fault.Code)
 		require.NotEmpty(t, fault.Message)
+		require.NotContains(t, fault.Message, "%!", "a verb without its value")
 	}
 	return resp, string(b)
 }

@@ -39,6 +39,7 @@ type ledger struct {
 	left   float64 // of the second; below zero: debt
 	saved  float64 // of earlier seconds, extra included
 	extra  float64 // what the second may still spend of what is saved
+	demand demand
 }
 
 // New returns a budget of so many RU/s.
@@ -66,26 +67,32 @@ func (b *Budget) PerSecond() float64 {
 
 // Admit reports whether a request may run now. charge is what it will cost, 0 when that is not known
 // yet; it counts under the rule to refuse only. If the request may not run, retry is how long until it
-// may: at least a millisecond.
-func (b *Budget) Admit(now time.Time, charge float64) (ok bool, retry time.Duration) {
+// may, if nothing else runs meanwhile: at least a millisecond.
+func (b *Budget) Admit(now time.Time, p Priority, charge float64) (ok bool, retry time.Duration) {
 	if !b.rules.Refuse {
 		charge = 0
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tick(now)
-	if b.rules.Unlimited || b.allows(charge) {
+	if b.rules.Unlimited || b.allows(p, charge) {
 		return true, 0
 	}
-	until := time.Duration(b.wait(charge, b.rules.Burst))*time.Second - time.Duration(now.Nanosecond())
+	if p == High {
+		b.demand.refused = true
+	}
+	until := time.Duration(b.wait(p, charge, b.rules.Burst))*time.Second - time.Duration(now.Nanosecond())
 	return false, max(time.Millisecond, until)
 }
 
 // Spend takes the charge of an admitted request: from the second, then from what is saved, then as
 // debt.
-func (b *Budget) Spend(charge float64) {
+func (b *Budget) Spend(p Priority, charge float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if p == High {
+		b.demand.spent += charge
+	}
 	own := min(charge, max(0, b.left))
 	b.used += charge
 	b.left -= own
@@ -142,20 +149,24 @@ func (l *ledger) draw(charge float64) (missing float64) {
 
 // allows reports whether the second has room for a charge. A charge of more than a whole second could
 // never run; it may when the second is untouched, and is in debt afterwards.
-func (l *ledger) allows(charge float64) bool {
-	if charge <= 0 {
-		return l.left+l.extra > 0
+func (l *ledger) allows(p Priority, charge float64) bool {
+	room := l.left + l.extra
+	if p == Low {
+		room -= l.demand.reserved(l.limit)
 	}
-	return l.left+l.extra >= min(charge, l.limit)
+	if charge <= 0 {
+		return room > 0
+	}
+	return room >= min(charge, l.limit)
 }
 
 // wait returns the number of seconds until a charge is allowed, if nothing else is spent meanwhile.
-func (l *ledger) wait(charge float64, burst bool) int {
-	most := int(math.Ceil((min(charge, l.limit)-l.left)/l.limit)) + 1 // enough without anything saved
+func (l *ledger) wait(p Priority, charge float64, burst bool) int {
+	most := int(math.Ceil((min(charge, l.limit)-l.left)/l.limit)) + 2 // enough without anything saved
 	return 1 + sort.Search(most, func(i int) bool {
 		later := *l
 		later.advance(l.second+int64(i)+1, burst)
-		return later.allows(charge)
+		return later.allows(p, charge)
 	})
 }
 
@@ -169,6 +180,7 @@ func (l *ledger) advance(second int64, burst bool) {
 		l.left, gap = l.limit, 0
 	}
 	l.second = second
+	l.demand.advance(gap, l.limit)
 	idle := l.left + (gap-1)*l.limit
 	l.left = min(l.limit, l.left+gap*l.limit)
 	if !burst || l.limit >= burstRUs {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"time"
 
 	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/cosmosemu/sql"
@@ -21,7 +20,7 @@ type answer struct {
 	limit  int // rows of a page
 	most   int // bytes of a page, unless a single row is larger
 	cursor cursor
-	now    time.Time
+	call   Call
 	model  ru.Model
 
 	rows   []byte // JSON, separated by commas
@@ -70,7 +69,7 @@ func (a *answer) visit(f func(l leg, work *ru.QueryWork) (done bool, err error))
 		a.charge = a.model.Query(ru.QueryWork{})
 	}
 	for i, l := range a.legs {
-		if err := l.partition.admitFor(a.now, a.model.Query(ru.QueryWork{})); err != nil {
+		if err := l.partition.admitFor(a.call, a.model.Query(ru.QueryWork{})); err != nil {
 			if i == 0 {
 				return err
 			}
@@ -82,7 +81,7 @@ func (a *answer) visit(f func(l leg, work *ru.QueryWork) (done bool, err error))
 		done, err := f(l, &work)
 		charge := a.model.Query(work)
 		a.charge += charge
-		l.partition.charge(a.now, charge)
+		l.partition.charge(a.call, charge)
 		if !done || err != nil {
 			return err
 		}

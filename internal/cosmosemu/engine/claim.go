@@ -60,7 +60,7 @@ func (w *writing) taken(from pebble.Reader, name []byte) (bool, error) {
 	}
 	name = append(slices.Clone(w.name[:prefixLen+w.revision.Levels()*levelLen]), owner...)
 	var other header
-	_, alive, err := readHeader(from, name, &other, w.revision.TTL, w.now)
+	_, alive, err := readHeader(from, name, &other, w.revision.TTL, w.call.Now)
 	return alive, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/valyala/fastjson"
@@ -26,13 +25,13 @@ type Feed struct {
 }
 
 // Changes returns a page of the change feed; its ETag is where the next goes on.
-func (c *Container) Changes(ctx context.Context, r Feed, now time.Time) (Page, error) {
-	f := feed{Feed: r, ctx: ctx, container: c, now: now}
+func (c *Container) Changes(ctx context.Context, call Call, r Feed) (Page, error) {
+	f := feed{Feed: r, ctx: ctx, container: c, call: call}
 	if err := f.setScope(); err != nil {
 		return Page{}, err
 	}
 	p := f.partition
-	if err := p.admit(now); err != nil {
+	if err := p.admit(call); err != nil {
 		return Page{}, err
 	}
 	if err := f.open(); err != nil {
@@ -45,7 +44,7 @@ func (c *Container) Changes(ctx context.Context, r Feed, now time.Time) (Page, e
 		}
 	}
 	charge := c.account.cfg.Model.Query(f.work)
-	p.charge(now, charge)
+	p.charge(call, charge)
 	// What is served must outlive a crash: its sequence numbers must not be given out again.
 	if err := c.account.store.settle(); err != nil {
 		return Page{}, fmt.Errorf("log a write: %w", err)
@@ -61,7 +60,7 @@ type feed struct {
 	Feed
 	ctx       context.Context
 	container *Container
-	now       time.Time
+	call      Call
 	partition *partition
 	spans     []span // of the partition that are asked for; empty: nothing of it
 	snapshot  *pebble.Snapshot
@@ -192,7 +191,7 @@ func (f *feed) wants(item []byte) bool {
 func (f *feed) serve(e entry) (more bool, err error) {
 	name := append(appendPrefix(make([]byte, 0, prefixLen+len(e.item)), spaceHeader, f.container.number), e.item...)
 	var head header
-	_, alive, err := readHeader(f.snapshot, name, &head, f.ttl, f.now)
+	_, alive, err := readHeader(f.snapshot, name, &head, f.ttl, f.call.Now)
 	if err != nil || !alive {
 		return true, err
 	}

@@ -126,7 +126,7 @@ func (w *writing) room(from pebble.Reader, before, next counters) error {
 		f.Range = p.id
 		return f
 	}
-	p.due = w.now.Add(w.account.cfg.SplitTakes).UnixNano()
+	p.due = w.call.Now.Add(w.account.cfg.SplitTakes).UnixNano()
 	w.account.schedule(p.due)
 	return nil
 }

@@ -1,6 +1,17 @@
 package engine
 
-import "binnacle/internal/cosmosemu/refusal"
+import (
+	"time"
+
+	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/cosmosemu/refusal"
+)
+
+// Call is when, and how urgently, something is asked for.
+type Call struct {
+	Now      time.Time
+	Priority budget.Priority
+}
 
 // Operation is what is done to an item that exists, or does not.
 type Operation int

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -101,24 +100,24 @@ func partitionAt(parts []*partition, key []byte) *partition {
 }
 
 // admit lets a request run, or answers 429.
-func (p *partition) admit(now time.Time) error { return p.admitFor(now, 0) }
+func (p *partition) admit(call Call) error { return p.admitFor(call, 0) }
 
 // afford asks again once it is known what an admitted request will be charged: under
 // Config.RefuseBefore, one that would overdraw the second is answered 429 before it does anything.
-func (p *partition) afford(now time.Time, charge float64) error {
+func (p *partition) afford(call Call, charge float64) error {
 	if !p.budget.Refuses() {
 		return nil
 	}
-	return p.admitFor(now, charge)
+	return p.admitFor(call, charge)
 }
 
 // admitFor is admit of a request that will be charged so much, 0 when that is not known.
-func (p *partition) admitFor(now time.Time, charge float64) error {
-	ok, retry := p.budget.Admit(now, charge)
+func (p *partition) admitFor(call Call, charge float64) error {
+	ok, retry := p.budget.Admit(call.Now, call.Priority, charge)
 	if ok {
 		return nil
 	}
-	p.meter.Throttle(now)
+	p.meter.Throttle(call.Now)
 	f := refusal.TooMany(retry, refusal.SubBudgetExceeded,
 		"the request rate is too large: physical partition %s has no request units left in this second", p.id)
 	f.Range = p.id
@@ -126,9 +125,9 @@ func (p *partition) admitFor(now time.Time, charge float64) error {
 }
 
 // charge takes the price of an admitted request.
-func (p *partition) charge(now time.Time, rus float64) {
-	p.budget.Spend(rus)
-	p.meter.Add(now, rus)
+func (p *partition) charge(call Call, rus float64) {
+	p.budget.Spend(call.Priority, rus)
+	p.meter.Add(call.Now, rus)
 }
 
 func (c counters) append(dst []byte) []byte {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"binnacle/internal/cosmosemu/sql"
 )
@@ -32,7 +31,7 @@ type Page struct {
 }
 
 // Query returns one page of a query's answer.
-func (c *Container) Query(ctx context.Context, q Query, now time.Time) (Page, error) {
+func (c *Container) Query(ctx context.Context, call Call, q Query) (Page, error) {
 	rev := c.current.Load()
 	legs, single, err := c.plan(rev, q)
 	if err != nil {
@@ -46,8 +45,8 @@ func (c *Container) Query(ctx context.Context, q Query, now time.Time) (Page, er
 	snapshot := st.db.NewSnapshot()
 	defer func() { _ = snapshot.Close() }()
 	a := &answer{
-		scan:  newScan(ctx, c, rev, q.Bound, snapshot, now.Unix(), single),
-		bound: q.Bound, legs: legs, limit: q.Limit, cursor: at, now: now, model: cfg.Model, most: cfg.Limits.ResponseBytes,
+		scan:  newScan(ctx, c, rev, q.Bound, snapshot, call.Now.Unix(), single),
+		bound: q.Bound, legs: legs, limit: q.Limit, cursor: at, call: call, model: cfg.Model, most: cfg.Limits.ResponseBytes,
 	}
 	if err := a.run(rev.Definition, single); err != nil {
 		return Page{}, err

@@ -73,7 +73,7 @@ func readHeader(
 }
 
 // Read returns an item, by its key and id. What it returns is durable.
-func (c *Container) Read(r Read, now time.Time) (Result, error) {
+func (c *Container) Read(call Call, r Read) (Result, error) {
 	doc := documents.Get().(*document)
 	defer documents.Put(doc)
 	key, err := c.current.Load().fullKey(&doc.keys, r.Key)
@@ -84,19 +84,19 @@ func (c *Container) Read(r Read, now time.Time) (Result, error) {
 	doc.ID = append(doc.ID[:0], r.ID...)
 	name := doc.name(c.number)
 	p := c.at(name[prefixLen:])
-	if err := p.admit(now); err != nil {
+	if err := p.admit(call); err != nil {
 		return Result{}, err
 	}
 	lsn := p.latest.Load() // before the read, which so sees at least what the session token will say
-	head, body, err := c.lookup(name, now)
+	head, body, err := c.lookup(name, call.Now)
 	if err != nil {
 		return Result{}, err
 	}
 	charge := r.Factor * c.account.cfg.Model.Read(int(head.size))
-	if err := p.afford(now, charge); err != nil {
+	if err := p.afford(call, charge); err != nil {
 		return Result{}, err
 	}
-	p.charge(now, charge)
+	p.charge(call, charge)
 	if body == nil {
 		f := refusal.NotFound("the item %q does not exist", doc.ID)
 		f.Charge, f.Range = charge, p.id

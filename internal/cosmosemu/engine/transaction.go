@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -16,7 +15,7 @@ type transaction struct {
 	container *Container
 	partition *partition
 	steps     []*transactionStep
-	now       time.Time
+	call      Call
 	at        []byte // effective partition key
 
 	charge float64
@@ -32,12 +31,12 @@ type transactionStep struct {
 
 // Transact does operations on one logical partition in their order, all or none. When it returns
 // without an error, either all are durable, or one outcome says why nothing was changed.
-func (c *Container) Transact(key string, requests []Write, now time.Time) (Result, []Outcome, error) {
-	t := transaction{container: c, now: now}
+func (c *Container) Transact(call Call, key string, requests []Write) (Result, []Outcome, error) {
+	t := transaction{container: c, call: call}
 	defer t.release()
 	for _, r := range requests {
 		doc := documents.Get().(*document)
-		s := &transactionStep{writing: c.writing(r, doc, now)}
+		s := &transactionStep{writing: c.writing(call, r, doc)}
 		t.steps = append(t.steps, s)
 		full, err := s.revision.fullKey(&doc.keys, key)
 		if err != nil {
@@ -102,14 +101,14 @@ func (t *transaction) locked() (*pebble.Batch, error) {
 	if t.container.deleted.Load() {
 		return nil, refusal.NotFound("the container was deleted")
 	}
-	if err := p.admit(t.now); err != nil {
+	if err := p.admit(t.call); err != nil {
 		return nil, err
 	}
 	st := t.container.account.store
 	changes := st.db.NewIndexedBatch()
 	done, err := t.stage(changes, p)
 	if err == nil && done {
-		err = p.afford(t.now, t.charge)
+		err = p.afford(t.call, t.charge)
 	}
 	if err == nil && done {
 		err = st.apply(changes)
@@ -120,11 +119,11 @@ func (t *transaction) locked() (*pebble.Batch, error) {
 			return nil, fmt.Errorf("write a batch: %w", err)
 		}
 		t.count = p.count
-		p.charge(t.now, t.charge)
+		p.charge(t.call, t.charge)
 		return nil, nil
 	}
 	p.counted(t.count)
-	p.charge(t.now, t.charge)
+	p.charge(t.call, t.charge)
 	for _, s := range t.steps {
 		if s.Op != OpRead {
 			s.noteExpiry()
@@ -179,7 +178,7 @@ func (s *transactionStep) stage(changes *pebble.Batch, count counters) (counters
 }
 
 func (s *transactionStep) readFrom(from pebble.Reader) error {
-	_, alive, err := readHeader(from, s.name, &s.old, s.revision.TTL, s.now)
+	_, alive, err := readHeader(from, s.name, &s.old, s.revision.TTL, s.call.Now)
 	if err != nil {
 		return err
 	}

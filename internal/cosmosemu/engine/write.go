@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/valyala/fastjson"
@@ -22,7 +21,7 @@ type writing struct {
 	container *Container
 	revision  *revision
 	doc       *document
-	now       time.Time
+	call      Call
 	position  int          // among the writes of a transaction, which share a log sequence number
 	patch     *patch.Patch // of OpPatch
 
@@ -37,10 +36,10 @@ type writing struct {
 }
 
 // Write writes one item. When it returns, the write is durable, or refused by a *refusal.Error.
-func (c *Container) Write(r Write, now time.Time) (Result, error) {
+func (c *Container) Write(call Call, r Write) (Result, error) {
 	doc := documents.Get().(*document)
 	defer documents.Put(doc)
-	w := c.writing(r, doc, now)
+	w := c.writing(call, r, doc)
 	if err := w.parse(); err != nil {
 		return Result{}, err
 	}
@@ -54,9 +53,9 @@ func (c *Container) Write(r Write, now time.Time) (Result, error) {
 	return w.run()
 }
 
-func (c *Container) writing(r Write, doc *document, now time.Time) *writing {
+func (c *Container) writing(call Call, r Write, doc *document) *writing {
 	return &writing{
-		Write: r, account: c.account, container: c, revision: c.current.Load(), doc: doc, now: now,
+		Write: r, account: c.account, container: c, revision: c.current.Load(), doc: doc, call: call,
 	}
 }
 
@@ -161,7 +160,7 @@ func (w *writing) locked() (*pebble.Batch, error) {
 	if w.container.deleted.Load() {
 		return nil, refusal.NotFound("the container was deleted")
 	}
-	if err := p.admit(w.now); err != nil {
+	if err := p.admit(w.call); err != nil {
 		return nil, err
 	}
 	st := w.account.store
@@ -171,11 +170,11 @@ func (w *writing) locked() (*pebble.Batch, error) {
 		_ = batch.Close() // releases memory only
 		var f *refusal.Error
 		if errors.As(err, &f) {
-			p.charge(w.now, f.Charge)
+			p.charge(w.call, f.Charge)
 		}
 		return nil, err
 	}
-	if err := p.afford(w.now, w.charge); err != nil {
+	if err := p.afford(w.call, w.charge); err != nil {
 		_ = batch.Close() // releases memory only
 		return nil, err
 	}
@@ -183,7 +182,7 @@ func (w *writing) locked() (*pebble.Batch, error) {
 		return nil, fmt.Errorf("write an item: %w", err)
 	}
 	p.counted(next)
-	p.charge(w.now, w.charge)
+	p.charge(w.call, w.charge)
 	w.noteExpiry()
 	w.noteWeight()
 	return batch, nil
@@ -193,7 +192,7 @@ func (w *writing) locked() (*pebble.Batch, error) {
 // partition. It returns the counters after it. A *refusal.Error says what it is to be charged.
 func (w *writing) stage(b *pebble.Batch, from pebble.Reader, count counters) (counters, error) {
 	var err error
-	w.stored, w.alive, err = readHeader(from, w.name, &w.old, w.revision.TTL, w.now)
+	w.stored, w.alive, err = readHeader(from, w.name, &w.old, w.revision.TTL, w.call.Now)
 	if err != nil {
 		return count, err
 	}
@@ -327,7 +326,7 @@ func (w *writing) change(next counters) counters {
 	if w.Op == OpDelete {
 		return next
 	}
-	w.fresh.modified = w.now.Unix()
+	w.fresh.modified = w.call.Now.Unix()
 	w.fresh.ttl = w.doc.TTL
 	w.fresh.size = uint32(len(w.doc.JSON))
 	w.fresh.terms = uint32(w.revision.Policy.Count(w.doc.Terms))

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/cosmosemu/engine"
 	"binnacle/internal/cosmosemu/refusal"
 )
 
@@ -16,7 +18,7 @@ var levels = []string{"Strong", "BoundedStaleness", "Session", "ConsistentPrefix
 func strength(level string) int { return slices.Index(levels, level) }
 
 // checkOptions refuses request options that are out of their range, or ask for a stronger consistency
-// than the account's. Priority and throughput bucket are taken and make no difference.
+// than the account's. The throughput bucket is taken and makes no difference.
 func (s *Server) checkOptions(h http.Header) error {
 	if v := h[hConsistency]; len(v) > 0 {
 		switch at := strength(v[0]); {
@@ -26,7 +28,7 @@ func (s *Server) checkOptions(h http.Header) error {
 			return refusal.BadRequest("the consistency level %s is stronger than the account's, %s", v[0], s.cfg.Consistency)
 		}
 	}
-	if v := h[hPriority]; len(v) > 0 && !strings.EqualFold(v[0], "High") && !strings.EqualFold(v[0], "Low") {
+	if v := h[hPriority]; len(v) > 0 && !strings.EqualFold(v[0], high) && !strings.EqualFold(v[0], low) {
 		return refusal.BadRequest("the priority level %q is neither High nor Low", v[0])
 	}
 	if v := h[hBucket]; len(v) > 0 {
@@ -35,6 +37,21 @@ func (s *Server) checkOptions(h http.Header) error {
 		}
 	}
 	return nil
+}
+
+// The priority levels (Azure Cosmos DB docs, priority-based-execution).
+const (
+	high = "High"
+	low  = "Low"
+)
+
+// call returns when, and how urgently, the client asks. Metadata requests have no priority.
+func (x *exchange) call() engine.Call {
+	c := engine.Call{Now: x.now}
+	if v := x.request.Header[hPriority]; len(v) > 0 && strings.EqualFold(v[0], low) {
+		c.Priority = budget.Low
+	}
+	return c
 }
 
 // maxBuckets is the number of throughput buckets of a container (Azure Cosmos DB docs,
