@@ -13,66 +13,41 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/settings"
 	"binnacle/internal/store"
 	"binnacle/query/read"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Defaults of Config.
-const (
-	DefaultFanout           = 16
-	DefaultMemoryBytes      = 256 << 20
-	DefaultTotalMemoryBytes = 1 << 30
-	DefaultMaxRUs           = 50_000
-	DefaultMaxQueries       = 32
-	DefaultMaxQueued        = 64
-	DefaultQueueTimeout     = 30 * time.Second
-)
-
-// Config is what a Querier needs. Reader, Heads, Directory and Catalog have no default.
+// Config is what a Querier needs. Reader, Heads, Directory and Catalog have no default. Its tags are package settings's.
 type Config struct {
-	Reader    store.Reader
-	Heads     store.Heads
-	Log       store.Log // tells which partitions there are and how far they reach; nil: not known
-	Directory read.Directory
-	Catalog   control.Catalog
+	Reader    store.Reader    `kong:"-"`
+	Heads     store.Heads     `kong:"-"`
+	Log       store.Log       `kong:"-"` // tells which partitions there are and how far they reach; nil: not known
+	Directory read.Directory  `kong:"-"`
+	Catalog   control.Catalog `kong:"-"`
 
-	Fanout           int     // scans of one query at the same time, DefaultFanout
-	MemoryBytes      int64   // what one query may hold, DefaultMemoryBytes
-	TotalMemoryBytes int64   // what all queries together may hold, DefaultTotalMemoryBytes, at least MemoryBytes
-	MaxRUs           float64 // what one query may cost, request units, DefaultMaxRUs
+	Fanout           int     `name:"query-fanout" help:"Scans of one query at the same time." default:"16"`
+	MemoryBytes      int64   `name:"query-memory-mb" help:"What one query may hold, in MiB." type:"mib" default:"256"`
+	TotalMemoryBytes int64   `name:"queries-memory-mb" help:"What all queries together may hold, in MiB." type:"mib" default:"1024"`
+	MaxRUs           float64 `name:"query-max-rus" help:"Request units that one query may cost." default:"50000"`
 
-	MaxQueries   int           // that run at the same time, DefaultMaxQueries; of one tenant half of it, rounded up
-	MaxQueued    int           // that wait for their turn, of each tenant, DefaultMaxQueued
-	QueueTimeout time.Duration // how long they wait, DefaultQueueTimeout
+	// MaxQueries is also what bounds one tenant: to half of it, rounded up.
+	MaxQueries   int           `help:"Queries that run at the same time; of one tenant half of them." default:"32"`
+	MaxQueued    int           `help:"Queries that wait for their turn, of each tenant." default:"64"`
+	QueueTimeout time.Duration `help:"How long a query waits for its turn." default:"30s"`
 
-	Now        func() time.Time      // time.Now
-	Registerer prometheus.Registerer // none
-	Logger     *slog.Logger          // none
+	Now        func() time.Time      `kong:"-"` // time.Now
+	Registerer prometheus.Registerer `kong:"-"` // none
+	Logger     *slog.Logger          `kong:"-"` // none
 }
 
 func (c Config) withDefaults() Config {
-	if c.Fanout == 0 {
-		c.Fanout = DefaultFanout
-	}
-	if c.MemoryBytes == 0 {
-		c.MemoryBytes = DefaultMemoryBytes
-	}
-	if c.TotalMemoryBytes == 0 {
-		c.TotalMemoryBytes = max(DefaultTotalMemoryBytes, c.MemoryBytes)
-	}
-	if c.MaxRUs == 0 {
-		c.MaxRUs = DefaultMaxRUs
-	}
-	if c.MaxQueries == 0 {
-		c.MaxQueries = DefaultMaxQueries
-	}
-	if c.MaxQueued == 0 {
-		c.MaxQueued = DefaultMaxQueued
-	}
-	if c.QueueTimeout == 0 {
-		c.QueueTimeout = DefaultQueueTimeout
+	total := c.TotalMemoryBytes
+	settings.Defaults(&c)
+	if total == 0 {
+		c.TotalMemoryBytes = max(c.TotalMemoryBytes, c.MemoryBytes)
 	}
 	if c.Now == nil {
 		c.Now = time.Now

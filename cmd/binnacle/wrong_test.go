@@ -165,10 +165,15 @@ func TestWrongCommandLines(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"", "dev", "replay", "provision", "chunk", "emulator"} {
+	for _, command := range []string{
+		"", "dev", "replay", "provision", "loadtest", "blogexample", "chunk", "broker", "emulator", "fleet",
+	} {
 		p := run(t, 5*time.Second, strings.Fields(command+" --help")...)
 		require.Zero(t, p.code)
 		require.Contains(t, p.stdout.String(), "Usage: binnacle "+command)
+		if command != "" {
+			require.Contains(t, p.stdout.String(), "    binnacle "+command+" ", "an example")
+		}
 		require.Empty(t, p.stderr.String())
 	}
 }

@@ -8,15 +8,28 @@ import (
 
 // QueryConfig is what the role runs with that answers queries.
 type QueryConfig struct {
-	API string `name:"api" help:"Address of the query API." default:"127.0.0.1:7070"`
+	API   string       `name:"api" help:"Address of the query API." default:"127.0.0.1:7070"`
+	Query query.Config `kong:"embed"`
+}
+
+// query notes what is wrong with the settings of queries.
+func (f *faults) query(c query.Config) {
+	f.check(c.Fanout > 0, "--query-fanout %d is not above 0", c.Fanout)
+	f.check(c.MemoryBytes > 0, "--query-memory-mb %d is not above 0", c.MemoryBytes>>20)
+	f.check(c.TotalMemoryBytes >= c.MemoryBytes, "--queries-memory-mb %d: one query alone may hold %d", c.TotalMemoryBytes>>20, c.MemoryBytes>>20)
+	f.check(c.MaxRUs > 0, "--query-max-rus %v is not above 0", c.MaxRUs)
+	f.check(c.MaxQueries > 0, "--max-queries %d is not above 0", c.MaxQueries)
+	f.check(c.MaxQueued > 0, "--max-queued %d is not above 0", c.MaxQueued)
+	f.check(c.QueueTimeout > 0, "--queue-timeout %s is not above 0", c.QueueTimeout)
 }
 
 // newQuery builds the role that answers queries from heads and the account, and serves it at a door.
-func (p *process) newQuery(_ QueryConfig, a account, heads store.Heads, log store.Log, at door) error {
-	q, err := query.New(query.Config{
-		Reader: a.client.Chunks(), Heads: heads, Log: log, Directory: a.directory, Catalog: a.client.Catalog(),
-		Registerer: p.metrics, Logger: p.part("query"),
-	})
+func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, log store.Log, at door) error {
+	asks := cfg.Query
+	asks.Reader, asks.Heads, asks.Log = a.client.Chunks(), heads, log
+	asks.Directory, asks.Catalog = a.directory, a.client.Catalog()
+	asks.Registerer, asks.Logger = p.metrics, p.part("query")
+	q, err := query.New(asks)
 	if err != nil {
 		return err
 	}
