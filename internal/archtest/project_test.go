@@ -1,12 +1,14 @@
 package archtest_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -63,16 +65,58 @@ func testNames(t *testing.T) map[string]bool {
 	return names
 }
 
-// The documents that promise something name the tests that hold it: each of them exists.
+// The documents name the tests that hold what they promise: each of them exists, here or, as .ci says, in azcosmos.
 func TestDocumentsNameTestsThatExist(t *testing.T) {
+	name := regexp.MustCompile(`\bTest[A-Z]\w+`)
 	tests := testNames(t)
-	for _, doc := range []string{"docs/ARCHITECTURE.md", "docs/protocol.md"} {
+	theirs, err := os.ReadFile(filepath.Join(root, ".ci/azcosmos-conformance"))
+	require.NoError(t, err)
+	for _, n := range name.FindAllString(string(theirs), -1) {
+		tests[n] = true
+	}
+	count := 0
+	for _, doc := range tracked(t) {
+		if !strings.HasSuffix(doc, ".md") {
+			continue
+		}
 		text, err := os.ReadFile(filepath.Join(root, doc))
 		require.NoError(t, err)
-		named := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(text), -1)
-		require.NotEmpty(t, named, doc)
-		for _, n := range named {
+		for _, n := range name.FindAllString(string(text), -1) {
+			count++
 			require.True(t, tests[n], "%s names %s, which is no test", doc, n)
+		}
+	}
+	require.Greater(t, count, 20)
+}
+
+// Invariants are numbered once, in docs/ARCHITECTURE.md: each names a test, and nobody speaks of one that is not there.
+func TestInvariants(t *testing.T) {
+	tests := testNames(t)
+	text, err := os.ReadFile(filepath.Join(root, "docs/ARCHITECTURE.md"))
+	require.NoError(t, err)
+	known := map[string]bool{"6": true, "10": true} // the page says why they do not hold
+	last := 0
+	for _, row := range regexp.MustCompile(`(?m)^\| I(\d+) \|.*\| (.*) \|$`).FindAllStringSubmatch(string(text), -1) {
+		number, err := strconv.Atoi(row[1])
+		require.NoError(t, err)
+		require.Greater(t, number, last, "I%d: in order, each once", number)
+		last, known[row[1]] = number, true
+		for name := range strings.SplitSeq(row[2], ", ") {
+			require.True(t, tests[name], "I%d names %s, which is no test", number, name)
+		}
+	}
+	require.Greater(t, last, 10)
+	for _, f := range tracked(t) {
+		if !strings.HasSuffix(f, ".go") && !strings.HasSuffix(f, ".md") {
+			continue
+		}
+		source, err := os.ReadFile(filepath.Join(root, f))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted, and not committed yet
+		}
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`\bI(\d{1,2})\b`).FindAllStringSubmatch(string(source), -1) {
+			require.True(t, known[m[1]], "%s speaks of invariant I%s, which docs/ARCHITECTURE.md does not have", f, m[1])
 		}
 	}
 }
