@@ -22,6 +22,7 @@ type Directory interface {
 	Refresh(ctx context.Context) (*control.View, error)
 	Register(ctx context.Context, tenant string) (*control.View, error)
 	AskMonth(ctx context.Context, container string) error
+	AskMonthFor(ctx context.Context, container, tenant string) error
 }
 
 // Undertaker publishes dead letters.
@@ -195,12 +196,25 @@ func (e *Executor) learn(ctx context.Context, w *worker.Worker, missing error) e
 			_, err := e.stores.Directory.Register(ctx, unknown.Tenant)
 			return err
 		}
+		var month *worker.MissingMonth
+		if errors.As(missing, &month) {
+			if err := e.ask(ctx, month); !errors.Is(err, control.ErrMonthLimit) {
+				return err
+			}
+		}
 		view, err := e.stores.Directory.Refresh(ctx)
 		if err == nil {
 			w.Learned(view, e.now())
 		}
 		return err
 	})
+}
+
+func (e *Executor) ask(ctx context.Context, month *worker.MissingMonth) error {
+	if month.Granted {
+		return e.stores.Directory.AskMonth(ctx, month.Container)
+	}
+	return e.stores.Directory.AskMonthFor(ctx, month.Container, month.Tenant)
 }
 
 // maxDoublings bounds the pause between attempts at 64 times the first one.

@@ -322,7 +322,7 @@ func TestALogThatLostItsEnd(t *testing.T) {
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.Docs})
 	_, err := dir.Refresh(context.Background())
 	require.NoError(t, err)
-	former := ingest.NewLocal(ingest.Config{Kafka: "unused:1"}, ingest.Stores{
+	former := ingest.NewLocal(ingest.Config{Config: worker.Config{Past: -1}, Kafka: "unused:1"}, ingest.Stores{
 		Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs), Letters: r,
 	}, worker.Assignment{Stream: 1, Position: 20, LogEnd: 100})
 	for i := int64(20); i < 100; i++ {

@@ -63,7 +63,7 @@ func (r *rig) ingester(change func(*ingest.Config, *ingest.Stores)) *ingest.Inge
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.Docs})
 	cfg := ingest.Config{
 		Config: worker.Config{
-			Topic: topic, Register: true, Hold: 100 * time.Millisecond, NoteEvery: -1, CommitEvery: 10 * time.Millisecond,
+			Topic: topic, Register: true, Past: -1, Hold: 100 * time.Millisecond, NoteEvery: -1, CommitEvery: 10 * time.Millisecond,
 			StampEvery: time.Millisecond, Linger: 50 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
 		Kafka: r.broker.Addr(), DeadLetters: letter, Transport: r.transport,

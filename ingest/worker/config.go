@@ -16,8 +16,10 @@ type Config struct {
 	Decode   decode.Options `kong:"embed"`
 	Register bool           `kong:"-"` // unknown tenants are registered as they come; else their readings are dead letters
 
-	Hold        time.Duration `help:"Longest time that a reading waits in memory before it is written." default:"${hold=30m}"`
-	Future      time.Duration `help:"How far an event time may lie after its record's Kafka timestamp." default:"10m"`
+	Hold   time.Duration `help:"Longest time that a reading waits in memory before it is written." default:"${hold=30m}"`
+	Future time.Duration `help:"How far an event time may lie after its record's Kafka timestamp." default:"10m"`
+	// Past is what Worker accepts; 0 is the tenant's retention, or 400 days where it keeps for ever, and negative any age.
+	Past        time.Duration `help:"How old a reading may be, such as 400d, within the retention. 0: any age in dev, else 400 days where a tenant keeps for ever."`
 	CommitEvery time.Duration `help:"How often offsets are committed." default:"1s"`
 	MaxBehind   int64         `help:"Records that a bin may hold back the committed offset." default:"10000000"`
 	MaxWrites   int           `help:"Writes in flight for each partition." default:"32"`

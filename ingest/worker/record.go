@@ -23,9 +23,12 @@ type Header struct {
 
 const contentTypeHeader = "content-type"
 
-func (r *Record) contentType() string {
+func (r *Record) contentType() string { return r.header(contentTypeHeader) }
+
+// header is the value of the first header of a name, empty when there is none.
+func (r *Record) header(name string) string {
 	for _, h := range r.Headers {
-		if h.Key == contentTypeHeader {
+		if h.Key == name {
 			return string(h.Value)
 		}
 	}

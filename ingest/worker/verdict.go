@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -23,6 +24,24 @@ func (e *StaleMap) Error() string {
 	return fmt.Sprintf("the map is too old to place %s", time.UnixMilli(e.Time).UTC().Format(time.RFC3339))
 }
 
+// UnknownBackfill asks for a newer map: this one does not have the backfill that a record names. The record is fed again.
+type UnknownBackfill struct{}
+
+// Error says so.
+func (*UnknownBackfill) Error() string { return "the record names a backfill that is not in the map" }
+
+// MissingMonth asks for a container: a reading belongs into it, and nobody has asked for it yet. The record is fed again. A
+// tenant's readings ask for a bounded number, unless a backfill grants more.
+type MissingMonth struct {
+	Container, Tenant string
+	Granted           bool
+}
+
+// Error names the container.
+func (e *MissingMonth) Error() string {
+	return fmt.Sprintf("container %s is not in the map", e.Container)
+}
+
 // freshMap is the age below which a map that can't place a reading is not read again: the next one could not place it either.
 const freshMap = time.Minute
 
@@ -39,21 +58,41 @@ func (w *Worker) Learned(view *control.View, now time.Time) {
 // placeable tells whether the map is good enough for every reading of a record that will not be refused anyway.
 func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, view *control.View, now time.Time) error {
 	trusted := now.Before(w.trusted) && !view.ReadAt.Before(w.learned)
-	tenant, known := "", false
+	grant, named := w.grant(rec, view)
+	if named && grant.ID == "" && !trusted {
+		return &UnknownBackfill{}
+	}
+	var tenant control.Tenant
+	known := false
 	for i := range readings {
 		r := &readings[i]
 		if r.Time < 0 || w.isFuture(rec, r) {
 			continue
 		}
-		if i == 0 || r.Tenant != tenant {
-			tenant = r.Tenant
-			_, known = view.Tenant(tenant)
+		if i == 0 || r.Tenant != tenant.Name {
+			tenant, known = view.Tenant(r.Tenant)
+			tenant.Name = r.Tenant
 		}
 		if !known && (w.cfg.Register || !trusted) {
-			return &UnknownTenant{tenant}
+			return &UnknownTenant{r.Tenant}
 		}
-		if !trusted && !view.Places(r.Time) && now.Sub(view.ReadAt) > freshMap {
-			return &StaleMap{r.Time}
+		if !known {
+			continue
+		}
+		if !view.Places(r.Time) {
+			if !trusted && now.Sub(view.ReadAt) > freshMap {
+				return &StaleMap{r.Time}
+			}
+			continue
+		}
+		welcome := grant.Covers(r.Tenant, r.Time, now)
+		if w.tooOld(rec, r, tenant, welcome, now) == nil && !w.served(tenant, r, view) {
+			if welcome || view.MayAsk(r.Tenant, now) {
+				return &MissingMonth{Container: containerOf(tenant, r), Tenant: r.Tenant, Granted: welcome}
+			}
+			if !trusted {
+				return &StaleMap{r.Time}
+			}
 		}
 	}
 	return nil
@@ -64,10 +103,80 @@ func (w *Worker) isFuture(rec *Record, r *telemetry.Reading) bool {
 	return r.Time >= telemetry.MaxMillis || rec.Time >= 0 && r.Time-w.cfg.Future.Milliseconds() > rec.Time
 }
 
-// verdict says why a reading is refused, nil if it is taken. It depends on stored facts only, so that a replay decides
-// alike: times are judged by the record's Kafka timestamp, not by the clock (rule W10). The exception is a time that no map
-// can place yet, because the record's timestamp is itself far ahead: it must not hold up its partition until then.
-func (w *Worker) verdict(rec *Record, r *telemetry.Reading, view *control.View, oversize map[chainKey]bool) *decode.Bad {
+// grant is the backfill that a record names, the zero one when the map has none such; named reports whether it names any.
+func (w *Worker) grant(rec *Record, view *control.View) (grant control.Backfill, named bool) {
+	id := rec.header(control.BackfillHeader)
+	if id == "" {
+		return control.Backfill{}, false
+	}
+	grant, _ = view.Backfill(id)
+	return grant, true
+}
+
+// clock is the time, in ms since 1970, at which a record is judged: its Kafka timestamp, so that a replay decides alike. A
+// producer may set that at will, unless the broker does, so it counts only within the bound: a record that claims to be older
+// is judged as of now.
+func clock(rec *Record, bound time.Duration, now time.Time) int64 {
+	if at := now.UnixMilli(); rec.Time < 0 || at-rec.Time > bound.Milliseconds() {
+		return at
+	}
+	return rec.Time
+}
+
+// tooOld says why a reading is refused for its age, nil if it is not; welcome tells that a backfill lets it in, as far as the
+// tenant's retention does.
+func (w *Worker) tooOld(rec *Record, r *telemetry.Reading, t control.Tenant, welcome bool, now time.Time) *decode.Bad {
+	if day := telemetry.DayOf(r.Time); t.Retention > 0 && t.Expired(day, clock(rec, t.Retention, now)) {
+		return &decode.Bad{Reason: decode.Expired, Detail: fmt.Sprintf("the retention of %s is over for %s", t.Retention, day)}
+	}
+	past := w.cfg.Past
+	if past == 0 && t.Retention > 0 || past < 0 || welcome {
+		return nil
+	}
+	past = cmp.Or(past, defaultPast)
+	if at := clock(rec, past, now); at-r.Time > past.Milliseconds() {
+		return &decode.Bad{Reason: decode.Past, Detail: fmt.Sprintf("event time %s lies more than %s before %s, and no backfill covers it",
+			instant(r.Time), past, instant(at))}
+	}
+	return nil
+}
+
+// defaultPast is the accepted age of the readings of a tenant that keeps for ever: a year, and time to notice.
+const defaultPast = 400 * 24 * time.Hour
+
+func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
+
+func containerOf(t control.Tenant, r *telemetry.Reading) string {
+	return t.Placement.Key(r.Device, telemetry.DayOf(r.Time), 0).Container
+}
+
+// servedDay is a tenant's day whose container is there, or was asked for.
+type servedDay struct {
+	tenant string
+	day    telemetry.Day
+}
+
+// served reports whether the container of a reading was asked for: by whom does not matter.
+func (w *Worker) served(t control.Tenant, r *telemetry.Reading, view *control.View) bool {
+	if w.servedIn != view {
+		w.servedIn, w.servedDays = view, map[servedDay]bool{}
+	}
+	k := servedDay{r.Tenant, telemetry.DayOf(r.Time)}
+	if w.servedDays[k] {
+		return true
+	}
+	if !view.Serves(containerOf(t, r)) {
+		return false
+	}
+	w.servedDays[k] = true
+	return true
+}
+
+// verdict says why a reading is refused, nil if it is taken. It depends on stored facts, so that a replay decides alike:
+// times are judged by the record's Kafka timestamp (rule W10). There are two exceptions, which the clock decides. A time that
+// no map can place yet, because the record's timestamp is itself far ahead, must not hold up its partition until then. And a
+// record whose timestamp lies further back than what is accepted is as old as its producer wants.
+func (w *Worker) verdict(rec *Record, r *telemetry.Reading, view *control.View, oversize map[chainKey]bool, now time.Time) *decode.Bad {
 	if r.Time < 0 {
 		return &decode.Bad{Reason: decode.Past, Detail: fmt.Sprintf("event time %d ms lies before 1970", r.Time)}
 	}
@@ -76,18 +185,21 @@ func (w *Worker) verdict(rec *Record, r *telemetry.Reading, view *control.View, 
 			r.Time, w.cfg.Future, rec.Time)}
 	}
 	if !view.Places(r.Time) {
-		return &decode.Bad{Reason: decode.Future, Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it",
-			time.UnixMilli(r.Time).UTC().Format(time.RFC3339))}
+		return &decode.Bad{Reason: decode.Future, Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it", instant(r.Time))}
 	}
 	tenant, ok := view.Tenant(r.Tenant)
 	if !ok {
 		return &decode.Bad{Reason: decode.UnknownTenant, Detail: fmt.Sprintf("tenant %q is not registered", r.Tenant)}
 	}
-	day := telemetry.DayOf(r.Time)
-	if rec.Time >= 0 && tenant.Expired(day, rec.Time) {
-		return &decode.Bad{Reason: decode.Expired, Detail: fmt.Sprintf("the retention of %s is over for %s", tenant.Retention, day)}
+	grant, _ := w.grant(rec, view)
+	if bad := w.tooOld(rec, r, tenant, grant.Covers(r.Tenant, r.Time, now), now); bad != nil {
+		return bad
 	}
-	if oversize[chainKey{r.Tenant, r.Device, day}] {
+	if !w.served(tenant, r, view) {
+		return &decode.Bad{Reason: decode.Limit, Detail: fmt.Sprintf("the tenant's readings have asked for as many months as they may; %s is not among them",
+			telemetry.DayOf(r.Time).Month())}
+	}
+	if oversize[chainKey{r.Tenant, r.Device, telemetry.DayOf(r.Time)}] {
 		return &decode.Bad{Reason: decode.TooLarge, Detail: "the record's readings of this device and day do not fit one document"}
 	}
 	return nil

@@ -58,6 +58,9 @@ type Worker struct {
 	learned time.Time // the map that was read last because Feed asked for it
 	trusted time.Time // until then it is not asked for again
 
+	servedIn   *control.View      // the map that servedDays is of
+	servedDays map[servedDay]bool // whose container that map has: there is no need to ask it again
+
 	suspect int64 // highest tail learnt from the store: it must lie below the log's end (W9)
 	end     int64 // highest end of the log seen
 
@@ -120,8 +123,8 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.settle()
 }
 
-// Feed takes the next record. It fails with *UnknownTenant or *StaleMap before it has taken anything of it; then Learned is
-// to be called with a newer map.
+// Feed takes the next record. It fails with *UnknownTenant, *MissingMonth, *UnknownBackfill or *StaleMap before it has taken
+// anything of it; then the map is to be mended, or Learned called with a newer one.
 // Records below the position are skipped.
 func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 	if rec.Offset < w.position {
@@ -139,7 +142,7 @@ func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 	w.mu.Lock()
 	for i := range result.Readings {
 		r := &result.Readings[i]
-		if bad := w.verdict(&rec, r, view, oversize); bad != nil {
+		if bad := w.verdict(&rec, r, view, oversize, now); bad != nil {
 			bad.Index = result.Index[i]
 			w.refuse(&rec, *bad)
 			continue

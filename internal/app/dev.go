@@ -127,6 +127,9 @@ func (d *dev) compose(ctx context.Context) error {
 	}
 	in := d.cfg.Ingest
 	in.Kafka, in.Register, in.NoteEvery = d.broker.Addr(), true, -1
+	if in.Past == 0 {
+		in.Past = -1 // whoever runs it on a machine of his own is the operator
+	}
 	ingester, err := d.newIngest(in, a, asked)
 	if err != nil {
 		return err

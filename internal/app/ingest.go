@@ -12,6 +12,7 @@ const minMemory = 16 << 20
 func (f *faults) ingest(c ingest.Config) {
 	f.check(c.Hold > 0, "--hold %s is not above 0", c.Hold)
 	f.check(c.Future >= 0, "--future %s is negative", c.Future)
+	f.check(c.Past >= 0, "--past %s is negative; 0 is the default", c.Past)
 	f.check(c.CommitEvery > 0, "--commit-every %s is not above 0", c.CommitEvery)
 	f.check(c.DrainBudget >= 0 && c.DrainBudget <= ingest.MaxDrainBudget,
 		"--drain-budget %s: it lies between 0 and %s", c.DrainBudget, ingest.MaxDrainBudget)

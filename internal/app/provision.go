@@ -115,3 +115,12 @@ func (a askingDirectory) AskMonth(ctx context.Context, container string) error {
 	a.wake()
 	return nil
 }
+
+// AskMonthFor is ingest.Directory.
+func (a askingDirectory) AskMonthFor(ctx context.Context, container, tenant string) error {
+	if err := a.Directory.AskMonthFor(ctx, container, tenant); err != nil {
+		return err
+	}
+	a.wake()
+	return nil
+}
