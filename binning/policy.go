@@ -1,61 +1,126 @@
 package binning
 
 import (
+	"math"
+	"sort"
 	"time"
 
 	"binnacle/internal/epk"
+	"binnacle/internal/ru"
 )
 
-// Sizes of a chunk document in bytes. A write and a read have the lowest request units per kilobyte at
-// 32 KB, by the service's own table; past 48 KB both get dearer again.
-const (
-	TargetBytes = 32 << 10
-	MaxBytes    = 48 << 10
-)
+// TargetBytes is the size of a chunk document in bytes that most devices' bins are cut at: a write and a read have the
+// lowest request units per kilobyte there, by the service's own table.
+const TargetBytes = 32 << 10
+
+// mostTarget is the largest target: beyond, writes and reads fall off a cliff in request units, and the service takes no
+// document above 2 MB.
+const mostTarget = 512 << 10
 
 // full is the share of the target from which on a document counts as full: one more record might
 // push it over.
 const full = 0.97
 
-// Sizer learns how many bytes of document a value of one device takes, so that a bin is cut near the
-// target without being encoded over and over. The zero Sizer assumes a value is worth a byte and a half.
-type Sizer struct{ perValue, overhead float64 }
+// Sizer learns how many bytes of document a value of one device takes, and a column beside its values, so that a bin is
+// cut near the target without being encoded over and over. The zero Sizer assumes what vehicles of ten metrics take.
+type Sizer struct{ perValue, perColumn float64 }
 
-// Estimates of a device that has had no chunk yet, measured on ten-metric vehicles.
+// Estimates of a device that has had no chunk yet, and what a document takes beside columns and values.
 const (
-	firstPerValue = 1.5
-	firstOverhead = 500
+	firstPerValue  = 1.5
+	firstPerColumn = 25
+	documentBytes  = 400
+	// leastValues is the bytes of values below which a document doesn't tell what one takes.
+	leastValues = 1500
 )
 
-// Estimate is the expected size of a document of so many values.
-func (s Sizer) Estimate(values int) float64 {
-	if s.perValue == 0 {
-		return firstOverhead + firstPerValue*float64(values)
+// overhead is the expected size of a document of so many columns without values.
+func (s Sizer) overhead(columns int) float64 {
+	per := s.perColumn
+	if per == 0 {
+		per = firstPerColumn
 	}
-	return s.overhead + s.perValue*float64(values)
+	return documentBytes + per*float64(columns)
 }
 
-// Full tells whether a document of so many values is expected to reach the target.
-func (s Sizer) Full(values int) bool { return s.Estimate(values) >= full*TargetBytes }
-
-// Learn takes the size of an encoded document. Small documents are mostly overhead and teach nothing.
-func (s *Sizer) Learn(values, bytes int) {
-	if values == 0 || bytes < 4*firstOverhead {
-		return
+// Estimate is the expected size of a document of so many values in so many columns.
+func (s Sizer) Estimate(values, columns int) float64 {
+	per := s.perValue
+	if per == 0 {
+		per = firstPerValue
 	}
-	s.overhead = firstOverhead
-	s.perValue = float64(bytes-firstOverhead) / float64(values)
+	return s.overhead(columns) + per*float64(values)
+}
+
+// Target is the size in bytes at which a bin of so many columns should be cut.
+func (s Sizer) Target(columns int) int {
+	overhead := s.overhead(columns)
+	i := sort.Search(len(targets)-1, func(i int) bool { return overhead <= targets[i].overhead })
+	return targets[i].bytes
+}
+
+// Max is the size in bytes that a document of so many columns should not pass.
+func (s Sizer) Max(columns int) int { return min(s.Target(columns)*3/2, mostTarget+mostTarget/16) }
+
+// Full reports whether a document of so many values in so many columns is expected to reach the target.
+func (s Sizer) Full(values, columns int) bool {
+	return s.Estimate(values, columns) >= full*float64(s.Target(columns))
+}
+
+// Learn takes the size of an encoded document in bytes, and how many of them are there whatever its number of rows.
+func (s *Sizer) Learn(values, columns, bytes, overhead int) {
+	if columns > 0 {
+		s.perColumn = max(1, float64(overhead-documentBytes)/float64(columns))
+	}
+	if bytes-overhead >= leastValues {
+		s.perValue = float64(bytes-overhead) / float64(values)
+	}
 }
 
 // ReadingsFor is how many of the readings, which have so many values in all, should go into the next document: all
 // of them while they are expected to stay well under the maximum, else as many as reach the target.
-func (s Sizer) ReadingsFor(readings, values int) int {
-	size := s.Estimate(values)
-	if size <= (TargetBytes+MaxBytes)/2 {
+func (s Sizer) ReadingsFor(readings, values, columns int) int {
+	size, target := s.Estimate(values, columns), s.Target(columns)
+	if size <= float64(target+s.Max(columns))/2 {
 		return readings
 	}
-	return max(1, int(TargetBytes/size*float64(readings)))
+	fixed := s.overhead(columns)
+	return max(1, int((float64(target)-fixed)/(size-fixed)*float64(readings)))
 }
+
+// target is the size of documents for devices whose documents have at most so many bytes of overhead.
+type target struct {
+	overhead float64
+	bytes    int
+}
+
+// targets ascend. RU per value are the write's RU over what is left beside the overhead: lowest at 32 KB for a device of
+// few metrics, and the larger the document the wider the device. The target is the smallest that comes within a tenth of
+// the lowest, since larger documents wait longer, take more memory, and make short reads dearer.
+var targets = func() (all []target) {
+	const step, near = 8 << 10, 1.1
+	perValue := func(bytes int, overhead float64) float64 {
+		return ru.TableT.Write(bytes, 0) / (float64(bytes) - overhead)
+	}
+	at := TargetBytes
+	for overhead := 0.0; at < mostTarget && overhead < mostTarget; overhead += 256 {
+		lowest := math.Inf(1)
+		for bytes := TargetBytes; bytes <= mostTarget; bytes += step {
+			if float64(bytes) > overhead {
+				lowest = min(lowest, perValue(bytes, overhead))
+			}
+		}
+		next := at
+		for next < mostTarget && (float64(next) <= overhead || perValue(next, overhead) > near*lowest) {
+			next += step
+		}
+		if next > at {
+			all = append(all, target{overhead - 256, at})
+			at = next
+		}
+	}
+	return append(all, target{math.Inf(1), at})
+}()
 
 // FirstHold is how long the first bin of a device waits after a start: a part of the hold that the
 // device's hash decides, so that a fleet that begins together does not come due together.

@@ -173,6 +173,11 @@ func (r *Rows) Readings() int { return len(r.rows) }
 // Values is how many values the readings have.
 func (r *Rows) Values() int { return len(r.cells) }
 
+// Width is about how many columns the rows become, at least as many.
+func (r *Rows) Width() int {
+	return min(min(len(r.lists), len(r.metrics))*max(1, len(r.labels)), len(r.cells))
+}
+
 // Bytes is about how much memory the rows take beside the struct itself and the names of their metrics.
 func (r *Rows) Bytes() int {
 	return cap(r.rows)*rowBytes + cap(r.cells)*cellBytes + cap(r.lists)*columnBytes + cap(r.texts)*textBytes + cap(r.labels)*labelsBytes + r.kept

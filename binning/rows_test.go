@@ -242,19 +242,6 @@ func TestACopyIsASnapshot(t *testing.T) {
 	require.Equal(t, 2000, rows.Readings())
 }
 
-func TestSizerFindsTheTarget(t *testing.T) {
-	var s binning.Sizer
-	require.False(t, s.Full(1000))
-	s.Learn(10000, 500+10000)
-	require.False(t, s.Full(31000))
-	require.True(t, s.Full(32500))
-	require.Equal(t, 500, s.ReadingsFor(500, 35000), "a little over the target is no reason to split")
-	n := s.ReadingsFor(1000, 100000)
-	require.InDelta(t, binning.TargetBytes, s.Estimate(n*100), 400)
-	s.Learn(3, 700)
-	require.False(t, s.Full(31000), "a small document teaches nothing")
-}
-
 func TestFirstHoldSpreadsAFleet(t *testing.T) {
 	const hold = time.Hour
 	late := 0

@@ -163,7 +163,8 @@ func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
 	}
 	rows, rest, doc := fit(c, header)
 	why := c.want
-	if why == CutSize && now.Before(c.due) && !crowded(c) && rest.Readings() == 0 && float64(len(doc)) < trialShare*binning.TargetBytes {
+	if why == CutSize && now.Before(c.due) && !crowded(c) && rest.Readings() == 0 &&
+		float64(len(doc)) < trialShare*float64(c.device.sizer.Target(rows.Width())) {
 		c.spare(c.bin.Values() + c.bin.Values()/16) // the estimate was too high
 		return nil
 	}
@@ -186,7 +187,7 @@ func (w *Worker) goOn(c *chain, why Reason, now time.Time) {
 			why = CutSize
 		}
 	}
-	if why != CutSize || c.device.sizer.Full(c.bin.Values()) || !now.Before(c.due) {
+	if why != CutSize || c.device.sizer.Full(c.bin.Values(), c.bin.Width()) || !now.Before(c.due) {
 		c.ask(why)
 	}
 }
@@ -198,7 +199,7 @@ const trialShare = 0.9
 // alone is larger, and encodes it. It panics when one record can't be encoded: such a record was refused when it was fed.
 func fit(c *chain, h chunk.Header) (rows, rest binning.Rows, doc []byte) {
 	sizer := &c.device.sizer
-	take := sizer.ReadingsFor(c.bin.Readings(), c.bin.Values())
+	take := sizer.ReadingsFor(c.bin.Readings(), c.bin.Values(), c.bin.Width())
 	if c.seal != unsealed {
 		take = min(take, c.bin.Upto(c.seal))
 	}
@@ -217,12 +218,22 @@ func fit(c *chain, h chunk.Header) (rows, rest binning.Rows, doc []byte) {
 		case err != nil:
 			panic(fmt.Sprintf("encode chunk %s of %s: %v", h.ID, h.Device, err))
 		}
-		sizer.Learn(rows.Values(), len(doc))
-		if len(doc) <= binning.MaxBytes || alone {
+		width := rows.Width()
+		learn(sizer, &rows, doc)
+		if len(doc) <= sizer.Max(width) || alone {
 			return rows, rest, doc
 		}
-		take = min(rows.Readings()-1, rows.Readings()*binning.TargetBytes/len(doc))
+		take = min(rows.Readings()-1, sizer.ReadingsFor(rows.Readings(), rows.Values(), width))
 	}
+}
+
+// learn tells a device's sizer what a document takes.
+func learn(sizer *binning.Sizer, rows *binning.Rows, doc []byte) {
+	overhead, err := chunk.Overhead(doc)
+	if err != nil {
+		panic(fmt.Sprintf("what was encoded can't be read: %v", err))
+	}
+	sizer.Learn(rows.Values(), rows.Width(), len(doc), overhead)
 }
 
 // Next is when Jobs should be called again if nothing happens before.

@@ -182,7 +182,7 @@ func (w *Worker) take(offset int64, r *telemetry.Reading, now time.Time) {
 	} else {
 		w.index.count(c)
 	}
-	if values := c.bin.Values(); values >= c.trial && d.sizer.Full(values) || crowded(c) {
+	if values := c.bin.Values(); values >= c.trial && d.sizer.Full(values, c.bin.Width()) || crowded(c) {
 		w.ask(c, CutSize, now)
 	}
 }
