@@ -108,3 +108,6 @@ func (q *Querier) observed(ctx context.Context, kind, tenant string, run func() 
 	defer leave()
 	return run()
 }
+
+// Memory counts what an answer holds back, up to a limit, as a part of what all queries may hold together. It must be closed.
+func (q *Querier) Memory(limit int64) *Memory { return q.reader.Memory(limit) }

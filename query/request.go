@@ -18,6 +18,12 @@ var (
 	ErrBusy        = read.ErrBusy        // this process has too much to do
 )
 
+// ErrMemory is what Memory fails with at its own limit.
+var ErrMemory = read.ErrMemory
+
+// Memory counts what an answer holds back on its way to the client.
+type Memory = read.Memory
+
 // LimitError says that an answer can't be made within the limits of one query, and what to narrow.
 type LimitError = read.LimitError
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,12 +25,16 @@ const TenantHeader = "X-Scope-OrgID"
 // DefaultSpoolBytes is how many compressed bytes of rows a wide CSV may hold back until its columns are known.
 const DefaultSpoolBytes = 256 << 20
 
+// DefaultWriteTimeout is how long a client may take to accept a piece of an answer.
+const DefaultWriteTimeout = 30 * time.Second
+
 // Config is what the API needs. Only Querier has no default.
 type Config struct {
-	Querier    *query.Querier
-	Now        func() time.Time // time.Now
-	SpoolBytes int64            // DefaultSpoolBytes
-	Logger     *slog.Logger     // none
+	Querier      *query.Querier
+	Now          func() time.Time // time.Now
+	SpoolBytes   int64            // DefaultSpoolBytes
+	WriteTimeout time.Duration    // of each 64 KB of an answer, DefaultWriteTimeout: who takes none holds up no one
+	Logger       *slog.Logger     // none
 }
 
 // api answers requests. It is safe for any number of them.
@@ -50,6 +55,9 @@ func New(cfg Config) (http.Handler, error) {
 	if cfg.SpoolBytes == 0 {
 		cfg.SpoolBytes = DefaultSpoolBytes
 	}
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = DefaultWriteTimeout
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -63,11 +71,11 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/api/v1/readings", a.serve(a.readings))
-	mux.HandleFunc("/api/v1/devices", a.serve(a.devices))
-	mux.HandleFunc("/api/v1/metrics", a.serve(a.metrics))
+	mux.HandleFunc("/api/v1/readings", a.serve(a.readings, http.MethodGet, http.MethodHead, http.MethodPost))
+	mux.HandleFunc("/api/v1/devices", a.serve(a.devices, http.MethodGet, http.MethodHead))
+	mux.HandleFunc("/api/v1/metrics", a.serve(a.metrics, http.MethodGet, http.MethodHead))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeProblem(w, problem{Status: http.StatusNotFound, Detail: fmt.Sprintf(
+		newResponse(w, cfg.WriteTimeout).fail(problem{Status: http.StatusNotFound, Detail: fmt.Sprintf(
 			"there is nothing at %.200s; there are /api/v1/readings, /api/v1/devices and /api/v1/metrics", r.URL.Path)})
 	})
 	return compress(mux), nil
@@ -77,12 +85,12 @@ func New(cfg Config) (http.Handler, error) {
 type endpoint func(w *response, r *http.Request, tenant string) error
 
 // serve checks the method and the tenant and turns an error into what the client sees of it.
-func (a *api) serve(e endpoint) http.HandlerFunc {
+func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
-		w := newResponse(rw)
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			rw.Header().Set("Allow", "GET, HEAD")
-			w.fail(problem{Status: http.StatusMethodNotAllowed, Detail: fmt.Sprintf("method %.20s is not allowed here: GET and HEAD are", r.Method)})
+		w := newResponse(rw, a.cfg.WriteTimeout)
+		if !slices.Contains(methods, r.Method) {
+			rw.Header().Set("Allow", strings.Join(methods, ", "))
+			w.fail(problem{Status: http.StatusMethodNotAllowed, Detail: fmt.Sprintf("method %.20s is not allowed here; allowed are %s", r.Method, strings.Join(methods, ", "))})
 			return
 		}
 		tenant, p := tenantOf(r.Header)
@@ -98,7 +106,9 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 			return // answered, or nobody is there to read it
 		}
 		p = problemOf(err)
-		if p.Status >= http.StatusInternalServerError {
+		if w.broken != nil {
+			a.cfg.Logger.Warn("answer broken off: the client does not take it", "path", r.URL.Path, "tenant", tenant, "error", w.broken)
+		} else if p.Status >= http.StatusInternalServerError {
 			a.cfg.Logger.Error("query failed", "path", r.URL.Path, "tenant", tenant, "error", err)
 		}
 		w.fail(*p)

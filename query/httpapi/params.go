@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"fmt"
+	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -23,13 +25,33 @@ type params struct {
 	err    error
 }
 
-// parse takes the parameters of a request, of which only some are allowed, and of these only some more than once.
+// The most values of a repeatable parameter: in a URL, and with a form in the body.
+const (
+	maxNames     = 100
+	maxFormNames = 10_000
+	maxFormBytes = 4 << 20
+)
+
+// parse takes the parameters of a request, of which only some are allowed, and of these only some more than once. With POST
+// they may also come as a form in the body.
 func parse(r *http.Request, allowed []string, repeatable ...string) *params {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	p := &params{values: values}
 	if err != nil {
 		p.fail("query", "the part of the URL behind ? can't be read: %v", err)
 		return p
+	}
+	most := maxNames
+	if r.Method == http.MethodPost {
+		most = maxFormNames
+		p.form(r)
+	}
+	for _, name := range repeatable {
+		if n := len(values[name]); n > most && most == maxNames {
+			p.fail(name, "stands %d times; up to %d may in a URL, up to %d in the form of a POST", n, maxNames, maxFormNames)
+		} else if n > most {
+			p.fail(name, "stands %d times; up to %d may", n, most)
+		}
 	}
 	for _, name := range sortedKeys(values) {
 		if !slices.Contains(allowed, name) {
@@ -40,6 +62,32 @@ func parse(r *http.Request, allowed []string, repeatable ...string) *params {
 		}
 	}
 	return p
+}
+
+// form adds the parameters of a form in the body.
+func (p *params) form(r *http.Request) {
+	const form = "application/x-www-form-urlencoded"
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != form {
+		p.fail("Content-Type", "%.100q; the body of a POST is %s", r.Header.Get("Content-Type"), form)
+		return
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxFormBytes+1))
+	if err != nil {
+		p.fail("body", "can't be read: %v", err)
+		return
+	}
+	if len(body) > maxFormBytes {
+		p.fail("body", "has more than %d MiB", maxFormBytes>>20)
+		return
+	}
+	values, err := url.ParseQuery(string(body))
+	if err != nil {
+		p.fail("body", "is no form: %v", err)
+		return
+	}
+	for name, all := range values {
+		p.values[name] = append(p.values[name], all...)
+	}
 }
 
 func sortedKeys(values url.Values) []string {

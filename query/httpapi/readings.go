@@ -31,6 +31,9 @@ func (a *api) readings(w *response, r *http.Request, tenant string) error {
 	if err != nil {
 		return err
 	}
+	if q.format != "json" && !r.ProtoAtLeast(1, 1) {
+		return errOldProtocol
+	}
 	var f rowWriter
 	switch {
 	case q.format == "json":
@@ -40,7 +43,9 @@ func (a *api) readings(w *response, r *http.Request, tenant string) error {
 	case q.layout == "long":
 		f = newLongRows(w)
 	default:
-		f = newWideRows(w, q.columns, newSpool(a.packer, a.cfg.SpoolBytes))
+		held := a.cfg.Querier.Memory(a.cfg.SpoolBytes)
+		defer held.Close()
+		f = newWideRows(w, q.columns, newSpool(a.packer, a.cfg.SpoolBytes, held))
 	}
 	f.begin()
 	if r.Method == http.MethodHead {
@@ -64,9 +69,7 @@ func (a *api) question(r *http.Request, tenant string) (question, error) {
 	p := parse(r, readingsParameters, "device", "metric")
 	now := a.cfg.Now()
 	q := question{Request: query.Request{Tenant: tenant, Devices: p.names("device"), Metrics: p.names("metric")}}
-	for _, m := range q.Metrics {
-		q.columns = appendNew(q.columns, m)
-	}
+	q.columns = inOrder(q.Metrics)
 	q.Range.To = p.instant("to", now, clamp(now))
 	// Without from the range is the hour before its end.
 	q.Range.From = p.instant("from", now, max(0, min(q.Range.To, clamp(now))-defaultRange.Milliseconds()))
@@ -89,13 +92,16 @@ func (a *api) question(r *http.Request, tenant string) (question, error) {
 	return q, p.err
 }
 
-func appendNew(names []string, name string) []string {
+// inOrder is the names, each where it stands first.
+func inOrder(names []string) (out []string) {
+	seen := make(map[string]bool, len(names))
 	for _, n := range names {
-		if n == name {
-			return names
+		if !seen[n] {
+			seen[n] = true
+			out = append(out, n)
 		}
 	}
-	return append(names, name)
+	return out
 }
 
 // shown is an instant in RFC 3339, with the parameter that it was given by.

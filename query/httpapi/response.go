@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bufio"
 	"net/http"
+	"time"
 )
 
 // holdBack is how much of an answer waits before it is sent, so that an error up to then is still a clear one.
@@ -10,15 +11,26 @@ const holdBack = 64 << 10
 
 // response is an answer that is being written. Nothing is sent before the first holdBack bytes, or finish.
 type response struct {
-	client http.ResponseWriter
-	buf    *bufio.Writer // over sender
-	sent   bool
+	client  http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration
+	buf     *bufio.Writer // over sender
+	sent    bool
+	broken  error // of the client
 }
 
-func newResponse(w http.ResponseWriter) *response {
-	r := &response{client: w}
+func newResponse(w http.ResponseWriter, timeout time.Duration) *response {
+	r := &response{client: w, control: http.NewResponseController(w), timeout: timeout}
 	r.buf = bufio.NewWriterSize(sender{r}, holdBack)
+	r.allow()
 	return r
+}
+
+// allow gives the client time to take what is written next. A client that takes nothing would keep its query, with its turn
+// and its memory, for ever.
+func (w *response) allow() {
+	// What can't have a deadline is no connection.
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
 }
 
 // sender notes that something was sent.
@@ -26,7 +38,12 @@ type sender struct{ *response }
 
 func (s sender) Write(b []byte) (int, error) {
 	s.sent = true
-	return s.client.Write(b)
+	s.allow()
+	n, err := s.client.Write(b)
+	if err != nil {
+		s.broken = err
+	}
+	return n, err
 }
 
 // Write buffers b.
@@ -47,7 +64,10 @@ func (w *response) begin(contentType string, trailers ...string) {
 func (w *response) trailer(name, value string) { w.client.Header().Set(http.TrailerPrefix+name, value) }
 
 // finish sends what is left of the answer.
-func (w *response) finish() error { return w.buf.Flush() }
+func (w *response) finish() error {
+	w.allow() // also for what net/http still holds, and the trailers
+	return w.buf.Flush()
+}
 
 // fail answers with a problem. If a part of the answer is out already it breaks the connection off instead, so that
 // the client sees a transfer that failed and does not take the part for the whole.
@@ -56,5 +76,6 @@ func (w *response) fail(p problem) {
 		panic(http.ErrAbortHandler)
 	}
 	w.client.Header().Del("Trailer")
+	w.allow()
 	writeProblem(w.client, p)
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"binnacle/internal/telemetry"
@@ -34,8 +35,9 @@ func newPacker() (packer, error) {
 // spool keeps rows, compressed, until they are asked for. It is owned by one goroutine.
 type spool struct {
 	packer packer
-	limit  int64 // of held
-	held   int64 // bytes of full blocks and of names
+	limit  int64         // bytes of full blocks and of names
+	memory *query.Memory // counts them
+	err    error         // of the memory
 	blocks [][]byte
 	open   []byte
 	last   int64 // the time of the row before
@@ -63,8 +65,8 @@ func (d *dictionary) add(name []byte) (n uint64, isNew bool) {
 	return n, true
 }
 
-func newSpool(p packer, limit int64) *spool {
-	s := &spool{packer: p, limit: limit}
+func newSpool(p packer, limit int64, memory *query.Memory) *spool {
+	s := &spool{packer: p, limit: limit, memory: memory}
 	for _, d := range []*dictionary{&s.devices, &s.metrics, &s.sets} {
 		d.index = make(map[string]uint64)
 	}
@@ -74,13 +76,13 @@ func newSpool(p packer, limit int64) *spool {
 func (s *spool) number(d *dictionary, name []byte) uint64 {
 	n, isNew := d.add(name)
 	if isNew {
-		s.held += nameBytes + int64(len(name))
+		s.hold(nameBytes + int64(len(name)))
 	}
 	return n
 }
 
 // add takes a row: device, time since the row before, label set, number of values, and of each value its metric, its
-// kind and itself. It fails with a *query.LimitError when the spool is full.
+// kind and itself. It fails with a *query.LimitError when the spool is full, and with query.ErrBusy when others hold too much.
 func (s *spool) add(r query.Row) error {
 	s.key = r.Labels.AppendKey(s.key[:0])
 	set := s.number(&s.sets, s.key)
@@ -105,15 +107,21 @@ func (s *spool) add(r query.Row) error {
 	if len(b) >= blockBytes {
 		block := s.packer.encoder.EncodeAll(b, nil)
 		s.blocks, s.open = append(s.blocks, block), b[:0]
-		s.held += int64(cap(block))
+		s.hold(int64(cap(block)))
 	}
-	if s.held > s.limit {
+	if errors.Is(s.err, query.ErrMemory) {
 		return &query.LimitError{Limit: fmt.Sprintf("the %d MiB in which a wide CSV may be held back", s.limit>>20), Narrow: []string{
 			"ask for a shorter range (from, to)", "for fewer devices or metrics (device, metric)",
 			"take layout=long or format=ndjson, which are not held back",
 		}}
 	}
-	return nil
+	return s.err
+}
+
+func (s *spool) hold(n int64) {
+	if s.err == nil {
+		s.err = s.memory.Take(n)
+	}
 }
 
 // spooled is a row as a spool gives it back; it is valid until the next one.

@@ -27,14 +27,14 @@ func (e *LimitError) Error() string {
 
 // Passed limits, as they are known inside the package and to sinks that pass them on. Callers see a LimitError.
 var (
-	errMemory = errors.New("the query's memory is used up")
+	ErrMemory = errors.New("the query's memory is used up")
 	errRUs    = errors.New("the query's request units are used up")
 )
 
 // Explain makes of an error of Memory, or of Run, what the caller is told.
 func (q *Query) Explain(err error) error {
 	switch {
-	case errors.Is(err, errMemory):
+	case errors.Is(err, ErrMemory):
 		return &LimitError{Limit: fmt.Sprintf("the %d MiB of memory that a query may use", q.r.cfg.Bytes>>20), Narrow: q.narrow()}
 	case errors.Is(err, errRUs):
 		return &LimitError{Limit: fmt.Sprintf("the %.0f request units that a query may cost", q.r.cfg.MaxRUs), Narrow: q.narrow()}

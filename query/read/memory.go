@@ -41,12 +41,15 @@ type Memory struct {
 	peak int64
 }
 
+// Memory counts what somebody holds beside the queries, up to a limit of its own. It must be closed.
+func (r *Reader) Memory(limit int64) *Memory { return &Memory{limit: limit, pool: r.pool} }
+
 // Take adds n bytes, or returns an error and adds none. A sink passes that error on.
 func (m *Memory) Take(n int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.used+n > m.limit {
-		return errMemory
+		return ErrMemory
 	}
 	if !m.pool.take(n) {
 		return ErrBusy
@@ -71,8 +74,8 @@ func (m *Memory) Peak() int64 {
 	return m.peak
 }
 
-// close gives back what is still held.
-func (m *Memory) close() {
+// Close gives back what is still held.
+func (m *Memory) Close() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pool.give(m.used)

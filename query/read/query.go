@@ -29,7 +29,7 @@ type Query struct {
 // Query begins a query, which must be closed.
 func (r *Reader) Query(req Request) *Query {
 	req.Range = telemetry.Range{From: max(req.Range.From, 0), To: min(req.Range.To, telemetry.MaxMillis)}
-	q := &Query{Memory: &Memory{limit: r.cfg.Bytes, pool: r.pool}, r: r, req: req, days: daysOfMonth}
+	q := &Query{Memory: r.Memory(r.cfg.Bytes), r: r, req: req, days: daysOfMonth}
 	if req.Early {
 		q.days = 1
 	}
@@ -40,7 +40,7 @@ func (r *Reader) Query(req Request) *Query {
 func (q *Query) Range() telemetry.Range { return q.req.Range }
 
 // Close gives the memory of the query back. Nothing that was read may be used any more.
-func (q *Query) Close() { q.Memory.close() }
+func (q *Query) Close() { q.Memory.Close() }
 
 // Run reads and tells the sink: heads first, then the map, then the store (rule R1). An error of the sink ends it and is
 // returned as it is, but for a *Stop. Errors of its own: a *LimitError, ErrUnavailable, ErrBusy, chunk.ErrCorrupt, the context's.

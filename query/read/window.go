@@ -22,7 +22,7 @@ func (q *Query) windows(ctx context.Context, p part) error {
 	for rest := p.Range; !rest.Empty(); {
 		w, later := q.req.Order.cut(rest, q.days)
 		held, err := q.window(ctx, p, w)
-		tooMuch := errors.Is(err, errMemory) || errors.Is(err, ErrBusy)
+		tooMuch := errors.Is(err, ErrMemory) || errors.Is(err, ErrBusy)
 		if tooMuch && telemetry.DayOf(w.From) < telemetry.DayOf(w.To-1) {
 			q.days, q.tight = 1, true
 			continue
