@@ -23,11 +23,12 @@ const (
 	OTLPJSON     Format = "otlp_json"      // OpenTelemetry metrics in JSON
 	RemoteWrite  Format = "remote-write"   // a body of Prometheus remote write 1.0
 	RemoteWrite2 Format = "remote-write-2" // a body of Prometheus remote write 2.0
+	Registry     Format = "registry"       // Avro or JSON whose schema is in a registry
 )
 
 // Formats are all formats but ByLook.
 func Formats() []Format {
-	return []Format{JSON, FlatJSON, Line, OTLP, OTLPJSON, RemoteWrite, RemoteWrite2}
+	return []Format{JSON, FlatJSON, Line, OTLP, OTLPJSON, RemoteWrite, RemoteWrite2, Registry}
 }
 
 // Check reports what is wrong with a format's name, nil if nothing is.
@@ -72,6 +73,8 @@ func (d *Decoder) read(r Record) {
 		d.remoteWrite(r.Value)
 	case e.format == RemoteWrite2:
 		d.remoteWrite2(r.Value)
+	case e.format == Registry:
+		d.registered(r.Value)
 	default:
 		d.bad(Whole, faultf(ContentType, "no content-type, and the payload looks like none of the formats that are told by look"))
 	}
@@ -81,6 +84,8 @@ func (d *Decoder) read(r Record) {
 func look(value []byte) Format {
 	first := value[blanks(value)]
 	switch {
+	case looksRegistered(value):
+		return Registry
 	case looksLikeOTLP(value):
 		return OTLP
 	case first == '{', first == '[':
@@ -123,6 +128,8 @@ func parseContentType(s string) (encoding, *fault) {
 			return encoding{}, faultf(ContentType, "content-type %.80q: precision is ns, us, ms or s", s)
 		}
 		return encoding{format: Line, millis: m}, nil
+	case "application/vnd.confluent.avro", "application/vnd.confluent.json":
+		return encoding{format: Registry}, nil
 	case "application/x-protobuf":
 		switch params["proto"] {
 		case "":

@@ -52,7 +52,7 @@ func (d *DeadLetter) Facts() []Header {
 		{HeaderOffset, strconv.FormatInt(d.Record.Offset, 10)},
 		{HeaderIndex, strconv.Itoa(d.Bad.Index)},
 	} {
-		own = append(own, Header{h.key, []byte(h.value)})
+		own = append(own, Header{Key: h.key, Value: []byte(h.value)})
 	}
 	return own
 }

@@ -73,7 +73,7 @@ func TestAMessageOfMetricsAlone(t *testing.T) {
 		Headers: []worker.Header{{Key: "content-type", Value: []byte("text/plain; format=influx")}},
 	}
 	w := newWorld(t, []worker.Record{lines, values(1, `{"a":2}`)})
-	l, ctx := w.worker(func(c *ingest.Config) { c.Decode = decode.Options{DeviceTag: "d", Tenant: "acme"} }), ingesttest.Soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Decode = decode.Options{Tenant: "acme", Lines: decode.Lines{DeviceTag: "d"}} }), ingesttest.Soon(t)
 	for _, r := range w.log {
 		require.NoError(t, l.Take(ctx, r))
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"hash/crc32"
 
+	"binnacle/ingest/decode"
 	"binnacle/internal/control"
 )
 
@@ -16,10 +17,7 @@ type Record struct {
 }
 
 // Header is one header of a record.
-type Header struct {
-	Key   string
-	Value []byte
-}
+type Header = decode.Header
 
 const contentTypeHeader = "content-type"
 

@@ -95,7 +95,7 @@ func New(cfg Config, a Assignment, memory *Memory, now time.Time, o Observer) *W
 	cfg = cfg.WithDefaults()
 	return &Worker{
 		cfg: cfg, partition: a.Partition, stream: a.Stream, memory: memory, observer: o,
-		decoder:  decode.New(cfg.Decode),
+		decoder:  decode.New(cfg.Decode.ForTopic(cfg.Topic)),
 		assigned: now.UnixMilli(), forgotten: noDay,
 		tenure: 1, tenants: map[string]*tenant{}, index: newIndex(), news: newNews(), looks: newLooks(),
 		position: a.Position, caughtUp: a.LogEnd,
@@ -130,7 +130,9 @@ func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 	if rec.Offset < w.position {
 		return nil
 	}
-	result := w.decoder.Decode(decode.Record{Value: rec.Value, ContentType: rec.contentType(), Timestamp: rec.Time})
+	result := w.decoder.Decode(decode.Record{
+		Value: rec.Value, ContentType: rec.contentType(), Headers: rec.Headers, Timestamp: rec.Time,
+	})
 	if err := w.placeable(&rec, result.Readings, view, now); err != nil {
 		return err
 	}
