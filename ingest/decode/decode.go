@@ -69,6 +69,7 @@ type Decoder struct {
 	binary     avroReader
 	export     export
 	writes     writes
+	pack       pack
 	refs       []uint64
 	unpacked   []byte // of a packed payload
 	out        Result
