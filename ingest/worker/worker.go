@@ -123,8 +123,9 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.settle()
 }
 
-// Feed takes the next record. It fails with *UnknownTenant, *MissingMonth, *UnknownBackfill or *StaleMap before it has taken
-// anything of it; then the map is to be mended, or Learned called with a newer one.
+// Feed takes the next record. It fails with *UnknownTenant, *MissingMonth, *UnknownBackfill, *StaleMap or
+// *decode.UnknownSchema before it has taken anything of it; then the map is to be mended, Learned called with a newer one, or
+// the schema fetched, and the record fed again.
 // Records below the position are skipped.
 func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 	if rec.Offset < w.position {
@@ -133,6 +134,9 @@ func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 	result := w.decoder.Decode(decode.Record{
 		Value: rec.Value, ContentType: rec.contentType(), Headers: rec.Headers, Timestamp: rec.Time,
 	})
+	if result.Unknown != nil {
+		return result.Unknown
+	}
 	if err := w.placeable(&rec, result.Readings, view, now); err != nil {
 		return err
 	}

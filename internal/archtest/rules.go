@@ -29,7 +29,7 @@ var layers = []layer{
 	}},
 	{"wiring", true, false, []string{"internal/app"}},
 	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/views", "internal/fleet"}},
-	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu"}},
+	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu", "internal/schemaregistry"}},
 	{"protocol", false, true, []string{"ingest/worker"}}, // it speaks of what the contract defines
 	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/retry", "internal/access"}},
 	{"domain", true, true, []string{
