@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"binnacle/ingest/worker"
+	"binnacle/internal/kafka"
 	"binnacle/internal/settings"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/segmentio/kafka-go"
 )
 
 // Config is how an ingester works. Its tags are package settings's: what a field means, and the default that it has without a
@@ -19,13 +19,9 @@ import (
 type Config struct {
 	worker.Config
 
-	Kafka       string `kong:"-"` // host:port of a broker
-	DeadLetters string `help:"Topic that refused records go to. Default: the topic's name with .dlq."`
-	Group       string `help:"Consumer group." default:"binnacle"`
-
-	// How connections are made: TLS, SASL. The group's own use Dialer, all others Transport; nil is plain TCP.
-	Dialer    *kafka.Dialer      `kong:"-"`
-	Transport kafka.RoundTripper `kong:"-"`
+	Kafka       *kafka.Client `kong:"-"` // the cluster
+	DeadLetters string        `help:"Topic that refused records go to. Default: the topic's name with .dlq."`
+	Group       string        `help:"Consumer group." default:"binnacle"`
 
 	DrainBudget time.Duration `help:"How long shutdown may write what is in memory." default:"5s"`
 	MemoryBytes int64         `name:"memory-mb" help:"Bound of what ingest holds in memory, in MiB." type:"mib" default:"1024"`
@@ -57,8 +53,8 @@ const MaxDrainBudget = 20 * time.Second
 // Validate reports every fault at once.
 func (c Config) Validate() error {
 	errs := []error{c.Config.Validate()}
-	if c.Kafka == "" {
-		errs = append(errs, errors.New("kafka: the address of a broker is missing"))
+	if c.Kafka == nil {
+		errs = append(errs, errors.New("there is no cluster to read from"))
 	}
 	if c.DeadLetters == c.Topic && c.Topic != "" {
 		errs = append(errs, fmt.Errorf("topic %q can't hold its own dead letters", c.Topic))
@@ -78,12 +74,4 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("memory %d is negative", c.MemoryBytes))
 	}
 	return errors.Join(errs...)
-}
-
-// with has messages read by the schemas of a registry.
-func (c Config) with(stores Stores) Config {
-	if stores.Schemas != nil {
-		c.Decode.Schemas = stores.Schemas
-	}
-	return c
 }

@@ -6,6 +6,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/worker"
+	"binnacle/internal/kafka"
 
 	"github.com/stretchr/testify/require"
 )
@@ -15,9 +16,11 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		Config:      worker.Config{Topic: "a", Hold: -1, MaxWrites: -1, MaxBehind: -1},
 		DeadLetters: "a", MemoryBytes: -1, WatchEvery: -1, DrainBudget: time.Minute,
 	}, ingest.Stores{})
-	for _, what := range []string{"address of a broker", "own dead letters", "hold", "max-writes", "memory", "max-behind", "watch-every", "drain-budget"} {
+	for _, what := range []string{"no cluster", "own dead letters", "hold", "max-writes", "memory", "max-behind", "watch-every", "drain-budget"} {
 		require.ErrorContains(t, err, what)
 	}
-	_, err = ingest.New(ingest.Config{Kafka: "a:1"}, ingest.Stores{})
+	cluster, err := kafka.New(kafka.Config{Brokers: []string{"a:1"}})
+	require.NoError(t, err)
+	_, err = ingest.New(ingest.Config{Kafka: cluster}, ingest.Stores{})
 	require.NoError(t, err)
 }

@@ -2,13 +2,19 @@ package ingest
 
 import (
 	"context"
+
+	"binnacle/internal/kafka"
 )
 
-// Fetch is one fetch of a partition: the offsets of the records in the answer, and the one to go on from.
-func Fetch(ctx context.Context, b *Broker, partition int, from int64) (offsets []int64, next int64, err error) {
-	x, err := b.fetcher(partition).fetch(ctx, from)
-	for _, r := range x.records {
-		offsets = append(offsets, r.Offset)
+// ErrRetake says that the log may be another one.
+var ErrRetake = errRetake
+
+// NewReader reads a partition from an offset on; what it returns is the offset to go on from.
+func NewReader(topic *kafka.Topic, partition int) func(ctx context.Context, offset int64) (next int64, err error) {
+	r := &reader{topic: topic, partition: partition}
+	return func(ctx context.Context, offset int64) (int64, error) {
+		b, err := r.fetch(ctx, offset)
+		b.Release()
+		return b.Next, err
 	}
-	return offsets, x.next, err
 }

@@ -4,129 +4,92 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"time"
 
+	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
+	"binnacle/internal/control"
+	"binnacle/internal/kafka"
 
-	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
+	kafkago "github.com/segmentio/kafka-go"
 )
 
-// fetcher reads one partition. It serves one goroutine.
-type fetcher struct {
-	client    *kafka.Client
-	topic     string
+// reader reads one partition, and notices when the log below what it reads is not the one that it has read before (rule W9):
+// a leader that was elected without the last records of the old one cuts them off, and the log may be longer than before by
+// the next fetch. It serves one goroutine.
+type reader struct {
+	topic     *kafka.Topic
 	partition int
+
+	last    *control.Mark // of the last record that was read; nil none
+	epoch   int32         // of the leader that appended it
+	shaken  bool          // a fetch has failed since then
+	missing bool          // and the topic was not there: it may have been made anew
 }
 
-// Sizes of one fetch. The broker answers as soon as there is a byte, so the wait bounds only how long an idle
-// partition takes to notice that it was revoked.
-const (
-	fetchBytes = 1 << 20
-	fetchWait  = 250 * time.Millisecond
-)
-
-// batch is what one fetch answered: records from an offset on, and the offset after the last one, also where the log
-// has offsets without a record.
-type batch struct {
-	records []worker.Record
-	next    int64
-	end     int64 // high watermark: the offset after the last record that may be read
-}
-
-// fetch answers the records from offset on; there may be none.
-func (f *fetcher) fetch(ctx context.Context, offset int64) (batch, error) {
-	b, passed, err := f.ask(ctx, offset, fetchBytes)
-	if err != nil || !passed {
+// fetch returns what is in the log from an offset on. Its error is errRetake when the log may be another one; after any
+// other it may be called again.
+func (r *reader) fetch(ctx context.Context, offset int64) (kafka.Batch, error) {
+	b, err := r.topic.Fetch(ctx, r.partition, offset)
+	switch {
+	case errors.Is(err, kafkago.OffsetOutOfRange):
+		return b, fmt.Errorf("%w: %w", errRetake, err)
+	case err != nil:
+		r.shaken, r.missing = true, r.missing || kafka.NoTopic(err)
 		return b, err
+	case r.missing:
+		b.Release()
+		return b, fmt.Errorf("%w: the topic was not there for a while", errRetake)
 	}
-	// The batch that holds the offset has no record at or above it, as when the log was compacted. That must not stop the
-	// partition; but first it is made sure that nothing is left out for its size.
-	if b, passed, err = f.ask(ctx, offset, 16*fetchBytes); err == nil && passed {
-		b.next++
+	if r.last != nil && (r.shaken || len(b.Records) > 0 && b.Records[0].Epoch != r.epoch) {
+		if err := r.check(ctx); err != nil {
+			b.Release()
+			return b, err
+		}
 	}
-	return b, err
+	r.shaken = false
+	if n := len(b.Records); n > 0 {
+		m := markOf(&b.Records[n-1])
+		r.last, r.epoch = &m, b.Records[n-1].Epoch
+	}
+	return b, nil
 }
 
-// ask is one request. passed tells that there were records, all of them below the offset.
-func (f *fetcher) ask(ctx context.Context, offset int64, bytes int64) (b batch, passed bool, err error) {
-	res, err := f.client.Fetch(ctx, &kafka.FetchRequest{
-		Topic: f.topic, Partition: f.partition, Offset: offset,
-		MinBytes: 1, MaxBytes: bytes, MaxWait: fetchWait,
-	})
-	if err == nil {
-		err = res.Error
-	}
+// check compares the last record that was read with the one that is there now.
+func (r *reader) check(ctx context.Context) error {
+	first, end, err := r.topic.Bounds(ctx, r.partition)
 	if err != nil {
-		return batch{}, false, fmt.Errorf("fetch %s/%d from offset %d: %w", f.topic, f.partition, offset, err)
+		return err
 	}
-	b = batch{next: offset, end: res.HighWatermark}
-	for {
-		r, err := res.Records.ReadRecord()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return batch{}, false, fmt.Errorf("read record after offset %d of %s/%d: %w", b.next, f.topic, f.partition, err)
-		}
-		rec, err := newRecord(r)
-		if err != nil {
-			return batch{}, false, fmt.Errorf("read record %d of %s/%d: %w", r.Offset, f.topic, f.partition, err)
-		}
-		if rec.Offset < offset {
-			passed = true // a batch begins before the offset that was asked for
-			continue
-		}
-		b.records = append(b.records, rec)
-		b.next = rec.Offset + 1
+	why, err := recognise(ctx, r.topic, r.partition, *r.last, first, end)
+	if err == nil && why != "" {
+		err = fmt.Errorf("%w: %s", errRetake, why)
 	}
-	if len(b.records) == 0 {
-		b.next = max(b.next, afterControl(res.Records))
-	}
-	return b, passed && b.next == offset, nil
+	return err
 }
 
-// afterControl is the offset after the last batch of transaction markers in an answer that has no records; they take up
-// offsets but are never delivered.
-func afterControl(r kafka.RecordReader) (next int64) {
-	stream, ok := r.(*protocol.RecordStream)
-	if !ok {
-		return 0
-	}
-	for _, s := range stream.Records {
-		if c, ok := s.(*protocol.ControlBatch); ok {
-			next = max(next, c.BaseOffset+1)
-			for r, err := c.ReadRecord(); err == nil; r, err = c.ReadRecord() {
-				next = max(next, r.Offset+1)
-			}
+// recognised tells that the log was found to be the one that was read before.
+func (r *reader) recognised() { r.shaken, r.missing = false, false }
+
+// record is a record as the worker takes it.
+func record(r *kafka.Record) worker.Record {
+	out := worker.Record{Offset: r.Offset, Time: r.Time, Key: r.Key, Value: r.Value}
+	if len(r.Headers) > 0 {
+		out.Headers = make([]worker.Header, len(r.Headers))
+		for i, h := range r.Headers {
+			out.Headers[i] = worker.Header(h)
 		}
 	}
-	return next
+	return out
 }
 
-func newRecord(r *kafka.Record) (worker.Record, error) {
-	out := worker.Record{Offset: r.Offset, Time: -1}
-	if !r.Time.IsZero() && r.Time.UnixMilli() >= 0 {
-		out.Time = r.Time.UnixMilli()
+// unreadable is a stretch of the log as the worker takes it.
+func unreadable(r *kafka.Refusal) worker.Stretch {
+	detail := fmt.Sprintf("a batch of %d bytes with the records up to %d is damaged: %s", r.Bytes, r.Through, r.Why)
+	if r.TooLarge {
+		detail = fmt.Sprintf("a batch of %d bytes with the records up to %d is too large once it is unpacked", r.Bytes, r.Through)
 	}
-	var err error
-	if out.Key, err = readAll(r.Key); err != nil {
-		return out, err
+	return worker.Stretch{
+		First: r.First, Through: r.Through, Time: r.Time, Bytes: r.Bytes,
+		Bad: decode.Bad{Index: decode.Whole, Reason: decode.Unreadable, Detail: detail},
 	}
-	if out.Value, err = readAll(r.Value); err != nil {
-		return out, err
-	}
-	for _, h := range r.Headers {
-		out.Headers = append(out.Headers, worker.Header{Key: h.Key, Value: h.Value})
-	}
-	return out, nil
-}
-
-func readAll(b kafka.Bytes) ([]byte, error) {
-	if b == nil {
-		return nil, nil
-	}
-	defer b.Close()
-	return protocol.ReadAll(b)
 }

@@ -2,93 +2,267 @@ package ingest_test
 
 import (
 	"context"
-	"net"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
-	"time"
 
 	"binnacle/ingest"
 	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/kafka"
 
-	"github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
-	"github.com/segmentio/kafka-go/protocol/fetch"
+	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// answers is a broker that answers every fetch with batches of these offsets, and then a batch of markers.
-type answers struct {
-	batches [][]int64
-	markers []int64
-}
-
-// RoundTrip is kafka.RoundTripper.
-func (a answers) RoundTrip(context.Context, net.Addr, kafka.Request) (kafka.Response, error) {
-	stream := &protocol.RecordStream{}
-	for _, b := range a.batches {
-		stream.Records = append(stream.Records, recordsAt(b))
-	}
-	if len(a.markers) > 0 {
-		stream.Records = append(stream.Records, &protocol.ControlBatch{BaseOffset: a.markers[0], Records: recordsAt(a.markers)})
-	}
-	return &fetch.Response{Topics: []fetch.ResponseTopic{{Topic: topic, Partitions: []fetch.ResponsePartition{{
-		HighWatermark: 100, RecordSet: protocol.RecordSet{Version: 2, Records: stream},
-	}}}}}, nil
-}
-
-func recordsAt(offsets []int64) protocol.RecordReader {
-	var out []protocol.Record
-	for _, o := range offsets {
-		out = append(out, protocol.Record{Offset: o, Time: time.UnixMilli(past), Value: protocol.NewBytes([]byte("x"))})
-	}
-	return protocol.NewRecordReader(out...)
-}
-
-func TestWhatAFetchAnswers(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		answer answers
-		want   []int64
-		next   int64
-	}{
-		{"nothing", answers{}, nil, 5},
-		{"records", answers{batches: [][]int64{{5, 6}}}, []int64{5, 6}, 7},
-		{"a batch that begins before", answers{batches: [][]int64{{3, 4, 5, 6}, {7}}}, []int64{5, 6, 7}, 8},
-		{"offsets without records between", answers{batches: [][]int64{{4, 9}}}, []int64{9}, 10},
-		{"markers of transactions alone", answers{markers: []int64{7, 8}}, nil, 9},
-		{"records, then markers", answers{batches: [][]int64{{5, 6}}, markers: []int64{7}}, []int64{5, 6}, 7},
-		// The log was compacted: the batch that offset 5 lies in ends without a record. It must be got past.
-		{"a batch that has no record any more", answers{batches: [][]int64{{2, 3}}}, nil, 6},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			offsets, next, err := ingest.Fetch(context.Background(), ingest.NewBroker("unused:1", topic, c.answer), 0, 5)
-			require.NoError(t, err)
-			require.Equal(t, c.want, offsets)
-			require.Equal(t, c.next, next)
-		})
-	}
-}
-
-// Markers of transactions take up offsets: the position passes them, also at the end of the log.
+// Records of transactions that were aborted are not stored. They take up offsets all the same, and so do the markers of
+// transactions: the position passes them, also at the end of the log.
 func TestTransactions(t *testing.T) {
 	r := newRig(t, 1)
 	ctx := ingesttest.Soon(t)
 	producer, err := kgo.NewClient(kgo.SeedBrokers(r.broker.Addr()), kgo.DefaultProduceTopic(topic), kgo.TransactionalID("t"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	require.NoError(t, err)
 	defer producer.Close()
-	for i := range int64(3) {
+	for i := range int64(4) {
 		require.NoError(t, producer.BeginTransaction())
 		for k := range int64(5) {
 			m := r.message("d0", past+i*10+k, 1)
 			require.NoError(t, producer.ProduceSync(ctx, &kgo.Record{Key: m.Key, Value: m.Value, Timestamp: m.Time}).FirstErr())
+			if i%2 == 1 {
+				delete(r.want, ingesttest.Series{Device: "d0", Metric: "a", Time: past + i*10 + k})
+			}
 		}
-		require.NoError(t, producer.EndTransaction(ctx, kgo.TryCommit))
+		require.NoError(t, producer.EndTransaction(ctx, kgo.TransactionEndTry(i%2 == 0)))
 	}
 	in := r.ingester(nil)
 	stop := r.run(in)
 	r.settled()
-	require.EqualValues(t, 18, r.committed(0))
+	require.EqualValues(t, 24, r.committed(0))
 	require.True(t, in.CaughtUp())
 	stop()
 	r.whole()
+}
+
+// A batch that unpacks to more than a batch may is a dead letter that says where it lies; the log goes on behind it.
+func TestABombIsADeadLetter(t *testing.T) {
+	r := newRig(t, 1)
+	r.publish(0, r.message("d0", past, 1))
+	r.publishAs(0, kafkago.Gzip, kafkago.Message{Value: make([]byte, 8<<20)}, kafkago.Message{Value: []byte("with it")})
+	r.publish(0, r.message("d0", past+1, 2))
+	cluster := r.connect(kafka.Config{MaxUnpackedBytes: 4 << 20})
+	in := r.ingester(func(c *ingest.Config, stores *ingest.Stores) {
+		c.Kafka, stores.Letters = cluster, ingest.NewTopicUndertaker(cluster.Topic(letter))
+	})
+	r.run(in)
+	r.settled()
+	r.whole()
+	require.EqualValues(t, 4, r.committed(0))
+
+	got, err := r.cluster.Topic(letter).Fetch(ingesttest.Soon(t), 0, 0)
+	require.NoError(t, err)
+	defer got.Release()
+	require.Len(t, got.Records, 1)
+	headers := map[string]string{}
+	for _, h := range got.Records[0].Headers {
+		headers[h.Key] = string(h.Value)
+	}
+	require.Equal(t, "unreadable", headers[worker.HeaderReason])
+	require.Equal(t, "1", headers[worker.HeaderOffset])
+	require.Equal(t, "2", headers[worker.HeaderThrough])
+	require.Equal(t, topic, headers[worker.HeaderTopic])
+	require.Contains(t, headers[worker.HeaderDetail], "too large")
+	bytes, err := strconv.Atoi(headers[worker.HeaderTruncated])
+	require.NoError(t, err)
+	require.Greater(t, bytes, 1000)
+}
+
+// streams are the chunks of a partition by stream: the lowest offset in each.
+func (r *rig) streams(partition int32) map[uint32]int64 {
+	lowest := map[uint32]int64{}
+	for _, h := range r.Headers() {
+		if h.ID.Partition != partition {
+			continue
+		}
+		if low, ok := lowest[h.ID.Stream]; !ok || h.First < low {
+			lowest[h.ID.Stream] = h.First
+		}
+	}
+	return lowest
+}
+
+// A leader that lacks the last records of the old one was elected, and by the next fetch the log is longer than it was: what
+// it has at offsets that were read before is read as well, and no more than that again. The other partition goes on as it was.
+func TestALogThatWasCutAndHasGrown(t *testing.T) {
+	r := newRig(t, 2)
+	at := int64(past)
+	publish := func(partition, n int) {
+		for range n {
+			at++
+			r.publish(partition, r.message(fmt.Sprintf("d%d", partition), at, float64(at)))
+		}
+	}
+	stop := r.run(r.ingester(nil))
+	publish(0, 20)
+	publish(1, 20)
+	r.settled()
+	stop()
+	streams := control.NewStreams(r.Docs)
+	_, mark, _, err := streams.Of(context.Background(), r.broker.ClusterID(), topic, 2, 1)
+	require.NoError(t, err)
+	r.Docs.Fault = func(op, kind, _ string) *controltest.Fault {
+		if kind == control.KindMark && op == controltest.OpReplace {
+			return &controltest.Fault{Err: errors.New("down")} // the marks stay what they are
+		}
+		return nil
+	}
+	short := filepath.Join(t.TempDir(), "short")
+	addr := r.broker.Addr()
+	require.NoError(t, r.broker.Close())
+	require.NoError(t, os.CopyFS(short, os.DirFS(r.dir)))
+	r.broker = r.open(addr, r.dir)
+	r.run(r.ingester(nil))
+	publish(1, 20) // acknowledged by the old leader alone
+	r.settled()
+
+	old := r.broker
+	r.broker = r.open("127.0.0.1:0", short)
+	publish(1, 60)
+	require.NoError(t, r.broker.Close())
+	require.NoError(t, old.Close())
+	r.broker = r.open(addr, short)
+	publish(0, 1)
+	r.settled()
+	require.Equal(t, r.want, r.Stored())
+	require.Equal(t, map[uint32]int64{1: 0}, r.streams(0), "what still is as it was stays in its stream")
+	require.Equal(t, map[uint32]int64{1: 0, 2: mark.Offset}, r.streams(1), "below its mark the log is the old one")
+}
+
+// One partition's log is not the one that its mark is of: the other one stays in its stream, and is not read again.
+func TestOnePartitionsDoubtIsItsOwn(t *testing.T) {
+	r := newRig(t, 2)
+	stop := r.run(r.ingester(nil))
+	for i := range 40 {
+		r.publish(i%2, r.message(fmt.Sprintf("d%d", i%2), past+int64(i), 1))
+	}
+	r.settled()
+	stop()
+	marks, err := r.Docs.List(context.Background(), control.KindMark)
+	require.NoError(t, err)
+	require.Len(t, marks, 2)
+	for _, m := range marks {
+		if strings.HasSuffix(m.ID, ".00001") {
+			m.Body = []byte(`{"offset":3,"timestamp":1,"crc":2}`)
+			_, err := r.Docs.Replace(context.Background(), m)
+			require.NoError(t, err)
+		}
+	}
+	stop = r.run(r.ingester(nil))
+	for i := range 10 {
+		r.publish(i%2, r.message(fmt.Sprintf("d%d", i%2), past+1000+int64(i), 1))
+	}
+	r.settled()
+	stop()
+	require.Equal(t, r.want, r.Stored())
+	require.Equal(t, map[uint32]int64{1: 0}, r.streams(0))
+	require.Equal(t, map[uint32]int64{1: 0, 2: 0}, r.streams(1))
+}
+
+// scripted is a broker whose one log is what a test says, leader epochs included.
+type scripted struct {
+	*kfake.Cluster
+	log     []int32 // the epoch of each record
+	version string  // what the values of records from cut on say
+	cut     int
+}
+
+func newScripted(t *testing.T) *scripted {
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic))
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	s := &scripted{Cluster: c, log: make([]int32, 100), cut: 1000}
+	c.ControlKey(kmsg.Fetch.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		return s.fetch(r.(*kmsg.FetchRequest)), nil, true
+	})
+	c.ControlKey(kmsg.ListOffsets.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		res := r.ResponseKind().(*kmsg.ListOffsetsResponse)
+		for _, asked := range r.(*kmsg.ListOffsetsRequest).Topics[0].Partitions {
+			p := kmsg.NewListOffsetsResponseTopicPartition()
+			if asked.Timestamp == -1 {
+				p.Offset = int64(len(s.log))
+			}
+			of := kmsg.NewListOffsetsResponseTopic()
+			of.Topic, of.Partitions = topic, []kmsg.ListOffsetsResponseTopicPartition{p}
+			res.Topics = append(res.Topics, of)
+		}
+		return res, nil, true
+	})
+	return s
+}
+
+// fetch answers with one record a batch.
+func (s *scripted) fetch(r *kmsg.FetchRequest) kmsg.Response {
+	res := r.ResponseKind().(*kmsg.FetchResponse)
+	p := kmsg.NewFetchResponseTopicPartition()
+	p.HighWatermark, p.LastStableOffset = int64(len(s.log)), int64(len(s.log))
+	for at := r.Topics[0].Partitions[0].FetchOffset; at < int64(len(s.log)); at++ {
+		value := fmt.Sprint("record ", at)
+		if at >= int64(s.cut) {
+			value += s.version
+		}
+		body := append([]byte{0, 0, 0, 1, byte(2 * len(value))}, value...)
+		body = append(body, 0)
+		b := kmsg.RecordBatch{
+			FirstOffset: at, PartitionLeaderEpoch: s.log[at], Magic: 2, FirstTimestamp: past, MaxTimestamp: past, ProducerID: -1,
+			NumRecords: 1, Records: append([]byte{byte(2 * len(body))}, body...),
+		}
+		raw := b.AppendTo(nil)
+		binary.BigEndian.PutUint32(raw[8:], uint32(len(raw)-12))
+		binary.BigEndian.PutUint32(raw[17:], crc32.Checksum(raw[21:], crc32.MakeTable(crc32.Castagnoli)))
+		p.RecordBatches = append(p.RecordBatches, raw...)
+	}
+	of := kmsg.NewFetchResponseTopic()
+	of.Topic, of.Partitions = topic, []kmsg.FetchResponseTopicPartition{p}
+	res.Topics = append(res.Topics, of)
+	return res
+}
+
+// A new leader's records are not taken before the last one of the old leader was seen to be there still.
+func TestANewLeadersLogIsComparedFirst(t *testing.T) {
+	s := newScripted(t)
+	cluster, err := kafka.New(kafka.Config{Brokers: s.ListenAddrs()})
+	require.NoError(t, err)
+	defer cluster.Close()
+	read := ingest.NewReader(cluster.Topic(topic), 0)
+	next, err := read(ingesttest.Soon(t), 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 100, next)
+
+	for range 10 {
+		s.log = append(s.log, 1) // elected in order: all records are there
+	}
+	next, err = read(ingesttest.Soon(t), next)
+	require.NoError(t, err)
+	require.EqualValues(t, 110, next)
+
+	s.cut, s.version = 90, " of another leader"
+	s.log = s.log[:90]
+	for range 40 {
+		s.log = append(s.log, 2)
+	}
+	_, err = read(ingesttest.Soon(t), next)
+	require.ErrorIs(t, err, ingest.ErrRetake)
+	require.ErrorContains(t, err, "record 109 is not the one")
 }

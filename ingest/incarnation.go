@@ -6,35 +6,53 @@ import (
 
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
+	"binnacle/internal/kafka"
 )
 
-// takeover decides as which stream and from which offset a partition is read (rule W9). reached is an offset that the log
-// must not end before, because this process or the store has seen the record that is just below it; 0 if none was seen.
+// What a process knows of a partition that it had before.
+type memories struct {
+	reached int64         // the log must not end before: the record just below was seen by this process or is in the store; 0 none
+	last    *control.Mark // of the last record that was read; nil none
+}
+
+// takeover decides as which stream and from which offset a partition is read (rule W9).
 //
 // What the log must have is asked first, and where it ends afterwards: a former owner may still commit and stamp.
-func (in *Ingester) takeover(ctx context.Context, partition int, committed, reached int64) (worker.Assignment, error) {
-	cluster, err := in.describe(ctx)
+func (in *Ingester) takeover(ctx context.Context, partition int, committed int64, known memories) (worker.Assignment, error) {
+	none := worker.Assignment{}
+	cluster, partitions, err := in.describe(ctx)
 	if err != nil {
-		return worker.Assignment{}, err
+		return none, err
 	}
-	stream, err := in.stores.Streams.Find(ctx, cluster, in.cfg.Topic)
+	stream, mark, marked, err := in.stores.Streams.Of(ctx, cluster, in.cfg.Topic, len(partitions), int32(partition))
 	if err != nil {
-		return worker.Assignment{}, err
+		return none, err
 	}
-	first, end, err := in.broker.Bounds(ctx, partition)
+	first, end, err := in.topic.Bounds(ctx, partition)
 	if err != nil {
-		return worker.Assignment{}, err
+		return none, err
 	}
 	a := worker.Assignment{Partition: int32(partition), Stream: stream.Number, Position: committed, LogEnd: end}
-	_, marked := stream.Marks[a.Partition]
-	if marked || stream.Incarnation == 1 {
-		// Else another partition has found the log to be a new one: what was committed here, or read, is of the old one.
-		why, err := in.doubt(ctx, stream, partition, max(committed, reached), first, end)
-		if err != nil {
-			return worker.Assignment{}, err
+	if mark.Begins {
+		a.Position = mark.Offset // what is committed is of an older stream
+	}
+	switch {
+	case marked:
+		if why, err := recognise(ctx, in.topic, partition, mark, first, end); err != nil || why != "" {
+			return in.reincarnate(ctx, stream, len(partitions), a, first, why, err)
 		}
-		if why != "" {
-			return in.reincarnate(ctx, stream, a, first, why)
+		why, err := in.doubt(ctx, partition, max(a.Position, known.reached), known.last, first, end)
+		if err == nil && why != "" && mark.Offset >= first {
+			return in.fork(ctx, stream, len(partitions), a, mark, why)
+		}
+		if err != nil || why != "" {
+			return in.reincarnate(ctx, stream, len(partitions), a, first, why, err)
+		}
+	case stream.Incarnation == 1:
+		// Else another life of the log was found to have begun: what was committed here, or read, is of the old one.
+		why, err := in.doubt(ctx, partition, max(committed, known.reached), known.last, first, end)
+		if err != nil || why != "" {
+			return in.reincarnate(ctx, stream, len(partitions), a, first, why, err)
 		}
 	}
 	switch {
@@ -46,8 +64,8 @@ func (in *Ingester) takeover(ctx context.Context, partition int, committed, reac
 			in.log.Warn("no chunk of this log was stored under this stream: it is read from its start",
 				"partition", partition, "stream", stream.Number, "committed", committed, "first", first)
 		}
-	case committed < first:
-		if seen := max(committed, reached); seen > 0 && seen < first {
+	case a.Position < first:
+		if seen := max(a.Position, known.reached); seen > 0 && seen < first {
 			in.log.Error("records were deleted before they were stored: the topic's retention is too short",
 				"partition", partition, "read", seen, "first", first, "lost", first-seen)
 		}
@@ -56,39 +74,80 @@ func (in *Ingester) takeover(ctx context.Context, partition int, committed, reac
 	return a, nil
 }
 
-// doubt says why the log can't be the one that the stream's number stands for, empty when it can.
-func (in *Ingester) doubt(ctx context.Context, stream control.Stream, partition int, reached, first, end int64) (string, error) {
+// doubt says why the log can't be the one that was read before, empty when it can.
+func (in *Ingester) doubt(ctx context.Context, partition int, reached int64, last *control.Mark, first, end int64) (string, error) {
 	if reached > end {
 		return fmt.Sprintf("record %d was read once, but the log ends at %d", reached-1, end), nil
 	}
-	mark, ok := stream.Marks[int32(partition)]
-	if !ok || mark.Offset < first {
+	if last == nil {
+		return "", nil
+	}
+	return recognise(ctx, in.topic, partition, *last, first, end)
+}
+
+// recognise says why the log, which has these bounds, can't be the one that a mark is of, empty when it can: also when the
+// marked record is there no more.
+func recognise(ctx context.Context, topic *kafka.Topic, partition int, mark control.Mark, first, end int64) (string, error) {
+	if mark.Offset < first {
 		return "", nil
 	}
 	if mark.Offset >= end {
 		return fmt.Sprintf("record %d was read once, but the log ends at %d", mark.Offset, end), nil
 	}
-	b, err := in.broker.fetcher(partition).fetch(ctx, mark.Offset)
-	switch {
-	case err != nil:
+	b, err := topic.Fetch(ctx, partition, mark.Offset)
+	if err != nil {
 		return "", err
-	case len(b.records) == 0 && b.next == mark.Offset:
+	}
+	defer b.Release()
+	switch {
+	case len(b.Records) == 0 && b.Next == mark.Offset:
 		return "", fmt.Errorf("fetch the marked record %d of partition %d: an answer without records", mark.Offset, partition)
-	case len(b.records) == 0 || b.records[0].Mark() != mark:
+	case len(b.Records) == 0 || !markOf(&b.Records[0]).IsOf(mark):
 		return fmt.Sprintf("record %d is not the one that was read there once", mark.Offset), nil
 	}
 	return "", nil
 }
 
+func markOf(r *kafka.Record) control.Mark {
+	own := worker.Record{Offset: r.Offset, Time: r.Time, Value: r.Value}
+	return own.Mark()
+}
+
 // reincarnate begins the log from its start, as another stream: duplicates are harmless, skips are not.
-func (in *Ingester) reincarnate(ctx context.Context, old control.Stream, a worker.Assignment, first int64, why string) (worker.Assignment, error) {
-	next, err := in.stores.Streams.Next(ctx, old)
+func (in *Ingester) reincarnate(
+	ctx context.Context, old control.Stream, partitions int, a worker.Assignment, first int64, why string, err error,
+) (worker.Assignment, error) {
+	if err != nil {
+		return worker.Assignment{}, err
+	}
+	next, err := in.stores.Streams.Next(ctx, old, partitions)
 	if err != nil {
 		return worker.Assignment{}, err
 	}
 	in.metrics.restarts.Inc()
-	in.log.Error("the topic is another one than before: it is read from its start as a new stream",
+	in.log.Error("the log is another one than before: it is read from its start as a new stream",
 		"topic", in.cfg.Topic, "partition", a.Partition, "why", why, "stream", next.Number, "before", old.Number)
 	a.Stream, a.Position, a.Unmarked = next.Number, first, true
+	return a, nil
+}
+
+// fork begins another stream where the old one is known to be of this log: at its mark. Every record below it is stored in
+// an older stream, or refused; the log has lost its end, and may have others there now. That the stream begins there is
+// stored before anything else, because nobody else may know what this process has seen.
+func (in *Ingester) fork(
+	ctx context.Context, old control.Stream, partitions int, a worker.Assignment, mark control.Mark, why string,
+) (worker.Assignment, error) {
+	next, err := in.stores.Streams.Next(ctx, old, partitions)
+	if err != nil {
+		return worker.Assignment{}, err
+	}
+	mark.Begins = true
+	if err := in.stores.Streams.Renew(ctx, next.Number, a.Partition, mark); err != nil {
+		return worker.Assignment{}, err
+	}
+	in.metrics.restarts.Inc()
+	in.log.Error("the log has lost its end: it is read again from its last known record on, as a new stream",
+		"topic", in.cfg.Topic, "partition", a.Partition, "why", why, "from", mark.Offset, "stream", next.Number, "before", old.Number)
+	a.Stream, a.Position = next.Number, mark.Offset
 	return a, nil
 }

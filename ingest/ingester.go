@@ -15,16 +15,17 @@ import (
 	"time"
 
 	"binnacle/ingest/worker"
+	"binnacle/internal/kafka"
 	"binnacle/internal/store"
 
-	"github.com/segmentio/kafka-go"
+	kafkago "github.com/segmentio/kafka-go"
 )
 
 // Ingester reads one topic as a member of a consumer group.
 type Ingester struct {
 	cfg      Config
 	stores   Stores
-	broker   *Broker
+	topic    *kafka.Topic
 	memory   *worker.Memory
 	metrics  *metrics
 	executor *Executor
@@ -42,14 +43,14 @@ type Ingester struct {
 
 // New makes an Ingester. It starts nothing.
 func New(cfg Config, stores Stores) (*Ingester, error) {
-	cfg = cfg.withDefaults().with(stores)
+	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	memory := worker.NewMemory(cfg.MemoryBytes)
 	m := newMetrics(cfg.Registerer, memory, cfg.Logger)
 	return &Ingester{
-		cfg: cfg, stores: stores, broker: NewBroker(cfg.Kafka, cfg.Topic, cfg.Transport), memory: memory, metrics: m,
+		cfg: cfg, stores: stores, topic: cfg.Kafka.Topic(cfg.Topic), memory: memory, metrics: m,
 		executor:   newExecutor(cfg, stores, m),
 		log:        cfg.Logger,
 		partitions: map[int]*partition{},
@@ -82,12 +83,12 @@ func (in *Ingester) run(ctx context.Context) error {
 		return ended(ctx, err)
 	}
 	line := newLifeline()
-	group, err := kafka.NewConsumerGroup(kafka.ConsumerGroupConfig{
-		ID: in.cfg.Group, Brokers: []string{in.cfg.Kafka}, Topics: []string{in.cfg.Topic}, Dialer: line.dialer(in.cfg.Dialer),
+	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
+		ID: in.cfg.Group, Brokers: in.cfg.Kafka.Brokers(), Topics: []string{in.cfg.Topic}, Dialer: line.dialer(in.cfg.Kafka.Dialer()),
 		HeartbeatInterval: time.Second, SessionTimeout: 30 * time.Second, RebalanceTimeout: 30 * time.Second,
-		JoinGroupBackoff: joinBackoff, Timeout: 30 * time.Second,
+		JoinGroupBackoff: joinBackoff, Timeout: max(30*time.Second, in.cfg.Kafka.RequestTimeout()),
 		WatchPartitionChanges: true, PartitionWatchInterval: in.cfg.WatchEvery,
-		StartOffset:   kafka.FirstOffset,
+		StartOffset:   kafkago.FirstOffset,
 		RetentionTime: 365 * 24 * time.Hour,
 	})
 	if err != nil {
@@ -139,19 +140,19 @@ func (in *Ingester) meet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return in.executor.again(ctx, "metadata", func() error { _, err := in.describe(ctx); return err })
+	return in.executor.again(ctx, "metadata", func() error { _, _, err := in.describe(ctx); return err })
 }
 
-// describe answers which cluster it is, and notes which partitions the topic has.
-func (in *Ingester) describe(ctx context.Context) (cluster string, err error) {
-	cluster, partitions, err := in.broker.Describe(ctx)
+// describe returns which cluster it is and which partitions the topic has, and notes those.
+func (in *Ingester) describe(ctx context.Context) (cluster string, partitions []int, err error) {
+	cluster, partitions, err = in.topic.Describe(ctx)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.expected = partitions
-	return cluster, nil
+	return cluster, partitions, nil
 }
 
 func ended(ctx context.Context, err error) error {
@@ -162,7 +163,7 @@ func ended(ctx context.Context, err error) error {
 }
 
 // own drives the partitions of one generation until it ends or the ingester stops.
-func (in *Ingester) own(gen context.Context, generation *kafka.Generation) {
+func (in *Ingester) own(gen context.Context, generation *kafkago.Generation) {
 	assigned := generation.Assignments[in.cfg.Topic]
 	in.keep(assigned)
 	in.log.Info("partitions assigned", "generation", generation.ID, "partitions", len(assigned))
@@ -183,11 +184,11 @@ func (in *Ingester) own(gen context.Context, generation *kafka.Generation) {
 }
 
 // keep drops the workers of partitions that went elsewhere.
-func (in *Ingester) keep(assigned []kafka.PartitionAssignment) {
+func (in *Ingester) keep(assigned []kafkago.PartitionAssignment) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for id, p := range in.partitions {
-		if !slices.ContainsFunc(assigned, func(a kafka.PartitionAssignment) bool { return a.ID == id }) {
+		if !slices.ContainsFunc(assigned, func(a kafkago.PartitionAssignment) bool { return a.ID == id }) {
 			in.drop(p)
 		}
 	}
@@ -200,7 +201,7 @@ func (in *Ingester) drop(p *partition) {
 }
 
 // drive takes a partition over and reads it until the context ends.
-func (in *Ingester) drive(ctx context.Context, generation *kafka.Generation, a kafka.PartitionAssignment) {
+func (in *Ingester) drive(ctx context.Context, generation *kafkago.Generation, a kafkago.PartitionAssignment) {
 	reached := int64(0)
 	for ctx.Err() == nil {
 		var p *partition
@@ -229,10 +230,11 @@ func (in *Ingester) resume(ctx context.Context, id int, committed, reached int64
 	in.mu.Lock()
 	p := in.partitions[id]
 	in.mu.Unlock()
+	known := memories{reached: reached}
 	if p != nil {
-		reached = max(reached, p.worker.Position())
+		known = memories{reached: max(reached, p.worker.Position()), last: p.reader.last}
 	}
-	a, err := in.takeover(ctx, id, committed, reached)
+	a, err := in.takeover(ctx, id, committed, known)
 	if err != nil {
 		return nil, err
 	}
@@ -244,7 +246,7 @@ func (in *Ingester) resume(ctx context.Context, id int, committed, reached int64
 	defer in.mu.Unlock()
 	if p != nil && p.worker.Stream() == a.Stream && !a.Unmarked {
 		p.worker.Resume(a, in.cfg.Now())
-		p.pending = nil // fetched again from the position on
+		p.reader.recognised()
 		return p, nil
 	}
 	if p != nil {

@@ -18,10 +18,11 @@ import (
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
+	"binnacle/internal/kafka"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 
-	"github.com/segmentio/kafka-go"
+	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
 )
 
@@ -109,9 +110,7 @@ func TestStopWhenTheBrokerHangs(t *testing.T) {
 		r.publish(i%2, r.message(fmt.Sprintf("d%d", i), past+int64(i), 1))
 	}
 	stop := r.run(r.ingester(func(c *ingest.Config, _ *ingest.Stores) {
-		c.Dialer = &kafka.Dialer{DialFunc: p.dial}
-		c.Transport = &kafka.Transport{Dial: p.dial}
-		t.Cleanup(c.Transport.(*kafka.Transport).CloseIdleConnections)
+		c.Kafka = r.connect(kafka.Config{Dial: p.dial})
 	}))
 	r.settled()
 	p.hang()
@@ -197,9 +196,9 @@ func TestNoPartitionGoesOnFromAnOldLogsOffset(t *testing.T) {
 		r.publish(i%2, r.message("d0", past+1000+int64(i), 2))
 	}
 	streams := control.NewStreams(r.Docs)
-	old, err := streams.Find(context.Background(), r.broker.ClusterID(), topic)
+	old, err := streams.Find(context.Background(), r.broker.ClusterID(), topic, 2)
 	require.NoError(t, err)
-	_, err = streams.Next(context.Background(), old)
+	_, err = streams.Next(context.Background(), old, 2)
 	require.NoError(t, err)
 	r.setCommitted(20, 20) // the process's own last commits came after the topic was deleted
 	r.run(r.ingester(nil))
@@ -234,7 +233,7 @@ func TestATopicMadeAnewBeforeTheFirstMark(t *testing.T) {
 	try := sync.OnceFunc(func() { close(tried) })
 	var healed atomic.Bool
 	r.Docs.Fault = func(op, kind, _ string) *controltest.Fault {
-		if kind != control.KindStream || op != controltest.OpReplace || healed.Load() {
+		if kind != control.KindMark || op != controltest.OpCreate || healed.Load() {
 			return nil
 		}
 		try()
@@ -322,7 +321,7 @@ func TestALogThatLostItsEnd(t *testing.T) {
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.Docs})
 	_, err := dir.Refresh(context.Background())
 	require.NoError(t, err)
-	former := ingest.NewLocal(ingest.Config{Config: worker.Config{Past: -1}, Kafka: "unused:1"}, ingest.Stores{
+	former := ingest.NewLocal(ingest.Config{Config: worker.Config{Past: -1}}, ingest.Stores{
 		Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs), Letters: r,
 	}, worker.Assignment{Stream: 1, Position: 20, LogEnd: 100})
 	for i := int64(20); i < 100; i++ {
@@ -346,7 +345,7 @@ func TestPartitionsThatAreAdded(t *testing.T) {
 	r.run(in)
 	r.publish(0, r.message("d0", past, 1))
 	r.settled()
-	res, err := r.client().CreatePartitions(context.Background(), &kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{{Name: topic, Count: 3}}})
+	res, err := r.client().CreatePartitions(context.Background(), &kafkago.CreatePartitionsRequest{Topics: []kafkago.TopicPartitionsConfig{{Name: topic, Count: 3}}})
 	require.NoError(t, err)
 	require.NoError(t, res.Errors[topic])
 	for p := range 3 {
@@ -366,14 +365,14 @@ func TestMembersComeAndGo(t *testing.T) {
 	var stops []func()
 	n := int64(0)
 	flow := func(records int) {
-		batches := map[int][]kafka.Message{}
+		batches := map[int][]kafkago.Message{}
 		for range records {
 			d := int(n % 12)
 			batches[d%4] = append(batches[d%4], r.message(fmt.Sprintf("d%02d", d), past+n, float64(n)))
 			n++
 		}
 		for p, b := range batches {
-			r.publishAs(p, kafka.Lz4, b...)
+			r.publishAs(p, kafkago.Lz4, b...)
 		}
 	}
 	for range ingesttest.Rounds(5, 3) {
@@ -430,7 +429,7 @@ func (r *rig) watch(in *ingest.Ingester) {
 func TestMoreThanMemoryHolds(t *testing.T) {
 	r := newRig(t, 2)
 	for i := range 20 {
-		var batch []kafka.Message
+		var batch []kafkago.Message
 		for k := range 100 {
 			n := int64(i*100 + k)
 			batch = append(batch, r.message(fmt.Sprintf("d%d", n%7), past+n, float64(n)))
@@ -450,20 +449,21 @@ func TestLargeRecordsAndCompressedBatches(t *testing.T) {
 		m.Value = fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"pad":%q,"values":{"a":1}}`, past+i, pad)
 		r.publish(0, m)
 	}
-	var batch []kafka.Message
+	var batch []kafkago.Message
 	for i := range int64(50) {
 		batch = append(batch, r.message("d0", past+100+i, float64(i)))
 	}
-	r.publishAs(0, kafka.Zstd, batch...)
-	b := ingest.NewBroker(r.broker.Addr(), topic, r.transport)
+	r.publishAs(0, kafkago.Zstd, batch...)
+	b := r.cluster.Topic(topic)
 	for _, from := range []int64{0, 1, 3, 20, 52, 53} {
-		offsets, next, err := ingest.Fetch(context.Background(), b, 0, from)
+		got, err := b.Fetch(context.Background(), 0, from)
 		require.NoError(t, err)
-		require.Equal(t, next, from+int64(len(offsets)))
-		for i, o := range offsets {
-			require.Equal(t, from+int64(i), o)
+		require.Equal(t, got.Next, from+int64(len(got.Records)))
+		for i, r := range got.Records {
+			require.Equal(t, from+int64(i), r.Offset)
 		}
-		require.Equal(t, from < 53, len(offsets) > 0)
+		require.Equal(t, from < 53, len(got.Records) > 0)
+		got.Release()
 	}
 	r.run(r.ingester(nil))
 	r.settled()
@@ -473,8 +473,7 @@ func TestLargeRecordsAndCompressedBatches(t *testing.T) {
 // A record that a broker takes only just can be buried all the same.
 func TestLettersOfRecordsThatAreAllHeadersOrKey(t *testing.T) {
 	r := newRig(t, 1)
-	u := ingest.NewTopicUndertaker(r.broker.Addr(), letter, r.transport)
-	defer u.Close()
+	u := ingest.NewTopicUndertaker(r.cluster.Topic(letter))
 	const large = 1_048_450 // what the broker takes, less a record's own overhead
 	letters := []worker.DeadLetter{
 		{Topic: topic, Record: worker.Record{Offset: 1, Headers: []worker.Header{{Key: "h", Value: ingesttest.Random(large, 1)}}}},
@@ -483,12 +482,13 @@ func TestLettersOfRecordsThatAreAllHeadersOrKey(t *testing.T) {
 		{Topic: topic, Record: worker.Record{Offset: 4, Value: []byte("bad")}, Bare: true},
 	}
 	require.NoError(t, u.Bury(ingesttest.Soon(t), letters))
-	b := ingest.NewBroker(r.broker.Addr(), letter, r.transport)
+	b := r.cluster.Topic(letter)
 	n := 0
 	for from := int64(0); n < len(letters); {
-		offsets, next, err := ingest.Fetch(context.Background(), b, 0, from)
+		got, err := b.Fetch(context.Background(), 0, from)
 		require.NoError(t, err)
-		n, from = n+len(offsets), next
+		n, from = n+len(got.Records), got.Next
+		got.Release()
 	}
 	require.Equal(t, len(letters), n)
 }

@@ -35,16 +35,9 @@ func (l *lifeline) cut() {
 	clear(l.conns)
 }
 
-// dialer is like d, nil for kafka-go's own, but its connections end with the lifeline.
+// dialer is like d, which says how to dial, but its connections end with the lifeline.
 func (l *lifeline) dialer(d *kafka.Dialer) *kafka.Dialer {
-	if d == nil {
-		d = kafka.DefaultDialer
-	}
-	out := *d
-	dial := d.DialFunc
-	if dial == nil {
-		dial = (&net.Dialer{LocalAddr: d.LocalAddr, FallbackDelay: d.FallbackDelay, KeepAlive: d.KeepAlive}).DialContext
-	}
+	out, dial := *d, d.DialFunc
 	out.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()

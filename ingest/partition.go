@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +10,9 @@ import (
 	"time"
 
 	"binnacle/ingest/worker"
+	"binnacle/internal/kafka"
 
-	"github.com/segmentio/kafka-go"
+	kafkago "github.com/segmentio/kafka-go"
 )
 
 // errRetake says that the log may be another one than it was: the partition must be taken over anew.
@@ -24,37 +24,39 @@ type partition struct {
 	in     *Ingester
 	id     int
 	worker *worker.Worker
+	reader *reader // run's, and its fetching goroutine's while there is one
 	log    *slog.Logger
 
 	// Answers of jobs. It has room for all that may be under way, so that nobody waits for a partition that is not run.
 	done chan worker.Job
 
 	// Owned by run.
-	committed   int64 // last offset committed in this generation, -1 none
-	lastCommit  time.Time
-	verified    time.Time       // when the log's end was asked for last
-	lost        bool            // the generation refuses commits
-	pending     []worker.Record // fetched and not fed yet
-	pendingNext int64
+	committed  int64 // last offset committed in this generation, -1 none
+	lastCommit time.Time
+	verified   time.Time   // when the log's end was asked for last
+	lost       bool        // the generation refuses commits
+	pending    kafka.Batch // fetched; records leave it as they are fed
 }
 
 func newPartition(in *Ingester, a worker.Assignment) *partition {
 	return &partition{
 		in: in, id: int(a.Partition), worker: worker.New(in.cfg.Config, a, in.memory, in.cfg.Now(), in.metrics),
-		log:  in.log.With("partition", a.Partition, "stream", a.Stream),
-		done: make(chan worker.Job, in.cfg.MaxJobs()),
+		reader: &reader{topic: in.topic, partition: int(a.Partition)},
+		log:    in.log.With("partition", a.Partition, "stream", a.Stream),
+		done:   make(chan worker.Job, in.cfg.MaxJobs()),
 	}
 }
 
 // run reads until the context ends (nil), because the generation does or the ingester stops, or until the log may be
 // another one (errRetake).
-func (p *partition) run(ctx context.Context, generation *kafka.Generation) error {
+func (p *partition) run(ctx context.Context, generation *kafkago.Generation) error {
 	p.lost, p.committed, p.lastCommit = false, -1, p.in.cfg.Now()
 	reading, stop := context.WithCancel(ctx)
 	var fetching sync.WaitGroup
-	batches := make(chan batch) // unbuffered: at most one batch waits
+	batches := make(chan kafka.Batch) // unbuffered: at most one batch waits
 	failed := make(chan error, 1)
 	fetching.Go(func() { p.fetch(reading, p.worker.Position(), batches, failed) })
+	defer p.forget() // it is fetched again from the position on
 	defer fetching.Wait()
 	defer stop()
 	for ctx.Err() == nil {
@@ -66,7 +68,7 @@ func (p *partition) run(ctx context.Context, generation *kafka.Generation) error
 		}
 		p.commit(generation, false)
 		in, more := batches, (<-chan struct{})(nil)
-		if full := p.in.memory.Full(); full || len(p.pending) > 0 {
+		if full := p.in.memory.Full(); full || len(p.pending.Records) > 0 {
 			in = nil
 			if !full {
 				more = closed
@@ -93,7 +95,7 @@ func (p *partition) run(ctx context.Context, generation *kafka.Generation) error
 }
 
 // leave ends a generation: it commits, and when it is the last one, writes what is in memory before that (rule W8).
-func (p *partition) leave(generation *kafka.Generation) error {
+func (p *partition) leave(generation *kafkago.Generation) error {
 	if p.in.stopping() {
 		return p.drain(generation)
 	}
@@ -102,31 +104,41 @@ func (p *partition) leave(generation *kafka.Generation) error {
 }
 
 // receive takes what was fetched.
-func (p *partition) receive(b batch) {
-	p.pending, p.pendingNext = b.records, b.next
-	p.worker.Reaches(b.end)
-	p.in.metrics.lag.WithLabelValues(strconv.Itoa(p.id)).Set(float64(max(0, b.end-b.next)))
-	if len(b.records) == 0 {
-		p.worker.Skip(b.next)
+func (p *partition) receive(b kafka.Batch) {
+	p.pending = b
+	p.worker.Reaches(b.End)
+	p.in.metrics.lag.WithLabelValues(strconv.Itoa(p.id)).Set(float64(max(0, b.End-b.Next)))
+	if b.Refused != nil {
+		p.log.Warn("a part of the log can't be read: it is a dead letter", "from", b.Refused.First, "through", b.Refused.Through,
+			"bytes", b.Refused.Bytes, "why", b.Refused.Why)
+		p.worker.Pass(unreadable(b.Refused))
 	}
+	if len(b.Records) == 0 {
+		p.worker.Skip(b.Next)
+		p.forget()
+	}
+}
+
+// forget gives back what was fetched and is not needed any more.
+func (p *partition) forget() {
+	p.pending.Release()
+	p.pending = kafka.Batch{}
 }
 
 var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // fetch reads the partition from an offset on until it fails or the context ends.
-func (p *partition) fetch(ctx context.Context, offset int64, out chan<- batch, failed chan<- error) {
-	f := p.in.broker.fetcher(p.id)
-	missing := false // the topic was not there for a while: it may have been made anew
+func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Batch, failed chan<- error) {
 	for tries := 0; ; {
-		b, err := f.fetch(ctx, offset)
+		b, err := p.reader.fetch(ctx, offset)
 		switch {
 		case ctx.Err() != nil:
+			b.Release()
 			return
-		case errors.Is(err, kafka.OffsetOutOfRange), err == nil && missing:
-			failed <- fmt.Errorf("%w: %w", errRetake, cmp.Or(err, error(kafka.UnknownTopicOrPartition)))
+		case errors.Is(err, errRetake):
+			failed <- err
 			return
 		case err != nil:
-			missing = missing || errors.Is(err, kafka.UnknownTopicOrPartition)
 			tries++
 			if tries > maxDoublings {
 				p.log.Warn("no records for a while", "err", err)
@@ -138,13 +150,14 @@ func (p *partition) fetch(ctx context.Context, offset int64, out chan<- batch, f
 			continue
 		}
 		tries = 0
-		if len(b.records) == 0 && b.next == offset {
+		if b.Next == offset {
 			continue
 		}
-		offset = b.next
+		offset = b.Next
 		select {
 		case out <- b:
 		case <-ctx.Done():
+			b.Release()
 			return
 		}
 	}
@@ -155,30 +168,30 @@ const feedAtOnce = 256
 
 // feed gives the worker the next records; it waits for what the worker misses in the map.
 func (p *partition) feed(ctx context.Context) error {
-	n := min(len(p.pending), feedAtOnce)
+	n := min(len(p.pending.Records), feedAtOnce)
 	for i := 0; i < n; {
 		if p.in.memory.Full() {
 			n = i
 			break
 		}
 		view := p.in.stores.Directory.View()
-		err := p.worker.Feed(p.pending[i], view, p.in.cfg.Now())
+		err := p.worker.Feed(record(&p.pending.Records[i]), view, p.in.cfg.Now())
 		if err == nil {
 			i++
 			continue
 		}
 		if err := p.in.executor.learn(ctx, p.worker, err); err != nil {
 			if ctx.Err() != nil {
-				p.pending = p.pending[i:]
+				p.pending.Records = p.pending.Records[i:]
 				return nil
 			}
 			return err
 		}
 	}
-	p.pending = p.pending[n:]
-	if n > 0 && len(p.pending) == 0 {
-		p.pending = nil
-		p.worker.Skip(p.pendingNext)
+	p.pending.Records = p.pending.Records[n:]
+	if n > 0 && len(p.pending.Records) == 0 {
+		p.worker.Skip(p.pending.Next)
+		p.forget()
 	}
 	return nil
 }
@@ -217,7 +230,7 @@ func (p *partition) verify(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
-	_, end, err := p.in.broker.Bounds(bounded, p.id)
+	_, end, err := p.in.topic.Bounds(bounded, p.id)
 	if err != nil {
 		p.verified = p.in.cfg.Now()
 		p.log.Warn("log end not known, committing nothing until it is", "err", err)
@@ -239,7 +252,7 @@ func (p *partition) launch(job worker.Job) {
 }
 
 // commit commits the floor when it is time, or now (rule W7).
-func (p *partition) commit(generation *kafka.Generation, force bool) {
+func (p *partition) commit(generation *kafkago.Generation, force bool) {
 	now := p.in.cfg.Now()
 	if _, suspect := p.worker.Suspect(); p.lost || suspect || !force && now.Sub(p.lastCommit) < p.in.cfg.CommitEvery {
 		return
@@ -254,7 +267,7 @@ func (p *partition) commit(generation *kafka.Generation, force bool) {
 	}
 	err := generation.CommitOffsets(map[string]map[int]int64{p.in.cfg.Topic: {p.id: floor}})
 	switch {
-	case errors.Is(err, kafka.IllegalGeneration), errors.Is(err, kafka.UnknownMemberId), errors.Is(err, kafka.RebalanceInProgress):
+	case errors.Is(err, kafkago.IllegalGeneration), errors.Is(err, kafkago.UnknownMemberId), errors.Is(err, kafkago.RebalanceInProgress):
 		p.lost = true
 		p.log.Info("the partition went elsewhere, committing stops", "err", err)
 	case err != nil:
@@ -274,7 +287,7 @@ func (p *partition) stamp(now time.Time) {
 }
 
 // drain writes what is in memory, the fullest bins first, until the budget is spent, and commits (rule W8).
-func (p *partition) drain(generation *kafka.Generation) error {
+func (p *partition) drain(generation *kafkago.Generation) error {
 	budget := time.NewTimer(p.in.cfg.DrainBudget)
 	defer budget.Stop()
 	ended, end := context.WithCancel(context.Background())

@@ -12,20 +12,24 @@ import (
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
+	"binnacle/internal/kafka"
 	"binnacle/internal/kafkaemu"
 	"binnacle/internal/telemetry"
 
-	"github.com/segmentio/kafka-go"
+	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
 )
 
 // rig is the embedded broker with stores in memory: an Ingester as it is, on everything that survives it.
 type rig struct {
 	*ingesttest.Stores
-	t         *testing.T
-	broker    *kafkaemu.Broker
-	transport *kafka.Transport
-	want      map[ingesttest.Series]telemetry.Value // what was published, the last of each series and instant
+	t          *testing.T
+	broker     *kafkaemu.Broker
+	dir        string // the broker's
+	partitions int
+	cluster    *kafka.Client
+	transport  *kafkago.Transport
+	want       map[ingesttest.Series]telemetry.Value // what was published, the last of each series and instant
 }
 
 const (
@@ -39,11 +43,11 @@ func newRig(t *testing.T, partitions int) *rig {
 	t.Parallel()
 	r := &rig{
 		Stores: ingesttest.NewStores(t, "2024-10"), t: t,
-		transport: &kafka.Transport{MetadataTTL: 50 * time.Millisecond}, want: map[ingesttest.Series]telemetry.Value{},
+		transport: &kafkago.Transport{MetadataTTL: 50 * time.Millisecond}, want: map[ingesttest.Series]telemetry.Value{},
 	}
-	var err error
-	r.broker, err = kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: partitions, Topics: []string{topic, letter}})
-	require.NoError(t, err)
+	r.dir, r.partitions = t.TempDir(), partitions
+	r.broker = r.open("127.0.0.1:0", r.dir)
+	r.cluster = r.connect(kafka.Config{})
 	t.Cleanup(func() {
 		r.transport.CloseIdleConnections()
 		require.NoError(t, r.broker.Close())
@@ -51,11 +55,27 @@ func newRig(t *testing.T, partitions int) *rig {
 	return r
 }
 
+// open starts a broker on a directory.
+func (r *rig) open(addr, dir string) *kafkaemu.Broker {
+	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: dir, Addr: addr, Partitions: r.partitions, Topics: []string{topic, letter}})
+	require.NoError(r.t, err)
+	return b
+}
+
 // Bury is ingest.Undertaker for what no test looks at.
 func (r *rig) Bury(context.Context, []worker.DeadLetter) error { return nil }
 
-func (r *rig) client() *kafka.Client {
-	return &kafka.Client{Addr: kafka.TCP(r.broker.Addr()), Transport: r.transport}
+// connect makes a client of the rig's broker.
+func (r *rig) connect(cfg kafka.Config) *kafka.Client {
+	cfg.Brokers, cfg.MetadataAge = []string{r.broker.Addr()}, 50*time.Millisecond
+	c, err := kafka.New(cfg)
+	require.NoError(r.t, err)
+	r.t.Cleanup(c.Close)
+	return c
+}
+
+func (r *rig) client() *kafkago.Client {
+	return &kafkago.Client{Addr: kafkago.TCP(r.broker.Addr()), Transport: r.transport}
 }
 
 // ingester is a process, not running yet. Its directory is what it knows of the map.
@@ -66,7 +86,7 @@ func (r *rig) ingester(change func(*ingest.Config, *ingest.Stores)) *ingest.Inge
 			Topic: topic, Register: true, Past: -1, Hold: 100 * time.Millisecond, NoteEvery: -1, CommitEvery: 10 * time.Millisecond,
 			StampEvery: time.Millisecond, Linger: 50 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
-		Kafka: r.broker.Addr(), DeadLetters: letter, Transport: r.transport,
+		Kafka: r.cluster, DeadLetters: letter,
 		WatchEvery: 100 * time.Millisecond, DrainBudget: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
 	stores := ingest.Stores{Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs), Letters: r}
@@ -97,28 +117,28 @@ func (r *rig) run(in *ingest.Ingester) (stop func()) {
 }
 
 // message is a reading of a device at an instant, in the form that the rig publishes.
-func (r *rig) message(device string, ts int64, value float64) kafka.Message {
+func (r *rig) message(device string, ts int64, value float64) kafkago.Message {
 	r.want[ingesttest.Series{Device: device, Metric: "a", Time: ts}] = telemetry.FloatValue(value)
-	return kafka.Message{
+	return kafkago.Message{
 		Key: []byte("acme/" + device), Time: time.UnixMilli(ts),
 		Value: fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%g}}`, device, ts, value),
 	}
 }
 
 // publish puts messages into one partition.
-func (r *rig) publish(partition int, messages ...kafka.Message) {
+func (r *rig) publish(partition int, messages ...kafkago.Message) {
 	r.publishAs(partition, 0, messages...)
 }
 
 // publishAs is publish with a compression, as one batch.
-func (r *rig) publishAs(partition int, codec kafka.Compression, messages ...kafka.Message) {
+func (r *rig) publishAs(partition int, codec kafkago.Compression, messages ...kafkago.Message) {
 	require.Eventually(r.t, func() bool { // the client may not know of a new partition yet
-		records := make([]kafka.Record, len(messages))
+		records := make([]kafkago.Record, len(messages))
 		for i, m := range messages {
-			records[i] = kafka.Record{Time: m.Time, Key: kafka.NewBytes(m.Key), Value: kafka.NewBytes(m.Value), Headers: m.Headers}
+			records[i] = kafkago.Record{Time: m.Time, Key: kafkago.NewBytes(m.Key), Value: kafkago.NewBytes(m.Value), Headers: m.Headers}
 		}
-		res, err := r.client().Produce(context.Background(), &kafka.ProduceRequest{
-			Topic: topic, Partition: partition, RequiredAcks: kafka.RequireAll, Compression: codec, Records: kafka.NewRecordReader(records...),
+		res, err := r.client().Produce(context.Background(), &kafkago.ProduceRequest{
+			Topic: topic, Partition: partition, RequiredAcks: kafkago.RequireAll, Compression: codec, Records: kafkago.NewRecordReader(records...),
 		})
 		return err == nil && res.Error == nil
 	}, 10*time.Second, 10*time.Millisecond)
@@ -127,17 +147,17 @@ func (r *rig) publishAs(partition int, codec kafka.Compression, messages ...kafk
 // recreate deletes the topic and makes it anew, empty.
 func (r *rig) recreate(partitions int) {
 	ctx := context.Background()
-	deleted, err := r.client().DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{topic}})
+	deleted, err := r.client().DeleteTopics(ctx, &kafkago.DeleteTopicsRequest{Topics: []string{topic}})
 	require.NoError(r.t, err)
 	require.NoError(r.t, deleted.Errors[topic])
-	made, err := r.client().CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: partitions, ReplicationFactor: 1}}})
+	made, err := r.client().CreateTopics(ctx, &kafkago.CreateTopicsRequest{Topics: []kafkago.TopicConfig{{Topic: topic, NumPartitions: partitions, ReplicationFactor: 1}}})
 	require.NoError(r.t, err)
 	require.NoError(r.t, made.Errors[topic])
 }
 
 // settled waits until everything is committed.
 func (r *rig) settled() {
-	broker := ingest.NewBroker(r.broker.Addr(), topic, r.transport)
+	broker := r.cluster.Topic(topic)
 	require.Eventually(r.t, func() bool {
 		ends, err := broker.LogEnds(context.Background())
 		if err != nil {
@@ -153,7 +173,7 @@ func (r *rig) settled() {
 }
 
 func (r *rig) committed(partition int) int64 {
-	res, err := r.client().OffsetFetch(context.Background(), &kafka.OffsetFetchRequest{GroupID: "binnacle", Topics: map[string][]int{topic: {partition}}})
+	res, err := r.client().OffsetFetch(context.Background(), &kafkago.OffsetFetchRequest{GroupID: "binnacle", Topics: map[string][]int{topic: {partition}}})
 	if err != nil || len(res.Topics[topic]) != 1 {
 		return -1
 	}
@@ -162,12 +182,12 @@ func (r *rig) committed(partition int) int64 {
 
 // setCommitted sets the group's offsets, partition by partition, while it has no members.
 func (r *rig) setCommitted(offsets ...int64) {
-	commits := make([]kafka.OffsetCommit, len(offsets))
+	commits := make([]kafkago.OffsetCommit, len(offsets))
 	for p, o := range offsets {
-		commits[p] = kafka.OffsetCommit{Partition: p, Offset: o}
+		commits[p] = kafkago.OffsetCommit{Partition: p, Offset: o}
 	}
-	res, err := r.client().OffsetCommit(context.Background(), &kafka.OffsetCommitRequest{
-		GroupID: "binnacle", GenerationID: -1, Topics: map[string][]kafka.OffsetCommit{topic: commits},
+	res, err := r.client().OffsetCommit(context.Background(), &kafkago.OffsetCommitRequest{
+		GroupID: "binnacle", GenerationID: -1, Topics: map[string][]kafkago.OffsetCommit{topic: commits},
 	})
 	require.NoError(r.t, err)
 	for _, p := range res.Topics[topic] {

@@ -5,29 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"binnacle/ingest/worker"
-
-	"github.com/segmentio/kafka-go"
+	"binnacle/internal/kafka"
 )
 
 // TopicUndertaker publishes dead letters to a Kafka topic, key and payload as they came.
-type TopicUndertaker struct{ writer *kafka.Writer }
+type TopicUndertaker struct{ topic *kafka.Topic }
 
-// NewTopicUndertaker publishes to the topic of the cluster at addr, host:port; a nil transport is plain TCP.
-func NewTopicUndertaker(addr, topic string, transport kafka.RoundTripper) *TopicUndertaker {
-	return &TopicUndertaker{&kafka.Writer{
-		Addr: kafka.TCP(addr), Topic: topic, Transport: transport,
-		Balancer:     kafka.Murmur2Balancer{}, // as Java clients place keys
-		RequiredAcks: kafka.RequireAll,
-		BatchTimeout: 5 * time.Millisecond,
-		MaxAttempts:  1, // the caller tries again, for as long as it takes; Close waits for no more than one attempt
-		WriteTimeout: 5 * time.Second,
-		BatchBytes:   64 << 20, // whatever came in must fit; the broker's own limit decides
-		Compression:  kafka.Lz4,
-	}}
-}
+// NewTopicUndertaker publishes to a topic.
+func NewTopicUndertaker(topic *kafka.Topic) *TopicUndertaker { return &TopicUndertaker{topic} }
 
 // What is kept of a record that the broker would not take back together with the headers that say why it was refused.
 const (
@@ -37,41 +24,41 @@ const (
 
 // Bury is Undertaker.
 func (u *TopicUndertaker) Bury(ctx context.Context, letters []worker.DeadLetter) error {
-	messages := make([]kafka.Message, len(letters))
+	partitions, err := u.topic.Partitions(ctx)
+	if err != nil {
+		return fmt.Errorf("publish %d dead letters: %w", len(letters), err)
+	}
+	byPartition := map[int][]*worker.DeadLetter{}
 	for i := range letters {
-		messages[i] = message(&letters[i])
+		p := kafka.PartitionOf(letters[i].Record.Key, partitions)
+		byPartition[p] = append(byPartition[p], &letters[i])
 	}
-	err := u.write(ctx, messages...)
-	if !errors.Is(err, kafka.MessageSizeTooLarge) {
-		return err
+	for _, p := range partitions {
+		if err := u.bury(ctx, p, byPartition[p]); err != nil {
+			return fmt.Errorf("publish %d dead letters: %w", len(letters), err)
+		}
 	}
-	for i := range messages {
-		err := u.write(ctx, messages[i])
-		if errors.Is(err, kafka.MessageSizeTooLarge) {
-			err = u.write(ctx, truncated(&letters[i]))
+	return nil
+}
+
+// bury publishes what belongs into one partition. What is too large for the broker goes in part.
+func (u *TopicUndertaker) bury(ctx context.Context, partition int, letters []*worker.DeadLetter) error {
+	messages := make([]kafka.Message, len(letters))
+	for i, l := range letters {
+		messages[i] = message(l)
+	}
+	for done := 0; done < len(messages); {
+		n, err := u.topic.Produce(ctx, partition, messages[done:])
+		done += n
+		if errors.Is(err, kafka.ErrTooLarge) {
+			_, err = u.topic.Produce(ctx, partition, []kafka.Message{truncated(letters[done])})
+			done++
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (u *TopicUndertaker) write(ctx context.Context, messages ...kafka.Message) error {
-	err := u.writer.WriteMessages(ctx, messages...)
-	if err == nil {
-		return nil
-	}
-	var each kafka.WriteErrors
-	if errors.As(err, &each) {
-		for _, e := range each {
-			if e != nil {
-				err = e
-				break
-			}
-		}
-	}
-	return fmt.Errorf("publish %d dead letters to %s: %w", len(messages), u.writer.Topic, err)
 }
 
 func message(l *worker.DeadLetter) kafka.Message {
@@ -93,15 +80,12 @@ func truncated(l *worker.DeadLetter) kafka.Message {
 }
 
 func truncatedFrom(l *worker.DeadLetter) kafka.Header {
-	return kafka.Header{Key: worker.HeaderTruncated, Value: []byte(strconv.Itoa(len(l.Record.Value)))}
+	return kafka.Header{Key: worker.HeaderTruncated, Value: []byte(strconv.Itoa(l.PayloadBytes()))}
 }
 
 func headers(own []worker.Header) (out []kafka.Header) {
 	for _, h := range own {
-		out = append(out, kafka.Header{Key: h.Key, Value: h.Value})
+		out = append(out, kafka.Header(h))
 	}
 	return out
 }
-
-// Close ends the connections.
-func (u *TopicUndertaker) Close() error { return u.writer.Close() }

@@ -14,7 +14,7 @@ import (
 func (d *Decoder) json(text []byte, flat bool) {
 	d.scan.Reset(text)
 	d.source = text
-	d.flat = flat || d.origin.enveloped
+	d.flat = flat
 	if err := d.jsonText(); err != nil {
 		d.broken(faultf(Undecodable, "not JSON: %v", err))
 	}
@@ -30,8 +30,6 @@ func (d *Decoder) jsonText() error {
 		err = d.scan.Array(d.element)
 	case d.scan.Begins("resourceMetrics"):
 		err = d.otlpJSON()
-	case d.beginsEnvelope():
-		return d.jsonEnvelope()
 	default:
 		err = d.element(0)
 	}
@@ -102,11 +100,6 @@ func (d *Decoder) reading(i int) error {
 	if err != nil {
 		return err
 	}
-	return d.finish(i, r, timed, from)
-}
-
-// finish ends a message whose fields are those from the given place on.
-func (d *Decoder) finish(index int, r telemetry.Reading, timed bool, from int) error {
 	f := d.place(&r, "the message")
 	if f == nil && !timed {
 		if r.Time = d.origin.now; !d.origin.timed {
@@ -114,7 +107,7 @@ func (d *Decoder) finish(index int, r telemetry.Reading, timed bool, from int) e
 		}
 	}
 	if f == nil {
-		f = d.take(index, r, from)
+		f = d.take(i, r, from)
 	}
 	if f != nil {
 		return f

@@ -17,7 +17,6 @@ const (
 	Name        Reason = "name"         // a metric, label or tag whose name is not allowed
 	Value       Reason = "value"        // a value that is no float64, int64, bool or text
 	Label       Reason = "label"        // labels or tags that are not an object of strings
-	BadSchema   Reason = "schema"       // a schema that the registry does not have, or that is not read here
 )
 
 // The reasons that only a caller with limits, tenants and the record's Kafka timestamp can find.
@@ -29,13 +28,14 @@ const (
 	TooLarge      Reason = "too-large"      // what the record holds of one device and day fits no document
 	Limit         Reason = "limit"          // over a limit of the tenant
 	Unstorable    Reason = "unstorable"     // the store will not take it, and says so for good
+	Unreadable    Reason = "unreadable"     // a batch of the log that is damaged, or too large once it is unpacked
 )
 
 // Reasons are all reasons there are.
 func Reasons() []Reason {
 	return []Reason{
-		Undecodable, ContentType, Empty, Tenant, Device, Time, Name, Value, Label, BadSchema,
-		Past, Future, Expired, UnknownTenant, TooLarge, Limit, Unstorable,
+		Undecodable, ContentType, Empty, Tenant, Device, Time, Name, Value, Label,
+		Past, Future, Expired, UnknownTenant, TooLarge, Limit, Unstorable, Unreadable,
 	}
 }
 

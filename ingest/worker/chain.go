@@ -115,16 +115,14 @@ func newChain(d *device, day telemetry.Day) *chain {
 }
 
 // take puts a reading into the bin, which is due then if it was empty. The caller holds the lock.
-// It reports whether the bin has a reading with the same columns and labels already.
-func (c *chain) take(offset int64, r *telemetry.Reading, due time.Time) (repeats bool) {
+func (c *chain) take(offset int64, r *telemetry.Reading, due time.Time) {
 	if c.bin.Readings() == 0 {
 		c.due, c.trial, c.begun = due, 0, true
 	}
-	repeats = c.bin.Append(offset, *r)
+	c.bin.Append(offset, *r)
 	if c.phase == idle {
 		c.phase, c.first = filling, offset
 	}
-	return repeats
 }
 
 // ask gives a reason to cut the bin, if it has rows; the first reason counts. It reports whether the chain waits to be cut
@@ -334,7 +332,7 @@ func (c *chain) bytes() int { return size(&c.bin) + c.leaving() }
 // leaving is the memory of rows on their way out: being created, or stored already.
 func (c *chain) leaving() (n int) {
 	if c.flight != nil {
-		n = size(&c.flight.rows) + len(c.flight.doc)
+		n = size(&c.flight.rows)
 	}
 	return n + c.lingering()
 }
@@ -347,7 +345,7 @@ func (c *chain) lingering() (n int) {
 	return n
 }
 
-// size is the memory of rows.
+// size is the memory of rows; an empty bin keeps only its names.
 func size(rows *binning.Rows) int {
 	if rows.Readings() == 0 {
 		return 0

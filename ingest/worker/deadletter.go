@@ -15,8 +15,11 @@ type DeadLetter struct {
 	Record    Record
 	Bad       decode.Bad
 
-	// Bare says that the payload is left out: earlier letters of the same record have it often enough.
+	// Bare says that the payload is left out: earlier letters of the same record have it often enough, or it can't be read.
 	Bare bool
+
+	// Stretch is set when the letter stands for a stretch of the log; the record's offset is then the first one of it.
+	Stretch *Stretch
 
 	bytes int // of memory
 }
@@ -29,6 +32,7 @@ const (
 	HeaderPartition = "binnacle-partition"
 	HeaderOffset    = "binnacle-offset"
 	HeaderIndex     = "binnacle-index"
+	HeaderThrough   = "binnacle-through" // the last offset, where a letter stands for a stretch of the log
 )
 
 // HeaderTruncated is the length of a payload that was left out in part or as a whole. The record itself is where
@@ -52,9 +56,20 @@ func (d *DeadLetter) Facts() []Header {
 		{HeaderOffset, strconv.FormatInt(d.Record.Offset, 10)},
 		{HeaderIndex, strconv.Itoa(d.Bad.Index)},
 	} {
-		own = append(own, Header{Key: h.key, Value: []byte(h.value)})
+		own = append(own, Header{h.key, []byte(h.value)})
+	}
+	if d.Stretch != nil {
+		own = append(own, Header{HeaderThrough, []byte(strconv.FormatInt(d.Stretch.Through, 10))})
 	}
 	return own
+}
+
+// PayloadBytes is how long the payload was, also where it is left out.
+func (d *DeadLetter) PayloadBytes() int {
+	if d.Stretch != nil {
+		return d.Stretch.Bytes
+	}
+	return len(d.Record.Value)
 }
 
 // deadLetters wait to be acknowledged, in the order of their offsets.
@@ -89,7 +104,10 @@ func (d *deadLetters) add(l DeadLetter) {
 	n := len(all)
 	if n == 0 || all[n-1].Record.Offset != l.Record.Offset {
 		d.ofRecord, d.more = 0, 0
+		l.Record = l.Record.clone() // what was fetched with it goes
 		l.bytes = l.Record.bytes()
+	} else {
+		l.Record = all[n-1].Record
 	}
 	if d.ofRecord == maxOfRecord {
 		d.more++
@@ -99,7 +117,7 @@ func (d *deadLetters) add(l DeadLetter) {
 		return
 	}
 	d.ofRecord++
-	l.Bare = d.ofRecord > 1 && d.ofRecord*len(l.Record.Value) > maxBytesOfRecord
+	l.Bare = l.Stretch != nil || d.ofRecord > 1 && d.ofRecord*len(l.Record.Value) > maxBytesOfRecord
 	l.bytes += letterBytes
 	d.waiting.push(l)
 	d.bytes += l.bytes

@@ -111,8 +111,8 @@ func (w *Worker) again(c *chain, now time.Time) {
 // nothing is created before it, later ones for records that are committed (rule W9).
 func (w *Worker) Committed(offset int64, now time.Time) *Stamp {
 	m := w.candidate
-	if m == nil || w.stamping || !w.stamps.open(now) || !w.unmarked && m.Offset >= offset {
-		return nil
+	if m == nil || w.stamping || !w.stamps.open(now) || m.Offset > offset || m.Offset == offset && !w.unmarked {
+		return nil // what is below the first mark is stored or refused as well: a stream may begin anew there
 	}
 	w.candidate = nil
 	if !w.unmarked && !w.stamped.IsZero() && now.Sub(w.stamped) < w.cfg.StampEvery {

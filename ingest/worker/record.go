@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"bytes"
 	"hash/crc32"
+	"slices"
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
@@ -17,7 +19,28 @@ type Record struct {
 }
 
 // Header is one header of a record.
-type Header = decode.Header
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Stretch is a part of the log that can't be read: a batch that is damaged, or too large.
+type Stretch struct {
+	First, Through int64 // offsets
+	Time           int64 // greatest Kafka timestamp in it, as far as that is known; else negative
+	Bytes          int   // of it in the log
+	Bad            decode.Bad
+}
+
+// clone is a copy that shares no bytes with what was fetched.
+func (r *Record) clone() Record {
+	out := *r
+	out.Key, out.Value, out.Headers = bytes.Clone(r.Key), bytes.Clone(r.Value), slices.Clone(r.Headers)
+	for i := range out.Headers {
+		out.Headers[i].Value = bytes.Clone(out.Headers[i].Value)
+	}
+	return out
+}
 
 const contentTypeHeader = "content-type"
 

@@ -1,8 +1,6 @@
 package worker
 
-import (
-	"time"
-)
+import "time"
 
 // stall is what keeps a chain from going on.
 type stall struct {

@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/fleet"
+	"binnacle/internal/kafka"
 	"binnacle/internal/kafkaemu"
 )
 
@@ -126,7 +127,10 @@ func (d *dev) compose(ctx context.Context) error {
 		return err
 	}
 	in := d.cfg.Ingest
-	in.Kafka, in.Register, in.NoteEvery = d.broker.Addr(), true, -1
+	if in.Kafka, err = d.openKafka(kafka.Config{Brokers: []string{d.broker.Addr()}}); err != nil {
+		return err
+	}
+	in.Register, in.NoteEvery = true, -1
 	if in.Past == 0 {
 		in.Past = -1 // whoever runs it on a machine of his own is the operator
 	}
@@ -134,8 +138,7 @@ func (d *dev) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	log := ingest.NewBroker(d.broker.Addr(), in.Topic, nil)
-	if err := d.newQuery(d.cfg.Query, a, ingester, log, d.api); err != nil {
+	if err := d.newQuery(d.cfg.Query, a, ingester, in.Kafka.Topic(in.Topic), d.api); err != nil {
 		return err
 	}
 	d.add("ingest", ingester.Run)

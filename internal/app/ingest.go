@@ -3,6 +3,7 @@ package app
 import (
 	"binnacle/ingest"
 	"binnacle/internal/control"
+	"binnacle/internal/kafka"
 )
 
 // minMemory is room for the largest record and for some bins at their target.
@@ -22,11 +23,20 @@ func (f *faults) ingest(c ingest.Config) {
 	f.check(c.DeadLetters != c.Topic, "--dead-letters %s: a topic can't hold its own dead letters", c.DeadLetters)
 }
 
+// openKafka makes the connections of all roles of the process to one cluster.
+func (p *process) openKafka(cfg kafka.Config) (*kafka.Client, error) {
+	c, err := kafka.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p.onClose("the connections to Kafka", func() error { c.Close(); return nil })
+	return c, nil
+}
+
 // newIngest builds the role that takes readings from Kafka to chunks in the account. Whoever asks for a container goes through
 // the directory that is given; what the ingester holds is a head for queries.
 func (p *process) newIngest(cfg ingest.Config, a account, directory ingest.Directory) (*ingest.Ingester, error) {
-	letters := ingest.NewTopicUndertaker(cfg.Kafka, cfg.DeadLetters, cfg.Transport)
-	p.onClose("the producer of dead letters", func() error { letters.Close(); return nil })
+	letters := ingest.NewTopicUndertaker(cfg.Kafka.Topic(cfg.DeadLetters))
 	cfg.Logger, cfg.Registerer = p.part("ingest"), p.metrics
 	in, err := ingest.New(cfg, ingest.Stores{
 		Chunks: a.client.Chunks(), Directory: directory, Catalog: a.client.Catalog(),

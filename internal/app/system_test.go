@@ -20,12 +20,13 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/cosmosemu"
+	"binnacle/internal/kafka"
 	"binnacle/internal/kafkaemu"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 
-	"github.com/segmentio/kafka-go"
+	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
 )
 
@@ -37,7 +38,7 @@ type system struct {
 	broker   *kafkaemu.Broker
 	brokerIn string // data directory
 	spoil    atomic.Pointer[spoiler]
-	queue    []kafka.Message // reused by publishTrucks
+	queue    []kafkago.Message // reused by publishTrucks
 	close    func()
 }
 
@@ -111,13 +112,14 @@ type process struct {
 func (s *system) process(change func(*ingest.Config)) *process {
 	t, client := s.t, s.client()
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()})
-	letters := ingest.NewTopicUndertaker(s.broker.Addr(), app.DeadLetters, nil)
+	cluster, err := kafka.New(kafka.Config{Brokers: []string{s.broker.Addr()}})
+	require.NoError(t, err)
 	cfg := ingest.Config{
 		Config: worker.Config{
 			Topic: app.Topic, Register: true, Hold: 300 * time.Millisecond, NoteEvery: -1, CommitEvery: 20 * time.Millisecond,
 			StampEvery: time.Millisecond, Linger: 100 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
-		Kafka: s.broker.Addr(), DeadLetters: app.DeadLetters,
+		Kafka: cluster, DeadLetters: app.DeadLetters,
 		Logger: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
@@ -125,10 +127,10 @@ func (s *system) process(change func(*ingest.Config)) *process {
 	}
 	in, err := ingest.New(cfg, ingest.Stores{
 		Chunks: client.Chunks(), Directory: directory{dir, client.Containers()}, Catalog: client.Catalog(),
-		Streams: control.NewStreams(client.Documents()), Letters: letters,
+		Streams: control.NewStreams(client.Documents()), Letters: ingest.NewTopicUndertaker(cluster.Topic(app.DeadLetters)),
 	})
 	require.NoError(t, err)
-	q, err := query.New(query.Config{Reader: client.Chunks(), Heads: in, Log: ingest.NewBroker(s.broker.Addr(), app.Topic, nil), Directory: dir, Catalog: client.Catalog()})
+	q, err := query.New(query.Config{Reader: client.Chunks(), Heads: in, Log: cluster.Topic(app.Topic), Directory: dir, Catalog: client.Catalog()})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -136,23 +138,23 @@ func (s *system) process(change func(*ingest.Config)) *process {
 	stop := sync.OnceFunc(func() {
 		cancel()
 		require.NoError(t, <-done)
-		letters.Close()
+		cluster.Close()
 	})
 	t.Cleanup(stop)
 	return &process{in, q, stop}
 }
 
 // reading is one message of a device.
-func reading(device string, ts int64, value any) kafka.Message {
+func reading(device string, ts int64, value any) kafkago.Message {
 	body, err := json.Marshal(map[string]any{"tenant": "acme", "device": device, "ts": ts, "values": map[string]any{"v": value}})
 	if err != nil {
 		panic(err)
 	}
-	return kafka.Message{Key: []byte("acme/" + device), Value: body}
+	return kafkago.Message{Key: []byte("acme/" + device), Value: body}
 }
 
-func (s *system) publish(messages ...kafka.Message) {
-	w := &kafka.Writer{Addr: kafka.TCP(s.broker.Addr()), Topic: app.Topic, Balancer: kafka.Murmur2Balancer{}, RequiredAcks: kafka.RequireAll, BatchTimeout: time.Millisecond}
+func (s *system) publish(messages ...kafkago.Message) {
+	w := &kafkago.Writer{Addr: kafkago.TCP(s.broker.Addr()), Topic: app.Topic, Balancer: kafkago.Murmur2Balancer{}, RequiredAcks: kafkago.RequireAll, BatchTimeout: time.Millisecond}
 	require.NoError(s.t, w.WriteMessages(context.Background(), messages...))
 	require.NoError(s.t, w.Close())
 }
@@ -189,12 +191,12 @@ func (p *process) ask(t *testing.T, r query.Request) (answer map[point]float64, 
 
 // recreate deletes a topic and makes it again, empty.
 func (s *system) recreate(topic string) {
-	client := &kafka.Client{Addr: kafka.TCP(s.broker.Addr())}
-	deleted, err := client.DeleteTopics(context.Background(), &kafka.DeleteTopicsRequest{Topics: []string{topic}})
+	client := &kafkago.Client{Addr: kafkago.TCP(s.broker.Addr())}
+	deleted, err := client.DeleteTopics(context.Background(), &kafkago.DeleteTopicsRequest{Topics: []string{topic}})
 	require.NoError(s.t, err)
 	require.NoError(s.t, deleted.Errors[topic])
-	made, err := client.CreateTopics(context.Background(), &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{
-		Topic: topic, NumPartitions: 2, ReplicationFactor: 1, ConfigEntries: []kafka.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}},
+	made, err := client.CreateTopics(context.Background(), &kafkago.CreateTopicsRequest{Topics: []kafkago.TopicConfig{{
+		Topic: topic, NumPartitions: 2, ReplicationFactor: 1, ConfigEntries: []kafkago.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}},
 	}}})
 	require.NoError(s.t, err)
 	require.NoError(s.t, made.Errors[topic])
@@ -202,14 +204,17 @@ func (s *system) recreate(topic string) {
 
 // settled waits until everything is committed, and answers the offsets.
 func (s *system) settled(group string) {
-	client := &kafka.Client{Addr: kafka.TCP(s.broker.Addr())}
+	client := &kafkago.Client{Addr: kafkago.TCP(s.broker.Addr())}
+	cluster, err := kafka.New(kafka.Config{Brokers: []string{s.broker.Addr()}})
+	require.NoError(s.t, err)
+	defer cluster.Close()
 	require.Eventually(s.t, func() bool {
-		ends, err := ingest.NewBroker(s.broker.Addr(), app.Topic, nil).LogEnds(context.Background())
+		ends, err := cluster.Topic(app.Topic).LogEnds(context.Background())
 		require.NoError(s.t, err)
-		res, err := client.OffsetFetch(context.Background(), &kafka.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{app.Topic: {0, 1}}})
+		res, err := client.OffsetFetch(context.Background(), &kafkago.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{app.Topic: {0, 1}}})
 		require.NoError(s.t, err)
 		for _, e := range ends {
-			at := slices.IndexFunc(res.Topics[app.Topic], func(p kafka.OffsetFetchPartition) bool { return p.Partition == int(e.Partition) })
+			at := slices.IndexFunc(res.Topics[app.Topic], func(p kafkago.OffsetFetchPartition) bool { return p.Partition == int(e.Partition) })
 			if e.End > 0 && (at < 0 || res.Topics[app.Topic][at].CommittedOffset != e.End) {
 				return false
 			}
@@ -224,7 +229,7 @@ func noon() int64 {
 	return telemetry.DayOf(now).Start() - telemetry.DayMillis/2
 }
 
-func devices(n, each int, from int64) (messages []kafka.Message, want map[point]float64) {
+func devices(n, each int, from int64) (messages []kafkago.Message, want map[point]float64) {
 	want = map[point]float64{}
 	for i := range each {
 		for d := range n {

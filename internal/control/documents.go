@@ -22,6 +22,7 @@ const (
 	KindTenant = "tenant"
 	KindEpoch  = "epoch"
 	KindStream = "stream"
+	KindMark   = "mark"
 	KindMonth  = "month"
 
 	KindBackfill = "backfill"
@@ -42,6 +43,8 @@ type Documents interface {
 	Create(ctx context.Context, d Document) (etag string, err error)
 	// Replace stores d over the document with d.ETag, else ErrChanged.
 	Replace(ctx context.Context, d Document) (etag string, err error)
+	// Read returns a document; found is false when there is none.
+	Read(ctx context.Context, kind, id string) (d Document, found bool, err error)
 	// List answers all documents of a kind, in the order of their ids.
 	List(ctx context.Context, kind string) ([]Document, error)
 }

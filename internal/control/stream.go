@@ -13,15 +13,13 @@ type Stream struct {
 	Number      uint32
 	Cluster     string
 	Topic       string
-	Incarnation int            // from 1
-	Marks       map[int32]Mark // by Kafka partition
-}
+	Incarnation int // from 1
 
-// Mark is one committed record, by which a worker recognises its stream (rule W9).
-type Mark struct {
-	Offset    int64  `json:"offset"`
-	Timestamp int64  `json:"timestamp"` // the record's Kafka timestamp, ms since 1970
-	CRC       uint32 `json:"crc"`       // of the record's value
+	// Partitions is the least number of partitions that the topic was seen with when this stream or an earlier one of the topic
+	// began; 0 is not known. A topic with more has grown: keys have moved from one partition to another.
+	Partitions int
+
+	marks map[int32]Mark // as documents once held them, before marks had their own
 }
 
 // streamBody is a stream document: docs/format/control.md.
@@ -29,6 +27,7 @@ type streamBody struct {
 	Cluster     string         `json:"cluster"`
 	Topic       string         `json:"topic"`
 	Incarnation int            `json:"incarnation"`
+	Partitions  int            `json:"partitions,omitempty"`
 	Marks       map[int32]Mark `json:"marks,omitempty"`
 }
 
@@ -38,113 +37,79 @@ type Streams struct{ docs Documents }
 // NewStreams makes Streams over the control documents.
 func NewStreams(docs Documents) *Streams { return &Streams{docs: docs} }
 
-// Find answers the newest incarnation of a topic. When there is none it makes the first.
-func (s *Streams) Find(ctx context.Context, cluster, topic string) (Stream, error) {
-	return s.newest(ctx, Stream{Cluster: cluster, Topic: topic})
+// Find returns the newest incarnation of a topic, which has so many partitions. When there is none it makes the first.
+func (s *Streams) Find(ctx context.Context, cluster, topic string, partitions int) (Stream, error) {
+	return first(s.newest(ctx, Stream{Cluster: cluster, Topic: topic}, partitions))
 }
 
-// Next answers the incarnation after old: the newest one when somebody has begun one already, else one
+// Next returns the incarnation after old: the newest one when somebody has begun one already, else one
 // that it makes. Of callers that race, all get the same.
-func (s *Streams) Next(ctx context.Context, old Stream) (Stream, error) {
-	return s.newest(ctx, old)
+func (s *Streams) Next(ctx context.Context, old Stream, partitions int) (Stream, error) {
+	return first(s.newest(ctx, old, partitions))
 }
 
-// newest answers the newest stream of the topic of old if it comes after old, else makes one. Numbers
+func first(all []Stream, err error) (Stream, error) {
+	if err != nil {
+		return Stream{}, err
+	}
+	return all[0], nil
+}
+
+// newest returns the streams of the topic of old, the newest first. If that does not come after old, it makes one. Numbers
 // are dense and a number is taken by create, so a create succeeds only for a caller who knew all streams:
 // of two callers who race, one fails and reads again.
-func (s *Streams) newest(ctx context.Context, old Stream) (Stream, error) {
+func (s *Streams) newest(ctx context.Context, old Stream, partitions int) ([]Stream, error) {
 	pauses := lagging.Begin()
 	for {
 		all, err := s.list(ctx)
 		if err != nil {
-			return Stream{}, err
+			return nil, err
 		}
-		next := Stream{Cluster: old.Cluster, Topic: old.Topic, Incarnation: old.Incarnation + 1}
-		for _, x := range slices.Backward(all) {
-			if x.Cluster == old.Cluster && x.Topic == old.Topic {
-				if x.Incarnation > old.Incarnation {
-					return x.Stream, nil
-				}
-				break
-			}
+		of := lives(all, old.Cluster, old.Topic)
+		if len(of) > 0 && of[0].Incarnation > old.Incarnation {
+			return of, nil
 		}
-		next.Number = uint32(len(all)) + 1
-		_, err = s.docs.Create(ctx, next.document(""))
+		next := Stream{
+			Number: uint32(len(all)) + 1, Cluster: old.Cluster, Topic: old.Topic, Incarnation: old.Incarnation + 1, Partitions: partitions,
+		}
+		if old.Incarnation > 0 {
+			next.Partitions = min(partitions, old.Partitions)
+		}
+		_, err = s.docs.Create(ctx, next.document())
 		if err == nil {
-			return next, nil
+			return slices.Insert(of, 0, next), nil
 		}
 		if !errors.Is(err, ErrExists) {
-			return Stream{}, fmt.Errorf("number stream %s/%s: %w", old.Cluster, old.Topic, err)
+			return nil, fmt.Errorf("number stream %s/%s: %w", old.Cluster, old.Topic, err)
 		}
 		if err := pauses.Wait(ctx); err != nil {
-			return Stream{}, err
+			return nil, err
 		}
 	}
 }
 
-// Read answers a stream by its number.
-func (s *Streams) Read(ctx context.Context, number uint32) (Stream, error) {
-	x, err := s.read(ctx, number)
-	return x.Stream, err
-}
-
-// Renew stores a committed record of one partition of a stream. Of two marks of a partition the one
-// with the greater offset stays.
-func (s *Streams) Renew(ctx context.Context, number uint32, partition int32, m Mark) error {
-	pauses := lagging.Begin()
-	for {
-		x, err := s.read(ctx, number)
-		if err != nil {
-			return err
-		}
-		if old, ok := x.Marks[partition]; ok && old.Offset >= m.Offset {
-			return nil
-		}
-		if x.Marks == nil {
-			x.Marks = make(map[int32]Mark)
-		}
-		x.Marks[partition] = m
-		_, err = s.docs.Replace(ctx, x.document(x.etag))
-		if !errors.Is(err, ErrChanged) {
-			if err != nil {
-				return fmt.Errorf("renew mark of stream %d, partition %d: %w", number, partition, err)
-			}
-			return nil
-		}
-		if err := pauses.Wait(ctx); err != nil {
-			return err
+// lives are the streams of a topic, the newest first.
+func lives(all []Stream, cluster, topic string) (of []Stream) {
+	for _, x := range slices.Backward(all) {
+		if x.Cluster == cluster && x.Topic == topic {
+			of = append(of, x)
 		}
 	}
-}
-
-type storedStream struct {
-	Stream
-	etag string
-}
-
-func (s *Streams) read(ctx context.Context, number uint32) (storedStream, error) {
-	all, err := s.list(ctx)
-	if err != nil {
-		return storedStream{}, err
-	}
-	if number == 0 || int(number) > len(all) {
-		return storedStream{}, fmt.Errorf("read stream %d: there are %d streams", number, len(all))
-	}
-	return all[number-1], nil
+	return of
 }
 
 // maxGapReads bounds how often a list with a missing number is read again: a little over a second.
 const maxGapReads = 9
 
-// list answers all streams by number, 1 and up without a gap.
-func (s *Streams) list(ctx context.Context) ([]storedStream, error) {
+// list returns all streams by number, 1 and up without a gap.
+func (s *Streams) list(ctx context.Context) ([]Stream, error) {
 	pauses := lagging.Begin()
 	for reads := 1; ; reads++ {
 		docs, err := s.docs.List(ctx, KindStream)
 		if err != nil {
 			return nil, fmt.Errorf("list streams: %w", err)
 		}
-		all := make([]storedStream, len(docs))
+		all := make([]Stream, len(docs))
 		dense := true
 		for i, d := range docs {
 			var b streamBody
@@ -153,7 +118,7 @@ func (s *Streams) list(ctx context.Context) ([]storedStream, error) {
 			}
 			number := uint32(i) + 1
 			dense = dense && d.ID == streamID(number)
-			all[i] = storedStream{Stream{number, b.Cluster, b.Topic, b.Incarnation, b.Marks}, d.ETag}
+			all[i] = Stream{number, b.Cluster, b.Topic, b.Incarnation, b.Partitions, b.Marks}
 		}
 		if dense {
 			return all, nil
@@ -171,8 +136,6 @@ func (s *Streams) list(ctx context.Context) ([]storedStream, error) {
 // streamID sorts like the number.
 func streamID(number uint32) string { return fmt.Sprintf("%010d", number) }
 
-func (s Stream) document(etag string) Document {
-	d := newDocument(KindStream, streamID(s.Number), streamBody{s.Cluster, s.Topic, s.Incarnation, s.Marks})
-	d.ETag = etag
-	return d
+func (s Stream) document() Document {
+	return newDocument(KindStream, streamID(s.Number), streamBody{s.Cluster, s.Topic, s.Incarnation, s.Partitions, nil})
 }

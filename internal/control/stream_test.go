@@ -15,30 +15,25 @@ import (
 func TestStreamsAreNumberedOnce(t *testing.T) {
 	s := control.NewStreams(controltest.NewDocuments(t))
 	ctx := t.Context()
-	a, err := s.Find(ctx, "c1", "telemetry")
+	a, err := s.Find(ctx, "c1", "telemetry", 4)
 	require.NoError(t, err)
-	require.Equal(t, control.Stream{Number: 1, Cluster: "c1", Topic: "telemetry", Incarnation: 1}, a)
-	again, err := s.Find(ctx, "c1", "telemetry")
+	require.Equal(t, control.Stream{Number: 1, Cluster: "c1", Topic: "telemetry", Incarnation: 1, Partitions: 4}, a)
+	again, err := s.Find(ctx, "c1", "telemetry", 4)
 	require.NoError(t, err)
 	require.Equal(t, a, again)
-	b, err := s.Find(ctx, "c2", "telemetry")
+	b, err := s.Find(ctx, "c2", "telemetry", 4)
 	require.NoError(t, err)
 	require.EqualValues(t, 2, b.Number)
 
-	a2, err := s.Next(ctx, a)
+	a2, err := s.Next(ctx, a, 8)
 	require.NoError(t, err)
-	require.Equal(t, control.Stream{Number: 3, Cluster: "c1", Topic: "telemetry", Incarnation: 2}, a2)
-	again, err = s.Next(ctx, a)
+	require.Equal(t, control.Stream{Number: 3, Cluster: "c1", Topic: "telemetry", Incarnation: 2, Partitions: 4}, a2, "that it has grown is not forgotten")
+	again, err = s.Next(ctx, a, 8)
 	require.NoError(t, err)
 	require.Equal(t, a2, again, "somebody has begun it already")
-	again, err = s.Find(ctx, "c1", "telemetry")
+	again, err = s.Find(ctx, "c1", "telemetry", 4)
 	require.NoError(t, err)
 	require.Equal(t, a2, again)
-
-	_, err = s.Read(ctx, 4)
-	require.Error(t, err)
-	_, err = s.Read(ctx, 0)
-	require.Error(t, err)
 }
 
 // Racing workers, each with its own lagging reads, agree on the number of each stream.
@@ -59,9 +54,9 @@ func TestRacingFindsAgree(t *testing.T) {
 		for i := range 24 {
 			wg.Go(func() {
 				topic := fmt.Sprintf("t%d", i%4)
-				x, err := s.Find(t.Context(), "c", topic)
+				x, err := s.Find(t.Context(), "c", topic, 1)
 				if err == nil {
-					x, err = s.Next(t.Context(), control.Stream{Number: x.Number, Cluster: "c", Topic: topic, Incarnation: 1})
+					x, err = s.Next(t.Context(), control.Stream{Number: x.Number, Cluster: "c", Topic: topic, Incarnation: 1}, 1)
 				}
 				if err != nil {
 					t.Error(err)
@@ -86,38 +81,13 @@ func TestRacingFindsAgree(t *testing.T) {
 	})
 }
 
-func TestRenewKeepsTheGreaterOffset(t *testing.T) {
-	docs := controltest.NewDocuments(t)
-	s := control.NewStreams(docs)
-	ctx := t.Context()
-	x, err := s.Find(ctx, "c", "telemetry")
-	require.NoError(t, err)
-	var wg sync.WaitGroup
-	for i := range 20 {
-		wg.Go(func() {
-			m := control.Mark{Offset: int64(100 + i*7%20), Timestamp: 1795183200123, CRC: 4294967295}
-			if err := s.Renew(ctx, x.Number, int32(i%2), m); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	x, err = s.Read(ctx, x.Number)
-	require.NoError(t, err)
-	require.Equal(t, map[int32]control.Mark{
-		0: {Offset: 118, Timestamp: 1795183200123, CRC: 4294967295},
-		1: {Offset: 119, Timestamp: 1795183200123, CRC: 4294967295},
-	}, x.Marks)
-	require.Error(t, s.Renew(ctx, 9, 0, control.Mark{}))
-}
-
 // A number that is missing for good is no reason to hand out numbers that may be taken.
 func TestAMissingNumberIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		docs := controltest.NewDocuments(t)
 		_, err := docs.Create(t.Context(), control.Document{Kind: control.KindStream, ID: "0000000002", Body: []byte(`{"cluster":"c","topic":"t","incarnation":1}`)})
 		require.NoError(t, err)
-		_, err = control.NewStreams(docs).Find(t.Context(), "c", "x")
+		_, err = control.NewStreams(docs).Find(t.Context(), "c", "x", 1)
 		require.ErrorContains(t, err, "missing")
 	})
 }

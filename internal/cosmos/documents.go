@@ -53,6 +53,23 @@ func (d *documents) Replace(ctx context.Context, doc control.Document) (string, 
 	return string(resp.ETag), nil
 }
 
+func (d *documents) Read(ctx context.Context, kind, id string) (control.Document, bool, error) {
+	resp, _, err := d.c.item(ctx, d.to("control_read", kind), func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return container.ReadItem(ctx, pk, id, nil)
+	})
+	if is(err, http.StatusNotFound) {
+		return control.Document{}, false, nil
+	}
+	var doc control.Document
+	if err == nil {
+		doc, err = withoutIdentity(resp.Value)
+	}
+	if err != nil {
+		return doc, false, fmt.Errorf("read %s document %s: %w", kind, id, err)
+	}
+	return doc, true, nil
+}
+
 func (d *documents) List(ctx context.Context, kind string) ([]control.Document, error) {
 	var out []control.Document
 	var usage store.Usage

@@ -19,6 +19,7 @@ type Client struct {
 	dialer *kafkago.Dialer
 	codec  kafkago.Compression
 	unpack *unpacker
+	room   *room
 }
 
 // ErrNoClusterID is the error where brokers tell no id of their cluster: offsets would stand for nothing.
@@ -56,6 +57,7 @@ func New(cfg Config) (*Client, error) {
 		},
 		codec:  codecs[cfg.Compression],
 		unpack: newUnpacker(cfg.MaxUnpackedBytes),
+		room:   newRoom(max(cfg.MaxFetchedBytes, int64(mostOfAnswer(cfg.MaxUnpackedBytes)))),
 	}, nil
 }
 

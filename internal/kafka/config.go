@@ -41,6 +41,9 @@ type Config struct {
 	// is passed over and told as a Refusal.
 	MaxUnpackedBytes int
 
+	// MaxFetchedBytes bounds what all fetched batches take together until they are given back; 256 MiB.
+	MaxFetchedBytes int64
+
 	// MetadataAge is how old what is known of the cluster's layout may be; 6 s.
 	MetadataAge time.Duration
 
@@ -94,6 +97,7 @@ const (
 
 const (
 	defaultUnpacked = 64 << 20
+	defaultFetched  = 256 << 20
 	defaultTimeout  = 10 * time.Second
 	defaultAge      = 6 * time.Second
 	leastUnpacked   = 1 << 20
@@ -102,6 +106,7 @@ const (
 func (c Config) withDefaults() Config {
 	c.ClientID = cmp.Or(c.ClientID, "binnacle")
 	c.MaxUnpackedBytes = cmp.Or(c.MaxUnpackedBytes, defaultUnpacked)
+	c.MaxFetchedBytes = cmp.Or(c.MaxFetchedBytes, defaultFetched)
 	c.MetadataAge = cmp.Or(c.MetadataAge, defaultAge)
 	if !c.EventHubs {
 		c.Compression = cmp.Or(c.Compression, "lz4")
@@ -146,6 +151,7 @@ func (c Config) Validate() error {
 	check(known, "compression %q is none of none, gzip, snappy, lz4 and zstd", c.Compression)
 	check(c.MaxRequestBytes >= 0, "requests of %d bytes", c.MaxRequestBytes)
 	check(c.MaxUnpackedBytes >= leastUnpacked, "batches of %d bytes unpacked: at least %d", c.MaxUnpackedBytes, leastUnpacked)
+	check(c.MaxFetchedBytes >= 0, "fetched batches of %d bytes", c.MaxFetchedBytes)
 	check(c.MetadataAge > 0, "metadata of age %s", c.MetadataAge)
 	check(c.RequestTimeout > 0, "requests that take %s", c.RequestTimeout)
 	return errors.Join(append(faults, c.TLS.validate(), c.SASL.validate(c.TLS.On))...)

@@ -29,6 +29,8 @@ type Batch struct {
 	Next    int64    // where to go on: the offset after all this, also where the log has offsets without a record
 	End     int64    // the offset after the last record that may be read: below it every transaction has ended
 	Bytes   int      // of memory that Records take, about
+
+	release func() // gives Bytes back; nil is nothing
 }
 
 // Refusal is a stretch of a log that can't be read, and never will be: its batch is damaged though it is as it was sent, or
@@ -43,8 +45,9 @@ type Refusal struct {
 }
 
 // Fetch reads a partition from an offset on: committed records only. It waits a moment when there are none. It fails with
-// Kafka's errors, OffsetOutOfRange and UnknownTopicOrPartition among them, and where a batch is not as it was sent.
+// Kafka's errors, OffsetOutOfRange and UnknownTopicOrPartition among them, and where a batch is not as it was sent. What it returns must be given back by Release.
 func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, error) {
+	waiting := ctx // for room, as long as it takes
 	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout+fetchWait)
 	defer cancel()
 	ask := &fetchRequest{topic: t.name, partition: int32(partition), offset: offset}
@@ -52,7 +55,13 @@ func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, 
 	if err != nil {
 		return Batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", t.name, partition, offset, t.client.explain(ctx, t.name, err))
 	}
+	most := mostOfAnswer(t.client.unpack.max)
+	give, err := t.client.room.take(waiting, most)
+	if err != nil {
+		return Batch{}, err
+	}
 	got, err := answer.(*fetchAnswer).read(t.client.unpack, offset)
+	got.hold(most, give)
 	if err != nil {
 		return Batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", t.name, partition, offset, err)
 	}

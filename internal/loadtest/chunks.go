@@ -91,7 +91,7 @@ func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester
 		return nil, err
 	}
 	streams := control.NewStreams(docs)
-	stream, err := streams.Find(ctx, "loadtest", topic)
+	stream, err := streams.Find(ctx, "loadtest", topic, 1)
 	if err != nil {
 		return nil, err
 	}

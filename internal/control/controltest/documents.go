@@ -38,7 +38,7 @@ type Fault struct {
 type Documents struct {
 	// Fault is asked before each operation; nil, or an answer of nil, lets it happen. It is called without a lock.
 	Fault func(op, kind, id string) *Fault
-	// Lagging tells that a List of this kind is answered by a replica that misses the last write.
+	// Lagging tells that a List or Read of this kind is answered by a replica that misses the last write.
 	Lagging func(kind string) bool
 
 	t testing.TB
@@ -58,7 +58,10 @@ func NewDocuments(t testing.TB) *Documents {
 
 var (
 	idPattern    = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,255}$`)
-	controlKinds = []string{control.KindTenant, control.KindEpoch, control.KindStream, control.KindMonth, control.KindBackfill, control.KindToken}
+	controlKinds = []string{
+		control.KindTenant, control.KindEpoch, control.KindStream, control.KindMark, control.KindMonth, control.KindBackfill,
+		control.KindToken,
+	}
 )
 
 // Create implements control.Documents.
@@ -110,6 +113,23 @@ func (m *Documents) List(ctx context.Context, kind string) ([]control.Document, 
 	}
 	slices.SortFunc(out, func(a, b control.Document) int { return cmp.Compare(a.ID, b.ID) })
 	return out, nil
+}
+
+// Read implements control.Documents.
+func (m *Documents) Read(ctx context.Context, kind, id string) (control.Document, bool, error) {
+	if f := m.fault(ctx, OpRead, kind, id); f != nil {
+		return control.Document{}, false, f.Err
+	}
+	lagging := m.Lagging != nil && m.Lagging(kind)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	from := m.docs
+	if lagging {
+		from = m.before
+	}
+	d, found := from[documentKey{kind, id}]
+	d.Body = bytes.Clone(d.Body)
+	return d, found, nil
 }
 
 func (m *Documents) write(ctx context.Context, op string, d control.Document, may func(old control.Document, found bool) error) (string, error) {

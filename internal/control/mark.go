@@ -1,0 +1,113 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Mark is one record of a partition, by which a worker recognises its stream (rule W9).
+type Mark struct {
+	Offset    int64  `json:"offset"`
+	Timestamp int64  `json:"timestamp"` // the record's Kafka timestamp, ms since 1970
+	CRC       uint32 `json:"crc"`       // of the record's value
+
+	// Begins says that the stream begins with this record in this partition, and that nothing was committed in it yet: what
+	// the group has committed is of an older one.
+	Begins bool `json:"begins,omitempty"`
+}
+
+// IsOf reports whether two marks are of the same record.
+func (m Mark) IsOf(other Mark) bool {
+	m.Begins = other.Begins
+	return m == other
+}
+
+// Of returns the stream that a partition of a topic is read as, and its mark there; marked is false when there is none. It
+// is the newest stream that has a mark of the partition, whatever became of other partitions since then, or where there is
+// none, the newest of the topic, which it makes when that is missing too.
+//
+// The exception is a topic that has grown: its devices may have moved to another partition, and of two values of one instant
+// the one of the newer stream counts. So there all partitions follow when one of them begins a stream.
+func (s *Streams) Of(ctx context.Context, cluster, topic string, partitions int, partition int32) (x Stream, m Mark, marked bool, err error) {
+	all, err := s.newest(ctx, Stream{Cluster: cluster, Topic: topic}, partitions)
+	if err != nil {
+		return x, m, false, err
+	}
+	for i, x := range all {
+		m, marked, err := s.mark(ctx, x, partition)
+		if err != nil {
+			return x, m, false, err
+		}
+		if marked && (i == 0 || x.Partitions == partitions) {
+			return x, m, true, nil
+		}
+		if marked {
+			break
+		}
+	}
+	return all[0], Mark{}, false, nil
+}
+
+// mark is the one that a stream has of a partition.
+func (s *Streams) mark(ctx context.Context, x Stream, partition int32) (m Mark, marked bool, err error) {
+	old, marked := x.marks[partition]
+	stored, found, err := s.read(ctx, x.Number, partition)
+	if err != nil || !found || marked && old.Offset > stored.Offset {
+		return old, marked, err
+	}
+	return stored.Mark, true, nil
+}
+
+// Renew stores a record of one partition of a stream. Of two marks of a partition the one with the greater offset stays; of
+// two of one record the one that says that something was committed.
+func (s *Streams) Renew(ctx context.Context, number uint32, partition int32, m Mark) error {
+	pauses := lagging.Begin()
+	for {
+		old, found, err := s.read(ctx, number, partition)
+		if err != nil {
+			return err
+		}
+		d := newDocument(KindMark, markID(number, partition), m)
+		switch {
+		case !found:
+			_, err = s.docs.Create(ctx, d)
+		case old.Offset > m.Offset, old.Offset == m.Offset && (m.Begins || !old.Begins):
+			return nil
+		default:
+			d.ETag = old.etag
+			_, err = s.docs.Replace(ctx, d)
+		}
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, ErrChanged) && !errors.Is(err, ErrExists) {
+			return fmt.Errorf("renew mark of stream %d, partition %d: %w", number, partition, err)
+		}
+		if err := pauses.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+type storedMark struct {
+	Mark
+	etag string
+}
+
+func (s *Streams) read(ctx context.Context, number uint32, partition int32) (m storedMark, found bool, err error) {
+	d, found, err := s.docs.Read(ctx, KindMark, markID(number, partition))
+	if err != nil {
+		return m, false, fmt.Errorf("read mark of stream %d, partition %d: %w", number, partition, err)
+	}
+	if found {
+		m.etag = d.ETag
+		err = decode(d, &m.Mark)
+	}
+	return m, found, err
+}
+
+// markID sorts like stream and partition.
+func markID(number uint32, partition int32) string {
+	return fmt.Sprintf("%s.%05d", streamID(number), partition)
+}
