@@ -1,30 +1,53 @@
-.PHONY: build test vet staticcheck fmt race bench azcosmos-conformance ci
-
-build:
-	go build -o binnacle ./cmd/binnacle
-
-test:
-	go test ./...
-
-vet:
-	go vet ./...
-
-staticcheck:
-	go tool staticcheck ./...
-
-fmt:
-	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+# `make help` lists the targets; what stands behind ## is what it says of each.
+.DEFAULT_GOAL := help
+.PHONY: help build test race bench fuzz fmt vet staticcheck deadcode arch azcosmos-conformance ci
 
 # The packages in which goroutines meet.
-race:
-	go test -race -short ./binning ./ingest/... ./query/... ./internal/control/... ./internal/cosmos/... ./internal/cosmosemu/... ./internal/app/...
+RACE := ./binning ./ingest/... ./query/... ./internal/app/... ./internal/control/... ./internal/cosmos/... \
+	./internal/cosmosemu/... ./internal/headhttp/... ./internal/kafka/... ./internal/retry/...
 
-bench:
+# How long `make fuzz` spends on each target.
+FUZZTIME := 10s
+
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## The command, as ./binnacle
+	go build -o binnacle ./cmd/binnacle
+
+test: ## All tests, on this machine alone
+	go test ./...
+
+race: ## Tests under the race detector, of the packages in which goroutines meet; needs a C compiler
+	go test -race -short $(RACE)
+
+bench: ## All benchmarks: CPU per reading, bytes per value, RU per reading
 	go test -run '^$$' -bench . -benchtime 2s ./...
 
-# The tests that azcosmos has for Microsoft's emulators, against `binnacle emulator`.
-azcosmos-conformance:
+fuzz: ## Every fuzz target for FUZZTIME=10s; what `make test` runs of them is their seeds
+	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	  for target in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$package/*_test.go | cut -c6-); do \
+	    go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+	  done; \
+	done
+
+fmt: ## Fail, and say where, if gofmt would change a file
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; exit 1; }
+
+vet: ## go vet
+	go vet ./...
+
+staticcheck: ## staticcheck, at the version that go.mod names
+	go tool staticcheck ./...
+
+deadcode: ## Fail, and say where, if there is a function that neither the command nor a test reaches
+	@found=$$(go tool deadcode -test ./...) || exit 1; test -z "$$found" || { echo "$$found"; exit 1; }
+
+arch: ## The architecture test: who may import whom, and what the tree has agreed on
+	go test ./internal/archtest
+
+azcosmos-conformance: ## The tests that azcosmos has for Microsoft's emulators, against `binnacle emulator`
 	bash .ci/azcosmos-conformance
 
-ci:
+ci: ## Every check that can run here, as CI does
 	bash .ci/run

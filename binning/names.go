@@ -12,7 +12,7 @@ type Names struct {
 func NewNames() *Names { return &Names{index: map[string]uint32{}} }
 
 // nameBytes is the memory of a name beside its characters: in the list and in the index, both about half full.
-const nameBytes = 80
+const nameBytes = 96
 
 // number is the number of a metric.
 func (n *Names) number(metric string) uint32 {

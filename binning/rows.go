@@ -62,8 +62,10 @@ const (
 // NewRows makes Rows whose metrics have their names from names, which they share with others of the same owner.
 func NewRows(names *Names) Rows { return Rows{names: names} }
 
-// Append takes a reading of the record at offset, which must not be lower than any before it.
-func (r *Rows) Append(offset int64, reading telemetry.Reading) {
+// Append takes a reading of the record at offset, which must not be lower than any before it. It reports whether some reading
+// before has the same metrics and kinds, and some the same labels.
+func (r *Rows) Append(offset int64, reading telemetry.Reading) (repeats bool) {
+	lists, sets := len(r.lists), len(r.labels)
 	list, labels := r.columns(reading.Fields), r.label(reading.Labels)
 	for i := range reading.Fields {
 		v := &reading.Fields[i].Value
@@ -74,6 +76,7 @@ func (r *Rows) Append(offset int64, reading telemetry.Reading) {
 		r.cells = append(r.cells, bits)
 	}
 	r.rows = append(r.rows, row{offset, reading.Time, r.firstCell + uint32(len(r.cells)), list, labels})
+	return len(r.lists) == lists && len(r.labels) == sets
 }
 
 // lookBack is how many rows, label sets or texts are looked at to find the same again: devices repeat themselves.

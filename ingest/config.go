@@ -75,3 +75,11 @@ func (c Config) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// with has messages read by the schemas of a registry.
+func (c Config) with(stores Stores) Config {
+	if stores.Schemas != nil {
+		c.Decode.Schemas = stores.Schemas
+	}
+	return c
+}

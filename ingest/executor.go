@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"binnacle/binning/chunk"
+	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
@@ -39,6 +40,14 @@ type Stores struct {
 	Catalog   control.Catalog
 	Streams   *control.Streams
 	Letters   Undertaker
+	Schemas   Schemas // nil where no registry is configured
+}
+
+// Schemas is a registry of schemas, as far as it has told.
+type Schemas interface {
+	decode.Schemas
+	// Fetch asks for a schema. It returns nil when the registry has answered, also that it has none.
+	Fetch(ctx context.Context, id uint32) error
 }
 
 // Executor does the jobs of Workers. It is safe for any number of callers.
@@ -188,8 +197,12 @@ func (e *Executor) note(ctx context.Context, j *worker.Note) error {
 	return nil
 }
 
-// learn brings the map up to what a Worker asked for when it was fed, for as long as it takes.
+// learn finds out what a Worker asked for when it was fed, for as long as it takes: a newer map, or a schema.
 func (e *Executor) learn(ctx context.Context, w *worker.Worker, missing error) error {
+	var schema *decode.UnknownSchema
+	if errors.As(missing, &schema) {
+		return e.again(ctx, "schema", func() error { return e.stores.Schemas.Fetch(ctx, schema.ID) })
+	}
 	return e.again(ctx, "map", func() error {
 		var unknown *worker.UnknownTenant
 		if errors.As(missing, &unknown) && e.register {

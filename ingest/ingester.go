@@ -43,7 +43,7 @@ type Ingester struct {
 
 // New makes an Ingester. It starts nothing.
 func New(cfg Config, stores Stores) (*Ingester, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.withDefaults().with(stores)
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ type Local struct {
 
 // NewLocal makes a Worker for one partition.
 func NewLocal(cfg Config, stores Stores, a worker.Assignment) *Local {
-	cfg = cfg.withDefaults()
+	cfg = cfg.withDefaults().with(stores)
 	memory := worker.NewMemory(cfg.MemoryBytes)
 	m := newMetrics(cfg.Registerer, memory, cfg.Logger)
 	return &Local{

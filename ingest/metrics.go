@@ -23,6 +23,7 @@ type metrics struct {
 	fill      prometheus.Histogram
 	lookups   prometheus.Counter
 	conflicts prometheus.Counter
+	forgotten prometheus.Counter
 	retries   *prometheus.CounterVec
 	lag       *prometheus.GaugeVec
 	behind    *prometheus.GaugeVec
@@ -54,6 +55,7 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 		values:    counter("binnacle_ingest_stored_values_total", "Values in the chunks stored."),
 		lookups:   counter("binnacle_ingest_lookups_total", "Tails of chains read from the store."),
 		conflicts: counter("binnacle_ingest_conflicts_total", "Creates that met a stored chunk, whose tail was adopted."),
+		forgotten: counter("binnacle_ingest_forgotten_chains_total", "Idle chains whose tail was forgotten because memory was short: each that comes back costs a lookup."),
 		retries:   counters("binnacle_ingest_retries_total", "Attempts that failed or had an unknown outcome and were made again.", "operation"),
 		lag:       gauges("binnacle_ingest_lag_records", "Records between the position and the end of the log."),
 		behind:    gauges("binnacle_ingest_uncommitted_records", "Records between the committed offset and the position: what a crash would replay."),
@@ -82,6 +84,9 @@ func (m *metrics) Refused(why decode.Reason) { m.refused.WithLabelValues(string(
 
 // LookedUp counts a tail that was read.
 func (m *metrics) LookedUp() { m.lookups.Inc() }
+
+// Forgot counts an idle chain that has made room.
+func (m *metrics) Forgot() { m.forgotten.Inc() }
 
 // Conflict counts a create that met another chunk.
 func (m *metrics) Conflict() { m.conflicts.Inc() }

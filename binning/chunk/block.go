@@ -1,152 +1,257 @@
 package chunk
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"sync"
+	"unicode/utf8"
 
-	"github.com/klauspost/compress/huff0"
-	"github.com/klauspost/compress/zstd"
+	"binnacle/internal/telemetry"
 )
 
-// codec says how the packed part of a block is kept. Numbers are stored and never change meaning.
-type codec byte
+// A block is a Run in bytes: some readings of an open bin, as memory and the journal keep them until they are cut. Its
+// schema, names and label sets, stands apart from its rows, so that the blocks of a device can share one in memory.
+// docs/format/block.md specifies both.
 
-const (
-	stored     codec = 1 // as it is
-	zstdPacked codec = 2 // a zstd frame without its four magic bytes
-	huffPacked codec = 3 // its length as a varint, then zstd's Huffman code alone: a tree description and one stream
-)
-
-func (c codec) String() string {
-	switch c {
-	case stored:
-		return "stored"
-	case zstdPacked:
-		return "zstd"
-	case huffPacked:
-		return "huffman"
-	}
-	return fmt.Sprintf("codec %d", byte(c))
+// Schema is what the rows of a block are: their columns and label sets. It is immutable.
+type Schema struct {
+	sets    []telemetry.Labels
+	columns []schemaColumn
+	bytes   []byte
 }
 
-// zstdMagic opens every zstd frame (RFC 8878, 3.1.1) and so need not be stored.
-const zstdMagic = "\x28\xb5\x2f\xfd"
-
-// leastPacked is the size below which zstd can't win over its own headers.
-const leastPacked = 16
-
-// section is what a column or the time stream writes: plain holds headers, varints and planes that don't compress,
-// packed holds what zstd is worth trying on. Readers take from both in the order of writing.
-type section struct{ plain, packed []byte }
-
-// appendBlock appends the block of one or more sections: codec, length of plain as a varint, plain, packed.
-func (e *encoder) appendBlock(dst []byte, s section) []byte {
-	c, packed := e.pack(s.packed)
-	dst = append(dst, byte(c))
-	dst = binary.AppendUvarint(dst, uint64(len(s.plain)))
-	dst = append(dst, s.plain...)
-	return append(dst, packed...)
+type schemaColumn struct {
+	metric string
+	kind   telemetry.Kind
 }
 
-// pack keeps b in the smallest way. zstd looks for repeats, which telemetry's noise has only by chance; each of those
-// costs more than the symbols it stands for, so that the Huffman code alone is often smaller.
-func (e *encoder) pack(b []byte) (codec, []byte) {
-	c, best := stored, b
-	if len(b) < leastPacked {
-		return c, best
-	}
-	e.frame = e.zstd.EncodeAll(b, e.frame[:0])
-	if z := e.frame[len(zstdMagic):]; len(z) < len(best) {
-		c, best = zstdPacked, z
-	}
-	if len(b) <= huff0.BlockSizeMax {
-		e.huff.Reuse = huff0.ReusePolicyNone
-		if h, _, err := huff0.Compress1X(b, &e.huff); err == nil {
-			e.huffed = append(binary.AppendUvarint(e.huffed[:0], uint64(len(b))), h...)
-			if len(e.huffed) < len(best) {
-				c, best = huffPacked, e.huffed
-			}
+// blockVersion is the layout of blocks that is written and read.
+const blockVersion = 1
+
+// AppendSchema appends the schema of a run that keeps its rules.
+func AppendSchema(dst []byte, r *Run) []byte {
+	dst = binary.AppendUvarint(append(dst, blockVersion), uint64(len(r.Sets)))
+	for _, set := range r.Sets {
+		dst = binary.AppendUvarint(dst, uint64(len(set)))
+		for _, l := range set {
+			dst = appendText(appendText(dst, l.Name), l.Value)
 		}
 	}
-	return c, best
+	dst = binary.AppendUvarint(dst, uint64(len(r.Columns)))
+	for i := range r.Columns {
+		dst = appendText(append(dst, byte(r.Columns[i].Kind)), r.Columns[i].Metric)
+	}
+	return dst
 }
 
-// openBlock is the inverse of appendBlock: it makes b's section the one that d reads. The section's parts alias b and d's
-// buffers until the next openBlock.
-func (d *decoder) openBlock(b []byte) (c codec, err error) {
-	if len(b) == 0 {
-		return 0, corrupt("an empty block")
-	}
-	c = codec(b[0])
-	n, used := binary.Uvarint(b[1:])
-	if used <= 0 || n > uint64(len(b)-1-used) {
-		return c, corrupt("the length of a block's plain part")
-	}
-	d.s = section{plain: b[1+used : 1+used+int(n)], packed: b[1+used+int(n):]}
-	switch c {
-	case stored:
-		return c, nil
-	case zstdPacked:
-		d.s.packed, err = d.unpack(d.s.packed)
-		return c, err
-	case huffPacked:
-		d.s.packed, err = d.unhuff(d.s.packed)
-		return c, err
-	}
-	return c, corrupt("%s is unknown", c)
+func appendText(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// closeBlock tells whether all of the block was read.
-func (d *decoder) closeBlock() error {
-	if n := len(d.s.plain) + len(d.s.packed); n > 0 {
-		return corrupt("%d bytes too many in a block", n)
+// ParseSchema is the inverse of AppendSchema. It keeps nothing of b. What is no schema gives ErrCorrupt.
+func ParseSchema(b []byte) (*Schema, error) {
+	p := schemaReader{rest: bytes.Clone(b)}
+	s := &Schema{bytes: p.rest}
+	if v := p.byte(); v != blockVersion {
+		return nil, corrupt("a block of version %d", v)
+	}
+	for range p.count(MaxRows) {
+		var set telemetry.Labels
+		for range p.count(MaxRows) {
+			l := telemetry.Label{Name: p.text(), Value: p.text()}
+			if len(set) > 0 && set[len(set)-1].Name >= l.Name {
+				p.bad = true
+			}
+			set = append(set, l)
+		}
+		s.sets = append(s.sets, set)
+	}
+	for range p.count(MaxColumns) {
+		c := schemaColumn{kind: telemetry.Kind(p.byte()), metric: p.text()}
+		if c.kind < telemetry.Float || c.kind > telemetry.Text || c.metric == "" {
+			p.bad = true
+		}
+		if n := len(s.columns); n > 0 {
+			if d := s.columns[n-1]; d.metric > c.metric || d.metric == c.metric && d.kind >= c.kind {
+				p.bad = true
+			}
+		}
+		s.columns = append(s.columns, c)
+	}
+	if p.bad || len(p.rest) > 0 || len(s.sets) == 0 {
+		return nil, corrupt("the schema of a block")
+	}
+	return s, nil
+}
+
+// schemaReader reads a schema and remembers whether it was none: then it reads zeros.
+type schemaReader struct {
+	rest []byte
+	bad  bool
+}
+
+func (p *schemaReader) fail() { p.rest, p.bad = nil, true }
+
+func (p *schemaReader) byte() (b byte) {
+	if len(p.rest) == 0 {
+		p.fail()
+		return 0
+	}
+	b, p.rest = p.rest[0], p.rest[1:]
+	return b
+}
+
+// count is a number of things of at least a byte each.
+func (p *schemaReader) count(most uint64) uint64 {
+	n, used := binary.Uvarint(p.rest)
+	if used <= 0 || n > most || n > uint64(len(p.rest)-used) {
+		p.fail()
+		return 0
+	}
+	p.rest = p.rest[used:]
+	return n
+}
+
+func (p *schemaReader) text() string {
+	n := p.count(1 << 20)
+	s := string(p.rest[:n])
+	p.rest = p.rest[n:]
+	p.bad = p.bad || !utf8.ValidString(s)
+	return s
+}
+
+// Bytes is the schema as AppendSchema wrote it; the caller must not change it.
+func (s *Schema) Bytes() []byte { return s.bytes }
+
+// AppendRows appends the rows of a run, without its schema. The same run always gives the same bytes. A run above the
+// limits gives ErrTooLarge; any other error is the caller's mistake.
+func AppendRows(dst []byte, r *Run) ([]byte, error) {
+	if err := r.check(); err != nil {
+		return nil, fmt.Errorf("encode a block: %w", err)
+	}
+	e := blockEncoders.Get().(*encoder)
+	defer blockEncoders.Put(e)
+	e.s = section{e.s.plain[:0], e.s.packed[:0]}
+	e.s.plain = binary.AppendUvarint(e.s.plain, uint64(r.Rows()))
+	e.writeInts(r.Offsets, planInts(r.Offsets))
+	e.writeInts(r.Times, planInts(r.Times))
+	if len(r.Sets) > 1 {
+		places := e.direct.ints[:0]
+		for i := range r.Times {
+			places = append(places, int64(r.set(i)))
+		}
+		e.writeInts(places, planInts(places))
+		e.direct.ints = places
+	}
+	for i := range r.Columns {
+		e.writeColumn(&r.Columns[i], r.Rows())
+	}
+	if len(e.s.packed) > maxUnpacked {
+		return nil, fmt.Errorf("encode a block: %d bytes are above %d: %w", len(e.s.packed), maxUnpacked, ErrTooLarge)
+	}
+	dst = e.appendPacket(dst, e.s)
+	if cap(e.s.packed) > keptScratch {
+		e.s.packed, e.huffed = nil, nil
+	}
+	return dst, nil
+}
+
+// set is the place of a row's label set.
+func (r *Run) set(i int) uint32 {
+	if r.Labels == nil {
+		return 0
+	}
+	return r.Labels[i]
+}
+
+// blockEncoders are encoders without zstd: a block is small, so that its repeats are few, and lives for hours.
+var blockEncoders = sync.Pool{New: func() any { return &encoder{texts: map[string]int64{}} }}
+
+// Rows decodes the rows of a block of this schema, of the columns those of the metrics, all if metrics is nil. The run is
+// the caller's, but for its Sets. What are no rows of the schema gives ErrCorrupt.
+func (s *Schema) Rows(data []byte, metrics []string) (Run, error) {
+	d := takeDecoder()
+	defer d.release()
+	if _, err := d.openPacket(data); err != nil {
+		return Run{}, err
+	}
+	n, err := d.length(MaxRows)
+	if err != nil || n == 0 {
+		return Run{}, corrupt("a block of %d rows", n)
+	}
+	r := Run{Sets: s.sets}
+	if r.Offsets, err = d.readInts(nil, n); err != nil {
+		return Run{}, err
+	}
+	if r.Times, err = d.readInts(nil, n); err != nil {
+		return Run{}, err
+	}
+	if len(s.sets) > 1 {
+		if err := d.readPlaces(&r); err != nil {
+			return Run{}, err
+		}
+	}
+	if err := r.checkRows(); err != nil {
+		return Run{}, corrupt("%v", err)
+	}
+	return r, s.readColumns(d, &r, wantedOf(metrics))
+}
+
+// readPlaces reads the rows' label sets.
+func (d *decoder) readPlaces(r *Run) (err error) {
+	if d.ints, err = d.readInts(d.ints, r.Rows()); err != nil {
+		return err
+	}
+	r.Labels = make([]uint32, r.Rows())
+	for i, x := range d.ints {
+		if uint64(x) >= uint64(len(r.Sets)) {
+			return corrupt("label set %d of %d", x, len(r.Sets))
+		}
+		r.Labels[i] = uint32(x)
 	}
 	return nil
 }
 
-// unpack decodes a zstd frame without its magic, within what is left of maxUnpacked.
-func (d *decoder) unpack(b []byte) ([]byte, error) {
-	d.frame = append(append(d.frame[:0], zstdMagic...), b...)
-	var h zstd.Header
-	if err := h.Decode(d.frame); err != nil || !h.HasFCS || h.Skippable {
-		return nil, corrupt("the header of a zstd frame")
+// readColumns reads the columns that are wanted, and what follows to the end.
+func (s *Schema) readColumns(d *decoder, r *Run, w wanted) error {
+	for i := range s.columns {
+		c := &s.columns[i]
+		if d.cells -= r.Rows(); d.cells < 0 {
+			return corrupt("more than %d cells", MaxCells)
+		}
+		if !w.has(c.metric) {
+			if err := d.skipColumn(r.Rows()); err != nil {
+				return err
+			}
+			continue
+		}
+		if r.Columns == nil {
+			r.Columns = make([]Column, 0, len(s.columns)-i)
+		}
+		r.Columns = append(r.Columns, Column{Metric: c.metric, Kind: c.kind})
+		if err := d.readColumn(&r.Columns[len(r.Columns)-1], r.Rows()); err != nil {
+			return fmt.Errorf("column %s: %w", c.metric, err)
+		}
+		if err := (&Group{Columns: r.Columns}).checkOrder(len(r.Columns) - 1); err != nil {
+			return corrupt("%v", err)
+		}
 	}
-	if h.FrameContentSize > uint64(d.unpackable) {
-		return nil, corrupt("a zstd frame of %d bytes where %d are left", h.FrameContentSize, d.unpackable)
-	}
-	out, err := d.zstd.DecodeAll(d.frame, d.room(int(h.FrameContentSize)))
-	if err != nil || uint64(len(out)) != h.FrameContentSize {
-		return nil, corrupt("a zstd frame")
-	}
-	return out, nil
+	return d.closePacket()
 }
 
-// unhuff decodes a length and a Huffman code, within what is left of maxUnpacked.
-func (d *decoder) unhuff(b []byte) ([]byte, error) {
+// AppendBlock appends schema and rows of a run in one, as the journal takes them.
+func AppendBlock(dst []byte, r *Run) ([]byte, error) {
+	schema := AppendSchema(nil, r)
+	return AppendRows(append(binary.AppendUvarint(dst, uint64(len(schema))), schema...), r)
+}
+
+// SplitBlock is schema and rows of a block that AppendBlock wrote; both alias b.
+func SplitBlock(b []byte) (schema, rows []byte, err error) {
 	n, used := binary.Uvarint(b)
-	if used <= 0 || n > huff0.BlockSizeMax || n > uint64(d.unpackable) {
-		return nil, corrupt("the length of a Huffman code")
+	if used <= 0 || n > uint64(len(b)-used) {
+		return nil, nil, corrupt("the length of a block's schema")
 	}
-	s, stream, err := huff0.ReadTable(b[used:], &d.huff)
-	if err != nil {
-		return nil, corrupt("a Huffman tree")
-	}
-	out, err := s.Decoder().Decompress1X(d.room(int(n))[:0:n], stream)
-	if err != nil || uint64(len(out)) != n {
-		return nil, corrupt("a Huffman code")
-	}
-	return out, nil
-}
-
-// room is an empty slice of d's with room for n bytes, which are taken off what may still be unpacked.
-func (d *decoder) room(n int) []byte {
-	d.unpackable -= n
-	if cap(d.unpacked) < n {
-		d.unpacked = make([]byte, 0, n+n/4+64)
-	}
-	return d.unpacked[:0]
-}
-
-func corrupt(format string, args ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
+	b = b[used:]
+	return b[:n:n], b[n:], nil
 }

@@ -64,7 +64,7 @@ func (r *reader) layout(c *Chunk) error {
 	return nil
 }
 
-// hold fills in which columns stand in which shared block.
+// hold fills in which columns stand in which shared packet.
 func (c *Chunk) hold(columns []rawColumn) {
 	next := int32(0)
 	for i := range c.shared {

@@ -47,7 +47,7 @@ func TestDamagedDocuments(t *testing.T) {
 	}
 }
 
-// written is a document made by hand: rows at a millisecond each, and columns of ints from blocks as given.
+// written is a document made by hand: rows at a millisecond each, and columns of ints from packets as given.
 func written(rows int, columns ...[]byte) []byte {
 	const from = 1795132800000
 	time := []byte{1, 0} // stored; the plain part's length comes here
@@ -73,7 +73,7 @@ func asText(doc []byte) []byte {
 	return []byte(strings.ReplaceAll(string(doc), `"int","stats":[1,0,0,0,0,0]`, `"text","stats":[1]`))
 }
 
-// zeros is the block of a column of ints that are all 0: codec, length of plain, form, stream of offsets, least.
+// zeros is the packet of a column of ints that are all 0: codec, length of plain, form, stream of offsets, least.
 var zeros = []byte{1, 3, 0, 0, 0}
 
 func TestBombs(t *testing.T) {
@@ -104,7 +104,7 @@ func TestBombs(t *testing.T) {
 		"dictionary":      written(2, []byte{1, 9, 3, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 0, 0, 0}),
 		"left over":       written(2, append(zeros, 1)),
 		"unknown codec":   written(2, []byte{77, 0}),
-		"empty block":     written(2, nil),
+		"empty packet":    written(2, nil),
 		"planes":          written(2, []byte{1, 3, 0, 0xF0, 0}),
 		"no rows":         written(0),
 		"no columns":      written(2),

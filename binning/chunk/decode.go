@@ -64,7 +64,7 @@ type framing struct {
 	*Chunk
 	d      *decoder
 	note   func(column int, kept string)
-	opened codec // of the open block
+	opened codec // of the open packet
 	groups []Group
 }
 
@@ -95,7 +95,7 @@ func (f *framing) listed(w wanted) (err error) {
 			err = f.column(i)
 		}
 		if err == nil {
-			err = f.d.closeBlock()
+			err = f.d.closePacket()
 		}
 		if err != nil {
 			return fmt.Errorf("column %s: %w", s.name, err)
@@ -127,14 +127,14 @@ func (f *framing) shared(w wanted) (err error) {
 				return err
 			}
 		}
-		if err := f.d.closeBlock(); err != nil {
+		if err := f.d.closePacket(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// column reads column i from the open block and holds it against its statistics and its neighbours.
+// column reads column i from the open packet and holds it against its statistics and its neighbours.
 func (f *framing) column(i int) error {
 	s := &f.columns[i]
 	g := &f.groups[s.group]
@@ -177,10 +177,10 @@ func (c *Chunk) readGroups(d *decoder) ([]Group, error) {
 	if c.layout == small {
 		return groups, nil
 	}
-	return groups, d.closeBlock()
+	return groups, d.closePacket()
 }
 
-// open decodes a block's base64 and makes its section the one that d reads.
+// open decodes a packet's base64 and makes its section the one that d reads.
 func (d *decoder) open(text []byte) (codec, error) {
 	n := base64.StdEncoding.DecodedLen(len(text))
 	if cap(d.binary) < n {
@@ -190,5 +190,5 @@ func (d *decoder) open(text []byte) (codec, error) {
 	if err != nil {
 		return 0, corrupt("%v", err)
 	}
-	return d.openBlock(d.binary[:n])
+	return d.openPacket(d.binary[:n])
 }

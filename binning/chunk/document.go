@@ -14,7 +14,7 @@ type Chunk struct {
 	columns []storedColumn     // what was asked for, by group, then metric, then kind
 	layout  layout
 	data    []byte   // base64: instants and all columns of a small chunk, instants alone of others
-	shared  []shared // by block: the columns that are kept together; none where each column has its own block
+	shared  []shared // by packet: the columns that are kept together; none where each column has its own packet
 	kept    int      // bytes of the document
 }
 
@@ -33,16 +33,16 @@ type storedColumn struct {
 	kind  telemetry.Kind
 	name  string
 	stats Stats
-	data  []byte // base64; nil where columns share a block
+	data  []byte // base64; nil where columns share a packet
 }
 
-// shared is a block of several columns.
+// shared is a packet of several columns.
 type shared struct {
-	data  []byte // base64; nil in a small chunk, whose block begins with the instants
+	data  []byte // base64; nil in a small chunk, whose packet begins with the instants
 	holds []held
 }
 
-// held is a column in a shared block.
+// held is a column in a shared packet.
 type held struct {
 	group  int32
 	column int32 // its place in Chunk.columns, -1 if it was not asked for

@@ -30,8 +30,8 @@ type encoder struct {
 	ends      []end   // where the instants and each column end in s
 	doc       []byte
 	frame     []byte
-	block     []byte
-	zstd      *zstd.Encoder
+	packet    []byte
+	zstd      *zstd.Encoder // nil in encoders of blocks
 	huff      huff0.Scratch
 	huffed    []byte
 	residuals []uint64
@@ -212,16 +212,16 @@ func (e *encoder) appendColumns(f Frame, kept layout) error {
 	return nil
 }
 
-// appendData appends the property of a section's block in base64.
+// appendData appends the property of a section's packet in base64.
 func (e *encoder) appendData(name string, s section) error {
-	e.block = e.appendBlock(e.block[:0], s)
-	if n := base64.StdEncoding.EncodedLen(len(e.block)); n > MaxString {
+	e.packet = e.appendPacket(e.packet[:0], s)
+	if n := base64.StdEncoding.EncodedLen(len(e.packet)); n > MaxString {
 		return fmt.Errorf("a string of %d characters, above %d: %w", n, MaxString, ErrTooLarge)
 	}
 	e.doc = append(e.doc, ',')
 	e.doc = jsontext.AppendString(e.doc, name)
 	e.doc = append(e.doc, `:"`...)
-	e.doc = base64.StdEncoding.AppendEncode(e.doc, e.block)
+	e.doc = base64.StdEncoding.AppendEncode(e.doc, e.packet)
 	e.doc = append(e.doc, '"')
 	return nil
 }

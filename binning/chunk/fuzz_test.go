@@ -33,24 +33,24 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, doc []byte) { read(t, doc) })
 }
 
-// FuzzColumn gives any block to the decoder of a column, which fuzzing through base64 would hardly reach.
+// FuzzColumn gives any packet to the decoder of a column, which fuzzing through base64 would hardly reach.
 func FuzzColumn(f *testing.F) {
 	r := rand.New(rand.NewPCG(8, 8))
 	for range 40 {
-		for _, c := range blocksOf(f, randomFrame(r, 600)) {
-			f.Add(uint8(c.kind-1), uint16(c.rows), c.block)
+		for _, c := range packetsOf(f, randomFrame(r, 600)) {
+			f.Add(uint8(c.kind-1), uint16(c.rows), c.packet)
 		}
 	}
 	f.Add(uint8(2), uint16(3), zeros)
 	f.Add(uint8(1), uint16(9), []byte{2, 3, 1, 2, 3})
-	f.Fuzz(func(t *testing.T, kind uint8, rows uint16, block []byte) {
+	f.Fuzz(func(t *testing.T, kind uint8, rows uint16, packet []byte) {
 		k := telemetry.Kind(kind%4 + 1)
 		stats := `[%d,0,0,0,0,0]`
 		if k == telemetry.Text {
 			stats = `[%d]`
 		}
 		whole := string(written(int(rows), zeros))
-		column := fmt.Sprintf(`"type":%q,"stats":`+stats+`,"data":%q}`, k, rows, base64.StdEncoding.EncodeToString(block))
+		column := fmt.Sprintf(`"type":%q,"stats":`+stats+`,"data":%q}`, k, rows, base64.StdEncoding.EncodeToString(packet))
 		from := fmt.Sprintf(`"type":"int","stats":[%d,0,0,0,0,0],"data":"AQMAAAA="}`, rows)
 		require.Contains(t, whole, from)
 		read(t, []byte(strings.Replace(whole, from, column, 1)))
@@ -99,25 +99,25 @@ func read(t *testing.T, doc []byte) {
 	}
 }
 
-// columnBlock is what a listed chunk has of one column.
-type columnBlock struct {
-	kind  telemetry.Kind
-	rows  int
-	block []byte
+// columnPacket is what a listed chunk has of one column.
+type columnPacket struct {
+	kind   telemetry.Kind
+	rows   int
+	packet []byte
 }
 
-// blocksOf are the columns' blocks of a frame's chunk, none if it is a small one.
-func blocksOf(t testing.TB, f chunk.Frame) (out []columnBlock) {
+// packetsOf are the columns' packets of a frame's chunk, none if it is a small one.
+func packetsOf(t testing.TB, f chunk.Frame) (out []columnPacket) {
 	v, err := fastjson.ParseBytes(encode(t, f))
 	require.NoError(t, err)
 	if !v.Exists("time") {
 		return nil
 	}
 	for _, c := range v.GetArray("columns") {
-		block, err := base64.StdEncoding.DecodeString(string(c.GetStringBytes("data")))
+		packet, err := base64.StdEncoding.DecodeString(string(c.GetStringBytes("data")))
 		require.NoError(t, err)
 		kind, _ := telemetry.ParseKind(string(c.GetStringBytes("type")))
-		out = append(out, columnBlock{kind, len(f.Groups[c.GetInt("labels")].Times), block})
+		out = append(out, columnPacket{kind, len(f.Groups[c.GetInt("labels")].Times), packet})
 	}
 	return out
 }

@@ -109,7 +109,7 @@ func (r *reader) openPacks(c *Chunk) error {
 		if err := r.readIndex(d, p.columns); err != nil {
 			return err
 		}
-		if err := d.closeBlock(); err != nil {
+		if err := d.closePacket(); err != nil {
 			return err
 		}
 		c.shared = append(c.shared, shared{holds: make([]held, p.columns)})
@@ -117,7 +117,7 @@ func (r *reader) openPacks(c *Chunk) error {
 	return nil
 }
 
-// readIndex reads the index of a pack of n columns from the open block.
+// readIndex reads the index of a pack of n columns from the open packet.
 func (r *reader) readIndex(d *decoder, n int) error {
 	x := &d.index
 	for _, s := range []*[]int64{&x.groups, &x.kinds, &x.prefixes, &x.suffixes, &x.counts[0], &x.counts[1], &x.counts[2], &x.counts[3]} {

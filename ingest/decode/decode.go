@@ -13,38 +13,6 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Options say how the records of a topic are read where they don't say it themselves.
-type Options struct {
-	Format Format `kong:"-"` // of records without a content type; ByLook
-
-	DeviceTag string   `name:"lp-device-tag" help:"Line protocol: the tag that holds the device id." default:"${lp_device_tag=}"`
-	TenantTag string   `name:"lp-tenant-tag" help:"Line protocol: the tag that holds the tenant." default:"${lp_tenant_tag=}"`
-	Tags      []string `name:"lp-tags" help:"Line protocol tags, and properties of JSON objects, that describe the device. Others are labels." placeholder:"TAG"`
-	Metric    string   `name:"lp-metric" help:"Line protocol: name a metric measurement_field (full) or by the field alone (field)." enum:"full,field" default:"full"`
-
-	Resource Names `kong:"-"` // OTLP: resource attributes
-	Series   Names `kong:"-"` // remote write: labels
-	Object   Names `kong:"-"` // flat JSON: properties
-	Buckets  bool  `kong:"-"` // histograms give their buckets, too, each with the label le; else count, sum, min and max alone
-
-	// Valid names, used where a message has none; empty: such a message is bad.
-	Tenant string `kong:"-"`
-	Device string `kong:"-"`
-}
-
-// ForTopic adds what is known of topics to which other systems write with their default settings: telegraf is line protocol with
-// the device in the tag host, otlp_metrics is OTLP. What the options already say of the format stays.
-func (o Options) ForTopic(topic string) Options {
-	switch {
-	case o.Format != ByLook:
-	case topic == "telegraf":
-		o.Format, o.DeviceTag = Line, "host"
-	case topic == "otlp_metrics":
-		o.Format = OTLP
-	}
-	return o
-}
-
 // Record is what of a Kafka record bears on its readings.
 type Record struct {
 	Value       []byte
@@ -62,6 +30,9 @@ type Result struct {
 	Index    []int // of each reading: its element of the array, or line of the payload, from 0
 	Bad      []Bad
 	Units    []Unit // of metrics whose unit this Decoder has not told before, or told another
+
+	// Unknown is the schema without which the record can't be decoded, nil if there is none. Then nothing else is said.
+	Unknown *UnknownSchema
 }
 
 // Decoder reads records. It holds the buffers and names that successive records share, and serves one
@@ -78,6 +49,7 @@ type Decoder struct {
 	shape                                           shape
 	units                                           map[unitKey]string
 	resources                                       resources
+	plans                                           map[uint32]*plan
 
 	contentType   string // the last one seen, and what it means
 	encoding      encoding
@@ -94,8 +66,10 @@ type Decoder struct {
 	others     []telemetry.Label // tags, while pairs holds labels
 	key        []byte
 	groups     groups
+	binary     avroReader
 	export     export
 	writes     writes
+	pack       pack
 	refs       []uint64
 	unpacked   []byte // of a packed payload
 	out        Result
@@ -103,9 +77,7 @@ type Decoder struct {
 
 // New makes a Decoder.
 func New(opts Options) *Decoder {
-	opts.Resource = opts.Resource.or(resourceNames)
-	opts.Series = opts.Series.or(seriesNames)
-	opts.Object = opts.Object.or(objectNames)
+	opts.setDefaults()
 	d := &Decoder{
 		opts:       opts,
 		tags:       make(map[string]bool, len(opts.Tags)),
@@ -118,7 +90,7 @@ func New(opts Options) *Decoder {
 		checked:    newInterner(checkText),
 		labelSets:  sets{},
 		units:      map[unitKey]string{},
-		callings:   callings(opts.Object, opts.Tags),
+		callings:   callings(opts.Object),
 	}
 	for _, t := range opts.Tags {
 		d.tags[t] = true
@@ -150,14 +122,30 @@ func (d *Decoder) Decode(r Record) Result {
 	}
 	d.origin = origin{tenant: d.opts.Tenant, device: d.opts.Device, now: r.Timestamp}
 	d.reset()
-	d.payload(r)
+	d.record(r)
+	if d.origin.module != "" {
+		d.labelModule()
+	}
 	return d.out
+}
+
+func (d *Decoder) record(r Record) {
+	if len(r.ContentType) > 0 && r.ContentType[0] >= 0x80 {
+		r.ContentType = amqpText([]byte(r.ContentType))
+	}
+	if enveloped(r.Headers) {
+		if f := d.hubHeaders(&r); f != nil {
+			d.bad(Whole, f)
+			return
+		}
+	}
+	d.payload(r)
 }
 
 // reset forgets what the record gave so far: half of a record that turns out to be broken is never taken.
 func (d *Decoder) reset() {
 	d.fields = d.fields[:0]
-	d.out = Result{d.out.Readings[:0], d.out.Index[:0], d.out.Bad[:0], d.out.Units[:0]}
+	d.out = Result{d.out.Readings[:0], d.out.Index[:0], d.out.Bad[:0], d.out.Units[:0], nil}
 }
 
 func (d *Decoder) payload(r Record) {

@@ -22,14 +22,14 @@ type calling struct {
 	rank int
 }
 
-func callings(n Names, tags []string) map[string]calling {
+func callings(n ObjectNames) map[string]calling {
 	all := map[string]calling{}
 	set := func(names []string, r role) {
 		for i, name := range names {
 			all[name] = calling{r, i}
 		}
 	}
-	set(tags, tagRole)
+	set(n.Tags, tagRole)
 	set(n.Labels, labelRole)
 	set(n.Time, timeRole)
 	set(n.Tenant, tenantRole)
@@ -40,6 +40,7 @@ func callings(n Names, tags []string) map[string]calling {
 // properties are what was found in an object beside its values.
 type properties struct {
 	path                 []byte // of the property that is read, its names joined by _
+	values               bool   // all that is read is a value, whatever its name
 	tenant, device, time found
 	millis               int64
 	labels, tags         []telemetry.Label

@@ -23,11 +23,14 @@ const (
 	OTLPJSON     Format = "otlp_json"      // OpenTelemetry metrics in JSON
 	RemoteWrite  Format = "remote-write"   // a body of Prometheus remote write 1.0
 	RemoteWrite2 Format = "remote-write-2" // a body of Prometheus remote write 2.0
+	Registry     Format = "registry"       // Avro or JSON whose schema is in a registry
+	SenML        Format = "senml"          // SenML in JSON
+	SenMLCBOR    Format = "senml-cbor"     // SenML in CBOR
 )
 
 // Formats are all formats but ByLook.
 func Formats() []Format {
-	return []Format{JSON, FlatJSON, Line, OTLP, OTLPJSON, RemoteWrite, RemoteWrite2}
+	return []Format{JSON, FlatJSON, Line, OTLP, OTLPJSON, RemoteWrite, RemoteWrite2, Registry, SenML, SenMLCBOR}
 }
 
 // Check reports what is wrong with a format's name, nil if nothing is.
@@ -72,6 +75,12 @@ func (d *Decoder) read(r Record) {
 		d.remoteWrite(r.Value)
 	case e.format == RemoteWrite2:
 		d.remoteWrite2(r.Value)
+	case e.format == Registry:
+		d.registered(r.Value)
+	case e.format == SenML:
+		d.senmlJSON(r.Value)
+	case e.format == SenMLCBOR:
+		d.senmlCBOR(r.Value)
 	default:
 		d.bad(Whole, faultf(ContentType, "no content-type, and the payload looks like none of the formats that are told by look"))
 	}
@@ -81,6 +90,10 @@ func (d *Decoder) read(r Record) {
 func look(value []byte) Format {
 	first := value[blanks(value)]
 	switch {
+	case looksRegistered(value):
+		return Registry
+	case looksLikeCBOR(value):
+		return SenMLCBOR
 	case looksLikeOTLP(value):
 		return OTLP
 	case first == '{', first == '[':
@@ -123,6 +136,12 @@ func parseContentType(s string) (encoding, *fault) {
 			return encoding{}, faultf(ContentType, "content-type %.80q: precision is ns, us, ms or s", s)
 		}
 		return encoding{format: Line, millis: m}, nil
+	case "application/senml+json", "application/sensml+json":
+		return encoding{format: SenML}, nil
+	case "application/senml+cbor", "application/sensml+cbor":
+		return encoding{format: SenMLCBOR}, nil
+	case "application/vnd.confluent.avro", "application/vnd.confluent.json":
+		return encoding{format: Registry}, nil
 	case "application/x-protobuf":
 		switch params["proto"] {
 		case "":

@@ -183,7 +183,7 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte("m,name=a f=\"1\n\" 1\n#\n\nm,name=a,l=\\  f=1i,g=t,h=2u -1\r\nm f=\"\\\"\" 5"))
 	f.Add([]byte("m,name=a f=\"1\nm,name=a f=\"2\"\n\\\nm,name=a f=1\\"))
 	f.Add([]byte("m,name=a f=1\nm,name=a f=1 x\nm,name=a f=1 7"))
-	opts := decode.Options{DeviceTag: "name", Tenant: "acme", Tags: []string{"t"}}
+	opts := decode.Options{Tenant: "acme", Lines: decode.Lines{DeviceTag: "name", Tags: []string{"t"}}}
 	d, single := decode.New(opts), decode.New(opts)
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		r := decode.Record{Value: payload, ContentType: "text/plain; format=influx", Timestamp: 5}

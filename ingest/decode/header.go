@@ -12,7 +12,7 @@ type Header struct {
 func header(headers []Header, name string) string {
 	for i := len(headers) - 1; i >= 0; i-- {
 		if strings.EqualFold(headers[i].Key, name) {
-			return string(headers[i].Value)
+			return amqpText(headers[i].Value)
 		}
 	}
 	return ""

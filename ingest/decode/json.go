@@ -14,7 +14,7 @@ import (
 func (d *Decoder) json(text []byte, flat bool) {
 	d.scan.Reset(text)
 	d.source = text
-	d.flat = flat
+	d.flat = flat || d.origin.enveloped
 	if err := d.jsonText(); err != nil {
 		d.broken(faultf(Undecodable, "not JSON: %v", err))
 	}
@@ -30,6 +30,8 @@ func (d *Decoder) jsonText() error {
 		err = d.scan.Array(d.element)
 	case d.scan.Begins("resourceMetrics"):
 		err = d.otlpJSON()
+	case d.beginsEnvelope():
+		return d.jsonEnvelope()
 	default:
 		err = d.element(0)
 	}
@@ -100,6 +102,11 @@ func (d *Decoder) reading(i int) error {
 	if err != nil {
 		return err
 	}
+	return d.finish(i, r, timed, from)
+}
+
+// finish ends a message whose fields are those from the given place on.
+func (d *Decoder) finish(index int, r telemetry.Reading, timed bool, from int) error {
 	f := d.place(&r, "the message")
 	if f == nil && !timed {
 		if r.Time = d.origin.now; !d.origin.timed {
@@ -107,7 +114,7 @@ func (d *Decoder) reading(i int) error {
 		}
 	}
 	if f == nil {
-		f = d.take(i, r, from)
+		f = d.take(index, r, from)
 	}
 	if f != nil {
 		return f

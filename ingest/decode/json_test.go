@@ -221,7 +221,7 @@ func TestBadMessages(t *testing.T) {
 }
 
 func TestContentTypes(t *testing.T) {
-	d := decode.New(decode.Options{DeviceTag: "d", Tenant: "acme"})
+	d := decode.New(decode.Options{Tenant: "acme", Lines: decode.Lines{DeviceTag: "d"}})
 	object, line := message(`{"a":1}`), "m,d=m1 a=1 0\n"
 	for _, c := range []struct {
 		payload, contentType string

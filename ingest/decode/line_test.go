@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var influx = decode.Options{DeviceTag: "name", TenantTag: "tenant", Tags: []string{"fleet", "model"}}
+var influx = decode.Options{Lines: decode.Lines{
+	DeviceTag: "name", TenantTag: "tenant", Tags: []string{"fleet", "model"},
+}}
 
 func decodeLines(opts decode.Options, payload, precision string) decode.Result {
 	contentType := "text/plain; format=influx"

@@ -152,8 +152,8 @@ func TestOTLPPlace(t *testing.T) {
 		{decode.Options{Tenant: "acme"}, map[string]any{"device": "a/b"}, "device"},
 		{decode.Options{}, map[string]any{"device": "d"}, "tenant"},
 		{decode.Options{}, map[string]any{"device": "d", "tenant": "A"}, "tenant"},
-		{decode.Options{Tenant: "acme", Resource: decode.Names{Device: []string{"vin"}}}, map[string]any{"vin": "v", "device": "d"}, "acme v"},
-		{decode.Options{Resource: decode.Names{Tenant: []string{"customer"}}}, map[string]any{"customer": "c", "device": "d"}, "c d"},
+		{decode.Options{Tenant: "acme", Resource: decode.ResourceNames{Device: []string{"vin"}}}, map[string]any{"vin": "v", "device": "d"}, "acme v"},
+		{decode.Options{Resource: decode.ResourceNames{Tenant: []string{"customer"}}}, map[string]any{"customer": "c", "device": "d"}, "c d"},
 	} {
 		m, metrics := host(c.attributes)
 		gauge(metrics, "a", "", 1)

@@ -17,6 +17,7 @@ const (
 	Name        Reason = "name"         // a metric, label or tag whose name is not allowed
 	Value       Reason = "value"        // a value that is no float64, int64, bool or text
 	Label       Reason = "label"        // labels or tags that are not an object of strings
+	BadSchema   Reason = "schema"       // a schema that the registry does not have, or that is not read here
 )
 
 // The reasons that only a caller with limits, tenants and the record's Kafka timestamp can find.
@@ -34,7 +35,7 @@ const (
 // Reasons are all reasons there are.
 func Reasons() []Reason {
 	return []Reason{
-		Undecodable, ContentType, Empty, Tenant, Device, Time, Name, Value, Label,
+		Undecodable, ContentType, Empty, Tenant, Device, Time, Name, Value, Label, BadSchema,
 		Past, Future, Expired, UnknownTenant, TooLarge, Limit, Unstorable, Unreadable,
 	}
 }

@@ -283,7 +283,7 @@ func (d *Decoder) describeSeries(s *series) *fault {
 	if device >= 0 {
 		r.Device = pairs[device].Value
 	}
-	if f := d.checkPlace(&r, "the series", "labels", names); f != nil {
+	if f := d.checkPlace(&r, "the series", "labels", names.Tenant, names.Device); f != nil {
 		return f
 	}
 	s.tenant, s.device = r.Tenant, r.Device

@@ -92,7 +92,7 @@ func (d *Decoder) describe(f *fault) *resource {
 	if device >= 0 {
 		r.Device = d.pairs[device].Value
 	}
-	if res.fault = d.checkPlace(&r, "the resource", "attributes", names); res.fault != nil {
+	if res.fault = d.checkPlace(&r, "the resource", "attributes", names.Tenant, names.Device); res.fault != nil {
 		return res
 	}
 	res.tenant, res.device = r.Tenant, r.Device
@@ -113,7 +113,7 @@ func (d *Decoder) describe(f *fault) *resource {
 }
 
 // checkPlace places a reading whose tenant and device were found among named things, and checks what was found.
-func (d *Decoder) checkPlace(r *telemetry.Reading, what, named string, names Names) *fault {
+func (d *Decoder) checkPlace(r *telemetry.Reading, what, named string, tenants, devices []string) *fault {
 	if r.Tenant != "" {
 		if err := telemetry.CheckTenant(r.Tenant); err != nil {
 			return faultf(Tenant, "%v", err)
@@ -128,9 +128,9 @@ func (d *Decoder) checkPlace(r *telemetry.Reading, what, named string, names Nam
 	switch {
 	case f == nil:
 	case f.reason == Tenant:
-		f = faultf(Tenant, "%s has none of the %s %q, and there is no default tenant", what, named, names.Tenant)
+		f = faultf(Tenant, "%s has none of the %s %q, and there is no default tenant", what, named, tenants)
 	case f.reason == Device && r.Device == "":
-		f = faultf(Device, "%s has none of the %s %q, and there is no default device", what, named, names.Device)
+		f = faultf(Device, "%s has none of the %s %q, and there is no default device", what, named, devices)
 	}
 	return f
 }

@@ -12,33 +12,15 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/fleet"
-	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/sharding"
 
 	"github.com/stretchr/testify/require"
 )
-
-// discard is a store.Writer that keeps nothing.
-type discard struct{ chunks, bytes int }
-
-func (d *discard) Create(_ context.Context, _ sharding.Key, _ string, doc []byte) (store.Receipt, error) {
-	d.chunks++
-	d.bytes += len(doc)
-	return store.Receipt{}, nil
-}
-
-func (d *discard) Read(context.Context, sharding.Key, string, string) ([]byte, store.Receipt, error) {
-	return nil, store.Receipt{}, store.ErrNotFound
-}
-
-func (d *discard) Last(context.Context, sharding.Key, store.Chain) (store.Tail, store.Receipt, error) {
-	return store.Tail{}, store.Receipt{}, store.ErrNotFound
-}
 
 // trucks are n messages of ten metrics, from a fleet that reports once a second.
 func trucks(fleetSize, n int) []worker.Record {
@@ -76,7 +58,7 @@ func BenchmarkWorker(b *testing.B) {
 				dir := control.NewDirectory(control.DirectoryConfig{Documents: controltest.NewDocuments(b), Now: func() time.Time { return now }})
 				_, err := dir.Refresh(ctx)
 				require.NoError(b, err)
-				kept := &discard{}
+				kept := &ingesttest.Discard{}
 				l := ingest.NewLocal(ingest.Config{
 					Config: worker.Config{Register: true}, Now: func() time.Time { return now }, MemoryBytes: 4 << 30, Logger: slog.New(slog.DiscardHandler),
 				}, ingest.Stores{Chunks: kept, Directory: dir, Catalog: controltest.NewCatalog(b), Streams: control.NewStreams(controltest.NewDocuments(b))},

@@ -36,7 +36,7 @@ func (w *Worker) letterOf(c *chain, offset int64) DeadLetter {
 			Offset: offset, Time: -1,
 			Key:     []byte(c.device.tenant.name + "/" + c.device.id),
 			Value:   []byte("["),
-			Headers: []Header{{contentTypeHeader, []byte("application/json")}},
+			Headers: []Header{{Key: contentTypeHeader, Value: []byte("application/json")}},
 		},
 		Bad: decode.Bad{Index: decode.Whole, Reason: decode.Unstorable, Detail: c.flight.bad},
 	}

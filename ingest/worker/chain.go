@@ -115,14 +115,16 @@ func newChain(d *device, day telemetry.Day) *chain {
 }
 
 // take puts a reading into the bin, which is due then if it was empty. The caller holds the lock.
-func (c *chain) take(offset int64, r *telemetry.Reading, due time.Time) {
+// It reports whether the bin has a reading with the same columns and labels already.
+func (c *chain) take(offset int64, r *telemetry.Reading, due time.Time) (repeats bool) {
 	if c.bin.Readings() == 0 {
 		c.due, c.trial, c.begun = due, 0, true
 	}
-	c.bin.Append(offset, *r)
+	repeats = c.bin.Append(offset, *r)
 	if c.phase == idle {
 		c.phase, c.first = filling, offset
 	}
+	return repeats
 }
 
 // ask gives a reason to cut the bin, if it has rows; the first reason counts. It reports whether the chain waits to be cut
@@ -332,7 +334,7 @@ func (c *chain) bytes() int { return size(&c.bin) + c.leaving() }
 // leaving is the memory of rows on their way out: being created, or stored already.
 func (c *chain) leaving() (n int) {
 	if c.flight != nil {
-		n = size(&c.flight.rows)
+		n = size(&c.flight.rows) + len(c.flight.doc)
 	}
 	return n + c.lingering()
 }
@@ -345,7 +347,7 @@ func (c *chain) lingering() (n int) {
 	return n
 }
 
-// size is the memory of rows; an empty bin keeps only its names.
+// size is the memory of rows.
 func size(rows *binning.Rows) int {
 	if rows.Readings() == 0 {
 		return 0

@@ -45,6 +45,7 @@ func (w *Worker) Jobs(now time.Time, view *control.View) []Job {
 		w.ticked = now
 		w.catchUp(now)
 		w.forgetIdle(now)
+		w.renew(now)
 	}
 	jobs := w.notes(nil, now)
 	if w.burial.open(now) {

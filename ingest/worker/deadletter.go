@@ -56,10 +56,10 @@ func (d *DeadLetter) Facts() []Header {
 		{HeaderOffset, strconv.FormatInt(d.Record.Offset, 10)},
 		{HeaderIndex, strconv.Itoa(d.Bad.Index)},
 	} {
-		own = append(own, Header{h.key, []byte(h.value)})
+		own = append(own, Header{Key: h.key, Value: []byte(h.value)})
 	}
 	if d.Stretch != nil {
-		own = append(own, Header{HeaderThrough, []byte(strconv.FormatInt(d.Stretch.Through, 10))})
+		own = append(own, Header{Key: HeaderThrough, Value: []byte(strconv.FormatInt(d.Stretch.Through, 10))})
 	}
 	return own
 }

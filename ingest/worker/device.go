@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"slices"
 	"time"
 
 	"binnacle/binning"
@@ -11,18 +10,14 @@ import (
 // device is what a Worker knows of one device, whatever the day: how dense its chunks are, and what
 // its entry in the catalog lacks.
 type device struct {
-	tenant *tenant
-	id     string
-	slot   int      // among its tenant's
-	chains []*chain // under the Worker's lock
-	sizer  binning.Sizer
+	tenant  *tenant
+	id      string
+	slot    int      // among its tenant's
+	counted int      // bytes that the Worker has of it
+	chains  []*chain // under the Worker's lock
+	sizer   binning.Sizer
 
-	// The shape of the last reading: as long as the next one has the same, nothing new is in it.
-	fields []shape
-	labels telemetry.Labels
-	tags   telemetry.Labels
-
-	seen   entry
+	seen   seen
 	news   bool  // seen has a metric, label or tag that no Note has carried yet
 	since  int64 // offset of the record with the oldest of the news
 	queued bool  // stands among the Worker's unnoted
@@ -36,10 +31,6 @@ type device struct {
 	carried     int64 // offset of the oldest news that it carries
 }
 
-func newDevice(t *tenant, id string) *device {
-	return &device{tenant: t, id: id, seen: newEntry(t.name, id)}
-}
-
 // chain is the device's chain of a day, nil if there is none.
 func (d *device) chain(day telemetry.Day) *chain {
 	for _, c := range d.chains {
@@ -50,30 +41,22 @@ func (d *device) chain(day telemetry.Day) *chain {
 	return nil
 }
 
-type shape struct {
-	metric string
-	kind   telemetry.Kind
-}
-
-// observe takes note of what a reading shows of its device, and reports whether that is news for the catalog.
-func (d *device) observe(offset int64, r *telemetry.Reading) bool {
-	d.seen.span(r.Time, r.Time)
-	if d.same(r) {
-		return false
-	}
-	d.fields = d.fields[:0]
+// observe takes note of what a reading shows of its device, and reports whether that is news for the catalog. With repeats,
+// its columns and labels are those of an earlier one.
+func (d *device) observe(offset int64, r *telemetry.Reading, repeats bool, sets *columnSets) bool {
+	d.seen.span(r.Time)
 	fresh := false
-	for _, f := range r.Fields {
-		d.fields = append(d.fields, shape{f.Metric, f.Value.Kind()})
-		fresh = d.seen.metric(f.Metric, f.Value.Kind().String()) || fresh
-	}
-	for _, l := range r.Labels {
-		fresh = d.seen.label(l.Name, l.Value) || fresh
+	if !repeats {
+		if c := d.seen.columns.with(r.Fields, maxEntry-d.seen.listed); c != d.seen.columns {
+			d.seen.columns, fresh = sets.swap(d.seen.columns, c), true
+		}
+		for _, l := range r.Labels {
+			fresh = d.seen.label(l) || fresh
+		}
 	}
 	for _, t := range r.Tags {
-		fresh = d.seen.tag(t.Name, t.Value) || fresh
+		fresh = d.seen.tag(t) || fresh
 	}
-	d.labels, d.tags = r.Labels, r.Tags
 	if fresh {
 		d.tell(offset)
 	}
@@ -87,21 +70,9 @@ func (d *device) tell(offset int64) {
 	}
 }
 
-func (d *device) same(r *telemetry.Reading) bool {
-	if len(r.Fields) != len(d.fields) || !slices.Equal(r.Labels, d.labels) || len(r.Tags) > 0 && !slices.Equal(r.Tags, d.tags) {
-		return false
-	}
-	for i := range r.Fields {
-		if f := &r.Fields[i]; d.fields[i].metric != f.Metric || d.fields[i].kind != f.Value.Kind() {
-			return false
-		}
-	}
-	return true
-}
-
-// stretched tells whether the device has readings outside the times that its entry gives.
+// stretched reports whether the device has readings outside the times that its entry gives.
 func (d *device) stretched() bool {
-	return !d.seen.empty() && (!d.listed || d.seen.First < d.first || d.seen.Last > d.last)
+	return !d.seen.empty() && (!d.listed || d.seen.first < d.first || d.seen.last > d.last)
 }
 
 // holdsBack is the lowest offset with news that the catalog does not have; ok is false for none.
@@ -113,3 +84,12 @@ func (d *device) holdsBack() (offset int64, ok bool) {
 }
 
 const noOffset = -1
+
+// What a device and a chain take, in bytes, without what they point to: the structs, and their places in maps and lists.
+const (
+	deviceBytes = 350
+	chainBytes  = 580
+)
+
+// bytes is how much memory the device takes without its chains.
+func (d *device) bytes() int { return deviceBytes + (len(d.id)+15)&^15 + d.seen.bytes() }

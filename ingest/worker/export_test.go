@@ -1,19 +1,29 @@
 package worker
 
-// HeldByParts adds up what Held should be.
-func HeldByParts(w *Worker) int64 {
-	n := 0
+// HeldByParts adds up what Held should be: rows and dead letters, and what is known of devices and chains.
+func HeldByParts(w *Worker) (rows, known int64) {
+	sets := map[*columns]bool{}
 	for _, t := range w.tenants {
 		for _, d := range t.byID {
+			known += int64(d.bytes())
+			if c := d.seen.columns; c != nil && !sets[c] {
+				sets[c] = true
+				known += int64(c.bytes())
+			}
 			for _, c := range d.chains {
-				n += c.bytes()
+				rows += int64(c.bytes())
+				known += chainBytes
 			}
 		}
 	}
 	for _, l := range w.letters.waiting.all() {
-		n += l.bytes
+		rows += int64(l.bytes)
 	}
-	return int64(n)
+	known += int64(w.names.Bytes())
+	for _, o := range w.outdated {
+		known += int64(o.names.Bytes())
+	}
+	return rows, known
 }
 
 // Devices is how many devices a Worker remembers.

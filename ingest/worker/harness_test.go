@@ -256,3 +256,11 @@ func (w *world) catalogEntry(device string) (body []byte, ok bool, err error) {
 	body, err = json.Marshal(d)
 	return body, ok, err
 }
+
+// heldRows holds that what a worker holds is what its parts do, and returns how much of that is rows and dead letters.
+func heldRows(t *testing.T, l *ingest.Local) int64 {
+	t.Helper()
+	rows, known := worker.HeldByParts(l.Worker)
+	require.Equal(t, l.Held(), rows+known, "held, by parts")
+	return rows
+}

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -41,6 +42,39 @@ func TestSeveralUnknownTenantsInOneRecord(t *testing.T) {
 	require.Len(t, w.buried, 3)
 }
 
+// registry has a schema as soon as it was asked for it often enough: before, it is down.
+type registry struct {
+	down  int
+	asked int
+}
+
+func (r *registry) Schema(uint32) (decode.Schema, bool) {
+	return decode.Schema{Type: "JSON"}, r.asked > r.down
+}
+
+func (r *registry) Fetch(context.Context, uint32) error {
+	if r.asked++; r.asked <= r.down {
+		return errors.New("down")
+	}
+	return nil
+}
+
+// A registry that is down holds up the records that need it, and loses none.
+func TestARegistryThatIsDown(t *testing.T) {
+	r := values(0, `{"a":1}`)
+	r.Value = append([]byte{0, 0, 0, 0, 7}, r.Value...)
+	w, schemas := newWorld(t, []worker.Record{r, values(1, `{"a":2}`)}), &registry{down: 3}
+	l := w.process(func(_ *ingest.Config, s *ingest.Stores) { s.Schemas = schemas })
+	ctx := ingesttest.Soon(t)
+	for _, r := range w.log {
+		require.NoError(t, l.Take(ctx, r))
+	}
+	require.Equal(t, 4, schemas.asked)
+	require.NoError(t, l.Finish(ctx))
+	require.Empty(t, w.buried)
+	require.Len(t, w.Stored(), 2)
+}
+
 // One message with a text that fits no document must not end the process, nor hold up others.
 func TestATextThatFitsNoDocument(t *testing.T) {
 	random := make([]byte, 70_000)
@@ -73,7 +107,7 @@ func TestAMessageOfMetricsAlone(t *testing.T) {
 		Headers: []worker.Header{{Key: "content-type", Value: []byte("text/plain; format=influx")}},
 	}
 	w := newWorld(t, []worker.Record{lines, values(1, `{"a":2}`)})
-	l, ctx := w.worker(func(c *ingest.Config) { c.Decode = decode.Options{DeviceTag: "d", Tenant: "acme"} }), ingesttest.Soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Decode = decode.Options{Tenant: "acme", Lines: decode.Lines{DeviceTag: "d"}} }), ingesttest.Soon(t)
 	for _, r := range w.log {
 		require.NoError(t, l.Take(ctx, r))
 	}

@@ -85,7 +85,7 @@ func (x *index) shelf(c *chain) *ordered[*chain] {
 func (x *index) count(c *chain) {
 	f := &c.filing
 	bin, out := size(&c.bin), c.leaving()
-	held, going, stuck := bin+out, out, 0
+	held, going, stuck := chainBytes+bin+out, out, 0
 	switch {
 	case c.phase == stalled:
 		going = c.lingering() // nobody knows when the others go

@@ -3,7 +3,6 @@ package worker
 import (
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 )
 
@@ -35,8 +34,9 @@ func (w *Worker) fileNews(d *device) {
 }
 
 // observe takes note of what a reading shows of its device.
-func (w *Worker) observe(d *device, offset int64, r *telemetry.Reading, now time.Time) {
-	if d.observe(offset, r) {
+func (w *Worker) observe(d *device, offset int64, r *telemetry.Reading, repeats bool) {
+	if d.observe(offset, r, repeats, &w.columns) {
+		w.countDevice(d)
 		w.fileNews(d)
 		w.noteSoon(d)
 	}
@@ -85,7 +85,7 @@ func (w *Worker) note(d *device, now time.Time) *Note {
 		d.lookAt = now.Add(w.cfg.NoteEvery)
 		w.looks.put(d)
 	}
-	seen := merged(control.Device{Tenant: d.tenant.name, Device: d.id}, d.seen.Device)
+	seen := d.seen.entry(d.tenant.name, d.id)
 	return &Note{Tenant: d.tenant.name, Device: d.id, Seen: seen, device: d}
 }
 
@@ -99,7 +99,7 @@ func (w *Worker) noted(j *Note, now time.Time) {
 		w.catalog = backoff{}
 		d.listed, d.first, d.last = true, j.Entry.First, j.Entry.Last
 	case Rejected: // what the catalog will never take holds nothing up: it is for listing only
-		d.listed, d.first, d.last = true, d.seen.First, d.seen.Last
+		d.listed, d.first, d.last = true, d.seen.first, d.seen.last
 	default:
 		w.catalog.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
 		if d.carried != noOffset {

@@ -14,6 +14,7 @@ type Observer interface {
 	Stored(why Reason, bytes, values int) // a chunk is stored
 	LookedUp()                            // the tail of a chain was read from the store
 	Conflict()                            // a create met a stored chunk, whose tail was adopted
+	Forgot()                              // what was known of an idle chain has made room
 	KeyFull(key sharding.Key)             // a partition key takes no more: what is to go there waits
 }
 
@@ -25,4 +26,5 @@ func (silent) Refused(decode.Reason)   {}
 func (silent) Stored(Reason, int, int) {}
 func (silent) LookedUp()               {}
 func (silent) Conflict()               {}
+func (silent) Forgot()                 {}
 func (silent) KeyFull(sharding.Key)    {}

@@ -4,8 +4,9 @@ import (
 	"time"
 )
 
-// relieve cuts the fullest bins while memory is short: this worker's part of what must go, less what is going already
-// (rule W11). Before that it gives up what it knows of chains that have been idle for long.
+// relieve makes room while memory is short: this worker's part of what must go, less what is going already (rule W11). What is
+// known of chains that have had no rows for a hold goes first, then the fullest bins are cut; and when nothing more can be
+// taken, all that is known of idle chains goes too, or a producer that invents devices would fill memory for good.
 func (w *Worker) relieve(now time.Time) {
 	w.settle()
 	over := w.memory.over()
@@ -19,6 +20,7 @@ func (w *Worker) relieve(now time.Time) {
 		// Who waits for dead letters will go soon, as a rule; when nothing more can be taken, somebody else must.
 		over += w.index.stuck
 	}
+	over -= w.forgetUntil(over, func(c *chain) bool { return full || now.Sub(c.used) >= w.cfg.Hold })
 	for over > 0 {
 		c := w.index.fullest()
 		if c == nil {
@@ -31,6 +33,20 @@ func (w *Worker) relieve(now time.Time) {
 			over -= int64(size(&c.bin))
 		}
 	}
+}
+
+// forgetUntil gives up what is known of idle chains, those that would be forgotten next, as long as one may go and room is
+// wanted. It returns how much room that has made.
+func (w *Worker) forgetUntil(wanted int64, may func(*chain) bool) (made int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before := w.Held()
+	for made < wanted && w.index.idle.len() > 0 && may(w.index.idle.first()) {
+		w.forget(w.index.idle.first())
+		w.observer.Forgot()
+		made = before - w.Held()
+	}
+	return made
 }
 
 // forgetIdle gives up what is known of chains that have been idle for so long that it is hardly worth its memory.

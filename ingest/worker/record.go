@@ -19,10 +19,7 @@ type Record struct {
 }
 
 // Header is one header of a record.
-type Header struct {
-	Key   string
-	Value []byte
-}
+type Header = decode.Header
 
 // Stretch is a part of the log that can't be read: a batch that is damaged, or too large.
 type Stretch struct {

@@ -1,6 +1,8 @@
 package worker
 
-import "time"
+import (
+	"time"
+)
 
 // stall is what keeps a chain from going on.
 type stall struct {

@@ -201,7 +201,7 @@ func TestAChunkThatIsRejectedIsADeadLetter(t *testing.T) {
 		require.Len(t, w.Headers(), 1)
 		require.Zero(t, w.Headers()[0].ID.Number, "the number was still free")
 		require.EqualValues(t, 3, w.Headers()[0].First)
-		require.Equal(t, worker.HeldByParts(l.Worker), l.Held())
+		heldRows(t, l)
 	}
 }
 

@@ -27,18 +27,27 @@ func (w *Worker) device(tenantName, id string) *device {
 	}
 	d := t.byID[id]
 	if d == nil {
-		d = newDevice(t, id)
-		d.slot = len(t.devices)
+		d = &device{tenant: t, id: id, slot: len(t.devices)}
 		t.byID[id] = d
 		t.devices = append(t.devices, d)
+		w.countDevice(d)
 	}
 	return d
+}
+
+// countDevice brings what is counted of a device up to date.
+func (w *Worker) countDevice(d *device) {
+	n := d.bytes()
+	w.devices += int64(n - d.counted)
+	d.counted = n
 }
 
 // forgetDevice drops a device. The caller holds the lock.
 func (w *Worker) forgetDevice(d *device) {
 	t := d.tenant
 	w.looks.remove(d)
+	w.devices -= int64(d.counted)
+	w.columns.swap(d.seen.columns, nil)
 	delete(t.byID, d.id)
 	t.devices[d.slot] = nil
 	t.gone++

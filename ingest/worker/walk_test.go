@@ -234,7 +234,7 @@ func (k *walk) check() {
 	k.checkMerged(nil)
 	for _, o := range k.owners {
 		k.checkMerged(o)
-		require.Equal(k.t, o.Held(), worker.HeldByParts(o.Worker))
+		heldRows(k.t, o.Local)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/binning"
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
@@ -48,7 +49,11 @@ type Worker struct {
 	progress time.Time // when the store took or told something last
 	spilled  time.Time // when chains were last looked through for some that can't be stored
 
-	counted int64 // bytes that memory has of this worker
+	names    *binning.Names // of metrics, shared by all bins
+	outdated []outdated     // names that bins still use
+	columns  columnSets     // of all devices
+	devices  int64          // bytes of what is known of devices
+	counted  int64          // bytes that memory has of this worker
 
 	noting  int              // notes under way
 	unnoted fifo[*device]    // that may have something for the catalog
@@ -95,8 +100,9 @@ func New(cfg Config, a Assignment, memory *Memory, now time.Time, o Observer) *W
 	cfg = cfg.WithDefaults()
 	return &Worker{
 		cfg: cfg, partition: a.Partition, stream: a.Stream, memory: memory, observer: o,
-		decoder:  decode.New(cfg.Decode),
+		decoder:  decode.New(cfg.Decode.ForTopic(cfg.Topic)),
 		assigned: now.UnixMilli(), forgotten: noDay,
+		names: binning.NewNames(), columns: columnSets{sets: map[uint64]*columns{}},
 		tenure: 1, tenants: map[string]*tenant{}, index: newIndex(), news: newNews(), looks: newLooks(),
 		position: a.Position, caughtUp: a.LogEnd,
 		queue: newQueue(cfg.MaxWrites), spreads: spreads{uint64(a.Stream)<<32 | uint64(a.Partition)},
@@ -123,14 +129,20 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.settle()
 }
 
-// Feed takes the next record. It fails with *UnknownTenant, *MissingMonth, *UnknownBackfill or *StaleMap before it has taken
-// anything of it; then the map is to be mended, or Learned called with a newer one.
+// Feed takes the next record. It fails with *UnknownTenant, *MissingMonth, *UnknownBackfill, *StaleMap or
+// *decode.UnknownSchema before it has taken anything of it; then the map is to be mended, Learned called with a newer one, or
+// the schema fetched, and the record fed again.
 // Records below the position are skipped.
 func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 	if rec.Offset < w.position {
 		return nil
 	}
-	result := w.decoder.Decode(decode.Record{Value: rec.Value, ContentType: rec.contentType(), Timestamp: rec.Time})
+	result := w.decoder.Decode(decode.Record{
+		Value: rec.Value, ContentType: rec.contentType(), Headers: rec.Headers, Timestamp: rec.Time,
+	})
+	if result.Unknown != nil {
+		return result.Unknown
+	}
 	if err := w.placeable(&rec, result.Readings, view, now); err != nil {
 		return err
 	}
@@ -181,13 +193,17 @@ func (w *Worker) take(offset int64, r *telemetry.Reading, now time.Time) {
 	if c == nil {
 		c = w.open(d, day, now)
 	}
-	w.observe(d, offset, r, now)
 	if w.knows(c) && offset <= c.tail {
+		w.observe(d, offset, r, false)
 		w.observer.Replayed()
 		return
 	}
 	before := c.phase
-	c.take(offset, r, w.due(c, now))
+	if c.bin.Readings() == 0 {
+		c.bin = binning.NewRows(w.names)
+	}
+	repeats := c.take(offset, r, w.due(c, now))
+	w.observe(d, offset, r, repeats)
 	c.used = now
 	if c.phase != before || c.bin.Readings() == 1 {
 		w.index.file(c)
@@ -214,9 +230,15 @@ func (w *Worker) settle() {
 	}
 }
 
-// Held is how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or lingering, and
-// dead letters.
-func (w *Worker) Held() int64 { return w.index.held + int64(w.letters.bytes) }
+// Held is how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or lingering, what is
+// known of devices and chains, names, and dead letters.
+func (w *Worker) Held() int64 {
+	n := w.index.held + w.devices + int64(w.letters.bytes+w.columns.bytes+w.names.Bytes())
+	for _, o := range w.outdated {
+		n += int64(o.names.Bytes())
+	}
+	return n
+}
 
 // Position is the offset of the next record to be taken.
 func (w *Worker) Position() int64 {

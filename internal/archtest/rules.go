@@ -29,7 +29,7 @@ var layers = []layer{
 	}},
 	{"wiring", true, false, []string{"internal/app"}},
 	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/views", "internal/fleet"}},
-	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu"}},
+	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu", "internal/schemaregistry"}},
 	{"protocol", false, true, []string{"ingest/worker"}}, // it speaks of what the contract defines
 	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/retry", "internal/access"}},
 	{"domain", true, true, []string{
@@ -107,7 +107,8 @@ var pure = []string{
 	"bytes", "cmp", "container/", "encoding", "encoding/", "errors", "fmt", "hash/", "io", "iter", "maps", "math", "math/big", "math/bits", "mime",
 	"reflect", "regexp", "slices", "sort", "strconv", "strings", "sync", "text/tabwriter", "time", "unicode", "unicode/", "unique",
 	"github.com/influxdata/line-protocol/v2/", "github.com/klauspost/compress/", "github.com/twmb/murmur3",
-	"github.com/valyala/fastjson", "github.com/rivo/uniseg", "google.golang.org/protobuf/encoding/protowire",
+	"github.com/valyala/fastjson", "github.com/rivo/uniseg", "github.com/hamba/avro/v2", "github.com/fxamacker/cbor/v2",
+	"google.golang.org/protobuf/encoding/protowire",
 }
 
 // Faults are all rules that the packages break, a line each.

@@ -24,7 +24,7 @@ type Config struct {
 	DeviceColumn string `help:"CSV: the column that holds the device id." placeholder:"COLUMN"`
 	TimeColumn   string `help:"CSV: the column that holds the time. Default: the first one with such a name." placeholder:"COLUMN"`
 
-	Line decode.Options `kong:"embed"`
+	Line decode.Lines `kong:"embed"`
 
 	ShiftTo string  `help:"now: move all times so that the file's last one is now." enum:",now" default:"" placeholder:"now"`
 	Rate    float64 `help:"Readings a second. Default: as fast as it goes."`

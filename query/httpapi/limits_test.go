@@ -124,11 +124,11 @@ func TestALimitSaysWhatToNarrowAndBusyWhenToCome(t *testing.T) {
 				text[j] = ' ' + byte(rnd.IntN(90))
 			}
 			n := int64(10*i + k)
-			records = append(records, record(n, "m1", noon.Add(time.Duration(n-1000)*time.Second), nil, field("log", telemetry.TextValue(string(text)))))
+			records = append(records, record(n, fmt.Sprintf("m%d", i%10), noon.Add(time.Duration(n-1000)*time.Second), nil, field("log", telemetry.TextValue(string(text)))))
 		}
 		s.world.Chunk(records...)
 	}
-	path := "/api/v1/readings?from=-1d&device=m1&format=csv"
+	path := "/api/v1/readings?from=-1d&format=csv&" + names("device", "m%d", 10)
 	require.Equal(t, 200, s.get(t, path+"&layout=long").status)
 	a = s.get(t, path)
 	require.Equal(t, 503, a.status, "what is held back counts as well")

@@ -1,0 +1,299 @@
+package chunk_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+// randomRun is a valid run: instants in any order and repeated, records of several readings, label sets, gaps, all kinds.
+func randomRun(r *rand.Rand, rows int) chunk.Run {
+	n := 1 + r.IntN(rows)
+	run := chunk.Run{Sets: []telemetry.Labels{nil}}
+	at, offset := telemetry.Day(20_000).Start(), r.Int64N(1<<40)
+	disorder := r.IntN(3)
+	for range n {
+		switch {
+		case disorder == 1 && r.IntN(5) == 0:
+			at -= r.Int64N(100_000)
+		case disorder == 2 && r.IntN(3) == 0:
+		default:
+			at += 1000 + r.Int64N(50)*int64(r.IntN(2))
+		}
+		offset += r.Int64N(3) * (1 + r.Int64N(40))
+		run.Times, run.Offsets = append(run.Times, at), append(run.Offsets, offset)
+	}
+	if sets := r.IntN(4); sets > 0 {
+		for i := range sets {
+			run.Sets = append(run.Sets, telemetry.Labels{{Name: "axle", Value: fmt.Sprint(7-i, "é\x00")}, {Name: "side", Value: ""}})
+		}
+		for range n {
+			run.Labels = append(run.Labels, uint32(r.IntN(len(run.Sets))))
+		}
+	}
+	for j := range r.IntN(6) {
+		run.Columns = append(run.Columns, randomColumns(r, fmt.Sprint("metric ", j), n)...)
+	}
+	return run
+}
+
+// blockOf is a run as a block, read back.
+func blockOf(t testing.TB, run chunk.Run, metrics []string) (chunk.Run, []byte) {
+	t.Helper()
+	b, err := chunk.AppendBlock(nil, &run)
+	require.NoError(t, err)
+	got, err := openBlock(b, metrics)
+	require.NoError(t, err)
+	return got, b
+}
+
+func openBlock(b []byte, metrics []string) (chunk.Run, error) {
+	schema, rows, err := chunk.SplitBlock(b)
+	if err != nil {
+		return chunk.Run{}, err
+	}
+	s, err := chunk.ParseSchema(schema)
+	if err != nil {
+		return chunk.Run{}, err
+	}
+	return s.Rows(rows, metrics)
+}
+
+func TestBlocksSurvive(t *testing.T) {
+	const seed = 31
+	r := rand.New(rand.NewPCG(seed, 0))
+	for i := range 1500 {
+		run := randomRun(r, []int{1, 3, 64, 300}[i%4])
+		got, b := blockOf(t, run, nil)
+		require.Equal(t, run, got, "seed %d run %d", seed, i)
+		again, err := chunk.AppendBlock(nil, &run)
+		require.NoError(t, err)
+		require.Equal(t, b, again, "the same run gives the same bytes")
+
+		got, _ = blockOf(t, run, []string{"metric 1", "metric 3"})
+		want := run
+		want.Columns = nil
+		for _, c := range run.Columns {
+			if c.Metric == "metric 1" || c.Metric == "metric 3" {
+				want.Columns = append(want.Columns, c)
+			}
+		}
+		require.Equal(t, want, got, "seed %d run %d", seed, i)
+	}
+}
+
+func TestRunsThatAreNone(t *testing.T) {
+	good := func() chunk.Run {
+		return chunk.Run{
+			Offsets: []int64{3, 3}, Times: []int64{9, 4}, Sets: []telemetry.Labels{nil, {{Name: "a", Value: "b"}}}, Labels: []uint32{1, 0},
+			Columns: []chunk.Column{{Metric: "a", Kind: telemetry.Int, Bits: []uint64{1, 2}}, {Metric: "b", Kind: telemetry.Bool, Bits: []uint64{1, 0}}},
+		}
+	}
+	run := good()
+	_, err := chunk.AppendBlock(nil, &run)
+	require.NoError(t, err)
+	for what, spoil := range map[string]func(r *chunk.Run){
+		"offsets fall":       func(r *chunk.Run) { r.Offsets[1] = 2 },
+		"an offset below 0":  func(r *chunk.Run) { r.Offsets[0] = -1 },
+		"an offset too few":  func(r *chunk.Run) { r.Offsets = r.Offsets[:1] },
+		"no rows":            func(r *chunk.Run) { *r = chunk.Run{Sets: r.Sets} },
+		"no label set":       func(r *chunk.Run) { r.Sets, r.Labels = nil, nil },
+		"an unknown set":     func(r *chunk.Run) { r.Labels[0] = 2 },
+		"a set too few":      func(r *chunk.Run) { r.Labels = r.Labels[:1] },
+		"labels not sorted":  func(r *chunk.Run) { r.Sets[1] = telemetry.Labels{{Name: "b"}, {Name: "a"}} },
+		"time before 1970":   func(r *chunk.Run) { r.Times[0] = -1 },
+		"time too late":      func(r *chunk.Run) { r.Times[0] = telemetry.MaxMillis },
+		"columns not sorted": func(r *chunk.Run) { slices.Reverse(r.Columns) },
+		"a value too few":    func(r *chunk.Run) { r.Columns[0].Bits = r.Columns[0].Bits[:1] },
+		"two kinds at once":  func(r *chunk.Run) { r.Columns[1].Metric = "a" },
+		"no bool":            func(r *chunk.Run) { r.Columns[1].Bits[0] = 2 },
+		"no name":            func(r *chunk.Run) { r.Columns[0].Metric = "" },
+	} {
+		run := good()
+		spoil(&run)
+		_, err := chunk.AppendBlock(nil, &run)
+		require.Error(t, err, what)
+	}
+	many := chunk.Run{Sets: []telemetry.Labels{nil}, Times: make([]int64, chunk.MaxRows+1), Offsets: make([]int64, chunk.MaxRows+1)}
+	_, err = chunk.AppendBlock(nil, &many)
+	require.ErrorIs(t, err, chunk.ErrTooLarge)
+}
+
+func TestDamagedBlocks(t *testing.T) {
+	const seed = 32
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 40 {
+		run := randomRun(r, 100)
+		_, b := blockOf(t, run, nil)
+		for n := range len(b) {
+			readBlock(t, b[:n]) // a Huffman code may go unseen without its last byte: what carries blocks has checksums
+		}
+		for range 400 {
+			damaged := slices.Clone(b)
+			for range 1 + r.IntN(3) {
+				damaged[r.IntN(len(damaged))] = byte(r.IntN(256))
+			}
+			readBlock(t, damaged)
+		}
+	}
+}
+
+// readBlock opens bytes as a block: an error is ErrCorrupt, and what they are is a run that makes a block again.
+func readBlock(t *testing.T, b []byte) {
+	run, err := openBlock(b, nil)
+	if err != nil {
+		require.ErrorIs(t, err, chunk.ErrCorrupt)
+		return
+	}
+	if again, err := chunk.AppendBlock(nil, &run); err == nil {
+		got, err := openBlock(again, nil)
+		require.NoError(t, err)
+		require.Equal(t, run, got)
+	} else {
+		require.ErrorIs(t, err, chunk.ErrTooLarge)
+	}
+	_, err = openBlock(b, []string{"metric 1"})
+	require.NoError(t, err)
+}
+
+func FuzzBlock(f *testing.F) {
+	r := rand.New(rand.NewPCG(33, 0))
+	for range 40 {
+		_, b := blockOf(f, randomRun(r, 40), nil)
+		f.Add(b)
+	}
+	golden, err := filepath.Glob(filepath.Join("testdata", "block*.hex"))
+	require.NoError(f, err)
+	for _, name := range golden {
+		f.Add(unhex(f, name))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) { readBlock(t, b) })
+}
+
+func unhex(t testing.TB, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	b, err := hex.DecodeString(strings.Join(strings.Fields(string(text)), ""))
+	require.NoError(t, err)
+	return b
+}
+
+// exampleRun is the run of the worked example in docs/format/block.md.
+func exampleRun() chunk.Run {
+	gear := chunk.NewBitmap(4)
+	gear.Set(0)
+	gear.Set(2)
+	gear.Set(3)
+	bits := make([]uint64, 4)
+	for i, v := range []float64{62.5, 62.6, 62.4, 62.4} {
+		bits[i] = telemetry.FloatValue(v).Bits()
+	}
+	return chunk.Run{
+		Offsets: []int64{1306001, 1306001, 1306003, 1306004},
+		Times:   []int64{1795183200123, 1795183201123, 1795183201123, 1795183199123},
+		Sets:    []telemetry.Labels{nil},
+		Columns: []chunk.Column{
+			{Metric: "gear", Kind: telemetry.Text, Present: gear, Texts: []string{"N", "D", "D"}},
+			{Metric: "velocity", Kind: telemetry.Float, Bits: bits},
+		},
+	}
+}
+
+// goldenRuns use every form that a column can take, through goldenFrames, and what only blocks have.
+func goldenRuns() map[string]chunk.Run {
+	runs := map[string]chunk.Run{"example": exampleRun()}
+	n := noise(4)
+	for name, f := range map[string]chunk.Frame{"large": goldenLarge(), "small": goldenSmall()} {
+		g := f.Groups[0]
+		run := chunk.Run{Times: slices.Clone(g.Times), Columns: g.Columns, Sets: []telemetry.Labels{{{Name: "side", Value: "left"}}, nil}}
+		at := int64(7)
+		for i := range run.Times {
+			if n.next(8) == 0 && i > 0 {
+				run.Times[i] = run.Times[i-1] - int64(n.next(3))*1000
+			}
+			at += int64(n.next(3))
+			run.Offsets = append(run.Offsets, at)
+			run.Labels = append(run.Labels, uint32(n.next(2)))
+		}
+		runs[name] = run
+	}
+	return runs
+}
+
+// dumpRun writes a run as dump writes frames.
+func dumpRun(r *chunk.Run) string {
+	var b strings.Builder
+	for i, at := range r.Times {
+		set := r.Sets[0]
+		if r.Labels != nil {
+			set = r.Sets[r.Labels[i]]
+		}
+		fmt.Fprintf(&b, "row %d %d %q\n", r.Offsets[i], at, set)
+	}
+	for i := range r.Columns {
+		c := &r.Columns[i]
+		fmt.Fprintf(&b, "%s %q\n", c.Kind, c.Metric)
+		k := 0
+		for row := range r.Times {
+			switch {
+			case !c.Present.Has(row):
+				continue
+			case c.Kind == telemetry.Text:
+				fmt.Fprintf(&b, "%d %q\n", row, c.Texts[k])
+			default:
+				fmt.Fprintf(&b, "%d %x\n", row, c.Bits[k])
+			}
+			k++
+		}
+	}
+	return b.String()
+}
+
+// TestGoldenBlocks reads every block in testdata, written by this or an earlier release.
+func TestGoldenBlocks(t *testing.T) {
+	if *update {
+		for name, run := range goldenRuns() {
+			_, b := blockOf(t, run, nil)
+			lines := regexp.MustCompile(`.{1,96}`).FindAllString(hex.EncodeToString(b), -1)
+			writeMissing(t, fmt.Sprintf("block1-%s.hex", name), []byte(strings.Join(lines, "\n")+"\n"))
+			writeMissing(t, fmt.Sprintf("block1-%s.txt", name), []byte(dumpRun(&run)))
+		}
+	}
+	blocks, err := filepath.Glob(filepath.Join("testdata", "block*.hex"))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(blocks), len(goldenRuns()))
+	for _, name := range blocks {
+		run, err := openBlock(unhex(t, name), nil)
+		require.NoError(t, err, name)
+		want, err := os.ReadFile(strings.TrimSuffix(name, ".hex") + ".txt")
+		require.NoError(t, err)
+		require.Equal(t, string(want), dumpRun(&run), name)
+	}
+}
+
+// TestBlockPage holds the worked example of docs/format/block.md against the code.
+func TestBlockPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "format", "block.md"))
+	require.NoError(t, err)
+	_, example, found := strings.Cut(string(page), "## A worked example")
+	require.True(t, found)
+	listed := ""
+	for _, row := range regexp.MustCompile("(?m)^\\| `([0-9a-f ]+)` \\|").FindAllStringSubmatch(example, -1) {
+		listed += strings.ReplaceAll(row[1], " ", "")
+	}
+	run := exampleRun()
+	_, b := blockOf(t, run, nil)
+	require.Equal(t, hex.EncodeToString(b), listed)
+}

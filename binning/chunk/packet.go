@@ -1,0 +1,154 @@
+package chunk
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/klauspost/compress/huff0"
+	"github.com/klauspost/compress/zstd"
+)
+
+// codec says how the packed part of a packet is kept. Numbers are stored and never change meaning.
+type codec byte
+
+const (
+	stored     codec = 1 // as it is
+	zstdPacked codec = 2 // a zstd frame without its four magic bytes
+	huffPacked codec = 3 // its length as a varint, then zstd's Huffman code alone: a tree description and one stream
+)
+
+func (c codec) String() string {
+	switch c {
+	case stored:
+		return "stored"
+	case zstdPacked:
+		return "zstd"
+	case huffPacked:
+		return "huffman"
+	}
+	return fmt.Sprintf("codec %d", byte(c))
+}
+
+// zstdMagic opens every zstd frame (RFC 8878, 3.1.1) and so need not be stored.
+const zstdMagic = "\x28\xb5\x2f\xfd"
+
+// leastPacked is the size below which zstd can't win over its own headers.
+const leastPacked = 16
+
+// section is what a column or the time stream writes: plain holds headers, varints and planes that don't compress,
+// packed holds what zstd is worth trying on. Readers take from both in the order of writing.
+type section struct{ plain, packed []byte }
+
+// appendPacket appends the packet of one or more sections: codec, length of plain as a varint, plain, packed.
+func (e *encoder) appendPacket(dst []byte, s section) []byte {
+	c, packed := e.pack(s.packed)
+	dst = append(dst, byte(c))
+	dst = binary.AppendUvarint(dst, uint64(len(s.plain)))
+	dst = append(dst, s.plain...)
+	return append(dst, packed...)
+}
+
+// pack keeps b in the smallest way. zstd looks for repeats, which telemetry's noise has only by chance; each of those
+// costs more than the symbols it stands for, so that the Huffman code alone is often smaller.
+func (e *encoder) pack(b []byte) (codec, []byte) {
+	c, best := stored, b
+	if len(b) < leastPacked {
+		return c, best
+	}
+	if e.zstd != nil {
+		e.frame = e.zstd.EncodeAll(b, e.frame[:0])
+		if z := e.frame[len(zstdMagic):]; len(z) < len(best) {
+			c, best = zstdPacked, z
+		}
+	}
+	if len(b) <= huff0.BlockSizeMax {
+		e.huff.Reuse = huff0.ReusePolicyNone
+		if h, _, err := huff0.Compress1X(b, &e.huff); err == nil {
+			e.huffed = append(binary.AppendUvarint(e.huffed[:0], uint64(len(b))), h...)
+			if len(e.huffed) < len(best) {
+				c, best = huffPacked, e.huffed
+			}
+		}
+	}
+	return c, best
+}
+
+// openPacket is the inverse of appendPacket: it makes b's section the one that d reads. The section's parts alias b and d's
+// buffers until the next openPacket.
+func (d *decoder) openPacket(b []byte) (c codec, err error) {
+	if len(b) == 0 {
+		return 0, corrupt("an empty packet")
+	}
+	c = codec(b[0])
+	n, used := binary.Uvarint(b[1:])
+	if used <= 0 || n > uint64(len(b)-1-used) {
+		return c, corrupt("the length of a packet's plain part")
+	}
+	d.s = section{plain: b[1+used : 1+used+int(n)], packed: b[1+used+int(n):]}
+	switch c {
+	case stored:
+		return c, nil
+	case zstdPacked:
+		d.s.packed, err = d.unpack(d.s.packed)
+		return c, err
+	case huffPacked:
+		d.s.packed, err = d.unhuff(d.s.packed)
+		return c, err
+	}
+	return c, corrupt("%s is unknown", c)
+}
+
+// closePacket tells whether all of the packet was read.
+func (d *decoder) closePacket() error {
+	if n := len(d.s.plain) + len(d.s.packed); n > 0 {
+		return corrupt("%d bytes too many in a packet", n)
+	}
+	return nil
+}
+
+// unpack decodes a zstd frame without its magic, within what is left of maxUnpacked.
+func (d *decoder) unpack(b []byte) ([]byte, error) {
+	d.frame = append(append(d.frame[:0], zstdMagic...), b...)
+	var h zstd.Header
+	if err := h.Decode(d.frame); err != nil || !h.HasFCS || h.Skippable {
+		return nil, corrupt("the header of a zstd frame")
+	}
+	if h.FrameContentSize > uint64(d.unpackable) {
+		return nil, corrupt("a zstd frame of %d bytes where %d are left", h.FrameContentSize, d.unpackable)
+	}
+	out, err := d.zstd.DecodeAll(d.frame, d.room(int(h.FrameContentSize)))
+	if err != nil || uint64(len(out)) != h.FrameContentSize {
+		return nil, corrupt("a zstd frame")
+	}
+	return out, nil
+}
+
+// unhuff decodes a length and a Huffman code, within what is left of maxUnpacked.
+func (d *decoder) unhuff(b []byte) ([]byte, error) {
+	n, used := binary.Uvarint(b)
+	if used <= 0 || n > huff0.BlockSizeMax || n > uint64(d.unpackable) {
+		return nil, corrupt("the length of a Huffman code")
+	}
+	s, stream, err := huff0.ReadTable(b[used:], &d.huff)
+	if err != nil {
+		return nil, corrupt("a Huffman tree")
+	}
+	out, err := s.Decoder().Decompress1X(d.room(int(n))[:0:n], stream)
+	if err != nil || uint64(len(out)) != n {
+		return nil, corrupt("a Huffman code")
+	}
+	return out, nil
+}
+
+// room is an empty slice of d's with room for n bytes, which are taken off what may still be unpacked.
+func (d *decoder) room(n int) []byte {
+	d.unpackable -= n
+	if cap(d.unpacked) < n {
+		d.unpacked = make([]byte, 0, n+n/4+64)
+	}
+	return d.unpacked[:0]
+}
+
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
+}

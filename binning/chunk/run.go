@@ -1,0 +1,78 @@
+package chunk
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"binnacle/internal/telemetry"
+)
+
+// Run is readings of one device in the order of their offsets, in columns: what a block holds. Instants may stand in any
+// order and more than once, and a reading may have no value.
+type Run struct {
+	Offsets []int64            // of the records that the readings came from: none is below the one before
+	Times   []int64            // milliseconds since 1970 UTC
+	Sets    []telemetry.Labels // label sets, each once, in any order; at least one
+	Labels  []uint32           // of each reading, its place in Sets; nil: all 0
+	Columns []Column           // sorted by Metric, then Kind
+}
+
+// Rows is the number of readings.
+func (r *Run) Rows() int { return len(r.Times) }
+
+// Values is the number of values of all columns.
+func (r *Run) Values() int {
+	n := 0
+	for i := range r.Columns {
+		n += r.Columns[i].Len()
+	}
+	return n
+}
+
+// check tells which rule of Run r breaks, or which limit it passes.
+func (r *Run) check() error {
+	rows := r.Rows()
+	switch {
+	case rows == 0 || len(r.Offsets) != rows || (r.Labels != nil && len(r.Labels) != rows):
+		return fmt.Errorf("%d instants, %d offsets and %d label sets", rows, len(r.Offsets), len(r.Labels))
+	case rows > MaxRows || r.Values() > MaxValues || rows*len(r.Columns) > MaxCells || len(r.Columns) > MaxColumns || len(r.Sets) > MaxRows:
+		return fmt.Errorf("%d rows of %d columns, with %d values: %w", rows, len(r.Columns), r.Values(), ErrTooLarge)
+	case len(r.Sets) == 0:
+		return fmt.Errorf("no label set")
+	}
+	if err := r.checkRows(); err != nil {
+		return err
+	}
+	for i := range r.Columns {
+		if err := r.Columns[i].check(rows); err != nil {
+			return fmt.Errorf("column %s of %s: %w", r.Columns[i].Metric, r.Columns[i].Kind, err)
+		}
+		if err := (&Group{Columns: r.Columns}).checkOrder(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRows holds offsets, instants and label sets to their order and their bounds.
+func (r *Run) checkRows() error {
+	for i, at := range r.Times {
+		if at < 0 || at >= telemetry.MaxMillis {
+			return fmt.Errorf("time %d", at)
+		}
+		if o := r.Offsets[i]; o < 0 || o > maxExact || i > 0 && o < r.Offsets[i-1] {
+			return fmt.Errorf("offset %d in row %d", o, i)
+		}
+		if r.Labels != nil && r.Labels[i] >= uint32(len(r.Sets)) {
+			return fmt.Errorf("label set %d of %d", r.Labels[i], len(r.Sets))
+		}
+	}
+	for _, set := range r.Sets {
+		for i, l := range set {
+			if !utf8.ValidString(l.Name) || !utf8.ValidString(l.Value) || (i > 0 && set[i-1].Name >= l.Name) {
+				return fmt.Errorf("label %q is not in order or not UTF-8", l.Name)
+			}
+		}
+	}
+	return nil
+}

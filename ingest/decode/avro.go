@@ -1,0 +1,413 @@
+package decode
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/big"
+	"time"
+
+	"binnacle/internal/telemetry"
+
+	"github.com/hamba/avro/v2"
+)
+
+// errAvro is a payload that is not what its schema says.
+var errAvro = errors.New("the payload is not what its schema says")
+
+// avroReader walks over a payload by its schema. The values are read by ourselves, because the library makes objects of them
+// that the columns do not need; the schema, which is the hard part, is read by the library.
+type avroReader struct {
+	text  []byte
+	at    int
+	steps int // bounds the work: what takes no bytes can be claimed to be there very often
+}
+
+// avro reads a payload: a record, or an array of records.
+func (d *Decoder) avro(payload []byte, root *avroNode) {
+	d.binary = avroReader{text: payload, steps: 1<<16 + 16*len(payload)}
+	a := &d.binary
+	index := 0
+	err := d.avroMessages(root, &index, 0)
+	if err == nil && a.at < len(a.text) {
+		err = errors.New("more after the end")
+	}
+	if err != nil {
+		d.broken(faultf(Undecodable, "not Avro: %v", err))
+	}
+}
+
+func (d *Decoder) avroMessages(n *avroNode, index *int, depth int) error {
+	a := &d.binary
+	n, err := a.branch(n)
+	switch {
+	case err != nil:
+		return err
+	case n.kind == avro.Array && depth == 0:
+		return a.blocks(func() error { return d.avroMessages(n.nodes[0], index, 1) })
+	case n.kind != avro.Record:
+		d.bad(*index, faultf(Undecodable, "a message is a record or an array of records"))
+		*index++
+		return a.skip(n, 0)
+	}
+	begin, from := a.at, len(d.fields)
+	err = d.avroMessage(n, *index)
+	var f *fault
+	if errors.As(err, &f) {
+		d.fields = d.fields[:from]
+		d.bad(*index, f)
+		a.at = begin
+		err = a.skip(n, 0)
+	}
+	*index++
+	return err
+}
+
+// avroMessage reads a record: one that has the shape of a message as a message, any other one as a flat object.
+func (d *Decoder) avroMessage(n *avroNode, index int) error {
+	p := &d.properties
+	p.clear()
+	from := len(d.fields)
+	for i, name := range n.names {
+		if !n.message {
+			if err := d.avroProperty(name, n.nodes[i], from, 1); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := d.avroPart(string(name), n.nodes[i], from); err != nil {
+			return err
+		}
+	}
+	var r telemetry.Reading
+	timed := false
+	if err := p.into(d, &r, &timed); err != nil {
+		return err
+	}
+	return d.finish(index, r, timed, from)
+}
+
+// avroPart reads a property of a message.
+func (d *Decoder) avroPart(name string, n *avroNode, from int) error {
+	a := &d.binary
+	switch name {
+	case "tenant":
+		return d.avroText(calling{role: tenantRole}, n)
+	case "device":
+		return d.avroText(calling{role: deviceRole}, n)
+	case "ts":
+		return d.avroTime(calling{role: timeRole}, n)
+	case "values":
+		d.properties.values = true
+		err := d.avroPairs(n, func(name []byte, n *avroNode) error { return d.avroProperty(name, n, from, 2) })
+		d.properties.values = false
+		return err
+	case "labels", "tags":
+		role := labelRole
+		if name == "tags" {
+			role = tagRole
+		}
+		return d.avroPairs(n, func(name []byte, n *avroNode) error {
+			before := d.properties.enter(name)
+			defer d.properties.leave(before)
+			return d.avroText(calling{role: role}, n)
+		})
+	}
+	return a.skip(n, 0)
+}
+
+// avroPairs reads a map, or a record as if it were one; anything else is passed over.
+func (d *Decoder) avroPairs(n *avroNode, each func(name []byte, n *avroNode) error) error {
+	a := &d.binary
+	n, err := a.branch(n)
+	if err != nil {
+		return err
+	}
+	switch n.kind {
+	case avro.Map:
+		return a.blocks(func() error {
+			name, err := a.bytes()
+			if err != nil {
+				return err
+			}
+			return each(name, n.nodes[0])
+		})
+	case avro.Record:
+		for i, name := range n.names {
+			if err := each(name, n.nodes[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return a.skip(n, 0)
+}
+
+// avroProperty reads what has a name in a flat record.
+func (d *Decoder) avroProperty(name []byte, n *avroNode, from, depth int) error {
+	if depth > maxDepth {
+		return errors.New("nested too deep")
+	}
+	before := d.properties.enter(name)
+	defer d.properties.leave(before)
+	a := &d.binary
+	n, err := a.branch(n)
+	if err != nil {
+		return err
+	}
+	c := calling{}
+	if !d.properties.values {
+		c = d.callings[string(d.properties.path)]
+	}
+	switch {
+	case n.kind == avro.Record || n.kind == avro.Map:
+		return d.avroPairs(n, func(name []byte, n *avroNode) error { return d.avroProperty(name, n, from, depth+1) })
+	case c.role == timeRole:
+		return d.avroTime(c, n)
+	case c.role != valueRole:
+		return d.avroText(c, n)
+	}
+	v, ok, err := d.avroScalar(n)
+	if err != nil || !ok {
+		return err
+	}
+	metric, err := d.metric(len(d.fields)-from, d.properties.path)
+	if err != nil {
+		return err
+	}
+	d.fields = append(d.fields, telemetry.Field{Metric: metric, Value: v})
+	return nil
+}
+
+// avroText reads a scalar as text.
+func (d *Decoder) avroText(c calling, n *avroNode) error {
+	v, ok, err := d.avroScalar(n)
+	if err != nil || !ok || v.Kind() == 0 {
+		return err
+	}
+	text := v.String()
+	if v.Kind() == telemetry.Text {
+		text = v.Text()
+	}
+	return d.propertyText(c, text)
+}
+
+// avroTime reads a timestamp, a number of milliseconds, or text in RFC 3339.
+func (d *Decoder) avroTime(c calling, n *avroNode) error {
+	n, err := d.binary.branch(n)
+	if err != nil {
+		return err
+	}
+	v, ok, err := d.avroScalar(n)
+	if err != nil || v.Kind() == 0 && ok {
+		return err
+	}
+	switch v.Kind() {
+	case telemetry.Int:
+		d.propertyTime(c, floorDiv(v.Int(), max(n.perUnit, 1)))
+		return nil
+	case telemetry.Float:
+		if f := math.Floor(v.Float()); math.Abs(f) < 1<<62 {
+			d.propertyTime(c, int64(f))
+			return nil
+		}
+	case telemetry.Text:
+		var t time.Time
+		if t.UnmarshalText([]byte(v.Text())) == nil {
+			d.propertyTime(c, t.UnixMilli())
+			return nil
+		}
+	}
+	return faultf(Time, "%s is neither a timestamp nor RFC 3339", d.properties.path)
+}
+
+// avroScalar reads a value; null is none. ok is false for what is no scalar, which is passed over.
+func (d *Decoder) avroScalar(n *avroNode) (v telemetry.Value, ok bool, err error) {
+	a := &d.binary
+	if n, err = a.branch(n); err != nil {
+		return v, false, err
+	}
+	switch n.kind {
+	case avro.Null:
+		return v, true, nil
+	case avro.Boolean:
+		b, err := a.take(1)
+		return telemetry.BoolValue(err == nil && b[0] != 0), true, err
+	case avro.Int, avro.Long:
+		i, err := a.long()
+		return telemetry.IntValue(i), true, err
+	case avro.Float:
+		b, err := a.take(4)
+		if err != nil {
+			return v, true, err
+		}
+		return telemetry.FloatValue(float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))), true, nil
+	case avro.Double:
+		b, err := a.take(8)
+		if err != nil {
+			return v, true, err
+		}
+		return telemetry.BitsValue(telemetry.Float, binary.LittleEndian.Uint64(b)), true, nil
+	case avro.String:
+		b, err := a.bytes()
+		if err != nil {
+			return v, true, err
+		}
+		text, err := d.checked.get(b)
+		if err != nil {
+			return v, true, faultf(Undecodable, "%v", err)
+		}
+		return telemetry.TextValue(text), true, nil
+	case avro.Enum:
+		i, err := a.long()
+		if err != nil || i < 0 || i >= int64(len(n.symbols)) {
+			return v, true, errAvro
+		}
+		return telemetry.TextValue(n.symbols[i]), true, nil
+	case avro.Bytes, avro.Fixed:
+		if n.scale < 0 {
+			break
+		}
+		b, err := a.opaque(n)
+		if err != nil {
+			return v, true, err
+		}
+		return telemetry.FloatValue(decimal(b, n.scale)), true, nil
+	}
+	return v, false, a.skip(n, 0)
+}
+
+// decimal is the float64 nearest to a two's-complement number of tenths to the power of scale.
+func decimal(b []byte, scale int) float64 {
+	if len(b) > 64 || scale > 400 {
+		return math.NaN()
+	}
+	unscaled := new(big.Int).SetBytes(b)
+	if len(b) > 0 && b[0] >= 0x80 {
+		unscaled.Sub(unscaled, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+	}
+	f, _ := new(big.Rat).SetFrac(unscaled, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)).Float64()
+	return f
+}
+
+// step counts work.
+func (a *avroReader) step() error {
+	if a.steps--; a.steps < 0 {
+		return errAvro
+	}
+	return nil
+}
+
+// branch is the node itself, or the branch of a union that was written.
+func (a *avroReader) branch(n *avroNode) (*avroNode, error) {
+	for n.kind == avro.Union {
+		i, err := a.long()
+		if err != nil || i < 0 || i >= int64(len(n.nodes)) {
+			return n, errAvro
+		}
+		n = n.nodes[i]
+	}
+	return n, a.step()
+}
+
+func (a *avroReader) take(n int) ([]byte, error) {
+	if n < 0 || n > len(a.text)-a.at {
+		return nil, errAvro
+	}
+	a.at += n
+	return a.text[a.at-n : a.at], nil
+}
+
+// long reads a zigzag varint, which is that of encoding/binary.
+func (a *avroReader) long() (int64, error) {
+	v, n := binary.Varint(a.text[a.at:])
+	if n <= 0 {
+		return 0, errAvro
+	}
+	a.at += n
+	return v, nil
+}
+
+func (a *avroReader) bytes() ([]byte, error) {
+	n, err := a.long()
+	if err != nil || n < 0 || n > int64(len(a.text)) {
+		return nil, errAvro
+	}
+	return a.take(int(n))
+}
+
+// opaque reads bytes or fixed.
+func (a *avroReader) opaque(n *avroNode) ([]byte, error) {
+	if n.kind == avro.Bytes {
+		return a.bytes()
+	}
+	return a.take(n.size)
+}
+
+// blocks reads the blocks of an array or map and calls item for each item, which must consume it.
+func (a *avroReader) blocks(item func() error) error {
+	for {
+		count, err := a.long()
+		if err != nil || count == 0 {
+			return err
+		}
+		if count < 0 {
+			count = -count
+			if _, err = a.long(); err != nil {
+				return err
+			}
+		}
+		if count < 0 || count > int64(a.steps) {
+			return errAvro
+		}
+		for range count {
+			if err := a.step(); err != nil {
+				return err
+			}
+			if err := item(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// skip passes over a value.
+func (a *avroReader) skip(n *avroNode, depth int) error {
+	if depth > maxDepth {
+		return errors.New("nested too deep")
+	}
+	n, err := a.branch(n)
+	if err != nil {
+		return err
+	}
+	switch n.kind {
+	case avro.Boolean:
+		_, err = a.take(1)
+	case avro.Int, avro.Long, avro.Enum:
+		_, err = a.long()
+	case avro.Float:
+		_, err = a.take(4)
+	case avro.Double:
+		_, err = a.take(8)
+	case avro.String:
+		_, err = a.bytes()
+	case avro.Bytes, avro.Fixed:
+		_, err = a.opaque(n)
+	case avro.Array:
+		return a.blocks(func() error { return a.skip(n.nodes[0], depth+1) })
+	case avro.Map:
+		return a.blocks(func() error {
+			if _, err := a.bytes(); err != nil {
+				return err
+			}
+			return a.skip(n.nodes[0], depth+1)
+		})
+	case avro.Record:
+		for _, x := range n.nodes {
+			if err := a.skip(x, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,212 @@
+package decode
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"strconv"
+	"strings"
+	"time"
+
+	"binnacle/internal/telemetry"
+)
+
+// The system properties of IoT Hub that count here, as headers of a Kafka record and in the JSON of a message that it
+// has routed.
+const (
+	hubPrefix = "iothub-"
+	hubDevice = "iothub-connection-device-id"
+	hubModule = "iothub-connection-module-id"
+	hubSource = "iothub-message-source"
+)
+
+// hubTimes are the properties that may hold the event time of a message without one, the best first.
+var hubTimes = []string{"iothub-creation-time-utc", "iothub-enqueuedtime"}
+
+// enveloped reports whether the headers are those of a message that a device has sent to IoT Hub.
+func enveloped(headers []Header) bool {
+	for i := range headers {
+		if k := headers[i].Key; len(k) > len(hubPrefix) && k[:len(hubPrefix)] == hubPrefix {
+			return true
+		}
+	}
+	return false
+}
+
+// hubHeaders takes from the headers which device has sent the message, and when.
+func (d *Decoder) hubHeaders(r *Record) *fault {
+	if r.ContentType == "" {
+		r.ContentType = header(r.Headers, "iothub-content-type")
+	}
+	property := func(name string) string { return header(r.Headers, name) }
+	return d.envelope(property, property)
+}
+
+// envelope makes the origin of what properties say: those of the system, which a device can't write, and its own.
+func (d *Decoder) envelope(property, own func(name string) string) *fault {
+	if source := property(hubSource); source != "" && !strings.EqualFold(source, "telemetry") {
+		return faultf(ContentType, "the message is no telemetry but %.80q", source)
+	}
+	o := &d.origin
+	o.enveloped = true
+	if device := property(hubDevice); device != "" {
+		if err := telemetry.CheckDevice(device); err != nil {
+			return faultf(Device, "%v", err)
+		}
+		o.device, o.bound = device, !d.opts.Gateways
+	}
+	for _, name := range d.opts.Object.Tenant {
+		if tenant := own(name); tenant != "" {
+			if err := telemetry.CheckTenant(tenant); err != nil {
+				return faultf(Tenant, "%v", err)
+			}
+			o.tenant = tenant
+			break
+		}
+	}
+	o.module = property(hubModule)
+	o.timed = true
+	for _, name := range hubTimes {
+		if at, ok := propertyMillis(property(name)); ok {
+			o.now = at
+			break
+		}
+	}
+	return nil
+}
+
+// propertyMillis reads the time of a property: RFC 3339, or milliseconds since 1970.
+func propertyMillis(text string) (int64, bool) {
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t.UnixMilli(), true
+	}
+	millis, err := strconv.ParseInt(text, 10, 64)
+	return millis, err == nil
+}
+
+// labelModule adds to all readings which module of the device has sent them.
+func (d *Decoder) labelModule() {
+	for i := range d.out.Readings {
+		r := &d.out.Readings[i]
+		d.pairs = append(append(d.pairs[:0], telemetry.Label{Name: "module", Value: d.origin.module}), r.Labels...)
+		r.Labels = d.labelSets.get(d.pairs, &d.key)
+	}
+}
+
+// envelopes are the properties with one of which the JSON of a message begins that IoT Hub has routed.
+var envelopes = []string{"EnqueuedTimeUtc", "Properties", "SystemProperties", "systemProperties", "Body"}
+
+func (d *Decoder) beginsEnvelope() bool {
+	for _, name := range envelopes {
+		if d.scan.Begins(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// jsonEnvelope reads the JSON of a message that IoT Hub has routed: the body stands in it, as JSON or in base64.
+func (d *Decoder) jsonEnvelope() error {
+	system, own := map[string]string{}, map[string]string{}
+	var body []byte
+	err := d.scan.Object(func(name []byte) error {
+		switch strings.ToLower(string(name)) {
+		case "systemproperties":
+			return d.scan.Object(func(name []byte) error { return d.jsonProperty(name, system) })
+		case "properties":
+			return d.scan.Object(func(name []byte) error { return d.jsonProperty(name, own) })
+		case "body":
+			d.scan.Next()
+			from := d.scan.At()
+			err := d.scan.Skip(1)
+			body = d.source[from:d.scan.At()]
+			return err
+		case "enqueuedtimeutc":
+			return d.jsonProperty([]byte("enqueuedTime"), system)
+		}
+		return d.scan.Skip(1)
+	})
+	if err != nil {
+		return err
+	}
+	if !d.scan.End() {
+		return d.scan.Fail("more after the end")
+	}
+	property := func(name string) string {
+		if text, ok := system[name]; ok {
+			return text
+		}
+		return system[hubSpelling[name]]
+	}
+	f := d.envelope(property, func(name string) string { return own[name] })
+	if f == nil {
+		f = d.jsonBody(body, property("iothub-content-type"))
+	}
+	if f != nil {
+		d.bad(Whole, f)
+	}
+	return nil
+}
+
+// hubSpelling is what properties are called where IoT Hub writes to storage.
+var hubSpelling = map[string]string{
+	hubDevice: "connectionDeviceId", hubModule: "connectionModuleId", hubSource: "messageSource",
+	"iothub-enqueuedtime": "enqueuedTime", "iothub-creation-time-utc": "creationTimeUtc", "iothub-content-type": "contentType",
+}
+
+// jsonProperty reads a property if it is a string.
+func (d *Decoder) jsonProperty(name []byte, to map[string]string) error {
+	if d.scan.Next() != '"' {
+		return d.scan.Skip(2)
+	}
+	text, err := d.scan.Str()
+	to[string(name)] = string(text)
+	return err
+}
+
+// jsonBody reads the body of an envelope.
+func (d *Decoder) jsonBody(body []byte, contentType string) *fault {
+	r := Record{Value: body, ContentType: contentType}
+	if len(body) > 0 && body[0] == '"' {
+		d.scan.Reset(body)
+		text, err := d.scan.Str()
+		if err != nil {
+			return faultf(Undecodable, "not JSON: %v", err)
+		}
+		if r.Value, err = base64.StdEncoding.AppendDecode(nil, text); err != nil {
+			return faultf(Undecodable, "the body is neither JSON nor base64")
+		}
+	}
+	if d.origin.nested {
+		return faultf(Undecodable, "an envelope in an envelope")
+	}
+	d.origin.nested = true
+	d.payload(r)
+	return nil
+}
+
+// amqpText is the text of a property that came by AMQP: Event Hubs passes such properties to Kafka as AMQP encodes them. Text
+// that is none of these encodings stands for itself.
+func amqpText(b []byte) string {
+	if len(b) < 2 {
+		return string(b)
+	}
+	switch b[0] {
+	case 0xA1, 0xA3: // string and symbol of up to 255 bytes
+		if len(b) == 2+int(b[1]) {
+			return string(b[2:])
+		}
+	case 0xB1, 0xB3: // longer ones
+		if len(b) >= 5 && uint64(len(b)) == 5+uint64(binary.BigEndian.Uint32(b[1:])) {
+			return string(b[5:])
+		}
+	case 0x83, 0x81: // timestamp in milliseconds, long
+		if len(b) == 9 {
+			return strconv.FormatInt(int64(binary.BigEndian.Uint64(b[1:])), 10)
+		}
+	case 0x55: // a long of one byte
+		if len(b) == 2 {
+			return strconv.Itoa(int(int8(b[1])))
+		}
+	}
+	return string(b)
+}

@@ -1,0 +1,90 @@
+package decode
+
+import "slices"
+
+// Options say how the records of a topic are read where they don't say it themselves. The fields' tags are their flags.
+type Options struct {
+	Format Format `name:"message-format" help:"Format of messages without a content type: json, json-flat, influx, otlp_proto, otlp_json, remote-write, remote-write-2, registry, senml, senml-cbor. Default: found out by look." placeholder:"FORMAT"`
+
+	// Valid names, used where a message has none; empty: such a message is bad.
+	Tenant string `name:"default-tenant" help:"Tenant of messages that name none. Without one they are dead letters." placeholder:"TENANT"`
+	Device string `name:"default-device" help:"Device of messages that name none. Without one they are dead letters." placeholder:"DEVICE"`
+
+	Lines    `kong:"embed"`
+	Resource ResourceNames `kong:"embed,prefix='otlp-'"`
+	Series   SeriesNames   `kong:"embed,prefix='remote-write-'"`
+	Object   ObjectNames   `kong:"embed,prefix='object-'"`
+
+	Buckets  bool    `name:"histogram-buckets" help:"Store the buckets of OTLP histograms, too: one series for each, with the label le. Else count, sum, min and max alone."`
+	Gateways bool    `name:"hub-gateways" help:"Let devices of IoT Hub send readings of other devices. Else a message that names another is a dead letter."`
+	Schemas  Schemas `kong:"-"` // of a registry; nil when there is none
+}
+
+// Lines say how line protocol is read.
+type Lines struct {
+	DeviceTag string   `name:"lp-device-tag" help:"Line protocol: the tag that holds the device id." default:"${lp_device_tag=}"`
+	TenantTag string   `name:"lp-tenant-tag" help:"Line protocol: the tag that holds the tenant." default:"${lp_tenant_tag=}"`
+	Tags      []string `name:"lp-tags" help:"Line protocol: tags that describe the device. All others are labels." placeholder:"TAG"`
+	Metric    string   `name:"lp-metric" help:"Line protocol: name a metric measurement_field (full) or by the field alone (field)." enum:"full,field" default:"full"`
+}
+
+// ResourceNames are the attributes of an OTLP resource that say what sends. Of several the first that is there counts. A nil
+// list takes the default, here as in the other Names.
+//
+// The defaults are what users of these systems expect. host.name and the like name the machine; service.name is what is left
+// when a program says nothing else of itself. Attributes of data points are no devices: there, device names disks and network
+// interfaces.
+type ResourceNames struct {
+	Tenant []string `name:"tenant" help:"OTLP: resource attributes that may hold the tenant. Default: tenant, tenant.id." placeholder:"NAME"`
+	Device []string `name:"device" help:"OTLP: resource attributes that may hold the device id, the best first. Default: device, device.id, service.instance.id, host.name, host.id, service.name." placeholder:"NAME"`
+	Labels []string `name:"labels" help:"OTLP: resource attributes that tell series apart. All others describe the device. Default: service.namespace, service.name, service.instance.id." placeholder:"NAME"`
+}
+
+// SeriesNames are the labels of a series of remote write that say what sends.
+type SeriesNames struct {
+	Tenant []string `name:"tenant" help:"Prometheus remote write: labels that may hold the tenant. Default: tenant." placeholder:"NAME"`
+	Device []string `name:"device" help:"Prometheus remote write: labels that may hold the device id, the best first. Default: instance, host." placeholder:"NAME"`
+}
+
+// ObjectNames are the properties of a flat object that are no values.
+type ObjectNames struct {
+	Tenant []string `name:"tenant" help:"Flat JSON and Avro: properties that may hold the tenant. Default: tenant, tenantId, tenant_id." placeholder:"NAME"`
+	Device []string `name:"device" help:"Flat JSON and Avro: properties that may hold the device id. Default: device, deviceId, device_id." placeholder:"NAME"`
+	Time   []string `name:"time" help:"Flat JSON and Avro: properties that may hold the event time. Default: ts, time, timestamp." placeholder:"NAME"`
+	Labels []string `name:"labels" help:"Flat JSON and Avro: properties that tell series apart." placeholder:"NAME"`
+	Tags   []string `name:"tags" help:"Flat JSON and Avro: properties that describe the device. All others are values." placeholder:"NAME"`
+}
+
+func (o *Options) setDefaults() {
+	def := func(list *[]string, value ...string) {
+		if *list == nil {
+			*list = value
+		}
+	}
+	def(&o.Resource.Tenant, "tenant", "tenant.id")
+	def(&o.Resource.Device, "device", "device.id", "service.instance.id", "host.name", "host.id", "service.name")
+	def(&o.Resource.Labels, "service.namespace", "service.name", "service.instance.id")
+	def(&o.Series.Tenant, "tenant")
+	def(&o.Series.Device, "instance", "host")
+	def(&o.Object.Tenant, "tenant", "tenantId", "tenant_id")
+	def(&o.Object.Device, "device", "deviceId", "device_id")
+	def(&o.Object.Time, "ts", "time", "timestamp")
+}
+
+// ForTopic adds what is known of the topics to which other systems write with their default settings: telegraf is line
+// protocol with the device in the tag host, otlp_metrics is OTLP. What the options say themselves stays.
+func (o Options) ForTopic(topic string) Options {
+	if o.Format != ByLook {
+		return o
+	}
+	switch topic {
+	case "telegraf":
+		o.Format = Line
+		if slices.Contains([]string{"", "device"}, o.DeviceTag) {
+			o.DeviceTag = "host"
+		}
+	case "otlp_metrics":
+		o.Format = OTLP
+	}
+	return o
+}

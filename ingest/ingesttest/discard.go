@@ -1,0 +1,41 @@
+package ingesttest
+
+import (
+	"context"
+
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+	"binnacle/sharding"
+)
+
+// Discard is a store.Writer that keeps nothing but counts.
+type Discard struct{ Chunks, Bytes, Lookups int }
+
+// Create is store.Writer.
+func (d *Discard) Create(_ context.Context, _ sharding.Key, _ string, doc []byte) (store.Receipt, error) {
+	d.Chunks++
+	d.Bytes += len(doc)
+	return store.Receipt{}, nil
+}
+
+// Read is store.Writer.
+func (d *Discard) Read(context.Context, sharding.Key, string, string) ([]byte, store.Receipt, error) {
+	return nil, store.Receipt{}, store.ErrNotFound
+}
+
+// Last is store.Writer.
+func (d *Discard) Last(context.Context, sharding.Key, store.Chain) (store.Tail, store.Receipt, error) {
+	d.Lookups++
+	return store.Tail{}, store.Receipt{}, store.ErrNotFound
+}
+
+// Forgetful is a control.Catalog that takes everything and has nothing.
+type Forgetful struct{ control.Catalog }
+
+// Read is control.Catalog.
+func (Forgetful) Read(context.Context, string, string) (control.Device, bool, error) {
+	return control.Device{}, false, nil
+}
+
+// Write is control.Catalog.
+func (Forgetful) Write(context.Context, control.Device) (string, error) { return "1", nil }

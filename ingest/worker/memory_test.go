@@ -1,0 +1,133 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
+	"binnacle/internal/control"
+
+	"github.com/stretchr/testify/require"
+)
+
+// alone is a worker whose stores keep nothing: what grows is its own.
+func (w *world) alone(change func(*ingest.Config)) *ingest.Local {
+	return w.process(func(c *ingest.Config, s *ingest.Stores) {
+		s.Chunks, s.Catalog = &ingesttest.Discard{}, ingesttest.Forgetful{Catalog: control.Catalog(w.Catalog)}
+		change(c)
+	})
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // what the first one has found, pools give up with the second
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// What a worker says that it holds is what it takes of the heap, within a fifth, whatever fills it.
+func TestWhatIsHeldIsWhatIsCounted(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 7))
+	numbers := func(metrics int) string {
+		var b strings.Builder
+		for m := range metrics {
+			fmt.Fprintf(&b, `,"metric%04d":%d.5`, m, rnd.IntN(1000))
+		}
+		return "{" + b.String()[1:] + "}"
+	}
+	text := func(n int) string { return fmt.Sprintf("%x", ingesttest.Random(n/2, rnd.Int64())) }
+	plain := func(_, _ int) (labels, values string) { return "{}", numbers(10) }
+	for _, c := range []struct {
+		name            string
+		devices, rounds int
+		reading         func(device, round int) (labels, values string)
+		stored          bool
+	}{
+		{"many devices", 12_000, 1, plain, false},
+		{"many rows", 300, 200, plain, false},
+		{"wide devices", 60, 12, func(_, _ int) (string, string) { return "{}", numbers(800) }, false},
+		{"devices with names of their own", 1200, 2, func(device, _ int) (string, string) {
+			return "{}", strings.ReplaceAll(numbers(60), "metric", fmt.Sprintf("of-the-device-%d-", device))
+		}, false},
+		{"long labels", 300, 40, func(_, _ int) (string, string) { return fmt.Sprintf(`{"route":%q}`, text(600)), `{"a":1}` }, false},
+		{"texts", 300, 60, func(_, _ int) (string, string) { return "{}", fmt.Sprintf(`{"log":%q}`, text(300)) }, false},
+		{"changing columns", 300, 200, func(_, round int) (string, string) {
+			return "{}", fmt.Sprintf(`{"m%d":1,"m%d":2}`, round%17, 20+round%13)
+		}, false},
+		{"idle devices", 12_000, 1, plain, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, ctx := newWorld(t, nil), ingesttest.Soon(t)
+			l := w.alone(func(c *ingest.Config) { c.Hold, c.NoteEvery, c.Linger = time.Hour, time.Hour, time.Second })
+			require.NoError(t, l.Take(ctx, reading(0, "first", w.now))) // the tenant is registered
+			before, counted := heap(), l.Held()
+			offset := int64(1)
+			for round := range c.rounds {
+				for d := range c.devices {
+					labels, values := c.reading(d, round)
+					value := fmt.Appendf(nil, `{"tenant":"acme","device":"truck-%05d","ts":%d,"labels":%s,"values":%s}`, d, w.now.UnixMilli()+int64(round), labels, values)
+					require.NoError(t, l.Take(ctx, worker.Record{Offset: offset, Time: w.now.UnixMilli(), Value: value}))
+					offset++
+				}
+			}
+			if c.stored {
+				require.NoError(t, l.Finish(ctx))
+				w.now = w.now.Add(time.Minute)
+				require.NoError(t, l.Step(ctx))
+				require.Zero(t, heldRows(t, l))
+			}
+			taken, says := heap()-before, l.Held()-counted
+			t.Logf("%d devices, %d rounds: takes %d KB, counts %d KB: %d bytes a device", c.devices, c.rounds, taken>>10, says>>10, taken/int64(c.devices))
+			require.InEpsilon(t, taken, says, 0.2)
+			if c.stored {
+				require.Less(t, taken/int64(c.devices), int64(1<<10), "bytes of a device of which nothing is held")
+			}
+			runtime.KeepAlive(l)
+		})
+	}
+}
+
+// A producer that invents devices fills memory, and no more: feeding goes on, and what is known of idle ones makes room.
+func TestInventedDevicesDoNotFillMemory(t *testing.T) {
+	const bound = 2 << 20
+	w, ctx := newWorld(t, nil), ingesttest.Soon(t)
+	l := w.alone(func(c *ingest.Config) {
+		c.Hold, c.NoteEvery, c.MemoryBytes, c.CommitEvery = time.Hour, time.Hour, bound, time.Second
+	})
+	for i := range int64(20_000) {
+		require.NoError(t, l.Take(ctx, reading(i, fmt.Sprintf("invented-%d", i), w.now)))
+		w.now = w.now.Add(50 * time.Millisecond)
+		require.NoError(t, l.Step(ctx))
+		require.Less(t, l.Held(), int64(bound)*21/20)
+	}
+	require.Less(t, worker.Devices(l.Worker), 5000)
+	require.Greater(t, l.Floor(), int64(10_000))
+	heldRows(t, l)
+}
+
+// A device that sends nothing but readings of days long gone is forgotten too, also when its last one has stretched the times
+// that its entry in the catalog gives.
+func TestDevicesAreForgottenAfterABackfill(t *testing.T) {
+	w, ctx := newWorld(t, nil), context.Background()
+	l := w.worker(func(c *ingest.Config) { c.NoteEvery, c.CommitEvery = 6*time.Hour, time.Second })
+	old := w.now.Add(-10 * 24 * time.Hour)
+	for i := range int64(200) {
+		r := reading(i, fmt.Sprintf("d%d", i%100), old.Add(time.Duration(i/100)*time.Second))
+		r.Time = w.now.UnixMilli()
+		require.NoError(t, l.Take(ctx, r))
+		require.NoError(t, l.Step(ctx)) // the first note is done before the second reading stretches the entry
+	}
+	for range 8 {
+		w.now = w.now.Add(20 * time.Minute)
+		require.NoError(t, l.Step(ctx))
+	}
+	require.Zero(t, worker.Devices(l.Worker))
+}

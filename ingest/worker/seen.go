@@ -1,0 +1,217 @@
+package worker
+
+import (
+	"cmp"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+
+	"binnacle/internal/control"
+	"binnacle/internal/telemetry"
+)
+
+// seen is what readings have shown of a device, as far as its entry in the catalog lists it: within maxEntry. Devices that
+// report the same metrics share them.
+type seen struct {
+	columns     *columns          // nil before the first reading
+	labels      []telemetry.Label // sorted, at most control.MaxLabelValues of a name
+	tags        []telemetry.Label // sorted by name, the newest value of each
+	listed      int               // bytes of labels and tags in an entry
+	first, last int64             // event times
+}
+
+// columns are metrics with kinds, sorted. They are never changed.
+type columns struct {
+	list   []shape
+	hash   uint64
+	refs   int // devices that have them
+	listed int // bytes in an entry
+}
+
+type shape struct {
+	metric string
+	kind   telemetry.Kind
+}
+
+func (s shape) compare(t shape) int {
+	return cmp.Or(strings.Compare(s.metric, t.metric), cmp.Compare(s.kind, t.kind))
+}
+
+// columnSets has the columns of all devices of a Worker, each set once.
+type columnSets struct {
+	sets  map[uint64]*columns
+	bytes int
+}
+
+const (
+	shapeBytes   = 24
+	columnsBytes = 96 // with its place among the sets
+)
+
+// swap takes a set for a device in place of the one it had, either of which may be nil.
+func (x *columnSets) swap(old, new *columns) *columns {
+	if new != nil {
+		if have := x.sets[new.hash]; have != nil && slices.Equal(have.list, new.list) {
+			new = have
+		}
+		if new.refs == 0 {
+			x.bytes += new.bytes()
+			if x.sets[new.hash] == nil {
+				x.sets[new.hash] = new
+			}
+		}
+		new.refs++
+	}
+	if old != nil {
+		if old.refs--; old.refs == 0 {
+			x.bytes -= old.bytes()
+			if x.sets[old.hash] == old {
+				delete(x.sets, old.hash)
+			}
+		}
+	}
+	return new
+}
+
+func (c *columns) bytes() int { return columnsBytes + cap(c.list)*shapeBytes }
+
+// with is the columns and those of the fields that are new and find room in an entry; c itself if there are none. c may be nil.
+func (c *columns) with(fields []telemetry.Field, room int) *columns {
+	var list, fresh []shape
+	if c != nil {
+		list, room = c.list, room-c.listed
+	}
+	for i := range fields {
+		s := shape{fields[i].Metric, fields[i].Value.Kind()}
+		if _, found := slices.BinarySearchFunc(list, s, shape.compare); found || slices.Contains(fresh, s) {
+			continue
+		}
+		n := listedBytes + 2*(len(s.metric)+len(s.kind.String()))
+		if len(list)+len(fresh) > 0 && n > room { // the first one always finds room
+			continue
+		}
+		room -= n
+		fresh = append(fresh, s)
+	}
+	if len(fresh) == 0 {
+		return c
+	}
+	out := &columns{list: append(append(make([]shape, 0, len(list)+len(fresh)), list...), fresh...)}
+	slices.SortFunc(out.list, shape.compare)
+	h := fnv.New64a()
+	for _, s := range out.list {
+		_, _ = h.Write([]byte(s.metric))
+		_, _ = h.Write([]byte{0, byte(s.kind)})
+		out.listed += listedBytes + 2*(len(s.metric)+len(s.kind.String()))
+	}
+	out.hash = h.Sum64()
+	return out
+}
+
+// empty reports whether nothing was seen of the device yet.
+func (s *seen) empty() bool { return s.columns == nil }
+
+// span widens the times.
+func (s *seen) span(at int64) {
+	if s.empty() {
+		s.first, s.last = at, at
+	}
+	s.first, s.last = min(s.first, at), max(s.last, at)
+}
+
+// label lists a value of a label, and reports whether that was news.
+func (s *seen) label(l telemetry.Label) bool {
+	i, found := slices.BinarySearchFunc(s.labels, l, compareLabels)
+	if found || !s.room(l) {
+		return false
+	}
+	values := 0
+	for _, have := range s.labels {
+		if have.Name == l.Name {
+			values++
+		}
+	}
+	if values >= control.MaxLabelValues {
+		return false
+	}
+	l.Value = strings.Clone(l.Value) // bins let go of theirs
+	s.labels = slices.Insert(s.labels, i, l)
+	s.listed += pairListed(l)
+	return true
+}
+
+// tag sets a tag, and reports whether that was news.
+func (s *seen) tag(t telemetry.Label) bool {
+	i, found := slices.BinarySearchFunc(s.tags, t, func(a, b telemetry.Label) int { return strings.Compare(a.Name, b.Name) })
+	if found && s.tags[i] == t {
+		return false
+	}
+	if found {
+		s.listed -= pairListed(s.tags[i])
+	}
+	if !s.room(t) {
+		if found {
+			s.listed += pairListed(s.tags[i])
+		}
+		return false
+	}
+	s.listed += pairListed(t)
+	if found {
+		s.tags[i] = t
+	} else {
+		s.tags = slices.Insert(s.tags, i, t)
+	}
+	return true
+}
+
+func (s *seen) room(l telemetry.Label) bool {
+	have := s.listed
+	if s.columns != nil {
+		have += s.columns.listed
+	}
+	return have+pairListed(l) <= maxEntry
+}
+
+func pairListed(l telemetry.Label) int { return 2 * (len(l.Name) + len(l.Value) + listedBytes) }
+
+func compareLabels(a, b telemetry.Label) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
+}
+
+// bytes is how much memory it takes beside the struct itself and the columns.
+func (s *seen) bytes() int {
+	n := (cap(s.labels) + cap(s.tags)) * 32
+	for _, list := range [][]telemetry.Label{s.labels, s.tags} {
+		for i := range list {
+			n += (len(list[i].Value) + 15) &^ 15
+		}
+	}
+	return n
+}
+
+// entry is what the catalog is to list.
+func (s *seen) entry(tenant, device string) control.Device {
+	e := control.Device{Tenant: tenant, Device: device, Metrics: map[string][]string{}, First: s.first, Last: s.last}
+	if s.columns != nil {
+		for _, c := range s.columns.list {
+			e.Metrics[c.metric] = append(e.Metrics[c.metric], c.kind.String())
+		}
+	}
+	for _, kinds := range maps.All(e.Metrics) {
+		slices.Sort(kinds)
+	}
+	for _, l := range s.labels {
+		if e.Labels == nil {
+			e.Labels = map[string][]string{}
+		}
+		e.Labels[l.Name] = append(e.Labels[l.Name], l.Value)
+	}
+	for _, t := range s.tags {
+		if e.Tags == nil {
+			e.Tags = map[string]string{}
+		}
+		e.Tags[t.Name] = t.Value
+	}
+	return e
+}

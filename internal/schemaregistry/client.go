@@ -1,0 +1,232 @@
+// Package schemaregistry gets schemas from a registry that speaks the HTTP API of Confluent's: Confluent Schema Registry,
+// Apicurio, Karapace, Redpanda. It keeps what it was told, since a schema never changes under its id, so that a registry
+// that is down holds up only records of schemas that were never seen before.
+//
+// It knows nothing of payloads: package decode reads them, and says which schema it lacks.
+package schemaregistry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"binnacle/ingest/decode"
+)
+
+// Config is where a registry is, and who asks.
+type Config struct {
+	URL      string        `name:"schema-registry" help:"Address of a schema registry, such as http://127.0.0.1:8081. Without one, messages that need it are dead letters." placeholder:"URL"`
+	User     string        `name:"schema-registry-user" help:"User, or API key, of the schema registry." placeholder:"NAME"`
+	Password string        `name:"schema-registry-password" help:"Password, or API secret, of the schema registry." placeholder:"SECRET"`
+	Timeout  time.Duration `name:"schema-registry-timeout" help:"Longest time that the schema registry may take to answer." default:"10s"`
+	// Missing is for how long it is believed that there is no schema of an id.
+	Missing time.Duration `name:"schema-registry-missing" help:"How long an answer that there is no such schema counts." default:"1m"`
+
+	Client *http.Client     `kong:"-"` // http.DefaultClient
+	Now    func() time.Time `kong:"-"` // time.Now
+}
+
+// Client is a registry and what it has told. It may be used by any number of goroutines.
+type Client struct {
+	cfg Config
+
+	mu    sync.Mutex // guards known
+	known map[uint32]answer
+}
+
+type answer struct {
+	schema decode.Schema
+	until  time.Time // when it is asked again; zero: never
+}
+
+// maxKnown bounds the schemas that are kept. They are forgotten all at once: who has so many has another problem.
+const maxKnown = 1 << 14
+
+// New makes a Client. It asks nothing.
+func New(cfg Config) (*Client, error) {
+	u, err := url.Parse(cfg.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("schema registry: %q is not the address of a server", cfg.URL)
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = 10 * time.Second
+	}
+	if cfg.Missing <= 0 {
+		cfg.Missing = time.Minute
+	}
+	if cfg.Client == nil {
+		cfg.Client = http.DefaultClient
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	cfg.URL = strings.TrimRight(cfg.URL, "/")
+	return &Client{cfg: cfg, known: map[uint32]answer{}}, nil
+}
+
+// Schema is decode.Schemas: what the registry has told of an id.
+func (c *Client) Schema(id uint32) (decode.Schema, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := c.known[id]
+	if !ok || !a.until.IsZero() && c.cfg.Now().After(a.until) {
+		return decode.Schema{}, false
+	}
+	return a.schema, true
+}
+
+// Fetch asks the registry for a schema, unless it is known. That there is none is an answer, too, which Schema gives then. An
+// error means that there was no answer: it is to be asked again.
+func (c *Client) Fetch(ctx context.Context, id uint32) error {
+	if _, ok := c.Schema(id); ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	a, err := c.fetch(ctx, id)
+	if err != nil {
+		return fmt.Errorf("schema %d: %w", id, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) >= maxKnown {
+		clear(c.known)
+	}
+	c.known[id] = a
+	return nil
+}
+
+func (c *Client) fetch(ctx context.Context, id uint32) (answer, error) {
+	var s stored
+	err := c.get(ctx, "/schemas/ids/"+strconv.FormatUint(uint64(id), 10), &s)
+	if errors.Is(err, errMissing) {
+		return answer{decode.Schema{Fault: "the registry has none"}, c.cfg.Now().Add(c.cfg.Missing)}, nil
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	w := walk{client: c, done: map[reference]bool{}}
+	out := decode.Schema{Type: s.Type, Text: s.Schema}
+	if out.Type == "" {
+		out.Type = "AVRO"
+	}
+	switch err := w.references(ctx, s.References, 0); {
+	case errors.Is(err, errMissing), errors.Is(err, errReferences):
+		return answer{decode.Schema{Fault: err.Error()}, c.cfg.Now().Add(c.cfg.Missing)}, nil
+	case err != nil:
+		return answer{}, err
+	}
+	out.References = w.texts
+	return answer{schema: out}, nil
+}
+
+// stored is a schema as the registry answers.
+type stored struct {
+	Schema     string      `json:"schema"`
+	Type       string      `json:"schemaType"`
+	References []reference `json:"references"`
+}
+
+type reference struct {
+	Name    string `json:"name"`
+	Subject string `json:"subject"`
+	Version int    `json:"version"`
+}
+
+// The bounds of what one schema may refer to.
+const (
+	maxReferences = 100
+	maxNesting    = 20
+)
+
+var (
+	errMissing    = errors.New("the registry has none")
+	errReferences = errors.New("it refers to too many others, or to itself")
+)
+
+// walk collects the schemas to which one refers, each behind those to which it refers itself.
+type walk struct {
+	client *Client
+	done   map[reference]bool
+	texts  []string
+}
+
+func (w *walk) references(ctx context.Context, all []reference, depth int) error {
+	if depth > maxNesting {
+		return errReferences
+	}
+	for _, r := range all {
+		r.Name = ""
+		if w.done[r] {
+			continue
+		}
+		if len(w.texts) >= maxReferences {
+			return errReferences
+		}
+		var s stored
+		path := fmt.Sprintf("/subjects/%s/versions/%d", url.PathEscape(r.Subject), r.Version)
+		if err := w.client.get(ctx, path, &s); err != nil {
+			return fmt.Errorf("version %d of %q: %w", r.Version, r.Subject, err)
+		}
+		if err := w.references(ctx, s.References, depth+1); err != nil {
+			return err
+		}
+		w.done[r] = true
+		w.texts = append(w.texts, s.Schema)
+	}
+	return nil
+}
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 8 << 20
+
+// get asks for something. It fails with errMissing when the registry says that there is no such thing.
+func (c *Client) get(ctx context.Context, path string, to any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.cfg.URL+path, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Accept", "application/vnd.schemaregistry.v1+json, application/json")
+	if c.cfg.User != "" {
+		req.SetBasicAuth(c.cfg.User, c.cfg.Password)
+	}
+	resp, err := c.cfg.Client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return failure(resp.StatusCode, body)
+	}
+	if err := json.Unmarshal(body, to); err != nil {
+		return fmt.Errorf("the registry's answer: %w", err)
+	}
+	return nil
+}
+
+// failure is what an answer means that is no schema. Only a registry's own codes say that there is none: a 404 of a proxy in
+// front of it says nothing of schemas.
+func failure(status int, body []byte) error {
+	var said struct {
+		Code    int    `json:"error_code"`
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(body, &said)
+	switch said.Code {
+	case 40401, 40402, 40403: // no such subject, version, schema
+		return errMissing
+	}
+	return fmt.Errorf("the registry answers %d: %.200s", status, said.Message)
+}

@@ -1,0 +1,147 @@
+package schemaregistry_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"binnacle/ingest/decode"
+	"binnacle/internal/schemaregistry"
+
+	"github.com/stretchr/testify/require"
+)
+
+// registry is a server that answers by path, and counts what it was asked.
+type registry struct {
+	*httptest.Server
+	answers map[string]string // by path; "down" and numbers are states
+	asked   atomic.Int64
+	now     time.Time
+}
+
+const missing = `{"error_code":40403,"message":"Schema not found"}`
+
+func serve(t *testing.T, answers map[string]string) (*registry, *schemaregistry.Client) {
+	r := &registry{answers: answers, now: time.Unix(1_763_640_000, 0)}
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		r.asked.Add(1)
+		user, password, _ := q.BasicAuth()
+		text, ok := r.answers[q.URL.EscapedPath()]
+		switch {
+		case user != "key" || password != "secret":
+			http.Error(w, `{"error_code":401}`, http.StatusUnauthorized)
+		case r.answers["down"] != "":
+			http.Error(w, "no backend", http.StatusNotFound)
+		case !ok:
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, missing)
+		default:
+			fmt.Fprint(w, text)
+		}
+	}))
+	t.Cleanup(r.Close)
+	c, err := schemaregistry.New(schemaregistry.Config{
+		URL: r.URL + "/", User: "key", Password: "secret", Client: r.Client(), Now: func() time.Time { return r.now },
+	})
+	require.NoError(t, err)
+	return r, c
+}
+
+func TestSchemasAreAskedForOnce(t *testing.T) {
+	r, c := serve(t, map[string]string{
+		"/schemas/ids/7": `{"schema":"\"string\""}`,
+		"/schemas/ids/8": `{"schema":"{}","schemaType":"JSON","maxId":9}`,
+	})
+	_, known := c.Schema(7)
+	require.False(t, known, "nothing is asked unasked")
+	require.Zero(t, r.asked.Load())
+	for range 3 {
+		require.NoError(t, c.Fetch(context.Background(), 7))
+		require.NoError(t, c.Fetch(context.Background(), 8))
+	}
+	require.EqualValues(t, 2, r.asked.Load())
+	r.Close()
+	s, known := c.Schema(7)
+	require.True(t, known, "what is known needs no registry")
+	require.Equal(t, decode.Schema{Type: "AVRO", Text: `"string"`}, s)
+	s, _ = c.Schema(8)
+	require.Equal(t, "JSON", s.Type)
+}
+
+// A registry that is down says nothing; one that has no such schema says so, and may have it later.
+func TestDownIsNotMissing(t *testing.T) {
+	r, c := serve(t, map[string]string{"down": "yes", "/schemas/ids/7": `{"schema":"\"string\""}`})
+	require.Error(t, c.Fetch(context.Background(), 7))
+	_, known := c.Schema(7)
+	require.False(t, known)
+
+	delete(r.answers, "down")
+	require.NoError(t, c.Fetch(context.Background(), 7))
+	_, known = c.Schema(7)
+	require.True(t, known)
+
+	require.NoError(t, c.Fetch(context.Background(), 9))
+	s, known := c.Schema(9)
+	require.True(t, known)
+	require.NotEmpty(t, s.Fault)
+	r.answers["/schemas/ids/9"] = `{"schema":"\"long\""}`
+	asked := r.asked.Load()
+	require.NoError(t, c.Fetch(context.Background(), 9))
+	require.Equal(t, asked, r.asked.Load(), "for a while it is believed")
+	r.now = r.now.Add(2 * time.Minute)
+	_, known = c.Schema(9)
+	require.False(t, known)
+	require.NoError(t, c.Fetch(context.Background(), 9))
+	s, _ = c.Schema(9)
+	require.Equal(t, `"long"`, s.Text)
+}
+
+func TestWhatIsNoAnswerIsAskedAgain(t *testing.T) {
+	r, c := serve(t, map[string]string{"/schemas/ids/1": `{"schema":`, "/schemas/ids/2": strings.Repeat(" ", 9<<20)})
+	require.Error(t, c.Fetch(context.Background(), 1))
+	require.Error(t, c.Fetch(context.Background(), 2), "an answer without end is not read to its end")
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, c.Fetch(ended, 3), context.Canceled)
+	stranger, err := schemaregistry.New(schemaregistry.Config{URL: r.URL, Client: r.Client()})
+	require.NoError(t, err)
+	require.ErrorContains(t, stranger.Fetch(context.Background(), 1), "401")
+	for _, bad := range []string{"", "registry:8081", "ftp://x", "http://"} {
+		_, err := schemaregistry.New(schemaregistry.Config{URL: bad})
+		require.Error(t, err, bad)
+	}
+}
+
+func TestReferences(t *testing.T) {
+	refer := func(to ...string) string {
+		var all []string
+		for _, subject := range to {
+			all = append(all, fmt.Sprintf(`{"name":"n","subject":%q,"version":1}`, subject))
+		}
+		return `{"schema":"%s","references":[` + strings.Join(all, ",") + `]}`
+	}
+	_, c := serve(t, map[string]string{
+		"/schemas/ids/1":             fmt.Sprintf(refer("a/b", "c"), "top"),
+		"/subjects/a%2Fb/versions/1": fmt.Sprintf(refer("c", "d"), "ab"),
+		"/subjects/c/versions/1":     fmt.Sprintf(refer("d"), "c"),
+		"/subjects/d/versions/1":     `{"schema":"d"}`,
+		"/schemas/ids/2":             fmt.Sprintf(refer("loop"), "top"),
+		"/subjects/loop/versions/1":  fmt.Sprintf(refer("loop"), "loop"),
+		"/schemas/ids/3":             fmt.Sprintf(refer("nowhere"), "top"),
+	})
+	for id := range uint32(3) {
+		require.NoError(t, c.Fetch(context.Background(), id+1))
+	}
+	s, _ := c.Schema(1)
+	require.Equal(t, decode.Schema{Type: "AVRO", Text: "top", References: []string{"d", "c", "ab"}}, s)
+	for id := uint32(2); id <= 3; id++ {
+		s, known := c.Schema(id)
+		require.True(t, known)
+		require.NotEmpty(t, s.Fault)
+	}
+}
