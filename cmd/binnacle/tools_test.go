@@ -25,7 +25,7 @@ const publicKey = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGG
 // client is an official client of an account that is served on an address.
 func client(t *testing.T, addr string) *cosmos.Client {
 	t.Helper()
-	c, err := cosmos.New(cosmos.Config{Endpoint: "http://" + addr + "/", Key: publicKey})
+	c, err := cosmos.New(cosmos.Config{Endpoint: "http://" + addr + "/", Credential: cosmos.FixedKey(publicKey)})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c

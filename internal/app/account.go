@@ -27,13 +27,13 @@ func (c AccountConfig) connect(log *slog.Logger) (*cosmos.Client, error) {
 	if key == "" {
 		key = cosmosemu.Key
 	}
-	return cosmos.New(cosmos.Config{Endpoint: strings.TrimSuffix(addr, "/") + "/", Key: key, Logger: log})
+	return cosmos.New(cosmos.Config{Endpoint: strings.TrimSuffix(addr, "/") + "/", Credential: cosmos.FixedKey(key), Logger: log})
 }
 
 // connectTo makes a client of an emulator in this process, without a network between.
 func (p *process) connectTo(s *cosmosemu.Server) (*cosmos.Client, error) {
 	client, err := cosmos.New(cosmos.Config{
-		Endpoint: s.Endpoint(), Key: cosmosemu.Key, Transport: s.Transport(), Logger: p.part("cosmos"), Registerer: p.metrics,
+		Endpoint: s.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: s.Transport(), Logger: p.part("cosmos"), Registerer: p.metrics,
 	})
 	if err != nil {
 		return nil, err

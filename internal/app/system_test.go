@@ -84,7 +84,7 @@ func (s *system) Do(r *http.Request) (*http.Response, error) {
 }
 
 func (s *system) client() *cosmos.Client {
-	c, err := cosmos.New(cosmos.Config{Endpoint: s.emulator.Endpoint(), Key: cosmosemu.Key, Transport: s})
+	c, err := cosmos.New(cosmos.Config{Endpoint: s.emulator.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: s})
 	require.NoError(s.t, err)
 	return c
 }

@@ -17,7 +17,7 @@ func BenchmarkCreate(b *testing.B) {
 	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, server.Close()) }()
-	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Key: cosmosemu.Key, Transport: server.Transport()})
+	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: server.Transport()})
 	require.NoError(b, err)
 	defer c.Close()
 	require.NoError(b, c.EnsureBase(b.Context()))

@@ -26,10 +26,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config is what a Client needs. Endpoint and Key have no default.
+// Config is what a Client needs. Endpoint and Credential have no default.
 type Config struct {
-	Endpoint string // of the account, such as https://acme.documents.azure.com:443/
-	Key      string // master key, base64
+	Endpoint   string // of the account, such as https://acme.documents.azure.com:443/
+	Credential Credential
+
+	// Regions are the account's regions to read from, the nearest first; none: the write region.
+	Regions []string
 
 	Transport  policy.Transporter    // the SDK's own HTTP client
 	Now        func() time.Time      // time.Now
@@ -50,16 +53,20 @@ type Config struct {
 type Client struct {
 	cfg     Config
 	metrics *metrics
+	ring    *ring
 
-	az        atomic.Pointer[azcosmos.Client]
+	az        atomic.Pointer[connection]
 	connected atomic.Bool // the SDK has learnt the account's endpoints
 	renewing  sync.Mutex  // held while az is exchanged
 }
 
 // New makes a client. It sends nothing.
 func New(cfg Config) (*Client, error) {
-	if cfg.Endpoint == "" || cfg.Key == "" {
-		return nil, errors.New("cosmos: endpoint and key must be set")
+	if cfg.Endpoint == "" {
+		return nil, errors.New("cosmos: the endpoint must be set")
+	}
+	if err := cfg.Credential.check(); err != nil {
+		return nil, err
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -76,7 +83,11 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Jitter == nil {
 		cfg.Jitter = rand.Float64
 	}
-	c := &Client{cfg: cfg, metrics: newMetrics(cfg.Registerer)}
+	keys, err := newRing(cfg.Credential, cfg.Now)
+	if err != nil {
+		return nil, fmt.Errorf("cosmos: %w", err)
+	}
+	c := &Client{cfg: cfg, metrics: newMetrics(cfg.Registerer), ring: keys}
 	az, err := c.dial()
 	if err != nil {
 		return nil, err
@@ -103,26 +114,32 @@ func (c *Client) Containers() *Containers { return &Containers{c} }
 // Items is one container, for loads that bring their own layout.
 func (c *Client) Items(container string) *Items { return &Items{c, container} }
 
+// connection is a client of the SDK, and the account key that it signs with, if it does.
+type connection struct {
+	*azcosmos.Client
+	key string
+}
+
 // dial makes the SDK's client. Its own retries of 429 are off: they would hide what was throttled.
-func (c *Client) dial() (*azcosmos.Client, error) {
-	key, err := azcosmos.NewKeyCredential(c.cfg.Key)
-	if err != nil {
-		return nil, fmt.Errorf("cosmos: the account key is not base64: %w", err)
-	}
-	az, err := azcosmos.NewClientWithKey(c.cfg.Endpoint, key, &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{
-		Transport: c.cfg.Transport,
-		Retry:     policy.RetryOptions{MaxRetries: -1},
-		Telemetry: policy.TelemetryOptions{ApplicationID: "binnacle"},
-	}})
+func (c *Client) dial() (*connection, error) {
+	key := c.ring.key()
+	az, err := c.cfg.Credential.connect(c.cfg.Endpoint, key, &azcosmos.ClientOptions{
+		ClientOptions: azcore.ClientOptions{
+			Transport: c.cfg.Transport,
+			Retry:     policy.RetryOptions{MaxRetries: -1},
+			Telemetry: policy.TelemetryOptions{ApplicationID: "binnacle"},
+		},
+		PreferredRegions: c.cfg.Regions,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cosmos: client for %s: %w", c.cfg.Endpoint, err)
 	}
-	return az, nil
+	return &connection{az, key}, nil
 }
 
 // renew exchanges an SDK client that has not reached the account: it would remember its failure for five
 // minutes.
-func (c *Client) renew(failed *azcosmos.Client) {
+func (c *Client) renew(failed *connection) {
 	c.renewing.Lock()
 	defer c.renewing.Unlock()
 	if c.az.Load() != failed || c.connected.Load() {
@@ -135,6 +152,31 @@ func (c *Client) renew(failed *azcosmos.Client) {
 	}
 	c.az.Store(az)
 	failed.Close()
+}
+
+// rekey goes on with another account key where the service refuses the one of a connection. It reports whether there is
+// one.
+func (c *Client) rekey(refused *connection) bool {
+	another, err := c.ring.refuse(refused.key)
+	if err != nil {
+		c.cfg.Logger.Warn("account keys not read again", "error", err)
+	}
+	if !another {
+		return false
+	}
+	c.renewing.Lock()
+	defer c.renewing.Unlock()
+	if c.az.Load() != refused {
+		return true // somebody else was here first
+	}
+	az, err := c.dial()
+	if err != nil {
+		c.cfg.Logger.Error("the next account key can't be used", "error", err)
+		return false
+	}
+	c.cfg.Logger.Info("the service refuses the account key in use, going on with another one")
+	c.az.Store(az)
+	return true
 }
 
 func (c *Client) container(az *azcosmos.Client, id string) (*azcosmos.ContainerClient, error) {

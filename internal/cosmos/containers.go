@@ -65,6 +65,9 @@ func (s *Containers) CreateAs(ctx context.Context, l Layout, t store.Throughput)
 	switch {
 	case err == nil, is(err, http.StatusConflict):
 		return nil
+	case s.c.cfg.Credential.Token != nil && is(err, http.StatusForbidden):
+		return fmt.Errorf("create container %s: an identity can't make containers through the account: name the subscription, "+
+			"to go through Azure Resource Manager, or give the account key: %w", l.Name, err)
 	case is(err, http.StatusBadRequest), is(err, http.StatusForbidden):
 		// The service has no code of its own for an account that is full.
 		if full, countErr := s.full(ctx); countErr == nil && full {

@@ -22,7 +22,7 @@ func emulator(t *testing.T, cfg cosmosemu.Config, change func(*cosmos.Config)) (
 	cfg.InMemory = true
 	server, err := cosmosemu.Open(cfg)
 	require.NoError(t, err)
-	c := cosmos.Config{Endpoint: server.Endpoint(), Key: cosmosemu.Key, Transport: server.Transport(), Now: cfg.Now}
+	c := cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: server.Transport(), Now: cfg.Now}
 	if change != nil {
 		change(&c)
 	}
@@ -198,7 +198,7 @@ func TestAThrottledChunkComesBackBusy(t *testing.T) {
 // Whoever has the wrong key is told so, whatever is asked.
 func TestAWrongKeyIsDenied(t *testing.T) {
 	server, _ := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
-	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Key: "bm90IHRoZSBrZXk=", Transport: server.Transport()})
+	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey("bm90IHRoZSBrZXk="), Transport: server.Transport()})
 	require.NoError(t, err)
 	defer c.Close()
 	_, err = c.Chunks().Create(t.Context(), key, "x", []byte(`{"id":"x","tenantShard":"acme~4r","device":"m1"}`))

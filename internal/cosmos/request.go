@@ -40,7 +40,7 @@ func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context,
 			return receipt, err
 		}
 		az, began := c.az.Load(), c.cfg.Now()
-		resp, err := send(ctx, az)
+		resp, err := send(ctx, az.Client)
 		answer := asError(err)
 		charge := chargeOf(resp.RawResponse, answer)
 		receipt.RUs += charge
@@ -54,6 +54,8 @@ func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context,
 			return receipt, fmt.Errorf("%w: %w", ctx.Err(), err)
 		case answer == nil:
 			return receipt, err
+		case refused(answer) && c.rekey(az):
+			continue
 		case answer.Status != http.StatusTooManyRequests:
 			return receipt, answer
 		}
@@ -82,7 +84,7 @@ func (c *Client) pause(answer *Error, attempt int) time.Duration {
 }
 
 // reached notes that the SDK knows the account, or gives it a fresh start when it does not.
-func (c *Client) reached(az *azcosmos.Client, err error, answer *Error) {
+func (c *Client) reached(az *connection, err error, answer *Error) {
 	if c.connected.Load() {
 		return
 	}

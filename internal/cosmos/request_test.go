@@ -61,7 +61,7 @@ func client(t *testing.T, s *script, change func(*cosmos.Config)) (*cosmos.Clien
 	endpoints++ // the SDK's caches are process-wide, by endpoint
 	var waits []time.Duration
 	cfg := cosmos.Config{
-		Endpoint: fmt.Sprintf("http://script-%d.invalid/", endpoints), Key: "a2V5", Transport: s,
+		Endpoint: fmt.Sprintf("http://script-%d.invalid/", endpoints), Credential: cosmos.FixedKey("a2V5"), Transport: s,
 		Sleep:  func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil },
 		Jitter: func() float64 { return 0.5 },
 	}
@@ -253,6 +253,6 @@ func TestARefusedContainerOfAFullAccount(t *testing.T) {
 func TestConfigIsChecked(t *testing.T) {
 	_, err := cosmos.New(cosmos.Config{Endpoint: "http://x.invalid"})
 	require.Error(t, err)
-	_, err = cosmos.New(cosmos.Config{Endpoint: "http://x.invalid", Key: "not base64!"})
+	_, err = cosmos.New(cosmos.Config{Endpoint: "http://x.invalid", Credential: cosmos.FixedKey("not base64!")})
 	require.ErrorContains(t, err, "base64")
 }

@@ -29,7 +29,7 @@ func open(ctx context.Context, cfg Config, unlimited bool) (*account, error) {
 		return nil, err
 	}
 	a.client, err = cosmos.New(cosmos.Config{
-		Endpoint: a.server.Endpoint(), Key: cosmosemu.Key, Transport: a.server.Transport(),
+		Endpoint: a.server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: a.server.Transport(),
 		Now: a.clock.now, Sleep: a.clock.sleep, Jitter: func() float64 { return 0 },
 		Patience: time.Hour, // there is one caller, and nothing else that it could do
 	})

@@ -31,7 +31,7 @@ func newService(t *testing.T, start string, retention time.Duration, policy prov
 	var err error
 	s.server, err = cosmosemu.Open(cosmosemu.Config{InMemory: true, Now: clock, Unlimited: true})
 	require.NoError(t, err)
-	s.client, err = cosmos.New(cosmos.Config{Endpoint: s.server.Endpoint(), Key: cosmosemu.Key, Transport: s.server.Transport(), Now: clock})
+	s.client, err = cosmos.New(cosmos.Config{Endpoint: s.server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: s.server.Transport(), Now: clock})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		s.client.Close()

@@ -1,0 +1,259 @@
+package cosmos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"binnacle/internal/store"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/cosmos/armcosmos/v3"
+)
+
+// ARMConfig says where the account is found in Azure Resource Manager. An Entra ID identity can't make containers or change
+// throughput through the account itself, whatever its roles: this is the way for those who have no account key.
+type ARMConfig struct {
+	Subscription  string // id
+	ResourceGroup string
+	Account       string // name
+	Token         azcore.TokenCredential
+
+	Transport policy.Transporter // the SDK's own HTTP client
+	// Poll is how often an operation under way is looked at where the service does not say; at least a second. Default 2 s.
+	Poll time.Duration
+}
+
+// ARM manages the containers of the database binnacle through Azure Resource Manager. It is safe for any number of callers.
+type ARM struct {
+	cfg ARMConfig
+	sql *armcosmos.SQLResourcesClient
+}
+
+// NewARM makes an ARM. It sends nothing. All faults of the config are reported at once.
+func NewARM(cfg ARMConfig) (*ARM, error) {
+	var errs []error
+	for _, f := range []struct{ name, value string }{
+		{"subscription", cfg.Subscription}, {"resource group", cfg.ResourceGroup}, {"account", cfg.Account},
+	} {
+		if f.value == "" {
+			errs = append(errs, fmt.Errorf("cosmos: the %s is missing", f.name))
+		}
+	}
+	if cfg.Token == nil {
+		errs = append(errs, errors.New("cosmos: Azure Resource Manager needs an identity, not an account key"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if cfg.Poll == 0 {
+		cfg.Poll = 2 * time.Second
+	}
+	sql, err := armcosmos.NewSQLResourcesClient(cfg.Subscription, cfg.Token, &arm.ClientOptions{ClientOptions: policy.ClientOptions{
+		Transport: cfg.Transport, Telemetry: policy.TelemetryOptions{ApplicationID: "binnacle"},
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("cosmos: client of Azure Resource Manager: %w", err)
+	}
+	return &ARM{cfg, sql}, nil
+}
+
+// action is what an identity must be allowed, by its name in roles.
+type action string
+
+// The actions that provision needs; deploy has a role definition with them.
+const (
+	databaseWrite   action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/write"
+	containerRead   action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/read"
+	containerWrite  action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/write"
+	containerDelete action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/delete"
+	throughputRead  action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/read"
+	throughputWrite action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/write"
+)
+
+// fault is an error of the service, in the words of the contract.
+func (a *ARM) fault(err error, needs action) error {
+	var r *azcore.ResponseError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &r):
+		return err
+	case r.StatusCode == http.StatusForbidden, r.StatusCode == http.StatusUnauthorized:
+		return fmt.Errorf("%w: the identity needs a role with the action %s on account %s in resource group %s (%s)",
+			store.ErrDenied, needs, a.cfg.Account, a.cfg.ResourceGroup, r.ErrorCode)
+	case r.StatusCode == http.StatusNotFound:
+		return store.ErrNoContainer
+	}
+	return fmt.Errorf("answer of Azure Resource Manager: %d %s", r.StatusCode, r.ErrorCode)
+}
+
+// wait waits for an operation that was begun.
+func wait[T any](ctx context.Context, a *ARM, p *runtime.Poller[T], err error) error {
+	if err == nil {
+		_, err = p.PollUntilDone(ctx, &runtime.PollUntilDoneOptions{Frequency: a.cfg.Poll})
+	}
+	return err
+}
+
+// EnsureBase makes the database and its containers control and catalog unless they exist.
+func (a *ARM) EnsureBase(ctx context.Context) error {
+	database := &armcosmos.SQLDatabaseResource{ID: to.Ptr(store.Database)}
+	p, err := a.sql.BeginCreateUpdateSQLDatabase(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database,
+		armcosmos.SQLDatabaseCreateUpdateParameters{
+			Properties: &armcosmos.SQLDatabaseCreateUpdateProperties{Resource: database},
+		}, nil)
+	if err := a.fault(wait(ctx, a, p, err), databaseWrite); err != nil {
+		return fmt.Errorf("create database %s: %w", store.Database, err)
+	}
+	for _, l := range baseLayouts {
+		if err := a.create(ctx, l, store.Throughput{RUs: baseRUs}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// List returns the names of all containers of the database, in no order; none when the database is missing.
+func (a *ARM) List(ctx context.Context) ([]string, error) {
+	var names []string
+	for pages := a.sql.NewListSQLContainersPager(a.cfg.ResourceGroup, a.cfg.Account, store.Database, nil); pages.More(); {
+		page, err := pages.NextPage(ctx)
+		if err = a.fault(err, containerRead); errors.Is(err, store.ErrNoContainer) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list containers: %w", err)
+		}
+		for _, c := range page.Value {
+			if c.Name != nil {
+				names = append(names, *c.Name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// Create makes a container of chunks. One that exists is left as it is. It fails with store.ErrNoRoom when the account has
+// no container left.
+func (a *ARM) Create(ctx context.Context, name string, t store.Throughput) error {
+	return a.create(ctx, chunkLayout(name), t)
+}
+
+// create looks first: the service's own operation would change a container that exists.
+func (a *ARM) create(ctx context.Context, l Layout, t store.Throughput) error {
+	names, err := a.List(ctx)
+	if err != nil {
+		return fmt.Errorf("create container %s: %w", l.Name, err)
+	}
+	if slices.Contains(names, l.Name) {
+		return nil
+	}
+	if len(names)+1 >= AccountLimit {
+		return fmt.Errorf("create container %s: %w", l.Name, store.ErrNoRoom)
+	}
+	options := &armcosmos.CreateUpdateOptions{Throughput: to.Ptr(int32(t.RUs))}
+	if t.Autoscale {
+		most := &armcosmos.AutoscaleSettings{MaxThroughput: to.Ptr(int32(t.RUs))}
+		options = &armcosmos.CreateUpdateOptions{AutoscaleSettings: most}
+	}
+	p, err := a.sql.BeginCreateUpdateSQLContainer(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, l.Name,
+		armcosmos.SQLContainerCreateUpdateParameters{
+			Properties: &armcosmos.SQLContainerCreateUpdateProperties{Resource: l.resource(), Options: options},
+		}, nil)
+	if err := a.fault(wait(ctx, a, p, err), containerWrite); err != nil {
+		return fmt.Errorf("create container %s: %w", l.Name, err)
+	}
+	return nil
+}
+
+// ReadThroughput returns what is provisioned for a container, store.ErrNoContainer when it is missing.
+func (a *ARM) ReadThroughput(ctx context.Context, name string) (store.ContainerState, error) {
+	r, err := a.sql.GetSQLContainerThroughput(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, name, nil)
+	if err := a.fault(err, throughputRead); err != nil {
+		return store.ContainerState{}, fmt.Errorf("throughput of container %s: %w", name, err)
+	}
+	out := store.ContainerState{Name: name}
+	if r.Properties == nil || r.Properties.Resource == nil {
+		return out, fmt.Errorf("throughput of container %s: the answer has none", name)
+	}
+	found := r.Properties.Resource
+	out.MinRUs, _ = strconv.Atoi(text(found.MinimumThroughput)) // absent is 0: it does not tell
+	out.Pending = strings.EqualFold(text(found.OfferReplacePending), "true")
+	switch {
+	case found.AutoscaleSettings != nil && found.AutoscaleSettings.MaxThroughput != nil:
+		out.Throughput = store.Throughput{RUs: int(*found.AutoscaleSettings.MaxThroughput), Autoscale: true}
+	case found.Throughput != nil:
+		out.Throughput = store.Throughput{RUs: int(*found.Throughput)}
+	}
+	return out, nil
+}
+
+// SetThroughput changes what is provisioned for a container. Manual and autoscale can't be exchanged.
+func (a *ARM) SetThroughput(ctx context.Context, name string, t store.Throughput) error {
+	wanted := &armcosmos.ThroughputSettingsResource{Throughput: to.Ptr(int32(t.RUs))}
+	if t.Autoscale {
+		most := &armcosmos.AutoscaleSettingsResource{MaxThroughput: to.Ptr(int32(t.RUs))}
+		wanted = &armcosmos.ThroughputSettingsResource{AutoscaleSettings: most}
+	}
+	p, err := a.sql.BeginUpdateSQLContainerThroughput(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, name,
+		armcosmos.ThroughputSettingsUpdateParameters{
+			Properties: &armcosmos.ThroughputSettingsUpdateProperties{Resource: wanted},
+		}, nil)
+	if err := a.fault(wait(ctx, a, p, err), throughputWrite); err != nil {
+		return fmt.Errorf("set throughput of container %s to %d RU/s: %w", name, t.RUs, err)
+	}
+	return nil
+}
+
+// Delete drops a container and all that is in it. One that is missing is no error.
+func (a *ARM) Delete(ctx context.Context, name string) error {
+	p, err := a.sql.BeginDeleteSQLContainer(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database, name, nil)
+	if err := a.fault(wait(ctx, a, p, err), containerDelete); err != nil && !errors.Is(err, store.ErrNoContainer) {
+		return fmt.Errorf("delete container %s: %w", name, err)
+	}
+	return nil
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// resource is the layout as Azure Resource Manager takes it; properties is the same for the account itself.
+func (l Layout) resource() *armcosmos.SQLContainerResource {
+	kind := armcosmos.PartitionKindHash
+	if len(l.Key) > 1 {
+		kind = armcosmos.PartitionKindMultiHash
+	}
+	r := &armcosmos.SQLContainerResource{
+		ID: to.Ptr(l.Name),
+		PartitionKey: &armcosmos.ContainerPartitionKey{
+			Kind: to.Ptr(kind), Version: to.Ptr(int32(2)), Paths: to.SliceOfPtrs(l.Key...),
+		},
+	}
+	if l.TTL {
+		r.DefaultTTL = to.Ptr(int32(-1)) // on, and items without their own never expire
+	}
+	if l.Indexed != nil {
+		r.IndexingPolicy = &armcosmos.IndexingPolicy{
+			Automatic: to.Ptr(true), IndexingMode: to.Ptr(armcosmos.IndexingModeConsistent),
+			ExcludedPaths: []*armcosmos.ExcludedPath{{Path: to.Ptr("/*")}},
+		}
+		for _, path := range l.Indexed {
+			r.IndexingPolicy.IncludedPaths = append(r.IndexingPolicy.IncludedPaths, &armcosmos.IncludedPath{Path: to.Ptr(path + "/?")})
+		}
+	}
+	return r
+}
