@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"binnacle/internal/control"
+	"binnacle/internal/store/storetest"
 )
 
 // The operations that a Fault may be given for.
@@ -27,11 +28,8 @@ const (
 	OpWrite   = "write"
 )
 
-// Fault is an outcome that a test wants instead of the true one.
-type Fault struct {
-	Applied bool  // the write happens all the same
-	Err     error // what the caller is told
-}
+// Fault is that of the store's fakes, so that one table of faults serves all of them.
+type Fault = storetest.Fault
 
 // Documents is control.Documents in memory. It fails the test when a caller breaks a rule of the
 // contract. Its hooks are set before it is used. See NewDocuments.
