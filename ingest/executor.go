@@ -11,6 +11,7 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
 	"binnacle/internal/control"
+	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 
@@ -56,7 +57,7 @@ type Executor struct {
 	patience time.Duration // of one attempt
 	denial   *denial
 	complain *rate.Limiter // of log lines about attempts that failed
-	backoff  time.Duration
+	pauses   retry.Policy
 	register bool // unknown tenants
 	now      func() time.Time
 	metrics  *metrics
@@ -66,7 +67,7 @@ type Executor struct {
 func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
 	return &Executor{
 		stores: stores, patience: cfg.Patience, denial: &denial{now: cfg.Now, after: cfg.DeniedFor}, complain: rate.NewLimiter(rate.Every(10*time.Second), 3),
-		backoff: cfg.RetryBackoff, register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger,
+		pauses: pausesFrom(cfg.RetryBackoff), register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger,
 	}
 }
 
@@ -110,7 +111,7 @@ func (e *Executor) do(ctx context.Context, job worker.Job) (what string, err err
 
 // Run does one job and keeps at it until it is done. It returns an error only when the context has ended.
 func (e *Executor) Run(ctx context.Context, job worker.Job) error {
-	return e.again(ctx, "job", func() error {
+	return e.persist(ctx, "job", func() error {
 		if err := e.Try(ctx, job); err != nil {
 			return err
 		}
@@ -201,9 +202,9 @@ func (e *Executor) note(ctx context.Context, j *worker.Note) error {
 func (e *Executor) learn(ctx context.Context, w *worker.Worker, missing error) error {
 	var schema *decode.UnknownSchema
 	if errors.As(missing, &schema) {
-		return e.again(ctx, "schema", func() error { return e.stores.Schemas.Fetch(ctx, schema.ID) })
+		return e.persist(ctx, "schema", func() error { return e.stores.Schemas.Fetch(ctx, schema.ID) })
 	}
-	return e.again(ctx, "map", func() error {
+	return e.persist(ctx, "map", func() error {
 		var unknown *worker.UnknownTenant
 		if errors.As(missing, &unknown) && e.register {
 			_, err := e.stores.Directory.Register(ctx, unknown.Tenant)
@@ -230,12 +231,20 @@ func (e *Executor) ask(ctx context.Context, month *worker.MissingMonth) error {
 	return e.stores.Directory.AskMonthFor(ctx, month.Container, month.Tenant)
 }
 
-// maxDoublings bounds the pause between attempts at 64 times the first one.
-const maxDoublings = 6
+// longestPause is what the pause between attempts grows to, in first ones.
+const longestPause = 64
 
-// again calls do until it returns nil or the context ends.
-func (e *Executor) again(ctx context.Context, what string, do func() error) error {
-	for n := 0; ; n++ {
+// pausesFrom are the pauses between attempts whose first one is given.
+func pausesFrom(first time.Duration) retry.Policy {
+	return retry.Policy{First: first, Max: longestPause * first}
+}
+
+// quietPauses is how many pauses are taken before anybody is told of them.
+const quietPauses = 6
+
+// persist calls do until it returns nil or the context ends.
+func (e *Executor) persist(ctx context.Context, what string, do func() error) error {
+	for pauses := e.pauses.Begin(); ; {
 		err := do()
 		if err == nil {
 			return nil
@@ -244,22 +253,11 @@ func (e *Executor) again(ctx context.Context, what string, do func() error) erro
 			return ctx.Err()
 		}
 		e.metrics.retries.WithLabelValues(what).Inc()
-		if n >= maxDoublings {
-			e.log.Warn("no success yet, trying on", "operation", what, "attempts", n+1, "err", err)
+		if pauses.Count() >= quietPauses {
+			e.log.Warn("no success yet, trying on", "operation", what, "attempts", pauses.Count()+1, "err", err)
 		}
-		if err := pause(ctx, e.backoff<<min(n, maxDoublings)); err != nil {
+		if err := pauses.Wait(ctx); err != nil {
 			return err
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
+	"binnacle/internal/retry"
 	"binnacle/internal/store"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -96,7 +97,7 @@ func (in *Ingester) run(ctx context.Context) error {
 	}
 	in.jobs.Go(func() {
 		<-ctx.Done()
-		_ = pause(working, in.cfg.DrainBudget+afterDrain)
+		_ = retry.Pause(working, in.cfg.DrainBudget+afterDrain)
 		line.cut()
 	})
 	// The group is closed while the last generation still drains: it leaves as soon as that is over, and joins no other.
@@ -122,7 +123,7 @@ func (in *Ingester) run(ctx context.Context) error {
 		})
 		<-over
 		if in.cfg.Now().Sub(began) < joinBackoff {
-			_ = pause(ctx, joinBackoff) // such as while there is no topic
+			_ = retry.Pause(ctx, joinBackoff) // such as while there is no topic
 		}
 	}
 	return group.Close()
@@ -136,11 +137,11 @@ func (in *Ingester) stopping() bool { return in.running.Err() != nil }
 
 // meet waits until the map of tenants and the topic are there.
 func (in *Ingester) meet(ctx context.Context) error {
-	err := in.executor.again(ctx, "map", func() error { _, err := in.stores.Directory.Refresh(ctx); return err })
+	err := in.executor.persist(ctx, "map", func() error { _, err := in.stores.Directory.Refresh(ctx); return err })
 	if err != nil {
 		return err
 	}
-	return in.executor.again(ctx, "metadata", func() error { _, _, err := in.describe(ctx); return err })
+	return in.executor.persist(ctx, "metadata", func() error { _, _, err := in.describe(ctx); return err })
 }
 
 // describe returns which cluster it is and which partitions the topic has, and notes those.
@@ -205,7 +206,7 @@ func (in *Ingester) drive(ctx context.Context, generation *kafkago.Generation, a
 	reached := int64(0)
 	for ctx.Err() == nil {
 		var p *partition
-		err := in.executor.again(ctx, "takeover", func() (err error) {
+		err := in.executor.persist(ctx, "takeover", func() (err error) {
 			p, err = in.resume(ctx, a.ID, a.Offset, reached)
 			return err
 		})
@@ -217,7 +218,7 @@ func (in *Ingester) drive(ctx context.Context, generation *kafkago.Generation, a
 			return
 		}
 		in.log.Warn("partition is taken over anew", "partition", a.ID, "err", err)
-		_ = pause(ctx, in.cfg.RetryBackoff)
+		_ = retry.Pause(ctx, in.cfg.RetryBackoff)
 		reached = p.worker.Position()
 		if tail, ok := p.worker.Suspect(); ok {
 			reached = tail + 1

@@ -129,7 +129,8 @@ var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c
 
 // fetch reads the partition from an offset on until it fails or the context ends.
 func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Batch, failed chan<- error) {
-	for tries := 0; ; {
+	patience := pausesFrom(p.in.cfg.RetryBackoff)
+	for pauses := patience.Begin(); ; {
 		b, err := p.reader.fetch(ctx, offset)
 		switch {
 		case ctx.Err() != nil:
@@ -139,17 +140,16 @@ func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Ba
 			failed <- err
 			return
 		case err != nil:
-			tries++
-			if tries > maxDoublings {
+			if pauses.Count() >= quietPauses {
 				p.log.Warn("no records for a while", "err", err)
 			}
 			p.in.metrics.retries.WithLabelValues("fetch").Inc()
-			if pause(ctx, p.in.cfg.RetryBackoff<<min(tries, maxDoublings)) != nil {
+			if pauses.Wait(ctx) != nil {
 				return
 			}
 			continue
 		}
-		tries = 0
+		pauses = patience.Begin()
 		if b.Next == offset {
 			continue
 		}
@@ -299,16 +299,16 @@ func (p *partition) drain(generation *kafkago.Generation) error {
 			return err
 		}
 		p.commit(generation, false)
-		again := time.NewTimer(p.in.cfg.RetryBackoff)
+		look := time.NewTimer(p.in.cfg.RetryBackoff)
 		select {
 		case job := <-p.done:
 			p.worker.Done(job, p.in.cfg.Now())
-		case <-again.C:
+		case <-look.C:
 		case <-budget.C:
 			spent = true
 			p.log.Info("drain budget spent: the rest is read again from Kafka at the next start")
 		}
-		again.Stop()
+		look.Stop()
 	}
 	p.commit(generation, true)
 	return nil

@@ -78,6 +78,6 @@ func (w *Worker) interred(j *Bury, now time.Time) {
 		w.mu.Lock()
 		c.buried(now)
 		w.mu.Unlock()
-		w.again(c, now)
+		w.requeue(c, now)
 	}
 }

@@ -76,7 +76,7 @@ func (w *Worker) created(j *Create, now time.Time) {
 	if w.cfg.NoteEvery < 0 {
 		w.noteStretch(c, f)
 	}
-	w.again(c, now)
+	w.requeue(c, now)
 }
 
 // stampedAt takes a Stamp back.
@@ -93,11 +93,11 @@ func (w *Worker) stampedAt(j *Stamp, now time.Time) {
 // learnt goes on with a chain whose tail has been told by the store.
 func (w *Worker) learnt(c *chain, now time.Time) {
 	c.tenure = w.tenure
-	w.again(c, now)
+	w.requeue(c, now)
 }
 
-// again puts a chain back into the queue when it is still to be cut.
-func (w *Worker) again(c *chain, now time.Time) {
+// requeue puts a chain back into the queue when it is still to be cut.
+func (w *Worker) requeue(c *chain, now time.Time) {
 	if w.drain {
 		c.ask(CutDrain)
 	}

@@ -76,7 +76,7 @@ func newSpool(p packer, limit int64, memory *query.Memory) *spool {
 func (s *spool) number(d *dictionary, name []byte) uint64 {
 	n, isNew := d.add(name)
 	if isNew {
-		s.hold(nameBytes + int64(len(name)))
+		s.keep(nameBytes + int64(len(name)))
 	}
 	return n
 }
@@ -107,7 +107,7 @@ func (s *spool) add(r query.Row) error {
 	if len(b) >= blockBytes {
 		block := s.packer.encoder.EncodeAll(b, nil)
 		s.blocks, s.open = append(s.blocks, block), b[:0]
-		s.hold(int64(cap(block)))
+		s.keep(int64(cap(block)))
 	}
 	if errors.Is(s.err, query.ErrMemory) {
 		return &query.LimitError{Limit: fmt.Sprintf("the %d MiB in which a wide CSV may be held back", s.limit>>20), Narrow: []string{
@@ -118,7 +118,7 @@ func (s *spool) add(r query.Row) error {
 	return s.err
 }
 
-func (s *spool) hold(n int64) {
+func (s *spool) keep(n int64) {
 	if s.err == nil {
 		s.err = s.memory.Take(n)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/binning/chunk"
+	"binnacle/internal/retry"
 	"binnacle/internal/store"
 )
 
@@ -182,11 +183,8 @@ func bounds(f chunk.Frame) (from, to int64, ok bool) {
 	return from, to, ok
 }
 
-// The waits between two looks at the heads of a strict query.
-const (
-	firstPoll = 2 * time.Millisecond
-	maxPoll   = 250 * time.Millisecond
-)
+// looks are the pauses between two looks at the heads of a strict query.
+var looks = retry.Policy{First: 2 * time.Millisecond, Max: 250 * time.Millisecond}
 
 // awaitLogEnd asks how far the log reaches and waits until the heads have come that far or the request's time is over.
 // The error says that the log did not answer.
@@ -203,15 +201,13 @@ func (r *Reader) awaitLogEnd(ctx context.Context, req Request) ([]store.LogEnd, 
 	r.progress.learn(ends, r.cfg.Now())
 	// A range without instants asks for positions alone.
 	positions := store.HeadRequest{Tenant: req.Tenant}
-	for wait := firstPoll; ; wait = min(2*wait, maxPoll) {
+	for pauses := looks.Begin(); ; {
 		s, err := r.snapshot(ctx, positions)
 		if err != nil || s.behind(ends) == nil {
 			return ends, nil // whether the answer is complete its own snapshot tells
 		}
-		select {
-		case <-ctx.Done():
+		if pauses.Wait(ctx) != nil {
 			return ends, nil
-		case <-time.After(wait):
 		}
 	}
 }

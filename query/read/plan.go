@@ -76,7 +76,7 @@ func lacks(v *control.View, tenant string, containers map[string]bool) bool {
 
 // parts are the months that have a container: a range may span thousands that nobody has written to.
 func (r *Reader) parts(v *control.View, tenant control.Tenant, req Request) iter.Seq[part] {
-	devices := placeable(req.Devices)
+	devices := possible(req.Devices)
 	months := make(map[telemetry.Month]bool)
 	for _, c := range v.ContainersOf(req.Tenant, req.Range) {
 		if _, m, ok := sharding.ParseContainer(c); ok {
@@ -152,8 +152,8 @@ func grouped(keys []target) []target {
 	return out
 }
 
-// placeable is the devices whose id can be in a key; others have no readings. It keeps nil, which is all devices.
-func placeable(devices []string) []string {
+// possible is the devices whose id can be in a key; others have no readings. It keeps nil, which is all devices.
+func possible(devices []string) []string {
 	if devices == nil {
 		return nil
 	}
