@@ -31,7 +31,10 @@ func (w *wire) next(f *wireField) bool {
 		return false
 	}
 	w.before = len(w.rest)
-	number, kind, n := protowire.ConsumeTag(w.rest)
+	number, kind, n := protowire.Number(w.rest[0]>>3), protowire.Type(w.rest[0]&7), 1
+	if w.rest[0] >= 0x80 || number == 0 {
+		number, kind, n = protowire.ConsumeTag(w.rest)
+	}
 	if n < 0 {
 		return w.fail()
 	}
@@ -43,6 +46,11 @@ func (w *wire) next(f *wireField) bool {
 	case protowire.Fixed64Type:
 		f.bits, n = protowire.ConsumeFixed64(b)
 	case protowire.BytesType:
+		if len(b) > 0 && b[0] < 0x80 && len(b) > int(b[0]) { // most of them, and faster than asking
+			n = 1 + int(b[0])
+			f.bytes = b[1:n]
+			break
+		}
 		f.bytes, n = protowire.ConsumeBytes(b)
 	case protowire.Fixed32Type:
 		var u uint32
