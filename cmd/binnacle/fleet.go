@@ -13,7 +13,7 @@ published when the broker is back.
 
 Examples:
   binnacle fleet --fleet 1000 --fleet-interval 10s
-  binnacle fleet --kafka broker.example:9092 --topic telemetry --fleet-tenants acme --fleet-compression zstd`
+  binnacle fleet --kafka broker.example:9092 --topic telemetry --fleet-tenants acme --kafka-compression zstd`
 }
 
 // Run is called by kong.

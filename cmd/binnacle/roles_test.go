@@ -86,7 +86,7 @@ func TestPrintConfig(t *testing.T) {
 	text := print("BINNACLE_MEMORY_MB=512", "BINNACLE_LP_DEVICE_TAG=", "dev", "--config", from, "--fleet=3", "--lp-metric=field")
 	for _, line := range []string{
 		"dev:", "  hold: 1d12h", "  kafka: 127.0.0.1:4", "  memory-mb: 512", `  lp-device-tag: ""`, "  fleet: 3", "  lp-metric: field",
-		"    - driver", "  future: 10m", "  admin: 127.0.0.1:7071", "  ru-model: table", "  fleet-compression: lz4",
+		"    - driver", "  future: 10m", "  admin: 127.0.0.1:7071", "  ru-model: table",
 	} {
 		require.Contains(t, text, line+"\n")
 	}

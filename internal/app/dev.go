@@ -25,7 +25,7 @@ type DevConfig struct {
 	Query    QueryConfig             `kong:"embed,group='Queries'"`
 	Ingest   ingest.Config           `kong:"embed,group='Ingest',set='hold=30s',set='lp_device_tag=device',set='lp_tenant_tag=tenant'"`
 	Tenants  control.DirectoryConfig `kong:"embed,group='Ingest'"`
-	Fleet    fleet.Config            `kong:"embed,group='Simulated fleet',set='fleet_compression=lz4'"`
+	Fleet    fleet.Config            `kong:"embed,group='Simulated fleet'"`
 	Broker   kafkaemu.Config         `kong:"embed,group='Embedded Kafka'"`
 	Door     EmulatorDoor            `kong:"embed,group='Embedded Cosmos DB'"`
 	Emulator cosmosemu.Config        `kong:"embed,group='Embedded Cosmos DB'"`
@@ -146,7 +146,7 @@ func (d *dev) compose(ctx context.Context) error {
 	d.announce()
 	if d.cfg.Fleet.Devices > 0 {
 		trucks := d.cfg.Fleet
-		trucks.Kafka, trucks.Topic = d.broker.Addr(), in.Topic
+		trucks.Topic = in.Kafka.Topic(in.Topic)
 		d.addFleet(trucks)
 	}
 	return nil

@@ -7,25 +7,31 @@ import (
 
 	"binnacle/internal/duration"
 	"binnacle/internal/fleet"
+	"binnacle/internal/kafka"
 )
 
 // FleetConfig is what `binnacle fleet` runs with.
 type FleetConfig struct {
-	Kafka string       `help:"Address of a Kafka broker." default:"127.0.0.1:9092"`
+	Kafka kafka.Config `kong:"embed,group='Kafka'"`
 	Topic string       `help:"Topic to publish to." default:"telemetry"`
 	Fleet fleet.Config `kong:"embed"`
 }
 
 // Fleet publishes the readings of simulated trucks until the context ends, and returns nil then.
 func Fleet(ctx context.Context, cfg FleetConfig, env Env) error {
-	trucks := cfg.Fleet
-	trucks.Kafka, trucks.Topic = cfg.Kafka, cfg.Topic
-	if err := trucks.Validate(); err != nil {
-		return err
-	}
 	return run(ctx, env, func(_ context.Context, p *process) error {
+		cluster, err := p.openKafka(cfg.Kafka)
+		if err != nil {
+			return err
+		}
+		trucks := cfg.Fleet
+		trucks.Topic = cluster.Topic(cfg.Topic)
+		if err := trucks.Validate(); err != nil {
+			return err
+		}
 		p.addFleet(trucks)
-		fmt.Fprintf(p.Stdout, "binnacle fleet\n  kafka   %s  topic %s\n  fleet   %s\n", cfg.Kafka, cfg.Topic, fleetLine(trucks))
+		fmt.Fprintf(p.Stdout, "binnacle fleet\n  kafka   %s  topic %s\n  fleet   %s\n",
+			cluster.Address(), cfg.Topic, fleetLine(trucks))
 		return nil
 	})
 }

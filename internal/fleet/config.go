@@ -8,16 +8,14 @@ import (
 	"log/slog"
 	"time"
 
+	"binnacle/internal/kafka"
 	"binnacle/internal/telemetry"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // Config says which devices there are and where they report to. Its tags are package settings's.
 type Config struct {
-	// Kafka is the broker's host:port, Topic the topic. They are not used if there is a Publisher.
-	Kafka string `kong:"-"`
-	Topic string `kong:"-"`
+	// Topic is what is published to. It is not used if there is a Publisher.
+	Topic *kafka.Topic `kong:"-"`
 
 	// Devices is the number of trucks; 0 is a fleet that reports nothing.
 	Devices int `name:"fleet" help:"Simulated trucks, each with a reading of ten metrics every interval. 0 for none." default:"${fleet=20}"`
@@ -30,9 +28,6 @@ type Config struct {
 
 	// Seed gives the same trucks and the same sequences of values for the same number.
 	Seed uint64 `name:"fleet-seed" help:"The same trucks for the same number." default:"1"`
-
-	// Compression is none by default, which every service behind a Kafka port takes.
-	Compression kafka.Compression `name:"fleet-compression" help:"Of batches: none, gzip, snappy, lz4 or zstd." default:"${fleet_compression=none}"`
 
 	// Publisher, if not nil, takes the place of Kafka.
 	Publisher Publisher `kong:"-"`
@@ -60,8 +55,8 @@ type Publisher interface {
 func (c Config) Validate() error {
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
-	if c.Publisher == nil && (c.Kafka == "" || c.Topic == "") {
-		fault("a fleet needs a Kafka address and a topic, not %q and %q", c.Kafka, c.Topic)
+	if c.Publisher == nil && c.Topic == nil {
+		fault("a fleet needs a topic to publish to")
 	}
 	for _, tenant := range c.Tenants {
 		if err := telemetry.CheckTenant(tenant); err != nil {

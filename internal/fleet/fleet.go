@@ -52,9 +52,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 		return nil
 	}
 	if f.publisher == nil {
-		k := newKafkaPublisher(f.cfg)
-		defer k.close()
-		f.publisher = k
+		f.publisher = &topicPublisher{topic: f.cfg.Topic, now: f.cfg.Now}
 	}
 	f.next = f.firstAfter(f.cfg.Now())
 	for ctx.Err() == nil {

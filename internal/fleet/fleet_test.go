@@ -13,10 +13,11 @@ import (
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/fleet"
+	"binnacle/internal/kafka"
 	"binnacle/internal/kafkaemu"
 	"binnacle/internal/telemetry"
 
-	"github.com/segmentio/kafka-go"
+	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -238,7 +239,7 @@ func TestStopsAtOnce(t *testing.T) {
 
 func TestConfigFaults(t *testing.T) {
 	err := fleet.New(fleet.Config{Tenants: []string{"NO"}, Devices: -1, Interval: time.Microsecond}).Run(t.Context())
-	for _, fault := range []string{"Kafka address", `"NO"`, "-1 devices", "1µs"} {
+	for _, fault := range []string{"needs a topic", `"NO"`, "-1 devices", "1µs"} {
 		require.ErrorContains(t, err, fault)
 	}
 }
@@ -252,11 +253,14 @@ func TestPublishesToKafka(t *testing.T) {
 	broker.Addr = b.Addr()
 	require.NoError(t, b.Close())
 
+	cluster, err := kafka.New(kafka.Config{Brokers: []string{broker.Addr}})
+	require.NoError(t, err)
+	defer cluster.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
 		done <- fleet.New(fleet.Config{
-			Kafka: broker.Addr, Topic: "telemetry", Devices: devices, Interval: 100 * time.Millisecond, Compression: kafka.Lz4,
+			Topic: cluster.Topic("telemetry"), Devices: devices, Interval: 100 * time.Millisecond,
 		}).Run(ctx)
 	}()
 	b, err = kafkaemu.Open(broker)
@@ -265,7 +269,7 @@ func TestPublishesToKafka(t *testing.T) {
 
 	last := map[string]int64{}
 	for partition := range 4 {
-		r := kafka.NewReader(kafka.ReaderConfig{
+		r := kafkago.NewReader(kafkago.ReaderConfig{
 			Brokers: []string{broker.Addr}, Topic: "telemetry", Partition: partition, MaxWait: 100 * time.Millisecond,
 		})
 		reports := map[string]int{}
@@ -274,7 +278,7 @@ func TestPublishesToKafka(t *testing.T) {
 			require.NoError(t, err)
 			got := parse(t, record.Value)
 			require.Equal(t, got.Tenant+"/"+got.Device, string(record.Key))
-			want := kafka.Murmur2Balancer{}.Balance(kafka.Message{Key: record.Key}, 0, 1, 2, 3)
+			want := kafkago.Murmur2Balancer{}.Balance(kafkago.Message{Key: record.Key}, 0, 1, 2, 3)
 			require.Equal(t, want, partition, "where Java's producer puts the key")
 			require.Equal(t, reports[got.Device] == 0, got.Tags != nil)
 			require.Greater(t, got.TS, last[got.Device])

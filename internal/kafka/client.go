@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -66,6 +67,9 @@ func (c *Client) Close() { c.api.Transport.(*kafkago.Transport).CloseIdleConnect
 
 // Brokers are the bootstrap addresses.
 func (c *Client) Brokers() []string { return slices.Clone(c.cfg.Brokers) }
+
+// Address is where the cluster was said to be, for people.
+func (c *Client) Address() string { return strings.Join(c.cfg.Brokers, ",") }
 
 // Dialer makes connections for a consumer group as this client makes its own.
 func (c *Client) Dialer() *kafkago.Dialer {

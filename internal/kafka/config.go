@@ -8,74 +8,63 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"binnacle/internal/settings"
 )
 
-// Config says how a cluster is reached. What is left empty has the default that its comment names.
+// Config says how a cluster is reached. Its tags are package settings's.
 type Config struct {
-	// Brokers are bootstrap addresses, host:port. One that answers is enough: it tells where the others are.
-	Brokers []string
+	// Brokers are bootstrap addresses, host:port: one tells where the others are.
+	Brokers []string `name:"kafka" help:"Addresses of Kafka brokers. One that answers is enough." default:"127.0.0.1:9092"`
 
-	// ClientID is what brokers log of this process; "binnacle".
-	ClientID string
+	// ClientID is what brokers log of this process.
+	ClientID string `name:"kafka-client-id" help:"What brokers log of this process." default:"binnacle"`
 
-	TLS  TLS
-	SASL SASL
+	TLS  TLS  `kong:"embed"`
+	SASL SASL `kong:"embed"`
 
-	// EventHubs sets what Azure Event Hubs needs: TLS, port 9093, requests of at most a megabyte, no compression, a longer
-	// patience, and PLAIN with the user $ConnectionString where PasswordFile holds the connection string. The namespace's
-	// host stands for the cluster's id.
-	EventHubs bool
+	// EventHubs: the namespace's host stands for the cluster's id, and a connection string in the password file is enough.
+	EventHubs bool `help:"The cluster is Azure Event Hubs: TLS, port 9093, requests of at most a megabyte, no compression, longer patience, and SASL PLAIN as $$ConnectionString with what --kafka-password-file holds."`
 
-	// ClusterID stands for the id that brokers tell of their cluster. It is needed where they tell none, and must never be
-	// used for another cluster: offsets of one id are those of one log.
-	ClusterID string
+	// ClusterID must never be used for another cluster: offsets of one id are those of one log.
+	ClusterID string `name:"kafka-cluster-id" help:"Stands for the id that brokers tell of their cluster; needed where they tell none." placeholder:"ID"`
 
-	// Compression of what is produced: none, gzip, snappy, lz4 or zstd; lz4, with EventHubs none.
-	Compression string
+	Compression string `name:"kafka-compression" help:"Of what is produced: none, gzip, snappy, lz4 or zstd. Default: lz4, for Event Hubs none." placeholder:"CODEC"`
 
-	// MaxRequestBytes is what a produce request may take before compression, 0 what the broker takes; with EventHubs
-	// 1,000,000. A record that does not fit is refused here, as brokers refuse it, where they would close the connection.
-	MaxRequestBytes int
+	// MaxRequestBytes: a record that does not fit is refused here, as brokers refuse it, where they would close the connection.
+	MaxRequestBytes int `name:"kafka-max-request" help:"Bytes of a produce request before compression. Default: what the broker takes, for Event Hubs 1000000." placeholder:"BYTES"`
 
-	// MaxUnpackedBytes bounds what a batch of a log may take in memory once it is unpacked; 64 MiB. One that would take more
-	// is passed over and told as a Refusal.
-	MaxUnpackedBytes int
+	// MaxUnpackedBytes: a batch that would take more is passed over and told as a Refusal.
+	MaxUnpackedBytes int `name:"kafka-max-batch-mb" help:"Bound of what one batch of a log may take in memory once it is unpacked, in MiB. A larger one is a dead letter." type:"mib" default:"64"`
 
-	// MaxFetchedBytes bounds what all fetched batches take together until they are given back; 256 MiB.
-	MaxFetchedBytes int64
+	// MaxFetchedBytes bounds all batches until they are released.
+	MaxFetchedBytes int64 `name:"kafka-fetch-mb" help:"Bound of what was fetched and is not in bins yet, in MiB." type:"mib" default:"256"`
 
-	// MetadataAge is how old what is known of the cluster's layout may be; 6 s.
-	MetadataAge time.Duration
+	// RequestTimeout bounds one request.
+	RequestTimeout time.Duration `name:"kafka-timeout" help:"How long a request may take. Default: 10s, for Event Hubs 1m." placeholder:"DURATION"`
 
-	// RequestTimeout bounds one request; 10 s, with EventHubs 60 s.
-	RequestTimeout time.Duration
+	MetadataAge time.Duration `kong:"-" default:"6s"` // how old what is known of the cluster's layout may be
 
-	// Dial makes connections; nil is plain TCP.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `kong:"-"` // makes connections; nil is plain TCP
 }
 
 // TLS says how connections are encrypted.
 type TLS struct {
-	On         bool
-	CA         string // file of certificates, PEM, that sign the brokers'; the system's
-	Cert       string // file of the client's own certificate, PEM, read again for each connection
-	Key        string // file of its key
-	ServerName string // what the brokers' certificates are for; the host that is dialled
+	On         bool   `name:"kafka-tls" help:"Connect by TLS."`
+	CA         string `name:"kafka-ca" help:"File of certificates, PEM, that sign the brokers'. Default: the system's." placeholder:"FILE"`
+	Cert       string `name:"kafka-cert" help:"File of the client's certificate, PEM, read for each connection." placeholder:"FILE"`
+	Key        string `name:"kafka-key" help:"File of its key." placeholder:"FILE"`
+	ServerName string `name:"kafka-server-name" help:"What the brokers' certificates are for. Default: the host that is dialled." placeholder:"HOST"`
 }
 
-// SASL says who the client is.
+// SASL says who the client is. Files are read, and Token is called, for each connection, so that secrets can change without a
+// restart.
 type SASL struct {
-	// Mechanism is PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; empty is no SASL.
-	Mechanism string
-
-	// User and PasswordFile are for PLAIN and SCRAM. The file is read again for each connection, so that a password can
-	// change without a restart.
-	User         string
-	PasswordFile string
-
-	// TokenFile and Token are for OAUTHBEARER, one of the two. The file is read, and Token called, for each connection.
-	TokenFile string
-	Token     TokenSource
+	Mechanism    string      `name:"kafka-sasl" help:"PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER." placeholder:"MECHANISM"`
+	User         string      `name:"kafka-user" help:"User for PLAIN and SCRAM."`
+	PasswordFile string      `name:"kafka-password-file" help:"File of the password for PLAIN and SCRAM." placeholder:"FILE"`
+	TokenFile    string      `name:"kafka-token-file" help:"File of the token for OAUTHBEARER." placeholder:"FILE"`
+	Token        TokenSource `kong:"-"` // where there is no file
 }
 
 // Mechanisms of SASL.
@@ -96,18 +85,12 @@ const (
 )
 
 const (
-	defaultUnpacked = 64 << 20
-	defaultFetched  = 256 << 20
-	defaultTimeout  = 10 * time.Second
-	defaultAge      = 6 * time.Second
-	leastUnpacked   = 1 << 20
+	defaultTimeout = 10 * time.Second
+	leastUnpacked  = 1 << 20
 )
 
 func (c Config) withDefaults() Config {
-	c.ClientID = cmp.Or(c.ClientID, "binnacle")
-	c.MaxUnpackedBytes = cmp.Or(c.MaxUnpackedBytes, defaultUnpacked)
-	c.MaxFetchedBytes = cmp.Or(c.MaxFetchedBytes, defaultFetched)
-	c.MetadataAge = cmp.Or(c.MetadataAge, defaultAge)
+	settings.Defaults(&c)
 	if !c.EventHubs {
 		c.Compression = cmp.Or(c.Compression, "lz4")
 		c.RequestTimeout = cmp.Or(c.RequestTimeout, defaultTimeout)

@@ -87,7 +87,7 @@ func (t *Topic) produce(ctx context.Context, partition int, messages []Message) 
 // temporary. Everything else is the network, or a broker that is gone for a while.
 func Permanent(err error) bool {
 	var k kafkago.Error
-	return errors.As(err, &k) && !k.Temporary()
+	return errors.Is(err, ErrTooLarge) || errors.As(err, &k) && !k.Temporary()
 }
 
 // NoTopic reports whether an error says that the topic, or the partition, does not exist.

@@ -1,12 +1,10 @@
 package replay
 
 import (
-	"io"
 	"time"
 
 	"binnacle/internal/control"
-
-	"github.com/segmentio/kafka-go"
+	"binnacle/internal/kafka"
 )
 
 // The bounds of a batch, before compression. Kafka's default is to refuse one of more than 1,048,588
@@ -42,34 +40,21 @@ func (b *batch) fits(size int) bool {
 	return len(b.ends) == 0 || len(b.ends) < maxBatchRecords && len(b.bytes)+size <= maxBatchBytes
 }
 
-// records reads the batch from its start, for one attempt to produce it.
-func (b *batch) records(at time.Time) kafka.RecordReader {
-	return &records{rest: b.ends, bytes: b.bytes, at: at}
-}
-
-type records struct {
-	bytes []byte
-	rest  []ends
-	begin int
-	at    time.Time
-	now   kafka.Record
-}
-
 var headers = []kafka.Header{{Key: "content-type", Value: []byte("application/json")}}
 
-// ReadRecord gives a record that is valid until the next call.
-func (r *records) ReadRecord() (*kafka.Record, error) {
-	if len(r.rest) == 0 {
-		return nil, io.EOF
+// messages are the batch's records, which share its bytes.
+func (b *batch) messages(at time.Time) []kafka.Message {
+	out := make([]kafka.Message, len(b.ends))
+	begin := 0
+	for i, e := range b.ends {
+		out[i] = kafka.Message{Time: at, Value: b.bytes[e.key:e.value], Headers: headers}
+		if e.grant != "" {
+			out[i].Headers = append(headers[:len(headers):len(headers)], kafka.Header{Key: control.BackfillHeader, Value: []byte(e.grant)})
+		}
+		if e.key > begin {
+			out[i].Key = b.bytes[begin:e.key]
+		}
+		begin = e.value
 	}
-	e := r.rest[0]
-	r.now = kafka.Record{Time: r.at, Value: kafka.NewBytes(r.bytes[e.key:e.value]), Headers: headers}
-	if e.grant != "" {
-		r.now.Headers = append(headers[:len(headers):len(headers)], kafka.Header{Key: control.BackfillHeader, Value: []byte(e.grant)})
-	}
-	if e.key > r.begin {
-		r.now.Key = kafka.NewBytes(r.bytes[r.begin:e.key])
-	}
-	r.begin, r.rest = e.value, r.rest[1:]
-	return &r.now, nil
+	return out
 }

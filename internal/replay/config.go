@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/kafka"
 	"binnacle/internal/telemetry"
 )
 
@@ -15,9 +16,9 @@ import (
 type Config struct {
 	File string `arg:"" help:"CSV, NDJSON or Influx line protocol; a name that ends in .gz is gunzipped." placeholder:"FILE"`
 
-	Kafka  string `help:"Addresses of Kafka brokers, separated by commas." default:"127.0.0.1:9092"`
-	Topic  string `help:"Topic to publish to." default:"telemetry"`
-	Format string `help:"csv, ndjson or lp. Default: by the file's name, else by its first lines." placeholder:"FORMAT"`
+	Kafka  kafka.Config `kong:"embed,group='Kafka'"`
+	Topic  string       `help:"Topic to publish to." default:"telemetry"`
+	Format string       `help:"csv, ndjson or lp. Default: by the file's name, else by its first lines." placeholder:"FORMAT"`
 
 	Tenant       string `help:"Tenant of readings whose file does not name one."`
 	Device       string `help:"Device of readings whose file does not name one."`
@@ -62,8 +63,8 @@ func (c Config) Validate() error {
 	if !(c.Rate >= 0) {
 		add("--rate %v is not 0 or more", c.Rate)
 	}
-	if c.Kafka == "" {
-		add("--kafka: no address")
+	if err := c.Kafka.Validate(); err != nil {
+		faults = append(faults, err)
 	}
 	if c.Topic == "" {
 		add("--topic: no topic")

@@ -69,7 +69,7 @@ func TestThroughKafka(t *testing.T) {
 		text.WriteString(time.UnixMilli(int64(i)).UTC().Format(time.RFC3339Nano) + ",d" + strconv.Itoa(i%devices) + "," + strconv.Itoa(i) + "\n")
 	}
 	cfg := config(write(t, "x.csv.gz", text.String()))
-	cfg.DeviceColumn, cfg.Kafka = "id", broker.Addr()
+	cfg.DeviceColumn, cfg.Kafka.Brokers = "id", []string{broker.Addr()}
 	s, err := replay.Run(t.Context(), cfg)
 	require.NoError(t, err)
 	require.Equal(t, rows, s.Records)
@@ -111,7 +111,7 @@ func TestBrokerRestart(t *testing.T) {
 		text.WriteString(time.UnixMilli(int64(i)).UTC().Format(time.RFC3339Nano) + "," + strconv.Itoa(i) + "\n")
 	}
 	cfg := config(write(t, "x.csv", text.String()))
-	cfg.Kafka = addr
+	cfg.Kafka.Brokers = []string{addr}
 	var attempts atomic.Int64
 	cfg.Now = func() time.Time { // the publisher asks before every attempt to produce a batch
 		switch attempts.Add(1) {
@@ -143,17 +143,17 @@ func TestNoBroker(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	cfg := config(write(t, "x.csv", "time,a\n2026-01-01,1\n"))
-	cfg.Kafka = l.Addr().String()
+	cfg.Kafka.Brokers = []string{l.Addr().String()}
 	require.NoError(t, l.Close())
 	_, err = replay.Run(t.Context(), cfg)
-	require.ErrorContains(t, err, cfg.Kafka)
+	require.ErrorContains(t, err, cfg.Kafka.Brokers[0])
 
 	broker := openBroker(t, t.TempDir(), "127.0.0.1:0")
 	defer broker.Close()
-	cfg.Kafka, cfg.Topic = broker.Addr(), "nowhere"
+	cfg.Kafka.Brokers, cfg.Topic = []string{broker.Addr()}, "nowhere"
 	_, err = replay.Run(t.Context(), cfg)
 	require.ErrorContains(t, err, "nowhere")
-	require.ErrorContains(t, err, cfg.Kafka)
+	require.ErrorContains(t, err, cfg.Kafka.Brokers[0])
 }
 
 // The files beside the repository, where they are. What they hold is described in their README.
@@ -222,7 +222,7 @@ func BenchmarkNarrowTable(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "x.csv")
 	require.NoError(b, os.WriteFile(path, []byte(text.String()), 0o600))
 	cfg := config(path)
-	cfg.DeviceColumn, cfg.Kafka = "id", broker.Addr()
+	cfg.DeviceColumn, cfg.Kafka.Brokers = "id", []string{broker.Addr()}
 	for b.Loop() {
 		s, err := replay.Run(context.Background(), cfg)
 		require.NoError(b, err)

@@ -5,7 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/segmentio/kafka-go"
+	"binnacle/internal/kafka"
+
 	"golang.org/x/sync/errgroup"
 )
 
@@ -89,7 +90,7 @@ func (p *publisher) add(m message) bool {
 		i = p.next
 		p.next = (p.next + 1) % len(p.ids)
 	} else {
-		i = kafka.Murmur2Balancer{}.Balance(kafka.Message{Key: m.key}, p.ids...)
+		i = kafka.PartitionOf(m.key, p.ids)
 	}
 	if !p.open[i].fits(len(m.key)+len(m.value)) && !p.send(i) {
 		return false

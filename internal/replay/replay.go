@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,10 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	to := newCluster(cfg)
+	to, err := newCluster(cfg)
+	if err != nil {
+		return Summary{File: cfg.File}, cmp.Or(cfg.Validate(), err)
+	}
 	defer to.close()
 	return run(ctx, cfg, to)
 }

@@ -15,10 +15,11 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/kafka"
 	"binnacle/internal/replay"
 	"binnacle/internal/telemetry"
 
-	"github.com/segmentio/kafka-go"
+	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -106,7 +107,7 @@ func write(t *testing.T, name, text string) string {
 }
 
 func config(file string) replay.Config {
-	return replay.Config{File: file, Tenant: "acme", Device: "m1", Kafka: "127.0.0.1:1", Topic: "telemetry",
+	return replay.Config{File: file, Tenant: "acme", Device: "m1", Kafka: kafka.Config{Brokers: []string{"127.0.0.1:1"}}, Topic: "telemetry",
 		Now: func() time.Time { return now }}
 }
 
@@ -238,7 +239,7 @@ func TestOrderAndPartitions(t *testing.T) {
 				require.Equal(t, seen, p)
 			}
 			partitionOf[key] = p
-			require.Equal(t, kafka.Murmur2Balancer{}.Balance(kafka.Message{Key: []byte(key)}, 0, 1, 2, 3), p)
+			require.Equal(t, kafkago.Murmur2Balancer{}.Balance(kafkago.Message{Key: []byte(key)}, 0, 1, 2, 3), p)
 			got := d.Decode(decode.Record{Value: []byte(k.values[p][i])})
 			require.Empty(t, got.Bad)
 			require.Equal(t, key, "acme/"+got.Readings[0].Device)
@@ -272,8 +273,8 @@ func TestRetries(t *testing.T) {
 		took time.Duration
 	}{
 		{errors.New("connection refused"), 30 * time.Second},
-		{kafka.MessageSizeTooLarge, 0},
-		{kafka.TopicAuthorizationFailed, 0},
+		{kafkago.MessageSizeTooLarge, 0},
+		{kafkago.TopicAuthorizationFailed, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			k := newTopic(t, 1)
@@ -300,12 +301,12 @@ func TestOnePartitionGivesUp(t *testing.T) {
 	k := newTopic(t, 4)
 	k.fail = func(partition, attempt int) error {
 		if partition == 2 {
-			return kafka.InvalidRecord
+			return kafkago.InvalidRecord
 		}
 		return nil
 	}
 	_, err := replay.RunTo(t.Context(), cfg, k)
-	require.ErrorIs(t, err, kafka.InvalidRecord)
+	require.ErrorIs(t, err, kafkago.InvalidRecord)
 }
 
 func TestCancel(t *testing.T) {
@@ -413,7 +414,7 @@ func TestBackfill(t *testing.T) {
 `
 	require.NoError(t, os.WriteFile(file, []byte(lines), 0o600))
 	granted := map[string]telemetry.Range{}
-	cfg := replay.Config{File: file, Kafka: "x:1", Topic: "telemetry", Now: func() time.Time { return now }}
+	cfg := replay.Config{File: file, Kafka: kafka.Config{Brokers: []string{"x:1"}}, Topic: "telemetry", Now: func() time.Time { return now }}
 	cfg.Grant = func(_ context.Context, tenant string, r telemetry.Range) (string, error) {
 		granted[tenant] = r
 		return "leave-for-" + tenant, nil

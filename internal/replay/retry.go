@@ -5,16 +5,14 @@ import (
 	"errors"
 	"time"
 
+	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
-
-	"github.com/segmentio/kafka-go"
 )
 
 // permanent reports whether another attempt does not mend an error: a topic that is not there, and Kafka's own, but for
 // those it calls temporary. Everything else is the network, or a broker that is gone for a while.
 func permanent(err error) bool {
-	var k kafka.Error
-	return errors.Is(err, errNoTopic) || errors.As(err, &k) && !k.Temporary()
+	return errors.Is(err, errNoTopic) || kafka.Permanent(err)
 }
 
 // pauses between attempts to reach the broker.
