@@ -13,6 +13,7 @@ import (
 	"binnacle/internal/kafka"
 
 	kafkago "github.com/segmentio/kafka-go"
+	"golang.org/x/time/rate"
 )
 
 // errRetake says that the log may be another one than it was: the partition must be taken over anew.
@@ -33,17 +34,18 @@ type partition struct {
 	// Owned by run.
 	committed  int64 // last offset committed in this generation, -1 none
 	lastCommit time.Time
-	verified   time.Time   // when the log's end was asked for last
-	lost       bool        // the generation refuses commits
-	pending    kafka.Batch // fetched; records leave it as they are fed
+	verifies   *rate.Limiter // of questions for the log's end
+	lost       bool          // the generation refuses commits
+	pending    kafka.Batch   // fetched; records leave it as they are fed
 }
 
 func newPartition(in *Ingester, a worker.Assignment) *partition {
 	return &partition{
 		in: in, id: int(a.Partition), worker: worker.New(in.cfg.Config, a, in.memory, in.cfg.Now(), in.metrics),
-		reader: &reader{topic: in.topic, partition: int(a.Partition)},
-		log:    in.log.With("partition", a.Partition, "stream", a.Stream),
-		done:   make(chan worker.Job, in.cfg.MaxJobs()),
+		reader:   &reader{topic: in.topic, partition: int(a.Partition)},
+		log:      in.log.With("partition", a.Partition, "stream", a.Stream),
+		done:     make(chan worker.Job, in.cfg.MaxJobs()),
+		verifies: rate.NewLimiter(rate.Every(verifyEvery), 1),
 	}
 }
 
@@ -215,7 +217,7 @@ func (p *partition) step(ctx context.Context) error {
 	return nil
 }
 
-// verifyEvery bounds how often a broker that does not answer is asked for the log's end, verifyTimeout for how long.
+// verifyEvery bounds how often a broker is asked for the log's end, verifyTimeout for how long.
 const (
 	verifyEvery   = time.Second
 	verifyTimeout = 5 * time.Second
@@ -225,14 +227,13 @@ const (
 // committed.
 func (p *partition) verify(ctx context.Context) error {
 	tail, ok := p.worker.Suspect()
-	if !ok || ctx.Err() != nil || p.in.cfg.Now().Sub(p.verified) < verifyEvery {
+	if !ok || ctx.Err() != nil || !p.verifies.AllowN(p.in.cfg.Now(), 1) {
 		return nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	_, end, err := p.in.topic.Bounds(bounded, p.id)
 	if err != nil {
-		p.verified = p.in.cfg.Now()
 		p.log.Warn("log end not known, committing nothing until it is", "err", err)
 		return nil
 	}
