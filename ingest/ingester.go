@@ -132,7 +132,7 @@ func (in *Ingester) run(ctx context.Context) error {
 // joinBackoff is the least time from one generation to the next.
 const joinBackoff = 500 * time.Millisecond
 
-// stopping tells whether intake has ended for good.
+// stopping reports whether intake has ended for good.
 func (in *Ingester) stopping() bool { return in.running.Err() != nil }
 
 // meet waits until the map of tenants and the topic are there.
@@ -226,7 +226,7 @@ func (in *Ingester) drive(ctx context.Context, generation *kafkago.Generation, a
 	}
 }
 
-// resume answers the partition as it was left in this process, if its log is still the same, or a new one.
+// resume returns the partition as it was left in this process, if its log is still the same, or a new one.
 func (in *Ingester) resume(ctx context.Context, id int, committed, reached int64) (*partition, error) {
 	in.mu.Lock()
 	p := in.partitions[id]
@@ -258,7 +258,7 @@ func (in *Ingester) resume(ctx context.Context, id int, committed, reached int64
 	return p, nil
 }
 
-// CaughtUp tells whether every partition of the topic is here and has passed the log end seen when it came.
+// CaughtUp reports whether every partition of the topic is here and has passed the log end seen when it came.
 func (in *Ingester) CaughtUp() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()

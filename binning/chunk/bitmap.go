@@ -8,7 +8,7 @@ type Bitmap []uint64
 // NewBitmap is an empty set with room for n rows.
 func NewBitmap(n int) Bitmap { return make(Bitmap, (n+63)/64) }
 
-// Has tells whether row i >= 0 is in the set. Rows beyond a non-nil set's words are not.
+// Has reports whether row i >= 0 is in the set. Rows beyond a non-nil set's words are not.
 func (b Bitmap) Has(i int) bool {
 	if b == nil {
 		return true
@@ -29,12 +29,12 @@ func (b Bitmap) Count() int {
 	return n
 }
 
-// fits tells whether b has exactly the words for n rows, and no row beyond them.
+// fits reports whether b has exactly the words for n rows, and no row beyond them.
 func (b Bitmap) fits(n int) bool {
 	return len(b) == (n+63)/64 && (n&63 == 0 || b[len(b)-1]>>(n&63) == 0)
 }
 
-// overlaps tells whether two sets of n > 0 rows have one in common.
+// overlaps reports whether two sets of n > 0 rows have one in common.
 func (b Bitmap) overlaps(c Bitmap) bool {
 	switch {
 	case b == nil && c == nil:

@@ -53,7 +53,7 @@ func (d *dictionary) build(kind telemetry.Kind, v []uint64) bool {
 	return true
 }
 
-// repeats tells whether a value stands twice among a few spread over v.
+// repeats reports whether a value stands twice among a few spread over v.
 func (d *dictionary) repeats(v []uint64) bool {
 	d.reset(probes)
 	for i := range probes {

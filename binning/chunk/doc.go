@@ -2,7 +2,7 @@
 // document that Cosmos DB keeps, and back.
 //
 // Every float64 bit pattern, int64, bool and text survives. Encode is deterministic and safe for concurrent use; Parse
-// and Chunk.Frame take any bytes and answer ErrCorrupt rather than panic, loop or grow beyond the limits below.
+// and Chunk.Frame take any bytes and return ErrCorrupt rather than panic, loop or grow beyond the limits below.
 //
 // The document and the byte layout are specified in docs/format/chunk.md. Documents of a released version stay readable
 // for ever, so what is written may only change together with the version number.

@@ -176,7 +176,7 @@ func (c *Column) check(rows int) error {
 	return nil
 }
 
-// distinctTimes tells whether no instant stands in two groups.
+// distinctTimes reports whether no instant stands in two groups.
 func (f Frame) distinctTimes() bool {
 	if len(f.Groups) == 1 {
 		return true

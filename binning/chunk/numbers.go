@@ -161,7 +161,7 @@ func (e *encoder) writeNumberColumn(kind telemetry.Kind, v []uint64, flags byte)
 	e.writeInts(e.dict.index, e.indexPlan)
 }
 
-// dictionaryWins tells whether a dictionary beats e.direct; if so it has planned e.listed, e.dict and e.indexPlan.
+// dictionaryWins reports whether a dictionary beats e.direct; if so it has planned e.listed, e.dict and e.indexPlan.
 func (e *encoder) dictionaryWins(kind telemetry.Kind, v []uint64) bool {
 	n := float64(len(v))
 	if e.direct.bits() < n || !e.dict.build(kind, v) {

@@ -98,7 +98,7 @@ func (d *decoder) openPacket(b []byte) (c codec, err error) {
 	return c, corrupt("%s is unknown", c)
 }
 
-// closePacket tells whether all of the packet was read.
+// closePacket reports whether all of the packet was read.
 func (d *decoder) closePacket() error {
 	if n := len(d.s.plain) + len(d.s.packed); n > 0 {
 		return corrupt("%d bytes too many in a packet", n)

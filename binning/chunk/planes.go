@@ -27,7 +27,7 @@ func (e *encoder) writePlanes(r []uint64, planes int) {
 	}
 }
 
-// sparseWins tells whether a bitmap and the other residuals take less than all residuals, zeros of which are 0.
+// sparseWins reports whether a bitmap and the other residuals take less than all residuals, zeros of which are 0.
 func sparseWins(r []uint64, zeros, planes int) bool {
 	if 2*zeros < len(r) {
 		return false

@@ -143,7 +143,7 @@ func ordBits(sample []uint64) int {
 	return total
 }
 
-// mostlySingle tells whether half of the sample are float32 values.
+// mostlySingle reports whether half of the sample are float32 values.
 func mostlySingle(sample []uint64) bool {
 	n := 0
 	for _, b := range sample {

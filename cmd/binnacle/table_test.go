@@ -229,7 +229,7 @@ func (a *answer) time(s string) int64 {
 	return at.UnixMilli()
 }
 
-// same tells whether a value came as it was published, to the last bit. CSV has the text alone, JSON the type too.
+// same reports whether a value came as it was published, to the last bit. CSV has the text alone, JSON the type too.
 func same(want, got any) bool {
 	text, isText := got.(string)
 	if n, ok := got.(json.Number); ok {

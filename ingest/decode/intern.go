@@ -43,7 +43,7 @@ func (n *interner) get(b []byte) (string, error) {
 // sets gives one Labels for equal sets, by their key.
 type sets map[string]telemetry.Labels
 
-// get sorts l in place. What it answers shares no memory with l and never changes.
+// get sorts l in place. What it returns shares no memory with l and never changes.
 func (s sets) get(l []telemetry.Label, scratch *[]byte) telemetry.Labels {
 	sorted := telemetry.NewLabels(l)
 	if sorted == nil {

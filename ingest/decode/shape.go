@@ -55,7 +55,7 @@ func (s *shape) sort(f []telemetry.Field) []telemetry.Field {
 	return f
 }
 
-// complete tells whether every field has a value.
+// complete reports whether every field has a value.
 func complete(f []telemetry.Field) bool {
 	for i := range f {
 		if f[i].Value.Kind() == 0 {

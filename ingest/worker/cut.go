@@ -22,7 +22,7 @@ func (w *Worker) due(c *chain, now time.Time) time.Time {
 	return now.Add(binning.FirstHold(c.device.id, w.cfg.Hold))
 }
 
-// crowded tells whether a bin has so many readings, however small they are when encoded, that it must be cut: half of what
+// crowded reports whether a bin has so many readings, however small they are when encoded, that it must be cut: half of what
 // a chunk takes.
 func crowded(c *chain) bool {
 	return c.bin.Readings() >= chunk.MaxRows/2 || c.bin.Values() >= chunk.MaxValues/2

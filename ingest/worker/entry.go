@@ -26,7 +26,7 @@ func newEntry(tenant, device string) entry {
 	return entry{Device: control.Device{Tenant: tenant, Device: device, Metrics: map[string][]string{}}}
 }
 
-// empty tells whether nothing was seen of the device yet.
+// empty reports whether nothing was seen of the device yet.
 func (e *entry) empty() bool { return len(e.Metrics) == 0 }
 
 // span widens the entry's times.
@@ -51,12 +51,12 @@ func (e *entry) room(texts ...string) bool {
 	return true
 }
 
-// metric lists a kind of a metric's values, and tells whether that was news. The first one always finds room.
+// metric lists a kind of a metric's values, and reports whether that was news. The first one always finds room.
 func (e *entry) metric(name string, kind string) bool {
 	return e.add(e.Metrics, name, kind, int(telemetry.Text))
 }
 
-// label lists a value of a label, and tells whether that was news.
+// label lists a value of a label, and reports whether that was news.
 func (e *entry) label(name, value string) bool {
 	if e.Labels == nil {
 		e.Labels = map[string][]string{}
@@ -64,7 +64,7 @@ func (e *entry) label(name, value string) bool {
 	return e.add(e.Labels, name, value, control.MaxLabelValues)
 }
 
-// tag sets a tag, and tells whether that was news.
+// tag sets a tag, and reports whether that was news.
 func (e *entry) tag(name, value string) bool {
 	old, ok := e.Tags[name]
 	if ok && old == value {
@@ -86,7 +86,7 @@ func (e *entry) tag(name, value string) bool {
 	return true
 }
 
-// add puts value into the sorted list of name, unless the list has limit of them, and tells whether it did.
+// add puts value into the sorted list of name, unless the list has limit of them, and reports whether it did.
 func (e *entry) add(m map[string][]string, name, value string, limit int) bool {
 	list := m[name]
 	i, found := slices.BinarySearch(list, value)
@@ -129,7 +129,7 @@ func merged(stored, seen control.Device) control.Device {
 	return e.Device
 }
 
-// same tells whether two entries say the same.
+// same reports whether two entries say the same.
 func same(a, b control.Device) bool {
 	sets := func(x, y map[string][]string) bool {
 		return maps.EqualFunc(x, y, func(p, q []string) bool { return slices.Equal(p, q) })

@@ -128,7 +128,7 @@ func (w *world) process(change func(*ingest.Config, *ingest.Stores)) *ingest.Loc
 	return ingest.NewLocal(cfg, stores, worker.Assignment{Stream: 1, Position: w.commit, LogEnd: int64(len(w.log))})
 }
 
-// live runs a process until it dies or the log is done, in steps that the seed decides. It answers whether it lived.
+// live runs a process until it dies or the log is done, in steps that the seed decides. It reports whether it lived.
 func (w *world) live(seed uint64) bool {
 	ctx, kill := context.WithCancel(context.Background())
 	defer kill()

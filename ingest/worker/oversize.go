@@ -57,7 +57,7 @@ const (
 	pairBytes   = 16      // a label without its name and value
 )
 
-// surelyFit tells that readings fit one document whatever is in them, even all together.
+// surelyFit reports whether readings fit one document whatever is in them, even all together.
 func surelyFit(readings []telemetry.Reading) bool {
 	columns, values, texts := headBytes, 0, 0
 	for i := range readings {
@@ -83,7 +83,7 @@ func surelyFit(readings []telemetry.Reading) bool {
 
 func base64Bytes(n int) int { return n/3*4 + 4 }
 
-// sameColumns tells whether two readings have the same columns.
+// sameColumns reports whether two readings have the same columns.
 func sameColumns(a, b *telemetry.Reading) bool {
 	return slices.Equal(a.Labels, b.Labels) && slices.EqualFunc(a.Fields, b.Fields, func(x, y telemetry.Field) bool {
 		return x.Value.Kind() == y.Value.Kind() && x.Metric == y.Metric

@@ -55,7 +55,7 @@ func (w *Worker) Learned(view *control.View, now time.Time) {
 	w.learned, w.trusted = view.ReadAt, now.Add(patience)
 }
 
-// placeable tells whether the map is good enough for every reading of a record that will not be refused anyway.
+// placeable reports whether the map is good enough for every reading of a record that will not be refused anyway.
 func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, view *control.View, now time.Time) error {
 	trusted := now.Before(w.trusted) && !view.ReadAt.Before(w.learned)
 	grant, named := w.grant(rec, view)
@@ -98,7 +98,7 @@ func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, view *cont
 	return nil
 }
 
-// isFuture tells whether an event time lies too far after the record's Kafka timestamp, or after all there are days for.
+// isFuture reports whether an event time lies too far after the record's Kafka timestamp, or after all there are days for.
 func (w *Worker) isFuture(rec *Record, r *telemetry.Reading) bool {
 	return r.Time >= telemetry.MaxMillis || rec.Time >= 0 && r.Time-w.cfg.Future.Milliseconds() > rec.Time
 }
@@ -123,7 +123,7 @@ func clock(rec *Record, bound time.Duration, now time.Time) int64 {
 	return rec.Time
 }
 
-// tooOld says why a reading is refused for its age, nil if it is not; welcome tells that a backfill lets it in, as far as the
+// tooOld says why a reading is refused for its age, nil if it is not; welcome reports whether a backfill lets it in, as far as the
 // tenant's retention does.
 func (w *Worker) tooOld(rec *Record, r *telemetry.Reading, t control.Tenant, welcome bool, now time.Time) *decode.Bad {
 	if day := telemetry.DayOf(r.Time); t.Retention > 0 && t.Expired(day, clock(rec, t.Retention, now)) {

@@ -247,7 +247,7 @@ func (w *Worker) Position() int64 {
 	return w.position
 }
 
-// CaughtUp tells whether everything was taken that was in the log at the assignment.
+// CaughtUp reports whether everything was taken that was in the log at the assignment.
 func (w *Worker) CaughtUp() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

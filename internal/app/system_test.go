@@ -202,7 +202,7 @@ func (s *system) recreate(topic string) {
 	require.NoError(s.t, made.Errors[topic])
 }
 
-// settled waits until everything is committed, and answers the offsets.
+// settled waits until everything is committed.
 func (s *system) settled(group string) {
 	client := &kafkago.Client{Addr: kafkago.TCP(s.broker.Addr())}
 	cluster, err := kafka.New(kafka.Config{Brokers: []string{s.broker.Addr()}})

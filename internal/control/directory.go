@@ -98,7 +98,7 @@ func (d *Directory) Run(ctx context.Context) error {
 // View is the newest copy, never nil; it is empty before the first refresh. It takes no lock.
 func (d *Directory) View() *View { return d.view.Load() }
 
-// Refresh reads everything again and answers the new copy. Callers that come while a read is under way
+// Refresh reads everything again and returns the new copy. Callers that come while a read is under way
 // share the next one, which begins when that one has ended: what was stored before the call is in the answer,
 // as far as the store's replicas are up to date.
 func (d *Directory) Refresh(ctx context.Context) (*View, error) {
@@ -119,7 +119,7 @@ func (d *Directory) Refresh(ctx context.Context) (*View, error) {
 	}
 }
 
-// join answers the next read to begin; mine tells that the caller has to do it.
+// join returns the next read to begin, and reports whether it is mine: then the caller has to do it.
 func (d *Directory) join() (f *flight, mine bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -165,7 +165,7 @@ func (d *Directory) mark(ctx context.Context, container string, state MonthState
 	return nil
 }
 
-// setMonth stores what change makes of a month, and reads until the View shows it. change answers
+// setMonth stores what change makes of a month, and reads until the View shows it. change returns
 // false when there is nothing to store.
 func (d *Directory) setMonth(ctx context.Context, container string, change func(m Month, found bool) (Month, bool)) error {
 	pauses := lagging.Begin()

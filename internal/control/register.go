@@ -11,7 +11,7 @@ import (
 )
 
 // Register makes a tenant known, with the defaults of the configuration, unless it is known already,
-// and answers a View that has it. The tenant document holds the first epoch, so both appear at once.
+// and returns a View that has it. The tenant document holds the first epoch, so both appear at once.
 // The View was read after the document was stored: containers that were expired before are seen as
 // such by whoever writes for the new tenant.
 func (d *Directory) Register(ctx context.Context, tenant string) (*View, error) {

@@ -18,7 +18,7 @@ type Tenant struct {
 	Created   time.Time
 }
 
-// Expired tells whether the retention of a day's readings is over at now, in ms since 1970.
+// Expired reports whether the retention of a day's readings is over at now, in ms since 1970.
 func (t Tenant) Expired(day telemetry.Day, now int64) bool {
 	return t.Retention > 0 && now >= t.end(day)
 }

@@ -24,13 +24,13 @@ type View struct {
 	backfills map[string]Backfill
 }
 
-// Tenant answers what is stored about a tenant, and whether it is known.
+// Tenant returns what is stored about a tenant, and whether it is known.
 func (v *View) Tenant(name string) (Tenant, bool) {
 	t, ok := v.tenants[name]
 	return t, ok
 }
 
-// Tenants answers all tenants, by name.
+// Tenants returns all tenants, by name.
 func (v *View) Tenants() []Tenant {
 	out := make([]Tenant, 0, len(v.tenants))
 	for _, name := range slices.Sorted(maps.Keys(v.tenants)) {
@@ -39,7 +39,7 @@ func (v *View) Tenants() []Tenant {
 	return out
 }
 
-// HasContainer tells whether a container was asked for and is not expired. It says nothing about
+// HasContainer reports whether a container was asked for and is not expired. It says nothing about
 // whether provision has made it yet.
 func (v *View) HasContainer(name string) bool {
 	m, ok := v.months[name]
@@ -52,14 +52,14 @@ func (v *View) Serves(name string) bool {
 	return ok && m.State != MonthDropped
 }
 
-// Expired tells whether a container is about to be dropped or is gone: whoever needs it must not write to it,
+// Expired reports whether a container is about to be dropped or is gone: whoever needs it must not write to it,
 // but ask for it (Directory.AskMonth) and wait until this is false. A chunk that is created in it may go with it.
 func (v *View) Expired(name string) bool {
 	m, ok := v.months[name]
 	return ok && m.State != MonthAsked
 }
 
-// Containers answers the months of all containers that were ever asked for, by container name.
+// Containers returns the months of all containers that were ever asked for, by container name.
 func (v *View) Containers() []Month {
 	out := make([]Month, 0, len(v.months))
 	for _, name := range slices.Sorted(maps.Keys(v.months)) {
@@ -87,7 +87,7 @@ func (v *View) ContainersOf(tenant string, r telemetry.Range) []string {
 	return out
 }
 
-// Places tells whether this copy may place readings of an event time, in ms since 1970 (rule W1). An
+// Places reports whether this copy may place readings of an event time, in ms since 1970 (rule W1). An
 // epoch that the copy does not have begins at least the lead after the copy was read, so it can't cover
 // an earlier event time. For later ones the copy must be read again first.
 func (v *View) Places(eventTime int64) bool {

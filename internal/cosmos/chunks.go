@@ -64,7 +64,7 @@ func (s *Chunks) Read(ctx context.Context, key sharding.Key, id string, session 
 	return nil, receipt, fmt.Errorf("read chunk %s in %s: %w", id, key.Container, store.ErrNotFound)
 }
 
-// missing tells whether a 404 for an item is about its container. The substatus says so; a gateway
+// missing reports whether a 404 for an item is about its container. The substatus says so; a gateway
 // that gives none is asked for the container itself.
 func (c *Client) missing(ctx context.Context, container string, notFound error) (bool, error) {
 	switch substatus(notFound) {

@@ -16,7 +16,7 @@ type Containers struct{ c *Client }
 // AccountLimit is the most databases and containers of an account (Azure Cosmos DB docs, concepts-limits).
 const AccountLimit = 500
 
-// List answers the names of all containers of the database, in no order; none when the database is missing.
+// List returns the names of all containers of the database, in no order; none when the database is missing.
 func (s *Containers) List(ctx context.Context) ([]string, error) {
 	var names []string
 	var token *string
@@ -77,7 +77,7 @@ func (s *Containers) CreateAs(ctx context.Context, l Layout, t store.Throughput)
 	return fmt.Errorf("create container %s: %w", l.Name, err)
 }
 
-// full tells whether the account has as many databases and containers as it may.
+// full reports whether the account has as many databases and containers as it may.
 func (s *Containers) full(ctx context.Context) (bool, error) {
 	names, err := s.List(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Containers) full(ctx context.Context) (bool, error) {
 	return len(names)+1 >= AccountLimit, nil
 }
 
-// ReadThroughput answers what is provisioned for a container, store.ErrNoContainer when it is missing. It
+// ReadThroughput returns what is provisioned for a container, store.ErrNoContainer when it is missing. It
 // takes three metadata requests.
 func (s *Containers) ReadThroughput(ctx context.Context, name string) (store.ContainerState, error) {
 	var found azcosmos.ThroughputResponse

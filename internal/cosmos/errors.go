@@ -99,7 +99,7 @@ func asError(err error) *Error {
 	return e
 }
 
-// is tells whether err is an answer of the service with this status.
+// is reports whether err is an answer of the service with this status.
 func is(err error, status int) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == status

@@ -11,12 +11,12 @@ type Range struct{ Min, Max string }
 // All is the whole space.
 func All() Range { return Range{Min, Max} }
 
-// Contains tells whether key lies in r.
+// Contains reports whether key lies in r.
 func (r Range) Contains(key string) bool {
 	return Compare(r.Min, key) <= 0 && Compare(key, r.Max) < 0
 }
 
-// Overlaps tells whether r and s share a key.
+// Overlaps reports whether r and s share a key.
 func (r Range) Overlaps(s Range) bool {
 	return Compare(r.Min, s.Max) < 0 && Compare(s.Min, r.Max) < 0
 }

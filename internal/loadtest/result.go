@@ -53,7 +53,7 @@ const utilisation = 0.8
 // grainyBelow is the number of writes in a partition's second below which a single write decides over a 429.
 const grainyBelow = 15
 
-// Grainy tells whether a physical partition's second holds so few writes that the share of 429s is chance.
+// Grainy reports whether a physical partition's second holds so few writes that the share of 429s is chance.
 func (r Result) Grainy() bool { return r.SecondHolds < grainyBelow }
 
 // Bears is how many readings a second the layout takes with that many RU/s: as many as make the hottest

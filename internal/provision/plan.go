@@ -116,7 +116,7 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	return step, true
 }
 
-// over tells whether a container is nobody's any more: the retention of all tenants with an epoch in it is
+// over reports whether a container is nobody's any more: the retention of all tenants with an epoch in it is
 // over, for its last day and the grace. Where no tenant has one the answer is no: a container is
 // dropped for what is known, not for what is not. One that was asked for lately is kept as well.
 func (pl *planner) over(owner string, m telemetry.Month, month control.Month) bool {
@@ -142,7 +142,7 @@ func (pl *planner) over(owner string, m telemetry.Month, month control.Month) bo
 	return any
 }
 
-// has tells whether a tenant has an epoch in a container of a month.
+// has reports whether a tenant has an epoch in a container of a month.
 func has(t control.Tenant, name string, m telemetry.Month) bool {
 	return slices.ContainsFunc(t.Placement.Visits(nil, m.Range()), func(v sharding.Visit) bool { return v.Container == name })
 }

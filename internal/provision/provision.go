@@ -17,9 +17,9 @@ import (
 // Containers manages the containers of the database. It is safe for any number of callers. An error other than
 // those named leaves the outcome unknown; all of it may be asked again.
 type Containers interface {
-	// List answers the names of all containers.
+	// List returns the names of all containers.
 	List(ctx context.Context) ([]string, error)
-	// ReadThroughput answers what a container has, store.ErrNoContainer when it is missing.
+	// ReadThroughput returns what a container has, store.ErrNoContainer when it is missing.
 	ReadThroughput(ctx context.Context, name string) (store.ContainerState, error)
 	// Create makes a container of chunks; one that exists stays as it is. It fails with store.ErrNoRoom when
 	// the account has no container left.
@@ -147,7 +147,7 @@ func (p *Provisioner) wait(ctx context.Context, round, poll <-chan time.Time) bo
 	}
 }
 
-// asked tells whether somebody asked for a container that the last round has not dealt with.
+// asked reports whether somebody asked for a container that the last round has not dealt with.
 func (p *Provisioner) asked(ctx context.Context) bool {
 	v, err := p.cfg.Directory.Refresh(ctx)
 	if err != nil {
@@ -158,7 +158,7 @@ func (p *Provisioner) asked(ctx context.Context) bool {
 	})
 }
 
-// Plan observes and answers what a round would do now, in that order.
+// Plan observes and returns what a round would do now, in that order.
 func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
 	// The map is read before the containers are looked at: what the map says to drop was marked by an
 	// earlier round, and whoever registered since has been told.

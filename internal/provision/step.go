@@ -27,7 +27,7 @@ type Step struct {
 	Waits     string           // why the action is not done now; empty when it is
 }
 
-// raise tells whether the step adds throughput to a container that is there.
+// raise reports whether the step adds throughput to a container that is there.
 func (s Step) raise() bool { return s.Action == Scale && s.Wanted.RUs > s.Now.RUs }
 
 // after is what the container has when the step was done, or was not.

@@ -35,7 +35,7 @@ func (b *batch) add(m message) {
 	b.ends = append(b.ends, ends{k, len(b.bytes), m.grant})
 }
 
-// fits tells whether a record may be added.
+// fits reports whether a record may be added.
 func (b *batch) fits(size int) bool {
 	return len(b.ends) == 0 || len(b.ends) < maxBatchRecords && len(b.bytes)+size <= maxBatchBytes
 }

@@ -34,7 +34,7 @@ var NewRecent = newRecent
 // Repeats and Forgot open recent to the tests.
 var Repeats = (*recent).repeats
 
-// Forgot tells whether a recent has forgotten a value.
+// Forgot reports whether a recent has forgotten a value.
 func Forgot(r *recent) bool { return r.forgot }
 
 // Grants are the backfills that the records of a batch belong to.

@@ -9,7 +9,7 @@ import (
 // generation is how many values of series a recent remembers before it begins to forget; about 40 MB.
 const generation = 2 << 20
 
-// recent tells whether a series had a value at an instant before. It remembers 64-bit hashes of the
+// recent reports whether a series had a value at an instant before. It remembers 64-bit hashes of the
 // last values, between one and two generations of them, so its memory is bounded; a false alarm has a
 // chance of one in a million over a whole file.
 type recent struct {
@@ -24,7 +24,7 @@ func newRecent(limit int) *recent {
 	return &recent{limit: limit, seed: maphash.MakeSeed(), now: map[uint64]struct{}{}}
 }
 
-// repeats adds a reading, and tells whether one of its series had a value at its instant.
+// repeats adds a reading, and reports whether one of its series had a value at its instant.
 func (s *recent) repeats(r telemetry.Reading) bool {
 	s.key = append(append(s.key[:0], r.Tenant...), 0xFF)
 	s.key = append(append(s.key, r.Device...), 0xFF)

@@ -89,7 +89,7 @@ func (m Model) size(bytes int) float64 {
 
 // QueryWork is what one page of a query did in one physical partition.
 type QueryWork struct {
-	// Filtered tells whether the query has a WHERE clause.
+	// Filtered reports whether the query has a WHERE clause.
 	Filtered bool
 	// Docs counts the items that were loaded: those that the index could not rule out.
 	Docs int

@@ -28,8 +28,8 @@ type Position struct {
 // Range is a half-open range of event times in milliseconds since 1970 UTC: From <= t < To.
 type Range struct{ From, To int64 }
 
-// Contains tells whether t lies in r.
+// Contains reports whether t lies in r.
 func (r Range) Contains(t int64) bool { return r.From <= t && t < r.To }
 
-// Empty tells whether no instant lies in r.
+// Empty reports whether no instant lies in r.
 func (r Range) Empty() bool { return r.From >= r.To }

@@ -108,7 +108,7 @@ func (p *params) fail(name, format string, args ...any) {
 	}
 }
 
-// isPlain tells whether a name may stand in a sentence without quotes.
+// isPlain reports whether a name may stand in a sentence without quotes.
 func isPlain(name string) bool {
 	return name != "" && len(name) <= 100 && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }

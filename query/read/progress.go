@@ -45,7 +45,7 @@ func (p *progress) learn(ends []store.LogEnd, now time.Time) {
 	p.learned = now
 }
 
-// due tells whether the log is to be asked again. It answers true to one caller at a time.
+// due reports whether the log is to be asked again. It answers true to one caller at a time.
 func (p *progress) due(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RunCatalog checks an implementation of control.Catalog; open answers an empty one.
+// RunCatalog checks an implementation of control.Catalog; open returns an empty one.
 func RunCatalog(t *testing.T, open func(t *testing.T) control.Catalog) {
 	for _, c := range []struct {
 		name string

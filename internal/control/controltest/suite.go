@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RunDocuments checks an implementation of control.Documents; open answers an empty one.
+// RunDocuments checks an implementation of control.Documents; open returns an empty one.
 func RunDocuments(t *testing.T, open func(t *testing.T) control.Documents) {
 	for _, c := range []struct {
 		name string

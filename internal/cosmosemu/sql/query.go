@@ -6,15 +6,15 @@ type Query struct {
 	Star bool
 	// Aggregate tells that the select list has aggregates. Without Grouped, the result is one row.
 	Aggregate bool
-	// Grouped tells whether there is GROUP BY.
+	// Grouped reports whether there is GROUP BY.
 	Grouped bool
-	// Distinct tells whether equal rows are given once.
+	// Distinct reports whether equal rows are given once.
 	Distinct bool
 	// Order is the ORDER BY clause, empty without one.
 	Order []Order
-	// Filtered tells whether there is a WHERE clause.
+	// Filtered reports whether there is a WHERE clause.
 	Filtered bool
-	// Limited tells whether there is TOP or OFFSET LIMIT.
+	// Limited reports whether there is TOP or OFFSET LIMIT.
 	Limited bool
 
 	value              bool // SELECT VALUE: rows are values, not objects

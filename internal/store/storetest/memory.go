@@ -288,7 +288,7 @@ func (m *Memory) matching(s store.Scan) (docs [][]byte, ok bool) {
 	return out, true
 }
 
-// call counts a call and answers its fault, an empty one if there is none.
+// call counts a call and returns its fault, an empty one if there is none.
 func (m *Memory) call(ctx context.Context, op Op) Fault {
 	m.mu.Lock()
 	m.calls[op.Kind]++

@@ -23,7 +23,7 @@ type Fixture struct {
 	DeleteContainer func(name string)
 }
 
-// Run checks an implementation of store.Writer and store.Reader; open answers an empty one.
+// Run checks an implementation of store.Writer and store.Reader; open returns an empty one.
 func Run(t *testing.T, open func(t *testing.T) Fixture) {
 	for _, c := range []struct {
 		name string
@@ -94,7 +94,7 @@ func sameChunk(t *testing.T, want, got []byte) {
 	}
 }
 
-// scan answers the ids of a scan's documents, with the device before those of m2.
+// scan returns the ids of a scan's documents, with the device before those of m2.
 func scan(t *testing.T, f Fixture, s store.Scan) (ids []string) {
 	t.Helper()
 	usage, err := f.Reader.Scan(t.Context(), s, func(doc []byte) error {
