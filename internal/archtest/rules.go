@@ -85,6 +85,7 @@ var alone = map[string][]string{
 	"internal/cosmosemu/refusal":   {"internal/cosmosemu/jsonvalue", "internal/cosmosemu/sql"},
 	"internal/cosmosemu/sql":       {"internal/cosmosemu/jsonvalue"},
 	"internal/cosmosemu/budget":    {},
+	"internal/cosmosemu/fault":     {},
 	"internal/cosmosemu/jsonvalue": {},
 	"internal/kafkaemu":            {},
 	"internal/kafka":               {"internal/retry", "internal/settings", "internal/store"},

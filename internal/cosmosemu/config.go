@@ -36,6 +36,9 @@ type Config struct {
 	// the service take 4 to 6 h. Below zero: they are done before the next request.
 	SplitTakes time.Duration `help:"How long splits take, for storage or for more throughput. Below zero: no time." default:"5h"`
 
+	// Faults lets clients on the same machine set rules by which the Server fails, at /_emulator/faults. Go code has
+	// Server.Faults in any case.
+	Faults bool `help:"Let clients on this machine make the emulator slow, failing and lying, by rules that they set at /_emulator/faults."`
 	// Model is how item sizes are charged.
 	Model ru.Model `name:"ru-model" help:"How item sizes are charged: table, the service's published table, or linear." default:"table"`
 	// Unlimited counts charges as always.

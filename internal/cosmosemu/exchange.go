@@ -3,6 +3,7 @@ package cosmosemu
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -46,19 +47,26 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, advertise string
 	s.closing.RLock()
 	defer s.closing.RUnlock()
 	if s.closed {
-		writeFault(w, r, refusal.Unavailable("the emulator is closed"))
+		writeRefusal(w, r, refusal.Unavailable("the emulator is closed"))
 		return
 	}
-	if r.URL.Path == overviewPath {
+	switch r.URL.Path {
+	case overviewPath:
 		s.serveOverview(w, r)
+		return
+	case faultsPath:
+		s.serveFaults(w, r)
 		return
 	}
 	rep, err := s.serve(r, advertise)
-	if err != nil {
-		writeFault(w, r, refusal.Of(err))
-		return
+	switch {
+	case errors.Is(err, errDropped):
+		drop(w)
+	case err != nil:
+		writeRefusal(w, r, refusal.Of(err))
+	default:
+		writeReply(w, r, rep)
 	}
-	writeReply(w, r, rep)
 }
 
 func (s *Server) serve(r *http.Request, advertise string) (reply, error) {
@@ -77,23 +85,33 @@ func (s *Server) serve(r *http.Request, advertise string) (reply, error) {
 		return reply{}, err
 	}
 	x := exchange{Server: s, request: r, route: rt, now: s.cfg.Now(), advertise: advertise}
-	s.account.Complete(x.now)
-	if rt.metadata() {
+	if s.faults.On() {
+		if e, hit := s.faults.Match(x.faultRequest()); hit {
+			return x.fail(e, serve)
+		}
+	}
+	return x.do(serve)
+}
+
+// do serves the request.
+func (x *exchange) do(serve handler) (reply, error) {
+	x.account.Complete(x.now)
+	if x.route.metadata() {
 		return x.serveMetadata(serve)
 	}
-	return serve(&x)
+	return serve(x)
 }
 
 // readBody reads the whole body into buf, which grows as needed.
 func (x *exchange) readBody(buf []byte) ([]byte, error) {
 	most := x.cfg.Limits.RequestBytes
-	large := refusal.TooLarge("the request is larger than %d bytes", most)
+	large := func() error { return refusal.TooLarge("the request is larger than %d bytes", most) }
 	if x.request.Body == nil {
 		return nil, nil
 	}
 	n := x.request.ContentLength
 	if n > int64(most) {
-		return nil, large
+		return nil, large()
 	}
 	var err error
 	if n >= 0 {
@@ -106,7 +124,7 @@ func (x *exchange) readBody(buf []byte) ([]byte, error) {
 		return nil, refusal.BadRequest("the body cannot be read: %v", err)
 	}
 	if len(buf) > most {
-		return nil, large
+		return nil, large()
 	}
 	return buf, nil
 }
@@ -157,7 +175,7 @@ func writeReply(w http.ResponseWriter, r *http.Request, rep reply) {
 	send(w, rep.status, rep.body)
 }
 
-func writeFault(w http.ResponseWriter, r *http.Request, f *refusal.Error) {
+func writeRefusal(w http.ResponseWriter, r *http.Request, f *refusal.Error) {
 	h := w.Header()
 	common(h, r, f.Charge)
 	if f.Substatus != 0 {

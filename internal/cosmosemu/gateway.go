@@ -15,7 +15,7 @@ import (
 func (s *Server) RoutingGateway() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f := routable(r); f != nil {
-			writeFault(w, r, f)
+			writeRefusal(w, r, f)
 			return
 		}
 		s.ServeHTTP(w, r)

@@ -9,8 +9,12 @@ import (
 	"binnacle/internal/cosmosemu/refusal"
 )
 
-// hKey names the partition key of a request: a JSON array.
-const hKey = "X-Ms-Documentdb-Partitionkey"
+// Headers of requests for items: the partition key, a JSON array, and what a POST is.
+const (
+	hKey    = "X-Ms-Documentdb-Partitionkey"
+	hBatch  = "X-Ms-Cosmos-Is-Batch-Request"
+	hUpsert = "X-Ms-Documentdb-Is-Upsert"
+)
 
 // bodies are buffers for what clients send.
 var bodies = sync.Pool{New: func() any { return new([]byte) }}
@@ -19,14 +23,14 @@ var bodies = sync.Pool{New: func() any { return new([]byte) }}
 // takes batches.
 func (x *exchange) createItem() (reply, error) {
 	h := x.request.Header
-	if isTrue(h.Get("X-Ms-Cosmos-Is-Batch-Request")) {
+	if isTrue(h.Get(hBatch)) {
 		return x.executeBatch()
 	}
 	if isTrue(h.Get("X-Ms-Cosmos-Is-Query-Plan-Request")) {
 		return reply{}, refusal.Unsupported("a query plan")
 	}
 	op := engine.OpCreate
-	if isTrue(h.Get("X-Ms-Documentdb-Is-Upsert")) {
+	if isTrue(h.Get(hUpsert)) {
 		op = engine.OpUpsert
 	}
 	return x.write(op)

@@ -19,7 +19,7 @@ func (rt route) metadata() bool {
 // serveMetadata serves a metadata request within the budget of the account: admitted while the second
 // has something left, charged as its answer says and at least as a read. The rule for what overdraws
 // a second is that of a physical partition.
-func (x *exchange) serveMetadata(serve func(*exchange) (reply, error)) (reply, error) {
+func (x *exchange) serveMetadata(serve handler) (reply, error) {
 	if ok, retry := x.master.Admit(x.now, budget.High, 0); !ok {
 		x.masterMeter.Throttle(x.now)
 		return reply{}, refusal.TooMany(retry, refusal.SubMetadataBudget,

@@ -13,6 +13,7 @@ type Overview struct {
 	Note       string              `json:"note"` // says so
 	Now        time.Time           `json:"now"`  // by the Server's clock
 	Unlimited  bool                `json:"unlimited"`
+	Faults     int                 `json:"faults"` // rules by which it fails on purpose
 	Metadata   BudgetOverview      `json:"metadata"`
 	Containers []ContainerOverview `json:"containers"`
 }
@@ -82,7 +83,8 @@ func (s *Server) Overview() Overview {
 	now := s.cfg.Now()
 	master := s.masterMeter.Totals(now)
 	out := Overview{
-		Note: "request units are modelled", Now: now.UTC(), Unlimited: s.cfg.Unlimited, Containers: []ContainerOverview{},
+		Note: "request units are modelled", Now: now.UTC(), Unlimited: s.cfg.Unlimited,
+		Faults: len(s.faults.State().Rules), Containers: []ContainerOverview{},
 		Metadata: BudgetOverview{s.master.PerSecond(), master.LastSecond, master.LastMinute, master.Throttled},
 	}
 	for _, co := range s.account.Containers() {

@@ -75,11 +75,11 @@ func parseRoute(u *url.URL) (route, error) {
 func (rt route) containerPath() string { return "dbs/" + rt.database + "/colls/" + rt.container }
 
 // handler finds what serves a request.
-func (rt route) handler(method string, h http.Header) (func(*exchange) (reply, error), error) {
+func (rt route) handler(method string, h http.Header) (handler, error) {
 	key := rt.kind + " " + method
 	if rt.feed {
 		key += " feed"
-		if isTrue(h.Get("X-Ms-Documentdb-Query")) || isTrue(h.Get("X-Ms-Documentdb-Isquery")) {
+		if isQuery(h) {
 			key += " query"
 		}
 		if rt.kind == "docs" && method == http.MethodGet && h.Get("A-Im") != "" {
@@ -96,8 +96,11 @@ func (rt route) handler(method string, h http.Header) (func(*exchange) (reply, e
 	return nil, refusal.Unsupported("the request %s", key)
 }
 
+// handler serves one kind of request.
+type handler func(*exchange) (reply, error)
+
 // handlers is all that the emulator serves, by resource type, method, and whether a set is addressed.
-var handlers = map[string]func(*exchange) (reply, error){
+var handlers = map[string]handler{
 	" GET":                   (*exchange).readAccount,
 	"dbs POST feed":          (*exchange).createDatabase,
 	"dbs POST feed query":    (*exchange).queryDatabases,
@@ -120,6 +123,11 @@ var handlers = map[string]func(*exchange) (reply, error){
 	"docs PUT":               (*exchange).replaceItem,
 	"docs PATCH":             (*exchange).patchItem,
 	"docs DELETE":            (*exchange).deleteItem,
+}
+
+// isQuery reports whether a POST to a feed is a query.
+func isQuery(h http.Header) bool {
+	return isTrue(h.Get("X-Ms-Documentdb-Query")) || isTrue(h.Get("X-Ms-Documentdb-Isquery"))
 }
 
 // isTrue reads a boolean header: SDKs write True and true.

@@ -11,6 +11,7 @@ import (
 
 	"binnacle/internal/cosmosemu/budget"
 	"binnacle/internal/cosmosemu/engine"
+	"binnacle/internal/cosmosemu/fault"
 	"binnacle/internal/cosmosemu/sql"
 )
 
@@ -26,6 +27,7 @@ type Server struct {
 	master      *budget.Budget // of metadata requests
 	masterMeter budget.Meter
 	endpoint    string
+	faults      fault.Set
 
 	// closing is read-locked by every request; Close waits for them.
 	closing sync.RWMutex
@@ -60,6 +62,7 @@ func (s *Server) Endpoint() string { return s.endpoint }
 // Close waits for the requests that are being served and closes the data. Later requests get
 // ErrClosed, or 503 over HTTP.
 func (s *Server) Close() error {
+	s.faults.Clear() // requests may hang by one
 	s.closing.Lock()
 	defer s.closing.Unlock()
 	if s.closed {

@@ -32,6 +32,9 @@ func (t *Transport) Do(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
+	if w.dropped {
+		return nil, fmt.Errorf("%s %s: %w", r.Method, r.URL.Path, io.ErrUnexpectedEOF)
+	}
 	resp := &http.Response{
 		Status: strconv.Itoa(w.status) + " " + http.StatusText(w.status), StatusCode: w.status,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -57,6 +60,8 @@ type memoryWriter struct {
 	header http.Header
 	status int
 	body   []byte
+
+	dropped bool // there is no answer
 }
 
 func (w *memoryWriter) Header() http.Header { return w.header }
