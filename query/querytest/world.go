@@ -143,8 +143,21 @@ type bin struct {
 
 // Set puts a head for a partition of Topic at the end of those that answer, with one bin per tenant, device and day of the records.
 func (h *Heads) Set(p store.PartitionHead, records ...Record) {
+	added := newHead(p, records)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.heads = append(h.heads, added)
+}
+
+// Become is Reset and Set at once.
+func (h *Heads) Become(p store.PartitionHead, records ...Record) {
+	only := newHead(p, records)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.heads = []*head{only}
+}
+
+func newHead(p store.PartitionHead, records []Record) *head {
 	p.Topic = Topic
 	type of struct {
 		tenant, device string
@@ -159,11 +172,11 @@ func (h *Heads) Set(p store.PartitionHead, records ...Record) {
 		}
 		bins[k] = append(bins[k], r)
 	}
-	added := &head{PartitionHead: p}
+	made := &head{PartitionHead: p}
 	for _, k := range order {
-		added.bins = append(added.bins, newBin(bins[k]))
+		made.bins = append(made.bins, newBin(bins[k]))
 	}
-	h.heads = append(h.heads, added)
+	return made
 }
 
 func newBin(records []Record) bin {

@@ -1,5 +1,5 @@
-// Package storetest holds the conformance suite of store.Writer and store.Reader, and Memory, a strict
-// implementation of both for tests. An implementation that passes the suite may stand wherever the
+// Package storetest holds the conformance suites of the contracts in package store, and Memory, a strict
+// store.Writer and store.Reader for tests. An implementation that passes the suite may stand wherever the
 // contract is asked for.
 package storetest
 

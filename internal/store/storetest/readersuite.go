@@ -145,3 +145,28 @@ func scanCharge(t *testing.T, f Fixture) {
 		require.Zero(t, usage.Documents)
 	}
 }
+
+// A container that is dropped while it is scanned is no end of its documents.
+func scanDropped(t *testing.T, f Fixture) {
+	f.CreateContainer(container)
+	const n = 300 // of each key: together more than a page
+	for _, key := range []sharding.Key{m1, m2} {
+		for i := range n {
+			_, err := f.Writer.Create(t.Context(), key, number(uint32(i)).String(), document(key, number(uint32(i)), int64(i), int64(i), 10_000))
+			require.NoError(t, err)
+		}
+	}
+	prefix := sharding.Key{Container: container, TenantShard: m1.TenantShard}
+	seen := 0
+	_, err := f.Reader.Scan(t.Context(), store.Scan{Key: prefix, Range: millis(0, 1000)}, func([]byte) error {
+		if seen++; seen == 1 {
+			f.DeleteContainer(container)
+		}
+		return nil
+	})
+	if seen == 2*n {
+		require.NoError(t, err, "all of them were read at once")
+		return
+	}
+	require.ErrorIs(t, err, store.ErrNoContainer, "after %d documents", seen)
+}

@@ -42,6 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"a scan in order", scanOrder},
 		{"a scan of all devices", scanPrefix},
 		{"a scan ends at an error of yield", scanYield},
+		{"a container dropped under a scan", scanDropped},
 		{"a scan tells what it costs", scanCharge},
 		{"a scan's bytes stay as they are", scanKeeps},
 		{"a context that has ended", contextEnded},

@@ -1,0 +1,375 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+// HeadFixture is a head under test that has taken nothing, and what it stores chunks in.
+type HeadFixture struct {
+	Heads store.Heads
+
+	// Take gives the head the records of its one partition from an offset on, a reading each. When it returns they are taken.
+	Take func(offset int64, readings ...telemetry.Reading)
+	// Store has all that was taken stored as chunks, and returns when that is acknowledged. Rows may stay in the head for a while.
+	Store func()
+	// Documents is what is stored.
+	Documents func() [][]byte
+}
+
+// RunHeads checks an implementation of store.Heads; open returns a new one with one partition.
+func RunHeads(t *testing.T, open func(t *testing.T) HeadFixture) {
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, HeadFixture)
+	}{
+		{"a head has what it took", headRows},
+		{"of the asked tenant, devices, metrics and instants alone", headAsked},
+		{"positions alone", headPositions},
+		{"a snapshot stays as it is", headSnapshot},
+		{"of one instant the last value", headNewest},
+		{"what is stored is told", headStored},
+		{"no row is ever nowhere", headNowhere},
+		{"devices are listed without rows", headDevices},
+		{"the first devices", headFirstDevices},
+		{"a context that has ended", headEnded},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })
+	}
+}
+
+// headDay is the day of the readings that heads take. It lies in the past, whatever the clock says.
+const headDay = telemetry.Day(20023) // 2024-10-27
+
+// reading is of a device at so many ms of the day; the fields are metrics with a float that tells them apart.
+func reading(device string, at int64, value float64, metrics ...string) telemetry.Reading {
+	r := telemetry.Reading{Tenant: "acme", Device: device, Time: headDay.Start() + at}
+	for _, m := range metrics {
+		r.Fields = append(r.Fields, telemetry.Field{Metric: m, Value: telemetry.FloatValue(value)})
+	}
+	return r
+}
+
+func headMillis(from, to int64) telemetry.Range {
+	return telemetry.Range{From: headDay.Start() + from, To: headDay.Start() + to}
+}
+
+// seen is the values of one partition's rows, the newest source first, as device, ms of the day, metric, value.
+type seen map[string]seenValue
+
+type seenValue struct {
+	source store.Source
+	value  float64
+}
+
+func (s seen) take(device string, source store.Source, f chunk.Frame) {
+	for _, g := range f.Groups {
+		for _, c := range g.Columns {
+			k := 0
+			for i, at := range g.Times {
+				if !c.Present.Has(i) {
+					continue
+				}
+				key := fmt.Sprintf("%s %d %s", device, at-headDay.Start(), c.Metric)
+				if old, ok := s[key]; !ok || old.source.Compare(source) < 0 {
+					s[key] = seenValue{source, c.Value(k).Float()}
+				}
+				k++
+			}
+		}
+	}
+}
+
+func (s seen) takeHead(t *testing.T, h store.PartitionHead) {
+	t.Helper()
+	for r, err := range h.Rows {
+		require.NoError(t, err)
+		require.Equal(t, h.Stream, r.Source.Stream)
+		require.Equal(t, h.Partition, r.Source.Partition)
+		require.Less(t, r.Source.Through, h.Position, "below its position")
+		s.take(r.Device, r.Source, r.Frame)
+	}
+}
+
+func (s seen) takeDocument(t *testing.T, doc []byte) {
+	t.Helper()
+	c, err := chunk.Parse(doc)
+	require.NoError(t, err)
+	f, err := c.Frame(nil)
+	require.NoError(t, err)
+	h := c.Header
+	s.take(h.Device, store.Source{Stream: h.ID.Stream, Partition: h.ID.Partition, Through: h.Through}, f)
+}
+
+func (s seen) lines() []string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(s)) {
+		out = append(out, fmt.Sprintf("%s %g", k, s[k].value))
+	}
+	return out
+}
+
+// one is the answer of a head, which has one partition.
+func one(t *testing.T, f HeadFixture, r store.HeadRequest) store.PartitionHead {
+	t.Helper()
+	heads, err := f.Heads.Heads(t.Context(), r)
+	require.NoError(t, err)
+	require.Len(t, heads, 1)
+	return heads[0]
+}
+
+func headLines(t *testing.T, f HeadFixture, r store.HeadRequest) []string {
+	t.Helper()
+	s := make(seen)
+	s.takeHead(t, one(t, f, r))
+	return s.lines()
+}
+
+func headRows(t *testing.T, f HeadFixture) {
+	whole := store.HeadRequest{Tenant: "acme", Range: headMillis(0, telemetry.DayMillis)}
+	before := one(t, f, whole)
+	require.EqualValues(t, 0, before.Position)
+	require.Empty(t, headLines(t, f, whole))
+	f.Take(0, reading("m1", 10, 1, "a", "b"), reading("m2", 10, 2, "a"), reading("m1", 20, 3, "b"))
+	require.Equal(t, []string{"m1 10 a 1", "m1 10 b 1", "m1 20 b 3", "m2 10 a 2"}, headLines(t, f, whole))
+	after := one(t, f, whole)
+	require.EqualValues(t, 3, after.Position)
+	require.Equal(t, before.Topic, after.Topic)
+	require.NotEmpty(t, after.Topic)
+	require.LessOrEqual(t, after.CaughtUp, after.Position)
+	f.Take(3, reading("m3", 5, 4, "a"))
+	require.Contains(t, headLines(t, f, whole), "m3 5 a 4")
+	require.EqualValues(t, 4, one(t, f, whole).Position)
+}
+
+func headAsked(t *testing.T, f HeadFixture) {
+	other := reading("m1", 10, 9, "a")
+	other.Tenant = "globex"
+	tomorrow := reading("m1", telemetry.DayMillis, 5, "a")
+	f.Take(0, reading("m1", 10, 1, "a", "b"), reading("m2", 20, 2, "a"), other, reading("m3", 30, 3, "c"), tomorrow)
+	all := headMillis(0, 2*telemetry.DayMillis)
+	for _, c := range []struct {
+		r    store.HeadRequest
+		want []string
+	}{
+		{store.HeadRequest{Tenant: "globex", Range: all}, []string{"m1 10 a 9"}},
+		{store.HeadRequest{Tenant: "nobody", Range: all}, nil},
+		{store.HeadRequest{Tenant: "acme", Range: all, Devices: []string{"m2", "m3", "none"}}, []string{"m2 20 a 2", "m3 30 c 3"}},
+		{store.HeadRequest{Tenant: "acme", Range: all, Devices: []string{}}, nil},
+		{store.HeadRequest{Tenant: "acme", Range: all, Metrics: []string{"b", "c"}}, []string{"m1 10 b 1", "m3 30 c 3"}},
+		{store.HeadRequest{Tenant: "acme", Range: headMillis(20, 30)}, []string{"m2 20 a 2"}},
+		{store.HeadRequest{Tenant: "acme", Range: headMillis(telemetry.DayMillis, telemetry.DayMillis+1)}, []string{"m1 86400000 a 5"}},
+	} {
+		require.Equal(t, c.want, headLines(t, f, c.r), "%+v", c.r)
+		require.EqualValues(t, 5, one(t, f, c.r).Position, "positions are everybody's")
+	}
+}
+
+func headPositions(t *testing.T, f HeadFixture) {
+	f.Take(0, reading("m1", 0, 1, "a"))
+	f.Store()
+	f.Take(1, reading("m1", 1, 1, "a"))
+	h := one(t, f, store.HeadRequest{Tenant: "acme"})
+	require.EqualValues(t, 2, h.Position)
+	require.Empty(t, h.Chains)
+	for range h.Rows {
+		require.Fail(t, "a row of no instant")
+	}
+}
+
+func headSnapshot(t *testing.T, f HeadFixture) {
+	f.Take(0, reading("m1", 10, 1, "a"), reading("m2", 10, 2, "a"))
+	h := one(t, f, store.HeadRequest{Tenant: "acme", Range: headMillis(0, 1000)})
+	f.Take(2, reading("m1", 10, 8, "a"), reading("m1", 20, 9, "a"), reading("m9", 10, 9, "a"))
+	f.Store()
+	s := make(seen)
+	s.takeHead(t, h)
+	require.Equal(t, []string{"m1 10 a 1", "m2 10 a 2"}, s.lines())
+	require.EqualValues(t, 2, h.Position)
+}
+
+func headNewest(t *testing.T, f HeadFixture) {
+	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, 1000)}
+	f.Take(0, reading("m1", 10, 1, "a", "b"), reading("m1", 10, 2, "a"))
+	require.Equal(t, []string{"m1 10 a 2", "m1 10 b 1"}, headLines(t, f, r))
+	f.Store()
+	f.Take(2, reading("m1", 10, 3, "a"))
+	require.Contains(t, headLines(t, f, r), "m1 10 a 3", "also against what may linger")
+}
+
+func headStored(t *testing.T, f HeadFixture) {
+	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, telemetry.DayMillis)}
+	f.Take(0, reading("m1", 10, 1, "a"), reading("m1", 30, 2, "a"), reading("m2", 40, 2, "a"))
+	require.Empty(t, one(t, f, r).Chains, "nothing is stored")
+	f.Store()
+	f.Take(3, reading("m1", 20, 3, "a"), reading("m3", 1, 1, "a"))
+	f.Store()
+	tails := make(map[string]store.Tail)
+	for _, doc := range f.Documents() {
+		c, err := chunk.Parse(doc)
+		require.NoError(t, err)
+		if h := c.Header; tails[h.Device] == (store.Tail{}) || tails[h.Device].Number < h.ID.Number {
+			tails[h.Device] = store.Tail{Number: h.ID.Number, Through: h.Through, From: h.From, To: h.To}
+		}
+	}
+	require.Len(t, tails, 3)
+	h := one(t, f, r)
+	require.Len(t, h.Chains, 3)
+	for _, c := range h.Chains {
+		require.Equal(t, headDay, c.Day)
+		require.Equal(t, tails[c.Device], c.Tail, c.Device)
+	}
+	r.Devices = []string{"m2"}
+	h = one(t, f, r)
+	require.Len(t, h.Chains, 1)
+	require.Equal(t, "m2", h.Chains[0].Device)
+	r.Range = headMillis(telemetry.DayMillis, 2*telemetry.DayMillis)
+	require.Empty(t, one(t, f, r).Chains, "of another day")
+	r.Tenant = "globex"
+	require.Empty(t, one(t, f, r).Chains)
+}
+
+// headNowhere holds rule R1: whoever asks the head first and the store then finds everything below the head's position.
+func headNowhere(t *testing.T, f HeadFixture) {
+	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, telemetry.DayMillis)}
+	const records = 60
+	done := make(chan struct{})
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for {
+			heads, err := f.Heads.Heads(context.Background(), r)
+			if err != nil || len(heads) != 1 {
+				t.Errorf("%d heads, %v", len(heads), err)
+				return
+			}
+			found := make(map[int64]bool)
+			note := func(f chunk.Frame) {
+				for _, g := range f.Groups {
+					for _, at := range g.Times {
+						found[at-headDay.Start()] = true
+					}
+				}
+			}
+			for rows, err := range heads[0].Rows {
+				if err != nil {
+					t.Errorf("rows: %v", err)
+				}
+				note(rows.Frame)
+			}
+			for _, doc := range f.Documents() {
+				c, err := chunk.Parse(doc)
+				if err != nil {
+					t.Errorf("stored: %v", err)
+					return
+				}
+				frame, err := c.Frame(nil)
+				if err != nil {
+					t.Errorf("stored: %v", err)
+					return
+				}
+				note(frame)
+			}
+			for i := range heads[0].Position {
+				if !found[i] {
+					t.Errorf("record %d is nowhere, at position %d", i, heads[0].Position)
+				}
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	for i := range int64(records) {
+		f.Take(i, reading(fmt.Sprintf("m%d", i%3), i, 1, "a"))
+		if i%7 == 6 {
+			f.Store()
+		}
+	}
+	close(done)
+	asking.Wait()
+}
+
+func headDevices(t *testing.T, f HeadFixture) {
+	other := reading("m1", 10, 9, "a")
+	other.Tenant = "globex"
+	text := reading("m1", 50, 1, "a")
+	text.Fields = append(text.Fields, telemetry.Field{Metric: "b", Value: telemetry.TextValue("x")})
+	f.Take(0, reading("m1", 10, 1, "a"), text, reading("m1", 5, 1, "b"), reading("truck", 10, 1, "v"), other)
+	require.Equal(t, []string{"m1 5 50 a/float b/float b/text", "truck 10 10 v/float"}, deviceLines(t, f, store.ListRequest{Tenant: "acme"}))
+	require.Equal(t, []string{"truck 10 10 v/float"}, deviceLines(t, f, store.ListRequest{Tenant: "acme", Prefix: "tr"}))
+	require.Equal(t, []string{"m1 10 10 a/float"}, deviceLines(t, f, store.ListRequest{Tenant: "globex"}))
+	require.Empty(t, deviceLines(t, f, store.ListRequest{Tenant: "nobody"}))
+}
+
+// deviceLines is a list of devices: id, first and last instant as ms of the day, columns.
+func deviceLines(t *testing.T, f HeadFixture, r store.ListRequest) []string {
+	t.Helper()
+	held, err := f.Heads.Devices(t.Context(), r)
+	require.NoError(t, err)
+	type device struct {
+		first, last int64
+		columns     map[string]bool
+	}
+	devices := make(map[string]*device)
+	for _, h := range held {
+		d := devices[h.Device]
+		if d == nil {
+			d = &device{h.First, h.Last, make(map[string]bool)}
+			devices[h.Device] = d
+		}
+		d.first, d.last = min(d.first, h.First), max(d.last, h.Last)
+		for _, c := range h.Columns {
+			d.columns[c.Metric+"/"+c.Kind.String()] = true
+		}
+	}
+	var out []string
+	for _, id := range slices.SortedFunc(maps.Keys(devices), cmp.Compare[string]) {
+		d := devices[id]
+		out = append(out, fmt.Sprintf("%s %d %d %s", id, d.first-headDay.Start(), d.last-headDay.Start(), strings.Join(slices.Sorted(maps.Keys(d.columns)), " ")))
+	}
+	return out
+}
+
+func headFirstDevices(t *testing.T, f HeadFixture) {
+	var all []telemetry.Reading
+	for i := range 40 {
+		all = append(all, reading(fmt.Sprintf("m%02d", 39-i), int64(i), 1, "a"))
+	}
+	f.Take(0, all...)
+	for _, limit := range []int{1, 3, 39, 40, 41} {
+		held, err := f.Heads.Devices(t.Context(), store.ListRequest{Tenant: "acme", Prefix: "m", Limit: limit})
+		require.NoError(t, err)
+		var ids []string
+		for _, h := range held {
+			ids = append(ids, h.Device)
+		}
+		slices.Sort(ids)
+		for i := range min(limit, 40) {
+			require.Contains(t, ids, fmt.Sprintf("m%02d", i), "limit %d", limit)
+		}
+	}
+}
+
+func headEnded(t *testing.T, f HeadFixture) {
+	f.Take(0, reading("m1", 0, 1, "a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := f.Heads.Heads(ctx, store.HeadRequest{Tenant: "acme", Range: headMillis(0, 1)})
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = f.Heads.Devices(ctx, store.ListRequest{Tenant: "acme"})
+	require.ErrorIs(t, err, context.Canceled)
+}
