@@ -40,6 +40,7 @@ func (w *Worker) lookedUp(j *Lookup, now time.Time) {
 		tail = &j.Tail
 		w.suspect = max(w.suspect, tail.Through)
 	}
+	w.told(j.chain, tail, j.chain.first)
 	w.mu.Lock()
 	j.chain.found(tail, now.Add(w.cfg.Linger))
 	w.mu.Unlock()
@@ -62,6 +63,7 @@ func (w *Worker) created(j *Create, now time.Time) {
 	w.succeeded(c, now)
 	if j.Existing != nil {
 		w.observer.Conflict()
+		w.told(c, j.Existing, c.first)
 		w.mu.Lock()
 		c.conflict(*j.Existing, now, until)
 		w.mu.Unlock()
@@ -88,6 +90,14 @@ func (w *Worker) stampedAt(j *Stamp, now time.Time) {
 		return
 	}
 	w.unmarked, w.stamped, w.stamps = false, now, backoff{}
+}
+
+// told has the catalog learn what a tail told by the store shows: its times, and that rows from first on are stored already.
+func (w *Worker) told(c *chain, tail *store.Tail, first int64) {
+	w.tailed(c, tail)
+	if tail != nil && first <= tail.Through {
+		w.restored(c.device, first)
+	}
 }
 
 // learnt goes on with a chain whose tail has been told by the store.

@@ -129,10 +129,10 @@ func merged(stored, seen control.Device) control.Device {
 	return e.Device
 }
 
-// same reports whether two entries say the same.
+// same reports whether two entries say the same, but for the last time.
 func same(a, b control.Device) bool {
 	sets := func(x, y map[string][]string) bool {
 		return maps.EqualFunc(x, y, func(p, q []string) bool { return slices.Equal(p, q) })
 	}
-	return a.First == b.First && a.Last == b.Last && maps.Equal(a.Tags, b.Tags) && sets(a.Metrics, b.Metrics) && sets(a.Labels, b.Labels)
+	return a.First == b.First && maps.Equal(a.Tags, b.Tags) && sets(a.Metrics, b.Metrics) && sets(a.Labels, b.Labels)
 }

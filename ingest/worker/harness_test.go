@@ -203,8 +203,30 @@ func (w *world) checkCommitted() {
 	require.Empty(w.t, refused, "committed offset %d: dead letters lost", w.commit)
 }
 
+// checkCatalog holds that the catalog has the first and last time of what is stored of every device.
+func (w *world) checkCatalog() {
+	type times struct{ first, last int64 }
+	want := map[string]times{}
+	for s := range w.Stored() {
+		x, ok := want[s.Device]
+		if !ok {
+			x = times{s.Time, s.Time}
+		}
+		want[s.Device] = times{min(x.first, s.Time), max(x.last, s.Time)}
+	}
+	for device, x := range want {
+		body, ok, err := w.catalogEntry(device)
+		require.NoError(w.t, err)
+		require.True(w.t, ok, "device %s is not listed", device)
+		var d control.Device
+		require.NoError(w.t, json.Unmarshal(body, &d))
+		require.Equal(w.t, x, times{d.First, d.Last}, "the catalog's times of %s", device)
+	}
+}
+
 // check holds I3, I4, I5 and I11 when everything has settled.
 func (w *world) check() {
+	w.checkCatalog()
 	require.Equal(w.t, int64(len(w.log)), w.commit, "I11: everything is committed")
 	values, _ := w.published(w.commit)
 	require.Equal(w.t, values, w.Stored(), "I5: each series and instant once, with its last value")

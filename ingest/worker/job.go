@@ -50,6 +50,7 @@ type Note struct {
 	Result
 	Tenant, Device string
 	Seen           control.Device // what is to be merged into the entry
+	Times          bool           // the entry is also written when it lacks nothing but a later time
 	device         *device
 
 	Entry control.Device // the answer: the entry as stored now
@@ -63,10 +64,10 @@ type Stamp struct {
 	Mark      control.Mark
 }
 
-// Merge is what the entry of the catalog should say, given what it says now; changed is false when it says that already.
+// Merge is what the entry of the catalog should say, given what it says now; changed is false when it need not be written.
 func (n *Note) Merge(stored control.Device) (next control.Device, changed bool) {
 	next = merged(stored, n.Seen)
-	return next, !same(stored, next)
+	return next, !same(stored, next) || n.Times && next.Last != stored.Last
 }
 
 func (*Lookup) job() {}

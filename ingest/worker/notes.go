@@ -3,6 +3,8 @@ package worker
 import (
 	"time"
 
+	"binnacle/binning"
+	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )
 
@@ -45,6 +47,28 @@ func (w *Worker) observe(d *device, offset int64, r *telemetry.Reading, repeats 
 	}
 }
 
+// restored takes note of rows that turned out to be stored already, from an offset on: whoever stored them may have died before
+// the catalog had their times.
+func (w *Worker) restored(d *device, offset int64) {
+	if w.cfg.NoteEvery >= 0 || !d.stretched() {
+		return
+	}
+	d.tell(offset)
+	w.fileNews(d)
+	w.noteSoon(d)
+}
+
+// tailed takes note of the times of a chunk that the store told of.
+func (w *Worker) tailed(c *chain, tail *store.Tail) {
+	if d := c.device; tail != nil && !d.seen.empty() {
+		d.seen.span(tail.From)
+		d.seen.span(tail.To)
+		if d.stretched() {
+			w.noteSoon(d)
+		}
+	}
+}
+
 // noteSoon puts a device among those that may have something for the catalog.
 func (w *Worker) noteSoon(d *device) {
 	if !d.queued {
@@ -62,15 +86,48 @@ func (w *Worker) notes(jobs []Job, now time.Time) []Job {
 			w.noteSoon(d)
 		}
 	}
-	for w.unnoted.len() > 0 && w.noting < maxNotes && w.catalog.open(now) {
+	w.allow(now)
+	for w.unnoted.len() > 0 && w.noting < maxNotes && w.allowed >= 1 && w.catalog.open(now) {
 		d := w.unnoted.pop()
 		d.queued = false
-		if !d.noting && (d.news || d.stretched()) { // else it comes back when the note under way is done
+		if !d.noting && w.notable(d, now) { // else it comes back when the note under way is done, or it is time
 			w.noting++
+			w.allowed--
 			jobs = append(jobs, w.note(d, now))
 		}
 	}
 	return jobs
+}
+
+// notable reports whether a device has something for the catalog now: what is new at once, a later time when it is due.
+func (w *Worker) notable(d *device, now time.Time) bool {
+	return d.news || d.stretched() && (!d.listed || d.seen.first < d.first || w.timely(d, now))
+}
+
+// timely reports whether a later time alone is worth a write.
+func (w *Worker) timely(d *device, now time.Time) bool {
+	return w.cfg.NoteEvery < 0 || w.drain || len(d.chains) == 0 || d.listed && !now.Before(d.lookAt)
+}
+
+// A takeover finds every device unknown, and each must be compared with its entry before the floor may pass its first reading.
+// The bins hold the floor anyway until the hold is over, so that is done evenly within half of it; a few are done at once.
+const (
+	noteBurst = 256
+	noteRate  = 64 // a second, at least
+)
+
+// allow says how many notes may begin now.
+func (w *Worker) allow(now time.Time) {
+	if w.backlog = max(w.backlog, w.unnoted.len()); w.unnoted.len() == 0 {
+		w.backlog = 0
+	}
+	rate := max(noteRate, 2*float64(w.backlog)/max(w.cfg.Hold.Seconds(), 1))
+	if since := now.Sub(w.allowedAt); w.drain || w.allowedAt.IsZero() || since < 0 {
+		w.allowed = noteBurst
+	} else {
+		w.allowed = min(noteBurst, w.allowed+rate*since.Seconds())
+	}
+	w.allowedAt = now
 }
 
 // note is the next Note of a device, and clears the news that it carries.
@@ -81,12 +138,17 @@ func (w *Worker) note(d *device, now time.Time) *Note {
 	}
 	d.news, d.since = false, 0
 	w.fileNews(d)
-	if w.cfg.NoteEvery >= 0 {
-		d.lookAt = now.Add(w.cfg.NoteEvery)
+	times := w.timely(d, now)
+	if w.cfg.NoteEvery >= 0 && (times || !d.listed) {
+		every := w.cfg.NoteEvery
+		if !d.listed {
+			every = binning.FirstHold(d.id, every) // a fleet that came over together is not written together
+		}
+		d.lookAt = now.Add(every)
 		w.looks.put(d)
 	}
 	seen := d.seen.entry(d.tenant.name, d.id)
-	return &Note{Tenant: d.tenant.name, Device: d.id, Seen: seen, device: d}
+	return &Note{Tenant: d.tenant.name, Device: d.id, Seen: seen, Times: times, device: d}
 }
 
 // noted takes a Note back.
@@ -105,10 +167,13 @@ func (w *Worker) noted(j *Note, now time.Time) {
 		if d.carried != noOffset {
 			d.tell(d.carried)
 		}
+		if d.lookAt = now; j.Times && w.cfg.NoteEvery >= 0 {
+			w.looks.put(d)
+		}
 		w.noteSoon(d)
 	}
 	w.fileNews(d)
-	if d.news || w.drain && d.stretched() {
+	if d.news || w.drain && d.stretched() || d.listed && d.seen.first < d.first {
 		w.noteSoon(d)
 	}
 	w.mu.Lock()

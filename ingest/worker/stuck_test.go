@@ -300,7 +300,7 @@ func (n newer) Read(ctx context.Context, key sharding.Key, id, session string) (
 	if err := json.Unmarshal(doc, &all); err != nil {
 		return nil, r, err
 	}
-	for _, name := range []string{"columns", "data", "time", "rows", "readings", "first", "from"} {
+	for _, name := range []string{"columns", "data", "time", "rows", "readings", "first"} {
 		delete(all, name)
 	}
 	all["v"], all["body"] = chunk.Version+7, map[string]any{"layout": "another", "columns": 3}

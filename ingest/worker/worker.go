@@ -55,10 +55,13 @@ type Worker struct {
 	devices  int64          // bytes of what is known of devices
 	counted  int64          // bytes that memory has of this worker
 
-	noting  int              // notes under way
-	unnoted fifo[*device]    // that may have something for the catalog
-	news    ordered[*device] // that hold back the committed offset until the catalog has what is new, by that offset
-	looks   ordered[*device] // whose times have been written, by when they are compared with the catalog's again
+	noting    int              // notes under way
+	allowed   float64          // notes that may begin
+	allowedAt time.Time        // as of when
+	backlog   int              // the most that unnoted held since it was empty
+	unnoted   fifo[*device]    // that may have something for the catalog
+	news      ordered[*device] // that hold back the committed offset until the catalog has what is new, by that offset
+	looks     ordered[*device] // whose times have been written, by when they are compared with the catalog's again
 
 	learned time.Time // the map that was read last because Feed asked for it
 	trusted time.Time // until then it is not asked for again
@@ -196,6 +199,7 @@ func (w *Worker) take(offset int64, r *telemetry.Reading, now time.Time) {
 	if w.knows(c) && offset <= c.tail {
 		w.observe(d, offset, r, false)
 		w.observer.Replayed()
+		w.restored(d, offset)
 		return
 	}
 	before := c.phase
