@@ -20,8 +20,13 @@ type Layout struct {
 	TTL     bool // items may have a ttl
 }
 
-// baseRUs is what the containers control and catalog get: the least that is sold.
-const baseRUs = 400
+// What the containers control and catalog get. The first is hardly used: the least that is sold. The second is written in bursts,
+// when a fleet comes or is taken over, and rests in between: its throughput follows its load, from a tenth of this up, which
+// costs less at rest than the least that is sold without autoscale.
+var (
+	controlThroughput = store.Throughput{RUs: 400}
+	catalogThroughput = store.Throughput{RUs: 2000, Autoscale: true}
+)
 
 // chunkLayout is that of a container of chunks. Every indexed term costs on each write; the two paths of
 // the key are in it because a query for a prefix of the key would scan without.
@@ -34,9 +39,12 @@ func chunkLayout(name string) Layout {
 }
 
 // baseLayouts are the containers that every database of Binnacle has.
-var baseLayouts = []Layout{
-	{Name: store.ControlContainer, Key: []string{"/kind"}, Indexed: []string{"/kind"}},
-	{Name: store.CatalogContainer, Key: []string{"/tenant", "/device"}, Indexed: []string{"/tenant", "/device"}},
+var baseLayouts = []struct {
+	Layout
+	throughput store.Throughput
+}{
+	{Layout{Name: store.ControlContainer, Key: []string{"/kind"}, Indexed: []string{"/kind"}}, controlThroughput},
+	{Layout{Name: store.CatalogContainer, Key: []string{"/tenant", "/device"}, Indexed: []string{"/tenant", "/device"}}, catalogThroughput},
 }
 
 // EnsureBase makes the database and its containers control and catalog unless they exist.
@@ -49,7 +57,7 @@ func (c *Client) EnsureBase(ctx context.Context) error {
 		return fmt.Errorf("create database %s: %w", store.Database, err)
 	}
 	for _, l := range baseLayouts {
-		if err := c.Containers().CreateAs(ctx, l, store.Throughput{RUs: baseRUs}); err != nil {
+		if err := c.Containers().CreateAs(ctx, l.Layout, l.throughput); err != nil {
 			return err
 		}
 	}
