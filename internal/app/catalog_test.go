@@ -33,8 +33,8 @@ func TestWhatATakeoverCostsInTheCatalog(t *testing.T) {
 	var perDevice []float64
 	for life := range 3 {
 		cfg := ingest.Config{
-			Config: worker.Config{Register: true, Hold: time.Hour}, Kafka: "unused:1",
-			Now: func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler),
+			Config: worker.Config{Register: true, Hold: time.Hour},
+			Now:    func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler),
 		}
 		stores := ingest.Stores{
 			Chunks: client.Chunks(), Directory: dir, Catalog: client.Catalog(), Streams: control.NewStreams(client.Documents()), Letters: noLetters{},
