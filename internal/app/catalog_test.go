@@ -21,7 +21,7 @@ func TestWhatATakeoverCostsInTheCatalog(t *testing.T) {
 	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
-	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Key: cosmosemu.Key, Transport: server.Transport()})
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: server.Transport()})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	require.NoError(t, client.EnsureBase(t.Context()))

@@ -116,7 +116,7 @@ func (a *ARM) EnsureBase(ctx context.Context) error {
 		return fmt.Errorf("create database %s: %w", store.Database, err)
 	}
 	for _, l := range baseLayouts {
-		if err := a.create(ctx, l, store.Throughput{RUs: baseRUs}); err != nil {
+		if err := a.create(ctx, l.Layout, l.throughput); err != nil {
 			return err
 		}
 	}
