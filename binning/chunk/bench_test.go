@@ -67,3 +67,43 @@ func BenchmarkDecodeOne(b *testing.B) {
 func perValue(b *testing.B, from time.Duration, f chunk.Frame) {
 	b.ReportMetric(float64(cpuTime()-from)/float64(b.N)/float64(f.Values()), "CPU-ns/value")
 }
+
+// BenchmarkBlock encodes and decodes blocks of 64 rows of a truck.
+func BenchmarkBlock(b *testing.B) {
+	var runs []chunk.Run
+	var blocks [][]byte
+	for i := range 20 {
+		for _, f := range split(truckPoints(i, 640), 64) {
+			runs = append(runs, runOf(f))
+			data, err := chunk.AppendRows(nil, &runs[len(runs)-1])
+			require.NoError(b, err)
+			blocks = append(blocks, data)
+		}
+	}
+	schema, err := chunk.ParseSchema(chunk.AppendSchema(nil, &runs[0]))
+	require.NoError(b, err)
+	one := chunk.Frame{Groups: []chunk.Group{{Times: runs[0].Times, Columns: runs[0].Columns}}}
+	b.Run("encode", func(b *testing.B) {
+		b.ReportAllocs()
+		from, i := cpuTime(), 0
+		var data []byte
+		for b.Loop() {
+			if data, err = chunk.AppendRows(data[:0], &runs[i%len(runs)]); err != nil {
+				b.Fatal(err)
+			}
+			i++
+		}
+		perValue(b, from, one)
+	})
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		from, i := cpuTime(), 0
+		for b.Loop() {
+			if _, err := schema.Rows(blocks[i%len(blocks)], nil); err != nil {
+				b.Fatal(err)
+			}
+			i++
+		}
+		perValue(b, from, one)
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"binnacle/binning/chunk"
+	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"
 	"github.com/valyala/fastjson"
@@ -101,4 +102,64 @@ func TestBytesPerValueOfRealData(t *testing.T) {
 	b := measure(t, days, 1000).log(t, "machine_temperature, 5 minutes squeezed to 5 s", 1000)
 	require.LessOrEqual(t, b, 4.3)
 	measure(t, map[string][]point{"m1": machinePoints(t)}, 288).log(t, "machine_temperature, as it is", 288)
+}
+
+// TestBlockDensity prints what blocks of so many rows take, beside chunks, and bounds those of 64 rows.
+func TestBlockDensity(t *testing.T) {
+	trucks := map[string][]point{}
+	for i := range 5 {
+		trucks[strconv.Itoa(i)] = truckPoints(i, 2000)
+	}
+	for _, s := range []struct {
+		name  string
+		bound float64 // of 64 rows, schema included; 0: none
+		load  func(t testing.TB) map[string][]point
+	}{
+		{"simulated trucks", 1.25, func(testing.TB) map[string][]point { return trucks }},
+		{"tsbs-cpu", 0.8, cpuPoints},
+		{"tsbs-iot without capacities", 0, iotPoints},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			points := s.load(t)
+			m := measure(t, points, 1000)
+			t.Logf("%s, chunks of 1,000 rows: %.3f B/value before base64, %.3f as documents", s.name,
+				float64(m.binary)/float64(m.values), float64(m.document)/float64(m.values))
+			for _, rows := range []int{16, 32, 64, 128} {
+				each := measureBlocks(t, points, rows)
+				t.Logf("%s, blocks of %d rows: %.3f B/value, %.3f with the schema", s.name, rows, each[0], each[1])
+				if rows == 64 && s.bound > 0 {
+					require.LessOrEqual(t, each[1], s.bound)
+				}
+			}
+		})
+	}
+}
+
+// measureBlocks is the bytes per value of blocks of full rows, without and with their schemas.
+func measureBlocks(t testing.TB, points map[string][]point, rows int) (each [2]float64) {
+	values, plain, whole := 0, 0, 0
+	for _, device := range slices.Sorted(maps.Keys(points)) {
+		for _, f := range split(points[device], rows) {
+			if f.Rows() < rows {
+				continue
+			}
+			run := runOf(f)
+			b, err := chunk.AppendBlock(nil, &run)
+			require.NoError(t, err)
+			_, data, err := chunk.SplitBlock(b)
+			require.NoError(t, err)
+			values, plain, whole = values+run.Values(), plain+len(data), whole+len(b)
+		}
+	}
+	return [2]float64{float64(plain) / float64(values), float64(whole) / float64(values)}
+}
+
+// runOf is a frame without labels as it may have come: other devices' records between its own.
+func runOf(f chunk.Frame) chunk.Run {
+	g := f.Groups[0]
+	run := chunk.Run{Times: g.Times, Columns: g.Columns, Sets: []telemetry.Labels{nil}}
+	for i := range g.Times {
+		run.Offsets = append(run.Offsets, int64(1_000_000+100*i+i*7919%13))
+	}
+	return run
 }

@@ -1,0 +1,188 @@
+package binning
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/telemetry"
+)
+
+// Run is the rows from i to j as they were taken, in columns: what a block of them holds.
+func (r *Rows) Run(i, j int) chunk.Run {
+	n := j - i
+	run := chunk.Run{Offsets: make([]int64, n), Times: make([]int64, n)}
+	sets := make(map[uint32]uint32, 1)
+	places := make([]uint32, n)
+	places0 := uint32(0)
+	at := make(map[column]int, 16) // index of a column of the rows in run.Columns
+	for k := range n {
+		row := &r.rows[i+k]
+		run.Offsets[k], run.Times[k] = row.offset, row.time
+		place, known := sets[row.labels]
+		if !known {
+			place = uint32(len(run.Sets))
+			sets[row.labels] = place
+			run.Sets = append(run.Sets, r.labels[row.labels])
+		}
+		places[k] = place
+		places0 |= place
+		bits := r.bits(i + k)
+		for m, c := range r.list(i + k) {
+			x, known := at[c]
+			if !known {
+				x = len(run.Columns)
+				at[c] = x
+				run.Columns = append(run.Columns, newColumn(r.metrics[c.metric()], c.kind(), n))
+			}
+			r.give(&run.Columns[x], k, c.kind(), bits[m])
+		}
+	}
+	if places0 != 0 {
+		run.Labels = places
+	}
+	for x := range run.Columns {
+		if c := &run.Columns[x]; c.Len() == n {
+			c.Present = nil
+		}
+	}
+	slices.SortFunc(run.Columns, compareColumns)
+	return run
+}
+
+func newColumn(metric string, kind telemetry.Kind, rows int) chunk.Column {
+	c := chunk.Column{Metric: metric, Kind: kind, Present: chunk.NewBitmap(rows)}
+	if kind == telemetry.Text {
+		c.Texts = make([]string, 0, rows)
+	} else {
+		c.Bits = make([]uint64, 0, rows)
+	}
+	return c
+}
+
+// give puts a value of r into row k of a column.
+func (r *Rows) give(c *chunk.Column, k int, kind telemetry.Kind, bits uint64) {
+	c.Present.Set(k)
+	if kind == telemetry.Text {
+		c.Texts = append(c.Texts, r.value(kind, bits).Text())
+		return
+	}
+	c.Bits = append(c.Bits, bits)
+}
+
+func compareColumns(a, b chunk.Column) int {
+	return cmp.Or(strings.Compare(a.Metric, b.Metric), cmp.Compare(a.Kind, b.Kind))
+}
+
+// AppendRun takes the readings of a run, whose offsets must not be lower than any before.
+func (r *Rows) AppendRun(run *chunk.Run) {
+	next := make([]int, len(run.Columns)) // value of each column that comes next
+	var reading telemetry.Reading
+	for k, at := range run.Times {
+		reading.Time, reading.Labels = at, run.Sets[0]
+		if run.Labels != nil {
+			reading.Labels = run.Sets[run.Labels[k]]
+		}
+		reading.Fields = reading.Fields[:0]
+		for i := range run.Columns {
+			if c := &run.Columns[i]; c.Present.Has(k) {
+				reading.Fields = append(reading.Fields, telemetry.Field{Metric: c.Metric, Value: c.Value(next[i])})
+				next[i]++
+			}
+		}
+		r.Append(run.Offsets[k], reading)
+	}
+}
+
+// FrameOf is the readings of runs that follow each other as columns: those of one instant and label set merged, the value
+// with the highest offset winning, metric by metric. As a rule, of one label set and in the order of time, they are put
+// together as they are.
+func FrameOf(runs []chunk.Run) chunk.Frame {
+	if inOrder(runs) {
+		return chunk.Frame{Groups: []chunk.Group{join(runs)}}
+	}
+	var rows Rows
+	for i := range runs {
+		rows.AppendRun(&runs[i])
+	}
+	return rows.Frame(All, nil)
+}
+
+// inOrder reports whether runs are of one label set, each instant after the one before, and each reading with a value.
+func inOrder(runs []chunk.Run) bool {
+	last := int64(-1)
+	for i := range runs {
+		r := &runs[i]
+		if r.Labels != nil || r.Sets[0].Compare(runs[0].Sets[0]) != 0 || !valued(r) {
+			return false
+		}
+		for _, at := range r.Times {
+			if at <= last {
+				return false
+			}
+			last = at
+		}
+	}
+	return len(runs) > 0
+}
+
+// valued reports whether each reading of a run has a value.
+func valued(r *chunk.Run) bool {
+	some := chunk.NewBitmap(r.Rows())
+	for i := range r.Columns {
+		if r.Columns[i].Present == nil {
+			return true
+		}
+		for k, word := range r.Columns[i].Present {
+			some[k] |= word
+		}
+	}
+	return some.Count() == r.Rows()
+}
+
+// join is runs in order as one group.
+func join(runs []chunk.Run) chunk.Group {
+	g := chunk.Group{Labels: runs[0].Sets[0]}
+	rows := 0
+	for i := range runs {
+		rows += runs[i].Rows()
+	}
+	g.Times = make([]int64, 0, rows)
+	for i := range runs {
+		g.Times = append(g.Times, runs[i].Times...)
+		for j := range runs[i].Columns {
+			c := chunk.Column{Metric: runs[i].Columns[j].Metric, Kind: runs[i].Columns[j].Kind}
+			if at, known := slices.BinarySearchFunc(g.Columns, c, compareColumns); !known {
+				g.Columns = slices.Insert(g.Columns, at, c)
+			}
+		}
+	}
+	for i := range g.Columns {
+		joinColumn(&g.Columns[i], runs, rows)
+	}
+	return g
+}
+
+// joinColumn fills a column of so many rows from those of runs.
+func joinColumn(c *chunk.Column, runs []chunk.Run, rows int) {
+	whole := newColumn(c.Metric, c.Kind, rows)
+	from := 0
+	for i := range runs {
+		r := &runs[i]
+		if at, has := slices.BinarySearchFunc(r.Columns, *c, compareColumns); has {
+			part := &r.Columns[at]
+			whole.Bits, whole.Texts = append(whole.Bits, part.Bits...), append(whole.Texts, part.Texts...)
+			for k := range r.Rows() {
+				if part.Present.Has(k) {
+					whole.Present.Set(from + k)
+				}
+			}
+		}
+		from += r.Rows()
+	}
+	if whole.Len() == rows {
+		whole.Present = nil
+	}
+	*c = whole
+}
