@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"sync"
 	"unicode/utf8"
 
 	"binnacle/internal/telemetry"
@@ -130,8 +129,8 @@ func AppendRows(dst []byte, r *Run) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("encode a block: %w", err)
 	}
-	e := blockEncoders.Get().(*encoder)
-	defer blockEncoders.Put(e)
+	e := takeEncoder(true)
+	defer e.release()
 	e.s = section{e.s.plain[:0], e.s.packed[:0]}
 	e.s.plain = binary.AppendUvarint(e.s.plain, uint64(r.Rows()))
 	e.writeInts(r.Offsets, planInts(r.Offsets))
@@ -150,11 +149,7 @@ func AppendRows(dst []byte, r *Run) ([]byte, error) {
 	if len(e.s.packed) > maxUnpacked {
 		return nil, fmt.Errorf("encode a block: %d bytes are above %d: %w", len(e.s.packed), maxUnpacked, ErrTooLarge)
 	}
-	dst = e.appendPacket(dst, e.s)
-	if cap(e.s.packed) > keptScratch {
-		e.s.packed, e.huffed = nil, nil
-	}
-	return dst, nil
+	return e.appendPacket(dst, e.s), nil
 }
 
 // set is the place of a row's label set.
@@ -164,9 +159,6 @@ func (r *Run) set(i int) uint32 {
 	}
 	return r.Labels[i]
 }
-
-// blockEncoders are encoders without zstd: a block is small, so that its repeats are few, and lives for hours.
-var blockEncoders = sync.Pool{New: func() any { return &encoder{texts: map[string]int64{}} }}
 
 // Rows decodes the rows of a block of this schema, of the columns those of the metrics, all if metrics is nil. The run is
 // the caller's, but for its Sets. What are no rows of the schema gives ErrCorrupt.

@@ -11,7 +11,6 @@ import (
 	"binnacle/internal/telemetry"
 
 	"github.com/klauspost/compress/huff0"
-	"github.com/klauspost/compress/zstd"
 )
 
 // smallBelow is the number of bytes before packing below which all of a chunk goes into one string. Measured on documents
@@ -31,7 +30,7 @@ type encoder struct {
 	doc       []byte
 	frame     []byte
 	packet    []byte
-	zstd      *zstd.Encoder // nil in encoders of blocks
+	brief     bool // without zstd, for blocks: they are small, so that their repeats are few
 	huff      huff0.Scratch
 	huffed    []byte
 	residuals []uint64
@@ -54,7 +53,7 @@ type end struct{ plain, packed int }
 // Encode is the document of a frame, as stored. From, To, Rows and Unique follow from the frame, the rest of the header
 // from h. The frame must keep the rules of Frame and lie within the day of h.ID. The same h and f always give the same
 // bytes. A frame or document above the limits gives ErrTooLarge; any other error is the caller's mistake. It may be called
-// from any number of goroutines, a few of which work while the others wait.
+// from any number of goroutines.
 func Encode(h Header, f Frame) ([]byte, error) {
 	if err := h.check(); err != nil {
 		return nil, fmt.Errorf("encode chunk %s: %w", h.ID, err)
@@ -67,7 +66,7 @@ func Encode(h Header, f Frame) ([]byte, error) {
 	}
 	h.Rows, h.Unique = f.Rows(), f.distinctTimes()
 	h.From, h.To = f.bounds()
-	e := takeEncoder()
+	e := takeEncoder(false)
 	defer e.release()
 	e.writeSections(h.ID.Day, f)
 	if err := e.writeDocument(h, f); err != nil {

@@ -49,17 +49,12 @@ func (e *encoder) appendPacket(dst []byte, s section) []byte {
 }
 
 // pack keeps b in the smallest way. zstd looks for repeats, which telemetry's noise has only by chance; each of those
-// costs more than the symbols it stands for, so that the Huffman code alone is often smaller.
+// costs more than the symbols it stands for, so that the Huffman code alone is often smaller. Whether there are repeats
+// worth the best level, whose tables leave no cache untouched, the fastest one tells.
 func (e *encoder) pack(b []byte) (codec, []byte) {
 	c, best := stored, b
 	if len(b) < leastPacked {
 		return c, best
-	}
-	if e.zstd != nil {
-		e.frame = e.zstd.EncodeAll(b, e.frame[:0])
-		if z := e.frame[len(zstdMagic):]; len(z) < len(best) {
-			c, best = zstdPacked, z
-		}
 	}
 	if len(b) <= huff0.BlockSizeMax {
 		e.huff.Reuse = huff0.ReusePolicyNone
@@ -69,6 +64,16 @@ func (e *encoder) pack(b []byte) (codec, []byte) {
 				c, best = huffPacked, e.huffed
 			}
 		}
+	}
+	if e.brief {
+		return c, best
+	}
+	if e.frame = fastZstd().EncodeAll(b, e.frame[:0]); len(e.frame)-len(zstdMagic) >= len(best) {
+		return c, best
+	}
+	e.frame = bestZstd().EncodeAll(b, e.frame[:0])
+	if z := e.frame[len(zstdMagic):]; len(z) < len(best) {
+		c, best = zstdPacked, z
 	}
 	return c, best
 }

@@ -9,29 +9,31 @@ import (
 // keptScratch is the most bytes of one buffer, or of a document that a parser has read, that are kept for later calls.
 const keptScratch = 1 << 20
 
-// encodersAtOnce bounds the memory of concurrent calls: zstd's tables at its best level are 34 MB an encoder. Two encoders
-// take 20 million values a second, which is what some twenty cores decode from JSON.
-const encodersAtOnce = 2
+// bestAtOnce bounds the memory of concurrent calls: zstd's tables at its best level are 34 MB for each.
+const bestAtOnce = 2
 
-// idle are the encoders that no call uses. They are kept, unlike in a sync.Pool: with chunks seconds apart the garbage
-// collector would have the tables made anew for almost every one.
-var idle = struct {
-	slots    chan struct{} // one for each call at work
-	mu       sync.Mutex    // guards encoders
-	encoders []*encoder    // the last used on top
-}{slots: make(chan struct{}, encodersAtOnce)}
+// The encoders of zstd are shared by all calls, and made when they are needed: the best one only by what has repeats.
+var (
+	fastZstd = sync.OnceValue(func() *zstd.Encoder { return newZstd(zstd.WithEncoderLevel(zstd.SpeedFastest)) })
+	bestZstd = sync.OnceValue(func() *zstd.Encoder {
+		return newZstd(zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(bestAtOnce))
+	})
+)
 
-// takeEncoder waits for a slot and gives the encoder used last, or a new one.
-func takeEncoder() *encoder {
-	idle.slots <- struct{}{}
-	idle.mu.Lock()
-	defer idle.mu.Unlock()
-	n := len(idle.encoders)
-	if n == 0 {
-		return newEncoder()
+func newZstd(options ...zstd.EOption) *zstd.Encoder {
+	w, err := zstd.NewWriter(nil, append(options, zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))...)
+	if err != nil {
+		panic(err) // only wrong options are refused
 	}
-	e := idle.encoders[n-1]
-	idle.encoders = idle.encoders[:n-1]
+	return w
+}
+
+var encoders = sync.Pool{New: func() any { return &encoder{texts: map[string]int64{}} }}
+
+// takeEncoder gives an encoder, for blocks if it is to be brief.
+func takeEncoder(brief bool) *encoder {
+	e := encoders.Get().(*encoder)
+	e.brief = brief
 	return e
 }
 
@@ -40,19 +42,7 @@ func (e *encoder) release() {
 	if cap(e.s.packed) > keptScratch {
 		e.s.packed, e.frame, e.huffed = nil, nil, nil
 	}
-	idle.mu.Lock()
-	idle.encoders = append(idle.encoders, e)
-	idle.mu.Unlock()
-	<-idle.slots
-}
-
-func newEncoder() *encoder {
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1),
-		zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))
-	if err != nil {
-		panic(err) // only wrong options are refused
-	}
-	return &encoder{zstd: w, texts: map[string]int64{}}
+	encoders.Put(e)
 }
 
 // decoders are small, and queries come in bursts: the garbage collector may have the idle ones.

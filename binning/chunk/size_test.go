@@ -2,7 +2,10 @@ package chunk_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"maps"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -162,4 +165,27 @@ func runOf(f chunk.Frame) chunk.Run {
 		run.Offsets = append(run.Offsets, int64(1_000_000+100*i+i*7919%13))
 	}
 	return run
+}
+
+// What has repeats is packed by zstd's best level, though a faster one decides whether it is asked: messages take 8 % less
+// than at the level below, a quantised sine 2 %.
+func TestRepeatsGetTheBestLevel(t *testing.T) {
+	const seed = 51
+	r := rand.New(rand.NewPCG(seed, 0))
+	var messages, sine []point
+	for i := range 3000 {
+		at := int64(1795132800000) + int64(i)*10_000
+		message := fmt.Sprintf("%s valve %d %s at %d kPa", []string{"opened", "closed", "failed to open"}[r.IntN(3)], r.IntN(40),
+			[]string{"by hand", "by controller"}[r.IntN(2)], 100+r.IntN(300))
+		messages = append(messages, point{at, "message", telemetry.TextValue(message)})
+		sine = append(sine, point{at, "sine", telemetry.FloatValue(math.Round(100*math.Sin(float64(i)/25)) / 10)})
+	}
+	for _, s := range []struct {
+		name   string
+		points []point
+		bound  float64
+	}{{"messages", messages, 5.6}, {"sine", sine, 0.32}} {
+		b := measure(t, map[string][]point{"m": s.points}, 1000).log(t, s.name, 1000)
+		require.LessOrEqual(t, b, s.bound, "seed %d", seed)
+	}
 }
