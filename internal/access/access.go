@@ -36,6 +36,7 @@ func (c Caller) May(s control.Scope) bool { return slices.Contains(c.Scopes, s) 
 type Denied struct {
 	Status    int    // 400, 401, 403 or 503
 	Detail    string // for the one who asks
+	Header    string // of the request, that is missing or wrong
 	Challenge string // of WWW-Authenticate, with a 401
 	Cause     error  // for logs only, may be nil
 }
@@ -131,7 +132,7 @@ func bearerOf(h http.Header) (secret string, ok bool, err error) {
 		return "", false, nil
 	case 1:
 	default:
-		return "", false, &Denied{Status: http.StatusBadRequest, Detail: "the header Authorization must stand once"}
+		return "", false, &Denied{Status: http.StatusBadRequest, Detail: "the header Authorization must stand once", Header: "Authorization"}
 	}
 	scheme, secret, _ := strings.Cut(values[0], " ")
 	if secret = strings.TrimSpace(secret); !strings.EqualFold(scheme, "Bearer") || secret == "" {
@@ -144,24 +145,28 @@ func bearerOf(h http.Header) (secret string, ok bool, err error) {
 func wantedTenant(h http.Header) (string, error) {
 	names := h.Values(TenantHeader)
 	if len(names) > 1 {
-		return "", &Denied{Status: http.StatusBadRequest, Detail: "the header " + TenantHeader + " must stand once"}
+		return "", &Denied{Status: http.StatusBadRequest, Detail: "the header " + TenantHeader + " must stand once", Header: TenantHeader}
 	}
 	if len(names) == 0 || names[0] == "" {
 		return "", nil
 	}
 	if err := telemetry.CheckTenant(names[0]); err != nil {
-		return "", &Denied{Status: http.StatusBadRequest, Detail: "header " + TenantHeader + ": " + err.Error()}
+		return "", &Denied{Status: http.StatusBadRequest, Detail: "header " + TenantHeader + ": " + err.Error(), Header: TenantHeader}
 	}
 	return names[0], nil
 }
 
 func unauthorized(detail string, cause error) *Denied {
-	return &Denied{Status: http.StatusUnauthorized, Detail: detail, Challenge: `Bearer realm="binnacle"`, Cause: cause}
+	return &Denied{
+		Status: http.StatusUnauthorized, Detail: detail, Header: "Authorization", Challenge: `Bearer realm="binnacle"`, Cause: cause,
+	}
 }
 
 // forbidden answers alike whether the tenant that was asked for is there or not.
 func forbidden() *Denied {
-	return &Denied{Status: http.StatusForbidden, Detail: "this credential is not for the tenant that " + TenantHeader + " names"}
+	return &Denied{
+		Status: http.StatusForbidden, Detail: "this credential is not for the tenant that " + TenantHeader + " names", Header: TenantHeader,
+	}
 }
 
 // proxyScopes is what a trusted proxy's word is good for: it has checked its callers, but says nothing of scopes.
@@ -174,7 +179,10 @@ func (g *Gate) byProxy(r *http.Request, wanted string) (Caller, error) {
 		return Caller{}, unauthorized("a bearer token is needed", nil)
 	}
 	if wanted == "" {
-		return Caller{}, unauthorized("the header "+TenantHeader+" must name the tenant", nil)
+		return Caller{}, &Denied{
+			Status: http.StatusUnauthorized, Detail: "the header " + TenantHeader + " must name the tenant", Header: TenantHeader,
+			Challenge: TenantHeader,
+		}
 	}
 	return Caller{Tenant: wanted, Scopes: proxyScopes, Name: "proxy " + from.String()}, nil
 }

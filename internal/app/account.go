@@ -1,7 +1,9 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -12,22 +14,82 @@ import (
 	"binnacle/internal/cosmosemu"
 )
 
-// AccountConfig is which Cosmos DB account a subcommand works on.
+// AccountConfig is which Cosmos DB account a subcommand works on, and how it proves who it is.
 type AccountConfig struct {
-	Cosmos string `help:"Address of Cosmos DB, host:port or URL." default:"127.0.0.1:8081"`
-	Key    string `help:"Master key of the account. Default: the emulators' public key." placeholder:"KEY" secret:""`
+	Cosmos  string   `help:"Address of Cosmos DB, host:port or URL." default:"127.0.0.1:8081"`
+	Key     string   `help:"Master key of the account. Default: the emulators' public key." placeholder:"KEY" secret:""`
+	KeyFile string   `help:"File of the account's keys, one a line, such as primary and secondary. It is read again when a key is refused." placeholder:"FILE"`
+	Regions []string `help:"Regions of the account to read from, the nearest first."`
+
+	Identity       string `help:"Entra ID identity instead of a key: default, workload, managed or environment." enum:",default,workload,managed,environment" default:"" placeholder:"KIND"`
+	IdentityClient string `help:"Client id of the identity, where there are several." placeholder:"ID"`
 }
 
-// connect makes a client of the account; host:port means http.
-func (c AccountConfig) connect(log *slog.Logger) (*cosmos.Client, error) {
-	addr, key := c.Cosmos, c.Key
+// account notes what is wrong with the settings of the account.
+func (f *faults) account(c AccountConfig) {
+	ways := 0
+	for _, given := range []bool{c.Key != "", c.KeyFile != "", c.Identity != ""} {
+		if given {
+			ways++
+		}
+	}
+	f.check(ways <= 1, "--key, --key-file and --identity: at most one of them")
+	f.check(c.IdentityClient == "" || c.Identity != "", "--identity-client needs --identity")
+}
+
+// credential is how the process proves who it is.
+func (c AccountConfig) credential() (cosmos.Credential, error) {
+	switch {
+	case c.Identity != "":
+		return cosmos.Identity(c.Identity, c.IdentityClient)
+	case c.KeyFile != "":
+		return cosmos.KeyFile(c.KeyFile), nil
+	}
+	return cosmos.FixedKey(cmp.Or(c.Key, cosmosemu.Key)), nil
+}
+
+// config is that of a client of the account; host:port means http.
+func (c AccountConfig) config(log *slog.Logger) (cosmos.Config, error) {
+	var faults faults
+	faults.account(c)
+	if err := errors.Join(faults...); err != nil {
+		return cosmos.Config{}, err
+	}
+	credential, err := c.credential()
+	if err != nil {
+		return cosmos.Config{}, err
+	}
+	addr := c.Cosmos
 	if !strings.Contains(addr, "://") {
 		addr = "http://" + addr
 	}
-	if key == "" {
-		key = cosmosemu.Key
+	return cosmos.Config{
+		Endpoint: strings.TrimSuffix(addr, "/") + "/", Credential: credential, Regions: c.Regions, Logger: log,
+	}, nil
+}
+
+// connect makes a client of the account.
+func (c AccountConfig) connect(log *slog.Logger) (*cosmos.Client, error) {
+	cfg, err := c.config(log)
+	if err != nil {
+		return nil, err
 	}
-	return cosmos.New(cosmos.Config{Endpoint: strings.TrimSuffix(addr, "/") + "/", Credential: cosmos.FixedKey(key), Logger: log})
+	return cosmos.New(cfg)
+}
+
+// connect makes a client of an account for the roles of the process.
+func (p *process) connect(c AccountConfig) (*cosmos.Client, error) {
+	cfg, err := c.config(p.part("cosmos"))
+	if err != nil {
+		return nil, err
+	}
+	cfg.Registerer = p.metrics
+	client, err := cosmos.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	p.onClose("the client of Cosmos DB", func() error { client.Close(); return nil })
+	return client, nil
 }
 
 // connectTo makes a client of an emulator in this process, without a network between.
@@ -48,10 +110,13 @@ type account struct {
 	directory *control.Directory
 }
 
-// openAccount makes what Binnacle needs in the account, reads the map of tenants, and adds the stage that keeps it fresh.
-func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg control.DirectoryConfig) (account, error) {
-	if err := client.EnsureBase(ctx); err != nil {
-		return account{}, fmt.Errorf("make the database: %w", err)
+// openAccount reads the map of tenants, which must be there, and adds the stage that keeps it fresh. With base it makes first
+// what Binnacle needs in the account; without, who may not make containers can run.
+func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg control.DirectoryConfig, base func(context.Context) error) (account, error) {
+	if base != nil {
+		if err := base(ctx); err != nil {
+			return account{}, fmt.Errorf("make the database: %w", err)
+		}
 	}
 	cfg.Documents, cfg.Logger = client.Documents(), p.Logger
 	directory := control.NewDirectory(cfg)
@@ -60,6 +125,17 @@ func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg co
 	}
 	p.add("directory", directory.Run)
 	return account{client, directory}, nil
+}
+
+// waitForAccount is openAccount for a role that finds the account as others have made it: it waits until the account answers
+// and provision has made the base, says so once, and then now and then.
+func (p *process) waitForAccount(ctx context.Context, client *cosmos.Client, cfg control.DirectoryConfig) (account, error) {
+	var a account
+	err := p.patiently(ctx, "the account", func() (err error) {
+		a, err = p.openAccount(ctx, client, cfg, nil)
+		return err
+	})
+	return a, err
 }
 
 // lead is how long before its first day an epoch must be stored, so that a copy of the map can place whatever event time is

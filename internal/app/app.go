@@ -8,11 +8,19 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"binnacle/internal/retry"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/time/rate"
 )
 
 // Names that are the defaults of what roles have in common.
@@ -35,7 +43,9 @@ type process struct {
 	life    *lifecycle
 	added   []stage
 	opened  []func() // gives back what was opened
-	ready   []func() error
+
+	mu    sync.Mutex     // guards below
+	waits []func() error // each says why the process is not ready yet
 }
 
 // run builds a process and runs it until the context ends, and returns nil then, or until a stage fails. build opens what may
@@ -87,12 +97,62 @@ func (p *process) close() {
 	}
 }
 
+// readyWhen adds something that must be so for the process to be ready: why says what is missing, nil when it is.
+func (p *process) readyWhen(why func() error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waits = append(p.waits, why)
+}
+
 // Ready says why the process is not ready yet, nil when it is.
 func (p *process) Ready() error {
-	for _, ready := range p.ready {
-		if err := ready(); err != nil {
+	p.mu.Lock()
+	waits := slices.Clone(p.waits)
+	p.mu.Unlock()
+	for _, why := range waits {
+		if err := why(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// patience is how long pauses are between attempts to reach a server that roles stand on.
+var patience = retry.Policy{First: 100 * time.Millisecond, Max: 10 * time.Second}
+
+// patiently does something that needs a server until it works or the context ends. The process is not ready before. What is
+// wrong is said once, again when it is something else, and every minute.
+func (p *process) patiently(ctx context.Context, what string, attempt func() error) error {
+	var failed atomic.Pointer[error]
+	p.readyWhen(func() error {
+		if err := failed.Load(); err != nil {
+			return *err
+		}
+		return nil
+	})
+	starting := fmt.Errorf("waiting for %s", what)
+	failed.Store(&starting)
+	pauses, reminder, said := patience.Begin(), rate.Sometimes{Interval: time.Minute}, ""
+	for {
+		err := attempt()
+		if err == nil {
+			failed.Store(nil)
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		say := func() { p.Logger.Warn("waiting for "+what, "err", err) }
+		if text := err.Error(); text != said {
+			said, reminder = text, rate.Sometimes{Interval: time.Minute}
+			reminder.Do(say)
+		} else {
+			reminder.Do(say)
+		}
+		err = fmt.Errorf("waiting for %s: %w", what, err)
+		failed.Store(&err)
+		if err := pauses.Wait(ctx); err != nil {
+			return err
+		}
+	}
 }

@@ -97,7 +97,7 @@ func (d *dev) open(ctx context.Context) (err error) {
 	if d.api, err = d.listen("the query API", d.cfg.Query.API); err != nil {
 		return err
 	}
-	d.ready = append(d.ready, func() error {
+	d.readyWhen(func() error {
 		if !d.announced.Load() {
 			return errors.New("starting")
 		}
@@ -117,7 +117,7 @@ func (d *dev) compose(ctx context.Context) error {
 	}
 	cfg := d.cfg.Tenants
 	cfg.Lead = lead(d.cfg.Ingest.Future)
-	a, err := d.openAccount(ctx, client, cfg)
+	a, err := d.openAccount(ctx, client, cfg, client.EnsureBase)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,20 @@ func (d door) encrypt(cert *tls.Certificate) door {
 	return d
 }
 
+// encryptAs is the door with TLS as a config has it; nil leaves it as it is.
+func (d door) encryptAs(cfg *tls.Config) door {
+	if cfg != nil {
+		d.l = tls.NewListener(d.l, cfg)
+	}
+	return d
+}
+
+// loopback reports whether only this machine reaches the door.
+func (d door) loopback() bool {
+	at, ok := d.l.Addr().(*net.TCPAddr)
+	return ok && at.IP.IsLoopback()
+}
+
 // serve adds the stage that answers requests.
 func (d door) serve(h http.Handler) { d.p.add(d.name, serve(d.l, h)) }
 

@@ -45,7 +45,7 @@ func (p *process) newIngest(cfg ingest.Config, a account, directory ingest.Direc
 	if err != nil {
 		return nil, err
 	}
-	p.ready = append(p.ready, func() error {
+	p.readyWhen(func() error {
 		if !in.CaughtUp() {
 			return errCatchingUp
 		}

@@ -13,14 +13,15 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/telemetry"
+	"binnacle/internal/access"
+	"binnacle/internal/control"
 	"binnacle/query"
 
 	"github.com/klauspost/compress/gzhttp"
 )
 
 // TenantHeader names the tenant of a request.
-const TenantHeader = "X-Scope-OrgID"
+const TenantHeader = access.TenantHeader
 
 // DefaultSpoolBytes is how many compressed bytes of rows a wide CSV may hold back until its columns are known.
 const DefaultSpoolBytes = 256 << 20
@@ -31,6 +32,7 @@ const DefaultWriteTimeout = 30 * time.Second
 // Config is what the API needs. Only Querier has no default.
 type Config struct {
 	Querier      *query.Querier
+	Gate         *access.Gate     // tells who asks; nil lets this machine name any tenant, and nobody else in
 	Now          func() time.Time // time.Now
 	SpoolBytes   int64            // DefaultSpoolBytes
 	WriteTimeout time.Duration    // of each 64 KB of an answer, DefaultWriteTimeout: who takes none holds up no one
@@ -43,14 +45,19 @@ type api struct {
 	packer packer
 }
 
-// New makes the handler of everything under /api/v1/; any other path is a 404. Whoever may send it requests may name
-// any tenant: it stands behind what checks that, or on loopback.
+// New makes the handler of everything under /api/v1/; any other path is a 404.
 func New(cfg Config) (http.Handler, error) {
 	if cfg.Querier == nil {
 		return nil, errors.New("httpapi: Querier is missing")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	if cfg.Gate == nil {
+		var err error
+		if cfg.Gate, err = access.New(access.Config{Proxies: access.Loopback}); err != nil {
+			return nil, fmt.Errorf("httpapi: %w", err)
+		}
 	}
 	if cfg.SpoolBytes == 0 {
 		cfg.SpoolBytes = DefaultSpoolBytes
@@ -93,19 +100,20 @@ func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
 			w.fail(problem{Status: http.StatusMethodNotAllowed, Detail: fmt.Sprintf("method %.20s is not allowed here; allowed are %s", r.Method, strings.Join(methods, ", "))})
 			return
 		}
-		tenant, p := tenantOf(r.Header)
-		if p != nil {
-			w.fail(*p)
-			return
+		caller, err := a.cfg.Gate.Caller(r)
+		if err == nil && !caller.May(control.ScopeRead) {
+			err = &access.Denied{Status: http.StatusForbidden, Detail: "this credential may not read", Header: "Authorization"}
 		}
-		err := e(w, r, tenant)
+		tenant := caller.Tenant
 		if err == nil {
-			err = w.finish()
+			if err = e(w, r, tenant); err == nil {
+				err = w.finish()
+			}
 		}
 		if err == nil || r.Context().Err() != nil {
 			return // answered, or nobody is there to read it
 		}
-		p = problemOf(err)
+		p := problemOf(err)
 		if w.broken != nil {
 			a.cfg.Logger.Warn("answer broken off: the client does not take it", "path", r.URL.Path, "tenant", tenant, "error", w.broken)
 		} else if p.Status >= http.StatusInternalServerError {
@@ -113,19 +121,4 @@ func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
 		}
 		w.fail(*p)
 	}
-}
-
-// tenantOf is whose readings a request asks for.
-func tenantOf(h http.Header) (string, *problem) {
-	names := h.Values(TenantHeader)
-	if strings.Join(names, "") == "" {
-		return "", &problem{Status: http.StatusUnauthorized, Detail: "the header " + TenantHeader + " must name the tenant", Parameter: TenantHeader}
-	}
-	if len(names) > 1 {
-		return "", &problem{Status: http.StatusBadRequest, Detail: "the header " + TenantHeader + " must stand once", Parameter: TenantHeader}
-	}
-	if err := telemetry.CheckTenant(names[0]); err != nil {
-		return "", &problem{Status: http.StatusBadRequest, Detail: "header " + TenantHeader + ": " + err.Error(), Parameter: TenantHeader}
-	}
-	return names[0], nil
 }

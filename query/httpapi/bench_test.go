@@ -53,6 +53,7 @@ func BenchmarkFormats(b *testing.B) {
 			for b.Loop() {
 				out = discard{header: http.Header{}, status: 200}
 				r := httptest.NewRequest(http.MethodGet, "/api/v1/readings?device=m1&from=-1d&"+format, nil)
+				r.RemoteAddr = "127.0.0.1:1"
 				r.Header.Set(httpapi.TenantHeader, "acme")
 				h.ServeHTTP(&out, r)
 			}

@@ -26,6 +26,7 @@ func FuzzQueryStrings(f *testing.F) {
 	s.fill()
 	f.Fuzz(func(t *testing.T, query string) {
 		r := httptest.NewRequest(http.MethodGet, "/api/v1/readings", nil)
+		r.RemoteAddr = "127.0.0.1:1"
 		r.URL.RawQuery = query
 		r.Header.Set(httpapi.TenantHeader, "acme")
 		w := httptest.NewRecorder()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"binnacle/binning/chunk"
+	"binnacle/internal/access"
 	"binnacle/query"
 )
 
@@ -14,6 +15,7 @@ type problem struct {
 	Status    int
 	Detail    string
 	Parameter string
+	challenge string // of WWW-Authenticate
 }
 
 // writeProblem answers a request with an error.
@@ -32,8 +34,8 @@ func writeProblem(w http.ResponseWriter, p problem) {
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	if p.Status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", TenantHeader)
+	if p.challenge != "" {
+		h.Set("WWW-Authenticate", p.challenge)
 	}
 	if p.Status == http.StatusServiceUnavailable {
 		h.Set("Retry-After", "1")
@@ -53,7 +55,10 @@ var errOldProtocol = errors.New("formats ndjson and csv need HTTP/1.1: over HTTP
 func problemOf(err error) *problem {
 	var param *parameterError
 	var limit *query.LimitError
+	var denied *access.Denied
 	switch {
+	case errors.As(err, &denied):
+		return &problem{Status: denied.Status, Detail: denied.Detail, Parameter: denied.Header, challenge: denied.Challenge}
 	case errors.As(err, &param):
 		return &problem{Status: http.StatusBadRequest, Detail: param.Error(), Parameter: param.name}
 	case errors.As(err, &limit):

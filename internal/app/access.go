@@ -1,0 +1,57 @@
+package app
+
+import (
+	"net/netip"
+	"strings"
+
+	"binnacle/internal/access"
+	"binnacle/internal/control"
+)
+
+// AccessConfig is who may ask.
+type AccessConfig struct {
+	Issuer      string   `name:"oidc-issuer" help:"URL of an identity provider whose tokens are good." placeholder:"URL"`
+	Audience    string   `name:"oidc-audience" help:"What a token of it must be made for." placeholder:"NAME"`
+	TenantClaim string   `name:"oidc-tenant-claim" help:"Its claim with the tenant, or a list of tenants." default:"tenant" placeholder:"CLAIM"`
+	ScopeClaim  string   `name:"oidc-scope-claim" help:"Its claim with scopes. A token without it may read." default:"scope" placeholder:"CLAIM"`
+	ScopePrefix string   `name:"oidc-scope-prefix" help:"What scopes begin with there, such as binnacle." placeholder:"PREFIX"`
+	Proxies     []string `name:"trusted-proxies" help:"Addresses, such as 10.1.0.0/16, that are believed when they name a tenant in X-Scope-OrgID." default:"${trusted_proxies=}" placeholder:"CIDR"`
+}
+
+// prefixes are the addresses of trusted proxies.
+func (c AccessConfig) prefixes() (out []netip.Prefix, wrong []string) {
+	for _, text := range c.Proxies {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			var addr netip.Addr
+			if addr, err = netip.ParseAddr(text); err == nil {
+				prefix = netip.PrefixFrom(addr, addr.BitLen())
+			}
+		}
+		if err != nil {
+			wrong = append(wrong, text)
+			continue
+		}
+		out = append(out, prefix)
+	}
+	return out, wrong
+}
+
+// access notes what is wrong with the settings of who may ask.
+func (f *faults) access(c AccessConfig) {
+	f.check((c.Issuer == "") == (c.Audience == ""), "--oidc-issuer and --oidc-audience are given together, or neither")
+	_, wrong := c.prefixes()
+	f.check(len(wrong) == 0, "--trusted-proxies %s: an address or a range such as 10.1.0.0/16 is needed", strings.Join(wrong, ","))
+}
+
+// gate tells who asks: by tokens in the account, and whatever else is set.
+func (c AccessConfig) gate(documents control.Documents) (*access.Gate, error) {
+	cfg := access.Config{Tokens: control.NewTokens(documents).List}
+	cfg.Proxies, _ = c.prefixes()
+	if c.Issuer != "" {
+		cfg.Issuers = []access.IssuerConfig{{
+			Issuer: c.Issuer, Audience: c.Audience, TenantClaim: c.TenantClaim, ScopeClaim: c.ScopeClaim, ScopePrefix: c.ScopePrefix,
+		}}
+	}
+	return access.New(cfg)
+}

@@ -1,0 +1,130 @@
+package app
+
+import (
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"time"
+
+	"binnacle/internal/headhttp"
+	"binnacle/internal/store"
+)
+
+// HeadsDoor is where an ingester shows queriers what it holds.
+type HeadsDoor struct {
+	Listen string `name:"heads-listen" help:"Address at which queriers read what is in memory. Only they should reach it." default:"127.0.0.1:7072"`
+
+	HeadsTrust `kong:"embed"`
+}
+
+// HeadsConfig is how a querier finds the ingesters.
+type HeadsConfig struct {
+	Names []string `name:"heads" help:"Ingesters: host:port, each address of the host is one, or srv+_service._proto.name." default:"127.0.0.1:7072"`
+
+	HeadsTrust `kong:"embed"`
+}
+
+// HeadsTrust is how queriers and ingesters know each other.
+type HeadsTrust struct {
+	SecretFile string `name:"heads-secret-file" help:"File of a secret that queriers send to ingesters. It is read again now and then." placeholder:"FILE"`
+	Cert       string `name:"heads-tls-cert" help:"Certificate for TLS between queriers and ingesters, PEM, for both ends." placeholder:"FILE"`
+	Key        string `name:"heads-tls-key" help:"Its key." placeholder:"FILE"`
+	CA         string `name:"heads-tls-ca" help:"Certificates that sign the other end's: each shows one to the other." placeholder:"FILE"`
+	Name       string `name:"heads-tls-name" help:"What the ingesters' certificate is for. Default: the host that is dialled." placeholder:"NAME"`
+}
+
+// heads notes what is wrong with the trust between queriers and ingesters.
+func (f *faults) heads(t HeadsTrust) {
+	set := t.Cert != "" || t.Key != "" || t.CA != ""
+	f.check(!set || t.Cert != "" && t.Key != "" && t.CA != "",
+		"--heads-tls-cert, --heads-tls-key and --heads-tls-ca are given together, or none")
+	f.check(t.Name == "" || set, "--heads-tls-name needs --heads-tls-cert")
+}
+
+func (t HeadsTrust) encrypted() bool { return t.Cert != "" }
+
+// secret reads the secret, which must be there at the start.
+func (t HeadsTrust) secret() (func() string, error) {
+	if t.SecretFile == "" {
+		return nil, nil
+	}
+	f, err := followText(t.SecretFile)
+	if err != nil {
+		return nil, err
+	}
+	return f.text, nil
+}
+
+// tls is the settings of both ends: each shows a certificate that the CA has signed.
+func (t HeadsTrust) tls() (*tls.Config, error) {
+	if !t.encrypted() {
+		return nil, nil
+	}
+	pair, err := followPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, err
+	}
+	pool, err := certificates(t.CA)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, ServerName: t.Name,
+		RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.certificate() },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.certificate() },
+	}, nil
+}
+
+// openHeads takes the address at which queriers read the heads, and refuses one that everybody reaches who comes by.
+func (p *process) openHeads(cfg HeadsDoor) (door, error) {
+	d, err := p.listen("the port of heads", cfg.Listen)
+	if err != nil {
+		return door{}, err
+	}
+	if !d.loopback() && cfg.SecretFile == "" && !cfg.encrypted() {
+		return door{}, errors.New("--heads-listen " + cfg.Listen + " is reached from other machines: it needs --heads-secret-file or --heads-tls-cert, " +
+			"for whoever asks there sees all tenants' readings")
+	}
+	encryption, err := cfg.tls()
+	if err != nil {
+		return door{}, err
+	}
+	return d.encryptAs(encryption), nil
+}
+
+// serveHeads serves heads at a door.
+func (p *process) serveHeads(cfg HeadsDoor, heads store.Heads, at door) error {
+	secret, err := cfg.secret()
+	if err != nil {
+		return err
+	}
+	at.serve(headhttp.Handler(headhttp.HandlerConfig{Heads: heads, Secret: secret, Logger: p.part("heads")}))
+	return nil
+}
+
+// findHeads is the heads of all ingesters.
+func (p *process) findHeads(cfg HeadsConfig) (store.Heads, error) {
+	scheme := "http"
+	if cfg.encrypted() {
+		scheme = "https"
+	}
+	targets, err := headhttp.NewTargets(headhttp.TargetsConfig{Names: cfg.Names, Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	secret, err := cfg.secret()
+	if err != nil {
+		return nil, err
+	}
+	encryption, err := cfg.tls()
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{
+		TLSClientConfig: encryption, ForceAttemptHTTP2: false, // an answer of its own connection can be broken off
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second,
+	}
+	p.onClose("the connections to heads", func() error { transport.CloseIdleConnections(); return nil })
+	return headhttp.NewClient(headhttp.ClientConfig{Targets: targets, HTTP: &http.Client{Transport: transport}, Secret: secret}), nil
+}

@@ -1,0 +1,66 @@
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"binnacle/internal/access"
+	"binnacle/internal/control"
+	"binnacle/query"
+	"binnacle/query/httpapi"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Every endpoint answers for the tenant of the credential, whatever a request names, in whichever place.
+func TestACredentialIsForItsTenant(t *testing.T) {
+	var tokens *control.Tokens
+	s := newServer(t, func(q *query.Config, c *httpapi.Config) {
+		gate, err := access.New(access.Config{Tokens: func(ctx context.Context) ([]control.Token, error) { return tokens.List(ctx) }, Now: c.Now})
+		require.NoError(t, err)
+		c.Gate = gate
+	})
+	tokens = control.NewTokens(s.world.Documents)
+	s.fill()
+	token := func(tenant string, scope control.Scope) string {
+		secret, _, err := tokens.Add(t.Context(), control.Token{Tenant: tenant, Scopes: []control.Scope{scope}, Created: noon})
+		require.NoError(t, err)
+		return "Bearer " + secret
+	}
+	acme, globex, writer := token("acme", control.ScopeRead), token("globex", control.ScopeRead), token("acme", control.ScopeWrite)
+	paths := []string{"/api/v1/readings?from=0", "/api/v1/readings?from=0&device=m1&format=csv", "/api/v1/devices", "/api/v1/metrics"}
+	for _, path := range paths {
+		ask := func(headers http.Header) answer {
+			a, err := s.do(t, http.MethodGet, path, headers)
+			require.NoError(t, err)
+			return a
+		}
+		mine := ask(http.Header{"Authorization": {acme}})
+		require.Equal(t, 200, mine.status, path)
+		require.Contains(t, mine.body, "temp", path)
+		theirs := ask(http.Header{"Authorization": {globex}})
+		require.Equal(t, 200, theirs.status, path)
+		require.NotContains(t, theirs.body, "temp", path)
+		require.NotContains(t, theirs.body, "m1", path)
+		for name, c := range map[string]struct {
+			header http.Header
+			status int
+		}{
+			"another tenant's name": {http.Header{"Authorization": {globex}, httpapi.TenantHeader: {"acme"}}, 403},
+			"nobody's name":         {http.Header{"Authorization": {globex}, httpapi.TenantHeader: {"nobody"}}, 403},
+			"a name alone":          {http.Header{httpapi.TenantHeader: {"acme"}}, 401},
+			"nothing":               {nil, 401},
+			"no scope to read":      {http.Header{"Authorization": {writer}}, 403},
+			"a guess":               {http.Header{"Authorization": {"Bearer bn_abcdefghij_ABCDEFGHIJKLMNOPQRSTUVWXYZ"}}, 401},
+		} {
+			a := ask(c.header)
+			require.Equal(t, c.status, a.status, "%s: %s", path, name)
+			parseProblem(t, a)
+			require.NotContains(t, a.body, "m1", "%s: %s", path, name)
+			if c.status == 401 {
+				require.Contains(t, a.header.Get("WWW-Authenticate"), "Bearer", name)
+			}
+		}
+	}
+}
