@@ -63,6 +63,9 @@ func (b *Broker) start() error {
 	inside, outside := net.Pipe()
 	defer outside.Close()
 	b.guard = newGuard(listener, advertise(b.cfg.Advertise, listener.Addr()), inside, b.log)
+	if err := rememberProducers(b.directory.log); err != nil {
+		return fmt.Errorf("open Kafka's log in %s: %w", b.directory.log, err)
+	}
 	b.cluster, err = kfake.NewCluster(
 		kfake.NumBrokers(1),
 		kfake.DataDir(b.directory.log),
