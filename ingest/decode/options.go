@@ -1,6 +1,11 @@
 package decode
 
-import "slices"
+import (
+	"errors"
+	"fmt"
+
+	"binnacle/internal/telemetry"
+)
 
 // Options say how the records of a topic are read where they don't say it themselves. The fields' tags are their flags.
 type Options struct {
@@ -71,20 +76,30 @@ func (o *Options) setDefaults() {
 	def(&o.Object.Time, "ts", "time", "timestamp")
 }
 
-// ForTopic adds what is known of the topics to which other systems write with their default settings: telegraf is line
-// protocol with the device in the tag host, otlp_metrics is OTLP. What the options say themselves stays.
-func (o Options) ForTopic(topic string) Options {
-	if o.Format != ByLook {
-		return o
+// Check reports what is wrong with the options, nil if nothing is.
+func (o Options) Check() error {
+	var errs []error
+	if err := o.Format.Check(); err != nil {
+		errs = append(errs, fmt.Errorf("--message-format: %w", err))
 	}
-	switch topic {
-	case "telegraf":
-		o.Format = Line
-		if slices.Contains([]string{"", "device"}, o.DeviceTag) {
-			o.DeviceTag = "host"
+	if o.Tenant != "" {
+		if err := telemetry.CheckTenant(o.Tenant); err != nil {
+			errs = append(errs, fmt.Errorf("--default-tenant: %w", err))
 		}
-	case "otlp_metrics":
-		o.Format = OTLP
+	}
+	if o.Device != "" {
+		if err := telemetry.CheckDevice(o.Device); err != nil {
+			errs = append(errs, fmt.Errorf("--default-device: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ForTopic adds what is known of a topic to which another system writes with its default settings. Telegraf writes to telegraf
+// and names the machine by the tag host; its tag device is a disk.
+func (o Options) ForTopic(topic string) Options {
+	if topic == "telegraf" && (o.DeviceTag == "" || o.DeviceTag == "device") {
+		o.DeviceTag = "host"
 	}
 	return o
 }

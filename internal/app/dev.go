@@ -15,6 +15,7 @@ import (
 	"binnacle/internal/fleet"
 	"binnacle/internal/kafka"
 	"binnacle/internal/kafkaemu"
+	"binnacle/internal/schemaregistry"
 )
 
 // DevConfig is what `binnacle dev` runs with: the settings of all roles, some with defaults of their own.
@@ -24,6 +25,7 @@ type DevConfig struct {
 	Admin    AdminConfig             `kong:"embed"`
 	Query    QueryConfig             `kong:"embed,group='Queries'"`
 	Ingest   ingest.Config           `kong:"embed,group='Ingest',set='hold=30s',set='lp_device_tag=device',set='lp_tenant_tag=tenant'"`
+	Registry schemaregistry.Config   `kong:"embed,group='Ingest'"`
 	Tenants  control.DirectoryConfig `kong:"embed,group='Ingest'"`
 	Fleet    fleet.Config            `kong:"embed,group='Simulated fleet'"`
 	Broker   kafkaemu.Config         `kong:"embed,group='Embedded Kafka'"`
@@ -40,6 +42,7 @@ func (c DevConfig) Validate() error {
 	faults.check(c.Fleet.Devices >= 0, "--fleet %d is negative", c.Fleet.Devices)
 	faults.check(c.Fleet.Interval >= time.Millisecond, "--fleet-interval %s is below 1ms", c.Fleet.Interval)
 	faults.ingest(c.Ingest)
+	faults.registry(c.Registry)
 	faults.check(c.Tenants.Retention >= 0, "--retention %s is negative; 0 keeps for ever", c.Tenants.Retention)
 	faults.check(c.Tenants.MaxMonths >= 1, "--max-months %d: a tenant needs at least 1", c.Tenants.MaxMonths)
 	faults.query(c.Query.Query)
@@ -134,7 +137,7 @@ func (d *dev) compose(ctx context.Context) error {
 	if in.Past == 0 {
 		in.Past = -1 // whoever runs it on a machine of his own is the operator
 	}
-	ingester, err := d.newIngest(in, a, asked)
+	ingester, err := d.newIngest(in, d.cfg.Registry, a, asked)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ import (
 type Config struct {
 	URL      string        `name:"schema-registry" help:"Address of a schema registry, such as http://127.0.0.1:8081. Without one, messages that need it are dead letters." placeholder:"URL"`
 	User     string        `name:"schema-registry-user" help:"User, or API key, of the schema registry." placeholder:"NAME"`
-	Password string        `name:"schema-registry-password" help:"Password, or API secret, of the schema registry." placeholder:"SECRET"`
+	Password string        `name:"schema-registry-password" help:"Password, or API secret, of the schema registry." placeholder:"SECRET" secret:""`
 	Timeout  time.Duration `name:"schema-registry-timeout" help:"Longest time that the schema registry may take to answer." default:"10s"`
 	// Missing is for how long it is believed that there is no schema of an id.
 	Missing time.Duration `name:"schema-registry-missing" help:"How long an answer that there is no such schema counts." default:"1m"`
