@@ -1,6 +1,6 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
-.PHONY: help build test race bench fuzz fmt vet staticcheck deadcode arch azcosmos-conformance ci
+.PHONY: help build test race bench soak fuzz fmt vet staticcheck deadcode arch azcosmos-conformance ci
 
 # The packages in which goroutines meet.
 RACE := ./binning ./ingest/... ./query/... ./internal/app/... ./internal/control/... ./internal/cosmos/... \
@@ -23,6 +23,9 @@ race: ## Tests under the race detector, of the packages in which goroutines meet
 
 bench: ## All benchmarks: CPU per reading, bytes per value, RU per reading
 	go test -run '^$$' -bench . -benchtime 2s ./...
+
+soak: ## 100,000 devices through a Worker for two holds and a midnight: memory, CPU per value, creates per minute
+	go test -count=1 -timeout 0 -run '^TestSoak$$' -v ./ingest/worker -soak.devices 100000 -soak.hold 30m
 
 fuzz: ## Every fuzz target for FUZZTIME=10s; what `make test` runs of them is their seeds
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"syscall"
 	"testing"
 	"time"
 
@@ -38,13 +37,6 @@ func trucks(fleetSize, n int) []worker.Record {
 	return log
 }
 
-// cpuTime is what this process has used of the processors: on a busy machine it says more than the clock on the wall.
-func cpuTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // BenchmarkWorker takes a million messages of a thousand trucks: feeding alone, and with cutting and encoding into a store
 // that keeps nothing.
 func BenchmarkWorker(b *testing.B) {
@@ -52,7 +44,7 @@ func BenchmarkWorker(b *testing.B) {
 	log := trucks(1000, messages)
 	for _, cut := range []bool{false, true} {
 		b.Run(fmt.Sprintf("cut=%v", cut), func(b *testing.B) {
-			ctx, from := context.Background(), cpuTime(b)
+			ctx, from := context.Background(), processTime(b)
 			for b.Loop() {
 				now := time.UnixMilli(start).Add(time.Minute)
 				dir := control.NewDirectory(control.DirectoryConfig{Documents: controltest.NewDocuments(b), Now: func() time.Time { return now }})
@@ -78,7 +70,7 @@ func BenchmarkWorker(b *testing.B) {
 					require.NoError(b, l.Finish(ctx))
 				}
 			}
-			b.ReportMetric(float64(cpuTime(b)-from)/float64(b.N)/messages/valuesEach, "CPU-ns/value")
+			b.ReportMetric(float64(processTime(b)-from)/float64(b.N)/messages/valuesEach, "CPU-ns/value")
 		})
 	}
 }

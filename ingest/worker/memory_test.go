@@ -12,15 +12,15 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
-	"binnacle/internal/control"
 
 	"github.com/stretchr/testify/require"
 )
 
 // alone is a worker whose stores keep nothing: what grows is its own.
-func (w *world) alone(change func(*ingest.Config)) *ingest.Local {
-	return w.process(func(c *ingest.Config, s *ingest.Stores) {
-		s.Chunks, s.Catalog = &ingesttest.Discard{}, ingesttest.Forgetful{Catalog: control.Catalog(w.Catalog)}
+func (w *world) alone(change func(*ingest.Config)) (*ingesttest.Discard, *ingest.Local) {
+	discard := &ingesttest.Discard{}
+	return discard, w.process(func(c *ingest.Config, s *ingest.Stores) {
+		s.Chunks, s.Catalog = discard, ingesttest.Forgetful{}
 		change(c)
 	})
 }
@@ -66,7 +66,7 @@ func TestWhatIsHeldIsWhatIsCounted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, ctx := newWorld(t, nil), ingesttest.Soon(t)
-			l := w.alone(func(c *ingest.Config) { c.Hold, c.NoteEvery, c.Linger = time.Hour, time.Hour, time.Second })
+			_, l := w.alone(func(c *ingest.Config) { c.Hold, c.NoteEvery, c.Linger = time.Hour, time.Hour, time.Second })
 			require.NoError(t, l.Take(ctx, reading(0, "first", w.now))) // the tenant is registered
 			before, counted := heap(), l.Held()
 			offset := int64(1)
@@ -99,7 +99,7 @@ func TestWhatIsHeldIsWhatIsCounted(t *testing.T) {
 func TestInventedDevicesDoNotFillMemory(t *testing.T) {
 	const bound = 2 << 20
 	w, ctx := newWorld(t, nil), ingesttest.Soon(t)
-	l := w.alone(func(c *ingest.Config) {
+	_, l := w.alone(func(c *ingest.Config) {
 		c.Hold, c.NoteEvery, c.MemoryBytes, c.CommitEvery = time.Hour, time.Hour, bound, time.Second
 	})
 	for i := range int64(20_000) {

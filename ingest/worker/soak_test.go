@@ -1,0 +1,180 @@
+//go:build unix
+
+package worker_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/ingest/worker"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The soak's size; `make soak` gives the one that docs/performance.md quotes.
+var soak = struct {
+	devices, metrics *int
+	interval, hold   *time.Duration
+	memory           *int64
+}{
+	flag.Int("soak.devices", 300, "devices of the fleet"),
+	flag.Int("soak.metrics", 10, "metrics of a reading"),
+	flag.Duration("soak.interval", 10*time.Second, "between two readings of a device"),
+	flag.Duration("soak.hold", 5*time.Minute, "longest wait of a reading in a bin"),
+	flag.Int64("soak.memory", 8<<30, "bound of what is held, in bytes"),
+}
+
+// A fleet reports for two holds with a midnight between them, by a clock of its own, to one Worker whose stores keep nothing.
+// What is printed is flat: memory, CPU per value, and creates per minute, but for the hold that follows midnight, in which every
+// device has two bins to write: that of the day that is over, and the first of the new one.
+func TestSoak(t *testing.T) {
+	s := newSoaker(t)
+	for s.now.Before(s.until) {
+		s.second()
+	}
+	require.Empty(t, s.buried, "all of it is taken")
+	before, after := s.creates(-*soak.hold, 0), s.creates(0, *soak.hold)
+	each := float64(*soak.devices) / soak.hold.Minutes()
+	t.Logf("%d devices x %d metrics every %s, hold %s, from one hold before midnight to one after it",
+		*soak.devices, *soak.metrics, *soak.interval, *soak.hold)
+	t.Logf("RSS: %d MB at most; counted: %d MB at most", slices.Max(s.rss)>>20, slices.Max(s.held)>>20)
+	t.Logf("CPU-ns per value, minute by minute: %s; making the messages is %.0f of it", spread(s.cpu), s.making)
+	t.Logf("creates per minute: %s before midnight, %s after it; %.0f is a fleet's in a hold", spread(before), spread(after), each)
+	require.Less(t, slices.Max(before), 2*each+10)
+	require.Less(t, slices.Max(after), 4*each+10)
+	require.Positive(t, slices.Min(before))
+	require.Positive(t, slices.Min(after))
+}
+
+type soaker struct {
+	*world
+	l        *ingest.Local
+	midnight time.Time
+	until    time.Time
+	messages [][]byte // of each device, to be written over
+	stamps   []int    // where each one's time stands
+	offset   int64
+	noise    uint32
+
+	chunks func() int
+	began  int // chunks at the minute's begin
+	used   time.Duration
+	values int
+
+	perMinute map[int]float64
+	cpu       []float64
+	rss, held []int64
+	making    float64
+}
+
+func newSoaker(t *testing.T) *soaker {
+	s := &soaker{world: newWorld(t, nil), midnight: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), perMinute: map[int]float64{}}
+	s.now, s.until = s.midnight.Add(-*soak.hold), s.midnight.Add(*soak.hold)
+	discard, l := s.alone(func(c *ingest.Config) {
+		c.Hold, c.NoteEvery, c.CommitEvery, c.Linger, c.MemoryBytes = *soak.hold, 6*time.Hour, time.Second, 2*time.Second, *soak.memory
+	})
+	s.l, s.chunks = l, func() int { return discard.Chunks }
+	for d := range *soak.devices {
+		m := fmt.Appendf(nil, `{"tenant":"acme","device":"truck-%06d","ts":`, d)
+		s.stamps = append(s.stamps, len(m))
+		m = append(m, `0000000000000,"values":{`...)
+		for k := range *soak.metrics {
+			m = fmt.Appendf(m, `"metric%03d":%03d.5,`, k, (d+37*k)%900+100)
+		}
+		m[len(m)-1] = '}'
+		s.messages = append(s.messages, append(m, '}'))
+	}
+	from := processTime(t)
+	const tries = 10_000
+	for i := range tries {
+		s.message(i % *soak.devices)
+	}
+	s.making = float64(processTime(t)-from) / float64(tries**soak.metrics)
+	s.used = processTime(t)
+	return s
+}
+
+// message is the next one of a device: each value goes a little up or down.
+func (s *soaker) message(device int) []byte {
+	m := s.messages[device]
+	at := s.stamps[device]
+	strconv.AppendInt(m[at:at], s.now.UnixMilli(), 10)
+	const first, each = len(`0000000000000,"values":{`) + len(`"metric000":`), len(`"metric000":000.0,`)
+	for k := range *soak.metrics {
+		s.noise = s.noise*1664525 + 1013904223
+		v := m[at+first+each*k:]
+		v[4] = '0' + byte(s.noise>>8%10)
+		v[2] = '0' + (v[2]-'0'+byte(s.noise>>16%3)+9)%10
+	}
+	return m
+}
+
+// second takes what the fleet reports in a second, and does what is due.
+func (s *soaker) second() {
+	ctx, every := context.Background(), int(soak.interval.Seconds())
+	for d := int(s.now.Unix()) % every; d < *soak.devices; d += every {
+		ms := s.now.UnixMilli()
+		require.NoError(s.t, s.l.Take(ctx, worker.Record{Offset: s.offset, Time: ms, Value: s.message(d)}))
+		s.offset++
+		s.values += *soak.metrics
+	}
+	require.NoError(s.t, s.l.Step(ctx))
+	s.l.Committed(s.l.Floor(), s.now)
+	s.now = s.now.Add(time.Second)
+	if s.now.Second() == 0 {
+		s.minute()
+	}
+}
+
+func (s *soaker) minute() {
+	used, chunks := processTime(s.t), s.chunks()
+	minute := int(s.now.Sub(s.midnight)/time.Minute) - 1
+	s.perMinute[minute] = float64(chunks - s.began)
+	s.cpu = append(s.cpu, float64(used-s.used)/float64(s.values))
+	s.rss, s.held = append(s.rss, residentBytes()), append(s.held, s.l.Held())
+	s.used, s.began, s.values = used, chunks, 0
+}
+
+// creates is how many there were in each full minute of a time from midnight on.
+func (s *soaker) creates(from, to time.Duration) (out []float64) {
+	for m := int(from / time.Minute); m < int(to/time.Minute); m++ {
+		out = append(out, s.perMinute[m])
+	}
+	return out
+}
+
+// spread is the least, the middle one and the greatest.
+func spread(x []float64) string {
+	sorted := slices.Sorted(slices.Values(x))
+	return fmt.Sprintf("%.0f / %.0f / %.0f (min / median / max)", sorted[0], sorted[len(sorted)/2], sorted[len(sorted)-1])
+}
+
+func processTime(t testing.TB) time.Duration {
+	var u syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// residentBytes is the memory of the process, 0 where the system does not tell.
+func residentBytes() int64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return 0
+	}
+	kb, _ := strconv.ParseInt(fields[0], 10, 64)
+	return kb << 10
+}
