@@ -30,12 +30,6 @@ type Container struct {
 	earliest atomic.Int64
 }
 
-// revision is a definition with the number it has among those of its container.
-type revision struct {
-	*schema.Definition
-	generation uint32
-}
-
 // id returns the name of the container.
 func (c *Container) id() string { return c.current.Load().JSON.ID }
 

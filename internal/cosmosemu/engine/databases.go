@@ -39,7 +39,7 @@ func (a *Account) CreateDatabase(id string, t *Throughput, now time.Time) (Resou
 	if a.databases[id] != nil {
 		return Resource{}, refusal.Conflict("the database %q exists", id)
 	}
-	if err := a.room(); err != nil {
+	if err := a.quota(); err != nil {
 		return Resource{}, err
 	}
 	rid := newRID(nil)
@@ -153,7 +153,7 @@ func (a *Account) CreateContainer(databaseID string, j schema.JSON, t *Throughpu
 	if db.containers[j.ID] != nil {
 		return nil, refusal.Conflict("the container %q exists in the database %q", j.ID, databaseID)
 	}
-	if err := a.room(); err != nil {
+	if err := a.quota(); err != nil {
 		return nil, err
 	}
 	j.RID = ridText(newRID(db.rid))
@@ -169,7 +169,7 @@ func (a *Account) CreateContainer(databaseID string, j schema.JSON, t *Throughpu
 		t = &Throughput{RUs: defaultRUs}
 	}
 	if t == nil {
-		if err := db.roomToShare(a.cfg.Limits.SharedContainers); err != nil {
+		if err := db.quotaToShare(a.cfg.Limits.SharedContainers); err != nil {
 			return nil, err
 		}
 	}

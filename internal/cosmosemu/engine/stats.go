@@ -36,23 +36,22 @@ func (p *partition) stats(now time.Time) Stats {
 }
 
 // Stats returns what the physical partitions hold and have done, in the order of their ranges.
-func (c *Container) Stats(now time.Time) []Stats {
-	parts := c.parts()
-	out := make([]Stats, len(parts))
-	for i, p := range parts {
-		out[i] = p.stats(now)
-	}
-	return out
-}
+func (c *Container) Stats(now time.Time) []Stats { return statsOf(c.parts(), now) }
 
 // RetiredStats returns what the physical partitions that were split since the account was opened had done
 // until then. They hold nothing.
 func (c *Container) RetiredStats(now time.Time) []Stats {
-	parts := c.past()
+	out := statsOf(c.past(), now)
+	for i := range out {
+		out[i].Items, out[i].Bytes, out[i].Budget = 0, 0, 0
+	}
+	return out
+}
+
+func statsOf(parts []*partition, now time.Time) []Stats {
 	out := make([]Stats, len(parts))
 	for i, p := range parts {
 		out[i] = p.stats(now)
-		out[i].Items, out[i].Bytes, out[i].Budget = 0, 0, 0
 	}
 	return out
 }

@@ -150,3 +150,13 @@ func (l engineLog) Errorf(format string, args ...any) {
 func (l engineLog) Fatalf(format string, args ...any) {
 	panic("engine: storage engine: " + fmt.Sprintf(format, args...))
 }
+
+// firstError returns the first of some errors that is one.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

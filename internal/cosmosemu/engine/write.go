@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/valyala/fastjson"
@@ -89,28 +89,6 @@ func (w *writing) address(key schema.Key) error {
 		}
 	}
 	w.name = w.doc.name(w.container.number)
-	return nil
-}
-
-// fullKey reads the partition key of a request and refuses one that does not name a logical partition.
-func (r *revision) fullKey(p *fastjson.Parser, text string) (schema.Key, error) {
-	key, ok, err := schema.ParseKey(p, text)
-	switch {
-	case err != nil:
-		return nil, err
-	case !ok:
-		return r.UndefinedKey(), nil
-	case len(key) < r.Levels():
-		return nil, refusal.KeyMismatch("the partition key has %d of %d components", len(key), r.Levels())
-	}
-	return key, r.checkLevels(key)
-}
-
-// checkLevels refuses a partition key, or a prefix of one, with more levels than the container has.
-func (r *revision) checkLevels(key schema.Key) error {
-	if len(key) > r.Levels() {
-		return refusal.BadRequest("the partition key has %d components, the container has %d", len(key), r.Levels())
-	}
 	return nil
 }
 
@@ -218,7 +196,7 @@ func (w *writing) stage(b *pebble.Batch, from pebble.Reader, count counters) (co
 		return count, err
 	}
 	next := w.change(count)
-	if err := firstError(w.room(from, count, next), w.weigh(b, from), w.claim(b, from)); err != nil {
+	if err := firstError(w.fits(from, count, next), w.weigh(b, from), w.claim(b, from)); err != nil {
 		var f *refusal.Error
 		if errors.As(err, &f) {
 			f.Charge = w.account.cfg.Model.Read(int(w.old.size))
@@ -226,6 +204,34 @@ func (w *writing) stage(b *pebble.Batch, from pebble.Reader, count counters) (co
 		return count, err
 	}
 	return next, w.fill(b, next)
+}
+
+// patched makes the write's document of the stored one and the patch.
+func (w *writing) patched(from pebble.Reader) error {
+	v, closer, err := from.Get(bodyName(nil, w.name))
+	if err != nil {
+		return fmt.Errorf("read the body of an item: %w", err)
+	}
+	defer func() { _ = closer.Close() }()
+	var parser fastjson.Parser
+	doc, err := parser.ParseBytes(v)
+	if err != nil {
+		return fmt.Errorf("read the body of an item: %w", err)
+	}
+	if !w.patch.Holds(doc) {
+		return refusal.PreconditionFailed()
+	}
+	if err := w.patch.Apply(doc); err != nil {
+		return err
+	}
+	key := slices.Clone(w.doc.Key)
+	if err := w.doc.Parse(schema.AppendPlain(nil, doc.GetObject()), w.revision.Definition); err != nil {
+		return err
+	}
+	if !key.Equal(w.doc.Key) {
+		return refusal.BadRequest("the partition key of an item cannot be patched")
+	}
+	return nil
 }
 
 // noteExpiry tells the sweep of an item that will expire.
@@ -260,57 +266,6 @@ func holds(match, noneMatch string, exists bool, version uint64) bool {
 		return false
 	}
 	return true
-}
-
-// price returns the charge of the write. A replace needs the old terms, so it reads the old body.
-func (w *writing) price(from pebble.Reader) (float64, error) {
-	m := w.account.cfg.Model
-	p := w.revision.Policy
-	switch {
-	case w.Op == OpDelete:
-		return m.Delete(int(w.old.size), int(w.old.terms)), nil
-	case !w.alive:
-		return m.Write(len(w.doc.JSON), p.Count(w.doc.Terms)), nil
-	case p.Off():
-		return m.Replace(int(w.old.size), len(w.doc.JSON), 0), nil
-	}
-	changed, err := w.changedTerms(from)
-	if err != nil {
-		return 0, err
-	}
-	return m.Replace(int(w.old.size), len(w.doc.JSON), changed), nil
-}
-
-// changedTerms counts the terms that a replace removes and adds: those that differ, and _ts twice.
-func (w *writing) changedTerms(from pebble.Reader) (int, error) {
-	v, closer, err := from.Get(bodyName(nil, w.name))
-	if err != nil {
-		return 0, fmt.Errorf("read the body of an item: %w", err)
-	}
-	defer func() { _ = closer.Close() }()
-	var parser fastjson.Parser
-	doc, err := parser.ParseBytes(v)
-	if err != nil {
-		return 0, fmt.Errorf("read the body of an item: %w", err)
-	}
-	schema.DeleteSystem(doc)
-	return 2 + difference(w.revision.Policy.Terms(nil, doc), w.doc.Terms), nil
-}
-
-// difference counts the elements of two sorted sets that only one of them has.
-func difference(a, b []uint64) int {
-	n := 0
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0] == b[0]:
-			a, b = a[1:], b[1:]
-		case a[0] < b[0]:
-			a, n = a[1:], n+1
-		default:
-			b, n = b[1:], n+1
-		}
-	}
-	return n + len(a) + len(b)
 }
 
 // change returns the counters after the write, from those before it, and the header of the new version.
@@ -362,30 +317,4 @@ func (w *writing) fill(b *pebble.Batch, next counters) error {
 		return fmt.Errorf("write an item: %w", err)
 	}
 	return nil
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// appendBody appends an item with its system properties at the end.
-func (c *Container) appendBody(dst, json []byte, h *header) []byte {
-	dst = append(dst, json[:len(json)-1]...)
-	dst = append(dst, `,"_rid":"`...)
-	rid := len(dst)
-	dst = appendItemRID(dst, c.rid, h.created)
-	end := len(dst)
-	dst = append(dst, `","_self":"`...)
-	dst = append(dst, c.docs...)
-	dst = append(dst, dst[rid:end]...)
-	dst = append(dst, `/","_etag":"\"`...)
-	dst = appendVersion(dst, h.version())
-	dst = append(dst, `\"","_attachments":"attachments/","_ts":`...)
-	dst = strconv.AppendInt(dst, h.modified, 10)
-	return append(dst, '}')
 }

@@ -38,7 +38,7 @@ type group struct {
 // Value returns the values of the group's first item, for which a group is a Row.
 func (g *group) Value(path int) Value { return g.values[path] }
 
-// Collector returns an empty Collector. keepUndefined tells that ORDER BY also gives items without the
+// Collector returns an empty Collector. keepUndefined reports that ORDER BY also gives items without the
 // property that it sorts by.
 func (b *Bound) Collector(keepUndefined bool) *Collector {
 	c := &Collector{bound: b, keepUndefined: keepUndefined, seen: map[string]bool{}, byKey: map[string]*group{}}

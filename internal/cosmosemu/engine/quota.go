@@ -2,9 +2,9 @@ package engine
 
 import "binnacle/internal/cosmosemu/refusal"
 
-// room returns why the account takes no more databases or containers, or nil. The status of the
+// quota returns why the account takes no more databases or containers, or nil. The status of the
 // service for a full account is not published; 403 is what it gives for its other quotas. a.mu is held.
-func (a *Account) room() error {
+func (a *Account) quota() error {
 	n := len(a.databases)
 	for _, db := range a.databases {
 		n += len(db.containers)
@@ -15,8 +15,8 @@ func (a *Account) room() error {
 	return nil
 }
 
-// roomToShare returns why no more containers may share the throughput of a database. a.mu is held.
-func (db *database) roomToShare(most int) error {
+// quotaToShare returns why no more containers may share the throughput of a database. a.mu is held.
+func (db *database) quotaToShare(most int) error {
 	n := 0
 	for _, co := range db.containers {
 		if co.record.Offer == nil {

@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"github.com/valyala/fastjson"
+
+	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/cosmosemu/schema"
+)
+
+// revision is a definition with the number it has among those of its container.
+type revision struct {
+	*schema.Definition
+	generation uint32
+}
+
+// fullKey reads the partition key of a request and refuses one that does not name a logical partition.
+func (r *revision) fullKey(p *fastjson.Parser, text string) (schema.Key, error) {
+	key, ok, err := schema.ParseKey(p, text)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok:
+		return r.UndefinedKey(), nil
+	case len(key) < r.Levels():
+		return nil, refusal.KeyMismatch("the partition key has %d of %d components", len(key), r.Levels())
+	}
+	return key, r.checkLevels(key)
+}
+
+// checkLevels refuses a partition key, or a prefix of one, with more levels than the container has.
+func (r *revision) checkLevels(key schema.Key) error {
+	if len(key) > r.Levels() {
+		return refusal.BadRequest("the partition key has %d components, the container has %d", len(key), r.Levels())
+	}
+	return nil
+}
