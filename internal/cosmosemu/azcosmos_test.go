@@ -47,7 +47,8 @@ func hierarchical(id string) azcosmos.ContainerProperties {
 		DefaultTimeToLive: &ttl,
 		IndexingPolicy: &azcosmos.IndexingPolicy{
 			Automatic: true, IndexingMode: azcosmos.IndexingModeConsistent,
-			IncludedPaths: []azcosmos.IncludedPath{{Path: "/tenantShard/?"}, {Path: "/device/?"}, {Path: "/from/?"}, {Path: "/to/?"}},
+			IncludedPaths: []azcosmos.IncludedPath{{Path: "/tenantShard/?"}, {Path: "/device/?"}, {Path: "/from/?"},
+				{Path: "/to/?"}},
 			ExcludedPaths: []azcosmos.ExcludedPath{{Path: "/*"}},
 		},
 	}
@@ -106,7 +107,10 @@ func encode(t testing.TB, v any) []byte {
 }
 
 // query drains a query and gives its rows, the number of pages and the charge.
-func query(t testing.TB, co *azcosmos.ContainerClient, pk azcosmos.PartitionKey, text string, page int32, params ...azcosmos.QueryParameter) (rows []string, pages int, charge float32) {
+func query(
+	t testing.TB, co *azcosmos.ContainerClient, pk azcosmos.PartitionKey, text string, page int32,
+	params ...azcosmos.QueryParameter,
+) (rows []string, pages int, charge float32) {
 	t.Helper()
 	pager := co.NewQueryItemsPager(text, pk, &azcosmos.QueryOptions{QueryParameters: params, PageSizeHint: page})
 	for pager.More() {
@@ -157,7 +161,8 @@ func TestItemsThroughAzcosmos(t *testing.T) {
 
 	stale := made.ETag
 	item.To = 9
-	replaced, err := co.ReplaceItem(ctx, pk, "a", encode(t, item), &azcosmos.ItemOptions{IfMatchEtag: &stale, EnableContentResponseOnWrite: true})
+	replaced, err := co.ReplaceItem(ctx, pk, "a", encode(t, item),
+		&azcosmos.ItemOptions{IfMatchEtag: &stale, EnableContentResponseOnWrite: true})
 	require.NoError(t, err)
 	require.Contains(t, string(replaced.Value), `"to":9`)
 	require.InDelta(t, 2*4.95+4*0.32, replaced.RequestCharge, 1e-4, "one property and _ts, each removed and added")
@@ -178,7 +183,8 @@ func TestItemsThroughAzcosmos(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 204, deleted.RawResponse.StatusCode)
 	for _, err := range []error{
-		second(co.ReadItem(ctx, pk, "a", nil)), second(co.DeleteItem(ctx, pk, "a", nil)), second(co.ReplaceItem(ctx, pk, "a", encode(t, item), nil)),
+		second(co.ReadItem(ctx, pk, "a", nil)), second(co.DeleteItem(ctx, pk, "a", nil)),
+		second(co.ReplaceItem(ctx, pk, "a", encode(t, item), nil)),
 	} {
 		require.Equal(t, 404, code(err))
 	}
@@ -196,7 +202,8 @@ func TestQueriesOfAStoreOfChunks(t *testing.T) {
 	for _, shard := range []string{"acme~1", "acme~2", "acme~3"} {
 		for _, device := range []string{"m1", "m2"} {
 			for i := range 10 {
-				c := chunk{ID: string(rune('a' + i)), TenantShard: shard, Device: device, From: int64(100 - i*10), To: int64(109 - i*10)}
+				c := chunk{ID: string(rune('a' + i)), TenantShard: shard, Device: device, From: int64(100 - i*10),
+					To: int64(109 - i*10)}
 				_, err := co.CreateItem(ctx, key(shard, device), encode(t, c), nil)
 				require.NoError(t, err)
 			}
@@ -211,7 +218,8 @@ func TestQueriesOfAStoreOfChunks(t *testing.T) {
 	require.Equal(t, 2, pages)
 	require.InDelta(t, 2*(2.75+2*0.14), charge, 1e-4)
 
-	rows, _, charge = query(t, co, azcosmos.NewPartitionKey(), `SELECT * FROM c WHERE c.tenantShard=@s AND c["from"] < @to AND c["to"] >= @from`, 0, keys[0], keys[2], keys[3])
+	rows, _, charge = query(t, co, azcosmos.NewPartitionKey(),
+		`SELECT * FROM c WHERE c.tenantShard=@s AND c["from"] < @to AND c["to"] >= @from`, 0, keys[0], keys[2], keys[3])
 	require.Len(t, rows, 8)
 	require.InDelta(t, 2.75+8*0.14, charge, 1e-4, "one physical partition is visited")
 

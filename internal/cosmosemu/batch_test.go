@@ -56,7 +56,9 @@ func TestBatch(t *testing.T) {
 	require.InDelta(t, sum, resp.RequestCharge, 0.01)
 	require.Equal(t, resp.OperationResults[0].ETag, resp.OperationResults[1].ETag)
 	require.Len(t, etags, 7, "every write has an ETag of its own")
-	for id, from := range map[string]int64{"new": 1, "upserted": 2, "fresh": 2, "replaced": 2, "patched": 2, "deleted": 9} {
+	for id, from := range map[string]int64{
+		"new": 1, "upserted": 2, "fresh": 2, "replaced": 2, "patched": 2, "deleted": 9,
+	} {
 		got, err := co.ReadItem(ctx, pk, id, nil)
 		require.NoError(t, err)
 		var c chunk
@@ -88,8 +90,12 @@ func TestBatchIsAtomic(t *testing.T) {
 	}{
 		{"create of one that exists", 409, func(b *azcosmos.TransactionalBatch) { b.CreateItem(small(t, "there", 2), nil) }},
 		{"create twice in the batch", 409, func(b *azcosmos.TransactionalBatch) { b.CreateItem(small(t, "first", 2), nil) }},
-		{"replace of one that is absent", 404, func(b *azcosmos.TransactionalBatch) { b.ReplaceItem("none", small(t, "none", 2), nil) }},
-		{"replace under another id", 400, func(b *azcosmos.TransactionalBatch) { b.ReplaceItem("there", small(t, "none", 2), nil) }},
+		{"replace of one that is absent", 404, func(b *azcosmos.TransactionalBatch) {
+			b.ReplaceItem("none", small(t, "none", 2), nil)
+		}},
+		{"replace under another id", 400, func(b *azcosmos.TransactionalBatch) {
+			b.ReplaceItem("there", small(t, "none", 2), nil)
+		}},
 		{"delete of one that is absent", 404, func(b *azcosmos.TransactionalBatch) { b.DeleteItem("none", nil) }},
 		{"read of one that is absent", 404, func(b *azcosmos.TransactionalBatch) { b.ReadItem("none", nil) }},
 		{"read of one deleted in the batch", 404, func(b *azcosmos.TransactionalBatch) { b.ReadItem("gone", nil) }},
@@ -113,7 +119,9 @@ func TestBatchIsAtomic(t *testing.T) {
 		{"item of another key", 400, func(b *azcosmos.TransactionalBatch) {
 			b.CreateItem(encode(t, chunk{ID: "x", TenantShard: "s", Device: "other"}), nil)
 		}},
-		{"item without an id", 400, func(b *azcosmos.TransactionalBatch) { b.CreateItem([]byte(`{"tenantShard":"s","device":"d"}`), nil) }},
+		{"item without an id", 400, func(b *azcosmos.TransactionalBatch) {
+			b.CreateItem([]byte(`{"tenantShard":"s","device":"d"}`), nil)
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := open(t, cosmosemu.Config{Unlimited: true})
@@ -177,7 +185,8 @@ func TestBatchLimits(t *testing.T) {
 		}
 		return "[" + strings.Join(ops, ",") + "]"
 	}
-	big := `{"operationType":"Create","resourceBody":{"id":"big","tenantShard":"s","device":"d","x":"` + strings.Repeat("x", 1100<<10) + `"}}`
+	big := `{"operationType":"Create","resourceBody":{"id":"big","tenantShard":"s","device":"d","x":"` +
+		strings.Repeat("x", 1100<<10) + `"}}`
 	for _, c := range []struct {
 		name, key, body string
 		status          int

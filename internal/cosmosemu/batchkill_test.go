@@ -102,7 +102,8 @@ func requireWholeBatches(t *testing.T, dir string, acknowledged []int64, round i
 			}
 			found[c.From]++
 		}
-		require.GreaterOrEqual(t, sum.Batches, acknowledged[w], "round %d, writer %d: an acknowledged batch is gone", round, w)
+		require.GreaterOrEqual(t, sum.Batches, acknowledged[w],
+			"round %d, writer %d: an acknowledged batch is gone", round, w)
 		require.LessOrEqual(t, sum.Batches, acknowledged[w]+1, "round %d, writer %d", round, w)
 		items := int64(0)
 		for n := int64(1); n <= sum.Batches; n++ {
@@ -175,7 +176,8 @@ func executeTallied(co *azcosmos.ContainerClient, shard string) (int64, error) {
 	}
 	n := sum.Batches + 1
 	for i := range batchSize(n) {
-		body, err := json.Marshal(chunk{ID: fmt.Sprintf("%d-%d", n, i), TenantShard: shard, Device: "d", From: n, Data: strings.Repeat("x", 500)})
+		body, err := json.Marshal(chunk{ID: fmt.Sprintf("%d-%d", n, i), TenantShard: shard, Device: "d", From: n,
+			Data: strings.Repeat("x", 500)})
 		if err != nil {
 			return 0, err
 		}

@@ -50,7 +50,8 @@ func creates(b *testing.B, co *azcosmos.ContainerClient, size int) {
 		for pb.Next() {
 			i := n.Add(1)
 			shard := fmt.Sprint("s", i%16)
-			body := fmt.Appendf(nil, `{"id":"%d","tenantShard":"%s","device":"d","from":%d,"to":%d,"data":"%s"}`, i, shard, i, i+10, data)
+			body := fmt.Appendf(nil, `{"id":"%d","tenantShard":"%s","device":"d","from":%d,"to":%d,"data":"%s"}`,
+				i, shard, i, i+10, data)
 			if _, err := co.CreateItem(context.Background(), key(shard, "d"), body, nil); err != nil {
 				b.Error(err)
 				return
@@ -99,11 +100,13 @@ func BenchmarkOverlap(b *testing.B) {
 	co := create(b, client(b, s), hierarchical("chunks"), 400)
 	ctx := context.Background()
 	for i := range 1000 {
-		body := encode(b, chunk{ID: fmt.Sprintf("%06d", i), TenantShard: "s", Device: "d", From: int64(i * 10), To: int64(i*10 + 9), Data: strings.Repeat("x", 8<<10)})
+		body := encode(b, chunk{ID: fmt.Sprintf("%06d", i), TenantShard: "s", Device: "d", From: int64(i * 10),
+			To: int64(i*10 + 9), Data: strings.Repeat("x", 8<<10)})
 		_, err := co.CreateItem(ctx, key("s", "d"), body, nil)
 		require.NoError(b, err)
 	}
-	params := []azcosmos.QueryParameter{{Name: "@s", Value: "s"}, {Name: "@d", Value: "d"}, {Name: "@from", Value: 5000}, {Name: "@to", Value: 5100}}
+	params := []azcosmos.QueryParameter{{Name: "@s", Value: "s"}, {Name: "@d", Value: "d"}, {Name: "@from", Value: 5000},
+		{Name: "@to", Value: 5100}}
 	const text = `SELECT * FROM c WHERE c.tenantShard=@s AND c.device=@d AND c["from"] < @to AND c["to"] >= @from ORDER BY c["from"] ASC`
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -123,7 +126,8 @@ func (c canned) Do(r *http.Request) (*http.Response, error) {
 		return c.inner.Do(r)
 	}
 	h := http.Header{"X-Ms-Request-Charge": {"6.87"}, "X-Ms-Session-Token": {"0:1#1"}, "Etag": {`"x"`}}
-	return &http.Response{StatusCode: http.StatusCreated, Status: "201 Created", Header: h, Body: http.NoBody, Request: r}, nil
+	return &http.Response{StatusCode: http.StatusCreated, Status: "201 Created", Header: h, Body: http.NoBody,
+		Request: r}, nil
 }
 
 // BenchmarkSDKAlone is BenchmarkCreate1KB without the emulator: what is left of that is the

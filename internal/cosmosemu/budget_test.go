@@ -208,7 +208,9 @@ func TestAutoscaleScales(t *testing.T) {
 }
 
 // createAutoscale is create with autoscale throughput.
-func createAutoscale(t testing.TB, c *azcosmos.Client, props azcosmos.ContainerProperties, most int32) *azcosmos.ContainerClient {
+func createAutoscale(
+	t testing.TB, c *azcosmos.Client, props azcosmos.ContainerProperties, most int32,
+) *azcosmos.ContainerClient {
 	t.Helper()
 	ctx := context.Background()
 	_, err := c.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: "db"}, nil)

@@ -258,10 +258,12 @@ func TestLatency(t *testing.T) {
 			s := open(t, cosmosemu.Config{Unlimited: true})
 			co := create(t, client(t, s), hierarchical("chunks"), 400)
 			const hour = 3_600_000
-			require.NoError(t, s.Faults().Replace(1, fault.Rule{Operations: []string{fault.Create}, LatencyMs: hour, Applied: applied}))
+			require.NoError(t, s.Faults().Replace(1, fault.Rule{Operations: []string{fault.Create}, LatencyMs: hour,
+				Applied: applied}))
 			answered := make(chan error)
 			go func() {
-				_, err := co.CreateItem(context.Background(), key("s", "d"), encode(t, chunk{ID: "x", TenantShard: "s", Device: "d", Data: "new"}), nil)
+				_, err := co.CreateItem(context.Background(), key("s", "d"),
+					encode(t, chunk{ID: "x", TenantShard: "s", Device: "d", Data: "new"}), nil)
 				answered <- err
 			}()
 			hits(s)

@@ -100,7 +100,8 @@ func TestChangeFeed(t *testing.T) {
 	page = readFeed(t, s, "0", empty)
 	require.Equal(t, []string{"a", "d", "e", "b"}, page.ids(), "latest versions in the order of their last write")
 	require.EqualValues(t, 2, page.items[3].From)
-	require.Equal(t, []uint64{1, 4, 5, 6}, []uint64{page.items[0].LSN, page.items[1].LSN, page.items[2].LSN, page.items[3].LSN})
+	require.Equal(t, []uint64{1, 4, 5, 6}, []uint64{page.items[0].LSN, page.items[1].LSN, page.items[2].LSN,
+		page.items[3].LSN})
 	require.Equal(t, `"7"`, page.etag, "the delete has a sequence number and shows nothing")
 	require.InDelta(t, 2.4+4*0.14, page.charge, 1e-6)
 	require.Equal(t, "0:1#7", page.header.Get("x-ms-session-token"))
@@ -125,9 +126,12 @@ func TestChangeFeed(t *testing.T) {
 	keyed := readFeed(t, s, "", "", "x-ms-documentdb-partitionkey", `["s","d2"]`)
 	require.Equal(t, []string{"late"}, keyed.ids())
 	require.InDelta(t, 2.4+5*0.14, keyed.charge, 1e-6, "the log of the whole partition is walked")
-	require.Equal(t, []string{"a", "d", "e", "b", "late"}, readFeed(t, s, "", "", "x-ms-documentdb-partitionkey", `["s"]`).ids())
-	require.Equal(t, 304, readFeed(t, s, "0", "", "x-ms-start-epk", "3F", "x-ms-end-epk", "FF", "x-ms-read-key-type", "EffectivePartitionKeyRange").status)
-	require.Equal(t, []string{"a", "d", "e", "b", "late"}, readFeed(t, s, "0", "", "x-ms-start-epk", "", "x-ms-end-epk", "3F").ids())
+	require.Equal(t, []string{"a", "d", "e", "b", "late"},
+		readFeed(t, s, "", "", "x-ms-documentdb-partitionkey", `["s"]`).ids())
+	require.Equal(t, 304, readFeed(t, s, "0", "", "x-ms-start-epk", "3F", "x-ms-end-epk", "FF", "x-ms-read-key-type",
+		"EffectivePartitionKeyRange").status)
+	require.Equal(t, []string{"a", "d", "e", "b", "late"},
+		readFeed(t, s, "0", "", "x-ms-start-epk", "", "x-ms-end-epk", "3F").ids())
 
 	for _, wrong := range [][]string{
 		{"If-None-Match", `"999"`}, {"If-None-Match", "x"}, {"If-Modified-Since", "soon"},

@@ -152,7 +152,8 @@ func (w *witness) round(t *testing.T, dir string, seed uint64, pages int) {
 	tokens, err := json.Marshal(w.reader.tokens)
 	require.NoError(t, err)
 	cmd := exec.Command(os.Args[0], "-test.run=^TestFeedChild$", "-test.v")
-	cmd.Env = append(os.Environ(), feedDir+"="+dir, feedTokens+"="+string(tokens), feedSeed+"="+strconv.FormatUint(seed, 10))
+	cmd.Env = append(os.Environ(), feedDir+"="+dir, feedTokens+"="+string(tokens),
+		feedSeed+"="+strconv.FormatUint(seed, 10))
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())

@@ -14,8 +14,10 @@ import (
 // same properties and those of the system.
 func FuzzItem(f *testing.F) {
 	for _, seed := range []string{
-		`{"id":"a","tenantShard":"s","device":"d"}`, `{ "id" : "a", "tenantShard":"s","device":"d","x":[1,{"y":"\u00e9\n"}],"_ts":1,"_rid":"x","ttl":5 }`,
-		`{"id":"\u0001","tenantShard":"s","device":"d","from":1e400,"to":"\ud800"}`, `{"tenantShard":"s"}`, `[]`, `{"id":"a","tenantShard":"s","device":"d","\u0069d":"b"}`,
+		`{"id":"a","tenantShard":"s","device":"d"}`,
+		`{ "id" : "a", "tenantShard":"s","device":"d","x":[1,{"y":"\u00e9\n"}],"_ts":1,"_rid":"x","ttl":5 }`,
+		`{"id":"\u0001","tenantShard":"s","device":"d","from":1e400,"to":"\ud800"}`, `{"tenantShard":"s"}`, `[]`,
+		`{"id":"a","tenantShard":"s","device":"d","\u0069d":"b"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -39,7 +41,8 @@ func FuzzItem(f *testing.F) {
 			delete(got, name)
 		}
 		maps.DeleteFunc(sent, func(name string, _ any) bool {
-			return name == "_rid" || name == "_self" || name == "_etag" || name == "_attachments" || name == "_ts" || name == "_lsn"
+			return name == "_rid" || name == "_self" || name == "_etag" || name == "_attachments" || name == "_ts" ||
+				name == "_lsn"
 		})
 		require.Equal(t, sent, got)
 	})
@@ -51,11 +54,14 @@ func FuzzContinuation(f *testing.F) {
 	create(f, client(f, s), hierarchical("chunks"), 400)
 	const docs, link = "dbs/db/colls/chunks/docs", "dbs/db/colls/chunks"
 	for _, id := range []string{"a", "b", "c"} {
-		resp, text := send(f, s, "POST", docs, "docs", link, `{"id":"`+id+`","tenantShard":"s","device":"d","from":1}`, "x-ms-documentdb-partitionkey", `["s","d"]`)
+		resp, text := send(f, s, "POST", docs, "docs", link, `{"id":"`+id+`","tenantShard":"s","device":"d","from":1}`,
+			"x-ms-documentdb-partitionkey", `["s","d"]`)
 		require.Equal(f, 201, resp.StatusCode, text)
 	}
-	queries := []string{`{"query":"SELECT * FROM c"}`, `{"query":"SELECT * FROM c ORDER BY c[\"from\"]"}`, `{"query":"SELECT * FROM c ORDER BY c.id DESC"}`}
-	header := []string{"x-ms-documentdb-partitionkey", `["s","d"]`, "x-ms-documentdb-query", "true", "x-ms-max-item-count", "1", "x-ms-continuation"}
+	queries := []string{`{"query":"SELECT * FROM c"}`, `{"query":"SELECT * FROM c ORDER BY c[\"from\"]"}`,
+		`{"query":"SELECT * FROM c ORDER BY c.id DESC"}`}
+	header := []string{"x-ms-documentdb-partitionkey", `["s","d"]`, "x-ms-documentdb-query", "true",
+		"x-ms-max-item-count", "1", "x-ms-continuation"}
 	for i, q := range queries {
 		resp, text := send(f, s, "POST", docs, "docs", link, q, append(header, "")...)
 		require.Equal(f, 200, resp.StatusCode, text)

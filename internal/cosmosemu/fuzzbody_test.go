@@ -13,9 +13,11 @@ import (
 // is JSON with the identity that it had.
 func FuzzPatch(f *testing.F) {
 	for _, seed := range []string{
-		`{"operations":[{"op":"set","path":"/x/0","value":{"a":[1e400,"\ud800"]}}]}`, `[{"op":"incr","path":"/n","value":-1.5e300}]`,
+		`{"operations":[{"op":"set","path":"/x/0","value":{"a":[1e400,"\ud800"]}}]}`,
+		`[{"op":"incr","path":"/n","value":-1.5e300}]`,
 		`{"condition":"from c where c.n = 1 or c.list[1] > 2","operations":[{"op":"add","path":"/list/-","value":null},{"op":"remove","path":"/list/0"}]}`,
-		`[{"op":"move","from":"/o","path":"/list/1"},{"op":"replace","path":"/list/1/a~1b","value":[]}]`, `[{"op":"set","path":"/~1~0~2","value":0}]`, `{}`, `[[]]`,
+		`[{"op":"move","from":"/o","path":"/list/1"},{"op":"replace","path":"/list/1/a~1b","value":[]}]`,
+		`[{"op":"set","path":"/~1~0~2","value":0}]`, `{}`, `[[]]`,
 		`[{"op":"set","path":"/device","value":"e"}]`, `[{"op":"add","path":"/o/","value":1},{"op":"remove","path":"/o/"}]`,
 	} {
 		f.Add([]byte(seed))
@@ -49,21 +51,24 @@ func FuzzBatch(f *testing.F) {
 		`[{"operationType":"Create","resourceBody":{"id":"b","tenantShard":"s","device":"d"}},{"operationType":"Delete","id":"a"}]`,
 		`[{"operationType":"Upsert","ifMatch":"\"x\"","resourceBody":{"id":"a","tenantShard":"s","device":"d"}},{"operationType":"Read","id":"a"}]`,
 		`[{"operationType":"Patch","id":"a","resourceBody":{"operations":[{"op":"set","path":"/n","value":2}]}},{"operationType":"Replace","id":"a","resourceBody":[]}]`,
-		`[{"operationType":"Read","id":"\u0000"},1]`, `[]`, `{}`, `[{"operationType":"Delete","id":"a"},{"operationType":"Read","id":"a"}]`,
+		`[{"operationType":"Read","id":"\u0000"},1]`, `[]`, `{}`,
+		`[{"operationType":"Delete","id":"a"},{"operationType":"Read","id":"a"}]`,
 	} {
 		f.Add([]byte(seed))
 	}
 	s := open(f, cosmosemu.Config{Unlimited: true})
 	create(f, client(f, s), hierarchical("chunks"), 400)
 	all := func(t *testing.T) string {
-		_, text := send(t, s, "POST", docsPath, "docs", docsLink, `{"query":"SELECT * FROM c"}`, append([]string{"x-ms-documentdb-query", "true", "x-ms-max-item-count", "1000"}, partitionKeyHeader...)...)
+		_, text := send(t, s, "POST", docsPath, "docs", docsLink, `{"query":"SELECT * FROM c"}`,
+			append([]string{"x-ms-documentdb-query", "true", "x-ms-max-item-count", "1000"}, partitionKeyHeader...)...)
 		return text
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		header := append([]string{"x-ms-documentdb-is-upsert", "true"}, partitionKeyHeader...)
 		send(t, s, "POST", docsPath, "docs", docsLink, patchable, header...)
 		before := all(t)
-		resp, text := send(t, s, "POST", docsPath, "docs", docsLink, string(body), append([]string{"x-ms-cosmos-is-batch-request", "True"}, partitionKeyHeader...)...)
+		resp, text := send(t, s, "POST", docsPath, "docs", docsLink, string(body),
+			append([]string{"x-ms-cosmos-is-batch-request", "True"}, partitionKeyHeader...)...)
 		require.Less(t, resp.StatusCode, 500, text)
 		if resp.StatusCode != 200 {
 			require.Equal(t, before, all(t))

@@ -81,7 +81,8 @@ func TestTokens(t *testing.T) {
 			require.Equal(t, c.status, resp.StatusCode, body)
 		})
 	}
-	c, err := azcosmos.NewClient(s.Endpoint(), token(head+"."+claims+"."+third), &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: s.Transport()}})
+	c, err := azcosmos.NewClient(s.Endpoint(), token(head+"."+claims+"."+third),
+		&azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: s.Transport()}})
 	require.NoError(t, err)
 	create(t, c, hierarchical("chunks"), 400)
 }
@@ -96,7 +97,8 @@ func (k token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acc
 func TestRequestOptions(t *testing.T) {
 	s := open(t, cosmosemu.Config{Consistency: "BoundedStaleness"})
 	for header, cases := range map[string]map[string]int{
-		"x-ms-consistency-level":        {"BoundedStaleness": 200, "Session": 200, "Eventual": 200, "Strong": 400, "Weak": 400},
+		"x-ms-consistency-level": {"BoundedStaleness": 200, "Session": 200, "Eventual": 200, "Strong": 400,
+			"Weak": 400},
 		"x-ms-cosmos-priority-level":    {"High": 200, "low": 200, "Medium": 400},
 		"x-ms-cosmos-throughput-bucket": {"1": 200, "5": 200, "0": 400, "6": 400, "x": 400},
 	} {
@@ -112,7 +114,8 @@ func TestRequestOptions(t *testing.T) {
 
 	co := create(t, client(t, s), hierarchical("chunks"), 400)
 	ctx, pk := context.Background(), key("s", "d")
-	_, err = co.CreateItem(ctx, pk, []byte(`{"id":"a","tenantShard":"s","device":"d","x":"`+strings.Repeat("x", 10<<10)+`"}`), nil)
+	large := `{"id":"a","tenantShard":"s","device":"d","x":"` + strings.Repeat("x", 10<<10) + `"}`
+	_, err = co.CreateItem(ctx, pk, []byte(large), nil)
 	require.NoError(t, err)
 	strict, err := co.ReadItem(ctx, pk, "a", nil)
 	require.NoError(t, err)

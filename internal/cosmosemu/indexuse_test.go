@@ -21,7 +21,8 @@ func indexed(t *testing.T, policy string) (*cosmosemu.Server, *azcosmos.Containe
 	s := open(t, cosmosemu.Config{Unlimited: true})
 	c := client(t, s)
 	create(t, c, hierarchical("any"), 400)
-	resp, body := send(t, s, "POST", "dbs/db/colls", "colls", "dbs/db", `{"id":"c","partitionKey":{"paths":["/pk"]},"indexingPolicy":`+policy+`}`)
+	resp, body := send(t, s, "POST", "dbs/db/colls", "colls", "dbs/db",
+		`{"id":"c","partitionKey":{"paths":["/pk"]},"indexingPolicy":`+policy+`}`)
 	require.Equal(t, http.StatusCreated, resp.StatusCode, body)
 	co, err := c.NewContainer("db", "c")
 	require.NoError(t, err)
@@ -41,7 +42,8 @@ func TestOrderThatThePolicyCannotServe(t *testing.T) {
 		{"c.a", ""}, {"c.a DESC", ""}, {"c.id DESC", ""}, {"c._ts", ""}, {"c.missing", ""},
 		{"c.a, c.b DESC", ""}, {"c.a DESC, c.b", ""}, {"c.a, c.b, c.s", ""}, {"c.a DESC, c.b DESC, c.s DESC", ""},
 		{"c.s", "excluded"}, {"c.l", "excluded"},
-		{"c.a, c.b", "/a ASC, /b ASC"}, {"c.b DESC, c.a", "composite"}, {"c.a, c.s", "composite"}, {"c.a, c.b DESC, c.s", "composite"}, {"c.id, c.a", "composite"},
+		{"c.a, c.b", "/a ASC, /b ASC"}, {"c.b DESC, c.a", "composite"}, {"c.a, c.s", "composite"},
+		{"c.a, c.b DESC, c.s", "composite"}, {"c.id, c.a", "composite"},
 	} {
 		t.Run(c.order, func(t *testing.T) {
 			pager := co.NewQueryItemsPager("SELECT * FROM c ORDER BY "+c.order, azcosmos.NewPartitionKeyString("p"), nil)
@@ -65,9 +67,11 @@ func TestLoadedItemsAreCharged(t *testing.T) {
 		where string
 		want  float64
 	}{
-		{`c.a = -1`, floor}, {`c.a IN (7, 8)`, floor}, {`c.a > 90 OR c.b > 90`, floor}, {`NOT c.a < 9`, floor}, {`NOT IS_DEFINED(c.a)`, floor}, {`c.pk LIKE 'x%'`, floor},
+		{`c.a = -1`, floor}, {`c.a IN (7, 8)`, floor}, {`c.a > 90 OR c.b > 90`, floor}, {`NOT c.a < 9`, floor},
+		{`NOT IS_DEFINED(c.a)`, floor}, {`c.pk LIKE 'x%'`, floor},
 		{`ARRAY_CONTAINS(c.l, 9)`, floor}, {`CONTAINS(c.pk, 'q')`, floor}, {`STARTSWITH(c.pk, 'Q', true)`, floor},
-		{`c.s = 'nothing'`, all}, {`c.a = 9 OR c.s = 'nothing'`, all}, {`c.a + 1 = 90`, all}, {`UPPER(c.pk) = 'Q'`, all}, {`c.a > c.b + 90`, all}, {`LENGTH(c.pk) = 9`, all},
+		{`c.s = 'nothing'`, all}, {`c.a = 9 OR c.s = 'nothing'`, all}, {`c.a + 1 = 90`, all}, {`UPPER(c.pk) = 'Q'`, all},
+		{`c.a > c.b + 90`, all}, {`LENGTH(c.pk) = 9`, all},
 		{`(c.a ?? 1) = 9`, all}, {`c.a = 1 AND c.s = 'nothing'`, 2.75 + 10*0.14},
 	} {
 		t.Run(c.where, func(t *testing.T) {
@@ -88,7 +92,8 @@ func TestLoadedItemsAreCharged(t *testing.T) {
 		require.Len(t, rows, c.rows)
 		require.InDelta(t, c.want, charge, 1e-3, c.text)
 	}
-	_, pages, charge := query(t, co, azcosmos.NewPartitionKeyString("p"), `SELECT c.id, COUNT(1) AS n FROM c GROUP BY c.id`, 20)
+	_, pages, charge := query(t, co, azcosmos.NewPartitionKeyString("p"),
+		`SELECT c.id, COUNT(1) AS n FROM c GROUP BY c.id`, 20)
 	require.Equal(t, 3, pages)
 	require.InDelta(t, 2.4+50*0.14+2*floor, charge, 1e-3, "the work is charged once")
 }
@@ -114,7 +119,8 @@ func TestCombinationsAreBounded(t *testing.T) {
 func TestIndexMetrics(t *testing.T) {
 	_, co := indexed(t, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/s/?"}],"compositeIndexes":[[{"path":"/a"},{"path":"/b"}]]}`)
 	metrics := func(text string, ask bool) string {
-		pager := co.NewQueryItemsPager(text, azcosmos.NewPartitionKeyString("p"), &azcosmos.QueryOptions{PopulateIndexMetrics: ask})
+		pager := co.NewQueryItemsPager(text, azcosmos.NewPartitionKeyString("p"),
+			&azcosmos.QueryOptions{PopulateIndexMetrics: ask})
 		resp, err := pager.NextPage(context.Background())
 		require.NoError(t, err)
 		if resp.IndexMetrics == nil {
@@ -150,8 +156,10 @@ func TestIndexMetrics(t *testing.T) {
 func TestQueriesThatNeedAPlan(t *testing.T) {
 	s, co := indexed(t, `{}`)
 	for _, c := range []struct{ text, names string }{
-		{`SELECT * FROM c ORDER BY c.a`, "ORDER BY"}, {`SELECT TOP 3 * FROM c`, "TOP"}, {`SELECT * FROM c OFFSET 1 LIMIT 2`, "OFFSET LIMIT"},
-		{`SELECT VALUE COUNT(1) FROM c`, "aggregate"}, {`SELECT DISTINCT c.a FROM c`, "DISTINCT"}, {`SELECT c.a FROM c GROUP BY c.a`, "GROUP BY"},
+		{`SELECT * FROM c ORDER BY c.a`, "ORDER BY"}, {`SELECT TOP 3 * FROM c`, "TOP"},
+		{`SELECT * FROM c OFFSET 1 LIMIT 2`, "OFFSET LIMIT"},
+		{`SELECT VALUE COUNT(1) FROM c`, "aggregate"}, {`SELECT DISTINCT c.a FROM c`, "DISTINCT"},
+		{`SELECT c.a FROM c GROUP BY c.a`, "GROUP BY"},
 	} {
 		resp, body := send(t, s, "POST", "dbs/db/colls/c/docs", "docs", "dbs/db/colls/c", `{"query":"`+c.text+`"}`,
 			"x-ms-documentdb-query", "True", "x-ms-documentdb-query-enablecrosspartition", "True")
@@ -165,7 +173,8 @@ func TestQueriesThatNeedAPlan(t *testing.T) {
 		require.Contains(t, fault.Message, c.names)
 		rows, _, _ := query(t, co, azcosmos.NewPartitionKeyString("p"), c.text, 7)
 		require.NotEmpty(t, rows, "with the key")
-		rows, _, _ = query(t, co, azcosmos.NewPartitionKey(), strings.Replace(c.text, "FROM c", "FROM c WHERE c.pk = 'p'", 1), 7)
+		rows, _, _ = query(t, co, azcosmos.NewPartitionKey(),
+			strings.Replace(c.text, "FROM c", "FROM c WHERE c.pk = 'p'", 1), 7)
 		require.NotEmpty(t, rows, "with the key in the text")
 	}
 	rows, _, _ := query(t, co, azcosmos.NewPartitionKey(), `SELECT VALUE x.k FROM c JOIN x IN c.l`, 7)

@@ -92,7 +92,8 @@ func store(t testing.TB, co *azcosmos.ContainerClient, c chunk) {
 func TestALogicalPartitionFillsUp(t *testing.T) {
 	now := newClock()
 	dir := t.TempDir()
-	cfg := cosmosemu.Config{DataDir: dir, Now: now.now, Unlimited: true, Limits: cosmosemu.Limits{LogicalPartitionBytes: 10_000}}
+	cfg := cosmosemu.Config{DataDir: dir, Now: now.now, Unlimited: true,
+		Limits: cosmosemu.Limits{LogicalPartitionBytes: 10_000}}
 	s, err := cosmosemu.Open(cfg)
 	require.NoError(t, err)
 	co := create(t, client(t, s), hierarchical("chunks"), 400)
@@ -156,7 +157,8 @@ func TestAccountAndDatabaseTakeSoMany(t *testing.T) {
 	c := client(t, s)
 	ctx := context.Background()
 	shared := azcosmos.NewManualThroughputProperties(400)
-	_, err := c.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: "shared"}, &azcosmos.CreateDatabaseOptions{ThroughputProperties: &shared})
+	_, err := c.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: "shared"},
+		&azcosmos.CreateDatabaseOptions{ThroughputProperties: &shared})
 	require.NoError(t, err)
 	db, err := c.NewDatabase("shared")
 	require.NoError(t, err)

@@ -106,7 +106,8 @@ func TestQueriesAgainstBruteForce(t *testing.T) {
 		shard, device := fmt.Sprint("s", random.IntN(3)), fmt.Sprint("d", random.IntN(3))
 		doc := map[string]any{"id": fmt.Sprintf("%03d", i), "tenantShard": shard, "device": device, "n": random.IntN(5)}
 		if random.IntN(5) > 0 {
-			doc["from"] = []any{random.IntN(20), -1.5, "text", nil, true, []int{1}, strings.Repeat("long", 100)}[max(0, random.IntN(30)-23)]
+			doc["from"] = []any{random.IntN(20), -1.5, "text", nil, true, []int{1},
+				strings.Repeat("long", 100)}[max(0, random.IntN(30)-23)]
 		}
 		if random.IntN(5) > 0 {
 			doc["to"] = random.IntN(30)
@@ -125,14 +126,19 @@ func TestQueriesAgainstBruteForce(t *testing.T) {
 	}
 
 	conditions := []string{
-		`c["from"] < 10`, `c["to"] >= 12`, `c.n = 3`, `c.id >= "100"`, `c.id < "200"`, `c.id IN ("003", "050", "100", "250")`, `STARTSWITH(c.id, "1")`,
-		`NOT IS_DEFINED(c["from"])`, `c["from"] = null`, `c.n IN (1, 2)`, `(c.n = 1 OR c.id = "077")`, `c.id BETWEEN "050" AND "150"`, `c._ts > 0`, `c["from"] != "text"`,
+		`c["from"] < 10`, `c["to"] >= 12`, `c.n = 3`, `c.id >= "100"`, `c.id < "200"`,
+		`c.id IN ("003", "050", "100", "250")`, `STARTSWITH(c.id, "1")`,
+		`NOT IS_DEFINED(c["from"])`, `c["from"] = null`, `c.n IN (1, 2)`, `(c.n = 1 OR c.id = "077")`,
+		`c.id BETWEEN "050" AND "150"`, `c._ts > 0`, `c["from"] != "text"`,
 		`(c.id = "001" OR c.id = "200" OR c.id > "290")`,
 	}
-	selects := []string{"*", "c.id", `VALUE c["to"]`, `c.id, c["from"], c.n`, `VALUE {"sum": c.n + c["to"], "first": c.list[0].k}`}
-	iterating := []string{"c.id, l.k FROM c JOIN l IN c.list", "VALUE l FROM l IN c.list", "c.id, a.k, b.k AS other FROM c JOIN a IN c.list JOIN b IN c.list"}
+	selects := []string{"*", "c.id", `VALUE c["to"]`, `c.id, c["from"], c.n`,
+		`VALUE {"sum": c.n + c["to"], "first": c.list[0].k}`}
+	iterating := []string{"c.id, l.k FROM c JOIN l IN c.list", "VALUE l FROM l IN c.list",
+		"c.id, a.k, b.k AS other FROM c JOIN a IN c.list JOIN b IN c.list"}
 	collecting := []string{"DISTINCT c.n FROM c", "DISTINCT VALUE l.k FROM c JOIN l IN c.list", "VALUE COUNT(1) FROM c"}
-	orders := []string{"", "", " ORDER BY c.id", " ORDER BY c.id DESC", ` ORDER BY c["from"]`, ` ORDER BY c["from"] DESC`, ` ORDER BY c["to"]`, ` ORDER BY c.n, c["from"] DESC`, ` ORDER BY c.n DESC, c["from"]`}
+	orders := []string{"", "", " ORDER BY c.id", " ORDER BY c.id DESC", ` ORDER BY c["from"]`, ` ORDER BY c["from"] DESC`,
+		` ORDER BY c["to"]`, ` ORDER BY c.n, c["from"] DESC`, ` ORDER BY c.n DESC, c["from"]`}
 	tails := []string{"", "", " OFFSET 2 LIMIT 7", " OFFSET 0 LIMIT 3"}
 	for range 300 {
 		shard, device := fmt.Sprint("s", random.IntN(3)), fmt.Sprint("d", random.IntN(3))
@@ -152,7 +158,9 @@ func TestQueriesAgainstBruteForce(t *testing.T) {
 		switch {
 		case kind == 0:
 			text = "SELECT " + iterating[random.IntN(len(iterating))]
-			where = slices.DeleteFunc(where, func(string) bool { return strings.Contains(text, "l IN c.list") && !strings.Contains(text, "FROM c") })
+			where = slices.DeleteFunc(where, func(string) bool {
+				return strings.Contains(text, "l IN c.list") && !strings.Contains(text, "FROM c")
+			})
 			if !full && len(where) == 0 {
 				kind, text = 5, "SELECT * FROM c WHERE c.tenantShard = "+fmt.Sprintf("%q", shard)
 			}
@@ -215,7 +223,8 @@ func TestPages(t *testing.T) {
 	}
 	pk := key("s", "d")
 	for i := range 20 {
-		_, err := co.CreateItem(ctx, pk, encode(t, chunk{ID: fmt.Sprintf("%02d", i), TenantShard: "s", Device: "d", From: int64(i)}), nil)
+		_, err := co.CreateItem(ctx, pk, encode(t, chunk{ID: fmt.Sprintf("%02d", i), TenantShard: "s", Device: "d",
+			From: int64(i)}), nil)
 		require.NoError(t, err)
 	}
 	require.Equal(t, []int{5, 5, 5, 5, 0}, pages(`SELECT * FROM c`, azcosmos.NewPartitionKey(), 5))
@@ -261,7 +270,8 @@ func TestPagesOutliveARestart(t *testing.T) {
 	seen := map[string]bool{}
 	var token *string
 	for pages := 0; pages == 0 || token != nil; pages++ {
-		pager := co.NewQueryItemsPager("SELECT * FROM c", azcosmos.NewPartitionKey(), &azcosmos.QueryOptions{PageSizeHint: 7, ContinuationToken: token})
+		pager := co.NewQueryItemsPager("SELECT * FROM c", azcosmos.NewPartitionKey(),
+			&azcosmos.QueryOptions{PageSizeHint: 7, ContinuationToken: token})
 		resp, err := pager.NextPage(ctx)
 		require.NoError(t, err)
 		for _, item := range resp.Items {

@@ -59,15 +59,18 @@ func TestPatchOperations(t *testing.T) {
 		{"incr down", `{"op":"incr","path":"/n","value":-2}`, `"n":1=>"n":-1`},
 		{"incr is exact", `{"op":"incr","path":"/big","value":1}`, `9007199254740993=>9007199254740994`},
 		{"incr a fraction", `{"op":"incr","path":"/f","value":0.25}`, `1.5=>1.75`},
-		{"incr overflow", `{"op":"incr","path":"/big","value":9223372036854775807}`, `9007199254740993=>9.232379236109517e+18`},
+		{"incr overflow", `{"op":"incr","path":"/big","value":9223372036854775807}`,
+			`9007199254740993=>9.232379236109517e+18`},
 		{"incr new", `{"op":"incr","path":"/x","value":5}`, `+"x":5`},
 		{"incr a string", `{"op":"incr","path":"/o/p","value":5}`, `!not a number`},
 		{"incr by a string", `{"op":"incr","path":"/n","value":"5"}`, `!not a number`},
 		{"move", `{"op":"move","from":"/o/p","path":"/x"}`, `"p":"q",=>;}=>,"x":"q"}`},
 		{"move into itself", `{"op":"move","from":"/o","path":"/o/x"}`, `!inside its from`},
 		{"move nothing", `{"op":"move","from":"/x","path":"/y"}`, `!nothing at the path`},
-		{"escapes", `{"op":"set","path":"/o/a~1b","value":2},{"op":"set","path":"/o/t~0","value":3}`, `"a/b":1,"t~":2=>"a/b":2,"t~":3`},
-		{"in order", `{"op":"add","path":"/x","value":1},{"op":"incr","path":"/x","value":1},{"op":"remove","path":"/n"}`, `"n":1,=>;}=>,"x":2}`},
+		{"escapes", `{"op":"set","path":"/o/a~1b","value":2},{"op":"set","path":"/o/t~0","value":3}`,
+			`"a/b":1,"t~":2=>"a/b":2,"t~":3`},
+		{"in order", `{"op":"add","path":"/x","value":1},{"op":"incr","path":"/x","value":1},{"op":"remove","path":"/n"}`,
+			`"n":1,=>;}=>,"x":2}`},
 		{"all or none", `{"op":"set","path":"/n","value":7},{"op":"remove","path":"/x"}`, `!patch operation 1`},
 		{"ttl", `{"op":"set","path":"/ttl","value":60}`, `+"ttl":60`},
 		{"bad ttl", `{"op":"set","path":"/ttl","value":0}`, `!ttl`},
@@ -79,8 +82,10 @@ func TestPatchOperations(t *testing.T) {
 		{"no path", `{"op":"set","value":1}`, `!JSON pointer`},
 		{"root", `{"op":"set","path":"","value":1}`, `!JSON pointer`},
 		{"none", ``, `!1 to 10 operations`},
-		{"ten", strings.Repeat(`{"op":"incr","path":"/n","value":1},`, 9) + `{"op":"incr","path":"/n","value":1}`, `"n":1=>"n":11`},
-		{"eleven", strings.Repeat(`{"op":"incr","path":"/n","value":1},`, 10) + `{"op":"incr","path":"/n","value":1}`, `!1 to 10 operations`},
+		{"ten", strings.Repeat(`{"op":"incr","path":"/n","value":1},`, 9) + `{"op":"incr","path":"/n","value":1}`,
+			`"n":1=>"n":11`},
+		{"eleven", strings.Repeat(`{"op":"incr","path":"/n","value":1},`, 10) + `{"op":"incr","path":"/n","value":1}`,
+			`!1 to 10 operations`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			header := append([]string{"x-ms-documentdb-is-upsert", "true"}, partitionKeyHeader...)
@@ -173,7 +178,8 @@ func TestPatchConditions(t *testing.T) {
 			require.Equal(t, c.name, item.Seen)
 		})
 	}
-	resp, text := send(t, s, "PATCH", docsPath+"/a", "docs", docsLink+"/docs/a", `{"condition":"from c where c.n +","operations":[{"op":"remove","path":"/n"}]}`, partitionKeyHeader...)
+	resp, text := send(t, s, "PATCH", docsPath+"/a", "docs", docsLink+"/docs/a",
+		`{"condition":"from c where c.n +","operations":[{"op":"remove","path":"/n"}]}`, partitionKeyHeader...)
 	require.Equal(t, 400, resp.StatusCode)
 	require.Contains(t, text, "line 1, column ", "the place is that in the condition")
 }

@@ -64,19 +64,22 @@ func TestRefusedDefinitions(t *testing.T) {
 		{`{"id":"x","partitionKey":{"paths":["a"]}}`, "not a property"},
 		{`{"id":"x","partitionKey":{"paths":["/a"],"kind":"Range"}}`, "Range"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"defaultTtl":0}`, "defaultTtl"},
-		{`{"id":"x","partitionKey":{"paths":["/a"]},"defaultTtl":5,"indexingPolicy":{"indexingMode":"none"}}`, "indexingMode none"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"defaultTtl":5,"indexingPolicy":{"indexingMode":"none"}}`,
+			"indexingMode none"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"indexingMode":"lazy"}}`, "lazy"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/b/?"}]}}`, "/*"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"},{"path":"/b"}]}}`, "/b"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/*"}]}}`, "both"},
-		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"},{"path":"/a/*/b/?"}]}}`, "wildcard"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"},{"path":"/a/*/b/?"}]}}`,
+			"wildcard"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":{}}}`, "compositeIndexes"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/b"}]]}}`, "2 to 8 paths"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/b"},{"path":"/c"},{"path":"/d"},{"path":"/e"},{"path":"/f"},{"path":"/g"},{"path":"/h"},{"path":"/i"},{"path":"/j"}]]}}`, "2 to 8 paths"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/b"},{"path":"/c/*"}]]}}`, "/c/*"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/b"},{"path":"/b"}]]}}`, "twice"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/b"},{"path":"/c","order":"up"}]]}}`, "up"},
-		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[` + strings.TrimSuffix(strings.Repeat(`[{"path":"/b"},{"path":"/c"}],`, 101), ",") + `]}}`, "at most 100"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":[` +
+			strings.TrimSuffix(strings.Repeat(`[{"path":"/b"},{"path":"/c"}],`, 101), ",") + `]}}`, "at most 100"},
 	} {
 		resp, body := send(t, s, "POST", "dbs/db/colls", "colls", "dbs/db", c.def)
 		require.Equal(t, 400, resp.StatusCode, c.def)
@@ -92,7 +95,8 @@ func TestReplacedPolicy(t *testing.T) {
 	ctx := context.Background()
 	pk := key("s", "d")
 	put := func(id string, from int64) {
-		_, err := co.CreateItem(ctx, pk, encode(t, chunk{ID: id, TenantShard: "s", Device: "d", From: from, To: from + 5}), nil)
+		_, err := co.CreateItem(ctx, pk,
+			encode(t, chunk{ID: id, TenantShard: "s", Device: "d", From: from, To: from + 5}), nil)
 		require.NoError(t, err)
 	}
 	put("a", 1)
@@ -101,7 +105,8 @@ func TestReplacedPolicy(t *testing.T) {
 	_, err := co.Replace(ctx, props, nil)
 	require.NoError(t, err)
 	put("c", 20)
-	rows, _, _ := query(t, co, pk, `SELECT VALUE c.id FROM c WHERE c["from"] >= 10 AND c["to"] > 0 ORDER BY c["to"] DESC`, 0)
+	rows, _, _ := query(t, co, pk,
+		`SELECT VALUE c.id FROM c WHERE c["from"] >= 10 AND c["to"] > 0 ORDER BY c["to"] DESC`, 0)
 	require.Equal(t, []string{`"c"`, `"b"`}, rows)
 
 	props.PartitionKeyDefinition.Paths = []string{"/tenantShard", "/other"}

@@ -19,7 +19,9 @@ var (
 )
 
 // spendAs upserts items of 1 KB until they have cost that much, or one is refused.
-func spendAs(t testing.TB, co *azcosmos.ContainerClient, p *azcosmos.PriorityLevel, rus float64) (spent float64, err error) {
+func spendAs(
+	t testing.TB, co *azcosmos.ContainerClient, p *azcosmos.PriorityLevel, rus float64,
+) (spent float64, err error) {
 	t.Helper()
 	body := encode(t, chunk{ID: "x", TenantShard: "s", Device: "d", Data: strings.Repeat("x", 900)})
 	for spent < rus {

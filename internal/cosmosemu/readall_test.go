@@ -18,7 +18,8 @@ func TestReadAllItems(t *testing.T) {
 	co := create(t, client(t, s), hierarchical("chunks"), 1000)
 	for i := range 30 {
 		shard := fmt.Sprint("s", i%6)
-		_, err := co.CreateItem(context.Background(), key(shard, "d"), encode(t, chunk{ID: fmt.Sprint(i), TenantShard: shard, Device: "d"}), nil)
+		_, err := co.CreateItem(context.Background(), key(shard, "d"),
+			encode(t, chunk{ID: fmt.Sprint(i), TenantShard: shard, Device: "d"}), nil)
 		require.NoError(t, err)
 	}
 	for key, want := range map[string]int{"": 30, `["s1","d"]`: 5} {

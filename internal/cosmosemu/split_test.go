@@ -29,7 +29,8 @@ type keyRange struct {
 // readRanges returns what pkranges answers to an ETag, and its own.
 func readRanges(t testing.TB, s *cosmosemu.Server, etag string) ([]keyRange, string) {
 	t.Helper()
-	resp, body := send(t, s, "GET", chunksLink+"/pkranges", "pkranges", chunksLink, "", "A-IM", "Incremental Feed", "If-None-Match", etag)
+	resp, body := send(t, s, "GET", chunksLink+"/pkranges", "pkranges", chunksLink, "", "A-IM", "Incremental Feed",
+		"If-None-Match", etag)
 	if resp.StatusCode == http.StatusNotModified {
 		return nil, resp.Header.Get("ETag")
 	}
@@ -284,7 +285,8 @@ func TestSharedThroughputSplits(t *testing.T) {
 	c := client(t, s)
 	ctx := context.Background()
 	shared := azcosmos.NewAutoscaleThroughputProperties(10000)
-	_, err = c.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: "db"}, &azcosmos.CreateDatabaseOptions{ThroughputProperties: &shared})
+	_, err = c.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: "db"},
+		&azcosmos.CreateDatabaseOptions{ThroughputProperties: &shared})
 	require.NoError(t, err)
 	db, err := c.NewDatabase("db")
 	require.NoError(t, err)

@@ -43,7 +43,8 @@ func TestPartitionsByThroughput(t *testing.T) {
 		{azcosmos.NewAutoscaleThroughputProperties(50000), 5},
 	} {
 		id := "c" + strconv.Itoa(i)
-		_, err := db.CreateContainer(ctx, hierarchical(id), &azcosmos.CreateContainerOptions{ThroughputProperties: &x.throughput})
+		_, err := db.CreateContainer(ctx, hierarchical(id),
+			&azcosmos.CreateContainerOptions{ThroughputProperties: &x.throughput})
 		require.NoError(t, err)
 		parts, err := s.Partitions("db", id)
 		require.NoError(t, err)
@@ -122,7 +123,8 @@ func TestSharedThroughput(t *testing.T) {
 	c := client(t, s)
 	ctx := context.Background()
 	shared := azcosmos.NewManualThroughputProperties(400)
-	_, err := c.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: "shared"}, &azcosmos.CreateDatabaseOptions{ThroughputProperties: &shared})
+	_, err := c.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: "shared"},
+		&azcosmos.CreateDatabaseOptions{ThroughputProperties: &shared})
 	require.NoError(t, err)
 	db, err := c.NewDatabase("shared")
 	require.NoError(t, err)

@@ -131,7 +131,8 @@ func TestUniqueKeyPolicies(t *testing.T) {
 
 	db, err := c.NewDatabase("db")
 	require.NoError(t, err)
-	for _, paths := range [][]string{{}, {"mail"}, {"/list/[]"}, {"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h", "/i", "/j", "/k", "/l", "/m", "/n", "/o", "/p", "/q"}} {
+	for _, paths := range [][]string{{}, {"mail"}, {"/list/[]"},
+		{"/a", "/b", "/c", "/d", "/e", "/f", "/g", "/h", "/i", "/j", "/k", "/l", "/m", "/n", "/o", "/p", "/q"}} {
 		props := hierarchical("bad")
 		props.UniqueKeyPolicy = &azcosmos.UniqueKeyPolicy{UniqueKeys: []azcosmos.UniqueKey{{Paths: paths}}}
 		_, err := db.CreateContainer(ctx, props, nil)

@@ -32,7 +32,8 @@ func sign(verb, kind, link string) string {
 }
 
 // send does one request by hand.
-func send(t testing.TB, s *cosmosemu.Server, verb, path, kind, link, body string, header ...string) (*http.Response, string) {
+func send(t testing.TB, s *cosmosemu.Server, verb, path, kind, link, body string, header ...string) (*http.Response,
+	string) {
 	t.Helper()
 	r, err := http.NewRequest(verb, s.Endpoint()+path, strings.NewReader(body))
 	require.NoError(t, err)
@@ -77,7 +78,8 @@ func TestAuthorization(t *testing.T) {
 	require.Equal(t, 200, resp.StatusCode)
 	for name, header := range map[string]string{
 		"missing": "", "another key": url.QueryEscape("type=master&ver=1.0&sig=" + strings.Repeat("A", 43) + "="),
-		"a token": "type=aad&ver=1.0&sig=x", "another link": sign("GET", "dbs", "dbs/x"), "another verb": sign("POST", "", ""), "escape": "%zz",
+		"a token": "type=aad&ver=1.0&sig=x", "another link": sign("GET", "dbs", "dbs/x"),
+		"another verb": sign("POST", "", ""), "escape": "%zz",
 	} {
 		t.Run(name, func(t *testing.T) {
 			resp, _ := send(t, s, "GET", "", "", "", "", "Authorization", header)
@@ -103,7 +105,8 @@ func TestAccountEchoesTheEndpoint(t *testing.T) {
 func TestPartitionKeyRangesSpeakChangeFeed(t *testing.T) {
 	s := open(t, cosmosemu.Config{PhysicalPartitions: 3})
 	create(t, client(t, s), hierarchical("chunks"), 400)
-	resp, body := send(t, s, "GET", "dbs/db/colls/chunks/pkranges", "pkranges", "dbs/db/colls/chunks", "", "A-IM", "Incremental Feed")
+	resp, body := send(t, s, "GET", "dbs/db/colls/chunks/pkranges", "pkranges", "dbs/db/colls/chunks", "", "A-IM",
+		"Incremental Feed")
 	require.Equal(t, 200, resp.StatusCode)
 	var feed struct {
 		PartitionKeyRanges []struct{ ID, MinInclusive, MaxExclusive string }
@@ -114,7 +117,8 @@ func TestPartitionKeyRangesSpeakChangeFeed(t *testing.T) {
 	require.Len(t, feed.PartitionKeyRanges, 3)
 	etag := resp.Header.Get("etag")
 	require.NotEmpty(t, etag)
-	resp, body = send(t, s, "GET", "dbs/db/colls/chunks/pkranges", "pkranges", "dbs/db/colls/chunks", "", "If-None-Match", etag)
+	resp, body = send(t, s, "GET", "dbs/db/colls/chunks/pkranges", "pkranges", "dbs/db/colls/chunks", "", "If-None-Match",
+		etag)
 	require.Equal(t, 304, resp.StatusCode)
 	require.Empty(t, body)
 	require.Equal(t, etag, resp.Header.Get("etag"))
@@ -131,15 +135,20 @@ func TestUnsupportedIsNamed(t *testing.T) {
 		status                       int
 		names                        string
 	}{
-		{"POST", docs, "docs", link, "[]", append(pk, "x-ms-cosmos-is-batch-request", "True", "x-ms-cosmos-batch-atomic", "false"), 501, "a batch that is not atomic"},
-		{"POST", docs, "docs", link, `{"id":"a"}`, append(pk, "x-ms-indexing-directive", "Exclude"), 501, "the indexing directive Exclude"},
+		{"POST", docs, "docs", link, "[]", append(pk, "x-ms-cosmos-is-batch-request", "True", "x-ms-cosmos-batch-atomic",
+			"false"), 501, "a batch that is not atomic"},
+		{"POST", docs, "docs", link, `{"id":"a"}`, append(pk, "x-ms-indexing-directive", "Exclude"), 501,
+			"the indexing directive Exclude"},
 		{"PUT", docs, "docs", link, "", nil, 501, "the request docs PUT feed"},
 		{"GET", link + "/sprocs", "sprocs", link, "", nil, 501, "sprocs"},
 		{"GET", "dbs/db/users", "users", "dbs/db", "", nil, 501, "users"},
 		{"POST", docs, "docs", link, `{"id":"a"}`, append(pk, "x-ms-documentdb-pre-trigger-include", "t"), 501, "trigger"},
 		{"POST", docs, "docs", link, `{}`, append(pk, "x-ms-cosmos-is-query-plan-request", "True"), 501, "query plan"},
-		{"POST", docs, "docs", link, `{"query":"SELECT * FROM c JOIN d IN c.l"}`, append(pk, "x-ms-documentdb-query", "True"), 400, "line 1, column 1: SELECT * over more than one source is not supported"},
-		{"POST", "dbs/db/colls", "colls", "dbs/db", `{"id":"u","partitionKey":{"paths":["/a"],"version":1}}`, nil, 501, "version 1"},
+		{"POST", docs, "docs", link, `{"query":"SELECT * FROM c JOIN d IN c.l"}`,
+			append(pk, "x-ms-documentdb-query", "True"), 400,
+			"line 1, column 1: SELECT * over more than one source is not supported"},
+		{"POST", "dbs/db/colls", "colls", "dbs/db", `{"id":"u","partitionKey":{"paths":["/a"],"version":1}}`, nil, 501,
+			"version 1"},
 		{"GET", "other", "other", "", "", nil, 404, "/other"},
 	} {
 		t.Run(c.verb+" "+c.names, func(t *testing.T) {
@@ -179,7 +188,8 @@ func TestRefusedItems(t *testing.T) {
 		{"ttl 0", `["s","d"]`, `{"id":"a","tenantShard":"s","device":"d","ttl":0}`, 400, 0},
 		{"ttl null", `["s","d"]`, `{"id":"a","tenantShard":"s","device":"d","ttl":null}`, 400, 0},
 		{"ttl fraction", `["s","d"]`, `{"id":"a","tenantShard":"s","device":"d","ttl":1.5}`, 400, 0},
-		{"too large", `["s","d"]`, `{"id":"a","tenantShard":"s","device":"d","x":"` + strings.Repeat("x", 2<<20) + `"}`, 413, 0},
+		{"too large", `["s","d"]`, `{"id":"a","tenantShard":"s","device":"d","x":"` + strings.Repeat("x", 2<<20) + `"}`, 413,
+			0},
 		{"fine", `["s","d"]`, ` { "id" : "a" , "tenantShard" : "s" , "device" : "d" } `, 201, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -224,17 +234,24 @@ func TestQueryHeaders(t *testing.T) {
 		{"cross partition not enabled", `SELECT * FROM c`, nil, 400, 0},
 		{"enabled", `SELECT * FROM c`, []string{"x-ms-documentdb-query-enablecrosspartition", "True"}, 200, 0},
 		{"pinned by WHERE", `SELECT * FROM c WHERE c.tenantShard='s' AND c.device='d'`, nil, 200, 0},
-		{"ORDER BY", `SELECT * FROM c ORDER BY c.id`, []string{"x-ms-documentdb-query-enablecrosspartition", "True"}, 400, 1004},
+		{"ORDER BY", `SELECT * FROM c ORDER BY c.id`, []string{"x-ms-documentdb-query-enablecrosspartition", "True"}, 400,
+			1004},
 		{"TOP", `SELECT TOP 1 * FROM c`, []string{"x-ms-documentdb-query-enablecrosspartition", "True"}, 400, 1004},
 		{"COUNT", `SELECT VALUE COUNT(1) FROM c`, []string{"x-ms-documentdb-query-enablecrosspartition", "True"}, 400, 1004},
-		{"ORDER BY in a range", `SELECT * FROM c ORDER BY c.id`, []string{"x-ms-documentdb-partitionkeyrangeid", "1"}, 200, 0},
-		{"ORDER BY with a prefix", `SELECT * FROM c ORDER BY c["from"]`, []string{"x-ms-documentdb-partitionkey", `["s"]`}, 200, 0},
+		{"ORDER BY in a range", `SELECT * FROM c ORDER BY c.id`, []string{"x-ms-documentdb-partitionkeyrangeid", "1"}, 200,
+			0},
+		{"ORDER BY with a prefix", `SELECT * FROM c ORDER BY c["from"]`, []string{"x-ms-documentdb-partitionkey", `["s"]`},
+			200, 0},
 		{"ORDER BY pinned", `SELECT * FROM c WHERE c.tenantShard='s' AND c.device='d' ORDER BY c["from"]`, nil, 200, 0},
-		{"ORDER BY without an index", `SELECT * FROM c ORDER BY c.data`, []string{"x-ms-documentdb-partitionkey", `["s","d"]`}, 400, 0},
+		{"ORDER BY without an index", `SELECT * FROM c ORDER BY c.data`,
+			[]string{"x-ms-documentdb-partitionkey", `["s","d"]`}, 400, 0},
 		{"range that is gone", `SELECT * FROM c`, []string{"x-ms-documentdb-partitionkeyrangeid", "7"}, 410, 1002},
-		{"page of none", `SELECT * FROM c`, []string{"x-ms-documentdb-partitionkey", `["s","d"]`, "x-ms-max-item-count", "0"}, 400, 0},
-		{"foreign continuation", `SELECT * FROM c`, []string{"x-ms-documentdb-partitionkey", `["s","d"]`, "x-ms-continuation", "abc"}, 400, 0},
-		{"missing parameter", `SELECT * FROM c WHERE c.x = @x`, []string{"x-ms-documentdb-partitionkey", `["s","d"]`}, 400, 0},
+		{"page of none", `SELECT * FROM c`, []string{"x-ms-documentdb-partitionkey", `["s","d"]`, "x-ms-max-item-count",
+			"0"}, 400, 0},
+		{"foreign continuation", `SELECT * FROM c`, []string{"x-ms-documentdb-partitionkey", `["s","d"]`,
+			"x-ms-continuation", "abc"}, 400, 0},
+		{"missing parameter", `SELECT * FROM c WHERE c.x = @x`, []string{"x-ms-documentdb-partitionkey", `["s","d"]`}, 400,
+			0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			body, err := json.Marshal(map[string]any{"query": c.query})

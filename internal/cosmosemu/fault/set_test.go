@@ -115,8 +115,9 @@ func TestInvalidRules(t *testing.T) {
 		rule fault.Rule
 		want string
 	}{
-		"no effect":         {fault.Rule{}, "no effect"},
-		"operation":         {fault.Rule{Operations: []string{"write"}, Drop: true}, `the operation "write" is none of create, `},
+		"no effect": {fault.Rule{}, "no effect"},
+		"operation": {fault.Rule{Operations: []string{"write"}, Drop: true},
+			`the operation "write" is none of create, `},
 		"pattern":           {fault.Rule{Container: "[", Drop: true}, "no pattern"},
 		"key":               {fault.Rule{Min: "0f", Drop: true}, "upper-case hexadecimal"},
 		"no key between":    {fault.Rule{Min: "20", Max: "20", Drop: true}, "no key lies between"},

@@ -29,7 +29,8 @@ func BenchmarkParseReadMany(b *testing.B) {
 func BenchmarkConditions(b *testing.B) {
 	q, err := sql.Parse(`SELECT * FROM c WHERE c.shard = @s AND c["from"] < @to AND c["to"] >= @from`)
 	require.NoError(b, err)
-	bound, err := q.Bind(map[string]sql.Value{"@s": sql.StringValue([]byte("a")), "@from": sql.NumberValue(1), "@to": sql.NumberValue(9)})
+	bound, err := q.Bind(map[string]sql.Value{"@s": sql.StringValue([]byte("a")), "@from": sql.NumberValue(1),
+		"@to": sql.NumberValue(9)})
 	require.NoError(b, err)
 	r := row{fastjson.MustParse(`{"shard":"a","from":3,"to":5}`), q.Paths()}
 	conditions := bound.Conditions()

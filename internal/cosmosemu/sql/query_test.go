@@ -64,19 +64,30 @@ func TestWhere(t *testing.T) {
 		where string
 		want  bool
 	}{
-		{`NOT c.n = 4 AND c.n = 5`, true}, {`c.n = 5 OR c.n = 4 AND false`, true}, {`NOT false = false OR true`, true}, {`1 < 2 = true`, true}, {`'a' || 'b' = 'ab'`, true},
-		{`10 - 3 - 2 = 5 AND 8 / 4 / 2 = 1`, true}, {`1 + 2 || 'x' = 'x'`, false}, {`c.missing ?? c.n = 5`, true}, {`c.b ? c.n = 5 : false`, true}, {`false ? true : c.b ? true : false`, true},
-		{`c.n IN (4, 5) = true`, true}, {`c.n BETWEEN 1 AND 9 AND c.b`, true}, {`NOT c.n BETWEEN 1 AND 2 AND c.b`, true}, {`c.s LIKE 'a' || '%' AND c.b`, true}, {`- c.n + 5 = 0`, true}, {`c.n - -5 = 10`, true},
-		{`c.n + 1 = 6`, true}, {`2 + 3 * 2 - 1 = c.n + 2`, true}, {`c.n % 2 = 1 AND 7 / 2 = 3.5`, true}, {`-c.n < 0`, true}, {`c.n / 0 = 1`, false},
-		{`IS_DEFINED(c.n / 0)`, false}, {`IS_DEFINED(c.s + 1)`, false}, {`c.s || 'd' = 'abcd'`, true}, {`IS_DEFINED(c.s || 1)`, false},
-		{`c.s LIKE 'a%'`, true}, {`c.s LIKE 'A%'`, false}, {`c.s LIKE '_b_'`, true}, {`c.s LIKE '[a-c]%[^d-z]'`, true}, {`c.s NOT LIKE '%b%'`, false}, {`c.s LIKE 'a!%' ESCAPE '!'`, false}, {`c.n LIKE '5'`, false},
-		{`(c.b ? c.n : 0) = 5`, true}, {`(c.missing ? 1 : 2) = 2`, true}, {`(c.missing ?? c.n) = 5`, true}, {`IS_NULL(c.z ?? 1)`, true}, {`c.missing ?? true`, true},
+		{`NOT c.n = 4 AND c.n = 5`, true}, {`c.n = 5 OR c.n = 4 AND false`, true}, {`NOT false = false OR true`, true},
+		{`1 < 2 = true`, true}, {`'a' || 'b' = 'ab'`, true},
+		{`10 - 3 - 2 = 5 AND 8 / 4 / 2 = 1`, true}, {`1 + 2 || 'x' = 'x'`, false}, {`c.missing ?? c.n = 5`, true},
+		{`c.b ? c.n = 5 : false`, true}, {`false ? true : c.b ? true : false`, true},
+		{`c.n IN (4, 5) = true`, true}, {`c.n BETWEEN 1 AND 9 AND c.b`, true}, {`NOT c.n BETWEEN 1 AND 2 AND c.b`, true},
+		{`c.s LIKE 'a' || '%' AND c.b`, true}, {`- c.n + 5 = 0`, true}, {`c.n - -5 = 10`, true},
+		{`c.n + 1 = 6`, true}, {`2 + 3 * 2 - 1 = c.n + 2`, true}, {`c.n % 2 = 1 AND 7 / 2 = 3.5`, true}, {`-c.n < 0`, true},
+		{`c.n / 0 = 1`, false},
+		{`IS_DEFINED(c.n / 0)`, false}, {`IS_DEFINED(c.s + 1)`, false}, {`c.s || 'd' = 'abcd'`, true},
+		{`IS_DEFINED(c.s || 1)`, false},
+		{`c.s LIKE 'a%'`, true}, {`c.s LIKE 'A%'`, false}, {`c.s LIKE '_b_'`, true}, {`c.s LIKE '[a-c]%[^d-z]'`, true},
+		{`c.s NOT LIKE '%b%'`, false}, {`c.s LIKE 'a!%' ESCAPE '!'`, false}, {`c.n LIKE '5'`, false},
+		{`(c.b ? c.n : 0) = 5`, true}, {`(c.missing ? 1 : 2) = 2`, true}, {`(c.missing ?? c.n) = 5`, true},
+		{`IS_NULL(c.z ?? 1)`, true}, {`c.missing ?? true`, true},
 		{`LOWER('ABC') = c.s AND UPPER(c.s) = 'ABC' AND LENGTH(c.s) = 3 AND SUBSTRING(c.s, 1, 9) = 'bc'`, true},
-		{`ABS(-1.5) + ROUND(2.5) + FLOOR(1.9) + CEILING(1.1) = 7.5`, true}, {`ARRAY_LENGTH(c.a) = 2`, true}, {`LEFT(c.s, 1) || RIGHT(c.s, 1) = 'ac'`, true},
+		{`ABS(-1.5) + ROUND(2.5) + FLOOR(1.9) + CEILING(1.1) = 7.5`, true}, {`ARRAY_LENGTH(c.a) = 2`, true},
+		{`LEFT(c.s, 1) || RIGHT(c.s, 1) = 'ac'`, true},
 		{`TRIM('  x ') = 'x' AND INDEX_OF(c.s, 'c') = 2 AND REPLACE(c.s, 'b', '') = 'ac' AND CONCAT(c.s, '-', c.s) = 'abc-abc'`, true},
-		{`ARRAY_CONTAINS(c.a, {"k": 2}, true)`, true}, {`ARRAY_CONTAINS([1, 2, c.n], 5)`, true}, {`c.o = {"p": {"q": 7}}`, true}, {`{"a": [1, c.n]}.a[1] = 5`, true},
-		{`FULLTEXTCONTAINS('A quick-fox', 'Quick fox')`, true}, {`FullTextContains('A quickfox', 'quick')`, false}, {`FULLTEXTCONTAINSALL('a b', 'a', 'c')`, false}, {`FULLTEXTCONTAINSANY('a b', 'a', 'c')`, true},
-		{`c.n IN (c.missing, 5)`, true}, {`NOT (c.n IN (c.missing, 4))`, false}, {`c.n NOT BETWEEN 6 AND 'x'`, true}, {`c.n BETWEEN 2 + 2 AND 3 * 2`, true}, {`c.s = 'x' -- it's (`, false},
+		{`ARRAY_CONTAINS(c.a, {"k": 2}, true)`, true}, {`ARRAY_CONTAINS([1, 2, c.n], 5)`, true},
+		{`c.o = {"p": {"q": 7}}`, true}, {`{"a": [1, c.n]}.a[1] = 5`, true},
+		{`FULLTEXTCONTAINS('A quick-fox', 'Quick fox')`, true}, {`FullTextContains('A quickfox', 'quick')`, false},
+		{`FULLTEXTCONTAINSALL('a b', 'a', 'c')`, false}, {`FULLTEXTCONTAINSANY('a b', 'a', 'c')`, true},
+		{`c.n IN (c.missing, 5)`, true}, {`NOT (c.n IN (c.missing, 4))`, false}, {`c.n NOT BETWEEN 6 AND 'x'`, true},
+		{`c.n BETWEEN 2 + 2 AND 3 * 2`, true}, {`c.s = 'x' -- it's (`, false},
 		{`c.n = 5`, true}, {`c.n != 5`, false}, {`c.n <> 4`, true}, {`c.n < 5`, false}, {`c.n <= 5`, true},
 		{`5 < c.n`, false}, {`c.n > 4 AND c.n < 6`, true}, {`c.n = 4 OR c.s = 'abc'`, true},
 		{`NOT c.n = 4`, true}, {`NOT NOT c.n = 5`, true}, {`c["from"] >= 10`, true}, {`c['from'] = 1e1`, true},
@@ -88,10 +99,14 @@ func TestWhere(t *testing.T) {
 		{`c.b`, true}, {`c.n`, false}, {`c.b = true`, true}, {`c.s != null`, true}, {`c.n = '5'`, false},
 		{`c.n IN (1, 5)`, true}, {`c.n NOT IN (1, 5)`, false}, {`c.missing NOT IN (1)`, false}, {`c.s IN ('a', "abc")`, true},
 		{`c.n BETWEEN 5 AND 6`, true}, {`c.n NOT BETWEEN 1 AND 4`, true}, {`c.n BETWEEN 6 AND 9 OR c.b`, true},
-		{`STARTSWITH(c.s, 'ab')`, true}, {`STARTSWITH(c.s, 'AB')`, false}, {`STARTSWITH(c.s, 'AB', true)`, true}, {`STARTSWITH(c.n, '5')`, false},
-		{`CONTAINS(c.s, 'bc')`, true}, {`ENDSWITH(c.s, 'bc')`, true}, {`ARRAY_CONTAINS(c.a, 1)`, true}, {`ARRAY_CONTAINS(c.a, 2)`, false},
-		{`c.a[0] = 1`, true}, {`c.a[1].k = 2`, true}, {`c.a[7] = 1`, false}, {`c.o.p.q = 7`, true}, {`c.o = c.o`, true}, {`c.a = c.o`, false},
-		{`(c.n = 4 OR c.n = 5) AND c.b`, true}, {`c.n = 4 OR c.n = 5 AND c.b = false`, false}, {`c.n = -5`, false}, {`c.n > -5`, true},
+		{`STARTSWITH(c.s, 'ab')`, true}, {`STARTSWITH(c.s, 'AB')`, false}, {`STARTSWITH(c.s, 'AB', true)`, true},
+		{`STARTSWITH(c.n, '5')`, false},
+		{`CONTAINS(c.s, 'bc')`, true}, {`ENDSWITH(c.s, 'bc')`, true}, {`ARRAY_CONTAINS(c.a, 1)`, true},
+		{`ARRAY_CONTAINS(c.a, 2)`, false},
+		{`c.a[0] = 1`, true}, {`c.a[1].k = 2`, true}, {`c.a[7] = 1`, false}, {`c.o.p.q = 7`, true}, {`c.o = c.o`, true},
+		{`c.a = c.o`, false},
+		{`(c.n = 4 OR c.n = 5) AND c.b`, true}, {`c.n = 4 OR c.n = 5 AND c.b = false`, false}, {`c.n = -5`, false},
+		{`c.n > -5`, true},
 		{`c.s = 'a\u0062c'`, true}, {`c.s = 'it\'s'`, false},
 	} {
 		t.Run(c.where, func(t *testing.T) {
@@ -114,7 +129,8 @@ func TestProjection(t *testing.T) {
 		{`SELECT r.id FROM root r`, `{"id":"x"}`},
 		{`SELECT r.id FROM root AS r -- the id`, `{"id":"x"}`},
 		{`SELECT VALUE c.o FROM c`, `{"k y":[1,"t"]}`},
-		{`SELECT VALUE {"a": c.id, b: [c["from"], c.missing, -c["from"]], 'n': c.n} FROM c`, `{"a":"x","b":[1,-1],"n":9007199254740993}`},
+		{`SELECT VALUE {"a": c.id, b: [c["from"], c.missing, -c["from"]], 'n': c.n} FROM c`,
+			`{"a":"x","b":[1,-1],"n":9007199254740993}`},
 		{`SELECT {"a": 1} AS o, c.id || "!" FROM c`, `{"o":{"a":1},"$1":"x!"}`},
 		{`SELECT c FROM c`, `{"c":` + doc + `}`},
 		{`SELECT * FROM c.o`, `{"k y":[1,"t"]}`},
@@ -151,7 +167,8 @@ func TestAggregates(t *testing.T) {
 }
 
 func TestIteration(t *testing.T) {
-	docs := []string{`{"id":"a","l":[{"k":1,"m":["x","y"]},{"k":2}]}`, `{"id":"b","l":[]}`, `{"id":"c"}`, `{"id":"d","l":[{"k":1,"m":["x"]}]}`}
+	docs := []string{`{"id":"a","l":[{"k":1,"m":["x","y"]},{"k":2}]}`, `{"id":"b","l":[]}`, `{"id":"c"}`,
+		`{"id":"d","l":[{"k":1,"m":["x"]}]}`}
 	for _, c := range []struct {
 		text string
 		want []string
@@ -172,19 +189,22 @@ func TestIteration(t *testing.T) {
 }
 
 func TestGroupsAndDistinct(t *testing.T) {
-	docs := []string{`{"g":"a","v":1}`, `{"g":"b","v":2}`, `{"g":"a","v":3}`, `{"v":4}`, `{"g":1.0,"v":5}`, `{"g":1,"v":5}`}
+	docs := []string{`{"g":"a","v":1}`, `{"g":"b","v":2}`, `{"g":"a","v":3}`, `{"v":4}`, `{"g":1.0,"v":5}`,
+		`{"g":1,"v":5}`}
 	for _, c := range []struct {
 		text string
 		want []string
 	}{
-		{`SELECT c.g, SUM(c.v) AS s, COUNT(1) AS n FROM c GROUP BY c.g`, []string{`{"g":"a","s":4,"n":2}`, `{"g":"b","s":2,"n":1}`, `{"s":4,"n":1}`, `{"g":1.0,"s":10,"n":2}`}},
+		{`SELECT c.g, SUM(c.v) AS s, COUNT(1) AS n FROM c GROUP BY c.g`,
+			[]string{`{"g":"a","s":4,"n":2}`, `{"g":"b","s":2,"n":1}`, `{"s":4,"n":1}`, `{"g":1.0,"s":10,"n":2}`}},
 		{`SELECT c.g FROM c GROUP BY c.g OFFSET 1 LIMIT 2`, []string{`{"g":"b"}`, `{}`}},
 		{`SELECT VALUE MAX(c.v) - MIN(c.v) FROM c WHERE IS_STRING(c.g) GROUP BY c.g`, []string{`2`, `0`}},
 		{`SELECT c.v % 2 AS odd, COUNT(1) AS n FROM c GROUP BY c.v % 2`, []string{`{"odd":1,"n":4}`, `{"odd":0,"n":2}`}},
 		{`SELECT DISTINCT c.g FROM c`, []string{`{"g":"a"}`, `{"g":"b"}`, `{}`, `{"g":1.0}`}},
 		{`SELECT DISTINCT VALUE c.g FROM c ORDER BY c.g DESC`, []string{`"b"`, `"a"`, `1.0`}},
 		{`SELECT DISTINCT TOP 1 VALUE c.g FROM c`, []string{`"a"`}},
-		{`SELECT c.g FROM c ORDER BY c.g, c.v DESC`, []string{`{}`, `{"g":1.0}`, `{"g":1}`, `{"g":"a"}`, `{"g":"a"}`, `{"g":"b"}`}},
+		{`SELECT c.g FROM c ORDER BY c.g, c.v DESC`,
+			[]string{`{}`, `{"g":1.0}`, `{"g":1}`, `{"g":"a"}`, `{"g":"a"}`, `{"g":"b"}`}},
 		{`SELECT VALUE {"n": COUNT(1), "what": "all"} FROM c`, []string{`{"n":6,"what":"all"}`}},
 	} {
 		t.Run(c.text, func(t *testing.T) {
@@ -317,9 +337,12 @@ func FuzzParse(f *testing.F) {
 		`SELECT * FROM c`, `SELECT TOP 1 c.id, c["from"] FROM c WHERE c.a=@s AND c.id >= @lo ORDER BY c.id DESC`,
 		`SELECT VALUE COUNT(1) FROM c WHERE NOT (c.x IN (1,'b',null) OR c.y BETWEEN -1 AND 2e3)`,
 		`SELECT DISTINCT TOP 3 VALUE {"a": c.x + 1 * -2, b: [c.y ?? 'n', 'a' || c.y]} FROM c WHERE c.y LIKE '%[a-z]!_' ESCAPE '!' ? true : NOT c.b`,
-		`SELECT c.y, COUNT(1) AS n, AVG(a.b.c) FROM c JOIN a IN c.a WHERE a.b.c < 3 GROUP BY c.y OFFSET 0 LIMIT 9`, `SELECT * FROM x IN c.a`, `SELECT VALUE SUBSTRING(UPPER(c.y), 0, 1) FROM c.b`,
-		`SELECT * FROM c ORDER BY c.x, c["y"] DESC`, `SELECT VALUE ARRAY_CONTAINS(c.a, {"b": 1}, true) FROM c -- it's`, `SELECT (((1 + 2) * 3) % 4)[0]["x"] FROM c`,
-		`SELECT * FROM c OFFSET 1 LIMIT 2`, `SELECT c.a[0].b.c AS x FROM root c WHERE STARTSWITH(c.a, "\u00e9")`, `SELECT '\`, `(((`,
+		`SELECT c.y, COUNT(1) AS n, AVG(a.b.c) FROM c JOIN a IN c.a WHERE a.b.c < 3 GROUP BY c.y OFFSET 0 LIMIT 9`,
+		`SELECT * FROM x IN c.a`, `SELECT VALUE SUBSTRING(UPPER(c.y), 0, 1) FROM c.b`,
+		`SELECT * FROM c ORDER BY c.x, c["y"] DESC`, `SELECT VALUE ARRAY_CONTAINS(c.a, {"b": 1}, true) FROM c -- it's`,
+		`SELECT (((1 + 2) * 3) % 4)[0]["x"] FROM c`,
+		`SELECT * FROM c OFFSET 1 LIMIT 2`, `SELECT c.a[0].b.c AS x FROM root c WHERE STARTSWITH(c.a, "\u00e9")`,
+		`SELECT '\`, `(((`,
 	} {
 		f.Add(seed)
 	}
