@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -55,4 +56,27 @@ func TestHeadsOfAWorker(t *testing.T) {
 			},
 		}
 	})
+}
+
+// A list of devices makes no rows: what it costs is that of the devices it names, not of what is held.
+func TestAListOfDevicesMakesNoRows(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Hold = time.Hour }), ingesttest.Soon(t)
+	const devices, readings = 300, 30
+	offset := int64(0)
+	for range readings {
+		for d := range devices {
+			require.NoError(t, l.Take(ctx, one(offset, fmt.Sprintf("d%03d", d))))
+			offset++
+		}
+	}
+	request := store.ListRequest{Tenant: "acme", Prefix: "d", Limit: 2}
+	held := l.Devices(request)
+	require.Len(t, held, 2)
+	for _, h := range held {
+		require.Contains(t, []string{"d000", "d001"}, h.Device)
+	}
+	require.Less(t, testing.AllocsPerRun(10, func() { l.Devices(request) }), 60.0)
+	many := testing.AllocsPerRun(3, func() { l.Devices(store.ListRequest{Tenant: "acme"}) })
+	require.Less(t, many, 12.0*devices, "whatever the readings")
 }
