@@ -30,6 +30,7 @@ type metrics struct {
 	bins      *prometheus.GaugeVec
 	restarts  prometheus.Counter
 	keysFull  prometheus.Counter
+	stalled   *prometheus.GaugeVec
 	log       *slog.Logger
 }
 
@@ -61,8 +62,11 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 		behind:    gauges("binnacle_ingest_uncommitted_records", "Records between the committed offset and the position: what a crash would replay."),
 		bins:      gauges("binnacle_ingest_open_bins", "Open bins."),
 		keysFull:  counter("binnacle_ingest_full_keys_total", "Partition keys that were found full; their chunks wait for the next epoch."),
-		log:       log,
-		restarts:  counter("binnacle_ingest_incarnations_total", "Times that a partition was found to be another log than before."),
+		stalled: f.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "binnacle_ingest_stalled_chains", Help: "Chains that wait after an attempt that failed, by why.",
+		}, []string{"partition", "fault"}),
+		log:      log,
+		restarts: counter("binnacle_ingest_incarnations_total", "Times that a partition was found to be another log than before."),
 		fill: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "binnacle_ingest_chunk_fill_ratio", Help: "Size of a chunk document over the target of 32 KB.",
 			Buckets: []float64{0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5},

@@ -261,6 +261,9 @@ func (p *partition) commit(generation *kafkago.Generation, force bool) {
 	p.lastCommit = now
 	floor := p.worker.Floor()
 	p.in.metrics.behind.WithLabelValues(strconv.Itoa(p.id)).Set(float64(p.worker.Position() - floor))
+	p.worker.Stalled(func(f worker.Fault, chains int) {
+		p.in.metrics.stalled.WithLabelValues(strconv.Itoa(p.id), string(f)).Set(float64(chains))
+	})
 	p.in.metrics.bins.WithLabelValues(strconv.Itoa(p.id)).Set(float64(p.worker.OpenBins()))
 	if floor == p.committed {
 		p.stamp(now)

@@ -23,7 +23,6 @@ func (w *Worker) bury(c *chain) *Bury {
 	}
 	for i := range b.Letters {
 		b.Letters[i].Record.Value = append(b.Letters[i].Record.Value, ']')
-		w.observer.Refused(decode.Unstorable)
 	}
 	return b
 }
@@ -42,14 +41,35 @@ func (w *Worker) letterOf(c *chain, offset int64) DeadLetter {
 	}
 }
 
+// maxBurials bounds the chunks whose dead letters are under way.
+const maxBurials = 4
+
+// burials are the next dead letters: of records that were refused, and of chunks.
+func (w *Worker) burials(jobs []Job, now time.Time) []Job {
+	if !w.burial.open(now) {
+		return jobs
+	}
+	if b := w.letters.job(); b != nil {
+		jobs = append(jobs, b)
+	}
+	for w.refused.len() > 0 && w.burying < maxBurials {
+		c := w.refused.pop()
+		w.mu.Lock()
+		c.resume()
+		w.mu.Unlock()
+		w.burying++
+		jobs = append(jobs, w.bury(c))
+		w.index.file(c)
+	}
+	return jobs
+}
+
 // reject has the flight of a chain go to the dead letters.
 func (w *Worker) reject(c *chain, why string, now time.Time) {
 	w.mu.Lock()
-	c.refuse(why)
-	c.fail(Rejected, now)
+	c.refuse(why, now)
 	w.mu.Unlock()
-	c.stall.ready = true
-	w.queue.push(c)
+	w.refused.push(c)
 	w.index.file(c)
 }
 
@@ -67,14 +87,13 @@ func (w *Worker) interred(j *Bury, now time.Time) {
 	case c == nil:
 		w.letters.done()
 	case r.Fault != None:
-		w.queue.ended(c)
-		w.mu.Lock()
-		c.fail(r.Fault, now)
-		w.mu.Unlock()
-		c.stall.at = w.burial.at
-		w.index.file(c)
+		w.burying--
+		w.reject(c, c.flight.bad, now)
 	default:
-		w.queue.ended(c)
+		w.burying--
+		for range j.Letters {
+			w.observer.Refused(decode.Unstorable)
+		}
 		w.mu.Lock()
 		c.buried(now)
 		w.mu.Unlock()

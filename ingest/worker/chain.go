@@ -63,6 +63,7 @@ type chain struct {
 	want   Reason    // why the bin is to be cut, empty if it is not
 	trial  int       // values from which on the next trial encoding is worth while
 	first  int64     // lowest offset that the chain holds back from being committed, while it has rows that are not stored
+	full   bool      // its partition key was found full, which has been said
 	begun  bool      // a bin has been opened since the chain is known here
 	stall  *stall    // while an attempt to look up, to create or to bury has failed
 	tenure uint32    // of the Worker's, in which number and tail were learnt: only there they are known
@@ -176,8 +177,26 @@ func (c *chain) fail(f Fault, now time.Time) {
 	c.phase, c.stall.fault, c.stall.ready = stalled, f, false
 }
 
-// refuse takes that the chunk in flight will never be stored.
-func (c *chain) refuse(why string) { c.flight.bad = why }
+// refuse takes that the rows in flight will never be stored. The caller holds the lock.
+func (c *chain) refuse(why string, now time.Time) {
+	c.flight.bad = why
+	c.fail(Rejected, now)
+	c.stall.ready = true
+}
+
+// doomed reports whether the rows in flight wait for their dead letters.
+func (c *chain) doomed() bool { return c.flight != nil && c.flight.bad != "" }
+
+// resumes reports whether the chain has stalled and its time has come.
+func (c *chain) resumes() bool { return c.phase == stalled && c.stall.ready && !c.doomed() }
+
+// spill takes rows out of the bin that are not to be stored any more; rest is what the bin has then. The caller holds the lock.
+func (c *chain) spill(rows, rest binning.Rows) {
+	c.flight, c.bin = &flight{rows: rows}, rest
+	if c.bin.Readings() == 0 {
+		c.want, c.seal = "", unsealed
+	}
+}
 
 // resume goes on where the chain has stalled.
 func (c *chain) resume() {
@@ -185,7 +204,7 @@ func (c *chain) resume() {
 	switch {
 	case c.flight == nil:
 		c.phase = asked
-	case c.flight.bad != "":
+	case c.doomed():
 		c.phase = burying
 	default:
 		c.phase = creating

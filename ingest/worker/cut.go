@@ -48,11 +48,7 @@ func (w *Worker) Jobs(now time.Time, view *control.View) []Job {
 		w.renew(now)
 	}
 	jobs := w.notes(nil, now)
-	if w.burial.open(now) {
-		if b := w.letters.job(); b != nil {
-			jobs = append(jobs, b)
-		}
-	}
+	jobs = w.burials(jobs, now)
 	jobs = w.cuts(jobs, now, view)
 	w.settle()
 	return jobs
@@ -94,6 +90,9 @@ func (w *Worker) cuts(jobs []Job, now time.Time, view *control.View) []Job {
 	}
 	w.unblock(view, now)
 	for c := w.queue.pop(now); c != nil; c = w.queue.pop(now) {
+		if c.phase != asked && !c.resumes() {
+			continue // it does not want to any more, and may even be forgotten
+		}
 		if job := w.start(c, now, view); job != nil {
 			w.queue.began(c)
 			jobs = append(jobs, job)
@@ -122,13 +121,10 @@ func (w *Worker) unblock(view *control.View, now time.Time) {
 
 // start begins the next step of a chain that was asked to be cut, or has stalled; nil if it has to wait, or has room for more.
 func (w *Worker) start(c *chain, now time.Time, view *control.View) Job {
-	if c.phase == stalled && c.stall.ready {
+	if c.resumes() {
 		if job := w.resumed(c); job != nil {
 			return job
 		}
-	}
-	if c.phase != asked {
-		return nil
 	}
 	tenant, ok := view.Tenant(c.device.tenant.name)
 	if !ok {

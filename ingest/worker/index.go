@@ -16,8 +16,10 @@ type index struct {
 	idle    ordered[*chain]   // without rows, not even lingering ones, by when they are forgotten
 	classes [classes][]*chain // those that are filling, by how much memory they take
 
-	held  int64 // bytes of all chains
-	going int64 // of those, bytes of rows that are on their way out
+	held   int64                // bytes of all chains
+	going  int64                // of those, bytes of rows that are on their way out
+	stalls [1 + len(faults)]int // chains that have stalled, by the code of the fault; the first are those that have not
+
 	stuck int64 // of those that are going, bytes of bins that wait for dead letters
 }
 
@@ -30,7 +32,9 @@ type filing struct {
 	class  uint8
 	slot   int32 // in its class, from 1, 0 for none
 
-	held, going, stuck int // what the totals have of the chain
+	held, going, stuck int   // what the totals have of the chain
+	fault              uint8 // by which it is counted
+	counted            bool
 }
 
 func newIndex() index {
@@ -95,6 +99,15 @@ func (x *index) count(c *chain) {
 	if c.phase == sealed {
 		stuck = bin
 	}
+	fault := uint8(0)
+	if c.phase == stalled {
+		fault = c.stall.fault.code()
+	}
+	if f.counted {
+		x.stalls[f.fault]--
+	}
+	x.stalls[fault]++
+	f.fault, f.counted = fault, true
 	x.held += int64(held - f.held)
 	x.going += int64(going - f.going)
 	x.stuck += int64(stuck - f.stuck)
@@ -106,6 +119,9 @@ func (x *index) count(c *chain) {
 func (x *index) drop(c *chain) {
 	f := &c.filing
 	x.held, x.going, x.stuck = x.held-int64(f.held), x.going-int64(f.going), x.stuck-int64(f.stuck)
+	if f.counted {
+		x.stalls[f.fault]--
+	}
 	x.wakes.remove(c)
 	if f.shelf != nil {
 		f.shelf.remove(c)

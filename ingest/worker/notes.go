@@ -11,8 +11,8 @@ import (
 // maxNotes bounds the notes under way.
 const maxNotes = 64
 
-// MaxJobs bounds the jobs of one Worker that are under way: writes, notes, one burial, one stamp.
-func (c Config) MaxJobs() int { return c.MaxWrites + maxNotes + 2 }
+// MaxJobs bounds the jobs of one Worker that are under way: writes, notes, burials, one stamp.
+func (c Config) MaxJobs() int { return c.MaxWrites + maxNotes + maxBurials + 2 }
 
 func newNews() ordered[*device] {
 	return newOrdered(func(d *device) *int32 { return &d.held }, func(a, b *device) bool {

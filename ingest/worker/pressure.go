@@ -24,6 +24,9 @@ func (w *Worker) relieve(now time.Time) {
 	for over > 0 {
 		c := w.index.fullest()
 		if c == nil {
+			if full {
+				w.spill(over, now)
+			}
 			return
 		}
 		w.ask(c, CutMemory, now)

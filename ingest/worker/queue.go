@@ -16,11 +16,12 @@ type laneKey struct {
 type lane struct {
 	key     laneKey
 	waiting fifo[*chain]
-	probe   *chain  // goes before those that wait: it was refused for want of the container
-	busy    int     // writes under way
-	failing Fault   // of the last attempt, None after a success
-	retry   backoff // while the container is missing one chain asks for all
-	ringed  bool    // stands in the ring
+	probe   *chain    // goes before those that wait: it was refused for want of the container
+	busy    int       // writes under way
+	failing Fault     // of the last attempt, None after a success
+	since   time.Time // when the container was found missing
+	retry   backoff   // while the container is missing one chain asks for all
+	ringed  bool      // stands in the ring
 }
 
 // parked reports whether the lane's container is missing.
@@ -155,6 +156,16 @@ func (q *queue) count(l *lane, n int) {
 	if q.months[l.key.month] += n; q.months[l.key.month] == 0 {
 		delete(q.months, l.key.month)
 	}
+}
+
+// troubled reports whether a lane fails for another reason than its container.
+func (q *queue) troubled() bool {
+	for _, l := range q.lanes {
+		if l.failing != None && !l.parked() {
+			return true
+		}
+	}
+	return false
 }
 
 // next is when a lane that is parked tries again; ok is false when none is.

@@ -21,6 +21,19 @@ const (
 	Denied      Fault = "denied"       // the process has the wrong credentials or rights
 )
 
+// faults are those for which a chain stalls.
+var faults = [...]Fault{Unknown, Busy, NoContainer, KeyFull, Rejected, Denied}
+
+// code is a fault's number among them, from 1; 0 for none.
+func (f Fault) code() uint8 {
+	for i, x := range faults {
+		if x == f {
+			return uint8(i) + 1
+		}
+	}
+	return 0
+}
+
 // Result is how an attempt at a Job ended. The zero Result is success.
 type Result struct {
 	Fault Fault

@@ -1,7 +1,12 @@
 package worker
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"time"
+
+	"binnacle/binning"
 )
 
 // stall is what keeps a chain from going on.
@@ -34,7 +39,8 @@ func (w *Worker) failed(c *chain, r Result, now time.Time) {
 			w.park(l, now)
 		}
 	case KeyFull:
-		if s.fails == 0 {
+		if !c.full && c.flight != nil {
+			c.full = true
 			w.observer.KeyFull(c.flight.key)
 		}
 		s.failed(now, w.cfg.FullBackoff, maxFull*w.cfg.FullBackoff, 0, w.spreads.next())
@@ -47,7 +53,7 @@ func (w *Worker) failed(c *chain, r Result, now time.Time) {
 
 // park keeps a lane's chains from counting as on their way out while the container is missing.
 func (w *Worker) park(l *lane, now time.Time) {
-	l.failing = NoContainer
+	l.failing, l.since = NoContainer, now
 	for _, c := range l.waiting.all() {
 		if c.phase == asked {
 			w.stand(c, now)
@@ -89,11 +95,67 @@ func (w *Worker) resumed(c *chain) Job {
 	w.mu.Lock()
 	c.resume()
 	w.mu.Unlock()
-	switch c.phase {
-	case creating:
-		return &Create{Key: c.flight.key, ID: c.flight.id.String(), Doc: c.flight.doc, chain: c} // the same again (rule W6)
-	case burying:
-		return w.bury(c)
+	if c.phase == asked {
+		return nil
 	}
-	return nil
+	return &Create{Key: c.flight.key, ID: c.flight.id.String(), Doc: c.flight.doc, chain: c} // the same again (rule W6)
+}
+
+// hopeless is for how long a container is missing before what is to go there gives way when memory is full, if the store takes
+// other things: else it is an outage, which will end, and for which everything waits.
+const hopeless = 10 * time.Minute
+
+// spill has rows that can't be written go to the dead letters, those that take most memory first, until there is room.
+func (w *Worker) spill(over int64, now time.Time) {
+	if now.Sub(w.spilled) < time.Second {
+		return // they are looked through for it
+	}
+	w.spilled = now
+	var hold []*chain
+	w.index.acting.upto(func(*chain) bool { return true }, func(c *chain) {
+		if c.phase == stalled && c.doomed() {
+			over -= int64(size(&c.flight.rows))
+		} else if c.phase == stalled && w.isHopeless(c, now) {
+			hold = append(hold, c)
+		}
+	})
+	slices.SortFunc(hold, func(a, b *chain) int {
+		return cmp.Or(cmp.Compare(b.bytes(), a.bytes()), cmp.Compare(a.first, b.first))
+	})
+	for _, c := range hold {
+		if over <= 0 {
+			return
+		}
+		why := fmt.Sprintf("%s since %s, and memory is full", c.stall.fault, c.stall.since.UTC().Format(time.RFC3339))
+		if c.flight == nil {
+			rows, rest := c.bin, binning.Rows{}
+			if rows.Readings() > maxBury {
+				rows, rest = c.bin.SplitAt(maxBury)
+			}
+			w.mu.Lock()
+			c.spill(rows, rest)
+			w.mu.Unlock()
+		}
+		over -= int64(size(&c.flight.rows))
+		w.reject(c, why, now)
+	}
+}
+
+// isHopeless reports whether a chain that has stalled had better give way.
+func (w *Worker) isHopeless(c *chain, now time.Time) bool {
+	switch c.stall.fault {
+	case KeyFull:
+		return true
+	case NoContainer:
+		l := w.queue.lane(c)
+		return now.Sub(l.since) >= hopeless && w.progress.After(l.since) && !w.queue.troubled()
+	}
+	return false
+}
+
+// Stalled tells how many chains have stalled for each fault there is.
+func (w *Worker) Stalled(each func(f Fault, chains int)) {
+	for i, f := range faults {
+		each(f, w.index.stalls[i+1])
+	}
 }

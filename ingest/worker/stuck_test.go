@@ -93,6 +93,9 @@ func TestWhatCanNotBeWrittenStandsInNobodysWay(t *testing.T) {
 			require.GreaterOrEqual(t, attempts, 1)
 			require.LessOrEqual(t, attempts, c.most)
 			require.Zero(t, l.Floor(), "what is not stored is not committed")
+			waiting := 0
+			l.Stalled(func(f worker.Fault, chains int) { waiting += chains })
+			require.Equal(t, stuck, waiting, "all of them are shown to wait")
 
 			over = true
 			w.Chunks.CreateContainer("chunks-2026-08")
@@ -100,6 +103,7 @@ func TestWhatCanNotBeWrittenStandsInNobodysWay(t *testing.T) {
 			attempt(t, l)
 			require.NoError(t, l.Finish(ingesttest.Soon(t)))
 			require.Equal(t, offset, l.Floor())
+			l.Stalled(func(f worker.Fault, chains int) { require.Zero(t, chains, f) })
 			w.CheckChains()
 		})
 	}
@@ -344,5 +348,83 @@ func TestUpgradeAndDowngradeUnderLoad(t *testing.T) {
 		require.True(t, w.commitFloor(owners[len(owners)-1]))
 		require.Positive(t, w.conflicts())
 		w.check()
+	}
+}
+
+// Rows that can't be written fill memory in the end. What keeps coming for others is taken and stored all the same: when nothing
+// more can be taken, what is hopeless goes to the dead letters. In an outage of everything nothing does: there fetching pauses.
+func TestWhatIsHopelessGivesWay(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		fault  error // of the bad tenant's creates; nil: its month has no container
+		outage bool  // nobody's creates succeed
+		spills bool
+	}{
+		{"key full", store.ErrKeyFull, false, true},
+		{"no container", nil, false, true},
+		{"no container, and the store is away", nil, true, false},
+		{"no answer", errors.New("connection reset"), false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			w.Chunks.Fault = func(op storetest.Op) *storetest.Fault {
+				switch {
+				case op.Kind != storetest.Create:
+				case c.outage:
+					return &storetest.Fault{Err: errors.New("no connection")}
+				case op.Key.TenantShard[:3] == "bad" && c.fault != nil:
+					return &storetest.Fault{Err: c.fault}
+				}
+				return nil
+			}
+			const memory = 512 << 10
+			l := w.worker(func(cfg *ingest.Config) {
+				cfg.RetryBackoff, cfg.CommitEvery, cfg.MemoryBytes = 50*time.Millisecond, time.Second, memory
+			})
+			offset, paused := int64(0), 0
+			put := func(tenant, device string, ts int64, bytes int) {
+				text := fmt.Sprintf("%x", ingesttest.Random(bytes/2, offset))
+				r := worker.Record{Offset: offset, Time: w.now.UnixMilli(), Value: fmt.Appendf(nil, `{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%q}}`, tenant, device, ts, text)}
+				require.NoError(t, l.Take(t.Context(), r))
+				offset++
+			}
+			for minute := range 40 {
+				w.now = w.now.Add(time.Minute)
+				ts := w.now.UnixMilli()
+				if c.fault == nil {
+					ts -= 100 * telemetry.DayMillis
+				}
+				for second := range 60 {
+					w.now = w.now.Add(time.Second)
+					if l.Held() < memory {
+						put("bad", fmt.Sprintf("d%d", second%7), ts, 2000)
+						put("good", "g0", w.now.UnixMilli(), 50)
+					} else {
+						paused++
+					}
+					attempt(t, l)
+				}
+				_ = minute
+			}
+			good := 0
+			for _, d := range w.Chunks.Documents() {
+				if d.Key.Device == "g0" {
+					good++
+				}
+			}
+			if !c.spills {
+				require.Empty(t, w.buried)
+				require.Greater(t, paused, 1000)
+				return
+			}
+			require.Less(t, paused, 800, "seconds of forty minutes")
+			require.Greater(t, good, 100)
+			require.NotEmpty(t, w.buried)
+			for _, b := range w.buried {
+				require.Equal(t, decode.Unstorable, b.Bad.Reason)
+				require.Contains(t, string(b.Record.Key), "bad/")
+			}
+			heldRows(t, l)
+		})
 	}
 }

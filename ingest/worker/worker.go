@@ -46,8 +46,10 @@ type Worker struct {
 	burial   backoff // of dead letters
 	catalog  backoff // of notes
 	stamps   backoff
-	progress time.Time // when the store took or told something last
-	spilled  time.Time // when chains were last looked through for some that can't be stored
+	refused  fifo[*chain] // whose flights are to go to the dead letters
+	burying  int          // that are on their way there
+	progress time.Time    // when the store took or told something last
+	spilled  time.Time    // when chains were last looked through for some that can't be stored
 
 	names    *binning.Names // of metrics, shared by all bins
 	outdated []outdated     // names that bins still use
