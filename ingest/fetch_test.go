@@ -266,3 +266,39 @@ func TestANewLeadersLogIsComparedFirst(t *testing.T) {
 	require.ErrorIs(t, err, ingest.ErrRetake)
 	require.ErrorContains(t, err, "record 109 is not the one")
 }
+
+// Event Hubs refuses what is packed, and closes the connection on a request of more than a megabyte. Dead letters get there
+// all the same, however many there are; those that do not fit go in part.
+func TestDeadLettersOnEventHubs(t *testing.T) {
+	hub, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, letter))
+	require.NoError(t, err)
+	t.Cleanup(hub.Close)
+	hub.ControlKey(kmsg.Produce.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		hub.KeepControl()
+		for _, p := range r.(*kmsg.ProduceRequest).Topics[0].Partitions {
+			if len(p.Records) > 1_046_528 || p.Records[22]&7 != 0 {
+				return nil, errors.New("closed"), true
+			}
+		}
+		return nil, nil, false
+	})
+	cluster, err := kafka.New(kafka.Config{
+		Brokers: hub.ListenAddrs(), Compression: "none", MaxRequestBytes: 1_000_000, // as EventHubs sets them, but without TLS
+	})
+	require.NoError(t, err)
+	t.Cleanup(cluster.Close)
+	var letters []worker.DeadLetter
+	for i := range 500 {
+		value := ingesttest.Random(16<<10, int64(i))
+		if i%100 == 7 {
+			value = ingesttest.Random(1_200_000, int64(i))
+		}
+		key := fmt.Appendf(nil, "acme/d%d", i)
+		letters = append(letters, worker.DeadLetter{Topic: topic, Record: worker.Record{Offset: int64(i), Key: key, Value: value}})
+	}
+	ctx := ingesttest.Soon(t)
+	require.NoError(t, ingest.NewTopicUndertaker(cluster.Topic(letter)).Bury(ctx, letters))
+	ends, err := cluster.Topic(letter).LogEnds(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, len(letters), ends[0].End+ends[1].End)
+}

@@ -130,7 +130,7 @@ func (d *dev) compose(ctx context.Context) error {
 		return err
 	}
 	in := d.cfg.Ingest
-	if in.Kafka, err = d.openKafka(kafka.Config{Brokers: []string{d.broker.Addr()}}); err != nil {
+	if in.Kafka, err = d.openKafka(kafka.Config{Brokers: []string{d.broker.Addr()}, MaxFetchedBytes: in.MemoryBytes / 4}); err != nil {
 		return err
 	}
 	in.Register, in.NoteEvery = true, -1

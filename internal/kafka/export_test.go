@@ -1,11 +1,41 @@
 package kafka
 
-import "github.com/twmb/franz-go/pkg/kmsg"
+import (
+	"context"
 
-// ReadLog reads the entries of an answer, with so many bytes for a batch.
-func ReadLog(max int, set []byte, aborted []kmsg.FetchResponseTopicPartitionAbortedTransaction, from int64) (Batch, error) {
-	return readLog(newUnpacker(max), set, aborted, from)
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Aborted is a transaction that was aborted.
+type Aborted = kmsg.FetchResponseTopicPartitionAbortedTransaction
+
+// LogReader reads the entries of answers, with so many bytes for a batch.
+func LogReader(max int) func(set []byte, aborted []Aborted, from int64) (Batch, error) {
+	u := newUnpacker(max)
+	return func(set []byte, aborted []Aborted, from int64) (Batch, error) { return readLog(u, set, aborted, from) }
+}
+
+// ReadLog reads the entries of one answer.
+func ReadLog(max int, set []byte, aborted []Aborted, from int64) (Batch, error) {
+	return LogReader(max)(set, aborted, from)
 }
 
 // ErrChecksum is what a damaged answer is told by.
 var ErrChecksum = errChecksum
+
+// Room is what bounds fetched batches: Hold waits for so much of it, and returns a Batch that keeps a part.
+type Room struct{ room *room }
+
+// NewRoom makes a Room of so many bytes.
+func NewRoom(bytes int64) Room { return Room{newRoom(bytes)} }
+
+// Hold takes room for an answer of which a batch keeps some.
+func (r Room) Hold(ctx context.Context, answer, batch int) (*Batch, error) {
+	give, err := r.room.take(ctx, answer)
+	if err != nil {
+		return nil, err
+	}
+	b := &Batch{Bytes: batch}
+	b.hold(answer, give)
+	return b, nil
+}

@@ -50,7 +50,7 @@ func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, 
 	waiting := ctx // for room, as long as it takes
 	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout+fetchWait)
 	defer cancel()
-	ask := &fetchRequest{topic: t.name, partition: int32(partition), offset: offset}
+	ask := &fetchRequest{client: t.client.cfg.ClientID, topic: t.name, partition: int32(partition), offset: offset}
 	answer, err := t.client.api.Transport.RoundTrip(ctx, t.client.api.Addr, ask)
 	if err != nil {
 		return Batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", t.name, partition, offset, t.client.explain(ctx, t.name, err))
@@ -70,6 +70,7 @@ func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, 
 
 // fetchRequest is a fetch that goes over kafka-go's connections, but is written and read here.
 type fetchRequest struct {
+	client    string
 	topic     string
 	partition int32
 	offset    int64
@@ -107,7 +108,7 @@ func (f *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 		return nil, fmt.Errorf("the broker fetches by version %d, %d is needed", f.version, leastFetch)
 	}
 	const correlation = 1 // a connection has one request at a time
-	frame := kmsg.NewRequestFormatter(kmsg.FormatterClientID("binnacle")).AppendRequest(nil, f.request(), correlation)
+	frame := kmsg.NewRequestFormatter(kmsg.FormatterClientID(f.client)).AppendRequest(nil, f.request(), correlation)
 	if _, err := rw.Write(frame); err != nil {
 		return nil, err
 	}

@@ -236,7 +236,7 @@ func pack(t testing.TB, codec compress.Compression, plain []byte) []byte {
 // A batch that would take more memory than a batch may is passed over and told, whatever makes it large; reading goes on
 // behind it, and memory stays bounded meanwhile.
 func TestBombs(t *testing.T) {
-	zeros := one(0, nil, make([]byte, 64<<20), 0)
+	zeros := one(0, nil, make([]byte, 16<<20), 0)
 	bombs := map[string]batch{
 		"headers":                   {count: 1, attributes: 1, records: pack(t, compress.Gzip, one(0, nil, nil, 1<<20))},
 		"records":                   {count: 1 << 20, last: 1<<20 - 1, attributes: 1, records: pack(t, compress.Gzip, bytes.Repeat(one(0, nil, nil, 0), 1<<20))},
@@ -365,8 +365,9 @@ func TestAbortedTransactionsAreLeftOut(t *testing.T) {
 // Many batches that unpack to much each are not all unpacked at once.
 func TestAnAnswerIsNotUnpackedWhole(t *testing.T) {
 	var log []byte
+	packed := pack(t, compress.Gzip, one(0, nil, make([]byte, 3<<20), 0))
 	for i := range int64(50) {
-		log = append(log, batch{base: i, count: 1, attributes: 1, records: pack(t, compress.Gzip, one(0, nil, make([]byte, 3<<20), 0))}.bytes()...)
+		log = append(log, batch{base: i, count: 1, attributes: 1, records: packed}.bytes()...)
 	}
 	next, rounds := int64(0), 0
 	for ; next < 50; rounds++ {
