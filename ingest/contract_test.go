@@ -54,7 +54,8 @@ func TestHeadsOfAnIngester(t *testing.T) {
 	})
 }
 
-// Heads tell in which containers chunks may lie, as soon as there are any: also those that only the predecessor knew of.
+// Heads tell in which containers chunks may lie, as soon as there are any: also those that only the predecessor knew
+// of.
 func TestHeadsTellContainers(t *testing.T) {
 	r := newRig(t, 1)
 	request := store.HeadRequest{Tenant: "acme", Range: telemetry.Range{To: telemetry.MaxMillis}}

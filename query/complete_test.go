@@ -152,9 +152,9 @@ func TestAStrictQueryWaits(t *testing.T) {
 		rows, res := ask(t, q, request)
 		require.True(t, res.Complete, "%v", res.Incomplete)
 		require.Len(t, rows, 1)
-		require.InDelta(t, 3, time.Since(began).Seconds(), 0.26)
+		require.InDelta(t, 3, time.Since(began).Seconds(), 0.38, "a pause is at most 375 ms")
 		asked := w.Heads.Asked()
-		require.Less(t, len(asked), 30)
+		require.Less(t, len(asked), 40)
 		for i, r := range asked {
 			require.Equal(t, i < len(asked)-1, r.Range.Empty(), "positions are asked for without rows")
 		}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -9,9 +10,9 @@ import (
 	"binnacle/query/read"
 )
 
-// gate bounds how many queries run at the same time. Who must wait waits in the line of its tenant, and the next to enter is
-// from the tenant that has the fewest running, so that a loud tenant waits for itself. A tenant never has more than half of the
-// places, rounded up. It is safe for any number of callers.
+// gate bounds how many queries run at the same time. Who must wait waits in the line of its tenant, and the next to
+// enter is from the tenant that has the fewest running, so that a loud tenant waits for itself. A tenant never has more
+// than half of the places, rounded up. It is safe for any number of callers.
 type gate struct {
 	places, each, line int
 	patience           time.Duration
@@ -28,6 +29,11 @@ type visitors struct {
 	line    []*visitor
 }
 
+// before reports whether its first one is let in before that of another tenant. Both have somebody waiting.
+func (t *visitors) before(other *visitors) bool {
+	return cmp.Or(cmp.Compare(t.running, other.running), cmp.Compare(t.line[0].turn, other.line[0].turn)) < 0
+}
+
 // visitor waits. entered is closed when it is its turn.
 type visitor struct {
 	turn    uint64
@@ -35,10 +41,14 @@ type visitor struct {
 }
 
 func newGate(places, line int, patience time.Duration) *gate {
-	return &gate{places: places, each: (places + 1) / 2, line: line, patience: patience, tenants: make(map[string]*visitors)}
+	return &gate{
+		places: places, each: (places + 1) / 2, line: line, patience: patience,
+		tenants: make(map[string]*visitors),
+	}
 }
 
-// enter waits for a turn, and fails with ErrBusy when the line is full or no turn comes in time. Who has entered calls leave.
+// enter waits for a turn, and fails with ErrBusy when the line is full or no turn comes in time. Who has entered calls
+// leave.
 func (g *gate) enter(ctx context.Context, tenant string) (leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -88,7 +98,7 @@ func (g *gate) admit() {
 			if len(t.line) == 0 || t.running >= g.each {
 				continue
 			}
-			if next == nil || t.running < next.running || t.running == next.running && t.line[0].turn < next.line[0].turn {
+			if next == nil || t.before(next) {
 				next = t
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Many named devices over many months are asked for by slot: neither their number of queries nor the memory of their plan is
-// that of devices times months.
+// Many named devices over many months are asked for by slot: neither their number of queries nor the memory of their
+// plan is that of devices times months.
 func TestManyNamedDevices(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Heads.Set(head(0, 1, 9, 0))

@@ -28,8 +28,8 @@ type Metric struct {
 	Devices int      // that have it
 }
 
-// Devices lists the first devices whose id begins with prefix, by id, and reports whether there are more than limit. Errors are
-// ErrUnavailable, ErrBusy and the context's.
+// Devices lists the first devices whose id begins with prefix, by id, and reports whether there are more than limit.
+// Errors are ErrUnavailable, ErrBusy and the context's.
 func (q *Querier) Devices(ctx context.Context, tenant, prefix string, limit int) (out []Device, truncated bool, err error) {
 	var entries []control.Device
 	err = q.observed(ctx, "devices", tenant, func() (err error) {
@@ -47,8 +47,8 @@ func (q *Querier) Devices(ctx context.Context, tenant, prefix string, limit int)
 	return out, truncated, err
 }
 
-// Metrics lists the first metrics whose name begins with prefix, by name, and reports whether there are more than limit. It
-// reads the whole catalog of the tenant. Errors are those of Devices.
+// Metrics lists the first metrics whose name begins with prefix, by name, and reports whether there are more than
+// limit. It reads the whole catalog of the tenant. Errors are those of Devices.
 func (q *Querier) Metrics(ctx context.Context, tenant, prefix string, limit int) (out []Metric, truncated bool, err error) {
 	var entries []control.Device
 	err = q.observed(ctx, "metrics", tenant, func() (err error) {

@@ -30,7 +30,8 @@ func without(t *testing.T, w *querytest.World, number uint32) *query.Querier {
 	})
 }
 
-// An answer that may lack a stored chunk says so, also when it stops early, is of a part of a day, or lacks the last one (R4).
+// An answer that may lack a stored chunk says so, also when it stops early, is of a part of a day, or lacks the last
+// one (R4).
 func TestAMissingChunkShows(t *testing.T) {
 	day := telemetry.DayOf(noon.UnixMilli())
 	whole := telemetry.Range{From: day.Start(), To: day.End()}

@@ -1,8 +1,8 @@
-// Package query answers what readings a tenant has in a range. It is the door to two rooms: package read finds and reads
-// everything that an answer is made of, package merge makes the answer of it, each series and instant once.
+// Package query answers what readings a tenant has in a range. It is the door to two rooms: package read finds and
+// reads everything that an answer is made of, package merge makes the answer of it, each series and instant once.
 //
-// What stands here is who may come in (gate), the questions and answers, and the lists of devices and metrics. How answers
-// look on the wire is package httpapi's affair. It must not know Cosmos DB, Kafka or HTTP.
+// What stands here is who may come in (gate), the questions and answers, and the lists of devices and metrics. How
+// answers look on the wire is package httpapi's affair. It must not know Cosmos DB, Kafka or HTTP.
 package query
 
 import (
@@ -20,7 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config is what a Querier needs. Reader, Heads, Directory and Catalog have no default. Its tags are package settings's.
+// Config is what a Querier needs. Reader, Heads, Directory and Catalog have no default. Its tags are package
+// settings's.
 type Config struct {
 	Reader    store.Reader    `kong:"-"`
 	Heads     store.Heads     `kong:"-"`
@@ -109,5 +110,6 @@ func (q *Querier) observed(ctx context.Context, kind, tenant string, run func() 
 	return run()
 }
 
-// Memory counts what an answer holds back, up to a limit, as a part of what all queries may hold together. It must be closed.
+// Memory counts what an answer holds back, up to a limit, as a part of what all queries may hold together. It must be
+// closed.
 func (q *Querier) Memory(limit int64) *Memory { return q.reader.Memory(limit) }

@@ -9,9 +9,9 @@ import (
 )
 
 // Readings calls emit with each row of the answer, in order. An error of emit ends the query and is returned as it is.
-// Errors: a *LimitError when the answer can't be made within the query's limits; ErrUnavailable when the
-// store could not be read; ErrBusy; chunk.ErrCorrupt; the context's. Rows may have been emitted before an error. The Result's
-// Stats are right also with an error.
+// Errors: a *LimitError when the answer can't be made within the query's limits; ErrUnavailable when the store could
+// not be read; ErrBusy; chunk.ErrCorrupt; the context's. Rows may have been emitted before an error. The Result's Stats
+// are right also with an error.
 func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error) (Result, error) {
 	order := read.Ascending
 	if r.Descending {
@@ -29,8 +29,8 @@ func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error)
 	return res, err
 }
 
-// Series calls emit with each series that has values in the range, in the order of device, labels and metric. Errors are those
-// of Readings.
+// Series calls emit with each series that has values in the range, in the order of device, labels and metric. Errors
+// are those of Readings.
 func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error) (Result, error) {
 	var series *merge.Series
 	return q.answer(ctx, "series", r, read.Unordered, func(cfg merge.Config) read.Sink {
@@ -39,8 +39,9 @@ func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error)
 	}, func() error { return series.Each(emit) })
 }
 
-// Statistics calls emit with the statistics of each series and kind of value, by buckets of a step from the range's start on, one
-// bucket for the whole range if step is 0. Chunks are decoded only where they must be (rule R6). Errors are those of Readings.
+// Statistics calls emit with the statistics of each series and kind of value, by buckets of a step from the range's
+// start on, one bucket for the whole range if step is 0. Chunks are decoded only where they must be (rule R6). Errors
+// are those of Readings.
 func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration, emit func(Statistic) error) (Result, error) {
 	var statistics *merge.Statistics
 	return q.answer(ctx, "statistics", r, read.Unordered, func(cfg merge.Config) read.Sink {

@@ -12,7 +12,8 @@ import (
 // DefaultTimeout is how long a strict query waits for the heads to reach the log's end.
 const DefaultTimeout = read.DefaultTimeout
 
-// What callers branch on. Nothing is known to be wrong with a request that failed with one of these: it may be sent again.
+// What callers branch on. Nothing is known to be wrong with a request that failed with one of these: it may be sent
+// again.
 var (
 	ErrUnavailable = read.ErrUnavailable // the store or the map of tenants could not be read
 	ErrBusy        = read.ErrBusy        // this process has too much to do

@@ -71,7 +71,8 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkFleetDay asks one metric of ten of all devices for a day: rows, series, and statistics by the hour and the day.
+// BenchmarkFleetDay asks one metric of ten of all devices for a day: rows, series, and statistics by the hour and the
+// day.
 func BenchmarkFleetDay(b *testing.B) {
 	const devices = 100
 	w, docs := fleetDay(b, devices)

@@ -20,8 +20,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Series and statistics, too, are what a plain map of the last values would give, whichever chunks overlap, were stored twice or
-// are in a head as well (I5, I7).
+// Series and statistics, too, are what a plain map of the last values would give, whichever chunks overlap, were stored
+// twice or are in a head as well (I5, I7).
 func TestSeriesAndStatisticsAreWhatAMapWouldHold(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

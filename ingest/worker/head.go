@@ -11,9 +11,9 @@ import (
 
 // Snapshot is what the worker holds of a tenant, as of one moment (rule R1). It may be called by anyone at any time.
 //
-// It has every row below its position that is not in the store, and none above. It looks at the devices in pieces, and holds
-// up the worker only for one of these at a time: what is taken meanwhile is left out by its offset, and what is stored
-// meanwhile is found by whoever reads the store afterwards.
+// It has every row below its position that is not in the store, and none above. It looks at the devices in pieces, and
+// holds up the worker only for one of these at a time: what is taken meanwhile is left out by its offset, and what is
+// stored meanwhile is found by whoever reads the store afterwards.
 func (w *Worker) Snapshot(req store.HeadRequest) store.PartitionHead {
 	head, devices := w.asOf(req)
 	var pieces []piece
@@ -79,8 +79,8 @@ func (w *Worker) look(devices []*device, visit func(*device)) {
 	}
 }
 
-// Devices is the devices of a tenant of which the worker holds rows, the first ones by id if there is a limit. It may be called
-// by anyone at any time.
+// Devices is the devices of a tenant of which the worker holds rows, the first ones by id if there is a limit. It may
+// be called by anyone at any time.
 func (w *Worker) Devices(req store.ListRequest) []store.HeadDevice {
 	var out []store.HeadDevice
 	for id, rows := range w.listed(req) {

@@ -26,8 +26,8 @@ type Chain struct {
 	Partition int32
 }
 
-// Tail is the last chunk of a chain: its number, the offset of the last record in it, and its first and last instant, both
-// inclusive, ms since 1970 UTC.
+// Tail is the last chunk of a chain: its number, the offset of the last record in it, and its first and last instant,
+// both inclusive, ms since 1970 UTC.
 type Tail struct {
 	Number   uint32
 	Through  int64
@@ -37,10 +37,10 @@ type Tail struct {
 // Writer keeps chunks. It is safe for any number of callers. An operation that is throttled is tried again inside for a
 // moment, and then fails with a *BusyError; what other errors mean is said in errors.go.
 type Writer interface {
-	// Create stores a document that must not exist. It is durable when Create returns nil. It is
-	// idempotent by key and id: a second Create fails with an *ExistsError whatever the document. It fails with
-	// ErrNoContainer when the key's container is missing, ErrKeyFull when the key takes no more, ErrTooLarge or ErrRejected
-	// when the document is never taken, or an error of unknown outcome.
+	// Create stores a document that must not exist. It is durable when Create returns nil. It is idempotent by key and
+	// id: a second Create fails with an *ExistsError whatever the document. It fails with ErrNoContainer when the key's
+	// container is missing, ErrKeyFull when the key takes no more, ErrTooLarge or ErrRejected when the document is
+	// never taken, or an error of unknown outcome.
 	Create(ctx context.Context, key sharding.Key, id string, doc []byte) (Receipt, error)
 
 	// Read answers the document as it was created; properties that the store adds may stand beside its own.
@@ -53,16 +53,16 @@ type Writer interface {
 	Last(ctx context.Context, key sharding.Key, chain Chain) (Tail, Receipt, error)
 }
 
-// Scan asks for the chunks of one key whose rows may lie in Range, that is from < Range.To and to >= Range.From. With an
-// empty Key.Device it asks for Devices under the first-level key, or for all there if Devices is nil.
+// Scan asks for the chunks of one key whose rows may lie in Range, that is from < Range.To and to >= Range.From. With
+// an empty Key.Device it asks for Devices under the first-level key, or for all there if Devices is nil.
 type Scan struct {
 	Key        sharding.Key
 	Devices    []string // only without Key.Device, at most MaxScanDevices
 	Range      telemetry.Range
 	Descending bool // by from, newest first; else oldest first. Without Key.Device the order is none.
 
-	// Charge is told what each request has cost, before what it answered is yielded; nil for none. An error of it ends the scan
-	// and is returned as it is.
+	// Charge is told what each request has cost, before what it answered is yielded; nil for none. An error of it ends
+	// the scan and is returned as it is.
 	Charge func(rus float64) error
 }
 
@@ -77,9 +77,9 @@ type Usage struct {
 
 // Reader reads chunks. It is safe for any number of callers.
 type Reader interface {
-	// Scan calls yield with each document in turn; the bytes are yield's to keep. An error of yield ends the scan
-	// and is returned as it is. It fails with ErrNoContainer when the container is missing: at once, or, when it is dropped
-	// meanwhile, after some documents were yielded; a scan that returns nil has yielded all there were.
-	// The Usage is right also when an error is returned.
+	// Scan calls yield with each document in turn; the bytes are yield's to keep. An error of yield ends the scan and
+	// is returned as it is. It fails with ErrNoContainer when the container is missing: at once, or, when it is dropped
+	// meanwhile, after some documents were yielded; a scan that returns nil has yielded all there were. The Usage is
+	// right also when an error is returned.
 	Scan(ctx context.Context, s Scan, yield func(doc []byte) error) (Usage, error)
 }

@@ -51,7 +51,8 @@ type HeadRows struct {
 	Frame  chunk.Frame // rows in the request's range only; the receiver must not change it
 }
 
-// HeadChain says that the chunks of a chain are stored up to its tail: whoever reads the store must find them (rule R4).
+// HeadChain says that the chunks of a chain are stored up to its tail: whoever reads the store must find them (rule
+// R4).
 type HeadChain struct {
 	Device string
 	Day    telemetry.Day
@@ -66,15 +67,17 @@ type PartitionHead struct {
 	Position  int64 // offset of the next record to be taken: everything before it is in Rows, in the store, or refused
 	CaughtUp  int64 // log end at assignment: a head whose Position is below it is still replaying
 
-	// Containers is where stored chunks of the tenant with rows in the range may lie, as the head's map has it: no chunk of this
-	// partition was stored elsewhere before the snapshot. A reader whose map lacks one of them reads it again (rule R1).
+	// Containers is where stored chunks of the tenant with rows in the range may lie, as the head's map has it: no
+	// chunk of this partition was stored elsewhere before the snapshot. A reader whose map lacks one of them reads it
+	// again (rule R1).
 	Containers []string
 
 	// Chains are those of the asked devices and days of which the head remembers that chunks are stored.
 	Chains []HeadChain
 
-	// Rows are as of the call, but made as they are taken, each with its memory: the heads of one answer one after another in its
-	// order, each at most once, and not after the call's context has ended. An error says that the rest is missing. Never nil.
+	// Rows are as of the call, but made as they are taken, each with its memory: the heads of one answer one after
+	// another in its order, each at most once, and not after the call's context has ended. An error says that the rest
+	// is missing. Never nil.
 	Rows iter.Seq2[HeadRows, error]
 }
 
@@ -105,8 +108,8 @@ type Heads interface {
 	// an error some heads may be missing; those that are answered are right.
 	Heads(ctx context.Context, r HeadRequest) ([]PartitionHead, error)
 
-	// Devices lists devices, in no order; one may stand more than once, with different rows. With a limit each of the first
-	// ones by id, so many, is in the answer. It makes no rows. With an error some may be missing.
+	// Devices lists devices, in no order; one may stand more than once, with different rows. With a limit each of the
+	// first ones by id, so many, is in the answer. It makes no rows. With an error some may be missing.
 	Devices(ctx context.Context, r ListRequest) ([]HeadDevice, error)
 }
 
@@ -119,7 +122,7 @@ type LogEnd struct {
 
 // Log tells how far the partitions of the topics reach.
 type Log interface {
-	// LogEnds asks the broker. Every partition of every topic that is ingested is in the answer. Whatever was acknowledged
-	// to a producer before the call lies below its partition's end.
+	// LogEnds asks the broker. Every partition of every topic that is ingested is in the answer. Whatever was
+	// acknowledged to a producer before the call lies below its partition's end.
 	LogEnds(ctx context.Context) ([]LogEnd, error)
 }

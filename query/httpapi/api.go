@@ -88,7 +88,8 @@ func New(cfg Config) (http.Handler, error) {
 	return compress(mux), nil
 }
 
-// endpoint answers a request of a tenant. What it returns becomes a problem, or breaks off the answer once it has begun.
+// endpoint answers a request of a tenant. What it returns becomes a problem, or breaks off the answer once it has
+// begun.
 type endpoint func(w *response, r *http.Request, tenant string) error
 
 // serve checks the method and the tenant and turns an error into what the client sees of it.
@@ -97,7 +98,8 @@ func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
 		w := newResponse(rw, a.cfg.WriteTimeout)
 		if !slices.Contains(methods, r.Method) {
 			rw.Header().Set("Allow", strings.Join(methods, ", "))
-			w.fail(problem{Status: http.StatusMethodNotAllowed, Detail: fmt.Sprintf("method %.20s is not allowed here; allowed are %s", r.Method, strings.Join(methods, ", "))})
+			detail := fmt.Sprintf("method %.20s is not allowed here; allowed are %s", r.Method, strings.Join(methods, ", "))
+			w.fail(problem{Status: http.StatusMethodNotAllowed, Detail: detail})
 			return
 		}
 		caller, err := a.cfg.Gate.Caller(r)
@@ -115,7 +117,8 @@ func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
 		}
 		p := problemOf(err)
 		if w.broken != nil {
-			a.cfg.Logger.Warn("answer broken off: the client does not take it", "path", r.URL.Path, "tenant", tenant, "error", w.broken)
+			a.cfg.Logger.Warn("answer broken off: the client does not take it",
+				"path", r.URL.Path, "tenant", tenant, "error", w.broken)
 		} else if p.Status >= http.StatusInternalServerError {
 			a.cfg.Logger.Error("query failed", "path", r.URL.Path, "tenant", tenant, "error", err)
 		}

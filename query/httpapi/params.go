@@ -32,8 +32,8 @@ const (
 	maxFormBytes = 4 << 20
 )
 
-// parse takes the parameters of a request, of which only some are allowed, and of these only some more than once. With POST
-// they may also come as a form in the body.
+// parse takes the parameters of a request, of which only some are allowed, and of these only some more than once. With
+// POST they may also come as a form in the body.
 func parse(r *http.Request, allowed []string, repeatable ...string) *params {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	p := &params{values: values}
@@ -159,7 +159,8 @@ func (p *params) duration(name string, otherwise, most time.Duration) time.Durat
 	return d
 }
 
-// instant is a time in ms since 1970 UTC, rounded up: a bound of a half-open range stays on its side of every event time.
+// instant is a time in ms since 1970 UTC, rounded up: a bound of a half-open range stays on its side of every event
+// time.
 func (p *params) instant(name string, now time.Time, otherwise int64) int64 {
 	if !p.values.Has(name) {
 		return otherwise

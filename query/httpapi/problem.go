@@ -45,10 +45,10 @@ func writeProblem(w http.ResponseWriter, p problem) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// errOldProtocol refuses what HTTP/1.0 can't carry: an answer there ends with its connection, and so looks the same whether it is
-// whole or broke off; and it has no trailers to say that it is not complete.
-var errOldProtocol = errors.New("formats ndjson and csv need HTTP/1.1: over HTTP/1.0 an answer that broke off can't be told from a whole one; " +
-	"ask for format=json, or let the proxy speak HTTP/1.1")
+// errOldProtocol refuses what HTTP/1.0 can't carry: an answer there ends with its connection, and so looks the same
+// whether it is whole or broke off; and it has no trailers to say that it is not complete.
+var errOldProtocol = errors.New("formats ndjson and csv need HTTP/1.1: " +
+	"over HTTP/1.0 an answer that broke off can't be told from a whole one; ask for format=json, or let the proxy speak HTTP/1.1")
 
 // problemOf is what a client is told of an error. Errors of the store are not shown: they may name what is not the
 // client's.

@@ -26,8 +26,8 @@ func newResponse(w http.ResponseWriter, timeout time.Duration) *response {
 	return r
 }
 
-// allow gives the client time to take what is written next. A client that takes nothing would keep its query, with its turn
-// and its memory, for ever.
+// allow gives the client time to take what is written next. A client that takes nothing would keep its query, with its
+// turn and its memory, for ever.
 func (w *response) allow() {
 	// What can't have a deadline is no connection.
 	_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))

@@ -82,7 +82,8 @@ func (s *spool) number(d *dictionary, name []byte) uint64 {
 }
 
 // add takes a row: device, time since the row before, label set, number of values, and of each value its metric, its
-// kind and itself. It fails with a *query.LimitError when the spool is full, and with query.ErrBusy when others hold too much.
+// kind and itself. It fails with a *query.LimitError when the spool is full, and with query.ErrBusy when others hold
+// too much.
 func (s *spool) add(r query.Row) error {
 	s.key = r.Labels.AppendKey(s.key[:0])
 	set := s.number(&s.sets, s.key)
@@ -110,7 +111,8 @@ func (s *spool) add(r query.Row) error {
 		s.keep(int64(cap(block)))
 	}
 	if errors.Is(s.err, query.ErrMemory) {
-		return &query.LimitError{Limit: fmt.Sprintf("the %d MiB in which a wide CSV may be held back", s.limit>>20), Narrow: []string{
+		limit := fmt.Sprintf("the %d MiB in which a wide CSV may be held back", s.limit>>20)
+		return &query.LimitError{Limit: limit, Narrow: []string{
 			"ask for a shorter range (from, to)", "for fewer devices or metrics (device, metric)",
 			"take layout=long or format=ndjson, which are not held back",
 		}}

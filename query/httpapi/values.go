@@ -8,8 +8,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// firstWide is the least float that is written with an exponent: from 2^53 on, digits before the point would look like an
-// integer that a float64 can't hold.
+// firstWide is the least float that is written with an exponent: from 2^53 on, digits before the point would look like
+// an integer that a float64 can't hold.
 const firstWide = 1 << 53
 
 // appendFloat appends the shortest decimal that reads back to the same bits. It must be finite.

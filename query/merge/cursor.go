@@ -30,7 +30,9 @@ type columnCursor struct {
 }
 
 // newCursor is a cursor at the first row in r that has a value of a wanted metric, nil if there is none.
-func newCursor(device string, source store.Source, g *chunk.Group, r telemetry.Range, dir read.Order, wanted metricSet) *cursor {
+func newCursor(
+	device string, source store.Source, g *chunk.Group, r telemetry.Range, dir read.Order, wanted metricSet,
+) *cursor {
 	from := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.From })
 	to := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.To })
 	if from >= to {

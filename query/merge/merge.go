@@ -1,7 +1,7 @@
-// Package merge makes answers of the pieces that package read hands on: rows in the order of time (Rows), one series after
-// another (Series), or statistics of each series (Statistics). Whichever it is, each series and instant counts once, with the
-// value from the newest source (rule R5), and a chunk is decoded once, or not at all where its statistics may stand for its
-// rows (rule R6).
+// Package merge makes answers of the pieces that package read hands on: rows in the order of time (Rows), one series
+// after another (Series), or statistics of each series (Statistics). Whichever it is, each series and instant counts
+// once, with the value from the newest source (rule R5), and a chunk is decoded once, or not at all where its
+// statistics may stand for its rows (rule R6).
 //
 // Each of them is a read.Sink. They know nothing of heads, stores or keys.
 package merge

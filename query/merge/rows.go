@@ -16,8 +16,8 @@ type Row struct {
 	Values []telemetry.Field // sorted by metric, each once; not valid after emit returns
 }
 
-// Rows makes rows, in the order of time, out of the pieces of an ordered request. Chunks wait undecoded until the answer comes
-// to them. It is owned by one goroutine.
+// Rows makes rows, in the order of time, out of the pieces of an ordered request. Chunks wait undecoded until the
+// answer comes to them. It is owned by one goroutine.
 type Rows struct {
 	cfg    Config
 	dir    read.Order
@@ -35,8 +35,8 @@ type Rows struct {
 	truncated bool
 }
 
-// NewRows makes rows in an order and calls emit with each, or with the first ones only if limit is not 0. An error of emit is
-// returned as it is.
+// NewRows makes rows in an order and calls emit with each, or with the first ones only if limit is not 0. An error of
+// emit is returned as it is.
 func NewRows(cfg Config, order read.Order, limit int, emit func(Row) error) *Rows {
 	return &Rows{cfg: cfg, dir: order, limit: limit, emit: emit, wanted: newMetricSet(cfg.Metrics)}
 }

@@ -21,7 +21,8 @@ type Curve struct {
 	Stretches []Stretch // in the order of time, no instant in two of them
 }
 
-// Stretch is consecutive values of a series that are of one kind. It may share memory with others: it must not be changed.
+// Stretch is consecutive values of a series that are of one kind. It may share memory with others: it must not be
+// changed.
 type Stretch struct {
 	Kind  telemetry.Kind
 	Times []int64  // ms since 1970 UTC, strictly ascending
@@ -55,8 +56,8 @@ func (s *Series) Add(p *read.Piece) error {
 // Passed implements read.Sink; it has nothing to do.
 func (s *Series) Passed(int64) error { return nil }
 
-// Each calls yield with every series that has values, in the order of device, labels and metric. A curve is valid until yield
-// returns; an error of yield ends it and is returned as it is. It is called once, when all pieces are there.
+// Each calls yield with every series that has values, in the order of device, labels and metric. A curve is valid until
+// yield returns; an error of yield ends it and is returned as it is. It is called once, when all pieces are there.
 func (s *Series) Each(yield func(Curve) error) error {
 	for _, device := range slices.Sorted(maps.Keys(s.devices)) {
 		curves, bytes, err := s.cfg.curves(device, s.devices[device])

@@ -12,8 +12,8 @@ import (
 	"binnacle/query/read"
 )
 
-// Statistic sums up the values of one kind that a series has in a bucket. Of an instant that several pieces have, the newest
-// value alone counts, whatever its kind.
+// Statistic sums up the values of one kind that a series has in a bucket. Of an instant that several pieces have, the
+// newest value alone counts, whatever its kind.
 type Statistic struct {
 	Device string
 	Labels telemetry.Labels
@@ -23,8 +23,8 @@ type Statistic struct {
 	chunk.Stats
 }
 
-// Statistics makes statistics of the pieces of a request without order. A float's sum is as exact as a compensated one, but its
-// last bits depend on which chunks were decoded. It is owned by one goroutine.
+// Statistics makes statistics of the pieces of a request without order. A float's sum is as exact as a compensated one,
+// but its last bits depend on which chunks were decoded. It is owned by one goroutine.
 type Statistics struct {
 	cfg     Config
 	step    int64
@@ -33,8 +33,8 @@ type Statistics struct {
 	whole, decoded int
 }
 
-// NewStatistics collects pieces, encoded, until Each is called. Buckets are [Range.From + k*step, Range.From + (k+1)*step), cut
-// at the range's end; a step of 0 makes one bucket of the range.
+// NewStatistics collects pieces, encoded, until Each is called. Buckets are [Range.From + k*step, Range.From +
+// (k+1)*step), cut at the range's end; a step of 0 makes one bucket of the range.
 func NewStatistics(cfg Config, step int64) *Statistics {
 	if step == 0 {
 		step = math.MaxInt64
@@ -57,8 +57,8 @@ func (s *Statistics) Whole() int { return s.whole }
 // Decoded is how many pieces were decoded.
 func (s *Statistics) Decoded() int { return s.decoded }
 
-// Each calls yield with every statistic of at least one value, in the order of device, labels, metric, kind and bucket. An error
-// of yield ends it and is returned as it is. It is called once, when all pieces are there.
+// Each calls yield with every statistic of at least one value, in the order of device, labels, metric, kind and bucket.
+// An error of yield ends it and is returned as it is. It is called once, when all pieces are there.
 func (s *Statistics) Each(yield func(Statistic) error) error {
 	for _, device := range slices.Sorted(maps.Keys(s.devices)) {
 		all, err := s.device(device, s.devices[device])
@@ -97,7 +97,8 @@ func (s *Statistics) device(device string, pieces []*read.Piece) ([]Statistic, e
 		out = append(out, Statistic{device, x.labels, of.metric, of.kind, of.start, x.stats()})
 	}
 	slices.SortFunc(out, func(a, b Statistic) int {
-		return cmp.Or(a.Labels.Compare(b.Labels), strings.Compare(a.Metric, b.Metric), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Start, b.Start))
+		return cmp.Or(a.Labels.Compare(b.Labels), strings.Compare(a.Metric, b.Metric),
+			cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Start, b.Start))
 	})
 	return out, nil
 }

@@ -75,8 +75,8 @@ func (w *World) Tenant(name string) control.Tenant {
 	return tenant
 }
 
-// Chunk stores records as the next chunk of their chain and answers its id. They must be of one tenant, device, day, stream and partition, in
-// the order of their offsets, and above those of the chunk before.
+// Chunk stores records as the next chunk of their chain and answers its id. They must be of one tenant, device, day,
+// stream and partition, in the order of their offsets, and above those of the chunk before.
 func (w *World) Chunk(records ...Record) chunk.ID {
 	w.t.Helper()
 	first := records[0]
@@ -141,7 +141,8 @@ type bin struct {
 	rows           binning.Rows
 }
 
-// Set puts a head for a partition of Topic at the end of those that answer, with one bin per tenant, device and day of the records.
+// Set puts a head for a partition of Topic at the end of those that answer, with one bin per tenant, device and day of
+// the records.
 func (h *Heads) Set(p store.PartitionHead, records ...Record) {
 	added := newHead(p, records)
 	h.mu.Lock()
@@ -186,7 +187,8 @@ func newBin(records []Record) bin {
 	return bin{last.Tenant, last.Device, source, rowsOf(records)}
 }
 
-// AddBin adds one more bin of these records to the head set last: one that overlaps others, as a chunk does that was just created.
+// AddBin adds one more bin of these records to the head set last: one that overlaps others, as a chunk does that was
+// just created.
 func (h *Heads) AddBin(records ...Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -265,7 +267,8 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 	}
 	for of, tail := range h.tails {
 		day := telemetry.Range{From: of.chain.Day.Start(), To: of.chain.Day.End()}
-		if of.chain.Stream == p.Stream && of.chain.Partition == p.Partition && asked(of.tenant, of.device) && day.From < r.Range.To && day.To > r.Range.From {
+		ours := of.chain.Stream == p.Stream && of.chain.Partition == p.Partition && asked(of.tenant, of.device)
+		if ours && day.From < r.Range.To && day.To > r.Range.From {
 			p.Chains = append(p.Chains, store.HeadChain{Device: of.device, Day: of.chain.Day, Tail: tail})
 		}
 	}

@@ -36,8 +36,8 @@ func (t tails) add(of chainOf, day telemetry.Day, tail store.Tail) {
 // numbers is the chunks of one chain that were read.
 type numbers []uint32
 
-// watch finds chunks that are stored and were not read (rule R4): a store whose replicas lag may answer a chunk and not the one
-// before it, or not the last one. It is owned by one goroutine.
+// watch finds chunks that are stored and were not read (rule R4): a store whose replicas lag may answer a chunk and not
+// the one before it, or not the last one. It is owned by one goroutine.
 type watch struct {
 	tails tails
 	seen  map[telemetry.Day]map[chainOf]numbers
@@ -74,10 +74,10 @@ type suspect struct {
 }
 
 // suspects is what may be missing of the rows in r, which were read up to its ends. Of a day that lies in r all chunks
-// are to be there. Of one that r cuts only those with rows in r are, and which numbers these have can't be known. But as a rule
-// chunks follow each other in time: none may be missing between those that are there, none before them if r begins with the
-// day, none behind them if r ends with it; and the last one must be there when it has rows in r. Whether what is
-// missing by this has rows in r turns out when the day is read again.
+// are to be there. Of one that r cuts only those with rows in r are, and which numbers these have can't be known. But
+// as a rule chunks follow each other in time: none may be missing between those that are there, none before them if r
+// begins with the day, none behind them if r ends with it; and the last one must be there when it has rows in r.
+// Whether what is missing by this has rows in r turns out when the day is read again.
 func (w *watch) suspects(r telemetry.Range) []suspect {
 	var out []suspect
 	days := make(map[telemetry.Day]bool)
@@ -104,7 +104,9 @@ func (w *watch) suspects(r telemetry.Range) []suspect {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b suspect) int { return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.device, b.device)) })
+	slices.SortFunc(out, func(a, b suspect) int {
+		return cmp.Or(cmp.Compare(a.day, b.day), cmp.Compare(a.device, b.device))
+	})
 	return slices.Compact(out)
 }
 
@@ -148,7 +150,8 @@ func (w *watch) lacking(s suspect) []string {
 	for _, of := range faulty {
 		n, tail := w.seen[s.day][of], w.tails[s.day][of]
 		_, told := w.tails[s.day][of]
-		out = append(out, fmt.Sprintf("the store answers %d of %d chunks of device %s, day %s", len(n), n.want(tail, told), s.device, s.day))
+		out = append(out, fmt.Sprintf("the store answers %d of %d chunks of device %s, day %s",
+			len(n), n.want(tail, told), s.device, s.day))
 	}
 	return out
 }

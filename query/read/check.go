@@ -11,8 +11,8 @@ import (
 // reading it all again would make it worse.
 const maxReread = 64
 
-// check holds the rows of r, which were read up to its ends, against rule R4: what may be missing is read again, by the device and
-// day. late takes the pieces that are found now; nil says that it is too late for them.
+// check holds the rows of r, which were read up to its ends, against rule R4: what may be missing is read again, by the
+// device and day. late takes the pieces that are found now; nil says that it is too late for them.
 func (q *Query) check(ctx context.Context, w *watch, r telemetry.Range, late func(*Piece) error) error {
 	for _, s := range w.suspects(r) {
 		if q.expired(s.day) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ErrUnavailable is what an error wraps when the store or the map of tenants could not be read, ErrBusy when this process has
-// too much to do. Nothing is known to be wrong with the request: it may be sent again.
+// ErrUnavailable is what an error wraps when the store or the map of tenants could not be read, ErrBusy when this
+// process has too much to do. Nothing is known to be wrong with the request: it may be sent again.
 var (
 	ErrUnavailable = errors.New("the store can't be read now")
 	ErrBusy        = errors.New("too many queries at once")
@@ -35,9 +35,9 @@ var (
 func (q *Query) Explain(err error) error {
 	switch {
 	case errors.Is(err, ErrMemory):
-		return &LimitError{Limit: fmt.Sprintf("the %d MiB of memory that a query may use", q.r.cfg.Bytes>>20), Narrow: q.narrow()}
+		return &LimitError{fmt.Sprintf("the %d MiB of memory that a query may use", q.r.cfg.Bytes>>20), q.narrow()}
 	case errors.Is(err, errRUs):
-		return &LimitError{Limit: fmt.Sprintf("the %.0f request units that a query may cost", q.r.cfg.MaxRUs), Narrow: q.narrow()}
+		return &LimitError{fmt.Sprintf("the %.0f request units that a query may cost", q.r.cfg.MaxRUs), q.narrow()}
 	}
 	return err
 }

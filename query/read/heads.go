@@ -44,7 +44,9 @@ type snapshot struct {
 
 // snapshot asks the heads. That they do not answer is no error of the query: it makes the answer incomplete.
 func (r *Reader) snapshot(ctx context.Context, ask store.HeadRequest) (snapshot, error) {
-	s := snapshot{taken: r.cfg.Now(), furthest: make(map[partition]store.PartitionHead), containers: make(map[string]bool)}
+	s := snapshot{
+		taken: r.cfg.Now(), furthest: make(map[partition]store.PartitionHead), containers: make(map[string]bool),
+	}
 	heads, err := r.cfg.Heads.Heads(ctx, ask)
 	if ctx.Err() != nil {
 		return s, ctx.Err()
@@ -80,8 +82,8 @@ func (r *Reader) snapshot(ctx context.Context, ask store.HeadRequest) (snapshot,
 
 func reachOf(h store.PartitionHead) reach { return reach{h.Stream, h.Position} }
 
-// heads takes the snapshot that the query is answered with, after waiting for the log's end if it is strict, hands its rows on,
-// and notes what is missing for the answer to be complete.
+// heads takes the snapshot that the query is answered with, after waiting for the log's end if it is strict, hands its
+// rows on, and notes what is missing for the answer to be complete.
 func (q *Query) heads(ctx context.Context) (snapshot, error) {
 	var ends []store.LogEnd
 	if q.req.Strict {
@@ -92,7 +94,9 @@ func (q *Query) heads(ctx context.Context) (snapshot, error) {
 	} else {
 		q.r.learnPartitions(ctx)
 	}
-	s, err := q.r.snapshot(ctx, store.HeadRequest{Tenant: q.req.Tenant, Devices: q.req.Devices, Range: q.req.Range, Metrics: q.req.Metrics})
+	s, err := q.r.snapshot(ctx, store.HeadRequest{
+		Tenant: q.req.Tenant, Devices: q.req.Devices, Range: q.req.Range, Metrics: q.req.Metrics,
+	})
 	if err != nil {
 		return s, err
 	}
@@ -147,7 +151,10 @@ func (q *Query) takeRows(ctx context.Context, h store.PartitionHead) error {
 		if !ok {
 			continue
 		}
-		p := &Piece{Device: rows.Device, Source: rows.Source, From: from, To: to, Frame: rows.Frame, memory: q.Memory, bytes: frameBytes(rows.Frame)}
+		p := &Piece{
+			Device: rows.Device, Source: rows.Source, From: from, To: to, Frame: rows.Frame,
+			memory: q.Memory, bytes: frameBytes(rows.Frame),
+		}
 		if err := q.Memory.Take(p.bytes); err != nil {
 			return err
 		}

@@ -30,8 +30,8 @@ func (p *pool) give(n int64) {
 	p.used -= n
 }
 
-// Memory counts the bytes that one query holds, of its own and of what all queries may hold together: pieces, and decoded
-// columns that are being merged. It is safe for any number of callers.
+// Memory counts the bytes that one query holds, of its own and of what all queries may hold together: pieces, and
+// decoded columns that are being merged. It is safe for any number of callers.
 type Memory struct {
 	limit int64
 	pool  *pool

@@ -31,15 +31,17 @@ type part struct {
 	ordered bool // so few keys that their chunks can be read at the same time, in order
 }
 
-// target is what one scan asks: a full key, or with an empty Device the devices named, all if nil, under a first-level key.
+// target is what one scan asks: a full key, or with an empty Device the devices named, all if nil, under a first-level
+// key.
 type target struct {
 	sharding.Key
 	devices []string
 }
 
-// plan finds the parts of a request. A copy of the map that is older than the heads' snapshot may lack a tenant, an epoch or
-// a container in which rows were stored before the snapshot; where that may be, the map is read again (rule R1). Whoever stored
-// such rows knew the tenant and the container, and heads tell what they know: names that are made up cost nothing.
+// plan finds the parts of a request. A copy of the map that is older than the heads' snapshot may lack a tenant, an
+// epoch or a container in which rows were stored before the snapshot; where that may be, the map is read again (rule
+// R1). Whoever stored such rows knew the tenant and the container, and heads tell what they know: names that are made
+// up cost nothing.
 func (r *Reader) plan(ctx context.Context, req Request, s snapshot) (plan, error) {
 	v := r.cfg.Directory.View()
 	if !v.ReadAt.After(s.taken) && (r.stale(v, req) || lacks(v, req.Tenant, s.containers)) {
@@ -132,7 +134,8 @@ func (r *Reader) partsOf(v *control.View, tenant control.Tenant, devices []strin
 	return parts
 }
 
-// grouped asks for many devices by the first level of their keys: a query has a price of its own, however little it finds.
+// grouped asks for many devices by the first level of their keys: a query has a price of its own, however little it
+// finds.
 func grouped(keys []target) []target {
 	devices := make(map[sharding.Key][]string)
 	var order []sharding.Key

@@ -42,9 +42,9 @@ func (q *Query) Range() telemetry.Range { return q.req.Range }
 // Close gives the memory of the query back. Nothing that was read may be used any more.
 func (q *Query) Close() { q.Memory.Close() }
 
-// Run reads and tells the sink: heads first, then the map, then the store (rule R1). An error of the sink ends it and is
-// returned as it is, but for a *Stop. Errors of its own: a *LimitError, ErrUnavailable, ErrBusy, chunk.ErrCorrupt, the context's.
-// Pieces may have been added before an error.
+// Run reads and tells the sink: heads first, then the map, then the store (rule R1). An error of the sink ends it and
+// is returned as it is, but for a *Stop. Errors of its own: a *LimitError, ErrUnavailable, ErrBusy, chunk.ErrCorrupt,
+// the context's. Pieces may have been added before an error.
 func (q *Query) Run(ctx context.Context, sink Sink) error {
 	if q.req.Range.Empty() {
 		return nil

@@ -1,9 +1,9 @@
-// Package read reads everything that an answer is made of: first the rows that ingesters still hold in memory (heads), then the
-// stored chunks that may hold rows, found from the tenant's placement. What it reads it hands on as pieces, still encoded, and it
-// says what they cost and whether any are missing.
+// Package read reads everything that an answer is made of: first the rows that ingesters still hold in memory (heads),
+// then the stored chunks that may hold rows, found from the tenant's placement. What it reads it hands on as pieces,
+// still encoded, and it says what they cost and whether any are missing.
 //
-// It keeps rules R1 to R4 of docs/protocol.md. Nothing above it asks heads or the store. It reads through the contracts of
-// packages store and control, and must not know what becomes of the pieces: package merge makes answers of them.
+// It keeps rules R1 to R4 of docs/protocol.md. Nothing above it asks heads or the store. It reads through the contracts
+// of packages store and control, and must not know what becomes of the pieces: package merge makes answers of them.
 package read
 
 import (
@@ -26,7 +26,8 @@ type Directory interface {
 	Refresh(ctx context.Context) (*control.View, error)
 }
 
-// Config is what a Reader needs. Chunks, Heads and Directory have no default; neither do the limits, which must be above 0.
+// Config is what a Reader needs. Chunks, Heads and Directory have no default; neither do the limits, which must be
+// above 0.
 type Config struct {
 	Chunks    store.Reader
 	Heads     store.Heads
@@ -59,8 +60,8 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// Reader makes queries. It is safe for any number of callers, starts nothing that outlives a call, and remembers between
-// calls only how far was answered (rule R3) and which containers there were.
+// Reader makes queries. It is safe for any number of callers, starts nothing that outlives a call, and remembers
+// between calls only how far was answered (rule R3) and which containers there were.
 type Reader struct {
 	cfg      Config
 	progress *progress
@@ -76,7 +77,8 @@ func New(cfg Config) (*Reader, error) {
 	return &Reader{cfg: cfg, progress: newProgress(), pool: &pool{limit: cfg.TotalBytes}}, nil
 }
 
-// Devices lists what heads hold of a tenant's devices. That heads do not answer is no error: the list is of those that do.
+// Devices lists what heads hold of a tenant's devices. That heads do not answer is no error: the list is of those that
+// do.
 func (r *Reader) Devices(ctx context.Context, ask store.ListRequest) ([]store.HeadDevice, error) {
 	held, err := r.cfg.Heads.Devices(ctx, ask)
 	if ctx.Err() != nil {

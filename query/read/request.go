@@ -23,7 +23,8 @@ type Request struct {
 	Timeout time.Duration // of that wait, 0: DefaultTimeout
 }
 
-// Order is in which order of time a sink is told of pieces. It turns event times into positions, which ascend in that order.
+// Order is in which order of time a sink is told of pieces. It turns event times into positions, which ascend in that
+// order.
 type Order int64
 
 // The orders. Without one the pieces come as they are read, all before Run returns, and Passed is not called.
@@ -54,13 +55,13 @@ func (o Order) end(r telemetry.Range) int64 {
 	return o.At(r.To)
 }
 
-// Piece is some rows of one device and day: a stored chunk, parsed and not decoded, or rows of a head. The sink owns it, and
-// must call Release when it does not hold it any more.
+// Piece is some rows of one device and day: a stored chunk, parsed and not decoded, or rows of a head. The sink owns
+// it, and must call Release when it does not hold it any more.
 type Piece struct {
 	Device string
 	Source store.Source
-	// From and To are the first and last instant of its rows, both inclusive. A chunk may have rows outside the request's
-	// range, and metrics that were not asked for; a head's rows have neither.
+	// From and To are the first and last instant of its rows, both inclusive. A chunk may have rows outside the
+	// request's range, and metrics that were not asked for; a head's rows have neither.
 	From, To int64
 	Chunk    *chunk.Chunk // nil for a head
 	Frame    chunk.Frame  // of a head; it must not be changed

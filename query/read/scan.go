@@ -59,7 +59,8 @@ func (q *Query) piece(t target, doc []byte) (*Piece, error) {
 	h := &c.Header
 	p := &Piece{
 		Device: h.Device, Source: store.Source{Stream: h.ID.Stream, Partition: h.ID.Partition, Through: h.Through},
-		From: h.From, To: h.To, Chunk: c, memory: q.Memory, bytes: pieceBytes + int64(c.Bytes()) + columnBytes*int64(c.NumColumns()),
+		From: h.From, To: h.To, Chunk: c,
+		memory: q.Memory, bytes: pieceBytes + int64(c.Bytes()) + columnBytes*int64(c.NumColumns()),
 	}
 	return p, q.Memory.Take(p.bytes)
 }
@@ -80,8 +81,8 @@ func (t target) answers(h chunk.Header) error {
 	return nil
 }
 
-// withoutContainer decides what it means that a container is missing. One that was asked for may not be made yet: then nothing
-// is in it. One in which there was something is gone: because it has expired, or there is no answer.
+// withoutContainer decides what it means that a container is missing. One that was asked for may not be made yet: then
+// nothing is in it. One in which there was something is gone: because it has expired, or there is no answer.
 func (q *Query) withoutContainer(ctx context.Context, container string, began bool) error {
 	if _, before := q.r.found.Load(container); !before && !began {
 		return nil
@@ -96,8 +97,8 @@ func (q *Query) withoutContainer(ctx context.Context, container string, began bo
 	return nil
 }
 
-// tally counts what a query costs. It is safe for any number of callers but for headRows and reread, which the query's own
-// goroutine counts.
+// tally counts what a query costs. It is safe for any number of callers but for headRows and reread, which the query's
+// own goroutine counts.
 type tally struct {
 	headRows int
 	reread   int

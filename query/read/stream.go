@@ -18,7 +18,8 @@ type feed struct {
 	next   *Piece      // taken from pieces and not handed on yet
 }
 
-// stream hands on the chunks of a part while they are being read: little memory, and a sink that has enough ends the scans early.
+// stream hands on the chunks of a part while they are being read: little memory, and a sink that has enough ends the
+// scans early.
 func (q *Query) stream(ctx context.Context, p part) error {
 	seen := newWatch(q.tails)
 	err := q.streamAll(ctx, p, seen)
@@ -78,7 +79,9 @@ func (q *Query) inOrder(p part, feeds []*feed, seen *watch) error {
 		if len(feeds) == 0 {
 			return q.sink.Passed(q.req.Order.end(p.Range))
 		}
-		first := slices.MinFunc(feeds, func(f, g *feed) int { return cmp.Compare(q.lead(f.next.Chunk.Header), q.lead(g.next.Chunk.Header)) })
+		first := slices.MinFunc(feeds, func(f, g *feed) int {
+			return cmp.Compare(q.lead(f.next.Chunk.Header), q.lead(g.next.Chunk.Header))
+		})
 		next := first.next
 		if err := q.sink.Passed(q.lead(next.Chunk.Header)); err != nil {
 			return err

@@ -15,9 +15,9 @@ import (
 // daysOfMonth is enough days for a window that takes what is left of a month.
 const daysOfMonth = 31
 
-// windows reads a part window by window: all chunks of the window are collected, then handed on. It is for scans that have no
-// order, and for more keys than may be read at a time. A window is a month; when that is too much for the memory, a day. For
-// a sink that may stop early the first window is a day and each next one twice as long.
+// windows reads a part window by window: all chunks of the window are collected, then handed on. It is for scans that
+// have no order, and for more keys than may be read at a time. A window is a month; when that is too much for the
+// memory, a day. For a sink that may stop early the first window is a day and each next one twice as long.
 func (q *Query) windows(ctx context.Context, p part) error {
 	for rest := p.Range; !rest.Empty(); {
 		w, later := q.req.Order.cut(rest, q.days)

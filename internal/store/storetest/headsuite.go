@@ -21,9 +21,11 @@ import (
 type HeadFixture struct {
 	Heads store.Heads
 
-	// Take gives the head the records of its one partition from an offset on, a reading each. When it returns they are taken.
+	// Take gives the head the records of its one partition from an offset on, a reading each. When it returns they are
+	// taken.
 	Take func(offset int64, readings ...telemetry.Reading)
-	// Store has all that was taken stored as chunks, and returns when that is acknowledged. Rows may stay in the head for a while.
+	// Store has all that was taken stored as chunks, and returns when that is acknowledged. Rows may stay in the head
+	// for a while.
 	Store func()
 	// Documents is what is stored.
 	Documents func() [][]byte
