@@ -10,6 +10,7 @@ import (
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
 
+	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -141,9 +142,23 @@ func TestKeysArePlacedAsByJava(t *testing.T) {
 	require.Equal(t, 1173551340%4, kafka.PartitionOf([]byte("21"), partitions))
 }
 
-func TestMetadataIsNotKeptForLong(t *testing.T) {
+// A topic that grows is seen to within the age that metadata may have.
+func TestPartitionsThatAreAddedAreSeen(t *testing.T) {
 	b := broker(t)
-	c := connect(t, kafka.Config{Brokers: []string{b.Addr()}, RequestTimeout: 5 * time.Second})
-	require.Equal(t, []string{b.Addr()}, c.Brokers())
-	require.Equal(t, 5*time.Second, c.RequestTimeout())
+	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}}).Topic(topic)
+	partitions, err := of.Partitions(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1}, partitions)
+	transport := &kafkago.Transport{}
+	defer transport.CloseIdleConnections()
+	admin := &kafkago.Client{Addr: kafkago.TCP(b.Addr()), Transport: transport}
+	res, err := admin.CreatePartitions(t.Context(), &kafkago.CreatePartitionsRequest{
+		Topics: []kafkago.TopicPartitionsConfig{{Name: topic, Count: 4}},
+	})
+	require.NoError(t, err)
+	require.NoError(t, res.Errors[topic])
+	require.Eventually(t, func() bool {
+		partitions, err = of.Partitions(t.Context())
+		return err == nil && len(partitions) == 4
+	}, 10*time.Second, 5*time.Millisecond)
 }
