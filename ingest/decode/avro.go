@@ -15,8 +15,8 @@ import (
 // errAvro is a payload that is not what its schema says.
 var errAvro = errors.New("the payload is not what its schema says")
 
-// avroReader walks over a payload by its schema. The values are read by ourselves, because the library makes objects of them
-// that the columns do not need; the schema, which is the hard part, is read by the library.
+// avroReader walks over a payload by its schema. The values are read by ourselves, because the library makes objects
+// of them that the columns do not need; the schema, which is the hard part, is read by the library.
 type avroReader struct {
 	text  []byte
 	at    int

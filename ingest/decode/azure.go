@@ -150,7 +150,8 @@ func (d *Decoder) jsonEnvelope() error {
 // hubSpelling is what properties are called where IoT Hub writes to storage.
 var hubSpelling = map[string]string{
 	hubDevice: "connectionDeviceId", hubModule: "connectionModuleId", hubSource: "messageSource",
-	"iothub-enqueuedtime": "enqueuedTime", "iothub-creation-time-utc": "creationTimeUtc", "iothub-content-type": "contentType",
+	"iothub-enqueuedtime": "enqueuedTime", "iothub-creation-time-utc": "creationTimeUtc",
+	"iothub-content-type": "contentType",
 }
 
 // jsonProperty reads a property if it is a string.
@@ -184,8 +185,8 @@ func (d *Decoder) jsonBody(body []byte, contentType string) *fault {
 	return nil
 }
 
-// amqpText is the text of a property that came by AMQP: Event Hubs passes such properties to Kafka as AMQP encodes them. Text
-// that is none of these encodings stands for itself.
+// amqpText is the text of a property that came by AMQP: Event Hubs passes such properties to Kafka as AMQP encodes
+// them. Text that is none of these encodings stands for itself.
 func amqpText(b []byte) string {
 	if len(b) < 2 {
 		return string(b)

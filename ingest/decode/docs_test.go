@@ -122,7 +122,8 @@ func TestTelegrafGuide(t *testing.T) {
 	require.Equal(t, "serial", elsewhere.DeviceTag, "what is told counts")
 }
 
-// The configuration of the guide is YAML that leads metrics to Kafka, and its list of attributes is the one that counts.
+// The configuration of the guide is YAML that leads metrics to Kafka, and its list of attributes is the one that
+// counts.
 func TestOpenTelemetryGuide(t *testing.T) {
 	text := page(t, "guides/opentelemetry.md")
 	var c struct {

@@ -144,7 +144,8 @@ func (e *export) add(d *Decoder, p *dataPoint) {
 		e.unit = nil
 	}
 	r := telemetry.Reading{
-		Tenant: e.resource.tenant, Device: e.resource.device, Time: d.origin.now, Labels: p.labels, Tags: e.resource.tags,
+		Tenant: e.resource.tenant, Device: e.resource.device, Time: d.origin.now,
+		Labels: p.labels, Tags: e.resource.tags,
 	}
 	if p.time != 0 {
 		r.Time = int64(p.time / 1e6)

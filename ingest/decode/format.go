@@ -10,7 +10,8 @@ import (
 	"binnacle/internal/jsonscan"
 )
 
-// Format names how a payload is written. As Options.Format it reads the records of a topic that don't say it themselves.
+// Format names how a payload is written. As Options.Format it reads the records of a topic that don't say it
+// themselves.
 type Format string
 
 // The formats. docs/format/message.md has a section for each.
@@ -82,7 +83,7 @@ func (d *Decoder) read(r Record) {
 	case e.format == SenMLCBOR:
 		d.senmlCBOR(r.Value)
 	default:
-		d.bad(Whole, faultf(ContentType, "no content-type, and the payload looks like none of the formats that are told by look"))
+		d.bad(Whole, faultf(ContentType, "no content-type, and the payload looks like no format that is told by look"))
 	}
 }
 
@@ -157,8 +158,8 @@ func parseContentType(s string) (encoding, *fault) {
 	return encoding{}, faultf(ContentType, "content-type %.80q is none that is read here", s)
 }
 
-// protobufOf tells a body of remote write 1.0 from one of OTLP: both are sent as application/x-protobuf, but only the former is
-// always packed.
+// protobufOf tells a body of remote write 1.0 from one of OTLP: both are sent as application/x-protobuf, but only the
+// former is always packed.
 func protobufOf(headers []Header) Format {
 	if header(headers, "content-encoding") == "snappy" || header(headers, "x-prometheus-remote-write-version") != "" {
 		return RemoteWrite

@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// BenchmarkFormats reads in each format what ten values of a truck are there; where a format gathers many series in one record,
-// as their senders do, it is a hundred series of ten devices. cpu-ns/value is the time of the process.
+// BenchmarkFormats reads in each format what ten values of a truck are there; where a format gathers many series in
+// one record, as their senders do, it is a hundred series of ten devices. cpu-ns/value is the time of the process.
 func BenchmarkFormats(b *testing.B) {
 	names := []string{"latitude", "longitude", "elevation", "velocity", "heading", "grade", "fuel_consumption", "fuel_state", "current_load", "status"}
 	numbers := []float64{82.70029, 41.67129, 120, 13.5, 328, 0, 25.3, 0.9, 2114, 5}

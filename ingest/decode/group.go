@@ -6,8 +6,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// groups gathers points that come one by one, as OTLP, remote write and SenML have them, into readings: the points of one
-// source, label set and instant are one reading. Readings stand in the order of their first points.
+// groups gathers points that come one by one, as OTLP, remote write and SenML have them, into readings: the points of
+// one source, label set and instant are one reading. Readings stand in the order of their first points.
 type groups struct {
 	known  map[groupKey]int32
 	all    []group
@@ -15,8 +15,8 @@ type groups struct {
 	next   int32 // where the next point belongs most likely: metrics come with the same series in the same order
 }
 
-// groupKey tells readings apart. Label sets of one Decoder are the same slice when they are equal, or else, seldom, another
-// group and so another reading of the same row.
+// groupKey tells readings apart. Label sets of one Decoder are the same slice when they are equal, or else, seldom,
+// another group and so another reading of the same row.
 type groupKey struct {
 	source int32
 	time   int64

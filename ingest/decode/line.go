@@ -183,7 +183,9 @@ func (d *Decoder) lineTags(lp *lineprotocol.Decoder) (r telemetry.Reading, f *fa
 	}
 }
 
-func addTag(to []telemetry.Label, names *interner, name []byte, texts *interner, value []byte) ([]telemetry.Label, *fault) {
+func addTag(
+	to []telemetry.Label, names *interner, name []byte, texts *interner, value []byte,
+) ([]telemetry.Label, *fault) {
 	n, err := names.get(name)
 	if err != nil {
 		return to, faultf(Name, "%v", err)

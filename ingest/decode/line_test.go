@@ -130,3 +130,22 @@ func TestLinesAreIndependent(t *testing.T) {
 		}
 	}
 }
+
+// Lines as Telegraf 1.37 has written them: its escapes, and a text with a line end.
+func TestLinesOfTelegraf(t *testing.T) {
+	opts := decode.Options{Tenant: "acme"}.ForTopic("telegraf")
+	got := decode.New(opts).Decode(decode.Record{Value: []byte("cpu,cpu=cpu0,host=gw-7 usage_idle=97.5,usage_user=1.5 1795183200000000000\n" +
+		`odd\ name\,x,a\=b=c\,d,host=gw\ 7 s="a \"b\" \\ ` + "\n" + ` c",b=true,i=-5i 1795183200000000000` + "\n")})
+	require.Empty(t, got.Bad)
+	require.Equal(t, []int{0, 1}, got.Index)
+	require.Equal(t, "gw-7", got.Readings[0].Device)
+	require.Equal(t, telemetry.Reading{
+		Tenant: "acme", Device: "gw 7", Time: 1795183200000,
+		Fields: []telemetry.Field{
+			{Metric: "odd name,x_b", Value: telemetry.BoolValue(true)},
+			{Metric: "odd name,x_i", Value: telemetry.IntValue(-5)},
+			{Metric: "odd name,x_s", Value: telemetry.TextValue("a \"b\" \\ \n c")},
+		},
+		Labels: telemetry.Labels{{Name: "a=b", Value: "c,d"}},
+	}, got.Readings[1])
+}

@@ -33,12 +33,12 @@ type Lines struct {
 	Metric    string   `name:"lp-metric" help:"Line protocol: name a metric measurement_field (full) or by the field alone (field)." enum:"full,field" default:"full"`
 }
 
-// ResourceNames are the attributes of an OTLP resource that say what sends. Of several the first that is there counts. A nil
-// list takes the default, here as in the other Names.
+// ResourceNames are the attributes of an OTLP resource that say what sends. Of several the first that is there
+// counts. A nil list takes the default, here as in the other Names.
 //
-// The defaults are what users of these systems expect. host.name and the like name the machine; service.name is what is left
-// when a program says nothing else of itself. Attributes of data points are no devices: there, device names disks and network
-// interfaces.
+// The defaults are what users of these systems expect. host.name and the like name the machine; service.name is what
+// is left when a program says nothing else of itself. Attributes of data points are no devices: there, device names
+// disks and network interfaces.
 type ResourceNames struct {
 	Tenant []string `name:"tenant" help:"OTLP: resource attributes that may hold the tenant. Default: tenant, tenant.id." placeholder:"NAME"`
 	Device []string `name:"device" help:"OTLP: resource attributes that may hold the device id, the best first. Default: device, device.id, service.instance.id, host.name, host.id, service.name." placeholder:"NAME"`
@@ -95,8 +95,8 @@ func (o Options) Check() error {
 	return errors.Join(errs...)
 }
 
-// ForTopic adds what is known of a topic to which another system writes with its default settings. Telegraf writes to telegraf
-// and names the machine by the tag host; its tag device is a disk.
+// ForTopic adds what is known of a topic to which another system writes with its default settings. Telegraf writes to
+// telegraf and names the machine by the tag host; its tag device is a disk.
 func (o Options) ForTopic(topic string) Options {
 	if topic == "telegraf" && (o.DeviceTag == "" || o.DeviceTag == "device") {
 		o.DeviceTag = "host"

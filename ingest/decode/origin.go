@@ -9,7 +9,8 @@ import (
 // pick is the pair whose name stands first in names, -1 if there is none.
 func pick(pairs []telemetry.Label, names []string) int {
 	for _, n := range names {
-		if i := slices.IndexFunc(pairs, func(p telemetry.Label) bool { return p.Name == n }); i >= 0 && pairs[i].Value != "" {
+		i := slices.IndexFunc(pairs, func(p telemetry.Label) bool { return p.Name == n })
+		if i >= 0 && pairs[i].Value != "" {
 			return i
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// otlpJSON reads metrics in the JSON of OTLP: the names of the protobuf fields in camel case, 64-bit integers as strings. What
-// must be known before something that stands in front of it is read by going back.
+// otlpJSON reads metrics in the JSON of OTLP: the names of the protobuf fields in camel case, 64-bit integers as
+// strings. What must be known before something that stands in front of it is read by going back.
 func (d *Decoder) otlpJSON() error {
 	d.export.begin(d)
 	err := d.scan.Object(func(name []byte) error {

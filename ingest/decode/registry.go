@@ -7,27 +7,28 @@ import (
 
 // Schema is what a registry has under an id.
 type Schema struct {
-	Type       string   // AVRO or JSON; others are not read here
-	Text       string   //
+	Type       string // AVRO or JSON; others are not read here
+	Text       string
 	References []string // the texts of the schemas that it refers to, each behind those that it refers to itself
 	Fault      string   // why there is none; empty when there is one
 }
 
 // Schemas knows schemas by their ids, from memory: it has no I/O.
 type Schemas interface {
-	// Schema returns what the registry has under an id. known is false as long as it has not been asked, or could not be: the
-	// record is not taken then, and decoded again when it is known.
+	// Schema returns what the registry has under an id. known is false as long as it has not been asked, or could not
+	// be: the record is not taken then, and decoded again when it is known.
 	Schema(id uint32) (s Schema, known bool)
 }
 
-// UnknownSchema asks for a schema to be fetched; then the record is decoded again. A registry that is down makes no dead
-// letters.
+// UnknownSchema asks for a schema to be fetched; then the record is decoded again. A registry that is down makes no
+// dead letters.
 type UnknownSchema struct{ ID uint32 }
 
 // Error names the schema.
 func (e *UnknownSchema) Error() string { return fmt.Sprintf("schema %d is not known yet", e.ID) }
 
-// wireHeader is the length of what stands in front of a payload whose schema is in a registry: a zero and the schema's id.
+// wireHeader is the length of what stands in front of a payload whose schema is in a registry: a zero and the
+// schema's id.
 const wireHeader = 5
 
 func looksRegistered(value []byte) bool { return len(value) >= wireHeader && value[0] == 0 }

@@ -39,7 +39,8 @@ type series struct {
 	fault          *fault
 }
 
-// maxLabels bounds what the labels of one series take: a body of version 2.0 says them by reference, and so could say very much.
+// maxLabels bounds what the labels of one series take: a body of version 2.0 says them by reference, and so could say
+// very much.
 const maxLabels = 1 << 16
 
 // maxSeries bounds the series that a Decoder remembers.
@@ -198,8 +199,8 @@ func (d *Decoder) series2(message []byte) error {
 	return d.samples(s, message, 3)
 }
 
-// seriesOfSymbols finds the series whose names and values d.refs refer to. Tables of symbols differ from body to body: the key of
-// a series is its text. It begins with a byte that no key of version 1.0 begins with.
+// seriesOfSymbols finds the series whose names and values d.refs refer to. Tables of symbols differ from body to
+// body: the key of a series is its text. It begins with a byte that no key of version 1.0 begins with.
 func (d *Decoder) seriesOfSymbols() (*series, error) {
 	if len(d.refs)%2 != 0 {
 		return nil, errSymbol
@@ -334,7 +335,8 @@ func (d *Decoder) samples(s *series, message []byte, histograms protowire.Number
 				continue
 			}
 			r.Time = at
-			d.groups.add(index, source, &r, telemetry.Field{Metric: s.metric, Value: telemetry.BitsValue(telemetry.Float, bits)})
+			v := telemetry.BitsValue(telemetry.Float, bits)
+			d.groups.add(index, source, &r, telemetry.Field{Metric: s.metric, Value: v})
 		case f.is(histograms, protowire.BytesType):
 			if err := d.nativeHistogram(index, source, s, f.bytes); err != nil {
 				return err

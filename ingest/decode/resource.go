@@ -50,7 +50,8 @@ func (r *resources) keepPoint(key string, labels telemetry.Labels) {
 	r.points[key] = labels
 }
 
-// resourceOf reads a Resource, or finds it by its bytes. What tenant and device are depends on the options and the origin.
+// resourceOf reads a Resource, or finds it by its bytes. What tenant and device are depends on the options and the
+// origin.
 func (d *Decoder) resourceOf(raw []byte) (*resource, error) {
 	if !d.origin.enveloped {
 		if known, ok := d.resources.known[string(raw)]; ok {

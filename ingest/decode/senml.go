@@ -47,7 +47,8 @@ const maxVersion = 10
 // relative is the number of seconds below which a time is relative to the record's own: RFC 8428, 4.5.3.
 const relative = 1 << 28
 
-// senml takes a record of a pack. What is wrong with it is told in the Result: the records behind it are right by themselves.
+// senml takes a record of a pack. What is wrong with it is told in the Result: the records behind it are right by
+// themselves.
 func (d *Decoder) senml(r *senmlRecord) {
 	p := &d.pack
 	index := p.index

@@ -46,7 +46,8 @@ func cborOf(t testing.TB, text string) []byte {
 	return b
 }
 
-// bothSenML decodes a pack from JSON and from CBOR and checks that the two say the same, but for the type of whole numbers.
+// bothSenML decodes a pack from JSON and from CBOR and checks that the two say the same, but for the type of whole
+// numbers.
 func bothSenML(t testing.TB, opts decode.Options, text string) decode.Result {
 	t.Helper()
 	one := decode.New(opts).Decode(decode.Record{Value: []byte(text), ContentType: senmlType, Timestamp: 1763640000000})

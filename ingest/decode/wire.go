@@ -17,8 +17,8 @@ type wireField struct {
 // errWire is a protobuf message that is cut off, or none.
 var errWire = errors.New("not protobuf")
 
-// wire walks over the fields of a protobuf message, in their order. It is our own because a message becomes columns: the
-// generated decoders make an object for each of its parts.
+// wire walks over the fields of a protobuf message, in their order. It is our own because a message becomes columns:
+// the generated decoders make an object for each of its parts.
 type wire struct {
 	rest   []byte
 	before int // bytes that were left before the last field

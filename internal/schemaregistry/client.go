@@ -1,6 +1,6 @@
-// Package schemaregistry gets schemas from a registry that speaks the HTTP API of Confluent's: Confluent Schema Registry,
-// Apicurio, Karapace, Redpanda. It keeps what it was told, since a schema never changes under its id, so that a registry
-// that is down holds up only records of schemas that were never seen before.
+// Package schemaregistry gets schemas from a registry that speaks the HTTP API of Confluent's: Confluent Schema
+// Registry, Apicurio, Karapace, Redpanda. It keeps what it was told, since a schema never changes under its id, so
+// that a registry that is down holds up only records of schemas that were never seen before.
 //
 // It knows nothing of payloads: package decode reads them, and says which schema it lacks.
 package schemaregistry
@@ -83,8 +83,8 @@ func (c *Client) Schema(id uint32) (decode.Schema, bool) {
 	return a.schema, true
 }
 
-// Fetch asks the registry for a schema, unless it is known. That there is none is an answer, too, which Schema gives then. An
-// error means that there was no answer: it is to be asked again.
+// Fetch asks the registry for a schema, unless it is known. That there is none is an answer, too, which Schema gives
+// then. An error means that there was no answer: it is to be asked again.
 func (c *Client) Fetch(ctx context.Context, id uint32) error {
 	if _, ok := c.Schema(id); ok {
 		return nil
@@ -216,8 +216,8 @@ func (c *Client) get(ctx context.Context, path string, to any) error {
 	return nil
 }
 
-// failure is what an answer means that is no schema. Only a registry's own codes say that there is none: a 404 of a proxy in
-// front of it says nothing of schemas.
+// failure is what an answer means that is no schema. Only a registry's own codes say that there is none: a 404 of a
+// proxy in front of it says nothing of schemas.
 func failure(status int, body []byte) error {
 	var said struct {
 		Code    int    `json:"error_code"`
