@@ -23,11 +23,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Names that are the defaults of what roles have in common.
+// The topics that roles have by default.
 const (
 	Topic       = "telemetry"
 	DeadLetters = "telemetry.dlq"
-	Group       = "binnacle"
 )
 
 // Env is what a subcommand has besides its settings.

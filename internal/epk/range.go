@@ -8,9 +8,6 @@ import (
 // Range is a half-open range of effective partition keys.
 type Range struct{ Min, Max string }
 
-// All is the whole space.
-func All() Range { return Range{Min, Max} }
-
 // Contains reports whether key lies in r.
 func (r Range) Contains(key string) bool {
 	return Compare(r.Min, key) <= 0 && Compare(key, r.Max) < 0
@@ -19,15 +16,6 @@ func (r Range) Contains(key string) bool {
 // Overlaps reports whether r and s share a key.
 func (r Range) Overlaps(s Range) bool {
 	return Compare(r.Min, s.Max) < 0 && Compare(s.Min, r.Max) < 0
-}
-
-// Prefix is the range of all keys that begin with these levels. With no level it is the whole space.
-func Prefix(levels ...Component) Range {
-	if len(levels) == 0 {
-		return All()
-	}
-	p := MultiHash(levels...)
-	return Range{p, p + Max}
 }
 
 // Split cuts the space into n equal ranges, as the service does when it creates a container with n
