@@ -13,8 +13,8 @@ import (
 // lowest request units per kilobyte there, by the service's own table.
 const TargetBytes = 32 << 10
 
-// mostTarget is the largest target: beyond, writes and reads fall off a cliff in request units, and the service takes no
-// document above 2 MB.
+// mostTarget is the largest target: beyond, writes and reads fall off a cliff in request units, and the service takes
+// no document above 2 MB.
 const mostTarget = 512 << 10
 
 // full is the share of the target from which on a document counts as full: one more record might
@@ -94,9 +94,9 @@ type target struct {
 	bytes    int
 }
 
-// targets ascend. RU per value are the write's RU over what is left beside the overhead: lowest at 32 KB for a device of
-// few metrics, and the larger the document the wider the device. The target is the smallest that comes within a tenth of
-// the lowest, since larger documents wait longer, take more memory, and make short reads dearer.
+// targets ascend. RU per value are the write's RU over what is left beside the overhead: lowest at 32 KB for a device
+// of few metrics, and the larger the document the wider the device. The target is the smallest that comes within a
+// tenth of the lowest, since larger documents wait longer, take more memory, and make short reads dearer.
 var targets = func() (all []target) {
 	const step, near = 8 << 10, 1.1
 	perValue := func(bytes int, overhead float64) float64 {

@@ -22,8 +22,8 @@ func TestSizerFindsTheTarget(t *testing.T) {
 	require.False(t, s.Full(30_000, 10), "few values don't tell what one takes")
 }
 
-// RU per value are a write's RU over the bytes that are left for values. A target comes within a tenth of what is lowest of
-// all sizes, and no smaller size does.
+// RU per value are a write's RU over the bytes that are left for values. A target comes within a tenth of what is
+// lowest of all sizes, and no smaller size does.
 func TestTargetsFollowTheWidth(t *testing.T) {
 	before := 0
 	for _, overhead := range []int{400, 1500, 3000, 6000, 12_000, 25_000, 50_000, 100_000, 200_000} {

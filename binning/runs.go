@@ -95,9 +95,9 @@ func (r *Rows) AppendRun(run *chunk.Run) {
 	}
 }
 
-// FrameOf is the readings of runs that follow each other as columns: those of one instant and label set merged, the value
-// with the highest offset winning, metric by metric. As a rule, of one label set and in the order of time, they are put
-// together as they are.
+// FrameOf is the readings of runs that follow each other as columns: those of one instant and label set merged, the
+// value with the highest offset winning, metric by metric. As a rule, of one label set and in the order of time, they
+// are put together as they are.
 func FrameOf(runs []chunk.Run) chunk.Frame {
 	if inOrder(runs) {
 		return chunk.Frame{Groups: []chunk.Group{join(runs)}}

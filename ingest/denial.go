@@ -9,8 +9,8 @@ import (
 	"binnacle/ingest/worker"
 )
 
-// ErrDenied ends an Ingester: the store has denied access for so long that it is no passing trouble. Somebody has to give the
-// process other credentials, and whoever restarts it sees why.
+// ErrDenied ends an Ingester: the store has denied access for so long that it is no passing trouble. Somebody has to
+// give the process other credentials, and whoever restarts it sees why.
 var ErrDenied = errors.New("the store denies access")
 
 // denial watches for credentials that are no good any more. It is safe for any number of callers.

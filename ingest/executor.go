@@ -71,9 +71,9 @@ func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
 	}
 }
 
-// Try makes one attempt at a job, and says in it how that ended: bad infrastructure slows, it loses nothing, and it is the
-// Worker's affair when to try again (rule W11). It returns an error only when the context has ended; the job may then have
-// been done or not.
+// Try makes one attempt at a job, and says in it how that ended: bad infrastructure slows, it loses nothing, and it
+// is the Worker's affair when to try again (rule W11). It returns an error only when the context has ended; the job
+// may then have been done or not.
 func (e *Executor) Try(ctx context.Context, job worker.Job) error {
 	attempt, cancel := context.WithTimeout(ctx, e.patience)
 	defer cancel()
@@ -145,8 +145,8 @@ func (e *Executor) lookup(ctx context.Context, j *worker.Lookup) error {
 
 // create asks for a document, or finds out what has its id (rule W6).
 func (e *Executor) create(ctx context.Context, j *worker.Create) error {
-	// Nothing is stored in a container that this process's map lacks: heads tell of all of them (rule R1). One that is expired is
-	// about to be dropped, with all that is in it: provision must take that back, or make it again.
+	// Nothing is stored in a container that this process's map lacks: heads tell of all of them (rule R1). One that
+	// is expired is about to be dropped, with all that is in it: provision must take that back, or make it again.
 	if err := e.stores.Directory.AskMonth(ctx, j.Key.Container); err != nil {
 		return err
 	}
@@ -162,8 +162,8 @@ func (e *Executor) create(ctx context.Context, j *worker.Create) error {
 	return err
 }
 
-// existing is what a stored chunk holds. Of a document of another version, older or newer, only what chunk.Tail holds is known
-// to mean the same.
+// existing is what a stored chunk holds. Of a document of another version, older or newer, only what chunk.Tail holds
+// is known to mean the same.
 func (e *Executor) existing(ctx context.Context, key sharding.Key, id, session string) (*store.Tail, error) {
 	doc, _, err := e.stores.Chunks.Read(ctx, key, id, session)
 	if err != nil {

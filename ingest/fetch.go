@@ -13,9 +13,9 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// reader reads one partition, and notices when the log below what it reads is not the one that it has read before (rule W9):
-// a leader that was elected without the last records of the old one cuts them off, and the log may be longer than before by
-// the next fetch. It serves one goroutine.
+// reader reads one partition, and notices when the log below what it reads is not the one that it has read before
+// (rule W9): a leader that was elected without the last records of the old one cuts them off, and the log may be
+// longer than before by the next fetch. It serves one goroutine.
 type reader struct {
 	topic     *kafka.Topic
 	partition int

@@ -101,8 +101,9 @@ func (r *rig) streams(partition int32) map[uint32]int64 {
 	return lowest
 }
 
-// A leader that lacks the last records of the old one was elected, and by the next fetch the log is longer than it was: what
-// it has at offsets that were read before is read as well, and no more than that again. The other partition goes on as it was.
+// A leader that lacks the last records of the old one was elected, and by the next fetch the log is longer than it
+// was: what it has at offsets that were read before is read as well, and no more than that again. The other partition
+// goes on as it was.
 func TestALogThatWasCutAndHasGrown(t *testing.T) {
 	r := newRig(t, 2)
 	at := int64(past)

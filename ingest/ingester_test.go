@@ -181,8 +181,9 @@ func (r *rig) read(devices int) {
 	}, 20*time.Second, time.Millisecond)
 }
 
-// The topic was made anew. One partition has found out and begun a new stream; then the process died before any other one was
-// taken over, and before it committed anything. What was committed in the old log says nothing about the new one.
+// The topic was made anew. One partition has found out and begun a new stream; then the process died before any other
+// one was taken over, and before it committed anything. What was committed in the old log says nothing about the new
+// one.
 func TestNoPartitionGoesOnFromAnOldLogsOffset(t *testing.T) {
 	r := newRig(t, 2)
 	stop := r.run(r.ingester(nil))
@@ -225,7 +226,8 @@ func TestATopicMadeAnewMeanwhile(t *testing.T) {
 	require.Equal(t, r.want, r.Stored())
 }
 
-// A partition without a mark can't tell that its log is another one: it is read from its start whenever it is taken over.
+// A partition without a mark can't tell that its log is another one: it is read from its start whenever it is taken
+// over.
 func TestATopicMadeAnewBeforeTheFirstMark(t *testing.T) {
 	r := newRig(t, 1)
 	down := errors.New("down")
@@ -259,8 +261,8 @@ func TestATopicMadeAnewBeforeTheFirstMark(t *testing.T) {
 	}
 }
 
-// The process dies after its first chunk is stored and before anything of it is committed; then the topic is made anew and
-// gets more records than the old one had. None of them is taken for one that is stored already.
+// The process dies after its first chunk is stored and before anything of it is committed; then the topic is made
+// anew and gets more records than the old one had. None of them is taken for one that is stored already.
 func TestAChunkIsNotStoredBeforeTheMark(t *testing.T) {
 	r := newRig(t, 1)
 	die := make(chan struct{})
@@ -394,7 +396,8 @@ func TestMembersComeAndGo(t *testing.T) {
 	r.whole()
 }
 
-// watch asks a head all the time, as queries do, until the test ends: its snapshots are whole, whatever the partitions do.
+// watch asks a head all the time, as queries do, until the test ends: its snapshots are whole, whatever the
+// partitions do.
 func (r *rig) watch(in *ingest.Ingester) {
 	done, over := make(chan struct{}), make(chan struct{})
 	go func() {

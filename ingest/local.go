@@ -7,9 +7,9 @@ import (
 	"binnacle/ingest/worker"
 )
 
-// Local drives one Worker without Kafka and without a goroutine: records are fed by call, and what the Worker wants done
-// is done in the caller's. Load tests with a clock of their own, and tests, use it; it is the same Worker and Executor
-// as in an Ingester.
+// Local drives one Worker without Kafka and without a goroutine: records are fed by call, and what the Worker wants
+// done is done in the caller's. Load tests with a clock of their own, and tests, use it; it is the same Worker and
+// Executor as in an Ingester.
 type Local struct {
 	*worker.Worker
 	cfg      Config
@@ -43,8 +43,8 @@ func (l *Local) Take(ctx context.Context, rec worker.Record) error {
 // Due is the jobs that are to be done now. Each is handed out once: the caller does it with Do.
 func (l *Local) Due() []worker.Job { return l.Jobs(l.cfg.Now(), l.dir.View()) }
 
-// Try makes one attempt at a job and tells the Worker, who hands out another one later if it failed. It fails only when the
-// context ends.
+// Try makes one attempt at a job and tells the Worker, who hands out another one later if it failed. It fails only
+// when the context ends.
 func (l *Local) Try(ctx context.Context, j worker.Job) error {
 	if err := l.executor.Try(ctx, j); err != nil {
 		return err
@@ -53,8 +53,8 @@ func (l *Local) Try(ctx context.Context, j worker.Job) error {
 	return nil
 }
 
-// Do does one job, in as many attempts as that takes, and tells the Worker. It fails only when the context ends; the job may then have been done or not, and
-// may be done again.
+// Do does one job, in as many attempts as that takes, and tells the Worker. It fails only when the context ends; the
+// job may then have been done or not, and may be done again.
 func (l *Local) Do(ctx context.Context, j worker.Job) error {
 	if err := l.executor.Run(ctx, j); err != nil {
 		return err

@@ -223,8 +223,8 @@ const (
 	verifyTimeout = 5 * time.Second
 )
 
-// verify ends the run when the store knows of records that the log does not have (rule W9). Until it is clear nothing is
-// committed.
+// verify ends the run when the store knows of records that the log does not have (rule W9). Until it is clear nothing
+// is committed.
 func (p *partition) verify(ctx context.Context) error {
 	tail, ok := p.worker.Suspect()
 	if !ok || ctx.Err() != nil || !p.verifies.AllowN(p.in.cfg.Now(), 1) {

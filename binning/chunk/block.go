@@ -160,8 +160,8 @@ func (r *Run) set(i int) uint32 {
 	return r.Labels[i]
 }
 
-// Rows decodes the rows of a block of this schema, of the columns those of the metrics, all if metrics is nil. The run is
-// the caller's, but for its Sets. What are no rows of the schema gives ErrCorrupt.
+// Rows decodes the rows of a block of this schema, of the columns those of the metrics, all if metrics is nil. The
+// run is the caller's, but for its Sets. What are no rows of the schema gives ErrCorrupt.
 func (s *Schema) Rows(data []byte, metrics []string) (Run, error) {
 	d := takeDecoder()
 	defer d.release()

@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// randomRun is a valid run: instants in any order and repeated, records of several readings, label sets, gaps, all kinds.
+// randomRun is a valid run: instants in any order and repeated, records of several readings, label sets, gaps, all
+// kinds.
 func randomRun(r *rand.Rand, rows int) chunk.Run {
 	n := 1 + r.IntN(rows)
 	run := chunk.Run{Sets: []telemetry.Labels{nil}}

@@ -80,8 +80,8 @@ func (c *Chunk) hold(columns []rawColumn) {
 	}
 }
 
-// keep copies what of the document is needed later, all bytes in one piece and all text in another, whose first two parts
-// it returns.
+// keep copies what of the document is needed later, all bytes in one piece and all text in another, whose first two
+// parts it returns.
 func (r *reader) keep(c *Chunk, wanted int) (names [2]string) {
 	data := r.texts[propertyTime]
 	if c.layout == small {

@@ -28,8 +28,8 @@ type decoder struct {
 	index     indexed
 }
 
-// Frame decodes the columns of the metrics, all that were asked for if metrics is nil. Groups without a wanted column are
-// left out. The frame is the caller's, but for its Labels, which it shares with the chunk. A damaged chunk gives
+// Frame decodes the columns of the metrics, all that were asked for if metrics is nil. Groups without a wanted column
+// are left out. The frame is the caller's, but for its Labels, which it shares with the chunk. A damaged chunk gives
 // ErrCorrupt.
 func (c *Chunk) Frame(metrics []string) (Frame, error) {
 	return c.decode(wantedOf(metrics), nil)

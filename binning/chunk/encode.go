@@ -13,14 +13,15 @@ import (
 	"github.com/klauspost/compress/huff0"
 )
 
-// smallBelow is the number of bytes before packing below which all of a chunk goes into one string. Measured on documents
-// of ten metrics, a string per column takes 12 % more than one string at 10 rows; at about 250 rows, where there are this
-// many bytes, the two are even for the simulated trucks, and from there on a column has its own Huffman code to win.
-// (Ten like columns, as in TSBS's cpu case, go on gaining from one string: 10 % here, 4 % at 1,000 rows.)
+// smallBelow is the number of bytes before packing below which all of a chunk goes into one string. Measured on
+// documents of ten metrics, a string per column takes 12 % more than one string at 10 rows; at about 250 rows, where
+// there are this many bytes, the two are even for the simulated trucks, and from there on a column has its own
+// Huffman code to win. (Ten like columns, as in TSBS's cpu case, go on gaining from one string: 10 % here, 4 % at
+// 1,000 rows.)
 const smallBelow = 3 << 10
 
-// mostListed is the number of columns up to which each has an entry of its own in the document, which people can read. An
-// entry takes about a hundred bytes beside its values, in a pack about fifteen.
+// mostListed is the number of columns up to which each has an entry of its own in the document, which people can
+// read. An entry takes about a hundred bytes beside its values, in a pack about fifteen.
 const mostListed = 16
 
 // encoder is the scratch memory of one Encode.
@@ -50,10 +51,10 @@ type encoder struct {
 // end is where a section ends in the encoder's buffers.
 type end struct{ plain, packed int }
 
-// Encode is the document of a frame, as stored. From, To, Rows and Unique follow from the frame, the rest of the header
-// from h. The frame must keep the rules of Frame and lie within the day of h.ID. The same h and f always give the same
-// bytes. A frame or document above the limits gives ErrTooLarge; any other error is the caller's mistake. It may be called
-// from any number of goroutines.
+// Encode is the document of a frame, as stored. From, To, Rows and Unique follow from the frame, the rest of the
+// header from h. The frame must keep the rules of Frame and lie within the day of h.ID. The same h and f always give
+// the same bytes. A frame or document above the limits gives ErrTooLarge; any other error is the caller's mistake. It
+// may be called from any number of goroutines.
 func Encode(h Header, f Frame) ([]byte, error) {
 	if err := h.check(); err != nil {
 		return nil, fmt.Errorf("encode chunk %s: %w", h.ID, err)

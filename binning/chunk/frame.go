@@ -18,8 +18,8 @@ type Group struct {
 	Columns []Column // sorted by Metric, then Kind
 }
 
-// Column is the values of one metric and kind. A metric whose type changes has a column per kind; at one instant at most
-// one of them has a value.
+// Column is the values of one metric and kind. A metric whose type changes has a column per kind; at one instant at
+// most one of them has a value.
 type Column struct {
 	Metric  string
 	Kind    telemetry.Kind

@@ -100,8 +100,8 @@ func goldenFrames() map[string]chunk.Frame {
 	}
 }
 
-// goldenLarge is a chunk of a string per column: decimals with strays, float32, doubles, dictionaries of numbers, texts,
-// a gap, a sparse column, and a clock that jitters around a grid.
+// goldenLarge is a chunk of a string per column: decimals with strays, float32, doubles, dictionaries of numbers,
+// texts, a gap, a sparse column, and a clock that jitters around a grid.
 func goldenLarge() chunk.Frame {
 	n := noise(1)
 	var points []point

@@ -7,8 +7,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// The index of a pack tells its columns, as the entries of a chunk with a string per column do: label sets, kinds, names
-// and statistics, each of all columns together.
+// The index of a pack tells its columns, as the entries of a chunk with a string per column do: label sets, kinds,
+// names and statistics, each of all columns together.
 
 // indexed is what an index says of the columns of a pack, as integer streams.
 type indexed struct {

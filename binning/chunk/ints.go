@@ -32,8 +32,8 @@ type intPlan struct {
 	bits  float64 // estimate of the whole
 }
 
-// planInts chooses the form of v. It estimates each by the entropy of the residuals' bit lengths plus the bits below the
-// leading one, which takes one pass and no tables.
+// planInts chooses the form of v. It estimates each by the entropy of the residuals' bit lengths plus the bits below
+// the leading one, which takes one pass and no tables.
 func planInts(v []int64) intPlan {
 	if len(v) == 0 {
 		return intPlan{form: formPlain}

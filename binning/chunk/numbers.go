@@ -148,7 +148,8 @@ func (d *decoder) correct(v []uint64) (err error) {
 	return nil
 }
 
-// writeNumberColumn writes the values of a float or int column: as they are, or through a dictionary if that is smaller.
+// writeNumberColumn writes the values of a float or int column: as they are, or through a dictionary if that is
+// smaller.
 func (e *encoder) writeNumberColumn(kind telemetry.Kind, v []uint64, flags byte) {
 	e.direct.plan(kind, v)
 	if !e.dictionaryWins(kind, v) {

@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// packBytes is the number of bytes before packing at which a pack is full. A reader of one column decodes all of its pack.
+// packBytes is the number of bytes before packing at which a pack is full. A reader of one column decodes all of its
+// pack.
 const packBytes = 8 << 10
 
 // What the index of a pack may take: indexBytes in all, of which the statistics of a column take at most columnBytes.

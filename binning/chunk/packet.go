@@ -78,8 +78,8 @@ func (e *encoder) pack(b []byte) (codec, []byte) {
 	return c, best
 }
 
-// openPacket is the inverse of appendPacket: it makes b's section the one that d reads. The section's parts alias b and d's
-// buffers until the next openPacket.
+// openPacket is the inverse of appendPacket: it makes b's section the one that d reads. The section's parts alias b
+// and d's buffers until the next openPacket.
 func (d *decoder) openPacket(b []byte) (c codec, err error) {
 	if len(b) == 0 {
 		return 0, corrupt("an empty packet")

@@ -7,8 +7,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Run is readings of one device in the order of their offsets, in columns: what a block holds. Instants may stand in any
-// order and more than once, and a reading may have no value.
+// Run is readings of one device in the order of their offsets, in columns: what a block holds. Instants may stand in
+// any order and more than once, and a reading may have no value.
 type Run struct {
 	Offsets []int64            // of the records that the readings came from: none is below the one before
 	Times   []int64            // milliseconds since 1970 UTC

@@ -9,8 +9,8 @@ import (
 // With single set, m / 10^exp is rounded through float32 first: a float32 sensor's 31.8 arrives as 31.799999237060547.
 //
 // The correction is 0 for every v that a decimal of exp places reads back to. All other doubles, NaN payloads, -0 and
-// infinities included, need no case of their own: the correction wraps and reaches every bit pattern.
-// m / 10^exp is the same on every machine: |m| < 2^53 and 10^22 are exact doubles, and IEEE 754 division rounds correctly.
+// infinities included, need no case of their own: the correction wraps and reaches every bit pattern. m / 10^exp is
+// the same on every machine: |m| < 2^53 and 10^22 are exact doubles, and IEEE 754 division rounds correctly.
 type scale struct {
 	exp    int // 0 to maxExp
 	single bool
@@ -62,8 +62,8 @@ func (s scale) values(v []uint64, m []int64) {
 func ord(b uint64) int64   { return int64(b) ^ int64(uint64(int64(b)>>63)>>1) }
 func unord(o int64) uint64 { return uint64(o) ^ uint64(o>>63)>>1 }
 
-// sampleRuns runs of sampleRun neighbours are what the scale of a column is chosen from: neighbours, because differences
-// are what is going to be stored.
+// sampleRuns runs of sampleRun neighbours are what the scale of a column is chosen from: neighbours, because
+// differences are what is going to be stored.
 const (
 	sampleRuns = 8
 	sampleRun  = 3

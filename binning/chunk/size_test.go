@@ -37,7 +37,8 @@ func binarySize(t testing.TB, doc []byte) int {
 // measured is what chunks of a data set come to.
 type measured struct{ values, binary, document, chunks int }
 
-// measure encodes points in chunks of full rows; the last, shorter one of a device or day is left out if there are others.
+// measure encodes points in chunks of full rows; the last, shorter one of a device or day is left out if there are
+// others.
 func measure(t testing.TB, points map[string][]point, rows int) (m measured) {
 	t.Helper()
 	for _, device := range slices.Sorted(maps.Keys(points)) {
@@ -167,8 +168,8 @@ func runOf(f chunk.Frame) chunk.Run {
 	return run
 }
 
-// What has repeats is packed by zstd's best level, though a faster one decides whether it is asked: messages take 8 % less
-// than at the level below, a quantised sine 2 %.
+// What has repeats is packed by zstd's best level, though a faster one decides whether it is asked: messages take 8 %
+// less than at the level below, a quantised sine 2 %.
 func TestRepeatsGetTheBestLevel(t *testing.T) {
 	const seed = 51
 	r := rand.New(rand.NewPCG(seed, 0))

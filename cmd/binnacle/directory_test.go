@@ -41,7 +41,8 @@ func both(under, over table) table {
 	return all
 }
 
-// The Kafka directory is gone, the store's is not: offsets begin anew, and are not taken for those that the store has seen.
+// The Kafka directory is gone, the store's is not: offsets begin anew, and are not taken for those that the store has
+// seen.
 func TestKafkaRemovedWhileStopped(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// What Telegraf and the OpenTelemetry Collector write with their defaults, to the topics of their own and without a content type,
-// is answered, with dev started as their guides say.
+// What Telegraf and the OpenTelemetry Collector write with their defaults, to the topics of their own and without a
+// content type, is answered, with dev started as their guides say.
 func TestTelegrafAndTheCollectorAsTheirGuidesSay(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Kill -9 at random moments while devices publish. In the end everything acknowledged is answered, once, with its last value.
+// Kill -9 at random moments while devices publish. In the end everything acknowledged is answered, once, with its
+// last value.
 func TestKillWhileDevicesPublish(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -57,8 +58,9 @@ func TestKillWhileDevicesPublish(t *testing.T) {
 	require.Zero(t, d.answers("acme", want, everything+"&format=ndjson").HeadRows)
 }
 
-// publishUntil publishes random readings of some devices and days, again and again over the same instants, to the broker of
-// the moment. It answers the last values that were acknowledged. What was not acknowledged is sent again before anything else.
+// publishUntil publishes random readings of some devices and days, again and again over the same instants, to the
+// broker of the moment. It answers the last values that were acknowledged. What was not acknowledged is sent again
+// before anything else.
 func publishUntil(ctx context.Context, broker *atomic.Pointer[string], rnd *rand.Rand) table {
 	all, n := table{}, 0
 	for ctx.Err() == nil {

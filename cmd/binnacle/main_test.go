@@ -1,4 +1,5 @@
-// The tests of this package drive the built binary from outside, as its users do: as a child process, over Kafka and HTTP.
+// The tests of this package drive the built binary from outside, as its users do: as a child process, over Kafka and
+// HTTP.
 package main_test
 
 import (

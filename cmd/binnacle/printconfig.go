@@ -13,8 +13,8 @@ import (
 // redacted stands for the value of a secret.
 const redacted = "REDACTED"
 
-// printSettings writes what every flag of the subcommand is set to, wherever from, as a file that --config takes. Values that
-// are tagged secret are left out.
+// printSettings writes what every flag of the subcommand is set to, wherever from, as a file that --config takes.
+// Values that are tagged secret are left out.
 func printSettings(w io.Writer, c *kong.Context) error {
 	section := &yaml.Node{Kind: yaml.MappingNode}
 	node := c.Selected()

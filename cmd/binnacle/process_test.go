@@ -43,8 +43,8 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// start runs binnacle with arguments, and with environment variables of the form NAME=value among them at the front. It is
-// killed at the end of the test if it still runs.
+// start runs binnacle with arguments, and with environment variables of the form NAME=value among them at the front.
+// It is killed at the end of the test if it still runs.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, dir: t.TempDir(), ended: make(chan struct{})}

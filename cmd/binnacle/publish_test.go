@@ -33,8 +33,8 @@ func message(tenant string, r row, values map[string]any) kafka.Message {
 	return kafka.Message{Key: []byte(tenant + "/" + r.device), Value: body}
 }
 
-// number is a float64 as the message format has it: with an exponent, because encoding/json writes large ones as integers
-// that no float64 holds.
+// number is a float64 as the message format has it: with an exponent, because encoding/json writes large ones as
+// integers that no float64 holds.
 func number(f float64) json.RawMessage {
 	switch {
 	case math.IsNaN(f):

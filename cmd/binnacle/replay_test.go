@@ -121,8 +121,8 @@ func (d *dev) logEnd() (n int64) {
 	return n
 }
 
-// influx reads line protocol as TSBS writes it, without quotes and escapes. It is what a tenant's readings must be, and how
-// many lines name no device.
+// influx reads line protocol as TSBS writes it, without quotes and escapes. It is what a tenant's readings must be,
+// and how many lines name no device.
 func influx(t *testing.T, file, deviceTag string, tags ...string) (want table, strangers int) {
 	t.Helper()
 	f, err := os.Open(file)

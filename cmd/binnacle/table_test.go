@@ -71,8 +71,8 @@ type stats struct {
 // everything asks for all times.
 const everything = "from=0&strict=true"
 
-// ask requests readings of a tenant and gives them row by row, as the texts or JSON values that they came in. It returns
-// when the answer has ended, and fails the test if it is not complete.
+// ask requests readings of a tenant and gives them row by row, as the texts or JSON values that they came in. It
+// returns when the answer has ended, and fails the test if it is not complete.
 func (d *dev) ask(tenant, query string, each func(row, map[string]any)) stats {
 	d.t.Helper()
 	resp := d.get(tenant, "/api/v1/readings?"+query)

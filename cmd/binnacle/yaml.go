@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlFile is the values of a YAML file. Its keys are flags without dashes; a section that is named as a subcommand is for
-// that subcommand alone, and goes before the rest of the file:
+// yamlFile is the values of a YAML file. Its keys are flags without dashes; a section that is named as a subcommand
+// is for that subcommand alone, and goes before the rest of the file:
 //
 //	kafka: 127.0.0.1:9092
 //	dev:
@@ -68,8 +68,8 @@ func names(flags []*kong.Flag) map[string]bool {
 	return out
 }
 
-// Resolve gives the value of a flag that the command line does not set; nil leaves it as it is. kong has read the environment
-// and the defaults by then, so that what the environment sets must be left to it.
+// Resolve gives the value of a flag that the command line does not set; nil leaves it as it is. kong has read the
+// environment and the defaults by then, so that what the environment sets must be left to it.
 func (s yamlFile) Resolve(_ *kong.Context, parent *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Envs {
 		if _, ok := os.LookupEnv(name); ok {

@@ -12,9 +12,9 @@ type Ledger struct {
 // time.
 func (l *Ledger) Before() (last Link, ok bool) { return l.last, l.any }
 
-// Landed takes the answer to an append of n blocks: the first one stands at an offset, the others follow. It reports lost
-// when the journal has lost its end since the append before, blocks that counted among it: then the Ledger knows of the new
-// blocks alone, and whatever else was journaled must be again.
+// Landed takes the answer to an append of n blocks: the first one stands at an offset, the others follow. It reports
+// lost when the journal has lost its end since the append before, blocks that counted among it: then the Ledger knows
+// of the new blocks alone, and whatever else was journaled must be again.
 func (l *Ledger) Landed(first int64, n int, nonce Nonce) (lost bool) {
 	if lost = l.any && first <= l.last.Offset; lost {
 		l.live = live{}

@@ -2,8 +2,9 @@ package journal
 
 import "math/bits"
 
-// live is which offsets of the journal have a block with rows that are not in an acknowledged chunk yet: the lowest of them
-// is a commit's From (rule J3). It takes a bit for each offset between the lowest and the highest. The zero value is empty.
+// live is which offsets of the journal have a block with rows that are not in an acknowledged chunk yet: the lowest
+// of them is a commit's From (rule J3). It takes a bit for each offset between the lowest and the highest. The zero
+// value is empty.
 type live struct {
 	base  int64    // offset of the first bit, a multiple of 64
 	words []uint64 // the first one is not 0 unless there is none

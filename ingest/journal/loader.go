@@ -5,8 +5,8 @@ import (
 	"sort"
 )
 
-// Loader takes the part of the journal that a commit counts on, in the order of its offsets, and finds out whether it is
-// whole (rules J4, J6). It serves one goroutine.
+// Loader takes the part of the journal that a commit counts on, in the order of its offsets, and finds out whether it
+// is whole (rules J4, J6). It serves one goroutine.
 type Loader struct {
 	commit  Commit
 	floor   int64 // S: rows below it are in chunks
@@ -21,9 +21,9 @@ type begun struct {
 	nonce Nonce
 }
 
-// NewLoader loads what a commit counts on. floor is the offset that was committed, S; begin and end are the offsets of the
-// first record that the journal still has and the one after its last. It fails with ErrNotWhole when the part that counts
-// is not between them.
+// NewLoader loads what a commit counts on. floor is the offset that was committed, S; begin and end are the offsets
+// of the first record that the journal still has and the one after its last. It fails with ErrNotWhole when the part
+// that counts is not between them.
 func NewLoader(c Commit, floor, begin, end int64) (*Loader, error) {
 	l := &Loader{commit: c, floor: floor, next: c.From}
 	switch {
@@ -39,8 +39,8 @@ func NewLoader(c Commit, floor, begin, end int64) (*Loader, error) {
 	return l, nil
 }
 
-// Done reports whether all has been taken that counts, and that it is whole. Before that nothing may be cut, committed or
-// told as a position.
+// Done reports whether all has been taken that counts, and that it is whole. Before that nothing may be cut,
+// committed or told as a position.
 func (l *Loader) Done() bool { return l.next >= l.commit.To }
 
 // Next is the offset of the journal to be taken next.
@@ -53,9 +53,9 @@ func (l *Loader) Left() int64 { return max(0, l.commit.To-l.next) }
 func (l *Loader) Last() Link { return l.link }
 
 // Take takes the record at an offset; records before Next are skipped. The block has rows that count if ok: those of
-// [floor, F). Of a block that lies across one of these bounds, or that repeats rows of another one, the caller takes each
-// source offset of a chain once, whatever the order. Any error wraps ErrNotWhole: the journal can't be used, nor what was
-// taken of it.
+// [floor, F). Of a block that lies across one of these bounds, or that repeats rows of another one, the caller takes
+// each source offset of a chain once, whatever the order. Any error wraps ErrNotWhole: the journal can't be used, nor
+// what was taken of it.
 func (l *Loader) Take(offset int64, value []byte) (r Record, ok bool, err error) {
 	if offset < l.next || l.Done() {
 		return Record{}, false, nil

@@ -13,8 +13,8 @@ type backoff struct {
 // open reports whether the time has come.
 func (b *backoff) open(now time.Time) bool { return !now.Before(b.at) }
 
-// failed waits twice as long as the last time, from the first pause up to the longest, and not less than least. Those who
-// failed together come back apart: spread, from 0 to 1, says how much of a quarter of the pause is added.
+// failed waits twice as long as the last time, from the first pause up to the longest, and not less than least. Those
+// who failed together come back apart: spread, from 0 to 1, says how much of a quarter of the pause is added.
 func (b *backoff) failed(now time.Time, first, longest, least time.Duration, spread float64) {
 	if !b.open(now) { // of those who failed together one counts
 		b.at = later(b.at, now.Add(least))

@@ -37,8 +37,8 @@ func trucks(fleetSize, n int) []worker.Record {
 	return log
 }
 
-// BenchmarkWorker takes a million messages of a thousand trucks: feeding alone, and with cutting and encoding into a store
-// that keeps nothing.
+// BenchmarkWorker takes a million messages of a thousand trucks: feeding alone, and with cutting and encoding into a
+// store that keeps nothing.
 func BenchmarkWorker(b *testing.B) {
 	const messages, valuesEach = 1_000_000, 10
 	log := trucks(1000, messages)

@@ -6,8 +6,9 @@ import (
 	"binnacle/ingest/decode"
 )
 
-// bury makes dead letters of the readings of a chunk that the store will never take. The rows stay where they are until the
-// letters are acknowledged: they hold back the floor, and the head shows them. The chunk's number stays free.
+// bury makes dead letters of the readings of a chunk that the store will never take. The rows stay where they are
+// until the letters are acknowledged: they hold back the floor, and the head shows them. The chunk's number stays
+// free.
 func (w *Worker) bury(c *chain) *Bury {
 	b := &Bury{chain: c}
 	var open *DeadLetter

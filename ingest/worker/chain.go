@@ -44,8 +44,9 @@ const (
 //	 └──────────────┴── (settle) ────┴────────────────────┘
 //	                     └▶ asked: rows that are to be cut
 //
-// A chunk that the store will never take goes from stalled to burying: its rows become dead letters, and the number stays free.
-// Readings are taken in every phase. A reason to cut that comes while something is under way counts when that has settled.
+// A chunk that the store will never take goes from stalled to burying: its rows become dead letters, and the number
+// stays free. Readings are taken in every phase. A reason to cut that comes while something is under way counts when
+// that has settled.
 type chain struct {
 	device *device
 	day    telemetry.Day
@@ -69,7 +70,8 @@ type chain struct {
 	tenure uint32    // of the Worker's, in which number and tail were learnt: only there they are known
 	used   time.Time
 
-	// A cut that must wait for dead letters takes rows up to here, unsealed for all: else later ones would put it off for ever.
+	// A cut that must wait for dead letters takes rows up to here, unsealed for all: else later ones would put it off
+	// for ever.
 	seal   int64
 	sealAt time.Time
 
@@ -128,8 +130,8 @@ func (c *chain) take(offset int64, r *telemetry.Reading, due time.Time) (repeats
 	return repeats
 }
 
-// ask gives a reason to cut the bin, if it has rows; the first reason counts. It reports whether the chain waits to be cut
-// from now on.
+// ask gives a reason to cut the bin, if it has rows; the first reason counts. It reports whether the chain waits to
+// be cut from now on.
 func (c *chain) ask(why Reason) bool {
 	if c.want == "" && c.bin.Readings() > 0 {
 		c.want = why
@@ -228,8 +230,8 @@ func (c *chain) stored(now, until time.Time) {
 	c.settle()
 }
 
-// conflict takes that the number in flight is somebody else's chunk, whose rows linger; the others go back to the bin, which
-// was to be cut. The caller holds the lock.
+// conflict takes that the number in flight is somebody else's chunk, whose rows linger; the others go back to the
+// bin, which was to be cut. The caller holds the lock.
 func (c *chain) conflict(tail store.Tail, now, until time.Time) {
 	f := c.flight
 	c.flight = nil

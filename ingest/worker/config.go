@@ -9,8 +9,8 @@ import (
 	"binnacle/internal/settings"
 )
 
-// Config is how a Worker works. Its tags are package settings's: what a field means, and the default that it has without a
-// value.
+// Config is how a Worker works. Its tags are package settings's: what a field means, and the default that it has
+// without a value.
 type Config struct {
 	Topic    string         `help:"Topic that readings are published to." default:"telemetry"`
 	Decode   decode.Options `kong:"embed"`
@@ -18,7 +18,8 @@ type Config struct {
 
 	Hold   time.Duration `help:"Longest time that a reading waits in memory before it is written." default:"${hold=30m}"`
 	Future time.Duration `help:"How far an event time may lie after its record's Kafka timestamp." default:"10m"`
-	// Past is what Worker accepts; 0 is the tenant's retention, or 400 days where it keeps for ever, and negative any age.
+	// Past is what Worker accepts; 0 is the tenant's retention, or 400 days where it keeps for ever, and negative any
+	// age.
 	Past        time.Duration `help:"How old a reading may be, such as 400d, within the retention. 0: any age in dev, else 400 days where a tenant keeps for ever."`
 	CommitEvery time.Duration `help:"How often offsets are committed." default:"1s"`
 	MaxBehind   int64         `help:"Records that a bin may hold back the committed offset." default:"10000000"`

@@ -22,8 +22,8 @@ func (w *Worker) due(c *chain, now time.Time) time.Time {
 	return now.Add(binning.FirstHold(c.device.id, w.cfg.Hold))
 }
 
-// crowded reports whether a bin has so many readings, however small they are when encoded, that it must be cut: half of what
-// a chunk takes.
+// crowded reports whether a bin has so many readings, however small they are when encoded, that it must be cut: half
+// of what a chunk takes.
 func crowded(c *chain) bool {
 	return c.bin.Readings() >= chunk.MaxRows/2 || c.bin.Values() >= chunk.MaxValues/2
 }
@@ -102,7 +102,8 @@ func (w *Worker) cuts(jobs []Job, now time.Time, view *control.View) []Job {
 	return jobs
 }
 
-// unblock makes those ready who waited for dead letters that are acknowledged now, or for a tenant and the map was read again.
+// unblock makes those ready who waited for dead letters that are acknowledged now, or for a tenant and the map was
+// read again.
 func (w *Worker) unblock(view *control.View, now time.Time) {
 	at, some := w.letters.first()
 	for w.waiting.len() > 0 && !(some && at <= w.waiting.front().seal) {
@@ -119,7 +120,8 @@ func (w *Worker) unblock(view *control.View, now time.Time) {
 	}
 }
 
-// start begins the next step of a chain that was asked to be cut, or has stalled; nil if it has to wait, or has room for more.
+// start begins the next step of a chain that was asked to be cut, or has stalled; nil if it has to wait, or has room
+// for more.
 func (w *Worker) start(c *chain, now time.Time, view *control.View) Job {
 	if c.resumes() {
 		if job := w.resumed(c); job != nil {
@@ -151,7 +153,8 @@ func (w *Worker) start(c *chain, now time.Time, view *control.View) Job {
 	return w.cut(c, tenant, now)
 }
 
-// cut encodes the bin, or as much of it as fills a document, and takes it out of the bin; nil if there is room for more.
+// cut encodes the bin, or as much of it as fills a document, and takes it out of the bin; nil if there is room for
+// more.
 func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
 	id := chunk.ID{Day: c.day, Stream: w.stream, Partition: w.partition, Number: c.number}
 	key := tenant.Placement.Key(c.device.id, c.day, c.number)
@@ -192,8 +195,8 @@ func (w *Worker) goOn(c *chain, why Reason, now time.Time) {
 // trialShare is the share of the target below which a bin that was thought full goes on.
 const trialShare = 0.9
 
-// fit finds how much of the bin makes a document near the target, never more than the maximum unless one record
-// alone is larger, and encodes it. It panics when one record can't be encoded: such a record was refused when it was fed.
+// fit finds how much of the bin makes a document near the target, never more than the maximum unless one record alone
+// is larger, and encodes it. It panics when one record can't be encoded: such a record was refused when it was fed.
 func fit(c *chain, h chunk.Header) (rows, rest binning.Rows, doc []byte) {
 	sizer := &c.device.sizer
 	take := sizer.ReadingsFor(c.bin.Readings(), c.bin.Values(), c.bin.Width())

@@ -15,7 +15,8 @@ type DeadLetter struct {
 	Record    Record
 	Bad       decode.Bad
 
-	// Bare says that the payload is left out: earlier letters of the same record have it often enough, or it can't be read.
+	// Bare says that the payload is left out: earlier letters of the same record have it often enough, or it can't be
+	// read.
 	Bare bool
 
 	// Stretch is set when the letter stands for a stretch of the log; the record's offset is then the first one of it.
@@ -87,8 +88,8 @@ const (
 	maxBury      = 500
 	maxBuryBytes = 8 << 20
 
-	// A record of a megabyte may have half a million elements, and all may be wrong. So many have a letter of their own,
-	// and so many bytes of payload go out with them.
+	// A record of a megabyte may have half a million elements, and all may be wrong. So many have a letter of their
+	// own, and so many bytes of payload go out with them.
 	maxOfRecord      = 1000
 	maxBytesOfRecord = 4 << 20
 

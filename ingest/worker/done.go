@@ -92,7 +92,8 @@ func (w *Worker) stampedAt(j *Stamp, now time.Time) {
 	w.unmarked, w.stamped, w.stamps = false, now, backoff{}
 }
 
-// told has the catalog learn what a tail told by the store shows: its times, and that rows from first on are stored already.
+// told has the catalog learn what a tail told by the store shows: its times, and that rows from first on are stored
+// already.
 func (w *Worker) told(c *chain, tail *store.Tail, first int64) {
 	w.tailed(c, tail)
 	if tail != nil && first <= tail.Through {

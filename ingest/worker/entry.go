@@ -8,9 +8,9 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// maxEntry bounds what an entry of the catalog lists, in bytes of names and values: the store takes no document above two
-// megabytes, and a device that keeps inventing names must not hold up its partition. What does not fit is not listed; it is
-// stored and answered all the same.
+// maxEntry bounds what an entry of the catalog lists, in bytes of names and values: the store takes no document above
+// two megabytes, and a device that keeps inventing names must not hold up its partition. What does not fit is not
+// listed; it is stored and answered all the same.
 const maxEntry = 512 << 10
 
 // listedBytes is what a name or value takes in an entry beside its characters, of which each may be escaped.

@@ -94,8 +94,8 @@ func TestATextThatFitsNoDocument(t *testing.T) {
 	require.Equal(t, decode.TooLarge, w.buried[0].Bad.Reason)
 }
 
-// A metric's name is longer in a document than in a message of line protocol, which has what all names share once. So has
-// a chunk of many metrics.
+// A metric's name is longer in a document than in a message of line protocol, which has what all names share once. So
+// has a chunk of many metrics.
 func TestAMessageOfMetricsAlone(t *testing.T) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s,d=d0 ", strings.Repeat("m", 190))
@@ -116,7 +116,8 @@ func TestAMessageOfMetricsAlone(t *testing.T) {
 	require.True(t, len(w.Stored()) == 16_001, "%d values are stored", len(w.Stored()))
 }
 
-// A device that invents names fills its entry in the catalog, and no more: a store refuses documents above two megabytes.
+// A device that invents names fills its entry in the catalog, and no more: a store refuses documents above two
+// megabytes.
 func TestADeviceThatInventsNames(t *testing.T) {
 	w := newWorld(t, nil)
 	large := errors.New("413: the document is too large")

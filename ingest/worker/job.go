@@ -64,7 +64,8 @@ type Stamp struct {
 	Mark      control.Mark
 }
 
-// Merge is what the entry of the catalog should say, given what it says now; changed is false when it need not be written.
+// Merge is what the entry of the catalog should say, given what it says now; changed is false when it need not be
+// written.
 func (n *Note) Merge(stored control.Device) (next control.Device, changed bool) {
 	next = merged(stored, n.Seen)
 	return next, !same(stored, next) || n.Times && next.Last != stored.Last

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The catalog is written when something is new, and then as seldom as it was asked for: a device that goes on reporting the
-// same metrics must not cost a write each time.
+// The catalog is written when something is new, and then as seldom as it was asked for: a device that goes on
+// reporting the same metrics must not cost a write each time.
 func TestTheCatalogIsWrittenSeldom(t *testing.T) {
 	for _, v := range []struct {
 		name  string
@@ -79,8 +79,8 @@ func catalogCalls(w *world) map[string]int {
 	return calls
 }
 
-// Who takes a partition over compares what it sees with the catalog, and writes nothing that is not new: the times wait for
-// their turn, which comes evenly over the interval, and hold nothing back meanwhile.
+// Who takes a partition over compares what it sees with the catalog, and writes nothing that is not new: the times
+// wait for their turn, which comes evenly over the interval, and hold nothing back meanwhile.
 func TestATakeoverDoesNotRewriteTheCatalog(t *testing.T) {
 	const n, every = 300, 6 * time.Hour
 	w := newWorld(t, nil)
@@ -134,8 +134,8 @@ func TestManyDevicesAreComparedEvenly(t *testing.T) {
 	require.Less(t, most, 2*n/60)
 }
 
-// The process dies between the create of a chunk and the catalog's entry. The next one finds the rows stored already, drops
-// them, and lists their times all the same.
+// The process dies between the create of a chunk and the catalog's entry. The next one finds the rows stored already,
+// drops them, and lists their times all the same.
 func TestTimesOfRowsThatWereStoredAlready(t *testing.T) {
 	for _, lookedUp := range []bool{true, false} {
 		w := newWorld(t, nil)

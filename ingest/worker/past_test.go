@@ -90,8 +90,8 @@ func hundreds(offset int64, tenant string, n int) worker.Record {
 	return worker.Record{Offset: offset, Time: start, Value: []byte("[" + b.String()[1:] + "]")}
 }
 
-// One record with readings of hundreds of months, whose times any producer can make up, asks for a few: its other readings are
-// dead letters, those of others are stored, and the map is read once, not for each of them.
+// One record with readings of hundreds of months, whose times any producer can make up, asks for a few: its other
+// readings are dead letters, those of others are stored, and the map is read once, not for each of them.
 func TestAProducerCanNotAskForEveryMonth(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Past = -1 })

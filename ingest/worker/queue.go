@@ -42,9 +42,9 @@ func (l *lane) pop() *chain {
 	return l.waiting.pop()
 }
 
-// queue hands out chains that are to go on, as far as writes may be under way, and fairly: lanes take turns, neither a tenant
-// nor a month takes all slots, a lane that fails takes few, and one whose container is missing takes one, now and then. So
-// what can't be written never stands in the way of what can.
+// queue hands out chains that are to go on, as far as writes may be under way, and fairly: lanes take turns, neither
+// a tenant nor a month takes all slots, a lane that fails takes few, and one whose container is missing takes one,
+// now and then. So what can't be written never stands in the way of what can.
 type queue struct {
 	max     int
 	busy    int // writes under way

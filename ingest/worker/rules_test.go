@@ -166,8 +166,8 @@ func TestRowsLingerWhoeverStoredThem(t *testing.T) {
 	require.Zero(t, heldRows(t, l))
 }
 
-// A partition that comes back may have been read further by others, who have answered from it: it counts as caught up only
-// when it has reached the log's end as of then (rule R3), and chains it does not know are looked up (rule W3).
+// A partition that comes back may have been read further by others, who have answered from it: it counts as caught up
+// only when it has reached the log's end as of then (rule R3), and chains it does not know are looked up (rule W3).
 func TestAPartitionThatComesBack(t *testing.T) {
 	w := newWorld(t, nil)
 	l, ctx := w.worker(nil), ingesttest.Soon(t)
@@ -194,8 +194,8 @@ func TestAPartitionThatComesBack(t *testing.T) {
 	require.LessOrEqual(t, w.conflicts(), 1, "only the chain that was thought to be known")
 }
 
-// A partition was away, and somebody else has stored its rows, and a correction of one of them: what comes later does not carry
-// the old value past the correction (rules W8, R5).
+// A partition was away, and somebody else has stored its rows, and a correction of one of them: what comes later does
+// not carry the old value past the correction (rules W8, R5).
 func TestAPartitionThatComesBackHasNoStaleRows(t *testing.T) {
 	at := func(offset, ts int64, value int) worker.Record {
 		return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":%d}}`, ts, value)}
@@ -413,8 +413,8 @@ func TestSnapshotsWhileFeeding(t *testing.T) {
 	<-done
 }
 
-// No chunk goes past a dead letter that is not acknowledged (rule W5): else a reading between could be committed, refused and
-// lost at once.
+// No chunk goes past a dead letter that is not acknowledged (rule W5): else a reading between could be committed,
+// refused and lost at once.
 func TestNoChunkGoesPastADeadLetter(t *testing.T) {
 	bad := func(offset int64) worker.Record {
 		return worker.Record{Offset: offset, Time: start, Value: []byte("bad")}

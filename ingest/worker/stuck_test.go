@@ -291,7 +291,8 @@ func (f flaky) Bury(ctx context.Context, letters []worker.DeadLetter) error {
 	return f.Undertaker.Bury(ctx, letters)
 }
 
-// newer shows an older release the chunks as a newer one has written them: with a version and properties that it does not know.
+// newer shows an older release the chunks as a newer one has written them: with a version and properties that it does
+// not know.
 type newer struct{ store.Writer }
 
 // Read is store.Writer.
@@ -312,7 +313,8 @@ func (n newer) Read(ctx context.Context, key sharding.Key, id, session string) (
 	return doc, r, err
 }
 
-// A fleet of ingesters is upgraded and downgraded under load: owners of both releases meet each other's chunks, and all go on.
+// A fleet of ingesters is upgraded and downgraded under load: owners of both releases meet each other's chunks, and
+// all go on.
 func TestUpgradeAndDowngradeUnderLoad(t *testing.T) {
 	const seed = 31
 	t.Logf("seed %d", seed)

@@ -24,14 +24,15 @@ func (e *StaleMap) Error() string {
 	return fmt.Sprintf("the map is too old to place %s", time.UnixMilli(e.Time).UTC().Format(time.RFC3339))
 }
 
-// UnknownBackfill asks for a newer map: this one does not have the backfill that a record names. The record is fed again.
+// UnknownBackfill asks for a newer map: this one does not have the backfill that a record names. The record is fed
+// again.
 type UnknownBackfill struct{}
 
 // Error says so.
 func (*UnknownBackfill) Error() string { return "the record names a backfill that is not in the map" }
 
-// MissingMonth asks for a container: a reading belongs into it, and nobody has asked for it yet. The record is fed again. A
-// tenant's readings ask for a bounded number, unless a backfill grants more.
+// MissingMonth asks for a container: a reading belongs into it, and nobody has asked for it yet. The record is fed
+// again. A tenant's readings ask for a bounded number, unless a backfill grants more.
 type MissingMonth struct {
 	Container, Tenant string
 	Granted           bool
@@ -42,15 +43,16 @@ func (e *MissingMonth) Error() string {
 	return fmt.Sprintf("container %s is not in the map", e.Container)
 }
 
-// freshMap is the age below which a map that can't place a reading is not read again: the next one could not place it either.
+// freshMap is the age below which a map that can't place a reading is not read again: the next one could not place it
+// either.
 const freshMap = time.Minute
 
-// patience is for how long after the map was read again for a Worker's sake it is not asked to be: however many tenants that
-// nobody has registered send readings, the store is asked once a second.
+// patience is for how long after the map was read again for a Worker's sake it is not asked to be: however many
+// tenants that nobody has registered send readings, the store is asked once a second.
 const patience = time.Second
 
-// Learned tells that the map was read again because Feed asked for it: what this view or a later one does not have, there
-// is not.
+// Learned tells that the map was read again because Feed asked for it: what this view or a later one does not have,
+// there is not.
 func (w *Worker) Learned(view *control.View, now time.Time) {
 	w.learned, w.trusted = view.ReadAt, now.Add(patience)
 }
@@ -98,12 +100,14 @@ func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, view *cont
 	return nil
 }
 
-// isFuture reports whether an event time lies too far after the record's Kafka timestamp, or after all there are days for.
+// isFuture reports whether an event time lies too far after the record's Kafka timestamp, or after all there are days
+// for.
 func (w *Worker) isFuture(rec *Record, r *telemetry.Reading) bool {
 	return r.Time >= telemetry.MaxMillis || rec.Time >= 0 && r.Time-w.cfg.Future.Milliseconds() > rec.Time
 }
 
-// grant is the backfill that a record names, the zero one when the map has none such; named reports whether it names any.
+// grant is the backfill that a record names, the zero one when the map has none such; named reports whether it names
+// any.
 func (w *Worker) grant(rec *Record, view *control.View) (grant control.Backfill, named bool) {
 	id := rec.header(control.BackfillHeader)
 	if id == "" {
@@ -113,9 +117,9 @@ func (w *Worker) grant(rec *Record, view *control.View) (grant control.Backfill,
 	return grant, true
 }
 
-// clock is the time, in ms since 1970, at which a record is judged: its Kafka timestamp, so that a replay decides alike. A
-// producer may set that at will, unless the broker does, so it counts only within the bound: a record that claims to be older
-// is judged as of now.
+// clock is the time, in ms since 1970, at which a record is judged: its Kafka timestamp, so that a replay decides
+// alike. A producer may set that at will, unless the broker does, so it counts only within the bound: a record that
+// claims to be older is judged as of now.
 func clock(rec *Record, bound time.Duration, now time.Time) int64 {
 	if at := now.UnixMilli(); rec.Time < 0 || at-rec.Time > bound.Milliseconds() {
 		return at
@@ -123,8 +127,8 @@ func clock(rec *Record, bound time.Duration, now time.Time) int64 {
 	return rec.Time
 }
 
-// tooOld says why a reading is refused for its age, nil if it is not; welcome reports whether a backfill lets it in, as far as the
-// tenant's retention does.
+// tooOld says why a reading is refused for its age, nil if it is not; welcome reports whether a backfill lets it in,
+// as far as the tenant's retention does.
 func (w *Worker) tooOld(rec *Record, r *telemetry.Reading, t control.Tenant, welcome bool, now time.Time) *decode.Bad {
 	if day := telemetry.DayOf(r.Time); t.Retention > 0 && t.Expired(day, clock(rec, t.Retention, now)) {
 		return &decode.Bad{Reason: decode.Expired, Detail: fmt.Sprintf("the retention of %s is over for %s", t.Retention, day)}
@@ -172,10 +176,11 @@ func (w *Worker) served(t control.Tenant, r *telemetry.Reading, view *control.Vi
 	return true
 }
 
-// verdict says why a reading is refused, nil if it is taken. It depends on stored facts, so that a replay decides alike:
-// times are judged by the record's Kafka timestamp (rule W10). There are two exceptions, which the clock decides. A time that
-// no map can place yet, because the record's timestamp is itself far ahead, must not hold up its partition until then. And a
-// record whose timestamp lies further back than what is accepted is as old as its producer wants.
+// verdict says why a reading is refused, nil if it is taken. It depends on stored facts, so that a replay decides
+// alike: times are judged by the record's Kafka timestamp (rule W10). There are two exceptions, which the clock
+// decides. A time that no map can place yet, because the record's timestamp is itself far ahead, must not hold up its
+// partition until then. And a record whose timestamp lies further back than what is accepted is as old as its
+// producer wants.
 func (w *Worker) verdict(rec *Record, r *telemetry.Reading, view *control.View, oversize map[chainKey]bool, now time.Time) *decode.Bad {
 	if r.Time < 0 {
 		return &decode.Bad{Reason: decode.Past, Detail: fmt.Sprintf("event time %d ms lies before 1970", r.Time)}

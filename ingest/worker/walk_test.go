@@ -22,11 +22,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The walk drives real Workers through the steps of the protocol's model, at random: several that all believe they own the
-// partition, none of whom learns otherwise; creates that are applied while their answer is lost, or that land long after
-// their sender gave up; lookups that miss the newest chunks; dead letters acknowledged late or twice; commits that are
-// delayed or refused; partitions that come back to a worker; chains that are forgotten; an operator who sets the group back.
-// The invariants are checked after every step.
+// The walk drives real Workers through the steps of the protocol's model, at random: several that all believe they
+// own the partition, none of whom learns otherwise; creates that are applied while their answer is lost, or that land
+// long after their sender gave up; lookups that miss the newest chunks; dead letters acknowledged late or twice;
+// commits that are delayed or refused; partitions that come back to a worker; chains that are forgotten; an operator
+// who sets the group back. The invariants are checked after every step.
 type walk struct {
 	*world
 	rnd     *rand.Rand
@@ -238,8 +238,8 @@ func (k *walk) check() {
 	}
 }
 
-// checkMerged merges the store with the head of an owner: of each series and instant it gives the value that came last of all
-// that are in either, which is at least the last one below the head's position.
+// checkMerged merges the store with the head of an owner: of each series and instant it gives the value that came
+// last of all that are in either, which is at least the last one below the head's position.
 func (k *walk) checkMerged(o *owner) {
 	values, from := map[ingesttest.Series]telemetry.Value{}, map[ingesttest.Series]store.Source{}
 	newest := map[ingesttest.Series]float64{}
@@ -276,7 +276,8 @@ func (k *walk) checkMerged(o *owner) {
 	}
 }
 
-// settle ends all faults: requests under way land or never do, a new process starts, and all gets stored and committed (I11).
+// settle ends all faults: requests under way land or never do, a new process starts, and all gets stored and
+// committed (I11).
 func (k *walk) settle() {
 	for len(k.orphans) > 0 && k.rnd.IntN(2) == 0 {
 		k.land(0)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a value takes in documents, whatever the width of the device: a hold of a few readings, and one that fills documents.
-// The values are noise of one byte each.
+// What a value takes in documents, whatever the width of the device: a hold of a few readings, and one that fills
+// documents. The values are noise of one byte each.
 func TestBytesPerValueOfWideDevices(t *testing.T) {
 	for _, v := range []struct {
 		metrics, readings int

@@ -1,8 +1,9 @@
 // Package worker is the protocol for one Kafka partition: records in, what is to be done outside out. docs/protocol.md
 // states the rules, numbered W1 to W11 and R1 to R7, that comments here refer to.
 //
-// It is pure: no I/O, no clock, no log, no goroutine. Now is an argument, what is counted is told to an Observer, and what is
-// to be done outside is data, a Job. It knows nothing of Kafka's wire or of Cosmos DB. Package ingest runs it.
+// It is pure: no I/O, no clock, no log, no goroutine. Now is an argument, what is counted is told to an Observer, and
+// what is to be done outside is data, a Job. It knows nothing of Kafka's wire or of Cosmos DB. Package ingest runs
+// it.
 package worker
 
 import (
@@ -91,8 +92,8 @@ type Assignment struct {
 	Stream    uint32
 	Position  int64 // offset to read next
 	LogEnd    int64 // as of the assignment
-	// Unmarked says that the stream's document has no mark of this partition: no chunk is created before it has one, or the
-	// next incarnation of the log could not be told from this one (rule W9).
+	// Unmarked says that the stream's document has no mark of this partition: no chunk is created before it has one,
+	// or the next incarnation of the log could not be told from this one (rule W9).
 	Unmarked bool
 }
 
@@ -116,8 +117,9 @@ func New(cfg Config, a Assignment, memory *Memory, now time.Time, o Observer) *W
 }
 
 // Resume goes on with the bins of a partition that was away for a while and has come back: somebody else may have
-// committed more, and stored chunks of chains that are known here or not (rule W8). Rows below what was committed are stored:
-// they leave the bins, or a chunk with a later reading would carry them past a correction that is stored already.
+// committed more, and stored chunks of chains that are known here or not (rule W8). Rows below what was committed are
+// stored: they leave the bins, or a chunk with a later reading would carry them past a correction that is stored
+// already.
 func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,9 +137,8 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 }
 
 // Feed takes the next record. It fails with *UnknownTenant, *MissingMonth, *UnknownBackfill, *StaleMap or
-// *decode.UnknownSchema before it has taken anything of it; then the map is to be mended, Learned called with a newer one, or
-// the schema fetched, and the record fed again.
-// Records below the position are skipped.
+// *decode.UnknownSchema before it has taken anything of it; then the map is to be mended, Learned called with a newer
+// one, or the schema fetched, and the record fed again. Records below the position are skipped.
 func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 	if rec.Offset < w.position {
 		return nil
@@ -236,8 +237,8 @@ func (w *Worker) settle() {
 	}
 }
 
-// Held is how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or lingering, what is
-// known of devices and chains, names, and dead letters.
+// Held is how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or lingering,
+// what is known of devices and chains, names, and dead letters.
 func (w *Worker) Held() int64 {
 	n := w.index.held + w.devices + int64(w.letters.bytes+w.columns.bytes+w.names.Bytes())
 	for _, o := range w.outdated {
@@ -280,8 +281,9 @@ func (w *Worker) Floor() int64 {
 // Stream is the number of the stream that the partition is read as.
 func (w *Worker) Stream() uint32 { return w.stream }
 
-// Suspect is the highest tail that the store told of and that lies at or above both the position and every end of the log
-// seen: it proves another incarnation of the log when the log ends at or below it (rule W9). ok is false when there is none.
+// Suspect is the highest tail that the store told of and that lies at or above both the position and every end of the
+// log seen: it proves another incarnation of the log when the log ends at or below it (rule W9). ok is false when
+// there is none.
 func (w *Worker) Suspect() (tail int64, ok bool) {
 	if w.suspect < max(w.position, w.end) {
 		return 0, false

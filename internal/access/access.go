@@ -1,5 +1,5 @@
-// Package access tells who sends a request, and for which tenant: by a token of ours, by an identity provider's (OIDC), or
-// by the word of a proxy that the operator trusts. docs/guides/access.md is its manual.
+// Package access tells who sends a request, and for which tenant: by a token of ours, by an identity provider's
+// (OIDC), or by the word of a proxy that the operator trusts. docs/guides/access.md is its manual.
 //
 // What a caller may see follows from what it can prove, never from what it asks for: a request names a tenant only to
 // choose among those that its credential covers. Whoever is turned away learns nothing of which tenants there are.
@@ -58,8 +58,8 @@ type Config struct {
 	Tokens func(ctx context.Context) ([]control.Token, error)
 	// Issuers are identity providers.
 	Issuers []IssuerConfig
-	// Proxies are the addresses whose word is believed for whose request it is: X-Scope-OrgID without a token. A request
-	// counts as from the other end of its connection, whatever its headers say.
+	// Proxies are the addresses whose word is believed for whose request it is: X-Scope-OrgID without a token. A
+	// request counts as from the other end of its connection, whatever its headers say.
 	Proxies []netip.Prefix
 
 	Now   func() time.Time // time.Now

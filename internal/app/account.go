@@ -110,8 +110,8 @@ type account struct {
 	directory *control.Directory
 }
 
-// openAccount reads the map of tenants, which must be there, and adds the stage that keeps it fresh. With base it makes first
-// what Binnacle needs in the account; without, who may not make containers can run.
+// openAccount reads the map of tenants, which must be there, and adds the stage that keeps it fresh. With base it
+// makes first what Binnacle needs in the account; without, who may not make containers can run.
 func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg control.DirectoryConfig, base func(context.Context) error) (account, error) {
 	if base != nil {
 		if err := base(ctx); err != nil {
@@ -127,8 +127,8 @@ func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg co
 	return account{client, directory}, nil
 }
 
-// waitForAccount is openAccount for a role that finds the account as others have made it: it waits until the account answers
-// and provision has made the base, says so once, and then now and then.
+// waitForAccount is openAccount for a role that finds the account as others have made it: it waits until the account
+// answers and provision has made the base, says so once, and then now and then.
 func (p *process) waitForAccount(ctx context.Context, client *cosmos.Client, cfg control.DirectoryConfig) (account, error) {
 	var a account
 	err := p.patiently(ctx, "the account", func() (err error) {
@@ -138,6 +138,6 @@ func (p *process) waitForAccount(ctx context.Context, client *cosmos.Client, cfg
 	return a, err
 }
 
-// lead is how long before its first day an epoch must be stored, so that a copy of the map can place whatever event time is
-// accepted (rule W1): the accepted future with room for the copy's age and for clocks that differ.
+// lead is how long before its first day an epoch must be stored, so that a copy of the map can place whatever event
+// time is accepted (rule W1): the accepted future with room for the copy's age and for clocks that differ.
 func lead(future time.Duration) time.Duration { return max(2*time.Hour, future+time.Hour) }

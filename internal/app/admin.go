@@ -27,8 +27,8 @@ func (p *process) openAdmin(cfg AdminConfig) (door, error) {
 	return d, nil
 }
 
-// admin answers what operators and their machines ask: metrics, health, readiness and profiles. ready says why the process
-// is not ready, nil when it is.
+// admin answers what operators and their machines ask: metrics, health, readiness and profiles. ready says why the
+// process is not ready, nil when it is.
 func admin(metrics prometheus.Gatherer, ready func() error) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))

@@ -19,9 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkPipeline is the whole way in one process: records in a topic to chunks stored, through the embedded broker and the
-// embedded Cosmos DB. A device reports ten metrics a second; its readings are in the topic before the clock starts.
-// CPU is that of the process, broker and store included.
+// BenchmarkPipeline is the whole way in one process: records in a topic to chunks stored, through the embedded broker
+// and the embedded Cosmos DB. A device reports ten metrics a second; its readings are in the topic before the clock
+// starts. CPU is that of the process, broker and store included.
 func BenchmarkPipeline(b *testing.B) {
 	const devices, perDevice, metrics = 100, 3600, 10
 	for b.Loop() {

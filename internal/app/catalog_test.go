@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a takeover costs in the catalog, with the true adapter and the emulator's charges: each device is read, and nothing is
-// written that is not new.
+// What a takeover costs in the catalog, with the true adapter and the emulator's charges: each device is read, and
+// nothing is written that is not new.
 func TestWhatATakeoverCostsInTheCatalog(t *testing.T) {
 	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
 	require.NoError(t, err)

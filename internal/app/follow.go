@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// followed is what was made of some files. They are looked at again now and then, so that secrets and certificates can be
-// exchanged while the process runs; while they can't be read, what was made last stays.
+// followed is what was made of some files. They are looked at again now and then, so that secrets and certificates
+// can be exchanged while the process runs; while they can't be read, what was made last stays.
 type followed[T any] struct {
 	files []string
 	make  func() (T, error)

@@ -14,8 +14,8 @@ type stage struct {
 	run  func(context.Context) error
 }
 
-// lifecycle runs stages together and ends them one after another, the last one started first: shutdown is the reverse of
-// the start, so that nothing loses what it stands on.
+// lifecycle runs stages together and ends them one after another, the last one started first: shutdown is the reverse
+// of the start, so that nothing loses what it stands on.
 type lifecycle struct {
 	log     *slog.Logger
 	failed  chan error

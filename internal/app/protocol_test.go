@@ -25,8 +25,8 @@ func TestAReadingCrosses(t *testing.T) {
 	require.Equal(t, want, p.answer(t))
 }
 
-// Two workers own every partition at the same time, each in the belief that it is alone: as two consumer groups over one
-// stream. Chunks of one chain come from both, and every reading is answered once.
+// Two workers own every partition at the same time, each in the belief that it is alone: as two consumer groups over
+// one stream. Chunks of one chain come from both, and every reading is answered once.
 func TestTwoWorkersThatBothOwnAPartition(t *testing.T) {
 	s := newSystem(t)
 	a := s.process(nil)
@@ -71,8 +71,9 @@ func TestAnswersThatAreLost(t *testing.T) {
 	require.Positive(t, n.Load())
 }
 
-// The broker's data directory is deleted while the store's is kept, and the new log gets more records than the old one had,
-// for the same devices and days, before the first cut: offsets that the store has seen mean other readings now.
+// The broker's data directory is deleted while the store's is kept, and the new log gets more records than the old
+// one had, for the same devices and days, before the first cut: offsets that the store has seen mean other readings
+// now.
 func TestABrokerThatForgot(t *testing.T) {
 	s := newSystem(t)
 	p := s.process(nil)

@@ -1,5 +1,6 @@
-// Package archtest checks how the packages of the project stand to each other: who may import whom, what the domain may
-// not know, and that sources keep to what the whole tree has agreed on. docs/ARCHITECTURE.md has the layers as a picture.
+// Package archtest checks how the packages of the project stand to each other: who may import whom, what the domain
+// may not know, and that sources keep to what the whole tree has agreed on. docs/ARCHITECTURE.md has the layers as a
+// picture.
 //
 // The rules are functions from packages to faults, so that the tests of this package can show for each rule a package
 // that breaks it. What go list finds is one input among them.
@@ -101,9 +102,9 @@ var alone = map[string][]string{
 	"internal/archtest":            {},
 }
 
-// pure is what a pure layer may import besides packages of the project. A name that ends in a slash stands for what is
-// below it. All else is a fault: I/O, clocks, logs, goroutines and metrics come in many packages, and what is listed here
-// has none.
+// pure is what a pure layer may import besides packages of the project. A name that ends in a slash stands for what
+// is below it. All else is a fault: I/O, clocks, logs, goroutines and metrics come in many packages, and what is
+// listed here has none.
 var pure = []string{
 	"bytes", "cmp", "container/", "encoding", "encoding/", "errors", "fmt", "hash/", "io", "iter", "maps", "math", "math/big", "math/bits", "mime",
 	"reflect", "regexp", "slices", "sort", "strconv", "strings", "sync", "text/tabwriter", "time", "unicode", "unicode/", "unique",
@@ -225,8 +226,8 @@ func matches(path, pattern string) bool {
 	return path == pattern || strings.HasSuffix(pattern, "/") && strings.HasPrefix(path, pattern)
 }
 
-// forTests reports whether a package, or what it is named, is there for tests: testing and testify, and ours that end in
-// test, such as storetest.
+// forTests reports whether a package, or what it is named, is there for tests: testing and testify, and ours that end
+// in test, such as storetest.
 func forTests(path string) bool {
 	if within(path, "testing") || within(path, "github.com/stretchr/testify") || within(path, "go.uber.org/goleak") {
 		return true

@@ -69,7 +69,8 @@ const MaxLabelValues = 100
 type Catalog interface {
 	// Read answers a device's entry; ok is false when there is none.
 	Read(ctx context.Context, tenant, device string) (d Device, ok bool, err error)
-	// Write stores an entry: with an empty ETag it must not exist, else it must still have that ETag; ErrChanged if not.
+	// Write stores an entry: with an empty ETag it must not exist, else it must still have that ETag; ErrChanged if
+	// not.
 	Write(ctx context.Context, d Device) (etag string, err error)
 	// List calls yield with the entries of a tenant whose device id begins with prefix, in the order of device ids; an
 	// error of yield ends it and is returned as it is.

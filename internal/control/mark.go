@@ -12,8 +12,8 @@ type Mark struct {
 	Timestamp int64  `json:"timestamp"` // the record's Kafka timestamp, ms since 1970
 	CRC       uint32 `json:"crc"`       // of the record's value
 
-	// Begins says that the stream begins with this record in this partition, and that nothing was committed in it yet: what
-	// the group has committed is of an older one.
+	// Begins says that the stream begins with this record in this partition, and that nothing was committed in it
+	// yet: what the group has committed is of an older one.
 	Begins bool `json:"begins,omitempty"`
 }
 
@@ -23,12 +23,12 @@ func (m Mark) IsOf(other Mark) bool {
 	return m == other
 }
 
-// Of returns the stream that a partition of a topic is read as, and its mark there; marked is false when there is none. It
-// is the newest stream that has a mark of the partition, whatever became of other partitions since then, or where there is
-// none, the newest of the topic, which it makes when that is missing too.
+// Of returns the stream that a partition of a topic is read as, and its mark there; marked is false when there is
+// none. It is the newest stream that has a mark of the partition, whatever became of other partitions since then, or
+// where there is none, the newest of the topic, which it makes when that is missing too.
 //
-// The exception is a topic that has grown: its devices may have moved to another partition, and of two values of one instant
-// the one of the newer stream counts. So there all partitions follow when one of them begins a stream.
+// The exception is a topic that has grown: its devices may have moved to another partition, and of two values of one
+// instant the one of the newer stream counts. So there all partitions follow when one of them begins a stream.
 func (s *Streams) Of(ctx context.Context, cluster, topic string, partitions int, partition int32) (x Stream, m Mark, marked bool, err error) {
 	all, err := s.newest(ctx, Stream{Cluster: cluster, Topic: topic}, partitions)
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *Streams) mark(ctx context.Context, x Stream, partition int32) (m Mark, 
 	return stored.Mark, true, nil
 }
 
-// Renew stores a record of one partition of a stream. Of two marks of a partition the one with the greater offset stays; of
-// two of one record the one that says that something was committed.
+// Renew stores a record of one partition of a stream. Of two marks of a partition the one with the greater offset
+// stays; of two of one record the one that says that something was committed.
 func (s *Streams) Renew(ctx context.Context, number uint32, partition int32, m Mark) error {
 	pauses := lagging.Begin()
 	for {

@@ -71,7 +71,8 @@ func TestRenewOfTheSameRecord(t *testing.T) {
 	require.Equal(t, mark(7), m)
 }
 
-// A partition stays in the stream that has its mark when another one begins a new one; without a mark it goes to the newest.
+// A partition stays in the stream that has its mark when another one begins a new one; without a mark it goes to the
+// newest.
 func TestEachPartitionHasItsStream(t *testing.T) {
 	s := control.NewStreams(controltest.NewDocuments(t))
 	ctx := t.Context()
@@ -92,7 +93,8 @@ func TestEachPartitionHasItsStream(t *testing.T) {
 	requireOf(t, s, 1, 2, 3)
 	requireOf(t, s, 3, 3, -1)
 
-	// The topic has grown: devices may have moved, so an older stream would lose to a newer one that is read from its start.
+	// The topic has grown: devices may have moved, so an older stream would lose to a newer one that is read from its
+	// start.
 	number, offset := of(t, s, 8, 0)
 	require.Equal(t, uint32(3), number)
 	require.EqualValues(t, -1, offset)

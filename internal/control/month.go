@@ -74,9 +74,9 @@ func (d *Directory) AskMonth(ctx context.Context, container string) error {
 	return d.ask(ctx, container, "")
 }
 
-// AskMonthFor is AskMonth because of a reading of a tenant. A container costs money whether it is used or not, and anybody
-// who may publish can make up times: so a tenant's readings may ask for MaxMonths in any MonthsWithin, and for more it fails
-// with ErrMonthLimit. Months that are asked for already, whoever did, cost a tenant nothing.
+// AskMonthFor is AskMonth because of a reading of a tenant. A container costs money whether it is used or not, and
+// anybody who may publish can make up times: so a tenant's readings may ask for MaxMonths in any MonthsWithin, and
+// for more it fails with ErrMonthLimit. Months that are asked for already, whoever did, cost a tenant nothing.
 func (d *Directory) AskMonthFor(ctx context.Context, container, tenant string) error {
 	return d.ask(ctx, container, tenant)
 }

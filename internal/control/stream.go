@@ -15,8 +15,8 @@ type Stream struct {
 	Topic       string
 	Incarnation int // from 1
 
-	// Partitions is the least number of partitions that the topic was seen with when this stream or an earlier one of the topic
-	// began; 0 is not known. A topic with more has grown: keys have moved from one partition to another.
+	// Partitions is the least number of partitions that the topic was seen with when this stream or an earlier one of
+	// the topic began; 0 is not known. A topic with more has grown: keys have moved from one partition to another.
 	Partitions int
 
 	marks map[int32]Mark // as documents once held them, before marks had their own
@@ -55,9 +55,9 @@ func first(all []Stream, err error) (Stream, error) {
 	return all[0], nil
 }
 
-// newest returns the streams of the topic of old, the newest first. If that does not come after old, it makes one. Numbers
-// are dense and a number is taken by create, so a create succeeds only for a caller who knew all streams:
-// of two callers who race, one fails and reads again.
+// newest returns the streams of the topic of old, the newest first. If that does not come after old, it makes one.
+// Numbers are dense and a number is taken by create, so a create succeeds only for a caller who knew all streams: of
+// two callers who race, one fails and reads again.
 func (s *Streams) newest(ctx context.Context, old Stream, partitions int) ([]Stream, error) {
 	pauses := lagging.Begin()
 	for {

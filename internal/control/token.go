@@ -37,8 +37,8 @@ func ParseScope(name string) (Scope, error) {
 	return s, nil
 }
 
-// Token is what is stored of a bearer token: who has it is the tenant, as far as its scopes go. The secret is not stored,
-// only its hash.
+// Token is what is stored of a bearer token: who has it is the tenant, as far as its scopes go. The secret is not
+// stored, only its hash.
 type Token struct {
 	ID      string
 	Tenant  string

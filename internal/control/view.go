@@ -68,8 +68,8 @@ func (v *View) Containers() []Month {
 	return out
 }
 
-// ContainersOf returns the containers that may hold chunks of a tenant with rows in a range, as HasContainer tells, in no
-// order: none if the tenant is not known.
+// ContainersOf returns the containers that may hold chunks of a tenant with rows in a range, as HasContainer tells,
+// in no order: none if the tenant is not known.
 func (v *View) ContainersOf(tenant string, r telemetry.Range) []string {
 	if _, known := v.tenants[tenant]; !known {
 		return nil

@@ -20,8 +20,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/cosmos/armcosmos/v3"
 )
 
-// ARMConfig says where the account is found in Azure Resource Manager. An Entra ID identity can't make containers or change
-// throughput through the account itself, whatever its roles: this is the way for those who have no account key.
+// ARMConfig says where the account is found in Azure Resource Manager. An Entra ID identity can't make containers or
+// change throughput through the account itself, whatever its roles: this is the way for those who have no account
+// key.
 type ARMConfig struct {
 	Subscription  string // id
 	ResourceGroup string
@@ -29,11 +30,13 @@ type ARMConfig struct {
 	Token         azcore.TokenCredential
 
 	Transport policy.Transporter // the SDK's own HTTP client
-	// Poll is how often an operation under way is looked at where the service does not say; at least a second. Default 2 s.
+	// Poll is how often an operation under way is looked at where the service does not say; at least a second.
+	// Default 2 s.
 	Poll time.Duration
 }
 
-// ARM manages the containers of the database binnacle through Azure Resource Manager. It is safe for any number of callers.
+// ARM manages the containers of the database binnacle through Azure Resource Manager. It is safe for any number of
+// callers.
 type ARM struct {
 	cfg ARMConfig
 	sql *armcosmos.SQLResourcesClient
@@ -143,8 +146,8 @@ func (a *ARM) List(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Create makes a container of chunks. One that exists is left as it is. It fails with store.ErrNoRoom when the account has
-// no container left.
+// Create makes a container of chunks. One that exists is left as it is. It fails with store.ErrNoRoom when the
+// account has no container left.
 func (a *ARM) Create(ctx context.Context, name string, t store.Throughput) error {
 	return a.create(ctx, chunkLayout(name), t)
 }

@@ -39,8 +39,8 @@ type Config struct {
 	Logger     *slog.Logger          // none
 	Registerer prometheus.Registerer // of metrics; none
 
-	// Patience is how long a write of a chunk, or a read on its way, waits out 429 before it comes back as busy: 1 s. Who
-	// writes for many must not stand in a queue for one.
+	// Patience is how long a write of a chunk, or a read on its way, waits out 429 before it comes back as busy: 1 s.
+	// Who writes for many must not stand in a queue for one.
 	Patience time.Duration
 	// Sleep waits out a 429; it fails when ctx ends first. A simulated clock puts its own here. Default: a timer.
 	Sleep func(ctx context.Context, d time.Duration) error

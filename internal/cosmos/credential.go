@@ -17,8 +17,9 @@ import (
 
 // Credential is how a Client proves who it is: by an account key or by an identity. Exactly one is set.
 type Credential struct {
-	// Keys returns the account keys that may be good, base64, the first choice first: primary and secondary as a rule. It is
-	// asked at the start and again when the service refuses a key, so that keys can be exchanged while processes run.
+	// Keys returns the account keys that may be good, base64, the first choice first: primary and secondary as a
+	// rule. It is asked at the start and again when the service refuses a key, so that keys can be exchanged while
+	// processes run.
 	Keys func() ([]string, error)
 	// Token is an Entra ID identity.
 	Token azcore.TokenCredential
@@ -46,7 +47,8 @@ func KeyFile(path string) Credential {
 
 // The kinds of identities for Identity.
 const (
-	IdentityDefault     = "default"     // what the environment offers: environment variables, workload, managed, the Azure CLI
+	// what the environment offers: environment variables, workload, managed, the Azure CLI
+	IdentityDefault     = "default"
 	IdentityWorkload    = "workload"    // of a Kubernetes pod
 	IdentityManaged     = "managed"     // of a virtual machine or an app
 	IdentityEnvironment = "environment" // AZURE_TENANT_ID, AZURE_CLIENT_ID and a secret or certificate
@@ -55,14 +57,15 @@ const (
 // Identities are all kinds of identities.
 var Identities = []string{IdentityDefault, IdentityWorkload, IdentityManaged, IdentityEnvironment}
 
-// Identity is a Credential of an Entra ID identity of some kind. client is the client id of one of several; empty for the only
-// one, or for what the environment says.
+// Identity is a Credential of an Entra ID identity of some kind. client is the client id of one of several; empty for
+// the only one, or for what the environment says.
 func Identity(kind, client string) (c Credential, err error) {
 	switch kind {
 	case IdentityDefault:
 		c.Token, err = azidentity.NewDefaultAzureCredential(nil)
 	case IdentityWorkload:
-		c.Token, err = azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{ClientID: client})
+		o := azidentity.WorkloadIdentityCredentialOptions{ClientID: client}
+		c.Token, err = azidentity.NewWorkloadIdentityCredential(&o)
 	case IdentityManaged:
 		var o azidentity.ManagedIdentityCredentialOptions
 		if client != "" {

@@ -161,7 +161,8 @@ func TestWritesBeyondTheBudgetWait(t *testing.T) {
 	require.InDelta(t, took, throttled, 1.01, "one wait a second")
 }
 
-// A chunk whose physical partition has no budget left waits for a moment, and comes back: others have better use for the time.
+// A chunk whose physical partition has no budget left waits for a moment, and comes back: others have better use for
+// the time.
 func TestAThrottledChunkComesBackBusy(t *testing.T) {
 	clock := &simulation{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	var waited time.Duration

@@ -38,8 +38,8 @@ const (
 	subKeyFull         = 1014 // with 403: the logical partition holds as much as it may
 )
 
-// Unwrap is what the answer means for who asked, in the words of the contract; nil while the outcome is unknown, or where it
-// depends on what was asked for, as with 404 and 409. It is the one place where that is decided.
+// Unwrap is what the answer means for who asked, in the words of the contract; nil while the outcome is unknown, or
+// where it depends on what was asked for, as with 404 and 409. It is the one place where that is decided.
 func (e *Error) Unwrap() error {
 	switch e.Status {
 	case http.StatusTooManyRequests:

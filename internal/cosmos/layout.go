@@ -20,9 +20,9 @@ type Layout struct {
 	TTL     bool // items may have a ttl
 }
 
-// What the containers control and catalog get. The first is hardly used: the least that is sold. The second is written in bursts,
-// when a fleet comes or is taken over, and rests in between: its throughput follows its load, from a tenth of this up, which
-// costs less at rest than the least that is sold without autoscale.
+// What the containers control and catalog get. The first is hardly used: the least that is sold. The second is
+// written in bursts, when a fleet comes or is taken over, and rests in between: its throughput follows its load, from
+// a tenth of this up, which costs less at rest than the least that is sold without autoscale.
 var (
 	controlThroughput = store.Throughput{RUs: 400}
 	catalogThroughput = store.Throughput{RUs: 2000, Autoscale: true}

@@ -29,9 +29,9 @@ const (
 	maxSpread         = time.Second // how far those who are throttled together are spread at most
 )
 
-// do sends a request until it is not throttled, patience ends, or ctx does. It is the one place where a 429 is waited out
-// and charges are counted, and where writes can be paced per physical partition. An error is an *Error
-// when the service answered, ctx's own when ctx ended, else what the SDK says; the Receipt is right in any case.
+// do sends a request until it is not throttled, patience ends, or ctx does. It is the one place where a 429 is waited
+// out and charges are counted, and where writes can be paced per physical partition. An error is an *Error when the
+// service answered, ctx's own when ctx ended, else what the SDK says; the Receipt is right in any case.
 func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error)) (store.Receipt, error) {
 	var receipt store.Receipt
 	waited := time.Duration(0)

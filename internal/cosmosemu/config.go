@@ -22,8 +22,8 @@ type Config struct {
 	DataDir string `kong:"-"`
 	// InMemory keeps the data in memory, without a log: for tests. DataDir is then not used.
 	InMemory bool `kong:"-"`
-	// Sync is for power failures. Without it, an acknowledged write survives the end of the process, however sudden: it has
-	// been handed to the operating system.
+	// Sync is for power failures. Without it, an acknowledged write survives the end of the process, however sudden:
+	// it has been handed to the operating system.
 	Sync bool `help:"Make every write survive a power failure, not only the end of the process."`
 	// Now is the clock of everything that is modelled: budgets, timestamps, time to live. Default
 	// time.Now.
@@ -32,8 +32,8 @@ type Config struct {
 	PhysicalPartitions int `help:"Physical partitions of every new container, whatever its throughput. Default: as the service does."`
 	// Limits are the service's, unless lowered.
 	Limits Limits `kong:"embed"`
-	// SplitTakes is by Now. A split is for storage, or for throughput beyond 10,000 RU/s for each physical partition; those of
-	// the service take 4 to 6 h. Below zero: they are done before the next request.
+	// SplitTakes is by Now. A split is for storage, or for throughput beyond 10,000 RU/s for each physical partition;
+	// those of the service take 4 to 6 h. Below zero: they are done before the next request.
 	SplitTakes time.Duration `help:"How long splits take, for storage or for more throughput. Below zero: no time." default:"5h"`
 
 	// Faults lets clients on the same machine set rules by which the Server fails, at /_emulator/faults. Go code has
@@ -43,8 +43,8 @@ type Config struct {
 	Model ru.Model `name:"ru-model" help:"How item sizes are charged: table, the service's published table, or linear." default:"table"`
 	// Unlimited counts charges as always.
 	Unlimited bool `help:"Count request units, but never answer 429."`
-	// RefuseBefore refuses a request before it does anything. Without it, a request is admitted while its second has some
-	// budget left, and its debt is carried into the next seconds.
+	// RefuseBefore refuses a request before it does anything. Without it, a request is admitted while its second has
+	// some budget left, and its debt is carried into the next seconds.
 	RefuseBefore bool `help:"Answer 429 to what would overdraw the second of its physical partition, instead of carrying the debt on."`
 	// Burst is off by default because it hides hot partitions.
 	Burst bool `help:"Let physical partitions below 3,000 RU/s save idle budget for 5 minutes and spend it in bursts."`
@@ -53,8 +53,8 @@ type Config struct {
 	PrefixVisitsAll bool `help:"Let queries over a prefix of a hierarchical key visit, and pay for, every physical partition."`
 
 	Region string `help:"Name of the account's one region." default:"South Central US"`
-	// Consistency is Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual. Every read sees the last write under all
-	// of them.
+	// Consistency is Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual. Every read sees the last write
+	// under all of them.
 	Consistency string `help:"Default consistency level of the account: ${enum}. Under the first two, reads are charged twice." enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" default:"Session"`
 	// Advertise is, without a value, scheme and host of the request, which works through every address the Server has.
 	Advertise string `help:"Endpoint that the account document names, such as https://127.0.0.1:8081/. Default: the one that the client has used."`

@@ -22,8 +22,8 @@ type Config struct {
 
 	Interval time.Duration `name:"fleet-interval" help:"Time between two readings of a truck." default:"1s"`
 
-	// Tenants own the trucks in turn: truck i is of tenant i mod their number, so a truck stays with its tenant when Devices
-	// grows.
+	// Tenants own the trucks in turn: truck i is of tenant i mod their number, so a truck stays with its tenant when
+	// Devices grows.
 	Tenants []string `name:"fleet-tenants" help:"Tenants that own the trucks in turn." default:"acme,globex"`
 
 	// Seed gives the same trucks and the same sequences of values for the same number.

@@ -13,8 +13,8 @@ import (
 // metadataAge is how old the number of partitions may be: a topic may grow.
 const metadataAge = time.Minute
 
-// topicPublisher publishes to a topic, with one request per partition and batch, if that fits one. Records of one key land
-// in one partition whoever sends them.
+// topicPublisher publishes to a topic, with one request per partition and batch, if that fits one. Records of one key
+// land in one partition whoever sends them.
 type topicPublisher struct {
 	topic *kafka.Topic
 	now   func() time.Time

@@ -24,8 +24,8 @@ type ClientConfig struct {
 	Targets Targets
 	HTTP    *http.Client  // with its TLS; without a timeout of its own. Default: http.DefaultClient's transport
 	Secret  func() string // bearer token, read at each request; nil or empty for none
-	// Timeout is how long a process may take to say where it stands; how long its rows take, the context of the call says.
-	// Default 2 s.
+	// Timeout is how long a process may take to say where it stands; how long its rows take, the context of the call
+	// says. Default 2 s.
 	Timeout time.Duration
 }
 
@@ -47,8 +47,8 @@ func NewClient(cfg ClientConfig) *Client {
 	return &Client{cfg}
 }
 
-// Heads implements store.Heads. The rows of one process come over one connection, in the order of its partitions: who has
-// gone on to a later head of the answer can't go back to an earlier one.
+// Heads implements store.Heads. The rows of one process come over one connection, in the order of its partitions: who
+// has gone on to a later head of the answer can't go back to an earlier one.
 func (c *Client) Heads(ctx context.Context, q store.HeadRequest) ([]store.PartitionHead, error) {
 	return gather(ctx, c.cfg.Targets, func(target string) ([]store.PartitionHead, error) { return c.heads(ctx, target, q) })
 }

@@ -19,8 +19,8 @@ import (
 // HandlerConfig is what a handler needs.
 type HandlerConfig struct {
 	Heads store.Heads
-	// Secret is what a request must bring as its bearer token, read at each request so that it may change. An empty one lets
-	// everybody in who reaches the port: mutual TLS, or one machine. nil is the empty one.
+	// Secret is what a request must bring as its bearer token, read at each request so that it may change. An empty
+	// one lets everybody in who reaches the port: mutual TLS, or one machine. nil is the empty one.
 	Secret func() string
 	// StallTimeout is how long the other side may take to accept a part of an answer; default 10 s.
 	StallTimeout time.Duration

@@ -77,7 +77,8 @@ func newReceiver(r io.Reader) (*receiver, error) {
 	return &receiver{in: bufio.NewReaderSize(zip, 64<<10)}, nil
 }
 
-// next reads a message; its content is valid until the next one. io.EOF means that the stream ended between two messages.
+// next reads a message; its content is valid until the next one. io.EOF means that the stream ended between two
+// messages.
 func (r *receiver) next() (kind, reader, error) {
 	k, err := r.in.ReadByte()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // Scanner walks over JSON text. It accepts what RFC 8259 allows and nothing else, and refuses an escaped half of a
-// surrogate pair, which no string can hold. That the text is valid UTF-8 is the caller's to check, of all of it or of the
-// strings that count.
+// surrogate pair, which no string can hold. That the text is valid UTF-8 is the caller's to check, of all of it or of
+// the strings that count.
 //
 // It is our own because it is strict and reads numbers without loss: valyala/fastjson lets pass
 // numbers, escapes and control characters that are no JSON, and jsontext takes four times as long.
@@ -178,8 +178,8 @@ func (s *Scanner) Skip(depth int) error {
 	return err
 }
 
-// Pass consumes any value as Skip does, but looks only for its end where that is quick to find: strings may have control
-// characters, and flat arrays anything.
+// Pass consumes any value as Skip does, but looks only for its end where that is quick to find: strings may have
+// control characters, and flat arrays anything.
 func (s *Scanner) Pass(depth int) error {
 	switch s.Next() {
 	case '"':
@@ -209,8 +209,8 @@ func (s *Scanner) PassRest() bool {
 
 var quote = []byte{'"'}
 
-// Opaque consumes a string that begins here and may have control characters, for callers that refuse those themselves. The
-// result stays valid until Reset.
+// Opaque consumes a string that begins here and may have control characters, for callers that refuse those
+// themselves. The result stays valid until Reset.
 func (s *Scanner) Opaque() ([]byte, error) {
 	rest := s.text[s.at+1:]
 	n := bytes.IndexByte(rest, '"')

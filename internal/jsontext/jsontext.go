@@ -1,5 +1,5 @@
-// Package jsontext writes JSON strings. Messages, chunk documents and answers are written by hand, for speed and because some
-// of their bytes are specified, and this is how all of them spell a string.
+// Package jsontext writes JSON strings. Messages, chunk documents and answers are written by hand, for speed and
+// because some of their bytes are specified, and this is how all of them spell a string.
 package jsontext
 
 import (
@@ -10,8 +10,9 @@ import (
 
 const hex = "0123456789abcdef"
 
-// AppendString appends s as a JSON string. Quotes and backslashes have a backslash in front; control characters of ASCII, the
-// delete character too, are \u00xx; everything else stands as it is. Bytes that are no UTF-8 become U+FFFD, each.
+// AppendString appends s as a JSON string. Quotes and backslashes have a backslash in front; control characters of
+// ASCII, the delete character too, are \u00xx; everything else stands as it is. Bytes that are no UTF-8 become
+// U+FFFD, each.
 func AppendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	done := 0

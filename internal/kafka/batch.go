@@ -88,8 +88,8 @@ func (f frame) int16(at int) int16 { return int16(binary.BigEndian.Uint16(f[at:]
 func (f frame) int32(at int) int32 { return int32(binary.BigEndian.Uint32(f[at:])) }
 func (f frame) int64(at int) int64 { return int64(binary.BigEndian.Uint64(f[at:])) }
 
-// records are all of a batch, and the memory that they take. The count that the batch claims is worth nothing before it is
-// held against what the batch may take.
+// records are all of a batch, and the memory that they take. The count that the batch claims is worth nothing before
+// it is held against what the batch may take.
 func (r *logReader) records(f frame) ([]Record, int, error) {
 	left := r.unpack.max
 	count := int(f.int32(batchCount))

@@ -23,7 +23,8 @@ type Config struct {
 	TLS  TLS  `kong:"embed"`
 	SASL SASL `kong:"embed"`
 
-	// EventHubs: the namespace's host stands for the cluster's id, and a connection string in the password file is enough.
+	// EventHubs: the namespace's host stands for the cluster's id, and a connection string in the password file is
+	// enough.
 	EventHubs bool `help:"The cluster is Azure Event Hubs: TLS, port 9093, requests of at most a megabyte, no compression, longer patience, and SASL PLAIN as $$ConnectionString with what --kafka-password-file holds."`
 
 	// ClusterID must never be used for another cluster: offsets of one id are those of one log.
@@ -31,7 +32,8 @@ type Config struct {
 
 	Compression string `name:"kafka-compression" help:"Of what is produced: none, gzip, snappy, lz4 or zstd. Default: lz4, for Event Hubs none." placeholder:"CODEC"`
 
-	// MaxRequestBytes: a record that does not fit is refused here, as brokers refuse it, where they would close the connection.
+	// MaxRequestBytes: a record that does not fit is refused here, as brokers refuse it, where they would close the
+	// connection.
 	MaxRequestBytes int `name:"kafka-max-request" help:"Bytes of a produce request before compression. Default: what the broker takes, for Event Hubs 1000000." placeholder:"BYTES"`
 
 	// MaxUnpackedBytes: a batch that would take more is passed over and told as a Refusal.
@@ -57,8 +59,8 @@ type TLS struct {
 	ServerName string `name:"kafka-server-name" help:"What the brokers' certificates are for. Default: the host that is dialled." placeholder:"HOST"`
 }
 
-// SASL says who the client is. Files are read, and Token is called, for each connection, so that secrets can change without a
-// restart.
+// SASL says who the client is. Files are read, and Token is called, for each connection, so that secrets can change
+// without a restart.
 type SASL struct {
 	Mechanism    string      `name:"kafka-sasl" help:"PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER." placeholder:"MECHANISM"`
 	User         string      `name:"kafka-user" help:"User for PLAIN and SCRAM."`
@@ -75,8 +77,8 @@ const (
 	OAuthBearer = "OAUTHBEARER"
 )
 
-// What Event Hubs needs, by its documentation: a request of more than 1,046,528 bytes closes the connection, and requests
-// may take a minute.
+// What Event Hubs needs, by its documentation: a request of more than 1,046,528 bytes closes the connection, and
+// requests may take a minute.
 const (
 	eventHubsUser    = "$ConnectionString"
 	eventHubsPort    = "9093"

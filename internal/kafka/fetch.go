@@ -33,8 +33,8 @@ type Batch struct {
 	release func() // gives Bytes back; nil is nothing
 }
 
-// Refusal is a stretch of a log that can't be read, and never will be: its batch is damaged though it is as it was sent, or
-// takes more memory than it may.
+// Refusal is a stretch of a log that can't be read, and never will be: its batch is damaged though it is as it was
+// sent, or takes more memory than it may.
 type Refusal struct {
 	First, Through int64  // offsets
 	Time           int64  // greatest timestamp of its records, ms, as the batch says; negative when it does not
@@ -44,8 +44,9 @@ type Refusal struct {
 	Why            string // for people
 }
 
-// Fetch reads a partition from an offset on: committed records only. It waits a moment when there are none. It fails with
-// Kafka's errors, OffsetOutOfRange and UnknownTopicOrPartition among them, and where a batch is not as it was sent. What it returns must be given back by Release.
+// Fetch reads a partition from an offset on: committed records only. It waits a moment when there are none. It fails
+// with Kafka's errors, OffsetOutOfRange and UnknownTopicOrPartition among them, and where a batch is not as it was
+// sent. What it returns must be given back by Release.
 func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, error) {
 	waiting := ctx // for room, as long as it takes
 	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout+fetchWait)

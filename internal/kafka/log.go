@@ -17,8 +17,9 @@ var errChecksum = errors.New("a batch with a wrong checksum")
 // enoughBytes is from how much memory on no further batch of an answer is unpacked: it is fetched again.
 const enoughBytes = 16 << 20
 
-// frame is one entry of a log as it lies there: a record batch, or, before Kafka 0.11, a message that may hold others. The
-// offset, the length of what follows, and the seventeenth byte, which says which one it is, are common to all.
+// frame is one entry of a log as it lies there: a record batch, or, before Kafka 0.11, a message that may hold
+// others. The offset, the length of what follows, and the seventeenth byte, which says which one it is, are common to
+// all.
 type frame []byte
 
 const (

@@ -233,8 +233,8 @@ func pack(t testing.TB, codec compress.Compression, plain []byte) []byte {
 	return out.Bytes()
 }
 
-// A batch that would take more memory than a batch may is passed over and told, whatever makes it large; reading goes on
-// behind it, and memory stays bounded meanwhile.
+// A batch that would take more memory than a batch may is passed over and told, whatever makes it large; reading goes
+// on behind it, and memory stays bounded meanwhile.
 func TestBombs(t *testing.T) {
 	zeros := one(0, nil, make([]byte, 16<<20), 0)
 	bombs := map[string]batch{

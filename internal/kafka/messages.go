@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Before Kafka 0.11 logs held messages, of versions 0 and 1, one of which may hold a compressed set of others. They take
-// more memory beside their bytes than records do, so such a set may unpack to a part of the bound only.
+// Before Kafka 0.11 logs held messages, of versions 0 and 1, one of which may hold a compressed set of others. They
+// take more memory beside their bytes than records do, so such a set may unpack to a part of the bound only.
 const messagesShare = 8
 
 const (

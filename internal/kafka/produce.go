@@ -16,16 +16,16 @@ var codecs = map[string]kafkago.Compression{
 // ErrTooLarge is the error of a message that the broker does not take for its size. It stays too large.
 var ErrTooLarge = errors.New("the message is larger than the broker takes")
 
-// batchBytes is what a request takes before compression, unless one message alone is longer: below Kafka's default for a
-// batch, 1,048,588 bytes, with what a request has beside its records.
+// batchBytes is what a request takes before compression, unless one message alone is longer: below Kafka's default
+// for a batch, 1,048,588 bytes, with what a request has beside its records.
 const batchBytes = 1_000_000
 
 // batchOverhead is what a request has beside its records, at most, names of topics included.
 const batchOverhead = 1 << 10
 
-// Produce appends messages to one partition, in their order, and returns nil once all replicas in sync have all of them.
-// It sends as many requests as their size asks for; done is how many messages are acknowledged, from the first one on. A
-// message behind them may have been appended all the same. ErrTooLarge is about the message at done.
+// Produce appends messages to one partition, in their order, and returns nil once all replicas in sync have all of
+// them. It sends as many requests as their size asks for; done is how many messages are acknowledged, from the first
+// one on. A message behind them may have been appended all the same. ErrTooLarge is about the message at done.
 func (t *Topic) Produce(ctx context.Context, partition int, messages []Message) (done int, err error) {
 	for done < len(messages) {
 		n, err := t.request(messages[done:])
@@ -83,8 +83,8 @@ func (t *Topic) produce(ctx context.Context, partition int, messages []Message) 
 	return t.client.explain(ctx, t.name, err)
 }
 
-// Permanent reports whether an error is one that another attempt does not mend: Kafka's own, but for those that it calls
-// temporary. Everything else is the network, or a broker that is gone for a while.
+// Permanent reports whether an error is one that another attempt does not mend: Kafka's own, but for those that it
+// calls temporary. Everything else is the network, or a broker that is gone for a while.
 func Permanent(err error) bool {
 	var k kafkago.Error
 	return errors.Is(err, ErrTooLarge) || errors.As(err, &k) && !k.Temporary()

@@ -12,7 +12,8 @@ type Header struct {
 	Value []byte
 }
 
-// Record is one record of a log. Its bytes are parts of what was fetched: who keeps one keeps its whole batch in memory.
+// Record is one record of a log. Its bytes are parts of what was fetched: who keeps one keeps its whole batch in
+// memory.
 type Record struct {
 	Offset  int64
 	Time    int64 // Kafka timestamp, milliseconds since 1970; negative when the record has none
@@ -57,8 +58,8 @@ func (m *Message) record() kafkago.Record {
 }
 
 // PartitionOf is where a key belongs among the partitions of a topic, by murmur2 as Java's producer and librdkafka's
-// murmur2 partitioner place it: records of one key are in one partition whoever sends them. Partitions are as Topic gives
-// them.
+// murmur2 partitioner place it: records of one key are in one partition whoever sends them. Partitions are as Topic
+// gives them.
 func PartitionOf(key []byte, partitions []int) int {
 	return kafkago.Murmur2Balancer{}.Balance(kafkago.Message{Key: key}, partitions...)
 }

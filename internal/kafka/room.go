@@ -26,8 +26,8 @@ func (r *room) take(ctx context.Context, bytes int) (give func(bytes int), err e
 // mostOfAnswer is what one answer takes at most: all batches but the last one, and that.
 func mostOfAnswer(batch int) int { return enoughBytes + batch }
 
-// Release gives the memory of the records back to what the client may fetch. It must be called once nobody needs them; again
-// is nothing. A Batch with an error needs none.
+// Release gives the memory of the records back to what the client may fetch. It must be called once nobody needs
+// them; again is nothing. A Batch with an error needs none.
 func (b *Batch) Release() {
 	if b.release != nil {
 		b.release()

@@ -77,8 +77,8 @@ type Token struct {
 	Extensions map[string]string // such as Confluent's logicalCluster; nil is none
 }
 
-// TokenSource returns a token that is valid now. It is called for each connection, by any number of callers, and keeps what
-// it wants to keep.
+// TokenSource returns a token that is valid now. It is called for each connection, by any number of callers, and
+// keeps what it wants to keep.
 type TokenSource func(ctx context.Context) (Token, error)
 
 func tokenFile(file string) TokenSource {

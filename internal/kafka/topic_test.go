@@ -62,7 +62,8 @@ func TestSeveralBootstrapAddresses(t *testing.T) {
 	}
 }
 
-// A transaction that was aborted leaves nothing; one that is open is not read before it ends, nor is what comes behind it.
+// A transaction that was aborted leaves nothing; one that is open is not read before it ends, nor is what comes
+// behind it.
 func TestTransactions(t *testing.T) {
 	b := broker(t)
 	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}}).Topic(topic)

@@ -35,8 +35,8 @@ func newUnpacker(max int) *unpacker {
 	}
 }
 
-// unpack returns the bytes behind a codec, as batches number them; at most max of them, which is not above the unpacker's
-// own bound, else errExpands.
+// unpack returns the bytes behind a codec, as batches number them; at most max of them, which is not above the
+// unpacker's own bound, else errExpands.
 func (u *unpacker) unpack(codec int16, packed []byte, max int) ([]byte, error) {
 	switch codec {
 	case 0:
@@ -73,7 +73,8 @@ func readUpTo(r io.Reader, max int) ([]byte, error) {
 	return out, err
 }
 
-// Java's producers put snappy into a frame of their own: a magic, two versions, and blocks with their length before them.
+// Java's producers put snappy into a frame of their own: a magic, two versions, and blocks with their length before
+// them.
 var (
 	xerial       = []byte("\x82SNAPPY\x00")
 	xerialHeader = len(xerial) + 8

@@ -95,7 +95,9 @@ func (c *client) configure(topic string, configs map[string]string) error {
 		k.Name, k.Value = name, kmsg.StringPtr(value)
 		r.Configs = append(r.Configs, k)
 	}
-	response, err := c.ask(&kmsg.IncrementalAlterConfigsRequest{Resources: []kmsg.IncrementalAlterConfigsRequestResource{r}})
+	response, err := c.ask(&kmsg.IncrementalAlterConfigsRequest{
+		Resources: []kmsg.IncrementalAlterConfigsRequestResource{r},
+	})
 	if err != nil {
 		return err
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A producer that is idempotent numbers its batches, and the broker remembers the last few of each partition: a batch that is
-// sent again, because its acknowledgement was lost, is known and stands in the log once. kfake writes what it remembers down
-// when it is closed, so a broker that was killed would take such a batch a second time. It is all in the log, though: it is
-// read from there before kfake starts.
+// A producer that is idempotent numbers its batches, and the broker remembers the last few of each partition: a batch
+// that is sent again, because its acknowledgement was lost, is known and stands in the log once. kfake writes what it
+// remembers down when it is closed, so a broker that was killed would take such a batch a second time. It is all in
+// the log, though: it is read from there before kfake starts.
 
 // windowsFile is kfake's, in the folder of its log.
 const windowsFile = "seq_windows.json"
@@ -146,8 +146,8 @@ func partitionOf(folder string) (topic string, partition int32, ok bool) {
 	return topic, int32(n), err == nil
 }
 
-// eachBatch calls do with the batches of a partition in their order, up to the first one that is not whole: kfake cuts the
-// log there.
+// eachBatch calls do with the batches of a partition in their order, up to the first one that is not whole: kfake
+// cuts the log there.
 func eachBatch(dir string, do func(*kmsg.RecordBatch)) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.dat"))
 	if err != nil {

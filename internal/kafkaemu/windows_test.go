@@ -66,8 +66,8 @@ func (p *idempotent) send(b *kafkaemu.Broker, partition, sequence int32) (offset
 	return answer.BaseOffset, kerr.ErrorForCode(answer.ErrorCode)
 }
 
-// A broker that was killed knows what idempotent producers have sent: a batch that is sent again is in the log once, and the
-// next one follows. The folder is looked at as a process that was killed leaves it.
+// A broker that was killed knows what idempotent producers have sent: a batch that is sent again is in the log once,
+// and the next one follows. The folder is looked at as a process that was killed leaves it.
 func TestAKillDoesNotForgetProducers(t *testing.T) {
 	cfg := config(t)
 	b := open(t, cfg)

@@ -72,7 +72,8 @@ func TestWhaleHeatsOnePartitionButNotBinnacle(t *testing.T) {
 
 // An even load of ten tenants is uneven too when a tenant's data is in one partition.
 func TestUniform(t *testing.T) {
-	results := run(t, small(func(c *loadtest.Config) { c.Scenarios = []loadtest.Scenario{loadtest.Uniform} })).Outcomes[0].Results
+	uniform := small(func(c *loadtest.Config) { c.Scenarios = []loadtest.Scenario{loadtest.Uniform} })
+	results := run(t, uniform).Outcomes[0].Results
 	require.InDelta(t, 5, results[0].Hottest, 1e-9)
 	require.InDelta(t, 2, results[1].Hottest, 0.01, "four of the ten names fall into one partition")
 	require.Less(t, results[2].Hottest, 1.6)
@@ -101,7 +102,8 @@ func TestSameSeedSameReport(t *testing.T) {
 	first := run(t, small(nil))
 	require.Equal(t, first, run(t, small(nil)))
 	other := run(t, small(func(c *loadtest.Config) { c.Seed = 4 }))
-	require.NotEqual(t, first.Outcomes[0].Results[2].OtherModel, other.Outcomes[0].Results[2].OtherModel, "chunks of other values have other sizes")
+	require.NotEqual(t, first.Outcomes[0].Results[2].OtherModel, other.Outcomes[0].Results[2].OtherModel,
+		"chunks of other values have other sizes")
 }
 
 // The other model's figure is computed beside, from sizes and terms; it is what a run with that model is charged.

@@ -30,8 +30,8 @@ type Config struct {
 	ShiftTo string  `help:"now: move all times so that the file's last one is now." enum:",now" default:"" placeholder:"now"`
 	Rate    float64 `help:"Readings a second. Default: as fast as it goes."`
 
-	// Grant makes --backfill: it gets the leave for a tenant's readings of a range of event times, whose id goes out with each
-	// of their records. nil: there is none.
+	// Grant makes --backfill: it gets the leave for a tenant's readings of a range of event times, whose id goes out
+	// with each of their records. nil: there is none.
 	Grant func(ctx context.Context, tenant string, r telemetry.Range) (id string, err error) `kong:"-"`
 
 	Progress io.Writer        `kong:"-"` // a terminal that shows a progress bar; nil: none

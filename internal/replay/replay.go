@@ -72,8 +72,8 @@ func detect(cfg Config) (Format, error) {
 	return formatByText(head), nil
 }
 
-// prepare reads the file once where that must be known before anything is published: how many milliseconds move its greatest
-// time to now, and the ids of the backfill's grants by tenant.
+// prepare reads the file once where that must be known before anything is published: how many milliseconds move its
+// greatest time to now, and the ids of the backfill's grants by tenant.
 func prepare(ctx context.Context, cfg Config, f Format, s *Summary) (grants map[string]string, err error) {
 	if cfg.ShiftTo != "now" && cfg.Grant == nil {
 		return nil, nil

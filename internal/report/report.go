@@ -1,5 +1,5 @@
-// Package report writes what tools tell people on a terminal: tables, paragraphs, numbers. It decides how things look, not
-// what they say.
+// Package report writes what tools tell people on a terminal: tables, paragraphs, numbers. It decides how things
+// look, not what they say.
 package report
 
 import (
@@ -24,8 +24,8 @@ func List(w io.Writer, rows [][]string) error {
 	return columns(w, "", rows, func(int) bool { return false })
 }
 
-// columns pads each cell to the width of its column, as a terminal shows it, and leaves out blanks at ends of lines. Text to
-// the left that ends its row may be longer than its column: there is nothing behind it to push aside.
+// columns pads each cell to the width of its column, as a terminal shows it, and leaves out blanks at ends of lines.
+// Text to the left that ends its row may be longer than its column: there is nothing behind it to push aside.
 func columns(w io.Writer, indent string, rows [][]string, right func(column int) bool) error {
 	var widths []int
 	for _, row := range rows {

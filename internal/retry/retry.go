@@ -1,6 +1,6 @@
-// Package retry waits between attempts: each pause is twice the one before, up to a bound, and spread by chance, so that
-// those who failed together do not come back together. Everybody who tries again does it by this package; what is worth
-// another attempt is the caller's affair.
+// Package retry waits between attempts: each pause is twice the one before, up to a bound, and spread by chance, so
+// that those who failed together do not come back together. Everybody who tries again does it by this package; what
+// is worth another attempt is the caller's affair.
 //
 // Pauses are timers of package time, so that a test inside a synctest bubble takes no time for them.
 package retry
@@ -77,8 +77,8 @@ type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// Do makes attempts until one returns nil, or a Permanent error, or the context ends. It returns the last error of an attempt
-// that was not cut off by the context, if there is one.
+// Do makes attempts until one returns nil, or a Permanent error, or the context ends. It returns the last error of an
+// attempt that was not cut off by the context, if there is one.
 func (p Policy) Do(ctx context.Context, attempt func(context.Context) error) error {
 	var last error
 	for pauses := p.Begin(); ; {

@@ -1,10 +1,11 @@
-// Package settings is how fields of configuration structs are spelt: on the command line, in the environment, in a YAML file,
-// and as the defaults in their tags. A setting is declared once, as a field of the struct that it configures:
+// Package settings is how fields of configuration structs are spelt: on the command line, in the environment, in a
+// YAML file, and as the defaults in their tags. A setting is declared once, as a field of the struct that it
+// configures:
 //
 //	Hold time.Duration `help:"Longest time that a reading waits in memory." default:"${hold=30m}"`
 //
-// cmd/binnacle makes a flag of it, whose default ${hold=30m} is 30m unless the command that embeds the struct has one of its
-// own (set:"hold=30s"). Defaults gives the same value to a struct that is filled in by code.
+// cmd/binnacle makes a flag of it, whose default ${hold=30m} is 30m unless the command that embeds the struct has one
+// of its own (set:"hold=30s"). Defaults gives the same value to a struct that is filled in by code.
 package settings
 
 import (
@@ -18,7 +19,8 @@ import (
 	"binnacle/internal/duration"
 )
 
-// Mebibytes is a spelling that a field's type does not tell: a number of bytes, in MiB. A field names it as its type:"mib".
+// Mebibytes is a spelling that a field's type does not tell: a number of bytes, in MiB. A field names it as its
+// type:"mib".
 const Mebibytes = "mib"
 
 // Set gives v the value that a text spells.

@@ -14,8 +14,9 @@ var (
 	ErrTooLarge    = errors.New("the document is larger than the store takes")
 )
 
-// What an answer means for who asked is decided once, in the adapter. ErrTooLarge and these are all there is; after any other
-// error the outcome is unknown: a write may or may not have happened, and the caller asks the same again (rule W6).
+// What an answer means for who asked is decided once, in the adapter. ErrTooLarge and these are all there is; after
+// any other error the outcome is unknown: a write may or may not have happened, and the caller asks the same again
+// (rule W6).
 var (
 	// ErrBusy: nothing happened, and it may be asked again later; a *BusyError says when.
 	ErrBusy = errors.New("the store is busy")

@@ -24,8 +24,8 @@ const (
 
 var operations = []string{Create, Upsert, Replace, Patch, Delete, Batch, Read, Query, Changes, Metadata}
 
-// Rule is what happens to some requests. Its zero value is for every operation on items, hits each of them, for ever, and
-// does nothing: Validate wants an effect.
+// Rule is what happens to some requests. Its zero value is for every operation on items, hits each of them, for ever,
+// and does nothing: Validate wants an effect.
 type Rule struct {
 	// Name is said in the answers that the rule makes, and in its counts.
 	Name string `json:"name,omitempty"`
@@ -35,9 +35,9 @@ type Rule struct {
 	// Database and Container are patterns of path.Match, such as chunks-*. "": all.
 	Database  string `json:"database,omitempty"`
 	Container string `json:"container,omitempty"`
-	// Min and Max are effective partition keys, half-open, in hexadecimal as partition key ranges have them: the rule is
-	// for requests that may touch a key between them. A request that names neither key nor range may touch every one.
-	// Both "": all.
+	// Min and Max are effective partition keys, half-open, in hexadecimal as partition key ranges have them: the rule
+	// is for requests that may touch a key between them. A request that names neither key nor range may touch every
+	// one. Both "": all.
 	Min string `json:"min,omitempty"`
 	Max string `json:"max,omitempty"`
 
@@ -59,8 +59,8 @@ type Rule struct {
 	Drop bool `json:"drop,omitempty"`
 	// Hang answers nothing until the client gives up, or the rules change; then the connection ends.
 	Hang bool `json:"hang,omitempty"`
-	// Applied does the request before any of this happens to its answer. Without it, a request that gets Status, Drop or
-	// Hang is not done at all, and one that is only late is done after LatencyMs.
+	// Applied does the request before any of this happens to its answer. Without it, a request that gets Status, Drop
+	// or Hang is not done at all, and one that is only late is done after LatencyMs.
 	Applied bool `json:"applied,omitempty"`
 }
 

@@ -49,8 +49,8 @@ type Op struct {
 	Call  int         // counts the calls of this kind from 1
 }
 
-// Fault is an outcome that a test wants instead of the true one: of the store here, and of the control documents and the
-// catalog in package controltest.
+// Fault is an outcome that a test wants instead of the true one: of the store here, and of the control documents and
+// the catalog in package controltest.
 type Fault struct {
 	Applied bool  // the write happens all the same
 	Err     error // what the caller is told; nil leaves the true answer

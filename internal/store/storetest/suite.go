@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Fixture is an implementation under test, without any container of chunks. One of its partition keys takes KeyBytes, within
-// a tenth.
+// Fixture is an implementation under test, without any container of chunks. One of its partition keys takes KeyBytes,
+// within a tenth.
 type Fixture struct {
 	Writer          store.Writer
 	Reader          store.Reader
