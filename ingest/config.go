@@ -25,6 +25,7 @@ type Config struct {
 
 	DrainBudget time.Duration `help:"How long shutdown may write what is in memory." default:"5s"`
 	MemoryBytes int64         `name:"memory-mb" help:"Bound of what ingest holds in memory, in MiB." type:"mib" default:"1024"`
+	Session     time.Duration `name:"session-timeout" help:"How long the group waits for a process that does not answer before others take its partitions." default:"30s"`
 	WatchEvery  time.Duration `kong:"-" default:"5s"`  // how often the topic is looked at for partitions that were added
 	Patience    time.Duration `kong:"-" default:"10s"` // how long one attempt at a write may take: then its outcome is unknown
 	DeniedFor   time.Duration `kong:"-" default:"1m"`  // how long the store may deny access before the ingester gives up
@@ -47,7 +48,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// MaxDrainBudget is less than the group's session timeout of 30 s: there are no heartbeats while the last generation drains.
+// MinSession is what Apache Kafka and Event Hubs take as the shortest session (group.min.session.timeout.ms).
+const MinSession = 6 * time.Second
+
+// MaxDrainBudget is less than the group's session timeout as it is by default: there are no heartbeats while the last
+// generation drains.
 const MaxDrainBudget = 20 * time.Second
 
 // Validate reports every fault at once.
@@ -66,6 +71,12 @@ func (c Config) Validate() error {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("%s %s is negative", d.name, d.value))
 		}
+	}
+	if c.Session < MinSession {
+		errs = append(errs, fmt.Errorf("session-timeout %s is below %s, which no broker takes", c.Session, MinSession))
+	}
+	if c.DrainBudget >= c.Session {
+		errs = append(errs, fmt.Errorf("drain-budget %s is not below session-timeout %s", c.DrainBudget, c.Session))
 	}
 	if c.DrainBudget > MaxDrainBudget {
 		errs = append(errs, fmt.Errorf("drain-budget %s is above %s: the group would give the partitions away meanwhile", c.DrainBudget, MaxDrainBudget))

@@ -20,7 +20,7 @@ type memories struct {
 // What the log must have is asked first, and where it ends afterwards: a former owner may still commit and stamp.
 func (in *Ingester) takeover(ctx context.Context, partition int, committed int64, known memories) (worker.Assignment, error) {
 	none := worker.Assignment{}
-	cluster, partitions, err := in.describe(ctx)
+	cluster, partitions, err := in.topic.Describe(ctx)
 	if err != nil {
 		return none, err
 	}

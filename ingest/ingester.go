@@ -38,7 +38,8 @@ type Ingester struct {
 	jobs    sync.WaitGroup
 
 	mu         sync.Mutex // guards below
-	expected   []int      // partitions of the topic
+	member     bool       // the group has given partitions to this process, be it none
+	assigned   []int      // which ones
 	partitions map[int]*partition
 }
 
@@ -86,7 +87,7 @@ func (in *Ingester) run(ctx context.Context) error {
 	line := newLifeline()
 	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
 		ID: in.cfg.Group, Brokers: in.cfg.Kafka.Brokers(), Topics: []string{in.cfg.Topic}, Dialer: line.dialer(in.cfg.Kafka.Dialer()),
-		HeartbeatInterval: time.Second, SessionTimeout: 30 * time.Second, RebalanceTimeout: 30 * time.Second,
+		HeartbeatInterval: time.Second, SessionTimeout: in.cfg.Session, RebalanceTimeout: in.cfg.Session,
 		JoinGroupBackoff: joinBackoff, Timeout: max(30*time.Second, in.cfg.Kafka.RequestTimeout()),
 		WatchPartitionChanges: true, PartitionWatchInterval: in.cfg.WatchEvery,
 		StartOffset:   kafkago.FirstOffset,
@@ -141,19 +142,7 @@ func (in *Ingester) meet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return in.executor.persist(ctx, "metadata", func() error { _, _, err := in.describe(ctx); return err })
-}
-
-// describe returns which cluster it is and which partitions the topic has, and notes those.
-func (in *Ingester) describe(ctx context.Context) (cluster string, partitions []int, err error) {
-	cluster, partitions, err = in.topic.Describe(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.expected = partitions
-	return cluster, partitions, nil
+	return in.executor.persist(ctx, "metadata", func() error { _, _, err := in.topic.Describe(ctx); return err })
 }
 
 func ended(ctx context.Context, err error) error {
@@ -184,10 +173,14 @@ func (in *Ingester) own(gen context.Context, generation *kafkago.Generation) {
 	owners.Wait()
 }
 
-// keep drops the workers of partitions that went elsewhere.
+// keep notes which partitions are here, and drops the workers of those that went elsewhere.
 func (in *Ingester) keep(assigned []kafkago.PartitionAssignment) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	in.member, in.assigned = true, nil
+	for _, a := range assigned {
+		in.assigned = append(in.assigned, a.ID)
+	}
 	for id, p := range in.partitions {
 		if !slices.ContainsFunc(assigned, func(a kafkago.PartitionAssignment) bool { return a.ID == id }) {
 			in.drop(p)
@@ -258,17 +251,18 @@ func (in *Ingester) resume(ctx context.Context, id int, committed, reached int64
 	return p, nil
 }
 
-// CaughtUp reports whether every partition of the topic is here and has passed the log end seen when it came.
+// CaughtUp reports whether every partition that the group has given to this process has passed the log end seen when it
+// came. Before the first generation it is false.
 func (in *Ingester) CaughtUp() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for _, id := range in.expected {
+	for _, id := range in.assigned {
 		p := in.partitions[id]
 		if p == nil || !p.worker.CaughtUp() {
 			return false
 		}
 	}
-	return len(in.expected) > 0
+	return in.member
 }
 
 // Heads is store.Heads.

@@ -64,8 +64,13 @@ func TestWhenAnAnswerIsComplete(t *testing.T) {
 			{heads: []store.PartitionHead{head(0, 1, 7, 0), head(0, 2, 1, 1)}},
 			{heads: []store.PartitionHead{head(0, 1, 8, 0)}, missing: []string{"partition telemetry/0 is behind an earlier answer: offset 8 of stream 1 after offset 1 of stream 2"}},
 		}},
-		{"not all ingesters answer", false, []step{
-			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, failing: errors.New("x"), ends: []int64{9}, missing: []string{"not all ingesters answer: x"}},
+		{"an ingester that is gone, and a partition with it", false, []step{
+			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, failing: errors.New("x"), ends: []int64{9, 9}, missing: []string{
+				"no ingester answers for partition telemetry/1", "not all ingesters answer: x"}},
+			{heads: []store.PartitionHead{head(0, 1, 7, 0), head(1, 1, 7, 0)}, failing: errors.New("x")}, // others have it
+		}},
+		{"an ingester that is gone, and no log to tell which partitions there are", true, []step{
+			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, failing: errors.New("x"), missing: []string{"not all ingesters answer: x"}},
 		}},
 		{"the log has never answered", false, []step{
 			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, noLog: true, missing: []string{"which partitions there are is not known yet"}},

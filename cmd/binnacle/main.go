@@ -25,6 +25,10 @@ type commands struct {
 	PrintConfig bool `help:"Print what the subcommand's flags are set to, as YAML for --config without secrets, and end."`
 
 	Dev         devCommand         `cmd:"" help:"Everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
+	Serve       serveCommand       `cmd:"" help:"All roles in one process on a real cluster and a real account."`
+	Ingest      ingestCommand      `cmd:"" help:"Take readings from Kafka to Cosmos DB."`
+	Query       queryCommand       `cmd:"" help:"Answer queries."`
+	Tenant      tenantCommand      `cmd:"" help:"What operators do about tenants."`
 	Replay      replayCommand      `cmd:"" help:"Publish a file of readings: CSV, NDJSON or Influx line protocol, also gzipped."`
 	Provision   provisionCommand   `cmd:"" help:"Make containers ahead of time and set their throughput by age."`
 	Loadtest    loadtestCommand    `cmd:"" help:"Show hot partitions and how they are avoided: one load through three layouts."`

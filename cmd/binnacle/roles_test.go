@@ -3,7 +3,10 @@ package main_test
 import (
 	"context"
 	"encoding/json"
+	mathrand "math/rand/v2"
+	"net"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -131,4 +134,114 @@ func TestEveryFaultAtOnce(t *testing.T) {
 		}
 		refused(t, append([]string{command}, wrong...), words...)
 	}
+}
+
+// Every role is a process of its own. Ingesters are killed while devices publish: everything acknowledged is answered, once,
+// with its last value, and an answer that lacks something says so.
+func TestRolesAsProcesses(t *testing.T) {
+	t.Parallel()
+	seed := mathrand.Uint64()
+	t.Logf("seed %d", seed)
+	dir := t.TempDir()
+	broker := start(t, "broker", "--kafka=127.0.0.1:0", "--data-dir", dir+"/kafka", "--partitions=4")
+	kafkaAt := broker.printed(`(?m)^ +kafka +(\S+)`)
+	emulator := start(t, "emulator", "--cosmos=127.0.0.1:0", "--data-dir", dir+"/cosmos", "--unlimited")
+	cosmosAt := emulator.printed(`(?m)^ +endpoint +http://([^/\s]+)`)
+	servers := []string{"--kafka=" + kafkaAt, "--cosmos=" + cosmosAt}
+
+	missing := run(t, 30*time.Second, append([]string{"ingest", "--check"}, servers...)...)
+	require.Equal(t, 1, missing.code)
+	require.Contains(t, missing.stdout.String(), "missing  cosmos     the database binnacle has no container control: binnacle provision makes it")
+	start(t, "provision", "--cosmos="+cosmosAt)
+	soon(t, 30*time.Second, func() bool {
+		return run(t, 30*time.Second, append([]string{"ingest", "--check"}, servers...)...).code == 0
+	}, "provision makes what is missing")
+
+	secret := file(t, "secret", "open sesame\n")
+	ports := []string{freePort(t), freePort(t), freePort(t)}
+	ingester := func(i int) *process {
+		p := start(t, append([]string{
+			"ingest", "--register", "--hold=500ms", "--session-timeout=6s", "--heads-listen=" + ports[i], "--admin=127.0.0.1:0",
+			"--heads-secret-file=" + secret,
+		}, servers...)...)
+		p.printed(`(?m)^ +heads +(\S+)`)
+		return p
+	}
+	ingesters := []*process{ingester(0), ingester(1), ingester(2)}
+	query := start(t, append([]string{
+		"query", "--api=127.0.0.1:0", "--admin=127.0.0.1:0", "--heads=" + strings.Join(ports, ","), "--heads-secret-file=" + secret,
+		"--trusted-proxies=127.0.0.1",
+	}, servers...)...)
+	asks := &dev{process: query, api: query.printed(`(?m)^ +api +http://(\S+)`)}
+
+	var at atomic.Pointer[string]
+	at.Store(&kafkaAt)
+	ctx, cancel := context.WithCancel(context.Background())
+	published := make(chan table, 1)
+	go func() { published <- publishUntil(ctx, &at, mathrand.New(mathrand.NewPCG(seed, 2))) }()
+	rnd := mathrand.New(mathrand.NewPCG(seed, 1))
+	for i := range 3 {
+		time.Sleep(time.Duration(500+rnd.IntN(1000)) * time.Millisecond) // the moment of the kill is the test's subject
+		if i == 1 {
+			ingesters[i].stop(syscall.SIGTERM)
+		} else {
+			ingesters[i].kill()
+		}
+		ingesters[i] = ingester(i)
+	}
+	ingesters[2].kill() // and stays away
+	cancel()
+	want := <-published
+	require.Greater(t, len(want), 100)
+	soon(t, time.Minute, func() bool { return asks.complete("acme") }, "the others take over what the one had that is gone")
+	asks.answersInAllFormats("acme", want)
+}
+
+// complete reports whether an answer is complete now.
+func (d *dev) complete(tenant string) bool {
+	d.t.Helper()
+	resp := d.get(tenant, "/api/v1/readings?from=0&strict=true&timeout=5s&limit=1")
+	defer resp.Body.Close()
+	var a struct{ Complete bool }
+	require.NoError(d.t, json.NewDecoder(resp.Body).Decode(&a))
+	return a.Complete
+}
+
+// freePort is an address that nobody has taken a moment ago.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// Heads that other machines reach are not shown to everybody.
+func TestHeadsNeedASecret(t *testing.T) {
+	t.Parallel()
+	refused(t, []string{"ingest", "--heads-listen=0.0.0.0:0", "--admin=127.0.0.1:0"}, "--heads-secret-file", "--heads-tls-cert")
+	refused(t, []string{"ingest", "--heads-tls-cert=x"}, "--heads-tls-key", "--heads-tls-ca")
+	refused(t, []string{"query", "--trusted-proxies=here", "--oidc-issuer=https://login.example"}, "--trusted-proxies here", "--oidc-audience")
+	refused(t, []string{"serve", "--identity=workload", "--key=a2V5", "--azure-account=a"}, "--key", "--azure-subscription")
+}
+
+// Tokens are made, listed and revoked; what is secret is shown once.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	emulator := start(t, "emulator", "--cosmos=127.0.0.1:0", "--data-dir", t.TempDir())
+	at := "--cosmos=" + emulator.printed(`(?m)^ +endpoint +http://([^/\s]+)`)
+	require.Zero(t, run(t, 30*time.Second, "provision", "--once", at).code)
+	add := run(t, 10*time.Second, "tenant", "token", "add", "acme", "--scopes=read,admin", "--expires=90d", "--note=Grafana", at)
+	require.Zero(t, add.code, add.stderr.String())
+	secret := strings.TrimSpace(add.stdout.String())
+	require.Regexp(t, `^bn_[a-z2-7]{10}_[A-Z2-7]{26}$`, secret)
+	id := strings.Split(secret, "_")[1]
+	list := run(t, 10*time.Second, "tenant", "token", "list", at)
+	require.Regexp(t, id+` +acme +read,admin +\S+ +\S+ +good +Grafana`, list.stdout.String())
+	require.NotContains(t, list.stdout.String(), strings.Split(secret, "_")[2])
+	require.Zero(t, run(t, 10*time.Second, "tenant", "token", "revoke", id, at).code)
+	require.Regexp(t, id+`.* revoked +Grafana`, run(t, 10*time.Second, "tenant", "token", "list", "acme", at).stdout.String())
+	refused(t, []string{"tenant", "token", "add", "Acme", at}, "Acme")
+	refused(t, []string{"tenant", "token", "add", "acme", "--scopes=all", at}, "all")
+	refused(t, []string{"tenant", "token", "revoke", "nobody", at}, "nobody")
 }

@@ -50,8 +50,7 @@ type process struct {
 // run builds a process and runs it until the context ends, and returns nil then, or until a stage fails. build opens what may
 // be refused first, directories and addresses, so that whatever is wrong with them is found before anything runs.
 func run(ctx context.Context, env Env, build func(ctx context.Context, p *process) error) error {
-	p := &process{Env: env, metrics: prometheus.NewRegistry(), life: newLifecycle(env.Logger)}
-	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	p := newProcess(env)
 	defer p.close()
 	defer p.life.stop()
 	err := build(ctx, p)
@@ -63,6 +62,12 @@ func run(ctx context.Context, env Env, build func(ctx context.Context, p *proces
 	}
 	p.start()
 	return p.life.wait(ctx)
+}
+
+func newProcess(env Env) *process {
+	p := &process{Env: env, metrics: prometheus.NewRegistry(), life: newLifecycle(env.Logger)}
+	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return p
 }
 
 // part is a logger for one part of the process.

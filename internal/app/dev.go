@@ -24,6 +24,7 @@ type DevConfig struct {
 
 	Admin    AdminConfig             `kong:"embed"`
 	Query    QueryConfig             `kong:"embed,group='Queries'"`
+	Access   AccessConfig            `kong:"embed,group='Who may ask',set='trusted_proxies=127.0.0.0/8,::1'"`
 	Ingest   ingest.Config           `kong:"embed,group='Ingest',set='hold=30s',set='lp_device_tag=device',set='lp_tenant_tag=tenant'"`
 	Registry schemaregistry.Config   `kong:"embed,group='Ingest'"`
 	Tenants  control.DirectoryConfig `kong:"embed,group='Ingest'"`
@@ -46,6 +47,8 @@ func (c DevConfig) Validate() error {
 	faults.check(c.Tenants.Retention >= 0, "--retention %s is negative; 0 keeps for ever", c.Tenants.Retention)
 	faults.check(c.Tenants.MaxMonths >= 1, "--max-months %d: a tenant needs at least 1", c.Tenants.MaxMonths)
 	faults.query(c.Query.Query)
+	faults.door(c.Query)
+	faults.access(c.Access)
 	faults.emulator(c.Emulator)
 	return errors.Join(faults...)
 }
@@ -97,7 +100,7 @@ func (d *dev) open(ctx context.Context) (err error) {
 		return err
 	}
 	d.cosmos.serve(d.emulator)
-	if d.api, err = d.listen("the query API", d.cfg.Query.API); err != nil {
+	if d.api, err = d.openAPI(d.cfg.Query); err != nil {
 		return err
 	}
 	d.readyWhen(func() error {
@@ -141,7 +144,11 @@ func (d *dev) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.newQuery(d.cfg.Query, a, ingester, in.Kafka.Topic(in.Topic), d.api); err != nil {
+	gate, err := d.cfg.Access.gate(client.Documents())
+	if err != nil {
+		return err
+	}
+	if err := d.newQuery(d.cfg.Query, a, ingester, in.Kafka.Topic(in.Topic), gate, d.api); err != nil {
 		return err
 	}
 	d.add("ingest", ingester.Run)
@@ -158,7 +165,7 @@ func (d *dev) compose(ctx context.Context) error {
 // announce prints where everything is and what to try first. Every line that begins with curl is a command that works
 // from now on.
 func (d *dev) announce() {
-	api := "http://" + d.api.addr()
+	api := d.cfg.Query.url(d.api)
 	tenant, newest := "acme", "from=0&order=desc&limit=5"
 	if d.cfg.Fleet.Devices > 0 {
 		tenant = d.cfg.Fleet.Tenants[0]

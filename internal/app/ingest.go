@@ -18,6 +18,9 @@ func (f *faults) ingest(c ingest.Config) {
 	f.check(c.CommitEvery > 0, "--commit-every %s is not above 0", c.CommitEvery)
 	f.check(c.DrainBudget >= 0 && c.DrainBudget <= ingest.MaxDrainBudget,
 		"--drain-budget %s: it lies between 0 and %s", c.DrainBudget, ingest.MaxDrainBudget)
+	f.check(c.Session >= ingest.MinSession, "--session-timeout %s: at least %s are needed", c.Session, ingest.MinSession)
+	f.check(c.Session < ingest.MinSession || c.DrainBudget < c.Session, "--drain-budget %s: it must be below --session-timeout %s",
+		c.DrainBudget, c.Session)
 	f.check(c.MaxBehind > 0, "--max-behind %d is not above 0", c.MaxBehind)
 	f.check(c.MaxWrites > 0, "--max-writes %d is not above 0", c.MaxWrites)
 	f.check(c.MemoryBytes >= minMemory, "--memory-mb %d: at least %d are needed", c.MemoryBytes>>20, minMemory>>20)

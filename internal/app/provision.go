@@ -16,32 +16,94 @@ import (
 
 // ProvisionConfig is what `binnacle provision` runs with.
 type ProvisionConfig struct {
-	Account AccountConfig `kong:"embed"`
+	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
+	Azure   AzureConfig   `kong:"embed,group='Cosmos DB'"`
+	Policy  PolicyConfig  `kong:"embed,group='Throughput'"`
 
 	DryRun bool          `help:"Print the plan and change nothing."`
 	Once   bool          `help:"Apply the plan once and end."`
 	Every  time.Duration `help:"Time between two rounds." default:"1m"`
+}
 
-	HotRUs  int `name:"hot-rus" help:"RU/s of the current month's containers." default:"${hot_rus}" group:"Throughput"`
-	WarmRUs int `name:"warm-rus" help:"RU/s of the month before it." default:"${warm_rus}" group:"Throughput"`
-	ColdRUs int `name:"cold-rus" help:"RU/s of older months." default:"${cold_rus}" group:"Throughput"`
+// PolicyConfig is what of the policy of tiers is set.
+type PolicyConfig struct {
+	HotRUs  int `name:"hot-rus" help:"RU/s of the current month's containers." default:"${hot_rus}"`
+	WarmRUs int `name:"warm-rus" help:"RU/s of the month before it." default:"${warm_rus}"`
+	ColdRUs int `name:"cold-rus" help:"RU/s of older months." default:"${cold_rus}"`
+}
+
+func (c PolicyConfig) policy() provision.Policy {
+	p := provision.DefaultPolicy()
+	p.HotRUs, p.WarmRUs, p.ColdRUs = c.HotRUs, c.WarmRUs, c.ColdRUs
+	return p
+}
+
+// AzureConfig is where the account is found in Azure Resource Manager: an identity makes containers through that.
+type AzureConfig struct {
+	Subscription  string `name:"azure-subscription" help:"Subscription of the account, to make containers with --identity." placeholder:"ID"`
+	ResourceGroup string `name:"azure-resource-group" help:"Resource group of the account." placeholder:"NAME"`
+	Account       string `name:"azure-account" help:"Name of the account." placeholder:"NAME"`
+}
+
+// azure notes what is wrong with the way to Azure Resource Manager.
+func (f *faults) azure(c AzureConfig, a AccountConfig) {
+	given := c.Subscription != "" || c.ResourceGroup != "" || c.Account != ""
+	f.check(!given || c.Subscription != "" && c.ResourceGroup != "" && c.Account != "",
+		"--azure-subscription, --azure-resource-group and --azure-account are given together, or none")
+	f.check(!given || a.Identity != "", "--azure-subscription needs --identity")
+}
+
+// manager makes containers, and the base that all of them stand on.
+type manager interface {
+	provision.Containers
+	EnsureBase(ctx context.Context) error
+}
+
+// byKey is a manager with an account key.
+type byKey struct {
+	*cosmos.Containers
+	client *cosmos.Client
+}
+
+// EnsureBase is manager.
+func (b byKey) EnsureBase(ctx context.Context) error { return b.client.EnsureBase(ctx) }
+
+// manager goes through Azure Resource Manager if that is set, else through the account itself.
+func (c AzureConfig) manager(client *cosmos.Client, at AccountConfig) (manager, error) {
+	if c.Subscription == "" {
+		return byKey{client.Containers(), client}, nil
+	}
+	credential, err := at.credential()
+	if err != nil {
+		return nil, err
+	}
+	return cosmos.NewARM(cosmos.ARMConfig{
+		Subscription: c.Subscription, ResourceGroup: c.ResourceGroup, Account: c.Account, Token: credential.Token,
+	})
 }
 
 // Provision prints and applies the plan: once, or until the context ends.
 func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
+	var faults faults
+	faults.azure(cfg.Azure, cfg.Account)
+	if err := errors.Join(faults...); err != nil {
+		return err
+	}
 	client, err := cfg.Account.connect(env.Logger)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	documents, err := base(ctx, cfg, client)
+	containers, err := cfg.Azure.manager(client, cfg.Account)
 	if err != nil {
 		return err
 	}
-	policy := provision.DefaultPolicy()
-	policy.HotRUs, policy.WarmRUs, policy.ColdRUs = cfg.HotRUs, cfg.WarmRUs, cfg.ColdRUs
+	documents, err := base(ctx, cfg, client, containers)
+	if err != nil {
+		return err
+	}
 	p, err := provision.New(provision.Config{
-		Containers: client.Containers(), Policy: policy, Every: cfg.Every, Logger: env.Logger,
+		Containers: containers, Policy: cfg.Policy.policy(), Every: cfg.Every, Logger: env.Logger,
 		Directory: control.NewDirectory(control.DirectoryConfig{Documents: documents, Logger: env.Logger}),
 	})
 	if err != nil {
@@ -77,15 +139,35 @@ func (p *process) provisionFor(a account) (ingest.Directory, error) {
 	return askingDirectory{a.directory, containers.Wake}, nil
 }
 
+// provisionAlways makes the base of the account, waiting until it answers, and adds the stage that makes containers.
+func (p *process) provisionAlways(ctx context.Context, c *cosmos.Client, az AzureConfig, at AccountConfig, policy PolicyConfig) error {
+	containers, err := az.manager(c, at)
+	if err != nil {
+		return err
+	}
+	if err := p.patiently(ctx, "the account", func() error { return containers.EnsureBase(ctx) }); err != nil {
+		return err
+	}
+	made, err := provision.New(provision.Config{
+		Containers: containers, Policy: policy.policy(), Logger: p.part("provision"), Registerer: p.metrics,
+		Directory: control.NewDirectory(control.DirectoryConfig{Documents: c.Documents(), Logger: p.Logger}),
+	})
+	if err != nil {
+		return err
+	}
+	p.add("provision", made.Run)
+	return nil
+}
+
 // base is the control documents that the plan is made from. Without a dry run, what they need is made first.
-func base(ctx context.Context, cfg ProvisionConfig, client *cosmos.Client) (control.Documents, error) {
+func base(ctx context.Context, cfg ProvisionConfig, client *cosmos.Client, m manager) (control.Documents, error) {
 	if !cfg.DryRun {
-		if err := client.EnsureBase(ctx); err != nil {
+		if err := m.EnsureBase(ctx); err != nil {
 			return nil, fmt.Errorf("make the database in %s: %w", cfg.Account.Cosmos, err)
 		}
 		return client.Documents(), nil
 	}
-	containers, err := client.Containers().List(ctx)
+	containers, err := m.List(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look into %s: %w", cfg.Account.Cosmos, err)
 	}

@@ -1,6 +1,9 @@
 package app
 
 import (
+	"crypto/tls"
+
+	"binnacle/internal/access"
 	"binnacle/internal/store"
 	"binnacle/query"
 	"binnacle/query/httpapi"
@@ -9,7 +12,38 @@ import (
 // QueryConfig is what the role runs with that answers queries.
 type QueryConfig struct {
 	API   string       `name:"api" help:"Address of the query API." default:"127.0.0.1:7070"`
+	Cert  string       `name:"api-tls-cert" help:"Certificate of the query API, PEM. It is looked at again now and then. Default: no TLS." placeholder:"FILE"`
+	Key   string       `name:"api-tls-key" help:"Its key." placeholder:"FILE"`
 	Query query.Config `kong:"embed"`
+}
+
+// door notes what is wrong with the settings of the API's address.
+func (f *faults) door(c QueryConfig) {
+	f.check((c.Cert == "") == (c.Key == ""), "--api-tls-cert and --api-tls-key are given together, or neither")
+}
+
+// url is where the API is reached.
+func (c QueryConfig) url(at door) string {
+	if c.Cert != "" {
+		return "https://" + at.addr()
+	}
+	return "http://" + at.addr()
+}
+
+// openAPI takes the address of the API.
+func (p *process) openAPI(cfg QueryConfig) (door, error) {
+	d, err := p.listen("the query API", cfg.API)
+	if err != nil || cfg.Cert == "" {
+		return d, err
+	}
+	pair, err := followPair(cfg.Cert, cfg.Key)
+	if err != nil {
+		return door{}, err
+	}
+	return d.encryptAs(&tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.certificate() },
+	}), nil
 }
 
 // query notes what is wrong with the settings of queries.
@@ -24,7 +58,7 @@ func (f *faults) query(c query.Config) {
 }
 
 // newQuery builds the role that answers queries from heads and the account, and serves it at a door.
-func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, log store.Log, at door) error {
+func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, log store.Log, gate *access.Gate, at door) error {
 	asks := cfg.Query
 	asks.Reader, asks.Heads, asks.Log = a.client.Chunks(), heads, log
 	asks.Directory, asks.Catalog = a.directory, a.client.Catalog()
@@ -33,7 +67,7 @@ func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, log st
 	if err != nil {
 		return err
 	}
-	h, err := httpapi.New(httpapi.Config{Querier: q, Logger: p.part("api")})
+	h, err := httpapi.New(httpapi.Config{Querier: q, Gate: gate, Logger: p.part("api")})
 	if err != nil {
 		return err
 	}

@@ -84,9 +84,6 @@ func (p *progress) missing(s snapshot, asked []store.LogEnd, hasLog bool) []stri
 		p.known[at] = true
 	}
 	var out []string
-	if s.err != nil {
-		out = append(out, fmt.Sprintf("not all ingesters answer: %v", s.err))
-	}
 	if hasLog && p.learned.IsZero() {
 		out = append(out, "which partitions there are is not known yet")
 	} else if len(p.known) == 0 {
@@ -101,6 +98,10 @@ func (p *progress) missing(s snapshot, asked []store.LogEnd, hasLog bool) []stri
 		if !slices.Contains(out, why) {
 			out = append(out, why)
 		}
+	}
+	// Who does not answer lacks nothing to an answer in which every partition is far enough: another ingester has them.
+	if s.err != nil && (len(out) > 0 || !hasLog) {
+		out = append(out, fmt.Sprintf("not all ingesters answer: %v", s.err))
 	}
 	for at, h := range s.furthest {
 		if r := reachOf(h); p.answered[at].compare(r) < 0 {

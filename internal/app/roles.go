@@ -1,0 +1,266 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"binnacle/ingest"
+	"binnacle/internal/control"
+	"binnacle/internal/kafka"
+	"binnacle/internal/store"
+)
+
+// IngestConfig is what `binnacle ingest` runs with.
+type IngestConfig struct {
+	Account AccountConfig           `kong:"embed,group='Cosmos DB'"`
+	Kafka   kafka.Config            `kong:"embed,group='Kafka'"`
+	Ingest  ingest.Config           `kong:"embed,group='Ingest'"`
+	Tenants control.DirectoryConfig `kong:"embed,group='Ingest'"`
+	Heads   HeadsDoor               `kong:"embed,group='Heads'"`
+	Admin   AdminConfig             `kong:"embed"`
+
+	Register bool `help:"Register tenants as their first readings come, to be kept as --retention says. Else readings of unknown tenants are dead letters."`
+	Check    bool `help:"Say whether all that the role needs is there, and end."`
+}
+
+// Validate reports every fault that can be seen before anything is opened.
+func (c IngestConfig) Validate() error {
+	var faults faults
+	faults.account(c.Account)
+	faults.ingest(c.Ingest)
+	faults.heads(c.Heads.HeadsTrust)
+	faults.check(c.Tenants.Retention >= 0, "--retention %s is negative; 0 keeps for ever", c.Tenants.Retention)
+	return errors.Join(append(faults, c.Kafka.Validate())...)
+}
+
+// Ingest takes readings from Kafka to the account until the context ends, and returns nil then.
+func Ingest(ctx context.Context, cfg IngestConfig, env Env) error {
+	if cfg.Ingest.DeadLetters == "" {
+		cfg.Ingest.DeadLetters = cfg.Ingest.Topic + ".dlq"
+	}
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	if cfg.Check {
+		return check(ctx, env, cfg.Account, cfg.Kafka, []string{cfg.Ingest.Topic, cfg.Ingest.DeadLetters}, nil)
+	}
+	return run(ctx, env, func(ctx context.Context, p *process) error {
+		admin, err := p.openAdmin(cfg.Admin)
+		if err != nil {
+			return err
+		}
+		heads, err := p.openHeads(cfg.Heads)
+		if err != nil {
+			return err
+		}
+		p.start()
+		in, err := p.ingestFrom(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		if err := p.serveHeads(cfg.Heads, in, heads); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.Stdout, "binnacle ingest\n  kafka   %s  topic %s\n  cosmos  %s\n  heads   %s\n  admin   http://%s\n",
+			strings.Join(cfg.Kafka.Brokers, ","), cfg.Ingest.Topic, cfg.Account.Cosmos, heads.addr(), admin.addr())
+		return nil
+	})
+}
+
+// ingestFrom builds the role on real servers and adds its stages.
+func (p *process) ingestFrom(ctx context.Context, cfg IngestConfig) (*ingest.Ingester, error) {
+	client, err := p.connect(cfg.Account)
+	if err != nil {
+		return nil, err
+	}
+	tenants := cfg.Tenants
+	tenants.Lead = lead(cfg.Ingest.Future)
+	a, err := p.waitForAccount(ctx, client, tenants)
+	if err != nil {
+		return nil, err
+	}
+	in := cfg.Ingest
+	in.Register = cfg.Register
+	if in.Kafka, err = p.openKafka(cfg.Kafka); err != nil {
+		return nil, err
+	}
+	ingester, err := p.newIngest(in, a, a.directory)
+	if err != nil {
+		return nil, err
+	}
+	p.add("ingest", ingester.Run)
+	return ingester, nil
+}
+
+// QueryRoleConfig is what `binnacle query` runs with.
+type QueryRoleConfig struct {
+	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
+	Kafka   kafka.Config  `kong:"embed,group='Kafka'"`
+	Topic   string        `help:"Topic whose end tells what an answer must hold." default:"telemetry"`
+	Heads   HeadsConfig   `kong:"embed,group='Heads'"`
+	Query   QueryConfig   `kong:"embed,group='Queries'"`
+	Access  AccessConfig  `kong:"embed,group='Who may ask'"`
+	Admin   AdminConfig   `kong:"embed"`
+
+	Check bool `help:"Say whether all that the role needs is there, and end."`
+}
+
+// Validate reports every fault that can be seen before anything is opened.
+func (c QueryRoleConfig) Validate() error {
+	var faults faults
+	faults.account(c.Account)
+	faults.heads(c.Heads.HeadsTrust)
+	faults.query(c.Query.Query)
+	faults.door(c.Query)
+	faults.access(c.Access)
+	return errors.Join(append(faults, c.Kafka.Validate())...)
+}
+
+// Query answers queries from the account and the heads of all ingesters until the context ends, and returns nil then.
+func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	if cfg.Check {
+		return check(ctx, env, cfg.Account, cfg.Kafka, []string{cfg.Topic}, &cfg.Heads)
+	}
+	return run(ctx, env, func(ctx context.Context, p *process) error {
+		heads, err := p.findHeads(cfg.Heads)
+		if err != nil {
+			return err
+		}
+		admin, err := p.openAdmin(cfg.Admin)
+		if err != nil {
+			return err
+		}
+		api, err := p.openAPI(cfg.Query)
+		if err != nil {
+			return err
+		}
+		p.start()
+		client, err := p.connect(cfg.Account)
+		if err != nil {
+			return err
+		}
+		a, err := p.waitForAccount(ctx, client, control.DirectoryConfig{})
+		if err != nil {
+			return err
+		}
+		cluster, err := p.openKafka(cfg.Kafka)
+		if err != nil {
+			return err
+		}
+		gate, err := cfg.Access.gate(client.Documents())
+		if err != nil {
+			return err
+		}
+		if err := p.newQuery(cfg.Query, a, heads, cluster.Topic(cfg.Topic), gate, api); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.Stdout, "binnacle query\n  api     %s\n  heads   %s\n  cosmos  %s\n  admin   http://%s\n",
+			cfg.Query.url(api), strings.Join(cfg.Heads.Names, ","), cfg.Account.Cosmos, admin.addr())
+		return nil
+	})
+}
+
+// ServeConfig is what `binnacle serve` runs with: all roles in one process on real servers.
+type ServeConfig struct {
+	Ingest    IngestConfig `kong:"embed"`
+	Query     QueryConfig  `kong:"embed,group='Queries'"`
+	Access    AccessConfig `kong:"embed,group='Who may ask'"`
+	Azure     AzureConfig  `kong:"embed,group='Cosmos DB'"`
+	Provision bool         `help:"Make containers ahead of time and set their throughput by age. Of several processes one should." default:"true" negatable:""`
+	Policy    PolicyConfig `kong:"embed,group='Throughput'"`
+	Others    []string     `name:"heads" help:"All ingesters of the group, this one among them, where there are several: as binnacle query has it." placeholder:"NAME"`
+}
+
+// Serve runs all roles in one process until the context ends, and returns nil then.
+func Serve(ctx context.Context, cfg ServeConfig, env Env) error {
+	if cfg.Ingest.Ingest.DeadLetters == "" {
+		cfg.Ingest.Ingest.DeadLetters = cfg.Ingest.Ingest.Topic + ".dlq"
+	}
+	var faults faults
+	faults.query(cfg.Query.Query)
+	faults.door(cfg.Query)
+	faults.access(cfg.Access)
+	faults.azure(cfg.Azure, cfg.Ingest.Account)
+	if err := errors.Join(append(faults, cfg.Ingest.Validate())...); err != nil {
+		return err
+	}
+	if in := cfg.Ingest; in.Check {
+		return check(ctx, env, in.Account, in.Kafka, []string{in.Ingest.Topic, in.Ingest.DeadLetters}, cfg.others())
+	}
+	return run(ctx, env, func(ctx context.Context, p *process) error { return p.serveAll(ctx, cfg) })
+}
+
+// others is how the ingesters are found, nil if this is the only one.
+func (c ServeConfig) others() *HeadsConfig {
+	if len(c.Others) == 0 {
+		return nil
+	}
+	return &HeadsConfig{Names: c.Others, HeadsTrust: c.Ingest.Heads.HeadsTrust}
+}
+
+// serveAll composes the roles.
+func (p *process) serveAll(ctx context.Context, cfg ServeConfig) error {
+	in := cfg.Ingest
+	var others store.Heads
+	if c := cfg.others(); c != nil {
+		var err error
+		if others, err = p.findHeads(*c); err != nil {
+			return err
+		}
+	}
+	admin, err := p.openAdmin(in.Admin)
+	if err != nil {
+		return err
+	}
+	heads, err := p.openHeads(in.Heads)
+	if err != nil {
+		return err
+	}
+	api, err := p.openAPI(cfg.Query)
+	if err != nil {
+		return err
+	}
+	p.start()
+	client, err := p.connect(in.Account)
+	if err != nil {
+		return err
+	}
+	if cfg.Provision {
+		if err := p.provisionAlways(ctx, client, cfg.Azure, in.Account, cfg.Policy); err != nil {
+			return err
+		}
+	}
+	ingester, err := p.ingestFrom(ctx, in)
+	if err != nil {
+		return err
+	}
+	if err := p.serveHeads(in.Heads, ingester, heads); err != nil {
+		return err
+	}
+	if others == nil {
+		others = ingester
+	}
+	a, err := p.waitForAccount(ctx, client, control.DirectoryConfig{})
+	if err != nil {
+		return err
+	}
+	cluster, err := p.openKafka(in.Kafka)
+	if err != nil {
+		return err
+	}
+	gate, err := cfg.Access.gate(client.Documents())
+	if err != nil {
+		return err
+	}
+	if err := p.newQuery(cfg.Query, a, others, cluster.Topic(in.Ingest.Topic), gate, api); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.Stdout, "binnacle serve\n  kafka   %s  topic %s\n  cosmos  %s\n  api     %s\n  heads   %s\n  admin   http://%s\n",
+		strings.Join(in.Kafka.Brokers, ","), in.Ingest.Topic, in.Account.Cosmos, cfg.Query.url(api), heads.addr(), admin.addr())
+	return nil
+}
