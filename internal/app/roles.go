@@ -9,17 +9,19 @@ import (
 	"binnacle/ingest"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
+	"binnacle/internal/schemaregistry"
 	"binnacle/internal/store"
 )
 
 // IngestConfig is what `binnacle ingest` runs with.
 type IngestConfig struct {
-	Account AccountConfig           `kong:"embed,group='Cosmos DB'"`
-	Kafka   kafka.Config            `kong:"embed,group='Kafka'"`
-	Ingest  ingest.Config           `kong:"embed,group='Ingest'"`
-	Tenants control.DirectoryConfig `kong:"embed,group='Ingest'"`
-	Heads   HeadsDoor               `kong:"embed,group='Heads'"`
-	Admin   AdminConfig             `kong:"embed"`
+	Account  AccountConfig           `kong:"embed,group='Cosmos DB'"`
+	Kafka    kafka.Config            `kong:"embed,group='Kafka'"`
+	Ingest   ingest.Config           `kong:"embed,group='Ingest'"`
+	Tenants  control.DirectoryConfig `kong:"embed,group='Ingest'"`
+	Registry schemaregistry.Config   `kong:"embed,group='Ingest'"`
+	Heads    HeadsDoor               `kong:"embed,group='Heads'"`
+	Admin    AdminConfig             `kong:"embed"`
 
 	Register bool `help:"Register tenants as their first readings come, to be kept as --retention says. Else readings of unknown tenants are dead letters."`
 	Check    bool `help:"Say whether all that the role needs is there, and end."`
@@ -31,6 +33,7 @@ func (c IngestConfig) Validate() error {
 	faults.account(c.Account)
 	faults.ingest(c.Ingest)
 	faults.heads(c.Heads.HeadsTrust)
+	faults.registry(c.Registry)
 	faults.check(c.Tenants.Retention >= 0, "--retention %s is negative; 0 keeps for ever", c.Tenants.Retention)
 	return errors.Join(append(faults, c.Kafka.Validate())...)
 }
@@ -86,7 +89,7 @@ func (p *process) ingestFrom(ctx context.Context, cfg IngestConfig) (*ingest.Ing
 	if in.Kafka, err = p.openKafka(cfg.Kafka); err != nil {
 		return nil, err
 	}
-	ingester, err := p.newIngest(in, a, a.directory)
+	ingester, err := p.newIngest(in, cfg.Registry, a, a.directory)
 	if err != nil {
 		return nil, err
 	}
