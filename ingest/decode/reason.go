@@ -8,8 +8,8 @@ type Reason string
 
 // The reasons that this package finds.
 const (
-	Undecodable Reason = "undecodable"  // not JSON, not line protocol, not UTF-8, or nested too deep
-	ContentType Reason = "content-type" // a content type that is not read here, or none and no JSON
+	Undecodable Reason = "undecodable"  // not of its format, not UTF-8, or nested too deep
+	ContentType Reason = "content-type" // a content type that is not read here, or none and no look of any; no telemetry
 	Empty       Reason = "empty"        // no payload, or a reading without a value
 	Tenant      Reason = "tenant"       // none, or not a tenant's name
 	Device      Reason = "device"       // none, or not a device id
@@ -20,7 +20,8 @@ const (
 	BadSchema   Reason = "schema"       // a schema that the registry does not have, or that is not read here
 )
 
-// The reasons that only a caller with limits, tenants and the record's Kafka timestamp can find.
+// The reasons that a caller with limits, tenants and the record's Kafka timestamp finds. TooLarge is found here, too: of what
+// unpacks to too much.
 const (
 	Past          Reason = "past"           // event time before the accepted past
 	Future        Reason = "future"         // event time too far after the record's Kafka timestamp
