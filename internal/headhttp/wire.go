@@ -68,6 +68,8 @@ func (m *message) chains(chains []store.HeadChain) {
 		m.integer(int64(c.Day))
 		m.number(uint64(c.Tail.Number))
 		m.integer(c.Tail.Through)
+		m.integer(c.Tail.From)
+		m.integer(c.Tail.To)
 	}
 }
 
@@ -215,10 +217,12 @@ func (r *reader) partition() store.PartitionHead {
 }
 
 func (r *reader) chains() []store.HeadChain {
-	return list(r, 4, func() store.HeadChain {
+	return list(r, 6, func() store.HeadChain {
 		return store.HeadChain{
 			Device: r.text(), Day: telemetry.Day(r.int32()),
-			Tail: store.Tail{Number: uint32(r.number(math.MaxUint32)), Through: r.integer()},
+			Tail: store.Tail{
+				Number: uint32(r.number(math.MaxUint32)), Through: r.integer(), From: r.integer(), To: r.integer(),
+			},
 		}
 	})
 }
