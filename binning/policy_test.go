@@ -41,7 +41,8 @@ func TestTargetsFollowTheWidth(t *testing.T) {
 		for bytes := max(binning.TargetBytes, overhead+1024); bytes < 512<<10; bytes += 1024 {
 			lowest = min(lowest, perValue(bytes))
 		}
-		t.Logf("overhead %6d: target %d KB, %.2f times the lowest RU per value", overhead, target>>10, perValue(target)/lowest)
+		t.Logf("overhead %6d: target %d KB, %.2f times the lowest RU per value", overhead, target>>10,
+			perValue(target)/lowest)
 		require.LessOrEqual(t, perValue(target), 1.12*lowest)
 		if target > binning.TargetBytes && target-(16<<10) > overhead {
 			require.Greater(t, perValue(target-16<<10), 1.09*lowest)

@@ -41,7 +41,8 @@ func random(rnd *rand.Rand, n int) []taken {
 			if rnd.IntN(3) == 0 {
 				continue
 			}
-			v := []telemetry.Value{telemetry.FloatValue(rnd.Float64()), telemetry.IntValue(rnd.Int64N(9)), telemetry.BoolValue(true), telemetry.TextValue(fmt.Sprint(rnd.IntN(99)))}[rnd.IntN(4)]
+			v := []telemetry.Value{telemetry.FloatValue(rnd.Float64()), telemetry.IntValue(rnd.Int64N(9)),
+				telemetry.BoolValue(true), telemetry.TextValue(fmt.Sprint(rnd.IntN(99)))}[rnd.IntN(4)]
 			r.Fields = append(r.Fields, telemetry.Field{Metric: fmt.Sprintf("m%d", m), Value: v})
 		}
 		if len(r.Fields) > 0 {
@@ -198,7 +199,8 @@ func TestManyPiecesOfALongBin(t *testing.T) {
 	allocated := func(n int) uint64 {
 		var rows binning.Rows
 		for i := range n {
-			rows.Append(int64(i), telemetry.Reading{Time: int64(i), Fields: []telemetry.Field{{Metric: "a", Value: telemetry.IntValue(int64(i))}}})
+			rows.Append(int64(i), telemetry.Reading{Time: int64(i), Fields: []telemetry.Field{{Metric: "a",
+				Value: telemetry.IntValue(int64(i))}}})
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -216,7 +218,8 @@ func TestManyPiecesOfALongBin(t *testing.T) {
 func TestACopyIsASnapshot(t *testing.T) {
 	var rows binning.Rows
 	at := func(i int) telemetry.Reading {
-		return telemetry.Reading{Time: int64(i), Fields: []telemetry.Field{{Metric: fmt.Sprintf("m%d", i%7), Value: telemetry.TextValue(fmt.Sprint(i))}}}
+		return telemetry.Reading{Time: int64(i), Fields: []telemetry.Field{{Metric: fmt.Sprintf("m%d", i%7),
+			Value: telemetry.TextValue(fmt.Sprint(i))}}}
 	}
 	for i := range 100 {
 		rows.Append(int64(i), at(i))

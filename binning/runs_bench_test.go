@@ -23,7 +23,8 @@ func BenchmarkCut(b *testing.B) {
 		rows.Append(int64(i*100), telemetry.Reading{Time: at.UnixMilli(), Fields: truck.Next(at)})
 	}
 	header := chunk.Header{
-		ID: chunk.ID{Day: telemetry.DayOf(start.UnixMilli()), Stream: 1}, TenantShard: "acme~cg", Device: "truck", Through: 432_000, After: -1,
+		ID: chunk.ID{Day: telemetry.DayOf(start.UnixMilli()), Stream: 1}, TenantShard: "acme~cg", Device: "truck",
+		Through: 432_000, After: -1,
 	}
 	encode := func(b *testing.B, f chunk.Frame) {
 		if _, err := chunk.Encode(header, f); err != nil {
@@ -62,7 +63,8 @@ func BenchmarkCut(b *testing.B) {
 	for _, data := range blocks {
 		size += len(data)
 	}
-	b.Logf("rows take %.1f B a value in memory, blocks %.2f", float64(rows.Bytes())/float64(rows.Values()), float64(size)/float64(rows.Values()))
+	b.Logf("rows take %.1f B a value in memory, blocks %.2f", float64(rows.Bytes())/float64(rows.Values()),
+		float64(size)/float64(rows.Values()))
 	for name, step := range map[string]func(b *testing.B){
 		"rows to frame":   func(*testing.B) { rows.Frame(binning.All, nil) },
 		"rows to blocks":  func(b *testing.B) { made(b) },

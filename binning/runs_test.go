@@ -31,9 +31,11 @@ func takenOf(r *rand.Rand, n int, disorder bool) *binning.Rows {
 			switch r.IntN(8) + 8*empty {
 			case 0, 8, 9, 10, 11, 12, 13, 14, 15:
 			case 1:
-				reading.Fields = append(reading.Fields, telemetry.Field{Metric: fmt.Sprint("m", m), Value: telemetry.TextValue(fmt.Sprint(r.IntN(3)))})
+				reading.Fields = append(reading.Fields, telemetry.Field{Metric: fmt.Sprint("m", m),
+					Value: telemetry.TextValue(fmt.Sprint(r.IntN(3)))})
 			default:
-				reading.Fields = append(reading.Fields, telemetry.Field{Metric: fmt.Sprint("m", m), Value: telemetry.FloatValue(float64(r.IntN(100)) / 10)})
+				reading.Fields = append(reading.Fields, telemetry.Field{Metric: fmt.Sprint("m", m),
+					Value: telemetry.FloatValue(float64(r.IntN(100)) / 10)})
 			}
 		}
 		rows.Append(offset, reading)

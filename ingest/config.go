@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config is how an ingester works. Its tags are package settings's: what a field means, and the default that it has without a
-// value.
+// Config is how an ingester works. Its tags are package settings's: what a field means, and the default that it has
+// without a value.
 type Config struct {
 	worker.Config
 
@@ -26,9 +26,10 @@ type Config struct {
 	DrainBudget time.Duration `help:"How long shutdown may write what is in memory." default:"5s"`
 	MemoryBytes int64         `name:"memory-mb" help:"Bound of what ingest holds in memory, in MiB." type:"mib" default:"1024"`
 	Session     time.Duration `name:"session-timeout" help:"How long the group waits for a process that does not answer before others take its partitions." default:"30s"`
-	WatchEvery  time.Duration `kong:"-" default:"5s"`  // how often the topic is looked at for partitions that were added
-	Patience    time.Duration `kong:"-" default:"10s"` // how long one attempt at a write may take: then its outcome is unknown
-	DeniedFor   time.Duration `kong:"-" default:"1m"`  // how long the store may deny access before the ingester gives up
+	WatchEvery  time.Duration `kong:"-" default:"5s"` // how often the topic is looked at for partitions that were added
+	// how long one attempt at a write may take: then its outcome is unknown
+	Patience  time.Duration `kong:"-" default:"10s"`
+	DeniedFor time.Duration `kong:"-" default:"1m"` // how long the store may deny access before the ingester gives up
 
 	Now        func() time.Time      `kong:"-"` // time.Now
 	Logger     *slog.Logger          `kong:"-"` // slog.Default
@@ -67,7 +68,8 @@ func (c Config) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"drain-budget", c.DrainBudget}, {"watch-every", c.WatchEvery}, {"patience", c.Patience}, {"denied-for", c.DeniedFor}} {
+	}{{"drain-budget", c.DrainBudget}, {"watch-every", c.WatchEvery}, {"patience", c.Patience},
+		{"denied-for", c.DeniedFor}} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("%s %s is negative", d.name, d.value))
 		}
@@ -79,7 +81,8 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("drain-budget %s is not below session-timeout %s", c.DrainBudget, c.Session))
 	}
 	if c.DrainBudget > MaxDrainBudget {
-		errs = append(errs, fmt.Errorf("drain-budget %s is above %s: the group would give the partitions away meanwhile", c.DrainBudget, MaxDrainBudget))
+		errs = append(errs, fmt.Errorf("drain-budget %s is above %s: the group would give the partitions away meanwhile",
+			c.DrainBudget, MaxDrainBudget))
 	}
 	if c.MemoryBytes < 0 {
 		errs = append(errs, fmt.Errorf("memory %d is negative", c.MemoryBytes))

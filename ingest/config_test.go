@@ -16,7 +16,8 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		Config:      worker.Config{Topic: "a", Hold: -1, MaxWrites: -1, MaxBehind: -1},
 		DeadLetters: "a", MemoryBytes: -1, WatchEvery: -1, DrainBudget: time.Minute,
 	}, ingest.Stores{})
-	for _, what := range []string{"no cluster", "own dead letters", "hold", "max-writes", "memory", "max-behind", "watch-every", "drain-budget"} {
+	for _, what := range []string{"no cluster", "own dead letters", "hold", "max-writes", "memory", "max-behind",
+		"watch-every", "drain-budget"} {
 		require.ErrorContains(t, err, what)
 	}
 	cluster, err := kafka.New(kafka.Config{Brokers: []string{"a:1"}})

@@ -66,8 +66,9 @@ type Executor struct {
 
 func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
 	return &Executor{
-		stores: stores, patience: cfg.Patience, denial: &denial{now: cfg.Now, after: cfg.DeniedFor}, complain: rate.NewLimiter(rate.Every(10*time.Second), 3),
-		pauses: pausesFrom(cfg.RetryBackoff), register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger,
+		stores: stores, patience: cfg.Patience, denial: &denial{now: cfg.Now, after: cfg.DeniedFor},
+		complain: rate.NewLimiter(rate.Every(10*time.Second), 3),
+		pauses:   pausesFrom(cfg.RetryBackoff), register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger,
 	}
 }
 

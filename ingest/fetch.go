@@ -86,7 +86,8 @@ func record(r *kafka.Record) worker.Record {
 func unreadable(r *kafka.Refusal) worker.Stretch {
 	detail := fmt.Sprintf("a batch of %d bytes with the records up to %d is damaged: %s", r.Bytes, r.Through, r.Why)
 	if r.TooLarge {
-		detail = fmt.Sprintf("a batch of %d bytes with the records up to %d is too large once it is unpacked", r.Bytes, r.Through)
+		detail = fmt.Sprintf("a batch of %d bytes with the records up to %d is too large once it is unpacked", r.Bytes,
+			r.Through)
 	}
 	return worker.Stretch{
 		First: r.First, Through: r.Through, Time: r.Time, Bytes: r.Bytes,

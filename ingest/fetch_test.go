@@ -31,7 +31,8 @@ import (
 func TestTransactions(t *testing.T) {
 	r := newRig(t, 1)
 	ctx := ingesttest.Soon(t)
-	producer, err := kgo.NewClient(kgo.SeedBrokers(r.broker.Addr()), kgo.DefaultProduceTopic(topic), kgo.TransactionalID("t"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	producer, err := kgo.NewClient(kgo.SeedBrokers(r.broker.Addr()), kgo.DefaultProduceTopic(topic),
+		kgo.TransactionalID("t"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	require.NoError(t, err)
 	defer producer.Close()
 	for i := range int64(4) {
@@ -268,8 +269,8 @@ func TestANewLeadersLogIsComparedFirst(t *testing.T) {
 	require.ErrorContains(t, err, "record 109 is not the one")
 }
 
-// Event Hubs refuses what is packed, and closes the connection on a request of more than a megabyte. Dead letters get there
-// all the same, however many there are; those that do not fit go in part.
+// Event Hubs refuses what is packed, and closes the connection on a request of more than a megabyte. Dead letters get
+// there all the same, however many there are; those that do not fit go in part.
 func TestDeadLettersOnEventHubs(t *testing.T) {
 	hub, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, letter))
 	require.NoError(t, err)
@@ -284,7 +285,8 @@ func TestDeadLettersOnEventHubs(t *testing.T) {
 		return nil, nil, false
 	})
 	cluster, err := kafka.New(kafka.Config{
-		Brokers: hub.ListenAddrs(), Compression: "none", MaxRequestBytes: 1_000_000, // as EventHubs sets them, but without TLS
+		// as EventHubs sets them, but without TLS
+		Brokers: hub.ListenAddrs(), Compression: "none", MaxRequestBytes: 1_000_000,
 	})
 	require.NoError(t, err)
 	t.Cleanup(cluster.Close)
@@ -295,7 +297,8 @@ func TestDeadLettersOnEventHubs(t *testing.T) {
 			value = ingesttest.Random(1_200_000, int64(i))
 		}
 		key := fmt.Appendf(nil, "acme/d%d", i)
-		letters = append(letters, worker.DeadLetter{Topic: topic, Record: worker.Record{Offset: int64(i), Key: key, Value: value}})
+		letters = append(letters, worker.DeadLetter{Topic: topic, Record: worker.Record{Offset: int64(i), Key: key,
+			Value: value}})
 	}
 	ctx := ingesttest.Soon(t)
 	require.NoError(t, ingest.NewTopicUndertaker(cluster.Topic(letter)).Bury(ctx, letters))

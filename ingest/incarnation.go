@@ -11,14 +11,16 @@ import (
 
 // What a process knows of a partition that it had before.
 type memories struct {
-	reached int64         // the log must not end before: the record just below was seen by this process or is in the store; 0 none
+	// the log must not end before: the record just below was seen by this process or is in the store; 0 none
+	reached int64
 	last    *control.Mark // of the last record that was read; nil none
 }
 
 // takeover decides as which stream and from which offset a partition is read (rule W9).
 //
 // What the log must have is asked first, and where it ends afterwards: a former owner may still commit and stamp.
-func (in *Ingester) takeover(ctx context.Context, partition int, committed int64, known memories) (worker.Assignment, error) {
+func (in *Ingester) takeover(ctx context.Context, partition int, committed int64,
+	known memories) (worker.Assignment, error) {
 	none := worker.Assignment{}
 	cluster, partitions, err := in.topic.Describe(ctx)
 	if err != nil {
@@ -75,7 +77,8 @@ func (in *Ingester) takeover(ctx context.Context, partition int, committed int64
 }
 
 // doubt says why the log can't be the one that was read before, empty when it can.
-func (in *Ingester) doubt(ctx context.Context, partition int, reached int64, last *control.Mark, first, end int64) (string, error) {
+func (in *Ingester) doubt(ctx context.Context, partition int, reached int64, last *control.Mark, first,
+	end int64) (string, error) {
 	if reached > end {
 		return fmt.Sprintf("record %d was read once, but the log ends at %d", reached-1, end), nil
 	}
@@ -85,9 +88,10 @@ func (in *Ingester) doubt(ctx context.Context, partition int, reached int64, las
 	return recognise(ctx, in.topic, partition, *last, first, end)
 }
 
-// recognise says why the log, which has these bounds, can't be the one that a mark is of, empty when it can: also when the
-// marked record is there no more.
-func recognise(ctx context.Context, topic *kafka.Topic, partition int, mark control.Mark, first, end int64) (string, error) {
+// recognise says why the log, which has these bounds, can't be the one that a mark is of, empty when it can: also when
+// the marked record is there no more.
+func recognise(ctx context.Context, topic *kafka.Topic, partition int, mark control.Mark, first,
+	end int64) (string, error) {
 	if mark.Offset < first {
 		return "", nil
 	}
@@ -131,9 +135,9 @@ func (in *Ingester) reincarnate(
 	return a, nil
 }
 
-// fork begins another stream where the old one is known to be of this log: at its mark. Every record below it is stored in
-// an older stream, or refused; the log has lost its end, and may have others there now. That the stream begins there is
-// stored before anything else, because nobody else may know what this process has seen.
+// fork begins another stream where the old one is known to be of this log: at its mark. Every record below it is stored
+// in an older stream, or refused; the log has lost its end, and may have others there now. That the stream begins there
+// is stored before anything else, because nobody else may know what this process has seen.
 func (in *Ingester) fork(
 	ctx context.Context, old control.Stream, partitions int, a worker.Assignment, mark control.Mark, why string,
 ) (worker.Assignment, error) {
@@ -147,7 +151,8 @@ func (in *Ingester) fork(
 	}
 	in.metrics.restarts.Inc()
 	in.log.Error("the log has lost its end: it is read again from its last known record on, as a new stream",
-		"topic", in.cfg.Topic, "partition", a.Partition, "why", why, "from", mark.Offset, "stream", next.Number, "before", old.Number)
+		"topic", in.cfg.Topic, "partition", a.Partition, "why", why, "from", mark.Offset, "stream", next.Number, "before",
+		old.Number)
 	a.Stream, a.Position = next.Number, mark.Offset
 	return a, nil
 }

@@ -160,7 +160,10 @@ func (p *proxied) Write(b []byte) (int, error) {
 // Every partition writes what it has when the process stops, however soon another one is done.
 func TestStopDrainsEveryPartition(t *testing.T) {
 	r := newRig(t, 8)
-	stop := r.run(r.ingester(func(c *ingest.Config, _ *ingest.Stores) { c.Hold, c.DrainBudget = time.Hour, 5*time.Second }))
+	stop := r.run(r.ingester(func(c *ingest.Config, _ *ingest.Stores) {
+		c.Hold, c.DrainBudget = time.Hour,
+			5*time.Second
+	}))
 	for i := range 300 {
 		r.publish(i%3, r.message(fmt.Sprintf("d%d", i), past+int64(i), 1))
 	}
@@ -347,7 +350,8 @@ func TestPartitionsThatAreAdded(t *testing.T) {
 	r.run(in)
 	r.publish(0, r.message("d0", past, 1))
 	r.settled()
-	res, err := r.client().CreatePartitions(context.Background(), &kafkago.CreatePartitionsRequest{Topics: []kafkago.TopicPartitionsConfig{{Name: topic, Count: 3}}})
+	res, err := r.client().CreatePartitions(context.Background(),
+		&kafkago.CreatePartitionsRequest{Topics: []kafkago.TopicPartitionsConfig{{Name: topic, Count: 3}}})
 	require.NoError(t, err)
 	require.NoError(t, res.Errors[topic])
 	for p := range 3 {
@@ -439,7 +443,10 @@ func TestMoreThanMemoryHolds(t *testing.T) {
 		}
 		r.publish(i%2, batch...)
 	}
-	r.run(r.ingester(func(c *ingest.Config, _ *ingest.Stores) { c.Hold, c.MemoryBytes, c.MaxWrites = time.Hour, 20<<10, 2 }))
+	r.run(r.ingester(func(c *ingest.Config, _ *ingest.Stores) {
+		c.Hold, c.MemoryBytes, c.MaxWrites = time.Hour, 20<<10,
+			2
+	}))
 	require.Eventually(t, func() bool { return len(r.Stored()) > 1500 }, 20*time.Second, 10*time.Millisecond)
 }
 
@@ -479,7 +486,8 @@ func TestLettersOfRecordsThatAreAllHeadersOrKey(t *testing.T) {
 	u := ingest.NewTopicUndertaker(r.cluster.Topic(letter))
 	const large = 1_048_450 // what the broker takes, less a record's own overhead
 	letters := []worker.DeadLetter{
-		{Topic: topic, Record: worker.Record{Offset: 1, Headers: []worker.Header{{Key: "h", Value: ingesttest.Random(large, 1)}}}},
+		{Topic: topic, Record: worker.Record{Offset: 1, Headers: []worker.Header{{Key: "h",
+			Value: ingesttest.Random(large, 1)}}}},
 		{Topic: topic, Record: worker.Record{Offset: 2, Key: ingesttest.Random(large, 1), Value: []byte("bad")}},
 		{Topic: topic, Record: worker.Record{Offset: 3, Value: ingesttest.Random(large, 1)}},
 		{Topic: topic, Record: worker.Record{Offset: 4, Value: []byte("bad")}, Bare: true},

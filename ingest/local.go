@@ -23,7 +23,8 @@ func NewLocal(cfg Config, stores Stores, a worker.Assignment) *Local {
 	memory := worker.NewMemory(cfg.MemoryBytes)
 	m := newMetrics(cfg.Registerer, memory, cfg.Logger)
 	return &Local{
-		Worker: worker.New(cfg.Config, a, memory, cfg.Now(), m), cfg: cfg, dir: stores.Directory, executor: newExecutor(cfg, stores, m),
+		Worker: worker.New(cfg.Config, a, memory, cfg.Now(), m), cfg: cfg, dir: stores.Directory,
+		executor: newExecutor(cfg, stores, m),
 	}
 }
 

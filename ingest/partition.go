@@ -111,7 +111,8 @@ func (p *partition) receive(b kafka.Batch) {
 	p.worker.Reaches(b.End)
 	p.in.metrics.lag.WithLabelValues(strconv.Itoa(p.id)).Set(float64(max(0, b.End-b.Next)))
 	if b.Refused != nil {
-		p.log.Warn("a part of the log can't be read: it is a dead letter", "from", b.Refused.First, "through", b.Refused.Through,
+		p.log.Warn("a part of the log can't be read: it is a dead letter", "from", b.Refused.First, "through",
+			b.Refused.Through,
 			"bytes", b.Refused.Bytes, "why", b.Refused.Why)
 		p.worker.Pass(unreadable(b.Refused))
 	}
@@ -271,7 +272,8 @@ func (p *partition) commit(generation *kafkago.Generation, force bool) {
 	}
 	err := generation.CommitOffsets(map[string]map[int]int64{p.in.cfg.Topic: {p.id: floor}})
 	switch {
-	case errors.Is(err, kafkago.IllegalGeneration), errors.Is(err, kafkago.UnknownMemberId), errors.Is(err, kafkago.RebalanceInProgress):
+	case errors.Is(err, kafkago.IllegalGeneration), errors.Is(err, kafkago.UnknownMemberId),
+		errors.Is(err, kafkago.RebalanceInProgress):
 		p.lost = true
 		p.log.Info("the partition went elsewhere, committing stops", "err", err)
 	case err != nil:

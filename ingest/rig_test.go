@@ -57,7 +57,8 @@ func newRig(t *testing.T, partitions int) *rig {
 
 // open starts a broker on a directory.
 func (r *rig) open(addr, dir string) *kafkaemu.Broker {
-	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: dir, Addr: addr, Partitions: r.partitions, Topics: []string{topic, letter}})
+	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: dir, Addr: addr, Partitions: r.partitions,
+		Topics: []string{topic, letter}})
 	require.NoError(r.t, err)
 	return b
 }
@@ -83,13 +84,15 @@ func (r *rig) ingester(change func(*ingest.Config, *ingest.Stores)) *ingest.Inge
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.Docs})
 	cfg := ingest.Config{
 		Config: worker.Config{
-			Topic: topic, Register: true, Past: -1, Hold: 100 * time.Millisecond, NoteEvery: -1, CommitEvery: 10 * time.Millisecond,
-			StampEvery: time.Millisecond, Linger: 50 * time.Millisecond, RetryBackoff: time.Millisecond,
+			Topic: topic, Register: true, Past: -1, Hold: 100 * time.Millisecond, NoteEvery: -1,
+			CommitEvery: 10 * time.Millisecond,
+			StampEvery:  time.Millisecond, Linger: 50 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
 		Kafka: r.cluster, DeadLetters: letter,
 		WatchEvery: 100 * time.Millisecond, DrainBudget: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
-	stores := ingest.Stores{Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs), Letters: r}
+	stores := ingest.Stores{Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs),
+		Letters: r}
 	if change != nil {
 		change(&cfg, &stores)
 	}
@@ -135,10 +138,12 @@ func (r *rig) publishAs(partition int, codec kafkago.Compression, messages ...ka
 	require.Eventually(r.t, func() bool { // the client may not know of a new partition yet
 		records := make([]kafkago.Record, len(messages))
 		for i, m := range messages {
-			records[i] = kafkago.Record{Time: m.Time, Key: kafkago.NewBytes(m.Key), Value: kafkago.NewBytes(m.Value), Headers: m.Headers}
+			records[i] = kafkago.Record{Time: m.Time, Key: kafkago.NewBytes(m.Key), Value: kafkago.NewBytes(m.Value),
+				Headers: m.Headers}
 		}
 		res, err := r.client().Produce(context.Background(), &kafkago.ProduceRequest{
-			Topic: topic, Partition: partition, RequiredAcks: kafkago.RequireAll, Compression: codec, Records: kafkago.NewRecordReader(records...),
+			Topic: topic, Partition: partition, RequiredAcks: kafkago.RequireAll, Compression: codec,
+			Records: kafkago.NewRecordReader(records...),
 		})
 		return err == nil && res.Error == nil
 	}, 10*time.Second, 10*time.Millisecond)
@@ -150,7 +155,8 @@ func (r *rig) recreate(partitions int) {
 	deleted, err := r.client().DeleteTopics(ctx, &kafkago.DeleteTopicsRequest{Topics: []string{topic}})
 	require.NoError(r.t, err)
 	require.NoError(r.t, deleted.Errors[topic])
-	made, err := r.client().CreateTopics(ctx, &kafkago.CreateTopicsRequest{Topics: []kafkago.TopicConfig{{Topic: topic, NumPartitions: partitions, ReplicationFactor: 1}}})
+	made, err := r.client().CreateTopics(ctx, &kafkago.CreateTopicsRequest{Topics: []kafkago.TopicConfig{{Topic: topic,
+		NumPartitions: partitions, ReplicationFactor: 1}}})
 	require.NoError(r.t, err)
 	require.NoError(r.t, made.Errors[topic])
 }
@@ -173,7 +179,8 @@ func (r *rig) settled() {
 }
 
 func (r *rig) committed(partition int) int64 {
-	res, err := r.client().OffsetFetch(context.Background(), &kafkago.OffsetFetchRequest{GroupID: "binnacle", Topics: map[string][]int{topic: {partition}}})
+	res, err := r.client().OffsetFetch(context.Background(), &kafkago.OffsetFetchRequest{GroupID: "binnacle",
+		Topics: map[string][]int{topic: {partition}}})
 	if err != nil || len(res.Topics[topic]) != 1 {
 		return -1
 	}

@@ -21,7 +21,8 @@ func BenchmarkReadings(b *testing.B) {
 		for d := range devices {
 			var records []querytest.Record
 			for i := range rows {
-				r := record(int64(i), fmt.Sprintf("truck-%02d", d), noon.Truncate(24*time.Hour).Add(time.Duration(i)*10*time.Second))
+				r := record(int64(i), fmt.Sprintf("truck-%02d",
+					d), noon.Truncate(24*time.Hour).Add(time.Duration(i)*10*time.Second))
 				r.Position.Partition = int32(d)
 				for m := range metrics {
 					r.Fields = append(r.Fields, float(fmt.Sprintf("metric_%d", m), float64((i*7+m)%1000)/10))
@@ -33,7 +34,8 @@ func BenchmarkReadings(b *testing.B) {
 			}
 		}
 		w.Heads.Set(store.PartitionHead{Stream: 1, Position: 1})
-		q, err := query.New(query.Config{Reader: w.Store, Heads: w.Heads, Directory: w.Directory, Catalog: w.Catalog, Now: func() time.Time { return w.Now }})
+		q, err := query.New(query.Config{Reader: w.Store, Heads: w.Heads, Directory: w.Directory, Catalog: w.Catalog,
+			Now: func() time.Time { return w.Now }})
 		require.NoError(b, err)
 		day := telemetry.DayOf(noon.UnixMilli())
 		for _, desc := range []bool{false, true} {
@@ -41,7 +43,8 @@ func BenchmarkReadings(b *testing.B) {
 				b.ReportAllocs()
 				n := 0
 				for b.Loop() {
-					_, err := q.Readings(b.Context(), query.Request{Tenant: "acme", Range: telemetry.Range{From: day.Start(), To: day.End()}, Descending: desc}, func(r query.Row) error {
+					_, err := q.Readings(b.Context(), query.Request{Tenant: "acme",
+						Range: telemetry.Range{From: day.Start(), To: day.End()}, Descending: desc}, func(r query.Row) error {
 						n += len(r.Values)
 						return nil
 					})

@@ -44,11 +44,13 @@ func TestWhenAnAnswerIsComplete(t *testing.T) {
 		{"one head, caught up", false, []step{{heads: []store.PartitionHead{head(0, 1, 5, 5)}, ends: []int64{9}}}},
 		{"no head", false, []step{{ends: []int64{9}, missing: []string{"no ingester answers for partition telemetry/0"}}}},
 		{"a head that replays", false, []step{
-			{heads: []store.PartitionHead{head(0, 1, 4, 5)}, ends: []int64{9}, missing: []string{"partition telemetry/0 is being replayed: offset 4 of 5"}},
+			{heads: []store.PartitionHead{head(0, 1, 4, 5)}, ends: []int64{9},
+				missing: []string{"partition telemetry/0 is being replayed: offset 4 of 5"}},
 			{heads: []store.PartitionHead{head(0, 1, 5, 5)}, ends: []int64{9}},
 		}},
 		{"one partition of two", false, []step{
-			{heads: []store.PartitionHead{head(1, 1, 5, 5)}, ends: []int64{0, 9}, missing: []string{"no ingester answers for partition telemetry/0"}},
+			{heads: []store.PartitionHead{head(1, 1, 5, 5)}, ends: []int64{0, 9},
+				missing: []string{"no ingester answers for partition telemetry/0"}},
 		}},
 		{"an older owner beside the new one", false, []step{
 			{heads: []store.PartitionHead{head(0, 1, 3, 9), head(0, 1, 7, 7)}, ends: []int64{9}},
@@ -56,13 +58,17 @@ func TestWhenAnAnswerIsComplete(t *testing.T) {
 		}},
 		{"a head behind an earlier answer", false, []step{
 			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, ends: []int64{9}},
-			{heads: []store.PartitionHead{head(0, 1, 6, 0)}, missing: []string{"partition telemetry/0 is behind an earlier answer: offset 6 of stream 1 after offset 7 of stream 1"}},
+			{heads: []store.PartitionHead{head(0, 1, 6,
+				0)}, missing: []string{"partition telemetry/0 is behind an earlier answer: offset 6 of stream 1 after offset 7 " +
+				"of stream 1"}},
 			{heads: []store.PartitionHead{head(0, 1, 7, 0)}},
 		}},
 		{"a new incarnation begins again", false, []step{
 			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, ends: []int64{9}},
 			{heads: []store.PartitionHead{head(0, 1, 7, 0), head(0, 2, 1, 1)}},
-			{heads: []store.PartitionHead{head(0, 1, 8, 0)}, missing: []string{"partition telemetry/0 is behind an earlier answer: offset 8 of stream 1 after offset 1 of stream 2"}},
+			{heads: []store.PartitionHead{head(0, 1, 8,
+				0)}, missing: []string{"partition telemetry/0 is behind an earlier answer: offset 8 of stream 1 after offset 1 " +
+				"of stream 2"}},
 		}},
 		{"an ingester that is gone, and a partition with it", false, []step{
 			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, failing: errors.New("x"), ends: []int64{9, 9}, missing: []string{
@@ -70,11 +76,14 @@ func TestWhenAnAnswerIsComplete(t *testing.T) {
 			{heads: []store.PartitionHead{head(0, 1, 7, 0), head(1, 1, 7, 0)}, failing: errors.New("x")}, // others have it
 		}},
 		{"an ingester that is gone, and no log to tell which partitions there are", true, []step{
-			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, failing: errors.New("x"), missing: []string{"not all ingesters answer: x"}},
+			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, failing: errors.New("x"),
+				missing: []string{"not all ingesters answer: x"}},
 		}},
 		{"the log has never answered", false, []step{
-			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, noLog: true, missing: []string{"which partitions there are is not known yet"}},
-			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, ends: []int64{9}, after: time.Second, missing: []string{"which partitions there are is not known yet"}},
+			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, noLog: true,
+				missing: []string{"which partitions there are is not known yet"}},
+			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, ends: []int64{9}, after: time.Second,
+				missing: []string{"which partitions there are is not known yet"}},
 			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, ends: []int64{9}, after: 5 * time.Second},
 		}},
 		{"the log answered before", false, []step{
@@ -84,7 +93,8 @@ func TestWhenAnAnswerIsComplete(t *testing.T) {
 		{"a partition is added", false, []step{
 			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, ends: []int64{9}},
 			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, ends: []int64{9, 1}, after: time.Second},
-			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, ends: []int64{9, 1}, after: 30 * time.Second, missing: []string{"no ingester answers for partition telemetry/1"}},
+			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, ends: []int64{9, 1}, after: 30 * time.Second,
+				missing: []string{"no ingester answers for partition telemetry/1"}},
 			{heads: []store.PartitionHead{head(0, 1, 7, 0), head(1, 1, 1, 0)}, ends: []int64{9, 1}},
 		}},
 		{"a topic is made anew with fewer partitions", false, []step{
@@ -96,17 +106,22 @@ func TestWhenAnAnswerIsComplete(t *testing.T) {
 			{heads: []store.PartitionHead{head(3, 1, 7, 0)}},
 			{missing: []string{"no ingester answers for partition telemetry/3"}},
 		}},
-		{"strict: at the end", false, []step{{heads: []store.PartitionHead{head(0, 1, 9, 0)}, ends: []int64{9}, strict: true}}},
+		{"strict: at the end", false, []step{{heads: []store.PartitionHead{head(0, 1, 9, 0)}, ends: []int64{9},
+			strict: true}}},
 		{"strict: before the end", false, []step{
-			{heads: []store.PartitionHead{head(0, 1, 8, 0)}, ends: []int64{9}, strict: true, missing: []string{"partition telemetry/0 is read to offset 8 of 9"}},
+			{heads: []store.PartitionHead{head(0, 1, 8, 0)}, ends: []int64{9}, strict: true,
+				missing: []string{"partition telemetry/0 is read to offset 8 of 9"}},
 		}},
-		{"strict: no head", false, []step{{ends: []int64{9}, strict: true, missing: []string{"no ingester answers for partition telemetry/0"}}}},
+		{"strict: no head", false, []step{{ends: []int64{9}, strict: true,
+			missing: []string{"no ingester answers for partition telemetry/0"}}}},
 		{"strict: the log does not answer", false, []step{
 			{heads: []store.PartitionHead{head(0, 1, 9, 0)}, ends: []int64{9}},
-			{heads: []store.PartitionHead{head(0, 1, 9, 0)}, noLog: true, strict: true, missing: []string{"the log's end is not known: broken"}},
+			{heads: []store.PartitionHead{head(0, 1, 9, 0)}, noLog: true, strict: true,
+				missing: []string{"the log's end is not known: broken"}},
 		}},
 		{"strict: there is no log", true, []step{
-			{heads: []store.PartitionHead{head(0, 1, 9, 0)}, strict: true, missing: []string{"the log's end is not known: there is no log to ask"}},
+			{heads: []store.PartitionHead{head(0, 1, 9, 0)}, strict: true,
+				missing: []string{"the log's end is not known: there is no log to ask"}},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

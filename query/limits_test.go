@@ -42,7 +42,8 @@ func TestManyNamedDevices(t *testing.T) {
 	rows, res := ask(t, q, query.Request{Tenant: "acme", Devices: devices, Range: always})
 	require.True(t, res.Complete, "%v", res.Incomplete)
 	require.Len(t, rows, 24)
-	require.LessOrEqual(t, scans, 24*(4+len(devices)/store.MaxScanDevices+1), "one for each slot and 256 devices of a month")
+	require.LessOrEqual(t, scans, 24*(4+len(devices)/store.MaxScanDevices+1),
+		"one for each slot and 256 devices of a month")
 	scans = 0
 	rows, _ = ask(t, q, query.Request{Tenant: "acme", Devices: devices[:16], Range: lastHour()})
 	require.Empty(t, rows)
@@ -64,7 +65,8 @@ func TestRequestUnitsAreBounded(t *testing.T) {
 		var limit *query.LimitError
 		require.ErrorAs(t, err, &limit)
 		require.Contains(t, err.Error(), fmt.Sprintf("%.0f request units", units))
-		require.Contains(t, err.Error(), "ask for a shorter range (from, to), or name the devices (device), or name the metrics (metric)")
+		require.Contains(t, err.Error(),
+			"ask for a shorter range (from, to), or name the devices (device), or name the metrics (metric)")
 		require.False(t, res.Complete)
 		require.LessOrEqual(t, res.Stats.RequestUnits, units+6, "it ends at once")
 	}
@@ -97,7 +99,8 @@ func TestMemoryOfTheProcess(t *testing.T) {
 // A query whose caller has gone does not go on with what heads hold.
 func TestHeadsAreLeftWhenTheCallerHasGone(t *testing.T) {
 	w := querytest.New(t, noon)
-	w.Heads.Set(head(0, 1, 9, 0), record(1, "m1", noon.Add(-time.Minute), float("x", 1)), record(2, "m2", noon.Add(-time.Minute), float("x", 1)))
+	w.Heads.Set(head(0, 1, 9, 0), record(1, "m1", noon.Add(-time.Minute), float("x", 1)),
+		record(2, "m2", noon.Add(-time.Minute), float("x", 1)))
 	ctx, cancel := context.WithCancel(t.Context())
 	made := 0
 	q := newQuerier(t, w, func(c *query.Config) {

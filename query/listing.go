@@ -30,7 +30,8 @@ type Metric struct {
 
 // Devices lists the first devices whose id begins with prefix, by id, and reports whether there are more than limit.
 // Errors are ErrUnavailable, ErrBusy and the context's.
-func (q *Querier) Devices(ctx context.Context, tenant, prefix string, limit int) (out []Device, truncated bool, err error) {
+func (q *Querier) Devices(ctx context.Context, tenant, prefix string, limit int) (out []Device,
+	truncated bool, err error) {
 	var entries []control.Device
 	err = q.observed(ctx, "devices", tenant, func() (err error) {
 		entries, err = q.entries(ctx, tenant, prefix, limit)
@@ -41,7 +42,8 @@ func (q *Querier) Devices(ctx context.Context, tenant, prefix string, limit int)
 	}
 	for _, e := range entries {
 		out = append(out, Device{
-			Device: e.Device, Tags: telemetry.LabelsOf(e.Tags), Metrics: slices.Sorted(maps.Keys(e.Metrics)), First: e.First, Last: e.Last,
+			Device: e.Device, Tags: telemetry.LabelsOf(e.Tags), Metrics: slices.Sorted(maps.Keys(e.Metrics)), First: e.First,
+			Last: e.Last,
 		})
 	}
 	return out, truncated, err
@@ -49,7 +51,8 @@ func (q *Querier) Devices(ctx context.Context, tenant, prefix string, limit int)
 
 // Metrics lists the first metrics whose name begins with prefix, by name, and reports whether there are more than
 // limit. It reads the whole catalog of the tenant. Errors are those of Devices.
-func (q *Querier) Metrics(ctx context.Context, tenant, prefix string, limit int) (out []Metric, truncated bool, err error) {
+func (q *Querier) Metrics(ctx context.Context, tenant, prefix string, limit int) (out []Metric,
+	truncated bool, err error) {
 	var entries []control.Device
 	err = q.observed(ctx, "metrics", tenant, func() (err error) {
 		entries, err = q.entries(ctx, tenant, "", 0)
@@ -118,7 +121,8 @@ func (q *Querier) entries(ctx context.Context, tenant, prefix string, limit int)
 func byDevice(held []store.HeadDevice) map[string]*control.Device {
 	out := make(map[string]*control.Device, len(held))
 	for _, h := range held {
-		d := control.Device{Device: h.Device, Metrics: make(map[string][]string, len(h.Columns)), First: h.First, Last: h.Last}
+		d := control.Device{Device: h.Device, Metrics: make(map[string][]string, len(h.Columns)), First: h.First,
+			Last: h.Last}
 		for _, c := range h.Columns {
 			d.Metrics[c.Metric] = append(d.Metrics[c.Metric], c.Kind.String())
 		}

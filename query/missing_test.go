@@ -57,7 +57,8 @@ func TestAMissingChunkShows(t *testing.T) {
 		{"the last one, of a part of the day, backwards under a limit", 2, part, 1, true, false},
 		{"the last one, behind the limit", 2, part, 1, false, true},
 		{"the first one", 0, whole, 1, false, false},
-		{"the last one, outside the range", 2, telemetry.Range{From: part.From, To: noon.Add(90 * time.Second).UnixMilli()}, 0, false, true},
+		{"the last one, outside the range", 2, telemetry.Range{From: part.From, To: noon.Add(90 * time.Second).UnixMilli()},
+			0, false, true},
 		{"none", 9, part, 0, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -47,7 +47,8 @@ var (
 	modelStart   = time.Date(2024, 1, 29, 0, 0, 0, 0, time.UTC)
 	modelDevices = []string{"m1", "m2", "truck 3", "heavy", "é"}
 	modelMetrics = []string{"a", "b", "velocity", "ä"}
-	modelLabels  = []telemetry.Labels{nil, {{Name: "axis", Value: "x"}}, {{Name: "axis", Value: "y"}, {Name: "unit", Value: ""}}}
+	modelLabels  = []telemetry.Labels{nil, {{Name: "axis", Value: "x"}},
+		{{Name: "axis", Value: "y"}, {Name: "unit", Value: ""}}}
 )
 
 const modelDays = 34 // touches January, February and March
@@ -173,7 +174,8 @@ func mapKeys[K comparable, V any](m map[K]V) func(yield func(K) bool) {
 }
 
 func randomRequest(rnd *rand.Rand, now time.Time) query.Request {
-	r := query.Request{Tenant: []string{"acme", "globex", "nobody"}[min(2, rnd.IntN(50)/24)], Descending: rnd.IntN(2) == 0, Strict: rnd.IntN(4) == 0}
+	r := query.Request{Tenant: []string{"acme", "globex", "nobody"}[min(2, rnd.IntN(50)/24)], Descending: rnd.IntN(2) == 0,
+		Strict: rnd.IntN(4) == 0}
 	start := modelStart.UnixMilli()
 	switch rnd.IntN(5) {
 	case 0:
@@ -240,7 +242,8 @@ func (m truth) answer(r query.Request) (rows []query.Row, truncated bool) {
 	found := make(map[rowOf]*query.Row)
 	for at, last := range m {
 		if at.tenant != r.Tenant || !r.Range.Contains(at.time) ||
-			(r.Devices != nil && !slices.Contains(r.Devices, at.device)) || (r.Metrics != nil && !slices.Contains(r.Metrics, at.metric)) {
+			(r.Devices != nil && !slices.Contains(r.Devices, at.device)) ||
+			(r.Metrics != nil && !slices.Contains(r.Metrics, at.metric)) {
 			continue
 		}
 		k := rowOf{at.device, at.labels, at.time}

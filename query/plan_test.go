@@ -79,7 +79,8 @@ func TestAnOldMapIsReadAgain(t *testing.T) {
 	_, err := d.Refresh(t.Context())
 	require.NoError(t, err)
 	from := telemetry.DayOf(noon.UnixMilli()) + 1
-	require.NoError(t, w.Directory.AddEpoch(t.Context(), "acme", sharding.Epoch{From: from, Slots: sharding.Spread("other", 3)}))
+	require.NoError(t, w.Directory.AddEpoch(t.Context(), "acme",
+		sharding.Epoch{From: from, Slots: sharding.Spread("other", 3)}))
 	w.Now = noon.AddDate(0, 0, 2)
 	w.Chunk(record(2, "m1", noon.AddDate(0, 0, 1), float("x", 2)))
 	rows, _ := ask(t, q, query.Request{Tenant: "acme", Devices: []string{"m1"}, Range: always})
@@ -93,7 +94,8 @@ func TestWhatAQueryVisits(t *testing.T) {
 	for month := range 5 {
 		for day := range 4 {
 			for i := range 3 {
-				w.Chunk(record(int64(100*month+10*day+i), "m1", noon.AddDate(0, -2*month, -2*day).Add(time.Duration(i)*time.Minute), float("x", 1), float("y", 2)))
+				w.Chunk(record(int64(100*month+10*day+i), "m1", noon.AddDate(0, -2*month, -2*day).Add(time.Duration(i)*time.Minute),
+					float("x", 1), float("y", 2)))
 			}
 		}
 	}
@@ -105,10 +107,13 @@ func TestWhatAQueryVisits(t *testing.T) {
 		r                                 query.Request
 		documents, keys, containers, rows int
 	}{
-		{"a day of a device", query.Request{Devices: m1, Range: telemetry.Range{From: noon.Add(-12 * time.Hour).UnixMilli(), To: noon.Add(12 * time.Hour).UnixMilli()}}, 3, 1, 1, 3},
-		{"a day of all devices", query.Request{Range: telemetry.Range{From: noon.Add(-12 * time.Hour).UnixMilli(), To: noon.Add(12 * time.Hour).UnixMilli()}}, 3, 4, 1, 3},
+		{"a day of a device", query.Request{Devices: m1, Range: telemetry.Range{From: noon.Add(-12 * time.Hour).UnixMilli(),
+			To: noon.Add(12 * time.Hour).UnixMilli()}}, 3, 1, 1, 3},
+		{"a day of all devices", query.Request{Range: telemetry.Range{From: noon.Add(-12 * time.Hour).UnixMilli(),
+			To: noon.Add(12 * time.Hour).UnixMilli()}}, 3, 4, 1, 3},
 		{"a year of a device", query.Request{Devices: m1, Range: year}, 60, 5, 5, 60},
-		{"all times of a device: months without a container cost nothing", query.Request{Devices: m1, Range: always}, 60, 5, 5, 60},
+		{"all times of a device: months without a container cost nothing", query.Request{Devices: m1, Range: always}, 60, 5,
+			5, 60},
 		{"all times of all devices", query.Request{Range: always}, 60, 20, 5, 60},
 		{"the first rows end early", query.Request{Devices: m1, Range: always, Limit: 2}, 5, 1, 1, 2},
 		{"the last rows end early", query.Request{Devices: m1, Range: always, Limit: 2, Descending: true}, 5, 1, 1, 2},
@@ -198,7 +203,8 @@ func TestAllTimesReadNoMap(t *testing.T) {
 	reads = 0
 	for range 100 {
 		w.Now = w.Now.Add(10 * time.Millisecond)
-		rows, _ := ask(t, q, query.Request{Tenant: "acme", Devices: []string{"m1"}, Range: telemetry.Range{To: noon.UnixMilli()}, Limit: 1})
+		rows, _ := ask(t, q, query.Request{Tenant: "acme", Devices: []string{"m1"},
+			Range: telemetry.Range{To: noon.UnixMilli()}, Limit: 1})
 		require.Len(t, rows, 1)
 	}
 	require.Zero(t, reads)

@@ -94,7 +94,8 @@ func New(cfg Config) (*Querier, error) {
 		return nil, err
 	}
 	return &Querier{
-		cfg: cfg, reader: reader, gate: newGate(cfg.MaxQueries, cfg.MaxQueued, cfg.QueueTimeout), metrics: newMetrics(cfg.Registerer),
+		cfg: cfg, reader: reader, gate: newGate(cfg.MaxQueries, cfg.MaxQueued, cfg.QueueTimeout),
+		metrics: newMetrics(cfg.Registerer),
 	}, nil
 }
 

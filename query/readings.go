@@ -42,7 +42,8 @@ func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error)
 // Statistics calls emit with the statistics of each series and kind of value, by buckets of a step from the range's
 // start on, one bucket for the whole range if step is 0. Chunks are decoded only where they must be (rule R6). Errors
 // are those of Readings.
-func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration, emit func(Statistic) error) (Result, error) {
+func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration,
+	emit func(Statistic) error) (Result, error) {
 	var statistics *merge.Statistics
 	return q.answer(ctx, "statistics", r, read.Unordered, func(cfg merge.Config) read.Sink {
 		statistics = merge.NewStatistics(cfg, step.Milliseconds())

@@ -76,10 +76,12 @@ func cpu(b *testing.B) time.Duration {
 func BenchmarkFleetDay(b *testing.B) {
 	const devices = 100
 	w, docs := fleetDay(b, devices)
-	q, err := query.New(query.Config{Reader: docs, Heads: w.Heads, Directory: w.Directory, Catalog: w.Catalog, Now: func() time.Time { return w.Now }})
+	q, err := query.New(query.Config{Reader: docs, Heads: w.Heads, Directory: w.Directory, Catalog: w.Catalog,
+		Now: func() time.Time { return w.Now }})
 	require.NoError(b, err)
 	day := telemetry.DayOf(noon.UnixMilli())
-	r := query.Request{Tenant: "acme", Metrics: []string{"metric_3"}, Range: telemetry.Range{From: day.Start(), To: day.End()}}
+	r := query.Request{Tenant: "acme", Metrics: []string{"metric_3"},
+		Range: telemetry.Range{From: day.Start(), To: day.End()}}
 	for _, shape := range []struct {
 		name string
 		ask  func(*testing.B)

@@ -51,7 +51,8 @@ func TestMemory(t *testing.T) {
 	want, res := ask(t, limited(64<<20), query.Request{Tenant: "acme", Range: always})
 	require.Len(t, want, 12*6*300)
 	month := res.Stats.Documents
-	for _, r := range []query.Request{{Tenant: "acme", Range: always}, {Tenant: "acme", Range: always, Devices: devices}, {Tenant: "acme", Range: always, Descending: true}} {
+	for _, r := range []query.Request{{Tenant: "acme", Range: always}, {Tenant: "acme", Range: always, Devices: devices},
+		{Tenant: "acme", Range: always, Descending: true}} {
 		q := limited(128 << 10)
 		rows, res := ask(t, q, r)
 		if r.Descending {
@@ -167,19 +168,21 @@ func TestEmitEndsTheQuery(t *testing.T) {
 	for _, devices := range [][]string{nil, {"m1", "m2"}} {
 		for _, desc := range []bool{false, true} {
 			n := 0
-			_, err := q.Readings(t.Context(), query.Request{Tenant: "acme", Devices: devices, Range: always, Descending: desc}, func(query.Row) error {
-				if n++; n == 3 {
-					return enough
-				}
-				return nil
-			})
+			_, err := q.Readings(t.Context(), query.Request{Tenant: "acme", Devices: devices, Range: always, Descending: desc},
+				func(query.Row) error {
+					if n++; n == 3 {
+						return enough
+					}
+					return nil
+				})
 			require.Equal(t, enough, err)
 			require.Equal(t, 3, n)
 			ctx, cancel := context.WithCancel(t.Context())
-			_, err = q.Readings(ctx, query.Request{Tenant: "acme", Devices: devices, Range: always, Descending: desc}, func(query.Row) error {
-				cancel()
-				return nil
-			})
+			_, err = q.Readings(ctx, query.Request{Tenant: "acme", Devices: devices, Range: always, Descending: desc},
+				func(query.Row) error {
+					cancel()
+					return nil
+				})
 			if devices != nil {
 				require.ErrorIs(t, err, context.Canceled)
 			}
@@ -221,7 +224,8 @@ func TestGapsInChains(t *testing.T) {
 		{"no gap", nil, whole, 0, 12, nil},
 		{"once, read again", nil, whole, 1, 12, nil},
 		{"twice", nil, whole, 2, 10, gap},
-		{"of one device, whose rows are out already", []string{"m1"}, whole, 1, 4, []string{"a chunk of device m1, day 20261120, was answered too late by the store: ask again"}},
+		{"of one device, whose rows are out already", []string{"m1"}, whole, 1, 4,
+			[]string{"a chunk of device m1, day 20261120, was answered too late by the store: ask again"}},
 		{"of one device, twice", []string{"m1"}, whole, 2, 4, gap},
 		{"not the whole day, once", nil, part, 1, 12, nil},
 		{"not the whole day, twice", nil, part, 2, 10, gap},

@@ -84,7 +84,8 @@ func (m truth) curves(r query.Request) []flatCurve {
 	order := slices.SortedFunc(maps.Keys(m), func(a, b instant) int { return cmp.Compare(a.time, b.time) })
 	for _, at := range order {
 		if at.tenant != r.Tenant || !r.Range.Contains(at.time) ||
-			(r.Devices != nil && !slices.Contains(r.Devices, at.device)) || (r.Metrics != nil && !slices.Contains(r.Metrics, at.metric)) {
+			(r.Devices != nil && !slices.Contains(r.Devices, at.device)) ||
+			(r.Metrics != nil && !slices.Contains(r.Metrics, at.metric)) {
 			continue
 		}
 		of := at
@@ -101,7 +102,8 @@ func (m truth) curves(r query.Request) []flatCurve {
 		out = append(out, *c)
 	}
 	slices.SortFunc(out, func(a, b flatCurve) int {
-		return cmp.Or(cmp.Compare(a.device, b.device), sets[a.labels].Compare(sets[b.labels]), cmp.Compare(a.metric, b.metric))
+		return cmp.Or(cmp.Compare(a.device, b.device), sets[a.labels].Compare(sets[b.labels]),
+			cmp.Compare(a.metric, b.metric))
 	})
 	return out
 }
@@ -133,7 +135,8 @@ func statisticsOf(curves []flatCurve, r telemetry.Range, step time.Duration) (ou
 		for _, k := range slices.SortedFunc(maps.Keys(columns), func(a, b of) int {
 			return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.start, b.start))
 		}) {
-			out = append(out, query.Statistic{Device: c.device, Metric: c.metric, Kind: k.kind, Start: k.start, Stats: chunk.StatsOf(columns[k])})
+			out = append(out, query.Statistic{Device: c.device, Metric: c.metric, Kind: k.kind, Start: k.start,
+				Stats: chunk.StatsOf(columns[k])})
 		}
 	}
 	return out
@@ -166,10 +169,11 @@ func TestStatisticsOfWholeChunks(t *testing.T) {
 		}}
 	})
 	var got []query.Statistic
-	res, err := q.Statistics(t.Context(), query.Request{Tenant: "acme", Range: always, Metrics: []string{"x"}}, 0, func(s query.Statistic) error {
-		got = append(got, s)
-		return nil
-	})
+	res, err := q.Statistics(t.Context(), query.Request{Tenant: "acme", Range: always, Metrics: []string{"x"}}, 0,
+		func(s query.Statistic) error {
+			got = append(got, s)
+			return nil
+		})
 	require.NoError(t, err, "no column is decoded: they are all damaged")
 	require.True(t, res.Complete)
 	require.Equal(t, 18, spoilt)
@@ -180,7 +184,8 @@ func TestStatisticsOfWholeChunks(t *testing.T) {
 		require.Equal(t, [4]float64{0, 49, 49, 0}, [4]float64{s.Min.Float(), s.Max.Float(), s.First.Float(), s.Last.Float()})
 	}
 	enough := errors.New("enough")
-	_, err = q.Statistics(t.Context(), query.Request{Tenant: "acme", Range: always}, 0, func(query.Statistic) error { return enough })
+	_, err = q.Statistics(t.Context(), query.Request{Tenant: "acme", Range: always}, 0,
+		func(query.Statistic) error { return enough })
 	require.Equal(t, enough, err)
 	_, err = q.Series(t.Context(), query.Request{Tenant: "acme", Range: always}, func(query.Curve) error { return enough })
 	require.ErrorIs(t, err, chunk.ErrCorrupt)

@@ -119,7 +119,10 @@ func (p *Placement) Visits(devices []string, r telemetry.Range) []Visit {
 
 // on is the epoch that covers a day.
 func (p *Placement) on(day telemetry.Day) compiled {
-	i, found := slices.BinarySearchFunc(p.epochs, day, func(e compiled, d telemetry.Day) int { return cmp.Compare(e.From, d) })
+	i, found := slices.BinarySearchFunc(p.epochs, day, func(e compiled,
+		d telemetry.Day) int {
+		return cmp.Compare(e.From, d)
+	})
 	if !found {
 		i--
 	}

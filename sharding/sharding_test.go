@@ -13,7 +13,8 @@ import (
 )
 
 func TestShardVectors(t *testing.T) {
-	for slot, want := range map[sharding.Slot]string{0: "acme~jd", 1: "acme~an", 64: "acme~2o", 128: "acme~5t", 192: "acme~x", 255: "acme~b2"} {
+	for slot, want := range map[sharding.Slot]string{0: "acme~jd", 1: "acme~an", 64: "acme~2o", 128: "acme~5t",
+		192: "acme~x", 255: "acme~b2"} {
 		require.Equal(t, want, sharding.Shard("acme", slot), "slot %d", slot)
 		require.Equal(t, slot, sharding.SlotOf(want))
 	}
@@ -35,7 +36,8 @@ func TestDeviceVectors(t *testing.T) {
 	day, err := telemetry.ParseDay("20261120")
 	require.NoError(t, err)
 	require.Equal(t, sharding.Key{Container: "chunks-2026-11", TenantShard: "acme~4r", Device: "m1"}, p.Key("m1", day, 0))
-	require.Equal(t, sharding.Key{Container: "chunks-2026-11", TenantShard: "acme~cg", Device: "truck-0042"}, p.Key("truck-0042", day, 17))
+	require.Equal(t, sharding.Key{Container: "chunks-2026-11", TenantShard: "acme~cg", Device: "truck-0042"},
+		p.Key("truck-0042", day, 17))
 }
 
 // As many slots as physical partitions land one on each, for any tenant: what random suffixes do not do.
@@ -83,7 +85,8 @@ func TestEveryWrittenKeyIsVisitedOnce(t *testing.T) {
 		}
 		p, err := sharding.NewPlacement(tenant, epochs)
 		require.NoError(t, err)
-		r := telemetry.Range{From: base.Start() - rnd.Int64N(40*telemetry.DayMillis), To: base.Start() + rnd.Int64N(90*telemetry.DayMillis)}
+		r := telemetry.Range{From: base.Start() - rnd.Int64N(40*telemetry.DayMillis), To: base.Start() +
+			rnd.Int64N(90*telemetry.DayMillis)}
 		all, some := p.Visits(nil, r), p.Visits(devices[:3], r)
 		for range 200 {
 			device := devices[rnd.IntN(len(devices))]
@@ -91,7 +94,8 @@ func TestEveryWrittenKeyIsVisitedOnce(t *testing.T) {
 			day, number := telemetry.DayOf(at), rnd.Uint32N(20)
 			key := p.Key(device, day, number)
 			require.Contains(t, p.Keys(device, day), key)
-			require.Equal(t, 1, visiting(all, sharding.Key{Container: key.Container, TenantShard: key.TenantShard}, at), "round %d: all devices", round)
+			require.Equal(t, 1, visiting(all, sharding.Key{Container: key.Container, TenantShard: key.TenantShard}, at),
+				"round %d: all devices", round)
 			want := 0
 			if device != "x" && device != "y" {
 				want = 1
@@ -150,7 +154,8 @@ func TestContainerNames(t *testing.T) {
 		require.Equal(t, tenant, got)
 		require.Equal(t, nov, month)
 	}
-	for _, bad := range []string{"control", "chunks-", "chunks-2026-13", "chunks-acme2026-11", "chunks--2026-11", "chunks-Acme-2026-11"} {
+	for _, bad := range []string{"control", "chunks-", "chunks-2026-13", "chunks-acme2026-11", "chunks--2026-11",
+		"chunks-Acme-2026-11"} {
 		_, _, ok := sharding.ParseContainer(bad)
 		require.False(t, ok, bad)
 	}

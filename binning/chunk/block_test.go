@@ -37,7 +37,8 @@ func randomRun(r *rand.Rand, rows int) chunk.Run {
 	}
 	if sets := r.IntN(4); sets > 0 {
 		for i := range sets {
-			run.Sets = append(run.Sets, telemetry.Labels{{Name: "axle", Value: fmt.Sprint(7-i, "é\x00")}, {Name: "side", Value: ""}})
+			run.Sets = append(run.Sets, telemetry.Labels{{Name: "axle", Value: fmt.Sprint(7-i, "é\x00")},
+				{Name: "side", Value: ""}})
 		}
 		for range n {
 			run.Labels = append(run.Labels, uint32(r.IntN(len(run.Sets))))
@@ -97,8 +98,10 @@ func TestBlocksSurvive(t *testing.T) {
 func TestRunsThatAreNone(t *testing.T) {
 	good := func() chunk.Run {
 		return chunk.Run{
-			Offsets: []int64{3, 3}, Times: []int64{9, 4}, Sets: []telemetry.Labels{nil, {{Name: "a", Value: "b"}}}, Labels: []uint32{1, 0},
-			Columns: []chunk.Column{{Metric: "a", Kind: telemetry.Int, Bits: []uint64{1, 2}}, {Metric: "b", Kind: telemetry.Bool, Bits: []uint64{1, 0}}},
+			Offsets: []int64{3, 3}, Times: []int64{9, 4}, Sets: []telemetry.Labels{nil, {{Name: "a", Value: "b"}}},
+			Labels: []uint32{1, 0},
+			Columns: []chunk.Column{{Metric: "a", Kind: telemetry.Int, Bits: []uint64{1, 2}},
+				{Metric: "b", Kind: telemetry.Bool, Bits: []uint64{1, 0}}},
 		}
 	}
 	run := good()
@@ -126,7 +129,8 @@ func TestRunsThatAreNone(t *testing.T) {
 		_, err := chunk.AppendBlock(nil, &run)
 		require.Error(t, err, what)
 	}
-	many := chunk.Run{Sets: []telemetry.Labels{nil}, Times: make([]int64, chunk.MaxRows+1), Offsets: make([]int64, chunk.MaxRows+1)}
+	many := chunk.Run{Sets: []telemetry.Labels{nil}, Times: make([]int64, chunk.MaxRows+1),
+		Offsets: make([]int64, chunk.MaxRows+1)}
 	_, err = chunk.AppendBlock(nil, &many)
 	require.ErrorIs(t, err, chunk.ErrTooLarge)
 }
@@ -218,7 +222,8 @@ func goldenRuns() map[string]chunk.Run {
 	n := noise(4)
 	for name, f := range map[string]chunk.Frame{"large": goldenLarge(), "small": goldenSmall()} {
 		g := f.Groups[0]
-		run := chunk.Run{Times: slices.Clone(g.Times), Columns: g.Columns, Sets: []telemetry.Labels{{{Name: "side", Value: "left"}}, nil}}
+		run := chunk.Run{Times: slices.Clone(g.Times), Columns: g.Columns,
+			Sets: []telemetry.Labels{{{Name: "side", Value: "left"}}, nil}}
 		at := int64(7)
 		for i := range run.Times {
 			if n.next(8) == 0 && i > 0 {

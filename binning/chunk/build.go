@@ -160,8 +160,10 @@ func (r *reader) header(h *Header, names [2]string) error {
 		}
 		*p.into = v
 	}
-	rows, readings, ttl := r.ints[propertyRows-numbersFrom], r.ints[propertyReadings-numbersFrom], r.ints[propertyTTL-numbersFrom]
-	if rows < 1 || rows > MaxRows || readings < 0 || readings > maxExact || ttl > maxExact || r.has(propertyTTL) && ttl < 1 {
+	rows, readings, ttl := r.ints[propertyRows-numbersFrom], r.ints[propertyReadings-numbersFrom],
+		r.ints[propertyTTL-numbersFrom]
+	if rows < 1 || rows > MaxRows || readings < 0 || readings > maxExact || ttl > maxExact || r.has(propertyTTL) &&
+		ttl < 1 {
 		return corrupt("%d rows of %d readings, to live %d s", rows, readings, ttl)
 	}
 	h.Rows, h.Readings, h.TTL = int(rows), int(readings), int(ttl)

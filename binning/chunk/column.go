@@ -65,7 +65,8 @@ func (d *decoder) readColumn(c *Column, rows int) error {
 	switch {
 	case c.Kind == telemetry.Bool && form == formBools:
 		return d.readBools(c.Bits)
-	case c.Kind == telemetry.Int && form == formInts, c.Kind == telemetry.Float && (form == formDecimals || form == formDoubles):
+	case c.Kind == telemetry.Int && form == formInts, c.Kind == telemetry.Float &&
+		(form == formDecimals || form == formDoubles):
 		return d.readNumbers(form, c.Bits)
 	case (c.Kind == telemetry.Int || c.Kind == telemetry.Float) && form == formDictionary:
 		return d.readDictionary(c.Bits)

@@ -30,7 +30,8 @@ func openAll(t testing.TB, doc []byte) error {
 func TestDamagedDocuments(t *testing.T) {
 	const seed = 99
 	r := rand.New(rand.NewPCG(seed, 0))
-	for _, doc := range [][]byte{encode(t, labelled()), encode(t, frameOf(truckPoints(1, 20))), encode(t, frameOf(truckPoints(1, 400)))} {
+	for _, doc := range [][]byte{encode(t, labelled()), encode(t, frameOf(truckPoints(1, 20))),
+		encode(t, frameOf(truckPoints(1, 400)))} {
 		require.NoError(t, openAll(t, doc))
 		for n := range len(doc) {
 			if n < 300 || r.IntN(20) == 0 {

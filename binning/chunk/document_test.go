@@ -26,14 +26,16 @@ func labelled() chunk.Frame {
 	return chunk.Frame{Groups: []chunk.Group{
 		{Times: []int64{at, at + 1000, at + 2000}, Columns: []chunk.Column{
 			{Metric: "door", Kind: telemetry.Bool, Bits: []uint64{1, 0, 1}},
-			{Metric: "fuel", Kind: telemetry.Float, Present: others, Bits: []uint64{math.Float64bits(0.1), math.Float64bits(-0.5)}},
+			{Metric: "fuel", Kind: telemetry.Float, Present: others, Bits: []uint64{math.Float64bits(0.1),
+				math.Float64bits(-0.5)}},
 			{Metric: "fuel", Kind: telemetry.Text, Present: third, Texts: []string{"empty \"so\" \\ \x00"}},
 			{Metric: "odometer", Kind: telemetry.Int, Bits: []uint64{9007199254740993, 1 << 63, 5}},
 			{Metric: "slope", Kind: telemetry.Float, Bits: []uint64{nan, inf, minusInf}},
 		}},
-		{Labels: telemetry.Labels{{Name: "axle", Value: "a\"\\\x01\x7fé😀<"}, {Name: "side", Value: ""}}, Times: []int64{at + 1000}, Columns: []chunk.Column{
-			{Metric: "load", Kind: telemetry.Float, Bits: []uint64{math.Float64bits(1e21)}},
-		}},
+		{Labels: telemetry.Labels{{Name: "axle", Value: "a\"\\\x01\x7fé😀<"}, {Name: "side", Value: ""}},
+			Times: []int64{at + 1000}, Columns: []chunk.Column{
+				{Metric: "load", Kind: telemetry.Float, Bits: []uint64{math.Float64bits(1e21)}},
+			}},
 	}}
 }
 
@@ -99,7 +101,8 @@ func TestLabelsAreStoredOnce(t *testing.T) {
 	f := chunk.Frame{}
 	for axle := range 6 {
 		g := frameOf(truckPoints(axle, 100)).Groups[0]
-		g.Labels = telemetry.Labels{{Name: "axle", Value: string(rune('a' + axle))}, {Name: "position", Value: "somewhere on the left"}}
+		g.Labels = telemetry.Labels{{Name: "axle", Value: string(rune('a' + axle))},
+			{Name: "position", Value: "somewhere on the left"}}
 		f.Groups = append(f.Groups, g)
 	}
 	doc := encode(t, f)
@@ -120,7 +123,8 @@ func TestDocumentSurvivesAStoreOfFloat64(t *testing.T) {
 		object["_rid"], object["_etag"], object["_ts"], object["_more"] = "x==", `"0"`, 1795190000, []any{map[string]any{}}
 		stored, err := json.MarshalIndent(object, "", "  ")
 		require.NoError(t, err)
-		exponents := strings.NewReplacer(`"to": 1795183202123`, `"to": 1.795183202123E12`, `"rows": 4,`, `"rows": 4.0,`).Replace(string(stored))
+		exponents := strings.NewReplacer(`"to": 1795183202123`, `"to": 1.795183202123E12`, `"rows": 4,`,
+			`"rows": 4.0,`).Replace(string(stored))
 
 		want, err := chunk.Parse(doc)
 		require.NoError(t, err)
@@ -158,15 +162,19 @@ func TestStats(t *testing.T) {
 			chunk.Stats{Count: 3, Min: float(-1.5), Max: float(4), Sum: float(4.5), First: float(2), Last: float(4)}},
 		{"the sum is compensated", []telemetry.Value{float(1e16), float(1), float(1), float(-1e16)},
 			chunk.Stats{Count: 4, Min: float(-1e16), Max: float(1e16), Sum: float(2), First: float(1e16), Last: float(-1e16)}},
-		{"odd floats stand apart", []telemetry.Value{float(math.NaN()), float(3), float(math.Inf(1)), float(1), float(math.Inf(-1)), float(math.NaN())},
-			chunk.Stats{Count: 2, Min: float(1), Max: float(3), Sum: float(4), First: float(3), Last: float(1), NaN: 2, PosInf: 1, NegInf: 1}},
+		{"odd floats stand apart", []telemetry.Value{float(math.NaN()), float(3), float(math.Inf(1)), float(1),
+			float(math.Inf(-1)), float(math.NaN())},
+			chunk.Stats{Count: 2, Min: float(1), Max: float(3), Sum: float(4), First: float(3), Last: float(1), NaN: 2,
+				PosInf: 1, NegInf: 1}},
 		{"nothing but odd floats", []telemetry.Value{float(math.NaN()), float(math.Inf(1))}, chunk.Stats{NaN: 1, PosInf: 1}},
 		{"a float sum too large", []telemetry.Value{float(1e308), float(1e308)},
 			chunk.Stats{Count: 2, Min: float(1e308), Max: float(1e308), First: float(1e308), Last: float(1e308)}},
 		{"floats keep their last bit", []telemetry.Value{float(74.93588199999998), float(5e-324)},
-			chunk.Stats{Count: 2, Min: float(5e-324), Max: float(74.93588199999998), Sum: float(74.93588199999998), First: float(74.93588199999998), Last: float(5e-324)}},
+			chunk.Stats{Count: 2, Min: float(5e-324), Max: float(74.93588199999998), Sum: float(74.93588199999998),
+				First: float(74.93588199999998), Last: float(5e-324)}},
 		{"ints beyond 2^53", []telemetry.Value{whole(math.MaxInt64 - 1), whole(-9007199254740993)},
-			chunk.Stats{Count: 2, Min: whole(-9007199254740993), Max: whole(math.MaxInt64 - 1), Sum: whole(math.MaxInt64 - 1 - 9007199254740993), First: whole(math.MaxInt64 - 1), Last: whole(-9007199254740993)}},
+			chunk.Stats{Count: 2, Min: whole(-9007199254740993), Max: whole(math.MaxInt64 - 1),
+				Sum: whole(math.MaxInt64 - 1 - 9007199254740993), First: whole(math.MaxInt64 - 1), Last: whole(-9007199254740993)}},
 		{"an int sum too large", []telemetry.Value{whole(math.MaxInt64), whole(1), whole(-1)},
 			chunk.Stats{Count: 3, Min: whole(-1), Max: whole(math.MaxInt64), First: whole(math.MaxInt64), Last: whole(-1)}},
 		{"an int sum too small", []telemetry.Value{whole(math.MinInt64), whole(-1)},
@@ -198,5 +206,8 @@ func TestStatsOfColumnsAreListedInOrder(t *testing.T) {
 	}
 	require.Equal(t, []string{"door bool", "fuel float", "fuel text", "odometer int", "slope float", "load float"}, names)
 	require.Equal(t, labelled().Groups[1].Labels, c.Columns()[5].Labels)
-	require.Equal(t, 3, slices.MaxFunc(c.Columns(), func(a, b chunk.ColumnInfo) int { return a.Stats.NaN - b.Stats.NaN }).Stats.Values())
+	require.Equal(t, 3, slices.MaxFunc(c.Columns(), func(a,
+		b chunk.ColumnInfo) int {
+		return a.Stats.NaN - b.Stats.NaN
+	}).Stats.Values())
 }

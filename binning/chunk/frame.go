@@ -163,7 +163,8 @@ func (c *Column) check(rows int) error {
 		}
 		n = c.Present.Count()
 	}
-	if n == 0 || n != c.Len() || (c.Kind == telemetry.Text) != (c.Bits == nil) || (c.Kind == telemetry.Text) == (c.Texts == nil) {
+	if n == 0 || n != c.Len() || (c.Kind == telemetry.Text) != (c.Bits == nil) ||
+		(c.Kind == telemetry.Text) == (c.Texts == nil) {
 		return fmt.Errorf("%d present rows, but %d values and %d texts", n, len(c.Bits), len(c.Texts))
 	}
 	if c.Kind == telemetry.Bool {

@@ -44,13 +44,19 @@ func TestEncodeRefuses(t *testing.T) {
 		{"no rows", func(_ *chunk.Header, f *chunk.Frame) { f.Groups = nil }, "without rows"},
 		{"an empty group", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[1].Times = nil }, "without rows"},
 		{"no columns", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[1].Columns = nil }, "without columns"},
-		{"times out of order", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Times[1] = f.Groups[0].Times[0] }, "stands after"},
+		{"times out of order", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Times[1] = f.Groups[0].Times[0] },
+			"stands after"},
 		{"another day", func(h *chunk.Header, _ *chunk.Frame) { h.ID.Day++ }, "leave the day 20261121"},
 		{"labels twice", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[1].Labels = nil }, "stand after"},
 		{"labels out of order", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[1].Labels[1].Name = "a" }, "not in order"},
-		{"a label that is not UTF-8", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[1].Labels[0].Value = "\xff" }, "not UTF-8"},
-		{"columns out of order", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[0].Metric = "z" }, "stands after"},
-		{"two kinds at one instant", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[2].Present = f.Groups[0].Columns[1].Present }, "1 texts"},
+		{"a label that is not UTF-8", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[1].Labels[0].Value = "\xff" },
+			"not UTF-8"},
+		{"columns out of order", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[0].Metric = "z" },
+			"stands after"},
+		{"two kinds at one instant", func(_ *chunk.Header,
+			f *chunk.Frame) {
+			f.Groups[0].Columns[2].Present = f.Groups[0].Columns[1].Present
+		}, "1 texts"},
 		{"two kinds overlap", func(_ *chunk.Header, f *chunk.Frame) {
 			f.Groups[0].Columns[2].Present = chunk.NewBitmap(3)
 			f.Groups[0].Columns[2].Present.Set(0)
@@ -59,15 +65,18 @@ func TestEncodeRefuses(t *testing.T) {
 			f.Groups[0].Columns[1].Present, f.Groups[0].Columns[1].Bits = nil, make([]uint64, 3)
 			f.Groups[0].Columns[2].Present, f.Groups[0].Columns[2].Texts = nil, make([]string, 3)
 		}, "a float and a text at one instant"},
-		{"too few values", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[0].Bits = []uint64{1, 0} }, "3 present rows, but 2 values"},
-		{"a bitmap too long", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[1].Present = chunk.NewBitmap(100) }, "bitmap"},
+		{"too few values", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[0].Bits = []uint64{1, 0} },
+			"3 present rows, but 2 values"},
+		{"a bitmap too long", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[1].Present = chunk.NewBitmap(100) },
+			"bitmap"},
 		{"a row beyond the last", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[1].Present.Set(3) }, "bitmap"},
 		{"no metric", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[0].Metric = "" }, "empty"},
 		{"no kind", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[0].Kind = 0 }, "unknown"},
 		{"half a bool", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[0].Bits[0] = 2 }, "bool"},
 		{"text with bits", func(_ *chunk.Header, f *chunk.Frame) { f.Groups[0].Columns[2].Bits = []uint64{1} }, "texts"},
 		{"no device", func(h *chunk.Header, _ *chunk.Frame) { h.Device = "" }, "must both be there"},
-		{"an offset beyond 2^53", func(h *chunk.Header, _ *chunk.Frame) { h.Through = 1<<53 + 1 }, "through 9007199254740993"},
+		{"an offset beyond 2^53", func(h *chunk.Header, _ *chunk.Frame) { h.Through = 1<<53 + 1 },
+			"through 9007199254740993"},
 		{"offsets backwards", func(h *chunk.Header, _ *chunk.Frame) { h.Through = h.First - 1 }, "through"},
 		{"a negative ttl", func(h *chunk.Header, _ *chunk.Frame) { h.TTL = -1 }, "ttl -1"},
 		{"a device that is not UTF-8", func(h *chunk.Header, _ *chunk.Frame) { h.Device = "\xff" }, "not UTF-8"},

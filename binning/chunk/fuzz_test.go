@@ -75,7 +75,8 @@ func FuzzPack(f *testing.F) {
 		whole := string(written(int(rows), zeros))
 		from := fmt.Sprintf(`{"metric":"000000","type":"int","stats":[%d,0,0,0,0,0],"data":"AQMAAAA="}`, rows)
 		require.Contains(t, whole, from)
-		pack := fmt.Sprintf(`{"pack":%d,"index":%q,"data":%q}`, n, base64.StdEncoding.EncodeToString(index), base64.StdEncoding.EncodeToString(data))
+		pack := fmt.Sprintf(`{"pack":%d,"index":%q,"data":%q}`, n, base64.StdEncoding.EncodeToString(index),
+			base64.StdEncoding.EncodeToString(data))
 		read(t, []byte(strings.Replace(whole, from, pack, 1)))
 	})
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the golden chunks that are missing (those that are there never change), and what is printed of them")
+var update = flag.Bool("update", false,
+	"write the golden chunks that are missing (those that are there never change), and what is printed of them")
 
 // TestGolden reads every document in testdata, written by this or an earlier release, and holds it against the values
 // beside it. That today's Encode writes the same bytes is not asked: a newer zstd may pack better.

@@ -29,7 +29,8 @@ func (h Header) check() error {
 		least int64
 	}{
 		{"readings", int64(h.Readings), 0}, {"first", h.First, 0}, {"through", h.Through, h.First},
-		{"after", h.After, -1}, {"cut", h.Cut, 0}, {"ttl", int64(h.TTL), 0}, {"partition", int64(h.ID.Partition), 0}, {"day", int64(h.ID.Day), 0},
+		{"after", h.After, -1}, {"cut", h.Cut, 0}, {"ttl", int64(h.TTL), 0}, {"partition", int64(h.ID.Partition), 0},
+		{"day", int64(h.ID.Day), 0},
 	} {
 		if n.value < n.least || n.value > maxExact {
 			return fmt.Errorf("%s %d is not in %d to 2^53", n.name, n.value, n.least)

@@ -74,7 +74,8 @@ func (x *indexed) add(group int, c *Column, before string, s *Stats) {
 
 // writeIndex appends the section of a pack's index.
 func (e *encoder) writeIndex(x *indexed, columns []placed) {
-	for _, s := range [][]int64{x.groups, x.kinds, x.prefixes, x.suffixes, x.counts[0], x.counts[1], x.counts[2], x.counts[3]} {
+	for _, s := range [][]int64{x.groups, x.kinds, x.prefixes, x.suffixes, x.counts[0], x.counts[1], x.counts[2],
+		x.counts[3]} {
 		e.writeInts(s, planInts(s))
 	}
 	for i, c := range columns {
@@ -120,7 +121,8 @@ func (r *reader) openPacks(c *Chunk) error {
 // readIndex reads the index of a pack of n columns from the open packet.
 func (r *reader) readIndex(d *decoder, n int) error {
 	x := &d.index
-	for _, s := range []*[]int64{&x.groups, &x.kinds, &x.prefixes, &x.suffixes, &x.counts[0], &x.counts[1], &x.counts[2], &x.counts[3]} {
+	for _, s := range []*[]int64{&x.groups, &x.kinds, &x.prefixes, &x.suffixes, &x.counts[0], &x.counts[1], &x.counts[2],
+		&x.counts[3]} {
 		var err error
 		if *s, err = d.readInts(*s, n); err != nil {
 			return err
@@ -168,7 +170,8 @@ func familyOf(kind telemetry.Kind) int {
 // readName reads what the index says of column i beside its numbers.
 func (r *reader) readName(d *decoder, x *indexed, i int) (rawColumn, error) {
 	c := rawColumn{group: int(x.groups[i]), kind: telemetry.Kind(x.kinds[i])}
-	if x.groups[i] < 0 || x.groups[i] >= MaxRows || x.kinds[i] < int64(telemetry.Float) || x.kinds[i] > int64(telemetry.Text) {
+	if x.groups[i] < 0 || x.groups[i] >= MaxRows || x.kinds[i] < int64(telemetry.Float) ||
+		x.kinds[i] > int64(telemetry.Text) {
 		return c, corrupt("a column of kind %d and label set %d", x.kinds[i], x.groups[i])
 	}
 	var before []byte

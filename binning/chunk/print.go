@@ -66,7 +66,8 @@ func (c *Chunk) printColumns(w io.Writer, kept []string) {
 		if c.layout == listed {
 			bytes = fmt.Sprint(decodedLen(s.data))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d", printable(s.name), labelText(c.labels[s.group]), s.kind, kept[i], bytes, s.stats.Values())
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d", printable(s.name), labelText(c.labels[s.group]), s.kind, kept[i], bytes,
+			s.stats.Values())
 		for _, v := range []telemetry.Value{s.stats.Min, s.stats.Max, s.stats.Sum, s.stats.First, s.stats.Last} {
 			fmt.Fprintf(w, "\t%s", valueText(v))
 		}

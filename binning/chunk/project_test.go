@@ -175,14 +175,16 @@ func TestWideFramesSurvive(t *testing.T) {
 func TestPacksOfLongNames(t *testing.T) {
 	var points []point
 	for i := range 300 {
-		points = append(points, point{1795183200000, fmt.Sprintf("%05d %s", i*7919%100000, strings.Repeat("\u2028é", 97)), telemetry.IntValue(int64(i))})
+		points = append(points, point{1795183200000, fmt.Sprintf("%05d %s", i*7919%100000, strings.Repeat("\u2028é", 97)),
+			telemetry.IntValue(int64(i))})
 	}
 	f := frameOf(points)
 	requireSame(t, f, encode(t, f))
 }
 
 func TestOverhead(t *testing.T) {
-	for _, f := range []chunk.Frame{labelled(), frameOf(truckPoints(1, 20)), frameOf(truckPoints(1, 400)), wideFrame(rand.New(rand.NewPCG(1, 1)), 50, 9)} {
+	for _, f := range []chunk.Frame{labelled(), frameOf(truckPoints(1, 20)), frameOf(truckPoints(1, 400)),
+		wideFrame(rand.New(rand.NewPCG(1, 1)), 50, 9)} {
 		doc := encode(t, f)
 		overhead, err := chunk.Overhead(doc)
 		require.NoError(t, err)

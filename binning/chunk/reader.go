@@ -119,7 +119,8 @@ func propertyOf(name []byte) (p property, ok bool) {
 }
 
 // required are the properties that every chunk has.
-const required = 1<<propertyID | 1<<propertyType | 1<<propertyShard | 1<<propertyDevice | 1<<propertyV | 1<<propertyFrom |
+const required = 1<<propertyID | 1<<propertyType | 1<<propertyShard | 1<<propertyDevice | 1<<propertyV |
+	1<<propertyFrom |
 	1<<propertyTo | 1<<propertyRows | 1<<propertyReadings | 1<<propertyFirst | 1<<propertyThrough | 1<<propertyAfter |
 	1<<propertyCut | 1<<propertyUnique | 1<<propertyColumns
 

@@ -120,7 +120,8 @@ func TestConstantAndRegularColumnsTakeNothing(t *testing.T) {
 }
 
 func TestEncodeIsDeterministicAndReentrant(t *testing.T) {
-	frames := []chunk.Frame{frameOf(truckPoints(1, 1000)), frameOf(truckPoints(2, 50)), randomFrame(rand.New(rand.NewPCG(3, 4)), 300)}
+	frames := []chunk.Frame{frameOf(truckPoints(1, 1000)), frameOf(truckPoints(2, 50)),
+		randomFrame(rand.New(rand.NewPCG(3, 4)), 300)}
 	var want [][]byte
 	for _, f := range frames {
 		want = append(want, encode(t, f))
@@ -155,16 +156,18 @@ func TestFrameOfSomeMetrics(t *testing.T) {
 	for _, rows := range []int{40, 1000} { // one string, a string per column
 		f := frameOf(truckPoints(1, rows))
 		g := f.Groups[0]
-		second := chunk.Group{Labels: telemetry.Labels{{Name: "trailer", Value: "2"}}, Times: g.Times[:20], Columns: []chunk.Column{
-			{Metric: "velocity", Kind: telemetry.Int, Bits: make([]uint64, 20)},
-		}}
+		second := chunk.Group{Labels: telemetry.Labels{{Name: "trailer", Value: "2"}}, Times: g.Times[:20],
+			Columns: []chunk.Column{
+				{Metric: "velocity", Kind: telemetry.Int, Bits: make([]uint64, 20)},
+			}}
 		f.Groups = append(f.Groups, second)
 		c, err := chunk.Parse(encode(t, f))
 		require.NoError(t, err)
 
 		got, err := c.Frame([]string{"velocity", "grade", "absent"})
 		require.NoError(t, err)
-		want := chunk.Frame{Groups: []chunk.Group{{Times: g.Times, Columns: []chunk.Column{g.Columns[4], g.Columns[9]}}, second}}
+		want := chunk.Frame{Groups: []chunk.Group{{Times: g.Times, Columns: []chunk.Column{g.Columns[4], g.Columns[9]}},
+			second}}
 		require.Equal(t, want, got)
 
 		got, err = c.Frame([]string{"grade"})

@@ -35,7 +35,8 @@ func (r *Run) check() error {
 	switch {
 	case rows == 0 || len(r.Offsets) != rows || (r.Labels != nil && len(r.Labels) != rows):
 		return fmt.Errorf("%d instants, %d offsets and %d label sets", rows, len(r.Offsets), len(r.Labels))
-	case rows > MaxRows || r.Values() > MaxValues || rows*len(r.Columns) > MaxCells || len(r.Columns) > MaxColumns || len(r.Sets) > MaxRows:
+	case rows > MaxRows || r.Values() > MaxValues || rows*len(r.Columns) > MaxCells || len(r.Columns) > MaxColumns ||
+		len(r.Sets) > MaxRows:
 		return fmt.Errorf("%d rows of %d columns, with %d values: %w", rows, len(r.Columns), r.Values(), ErrTooLarge)
 	case len(r.Sets) == 0:
 		return fmt.Errorf("no label set")

@@ -20,7 +20,8 @@ func fleetDocs(b *testing.B, rows int) (docs [][]byte) {
 			docs, bytes, values = append(docs, doc), bytes+len(doc), values+f.Values()
 		}
 	}
-	b.Logf("%d documents of %d rows, %d B each, %.3f B/value", len(docs), rows, bytes/len(docs), float64(bytes)/float64(values))
+	b.Logf("%d documents of %d rows, %d B each, %.3f B/value", len(docs), rows, bytes/len(docs),
+		float64(bytes)/float64(values))
 	return docs
 }
 

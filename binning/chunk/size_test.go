@@ -176,7 +176,8 @@ func TestRepeatsGetTheBestLevel(t *testing.T) {
 	var messages, sine []point
 	for i := range 3000 {
 		at := int64(1795132800000) + int64(i)*10_000
-		message := fmt.Sprintf("%s valve %d %s at %d kPa", []string{"opened", "closed", "failed to open"}[r.IntN(3)], r.IntN(40),
+		message := fmt.Sprintf("%s valve %d %s at %d kPa", []string{"opened", "closed", "failed to open"}[r.IntN(3)],
+			r.IntN(40),
 			[]string{"by hand", "by controller"}[r.IntN(2)], 100+r.IntN(300))
 		messages = append(messages, point{at, "message", telemetry.TextValue(message)})
 		sine = append(sine, point{at, "sine", telemetry.FloatValue(math.Round(100*math.Sin(float64(i)/25)) / 10)})

@@ -28,7 +28,8 @@ func startDev(t *testing.T, dataDir string, args ...string) *dev {
 // launchDev runs dev and returns when it has printed where it listens.
 func launchDev(t *testing.T, dataDir string, args ...string) *dev {
 	t.Helper()
-	ports := []string{"dev", "--kafka=127.0.0.1:0", "--cosmos=127.0.0.1:0", "--api=127.0.0.1:0", "--admin=127.0.0.1:0", "--data-dir", dataDir}
+	ports := []string{"dev", "--kafka=127.0.0.1:0", "--cosmos=127.0.0.1:0", "--api=127.0.0.1:0", "--admin=127.0.0.1:0",
+		"--data-dir", dataDir}
 	at := 0 // behind the environment
 	for at < len(args) && envVar.MatchString(args[at]) {
 		at++

@@ -84,8 +84,10 @@ func TestTheFleet(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, t.TempDir())
 	devices := func(tenant string) int { return strings.Count(d.body(tenant, "/api/v1/devices"), `"device":`) }
-	soon(t, 10*time.Second, func() bool { return devices("acme") == 10 && devices("globex") == 10 }, "ten trucks of each tenant")
-	for _, metric := range []string{"latitude", "longitude", "elevation", "velocity", "heading", "grade", "fuel_consumption", "fuel_state", "current_load", "status"} {
+	soon(t, 10*time.Second, func() bool { return devices("acme") == 10 && devices("globex") == 10 },
+		"ten trucks of each tenant")
+	for _, metric := range []string{"latitude", "longitude", "elevation", "velocity", "heading", "grade",
+		"fuel_consumption", "fuel_state", "current_load", "status"} {
 		require.Contains(t, d.body("acme", "/api/v1/metrics"), `{"metric":"`+metric+`","types":["float"],"devices":10}`)
 	}
 	require.Equal(t, 0, devices("stranger"))

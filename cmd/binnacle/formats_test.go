@@ -27,9 +27,11 @@ func TestTelegrafAndTheCollectorAsTheirGuidesSay(t *testing.T) {
 		metrics []string
 	}{
 		"telegraf.md": {"telegraf", func(*testing.T) []byte {
-			return fmt.Appendf(nil, "disk,device=sda1,fstype=ext4,host=gw-7,mode=rw,path=/ free=52428800i,used_percent=41.2 %d\n", now.UnixNano())
+			return fmt.Appendf(nil, "disk,device=sda1,fstype=ext4,host=gw-7,mode=rw,path=/ free=52428800i,used_percent=41.2 "+
+				"%d\n", now.UnixNano())
 		}, "gw-7", []string{"disk_free", "disk_used_percent"}},
-		"opentelemetry.md": {"otlp_metrics", func(t *testing.T) []byte { return collected(t, now) }, "gw-8", []string{"system.cpu.time"}},
+		"opentelemetry.md": {"otlp_metrics", func(t *testing.T) []byte { return collected(t, now) }, "gw-8",
+			[]string{"system.cpu.time"}},
 	} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()

@@ -67,13 +67,15 @@ func publishUntil(ctx context.Context, broker *atomic.Pointer[string], rnd *rand
 		batch := table{}
 		for range 1 + rnd.IntN(60) {
 			n++
-			r := row{device: fmt.Sprintf("d%d", rnd.IntN(6)), ts: noon() - int64(rnd.IntN(4))*15*86_400_000 + int64(rnd.IntN(2000))*500}
+			r := row{device: fmt.Sprintf("d%d", rnd.IntN(6)), ts: noon() - int64(rnd.IntN(4))*15*86_400_000 +
+				int64(rnd.IntN(2000))*500}
 			if rnd.IntN(3) == 0 {
 				r.labels = `{"axle":"rear"}`
 			}
 			values := map[string]any{"n": float64(n), "x": randomFloat(rnd)}
 			if rnd.IntN(2) == 0 {
-				values = map[string]any{"big": int64(1<<53 + 1 + 2*n), "on": n%2 == 0, "state": fmt.Sprintf("state %d, \"so\"\n", n%9)}
+				values = map[string]any{"big": int64(1<<53 + 1 + 2*n), "on": n%2 == 0,
+					"state": fmt.Sprintf("state %d, \"so\"\n", n%9)}
 			}
 			for metric, v := range values {
 				batch.set(r, metric, v)

@@ -72,7 +72,8 @@ func start(t *testing.T, args ...string) *process {
 			p.kill()
 		}
 		if t.Failed() {
-			t.Logf("binnacle %s\n%s\nstdout:\n%s\nstderr:\n%s", strings.Join(args, " "), state, p.stdout.String(), p.stderr.String())
+			t.Logf("binnacle %s\n%s\nstdout:\n%s\nstderr:\n%s", strings.Join(args, " "), state, p.stdout.String(),
+				p.stderr.String())
 		}
 	})
 	return p

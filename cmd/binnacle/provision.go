@@ -12,7 +12,8 @@ import (
 // planDefaults are the defaults of flags that stand in the policy.
 func planDefaults() kong.Vars {
 	p := provision.DefaultPolicy()
-	return kong.Vars{"hot_rus": strconv.Itoa(p.HotRUs), "warm_rus": strconv.Itoa(p.WarmRUs), "cold_rus": strconv.Itoa(p.ColdRUs)}
+	return kong.Vars{"hot_rus": strconv.Itoa(p.HotRUs), "warm_rus": strconv.Itoa(p.WarmRUs),
+		"cold_rus": strconv.Itoa(p.ColdRUs)}
 }
 
 type provisionCommand struct {

@@ -91,7 +91,8 @@ func (d *dev) records(topic string) (all []kafka.Message) {
 		if end == 0 {
 			continue
 		}
-		r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{d.kafka}, Topic: topic, Partition: partition, MaxWait: 100 * time.Millisecond})
+		r := kafka.NewReader(kafka.ReaderConfig{Brokers: []string{d.kafka}, Topic: topic, Partition: partition,
+			MaxWait: 100 * time.Millisecond})
 		for next := int64(0); next < end; {
 			m, err := r.ReadMessage(ctx)
 			require.NoError(d.t, err)

@@ -174,7 +174,8 @@ func TestReplayTSBSCPU(t *testing.T) {
 	require.Len(t, want, 10_800)
 	require.Zero(t, strangers)
 	d := startDev(t, t.TempDir(), "--fleet=0", "--hold=2s")
-	d.replay(file, []string{"--tenant=acme", "--lp-device-tag=hostname"}, "records 10800", "readings 10800", "values 108000", "bad lines 0", "duplicate instants 0")
+	d.replay(file, []string{"--tenant=acme", "--lp-device-tag=hostname"}, "records 10800", "readings 10800",
+		"values 108000", "bad lines 0", "duplicate instants 0")
 	d.answers("acme", want, everything+"&format=csv")
 	d.answers("acme", want, everything+"&limit=1000000")
 	d.stored("acme")
@@ -191,7 +192,8 @@ func TestReplayTSBSIoT(t *testing.T) {
 	want, strangers := influx(t, file, "name", "fleet", "driver", "model")
 	require.Equal(t, 67, strangers)
 	d := startDev(t, t.TempDir(), "--fleet=0", "--hold=3s")
-	d.replay(file, []string{"--tenant=acme", "--lp-device-tag=name", "--lp-tags=fleet,driver,model"}, "records 77865", "readings 77798", "bad lines 0", "dead letters 67")
+	d.replay(file, []string{"--tenant=acme", "--lp-device-tag=name", "--lp-tags=fleet,driver,model"}, "records 77865",
+		"readings 77798", "bad lines 0", "dead letters 67")
 	d.answers("acme", want, everything+"&format=csv")
 	d.answers("acme", want, everything+"&limit=1000000")
 	d.stored("acme")
@@ -257,14 +259,17 @@ func TestReplayBadLines(t *testing.T) {
 	good := func(i int64, v string) string {
 		return fmt.Sprintf(`{"tenant":"acme","device":"m1","ts":%d,"values":{"v":%s}}`, ts+i, v) + "\n"
 	}
-	messages := file(t, "messages.ndjson", good(0, "1.5")+"no json\n"+good(1, `{"float":"-Inf"}`)+fmt.Sprintf(`{"tenant":"acme","ts":%d,"values":{"v":1}}`, ts)+"\n\n"+good(2, "9007199254740993")+"{\n")
+	messages := file(t, "messages.ndjson", good(0, "1.5")+"no json\n"+good(1,
+		`{"float":"-Inf"}`)+fmt.Sprintf(`{"tenant":"acme","ts":%d,"values":{"v":1}}`, ts)+"\n\n"+good(2,
+		"9007199254740993")+"{\n")
 	d.replay(messages, nil, "records 4", "readings 3", "values 3", "bad lines 2 line 2, 7", "dead letters 1")
 	sheet := file(t, "sheet", "time;name;a;b;c\n"+
 		"2026-01-02 03:04:05;x1;1.50;true;NaN\n"+
 		"2026-01-02 03:04:06;x1;;false;some text\n"+
 		"yesterday;x1;1;true;2\n"+
 		"2026-01-02 03:04:07;x2;+Inf;;-0\n")
-	d.replay(sheet, []string{"--tenant", "acme", "--device-column", "name"}, "records 3", "readings 3", "values 7", "bad lines 1 line 4")
+	d.replay(sheet, []string{"--tenant", "acme", "--device-column", "name"}, "records 3", "readings 3", "values 7",
+		"bad lines 1 line 4")
 
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMilli()
 	want := table{

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The broker and the fleet as processes of their own: what was acknowledged outlives the broker's death, and the fleet goes on
-// when it is back.
+// The broker and the fleet as processes of their own: what was acknowledged outlives the broker's death, and the fleet
+// goes on when it is back.
 func TestTheBrokerAndTheFleetAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -27,8 +27,10 @@ func TestTheBrokerAndTheFleetAlone(t *testing.T) {
 		return p, p.printed(`(?m)^ +kafka +(\S+)`)
 	}
 	broker, addr := launch("127.0.0.1:0")
-	fleet := start(t, "fleet", "--kafka", addr, "--topic=readings", "--fleet=3", "--fleet-interval=20ms", "--fleet-tenants=one,two")
-	require.Equal(t, "3 trucks, a reading every 20ms each, of the tenants one two in turn", fleet.printed(`(?m)^ +fleet +(.+)$`))
+	fleet := start(t, "fleet", "--kafka", addr, "--topic=readings", "--fleet=3", "--fleet-interval=20ms",
+		"--fleet-tenants=one,two")
+	require.Equal(t, "3 trucks, a reading every 20ms each, of the tenants one two in turn",
+		fleet.printed(`(?m)^ +fleet +(.+)$`))
 
 	tenants := map[string]bool{}
 	read := consumer(t, addr, 0)
@@ -86,16 +88,19 @@ func TestPrintConfig(t *testing.T) {
 		p.clean()
 		return p.stdout.String()
 	}
-	text := print("BINNACLE_MEMORY_MB=512", "BINNACLE_LP_DEVICE_TAG=", "dev", "--config", from, "--fleet=3", "--lp-metric=field")
+	text := print("BINNACLE_MEMORY_MB=512", "BINNACLE_LP_DEVICE_TAG=", "dev", "--config", from, "--fleet=3",
+		"--lp-metric=field")
 	for _, line := range []string{
-		"dev:", "  hold: 1d12h", "  kafka: 127.0.0.1:4", "  memory-mb: 512", `  lp-device-tag: ""`, "  fleet: 3", "  lp-metric: field",
+		"dev:", "  hold: 1d12h", "  kafka: 127.0.0.1:4", "  memory-mb: 512", `  lp-device-tag: ""`, "  fleet: 3",
+		"  lp-metric: field",
 		"    - driver", "  future: 10m", "  admin: 127.0.0.1:7071", "  ru-model: table",
 	} {
 		require.Contains(t, text, line+"\n")
 	}
 	require.Equal(t, text, print("dev", "--config", file(t, "again.yaml", text)))
 
-	for _, command := range []string{"broker", "emulator", "fleet", "provision", "loadtest", "blogexample", "replay x.csv", "chunk x.json"} {
+	for _, command := range []string{"broker", "emulator", "fleet", "provision", "loadtest", "blogexample", "replay x.csv",
+		"chunk x.json"} {
 		args := strings.Fields(command)
 		text := print(args...)
 		require.Contains(t, text, args[0]+":\n")
@@ -116,9 +121,12 @@ func TestEveryFaultAtOnce(t *testing.T) {
 	t.Parallel()
 	for command, wrong := range map[string][]string{
 		"dev": {
-			"--partitions=0", "--kafka-mb=-1", "--fleet=-1", "--fleet-interval=0s", "--hold=0s", "--future=-1s", "--commit-every=0s",
-			"--drain-budget=1m", "--max-behind=0", "--max-writes=0", "--memory-mb=1", "--dead-letters=telemetry", "--retention=-1d",
-			"--max-months=0", "--query-fanout=0", "--query-memory-mb=0", "--queries-memory-mb=-1", "--query-max-rus=0", "--max-queries=0",
+			"--partitions=0", "--kafka-mb=-1", "--fleet=-1", "--fleet-interval=0s", "--hold=0s", "--future=-1s",
+			"--commit-every=0s",
+			"--drain-budget=1m", "--max-behind=0", "--max-writes=0", "--memory-mb=1", "--dead-letters=telemetry",
+			"--retention=-1d",
+			"--max-months=0", "--query-fanout=0", "--query-memory-mb=0", "--queries-memory-mb=-1", "--query-max-rus=0",
+			"--max-queries=0",
 			"--max-queued=0", "--queue-timeout=0s", "--physical-partitions=-1", "--partition-bytes=-1",
 		},
 		"broker":   {"--partitions=0", "--kafka-mb=-1", "--data-dir="},

@@ -90,7 +90,8 @@ func (d *dev) ask(tenant, query string, each func(row, map[string]any)) stats {
 	default:
 		return a.json(resp.Body)
 	}
-	require.Equal(d.t, []string{"true", "false"}, []string{resp.Trailer.Get("Binnacle-Complete"), resp.Trailer.Get("Binnacle-Truncated")}, query)
+	require.Equal(d.t, []string{"true", "false"}, []string{resp.Trailer.Get("Binnacle-Complete"),
+		resp.Trailer.Get("Binnacle-Truncated")}, query)
 	var s stats
 	require.NoError(d.t, json.Unmarshal([]byte(resp.Trailer.Get("Binnacle-Stats")), &s))
 	return s
@@ -138,7 +139,8 @@ func (a *answer) json(body io.Reader) stats {
 	d := json.NewDecoder(body)
 	d.UseNumber()
 	require.NoError(a.t, d.Decode(&all), a.query)
-	require.True(a.t, all.Complete && !all.Truncated, "complete %v, truncated %v: %s", all.Complete, all.Truncated, a.query)
+	require.True(a.t, all.Complete && !all.Truncated, "complete %v, truncated %v: %s", all.Complete, all.Truncated,
+		a.query)
 	for _, r := range all.Readings {
 		a.give(r)
 	}
@@ -185,7 +187,8 @@ func (a *answer) wide(body io.Reader) {
 
 // isLabel tells the label columns of the tests' readings.
 func isLabel(column string) bool {
-	return slices.Contains([]string{"axle", "device_version", "region", "datacenter", "rack", "os", "arch", "team", "service", "service_version", "service_environment"}, column)
+	return slices.Contains([]string{"axle", "device_version", "region", "datacenter", "rack", "os", "arch", "team",
+		"service", "service_version", "service_environment"}, column)
 }
 
 // long gathers the lines of a row: they stand together.

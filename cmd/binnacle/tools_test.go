@@ -50,7 +50,8 @@ func TestTheEmulatorAlone(t *testing.T) {
 	etag, err := c.Documents().Create(ctx, control.Document{Kind: control.KindMonth, ID: "a", Body: body})
 	require.NoError(t, err)
 
-	for round, end := range []func(){func() { p.kill() }, func() { p.stop(syscall.SIGTERM) }, func() { p.stop(syscall.SIGINT) }} {
+	for round, end := range []func(){func() { p.kill() }, func() { p.stop(syscall.SIGTERM) },
+		func() { p.stop(syscall.SIGINT) }} {
 		end()
 		p, c = launch()
 		docs, err := c.Documents().List(ctx, control.KindMonth)
@@ -89,7 +90,8 @@ func TestChunkOfARunningDev(t *testing.T) {
 
 	p := run(t, 10*time.Second, "chunk", id, "--tenant=acme", "--device=m1", "--cosmos", d.cosmos)
 	require.Zero(t, p.code, p.stderr.String())
-	for _, want := range []string{id, "m1", "temperature", "73.5", "74.5", "state", "open", "axle", "speed", "2026-03-04"} {
+	for _, want := range []string{id, "m1", "temperature", "73.5", "74.5", "state", "open", "axle", "speed",
+		"2026-03-04"} {
 		require.Contains(t, p.stdout.String(), want)
 	}
 	require.Empty(t, p.stderr.String())
@@ -101,7 +103,8 @@ func TestChunkOfARunningDev(t *testing.T) {
 	require.Zero(t, fromFile.code, fromFile.stderr.String())
 	require.Equal(t, p.stdout.String(), fromFile.stdout.String())
 
-	refused(t, []string{"chunk", "20260304.1.00000.000099", "--tenant=acme", "--cosmos", d.cosmos}, "20260304.1.00000.000099", d.cosmos)
+	refused(t, []string{"chunk", "20260304.1.00000.000099", "--tenant=acme", "--cosmos", d.cosmos},
+		"20260304.1.00000.000099", d.cosmos)
 	refused(t, []string{"chunk", id, "--tenant=stranger", "--cosmos", d.cosmos}, "stranger", d.cosmos)
 	refused(t, []string{"chunk", id, "--tenant=acme", "--device=other", "--cosmos", d.cosmos}, id, d.cosmos)
 	refused(t, []string{"chunk", id, "--tenant=acme", "--cosmos", d.cosmos, "--key=AAAA"}, d.cosmos)
@@ -113,7 +116,8 @@ func (d *dev) chunk(id, device string, at int64) []byte {
 	d.t.Helper()
 	where, err := sharding.NewPlacement("acme", []sharding.Epoch{sharding.FirstEpoch("acme", sharding.DefaultSlots)})
 	require.NoError(d.t, err)
-	doc, _, err := client(d.t, d.cosmos).Chunks().Read(context.Background(), where.Key(device, telemetry.DayOf(at), 0), id, "")
+	doc, _, err := client(d.t, d.cosmos).Chunks().Read(context.Background(), where.Key(device, telemetry.DayOf(at), 0), id,
+		"")
 	require.NoError(d.t, err)
 	return doc
 }

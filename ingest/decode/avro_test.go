@@ -59,15 +59,17 @@ const flatSchema = `{"type":"record","name":"Reading","namespace":"acme","fields
 
 func flatValue() map[string]any {
 	return map[string]any{
-		"deviceId": "m1", "timestamp": time.UnixMicro(1763640000123456).UTC(), "speed": 62.5, "small": float32(0.25), "starts": int64(1) << 60,
-		"gear": "D", "open": map[string]any{"boolean": true}, "price": big.NewRat(-1999, 100), "raw": []byte{1, 2},
+		"deviceId": "m1", "timestamp": time.UnixMicro(1763640000123456).UTC(), "speed": 62.5, "small": float32(0.25),
+		"starts": int64(1) << 60,
+		"gear":   "D", "open": map[string]any{"boolean": true}, "price": big.NewRat(-1999, 100), "raw": []byte{1, 2},
 		"gps": map[string]any{"lat": 1.5, "sats": 7}, "more": map[string]any{"k": 3},
 		"list": []any{map[string]any{"lat": 1.0, "sats": 1}}, "axle": 2,
 	}
 }
 
 func TestAvroRecord(t *testing.T) {
-	opts := decode.Options{Tenant: "acme", Object: decode.ObjectNames{Labels: []string{"axle"}}, Schemas: schemas{7: {Type: "AVRO", Text: flatSchema}}}
+	opts := decode.Options{Tenant: "acme", Object: decode.ObjectNames{Labels: []string{"axle"}},
+		Schemas: schemas{7: {Type: "AVRO", Text: flatSchema}}}
 	got := decode.New(opts).Decode(registered(7, encode(t, flatSchema, flatValue())))
 	require.Empty(t, got.Bad)
 	require.Equal(t, []telemetry.Reading{{
@@ -105,7 +107,8 @@ func TestAvroMessages(t *testing.T) {
 		}}
 	}
 	opts := decode.Options{Schemas: schemas{7: {Text: messageSchema}}}
-	payload := encode(t, messageSchema, []any{message(map[string]any{"string": "m1"}), message(nil), nil, message(map[string]any{"string": "m2"})})
+	payload := encode(t, messageSchema, []any{message(map[string]any{"string": "m1"}), message(nil), nil,
+		message(map[string]any{"string": "m2"})})
 	got := decode.New(opts).Decode(registered(7, payload))
 	require.Equal(t, []int{0, 3}, got.Index)
 	require.Equal(t, []decode.Bad{
@@ -114,7 +117,8 @@ func TestAvroMessages(t *testing.T) {
 	}, got.Bad)
 	require.Equal(t, telemetry.Reading{
 		Tenant: "acme", Device: "m1", Time: 5,
-		Fields: []telemetry.Field{{Metric: "device", Value: telemetry.TextValue("x")}, {Metric: "ts", Value: telemetry.FloatValue(1.5)}},
+		Fields: []telemetry.Field{{Metric: "device", Value: telemetry.TextValue("x")},
+			{Metric: "ts", Value: telemetry.FloatValue(1.5)}},
 		Labels: telemetry.Labels{{Name: "l", Value: "1"}}, Tags: telemetry.Labels{{Name: "t", Value: "2"}},
 	}, got.Readings[0])
 }
@@ -191,7 +195,8 @@ func TestSchemas(t *testing.T) {
 	known[7] = decode.Schema{Fault: "the registry has none"}
 	got = d.Decode(r)
 	require.Nil(t, got.Unknown)
-	require.Equal(t, []decode.Bad{{Index: decode.Whole, Reason: decode.BadSchema, Detail: "schema 7: the registry has none"}}, got.Bad)
+	require.Equal(t, []decode.Bad{{Index: decode.Whole, Reason: decode.BadSchema,
+		Detail: "schema 7: the registry has none"}}, got.Bad)
 	known[7] = decode.Schema{Type: "AVRO", Text: flatSchema}
 	require.Len(t, d.Decode(r).Readings, 1, "that there was none is not remembered")
 	delete(known, 7)
@@ -215,7 +220,8 @@ func TestSchemasThatReferToOthers(t *testing.T) {
 	const whole = `{"type":"record","name":"R","fields":[{"name":"device","type":"string"},{"name":"ts","type":"long"},{"name":"gps","type":"geo.GPS"}]}`
 	d := decode.New(decode.Options{Tenant: "acme", Schemas: schemas{1: {Text: whole, References: []string{gps}}}})
 	written := strings.Replace(whole, `"geo.GPS"`, gps, 1)
-	got := d.Decode(registered(1, encode(t, written, map[string]any{"device": "m1", "ts": int64(5), "gps": map[string]any{"lat": 1.5}})))
+	got := d.Decode(registered(1, encode(t, written, map[string]any{"device": "m1", "ts": int64(5),
+		"gps": map[string]any{"lat": 1.5}})))
 	require.Empty(t, got.Bad)
 	require.Equal(t, []telemetry.Field{{Metric: "gps_lat", Value: telemetry.FloatValue(1.5)}}, got.Readings[0].Fields)
 }
@@ -243,7 +249,8 @@ func TestHostileAvro(t *testing.T) {
 	}
 	for i, r := range []decode.Record{
 		registered(1, []byte(strings.Repeat("\x02", 1000))), registered(1, append([]byte{0}, many...)),
-		registered(2, many), registered(2, lists), registered(2, binary.AppendVarint(nil, -1<<63)), registered(3, nil), registered(1, []byte{4}),
+		registered(2, many), registered(2, lists), registered(2, binary.AppendVarint(nil, -1<<63)), registered(3, nil),
+		registered(1, []byte{4}),
 	} {
 		got := d.Decode(r)
 		require.Empty(t, got.Readings, i)

@@ -42,7 +42,8 @@ func TestHubNamesDeviceAndTime(t *testing.T) {
 		hub(body, "iothub-connection-device-id", "m1", "iothub-enqueuedtime", "2025-11-20T12:00:00.1239Z"),
 		hub(body, "iothub-connection-device-id", string(amqp("m1")), "iothub-enqueuedtime", string(amqpTime(1763640000123)),
 			"iothub-message-source", string(amqp("Telemetry"))),
-		hub(body, "iothub-connection-device-id", "m1", "iothub-enqueuedtime", "1", "iothub-creation-time-utc", "2025-11-20T12:00:00.123Z"),
+		hub(body, "iothub-connection-device-id", "m1", "iothub-enqueuedtime", "1", "iothub-creation-time-utc",
+			"2025-11-20T12:00:00.123Z"),
 		hub(`{"temperature":73.9,"pressure":{"bar":1.5},"ok":true,"ts":1763640000123}`, "iothub-connection-device-id", "m1"),
 		hub(`{"values":{"temperature":73.9,"pressure_bar":1.5,"ok":true},"time":5}`,
 			"iothub-connection-device-id", "m1", "iothub-enqueuedtime", "1763640000123"),
@@ -63,7 +64,8 @@ func TestHubNamesDeviceAndTime(t *testing.T) {
 // The body may be in any format; module and tenant are properties.
 func TestHubBodies(t *testing.T) {
 	d := decode.New(decode.Options{Lines: decode.Lines{DeviceTag: "device"}})
-	r := hub("engine rpm=1500i 1763640000000000000\n", "iothub-connection-device-id", "m1", "tenant", "acme", "iothub-connection-module-id", "motor")
+	r := hub("engine rpm=1500i 1763640000000000000\n", "iothub-connection-device-id", "m1", "tenant", "acme",
+		"iothub-connection-module-id", "motor")
 	r.ContentType = string(amqp("text/plain; format=influx"))
 	got := d.Decode(r)
 	require.Empty(t, got.Bad)
@@ -93,7 +95,8 @@ func TestBadEnvelopes(t *testing.T) {
 		want   decode.Reason
 	}{
 		{hub(`{"a":1}`, "iothub-connection-device-id", "a/b"), decode.Device},
-		{hub(`{"a":1}`, "iothub-connection-device-id", "m1", "iothub-message-source", "twinChangeEvents"), decode.ContentType},
+		{hub(`{"a":1}`, "iothub-connection-device-id", "m1", "iothub-message-source", "twinChangeEvents"),
+			decode.ContentType},
 		{hub(`{"a":1}`, "iothub-connection-device-id", "m1", "tenant", "A"), decode.Tenant},
 		{hub(`{"Body":"%%%"}`), decode.Undecodable},
 		{hub(`{"Body":{"Body":{"a":1}}}`), decode.Undecodable},

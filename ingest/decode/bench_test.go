@@ -20,7 +20,8 @@ func BenchmarkJSON(b *testing.B) {
 }
 
 func BenchmarkLine(b *testing.B) {
-	benchmark(b, decode.New(decode.Options{Tenant: "acme", Lines: decode.Lines{DeviceTag: "name", Tags: []string{"driver"}}}),
+	benchmark(b, decode.New(decode.Options{Tenant: "acme", Lines: decode.Lines{DeviceTag: "name",
+		Tags: []string{"driver"}}}),
 		decode.Record{Value: []byte(truckLine), ContentType: "text/plain; format=influx"})
 }
 

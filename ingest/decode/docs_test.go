@@ -87,7 +87,8 @@ func TestDocumentedExamples(t *testing.T) {
 	require.Len(t, got.Readings[0].Fields, 3)
 	got = decode.New(decode.Options{}).Decode(decode.Record{Value: example("Azure IoT Hub", 1)})
 	require.Empty(t, got.Bad)
-	require.Equal(t, "acme m1 1795168800123", fmt.Sprint(got.Readings[0].Tenant, " ", got.Readings[0].Device, " ", got.Readings[0].Time))
+	require.Equal(t, "acme m1 1795168800123", fmt.Sprint(got.Readings[0].Tenant, " ", got.Readings[0].Device, " ",
+		got.Readings[0].Time))
 
 	got = d.Decode(decode.Record{Value: example("SenML", 0), ContentType: senmlType})
 	require.Empty(t, got.Bad)
@@ -98,7 +99,8 @@ func TestDocumentedExamples(t *testing.T) {
 // The lines of the guide become what its table says.
 func TestTelegrafGuide(t *testing.T) {
 	text := page(t, "guides/telegraf.md")
-	d := decode.New(decode.Options{Tenant: "demo", Lines: decode.Lines{DeviceTag: "device", TenantTag: "tenant"}}.ForTopic("telegraf"))
+	d := decode.New(decode.Options{Tenant: "demo", Lines: decode.Lines{DeviceTag: "device",
+		TenantTag: "tenant"}}.ForTopic("telegraf"))
 	got := d.Decode(decode.Record{Value: []byte(blocks(text, "influx")[0]), Timestamp: 1})
 	require.Empty(t, got.Bad)
 	var rows []string
@@ -110,14 +112,16 @@ func TestTelegrafGuide(t *testing.T) {
 		for _, l := range r.Labels {
 			labels = append(labels, "`"+l.Name+"="+l.Value+"`")
 		}
-		row := fmt.Sprintf("| %s | `%s` | `%s` | %s | %s |", strconv.Itoa(got.Index[i]), r.Tenant, r.Device, strings.Join(metrics, ", "), strings.Join(labels, ", "))
+		row := fmt.Sprintf("| %s | `%s` | `%s` | %s | %s |", strconv.Itoa(got.Index[i]), r.Tenant, r.Device,
+			strings.Join(metrics, ", "), strings.Join(labels, ", "))
 		rows = append(rows, strings.ReplaceAll(row, "|  |", "| |"))
 	}
 	require.Len(t, rows, 3)
 	require.Contains(t, text, strings.Join(rows, "\n"))
 
 	d = decode.New(decode.Options{Lines: decode.Lines{DeviceTag: "device", TenantTag: "tenant"}}.ForTopic("telegraf"))
-	require.Equal(t, decode.Tenant, d.Decode(decode.Record{Value: []byte("mem,host=gw-7 a=1")}).Bad[0].Reason, "no tenant, and no default")
+	require.Equal(t, decode.Tenant, d.Decode(decode.Record{Value: []byte("mem,host=gw-7 a=1")}).Bad[0].Reason,
+		"no tenant, and no default")
 	elsewhere := decode.Options{Tenant: "demo", Lines: decode.Lines{DeviceTag: "serial"}}.ForTopic("telegraf")
 	require.Equal(t, "serial", elsewhere.DeviceTag, "what is told counts")
 }

@@ -15,7 +15,8 @@ const flatType = "application/json; format=flat"
 func TestFlatJSON(t *testing.T) {
 	opts := decode.Options{
 		Tenant: "acme",
-		Object: decode.ObjectNames{Device: []string{"vin", "id"}, Labels: []string{"axle", "pos_side"}, Tags: []string{"model"}},
+		Object: decode.ObjectNames{Device: []string{"vin", "id"}, Labels: []string{"axle", "pos_side"},
+			Tags: []string{"model"}},
 	}
 	got := decode.New(opts).Decode(decode.Record{ContentType: flatType, Value: []byte(`{"id":7,"timestamp":"2025-11-20T12:00:00Z","axle":2,
 		"model":"G","speed":62.5,"gear":"D","gps":{"lat":1,"fix":null,"deep":{"er":true}},"pos":{"side":"left"},"list":[{}],"big":9007199254740993}`)})
@@ -33,7 +34,8 @@ func TestFlatJSON(t *testing.T) {
 		Tags:   telemetry.Labels{{Name: "model", Value: "G"}},
 	}}, got.Readings)
 
-	got = decode.New(opts).Decode(decode.Record{ContentType: flatType, Value: []byte(`[{"id":"a","vin":"b","ts":1,"x":1},{"vin":"c","id":"d","time":2,"ts":3,"x":1}]`)})
+	got = decode.New(opts).Decode(decode.Record{ContentType: flatType,
+		Value: []byte(`[{"id":"a","vin":"b","ts":1,"x":1},{"vin":"c","id":"d","time":2,"ts":3,"x":1}]`)})
 	require.Equal(t, "b", got.Readings[0].Device)
 	require.Equal(t, "c", got.Readings[1].Device)
 	require.EqualValues(t, 3, got.Readings[1].Time)

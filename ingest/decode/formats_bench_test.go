@@ -17,7 +17,8 @@ import (
 // BenchmarkFormats reads in each format what ten values of a truck are there; where a format gathers many series in
 // one record, as their senders do, it is a hundred series of ten devices. cpu-ns/value is the time of the process.
 func BenchmarkFormats(b *testing.B) {
-	names := []string{"latitude", "longitude", "elevation", "velocity", "heading", "grade", "fuel_consumption", "fuel_state", "current_load", "status"}
+	names := []string{"latitude", "longitude", "elevation", "velocity", "heading", "grade", "fuel_consumption",
+		"fuel_state", "current_load", "status"}
 	numbers := []float64{82.70029, 41.67129, 120, 13.5, 328, 0, 25.3, 0.9, 2114, 5}
 
 	m := pmetric.NewMetrics()
@@ -32,7 +33,8 @@ func BenchmarkFormats(b *testing.B) {
 			p.Attributes().PutStr("axle", "rear")
 			p.Attributes().PutStr("side", "left")
 			series = append(series, sent{
-				labels:  label("__name__", name, "axle", "rear", "instance", fmt.Sprintf("truck-%04d:9100", i), "job", "trucks", "side", "left"),
+				labels: label("__name__", name, "axle", "rear", "instance", fmt.Sprintf("truck-%04d:9100", i), "job", "trucks",
+					"side", "left"),
 				samples: []prompb.Sample{{Value: numbers[j], Timestamp: noonMillis}},
 			})
 		}

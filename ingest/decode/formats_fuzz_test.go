@@ -20,7 +20,8 @@ func whole(got decode.Result) bool {
 	return len(got.Bad) == 1 && got.Bad[0].Index == decode.Whole && got.Bad[0].Reason == decode.Undecodable
 }
 
-// What the Collector writes is never refused as a whole, whatever it has read, and nothing that is no reading comes of anything.
+// What the Collector writes is never refused as a whole, whatever it has read, and nothing that is no reading comes of
+// anything.
 func FuzzOTLP(f *testing.F) {
 	for seed := range uint64(20) {
 		m, _ := randomMetrics(rand.New(rand.NewPCG(seed, 8)))
@@ -62,12 +63,14 @@ func FuzzOTLPInJSON(f *testing.F) {
 	})
 }
 
-// What Prometheus writes in version 1.0 is never refused as a whole, whatever it has read, and nothing that is no reading
-// comes of either version.
+// What Prometheus writes in version 1.0 is never refused as a whole, whatever it has read, and nothing that is no
+// reading comes of either version.
 func FuzzRemoteWrite(f *testing.F) {
 	series := []sent{
-		{labels: label("__name__", "up", "instance", "m1", "job", "node"), samples: []prompb.Sample{{Value: 1, Timestamp: 5000}}, unit: "s"},
-		{labels: label("__name__", "h", "instance", "m2"), histograms: []prompb.Histogram{{Count: &prompb.Histogram_CountInt{CountInt: 7}, Timestamp: 5}}},
+		{labels: label("__name__", "up", "instance", "m1", "job", "node"),
+			samples: []prompb.Sample{{Value: 1, Timestamp: 5000}}, unit: "s"},
+		{labels: label("__name__", "h", "instance",
+			"m2"), histograms: []prompb.Histogram{{Count: &prompb.Histogram_CountInt{CountInt: 7}, Timestamp: 5}}},
 	}
 	for _, r := range []decode.Record{version1(f, series), version2(f, series)} {
 		body, err := snappy.Decode(nil, r.Value)
@@ -148,7 +151,8 @@ func FuzzEnvelope(f *testing.F) {
 	f.Add([]byte("\n\x00"), "m1", []byte("x"), "application/x-protobuf")
 	d := decode.New(decode.Options{Tenant: "acme"})
 	f.Fuzz(func(t *testing.T, payload []byte, device string, at []byte, contentType string) {
-		got := d.Decode(hub(string(payload), "iothub-connection-device-id", device, "iothub-enqueuedtime", string(at), "content-type", contentType))
+		got := d.Decode(hub(string(payload), "iothub-connection-device-id", device, "iothub-enqueuedtime", string(at),
+			"content-type", contentType))
 		sound(t, got)
 		sound(t, d.Decode(decode.Record{Value: payload, ContentType: contentType}))
 		sound(t, d.Decode(decode.Record{Value: payload, ContentType: flatType}))

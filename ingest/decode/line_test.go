@@ -55,7 +55,8 @@ func TestLineTimes(t *testing.T) {
 		want            int64
 	}{
 		{"", "999999", 0}, {"ns", "1000000", 1}, {"ns", "-1", -1}, {"ns", "-1000000", -1}, {"ns", "-1000001", -2},
-		{"us", "1999", 1}, {"us", "-1", -1}, {"ms", "-7", -7}, {"s", "-7", -7000}, {"s", "9223372036854775", 9223372036854775000},
+		{"us", "1999", 1}, {"us", "-1", -1}, {"ms", "-7", -7}, {"s", "-7", -7000},
+		{"s", "9223372036854775", 9223372036854775000},
 		{"", "", 1234}, {"s", "", 1234},
 	} {
 		got := decodeLines(influx, "m,name=a,tenant=b f=1 "+c.time, c.precision)
@@ -134,7 +135,8 @@ func TestLinesAreIndependent(t *testing.T) {
 // Lines as Telegraf 1.37 has written them: its escapes, and a text with a line end.
 func TestLinesOfTelegraf(t *testing.T) {
 	opts := decode.Options{Tenant: "acme"}.ForTopic("telegraf")
-	got := decode.New(opts).Decode(decode.Record{Value: []byte("cpu,cpu=cpu0,host=gw-7 usage_idle=97.5,usage_user=1.5 1795183200000000000\n" +
+	got := decode.New(opts).Decode(decode.Record{Value: []byte("cpu,cpu=cpu0,host=gw-7 usage_idle=97.5,usage_user=1.5 " +
+		"1795183200000000000\n" +
 		`odd\ name\,x,a\=b=c\,d,host=gw\ 7 s="a \"b\" \\ ` + "\n" + ` c",b=true,i=-5i 1795183200000000000` + "\n")})
 	require.Empty(t, got.Bad)
 	require.Equal(t, []int{0, 1}, got.Index)

@@ -77,7 +77,8 @@ func TestOTLP(t *testing.T) {
 	}}, got.Readings)
 	require.Equal(t, []int{0, 2}, got.Index)
 	require.Equal(t, []decode.Unit{
-		{Tenant: "acme", Metric: "temperature", Unit: "Cel"}, {Tenant: "acme", Metric: "starts", Unit: "1"}, {Tenant: "acme", Metric: "load", Unit: "1"},
+		{Tenant: "acme", Metric: "temperature", Unit: "Cel"}, {Tenant: "acme", Metric: "starts", Unit: "1"},
+		{Tenant: "acme", Metric: "load", Unit: "1"},
 	}, got.Units)
 }
 
@@ -116,7 +117,8 @@ func TestOTLPHistograms(t *testing.T) {
 // What is counted anew for each data point is marked: adding it up is another thing than taking its rate.
 func TestOTLPDelta(t *testing.T) {
 	m, metrics := host(map[string]any{"device": "m1"})
-	for i, temporality := range []pmetric.AggregationTemporality{pmetric.AggregationTemporalityCumulative, pmetric.AggregationTemporalityDelta} {
+	for i, temporality := range []pmetric.AggregationTemporality{pmetric.AggregationTemporalityCumulative,
+		pmetric.AggregationTemporalityDelta} {
 		x := metrics.AppendEmpty()
 		x.SetName("starts")
 		s := x.SetEmptySum()
@@ -130,7 +132,8 @@ func TestOTLPDelta(t *testing.T) {
 	ab := telemetry.Label{Name: "a", Value: "b"}
 	want := values{}
 	want.put("acme", "m1", noonMillis, telemetry.Labels{ab}, "starts", telemetry.IntValue(0))
-	want.put("acme", "m1", noonMillis, telemetry.Labels{ab, {Name: "temporality", Value: "delta"}}, "starts", telemetry.IntValue(1))
+	want.put("acme", "m1", noonMillis, telemetry.Labels{ab, {Name: "temporality", Value: "delta"}}, "starts",
+		telemetry.IntValue(1))
 	require.Equal(t, want, flat(t, got))
 }
 
@@ -152,8 +155,10 @@ func TestOTLPPlace(t *testing.T) {
 		{decode.Options{Tenant: "acme"}, map[string]any{"device": "a/b"}, "device"},
 		{decode.Options{}, map[string]any{"device": "d"}, "tenant"},
 		{decode.Options{}, map[string]any{"device": "d", "tenant": "A"}, "tenant"},
-		{decode.Options{Tenant: "acme", Resource: decode.ResourceNames{Device: []string{"vin"}}}, map[string]any{"vin": "v", "device": "d"}, "acme v"},
-		{decode.Options{Resource: decode.ResourceNames{Tenant: []string{"customer"}}}, map[string]any{"customer": "c", "device": "d"}, "c d"},
+		{decode.Options{Tenant: "acme", Resource: decode.ResourceNames{Device: []string{"vin"}}},
+			map[string]any{"vin": "v", "device": "d"}, "acme v"},
+		{decode.Options{Resource: decode.ResourceNames{Tenant: []string{"customer"}}},
+			map[string]any{"customer": "c", "device": "d"}, "c d"},
 	} {
 		m, metrics := host(c.attributes)
 		gauge(metrics, "a", "", 1)
@@ -188,7 +193,8 @@ func TestOTLPBadPoints(t *testing.T) {
 	for _, b := range got.Bad {
 		bad = append(bad, decode.Bad{Index: b.Index, Reason: b.Reason})
 	}
-	require.Equal(t, []decode.Bad{{Index: 1, Reason: decode.Name}, {Index: 2, Reason: decode.Name}, {Index: 3, Reason: decode.Empty},
+	require.Equal(t, []decode.Bad{{Index: 1, Reason: decode.Name}, {Index: 2, Reason: decode.Name},
+		{Index: 3, Reason: decode.Empty},
 		{Index: 5, Reason: decode.Value}}, bad)
 	want := values{}
 	want.put("acme", "m1", noonMillis, nil, "good", telemetry.FloatValue(1))
@@ -229,7 +235,8 @@ func randomMetrics(r *rand.Rand) (pmetric.Metrics, values) {
 				x.SetName(fmt.Sprintf("metric.%d.%d", s, j))
 				x.SetUnit("By")
 				randomMetric(r, x, func(at int64, labels telemetry.Labels, metric string, v telemetry.Value) {
-					want.put("acme", device, at, telemetry.NewLabels(append(append([]telemetry.Label{}, labels...), resource...)), metric, v)
+					want.put("acme", device, at, telemetry.NewLabels(append(append([]telemetry.Label{}, labels...), resource...)),
+						metric, v)
 				})
 			}
 		}
@@ -284,7 +291,8 @@ func randomMetric(r *rand.Rand, x pmetric.Metric, put putter) {
 			total := int64(0)
 			for i, le := range []string{"-1.5", "1e+09", "+Inf"} {
 				total += int64(counts[i])
-				put(at, append(append(telemetry.Labels{}, labels...), telemetry.Label{Name: "le", Value: le}), name+"_bucket", integer(total))
+				put(at, append(append(telemetry.Labels{}, labels...), telemetry.Label{Name: "le", Value: le}), name+"_bucket",
+					integer(total))
 			}
 			if r.IntN(2) == 0 {
 				p.SetSum(randomFloat(r))
@@ -339,7 +347,8 @@ func randomPoint(r *rand.Rand, i int, p interface {
 	}
 	if r.IntN(2) == 0 {
 		v := p.Attributes().PutEmpty("a\"é")
-		_ = v.FromRaw([]any{"x\n", "<", r.Uint64() > 1, r.Float64(), int64(r.Uint64()), nil, []byte{1, 2}, map[string]any{"b": "é", "a": []any{}}}[r.IntN(8)])
+		_ = v.FromRaw([]any{"x\n", "<", r.Uint64() > 1, r.Float64(), int64(r.Uint64()), nil, []byte{1, 2},
+			map[string]any{"b": "é", "a": []any{}}}[r.IntN(8)])
 		add("a\"é", v)
 	}
 	if r.IntN(4) == 0 {

@@ -46,7 +46,8 @@ func version1(t testing.TB, series []sent) decode.Record {
 			Labels: s.labels, Samples: s.samples, Histograms: s.histograms, Exemplars: []prompb.Exemplar{{Value: 5}},
 		})
 		if s.unit != "" {
-			req.Metadata = append(req.Metadata, prompb.MetricMetadata{MetricFamilyName: s.labels[0].Value, Unit: s.unit, Help: "x"})
+			req.Metadata = append(req.Metadata, prompb.MetricMetadata{MetricFamilyName: s.labels[0].Value, Unit: s.unit,
+				Help: "x"})
 		}
 	}
 	b, err := req.Marshal()
@@ -64,7 +65,8 @@ func version2(t testing.TB, series []sent) decode.Record {
 		for _, l := range s.labels {
 			ls.Add(l.Name, l.Value)
 		}
-		x := writev2.TimeSeries{LabelsRefs: table.SymbolizeLabels(ls.Labels(), nil), Exemplars: []writev2.Exemplar{{Value: 5}}}
+		x := writev2.TimeSeries{LabelsRefs: table.SymbolizeLabels(ls.Labels(), nil),
+			Exemplars: []writev2.Exemplar{{Value: 5}}}
 		for _, p := range s.samples {
 			x.Samples = append(x.Samples, writev2.Sample{Value: p.Value, Timestamp: p.Timestamp, StartTimestamp: 1})
 		}
@@ -98,10 +100,13 @@ func bothVersions(t testing.TB, opts decode.Options, series []sent) decode.Resul
 
 func TestRemoteWrite(t *testing.T) {
 	got := bothVersions(t, decode.Options{Tenant: "acme"}, []sent{
-		{labels: label("__name__", "temperature", "instance", "m1:9100", "job", "node"), samples: []prompb.Sample{{Value: 73.9, Timestamp: 5000}}, unit: "celsius"},
+		{labels: label("__name__", "temperature", "instance", "m1:9100", "job", "node"),
+			samples: []prompb.Sample{{Value: 73.9, Timestamp: 5000}}, unit: "celsius"},
 		{labels: label("__name__", "up", "instance", "m1:9100", "job", "node"),
-			samples: []prompb.Sample{{Value: 1, Timestamp: 5000}, {Value: math.Float64frombits(0x7ff0000000000002), Timestamp: 6000}}},
-		{labels: label("__name__", "up", "host", "m2", "tenant", "globex"), samples: []prompb.Sample{{Value: 0, Timestamp: -1}}},
+			samples: []prompb.Sample{{Value: 1, Timestamp: 5000}, {Value: math.Float64frombits(0x7ff0000000000002),
+				Timestamp: 6000}}},
+		{labels: label("__name__", "up", "host", "m2", "tenant", "globex"),
+			samples: []prompb.Sample{{Value: 0, Timestamp: -1}}},
 		{labels: label("__name__", "latency", "instance", "m3"), histograms: []prompb.Histogram{
 			{Count: &prompb.Histogram_CountInt{CountInt: 7}, Sum: 2.5, Timestamp: 5000},
 			{Count: &prompb.Histogram_CountInt{CountInt: 0}, Sum: math.Float64frombits(0x7ff0000000000002), Timestamp: 6000},
@@ -141,8 +146,9 @@ func TestRemoteWriteBadSeries(t *testing.T) {
 		require.Zero(t, got.Bad[0].Index)
 		require.Equal(t, []int{1}, got.Index)
 	}
-	got := bothVersions(t, decode.Options{Tenant: "acme"}, []sent{{labels: label("__name__", "x", "instance", "m1"), histograms: []prompb.Histogram{
-		{Count: &prompb.Histogram_CountInt{CountInt: math.MaxUint64}, Timestamp: 5000}}}})
+	got := bothVersions(t, decode.Options{Tenant: "acme"}, []sent{{labels: label("__name__", "x", "instance", "m1"),
+		histograms: []prompb.Histogram{
+			{Count: &prompb.Histogram_CountInt{CountInt: math.MaxUint64}, Timestamp: 5000}}}})
 	require.Equal(t, decode.Value, got.Bad[0].Reason)
 }
 
@@ -155,9 +161,11 @@ func TestRemoteWriteAgainstTheOfficialEncoder(t *testing.T) {
 		want := values{}
 		for i := range r.IntN(20) {
 			instance, metric := fmt.Sprintf("m%d", r.IntN(3)), fmt.Sprintf("metric%d", i%7)
-			s := sent{labels: label("__name__", metric, "a", strings.Repeat("é", r.IntN(3)), "instance", instance, "l", fmt.Sprint(i/7))}
+			s := sent{labels: label("__name__", metric, "a", strings.Repeat("é", r.IntN(3)), "instance", instance, "l",
+				fmt.Sprint(i/7))}
 			series = append(series, s)
-			ls := telemetry.NewLabels([]telemetry.Label{{Name: "a", Value: s.labels[1].Value}, {Name: "l", Value: s.labels[3].Value}})
+			ls := telemetry.NewLabels([]telemetry.Label{{Name: "a", Value: s.labels[1].Value},
+				{Name: "l", Value: s.labels[3].Value}})
 			to := &series[len(series)-1]
 			for j := range r.IntN(4) {
 				at := int64(1763640000000 + j)
@@ -167,9 +175,11 @@ func TestRemoteWriteAgainstTheOfficialEncoder(t *testing.T) {
 					want.put("acme", instance, at, ls, metric, telemetry.FloatValue(v+0))
 					continue
 				}
-				h := prompb.Histogram{Count: &prompb.Histogram_CountFloat{CountFloat: r.Float64()}, Sum: r.NormFloat64(), Timestamp: at}
+				h := prompb.Histogram{Count: &prompb.Histogram_CountFloat{CountFloat: r.Float64()}, Sum: r.NormFloat64(),
+					Timestamp: at}
 				to.histograms = append(to.histograms, h)
-				want.put("acme", instance, at, ls, metric+"_count", telemetry.FloatValue(h.Count.(*prompb.Histogram_CountFloat).CountFloat))
+				want.put("acme", instance, at, ls, metric+"_count",
+					telemetry.FloatValue(h.Count.(*prompb.Histogram_CountFloat).CountFloat))
 				want.put("acme", instance, at, ls, metric+"_sum", telemetry.FloatValue(h.Sum))
 			}
 		}
@@ -199,7 +209,8 @@ func TestRemoteWriteBombs(t *testing.T) {
 	long := strings.Repeat("x", 1<<15)
 	req := writev2.Request{Symbols: []string{"", "__name__", "up", "instance", "m1", "a", long}}
 	for range 4000 {
-		req.Timeseries = append(req.Timeseries, writev2.TimeSeries{LabelsRefs: []uint32{1, 2, 3, 4, 5, 6}, Samples: []writev2.Sample{{Value: 1}}})
+		req.Timeseries = append(req.Timeseries, writev2.TimeSeries{LabelsRefs: []uint32{1, 2, 3, 4, 5, 6},
+			Samples: []writev2.Sample{{Value: 1}}})
 	}
 	b, err := req.Marshal()
 	require.NoError(t, err)
@@ -217,7 +228,8 @@ func TestRemoteWriteBombs(t *testing.T) {
 
 // The header that Prometheus sends with version 1.0 names no message: the encoding tells it from OTLP.
 func TestProtobufIsToldByItsHeaders(t *testing.T) {
-	r := version1(t, []sent{{labels: label("__name__", "up", "instance", "m1"), samples: []prompb.Sample{{Value: 1, Timestamp: 5000}}}})
+	r := version1(t, []sent{{labels: label("__name__", "up", "instance", "m1"),
+		samples: []prompb.Sample{{Value: 1, Timestamp: 5000}}}})
 	r.ContentType = "application/x-protobuf"
 	d := decode.New(decode.Options{Tenant: "acme"})
 	require.Equal(t, decode.Undecodable, d.Decode(r).Bad[0].Reason)

@@ -24,7 +24,8 @@ func cborOf(t testing.TB, text string) []byte {
 	t.Helper()
 	var records []map[string]any
 	require.NoError(t, json.Unmarshal([]byte(text), &records))
-	numbers := map[string]int{"bver": -1, "bn": -2, "bt": -3, "bu": -4, "bv": -5, "bs": -6, "n": 0, "u": 1, "v": 2, "vs": 3, "vb": 4, "s": 5, "t": 6, "ut": 7}
+	numbers := map[string]int{"bver": -1, "bn": -2, "bt": -3, "bu": -4, "bv": -5, "bs": -6, "n": 0, "u": 1, "v": 2,
+		"vs": 3, "vb": 4, "s": 5, "t": 6, "ut": 7}
 	var out []map[any]any
 	for _, r := range records {
 		x := map[any]any{}
@@ -78,11 +79,13 @@ func TestSenML(t *testing.T) {
 			{Device: "urn:dev:ow:10e2073a01080063", Time: 1763640000000, Fields: []telemetry.Field{field("value", float(23.1))}},
 		},
 		`[{"bn":"urn:dev:ow:10e2073a01080063:","n":"voltage","u":"V","v":120.1},{"n":"current","u":"A","v":1.2}]`: {
-			{Device: "urn:dev:ow:10e2073a01080063", Time: 1763640000000, Fields: []telemetry.Field{field("current", float(1.2)), field("voltage", float(120.1))}},
+			{Device: "urn:dev:ow:10e2073a01080063", Time: 1763640000000,
+				Fields: []telemetry.Field{field("current", float(1.2)), field("voltage", float(120.1))}},
 		},
 		`[{"bn":"urn:dev:ow:10e2073a0108006:","bt":1.276020076001e+09,"bu":"A","bver":5,"n":"voltage","u":"V","v":120.1},
 		  {"n":"current","t":-5,"v":1.2},{"n":"current","t":-4,"v":1.3}]`: {
-			{Device: "urn:dev:ow:10e2073a0108006", Time: 1276020076001, Fields: []telemetry.Field{field("voltage", float(120.1))}},
+			{Device: "urn:dev:ow:10e2073a0108006", Time: 1276020076001,
+				Fields: []telemetry.Field{field("voltage", float(120.1))}},
 			{Device: "urn:dev:ow:10e2073a0108006", Time: 1276020071001, Fields: []telemetry.Field{field("current", float(1.2))}},
 			{Device: "urn:dev:ow:10e2073a0108006", Time: 1276020072001, Fields: []telemetry.Field{field("current", float(1.3))}},
 		},
@@ -90,7 +93,8 @@ func TestSenML(t *testing.T) {
 			{Device: "m1", Time: 1763639940000, Fields: []telemetry.Field{
 				field("door", telemetry.TextValue("open")), field("ok", telemetry.BoolValue(true)), field("value", float(23.5)),
 			}},
-			{Device: "m1", Time: 1763639950500, Fields: []telemetry.Field{field("temp", float(24)), field("temp_sum", float(7))}},
+			{Device: "m1", Time: 1763639950500, Fields: []telemetry.Field{field("temp", float(24)),
+				field("temp_sum", float(7))}},
 		},
 		`[{"bn":"/3303/0/","n":"5700","v":22.5}]`: {
 			{Device: "gw", Time: 1763640000000, Fields: []telemetry.Field{field("3303/0/5700", float(22.5))}},
@@ -112,10 +116,13 @@ func TestSenML(t *testing.T) {
 func TestSenMLNames(t *testing.T) {
 	for _, c := range []struct{ base, name, want string }{
 		{"m1:", "temp", "m1 temp"}, {"m1_", "temp", "m1 temp"}, {"m1/", "temp", "m1 temp"}, {"m1", "temp", "m1 temp"},
-		{"urn:dev:mac:00/room1/", "temp", "urn:dev:mac:00 room1/temp"}, {"m1:", "", "m1 value"}, {"", "urn:dev:ow:1", "urn:dev:ow:1 value"},
-		{"", "urn:dev:ow:1/a/b", "urn:dev:ow:1 a/b"}, {"", "temp", "gw temp"}, {"", "a/b", "gw a/b"}, {"/3303/0/", "5700", "gw 3303/0/5700"},
+		{"urn:dev:mac:00/room1/", "temp", "urn:dev:mac:00 room1/temp"}, {"m1:", "", "m1 value"},
+		{"", "urn:dev:ow:1", "urn:dev:ow:1 value"},
+		{"", "urn:dev:ow:1/a/b", "urn:dev:ow:1 a/b"}, {"", "temp", "gw temp"}, {"", "a/b", "gw a/b"},
+		{"/3303/0/", "5700", "gw 3303/0/5700"},
 	} {
-		got := bothSenML(t, decode.Options{Tenant: "acme", Device: "gw"}, fmt.Sprintf(`[{"bn":%q,"n":%q,"v":1.5,"u":"V"}]`, c.base, c.name))
+		got := bothSenML(t, decode.Options{Tenant: "acme", Device: "gw"},
+			fmt.Sprintf(`[{"bn":%q,"n":%q,"v":1.5,"u":"V"}]`, c.base, c.name))
 		require.Empty(t, got.Bad, c)
 		require.Equal(t, c.want, got.Readings[0].Device+" "+got.Readings[0].Fields[0].Metric)
 		require.Equal(t, "V", got.Units[0].Unit)
@@ -156,8 +163,10 @@ func TestBadSenML(t *testing.T) {
 // What CBOR has and JSON has not: integers of their own type, bytes, decimal fractions, floats of all sizes.
 func TestSenMLInCBOR(t *testing.T) {
 	b, err := cbor.Marshal([]map[int]any{
-		{-2: "m1:", 0: "int", 2: int64(math.MaxInt64)}, {0: "bytes", 8: []byte{0xFB, 0xFF}}, {0: "half", 2: cbor.RawMessage{0xF9, 0x3E, 0x00}},
-		{0: "fraction", 2: cbor.Tag{Number: 4, Content: []int64{-2, 2315}}}, {0: "single", 2: float32(0.25)}, {0: "time", 6: 1763640000.123, 2: 1},
+		{-2: "m1:", 0: "int", 2: int64(math.MaxInt64)}, {0: "bytes", 8: []byte{0xFB, 0xFF}},
+		{0: "half", 2: cbor.RawMessage{0xF9, 0x3E, 0x00}},
+		{0: "fraction", 2: cbor.Tag{Number: 4, Content: []int64{-2, 2315}}}, {0: "single", 2: float32(0.25)},
+		{0: "time", 6: 1763640000.123, 2: 1},
 	})
 	require.NoError(t, err)
 	got := decode.New(decode.Options{Tenant: "acme"}).Decode(decode.Record{Value: b, ContentType: cborType, Timestamp: 7})

@@ -24,7 +24,8 @@ type Stores struct {
 
 // NewStores makes empty stores, with containers for the months given.
 func NewStores(t testing.TB, months ...string) *Stores {
-	s := &Stores{T: t, Chunks: storetest.NewMemory(t), Docs: controltest.NewDocuments(t), Catalog: controltest.NewCatalog(t)}
+	s := &Stores{T: t, Chunks: storetest.NewMemory(t), Docs: controltest.NewDocuments(t),
+		Catalog: controltest.NewCatalog(t)}
 	for _, month := range months {
 		s.Chunks.CreateContainer("chunks-" + month)
 	}
@@ -52,7 +53,8 @@ func (s *Stores) Stored() map[Series]telemetry.Value {
 }
 
 // Merge adds the values of a frame to out, where from says what each came from: the newest wins.
-func Merge(out map[Series]telemetry.Value, from map[Series]store.Source, device string, source store.Source, f chunk.Frame) {
+func Merge(out map[Series]telemetry.Value, from map[Series]store.Source, device string, source store.Source,
+	f chunk.Frame) {
 	for _, g := range f.Groups {
 		for _, c := range g.Columns {
 			k := 0

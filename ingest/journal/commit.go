@@ -60,7 +60,8 @@ func ParseCommit(metadata string) (Commit, bool) {
 	}
 	mark, named := strings.CutPrefix(fields[5], "mark=")
 	nonce, err := strconv.ParseUint(mark, 16, 64)
-	c = Commit{Stream: uint32(values[0]), F: int64(values[1]), From: int64(values[2]), To: int64(values[3]), Mark: Nonce(nonce)}
+	c = Commit{Stream: uint32(values[0]), F: int64(values[1]), From: int64(values[2]), To: int64(values[3]),
+		Mark: Nonce(nonce)}
 	if !named || err != nil || !c.Counts() {
 		return Commit{}, false
 	}

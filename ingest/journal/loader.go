@@ -83,7 +83,8 @@ func (l *Loader) verify(offset int64, r *Record) error {
 	}
 	if before := r.Before; r.Linked && before.Offset >= l.commit.From {
 		if before.Offset >= offset || l.nonceAt(before.Offset) != before.Nonce {
-			return fmt.Errorf("%w: the append at %d came after one that stood at %d and is gone", ErrNotWhole, offset, before.Offset)
+			return fmt.Errorf("%w: the append at %d came after one that stood at %d and is gone", ErrNotWhole, offset,
+				before.Offset)
 		}
 	}
 	if offset == l.commit.To-1 && r.Nonce != l.commit.Mark {

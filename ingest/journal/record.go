@@ -52,7 +52,8 @@ func (r *Record) Append(dst []byte) []byte {
 		dst = binary.AppendUvarint(dst, uint64(r.Before.Offset))
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Before.Nonce))
 	}
-	for _, n := range []uint64{uint64(r.Stream), uint64(r.Day), uint64(r.First), uint64(r.Through - r.First), uint64(r.Rows)} {
+	for _, n := range []uint64{uint64(r.Stream), uint64(r.Day), uint64(r.First), uint64(r.Through - r.First),
+		uint64(r.Rows)} {
 		dst = binary.AppendUvarint(dst, n)
 	}
 	for _, s := range []string{r.Tenant, r.Device} {

@@ -21,7 +21,8 @@ func sample() journal.Record {
 // The bytes of version 1, which docs/format/journal.md describes: they never change.
 func TestGoldenRecord(t *testing.T) {
 	r := sample()
-	const golden = "01efcdab8967452301" + "01" + "808080808020" + "ffffffffffffffff" + "07" + "a9a201" + "64" + "3f" + "40" +
+	const golden = "01efcdab8967452301" + "01" + "808080808020" + "ffffffffffffffff" + "07" + "a9a201" + "64" + "3f" +
+		"40" +
 		"0461636d65" + "0a747275636b2d30303432" + "726f7773"
 	require.Equal(t, golden, hex.EncodeToString(r.Append(nil)))
 }
@@ -78,7 +79,8 @@ func TestMetadataRoundTrip(t *testing.T) {
 	got, ok := journal.ParseCommit(c.Metadata())
 	require.True(t, ok)
 	require.Equal(t, c, got)
-	most := journal.Commit{Stream: math.MaxUint32, F: math.MaxInt64, From: math.MaxInt64 - 1, To: math.MaxInt64, Mark: math.MaxUint64}
+	most := journal.Commit{Stream: math.MaxUint32, F: math.MaxInt64, From: math.MaxInt64 - 1, To: math.MaxInt64,
+		Mark: math.MaxUint64}
 	require.Less(t, len(most.Metadata()), journal.MaxMetadata)
 	got, ok = journal.ParseCommit(most.Metadata())
 	require.True(t, ok)
@@ -89,7 +91,8 @@ func TestMetadataRoundTrip(t *testing.T) {
 func TestMetadataOfOthers(t *testing.T) {
 	require.Empty(t, journal.Commit{F: 5}.Metadata())
 	for _, m := range []string{
-		"", "hello", "binnacle-journal/2 stream=3 f=1 from=1 to=2 mark=1", "binnacle-journal/1 stream=3 f=1 from=2 to=2 mark=1",
+		"", "hello", "binnacle-journal/2 stream=3 f=1 from=1 to=2 mark=1",
+		"binnacle-journal/1 stream=3 f=1 from=2 to=2 mark=1",
 		"binnacle-journal/1 stream=3 f=-1 from=1 to=2 mark=1", "binnacle-journal/1 stream=3 f=1 from=1 to=2 mark=x",
 		"binnacle-journal/1 stream=3 f=1 from=1 to=2", "binnacle-journal/1 f=1 stream=3 from=1 to=2 mark=1",
 		"binnacle-journal/1 stream=4294967296 f=1 from=1 to=2 mark=1",

@@ -31,7 +31,8 @@ func trucks(fleetSize, n int) []worker.Record {
 	log := make([]worker.Record, n)
 	for i := range log {
 		truck, at := all[i%fleetSize], from.Add(time.Duration(i/fleetSize)*time.Second)
-		r := telemetry.Reading{Tenant: "acme", Device: truck.ID(), Time: at.UnixMilli(), Fields: truck.Next(at), Tags: truck.Tags()}
+		r := telemetry.Reading{Tenant: "acme", Device: truck.ID(), Time: at.UnixMilli(), Fields: truck.Next(at),
+			Tags: truck.Tags()}
 		log[i] = worker.Record{Offset: int64(i), Time: at.UnixMilli(), Value: decode.AppendJSON(nil, r)}
 	}
 	return log
@@ -47,13 +48,16 @@ func BenchmarkWorker(b *testing.B) {
 			ctx, from := context.Background(), processTime(b)
 			for b.Loop() {
 				now := time.UnixMilli(start).Add(time.Minute)
-				dir := control.NewDirectory(control.DirectoryConfig{Documents: controltest.NewDocuments(b), Now: func() time.Time { return now }})
+				dir := control.NewDirectory(control.DirectoryConfig{Documents: controltest.NewDocuments(b),
+					Now: func() time.Time { return now }})
 				_, err := dir.Refresh(ctx)
 				require.NoError(b, err)
 				kept := &ingesttest.Discard{}
 				l := ingest.NewLocal(ingest.Config{
-					Config: worker.Config{Register: true}, Now: func() time.Time { return now }, MemoryBytes: 4 << 30, Logger: slog.New(slog.DiscardHandler),
-				}, ingest.Stores{Chunks: kept, Directory: dir, Catalog: controltest.NewCatalog(b), Streams: control.NewStreams(controltest.NewDocuments(b))},
+					Config: worker.Config{Register: true}, Now: func() time.Time { return now }, MemoryBytes: 4 << 30,
+					Logger: slog.New(slog.DiscardHandler),
+				}, ingest.Stores{Chunks: kept, Directory: dir, Catalog: controltest.NewCatalog(b),
+					Streams: control.NewStreams(controltest.NewDocuments(b))},
 					worker.Assignment{Stream: 1})
 				for i, r := range log {
 					now = time.UnixMilli(r.Time)

@@ -25,10 +25,12 @@ type Config struct {
 	MaxBehind   int64         `help:"Records that a bin may hold back the committed offset." default:"10000000"`
 	MaxWrites   int           `help:"Writes in flight for each partition." default:"32"`
 	Linger      time.Duration `kong:"-" default:"2s"` // how long a chunk stays in the head after it was acknowledged
-	NoteEvery   time.Duration `kong:"-" default:"6h"` // how often first and last of a device go to the catalog; negative: with every chunk
-	StampEvery  time.Duration `kong:"-" default:"5m"` // how often a partition's mark is renewed
+	// how often first and last of a device go to the catalog; negative: with every chunk
+	NoteEvery  time.Duration `kong:"-" default:"6h"`
+	StampEvery time.Duration `kong:"-" default:"5m"` // how often a partition's mark is renewed
 
-	RetryBackoff time.Duration `kong:"-" default:"50ms"` // first pause after a job that failed, doubled up to 64 times of it
+	// first pause after a job that failed, doubled up to 64 times of it
+	RetryBackoff time.Duration `kong:"-" default:"50ms"`
 	// FullBackoff is the first pause after a create in a partition key that is full, doubled up to 24 times of it.
 	FullBackoff time.Duration `kong:"-" default:"15m"`
 }
@@ -45,7 +47,8 @@ func (c Config) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"hold", c.Hold}, {"future", c.Future}, {"linger", c.Linger}, {"commit-every", c.CommitEvery}, {"stamp-every", c.StampEvery},
+	}{{"hold", c.Hold}, {"future", c.Future}, {"linger", c.Linger}, {"commit-every", c.CommitEvery},
+		{"stamp-every", c.StampEvery},
 		{"retry-backoff", c.RetryBackoff}, {"full-backoff", c.FullBackoff}} {
 		if d.value < 0 {
 			faults = append(faults, fmt.Errorf("%s %s is negative", d.name, d.value))

@@ -114,7 +114,8 @@ func (d *deadLetters) add(l DeadLetter) {
 		d.more++
 		last := &all[n-1].Bad
 		last.Index = decode.Whole
-		last.Detail = fmt.Sprintf("%d further elements of the record are refused, the last of them, %d, because: %s", d.more+1, l.Bad.Index, l.Bad.Detail)
+		last.Detail = fmt.Sprintf("%d further elements of the record are refused, the last of them, %d, because: %s",
+			d.more+1, l.Bad.Index, l.Bad.Detail)
 		return
 	}
 	d.ofRecord++

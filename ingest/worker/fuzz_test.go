@@ -21,11 +21,17 @@ func FuzzWorker(f *testing.F) {
 	f.Add([]byte(`[{"tenant":"acme","device":"d","ts":"2026-11-20T14:00:00Z","values":{"a":"\u00e9","b":1e300,"c":-0,"d":{"float":"NaN"}},"labels":{"x":""},"tags":{"t":"\u0000"}}]`), "application/json")
 	f.Fuzz(func(t *testing.T, value []byte, contentType string) {
 		w := newWorld(t, nil)
-		for _, r := range decode.New(decode.Options{Tenant: "acme", Lines: decode.Lines{DeviceTag: "d"}}).Decode(decode.Record{Value: value, ContentType: contentType, Timestamp: start}).Readings {
+		for _, r := range decode.New(decode.Options{Tenant: "acme",
+			Lines: decode.Lines{DeviceTag: "d"}}).Decode(decode.Record{Value: value, ContentType: contentType,
+			Timestamp: start}).Readings {
 			w.Chunks.CreateContainer("chunks-" + monthOf(r.Time))
 		}
-		l, ctx := w.worker(func(c *ingest.Config) { c.Decode = decode.Options{Tenant: "acme", Lines: decode.Lines{DeviceTag: "d"}} }), ingesttest.Soon(t)
-		record := worker.Record{Time: start, Value: value, Headers: []worker.Header{{Key: "content-type", Value: []byte(contentType)}}}
+		l, ctx := w.worker(func(c *ingest.Config) {
+			c.Decode = decode.Options{Tenant: "acme",
+				Lines: decode.Lines{DeviceTag: "d"}}
+		}), ingesttest.Soon(t)
+		record := worker.Record{Time: start, Value: value, Headers: []worker.Header{{Key: "content-type",
+			Value: []byte(contentType)}}}
 		require.NoError(t, l.Take(ctx, record))
 		require.NoError(t, l.Take(ctx, one(1, "last")))
 		require.NoError(t, l.Finish(ctx))

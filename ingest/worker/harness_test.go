@@ -50,7 +50,8 @@ var errDead = errors.New("the process is dead")
 const start = 1795183200123 // 2026-11-20 14:00 UTC
 
 func newWorld(t *testing.T, log []worker.Record) *world {
-	w := &world{Stores: ingesttest.NewStores(t, "2026-10", "2026-11"), t: t, now: time.UnixMilli(start).Add(time.Minute), log: log}
+	w := &world{Stores: ingesttest.NewStores(t, "2026-10", "2026-11"), t: t, now: time.UnixMilli(start).Add(time.Minute),
+		log: log}
 	w.Chunks.Fault = func(storetest.Op) *storetest.Fault {
 		applied, err := w.op()
 		if err == nil {
@@ -100,7 +101,8 @@ func (w *world) Bury(_ context.Context, letters []worker.DeadLetter) error {
 func (w *world) config() ingest.Config {
 	return ingest.Config{
 		Config: worker.Config{
-			Register: true, Hold: 10 * time.Second, NoteEvery: -1, Linger: time.Second, CommitEvery: time.Nanosecond, StampEvery: time.Hour,
+			Register: true, Hold: 10 * time.Second, NoteEvery: -1, Linger: time.Second, CommitEvery: time.Nanosecond,
+			StampEvery:   time.Hour,
 			RetryBackoff: time.Nanosecond,
 		},
 		Now: func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
@@ -183,7 +185,8 @@ func (w *world) published(through int64) (values map[ingesttest.Series]telemetry
 				continue
 			}
 			for _, f := range x.Fields {
-				values[ingesttest.Series{Device: x.Device, Labels: string(x.Labels.AppendKey(nil)), Metric: f.Metric, Time: x.Time}] = f.Value
+				values[ingesttest.Series{Device: x.Device, Labels: string(x.Labels.AppendKey(nil)), Metric: f.Metric,
+					Time: x.Time}] = f.Value
 			}
 		}
 	}

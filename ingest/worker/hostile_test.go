@@ -21,7 +21,8 @@ import (
 
 // values is a message of device d0 with these values, as a record.
 func values(offset int64, object string) worker.Record {
-	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":%s}`, start+offset, object)}
+	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
+		`{"tenant":"acme","device":"d0","ts":%d,"values":%s}`, start+offset, object)}
 }
 
 // Where tenants must be registered, a record may name several that are not.
@@ -107,7 +108,10 @@ func TestAMessageOfMetricsAlone(t *testing.T) {
 		Headers: []worker.Header{{Key: "content-type", Value: []byte("text/plain; format=influx")}},
 	}
 	w := newWorld(t, []worker.Record{lines, values(1, `{"a":2}`)})
-	l, ctx := w.worker(func(c *ingest.Config) { c.Decode = decode.Options{Tenant: "acme", Lines: decode.Lines{DeviceTag: "d"}} }), ingesttest.Soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) {
+		c.Decode = decode.Options{Tenant: "acme",
+			Lines: decode.Lines{DeviceTag: "d"}}
+	}), ingesttest.Soon(t)
 	for _, r := range w.log {
 		require.NoError(t, l.Take(ctx, r))
 	}
@@ -196,14 +200,16 @@ func TestRecordsOfAllShapes(t *testing.T) {
 
 // Event times at and beyond the ends of what there are days for.
 func TestExtremeTimes(t *testing.T) {
-	times := []string{"-1", "0", "-9223372036854775808", "9223372036854775807", "253402300799999", "253402300800000", `"0001-01-01T00:00:00Z"`, `"9999-12-31T23:59:59.999Z"`, "86399999", "86400000"}
+	times := []string{"-1", "0", "-9223372036854775808", "9223372036854775807", "253402300799999", "253402300800000",
+		`"0001-01-01T00:00:00Z"`, `"9999-12-31T23:59:59.999Z"`, "86399999", "86400000"}
 	for _, stamp := range []int64{start, -1, 0, 253402300799999, 1<<63 - 1} {
 		w := newWorld(t, nil)
 		w.Chunks.CreateContainer("chunks-1970-01")
 		w.Chunks.CreateContainer("chunks-9999-12")
 		l, ctx := w.worker(nil), ingesttest.Soon(t)
 		for i, at := range times {
-			require.NoError(t, l.Take(ctx, worker.Record{Offset: int64(i), Time: stamp, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%s,"values":{"a":1}}`, at)}))
+			require.NoError(t, l.Take(ctx, worker.Record{Offset: int64(i), Time: stamp,
+				Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%s,"values":{"a":1}}`, at)}))
 		}
 		require.NoError(t, l.Finish(ctx))
 		require.Equal(t, len(times), len(w.Stored())+len(w.buried))

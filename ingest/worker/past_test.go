@@ -48,7 +48,8 @@ func TestPast(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Retention: c.retention, Now: func() time.Time { return w.now }})
+			dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Retention: c.retention,
+				Now: func() time.Time { return w.now }})
 			_, err := dir.Register(t.Context(), "acme")
 			require.NoError(t, err)
 			l := w.worker(func(cfg *ingest.Config) { cfg.Past = c.past })
@@ -85,7 +86,8 @@ func months(t *testing.T, w *world) (out []string) {
 func hundreds(offset int64, tenant string, n int) worker.Record {
 	var b strings.Builder
 	for i := range n {
-		fmt.Fprintf(&b, `,{"tenant":%q,"device":"d0","ts":%d,"values":{"a":1}}`, tenant, start-int64(i)*31*telemetry.DayMillis)
+		fmt.Fprintf(&b, `,{"tenant":%q,"device":"d0","ts":%d,"values":{"a":1}}`, tenant,
+			start-int64(i)*31*telemetry.DayMillis)
 	}
 	return worker.Record{Offset: offset, Time: start, Value: []byte("[" + b.String()[1:] + "]")}
 }
@@ -126,7 +128,8 @@ func TestBackfill(t *testing.T) {
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
 	_, err := dir.Refresh(t.Context())
 	require.NoError(t, err)
-	grant, err := dir.GrantBackfill(t.Context(), "acme", telemetry.Range{From: old, To: old + 1000*telemetry.DayMillis}, time.Hour)
+	grant, err := dir.GrantBackfill(t.Context(), "acme", telemetry.Range{From: old, To: old + 1000*telemetry.DayMillis},
+		time.Hour)
 	require.NoError(t, err)
 	record := func(offset int64, tenant string, ts int64, id string) worker.Record {
 		r := of(offset, tenant, "d0", ts)

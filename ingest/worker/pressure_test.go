@@ -20,7 +20,8 @@ import (
 
 // one is a message of a device with one value.
 func one(offset int64, device string) worker.Record {
-	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d.5}}`, device, start+offset, offset)}
+	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
+		`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d.5}}`, device, start+offset, offset)}
 }
 
 // do does those of the jobs that are wanted and answers the others.

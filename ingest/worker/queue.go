@@ -134,7 +134,8 @@ func (q *queue) may(l *lane, now time.Time) bool {
 	case l.failing != None:
 		most = share(1, 4)
 	}
-	return l.retry.open(now) && l.busy < most && q.tenants[l.key.tenant] < share(3, 4) && q.months[l.key.month] < share(3, 4)
+	return l.retry.open(now) && l.busy < most && q.tenants[l.key.tenant] < share(3, 4) &&
+		q.months[l.key.month] < share(3, 4)
 }
 
 // began counts a write of a chain.

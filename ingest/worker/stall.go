@@ -101,8 +101,8 @@ func (w *Worker) resumed(c *chain) Job {
 	return &Create{Key: c.flight.key, ID: c.flight.id.String(), Doc: c.flight.doc, chain: c} // the same again (rule W6)
 }
 
-// hopeless is for how long a container is missing before what is to go there gives way when memory is full, if the store takes
-// other things: else it is an outage, which will end, and for which everything waits.
+// hopeless is for how long a container is missing before what is to go there gives way when memory is full, if the
+// store takes other things: else it is an outage, which will end, and for which everything waits.
 const hopeless = 10 * time.Minute
 
 // spill has rows that can't be written go to the dead letters, those that take most memory first, until there is room.

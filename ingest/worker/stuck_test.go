@@ -25,7 +25,8 @@ import (
 
 // of is a message of a tenant's device with one value, at an instant.
 func of(offset int64, tenant, device string, ts int64) worker.Record {
-	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%d.5}}`, tenant, device, ts, offset)}
+	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
+		`{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%d.5}}`, tenant, device, ts, offset)}
 }
 
 // attempt makes one attempt at everything that is due, until nothing is.
@@ -191,11 +192,13 @@ func TestAChunkThatIsRejectedIsADeadLetter(t *testing.T) {
 			require.Equal(t, decode.Unstorable, letter.Bad.Reason)
 			require.EqualValues(t, i, letter.Record.Offset)
 			require.Equal(t, "acme/d0", string(letter.Record.Key))
-			again := decode.New(decode.Options{}).Decode(decode.Record{Value: letter.Record.Value, ContentType: "application/json"})
+			again := decode.New(decode.Options{}).Decode(decode.Record{Value: letter.Record.Value,
+				ContentType: "application/json"})
 			require.Empty(t, again.Bad)
 			require.Len(t, again.Readings, 1)
 			require.Equal(t, int64(start+i), again.Readings[0].Time)
-			require.Equal(t, []telemetry.Field{{Metric: "a", Value: telemetry.FloatValue(float64(i) + 0.5)}}, again.Readings[0].Fields)
+			require.Equal(t, []telemetry.Field{{Metric: "a", Value: telemetry.FloatValue(float64(i) + 0.5)}},
+				again.Readings[0].Fields)
 		}
 
 		rejects = false
@@ -353,8 +356,9 @@ func TestUpgradeAndDowngradeUnderLoad(t *testing.T) {
 	}
 }
 
-// Rows that can't be written fill memory in the end. What keeps coming for others is taken and stored all the same: when nothing
-// more can be taken, what is hopeless goes to the dead letters. In an outage of everything nothing does: there fetching pauses.
+// Rows that can't be written fill memory in the end. What keeps coming for others is taken and stored all the same:
+// when nothing more can be taken, what is hopeless goes to the dead letters. In an outage of everything nothing does:
+// there fetching pauses.
 func TestWhatIsHopelessGivesWay(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -386,7 +390,8 @@ func TestWhatIsHopelessGivesWay(t *testing.T) {
 			offset, paused := int64(0), 0
 			put := func(tenant, device string, ts int64, bytes int) {
 				text := fmt.Sprintf("%x", ingesttest.Random(bytes/2, offset))
-				r := worker.Record{Offset: offset, Time: w.now.UnixMilli(), Value: fmt.Appendf(nil, `{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%q}}`, tenant, device, ts, text)}
+				r := worker.Record{Offset: offset, Time: w.now.UnixMilli(),
+					Value: fmt.Appendf(nil, `{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%q}}`, tenant, device, ts, text)}
 				require.NoError(t, l.Take(t.Context(), r))
 				offset++
 			}

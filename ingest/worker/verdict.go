@@ -131,7 +131,8 @@ func clock(rec *Record, bound time.Duration, now time.Time) int64 {
 // as far as the tenant's retention does.
 func (w *Worker) tooOld(rec *Record, r *telemetry.Reading, t control.Tenant, welcome bool, now time.Time) *decode.Bad {
 	if day := telemetry.DayOf(r.Time); t.Retention > 0 && t.Expired(day, clock(rec, t.Retention, now)) {
-		return &decode.Bad{Reason: decode.Expired, Detail: fmt.Sprintf("the retention of %s is over for %s", t.Retention, day)}
+		return &decode.Bad{Reason: decode.Expired, Detail: fmt.Sprintf("the retention of %s is over for %s", t.Retention,
+			day)}
 	}
 	past := w.cfg.Past
 	if past == 0 && t.Retention > 0 || past < 0 || welcome {
@@ -139,8 +140,9 @@ func (w *Worker) tooOld(rec *Record, r *telemetry.Reading, t control.Tenant, wel
 	}
 	past = cmp.Or(past, defaultPast)
 	if at := clock(rec, past, now); at-r.Time > past.Milliseconds() {
-		return &decode.Bad{Reason: decode.Past, Detail: fmt.Sprintf("event time %s lies more than %s before %s, and no backfill covers it",
-			instant(r.Time), past, instant(at))}
+		return &decode.Bad{Reason: decode.Past,
+			Detail: fmt.Sprintf("event time %s lies more than %s before %s, and no backfill covers it",
+				instant(r.Time), past, instant(at))}
 	}
 	return nil
 }
@@ -181,16 +183,19 @@ func (w *Worker) served(t control.Tenant, r *telemetry.Reading, view *control.Vi
 // decides. A time that no map can place yet, because the record's timestamp is itself far ahead, must not hold up its
 // partition until then. And a record whose timestamp lies further back than what is accepted is as old as its
 // producer wants.
-func (w *Worker) verdict(rec *Record, r *telemetry.Reading, view *control.View, oversize map[chainKey]bool, now time.Time) *decode.Bad {
+func (w *Worker) verdict(rec *Record, r *telemetry.Reading, view *control.View, oversize map[chainKey]bool,
+	now time.Time) *decode.Bad {
 	if r.Time < 0 {
 		return &decode.Bad{Reason: decode.Past, Detail: fmt.Sprintf("event time %d ms lies before 1970", r.Time)}
 	}
 	if w.isFuture(rec, r) {
-		return &decode.Bad{Reason: decode.Future, Detail: fmt.Sprintf("event time %d ms lies more than %s after the record's timestamp, %d ms",
-			r.Time, w.cfg.Future, rec.Time)}
+		return &decode.Bad{Reason: decode.Future,
+			Detail: fmt.Sprintf("event time %d ms lies more than %s after the record's timestamp, %d ms",
+				r.Time, w.cfg.Future, rec.Time)}
 	}
 	if !view.Places(r.Time) {
-		return &decode.Bad{Reason: decode.Future, Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it", instant(r.Time))}
+		return &decode.Bad{Reason: decode.Future,
+			Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it", instant(r.Time))}
 	}
 	tenant, ok := view.Tenant(r.Tenant)
 	if !ok {
@@ -201,11 +206,13 @@ func (w *Worker) verdict(rec *Record, r *telemetry.Reading, view *control.View, 
 		return bad
 	}
 	if !w.served(tenant, r, view) {
-		return &decode.Bad{Reason: decode.Limit, Detail: fmt.Sprintf("the tenant's readings have asked for as many months as they may; %s is not among them",
-			telemetry.DayOf(r.Time).Month())}
+		return &decode.Bad{Reason: decode.Limit,
+			Detail: fmt.Sprintf("the tenant's readings have asked for as many months as they may; %s is not among them",
+				telemetry.DayOf(r.Time).Month())}
 	}
 	if oversize[chainKey{r.Tenant, r.Device, telemetry.DayOf(r.Time)}] {
-		return &decode.Bad{Reason: decode.TooLarge, Detail: "the record's readings of this device and day do not fit one document"}
+		return &decode.Bad{Reason: decode.TooLarge,
+			Detail: "the record's readings of this device and day do not fit one document"}
 	}
 	return nil
 }

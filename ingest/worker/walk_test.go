@@ -261,7 +261,8 @@ func (k *walk) checkMerged(o *owner) {
 		require.NoError(k.t, err)
 		frame, err := c.Frame(nil)
 		require.NoError(k.t, err)
-		add(d.Key.Device, store.Source{Stream: c.Header.ID.Stream, Partition: c.Header.ID.Partition, Through: c.Header.Through}, frame)
+		add(d.Key.Device, store.Source{Stream: c.Header.ID.Stream, Partition: c.Header.ID.Partition,
+			Through: c.Header.Through}, frame)
 	}
 	for s, v := range values {
 		require.Equal(k.t, newest[s], v.Float(), "I5: %v", s)
@@ -321,7 +322,8 @@ func TestRandomWalks(t *testing.T) {
 	}
 	t.Log(steps)
 	for _, name := range []string{
-		"feed", "jobs", "done", "stale lookup", "answer lost", "timeout", "acknowledgement lost", "orphan stored", "orphan refused",
+		"feed", "jobs", "done", "stale lookup", "answer lost", "timeout", "acknowledgement lost", "orphan stored",
+		"orphan refused",
 		"commit", "late commit", "late commit refused", "commit refused", "assign", "resume", "forget", "seek",
 	} {
 		require.Positive(t, steps[name], name)

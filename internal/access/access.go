@@ -132,7 +132,8 @@ func bearerOf(h http.Header) (secret string, ok bool, err error) {
 		return "", false, nil
 	case 1:
 	default:
-		return "", false, &Denied{Status: http.StatusBadRequest, Detail: "the header Authorization must stand once", Header: "Authorization"}
+		return "", false, &Denied{Status: http.StatusBadRequest, Detail: "the header Authorization must stand once",
+			Header: "Authorization"}
 	}
 	scheme, secret, _ := strings.Cut(values[0], " ")
 	if secret = strings.TrimSpace(secret); !strings.EqualFold(scheme, "Bearer") || secret == "" {
@@ -145,27 +146,31 @@ func bearerOf(h http.Header) (secret string, ok bool, err error) {
 func wantedTenant(h http.Header) (string, error) {
 	names := h.Values(TenantHeader)
 	if len(names) > 1 {
-		return "", &Denied{Status: http.StatusBadRequest, Detail: "the header " + TenantHeader + " must stand once", Header: TenantHeader}
+		return "", &Denied{Status: http.StatusBadRequest, Detail: "the header " + TenantHeader + " must stand once",
+			Header: TenantHeader}
 	}
 	if len(names) == 0 || names[0] == "" {
 		return "", nil
 	}
 	if err := telemetry.CheckTenant(names[0]); err != nil {
-		return "", &Denied{Status: http.StatusBadRequest, Detail: "header " + TenantHeader + ": " + err.Error(), Header: TenantHeader}
+		return "", &Denied{Status: http.StatusBadRequest, Detail: "header " + TenantHeader + ": " + err.Error(),
+			Header: TenantHeader}
 	}
 	return names[0], nil
 }
 
 func unauthorized(detail string, cause error) *Denied {
 	return &Denied{
-		Status: http.StatusUnauthorized, Detail: detail, Header: "Authorization", Challenge: `Bearer realm="binnacle"`, Cause: cause,
+		Status: http.StatusUnauthorized, Detail: detail, Header: "Authorization", Challenge: `Bearer realm="binnacle"`,
+		Cause: cause,
 	}
 }
 
 // forbidden answers alike whether the tenant that was asked for is there or not.
 func forbidden() *Denied {
 	return &Denied{
-		Status: http.StatusForbidden, Detail: "this credential is not for the tenant that " + TenantHeader + " names", Header: TenantHeader,
+		Status: http.StatusForbidden, Detail: "this credential is not for the tenant that " + TenantHeader + " names",
+		Header: TenantHeader,
 	}
 }
 
@@ -180,7 +185,8 @@ func (g *Gate) byProxy(r *http.Request, wanted string) (Caller, error) {
 	}
 	if wanted == "" {
 		return Caller{}, &Denied{
-			Status: http.StatusUnauthorized, Detail: "the header " + TenantHeader + " must name the tenant", Header: TenantHeader,
+			Status: http.StatusUnauthorized, Detail: "the header " + TenantHeader + " must name the tenant",
+			Header:    TenantHeader,
 			Challenge: TenantHeader,
 		}
 	}

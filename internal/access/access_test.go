@@ -103,7 +103,8 @@ func TestAnotherTenantsNameTellsNothing(t *testing.T) {
 
 func TestTokensThatAreNotGood(t *testing.T) {
 	d := newDoor(t, access.Config{})
-	secret, id := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}, Expires: d.now.Add(time.Hour)})
+	secret, id := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead},
+		Expires: d.now.Add(time.Hour)})
 	other, _ := d.add(control.Token{Tenant: "globex", Scopes: []control.Scope{control.ScopeRead}})
 	_, err := d.Caller(request(somewhere, "Authorization", "Bearer "+secret))
 	require.NoError(t, err)
@@ -123,10 +124,13 @@ func TestTokensThatAreNotGood(t *testing.T) {
 		require.Equal(t, http.StatusUnauthorized, why.Status, name)
 		require.NotEmpty(t, why.Challenge, name)
 	}
-	require.Equal(t, http.StatusBadRequest, d.denied(request(somewhere, "Authorization", "Bearer "+secret, "Authorization", "Bearer "+other)).Status)
+	require.Equal(t, http.StatusBadRequest, d.denied(request(somewhere, "Authorization", "Bearer "+secret, "Authorization",
+		"Bearer "+other)).Status)
 	require.Equal(t, http.StatusBadRequest,
-		d.denied(request(somewhere, "Authorization", "Bearer "+secret, access.TenantHeader, "acme", access.TenantHeader, "globex")).Status)
-	require.Equal(t, http.StatusBadRequest, d.denied(request(somewhere, "Authorization", "Bearer "+secret, access.TenantHeader, "Acme!")).Status)
+		d.denied(request(somewhere, "Authorization", "Bearer "+secret, access.TenantHeader, "acme", access.TenantHeader,
+			"globex")).Status)
+	require.Equal(t, http.StatusBadRequest, d.denied(request(somewhere, "Authorization", "Bearer "+secret,
+		access.TenantHeader, "Acme!")).Status)
 
 	d.now = d.now.Add(time.Hour)
 	require.Contains(t, d.denied(request(somewhere, "Authorization", "Bearer "+secret)).Detail, "expired")
@@ -182,7 +186,8 @@ func TestTokensOutliveAStoreThatIsAwayForAWhile(t *testing.T) {
 
 // Only who is at the other end of the connection counts, not what headers say of it.
 func TestTheWordOfATrustedProxy(t *testing.T) {
-	d := newDoor(t, access.Config{Proxies: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00::/8")}})
+	d := newDoor(t, access.Config{Proxies: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"),
+		netip.MustParsePrefix("fd00::/8")}})
 	for _, from := range []string{"10.1.2.3:80", "[::ffff:10.1.2.3]:80", "[fd00::1]:80", "[fd00::1%eth0]:80"} {
 		c, err := d.Caller(request(from, access.TenantHeader, "acme"))
 		require.NoError(t, err, from)
@@ -190,7 +195,8 @@ func TestTheWordOfATrustedProxy(t *testing.T) {
 		require.Equal(t, []control.Scope{control.ScopeRead}, c.Scopes)
 	}
 	for _, from := range []string{"10.2.2.3:80", "127.0.0.1:80", "[fe80::1]:80", "", "pipe"} {
-		why := d.denied(request(from, access.TenantHeader, "acme", "X-Forwarded-For", "10.1.2.3", "X-Real-IP", "10.1.2.3", "Forwarded", "for=10.1.2.3"))
+		why := d.denied(request(from, access.TenantHeader, "acme", "X-Forwarded-For", "10.1.2.3", "X-Real-IP", "10.1.2.3",
+			"Forwarded", "for=10.1.2.3"))
 		require.Equal(t, http.StatusUnauthorized, why.Status, from)
 	}
 	require.Equal(t, http.StatusUnauthorized, d.denied(request("10.1.2.3:80")).Status)
@@ -201,7 +207,8 @@ func TestAGateWithoutAnythingIsShut(t *testing.T) {
 	g, err := access.New(access.Config{})
 	require.NoError(t, err)
 	for _, r := range []*http.Request{
-		request("127.0.0.1:1", access.TenantHeader, "acme"), request("127.0.0.1:1", "Authorization", "Bearer bn_abcdefghij_ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+		request("127.0.0.1:1", access.TenantHeader, "acme"), request("127.0.0.1:1", "Authorization",
+			"Bearer bn_abcdefghij_ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
 	} {
 		_, err := g.Caller(r)
 		require.Error(t, err)

@@ -24,7 +24,8 @@ type IssuerConfig struct {
 	Issuer      string // URL, as the tokens name it; its keys are found by discovery
 	Audience    string // a token must be for it
 	TenantClaim string // name of the claim with the tenant, or a list of them; dots lead into objects. Default "tenant"
-	ScopeClaim  string // the same for scopes: blank-separated text or a list. Default "scope"; without one a token may read
+	// the same for scopes: blank-separated text or a list. Default "scope"; without one a token may read
+	ScopeClaim  string
 	ScopePrefix string // what scopes begin with there, such as "binnacle."
 }
 
@@ -52,7 +53,8 @@ func newIssuer(cfg IssuerConfig, client *http.Client, now func() time.Time) (*is
 		errs = append(errs, fmt.Errorf("issuer %q is no URL", cfg.Issuer))
 	}
 	if cfg.Audience == "" {
-		errs = append(errs, fmt.Errorf("issuer %s: the audience is missing: without one, tokens that were made for others would be good here", cfg.Issuer))
+		errs = append(errs, fmt.Errorf("issuer %s: the audience is missing: without one, tokens that were made for others "+
+			"would be good here", cfg.Issuer))
 	}
 	return &issuer{cfg: cfg, http: client, now: now}, errors.Join(errs...)
 }
@@ -100,7 +102,8 @@ func (i *issuer) verify(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 		return nil, i.failure
 	}
 	// Its context outlives the request: keys are fetched again when the provider changes them.
-	i.verifier = provider.VerifierContext(oidc.ClientContext(context.Background(), i.http), &oidc.Config{ClientID: i.cfg.Audience, Now: i.now})
+	i.verifier = provider.VerifierContext(oidc.ClientContext(context.Background(), i.http),
+		&oidc.Config{ClientID: i.cfg.Audience, Now: i.now})
 	return i.verifier, nil
 }
 
@@ -108,7 +111,8 @@ func (i *issuer) verify(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 func (i *issuer) caller(ctx context.Context, raw, wanted string) (Caller, error) {
 	verifier, err := i.verify(ctx)
 	if err != nil {
-		return Caller{}, &Denied{Status: http.StatusServiceUnavailable, Detail: "the identity provider does not answer", Cause: err}
+		return Caller{}, &Denied{Status: http.StatusServiceUnavailable, Detail: "the identity provider does not answer",
+			Cause: err}
 	}
 	token, err := verifier.Verify(ctx, raw)
 	if err != nil {
@@ -118,11 +122,13 @@ func (i *issuer) caller(ctx context.Context, raw, wanted string) (Caller, error)
 	if err := token.Claims(&claims); err != nil {
 		return Caller{}, unauthorized("the token is not good", err)
 	}
-	tenants := slices.DeleteFunc(words(claims, i.cfg.TenantClaim, false), func(name string) bool { return telemetry.CheckTenant(name) != nil })
+	tenants := slices.DeleteFunc(words(claims, i.cfg.TenantClaim, false),
+		func(name string) bool { return telemetry.CheckTenant(name) != nil })
 	c := Caller{Scopes: i.scopes(claims), Name: "subject " + token.Subject}
 	switch {
 	case len(tenants) == 0:
-		return Caller{}, &Denied{Status: http.StatusForbidden, Detail: "the token's claim " + i.cfg.TenantClaim + " names no tenant"}
+		return Caller{}, &Denied{Status: http.StatusForbidden, Detail: "the token's claim " + i.cfg.TenantClaim +
+			" names no tenant"}
 	case wanted == "" && len(tenants) > 1:
 		return Caller{}, &Denied{Status: http.StatusBadRequest, Detail: fmt.Sprintf(
 			"the token is for several tenants: the header %s must name one of %s", TenantHeader, strings.Join(tenants, ", "))}

@@ -69,7 +69,8 @@ func (p *provider) claims(at time.Time, claims map[string]any) map[string]any {
 }
 
 func sign(t *testing.T, key *rsa.PrivateKey, claims map[string]any) string {
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", "k1"))
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key},
+		(&jose.SignerOptions{}).WithHeader("kid", "k1"))
 	require.NoError(t, err)
 	raw, err := jwt.Signed(signer).Claims(claims).Serialize()
 	require.NoError(t, err)
@@ -89,23 +90,35 @@ func TestATokenOfAnIdentityProvider(t *testing.T) {
 		scopes []control.Scope
 		status int
 	}{
-		"one tenant":              {claims: map[string]any{"ext": ext("acme")}, tenant: "acme", scopes: []control.Scope{control.ScopeRead}},
-		"the tenant named too":    {claims: map[string]any{"ext": ext("acme")}, wanted: "acme", tenant: "acme", scopes: []control.Scope{control.ScopeRead}},
-		"another one named":       {claims: map[string]any{"ext": ext("acme")}, wanted: "globex", status: http.StatusForbidden},
-		"one of several":          {claims: map[string]any{"ext": ext([]string{"acme", "globex"})}, wanted: "globex", tenant: "globex", scopes: []control.Scope{control.ScopeRead}},
-		"which of several":        {claims: map[string]any{"ext": ext([]string{"acme", "globex"})}, status: http.StatusBadRequest},
-		"none":                    {claims: map[string]any{}, status: http.StatusForbidden},
-		"no name":                 {claims: map[string]any{"ext": ext("A B")}, status: http.StatusForbidden},
-		"a number":                {claims: map[string]any{"ext": ext(7)}, status: http.StatusForbidden},
-		"blanks part no tenants":  {claims: map[string]any{"ext": ext("acme globex")}, status: http.StatusForbidden},
-		"scopes as text":          {claims: map[string]any{"ext": ext("acme"), "scp": "openid binnacle.read binnacle.admin"}, tenant: "acme", scopes: []control.Scope{control.ScopeRead, control.ScopeAdmin}},
-		"scopes as a list":        {claims: map[string]any{"ext": ext("acme"), "scp": []string{"binnacle.write", "write"}}, tenant: "acme", scopes: []control.Scope{control.ScopeWrite}},
+		"one tenant": {claims: map[string]any{"ext": ext("acme")}, tenant: "acme",
+			scopes: []control.Scope{control.ScopeRead}},
+		"the tenant named too": {claims: map[string]any{"ext": ext("acme")}, wanted: "acme", tenant: "acme",
+			scopes: []control.Scope{control.ScopeRead}},
+		"another one named": {claims: map[string]any{"ext": ext("acme")}, wanted: "globex",
+			status: http.StatusForbidden},
+		"one of several": {claims: map[string]any{"ext": ext([]string{"acme", "globex"})}, wanted: "globex",
+			tenant: "globex", scopes: []control.Scope{control.ScopeRead}},
+		"which of several": {claims: map[string]any{"ext": ext([]string{"acme", "globex"})},
+			status: http.StatusBadRequest},
+		"none":                   {claims: map[string]any{}, status: http.StatusForbidden},
+		"no name":                {claims: map[string]any{"ext": ext("A B")}, status: http.StatusForbidden},
+		"a number":               {claims: map[string]any{"ext": ext(7)}, status: http.StatusForbidden},
+		"blanks part no tenants": {claims: map[string]any{"ext": ext("acme globex")}, status: http.StatusForbidden},
+		"scopes as text": {claims: map[string]any{"ext": ext("acme"), "scp": "openid binnacle.read binnacle.admin"},
+			tenant: "acme", scopes: []control.Scope{control.ScopeRead, control.ScopeAdmin}},
+		"scopes as a list": {claims: map[string]any{"ext": ext("acme"), "scp": []string{"binnacle.write", "write"}},
+			tenant: "acme", scopes: []control.Scope{control.ScopeWrite}},
 		"scopes that are others'": {claims: map[string]any{"ext": ext("acme"), "scp": "admin read"}, tenant: "acme"},
-		"a dotted name":           {claims: map[string]any{"ext.tenants": "acme"}, tenant: "acme", scopes: []control.Scope{control.ScopeRead}},
-		"expired":                 {claims: map[string]any{"ext": ext("acme"), "exp": d.now.Add(-time.Minute).Unix()}, status: http.StatusUnauthorized},
-		"not yet":                 {claims: map[string]any{"ext": ext("acme"), "nbf": d.now.Add(time.Hour).Unix()}, status: http.StatusUnauthorized},
-		"for another audience":    {claims: map[string]any{"ext": ext("acme"), "aud": "grafana"}, status: http.StatusUnauthorized},
-		"of another issuer":       {claims: map[string]any{"ext": ext("acme"), "iss": "https://login.example"}, status: http.StatusUnauthorized},
+		"a dotted name": {claims: map[string]any{"ext.tenants": "acme"}, tenant: "acme",
+			scopes: []control.Scope{control.ScopeRead}},
+		"expired": {claims: map[string]any{"ext": ext("acme"), "exp": d.now.Add(-time.Minute).Unix()},
+			status: http.StatusUnauthorized},
+		"not yet": {claims: map[string]any{"ext": ext("acme"), "nbf": d.now.Add(time.Hour).Unix()},
+			status: http.StatusUnauthorized},
+		"for another audience": {claims: map[string]any{"ext": ext("acme"), "aud": "grafana"},
+			status: http.StatusUnauthorized},
+		"of another issuer": {claims: map[string]any{"ext": ext("acme"), "iss": "https://login.example"},
+			status: http.StatusUnauthorized},
 	} {
 		headers := []string{"Authorization", "Bearer " + p.token(d.now, c.claims)}
 		if c.wanted != "" {
@@ -131,9 +144,11 @@ func TestAForgedToken(t *testing.T) {
 	unsigned := "eyJhbGciOiJub25lIn0." + parts[1] + "."
 	resigned := sign(t, other.key, p.claims(d.now, map[string]any{"tenant": "acme"}))
 	for name, forged := range map[string]string{
-		"by another key": resigned, "unsigned": unsigned, "other claims": parts[0] + "." + strings.Split(p.token(d.now, map[string]any{"tenant": "globex"}), ".")[1] + "." + parts[2],
+		"by another key": resigned, "unsigned": unsigned, "other claims": parts[0] + "." +
+			strings.Split(p.token(d.now, map[string]any{"tenant": "globex"}), ".")[1] + "." + parts[2],
 	} {
-		require.Equal(t, http.StatusUnauthorized, d.denied(request(somewhere, "Authorization", "Bearer "+forged)).Status, name)
+		require.Equal(t, http.StatusUnauthorized, d.denied(request(somewhere, "Authorization", "Bearer "+forged)).Status,
+			name)
 	}
 }
 
@@ -151,7 +166,8 @@ func TestAProviderThatIsDown(t *testing.T) {
 }
 
 func TestAnIssuerThatIsNone(t *testing.T) {
-	_, err := access.New(access.Config{Issuers: []access.IssuerConfig{{Issuer: "login"}, {Issuer: "https://login.example"}}})
+	_, err := access.New(access.Config{Issuers: []access.IssuerConfig{{Issuer: "login"},
+		{Issuer: "https://login.example"}}})
 	require.ErrorContains(t, err, `"login" is no URL`)
 	require.ErrorContains(t, err, "https://login.example: the audience is missing")
 }

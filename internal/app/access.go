@@ -41,7 +41,8 @@ func (c AccessConfig) prefixes() (out []netip.Prefix, wrong []string) {
 func (f *faults) access(c AccessConfig) {
 	f.check((c.Issuer == "") == (c.Audience == ""), "--oidc-issuer and --oidc-audience are given together, or neither")
 	_, wrong := c.prefixes()
-	f.check(len(wrong) == 0, "--trusted-proxies %s: an address or a range such as 10.1.0.0/16 is needed", strings.Join(wrong, ","))
+	f.check(len(wrong) == 0, "--trusted-proxies %s: an address or a range such as 10.1.0.0/16 is needed",
+		strings.Join(wrong, ","))
 }
 
 // gate tells who asks: by tokens in the account, and whatever else is set.
@@ -50,7 +51,8 @@ func (c AccessConfig) gate(documents control.Documents) (*access.Gate, error) {
 	cfg.Proxies, _ = c.prefixes()
 	if c.Issuer != "" {
 		cfg.Issuers = []access.IssuerConfig{{
-			Issuer: c.Issuer, Audience: c.Audience, TenantClaim: c.TenantClaim, ScopeClaim: c.ScopeClaim, ScopePrefix: c.ScopePrefix,
+			Issuer: c.Issuer, Audience: c.Audience, TenantClaim: c.TenantClaim, ScopeClaim: c.ScopeClaim,
+			ScopePrefix: c.ScopePrefix,
 		}}
 	}
 	return access.New(cfg)

@@ -95,7 +95,8 @@ func (p *process) connect(c AccountConfig) (*cosmos.Client, error) {
 // connectTo makes a client of an emulator in this process, without a network between.
 func (p *process) connectTo(s *cosmosemu.Server) (*cosmos.Client, error) {
 	client, err := cosmos.New(cosmos.Config{
-		Endpoint: s.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: s.Transport(), Logger: p.part("cosmos"), Registerer: p.metrics,
+		Endpoint: s.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: s.Transport(),
+		Logger: p.part("cosmos"), Registerer: p.metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -112,7 +113,8 @@ type account struct {
 
 // openAccount reads the map of tenants, which must be there, and adds the stage that keeps it fresh. With base it
 // makes first what Binnacle needs in the account; without, who may not make containers can run.
-func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg control.DirectoryConfig, base func(context.Context) error) (account, error) {
+func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg control.DirectoryConfig,
+	base func(context.Context) error) (account, error) {
 	if base != nil {
 		if err := base(ctx); err != nil {
 			return account{}, fmt.Errorf("make the database: %w", err)
@@ -129,7 +131,8 @@ func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg co
 
 // waitForAccount is openAccount for a role that finds the account as others have made it: it waits until the account
 // answers and provision has made the base, says so once, and then now and then.
-func (p *process) waitForAccount(ctx context.Context, client *cosmos.Client, cfg control.DirectoryConfig) (account, error) {
+func (p *process) waitForAccount(ctx context.Context, client *cosmos.Client,
+	cfg control.DirectoryConfig) (account, error) {
 	var a account
 	err := p.patiently(ctx, "the account", func() (err error) {
 		a, err = p.openAccount(ctx, client, cfg, nil)

@@ -1,8 +1,8 @@
-// Package app builds the roles from their configuration and runs them: it is the one place that knows which implementation
-// stands behind which contract. It has no rules of its own.
+// Package app builds the roles from their configuration and runs them: it is the one place that knows which
+// implementation stands behind which contract. It has no rules of its own.
 //
-// A role is a file here: the struct of its settings, and methods of process that open what it needs and add its stages. A
-// subcommand is one role or several of them: Dev is all, with the embedded servers.
+// A role is a file here: the struct of its settings, and methods of process that open what it needs and add its stages.
+// A subcommand is one role or several of them: Dev is all, with the embedded servers.
 package app
 
 import (
@@ -47,8 +47,9 @@ type process struct {
 	waits []func() error // each says why the process is not ready yet
 }
 
-// run builds a process and runs it until the context ends, and returns nil then, or until a stage fails. build opens what may
-// be refused first, directories and addresses, so that whatever is wrong with them is found before anything runs.
+// run builds a process and runs it until the context ends, and returns nil then, or until a stage fails. build opens
+// what may be refused first, directories and addresses, so that whatever is wrong with them is found before anything
+// runs.
 func run(ctx context.Context, env Env, build func(ctx context.Context, p *process) error) error {
 	p := newProcess(env)
 	defer p.close()
@@ -124,8 +125,8 @@ func (p *process) Ready() error {
 // patience is how long pauses are between attempts to reach a server that roles stand on.
 var patience = retry.Policy{First: 100 * time.Millisecond, Max: 10 * time.Second}
 
-// patiently does something that needs a server until it works or the context ends. The process is not ready before. What is
-// wrong is said once, again when it is something else, and every minute.
+// patiently does something that needs a server until it works or the context ends. The process is not ready before.
+// What is wrong is said once, again when it is something else, and every minute.
 func (p *process) patiently(ctx context.Context, what string, attempt func() error) error {
 	var failed atomic.Pointer[error]
 	p.readyWhen(func() error {

@@ -32,7 +32,10 @@ func BenchmarkPipeline(b *testing.B) {
 		b.StartTimer()
 		cpu := processCPU()
 		began := time.Now()
-		p := s.process(func(c *ingest.Config) { c.Hold, c.Registerer, c.CommitEvery = time.Hour, registry, 50*time.Millisecond })
+		p := s.process(func(c *ingest.Config) {
+			c.Hold, c.Registerer, c.CommitEvery = time.Hour, registry,
+				50*time.Millisecond
+		})
 		require.Eventually(b, p.CaughtUp, time.Minute, time.Millisecond)
 		p.stop() // cuts everything and commits
 		took, used := time.Since(began), processCPU()-cpu

@@ -21,12 +21,14 @@ func TestWhatATakeoverCostsInTheCatalog(t *testing.T) {
 	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
-	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: server.Transport()})
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+		Transport: server.Transport()})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	require.NoError(t, client.EnsureBase(t.Context()))
 	now := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Now: func() time.Time { return now }})
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(),
+		Now: func() time.Time { return now }})
 	_, err = dir.Register(t.Context(), "acme")
 	require.NoError(t, err)
 	const n = 100
@@ -37,13 +39,15 @@ func TestWhatATakeoverCostsInTheCatalog(t *testing.T) {
 			Now:    func() time.Time { return now }, Logger: slog.New(slog.DiscardHandler),
 		}
 		stores := ingest.Stores{
-			Chunks: client.Chunks(), Directory: dir, Catalog: client.Catalog(), Streams: control.NewStreams(client.Documents()), Letters: noLetters{},
+			Chunks: client.Chunks(), Directory: dir, Catalog: client.Catalog(), Streams: control.NewStreams(client.Documents()),
+			Letters: noLetters{},
 		}
 		l := ingest.NewLocal(cfg, stores, worker.Assignment{Stream: 1, Position: int64(life * n)})
 		for i := range n {
 			value := fmt.Appendf(nil, `{"tenant":"acme","device":"truck-%06d","ts":%d,"values":{"velocity":62.5,"fuel":0.7,"rpm":1800},"tags":{"fleet":"East"}}`,
 				i, now.UnixMilli())
-			require.NoError(t, l.Take(t.Context(), worker.Record{Offset: int64(life*n + i), Time: now.UnixMilli(), Value: value}))
+			require.NoError(t, l.Take(t.Context(), worker.Record{Offset: int64(life*n + i), Time: now.UnixMilli(),
+				Value: value}))
 		}
 		meter := &cosmos.Meter{}
 		require.NoError(t, l.Step(cosmos.WithMeter(t.Context(), meter)))

@@ -77,7 +77,8 @@ func makeCertificate(file, keyFile string, now time.Time) error {
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "localhost", Organization: []string{"binnacle emulator"}},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateLife),
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true, IsCA: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -91,7 +92,8 @@ func makeCertificate(file, keyFile string, now time.Time) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600); err != nil {
+	if err := os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		0o600); err != nil {
 		return err
 	}
 	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
@@ -99,5 +101,6 @@ func makeCertificate(file, keyFile string, now time.Time) error {
 
 // over gives the listener that encrypts l. HTTP/1.1 only: it costs the emulator less than HTTP/2.
 func over(l net.Listener, cert tls.Certificate) net.Listener {
-	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
+	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"http/1.1"}})
 }

@@ -64,8 +64,10 @@ func printDocument(cfg ChunkConfig, env Env, doc []byte) error {
 }
 
 // findChunk yields every chunk of the tenant that has the id: one for each device.
-func findChunk(ctx context.Context, client *cosmos.Client, cfg ChunkConfig, env Env, id chunk.ID, yield func(doc []byte) error) error {
-	view, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: env.Logger}).Refresh(ctx)
+func findChunk(ctx context.Context, client *cosmos.Client, cfg ChunkConfig, env Env, id chunk.ID,
+	yield func(doc []byte) error) error {
+	view, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(),
+		Logger: env.Logger}).Refresh(ctx)
 	if err != nil {
 		return fmt.Errorf("read the map of tenants in %s: %w", cfg.Account.Cosmos, err)
 	}

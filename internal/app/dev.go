@@ -133,7 +133,8 @@ func (d *dev) compose(ctx context.Context) error {
 		return err
 	}
 	in := d.cfg.Ingest
-	if in.Kafka, err = d.openKafka(kafka.Config{Brokers: []string{d.broker.Addr()}, MaxFetchedBytes: in.MemoryBytes / 4}); err != nil {
+	if in.Kafka, err = d.openKafka(kafka.Config{Brokers: []string{d.broker.Addr()},
+		MaxFetchedBytes: in.MemoryBytes / 4}); err != nil {
 		return err
 	}
 	in.Register, in.NoteEvery = true, -1
@@ -174,7 +175,8 @@ func (d *dev) announce() {
 	curl := func(path string) string { return fmt.Sprintf("curl -H 'X-Scope-OrgID: %s' '%s%s'", tenant, api, path) }
 	var b strings.Builder
 	fmt.Fprintf(&b, "binnacle dev\n")
-	fmt.Fprintf(&b, "  kafka   %s  topics %s and %s, no login\n", d.broker.Addr(), d.cfg.Ingest.Topic, d.cfg.Ingest.DeadLetters)
+	fmt.Fprintf(&b, "  kafka   %s  topics %s and %s, no login\n", d.broker.Addr(), d.cfg.Ingest.Topic,
+		d.cfg.Ingest.DeadLetters)
 	fmt.Fprintf(&b, "  cosmos  http://%s/  key %s  page /_emulator\n", d.cosmos.addr(), cosmosemu.Key)
 	fmt.Fprintf(&b, "  api     %s  tenant in the header X-Scope-OrgID\n", api)
 	fmt.Fprintf(&b, "  admin   http://%s  /metrics /healthz /readyz /debug/pprof/\n", d.admin.addr())

@@ -83,7 +83,8 @@ func (p *process) openHeads(cfg HeadsDoor) (door, error) {
 		return door{}, err
 	}
 	if !d.loopback() && cfg.SecretFile == "" && !cfg.encrypted() {
-		return door{}, errors.New("--heads-listen " + cfg.Listen + " is reached from other machines: it needs --heads-secret-file or --heads-tls-cert, " +
+		return door{}, errors.New("--heads-listen " + cfg.Listen +
+			" is reached from other machines: it needs --heads-secret-file or --heads-tls-cert, " +
 			"for whoever asks there sees all tenants' readings")
 	}
 	encryption, err := cfg.tls()
@@ -126,5 +127,6 @@ func (p *process) findHeads(cfg HeadsConfig) (store.Heads, error) {
 		MaxIdleConnsPerHost: 16, IdleConnTimeout: 90 * time.Second,
 	}
 	p.onClose("the connections to heads", func() error { transport.CloseIdleConnections(); return nil })
-	return headhttp.NewClient(headhttp.ClientConfig{Targets: targets, HTTP: &http.Client{Transport: transport}, Secret: secret}), nil
+	return headhttp.NewClient(headhttp.ClientConfig{Targets: targets, HTTP: &http.Client{Transport: transport},
+		Secret: secret}), nil
 }

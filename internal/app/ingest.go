@@ -49,8 +49,8 @@ func (f *faults) registry(c schemaregistry.Config) {
 	f.check(c.Timeout > 0, "--schema-registry-timeout %s is not above 0", c.Timeout)
 }
 
-// newIngest builds the role that takes readings from Kafka to chunks in the account. Whoever asks for a container goes through
-// the directory that is given; what the ingester holds is a head for queries.
+// newIngest builds the role that takes readings from Kafka to chunks in the account. Whoever asks for a container goes
+// through the directory that is given; what the ingester holds is a head for queries.
 func (p *process) newIngest(
 	cfg ingest.Config, registry schemaregistry.Config, a account, directory ingest.Directory,
 ) (*ingest.Ingester, error) {

@@ -124,8 +124,8 @@ func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	return p.Run(ctx)
 }
 
-// provisionFor adds the stage that makes containers for the ingest of this process. It returns the directory as ingest is to
-// use it: what ingest asks for is made at once.
+// provisionFor adds the stage that makes containers for the ingest of this process. It returns the directory as ingest
+// is to use it: what ingest asks for is made at once.
 func (p *process) provisionFor(a account) (ingest.Directory, error) {
 	containers, err := provision.New(provision.Config{
 		Containers: a.client.Containers(), Directory: a.directory, Policy: provision.DevPolicy(),
@@ -177,7 +177,8 @@ func base(ctx context.Context, cfg ProvisionConfig, client *cosmos.Client, m man
 	return client.Documents(), nil
 }
 
-// noDocuments are the control documents of an account that Binnacle has never seen: a dry run makes not even their container.
+// noDocuments are the control documents of an account that Binnacle has never seen: a dry run makes not even their
+// container.
 type noDocuments struct{ control.Documents }
 
 // List is control.Documents.

@@ -50,7 +50,8 @@ func (p *process) openAPI(cfg QueryConfig) (door, error) {
 func (f *faults) query(c query.Config) {
 	f.check(c.Fanout > 0, "--query-fanout %d is not above 0", c.Fanout)
 	f.check(c.MemoryBytes > 0, "--query-memory-mb %d is not above 0", c.MemoryBytes>>20)
-	f.check(c.TotalMemoryBytes >= c.MemoryBytes, "--queries-memory-mb %d: one query alone may hold %d", c.TotalMemoryBytes>>20, c.MemoryBytes>>20)
+	f.check(c.TotalMemoryBytes >= c.MemoryBytes, "--queries-memory-mb %d: one query alone may hold %d",
+		c.TotalMemoryBytes>>20, c.MemoryBytes>>20)
 	f.check(c.MaxRUs > 0, "--query-max-rus %v is not above 0", c.MaxRUs)
 	f.check(c.MaxQueries > 0, "--max-queries %d is not above 0", c.MaxQueries)
 	f.check(c.MaxQueued > 0, "--max-queued %d is not above 0", c.MaxQueued)

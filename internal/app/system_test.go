@@ -63,7 +63,8 @@ func newSystem(t testing.TB) *system {
 func (s *system) startBroker(dir string) {
 	var err error
 	s.brokerIn = dir
-	s.broker, err = kafkaemu.Open(kafkaemu.Config{DataDir: dir, Addr: "127.0.0.1:0", Partitions: 2, Topics: []string{app.Topic, app.DeadLetters}})
+	s.broker, err = kafkaemu.Open(kafkaemu.Config{DataDir: dir, Addr: "127.0.0.1:0", Partitions: 2,
+		Topics: []string{app.Topic, app.DeadLetters}})
 	require.NoError(s.t, err)
 }
 
@@ -84,7 +85,8 @@ func (s *system) Do(r *http.Request) (*http.Response, error) {
 }
 
 func (s *system) client() *cosmos.Client {
-	c, err := cosmos.New(cosmos.Config{Endpoint: s.emulator.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: s})
+	c, err := cosmos.New(cosmos.Config{Endpoint: s.emulator.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+		Transport: s})
 	require.NoError(s.t, err)
 	return c
 }
@@ -130,7 +132,8 @@ func (s *system) process(change func(*ingest.Config)) *process {
 		Streams: control.NewStreams(client.Documents()), Letters: ingest.NewTopicUndertaker(cluster.Topic(app.DeadLetters)),
 	})
 	require.NoError(t, err)
-	q, err := query.New(query.Config{Reader: client.Chunks(), Heads: in, Log: cluster.Topic(app.Topic), Directory: dir, Catalog: client.Catalog()})
+	q, err := query.New(query.Config{Reader: client.Chunks(), Heads: in, Log: cluster.Topic(app.Topic), Directory: dir,
+		Catalog: client.Catalog()})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -146,7 +149,8 @@ func (s *system) process(change func(*ingest.Config)) *process {
 
 // reading is one message of a device.
 func reading(device string, ts int64, value any) kafkago.Message {
-	body, err := json.Marshal(map[string]any{"tenant": "acme", "device": device, "ts": ts, "values": map[string]any{"v": value}})
+	body, err := json.Marshal(map[string]any{"tenant": "acme", "device": device, "ts": ts,
+		"values": map[string]any{"v": value}})
 	if err != nil {
 		panic(err)
 	}
@@ -154,7 +158,8 @@ func reading(device string, ts int64, value any) kafkago.Message {
 }
 
 func (s *system) publish(messages ...kafkago.Message) {
-	w := &kafkago.Writer{Addr: kafkago.TCP(s.broker.Addr()), Topic: app.Topic, Balancer: kafkago.Murmur2Balancer{}, RequiredAcks: kafkago.RequireAll, BatchTimeout: time.Millisecond}
+	w := &kafkago.Writer{Addr: kafkago.TCP(s.broker.Addr()), Topic: app.Topic, Balancer: kafkago.Murmur2Balancer{},
+		RequiredAcks: kafkago.RequireAll, BatchTimeout: time.Millisecond}
 	require.NoError(s.t, w.WriteMessages(context.Background(), messages...))
 	require.NoError(s.t, w.Close())
 }
@@ -196,7 +201,8 @@ func (s *system) recreate(topic string) {
 	require.NoError(s.t, err)
 	require.NoError(s.t, deleted.Errors[topic])
 	made, err := client.CreateTopics(context.Background(), &kafkago.CreateTopicsRequest{Topics: []kafkago.TopicConfig{{
-		Topic: topic, NumPartitions: 2, ReplicationFactor: 1, ConfigEntries: []kafkago.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}},
+		Topic: topic, NumPartitions: 2, ReplicationFactor: 1,
+		ConfigEntries: []kafkago.ConfigEntry{{ConfigName: "retention.ms", ConfigValue: "-1"}},
 	}}})
 	require.NoError(s.t, err)
 	require.NoError(s.t, made.Errors[topic])
@@ -211,10 +217,12 @@ func (s *system) settled(group string) {
 	require.Eventually(s.t, func() bool {
 		ends, err := cluster.Topic(app.Topic).LogEnds(context.Background())
 		require.NoError(s.t, err)
-		res, err := client.OffsetFetch(context.Background(), &kafkago.OffsetFetchRequest{GroupID: group, Topics: map[string][]int{app.Topic: {0, 1}}})
+		res, err := client.OffsetFetch(context.Background(), &kafkago.OffsetFetchRequest{GroupID: group,
+			Topics: map[string][]int{app.Topic: {0, 1}}})
 		require.NoError(s.t, err)
 		for _, e := range ends {
-			at := slices.IndexFunc(res.Topics[app.Topic], func(p kafkago.OffsetFetchPartition) bool { return p.Partition == int(e.Partition) })
+			at := slices.IndexFunc(res.Topics[app.Topic],
+				func(p kafkago.OffsetFetchPartition) bool { return p.Partition == int(e.Partition) })
 			if e.End > 0 && (at < 0 || res.Topics[app.Topic][at].CommittedOffset != e.End) {
 				return false
 			}

@@ -30,12 +30,15 @@ var layers = []layer{
 	}},
 	{"wiring", true, false, []string{"internal/app"}},
 	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/views", "internal/fleet"}},
-	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu", "internal/schemaregistry"}},
+	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu",
+		"internal/schemaregistry"}},
 	{"protocol", false, true, []string{"ingest/worker"}}, // it speaks of what the contract defines
-	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/retry", "internal/access"}},
+	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/retry",
+		"internal/access"}},
 	{"domain", true, true, []string{
 		"binning", "sharding", "ingest/decode", "ingest/journal",
-		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsonscan", "internal/jsontext", "internal/report",
+		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsonscan", "internal/jsontext",
+		"internal/report",
 		"internal/settings",
 	}},
 	{"tests", true, false, []string{"internal/archtest"}},
@@ -70,7 +73,8 @@ var never = map[string][]string{
 var alone = map[string][]string{
 	"internal/cosmosemu": {"internal/epk", "internal/ru", "internal/report"},
 	"internal/cosmosemu/engine": {
-		"internal/epk", "internal/ru", "internal/cosmosemu/budget", "internal/cosmosemu/index", "internal/cosmosemu/jsonvalue",
+		"internal/epk", "internal/ru", "internal/cosmosemu/budget", "internal/cosmosemu/index",
+		"internal/cosmosemu/jsonvalue",
 		"internal/cosmosemu/patch", "internal/cosmosemu/refusal", "internal/cosmosemu/schema", "internal/cosmosemu/sql",
 	},
 	"internal/cosmosemu/patch": {
@@ -106,8 +110,10 @@ var alone = map[string][]string{
 // is below it. All else is a fault: I/O, clocks, logs, goroutines and metrics come in many packages, and what is
 // listed here has none.
 var pure = []string{
-	"bytes", "cmp", "container/", "encoding", "encoding/", "errors", "fmt", "hash/", "io", "iter", "maps", "math", "math/big", "math/bits", "mime",
-	"reflect", "regexp", "slices", "sort", "strconv", "strings", "sync", "text/tabwriter", "time", "unicode", "unicode/", "unique",
+	"bytes", "cmp", "container/", "encoding", "encoding/", "errors", "fmt", "hash/", "io", "iter", "maps", "math",
+	"math/big", "math/bits", "mime",
+	"reflect", "regexp", "slices", "sort", "strconv", "strings", "sync", "text/tabwriter", "time", "unicode", "unicode/",
+	"unique",
 	"github.com/influxdata/line-protocol/v2/", "github.com/klauspost/compress/", "github.com/twmb/murmur3",
 	"github.com/valyala/fastjson", "github.com/rivo/uniseg", "github.com/hamba/avro/v2", "github.com/fxamacker/cbor/v2",
 	"google.golang.org/protobuf/encoding/protowire",

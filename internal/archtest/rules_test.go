@@ -1,6 +1,7 @@
 package archtest_test
 
 import (
+	"strings"
 	"testing"
 
 	"binnacle/internal/archtest"
@@ -13,38 +14,56 @@ func TestEachRuleBites(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, source, fault string
 	}{
-		"a package without a layer":       {"internal/new", ``, "belongs to no layer: give it one"},
-		"an import without a layer":       {"ingest", `import _ "binnacle/internal/new"`, "it belongs to no layer"},
-		"an import that points up":        {"binning", `import _ "binnacle/internal/store"`, "domain may not know contract"},
-		"from the protocol to a service":  {"ingest/worker", `import _ "binnacle/ingest"`, "protocol may not know services"},
-		"from the domain to the protocol": {"ingest/decode", `import _ "binnacle/ingest/worker"`, "domain may not know protocol"},
-		"a service of another":            {"query/httpapi", `import _ "binnacle/ingest"`, "services may not know services"},
-		"an adapter of another":           {"internal/cosmos", `import _ "binnacle/internal/kafkaemu"`, "adapters may not know adapters"},
-		"a service and an adapter":        {"internal/fleet", `import _ "binnacle/internal/cosmos"`, "services know stores and brokers by their contracts"},
-		"a service and the emulator":      {"query", `import _ "binnacle/internal/cosmosemu/sql"`, "services know stores and brokers by their contracts"},
-		"the wiring and a tool":           {"internal/app", `import _ "binnacle/internal/replay"`, "wiring may not know tools"},
-		"the SDK elsewhere":               {"internal/loadtest", `import _ "github.com/Azure/azure-sdk-for-go/sdk/azcore"`, "only internal/cosmos, internal/blogexample may"},
-		"Kafka's client elsewhere":        {"query", `import _ "github.com/segmentio/kafka-go"`, "only internal/kafka"},
-		"Kafka's client, below":           {"internal/provision", `import _ "github.com/segmentio/kafka-go/sasl/plain"`, "only internal/kafka"},
-		"the broker's library":            {"internal/app", `import _ "github.com/twmb/franz-go/pkg/kfake"`, "only internal/kafkaemu, internal/kafka may"},
-		"the flags' library":              {"internal/app", `import _ "github.com/alecthomas/kong"`, "only cmd may"},
-		"the engine outside":              {"internal/app", `import _ "github.com/cockroachdb/pebble/v2"`, "only internal/cosmosemu/engine may"},
-		"a parser outside":                {"query", `import _ "github.com/alecthomas/participle/v2"`, "only internal/cosmosemu/sql may"},
-		"tests' library in the code":      {"query", `import _ "github.com/stretchr/testify/require"`, "it is for tests"},
-		"tests' package in the code":      {"ingest", `import _ "binnacle/internal/store/storetest"`, "it is for tests"},
-		"what must stand alone":           {"internal/cosmosemu", `import _ "binnacle/internal/telemetry"`, "internal/cosmosemu stands alone"},
-		"and all below it":                {"internal/cosmosemu/sql", `import _ "binnacle/binning"`, "internal/cosmosemu/sql stands alone"},
-		"the engine in its house":         {"internal/cosmosemu", `import _ "github.com/cockroachdb/pebble/v2"`, "only internal/cosmosemu/engine may"},
-		"a leaf that knows the engine":    {"internal/cosmosemu/budget", `import _ "binnacle/internal/cosmosemu/engine"`, "internal/cosmosemu/budget stands alone"},
-		"the engine and its house":        {"internal/cosmosemu/engine", `import _ "binnacle/internal/cosmosemu"`, "internal/cosmosemu/engine stands alone"},
-		"the engine and HTTP":             {"internal/cosmosemu/engine", `import _ "net/http"`, "internal/cosmosemu/engine may not"},
-		"value types that know more":      {"internal/telemetry", `import _ "binnacle/sharding"`, "internal/telemetry stands alone"},
+		"a package without a layer":      {"internal/new", ``, "belongs to no layer: give it one"},
+		"an import without a layer":      {"ingest", `import _ "binnacle/internal/new"`, "it belongs to no layer"},
+		"an import that points up":       {"binning", `import _ "binnacle/internal/store"`, "domain may not know contract"},
+		"from the protocol to a service": {"ingest/worker", `import _ "binnacle/ingest"`, "protocol may not know services"},
+		"from the domain to the protocol": {"ingest/decode", `import _ "binnacle/ingest/worker"`,
+			"domain may not know protocol"},
+		"a service of another": {"query/httpapi", `import _ "binnacle/ingest"`, "services may not know services"},
+		"an adapter of another": {"internal/cosmos", `import _ "binnacle/internal/kafkaemu"`,
+			"adapters may not know adapters"},
+		"a service and an adapter": {"internal/fleet", `import _ "binnacle/internal/cosmos"`,
+			"services know stores and brokers by their contracts"},
+		"a service and the emulator": {"query", `import _ "binnacle/internal/cosmosemu/sql"`,
+			"services know stores and brokers by their contracts"},
+		"the wiring and a tool": {"internal/app", `import _ "binnacle/internal/replay"`,
+			"wiring may not know tools"},
+		"the SDK elsewhere": {"internal/loadtest", `import _ "github.com/Azure/azure-sdk-for-go/sdk/azcore"`,
+			"only internal/cosmos, internal/blogexample may"},
+		"Kafka's client elsewhere": {"query", `import _ "github.com/segmentio/kafka-go"`, "only internal/kafka"},
+		"Kafka's client, below": {"internal/provision", `import _ "github.com/segmentio/kafka-go/sasl/plain"`,
+			"only internal/kafka"},
+		"the broker's library": {"internal/app", `import _ "github.com/twmb/franz-go/pkg/kfake"`,
+			"only internal/kafkaemu, internal/kafka may"},
+		"the flags' library": {"internal/app", `import _ "github.com/alecthomas/kong"`, "only cmd may"},
+		"the engine outside": {"internal/app", `import _ "github.com/cockroachdb/pebble/v2"`,
+			"only internal/cosmosemu/engine may"},
+		"a parser outside": {"query", `import _ "github.com/alecthomas/participle/v2"`,
+			"only internal/cosmosemu/sql may"},
+		"tests' library in the code": {"query", `import _ "github.com/stretchr/testify/require"`, "it is for tests"},
+		"tests' package in the code": {"ingest", `import _ "binnacle/internal/store/storetest"`, "it is for tests"},
+		"what must stand alone": {"internal/cosmosemu", `import _ "binnacle/internal/telemetry"`,
+			"internal/cosmosemu stands alone"},
+		"and all below it": {"internal/cosmosemu/sql", `import _ "binnacle/binning"`,
+			"internal/cosmosemu/sql stands alone"},
+		"the engine in its house": {"internal/cosmosemu", `import _ "github.com/cockroachdb/pebble/v2"`,
+			"only internal/cosmosemu/engine may"},
+		"a leaf that knows the engine": {"internal/cosmosemu/budget", `import _ "binnacle/internal/cosmosemu/engine"`,
+			"internal/cosmosemu/budget stands alone"},
+		"the engine and its house": {"internal/cosmosemu/engine", `import _ "binnacle/internal/cosmosemu"`,
+			"internal/cosmosemu/engine stands alone"},
+		"the engine and HTTP": {"internal/cosmosemu/engine", `import _ "net/http"`,
+			"internal/cosmosemu/engine may not"},
+		"value types that know more": {"internal/telemetry", `import _ "binnacle/sharding"`,
+			"internal/telemetry stands alone"},
 
-		"the domain and files":           {"binning", `import _ "os"`, "not known to have none"},
-		"the domain and contexts":        {"sharding", `import _ "context"`, "not known to have none"},
-		"the domain and logs":            {"ingest/decode", `import _ "log/slog"`, "not known to have none"},
-		"the domain and chance":          {"binning/chunk", `import _ "math/rand/v2"`, "not known to have none"},
-		"the protocol and metrics":       {"ingest/worker", `import _ "github.com/prometheus/client_golang/prometheus"`, "not known to have none"},
+		"the domain and files":    {"binning", `import _ "os"`, "not known to have none"},
+		"the domain and contexts": {"sharding", `import _ "context"`, "not known to have none"},
+		"the domain and logs":     {"ingest/decode", `import _ "log/slog"`, "not known to have none"},
+		"the domain and chance":   {"binning/chunk", `import _ "math/rand/v2"`, "not known to have none"},
+		"the protocol and metrics": {"ingest/worker", `import _ "github.com/prometheus/client_golang/prometheus"`,
+			"not known to have none"},
 		"the domain and a new library":   {"sharding", `import _ "example.org/library"`, "not known to have none"},
 		"the domain, a go statement":     {"binning", `func f() { go f() }`, "starts a goroutine"},
 		"the domain, a function literal": {"binning", `func f() { go func() {}() }`, "starts a goroutine"},
@@ -99,4 +118,12 @@ func TestRulesLetPass(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, archtest.Faults([]archtest.Package{p}))
 	}
+}
+
+func TestLongLines(t *testing.T) {
+	long := strings.Repeat("x", archtest.MaxColumns)
+	source := "package a\n\n// " + long + "\nvar a = `" + long + "\n" + long + "`\n\t" + long[:119] + "\n\t" + long +
+		"\nvar b = `y` // " + long
+	require.Equal(t, []string{"a.go:3: 123 columns", "a.go:7: 121 columns"}, archtest.LongLines("a.go", source))
+	require.Empty(t, archtest.LongLines("a.go", strings.Repeat("ä", archtest.MaxColumns)), "columns, not bytes")
 }

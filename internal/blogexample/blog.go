@@ -79,7 +79,8 @@ func (b *Blog) connect(ctx context.Context) error {
 	clients := map[string]**azcosmos.ContainerClient{"users": &b.users, "posts": &b.posts, "feed": &b.feed}
 	throughput := azcosmos.NewManualThroughputProperties(400)
 	for _, c := range b.version.containers() {
-		if _, err := db.CreateContainer(ctx, c.properties(b.setup.Indexing), &azcosmos.CreateContainerOptions{ThroughputProperties: &throughput}); err != nil {
+		if _, err := db.CreateContainer(ctx, c.properties(b.setup.Indexing),
+			&azcosmos.CreateContainerOptions{ThroughputProperties: &throughput}); err != nil {
 			return err
 		}
 		if *clients[c.name], err = b.az.NewContainer(database, c.name); err != nil {
@@ -138,7 +139,8 @@ const dynamicPage = -1
 // ask gives all rows of a query.
 func ask[T any](ctx context.Context, q query, cost *Cost) ([]T, error) {
 	var out []T
-	pager := q.from.NewQueryItemsPager(q.sql, q.key, &azcosmos.QueryOptions{QueryParameters: q.params, PageSizeHint: dynamicPage})
+	pager := q.from.NewQueryItemsPager(q.sql, q.key, &azcosmos.QueryOptions{QueryParameters: q.params,
+		PageSizeHint: dynamicPage})
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
 		if err != nil {

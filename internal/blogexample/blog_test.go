@@ -107,9 +107,11 @@ func TestVersionsAnswerAlike(t *testing.T) {
 				require.NoError(t, err)
 				for n := range rng.IntN(5) {
 					by := user(rng.IntN(users))
-					_, err := b.CreateComment(ctx, blogexample.Comment{ID: fmt.Sprintf("c%d.%d", i, n), PostID: post(i, by).ID, UserID: by.ID, Username: by.Username, Content: "well said", CreationDate: at(n)})
+					_, err := b.CreateComment(ctx, blogexample.Comment{ID: fmt.Sprintf("c%d.%d", i, n), PostID: post(i, by).ID,
+						UserID: by.ID, Username: by.Username, Content: "well said", CreationDate: at(n)})
 					require.NoError(t, err)
-					_, err = b.CreateLike(ctx, blogexample.Like{ID: fmt.Sprintf("l%d.%d", i, n), PostID: post(i, by).ID, UserID: by.ID, Username: by.Username, CreationDate: at(n)})
+					_, err = b.CreateLike(ctx, blogexample.Like{ID: fmt.Sprintf("l%d.%d", i, n), PostID: post(i, by).ID, UserID: by.ID,
+						Username: by.Username, CreationDate: at(n)})
 					require.NoError(t, err)
 				}
 			}
@@ -191,9 +193,11 @@ func respond(ctx context.Context, b *blogexample.Blog, writer, n, users, posts i
 		by, on := user(rng.IntN(users)), post(rng.IntN(posts), user(0)).ID
 		var err error
 		if id := fmt.Sprintf("%d.%d", writer, i); rng.IntN(2) == 0 {
-			_, err = b.CreateComment(ctx, blogexample.Comment{ID: "c" + id, PostID: on, UserID: by.ID, Username: by.Username, Content: "yes", CreationDate: at(i)})
+			_, err = b.CreateComment(ctx, blogexample.Comment{ID: "c" + id, PostID: on, UserID: by.ID, Username: by.Username,
+				Content: "yes", CreationDate: at(i)})
 		} else {
-			_, err = b.CreateLike(ctx, blogexample.Like{ID: "l" + id, PostID: on, UserID: by.ID, Username: by.Username, CreationDate: at(i)})
+			_, err = b.CreateLike(ctx, blogexample.Like{ID: "l" + id, PostID: on, UserID: by.ID, Username: by.Username,
+				CreationDate: at(i)})
 		}
 		if err != nil {
 			return err

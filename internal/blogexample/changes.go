@@ -21,7 +21,8 @@ const page = 100
 // one logical partition come in the order of their last changes.
 func (c *changes) next(ctx context.Context, cost *Cost) ([]json.RawMessage, error) {
 	all := azcosmos.FeedRange{MinInclusive: "", MaxExclusive: "FF"}
-	r, err := c.of.ReadChangeFeed(ctx, &azcosmos.ChangeFeedOptions{MaxItemCount: page, FeedRange: &all, Continuation: c.token})
+	r, err := c.of.ReadChangeFeed(ctx, &azcosmos.ChangeFeedOptions{MaxItemCount: page, FeedRange: &all,
+		Continuation: c.token})
 	if err != nil {
 		return nil, fmt.Errorf("change feed of %s: %w", c.of.ID(), err)
 	}

@@ -41,7 +41,8 @@ func (c Config) Validate() error {
 	for _, f := range []struct {
 		what        string
 		n, min, max int
-	}{{"users", c.Users, minUsers, maxUsers}, {"physical partitions", c.PhysicalPartitions, 1, maxPartitions}, {"repeats", c.Repeats, 1, 1000}} {
+	}{{"users", c.Users, minUsers, maxUsers}, {"physical partitions", c.PhysicalPartitions, 1, maxPartitions},
+		{"repeats", c.Repeats, 1, 1000}} {
 		if f.n < f.min || f.n > f.max {
 			faults = append(faults, fmt.Errorf("%d %s: %d to %d are allowed", f.n, f.what, f.min, f.max))
 		}

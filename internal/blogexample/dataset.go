@@ -112,7 +112,8 @@ func (d *dataset) words(rng *rand.Rand) string {
 
 // date is the time of the n-th event, distinct for each.
 func date(n int) string {
-	return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n) * 7 * time.Minute).Format(time.RFC3339)
+	return time.Date(2026, time.January, 1, 0, 0, 0, 0,
+		time.UTC).Add(time.Duration(n) * 7 * time.Minute).Format(time.RFC3339)
 }
 
 // prose is a long text that the texts of items are cut from.
@@ -125,8 +126,10 @@ func prose(rng *rand.Rand) string {
 	return b.String()
 }
 
-var vocabulary = strings.Fields("amber anchor beacon birch bosun canvas chart cliff compass coral current drift ebb estuary " +
-	"fathom gale galley harbour helm horizon island keel lagoon lantern ledger mast meridian mooring needle oar pilot reef " +
+var vocabulary = strings.Fields("amber anchor beacon birch bosun canvas chart cliff compass coral current drift ebb " +
+	"estuary " +
+	"fathom gale galley harbour helm horizon island keel lagoon lantern ledger mast meridian mooring needle oar pilot " +
+	"reef " +
 	"rigging rudder sail sextant shoal signal spar squall starboard stern swell tide timber trim voyage wake watch wharf")
 
 func pick(rng *rand.Rand) string { return vocabulary[rng.IntN(len(vocabulary))] }

@@ -16,9 +16,14 @@ func (m *measuring) later(ctx context.Context, s *Spreader) ([]Later, error) {
 		do          func(context.Context) error
 	}{
 		{"nothing", "asks both feeds", V2, func(context.Context) error { return nil }},
-		{"C1 with a new name", "gives it to what the user wrote", V2, func(ctx context.Context) error { _, err := b.PutUser(ctx, renamed); return err }},
+		{"C1 with a new name", "gives it to what the user wrote", V2,
+			func(ctx context.Context) error { _, err := b.PutUser(ctx, renamed); return err }},
 		{"C2", "copies the post twice", V3, func(ctx context.Context) error { _, err := m.command("C2")(ctx); return err }},
-		{"C3", "brings the copies' counts up to date", V3, func(ctx context.Context) error { _, err := m.command("C3")(ctx); return err }},
+		{"C3", "brings the copies' counts up to date", V3, func(ctx context.Context) error {
+			_,
+				err := m.command("C3")(ctx)
+			return err
+		}},
 	}
 	var out []Later
 	for _, c := range cases {

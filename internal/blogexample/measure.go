@@ -77,7 +77,8 @@ func (m *measuring) operation(name string) func(context.Context) (rows int, cost
 	return func(ctx context.Context) (int, Cost, error) { cost, err := command(ctx); return 1, cost, err }
 }
 
-func counted[T any](ask func(context.Context, string) ([]T, Cost, error), of string) func(context.Context) (int, Cost, error) {
+func counted[T any](ask func(context.Context, string) ([]T, Cost, error), of string) func(context.Context) (int,
+	Cost, error) {
 	return func(ctx context.Context) (int, Cost, error) {
 		rows, cost, err := ask(ctx, of)
 		return len(rows), cost, err
@@ -99,10 +100,12 @@ func (m *measuring) command(name string) func(context.Context) (Cost, error) {
 		p.ID, p.CreationDate = fmt.Sprintf("post-new-%04d", m.made), on
 		return func(ctx context.Context) (Cost, error) { return m.blog.CreatePost(ctx, p) }
 	case "C3":
-		c := Comment{ID: fmt.Sprintf("comment-new-%04d", m.made), PostID: second.ID, UserID: user.ID, Username: user.Username, Content: second.Content, CreationDate: on}
+		c := Comment{ID: fmt.Sprintf("comment-new-%04d", m.made), PostID: second.ID, UserID: user.ID, Username: user.Username,
+			Content: second.Content, CreationDate: on}
 		return func(ctx context.Context) (Cost, error) { return m.blog.CreateComment(ctx, c) }
 	default:
-		l := Like{ID: fmt.Sprintf("like-new-%04d", m.made), PostID: second.ID, UserID: user.ID, Username: user.Username, CreationDate: on}
+		l := Like{ID: fmt.Sprintf("like-new-%04d", m.made), PostID: second.ID, UserID: user.ID, Username: user.Username,
+			CreationDate: on}
 		return func(ctx context.Context) (Cost, error) { return m.blog.CreateLike(ctx, l) }
 	}
 }
@@ -115,7 +118,8 @@ func (m *measuring) rules(patterns []Pattern, v Version) []ReplaceRule {
 	for _, p := range patterns {
 		if p.Name == "C3" || p.Name == "C4" {
 			two := p.Measured[IndexAll][v-V1].RUs
-			out = append(out, ReplaceRule{Pattern: p.Name, Version: v.String(), Published: p.Published[v-V1].RUs, Two: two, One: two - saved})
+			out = append(out, ReplaceRule{Pattern: p.Name, Version: v.String(), Published: p.Published[v-V1].RUs, Two: two,
+				One: two - saved})
 		}
 	}
 	return out

@@ -12,11 +12,15 @@ import (
 // Print writes a report as text.
 func Print(w io.Writer, r Report) error {
 	var b bytes.Buffer
-	report.Paragraph(&b, "", fmt.Sprintf("%s users with %s posts, %s comments and %s likes, seed %d; every container has %d physical partitions. "+
-		"Request units (RU) are modelled, by the %s model; latencies are medians, measured on this machine without a network. "+
+	report.Paragraph(&b, "", fmt.Sprintf("%s users with %s posts, %s comments and %s likes, seed %d; every container "+
+		"has %d physical partitions. "+
+		"Request units (RU) are modelled, by the %s model; latencies are medians, measured on this machine without a "+
+		"network. "+
 		"The article's figures, of 100,000 users, stand beside them.",
-		report.Thousands(r.Users), report.Thousands(r.Posts), report.Thousands(r.Comments), report.Thousands(r.Likes), r.Seed, r.Partitions, r.Model))
-	report.Paragraph(&b, "", fmt.Sprintf("Rows: Q3 %d, Q4 %d, Q5 %d, Q6 %d. Sizes: posts and comments %.1f KB, likes %.1f KB, copies of posts below 1 KB.",
+		report.Thousands(r.Users), report.Thousands(r.Posts), report.Thousands(r.Comments), report.Thousands(r.Likes), r.Seed,
+		r.Partitions, r.Model))
+	report.Paragraph(&b, "", fmt.Sprintf("Rows: Q3 %d, Q4 %d, Q5 %d, Q6 %d. Sizes: posts and comments %.1f KB, likes "+
+		"%.1f KB, copies of posts below 1 KB.",
 		r.Rows.Q3, r.Rows.Q4, r.Rows.Q5, r.Rows.Q6, float64(r.Sizes.Post)/1024, float64(r.Sizes.Like)/1024))
 	for _, i := range []Indexing{IndexAll, IndexSelected} {
 		charges(&b, r, i)
@@ -51,12 +55,14 @@ func charges(b *bytes.Buffer, r Report, i Indexing) {
 
 func latencies(b *bytes.Buffer, r Report) {
 	b.WriteString("\nLatency in ms, every property indexed; in brackets the requests that one takes here\n\n")
-	rows := [][]string{{"", "V1", "", "V2", "", "V3", ""}, {"", "published", "measured", "published", "measured", "published", "measured"}}
+	rows := [][]string{{"", "V1", "", "V2", "", "V3", ""}, {"", "published", "measured", "published", "measured",
+		"published", "measured"}}
 	for _, p := range r.Patterns {
 		row := []string{p.Name + " " + p.What}
 		for v := range p.Published {
 			cell := p.Measured[IndexAll][v]
-			row = append(row, fmt.Sprintf("%.0f", p.Published[v].Milliseconds), fmt.Sprintf("%.2f (%d)", cell.Milliseconds, cell.Requests))
+			row = append(row, fmt.Sprintf("%.0f", p.Published[v].Milliseconds),
+				fmt.Sprintf("%.2f (%d)", cell.Milliseconds, cell.Requests))
 		}
 		rows = append(rows, row)
 	}
@@ -67,7 +73,8 @@ func replaces(b *bytes.Buffer, r Report) {
 	b.WriteString("\nC3 and C4 replace the post: RU by both rules for a replace\n\n")
 	rows := [][]string{{"", "published", "delete and insert", "off", "one write", "off"}}
 	for _, l := range r.Rules {
-		rows = append(rows, []string{l.Pattern + " " + l.Version, rus(l.Published), rus(l.Two), percent(l.Two/l.Published - 1), rus(l.One), percent(l.One/l.Published - 1)})
+		rows = append(rows, []string{l.Pattern + " " + l.Version, rus(l.Published), rus(l.Two),
+			percent(l.Two/l.Published - 1), rus(l.One), percent(l.One/l.Published - 1)})
 	}
 	report.Grid(b, rows)
 }
@@ -80,15 +87,19 @@ func fanOuts(b *bytes.Buffer, r Report) {
 	}
 	report.Grid(b, rows)
 	n := r.Extrapolated()
-	report.Paragraph(b, "", fmt.Sprintf("On the straight line through the two largest numbers with all posts, the article's %s RU for Q3 would be %.0f physical partitions, and its %s RU for Q6 %.0f; it does not say how many there were. "+
-		"In V1 every row takes its look-ups on top, whatever the size.", rus(r.published("Q3")), n.Q3, rus(r.published("Q6")), n.Q6))
+	report.Paragraph(b, "", fmt.Sprintf("On the straight line through the two largest numbers with all posts, the "+
+		"article's %s RU for Q3 would be %.0f physical partitions, and its %s RU for Q6 %.0f; it does not say how many "+
+		"there were. "+
+		"In V1 every row takes its look-ups on top, whatever the size.", rus(r.published("Q3")), n.Q3, rus(r.published("Q6")),
+		n.Q6))
 }
 
 func laters(b *bytes.Buffer, r Report) {
 	b.WriteString("\nAfter the answer, by the change feed: RU\n\n")
 	rows := [][]string{{"", "reading it", "work", "items written"}}
 	for _, l := range r.Later {
-		rows = append(rows, []string{l.Version + ", after " + l.After + ": " + l.Does, rus(l.Read), rus(l.Work), report.Thousands(l.Items)})
+		rows = append(rows, []string{l.Version + ", after " + l.After + ": " + l.Does, rus(l.Read), rus(l.Work),
+			report.Thousands(l.Items)})
 	}
 	report.Grid(b, rows)
 }

@@ -21,7 +21,8 @@ func (b *Blog) Post(ctx context.Context, id string) (p Post, cost Cost, err erro
 		return p, cost, err
 	}
 	// The article asks for the author by a query here.
-	names, err := ask[User](ctx, query{b.users, "SELECT c.username FROM c WHERE c.id = @user", params(with("@user", p.UserID)), key(p.UserID)}, &cost)
+	names, err := ask[User](ctx, query{b.users, "SELECT c.username FROM c WHERE c.id = @user",
+		params(with("@user", p.UserID)), key(p.UserID)}, &cost)
 	if err != nil {
 		return p, cost, err
 	}
@@ -34,7 +35,8 @@ func (b *Blog) Post(ctx context.Context, id string) (p Post, cost Cost, err erro
 
 // PostsOf lists a user's posts in short form (Q3), in no order before V3.
 func (b *Blog) PostsOf(ctx context.Context, user string) (posts []Post, cost Cost, err error) {
-	q := query{b.posts, "SELECT * FROM c WHERE c.type = 'post' AND c.userId = @user", params(with("@user", user)), azcosmos.NewPartitionKey()}
+	q := query{b.posts, "SELECT * FROM c WHERE c.type = 'post' AND c.userId = @user", params(with("@user", user)),
+		azcosmos.NewPartitionKey()}
 	if b.version >= V3 {
 		q.from, q.key = b.users, key(user)
 	}
@@ -107,7 +109,8 @@ func (b *Blog) Newest(ctx context.Context) (posts []Post, cost Cost, err error) 
 
 // under asks for the items of one type that a post has.
 func (b *Blog) under(post, typ string) query {
-	return query{b.posts, "SELECT * FROM c WHERE c.postId = @post AND c.type = @type", params(with("@post", post), with("@type", typ)), key(post)}
+	return query{b.posts, "SELECT * FROM c WHERE c.postId = @post AND c.type = @type",
+		params(with("@post", post), with("@type", typ)), key(post)}
 }
 
 // name reads the name of a user, as V1 must for everything that it shows.

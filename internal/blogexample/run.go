@@ -13,7 +13,8 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	}
 	d := newDataset(cfg.Users, cfg.Seed)
 	if len(d.posts) < FrontPage {
-		return Report{}, fmt.Errorf("blogexample: %d users have %d posts, and the front page shows %d: take more users", cfg.Users, len(d.posts), FrontPage)
+		return Report{}, fmt.Errorf("blogexample: %d users have %d posts, and the front page shows %d: take more users",
+			cfg.Users, len(d.posts), FrontPage)
 	}
 	r := describe(cfg, d)
 	for _, indexing := range []Indexing{IndexAll, IndexSelected} {
@@ -39,15 +40,17 @@ func (c Config) progress(format string, args ...any) {
 
 func describe(cfg Config, d *dataset) Report {
 	r := Report{
-		Users: len(d.users), Posts: len(d.posts), Seed: cfg.Seed, Model: cfg.Model.String(), Partitions: cfg.PhysicalPartitions,
-		Rows: Rows{Q3: subjectPosts, Q4: subjectComments, Q5: subjectLikes, Q6: FrontPage},
+		Users: len(d.users), Posts: len(d.posts), Seed: cfg.Seed, Model: cfg.Model.String(),
+		Partitions: cfg.PhysicalPartitions,
+		Rows:       Rows{Q3: subjectPosts, Q4: subjectComments, Q5: subjectLikes, Q6: FrontPage},
 	}
 	for _, t := range d.posts {
 		r.Comments += t.comments
 		r.Likes += t.likes
 	}
 	subject := d.posts[0]
-	r.Sizes = Sizes{len(encode(V2.post(subject.Post))), len(encode(V2.comment(d.commentsOf(subject)[0]))), len(encode(V2.like(d.likesOf(subject)[0])))}
+	r.Sizes = Sizes{len(encode(V2.post(subject.Post))), len(encode(V2.comment(d.commentsOf(subject)[0]))),
+		len(encode(V2.like(d.likesOf(subject)[0])))}
 	for _, p := range patterns {
 		out := Pattern{Name: p.name, What: p.what, Measured: map[Indexing][]Cell{}}
 		for i, f := range p.published {

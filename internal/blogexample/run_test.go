@@ -56,7 +56,8 @@ func TestPublishedCharges(t *testing.T) {
 	t.Run("print", func(t *testing.T) {
 		var b bytes.Buffer
 		require.NoError(t, blogexample.Print(&b, r))
-		for _, want := range []string{"619.41", "2063.54", "selected paths indexed", "delete and insert", "physical partitions", "C1 with a new name"} {
+		for _, want := range []string{"619.41", "2063.54", "selected paths indexed", "delete and insert",
+			"physical partitions", "C1 with a new name"} {
 			require.Contains(t, b.String(), want)
 		}
 	})
@@ -71,7 +72,8 @@ func pageIsCurrent(t *testing.T, r blogexample.Report) {
 	all, selected, ok := strings.Cut(rest, "RU, selected paths indexed")
 	require.True(t, ok)
 	for _, p := range r.Patterns {
-		for indexing, table := range map[blogexample.Indexing]string{blogexample.IndexAll: all, blogexample.IndexSelected: selected} {
+		for indexing, table := range map[blogexample.Indexing]string{blogexample.IndexAll: all,
+			blogexample.IndexSelected: selected} {
 			_, line, ok := strings.Cut(table, "\n  "+p.Name+" "+p.What)
 			require.True(t, ok, p.Name)
 			line, _, _ = strings.Cut(line, "\n")

@@ -54,7 +54,8 @@ func (s *Spreader) CatchUp(ctx context.Context) (Work, error) {
 	return w, s.follow(ctx, &s.posts, &w, s.post)
 }
 
-func (s *Spreader) follow(ctx context.Context, c *changes, w *Work, do func(context.Context, json.RawMessage, *Work) error) error {
+func (s *Spreader) follow(ctx context.Context, c *changes, w *Work,
+	do func(context.Context, json.RawMessage, *Work) error) error {
 	for {
 		items, err := c.next(ctx, &w.Read)
 		if err != nil || len(items) == 0 {

@@ -41,7 +41,8 @@ type backfillBody struct {
 }
 
 // GrantBackfill stores a grant for a tenant, known or not yet, and a range of event times, for so long.
-func (d *Directory) GrantBackfill(ctx context.Context, tenant string, r telemetry.Range, lasts time.Duration) (Backfill, error) {
+func (d *Directory) GrantBackfill(ctx context.Context, tenant string, r telemetry.Range,
+	lasts time.Duration) (Backfill, error) {
 	if err := telemetry.CheckTenant(tenant); err != nil {
 		return Backfill{}, err
 	}
@@ -56,7 +57,8 @@ func (d *Directory) GrantBackfill(ctx context.Context, tenant string, r telemetr
 	if err != nil && !errors.Is(err, ErrExists) {
 		return Backfill{}, fmt.Errorf("grant backfill of tenant %s: %w", tenant, err)
 	}
-	d.cfg.Logger.Info("backfill granted", "tenant", tenant, "from", time.UnixMilli(r.From).UTC(), "to", time.UnixMilli(r.To).UTC(), "until", b.Until)
+	d.cfg.Logger.Info("backfill granted", "tenant", tenant, "from", time.UnixMilli(r.From).UTC(), "to",
+		time.UnixMilli(r.To).UTC(), "until", b.Until)
 	return b, nil
 }
 
@@ -73,7 +75,8 @@ func backfillsOf(docs []Document) (map[string]Backfill, error) {
 		if err := decode(d, &b); err != nil {
 			return nil, err
 		}
-		out[d.ID] = Backfill{ID: d.ID, Tenant: b.Tenant, Range: telemetry.Range{From: b.From, To: b.To}, Until: time.UnixMilli(b.Until).UTC()}
+		out[d.ID] = Backfill{ID: d.ID, Tenant: b.Tenant, Range: telemetry.Range{From: b.From, To: b.To},
+			Until: time.UnixMilli(b.Until).UTC()}
 	}
 	return out, nil
 }

@@ -151,7 +151,8 @@ func TestAddEpoch(t *testing.T) {
 // An epoch that appears while the tenants are being read belongs to a tenant that the copy may not have.
 func TestAnEpochWithoutItsTenantIsLeftOut(t *testing.T) {
 	d, docs, _ := newDirectory(t)
-	_, err := docs.Create(t.Context(), control.Document{Kind: control.KindEpoch, ID: "globex.20270101", Body: []byte(`{"tenant":"globex","epoch":{"from":20819,"slots":[1]}}`)})
+	_, err := docs.Create(t.Context(), control.Document{Kind: control.KindEpoch, ID: "globex.20270101",
+		Body: []byte(`{"tenant":"globex","epoch":{"from":20819,"slots":[1]}}`)})
 	require.NoError(t, err)
 	v, err := d.Refresh(t.Context())
 	require.NoError(t, err)
@@ -388,7 +389,8 @@ func TestReadingsAskForABoundedNumberOfMonths(t *testing.T) {
 	require.True(t, d.View().MayAsk("globex", now))
 
 	// Another process reads the same; and a month later there are new ones.
-	other := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: func() time.Time { return now }, MaxMonths: 3})
+	other := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: func() time.Time { return now },
+		MaxMonths: 3})
 	require.ErrorIs(t, other.AskMonthFor(ctx, month(5), "acme"), control.ErrMonthLimit)
 	now = now.Add(control.MonthsWithin)
 	require.NoError(t, other.AskMonthFor(ctx, month(5), "acme"))

@@ -29,7 +29,8 @@ func (m Mark) IsOf(other Mark) bool {
 //
 // The exception is a topic that has grown: its devices may have moved to another partition, and of two values of one
 // instant the one of the newer stream counts. So there all partitions follow when one of them begins a stream.
-func (s *Streams) Of(ctx context.Context, cluster, topic string, partitions int, partition int32) (x Stream, m Mark, marked bool, err error) {
+func (s *Streams) Of(ctx context.Context, cluster, topic string, partitions int, partition int32) (x Stream, m Mark,
+	marked bool, err error) {
 	all, err := s.newest(ctx, Stream{Cluster: cluster, Topic: topic}, partitions)
 	if err != nil {
 		return x, m, false, err

@@ -167,7 +167,8 @@ func (d *Directory) mark(ctx context.Context, container string, state MonthState
 
 // setMonth stores what change makes of a month, and reads until the View shows it. change returns
 // false when there is nothing to store.
-func (d *Directory) setMonth(ctx context.Context, container string, change func(m Month, found bool) (Month, bool)) error {
+func (d *Directory) setMonth(ctx context.Context, container string,
+	change func(m Month, found bool) (Month, bool)) error {
 	pauses := lagging.Begin()
 	for {
 		v, err := d.Refresh(ctx)

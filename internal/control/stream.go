@@ -70,7 +70,8 @@ func (s *Streams) newest(ctx context.Context, old Stream, partitions int) ([]Str
 			return of, nil
 		}
 		next := Stream{
-			Number: uint32(len(all)) + 1, Cluster: old.Cluster, Topic: old.Topic, Incarnation: old.Incarnation + 1, Partitions: partitions,
+			Number: uint32(len(all)) + 1, Cluster: old.Cluster, Topic: old.Topic, Incarnation: old.Incarnation + 1,
+			Partitions: partitions,
 		}
 		if old.Incarnation > 0 {
 			next.Partitions = min(partitions, old.Partitions)

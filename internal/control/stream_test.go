@@ -27,7 +27,8 @@ func TestStreamsAreNumberedOnce(t *testing.T) {
 
 	a2, err := s.Next(ctx, a, 8)
 	require.NoError(t, err)
-	require.Equal(t, control.Stream{Number: 3, Cluster: "c1", Topic: "telemetry", Incarnation: 2, Partitions: 4}, a2, "that it has grown is not forgotten")
+	require.Equal(t, control.Stream{Number: 3, Cluster: "c1", Topic: "telemetry", Incarnation: 2, Partitions: 4}, a2,
+		"that it has grown is not forgotten")
 	again, err = s.Next(ctx, a, 8)
 	require.NoError(t, err)
 	require.Equal(t, a2, again, "somebody has begun it already")
@@ -85,7 +86,8 @@ func TestRacingFindsAgree(t *testing.T) {
 func TestAMissingNumberIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		docs := controltest.NewDocuments(t)
-		_, err := docs.Create(t.Context(), control.Document{Kind: control.KindStream, ID: "0000000002", Body: []byte(`{"cluster":"c","topic":"t","incarnation":1}`)})
+		_, err := docs.Create(t.Context(), control.Document{Kind: control.KindStream, ID: "0000000002",
+			Body: []byte(`{"cluster":"c","topic":"t","incarnation":1}`)})
 		require.NoError(t, err)
 		_, err = control.NewStreams(docs).Find(t.Context(), "c", "x", 1)
 		require.ErrorContains(t, err, "missing")

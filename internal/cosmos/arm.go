@@ -61,9 +61,10 @@ func NewARM(cfg ARMConfig) (*ARM, error) {
 	if cfg.Poll == 0 {
 		cfg.Poll = 2 * time.Second
 	}
-	sql, err := armcosmos.NewSQLResourcesClient(cfg.Subscription, cfg.Token, &arm.ClientOptions{ClientOptions: policy.ClientOptions{
-		Transport: cfg.Transport, Telemetry: policy.TelemetryOptions{ApplicationID: "binnacle"},
-	}})
+	sql, err := armcosmos.NewSQLResourcesClient(cfg.Subscription, cfg.Token,
+		&arm.ClientOptions{ClientOptions: policy.ClientOptions{
+			Transport: cfg.Transport, Telemetry: policy.TelemetryOptions{ApplicationID: "binnacle"},
+		}})
 	if err != nil {
 		return nil, fmt.Errorf("cosmos: client of Azure Resource Manager: %w", err)
 	}
@@ -255,7 +256,8 @@ func (l Layout) resource() *armcosmos.SQLContainerResource {
 			ExcludedPaths: []*armcosmos.ExcludedPath{{Path: to.Ptr("/*")}},
 		}
 		for _, path := range l.Indexed {
-			r.IndexingPolicy.IncludedPaths = append(r.IndexingPolicy.IncludedPaths, &armcosmos.IncludedPath{Path: to.Ptr(path + "/?")})
+			r.IndexingPolicy.IncludedPaths = append(r.IndexingPolicy.IncludedPaths,
+				&armcosmos.IncludedPath{Path: to.Ptr(path + "/?")})
 		}
 	}
 	return r

@@ -17,7 +17,8 @@ func BenchmarkCreate(b *testing.B) {
 	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
 	require.NoError(b, err)
 	defer func() { require.NoError(b, server.Close()) }()
-	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: server.Transport()})
+	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+		Transport: server.Transport()})
 	require.NoError(b, err)
 	defer c.Close()
 	require.NoError(b, c.EnsureBase(b.Context()))
@@ -26,7 +27,8 @@ func BenchmarkCreate(b *testing.B) {
 	var rus float64
 	for i := 0; b.Loop(); i++ {
 		id := fmt.Sprintf("20261120.1.00003.%06d", i)
-		receipt, err := c.Chunks().Create(b.Context(), key, id, fmt.Appendf(nil, `{"id":%q,"tenantShard":"acme~4r","device":"m1","from":1,"to":2,"data":%q}`, id, payload))
+		receipt, err := c.Chunks().Create(b.Context(), key, id, fmt.Appendf(nil,
+			`{"id":%q,"tenantShard":"acme~4r","device":"m1","from":1,"to":2,"data":%q}`, id, payload))
 		require.NoError(b, err)
 		rus += receipt.RUs
 	}

@@ -37,9 +37,11 @@ func (e entry) device() control.Device {
 }
 
 func (s *catalog) Read(ctx context.Context, tenant, device string) (control.Device, bool, error) {
-	resp, _, err := s.c.item(ctx, s.to("catalog_read", tenant, device), func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return container.ReadItem(ctx, pk, entryID, nil)
-	})
+	resp, _, err := s.c.item(ctx, s.to("catalog_read", tenant, device),
+		func(ctx context.Context, container *azcosmos.ContainerClient,
+			pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+			return container.ReadItem(ctx, pk, entryID, nil)
+		})
 	if is(err, http.StatusNotFound) {
 		return control.Device{}, false, nil
 	}
@@ -58,15 +60,18 @@ func (s *catalog) Write(ctx context.Context, d control.Device) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("write catalog entry %s/%s: %w", d.Tenant, d.Device, err)
 	}
-	resp, _, err := s.c.item(ctx, s.to("catalog_write", d.Tenant, d.Device), func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		if d.ETag == "" {
-			return container.CreateItem(ctx, pk, body, nil)
-		}
-		match := azcore.ETag(d.ETag)
-		return container.ReplaceItem(ctx, pk, entryID, body, &azcosmos.ItemOptions{IfMatchEtag: &match})
-	})
+	resp, _, err := s.c.item(ctx, s.to("catalog_write", d.Tenant, d.Device),
+		func(ctx context.Context, container *azcosmos.ContainerClient,
+			pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+			if d.ETag == "" {
+				return container.CreateItem(ctx, pk, body, nil)
+			}
+			match := azcore.ETag(d.ETag)
+			return container.ReplaceItem(ctx, pk, entryID, body, &azcosmos.ItemOptions{IfMatchEtag: &match})
+		})
 	var answer *Error
-	if errors.As(err, &answer) && (answer.Status == http.StatusConflict || answer.Status == http.StatusPreconditionFailed ||
+	if errors.As(err, &answer) && (answer.Status == http.StatusConflict ||
+		answer.Status == http.StatusPreconditionFailed ||
 		answer.Status == http.StatusNotFound && d.ETag != "") {
 		err = control.ErrChanged
 	}
@@ -112,12 +117,13 @@ func list(ctx context.Context, c *Client, sql, tenant, from, to string) ([]entry
 	var out []entry
 	var usage store.Usage
 	q := query{sql, []azcosmos.QueryParameter{param("@tenant", tenant), param("@from", from), param("@to", to)}}
-	err := c.each(ctx, call{operation: "catalog_list", container: store.CatalogContainer}, q, &usage, nil, func(item []byte) error {
-		var e entry
-		err := json.Unmarshal(item, &e)
-		out = append(out, e)
-		return err
-	})
+	err := c.each(ctx, call{operation: "catalog_list", container: store.CatalogContainer}, q, &usage, nil,
+		func(item []byte) error {
+			var e entry
+			err := json.Unmarshal(item, &e)
+			out = append(out, e)
+			return err
+		})
 	if err != nil {
 		return nil, fmt.Errorf("list devices of %s: %w", tenant, err)
 	}

@@ -25,7 +25,8 @@ var (
 // Create implements store.Writer.
 func (s *Chunks) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
 	to := call{operation: "create", container: key.Container, key: []string{key.TenantShard, key.Device}, brief: true}
-	_, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+	_, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient,
+		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.CreateItem(ctx, pk, doc, nil)
 	})
 	var answer *Error
@@ -48,7 +49,8 @@ func (s *Chunks) Read(ctx context.Context, key sharding.Key, id string, session 
 	if session != "" {
 		o.SessionToken = &session
 	}
-	resp, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+	resp, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient,
+		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.ReadItem(ctx, pk, id, &o)
 	})
 	if !is(err, http.StatusNotFound) {
@@ -73,14 +75,15 @@ func (c *Client) missing(ctx context.Context, container string, notFound error) 
 	case subSessionNotAvailable:
 		return false, nil
 	}
-	_, err := c.do(ctx, call{operation: "container_read", container: container, brief: true}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-		cc, err := c.container(az, container)
-		if err != nil {
-			return azcosmos.Response{}, err
-		}
-		resp, err := cc.Read(ctx, nil)
-		return resp.Response, err
-	})
+	_, err := c.do(ctx, call{operation: "container_read", container: container, brief: true},
+		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+			cc, err := c.container(az, container)
+			if err != nil {
+				return azcosmos.Response{}, err
+			}
+			resp, err := cc.Read(ctx, nil)
+			return resp.Response, err
+		})
 	if is(err, http.StatusNotFound) {
 		return true, nil
 	}
@@ -118,7 +121,8 @@ func (s *Chunks) Last(ctx context.Context, key sharding.Key, chain store.Chain) 
 		err = store.ErrNotFound
 	}
 	if err != nil {
-		return store.Tail{}, usage.Receipt, fmt.Errorf("last chunk of %s of device %q in %s: %w", prefix, key.Device, key.Container, err)
+		return store.Tail{}, usage.Receipt, fmt.Errorf("last chunk of %s of device %q in %s: %w", prefix, key.Device,
+			key.Container, err)
 	}
 	return tail, usage.Receipt, nil
 }

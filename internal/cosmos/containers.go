@@ -22,12 +22,14 @@ func (s *Containers) List(ctx context.Context) ([]string, error) {
 	var token *string
 	for {
 		var page azcosmos.QueryContainersResponse
-		_, err := s.c.do(ctx, call{operation: "container_list"}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+		_, err := s.c.do(ctx, call{operation: "container_list"}, func(ctx context.Context,
+			az *azcosmos.Client) (azcosmos.Response, error) {
 			db, err := az.NewDatabase(store.Database)
 			if err != nil {
 				return azcosmos.Response{}, err
 			}
-			page, err = db.NewQueryContainersPager(`SELECT * FROM c`, &azcosmos.QueryContainersOptions{ContinuationToken: token}).NextPage(ctx)
+			page, err = db.NewQueryContainersPager(`SELECT * FROM c`,
+				&azcosmos.QueryContainersOptions{ContinuationToken: token}).NextPage(ctx)
 			return page.Response, err
 		})
 		if is(err, http.StatusNotFound) {
@@ -53,20 +55,22 @@ func (s *Containers) Create(ctx context.Context, name string, t store.Throughput
 
 // CreateAs makes a container of any layout; one that exists is left as it is.
 func (s *Containers) CreateAs(ctx context.Context, l Layout, t store.Throughput) error {
-	_, err := s.c.do(ctx, call{operation: "container_create", container: l.Name}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-		db, err := az.NewDatabase(store.Database)
-		if err != nil {
-			return azcosmos.Response{}, err
-		}
-		p := throughput(t)
-		resp, err := db.CreateContainer(ctx, l.properties(), &azcosmos.CreateContainerOptions{ThroughputProperties: &p})
-		return resp.Response, err
-	})
+	_, err := s.c.do(ctx, call{operation: "container_create", container: l.Name},
+		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+			db, err := az.NewDatabase(store.Database)
+			if err != nil {
+				return azcosmos.Response{}, err
+			}
+			p := throughput(t)
+			resp, err := db.CreateContainer(ctx, l.properties(), &azcosmos.CreateContainerOptions{ThroughputProperties: &p})
+			return resp.Response, err
+		})
 	switch {
 	case err == nil, is(err, http.StatusConflict):
 		return nil
 	case s.c.cfg.Credential.Token != nil && is(err, http.StatusForbidden):
-		return fmt.Errorf("create container %s: an identity can't make containers through the account: name the subscription, "+
+		return fmt.Errorf("create container %s: an identity can't make containers through the account: name the "+
+			"subscription, "+
 			"to go through Azure Resource Manager, or give the account key: %w", l.Name, err)
 	case is(err, http.StatusBadRequest), is(err, http.StatusForbidden):
 		// The service has no code of its own for an account that is full.
@@ -90,14 +94,15 @@ func (s *Containers) full(ctx context.Context) (bool, error) {
 // takes three metadata requests.
 func (s *Containers) ReadThroughput(ctx context.Context, name string) (store.ContainerState, error) {
 	var found azcosmos.ThroughputResponse
-	_, err := s.c.do(ctx, call{operation: "throughput_read", container: name}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-		container, err := s.c.container(az, name)
-		if err != nil {
-			return azcosmos.Response{}, err
-		}
-		found, err = container.ReadThroughput(ctx, nil)
-		return found.Response, err
-	})
+	_, err := s.c.do(ctx, call{operation: "throughput_read", container: name},
+		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+			container, err := s.c.container(az, name)
+			if err != nil {
+				return azcosmos.Response{}, err
+			}
+			found, err = container.ReadThroughput(ctx, nil)
+			return found.Response, err
+		})
 	if is(err, http.StatusNotFound) {
 		err = store.ErrNoContainer
 	}
@@ -119,14 +124,15 @@ func (s *Containers) ReadThroughput(ctx context.Context, name string) (store.Con
 
 // SetThroughput changes what is provisioned for a container. Manual and autoscale can't be exchanged.
 func (s *Containers) SetThroughput(ctx context.Context, name string, t store.Throughput) error {
-	_, err := s.c.do(ctx, call{operation: "throughput_set", container: name}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-		container, err := s.c.container(az, name)
-		if err != nil {
-			return azcosmos.Response{}, err
-		}
-		resp, err := container.ReplaceThroughput(ctx, throughput(t), nil)
-		return resp.Response, err
-	})
+	_, err := s.c.do(ctx, call{operation: "throughput_set", container: name},
+		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+			container, err := s.c.container(az, name)
+			if err != nil {
+				return azcosmos.Response{}, err
+			}
+			resp, err := container.ReplaceThroughput(ctx, throughput(t), nil)
+			return resp.Response, err
+		})
 	if is(err, http.StatusNotFound) {
 		err = store.ErrNoContainer
 	}
@@ -138,14 +144,15 @@ func (s *Containers) SetThroughput(ctx context.Context, name string, t store.Thr
 
 // Delete drops a container and all that is in it. One that is missing is no error.
 func (s *Containers) Delete(ctx context.Context, name string) error {
-	_, err := s.c.do(ctx, call{operation: "container_delete", container: name}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
-		container, err := s.c.container(az, name)
-		if err != nil {
-			return azcosmos.Response{}, err
-		}
-		resp, err := container.Delete(ctx, nil)
-		return resp.Response, err
-	})
+	_, err := s.c.do(ctx, call{operation: "container_delete", container: name},
+		func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+			container, err := s.c.container(az, name)
+			if err != nil {
+				return azcosmos.Response{}, err
+			}
+			resp, err := container.Delete(ctx, nil)
+			return resp.Response, err
+		})
 	if err != nil && !is(err, http.StatusNotFound) {
 		return fmt.Errorf("delete container %s: %w", name, err)
 	}

@@ -23,9 +23,11 @@ func (d *documents) Create(ctx context.Context, doc control.Document) (string, e
 	if err != nil {
 		return "", err
 	}
-	resp, _, err := d.c.item(ctx, d.to("control_create", doc.Kind), func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return container.CreateItem(ctx, pk, body, nil)
-	})
+	resp, _, err := d.c.item(ctx, d.to("control_create", doc.Kind),
+		func(ctx context.Context, container *azcosmos.ContainerClient,
+			pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+			return container.CreateItem(ctx, pk, body, nil)
+		})
 	switch {
 	case is(err, http.StatusConflict):
 		return "", fmt.Errorf("create %s document %s: %w", doc.Kind, doc.ID, control.ErrExists)
@@ -41,9 +43,11 @@ func (d *documents) Replace(ctx context.Context, doc control.Document) (string, 
 		return "", err
 	}
 	match := azcore.ETag(doc.ETag)
-	resp, _, err := d.c.item(ctx, d.to("control_replace", doc.Kind), func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-		return container.ReplaceItem(ctx, pk, doc.ID, body, &azcosmos.ItemOptions{IfMatchEtag: &match})
-	})
+	resp, _, err := d.c.item(ctx, d.to("control_replace", doc.Kind),
+		func(ctx context.Context, container *azcosmos.ContainerClient,
+			pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+			return container.ReplaceItem(ctx, pk, doc.ID, body, &azcosmos.ItemOptions{IfMatchEtag: &match})
+		})
 	switch {
 	case is(err, http.StatusPreconditionFailed), is(err, http.StatusNotFound):
 		return "", fmt.Errorf("replace %s document %s: %w", doc.Kind, doc.ID, control.ErrChanged)
@@ -54,7 +58,8 @@ func (d *documents) Replace(ctx context.Context, doc control.Document) (string, 
 }
 
 func (d *documents) Read(ctx context.Context, kind, id string) (control.Document, bool, error) {
-	resp, _, err := d.c.item(ctx, d.to("control_read", kind), func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+	resp, _, err := d.c.item(ctx, d.to("control_read", kind), func(ctx context.Context,
+		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.ReadItem(ctx, pk, id, nil)
 	})
 	if is(err, http.StatusNotFound) {
@@ -73,11 +78,12 @@ func (d *documents) Read(ctx context.Context, kind, id string) (control.Document
 func (d *documents) List(ctx context.Context, kind string) ([]control.Document, error) {
 	var out []control.Document
 	var usage store.Usage
-	err := d.c.each(ctx, d.to("control_list", kind), query{sql: `SELECT * FROM c ORDER BY c.id ASC`}, &usage, nil, func(item []byte) error {
-		doc, err := withoutIdentity(item)
-		out = append(out, doc)
-		return err
-	})
+	err := d.c.each(ctx, d.to("control_list", kind), query{sql: `SELECT * FROM c ORDER BY c.id ASC`}, &usage, nil,
+		func(item []byte) error {
+			doc, err := withoutIdentity(item)
+			out = append(out, doc)
+			return err
+		})
 	if err != nil {
 		return nil, fmt.Errorf("list %s documents: %w", kind, err)
 	}

@@ -22,7 +22,8 @@ func emulator(t *testing.T, cfg cosmosemu.Config, change func(*cosmos.Config)) (
 	cfg.InMemory = true
 	server, err := cosmosemu.Open(cfg)
 	require.NoError(t, err)
-	c := cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: server.Transport(), Now: cfg.Now}
+	c := cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+		Transport: server.Transport(), Now: cfg.Now}
 	if change != nil {
 		change(&c)
 	}
@@ -91,7 +92,8 @@ func TestContainersOnTheEmulator(t *testing.T) {
 	got, err = containers.ReadThroughput(ctx, name)
 	require.NoError(t, err)
 	require.Equal(t, 600, got.Throughput.RUs)
-	require.ErrorContains(t, containers.SetThroughput(ctx, name, store.Throughput{RUs: 500}), "500", "below a hundredth of the highest ever")
+	require.ErrorContains(t, containers.SetThroughput(ctx, name, store.Throughput{RUs: 500}), "500",
+		"below a hundredth of the highest ever")
 
 	require.NoError(t, containers.Create(ctx, "chunks-acme-2026-11", store.Throughput{RUs: 4000, Autoscale: true}))
 	got, err = containers.ReadThroughput(ctx, "chunks-acme-2026-11")
@@ -112,7 +114,8 @@ func TestOnlyTheKeyAndTheRangeAreIndexed(t *testing.T) {
 	require.NoError(t, err)
 	require.InDelta(t, 4.95+6*0.32, receipt.RUs, 0.01, "id, _ts, two levels of the key, from, to")
 
-	require.NoError(t, c.Containers().CreateAs(t.Context(), cosmos.Layout{Name: "naive", Key: []string{"/tenantShard", "/device"}}, small))
+	require.NoError(t, c.Containers().CreateAs(t.Context(), cosmos.Layout{Name: "naive",
+		Key: []string{"/tenantShard", "/device"}}, small))
 	receipt, err = c.Items("naive").Create(t.Context(), []string{"acme~4r", "m1"}, "x", doc)
 	require.NoError(t, err)
 	require.Greater(t, receipt.RUs, 4.95+9*0.32)
@@ -169,14 +172,16 @@ func TestAThrottledChunkComesBackBusy(t *testing.T) {
 	_, c := emulator(t, cosmosemu.Config{Now: clock.Now}, func(cfg *cosmos.Config) {
 		cfg.Jitter = func() float64 { return 0 }
 		cfg.Patience = 10 * time.Second
-		cfg.Sleep = func(ctx context.Context, d time.Duration) error { waited += d; return ctx.Err() } // the second does not end
+		// the second does not end
+		cfg.Sleep = func(ctx context.Context, d time.Duration) error { waited += d; return ctx.Err() }
 	})
 	require.NoError(t, c.Containers().Create(t.Context(), key.Container, small))
 	var err error
 	var receipt store.Receipt
 	for i := 0; err == nil && i < 1000; i++ {
 		id := fmt.Sprintf("20261120.1.00003.%06d", i)
-		receipt, err = c.Chunks().Create(t.Context(), key, id, fmt.Appendf(nil, `{"id":%q,"tenantShard":"acme~4r","device":"m1","from":1,"to":2}`, id))
+		receipt, err = c.Chunks().Create(t.Context(), key, id, fmt.Appendf(nil,
+			`{"id":%q,"tenantShard":"acme~4r","device":"m1","from":1,"to":2}`, id))
 	}
 	require.ErrorIs(t, err, store.ErrBusy)
 	var busy *store.BusyError
@@ -199,7 +204,8 @@ func TestAThrottledChunkComesBackBusy(t *testing.T) {
 // Whoever has the wrong key is told so, whatever is asked.
 func TestAWrongKeyIsDenied(t *testing.T) {
 	server, _ := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
-	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey("bm90IHRoZSBrZXk="), Transport: server.Transport()})
+	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey("bm90IHRoZSBrZXk="),
+		Transport: server.Transport()})
 	require.NoError(t, err)
 	defer c.Close()
 	_, err = c.Chunks().Create(t.Context(), key, "x", []byte(`{"id":"x","tenantShard":"acme~4r","device":"m1"}`))

@@ -20,7 +20,8 @@ type Items struct {
 // *Error; one with Status 429 says in RetryAfter when to come again.
 func (s *Items) Create(ctx context.Context, key []string, id string, doc []byte) (store.Receipt, error) {
 	to := call{operation: "item_create", container: s.container, key: key, once: true}
-	_, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+	_, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient,
+		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.CreateItem(ctx, pk, doc, nil)
 	})
 	if err != nil {

@@ -44,12 +44,14 @@ var baseLayouts = []struct {
 	throughput store.Throughput
 }{
 	{Layout{Name: store.ControlContainer, Key: []string{"/kind"}, Indexed: []string{"/kind"}}, controlThroughput},
-	{Layout{Name: store.CatalogContainer, Key: []string{"/tenant", "/device"}, Indexed: []string{"/tenant", "/device"}}, catalogThroughput},
+	{Layout{Name: store.CatalogContainer, Key: []string{"/tenant", "/device"}, Indexed: []string{"/tenant", "/device"}},
+		catalogThroughput},
 }
 
 // EnsureBase makes the database and its containers control and catalog unless they exist.
 func (c *Client) EnsureBase(ctx context.Context) error {
-	_, err := c.do(ctx, call{operation: "database_create"}, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+	_, err := c.do(ctx, call{operation: "database_create"}, func(ctx context.Context,
+		az *azcosmos.Client) (azcosmos.Response, error) {
 		resp, err := az.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: store.Database}, nil)
 		return resp.Response, err
 	})

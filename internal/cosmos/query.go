@@ -23,7 +23,8 @@ const dynamicPage = -1
 // cost is added to usage as it goes; charge, unless it is nil, is told of each page before its items, and an error of
 // it ends the query too.
 func (c *Client) each(
-	ctx context.Context, to call, q query, usage *store.Usage, charge func(rus float64) error, yield func(item []byte) error,
+	ctx context.Context, to call, q query, usage *store.Usage, charge func(rus float64) error,
+	yield func(item []byte) error,
 ) error {
 	var token *string
 	for {
@@ -75,7 +76,8 @@ func param(name string, value any) azcosmos.QueryParameter {
 }
 
 // item runs a request for one item of a container.
-func (c *Client) item(ctx context.Context, to call, send func(ctx context.Context, container *azcosmos.ContainerClient, key azcosmos.PartitionKey) (azcosmos.ItemResponse, error)) (azcosmos.ItemResponse, store.Receipt, error) {
+func (c *Client) item(ctx context.Context, to call, send func(ctx context.Context, container *azcosmos.ContainerClient,
+	key azcosmos.PartitionKey) (azcosmos.ItemResponse, error)) (azcosmos.ItemResponse, store.Receipt, error) {
 	var out azcosmos.ItemResponse
 	receipt, err := c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
 		container, err := c.container(az, to.container)

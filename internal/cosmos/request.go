@@ -32,7 +32,8 @@ const (
 // do sends a request until it is not throttled, patience ends, or ctx does. It is the one place where a 429 is waited
 // out and charges are counted, and where writes can be paced per physical partition. An error is an *Error when the
 // service answered, ctx's own when ctx ended, else what the SDK says; the Receipt is right in any case.
-func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error)) (store.Receipt, error) {
+func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context,
+	az *azcosmos.Client) (azcosmos.Response, error)) (store.Receipt, error) {
 	var receipt store.Receipt
 	waited := time.Duration(0)
 	for attempt := 0; ; attempt++ {
@@ -88,7 +89,8 @@ func (c *Client) reached(az *connection, err error, answer *Error) {
 	if c.connected.Load() {
 		return
 	}
-	if err == nil || answer != nil && (answer.Status == http.StatusNotFound || answer.Status == http.StatusConflict || answer.Status == http.StatusPreconditionFailed) {
+	if err == nil || answer != nil && (answer.Status == http.StatusNotFound || answer.Status == http.StatusConflict ||
+		answer.Status == http.StatusPreconditionFailed) {
 		c.connected.Store(true)
 		return
 	}

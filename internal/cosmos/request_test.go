@@ -50,7 +50,8 @@ func (s *script) Do(r *http.Request) (*http.Response, error) {
 	for k, v := range a.headers {
 		h.Set(k, v)
 	}
-	return &http.Response{StatusCode: a.status, Status: http.StatusText(a.status), Header: h, Request: r, Body: io.NopCloser(strings.NewReader(a.body))}, nil
+	return &http.Response{StatusCode: a.status, Status: http.StatusText(a.status), Header: h, Request: r,
+		Body: io.NopCloser(strings.NewReader(a.body))}, nil
 }
 
 var endpoints int
@@ -75,7 +76,8 @@ func client(t *testing.T, s *script, change func(*cosmos.Config)) (*cosmos.Clien
 }
 
 func throttled(retryAfter string) answer {
-	return answer{429, map[string]string{"x-ms-retry-after-ms": retryAfter, "x-ms-substatus": "3200", "x-ms-request-charge": "0.5"}, `{"code":"429","message":"slow down\r\nActivityId: x"}`, nil}
+	return answer{429, map[string]string{"x-ms-retry-after-ms": retryAfter, "x-ms-substatus": "3200",
+		"x-ms-request-charge": "0.5"}, `{"code":"429","message":"slow down\r\nActivityId: x"}`, nil}
 }
 
 func created(charge string) answer {

@@ -223,7 +223,8 @@ func TestQueriesOfAStoreOfChunks(t *testing.T) {
 	require.Len(t, rows, 8)
 	require.InDelta(t, 2.75+8*0.14, charge, 1e-4, "one physical partition is visited")
 
-	rows, _, _ = query(t, co, key("acme~1", "m1"), `SELECT TOP 1 c.id, c["from"] FROM c WHERE c.tenantShard=@s AND c.device=@d AND c.id >= @lo AND c.id < @hi ORDER BY c.id DESC`, 0,
+	rows, _, _ = query(t, co, key("acme~1",
+		"m1"), `SELECT TOP 1 c.id, c["from"] FROM c WHERE c.tenantShard=@s AND c.device=@d AND c.id >= @lo AND c.id < @hi ORDER BY c.id DESC`, 0,
 		keys[0], keys[1], param("@lo", "b"), param("@hi", "e"))
 	require.Equal(t, []string{`{"id":"d","from":70}`}, rows)
 

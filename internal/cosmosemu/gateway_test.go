@@ -59,7 +59,8 @@ func TestGateways(t *testing.T) {
 func TestTokens(t *testing.T) {
 	s := open(t, cosmosemu.Config{})
 	b64 := base64.RawURLEncoding.EncodeToString
-	head, claims, third := b64([]byte(`{"alg":"RS256"}`)), b64([]byte(`{"aud":"https://localhost","exp":1}`)), b64([]byte(cosmosemu.Key))
+	head, claims, third := b64([]byte(`{"alg":"RS256"}`)), b64([]byte(`{"aud":"https://localhost","exp":1}`)),
+		b64([]byte(cosmosemu.Key))
 	for name, c := range map[string]struct {
 		token  string
 		status int

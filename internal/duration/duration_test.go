@@ -51,7 +51,8 @@ func TestParseAndString(t *testing.T) {
 
 func TestWhatIsNoDuration(t *testing.T) {
 	for _, text := range []string{
-		"", "-", "30", "5x", "d", ".d", "x1d", "1d-1h", "1d+1h", "+1h", "--1h", "1e3d", "-1e9d", "1d 2h", " 1h", "1h1d", "1d2d", "NaNd", "Infd", "1_0d",
+		"", "-", "30", "5x", "d", ".d", "x1d", "1d-1h", "1d+1h", "+1h", "--1h", "1e3d", "-1e9d", "1d 2h", " 1h", "1h1d",
+		"1d2d", "NaNd", "Infd", "1_0d",
 		"9999999999999999999h", "٣d",
 	} {
 		_, err := duration.Parse(text)
@@ -72,7 +73,8 @@ func TestWhatIsTooLong(t *testing.T) {
 
 // What is printed is read back to the same.
 func FuzzString(f *testing.F) {
-	for _, d := range []int64{0, 1, -1, math.MaxInt64, math.MinInt64, int64(duration.Day), int64(time.Hour), int64(time.Minute)} {
+	for _, d := range []int64{0, 1, -1, math.MaxInt64, math.MinInt64, int64(duration.Day), int64(time.Hour),
+		int64(time.Minute)} {
 		f.Add(d)
 	}
 	f.Fuzz(func(t *testing.T, n int64) {

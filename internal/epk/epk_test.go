@@ -38,18 +38,21 @@ func TestHash(t *testing.T) {
 		{"max int64", []epk.Component{epk.Number(math.MaxInt64)}, "2EDB959178DFCCA18983F89384D1629B"},
 		{"smallest", []epk.Component{epk.Number(5e-324)}, "0E6CBA63A280927DE485DEF865800139"},
 		{"largest", []epk.Component{epk.Number(math.MaxFloat64)}, "31424D996457102634591FF245DBCC4D"},
-		{"several", []epk.Component{epk.Number(5), epk.String("redmond"), epk.Bool(true), epk.Null()}, "3032DECBE2AB1768D8E0AEDEA35881DF"},
+		{"several", []epk.Component{epk.Number(5), epk.String("redmond"), epk.Bool(true), epk.Null()},
+			"3032DECBE2AB1768D8E0AEDEA35881DF"},
 	} {
 		require.Equal(t, v.want, epk.Hash(v.in...), v.name)
 	}
 }
 
 func TestMultiHash(t *testing.T) {
-	require.Equal(t, "3499FD5198AE0F1EB6B77F6E428D2FF0"+"27A1848BD1102A3B65AFF266874D0FF5"+"2CA5ABC953544CF9BD94776DA5E6EA52",
+	require.Equal(t, "3499FD5198AE0F1EB6B77F6E428D2FF0"+"27A1848BD1102A3B65AFF266874D0FF5"+
+		"2CA5ABC953544CF9BD94776DA5E6EA52",
 		epk.MultiHash(epk.String("/path1"), epk.String("/path2"), epk.String("/path3")))
 	require.Equal(t, "22E342F38A486A088463DFF7838A5963"+"19C08621B135968252FB34B4CF66F811",
 		epk.MultiHash(epk.String("redmond"), epk.Number(5)))
-	require.Equal(t, "1B6E36CBA1839DF91310617831CA7FAC"+"2674BE86EC7D9E62AD3C60A86E0FFF8B"+"3AD7F4E33E4B622AA492DBFA5E3C1B05",
+	require.Equal(t, "1B6E36CBA1839DF91310617831CA7FAC"+"2674BE86EC7D9E62AD3C60A86E0FFF8B"+
+		"3AD7F4E33E4B622AA492DBFA5E3C1B05",
 		epk.MultiHash(epk.String("tenant-1"), epk.String("device-1"), epk.String("2026-07")))
 	require.Equal(t, "3A5381E1114EB8D3FCC90795045B49B7"+"195644569A78B1E22D200348AF9416CE",
 		epk.MultiHash(epk.String("a"), epk.String("b")))
@@ -76,7 +79,8 @@ func TestPrefixSpansASplit(t *testing.T) {
 }
 
 func TestSplitCoversTheSpaceOnce(t *testing.T) {
-	require.Equal(t, []epk.Range{{Min: "", Max: "20000000000000000000000000000000"}, {Min: "20000000000000000000000000000000", Max: "FF"}}, epk.Split(2))
+	require.Equal(t, []epk.Range{{Min: "", Max: "20000000000000000000000000000000"},
+		{Min: "20000000000000000000000000000000", Max: "FF"}}, epk.Split(2))
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{1, 2, 3, 5, 7, 10, 64, 100} {
 		ranges := epk.Split(n)

@@ -31,7 +31,8 @@ func BenchmarkHeads(b *testing.B) {
 			values += len(c.Bits)
 			g.Columns = append(g.Columns, c)
 		}
-		p.rows[0] = append(p.rows[0], store.HeadRows{Device: fmt.Sprintf("truck-%04d", d), Frame: chunk.Frame{Groups: []chunk.Group{g}}})
+		p.rows[0] = append(p.rows[0], store.HeadRows{Device: fmt.Sprintf("truck-%04d", d),
+			Frame: chunk.Frame{Groups: []chunk.Group{g}}})
 	}
 	server := httptest.NewServer(headhttp.Handler(headhttp.HandlerConfig{Heads: p}))
 	defer server.Close()

@@ -50,7 +50,10 @@ func NewClient(cfg ClientConfig) *Client {
 // Heads implements store.Heads. The rows of one process come over one connection, in the order of its partitions: who
 // has gone on to a later head of the answer can't go back to an earlier one.
 func (c *Client) Heads(ctx context.Context, q store.HeadRequest) ([]store.PartitionHead, error) {
-	return gather(ctx, c.cfg.Targets, func(target string) ([]store.PartitionHead, error) { return c.heads(ctx, target, q) })
+	return gather(ctx, c.cfg.Targets, func(target string) ([]store.PartitionHead,
+		error) {
+		return c.heads(ctx, target, q)
+	})
 }
 
 // Devices implements store.Heads.
@@ -82,7 +85,8 @@ func gather[T any](ctx context.Context, targets Targets, ask func(target string)
 	return out, errors.Join(append(errs, err)...)
 }
 
-func (c *Client) heads(ctx context.Context, target string, q store.HeadRequest) (heads []store.PartitionHead, err error) {
+func (c *Client) heads(ctx context.Context, target string,
+	q store.HeadRequest) (heads []store.PartitionHead, err error) {
 	in, err := c.ask(ctx, target+headsPath, q)
 	if err != nil {
 		return nil, err

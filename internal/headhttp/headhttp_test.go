@@ -182,7 +182,8 @@ func TestHeadsArriveAsTheyAre(t *testing.T) {
 		a, b := randomProcess(random, 1), randomProcess(random, 2)
 		c := client("s3cret", serve(t, a, "s3cret"), serve(t, b, "s3cret"))
 		ctx, cancel := context.WithCancel(t.Context())
-		q := store.HeadRequest{Tenant: "acme", Devices: []string{"truck-0001"}, Range: telemetry.Range{From: 5, To: 9}, Metrics: []string{"m1"}}
+		q := store.HeadRequest{Tenant: "acme", Devices: []string{"truck-0001"}, Range: telemetry.Range{From: 5, To: 9},
+			Metrics: []string{"m1"}}
 		heads, err := c.Heads(ctx, q)
 		require.NoError(t, err)
 		require.Equal(t, append(slices.Clone(a.heads), b.heads...), plain(heads))
@@ -234,7 +235,8 @@ func TestTheSecretIsAskedFor(t *testing.T) {
 func TestAProcessThatIsGone(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	here := &process{heads: []store.PartitionHead{{Topic: "telemetry", Partition: 3}}, devices: []store.HeadDevice{{Device: "m1"}}}
+	here := &process{heads: []store.PartitionHead{{Topic: "telemetry", Partition: 3}},
+		devices: []store.HeadDevice{{Device: "m1"}}}
 	c := client("", gone.URL, serve(t, here, ""))
 	heads, err := c.Heads(t.Context(), store.HeadRequest{Tenant: "acme"})
 	require.ErrorContains(t, err, "heads of "+gone.URL)
@@ -328,7 +330,8 @@ func fetch(t *testing.T, url string) []byte {
 
 // Of two processes that own a partition only one is read: the other's rows are passed over.
 func TestHeadsThatNobodyReadsArePassedOver(t *testing.T) {
-	p := &process{heads: make([]store.PartitionHead, 3), rows: map[int][]store.HeadRows{0: {bin("a"), bin("b")}, 1: {bin("c")}, 2: {bin("d")}}}
+	p := &process{heads: make([]store.PartitionHead, 3), rows: map[int][]store.HeadRows{0: {bin("a"), bin("b")},
+		1: {bin("c")}, 2: {bin("d")}}}
 	c := client("", serve(t, p, ""))
 	heads, err := c.Heads(t.Context(), store.HeadRequest{Tenant: "acme", Range: telemetry.Range{To: 1}})
 	require.NoError(t, err)

@@ -18,7 +18,8 @@ type sender struct {
 }
 
 func newSender(w io.Writer, flush func() error) (*sender, error) {
-	zip, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10))
+	zip, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(256<<10))
 	return &sender{zip: zip, flush: flush}, err
 }
 
@@ -70,7 +71,8 @@ const maxWindow = 8 << 20
 
 // newReceiver reads from r, without a goroutine: who ends r ends the receiver.
 func newReceiver(r io.Reader) (*receiver, error) {
-	zip, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	zip, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		return nil, err
 	}

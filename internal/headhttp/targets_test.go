@@ -44,11 +44,13 @@ func TestIngestersAreFoundByName(t *testing.T) {
 	}
 	now := time.Unix(0, 0)
 	targets, err := headhttp.NewTargets(headhttp.TargetsConfig{
-		Names: []string{"ingest:7072", "srv+_heads._tcp.ingest", "10.9.9.9:1", "ingest:7072"}, Scheme: "http", Every: 5 * time.Second,
-		Now: func() time.Time { return now }, Resolver: dns,
+		Names: []string{"ingest:7072", "srv+_heads._tcp.ingest", "10.9.9.9:1", "ingest:7072"}, Scheme: "http",
+		Every: 5 * time.Second,
+		Now:   func() time.Time { return now }, Resolver: dns,
 	})
 	require.NoError(t, err)
-	want := []string{"http://10.0.0.1:7072", "http://10.0.0.2:7072", "http://10.9.9.9:1", "http://[fd00::1]:7072", "http://ingest-0.ingest:7072"}
+	want := []string{"http://10.0.0.1:7072", "http://10.0.0.2:7072", "http://10.9.9.9:1", "http://[fd00::1]:7072",
+		"http://ingest-0.ingest:7072"}
 	for range 3 {
 		got, err := targets(t.Context())
 		require.NoError(t, err)
@@ -61,7 +63,8 @@ func TestIngestersAreFoundByName(t *testing.T) {
 	delete(dns.srv, "_heads._tcp.ingest")
 	got, err := targets(t.Context())
 	require.ErrorIs(t, err, errNoName)
-	require.ElementsMatch(t, append(want, "http://10.0.0.3:7072"), got, "one that may be gone is asked rather than forgotten")
+	require.ElementsMatch(t, append(want, "http://10.0.0.3:7072"), got,
+		"one that may be gone is asked rather than forgotten")
 
 	dns.srv["_heads._tcp.ingest"] = nil
 	got, err = targets(t.Context())
@@ -70,7 +73,8 @@ func TestIngestersAreFoundByName(t *testing.T) {
 }
 
 func TestNamesThatAreNone(t *testing.T) {
-	_, err := headhttp.NewTargets(headhttp.TargetsConfig{Scheme: "http", Names: []string{"ingest", "ingest:0", ":7072", "srv+", "ingest:http", "a:1"}})
+	_, err := headhttp.NewTargets(headhttp.TargetsConfig{Scheme: "http",
+		Names: []string{"ingest", "ingest:0", ":7072", "srv+", "ingest:http", "a:1"}})
 	for _, wrong := range []string{`"ingest"`, `"ingest:0"`, `":7072"`, `"srv+"`, `"ingest:http"`} {
 		require.ErrorContains(t, err, wrong)
 	}

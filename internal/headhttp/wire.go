@@ -211,7 +211,8 @@ func list[T any](r *reader, least int, one func() T) []T {
 
 func (r *reader) partition() store.PartitionHead {
 	return store.PartitionHead{
-		Topic: r.text(), Partition: r.int32(), Stream: uint32(r.number(math.MaxUint32)), Position: r.integer(), CaughtUp: r.integer(),
+		Topic: r.text(), Partition: r.int32(), Stream: uint32(r.number(math.MaxUint32)), Position: r.integer(),
+		CaughtUp:   r.integer(),
 		Containers: r.texts(),
 	}
 }
@@ -250,7 +251,10 @@ func (r *reader) rows() (partition int, out store.HeadRows) {
 }
 
 func (r *reader) group() chunk.Group {
-	g := chunk.Group{Labels: list(r, 2, func() telemetry.Label { return telemetry.Label{Name: r.text(), Value: r.text()} })}
+	g := chunk.Group{Labels: list(r, 2, func() telemetry.Label {
+		return telemetry.Label{Name: r.text(),
+			Value: r.text()}
+	})}
 	before := int64(0)
 	g.Times = list(r, 1, func() int64 {
 		step := r.integer()

@@ -200,7 +200,8 @@ func (s *Scanner) Pass(depth int) error {
 func (s *Scanner) PassRest() bool {
 	rest := s.text[s.at:]
 	n := bytes.IndexByte(rest, '}')
-	if n < 0 || bytes.IndexByte(rest[:n], '{') >= 0 || bytes.IndexByte(rest[:n], '\\') >= 0 || bytes.Count(rest[:n], quote)%2 != 0 {
+	if n < 0 || bytes.IndexByte(rest[:n], '{') >= 0 || bytes.IndexByte(rest[:n], '\\') >= 0 ||
+		bytes.Count(rest[:n], quote)%2 != 0 {
 		return false
 	}
 	s.at += n

@@ -15,15 +15,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkRead is what a record of a batch of 1,000 costs from the bytes of an answer to its key and value, here and as
-// kafka-go reads it.
+// BenchmarkRead is what a record of a batch of 1,000 costs from the bytes of an answer to its key and value, here and
+// as kafka-go reads it.
 func BenchmarkRead(b *testing.B) {
 	for _, codec := range []compress.Compression{0, compress.Lz4, compress.Zstd} {
 		var records []protocol.Record
 		for i := range 1000 {
-			value := fmt.Sprintf(`{"tenant":"acme","device":"truck-%04d","ts":%d,"values":{"temp":%d.5,"hum":40.2,"rpm":1800}}`, i%50, 1763640000000+i, i%30)
+			value := fmt.Sprintf(`{"tenant":"acme","device":"truck-%04d","ts":%d,"values":{"temp":%d.5,"hum":40.2,"rpm":1800}}`,
+				i%50, 1763640000000+i, i%30)
 			records = append(records, protocol.Record{
-				Time: time.UnixMilli(1763640000000), Key: protocol.NewBytes([]byte("acme/truck")), Value: protocol.NewBytes([]byte(value)),
+				Time: time.UnixMilli(1763640000000), Key: protocol.NewBytes([]byte("acme/truck")),
+				Value: protocol.NewBytes([]byte(value)),
 			})
 		}
 		log := set(b, 2, codec, 0, records...)

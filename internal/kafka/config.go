@@ -47,7 +47,8 @@ type Config struct {
 
 	MetadataAge time.Duration `kong:"-" default:"6s"` // how old what is known of the cluster's layout may be
 
-	Dial func(ctx context.Context, network, address string) (net.Conn, error) `kong:"-"` // makes connections; nil is plain TCP
+	// makes connections; nil is plain TCP
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `kong:"-"`
 }
 
 // TLS says how connections are encrypted.
@@ -135,7 +136,8 @@ func (c Config) Validate() error {
 	_, known := codecs[c.Compression]
 	check(known, "compression %q is none of none, gzip, snappy, lz4 and zstd", c.Compression)
 	check(c.MaxRequestBytes >= 0, "requests of %d bytes", c.MaxRequestBytes)
-	check(c.MaxUnpackedBytes >= leastUnpacked, "batches of %d bytes unpacked: at least %d", c.MaxUnpackedBytes, leastUnpacked)
+	check(c.MaxUnpackedBytes >= leastUnpacked, "batches of %d bytes unpacked: at least %d", c.MaxUnpackedBytes,
+		leastUnpacked)
 	check(c.MaxFetchedBytes >= 0, "fetched batches of %d bytes", c.MaxFetchedBytes)
 	check(c.MetadataAge > 0, "metadata of age %s", c.MetadataAge)
 	check(c.RequestTimeout > 0, "requests that take %s", c.RequestTimeout)
@@ -173,7 +175,8 @@ func (s SASL) validate(encrypted bool) error {
 		check(!byPassword, "SASL %s takes no user and no password", s.Mechanism)
 		check(encrypted, "SASL %s sends the token in clear: it needs TLS", s.Mechanism)
 	default:
-		check(false, "SASL mechanism %q is none of %s, %s, %s and %s", s.Mechanism, Plain, ScramSHA256, ScramSHA512, OAuthBearer)
+		check(false, "SASL mechanism %q is none of %s, %s, %s and %s", s.Mechanism, Plain, ScramSHA256, ScramSHA512,
+			OAuthBearer)
 	}
 	return errors.Join(faults...)
 }

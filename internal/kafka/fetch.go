@@ -54,7 +54,8 @@ func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, 
 	ask := &fetchRequest{client: t.client.cfg.ClientID, topic: t.name, partition: int32(partition), offset: offset}
 	answer, err := t.client.api.Transport.RoundTrip(ctx, t.client.api.Addr, ask)
 	if err != nil {
-		return Batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", t.name, partition, offset, t.client.explain(ctx, t.name, err))
+		return Batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", t.name, partition, offset,
+			t.client.explain(ctx, t.name, err))
 	}
 	most := mostOfAnswer(t.client.unpack.max)
 	give, err := t.client.room.take(waiting, most)

@@ -55,7 +55,8 @@ type logReader struct {
 }
 
 // readLog returns the committed records from an offset on that the entries of an answer have.
-func readLog(u *unpacker, set []byte, transactions []kmsg.FetchResponseTopicPartitionAbortedTransaction, from int64) (Batch, error) {
+func readLog(u *unpacker, set []byte, transactions []kmsg.FetchResponseTopicPartitionAbortedTransaction,
+	from int64) (Batch, error) {
 	r := logReader{unpack: u, from: from, aborted: newAborted(transactions), out: Batch{Next: from}}
 	for r.out.Bytes < enoughBytes {
 		f, rest, err := nextFrame(set)
@@ -92,7 +93,8 @@ func (r *logReader) entry(f frame) (*Refusal, error) {
 		return nil, nil
 	}
 	return &Refusal{
-		First: f.offset(), Through: f.offset(), Time: -1, Bytes: len(f), Why: fmt.Sprintf("an entry of version %d", f.magic()),
+		First: f.offset(), Through: f.offset(), Time: -1, Bytes: len(f),
+		Why: fmt.Sprintf("an entry of version %d", f.magic()),
 	}, nil
 }
 

@@ -27,7 +27,8 @@ const bound = 4 << 20
 func set(t testing.TB, version int8, codec compress.Compression, base int64, records ...protocol.Record) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	s := protocol.RecordSet{Version: version, Attributes: protocol.Attributes(codec), Records: protocol.NewRecordReader(records...)}
+	s := protocol.RecordSet{Version: version, Attributes: protocol.Attributes(codec),
+		Records: protocol.NewRecordReader(records...)}
 	_, err := s.WriteTo(&out)
 	require.NoError(t, err)
 	b := out.Bytes()[4:]
@@ -50,7 +51,8 @@ func randomRecords(rnd *rand.Rand, base int64, n int, headers bool) []protocol.R
 	}
 	out := make([]protocol.Record, n)
 	for i := range out {
-		out[i] = protocol.Record{Offset: base + int64(i), Time: time.UnixMilli(1730000000000 + rnd.Int64N(100_000)), Key: some(), Value: some()}
+		out[i] = protocol.Record{Offset: base + int64(i), Time: time.UnixMilli(1730000000000 + rnd.Int64N(100_000)),
+			Key: some(), Value: some()}
 		for h := rnd.IntN(4); headers && h > 0; h-- {
 			out[i].Headers = append(out[i].Headers, protocol.Header{Key: fmt.Sprintf("h%d", h), Value: []byte("v")})
 		}
@@ -86,7 +88,8 @@ func byKafkaGo(t *testing.T, set []byte) (out []string) {
 // byFranzGo is how franz-go reads a set.
 func byFranzGo(t *testing.T, set []byte) (out []string) {
 	t.Helper()
-	got, _ := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{}, &kmsg.FetchResponseTopicPartition{RecordBatches: set}, kgo.DefaultDecompressor(), nil)
+	got, _ := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{},
+		&kmsg.FetchResponseTopicPartition{RecordBatches: set}, kgo.DefaultDecompressor(), nil)
 	require.NoError(t, got.Err)
 	for _, r := range got.Records {
 		var headers []protocol.Header
@@ -176,7 +179,8 @@ func TestMessagesOfVersionZero(t *testing.T) {
 	got, err := kafka.ReadLog(bound, log, nil, 4)
 	require.NoError(t, err)
 	require.Equal(t, []kafka.Record{
-		{Offset: 4, Time: -1, Epoch: -1, Key: []byte("k"), Value: []byte("a")}, {Offset: 6, Time: -1, Epoch: -1, Value: []byte("b")},
+		{Offset: 4, Time: -1, Epoch: -1, Key: []byte("k"), Value: []byte("a")},
+		{Offset: 6, Time: -1, Epoch: -1, Value: []byte("b")},
 	}, got.Records)
 	require.EqualValues(t, 7, got.Next)
 }
@@ -195,8 +199,9 @@ type batch struct {
 func (b batch) bytes() []byte {
 	r := kmsg.RecordBatch{
 		FirstOffset: b.base, PartitionLeaderEpoch: b.epoch, Magic: 2, Attributes: b.attributes, LastOffsetDelta: b.last,
-		FirstTimestamp: 1730000000000, MaxTimestamp: 1730000000777, ProducerID: b.producer, ProducerEpoch: -1, FirstSequence: -1,
-		NumRecords: b.count, Records: b.records,
+		FirstTimestamp: 1730000000000, MaxTimestamp: 1730000000777, ProducerID: b.producer, ProducerEpoch: -1,
+		FirstSequence: -1,
+		NumRecords:    b.count, Records: b.records,
 	}
 	out := r.AppendTo(nil)
 	binary.BigEndian.PutUint32(out[8:], uint32(len(out)-12))
@@ -238,8 +243,9 @@ func pack(t testing.TB, codec compress.Compression, plain []byte) []byte {
 func TestBombs(t *testing.T) {
 	zeros := one(0, nil, make([]byte, 16<<20), 0)
 	bombs := map[string]batch{
-		"headers":                   {count: 1, attributes: 1, records: pack(t, compress.Gzip, one(0, nil, nil, 1<<20))},
-		"records":                   {count: 1 << 20, last: 1<<20 - 1, attributes: 1, records: pack(t, compress.Gzip, bytes.Repeat(one(0, nil, nil, 0), 1<<20))},
+		"headers": {count: 1, attributes: 1, records: pack(t, compress.Gzip, one(0, nil, nil, 1<<20))},
+		"records": {count: 1 << 20, last: 1<<20 - 1, attributes: 1,
+			records: pack(t, compress.Gzip, bytes.Repeat(one(0, nil, nil, 0), 1<<20))},
 		"a count":                   {count: 1 << 30, last: 1<<30 - 1, records: one(0, nil, nil, 0)},
 		"a long record, not packed": {count: 1, records: zeros[:9<<20]},
 	}

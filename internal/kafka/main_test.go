@@ -18,7 +18,8 @@ const topic = "telemetry"
 // broker is an embedded one with a topic of two partitions.
 func broker(t *testing.T) *kafkaemu.Broker {
 	t.Helper()
-	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 2, Topics: []string{topic}})
+	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 2,
+		Topics: []string{topic}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return b

@@ -106,7 +106,8 @@ func TestPasswords(t *testing.T) {
 func TestCertificates(t *testing.T) {
 	cert, key, pool, pair := certificate(t)
 	other, _, _, _ := certificate(t)
-	b := fake(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}))
+	b := fake(t, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: pool}))
 	cfg := kafka.Config{Brokers: b.ListenAddrs(), RequestTimeout: 3 * time.Second}
 	for name, c := range map[string]struct {
 		tls   kafka.TLS
@@ -188,14 +189,16 @@ func TestEventHubs(t *testing.T) {
 	require.NoError(t, err)
 	c := connect(t, kafka.Config{
 		Brokers: []string{"ns.servicebus.windows.net:" + port}, EventHubs: true, RequestTimeout: 3 * time.Second,
-		TLS: kafka.TLS{CA: cert, ServerName: "127.0.0.1"}, SASL: kafka.SASL{PasswordFile: file(t, "connection", []byte(connection))},
+		TLS: kafka.TLS{CA: cert, ServerName: "127.0.0.1"}, SASL: kafka.SASL{PasswordFile: file(t, "connection",
+			[]byte(connection))},
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, hub)
 		},
 	})
 	of := c.Topic(topic)
 	text := string(make([]byte, 300_000))
-	done, err := of.Produce(t.Context(), 0, []kafka.Message{message("k", text), message("k", text), message("k", text), message("k", text)})
+	done, err := of.Produce(t.Context(), 0, []kafka.Message{message("k", text), message("k", text), message("k", text),
+		message("k", text)})
 	require.NoError(t, err)
 	require.Equal(t, 4, done)
 	_, err = of.Produce(t.Context(), 0, []kafka.Message{message("k", string(make([]byte, 1_040_000)))})
@@ -222,7 +225,8 @@ func TestAClusterWithoutIdNeedsOne(t *testing.T) {
 	})
 	_, _, err := connect(t, kafka.Config{Brokers: b.ListenAddrs()}).Topic(topic).Describe(t.Context())
 	require.ErrorIs(t, err, kafka.ErrNoClusterID)
-	cluster, _, err := connect(t, kafka.Config{Brokers: b.ListenAddrs(), ClusterID: "plant-7"}).Topic(topic).Describe(t.Context())
+	cluster, _, err := connect(t, kafka.Config{Brokers: b.ListenAddrs(),
+		ClusterID: "plant-7"}).Topic(topic).Describe(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "plant-7", cluster)
 }

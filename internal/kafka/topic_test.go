@@ -34,7 +34,8 @@ func TestATopicByEveryCodec(t *testing.T) {
 	require.Equal(t, []int{0, 1}, partitions)
 	ends, err := of.LogEnds(t.Context())
 	require.NoError(t, err)
-	require.ElementsMatch(t, []store.LogEnd{{Topic: topic, Partition: 0, End: 0}, {Topic: topic, Partition: 1, End: 10}}, ends)
+	require.ElementsMatch(t, []store.LogEnd{{Topic: topic, Partition: 0, End: 0}, {Topic: topic, Partition: 1, End: 10}},
+		ends)
 
 	got, err := of.Fetch(t.Context(), 1, 9)
 	require.NoError(t, err)

@@ -27,7 +27,8 @@ type unpacker struct {
 
 func newUnpacker(max int) *unpacker {
 	// Options of constants: there is no error. A decoder that is only asked for whole batches needs no closing.
-	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(uint64(max)))
+	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(uint64(max)))
 	return &unpacker{
 		max: max, zstd: d,
 		gzips: sync.Pool{New: func() any { return new(gzip.Reader) }},

@@ -272,7 +272,8 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 	_, err = kafkaemu.Open(blocked)
 	require.ErrorContains(t, err, blocked.DataDir)
 
-	_, err = kafkaemu.Open(kafkaemu.Config{Addr: "9092", Partitions: -1, RetentionBytes: 1, Advertise: ":1", Topics: []string{""}})
+	_, err = kafkaemu.Open(kafkaemu.Config{Addr: "9092", Partitions: -1, RetentionBytes: 1, Advertise: ":1",
+		Topics: []string{""}})
 	for _, fault := range []string{"data directory", "9092", "-1 partitions", "no group", `":1"`, "without a name"} {
 		require.ErrorContains(t, err, fault)
 	}

@@ -38,7 +38,8 @@ func (p pass) chunks(ctx context.Context, a *account) (tally, error) {
 		return tally{}, err
 	}
 	// A fleet's first entries come at once, and in no order. Waiting for them would make time depend on it.
-	if err := a.client.Containers().SetThroughput(ctx, store.CatalogContainer, store.Throughput{RUs: ampleRUs, Autoscale: true}); err != nil {
+	if err := a.client.Containers().SetThroughput(ctx, store.CatalogContainer,
+		store.Throughput{RUs: ampleRUs, Autoscale: true}); err != nil {
 		return tally{}, err
 	}
 	w := &counting{Writer: a.client.Chunks(), other: otherThan(p.cfg.Model)}

@@ -33,10 +33,12 @@ func (r Result) hot(of Report) string {
 	text += percent(r.lost()) + " of the readings are not accepted. "
 	enough := buy(r.Needed * r.Hottest)
 	if each := enough / float64(of.PhysicalPartitions); each > ru.PartitionRUs {
-		return text + fmt.Sprintf("No throughput helps: that partition would have to serve %s RU/s (modelled), and none serves more than %s.",
+		return text + fmt.Sprintf("No throughput helps: that partition would have to serve %s RU/s (modelled), and none "+
+			"serves more than %s.",
 			number(each), number(ru.PartitionRUs))
 	}
-	return text + fmt.Sprintf("To accept all, %s RU/s (modelled) must be bought, $%s a month, most of it for partitions that idle.",
+	return text + fmt.Sprintf("To accept all, %s RU/s (modelled) must be bought, $%s a month, most of it for partitions "+
+		"that idle.",
 		number(enough), report.Dollars(ru.DollarsPerMonth(enough, false)))
 }
 
@@ -57,10 +59,12 @@ func (r Result) binnacle(o Outcome) string {
 		}
 	}
 	if len(others) > 0 {
-		text += fmt.Sprintf(" A value takes 1/%s of the RU (modelled) that it takes in a document per reading.", number(slices.Min(others)/r.PerMillion))
+		text += fmt.Sprintf(" A value takes 1/%s of the RU (modelled) that it takes in a document per reading.",
+			number(slices.Min(others)/r.PerMillion))
 	}
 	if r.Needed < r.Bought {
-		text += fmt.Sprintf(" The %s RU/s bought would do for about %s such readings/s.", number(r.Bought), number(digits(r.bears(r.Bought), 2)))
+		text += fmt.Sprintf(" The %s RU/s bought would do for about %s such readings/s.", number(r.Bought),
+			number(digits(r.bears(r.Bought), 2)))
 	}
 	return text
 }
@@ -77,7 +81,8 @@ func digits(f float64, n int) float64 {
 // footnotes say what the table does not.
 func footnotes(b *bytes.Buffer, r Report) {
 	b.WriteByte('\n')
-	report.Paragraph(b, "", fmt.Sprintf("needed: the load's average over %.1f. bought: what the service sells for that, %s RU/s at least, in steps of %s.",
+	report.Paragraph(b, "", fmt.Sprintf("needed: the load's average over %.1f. bought: what the service sells for that, "+
+		"%s RU/s at least, in steps of %s.",
 		utilisation, number(buy(0)), number(ru.Step(false))))
 	grainy, brackets := false, false
 	indexed := map[Layout]float64{}
@@ -91,17 +96,22 @@ func footnotes(b *bytes.Buffer, r Report) {
 		}
 	}
 	if grainy {
-		report.Paragraph(b, "", fmt.Sprintf("grainy: a second of one physical partition holds fewer than %d of the layout's writes, so a share of 429s says little.", grainyBelow))
+		report.Paragraph(b, "", fmt.Sprintf("grainy: a second of one physical partition holds fewer than %d of the "+
+			"layout's writes, so a share of 429s says little.", grainyBelow))
 	}
 	if brackets {
-		report.Paragraph(b, "", fmt.Sprintf("in brackets: by the %s model, where the two differ by more than %s.", otherThan(r.model()), percent(differ)))
+		report.Paragraph(b, "", fmt.Sprintf("in brackets: by the %s model, where the two differ by more than %s.",
+			otherThan(r.model()), percent(differ)))
 	}
 	if len(indexed) > 0 {
-		report.Paragraph(b, "", fmt.Sprintf("All layouts index their keys and times only. With the service's default, which indexes every property, a document per reading takes %s RU (modelled) per million values by date, %s by tenant and device.",
+		report.Paragraph(b, "", fmt.Sprintf("All layouts index their keys and times only. With the service's default, "+
+			"which indexes every property, a document per reading takes %s RU (modelled) per million values by date, %s by "+
+			"tenant and device.",
 			number(indexed[ByDate]), number(indexed[ByDevice])))
 	}
 	least := buy(0)
-	report.Paragraph(b, "", fmt.Sprintf("Binnacle also keeps the containers control and catalog, at %s RU/s each: $%s a month more, whatever the fleet.",
+	report.Paragraph(b, "", fmt.Sprintf("Binnacle also keeps the containers control and catalog, at %s RU/s each: $%s a "+
+		"month more, whatever the fleet.",
 		number(least), report.Dollars(2*ru.DollarsPerMonth(least, false))))
 }
 

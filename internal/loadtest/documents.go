@@ -17,9 +17,11 @@ import (
 // a reader looks for, and nothing else, as Binnacle's chunks are.
 func (l Layout) container() cosmos.Layout {
 	if l == ByDate {
-		return cosmos.Layout{Name: "readings", Key: []string{"/date"}, Indexed: []string{"/date", "/tenant", "/device", "/ts"}}
+		return cosmos.Layout{Name: "readings", Key: []string{"/date"},
+			Indexed: []string{"/date", "/tenant", "/device", "/ts"}}
 	}
-	return cosmos.Layout{Name: "readings", Key: []string{"/tenant", "/device"}, Indexed: []string{"/tenant", "/device", "/ts"}}
+	return cosmos.Layout{Name: "readings", Key: []string{"/tenant", "/device"},
+		Indexed: []string{"/tenant", "/device", "/ts"}}
 }
 
 // alwaysIndexed counts id and _ts, which are terms of every index.

@@ -35,7 +35,8 @@ func heading(r Report) string {
 	if r.SampleSeconds < r.WindowSeconds {
 		measured += ", of which a document per reading takes the first " + one(seconds(r.SampleSeconds))
 	}
-	return fmt.Sprintf("%s trucks report ten metrics every %s, seed %d. Each layout has a container of its own with %d physical partitions. "+
+	return fmt.Sprintf("%s trucks report ten metrics every %s, seed %d. Each layout has a container of its own with %d "+
+		"physical partitions. "+
 		"Measured: %s. All request units (RU) are modelled, by the %s model.",
 		number(float64(r.Devices)), one(seconds(r.IntervalSeconds)), r.Seed, r.PhysicalPartitions, measured, r.Model)
 }

@@ -14,7 +14,8 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		return Report{}, err
 	}
 	report := Report{
-		Devices: cfg.Devices, IntervalSeconds: cfg.Interval.Seconds(), HoldSeconds: cfg.Hold.Seconds(), WindowSeconds: cfg.Window.Seconds(),
+		Devices: cfg.Devices, IntervalSeconds: cfg.Interval.Seconds(), HoldSeconds: cfg.Hold.Seconds(),
+		WindowSeconds: cfg.Window.Seconds(),
 		SampleSeconds: cfg.measured(ByDate).Seconds(),
 		Seed:          cfg.Seed, Model: cfg.Model.String(), PhysicalPartitions: physicalPartitions,
 	}

@@ -31,14 +31,16 @@ func newService(t *testing.T, start string, retention time.Duration, policy prov
 	var err error
 	s.server, err = cosmosemu.Open(cosmosemu.Config{InMemory: true, Now: clock, Unlimited: true})
 	require.NoError(t, err)
-	s.client, err = cosmos.New(cosmos.Config{Endpoint: s.server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: s.server.Transport(), Now: clock})
+	s.client, err = cosmos.New(cosmos.Config{Endpoint: s.server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+		Transport: s.server.Transport(), Now: clock})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		s.client.Close()
 		require.NoError(t, s.server.Close())
 	})
 	require.NoError(t, s.client.EnsureBase(t.Context()))
-	s.directory = control.NewDirectory(control.DirectoryConfig{Documents: s.client.Documents(), Now: clock, Retention: retention})
+	s.directory = control.NewDirectory(control.DirectoryConfig{Documents: s.client.Documents(), Now: clock,
+		Retention: retention})
 	s.Provisioner, err = provision.New(provision.Config{
 		Containers: s.client.Containers(), Directory: s.directory, Policy: policy, Now: clock, Recheck: time.Nanosecond,
 	})
@@ -89,7 +91,8 @@ func (s *service) write(t *testing.T, tenant string) telemetry.Day {
 	require.True(t, ok)
 	day := telemetry.DayOf(s.now.UnixMilli())
 	key := owner.Placement.Key("m1", day, 0)
-	doc := map[string]any{"id": day.String() + ".1.00000.000000", "tenantShard": key.TenantShard, "device": key.Device, "from": s.now.UnixMilli(), "to": s.now.UnixMilli()}
+	doc := map[string]any{"id": day.String() + ".1.00000.000000", "tenantShard": key.TenantShard, "device": key.Device,
+		"from": s.now.UnixMilli(), "to": s.now.UnixMilli()}
 	if ttl := owner.TTL(day, s.now.UnixMilli()); ttl > 0 {
 		doc["ttl"] = ttl
 	}

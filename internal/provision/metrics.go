@@ -17,11 +17,16 @@ type metrics struct {
 func newMetrics(r prometheus.Registerer) *metrics {
 	f := promauto.With(r)
 	return &metrics{
-		containers: f.NewGaugeVec(prometheus.GaugeOpts{Name: "binnacle_provision_containers", Help: "Containers by tier."}, []string{"tier"}),
-		rus:        f.NewGaugeVec(prometheus.GaugeOpts{Name: "binnacle_provision_request_units_per_second", Help: "Provisioned throughput by tier; of autoscale the maximum."}, []string{"tier"}),
-		dollars:    f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_dollars_per_month", Help: "List price of the provisioned throughput, storage not included."}),
-		noRoom:     f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_containers_without_room", Help: "Containers that are needed and can't be made because the account is full."}),
-		steps:      f.NewCounterVec(prometheus.CounterOpts{Name: "binnacle_provision_steps_total", Help: "Steps that were tried, by action and result."}, []string{"action", "result"}),
+		containers: f.NewGaugeVec(prometheus.GaugeOpts{Name: "binnacle_provision_containers", Help: "Containers by tier."},
+			[]string{"tier"}),
+		rus: f.NewGaugeVec(prometheus.GaugeOpts{Name: "binnacle_provision_request_units_per_second",
+			Help: "Provisioned throughput by tier; of autoscale the maximum."}, []string{"tier"}),
+		dollars: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_dollars_per_month",
+			Help: "List price of the provisioned throughput, storage not included."}),
+		noRoom: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_containers_without_room",
+			Help: "Containers that are needed and can't be made because the account is full."}),
+		steps: f.NewCounterVec(prometheus.CounterOpts{Name: "binnacle_provision_steps_total",
+			Help: "Steps that were tried, by action and result."}, []string{"action", "result"}),
 	}
 }
 

@@ -14,8 +14,10 @@ import (
 // Plan says what to do with every container: those that are there, those that were asked for, and those that
 // the tenants will need soon. It is a pure function. The steps are in the order of months and names; in
 // which order they are done, and which must wait, is Limit's.
-func Plan(now time.Time, p Policy, seen []store.ContainerState, months []control.Month, tenants []control.Tenant) []Step {
-	pl := planner{now: now, policy: p, tenants: tenants, seen: make(map[string]store.ContainerState), months: make(map[string]control.Month)}
+func Plan(now time.Time, p Policy, seen []store.ContainerState, months []control.Month,
+	tenants []control.Tenant) []Step {
+	pl := planner{now: now, policy: p, tenants: tenants, seen: make(map[string]store.ContainerState),
+		months: make(map[string]control.Month)}
 	var names []string
 	for _, s := range seen {
 		pl.seen[s.Name] = s
@@ -144,5 +146,6 @@ func (pl *planner) over(owner string, m telemetry.Month, month control.Month) bo
 
 // has reports whether a tenant has an epoch in a container of a month.
 func has(t control.Tenant, name string, m telemetry.Month) bool {
-	return slices.ContainsFunc(t.Placement.Visits(nil, m.Range()), func(v sharding.Visit) bool { return v.Container == name })
+	return slices.ContainsFunc(t.Placement.Visits(nil, m.Range()),
+		func(v sharding.Visit) bool { return v.Container == name })
 }

@@ -65,7 +65,8 @@ type Policy struct {
 func DefaultPolicy() Policy {
 	return Policy{
 		NextRUs: 400, HotRUs: 4000, WarmRUs: 1000, ColdRUs: 400,
-		Ahead: 72 * time.Hour, RaiseBefore: time.Hour, HotFor: 48 * time.Hour, WarmFor: 60 * 24 * time.Hour, Grace: 24 * time.Hour, DropAfter: 10 * time.Minute,
+		Ahead: 72 * time.Hour, RaiseBefore: time.Hour, HotFor: 48 * time.Hour, WarmFor: 60 * 24 * time.Hour,
+		Grace: 24 * time.Hour, DropAfter: 10 * time.Minute,
 		MaxContainers: 500, MaxChanges: 25, ChangesWithin: 5 * time.Minute,
 	}
 }
@@ -92,7 +93,8 @@ func (p Policy) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"ahead", p.Ahead}, {"raise before", p.RaiseBefore}, {"hot for", p.HotFor}, {"warm for", p.WarmFor}, {"grace", p.Grace}, {"drop after", p.DropAfter}} {
+	}{{"ahead", p.Ahead}, {"raise before", p.RaiseBefore}, {"hot for", p.HotFor}, {"warm for", p.WarmFor},
+		{"grace", p.Grace}, {"drop after", p.DropAfter}} {
 		if d.value < 0 {
 			faults = append(faults, fmt.Errorf("%s %s: must not be negative", d.name, d.value))
 		}
@@ -104,7 +106,8 @@ func (p Policy) Validate() error {
 		faults = append(faults, fmt.Errorf("%d containers at most with %d others: no room", p.MaxContainers, p.Others))
 	}
 	if p.MaxChanges < 1 || p.ChangesWithin <= 0 {
-		faults = append(faults, fmt.Errorf("%d changes of throughput in %s: at least one in some time", p.MaxChanges, p.ChangesWithin))
+		faults = append(faults, fmt.Errorf("%d changes of throughput in %s: at least one in some time", p.MaxChanges,
+			p.ChangesWithin))
 	}
 	return errors.Join(faults...)
 }

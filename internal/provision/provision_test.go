@@ -115,7 +115,8 @@ type bench struct {
 }
 
 func newBench(t *testing.T, now func() time.Time, change func(*provision.Config, *control.DirectoryConfig)) *bench {
-	b := &bench{account: newAccount(t), docs: controltest.NewDocuments(t), log: &bytes.Buffer{}, metrics: prometheus.NewRegistry()}
+	b := &bench{account: newAccount(t), docs: controltest.NewDocuments(t), log: &bytes.Buffer{},
+		metrics: prometheus.NewRegistry()}
 	dc := control.DirectoryConfig{Documents: b.docs, Now: now}
 	pc := provision.Config{
 		Containers: b.account, Policy: provision.DevPolicy(), Now: now,
@@ -171,8 +172,12 @@ func TestAPlanChangesNothing(t *testing.T) {
 
 func TestNoMoreChangesThanTheAccountTakes(t *testing.T) {
 	now := at("2026-11-20 12:00")
-	b := newBench(t, func() time.Time { return now }, func(c *provision.Config, _ *control.DirectoryConfig) { c.Policy.MaxChanges = 3 })
-	for _, name := range []string{"chunks-2026-01", "chunks-2026-02", "chunks-2026-03", "chunks-2026-04", "chunks-2026-05"} {
+	b := newBench(t, func() time.Time { return now }, func(c *provision.Config,
+		_ *control.DirectoryConfig) {
+		c.Policy.MaxChanges = 3
+	})
+	for _, name := range []string{"chunks-2026-01", "chunks-2026-02", "chunks-2026-03", "chunks-2026-04",
+		"chunks-2026-05"} {
 		b.containers[name] = seen(name, 800)
 		require.NoError(t, b.directory.AskMonth(t.Context(), name))
 	}
@@ -258,7 +263,10 @@ func TestAStepThatFails(t *testing.T) {
 func TestATenantThatComesAfterTheMarkSavesTheContainer(t *testing.T) {
 	now := at("2026-11-20 12:00")
 	for _, comes := range []bool{false, true} {
-		b := newBench(t, func() time.Time { return now }, func(_ *provision.Config, c *control.DirectoryConfig) { c.Retention = 30 * day })
+		b := newBench(t, func() time.Time { return now }, func(_ *provision.Config,
+			c *control.DirectoryConfig) {
+			c.Retention = 30 * day
+		})
 		_, err := b.directory.Register(t.Context(), "globex")
 		require.NoError(t, err)
 		b.containers["chunks-2020-01"] = seen("chunks-2020-01", 400)
@@ -323,6 +331,7 @@ func TestAskedMonthsAreMadePromptly(t *testing.T) {
 func TestConfigIsChecked(t *testing.T) {
 	_, err := provision.New(provision.Config{Policy: provision.DevPolicy()})
 	require.Error(t, err)
-	_, err = provision.New(provision.Config{Containers: newAccount(t), Directory: control.NewDirectory(control.DirectoryConfig{})})
+	_, err = provision.New(provision.Config{Containers: newAccount(t),
+		Directory: control.NewDirectory(control.DirectoryConfig{})})
 	require.ErrorContains(t, err, "RU/s")
 }

@@ -49,7 +49,8 @@ func (b *batch) messages(at time.Time) []kafka.Message {
 	for i, e := range b.ends {
 		out[i] = kafka.Message{Time: at, Value: b.bytes[e.key:e.value], Headers: headers}
 		if e.grant != "" {
-			out[i].Headers = append(headers[:len(headers):len(headers)], kafka.Header{Key: control.BackfillHeader, Value: []byte(e.grant)})
+			out[i].Headers = append(headers[:len(headers):len(headers)],
+				kafka.Header{Key: control.BackfillHeader, Value: []byte(e.grant)})
 		}
 		if e.key > begin {
 			out[i].Key = b.bytes[begin:e.key]

@@ -44,7 +44,8 @@ func (c *cluster) Partitions(ctx context.Context) (int, error) {
 // Produce implements producer.
 func (c *cluster) Produce(ctx context.Context, partition int, b *batch) error {
 	if _, err := c.topic.Produce(ctx, partition, b.messages(c.now())); err != nil {
-		return fmt.Errorf("publish to partition %d of topic %s of Kafka at %s: %w", partition, c.topic.Name(), c.client.Address(), err)
+		return fmt.Errorf("publish to partition %d of topic %s of Kafka at %s: %w", partition, c.topic.Name(),
+			c.client.Address(), err)
 	}
 	return nil
 }

@@ -139,7 +139,8 @@ func TestTimes(t *testing.T) {
 		require.True(t, ok, text)
 		require.Equal(t, want, got, text)
 	}
-	for _, bad := range []string{"", "now", "21:15", "2013-13-02", "2013-02-30 00:00:00", "-", ".", "1e400", "--5", "1-2", "NaN",
+	for _, bad := range []string{"", "now", "21:15", "2013-13-02", "2013-02-30 00:00:00", "-", ".", "1e400", "--5", "1-2",
+		"NaN",
 		"9999999999999999999999999999", strings.Repeat("1", 70)} {
 		_, ok := replay.ParseTime(bad)
 		require.False(t, ok, bad)
@@ -166,8 +167,9 @@ func TestMessages(t *testing.T) {
 	require.Equal(t, []string{"acme/m1", "", "acme/m1", "globex/m2", "", "globex/m2"}, keys)
 	require.Equal(t, []string{good, `{"tenant":"acme","ts":0,"values":{"a":1}}`, good, other, `{"a":1}`, other}, values)
 	s.File = ""
-	require.Equal(t, replay.Summary{Format: replay.NDJSON, Records: 6, Readings: 4, Values: 6, DeadLetters: 2, DuplicateInstants: 2,
-		BadLines: 7, BadLineNumbers: []int{3, 5, 6, 7, 9, 10, 11}}, s)
+	require.Equal(t, replay.Summary{Format: replay.NDJSON, Records: 6, Readings: 4, Values: 6, DeadLetters: 2,
+		DuplicateInstants: 2,
+		BadLines:          7, BadLineNumbers: []int{3, 5, 6, 7, 9, 10, 11}}, s)
 
 	cfg = config(write(t, "x.ndjson", `{"ts":"1970-01-01T00:00:01Z","values":{"a":1}}`))
 	_, keys, values = run(t, cfg)

@@ -17,7 +17,8 @@ import (
 func FuzzFiles(f *testing.F) {
 	for _, seed := range []string{
 		"time,id,a\n2026-01-01,d,1\n\"2026-01-01\",\"d\",\"x\ny\"\n5,d,\"1\n", "time;a\n1.5e3;NaN\r\n",
-		"time\ta\n1\t2\t3\n", "time,\"a\n1\",b\n1,2,3", "\ufeff" + `{"tenant":"a","device":"b","ts":1.5,"values":{"a":1}}` + "\n",
+		"time\ta\n1\t2\t3\n", "time,\"a\n1\",b\n1,2,3", "\ufeff" + `{"tenant":"a","device":"b","ts":1.5,"values":{"a":1}}` +
+			"\n",
 		`[{"tenant":"a","device":"b","ts":"2026-01-01T00:00:00Z","values":{"a":true}},{}]` + "\n\n5",
 		"m,id=a f=\"1\n2\",g=1i 5\n#\nm f=1\nm,id=b f=\"\n", "\x1f\x8b",
 	} {

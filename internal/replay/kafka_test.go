@@ -26,7 +26,8 @@ const partitions = 4
 
 func openBroker(t testing.TB, dir, addr string) *kafkaemu.Broker {
 	t.Helper()
-	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: dir, Addr: addr, Partitions: partitions, Topics: []string{"telemetry"}})
+	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: dir, Addr: addr, Partitions: partitions,
+		Topics: []string{"telemetry"}})
 	require.NoError(t, err)
 	return b
 }
@@ -66,7 +67,8 @@ func TestThroughKafka(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("time,id,n\n")
 	for i := range rows {
-		text.WriteString(time.UnixMilli(int64(i)).UTC().Format(time.RFC3339Nano) + ",d" + strconv.Itoa(i%devices) + "," + strconv.Itoa(i) + "\n")
+		text.WriteString(time.UnixMilli(int64(i)).UTC().Format(time.RFC3339Nano) + ",d" + strconv.Itoa(i%devices) + "," +
+			strconv.Itoa(i) + "\n")
 	}
 	cfg := config(write(t, "x.csv.gz", text.String()))
 	cfg.DeviceColumn, cfg.Kafka.Brokers = "id", []string{broker.Addr()}
@@ -172,7 +174,8 @@ func TestMachineTemperature(t *testing.T) {
 	cfg := config(dataFile(t, "machine_temperature.csv"))
 	cfg.TimeColumn = "timestamp"
 	s, _, values := run(t, cfg)
-	require.Equal(t, replay.Summary{File: cfg.File, Format: replay.CSV, Records: 22695, Readings: 22695, Values: 22695, DuplicateInstants: 12}, s)
+	require.Equal(t, replay.Summary{File: cfg.File, Format: replay.CSV, Records: 22695, Readings: 22695, Values: 22695,
+		DuplicateInstants: 12}, s)
 	require.Equal(t, `{"tenant":"acme","device":"m1","ts":1386018900000,"values":{"value":73.96732207}}`, values[0])
 
 	instants := map[int64]bool{}
@@ -217,7 +220,8 @@ func BenchmarkNarrowTable(b *testing.B) {
 	var text strings.Builder
 	text.WriteString("time,id,temperature\n")
 	for i := range rows {
-		text.WriteString(time.UnixMilli(int64(i)*1000).UTC().Format(time.DateTime) + ",d" + strconv.Itoa(i%50) + "," + strconv.Itoa(i%1000) + ".25\n")
+		text.WriteString(time.UnixMilli(int64(i)*1000).UTC().Format(time.DateTime) + ",d" + strconv.Itoa(i%50) + "," +
+			strconv.Itoa(i%1000) + ".25\n")
 	}
 	path := filepath.Join(b.TempDir(), "x.csv")
 	require.NoError(b, os.WriteFile(path, []byte(text.String()), 0o600))

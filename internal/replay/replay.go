@@ -87,7 +87,8 @@ func prepare(ctx context.Context, cfg Config, f Format, s *Summary) (grants map[
 		if !ok {
 			r = telemetry.Range{From: e.reading.Time, To: e.reading.Time}
 		}
-		spans[strings.Clone(e.reading.Tenant)] = telemetry.Range{From: min(r.From, e.reading.Time), To: max(r.To, e.reading.Time)}
+		spans[strings.Clone(e.reading.Tenant)] = telemetry.Range{From: min(r.From, e.reading.Time),
+			To: max(r.To, e.reading.Time)}
 		return nil
 	})
 	if err != nil || len(spans) == 0 {

@@ -107,8 +107,9 @@ func write(t *testing.T, name, text string) string {
 }
 
 func config(file string) replay.Config {
-	return replay.Config{File: file, Tenant: "acme", Device: "m1", Kafka: kafka.Config{Brokers: []string{"127.0.0.1:1"}}, Topic: "telemetry",
-		Now: func() time.Time { return now }}
+	return replay.Config{File: file, Tenant: "acme", Device: "m1", Kafka: kafka.Config{Brokers: []string{"127.0.0.1:1"}},
+		Topic: "telemetry",
+		Now:   func() time.Time { return now }}
 }
 
 // run replays a file into a topic of one partition, and returns what was published.
@@ -219,7 +220,8 @@ func TestOrderAndPartitions(t *testing.T) {
 	text.WriteString("time,id,n,pad\n")
 	pad := strings.Repeat("x", 100)
 	for i := range devices * each {
-		text.WriteString(time.UnixMilli(int64(i)).UTC().Format("2006-01-02 15:04:05.000") + ",d" + strconv.Itoa(i%devices) + ",")
+		text.WriteString(time.UnixMilli(int64(i)).UTC().Format("2006-01-02 15:04:05.000") + ",d" + strconv.Itoa(i%devices) +
+			",")
 		text.WriteString(strings.Repeat("1", 1+i%3) + "," + pad + "\n")
 	}
 	cfg := config(write(t, "x.csv", text.String()))
@@ -358,13 +360,15 @@ func TestShiftToNow(t *testing.T) {
 }
 
 func TestDuplicateInstants(t *testing.T) {
-	s, _, _ := run(t, config(write(t, "x.csv", "time,a,b\n2026-01-01,1,\n2026-01-01,,1\n2026-01-01,2,\n2026-01-02,1,1\n2026-01-01,,1\n")))
+	s, _, _ := run(t, config(write(t, "x.csv",
+		"time,a,b\n2026-01-01,1,\n2026-01-01,,1\n2026-01-01,2,\n2026-01-02,1,1\n2026-01-01,,1\n")))
 	require.Equal(t, 2, s.DuplicateInstants)
 	require.Zero(t, s.DuplicatesWithin)
 
 	recent := replay.NewRecent(3)
 	at := func(t int64) telemetry.Reading {
-		return telemetry.Reading{Tenant: "a", Device: "b", Time: t, Fields: []telemetry.Field{{Metric: "m", Value: telemetry.IntValue(t)}}}
+		return telemetry.Reading{Tenant: "a", Device: "b", Time: t,
+			Fields: []telemetry.Field{{Metric: "m", Value: telemetry.IntValue(t)}}}
 	}
 	for i := range int64(10) {
 		require.False(t, replay.Repeats(recent, at(i)))
@@ -414,7 +418,8 @@ func TestBackfill(t *testing.T) {
 `
 	require.NoError(t, os.WriteFile(file, []byte(lines), 0o600))
 	granted := map[string]telemetry.Range{}
-	cfg := replay.Config{File: file, Kafka: kafka.Config{Brokers: []string{"x:1"}}, Topic: "telemetry", Now: func() time.Time { return now }}
+	cfg := replay.Config{File: file, Kafka: kafka.Config{Brokers: []string{"x:1"}}, Topic: "telemetry",
+		Now: func() time.Time { return now }}
 	cfg.Grant = func(_ context.Context, tenant string, r telemetry.Range) (string, error) {
 		granted[tenant] = r
 		return "leave-for-" + tenant, nil

@@ -13,7 +13,8 @@ import (
 
 func TestGrid(t *testing.T) {
 	var b strings.Builder
-	require.NoError(t, report.Grid(&b, [][]string{{"", "offered", "429"}, {"by date", "1,200", "80 %", "grainy"}, {"Größe", "7"}, {"機械", "7"}}))
+	require.NoError(t, report.Grid(&b, [][]string{{"", "offered", "429"}, {"by date", "1,200", "80 %", "grainy"},
+		{"Größe", "7"}, {"機械", "7"}}))
 	require.Equal(t, ""+
 		"           offered   429\n"+
 		"  by date    1,200  80 %  grainy\n"+
@@ -23,7 +24,8 @@ func TestGrid(t *testing.T) {
 
 func TestList(t *testing.T) {
 	var b strings.Builder
-	require.NoError(t, report.List(&b, [][]string{{"records", "22695"}, {"bad lines", "2", "line 2, 7"}, {}, {"all that was found"}}))
+	require.NoError(t, report.List(&b, [][]string{{"records", "22695"}, {"bad lines", "2", "line 2, 7"}, {},
+		{"all that was found"}}))
 	require.Equal(t, "records    22695\nbad lines  2  line 2, 7\n\nall that was found\n", b.String())
 }
 
@@ -39,7 +41,8 @@ func TestParagraph(t *testing.T) {
 }
 
 func TestNumbers(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 12: "12", 999: "999", 1000: "1,000", 123456: "123,456", -1234567: "-1,234,567"} {
+	for n, want := range map[int]string{0: "0", 12: "12", 999: "999", 1000: "1,000", 123456: "123,456",
+		-1234567: "-1,234,567"} {
 		require.Equal(t, want, report.Thousands(n))
 	}
 	require.Equal(t, "-9,223,372,036,854,775,808", report.Thousands(int64(math.MinInt64)))
@@ -51,7 +54,8 @@ func TestNumbers(t *testing.T) {
 func TestWriteErrors(t *testing.T) {
 	full := errors.New("no space left")
 	for _, err := range []error{
-		report.Grid(broken{full}, [][]string{{"a"}}), report.List(broken{full}, [][]string{{"a"}}), report.Paragraph(broken{full}, "", "a"),
+		report.Grid(broken{full}, [][]string{{"a"}}), report.List(broken{full}, [][]string{{"a"}}),
+		report.Paragraph(broken{full}, "", "a"),
 	} {
 		require.ErrorIs(t, err, full)
 	}

@@ -31,7 +31,8 @@ func TestPartitions(t *testing.T) {
 		rus       float64
 		autoscale bool
 		want      int
-	}{{400, false, 1}, {6000, false, 1}, {6100, false, 2}, {150_000, false, 25}, {1000, true, 1}, {10_000, true, 1}, {11_000, true, 2}, {250_000, true, 25}} {
+	}{{400, false, 1}, {6000, false, 1}, {6100, false, 2}, {150_000, false, 25}, {1000, true, 1}, {10_000, true, 1},
+		{11_000, true, 2}, {250_000, true, 25}} {
 		require.Equal(t, c.want, ru.Partitions(c.rus, c.autoscale), "%v", c)
 	}
 }
@@ -41,7 +42,8 @@ func TestFloor(t *testing.T) {
 		gb, highest float64
 		autoscale   bool
 		want        float64
-	}{{0, 400, false, 400}, {0, 100_000, false, 1000}, {700, 400, false, 700}, {0, 4000, true, 1000}, {0, 100_000, true, 10_000}, {250, 1000, true, 3000}, {0, 65_000, false, 700}} {
+	}{{0, 400, false, 400}, {0, 100_000, false, 1000}, {700, 400, false, 700}, {0, 4000, true, 1000},
+		{0, 100_000, true, 10_000}, {250, 1000, true, 3000}, {0, 65_000, false, 700}} {
 		require.InDelta(t, c.want, ru.Floor(c.gb, c.highest, c.autoscale), 1e-9, "%v", c)
 	}
 }

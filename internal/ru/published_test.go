@@ -54,12 +54,18 @@ const (
 
 // reasons are why a point is not held, or by which estimate it was computed.
 var reasons = map[string]string{
-	"a": "The official tables contradict each other above 32 KB. Table T is followed, being the newer one and the only one with all sizes; the linear model goes through this point.",
-	"b": "Documentation of 2017 and 2018, which its own successors contradict: at 64 KB it is twice the newer table for reads and writes, and it charges a query several times what later measurements found.",
+	"a": "The official tables contradict each other above 32 KB. Table T is followed, being the newer one and the only " +
+		"one with all sizes; the linear model goes through this point.",
+	"b": "Documentation of 2017 and 2018, which its own successors contradict: at 64 KB it is twice the newer table for " +
+		"reads and writes, and it charges a query several times what later measurements found.",
 	"c": "The size is not published. Computed as at most 1 KB; at 1.9 KB table T comes within 2 %.",
-	"d": "The number of rows, or of terms, is not published. Rows are taken from differences in the same article: its first version reads the authors one by one, 1 RU each, so 27.72 − 7.72 are 20 comments and 58.92 − 8.92 are 50 likes; 27 is the middle of 5 to 50 posts. For others it is an estimate.",
-	"e": "The article's stored procedure replaced the post for about one write; today's documentation says delete and insert, which is what the models charge. See [the blog example](guides/blogexample.md).",
-	"f": "A query over all physical partitions, whose number is not published, and look-ups for each row. See [the blog example](guides/blogexample.md).",
+	"d": "The number of rows, or of terms, is not published. Rows are taken from differences in the same article: its " +
+		"first version reads the authors one by one, 1 RU each, so 27.72 − 7.72 are 20 comments and 58.92 − 8.92 are 50 " +
+		"likes; 27 is the middle of 5 to 50 posts. For others it is an estimate.",
+	"e": "The article's stored procedure replaced the post for about one write; today's documentation says delete and " +
+		"insert, which is what the models charge. See [the blog example](guides/blogexample.md).",
+	"f": "A query over all physical partitions, whose number is not published, and look-ups for each row. See [the blog " +
+		"example](guides/blogexample.md).",
 	"g": "A server-side script. There are none here, so there is no model of them.",
 	"h": "A rule of thumb, far above what later measurements found.",
 	"i": "Only the size of the answer is published, not what was read to find it.",
@@ -74,16 +80,20 @@ var points = []point{
 	{what: "insert, automatic indexing off", from: "1", op: insert, kb: 100, published: 50, held: linearTenth, why: "a"},
 
 	{what: `insert, "without indexing"`, from: "2", op: insert, kb: 1, changed: 2, published: 5.5, held: withinTenth},
-	{what: "query, 1 item of 9,963 bytes", from: "2", op: query, kb: 9963.0 / 1024, rows: 1, published: 3.19, held: within15},
+	{what: "query, 1 item of 9,963 bytes", from: "2", op: query, kb: 9963.0 / 1024, rows: 1, published: 3.19,
+		held: within15},
 	{what: "query, 1,000 items of 1 KB", from: "2", op: query, kb: 1, rows: 1000, published: 1000, why: "h"},
 
-	{what: "insert of a product, all indexed", from: "3", op: insert, kb: 6.3, changed: 131, published: 48.38, held: withinTenth},
+	{what: "insert of a product, all indexed", from: "3", op: insert, kb: 6.3, changed: 131, published: 48.38,
+		held: withinTenth},
 	{what: "the same, two paths indexed", from: "3", op: insert, kb: 6.3, changed: 4, published: 8.38, held: withinTenth},
 	{what: "the same, indexing mode none", from: "3", op: insert, kb: 6.3, published: 7.05, held: withinTenth},
 
 	{what: "point read of a grain", from: "4", kb: 0.7, published: 1, held: withinTenth},
-	{what: "insert of it, state not indexed", from: "4", op: insert, kb: 0.7, changed: 4, published: 6.29, held: withinTenth},
-	{what: "replace of it, only `_ts` changed", from: "4", op: replace, kb: 0.7, changed: 2, published: 10.29, held: withinTenth},
+	{what: "insert of it, state not indexed", from: "4", op: insert, kb: 0.7, changed: 4, published: 6.29,
+		held: withinTenth},
+	{what: "replace of it, only `_ts` changed", from: "4", op: replace, kb: 0.7, changed: 2, published: 10.29,
+		held: withinTenth},
 	{what: "read of it by a stored procedure", from: "4", op: notModelled, published: 5.63, why: "g"},
 	{what: "insert of it by a stored procedure", from: "4", op: notModelled, published: 11.68, why: "g"},
 	{what: "replace of it by a stored procedure", from: "4", op: notModelled, published: 14.89, why: "g"},
@@ -97,11 +107,14 @@ var points = []point{
 	{what: "Q3 V2, a user's posts", from: "5", op: notModelled, published: 201.54, why: "f"},
 	{what: "Q3 V3, 5 to 50 posts of one key", from: "5", op: query, rows: 27, published: 6.46, why: "d"},
 	{what: "C3 V1, insert of a comment, six properties", from: "5", op: insert, changed: 7, published: 8.57, why: "c"},
-	{what: "C3 V2, V3, a comment and the post's count", from: "5", op: insertAndReplace, kb: 1.9, changed: 8 + 4, published: 15.27, why: "e"},
+	{what: "C3 V2, V3, a comment and the post's count", from: "5", op: insertAndReplace, kb: 1.9, changed: 8 + 4,
+		published: 15.27, why: "e"},
 	{what: "Q4 V1, up to 25 comments, their authors", from: "5", op: notModelled, published: 27.72, why: "f"},
 	{what: "Q4 V2, V3, up to 25 comments of one key", from: "5", op: query, kb: 1.9, rows: 20, published: 7.72, why: "d"},
-	{what: "C4 V1, insert of a like, five properties", from: "5", op: insert, changed: 6, published: 7.05, held: withinTenth},
-	{what: "C4 V2, V3, a like and the post's count", from: "5", op: insertAndReplace, kb: 1.9, changed: 7 + 4, published: 14.67, why: "e"},
+	{what: "C4 V1, insert of a like, five properties", from: "5", op: insert, changed: 6, published: 7.05,
+		held: withinTenth},
+	{what: "C4 V2, V3, a like and the post's count", from: "5", op: insertAndReplace, kb: 1.9, changed: 7 + 4,
+		published: 14.67, why: "e"},
 	{what: "Q5 V1, up to 100 likes, their authors", from: "5", op: notModelled, published: 58.92, why: "f"},
 	{what: "Q5 V2, V3, up to 100 likes of one key", from: "5", op: query, rows: 50, published: 8.92, why: "d"},
 	{what: "Q6 V1, the newest posts, with look-ups", from: "5", op: notModelled, published: 2063.54, why: "f"},
@@ -218,11 +231,13 @@ func TestThePageListsThePoints(t *testing.T) {
 // render is the table of the page with its reasons.
 func render() string {
 	var b bytes.Buffer
-	b.WriteString("\n| what | source | KB | terms or rows | published | table T | linear | held |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("\n| what | source | KB | terms or rows | published | table T | linear | held " +
+		"|\n|---|---|---|---|---|---|---|---|\n")
 	used := map[string]bool{}
 	for _, p := range points {
 		used[p.why] = true
-		fmt.Fprintf(&b, "| %s | [%s] | %s | %s | %s | %s | %s | %s |\n", p.what, p.from, p.size(), p.amount(), number(p.published),
+		fmt.Fprintf(&b, "| %s | [%s] | %s | %s | %s | %s | %s | %s |\n", p.what, p.from, p.size(), p.amount(),
+			number(p.published),
 			p.cell(ru.TableT), p.cell(ru.Linear), strings.TrimSpace(p.held.String()+" "+note(p.why)))
 	}
 	b.WriteByte('\n')

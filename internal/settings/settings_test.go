@@ -37,7 +37,8 @@ func TestDefaults(t *testing.T) {
 	c := config{Writes: 3, Nested: inner{Topic: "mine"}}
 	settings.Defaults(&c)
 	require.Equal(t, config{
-		inner: inner{Topic: "telemetry"}, Nested: inner{Topic: "mine"}, Hold: 36 * time.Hour, Memory: 1 << 30, Writes: 3, Seed: 1,
+		inner: inner{Topic: "telemetry"}, Nested: inner{Topic: "mine"}, Hold: 36 * time.Hour, Memory: 1 << 30, Writes: 3,
+		Seed: 1,
 		Rate: 2.5, Tags: []string{"a", "b"}, On: true, Model: ru.Linear,
 	}, c)
 }
@@ -53,10 +54,12 @@ func TestAWrongDefaultIsFound(t *testing.T) {
 
 // What Value gives is what Set reads.
 func TestValueAndSet(t *testing.T) {
-	c := config{inner: inner{Topic: "t", Seen: true}, Hold: 90 * time.Second, Memory: 5 << 20, Seed: 7, Rate: 0.5, On: true, Model: ru.Linear}
+	c := config{inner: inner{Topic: "t", Seen: true}, Hold: 90 * time.Second, Memory: 5 << 20, Seed: 7, Rate: 0.5,
+		On: true, Model: ru.Linear}
 	from := reflect.ValueOf(&c).Elem()
 	for name, want := range map[string]any{
-		"Topic": "t", "Seen": true, "Hold": "1m30s", "Memory": int64(5), "Writes": 0, "Seed": uint64(7), "Rate": 0.5, "On": true, "Model": "linear",
+		"Topic": "t", "Seen": true, "Hold": "1m30s", "Memory": int64(5), "Writes": 0, "Seed": uint64(7), "Rate": 0.5,
+		"On": true, "Model": "linear",
 	} {
 		field, _ := from.Type().FieldByName(name)
 		kind := field.Tag.Get("type")
@@ -74,7 +77,8 @@ func TestWhatIsNoSetting(t *testing.T) {
 	var c config
 	v := reflect.ValueOf(&c).Elem()
 	for _, x := range []struct{ field, kind, text string }{
-		{"Hold", "", "5x"}, {"Memory", "mib", "1G"}, {"Memory", "mib", "9000000000000000"}, {"Writes", "", "many"}, {"Seed", "", "-1"},
+		{"Hold", "", "5x"}, {"Memory", "mib", "1G"}, {"Memory", "mib", "9000000000000000"}, {"Writes", "", "many"},
+		{"Seed", "", "-1"},
 		{"Rate", "", "fast"}, {"On", "", "perhaps"}, {"Model", "", "square"}, {"Now", "", "now"},
 	} {
 		require.Error(t, settings.Set(v.FieldByName(x.field), x.kind, x.text), "%s %s", x.field, x.text)

@@ -33,7 +33,8 @@ func TestLabels(t *testing.T) {
 	require.Nil(t, telemetry.NewLabels([]telemetry.Label{}))
 	require.Negative(t, telemetry.Labels(nil).Compare(l))
 	require.Negative(t, telemetry.Labels{{"a", "2"}}.Compare(l))
-	require.NotEqual(t, telemetry.Labels{{"a", "b"}, {"c", "d"}}.AppendKey(nil), telemetry.Labels{{"a", "bc"}, {"", "d"}}.AppendKey(nil))
+	require.NotEqual(t, telemetry.Labels{{"a", "b"}, {"c", "d"}}.AppendKey(nil),
+		telemetry.Labels{{"a", "bc"}, {"", "d"}}.AppendKey(nil))
 }
 
 func TestCalendar(t *testing.T) {

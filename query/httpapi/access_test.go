@@ -17,19 +17,25 @@ import (
 func TestACredentialIsForItsTenant(t *testing.T) {
 	var tokens *control.Tokens
 	s := newServer(t, func(q *query.Config, c *httpapi.Config) {
-		gate, err := access.New(access.Config{Tokens: func(ctx context.Context) ([]control.Token, error) { return tokens.List(ctx) }, Now: c.Now})
+		gate, err := access.New(access.Config{Tokens: func(ctx context.Context) ([]control.Token,
+			error) {
+			return tokens.List(ctx)
+		}, Now: c.Now})
 		require.NoError(t, err)
 		c.Gate = gate
 	})
 	tokens = control.NewTokens(s.world.Documents)
 	s.fill()
 	token := func(tenant string, scope control.Scope) string {
-		secret, _, err := tokens.Add(t.Context(), control.Token{Tenant: tenant, Scopes: []control.Scope{scope}, Created: noon})
+		secret, _, err := tokens.Add(t.Context(), control.Token{Tenant: tenant, Scopes: []control.Scope{scope},
+			Created: noon})
 		require.NoError(t, err)
 		return "Bearer " + secret
 	}
-	acme, globex, writer := token("acme", control.ScopeRead), token("globex", control.ScopeRead), token("acme", control.ScopeWrite)
-	paths := []string{"/api/v1/readings?from=0", "/api/v1/readings?from=0&device=m1&format=csv", "/api/v1/devices", "/api/v1/metrics"}
+	acme, globex, writer := token("acme", control.ScopeRead), token("globex", control.ScopeRead),
+		token("acme", control.ScopeWrite)
+	paths := []string{"/api/v1/readings?from=0", "/api/v1/readings?from=0&device=m1&format=csv", "/api/v1/devices",
+		"/api/v1/metrics"}
 	for _, path := range paths {
 		ask := func(headers http.Header) answer {
 			a, err := s.do(t, http.MethodGet, path, headers)

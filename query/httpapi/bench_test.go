@@ -43,7 +43,8 @@ func BenchmarkFormats(b *testing.B) {
 	}
 	w.Heads.Set(store.PartitionHead{Stream: 1, Position: 1})
 	now := func() time.Time { return w.Now }
-	q, err := query.New(query.Config{Reader: w.Store, Heads: w.Heads, Directory: w.Directory, Catalog: w.Catalog, Now: now})
+	q, err := query.New(query.Config{Reader: w.Store, Heads: w.Heads, Directory: w.Directory, Catalog: w.Catalog,
+		Now: now})
 	require.NoError(b, err)
 	h, err := httpapi.New(httpapi.Config{Querier: q, Now: now})
 	require.NoError(b, err)

@@ -74,9 +74,11 @@ func TestTheFormOfAPost(t *testing.T) {
 	s.fill()
 	want := s.get(t, "/api/v1/readings?device=m1&metric=temp&metric=n&order=desc").body
 	require.Equal(t, want, s.post(t, "/api/v1/readings", form, "device=m1&metric=temp&metric=n&order=desc").body)
-	require.Equal(t, want, s.post(t, "/api/v1/readings?device=m1&order=desc", form+"; charset=utf-8", "metric=temp&metric=n").body)
+	require.Equal(t, want, s.post(t, "/api/v1/readings?device=m1&order=desc", form+"; charset=utf-8",
+		"metric=temp&metric=n").body)
 	for body, about := range map[string]string{
-		"order=desc&order=asc": "order", "unknown=1": "unknown", "a=%zz": "body", strings.Repeat("device=m1&", 500_000): "body",
+		"order=desc&order=asc": "order", "unknown=1": "unknown", "a=%zz": "body",
+		strings.Repeat("device=m1&", 500_000): "body",
 	} {
 		a := s.post(t, "/api/v1/readings", form, body)
 		require.Equal(t, 400, a.status)
@@ -124,7 +126,8 @@ func TestALimitSaysWhatToNarrowAndBusyWhenToCome(t *testing.T) {
 				text[j] = ' ' + byte(rnd.IntN(90))
 			}
 			n := int64(10*i + k)
-			records = append(records, record(n, fmt.Sprintf("m%d", i%10), noon.Add(time.Duration(n-1000)*time.Second), nil, field("log", telemetry.TextValue(string(text)))))
+			records = append(records, record(n, fmt.Sprintf("m%d", i%10), noon.Add(time.Duration(n-1000)*time.Second), nil,
+				field("log", telemetry.TextValue(string(text)))))
 		}
 		s.world.Chunk(records...)
 	}
@@ -160,7 +163,8 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 			world.Close()
 			var records []querytest.Record // in a head: zstd's channels are not of this bubble
 			for i := range 20_000 {
-				records = append(records, record(int64(i), "m1", noon.Add(time.Duration(i-20_000)*time.Second), nil, float("temp", math.Sqrt(float64(i)))))
+				records = append(records, record(int64(i), "m1", noon.Add(time.Duration(i-20_000)*time.Second), nil,
+					float("temp", math.Sqrt(float64(i)))))
 			}
 			world.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 20_000}, records...)
 			q, err := query.New(query.Config{
@@ -169,7 +173,8 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 			})
 			require.NoError(t, err)
 			h, err := httpapi.New(httpapi.Config{
-				Querier: q, Now: func() time.Time { return noon }, WriteTimeout: 30 * time.Second, Logger: slog.New(slog.DiscardHandler),
+				Querier: q, Now: func() time.Time { return noon }, WriteTimeout: 30 * time.Second,
+				Logger: slog.New(slog.DiscardHandler),
 			})
 			require.NoError(t, err)
 			listener := &pipes{make(chan net.Conn), make(chan struct{})}

@@ -19,11 +19,14 @@ func TestDevices(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill()
 	s.catalog(t, control.Device{
-		Tenant: "acme", Device: "m1", Tags: map[string]string{"site": "<nord>"}, First: 5, Last: noon.Add(-20 * time.Minute).UnixMilli(),
+		Tenant: "acme", Device: "m1", Tags: map[string]string{"site": "<nord>"}, First: 5,
+		Last:    noon.Add(-20 * time.Minute).UnixMilli(),
 		Metrics: map[string][]string{"temp": {"float"}, "n": {"int"}, "ok": {"bool"}},
 	})
-	s.catalog(t, control.Device{Tenant: "acme", Device: "m3", First: 1, Last: 2, Metrics: map[string][]string{"temp": {"int"}}})
-	s.catalog(t, control.Device{Tenant: "globex", Device: "m4", First: 1, Last: 2, Metrics: map[string][]string{"temp": {"int"}}})
+	s.catalog(t, control.Device{Tenant: "acme", Device: "m3", First: 1, Last: 2,
+		Metrics: map[string][]string{"temp": {"int"}}})
+	s.catalog(t, control.Device{Tenant: "globex", Device: "m4", First: 1, Last: 2,
+		Metrics: map[string][]string{"temp": {"int"}}})
 	const m1 = `{"device":"m1","tags":{"site":"<nord>"},"metrics":["hot","n","ok","temp"],"first":5,"last":1795175400000}`
 	const m2 = `{"device":"m2","tags":{},"metrics":["hot","msg","none","temp"],"first":1795175699500,"last":1795175699500}`
 	const m3 = `{"device":"m3","tags":{},"metrics":["temp"],"first":1,"last":2}`
@@ -47,10 +50,13 @@ func TestMetrics(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill()
 	s.catalog(t, control.Device{
-		Tenant: "acme", Device: "m1", First: 5, Last: 6, Metrics: map[string][]string{"temp": {"float"}, "n": {"int"}, "ok": {"bool"}},
+		Tenant: "acme", Device: "m1", First: 5, Last: 6, Metrics: map[string][]string{"temp": {"float"}, "n": {"int"},
+			"ok": {"bool"}},
 	})
-	s.catalog(t, control.Device{Tenant: "acme", Device: "m3", First: 1, Last: 2, Metrics: map[string][]string{"temp": {"int", "text"}}})
-	s.catalog(t, control.Device{Tenant: "globex", Device: "m4", First: 1, Last: 2, Metrics: map[string][]string{"other": {"int"}}})
+	s.catalog(t, control.Device{Tenant: "acme", Device: "m3", First: 1, Last: 2,
+		Metrics: map[string][]string{"temp": {"int", "text"}}})
+	s.catalog(t, control.Device{Tenant: "globex", Device: "m4", First: 1, Last: 2,
+		Metrics: map[string][]string{"other": {"int"}}})
 	for path, want := range map[string]string{
 		"": `{"metrics":[{"metric":"hot","types":["float"],"devices":2},{"metric":"msg","types":["text"],"devices":1},` +
 			`{"metric":"n","types":["int"],"devices":1},{"metric":"none","types":["text"],"devices":1},` +

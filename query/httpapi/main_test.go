@@ -78,7 +78,8 @@ func (s server) do(t testing.TB, method, path string, header http.Header) (answe
 	return answer{resp.StatusCode, resp.Header, resp.Trailer, string(body)}, err
 }
 
-func record(offset int64, device string, at time.Time, labels telemetry.Labels, fields ...telemetry.Field) querytest.Record {
+func record(offset int64, device string, at time.Time, labels telemetry.Labels,
+	fields ...telemetry.Field) querytest.Record {
 	return querytest.Record{
 		Position: telemetry.Position{Stream: 1, Offset: offset},
 		Reading:  telemetry.Reading{Tenant: "acme", Device: device, Time: at.UnixMilli(), Labels: labels, Fields: fields},
@@ -95,11 +96,14 @@ func float(metric string, f float64) telemetry.Field { return field(metric, tele
 func (s server) fill() {
 	s.world.Chunk(
 		record(1, "m1", noon.Add(-30*time.Minute), nil, float("temp", 21.5), field("n", telemetry.IntValue(math.MaxInt64))),
-		record(2, "m1", noon.Add(-20*time.Minute), telemetry.Labels{{Name: "axis", Value: "x"}}, float("temp", math.NaN()), field("ok", telemetry.BoolValue(true))),
+		record(2, "m1", noon.Add(-20*time.Minute), telemetry.Labels{{Name: "axis", Value: "x"}}, float("temp", math.NaN()),
+			field("ok", telemetry.BoolValue(true))),
 	)
 	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 100, CaughtUp: 50},
 		record(3, "m1", noon.Add(-10*time.Minute), nil, float("temp", math.Copysign(0, -1)), float("hot", math.Inf(1))),
-		record(4, "m2", noon.Add(-5*time.Minute-500*time.Millisecond), telemetry.Labels{{Name: "temp", Value: `a "b", c`}, {Name: "time", Value: ""}},
-			float("temp", 1e21), field("msg", telemetry.TextValue("é<&>\n,")), field("none", telemetry.TextValue("")), float("hot", math.Inf(-1))),
+		record(4, "m2", noon.Add(-5*time.Minute-500*time.Millisecond),
+			telemetry.Labels{{Name: "temp", Value: `a "b", c`}, {Name: "time", Value: ""}},
+			float("temp", 1e21), field("msg", telemetry.TextValue("é<&>\n,")), field("none", telemetry.TextValue("")),
+			float("hot", math.Inf(-1))),
 	)
 }

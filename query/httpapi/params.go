@@ -110,7 +110,8 @@ func (p *params) fail(name, format string, args ...any) {
 
 // isPlain reports whether a name may stand in a sentence without quotes.
 func isPlain(name string) bool {
-	return name != "" && len(name) <= 100 && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+	return name != "" && len(name) <= 100 && strings.Trim(strings.ToLower(name),
+		"abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
 // names is the values of a repeatable parameter, nil if it is absent.
@@ -167,7 +168,8 @@ func (p *params) instant(name string, now time.Time, otherwise int64) int64 {
 	}
 	t, err := parseInstant(p.values.Get(name), now)
 	if err != nil {
-		p.fail(name, "%.100q; allowed are RFC 3339 (2026-11-20T10:00:00Z), milliseconds since 1970, now, and a time before now (-15m, -2h, -7d)", p.values.Get(name))
+		p.fail(name, "%.100q; allowed are RFC 3339 (2026-11-20T10:00:00Z), milliseconds since 1970, now, and a time before "+
+			"now (-15m, -2h, -7d)", p.values.Get(name))
 	}
 	return t
 }

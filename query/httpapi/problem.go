@@ -48,7 +48,8 @@ func writeProblem(w http.ResponseWriter, p problem) {
 // errOldProtocol refuses what HTTP/1.0 can't carry: an answer there ends with its connection, and so looks the same
 // whether it is whole or broke off; and it has no trailers to say that it is not complete.
 var errOldProtocol = errors.New("formats ndjson and csv need HTTP/1.1: " +
-	"over HTTP/1.0 an answer that broke off can't be told from a whole one; ask for format=json, or let the proxy speak HTTP/1.1")
+	"over HTTP/1.0 an answer that broke off can't be told from a whole one; ask for format=json, or let the proxy speak " +
+	"HTTP/1.1")
 
 // problemOf is what a client is told of an error. Errors of the store are not shown: they may name what is not the
 // client's.
@@ -70,7 +71,8 @@ func problemOf(err error) *problem {
 	case errors.Is(err, query.ErrUnavailable):
 		return &problem{Status: http.StatusServiceUnavailable, Detail: "the store can't be read now; try again"}
 	case errors.Is(err, chunk.ErrCorrupt):
-		return &problem{Status: http.StatusInternalServerError, Detail: "a stored chunk in this range can't be read; the service's log names it"}
+		return &problem{Status: http.StatusInternalServerError,
+			Detail: "a stored chunk in this range can't be read; the service's log names it"}
 	}
 	return &problem{Status: http.StatusInternalServerError, Detail: "the query failed; the service's log says why"}
 }

@@ -17,7 +17,8 @@ const (
 	maxTimeout       = 5 * time.Minute
 )
 
-var readingsParameters = []string{"device", "metric", "from", "to", "order", "limit", "format", "layout", "strict", "timeout"}
+var readingsParameters = []string{"device", "metric", "from", "to", "order", "limit", "format", "layout", "strict",
+	"timeout"}
 
 // question is a parsed request for readings.
 type question struct {

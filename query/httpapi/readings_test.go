@@ -48,7 +48,8 @@ func TestAnEmptyAnswerHasEveryPart(t *testing.T) {
 		require.JSONEq(t, `{"readings":[],"truncated":false,"complete":true,
 			"stats":{"request_units":0,"documents":0,"keys":0,"containers":0,"head_rows":0}}`, s.get(t, "/api/v1/readings"+path).body, path)
 	}
-	a, err := s.do(t, http.MethodGet, "/api/v1/readings?format=csv&metric=b&metric=a&metric=b", http.Header{httpapi.TenantHeader: {"globex"}})
+	a, err := s.do(t, http.MethodGet, "/api/v1/readings?format=csv&metric=b&metric=a&metric=b",
+		http.Header{httpapi.TenantHeader: {"globex"}})
 	require.NoError(t, err)
 	require.Equal(t, 200, a.status)
 	require.Equal(t, "time,device,b,a\n", a.body)
@@ -132,7 +133,8 @@ func TestWideCSV(t *testing.T) {
 `, a.body)
 	require.Equal(t, "false", a.trailer.Get("Binnacle-Truncated"))
 	require.Equal(t, "true", a.trailer.Get("Binnacle-Complete"))
-	require.JSONEq(t, `{"request_units":12,"documents":1,"keys":4,"containers":1,"head_rows":2}`, a.trailer.Get("Binnacle-Stats"))
+	require.JSONEq(t, `{"request_units":12,"documents":1,"keys":4,"containers":1,"head_rows":2}`,
+		a.trailer.Get("Binnacle-Stats"))
 
 	require.Equal(t, `time,device,axis,ok,temp
 2026-11-20T11:40:00.000Z,m1,x,true,NaN
@@ -237,7 +239,8 @@ func TestTimes(t *testing.T) {
 func TestWrongParametersAreNamed(t *testing.T) {
 	s := newServer(t, nil)
 	for query, want := range map[string][]string{
-		"devices=m1":                          {"devices", "device, metric, from, to, order, limit, format, layout, strict, timeout"},
+		"devices=m1": {"devices",
+			"device, metric, from, to, order, limit, format, layout, strict, timeout"},
 		"a%20b=1":                             {`"a b"`, "unknown"},
 		"from=yesterday":                      {"from", "yesterday", "RFC 3339", "-15m"},
 		"to=-15":                              {"to", "-15"},
@@ -273,7 +276,8 @@ func TestWrongParametersAreNamed(t *testing.T) {
 			require.Contains(t, p.Detail, part, query)
 		}
 	}
-	for _, path := range []string{"/api/v1/devices?device=m1", "/api/v1/metrics?limit=x", "/api/v1/devices?prefix=a&prefix=b"} {
+	for _, path := range []string{"/api/v1/devices?device=m1", "/api/v1/metrics?limit=x",
+		"/api/v1/devices?prefix=a&prefix=b"} {
 		require.Equal(t, 400, s.get(t, path).status, path)
 	}
 }
@@ -377,7 +381,8 @@ func TestTooMuchIsAProblemThatSaysWhatToNarrow(t *testing.T) {
 
 // Whatever the bits, JSON and CSV read back to the same.
 func FuzzNumbersReadBack(f *testing.F) {
-	for _, x := range []float64{0, math.Copysign(0, -1), 1, 0.1, 1e21, 1e20, 1 << 53, 1<<53 - 1, 123456789012345680000, 5e-324, 1e-7, 1e-9, 1.5e-10, math.MaxFloat64, 74.93588199999998} {
+	for _, x := range []float64{0, math.Copysign(0, -1), 1, 0.1, 1e21, 1e20, 1 << 53, 1<<53 - 1, 123456789012345680000,
+		5e-324, 1e-7, 1e-9, 1.5e-10, math.MaxFloat64, 74.93588199999998} {
 		f.Add(math.Float64bits(x))
 	}
 	s := newServer(f, nil)
@@ -415,7 +420,8 @@ func TestAStrictQueryWaitsForTheLogEnd(t *testing.T) {
 	a := s.get(t, "/api/v1/readings?strict=true&timeout=5ms")
 	require.Contains(t, a.body, `"complete":false,"incomplete":["partition telemetry/0 is read to offset 99 of 100"]`)
 	s.world.Heads.OnCall(func() {
-		s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 100}, record(99, "m1", noon.Add(-time.Second), nil, float("temp", 5)))
+		s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 100},
+			record(99, "m1", noon.Add(-time.Second), nil, float("temp", 5)))
 	})
 	a = s.get(t, "/api/v1/readings?strict=true&timeout=5s&device="+url.QueryEscape("m1"))
 	require.Contains(t, a.body, `"complete":true`)

@@ -24,7 +24,8 @@ type packer struct {
 }
 
 func newPacker() (packer, error) {
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(blockBytes), zstd.WithLowerEncoderMem(true))
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(blockBytes),
+		zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		return packer{}, err
 	}

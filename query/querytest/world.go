@@ -56,7 +56,8 @@ func New(t testing.TB, now time.Time) *World {
 		Now: now, Documents: controltest.NewDocuments(t), Store: storetest.NewMemory(t), Catalog: controltest.NewCatalog(t),
 		Log: &Log{}, t: t, chains: make(map[chainOf]chunk.Header),
 	}
-	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents, Now: func() time.Time { return w.Now }})
+	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents,
+		Now: func() time.Time { return w.Now }})
 	w.Heads = &Heads{directory: w.Directory, tails: make(map[chainOf]store.Tail)}
 	return w
 }
@@ -81,7 +82,8 @@ func (w *World) Chunk(records ...Record) chunk.ID {
 	w.t.Helper()
 	first := records[0]
 	day := telemetry.DayOf(first.Time)
-	of := chainOf{first.Tenant, first.Device, store.Chain{Day: day, Stream: first.Position.Stream, Partition: first.Position.Partition}}
+	of := chainOf{first.Tenant, first.Device, store.Chain{Day: day, Stream: first.Position.Stream,
+		Partition: first.Position.Partition}}
 	h := chunk.Header{
 		ID: chunk.ID{Day: day, Stream: of.chain.Stream, Partition: of.chain.Partition}, Device: first.Device,
 		Readings: len(records), First: first.Position.Offset, Through: records[len(records)-1].Position.Offset, After: -1,
@@ -100,7 +102,8 @@ func (w *World) Chunk(records ...Record) chunk.ID {
 	w.chains[of] = h
 	parsed, err := chunk.Parse(doc)
 	require.NoError(w.t, err)
-	w.Heads.remember(of, store.Tail{Number: h.ID.Number, Through: h.Through, From: parsed.Header.From, To: parsed.Header.To})
+	w.Heads.remember(of, store.Tail{Number: h.ID.Number, Through: h.Through, From: parsed.Header.From,
+		To: parsed.Header.To})
 	return h.ID
 }
 

@@ -114,7 +114,8 @@ func within(m telemetry.Month, r telemetry.Range) telemetry.Range {
 }
 
 // partsOf is the parts of a month: one for each epoch in it.
-func (r *Reader) partsOf(v *control.View, tenant control.Tenant, devices []string, month telemetry.Range) (parts []part) {
+func (r *Reader) partsOf(v *control.View, tenant control.Tenant, devices []string,
+	month telemetry.Range) (parts []part) {
 	for _, visit := range tenant.Placement.Visits(devices, month) {
 		if !v.HasContainer(visit.Container) {
 			continue

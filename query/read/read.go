@@ -55,7 +55,8 @@ func (c Config) validate() error {
 	check(c.Directory != nil, "Directory is missing")
 	check(c.Fanout > 0, fmt.Sprintf("Fanout %d is not above 0", c.Fanout))
 	check(c.Bytes > 0, fmt.Sprintf("MemoryBytes %d is not above 0", c.Bytes))
-	check(c.TotalBytes >= c.Bytes, fmt.Sprintf("TotalMemoryBytes %d is less than the %d of one query", c.TotalBytes, c.Bytes))
+	check(c.TotalBytes >= c.Bytes, fmt.Sprintf("TotalMemoryBytes %d is less than the %d of one query", c.TotalBytes,
+		c.Bytes))
 	check(c.MaxRUs > 0, fmt.Sprintf("MaxRUs %g is not above 0", c.MaxRUs))
 	return errors.Join(errs...)
 }

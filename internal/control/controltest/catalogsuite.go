@@ -30,7 +30,8 @@ func RunCatalog(t *testing.T, open func(t *testing.T) control.Catalog) {
 }
 
 func device(tenant, name string) control.Device {
-	return control.Device{Tenant: tenant, Device: name, Metrics: map[string][]string{"velocity": {"float"}}, First: 1, Last: 2}
+	return control.Device{Tenant: tenant, Device: name, Metrics: map[string][]string{"velocity": {"float"}}, First: 1,
+		Last: 2}
 }
 
 func catalogWrite(t *testing.T, ctx context.Context, catalog control.Catalog) {

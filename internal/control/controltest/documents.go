@@ -130,7 +130,8 @@ func (m *Documents) Read(ctx context.Context, kind, id string) (control.Document
 	return d, found, nil
 }
 
-func (m *Documents) write(ctx context.Context, op string, d control.Document, may func(old control.Document, found bool) error) (string, error) {
+func (m *Documents) write(ctx context.Context, op string, d control.Document,
+	may func(old control.Document, found bool) error) (string, error) {
 	f := m.fault(ctx, op, d.Kind, d.ID)
 	if f != nil && !f.Applied {
 		return "", f.Err

@@ -53,7 +53,8 @@ func documentsCreate(t *testing.T, ctx context.Context, docs control.Documents) 
 	require.NotEmpty(t, etag)
 	all := listed(t, ctx, docs, control.KindTenant)
 	require.Len(t, all, 1)
-	require.Equal(t, control.Document{Kind: control.KindTenant, ID: "acme", ETag: etag}, control.Document{Kind: all[0].Kind, ID: all[0].ID, ETag: all[0].ETag})
+	require.Equal(t, control.Document{Kind: control.KindTenant, ID: "acme", ETag: etag},
+		control.Document{Kind: all[0].Kind, ID: all[0].ID, ETag: all[0].ETag})
 	require.JSONEq(t, body, string(all[0].Body), "neither id nor kind nor the store's own properties")
 }
 

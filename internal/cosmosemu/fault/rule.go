@@ -101,7 +101,8 @@ func (r Rule) mistakes() (all []error) {
 		}
 	}
 	wrong(effects > 1, "status, drop and hang exclude each other")
-	wrong(effects == 0 && r.LatencyMs == 0 && r.JitterMs == 0, "it has no effect: latencyMs, jitterMs, status, drop or hang")
+	wrong(effects == 0 && r.LatencyMs == 0 && r.JitterMs == 0,
+		"it has no effect: latencyMs, jitterMs, status, drop or hang")
 	return all
 }
 

@@ -168,11 +168,13 @@ func headAsked(t *testing.T, f HeadFixture) {
 	}{
 		{store.HeadRequest{Tenant: "globex", Range: all}, []string{"m1 10 a 9"}},
 		{store.HeadRequest{Tenant: "nobody", Range: all}, nil},
-		{store.HeadRequest{Tenant: "acme", Range: all, Devices: []string{"m2", "m3", "none"}}, []string{"m2 20 a 2", "m3 30 c 3"}},
+		{store.HeadRequest{Tenant: "acme", Range: all, Devices: []string{"m2", "m3", "none"}},
+			[]string{"m2 20 a 2", "m3 30 c 3"}},
 		{store.HeadRequest{Tenant: "acme", Range: all, Devices: []string{}}, nil},
 		{store.HeadRequest{Tenant: "acme", Range: all, Metrics: []string{"b", "c"}}, []string{"m1 10 b 1", "m3 30 c 3"}},
 		{store.HeadRequest{Tenant: "acme", Range: headMillis(20, 30)}, []string{"m2 20 a 2"}},
-		{store.HeadRequest{Tenant: "acme", Range: headMillis(telemetry.DayMillis, telemetry.DayMillis+1)}, []string{"m1 86400000 a 5"}},
+		{store.HeadRequest{Tenant: "acme", Range: headMillis(telemetry.DayMillis, telemetry.DayMillis+1)},
+			[]string{"m1 86400000 a 5"}},
 	} {
 		require.Equal(t, c.want, headLines(t, f, c.r), "%+v", c.r)
 		require.EqualValues(t, 5, one(t, f, c.r).Position, "positions are everybody's")
@@ -311,7 +313,8 @@ func headDevices(t *testing.T, f HeadFixture) {
 	text := reading("m1", 50, 1, "a")
 	text.Fields = append(text.Fields, telemetry.Field{Metric: "b", Value: telemetry.TextValue("x")})
 	f.Take(0, reading("m1", 10, 1, "a"), text, reading("m1", 5, 1, "b"), reading("truck", 10, 1, "v"), other)
-	require.Equal(t, []string{"m1 5 50 a/float b/float b/text", "truck 10 10 v/float"}, deviceLines(t, f, store.ListRequest{Tenant: "acme"}))
+	require.Equal(t, []string{"m1 5 50 a/float b/float b/text", "truck 10 10 v/float"},
+		deviceLines(t, f, store.ListRequest{Tenant: "acme"}))
 	require.Equal(t, []string{"truck 10 10 v/float"}, deviceLines(t, f, store.ListRequest{Tenant: "acme", Prefix: "tr"}))
 	require.Equal(t, []string{"m1 10 10 a/float"}, deviceLines(t, f, store.ListRequest{Tenant: "globex"}))
 	require.Empty(t, deviceLines(t, f, store.ListRequest{Tenant: "nobody"}))
@@ -341,7 +344,8 @@ func deviceLines(t *testing.T, f HeadFixture, r store.ListRequest) []string {
 	var out []string
 	for _, id := range slices.SortedFunc(maps.Keys(devices), cmp.Compare[string]) {
 		d := devices[id]
-		out = append(out, fmt.Sprintf("%s %d %d %s", id, d.first-headDay.Start(), d.last-headDay.Start(), strings.Join(slices.Sorted(maps.Keys(d.columns)), " ")))
+		out = append(out, fmt.Sprintf("%s %d %d %s", id, d.first-headDay.Start(), d.last-headDay.Start(),
+			strings.Join(slices.Sorted(maps.Keys(d.columns)), " ")))
 	}
 	return out
 }

@@ -120,7 +120,8 @@ func (m *Memory) Documents() []Stored {
 	var out []Stored
 	for _, name := range slices.Sorted(maps.Keys(m.containers)) {
 		for p, doc := range m.containers[name] {
-			out = append(out, Stored{sharding.Key{Container: name, TenantShard: p.tenantShard, Device: p.device}, p.id, bytes.Clone(doc)})
+			out = append(out, Stored{sharding.Key{Container: name, TenantShard: p.tenantShard, Device: p.device}, p.id,
+				bytes.Clone(doc)})
 		}
 	}
 	slices.SortFunc(out, func(a, b Stored) int {
@@ -338,7 +339,8 @@ func (m *Memory) check(key sharding.Key, id string, doc []byte) {
 		return
 	}
 	if p.ID != id || p.TenantShard != key.TenantShard || p.Device != key.Device {
-		m.t.Errorf("create %s under %+v: the document says id %q, tenantShard %q, device %q", id, key, p.ID, p.TenantShard, p.Device)
+		m.t.Errorf("create %s under %+v: the document says id %q, tenantShard %q, device %q", id, key, p.ID, p.TenantShard,
+			p.Device)
 	}
 	if p.Type != "chunk" {
 		m.t.Errorf("create %s: the document's type is %q", id, p.Type)

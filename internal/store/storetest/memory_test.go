@@ -37,15 +37,28 @@ func TestMemoryReportsBrokenRules(t *testing.T) {
 		name, id, doc string
 		wrong         string // empty: nothing
 	}{
-		{"a good one", "20261120.1.00003.000000", `{"type":"chunk","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":0,"through":3,"after":-1}`, ""},
+		{"a good one", "20261120.1.00003.000000",
+			`{"type":"chunk","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":0,"through":3,"after":-1}`, ""},
 		{"no JSON", "20261120.1.00003.000000", `%d {`, "JSON"},
-		{"another device", "20261120.1.00003.000000", `{"type":"chunk","tenantShard":"acme~4r","device":"m2","from":%d,"to":%[1]d,"first":0,"through":3,"after":-1}`, "device"},
-		{"another type", "20261120.1.00003.000000", `{"type":"x","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":0,"through":3,"after":-1}`, "type"},
-		{"an id of another form", "m1", `{"type":"chunk","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":0,"through":3,"after":-1}`, "form"},
-		{"rows of another day", "20261121.1.00003.000000", `{"type":"chunk","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":0,"through":3,"after":-1}`, "day"},
-		{"a gap in the chain", "20261120.1.00003.000001", `{"type":"chunk","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":4,"through":5,"after":3}`, "there is no"},
-		{"after in the first of a chain", "20261120.1.00003.000000", `{"type":"chunk","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":4,"through":5,"after":3}`, "follow"},
-		{"ttl of nothing", "20261120.1.00003.000000", `{"type":"chunk","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":0,"through":3,"after":-1,"ttl":0}`, "ttl"},
+		{"another device", "20261120.1.00003.000000",
+			`{"type":"chunk","tenantShard":"acme~4r","device":"m2","from":%d,"to":%[1]d,"first":0,"through":3,"after":-1}`,
+			"device"},
+		{"another type", "20261120.1.00003.000000",
+			`{"type":"x","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":0,"through":3,"after":-1}`, "type"},
+		{"an id of another form", "m1",
+			`{"type":"chunk","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":0,"through":3,"after":-1}`,
+			"form"},
+		{"rows of another day", "20261121.1.00003.000000",
+			`{"type":"chunk","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":0,"through":3,"after":-1}`,
+			"day"},
+		{"a gap in the chain", "20261120.1.00003.000001",
+			`{"type":"chunk","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":4,"through":5,"after":3}`,
+			"there is no"},
+		{"after in the first of a chain", "20261120.1.00003.000000",
+			`{"type":"chunk","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":4,"through":5,"after":3}`,
+			"follow"},
+		{"ttl of nothing", "20261120.1.00003.000000",
+			`{"type":"chunk","tenantShard":"acme~4r","device":"m1","from":%d,"to":%[1]d,"first":0,"through":3,"after":-1,"ttl":0}`, "ttl"},
 	} {
 		r := &recorder{TB: t}
 		m := storetest.NewMemory(r, key.Container)

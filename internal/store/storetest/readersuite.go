@@ -39,7 +39,8 @@ func scanRange(t *testing.T, f Fixture) {
 	}
 	missing := m1
 	missing.Container = "chunks-2026-12"
-	usage, err := f.Reader.Scan(t.Context(), store.Scan{Key: missing, Range: millis(0, 1000)}, func([]byte) error { return errors.New("a document") })
+	usage, err := f.Reader.Scan(t.Context(), store.Scan{Key: missing, Range: millis(0, 1000)},
+		func([]byte) error { return errors.New("a document") })
 	require.ErrorIs(t, err, store.ErrNoContainer)
 	require.Zero(t, usage.Documents)
 }
@@ -50,7 +51,8 @@ func scanOrder(t *testing.T, f Fixture) {
 	// Numbers and instants run against each other, so that an order by id would show.
 	for i := range n {
 		from := int64(n-i) * 10
-		_, err := f.Writer.Create(t.Context(), m1, number(uint32(i)).String(), document(m1, number(uint32(i)), from, from+9, 10))
+		_, err := f.Writer.Create(t.Context(), m1, number(uint32(i)).String(),
+			document(m1, number(uint32(i)), from, from+9, 10))
 		require.NoError(t, err)
 	}
 	var want []string
@@ -127,10 +129,11 @@ func scanCharge(t *testing.T, f Fixture) {
 	told := 0.0
 	for _, key := range []sharding.Key{m1, {Container: container, TenantShard: m1.TenantShard}} {
 		told = 0
-		usage, err := f.Reader.Scan(t.Context(), store.Scan{Key: key, Range: millis(0, 1000), Charge: func(rus float64) error {
-			told += rus
-			return nil
-		}}, func([]byte) error {
+		usage, err := f.Reader.Scan(t.Context(), store.Scan{Key: key, Range: millis(0, 1000),
+			Charge: func(rus float64) error {
+				told += rus
+				return nil
+			}}, func([]byte) error {
 			require.Positive(t, told, "before the documents")
 			return nil
 		})
@@ -138,7 +141,8 @@ func scanCharge(t *testing.T, f Fixture) {
 		require.InDelta(t, usage.RUs, told, 1e-9)
 
 		dear := errors.New("too dear")
-		usage, err = f.Reader.Scan(t.Context(), store.Scan{Key: key, Range: millis(0, 1000), Charge: func(float64) error { return dear }},
+		usage, err = f.Reader.Scan(t.Context(), store.Scan{Key: key, Range: millis(0, 1000),
+			Charge: func(float64) error { return dear }},
 			func([]byte) error { return errors.New("a document") })
 		require.Equal(t, dear, err, "as it is")
 		require.Positive(t, usage.RUs)
@@ -152,7 +156,8 @@ func scanDropped(t *testing.T, f Fixture) {
 	const n = 300 // of each key: together more than a page
 	for _, key := range []sharding.Key{m1, m2} {
 		for i := range n {
-			_, err := f.Writer.Create(t.Context(), key, number(uint32(i)).String(), document(key, number(uint32(i)), int64(i), int64(i), 10_000))
+			_, err := f.Writer.Create(t.Context(), key, number(uint32(i)).String(),
+				document(key, number(uint32(i)), int64(i), int64(i), 10_000))
 			require.NoError(t, err)
 		}
 	}

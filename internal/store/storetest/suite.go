@@ -79,7 +79,8 @@ func number(n uint32) chunk.ID { return chunk.ID{Day: day, Stream: 1, Partition:
 func fill(t *testing.T, f Fixture, key sharding.Key, n, size int) {
 	t.Helper()
 	for i := range n {
-		_, err := f.Writer.Create(t.Context(), key, number(uint32(i)).String(), document(key, number(uint32(i)), int64(i)*10, int64(i)*10+9, size))
+		_, err := f.Writer.Create(t.Context(), key, number(uint32(i)).String(),
+			document(key, number(uint32(i)), int64(i)*10, int64(i)*10+9, size))
 		require.NoError(t, err)
 	}
 }

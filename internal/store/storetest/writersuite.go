@@ -92,7 +92,8 @@ func createInFullKey(t *testing.T, f Fixture) {
 	const size = KeyBytes / 10
 	n, err := uint32(0), error(nil)
 	for ; err == nil && n < 20; n++ {
-		_, err = f.Writer.Create(t.Context(), m1, number(n).String(), document(m1, number(n), int64(n)*10, int64(n)*10+9, size))
+		_, err = f.Writer.Create(t.Context(), m1, number(n).String(),
+			document(m1, number(n), int64(n)*10, int64(n)*10+9, size))
 	}
 	require.ErrorIs(t, err, store.ErrKeyFull)
 	require.InDelta(t, 10, n, 1)
@@ -128,7 +129,8 @@ func containersComeAndGo(t *testing.T, f Fixture) {
 		_, _, err = f.Writer.Last(t.Context(), m1, chain)
 		require.ErrorIs(t, err, store.ErrNoContainer)
 		for _, key := range []sharding.Key{m1, {Container: container, TenantShard: m1.TenantShard}} {
-			_, err = f.Reader.Scan(t.Context(), store.Scan{Key: key, Range: millis(0, 1000)}, func([]byte) error { return errors.New("a document") })
+			_, err = f.Reader.Scan(t.Context(), store.Scan{Key: key, Range: millis(0, 1000)},
+				func([]byte) error { return errors.New("a document") })
 			require.ErrorIs(t, err, store.ErrNoContainer)
 		}
 
@@ -147,7 +149,8 @@ func lastOfChain(t *testing.T, f Fixture) {
 	fill(t, f, m1, 12, 10)
 	// Neighbours in the order of ids, and other keys.
 	for _, id := range []chunk.ID{
-		{Day: day - 1, Stream: 1, Partition: 3}, {Day: day + 1, Stream: 1, Partition: 3}, {Day: day, Stream: 11, Partition: 3},
+		{Day: day - 1, Stream: 1, Partition: 3}, {Day: day + 1, Stream: 1, Partition: 3},
+		{Day: day, Stream: 11, Partition: 3},
 		{Day: day, Stream: 2, Partition: 3}, {Day: day, Stream: 1, Partition: 4}, {Day: day, Stream: 1, Partition: 2},
 	} {
 		shift := int64(id.Day-day) * telemetry.DayMillis
