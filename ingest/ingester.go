@@ -96,16 +96,7 @@ func (in *Ingester) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in.jobs.Go(func() {
-		<-ctx.Done()
-		_ = retry.Pause(working, in.cfg.DrainBudget+afterDrain)
-		line.cut()
-	})
-	// The group is closed while the last generation still drains: it leaves as soon as that is over, and joins no other.
-	in.jobs.Go(func() {
-		<-ctx.Done()
-		_ = group.Close()
-	})
+	in.jobs.Go(func() { in.shutdown(group, line) })
 	for ctx.Err() == nil {
 		generation, err := group.Next(ctx)
 		if ctx.Err() != nil {
@@ -128,6 +119,18 @@ func (in *Ingester) run(ctx context.Context) error {
 		}
 	}
 	return group.Close()
+}
+
+// shutdown goes on from the end of intake. The partitions of the last generation stop fetching, write what is in memory and
+// commit (partition.drain); the group leaves as soon as they have, and joins no other; and whoever has not answered when the
+// budget is spent is cut off.
+func (in *Ingester) shutdown(group *kafkago.ConsumerGroup, line *lifeline) {
+	<-in.running.Done()
+	var leaving sync.WaitGroup
+	leaving.Go(func() { _ = group.Close() })
+	_ = retry.Pause(in.working, in.cfg.DrainBudget+afterDrain)
+	line.cut()
+	leaving.Wait()
 }
 
 // joinBackoff is the least time from one generation to the next.
