@@ -165,7 +165,8 @@ func (f *framer) put(g *chunk.Group, at int, c cell) {
 	slot := int(c.metric)*kinds + int(c.kind) - 1
 	if f.cols[slot] < 0 {
 		f.cols[slot] = int32(len(g.Columns))
-		g.Columns = append(g.Columns, chunk.Column{Metric: f.names[c.metric], Kind: c.kind, Present: make(chunk.Bitmap, (len(g.Times)+63)/64)})
+		present := make(chunk.Bitmap, (len(g.Times)+63)/64)
+		g.Columns = append(g.Columns, chunk.Column{Metric: f.names[c.metric], Kind: c.kind, Present: present})
 	}
 	col := &g.Columns[f.cols[slot]]
 	col.Present.Set(at)

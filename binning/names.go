@@ -1,7 +1,7 @@
 package binning
 
-// Names gives the metrics of many Rows numbers, so that each name is in memory once. One goroutine owns it; what Rows have
-// of it may be read by others.
+// Names gives the metrics of many Rows numbers, so that each name is in memory once. One goroutine owns it; what Rows
+// have of it may be read by others.
 type Names struct {
 	list  []string // never changed, only appended to
 	index map[string]uint32

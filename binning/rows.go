@@ -20,7 +20,7 @@ import (
 type Rows struct {
 	rows   []row
 	cells  []uint64 // values, as their bits; a text as its number
-	lists  []column // of which metrics and kinds the values are: a row's list begins at its lists, and successive rows share it
+	lists  []column // of which metrics and kinds the values are: successive rows share a list
 	texts  []string
 	labels []telemetry.Labels
 
@@ -62,8 +62,8 @@ const (
 // NewRows makes Rows whose metrics have their names from names, which they share with others of the same owner.
 func NewRows(names *Names) Rows { return Rows{names: names} }
 
-// Append takes a reading of the record at offset, which must not be lower than any before it. It reports whether some reading
-// before has the same metrics and kinds, and some the same labels.
+// Append takes a reading of the record at offset, which must not be lower than any before it. It reports whether some
+// reading before has the same metrics and kinds, and some the same labels.
 func (r *Rows) Append(offset int64, reading telemetry.Reading) (repeats bool) {
 	lists, sets := len(r.lists), len(r.labels)
 	list, labels := r.columns(reading.Fields), r.label(reading.Labels)
@@ -183,7 +183,8 @@ func (r *Rows) Width() int {
 
 // Bytes is about how much memory the rows take beside the struct itself and the names of their metrics.
 func (r *Rows) Bytes() int {
-	return cap(r.rows)*rowBytes + cap(r.cells)*cellBytes + cap(r.lists)*columnBytes + cap(r.texts)*textBytes + cap(r.labels)*labelsBytes + r.kept
+	values := cap(r.rows)*rowBytes + cap(r.cells)*cellBytes + cap(r.lists)*columnBytes
+	return values + cap(r.texts)*textBytes + cap(r.labels)*labelsBytes + r.kept
 }
 
 // First is the offset of the first record; there must be one.
@@ -234,7 +235,8 @@ func (r *Rows) Upto(offset int64) int {
 	return sort.Search(len(r.rows), func(i int) bool { return r.rows[i].offset > offset })
 }
 
-// After is the rows of records above an offset (rule W4). It takes the place of r, which must not be appended to any more.
+// After is the rows of records above an offset (rule W4). It takes the place of r, which must not be appended to any
+// more.
 func (r *Rows) After(offset int64) Rows {
 	return r.from(r.Upto(offset))
 }
@@ -250,10 +252,10 @@ func (r *Rows) Below(offset int64) Rows {
 	return out
 }
 
-// SplitAt cuts between records: head has about n readings, at least one record, tail has the rest.
-// A record that lies across the cut goes to the head when it is the first one there, else to the tail.
-// The tail takes the place of r, which must not be appended to any more. The time that it takes follows the head: to cut
-// piece after piece off a long bin takes as long as to copy it twice.
+// SplitAt cuts between records: head has about n readings, at least one record, tail has the rest. A record that lies
+// across the cut goes to the head when it is the first one there, else to the tail. The tail takes the place of r,
+// which must not be appended to any more. The time that it takes follows the head: to cut piece after piece off a long
+// bin takes as long as to copy it twice.
 func (r *Rows) SplitAt(n int) (head, tail Rows) {
 	n = min(max(n, 1), len(r.rows))
 	for n > 0 && n < len(r.rows) && r.rows[n].offset == r.rows[n-1].offset {
@@ -324,7 +326,8 @@ func (r *Rows) readings(i, j int) iter.Seq[*telemetry.Reading] {
 			reading.Fields = reading.Fields[:0]
 			bits := r.bits(i)
 			for k, c := range r.list(i) {
-				reading.Fields = append(reading.Fields, telemetry.Field{Metric: r.metrics[c.metric()], Value: r.value(c.kind(), bits[k])})
+				f := telemetry.Field{Metric: r.metrics[c.metric()], Value: r.value(c.kind(), bits[k])}
+				reading.Fields = append(reading.Fields, f)
 			}
 			if !yield(&reading) {
 				return

@@ -41,8 +41,8 @@ func (d *device) chain(day telemetry.Day) *chain {
 	return nil
 }
 
-// observe takes note of what a reading shows of its device, and reports whether that is news for the catalog. With repeats,
-// its columns and labels are those of an earlier one.
+// observe takes note of what a reading shows of its device, and reports whether that is news for the catalog. With
+// repeats, its columns and labels are those of an earlier one.
 func (d *device) observe(offset int64, r *telemetry.Reading, repeats bool, sets *columnSets) bool {
 	d.seen.span(r.Time)
 	fresh := false
@@ -85,7 +85,8 @@ func (d *device) holdsBack() (offset int64, ok bool) {
 
 const noOffset = -1
 
-// What a device and a chain take, in bytes, without what they point to: the structs, and their places in maps and lists.
+// What a device and a chain take, in bytes, without what they point to: the structs, and their places in maps and
+// lists.
 const (
 	deviceBytes = 350
 	chainBytes  = 580

@@ -43,7 +43,9 @@ func (w *Worker) Snapshot(req store.HeadRequest) store.PartitionHead {
 func (w *Worker) asOf(req store.HeadRequest) (store.PartitionHead, []*device) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	head := store.PartitionHead{Topic: w.cfg.Topic, Partition: w.partition, Stream: w.stream, Position: w.position, CaughtUp: w.caughtUp}
+	head := store.PartitionHead{
+		Topic: w.cfg.Topic, Partition: w.partition, Stream: w.stream, Position: w.position, CaughtUp: w.caughtUp,
+	}
 	t := w.tenants[req.Tenant]
 	if t == nil || req.Range.Empty() {
 		return head, nil
@@ -127,7 +129,9 @@ func (w *Worker) listed(req store.ListRequest) map[string][]binning.Rows {
 }
 
 func (d *device) holdsRows() bool {
-	return slices.ContainsFunc(d.chains, func(c *chain) bool { return len(c.linger) > 0 || c.flight != nil || c.bin.Readings() > 0 })
+	return slices.ContainsFunc(d.chains, func(c *chain) bool {
+		return len(c.linger) > 0 || c.flight != nil || c.bin.Readings() > 0
+	})
 }
 
 type piece struct {

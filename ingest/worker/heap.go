@@ -4,8 +4,8 @@ import (
 	"container/heap"
 )
 
-// ordered gives its items lowest first. An item stands in it at most once and knows its place, so that it can be moved or
-// taken out without a search.
+// ordered gives its items lowest first. An item stands in it at most once and knows its place, so that it can be moved
+// or taken out without a search.
 type ordered[T any] struct{ items placed[T] }
 
 // placed is what package heap works on.

@@ -7,8 +7,9 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// index finds chains by what is asked about all of them: who is due, who holds the floor, who holds most memory, who has been
-// idle for longest. Filing a chain takes time by the logarithm of their number, and so does each answer: nothing walks them.
+// index finds chains by what is asked about all of them: who is due, who holds the floor, who holds most memory, who
+// has been idle for longest. Filing a chain takes time by the logarithm of their number, and so does each answer:
+// nothing walks them.
 type index struct {
 	wakes   ordered[*chain]   // that have something to do by themselves, by when
 	filling ordered[*chain]   // by the offset that they hold back
@@ -217,7 +218,8 @@ func (x *index) below(offset int64) (found []*chain) {
 // open is how many bins there are that hold readings, or whose readings are on their way out.
 func (x *index) open() int { return x.filling.len() + x.acting.len() }
 
-// wakes is when the chain has something to do by itself: a bin is due, an attempt is to be made again, or rows have lingered. ok is false for never.
+// wakes is when the chain has something to do by itself: a bin is due, an attempt is to be made again, or rows have
+// lingered. ok is false for never.
 func (c *chain) wakes() (at time.Time, ok bool) {
 	switch {
 	case c.phase == stalled && !c.stall.ready:
@@ -231,8 +233,8 @@ func (c *chain) wakes() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// How long a chain without rows is remembered, so that its next chunk needs no lookup: one of a day that ended long ago gets
-// readings in bursts, if at all.
+// How long a chain without rows is remembered, so that its next chunk needs no lookup: one of a day that ended long ago
+// gets readings in bursts, if at all.
 const (
 	idleFor    = 24 * time.Hour
 	idleForOld = time.Hour

@@ -57,8 +57,12 @@ func TestWhatIsHeldIsWhatIsCounted(t *testing.T) {
 		{"devices with names of their own", 1200, 2, func(device, _ int) (string, string) {
 			return "{}", strings.ReplaceAll(numbers(60), "metric", fmt.Sprintf("of-the-device-%d-", device))
 		}, false},
-		{"long labels", 300, 40, func(_, _ int) (string, string) { return fmt.Sprintf(`{"route":%q}`, text(600)), `{"a":1}` }, false},
-		{"texts", 300, 60, func(_, _ int) (string, string) { return "{}", fmt.Sprintf(`{"log":%q}`, text(300)) }, false},
+		{"long labels", 300, 40, func(_, _ int) (string, string) {
+			return fmt.Sprintf(`{"route":%q}`, text(600)), `{"a":1}`
+		}, false},
+		{"texts", 300, 60, func(_, _ int) (string, string) {
+			return "{}", fmt.Sprintf(`{"log":%q}`, text(300))
+		}, false},
 		{"changing columns", 300, 200, func(_, round int) (string, string) {
 			return "{}", fmt.Sprintf(`{"m%d":1,"m%d":2}`, round%17, 20+round%13)
 		}, false},
@@ -66,15 +70,19 @@ func TestWhatIsHeldIsWhatIsCounted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w, ctx := newWorld(t, nil), ingesttest.Soon(t)
-			_, l := w.alone(func(c *ingest.Config) { c.Hold, c.NoteEvery, c.Linger = time.Hour, time.Hour, time.Second })
+			_, l := w.alone(func(c *ingest.Config) {
+				c.Hold, c.NoteEvery, c.Linger = time.Hour, time.Hour, time.Second
+			})
 			require.NoError(t, l.Take(ctx, reading(0, "first", w.now))) // the tenant is registered
 			before, counted := heap(), l.Held()
 			offset := int64(1)
 			for round := range c.rounds {
 				for d := range c.devices {
 					labels, values := c.reading(d, round)
-					value := fmt.Appendf(nil, `{"tenant":"acme","device":"truck-%05d","ts":%d,"labels":%s,"values":%s}`, d, w.now.UnixMilli()+int64(round), labels, values)
-					require.NoError(t, l.Take(ctx, worker.Record{Offset: offset, Time: w.now.UnixMilli(), Value: value}))
+					at := w.now.UnixMilli()
+					value := fmt.Appendf(nil, `{"tenant":"acme","device":"truck-%05d","ts":%d,"labels":%s,"values":%s}`,
+						d, at+int64(round), labels, values)
+					require.NoError(t, l.Take(ctx, worker.Record{Offset: offset, Time: at, Value: value}))
 					offset++
 				}
 			}
@@ -85,7 +93,8 @@ func TestWhatIsHeldIsWhatIsCounted(t *testing.T) {
 				require.Zero(t, heldRows(t, l))
 			}
 			taken, says := heap()-before, l.Held()-counted
-			t.Logf("%d devices, %d rounds: takes %d KB, counts %d KB: %d bytes a device", c.devices, c.rounds, taken>>10, says>>10, taken/int64(c.devices))
+			t.Logf("%d devices, %d rounds: takes %d KB, counts %d KB: %d bytes a device",
+				c.devices, c.rounds, taken>>10, says>>10, taken/int64(c.devices))
 			require.InEpsilon(t, taken, says, 0.2)
 			if c.stored {
 				require.Less(t, taken/int64(c.devices), int64(1<<10), "bytes of a device of which nothing is held")
@@ -95,7 +104,8 @@ func TestWhatIsHeldIsWhatIsCounted(t *testing.T) {
 	}
 }
 
-// A producer that invents devices fills memory, and no more: feeding goes on, and what is known of idle ones makes room.
+// A producer that invents devices fills memory, and no more: feeding goes on, and what is known of idle ones makes
+// room.
 func TestInventedDevicesDoNotFillMemory(t *testing.T) {
 	const bound = 2 << 20
 	w, ctx := newWorld(t, nil), ingesttest.Soon(t)
@@ -113,8 +123,8 @@ func TestInventedDevicesDoNotFillMemory(t *testing.T) {
 	heldRows(t, l)
 }
 
-// A device that sends nothing but readings of days long gone is forgotten too, also when its last one has stretched the times
-// that its entry in the catalog gives.
+// A device that sends nothing but readings of days long gone is forgotten too, also when its last one has stretched the
+// times that its entry in the catalog gives.
 func TestDevicesAreForgottenAfterABackfill(t *testing.T) {
 	w, ctx := newWorld(t, nil), context.Background()
 	l := w.worker(func(c *ingest.Config) { c.NoteEvery, c.CommitEvery = 6*time.Hour, time.Second })

@@ -12,7 +12,8 @@ type outdated struct {
 	until time.Time
 }
 
-// Names are let go of when they take more than this share of what is held, and this much: some producer keeps inventing them.
+// Names are let go of when they take more than this share of what is held, and this much: some producer keeps inventing
+// them.
 const (
 	namesShare = 16
 	namesBytes = 1 << 20

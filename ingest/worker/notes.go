@@ -23,7 +23,8 @@ func newNews() ordered[*device] {
 }
 
 func newLooks() ordered[*device] {
-	return newOrdered(func(d *device) *int32 { return &d.look }, func(a, b *device) bool { return a.lookAt.Before(b.lookAt) })
+	place := func(d *device) *int32 { return &d.look }
+	return newOrdered(place, func(a, b *device) bool { return a.lookAt.Before(b.lookAt) })
 }
 
 // fileNews puts a device among those that hold back the committed offset, or takes it out.
@@ -47,8 +48,8 @@ func (w *Worker) observe(d *device, offset int64, r *telemetry.Reading, repeats 
 	}
 }
 
-// restored takes note of rows that turned out to be stored already, from an offset on: whoever stored them may have died before
-// the catalog had their times.
+// restored takes note of rows that turned out to be stored already, from an offset on: whoever stored them may have
+// died before the catalog had their times.
 func (w *Worker) restored(d *device, offset int64) {
 	if w.cfg.NoteEvery >= 0 || !d.stretched() {
 		return
@@ -109,8 +110,9 @@ func (w *Worker) timely(d *device, now time.Time) bool {
 	return w.cfg.NoteEvery < 0 || w.drain || len(d.chains) == 0 || d.listed && !now.Before(d.lookAt)
 }
 
-// A takeover finds every device unknown, and each must be compared with its entry before the floor may pass its first reading.
-// The bins hold the floor anyway until the hold is over, so that is done evenly within half of it; a few are done at once.
+// A takeover finds every device unknown, and each must be compared with its entry before the floor may pass its first
+// reading. The bins hold the floor anyway until the hold is over, so that is done evenly within half of it; a few are
+// done at once.
 const (
 	noteBurst = 256
 	noteRate  = 64 // a second, at least

@@ -4,9 +4,10 @@ import (
 	"time"
 )
 
-// relieve makes room while memory is short: this worker's part of what must go, less what is going already (rule W11). What is
-// known of chains that have had no rows for a hold goes first, then the fullest bins are cut; and when nothing more can be
-// taken, all that is known of idle chains goes too, or a producer that invents devices would fill memory for good.
+// relieve makes room while memory is short: this worker's part of what must go, less what is going already (rule W11).
+// What is known of chains that have had no rows for a hold goes first, then the fullest bins are cut; and when nothing
+// more can be taken, all that is known of idle chains goes too, or a producer that invents devices would fill memory
+// for good.
 func (w *Worker) relieve(now time.Time) {
 	w.settle()
 	over := w.memory.over()
@@ -38,8 +39,8 @@ func (w *Worker) relieve(now time.Time) {
 	}
 }
 
-// forgetUntil gives up what is known of idle chains, those that would be forgotten next, as long as one may go and room is
-// wanted. It returns how much room that has made.
+// forgetUntil gives up what is known of idle chains, those that would be forgotten next, as long as one may go and room
+// is wanted. It returns how much room that has made.
 func (w *Worker) forgetUntil(wanted int64, may func(*chain) bool) (made int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -19,11 +19,12 @@ import (
 // reading is a message of one value of a device, at an instant, published then.
 func reading(offset int64, device string, at time.Time) worker.Record {
 	ms := at.UnixMilli()
-	return worker.Record{Offset: offset, Time: ms, Value: fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d}}`, device, ms, offset%97)}
+	value := fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d}}`, device, ms, offset%97)
+	return worker.Record{Offset: offset, Time: ms, Value: value}
 }
 
-// A record, a tick, relief and the floor cost what the logarithm of the number of open bins says, at most: what is counted is
-// how often two chains or devices are compared or one is looked at.
+// A record, a tick, relief and the floor cost what the logarithm of the number of open bins says, at most: what is
+// counted is how often two chains or devices are compared or one is looked at.
 func TestWorkDoesNotDependOnHowManyBinsAreOpen(t *testing.T) {
 	// rounds has each device report so many times, and returns the looks per record of the last time.
 	rounds := func(devices, rounds int, memory int64) (perRecord float64, l *ingest.Local, stored int) {
@@ -63,16 +64,17 @@ func TestAHeadLooksAtWhatIsAskedFor(t *testing.T) {
 	for i := range int64(2000) {
 		require.NoError(t, l.Take(ctx, reading(i, fmt.Sprintf("d%d", i), w.now)))
 	}
-	day := telemetry.DayOf(w.now.UnixMilli())
+	day, some := telemetry.DayOf(w.now.UnixMilli()), []string{"d3", "d77", "none"}
+	today := telemetry.Range{From: day.Start(), To: day.End()}
 	for name, c := range map[string]struct {
 		request store.HeadRequest
 		looks   int
 	}{
-		"positions alone":  {store.HeadRequest{Tenant: "acme"}, 0},
-		"another tenant":   {store.HeadRequest{Tenant: "other", Range: binning.All}, 0},
-		"some devices":     {store.HeadRequest{Tenant: "acme", Devices: []string{"d3", "d77", "none"}, Range: binning.All}, 2},
-		"all of a tenant":  {store.HeadRequest{Tenant: "acme", Range: binning.All}, 2000},
-		"of a day's range": {store.HeadRequest{Tenant: "acme", Range: telemetry.Range{From: day.Start(), To: day.End()}}, 2000},
+		"positions alone":   {store.HeadRequest{Tenant: "acme"}, 0},
+		"another tenant":    {store.HeadRequest{Tenant: "other", Range: binning.All}, 0},
+		"some devices":      {store.HeadRequest{Tenant: "acme", Devices: some, Range: binning.All}, 2},
+		"all of a tenant":   {store.HeadRequest{Tenant: "acme", Range: binning.All}, 2000},
+		"a day of a tenant": {store.HeadRequest{Tenant: "acme", Range: today}, 2000},
 	} {
 		count := worker.CountWork(l.Worker)
 		head := l.Snapshot(c.request)
@@ -81,15 +83,16 @@ func TestAHeadLooksAtWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-// A fleet whose days all begin at midnight does not come due together, neither then nor a hold later: in the first hold, when
-// each device has two bins to write, no minute has more than three times the mean.
+// A fleet whose days all begin at midnight does not come due together, neither then nor a hold later: in the first
+// hold, when each device has two bins to write, no minute has more than three times the mean.
 func TestMidnightDoesNotBringAFleetInStep(t *testing.T) {
 	const devices, hold = 300, 20 * time.Minute
 	w := newWorld(t, nil)
 	w.Chunks.CreateContainer("chunks-2026-12")
 	midnight := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	w.now = midnight.Add(-2 * hold)
-	l, ctx := w.worker(func(c *ingest.Config) { c.Hold, c.CommitEvery, c.NoteEvery = hold, time.Second, time.Hour }), context.Background()
+	l := w.worker(func(c *ingest.Config) { c.Hold, c.CommitEvery, c.NoteEvery = hold, time.Second, time.Hour })
+	ctx := context.Background()
 	perMinute := map[int]int{}
 	offset, before := int64(0), 0
 	for ; w.now.Before(midnight.Add(4 * hold)); w.now = w.now.Add(20 * time.Second) {

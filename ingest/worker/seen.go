@@ -11,8 +11,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// seen is what readings have shown of a device, as far as its entry in the catalog lists it: within maxEntry. Devices that
-// report the same metrics share them.
+// seen is what readings have shown of a device, as far as its entry in the catalog lists it: within maxEntry. Devices
+// that report the same metrics share them.
 type seen struct {
 	columns     *columns          // nil before the first reading
 	labels      []telemetry.Label // sorted, at most control.MaxLabelValues of a name
@@ -76,7 +76,8 @@ func (x *columnSets) swap(old, new *columns) *columns {
 
 func (c *columns) bytes() int { return columnsBytes + cap(c.list)*shapeBytes }
 
-// with is the columns and those of the fields that are new and find room in an entry; c itself if there are none. c may be nil.
+// with is the columns and those of the fields that are new and find room in an entry; c itself if there are none. c may
+// be nil.
 func (c *columns) with(fields []telemetry.Field, room int) *columns {
 	var list, fresh []shape
 	if c != nil {
@@ -143,7 +144,8 @@ func (s *seen) label(l telemetry.Label) bool {
 
 // tag sets a tag, and reports whether that was news.
 func (s *seen) tag(t telemetry.Label) bool {
-	i, found := slices.BinarySearchFunc(s.tags, t, func(a, b telemetry.Label) int { return strings.Compare(a.Name, b.Name) })
+	byName := func(a, b telemetry.Label) int { return strings.Compare(a.Name, b.Name) }
+	i, found := slices.BinarySearchFunc(s.tags, t, byName)
 	if found && s.tags[i] == t {
 		return false
 	}

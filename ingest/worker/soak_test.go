@@ -36,9 +36,9 @@ var soak = struct {
 // next is how much of the second hold after midnight belongs to a soak: who came in step at midnight is together there.
 const next = 2 * time.Minute
 
-// A fleet reports for two holds with a midnight between them, by a clock of its own, to one Worker whose stores keep nothing.
-// What is printed is flat: memory, CPU per value, and creates per minute, but for the hold that follows midnight, in which every
-// device has two bins to write: that of the day that is over, and the first of the new one.
+// A fleet reports for two holds with a midnight between them, by a clock of its own, to one Worker whose stores keep
+// nothing. What is printed is flat: memory, CPU per value, and creates per minute, but for the hold that follows
+// midnight, in which every device has two bins to write: that of the day that is over, and the first of the new one.
 func TestSoak(t *testing.T) {
 	s := newSoaker(t)
 	for s.now.Before(s.until) {
@@ -47,11 +47,12 @@ func TestSoak(t *testing.T) {
 	require.Empty(t, s.buried, "all of it is taken")
 	before, after, later := s.creates(-*soak.hold, 0), s.creates(0, *soak.hold), s.creates(*soak.hold, *soak.hold+next)
 	each := float64(*soak.devices) / soak.hold.Minutes()
-	t.Logf("%d devices x %d metrics every %s, hold %s, from one hold before midnight to %s into the second one after it",
+	t.Logf("%d devices x %d metrics every %s, hold %s, from a hold before midnight to %s into the second one after it",
 		*soak.devices, *soak.metrics, *soak.interval, *soak.hold, next)
 	t.Logf("RSS: %d MB at most; counted: %d MB at most", slices.Max(s.rss)>>20, slices.Max(s.held)>>20)
-	t.Logf("CPU-ns per value, minute by minute, min / median / max: %s; making the messages is %.0f of it", spread(s.cpu), s.making)
-	t.Logf("creates per minute, min / median / max: %s before midnight, %s in the hold after it, %s then; devices by minutes of a hold are %.0f",
+	t.Logf("CPU-ns per value, minute by minute, min / median / max: %s; making the messages is %.0f of it",
+		spread(s.cpu), s.making)
+	t.Logf("creates per minute, min / median / max: %s before midnight, %s in the hold after it, %s then; %.0f are even",
 		spread(before), spread(after), spread(later), each)
 	require.Less(t, slices.Max(before), 2*each+10)
 	require.Less(t, slices.Max(after), 4*each+10)
@@ -83,10 +84,12 @@ type soaker struct {
 }
 
 func newSoaker(t *testing.T) *soaker {
-	s := &soaker{world: newWorld(t, nil), midnight: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), perMinute: map[int]float64{}}
+	midnight := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	s := &soaker{world: newWorld(t, nil), midnight: midnight, perMinute: map[int]float64{}}
 	s.now, s.until = s.midnight.Add(-*soak.hold), s.midnight.Add(*soak.hold+next)
 	discard, l := s.alone(func(c *ingest.Config) {
-		c.Hold, c.NoteEvery, c.CommitEvery, c.Linger, c.MemoryBytes = *soak.hold, 6*time.Hour, time.Second, 2*time.Second, *soak.memory
+		c.Hold, c.MemoryBytes = *soak.hold, *soak.memory
+		c.NoteEvery, c.CommitEvery, c.Linger = 6*time.Hour, time.Second, 2*time.Second
 	})
 	s.l, s.chunks = l, func() int { return discard.Chunks }
 	for d := range *soak.devices {

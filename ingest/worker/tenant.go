@@ -80,8 +80,8 @@ func (w *Worker) open(d *device, day telemetry.Day, now time.Time) *chain {
 	return c
 }
 
-// forget drops what is known of an idle chain: if it comes back its tail must be looked up (rule W3). The caller holds the
-// lock.
+// forget drops what is known of an idle chain: if it comes back its tail must be looked up (rule W3). The caller holds
+// the lock.
 func (w *Worker) forget(c *chain) {
 	w.forgotten = max(w.forgotten, c.day)
 	w.index.drop(c)
