@@ -63,6 +63,7 @@ type chain struct {
 	due    time.Time // when the bin is cut at the latest
 	want   Reason    // why the bin is to be cut, empty if it is not
 	trial  int       // values from which on the next trial encoding is worth while
+	budget int64     // records that the bin may hold back the committed offset (rule W7)
 	first  int64     // lowest offset that the chain holds back from being committed, while it has rows that are not stored
 	full   bool      // its partition key was found full, which has been said
 	begun  bool      // a bin has been opened since the chain is known here

@@ -22,6 +22,15 @@ func (w *Worker) due(c *chain, now time.Time) time.Time {
 	return now.Add(binning.FirstHold(c.device.id, w.cfg.Hold))
 }
 
+// budget is how many records such a bin may hold back the committed offset: as with the hold, the first one of a chain a part
+// of them, or a fleet that begins a day together would be cut together.
+func (w *Worker) budget(c *chain) int64 {
+	if c.begun {
+		return w.cfg.MaxBehind
+	}
+	return int64(binning.FirstHold(c.device.id, time.Duration(w.cfg.MaxBehind)))
+}
+
 // crowded reports whether a bin has so many readings, however small they are when encoded, that it must be cut: half
 // of what a chunk takes.
 func crowded(c *chain) bool {
@@ -74,9 +83,9 @@ func (w *Worker) wake(now time.Time) {
 
 // catchUp cuts the bins that hold back the committed offset by more records than allowed (rule W7).
 func (w *Worker) catchUp(now time.Time) {
-	for w.index.filling.len() > 0 {
-		c := w.index.filling.first()
-		if w.position-c.first <= w.cfg.MaxBehind {
+	for w.index.lagging.len() > 0 {
+		c := w.index.lagging.first()
+		if w.position-c.first <= c.budget {
 			return
 		}
 		w.ask(c, CutBehind, now)

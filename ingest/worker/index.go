@@ -13,6 +13,7 @@ import (
 type index struct {
 	wakes   ordered[*chain]   // that have something to do by themselves, by when
 	filling ordered[*chain]   // by the offset that they hold back
+	lagging ordered[*chain]   // those that are filling too, by the position at which they are cut for holding it back
 	acting  ordered[*chain]   // likewise
 	idle    ordered[*chain]   // without rows, not even lingering ones, by when they are forgotten
 	classes [classes][]*chain // those that are filling, by how much memory they take
@@ -29,6 +30,7 @@ type filing struct {
 	shelf  *ordered[*chain] // of filling, acting and idle, nil for none
 	place  int32            // in shelf
 	wake   int32            // place in wakes
+	lag    int32            // place in lagging
 	wakeAt time.Time
 	class  uint8
 	slot   int32 // in its class, from 1, 0 for none
@@ -41,10 +43,12 @@ type filing struct {
 func newIndex() index {
 	wake := func(c *chain) *int32 { return &c.filing.wake }
 	place := func(c *chain) *int32 { return &c.filing.place }
+	lag := func(c *chain) *int32 { return &c.filing.lag }
 	byOffset := func(a, b *chain) bool { return a.first < b.first }
 	return index{
 		wakes:   newOrdered(wake, func(a, b *chain) bool { return a.filing.wakeAt.Before(b.filing.wakeAt) }),
 		filling: newOrdered(place, byOffset),
+		lagging: newOrdered(lag, func(a, b *chain) bool { return a.first+a.budget < b.first+b.budget }),
 		acting:  newOrdered(place, byOffset),
 		idle:    newOrdered(place, func(a, b *chain) bool { return a.forgetAt().Before(b.forgetAt()) }),
 	}
@@ -62,6 +66,11 @@ func (x *index) file(c *chain) {
 	}
 	if f.shelf != nil {
 		f.shelf.put(c)
+	}
+	if c.phase == filling {
+		x.lagging.put(c)
+	} else {
+		x.lagging.remove(c)
 	}
 	at, ok := c.wakes()
 	switch {
@@ -124,6 +133,7 @@ func (x *index) drop(c *chain) {
 		x.stalls[f.fault]--
 	}
 	x.wakes.remove(c)
+	x.lagging.remove(c)
 	if f.shelf != nil {
 		f.shelf.remove(c)
 	}

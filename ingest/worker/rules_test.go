@@ -140,6 +140,27 @@ func TestABinThatLagsIsCut(t *testing.T) {
 	}
 }
 
+// A fleet whose bins begin together does not lag together: what holds back the floor by too many records goes out evenly.
+func TestAFleetDoesNotLagTogether(t *testing.T) {
+	const devices, behind = 200, 4000
+	w := newWorld(t, nil)
+	discard, l := w.alone(func(c *ingest.Config) {
+		c.Hold, c.MaxBehind, c.NoteEvery, c.CommitEvery = 24*time.Hour, behind, time.Hour, time.Second
+	})
+	offset, before, most := int64(0), 0, 0
+	for range 3 * behind / devices {
+		for d := range devices {
+			require.NoError(t, l.Take(context.Background(), one(offset, fmt.Sprintf("truck-%04d", d))))
+			offset++
+		}
+		w.now = w.now.Add(time.Second)
+		require.NoError(t, l.Step(context.Background()))
+		most, before = max(most, discard.Chunks-before), discard.Chunks
+	}
+	require.GreaterOrEqual(t, l.Floor(), offset-behind-2*devices)
+	require.Less(t, most, 4*devices*devices/behind, "chunks a second, of 200 devices in twenty seconds")
+}
+
 // A create whose answer was lost meets its own chunk: the rows stay in the head for a moment all the same (rule R1).
 func TestRowsLingerWhoeverStoredThem(t *testing.T) {
 	w := newWorld(t, nil)

@@ -207,7 +207,7 @@ func (w *Worker) take(offset int64, r *telemetry.Reading, now time.Time) {
 	}
 	before := c.phase
 	if c.bin.Readings() == 0 {
-		c.bin = binning.NewRows(w.names)
+		c.bin, c.budget = binning.NewRows(w.names), w.budget(c)
 	}
 	repeats := c.take(offset, r, w.due(c, now))
 	w.observe(d, offset, r, repeats)
