@@ -63,8 +63,8 @@ func New(cfg Config, stores Stores) (*Ingester, error) {
 const afterDrain = time.Second
 
 // Run reads until the context ends; then it writes what is in memory as far as the drain budget goes, commits, leaves
-// the group and returns nil. That takes the drain budget and a second at most, whoever does not answer. It does the same, and
-// fails with ErrDenied, when the store denies access for too long. It may be called once.
+// the group and returns nil. That takes the drain budget and a second at most, whoever does not answer. It does the
+// same, and fails with ErrDenied, when the store denies access for too long. It may be called once.
 func (in *Ingester) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -86,7 +86,8 @@ func (in *Ingester) run(ctx context.Context) error {
 	}
 	line := newLifeline()
 	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
-		ID: in.cfg.Group, Brokers: in.cfg.Kafka.Brokers(), Topics: []string{in.cfg.Topic}, Dialer: line.dialer(in.cfg.Kafka.Dialer()),
+		ID: in.cfg.Group, Brokers: in.cfg.Kafka.Brokers(), Topics: []string{in.cfg.Topic},
+		Dialer:            line.dialer(in.cfg.Kafka.Dialer()),
 		HeartbeatInterval: time.Second, SessionTimeout: in.cfg.Session, RebalanceTimeout: in.cfg.Session,
 		JoinGroupBackoff: joinBackoff, Timeout: max(30*time.Second, in.cfg.Kafka.RequestTimeout()),
 		WatchPartitionChanges: true, PartitionWatchInterval: in.cfg.WatchEvery,
@@ -278,7 +279,8 @@ func (in *Ingester) Heads(ctx context.Context, req store.HeadRequest) ([]store.P
 		}
 		out = append(out, w.Snapshot(req))
 	}
-	// The map is taken after the snapshots: no chunk that they leave out lies in a container that it lacks (Executor.create).
+	// The map is taken after the snapshots: no chunk that they leave out lies in a container that it lacks
+	// (Executor.create).
 	containers := in.stores.Directory.View().ContainersOf(req.Tenant, req.Range)
 	for i := range out {
 		out[i].Containers = containers

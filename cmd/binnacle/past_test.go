@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An archive that is older than what is accepted is refused when it is replayed as it is, and stored as a backfill; what the
-// backfill does not cover is refused all the same.
+// An archive that is older than what is accepted is refused when it is replayed as it is, and stored as a backfill;
+// what the backfill does not cover is refused all the same.
 func TestAnArchiveIsBackfilled(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, t.TempDir(), "--fleet=0", "--past=400d", "--hold=1s", "--max-months=2")

@@ -144,8 +144,8 @@ func TestEveryFaultAtOnce(t *testing.T) {
 	}
 }
 
-// Every role is a process of its own. Ingesters are killed while devices publish: everything acknowledged is answered, once,
-// with its last value, and an answer that lacks something says so.
+// Every role is a process of its own. Ingesters are killed while devices publish: everything acknowledged is answered,
+// once, with its last value, and an answer that lacks something says so.
 func TestRolesAsProcesses(t *testing.T) {
 	t.Parallel()
 	seed := mathrand.Uint64()
@@ -159,7 +159,8 @@ func TestRolesAsProcesses(t *testing.T) {
 
 	missing := run(t, 30*time.Second, append([]string{"ingest", "--check"}, servers...)...)
 	require.Equal(t, 1, missing.code)
-	require.Contains(t, missing.stdout.String(), "missing  cosmos     the database binnacle has no container control: binnacle provision makes it")
+	require.Contains(t, missing.stdout.String(),
+		"missing  cosmos     the database binnacle has no container control: binnacle provision makes it")
 	start(t, "provision", "--cosmos="+cosmosAt)
 	soon(t, 30*time.Second, func() bool {
 		return run(t, 30*time.Second, append([]string{"ingest", "--check"}, servers...)...).code == 0
@@ -177,7 +178,8 @@ func TestRolesAsProcesses(t *testing.T) {
 	}
 	ingesters := []*process{ingester(0), ingester(1), ingester(2)}
 	query := start(t, append([]string{
-		"query", "--api=127.0.0.1:0", "--admin=127.0.0.1:0", "--heads=" + strings.Join(ports, ","), "--heads-secret-file=" + secret,
+		"query", "--api=127.0.0.1:0", "--admin=127.0.0.1:0", "--heads=" + strings.Join(ports, ","), "--heads-secret-file=" +
+			secret,
 		"--trusted-proxies=127.0.0.1",
 	}, servers...)...)
 	asks := &dev{process: query, api: query.printed(`(?m)^ +api +http://(\S+)`)}
@@ -201,7 +203,8 @@ func TestRolesAsProcesses(t *testing.T) {
 	cancel()
 	want := <-published
 	require.Greater(t, len(want), 100)
-	soon(t, time.Minute, func() bool { return asks.complete("acme") }, "the others take over what the one had that is gone")
+	soon(t, time.Minute, func() bool { return asks.complete("acme") },
+		"the others take over what the one had that is gone")
 	asks.answersInAllFormats("acme", want)
 }
 
@@ -227,10 +230,13 @@ func freePort(t *testing.T) string {
 // Heads that other machines reach are not shown to everybody.
 func TestHeadsNeedASecret(t *testing.T) {
 	t.Parallel()
-	refused(t, []string{"ingest", "--heads-listen=0.0.0.0:0", "--admin=127.0.0.1:0"}, "--heads-secret-file", "--heads-tls-cert")
+	refused(t, []string{"ingest", "--heads-listen=0.0.0.0:0", "--admin=127.0.0.1:0"}, "--heads-secret-file",
+		"--heads-tls-cert")
 	refused(t, []string{"ingest", "--heads-tls-cert=x"}, "--heads-tls-key", "--heads-tls-ca")
-	refused(t, []string{"query", "--trusted-proxies=here", "--oidc-issuer=https://login.example"}, "--trusted-proxies here", "--oidc-audience")
-	refused(t, []string{"serve", "--identity=workload", "--key=a2V5", "--azure-account=a"}, "--key", "--azure-subscription")
+	refused(t, []string{"query", "--trusted-proxies=here", "--oidc-issuer=https://login.example"},
+		"--trusted-proxies here", "--oidc-audience")
+	refused(t, []string{"serve", "--identity=workload", "--key=a2V5", "--azure-account=a"}, "--key",
+		"--azure-subscription")
 }
 
 // Tokens are made, listed and revoked; what is secret is shown once.
@@ -239,7 +245,8 @@ func TestTokens(t *testing.T) {
 	emulator := start(t, "emulator", "--cosmos=127.0.0.1:0", "--data-dir", t.TempDir())
 	at := "--cosmos=" + emulator.printed(`(?m)^ +endpoint +http://([^/\s]+)`)
 	require.Zero(t, run(t, 30*time.Second, "provision", "--once", at).code)
-	add := run(t, 10*time.Second, "tenant", "token", "add", "acme", "--scopes=read,admin", "--expires=90d", "--note=Grafana", at)
+	add := run(t, 10*time.Second, "tenant", "token", "add", "acme", "--scopes=read,admin", "--expires=90d",
+		"--note=Grafana", at)
 	require.Zero(t, add.code, add.stderr.String())
 	secret := strings.TrimSpace(add.stdout.String())
 	require.Regexp(t, `^bn_[a-z2-7]{10}_[A-Z2-7]{26}$`, secret)
@@ -248,7 +255,8 @@ func TestTokens(t *testing.T) {
 	require.Regexp(t, id+` +acme +read,admin +\S+ +\S+ +good +Grafana`, list.stdout.String())
 	require.NotContains(t, list.stdout.String(), strings.Split(secret, "_")[2])
 	require.Zero(t, run(t, 10*time.Second, "tenant", "token", "revoke", id, at).code)
-	require.Regexp(t, id+`.* revoked +Grafana`, run(t, 10*time.Second, "tenant", "token", "list", "acme", at).stdout.String())
+	require.Regexp(t, id+`.* revoked +Grafana`, run(t, 10*time.Second, "tenant", "token", "list", "acme",
+		at).stdout.String())
 	refused(t, []string{"tenant", "token", "add", "Acme", at}, "Acme")
 	refused(t, []string{"tenant", "token", "add", "acme", "--scopes=all", at}, "all")
 	refused(t, []string{"tenant", "token", "revoke", "nobody", at}, "nobody")

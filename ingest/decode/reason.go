@@ -20,8 +20,8 @@ const (
 	BadSchema   Reason = "schema"       // a schema that the registry does not have, or that is not read here
 )
 
-// The reasons that a caller with limits, tenants and the record's Kafka timestamp finds. TooLarge is found here, too: of what
-// unpacks to too much.
+// The reasons that a caller with limits, tenants and the record's Kafka timestamp finds. TooLarge is found here, too:
+// of what unpacks to too much.
 const (
 	Past          Reason = "past"           // event time before the accepted past
 	Future        Reason = "future"         // event time too far after the record's Kafka timestamp

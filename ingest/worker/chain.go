@@ -193,7 +193,8 @@ func (c *chain) doomed() bool { return c.flight != nil && c.flight.bad != "" }
 // resumes reports whether the chain has stalled and its time has come.
 func (c *chain) resumes() bool { return c.phase == stalled && c.stall.ready && !c.doomed() }
 
-// spill takes rows out of the bin that are not to be stored any more; rest is what the bin has then. The caller holds the lock.
+// spill takes rows out of the bin that are not to be stored any more; rest is what the bin has then. The caller holds
+// the lock.
 func (c *chain) spill(rows, rest binning.Rows) {
 	c.flight, c.bin = &flight{rows: rows}, rest
 	if c.bin.Readings() == 0 {

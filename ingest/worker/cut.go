@@ -168,7 +168,8 @@ func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
 	id := chunk.ID{Day: c.day, Stream: w.stream, Partition: w.partition, Number: c.number}
 	key := tenant.Placement.Key(c.device.id, c.day, c.number)
 	header := chunk.Header{
-		ID: id, TenantShard: key.TenantShard, Device: key.Device, After: c.tail, Cut: now.UnixMilli(), TTL: tenant.TTL(c.day, now.UnixMilli()),
+		ID: id, TenantShard: key.TenantShard, Device: key.Device, After: c.tail, Cut: now.UnixMilli(),
+		TTL: tenant.TTL(c.day, now.UnixMilli()),
 	}
 	rows, rest, doc := fit(c, header)
 	why := c.want

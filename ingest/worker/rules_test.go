@@ -23,7 +23,9 @@ import (
 
 // noise is a message whose text does not compress, and fills a third of a document.
 func noise(offset int64, device string) worker.Record {
-	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"log":"%x"}}`, device, start+offset, ingesttest.Random(16_000, offset))}
+	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
+		`{"tenant":"acme","device":%q,"ts":%d,"values":{"log":"%x"}}`, device, start+offset,
+		ingesttest.Random(16_000, offset))}
 }
 
 func all(worker.Job) bool { return true }
@@ -61,7 +63,8 @@ func TestARecordIsNotDivided(t *testing.T) {
 			if k > 0 {
 				value = append(value, ',')
 			}
-			value = fmt.Appendf(value, `{"tenant":"acme","device":"d0","ts":%d,"values":{"log":"%x"}}`, start+i*each+k, ingesttest.Random(4000, i*each+k))
+			value = fmt.Appendf(value, `{"tenant":"acme","device":"d0","ts":%d,"values":{"log":"%x"}}`, start+i*each+k,
+				ingesttest.Random(4000, i*each+k))
 		}
 		require.NoError(t, l.Take(ctx, worker.Record{Offset: i, Time: start, Value: append(value, ']')}))
 	}
@@ -219,7 +222,8 @@ func TestAPartitionThatComesBack(t *testing.T) {
 // not carry the old value past the correction (rules W8, R5).
 func TestAPartitionThatComesBackHasNoStaleRows(t *testing.T) {
 	at := func(offset, ts int64, value int) worker.Record {
-		return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":%d}}`, ts, value)}
+		return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
+			`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":%d}}`, ts, value)}
 	}
 	w := newWorld(t, nil)
 	l, ctx := w.worker(nil), ingesttest.Soon(t)
@@ -340,7 +344,8 @@ func TestUnknownTenantsDoNotStormTheStore(t *testing.T) {
 	}
 	for i := range int64(1000) {
 		w.now = w.now.Add(5 * time.Millisecond)
-		require.NoError(t, l.Take(ctx, worker.Record{Offset: i, Time: start, Value: fmt.Appendf(nil, `{"tenant":"t%d","device":"d","ts":%d,"values":{"a":1}}`, i, start)}))
+		require.NoError(t, l.Take(ctx, worker.Record{Offset: i, Time: start,
+			Value: fmt.Appendf(nil, `{"tenant":"t%d","device":"d","ts":%d,"values":{"a":1}}`, i, start)}))
 	}
 	require.LessOrEqual(t, lists, 3*7, "three lists a second")
 	require.Positive(t, lists)
@@ -350,7 +355,8 @@ func TestUnknownTenantsDoNotStormTheStore(t *testing.T) {
 	_, err := dir.Register(ctx, "t7")
 	require.NoError(t, err)
 	w.now = w.now.Add(time.Second)
-	require.NoError(t, l.Take(ctx, worker.Record{Offset: 1000, Time: start, Value: fmt.Appendf(nil, `{"tenant":"t7","device":"d","ts":%d,"values":{"a":1}}`, start)}))
+	require.NoError(t, l.Take(ctx, worker.Record{Offset: 1000, Time: start,
+		Value: fmt.Appendf(nil, `{"tenant":"t7","device":"d","ts":%d,"values":{"a":1}}`, start)}))
 	require.NoError(t, l.Finish(ctx))
 	require.Len(t, w.buried, 1000)
 	require.Len(t, w.Stored(), 1)
@@ -366,7 +372,8 @@ func TestTheMarkComesFirst(t *testing.T) {
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
 	_, err = dir.Refresh(ctx)
 	require.NoError(t, err)
-	l := ingest.NewLocal(w.config(), ingest.Stores{Chunks: w.Chunks, Directory: dir, Catalog: w.Catalog, Streams: streams, Letters: w},
+	l := ingest.NewLocal(w.config(), ingest.Stores{Chunks: w.Chunks, Directory: dir, Catalog: w.Catalog, Streams: streams,
+		Letters: w},
 		worker.Assignment{Stream: s.Number, LogEnd: 10, Unmarked: true})
 	require.Nil(t, l.Committed(0, w.now), "there is no record to mark yet")
 	for i := range int64(5) {
@@ -505,7 +512,8 @@ func TestANewDayNeedsNoLookup(t *testing.T) {
 	l, ctx := w.worker(nil), ingesttest.Soon(t)
 	w.now = w.now.Add(24 * time.Hour)
 	at := w.now.UnixMilli()
-	require.NoError(t, l.Take(ctx, worker.Record{Offset: 0, Time: at, Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, at)}))
+	require.NoError(t, l.Take(ctx, worker.Record{Offset: 0, Time: at,
+		Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, at)}))
 	require.NoError(t, l.Finish(ctx))
 	require.Len(t, w.Stored(), 1)
 	require.Zero(t, w.Chunks.Calls(storetest.Last))
@@ -515,7 +523,8 @@ func TestANewDayNeedsNoLookup(t *testing.T) {
 func TestAReadingWhoseRetentionIsOver(t *testing.T) {
 	w := newWorld(t, nil)
 	ctx := ingesttest.Soon(t)
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }, Retention: 24 * time.Hour})
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now },
+		Retention: 24 * time.Hour})
 	_, err := dir.Register(ctx, "acme")
 	require.NoError(t, err)
 	l := w.worker(nil)

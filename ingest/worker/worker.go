@@ -80,7 +80,9 @@ type Worker struct {
 	stamping  bool          // a Stamp is under way
 	stamped   time.Time
 
-	mu       sync.Mutex // guards what a head shows: the fields below, each chain's bin, flight and linger, and which tenants, devices and chains there are
+	// guards what a head shows: the fields below, each chain's bin, flight and linger, and which tenants, devices and
+	// chains there are
+	mu       sync.Mutex
 	position int64
 	caughtUp int64
 	looked   int // devices that heads have looked at

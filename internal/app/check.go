@@ -18,8 +18,10 @@ var errMissing = errors.New("not all that the role needs is there")
 // checkTimeout bounds each part of a check.
 const checkTimeout = 15 * time.Second
 
-// check looks whether all is there that a role needs, prints what it finds, a line each, and fails if something is missing.
-func check(ctx context.Context, env Env, at AccountConfig, cluster kafka.Config, topics []string, ingesters *HeadsConfig) error {
+// check looks whether all is there that a role needs, prints what it finds, a line each, and fails if something is
+// missing.
+func check(ctx context.Context, env Env, at AccountConfig, cluster kafka.Config, topics []string,
+	ingesters *HeadsConfig) error {
 	p := newProcess(env)
 	defer p.close()
 	missing := false
@@ -80,5 +82,6 @@ func (p *process) checkAccount(ctx context.Context, at AccountConfig) (string, e
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("database %s with %d containers and %d tenants", store.Database, len(names), len(view.Tenants())), nil
+	return fmt.Sprintf("database %s with %d containers and %d tenants", store.Database, len(names), len(view.Tenants())),
+		nil
 }

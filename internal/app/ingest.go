@@ -19,7 +19,8 @@ func (f *faults) ingest(c ingest.Config) {
 	f.check(c.DrainBudget >= 0 && c.DrainBudget <= ingest.MaxDrainBudget,
 		"--drain-budget %s: it lies between 0 and %s", c.DrainBudget, ingest.MaxDrainBudget)
 	f.check(c.Session >= ingest.MinSession, "--session-timeout %s: at least %s are needed", c.Session, ingest.MinSession)
-	f.check(c.Session < ingest.MinSession || c.DrainBudget < c.Session, "--drain-budget %s: it must be below --session-timeout %s",
+	f.check(c.Session < ingest.MinSession || c.DrainBudget < c.Session,
+		"--drain-budget %s: it must be below --session-timeout %s",
 		c.DrainBudget, c.Session)
 	f.check(c.MaxBehind > 0, "--max-behind %d is not above 0", c.MaxBehind)
 	f.check(c.MaxWrites > 0, "--max-writes %d is not above 0", c.MaxWrites)

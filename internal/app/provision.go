@@ -140,7 +140,8 @@ func (p *process) provisionFor(a account) (ingest.Directory, error) {
 }
 
 // provisionAlways makes the base of the account, waiting until it answers, and adds the stage that makes containers.
-func (p *process) provisionAlways(ctx context.Context, c *cosmos.Client, az AzureConfig, at AccountConfig, policy PolicyConfig) error {
+func (p *process) provisionAlways(ctx context.Context, c *cosmos.Client, az AzureConfig, at AccountConfig,
+	policy PolicyConfig) error {
 	containers, err := az.manager(c, at)
 	if err != nil {
 		return err

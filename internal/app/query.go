@@ -59,7 +59,8 @@ func (f *faults) query(c query.Config) {
 }
 
 // newQuery builds the role that answers queries from heads and the account, and serves it at a door.
-func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, log store.Log, gate *access.Gate, at door) error {
+func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, log store.Log, gate *access.Gate,
+	at door) error {
 	asks := cfg.Query
 	asks.Reader, asks.Heads, asks.Log = a.client.Chunks(), heads, log
 	asks.Directory, asks.Catalog = a.directory, a.client.Catalog()

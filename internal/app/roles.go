@@ -263,7 +263,9 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig) error {
 	if err := p.newQuery(cfg.Query, a, others, cluster.Topic(in.Ingest.Topic), gate, api); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Stdout, "binnacle serve\n  kafka   %s  topic %s\n  cosmos  %s\n  api     %s\n  heads   %s\n  admin   http://%s\n",
-		strings.Join(in.Kafka.Brokers, ","), in.Ingest.Topic, in.Account.Cosmos, cfg.Query.url(api), heads.addr(), admin.addr())
+	fmt.Fprintf(p.Stdout, "binnacle serve\n  kafka   %s  topic %s\n  cosmos  %s\n  api     %s\n  heads   %s\n  admin   "+
+		"http://%s\n",
+		strings.Join(in.Kafka.Brokers, ","), in.Ingest.Topic, in.Account.Cosmos, cfg.Query.url(api), heads.addr(),
+		admin.addr())
 	return nil
 }

@@ -69,7 +69,8 @@ func ListTokens(ctx context.Context, cfg TokenConfig, tenant string, env Env) er
 		for _, s := range t.Scopes {
 			scopes = append(scopes, string(s))
 		}
-		rows = append(rows, []string{t.ID, t.Tenant, strings.Join(scopes, ","), day(t.Created), day(t.Expires), state, t.Note})
+		rows = append(rows, []string{t.ID, t.Tenant, strings.Join(scopes, ","), day(t.Created), day(t.Expires), state,
+			t.Note})
 	}
 	return report.List(env.Stdout, rows)
 }
