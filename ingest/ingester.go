@@ -122,9 +122,9 @@ func (in *Ingester) run(ctx context.Context) error {
 	return group.Close()
 }
 
-// shutdown goes on from the end of intake. The partitions of the last generation stop fetching, write what is in memory and
-// commit (partition.drain); the group leaves as soon as they have, and joins no other; and whoever has not answered when the
-// budget is spent is cut off.
+// shutdown goes on from the end of intake. The partitions of the last generation stop fetching, write what is in memory
+// and commit (partition.drain); the group leaves as soon as they have, and joins no other; and whoever has not answered
+// when the budget is spent is cut off.
 func (in *Ingester) shutdown(group *kafkago.ConsumerGroup, line *lifeline) {
 	<-in.running.Done()
 	var leaving sync.WaitGroup

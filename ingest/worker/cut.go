@@ -22,8 +22,8 @@ func (w *Worker) due(c *chain, now time.Time) time.Time {
 	return now.Add(binning.FirstHold(c.device.id, w.cfg.Hold))
 }
 
-// budget is how many records such a bin may hold back the committed offset: as with the hold, the first one of a chain a part
-// of them, or a fleet that begins a day together would be cut together.
+// budget is how many records such a bin may hold back the committed offset: as with the hold, the first one of a chain
+// a part of them, or a fleet that begins a day together would be cut together.
 func (w *Worker) budget(c *chain) int64 {
 	if c.begun {
 		return w.cfg.MaxBehind

@@ -37,7 +37,8 @@ func Devices(w *Worker) (n int) {
 // CountWork counts from now on how often the Worker compares two of its chains or devices, or shows one to a head.
 func CountWork(w *Worker) (count func() int) {
 	n := 0
-	for _, o := range []*ordered[*chain]{&w.index.wakes, &w.index.filling, &w.index.lagging, &w.index.acting, &w.index.idle} {
+	for _, o := range []*ordered[*chain]{&w.index.wakes, &w.index.filling, &w.index.lagging, &w.index.acting,
+		&w.index.idle} {
 		countLess(o, &n)
 	}
 	countLess(&w.looks, &n)

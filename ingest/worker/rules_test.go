@@ -143,7 +143,8 @@ func TestABinThatLagsIsCut(t *testing.T) {
 	}
 }
 
-// A fleet whose bins begin together does not lag together: what holds back the floor by too many records goes out evenly.
+// A fleet whose bins begin together does not lag together: what holds back the floor by too many records goes out
+// evenly.
 func TestAFleetDoesNotLagTogether(t *testing.T) {
 	const devices, behind = 200, 4000
 	w := newWorld(t, nil)

@@ -120,3 +120,13 @@ func TestInvariants(t *testing.T) {
 		}
 	}
 }
+
+func TestLinesFit(t *testing.T) {
+	var faults []string
+	for _, f := range tracked(t) {
+		if source, err := os.ReadFile(filepath.Join(root, f)); err == nil && strings.HasSuffix(f, ".go") {
+			faults = append(faults, archtest.LongLines(f, string(source))...)
+		}
+	}
+	require.Empty(t, faults)
+}

@@ -105,16 +105,6 @@ func (s seen) takeHead(t *testing.T, h store.PartitionHead) {
 	}
 }
 
-func (s seen) takeDocument(t *testing.T, doc []byte) {
-	t.Helper()
-	c, err := chunk.Parse(doc)
-	require.NoError(t, err)
-	f, err := c.Frame(nil)
-	require.NoError(t, err)
-	h := c.Header
-	s.take(h.Device, store.Source{Stream: h.ID.Stream, Partition: h.ID.Partition, Through: h.Through}, f)
-}
-
 func (s seen) lines() []string {
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(s)) {
