@@ -2,6 +2,7 @@ package chunk_test
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -68,6 +69,9 @@ func openBlock(b []byte, metrics []string) (chunk.Run, error) {
 	s, err := chunk.ParseSchema(schema)
 	if err != nil {
 		return chunk.Run{}, err
+	}
+	if string(s.Bytes()) != string(schema) {
+		return chunk.Run{}, errors.New("a schema is not kept as it was read")
 	}
 	return s.Rows(rows, metrics)
 }
