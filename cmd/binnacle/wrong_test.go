@@ -113,7 +113,7 @@ func TestWrongCommandLines(t *testing.T) {
 		args  []string
 		words []string
 	}{
-		{nil, []string{"dev", "replay"}},
+		{nil, []string{"dev", "serve"}},
 		{[]string{"nosuch"}, []string{"nosuch"}},
 		{[]string{"--nosuch"}, []string{"--nosuch"}},
 		{[]string{"dev", "--nosuch"}, []string{"--nosuch"}},
