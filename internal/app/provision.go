@@ -23,6 +23,7 @@ type ProvisionConfig struct {
 	DryRun bool          `help:"Print the plan and change nothing."`
 	Once   bool          `help:"Apply the plan once and end."`
 	Every  time.Duration `help:"Time between two rounds." default:"1m"`
+	Admin  string        `help:"Address of metrics, health and profiles. Default: none." placeholder:"ADDRESS"`
 }
 
 // PolicyConfig is what of the policy of tiers is set.
@@ -89,6 +90,36 @@ func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	if err := errors.Join(faults...); err != nil {
 		return err
 	}
+	if cfg.DryRun || cfg.Once {
+		return provisionOnce(ctx, cfg, env)
+	}
+	return run(ctx, env, func(ctx context.Context, p *process) error {
+		if cfg.Admin != "" {
+			admin, err := p.openAdmin(AdminConfig{cfg.Admin})
+			if err != nil {
+				return err
+			}
+			p.start()
+			fmt.Fprintf(p.Stdout, "binnacle provision\n  admin   http://%s\n\n", admin.addr())
+		}
+		client, err := p.connect(cfg.Account)
+		if err != nil {
+			return err
+		}
+		made, err := p.provisionAlways(ctx, client, cfg)
+		if err != nil {
+			return err
+		}
+		steps, err := made.Once(ctx)
+		if err != nil {
+			p.Logger.Warn("the first round is not complete", "error", err) // the next one follows
+		}
+		return provision.Print(p.Stdout, steps)
+	})
+}
+
+// provisionOnce prints the plan and, without a dry run, applies it.
+func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	client, err := cfg.Account.connect(env.Logger)
 	if err != nil {
 		return err
@@ -103,7 +134,7 @@ func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
 		return err
 	}
 	p, err := provision.New(provision.Config{
-		Containers: containers, Policy: cfg.Policy.policy(), Every: cfg.Every, Logger: env.Logger,
+		Containers: containers, Policy: cfg.Policy.policy(), Logger: env.Logger,
 		Directory: control.NewDirectory(control.DirectoryConfig{Documents: documents, Logger: env.Logger}),
 	})
 	if err != nil {
@@ -118,10 +149,7 @@ func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	if err == nil || len(steps) > 0 {
 		err = errors.Join(err, provision.Print(env.Stdout, steps))
 	}
-	if err != nil || cfg.DryRun || cfg.Once {
-		return err
-	}
-	return p.Run(ctx)
+	return err
 }
 
 // provisionFor adds the stage that makes containers for the ingest of this process. It returns the directory as ingest
@@ -140,24 +168,26 @@ func (p *process) provisionFor(a account) (ingest.Directory, error) {
 }
 
 // provisionAlways makes the base of the account, waiting until it answers, and adds the stage that makes containers.
-func (p *process) provisionAlways(ctx context.Context, c *cosmos.Client, az AzureConfig, at AccountConfig,
-	policy PolicyConfig) error {
-	containers, err := az.manager(c, at)
+func (p *process) provisionAlways(
+	ctx context.Context, c *cosmos.Client, cfg ProvisionConfig,
+) (*provision.Provisioner, error) {
+	containers, err := cfg.Azure.manager(c, cfg.Account)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := p.patiently(ctx, "the account", func() error { return containers.EnsureBase(ctx) }); err != nil {
-		return err
+		return nil, err
 	}
 	made, err := provision.New(provision.Config{
-		Containers: containers, Policy: policy.policy(), Logger: p.part("provision"), Registerer: p.metrics,
+		Containers: containers, Policy: cfg.Policy.policy(), Every: cfg.Every,
+		Logger: p.part("provision"), Registerer: p.metrics,
 		Directory: control.NewDirectory(control.DirectoryConfig{Documents: c.Documents(), Logger: p.Logger}),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.add("provision", made.Run)
-	return nil
+	return made, nil
 }
 
 // base is the control documents that the plan is made from. Without a dry run, what they need is made first.

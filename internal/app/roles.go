@@ -234,7 +234,8 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig) error {
 		return err
 	}
 	if cfg.Provision {
-		if err := p.provisionAlways(ctx, client, cfg.Azure, in.Account, cfg.Policy); err != nil {
+		made := ProvisionConfig{Account: in.Account, Azure: cfg.Azure, Policy: cfg.Policy}
+		if _, err := p.provisionAlways(ctx, client, made); err != nil {
 			return err
 		}
 	}

@@ -30,8 +30,8 @@ type dashboard struct {
 	}
 }
 
-// Every panel asks something that Prometheus understands, of metrics that there are, from the data source that is chosen
-// above, and has a place of its own.
+// Every panel asks something that Prometheus understands, of metrics that there are, from the data source that is
+// chosen, and has a place of its own.
 func TestDashboards(t *testing.T) {
 	c := readCode(t)
 	files, err := filepath.Glob(filepath.Join(root, "deploy/dashboards/*.json"))
