@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"binnacle/internal/deploytest"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
@@ -40,6 +43,38 @@ func TestComposeRunsWhatThereIs(t *testing.T) {
 		require.Zero(t, p.code, "%s: %s", name, p.stderr.String())
 	}
 	require.Equal(t, map[string]bool{"emulator": true, "provision": true, "ingest": true, "query": true}, roles)
+}
+
+// The chart gives each role a file that it takes, whatever the values are.
+func TestChartSettingsAreFlags(t *testing.T) {
+	t.Parallel()
+	chart, err := deploytest.ReadChart("../../deploy/helm/binnacle")
+	require.NoError(t, err)
+	for _, changes := range []string{"", `
+kafka: {passwordSecret: {name: k}, settings: {event-hubs: true, kafka: [n.servicebus.windows.net]}}
+query: {tlsSecret: api, settings: {oidc-issuer: "https://login.example", oidc-audience: binnacle}}
+cosmos: {settings: {identity: workload, regions: [westeurope]}}
+provision: {settings: {azure-subscription: s, azure-resource-group: g, azure-account: a}}`, `
+cosmos: {keySecret: {name: account}}
+ingest: {settings: {register: true, hold: 10m}}`,
+	} {
+		manifests, err := chart.Render("binnacle", changes)
+		require.NoError(t, err)
+		roles := 0
+		for _, m := range manifests {
+			data, ok := m["data"].(map[string]any)
+			if m["kind"] != "ConfigMap" || !ok {
+				continue
+			}
+			roles++
+			text := data["binnacle.yaml"].(string)
+			role, _, _ := strings.Cut(text, ":")
+			p := run(t, 30*time.Second, role, "--config", file(t, "binnacle.yaml", text), "--print-config")
+			require.Zero(t, p.code, "%s: %s", role, p.stderr.String())
+			require.Contains(t, p.stdout.String(), "0.0.0.0:7071")
+		}
+		require.Equal(t, 3, roles)
+	}
 }
 
 // A provision that runs on says of itself what the others do, with what it has provisioned.
