@@ -35,6 +35,12 @@ func (s *Streams) Of(ctx context.Context, cluster, topic string, partitions int,
 	if err != nil {
 		return x, m, false, err
 	}
+	return s.Reads(ctx, all, partitions, partition)
+}
+
+// Reads is Of among the streams of a topic, the newest first, of which there is at least one: it makes none.
+func (s *Streams) Reads(ctx context.Context, all []Stream, partitions int, partition int32) (x Stream, m Mark,
+	marked bool, err error) {
 	for i, x := range all {
 		m, marked, err := s.mark(ctx, x, partition)
 		if err != nil {

@@ -44,7 +44,7 @@ func TestChunksOnTheEmulator(t *testing.T) {
 		limits := cosmosemu.Limits{LogicalPartitionBytes: storetest.KeyBytes}
 		_, c := emulator(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 3, Limits: limits}, nil)
 		return storetest.Fixture{
-			Writer: c.Chunks(), Reader: c.Chunks(),
+			Writer: c.Chunks(), Reader: c.Chunks(), Headers: c.Chunks(),
 			CreateContainer: func(name string) { require.NoError(t, c.Containers().Create(t.Context(), name, small)) },
 			DeleteContainer: func(name string) { require.NoError(t, c.Containers().Delete(t.Context(), name)) },
 		}

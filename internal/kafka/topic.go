@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -108,4 +109,37 @@ func (t *Topic) offsets(ctx context.Context, ask ...kafkago.OffsetRequest) ([]ka
 		}
 	}
 	return res.Topics[t.name], nil
+}
+
+// Committed returns what a group has committed of the topic, by partition; a partition of which it has committed
+// nothing is missing.
+func (t *Topic) Committed(ctx context.Context, group string) (map[int]int64, error) {
+	partitions, err := t.Partitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
+	defer cancel()
+	res, err := t.client.api.OffsetFetch(ctx, &kafkago.OffsetFetchRequest{
+		GroupID: group, Topics: map[string][]int{t.name: partitions},
+	})
+	if err == nil {
+		err = res.Error
+	}
+	if errors.Is(err, kafkago.GroupIdNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what group %s has committed of %s: %w", group, t.name, err)
+	}
+	all := make(map[int]int64, len(partitions))
+	for _, p := range res.Topics[t.name] {
+		if p.Error != nil {
+			return nil, fmt.Errorf("read what group %s has committed of %s/%d: %w", group, t.name, p.Partition, p.Error)
+		}
+		if p.CommittedOffset >= 0 {
+			all[p.Partition] = p.CommittedOffset
+		}
+	}
+	return all, nil
 }

@@ -164,3 +164,24 @@ func TestPartitionsThatAreAddedAreSeen(t *testing.T) {
 		return err == nil && len(partitions) == 4
 	}, 10*time.Second, 5*time.Millisecond)
 }
+
+// What a group has committed is told by partition, and what it hasn't is left out.
+func TestWhatAGroupHasCommitted(t *testing.T) {
+	b := broker(t)
+	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}}).Topic(topic)
+	committed, err := of.Committed(t.Context(), "readers")
+	require.NoError(t, err)
+	require.Empty(t, committed)
+	_, err = of.Produce(t.Context(), 1, []kafka.Message{message("k", "a"), message("k", "b")})
+	require.NoError(t, err)
+	client := &kafkago.Client{Addr: kafkago.TCP(b.Addr())}
+	_, err = client.OffsetCommit(t.Context(), &kafkago.OffsetCommitRequest{GroupID: "readers", GenerationID: -1,
+		Topics: map[string][]kafkago.OffsetCommit{topic: {{Partition: 1, Offset: 2}}}})
+	require.NoError(t, err)
+	committed, err = of.Committed(t.Context(), "readers")
+	require.NoError(t, err)
+	require.Equal(t, map[int]int64{1: 2}, committed)
+	committed, err = of.Committed(t.Context(), "others")
+	require.NoError(t, err)
+	require.Empty(t, committed)
+}

@@ -34,10 +34,11 @@ type Kind string
 
 // The operations of a store.
 const (
-	Create Kind = "create"
-	Read   Kind = "read"
-	Last   Kind = "last"
-	Scan   Kind = "scan"
+	Create  Kind = "create"
+	Read    Kind = "read"
+	Last    Kind = "last"
+	Scan    Kind = "scan"
+	Headers Kind = "headers"
 )
 
 // Op is one call of a store, as a Fault is asked for.

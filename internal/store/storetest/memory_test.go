@@ -16,7 +16,8 @@ import (
 func TestMemory(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Fixture {
 		m := storetest.NewMemory(t)
-		return storetest.Fixture{Writer: m, Reader: m, CreateContainer: m.CreateContainer, DeleteContainer: m.DeleteContainer}
+		return storetest.Fixture{Writer: m, Reader: m, Headers: m, CreateContainer: m.CreateContainer,
+			DeleteContainer: m.DeleteContainer}
 	})
 }
 

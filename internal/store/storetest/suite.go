@@ -19,6 +19,7 @@ import (
 type Fixture struct {
 	Writer          store.Writer
 	Reader          store.Reader
+	Headers         store.HeaderReader
 	CreateContainer func(name string)
 	DeleteContainer func(name string)
 }
@@ -45,6 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"a container dropped under a scan", scanDropped},
 		{"a scan tells what it costs", scanCharge},
 		{"a scan's bytes stay as they are", scanKeeps},
+		{"headers of a day", headersOfADay},
 		{"a context that has ended", contextEnded},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, open(t)) })

@@ -1,0 +1,67 @@
+package cosmos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"binnacle/internal/store"
+)
+
+var _ store.HeaderReader = (*Chunks)(nil)
+
+// A chunk is of a day by its id, or by its instants: in a damaged one they may differ. Both are in the index.
+const daySQL = ` FROM c WHERE ((c.id >= @first AND c.id < @last) OR (c["from"] < @to AND c["to"] >= @from))`
+
+// headerSQL leaves the columns where they are: what a page costs goes by what is read, and how many there are by what
+// is answered.
+var headerSQL = func() string {
+	names := store.HeaderProperties()
+	for i, name := range names {
+		names[i] = `c["` + name + `"]`
+	}
+	return "SELECT " + strings.Join(names, ", ") + daySQL
+}()
+
+// Headers implements store.HeaderReader.
+func (s *Chunks) Headers(ctx context.Context, scan store.HeaderScan,
+	yield func(header []byte) error) (store.Usage, error) {
+	var charge func(float64) error
+	if scan.Charge != nil {
+		charge = func(rus float64) error { return mark(scan.Charge(rus)) }
+	}
+	var usage store.Usage
+	err := s.c.each(ctx, call{operation: "headers", container: scan.Container}, headersOf(scan), &usage, charge,
+		func(item []byte) error { return mark(yield(item)) })
+	var own yielded
+	switch {
+	case err == nil:
+		return usage, nil
+	case errors.As(err, &own):
+		return usage, own.error
+	case is(err, http.StatusNotFound) && substatus(err) != subSessionNotAvailable:
+		err = store.ErrNoContainer
+	}
+	return usage, fmt.Errorf("read headers in %s: %w", scan.Container, err)
+}
+
+func headersOf(scan store.HeaderScan) query {
+	var q query
+	q.sql = headerSQL
+	if scan.Whole {
+		q.sql = "SELECT *" + daySQL
+	}
+	q.params = append(q.params, param("@first", scan.Day.String()+"."), param("@last", (scan.Day+1).String()+"."),
+		param("@from", scan.Day.Start()), param("@to", scan.Day.End()))
+	if scan.Tenant != "" {
+		q.sql += " AND c.tenantShard >= @shard AND c.tenantShard < @beyond"
+		q.params = append(q.params, param("@shard", scan.Tenant+"~"), param("@beyond", scan.Tenant+"\x7f"))
+	}
+	if scan.Device != "" {
+		q.sql += " AND c.device = @device"
+		q.params = append(q.params, param("@device", scan.Device))
+	}
+	return q
+}
