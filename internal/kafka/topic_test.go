@@ -174,7 +174,9 @@ func TestWhatAGroupHasCommitted(t *testing.T) {
 	require.Empty(t, committed)
 	_, err = of.Produce(t.Context(), 1, []kafka.Message{message("k", "a"), message("k", "b")})
 	require.NoError(t, err)
-	client := &kafkago.Client{Addr: kafkago.TCP(b.Addr())}
+	transport := &kafkago.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &kafkago.Client{Addr: kafkago.TCP(b.Addr()), Transport: transport}
 	_, err = client.OffsetCommit(t.Context(), &kafkago.OffsetCommitRequest{GroupID: "readers", GenerationID: -1,
 		Topics: map[string][]kafkago.OffsetCommit{topic: {{Partition: 1, Offset: 2}}}})
 	require.NoError(t, err)
