@@ -1,0 +1,204 @@
+// The account with its database and the containers control and catalog, and an identity with the least rights for each role.
+// Containers of chunks are provision's alone: it makes one for each month, sets their throughput by age and drops them.
+// How containers are keyed and indexed is the code's (internal/cosmos/layout.go); a test compares.
+
+@description('Name of the account.')
+param account string
+
+@description('Region, such as westeurope.')
+param location string = resourceGroup().location
+
+@description('Refuse account keys: everybody has an identity.')
+param identitiesOnly bool = true
+
+@description('Keep replicas in several zones of the region.')
+param zoneRedundant bool = true
+
+@description('Issuer of the Kubernetes cluster\'s service accounts. Empty: no workload identity.')
+param oidcIssuer string = ''
+
+@description('Kubernetes namespace of the chart, whose release is named binnacle.')
+param namespace string = 'telemetry'
+
+resource cosmos 'Microsoft.DocumentDB/databaseAccounts@2024-11-15' = {
+  name: account
+  location: location
+  kind: 'GlobalDocumentDB'
+  properties: {
+    databaseAccountOfferType: 'Standard'
+    disableLocalAuth: identitiesOnly
+    minimalTlsVersion: 'Tls12'
+    // An answer holds what was stored before it: readers carry the session tokens that ingesters hand them.
+    consistencyPolicy: {
+      defaultConsistencyLevel: 'Session'
+    }
+    locations: [
+      {
+        locationName: location
+        failoverPriority: 0
+        isZoneRedundant: zoneRedundant
+      }
+    ]
+    backupPolicy: {
+      type: 'Continuous'
+      continuousModeProperties: {
+        tier: 'Continuous7Days'
+      }
+    }
+  }
+}
+
+resource database 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases@2024-11-15' = {
+  parent: cosmos
+  name: 'binnacle'
+  properties: {
+    resource: {
+      id: 'binnacle'
+    }
+  }
+}
+
+resource control 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2024-11-15' = {
+  parent: database
+  name: 'control'
+  properties: {
+    options: {
+      throughput: 400
+    }
+    resource: {
+      id: 'control'
+      partitionKey: {
+        kind: 'Hash'
+        version: 2
+        paths: ['/kind']
+      }
+      indexingPolicy: {
+        automatic: true
+        indexingMode: 'consistent'
+        includedPaths: [
+          { path: '/kind/?' }
+        ]
+        excludedPaths: [
+          { path: '/*' }
+        ]
+      }
+    }
+  }
+}
+
+resource catalog 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2024-11-15' = {
+  parent: database
+  name: 'catalog'
+  properties: {
+    options: {
+      autoscaleSettings: {
+        maxThroughput: 2000
+      }
+    }
+    resource: {
+      id: 'catalog'
+      partitionKey: {
+        kind: 'MultiHash'
+        version: 2
+        paths: ['/tenant', '/device']
+      }
+      indexingPolicy: {
+        automatic: true
+        indexingMode: 'consistent'
+        includedPaths: [
+          { path: '/tenant/?' }
+          { path: '/device/?' }
+        ]
+        excludedPaths: [
+          { path: '/*' }
+        ]
+      }
+    }
+  }
+}
+
+// Of the data plane. Cosmos DB has these two roles in each account.
+var reader = '00000000-0000-0000-0000-000000000001'
+var contributor = '00000000-0000-0000-0000-000000000002'
+var roles = [
+  { name: 'ingest', dataRole: contributor }
+  { name: 'query', dataRole: reader }
+  { name: 'provision', dataRole: contributor }
+]
+
+resource identities 'Microsoft.ManagedIdentity/userAssignedIdentities@2023-01-31' = [
+  for role in roles: {
+    name: '${account}-${role.name}'
+    location: location
+  }
+]
+
+// The database alone, not the account.
+resource dataRoles 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2024-11-15' = [
+  for (role, i) in roles: {
+    parent: cosmos
+    name: guid(cosmos.id, role.name, role.dataRole)
+    properties: {
+      principalId: identities[i].properties.principalId
+      roleDefinitionId: '${cosmos.id}/sqlRoleDefinitions/${role.dataRole}'
+      scope: '${cosmos.id}/dbs/${database.name}'
+    }
+  }
+]
+
+// What provision does through Azure Resource Manager, and nothing else: data-plane roles can't make containers.
+resource provisionRole 'Microsoft.Authorization/roleDefinitions@2022-04-01' = {
+  name: guid(cosmos.id, 'binnacle provision')
+  properties: {
+    roleName: 'Binnacle provision (${account})'
+    description: 'To make, drop and scale containers of one account.'
+    type: 'CustomRole'
+    assignableScopes: [resourceGroup().id]
+    permissions: [
+      {
+        actions: [
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/write'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/read'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/write'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/delete'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/read'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/write'
+          // What the service asks of who follows an operation that it has begun.
+          'Microsoft.DocumentDB/locations/operationsStatus/read'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/operationResults/read'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/operationResults/read'
+          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/operationResults/read'
+        ]
+      }
+    ]
+  }
+}
+
+resource provisionAssignment 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
+  scope: cosmos
+  name: guid(cosmos.id, provisionRole.id)
+  properties: {
+    roleDefinitionId: provisionRole.id
+    principalId: identities[2].properties.principalId
+    principalType: 'ServicePrincipal'
+  }
+}
+
+// The chart's service accounts are these identities.
+resource federated 'Microsoft.ManagedIdentity/userAssignedIdentities/federatedIdentityCredentials@2023-01-31' = [
+  for (role, i) in roles: if (!empty(oidcIssuer)) {
+    parent: identities[i]
+    name: 'binnacle-${role.name}'
+    properties: {
+      issuer: oidcIssuer
+      subject: 'system:serviceaccount:${namespace}:binnacle-${role.name}'
+      audiences: ['api://AzureADTokenExchange']
+    }
+  }
+]
+
+@description('For --cosmos.')
+output endpoint string = cosmos.properties.documentEndpoint
+
+@description('For --identity-client, or the chart\'s serviceAccount.annotations: of ingest, query and provision.')
+output clientIds array = [for (role, i) in roles: identities[i].properties.clientId]

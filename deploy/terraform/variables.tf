@@ -1,0 +1,38 @@
+variable "account" {
+  description = "Name of the account."
+  type        = string
+}
+
+variable "resource_group" {
+  description = "Resource group, which exists."
+  type        = string
+}
+
+variable "location" {
+  description = "Region, such as westeurope."
+  type        = string
+}
+
+variable "identities_only" {
+  description = "Refuse account keys: everybody has an identity."
+  type        = bool
+  default     = true
+}
+
+variable "zone_redundant" {
+  description = "Keep replicas in several zones of the region."
+  type        = bool
+  default     = true
+}
+
+variable "oidc_issuer" {
+  description = "Issuer of the Kubernetes cluster's service accounts. Empty: no workload identity."
+  type        = string
+  default     = ""
+}
+
+variable "namespace" {
+  description = "Kubernetes namespace of the chart, whose release is named binnacle."
+  type        = string
+  default     = "telemetry"
+}
