@@ -1,6 +1,6 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
-.PHONY: help build test race bench soak fuzz fmt vet staticcheck deadcode arch azcosmos-conformance ci
+.PHONY: help build test race bench soak chaos fuzz fmt vet staticcheck deadcode arch azcosmos-conformance ci
 
 # The packages in which goroutines meet.
 RACE := ./binning ./ingest/... ./query/... ./internal/app/... ./internal/control/... ./internal/cosmos/... \
@@ -26,6 +26,16 @@ bench: ## All benchmarks: CPU per reading, bytes per value, RU per reading
 
 soak: ## 100,000 devices through a Worker for two holds and a midnight: memory, CPU per value, creates per minute
 	go test -count=1 -timeout 0 -run '^TestSoak$$' -v ./ingest/worker -soak.devices 100000 -soak.hold 30m
+
+# How long `make chaos` breaks things, by which seed (0: a random one), and whose broker and store it breaks.
+DURATION := 1m
+SEED := 0
+TARGET := embedded
+
+chaos: ## Every role a process, killed and paused at random for DURATION=1m with SEED=0 over a store that fails; zeros or exit 1
+	@test "$(TARGET)" = embedded || { echo "TARGET is embedded: no other broker can be killed from here"; exit 2; }
+	@line=$$(mktemp); go test -count=1 -timeout 0 -run '^TestChaos$$' -v ./cmd/binnacle -chaos.duration $(DURATION) \
+	  -chaos.seed $(SEED) -chaos.report $$line; code=$$?; cat $$line; rm -f $$line; exit $$code
 
 fuzz: ## Every fuzz target for FUZZTIME=10s; what `make test` runs of them is their seeds
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \

@@ -1,0 +1,265 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	chaosDuration = flag.Duration("chaos.duration", 10*time.Second, "how long TestChaos breaks things")
+	chaosSeed     = flag.Uint64("chaos.seed", 0, "seed of TestChaos; 0: a random one")
+	chaosReport   = flag.String("chaos.report", "", "file that TestChaos writes its verdict to")
+)
+
+// Every role is a process, and each of them, broker and store included, is killed and paused at random while producers
+// publish in order, out of order, twice, into past months and over older values, and the store is slow, fails and lies.
+// Whatever an answer calls complete has everything that was acknowledged before it; in the end the log's records are
+// answered, once, with their last values, and the others are dead letters.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	seed := *chaosSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("seed %d", seed)
+	c := newChaos(t, seed)
+	ctx, cancel := context.WithTimeout(t.Context(), *chaosDuration)
+	defer cancel()
+	var producers sync.WaitGroup
+	for i := range 4 {
+		producers.Go(func() { c.truth.produce(ctx, i, &c.brokerAt, rand.New(rand.NewPCG(seed, uint64(i)))) })
+	}
+	var watch sync.WaitGroup
+	watch.Go(func() { c.watch(ctx) })
+	c.rage(ctx)
+	c.calm()
+	producers.Wait()
+	watch.Wait()
+
+	v := c.judge()
+	line := v.line(seed)
+	t.Logf("%d faults: %d kills, %d pauses, %d requests to the store; %d answers in between said that they were complete",
+		c.kills+c.pauses+c.hits, c.kills, c.pauses, c.hits, c.said)
+	for _, example := range v.examples {
+		t.Log(example)
+	}
+	t.Log(line)
+	if *chaosReport != "" {
+		require.NoError(t, os.WriteFile(*chaosReport, []byte(line+"\n"), 0o644))
+	}
+	require.Greater(t, v.produced, 100)
+	require.Positive(t, v.refused)
+	require.Positive(t, c.kills)
+	require.True(t, v.good(), line)
+	require.Empty(t, c.died, "processes that ended by themselves")
+}
+
+// member is a role's process, by turns.
+type member struct {
+	name string
+	args []string
+	*process
+	back time.Time // when it is started again, after a kill
+	goOn time.Time // when it is woken, after a pause
+}
+
+type chaos struct {
+	t        *testing.T
+	rnd      *rand.Rand
+	members  []*member
+	brokerAt atomic.Pointer[string]
+	storeAt  string
+	apiAt    string
+	truth    *truth
+
+	kills, pauses, hits int
+	died                []string
+	said                int // answers that said they were complete; watch writes it
+	doubled             int // of them, rows that came twice
+}
+
+func newChaos(t *testing.T, seed uint64) *chaos {
+	dir, secret := t.TempDir(), file(t, "secret", "open sesame\n")
+	kafkaAt, storeAt, apiAt := freePort(t), freePort(t), freePort(t)
+	c := &chaos{t: t, rnd: rand.New(rand.NewPCG(seed, 99)), storeAt: storeAt, apiAt: apiAt, truth: newTruth()}
+	c.brokerAt.Store(&kafkaAt)
+	servers := []string{"--kafka=" + kafkaAt, "--cosmos=" + storeAt}
+	c.add("broker", "--kafka="+kafkaAt, "--data-dir="+dir+"/kafka", "--partitions=4", "--kafka-mb=0").
+		printed(`(?m)^ +kafka +(\S+)`)
+	c.add("emulator", "--cosmos="+storeAt, "--data-dir="+dir+"/cosmos", "--unlimited", "--faults").
+		printed(`(?m)^ +endpoint +http://([^/\s]+)`)
+	c.add("provision", "--cosmos="+storeAt, "--every=1s")
+	soon(t, 30*time.Second, func() bool {
+		return run(t, 30*time.Second, append([]string{"ingest", "--check"}, servers...)...).code == 0
+	}, "provision makes what is missing")
+	ports := []string{freePort(t), freePort(t), freePort(t)}
+	for _, port := range ports {
+		c.add("ingest", append([]string{"--register", "--hold=1s", "--session-timeout=6s", "--heads-listen=" + port,
+			"--admin=127.0.0.1:0", "--heads-secret-file=" + secret}, servers...)...).printed(`(?m)^ +heads +(\S+)`)
+	}
+	c.add("query", append([]string{"--api=" + apiAt, "--admin=127.0.0.1:0", "--heads=" + strings.Join(ports, ","),
+		"--heads-secret-file=" + secret, "--trusted-proxies=127.0.0.1", "--query-max-rus=100000000"}, servers...)...).
+		printed(`(?m)^ +api +http://(\S+)`)
+	return c
+}
+
+func (c *chaos) add(role string, args ...string) *member {
+	m := &member{name: role, args: append([]string{role}, args...)}
+	m.process = start(c.t, m.args...)
+	c.members = append(c.members, m)
+	return m
+}
+
+// rage breaks something every now and then until the context ends.
+func (c *chaos) rage(ctx context.Context) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	next := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			c.tend(now)
+			if now.After(next) {
+				c.breakSomething(now)
+				next = now.Add(time.Duration(50+c.rnd.IntN(500)) * time.Millisecond)
+			}
+		}
+	}
+}
+
+// tend starts and wakes who is due, and finds those who have ended without having been told to.
+func (c *chaos) tend(now time.Time) {
+	for _, m := range c.members {
+		switch {
+		case m.process == nil && now.After(m.back):
+			m.process = start(c.t, m.args...)
+		case m.process == nil:
+		case !m.goOn.IsZero() && now.After(m.goOn):
+			m.goOn = time.Time{}
+			_ = m.cmd.Process.Signal(syscall.SIGCONT) // it may have ended: then the next round finds out
+		default:
+			select {
+			case <-m.ended:
+				c.died = append(c.died, fmt.Sprintf("%s, exit code %d: %s", m.name, m.code, m.stderr.String()))
+				m.process, m.back = nil, now
+			default:
+			}
+		}
+	}
+}
+
+func (c *chaos) breakSomething(now time.Time) {
+	m := c.members[c.rnd.IntN(len(c.members))]
+	up := m.process != nil && m.goOn.IsZero()
+	switch what := c.rnd.IntN(10); {
+	case what < 3 && up:
+		if m.name == "emulator" {
+			c.countHits()
+		}
+		m.kill()
+		m.process, m.back = nil, now.Add(time.Duration(c.rnd.IntN(700))*time.Millisecond)
+		c.kills++
+	case what < 5 && up:
+		pause := time.Duration(100+c.rnd.IntN(1500)) * time.Millisecond
+		if m.name == "ingest" && c.rnd.IntN(2) == 0 {
+			pause = 6500 * time.Millisecond // longer than its session
+		}
+		_ = m.cmd.Process.Signal(syscall.SIGSTOP) // it may have ended
+		m.goOn = now.Add(pause)
+		c.pauses++
+	default:
+		c.countHits()
+		c.rules()
+	}
+}
+
+// calm ends all faults and brings everybody back.
+func (c *chaos) calm() {
+	for _, m := range c.members {
+		if !m.goOn.IsZero() {
+			m.goOn = time.Time{}
+			_ = m.cmd.Process.Signal(syscall.SIGCONT) // it may have ended
+		}
+		if m.process == nil {
+			m.process = start(c.t, m.args...)
+		}
+	}
+	soon(c.t, time.Minute, func() bool {
+		c.countHits()
+		return c.faults(http.MethodDelete, nil) != nil
+	}, "the store is well again")
+}
+
+// failures are what rules do. A container that seems gone is not among them: only creates may meet that, for to a query
+// it has expired.
+var failures = []string{
+	`"status":503`, `"status":408`, `"status":429,"substatus":3200,"retryAfterMs":5`, `"status":449`, `"status":500`,
+	`"status":410,"substatus":1002`, `"drop":true`, `"hang":true`, `"latencyMs":20,"jitterMs":400`,
+}
+
+// rules makes the store slow, failing and lying in a new way.
+func (c *chaos) rules() {
+	operations := []string{"create", "read", "query", "replace", "patch", "upsert", "metadata", "changes"}
+	var rules []string
+	for range 1 + c.rnd.IntN(4) {
+		failure := failures[c.rnd.IntN(len(failures))]
+		rules = append(rules, fmt.Sprintf(`{"operations":[%q],%s,"probability":%.2f,"applied":%v}`,
+			operations[c.rnd.IntN(len(operations))], failure, 0.02+c.rnd.Float64()/2, c.rnd.IntN(2) == 0))
+	}
+	rules = append(rules, fmt.Sprintf(`{"operations":["create"],%s,"probability":0.3,"applied":%v}`,
+		failures[c.rnd.IntN(len(failures))], c.rnd.IntN(2) == 0))
+	if c.rnd.IntN(4) == 0 {
+		rules = append(rules,
+			`{"operations":["create"],"container":"chunks-*","status":404,"substatus":1003,"probability":0.2}`)
+	}
+	c.faults(http.MethodPut, fmt.Appendf(nil, `{"seed":%d,"rules":[%s]}`, c.rnd.IntN(1<<30), strings.Join(rules, ",")))
+}
+
+// countHits adds what the rules have hit, before they or the emulator go.
+func (c *chaos) countHits() {
+	var state struct{ Rules []struct{ Hits int } }
+	if body := c.faults(http.MethodGet, nil); body != nil && json.Unmarshal(body, &state) == nil {
+		for _, r := range state.Rules {
+			c.hits += r.Hits
+		}
+	}
+}
+
+// faults speaks with the emulator about its rules. It returns nil if that cannot hear: it may be gone or paused.
+func (c *chaos) faults(method string, body []byte) []byte {
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.storeAt+"/_emulator/faults", bytes.NewReader(body))
+	if err != nil {
+		return nil
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	var out bytes.Buffer
+	if _, err := out.ReadFrom(resp.Body); err != nil || resp.StatusCode >= 300 {
+		if resp.StatusCode == http.StatusBadRequest {
+			c.t.Errorf("rules %s: %s", body, out.String())
+		}
+		return nil
+	}
+	return append(out.Bytes(), ' ')
+}
