@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,10 +162,10 @@ func sameStatistics(t *testing.T, want, got []query.Statistic) {
 func TestStatisticsOfWholeChunks(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1", "m2"}, 3, 50)
-	spoilt := 0
+	var spoilt atomic.Int64
 	q := newQuerier(t, w, func(c *query.Config) {
 		c.Reader = &altered{w.Store, func(doc []byte) []byte {
-			spoilt++
+			spoilt.Add(1)
 			return spoil(t, doc)
 		}}
 	})
@@ -176,7 +177,7 @@ func TestStatisticsOfWholeChunks(t *testing.T) {
 		})
 	require.NoError(t, err, "no column is decoded: they are all damaged")
 	require.True(t, res.Complete)
-	require.Equal(t, 18, spoilt)
+	require.EqualValues(t, 18, spoilt.Load())
 	require.Len(t, got, 2)
 	for _, s := range got {
 		require.Equal(t, 450, s.Count)

@@ -52,7 +52,7 @@ func (r *Reader) snapshot(ctx context.Context, ask store.HeadRequest) (snapshot,
 		return s, ctx.Err()
 	}
 	if err != nil {
-		r.cfg.Logger.Warn("heads not read", "error", err)
+		r.silent.Do(func() { r.cfg.Logger.Warn("heads not read", "error", err) })
 		s.err = err
 	}
 	s.all = heads

@@ -16,6 +16,8 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/store"
+
+	"golang.org/x/time/rate"
 )
 
 // Directory is the map of tenants, placements and containers, as control.Directory keeps it.
@@ -67,15 +69,21 @@ type Reader struct {
 	cfg      Config
 	progress *progress
 	pool     *pool
-	found    sync.Map // names of containers in which documents were found
+	found    sync.Map       // names of containers in which documents were found
+	silent   rate.Sometimes // logs that heads do not answer: every query finds out
 }
+
+// silentEvery is how often it is logged that heads do not answer.
+const silentEvery = 10 * time.Second
 
 // New makes a Reader. Its errors name the fields of query.Config.
 func New(cfg Config) (*Reader, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Reader{cfg: cfg, progress: newProgress(), pool: &pool{limit: cfg.TotalBytes}}, nil
+	return &Reader{
+		cfg: cfg, progress: newProgress(), pool: &pool{limit: cfg.TotalBytes}, silent: rate.Sometimes{Interval: silentEvery},
+	}, nil
 }
 
 // Devices lists what heads hold of a tenant's devices. That heads do not answer is no error: the list is of those that
@@ -86,7 +94,7 @@ func (r *Reader) Devices(ctx context.Context, ask store.ListRequest) ([]store.He
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		r.cfg.Logger.Warn("devices of heads not read", "error", err)
+		r.silent.Do(func() { r.cfg.Logger.Warn("devices of heads not read", "error", err) })
 	}
 	return held, nil
 }
