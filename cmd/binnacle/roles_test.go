@@ -174,7 +174,8 @@ func TestRolesAsProcesses(t *testing.T) {
 			"--heads-secret-file=" + secret,
 		}, servers...)...)
 		p.printed(`(?m)^ +heads +(\S+)`)
-		soon(t, time.Minute, func() bool { return strings.Contains(p.stderr.String(), "partitions assigned") }, "it is in the group")
+		member := func() bool { return strings.Contains(p.stderr.String(), "partitions assigned") }
+		soon(t, time.Minute, member, "it is in the group")
 		return p
 	}
 	ingesters := []*process{ingester(0), ingester(1), ingester(2)}
