@@ -103,12 +103,30 @@ func New(cfg Config) (*Querier, error) {
 func (q *Querier) observed(ctx context.Context, kind, tenant string, run func() error) (err error) {
 	started := q.cfg.Now()
 	defer func() { q.metrics.observe(kind, q.cfg.Now().Sub(started), err) }()
+	if ctx.Value(turn{}) == tenant {
+		return run()
+	}
 	leave, err := q.gate.enter(ctx, tenant)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	return run()
+}
+
+// turn is the key of the tenant whose turn it is, in a context.
+type turn struct{}
+
+// Admit runs a query of a tenant when its turn has come. What run asks of the Querier for that tenant, with the context
+// that it gets, is part of the one query and waits for no turn of its own. Errors are ErrBusy, the context's and those
+// of run.
+func (q *Querier) Admit(ctx context.Context, tenant string, run func(context.Context) error) error {
+	leave, err := q.gate.enter(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return run(context.WithValue(ctx, turn{}, tenant))
 }
 
 // Memory counts what an answer holds back, up to a limit, as a part of what all queries may hold together. It must be

@@ -47,6 +47,7 @@ func (c DevConfig) Validate() error {
 	faults.check(c.Tenants.Retention >= 0, "--retention %s is negative; 0 keeps for ever", c.Tenants.Retention)
 	faults.check(c.Tenants.MaxMonths >= 1, "--max-months %d: a tenant needs at least 1", c.Tenants.MaxMonths)
 	faults.query(c.Query.Query)
+	faults.promql(c.Query.Prom)
 	faults.door(c.Query)
 	faults.access(c.Access)
 	faults.emulator(c.Emulator)

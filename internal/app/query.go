@@ -2,11 +2,14 @@ package app
 
 import (
 	"crypto/tls"
+	"net/http"
+	"time"
 
 	"binnacle/internal/access"
 	"binnacle/internal/store"
 	"binnacle/query"
 	"binnacle/query/httpapi"
+	"binnacle/query/prom"
 )
 
 // QueryConfig is what the role runs with that answers queries.
@@ -15,6 +18,7 @@ type QueryConfig struct {
 	Cert  string       `name:"api-tls-cert" help:"Certificate of the query API, PEM. It is looked at again now and then. Default: no TLS." placeholder:"FILE"`
 	Key   string       `name:"api-tls-key" help:"Its key." placeholder:"FILE"`
 	Query query.Config `kong:"embed"`
+	Prom  prom.Config  `kong:"embed"`
 }
 
 // door notes what is wrong with the settings of the API's address.
@@ -58,6 +62,14 @@ func (f *faults) query(c query.Config) {
 	f.check(c.QueueTimeout > 0, "--queue-timeout %s is not above 0", c.QueueTimeout)
 }
 
+// promql notes what is wrong with the settings of PromQL.
+func (f *faults) promql(c prom.Config) {
+	f.check(c.Lookback >= time.Millisecond, "--promql-lookback %s is less than 1ms", c.Lookback)
+	f.check(c.Timeout > 0, "--promql-timeout %s is not above 0", c.Timeout)
+	f.check(c.MaxSamples > 0, "--promql-max-samples %d is not above 0", c.MaxSamples)
+	f.check(c.MemoryBytes > 0, "--promql-memory-mb %d is not above 0", c.MemoryBytes>>20)
+}
+
 // newQuery builds the role that answers queries from heads and the account, and serves it at a door.
 func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, log store.Log, gate *access.Gate,
 	at door) error {
@@ -73,6 +85,15 @@ func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, log st
 	if err != nil {
 		return err
 	}
-	at.serve(h)
+	promql := cfg.Prom
+	promql.Querier, promql.Gate, promql.Logger = q, gate, p.part("promql")
+	ph, err := prom.New(promql)
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(prom.Prefix+"/", ph)
+	mux.Handle("/", h)
+	at.serve(mux)
 	return nil
 }

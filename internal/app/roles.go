@@ -116,6 +116,7 @@ func (c QueryRoleConfig) Validate() error {
 	faults.account(c.Account)
 	faults.heads(c.Heads.HeadsTrust)
 	faults.query(c.Query.Query)
+	faults.promql(c.Query.Prom)
 	faults.door(c.Query)
 	faults.access(c.Access)
 	return errors.Join(append(faults, c.Kafka.Validate())...)
@@ -186,6 +187,7 @@ func Serve(ctx context.Context, cfg ServeConfig, env Env) error {
 	}
 	var faults faults
 	faults.query(cfg.Query.Query)
+	faults.promql(cfg.Query.Prom)
 	faults.door(cfg.Query)
 	faults.access(cfg.Access)
 	faults.azure(cfg.Azure, cfg.Ingest.Account)

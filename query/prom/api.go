@@ -1,0 +1,203 @@
+// Package prom answers PromQL and serves the HTTP API of Prometheus: its engine, unchanged, over the readings of a
+// tenant. Series are named as docs/promql.md tells.
+//
+// It alone knows Prometheus. What readings there are it asks of package query.
+package prom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"binnacle/internal/access"
+	"binnacle/internal/control"
+	"binnacle/internal/settings"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+
+	"github.com/klauspost/compress/gzhttp"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// Prefix is where the API begins; it is the URL of a data source.
+const Prefix = "/prometheus"
+
+// Config is what the API needs. Querier has no default. Its tags are package settings's.
+type Config struct {
+	Querier *query.Querier   `kong:"-"`
+	Gate    *access.Gate     `kong:"-"` // tells who asks; nil lets this machine name any tenant, and nobody else in
+	Now     func() time.Time `kong:"-"` // time.Now
+	Logger  *slog.Logger     `kong:"-"` // none
+
+	Lookback    time.Duration `name:"promql-lookback" help:"How old a sample PromQL takes for the current one, unless a request says lookback_delta." default:"5m"`
+	Timeout     time.Duration `name:"promql-timeout" help:"How long one PromQL query may take." default:"2m"`
+	MaxSamples  int           `name:"promql-max-samples" help:"Samples that one PromQL query may hold at a time." default:"5000000"`
+	MemoryBytes int64         `name:"promql-memory-mb" help:"What the samples that one PromQL query reads may take, in MiB." type:"mib" default:"256"`
+}
+
+// api answers requests. It is safe for any number of them.
+type api struct {
+	cfg    Config
+	engine *promql.Engine
+	parser parser.Parser
+}
+
+// New makes the handler of everything below Prefix; any other path there is a 404.
+func New(cfg Config) (http.Handler, error) {
+	settings.Defaults(&cfg)
+	if cfg.Querier == nil {
+		return nil, errors.New("prom: Querier is missing")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Gate == nil {
+		var err error
+		if cfg.Gate, err = access.New(access.Config{Proxies: access.Loopback}); err != nil {
+			return nil, fmt.Errorf("prom: %w", err)
+		}
+	}
+	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
+	if err != nil {
+		return nil, fmt.Errorf("prom: %w", err)
+	}
+	a := &api{cfg: cfg, parser: parser.NewParser(parser.Options{})}
+	a.engine = promql.NewEngine(promql.EngineOpts{
+		Logger: cfg.Logger, MaxSamples: cfg.MaxSamples, Timeout: cfg.Timeout, LookbackDelta: cfg.Lookback,
+		EnableAtModifier: true, EnableNegativeOffset: true, EnablePerStepStats: true, Parser: a.parser,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
+	})
+	return compress(a.routes()), nil
+}
+
+func (a *api) routes() http.Handler {
+	mux := http.NewServeMux()
+	for path, e := range map[string]endpoint{
+		"query": a.query, "query_range": a.queryRange, "labels": a.labels, "label/{name}/values": a.labelValues,
+		"series": a.series, "metadata": a.metadata, "format_query": a.formatQuery, "parse_query": a.parseQuery,
+		"query_exemplars": constant([]string{}), "rules": constant(map[string]any{"groups": []string{}}),
+		"alerts":           constant(map[string]any{"alerts": []string{}}),
+		"status/buildinfo": constant(map[string]string{"version": "3.15.0", "application": "binnacle"}),
+	} {
+		mux.HandleFunc(Prefix+"/api/v1/"+path, a.serve(e))
+	}
+	mux.HandleFunc("/", a.serve(func(_ context.Context, c *call) (answer, error) {
+		return answer{}, &apiError{"not_found", http.StatusNotFound, fmt.Sprintf("there is nothing at %.200s", c.URL.Path)}
+	}))
+	return mux
+}
+
+// call is a request of a tenant.
+type call struct {
+	*http.Request
+	*tenantStorage
+}
+
+// answer is the data of a response, and what there is to say beside it.
+type answer struct {
+	data     any
+	kind     parser.ValueType // of the result of a query, which data is, as JSON; "" for all else
+	stats    any
+	warnings annotations.Annotations
+	query    string // that warnings point into
+}
+
+type endpoint func(ctx context.Context, c *call) (answer, error)
+
+// constant answers always the same.
+func constant(data any) endpoint {
+	return func(context.Context, *call) (answer, error) { return answer{data: data}, nil }
+}
+
+// maxFormBytes bounds the body of a POST.
+const maxFormBytes = 4 << 20
+
+// serve checks the method and the tenant, and answers with what an endpoint returns.
+func (a *api) serve(e endpoint) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := a.handle(w, r, e)
+		if err == nil || r.Context().Err() != nil && errors.Is(err, context.Canceled) {
+			return // answered, or nobody is there to read it
+		}
+		shown := errorOf(err)
+		if shown.status >= http.StatusInternalServerError {
+			a.cfg.Logger.Error("query failed", "path", r.URL.Path, "error", err)
+		}
+		var denied *access.Denied
+		if errors.As(err, &denied) && denied.Challenge != "" {
+			w.Header().Set("WWW-Authenticate", denied.Challenge)
+		}
+		respond(w, shown.status, appendError(nil, shown))
+	}
+}
+
+func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
+	if r.Method != http.MethodGet && r.Method != http.MethodPost {
+		w.Header().Set("Allow", "GET, POST")
+		return &apiError{badData, http.StatusMethodNotAllowed, "allowed are GET, and POST with a form"}
+	}
+	caller, err := a.cfg.Gate.Caller(r)
+	if err != nil {
+		return err
+	}
+	if !caller.May(control.ScopeRead) {
+		return &access.Denied{Status: http.StatusForbidden, Detail: "this credential may not read", Header: "Authorization"}
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
+	if err := r.ParseForm(); err != nil {
+		return bad("error parsing form values: %v", err)
+	}
+	memory := a.cfg.Querier.Memory(a.cfg.MemoryBytes)
+	defer memory.Close()
+	c := &call{r, &tenantStorage{
+		querier: a.cfg.Querier, tenant: caller.Tenant, memory: memory, tags: make(map[string]telemetry.Labels),
+	}}
+	var body []byte
+	err = a.cfg.Querier.Admit(r.Context(), caller.Tenant, func(ctx context.Context) error {
+		out, err := e(ctx, c)
+		if err == nil {
+			body, err = appendAnswer(nil, out)
+		}
+		return err
+	})
+	if err == nil {
+		respond(w, http.StatusOK, body)
+	}
+	return err
+}
+
+// pieceBytes is how much of an answer a client must take within pieceTime.
+const (
+	pieceBytes = 64 << 10
+	pieceTime  = 30 * time.Second
+)
+
+// respond writes an answer. A client that does not take it keeps its memory no longer than it must.
+func respond(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	if status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", "1")
+	}
+	w.WriteHeader(status)
+	connection := http.NewResponseController(w)
+	for len(body) > 0 {
+		// What can't have a deadline is no connection.
+		_ = connection.SetWriteDeadline(time.Now().Add(pieceTime))
+		n, err := w.Write(body[:min(len(body), pieceBytes)])
+		if err != nil {
+			return // the client has gone; net/http notices that too
+		}
+		body = body[n:]
+	}
+}

@@ -1,0 +1,86 @@
+package prom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"binnacle/internal/access"
+	"binnacle/query"
+
+	"github.com/prometheus/prometheus/promql"
+)
+
+// badData is the type of errors that are in the request itself.
+const badData = "bad_data"
+
+// statusCanceled is what Prometheus answers when the client has gone.
+const statusCanceled = 499
+
+// apiError is an error as clients of Prometheus know it.
+type apiError struct {
+	kind   string // errorType
+	status int
+	detail string
+}
+
+func (e *apiError) Error() string { return e.detail }
+
+// bad is an error in the request.
+func bad(format string, args ...any) *apiError {
+	return &apiError{badData, http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// errorOf is what a client is told of an error. Errors of the store are not shown: they may name what is not the
+// client's.
+func errorOf(err error) *apiError {
+	var stored promql.ErrStorage
+	if errors.As(err, &stored) {
+		err = stored.Err
+	}
+	var (
+		shown    *apiError
+		denied   *access.Denied
+		limit    *query.LimitError
+		canceled promql.ErrQueryCanceled
+		timeout  promql.ErrQueryTimeout
+		many     promql.ErrTooManySamples
+	)
+	switch {
+	case errors.As(err, &shown):
+		return shown
+	case errors.As(err, &denied) && denied.Status == http.StatusUnauthorized:
+		return &apiError{"unauthorized", denied.Status, denied.Detail}
+	case errors.As(err, &denied):
+		return &apiError{"forbidden", denied.Status, denied.Detail}
+	case errors.As(err, &limit):
+		return &apiError{"execution", http.StatusUnprocessableEntity, limit.Error()}
+	case errors.As(err, &many):
+		return &apiError{"execution", http.StatusUnprocessableEntity, many.Error()}
+	case errors.As(err, &canceled):
+		return &apiError{"canceled", statusCanceled, canceled.Error()}
+	case errors.As(err, &timeout):
+		return &apiError{"timeout", http.StatusServiceUnavailable, timeout.Error()}
+	case errors.Is(err, context.Canceled):
+		return &apiError{"canceled", statusCanceled, "the query was canceled"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &apiError{"timeout", http.StatusServiceUnavailable, "the query timed out while it read"}
+	case errors.Is(err, query.ErrBusy):
+		return &apiError{"unavailable", http.StatusServiceUnavailable,
+			"too many queries are running or waiting; try again"}
+	case errors.Is(err, query.ErrUnavailable):
+		return &apiError{"unavailable", http.StatusServiceUnavailable, "the store can't be read now; try again"}
+	}
+	return &apiError{"internal", http.StatusInternalServerError, "the query failed; the service's log says why"}
+}
+
+// evaluated is the error of an evaluation. What is neither the store's nor a limit's is a mistake of the query that
+// shows only with the data, as Prometheus has it.
+func evaluated(err error) error {
+	var stored promql.ErrStorage
+	if shown := errorOf(err); shown.kind != "internal" || errors.As(err, &stored) {
+		return err
+	}
+	return &apiError{"execution", http.StatusUnprocessableEntity, err.Error()}
+}

@@ -1,0 +1,136 @@
+package prom
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/util/stats"
+)
+
+// maxPoints is how many points of a series a range query may ask for.
+const maxPoints = 11_000
+
+var errTruncated = errors.New("results truncated due to limit")
+
+func (a *api) query(ctx context.Context, c *call) (answer, error) {
+	at, err := c.instant("time", a.cfg.Now())
+	if err != nil {
+		return answer{}, err
+	}
+	return a.evaluate(ctx, c, func(ctx context.Context, opts promql.QueryOpts, text string) (promql.Query, error) {
+		return a.engine.NewInstantQuery(ctx, c.tenantStorage, opts, text, at)
+	})
+}
+
+func (a *api) queryRange(ctx context.Context, c *call) (answer, error) {
+	start, err := c.instant("start", time.Time{})
+	if err != nil {
+		return answer{}, err
+	}
+	end, err := c.instant("end", time.Time{})
+	if err != nil {
+		return answer{}, err
+	}
+	step, err := c.duration("step")
+	switch {
+	case err != nil:
+		return answer{}, err
+	case end.Before(start):
+		return answer{}, bad("invalid parameter %q: end timestamp must not be before start time", "end")
+	case step < time.Millisecond:
+		return answer{}, bad("invalid parameter %q: it must be a positive duration of at least 1ms", "step")
+	case end.Sub(start)/step > maxPoints:
+		return answer{}, bad("exceeded maximum resolution of 11,000 points per timeseries. " +
+			"Try decreasing the query resolution (?step=XX)")
+	}
+	return a.evaluate(ctx, c, func(ctx context.Context, opts promql.QueryOpts, text string) (promql.Query, error) {
+		return a.engine.NewRangeQuery(ctx, c.tenantStorage, opts, text, start, end, step)
+	})
+}
+
+// evaluate runs the query that open makes of the request's text.
+func (a *api) evaluate(ctx context.Context, c *call,
+	open func(context.Context, promql.QueryOpts, string) (promql.Query, error)) (answer, error) {
+	limit, err := c.limit()
+	if err != nil {
+		return answer{}, err
+	}
+	timeout, err := c.duration("timeout")
+	if err != nil {
+		return answer{}, err
+	}
+	lookback, err := c.duration("lookback_delta")
+	if err != nil {
+		return answer{}, err
+	}
+	if c.Form.Get("timeout") != "" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	text := c.Form.Get("query")
+	q, err := open(ctx, promql.NewPrometheusQueryOpts(c.Form.Get("stats") == "all", lookback), text)
+	if err != nil {
+		return answer{}, bad("invalid parameter %q: %v", "query", err)
+	}
+	defer q.Close()
+	res := q.Exec(ctx)
+	if res.Err != nil {
+		return answer{}, evaluated(res.Err)
+	}
+	out := answer{warnings: res.Warnings, query: text}
+	if limit > 0 && truncate(res, limit) {
+		out.warnings.Add(errTruncated)
+	}
+	if c.Form.Get("stats") != "" {
+		out.stats = stats.NewQueryStats(q.Stats())
+	}
+	// The points go back to the engine with Close.
+	out.data = encoded(appendValue(nil, res.Value))
+	out.kind = res.Value.Type()
+	return out, nil
+}
+
+// truncate keeps the first series of a result, and reports whether there are more.
+func truncate(res *promql.Result, limit int) bool {
+	switch v := res.Value.(type) {
+	case promql.Vector:
+		if len(v) > limit {
+			res.Value = v[:limit]
+			return true
+		}
+	case promql.Matrix:
+		if len(v) > limit {
+			res.Value = v[:limit]
+			return true
+		}
+	}
+	return false
+}
+
+func (a *api) formatQuery(_ context.Context, c *call) (answer, error) {
+	expr, err := a.parse(c)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{data: expr.Pretty(0)}, nil
+}
+
+func (a *api) parseQuery(_ context.Context, c *call) (answer, error) {
+	expr, err := a.parse(c)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{data: treeOf(expr)}, nil
+}
+
+func (a *api) parse(c *call) (parser.Expr, error) {
+	expr, err := a.parser.ParseExpr(c.Form.Get("query"))
+	if err != nil {
+		return nil, bad("invalid parameter %q: %v", "query", err)
+	}
+	return expr, nil
+}

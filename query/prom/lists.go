@@ -1,0 +1,124 @@
+package prom
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// found is the label sets that any selector of a request matches, sorted; all there are without one.
+func (a *api) found(ctx context.Context, c *call) (
+	out []labels.Labels, warnings annotations.Annotations, err error) {
+	sets, err := a.matchers(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	from, err := c.span(a.cfg.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(sets) == 0 {
+		sets = [][]*labels.Matcher{nil}
+	}
+	for _, set := range sets {
+		these, said, err := from.names(ctx, set)
+		if err != nil {
+			return nil, nil, err
+		}
+		out = append(out, these...)
+		warnings.Merge(said)
+	}
+	slices.SortFunc(out, labels.Compare)
+	return slices.CompactFunc(out, labels.Equal), warnings, nil
+}
+
+// first keeps as many of a list as the request asks for.
+func first[T any](c *call, all []T, warnings annotations.Annotations) (answer, error) {
+	limit, err := c.limit()
+	if err != nil {
+		return answer{}, err
+	}
+	if limit > 0 && len(all) > limit {
+		all = all[:limit]
+		warnings.Add(errTruncated)
+	}
+	return answer{data: append([]T{}, all...), warnings: warnings}, nil
+}
+
+func (a *api) series(ctx context.Context, c *call) (answer, error) {
+	if len(c.Form["match[]"]) == 0 {
+		return answer{}, bad("no match[] parameter provided")
+	}
+	found, warnings, err := a.found(ctx, c)
+	if err != nil {
+		return answer{}, err
+	}
+	return first(c, found, warnings)
+}
+
+func (a *api) labels(ctx context.Context, c *call) (answer, error) {
+	found, warnings, err := a.found(ctx, c)
+	if err != nil {
+		return answer{}, err
+	}
+	return first(c, namesOf(found), warnings)
+}
+
+func (a *api) labelValues(ctx context.Context, c *call) (answer, error) {
+	name := c.PathValue("name")
+	if strings.HasPrefix(name, "U__") {
+		name = model.UnescapeName(name, model.ValueEncodingEscaping)
+	}
+	if !model.UTF8Validation.IsValidLabelName(name) {
+		return answer{}, bad("invalid label name: %q", name)
+	}
+	if len(c.Form["match[]"]) == 0 && name == labels.MetricName {
+		metrics, err := c.metrics(ctx)
+		if err != nil {
+			return answer{}, err
+		}
+		return first(c, metrics, nil)
+	}
+	found, warnings, err := a.found(ctx, c)
+	if err != nil {
+		return answer{}, err
+	}
+	return first(c, valuesOf(found, name), warnings)
+}
+
+// described is what there is to say about a metric.
+type described struct {
+	Type string `json:"type"`
+	Help string `json:"help"`
+	Unit string `json:"unit"`
+}
+
+func (a *api) metadata(ctx context.Context, c *call) (answer, error) {
+	limit := math.MaxInt
+	if s := c.Form.Get("limit"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return answer{}, bad("limit must be a number")
+		}
+		if n >= 0 {
+			limit = n
+		}
+	}
+	metrics, err := c.metrics(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	out := make(map[string][]described)
+	for _, m := range metrics {
+		if only := c.Form.Get("metric"); len(out) < limit && (only == "" || only == m) {
+			out[m] = []described{{Type: "unknown"}}
+		}
+	}
+	return answer{data: out}, nil
+}

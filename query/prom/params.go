@@ -1,0 +1,97 @@
+package prom
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"binnacle/internal/telemetry"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// instant is a time in seconds since 1970 or in RFC 3339.
+func (c *call) instant(name string, otherwise time.Time) (time.Time, error) {
+	s := c.Form.Get(name)
+	if s == "" && !otherwise.IsZero() {
+		return otherwise, nil
+	}
+	if seconds, err := strconv.ParseFloat(s, 64); err == nil && !math.IsNaN(seconds) {
+		// Beyond what a reading can have all times are alike.
+		const most = telemetry.MaxMillis / 1000
+		seconds = max(-most, min(most, seconds))
+		return time.UnixMilli(int64(math.Round(seconds * 1000))).UTC(), nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return t, bad("invalid parameter %q: cannot parse %q to a valid timestamp", name, s)
+	}
+	return t, nil
+}
+
+// duration is a number of seconds or a duration as PromQL spells it; 0 if it is absent.
+func (c *call) duration(name string) (time.Duration, error) {
+	s := c.Form.Get(name)
+	if s == "" {
+		return 0, nil
+	}
+	if seconds, err := strconv.ParseFloat(s, 64); err == nil {
+		if nanos := seconds * 1e9; math.Abs(nanos) < math.MaxInt64 {
+			return time.Duration(nanos), nil
+		}
+		return 0, bad("invalid parameter %q: cannot parse %q to a valid duration. It overflows int64", name, s)
+	}
+	d, err := model.ParseDuration(s)
+	if err != nil {
+		return 0, bad("invalid parameter %q: cannot parse %q to a valid duration", name, s)
+	}
+	return time.Duration(d), nil
+}
+
+// limit is how many series, names or values are asked for; 0 for all.
+func (c *call) limit() (int, error) {
+	s := c.Form.Get("limit")
+	if s == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return 0, bad("invalid parameter %q: %q is no limit", "limit", s)
+	}
+	return n, nil
+}
+
+// listed is how far back lists look that say no start.
+const listed = 24 * time.Hour
+
+// span is the range of a list.
+func (c *call) span(now time.Time) (*selector, error) {
+	end, err := c.instant("end", now)
+	if err != nil {
+		return nil, err
+	}
+	start, err := c.instant("start", end.Add(-listed))
+	if err != nil {
+		return nil, err
+	}
+	return &selector{c.tenantStorage, start.UnixMilli(), end.UnixMilli()}, nil
+}
+
+// matchers is the selectors of a list.
+func (a *api) matchers(c *call) ([][]*labels.Matcher, error) {
+	sets, err := a.parser.ParseMetricSelectors(c.Form["match[]"])
+	if err != nil {
+		return nil, bad("invalid parameter %q: %v", "match[]", err)
+	}
+	for _, set := range sets {
+		some := false
+		for _, m := range set {
+			some = some || !m.Matches("")
+		}
+		if !some {
+			return nil, bad("match[] must contain at least one non-empty matcher")
+		}
+	}
+	return sets, nil
+}
