@@ -3,8 +3,11 @@ package main_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	mathrand "math/rand/v2"
 	"net"
+	"net/http"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -216,6 +219,61 @@ func TestRolesAsProcesses(t *testing.T) {
 	require.Greater(t, len(want), 100)
 	settled()
 	asks.answersInAllFormats("acme", want)
+}
+
+// The small production: all roles in one process on servers of their own, and a token to ask with. A role that is started
+// before its servers waits for them.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	kafkaAt, cosmosAt := freePort(t), freePort(t)
+	serve := start(t, "serve", "--kafka="+kafkaAt, "--cosmos="+cosmosAt, "--register", "--hold=300ms",
+		"--api=127.0.0.1:0", "--admin=127.0.0.1:0", "--heads-listen=127.0.0.1:0")
+	soon(t, 20*time.Second, func() bool {
+		return strings.Contains(serve.stderr.String(), "waiting for the account")
+	}, "it says what it waits for")
+	broker := start(t, "broker", "--kafka="+kafkaAt, "--data-dir", dir+"/kafka", "--partitions=2")
+	broker.printed(`(?m)^ +kafka +(\S+)`)
+	start(t, "emulator", "--cosmos="+cosmosAt, "--data-dir", dir+"/cosmos")
+	api := ""
+	soon(t, time.Minute, func() bool {
+		found := regexp.MustCompile(`(?m)^ +api +(http://\S+)`).FindStringSubmatch(serve.stdout.String())
+		if found != nil {
+			api = found[1]
+		}
+		return found != nil
+	}, "it runs when its servers do")
+
+	var at atomic.Pointer[string]
+	at.Store(&kafkaAt)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	want := publishUntil(ctx, &at, mathrand.New(mathrand.NewPCG(1, 2)))
+	token := strings.TrimSpace(run(t, 10*time.Second, "tenant", "token", "add", "acme", "--cosmos="+cosmosAt).stdout.String())
+	ask := func(bearer string) (status int, body string) {
+		r, err := http.NewRequest(http.MethodGet, api+"/api/v1/readings?from=0&strict=true&limit=100000", nil)
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+bearer)
+		resp, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(text)
+	}
+	soon(t, 30*time.Second, func() bool {
+		status, body := ask(token)
+		var a struct {
+			Complete bool
+			Readings []json.RawMessage
+		}
+		require.Equal(t, http.StatusOK, status, body)
+		require.NoError(t, json.Unmarshal([]byte(body), &a))
+		return a.Complete && len(a.Readings) == len(want)
+	}, "every reading is answered")
+	status, _ := ask("bn_abcdefghij_ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+	require.Equal(t, http.StatusUnauthorized, status)
+	serve.stop(syscall.SIGTERM)
 }
 
 // complete reports whether an answer is complete now.

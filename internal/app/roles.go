@@ -8,6 +8,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
 	"binnacle/internal/kafka"
 	"binnacle/internal/schemaregistry"
 	"binnacle/internal/store"
@@ -59,7 +60,15 @@ func Ingest(ctx context.Context, cfg IngestConfig, env Env) error {
 			return err
 		}
 		p.start()
-		in, err := p.ingestFrom(ctx, cfg)
+		client, err := p.connect(cfg.Account)
+		if err != nil {
+			return err
+		}
+		g, err := p.standOn(ctx, client, cfg.Kafka, cfg.directory())
+		if err != nil {
+			return err
+		}
+		in, err := p.ingestFrom(cfg, g)
 		if err != nil {
 			return err
 		}
@@ -72,24 +81,35 @@ func Ingest(ctx context.Context, cfg IngestConfig, env Env) error {
 	})
 }
 
-// ingestFrom builds the role on real servers and adds its stages.
-func (p *process) ingestFrom(ctx context.Context, cfg IngestConfig) (*ingest.Ingester, error) {
-	client, err := p.connect(cfg.Account)
-	if err != nil {
-		return nil, err
+// ground is the real servers that roles of one process stand on.
+type ground struct {
+	account
+	cluster *kafka.Client
+}
+
+// standOn waits until the account answers and has what provision makes, and readies the connections to the cluster.
+func (p *process) standOn(
+	ctx context.Context, client *cosmos.Client, cluster kafka.Config, tenants control.DirectoryConfig,
+) (g ground, err error) {
+	if g.account, err = p.waitForAccount(ctx, client, tenants); err != nil {
+		return g, err
 	}
-	tenants := cfg.Tenants
-	tenants.Lead = lead(cfg.Ingest.Future)
-	a, err := p.waitForAccount(ctx, client, tenants)
-	if err != nil {
-		return nil, err
-	}
+	g.cluster, err = p.openKafka(cluster)
+	return g, err
+}
+
+// directory is how ingest keeps the map of tenants.
+func (c IngestConfig) directory() control.DirectoryConfig {
+	tenants := c.Tenants
+	tenants.Lead = lead(c.Ingest.Future)
+	return tenants
+}
+
+// ingestFrom builds the role and adds its stage.
+func (p *process) ingestFrom(cfg IngestConfig, g ground) (*ingest.Ingester, error) {
 	in := cfg.Ingest
-	in.Register = cfg.Register
-	if in.Kafka, err = p.openKafka(cfg.Kafka); err != nil {
-		return nil, err
-	}
-	ingester, err := p.newIngest(in, cfg.Registry, a, a.directory)
+	in.Register, in.Kafka = cfg.Register, g.cluster
+	ingester, err := p.newIngest(in, cfg.Registry, g.account, g.account.directory)
 	if err != nil {
 		return nil, err
 	}
@@ -148,25 +168,26 @@ func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
 		if err != nil {
 			return err
 		}
-		a, err := p.waitForAccount(ctx, client, control.DirectoryConfig{})
+		g, err := p.standOn(ctx, client, cfg.Kafka, control.DirectoryConfig{})
 		if err != nil {
 			return err
 		}
-		cluster, err := p.openKafka(cfg.Kafka)
-		if err != nil {
-			return err
-		}
-		gate, err := cfg.Access.gate(client.Documents())
-		if err != nil {
-			return err
-		}
-		if err := p.newQuery(cfg.Query, a, heads, cluster.Topic(cfg.Topic), gate, api); err != nil {
+		if err := p.queryFrom(cfg.Query, cfg.Access, g, g.cluster.Topic(cfg.Topic), heads, api); err != nil {
 			return err
 		}
 		fmt.Fprintf(p.Stdout, "binnacle query\n  api     %s\n  heads   %s\n  cosmos  %s\n  admin   http://%s\n",
 			cfg.Query.url(api), strings.Join(cfg.Heads.Names, ","), cfg.Account.Cosmos, admin.addr())
 		return nil
 	})
+}
+
+// queryFrom builds the role and serves it at a door.
+func (p *process) queryFrom(cfg QueryConfig, who AccessConfig, g ground, log store.Log, heads store.Heads, api door) error {
+	gate, err := who.gate(g.client.Documents())
+	if err != nil {
+		return err
+	}
+	return p.newQuery(cfg, g.account, heads, log, gate, api)
 }
 
 // ServeConfig is what `binnacle serve` runs with: all roles in one process on real servers.
@@ -241,7 +262,11 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig) error {
 			return err
 		}
 	}
-	ingester, err := p.ingestFrom(ctx, in)
+	g, err := p.standOn(ctx, client, in.Kafka, in.directory())
+	if err != nil {
+		return err
+	}
+	ingester, err := p.ingestFrom(in, g)
 	if err != nil {
 		return err
 	}
@@ -251,19 +276,7 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig) error {
 	if others == nil {
 		others = ingester
 	}
-	a, err := p.waitForAccount(ctx, client, control.DirectoryConfig{})
-	if err != nil {
-		return err
-	}
-	cluster, err := p.openKafka(in.Kafka)
-	if err != nil {
-		return err
-	}
-	gate, err := cfg.Access.gate(client.Documents())
-	if err != nil {
-		return err
-	}
-	if err := p.newQuery(cfg.Query, a, others, cluster.Topic(in.Ingest.Topic), gate, api); err != nil {
+	if err := p.queryFrom(cfg.Query, cfg.Access, g, g.cluster.Topic(in.Ingest.Topic), others, api); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.Stdout, "binnacle serve\n  kafka   %s  topic %s\n  cosmos  %s\n  api     %s\n  heads   %s\n  admin   "+
