@@ -221,8 +221,8 @@ func TestRolesAsProcesses(t *testing.T) {
 	asks.answersInAllFormats("acme", want)
 }
 
-// The small production: all roles in one process on servers of their own, and a token to ask with. A role that is started
-// before its servers waits for them.
+// The small production: all roles in one process on servers of their own, and a token to ask with. A role that is
+// started before its servers waits for them.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -249,7 +249,8 @@ func TestServe(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	want := publishUntil(ctx, &at, mathrand.New(mathrand.NewPCG(1, 2)))
-	token := strings.TrimSpace(run(t, 10*time.Second, "tenant", "token", "add", "acme", "--cosmos="+cosmosAt).stdout.String())
+	made := run(t, 10*time.Second, "tenant", "token", "add", "acme", "--cosmos="+cosmosAt)
+	token := strings.TrimSpace(made.stdout.String())
 	ask := func(bearer string) (status int, body string) {
 		r, err := http.NewRequest(http.MethodGet, api+"/api/v1/readings?from=0&strict=true&limit=100000", nil)
 		require.NoError(t, err)

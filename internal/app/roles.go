@@ -182,7 +182,9 @@ func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
 }
 
 // queryFrom builds the role and serves it at a door.
-func (p *process) queryFrom(cfg QueryConfig, who AccessConfig, g ground, log store.Log, heads store.Heads, api door) error {
+func (p *process) queryFrom(
+	cfg QueryConfig, who AccessConfig, g ground, log store.Log, heads store.Heads, api door,
+) error {
 	gate, err := who.gate(g.client.Documents())
 	if err != nil {
 		return err
