@@ -33,6 +33,7 @@ type commands struct {
 	Provision   provisionCommand   `cmd:"" help:"Make containers ahead of time and set their throughput by age."`
 	Loadtest    loadtestCommand    `cmd:"" help:"Show hot partitions and how they are avoided: one load through three layouts."`
 	Blogexample blogexampleCommand `cmd:"" help:"Measure a published data model on the embedded Cosmos DB, beside its published charges."`
+	Audit       auditCommand       `cmd:"" help:"Check that what is stored has no gap, no overlap and nothing out of place."`
 	Chunk       chunkCommand       `cmd:"" help:"Print a stored chunk readably."`
 	Broker      brokerCommand      `cmd:"" help:"Serve the embedded Kafka alone."`
 	Emulator    emulatorCommand    `cmd:"" help:"Serve the embedded Cosmos DB alone."`

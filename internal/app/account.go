@@ -68,8 +68,8 @@ func (c AccountConfig) config(log *slog.Logger) (cosmos.Config, error) {
 	}, nil
 }
 
-// connect makes a client of the account.
-func (c AccountConfig) connect(log *slog.Logger) (*cosmos.Client, error) {
+// Connect makes a client of the account.
+func (c AccountConfig) Connect(log *slog.Logger) (*cosmos.Client, error) {
 	cfg, err := c.config(log)
 	if err != nil {
 		return nil, err

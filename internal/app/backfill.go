@@ -18,7 +18,7 @@ type Backfills struct {
 
 // NewBackfills connects to an account. What it grants is good for so long.
 func NewBackfills(account AccountConfig, lasts time.Duration, log *slog.Logger) (*Backfills, error) {
-	client, err := account.connect(log)
+	client, err := account.Connect(log)
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func PrintChunk(ctx context.Context, cfg ChunkConfig, env Env) error {
 	if cfg.Tenant == "" {
 		return errors.New("--tenant is missing: a chunk id is unique only within a tenant's device")
 	}
-	client, err := cfg.Account.connect(env.Logger)
+	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
 
 // provisionOnce prints the plan and, without a dry run, applies it.
 func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
-	client, err := cfg.Account.connect(env.Logger)
+	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {
 		return err
 	}

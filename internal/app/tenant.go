@@ -18,7 +18,7 @@ type TokenConfig struct {
 
 // tokens connects to the account.
 func (c TokenConfig) tokens(log *slog.Logger) (tokens *control.Tokens, close func(), err error) {
-	client, err := c.Account.connect(log)
+	client, err := c.Account.Connect(log)
 	if err != nil {
 		return nil, nil, err
 	}

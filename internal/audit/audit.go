@@ -1,0 +1,233 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// Stores is where chunks, containers and the map of tenants are read.
+type Stores struct {
+	Headers    store.HeaderReader
+	Containers interface {
+		List(ctx context.Context) ([]string, error)
+	}
+	Documents control.Documents
+}
+
+// auditor is one audit.
+type auditor struct {
+	Config
+	stores      Stores
+	first, last telemetry.Day
+	now         int64
+	report      func(Finding) error
+
+	view       *control.View
+	streams    []control.Stream
+	containers []string
+	pace       pace
+	all        chains // of all days, while the log is still to be read
+	sum        Summary
+}
+
+// Run audits what the configuration says, and reports each finding as it is found. The summary is right as far as the
+// audit came also when an error is returned.
+func Run(ctx context.Context, cfg Config, stores Stores, report func(Finding) error) (Summary, error) {
+	first, last, err := cfg.days()
+	if err != nil {
+		return Summary{}, err
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	a := &auditor{Config: cfg, stores: stores, first: first, last: last, now: cfg.Now().UnixMilli(),
+		pace: pace{rate: cfg.MaxRUs, now: cfg.Now}, all: make(chains)}
+	a.report = func(f Finding) error {
+		a.sum.Findings++
+		return report(f)
+	}
+	var meter cosmos.Meter
+	begun := cfg.Now()
+	err = a.run(cosmos.WithMeter(ctx, &meter))
+	a.sum.RUs = max(a.sum.RUs, meter.Read().RUs)
+	a.sum.Took = cfg.Now().Sub(begun)
+	return a.sum, err
+}
+
+func (a *auditor) run(ctx context.Context) (err error) {
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: a.stores.Documents})
+	if a.view, err = dir.Refresh(ctx); err != nil {
+		return fmt.Errorf("read the map of tenants: %w", err)
+	}
+	if a.streams, err = control.NewStreams(a.stores.Documents).All(ctx); err != nil {
+		return err
+	}
+	if a.containers, err = a.stores.Containers.List(ctx); err != nil {
+		return fmt.Errorf("list containers: %w", err)
+	}
+	a.containers = slices.DeleteFunc(a.containers, func(name string) bool {
+		_, _, ok := sharding.ParseContainer(name)
+		return !ok
+	})
+	var log *logAudit
+	if !a.NoKafka {
+		if log, err = a.openLog(ctx); err != nil { // what is committed now is stored before headers are read
+			return err
+		}
+		defer log.client.Close()
+	}
+	if err := a.days(ctx, log != nil); err != nil || log == nil {
+		return err
+	}
+	return log.check(ctx)
+}
+
+// days audits the store day by day.
+func (a *auditor) days(ctx context.Context, keep bool) error {
+	days := int64(a.last-a.first) + 1
+	bar := newProgress(a.Progress, "days", days*int64(len(a.containers)))
+	defer bar.end()
+	for day := a.first; day <= a.last; day++ {
+		entries, found, err := a.read(ctx, day, a.Tenant, a.Device, bar.step)
+		if err != nil {
+			return err
+		}
+		all, more := a.linked(entries)
+		found, err = a.confirm(ctx, day, append(found, more...))
+		if err != nil {
+			return err
+		}
+		a.sum.Days++
+		a.sum.Chunks += len(entries)
+		a.sum.Chains += len(all)
+		for _, e := range entries {
+			a.sum.Readings += e.readings
+		}
+		slices.SortFunc(found, compare)
+		for _, f := range found {
+			if err := a.report(f); err != nil {
+				return err
+			}
+		}
+		if keep {
+			maps.Copy(a.all, all)
+		}
+	}
+	return nil
+}
+
+// read reads the headers of a day, and tells what each shows to be wrong by itself. step is called for each container.
+func (a *auditor) read(ctx context.Context, day telemetry.Day, tenant, device string,
+	step func()) (entries []*entry, found []Finding, err error) {
+	for _, container := range a.containers {
+		scan := store.HeaderScan{Container: container, Day: day, Tenant: tenant, Device: device, Whole: a.Columns,
+			Charge: func(rus float64) error { a.sum.RUs += rus; return a.pace.wait(ctx, rus) }}
+		_, err := a.stores.Headers.Headers(ctx, scan, func(header []byte) error {
+			e, faults := a.entry(container, day, header)
+			found = append(found, faults...)
+			if e != nil {
+				entries = append(entries, e)
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, store.ErrNoContainer) { // one that has expired may be dropped meanwhile
+			return nil, nil, err
+		}
+		if step != nil {
+			step()
+		}
+	}
+	return entries, found, nil
+}
+
+// entry is a header of a day, nil where it is none that a chain may have.
+func (a *auditor) entry(container string, day telemetry.Day, header []byte) (*entry, []Finding) {
+	e, id, err := parse(container, header)
+	if err == nil && a.Columns {
+		err = decodes(header)
+	}
+	if err != nil {
+		return nil, []Finding{{Kind: Damaged, Tenant: e.tenant(), Device: e.key.Device, Day: dayText(day), Partition: -1,
+			Number: -1, First: -1, Through: -1, Container: container, Shard: e.key.TenantShard, ID: id,
+			Detail: err.Error()}}
+	}
+	if e.id.Day != day {
+		if e.id.Day >= a.first && e.id.Day <= a.last {
+			return nil, nil // its own day tells
+		}
+		return nil, e.own()
+	}
+	found := e.own()
+	tenant, known := a.view.Tenant(e.tenant())
+	if !known {
+		return e, append(found, e.finding(Orphan, "nobody knows the tenant"))
+	}
+	if n := int(e.id.Stream); n < 1 || n > len(a.streams) {
+		found = append(found, e.finding(Orphan, "nobody knows the stream"))
+	}
+	if want := tenant.Placement.Key(e.key.Device, e.id.Day, e.id.Number); want != e.key {
+		e.misplaced = true
+		found = append(found, e.finding(Misplaced, "it belongs into %s under %s", want.Container, want.TenantShard))
+	}
+	return e, found
+}
+
+// linked sorts chunks into chains and checks them. Of days whose retention is over any chunk may be gone.
+func (a *auditor) linked(entries []*entry) (chains, []Finding) {
+	all, found := link(entries)
+	for c, of := range all {
+		if t, known := a.view.Tenant(c.tenant); !known || !t.Expired(c.day, a.now) {
+			found = append(found, c.check(of)...)
+		}
+	}
+	return all, found
+}
+
+// confirm reads what seems wrong between chunks once more, device by device: chunks are written meanwhile, and of a
+// chain whose chunks lie under several keys a later one may be seen before an earlier one. What was missing at first,
+// and was missing still in a read that began afterwards, is missing.
+func (a *auditor) confirm(ctx context.Context, day telemetry.Day, found []Finding) ([]Finding, error) {
+	type device struct{ tenant, device string }
+	type place struct {
+		stream    uint32
+		partition int32
+		number    int64
+	}
+	at := func(f Finding) place { return place{f.Stream, f.Partition, f.Number} }
+	again := make(map[device]map[place]Finding)
+	var out []Finding
+	for _, f := range found {
+		if f.Kind != Gap && f.Kind != Overlap {
+			out = append(out, f)
+			continue
+		}
+		of := device{f.Tenant, f.Device}
+		if again[of] == nil {
+			entries, _, err := a.read(ctx, day, of.tenant, of.device, nil)
+			if err != nil {
+				return nil, err
+			}
+			_, still := a.linked(entries)
+			again[of] = make(map[place]Finding)
+			for _, f := range still {
+				if f.Kind == Gap || f.Kind == Overlap {
+					again[of][at(f)] = f
+				}
+			}
+		}
+		if f, still := again[of][at(f)]; still {
+			out = append(out, f)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,84 @@
+// Package audit holds what is stored against the protocol's invariants and against Kafka: chains without gap or
+// overlap, each chunk under the key that the map gives, and, where the log still has them, every record in a chunk or
+// in the dead letters. docs/guides/audit.md is its manual.
+//
+// It only reads. It runs beside ingest and queries, at the rate of request units that it is given.
+package audit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"binnacle/ingest/decode"
+	"binnacle/internal/kafka"
+	"binnacle/internal/telemetry"
+)
+
+// Config says what is audited. Its tags are package settings's.
+type Config struct {
+	From   string  `help:"First day, UTC, such as 2026-11-20." placeholder:"DAY"`
+	To     string  `help:"Last day. Default: the first." placeholder:"DAY"`
+	Tenant string  `help:"Of this tenant alone. Default: of all."`
+	Device string  `help:"Of this device alone. Default: of all."`
+	MaxRUs float64 `name:"max-rus" help:"Request units a second that the audit may take on average; 0 is no bound." default:"400"`
+
+	Columns bool `help:"Read whole chunks and decode their columns, instead of their headers alone. It costs as much as reading everything."`
+	Log     bool `help:"Also read the log and the dead letters: every reading of these days must be in one of the two."`
+	NoKafka bool `name:"no-kafka" help:"Hold the store against itself alone."`
+	JSON    bool `name:"json" help:"Print what is found as JSON, a line each."`
+
+	Kafka       kafka.Config   `kong:"embed,group='Kafka'"`
+	Topic       string         `help:"Topic that readings are published to." default:"telemetry" group:"Kafka"`
+	DeadLetters string         `help:"Topic that refused records go to. Default: the topic's name with .dlq." group:"Kafka"`
+	Group       string         `help:"Consumer group of the ingesters." default:"binnacle" group:"Kafka"`
+	Messages    decode.Options `kong:"embed,group='Messages'"`
+
+	Progress io.Writer        `kong:"-"` // a terminal that shows a progress bar; nil: none
+	Now      func() time.Time `kong:"-"` // nil: time.Now
+}
+
+// maxDays bounds an audit: what is found of all its days is held until the log was read.
+const maxDays = 400
+
+// days are the first and the last day, and every fault of the settings at once.
+func (c Config) days() (first, last telemetry.Day, err error) {
+	var faults []error
+	day := func(flag, text string) (d telemetry.Day) {
+		d, err := telemetry.ParseDay(strings.ReplaceAll(text, "-", ""))
+		if err != nil {
+			faults = append(faults, fmt.Errorf("%s %q is not a day such as 2026-11-20", flag, text))
+		}
+		return d
+	}
+	first = day("--from", c.From)
+	last = day("--to", cmp.Or(c.To, c.From))
+	if len(faults) == 0 && (last < first || last-first >= maxDays) {
+		faults = append(faults, fmt.Errorf("--from %s --to %s: 1 to %d days", c.From, c.To, maxDays))
+	}
+	if c.Tenant != "" {
+		if err := telemetry.CheckTenant(c.Tenant); err != nil {
+			faults = append(faults, fmt.Errorf("--tenant: %w", err))
+		}
+	}
+	if c.Device != "" {
+		if err := telemetry.CheckDevice(c.Device); err != nil {
+			faults = append(faults, fmt.Errorf("--device: %w", err))
+		}
+	}
+	if !(c.MaxRUs >= 0) {
+		faults = append(faults, fmt.Errorf("--max-rus %v is not 0 or more", c.MaxRUs))
+	}
+	if c.Log && c.NoKafka {
+		faults = append(faults, errors.New("--log needs Kafka: not with --no-kafka"))
+	}
+	if err := c.Messages.Check(); err != nil {
+		faults = append(faults, err)
+	}
+	return first, last, errors.Join(faults...)
+}
+
+func (c Config) deadLetters() string { return cmp.Or(c.DeadLetters, c.Topic+".dlq") }

@@ -1,0 +1,259 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+
+	"binnacle/ingest/decode"
+	"binnacle/internal/control"
+	"binnacle/internal/kafka"
+	"binnacle/internal/telemetry"
+)
+
+// logAudit holds the store against the log.
+type logAudit struct {
+	*auditor
+	client     *kafka.Client
+	topic      *kafka.Topic
+	partitions []partitionLog
+	letters    *letters
+	lost       map[chain]*Finding // open stretches of lost readings
+}
+
+// partitionLog is one partition of the topic.
+type partitionLog struct {
+	id         int
+	streams    []uint32 // that records of it are stored as: the one that it is read as, then older ones
+	first, end int64
+	committed  int64 // -1 is nothing
+}
+
+// openLog connects to Kafka and reads what is committed.
+func (a *auditor) openLog(ctx context.Context) (*logAudit, error) {
+	client, err := kafka.New(a.Kafka)
+	if err != nil {
+		return nil, err
+	}
+	l := &logAudit{auditor: a, client: client, topic: client.Topic(a.Topic), lost: make(map[chain]*Finding)}
+	if err := l.open(ctx); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *logAudit) open(ctx context.Context) error {
+	cluster, partitions, err := l.topic.Describe(ctx)
+	if err != nil {
+		return err
+	}
+	committed, err := l.topic.Committed(ctx, l.Group)
+	if err != nil {
+		return err
+	}
+	lives := control.Lives(l.streams, cluster, l.Topic)
+	for _, id := range partitions {
+		p := partitionLog{id: id, committed: -1}
+		if at, ok := committed[id]; ok {
+			p.committed = at
+		}
+		if len(lives) > 0 {
+			now, _, _, err := control.NewStreams(l.stores.Documents).Reads(ctx, lives, len(partitions), int32(id))
+			if err != nil {
+				return err
+			}
+			for _, s := range lives {
+				if s.Number <= now.Number {
+					p.streams = append(p.streams, s.Number)
+				}
+			}
+		}
+		l.partitions = append(l.partitions, p)
+	}
+	return nil
+}
+
+// check holds what was read of the store against the log.
+func (l *logAudit) check(ctx context.Context) error {
+	total := int64(0)
+	for i := range l.partitions {
+		p := &l.partitions[i]
+		var err error
+		if p.first, p.end, err = l.topic.Bounds(ctx, p.id); err != nil {
+			return err
+		}
+		for _, f := range l.offsets(*p) {
+			if err := l.report(f); err != nil {
+				return err
+			}
+		}
+		total += max(p.committed-p.first, 0)
+	}
+	if !l.Log {
+		return nil
+	}
+	var err error
+	if l.letters, err = l.readLetters(ctx, l.client); err != nil {
+		return err
+	}
+	bar := newProgress(l.Progress, "records", total)
+	defer bar.end()
+	for _, p := range l.partitions {
+		if err := l.records(ctx, p, bar); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// offsets holds what is committed and what chunks say against the ends of the log.
+func (l *logAudit) offsets(p partitionLog) (found []Finding) {
+	about := func(k Kind, first, through int64, format string, args ...any) {
+		f := Finding{Kind: k, Partition: int32(p.id), Number: -1, First: first, Through: through,
+			Detail: fmt.Sprintf(format, args...)}
+		if len(p.streams) > 0 {
+			f.Stream = p.streams[0]
+		}
+		found = append(found, f)
+	}
+	switch {
+	case p.committed > p.end:
+		about(Beyond, p.end, p.committed-1, "group %s has committed %d, but the log ends at %d", l.Group, p.committed,
+			p.end)
+	case p.committed >= 0 && p.committed < p.first:
+		about(Lost, p.committed, p.first-1, "they left the log before group %s has committed them", l.Group)
+	}
+	if len(p.streams) == 0 {
+		return found
+	}
+	for c, of := range l.all {
+		if c.stream != p.streams[0] || int(c.partition) != p.id {
+			continue
+		}
+		for _, e := range of {
+			if e.through >= p.end {
+				found = append(found, e.finding(Beyond, "the log ends at %d", p.end))
+			}
+		}
+	}
+	slices.SortFunc(found, compare)
+	return found
+}
+
+// records reads a partition up to what is committed: each of its readings must be in a chunk or in the dead letters.
+func (l *logAudit) records(ctx context.Context, p partitionLog, bar progress) error {
+	decoder := decode.New(l.Messages.ForTopic(l.Topic))
+	err := each(ctx, l.topic, p.id, p.first, p.committed, func(r kafka.Record) error {
+		l.sum.Records++
+		return l.record(decoder, p, r)
+	}, bar.add)
+	if err != nil {
+		return err
+	}
+	if err := l.tellLost(); err != nil {
+		return err
+	}
+	var found []Finding
+	for c, of := range l.all {
+		if len(p.streams) == 0 || c.stream != p.streams[0] || int(c.partition) != p.id {
+			continue
+		}
+		for _, e := range of {
+			if !e.unsure && l.sum.Unread == 0 && e.first >= p.first && e.through < p.committed && e.inLog != e.readings {
+				found = append(found, e.finding(Count, "it has %d readings, but the log %d", e.readings, e.inLog))
+			}
+		}
+	}
+	slices.SortFunc(found, compare)
+	for _, f := range found {
+		if err := l.report(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *logAudit) record(decoder *decode.Decoder, p partitionLog, r kafka.Record) error {
+	record := decode.Record{Value: r.Value, Timestamp: r.Time}
+	for _, h := range r.Headers {
+		if h.Key == "content-type" {
+			record.ContentType = string(h.Value)
+		}
+		record.Headers = append(record.Headers, decode.Header{Key: h.Key, Value: h.Value})
+	}
+	result := decoder.Decode(record)
+	if result.Unknown != nil {
+		l.sum.Unread++
+		return nil
+	}
+	at := position{p.id, r.Offset}
+	for i, reading := range result.Readings {
+		l.reading(p, reading, at, result.Index[i])
+	}
+	return nil
+}
+
+// reading holds one reading of the log against chunks and dead letters.
+func (l *logAudit) reading(p partitionLog, r telemetry.Reading, at position, index int) {
+	day := telemetry.DayOf(r.Time)
+	if r.Time < 0 || day < l.first || day > l.last || l.Tenant != "" && r.Tenant != l.Tenant ||
+		l.Device != "" && r.Device != l.Device {
+		return
+	}
+	refused := l.letters.has(at, index)
+	c := chain{tenant: r.Tenant, device: r.Device, day: day, partition: int32(p.id)}
+	for i, stream := range p.streams {
+		c.stream = stream
+		e := l.all.at(c, at.offset)
+		if e == nil {
+			continue
+		}
+		e.unsure = e.unsure || l.letters.whole[at]
+		if i == 0 && !refused {
+			e.inLog++
+		}
+		return
+	}
+	tenant, known := l.view.Tenant(r.Tenant)
+	if refused || known && tenant.Expired(day, l.now) {
+		return
+	}
+	if len(p.streams) > 0 {
+		c.stream = p.streams[0]
+	}
+	f := l.lost[c]
+	if f == nil {
+		made := c.finding(Lost, -1, at.offset, at.offset, "readings of it are in no chunk and in no dead letter")
+		l.lost[c] = &made
+		return
+	}
+	f.Through = at.offset
+}
+
+// tellLost reports the readings of a partition that were lost, by chain.
+func (l *logAudit) tellLost() error {
+	var found []Finding
+	for _, f := range l.lost {
+		found = append(found, *f)
+	}
+	clear(l.lost)
+	slices.SortFunc(found, compare)
+	for _, f := range found {
+		if err := l.report(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// at is the chunk of a chain that has a record, nil if none has.
+func (c chains) at(of chain, offset int64) *entry {
+	all := c[of]
+	i := sort.Search(len(all), func(i int) bool { return all[i].through >= offset })
+	if i == len(all) || all[i].first > offset {
+		return nil
+	}
+	return all[i]
+}
