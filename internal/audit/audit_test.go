@@ -180,11 +180,16 @@ func TestEveryDamageIsNamed(t *testing.T) {
 				}
 			}
 		}, false, []audit.Kind{audit.Gap}, 1},
-		"after is too low":           {func(r *rig) { r.change(r.chunk(1), "after", -1) }, false, []audit.Kind{audit.Overlap}, 1},
-		"through is too high":        {func(r *rig) { r.change(r.chunk(1), "through", 1<<40) }, false, []audit.Kind{audit.Overlap}, 2},
-		"first is not behind after":  {func(r *rig) { r.change(r.chunk(0), "after", 1<<40) }, false, []audit.Kind{audit.Gap, audit.Order}, 0},
-		"through lies before first":  {func(r *rig) { r.change(r.chunk(0), "first", 1<<40) }, false, []audit.Kind{audit.Order}, 0},
-		"an instant of the next day": {func(r *rig) { r.change(r.chunk(1), "to", today.End()) }, false, []audit.Kind{audit.Foreign}, 1},
+		"after is too low": {func(r *rig) { r.change(r.chunk(1), "after", -1) }, false,
+			[]audit.Kind{audit.Overlap}, 1},
+		"through is too high": {func(r *rig) { r.change(r.chunk(1), "through", 1<<40) }, false,
+			[]audit.Kind{audit.Overlap}, 2},
+		"first is not behind after": {func(r *rig) { r.change(r.chunk(0), "after", 1<<40) }, false,
+			[]audit.Kind{audit.Gap, audit.Order}, 0},
+		"through lies before first": {func(r *rig) { r.change(r.chunk(0), "first", 1<<40) }, false,
+			[]audit.Kind{audit.Order}, 0},
+		"an instant of the next day": {func(r *rig) { r.change(r.chunk(1), "to", today.End()) }, false,
+			[]audit.Kind{audit.Foreign}, 1},
 		"instants of another day": {func(r *rig) {
 			s := r.chunk(1)
 			r.memory.Damage(s.Key, s.ID, r.with(r.with(s.Doc, "from", (today+7).Start()), "to", (today+7).Start()))
@@ -216,10 +221,14 @@ func TestEveryDamageIsNamed(t *testing.T) {
 			id := "20261120.9.00001.000000"
 			r.memory.Damage(s.Key, id, r.with(s.Doc, "id", id))
 		}, false, []audit.Kind{audit.Orphan}, 0},
-		"a header without a number":  {func(r *rig) { r.change(r.lastOf(), "through", nil) }, false, []audit.Kind{audit.Damaged}, -1},
-		"a header with a broken one": {func(r *rig) { r.change(r.lastOf(), "readings", 0.5) }, false, []audit.Kind{audit.Damaged}, -1},
-		"another kind of document":   {func(r *rig) { r.change(r.lastOf(), "type", "note") }, false, []audit.Kind{audit.Damaged}, -1},
-		"columns that are none":      {func(r *rig) { r.change(r.lastOf(), "data", "AAAA") }, true, []audit.Kind{audit.Damaged}, -1},
+		"a header without a number": {func(r *rig) { r.change(r.lastOf(), "through", nil) }, false,
+			[]audit.Kind{audit.Damaged}, -1},
+		"a header with a broken one": {func(r *rig) { r.change(r.lastOf(), "readings", 0.5) }, false,
+			[]audit.Kind{audit.Damaged}, -1},
+		"another kind of document": {func(r *rig) { r.change(r.lastOf(), "type", "note") }, false,
+			[]audit.Kind{audit.Damaged}, -1},
+		"columns that are none": {func(r *rig) { r.change(r.lastOf(), "data", "AAAA") }, true,
+			[]audit.Kind{audit.Damaged}, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 7)
