@@ -110,7 +110,8 @@ func (d *dev) copied(day int64) {
 	body, err := json.Marshal(doc)
 	require.NoError(d.t, err)
 	container := time.UnixMilli(day).UTC().Format("chunks-2006-01")
-	_, err = client(d.t, d.cosmos).Items(container).Create(context.Background(), []string{"acme~elsewhere", "m1"}, id, body)
+	items := client(d.t, d.cosmos).Items(container)
+	_, err = items.Create(context.Background(), []string{"acme~elsewhere", "m1"}, id, body)
 	require.NoError(d.t, err)
 }
 

@@ -26,7 +26,7 @@ type Config struct {
 	Device string  `help:"Of this device alone. Default: of all."`
 	MaxRUs float64 `name:"max-rus" help:"Request units a second that the audit may take on average; 0 is no bound." default:"400"`
 
-	Columns bool `help:"Read whole chunks and decode their columns, instead of their headers alone. It costs as much as reading everything."`
+	Columns bool `help:"Read whole chunks and decode their columns, instead of their headers alone. Everything that is stored of these days comes over the wire."`
 	Log     bool `help:"Also read the log and the dead letters: every reading of these days must be in one of the two."`
 	NoKafka bool `name:"no-kafka" help:"Hold the store against itself alone."`
 	JSON    bool `name:"json" help:"Print what is found as JSON, a line each."`
