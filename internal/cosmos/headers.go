@@ -15,8 +15,8 @@ var _ store.HeaderReader = (*Chunks)(nil)
 // A chunk is of a day by its id, or by its instants: in a damaged one they may differ. Both are in the index.
 const daySQL = ` FROM c WHERE ((c.id >= @first AND c.id < @last) OR (c["from"] < @to AND c["to"] >= @from))`
 
-// headerSQL leaves the columns where they are. What a page costs goes by the documents that are loaded all the same, but
-// an answer has thousands of headers and few documents.
+// headerSQL leaves the columns where they are. What a page costs goes by the documents that are loaded all the same,
+// but an answer has thousands of headers and few documents.
 var headerSQL = func() string {
 	names := store.HeaderProperties()
 	for i, name := range names {
