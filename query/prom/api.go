@@ -82,7 +82,8 @@ func (a *api) routes() http.Handler {
 	mux := http.NewServeMux()
 	for path, e := range map[string]endpoint{
 		"query": a.query, "query_range": a.queryRange, "labels": a.labels, "label/{name}/values": a.labelValues,
-		"series": a.series, "metadata": a.metadata, "format_query": a.formatQuery, "parse_query": a.parseQuery,
+		"series": a.series, "metadata": a.metadata, "read": a.remoteRead,
+		"format_query": a.formatQuery, "parse_query": a.parseQuery,
 		"query_exemplars": constant([]string{}), "rules": constant(map[string]any{"groups": []string{}}),
 		"alerts":           constant(map[string]any{"alerts": []string{}}),
 		"status/buildinfo": constant(map[string]string{"version": "3.15.0", "application": "binnacle"}),
@@ -108,6 +109,7 @@ type answer struct {
 	stats    any
 	warnings annotations.Annotations
 	query    string // that warnings point into
+	protobuf []byte // the whole body instead, as snappy
 }
 
 type endpoint func(ctx context.Context, c *call) (answer, error)
@@ -135,7 +137,7 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 		if errors.As(err, &denied) && denied.Challenge != "" {
 			w.Header().Set("WWW-Authenticate", denied.Challenge)
 		}
-		respond(w, shown.status, appendError(nil, shown))
+		respond(w, shown.status, "application/json", appendError(nil, shown))
 	}
 }
 
@@ -160,16 +162,21 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	c := &call{r, &tenantStorage{
 		querier: a.cfg.Querier, tenant: caller.Tenant, memory: memory, tags: make(map[string]telemetry.Labels),
 	}}
-	var body []byte
+	body, kind := []byte(nil), "application/json"
 	err = a.cfg.Querier.Admit(r.Context(), caller.Tenant, func(ctx context.Context) error {
 		out, err := e(ctx, c)
-		if err == nil {
+		switch {
+		case err != nil:
+		case out.protobuf != nil:
+			body, kind = out.protobuf, "application/x-protobuf"
+			w.Header().Set("Content-Encoding", "snappy")
+		default:
 			body, err = appendAnswer(nil, out)
 		}
 		return err
 	})
 	if err == nil {
-		respond(w, http.StatusOK, body)
+		respond(w, http.StatusOK, kind, body)
 	}
 	return err
 }
@@ -181,9 +188,9 @@ const (
 )
 
 // respond writes an answer. A client that does not take it keeps its memory no longer than it must.
-func respond(w http.ResponseWriter, status int, body []byte) {
+func respond(w http.ResponseWriter, status int, kind string, body []byte) {
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", kind)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	if status == http.StatusServiceUnavailable {
