@@ -40,11 +40,14 @@ type rig struct {
 	places map[string]*sharding.Placement
 }
 
-func newRig(t *testing.T, seed uint64) *rig {
+func newRig(t *testing.T, seed uint64) *rig { return newRigOf(t, seed, "cluster") }
+
+// newRigOf is a rig whose stream is of a cluster.
+func newRigOf(t *testing.T, seed uint64, cluster string) *rig {
 	r := &rig{t: t, memory: storetest.NewMemory(t, month, next), docs: controltest.NewDocuments(t),
 		places: make(map[string]*sharding.Placement)}
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.docs})
-	_, err := control.NewStreams(r.docs).Find(t.Context(), "cluster", "telemetry", 4)
+	_, err := control.NewStreams(r.docs).Find(t.Context(), cluster, "telemetry", 4)
 	require.NoError(t, err)
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -70,10 +73,10 @@ func newRig(t *testing.T, seed uint64) *rig {
 	return r
 }
 
-// create stores a chunk of one reading where it belongs.
+// create stores a chunk of one row where it belongs; of one reading, unless the header says otherwise.
 func (r *rig) create(tenant, device string, h chunk.Header) {
 	key := r.places[tenant].Key(device, h.ID.Day, h.ID.Number)
-	h.TenantShard, h.Device, h.Readings = key.TenantShard, device, 1
+	h.TenantShard, h.Device, h.Readings = key.TenantShard, device, max(h.Readings, 1)
 	doc, err := chunk.Encode(h, chunk.Frame{Groups: []chunk.Group{{
 		Times:   []int64{h.ID.Day.Start() + int64(h.ID.Number)},
 		Columns: []chunk.Column{{Metric: "v", Kind: telemetry.Float, Bits: []uint64{telemetry.FloatValue(1).Bits()}}},

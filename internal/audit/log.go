@@ -89,7 +89,7 @@ func (l *logAudit) check(ctx context.Context) error {
 				return err
 			}
 		}
-		total += max(p.committed-p.first, 0)
+		total += max(min(p.committed, p.end)-p.first, 0)
 	}
 	if !l.Log {
 		return nil
@@ -145,7 +145,7 @@ func (l *logAudit) offsets(p partitionLog) (found []Finding) {
 // records reads a partition up to what is committed: each of its readings must be in a chunk or in the dead letters.
 func (l *logAudit) records(ctx context.Context, p partitionLog, bar progress) error {
 	decoder := decode.New(l.Messages.ForTopic(l.Topic))
-	err := each(ctx, l.topic, p.id, p.first, p.committed, func(r kafka.Record) error {
+	err := each(ctx, l.topic, p.id, p.first, min(p.committed, p.end), func(r kafka.Record) error {
 		l.sum.Records++
 		return l.record(decoder, p, r)
 	}, bar.add)

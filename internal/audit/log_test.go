@@ -1,0 +1,126 @@
+package audit_test
+
+import (
+	"fmt"
+	"testing"
+
+	"binnacle/binning/chunk"
+	"binnacle/ingest/decode"
+	"binnacle/internal/audit"
+	"binnacle/internal/kafka"
+	"binnacle/internal/kafkaemu"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/stretchr/testify/require"
+)
+
+// logRig is a rig with a log: acme's l1 publishes a record of two readings and eight of one to partition 0, of the
+// audited day, then one of another day, then one that is not committed. The element 1 of the first and all of the
+// record 4 are dead letters; the chunks have the rest.
+func logRig(t *testing.T) (*rig, func(*audit.Config)) {
+	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 4,
+		Topics: []string{"telemetry", "telemetry.dlq"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	cfg := kafka.Config{Brokers: []string{b.Addr()}}
+	client, err := kafka.New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	produce := func(topic string, value string, headers ...kafka.Header) {
+		_, err := client.Topic(topic).Produce(t.Context(), 0, []kafka.Message{{Value: []byte(value), Headers: headers}})
+		require.NoError(t, err)
+	}
+	reading := func(at int64) string {
+		return fmt.Sprintf(`{"tenant":"acme","device":"l1","ts":%d,"values":{"v":1}}`, at)
+	}
+	produce("telemetry", "["+reading(today.Start())+","+reading(today.Start()+1)+"]")
+	for i := range int64(8) {
+		produce("telemetry", reading(today.Start()+2+i))
+	}
+	produce("telemetry", reading((today - 9).Start()))
+	produce("telemetry", reading(today.Start()))
+	letter := func(offset, index int) {
+		var headers []kafka.Header
+		for name, value := range map[string]string{"reason": "limit", "topic": "telemetry", "partition": "0",
+			"offset": fmt.Sprint(offset), "index": fmt.Sprint(index)} {
+			headers = append(headers, kafka.Header{Key: "binnacle-" + name, Value: []byte(value)})
+		}
+		produce("telemetry.dlq", "", headers...)
+	}
+	letter(0, 1)
+	letter(4, decode.Whole)
+
+	transport := &kafkago.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	commits := &kafkago.Client{Addr: kafkago.TCP(b.Addr()), Transport: transport}
+	commit := func(group string, offset int64) {
+		_, err := commits.OffsetCommit(t.Context(), &kafkago.OffsetCommitRequest{GroupID: group, GenerationID: -1,
+			Topics: map[string][]kafkago.OffsetCommit{"telemetry": {{Offset: offset}}}})
+		require.NoError(t, err)
+	}
+	commit("binnacle", 10)
+	commit("ahead", 99)
+
+	cluster, _, err := client.Topic("telemetry").Describe(t.Context())
+	require.NoError(t, err)
+	r := newRigOf(t, 1, cluster)
+	for _, s := range r.memory.Documents() {
+		r.memory.Damage(s.Key, s.ID, nil)
+	}
+	for n, c := range [][4]int64{{0, 1, -1, 2}, {2, 3, 1, 2}, {5, 8, 3, 4}} {
+		id := chunk.ID{Day: today, Stream: 1, Number: uint32(n)}
+		r.create("acme", "l1", chunk.Header{ID: id, First: c[0], Through: c[1], After: c[2], Readings: int(c[3])})
+	}
+	return r, func(c *audit.Config) {
+		c.NoKafka, c.Log, c.Group, c.Kafka = false, true, "binnacle", cfg
+	}
+}
+
+// Of the log each reading must be in a chunk or in the dead letters, as often as the chunk says.
+func TestTheLog(t *testing.T) {
+	base, log := logRig(t)
+	good := base.memory.Documents()
+	require.Len(t, good, 3)
+	for name, c := range map[string]struct {
+		damage func(r *rig)
+		group  string
+		want   []audit.Kind
+		first  int64
+	}{
+		"nothing": {func(*rig) {}, "", nil, 0},
+		"the last chunk is gone": {func(r *rig) { r.memory.Damage(good[2].Key, good[2].ID, nil) }, "",
+			[]audit.Kind{audit.Lost}, 5},
+		"a reading too few":    {func(r *rig) { r.change(good[1], "readings", 1) }, "", []audit.Kind{audit.Count}, 2},
+		"a reading too many":   {func(r *rig) { r.change(good[0], "readings", 3) }, "", []audit.Kind{audit.Count}, 0},
+		"behind the log's end": {func(r *rig) { r.change(good[2], "through", 70) }, "", []audit.Kind{audit.Beyond}, 5},
+		"a group behind the log's end": {func(*rig) {}, "ahead", []audit.Kind{audit.Beyond, audit.Lost},
+			10},
+		"a group that has committed nothing": {func(r *rig) { r.memory.Damage(good[2].Key, good[2].ID, nil) }, "new", nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, s := range good {
+				base.memory.Damage(s.Key, s.ID, s.Doc)
+			}
+			c.damage(base)
+			found, sum := base.audit(func(cfg *audit.Config) {
+				log(cfg)
+				if c.group != "" {
+					cfg.Group = c.group
+				}
+			})
+			var kinds []audit.Kind
+			for _, f := range found {
+				kinds = append(kinds, f.Kind)
+				if f.Kind != audit.Beyond || c.group == "" {
+					require.Equal(t, c.first, f.First, "%s", f)
+					require.Equal(t, "l1", f.Device)
+				}
+			}
+			require.Equal(t, c.want, kinds, "%v", found)
+			if c.group == "" {
+				require.EqualValues(t, 10, sum.Records)
+			}
+			require.EqualValues(t, 2, sum.Letters)
+		})
+	}
+}
