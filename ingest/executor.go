@@ -203,26 +203,33 @@ func (e *Executor) note(ctx context.Context, j *worker.Note) error {
 func (e *Executor) learn(ctx context.Context, w *worker.Worker, missing error) error {
 	var schema *decode.UnknownSchema
 	if errors.As(missing, &schema) {
-		return e.persist(ctx, "schema", func() error { return e.stores.Schemas.Fetch(ctx, schema.ID) })
+		return e.persist(ctx, "schema", func() error {
+			return e.attempt(ctx, func(ctx context.Context) error { return e.stores.Schemas.Fetch(ctx, schema.ID) })
+		})
 	}
 	return e.persist(ctx, "map", func() error {
-		var unknown *worker.UnknownTenant
-		if errors.As(missing, &unknown) && e.register {
-			_, err := e.stores.Directory.Register(ctx, unknown.Tenant)
+		return e.attempt(ctx, func(ctx context.Context) error { return e.locate(ctx, w, missing) })
+	})
+}
+
+// locate asks for a newer map, and first for what it lacks.
+func (e *Executor) locate(ctx context.Context, w *worker.Worker, missing error) error {
+	var unknown *worker.UnknownTenant
+	if errors.As(missing, &unknown) && e.register {
+		_, err := e.stores.Directory.Register(ctx, unknown.Tenant)
+		return err
+	}
+	var month *worker.MissingMonth
+	if errors.As(missing, &month) {
+		if err := e.ask(ctx, month); !errors.Is(err, control.ErrMonthLimit) {
 			return err
 		}
-		var month *worker.MissingMonth
-		if errors.As(missing, &month) {
-			if err := e.ask(ctx, month); !errors.Is(err, control.ErrMonthLimit) {
-				return err
-			}
-		}
-		view, err := e.stores.Directory.Refresh(ctx)
-		if err == nil {
-			w.Learned(view, e.now())
-		}
-		return err
-	})
+	}
+	view, err := e.stores.Directory.Refresh(ctx)
+	if err == nil {
+		w.Learned(view, e.now())
+	}
+	return err
 }
 
 func (e *Executor) ask(ctx context.Context, month *worker.MissingMonth) error {
@@ -242,6 +249,14 @@ func pausesFrom(first time.Duration) retry.Policy {
 
 // quietPauses is how many pauses are taken before anybody is told of them.
 const quietPauses = 6
+
+// attempt calls do with the patience of one attempt: a store that answers nothing at all must not hold a partition for
+// ever.
+func (e *Executor) attempt(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, e.patience)
+	defer cancel()
+	return do(ctx)
+}
 
 // persist calls do until it returns nil or the context ends.
 func (e *Executor) persist(ctx context.Context, what string, do func() error) error {

@@ -26,7 +26,13 @@ func (in *Ingester) takeover(ctx context.Context, partition int, committed int64
 	if err != nil {
 		return none, err
 	}
-	stream, mark, marked, err := in.stores.Streams.Of(ctx, cluster, in.cfg.Topic, len(partitions), int32(partition))
+	var stream control.Stream
+	var mark control.Mark
+	var marked bool
+	err = in.executor.attempt(ctx, func(ctx context.Context) (err error) {
+		stream, mark, marked, err = in.stores.Streams.Of(ctx, cluster, in.cfg.Topic, len(partitions), int32(partition))
+		return err
+	})
 	if err != nil {
 		return none, err
 	}
@@ -124,7 +130,7 @@ func (in *Ingester) reincarnate(
 	if err != nil {
 		return worker.Assignment{}, err
 	}
-	next, err := in.stores.Streams.Next(ctx, old, partitions)
+	next, err := in.next(ctx, old, partitions)
 	if err != nil {
 		return worker.Assignment{}, err
 	}
@@ -141,12 +147,14 @@ func (in *Ingester) reincarnate(
 func (in *Ingester) fork(
 	ctx context.Context, old control.Stream, partitions int, a worker.Assignment, mark control.Mark, why string,
 ) (worker.Assignment, error) {
-	next, err := in.stores.Streams.Next(ctx, old, partitions)
+	next, err := in.next(ctx, old, partitions)
 	if err != nil {
 		return worker.Assignment{}, err
 	}
 	mark.Begins = true
-	if err := in.stores.Streams.Renew(ctx, next.Number, a.Partition, mark); err != nil {
+	if err := in.executor.attempt(ctx, func(ctx context.Context) error {
+		return in.stores.Streams.Renew(ctx, next.Number, a.Partition, mark)
+	}); err != nil {
 		return worker.Assignment{}, err
 	}
 	in.metrics.restarts.Inc()
@@ -155,4 +163,13 @@ func (in *Ingester) fork(
 		old.Number)
 	a.Stream, a.Position = next.Number, mark.Offset
 	return a, nil
+}
+
+// next makes one attempt at beginning another stream.
+func (in *Ingester) next(ctx context.Context, old control.Stream, partitions int) (next control.Stream, err error) {
+	err = in.executor.attempt(ctx, func(ctx context.Context) (err error) {
+		next, err = in.stores.Streams.Next(ctx, old, partitions)
+		return err
+	})
+	return next, err
 }

@@ -142,11 +142,19 @@ func (in *Ingester) stopping() bool { return in.running.Err() != nil }
 
 // meet waits until the map of tenants and the topic are there.
 func (in *Ingester) meet(ctx context.Context) error {
-	err := in.executor.persist(ctx, "map", func() error { _, err := in.stores.Directory.Refresh(ctx); return err })
+	err := in.executor.persist(ctx, "map", func() error { return in.refresh(ctx) })
 	if err != nil {
 		return err
 	}
 	return in.executor.persist(ctx, "metadata", func() error { _, _, err := in.topic.Describe(ctx); return err })
+}
+
+// refresh makes one attempt at reading the map.
+func (in *Ingester) refresh(ctx context.Context) error {
+	return in.executor.attempt(ctx, func(ctx context.Context) error {
+		_, err := in.stores.Directory.Refresh(ctx)
+		return err
+	})
 }
 
 func ended(ctx context.Context, err error) error {
@@ -237,7 +245,7 @@ func (in *Ingester) resume(ctx context.Context, id int, committed, reached int64
 		return nil, err
 	}
 	// What was committed lies in containers that were asked for before: heads tell of them from here on (rule R1).
-	if _, err := in.stores.Directory.Refresh(ctx); err != nil {
+	if err := in.refresh(ctx); err != nil {
 		return nil, err
 	}
 	in.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -38,7 +39,8 @@ type system struct {
 	broker   *kafkaemu.Broker
 	brokerIn string // data directory
 	spoil    atomic.Pointer[spoiler]
-	queue    []kafkago.Message // reused by publishTrucks
+	dial     func(ctx context.Context, network, address string) (net.Conn, error) // of processes to the broker
+	queue    []kafkago.Message                                                    // reused by publishTrucks
 	close    func()
 }
 
@@ -114,7 +116,7 @@ type process struct {
 func (s *system) process(change func(*ingest.Config)) *process {
 	t, client := s.t, s.client()
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()})
-	cluster, err := kafka.New(kafka.Config{Brokers: []string{s.broker.Addr()}})
+	cluster, err := kafka.New(kafka.Config{Brokers: []string{s.broker.Addr()}, Dial: s.dial})
 	require.NoError(t, err)
 	cfg := ingest.Config{
 		Config: worker.Config{
