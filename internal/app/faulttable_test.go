@@ -58,8 +58,9 @@ var kafkaCalls = map[int16]string{
 	11: "join", 14: "sync",
 }
 
-// Every call of an ingester to the store fails in every way, done and not done, more than once; the ingester is stopped in
-// the middle of it, another one goes on, and meets the same. What was published is what is answered, the statistics too.
+// Every call of an ingester to the store fails in every way, done and not done, more than once; the ingester is stopped
+// in the middle of it, another one goes on, and meets the same. What was published is what is answered, the statistics
+// too.
 func TestEveryCallToTheStoreFailsInEveryWay(t *testing.T) {
 	t.Parallel()
 	for _, call := range calls {
@@ -70,7 +71,8 @@ func TestEveryCallToTheStoreFailsInEveryWay(t *testing.T) {
 			for _, applied := range []bool{false, true} {
 				rule := failure
 				rule.Operations, rule.Container, rule.Applied, rule.Count = call.Operations, call.Container, applied, 4
-				t.Run(fmt.Sprintf("%s %s/%s/applied %v", call.Operations[0], call.Container, name, applied), func(t *testing.T) {
+				row := fmt.Sprintf("%s %s/%s/applied %v", call.Operations[0], call.Container, name, applied)
+				t.Run(row, func(t *testing.T) {
 					t.Parallel()
 					crossed(t, rule)
 				})
