@@ -78,7 +78,7 @@ func (a *api) labelValues(ctx context.Context, c *call) (answer, error) {
 	if !model.UTF8Validation.IsValidLabelName(name) {
 		return answer{}, bad("invalid label name: %q", name)
 	}
-	if len(c.Form["match[]"]) == 0 && name == labels.MetricName {
+	if len(c.Form["match[]"]) == 0 && name == model.MetricNameLabel {
 		metrics, err := c.metrics(ctx)
 		if err != nil {
 			return answer{}, err

@@ -3,6 +3,7 @@ package prom
 import (
 	"binnacle/internal/telemetry"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 )
 
@@ -16,7 +17,7 @@ const exported = "exported_"
 // tags. Of two that have the same name the one that stands first here keeps it. Empty values are dropped, since to
 // PromQL they are no labels.
 func labelsOf(b *labels.ScratchBuilder, metric, device string, sets ...telemetry.Labels) labels.Labels {
-	taken := map[string]string{labels.MetricName: metric, deviceLabel: device}
+	taken := map[string]string{model.MetricNameLabel: metric, deviceLabel: device}
 	for _, set := range sets {
 		var losers []telemetry.Label
 		for _, l := range set {

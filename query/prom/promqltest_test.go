@@ -17,6 +17,7 @@ import (
 	"binnacle/query/prom"
 	"binnacle/query/querytest"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/promqltest"
@@ -126,12 +127,12 @@ func (a *suiteAppender) Append(_ storage.SeriesRef, l labels.Labels, _, at int64
 	_ *histogram.FloatHistogram, _ storage.AppendV2Options) (storage.SeriesRef, error) {
 	var set telemetry.Labels
 	l.Range(func(l labels.Label) {
-		if l.Name != labels.MetricName {
+		if l.Name != model.MetricNameLabel {
 			set = append(set, telemetry.Label{Name: l.Name, Value: l.Value})
 		}
 	})
 	a.samples = append(a.samples, record(0, suiteDevice, time.UnixMilli(at), telemetry.NewLabels(set),
-		float(l.Get(labels.MetricName), v)))
+		float(l.Get(model.MetricNameLabel), v)))
 	return 1, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
@@ -61,7 +62,7 @@ func (s *selector) Select(ctx context.Context, _ bool, hints *storage.SelectHint
 func (s *selector) request(matchers []*labels.Matcher) query.Request {
 	return query.Request{
 		Tenant: s.tenant, Range: rangeOf(s.mint, s.maxt),
-		Devices: named(matchers, deviceLabel), Metrics: named(matchers, labels.MetricName),
+		Devices: named(matchers, deviceLabel), Metrics: named(matchers, model.MetricNameLabel),
 	}
 }
 
