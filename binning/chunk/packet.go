@@ -17,6 +17,7 @@ const (
 	huffPacked codec = 3 // its length as a varint, then zstd's Huffman code alone: a tree description and one stream
 )
 
+// String is the codec's name in errors and in what is printed of a chunk.
 func (c codec) String() string {
 	switch c {
 	case stored:

@@ -57,6 +57,7 @@ type fault struct {
 	detail string
 }
 
+// Error is reason and detail.
 func (f *fault) Error() string { return string(f.reason) + ": " + f.detail }
 
 func faultf(r Reason, format string, args ...any) *fault {

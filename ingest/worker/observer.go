@@ -18,7 +18,10 @@ type Observer interface {
 	KeyFull(key sharding.Key)             // a partition key takes no more: what is to go there waits
 }
 
+// silent is an Observer that counts nothing.
 type silent struct{}
+
+// The methods are those of Observer.
 
 func (silent) Taken(int)               {}
 func (silent) Replayed()               {}
