@@ -1,10 +1,16 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
-.PHONY: help build test race bench soak chaos fuzz fmt vet staticcheck deadcode arch azcosmos-conformance ci
+.PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
+.PHONY: fmt vet staticcheck deadcode arch
+.PHONY: azcosmos-conformance kafka-it production-it prometheus-it console-test console-it readers-it producers-it
+.PHONY: openapi-lint deploy-check ci
 
-# The packages in which goroutines meet.
-RACE := ./binning ./ingest/... ./query/... ./internal/app/... ./internal/control/... ./internal/cosmos/... \
-	./internal/cosmosemu/... ./internal/headhttp/... ./internal/kafka/... ./internal/retry/...
+# The packages in which goroutines meet; and of those that have none of their own, the tests in which others read what
+# they write.
+RACE := ./ingest ./ingest/spill ./query ./query/httpapi ./query/read ./query/rejected ./internal/app/... \
+	./internal/catalog ./internal/control/... ./internal/cosmos/... ./internal/cosmosemu/... ./internal/headhttp/... \
+	./internal/kafka/... ./internal/retry/... ./internal/views
+RACE_READ := -run 'TestSnapshotsWhileFeeding|TestACopyIsASnapshot' ./binning ./ingest/worker
 
 # How long `make fuzz` spends on each target.
 FUZZTIME := 10s
@@ -18,24 +24,77 @@ build: ## The command, as ./binnacle
 test: ## All tests, on this machine alone
 	go test ./...
 
+# The race detector needs cgo; Pebble is told to do without it, as in a release.
+RACED := CGO_ENABLED=1 go test -race -short -timeout 15m -tags pebblegozstd
+
 race: ## Tests under the race detector, of the packages in which goroutines meet; needs a C compiler
-	go test -race -short $(RACE)
+	$(RACED) $(RACE)
+	$(RACED) $(RACE_READ)
 
 bench: ## All benchmarks: CPU per reading, bytes per value, RU per reading
 	go test -run '^$$' -bench . -benchtime 2s ./...
 
+bench-query: ## PromQL over a day of 1,000 devices in steps of 5 m: plainly and with leaves; from chunks and lanes: CPU-ms, wall, RU; beside VictoriaMetrics and Prometheus, also the 13 questions of TSBS
+	go test -run '^$$' -bench FleetDay -benchtime 5x ./query/prom
+	go test -count=1 -timeout 0 -run '^TestPanels$$' -v ./internal/app -panels.devices 1000 -panels.days 1
+	go test -count=1 -timeout 0 -run '^TestPanels$$' -v ./internal/app -panels.devices 100 -panels.days 30
+	@bin=$$(.ci/peers victoria-metrics); code=$$?; case $$code in 0) bin=$$bin/victoria-metrics ;; 77) echo "$$bin"; bin= ;; *) exit 1 ;; esac; \
+	  bin=$$bin:$$(command -v prometheus); \
+	  for size in "-panels.devices 1000 -panels.days 1" "-panels.devices 100 -panels.days 30"; do \
+	    go test -count=1 -timeout 0 -run '^TestPanelsBesidePeers$$' -v ./internal/app $$size -panels.metrics 2 \
+	      -panels.peers "$$bin" || exit 1; \
+	  done; \
+	  go test -count=1 -timeout 0 -run '^TestTSBSBesidePeers$$' -v ./internal/app -panels.devices 100 -panels.peers "$$bin"
+
+# How many devices have readings waiting in `make bench-resume`: 10,000 are 100,000 values a second.
+RESUMES := 500
+
+# How many devices' readings `make bench-peers` has consumed.
+DEVICES := 100
+
+bench-peers: ## Readings from Kafka, JSON and line protocol: binnacle's ingester beside Telegraf and VictoriaMetrics, CPU of each
+	@bin=$$(.ci/peers); code=$$?; case $$code in 0) ;; 77) echo "$$bin"; bin= ;; *) exit 1 ;; esac; \
+	  go test -count=1 -timeout 0 -run '^TestIngestBesidePeers$$' -v ./cmd/binnacle -peers.devices $(DEVICES) -peers.bin "$$bin"
+
+# Values a second that `make bench-fresh` publishes, and for how long.
+RATE := 100000
+FRESH := 30s
+
+bench-fresh: ## How soon a reading is answered after the broker's acknowledgement, at RATE=100000 values/s for FRESH=30s; CPU of each role
+	go test -count=1 -timeout 0 -run '^TestVisibleSoon$$' -v ./cmd/binnacle -fresh.rate $(RATE) -fresh.duration $(FRESH)
+
+bench-resume: ## An ingester is killed, 30 minutes of readings of RESUMES=500 devices come in: how fast the next one catches up, RU
+	go test -count=1 -timeout 0 -run '^TestResume$$' -v ./cmd/binnacle -resume.devices $(RESUMES)
+
 soak: ## 100,000 devices through a Worker for two holds and a midnight: memory, CPU per value, creates per minute
 	go test -count=1 -timeout 0 -run '^TestSoak$$' -v ./ingest/worker -soak.devices 100000 -soak.hold 30m
 
-# How long `make chaos` breaks things, by which seed (0: a random one), and whose broker and store it breaks.
+# How long `make chaos` and `make kills` break things, by which seed (0: a random one), with which holds of ingesters by
+# turns (off: 1s without a journal), what else the test is told (-chaos.assign: no consumer group), and whose broker it
+# breaks: the embedded one's, or Apache Kafka's (needs Java).
 DURATION := 1m
 SEED := 0
+CHAOS :=
 TARGET := embedded
+HOLDS :=
+ALL_HOLDS := 1s,12h,off
 
 chaos: ## Every role a process, killed and paused at random for DURATION=1m with SEED=0 over a store that fails; zeros or exit 1
-	@test "$(TARGET)" = embedded || { echo "TARGET is embedded: no other broker can be killed from here"; exit 2; }
-	@line=$$(mktemp); go test -count=1 -timeout 0 -run '^TestChaos$$' -v ./cmd/binnacle -chaos.duration $(DURATION) \
-	  -chaos.seed $(SEED) -chaos.report $$line; code=$$?; cat $$line; rm -f $$line; exit $$code
+	@case "$(TARGET)" in embedded) kafka= ;; \
+	  kafka) kafka=$$(bash .ci/kafka-it --libs) || { echo "$$kafka"; exit 2; } ;; \
+	  *) echo "TARGET is embedded or kafka: no other broker can be killed from here"; exit 2 ;; esac; \
+	  line=$$(mktemp); go test -count=1 -timeout 0 -run '^TestChaos$$' -v ./cmd/binnacle -chaos.duration $(DURATION) \
+	  -chaos.seed $(SEED) -chaos.holds $(or $(HOLDS),$(ALL_HOLDS)) -chaos.kafka "$$kafka" -chaos.report $$line $(CHAOS); \
+	  code=$$?; cat $$line; rm -f $$line; exit $$code
+
+kills: ## `binnacle dev` killed at random for DURATION=1m with SEED=0 and HOLDS=12h; zeros, and no chunk, or exit 1
+	@line=$$(mktemp); go test -count=1 -timeout 0 -run '^TestDevIsKilled$$' -v ./cmd/binnacle -kills.duration $(DURATION) \
+	  -kills.seed $(SEED) -kills.holds $(or $(HOLDS),12h) -kills.report $$line; code=$$?; cat $$line; rm -f $$line; \
+	  exit $$code
+
+random-queries: ## 10,000 random PromQL queries: leaves against the plain engine, lanes against chunks; 4,000 cases of buckets a function; SEED=0
+	go test -count=1 -timeout 0 -run 'AreTheSame' -v ./query/prom -prom.queries 10000 -prom.lanes 10000 -prom.buckets 4000 \
+	  -prom.seed $(SEED)
 
 fuzz: ## Every fuzz target for FUZZTIME=10s; what `make test` runs of them is their seeds
 	@for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
@@ -61,6 +120,33 @@ arch: ## The architecture test: who may import whom, and what the tree has agree
 
 azcosmos-conformance: ## The tests that azcosmos has for Microsoft's emulators, against `binnacle emulator`
 	bash .ci/azcosmos-conformance
+
+kafka-it: ## The tests that can run on Apache Kafka, on Apache Kafka; needs Java and Maven
+	bash .ci/kafka-it
+
+production-it: ## The guide of production, followed word for word on Apache Kafka, each process killed; needs Java, Maven and kcat
+	bash .ci/production-it
+
+prometheus-it: ## The tests that ask through an unmodified Prometheus and promtool
+	bash .ci/prometheus-it
+
+console-test: ## The tests of the page's modules, in Node.js
+	bash .ci/console-test
+
+console-it: ## The page in a headless Chromium, over `binnacle dev`; SHOTS=DIRECTORY keeps pictures
+	bash .ci/console-it
+
+readers-it: ## Answers read by pyarrow and DuckDB, and by R where it is: what the guide says, and Parquet against CSV
+	bash .ci/readers-it
+
+producers-it: ## Telegraf and an OpenTelemetry Collector publish as their guides say; minutes, the first time
+	bash .ci/producers-it
+
+openapi-lint: ## The description of the API, by a linter from npm
+	bash .ci/openapi-lint
+
+deploy-check: ## What stands in deploy/, by the tools that will read it: Helm, schemas, policies, promtool, Terraform
+	bash .ci/deploy-check
 
 ci: ## Every check that can run here, as CI does
 	bash .ci/run

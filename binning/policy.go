@@ -9,9 +9,11 @@ import (
 	"binnacle/internal/ru"
 )
 
-// TargetBytes is the size of a chunk document in bytes that most devices' bins are cut at: a write and a read have the
-// lowest request units per kilobyte there, by the service's own table.
-const TargetBytes = 32 << 10
+// TargetBytes is the size of a chunk document in bytes that most devices' bins are cut at. By the service's own table a
+// write and a read have the lowest request units per kilobyte at 32 KB. A write is also charged for the terms of a
+// chunk in the index, whatever its size, which moves its best size up: a little above 32 KB it is cheaper, and a read
+// hardly dearer.
+const TargetBytes = 36 << 10
 
 // mostTarget is the largest target: beyond, writes and reads fall off a cliff in request units, and the service takes
 // no document above 2 MB.
@@ -81,11 +83,19 @@ func (s *Sizer) Learn(values, columns, bytes, overhead int) {
 // of them while they are expected to stay well under the maximum, else as many as reach the target.
 func (s Sizer) ReadingsFor(readings, values, columns int) int {
 	size, target := s.Estimate(values, columns), s.Target(columns)
-	if size <= float64(target+s.Max(columns))/2 {
+	if size <= s.alone(columns) {
 		return readings
 	}
 	fixed := s.overhead(columns)
 	return max(1, int((float64(target)-fixed)/(size-fixed)*float64(readings)))
+}
+
+// alone is the size up to which readings stay in one document.
+func (s Sizer) alone(columns int) float64 { return float64(s.Target(columns)+s.Max(columns)) / 2 }
+
+// FitsOne reports whether so many values in so many columns are expected to stay in one document.
+func (s Sizer) FitsOne(values, columns int) bool {
+	return s.Estimate(values, columns) <= full*s.alone(columns)
 }
 
 // target is the size of documents for devices whose documents have at most so many bytes of overhead.

@@ -13,13 +13,23 @@ func TestSizerFindsTheTarget(t *testing.T) {
 	var s binning.Sizer
 	require.False(t, s.Full(1000, 10))
 	s.Learn(10_000, 10, 11_500, 1500)
-	require.False(t, s.Full(30_000, 10))
-	require.True(t, s.Full(32_000, 10))
-	require.Equal(t, 500, s.ReadingsFor(500, 35_000, 10), "a little over the target is no reason to split")
+	require.False(t, s.Full(34_000, 10))
+	require.True(t, s.Full(35_000, 10))
+	require.Equal(t, 500, s.ReadingsFor(500, 40_000, 10), "a little over the target is no reason to split")
 	n := s.ReadingsFor(1000, 100_000, 10)
 	require.InDelta(t, binning.TargetBytes, s.Estimate(n*100, 10), 400)
 	s.Learn(3, 10, 1600, 1590)
-	require.False(t, s.Full(30_000, 10), "few values don't tell what one takes")
+	require.False(t, s.Full(34_000, 10), "few values don't tell what one takes")
+}
+
+// The charge for a chunk's terms in the index comes on top of its size, so a document a little above the size that is
+// cheapest by itself is cheaper to write, and next to as cheap to read.
+func TestTheTargetCountsTheIndex(t *testing.T) {
+	const terms, cheapest = 6, 32 << 10 // both levels of the key, from, to, id and _ts
+	write := func(bytes int) float64 { return ru.TableT.Write(bytes, terms) / float64(bytes) }
+	read := func(bytes int) float64 { return ru.TableT.Read(bytes) / float64(bytes) }
+	require.Less(t, write(binning.TargetBytes), 0.99*write(cheapest))
+	require.LessOrEqual(t, read(binning.TargetBytes), 1.02*read(cheapest))
 }
 
 // RU per value are a write's RU over the bytes that are left for values. A target comes within a tenth of what is

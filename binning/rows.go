@@ -217,10 +217,11 @@ func (r *Rows) Columns() iter.Seq2[string, telemetry.Kind] {
 func (r *Rows) distinct() []column {
 	var out []column
 	for i := range r.rows {
-		if i > 0 && r.rows[i].list == r.rows[i-1].list {
+		list := r.list(i)
+		if i > 0 && r.rows[i].list == r.rows[i-1].list && len(list) == len(r.list(i-1)) {
 			continue
 		}
-		out = append(out, r.list(i)...)
+		out = append(out, list...)
 		if len(out) > 1<<12 {
 			slices.Sort(out)
 			out = slices.Compact(out)

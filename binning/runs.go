@@ -11,6 +11,9 @@ import (
 
 // Run is the rows from i to j as they were taken, in columns: what a block of them holds.
 func (r *Rows) Run(i, j int) chunk.Run {
+	if r.alike(i, j) {
+		return r.transposed(i, j)
+	}
 	n := j - i
 	run := chunk.Run{Offsets: make([]int64, n), Times: make([]int64, n)}
 	sets := make(map[uint32]uint32, 1)
@@ -46,6 +49,51 @@ func (r *Rows) Run(i, j int) chunk.Run {
 		if c := &run.Columns[x]; c.Len() == n {
 			c.Present = nil
 		}
+	}
+	slices.SortFunc(run.Columns, compareColumns)
+	return run
+}
+
+// alike reports whether the rows from i to j have the same columns, and the same labels.
+func (r *Rows) alike(i, j int) bool {
+	if i == j {
+		return false
+	}
+	first, width := &r.rows[i], len(r.list(i))
+	for k := i + 1; k < j; k++ {
+		if x := &r.rows[k]; x.list != first.list || x.labels != first.labels || int(x.end-r.rows[k-1].end) != width {
+			return false
+		}
+	}
+	return true
+}
+
+// transposed is Run of rows that are alike.
+func (r *Rows) transposed(i, j int) chunk.Run {
+	n, list := j-i, r.list(i)
+	numbers := make([]int64, 2*n)
+	run := chunk.Run{
+		Offsets: numbers[:n:n], Times: numbers[n:], Sets: []telemetry.Labels{r.labels[r.rows[i].labels]},
+		Columns: make([]chunk.Column, len(list)),
+	}
+	for k := range n {
+		run.Offsets[k], run.Times[k] = r.rows[i+k].offset, r.rows[i+k].time
+	}
+	cells, all := r.cells[r.begin(i):], make([]uint64, n*len(list))
+	for m, c := range list {
+		column := chunk.Column{Metric: r.metrics[c.metric()], Kind: c.kind()}
+		if c.kind() == telemetry.Text {
+			column.Texts = make([]string, n)
+			for k := range n {
+				column.Texts[k] = r.texts[cells[k*len(list)+m]]
+			}
+		} else {
+			column.Bits = all[m*n : (m+1)*n : (m+1)*n]
+			for k := range column.Bits {
+				column.Bits[k] = cells[k*len(list)+m]
+			}
+		}
+		run.Columns[m] = column
 	}
 	slices.SortFunc(run.Columns, compareColumns)
 	return run

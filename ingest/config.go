@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
 	"binnacle/internal/settings"
+	"binnacle/internal/topics"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -20,13 +22,24 @@ type Config struct {
 	worker.Config
 
 	Kafka       *kafka.Client `kong:"-"` // the cluster
-	DeadLetters string        `help:"Topic that refused records go to. Default: the topic's name with .dlq."`
+	Topics      []string      `name:"topic" sep:"none" help:"Topics that readings are published to, separated by commas. One between slashes is a pattern, a regular expression that the whole name fits: topics that fit and are made later are found. NAME=TENANT binds a topic to a tenant: its messages need not name one, and may name no other; /lines[.](.+)/=$$1 binds each topic to the tenant of its name." default:"telemetry" placeholder:"TOPIC"`
+	DeadLetters string        `help:"Topic that refused records go to. Default: the first topic's name with .dlq." placeholder:"TOPIC"`
 	Group       string        `help:"Consumer group." default:"binnacle"`
+	Assign      string        `help:"Read partitions ORDINAL, ORDINAL+COUNT, and so on, without joining the group: no process's restart moves another one's partitions. auto/COUNT takes the ordinal from the end of the host's name, as a StatefulSet has it. All processes of the group must be set so, each to another ordinal." placeholder:"ORDINAL/COUNT"`
 
-	DrainBudget time.Duration `help:"How long shutdown may write what is in memory." default:"5s"`
+	// UseJournal is on or off; Worker's own Journal follows from it.
+	UseJournal string `name:"journal" help:"on: rows of open bins go to the topic's journal, a topic of its name with .journal, so that a restart neither cuts nor replays them. off: nothing does, and the hold is short." enum:"on,off" default:"on"`
+	SpillDir   string `kong:"-"` // where blocks go when memory is short; empty: bins are cut early instead
+
+	DrainBudget  time.Duration `help:"How long shutdown may write what is in memory." default:"5s"`
+	CatalogBytes int64         `name:"catalog-memory-mb" help:"What ingest keeps of the catalogs of tenants, to tell what is new, in MiB. A million devices with eight tags take about 140." type:"mib" default:"256"`
+
 	MemoryBytes int64         `name:"memory-mb" help:"Bound of what ingest holds in memory, in MiB." type:"mib" default:"1024"`
 	Session     time.Duration `name:"session-timeout" help:"How long the group waits for a process that does not answer before others take its partitions." default:"30s"`
-	WatchEvery  time.Duration `kong:"-" default:"5s"` // how often the topic is looked at for partitions that were added
+	// WatchEvery is how often it is looked for topics and partitions that were added, GoneAfter when a topic that is
+	// missing is taken for deleted.
+	WatchEvery time.Duration `kong:"-" default:"5s"`
+	GoneAfter  time.Duration `kong:"-" default:"30s"`
 	// how long one attempt at a write may take: then its outcome is unknown
 	Patience  time.Duration `kong:"-" default:"10s"`
 	DeniedFor time.Duration `kong:"-" default:"1m"` // how long the store may deny access before the ingester gives up
@@ -38,7 +51,6 @@ type Config struct {
 
 func (c Config) withDefaults() Config {
 	settings.Defaults(&c)
-	c.DeadLetters = cmp.Or(c.DeadLetters, c.Topic+".dlq")
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Now == nil {
 		c.Now = time.Now
@@ -62,18 +74,17 @@ func (c Config) Validate() error {
 	if c.Kafka == nil {
 		errs = append(errs, errors.New("there is no cluster to read from"))
 	}
-	if c.DeadLetters == c.Topic && c.Topic != "" {
-		errs = append(errs, fmt.Errorf("topic %q can't hold its own dead letters", c.Topic))
-	}
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"drain-budget", c.DrainBudget}, {"watch-every", c.WatchEvery}, {"patience", c.Patience},
-		{"denied-for", c.DeniedFor}} {
+	}{{"drain-budget", c.DrainBudget}, {"watch-every", c.WatchEvery}, {"gone-after", c.GoneAfter},
+		{"patience", c.Patience}, {"denied-for", c.DeniedFor}} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("%s %s is negative", d.name, d.value))
 		}
 	}
+	_, faulty := c.Set()
+	errs = append(errs, faulty, CheckAssign(c.Assign))
 	if c.Session < MinSession {
 		errs = append(errs, fmt.Errorf("session-timeout %s is below %s, which no broker takes", c.Session, MinSession))
 	}
@@ -84,14 +95,23 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("drain-budget %s is above %s: the group would give the partitions away meanwhile",
 			c.DrainBudget, MaxDrainBudget))
 	}
+	if c.UseJournal != "on" && c.UseJournal != "off" {
+		errs = append(errs, fmt.Errorf("journal %q: it is on or off", c.UseJournal))
+	}
 	if c.MemoryBytes < 0 {
 		errs = append(errs, fmt.Errorf("memory %d is negative", c.MemoryBytes))
 	}
 	return errors.Join(errs...)
 }
 
-// with has messages read by the schemas of a registry.
+// Set is which topics are read.
+func (c Config) Set() (topics.Set, error) { return topics.Parse(c.Topics, c.DeadLetters) }
+
+// with has messages read by the schemas of a registry, and blocks go to the journal that there is.
 func (c Config) with(stores Stores) Config {
+	if c.Config.Journal = stores.Journal != nil; c.Nonce == nil {
+		c.Nonce = rand.Uint64
+	}
 	if stores.Schemas != nil {
 		c.Decode.Schemas = stores.Schemas
 	}

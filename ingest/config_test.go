@@ -13,8 +13,8 @@ import (
 
 func TestValidateNamesEveryFault(t *testing.T) {
 	_, err := ingest.New(ingest.Config{
-		Config:      worker.Config{Topic: "a", Hold: -1, MaxWrites: -1, MaxBehind: -1},
-		DeadLetters: "a", MemoryBytes: -1, WatchEvery: -1, DrainBudget: time.Minute,
+		Config: worker.Config{Hold: -1, MaxWrites: -1, MaxBehind: -1},
+		Topics: []string{"a"}, DeadLetters: "a", MemoryBytes: -1, WatchEvery: -1, DrainBudget: time.Minute,
 	}, ingest.Stores{})
 	for _, what := range []string{"no cluster", "own dead letters", "hold", "max-writes", "memory", "max-behind",
 		"watch-every", "drain-budget"} {

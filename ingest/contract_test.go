@@ -26,7 +26,7 @@ func TestHeadsOfAnIngester(t *testing.T) {
 			c.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 		})
 		r.run(in)
-		require.Eventually(t, in.CaughtUp, 10*time.Second, time.Millisecond)
+		require.Eventually(t, in.CaughtUp, patience, time.Millisecond)
 		return storetest.HeadFixture{
 			Heads: in,
 			Take: func(offset int64, readings ...telemetry.Reading) {
@@ -38,7 +38,7 @@ func TestHeadsOfAnIngester(t *testing.T) {
 				require.Eventually(t, func() bool {
 					heads, err := in.Heads(context.Background(), store.HeadRequest{})
 					return err == nil && len(heads) == 1 && heads[0].Position == offset+int64(len(readings))
-				}, 10*time.Second, time.Millisecond)
+				}, patience, time.Millisecond)
 			},
 			Store: func() {
 				later.Add(int64(2 * time.Minute))
@@ -67,7 +67,7 @@ func TestHeadsTellContainers(t *testing.T) {
 	}
 	first := r.ingester(nil)
 	stop := r.run(first)
-	require.Eventually(t, first.CaughtUp, 10*time.Second, time.Millisecond)
+	require.Eventually(t, first.CaughtUp, patience, time.Millisecond)
 	require.Empty(t, containers(first))
 	r.publish(0, r.message("m1", past, 1))
 	r.settled()
@@ -76,7 +76,7 @@ func TestHeadsTellContainers(t *testing.T) {
 	stop()
 	second := r.ingester(nil)
 	r.run(second)
-	require.Eventually(t, second.CaughtUp, 10*time.Second, time.Millisecond)
+	require.Eventually(t, second.CaughtUp, patience, time.Millisecond)
 	require.Equal(t, []string{"chunks-2024-10"}, containers(second))
 }
 

@@ -34,6 +34,14 @@ type Undertaker interface {
 	Bury(ctx context.Context, letters []worker.DeadLetter) error
 }
 
+// Journal takes blocks.
+type Journal interface {
+	// Append appends records to a partition of a topic's journal in one request, and returns the offset of the first one
+	// once all replicas in sync have them. After an error they may be there all the same, but for store.ErrTooLarge: the
+	// broker does not take so much.
+	Append(ctx context.Context, topic string, partition int32, values [][]byte) (base int64, err error)
+}
+
 // Stores is everything outside that a Worker's jobs need.
 type Stores struct {
 	Chunks    store.Writer
@@ -41,6 +49,8 @@ type Stores struct {
 	Catalog   control.Catalog
 	Streams   *control.Streams
 	Letters   Undertaker
+	Journal   Journal // nil where there is none
+	Blocks    Blocks  // of the journal, for a takeover; only an Ingester needs them
 	Schemas   Schemas // nil where no registry is configured
 }
 
@@ -61,6 +71,8 @@ type Executor struct {
 	register bool // unknown tenants
 	now      func() time.Time
 	metrics  *metrics
+	devices  *control.Devices // what the catalog has
+	labels   labels
 	log      *slog.Logger
 }
 
@@ -69,6 +81,7 @@ func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
 		stores: stores, patience: cfg.Patience, denial: &denial{now: cfg.Now, after: cfg.DeniedFor},
 		complain: rate.NewLimiter(rate.Every(10*time.Second), 3),
 		pauses:   pausesFrom(cfg.RetryBackoff), register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger,
+		devices: control.NewDevices(control.DevicesConfig{Catalog: stores.Catalog, Bytes: cfg.CatalogBytes, Now: cfg.Now}),
 	}
 }
 
@@ -104,8 +117,13 @@ func (e *Executor) do(ctx context.Context, job worker.Job) (what string, err err
 		return "bury", e.stores.Letters.Bury(ctx, j.Letters)
 	case *worker.Note:
 		return "note", e.note(ctx, j)
+	case *worker.Census:
+		return "census", e.census(ctx, j)
 	case *worker.Stamp:
 		return "stamp", e.stores.Streams.Renew(ctx, j.Stream, j.Partition, j.Mark)
+	case *worker.Append:
+		j.Base, err = e.stores.Journal.Append(ctx, j.Topic, j.Partition, j.Values)
+		return "append", err
 	}
 	panic(fmt.Sprintf("ingest: no way to do a %T", job))
 }
@@ -175,28 +193,6 @@ func (e *Executor) existing(ctx context.Context, key sharding.Key, id, session s
 		return nil, fmt.Errorf("read the stored chunk %s: %w", id, err)
 	}
 	return &store.Tail{Number: tail.ID.Number, Through: tail.Through, From: tail.From, To: tail.To}, nil
-}
-
-// note merges what was seen into the entry as it is stored, and writes it when that changes it.
-func (e *Executor) note(ctx context.Context, j *worker.Note) error {
-	entry, found, err := e.stores.Catalog.Read(ctx, j.Tenant, j.Device)
-	if err != nil {
-		return err
-	}
-	if !found {
-		entry = control.Device{Tenant: j.Tenant, Device: j.Device}
-	}
-	next, changed := j.Merge(entry)
-	if found && !changed {
-		j.Entry = entry
-		return nil
-	}
-	next.ETag, err = e.stores.Catalog.Write(ctx, next)
-	if err != nil {
-		return err // ErrChanged too: the entry is read again
-	}
-	j.Entry = next
-	return nil
 }
 
 // learn finds out what a Worker asked for when it was fed, for as long as it takes: a newer map, or a schema.

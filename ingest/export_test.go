@@ -3,8 +3,25 @@ package ingest
 import (
 	"context"
 
+	"binnacle/ingest/journal"
 	"binnacle/internal/kafka"
+
+	kafkago "github.com/segmentio/kafka-go"
 )
+
+// NewSticky is what shares partitions out, as a process has it that has some, by topic, from a generation on, and knows
+// some.
+func NewSticky(generation int32, has, known map[string][]int) kafkago.GroupBalancer {
+	s := &sticky{}
+	s.takes(generation, (&layout{topics: has}).places())
+	s.knows(known)
+	return s
+}
+
+// ReplayOf estimates what whoever goes on from a commit has to do.
+func ReplayOf(end, floor int64, c journal.Commit, perSecond float64) Replay {
+	return replay(end, floor, c, perSecond)
+}
 
 // ErrRetake says that the log may be another one.
 var ErrRetake = errRetake
@@ -17,4 +34,23 @@ func NewReader(topic *kafka.Topic, partition int) func(ctx context.Context, offs
 		b.Release()
 		return b.Next, err
 	}
+}
+
+// AssignedOf is which partitions of some topics, or of one alone, a process of a host is set to.
+func AssignedOf(text, host string, topics map[string][]int, alone bool) (map[string][]int, error) {
+	a, err := parseAssignmentOn(text, host)
+	if err != nil {
+		return nil, err
+	}
+	own := map[string][]int{}
+	for _, p := range a.of((&layout{topics: topics}).places(), alone) {
+		own[p.topic] = append(own[p.topic], p.partition)
+	}
+	return own, nil
+}
+
+// LookAtJournals looks at the journal of a topic, as an ingester does each minute.
+func LookAtJournals(in *Ingester) func(ctx context.Context, topic string) {
+	w := journalWatch{in, map[string]int{}, map[string]string{}}
+	return w.look
 }

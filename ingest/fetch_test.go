@@ -78,12 +78,12 @@ func TestABombIsADeadLetter(t *testing.T) {
 	for _, h := range got.Records[0].Headers {
 		headers[h.Key] = string(h.Value)
 	}
-	require.Equal(t, "unreadable", headers[worker.HeaderReason])
-	require.Equal(t, "1", headers[worker.HeaderOffset])
-	require.Equal(t, "2", headers[worker.HeaderThrough])
-	require.Equal(t, topic, headers[worker.HeaderTopic])
-	require.Contains(t, headers[worker.HeaderDetail], "too large")
-	bytes, err := strconv.Atoi(headers[worker.HeaderTruncated])
+	require.Equal(t, "unreadable", headers["binnacle-reason"])
+	require.Equal(t, "1", headers["binnacle-offset"])
+	require.Equal(t, "2", headers["binnacle-through"])
+	require.Equal(t, topic, headers["binnacle-topic"])
+	require.Contains(t, headers["binnacle-detail"], "too large")
+	bytes, err := strconv.Atoi(headers["binnacle-truncated"])
 	require.NoError(t, err)
 	require.Greater(t, bytes, 1000)
 }

@@ -16,74 +16,74 @@ type memories struct {
 	last    *control.Mark // of the last record that was read; nil none
 }
 
-// takeover decides as which stream and from which offset a partition is read (rule W9).
+// identify decides as which stream and from which offset a partition is read (rule W9); first is the offset of the
+// first record that its log still has, which may lie above.
 //
 // What the log must have is asked first, and where it ends afterwards: a former owner may still commit and stamp.
-func (in *Ingester) takeover(ctx context.Context, partition int, committed int64,
-	known memories) (worker.Assignment, error) {
-	none := worker.Assignment{}
-	cluster, partitions, err := in.topic.Describe(ctx)
+func (in *Ingester) identify(ctx context.Context, at place, committed int64,
+	known memories) (a worker.Assignment, first int64, err error) {
+	topic, partition := in.topicOf(at), at.partition
+	cluster, partitions, err := topic.Describe(ctx)
 	if err != nil {
-		return none, err
+		return a, 0, err
 	}
 	var stream control.Stream
 	var mark control.Mark
 	var marked bool
 	err = in.executor.attempt(ctx, func(ctx context.Context) (err error) {
-		stream, mark, marked, err = in.stores.Streams.Of(ctx, cluster, in.cfg.Topic, len(partitions), int32(partition))
+		stream, mark, marked, err = in.stores.Streams.Of(ctx, cluster, at.topic, len(partitions), int32(partition))
 		return err
 	})
 	if err != nil {
-		return none, err
+		return a, 0, err
 	}
-	first, end, err := in.topic.Bounds(ctx, partition)
+	first, end, err := topic.Bounds(ctx, partition)
 	if err != nil {
-		return none, err
+		return a, 0, err
 	}
-	a := worker.Assignment{Partition: int32(partition), Stream: stream.Number, Position: committed, LogEnd: end}
+	a = worker.Assignment{
+		Partition: int32(partition), Stream: stream.Number, Position: committed, LogEnd: end, Partitions: len(partitions),
+	}
 	if mark.Begins {
 		a.Position = mark.Offset // what is committed is of an older stream
 	}
 	switch {
 	case marked:
-		if why, err := recognise(ctx, in.topic, partition, mark, first, end); err != nil || why != "" {
-			return in.reincarnate(ctx, stream, len(partitions), a, first, why, err)
+		if why, err := recognise(ctx, topic, partition, mark, first, end); err != nil || why != "" {
+			a, err = in.reincarnate(ctx, stream, len(partitions), a, first, why, err)
+			return a, first, err
 		}
-		why, err := in.doubt(ctx, partition, max(a.Position, known.reached), known.last, first, end)
+		why, err := doubt(ctx, topic, partition, max(a.Position, known.reached), known.last, first, end)
 		if err == nil && why != "" && mark.Offset >= first {
-			return in.fork(ctx, stream, len(partitions), a, mark, why)
+			a, err = in.fork(ctx, stream, len(partitions), a, mark, why)
+			return a, first, err
 		}
 		if err != nil || why != "" {
-			return in.reincarnate(ctx, stream, len(partitions), a, first, why, err)
+			a, err = in.reincarnate(ctx, stream, len(partitions), a, first, why, err)
+			return a, first, err
 		}
 	case stream.Incarnation == 1:
 		// Else another life of the log was found to have begun: what was committed here, or read, is of the old one.
-		why, err := in.doubt(ctx, partition, max(committed, known.reached), known.last, first, end)
+		why, err := doubt(ctx, topic, partition, max(committed, known.reached), known.last, first, end)
 		if err != nil || why != "" {
-			return in.reincarnate(ctx, stream, len(partitions), a, first, why, err)
+			a, err = in.reincarnate(ctx, stream, len(partitions), a, first, why, err)
+			return a, first, err
 		}
 	}
-	switch {
-	case !marked:
+	if !marked {
 		// The first Stamp follows the first commit: what is committed, if anything, is of an earlier life of the log, or
 		// of one whose chunks were deleted.
 		a.Unmarked, a.Position = true, first
 		if committed > first {
 			in.log.Warn("no chunk of this log was stored under this stream: it is read from its start",
-				"partition", partition, "stream", stream.Number, "committed", committed, "first", first)
+				"topic", at.topic, "partition", partition, "stream", stream.Number, "committed", committed, "first", first)
 		}
-	case a.Position < first:
-		if seen := max(a.Position, known.reached); seen > 0 && seen < first {
-			in.log.Error("records were deleted before they were stored: the topic's retention is too short",
-				"partition", partition, "read", seen, "first", first, "lost", first-seen)
-		}
-		a.Position = first
 	}
-	return a, nil
+	return a, first, nil
 }
 
 // doubt says why the log can't be the one that was read before, empty when it can.
-func (in *Ingester) doubt(ctx context.Context, partition int, reached int64, last *control.Mark, first,
+func doubt(ctx context.Context, topic *kafka.Topic, partition int, reached int64, last *control.Mark, first,
 	end int64) (string, error) {
 	if reached > end {
 		return fmt.Sprintf("record %d was read once, but the log ends at %d", reached-1, end), nil
@@ -91,7 +91,7 @@ func (in *Ingester) doubt(ctx context.Context, partition int, reached int64, las
 	if last == nil {
 		return "", nil
 	}
-	return recognise(ctx, in.topic, partition, *last, first, end)
+	return recognise(ctx, topic, partition, *last, first, end)
 }
 
 // recognise says why the log, which has these bounds, can't be the one that a mark is of, empty when it can: also when
@@ -136,7 +136,7 @@ func (in *Ingester) reincarnate(
 	}
 	in.metrics.restarts.Inc()
 	in.log.Error("the log is another one than before: it is read from its start as a new stream",
-		"topic", in.cfg.Topic, "partition", a.Partition, "why", why, "stream", next.Number, "before", old.Number)
+		"topic", old.Topic, "partition", a.Partition, "why", why, "stream", next.Number, "before", old.Number)
 	a.Stream, a.Position, a.Unmarked = next.Number, first, true
 	return a, nil
 }
@@ -159,7 +159,7 @@ func (in *Ingester) fork(
 	}
 	in.metrics.restarts.Inc()
 	in.log.Error("the log has lost its end: it is read again from its last known record on, as a new stream",
-		"topic", in.cfg.Topic, "partition", a.Partition, "why", why, "from", mark.Offset, "stream", next.Number, "before",
+		"topic", old.Topic, "partition", a.Partition, "why", why, "from", mark.Offset, "stream", next.Number, "before",
 		old.Number)
 	a.Stream, a.Position = next.Number, mark.Offset
 	return a, nil

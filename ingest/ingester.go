@@ -9,27 +9,32 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"binnacle/ingest/spill"
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
-
-	kafkago "github.com/segmentio/kafka-go"
+	"binnacle/internal/topics"
 )
 
-// Ingester reads one topic as a member of a consumer group.
+// Ingester reads topics, as a member of a consumer group or those partitions that it was set to.
 type Ingester struct {
 	cfg      Config
+	assigns  *assignment // nil: the group does
 	stores   Stores
-	topic    *kafka.Topic
+	set      topics.Set
+	sources  *kafka.Sources
 	memory   *worker.Memory
 	metrics  *metrics
 	executor *Executor
+	spill    *spill.Store // nil: none
 	log      *slog.Logger
 
 	// Set by Run before anything else starts.
@@ -37,26 +42,52 @@ type Ingester struct {
 	working context.Context // of jobs: ends when the drain is over
 	jobs    sync.WaitGroup
 
+	layout atomic.Pointer[layout] // the newest; never nil
+
 	mu         sync.Mutex // guards below
-	member     bool       // the group has given partitions to this process, be it none
-	assigned   []int      // which ones
-	partitions map[int]*partition
+	member     bool       // partitions were given to this process, be it none
+	assigned   []place    // which ones
+	partitions map[place]*partition
+	retired    map[*partition]bool // of topics that are deleted: they write what they hold
 }
 
 // New makes an Ingester. It starts nothing.
 func New(cfg Config, stores Stores) (*Ingester, error) {
-	cfg = cfg.withDefaults().with(stores)
+	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	assigns, err := parseAssignment(cfg.Assign)
+	if err != nil {
+		return nil, err
+	}
+	set, err := cfg.Set()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.UseJournal == "on" && stores.Journal == nil {
+		j := NewTopicJournal(cfg.Kafka)
+		stores.Journal, stores.Blocks = j, j
+	}
+	cfg = cfg.with(stores)
 	memory := worker.NewMemory(cfg.MemoryBytes)
 	m := newMetrics(cfg.Registerer, memory, cfg.Logger)
-	return &Ingester{
-		cfg: cfg, stores: stores, topic: cfg.Kafka.Topic(cfg.Topic), memory: memory, metrics: m,
+	in := &Ingester{
+		cfg: cfg, assigns: assigns, stores: stores, set: set, sources: cfg.Kafka.Sources(set), memory: memory, metrics: m,
 		executor:   newExecutor(cfg, stores, m),
 		log:        cfg.Logger,
-		partitions: map[int]*partition{},
-	}, nil
+		partitions: map[place]*partition{}, retired: map[*partition]bool{},
+	}
+	in.layout.Store(&layout{changed: make(chan struct{})})
+	if cfg.SpillDir != "" {
+		files, err := spill.Open(cfg.SpillDir)
+		if err != nil {
+			return nil, fmt.Errorf("open the spill file: %w", err)
+		}
+		in.spill, in.cfg.Shelf = files, ShelfOf(files)
+		m.spills(cfg.Registerer, files)
+	}
+	return in, nil
 }
 
 // afterDrain is how long leaving the group may take when the drain budget is spent.
@@ -70,6 +101,9 @@ func (in *Ingester) Run(ctx context.Context) error {
 	defer stop(nil)
 	in.executor.denial.stop = stop
 	err := in.run(ctx)
+	if in.spill != nil {
+		err = errors.Join(err, in.spill.Close())
+	}
 	if cause := context.Cause(ctx); errors.Is(cause, ErrDenied) {
 		return cause
 	}
@@ -81,72 +115,56 @@ func (in *Ingester) run(ctx context.Context) error {
 	defer in.jobs.Wait()
 	defer cancel()
 	in.running, in.working = ctx, working
-	if err := in.meet(ctx); err != nil {
+	look := &lookout{in: in, said: map[string]bool{}, gone: map[string]time.Time{}}
+	if err := in.meet(ctx, look); err != nil {
 		return ended(ctx, err)
 	}
+	in.jobs.Go(func() { look.watch(ctx) })
+	if in.cfg.UseJournal == "on" {
+		in.jobs.Go(func() { in.watchJournals(ctx) })
+	}
 	line := newLifeline()
-	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
-		ID: in.cfg.Group, Brokers: in.cfg.Kafka.Brokers(), Topics: []string{in.cfg.Topic},
-		Dialer:            line.dialer(in.cfg.Kafka.Dialer()),
-		HeartbeatInterval: time.Second, SessionTimeout: in.cfg.Session, RebalanceTimeout: in.cfg.Session,
-		JoinGroupBackoff: joinBackoff, Timeout: max(30*time.Second, in.cfg.Kafka.RequestTimeout()),
-		WatchPartitionChanges: true, PartitionWatchInterval: in.cfg.WatchEvery,
-		StartOffset:   kafkago.FirstOffset,
-		RetentionTime: 365 * 24 * time.Hour,
-	})
-	if err != nil {
-		return err
+	in.jobs.Go(func() { in.shutdown(line) })
+	defer in.awaitRetired()
+	if in.assigns != nil {
+		return in.runAssigned(ctx, line)
 	}
-	in.jobs.Go(func() { in.shutdown(group, line) })
-	for ctx.Err() == nil {
-		generation, err := group.Next(ctx)
-		if ctx.Err() != nil {
-			break
-		}
-		if err != nil {
-			in.metrics.retries.WithLabelValues("join").Inc()
-			in.log.Warn("not in the consumer group yet", "err", err)
-			continue // the group backs off by itself
-		}
-		began := in.cfg.Now()
-		over := make(chan struct{})
-		generation.Start(func(gen context.Context) {
-			defer close(over)
-			in.own(gen, generation)
-		})
-		<-over
-		if in.cfg.Now().Sub(began) < joinBackoff {
-			_ = retry.Pause(ctx, joinBackoff) // such as while there is no topic
-		}
-	}
-	return group.Close()
+	return in.runMember(ctx, line)
 }
 
-// shutdown goes on from the end of intake. The partitions of the last generation stop fetching, write what is in memory
-// and commit (partition.drain); the group leaves as soon as they have, and joins no other; and whoever has not answered
-// when the budget is spent is cut off.
-func (in *Ingester) shutdown(group *kafkago.ConsumerGroup, line *lifeline) {
+// shutdown goes on from the end of intake. The partitions of the last tenure stop fetching, write what is in memory and
+// commit (partition.leave), and whoever has not answered when the budget is spent is cut off.
+func (in *Ingester) shutdown(line *lifeline) {
 	<-in.running.Done()
-	var leaving sync.WaitGroup
-	leaving.Go(func() { _ = group.Close() })
 	_ = retry.Pause(in.working, in.cfg.DrainBudget+afterDrain)
 	line.cut()
-	leaving.Wait()
 }
 
-// joinBackoff is the least time from one generation to the next.
-const joinBackoff = 500 * time.Millisecond
+// tenureBackoff is the least time from one tenure to the next.
+const tenureBackoff = 500 * time.Millisecond
 
 // stopping reports whether intake has ended for good.
 func (in *Ingester) stopping() bool { return in.running.Err() != nil }
 
-// meet waits until the map of tenants and the topic are there.
-func (in *Ingester) meet(ctx context.Context) error {
+// meet waits until the map of tenants and a topic are there.
+func (in *Ingester) meet(ctx context.Context, look *lookout) error {
 	err := in.executor.persist(ctx, "map", func() error { return in.refresh(ctx) })
 	if err != nil {
 		return err
 	}
-	return in.executor.persist(ctx, "metadata", func() error { _, _, err := in.topic.Describe(ctx); return err })
+	return in.executor.persist(ctx, "metadata", func() error { return look.meet(ctx) })
+}
+
+// topicOf asks the cluster about the topic that a partition is of.
+func (in *Ingester) topicOf(p place) *kafka.Topic { return in.cfg.Kafka.Topic(p.topic) }
+
+// configOf is how the records of a topic are taken.
+func (in *Ingester) configOf(topic string) worker.Config {
+	cfg := in.cfg.Config
+	cfg.Topic = topic
+	of, _, _ := in.set.Of(topic) // it was found by that
+	cfg.Decode.Bound = of.Tenant
+	return cfg
 }
 
 // refresh makes one attempt at reading the map.
@@ -164,37 +182,35 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// own drives the partitions of one generation until it ends or the ingester stops.
-func (in *Ingester) own(gen context.Context, generation *kafkago.Generation) {
-	assigned := generation.Assignments[in.cfg.Topic]
-	in.keep(assigned)
-	in.log.Info("partitions assigned", "generation", generation.ID, "partitions", len(assigned))
-	ctx, leave := context.WithCancel(gen)
+// own drives the partitions of one tenure until it ends, by its context, or the ingester stops.
+func (in *Ingester) own(ctx context.Context, t *tenure) {
+	in.keep(t.partitions)
+	in.log.Info("partitions assigned", "generation", t.generation, "partitions", len(t.partitions))
+	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	defer context.AfterFunc(in.running, leave)()
 	var owners sync.WaitGroup
-	for _, a := range assigned {
+	for _, at := range t.partitions {
 		owners.Go(func() {
-			defer leave() // the generation ends when one partition does
-			in.drive(ctx, generation, a)
+			defer leave() // the tenure ends when one partition does
+			in.drive(ctx, t, at)
 		})
 	}
-	if len(assigned) == 0 {
+	if len(t.partitions) == 0 {
 		<-ctx.Done()
 	}
 	owners.Wait()
 }
 
-// keep notes which partitions are here, and drops the workers of those that went elsewhere.
-func (in *Ingester) keep(assigned []kafkago.PartitionAssignment) {
+// keep notes which partitions are here, and drops the workers of those that went elsewhere. Nobody has those of a topic
+// that is missing: they stay.
+func (in *Ingester) keep(partitions []place) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.member, in.assigned = true, nil
-	for _, a := range assigned {
-		in.assigned = append(in.assigned, a.ID)
-	}
-	for id, p := range in.partitions {
-		if !slices.ContainsFunc(assigned, func(a kafkago.PartitionAssignment) bool { return a.ID == id }) {
+	there := in.layout.Load().topics
+	in.member, in.assigned = true, partitions
+	for at, p := range in.partitions {
+		if !slices.Contains(partitions, at) && there[at.topic] != nil {
 			in.drop(p)
 		}
 	}
@@ -202,79 +218,34 @@ func (in *Ingester) keep(assigned []kafkago.PartitionAssignment) {
 
 // drop forgets a worker and its bins; the caller holds the lock.
 func (in *Ingester) drop(p *partition) {
-	delete(in.partitions, p.id)
+	delete(in.partitions, p.at)
 	p.worker.Release()
+	in.metrics.forget(p.at)
 }
 
-// drive takes a partition over and reads it until the context ends.
-func (in *Ingester) drive(ctx context.Context, generation *kafkago.Generation, a kafkago.PartitionAssignment) {
-	reached := int64(0)
-	for ctx.Err() == nil {
-		var p *partition
-		err := in.executor.persist(ctx, "takeover", func() (err error) {
-			p, err = in.resume(ctx, a.ID, a.Offset, reached)
-			return err
-		})
-		if err != nil {
-			return
-		}
-		err = p.run(ctx, generation)
-		if !errors.Is(err, errRetake) {
-			return
-		}
-		in.log.Warn("partition is taken over anew", "partition", a.ID, "err", err)
-		_ = retry.Pause(ctx, in.cfg.RetryBackoff)
-		reached = p.worker.Position()
-		if tail, ok := p.worker.Suspect(); ok {
-			reached = tail + 1
-		}
-	}
-}
-
-// resume returns the partition as it was left in this process, if its log is still the same, or a new one.
-func (in *Ingester) resume(ctx context.Context, id int, committed, reached int64) (*partition, error) {
-	in.mu.Lock()
-	p := in.partitions[id]
-	in.mu.Unlock()
-	known := memories{reached: reached}
-	if p != nil {
-		known = memories{reached: max(reached, p.worker.Position()), last: p.reader.last}
-	}
-	a, err := in.takeover(ctx, id, committed, known)
-	if err != nil {
-		return nil, err
-	}
-	// What was committed lies in containers that were asked for before: heads tell of them from here on (rule R1).
-	if err := in.refresh(ctx); err != nil {
-		return nil, err
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if p != nil && p.worker.Stream() == a.Stream && !a.Unmarked {
-		p.worker.Resume(a, in.cfg.Now())
-		p.reader.recognised()
-		return p, nil
-	}
-	if p != nil {
-		in.drop(p)
-	}
-	p = newPartition(in, a)
-	in.partitions[id] = p
-	return p, nil
-}
-
-// CaughtUp reports whether every partition that the group has given to this process has passed the log end seen when it
-// came. Before the first generation it is false.
+// CaughtUp reports whether every partition that was given to this process has passed the log end seen when it came. It
+// is false before any was.
 func (in *Ingester) CaughtUp() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for _, id := range in.assigned {
-		p := in.partitions[id]
+	for _, at := range in.assigned {
+		p := in.partitions[at]
 		if p == nil || !p.worker.CaughtUp() {
 			return false
 		}
 	}
 	return in.member
+}
+
+// Loading is how many records of the journal are still to be loaded before the partitions that are here are read on, 0
+// when none are.
+func (in *Ingester) Loading() (left int64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, p := range in.partitions {
+		left += p.loading.Load()
+	}
+	return left
 }
 
 // Heads is store.Heads.
@@ -308,12 +279,25 @@ func (in *Ingester) Devices(ctx context.Context, req store.ListRequest) ([]store
 	return out, nil
 }
 
+// News is store.Heads.
+func (in *Ingester) News(ctx context.Context, tenant string) (store.HeadNews, error) {
+	var out store.HeadNews
+	for _, w := range in.workers() {
+		if err := ctx.Err(); err != nil {
+			return out, err
+		}
+		n := w.News(tenant)
+		out.Devices = append(out.Devices, n.Devices...)
+		out.Version += n.Version
+	}
+	return out, nil
+}
+
 func (in *Ingester) workers() []*worker.Worker {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	out := make([]*worker.Worker, 0, len(in.partitions))
-	for _, p := range in.partitions {
-		out = append(out, p.worker)
+	all := in.held()
+	out := make([]*worker.Worker, len(all))
+	for i, p := range all {
+		out[i] = p.worker
 	}
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"binnacle/ingest/decode"
+	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
 )
 
@@ -12,9 +14,48 @@ import (
 // Executor as in an Ingester.
 type Local struct {
 	*worker.Worker
+	Counts   Counts
 	cfg      Config
 	executor *Executor
 	dir      Directory
+}
+
+// Counts are what a Local's Worker has done with readings.
+type Counts struct {
+	Taken    int // when they came
+	SetAside int // over a rate: they wait
+	Recalled int // taken after they had waited
+	Refused  int // dead letters, records that can't be read among them
+}
+
+// counted counts for a Local, beside the metrics.
+type counted struct {
+	*metrics
+	*Counts
+}
+
+// Taken is worker.Observer.
+func (c counted) Taken(readings int) {
+	c.Counts.Taken += readings
+	c.metrics.Taken(readings)
+}
+
+// SetAside is worker.Observer.
+func (c counted) SetAside() {
+	c.Counts.SetAside++
+	c.metrics.SetAside()
+}
+
+// Recalled is worker.Observer.
+func (c counted) Recalled(readings int) {
+	c.Counts.Recalled += readings
+	c.metrics.Recalled(readings)
+}
+
+// Refused is worker.Observer.
+func (c counted) Refused(why decode.Reason) {
+	c.Counts.Refused++
+	c.metrics.Refused(why)
 }
 
 // NewLocal makes a Worker for one partition.
@@ -22,10 +63,16 @@ func NewLocal(cfg Config, stores Stores, a worker.Assignment) *Local {
 	cfg = cfg.withDefaults().with(stores)
 	memory := worker.NewMemory(cfg.MemoryBytes)
 	m := newMetrics(cfg.Registerer, memory, cfg.Logger)
-	return &Local{
-		Worker: worker.New(cfg.Config, a, memory, cfg.Now(), m), cfg: cfg, dir: stores.Directory,
-		executor: newExecutor(cfg, stores, m),
-	}
+	l := &Local{cfg: cfg, dir: stores.Directory, executor: newExecutor(cfg, stores, m)}
+	l.Worker = worker.New(cfg.Config, a, memory, cfg.Now(), counted{m, &l.Counts})
+	return l
+}
+
+// Load goes on from the blocks that a commit counts on (rule J4); floor is the offset that was committed with it. The
+// Worker must be new, and is of no use after an error. One that wraps journal.ErrNotWhole says that there is nothing to
+// go on from.
+func (l *Local) Load(ctx context.Context, c journal.Commit, floor int64, log BlockLog) error {
+	return load(ctx, l.Worker, c, floor, log, l.cfg.Now, func(int64) {})
 }
 
 // Take feeds one record, with whatever that needs of the map. It fails only when the context ends.
@@ -41,13 +88,42 @@ func (l *Local) Take(ctx context.Context, rec worker.Record) error {
 	}
 }
 
+// TakeAgain feeds what waits for limits, as far as it may go on now; at returns a record of the log by its offset. It
+// fails only when the context ends.
+func (l *Local) TakeAgain(ctx context.Context, at func(offset int64) worker.Record) error {
+	for offset, ok := l.Recall(l.cfg.Now()); ok; offset, ok = l.Recall(l.cfg.Now()) {
+		if err := l.TakeAgainOne(ctx, at(offset)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TakeAgainOne feeds the record for which Recall asks, with whatever that needs of the map. It fails only when the
+// context ends.
+func (l *Local) TakeAgainOne(ctx context.Context, rec worker.Record) error {
+	for {
+		err := l.Recalled(rec, l.dir.View(), l.cfg.Now())
+		if err == nil {
+			return nil
+		}
+		if err := l.executor.learn(ctx, l.Worker, err); err != nil {
+			return err
+		}
+	}
+}
+
 // Due is the jobs that are to be done now. Each is handed out once: the caller does it with Do.
 func (l *Local) Due() []worker.Job { return l.Jobs(l.cfg.Now(), l.dir.View()) }
+
+// Attempt makes one attempt at a job, beside others if need be, and does not tell the Worker. It fails only when the
+// context ends.
+func (l *Local) Attempt(ctx context.Context, j worker.Job) error { return l.executor.Try(ctx, j) }
 
 // Try makes one attempt at a job and tells the Worker, who hands out another one later if it failed. It fails only
 // when the context ends.
 func (l *Local) Try(ctx context.Context, j worker.Job) error {
-	if err := l.executor.Try(ctx, j); err != nil {
+	if err := l.Attempt(ctx, j); err != nil {
 		return err
 	}
 	l.Done(j, l.cfg.Now())

@@ -2,9 +2,11 @@ package ingest
 
 import (
 	"log/slog"
+	"strconv"
 
 	"binnacle/binning"
 	"binnacle/ingest/decode"
+	"binnacle/ingest/spill"
 	"binnacle/ingest/worker"
 	"binnacle/sharding"
 
@@ -24,13 +26,28 @@ type metrics struct {
 	lookups   prometheus.Counter
 	conflicts prometheus.Counter
 	forgotten prometheus.Counter
+	pages     prometheus.Counter
 	retries   *prometheus.CounterVec
 	lag       *prometheus.GaugeVec
 	behind    *prometheus.GaugeVec
 	bins      *prometheus.GaugeVec
 	restarts  prometheus.Counter
 	keysFull  prometheus.Counter
+	blocks    prometheus.Counter
+	journaled prometheus.Counter
+	loose     *prometheus.GaugeVec
+	loading   *prometheus.GaugeVec
+	first     *prometheus.GaugeVec
+	kept      *prometheus.GaugeVec
+	broken    *prometheus.CounterVec
 	stalled   *prometheus.GaugeVec
+	topics    prometheus.Gauge
+	faulty    prometheus.Gauge
+	retired   prometheus.Counter
+	delayed   prometheus.Counter
+	recalled  prometheus.Counter
+	waiting   *prometheus.GaugeVec
+	waited    *prometheus.GaugeVec
 	log       *slog.Logger
 }
 
@@ -46,7 +63,7 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 		return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
 	}
 	gauges := func(name, help string) *prometheus.GaugeVec {
-		return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"partition"})
+		return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"topic", "partition"})
 	}
 	return &metrics{
 		records:  counter("binnacle_ingest_records_total", "Kafka records taken."),
@@ -60,25 +77,75 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 		conflicts: counter("binnacle_ingest_conflicts_total", "Creates that met a stored chunk, whose tail was adopted."),
 		forgotten: counter("binnacle_ingest_forgotten_chains_total",
 			"Idle chains whose tail was forgotten because memory was short: each that comes back costs a lookup."),
+		pages: counter("binnacle_ingest_catalog_pages_total",
+			"Pages that were written to the catalog: what was new of devices."),
 		retries: counters("binnacle_ingest_retries_total",
 			"Attempts that failed or had an unknown outcome and were made again.", "operation"),
 		lag: gauges("binnacle_ingest_lag_records", "Records between the position and the end of the log."),
 		behind: gauges("binnacle_ingest_uncommitted_records",
 			"Records between the committed offset and the position: what a crash would replay."),
-		bins: gauges("binnacle_ingest_open_bins", "Open bins."),
+		bins:   gauges("binnacle_ingest_open_bins", "Open bins."),
+		blocks: counter("binnacle_ingest_journal_blocks_total", "Blocks appended to the journal."),
+		journaled: counter("binnacle_ingest_journal_bytes_total",
+			"Bytes appended to the journal, before the producer's compression."),
+		loose: gauges("binnacle_ingest_unjournaled_records",
+			"Records between the position and the offset below which all is in the journal or stored: what is read again "+
+				"after a crash, once the journal is loaded."),
+		first: gauges("binnacle_ingest_log_first_offset", "Offset of the first record that the log still has."),
+		kept: gauges("binnacle_ingest_kept_records",
+			"Records that the log still has below the committed offset: then retention takes what is not stored."),
+		delayed: counter("binnacle_ingest_delayed_readings_total",
+			"Readings above a rate of their tenant, that wait in Kafka."),
+		recalled: counter("binnacle_ingest_recalled_readings_total",
+			"Readings taken that had waited for a rate of their tenant."),
+		waiting: gauges("binnacle_ingest_waiting_limits",
+			"Tenants and devices whose readings wait in Kafka for a rate of their tenant."),
+		waited: gauges("binnacle_ingest_waiting_seconds",
+			"How long the oldest reading that waits for a rate of its tenant has done so."),
+		loading: gauges("binnacle_ingest_journal_left_records", "Records of the journal that are still to be loaded."),
+		broken: counters("binnacle_ingest_journal_faults_total",
+			"Times that the journal could not be used or has lost its end, that a shelf did not take blocks or lost some; "+
+				"minutes in which the journal's topic was not what it must be.",
+			"fault"),
 		keysFull: counter("binnacle_ingest_full_keys_total",
 			"Partition keys that were found full; their chunks wait for the next epoch."),
 		stalled: f.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "binnacle_ingest_stalled_chains", Help: "Chains that wait after an attempt that failed, by why.",
-		}, []string{"partition", "fault"}),
-		log: log,
+		}, []string{"topic", "partition", "fault"}),
+		log:    log,
+		topics: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_ingest_topics", Help: "Topics that are read."}),
+		faulty: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_ingest_topic_faults",
+			Help: "Topics that are missing or can't be read, and patterns that no topic fits."}),
+		retired: counter("binnacle_ingest_deleted_partitions_total",
+			"Partitions that were read and were deleted with their topic: what was in memory of them is written at once."),
 		restarts: counter("binnacle_ingest_incarnations_total",
 			"Times that a partition was found to be another log than before."),
 		fill: f.NewHistogram(prometheus.HistogramOpts{
-			Name: "binnacle_ingest_chunk_fill_ratio", Help: "Size of a chunk document over the target of 32 KB.",
+			Name: "binnacle_ingest_chunk_fill_ratio", Help: "Size of a chunk document over the target of 36 KB.",
 			Buckets: []float64{0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5},
 		}),
 	}
+}
+
+// forget drops what was told of a partition that is here no more.
+func (m *metrics) forget(of place) {
+	labels := prometheus.Labels{"topic": of.topic, "partition": strconv.Itoa(of.partition)}
+	for _, g := range []*prometheus.GaugeVec{m.lag, m.behind, m.bins, m.loose, m.first, m.kept, m.loading, m.stalled,
+		m.waiting, m.waited} {
+		g.DeletePartialMatch(labels)
+	}
+}
+
+// spills tells how large the spill file is.
+func (m *metrics) spills(r prometheus.Registerer, files *spill.Store) {
+	gauge := func(name, help string, value func() int64) {
+		promauto.With(r).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return float64(value()) })
+	}
+	gauge("binnacle_ingest_spilled_bytes", "Bytes of blocks that are in the spill file instead of memory.",
+		func() int64 { live, _ := files.Bytes(); return live })
+	gauge("binnacle_ingest_spill_file_bytes", "Bytes that the spill file takes on disk.",
+		func() int64 { _, disk := files.Bytes(); return disk })
 }
 
 // Taken counts a record and its readings.
@@ -114,4 +181,28 @@ func (m *metrics) Stored(why worker.Reason, bytes, values int) {
 	m.chunks.WithLabelValues(string(why)).Inc()
 	m.values.Add(float64(values))
 	m.fill.Observe(float64(bytes) / binning.TargetBytes)
+}
+
+// Journaled counts blocks.
+func (m *metrics) Journaled(blocks, bytes int) {
+	m.blocks.Add(float64(blocks))
+	m.journaled.Add(float64(bytes))
+}
+
+// SetAside counts a reading that waits for a limit.
+func (m *metrics) SetAside() { m.delayed.Inc() }
+
+// Recalled counts readings that had waited.
+func (m *metrics) Recalled(readings int) { m.recalled.Add(float64(readings)) }
+
+// JournalLost counts a journal that has lost its end, and says so.
+func (m *metrics) JournalLost() {
+	m.broken.WithLabelValues("end-lost").Inc()
+	m.log.Error("the journal has lost its end: what was in it goes there again")
+}
+
+// ShelfFailed counts blocks that the spill file did not take, and says why.
+func (m *metrics) ShelfFailed(err error) {
+	m.broken.WithLabelValues("spill").Inc()
+	m.log.Warn("blocks stay in memory: the spill file does not take them", "err", err)
 }

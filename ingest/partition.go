@@ -5,25 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
+	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
 
-	kafkago "github.com/segmentio/kafka-go"
 	"golang.org/x/time/rate"
 )
 
 // errRetake says that the log may be another one than it was: the partition must be taken over anew.
 var errRetake = errors.New("the log is not the one that was read before")
 
-// partition drives the Worker of one assigned partition. It outlives a generation, so that bins stay when the partition
+// partition drives the Worker of one assigned partition. It outlives a tenure, so that bins stay when the partition
 // comes back to this process.
 type partition struct {
 	in     *Ingester
-	id     int
+	at     place
 	worker *worker.Worker
 	reader *reader // run's, and its fetching goroutine's while there is one
 	log    *slog.Logger
@@ -31,35 +32,52 @@ type partition struct {
 	// Answers of jobs. It has room for all that may be under way, so that nobody waits for a partition that is not run.
 	done chan worker.Job
 
+	loading atomic.Int64          // records of the journal that are still to be loaded
+	reach   atomic.Pointer[reach] // nil before the first time that an offset was to be committed
+
+	// restored says that its bins are those that the commit counts on, or that there are none to be had: before, it must
+	// not be read on. Owned by takeovers.
+	restored bool
+
 	// Owned by run.
-	committed  int64 // last offset committed in this generation, -1 none
+	pace       pace
+	committed  int64  // last offset committed in this tenure, -1 none
+	metadata   string // that went with it
+	first, end int64  // of the log, as far as is known
+	trimmed    bool   // the log has lost records at its begin since the takeover
 	lastCommit time.Time
 	verifies   *rate.Limiter // of questions for the log's end
-	lost       bool          // the generation refuses commits
-	pending    kafka.Batch   // fetched; records leave it as they are fed
+	lost       bool          // the group refuses commits
+	as         *tenure
+	pending    kafka.Batch // fetched; records leave it as they are fed
+	again      recaller
+	fetching   sync.WaitGroup
 }
 
-func newPartition(in *Ingester, a worker.Assignment) *partition {
+func newPartition(in *Ingester, at place, a worker.Assignment) *partition {
+	a.Owner = max(rand.Uint64(), 1)
 	return &partition{
-		in: in, id: int(a.Partition), worker: worker.New(in.cfg.Config, a, in.memory, in.cfg.Now(), in.metrics),
-		reader:   &reader{topic: in.topic, partition: int(a.Partition)},
-		log:      in.log.With("partition", a.Partition, "stream", a.Stream),
+		in: in, at: at, worker: worker.New(in.configOf(at.topic), a, in.memory, in.cfg.Now(), in.metrics),
+		reader:   &reader{topic: in.topicOf(at), partition: at.partition},
+		log:      in.log.With("topic", at.topic, "partition", a.Partition, "stream", a.Stream),
+		again:    newRecaller(&reader{topic: in.topicOf(at), partition: at.partition}),
 		done:     make(chan worker.Job, in.cfg.MaxJobs()),
 		verifies: rate.NewLimiter(rate.Every(verifyEvery), 1),
 	}
 }
 
-// run reads until the context ends (nil), because the generation does or the ingester stops, or until the log may be
+// run reads until the context ends (nil), because the tenure does or the ingester stops, or until the log may be
 // another one (errRetake).
-func (p *partition) run(ctx context.Context, generation *kafkago.Generation) error {
+func (p *partition) run(ctx context.Context, as *tenure) error {
+	p.as = as
 	p.lost, p.committed, p.lastCommit = false, -1, p.in.cfg.Now()
 	reading, stop := context.WithCancel(ctx)
-	var fetching sync.WaitGroup
 	batches := make(chan kafka.Batch) // unbuffered: at most one batch waits
 	failed := make(chan error, 1)
-	fetching.Go(func() { p.fetch(reading, p.worker.Position(), batches, failed) })
+	p.fetching.Go(func() { p.fetch(reading, p.worker.Position(), batches, failed) })
 	defer p.forget() // it is fetched again from the position on
-	defer fetching.Wait()
+	defer p.again.stop()
+	defer p.fetching.Wait()
 	defer stop()
 	for ctx.Err() == nil {
 		if err := p.step(ctx); err != nil {
@@ -68,22 +86,35 @@ func (p *partition) run(ctx context.Context, generation *kafkago.Generation) err
 		if err := p.feed(ctx); err != nil {
 			return err
 		}
-		p.commit(generation, false)
+		recalling, err := p.recall(reading)
+		if err != nil {
+			return err
+		}
+		if err := p.worker.Lost(); err != nil {
+			return fmt.Errorf("%w: %w", errLost, err)
+		}
+		p.commit(false)
 		in, more := batches, (<-chan struct{})(nil)
-		if full := p.in.memory.Full(); full || len(p.pending.Records) > 0 {
+		full := p.in.memory.Full()
+		if full || len(p.pending.Records) > 0 {
 			in = nil
-			if !full {
-				more = closed
-			}
+		}
+		if !full && (recalling || len(p.pending.Records) > 0) {
+			more = closed
 		}
 		now := p.in.cfg.Now()
-		timer := time.NewTimer(p.worker.Next(now).Sub(now))
+		timer := time.NewTimer(p.soonest(now, full).Sub(now))
 		select {
 		case b := <-in:
 			p.receive(b)
 		case <-more:
 		case job := <-p.done:
 			p.worker.Done(job, p.in.cfg.Now())
+		case f := <-p.again.got:
+			if err := p.takeFetched(f); err != nil {
+				timer.Stop()
+				return err
+			}
 		case err := <-failed:
 			timer.Stop()
 			return err // without a commit: the offsets may be those of another log
@@ -93,23 +124,79 @@ func (p *partition) run(ctx context.Context, generation *kafkago.Generation) err
 		timer.Stop()
 	}
 	stop()
-	return p.leave(generation)
+	return p.leave()
 }
 
-// leave ends a generation: it commits, and when it is the last one, writes what is in memory before that (rule W8).
-func (p *partition) leave(generation *kafkago.Generation) error {
-	if p.in.stopping() {
-		return p.drain(generation)
+// errLost is errRetake for rows that this process has lost and the log has not.
+var errLost = fmt.Errorf("%w: rows in the spill file are lost here", errRetake)
+
+// begin says from where on the log has records. What was deleted before it was stored is lost.
+func (p *partition) begin(first int64) {
+	p.first, p.trimmed = first, false
+	if at := p.worker.Position(); at < first {
+		if at > 0 {
+			p.log.Error("records were deleted before they were stored: the topic's retention is too short",
+				"read", at, "first", first, "lost", first-at)
+		}
+		p.worker.Skip(first)
 	}
-	p.commit(generation, true)
+}
+
+// load has the worker, which is new, begin with the bins that the journal has.
+func (p *partition) load(ctx context.Context, c journal.Commit, floor int64) error {
+	left := p.in.metrics.loading.WithLabelValues(p.at.labels()...)
+	defer left.Set(0)
+	p.loading.Store(c.To - c.From)
+	defer p.loading.Store(0)
+	said := p.in.cfg.Now()
+	blocks := p.in.stores.Blocks.Partition(p.at.topic, int32(p.at.partition))
+	return load(ctx, p.worker, c, floor, blocks, p.in.cfg.Now, func(n int64) {
+		left.Set(float64(n))
+		p.loading.Store(n)
+		if now := p.in.cfg.Now(); now.Sub(said) >= sayEvery {
+			said = now
+			p.log.Info("loading the journal", "left", n, "of", c.To-c.From)
+		}
+	})
+}
+
+// sayEvery is how often a long load is spoken of.
+const sayEvery = 10 * time.Second
+
+// leave ends a tenure: what is in memory goes to the journal, and is committed, so that whoever comes next has it
+// at once. Without a journal what is in memory is written when the process ends, and else kept (rule W8).
+func (p *partition) leave() error {
+	switch {
+	case p.in.stores.Journal != nil && p.in.stopping():
+		p.worker.Flush()
+		return p.settle(p.in.cfg.DrainBudget, p.behind)
+	case p.in.stores.Journal != nil:
+		p.worker.Flush()
+		return p.settle(min(p.in.cfg.DrainBudget, flushBudget), p.behind)
+	case p.in.stopping():
+		p.worker.Drain(p.in.cfg.Now())
+		return p.settle(p.in.cfg.DrainBudget, p.worker.Busy)
+	}
+	p.commit(true)
 	return nil
 }
+
+// behind reports whether whoever comes next would have to read some of the log again.
+func (p *partition) behind() bool { return p.worker.JournalFloor() < p.worker.Position() }
+
+// flushBudget is how long the group waits for a partition whose bins go to the journal, when it is shared out anew.
+// What has not got there is read again by whoever has the partition next.
+const flushBudget = 2 * time.Second
 
 // receive takes what was fetched.
 func (p *partition) receive(b kafka.Batch) {
 	p.pending = b
 	p.worker.Reaches(b.End)
-	p.in.metrics.lag.WithLabelValues(strconv.Itoa(p.id)).Set(float64(max(0, b.End-b.Next)))
+	p.end = b.End
+	if b.First > p.first {
+		p.first, p.trimmed = b.First, true
+	}
+	p.in.metrics.lag.WithLabelValues(p.at.labels()...).Set(float64(max(0, b.End-b.Next)))
 	if b.Refused != nil {
 		p.log.Warn("a part of the log can't be read: it is a dead letter", "from", b.Refused.First, "through",
 			b.Refused.Through,
@@ -166,12 +253,12 @@ func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Ba
 	}
 }
 
-// feedAtOnce is how many records are taken before jobs are looked for.
-const feedAtOnce = 256
+// FeedAtOnce is how many records a partition takes before it looks for jobs, and for what waits.
+const FeedAtOnce = 256
 
 // feed gives the worker the next records; it waits for what the worker misses in the map.
 func (p *partition) feed(ctx context.Context) error {
-	n := min(len(p.pending.Records), feedAtOnce)
+	begun, n := p.in.cfg.Now(), min(len(p.pending.Records), FeedAtOnce)
 	for i := 0; i < n; {
 		if p.in.memory.Full() {
 			n = i
@@ -192,6 +279,9 @@ func (p *partition) feed(ctx context.Context) error {
 		}
 	}
 	p.pending.Records = p.pending.Records[n:]
+	if n > 0 {
+		p.pace.add(n, p.in.cfg.Now().Sub(begun))
+	}
 	if n > 0 && len(p.pending.Records) == 0 {
 		p.worker.Skip(p.pending.Next)
 		p.forget()
@@ -233,7 +323,7 @@ func (p *partition) verify(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
-	_, end, err := p.in.topic.Bounds(bounded, p.id)
+	_, end, err := p.in.topicOf(p.at).Bounds(bounded, p.at.partition)
 	if err != nil {
 		p.log.Warn("log end not known, committing nothing until it is", "err", err)
 		return nil
@@ -253,36 +343,58 @@ func (p *partition) launch(job worker.Job) {
 	})
 }
 
-// commit commits the floor when it is time, or now (rule W7).
-func (p *partition) commit(generation *kafkago.Generation, force bool) {
+// commit commits the floor, and what of the journal it counts on, when it is time, or now (rules W7, J1).
+func (p *partition) commit(force bool) {
 	now := p.in.cfg.Now()
 	if _, suspect := p.worker.Suspect(); p.lost || suspect || !force && now.Sub(p.lastCommit) < p.in.cfg.CommitEvery {
 		return
 	}
 	p.lastCommit = now
-	floor := p.worker.Floor()
-	p.in.metrics.behind.WithLabelValues(strconv.Itoa(p.id)).Set(float64(p.worker.Position() - floor))
-	p.worker.Stalled(func(f worker.Fault, chains int) {
-		p.in.metrics.stalled.WithLabelValues(strconv.Itoa(p.id), string(f)).Set(float64(chains))
-	})
-	p.in.metrics.bins.WithLabelValues(strconv.Itoa(p.id)).Set(float64(p.worker.OpenBins()))
-	if floor == p.committed {
+	floor, metadata := p.worker.Floor(), p.worker.JournalCommit().Metadata()
+	p.tell(floor)
+	p.gauge(floor)
+	p.guard(floor, now)
+	if floor == p.committed && metadata == p.metadata {
 		p.stamp(now)
 		return
 	}
-	err := generation.CommitOffsets(map[string]map[int]int64{p.in.cfg.Topic: {p.id: floor}})
+	err := p.as.commit(p.at, floor, metadata)
 	switch {
-	case errors.Is(err, kafkago.IllegalGeneration), errors.Is(err, kafkago.UnknownMemberId),
-		errors.Is(err, kafkago.RebalanceInProgress):
+	case p.as.lost(err):
 		p.lost = true
 		p.log.Info("the partition went elsewhere, committing stops", "err", err)
 	case err != nil:
 		p.in.metrics.retries.WithLabelValues("commit").Inc()
 		p.log.Warn("offset not committed", "offset", floor, "err", err)
 	default:
-		p.committed = floor
+		p.committed, p.metadata = floor, metadata
 		p.stamp(now)
 	}
+}
+
+// nearRetention is the share of a log at its begin that is about to be deleted, where records are deleted at all.
+const nearRetention = 20
+
+// guard has bins cut whose records the source is about to delete (rule W7).
+func (p *partition) guard(floor int64, now time.Time) {
+	labels := p.at.labels()
+	p.in.metrics.first.WithLabelValues(labels...).Set(float64(p.first))
+	p.in.metrics.kept.WithLabelValues(labels...).Set(float64(floor - p.first))
+	if near := p.first + (p.end-p.first)/nearRetention; p.trimmed && floor < near {
+		p.worker.Threatened(near, now)
+	}
+}
+
+// gauge tells how far the partition is.
+func (p *partition) gauge(floor int64) {
+	labels, position := p.at.labels(), p.worker.Position()
+	p.in.metrics.behind.WithLabelValues(labels...).Set(float64(position - floor))
+	p.in.metrics.loose.WithLabelValues(labels...).Set(float64(position - p.worker.JournalFloor()))
+	p.worker.Stalled(func(f worker.Fault, chains int) {
+		p.in.metrics.stalled.WithLabelValues(p.at.topic, labels[1], string(f)).Set(float64(chains))
+	})
+	p.in.metrics.bins.WithLabelValues(labels...).Set(float64(p.worker.OpenBins()))
+	p.gaugeWaiting()
 }
 
 // stamp renews the partition's mark when that is due.
@@ -292,19 +404,18 @@ func (p *partition) stamp(now time.Time) {
 	}
 }
 
-// drain writes what is in memory, the fullest bins first, until the budget is spent, and commits (rule W8).
-func (p *partition) drain(generation *kafkago.Generation) error {
-	budget := time.NewTimer(p.in.cfg.DrainBudget)
+// settle goes on without fetching until there is nothing left to do, or the budget is spent, and commits.
+func (p *partition) settle(within time.Duration, busy func() bool) error {
+	budget := time.NewTimer(within)
 	defer budget.Stop()
 	ended, end := context.WithCancel(context.Background())
 	end() // the log's end is not asked for any more
-	p.worker.Drain(p.in.cfg.Now())
-	p.commit(generation, true)
-	for spent := false; p.worker.Busy() && !spent; {
+	p.commit(true)
+	for spent := false; busy() && !spent; {
 		if err := p.step(ended); err != nil {
 			return err
 		}
-		p.commit(generation, false)
+		p.commit(false)
 		look := time.NewTimer(p.in.cfg.RetryBackoff)
 		select {
 		case job := <-p.done:
@@ -312,10 +423,10 @@ func (p *partition) drain(generation *kafkago.Generation) error {
 		case <-look.C:
 		case <-budget.C:
 			spent = true
-			p.log.Info("drain budget spent: the rest is read again from Kafka at the next start")
+			p.log.Info("the budget is spent: the rest is read again from Kafka")
 		}
 		look.Stop()
 	}
-	p.commit(generation, true)
+	p.commit(true)
 	return nil
 }

@@ -58,7 +58,7 @@ func newRig(t *testing.T, partitions int) *rig {
 // open starts a broker on a directory.
 func (r *rig) open(addr, dir string) *kafkaemu.Broker {
 	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: dir, Addr: addr, Partitions: r.partitions,
-		Topics: []string{topic, letter}})
+		Topics: []string{topic, letter, kafka.JournalOf(topic)}})
 	require.NoError(r.t, err)
 	return b
 }
@@ -79,16 +79,20 @@ func (r *rig) client() *kafkago.Client {
 	return &kafkago.Client{Addr: kafkago.TCP(r.broker.Addr()), Transport: r.transport}
 }
 
+// patience is how long tests wait for what comes by itself: longer than some sessions, for a process that ends while it
+// joins its group stays in it for that long.
+const patience = time.Minute
+
 // ingester is a process, not running yet. Its directory is what it knows of the map.
 func (r *rig) ingester(change func(*ingest.Config, *ingest.Stores)) *ingest.Ingester {
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.Docs})
 	cfg := ingest.Config{
 		Config: worker.Config{
-			Topic: topic, Register: true, Past: -1, Hold: 100 * time.Millisecond, NoteEvery: -1,
+			Register: true, Past: -1, Hold: 100 * time.Millisecond, NoteEvery: -1, NoteWait: -1,
 			CommitEvery: 10 * time.Millisecond,
 			StampEvery:  time.Millisecond, Linger: 50 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
-		Kafka: r.cluster, DeadLetters: letter,
+		Kafka: r.cluster, DeadLetters: letter, Session: ingest.MinSession,
 		WatchEvery: 100 * time.Millisecond, DrainBudget: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
 	stores := ingest.Stores{Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs),
@@ -111,7 +115,7 @@ func (r *rig) run(in *ingest.Ingester) (stop func()) {
 		select {
 		case err := <-done:
 			require.NoError(r.t, err)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			require.Fail(r.t, "the ingester does not stop")
 		}
 	})
@@ -146,7 +150,7 @@ func (r *rig) publishAs(partition int, codec kafkago.Compression, messages ...ka
 			Records: kafkago.NewRecordReader(records...),
 		})
 		return err == nil && res.Error == nil
-	}, 10*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 }
 
 // recreate deletes the topic and makes it anew, empty.
@@ -175,7 +179,7 @@ func (r *rig) settled() {
 			}
 		}
 		return true
-	}, 20*time.Second, 2*time.Millisecond, "not everything is committed")
+	}, patience, 2*time.Millisecond, "not everything is committed")
 }
 
 func (r *rig) committed(partition int) int64 {

@@ -8,6 +8,7 @@ import (
 
 	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
+	"binnacle/internal/letter"
 )
 
 // TopicUndertaker publishes dead letters to a Kafka topic, key and payload as they came.
@@ -80,7 +81,7 @@ func truncated(l *worker.DeadLetter) kafka.Message {
 }
 
 func truncatedFrom(l *worker.DeadLetter) kafka.Header {
-	return kafka.Header{Key: worker.HeaderTruncated, Value: []byte(strconv.Itoa(l.PayloadBytes()))}
+	return kafka.Header{Key: letter.HeaderTruncated, Value: []byte(strconv.Itoa(l.PayloadBytes()))}
 }
 
 func headers(own []worker.Header) (out []kafka.Header) {

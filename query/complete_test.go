@@ -191,6 +191,29 @@ func TestAStrictQueryWaits(t *testing.T) {
 	})
 }
 
+// An answer that another one overtakes is as complete as it would be alone: neither is earlier than the other. What is
+// asked afterwards is held to the one that reaches further.
+func TestAnAnswerThatIsOvertaken(t *testing.T) {
+	w := querytest.New(t, noon)
+	w.Tenant("acme")
+	w.Log.Set(6)
+	q := newQuerier(t, w, func(c *query.Config) { c.Log = w.Log })
+	answers := func(position int64) []string {
+		w.Heads.Reset()
+		w.Heads.Set(head(0, 1, position, 0))
+		_, res := ask(t, q, query.Request{Tenant: "acme", Range: lastHour()})
+		return res.Incomplete
+	}
+	w.Heads.OnCall(func() {
+		w.Heads.OnCall(nil)
+		require.Empty(t, answers(7))
+		w.Heads.Reset()
+		w.Heads.Set(head(0, 1, 6, 0))
+	})
+	require.Empty(t, answers(6))
+	require.NotEmpty(t, answers(6), "it reaches less than what was answered before")
+}
+
 func TestTheLogIsNotAskedAtEachQuery(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Tenant("acme")

@@ -16,6 +16,7 @@ import (
 type gate struct {
 	places, each, line int
 	patience           time.Duration
+	most               func(tenant string) int // that may run of a tenant by what is set for it; 0: no bound
 
 	mu      sync.Mutex // guards below
 	inside  int
@@ -25,6 +26,8 @@ type gate struct {
 
 // visitors is what the gate knows of a tenant.
 type visitors struct {
+	most    int  // that may run
+	own     bool // because of what is set for the tenant
 	running int
 	line    []*visitor
 }
@@ -34,21 +37,30 @@ func (t *visitors) before(other *visitors) bool {
 	return cmp.Or(cmp.Compare(t.running, other.running), cmp.Compare(t.line[0].turn, other.line[0].turn)) < 0
 }
 
+// over is the error of a query that can't run because of what is set for its tenant; nil if that is not why.
+func (t *visitors) over() error {
+	if !t.own || t.running < t.most {
+		return nil
+	}
+	return &QuotaError{fmt.Sprintf("its %d queries at the same time, and %d more wait", t.most, len(t.line)), time.Second,
+		askInTurn}
+}
+
 // visitor waits. entered is closed when it is its turn.
 type visitor struct {
 	turn    uint64
 	entered chan struct{}
 }
 
-func newGate(places, line int, patience time.Duration) *gate {
+func newGate(places, line int, patience time.Duration, most func(string) int) *gate {
 	return &gate{
-		places: places, each: (places + 1) / 2, line: line, patience: patience,
+		places: places, each: (places + 1) / 2, line: line, patience: patience, most: most,
 		tenants: make(map[string]*visitors),
 	}
 }
 
-// enter waits for a turn, and fails with ErrBusy when the line is full or no turn comes in time. Who has entered calls
-// leave.
+// enter waits for a turn, and fails when the line is full or no turn comes in time: with ErrBusy, or with a *QuotaError
+// where the tenant has as many running as it may have. Who has entered calls leave.
 func (g *gate) enter(ctx context.Context, tenant string) (leave func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -67,7 +79,9 @@ func (g *gate) enter(ctx context.Context, tenant string) (leave func(), err erro
 	case <-timer.C:
 		err = fmt.Errorf("%w: no turn within %s", read.ErrBusy, g.patience)
 	}
-	g.giveUp(tenant, v)
+	if over := g.giveUp(tenant, v); over != nil && ctx.Err() == nil {
+		err = over
+	}
 	return nil, err
 }
 
@@ -80,7 +94,14 @@ func (g *gate) queue(tenant string) (*visitor, error) {
 		t = &visitors{}
 		g.tenants[tenant] = t
 	}
+	t.most, t.own = g.each, false
+	if n := g.most(tenant); n > 0 && n < g.each {
+		t.most, t.own = n, true
+	}
 	if len(t.line) >= g.line {
+		if over := t.over(); over != nil {
+			return nil, over
+		}
 		return nil, fmt.Errorf("%w: %d of this tenant are waiting", read.ErrBusy, len(t.line))
 	}
 	v := &visitor{turn: g.turn, entered: make(chan struct{})}
@@ -95,7 +116,7 @@ func (g *gate) admit() {
 	for g.inside < g.places {
 		var next *visitors
 		for _, t := range g.tenants {
-			if len(t.line) == 0 || t.running >= g.each {
+			if len(t.line) == 0 || t.running >= t.most {
 				continue
 			}
 			if next == nil || t.before(next) {
@@ -121,20 +142,23 @@ func (g *gate) leave(tenant string) {
 	g.forget(tenant)
 }
 
-// giveUp takes a visitor out of its line; one that was let in meanwhile leaves.
-func (g *gate) giveUp(tenant string, v *visitor) {
+// giveUp takes a visitor out of its line; one that was let in meanwhile leaves. It returns the error of who can't run
+// because of what is set for the tenant, nil for all others.
+func (g *gate) giveUp(tenant string, v *visitor) error {
 	g.mu.Lock()
 	t := g.tenants[tenant]
 	for i, x := range t.line {
 		if x == v {
 			t.line = append(t.line[:i:i], t.line[i+1:]...)
+			over := t.over()
 			g.forget(tenant)
 			g.mu.Unlock()
-			return
+			return over
 		}
 	}
 	g.mu.Unlock()
 	g.leave(tenant)
+	return nil
 }
 
 // forget drops a tenant that neither runs nor waits. The caller holds mu.

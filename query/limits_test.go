@@ -141,6 +141,10 @@ func (c *counting) Devices(ctx context.Context, r store.ListRequest) ([]store.He
 	return c.inner.Devices(ctx, r)
 }
 
+func (c *counting) News(ctx context.Context, tenant string) (store.HeadNews, error) {
+	return c.inner.News(ctx, tenant)
+}
+
 // The queries of one tenant wait for each other, not those of others for them.
 func TestQueriesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -212,7 +216,7 @@ func TestWaitingInVain(t *testing.T) {
 				_, err = q.Readings(ctx, request, func(query.Row) error { return nil })
 				cancel()
 				require.ErrorIs(t, err, context.DeadlineExceeded)
-				_, _, err = q.Devices(ctx, "acme", "", 1)
+				_, _, err = q.Devices(ctx, query.Search{Tenant: "acme", Limit: 1})
 				require.Error(t, err, "lists wait, too")
 			}
 			return nil

@@ -1,16 +1,15 @@
 package query
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"maps"
+	"math"
 	"slices"
 	"strings"
 
-	"binnacle/internal/control"
+	"binnacle/internal/catalog"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/query/read"
 )
 
 // Device is one device of a tenant as the catalog has it, joined with what the heads hold of it.
@@ -25,124 +24,230 @@ type Device struct {
 type Metric struct {
 	Metric  string
 	Types   []string // names of the kinds of values seen, sorted
+	Units   []string // told for it, sorted
 	Devices int      // that have it
 }
 
-// Devices lists the first devices whose id begins with prefix, by id, and reports whether there are more than limit.
-// Errors are ErrUnavailable, ErrBusy and the context's.
-func (q *Querier) Devices(ctx context.Context, tenant, prefix string, limit int) (out []Device,
-	truncated bool, err error) {
-	var entries []control.Device
-	err = q.observed(ctx, "devices", tenant, func() (err error) {
-		entries, err = q.entries(ctx, tenant, prefix, limit)
+// Search is which devices of a tenant are asked for.
+type Search struct {
+	Tenant   string
+	Prefix   string            // of the id
+	Matchers []catalog.Matcher // all must hold
+	After    string            // the id after which a list begins
+	Limit    int
+}
+
+// matchers is those of a search, and its prefix.
+func (s *Search) matchers() []catalog.Matcher {
+	if s.Prefix == "" {
+		return s.Matchers
+	}
+	return append(slices.Clone(s.Matchers), catalog.Matcher{Of: catalog.OfDevice,
+		Match: func(id string) bool { return strings.HasPrefix(id, s.Prefix) }})
+}
+
+// Devices lists the first devices that a search finds, by id. Errors are ErrUnavailable, ErrBusy and the context's.
+func (q *Querier) Devices(ctx context.Context, s Search) (out []Device, list List, err error) {
+	var entries []catalog.Entry
+	err = q.observed(ctx, "devices", s.Tenant, func(ctx context.Context, _ *store.Meter) (err error) {
+		entries, list, err = q.entries(ctx, s)
 		return err
 	})
-	if len(entries) > limit {
-		entries, truncated = entries[:limit], true
-	}
-	for _, e := range entries {
+	for i := range entries {
+		e := &entries[i]
 		out = append(out, Device{
-			Device: e.Device, Tags: telemetry.LabelsOf(e.Tags), Metrics: slices.Sorted(maps.Keys(e.Metrics)), First: e.First,
-			Last: e.Last,
+			Device: e.Device, Tags: e.TagLabels(), Metrics: e.MetricNames(), First: e.First, Last: e.Last,
 		})
 	}
-	return out, truncated, err
+	return out, list, err
 }
 
-// Metrics lists the first metrics whose name begins with prefix, by name, and reports whether there are more than
-// limit. It reads the whole catalog of the tenant. Errors are those of Devices.
-func (q *Querier) Metrics(ctx context.Context, tenant, prefix string, limit int) (out []Metric,
-	truncated bool, err error) {
-	var entries []control.Device
-	err = q.observed(ctx, "metrics", tenant, func() (err error) {
-		entries, err = q.entries(ctx, tenant, "", 0)
+// Metrics lists the first metrics whose name begins with prefix, by name. Errors are those of Devices.
+func (q *Querier) Metrics(ctx context.Context, tenant, prefix string, limit int) (out []Metric, list List, err error) {
+	err = q.observed(ctx, "metrics", tenant, func(ctx context.Context, _ *store.Meter) error {
+		k, err := q.listed(ctx, tenant)
+		if err == nil {
+			out, list.Incomplete = k.Metrics(nil), k.Gap()
+		}
 		return err
 	})
-	kinds := make(map[string][]string)
-	devices := make(map[string]int)
-	for _, e := range entries {
-		for metric, types := range e.Metrics {
-			if strings.HasPrefix(metric, prefix) {
-				kinds[metric] = append(kinds[metric], types...)
-				devices[metric]++
-			}
-		}
+	out = slices.DeleteFunc(out, func(m Metric) bool { return !strings.HasPrefix(m.Metric, prefix) })
+	if len(out) > limit {
+		out, list.Truncated = out[:limit], true
 	}
-	for _, metric := range slices.Sorted(maps.Keys(kinds)) {
-		if len(out) == limit {
-			return out, true, err
-		}
-		out = append(out, Metric{Metric: metric, Types: distinct(kinds[metric]), Devices: devices[metric]})
-	}
-	return out, false, err
+	return out, list, err
 }
 
-var errListed = errors.New("enough entries")
+// List is what there is to say about a list.
+type List struct {
+	Truncated  bool     // there is more
+	Incomplete []string // why something may be missing
+}
 
-// entries is the catalog's entries joined with the heads, by device: all of them with a limit of 0, else one more than
-// the limit, if there are so many.
-func (q *Querier) entries(ctx context.Context, tenant, prefix string, limit int) ([]control.Device, error) {
-	ask := store.ListRequest{Tenant: tenant, Prefix: prefix}
-	if limit > 0 {
-		ask.Limit = limit + 1
-	}
-	held, err := q.reader.Devices(ctx, ask)
-	if err != nil {
+// Await waits until heads have taken the records that the context asks for, if any. Errors are a *NotYetError and the
+// context's.
+func (q *Querier) Await(ctx context.Context, tenant string) error { return q.reader.Await(ctx, tenant) }
+
+// listed is what is known of a tenant's devices once heads have taken what the context asks for.
+func (q *Querier) listed(ctx context.Context, tenant string) (*Known, error) {
+	if err := q.Await(ctx, tenant); err != nil {
 		return nil, err
 	}
-	unlisted := byDevice(held)
-	var out []control.Device
-	last := "" // of the catalog's entries that were read, the greatest
-	err = q.cfg.Catalog.List(ctx, tenant, prefix, func(d control.Device) error {
-		if limit > 0 && len(out) > limit {
-			return errListed
-		}
-		if h := unlisted[d.Device]; h != nil {
-			d = joined(d, *h)
-			delete(unlisted, d.Device)
-		}
-		out = append(out, d)
-		last = max(last, d.Device)
-		return nil
-	})
-	if err != nil && !errors.Is(err, errListed) {
-		return nil, read.Unavailable(ctx, "list the catalog", err)
-	}
-	for id, h := range unlisted {
-		if err == nil || id < last { // beyond last the catalog may still have it
-			out = append(out, *h)
-		}
-	}
-	slices.SortFunc(out, func(a, b control.Device) int { return strings.Compare(a.Device, b.Device) })
-	return out, nil
+	return q.Known(ctx, tenant)
 }
 
-// byDevice is what the heads know of each device.
-func byDevice(held []store.HeadDevice) map[string]*control.Device {
-	out := make(map[string]*control.Device, len(held))
+// entries is what a search finds, joined with the times that heads have.
+func (q *Querier) entries(ctx context.Context, s Search) (out []catalog.Entry, list List, err error) {
+	k, err := q.listed(ctx, s.Tenant)
+	if err != nil {
+		return nil, list, err
+	}
+	list.Incomplete = k.Gap()
+	out = k.after(s.matchers(), s.After, min(s.Limit, math.MaxInt32)+1)
+	if len(out) > s.Limit {
+		out, list.Truncated = out[:s.Limit], true
+	}
+	if len(out) == 0 {
+		return nil, list, nil
+	}
+	ids := make([]string, len(out))
+	for i := range out {
+		ids[i] = out[i].Device
+	}
+	held, err := q.reader.Devices(ctx, store.ListRequest{Tenant: s.Tenant, Devices: ids})
 	for _, h := range held {
-		d := control.Device{Device: h.Device, Metrics: make(map[string][]string, len(h.Columns)), First: h.First,
-			Last: h.Last}
-		for _, c := range h.Columns {
-			d.Metrics[c.Metric] = append(d.Metrics[c.Metric], c.Kind.String())
+		i, found := slices.BinarySearchFunc(out, h.Device, func(e catalog.Entry, id string) int {
+			return strings.Compare(e.Device, id)
+		})
+		if found {
+			out[i].Merge(catalog.Entry{First: h.First, Last: h.Last})
 		}
-		if old := out[h.Device]; old != nil {
-			d = joined(*old, d)
+	}
+	return out, list, err
+}
+
+// Metrics is the metrics of the devices for which all matchers hold, by name.
+func (k *Known) Metrics(matchers []catalog.Matcher) (out []Metric) {
+	k.selected(matchers, func(stored, news *catalog.Set) { out = metricsOf(stored, news) })
+	return out
+}
+
+// metricsOf is the metrics of two sets that have no device in common, by name.
+func metricsOf(stored, news *catalog.Set) (out []Metric) {
+	all := append(stored.Metrics(), news.Metrics()...)
+	slices.SortStableFunc(all, func(a, b catalog.MetricCount) int { return strings.Compare(a.Name, b.Name) })
+	for _, m := range all {
+		if n := len(out); n > 0 && out[n-1].Metric == m.Name {
+			out[n-1].Types = distinct(append(out[n-1].Types, m.Types...))
+			out[n-1].Units = distinct(append(out[n-1].Units, m.Units...))
+			out[n-1].Devices += m.Devices
+			continue
 		}
-		out[h.Device] = &d
+		out = append(out, Metric{m.Name, m.Types, m.Units, m.Devices})
 	}
 	return out
 }
 
-// joined is d with what h knows beside it. Neither is changed.
-func joined(d, h control.Device) control.Device {
-	metrics := make(map[string][]string, max(len(d.Metrics), len(h.Metrics)))
-	for _, from := range []map[string][]string{d.Metrics, h.Metrics} {
-		for metric, types := range from {
-			metrics[metric] = distinct(slices.Concat(metrics[metric], types))
+// Facet is the values that a tag has among some devices.
+type Facet struct {
+	Tag    string
+	Values []catalog.Count // those of the most devices first
+	Others int             // how many more values there are
+}
+
+// Facets counts the devices that a search finds, and by the values of tags: of each the first ones, as many as the
+// search's limit. Without tags it is all that any of the devices has. Errors are those of Devices.
+func (q *Querier) Facets(ctx context.Context, s Search, tags []string) (
+	out []Facet, devices int, list List, err error) {
+	err = q.observed(ctx, "facets", s.Tenant, func(ctx context.Context, _ *store.Meter) error {
+		k, err := q.listed(ctx, s.Tenant)
+		if err != nil {
+			return err
+		}
+		list.Incomplete = k.Gap()
+		k.selected(s.matchers(), func(stored, news *catalog.Set) {
+			devices = stored.Len() + news.Len()
+			if tags == nil {
+				for _, c := range stored.Tags(news) {
+					tags = append(tags, c.Name)
+				}
+			}
+			for _, tag := range tags {
+				out = append(out, facet(stored, news, tag, s.Limit))
+			}
+		})
+		return nil
+	})
+	return out, devices, list, err
+}
+
+// facet counts the values of a tag among two sets that have no device in common.
+func facet(stored, news *catalog.Set, tag string, limit int) Facet {
+	first, _ := stored.TagValues(tag, math.MaxInt)
+	second, _ := news.TagValues(tag, math.MaxInt)
+	byName := make(map[string]int, len(first))
+	for i, c := range first {
+		byName[c.Name] = i
+	}
+	for _, c := range second {
+		if i, ok := byName[c.Name]; ok {
+			first[i].Devices += c.Devices
+		} else {
+			first = append(first, c)
 		}
 	}
-	d.Metrics = metrics
-	d.First, d.Last = min(d.First, h.First), max(d.Last, h.Last)
-	return d
+	slices.SortFunc(first, func(a, b catalog.Count) int {
+		return cmp.Or(b.Devices-a.Devices, strings.Compare(a.Name, b.Name))
+	})
+	n := min(limit, len(first))
+	return Facet{tag, first[:n], len(first) - n}
+}
+
+// Cardinality is how much there is of a tenant.
+type Cardinality struct {
+	Tenant  string
+	Devices int
+	// Series counts pairs of a device and a metric. The labels of readings make more of one; how many is only known to
+	// who reads them.
+	Series  int
+	Metrics []Metric            // those of the most devices first
+	Tags    []catalog.NameCount // those of the most values first
+	Labels  []catalog.NameCount // the same, of readings
+	Largest []catalog.DeviceCount
+	// How many there are in all.
+	MetricNames, TagNames, LabelNames int
+	Incomplete                        []string
+}
+
+// Cardinality tells what there is the most of, of each kind as many as the limit says. Errors are those of Devices.
+func (q *Querier) Cardinality(ctx context.Context, s Search) (out Cardinality, err error) {
+	out.Tenant = s.Tenant
+	err = q.observed(ctx, "cardinality", s.Tenant, func(ctx context.Context, _ *store.Meter) error {
+		k, err := q.listed(ctx, s.Tenant)
+		if err != nil {
+			return err
+		}
+		out.Metrics, out.Incomplete = k.Metrics(s.matchers()), k.Gap()
+		k.selected(s.matchers(), func(stored, news *catalog.Set) {
+			out.Devices = stored.Len() + news.Len()
+			out.Tags, out.Labels = stored.Tags(news), stored.Labels(news)
+			out.Largest = append(stored.Largest(s.Limit), news.Largest(s.Limit)...)
+		})
+		return nil
+	})
+	for _, m := range out.Metrics {
+		out.Series += m.Devices
+	}
+	out.MetricNames, out.TagNames, out.LabelNames = len(out.Metrics), len(out.Tags), len(out.Labels)
+	slices.SortStableFunc(out.Metrics, func(a, b Metric) int { return b.Devices - a.Devices })
+	out.Metrics = out.Metrics[:min(s.Limit, len(out.Metrics))]
+	slices.SortFunc(out.Largest, catalog.DeviceCount.Compare)
+	out.Largest = out.Largest[:min(s.Limit, len(out.Largest))]
+	for _, list := range []*[]catalog.NameCount{&out.Tags, &out.Labels} {
+		slices.SortStableFunc(*list, func(a, b catalog.NameCount) int {
+			return cmp.Or(b.Values-a.Values, b.Devices-a.Devices)
+		})
+		*list = (*list)[:min(s.Limit, len(*list))]
+	}
+	return out, err
 }

@@ -14,6 +14,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// seeds is how many a random test takes: all, or two in short mode, as the race detector makes decoding slow.
+func seeds(all uint64) uint64 {
+	if testing.Short() {
+		return 2
+	}
+	return all
+}
+
 // newQuerier is a querier of a world, with what change makes of its configuration.
 func newQuerier(t *testing.T, w *querytest.World, change func(*query.Config)) *query.Querier {
 	t.Helper()

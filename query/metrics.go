@@ -3,6 +3,8 @@ package query
 import (
 	"time"
 
+	"binnacle/internal/recent"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -11,10 +13,15 @@ import (
 type metrics struct {
 	duration     *prometheus.HistogramVec
 	errors       *prometheus.CounterVec
-	requestUnits prometheus.Counter
+	requestUnits *prometheus.CounterVec
+	refused      *prometheus.CounterVec
+	tenants      recent.Names[string] // that these two have
 	documents    prometheus.Counter
 	rows         prometheus.Counter
 	headRows     prometheus.Counter
+	lanes        *prometheus.CounterVec
+	laneQueries  prometheus.Counter
+	laneSaved    prometheus.Counter
 	incomplete   prometheus.Counter
 	memory       prometheus.Histogram
 }
@@ -29,14 +36,30 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		errors: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "binnacle_query_errors_total", Help: "Queries that ended with an error, by kind of query.",
 		}, []string{"kind"}),
-		requestUnits: f.NewCounter(prometheus.CounterOpts{
-			Name: "binnacle_query_request_units_total", Help: "Request units charged for queries."}),
+		requestUnits: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "binnacle_query_request_units_total",
+			Help: "Request units charged for queries, of the tenants that asked last.",
+		}, []string{"tenant"}),
+		tenants: recent.Names[string]{Most: maxTenants},
+		refused: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "binnacle_query_refused_total",
+			Help: "Queries that ended because their tenant has had what it may have, of the tenants that asked last.",
+		}, []string{"tenant"}),
 		documents: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_documents_total", Help: "Chunks read for queries."}),
 		rows: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_rows_total", Help: "Rows answered."}),
 		headRows: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_head_rows_total", Help: "Rows taken from ingesters' memory, before merging."}),
+		lanes: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "binnacle_query_lane_documents_total",
+			Help: "Documents of lanes of answers, by whether they were read before (hit) or for this answer (miss)."},
+			[]string{"result"}),
+		laneQueries: f.NewCounter(prometheus.CounterOpts{
+			Name: "binnacle_query_lane_reads_total", Help: "Reads that lanes have answered a part of."}),
+		laneSaved: f.NewCounter(prometheus.CounterOpts{
+			Name: "binnacle_query_lane_saved_request_units_total",
+			Help: "Request units that chunks in the place of lanes would have cost, as estimated from earlier reads."}),
 		incomplete: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_incomplete_total", Help: "Answers that were not complete."}),
 		memory: f.NewHistogram(prometheus.HistogramOpts{
@@ -44,6 +67,22 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(16<<10, 4, 9),
 		}),
 	}
+}
+
+// maxTenants bounds the tenants that metrics tell of. Who asked least recently is left out until it asks again.
+const maxTenants = 256
+
+// charged counts what a request for a tenant has cost.
+func (m *metrics) charged(tenant string, rus float64) {
+	m.of(tenant, func(tenant string) { m.requestUnits.WithLabelValues(tenant).Add(rus) })
+}
+
+// of counts something of a tenant.
+func (m *metrics) of(tenant string, count func(tenant string)) {
+	m.tenants.Use(tenant, count, func(tenant string) {
+		m.requestUnits.DeleteLabelValues(tenant)
+		m.refused.DeleteLabelValues(tenant)
+	})
 }
 
 // observe counts a query of a kind that took so long.
@@ -56,9 +95,14 @@ func (m *metrics) observe(kind string, took time.Duration, err error) {
 
 // answered counts what an answer cost that was read.
 func (m *metrics) answered(r Result, peak int64) {
-	m.requestUnits.Add(r.Stats.RequestUnits)
 	m.documents.Add(float64(r.Stats.Documents))
 	m.headRows.Add(float64(r.Stats.HeadRows))
+	if r.Stats.Lanes+r.Stats.LanesCached > 0 {
+		m.laneQueries.Inc()
+		m.lanes.WithLabelValues("miss").Add(float64(r.Stats.Lanes))
+		m.lanes.WithLabelValues("hit").Add(float64(r.Stats.LanesCached))
+		m.laneSaved.Add(r.Stats.LanesSaved)
+	}
 	m.memory.Observe(float64(peak))
 	if !r.Complete {
 		m.incomplete.Inc()

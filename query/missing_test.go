@@ -90,6 +90,52 @@ func TestAMissingChunkShows(t *testing.T) {
 	}
 }
 
+// A replica that lags shows a chunk later than it was stored, and no session token makes it hurry. The ingester that
+// stored it tells its tail: what the first read lacks is read again, and as long as it lacks, the answer says so.
+func TestALaggingReplica(t *testing.T) {
+	w := querytest.New(t, noon)
+	w.Log.Set(9)
+	w.Heads.Set(head(0, 1, 9, 0))
+	for i := range 3 {
+		w.Chunk(record(int64(i), "m1", noon.Add(time.Duration(i)*time.Minute), float("x", float64(i))))
+	}
+	lags := 0 // how often the last chunk does not show yet
+	q := newQuerier(t, w, func(c *query.Config) {
+		c.Log, c.CacheBytes = w.Log, -1
+		c.Reader = &altered{w.Store, func(doc []byte) []byte {
+			p, err := chunk.Parse(doc)
+			require.NoError(t, err)
+			if p.Header.ID.Number < 2 || lags == 0 {
+				return doc
+			}
+			lags--
+			return nil
+		}}
+	})
+	for _, devices := range [][]string{{"m1"}, nil} {
+		r := query.Request{Tenant: "acme", Devices: devices, Range: always}
+		lags = 1
+		rows, res := ask(t, q, r)
+		require.Equal(t, 1, res.Stats.Reread)
+		if devices == nil {
+			require.True(t, res.Complete, "%v", res.Incomplete)
+			require.Len(t, rows, 3, "by the second read")
+		} else { // rows behind it may be out already
+			require.Equal(t, []string{"a chunk of device m1, day 20261120, was answered too late by the store: ask again"},
+				res.Incomplete)
+		}
+		lags = 1000
+		rows, res = ask(t, q, r)
+		require.False(t, res.Complete)
+		require.Equal(t, []string{"the store answers 2 of 3 chunks of device m1, day 20261120"}, res.Incomplete)
+		require.Len(t, rows, 2)
+		lags = 0
+		rows, res = ask(t, q, r)
+		require.True(t, res.Complete, "%v", res.Incomplete)
+		require.Len(t, rows, 3)
+	}
+}
+
 // What nobody remembers can't be required, and what has expired is not.
 func TestWhatIsNotRequired(t *testing.T) {
 	w := querytest.New(t, noon)

@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"strconv"
 	"time"
 
 	"binnacle/internal/control"
@@ -23,21 +25,35 @@ import (
 // Config is what a Querier needs. Reader, Heads, Directory and Catalog have no default. Its tags are package
 // settings's.
 type Config struct {
-	Reader    store.Reader    `kong:"-"`
-	Heads     store.Heads     `kong:"-"`
-	Log       store.Log       `kong:"-"` // tells which partitions there are and how far they reach; nil: not known
-	Directory read.Directory  `kong:"-"`
-	Catalog   control.Catalog `kong:"-"`
+	Reader    store.Reader     `kong:"-"`
+	Heads     store.Heads      `kong:"-"`
+	Log       store.Log        `kong:"-"` // tells which partitions there are and how far they reach; nil: not known
+	Directory read.Directory   `kong:"-"`
+	Lanes     store.ViewReader `kong:"-"` // what panels over many devices read; nil: nothing
+	Catalog   control.Catalog  `kong:"-"`
 
 	Fanout           int     `name:"query-fanout" help:"Scans of one query at the same time." default:"16"`
 	MemoryBytes      int64   `name:"query-memory-mb" help:"What one query may hold, in MiB." type:"mib" default:"256"`
 	TotalMemoryBytes int64   `name:"queries-memory-mb" help:"What all queries together may hold, in MiB." type:"mib" default:"1024"`
+	CacheBytes       int64   `name:"query-cache-mb" help:"What chunks may take that earlier queries have read, in MiB. Of them only what was stored since is asked for. Below zero: none." type:"mib" default:"256"`
 	MaxRUs           float64 `name:"query-max-rus" help:"Request units that one query may cost." default:"50000"`
+
+	// TagsAge is for what ingesters have told that went away since; of those that are there each change is seen at once.
+	TagsAge   time.Duration `name:"tags-age" help:"How long the catalog of a tenant is taken as it was read, unless an ingester has learnt something new." default:"30s"`
+	TagsBytes int64         `name:"tags-memory-mb" help:"What the catalogs of tenants may take that are kept in memory, in MiB; the one that was used last is kept whatever it takes. A million devices with eight tags take about 140." type:"mib" default:"256"`
+
+	// CacheAge bounds how long a query may show what somebody has deleted from the store by hand. Binnacle itself deletes
+	// nothing before its time to live is over.
+	CacheAge time.Duration `name:"query-cache-age" help:"How long until chunks that earlier queries have read are read again as a whole." default:"1h"`
 
 	// MaxQueries is also what bounds one tenant: to half of it, rounded up.
 	MaxQueries   int           `help:"Queries that run at the same time; of one tenant half of them." default:"32"`
 	MaxQueued    int           `help:"Queries that wait for their turn, of each tenant." default:"64"`
 	QueueTimeout time.Duration `help:"How long a query waits for its turn." default:"30s"`
+
+	// Limits are of tenants for which nothing else is set. Each of several queriers grants a part of them.
+	Limits   control.QueryLimits `kong:"embed,prefix='tenant-'"`
+	Queriers int                 `help:"Query processes that share the work. Each grants a tenant this part of what it may take." default:"1"`
 
 	Now        func() time.Time      `kong:"-"` // time.Now
 	Registerer prometheus.Registerer `kong:"-"` // none
@@ -65,7 +81,9 @@ func (c Config) validate() error {
 		errs = append(errs, errors.New("query: Catalog is missing"))
 	}
 	for name, n := range map[string]int64{
+		"TagsAge": int64(c.TagsAge), "TagsBytes": c.TagsBytes,
 		"MaxQueries": int64(c.MaxQueries), "MaxQueued": int64(c.MaxQueued), "QueueTimeout": int64(c.QueueTimeout),
+		"CacheAge": int64(c.CacheAge), "Queriers": int64(c.Queriers),
 	} {
 		if n < 0 {
 			errs = append(errs, fmt.Errorf("query: %s is negative", name))
@@ -76,10 +94,14 @@ func (c Config) validate() error {
 
 // Querier answers queries. It is safe for any number of callers and starts nothing that outlives a call.
 type Querier struct {
-	cfg     Config
-	reader  *read.Reader
-	gate    *gate
-	metrics *metrics
+	cfg      Config
+	reader   *read.Reader
+	gate     *gate
+	quotas   *quotas
+	metrics  *metrics
+	devices  *control.Devices
+	uses     uses
+	versions versions // of what heads knew when the copies of catalogs were read
 }
 
 // New makes a Querier. Its error tells all that is wrong with the configuration.
@@ -87,46 +109,112 @@ func New(cfg Config) (*Querier, error) {
 	cfg = cfg.withDefaults()
 	reader, err := read.New(read.Config{
 		Chunks: cfg.Reader, Heads: cfg.Heads, Log: cfg.Log, Directory: cfg.Directory,
+		Lanes:  cfg.Lanes,
 		Fanout: cfg.Fanout, Bytes: cfg.MemoryBytes, TotalBytes: cfg.TotalMemoryBytes, MaxRUs: cfg.MaxRUs,
+		CacheBytes: cfg.CacheBytes, CacheAge: cfg.CacheAge, Registerer: cfg.Registerer,
 		Now: cfg.Now, Logger: cfg.Logger,
 	})
 	if err := errors.Join(cfg.validate(), err); err != nil {
 		return nil, err
 	}
-	return &Querier{
-		cfg: cfg, reader: reader, gate: newGate(cfg.MaxQueries, cfg.MaxQueued, cfg.QueueTimeout),
-		metrics: newMetrics(cfg.Registerer),
-	}, nil
+	q := &Querier{
+		cfg: cfg, reader: reader, metrics: newMetrics(cfg.Registerer),
+		devices: control.NewDevices(control.DevicesConfig{
+			Catalog: cfg.Catalog, Former: true, Bytes: cfg.TagsBytes, Now: cfg.Now,
+		}),
+	}
+	q.quotas = newQuotas(q.limits, 1/float64(cfg.Queriers), cfg.Now)
+	q.gate = newGate(cfg.MaxQueries, cfg.MaxQueued, cfg.QueueTimeout, q.places)
+	return q, nil
 }
 
-// observed runs a query of a kind when its turn has come, and counts it.
-func (q *Querier) observed(ctx context.Context, kind, tenant string, run func() error) (err error) {
+// limits is what a tenant may take, of all queriers together.
+func (q *Querier) limits(tenant string) control.QueryLimits {
+	known, _ := q.Tenant(tenant)
+	return known.Queries.Or(q.cfg.Limits)
+}
+
+// places is how many queries of a tenant may run at the same time by what is set for it, at least one; 0 is no bound.
+func (q *Querier) places(tenant string) int {
+	n, bounded := q.limits(tenant).Concurrency.Of()
+	if !bounded {
+		return 0
+	}
+	return int(max(1, math.Ceil(min(n, math.MaxInt32)/float64(q.cfg.Queriers))))
+}
+
+// Tenant returns what is stored about a tenant, and whether it is known: as of the last refresh of the directory.
+func (q *Querier) Tenant(name string) (control.Tenant, bool) {
+	return q.cfg.Directory.View().Tenant(name)
+}
+
+// observed runs a query of a kind when its turn has come, and counts it. The meter counts what run reads with the
+// context that it gets.
+func (q *Querier) observed(ctx context.Context, kind, tenant string,
+	run func(context.Context, *store.Meter) error) (err error) {
 	started := q.cfg.Now()
 	defer func() { q.metrics.observe(kind, q.cfg.Now().Sub(started), err) }()
+	meter := &store.Meter{}
 	if ctx.Value(turn{}) == tenant {
-		return run()
+		return run(store.WithMeter(ctx, meter), meter)
 	}
-	leave, err := q.gate.enter(ctx, tenant)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return run()
+	return q.Admit(ctx, tenant, func(ctx context.Context) error { return run(store.WithMeter(ctx, meter), meter) })
 }
 
 // turn is the key of the tenant whose turn it is, in a context.
 type turn struct{}
 
 // Admit runs a query of a tenant when its turn has come. What run asks of the Querier for that tenant, with the context
-// that it gets, is part of the one query and waits for no turn of its own. Errors are ErrBusy, the context's and those
-// of run.
+// that it gets, is part of the one query and waits for no turn of its own; what that costs is the tenant's. Errors are
+// ErrBusy, a *QuotaError, the context's and those of run.
 func (q *Querier) Admit(ctx context.Context, tenant string, run func(context.Context) error) error {
-	leave, err := q.gate.enter(ctx, tenant)
-	if err != nil {
+	if err := q.refused(tenant, q.quotas.ask(tenant)); err != nil {
 		return err
 	}
+	leave, err := q.gate.enter(ctx, tenant)
+	if err != nil {
+		return q.refused(tenant, err)
+	}
 	defer leave()
-	return run(context.WithValue(ctx, turn{}, tenant))
+	ctx = store.WithMeter(ctx, &store.Meter{Charged: func(rus float64) {
+		q.quotas.spend(tenant, rus)
+		q.metrics.charged(tenant, rus)
+	}})
+	return q.refused(tenant, run(context.WithValue(ctx, turn{}, tenant)))
+}
+
+// SourceHeader is the header, or the trailer, that tells where an answer came from.
+const SourceHeader = "X-Binnacle-Source"
+
+// Source is what SourceHeader says: documents of lanes, chunks, and rows of heads, also of what was read before.
+func Source(s Stats) string {
+	return fmt.Sprintf("lanes=%d, chunks=%d, heads=%d", s.Lanes+s.LanesCached, s.Documents+s.Cached, s.HeadRows)
+}
+
+// SpentHeader is the header, or the trailer, that tells what an answer has cost.
+const SpentHeader = "Binnacle-Request-Units"
+
+// Spent is what SpentHeader says of the requests that a meter has counted.
+func Spent(m *store.Meter) string { return strconv.FormatFloat(rounded(m.Read().RUs), 'f', -1, 64) }
+
+// rounded leaves out of a sum of charges, which are hundredths, the noise that a float adds.
+func rounded(rus float64) float64 { return math.Round(rus*1e4) / 1e4 }
+
+// refused counts a query that ends because its tenant has had what it may have.
+func (q *Querier) refused(tenant string, err error) error {
+	if over := (*QuotaError)(nil); errors.As(err, &over) {
+		q.metrics.of(tenant, func(tenant string) { q.metrics.refused.WithLabelValues(tenant).Inc() })
+	}
+	return err
+}
+
+// underway is a request to the reader for a tenant, within what the tenant may take.
+func (q *Querier) underway(r read.Request) *read.Query {
+	if n, bounded := q.limits(r.Tenant).Samples.Of(); bounded {
+		r.Samples = int64(n)
+	}
+	r.GoOn = func() error { return q.quotas.goOn(r.Tenant) }
+	return q.reader.Query(r)
 }
 
 // Memory counts what an answer holds back, up to a limit, as a part of what all queries may hold together. It must be

@@ -2,8 +2,10 @@ package query
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"binnacle/internal/store"
 	"binnacle/query/merge"
 	"binnacle/query/read"
 )
@@ -20,6 +22,7 @@ func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error)
 	var rows *merge.Rows
 	res, err := q.answer(ctx, "readings", r, order, func(cfg merge.Config) read.Sink {
 		rows = merge.NewRows(cfg, order, r.Limit, emit)
+		rows.After(r.After)
 		return rows
 	}, func() error { return nil })
 	if rows != nil {
@@ -55,17 +58,29 @@ func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration,
 func (q *Querier) answer(
 	ctx context.Context, kind string, r Request, order read.Order, open func(merge.Config) read.Sink, finish func() error,
 ) (res Result, err error) {
-	err = q.observed(ctx, kind, r.Tenant, func() error {
-		under := q.reader.Query(read.Request{
+	return q.answerWith(ctx, kind, r, order, nil, open, finish)
+}
+
+// answerWith is answer for a sink that takes lanes too.
+func (q *Querier) answerWith(ctx context.Context, kind string, r Request, order read.Order, lanes *Lanes,
+	open func(merge.Config) read.Sink, finish func() error) (res Result, err error) {
+	err = q.observed(ctx, kind, r.Tenant, func(ctx context.Context, spent *store.Meter) error {
+		under := q.underway(read.Request{
 			Tenant: r.Tenant, Devices: distinct(r.Devices), Metrics: distinct(r.Metrics), Range: r.Range,
 			Order: order, Early: r.Limit > 0, Strict: r.Strict, Timeout: r.Timeout,
+			AsOf: r.AsOf, Since: r.since, Clips: kind == "series",
+			Lanes: lanes,
 		})
 		defer under.Close()
 		err := under.Run(ctx, open(merge.Config{Range: under.Range(), Metrics: distinct(r.Metrics), Memory: under.Memory}))
 		if err == nil {
 			err = under.Explain(finish())
 		}
+		if errors.Is(err, ErrEnough) {
+			err = nil
+		}
 		res = Result{Complete: err == nil && under.Incomplete() == nil, Incomplete: under.Incomplete(), Stats: under.Stats()}
+		res.Stats.RequestUnits = spent.Read().RUs
 		q.metrics.answered(res, under.Memory.Peak())
 		return err
 	})

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -19,6 +20,10 @@ var (
 	ErrBusy        = read.ErrBusy        // this process has too much to do
 )
 
+// ErrEnough is what emit returns to Series, Statistics, Latest and Nearest when it wants no more. It ends the query and
+// is no error of it.
+var ErrEnough = errors.New("the answer has all that was asked for")
+
 // ErrMemory is what Memory fails with at its own limit.
 var ErrMemory = read.ErrMemory
 
@@ -28,6 +33,16 @@ type Memory = read.Memory
 // LimitError says that an answer can't be made within the limits of one query, and what to narrow.
 type LimitError = read.LimitError
 
+// NotYetError says that an answer would not include the records that it was asked to.
+type NotYetError = read.NotYetError
+
+// WithAfter makes a context whose queries include what lies below some ends of the log, or fail with a *NotYetError in
+// time. ParsePositions reads such ends.
+var (
+	WithAfter      = read.WithAfter
+	ParsePositions = read.ParsePositions
+)
+
 // Request asks for the readings of one tenant.
 type Request struct {
 	Tenant     string
@@ -36,8 +51,12 @@ type Request struct {
 	Range      telemetry.Range
 	Descending bool          // the whole order turned round; of rows only
 	Limit      int           // rows, the first ones in the order; 0: all
+	After      *Row          // rows up to and including this one, in the order, are left out; nil: none
 	Strict     bool          // wait for the log end at the query's start
 	Timeout    time.Duration // of that wait, 0: DefaultTimeout
+	AsOf       int64         // what was stored by then, ms since 1970 UTC; 0: what there is now, with heads
+
+	since int64 // an earlier moment that the answer is about, too
 }
 
 // What answers are made of.
@@ -45,8 +64,18 @@ type (
 	Row       = merge.Row
 	Curve     = merge.Curve
 	Statistic = merge.Statistic
+	Last      = merge.Last
+	Strip     = merge.Strip
+	Lanes     = read.LanesRequest
 	Stats     = read.Stats
+
+	Explanation   = read.Explanation
+	Explained     = read.Explained
+	ScanExplained = read.ScanExplained
 )
+
+// WithExplanation makes a context whose queries are explained.
+var WithExplanation = read.WithExplanation
 
 // Result is what there is to say about an answer beside its contents.
 type Result struct {

@@ -82,6 +82,16 @@ func (p *Placement) Keys(device string, day telemetry.Day) []Key {
 	return out
 }
 
+// Spread is the devices that have several slots on a day.
+func (p *Placement) Spread(day telemetry.Day) (devices []string) {
+	for device, slots := range p.on(day).Heavy {
+		if len(slots) > 1 {
+			devices = append(devices, device)
+		}
+	}
+	return devices
+}
+
 // Visit is one place that a query must read: a full key, or with an empty Device all devices of a
 // tenant in one slot of one container. Chunks there are of interest only within Range, whose bounds
 // are midnights unless they are the query's own.

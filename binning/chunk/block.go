@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"iter"
+	"slices"
 	"unicode/utf8"
 
 	"binnacle/internal/telemetry"
@@ -123,6 +125,32 @@ func (p *schemaReader) text() string {
 // Bytes is the schema as AppendSchema wrote it; the caller must not change it.
 func (s *Schema) Bytes() []byte { return s.bytes }
 
+// Width is how many columns a chunk of such rows has at most.
+func (s *Schema) Width() int { return len(s.columns) * len(s.sets) }
+
+// Columns is every metric with every kind that it has values of.
+func (s *Schema) Columns() iter.Seq2[string, telemetry.Kind] {
+	return func(yield func(string, telemetry.Kind) bool) {
+		for i := range s.columns {
+			if !yield(s.columns[i].metric, s.columns[i].kind) {
+				return
+			}
+		}
+	}
+}
+
+// HasAny reports whether some of the metrics is among the columns; true if metrics is nil.
+func (s *Schema) HasAny(metrics []string) bool {
+	if metrics == nil {
+		return true
+	}
+	w := wantedOf(metrics)
+	return slices.ContainsFunc(s.columns, func(c schemaColumn) bool { return w.has(c.metric) })
+}
+
+// Sets are the label sets of the rows; the caller must not change them.
+func (s *Schema) Sets() []telemetry.Labels { return s.sets }
+
 // AppendRows appends the rows of a run, without its schema. The same run always gives the same bytes. A run above the
 // limits gives ErrTooLarge; any other error is the caller's mistake.
 func AppendRows(dst []byte, r *Run) ([]byte, error) {
@@ -236,6 +264,11 @@ func (s *Schema) readColumns(d *decoder, r *Run, w wanted) error {
 func AppendBlock(dst []byte, r *Run) ([]byte, error) {
 	schema := AppendSchema(nil, r)
 	return AppendRows(append(binary.AppendUvarint(dst, uint64(len(schema))), schema...), r)
+}
+
+// AppendSplit appends a block of which schema and rows are there already: what SplitBlock takes apart.
+func AppendSplit(dst, schema, rows []byte) []byte {
+	return append(append(binary.AppendUvarint(dst, uint64(len(schema))), schema...), rows...)
 }
 
 // SplitBlock is schema and rows of a block that AppendBlock wrote; both alias b.

@@ -40,6 +40,7 @@ func (r *reader) chunk() (*Chunk, error) {
 	}
 	names := r.keep(c, wanted)
 	c.hold(r.columns)
+	c.stored = r.ints[propertyStored-numbersFrom]
 	return c, r.header(&c.Header, names)
 }
 
@@ -81,7 +82,7 @@ func (c *Chunk) hold(columns []rawColumn) {
 }
 
 // keep copies what of the document is needed later, all bytes in one piece and all text in another, whose first two
-// parts it returns.
+// parts it returns, the shard and the device.
 func (r *reader) keep(c *Chunk, wanted int) (names [2]string) {
 	data := r.texts[propertyTime]
 	if c.layout == small {
@@ -89,6 +90,7 @@ func (r *reader) keep(c *Chunk, wanted int) (names [2]string) {
 	}
 	total := len(data)
 	text := append(append(r.names, r.texts[propertyShard]...), r.texts[propertyDevice]...)
+	text = append(text, r.texts[propertyETag]...)
 	for i := range r.columns {
 		if k := &r.columns[i]; k.wanted {
 			total += len(k.data)
@@ -106,6 +108,7 @@ func (r *reader) keep(c *Chunk, wanted int) (names [2]string) {
 		return s
 	}
 	names = [2]string{cut(len(r.texts[propertyShard])), cut(len(r.texts[propertyDevice]))}
+	c.etag = cut(len(r.texts[propertyETag]))
 	kept := make([]byte, 0, total)
 	store := func(b []byte) []byte {
 		from := len(kept)

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/klauspost/compress/huff0"
-	"github.com/klauspost/compress/zstd"
 )
 
 // decoder is the scratch memory of one Frame, and what it may still decode.
@@ -16,7 +15,6 @@ type decoder struct {
 	cells      int // of MaxCells
 	unpackable int // of maxUnpacked
 
-	zstd      *zstd.Decoder
 	huff      huff0.Scratch
 	binary    []byte
 	frame     []byte
@@ -25,6 +23,7 @@ type decoder struct {
 	ints      []int64
 	ticks     []int64
 	list      []uint64
+	bits      []uint64
 	index     indexed
 }
 
@@ -33,6 +32,21 @@ type decoder struct {
 // ErrCorrupt.
 func (c *Chunk) Frame(metrics []string) (Frame, error) {
 	return c.decode(wantedOf(metrics), nil)
+}
+
+// Times decodes the instants of the rows, ascending, each once, and no column. A damaged chunk gives ErrCorrupt, as far
+// as that shows in what it reads.
+func (c *Chunk) Times() ([]int64, error) {
+	d := takeDecoder()
+	defer d.release()
+	if _, err := d.open(c.data); err != nil {
+		return nil, err
+	}
+	groups, err := c.readGroups(d)
+	if err != nil {
+		return nil, err
+	}
+	return Frame{groups}.Times(), nil
 }
 
 // decode decodes what is wanted; note, unless it is nil, is told of each column how it is kept.

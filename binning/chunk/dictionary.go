@@ -32,8 +32,8 @@ const (
 	probes = 64
 )
 
-// build fills in d for v; false if more than half of v are distinct, or too little repeats to be worth a try.
-func (d *dictionary) build(kind telemetry.Kind, v []uint64) bool {
+// build fills in d for v; false if most of v or more are distinct, or too little repeats to be worth a try.
+func (d *dictionary) build(kind telemetry.Kind, v []uint64, most int) bool {
 	if len(v) < leastRows {
 		return false
 	}
@@ -44,7 +44,7 @@ func (d *dictionary) build(kind telemetry.Kind, v []uint64) bool {
 	d.index = slices.Grow(d.index[:0], len(v))[:len(v)]
 	for i, b := range v {
 		id := d.add(b)
-		if int(id) >= len(v)/2 {
+		if int(id) >= most {
 			return false
 		}
 		d.index[i] = int64(id)

@@ -16,6 +16,8 @@ type Chunk struct {
 	data    []byte   // base64: instants and all columns of a small chunk, instants alone of others
 	shared  []shared // by packet: the columns that are kept together; none where each column has its own packet
 	kept    int      // bytes of the document
+	etag    string
+	stored  int64
 }
 
 // layout is how the columns of a chunk are kept.
@@ -55,6 +57,12 @@ type ColumnInfo struct {
 	Kind   telemetry.Kind
 	Stats  Stats
 }
+
+// ETag is what the service has given to this state of the document, "" if it came without.
+func (c *Chunk) ETag() string { return c.etag }
+
+// Stored is the second since 1970 UTC at which the service took the document, 0 if it came without.
+func (c *Chunk) Stored() int64 { return c.stored }
 
 // Bytes is how many bytes of the document it keeps.
 func (c *Chunk) Bytes() int { return c.kept }

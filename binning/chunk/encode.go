@@ -35,12 +35,14 @@ type encoder struct {
 	huff      huff0.Scratch
 	huffed    []byte
 	residuals []uint64
+	bits      []uint64
 
 	direct, listed numbers
 	dict           dictionary
 	indexPlan      intPlan
 	told           [2]told
 	distances      []int64
+	few            counted // empty between uses
 	texts          map[string]int64
 	distinctTexts  []string
 

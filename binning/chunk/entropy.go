@@ -1,6 +1,9 @@
 package chunk
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // nLog2nTable holds n*log2(n) for the counts of ordinary chunks.
 var nLog2nTable = func() (t [2048]float64) {
@@ -34,6 +37,38 @@ func (h *histogram) bytes(n int) float64 {
 			distinct++
 			sum += max(float64(c), float64(c)*perSymbol-nLog2n(c))
 		}
+	}
+	if distinct <= 1 {
+		return 0
+	}
+	return sum/8 + float64(distinct)/2
+}
+
+// counted is a histogram that knows which bytes there are, for the few of a block.
+type counted struct {
+	n    histogram
+	some [4]uint64
+}
+
+func (c *counted) add(b byte) {
+	c.n[b]++
+	c.some[b>>6] |= 1 << (b & 63)
+}
+
+// bytes is that of the histogram, which it empties.
+func (c *counted) bytes(n int) float64 {
+	total := nLog2n(uint32(n))
+	perSymbol := total / float64(max(n, 1))
+	sum, distinct := 0.0, 0
+	for k, word := range c.some {
+		for ; word != 0; word &= word - 1 {
+			b := k<<6 | bits.TrailingZeros64(word)
+			m := c.n[b]
+			distinct++
+			sum += max(float64(m), float64(m)*perSymbol-nLog2n(m))
+			c.n[b] = 0
+		}
+		c.some[k] = 0
 	}
 	if distinct <= 1 {
 		return 0

@@ -2,6 +2,7 @@ package chunk
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"binnacle/internal/telemetry"
@@ -175,6 +176,19 @@ func (c *Column) check(rows int) error {
 		}
 	}
 	return nil
+}
+
+// Times are the instants of all rows, ascending, each once.
+func (f Frame) Times() []int64 {
+	var all []int64
+	for i := range f.Groups {
+		all = append(all, f.Groups[i].Times...)
+	}
+	if len(f.Groups) > 1 {
+		slices.Sort(all)
+		all = slices.Compact(all)
+	}
+	return all
 }
 
 // distinctTimes reports whether no instant stands in two groups.

@@ -91,7 +91,7 @@ func (e *encoder) writeStatistics(kind telemetry.Kind, s *statistics) {
 	}
 	e.writeInts(s.summed, planInts(s.summed))
 	for _, v := range [][]uint64{s.values, s.sums} {
-		e.direct.plan(kind, v)
+		e.direct.plan(kind, v, e.brief)
 		e.writeNumbers(&e.direct, 0)
 	}
 }

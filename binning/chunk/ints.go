@@ -47,40 +47,41 @@ func planInts(v []int64) intPlan {
 		return p
 	}
 	var lengths [4][65]uint32
+	var all [4]uint64 // residuals, or-ed
 	prev, prevDelta := v[0], int64(0)
 	for i, x := range v {
 		delta := x - prev
-		lengths[formOffset][bits.Len64(uint64(x)-uint64(least))]++
-		lengths[formPlain][bits.Len64(zigzag(x))]++
+		offset, plain := uint64(x)-uint64(least), zigzag(x)
+		lengths[formOffset][bits.Len64(offset)]++
+		lengths[formPlain][bits.Len64(plain)]++
+		all[formOffset], all[formPlain] = all[formOffset]|offset, all[formPlain]|plain
 		if i > 0 {
-			lengths[formDelta][bits.Len64(zigzag(delta))]++
+			d := zigzag(delta)
+			lengths[formDelta][bits.Len64(d)]++
+			all[formDelta] |= d
 		}
 		if i > 1 {
-			lengths[formDelta2][bits.Len64(zigzag(delta-prevDelta))]++
+			d := zigzag(delta - prevDelta)
+			lengths[formDelta2][bits.Len64(d)]++
+			all[formDelta2] |= d
 		}
 		prev, prevDelta = x, delta
 	}
 	p.bits = math.Inf(1)
 	for form := range lengths {
-		if b := lengthBits(&lengths[form]); b < p.bits {
+		n := max(0, len(v)-max(0, form-formPlain))
+		if b := lengthBits(lengths[form][:bits.Len64(all[form])+1], uint32(n)); b < p.bits {
 			p.form, p.bits = byte(form), b
 		}
 	}
 	return p
 }
 
-// lengthBits estimates the bits of residuals of which n[k] are k bits long.
-func lengthBits(n *[65]uint32) float64 {
-	total, last := uint32(0), 0
+// lengthBits estimates the bits of residuals, total in all, of which n[k] are k bits long.
+func lengthBits(n []uint32, total uint32) float64 {
+	b := nLog2n(total)
 	for k, c := range n {
 		if c > 0 {
-			total += c
-			last = k
-		}
-	}
-	b := nLog2n(total)
-	for k := 0; k <= last; k++ {
-		if c := n[k]; c > 0 {
 			b += float64(c)*float64(max(k-1, 0)) - nLog2n(c)
 		}
 	}

@@ -39,7 +39,7 @@ type numbers struct {
 func (p *numbers) bits() float64 { return p.intsPlan.bits + p.corrPlan.bits }
 
 // plan chooses the form of v.
-func (p *numbers) plan(kind telemetry.Kind, v []uint64) {
+func (p *numbers) plan(kind telemetry.Kind, v []uint64, brief bool) {
 	p.ints = slices.Grow(p.ints[:0], len(v))[:len(v)]
 	p.corrections = p.corrections[:0]
 	p.corrPlan = intPlan{}
@@ -48,7 +48,7 @@ func (p *numbers) plan(kind telemetry.Kind, v []uint64) {
 		for i, b := range v {
 			p.ints[i] = int64(b)
 		}
-	} else if s, ok := chooseScale(v); ok {
+	} else if s, ok := chooseScale(v, brief); ok {
 		p.form, p.scale = formDecimals, s
 		p.scaled(v)
 	} else {
@@ -151,7 +151,7 @@ func (d *decoder) correct(v []uint64) (err error) {
 // writeNumberColumn writes the values of a float or int column: as they are, or through a dictionary if that is
 // smaller.
 func (e *encoder) writeNumberColumn(kind telemetry.Kind, v []uint64, flags byte) {
-	e.direct.plan(kind, v)
+	e.direct.plan(kind, v, e.brief)
 	if !e.dictionaryWins(kind, v) {
 		e.writeNumbers(&e.direct, flags)
 		return
@@ -164,8 +164,14 @@ func (e *encoder) writeNumberColumn(kind telemetry.Kind, v []uint64, flags byte)
 
 // dictionaryWins reports whether a dictionary beats e.direct; if so it has planned e.listed, e.dict and e.indexPlan.
 func (e *encoder) dictionaryWins(kind telemetry.Kind, v []uint64) bool {
-	n := float64(len(v))
-	if e.direct.bits() < n || !e.dict.build(kind, v) {
+	n, most := float64(len(v)), len(v)/2
+	if e.brief {
+		// What has few bytes' span is for the Huffman code, and what has many distinct values is seldom worth the try.
+		if most = len(v) / 4; e.direct.intsPlan.span < 256 && len(e.direct.corrections) == 0 {
+			return false
+		}
+	}
+	if e.direct.bits() < n || !e.dict.build(kind, v, most) {
 		return false
 	}
 	distinct := len(e.dict.distinct)
@@ -176,7 +182,7 @@ func (e *encoder) dictionaryWins(kind telemetry.Kind, v []uint64) bool {
 	if e.indexPlan.bits >= e.direct.bits() {
 		return false
 	}
-	e.listed.plan(kind, e.dict.distinct)
+	e.listed.plan(kind, e.dict.distinct, e.brief)
 	return e.indexPlan.bits+e.listed.bits() < e.direct.bits()
 }
 

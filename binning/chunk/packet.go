@@ -122,7 +122,7 @@ func (d *decoder) unpack(b []byte) ([]byte, error) {
 	if h.FrameContentSize > uint64(d.unpackable) {
 		return nil, corrupt("a zstd frame of %d bytes where %d are left", h.FrameContentSize, d.unpackable)
 	}
-	out, err := d.zstd.DecodeAll(d.frame, d.room(int(h.FrameContentSize)))
+	out, err := unzstd.DecodeAll(d.frame, d.room(int(h.FrameContentSize)))
 	if err != nil || uint64(len(out)) != h.FrameContentSize {
 		return nil, corrupt("a zstd frame")
 	}

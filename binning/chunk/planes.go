@@ -12,19 +12,34 @@ func (e *encoder) writePlanes(r []uint64, planes int) {
 	mask := len(e.s.plain)
 	e.s.plain = append(e.s.plain, 0)
 	for k := range planes {
-		var h histogram
 		at := len(e.s.packed)
 		for _, x := range r {
-			b := byte(x >> (8 * k))
-			h[b]++
-			e.s.packed = append(e.s.packed, b)
+			e.s.packed = append(e.s.packed, byte(x>>(8*k)))
 		}
-		if h.bytes(len(r)) > rawAbove*float64(len(r)) {
+		if e.estimate(e.s.packed[at:]) > rawAbove*float64(len(r)) {
 			e.s.plain[mask] |= 1 << k
 			e.s.plain = append(e.s.plain, e.s.packed[at:]...)
 			e.s.packed = e.s.packed[:at]
 		}
 	}
+}
+
+// fewBytes is up to how many bytes those that there are take less time than all that there can be.
+const fewBytes = 256
+
+// estimate is what zstd's Huffman coder would make of a plane.
+func (e *encoder) estimate(plane []byte) float64 {
+	if len(plane) <= fewBytes {
+		for _, b := range plane {
+			e.few.add(b)
+		}
+		return e.few.bytes(len(plane))
+	}
+	var h histogram
+	for _, b := range plane {
+		h[b]++
+	}
+	return h.bytes(len(plane))
 }
 
 // sparseWins reports whether a bitmap and the other residuals take less than all residuals, zeros of which are 0.

@@ -54,6 +54,7 @@ const (
 	propertyDevice
 	propertyTime
 	propertyData
+	propertyETag
 	numbersFrom = iota
 )
 
@@ -68,6 +69,7 @@ const (
 	propertyAfter
 	propertyCut
 	propertyTTL
+	propertyStored
 	propertyUnique
 	propertyLabels
 	propertyColumns
@@ -88,6 +90,8 @@ func propertyOf(name []byte) (p property, ok bool) {
 		return propertyTime, true
 	case "data":
 		return propertyData, true
+	case "_etag":
+		return propertyETag, true
 	case "v":
 		return propertyV, true
 	case "from":
@@ -108,6 +112,8 @@ func propertyOf(name []byte) (p property, ok bool) {
 		return propertyCut, true
 	case "ttl":
 		return propertyTTL, true
+	case "_ts":
+		return propertyStored, true
 	case "unique":
 		return propertyUnique, true
 	case "labels":

@@ -35,11 +35,26 @@ func (d *decoder) readStream(buf []int64, n int, s stream) ([]int64, error) {
 		return fill(buf, n, s.first[0]), nil
 	}
 	buf = slices.Grow(buf[:0], n)[:n]
-	r, err := d.readResiduals(s.count, s.planes, s.sparse)
+	u, rest := s.begin(buf)
+	if s.sparse || s.planes == 0 || s.count == 0 {
+		r, err := d.readResiduals(s.count, s.planes, s.sparse)
+		if err == nil {
+			u.undo(rest, r)
+		}
+		return buf, err
+	}
+	p, err := d.takePlanes(s.count, s.planes)
 	if err != nil {
 		return nil, err
 	}
-	undo(s.form, buf, r, s.first, int64(s.gcd))
+	// In runs that stay in the processor's first cache between one pass and the next.
+	var run [512]uint64
+	for len(rest) > 0 {
+		r := run[:min(len(run), len(rest))]
+		p.next(r)
+		u.undo(rest[:len(r)], r)
+		rest = rest[len(r):]
+	}
 	return buf, nil
 }
 
@@ -80,37 +95,56 @@ func (d *decoder) streamHead(n int) (s stream, err error) {
 	return s, nil
 }
 
-// undo turns residuals back into values.
-func undo(form byte, v []int64, r []uint64, first [2]int64, gcd int64) {
-	switch form {
+// undoing turns residuals back into values, a run after the other.
+type undoing struct {
+	form      byte
+	at, delta int64
+	gcd       int64
+}
+
+// begin fills in what the head has of the values; the rest of them is of the residuals.
+func (s *stream) begin(v []int64) (u undoing, rest []int64) {
+	u = undoing{form: s.form, at: s.first[0], gcd: int64(s.gcd)}
+	firsts := len(v) - s.count
+	if firsts > 0 {
+		v[0] = u.at
+	}
+	if firsts > 1 {
+		u.delta = s.first[1]
+		u.at += u.delta
+		v[1] = u.at
+	}
+	return u, v[firsts:]
+}
+
+// undo turns residuals into as many values.
+func (u *undoing) undo(v []int64, r []uint64) {
+	v = v[:len(r)]
+	gcd := u.gcd
+	switch u.form {
 	case formOffset:
 		for i, x := range r {
-			v[i] = first[0] + int64(x)*gcd
+			v[i] = u.at + int64(x)*gcd
 		}
 	case formPlain:
 		for i, x := range r {
 			v[i] = unzigzag(x) * gcd
 		}
 	case formDelta:
-		at := first[0]
-		v[0] = at
+		at := u.at
 		for i, x := range r {
 			at += unzigzag(x) * gcd
-			v[i+1] = at
+			v[i] = at
 		}
+		u.at = at
 	case formDelta2:
-		at, delta := first[0], first[1]
-		v[0] = at
-		if len(v) == 1 {
-			return
-		}
-		at += delta
-		v[1] = at
+		at, delta := u.at, u.delta
 		for i, x := range r {
 			delta += unzigzag(x) * gcd
 			at += delta
-			v[i+2] = at
+			v[i] = at
 		}
+		u.at, u.delta = at, delta
 	}
 }
 
@@ -150,30 +184,51 @@ func (d *decoder) readResiduals(count, planes int, sparse bool) ([]uint64, error
 
 // readPlanes fills r from planes of bytes.
 func (d *decoder) readPlanes(r []uint64, planes int) error {
+	p, err := d.takePlanes(len(r), planes)
+	if err == nil {
+		p.next(r)
+	}
+	return err
+}
+
+// planes is numbers as planes of bytes, the lowest first.
+type planes struct {
+	n  int
+	of [8][]byte
+}
+
+func (d *decoder) takePlanes(count, n int) (p planes, err error) {
 	mask, err := d.byte()
 	if err != nil {
-		return err
+		return p, err
 	}
-	for k := range planes {
+	p.n = n
+	for k := range n {
 		take := d.takePacked
 		if mask>>k&1 != 0 {
 			take = d.takePlain
 		}
-		p, err := take(len(r))
-		if err != nil {
-			return err
-		}
-		if k == 0 {
-			for i, b := range p {
-				r[i] = uint64(b)
-			}
-			continue
-		}
-		for i, b := range p {
-			r[i] |= uint64(b) << (8 * k)
+		if p.of[k], err = take(count); err != nil {
+			return p, err
 		}
 	}
-	return nil
+	return p, nil
+}
+
+// next fills r with the next numbers.
+func (p *planes) next(r []uint64) {
+	lowest := p.of[0][:len(r)]
+	for i, b := range lowest {
+		r[i] = uint64(b)
+	}
+	for k := 1; k < p.n; k++ {
+		plane := p.of[k][:len(r)]
+		for i, b := range plane {
+			r[i] |= uint64(b) << (8 * k)
+		}
+		p.of[k] = p.of[k][len(r):]
+	}
+	p.of[0] = p.of[0][len(r):]
 }
 
 func (d *decoder) takePlain(n int) ([]byte, error)  { return take(&d.s.plain, n) }

@@ -2,6 +2,7 @@ package chunk_test
 
 import (
 	"bytes"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -52,6 +53,16 @@ func TestRandomFramesSurvive(t *testing.T) {
 		got, err := c.Frame(nil)
 		require.NoError(t, err, "seed %d, frame %d", seed, i)
 		require.Equal(t, f, got, "seed %d, frame %d", seed, i)
+
+		want := map[int64]bool{}
+		for _, g := range f.Groups {
+			for _, at := range g.Times {
+				want[at] = true
+			}
+		}
+		times, err := c.Times()
+		require.NoError(t, err, "seed %d, frame %d", seed, i)
+		require.Equal(t, slices.Sorted(maps.Keys(want)), times, "seed %d, frame %d", seed, i)
 	}
 }
 

@@ -29,6 +29,82 @@ func (r *Run) Values() int {
 	return n
 }
 
+// Valued reports whether reading k has a value.
+func (r *Run) Valued(k int) bool {
+	for i := range r.Columns {
+		if r.Columns[i].Present.Has(k) {
+			return true
+		}
+	}
+	return false
+}
+
+// Of is the run with the columns of the metrics alone, itself if metrics is nil.
+func (r Run) Of(metrics []string) Run {
+	if metrics == nil {
+		return r
+	}
+	w := wantedOf(metrics)
+	all := r.Columns
+	r.Columns = nil
+	for i := range all {
+		if w.has(all[i].Metric) {
+			r.Columns = append(r.Columns, all[i])
+		}
+	}
+	return r
+}
+
+// Where is the readings for which keep reports true, given their places. Columns without a value are left out, label
+// sets are not.
+func (r Run) Where(keep func(k int) bool) Run {
+	out := Run{Sets: r.Sets}
+	kept := NewBitmap(r.Rows())
+	for k := range r.Rows() {
+		if !keep(k) {
+			continue
+		}
+		kept.Set(k)
+		out.Offsets, out.Times = append(out.Offsets, r.Offsets[k]), append(out.Times, r.Times[k])
+		if r.Labels != nil {
+			out.Labels = append(out.Labels, r.Labels[k])
+		}
+	}
+	for i := range r.Columns {
+		if c := r.Columns[i].where(kept, r.Rows(), len(out.Times)); c.Len() > 0 {
+			out.Columns = append(out.Columns, c)
+		}
+	}
+	return out
+}
+
+// where is the values of the rows that are kept, of which there are some.
+func (c *Column) where(kept Bitmap, rows, some int) Column {
+	out := Column{Metric: c.Metric, Kind: c.Kind, Present: NewBitmap(some)}
+	next, at := 0, 0
+	for k := range rows {
+		has := c.Present.Has(k)
+		if kept.Has(k) {
+			if has {
+				out.Present.Set(at)
+				if c.Kind == telemetry.Text {
+					out.Texts = append(out.Texts, c.Texts[next])
+				} else {
+					out.Bits = append(out.Bits, c.Bits[next])
+				}
+			}
+			at++
+		}
+		if has {
+			next++
+		}
+	}
+	if out.Len() == some {
+		out.Present = nil
+	}
+	return out
+}
+
 // check tells which rule of Run r breaks, or which limit it passes.
 func (r *Run) check() error {
 	rows := r.Rows()

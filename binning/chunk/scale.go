@@ -72,11 +72,19 @@ const (
 )
 
 // chooseScale finds the scale whose mantissas and corrections take the fewest bits in a sample; ok is false when the
-// doubles' own numbers take fewer.
-func chooseScale(v []uint64) (best scale, ok bool) {
+// doubles' own numbers take fewer. A brief choice takes the scale by which all of the sample are exact, if a smaller
+// one leaves many that are not.
+func chooseScale(v []uint64, brief bool) (best scale, ok bool) {
 	var buf [sampleRuns * sampleRun]uint64
 	sample := sampleOf(v, buf[:0])
 	least := ordBits(sample)
+	if brief {
+		if s, ok := exactScale(sample); ok {
+			if b, exact := s.bits(sample); exact && b < least {
+				return s, true
+			}
+		}
+	}
 	for _, single := range []bool{false, true} {
 		if single && !mostlySingle(sample) {
 			break
@@ -93,6 +101,34 @@ func chooseScale(v []uint64) (best scale, ok bool) {
 		}
 	}
 	return best, ok
+}
+
+// exactScale is the least scale by which all of a sample are exact; ok is false when there is none, or when by the one
+// before more than three quarters are.
+func exactScale(sample []uint64) (s scale, ok bool) {
+	for _, b := range sample {
+		for !s.exact(b) {
+			if s.exp++; s.exp > maxExp {
+				return s, false
+			}
+		}
+	}
+	if s.exp == 0 {
+		return s, true
+	}
+	before, inexact := scale{exp: s.exp - 1}, 0
+	for _, b := range sample {
+		if !before.exact(b) {
+			if inexact++; 4*inexact > len(sample) {
+				return s, true
+			}
+		}
+	}
+	return s, false
+}
+
+func (s scale) exact(b uint64) bool {
+	return math.Float64bits(s.value(s.mantissa(math.Float64frombits(b)))) == b
 }
 
 // sampleOf picks runs of neighbours, spread evenly; all of v if it is short. It leaves out what is not finite.

@@ -46,7 +46,7 @@ func (e *encoder) release() {
 }
 
 // decoders are small, and queries come in bursts: the garbage collector may have the idle ones.
-var decoders = sync.Pool{New: func() any { return newDecoder() }}
+var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 // takeDecoder gives a decoder that may decode one chunk.
 func takeDecoder() *decoder {
@@ -65,11 +65,13 @@ func (d *decoder) release() {
 	decoders.Put(d)
 }
 
-func newDecoder() *decoder {
-	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+// unzstd is shared by all calls, as many of which unpack at a time as there are processors. It is there from the start,
+// since its channels belong to the bubble of testing/synctest in which they are made, and nobody outside may use them.
+var unzstd = func() *zstd.Decoder {
+	r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(maxUnpacked), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		panic(err) // only wrong options are refused
 	}
-	return &decoder{zstd: r}
-}
+	return r
+}()

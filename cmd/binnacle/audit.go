@@ -6,6 +6,7 @@ import (
 
 	"binnacle/internal/app"
 	"binnacle/internal/audit"
+	"binnacle/internal/cosmos"
 
 	"golang.org/x/term"
 )
@@ -36,7 +37,10 @@ func (c *auditCommand) Run(e *env) error {
 		return err
 	}
 	defer client.Close()
-	stores := audit.Stores{Headers: client.Chunks(), Containers: client.Containers(), Documents: client.Documents()}
+	stores := audit.Stores{
+		Headers:    client.Chunks().At(cosmos.Priority{Low: true}),
+		Containers: client.Containers(), Documents: client.Documents(),
+	}
 	sum, err := audit.Run(e.ctx, cfg, stores, func(f audit.Finding) error {
 		if cfg.JSON {
 			return json.NewEncoder(e.stdout).Encode(f)

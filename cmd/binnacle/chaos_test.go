@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/internal/kafka/kafkatest"
+
+	"github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,20 +27,20 @@ var (
 	chaosDuration = flag.Duration("chaos.duration", 10*time.Second, "how long TestChaos breaks things")
 	chaosSeed     = flag.Uint64("chaos.seed", 0, "seed of TestChaos; 0: a random one")
 	chaosReport   = flag.String("chaos.report", "", "file that TestChaos writes its verdict to")
+	chaosKafka    = flag.String("chaos.kafka", "", "folder of Apache Kafka's jars, to break that; empty: binnacle broker")
+	chaosAssign   = flag.Bool("chaos.assign", false, "ingesters are assigned their partitions instead of being a group")
+	chaosHolds    = flag.String("chaos.holds", "1s,12h,off",
+		"holds of ingesters, one of them by chance at each start; off: 1s without a journal")
 )
 
 // Every role is a process, and each of them, broker and store included, is killed and paused at random while producers
-// publish in order, out of order, twice, into past months and over older values, and the store is slow, fails and lies.
-// Whatever an answer calls complete has everything that was acknowledged before it; in the end the log's records are
-// answered, once, with their last values, and the others are dead letters.
+// publish in order, out of order, twice, into past months and over older values, the topic grows, and the store is
+// slow, fails and lies. Whatever an answer calls complete has everything that was acknowledged before it; in the end
+// the log's records are answered, once, with their last values, and the others are dead letters.
 func TestChaos(t *testing.T) {
 	t.Parallel()
-	seed := *chaosSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("seed %d", seed)
-	c := newChaos(t, seed)
+	seed := seedOf(t, *chaosSeed)
+	c := newChaos(t, seed, strings.Split(*chaosHolds, ","))
 	ctx, cancel := context.WithTimeout(t.Context(), *chaosDuration)
 	defer cancel()
 	var producers sync.WaitGroup
@@ -52,15 +56,13 @@ func TestChaos(t *testing.T) {
 
 	v := c.judge()
 	line := v.line(seed)
-	t.Logf("%d faults: %d kills, %d pauses, %d requests to the store; %d answers in between said that they were complete",
-		c.kills+c.pauses+c.hits, c.kills, c.pauses, c.hits, c.said)
+	t.Logf("%d faults: %d kills, %d pauses, %d growths of the topic, %d requests to the store; %d answers in between "+
+		"said that they were complete", c.kills+c.pauses+c.growths+c.hits, c.kills, c.pauses, c.growths, c.hits, c.said)
 	for _, example := range v.examples {
 		t.Log(example)
 	}
 	t.Log(line)
-	if *chaosReport != "" {
-		require.NoError(t, os.WriteFile(*chaosReport, []byte(line+"\n"), 0o644))
-	}
+	reportTo(t, *chaosReport, line)
 	require.Greater(t, v.produced, 100)
 	require.Positive(t, v.refused)
 	require.Positive(t, c.kills)
@@ -68,14 +70,35 @@ func TestChaos(t *testing.T) {
 	require.Empty(t, c.died, "processes that ended by themselves")
 }
 
+// seedOf is the seed that was asked for, else a random one, and logged.
+func seedOf(t *testing.T, asked uint64) uint64 {
+	if asked == 0 {
+		asked = rand.Uint64()
+	}
+	t.Logf("seed %d", asked)
+	return asked
+}
+
+// reportTo writes a verdict to a file, if there is one for it.
+func reportTo(t *testing.T, path, line string) {
+	if path != "" {
+		require.NoError(t, os.WriteFile(path, []byte(line+"\n"), 0o644))
+	}
+}
+
 // member is a role's process, by turns.
 type member struct {
-	name string
-	args []string
+	name  string
+	args  []string
+	holds []string // those of ingesters: 12h, or off for a short one without a journal
 	*process
-	back time.Time // when it is started again, after a kill
-	goOn time.Time // when it is woken, after a pause
+	blocks int       // how long its files may be, in those of 512 or 1,024 bytes; 0: as long as they get
+	back   time.Time // when it is started again, after a kill
+	goOn   time.Time // when it is woken, after a pause
 }
+
+// headsSecret is what queries bring to ask heads.
+const headsSecret = "open sesame"
 
 type chaos struct {
 	t        *testing.T
@@ -84,32 +107,48 @@ type chaos struct {
 	brokerAt atomic.Pointer[string]
 	storeAt  string
 	apiAt    string
+	headsAt  []string // of the ingesters
 	truth    *truth
+	kafka    *kafkatest.Server // nil: a broker is among the members
+	starting chan error        // when it runs again, after a kill; nil: it runs
 
-	kills, pauses, hits int
-	died                []string
-	said                int // answers that said they were complete; watch writes it
-	doubled             int // of them, rows that came twice
+	kills, pauses, growths, hits int
+
+	diagnosed int // answers that were looked into, or would have been
+
+	died    []string
+	said    int // answers that said they were complete; watch writes it
+	doubled int // of them, rows that came twice
 }
 
-func newChaos(t *testing.T, seed uint64) *chaos {
-	dir, secret := t.TempDir(), file(t, "secret", "open sesame\n")
+func newChaos(t *testing.T, seed uint64, holds []string) *chaos {
+	dir, secret := t.TempDir(), file(t, "secret", headsSecret+"\n")
 	kafkaAt, storeAt, apiAt := freePort(t), freePort(t), freePort(t)
 	c := &chaos{t: t, rnd: rand.New(rand.NewPCG(seed, 99)), storeAt: storeAt, apiAt: apiAt, truth: newTruth()}
 	c.brokerAt.Store(&kafkaAt)
 	servers := []string{"--kafka=" + kafkaAt, "--cosmos=" + storeAt}
-	c.add("broker", "--kafka="+kafkaAt, "--data-dir="+dir+"/kafka", "--partitions=4", "--kafka-mb=0").
-		printed(`(?m)^ +kafka +(\S+)`)
+	if *chaosKafka != "" {
+		kafkaAt = c.startApache(*chaosKafka)
+		servers[0] = "--kafka=" + kafkaAt
+	} else {
+		c.add("broker", "--kafka="+kafkaAt, "--data-dir="+dir+"/kafka", "--partitions=4", "--kafka-mb=0").
+			printed(`(?m)^ +kafka +(\S+)`)
+	}
 	c.add("emulator", "--cosmos="+storeAt, "--data-dir="+dir+"/cosmos", "--unlimited", "--faults").
 		printed(`(?m)^ +endpoint +http://([^/\s]+)`)
-	c.add("provision", "--cosmos="+storeAt, "--every=1s")
-	soon(t, 30*time.Second, func() bool {
-		return run(t, 30*time.Second, append([]string{"ingest", "--check"}, servers...)...).code == 0
+	c.add("provision", "--every=1s", "--journal-of=telemetry", servers[0], servers[1])
+	soon(t, time.Minute, func() bool {
+		return run(t, time.Minute, append([]string{"ingest", "--check"}, servers...)...).code == 0
 	}, "provision makes what is missing")
 	ports := []string{freePort(t), freePort(t), freePort(t)}
-	for _, port := range ports {
-		c.add("ingest", append([]string{"--register", "--hold=1s", "--session-timeout=6s", "--heads-listen=" + port,
-			"--admin=127.0.0.1:0", "--heads-secret-file=" + secret}, servers...)...).printed(`(?m)^ +heads +(\S+)`)
+	c.headsAt = ports
+	for i, port := range ports {
+		args := append([]string{"--register", "--session-timeout=6s", "--heads-listen=" + port, "--admin=127.0.0.1:0",
+			"--heads-secret-file=" + secret}, servers...)
+		if *chaosAssign {
+			args = append(args, fmt.Sprintf("--assign=%d/%d", i, len(ports)))
+		}
+		c.addHolding(holds, "ingest", args...).printed(`(?m)^ +heads +(\S+)`)
 	}
 	c.add("query", append([]string{"--api=" + apiAt, "--admin=127.0.0.1:0", "--heads=" + strings.Join(ports, ","),
 		"--heads-secret-file=" + secret, "--trusted-proxies=127.0.0.1", "--query-max-rus=100000000"}, servers...)...).
@@ -117,11 +156,31 @@ func newChaos(t *testing.T, seed uint64) *chaos {
 	return c
 }
 
-func (c *chaos) add(role string, args ...string) *member {
-	m := &member{name: role, args: append([]string{role}, args...)}
-	m.process = start(c.t, m.args...)
+func (c *chaos) add(role string, args ...string) *member { return c.addHolding(nil, role, args...) }
+
+func (c *chaos) addHolding(holds []string, role string, args ...string) *member {
+	m := &member{name: role, args: append([]string{role}, args...), holds: holds}
+	c.launch(m)
 	c.members = append(c.members, m)
 	return m
+}
+
+// launch starts a member's process, an ingester's with one of its holds.
+func (c *chaos) launch(m *member) {
+	args := m.args
+	if len(m.holds) > 0 {
+		hold := m.holds[c.rnd.IntN(len(m.holds))]
+		if hold == "off" {
+			args, hold = slices.Concat(args, []string{"--journal=off"}), "1s"
+		}
+		args = slices.Concat(args, []string{"--hold=" + hold, "--journal-every=2s"})
+	}
+	if m.blocks > 0 {
+		limited := fmt.Sprintf(`ulimit -f %d; exec "$0" "$@"`, m.blocks)
+		m.process = startProgram(c.t, nil, "sh", slices.Concat([]string{"-c", limited, binary}, args)...)
+		return
+	}
+	m.process = start(c.t, args...)
 }
 
 // rage breaks something every now and then until the context ends.
@@ -145,10 +204,16 @@ func (c *chaos) rage(ctx context.Context) {
 
 // tend starts and wakes who is due, and finds those who have ended without having been told to.
 func (c *chaos) tend(now time.Time) {
+	select {
+	case err := <-c.starting:
+		require.NoError(c.t, err)
+		c.starting = nil
+	default:
+	}
 	for _, m := range c.members {
 		switch {
 		case m.process == nil && now.After(m.back):
-			m.process = start(c.t, m.args...)
+			c.launch(m)
 		case m.process == nil:
 		case !m.goOn.IsZero() && now.After(m.goOn):
 			m.goOn = time.Time{}
@@ -165,6 +230,15 @@ func (c *chaos) tend(now time.Time) {
 }
 
 func (c *chaos) breakSomething(now time.Time) {
+	if c.kafka != nil && c.starting == nil && c.rnd.IntN(40) == 0 { // it takes its time to come back
+		c.killApache()
+		c.kills++
+		return
+	}
+	if c.rnd.IntN(25) == 0 {
+		c.grow()
+		return
+	}
 	m := c.members[c.rnd.IntN(len(c.members))]
 	up := m.process != nil && m.goOn.IsZero()
 	switch what := c.rnd.IntN(10); {
@@ -189,15 +263,42 @@ func (c *chaos) breakSomething(now time.Time) {
 	}
 }
 
+// mostPartitions is what the topic grows to.
+const mostPartitions = 16
+
+// grow doubles the partitions of the topic, so that a device that moves moves to a higher one; unless the broker is
+// gone for a moment.
+func (c *chaos) grow() {
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	transport := &kafka.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &kafka.Client{Addr: kafka.TCP(*c.brokerAt.Load()), Transport: transport}
+	about, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{"telemetry"}})
+	if err != nil || len(about.Topics) != 1 || about.Topics[0].Error != nil ||
+		2*len(about.Topics[0].Partitions) > mostPartitions {
+		return
+	}
+	res, err := client.CreatePartitions(ctx, &kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{
+		{Name: "telemetry", Count: int32(2 * len(about.Topics[0].Partitions))}}})
+	if err == nil && res.Errors["telemetry"] == nil {
+		c.growths++
+	}
+}
+
 // calm ends all faults and brings everybody back.
 func (c *chaos) calm() {
+	if c.starting != nil {
+		require.NoError(c.t, <-c.starting)
+		c.starting = nil
+	}
 	for _, m := range c.members {
 		if !m.goOn.IsZero() {
 			m.goOn = time.Time{}
 			_ = m.cmd.Process.Signal(syscall.SIGCONT) // it may have ended
 		}
 		if m.process == nil {
-			m.process = start(c.t, m.args...)
+			c.launch(m)
 		}
 	}
 	soon(c.t, time.Minute, func() bool {

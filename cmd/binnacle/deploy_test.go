@@ -39,10 +39,11 @@ func TestComposeRunsWhatThereIs(t *testing.T) {
 			continue
 		}
 		roles[s.Command[0]] = true
-		p := run(t, 30*time.Second, append(s.Command, "--print-config")...)
+		p := run(t, time.Minute, append(s.Command, "--print-config")...)
 		require.Zero(t, p.code, "%s: %s", name, p.stderr.String())
 	}
-	require.Equal(t, map[string]bool{"emulator": true, "provision": true, "ingest": true, "query": true}, roles)
+	require.Equal(t, map[string]bool{"emulator": true, "provision": true, "ingest": true, "query": true,
+		"views": true}, roles)
 }
 
 // The chart gives each role a file that it takes, whatever the values are.
@@ -69,11 +70,12 @@ ingest: {settings: {register: true, hold: 10m}}`,
 			roles++
 			text := data["binnacle.yaml"].(string)
 			role, _, _ := strings.Cut(text, ":")
-			p := run(t, 30*time.Second, role, "--config", file(t, "binnacle.yaml", text), "--print-config")
+			p := run(t, time.Minute, role, "--config", file(t, "binnacle.yaml", text), "--print-config")
 			require.Zero(t, p.code, "%s: %s", role, p.stderr.String())
+			require.Regexp(t, "(?m)^"+role+":\n", p.stdout.String())
 			require.Contains(t, p.stdout.String(), "0.0.0.0:7071")
 		}
-		require.Equal(t, 3, roles)
+		require.Equal(t, 4, roles)
 	}
 }
 
@@ -93,7 +95,7 @@ func TestProvisionShowsItsMetrics(t *testing.T) {
 		return resp.StatusCode, string(body)
 	}
 	sold := regexp.MustCompile(`(?m)^binnacle_provision_request_units_per_second\{tier="hot"\} [1-9]`)
-	soon(t, 30*time.Second, func() bool {
+	soon(t, time.Minute, func() bool {
 		_, body := get("/metrics")
 		return sold.MatchString(body)
 	}, "the throughput of this month's container is told")

@@ -1,10 +1,13 @@
 package main_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +25,13 @@ func TestDevFromStartToStop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := startDev(t, dir)
+
+	require.Contains(t, d.stdout.String(), "  page    http://"+d.api+"/#tenant=acme\n")
+	page, err := http.Get("http://" + d.api + "/")
+	require.NoError(t, err)
+	page.Body.Close()
+	require.Equal(t, 200, page.StatusCode, "the page needs no credential")
+	require.Contains(t, page.Header.Get("Content-Security-Policy"), "default-src 'none'")
 
 	tries := 0
 	for line := range strings.Lines(d.stdout.String()) {
@@ -42,7 +52,7 @@ func TestDevFromStartToStop(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, tries, 3)
 
-	soon(t, time.Until(d.started.Add(10*time.Second)), func() bool {
+	soon(t, time.Until(d.started.Add(time.Minute)), func() bool {
 		fresh := false
 		d.ask("acme", "device=truck-0000&metric=velocity&from=-1s", func(r row, values map[string]any) {
 			require.Equal(t, "truck-0000", r.device)
@@ -51,6 +61,8 @@ func TestDevFromStartToStop(t *testing.T) {
 		})
 		return fresh
 	}, "a reading newer than a second")
+
+	d.agree(t)
 
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		before := map[string]table{"acme": d.everything("acme"), "globex": d.everything("globex")}
@@ -65,6 +77,53 @@ func TestDevFromStartToStop(t *testing.T) {
 				require.Equal(t, values, after[r], "%s %v", tenant, r)
 			}
 		}
+	}
+}
+
+// agree asks for the same values in all ways that there are: as readings, as aggregates and as the latest ones. What
+// they have cost is explained.
+func (d *dev) agree(t *testing.T) {
+	t.Helper()
+	const series = "device=truck-0000&metric=velocity&from=0"
+	values := map[int64]float64{}
+	last := int64(0)
+	d.ask("acme", series+"&format=ndjson", func(r row, v map[string]any) {
+		value, err := strconv.ParseFloat(fmt.Sprint(v["velocity"]), 64)
+		require.NoError(t, err)
+		values[r.ts] = value
+		last = max(last, r.ts)
+	})
+	of := fmt.Sprintf("%s&to=%d", series, last+1) // more comes in meanwhile
+	require.NotEmpty(t, values)
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	var answer struct {
+		Aggregates []struct {
+			Count     int
+			Sum, Last float64
+		}
+		Latest []struct {
+			TS    int64
+			Value float64
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(d.body("acme", "/api/v1/aggregates?"+of)), &answer))
+	require.Len(t, answer.Aggregates, 1)
+	require.Equal(t, len(values), answer.Aggregates[0].Count)
+	require.InDelta(t, sum, answer.Aggregates[0].Sum, 1e-6)
+	require.InDelta(t, values[last], answer.Aggregates[0].Last, 0)
+	require.NoError(t, json.Unmarshal([]byte(d.body("acme", "/api/v1/latest?"+of)), &answer))
+	require.Len(t, answer.Latest, 1)
+	require.Equal(t, last, answer.Latest[0].TS)
+	require.InDelta(t, values[last], answer.Latest[0].Value, 0)
+
+	for _, q := range []string{"avg by (fleet) (velocity)", "/api/v1/aggregates?" + of} {
+		out := run(t, time.Minute, "explain", "--api="+d.api, "--tenant=acme", q)
+		require.Zero(t, out.code, out.stderr.String())
+		require.Contains(t, out.stdout.String(), "chunks-2")
+		require.Contains(t, out.stdout.String(), "velocity")
 	}
 }
 
@@ -84,11 +143,11 @@ func TestTheFleet(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, t.TempDir())
 	devices := func(tenant string) int { return strings.Count(d.body(tenant, "/api/v1/devices"), `"device":`) }
-	soon(t, 10*time.Second, func() bool { return devices("acme") == 10 && devices("globex") == 10 },
+	soon(t, time.Minute, func() bool { return devices("acme") == 10 && devices("globex") == 10 },
 		"ten trucks of each tenant")
 	for _, metric := range []string{"latitude", "longitude", "elevation", "velocity", "heading", "grade",
 		"fuel_consumption", "fuel_state", "current_load", "status"} {
-		require.Contains(t, d.body("acme", "/api/v1/metrics"), `{"metric":"`+metric+`","types":["float"],"devices":10}`)
+		require.Contains(t, d.body("acme", "/api/v1/metrics"), `{"metric":"`+metric+`","types":["float"],"units":[],"devices":10}`)
 	}
 	require.Equal(t, 0, devices("stranger"))
 }

@@ -46,7 +46,7 @@ func both(under, over table) table {
 func TestKafkaRemovedWhileStopped(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	d := startDev(t, dir, "--fleet=0")
+	d := startDev(t, dir, "--fleet=0", "--journal=off") // so that all is stored when it stops
 	first := readings(5, 0.25)
 	d.publishTable("acme", first)
 	d.answers("acme", first, everything)
@@ -96,7 +96,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	}
 	for range 2 {
 		d := startDev(t, dir, "--fleet=2")
-		soon(t, 5*time.Second, func() bool { return len(d.everything("acme")) > 0 }, "a reading")
+		soon(t, time.Minute, func() bool { return len(d.everything("acme")) > 0 }, "a reading")
 		d.stop(syscall.SIGTERM)
 		d.clean()
 	}
@@ -106,7 +106,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	require.ElementsMatch(t, []string{"notes.txt", ".hidden", "sub", "kafka.bak", "kafka", "cosmos"}, names)
+	require.ElementsMatch(t, []string{"notes.txt", ".hidden", "sub", "kafka.bak", "kafka", "cosmos", "spill"}, names)
 	for _, f := range foreign {
 		text, err := os.ReadFile(filepath.Join(dir, f))
 		require.NoError(t, err)

@@ -98,7 +98,7 @@ func TestADurationInDays(t *testing.T) {
 			want := table{early: {"v": 1.5}}
 			d.publishTable("acme", table{early: {"v": 1.5}, late: {"v": 2.5}})
 			d.answers("acme", want, everything+"&to=9999999999999")
-			soon(t, 10*time.Second, func() bool { return len(d.letters()) == 1 }, "a dead letter")
+			soon(t, time.Minute, func() bool { return len(d.letters()) == 1 }, "a dead letter")
 			require.Equal(t, "future", header(d.letters()[0], "binnacle-reason"))
 		})
 	}
@@ -112,7 +112,7 @@ func TestRetentionOfNewTenants(t *testing.T) {
 	kept := row{device: "m1", ts: now - 86_400_000}
 	d.publishTable("acme", table{kept: {"v": 1.5}, row{device: "m1", ts: now - 4*86_400_000}: {"v": 2.5}})
 	d.answers("acme", table{kept: {"v": 1.5}}, everything)
-	soon(t, 10*time.Second, func() bool { return len(d.letters()) == 1 }, "a dead letter")
+	soon(t, time.Minute, func() bool { return len(d.letters()) == 1 }, "a dead letter")
 	require.Equal(t, "expired", header(d.letters()[0], "binnacle-reason"))
 }
 
@@ -142,10 +142,10 @@ func TestTheSettingsPage(t *testing.T) {
 	refused(t, []string{"chunk", "no/such.json", "--config", settings}, "no/such.json")
 	lines := file(t, "trucks.lp", fmt.Sprintf("readings,name=m1,fleet=East,axle=rear v=1.5 %d000000\n", noon()))
 	d := startDev(t, t.TempDir(), "--config", settings, "--fleet=0", "--hold=100ms")
-	p := run(t, 10*time.Second, "replay", lines, "--config", settings, "--tenant=acme", "--kafka", d.kafka)
+	p := run(t, time.Minute, "replay", lines, "--config", settings, "--tenant=acme", "--kafka", d.kafka)
 	require.Zero(t, p.code, p.stderr.String())
 	d.answers("acme", table{{device: "m1", ts: noon(), labels: `{"axle":"rear"}`}: {"readings_v": 1.5}}, everything)
 	d.stored("acme") // and so the catalog has it
 	require.Contains(t, d.body("acme", "/api/v1/devices"), `"tags":{"fleet":"East"}`)
-	require.Empty(t, d.stderr.String(), "nothing below a warning is logged")
+	require.NotContains(t, d.stderr.String(), "level=INFO", "nothing below a warning is logged")
 }

@@ -11,8 +11,8 @@ import (
 )
 
 type loadtestCommand struct {
-	Scenario string          `help:"uniform: ten tenants of the same size; whale: one of ten has 80 % of the devices; all." enum:"uniform,whale,all" default:"all"`
-	Minutes  int             `help:"Fleet time that is measured." default:"60"`
+	Scenario string          `help:"uniform: ten tenants of the same size; whale: one of ten has 80 % of the devices; paces: devices of every second to every five minutes, for a day; flood: a loud tenant and its neighbours in one partition; all." enum:"uniform,whale,paces,flood,all" default:"all"`
+	Minutes  int             `help:"Fleet time that is measured of uniform and whale. 0: an hour, or a day with a hold of 12h and more." default:"0"`
 	Config   loadtest.Config `kong:"embed"`
 	JSON     bool            `name:"json" help:"Print the figures as JSON."`
 }
@@ -26,14 +26,24 @@ the process is used. Request units are modelled.
 Examples:
   binnacle loadtest
   binnacle loadtest --scenario whale --seed 7
+  binnacle loadtest --scenario paces --hold 12h
+  binnacle loadtest --devices 100 --hold 12h
+  binnacle loadtest --scenario flood --flood-limit 1000
   binnacle loadtest --devices 2000 --interval 30s --minutes 120 --json`
 }
 
 // Run is called by kong.
 func (c *loadtestCommand) Run(e *env) error {
 	cfg := c.Config
-	cfg.Scenarios, cfg.Window = loadtest.AllScenarios(), time.Duration(c.Minutes)*time.Minute
-	if c.Scenario != "all" {
+	cfg.Window = time.Duration(c.Minutes) * time.Minute
+	switch c.Scenario {
+	case "all":
+		cfg.Scenarios, cfg.Paces, cfg.Floods = loadtest.AllScenarios(), loadtest.AllPaces(), true
+	case "paces":
+		cfg.Paces = loadtest.AllPaces()
+	case "flood":
+		cfg.Floods = true
+	default:
 		cfg.Scenarios = []loadtest.Scenario{loadtest.Scenario(c.Scenario)}
 	}
 	if term.IsTerminal(int(e.stderr.Fd())) {

@@ -28,15 +28,24 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" help:"All roles in one process on a real cluster and a real account."`
 	Ingest      ingestCommand      `cmd:"" help:"Take readings from Kafka to Cosmos DB."`
 	Query       queryCommand       `cmd:"" help:"Answer queries."`
+	Views       viewsCommand       `cmd:"" help:"Make lanes, which panels over many devices read instead of chunks; list, rebuild and drop them."`
 	Tenant      tenantCommand      `cmd:"" help:"What operators do about tenants."`
-	Replay      replayCommand      `cmd:"" help:"Publish a file of readings: CSV, NDJSON or Influx line protocol, also gzipped."`
+	Actions     actionsCommand     `cmd:"" help:"List what operators and provision have done: tokens, backfills, containers."`
+	Replay      replayCommand      `cmd:"" help:"Publish a file of readings, CSV, NDJSON or Influx line protocol, or dead letters again."`
 	Provision   provisionCommand   `cmd:"" help:"Make containers ahead of time and set their throughput by age."`
 	Loadtest    loadtestCommand    `cmd:"" help:"Show hot partitions and how they are avoided: one load through three layouts."`
 	Blogexample blogexampleCommand `cmd:"" help:"Measure a published data model on the embedded Cosmos DB, beside its published charges."`
 	Audit       auditCommand       `cmd:"" help:"Check that what is stored has no gap, no overlap and nothing out of place."`
+	Limits      limitsCommand      `cmd:"" help:"Show which readings have gone over limits of their tenants, and which wait for one."`
+	Bins        binsCommand        `cmd:"" help:"Show what processes that ingest hold: by partition, tenant and device."`
+	Gaps        gapsCommand        `cmd:"" help:"Say of each hole in a device's readings whose it is."`
+	Cardinality cardinalityCommand `cmd:"" help:"Show what a tenant has the most of: metrics, tags, labels and their values."`
+	Doctor      doctorCommand      `cmd:"" help:"Look at an account as the roles see it: rights, latency, physical partitions, and charges beside the model."`
 	Chunk       chunkCommand       `cmd:"" help:"Print a stored chunk readably."`
+	Explain     explainCommand     `cmd:"" help:"Show which keys a query asks, and what it was expected to cost and has cost."`
 	Broker      brokerCommand      `cmd:"" help:"Serve the embedded Kafka alone."`
 	Emulator    emulatorCommand    `cmd:"" help:"Serve the embedded Cosmos DB alone."`
+	Version     versionCommand     `cmd:"" help:"Say what this binary is and which formats it knows."`
 	Fleet       fleetCommand       `cmd:"" help:"Publish the readings of simulated trucks."`
 }
 
@@ -48,7 +57,9 @@ type env struct {
 	log    *slog.Logger
 }
 
-func (e *env) app() app.Env { return app.Env{Stdout: e.stdout, Logger: e.log} }
+func (e *env) app() app.Env {
+	return app.Env{Stdout: e.stdout, Logger: e.log, Fatal: func(err error) { os.Exit(fail(e.stderr, err)) }}
+}
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))

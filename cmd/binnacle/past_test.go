@@ -28,7 +28,7 @@ func TestAnArchiveIsBackfilled(t *testing.T) {
 	flags := []string{"--tenant=acme", "--device=m1", "--time-column=time"}
 
 	d.replay(archive, flags, "records 300")
-	soon(t, 20*time.Second, func() bool { return len(d.letters()) == days }, "all are dead letters")
+	soon(t, time.Minute, func() bool { return len(d.letters()) == days }, "all are dead letters")
 	for _, l := range d.letters() {
 		require.Equal(t, "past", header(l, "binnacle-reason"))
 	}
@@ -41,5 +41,5 @@ func TestAnArchiveIsBackfilled(t *testing.T) {
 	late := filepath.Join(t.TempDir(), "late.csv")
 	require.NoError(t, os.WriteFile(late, []byte(strings.Join(strings.SplitN(text, "\n", 3)[:2], "\n")+"\n"), 0o600))
 	d.replay(late, []string{"--tenant=acme", "--device=m2", "--time-column=time"}, "records 1")
-	soon(t, 20*time.Second, func() bool { return len(d.letters()) == days+1 }, "a dead letter")
+	soon(t, time.Minute, func() bool { return len(d.letters()) == days+1 }, "a dead letter")
 }

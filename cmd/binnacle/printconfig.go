@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"time"
 
 	"binnacle/internal/settings"
 
@@ -30,6 +32,12 @@ func printSettings(w io.Writer, c *kong.Context) error {
 				continue
 			}
 		}
+		if at, ok := flag.Target.Interface().(time.Time); ok {
+			if at.IsZero() {
+				continue
+			}
+			value = at.Format(cmp.Or(flag.Tag.Format, time.RFC3339))
+		}
 		if flag.Tag.Has("secret") {
 			value = redacted
 		}
@@ -41,7 +49,7 @@ func printSettings(w io.Writer, c *kong.Context) error {
 		section.Content = append(section.Content, &key, &val)
 	}
 	var name yaml.Node
-	name.SetString(node.Name)
+	name.SetString(sectionOf(node))
 	document := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{&name, section}}
 	enc := yaml.NewEncoder(w)
 	enc.SetIndent(2)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -47,14 +49,20 @@ func (o *output) String() string {
 // It is killed at the end of the test if it still runs.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, dir: t.TempDir(), ended: make(chan struct{})}
-	env := os.Environ()
+	var env []string
 	for len(args) > 0 && strings.HasPrefix(args[0], "BINNACLE_") {
 		env, args = append(env, args[0]), args[1:]
 	}
-	p.cmd = exec.Command(binary, args...)
+	return startProgram(t, env, binary, args...)
+}
+
+// startProgram runs any program, with environment variables of the form NAME=value beside those of the test.
+func startProgram(t *testing.T, env []string, program string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, dir: t.TempDir(), ended: make(chan struct{})}
+	p.cmd = exec.Command(program, args...)
 	p.cmd.Dir = p.dir
-	p.cmd.Env = append(env, "HOME="+p.dir, "TMPDIR="+p.dir)
+	p.cmd.Env = slices.Concat(os.Environ(), env, []string{"HOME=" + p.dir, "TMPDIR=" + p.dir})
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.started = time.Now()
 	require.NoError(t, p.cmd.Start())
@@ -72,8 +80,8 @@ func start(t *testing.T, args ...string) *process {
 			p.kill()
 		}
 		if t.Failed() {
-			t.Logf("binnacle %s\n%s\nstdout:\n%s\nstderr:\n%s", strings.Join(args, " "), state, p.stdout.String(),
-				p.stderr.String())
+			t.Logf("%s %s\n%s\nstdout:\n%s\nstderr:\n%s", filepath.Base(program), strings.Join(args, " "), state,
+				p.stdout.String(), p.stderr.String())
 		}
 	})
 	return p
@@ -102,7 +110,7 @@ func (p *process) wait(deadline time.Duration) int {
 func (p *process) stop(with syscall.Signal) {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(with))
-	require.Zero(p.t, p.wait(10*time.Second), "exit code after %s", with)
+	require.Zero(p.t, p.wait(time.Minute), "exit code after %s", with)
 }
 
 // kill is kill -9.

@@ -25,7 +25,9 @@ func (provisionCommand) Help() string {
 	return `Examples:
   binnacle provision --dry-run
   binnacle provision --once --hot-rus 12000
-  binnacle provision --cosmos https://ACCOUNT.documents.azure.com:443/ --key KEY`
+  binnacle provision --cosmos https://ACCOUNT.documents.azure.com:443/ --key KEY
+  binnacle provision --once --journal-of telemetry --kafka broker-1:9092
+  binnacle provision --export bicep > deploy/bicep/containers.bicep`
 }
 
 // Run is called by kong.

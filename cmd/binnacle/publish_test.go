@@ -80,7 +80,7 @@ func (d *dev) letters() []kafka.Message { return d.records("telemetry.dlq") }
 // records reads all of a topic that is there now.
 func (d *dev) records(topic string) (all []kafka.Message) {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for _, partition := range partitions(d.t, d.kafka, topic) {
 		leader, err := kafka.DialLeader(ctx, "tcp", d.kafka, topic, partition)

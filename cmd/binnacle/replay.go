@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,7 +25,10 @@ func (replayCommand) Help() string {
   binnacle replay machine.csv --tenant acme --device m1 --time-column timestamp
   binnacle replay trucks.lp.gz --tenant acme --lp-device-tag name --lp-tags fleet,driver,model
   binnacle replay readings.ndjson --shift-to now --rate 100
-  binnacle replay archive-2019.csv.gz --tenant acme --device-column truck --backfill`
+  binnacle replay archive-2019.csv.gz --tenant acme --device-column truck --backfill
+  binnacle replay --from-dlq --dry-run
+  binnacle replay --from-dlq --reason unknown-tenant --since 2d
+  binnacle replay --from-dlq --reason tenant --set tenant=acme`
 }
 
 // Run is called by kong.
@@ -41,11 +45,24 @@ func (c *replayCommand) Run(e *env) error {
 		defer backfills.Close()
 		cfg.Grant = backfills.Grant
 	}
+	if cfg.Letters.FromDLQ {
+		summary, err := replay.RunLetters(e.ctx, cfg)
+		if summary.Letters > 0 || err == nil {
+			err = errors.Join(err, printed(summary.Print(e.stdout)))
+		}
+		return err
+	}
 	summary, err := replay.Run(e.ctx, cfg)
 	if summary.Records > 0 || err == nil {
-		if printed := summary.Print(e.stdout); printed != nil && err == nil {
-			err = fmt.Errorf("print the summary: %w", printed)
-		}
+		err = errors.Join(err, printed(summary.Print(e.stdout)))
 	}
 	return err
+}
+
+// printed is what went wrong with printing, nil for nothing.
+func printed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("print the summary: %w", err)
 }

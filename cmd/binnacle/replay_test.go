@@ -95,7 +95,7 @@ func TestReplayAfterAKill(t *testing.T) {
 	dir := t.TempDir()
 	d := startDev(t, dir, "--fleet=0", "--hold=300ms")
 	half := start(t, append([]string{"replay", file, "--kafka", d.kafka, "--rate", "15000"}, machineFlags...)...)
-	soon(t, 10*time.Second, func() bool { return d.logEnd() > 9_000 }, "the middle of the file")
+	soon(t, time.Minute, func() bool { return d.logEnd() > 9_000 }, "the middle of the file")
 	d.kill()
 	half.kill()
 	d = startDev(t, dir, "--fleet=0", "--hold=300ms")
@@ -281,7 +281,7 @@ func TestReplayBadLines(t *testing.T) {
 		{device: "x2", ts: at + 2000}: {"a": math.Inf(1), "c": math.Copysign(0, -1)},
 	}
 	d.answersInAllFormats("acme", want)
-	soon(t, 10*time.Second, func() bool { return len(d.letters()) == 1 }, "a dead letter")
+	soon(t, time.Minute, func() bool { return len(d.letters()) == 1 }, "a dead letter")
 }
 
 // The file's end is now, and so its last reading is fresh.

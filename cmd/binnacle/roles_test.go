@@ -50,7 +50,7 @@ func TestTheBrokerAndTheFleetAlone(t *testing.T) {
 	read = consumer(t, addr, last)
 	require.Equal(t, last, read().Offset, "what was acknowledged is there")
 	end := logEnd(t, addr)
-	soon(t, 15*time.Second, func() bool { return logEnd(t, addr) > end+12 }, "the fleet goes on")
+	soon(t, time.Minute, func() bool { return logEnd(t, addr) > end+12 }, "the fleet goes on")
 	fleet.stop(syscall.SIGTERM)
 	fleet.clean()
 	broker.stop(syscall.SIGINT)
@@ -63,7 +63,7 @@ func consumer(t *testing.T, addr string, from int64) func() kafka.Message {
 	require.NoError(t, r.SetOffset(from))
 	t.Cleanup(func() { _ = r.Close() })
 	return func() kafka.Message {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		m, err := r.ReadMessage(ctx)
 		require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestPrintConfig(t *testing.T) {
 	t.Parallel()
 	from := file(t, "from.yaml", "kafka: 127.0.0.1:4\nhold: 5s\ndev:\n  hold: 1d12h\n  lp-tags: [fleet, driver]\n")
 	print := func(args ...string) string {
-		p := run(t, 5*time.Second, append(args, "--print-config")...)
+		p := run(t, time.Minute, append(args, "--print-config")...)
 		require.Zero(t, p.code, p.stderr.String())
 		p.clean()
 		return p.stdout.String()
@@ -103,7 +103,7 @@ func TestPrintConfig(t *testing.T) {
 	require.Equal(t, text, print("dev", "--config", file(t, "again.yaml", text)))
 
 	for _, command := range []string{"broker", "emulator", "fleet", "provision", "loadtest", "blogexample", "replay x.csv",
-		"chunk x.json"} {
+		"chunk x.json", "views", "views list --from 2026-11-02", "tenant list"} {
 		args := strings.Fields(command)
 		text := print(args...)
 		require.Contains(t, text, args[0]+":\n")
@@ -124,12 +124,12 @@ func TestEveryFaultAtOnce(t *testing.T) {
 	t.Parallel()
 	for command, wrong := range map[string][]string{
 		"dev": {
-			"--partitions=0", "--kafka-mb=-1", "--fleet=-1", "--fleet-interval=0s", "--hold=0s", "--future=-1s",
+			"--partitions=0", "--kafka-mb=-1", "--fleet=-1", "--fleet-interval=0s", "--hold=-1s", "--future=-1s",
 			"--commit-every=0s",
-			"--drain-budget=1m", "--max-behind=0", "--max-writes=0", "--memory-mb=1", "--dead-letters=telemetry",
+			"--drain-budget=1m", "--max-behind=-1", "--max-writes=0", "--memory-mb=1", "--dead-letters=telemetry",
 			"--retention=-1d",
 			"--max-months=0", "--query-fanout=0", "--query-memory-mb=0", "--queries-memory-mb=-1", "--query-max-rus=0",
-			"--max-queries=0",
+			"--max-queries=0", "--tags-age=0s", "--tags-memory-mb=0", "--assign=3/3",
 			"--max-queued=0", "--queue-timeout=0s", "--promql-lookback=0s", "--promql-timeout=0s", "--promql-max-samples=0",
 			"--promql-memory-mb=0", "--physical-partitions=-1", "--partition-bytes=-1",
 		},
@@ -161,13 +161,13 @@ func TestRolesAsProcesses(t *testing.T) {
 	cosmosAt := emulator.printed(`(?m)^ +endpoint +http://([^/\s]+)`)
 	servers := []string{"--kafka=" + kafkaAt, "--cosmos=" + cosmosAt}
 
-	missing := run(t, 30*time.Second, append([]string{"ingest", "--check"}, servers...)...)
+	missing := run(t, time.Minute, append([]string{"ingest", "--check"}, servers...)...)
 	require.Equal(t, 1, missing.code)
 	require.Contains(t, missing.stdout.String(),
 		"missing  cosmos     the database binnacle has no container control: binnacle provision makes it")
 	start(t, "provision", "--cosmos="+cosmosAt)
-	soon(t, 30*time.Second, func() bool {
-		return run(t, 30*time.Second, append([]string{"ingest", "--check"}, servers...)...).code == 0
+	soon(t, time.Minute, func() bool {
+		return run(t, time.Minute, append([]string{"ingest", "--check"}, servers...)...).code == 0
 	}, "provision makes what is missing")
 
 	secret := file(t, "secret", "open sesame\n")
@@ -229,7 +229,7 @@ func TestServe(t *testing.T) {
 	kafkaAt, cosmosAt := freePort(t), freePort(t)
 	serve := start(t, "serve", "--kafka="+kafkaAt, "--cosmos="+cosmosAt, "--register", "--hold=300ms",
 		"--api=127.0.0.1:0", "--admin=127.0.0.1:0", "--heads-listen=127.0.0.1:0")
-	soon(t, 20*time.Second, func() bool {
+	soon(t, time.Minute, func() bool {
 		return strings.Contains(serve.stderr.String(), "waiting for the account")
 	}, "it says what it waits for")
 	broker := start(t, "broker", "--kafka="+kafkaAt, "--data-dir", dir+"/kafka", "--partitions=2")
@@ -249,7 +249,7 @@ func TestServe(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	want := publishUntil(ctx, &at, mathrand.New(mathrand.NewPCG(1, 2)))
-	made := run(t, 10*time.Second, "tenant", "token", "add", "acme", "--cosmos="+cosmosAt)
+	made := run(t, time.Minute, "tenant", "token", "add", "acme", "--cosmos="+cosmosAt)
 	token := strings.TrimSpace(made.stdout.String())
 	ask := func(bearer string) (status int, body string) {
 		r, err := http.NewRequest(http.MethodGet, api+"/api/v1/readings?from=0&strict=true&limit=100000", nil)
@@ -262,7 +262,7 @@ func TestServe(t *testing.T) {
 		require.NoError(t, err)
 		return resp.StatusCode, string(text)
 	}
-	soon(t, 30*time.Second, func() bool {
+	soon(t, time.Minute, func() bool {
 		status, body := ask(token)
 		var a struct {
 			Complete bool
@@ -272,6 +272,13 @@ func TestServe(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(body), &a))
 		return a.Complete && len(a.Readings) == len(want)
 	}, "every reading is answered")
+	set := run(t, time.Minute, "tenant", "set", "acme", "--lookback=25m", "--averages=nearest", "--query-rus-day=5e6",
+		"--query-samples=none", "--cosmos="+cosmosAt)
+	require.Zero(t, set.code, set.stderr.String())
+	require.Regexp(t, `(?m)^acme +\S+ +for ever +25m +nearest +default +default +default +5000000 +none +default$`, set.stdout.String())
+	require.Equal(t, set.stdout.String(), run(t, time.Minute, "tenant", "list", "--cosmos="+cosmosAt).stdout.String())
+	refused(t, []string{"tenant", "set", "nobody", "--lookback=25m", "--cosmos=" + cosmosAt}, "nobody")
+	refused(t, []string{"tenant", "set", "acme", "--cosmos=" + cosmosAt}, "nothing is to be set")
 	status, _ := ask("bn_abcdefghij_ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	require.Equal(t, http.StatusUnauthorized, status)
 	serve.stop(syscall.SIGTERM)
@@ -313,20 +320,27 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	emulator := start(t, "emulator", "--cosmos=127.0.0.1:0", "--data-dir", t.TempDir())
 	at := "--cosmos=" + emulator.printed(`(?m)^ +endpoint +http://([^/\s]+)`)
-	require.Zero(t, run(t, 30*time.Second, "provision", "--once", at).code)
-	add := run(t, 10*time.Second, "tenant", "token", "add", "acme", "--scopes=read,admin", "--expires=90d",
+	require.Zero(t, run(t, time.Minute, "provision", "--once", at).code)
+	add := run(t, time.Minute, "tenant", "token", "add", "acme", "--scopes=read,admin", "--expires=90d",
 		"--note=Grafana", at)
 	require.Zero(t, add.code, add.stderr.String())
 	secret := strings.TrimSpace(add.stdout.String())
 	require.Regexp(t, `^bn_[a-z2-7]{10}_[A-Z2-7]{26}$`, secret)
 	id := strings.Split(secret, "_")[1]
-	list := run(t, 10*time.Second, "tenant", "token", "list", at)
+	list := run(t, time.Minute, "tenant", "token", "list", at)
 	require.Regexp(t, id+` +acme +read,admin +\S+ +\S+ +good +Grafana`, list.stdout.String())
 	require.NotContains(t, list.stdout.String(), strings.Split(secret, "_")[2])
-	require.Zero(t, run(t, 10*time.Second, "tenant", "token", "revoke", id, at).code)
-	require.Regexp(t, id+`.* revoked +Grafana`, run(t, 10*time.Second, "tenant", "token", "list", "acme",
+	require.Zero(t, run(t, time.Minute, "tenant", "token", "revoke", id, at).code)
+	require.Regexp(t, id+`.* revoked +Grafana`, run(t, time.Minute, "tenant", "token", "list", "acme",
 		at).stdout.String())
 	refused(t, []string{"tenant", "token", "add", "Acme", at}, "Acme")
 	refused(t, []string{"tenant", "token", "add", "acme", "--scopes=all", at}, "all")
 	refused(t, []string{"tenant", "token", "revoke", "nobody", at}, "nobody")
+	done := run(t, time.Minute, "actions", "--tenant=acme", at)
+	require.Regexp(t, `\S+@\S+ +token add +`+id+` +acme +expires=\S+ note=Grafana scopes=read,admin +done`, done.stdout.String())
+	done = run(t, time.Minute, "actions", "--json", at)
+	require.Regexp(t, `"verb":"token revoke","object":"`+id+`","outcome":"done"`, done.stdout.String())
+	require.Regexp(t, `"verb":"token revoke","object":"nobody","outcome":"revoke token nobody`, done.stdout.String())
+	require.Regexp(t, `"verb":"container create","object":"chunks-`, done.stdout.String())
+	require.NotContains(t, done.stdout.String(), strings.Split(secret, "_")[2])
 }

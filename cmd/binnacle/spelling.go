@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"reflect"
 	"time"
 
+	"binnacle/internal/ru"
 	"binnacle/internal/settings"
 
 	"github.com/alecthomas/kong"
@@ -21,10 +24,33 @@ func (s spelling) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	return settings.Set(target, s.kind, text)
 }
 
+// factorsFile reads a file of factors.
+type factorsFile struct{}
+
+// Decode is kong.Mapper.
+func (factorsFile) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
+	var name string
+	if err := ctx.Scan.PopValueInto("file", &name); err != nil || name == "" {
+		return err
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	factors, err := ru.ParseFactors(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	factors.Source = name
+	target.Set(reflect.ValueOf(factors))
+	return nil
+}
+
 // spellings tell kong which flags are spelt in a way that it does not know.
 func spellings() []kong.Option {
 	return []kong.Option{
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), spelling{"", "duration"}),
+		kong.TypeMapper(reflect.TypeFor[ru.Factors](), factorsFile{}),
 		kong.NamedMapper(settings.Mebibytes, spelling{settings.Mebibytes, "MiB"}),
 	}
 }

@@ -304,7 +304,7 @@ func (d *dev) answersInAllFormats(tenant string, want table) {
 // stored waits until nothing is in memory only: the answer comes from the store alone.
 func (d *dev) stored(tenant string) {
 	d.t.Helper()
-	soon(d.t, 20*time.Second, func() bool {
+	soon(d.t, time.Minute, func() bool {
 		var answer struct{ Stats stats }
 		require.NoError(d.t, json.Unmarshal([]byte(d.body(tenant, "/api/v1/readings?from=0&limit=1")), &answer))
 		return answer.Stats.HeadRows == 0

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"time"
 
 	"binnacle/internal/app"
@@ -9,11 +10,90 @@ import (
 
 // tenantCommand is what operators do about tenants.
 type tenantCommand struct {
+	List  tenantListCommand  `cmd:"" help:"List tenants and what is set for them."`
+	Sizes tenantSizesCommand `cmd:"" help:"List the largest tenants: how many devices, series and values of tags and labels they have."`
+	Set   tenantSetCommand   `cmd:"" help:"Change what is set for a tenant. Roles know it within half a minute."`
 	Token struct {
 		Add    tokenAddCommand    `cmd:"" help:"Make a token and print it. It is shown this once."`
 		List   tokenListCommand   `cmd:"" help:"List tokens, without what is secret of them."`
 		Revoke tokenRevokeCommand `cmd:"" help:"End a token within half a minute."`
 	} `cmd:"" help:"Bearer tokens with which a tenant is asked for."`
+}
+
+type tenantListCommand struct {
+	Tenant string `arg:"" optional:"" help:"This one only."`
+
+	Config app.TokenConfig `kong:"embed"`
+}
+
+// Run is called by kong.
+func (c *tenantListCommand) Run(e *env) error {
+	return app.ListTenants(e.ctx, c.Config, c.Tenant, e.app())
+}
+
+type tenantSizesCommand struct {
+	Config app.SizesConfig `kong:"embed"`
+}
+
+// Help is shown below the flags.
+func (tenantSizesCommand) Help() string {
+	return `It reads the catalog of each tenant: a million devices are 930 request units. Series are pairs of a device and
+a metric; "binnacle cardinality --tenant" tells more of one.
+
+Examples:
+  binnacle tenant sizes
+  binnacle tenant sizes --top 5
+  binnacle tenant sizes --json`
+}
+
+// Run is called by kong.
+func (c *tenantSizesCommand) Run(e *env) error { return app.TenantSizes(e.ctx, c.Config, e.app()) }
+
+type tenantSetCommand struct {
+	Tenant   string               `arg:"" help:"The tenant."`
+	Lookback *time.Duration       `name:"lookback" aliases:"promql-lookback" help:"How old a sample PromQL takes for the current one, such as 25m where devices report every ten minutes; 0s for what the query role is set to."`
+	Averages control.Averages     `name:"averages" help:"exact: avg_over_time is as Prometheus computes it, in all bits; nearest: it may differ in the last one, so that lanes answer it for decimals too." enum:"exact,nearest," default:"" placeholder:"KIND"`
+	Query    control.QueryLimits  `kong:"embed" set:"tenantlimit=unchanged"`
+	Ingest   control.TenantIngest `kong:"embed" set:"tenantlimit=unchanged"`
+
+	Config app.TokenConfig `kong:"embed"`
+}
+
+// Help is shown below the flags.
+func (tenantSetCommand) Help() string {
+	return `Limits are numbers, none, or default for what the roles are set to. What no flag names stays as it is.
+
+Examples:
+  binnacle tenant set acme --lookback 25m
+  binnacle tenant set acme --averages nearest
+  binnacle tenant set acme --query-rate 20 --query-rus 500 --query-rus-day 5e6
+  binnacle tenant set acme --query-samples none --query-concurrency default
+  binnacle tenant set acme --ingest-values 20000 --ingest-burst 5m --ingest-device-readings 10
+  binnacle tenant set acme --ingest-devices 500 --ingest-over refuse --ingest-past 30d
+  binnacle tenant set acme --ingest-label-values 1000 --ingest-total-series 200000`
+}
+
+// Run is called by kong.
+func (c *tenantSetCommand) Run(e *env) error {
+	changes := append(c.Query.Changes(), c.Ingest.Changes()...)
+	if c.Lookback != nil {
+		lookback, err := control.LookbackChange(*c.Lookback)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, lookback)
+	}
+	if c.Averages != "" {
+		averages, err := control.AveragesChange(c.Averages)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, averages)
+	}
+	if len(changes) == 0 {
+		return errors.New("nothing is to be set: a flag such as --query-rate says what")
+	}
+	return app.SetTenant(e.ctx, c.Config, c.Tenant, changes, e.app())
 }
 
 type tokenAddCommand struct {

@@ -88,18 +88,18 @@ func TestChunkOfARunningDev(t *testing.T) {
 	partition := kafka.Murmur2Balancer{}.Balance(kafka.Message{Key: []byte("acme/m1")}, 0, 1, 2, 3)
 	id := fmt.Sprintf("20260304.1.%05d.000000", partition)
 
-	p := run(t, 10*time.Second, "chunk", id, "--tenant=acme", "--device=m1", "--cosmos", d.cosmos)
+	p := run(t, time.Minute, "chunk", id, "--tenant=acme", "--device=m1", "--cosmos", d.cosmos)
 	require.Zero(t, p.code, p.stderr.String())
 	for _, want := range []string{id, "m1", "temperature", "73.5", "74.5", "state", "open", "axle", "speed",
 		"2026-03-04"} {
 		require.Contains(t, p.stdout.String(), want)
 	}
 	require.Empty(t, p.stderr.String())
-	anyDevice := run(t, 10*time.Second, "chunk", "--cosmos", "http://"+d.cosmos+"/", "--tenant=acme", id)
+	anyDevice := run(t, time.Minute, "chunk", "--cosmos", "http://"+d.cosmos+"/", "--tenant=acme", id)
 	require.Equal(t, p.stdout.String(), anyDevice.stdout.String())
 
 	document := d.chunk(id, "m1", at)
-	fromFile := run(t, 10*time.Second, "chunk", file(t, "chunk.json", string(document)))
+	fromFile := run(t, time.Minute, "chunk", file(t, "chunk.json", string(document)))
 	require.Zero(t, fromFile.code, fromFile.stderr.String())
 	require.Equal(t, p.stdout.String(), fromFile.stdout.String())
 
@@ -122,6 +122,37 @@ func (d *dev) chunk(id, device string, at int64) []byte {
 	return doc
 }
 
+// What a running dev holds is shown as tables and as JSON, and what is asked wrongly is refused.
+func TestBinsOfARunningDev(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, t.TempDir(), "--fleet=0", "--hold=1h")
+	d.publishTable("acme", readings(20, 0.5))
+	d.answers("acme", readings(20, 0.5), everything)
+	p := run(t, time.Minute, "bins", "--admin", d.admin, "--devices=3")
+	require.Zero(t, p.code, p.stderr.String())
+	for _, want := range []string{d.admin + ": topics telemetry, hold 1h", "partition", "acme"} {
+		require.Contains(t, p.stdout.String(), want)
+	}
+	p = run(t, time.Minute, "bins", "--admin", "http://"+d.admin+"/", "--json", "--tenant=acme")
+	require.Zero(t, p.code, p.stderr.String())
+	var held struct {
+		Partitions []struct{ Partition int }
+		Tenants    []struct {
+			Tenant         string
+			Readings, Bins int
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(p.stdout.String()), &held), p.stdout.String())
+	require.Len(t, held.Partitions, 4)
+	require.Len(t, held.Tenants, 1)
+	require.Equal(t, 20*4*3, held.Tenants[0].Readings)
+	require.Equal(t, 4*3, held.Tenants[0].Bins)
+
+	refused(t, []string{"bins", "--admin", d.admin, "--devices=-1"}, d.admin, "devices=-1")
+	refused(t, []string{"bins", "--admin", d.api}, d.api, "does not ingest")
+	refused(t, []string{"bins", "--by=size"}, "age", "bytes")
+}
+
 // The plan for a running dev: what is there and what it costs; a dry run changes nothing.
 func TestProvisionOfARunningDev(t *testing.T) {
 	t.Parallel()
@@ -134,7 +165,7 @@ func TestProvisionOfARunningDev(t *testing.T) {
 		return list
 	}
 	before := names()
-	p := run(t, 10*time.Second, "provision", "--dry-run", "--cosmos", d.cosmos)
+	p := run(t, time.Minute, "provision", "--dry-run", "--cosmos", d.cosmos)
 	require.Zero(t, p.code, p.stderr.String())
 	month := time.Now().UTC().Format("chunks-2006-01")
 	require.Contains(t, p.stdout.String(), month)
@@ -151,7 +182,7 @@ func TestProvisionAnEmptyAccount(t *testing.T) {
 	emulator := start(t, "emulator", "--cosmos=127.0.0.1:0", "--data-dir", t.TempDir())
 	addr := emulator.printed(`(?m)^ +endpoint +http://([^/\s]+)`)
 	provision := func(flags ...string) string {
-		p := run(t, 10*time.Second, append([]string{"provision", "--cosmos", addr}, flags...)...)
+		p := run(t, time.Minute, append([]string{"provision", "--cosmos", addr}, flags...)...)
 		require.Zero(t, p.code, p.stderr.String())
 		p.clean()
 		return p.stdout.String()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,11 +24,28 @@ type truth struct {
 	acked map[row]int64 // the number of the last message of a row that was acknowledged
 	all   map[int64]bool
 	seen  []observation
+
+	devices int           // of each producer
+	from    int64         // first instant of a day, ms
+	step    int64         // from one instant to the next, ms
+	days    []int64       // how many days back they write out of order; nil: all in order, and each like the other
+	pause   time.Duration // after a batch
 }
 
+// sent is a message, in as few bytes as it needs: a run of an hour has millions.
 type sent struct {
-	row    row
-	values map[string]any
+	row   row
+	x     float64
+	state bool
+}
+
+// values are those of the message with a number.
+func (s sent) values(n int64) map[string]any {
+	values := map[string]any{"n": n, "x": s.x}
+	if s.state {
+		values["state"] = fmt.Sprintf("state %d", n%7)
+	}
+	return values
 }
 
 // observation is a row of an answer that said it was complete: it had been acknowledged up to a number before the
@@ -38,7 +56,8 @@ type observation struct {
 }
 
 func newTruth() *truth {
-	return &truth{sent: map[int64]sent{}, acked: map[row]int64{}, all: map[int64]bool{}}
+	return &truth{sent: map[int64]sent{}, acked: map[row]int64{}, all: map[int64]bool{}, devices: 2, from: noon(),
+		step: 1000, days: chaosDays}
 }
 
 // chaosDays are how many days back producers write, months among them.
@@ -53,11 +72,11 @@ func (tr *truth) produce(ctx context.Context, id int, broker *atomic.Pointer[str
 		numbers := map[row]int64{}
 		for range 1 + rnd.IntN(30) {
 			at++
-			r := row{device: fmt.Sprintf("p%d-%d", id, rnd.IntN(2)), ts: noon() + at%4000*1000}
-			if id > 0 { // out of order, late, and over what was there
-				r.ts = noon() - chaosDays[rnd.IntN(len(chaosDays))]*86_400_000 + rnd.Int64N(600)*1000
+			r := row{device: fmt.Sprintf("p%d-%d", id, rnd.IntN(tr.devices)), ts: tr.from + at%4000*tr.step}
+			if id > 0 && tr.days != nil { // out of order, late, and over what was there
+				r.ts = tr.from - tr.days[rnd.IntN(len(tr.days))]*86_400_000 + rnd.Int64N(600)*tr.step
 			}
-			if rnd.IntN(4) == 0 {
+			if tr.days != nil && rnd.IntN(4) == 0 {
 				r.labels = `{"axle":"rear"}`
 			}
 			n, m := tr.message(r, rnd)
@@ -79,6 +98,7 @@ func (tr *truth) produce(ctx context.Context, id int, broker *atomic.Pointer[str
 			tr.all[n] = true
 		}
 		tr.mu.Unlock()
+		time.Sleep(tr.pause) // how much comes is the test's subject
 	}
 }
 
@@ -86,57 +106,73 @@ func (tr *truth) message(r row, rnd *rand.Rand) (int64, kafka.Message) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	tr.n++
-	values := map[string]any{"n": tr.n, "x": randomFloat(rnd)}
-	if rnd.IntN(3) == 0 {
-		values["state"] = fmt.Sprintf("state %d", tr.n%7)
-	}
-	tr.sent[tr.n] = sent{r, values}
-	return tr.n, message("acme", r, values)
+	s := sent{row: r, x: randomFloat(rnd)}
+	s.state = tr.days == nil || rnd.IntN(3) == 0
+	tr.sent[tr.n] = s
+	return tr.n, message("acme", r, s.values(tr.n))
 }
 
 // watch asks for what a device has, again and again, and remembers what answers say that call themselves complete.
 func (c *chaos) watch(ctx context.Context) {
 	for i := 0; ctx.Err() == nil; i++ {
-		device := fmt.Sprintf("p%d-%d", i%4, i/4%2)
-		before := c.truth.of(device)
-		got, doubled, complete := c.answered(ctx, device)
-		if !complete {
+		if !c.look(ctx, fmt.Sprintf("p%d-%d", i%4, i/4%c.truth.devices)) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(50 * time.Millisecond): // whom it asks is broken on purpose
-			}
-			continue
-		}
-		c.said++
-		c.doubled += doubled
-		for r, acked := range before {
-			var seen int64
-			if n, ok := got[r]["n"].(json.Number); ok {
-				seen, _ = n.Int64() // else it is wrong, and 0
-			}
-			if seen != acked {
-				c.truth.seen = append(c.truth.seen, observation{r, acked, seen})
 			}
 		}
 	}
 }
 
-// of is what is acknowledged of a device.
+// look asks for what a device has, "" for all devices, and remembers what the answer says if it calls itself complete,
+// which it reports.
+func (c *chaos) look(ctx context.Context, device string) bool {
+	before := c.truth.of(device)
+	got, complete := c.answered(ctx, device)
+	if !complete {
+		return false
+	}
+	c.said++
+	c.doubled += got.doubled
+	var older []observation
+	for r, acked := range before {
+		o := observation{r, acked, numberOf(got.readings[r])}
+		if o.seen != acked {
+			c.truth.seen = append(c.truth.seen, o)
+		}
+		if o.seen < acked {
+			older = append(older, o) // unless it stands behind, for it was sent twice
+		}
+	}
+	if len(older) > 0 {
+		c.diagnose(ctx, older[0], len(older), got.about)
+	}
+	return true
+}
+
+// of is what is acknowledged of a device, "" for all devices.
 func (tr *truth) of(device string) map[row]int64 {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	out := map[row]int64{}
 	for r, n := range tr.acked {
-		if r.device == device {
+		if device == "" || r.device == device {
 			out[r] = n
 		}
 	}
 	return out
 }
 
+// reply is the readings of an answer, and what it says about itself.
+type reply struct {
+	readings table
+	doubled  int // rows that came twice
+	about    json.RawMessage
+}
+
 // answered asks strictly for all readings of a device, "" for all devices. It reports whether the answer said that it
-// is complete, and how many rows came twice.
-func (c *chaos) answered(ctx context.Context, device string) (got table, doubled int, complete bool) {
+// is complete.
+func (c *chaos) answered(ctx context.Context, device string) (got reply, complete bool) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	url := "http://" + c.apiAt + "/api/v1/readings?from=0&to=" + fmt.Sprint(noon()+10*86_400_000) +
@@ -146,32 +182,33 @@ func (c *chaos) answered(ctx context.Context, device string) (got table, doubled
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, 0, false
+		return got, false
 	}
 	req.Header.Set("X-Scope-OrgID", "acme")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, 0, false
+		return got, false
 	}
 	defer resp.Body.Close()
 	var all struct {
 		Readings            []reading
 		Complete, Truncated bool
+		Stats               json.RawMessage
 	}
 	d := json.NewDecoder(resp.Body)
 	d.UseNumber()
 	if resp.StatusCode != http.StatusOK || d.Decode(&all) != nil || !all.Complete || all.Truncated {
-		return nil, 0, false
+		return got, false
 	}
-	got = table{}
+	got = reply{readings: table{}, about: all.Stats}
 	for _, g := range all.Readings {
 		r := row{g.Device, g.TS, labelled(g.Labels)}
-		if got[r] != nil {
-			doubled++
+		if got.readings[r] != nil {
+			got.doubled++
 		}
-		got[r] = g.Values
+		got.readings[r] = g.Values
 	}
-	return got, doubled, true
+	return got, true
 }
 
 // verdict counts records of the log: each is stored, which is that its row is answered with the last values, or
@@ -196,8 +233,12 @@ func (v *verdict) example(format string, args ...any) {
 	}
 }
 
-// record is where a message stands in its partition, the first and the last time.
+// record is where a message stands in the log, the first and the last time.
 type record struct{ first, last int64 }
+
+// standing orders the messages of a device: those of one partition by offset, and as a topic that grows moves a device
+// to a higher partition, those of a higher one are later.
+func standing(m kafka.Message) int64 { return int64(m.Partition)<<40 | m.Offset }
 
 // judge compares the log with the answers: those that are remembered, that of now, and that after all ingesters were
 // killed.
@@ -213,14 +254,14 @@ func (c *chaos) judge() *verdict {
 			continue
 		}
 		s, n := c.truth.sent[wire.Values.N], wire.Values.N
-		for metric, value := range s.values {
+		for metric, value := range s.values(n) {
 			want.set(s.row, metric, value)
 		}
 		records[s.row]++
 		if _, twice := at[n]; !twice {
-			at[n] = record{m.Offset, m.Offset}
+			at[n] = record{standing(m), standing(m)}
 		}
-		at[n] = record{at[n].first, m.Offset}
+		at[n] = record{at[n].first, standing(m)}
 	}
 	for n := range c.truth.all {
 		if _, ok := at[n]; !ok {
@@ -235,11 +276,9 @@ func (c *chaos) judge() *verdict {
 		}
 	}
 	c.compare(v, want, records)
-	for _, m := range c.members {
-		if m.name == "ingest" {
-			m.kill()
-			m.process = start(c.t, m.args...)
-		}
+	for _, m := range c.holding() {
+		m.kill()
+		c.launch(m)
 	}
 	again := &verdict{}
 	c.compare(again, want, records)
@@ -255,10 +294,9 @@ func (c *chaos) judge() *verdict {
 func (c *chaos) compare(v *verdict, want table, records map[row]int) {
 	var got table
 	soon(c.t, 2*time.Minute, func() bool {
-		var twice int
-		var complete bool
-		got, twice, complete = c.answered(context.Background(), "")
-		v.doubled += twice
+		answer, complete := c.answered(context.Background(), "")
+		got = answer.readings
+		v.doubled += answer.doubled
 		return complete
 	}, "an answer is complete")
 	for r, values := range want {
@@ -312,7 +350,9 @@ func (c *chaos) refused(want int) int {
 
 // readLog is all records of a topic.
 func (c *chaos) readLog(topic string) (all []kafka.Message) {
-	for partition := range 4 {
+	var ids []int
+	soon(c.t, time.Minute, func() bool { ids = c.partitionsOf(topic); return len(ids) > 0 }, "the broker tells partitions")
+	for _, partition := range ids {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		conn, err := kafka.DialLeader(ctx, "tcp", *c.brokerAt.Load(), topic, partition)
@@ -330,4 +370,22 @@ func (c *chaos) readLog(topic string) (all []kafka.Message) {
 		require.NoError(c.t, r.Close())
 	}
 	return all
+}
+
+// partitionsOf are a topic's, ascending; none if the broker does not tell.
+func (c *chaos) partitionsOf(topic string) (ids []int) {
+	conn, err := kafka.Dial("tcp", *c.brokerAt.Load())
+	if err != nil {
+		return nil
+	}
+	defer conn.Close()
+	found, err := conn.ReadPartitions(topic)
+	if err != nil {
+		return nil
+	}
+	for _, p := range found {
+		ids = append(ids, p.ID)
+	}
+	slices.Sort(ids)
+	return ids
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // yamlFile is the values of a YAML file. Its keys are flags without dashes; a section that is named as a subcommand
-// is for that subcommand alone, and goes before the rest of the file:
+// is for that subcommand and those below it alone, and goes before the rest of the file:
 //
 //	kafka: 127.0.0.1:9092
 //	dev:
@@ -37,10 +37,13 @@ func readSettings(r io.Reader) (kong.Resolver, error) {
 
 // Validate tells keys that are no flag: a value that is read from nowhere would be a trap.
 func (s yamlFile) Validate(app *kong.Application) error {
-	flags := names(app.Flags)
+	flags := make(map[string]bool)
+	for _, f := range app.Flags {
+		flags[f.Name] = true
+	}
 	sections := make(map[string]map[string]bool)
 	for _, command := range app.Children {
-		own := names(command.Flags)
+		own := names(command)
 		sections[command.Name] = own
 		maps.Copy(flags, own)
 	}
@@ -60,12 +63,24 @@ func (s yamlFile) Validate(app *kong.Application) error {
 	return nil
 }
 
-func names(flags []*kong.Flag) map[string]bool {
+// names is the flags of a command and of all below it.
+func names(command *kong.Node) map[string]bool {
 	out := make(map[string]bool)
-	for _, f := range flags {
+	for _, f := range command.Flags {
 		out[f.Name] = true
 	}
+	for _, below := range command.Children {
+		maps.Copy(out, names(below))
+	}
 	return out
+}
+
+// sectionOf is the section of a command: that of the subcommand of binnacle that it is, or is below of.
+func sectionOf(command *kong.Node) string {
+	for command.Parent != nil && command.Parent.Type != kong.ApplicationNode {
+		command = command.Parent
+	}
+	return command.Name
 }
 
 // Resolve gives the value of a flag that the command line does not set; nil leaves it as it is. kong has read the
@@ -77,7 +92,7 @@ func (s yamlFile) Resolve(_ *kong.Context, parent *kong.Path, flag *kong.Flag) (
 		}
 	}
 	value := s.values[flag.Name]
-	if section, ok := s.values[parent.Node().Name].(map[string]any); ok && section[flag.Name] != nil {
+	if section, ok := s.values[sectionOf(parent.Node())].(map[string]any); ok && section[flag.Name] != nil {
 		value = section[flag.Name]
 	}
 	switch value.(type) {

@@ -1,6 +1,6 @@
-// The account with its database and the containers control and catalog, and an identity with the least rights for each role.
-// Containers of chunks are provision's alone: it makes one for each month, sets their throughput by age and drops them.
-// How containers are keyed and indexed is the code's (internal/cosmos/layout.go); a test compares.
+// The account, and an identity with the least rights for each role. Its database and the containers control and catalog stand in
+// containers.bicep, which the code writes. Containers of chunks and lanes are provision's alone: it makes one for each month, sets their
+// throughput by age and drops them.
 
 @description('Name of the account.')
 param account string
@@ -28,7 +28,7 @@ resource cosmos 'Microsoft.DocumentDB/databaseAccounts@2024-11-15' = {
     databaseAccountOfferType: 'Standard'
     disableLocalAuth: identitiesOnly
     minimalTlsVersion: 'Tls12'
-    // An answer holds what was stored before it: readers carry the session tokens that ingesters hand them.
+    // Nothing stronger is needed: what a lagging replica does not show yet, heads tell of (docs/protocol.md, R4).
     consistencyPolicy: {
       defaultConsistencyLevel: 'Session'
     }
@@ -48,72 +48,10 @@ resource cosmos 'Microsoft.DocumentDB/databaseAccounts@2024-11-15' = {
   }
 }
 
-resource database 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases@2024-11-15' = {
-  parent: cosmos
-  name: 'binnacle'
-  properties: {
-    resource: {
-      id: 'binnacle'
-    }
-  }
-}
-
-resource control 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2024-11-15' = {
-  parent: database
-  name: 'control'
-  properties: {
-    options: {
-      throughput: 400
-    }
-    resource: {
-      id: 'control'
-      partitionKey: {
-        kind: 'Hash'
-        version: 2
-        paths: ['/kind']
-      }
-      indexingPolicy: {
-        automatic: true
-        indexingMode: 'consistent'
-        includedPaths: [
-          { path: '/kind/?' }
-        ]
-        excludedPaths: [
-          { path: '/*' }
-        ]
-      }
-    }
-  }
-}
-
-resource catalog 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2024-11-15' = {
-  parent: database
-  name: 'catalog'
-  properties: {
-    options: {
-      autoscaleSettings: {
-        maxThroughput: 2000
-      }
-    }
-    resource: {
-      id: 'catalog'
-      partitionKey: {
-        kind: 'MultiHash'
-        version: 2
-        paths: ['/tenant', '/device']
-      }
-      indexingPolicy: {
-        automatic: true
-        indexingMode: 'consistent'
-        includedPaths: [
-          { path: '/tenant/?' }
-          { path: '/device/?' }
-        ]
-        excludedPaths: [
-          { path: '/*' }
-        ]
-      }
-    }
+module containers 'containers.bicep' = {
+  name: 'containers'
+  params: {
+    account: cosmos.name
   }
 }
 
@@ -124,6 +62,8 @@ var roles = [
   { name: 'ingest', dataRole: contributor }
   { name: 'query', dataRole: reader }
   { name: 'provision', dataRole: contributor }
+  // Reads chunks, writes lanes and takes leases. Their containers come and go by the month, so that it is the database's.
+  { name: 'views', dataRole: contributor }
 ]
 
 resource identities 'Microsoft.ManagedIdentity/userAssignedIdentities@2023-01-31' = [
@@ -141,7 +81,7 @@ resource dataRoles 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@202
     properties: {
       principalId: identities[i].properties.principalId
       roleDefinitionId: '${cosmos.id}/sqlRoleDefinitions/${role.dataRole}'
-      scope: '${cosmos.id}/dbs/${database.name}'
+      scope: '${cosmos.id}/dbs/${containers.outputs.database}'
     }
   }
 ]
@@ -200,5 +140,5 @@ resource federated 'Microsoft.ManagedIdentity/userAssignedIdentities/federatedId
 @description('For --cosmos.')
 output endpoint string = cosmos.properties.documentEndpoint
 
-@description('For --identity-client, or the chart\'s serviceAccount.annotations: of ingest, query and provision.')
+@description('For --identity-client, or the chart\'s serviceAccount.annotations: of ingest, query, provision and views.')
 output clientIds array = [for (role, i) in roles: identities[i].properties.clientId]

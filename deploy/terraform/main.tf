@@ -1,6 +1,6 @@
-# The account with its database and the containers control and catalog, and an identity with the least rights for each role.
-# Containers of chunks are provision's alone: it makes one for each month, sets their throughput by age and drops them.
-# How containers are keyed and indexed is the code's (internal/cosmos/layout.go); a test compares.
+# The account, and an identity with the least rights for each role. Its database and the containers control and catalog stand in
+# containers.tf, which the code writes. Containers of chunks and lanes are provision's alone: it makes one for each month, sets their
+# throughput by age and drops them.
 
 terraform {
   required_version = ">= 1.6"
@@ -26,7 +26,7 @@ resource "azurerm_cosmosdb_account" "binnacle" {
   local_authentication_disabled = var.identities_only
   minimal_tls_version           = "Tls12"
 
-  # An answer holds what was stored before it: readers carry the session tokens that ingesters hand them.
+  # Nothing stronger is needed: what a lagging replica does not show yet, heads tell of (docs/protocol.md, R4).
   consistency_policy {
     consistency_level = "Session"
   }
@@ -43,70 +43,8 @@ resource "azurerm_cosmosdb_account" "binnacle" {
   }
 }
 
-resource "azurerm_cosmosdb_sql_database" "binnacle" {
-  name                = "binnacle"
-  resource_group_name = var.resource_group
-  account_name        = azurerm_cosmosdb_account.binnacle.name
-}
-
-resource "azurerm_cosmosdb_sql_container" "control" {
-  name                  = "control"
-  resource_group_name   = var.resource_group
-  account_name          = azurerm_cosmosdb_account.binnacle.name
-  database_name         = azurerm_cosmosdb_sql_database.binnacle.name
-  partition_key_kind    = "Hash"
-  partition_key_version = 2
-  partition_key_paths   = ["/kind"]
-  throughput            = 400
-
-  indexing_policy {
-    indexing_mode = "consistent"
-    included_path {
-      path = "/kind/?"
-    }
-    excluded_path {
-      path = "/*"
-    }
-  }
-}
-
-resource "azurerm_cosmosdb_sql_container" "catalog" {
-  name                  = "catalog"
-  resource_group_name   = var.resource_group
-  account_name          = azurerm_cosmosdb_account.binnacle.name
-  database_name         = azurerm_cosmosdb_sql_database.binnacle.name
-  partition_key_kind    = "MultiHash"
-  partition_key_version = 2
-  partition_key_paths   = ["/tenant", "/device"]
-
-  autoscale_settings {
-    max_throughput = 2000
-  }
-
-  indexing_policy {
-    indexing_mode = "consistent"
-    included_path {
-      path = "/tenant/?"
-    }
-    included_path {
-      path = "/device/?"
-    }
-    excluded_path {
-      path = "/*"
-    }
-  }
-
-  # A container whose key has lost a level looks right and can't be mended: the kind can't be changed afterwards.
-  lifecycle {
-    postcondition {
-      condition     = self.partition_key_kind == "MultiHash" && length(self.partition_key_paths) == 2
-      error_message = "The container catalog has not got its key of two levels."
-    }
-  }
-}
-
 locals {
-  roles = toset(["ingest", "query", "provision"])
+  roles = toset(["ingest", "query", "views", "provision"])
 
   # Of the data plane. Cosmos DB has these two roles in each account.
   reader      = "00000000-0000-0000-0000-000000000001"
@@ -115,6 +53,8 @@ locals {
     ingest    = local.contributor
     query     = local.reader
     provision = local.contributor
+    # Reads chunks, writes lanes and takes leases. Their containers come and go by the month, so that it is the database's.
+    views = local.contributor
   }
 }
 

@@ -49,15 +49,18 @@ func (d *Decoder) envelope(property, own func(name string) string) *fault {
 	o := &d.origin
 	o.enveloped = true
 	if device := property(hubDevice); device != "" {
-		if err := telemetry.CheckDevice(device); err != nil {
+		if err := d.checkDevice(device); err != nil {
 			return faultf(Device, "%v", err)
 		}
-		o.device, o.bound = device, !d.opts.Gateways
+		o.device, o.bound = device, !d.opts.Gateways && d.opts.Set.Device == ""
 	}
 	for _, name := range d.opts.Object.Tenant {
 		if tenant := own(name); tenant != "" {
-			if err := telemetry.CheckTenant(tenant); err != nil {
+			if err := d.checkTenant(tenant); err != nil {
 				return faultf(Tenant, "%v", err)
+			}
+			if f := d.checkBound(tenant, "the message"); f != nil {
+				return f
 			}
 			o.tenant = tenant
 			break

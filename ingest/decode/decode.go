@@ -6,6 +6,7 @@
 package decode
 
 import (
+	"cmp"
 	"fmt"
 	"unicode/utf8"
 
@@ -47,6 +48,7 @@ type Decoder struct {
 	checked                                         interner // of text that is not
 	labelSets                                       sets
 	shape                                           shape
+	stencils                                        stencils
 	units                                           map[unitKey]string
 	resources                                       resources
 	plans                                           map[uint32]*plan
@@ -65,6 +67,7 @@ type Decoder struct {
 	pairs      []telemetry.Label // labels, or tags, of the current reading
 	others     []telemetry.Label // tags, while pairs holds labels
 	key        []byte
+	word       []byte // a name, while its value is read
 	groups     groups
 	binary     avroReader
 	export     export
@@ -78,11 +81,11 @@ type Decoder struct {
 // New makes a Decoder.
 func New(opts Options) *Decoder {
 	opts.setDefaults()
+	opts.Tenant = cmp.Or(opts.Set.Tenant, opts.Bound, opts.Tenant)
+	opts.Device = cmp.Or(opts.Set.Device, opts.Device)
 	d := &Decoder{
 		opts:       opts,
 		tags:       make(map[string]bool, len(opts.Tags)),
-		tenants:    newInterner(telemetry.CheckTenant),
-		devices:    newInterner(telemetry.CheckDevice),
 		metrics:    newInterner(checkName("metric")),
 		labelNames: newInterner(checkName("label")),
 		tagNames:   newInterner(checkName("tag")),
@@ -91,11 +94,37 @@ func New(opts Options) *Decoder {
 		labelSets:  sets{},
 		units:      map[unitKey]string{},
 		callings:   callings(opts.Object),
+		stencils:   newStencils(opts.Set != Names{}),
 	}
 	for _, t := range opts.Tags {
 		d.tags[t] = true
 	}
+	d.tenants, d.devices = newInterner(d.checkTenant), newInterner(d.checkDevice)
 	return d
+}
+
+// checkTenant reports what is wrong with a tenant that a message names. Nothing is if it does not count.
+func (d *Decoder) checkTenant(name string) error {
+	if d.opts.Set.Tenant != "" {
+		return nil
+	}
+	return telemetry.CheckTenant(name)
+}
+
+// checkDevice is checkTenant for devices.
+func (d *Decoder) checkDevice(id string) error {
+	if d.opts.Set.Device != "" {
+		return nil
+	}
+	return telemetry.CheckDevice(id)
+}
+
+// set gives all readings the names that count whatever the message says.
+func (d *Decoder) set(names Names) {
+	for i := range d.out.Readings {
+		r := &d.out.Readings[i]
+		r.Tenant, r.Device = cmp.Or(names.Tenant, r.Tenant), cmp.Or(names.Device, r.Device)
+	}
 }
 
 func checkText(s string) error {
@@ -125,6 +154,12 @@ func (d *Decoder) Decode(r Record) Result {
 	d.record(r)
 	if d.origin.module != "" {
 		d.labelModule()
+	}
+	if d.opts.Sequence != "" && len(r.Headers) > 0 {
+		d.numberAll(r.Headers)
+	}
+	if d.opts.Set != (Names{}) {
+		d.set(d.opts.Set)
 	}
 	return d.out
 }

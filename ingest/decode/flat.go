@@ -109,13 +109,13 @@ func (d *Decoder) propertyTime(c calling, millis int64) {
 // into gives a reading what was found, where the message does not say it in its own words.
 func (p *properties) into(d *Decoder, r *telemetry.Reading, timed *bool) error {
 	if r.Tenant == "" && p.tenant.text != "" {
-		if err := telemetry.CheckTenant(p.tenant.text); err != nil {
+		if err := d.checkTenant(p.tenant.text); err != nil {
 			return faultf(Tenant, "%v", err)
 		}
 		r.Tenant = p.tenant.text
 	}
 	if r.Device == "" && p.device.text != "" {
-		if err := telemetry.CheckDevice(p.device.text); err != nil {
+		if err := d.checkDevice(p.device.text); err != nil {
 			return faultf(Device, "%v", err)
 		}
 		r.Device = p.device.text

@@ -21,6 +21,9 @@ func (d *Decoder) json(text []byte, flat bool) {
 }
 
 func (d *Decoder) jsonText() error {
+	if d.scan.Next() == '{' && d.stencil(0, true) {
+		return nil
+	}
 	if !utf8.Valid(d.source) {
 		return errors.New("not valid UTF-8")
 	}
@@ -32,8 +35,10 @@ func (d *Decoder) jsonText() error {
 		err = d.otlpJSON()
 	case d.beginsEnvelope():
 		return d.jsonEnvelope()
+	case d.isTelegraf():
+		err = d.alone(0, d.telegraf)
 	default:
-		err = d.element(0)
+		err = d.walk(0)
 	}
 	if err != nil {
 		return err
@@ -44,10 +49,18 @@ func (d *Decoder) jsonText() error {
 	return nil
 }
 
-// element reads one reading. Its error is a syntax error; anything else that is wrong is bad by itself.
+// element reads one reading of an array.
 func (d *Decoder) element(i int) error {
+	if d.scan.Next() == '{' && d.stencil(i, false) {
+		return nil
+	}
+	return d.walk(i)
+}
+
+// alone reads what stands or falls by itself. Its error is a syntax error; anything else that is wrong is bad alone.
+func (d *Decoder) alone(i int, read func(int) error) error {
 	begin, from := d.scan.At(), len(d.fields)
-	err := d.reading(i)
+	err := read(i)
 	if err == nil {
 		return nil
 	}
@@ -67,6 +80,7 @@ func (d *Decoder) reading(i int) error {
 	}
 	r := telemetry.Reading{}
 	from, timed, whole := len(d.fields), false, !d.flat
+	var number []byte // that the device gives the message
 	if d.flat {
 		d.properties.clear()
 	}
@@ -92,7 +106,10 @@ func (d *Decoder) reading(i int) error {
 			if !whole {
 				return d.property(name, from, 2)
 			}
-			err = d.scan.Skip(2)
+			begin := d.scan.At()
+			if err = d.scan.Skip(2); err == nil && string(name) == d.opts.Sequence {
+				number = d.source[begin:d.scan.At()]
+			}
 		}
 		return err
 	})
@@ -100,6 +117,9 @@ func (d *Decoder) reading(i int) error {
 		err = d.properties.into(d, &r, &timed)
 	}
 	if err != nil {
+		return err
+	}
+	if err := d.numbered(number, from); err != nil {
 		return err
 	}
 	return d.finish(i, r, timed, from)

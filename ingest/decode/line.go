@@ -152,7 +152,7 @@ func (d *Decoder) line(index int, entry []byte, millis func(int64) (int64, bool)
 
 func syntax(err error) *fault { return faultf(Undecodable, "not line protocol: %.200v", err) }
 
-// lineTags reads the tags: tenant and device into the reading, labels into d.pairs, tags into d.others.
+// lineTags reads the tags.
 func (d *Decoder) lineTags(lp *lineprotocol.Decoder) (r telemetry.Reading, f *fault) {
 	d.pairs, d.others = d.pairs[:0], d.others[:0]
 	for {
@@ -163,24 +163,30 @@ func (d *Decoder) lineTags(lp *lineprotocol.Decoder) (r telemetry.Reading, f *fa
 		if name == nil {
 			return r, nil
 		}
-		switch tag := string(name); {
-		case tag == d.opts.DeviceTag:
-			if r.Device, err = d.devices.get(value); err != nil {
-				return r, faultf(Device, "%v", err)
-			}
-		case tag == d.opts.TenantTag:
-			if r.Tenant, err = d.tenants.get(value); err != nil {
-				return r, faultf(Tenant, "%v", err)
-			}
-		case d.tags[tag]:
-			d.others, f = addTag(d.others, &d.tagNames, name, &d.texts, value)
-		default:
-			d.pairs, f = addTag(d.pairs, &d.labelNames, name, &d.texts, value)
-		}
-		if f != nil {
+		if f = d.tag(&r, name, value); f != nil {
 			return r, f
 		}
 	}
+}
+
+// tag takes a tag: the tenant and the device go into the reading, labels into d.pairs, tags into d.others.
+func (d *Decoder) tag(r *telemetry.Reading, name, value []byte) (f *fault) {
+	var err error
+	switch tag := string(name); {
+	case tag == d.opts.DeviceTag:
+		if r.Device, err = d.devices.get(value); err != nil {
+			return faultf(Device, "%v", err)
+		}
+	case tag == d.opts.TenantTag:
+		if r.Tenant, err = d.tenants.get(value); err != nil {
+			return faultf(Tenant, "%v", err)
+		}
+	case d.tags[tag]:
+		d.others, f = addTag(d.others, &d.tagNames, name, &d.texts, value)
+	default:
+		d.pairs, f = addTag(d.pairs, &d.labelNames, name, &d.texts, value)
+	}
+	return f
 }
 
 func addTag(
@@ -232,6 +238,9 @@ func (d *Decoder) lineValue(kind lineprotocol.ValueKind, raw []byte) (v telemetr
 		i, err := strconv.ParseUint(string(raw), 10, 63)
 		return telemetry.IntValue(int64(i)), err == nil
 	case lineprotocol.Float:
+		if f, end, ok := plainNumber(raw, 0); ok && end == len(raw) {
+			return telemetry.FloatValue(f), true
+		}
 		f, err := strconv.ParseFloat(string(raw), 64)
 		return telemetry.FloatValue(f), err == nil && !bytes.ContainsAny(raw, "xXpP_")
 	case lineprotocol.Bool:

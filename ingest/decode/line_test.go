@@ -1,6 +1,8 @@
 package decode_test
 
 import (
+	"math"
+	"strconv"
 	"testing"
 
 	"binnacle/ingest/decode"
@@ -98,6 +100,18 @@ func TestBadLines(t *testing.T) {
 		require.Empty(t, got.Readings, line)
 		require.Len(t, got.Bad, 1, line)
 		require.Equal(t, want, got.Bad[0].Reason, "%s: %s", line, got.Bad[0].Detail)
+	}
+}
+
+// Floats are what strconv reads, to the last bit, however they are written.
+func TestFloatsOfLines(t *testing.T) {
+	for _, text := range []string{"0", "-0", "-0.0", "1", "01", "1.", ".5", "-.5", "0.30", "-12.75", "999999999999999",
+		"9999999999999999", "0.000000000000001", "74.93588199999998", "1e5", "-1.5E-3", "123456789.123456"} {
+		want, err := strconv.ParseFloat(text, 64)
+		require.NoError(t, err)
+		got := decodeLines(influx, "m,name=a,tenant=b f="+text, "")
+		require.Len(t, got.Readings, 1, text)
+		require.Equal(t, math.Float64bits(want), got.Readings[0].Fields[0].Value.Bits(), text)
 	}
 }
 

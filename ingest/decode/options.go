@@ -15,6 +15,9 @@ type Options struct {
 	Tenant string `name:"default-tenant" help:"Tenant of messages that name none. Without one they are dead letters." placeholder:"TENANT"`
 	Device string `name:"default-device" help:"Device of messages that name none. Without one they are dead letters." placeholder:"DEVICE"`
 
+	// Sequence is a metric, too, that readings get which have a number in their message's property or record's header.
+	Sequence string `name:"sequence" help:"Name of the number that a device gives each of its messages: a property of JSON messages beside values, or a header of the record. It is kept as a metric of that name, by which gaps tells what was lost before Kafka. Default: none." placeholder:"NAME"`
+
 	Lines    `kong:"embed"`
 	Resource ResourceNames `kong:"embed,prefix='otlp-'"`
 	Series   SeriesNames   `kong:"embed,prefix='remote-write-'"`
@@ -23,12 +26,22 @@ type Options struct {
 	Buckets  bool    `name:"histogram-buckets" help:"Store the buckets of OTLP histograms, too: one series for each, with the label le. Else count, sum, min and max alone."`
 	Gateways bool    `name:"hub-gateways" help:"Let devices of IoT Hub send readings of other devices. Else a message that names another is a dead letter."`
 	Schemas  Schemas `kong:"-"` // of a registry; nil when there is none
+
+	// Bound is the tenant to which the topic belongs; empty: to none. What names no tenant is its, what names another is
+	// bad.
+	Bound string `kong:"-"`
+
+	// Set says what counts whatever a message names: for records that were refused for what they name.
+	Set Names `kong:"-"`
 }
+
+// Names are a tenant and a device, both valid. An empty one is none.
+type Names struct{ Tenant, Device string }
 
 // Lines say how line protocol is read.
 type Lines struct {
-	DeviceTag string   `name:"lp-device-tag" help:"Line protocol: the tag that holds the device id." default:"${lp_device_tag=}"`
-	TenantTag string   `name:"lp-tenant-tag" help:"Line protocol: the tag that holds the tenant." default:"${lp_tenant_tag=}"`
+	DeviceTag string   `name:"lp-device-tag" help:"Line protocol: the tag that holds the device id." default:"${lp_device_tag=device}"`
+	TenantTag string   `name:"lp-tenant-tag" help:"Line protocol: the tag that holds the tenant." default:"${lp_tenant_tag=tenant}"`
 	Tags      []string `name:"lp-tags" help:"Line protocol: tags that describe the device. All others are labels." placeholder:"TAG"`
 	Metric    string   `name:"lp-metric" help:"Line protocol: name a metric measurement_field (full) or by the field alone (field)." enum:"full,field" default:"full"`
 }
@@ -81,6 +94,11 @@ func (o Options) Check() error {
 	var errs []error
 	if err := o.Format.Check(); err != nil {
 		errs = append(errs, fmt.Errorf("--message-format: %w", err))
+	}
+	if o.Sequence != "" {
+		if err := telemetry.CheckName("metric", o.Sequence); err != nil {
+			errs = append(errs, fmt.Errorf("--sequence: %w", err))
+		}
 	}
 	if o.Tenant != "" {
 		if err := telemetry.CheckTenant(o.Tenant); err != nil {

@@ -1,6 +1,7 @@
 package decode
 
 import (
+	"cmp"
 	"slices"
 
 	"binnacle/internal/telemetry"
@@ -33,6 +34,9 @@ func (d *Decoder) place(r *telemetry.Reading, what string) *fault {
 	if r.Tenant == "" {
 		r.Tenant = d.origin.tenant
 	}
+	if f := d.checkBound(r.Tenant, what); f != nil {
+		return f
+	}
 	if d.origin.bound && r.Device != "" && r.Device != d.origin.device {
 		return faultf(Device, "%s names the device %q, but %q has sent it", what, r.Device, d.origin.device)
 	}
@@ -46,4 +50,12 @@ func (d *Decoder) place(r *telemetry.Reading, what string) *fault {
 		return faultf(Device, "%s has no device", what)
 	}
 	return nil
+}
+
+// checkBound says what is wrong with a tenant that something names in a topic that belongs to one.
+func (d *Decoder) checkBound(tenant, what string) *fault {
+	if tenant = cmp.Or(d.opts.Set.Tenant, tenant); d.opts.Bound == "" || tenant == "" || tenant == d.opts.Bound {
+		return nil
+	}
+	return faultf(OtherTenant, "%s names the tenant %q, but the topic belongs to %q", what, tenant, d.opts.Bound)
 }

@@ -12,6 +12,7 @@ const (
 	ContentType Reason = "content-type" // a content type that is not read here, or none and no look of any; no telemetry
 	Empty       Reason = "empty"        // no payload, or a reading without a value
 	Tenant      Reason = "tenant"       // none, or not a tenant's name
+	OtherTenant Reason = "other-tenant" // another one than the topic belongs to
 	Device      Reason = "device"       // none, or not a device id
 	Time        Reason = "time"         // none, or not a time
 	Name        Reason = "name"         // a metric, label or tag whose name is not allowed
@@ -36,7 +37,7 @@ const (
 // Reasons are all reasons there are.
 func Reasons() []Reason {
 	return []Reason{
-		Undecodable, ContentType, Empty, Tenant, Device, Time, Name, Value, Label, BadSchema,
+		Undecodable, ContentType, Empty, Tenant, OtherTenant, Device, Time, Name, Value, Label, BadSchema,
 		Past, Future, Expired, UnknownTenant, TooLarge, Limit, Unstorable, Unreadable,
 	}
 }

@@ -116,12 +116,12 @@ func (d *Decoder) describe(f *fault) *resource {
 // checkPlace places a reading whose tenant and device were found among named things, and checks what was found.
 func (d *Decoder) checkPlace(r *telemetry.Reading, what, named string, tenants, devices []string) *fault {
 	if r.Tenant != "" {
-		if err := telemetry.CheckTenant(r.Tenant); err != nil {
+		if err := d.checkTenant(r.Tenant); err != nil {
 			return faultf(Tenant, "%v", err)
 		}
 	}
 	if r.Device != "" {
-		if err := telemetry.CheckDevice(r.Device); err != nil {
+		if err := d.checkDevice(r.Device); err != nil {
 			return faultf(Device, "%v", err)
 		}
 	}

@@ -32,10 +32,8 @@ func (d *Discard) Last(context.Context, sharding.Key, store.Chain) (store.Tail, 
 // Forgetful is a control.Catalog that takes everything and has nothing.
 type Forgetful struct{ control.Catalog }
 
-// Read is control.Catalog.
-func (Forgetful) Read(context.Context, string, string) (control.Device, bool, error) {
-	return control.Device{}, false, nil
-}
+// Create is control.Catalog.
+func (Forgetful) Create(context.Context, string, string, []byte) error { return nil }
 
-// Write is control.Catalog.
-func (Forgetful) Write(context.Context, control.Device) (string, error) { return "1", nil }
+// Pages is control.Catalog.
+func (Forgetful) Pages(context.Context, string, int64) ([]control.PageInfo, error) { return nil, nil }

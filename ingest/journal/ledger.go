@@ -14,16 +14,18 @@ func (l *Ledger) Before() (last Link, ok bool) { return l.last, l.any }
 
 // Landed takes the answer to an append of n blocks: the first one stands at an offset, the others follow. It reports
 // lost when the journal has lost its end since the append before, blocks that counted among it: then the Ledger knows
-// of the new blocks alone, and whatever else was journaled must be again.
+// of no block, and whatever was journaled must be again, the new blocks too, for they name an append that is gone.
 func (l *Ledger) Landed(first int64, n int, nonce Nonce) (lost bool) {
-	if lost = l.any && first <= l.last.Offset; lost {
+	lost = l.any && first <= l.last.Offset
+	l.last, l.any = Link{first + int64(n) - 1, nonce}, true
+	if lost {
 		l.live = live{}
+		return true
 	}
 	for i := range int64(n) {
 		l.live.add(first + i)
 	}
-	l.last, l.any = Link{first + int64(n) - 1, nonce}, true
-	return lost
+	return false
 }
 
 // Loaded takes a block that a Loader has taken, of which rows are kept.

@@ -158,6 +158,7 @@ func (w *writer) records(random *rand.Rand, next *int64) []journal.Record {
 func (w *writer) landed(at int64, records []journal.Record) {
 	if w.ledger.Landed(at, len(records), records[0].Nonce) {
 		clear(w.live) // to be journaled again
+		return
 	}
 	for i, r := range records {
 		w.live[at+int64(i)] = string(r.Data)
@@ -270,5 +271,7 @@ func TestALedgerTakesWhatWasLoaded(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, journal.Link{Offset: 701, Nonce: 5}, last)
 	require.True(t, ledger.Landed(650, 1, 6), "the end was lost")
-	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 650, To: 651, Mark: 6}, ledger.Commit(2, 9))
+	require.False(t, ledger.Commit(2, 9).Counts(), "what has landed names an append that is gone")
+	require.False(t, ledger.Landed(651, 1, 7))
+	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 651, To: 652, Mark: 7}, ledger.Commit(2, 9))
 }

@@ -33,28 +33,53 @@ type Record struct {
 	First   int64 // offsets of the source: of the first and the last record whose rows are in the block
 	Through int64
 	Rows    int
+	Values  int
+	From    int64  // least event time of the rows, ms since 1970 UTC
+	To      int64  // greatest one
+	Tail    Tail   // of the chain, as the writer knew it
 	Data    []byte // the rows; docs/format/block.md
 }
 
-// recordVersion opens every record.
-const recordVersion = 1
+// Tail is what the writer of a block knew of the chunks of its chain: as much as a look-up tells, though what was
+// stored since may not be in it. Rows at or below Through are stored.
+type Tail struct {
+	Known    bool
+	Chunks   int64 // how many there are: the number of the next one
+	Through  int64 // of the last one; 0 when there is none, as are From and To
+	From, To int64 // its event times
+}
 
-const flagLinked = 1
+// Version is the layout of records that is written and read; it opens every one.
+const Version = 1
+
+// flags of a record.
+const (
+	flagLinked = 1 << iota
+	flagTail
+)
 
 // Append appends the record's value, as the journal's topic keeps it.
 func (r *Record) Append(dst []byte) []byte {
-	dst = append(dst, recordVersion)
+	dst = append(dst, Version)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Nonce))
-	if !r.Linked {
-		dst = append(dst, 0)
-	} else {
-		dst = append(dst, flagLinked)
+	flags := byte(0)
+	if r.Linked {
+		flags |= flagLinked
+	}
+	if r.Tail.Known {
+		flags |= flagTail
+	}
+	dst = append(dst, flags)
+	if r.Linked {
 		dst = binary.AppendUvarint(dst, uint64(r.Before.Offset))
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(r.Before.Nonce))
 	}
 	for _, n := range []uint64{uint64(r.Stream), uint64(r.Day), uint64(r.First), uint64(r.Through - r.First),
-		uint64(r.Rows)} {
+		uint64(r.Rows), uint64(r.Values), uint64(r.From), uint64(r.To - r.From)} {
 		dst = binary.AppendUvarint(dst, n)
+	}
+	if r.Tail.Known {
+		dst = r.Tail.append(dst)
 	}
 	for _, s := range []string{r.Tenant, r.Device} {
 		dst = binary.AppendUvarint(dst, uint64(len(s)))
@@ -63,25 +88,44 @@ func (r *Record) Append(dst []byte) []byte {
 	return append(dst, r.Data...)
 }
 
+func (t *Tail) append(dst []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(t.Chunks))
+	if t.Chunks > 0 {
+		for _, n := range []int64{t.Through, t.From, t.To - t.From} {
+			dst = binary.AppendUvarint(dst, uint64(n))
+		}
+	}
+	return dst
+}
+
 // ParseRecord is the inverse of Record.Append. Data aliases value. Any error wraps ErrNotWhole.
 func ParseRecord(value []byte) (Record, error) {
 	p := parser{rest: value}
-	if v := p.byte(); p.fault == "" && v != recordVersion {
+	if v := p.byte(); p.fault == "" && v != Version {
 		p.fault = fmt.Sprintf("its version is %d", v)
 	}
 	r := Record{Nonce: Nonce(p.fixed())}
-	switch flags := p.byte(); {
-	case p.fault != "":
-	case flags == flagLinked:
+	flags := p.byte()
+	if flags&^(flagLinked|flagTail) != 0 {
+		p.wrong(fmt.Sprintf("its flags are %#x", flags))
+	}
+	if flags&flagLinked != 0 {
 		r.Linked, r.Before = true, Link{p.offset(), Nonce(p.fixed())}
-	case flags != 0:
-		p.fault = fmt.Sprintf("its flags are %#x", flags)
 	}
 	r.Stream = uint32(p.number(1<<32 - 1))
 	r.Day = telemetry.Day(p.number(telemetry.MaxMillis/telemetry.DayMillis - 1))
 	r.First = p.offset()
-	r.Through = r.First + int64(p.number(uint64(1<<63-1-r.First)))
-	r.Rows = int(p.number(1 << 30))
+	r.Through = p.from(r.First)
+	r.Rows, r.Values = int(p.number(1<<30)), int(p.number(1<<30))
+	r.From = p.offset()
+	r.To = p.from(r.From)
+	if flags&flagTail != 0 {
+		r.Tail = Tail{Known: true, Chunks: p.offset()}
+		if r.Tail.Chunks > 0 {
+			r.Tail.Through, r.Tail.From = p.offset(), p.offset()
+			r.Tail.To = p.from(r.Tail.From)
+		}
+	}
 	r.Tenant, r.Device = p.text(), p.text()
 	r.Data = p.rest
 	switch {
@@ -150,6 +194,9 @@ func (p *parser) number(most uint64) uint64 {
 	p.rest = p.rest[used:]
 	return n
 }
+
+// from is a number that is not less than another one, of which the difference is written.
+func (p *parser) from(least int64) int64 { return least + int64(p.number(uint64(1<<63-1-least))) }
 
 func (p *parser) offset() int64 { return int64(p.number(1<<63 - 1)) }
 

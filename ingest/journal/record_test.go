@@ -14,15 +14,17 @@ import (
 func sample() journal.Record {
 	return journal.Record{
 		Nonce: 0x0123456789abcdef, Before: journal.Link{Offset: 1 << 40, Nonce: math.MaxUint64}, Linked: true,
-		Stream: 7, Tenant: "acme", Device: "truck-0042", Day: 20777, First: 100, Through: 163, Rows: 64, Data: []byte("rows"),
+		Stream: 7, Tenant: "acme", Device: "truck-0042", Day: 20777, First: 100, Through: 163, Rows: 64, Values: 640,
+		From: 1795183200123, To: 1795183830123,
+		Tail: journal.Tail{Known: true, Chunks: 3, Through: 99, From: 1795180000000, To: 1795183200000}, Data: []byte("rows"),
 	}
 }
 
 // The bytes of version 1, which docs/format/journal.md describes: they never change.
 func TestGoldenRecord(t *testing.T) {
 	r := sample()
-	const golden = "01efcdab8967452301" + "01" + "808080808020" + "ffffffffffffffff" + "07" + "a9a201" + "64" + "3f" +
-		"40" +
+	const golden = "01efcdab8967452301" + "03" + "808080808020" + "ffffffffffffffff" + "07" + "a9a201" + "64" + "3f" +
+		"40" + "8005" + "fb8e87ca9f34" + "f0b926" + "03" + "63" + "80e6c3c89f34" + "80a8c301" +
 		"0461636d65" + "0a747275636b2d30303432" + "726f7773"
 	require.Equal(t, golden, hex.EncodeToString(r.Append(nil)))
 }
@@ -31,6 +33,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	plain := sample()
 	plain.Linked, plain.Before, plain.Data = false, journal.Link{}, []byte{}
 	last := sample()
+	last.Tail = journal.Tail{Known: true}
 	last.First, last.Through, last.Day = math.MaxInt64, math.MaxInt64, telemetry.DayOf(telemetry.MaxMillis-1)
 	for _, r := range []journal.Record{sample(), plain, last} {
 		got, err := journal.ParseRecord(r.Append(nil))

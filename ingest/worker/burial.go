@@ -4,15 +4,16 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/telemetry"
 )
 
 // bury makes dead letters of the readings of a chunk that the store will never take. The rows stay where they are
 // until the letters are acknowledged: they hold back the floor, and the head shows them. The chunk's number stays
-// free.
-func (w *Worker) bury(c *chain) *Bury {
+// free. It fails when a shelf has lost rows.
+func (w *Worker) bury(c *chain) (*Bury, error) {
 	b := &Bury{chain: c}
 	var open *DeadLetter
-	for offset, reading := range c.flight.rows.Each() {
+	err := c.flight.rows.Each(func(offset int64, reading telemetry.Reading) {
 		if open == nil || open.Record.Offset != offset {
 			b.Letters = append(b.Letters, w.letterOf(c, offset))
 			open = &b.Letters[len(b.Letters)-1]
@@ -21,11 +22,11 @@ func (w *Worker) bury(c *chain) *Bury {
 		}
 		reading.Tenant, reading.Device = c.device.tenant.name, c.device.id
 		open.Record.Value = decode.AppendJSON(open.Record.Value, reading)
-	}
+	})
 	for i := range b.Letters {
 		b.Letters[i].Record.Value = append(b.Letters[i].Record.Value, ']')
 	}
-	return b
+	return b, err
 }
 
 // letterOf is a letter for what is left of a record: its readings of one device and day, as a message.
@@ -53,14 +54,23 @@ func (w *Worker) burials(jobs []Job, now time.Time) []Job {
 	if b := w.letters.job(); b != nil {
 		jobs = append(jobs, b)
 	}
+	if b := w.recall.letters.job(); b != nil {
+		b.recalled = true
+		jobs = append(jobs, b)
+	}
 	for w.refused.len() > 0 && w.burying < maxBurials {
 		c := w.refused.pop()
+		b, err := w.bury(c)
+		if err != nil {
+			w.lose(err)
+			return jobs
+		}
 		w.mu.Lock()
 		c.resume()
 		w.mu.Unlock()
 		w.burying++
-		jobs = append(jobs, w.bury(c))
-		w.index.file(c)
+		jobs = append(jobs, b)
+		w.file(c)
 	}
 	return jobs
 }
@@ -71,7 +81,7 @@ func (w *Worker) reject(c *chain, why string, now time.Time) {
 	c.refuse(why, now)
 	w.mu.Unlock()
 	w.refused.push(c)
-	w.index.file(c)
+	w.file(c)
 }
 
 // interred takes a Bury back.
@@ -83,6 +93,12 @@ func (w *Worker) interred(j *Bury, now time.Time) {
 		w.burial = backoff{}
 	}
 	switch {
+	case j.recalled && r.Fault != None:
+		w.recall.letters.back()
+	case j.recalled:
+		w.recall.letters.done()
+		w.recall.acknowledged(j.Letters)
+		w.decided(now)
 	case c == nil && r.Fault != None:
 		w.letters.back()
 	case c == nil:

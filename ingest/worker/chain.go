@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"math"
 	"time"
 
 	"binnacle/binning"
 	"binnacle/binning/chunk"
+	"binnacle/ingest/journal"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -20,6 +22,7 @@ const (
 	CutMemory Reason = "memory" // memory is short, and this was among the fullest bins
 	CutBehind Reason = "behind" // the bin held back the committed offset for too long
 	CutDrain  Reason = "drain"  // shutdown
+	CutBulky  Reason = "bulky"  // the journal has no room for one of the readings
 )
 
 // chain is the open bin of a device and day, and what is known of the chunks before it. It goes from phase to phase by
@@ -50,33 +53,38 @@ const (
 type chain struct {
 	device *device
 	day    telemetry.Day
+	tenure uint32 // of the Worker's, in which number and tail were learnt: only there they are known
 	phase  phase
+	full   bool // its partition key was found full, which has been said
+	begun  bool // a bin has been opened since the chain is known here
 
 	// What the head shows: these change under the Worker's lock.
-	bin    binning.Rows
+	number uint32 // of the next chunk
+	bin    binning.Bin
 	flight *flight // while creating or burying, and what is to be created or buried again when stalled
 	linger []lingering
-	number uint32 // of the next chunk
-	tail   int64  // through of the last one, -1 none
-	span   span   // of the last one
+	tail   int64 // through of the last one, -1 none
+	span   span  // of the last one
 
 	due    time.Time // when the bin is cut at the latest
 	want   Reason    // why the bin is to be cut, empty if it is not
 	trial  int       // values from which on the next trial encoding is worth while
 	budget int64     // records that the bin may hold back the committed offset (rule W7)
 	first  int64     // lowest offset that the chain holds back from being committed, while it has rows that are not stored
-	full   bool      // its partition key was found full, which has been said
-	begun  bool      // a bin has been opened since the chain is known here
 	stall  *stall    // while an attempt to look up, to create or to bury has failed
-	tenure uint32    // of the Worker's, in which number and tail were learnt: only there they are known
-	used   time.Time
+	used   int64     // ms since 1970
+
+	// Rows up to here were loaded from the journal, be it that they and some later ones are stored since: heads tell each
+	// block of them apart, or they would look newer than what was stored after them (rule R5).
+	loaded int64
 
 	// A cut that must wait for dead letters takes rows up to here, unsealed for all: else later ones would put it off
 	// for ever.
 	seal   int64
-	sealAt time.Time
+	sealAt int64 // ms since 1970
 
-	filing filing
+	filing    filing
+	journaled journaled
 }
 
 // span is the first and last instant of a chunk, both inclusive.
@@ -98,7 +106,7 @@ const (
 
 // flight is a chunk that is being created.
 type flight struct {
-	rows   binning.Rows
+	rows   binning.Bin
 	id     chunk.ID
 	key    sharding.Key
 	doc    []byte
@@ -108,14 +116,15 @@ type flight struct {
 
 // lingering is rows that are known to be stored since a moment ago: a replica that lags may not have them yet.
 type lingering struct {
-	rows  binning.Rows
+	rows  binning.Bin
 	until time.Time
 }
 
 const unsealed = -1
 
 func newChain(d *device, day telemetry.Day) *chain {
-	return &chain{device: d, day: day, tail: -1, seal: unsealed}
+	unknown := journaled{through: -1, under: -1, loose: noOffset}
+	return &chain{device: d, day: day, tail: -1, seal: unsealed, loaded: -1, journaled: unknown}
 }
 
 // take puts a reading into the bin, which is due then if it was empty. The caller holds the lock.
@@ -129,6 +138,14 @@ func (c *chain) take(offset int64, r *telemetry.Reading, due time.Time) (repeats
 		c.phase, c.first = filling, offset
 	}
 	return repeats
+}
+
+// ripe is how many open rows of the bin become a block.
+func (c *chain) ripe() int {
+	if len(c.bin.Blocks()) == 0 {
+		return binning.FirstBlock(c.device.id)
+	}
+	return binning.BlockRows
 }
 
 // ask gives a reason to cut the bin, if it has rows; the first reason counts. It reports whether the chain waits to
@@ -152,7 +169,7 @@ func (c *chain) spare(trial int) {
 // sealUpto lets the cut wait for dead letters, with no rows above an offset.
 func (c *chain) sealUpto(offset int64, now time.Time) {
 	if c.seal == unsealed {
-		c.seal, c.sealAt = offset, now
+		c.seal, c.sealAt = offset, now.UnixMilli()
 	}
 	c.phase = sealed
 }
@@ -164,7 +181,7 @@ func (c *chain) release() { c.phase = asked }
 func (c *chain) look() { c.phase = looking }
 
 // cut takes rows out of the bin to be created as a chunk; rest is what the bin has then. The caller holds the lock.
-func (c *chain) cut(f *flight, rest binning.Rows) {
+func (c *chain) cut(f *flight, rest binning.Bin) {
 	c.phase, c.flight, c.bin = creating, f, rest
 	c.want, c.trial = "", 0
 	if c.bin.Readings() == 0 {
@@ -195,7 +212,7 @@ func (c *chain) resumes() bool { return c.phase == stalled && c.stall.ready && !
 
 // spill takes rows out of the bin that are not to be stored any more; rest is what the bin has then. The caller holds
 // the lock.
-func (c *chain) spill(rows, rest binning.Rows) {
+func (c *chain) spill(rows, rest binning.Bin) {
 	c.flight, c.bin = &flight{rows: rows}, rest
 	if c.bin.Readings() == 0 {
 		c.want, c.seal = "", unsealed
@@ -217,7 +234,7 @@ func (c *chain) resume() {
 
 // buried takes that the dead letters of the flight are acknowledged. The caller holds the lock.
 func (c *chain) buried(now time.Time) {
-	c.flight, c.used = nil, now
+	c.flight, c.used = nil, now.UnixMilli()
 	c.unseal()
 	c.settle()
 }
@@ -226,37 +243,66 @@ func (c *chain) buried(now time.Time) {
 func (c *chain) stored(now, until time.Time) {
 	rows := c.flight.rows
 	c.linger = append(c.linger, lingering{rows, until})
-	c.number, c.tail, c.used = c.number+1, rows.Through(), now
+	c.number, c.tail, c.used = c.number+1, rows.Through(), now.UnixMilli()
 	c.span.from, c.span.to = rows.Span()
 	c.flight = nil
 	c.settle()
 }
 
-// conflict takes that the number in flight is somebody else's chunk, whose rows linger; the others go back to the
-// bin, which was to be cut. The caller holds the lock.
-func (c *chain) conflict(tail store.Tail, now, until time.Time) {
+// conflict takes that the number in flight is somebody else's chunk, whose rows linger, as do others that are settled:
+// below that offset all are stored. The rest go back to the bin, which was to be cut. It fails when a shelf has lost
+// rows. The caller holds the lock.
+func (c *chain) conflict(tail store.Tail, settled int64, now, until time.Time, s *binning.Schemas) error {
 	f := c.flight
 	c.flight = nil
 	c.learn(tail)
-	rest := c.past(&f.rows, until)
-	c.bin = c.past(&c.bin, until)
+	rest, err := c.stand(&f.rows, max(c.tail, settled-1), until, s)
+	if err != nil {
+		return err
+	}
+	if c.bin, err = c.stand(&c.bin, c.tail, until, s); err != nil {
+		return err
+	}
 	if rest.Readings() > 0 {
-		c.bin = rest.Concat(&c.bin)
+		if rest.First() <= c.loaded {
+			rest.Seal(s) // what was loaded is told apart by its blocks
+		}
+		if c.bin, err = rest.Concat(&c.bin, s); err != nil {
+			return err
+		}
 		c.due = now
 		c.want = f.reason
 	}
 	c.unseal()
 	c.settle()
+	return nil
 }
 
-// found takes what a lookup told of the tail, nil for nothing (rules W3, W4). The caller holds the lock.
-func (c *chain) found(tail *store.Tail, until time.Time) {
+// found takes what a lookup told of the tail, nil for nothing (rules W3, W4). It fails when a shelf has lost rows. The
+// caller holds the lock.
+func (c *chain) found(tail *store.Tail, until time.Time, s *binning.Schemas) (err error) {
 	if tail != nil {
 		c.learn(*tail)
 	}
-	c.bin = c.past(&c.bin, until)
+	if c.bin, err = c.stand(&c.bin, c.tail, until, s); err != nil {
+		return err
+	}
 	c.unseal()
 	c.settle()
+	return nil
+}
+
+// hint takes what the writer of a block knew of the tail: as a lookup does, it may miss the newest chunks.
+func (c *chain) hint(t *journal.Tail) {
+	if t.Chunks > 0 && t.Chunks <= math.MaxUint32 {
+		c.learn(store.Tail{Number: uint32(t.Chunks - 1), Through: t.Through, From: t.From, To: t.To})
+	}
+}
+
+// restore begins with a bin that another process had open. The caller holds the lock.
+func (c *chain) restore(bin binning.Bin, due time.Time) {
+	c.bin, c.due, c.trial, c.begun = bin, due, 0, true
+	c.phase, c.first, c.loaded = filling, bin.First(), bin.Through()
 }
 
 // learn takes what the store told of the tail. A lookup may have missed the newest chunks: what is known already stays.
@@ -298,31 +344,32 @@ func (c *chain) settle() {
 	c.first = c.bin.First()
 }
 
-// past lets the rows at or below the tail linger and returns the others.
-func (c *chain) past(rows *binning.Rows, until time.Time) (rest binning.Rows) {
-	return c.stand(rows, c.tail, until)
-}
-
-// stand lets the rows up to an offset linger and returns the others.
-func (c *chain) stand(rows *binning.Rows, through int64, until time.Time) (rest binning.Rows) {
+// stand lets the rows up to an offset linger, which are stored, and returns the others. It fails when a shelf has lost
+// rows.
+func (c *chain) stand(rows *binning.Bin, through int64, until time.Time,
+	s *binning.Schemas) (rest binning.Bin, err error) {
+	if rows.Readings() == 0 || rows.First() > through {
+		return *rows, nil
+	}
 	head := *rows
-	switch n := rows.Upto(through); n {
-	case 0:
-		return *rows
-	case rows.Readings():
-	default:
-		head, rest = rows.SplitAt(n)
+	if rows.Through() > through {
+		if head, rest, err = rows.UpTo(through, s); err != nil {
+			return rest, err
+		}
 	}
 	c.linger = append(c.linger, lingering{head, until})
-	return rest
+	return rest, nil
 }
 
-// leave lets the rows below a position linger: somebody else has stored them. The caller holds the lock.
-func (c *chain) leave(position int64, until time.Time) {
+// leave lets the rows below a position linger: somebody else has stored them. It fails when a shelf has lost rows. The
+// caller holds the lock.
+func (c *chain) leave(position int64, until time.Time, s *binning.Schemas) (err error) {
 	if c.bin.Readings() == 0 || c.bin.First() >= position {
-		return
+		return nil
 	}
-	c.bin = c.stand(&c.bin, position-1, until)
+	if c.bin, err = c.stand(&c.bin, position-1, until, s); err != nil {
+		return err
+	}
 	c.unseal()
 	switch {
 	case c.bin.Readings() == 0:
@@ -333,6 +380,7 @@ func (c *chain) leave(position int64, until time.Time) {
 	case c.flight == nil:
 		c.first = c.bin.First()
 	}
+	return nil
 }
 
 // letGo drops the rows that have lingered. The caller holds the lock.
@@ -352,7 +400,7 @@ func (c *chain) letGo(now time.Time) {
 func (c *chain) acting() bool { return c.phase >= asked }
 
 // bytes is how much memory the chain takes.
-func (c *chain) bytes() int { return size(&c.bin) + c.leaving() }
+func (c *chain) bytes() int { return size(&c.bin) + c.leaving() + cap(c.journaled.landed)*landedBytes }
 
 // leaving is the memory of rows on their way out: being created, or stored already.
 func (c *chain) leaving() (n int) {
@@ -371,7 +419,7 @@ func (c *chain) lingering() (n int) {
 }
 
 // size is the memory of rows.
-func size(rows *binning.Rows) int {
+func size(rows *binning.Bin) int {
 	if rows.Readings() == 0 {
 		return 0
 	}

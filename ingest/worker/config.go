@@ -1,32 +1,56 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
+	"binnacle/binning"
 	"binnacle/ingest/decode"
+	"binnacle/internal/control"
 	"binnacle/internal/settings"
 )
 
 // Config is how a Worker works. Its tags are package settings's: what a field means, and the default that it has
 // without a value.
 type Config struct {
-	Topic    string         `help:"Topic that readings are published to." default:"telemetry"`
+	Topic    string         `kong:"-"` // that the partition is one of
 	Decode   decode.Options `kong:"embed"`
 	Register bool           `kong:"-"` // unknown tenants are registered as they come; else their readings are dead letters
 
-	Hold   time.Duration `help:"Longest time that a reading waits in memory before it is written." default:"${hold=30m}"`
+	// Hold is 12 h with a journal and 30 min without unless it is set.
+	Hold time.Duration `help:"Longest time that a reading waits in memory before it is written; from 12h on it begins when the reading's day is over. Default: 12h, or 30m with --journal=off." default:"${hold=0s}"`
+	// Journal is whether the rows of open bins go to a journal.
+	Journal      bool          `kong:"-"`
+	JournalEvery time.Duration `help:"Longest time that a reading waits before it is in the journal." default:"15m"`
+	// Shelf takes blocks when memory is short. nil: they are written early instead.
+	Shelf binning.Shelf `kong:"-"`
+	// Nonce makes numbers that nobody else makes, of chance. It must be set where there is a journal.
+	Nonce func() uint64 `kong:"-"`
+
+	// Limits are those of tenants that say nothing else.
+	Limits  control.IngestLimits `kong:"embed,prefix='tenant-'"`
+	HeldFor time.Duration        `help:"Longest time that readings above a rate of their tenant wait in Kafka; then they are refused. A crash reads again what lies above the oldest of them." default:"15m"`
+
+	// FairAfter is off when it is negative.
+	FairAfter time.Duration `help:"How far a partition may be behind before a tenant that sends most of what comes is passed over, so that others need not wait: it is read again as time allows, and nothing is refused. Off when negative, such as -1s." default:"500ms"`
+
 	Future time.Duration `help:"How far an event time may lie after its record's Kafka timestamp." default:"10m"`
 	// Past is what Worker accepts; 0 is the tenant's retention, or 400 days where it keeps for ever, and negative any
 	// age.
 	Past        time.Duration `help:"How old a reading may be, such as 400d, within the retention. 0: any age in dev, else 400 days where a tenant keeps for ever."`
 	CommitEvery time.Duration `help:"How often offsets are committed." default:"1s"`
-	MaxBehind   int64         `help:"Records that a bin may hold back the committed offset." default:"10000000"`
-	MaxWrites   int           `help:"Writes in flight for each partition." default:"32"`
-	Linger      time.Duration `kong:"-" default:"2s"` // how long a chunk stays in the head after it was acknowledged
-	// how often first and last of a device go to the catalog; negative: with every chunk
-	NoteEvery  time.Duration `kong:"-" default:"6h"`
+	// MaxBehind is 10 million without a journal unless it is set; with one there is no bound but the source's retention.
+	MaxBehind int64         `help:"Records that a bin may hold back the committed offset. Default: 10 million with --journal=off, else no bound." default:"0"`
+	MaxWrites int           `help:"Writes in flight for each partition." default:"32"`
+	Linger    time.Duration `kong:"-" default:"2s"` // how long a chunk stays in the head after it was acknowledged
+	// how often first and last of a device go to the catalog while it goes on reporting; negative: with every chunk
+	NoteEvery time.Duration `kong:"-" default:"168h"`
+	// NoteWait is how long what is new of devices waits for more, so that they are told to the catalog together, unless
+	// nothing was told for as long; negative: not at all.
+	NoteWait   time.Duration `kong:"-" default:"10s"`
 	StampEvery time.Duration `kong:"-" default:"5m"` // how often a partition's mark is renewed
 
 	// first pause after a job that failed, doubled up to 64 times of it
@@ -38,7 +62,22 @@ type Config struct {
 // WithDefaults is the config with a value in every field.
 func (c Config) WithDefaults() Config {
 	settings.Defaults(&c)
+	c.Hold, c.MaxBehind = cmp.Or(c.Hold, c.defaultHold()), cmp.Or(c.MaxBehind, c.defaultBehind())
 	return c
+}
+
+func (c Config) defaultHold() time.Duration {
+	if c.Journal {
+		return LongHold
+	}
+	return 30 * time.Minute
+}
+
+func (c Config) defaultBehind() int64 {
+	if c.Journal {
+		return math.MaxInt64 / 4 // sums with offsets must not overflow
+	}
+	return 10_000_000
 }
 
 // Validate reports every fault at once.
@@ -47,7 +86,8 @@ func (c Config) Validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"hold", c.Hold}, {"future", c.Future}, {"linger", c.Linger}, {"commit-every", c.CommitEvery},
+	}{{"hold", c.Hold}, {"journal-every", c.JournalEvery}, {"held-for", c.HeldFor},
+		{"future", c.Future}, {"linger", c.Linger}, {"commit-every", c.CommitEvery},
 		{"stamp-every", c.StampEvery},
 		{"retry-backoff", c.RetryBackoff}, {"full-backoff", c.FullBackoff}} {
 		if d.value < 0 {

@@ -12,14 +12,57 @@ import (
 )
 
 // due is when a bin that gets its first reading now is cut at the latest.
+//
+// Where a bin may wait for half a day, its day decides: the fewer chunks a day is cut into, the cheaper they are, and a
+// device that reports seldom fills not even one. The bin of a day that is not over waits until it is, and then the part
+// of the hold that is the device's own: at midnight nothing is cut, and in the hold that follows each moment as much
+// as the other. docs/adr has the reckoning.
 func (w *Worker) due(c *chain, now time.Time) time.Time {
 	if c.bin.Readings() > 0 {
 		return c.due
 	}
+	first := binning.FirstHold(c.device.id, w.cfg.Hold)
+	if end := time.UnixMilli(c.day.End()); w.waitsForDay() && now.Before(end) {
+		return end.Add(first)
+	}
 	if c.begun {
 		return now.Add(w.cfg.Hold)
 	}
-	return now.Add(binning.FirstHold(c.device.id, w.cfg.Hold))
+	return now.Add(first)
+}
+
+// LongHold is the hold from which on bins wait for the end of their day.
+const LongHold = 12 * time.Hour
+
+func (w *Worker) waitsForDay() bool { return w.cfg.Hold >= LongHold }
+
+// isFull reports whether the bin, which has grown, is to be cut for its size.
+func (w *Worker) isFull(c *chain, now time.Time) bool {
+	values := c.bin.Values()
+	switch {
+	case crowded(c):
+		return true
+	case values < c.trial || !c.device.sizer.Full(values, c.bin.Width()):
+		return false
+	case w.lastsTheDay(c, now):
+		c.trial = values + values/16
+		return false
+	}
+	return true
+}
+
+// lastsTheDay reports whether the rest of the day fits the document too, at the pace of the bin so far: one larger
+// document is cheaper than one at the target and a small one.
+func (w *Worker) lastsTheDay(c *chain, now time.Time) bool {
+	if !w.waitsForDay() || now.UnixMilli() >= c.day.End() {
+		return false
+	}
+	from, to := c.bin.Span()
+	if to <= from {
+		return false
+	}
+	grown := float64(c.day.End()-from) / float64(to-from)
+	return c.device.sizer.FitsOne(int(grown*float64(c.bin.Values())), c.bin.Width())
 }
 
 // budget is how many records such a bin may hold back the committed offset: as with the hold, the first one of a chain
@@ -42,7 +85,7 @@ func (w *Worker) ask(c *chain, why Reason, now time.Time) {
 	if c.ask(why) {
 		w.enqueue(c, now)
 	}
-	w.index.file(c)
+	w.file(c)
 }
 
 // Jobs decides what is to be cut and returns what is to be done outside. It is called after records were fed,
@@ -50,15 +93,22 @@ func (w *Worker) ask(c *chain, why Reason, now time.Time) {
 func (w *Worker) Jobs(now time.Time, view *control.View) []Job {
 	w.wake(now)
 	w.relieve(now)
-	if now.Sub(w.ticked) >= w.cfg.CommitEvery {
+	ticked := now.Sub(w.ticked) >= w.cfg.CommitEvery
+	if ticked {
 		w.ticked = now
 		w.catchUp(now)
 		w.forgetIdle(now)
 		w.renew(now)
 	}
 	jobs := w.notes(nil, now)
+	if ticked {
+		jobs = w.censuses(jobs, now, view)
+	}
 	jobs = w.burials(jobs, now)
 	jobs = w.cuts(jobs, now, view)
+	if a := w.append(now, ticked); a != nil {
+		jobs = append(jobs, a)
+	}
 	w.settle()
 	return jobs
 }
@@ -70,7 +120,7 @@ func (w *Worker) wake(now time.Time) {
 			w.mu.Lock()
 			c.letGo(now)
 			w.mu.Unlock()
-			w.index.file(c)
+			w.file(c)
 			continue
 		}
 		if c.phase == stalled && !c.stall.ready {
@@ -79,6 +129,15 @@ func (w *Worker) wake(now time.Time) {
 		}
 		w.ask(c, CutHold, now)
 	}
+}
+
+// Threatened has the bins cut that hold back the committed offset below the one given: the log is about to lose what
+// lies there (rule W7).
+func (w *Worker) Threatened(below int64, now time.Time) {
+	for _, c := range w.index.below(below) {
+		w.ask(c, CutBehind, now)
+	}
+	w.recall.threat = max(w.recall.threat, below) // what waits there is taken whatever the limits say
 }
 
 // catchUp cuts the bins that hold back the committed offset by more records than allowed (rule W7).
@@ -106,7 +165,7 @@ func (w *Worker) cuts(jobs []Job, now time.Time, view *control.View) []Job {
 			w.queue.began(c)
 			jobs = append(jobs, job)
 		}
-		w.index.file(c)
+		w.file(c)
 	}
 	return jobs
 }
@@ -119,7 +178,7 @@ func (w *Worker) unblock(view *control.View, now time.Time) {
 		if c := w.waiting.pop(); c.phase == sealed {
 			c.release()
 			w.enqueue(c, now)
-			w.index.file(c)
+			w.file(c)
 		}
 	}
 	if view.ReadAt.After(w.placedBy) {
@@ -149,6 +208,11 @@ func (w *Worker) start(c *chain, now time.Time, view *control.View) Job {
 		chain := store.Chain{Day: c.day, Stream: w.stream, Partition: w.partition}
 		return &Lookup{Keys: tenant.Placement.Keys(c.device.id, c.day), Chain: chain, chain: c}
 	}
+	if w.undecidedOf(c) {
+		c.sealUpto(c.bin.Through(), now)
+		w.undecideds.push(c)
+		return nil
+	}
 	if at, ok := w.letters.first(); ok && at <= c.bin.Through() {
 		c.sealUpto(w.position-1, now)
 		if at <= c.seal {
@@ -171,7 +235,11 @@ func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
 		ID: id, TenantShard: key.TenantShard, Device: key.Device, After: c.tail, Cut: now.UnixMilli(),
 		TTL: tenant.TTL(c.day, now.UnixMilli()),
 	}
-	rows, rest, doc := fit(c, header)
+	rows, rest, doc, err := w.fit(c, header)
+	if err != nil {
+		w.lose(err)
+		return nil
+	}
 	why := c.want
 	if why == CutSize && now.Before(c.due) && !crowded(c) && rest.Readings() == 0 &&
 		float64(len(doc)) < trialShare*float64(c.device.sizer.Target(rows.Width())) {
@@ -192,7 +260,7 @@ func (w *Worker) goOn(c *chain, why Reason, now time.Time) {
 	}
 	if c.seal != unsealed && c.bin.First() > c.seal {
 		// All that was to be cut is out: the rest is a bin of its own, as old as the seal.
-		c.seal, c.due = unsealed, c.sealAt.Add(w.cfg.Hold)
+		c.seal, c.due = unsealed, time.UnixMilli(c.sealAt).Add(w.cfg.Hold)
 		if why != CutDrain {
 			why = CutSize
 		}
@@ -206,20 +274,31 @@ func (w *Worker) goOn(c *chain, why Reason, now time.Time) {
 const trialShare = 0.9
 
 // fit finds how much of the bin makes a document near the target, never more than the maximum unless one record alone
-// is larger, and encodes it. It panics when one record can't be encoded: such a record was refused when it was fed.
-func fit(c *chain, h chunk.Header) (rows, rest binning.Rows, doc []byte) {
+// is larger, and encodes it. It fails when a shelf has lost rows, and panics when one record can't be encoded: such a
+// record was refused when it was fed.
+func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []byte, err error) {
 	sizer := &c.device.sizer
 	take := sizer.ReadingsFor(c.bin.Readings(), c.bin.Values(), c.bin.Width())
 	if c.seal != unsealed {
-		take = min(take, c.bin.Upto(c.seal))
+		below, _, err := c.bin.UpTo(c.seal, w.schemas)
+		if err != nil {
+			return rows, rest, nil, err
+		}
+		take = min(take, below.Readings())
 	}
 	for {
-		rows, rest = c.bin, binning.Rows{}
+		rows, rest = c.bin, binning.Bin{}
 		if take < c.bin.Readings() {
-			rows, rest = c.bin.SplitAt(take)
+			if rows, rest, err = c.bin.SplitAt(take, w.schemas); err != nil {
+				return rows, rest, nil, err
+			}
+		}
+		frame, err := rows.Frame(binning.All, nil, rows.Through()+1)
+		if err != nil {
+			return rows, rest, nil, err
 		}
 		h.First, h.Through, h.Readings = rows.First(), rows.Through(), rows.Readings()
-		doc, err := chunk.Encode(h, rows.Frame(binning.All, nil))
+		doc, err := chunk.Encode(h, frame)
 		alone := rows.First() == rows.Through()
 		switch {
 		case errors.Is(err, chunk.ErrTooLarge) && !alone:
@@ -231,14 +310,14 @@ func fit(c *chain, h chunk.Header) (rows, rest binning.Rows, doc []byte) {
 		width := rows.Width()
 		learn(sizer, &rows, doc)
 		if len(doc) <= sizer.Max(width) || alone {
-			return rows, rest, doc
+			return rows, rest, doc, nil
 		}
 		take = min(rows.Readings()-1, sizer.ReadingsFor(rows.Readings(), rows.Values(), width))
 	}
 }
 
 // learn tells a device's sizer what a document takes.
-func learn(sizer *binning.Sizer, rows *binning.Rows, doc []byte) {
+func learn(sizer *binning.Sizer, rows *binning.Bin, doc []byte) {
 	overhead, err := chunk.Overhead(doc)
 	if err != nil {
 		panic(fmt.Sprintf("what was encoded can't be read: %v", err))
@@ -261,7 +340,7 @@ func (w *Worker) Next(now time.Time) time.Time {
 // Drain asks for everything to be cut, the fullest first, and cuts nothing later by itself.
 func (w *Worker) Drain(now time.Time) {
 	w.drain = true
-	for c := w.index.fullest(); c != nil; c = w.index.fullest() {
+	for c := w.index.size.largest(); c != nil; c = w.index.size.largest() {
 		w.ask(c, CutDrain, now)
 	}
 	for _, t := range w.tenants {
@@ -275,5 +354,6 @@ func (w *Worker) Drain(now time.Time) {
 
 // Busy reports whether something is still to be written.
 func (w *Worker) Busy() bool {
-	return w.index.open() > 0 || w.letters.len() > 0 || w.queue.busy > 0 || w.noting > 0 || w.unnoted.len() > 0
+	return w.index.open() > 0 || w.letters.len() > 0 || w.recall.letters.len() > 0 || w.queue.busy > 0 ||
+		w.noting > 0 || w.unnoted.len() > 0
 }

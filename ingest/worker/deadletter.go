@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/letter"
 )
 
 // DeadLetter is a record, or one element of it, that was refused. docs/format/message.md has its form.
@@ -22,27 +23,13 @@ type DeadLetter struct {
 	// Stretch is set when the letter stands for a stretch of the log; the record's offset is then the first one of it.
 	Stretch *Stretch
 
-	bytes int // of memory
+	bytes int      // of memory
+	chain chainKey // of a reading that was recalled
 }
-
-// The headers of a dead letter.
-const (
-	HeaderReason    = "binnacle-reason"
-	HeaderDetail    = "binnacle-detail"
-	HeaderTopic     = "binnacle-topic"
-	HeaderPartition = "binnacle-partition"
-	HeaderOffset    = "binnacle-offset"
-	HeaderIndex     = "binnacle-index"
-	HeaderThrough   = "binnacle-through" // the last offset, where a letter stands for a stretch of the log
-)
-
-// HeaderTruncated is the length of a payload that was left out in part or as a whole. The record itself is where
-// HeaderOffset says, as long as the log keeps it.
-const HeaderTruncated = "binnacle-truncated"
 
 // Headers are the record's own and those that say why it was refused and where it stood.
 func (d *DeadLetter) Headers() []Header {
-	own := make([]Header, 0, len(d.Record.Headers)+6)
+	own := make([]Header, 0, len(d.Record.Headers)+7)
 	return append(append(own, d.Record.Headers...), d.Facts()...)
 }
 
@@ -50,17 +37,20 @@ func (d *DeadLetter) Headers() []Header {
 func (d *DeadLetter) Facts() []Header {
 	var own []Header
 	for _, h := range []struct{ key, value string }{
-		{HeaderReason, string(d.Bad.Reason)},
-		{HeaderDetail, d.Bad.Detail},
-		{HeaderTopic, d.Topic},
-		{HeaderPartition, strconv.Itoa(int(d.Partition))},
-		{HeaderOffset, strconv.FormatInt(d.Record.Offset, 10)},
-		{HeaderIndex, strconv.Itoa(d.Bad.Index)},
+		{letter.HeaderReason, string(d.Bad.Reason)},
+		{letter.HeaderDetail, d.Bad.Detail},
+		{letter.HeaderTopic, d.Topic},
+		{letter.HeaderPartition, strconv.Itoa(int(d.Partition))},
+		{letter.HeaderOffset, strconv.FormatInt(d.Record.Offset, 10)},
+		{letter.HeaderIndex, strconv.Itoa(d.Bad.Index)},
 	} {
 		own = append(own, Header{Key: h.key, Value: []byte(h.value)})
 	}
+	if d.Record.Time >= 0 {
+		own = append(own, Header{Key: letter.HeaderTimestamp, Value: []byte(strconv.FormatInt(d.Record.Time, 10))})
+	}
 	if d.Stretch != nil {
-		own = append(own, Header{Key: HeaderThrough, Value: []byte(strconv.FormatInt(d.Stretch.Through, 10))})
+		own = append(own, Header{Key: letter.HeaderThrough, Value: []byte(strconv.FormatInt(d.Stretch.Through, 10))})
 	}
 	return own
 }
@@ -73,7 +63,7 @@ func (d *DeadLetter) PayloadBytes() int {
 	return len(d.Record.Value)
 }
 
-// deadLetters wait to be acknowledged, in the order of their offsets.
+// deadLetters wait to be acknowledged, in the order in which they came.
 type deadLetters struct {
 	waiting fifo[DeadLetter]
 	busy    int // how many of the first are being published
@@ -99,8 +89,9 @@ const (
 // len is how many letters are not acknowledged.
 func (d *deadLetters) len() int { return d.waiting.len() }
 
-// add takes a letter, whose offset is not lower than any before.
-func (d *deadLetters) add(l DeadLetter) {
+// add takes a letter, and reports whether it stands for itself: of a record's letters above a number the last one
+// speaks for the others. Those of a record come one after another.
+func (d *deadLetters) add(l DeadLetter) bool {
 	all := d.waiting.all()
 	n := len(all)
 	if n == 0 || all[n-1].Record.Offset != l.Record.Offset {
@@ -116,16 +107,17 @@ func (d *deadLetters) add(l DeadLetter) {
 		last.Index = decode.Whole
 		last.Detail = fmt.Sprintf("%d further elements of the record are refused, the last of them, %d, because: %s",
 			d.more+1, l.Bad.Index, l.Bad.Detail)
-		return
+		return false
 	}
 	d.ofRecord++
 	l.Bare = l.Stretch != nil || d.ofRecord > 1 && d.ofRecord*len(l.Record.Value) > maxBytesOfRecord
 	l.bytes += letterBytes
 	d.waiting.push(l)
 	d.bytes += l.bytes
+	return true
 }
 
-// first is the lowest offset that is not acknowledged.
+// first is the lowest offset that is not acknowledged, of letters that came in the order of theirs.
 func (d *deadLetters) first() (offset int64, ok bool) {
 	if d.len() == 0 {
 		return 0, false

@@ -16,6 +16,7 @@ type device struct {
 	counted int      // bytes that the Worker has of it
 	chains  []*chain // under the Worker's lock
 	sizer   binning.Sizer
+	limited *rated // nil: nothing is known for limits
 
 	seen   seen
 	news   bool  // seen has a metric, label or tag that no Note has carried yet
@@ -29,6 +30,7 @@ type device struct {
 	lookAt      time.Time
 	noting      bool  // a Note is under way
 	carried     int64 // offset of the oldest news that it carries
+	toldUntil   int64 // ms; while it is among its tenant's fresh devices: 0 before the catalog has all that is new
 }
 
 // chain is the device's chain of a day, nil if there is none.
@@ -88,7 +90,7 @@ const noOffset = -1
 // What a device and a chain take, in bytes, without what they point to: the structs, and their places in maps and
 // lists.
 const (
-	deviceBytes = 350
+	deviceBytes = 358
 	chainBytes  = 580
 )
 

@@ -18,8 +18,12 @@ func (w *Worker) Done(job Job, now time.Time) {
 		w.interred(j, now)
 	case *Note:
 		w.noted(j, now)
+	case *Census:
+		w.tallied(j, now)
 	case *Stamp:
 		w.stampedAt(j, now)
+	case *Append:
+		w.appended(j, now)
 	default:
 		panic(fmt.Sprintf("worker: job %T is none of a Worker's", job))
 	}
@@ -42,8 +46,9 @@ func (w *Worker) lookedUp(j *Lookup, now time.Time) {
 	}
 	w.told(j.chain, tail, j.chain.first)
 	w.mu.Lock()
-	j.chain.found(tail, now.Add(w.cfg.Linger))
+	err := j.chain.found(tail, now.Add(w.cfg.Linger), w.schemas)
 	w.mu.Unlock()
+	w.lose(err)
 	w.learnt(j.chain, now)
 }
 
@@ -65,8 +70,9 @@ func (w *Worker) created(j *Create, now time.Time) {
 		w.observer.Conflict()
 		w.told(c, j.Existing, c.first)
 		w.mu.Lock()
-		c.conflict(*j.Existing, now, until)
+		err := c.conflict(*j.Existing, w.settled, now, until, w.schemas)
 		w.mu.Unlock()
+		w.lose(err)
 		w.suspect = max(w.suspect, j.Existing.Through)
 		w.learnt(c, now)
 		return
@@ -115,7 +121,7 @@ func (w *Worker) requeue(c *chain, now time.Time) {
 	if c.phase == asked {
 		w.enqueue(c, now)
 	}
-	w.index.file(c)
+	w.file(c)
 }
 
 // Committed says up to where the log is committed, and returns a Stamp when one is due: the first one at once, because

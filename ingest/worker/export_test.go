@@ -1,11 +1,21 @@
 package worker
 
+import "slices"
+
 // HeldByParts adds up what Held should be: rows and dead letters, and what is known of devices and chains.
 func HeldByParts(w *Worker) (rows, known int64) {
 	sets := map[*columns]bool{}
 	for _, t := range w.tenants {
+		if v := t.values; v != nil {
+			for _, own := range v.own {
+				known += labelNameBytes + int64(len(own))*labelValueBytes
+			}
+		}
 		for _, d := range t.byID {
 			known += int64(d.bytes())
+			if x := d.rated(); x != nil {
+				known += x.bytes
+			}
 			if c := d.seen.columns; c != nil && !sets[c] {
 				sets[c] = true
 				known += int64(c.bytes())
@@ -16,10 +26,11 @@ func HeldByParts(w *Worker) (rows, known int64) {
 			}
 		}
 	}
-	for _, l := range w.letters.waiting.all() {
+	for _, l := range append(slices.Clone(w.letters.waiting.all()), w.recall.letters.waiting.all()...) {
 		rows += int64(l.bytes)
 	}
-	known += int64(w.names.Bytes())
+	known += int64(len(w.recall.all) * waitingBytes)
+	known += int64(w.names.Bytes() + w.schemas.Bytes())
 	for _, o := range w.outdated {
 		known += int64(o.names.Bytes())
 	}
@@ -53,4 +64,39 @@ func countLess[T any](o *ordered[T], n *int) {
 		*n++
 		return less(a, b)
 	}
+}
+
+// Loose reports whether something is on its way to the journal, or should be, and can go there now.
+func (w *Worker) Loose() bool {
+	j := &w.journal
+	if !j.on {
+		return false
+	}
+	if j.under != nil {
+		return true
+	}
+	limit, loose := w.undecided(), false
+	j.loose.upto(func(c *chain) bool { return !loose && c.journaled.loose < limit }, func(c *chain) {
+		loose = loose || !c.journaled.bulky
+	})
+	return loose
+}
+
+// SeriesByDay is how many series are counted of a tenant, by day.
+func SeriesByDay(w *Worker, tenant string) map[string]int {
+	out := map[string]int{}
+	for day, n := range w.tenants[tenant].series {
+		out[day.String()] = n
+	}
+	return out
+}
+
+// CountedLabels is of how many tenants a Worker counts the values of labels.
+func CountedLabels(w *Worker) (n int) {
+	for _, t := range w.tenants {
+		if t.values != nil {
+			n++
+		}
+	}
+	return n
 }

@@ -15,15 +15,20 @@ import (
 // The process dies at every operation outside in turn, before it happened and after, and once more while the next
 // process recovers. Whatever was committed is stored at every moment, and in the end everything is, once.
 func TestDeathAtEveryStep(t *testing.T) {
+	log := logOf(3, ingesttest.Rounds(40, 25))
+	deathAtEveryStep(t, func() *world { return newWorld(t, log) })
+}
+
+// deathAtEveryStep returns how many takeovers loaded a journal.
+func deathAtEveryStep(t *testing.T, begin func() *world) (whole int) {
 	const seed = 3
-	log := logOf(seed, ingesttest.Rounds(40, 15))
-	clean := newWorld(t, log)
+	clean := begin()
 	require.True(t, clean.live(seed))
 	clean.check()
 	require.Greater(t, clean.ops, 20)
 	for _, how := range []int{dieBefore, dieAfter} {
 		for at := 1; at <= clean.ops; at++ {
-			w := newWorld(t, log)
+			w := begin()
 			w.fatal = func(n int) int {
 				if n == at || n == at+5 {
 					return how
@@ -35,8 +40,10 @@ func TestDeathAtEveryStep(t *testing.T) {
 				w.now = w.now.Add(time.Second)
 			}
 			w.check()
+			whole += w.whole
 		}
 	}
+	return whole
 }
 
 // Deaths at random, many times, in a longer log.

@@ -23,6 +23,15 @@ func (q *fifo[T]) pop() T {
 	return x
 }
 
+// unpush takes out the item that came last; there must be one.
+func (q *fifo[T]) unpush() {
+	n := len(q.items) - 1
+	clear(q.items[n:])
+	if q.items = q.items[:n]; q.len() == 0 {
+		*q = fifo[T]{}
+	}
+}
+
 // drop takes out the n items that came first.
 func (q *fifo[T]) drop(n int) {
 	clear(q.items[q.gone : q.gone+n])

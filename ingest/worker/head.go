@@ -20,18 +20,27 @@ func (w *Worker) Snapshot(req store.HeadRequest) store.PartitionHead {
 	w.look(devices, func(d *device) {
 		head.Chains, pieces = d.stored(head.Chains, req.Range), d.pieces(pieces, req.Range)
 	})
+	known := req.KnownOf(head.Owner)
 	head.Rows = func(yield func(store.HeadRows, error) bool) {
 		for _, p := range pieces {
-			rows := p.rows.Below(head.Position)
-			if rows.Readings() == 0 {
+			if p.rows.First() >= head.Position {
 				continue
 			}
-			frame := rows.Frame(req.Range, req.Metrics)
-			if len(frame.Groups) == 0 {
-				continue
+			through := min(p.rows.Through(), head.Position-1)
+			out := store.HeadRows{
+				Device: p.device, Source: store.Source{Stream: head.Stream, Partition: head.Partition, Through: through},
+				Day: p.day, First: p.rows.First(), Above: -1,
 			}
-			source := store.Source{Stream: head.Stream, Partition: head.Partition, Through: rows.Through()}
-			if !yield(store.HeadRows{Device: p.device, Source: source, Frame: frame}, nil) {
+			// A bin that has become shorter was cut: its rest is told as another one.
+			if upto, ok := known[store.HeadBin{Device: p.device, Day: p.day, First: out.First}]; ok && upto <= through {
+				out.Above = upto
+			}
+			var err error
+			if out.Frame, err = p.rows.FrameAbove(out.Above, req.Range, req.Metrics, head.Position); err != nil {
+				yield(store.HeadRows{}, err)
+				return
+			}
+			if (len(out.Frame.Groups) > 0 || head.Owner != 0) && !yield(out, nil) {
 				return
 			}
 		}
@@ -46,7 +55,13 @@ func (w *Worker) asOf(req store.HeadRequest) (store.PartitionHead, []*device) {
 	head := store.PartitionHead{
 		Topic: w.cfg.Topic, Partition: w.partition, Stream: w.stream, Position: w.position, CaughtUp: w.caughtUp,
 	}
+	if req.Bins && w.owner != 0 {
+		head.Owner = max(w.owner+uint64(w.tenure), 1)
+	}
 	t := w.tenants[req.Tenant]
+	if t != nil && (t.waits != nil || t.slow > 0) {
+		head.Waits = w.headWaits(t, req.Devices)
+	}
 	if t == nil || req.Range.Empty() {
 		return head, nil
 	}
@@ -106,9 +121,25 @@ func (w *Worker) Devices(req store.ListRequest) []store.HeadDevice {
 	return out
 }
 
+// News is what the catalog may not show yet of a tenant's devices. It may be called by anyone at any time.
+func (w *Worker) News(tenantName string) store.HeadNews {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var n store.HeadNews
+	t, turns := w.tenants[tenantName], uint64(0)
+	if t != nil {
+		turns = t.turns
+		for d := range t.unseen {
+			n.Devices = append(n.Devices, d.seen.entry(d.id, t.units))
+		}
+	}
+	n.Add(w.partition, uint64(w.stream), uint64(w.assigned), uint64(w.tenure), turns)
+	return n
+}
+
 // listed is the rows of the devices that a list has.
-func (w *Worker) listed(req store.ListRequest) map[string][]binning.Rows {
-	_, all := w.asOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All})
+func (w *Worker) listed(req store.ListRequest) map[string][]binning.Bin {
+	_, all := w.asOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All, Devices: req.Devices})
 	var found []*device
 	w.look(all, func(d *device) {
 		if strings.HasPrefix(d.id, req.Prefix) && d.holdsRows() {
@@ -119,7 +150,7 @@ func (w *Worker) listed(req store.ListRequest) map[string][]binning.Rows {
 		slices.SortFunc(found, func(a, b *device) int { return strings.Compare(a.id, b.id) })
 		found = found[:req.Limit]
 	}
-	out := make(map[string][]binning.Rows, len(found))
+	out := make(map[string][]binning.Bin, len(found))
 	w.look(found, func(d *device) {
 		for _, p := range d.pieces(nil, binning.All) {
 			out[d.id] = append(out[d.id], p.rows)
@@ -136,7 +167,8 @@ func (d *device) holdsRows() bool {
 
 type piece struct {
 	device string
-	rows   binning.Rows
+	day    telemetry.Day
+	rows   binning.Bin
 }
 
 // stored appends what is known to be stored of the device's days that a range touches (rule R4).
@@ -156,15 +188,28 @@ func (d *device) pieces(out []piece, r telemetry.Range) []piece {
 		if !c.touches(r) {
 			continue
 		}
-		for _, l := range c.linger {
-			out = append(out, piece{d.id, l.rows})
+		for i := range c.linger {
+			out = c.piece(out, &c.linger[i].rows)
 		}
 		if c.flight != nil {
-			out = append(out, piece{d.id, c.flight.rows})
+			out = c.piece(out, &c.flight.rows)
 		}
 		if c.bin.Readings() > 0 {
-			out = append(out, piece{d.id, c.bin})
+			out = c.piece(out, &c.bin)
 		}
+	}
+	return out
+}
+
+// piece appends a run of rows. What was loaded may lack rows between those of two blocks, or behind the last one: those
+// that somebody has stored since, and never journaled. So each block stands by itself, and no older row is lifted above
+// a chunk by a later one (rule R5).
+func (c *chain) piece(out []piece, rows *binning.Bin) []piece {
+	if rows.First() > c.loaded {
+		return append(out, piece{c.device.id, c.day, *rows})
+	}
+	for _, part := range rows.Parts(c.loaded) {
+		out = append(out, piece{c.device.id, c.day, part})
 	}
 	return out
 }

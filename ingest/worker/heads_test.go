@@ -28,6 +28,10 @@ func (l localHeads) Devices(ctx context.Context, r store.ListRequest) ([]store.H
 	return l.Local.Devices(r), ctx.Err()
 }
 
+func (l localHeads) News(ctx context.Context, tenant string) (store.HeadNews, error) {
+	return l.Local.News(tenant), ctx.Err()
+}
+
 // A worker's head keeps the contract of store.Heads.
 func TestHeadsOfAWorker(t *testing.T) {
 	storetest.RunHeads(t, func(t *testing.T) storetest.HeadFixture {

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"math/bits"
 	"time"
 
 	"binnacle/internal/telemetry"
@@ -11,12 +10,14 @@ import (
 // has been idle for longest. Filing a chain takes time by the logarithm of their number, and so does each answer:
 // nothing walks them.
 type index struct {
-	wakes   ordered[*chain]   // that have something to do by themselves, by when
-	filling ordered[*chain]   // by the offset that they hold back
-	lagging ordered[*chain]   // those that are filling too, by the position at which they are cut for holding it back
-	acting  ordered[*chain]   // likewise
-	idle    ordered[*chain]   // without rows, not even lingering ones, by when they are forgotten
-	classes [classes][]*chain // those that are filling, by how much memory they take
+	wakes   ordered[*chain] // that have something to do by themselves, by when
+	filling ordered[*chain] // by the offset that they hold back
+	lagging ordered[*chain] // those that are filling too, by the position at which they are cut for holding it back
+	acting  ordered[*chain] // likewise
+	idle    ordered[*chain] // without rows, not even lingering ones, by when they are forgotten
+
+	size      classes // those that are filling, by how much memory they take
+	shelvable classes // likewise, by how much of that a shelf would free
 
 	held   int64                // bytes of all chains
 	going  int64                // of those, bytes of rows that are on their way out
@@ -32,10 +33,10 @@ type filing struct {
 	wake   int32            // place in wakes
 	lag    int32            // place in lagging
 	wakeAt time.Time
-	class  uint8
-	slot   int32 // in its class, from 1, 0 for none
+	size   class // among the largest
+	free   class // among the shelvable
 
-	held, going, stuck int   // what the totals have of the chain
+	held, going, stuck int32 // what the totals have of the chain
 	fault              uint8 // by which it is counted
 	counted            bool
 }
@@ -46,11 +47,13 @@ func newIndex() index {
 	lag := func(c *chain) *int32 { return &c.filing.lag }
 	byOffset := func(a, b *chain) bool { return a.first < b.first }
 	return index{
-		wakes:   newOrdered(wake, func(a, b *chain) bool { return a.filing.wakeAt.Before(b.filing.wakeAt) }),
-		filling: newOrdered(place, byOffset),
-		lagging: newOrdered(lag, func(a, b *chain) bool { return a.first+a.budget < b.first+b.budget }),
-		acting:  newOrdered(place, byOffset),
-		idle:    newOrdered(place, func(a, b *chain) bool { return a.forgetAt().Before(b.forgetAt()) }),
+		size:      classes{of: func(c *chain) *class { return &c.filing.size }},
+		shelvable: classes{of: func(c *chain) *class { return &c.filing.free }},
+		wakes:     newOrdered(wake, func(a, b *chain) bool { return a.filing.wakeAt.Before(b.filing.wakeAt) }),
+		filling:   newOrdered(place, byOffset),
+		lagging:   newOrdered(lag, func(a, b *chain) bool { return a.first+a.budget < b.first+b.budget }),
+		acting:    newOrdered(place, byOffset),
+		idle:      newOrdered(place, func(a, b *chain) bool { return a.forgetAt().Before(b.forgetAt()) }),
 	}
 }
 
@@ -99,7 +102,7 @@ func (x *index) shelf(c *chain) *ordered[*chain] {
 func (x *index) count(c *chain) {
 	f := &c.filing
 	bin, out := size(&c.bin), c.leaving()
-	held, going, stuck := chainBytes+bin+out, out, 0
+	held, going, stuck := chainBytes+bin+out+cap(c.journaled.landed)*landedBytes, out, 0
 	switch {
 	case c.phase == stalled:
 		going = c.lingering() // nobody knows when the others go
@@ -118,11 +121,18 @@ func (x *index) count(c *chain) {
 	}
 	x.stalls[fault]++
 	f.fault, f.counted = fault, true
-	x.held += int64(held - f.held)
-	x.going += int64(going - f.going)
-	x.stuck += int64(stuck - f.stuck)
-	f.held, f.going, f.stuck = held, going, stuck
-	x.classify(c, bin)
+	x.held += int64(held) - int64(f.held)
+	x.going += int64(going) - int64(f.going)
+	x.stuck += int64(stuck) - int64(f.stuck)
+	f.held, f.going, f.stuck = int32(held), int32(going), int32(stuck)
+	if c.phase != filling {
+		bin = 0
+	}
+	x.size.put(c, bin)
+	if bin > 0 {
+		bin = c.bin.Shelvable()
+	}
+	x.shelvable.put(c, bin)
 }
 
 // drop takes a chain out.
@@ -137,58 +147,9 @@ func (x *index) drop(c *chain) {
 	if f.shelf != nil {
 		f.shelf.remove(c)
 	}
-	x.unclass(c)
+	x.size.put(c, 0)
+	x.shelvable.put(c, 0)
 	*f = filing{}
-}
-
-// classes are four to each doubling of the size: bins of a class differ by a quarter at most.
-const classes = 4 * 48
-
-func classOf(bytes int) uint8 {
-	n := bits.Len(uint(bytes))
-	if n < 3 {
-		return uint8(n)
-	}
-	return uint8(min(4*n+bytes>>(n-3)&3, classes-1))
-}
-
-// classify keeps a chain that is filling in the class of its bin's size, and any other in none.
-func (x *index) classify(c *chain, bytes int) {
-	f := &c.filing
-	if c.phase != filling {
-		x.unclass(c)
-		return
-	}
-	class := classOf(bytes)
-	if f.slot > 0 && f.class == class {
-		return
-	}
-	x.unclass(c)
-	x.classes[class] = append(x.classes[class], c)
-	f.class, f.slot = class, int32(len(x.classes[class]))
-}
-
-func (x *index) unclass(c *chain) {
-	f := &c.filing
-	if f.slot == 0 {
-		return
-	}
-	list := x.classes[f.class]
-	last := list[len(list)-1]
-	list[f.slot-1], last.filing.slot = last, f.slot
-	list[len(list)-1] = nil
-	x.classes[f.class] = list[:len(list)-1]
-	f.slot = 0
-}
-
-// fullest is a chain of those that are filling whose bin is among the largest, nil when none is open.
-func (x *index) fullest() *chain {
-	for i := len(x.classes) - 1; i >= 0; i-- {
-		if n := len(x.classes[i]); n > 0 {
-			return x.classes[i][n-1]
-		}
-	}
-	return nil
 }
 
 // awake is a chain with something to do at now, nil if there is none.
@@ -252,8 +213,9 @@ const (
 
 // forgetAt is when a chain that has had no rows since it was used is forgotten.
 func (c *chain) forgetAt() time.Time {
-	if c.used.UnixMilli() > c.day.End()+telemetry.DayMillis {
-		return c.used.Add(idleForOld)
+	used := time.UnixMilli(c.used)
+	if c.used > c.day.End()+telemetry.DayMillis {
+		return used.Add(idleForOld)
 	}
-	return c.used.Add(idleFor)
+	return used.Add(idleFor)
 }

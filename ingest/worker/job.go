@@ -1,12 +1,16 @@
 package worker
 
 import (
+	"time"
+
+	"binnacle/ingest/journal"
+	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 )
 
-// Job is something that a Worker wants done outside: a *Lookup, *Create, *Bury, *Note or *Stamp. The
+// Job is something that a Worker wants done outside: a *Lookup, *Create, *Bury, *Note, *Census, *Stamp or *Append. The
 // Worker hands out each job once, for one attempt. It comes back, in its own time and order, by Worker.Done; one that
 // failed says so before, and the Worker hands out another when its time has come.
 type Job interface {
@@ -41,19 +45,33 @@ type Create struct {
 // Bury publishes dead letters. It is done when the broker has acknowledged all of them (rule W10).
 type Bury struct {
 	Result
-	Letters []DeadLetter
-	chain   *chain // whose chunk the store refuses for ever; nil for records that were refused
+	Letters  []DeadLetter
+	chain    *chain // whose chunk the store refuses for ever; nil for records that were refused
+	recalled bool   // they had waited
 }
 
-// Note brings a device's entry in the catalog up to date.
+// Note has the catalog say what was seen of devices of a tenant.
 type Note struct {
 	Result
-	Tenant, Device string
-	Seen           control.Device // what is to be merged into the entry
-	Times          bool           // the entry is also written when it lacks nothing but a later time
-	device         *device
+	Tenant  string
+	Seen    []catalog.Entry
+	Times   []bool // of each: a later time alone is told too
+	devices []*device
 
-	Entry control.Device // the answer: the entry as stored now
+	Listed []Times // the answer: the times that the catalog has of each now
+}
+
+// Times are the event times of a device, ms.
+type Times struct{ First, Last int64 }
+
+// Census asks which values the labels of a tenant's readings have, as its catalog lists them.
+type Census struct {
+	Result
+	Tenant string
+	tenant *tenant
+	began  time.Time
+
+	Values *catalog.LabelValues // the answer
 }
 
 // Stamp renews the mark of a partition in its stream's document (rule W9).
@@ -64,15 +82,31 @@ type Stamp struct {
 	Mark      control.Mark
 }
 
-// Merge is what the entry of the catalog should say, given what it says now; changed is false when it need not be
-// written.
-func (n *Note) Merge(stored control.Device) (next control.Device, changed bool) {
-	next = merged(stored, n.Seen)
-	return next, !same(stored, next) || n.Times && next.Last != stored.Last
+// Append appends blocks to the journal's partition, in one request (rules J2, J6). It is done when all replicas in sync
+// have them; after any other end they may be there all the same.
+type Append struct {
+	Result
+	Topic     string // whose journal it is
+	Partition int32
+	Values    [][]byte
+
+	Base int64 // the answer: the offset of the first one
+
+	nonce  journal.Nonce
+	blocks []sent // as the values
+	bytes  int
+}
+
+// sent is a block of an Append.
+type sent struct {
+	chain   *chain
+	through int64
 }
 
 func (*Lookup) job() {}
 func (*Create) job() {}
 func (*Bury) job()   {}
 func (*Note) job()   {}
+func (*Census) job() {}
 func (*Stamp) job()  {}
+func (*Append) job() {}

@@ -97,7 +97,8 @@ func TestWhatIsHeldIsWhatIsCounted(t *testing.T) {
 				c.devices, c.rounds, taken>>10, says>>10, taken/int64(c.devices))
 			require.InEpsilon(t, taken, says, 0.2)
 			if c.stored {
-				require.Less(t, taken/int64(c.devices), int64(1<<10), "bytes of a device of which nothing is held")
+				require.Less(t, taken/int64(c.devices), int64(1200),
+					"bytes of a device of which nothing is held, with its entry of the catalog")
 			}
 			runtime.KeepAlive(l)
 		})
@@ -108,18 +109,20 @@ func TestWhatIsHeldIsWhatIsCounted(t *testing.T) {
 // room.
 func TestInventedDevicesDoNotFillMemory(t *testing.T) {
 	const bound = 2 << 20
-	w, ctx := newWorld(t, nil), ingesttest.Soon(t)
+	w, ctx := newWorld(t, nil), t.Context()
 	_, l := w.alone(func(c *ingest.Config) {
-		c.Hold, c.NoteEvery, c.MemoryBytes, c.CommitEvery = time.Hour, time.Hour, bound, time.Second
+		c.Hold, c.NoteEvery, c.NoteWait = time.Hour, time.Hour, time.Minute
+		c.MemoryBytes, c.CommitEvery = bound, time.Second
 	})
-	for i := range int64(20_000) {
+	n := int64(ingesttest.Rounds(20_000, 8000))
+	for i := range n {
 		require.NoError(t, l.Take(ctx, reading(i, fmt.Sprintf("invented-%d", i), w.now)))
 		w.now = w.now.Add(50 * time.Millisecond)
 		require.NoError(t, l.Step(ctx))
 		require.Less(t, l.Held(), int64(bound)*21/20)
 	}
 	require.Less(t, worker.Devices(l.Worker), 5000)
-	require.Greater(t, l.Floor(), int64(10_000))
+	require.Greater(t, l.Floor(), n/2)
 	heldRows(t, l)
 }
 

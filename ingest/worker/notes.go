@@ -8,11 +8,14 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// maxNotes bounds the notes under way.
-const maxNotes = 64
+const (
+	maxNotes = 8 // under way
+	// noteBatch is how many devices one Note tells of at most: some pages of the catalog.
+	noteBatch = 4096
+)
 
-// MaxJobs bounds the jobs of one Worker that are under way: writes, notes, burials, one stamp.
-func (c Config) MaxJobs() int { return c.MaxWrites + maxNotes + maxBurials + 2 }
+// MaxJobs bounds the jobs of one Worker that are under way: writes, notes, burials, a census, a stamp, an append.
+func (c Config) MaxJobs() int { return c.MaxWrites + maxNotes + maxBurials + 3 }
 
 func newNews() ordered[*device] {
 	return newOrdered(func(d *device) *int32 { return &d.held }, func(a, b *device) bool {
@@ -39,6 +42,7 @@ func (w *Worker) fileNews(d *device) {
 // observe takes note of what a reading shows of its device.
 func (w *Worker) observe(d *device, offset int64, r *telemetry.Reading, repeats bool) {
 	if d.observe(offset, r, repeats, &w.columns) {
+		d.tenant.news(d)
 		w.countDevice(d)
 		w.fileNews(d)
 		w.noteSoon(d)
@@ -62,8 +66,10 @@ func (w *Worker) restored(d *device, offset int64) {
 // tailed takes note of the times of a chunk that the store told of.
 func (w *Worker) tailed(c *chain, tail *store.Tail) {
 	if d := c.device; tail != nil && !d.seen.empty() {
+		w.mu.Lock()
 		d.seen.span(tail.From)
 		d.seen.span(tail.To)
+		w.mu.Unlock()
 		if d.stretched() {
 			w.noteSoon(d)
 		}
@@ -78,7 +84,8 @@ func (w *Worker) noteSoon(d *device) {
 	}
 }
 
-// notes brings the catalog up to date: at once for what was never seen, now and then for times.
+// notes brings the catalog up to date: soon with what was never seen, now and then with times. What is told together
+// takes few documents, so that after some news the next ones wait for others.
 func (w *Worker) notes(jobs []Job, now time.Time) []Job {
 	for w.looks.len() > 0 && !w.looks.first().lookAt.After(now) {
 		d := w.looks.first()
@@ -87,15 +94,35 @@ func (w *Worker) notes(jobs []Job, now time.Time) []Job {
 			w.noteSoon(d)
 		}
 	}
-	w.allow(now)
-	for w.unnoted.len() > 0 && w.noting < maxNotes && w.allowed >= 1 && w.catalog.open(now) {
+	for w.toldOnes.len() > 0 && w.toldOnes.front().toldUntil < now.UnixMilli() {
+		w.shown(w.toldOnes.pop())
+	}
+	at := w.unnoted.len()
+	hurry := w.drain || w.journal.flush || at >= noteBatch
+	if at == 0 || !w.catalog.open(now) || !hurry && now.Sub(w.notedAt) < w.cfg.NoteWait {
+		return jobs
+	}
+	open := make(map[*tenant]*Note)
+	for ; at > 0 && w.noting < maxNotes; at-- {
 		d := w.unnoted.pop()
 		d.queued = false
-		if !d.noting && w.notable(d, now) { // else it comes back when the note under way is done, or it is time
-			w.noting++
-			w.allowed--
-			jobs = append(jobs, w.note(d, now))
+		if d.noting || !w.notable(d, now) { // it comes back when the note under way is done, or it is time
+			continue
 		}
+		j := open[d.tenant]
+		if j == nil {
+			j = &Note{Tenant: d.tenant.name}
+			open[d.tenant] = j
+			w.noting++
+			jobs = append(jobs, j)
+		}
+		w.note(j, d, now)
+		if len(j.devices) == noteBatch {
+			delete(open, d.tenant)
+		}
+	}
+	if at == 0 && (len(open) > 0 || w.noting > 0) { // what is left over goes on as soon as others have ended
+		w.notedAt = now
 	}
 	return jobs
 }
@@ -110,30 +137,8 @@ func (w *Worker) timely(d *device, now time.Time) bool {
 	return w.cfg.NoteEvery < 0 || w.drain || len(d.chains) == 0 || d.listed && !now.Before(d.lookAt)
 }
 
-// A takeover finds every device unknown, and each must be compared with its entry before the floor may pass its first
-// reading. The bins hold the floor anyway until the hold is over, so that is done evenly within half of it; a few are
-// done at once.
-const (
-	noteBurst = 256
-	noteRate  = 64 // a second, at least
-)
-
-// allow says how many notes may begin now.
-func (w *Worker) allow(now time.Time) {
-	if w.backlog = max(w.backlog, w.unnoted.len()); w.unnoted.len() == 0 {
-		w.backlog = 0
-	}
-	rate := max(noteRate, 2*float64(w.backlog)/max(w.cfg.Hold.Seconds(), 1))
-	if since := now.Sub(w.allowedAt); w.drain || w.allowedAt.IsZero() || since < 0 {
-		w.allowed = noteBurst
-	} else {
-		w.allowed = min(noteBurst, w.allowed+rate*since.Seconds())
-	}
-	w.allowedAt = now
-}
-
-// note is the next Note of a device, and clears the news that it carries.
-func (w *Worker) note(d *device, now time.Time) *Note {
+// note puts a device into a Note, and clears the news that it carries.
+func (w *Worker) note(j *Note, d *device, now time.Time) {
 	d.noting, d.carried = true, d.since
 	if !d.news {
 		d.carried = noOffset
@@ -146,41 +151,76 @@ func (w *Worker) note(d *device, now time.Time) *Note {
 		if !d.listed {
 			every = binning.FirstHold(d.id, every) // a fleet that came over together is not written together
 		}
-		d.lookAt = now.Add(every)
-		w.looks.put(d)
+		w.lookLater(d, now, every)
 	}
-	seen := d.seen.entry(d.tenant.name, d.id)
-	return &Note{Tenant: d.tenant.name, Device: d.id, Seen: seen, Times: times, device: d}
+	j.devices, j.Times = append(j.devices, d), append(j.Times, times)
+	j.Seen = append(j.Seen, d.seen.entry(d.id, d.tenant.units))
+}
+
+// looksOfNoteEvery is how many times in NoteEvery devices' times are compared with the catalog's.
+const looksOfNoteEvery = 14
+
+// lookLater has the times of a device compared with the catalog's after so long or a little sooner, together with those
+// of others: what is told of one device alone takes a page, and a look at the pages that there are.
+func (w *Worker) lookLater(d *device, now time.Time, after time.Duration) {
+	d.lookAt = now.Add(after)
+	if group := w.cfg.NoteEvery / looksOfNoteEvery; group > 0 {
+		d.lookAt = d.lookAt.Truncate(group)
+		if !d.lookAt.After(now) { // whoever takes over many devices tells none of them at once
+			d.lookAt = d.lookAt.Add(group)
+		}
+	}
+	w.looks.put(d)
+}
+
+// shown has heads tell no more of a device that every reader sees in the catalog, unless there is news of it again.
+func (w *Worker) shown(d *device) {
+	if d.toldUntil > 0 {
+		w.mu.Lock()
+		d.tenant.shown(d)
+		w.mu.Unlock()
+	}
 }
 
 // noted takes a Note back.
 func (w *Worker) noted(j *Note, now time.Time) {
 	w.noting--
-	d := j.device
-	d.noting = false
-	switch r := j.Ended(); r.Fault {
-	case None:
+	r := j.Ended()
+	switch r.Fault {
+	case None, Rejected: // what the catalog will never take holds nothing up: it is for listing only
 		w.catalog = backoff{}
-		d.listed, d.first, d.last = true, j.Entry.First, j.Entry.Last
-	case Rejected: // what the catalog will never take holds nothing up: it is for listing only
-		d.listed, d.first, d.last = true, d.seen.first, d.seen.last
 	default:
 		w.catalog.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
-		if d.carried != noOffset {
-			d.tell(d.carried)
-		}
-		if d.lookAt = now; j.Times && w.cfg.NoteEvery >= 0 {
-			w.looks.put(d)
-		}
-		w.noteSoon(d)
-	}
-	w.fileNews(d)
-	if d.news || w.drain && d.stretched() || d.listed && d.seen.first < d.first {
-		w.noteSoon(d)
+		w.notedAt = time.Time{} // nothing was told: it does not wait for more, too
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.leave(d)
+	for i, d := range j.devices {
+		d.noting = false
+		switch r.Fault {
+		case None:
+			d.listed, d.first, d.last = true, j.Listed[i].First, j.Listed[i].Last
+		case Rejected:
+			d.listed, d.first, d.last = true, d.seen.first, d.seen.last
+		default:
+			if d.carried != noOffset {
+				d.tell(d.carried)
+			}
+			if d.lookAt = now; j.Times[i] && w.cfg.NoteEvery >= 0 {
+				w.looks.put(d)
+			}
+			w.noteSoon(d)
+		}
+		w.fileNews(d)
+		if d.news || w.drain && d.stretched() || d.listed && d.seen.first < d.first {
+			w.noteSoon(d)
+		}
+		if r.Fault == None && !d.news {
+			d.tenant.told(d, now.Add(w.cfg.Linger))
+			w.toldOnes.push(d)
+		}
+		w.leave(d)
+	}
 }
 
 // noteStretch has the catalog follow with every chunk: the offset is committed only when it has.

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestTheCatalogIsWrittenSeldom(t *testing.T) {
 			}
 			writes := 0
 			w.Catalog.Fault = func(op, _, _ string) *controltest.Fault {
-				if op == controltest.OpWrite {
+				if op == controltest.OpCreate {
 					writes++
 				}
 				return nil
@@ -50,8 +51,7 @@ func TestTheCatalogIsWrittenSeldom(t *testing.T) {
 			require.NoError(t, l.Finish(ctx))
 			require.LessOrEqual(t, writes, v.most)
 			require.Greater(t, writes, 0)
-			d, ok, err := w.Catalog.Read(ctx, "acme", "d0")
-			require.NoError(t, err)
+			d, ok := w.Catalog.Entry("acme", "d0")
 			require.True(t, ok)
 			require.Equal(t, [2]int64{start, start + 59_000}, [2]int64{d.First, d.Last}, "in the end first and last are exact")
 		})
@@ -79,12 +79,14 @@ func catalogCalls(w *world) map[string]int {
 	return calls
 }
 
-// Who takes a partition over compares what it sees with the catalog, and writes nothing that is not new: the times
-// wait for their turn, which comes evenly over the interval, and hold nothing back meanwhile.
+// Who takes a partition over compares what it sees with the catalog, which it reads once, and writes nothing that is
+// not new: the times wait for their turn, which comes over the interval, and hold nothing back meanwhile.
 func TestATakeoverDoesNotRewriteTheCatalog(t *testing.T) {
 	const n, every = 300, 6 * time.Hour
 	w := newWorld(t, nil)
-	change := func(c *ingest.Config) { c.NoteEvery, c.CommitEvery, c.Hold = every, time.Second, 30*time.Minute }
+	change := func(c *ingest.Config) {
+		c.NoteEvery, c.NoteWait, c.CommitEvery, c.Hold = every, 10*time.Second, time.Second, 30*time.Minute
+	}
 	first := w.worker(change)
 	everyone(t, w, first, n)
 	require.NoError(t, first.Finish(ingesttest.Soon(t)))
@@ -95,43 +97,135 @@ func TestATakeoverDoesNotRewriteTheCatalog(t *testing.T) {
 	calls := catalogCalls(w)
 	second := w.worker(change)
 	everyone(t, w, second, n)
-	minutes := map[int]int{}
 	until := func(d time.Duration) {
 		for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(time.Second) {
-			before := calls[controltest.OpWrite]
 			attempt(t, second)
-			minutes[int(w.now.UnixMilli()/600_000)] += calls[controltest.OpWrite] - before
 		}
 	}
 	until(35 * time.Minute)
-	require.Equal(t, n, calls[controltest.OpRead]-calls[controltest.OpWrite], "each is compared once")
-	require.Less(t, calls[controltest.OpWrite], n/6)
 	require.EqualValues(t, 2*n, second.Floor(), "a later time holds nothing back")
+	require.LessOrEqual(t, calls[controltest.OpRead], 1)
+	require.Less(t, calls[controltest.OpCreate], n/6)
 	until(every)
-	require.Equal(t, n, calls[controltest.OpWrite], "once in the interval")
-	for at, writes := range minutes {
-		require.Less(t, writes, n/10, "ten minutes from %d", at)
+	before, _ := w.Catalog.Entry("acme", "d00007")
+	require.NotZero(t, calls[controltest.OpCreate])
+	require.LessOrEqual(t, calls[controltest.OpCreate], n, "each is told once in the interval")
+	require.Equal(t, w.now.Add(-every-35*time.Minute).UnixMilli(), before.Last)
+}
+
+// What is new of many devices is told together: at once when nothing was told for a while, then together with what
+// comes within the wait.
+func TestWhatIsNewIsToldTogether(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.worker(func(c *ingest.Config) {
+		c.NoteEvery, c.NoteWait, c.CommitEvery, c.Hold = 6*time.Hour, 10*time.Second, time.Second, time.Hour
+	})
+	calls := catalogCalls(w)
+	everyone(t, w, l, 3000)
+	attempt(t, l)
+	require.Equal(t, 3000, w.Catalog.Index("acme").Len())
+	require.LessOrEqual(t, calls[controltest.OpCreate], 3)
+	before := calls[controltest.OpCreate]
+	for i := range 60 {
+		at := l.Position()
+		require.NoError(t, l.Take(t.Context(), of(at, "acme", fmt.Sprintf("n%d", i), w.now.UnixMilli())))
+		attempt(t, l)
+		w.now = w.now.Add(time.Second)
+	}
+	require.LessOrEqual(t, calls[controltest.OpCreate]-before, 6)
+	require.GreaterOrEqual(t, w.Catalog.Index("acme").Len(), 3050, "news wait no longer than that")
+	everyone(t, w, l, 2*4096+1)
+	attempt(t, l)
+	require.Equal(t, 2*4096+1+60, w.Catalog.Index("acme").Len(), "many wait for no others")
+}
+
+// More tenants than are told at once do not wait for others' devices too: the next are told when the first have been.
+func TestManyTenantsAreToldWithoutAPause(t *testing.T) {
+	const n = 100
+	w := newWorld(t, nil)
+	l := w.worker(func(c *ingest.Config) { c.NoteEvery, c.NoteWait = 6*time.Hour, time.Hour })
+	for i := range n {
+		at := l.Position()
+		require.NoError(t, l.Take(t.Context(), of(at, fmt.Sprintf("t%d", i), "d", w.now.UnixMilli())))
+	}
+	for range n {
+		attempt(t, l)
+	}
+	for i := range n {
+		require.True(t, w.Catalog.Index(fmt.Sprintf("t%d", i)).Has("d"), i)
 	}
 }
 
-// Many devices that are taken over together are compared evenly within half of the hold, not all at once.
-func TestManyDevicesAreComparedEvenly(t *testing.T) {
-	const n = 3000
+// What could not be told is told again after the pause of a failure: it does not wait for others as well, or what was
+// read meanwhile could not be committed for as long.
+func TestWhatCouldNotBeToldWaitsForNoOthers(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.worker(func(c *ingest.Config) { c.NoteEvery, c.CommitEvery, c.Hold = 6*time.Hour, time.Second, time.Minute })
-	everyone(t, w, l, n)
-	calls := catalogCalls(w)
-	most := 0
-	for range 31 {
-		before := calls[controltest.OpRead]
-		attempt(t, l)
-		if at := calls[controltest.OpRead] - before; calls[controltest.OpRead] > 300 {
-			most = max(most, at)
+	l := w.worker(func(c *ingest.Config) {
+		c.NoteEvery, c.NoteWait, c.RetryBackoff = 6*time.Hour, time.Hour, 100*time.Millisecond
+	})
+	failures := 4
+	w.Catalog.Fault = func(op, _, _ string) *controltest.Fault {
+		if failures--; failures < 0 {
+			return nil
 		}
+		return &controltest.Fault{Err: errors.New("the store is away")}
+	}
+	everyone(t, w, l, 3)
+	for range 30 {
+		attempt(t, l)
 		w.now = w.now.Add(time.Second)
 	}
-	require.Equal(t, n, calls[controltest.OpRead])
-	require.Less(t, most, 2*n/30)
+	require.Equal(t, 3, w.Catalog.Index("acme").Len())
+}
+
+// What the catalog may not show yet is told by the head: until it is told, and for a while longer. The version tells of
+// each change.
+func TestNewsAreToldByTheHead(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.worker(func(c *ingest.Config) { c.NoteEvery, c.CommitEvery = time.Hour, time.Second })
+	empty := l.News("acme")
+	require.Empty(t, empty.Devices)
+	at := w.now.UnixMilli()
+	value := fmt.Sprintf(`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1},"tags":{"site":"x"},"labels":{"axis":"y"}}`, at)
+	require.NoError(t, l.Take(t.Context(), worker.Record{Time: at, Value: []byte(value)}))
+	news := l.News("acme")
+	require.Len(t, news.Devices, 1)
+	require.Equal(t, "x", news.Devices[0].Tags[0].Value)
+	require.Equal(t, "y", news.Devices[0].Labels[0].Value)
+	require.NotEqual(t, empty.Version, news.Version)
+	require.Empty(t, l.News("globex").Devices)
+
+	attempt(t, l)
+	require.True(t, w.Catalog.Index("acme").Has("d0"))
+	told := l.News("acme")
+	require.Len(t, told.Devices, 1, "a reader that is behind may not see it yet")
+	require.NotEqual(t, news.Version, told.Version)
+	w.now = w.now.Add(time.Minute)
+	require.NoError(t, l.Take(t.Context(), of(1, "acme", "d1", w.now.UnixMilli())))
+	attempt(t, l)
+	after := l.News("acme")
+	require.Len(t, after.Devices, 1)
+	require.Equal(t, "d1", after.Devices[0].Device)
+	require.Equal(t, after.Version, l.News("acme").Version)
+}
+
+// Units are in the catalog as soon as a device has told one, also one that was known before it.
+func TestUnitsAreInTheCatalog(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.worker(func(c *ingest.Config) { c.NoteEvery, c.Decode.Tenant = time.Hour, "acme" })
+	senml := func(offset int64, unit string) worker.Record {
+		value := fmt.Sprintf(`[{"bn":"d0/","bt":%d.0,"n":"speed","v":1%s}]`, w.now.Unix()+offset, unit)
+		return worker.Record{Offset: offset, Time: w.now.UnixMilli(), Value: []byte(value), Headers: []worker.Header{
+			{Key: "content-type", Value: []byte("application/senml+json")}}}
+	}
+	for offset, unit := range []string{``, `,"u":"m/s"`, `,"u":"m/s"`} {
+		require.NoError(t, l.Take(t.Context(), senml(int64(offset), unit)))
+		attempt(t, l)
+	}
+	metrics := w.Catalog.Index("acme").Select(nil, 0, 1).Metrics()
+	require.Len(t, metrics, 1)
+	require.Equal(t, []string{"m/s"}, metrics[0].Units)
+	require.Len(t, w.Catalog.All("acme"), 2, "the device, and then the unit")
 }
 
 // The process dies between the create of a chunk and the catalog's entry. The next one finds the rows stored already,

@@ -16,18 +16,51 @@ type Observer interface {
 	Conflict()                            // a create met a stored chunk, whose tail was adopted
 	Forgot()                              // what was known of an idle chain has made room
 	KeyFull(key sharding.Key)             // a partition key takes no more: what is to go there waits
+	Journaled(blocks, bytes int)          // blocks are in the journal
+	ShelfFailed(err error)                // blocks stay in memory: the shelf did not take them
+	SetAside()                            // a reading is over a rate: it waits in the log
+	Recalled(readings int)                // readings that had waited were taken
+	JournalLost()                         // the journal has lost its end: what was there goes there again
 }
 
 // silent is an Observer that counts nothing.
 type silent struct{}
 
-// The methods are those of Observer.
+// Taken is Observer.
+func (silent) Taken(int) {}
 
-func (silent) Taken(int)               {}
-func (silent) Replayed()               {}
-func (silent) Refused(decode.Reason)   {}
+// Replayed is Observer.
+func (silent) Replayed() {}
+
+// Refused is Observer.
+func (silent) Refused(decode.Reason) {}
+
+// Stored is Observer.
 func (silent) Stored(Reason, int, int) {}
-func (silent) LookedUp()               {}
-func (silent) Conflict()               {}
-func (silent) Forgot()                 {}
-func (silent) KeyFull(sharding.Key)    {}
+
+// LookedUp is Observer.
+func (silent) LookedUp() {}
+
+// Conflict is Observer.
+func (silent) Conflict() {}
+
+// Forgot is Observer.
+func (silent) Forgot() {}
+
+// KeyFull is Observer.
+func (silent) KeyFull(sharding.Key) {}
+
+// Journaled is Observer.
+func (silent) Journaled(int, int) {}
+
+// ShelfFailed is Observer.
+func (silent) ShelfFailed(error) {}
+
+// SetAside is Observer.
+func (silent) SetAside() {}
+
+// Recalled is Observer.
+func (silent) Recalled(int) {}
+
+// JournalLost is Observer.
+func (silent) JournalLost() {}

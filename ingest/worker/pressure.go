@@ -1,8 +1,6 @@
 package worker
 
-import (
-	"time"
-)
+import "time"
 
 // relieve makes room while memory is short: this worker's part of what must go, less what is going already (rule W11).
 // What is known of chains that have had no rows for a hold goes first, then the fullest bins are cut; and when nothing
@@ -21,9 +19,10 @@ func (w *Worker) relieve(now time.Time) {
 		// Who waits for dead letters will go soon, as a rule; when nothing more can be taken, somebody else must.
 		over += w.index.stuck
 	}
-	over -= w.forgetUntil(over, func(c *chain) bool { return full || now.Sub(c.used) >= w.cfg.Hold })
+	over -= w.forgetUntil(over, func(c *chain) bool { return full || now.Sub(time.UnixMilli(c.used)) >= w.cfg.Hold })
+	over -= w.shelve(over, now)
 	for over > 0 {
-		c := w.index.fullest()
+		c := w.index.size.largest()
 		if c == nil {
 			if full {
 				w.spill(over, now)
@@ -38,6 +37,35 @@ func (w *Worker) relieve(now time.Time) {
 		}
 	}
 }
+
+// shelve puts blocks on the shelf, of the bins that have most of them in memory first, until so many bytes are free. It
+// returns how many that are. What a shelf fails to take stays where it is, and it is left alone for a while.
+func (w *Worker) shelve(wanted int64, now time.Time) (made int64) {
+	if w.cfg.Shelf == nil || !w.shelf.open(now) {
+		return 0
+	}
+	for made < wanted {
+		c := w.index.shelvable.largest()
+		if c == nil || c.bin.Shelvable() < leastShelved {
+			return made
+		}
+		w.mu.Lock()
+		freed, err := c.bin.Shelve(w.cfg.Shelf)
+		w.mu.Unlock()
+		made += int64(freed)
+		w.index.count(c)
+		if err != nil {
+			w.shelf.failed(now, time.Minute, time.Hour, 0, w.spreads.next())
+			w.observer.ShelfFailed(err)
+			return made
+		}
+	}
+	w.shelf = backoff{}
+	return made
+}
+
+// leastShelved is from how many bytes on the blocks of a bin are worth shelving.
+const leastShelved = 1 << 10
 
 // forgetUntil gives up what is known of idle chains, those that would be forgotten next, as long as one may go and room
 // is wanted. It returns how much room that has made.

@@ -143,6 +143,21 @@ func TestABinThatLagsIsCut(t *testing.T) {
 	}
 }
 
+// When the log is about to delete what is not stored, the bins that hold it are cut, and no others.
+func TestWhatTheLogWillDeleteIsStored(t *testing.T) {
+	w := newWorld(t, nil)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Hold = 24 * time.Hour }), ingesttest.Soon(t)
+	for i := range int64(100) {
+		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i/10))))
+	}
+	require.NoError(t, l.Step(ctx))
+	require.Zero(t, l.Floor())
+	l.Threatened(25, w.now)
+	require.NoError(t, l.Step(ctx))
+	require.Equal(t, int64(30), l.Floor())
+	require.Equal(t, 3, w.Chunks.Calls(storetest.Create))
+}
+
 // A fleet whose bins begin together does not lag together: what holds back the floor by too many records goes out
 // evenly.
 func TestAFleetDoesNotLagTogether(t *testing.T) {

@@ -3,19 +3,26 @@ package worker
 import (
 	"cmp"
 	"hash/fnv"
-	"maps"
 	"slices"
 	"strings"
 
-	"binnacle/internal/control"
+	"binnacle/internal/catalog"
 	"binnacle/internal/telemetry"
 )
+
+// maxEntry bounds what the catalog lists of a device, in bytes of names and values: the store takes no document above
+// two megabytes, and a device that keeps inventing names must not hold up its partition. What does not fit is not
+// listed; it is stored and answered all the same.
+const maxEntry = 512 << 10
+
+// listedBytes is what a name or value takes in an entry beside its characters, of which each may be escaped.
+const listedBytes = 16
 
 // seen is what readings have shown of a device, as far as its entry in the catalog lists it: within maxEntry. Devices
 // that report the same metrics share them.
 type seen struct {
 	columns     *columns          // nil before the first reading
-	labels      []telemetry.Label // sorted, at most control.MaxLabelValues of a name
+	labels      []telemetry.Label // sorted, at most catalog.MaxLabelValues of a name
 	tags        []telemetry.Label // sorted by name, the newest value of each
 	listed      int               // bytes of labels and tags in an entry
 	first, last int64             // event times
@@ -72,6 +79,15 @@ func (x *columnSets) swap(old, new *columns) *columns {
 		}
 	}
 	return new
+}
+
+// has reports whether a metric is among the columns. c may be nil.
+func (c *columns) has(metric string) bool {
+	if c == nil {
+		return false
+	}
+	i, _ := slices.BinarySearchFunc(c.list, shape{metric: metric}, shape.compare)
+	return i < len(c.list) && c.list[i].metric == metric
 }
 
 func (c *columns) bytes() int { return columnsBytes + cap(c.list)*shapeBytes }
@@ -133,7 +149,7 @@ func (s *seen) label(l telemetry.Label) bool {
 			values++
 		}
 	}
-	if values >= control.MaxLabelValues {
+	if values >= catalog.MaxLabelValues {
 		return false
 	}
 	l.Value = strings.Clone(l.Value) // bins let go of theirs
@@ -192,28 +208,20 @@ func (s *seen) bytes() int {
 	return n
 }
 
-// entry is what the catalog is to list.
-func (s *seen) entry(tenant, device string) control.Device {
-	e := control.Device{Tenant: tenant, Device: device, Metrics: map[string][]string{}, First: s.first, Last: s.last}
+// entry is what the catalog is to list, with the units of its tenant's metrics. It shares nothing that changes.
+func (s *seen) entry(device string, units map[string]string) catalog.Entry {
+	e := catalog.Entry{Device: device, First: s.first, Last: s.last, Labels: slices.Clone(s.labels)}
+	if s.empty() {
+		e.First, e.Last = 1, 0
+	}
 	if s.columns != nil {
-		for _, c := range s.columns.list {
-			e.Metrics[c.metric] = append(e.Metrics[c.metric], c.kind.String())
+		e.Metrics = make([]catalog.Metric, len(s.columns.list))
+		for i, c := range s.columns.list {
+			e.Metrics[i] = catalog.Metric{Name: c.metric, Kind: c.kind, Unit: units[c.metric]}
 		}
-	}
-	for _, kinds := range maps.All(e.Metrics) {
-		slices.Sort(kinds)
-	}
-	for _, l := range s.labels {
-		if e.Labels == nil {
-			e.Labels = map[string][]string{}
-		}
-		e.Labels[l.Name] = append(e.Labels[l.Name], l.Value)
 	}
 	for _, t := range s.tags {
-		if e.Tags == nil {
-			e.Tags = map[string]string{}
-		}
-		e.Tags[t.Name] = t.Value
+		e.Tags = append(e.Tags, catalog.Tag{Name: t.Name, Value: t.Value})
 	}
 	return e
 }

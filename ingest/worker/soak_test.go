@@ -6,7 +6,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"os"
+	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,13 +27,17 @@ import (
 var soak = struct {
 	devices, metrics *int
 	interval, hold   *time.Duration
-	memory           *int64
+	memory, limit    *int64
+	journal, spill   *bool
 }{
 	flag.Int("soak.devices", 300, "devices of the fleet"),
 	flag.Int("soak.metrics", 10, "metrics of a reading"),
 	flag.Duration("soak.interval", 10*time.Second, "between two readings of a device"),
 	flag.Duration("soak.hold", 5*time.Minute, "longest wait of a reading in a bin"),
 	flag.Int64("soak.memory", 8<<30, "bound of what is held, in bytes"),
+	flag.Int64("soak.limit", 0, "what the garbage collector keeps the process below if it can, in bytes; 0: anything"),
+	flag.Bool("soak.journal", false, "rows go to a journal"),
+	flag.Bool("soak.spill", false, "blocks go to a spill file when the bound is near"),
 }
 
 // next is how much of the second hold after midnight belongs to a soak: who came in step at midnight is together there.
@@ -49,11 +56,18 @@ func TestSoak(t *testing.T) {
 	each := float64(*soak.devices) / soak.hold.Minutes()
 	t.Logf("%d devices x %d metrics every %s, hold %s, from a hold before midnight to %s into the second one after it",
 		*soak.devices, *soak.metrics, *soak.interval, *soak.hold, next)
-	t.Logf("RSS: %d MB at most; counted: %d MB at most", slices.Max(s.rss)>>20, slices.Max(s.held)>>20)
+	t.Logf("RSS: %d MB at most, %d MB of it before the first device; live: %d MB at most; counted: %d MB at most",
+		slices.Max(s.rss)>>20, s.base>>20, slices.Max(s.live)>>20, slices.Max(s.held)>>20)
+	if w := s.world.blocks; w != nil {
+		t.Logf("journal: %.2f B a value", float64(w.taken)/float64(s.offset)/float64(*soak.metrics))
+	}
 	t.Logf("CPU-ns per value, minute by minute, min / median / max: %s; making the messages is %.0f of it",
 		spread(s.cpu), s.making)
 	t.Logf("creates per minute, min / median / max: %s before midnight, %s in the hold after it, %s then; %.0f are even",
 		spread(before), spread(after), spread(later), each)
+	if *soak.hold >= worker.LongHold {
+		return // what is cut before midnight is full, and the others wait for it
+	}
 	require.Less(t, slices.Max(before), 2*each+10)
 	require.Less(t, slices.Max(after), 4*each+10)
 	require.Positive(t, slices.Min(before))
@@ -79,15 +93,28 @@ type soaker struct {
 
 	perMinute map[int]float64
 	cpu       []float64
-	rss, held []int64
 	making    float64
+
+	base            int64 // memory of the process before there was a device
+	rss, live, held []int64
 }
 
 func newSoaker(t *testing.T) *soaker {
 	midnight := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	s := &soaker{world: newWorld(t, nil), midnight: midnight, perMinute: map[int]float64{}}
 	s.now, s.until = s.midnight.Add(-*soak.hold), s.midnight.Add(*soak.hold+next)
+	if *soak.journal {
+		s.blocks = &blockLog{forgets: true}
+	}
+	if *soak.limit > 0 {
+		t.Cleanup(func() { debug.SetMemoryLimit(math.MaxInt64) })
+		debug.SetMemoryLimit(*soak.limit)
+	}
 	discard, l := s.alone(func(c *ingest.Config) {
+		if *soak.spill {
+			c.Shelf = shelf(t)
+		}
+		c.JournalEvery = 15 * time.Minute
 		c.Hold, c.MemoryBytes = *soak.hold, *soak.memory
 		c.NoteEvery, c.CommitEvery, c.Linger = 6*time.Hour, time.Second, 2*time.Second
 	})
@@ -102,6 +129,7 @@ func newSoaker(t *testing.T) *soaker {
 		m[len(m)-1] = '}'
 		s.messages = append(s.messages, append(m, '}'))
 	}
+	s.base = residentBytes()
 	from := processTime(t)
 	const tries = 10_000
 	for i := range tries {
@@ -149,7 +177,7 @@ func (s *soaker) minute() {
 	minute := int(s.now.Sub(s.midnight)/time.Minute) - 1
 	s.perMinute[minute] = float64(chunks - s.began)
 	s.cpu = append(s.cpu, float64(used-s.used)/float64(s.values))
-	s.rss, s.held = append(s.rss, residentBytes()), append(s.held, s.l.Held())
+	s.rss, s.live, s.held = append(s.rss, residentBytes()), append(s.live, liveBytes()), append(s.held, s.l.Held())
 	s.used, s.began, s.values = used, chunks, 0
 }
 
@@ -171,6 +199,13 @@ func processTime(t testing.TB) time.Duration {
 	var u syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// liveBytes is what the last garbage collection has found.
+func liveBytes() int64 {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64())
 }
 
 // residentBytes is the memory of the process, 0 where the system does not tell.

@@ -44,11 +44,13 @@ func (w *Worker) failed(c *chain, r Result, now time.Time) {
 			w.observer.KeyFull(c.flight.key)
 		}
 		s.failed(now, w.cfg.FullBackoff, maxFull*w.cfg.FullBackoff, 0, w.spreads.next())
+	case Busy: // a physical partition has no budget: that says nothing of the lane's others
+		s.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
 	default:
 		l.failing = r.Fault
 		s.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
 	}
-	w.index.file(c)
+	w.file(c)
 }
 
 // park keeps a lane's chains from counting as on their way out while the container is missing.
@@ -65,7 +67,7 @@ func (w *Worker) park(l *lane, now time.Time) {
 func (w *Worker) stand(c *chain, now time.Time) {
 	c.fail(NoContainer, now)
 	c.stall.ready = true
-	w.index.file(c)
+	w.file(c)
 }
 
 // succeeded ends what has kept a chain's lane.
@@ -87,7 +89,7 @@ func (w *Worker) enqueue(c *chain, now time.Time) {
 func (w *Worker) wakeStalled(c *chain) {
 	c.stall.ready = true
 	w.queue.push(c)
-	w.index.file(c)
+	w.file(c)
 }
 
 // resumed is the job that a stalled chain goes on with, nil when it is asked to be cut again.
@@ -128,9 +130,13 @@ func (w *Worker) spill(over int64, now time.Time) {
 		}
 		why := fmt.Sprintf("%s since %s, and memory is full", c.stall.fault, c.stall.since.UTC().Format(time.RFC3339))
 		if c.flight == nil {
-			rows, rest := c.bin, binning.Rows{}
+			rows, rest := c.bin, binning.Bin{}
 			if rows.Readings() > maxBury {
-				rows, rest = c.bin.SplitAt(maxBury)
+				var err error
+				if rows, rest, err = c.bin.SplitAt(maxBury, w.schemas); err != nil {
+					w.lose(err)
+					return
+				}
 			}
 			w.mu.Lock()
 			c.spill(rows, rest)

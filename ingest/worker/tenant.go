@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 )
 
@@ -13,19 +14,102 @@ type tenant struct {
 	byID    map[string]*device
 	devices []*device // in the order in which they came, with nil for those that are gone: a head walks it in pieces
 	gone    int
+
+	view        *control.View // by which its limits are
+	said        control.IngestLimits
+	limits      *limits // nil: none
+	meter       meter
+	fresh       meter    // of devices that report for the first time
+	came, round int      // values, and in which round of fairness
+	waits       *waiting // nil: it does not wait as a whole
+	slow        int      // devices that wait by themselves
+	overruns    map[limitName]*overrun
+	sets        [recentSets]*metricSet // that readings had last, where series are counted
+	next        int                    // that gives way to another one
+	judged      outline                // of the reading that is being judged, if that has new series
+	series      map[telemetry.Day]int  // of its devices together, as far as they are counted
+	most        *device                // that has most of them in some day, as far as that is known
+	mostSeries  int
+	values      *labelValues // nil: they are not counted
+	last        *device      // that was looked for last
+
+	unseen map[*device]bool  // with news that the catalog lacks, or has been told so lately that a reader may not see it
+	turns  uint64            // how often unseen has changed
+	units  map[string]string // of metrics, as their senders have told them last
+}
+
+// maxUnits bounds the metrics of a tenant whose units are known.
+const maxUnits = 10_000
+
+// news says that the catalog lacks something of a device. The caller holds the lock, as those of the others do.
+func (t *tenant) news(d *device) {
+	if t.unseen == nil {
+		t.unseen = make(map[*device]bool)
+	}
+	t.unseen[d], d.toldUntil = true, 0
+	t.turns++
+}
+
+// told says that the catalog has all of a device; a reader that is behind may not see it until an instant.
+func (t *tenant) told(d *device, until time.Time) {
+	if t.unseen[d] {
+		d.toldUntil = until.UnixMilli()
+		t.turns++
+	}
+}
+
+// shown says that every reader of the catalog sees all of a device.
+func (t *tenant) shown(d *device) {
+	if delete(t.unseen, d); len(t.unseen) == 0 {
+		t.unseen = nil // a map keeps its room
+	}
+}
+
+// unit takes the unit of a metric, and reports whether that is news.
+func (t *tenant) unit(metric, unit string) bool {
+	if t.units[metric] == unit || len(t.units) >= maxUnits && t.units[metric] == "" {
+		return false
+	}
+	if t.units == nil {
+		t.units = make(map[string]string)
+	}
+	t.units[metric] = unit
+	return true
+}
+
+// known is a tenant's state, nil if it is not there. The caller holds the lock.
+func (w *Worker) known(name string) *tenant {
+	if t := w.recent; t != nil && t.name == name {
+		return t
+	}
+	return w.tenants[name]
+}
+
+// tenant is a tenant's state, made when it is not there. The caller holds the lock.
+func (w *Worker) tenant(name string) *tenant {
+	t := w.recent
+	if t == nil || t.name != name {
+		if t = w.tenants[name]; t == nil {
+			t = &tenant{name: name, byID: map[string]*device{}}
+			w.tenants[name] = t
+		}
+		w.recent = t
+	}
+	return t
+}
+
+// find is a device's state, nil if it is not there. The caller holds the lock.
+func (t *tenant) find(id string) *device {
+	if t.last == nil || t.last.id != id {
+		t.last = t.byID[id]
+	}
+	return t.last
 }
 
 // device is a device's state, made when it is not there. The caller holds the lock.
 func (w *Worker) device(tenantName, id string) *device {
-	t := w.recent
-	if t == nil || t.name != tenantName {
-		if t = w.tenants[tenantName]; t == nil {
-			t = &tenant{name: tenantName, byID: map[string]*device{}}
-			w.tenants[tenantName] = t
-		}
-		w.recent = t
-	}
-	d := t.byID[id]
+	t := w.tenant(tenantName)
+	d := t.find(id)
 	if d == nil {
 		d = &device{tenant: t, id: id, slot: len(t.devices)}
 		t.byID[id] = d
@@ -46,12 +130,16 @@ func (w *Worker) countDevice(d *device) {
 func (w *Worker) forgetDevice(d *device) {
 	t := d.tenant
 	w.looks.remove(d)
+	delete(t.unseen, d)
 	w.devices -= int64(d.counted)
 	w.columns.swap(d.seen.columns, nil)
+	w.unrate(d)
 	delete(t.byID, d.id)
+	t.last = nil
 	t.devices[d.slot] = nil
 	t.gone++
-	if len(t.byID) == 0 {
+	if len(t.byID) == 0 && len(t.units) == 0 && t.waits == nil {
+		w.uncountLabels(t)
 		delete(w.tenants, t.name)
 		w.recent = nil
 		return
@@ -71,12 +159,12 @@ func (w *Worker) forgetDevice(d *device) {
 // open makes the state of a chain. The caller holds the lock.
 func (w *Worker) open(d *device, day telemetry.Day, now time.Time) *chain {
 	c := newChain(d, day)
-	c.used = now
+	c.used = now.UnixMilli()
 	if day > w.forgotten && day.Start() >= w.assigned {
 		c.tenure = w.tenure // it has no chunk that is not from here, or the create will tell (rule W3)
 	}
 	d.chains = append(d.chains, c)
-	w.index.file(c)
+	w.file(c)
 	return c
 }
 
@@ -93,7 +181,7 @@ func (w *Worker) forget(c *chain) {
 // leave drops a device without chains, once the catalog has what was seen of it. The caller holds the lock.
 func (w *Worker) leave(d *device) {
 	switch {
-	case len(d.chains) > 0 || d.noting || d.queued:
+	case len(d.chains) > 0 || d.noting || d.queued || d.waiting() != nil:
 	case d.news || d.stretched():
 		w.noteSoon(d)
 	default:

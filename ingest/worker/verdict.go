@@ -68,12 +68,12 @@ func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, view *cont
 	known := false
 	for i := range readings {
 		r := &readings[i]
-		if r.Time < 0 || w.isFuture(rec, r) {
-			continue
-		}
 		if i == 0 || r.Tenant != tenant.Name {
 			tenant, known = view.Tenant(r.Tenant)
 			tenant.Name = r.Tenant
+		}
+		if r.Time < 0 || w.isFuture(rec, r, tenant.Ingest) {
+			continue
 		}
 		if !known && (w.cfg.Register || !trusted) {
 			return &UnknownTenant{r.Tenant}
@@ -102,8 +102,20 @@ func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, view *cont
 
 // isFuture reports whether an event time lies too far after the record's Kafka timestamp, or after all there are days
 // for.
-func (w *Worker) isFuture(rec *Record, r *telemetry.Reading) bool {
-	return r.Time >= telemetry.MaxMillis || rec.Time >= 0 && r.Time-w.cfg.Future.Milliseconds() > rec.Time
+func (w *Worker) isFuture(rec *Record, r *telemetry.Reading, t *control.TenantIngest) bool {
+	if r.Time >= telemetry.MaxMillis {
+		return true
+	}
+	future, bounded := w.future(t)
+	return bounded && rec.Time >= 0 && r.Time-future.Milliseconds() > rec.Time
+}
+
+// future is how far an event time may lie after its record's Kafka timestamp, by what a tenant says, which may be nil.
+func (w *Worker) future(t *control.TenantIngest) (future time.Duration, bounded bool) {
+	if t == nil {
+		return w.cfg.Future, true
+	}
+	return t.Future.Or(control.LapseOf(w.cfg.Future)).Of()
 }
 
 // grant is the backfill that a record names, the zero one when the map has none such; named reports whether it names
@@ -135,6 +147,13 @@ func (w *Worker) tooOld(rec *Record, r *telemetry.Reading, t control.Tenant, wel
 			day)}
 	}
 	past := w.cfg.Past
+	if t.Ingest != nil {
+		if own, bounded := t.Ingest.Past.Of(); bounded {
+			past = own
+		} else if t.Ingest.Past == control.Lapse(control.Unbounded) {
+			past = -1
+		}
+	}
 	if past == 0 && t.Retention > 0 || past < 0 || welcome {
 		return nil
 	}
@@ -188,16 +207,17 @@ func (w *Worker) verdict(rec *Record, r *telemetry.Reading, view *control.View, 
 	if r.Time < 0 {
 		return &decode.Bad{Reason: decode.Past, Detail: fmt.Sprintf("event time %d ms lies before 1970", r.Time)}
 	}
-	if w.isFuture(rec, r) {
+	tenant, ok := view.Tenant(r.Tenant)
+	if w.isFuture(rec, r, tenant.Ingest) {
+		future, _ := w.future(tenant.Ingest)
 		return &decode.Bad{Reason: decode.Future,
 			Detail: fmt.Sprintf("event time %d ms lies more than %s after the record's timestamp, %d ms",
-				r.Time, w.cfg.Future, rec.Time)}
+				r.Time, future, rec.Time)}
 	}
 	if !view.Places(r.Time) {
 		return &decode.Bad{Reason: decode.Future,
 			Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it", instant(r.Time))}
 	}
-	tenant, ok := view.Tenant(r.Tenant)
 	if !ok {
 		return &decode.Bad{Reason: decode.UnknownTenant, Detail: fmt.Sprintf("tenant %q is not registered", r.Tenant)}
 	}

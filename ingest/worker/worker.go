@@ -29,42 +29,55 @@ type Worker struct {
 	observer  Observer
 	decoder   *decode.Decoder
 
-	assigned  int64         // when the partition came here, ms: chains of earlier days may have chunks (W3)
-	forgotten telemetry.Day // the last day of which a chain was forgotten: chains up to it may have chunks too
-	tenure    uint32        // counts assignments: what was learnt of tails in an earlier one may have changed
-	tenants   map[string]*tenant
-	recent    *tenant // of the last reading
-	index     index
-	queue     queue        // of chains that were asked to be cut, or go on after a failure
-	waiting   fifo[*chain] // that are sealed, by their seal
-	homeless  fifo[*chain] // that were asked to be cut when the map did not have their tenant
-	placedBy  time.Time    // when that map was read
-	letters   deadLetters
-	drain     bool
-	ticked    time.Time
+	assigned   int64         // when the partition came here, ms: chains of earlier days may have chunks (W3)
+	forgotten  telemetry.Day // the last day of which a chain was forgotten: chains up to it may have chunks too
+	owner      uint64        // and tenure are the Owner of heads
+	tenure     uint32        // counts assignments: what was learnt of tails in an earlier one may have changed
+	tenants    map[string]*tenant
+	recent     *tenant // of the last reading
+	index      index
+	queue      queue        // of chains that were asked to be cut, or go on after a failure
+	waiting    fifo[*chain] // that are sealed, by their seal
+	homeless   fifo[*chain] // that were asked to be cut when the map did not have their tenant
+	placedBy   time.Time    // when that map was read
+	letters    deadLetters
+	recall     recall
+	undecideds fifo[*chain] // that wait for dead letters of what was recalled
+
+	partitions int // of the topic
+	journal    journaling
+	drain      bool
+	ticked     time.Time
 
 	spreads  spreads // of the pauses after a failure
 	burial   backoff // of dead letters
 	catalog  backoff // of notes
 	stamps   backoff
+	shelf    backoff
 	refused  fifo[*chain] // whose flights are to go to the dead letters
 	burying  int          // that are on their way there
 	progress time.Time    // when the store took or told something last
 	spilled  time.Time    // when chains were last looked through for some that can't be stored
 
-	names    *binning.Names // of metrics, shared by all bins
-	outdated []outdated     // names that bins still use
-	columns  columnSets     // of all devices
-	devices  int64          // bytes of what is known of devices
-	counted  int64          // bytes that memory has of this worker
+	names    *binning.Names   // of metrics, shared by all bins
+	schemas  *binning.Schemas // of blocks
+	outdated []outdated       // names that bins still use
+	columns  columnSets       // of all devices
+	devices  int64            // bytes of what is known of devices
+	counted  int64            // bytes that memory has of this worker
 
-	noting    int              // notes under way
-	allowed   float64          // notes that may begin
-	allowedAt time.Time        // as of when
-	backlog   int              // the most that unnoted held since it was empty
-	unnoted   fifo[*device]    // that may have something for the catalog
-	news      ordered[*device] // that hold back the committed offset until the catalog has what is new, by that offset
-	looks     ordered[*device] // whose times have been written, by when they are compared with the catalog's again
+	fair fairness
+
+	uncounted fifo[*tenant] // of whose labels the catalog is to be asked
+	counting  bool          // it is being asked
+	census    backoff
+
+	noting   int              // notes under way
+	notedAt  time.Time        // when the last ones began
+	toldOnes fifo[*device]    // that were told to the catalog, until every reader sees that
+	unnoted  fifo[*device]    // that may have something for the catalog
+	news     ordered[*device] // that hold back the committed offset until the catalog has what is new, by that offset
+	looks    ordered[*device] // whose times have been written, by when they are compared with the catalog's again
 
 	learned time.Time // the map that was read last because Feed asked for it
 	trusted time.Time // until then it is not asked for again
@@ -72,6 +85,9 @@ type Worker struct {
 	servedIn   *control.View      // the map that servedDays is of
 	servedDays map[servedDay]bool // whose container that map has: there is no need to ask it again
 
+	lost error // a shelf has lost rows: the worker is of no use any more
+
+	settled int64 // below it all was stored or refused when the partition came back here
 	suspect int64 // highest tail learnt from the store: it must lie below the log's end (W9)
 	end     int64 // highest end of the log seen
 
@@ -94,9 +110,13 @@ type Assignment struct {
 	Stream    uint32
 	Position  int64 // offset to read next
 	LogEnd    int64 // as of the assignment
+	// Partitions is how many the topic has, 0 for one: a tenant's limits are shared out to them.
+	Partitions int
 	// Unmarked says that the stream's document has no mark of this partition: no chunk is created before it has one,
 	// or the next incarnation of the log could not be told from this one (rule W9).
 	Unmarked bool
+	// Owner names this stay of the partition in this process among all of them. 0: heads do not tell bins apart.
+	Owner uint64
 }
 
 // New makes a Worker for a partition that is taken over at now. Its memory counts towards memory, and what it does is
@@ -109,9 +129,11 @@ func New(cfg Config, a Assignment, memory *Memory, now time.Time, o Observer) *W
 	return &Worker{
 		cfg: cfg, partition: a.Partition, stream: a.Stream, memory: memory, observer: o,
 		decoder:  decode.New(cfg.Decode.ForTopic(cfg.Topic)),
-		assigned: now.UnixMilli(), forgotten: noDay,
-		names: binning.NewNames(), columns: columnSets{sets: map[uint64]*columns{}},
-		tenure: 1, tenants: map[string]*tenant{}, index: newIndex(), news: newNews(), looks: newLooks(),
+		assigned: now.UnixMilli(), forgotten: noDay, owner: a.Owner,
+		journal: newJournaling(cfg.Journal), names: binning.NewNames(), schemas: binning.NewSchemas(),
+		columns:    columnSets{sets: map[uint64]*columns{}},
+		partitions: max(1, a.Partitions),
+		tenure:     1, tenants: map[string]*tenant{}, index: newIndex(), news: newNews(), looks: newLooks(),
 		position: a.Position, caughtUp: a.LogEnd,
 		queue: newQueue(cfg.MaxWrites), spreads: spreads{uint64(a.Stream)<<32 | uint64(a.Partition)},
 		suspect: -1, end: a.LogEnd, unmarked: a.Unmarked,
@@ -121,19 +143,22 @@ func New(cfg Config, a Assignment, memory *Memory, now time.Time, o Observer) *W
 // Resume goes on with the bins of a partition that was away for a while and has come back: somebody else may have
 // committed more, and stored chunks of chains that are known here or not (rule W8). Rows below what was committed are
 // stored: they leave the bins, or a chunk with a later reading would carry them past a correction that is stored
-// already.
+// already, and that was not read here or waited here for a limit. Those of a create that is under way do so when it has
+// been answered.
 func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a.Position > w.position {
-		for _, c := range w.index.below(a.Position) {
-			c.leave(a.Position, now.Add(w.cfg.Linger))
-			w.index.file(c)
-		}
+	for _, c := range w.index.below(a.Position) {
+		w.lose(c.leave(a.Position, now.Add(w.cfg.Linger), w.schemas))
+		w.file(c)
 	}
+	w.settled = max(w.settled, a.Position)
 	w.tenure++
+	w.journal.flush = false
 	w.position, w.caughtUp = max(w.position, a.Position), a.LogEnd
 	w.assigned, w.unmarked = now.UnixMilli(), a.Unmarked
+	w.share(a.Partitions)
+	w.goneOn(a.Position)
 	w.end = max(w.end, a.LogEnd)
 	w.settle()
 }
@@ -145,9 +170,7 @@ func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 	if rec.Offset < w.position {
 		return nil
 	}
-	result := w.decoder.Decode(decode.Record{
-		Value: rec.Value, ContentType: rec.contentType(), Headers: rec.Headers, Timestamp: rec.Time,
-	})
+	result := w.decode(&rec)
 	if result.Unknown != nil {
 		return result.Unknown
 	}
@@ -157,21 +180,10 @@ func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 	for _, bad := range result.Bad {
 		w.refuse(&rec, bad)
 	}
-	oversize := w.oversize(&rec, result.Readings)
-	taken := 0
-	w.mu.Lock()
-	for i := range result.Readings {
-		r := &result.Readings[i]
-		if bad := w.verdict(&rec, r, view, oversize, now); bad != nil {
-			bad.Index = result.Index[i]
-			w.refuse(&rec, *bad)
-			continue
-		}
-		w.take(rec.Offset, r, now)
-		taken++
-	}
-	w.position = rec.Offset + 1
-	w.mu.Unlock()
+	w.shareOut(&rec, result.Readings, now)
+	taken := w.takeAll(&rec, result.Readings, result.Index, view, now, false)
+	w.measure(rec.Offset, result.Units)
+	w.Skip(rec.Offset + 1)
 	w.settle()
 	if w.candidate == nil && !w.stamping {
 		m := rec.Mark()
@@ -179,6 +191,36 @@ func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 	}
 	w.observer.Taken(taken)
 	return nil
+}
+
+func (w *Worker) decode(rec *Record) decode.Result {
+	return w.decoder.Decode(decode.Record{
+		Value: rec.Value, ContentType: rec.contentType(), Headers: rec.Headers, Timestamp: rec.Time,
+	})
+}
+
+// measure takes units that a record tells. Those who have such a metric tell the catalog of it when they have news; so
+// that it is told at all, one of them has some now.
+func (w *Worker) measure(offset int64, units []decode.Unit) {
+	if len(units) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, u := range units {
+		t := w.tenants[u.Tenant]
+		if t == nil || !t.unit(u.Metric, u.Unit) {
+			continue
+		}
+		for _, d := range t.devices {
+			if d != nil && d.seen.columns.has(u.Metric) {
+				d.tell(offset)
+				w.fileNews(d)
+				w.noteSoon(d)
+				break
+			}
+		}
+	}
 }
 
 // Pass takes a stretch of the log that can't be read: one dead letter stands for all of it (rule W10).
@@ -193,13 +235,17 @@ func (w *Worker) Pass(s Stretch) {
 	w.Skip(s.Through + 1)
 }
 
-// take puts a reading into its bin, unless the store has it (rule W4). The caller holds the lock.
-func (w *Worker) take(offset int64, r *telemetry.Reading, now time.Time) {
-	d := w.device(r.Tenant, r.Device)
+// take puts a reading into its bin, unless the store has it (rule W4); limited says that it was judged by limits. The
+// caller holds the lock.
+func (w *Worker) take(rec *Record, r *telemetry.Reading, limited bool, now time.Time) {
+	offset, d := rec.Offset, w.device(r.Tenant, r.Device)
 	day := telemetry.DayOf(r.Time)
-	c := d.chain(day)
+	c, first := d.chain(day), len(d.chains) == 0
 	if c == nil {
 		c = w.open(d, day, now)
+	}
+	if limited && d.tenant.limits != nil {
+		w.charge(rec, r, d, first, now)
 	}
 	if w.knows(c) && offset <= c.tail {
 		w.observe(d, offset, r, false)
@@ -209,17 +255,19 @@ func (w *Worker) take(offset int64, r *telemetry.Reading, now time.Time) {
 	}
 	before := c.phase
 	if c.bin.Readings() == 0 {
-		c.bin, c.budget = binning.NewRows(w.names), w.budget(c)
+		c.bin, c.budget = binning.NewBin(w.names), w.budget(c)
+	} else if c.bin.Ripe(offset, c.ripe()) && c.bin.Seal(w.schemas) {
+		w.offer(c)
 	}
 	repeats := c.take(offset, r, w.due(c, now))
 	w.observe(d, offset, r, repeats)
-	c.used = now
-	if c.phase != before || c.bin.Readings() == 1 {
-		w.index.file(c)
+	c.used = now.UnixMilli()
+	if c.phase != before || c.bin.Readings() == 1 || w.journal.on && c.journaled.loose == noOffset {
+		w.file(c)
 	} else {
 		w.index.count(c)
 	}
-	if values := c.bin.Values(); values >= c.trial && d.sizer.Full(values, c.bin.Width()) || crowded(c) {
+	if w.isFull(c, now) {
 		w.ask(c, CutSize, now)
 	}
 }
@@ -242,9 +290,13 @@ func (w *Worker) settle() {
 // Held is how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or lingering,
 // what is known of devices and chains, names, and dead letters.
 func (w *Worker) Held() int64 {
-	n := w.index.held + w.devices + int64(w.letters.bytes+w.columns.bytes+w.names.Bytes())
+	n := w.index.held + w.devices + int64(w.letters.bytes+w.columns.bytes+w.names.Bytes()+w.schemas.Bytes())
 	for _, o := range w.outdated {
 		n += int64(o.names.Bytes())
+	}
+	n += int64(w.recall.letters.bytes + len(w.recall.all)*waitingBytes)
+	if w.journal.loading != nil {
+		n += w.journal.loading.bytes
 	}
 	return n
 }
@@ -267,15 +319,25 @@ func (w *Worker) CaughtUp() bool {
 // catalog (rule W7).
 func (w *Worker) Floor() int64 {
 	floor := w.position
-	lower := func(offset int64, ok bool) {
-		if ok {
-			floor = min(floor, offset)
-		}
+	if at, ok := w.index.floor(); ok {
+		floor = min(floor, at)
 	}
-	lower(w.index.floor())
-	lower(w.letters.first())
+	return w.unsettled(floor)
+}
+
+// unsettled is the lowest offset of a record that was refused without anybody having acknowledged it, that waits for a
+// limit, or that has news for the catalog, if that is below the floor.
+func (w *Worker) unsettled(floor int64) int64 {
+	if at, ok := w.waitsFrom(); ok {
+		floor = min(floor, at)
+	}
+	if at, ok := w.letters.first(); ok {
+		floor = min(floor, at)
+	}
 	if w.news.len() > 0 {
-		lower(w.news.first().holdsBack())
+		if at, ok := w.news.first().holdsBack(); ok {
+			floor = min(floor, at)
+		}
 	}
 	return floor
 }
@@ -293,11 +355,25 @@ func (w *Worker) Suspect() (tail int64, ok bool) {
 	return w.suspect, true
 }
 
+// LogEnd is the highest end of the log that was told.
+func (w *Worker) LogEnd() int64 { return w.end }
+
 // Reaches tells an end of the log: the offset after its last record.
 func (w *Worker) Reaches(end int64) { w.end = max(w.end, end) }
 
 // OpenBins is how many bins hold readings that are not stored.
 func (w *Worker) OpenBins() int { return w.index.open() }
+
+// lose takes that rows are lost here that are in the log and in the journal, unless err is nil.
+func (w *Worker) lose(err error) {
+	if err != nil && w.lost == nil {
+		w.lost = err
+	}
+}
+
+// Lost is why the worker must not go on: rows that it held are lost here, though not in the log. It is nil as a rule.
+// The partition is to be taken over anew.
+func (w *Worker) Lost() error { return w.lost }
 
 // Release gives back the memory of a worker that is dropped.
 func (w *Worker) Release() {

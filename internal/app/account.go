@@ -120,7 +120,7 @@ func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg co
 			return account{}, fmt.Errorf("make the database: %w", err)
 		}
 	}
-	cfg.Documents, cfg.Logger = client.Documents(), p.Logger
+	cfg.Documents, cfg.Feed, cfg.Logger = client.Documents(), client.Feed(), p.Logger
 	directory := control.NewDirectory(cfg)
 	if _, err := directory.Refresh(ctx); err != nil {
 		return account{}, fmt.Errorf("read the map of tenants: %w", err)

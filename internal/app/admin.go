@@ -23,14 +23,14 @@ func (p *process) openAdmin(cfg AdminConfig) (door, error) {
 	if err != nil {
 		return door{}, err
 	}
-	d.serve(admin(p.metrics, p.Ready))
+	admin(p.operators, p.metrics, p.Ready)
+	d.serve(p.operators)
 	return d, nil
 }
 
 // admin answers what operators and their machines ask: metrics, health, readiness and profiles. ready says why the
-// process is not ready, nil when it is.
-func admin(metrics prometheus.Gatherer, ready func() error) http.Handler {
-	mux := http.NewServeMux()
+// process is not ready, nil when it is. Roles add to it.
+func admin(mux *http.ServeMux, metrics prometheus.Gatherer, ready func() error) {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -45,5 +45,4 @@ func admin(metrics prometheus.Gatherer, ready func() error) http.Handler {
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	return mux
 }

@@ -11,12 +11,14 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"binnacle/internal/retry"
+	"binnacle/internal/topics"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -25,7 +27,7 @@ import (
 
 // The topics that roles have by default.
 const (
-	Topic       = "telemetry"
+	Topic       = topics.Default
 	DeadLetters = "telemetry.dlq"
 )
 
@@ -33,15 +35,19 @@ const (
 type Env struct {
 	Stdout io.Writer
 	Logger *slog.Logger
+	// Fatal ends the process at once, for a reason: what was acknowledged cannot be kept any longer. Nil: it panics.
+	Fatal func(error)
 }
 
 // process is a subcommand that runs until it is stopped: the stages of its roles, and what they have opened.
 type process struct {
 	Env
 	metrics *prometheus.Registry
-	life    *lifecycle
-	added   []stage
-	opened  []func() // gives back what was opened
+	// operators is what the admin endpoint serves: roles add to it.
+	operators *http.ServeMux
+	life      *lifecycle
+	added     []stage
+	opened    []func() // gives back what was opened
 
 	mu    sync.Mutex     // guards below
 	waits []func() error // each says why the process is not ready yet
@@ -66,7 +72,8 @@ func run(ctx context.Context, env Env, build func(ctx context.Context, p *proces
 }
 
 func newProcess(env Env) *process {
-	p := &process{Env: env, metrics: prometheus.NewRegistry(), life: newLifecycle(env.Logger)}
+	p := &process{Env: env, metrics: prometheus.NewRegistry(), operators: http.NewServeMux(),
+		life: newLifecycle(env.Logger)}
 	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return p
 }

@@ -12,6 +12,7 @@ import (
 // Backfills gives leave for readings from long ago, in the control documents of an account.
 type Backfills struct {
 	directory *control.Directory
+	actions   *control.Actions
 	lasts     time.Duration
 	close     func()
 }
@@ -23,14 +24,23 @@ func NewBackfills(account AccountConfig, lasts time.Duration, log *slog.Logger) 
 		return nil, err
 	}
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Logger: log})
-	return &Backfills{dir, lasts, client.Close}, nil
+	return &Backfills{dir, actionsOf(client, "", log), lasts, client.Close}, nil
 }
 
 // Grant returns the id of a new grant for a tenant and a range of event times.
 func (b *Backfills) Grant(ctx context.Context, tenant string, r telemetry.Range) (string, error) {
-	granted, err := b.directory.GrantBackfill(ctx, tenant, r, b.lasts)
+	var granted control.Backfill
+	err := b.actions.Do(ctx, control.Action{Verb: "backfill grant", Tenant: tenant, Detail: map[string]string{
+		"from": instant(r.From), "to": instant(r.To), "for": b.lasts.String(),
+	}}, func(a *control.Action) (err error) {
+		granted, err = b.directory.GrantBackfill(ctx, tenant, r, b.lasts)
+		a.Object = granted.ID
+		return err
+	})
 	return granted.ID, err
 }
+
+func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 
 // Close ends the connection.
 func (b *Backfills) Close() { b.close() }

@@ -33,8 +33,8 @@ func BenchmarkPipeline(b *testing.B) {
 		cpu := processCPU()
 		began := time.Now()
 		p := s.process(func(c *ingest.Config) {
-			c.Hold, c.Registerer, c.CommitEvery = time.Hour, registry,
-				50*time.Millisecond
+			c.Hold, c.Registerer, c.CommitEvery = time.Hour, registry, 50*time.Millisecond
+			c.UseJournal = "off" // stopping writes everything then
 		})
 		require.Eventually(b, p.CaughtUp, time.Minute, time.Millisecond)
 		p.stop() // cuts everything and commits

@@ -13,7 +13,7 @@ import (
 type BrokerConfig struct {
 	Broker    kafkaemu.Config `kong:"embed"`
 	DataDir   string          `help:"Directory that holds the log." default:"./binnacle-data/kafka"`
-	Topics    []string        `help:"Topics that are made unless they exist." default:"telemetry,telemetry.dlq"`
+	Topics    []string        `help:"Topics that are made unless they exist." default:"telemetry,telemetry.dlq,telemetry.journal"`
 	Groups    []string        `help:"Consumer groups that must have committed a record before it goes." default:"binnacle"`
 	Advertise string          `help:"host:port that clients are told to connect to. Default: where it listens." placeholder:"ADDRESS"`
 }
@@ -45,7 +45,8 @@ func Broker(ctx context.Context, cfg BrokerConfig, env Env) error {
 
 // openBroker opens the embedded Kafka and adds its stage. It answers its clients from now on.
 func (p *process) openBroker(cfg kafkaemu.Config) (*kafkaemu.Broker, error) {
-	cfg.Logger = p.part("kafka")
+	cfg = withJournals(cfg)
+	cfg.Logger, cfg.Fatal = p.part("kafka"), p.Fatal
 	b, err := kafkaemu.Open(cfg)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
+	"binnacle/internal/topics"
 )
 
 // errMissing says that a check has found something missing.
@@ -18,9 +19,15 @@ var errMissing = errors.New("not all that the role needs is there")
 // checkTimeout bounds each part of a check.
 const checkTimeout = 15 * time.Second
 
+// needs are the topics that a role needs.
+type needs struct {
+	topics            topics.Set
+	letters, journals bool
+}
+
 // check looks whether all is there that a role needs, prints what it finds, a line each, and fails if something is
 // missing.
-func check(ctx context.Context, env Env, at AccountConfig, cluster kafka.Config, topics []string,
+func check(ctx context.Context, env Env, at AccountConfig, cluster kafka.Config, need needs,
 	ingesters *HeadsConfig) error {
 	p := newProcess(env)
 	defer p.close()
@@ -39,12 +46,7 @@ func check(ctx context.Context, env Env, at AccountConfig, cluster kafka.Config,
 	if client, err := p.openKafka(cluster); err != nil {
 		look("kafka", func(context.Context) (string, error) { return "", err })
 	} else {
-		for _, t := range topics {
-			look("kafka", func(ctx context.Context) (string, error) {
-				id, partitions, err := client.Topic(t).Describe(ctx)
-				return fmt.Sprintf("topic %s with %d partitions in cluster %s", t, len(partitions), id), err
-			})
-		}
+		need.check(ctx, client, func(do func(ctx context.Context) (string, error)) { look("kafka", do) })
 	}
 	look("cosmos", func(ctx context.Context) (string, error) { return p.checkAccount(ctx, at) })
 	if ingesters != nil {
@@ -61,6 +63,47 @@ func check(ctx context.Context, env Env, at AccountConfig, cluster kafka.Config,
 		return errMissing
 	}
 	return nil
+}
+
+// check looks whether the topics are there, one by one.
+func (n needs) check(ctx context.Context, client *kafka.Client,
+	look func(func(ctx context.Context) (string, error))) {
+	bounded, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	l, err := client.Sources(n.topics).Look(bounded)
+	if err != nil {
+		l.Faults = []error{err}
+	}
+	for _, fault := range l.Faults {
+		look(func(context.Context) (string, error) { return "", fault })
+	}
+	there := func(name string) {
+		look(func(ctx context.Context) (string, error) {
+			id, partitions, err := client.Topic(name).Describe(ctx)
+			if err != nil {
+				return "", err
+			}
+			text := fmt.Sprintf("topic %s with %d partitions in cluster %s", name, len(partitions), id)
+			if tenant := l.Tenants[name]; tenant != "" {
+				text += ", of tenant " + tenant
+			}
+			return text, nil
+		})
+	}
+	for _, name := range l.Names() {
+		there(name)
+	}
+	if n.letters && err == nil {
+		there(n.topics.Letters())
+	}
+	for _, name := range l.Names() {
+		if n.journals {
+			look(func(ctx context.Context) (string, error) {
+				j := kafka.Journal{Source: client.Topic(name), Topic: client.Topic(kafka.JournalOf(name)), Keep: defaultKeep / 2}
+				return "journal of topic " + name, j.Check(ctx)
+			})
+		}
+	}
 }
 
 // checkAccount looks into the account.

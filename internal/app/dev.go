@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"binnacle/internal/kafka"
 	"binnacle/internal/kafkaemu"
 	"binnacle/internal/schemaregistry"
+	"binnacle/internal/topics"
 )
 
 // DevConfig is what `binnacle dev` runs with: the settings of all roles, some with defaults of their own.
@@ -25,9 +27,11 @@ type DevConfig struct {
 	Admin    AdminConfig             `kong:"embed"`
 	Query    QueryConfig             `kong:"embed,group='Queries'"`
 	Access   AccessConfig            `kong:"embed,group='Who may ask',set='trusted_proxies=127.0.0.0/8,::1'"`
-	Ingest   ingest.Config           `kong:"embed,group='Ingest',set='hold=30s',set='lp_device_tag=device',set='lp_tenant_tag=tenant'"`
+	Ingest   ingest.Config           `kong:"embed,group='Ingest',set='hold=5m'"`
+	Writes   WritesConfig            `kong:"embed,group='Ingest'"`
 	Registry schemaregistry.Config   `kong:"embed,group='Ingest'"`
 	Tenants  control.DirectoryConfig `kong:"embed,group='Ingest'"`
+	Lanes    LanesConfig             `kong:"embed,group='Lanes'"`
 	Fleet    fleet.Config            `kong:"embed,group='Simulated fleet'"`
 	Broker   kafkaemu.Config         `kong:"embed,group='Embedded Kafka'"`
 	Door     EmulatorDoor            `kong:"embed,group='Embedded Cosmos DB'"`
@@ -43,6 +47,12 @@ func (c DevConfig) Validate() error {
 	faults.check(c.Fleet.Devices >= 0, "--fleet %d is negative", c.Fleet.Devices)
 	faults.check(c.Fleet.Interval >= time.Millisecond, "--fleet-interval %s is below 1ms", c.Fleet.Interval)
 	faults.ingest(c.Ingest)
+	if set, err := c.Ingest.Set(); err == nil {
+		faults.check(c.Fleet.Devices <= 0 || len(set.Named()) > 0,
+			"--fleet %d publishes to the first topic that --topic names, and it names none; --fleet 0 is no fleet",
+			c.Fleet.Devices)
+	}
+	faults.check(c.Writes.LowAfter >= 0, "--low-priority-after %s is negative; 0 is none", c.Writes.LowAfter)
 	faults.registry(c.Registry)
 	faults.check(c.Tenants.Retention >= 0, "--retention %s is negative; 0 keeps for ever", c.Tenants.Retention)
 	faults.check(c.Tenants.MaxMonths >= 1, "--max-months %d: a tenant needs at least 1", c.Tenants.MaxMonths)
@@ -51,13 +61,14 @@ func (c DevConfig) Validate() error {
 	faults.door(c.Query)
 	faults.access(c.Access)
 	faults.emulator(c.Emulator)
-	return errors.Join(faults...)
+	return errors.Join(append(faults, c.Lanes.Views.Validate())...)
 }
 
 // dev is everything in one process.
 type dev struct {
 	*process
 	cfg       DevConfig
+	topics    topics.Set
 	broker    *kafkaemu.Broker
 	emulator  *cosmosemu.Server
 	cosmos    door
@@ -69,15 +80,20 @@ type dev struct {
 // Dev runs everything in one process until the context ends, and returns nil then.
 func Dev(ctx context.Context, cfg DevConfig, env Env) error {
 	cfg.Broker.DataDir, cfg.Emulator.DataDir = filepath.Join(cfg.DataDir, "kafka"), filepath.Join(cfg.DataDir, "cosmos")
-	if cfg.Ingest.DeadLetters == "" {
-		cfg.Ingest.DeadLetters = cfg.Ingest.Topic + ".dlq"
-	}
-	cfg.Broker.Topics, cfg.Broker.Groups = []string{cfg.Ingest.Topic, cfg.Ingest.DeadLetters}, []string{cfg.Ingest.Group}
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
+	set, err := cfg.Ingest.Set()
+	if err != nil {
+		return err
+	}
+	for _, name := range set.Named() {
+		cfg.Broker.Topics = append(cfg.Broker.Topics, name, kafka.JournalOf(name))
+	}
+	cfg.Broker.Topics = append(cfg.Broker.Topics, set.Letters())
+	cfg.Broker.Groups = []string{cfg.Ingest.Group}
 	return run(ctx, env, func(ctx context.Context, p *process) error {
-		d := &dev{process: p, cfg: cfg}
+		d := &dev{process: p, cfg: cfg, topics: set}
 		if err := d.open(ctx); err != nil {
 			return err
 		}
@@ -138,11 +154,11 @@ func (d *dev) compose(ctx context.Context) error {
 		MaxFetchedBytes: in.MemoryBytes / 4}); err != nil {
 		return err
 	}
-	in.Register, in.NoteEvery = true, -1
+	in.Register, in.SpillDir = true, filepath.Join(d.cfg.DataDir, "spill")
 	if in.Past == 0 {
 		in.Past = -1 // whoever runs it on a machine of his own is the operator
 	}
-	ingester, err := d.newIngest(in, d.cfg.Registry, a, asked)
+	ingester, err := d.newIngest(in, d.cfg.Writes, d.cfg.Registry, a, asked)
 	if err != nil {
 		return err
 	}
@@ -150,15 +166,24 @@ func (d *dev) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.newQuery(d.cfg.Query, a, ingester, in.Kafka.Topic(in.Topic), gate, d.api); err != nil {
+	from := letterBox{in.Kafka, d.topics, in.Decode}
+	if err := d.newQuery(d.cfg.Query, a, ingester, from, gate, d.api); err != nil {
 		return err
 	}
+	if d.topics.Patterned() && in.UseJournal == "on" { // those of topics that are named are made with the broker
+		d.keepJournals(in.Kafka, d.topics, defaultKeep, journalLooked)
+	}
 	d.add("ingest", ingester.Run)
+	if d.cfg.Lanes.Lanes {
+		if err := d.viewsOn(d.cfg.Lanes.Views, in.Hold, a); err != nil {
+			return err
+		}
+	}
 	d.start()
 	d.announce()
 	if d.cfg.Fleet.Devices > 0 {
 		trucks := d.cfg.Fleet
-		trucks.Topic = in.Kafka.Topic(in.Topic)
+		trucks.Topic = in.Kafka.Topic(d.topics.Named()[0])
 		d.addFleet(trucks)
 	}
 	return nil
@@ -168,7 +193,7 @@ func (d *dev) compose(ctx context.Context) error {
 // from now on.
 func (d *dev) announce() {
 	api := d.cfg.Query.url(d.api)
-	tenant, newest := "acme", "from=0&order=desc&limit=5"
+	tenant, newest := cmp.Or(d.cfg.Ingest.Decode.Tenant, "acme"), "from=0&order=desc&limit=5"
 	if d.cfg.Fleet.Devices > 0 {
 		tenant = d.cfg.Fleet.Tenants[0]
 		newest = "device=truck-0000&metric=velocity&from=-1m&order=desc&limit=5"
@@ -176,9 +201,9 @@ func (d *dev) announce() {
 	curl := func(path string) string { return fmt.Sprintf("curl -H 'X-Scope-OrgID: %s' '%s%s'", tenant, api, path) }
 	var b strings.Builder
 	fmt.Fprintf(&b, "binnacle dev\n")
-	fmt.Fprintf(&b, "  kafka   %s  topics %s and %s, no login\n", d.broker.Addr(), d.cfg.Ingest.Topic,
-		d.cfg.Ingest.DeadLetters)
+	fmt.Fprintf(&b, "  kafka   %s  topics %s and %s, no login\n", d.broker.Addr(), d.topics, d.topics.Letters())
 	fmt.Fprintf(&b, "  cosmos  http://%s/  key %s  page /_emulator\n", d.cosmos.addr(), cosmosemu.Key)
+	fmt.Fprintf(&b, "  page    %s/#tenant=%s\n", api, tenant)
 	fmt.Fprintf(&b, "  api     %s  tenant in the header X-Scope-OrgID\n", api)
 	fmt.Fprintf(&b, "  admin   http://%s  /metrics /healthz /readyz /debug/pprof/\n", d.admin.addr())
 	fmt.Fprintf(&b, "  data    %s\n", d.cfg.DataDir)

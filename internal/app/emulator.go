@@ -88,7 +88,7 @@ func Emulator(ctx context.Context, cfg EmulatorConfig, env Env) error {
 
 // openEmulator opens the embedded Cosmos DB and adds its stage. Its transport answers from now on.
 func (p *process) openEmulator(cfg cosmosemu.Config) (*cosmosemu.Server, error) {
-	cfg.Logger = p.part("cosmos")
+	cfg.Logger, cfg.Fatal = p.part("cosmos"), p.Fatal
 	s, err := cosmosemu.Open(cfg)
 	if err != nil {
 		return nil, err

@@ -12,8 +12,11 @@ import (
 	"binnacle/binning"
 	"binnacle/ingest"
 	"binnacle/internal/app"
+	"binnacle/internal/catalog"
+	"binnacle/internal/control"
 	"binnacle/internal/cosmosemu/fault"
 	"binnacle/internal/kafka"
+	"binnacle/internal/telemetry"
 	"binnacle/query"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -23,11 +26,11 @@ import (
 // calls are all requests for items that an ingester makes, but for those that it makes for heads.
 var calls = []fault.Rule{
 	{Operations: []string{fault.Create}, Container: "chunks-*"},
-	{Operations: []string{fault.Query}, Container: "chunks-*"}, // the lookup of a chain's tail
-	{Operations: []string{fault.Read}, Container: "chunks-*"},  // of what a create met
-	{Operations: []string{fault.Read}, Container: "catalog"},
+	{Operations: []string{fault.Query}, Container: "chunks-*"},         // the lookup of a chain's tail
+	{Operations: []string{fault.Read}, Container: "chunks-*"},          // of what a create met
+	{Operations: []string{fault.Query}, Container: "catalog"},          // which pages there are
+	{Operations: []string{fault.Query}, Container: "catalog", Skip: 1}, // a page that somebody else has stored
 	{Operations: []string{fault.Create}, Container: "catalog"},
-	{Operations: []string{fault.Replace}, Container: "catalog"},
 	{Operations: []string{fault.Query}, Container: "control"}, // the map
 	{Operations: []string{fault.Read}, Container: "control"},
 	{Operations: []string{fault.Create}, Container: "control"}, // tenants, months, streams
@@ -71,7 +74,8 @@ func TestEveryCallToTheStoreFailsInEveryWay(t *testing.T) {
 			for _, applied := range []bool{false, true} {
 				rule := failure
 				rule.Operations, rule.Container, rule.Applied, rule.Count = call.Operations, call.Container, applied, 4
-				row := fmt.Sprintf("%s %s/%s/applied %v", call.Operations[0], call.Container, name, applied)
+				rule.Skip = call.Skip
+				row := fmt.Sprintf("%s %s after %d/%s/applied %v", call.Operations[0], call.Container, call.Skip, name, applied)
 				t.Run(row, func(t *testing.T) {
 					t.Parallel()
 					crossed(t, rule)
@@ -147,7 +151,12 @@ type crossing struct {
 }
 
 func newCrossing(t *testing.T) *crossing {
-	return &crossing{system: newSystem(t), want: map[point]float64{}}
+	c := &crossing{system: newSystem(t), want: map[point]float64{}}
+	id, page, err := catalog.Encode(catalog.Page{Told: 1, Entries: []catalog.Entry{
+		{Device: "d0", First: 1, Tags: []catalog.Tag{{Name: "site", Value: "hall", Told: 1}}}}})
+	require.NoError(t, err)
+	require.NoError(t, c.client().Catalog().Create(t.Context(), "acme", id, page))
+	return c
 }
 
 // run publishes and lets one ingester work until it was hit, and then another one to the end.
@@ -171,6 +180,7 @@ func (c *crossing) run(hit func() bool) {
 	c.emulator.Faults().Clear()
 	require.Equal(t, c.want, p.answer(t))
 	c.statistics(p)
+	c.listed()
 	require.GreaterOrEqual(t, c.letters(), int64(1))
 }
 
@@ -180,7 +190,7 @@ func hasty(c *ingest.Config) {
 	c.Session = ingest.MinSession
 }
 
-// add publishes readings of a round, of three devices and two months.
+// add publishes readings of a round, of three devices and two months, and one of a device that is new.
 func (c *crossing) add(round, each int) {
 	var messages []kafkago.Message
 	for i := range each {
@@ -191,7 +201,35 @@ func (c *crossing) add(round, each int) {
 			c.want[point{device, ts}] = v
 		}
 	}
-	c.publish(messages...)
+	device, v := fmt.Sprintf("n%d", len(c.want)), float64(len(c.want))+0.5
+	c.want[point{device, noon()}] = v
+	c.publish(append(messages, reading(device, noon(), v))...)
+}
+
+// listed compares what the catalog says with what was published: nothing is committed that it lacks.
+func (c *crossing) listed() {
+	want := map[string]catalog.Entry{}
+	for at := range c.want {
+		e := catalog.Entry{Device: at.device, First: at.time, Last: at.time,
+			Metrics: []catalog.Metric{{Name: "v", Kind: telemetry.Float}}}
+		if at.device == "d0" {
+			e.Tags = []catalog.Tag{{Name: "site", Value: "hall", Told: 1}}
+		}
+		if have, ok := want[at.device]; ok {
+			e.Merge(have)
+		}
+		want[at.device] = e
+	}
+	known, err := control.NewDevices(control.DevicesConfig{Catalog: c.client().Catalog()}).
+		Copy(context.Background(), "acme", time.Time{})
+	require.NoError(c.t, err)
+	got := map[string]catalog.Entry{}
+	known.Use(func(x *catalog.Index) {
+		for e := range x.Select(nil, 0, x.Blocks()).All {
+			got[e.Device] = e
+		}
+	})
+	require.Equal(c.t, want, got)
 }
 
 // statistics are those of a plain map.

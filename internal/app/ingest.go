@@ -1,8 +1,12 @@
 package app
 
 import (
+	"fmt"
+	"time"
+
 	"binnacle/ingest"
 	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
 	"binnacle/internal/kafka"
 	"binnacle/internal/schemaregistry"
 )
@@ -12,7 +16,7 @@ const minMemory = 16 << 20
 
 // ingest notes what is wrong with the settings of ingest.
 func (f *faults) ingest(c ingest.Config) {
-	f.check(c.Hold > 0, "--hold %s is not above 0", c.Hold)
+	f.check(c.Hold >= 0, "--hold %s is negative; 0 is the default", c.Hold)
 	f.check(c.Future >= 0, "--future %s is negative", c.Future)
 	f.check(c.Past >= 0, "--past %s is negative; 0 is the default", c.Past)
 	f.check(c.CommitEvery > 0, "--commit-every %s is not above 0", c.CommitEvery)
@@ -22,12 +26,22 @@ func (f *faults) ingest(c ingest.Config) {
 	f.check(c.Session < ingest.MinSession || c.DrainBudget < c.Session,
 		"--drain-budget %s: it must be below --session-timeout %s",
 		c.DrainBudget, c.Session)
-	f.check(c.MaxBehind > 0, "--max-behind %d is not above 0", c.MaxBehind)
+	f.check(c.MaxBehind >= 0, "--max-behind %d is negative; 0 is the default", c.MaxBehind)
+	f.check(c.HeldFor >= 0, "--held-for %s is negative", c.HeldFor)
+	f.check(c.JournalEvery > 0, "--journal-every %s is not above 0", c.JournalEvery)
 	f.check(c.MaxWrites > 0, "--max-writes %d is not above 0", c.MaxWrites)
 	f.check(c.MemoryBytes >= minMemory, "--memory-mb %d: at least %d are needed", c.MemoryBytes>>20, minMemory>>20)
 	err := c.Decode.Check()
 	f.check(err == nil, "%v", err)
-	f.check(c.DeadLetters != c.Topic, "--dead-letters %s: a topic can't hold its own dead letters", c.DeadLetters)
+	err = ingest.CheckAssign(c.Assign)
+	f.check(err == nil, "%v", err)
+	_, err = c.Set()
+	f.check(err == nil, "%v", err)
+}
+
+// WritesConfig is how chunks are written.
+type WritesConfig struct {
+	LowAfter time.Duration `name:"low-priority-after" help:"Chunks of days that ended so long ago, such as a backfill's, are written at low priority: what comes in now comes first where there is not enough for both. It counts where the account has priority-based execution. 0: none." default:"2d"`
 }
 
 // openKafka makes the connections of all roles of the process to one cluster.
@@ -53,12 +67,17 @@ func (f *faults) registry(c schemaregistry.Config) {
 // newIngest builds the role that takes readings from Kafka to chunks in the account. Whoever asks for a container goes
 // through the directory that is given; what the ingester holds is a head for queries.
 func (p *process) newIngest(
-	cfg ingest.Config, registry schemaregistry.Config, a account, directory ingest.Directory,
+	cfg ingest.Config, writes WritesConfig, registry schemaregistry.Config, a account, directory ingest.Directory,
 ) (*ingest.Ingester, error) {
-	letters := ingest.NewTopicUndertaker(cfg.Kafka.Topic(cfg.DeadLetters))
+	set, err := cfg.Set()
+	if err != nil {
+		return nil, err
+	}
+	letters := ingest.NewTopicUndertaker(cfg.Kafka.Topic(set.Letters()))
 	cfg.Logger, cfg.Registerer = p.part("ingest"), p.metrics
 	stores := ingest.Stores{
-		Chunks: a.client.Chunks(), Directory: directory, Catalog: a.client.Catalog(),
+		Chunks:    a.client.Chunks().At(cosmos.Priority{LowAfter: writes.LowAfter}),
+		Directory: directory, Catalog: a.client.Catalog(),
 		Streams: control.NewStreams(a.client.Documents()), Letters: letters,
 	}
 	if registry.URL != "" {
@@ -72,8 +91,13 @@ func (p *process) newIngest(
 	if err != nil {
 		return nil, err
 	}
+	p.operators.Handle("GET "+binsPath, serveBins(in))
+	p.operators.Handle("GET "+limitsPath, serveLimits(in))
 	p.readyWhen(func() error {
-		if !in.CaughtUp() {
+		switch left := in.Loading(); {
+		case left > 0:
+			return fmt.Errorf("ingest is loading the journal: %d records are left", left)
+		case !in.CaughtUp():
 			return errCatchingUp
 		}
 		return nil

@@ -19,8 +19,10 @@ type ProvisionConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 	Azure   AzureConfig   `kong:"embed,group='Cosmos DB'"`
 	Policy  PolicyConfig  `kong:"embed,group='Throughput'"`
+	Journal JournalConfig `kong:"embed,group='Journal'"`
 
 	DryRun bool          `help:"Print the plan and change nothing."`
+	Export string        `help:"Print the database and the containers that infrastructure code makes, as arm, bicep or terraform, and end." enum:"arm,bicep,terraform," default:"" placeholder:"LANGUAGE"`
 	Once   bool          `help:"Apply the plan once and end."`
 	Every  time.Duration `help:"Time between two rounds." default:"1m"`
 	Admin  string        `help:"Address of metrics, health and profiles. Default: none." placeholder:"ADDRESS"`
@@ -31,11 +33,13 @@ type PolicyConfig struct {
 	HotRUs  int `name:"hot-rus" help:"RU/s of the current month's containers." default:"${hot_rus}"`
 	WarmRUs int `name:"warm-rus" help:"RU/s of the month before it." default:"${warm_rus}"`
 	ColdRUs int `name:"cold-rus" help:"RU/s of older months." default:"${cold_rus}"`
+
+	ViewsRUs int `name:"views-rus" help:"Most RU/s, by autoscale, of a container of lanes, one beside each container of chunks; 0 makes none." default:"2000"`
 }
 
 func (c PolicyConfig) policy() provision.Policy {
 	p := provision.DefaultPolicy()
-	p.HotRUs, p.WarmRUs, p.ColdRUs = c.HotRUs, c.WarmRUs, c.ColdRUs
+	p.HotRUs, p.WarmRUs, p.ColdRUs, p.ViewsRUs = c.HotRUs, c.WarmRUs, c.ColdRUs, c.ViewsRUs
 	return p
 }
 
@@ -85,13 +89,22 @@ func (c AzureConfig) manager(client *cosmos.Client, at AccountConfig) (manager, 
 
 // Provision prints and applies the plan: once, or until the context ends.
 func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
+	if cfg.Export != "" {
+		text, err := cosmos.Export(cfg.Export)
+		if err != nil {
+			return err
+		}
+		_, err = env.Stdout.Write(text)
+		return err
+	}
 	var faults faults
 	faults.azure(cfg.Azure, cfg.Account)
+	faults.journal(cfg.Journal)
 	if err := errors.Join(faults...); err != nil {
 		return err
 	}
 	if cfg.DryRun || cfg.Once {
-		return provisionOnce(ctx, cfg, env)
+		return errors.Join(provisionOnce(ctx, cfg, env), journalOnce(ctx, cfg.Journal, cfg.DryRun, env))
 	}
 	return run(ctx, env, func(ctx context.Context, p *process) error {
 		if cfg.Admin != "" {
@@ -101,6 +114,9 @@ func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
 			}
 			p.start()
 			fmt.Fprintf(p.Stdout, "binnacle provision\n  admin   http://%s\n\n", admin.addr())
+		}
+		if err := p.provisionJournal(cfg.Journal, cfg.Every); err != nil {
+			return err
 		}
 		client, err := p.connect(cfg.Account)
 		if err != nil {
@@ -135,6 +151,7 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	}
 	p, err := provision.New(provision.Config{
 		Containers: containers, Policy: cfg.Policy.policy(), Logger: env.Logger,
+		Actions:   actionsOf(client, "", env.Logger),
 		Directory: control.NewDirectory(control.DirectoryConfig{Documents: documents, Logger: env.Logger}),
 	})
 	if err != nil {
@@ -152,18 +169,25 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	return err
 }
 
+// devViewsRUs is the throughput of the containers of lanes in one process with everything else.
+const devViewsRUs = 4000
+
 // provisionFor adds the stage that makes containers for the ingest of this process. It returns the directory as ingest
 // is to use it: what ingest asks for is made at once.
 func (p *process) provisionFor(a account) (ingest.Directory, error) {
+	policy := provision.DevPolicy()
+	policy.ViewsRUs = devViewsRUs
 	containers, err := provision.New(provision.Config{
-		Containers: a.client.Containers(), Directory: a.directory, Policy: provision.DevPolicy(),
+		Containers: a.client.Containers(), Directory: a.directory, Policy: policy,
 		Poll:   30 * time.Second, // who asks is in this process, and wakes it
 		Logger: p.part("provision"), Registerer: p.metrics,
+		Actions: actionsOf(a.client, "provision", p.part("provision")),
 	})
 	if err != nil {
 		return nil, err
 	}
 	p.add("provision", containers.Run)
+	p.keepCatalogs(a.client, a.directory)
 	return askingDirectory{a.directory, containers.Wake}, nil
 }
 
@@ -178,16 +202,36 @@ func (p *process) provisionAlways(
 	if err := p.patiently(ctx, "the account", func() error { return containers.EnsureBase(ctx) }); err != nil {
 		return nil, err
 	}
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: c.Documents(), Feed: c.Feed(), Logger: p.Logger})
 	made, err := provision.New(provision.Config{
 		Containers: containers, Policy: cfg.Policy.policy(), Every: cfg.Every,
-		Logger: p.part("provision"), Registerer: p.metrics,
-		Directory: control.NewDirectory(control.DirectoryConfig{Documents: c.Documents(), Logger: p.Logger}),
+		Logger: p.part("provision"), Registerer: p.metrics, Actions: actionsOf(c, "provision", p.part("provision")),
+		Directory: directory,
 	})
 	if err != nil {
 		return nil, err
 	}
 	p.add("provision", made.Run)
+	p.keepCatalogs(c, directory)
 	return made, nil
+}
+
+// keepCatalogs adds the stage that merges the pages of catalogs.
+func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
+	p.add("catalogs", provision.NewKeeper(provision.KeeperConfig{
+		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.part("catalogs"),
+		Tenants: func(ctx context.Context) ([]string, error) {
+			view, err := directory.Refresh(ctx)
+			if err != nil {
+				return nil, err
+			}
+			var names []string
+			for _, t := range view.Tenants() {
+				names = append(names, t.Name)
+			}
+			return names, nil
+		},
+	}).Run)
 }
 
 // base is the control documents that the plan is made from. Without a dry run, what they need is made first.

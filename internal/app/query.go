@@ -1,15 +1,25 @@
 package app
 
 import (
+	"context"
 	"crypto/tls"
 	"net/http"
 	"time"
 
+	"binnacle/ingest/decode"
 	"binnacle/internal/access"
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/kafka"
+	"binnacle/internal/retry"
 	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/internal/topics"
 	"binnacle/query"
+	"binnacle/query/console"
 	"binnacle/query/httpapi"
 	"binnacle/query/prom"
+	"binnacle/query/rejected"
 )
 
 // QueryConfig is what the role runs with that answers queries.
@@ -19,11 +29,16 @@ type QueryConfig struct {
 	Key   string       `name:"api-tls-key" help:"Its key." placeholder:"FILE"`
 	Query query.Config `kong:"embed"`
 	Prom  prom.Config  `kong:"embed"`
+
+	RejectedBytes int64 `name:"rejected-mb" help:"Memory for what is known of refused readings, in MiB: the newest." type:"mib" default:"64"`
+
+	Priority string `name:"query-priority" help:"Priority of the reads of queries in Cosmos DB: low, so that ingest comes first where there is not enough for both, or high. It counts where the account has priority-based execution." enum:"low,high" default:"low"`
 }
 
 // door notes what is wrong with the settings of the API's address.
 func (f *faults) door(c QueryConfig) {
 	f.check((c.Cert == "") == (c.Key == ""), "--api-tls-cert and --api-tls-key are given together, or neither")
+	f.check(c.RejectedBytes >= 1<<20, "--rejected-mb %d is not above 0", c.RejectedBytes>>20)
 }
 
 // url is where the API is reached.
@@ -56,9 +71,12 @@ func (f *faults) query(c query.Config) {
 	f.check(c.MemoryBytes > 0, "--query-memory-mb %d is not above 0", c.MemoryBytes>>20)
 	f.check(c.TotalMemoryBytes >= c.MemoryBytes, "--queries-memory-mb %d: one query alone may hold %d",
 		c.TotalMemoryBytes>>20, c.MemoryBytes>>20)
+	f.check(c.TagsAge > 0, "--tags-age %s is not above 0", c.TagsAge)
+	f.check(c.TagsBytes > 0, "--tags-memory-mb %d is not above 0", c.TagsBytes>>20)
 	f.check(c.MaxRUs > 0, "--query-max-rus %v is not above 0", c.MaxRUs)
 	f.check(c.MaxQueries > 0, "--max-queries %d is not above 0", c.MaxQueries)
 	f.check(c.MaxQueued > 0, "--max-queued %d is not above 0", c.MaxQueued)
+	f.check(c.Queriers > 0, "--queriers %d is not above 0", c.Queriers)
 	f.check(c.QueueTimeout > 0, "--queue-timeout %s is not above 0", c.QueueTimeout)
 }
 
@@ -70,18 +88,34 @@ func (f *faults) promql(c prom.Config) {
 	f.check(c.MemoryBytes > 0, "--promql-memory-mb %d is not above 0", c.MemoryBytes>>20)
 }
 
+// letterBox is where readings come from, and where those go that are refused.
+type letterBox struct {
+	cluster  *kafka.Client
+	topics   topics.Set
+	messages decode.Options // how ingesters read messages
+}
+
 // newQuery builds the role that answers queries from heads and the account, and serves it at a door.
-func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, log store.Log, gate *access.Gate,
-	at door) error {
+func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, from letterBox, gate *access.Gate,
+	api door) error {
 	asks := cfg.Query
-	asks.Reader, asks.Heads, asks.Log = a.client.Chunks(), heads, log
-	asks.Directory, asks.Catalog = a.directory, a.client.Catalog()
+	at := cosmos.Priority{Low: cfg.Priority == "low"}
+	asks.Reader, asks.Heads, asks.Log = a.client.Chunks().At(at), heads,
+		from.cluster.Sources(from.topics)
+	asks.Lanes = a.client.Views()
+	asks.Directory, asks.Catalog = a.directory, a.client.CatalogAt(at)
 	asks.Registerer, asks.Logger = p.metrics, p.part("query")
 	q, err := query.New(asks)
 	if err != nil {
 		return err
 	}
-	h, err := httpapi.New(httpapi.Config{Querier: q, Gate: gate, Logger: p.part("api")})
+	p.add("uses", func(ctx context.Context) error { return p.tellUses(ctx, q, a) })
+	refused := rejected.New(rejected.Config{Letters: from.cluster.Topic(from.topics.Letters()), Topics: from.topics,
+		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.part("rejected")})
+	p.add("rejected", refused.Run)
+	p.operators.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))
+	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate,
+		Sequence: from.messages.Sequence, Logger: p.part("api")})
 	if err != nil {
 		return err
 	}
@@ -91,9 +125,34 @@ func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, log st
 	if err != nil {
 		return err
 	}
+	page, err := console.New()
+	if err != nil {
+		return err
+	}
 	mux := http.NewServeMux()
+	page.Register(mux)
 	mux.Handle(prom.Prefix+"/", ph)
 	mux.Handle("/", h)
-	at.serve(mux)
+	api.serve(httpapi.Explained(mux))
+	return nil
+}
+
+// usesEvery is how often a querier writes down for which metrics it was asked lanes, in a document for each tenant that
+// has asked.
+const usesEvery = 10 * time.Minute
+
+// tellUses writes down for which metrics queries ask lanes, until the context ends. What can't be written is let go: it
+// decides no more than which metrics get lanes where there are too many.
+func (p *process) tellUses(ctx context.Context, q *query.Querier, a account) error {
+	log, said := p.part("query"), false
+	for retry.Pause(ctx, usesEvery) == nil {
+		for tenant, some := range q.TakeUses() {
+			day := telemetry.DayOf(time.Now().UnixMilli())
+			if err := control.AddUses(ctx, a.client.Documents(), tenant, day, some); err != nil && ctx.Err() == nil && !said {
+				said = true // as a rule it may not write, which stays so
+				log.Warn("which lanes are asked for is not written down", "error", err)
+			}
+		}
+	}
 	return nil
 }

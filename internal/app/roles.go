@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"binnacle/ingest"
+	"binnacle/ingest/decode"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/kafka"
 	"binnacle/internal/schemaregistry"
 	"binnacle/internal/store"
+	"binnacle/internal/topics"
 )
 
 // IngestConfig is what `binnacle ingest` runs with.
@@ -20,12 +23,14 @@ type IngestConfig struct {
 	Kafka    kafka.Config            `kong:"embed,group='Kafka'"`
 	Ingest   ingest.Config           `kong:"embed,group='Ingest'"`
 	Tenants  control.DirectoryConfig `kong:"embed,group='Ingest'"`
+	Writes   WritesConfig            `kong:"embed,group='Ingest'"`
 	Registry schemaregistry.Config   `kong:"embed,group='Ingest'"`
 	Heads    HeadsDoor               `kong:"embed,group='Heads'"`
 	Admin    AdminConfig             `kong:"embed"`
 
-	Register bool `help:"Register tenants as their first readings come, to be kept as --retention says. Else readings of unknown tenants are dead letters."`
-	Check    bool `help:"Say whether all that the role needs is there, and end."`
+	DataDir  string `help:"Directory for the spill file: what memory is short for goes there, and is read back when it is written. It is a cache and may be lost. Without one bins are written early instead." placeholder:"DIR"`
+	Register bool   `help:"Register tenants as their first readings come, to be kept as --retention says. Else readings of unknown tenants are dead letters."`
+	Check    bool   `help:"Say whether all that the role needs is there, and end."`
 }
 
 // Validate reports every fault that can be seen before anything is opened.
@@ -34,6 +39,7 @@ func (c IngestConfig) Validate() error {
 	faults.account(c.Account)
 	faults.ingest(c.Ingest)
 	faults.heads(c.Heads.HeadsTrust)
+	faults.check(c.Writes.LowAfter >= 0, "--low-priority-after %s is negative; 0 is none", c.Writes.LowAfter)
 	faults.registry(c.Registry)
 	faults.check(c.Tenants.Retention >= 0, "--retention %s is negative; 0 keeps for ever", c.Tenants.Retention)
 	return errors.Join(append(faults, c.Kafka.Validate())...)
@@ -41,14 +47,15 @@ func (c IngestConfig) Validate() error {
 
 // Ingest takes readings from Kafka to the account until the context ends, and returns nil then.
 func Ingest(ctx context.Context, cfg IngestConfig, env Env) error {
-	if cfg.Ingest.DeadLetters == "" {
-		cfg.Ingest.DeadLetters = cfg.Ingest.Topic + ".dlq"
-	}
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
+	need, err := cfg.needs()
+	if err != nil {
+		return err
+	}
 	if cfg.Check {
-		return check(ctx, env, cfg.Account, cfg.Kafka, []string{cfg.Ingest.Topic, cfg.Ingest.DeadLetters}, nil)
+		return check(ctx, env, cfg.Account, cfg.Kafka, need, nil)
 	}
 	return run(ctx, env, func(ctx context.Context, p *process) error {
 		admin, err := p.openAdmin(cfg.Admin)
@@ -75,10 +82,16 @@ func Ingest(ctx context.Context, cfg IngestConfig, env Env) error {
 		if err := p.serveHeads(cfg.Heads, in, heads); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.Stdout, "binnacle ingest\n  kafka   %s  topic %s\n  cosmos  %s\n  heads   %s\n  admin   http://%s\n",
-			strings.Join(cfg.Kafka.Brokers, ","), cfg.Ingest.Topic, cfg.Account.Cosmos, heads.addr(), admin.addr())
+		fmt.Fprintf(p.Stdout, "binnacle ingest\n  kafka   %s  topics %s\n  cosmos  %s\n  heads   %s\n  admin   http://%s\n",
+			strings.Join(cfg.Kafka.Brokers, ","), need.topics, cfg.Account.Cosmos, heads.addr(), admin.addr())
 		return nil
 	})
+}
+
+// needs are the topics that the role needs.
+func (c IngestConfig) needs() (needs, error) {
+	set, err := c.Ingest.Set()
+	return needs{topics: set, letters: true, journals: c.Ingest.UseJournal == "on"}, err
 }
 
 // ground is the real servers that roles of one process stand on.
@@ -109,7 +122,10 @@ func (c IngestConfig) directory() control.DirectoryConfig {
 func (p *process) ingestFrom(cfg IngestConfig, g ground) (*ingest.Ingester, error) {
 	in := cfg.Ingest
 	in.Register, in.Kafka = cfg.Register, g.cluster
-	ingester, err := p.newIngest(in, cfg.Registry, g.account, g.account.directory)
+	if cfg.DataDir != "" {
+		in.SpillDir = filepath.Join(cfg.DataDir, "spill")
+	}
+	ingester, err := p.newIngest(in, cfg.Writes, cfg.Registry, g.account, g.account.directory)
 	if err != nil {
 		return nil, err
 	}
@@ -121,11 +137,15 @@ func (p *process) ingestFrom(cfg IngestConfig, g ground) (*ingest.Ingester, erro
 type QueryRoleConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 	Kafka   kafka.Config  `kong:"embed,group='Kafka'"`
-	Topic   string        `help:"Topic whose end tells what an answer must hold." default:"telemetry"`
-	Heads   HeadsConfig   `kong:"embed,group='Heads'"`
-	Query   QueryConfig   `kong:"embed,group='Queries'"`
-	Access  AccessConfig  `kong:"embed,group='Who may ask'"`
-	Admin   AdminConfig   `kong:"embed"`
+	Topics  []string      `name:"topic" sep:"none" help:"Topics whose ends tell what an answer must hold: those of the ingesters, as they have them." default:"telemetry" placeholder:"TOPIC"`
+
+	DeadLetters string         `help:"Topic of what ingesters have refused. Default: the first topic's name with .dlq." placeholder:"TOPIC"`
+	Messages    decode.Options `kong:"embed,group='Messages, as the ingesters have it: they tell whose a dead letter is'"`
+
+	Heads  HeadsConfig  `kong:"embed,group='Heads'"`
+	Query  QueryConfig  `kong:"embed,group='Queries'"`
+	Access AccessConfig `kong:"embed,group='Who may ask'"`
+	Admin  AdminConfig  `kong:"embed"`
 
 	Check bool `help:"Say whether all that the role needs is there, and end."`
 }
@@ -139,16 +159,24 @@ func (c QueryRoleConfig) Validate() error {
 	faults.promql(c.Query.Prom)
 	faults.door(c.Query)
 	faults.access(c.Access)
-	return errors.Join(append(faults, c.Kafka.Validate())...)
+	_, err := c.set()
+	return errors.Join(append(faults, err, c.Messages.Check(), c.Kafka.Validate())...)
 }
+
+// set is which topics the ingesters read.
+func (c QueryRoleConfig) set() (topics.Set, error) { return topics.Parse(c.Topics, c.DeadLetters) }
 
 // Query answers queries from the account and the heads of all ingesters until the context ends, and returns nil then.
 func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
+	set, err := cfg.set()
+	if err != nil {
+		return err
+	}
 	if cfg.Check {
-		return check(ctx, env, cfg.Account, cfg.Kafka, []string{cfg.Topic}, &cfg.Heads)
+		return check(ctx, env, cfg.Account, cfg.Kafka, needs{topics: set}, &cfg.Heads)
 	}
 	return run(ctx, env, func(ctx context.Context, p *process) error {
 		heads, err := p.findHeads(cfg.Heads)
@@ -172,7 +200,8 @@ func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
 		if err != nil {
 			return err
 		}
-		if err := p.queryFrom(cfg.Query, cfg.Access, g, g.cluster.Topic(cfg.Topic), heads, api); err != nil {
+		from := letterBox{g.cluster, set, cfg.Messages}
+		if err := p.queryFrom(cfg.Query, cfg.Access, g, from, heads, api); err != nil {
 			return err
 		}
 		fmt.Fprintf(p.Stdout, "binnacle query\n  api     %s\n  heads   %s\n  cosmos  %s\n  admin   http://%s\n",
@@ -183,13 +212,13 @@ func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
 
 // queryFrom builds the role and serves it at a door.
 func (p *process) queryFrom(
-	cfg QueryConfig, who AccessConfig, g ground, log store.Log, heads store.Heads, api door,
+	cfg QueryConfig, who AccessConfig, g ground, from letterBox, heads store.Heads, api door,
 ) error {
 	gate, err := who.gate(g.client.Documents())
 	if err != nil {
 		return err
 	}
-	return p.newQuery(cfg, g.account, heads, log, gate, api)
+	return p.newQuery(cfg, g.account, heads, from, gate, api)
 }
 
 // ServeConfig is what `binnacle serve` runs with: all roles in one process on real servers.
@@ -200,27 +229,29 @@ type ServeConfig struct {
 	Azure     AzureConfig  `kong:"embed,group='Cosmos DB'"`
 	Provision bool         `help:"Make containers ahead of time and set their throughput by age. Of several processes one should." default:"true" negatable:""`
 	Policy    PolicyConfig `kong:"embed,group='Throughput'"`
+	Lanes     LanesConfig  `kong:"embed,group='Lanes'"`
 	Others    []string     `name:"heads" help:"All ingesters of the group, this one among them, where there are several: as binnacle query has it." placeholder:"NAME"`
 }
 
 // Serve runs all roles in one process until the context ends, and returns nil then.
 func Serve(ctx context.Context, cfg ServeConfig, env Env) error {
-	if cfg.Ingest.Ingest.DeadLetters == "" {
-		cfg.Ingest.Ingest.DeadLetters = cfg.Ingest.Ingest.Topic + ".dlq"
-	}
 	var faults faults
 	faults.query(cfg.Query.Query)
 	faults.promql(cfg.Query.Prom)
 	faults.door(cfg.Query)
 	faults.access(cfg.Access)
 	faults.azure(cfg.Azure, cfg.Ingest.Account)
-	if err := errors.Join(append(faults, cfg.Ingest.Validate())...); err != nil {
+	if err := errors.Join(append(faults, cfg.Lanes.Views.Validate(), cfg.Ingest.Validate())...); err != nil {
+		return err
+	}
+	need, err := cfg.Ingest.needs()
+	if err != nil {
 		return err
 	}
 	if in := cfg.Ingest; in.Check {
-		return check(ctx, env, in.Account, in.Kafka, []string{in.Ingest.Topic, in.Ingest.DeadLetters}, cfg.others())
+		return check(ctx, env, in.Account, in.Kafka, need, cfg.others())
 	}
-	return run(ctx, env, func(ctx context.Context, p *process) error { return p.serveAll(ctx, cfg) })
+	return run(ctx, env, func(ctx context.Context, p *process) error { return p.serveAll(ctx, cfg, need.topics) })
 }
 
 // others is how the ingesters are found, nil if this is the only one.
@@ -232,7 +263,7 @@ func (c ServeConfig) others() *HeadsConfig {
 }
 
 // serveAll composes the roles.
-func (p *process) serveAll(ctx context.Context, cfg ServeConfig) error {
+func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set) error {
 	in := cfg.Ingest
 	var others store.Heads
 	if c := cfg.others(); c != nil {
@@ -268,6 +299,9 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Provision && in.Ingest.UseJournal == "on" {
+		p.keepJournals(g.cluster, set, defaultKeep, journalLooked)
+	}
 	ingester, err := p.ingestFrom(in, g)
 	if err != nil {
 		return err
@@ -278,12 +312,18 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig) error {
 	if others == nil {
 		others = ingester
 	}
-	if err := p.queryFrom(cfg.Query, cfg.Access, g, g.cluster.Topic(in.Ingest.Topic), others, api); err != nil {
+	if cfg.Lanes.Lanes {
+		if err := p.viewsOn(cfg.Lanes.Views, in.Ingest.Hold, g.account); err != nil {
+			return err
+		}
+	}
+	from := letterBox{g.cluster, set, in.Ingest.Decode}
+	if err := p.queryFrom(cfg.Query, cfg.Access, g, from, others, api); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.Stdout, "binnacle serve\n  kafka   %s  topic %s\n  cosmos  %s\n  api     %s\n  heads   %s\n  admin   "+
+	fmt.Fprintf(p.Stdout, "binnacle serve\n  kafka   %s  topics %s\n  cosmos  %s\n  api     %s\n  heads   %s\n  admin   "+
 		"http://%s\n",
-		strings.Join(in.Kafka.Brokers, ","), in.Ingest.Topic, in.Account.Cosmos, cfg.Query.url(api), heads.addr(),
+		strings.Join(in.Kafka.Brokers, ","), set, in.Account.Cosmos, cfg.Query.url(api), heads.addr(),
 		admin.addr())
 	return nil
 }

@@ -120,8 +120,9 @@ func (s *system) process(change func(*ingest.Config)) *process {
 	require.NoError(t, err)
 	cfg := ingest.Config{
 		Config: worker.Config{
-			Topic: app.Topic, Register: true, Hold: 300 * time.Millisecond, NoteEvery: -1, CommitEvery: 20 * time.Millisecond,
-			StampEvery: time.Millisecond, Linger: 100 * time.Millisecond, RetryBackoff: time.Millisecond,
+			Topic: app.Topic, Register: true, Hold: 300 * time.Millisecond, NoteEvery: -1, NoteWait: -1,
+			CommitEvery: 20 * time.Millisecond,
+			StampEvery:  time.Millisecond, Linger: 100 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
 		Kafka: cluster, DeadLetters: app.DeadLetters,
 		Logger: slog.New(slog.DiscardHandler),
@@ -230,7 +231,7 @@ func (s *system) settled(group string) {
 			}
 		}
 		return true
-	}, 20*time.Second, 10*time.Millisecond, "not everything is committed")
+	}, time.Minute, 10*time.Millisecond, "not everything is committed")
 }
 
 // today's noon keeps tests away from midnight.

@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/duration"
 	"binnacle/internal/report"
 )
 
@@ -16,13 +18,93 @@ type TokenConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 }
 
+// ListTenants prints the tenants, or one.
+func ListTenants(ctx context.Context, cfg TokenConfig, name string, env Env) error {
+	client, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return listTenants(ctx, control.NewTenants(client.Documents()), name, env)
+}
+
+func listTenants(ctx context.Context, tenants *control.Tenants, name string, env Env) error {
+	all, err := tenants.List(ctx)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{
+		"tenant", "registered", "retention", "promql lookback", "averages", "queries/s", "at once", "RU/s", "RU a day",
+		"samples", "readings",
+	}}
+	for _, t := range all {
+		if name == "" || t.Name == name {
+			l := t.Queries
+			rows = append(rows, []string{t.Name, day(t.Created), orElse(t.Retention, "for ever"), orElse(t.Lookback, "default"),
+				averagesOf(t), l.Rate.String(), l.Concurrency.String(), l.RUs.String(), l.RUsOfDay.String(), l.Samples.String(),
+				readingsOf(t)})
+		}
+	}
+	return report.List(env.Stdout, rows)
+}
+
+func averagesOf(t control.Tenant) string {
+	if t.NearestAverages {
+		return string(control.NearestAverages)
+	}
+	return string(control.ExactAverages)
+}
+
+// readingsOf is what is set for a tenant's readings.
+func readingsOf(t control.Tenant) string {
+	if t.Ingest == nil {
+		return "default"
+	}
+	return t.Ingest.String()
+}
+
+// orElse is a duration, or what 0 stands for.
+func orElse(d time.Duration, none string) string {
+	if d == 0 {
+		return none
+	}
+	return duration.String(d)
+}
+
+// SetTenant changes what is set for a tenant and prints the tenant.
+func SetTenant(ctx context.Context, cfg TokenConfig, name string, changes []control.Change, env Env) error {
+	client, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	tenants := control.NewTenants(client.Documents())
+	detail := map[string]string{}
+	for _, c := range changes {
+		what, value, _ := strings.Cut(c.String(), " ")
+		detail[what] = value
+	}
+	err = actionsOf(client, "", env.Logger).Do(ctx, control.Action{Verb: "tenant set", Tenant: name, Detail: detail},
+		func(*control.Action) error { return tenants.Set(ctx, name, changes...) })
+	if err != nil {
+		return err
+	}
+	return listTenants(ctx, tenants, name, env)
+}
+
+// tokenRoom is the tokens of an account, and where it is kept what is done to them.
+type tokenRoom struct {
+	*control.Tokens
+	actions *control.Actions
+}
+
 // tokens connects to the account.
-func (c TokenConfig) tokens(log *slog.Logger) (tokens *control.Tokens, close func(), err error) {
+func (c TokenConfig) tokens(log *slog.Logger) (tokens tokenRoom, close func(), err error) {
 	client, err := c.Account.Connect(log)
 	if err != nil {
-		return nil, nil, err
+		return tokenRoom{}, nil, err
 	}
-	return control.NewTokens(client.Documents()), client.Close, nil
+	return tokenRoom{control.NewTokens(client.Documents()), actionsOf(client, "", log)}, client.Close, nil
 }
 
 // AddToken makes a token, good for so long or, with 0, for ever, and prints it: it is shown this once.
@@ -36,12 +118,27 @@ func AddToken(ctx context.Context, cfg TokenConfig, t control.Token, lasts time.
 	if lasts > 0 {
 		t.Expires = t.Created.Add(lasts)
 	}
-	secret, _, err := tokens.Add(ctx, t)
-	if err != nil {
+	var secret string
+	err = tokens.actions.Do(ctx, control.Action{Verb: "token add", Tenant: t.Tenant, Detail: map[string]string{
+		"scopes": scopes(t), "expires": day(t.Expires), "note": t.Note,
+	}}, func(a *control.Action) (err error) {
+		secret, t, err = tokens.Add(ctx, t)
+		a.Object = t.ID
 		return err
+	})
+	if secret != "" { // also where it was not stored that it is done: the token is good
+		_, failed := fmt.Fprintln(env.Stdout, secret)
+		err = errors.Join(err, failed)
 	}
-	_, err = fmt.Fprintln(env.Stdout, secret)
 	return err
+}
+
+func scopes(t control.Token) string {
+	var names []string
+	for _, s := range t.Scopes {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ",")
 }
 
 // ListTokens prints the tokens of a tenant, or of all with an empty name.
@@ -65,11 +162,7 @@ func ListTokens(ctx context.Context, cfg TokenConfig, tenant string, env Env) er
 		if !ended {
 			state = "good"
 		}
-		var scopes []string
-		for _, s := range t.Scopes {
-			scopes = append(scopes, string(s))
-		}
-		rows = append(rows, []string{t.ID, t.Tenant, strings.Join(scopes, ","), day(t.Created), day(t.Expires), state,
+		rows = append(rows, []string{t.ID, t.Tenant, scopes(t), day(t.Created), day(t.Expires), state,
 			t.Note})
 	}
 	return report.List(env.Stdout, rows)
@@ -89,5 +182,7 @@ func RevokeToken(ctx context.Context, cfg TokenConfig, id string, env Env) error
 		return err
 	}
 	defer done()
-	return tokens.Revoke(ctx, id, time.Now())
+	return tokens.actions.Do(ctx, control.Action{Verb: "token revoke", Object: id}, func(*control.Action) error {
+		return tokens.Revoke(ctx, id, time.Now())
+	})
 }

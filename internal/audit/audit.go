@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"binnacle/internal/control"
-	"binnacle/internal/cosmos"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -56,9 +55,9 @@ func Run(ctx context.Context, cfg Config, stores Stores, report func(Finding) er
 		a.sum.Findings++
 		return report(f)
 	}
-	var meter cosmos.Meter
+	var meter store.Meter
 	begun := cfg.Now()
-	err = a.run(cosmos.WithMeter(ctx, &meter))
+	err = a.run(store.WithMeter(ctx, &meter))
 	a.sum.RUs = max(a.sum.RUs, meter.Read().RUs)
 	a.sum.Took = cfg.Now().Sub(begun)
 	return a.sum, err

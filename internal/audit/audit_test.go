@@ -117,7 +117,7 @@ func (r *rig) with(doc []byte, name string, value any) []byte {
 
 func (r *rig) audit(change func(*audit.Config)) (found []audit.Finding, sum audit.Summary) {
 	r.t.Helper()
-	cfg := audit.Config{From: "2026-11-20", To: "2026-11-21", NoKafka: true, Topic: "telemetry"}
+	cfg := audit.Config{From: "2026-11-20", To: "2026-11-21", NoKafka: true, Topics: []string{"telemetry"}}
 	if change != nil {
 		change(&cfg)
 	}

@@ -16,6 +16,7 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/internal/kafka"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/topics"
 )
 
 // Config says what is audited. Its tags are package settings's.
@@ -32,8 +33,8 @@ type Config struct {
 	JSON    bool `name:"json" help:"Print what is found as JSON, a line each."`
 
 	Kafka       kafka.Config   `kong:"embed,group='Kafka'"`
-	Topic       string         `help:"Topic that readings are published to." default:"telemetry" group:"Kafka"`
-	DeadLetters string         `help:"Topic that refused records go to. Default: the topic's name with .dlq." group:"Kafka"`
+	Topics      []string       `name:"topic" sep:"none" help:"Topics that readings are published to: those of the ingesters, as they have them." default:"telemetry" group:"Kafka" placeholder:"TOPIC"`
+	DeadLetters string         `help:"Topic that refused records go to. Default: the first topic's name with .dlq." group:"Kafka" placeholder:"TOPIC"`
 	Group       string         `help:"Consumer group of the ingesters." default:"binnacle" group:"Kafka"`
 	Messages    decode.Options `kong:"embed,group='Messages'"`
 
@@ -75,10 +76,14 @@ func (c Config) days() (first, last telemetry.Day, err error) {
 	if c.Log && c.NoKafka {
 		faults = append(faults, errors.New("--log needs Kafka: not with --no-kafka"))
 	}
+	if _, err := c.set(); err != nil {
+		faults = append(faults, err)
+	}
 	if err := c.Messages.Check(); err != nil {
 		faults = append(faults, err)
 	}
 	return first, last, errors.Join(faults...)
 }
 
-func (c Config) deadLetters() string { return cmp.Or(c.DeadLetters, c.Topic+".dlq") }
+// set is which topics are audited.
+func (c Config) set() (topics.Set, error) { return topics.Parse(c.Topics, c.DeadLetters) }

@@ -32,6 +32,7 @@ type Finding struct {
 	Tenant    string `json:"tenant,omitempty"`
 	Device    string `json:"device,omitempty"`
 	Day       string `json:"day,omitempty"`
+	Topic     string `json:"topic,omitempty"` // of what is about the log, not about a chunk
 	Stream    uint32 `json:"stream,omitempty"`
 	Partition int32  `json:"partition"`
 	Number    int64  `json:"number"`
@@ -53,6 +54,7 @@ func (f Finding) String() string {
 	}
 	add(f.Tenant != "", "%s/%s", f.Tenant, f.Device)
 	add(f.Day != "", "%s", f.Day)
+	add(f.Topic != "", "topic %s", f.Topic)
 	add(f.Stream > 0, "stream %d", f.Stream)
 	add(f.Partition >= 0, "partition %d", f.Partition)
 	add(f.Number >= 0, "number %d", f.Number)

@@ -2,11 +2,10 @@ package audit
 
 import (
 	"context"
-	"strconv"
 
 	"binnacle/ingest/decode"
-	"binnacle/ingest/worker"
 	"binnacle/internal/kafka"
+	"binnacle/internal/letter"
 )
 
 // letters are the records that were refused, of one topic.
@@ -44,10 +43,25 @@ func (l *letters) has(at position, index int) bool {
 	return false
 }
 
-// readLetters reads all dead letters of a topic.
-func (a *auditor) readLetters(ctx context.Context, client *kafka.Client) (*letters, error) {
-	l := &letters{elements: make(map[element]bool), whole: make(map[position]bool)}
-	topic := client.Topic(a.deadLetters())
+// lettersByTopic are all letters.
+type lettersByTopic map[string]*letters
+
+// of are those of a topic.
+func (l lettersByTopic) of(topic string) *letters {
+	if l[topic] == nil {
+		l[topic] = &letters{elements: make(map[element]bool), whole: make(map[position]bool)}
+	}
+	return l[topic]
+}
+
+// readLetters reads all dead letters, and keeps those of topics that are audited.
+func (a *auditor) readLetters(ctx context.Context, client *kafka.Client) (lettersByTopic, error) {
+	l := lettersByTopic{}
+	set, err := a.set()
+	if err != nil {
+		return nil, err
+	}
+	topic := client.Topic(set.Letters())
 	partitions, err := topic.Partitions(ctx)
 	if kafka.NoTopic(err) {
 		return l, nil
@@ -58,11 +72,15 @@ func (a *auditor) readLetters(ctx context.Context, client *kafka.Client) (*lette
 	for _, p := range partitions {
 		first, end, err := topic.Bounds(ctx, p)
 		if err == nil {
-			err = each(ctx, topic, p, first, end, func(r kafka.Record) error {
-				a.sum.Letters++
-				l.take(a.Topic, r)
+			err = topic.Each(ctx, p, first, end, func(r *kafka.Record) error {
+				if of, ok := letter.Parse(r.Key, r.Value, r.Headers); ok {
+					a.sum.Letters++
+					if _, audited, _ := set.Of(of.Topic); audited {
+						l.of(of.Topic).take(&of)
+					}
+				}
 				return nil
-			}, func(int64) {})
+			}, nil)
 		}
 		if err != nil {
 			return nil, err
@@ -72,52 +90,14 @@ func (a *auditor) readLetters(ctx context.Context, client *kafka.Client) (*lette
 }
 
 // take notes a letter of a topic; others are left.
-func (l *letters) take(topic string, r kafka.Record) {
-	of := make(map[string]string)
-	for _, h := range r.Headers {
-		of[h.Key] = string(h.Value) // the last one is Binnacle's own
-	}
-	number := func(name string) int64 {
-		n, err := strconv.ParseInt(of[name], 10, 64)
-		if err != nil {
-			return -1
-		}
-		return n
-	}
-	if of[worker.HeaderTopic] != topic {
-		return
-	}
-	at := position{int(number(worker.HeaderPartition)), number(worker.HeaderOffset)}
-	if through, ok := of[worker.HeaderThrough]; ok && through != "" {
-		l.stretches = append(l.stretches, stretch{at.partition, at.offset, number(worker.HeaderThrough)})
-	} else if index := number(worker.HeaderIndex); index == decode.Whole {
+func (l *letters) take(of *letter.Letter) {
+	at := position{int(of.Partition), of.Offset}
+	switch {
+	case of.Through >= 0:
+		l.stretches = append(l.stretches, stretch{at.partition, at.offset, of.Through})
+	case of.Index == decode.Whole:
 		l.whole[at] = true
-	} else {
-		l.elements[element{at, int(index)}] = true
+	default:
+		l.elements[element{at, of.Index}] = true
 	}
-}
-
-// each calls f with the records of a partition from an offset to before another, and step with how far it has come
-// since the last call.
-func each(ctx context.Context, topic *kafka.Topic, partition int, from, to int64, f func(kafka.Record) error,
-	step func(int64)) error {
-	for from < to {
-		batch, err := topic.Fetch(ctx, partition, from)
-		if err != nil {
-			return err
-		}
-		for _, r := range batch.Records {
-			if r.Offset >= to {
-				break
-			}
-			if err := f(r); err != nil {
-				batch.Release()
-				return err
-			}
-		}
-		step(min(batch.Next, to) - from)
-		from = batch.Next
-		batch.Release()
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -12,11 +13,18 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// logAudit holds the store against the log.
+// logAudit holds the store against the logs of all topics.
 type logAudit struct {
 	*auditor
-	client     *kafka.Client
+	client *kafka.Client
+	topics []*topicAudit
+}
+
+// topicAudit holds the store against the logs of a topic.
+type topicAudit struct {
+	*auditor
 	topic      *kafka.Topic
+	messages   decode.Options
 	partitions []partitionLog
 	letters    *letters
 	lost       map[chain]*Finding // open stretches of lost readings
@@ -36,7 +44,7 @@ func (a *auditor) openLog(ctx context.Context) (*logAudit, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &logAudit{auditor: a, client: client, topic: client.Topic(a.Topic), lost: make(map[chain]*Finding)}
+	l := &logAudit{auditor: a, client: client}
 	if err := l.open(ctx); err != nil {
 		client.Close()
 		return nil, err
@@ -45,19 +53,39 @@ func (a *auditor) openLog(ctx context.Context) (*logAudit, error) {
 }
 
 func (l *logAudit) open(ctx context.Context) error {
-	cluster, partitions, err := l.topic.Describe(ctx)
+	set, err := l.set()
 	if err != nil {
 		return err
 	}
-	committed, err := l.topic.Committed(ctx, l.Group)
+	found, err := l.client.Sources(set).Look(ctx)
+	if err == nil {
+		err = errors.Join(found.Faults...)
+	}
 	if err != nil {
 		return err
 	}
-	lives := control.Lives(l.streams, cluster, l.Topic)
+	for _, name := range found.Names() {
+		t := &topicAudit{auditor: l.auditor, topic: l.client.Topic(name), messages: l.Messages.ForTopic(name),
+			lost: make(map[chain]*Finding)}
+		t.messages.Bound = found.Tenants[name]
+		if err := t.open(ctx, found.Cluster, found.Partitions[name]); err != nil {
+			return err
+		}
+		l.topics = append(l.topics, t)
+	}
+	return nil
+}
+
+func (l *topicAudit) open(ctx context.Context, cluster string, partitions []int) error {
+	committed, err := l.topic.Commits(ctx, l.Group)
+	if err != nil {
+		return err
+	}
+	lives := control.Lives(l.streams, cluster, l.topic.Name())
 	for _, id := range partitions {
 		p := partitionLog{id: id, committed: -1}
 		if at, ok := committed[id]; ok {
-			p.committed = at
+			p.committed = at.Offset
 		}
 		if len(lives) > 0 {
 			now, _, _, err := control.NewStreams(l.stores.Documents).Reads(ctx, lives, len(partitions), int32(id))
@@ -75,43 +103,57 @@ func (l *logAudit) open(ctx context.Context) error {
 	return nil
 }
 
-// check holds what was read of the store against the log.
+// check holds what was read of the store against the logs.
 func (l *logAudit) check(ctx context.Context) error {
 	total := int64(0)
-	for i := range l.partitions {
-		p := &l.partitions[i]
-		var err error
-		if p.first, p.end, err = l.topic.Bounds(ctx, p.id); err != nil {
+	for _, t := range l.topics {
+		records, err := t.ends(ctx)
+		if err != nil {
 			return err
 		}
-		for _, f := range l.offsets(*p) {
-			if err := l.report(f); err != nil {
-				return err
-			}
-		}
-		total += max(min(p.committed, p.end)-p.first, 0)
+		total += records
 	}
 	if !l.Log {
 		return nil
 	}
-	var err error
-	if l.letters, err = l.readLetters(ctx, l.client); err != nil {
+	all, err := l.readLetters(ctx, l.client)
+	if err != nil {
 		return err
 	}
 	bar := newProgress(l.Progress, "records", total)
 	defer bar.end()
-	for _, p := range l.partitions {
-		if err := l.records(ctx, p, bar); err != nil {
-			return err
+	for _, t := range l.topics {
+		t.letters = all.of(t.topic.Name())
+		for _, p := range t.partitions {
+			if err := t.records(ctx, p, bar); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// ends holds offsets against the ends of the topic's logs, and returns how many records there are to read.
+func (l *topicAudit) ends(ctx context.Context) (total int64, err error) {
+	for i := range l.partitions {
+		p := &l.partitions[i]
+		if p.first, p.end, err = l.topic.Bounds(ctx, p.id); err != nil {
+			return 0, err
+		}
+		for _, f := range l.offsets(*p) {
+			if err := l.report(f); err != nil {
+				return 0, err
+			}
+		}
+		total += max(min(p.committed, p.end)-p.first, 0)
+	}
+	return total, nil
+}
+
 // offsets holds what is committed and what chunks say against the ends of the log.
-func (l *logAudit) offsets(p partitionLog) (found []Finding) {
+func (l *topicAudit) offsets(p partitionLog) (found []Finding) {
 	about := func(k Kind, first, through int64, format string, args ...any) {
-		f := Finding{Kind: k, Partition: int32(p.id), Number: -1, First: first, Through: through,
+		f := Finding{Kind: k, Topic: l.topic.Name(), Partition: int32(p.id), Number: -1, First: first, Through: through,
 			Detail: fmt.Sprintf(format, args...)}
 		if len(p.streams) > 0 {
 			f.Stream = p.streams[0]
@@ -143,9 +185,9 @@ func (l *logAudit) offsets(p partitionLog) (found []Finding) {
 }
 
 // records reads a partition up to what is committed: each of its readings must be in a chunk or in the dead letters.
-func (l *logAudit) records(ctx context.Context, p partitionLog, bar progress) error {
-	decoder := decode.New(l.Messages.ForTopic(l.Topic))
-	err := each(ctx, l.topic, p.id, p.first, min(p.committed, p.end), func(r kafka.Record) error {
+func (l *topicAudit) records(ctx context.Context, p partitionLog, bar progress) error {
+	decoder := decode.New(l.messages)
+	err := l.topic.Each(ctx, p.id, p.first, min(p.committed, p.end), func(r *kafka.Record) error {
 		l.sum.Records++
 		return l.record(decoder, p, r)
 	}, bar.add)
@@ -175,7 +217,7 @@ func (l *logAudit) records(ctx context.Context, p partitionLog, bar progress) er
 	return nil
 }
 
-func (l *logAudit) record(decoder *decode.Decoder, p partitionLog, r kafka.Record) error {
+func (l *topicAudit) record(decoder *decode.Decoder, p partitionLog, r *kafka.Record) error {
 	record := decode.Record{Value: r.Value, Timestamp: r.Time}
 	for _, h := range r.Headers {
 		if h.Key == "content-type" {
@@ -196,7 +238,7 @@ func (l *logAudit) record(decoder *decode.Decoder, p partitionLog, r kafka.Recor
 }
 
 // reading holds one reading of the log against chunks and dead letters.
-func (l *logAudit) reading(p partitionLog, r telemetry.Reading, at position, index int) {
+func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at position, index int) {
 	day := telemetry.DayOf(r.Time)
 	if r.Time < 0 || day < l.first || day > l.last || l.Tenant != "" && r.Tenant != l.Tenant ||
 		l.Device != "" && r.Device != l.Device {
@@ -233,7 +275,7 @@ func (l *logAudit) reading(p partitionLog, r telemetry.Reading, at position, ind
 }
 
 // tellLost reports the readings of a partition that were lost, by chain.
-func (l *logAudit) tellLost() error {
+func (l *topicAudit) tellLost() error {
 	var found []Finding
 	for _, f := range l.lost {
 		found = append(found, *f)

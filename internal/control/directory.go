@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"binnacle/internal/retry"
 	"binnacle/sharding"
 )
 
@@ -15,6 +16,9 @@ type DirectoryConfig struct {
 	Documents Documents        `kong:"-"`
 	Now       func() time.Time `kong:"-"` // time.Now
 	Every     time.Duration    `kong:"-"` // between refreshes, 30 s
+	// Feed tells what has changed; without one everything is read every time. Look is how often it is asked, 2 s.
+	Feed Feed          `kong:"-"`
+	Look time.Duration `kong:"-"`
 	// Lead is how long before its first day an epoch must be stored, 2 h: longer than the future that
 	// readings are accepted from, and Every, and Margin together.
 	Lead time.Duration `kong:"-"`
@@ -38,6 +42,9 @@ type Directory struct {
 	asking  semaphore // one AskMonth at a time
 	reading semaphore // one read at a time
 
+	docs      *documentsOf // what the view was made of, nil before the first read; reading guards it
+	following atomic.Bool  // the last read was told what has changed, or the next one can be
+
 	mu   sync.Mutex
 	next *flight // the read that has not begun yet, if somebody waits for one; guarded by mu
 }
@@ -57,6 +64,9 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	}
 	if cfg.Every <= 0 {
 		cfg.Every = 30 * time.Second
+	}
+	if cfg.Look <= 0 {
+		cfg.Look = 2 * time.Second
 	}
 	if cfg.Lead <= 0 {
 		cfg.Lead = 2 * time.Hour
@@ -78,19 +88,20 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	return d
 }
 
-// Run refreshes the copy at once and then regularly, until ctx ends; then it returns nil. A refresh
-// that fails is logged, and the copy stays as it is: View.Places bounds what an old one is good for.
+// Run refreshes the copy at once and then regularly, until ctx ends; then it returns nil: often as long as the feed
+// tells what has changed, which costs little, and more seldom where everything has to be read. A refresh that fails is
+// logged, and the copy stays as it is: View.Places bounds what an old one is good for.
 func (d *Directory) Run(ctx context.Context) error {
-	ticker := time.NewTicker(d.cfg.Every)
-	defer ticker.Stop()
 	for {
 		if _, err := d.Refresh(ctx); err != nil && ctx.Err() == nil {
 			d.cfg.Logger.Warn("control documents not read, the old copy stays", "error", err, "read_at", d.View().ReadAt)
 		}
-		select {
-		case <-ctx.Done():
+		pause := d.cfg.Every
+		if d.following.Load() {
+			pause = d.cfg.Look
+		}
+		if retry.Pause(ctx, pause) != nil {
 			return nil
-		case <-ticker.C:
 		}
 	}
 }
@@ -144,28 +155,4 @@ func (d *Directory) lead(ctx context.Context, f *flight) {
 	if err != nil {
 		f.err, f.abandoned = err, ctx.Err() != nil
 	}
-}
-
-func (d *Directory) read(ctx context.Context) (*View, error) {
-	v := &View{ReadAt: d.cfg.Now(), reach: d.cfg.Lead - d.cfg.Margin, maxMonths: d.cfg.MaxMonths}
-	lists := make(map[string][]Document)
-	for _, kind := range []string{KindTenant, KindEpoch, KindMonth, KindBackfill} {
-		docs, err := d.cfg.Documents.List(ctx, kind)
-		if err != nil {
-			return nil, err
-		}
-		lists[kind] = docs
-	}
-	var err error
-	if v.tenants, err = tenantsOf(lists[KindTenant], lists[KindEpoch]); err != nil {
-		return nil, err
-	}
-	if v.months, err = monthsOf(lists[KindMonth]); err != nil {
-		return nil, err
-	}
-	if v.backfills, err = backfillsOf(lists[KindBackfill]); err != nil {
-		return nil, err
-	}
-	d.view.Store(v)
-	return v, nil
 }

@@ -48,31 +48,3 @@ type Documents interface {
 	// List answers all documents of a kind, in the order of their ids.
 	List(ctx context.Context, kind string) ([]Document, error)
 }
-
-// Device is the catalog's entry for one device: for listing and matching, never on the path of a
-// correct answer. First and Last lag behind by what is in the heads.
-type Device struct {
-	Tenant  string              `json:"tenant"`
-	Device  string              `json:"device"`
-	Tags    map[string]string   `json:"tags,omitempty"`
-	Metrics map[string][]string `json:"metrics"`          // names to the kinds of values seen, sorted
-	Labels  map[string][]string `json:"labels,omitempty"` // names to values seen, sorted, at most MaxLabelValues
-	First   int64               `json:"first"`            // least event time seen, ms
-	Last    int64               `json:"last"`             // greatest event time seen, ms
-	ETag    string              `json:"-"`
-}
-
-// MaxLabelValues bounds how many values of one label an entry of the catalog lists.
-const MaxLabelValues = 100
-
-// Catalog keeps one entry per device. It is safe for any number of callers.
-type Catalog interface {
-	// Read answers a device's entry; ok is false when there is none.
-	Read(ctx context.Context, tenant, device string) (d Device, ok bool, err error)
-	// Write stores an entry: with an empty ETag it must not exist, else it must still have that ETag; ErrChanged if
-	// not.
-	Write(ctx context.Context, d Device) (etag string, err error)
-	// List calls yield with the entries of a tenant whose device id begins with prefix, in the order of device ids; an
-	// error of yield ends it and is returned as it is.
-	List(ctx context.Context, tenant, prefix string, yield func(Device) error) error
-}

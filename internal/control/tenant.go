@@ -16,6 +16,12 @@ type Tenant struct {
 	Retention time.Duration // from the end of a reading's day; 0 keeps for ever
 	Placement *sharding.Placement
 	Created   time.Time
+	Lookback  time.Duration // how old a sample PromQL takes for the current one; 0: as the service is set
+	Queries   QueryLimits
+	// NearestAverages lets avg_over_time be off by one unit in the last place from what Prometheus makes of the same
+	// samples, where lanes tell no more.
+	NearestAverages bool
+	Ingest          *TenantIngest // nil: nothing is said
 }
 
 // Expired reports whether the retention of a day's readings is over at now, in ms since 1970.
@@ -42,6 +48,9 @@ type tenantBody struct {
 	Created          int64          `json:"created"`
 	RetentionSeconds int64          `json:"retentionSeconds"`
 	Epoch            sharding.Epoch `json:"epoch"`
+	LookbackSeconds  int64          `json:"lookbackSeconds,omitempty"`
+	Averages         Averages       `json:"averages,omitempty"`
+	Limits           *limitsBody    `json:"limits,omitempty"`
 }
 
 // epochBody is an epoch document: docs/format/control.md.
@@ -78,12 +87,22 @@ func tenantsOf(tenants, epochs []Document) (map[string]Tenant, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[d.ID] = Tenant{
+		tenant := Tenant{
 			Name:      d.ID,
 			Retention: time.Duration(b.RetentionSeconds) * time.Second,
 			Placement: p,
 			Created:   time.UnixMilli(b.Created).UTC(),
+			Lookback:  time.Duration(b.LookbackSeconds) * time.Second,
+
+			NearestAverages: b.Averages == NearestAverages,
 		}
+		if b.Limits != nil {
+			tenant.Queries = b.Limits.Query
+			if b.Limits.Ingest != (TenantIngest{}) {
+				tenant.Ingest = &b.Limits.Ingest
+			}
+		}
+		out[d.ID] = tenant
 	}
 	return out, nil
 }

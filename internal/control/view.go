@@ -20,6 +20,7 @@ type View struct {
 	tenants map[string]Tenant
 	months  map[string]Month
 
+	limited   bool // a tenant says something of its readings
 	maxMonths int
 	backfills map[string]Backfill
 }
@@ -29,6 +30,9 @@ func (v *View) Tenant(name string) (Tenant, bool) {
 	t, ok := v.tenants[name]
 	return t, ok
 }
+
+// LimitsIngest reports whether a tenant says something of its readings that is not as the role is set.
+func (v *View) LimitsIngest() bool { return v.limited }
 
 // Tenants returns all tenants, by name.
 func (v *View) Tenants() []Tenant {

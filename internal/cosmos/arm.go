@@ -147,10 +147,10 @@ func (a *ARM) List(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Create makes a container of chunks. One that exists is left as it is. It fails with store.ErrNoRoom when the
-// account has no container left.
+// Create makes a container of chunks or of lanes. One that exists is left as it is. It fails with store.ErrNoRoom
+// when the account has no container left.
 func (a *ARM) Create(ctx context.Context, name string, t store.Throughput) error {
-	return a.create(ctx, chunkLayout(name), t)
+	return a.create(ctx, layoutOf(name), t)
 }
 
 // create looks first: the service's own operation would change a container that exists.

@@ -1,136 +1,184 @@
 package cosmos
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
-	"slices"
+	"strings"
 
+	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// catalog is control.Catalog: the container catalog, whose key is tenant and device. There is one item
-// per key.
-type catalog struct{ c *Client }
-
-// entryID is the id of every item of the catalog.
-const entryID = "device"
-
-// entry is an item of the catalog.
-type entry struct {
-	ID string `json:"id"`
-	control.Device
-	Stored string `json:"_etag,omitempty"`
+// pagesOf is control.Catalog: the container catalog. All pages of a tenant lie under one key.
+type pagesOf struct {
+	c   *Client
+	low bool
 }
 
-func (e entry) device() control.Device {
-	d := e.Device
-	d.ETag = e.Stored
-	return d
-}
-
-func (s *catalog) Read(ctx context.Context, tenant, device string) (control.Device, bool, error) {
-	resp, _, err := s.c.item(ctx, s.to("catalog_read", tenant, device),
-		func(ctx context.Context, container *azcosmos.ContainerClient,
-			pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-			return container.ReadItem(ctx, pk, entryID, nil)
-		})
-	if is(err, http.StatusNotFound) {
-		return control.Device{}, false, nil
-	}
-	var e entry
-	if err == nil {
-		err = json.Unmarshal(resp.Value, &e)
-	}
-	if err != nil {
-		return control.Device{}, false, fmt.Errorf("read catalog entry %s/%s: %w", tenant, device, err)
-	}
-	return e.device(), true, nil
-}
-
-func (s *catalog) Write(ctx context.Context, d control.Device) (string, error) {
-	body, err := json.Marshal(entry{ID: entryID, Device: d})
-	if err != nil {
-		return "", fmt.Errorf("write catalog entry %s/%s: %w", d.Tenant, d.Device, err)
-	}
-	resp, _, err := s.c.item(ctx, s.to("catalog_write", d.Tenant, d.Device),
-		func(ctx context.Context, container *azcosmos.ContainerClient,
-			pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
-			if d.ETag == "" {
-				return container.CreateItem(ctx, pk, body, nil)
-			}
-			match := azcore.ETag(d.ETag)
-			return container.ReplaceItem(ctx, pk, entryID, body, &azcosmos.ItemOptions{IfMatchEtag: &match})
-		})
-	var answer *Error
-	if errors.As(err, &answer) && (answer.Status == http.StatusConflict ||
-		answer.Status == http.StatusPreconditionFailed ||
-		answer.Status == http.StatusNotFound && d.ETag != "") {
-		err = control.ErrChanged
-	}
-	if err != nil {
-		return "", fmt.Errorf("write catalog entry %s/%s: %w", d.Tenant, d.Device, err)
-	}
-	return string(resp.ETag), nil
-}
-
-// The queries of a list. Device ids end below U+FFFF, which is no character, so "the prefix and U+FFFF"
-// lies behind everything that begins with the prefix.
+// The key of a tenant's pages: no tenant has such a name.
 const (
-	devicesSQL = `SELECT c.device FROM c WHERE c.tenant = @tenant AND c.device >= @from AND c.device <= @to`
-	entriesSQL = `SELECT * FROM c WHERE c.tenant = @tenant AND c.device >= @from AND c.device <= @to`
-	afterAll   = "\uffff"
+	pagesSuffix = "#pages"
+	pagesDevice = "pages"
 )
 
-// listWindow is how many entries a list holds in memory at a time.
-const listWindow = 500
+func (s *pagesOf) to(operation, tenant string) call {
+	return call{operation: operation, container: store.CatalogContainer, key: []string{tenant + pagesSuffix, pagesDevice},
+		brief: true, low: s.low, tenant: tenant}
+}
 
-// List implements control.Catalog. The service answers a tenant's entries in no order, so the device ids are
-// read and sorted first, then the entries, a window of devices at a time.
-func (s *catalog) List(ctx context.Context, tenant, prefix string, yield func(control.Device) error) error {
-	devices, err := list(ctx, s.c, devicesSQL, tenant, prefix, prefix+afterAll)
+// Create implements control.Catalog.
+func (s *pagesOf) Create(ctx context.Context, tenant, id string, doc []byte) error {
+	identity, err := json.Marshal(struct {
+		ID     string `json:"id"`
+		Tenant string `json:"tenant"`
+		Device string `json:"device"`
+	}{id, tenant + pagesSuffix, pagesDevice})
 	if err != nil {
 		return err
 	}
-	for window := range slices.Chunk(devices, listWindow) {
-		entries, err := list(ctx, s.c, entriesSQL, tenant, window[0].Device.Device, window[len(window)-1].Device.Device)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			if err := yield(e.device()); err != nil {
-				return err
-			}
-		}
+	body := append(append(identity[:len(identity)-1], ','), doc[1:]...)
+	_, _, err = s.c.item(ctx, s.to("catalog_create", tenant), func(ctx context.Context, c *azcosmos.ContainerClient,
+		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return c.CreateItem(ctx, pk, body, nil)
+	})
+	if is(err, http.StatusConflict) {
+		err = control.ErrExists
+	}
+	if err != nil {
+		return fmt.Errorf("create page %s of the catalog of %s: %w", id, tenant, err)
 	}
 	return nil
 }
 
-func list(ctx context.Context, c *Client, sql, tenant, from, to string) ([]entry, error) {
-	var out []entry
+const pagesSQL = `SELECT c.id, c._ts, c.devices, c.columns, c.told, c.forget, c.applied, c.imported, c.replaces ` +
+	`FROM c WHERE c._ts >= @since`
+
+// Pages implements control.Catalog.
+func (s *pagesOf) Pages(ctx context.Context, tenant string, since int64) (out []control.PageInfo, err error) {
 	var usage store.Usage
-	q := query{sql, []azcosmos.QueryParameter{param("@tenant", tenant), param("@from", from), param("@to", to)}}
-	err := c.each(ctx, call{operation: "catalog_list", container: store.CatalogContainer}, q, &usage, nil,
-		func(item []byte) error {
-			var e entry
-			err := json.Unmarshal(item, &e)
-			out = append(out, e)
-			return err
-		})
+	q := query{pagesSQL, []azcosmos.QueryParameter{param("@since", since)}}
+	err = s.c.each(ctx, s.to("catalog_pages", tenant), q, &usage, nil, func(item []byte) error {
+		var p struct {
+			ID       string            `json:"id"`
+			Stored   int64             `json:"_ts"`
+			Devices  int               `json:"devices"`
+			Columns  int               `json:"columns"`
+			Told     int64             `json:"told"`
+			Forget   []json.RawMessage `json:"forget"`
+			Applied  bool              `json:"applied"`
+			Imported bool              `json:"imported"`
+			Replaces []string          `json:"replaces"`
+		}
+		err := json.Unmarshal(item, &p)
+		out = append(out, control.PageInfo{ID: p.ID, Stored: p.Stored, Devices: p.Devices, Bytes: p.Columns, Told: p.Told,
+			Forgets: len(p.Forget) > 0, Applied: p.Applied, Imported: p.Imported, Replaces: p.Replaces})
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("list devices of %s: %w", tenant, err)
+		return nil, fmt.Errorf("list the pages of the catalog of %s: %w", tenant, err)
 	}
-	slices.SortFunc(out, func(a, b entry) int { return cmp.Compare(a.Device.Device, b.Device.Device) })
 	return out, nil
 }
 
-func (s *catalog) to(operation, tenant, device string) call {
-	return call{operation: operation, container: store.CatalogContainer, key: []string{tenant, device}, brief: true}
+// Read implements control.Catalog.
+func (s *pagesOf) Read(ctx context.Context, tenant string, ids []string,
+	yield func(id string, doc []byte) error) error {
+	var usage store.Usage
+	names, params := make([]string, len(ids)), make([]azcosmos.QueryParameter, len(ids))
+	for i, id := range ids {
+		names[i] = fmt.Sprintf("@p%d", i)
+		params[i] = param(names[i], id)
+	}
+	var stop error
+	q := query{`SELECT * FROM c WHERE c.id IN (` + strings.Join(names, ", ") + `)`, params}
+	err := s.c.each(ctx, s.to("catalog_read", tenant), q, &usage, nil, func(item []byte) error {
+		var p struct {
+			ID string `json:"id"`
+		}
+		if err := json.Unmarshal(item, &p); err != nil {
+			return err
+		}
+		stop = yield(p.ID, item)
+		return stop
+	})
+	switch {
+	case stop != nil:
+		return stop
+	case err != nil:
+		return fmt.Errorf("read the catalog of %s: %w", tenant, err)
+	}
+	return nil
+}
+
+// Delete implements control.Catalog.
+func (s *pagesOf) Delete(ctx context.Context, tenant, id string) error {
+	_, _, err := s.c.item(ctx, s.to("catalog_delete", tenant), func(ctx context.Context, c *azcosmos.ContainerClient,
+		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return c.DeleteItem(ctx, pk, id, nil)
+	})
+	if err != nil && !is(err, http.StatusNotFound) {
+		return fmt.Errorf("delete page %s of the catalog of %s: %w", id, tenant, err)
+	}
+	return nil
+}
+
+// Entries implements control.Catalog: a document for each device, under the key of tenant and device.
+func (s *pagesOf) Entries(ctx context.Context, tenant string, yield func(catalog.Entry) error) error {
+	var usage store.Usage
+	var stop error
+	q := query{`SELECT * FROM c WHERE c.tenant = @tenant`, []azcosmos.QueryParameter{param("@tenant", tenant)}}
+	ask := call{operation: "catalog_entries", container: store.CatalogContainer, low: s.low, tenant: tenant}
+	err := s.c.each(ctx, ask, q, &usage, nil, func(item []byte) error {
+		var d formerEntry
+		if err := json.Unmarshal(item, &d); err != nil {
+			return err
+		}
+		stop = yield(d.entry())
+		return stop
+	})
+	switch {
+	case stop != nil:
+		return stop
+	case err != nil:
+		return fmt.Errorf("read the catalog of %s: %w", tenant, err)
+	}
+	return nil
+}
+
+// formerEntry is what earlier releases have stored of a device.
+type formerEntry struct {
+	Device  string              `json:"device"`
+	Tags    map[string]string   `json:"tags"`
+	Metrics map[string][]string `json:"metrics"` // names to kinds
+	Labels  map[string][]string `json:"labels"`  // names to values
+	First   int64               `json:"first"`
+	Last    int64               `json:"last"`
+}
+
+// entry is the same as if it had been told before all else.
+func (d *formerEntry) entry() catalog.Entry {
+	e := catalog.Entry{Device: d.Device, First: d.First, Last: d.Last}
+	for name, kinds := range d.Metrics {
+		for _, k := range kinds {
+			if kind, ok := telemetry.ParseKind(k); ok {
+				e.Metrics = append(e.Metrics, catalog.Metric{Name: name, Kind: kind})
+			}
+		}
+	}
+	for name, values := range d.Labels {
+		for _, v := range values {
+			e.Labels = append(e.Labels, telemetry.Label{Name: name, Value: v})
+		}
+	}
+	for name, v := range d.Tags {
+		e.Tags = append(e.Tags, catalog.Tag{Name: name, Value: v, Told: 1})
+	}
+	e.Normal()
+	return e
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
@@ -15,16 +16,34 @@ import (
 )
 
 // Chunks is store.Writer and store.Reader.
-type Chunks struct{ c *Client }
+type Chunks struct {
+	c  *Client
+	at Priority
+}
 
 var (
 	_ store.Writer = (*Chunks)(nil)
 	_ store.Reader = (*Chunks)(nil)
 )
 
+// to is a request for a chunk, by one who has other things to do.
+func (s *Chunks) to(operation string, key sharding.Key) call {
+	return call{
+		operation: operation, container: key.Container, key: []string{key.TenantShard, key.Device}, brief: true,
+		low: s.at.Low, tenant: tenantOf(key.TenantShard),
+	}
+}
+
+// tenantOf is the tenant of a first-level key.
+func tenantOf(shard string) string {
+	tenant, _, _ := strings.Cut(shard, "~")
+	return tenant
+}
+
 // Create implements store.Writer.
 func (s *Chunks) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
-	to := call{operation: "create", container: key.Container, key: []string{key.TenantShard, key.Device}, brief: true}
+	to := s.to("create", key)
+	to.low = to.low || s.late(id)
 	_, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient,
 		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.CreateItem(ctx, pk, doc, nil)
@@ -44,7 +63,7 @@ func (s *Chunks) Create(ctx context.Context, key sharding.Key, id string, doc []
 
 // Read implements store.Writer.
 func (s *Chunks) Read(ctx context.Context, key sharding.Key, id string, session string) ([]byte, store.Receipt, error) {
-	to := call{operation: "read", container: key.Container, key: []string{key.TenantShard, key.Device}, brief: true}
+	to := s.to("read", key)
 	var o azcosmos.ItemOptions
 	if session != "" {
 		o.SessionToken = &session
@@ -94,7 +113,7 @@ const lastSQL = `SELECT TOP 1 c.id, c.through, c["from"], c["to"] FROM c WHERE c
 
 // Last implements store.Writer. Ids of one chain differ only in their last part, the number, and sort by it.
 func (s *Chunks) Last(ctx context.Context, key sharding.Key, chain store.Chain) (store.Tail, store.Receipt, error) {
-	to := call{operation: "last", container: key.Container, key: []string{key.TenantShard, key.Device}, brief: true}
+	to := s.to("last", key)
 	prefix := fmt.Sprintf("%s.%d.%05d", chain.Day, chain.Stream, chain.Partition)
 	q := query{lastSQL, []azcosmos.QueryParameter{
 		param("@shard", key.TenantShard), param("@device", key.Device),

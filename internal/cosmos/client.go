@@ -1,9 +1,9 @@
 // Package cosmos implements the contracts of internal/store and internal/control over Azure Cosmos DB
 // for NoSQL. It is the only package that imports azcosmos.
 //
-// Every request goes through one function, which waits when the service answers 429, counts what was
-// charged, and turns the service's errors into ours. It knows how documents are addressed, but not what
-// is in them. The documents are specified in docs/format.
+// Every request goes through one function, which keeps it from physical partitions that have no budget left, waits when
+// the service answers 429, counts what was charged, and turns the service's errors into ours. It knows how documents
+// are addressed, but not what is in them. The documents are specified in docs/format.
 package cosmos
 
 import (
@@ -39,8 +39,9 @@ type Config struct {
 	Logger     *slog.Logger          // none
 	Registerer prometheus.Registerer // of metrics; none
 
-	// Patience is how long a write of a chunk, or a read on its way, waits out 429 before it comes back as busy: 1 s.
-	// Who writes for many must not stand in a queue for one.
+	// Patience is how long a write of a chunk, or a read on its way, waits for a physical partition without budget
+	// before it comes back as busy. It is 0 but where nobody has anything else to do meanwhile: who writes for many must
+	// not stand in a queue for one.
 	Patience time.Duration
 	// Sleep waits out a 429; it fails when ctx ends first. A simulated clock puts its own here. Default: a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
@@ -54,6 +55,8 @@ type Client struct {
 	cfg     Config
 	metrics *metrics
 	ring    *ring
+	pacer   *pacer
+	tenants *tenantSeries
 
 	az        atomic.Pointer[connection]
 	connected atomic.Bool // the SDK has learnt the account's endpoints
@@ -74,9 +77,6 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Patience == 0 {
-		cfg.Patience = time.Second
-	}
 	if cfg.Sleep == nil {
 		cfg.Sleep = retry.Pause
 	}
@@ -87,7 +87,11 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cosmos: %w", err)
 	}
-	c := &Client{cfg: cfg, metrics: newMetrics(cfg.Registerer), ring: keys}
+	c := &Client{cfg: cfg, metrics: newMetrics(cfg.Registerer), ring: keys, tenants: newTenantSeries(cfg.Registerer)}
+	c.pacer = &pacer{
+		read: c.readRanges, now: cfg.Now, log: cfg.Logger, series: newRangeSeries(cfg.Registerer),
+		containers: map[string]*gates{},
+	}
 	az, err := c.dial()
 	if err != nil {
 		return nil, err
@@ -100,13 +104,19 @@ func New(cfg Config) (*Client, error) {
 func (c *Client) Close() { c.az.Load().Close() }
 
 // Chunks is the store of chunks.
-func (c *Client) Chunks() *Chunks { return &Chunks{c} }
+func (c *Client) Chunks() *Chunks { return &Chunks{c: c} }
+
+// Views is the store of lanes and their ledgers.
+func (c *Client) Views() store.ViewWriter { return &views{c} }
 
 // Documents is the control documents.
 func (c *Client) Documents() control.Documents { return &documents{c} }
 
 // Catalog is the catalog of devices.
-func (c *Client) Catalog() control.Catalog { return &catalog{c} }
+func (c *Client) Catalog() control.Catalog { return c.CatalogAt(Priority{}) }
+
+// CatalogAt is the same, asked at a priority.
+func (c *Client) CatalogAt(p Priority) control.Catalog { return &pagesOf{c, p.Low} }
 
 // Containers manages the containers of the database.
 func (c *Client) Containers() *Containers { return &Containers{c} }
@@ -128,6 +138,8 @@ func (c *Client) dial() (*connection, error) {
 			Transport: c.cfg.Transport,
 			Retry:     policy.RetryOptions{MaxRetries: -1},
 			Telemetry: policy.TelemetryOptions{ApplicationID: "binnacle"},
+
+			PerRetryPolicies: []policy.Policy{takePages{}},
 		},
 		PreferredRegions: c.cfg.Regions,
 	})

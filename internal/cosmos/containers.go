@@ -47,10 +47,10 @@ func (s *Containers) List(ctx context.Context) ([]string, error) {
 	}
 }
 
-// Create makes a container of chunks. One that exists is left as it is. It fails with store.ErrNoRoom when the
-// account has no container left.
+// Create makes a container of chunks or of lanes. One that exists is left as it is. It fails with store.ErrNoRoom
+// when the account has no container left.
 func (s *Containers) Create(ctx context.Context, name string, t store.Throughput) error {
-	return s.CreateAs(ctx, chunkLayout(name), t)
+	return s.CreateAs(ctx, layoutOf(name), t)
 }
 
 // CreateAs makes a container of any layout; one that exists is left as it is.

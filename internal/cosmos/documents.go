@@ -18,6 +18,7 @@ import (
 // documents is control.Documents: the container control, whose key is the kind.
 type documents struct{ c *Client }
 
+// Create fails with control.ErrExists if there is one of that kind and id; it returns the ETag.
 func (d *documents) Create(ctx context.Context, doc control.Document) (string, error) {
 	body, err := withIdentity(doc)
 	if err != nil {
@@ -37,6 +38,7 @@ func (d *documents) Create(ctx context.Context, doc control.Document) (string, e
 	return string(resp.ETag), nil
 }
 
+// Replace fails with control.ErrChanged if it is not the one of doc's ETag any more; it returns the new one.
 func (d *documents) Replace(ctx context.Context, doc control.Document) (string, error) {
 	body, err := withIdentity(doc)
 	if err != nil {
@@ -57,6 +59,7 @@ func (d *documents) Replace(ctx context.Context, doc control.Document) (string, 
 	return string(resp.ETag), nil
 }
 
+// Read reports false if there is none.
 func (d *documents) Read(ctx context.Context, kind, id string) (control.Document, bool, error) {
 	resp, _, err := d.c.item(ctx, d.to("control_read", kind), func(ctx context.Context,
 		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
@@ -75,6 +78,7 @@ func (d *documents) Read(ctx context.Context, kind, id string) (control.Document
 	return doc, true, nil
 }
 
+// List is all documents of a kind, by id.
 func (d *documents) List(ctx context.Context, kind string) ([]control.Document, error) {
 	var out []control.Document
 	var usage store.Usage

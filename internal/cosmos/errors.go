@@ -36,6 +36,11 @@ const (
 	subWriteForbidden  = 3    // with 403: another region takes the writes now
 	subAccountNotFound = 1008 // with 403: the region has left the account, or is about to
 	subKeyFull         = 1014 // with 403: the logical partition holds as much as it may
+
+	subRangeBudget = 3200 // with 429: of the physical partition
+	subRangeGone   = 1002 // with 410: the physical partition was split
+	subSplitting   = 1007 // with 410: it is being split
+	subMigrating   = 1008 // with 410: it is moving
 )
 
 // Unwrap is what the answer means for who asked, in the words of the contract; nil while the outcome is unknown, or

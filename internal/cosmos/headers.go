@@ -2,9 +2,6 @@ package cosmos
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net/http"
 	"strings"
 
 	"binnacle/internal/store"
@@ -28,23 +25,8 @@ var headerSQL = func() string {
 // Headers implements store.HeaderReader.
 func (s *Chunks) Headers(ctx context.Context, scan store.HeaderScan,
 	yield func(header []byte) error) (store.Usage, error) {
-	var charge func(float64) error
-	if scan.Charge != nil {
-		charge = func(rus float64) error { return mark(scan.Charge(rus)) }
-	}
-	var usage store.Usage
-	err := s.c.each(ctx, call{operation: "headers", container: scan.Container}, headersOf(scan), &usage, charge,
-		func(item []byte) error { return mark(yield(item)) })
-	var own yielded
-	switch {
-	case err == nil:
-		return usage, nil
-	case errors.As(err, &own):
-		return usage, own.error
-	case is(err, http.StatusNotFound) && substatus(err) != subSessionNotAvailable:
-		err = store.ErrNoContainer
-	}
-	return usage, fmt.Errorf("read headers in %s: %w", scan.Container, err)
+	to := call{operation: "headers", container: scan.Container, low: s.at.Low}
+	return s.c.scan(ctx, to, headersOf(scan), "read headers in "+scan.Container, scan.Charge, yield)
 }
 
 func headersOf(scan store.HeaderScan) query {

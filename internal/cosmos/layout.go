@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"binnacle/internal/store"
+	"binnacle/sharding"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
@@ -36,6 +37,23 @@ func chunkLayout(name string) Layout {
 		Key:     []string{"/tenantShard", "/device"},
 		Indexed: []string{"/tenantShard", "/device", "/from", "/to"},
 	}
+}
+
+// viewsLayout is that of a container of lanes.
+func viewsLayout(name string) Layout {
+	return Layout{
+		Name: name, TTL: true,
+		Key:     []string{"/tenantShard", "/lane"},
+		Indexed: []string{"/tenantShard", "/lane", "/from", "/to"},
+	}
+}
+
+// layoutOf is that of a container of chunks, or of one of lanes.
+func layoutOf(name string) Layout {
+	if _, _, ok := sharding.ParseViewsContainer(name); ok {
+		return viewsLayout(name)
+	}
+	return chunkLayout(name)
 }
 
 // baseLayouts are the containers that every database of Binnacle has.

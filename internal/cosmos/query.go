@@ -19,26 +19,27 @@ type query struct {
 // dynamicPage lets the service choose the size of a page, up to 4 MB.
 const dynamicPage = -1
 
-// each asks page by page and calls yield with every item. An error of yield ends it and is returned as it is. What it
-// cost is added to usage as it goes; charge, unless it is nil, is told of each page before its items, and an error of
-// it ends the query too.
+// each asks page by page and calls yield with every item, whose bytes are yield's until it returns. An error of yield
+// ends it and is returned as it is. What it cost is added to usage as it goes; charge, unless it is nil, is told of
+// each page before its items, and an error of it ends the query too.
 func (c *Client) each(
 	ctx context.Context, to call, q query, usage *store.Usage, charge func(rus float64) error,
 	yield func(item []byte) error,
 ) error {
 	var token *string
+	var p page
+	defer p.release()
 	for {
-		var page azcosmos.QueryItemsResponse
+		var answer azcosmos.QueryItemsResponse
 		receipt, err := c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
 			container, err := c.container(az, to.container)
 			if err != nil {
 				return azcosmos.Response{}, err
 			}
-			pager := container.NewQueryItemsPager(q.sql, partitionKey(to.key), &azcosmos.QueryOptions{
+			answer, err = p.ask(ctx, container.NewQueryItemsPager(q.sql, partitionKey(to.key), &azcosmos.QueryOptions{
 				QueryParameters: q.params, PageSizeHint: dynamicPage, ContinuationToken: token,
-			})
-			page, err = pager.NextPage(ctx)
-			return page.Response, err
+			}))
+			return answer.Response, err
 		})
 		usage.RUs += receipt.RUs
 		usage.Throttled += receipt.Throttled
@@ -50,13 +51,14 @@ func (c *Client) each(
 				return err
 			}
 		}
-		for _, item := range page.Items {
+		err = p.each(func(item []byte) error {
 			usage.Documents++
-			if err := yield(item); err != nil {
-				return err
-			}
+			return yield(item)
+		})
+		if err != nil {
+			return err
 		}
-		if token = page.ContinuationToken; token == nil {
+		if token = answer.ContinuationToken; token == nil {
 			return nil
 		}
 	}

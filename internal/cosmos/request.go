@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -20,6 +21,8 @@ type call struct {
 	key       []string // full partition key; nil for metadata and queries over several keys
 	once      bool     // a 429 is the caller's to handle
 	brief     bool     // a 429 is waited out for no longer than Config.Patience: the caller has other things to do
+	tenant    string   // whom the request is about; "" for nobody or several
+	low       bool     // of low priority: refused before others where there is not enough for all
 }
 
 // The waits after a 429.
@@ -30,24 +33,36 @@ const (
 )
 
 // do sends a request until it is not throttled, patience ends, or ctx does. It is the one place where a 429 is waited
-// out and charges are counted, and where writes can be paced per physical partition. An error is an *Error when the
-// service answered, ctx's own when ctx ended, else what the SDK says; the Receipt is right in any case.
+// out, charges are counted, and requests are kept from physical partitions that have no budget left. An error is an
+// *Error when the service answered, a *store.BusyError when it was not asked, ctx's own when ctx ended, else what the
+// SDK says; the Receipt is right in any case.
 func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context,
 	az *azcosmos.Client) (azcosmos.Response, error)) (store.Receipt, error) {
 	var receipt store.Receipt
-	waited := time.Duration(0)
-	for attempt := 0; ; attempt++ {
+	patience := c.patience(to)
+	for attempt := 0; ; {
 		if err := ctx.Err(); err != nil {
 			return receipt, err
 		}
+		gate := c.pacer.gate(to)
+		if gate != nil {
+			if wait := gate.enter(c.cfg.Now(), to.low, to.brief); wait > 0 {
+				if err := c.hold(ctx, to, gate, c.spread(wait, attempt), &patience); err != nil {
+					return receipt, err
+				}
+				continue
+			}
+		}
 		az, began := c.az.Load(), c.cfg.Now()
-		resp, err := send(ctx, az.Client)
+		resp, err := send(to.prioritised(ctx), az.Client)
 		answer := asError(err)
 		charge := chargeOf(resp.RawResponse, answer)
 		receipt.RUs += charge
-		c.metrics.request(to, result(err, answer), charge, c.cfg.Now().Sub(began))
-		meterOf(ctx).add(charge, answer)
+		took := c.cfg.Now().Sub(began)
+		c.metrics.request(to, result(err, answer), charge, took)
+		store.Charge(ctx, charge, answer != nil && answer.Status == http.StatusTooManyRequests)
 		c.reached(az, err, answer)
+		c.paced(ctx, to, gate, outcomeOf(resp.RawResponse, answer, took), charge)
 		switch {
 		case err == nil:
 			return receipt, nil
@@ -56,32 +71,81 @@ func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context,
 		case answer == nil:
 			return receipt, err
 		case refused(answer) && c.rekey(az):
+			attempt++
 			continue
 		case answer.Status != http.StatusTooManyRequests:
 			return receipt, answer
 		}
 		receipt.Throttled++
-		wait := c.pause(answer, attempt)
-		if to.once || to.brief && waited+wait > c.cfg.Patience {
+		wait := c.spread(askedFor(answer), attempt)
+		attempt++
+		if to.once || wait > patience {
 			return receipt, answer
 		}
 		if err := c.cfg.Sleep(ctx, wait); err != nil {
 			return receipt, err
 		}
-		waited += wait
+		patience -= wait
 	}
 }
 
-// pause is how long to wait after a 429: what the service asks for, and up to as much again for every
-// attempt, so that those who were throttled together do not come back together.
-func (c *Client) pause(answer *Error, attempt int) time.Duration {
-	wait := answer.RetryAfter
-	if wait <= 0 {
-		wait = defaultRetryAfter
+// patience is how long a request may wait in all.
+func (c *Client) patience(to call) time.Duration {
+	if to.brief {
+		return c.cfg.Patience
 	}
-	wait = max(wait, minRetryAfter)
-	spread := min(wait<<min(attempt, 10), maxSpread)
-	return wait + time.Duration(c.cfg.Jitter()*float64(spread))
+	return math.MaxInt64
+}
+
+// hold has a request wait at a gate, if it has the patience.
+func (c *Client) hold(ctx context.Context, to call, g *gate, wait time.Duration, patience *time.Duration) error {
+	name := rangeName{to.container, g.name()}
+	c.pacer.series.heldBack(name)
+	if wait > *patience {
+		return &store.BusyError{RetryAfter: wait}
+	}
+	c.pacer.series.waits(name, 1)
+	defer c.pacer.series.waits(name, -1)
+	*patience -= wait
+	return c.cfg.Sleep(ctx, wait)
+}
+
+// paced tells the pacer, and the metrics of physical partitions and tenants, of an answer.
+func (c *Client) paced(ctx context.Context, to call, g *gate, a outcome, charge float64) {
+	c.pacer.answered(ctx, to, g, a)
+	if to.tenant != "" {
+		c.tenants.charged(to.tenant, to.operation, charge)
+	}
+	if a.rangeID != "" {
+		c.pacer.series.answered(rangeName{to.container, a.rangeID}, charge, a.throttled())
+	}
+}
+
+// outcomeOf is what an answer tells of the physical partition.
+func outcomeOf(raw *http.Response, answer *Error, took time.Duration) outcome {
+	a := outcome{took: took}
+	if answer != nil {
+		raw, a.substatus, a.wait = answer.raw, answer.Substatus, askedFor(answer)
+	}
+	if raw != nil {
+		a.status, a.rangeID = raw.StatusCode, raw.Header.Get("x-ms-documentdb-partitionkeyrangeid")
+	}
+	return a
+}
+
+// askedFor is how long the service wants to be left alone after a 429.
+func askedFor(answer *Error) time.Duration {
+	if answer.RetryAfter <= 0 {
+		return defaultRetryAfter
+	}
+	return max(answer.RetryAfter, minRetryAfter)
+}
+
+// spread makes a wait longer by up to as much again for every attempt, so that those who were throttled together do not
+// come back together.
+func (c *Client) spread(wait time.Duration, attempt int) time.Duration {
+	most := min(wait<<min(attempt, 10), maxSpread)
+	return wait + time.Duration(c.cfg.Jitter()*float64(most))
 }
 
 // reached notes that the SDK knows the account, or gives it a fresh start when it does not.

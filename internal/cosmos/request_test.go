@@ -12,6 +12,7 @@ import (
 
 	"binnacle/internal/cosmos"
 	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +26,8 @@ type script struct {
 	account error // of GET / until it is nil
 	answers []answer
 	asked   []string
+	seen    func(*http.Request)
+	refused bool // a request was answered 429; from then on nobody may know the physical partitions
 }
 
 type answer struct {
@@ -32,16 +35,23 @@ type answer struct {
 	headers map[string]string
 	body    string
 	err     error
+	broken  error // after the body
 }
 
 func (s *script) Do(r *http.Request) (*http.Response, error) {
 	a := answer{status: 200, body: `{"writableLocations":[],"readableLocations":[]}`}
 	if r.URL.Path == "/" || r.URL.Path == "" {
 		a.err = s.account
+	} else if s.refused && r.Method == http.MethodGet && !strings.Contains(r.URL.Path, "/docs") {
+		a = answer{status: 403}
 	} else {
 		s.asked = append(s.asked, r.Method+" "+r.URL.Path)
 		require.NotEmpty(s.t, s.answers, "%s %s is one request too many", r.Method, r.URL.Path)
 		a, s.answers = s.answers[0], s.answers[1:]
+		if s.seen != nil {
+			s.seen(r)
+		}
+		s.refused = s.refused || a.status == 429
 	}
 	if a.err != nil {
 		return nil, a.err
@@ -50,8 +60,11 @@ func (s *script) Do(r *http.Request) (*http.Response, error) {
 	for k, v := range a.headers {
 		h.Set(k, v)
 	}
-	return &http.Response{StatusCode: a.status, Status: http.StatusText(a.status), Header: h, Request: r,
-		Body: io.NopCloser(strings.NewReader(a.body))}, nil
+	body := io.NopCloser(strings.NewReader(a.body))
+	if a.broken != nil {
+		body = failing(a.body, a.broken)
+	}
+	return &http.Response{StatusCode: a.status, Status: http.StatusText(a.status), Header: h, Request: r, Body: body}, nil
 }
 
 var endpoints int
@@ -64,7 +77,7 @@ func client(t *testing.T, s *script, change func(*cosmos.Config)) (*cosmos.Clien
 	cfg := cosmos.Config{
 		Endpoint: fmt.Sprintf("http://script-%d.invalid/", endpoints), Credential: cosmos.FixedKey("a2V5"), Transport: s,
 		Sleep:  func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil },
-		Jitter: func() float64 { return 0.5 },
+		Jitter: func() float64 { return 0.5 }, Patience: time.Second,
 	}
 	if change != nil {
 		change(&cfg)
@@ -77,12 +90,14 @@ func client(t *testing.T, s *script, change func(*cosmos.Config)) (*cosmos.Clien
 
 func throttled(retryAfter string) answer {
 	return answer{429, map[string]string{"x-ms-retry-after-ms": retryAfter, "x-ms-substatus": "3200",
-		"x-ms-request-charge": "0.5"}, `{"code":"429","message":"slow down\r\nActivityId: x"}`, nil}
+		"x-ms-request-charge": "0.5"}, `{"code":"429","message":"slow down\r\nActivityId: x"}`, nil, nil}
 }
 
 func created(charge string) answer {
-	return answer{201, map[string]string{"x-ms-request-charge": charge, "etag": `"1"`}, "", nil}
+	return answer{201, map[string]string{"x-ms-request-charge": charge, "etag": `"1"`}, "", nil, nil}
 }
+
+var anytime = telemetry.Range{To: telemetry.MaxMillis}
 
 var key = sharding.Key{Container: "chunks-2026-11", TenantShard: "acme~4r", Device: "m1"}
 
@@ -90,22 +105,24 @@ func TestThrottledWritesWaitAndAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := &script{answers: []answer{throttled("10"), throttled("0"), throttled("20"), created("7.33")}}
 	c, waits := client(t, s, func(cfg *cosmos.Config) { cfg.Registerer = registry })
-	meter := &cosmos.Meter{}
-	receipt, err := c.Chunks().Create(cosmos.WithMeter(t.Context(), meter), key, "x", []byte(`{}`))
+	meter := &store.Meter{}
+	receipt, err := c.Chunks().Create(store.WithMeter(t.Context(), meter), key, "x", []byte(`{}`))
 	require.NoError(t, err)
 	require.InDelta(t, 7.33+1.5, receipt.RUs, 1e-9, "every bit of the charge, failed attempts too")
 	require.Equal(t, 3, receipt.Throttled)
 	require.Equal(t, []time.Duration{15 * time.Millisecond, 200 * time.Millisecond, 60 * time.Millisecond}, *waits,
 		"what the service asks for, and half of a spread that doubles")
-	require.Equal(t, cosmos.Reading{RUs: receipt.RUs, Requests: 4, Throttled: 3}, meter.Read())
+	require.Equal(t, store.Reading{RUs: receipt.RUs, Requests: 4, Throttled: 3}, meter.Read())
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 		# HELP binnacle_cosmos_request_units_total Request units that Cosmos DB charged.
 		# TYPE binnacle_cosmos_request_units_total counter
 		binnacle_cosmos_request_units_total{container="chunks-2026-11",operation="create"} 8.83
+		binnacle_cosmos_request_units_total{container="chunks-2026-11",operation="ranges_read"} 0
 		# HELP binnacle_cosmos_requests_total Requests sent to Cosmos DB, by HTTP status; ok for success, error without an answer.
 		# TYPE binnacle_cosmos_requests_total counter
 		binnacle_cosmos_requests_total{operation="create",result="429"} 3
 		binnacle_cosmos_requests_total{operation="create",result="ok"} 1
+		binnacle_cosmos_requests_total{operation="ranges_read",result="403"} 1
 		# HELP binnacle_cosmos_throttled_total Requests that Cosmos DB answered 429.
 		# TYPE binnacle_cosmos_throttled_total counter
 		binnacle_cosmos_throttled_total{operation="create"} 3

@@ -16,8 +16,12 @@ import (
 // The queries of a scan. Under a full key the service serves the order; over a prefix it serves none, and
 // takes no ORDER BY from this SDK.
 const (
-	deviceSQL = `SELECT * FROM c WHERE c.tenantShard = @shard AND c.device = @device AND c["from"] < @to AND c["to"] >= @from ORDER BY c["from"] `
-	prefixSQL = `SELECT * FROM c WHERE c.tenantShard = @shard AND c["from"] < @to AND c["to"] >= @from`
+	prefixSQL = `SELECT * FROM c WHERE c.tenantShard = @shard AND (`
+	windowSQL = `c["from"] < @to%d AND c["to"] >= @from%[1]d`
+	sinceSQL  = ` AND c._ts >= @since%d`
+	deviceSQL = ` AND c.device = @device`
+	beforeSQL = ` AND c._ts < @before`
+	orderSQL  = ` ORDER BY c["from"] `
 )
 
 // yielded marks an error as the caller's own.
@@ -36,16 +40,29 @@ func (s *Chunks) Scan(ctx context.Context, scan store.Scan, yield func(doc []byt
 		return store.Usage{}, fmt.Errorf("scan %s of %s: %d devices are named, at most %d may be",
 			scan.Key.Container, scan.Key.TenantShard, len(scan.Devices), store.MaxScanDevices)
 	}
-	to := call{operation: "scan", container: scan.Key.Container}
+	if len(scan.Windows) > store.MaxScanWindows {
+		return store.Usage{}, fmt.Errorf("scan %s of %s: %d windows, at most %d may be",
+			scan.Key.Container, scan.Key.TenantShard, len(scan.Windows), store.MaxScanWindows)
+	}
+	to := call{operation: "scan", container: scan.Key.Container, low: s.at.Low,
+		tenant: tenantOf(scan.Key.TenantShard)}
 	if scan.Key.Device != "" {
 		to.key = []string{scan.Key.TenantShard, scan.Key.Device}
 	}
-	var charge func(float64) error
-	if scan.Charge != nil {
-		charge = func(rus float64) error { return mark(scan.Charge(rus)) }
+	return s.c.scan(ctx, to, queryOf(scan), fmt.Sprintf("scan %s of %s", scan.Key.Container, scan.Key.TenantShard),
+		scan.Charge, yield)
+}
+
+// scan runs a query whose documents and charges are told to a caller, whose errors end it and come back as they are.
+// What names it in errors of its own.
+func (c *Client) scan(ctx context.Context, to call, q query, what string, charge func(rus float64) error,
+	yield func(doc []byte) error) (store.Usage, error) {
+	var told func(float64) error
+	if charge != nil {
+		told = func(rus float64) error { return mark(charge(rus)) }
 	}
 	var usage store.Usage
-	err := s.c.each(ctx, to, queryOf(scan), &usage, charge, func(doc []byte) error { return mark(yield(doc)) })
+	err := c.each(ctx, to, q, &usage, told, func(doc []byte) error { return mark(yield(doc)) })
 	var own yielded
 	switch {
 	case err == nil:
@@ -55,18 +72,34 @@ func (s *Chunks) Scan(ctx context.Context, scan store.Scan, yield func(doc []byt
 	case is(err, http.StatusNotFound) && substatus(err) != subSessionNotAvailable:
 		err = store.ErrNoContainer
 	}
-	return usage, fmt.Errorf("scan %s of %s: %w", scan.Key.Container, scan.Key.TenantShard, err)
+	return usage, fmt.Errorf("%s: %w", what, err)
 }
 
 func queryOf(scan store.Scan) query {
-	q := query{prefixSQL, []azcosmos.QueryParameter{
-		param("@shard", scan.Key.TenantShard), param("@from", scan.Range.From), param("@to", scan.Range.To),
-	}}
+	q := query{prefixSQL, []azcosmos.QueryParameter{param("@shard", scan.Key.TenantShard)}}
+	for i, w := range scan.Asks() {
+		if i > 0 {
+			q.sql += " OR "
+		}
+		q.sql += fmt.Sprintf(windowSQL, i)
+		q.params = append(q.params, param(fmt.Sprint("@from", i), w.From), param(fmt.Sprint("@to", i), w.To))
+		if w.Since > 0 {
+			q.sql += fmt.Sprintf(sinceSQL, i)
+			q.params = append(q.params, param(fmt.Sprint("@since", i), w.Since))
+		}
+	}
+	q.sql += ")"
+	if scan.Before > 0 {
+		q.sql, q.params = q.sql+beforeSQL, append(q.params, param("@before", scan.Before))
+	}
 	switch {
-	case scan.Key.Device != "" && scan.Descending:
-		return query{deviceSQL + "DESC", append(q.params, param("@device", scan.Key.Device))}
 	case scan.Key.Device != "":
-		return query{deviceSQL + "ASC", append(q.params, param("@device", scan.Key.Device))}
+		q.sql, q.params = q.sql+deviceSQL+orderSQL, append(q.params, param("@device", scan.Key.Device))
+		if scan.Descending {
+			q.sql += "DESC"
+		} else {
+			q.sql += "ASC"
+		}
 	case scan.Devices != nil:
 		names := []string{"null"} // IN takes no empty list; no device is null
 		for i, d := range scan.Devices {

@@ -1,11 +1,16 @@
 package cosmos_test
 
 import (
+	"encoding/json"
+	"flag"
+	"fmt"
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"binnacle/internal/cosmos"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/cosmos/armcosmos/v3"
 	"github.com/stretchr/testify/require"
@@ -14,20 +19,93 @@ import (
 // templates are the files in deploy that make the base of an account, and how each begins a container and writes what
 // the test compares.
 var templates = map[string]struct {
-	file, begin                    string
+	file, containers, begin        string
 	kind, version, rus, scale      string
 	key, indexed, quoted, excluded string
 }{
 	"bicep": {
-		"../../deploy/bicep/main.bicep", "resource %s 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@",
+		"../../deploy/bicep/main.bicep", "../../deploy/bicep/containers.bicep",
+		"resource %s 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@",
 		`kind: '(\w+)'`, `version: (\d)`, `\bthroughput: (\d+)`, `maxThroughput: (\d+)`,
 		`paths: \[(.*)\]`, `(?s)includedPaths: \[(.*?)\]`, `'([^']+)'`, `(?s)excludedPaths: \[(.*?)\]`,
 	},
 	"terraform": {
-		"../../deploy/terraform/main.tf", `resource "azurerm_cosmosdb_sql_container" "%s" {`,
+		"../../deploy/terraform/main.tf", "../../deploy/terraform/containers.tf",
+		`resource "azurerm_cosmosdb_sql_container" "%s" {`,
 		`partition_key_kind += "(\w+)"`, `partition_key_version = (\d)`, `\bthroughput += (\d+)`, `max_throughput = (\d+)`,
 		`partition_key_paths += \[(.*)\]`, `(?s)((?:included_path \{.*?\}\s*)+)`, `"([^"]+)"`, `(?s)excluded_path \{(.*?)\}`,
 	},
+}
+
+// update writes what the code exports to where the templates have it.
+var update = flag.Bool("update", false, "write deploy/bicep/containers.bicep and deploy/terraform/containers.tf")
+
+// What stands beside the templates is what the code exports, so that no key and no index can drift.
+func TestTheTemplatesAreTheExport(t *testing.T) {
+	for name, of := range templates {
+		want, err := cosmos.Export(name)
+		require.NoError(t, err)
+		if *update {
+			require.NoError(t, os.WriteFile(of.containers, want, 0o644))
+		}
+		got, err := os.ReadFile(of.containers)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), "binnacle provision --export %s > %s", name, of.containers)
+	}
+	_, err := cosmos.Export("pulumi")
+	require.EqualError(t, err, `there is no export as "pulumi"; there are arm, bicep, terraform`)
+}
+
+// In Terraform a container whose key has several levels says so after it was made: the kind can't be mended.
+func TestTerraformAssertsHierarchicalKeys(t *testing.T) {
+	text, err := cosmos.Export("terraform")
+	require.NoError(t, err)
+	for _, block := range strings.Split(string(text), "\nresource ")[1:] {
+		key := regexp.MustCompile(`partition_key_paths +\= \[(.*)\]`).FindStringSubmatch(block)
+		if key == nil || !strings.Contains(key[1], ",") {
+			require.NotContains(t, block, "postcondition")
+			continue
+		}
+		require.Contains(t, block, `partition_key_kind    = "MultiHash"`)
+		require.Contains(t, block, fmt.Sprintf(`self.partition_key_kind == "MultiHash" && length(self.partition_key_paths) == %d`,
+			strings.Count(key[1], ",")+1))
+	}
+}
+
+// The template of Azure Resource Manager makes what the code makes through it.
+func TestTheARMTemplateMakesTheSameContainers(t *testing.T) {
+	m := newManager(t)
+	require.NoError(t, m.arm().EnsureBase(t.Context()))
+	text, err := cosmos.Export("arm")
+	require.NoError(t, err)
+	var all struct {
+		Resources []struct {
+			Type, Name string
+			Properties struct {
+				Options  armcosmos.CreateUpdateOptions
+				Resource armcosmos.SQLContainerResource
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &all))
+	require.Len(t, all.Resources, 1+len(m.containers))
+	require.Equal(t, "[concat(parameters('account'), '/binnacle')]", all.Resources[0].Name)
+	for _, r := range all.Resources[1:] {
+		got := r.Properties.Resource
+		want, ok := m.containers[*got.ID]
+		require.True(t, ok, *got.ID)
+		require.Equal(t, "[concat(parameters('account'), '/binnacle/"+*got.ID+"')]", r.Name)
+		require.Equal(t, want.PartitionKey, got.PartitionKey)
+		require.Equal(t, want.IndexingPolicy, got.IndexingPolicy)
+		require.Equal(t, want.DefaultTTL, got.DefaultTTL)
+		sold := m.throughput[*got.ID]
+		require.Equal(t, sold.AutoscaleSettings != nil, r.Properties.Options.AutoscaleSettings != nil)
+		if sold.AutoscaleSettings != nil {
+			require.Equal(t, sold.AutoscaleSettings.MaxThroughput, r.Properties.Options.AutoscaleSettings.MaxThroughput)
+		} else {
+			require.Equal(t, sold.Throughput, r.Properties.Options.Throughput)
+		}
+	}
 }
 
 // The account's templates make the containers that the code makes: the same keys, index and throughput.
@@ -36,7 +114,7 @@ func TestTemplatesMakeTheSameContainers(t *testing.T) {
 	require.NoError(t, m.arm().EnsureBase(t.Context()))
 	require.Len(t, m.containers, 2)
 	for name, of := range templates {
-		text, err := os.ReadFile(of.file)
+		text, err := os.ReadFile(of.containers)
 		require.NoError(t, err)
 		for container, want := range m.containers {
 			_, block, found := strings.Cut(string(text), strings.ReplaceAll(of.begin, "%s", container))

@@ -41,6 +41,8 @@ type Config struct {
 	Faults bool `help:"Let clients on this machine make the emulator slow, failing and lying, by rules that they set at /_emulator/faults."`
 	// Model is how item sizes are charged.
 	Model ru.Model `name:"ru-model" help:"How item sizes are charged: table, the service's published table, or linear." default:"table"`
+	// Factors correct the model.
+	Factors ru.Factors `name:"ru-factors" help:"File of binnacle doctor --measure --json: charges are multiplied with what it has found of a real account." placeholder:"FILE"`
 	// Unlimited counts charges as always.
 	Unlimited bool `help:"Count request units, but never answer 429."`
 	// RefuseBefore refuses a request before it does anything. Without it, a request is admitted while its second has
@@ -63,6 +65,9 @@ type Config struct {
 	SweepEvery time.Duration `kong:"-"`
 	// Logger takes what the storage engine reports. Default: nowhere.
 	Logger *slog.Logger `kong:"-"`
+	// Fatal is called when DataDir cannot be written, because its disk is full say. It has to end the process: requests
+	// are not answered any more, and Close does not return. Default: a panic in a goroutine of its own.
+	Fatal func(error) `kong:"-"`
 }
 
 // engine returns what the room below needs of a configuration that has its defaults.
@@ -70,7 +75,8 @@ func (c Config) engine() engine.Config {
 	return engine.Config{
 		DataDir: c.DataDir, InMemory: c.InMemory, Sync: c.Sync, PhysicalPartitions: c.PhysicalPartitions,
 		Rules:           budget.Rules{Unlimited: c.Unlimited, Refuse: c.RefuseBefore, Burst: c.Burst},
-		PrefixVisitsAll: c.PrefixVisitsAll, Limits: c.Limits, SplitTakes: c.SplitTakes, Model: c.Model, Logger: c.Logger,
+		PrefixVisitsAll: c.PrefixVisitsAll, Limits: c.Limits, SplitTakes: c.SplitTakes,
+		Model: c.Model.Corrected(c.Factors), Logger: c.Logger, Fatal: c.Fatal,
 	}
 }
 
@@ -105,6 +111,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Fatal == nil {
+		c.Fatal = func(err error) { go panic(err) }
 	}
 	return c, nil
 }

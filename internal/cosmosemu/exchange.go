@@ -63,10 +63,17 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, advertise string
 	case errors.Is(err, errDropped):
 		drop(w)
 	case err != nil:
+		s.date(w)
 		writeRefusal(w, r, refusal.Of(err))
 	default:
+		s.date(w)
 		writeReply(w, r, rep)
 	}
+}
+
+// date says what time it is, by the clock that stamps documents.
+func (s *Server) date(w http.ResponseWriter) {
+	w.Header()["Date"] = []string{s.cfg.Now().UTC().Format(http.TimeFormat)}
 }
 
 func (s *Server) serve(r *http.Request, advertise string) (reply, error) {

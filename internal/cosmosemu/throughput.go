@@ -82,6 +82,6 @@ func (x *exchange) replaceOffer() (reply, error) {
 		return reply{}, err
 	}
 	rep := x.offerReply(o)
-	rep.charge = x.cfg.Model.Write(0, 0)
+	rep.charge = x.cfg.Model.Corrected(x.cfg.Factors).Write(0, 0)
 	return rep, nil
 }

@@ -2,8 +2,10 @@ package deploytest_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"binnacle/internal/deploytest"
@@ -14,26 +16,22 @@ import (
 
 const chartDir = root + "/deploy/helm/binnacle"
 
-// scenarios are values that show every branch of the templates.
-var scenarios = map[string]string{
-	"as it is": ``,
-	"keys and passwords": `
-cosmos: {keySecret: {name: account}}
-kafka: {passwordSecret: {name: kafka}, settings: {kafka-sasl: PLAIN, kafka-user: u, kafka-tls: true}}
-query: {tlsSecret: api}
-imagePullSecrets: [{name: registry}]`,
-	"identities": `
-workloadIdentity: true
-cosmos: {settings: {identity: workload}}
-provision: {settings: {azure-subscription: s, azure-resource-group: g, azure-account: a}}
-ingest: {serviceAccount: {annotations: {azure.workload.identity/client-id: "1"}}, settings: {register: true}}`,
-	"watched": `
-serviceMonitor: {enabled: true, labels: {release: prometheus}}
-prometheusRule: {enabled: true, runbooks: "https://wiki.example/"}
-networkPolicy: {adminFrom: [{namespaceSelector: {}}], apiFrom: [{podSelector: {}}]}
-ingest: {nodeSelector: {a: b}, tolerations: [{operator: Exists}], affinity: {nodeAffinity: {}}}
-query: {service: {annotations: {a: b}}}`,
-}
+// scenarios are values that show every branch of the templates, by name. `make deploy-check` gives them to Helm.
+var scenarios = func() map[string]string {
+	files, err := filepath.Glob(root + "/deploy/check/scenarios/*.yaml")
+	if err != nil || len(files) == 0 {
+		panic(fmt.Sprint("no scenarios: ", err))
+	}
+	out := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			panic(err)
+		}
+		out[strings.TrimSuffix(filepath.Base(file), ".yaml")] = string(text)
+	}
+	return out
+}()
 
 // object is a path into what YAML has become.
 func object(t *testing.T, m any, path ...string) any {
@@ -69,7 +67,8 @@ func TestChartPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := render(t, changes)
 			for _, workload := range []string{
-				"StatefulSet/binnacle-ingest", "Deployment/binnacle-query", "Deployment/binnacle-provision",
+				"StatefulSet/binnacle-ingest", "Deployment/binnacle-query", "Deployment/binnacle-views",
+				"Deployment/binnacle-provision",
 			} {
 				require.Contains(t, all, workload)
 				pod := object(t, all[workload], "spec", "template", "spec")
@@ -97,6 +96,58 @@ func TestChartPods(t *testing.T) {
 			require.Equal(t, 1, object(t, all["Deployment/binnacle-provision"], "spec", "replicas"))
 		})
 	}
+}
+
+// config is the settings that a role gets.
+func config(t *testing.T, all map[string]map[string]any, role string) map[string]any {
+	t.Helper()
+	text := object(t, all["ConfigMap/binnacle-"+role], "data", "binnacle.yaml").(string)
+	var file map[string]map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(text), &file))
+	return file[role]
+}
+
+// Who makes lanes gets the account alone, neither Kafka's password nor the secret of heads, waits as long as ingesters
+// hold, may be several, and is watched and kept like the others.
+func TestChartViews(t *testing.T) {
+	all := render(t, `
+cosmos: {keySecret: {name: account}}
+kafka: {passwordSecret: {name: kafka}, settings: {kafka-tls: true}}
+ingest: {settings: {hold: 30m}}
+views: {replicas: 2}`)
+	views := config(t, all, "views")
+	require.Equal(t, "30m", views["lanes-hold"])
+	require.Equal(t, "/etc/binnacle/cosmos/keys", views["key-file"])
+	for _, of := range []string{"kafka", "kafka-tls", "kafka-password-file", "heads-secret-file", "hold"} {
+		require.NotContains(t, views, of)
+	}
+	work := all["Deployment/binnacle-views"]
+	require.Equal(t, 2, object(t, work, "spec", "replicas"))
+	var mounted []any
+	for _, v := range object(t, work, "spec", "template", "spec", "volumes").([]any) {
+		mounted = append(mounted, object(t, v, "name"))
+	}
+	require.Equal(t, []any{"config", "cosmos"}, mounted)
+	require.Contains(t, all, "PodDisruptionBudget/binnacle-views")
+	doors := object(t, all["NetworkPolicy/binnacle-views"], "spec", "ingress").([]any)
+	require.Len(t, doors, 1)
+	require.Equal(t, "admin", object(t, object(t, doors[0], "ports").([]any)[0], "port"))
+
+	require.NotContains(t, config(t, render(t, ""), "views"), "lanes-hold", "both have their defaults")
+	own := render(t, `{ingest: {settings: {hold: 30m}}, views: {settings: {lanes-hold: 1h}}}`)
+	require.Equal(t, "1h", config(t, own, "views")["lanes-hold"])
+}
+
+// Ingesters know how many they are, unless they are a group; provision looks after the journal in the cluster that they
+// read.
+func TestChartAssigns(t *testing.T) {
+	of := render(t, `{ingest: {replicas: 3}, kafka: {settings: {kafka: ["k:9093"], kafka-tls: true}}}`)
+	require.Equal(t, "auto/3", config(t, of, "ingest")["assign"])
+	require.NotContains(t, config(t, of, "query"), "assign")
+	require.Equal(t, "telemetry", config(t, of, "provision")["journal-of"])
+	require.Equal(t, []any{"k:9093"}, config(t, of, "provision")["kafka"])
+	require.NotContains(t, config(t, of, "provision"), "heads-secret-file")
+	require.NotContains(t, config(t, render(t, `ingest: {assign: false}`), "ingest"), "assign")
 }
 
 // Only queriers reach the heads, by a name that has the addresses of those that are not ready, too.

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"binnacle/internal/catalog"
 	"binnacle/internal/store"
 )
 
@@ -32,7 +35,10 @@ type ClientConfig struct {
 const defaultTimeout = 2 * time.Second
 
 // Client is store.Heads over all processes that serve heads.
-type Client struct{ cfg ClientConfig }
+type Client struct {
+	cfg    ClientConfig
+	owners sync.Map // of a target, the []uint64 that it told last of
+}
 
 var _ store.Heads = (*Client)(nil)
 
@@ -44,7 +50,7 @@ func NewClient(cfg ClientConfig) *Client {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = defaultTimeout
 	}
-	return &Client{cfg}
+	return &Client{cfg: cfg}
 }
 
 // Heads implements store.Heads. The rows of one process come over one connection, in the order of its partitions: who
@@ -87,7 +93,12 @@ func gather[T any](ctx context.Context, targets Targets, ask func(target string)
 
 func (c *Client) heads(ctx context.Context, target string,
 	q store.HeadRequest) (heads []store.PartitionHead, err error) {
-	in, err := c.ask(ctx, target+headsPath, q)
+	q.Known = c.knownAt(target, q.Known)
+	header := ""
+	if q.Bins {
+		header = binsHeader
+	}
+	in, err := c.ask(ctx, target+headsPath, q, header)
 	if err != nil {
 		return nil, err
 	}
@@ -111,12 +122,22 @@ func (c *Client) heads(ctx context.Context, target string,
 			h := &heads[len(heads)-1]
 			h.Chains = append(h.Chains, m.chains()...)
 			err = m.end()
+		case k == ownerKind && len(heads) > 0:
+			heads[len(heads)-1].Owner = m.fixed()
+			err = m.end()
+		case k == waitsKind && len(heads) > 0:
+			h := &heads[len(heads)-1]
+			h.Waits = append(h.Waits, m.waits()...)
+			err = m.end()
 		case k == faultKind: // some partitions are missing, those that came are right
 			s.missing = errors.Join(s.missing, fault(m))
 		case k == sentKind:
 			in.timer.Stop()
 			context.AfterFunc(ctx, in.close)
 			s.partitions = len(heads)
+			if q.Bins {
+				c.learn(target, heads)
+			}
 			if q.Range.From >= q.Range.To {
 				s.read() // there are no rows, and nobody will ask for them
 			}
@@ -131,8 +152,36 @@ func (c *Client) heads(ctx context.Context, target string,
 	}
 }
 
+// knownAt is what is known of the owners at a target. One that does not tell bins apart is told nothing of them, which
+// it may not understand.
+func (c *Client) knownAt(target string, all []store.HeadKnown) (out []store.HeadKnown) {
+	if here, ok := c.owners.Load(target); ok {
+		for _, k := range all {
+			if slices.Contains(here.([]uint64), k.Owner) {
+				out = append(out, k)
+			}
+		}
+	}
+	return out
+}
+
+// learn remembers whose bins are at a target.
+func (c *Client) learn(target string, heads []store.PartitionHead) {
+	var here []uint64
+	for i := range heads {
+		if heads[i].Owner != 0 {
+			here = append(here, heads[i].Owner)
+		}
+	}
+	if here != nil {
+		c.owners.Store(target, here)
+	} else {
+		c.owners.Delete(target)
+	}
+}
+
 func (c *Client) devices(ctx context.Context, target string, q store.ListRequest) (out []store.HeadDevice, err error) {
-	in, err := c.ask(ctx, target+devicesPath, q)
+	in, err := c.ask(ctx, target+devicesPath, q, "")
 	if err != nil {
 		return nil, err
 	}
@@ -143,6 +192,55 @@ func (c *Client) devices(ctx context.Context, target string, q store.ListRequest
 		case err != nil:
 		case k == deviceKind:
 			out = append(out, m.device())
+			err = m.end()
+		case k == faultKind:
+			return out, fault(m)
+		case k == endKind:
+			return out, nil
+		default:
+			err = fmt.Errorf("%w: a message of kind %q", errWire, byte(k))
+		}
+		if err != nil {
+			return out, in.explain(err)
+		}
+	}
+}
+
+// newsRequest asks for a store.HeadNews.
+type newsRequest struct{ Tenant string }
+
+// News implements store.Heads.
+func (c *Client) News(ctx context.Context, tenant string) (store.HeadNews, error) {
+	var out store.HeadNews
+	all, err := gather(ctx, c.cfg.Targets, func(target string) ([]store.HeadNews, error) {
+		n, err := c.news(ctx, target, newsRequest{tenant})
+		return []store.HeadNews{n}, err
+	})
+	for _, n := range all {
+		out.Devices = append(out.Devices, n.Devices...)
+		out.Version += n.Version
+	}
+	return out, err
+}
+
+func (c *Client) news(ctx context.Context, target string, q newsRequest) (out store.HeadNews, err error) {
+	in, err := c.ask(ctx, target+newsPath, q, "")
+	if err != nil {
+		return out, err
+	}
+	defer in.close()
+	for {
+		k, m, err := in.next()
+		switch {
+		case err != nil:
+		case k == newsKind:
+			var p catalog.Page
+			if p, err = catalog.Decode("", []byte(m.text())); err == nil {
+				out.Devices = append(out.Devices, p.Entries...)
+				err = m.end()
+			}
+		case k == versionKind:
+			out.Version = m.number(math.MaxUint64)
 			err = m.end()
 		case k == faultKind:
 			return out, fault(m)
@@ -177,8 +275,9 @@ type answer struct {
 
 var errSlow = errors.New("no answer in time")
 
-// ask sends a request and returns the answer's messages. The answer must be closed.
-func (c *Client) ask(ctx context.Context, url string, request any) (*answer, error) {
+// ask sends a request, with a header unless its name is empty, and returns the answer's messages. The answer must be
+// closed.
+func (c *Client) ask(ctx context.Context, url string, request any, header string) (*answer, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
@@ -192,6 +291,9 @@ func (c *Client) ask(ctx context.Context, url string, request any) (*answer, err
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", contentType)
+	if header != "" {
+		r.Header.Set(header, "yes")
+	}
 	if c.cfg.Secret != nil {
 		if secret := c.cfg.Secret(); secret != "" {
 			r.Header.Set("Authorization", "Bearer "+secret)
@@ -297,8 +399,12 @@ func (s *rowStream) read() {
 	switch {
 	case err != nil:
 		s.err = whole(s.in.explain(err))
-	case k == rowsKind:
-		of, r := m.rows()
+	case k == rowsKind, k == binKind:
+		take := m.rows
+		if k == binKind {
+			take = m.bin
+		}
+		of, r := take()
 		if s.err = m.end(); s.err == nil && (of < s.of || of >= s.partitions) {
 			s.err = fmt.Errorf("%w: rows of partition %d", errWire, of)
 		}

@@ -10,9 +10,11 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"binnacle/internal/catalog"
 	"binnacle/internal/store"
 )
 
@@ -43,6 +45,7 @@ func Handler(cfg HandlerConfig) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+headsPath, cfg.guarded(cfg.heads))
 	mux.HandleFunc("POST "+devicesPath, cfg.guarded(cfg.devices))
+	mux.HandleFunc("POST "+newsPath, cfg.guarded(cfg.news))
 	return mux
 }
 
@@ -120,12 +123,19 @@ func (cfg HandlerConfig) heads(x *exchange) error {
 	if err := x.body(&q); err != nil {
 		return err
 	}
+	q.Bins = x.r.Header.Get(binsHeader) != ""
 	heads, missing := cfg.Heads.Heads(x.r.Context(), q)
 	if err := x.begin(); err != nil {
 		return err
 	}
 	for i := range heads {
 		_ = x.out.send(partitionKind, func(m *message) { m.partition(&heads[i]) })
+		if owner := heads[i].Owner; owner != 0 {
+			_ = x.out.send(ownerKind, func(m *message) { m.fixed(owner) })
+		}
+		if waits := heads[i].Waits; len(waits) > 0 { // a reader that does not know them must not take the head for whole
+			_ = x.out.send(waitsKind, func(m *message) { m.waits(waits) })
+		}
 		for chains := heads[i].Chains; len(chains) > 0; {
 			n := min(len(chains), chainsAtOnce)
 			_ = x.out.send(chainsKind, func(m *message) { m.chains(chains[:n]) })
@@ -153,7 +163,11 @@ func rows(ctx context.Context, out *sender, heads []store.PartitionHead) error {
 				err = ctx.Err()
 			}
 			if err == nil {
-				err = out.send(rowsKind, func(m *message) { m.rows(i, &r) })
+				if heads[i].Owner != 0 {
+					err = out.send(binKind, func(m *message) { m.bin(i, &r) })
+				} else {
+					err = out.send(rowsKind, func(m *message) { m.rows(i, &r) })
+				}
 			}
 			if err != nil {
 				return err
@@ -174,6 +188,29 @@ func (cfg HandlerConfig) devices(x *exchange) error {
 	}
 	for i := range devices {
 		_ = x.out.send(deviceKind, func(m *message) { m.device(&devices[i]) })
+	}
+	return x.finish(missing)
+}
+
+// newsAtOnce is how many devices stand in one message.
+const newsAtOnce = 4096
+
+func (cfg HandlerConfig) news(x *exchange) error {
+	var q newsRequest
+	if err := x.body(&q); err != nil {
+		return err
+	}
+	news, missing := cfg.Heads.News(x.r.Context(), q.Tenant)
+	if err := x.begin(); err != nil {
+		return err
+	}
+	_ = x.out.send(versionKind, func(m *message) { m.number(news.Version) })
+	for some := range slices.Chunk(catalog.United(news.Devices), newsAtOnce) {
+		_, doc, err := catalog.Encode(catalog.Page{Entries: some})
+		if err != nil {
+			return errors.Join(err, x.finish(err))
+		}
+		_ = x.out.send(newsKind, func(m *message) { m.text(string(doc)) })
 	}
 	return x.finish(missing)
 }

@@ -28,6 +28,7 @@ type process struct {
 	rows    map[int][]store.HeadRows // by index into heads
 	broken  map[int]error            // after the rows
 	devices []store.HeadDevice
+	news    store.HeadNews
 	err     error
 	asked   []store.HeadRequest
 	listed  []store.ListRequest
@@ -63,6 +64,8 @@ func (p *process) Devices(_ context.Context, q store.ListRequest) ([]store.HeadD
 	p.listed = append(p.listed, q)
 	return p.devices, p.err
 }
+
+func (p *process) News(context.Context, string) (store.HeadNews, error) { return p.news, p.err }
 
 // serve serves a process and returns its base URL.
 func serve(t *testing.T, p *process, secret string) string {
@@ -153,6 +156,10 @@ func randomProcess(random *rand.Rand, stream uint32) *process {
 		h := store.PartitionHead{
 			Topic: "telemetry", Partition: int32(i), Stream: stream, Position: random.Int64(), CaughtUp: random.Int64(),
 			Containers: []string{"chunks-2026-10", "chunks-acme-2026-11"},
+		}
+		for j := range random.IntN(3) {
+			h.Waits = append(h.Waits, store.HeadWait{Device: []string{"", "truck-0001"}[j%2], From: random.Int64(),
+				Since: -1, Limit: "device-values"})
 		}
 		for j := range random.IntN(3000) {
 			h.Chains = append(h.Chains, store.HeadChain{

@@ -5,20 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )
 
-// Paths of the two requests, both POST with a JSON body.
+// Paths of the requests, all POST with a JSON body.
 const (
 	headsPath   = "/heads/v1/rows"
 	devicesPath = "/heads/v1/devices"
+	newsPath    = "/heads/v1/news"
 )
 
-// contentType is the media type of answers. Its version changes with what an older reader would misunderstand.
-const contentType = "application/vnd.binnacle.heads.v1"
+// Version changes with what an older reader would misunderstand.
+const Version = 1
+
+// binsHeader is a header of requests that want rows by bin. Who does not know it answers without.
+const binsHeader = "Binnacle-Heads-Bins"
+
+// contentType is the media type of answers. It tells the version.
+var contentType = "application/vnd.binnacle.heads.v" + strconv.Itoa(Version)
 
 // kind is the first byte of a message.
 type kind byte
@@ -26,8 +34,13 @@ type kind byte
 const (
 	partitionKind kind = 'p' // a store.PartitionHead without its rows
 	chainsKind    kind = 'c' // some of the chains of the partition before
+	waitsKind     kind = 'w' // what waits of the partition before, if anything does
+	ownerKind     kind = 'o' // the owner of the partition before, where bins were asked for
+	binKind       kind = 'b' // as rows, and which bin's they are and above which offset
 	rowsKind      kind = 'r' // the number of a partition, from 0 in the order of their messages, and store.HeadRows
 	deviceKind    kind = 'd' // a store.HeadDevice
+	newsKind      kind = 'n' // devices of a store.HeadNews, as a page of the catalog
+	versionKind   kind = 'v' // the version of a store.HeadNews
 	sentKind      kind = 's' // all partitions are sent, rows follow
 	faultKind     kind = 'f' // text: some heads or rows are missing
 	endKind       kind = 'e' // the answer is whole
@@ -73,6 +86,16 @@ func (m *message) chains(chains []store.HeadChain) {
 	}
 }
 
+func (m *message) waits(waits []store.HeadWait) {
+	m.number(uint64(len(waits)))
+	for _, w := range waits {
+		m.text(w.Device)
+		m.integer(w.From)
+		m.integer(w.Since)
+		m.text(w.Limit)
+	}
+}
+
 func (m *message) device(d *store.HeadDevice) {
 	m.text(d.Device)
 	m.integer(d.First)
@@ -94,6 +117,13 @@ func (m *message) rows(partition int, r *store.HeadRows) {
 	for i := range r.Frame.Groups {
 		m.group(&r.Frame.Groups[i])
 	}
+}
+
+func (m *message) bin(partition int, r *store.HeadRows) {
+	m.integer(int64(r.Day))
+	m.integer(r.First)
+	m.integer(r.Above)
+	m.rows(partition, r)
 }
 
 func (m *message) group(g *chunk.Group) {
@@ -159,6 +189,16 @@ func (r *reader) integer() int64 {
 		return 0
 	}
 	r.rest = r.rest[used:]
+	return n
+}
+
+func (r *reader) fixed() uint64 {
+	if len(r.rest) < 8 {
+		r.wrong("a number of eight bytes is cut off")
+		return 0
+	}
+	n := binary.LittleEndian.Uint64(r.rest)
+	r.rest = r.rest[8:]
 	return n
 }
 
@@ -228,6 +268,12 @@ func (r *reader) chains() []store.HeadChain {
 	})
 }
 
+func (r *reader) waits() []store.HeadWait {
+	return list(r, 4, func() store.HeadWait {
+		return store.HeadWait{Device: r.text(), From: r.integer(), Since: r.integer(), Limit: r.text()}
+	})
+}
+
 func (r *reader) kind() telemetry.Kind {
 	k := telemetry.Kind(r.number(uint64(telemetry.Text)))
 	if k == 0 {
@@ -247,6 +293,13 @@ func (r *reader) rows() (partition int, out store.HeadRows) {
 	out.Device = r.text()
 	out.Source = store.Source{Stream: uint32(r.number(math.MaxUint32)), Partition: r.int32(), Through: r.integer()}
 	out.Frame.Groups = list(r, 3, r.group)
+	return partition, out
+}
+
+func (r *reader) bin() (partition int, out store.HeadRows) {
+	day, first, above := telemetry.Day(r.int32()), r.integer(), r.integer()
+	partition, out = r.rows()
+	out.Day, out.First, out.Above = day, first, above
 	return partition, out
 }
 

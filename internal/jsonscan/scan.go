@@ -195,6 +195,53 @@ func (s *Scanner) Pass(depth int) error {
 	return s.Skip(depth)
 }
 
+// Value consumes any value and gives its text, for callers that read it by itself: it looks only for the end, and may
+// take for a value what is none. The result stays valid as long as the text.
+func (s *Scanner) Value() ([]byte, error) {
+	c := s.Next()
+	from := s.at
+	if c != '{' && c != '[' {
+		err := s.Pass(1)
+		return s.text[from:s.at:s.at], err
+	}
+	depth := 0
+	for ; s.at < len(s.text); s.at++ {
+		switch s.text[s.at] {
+		case '"':
+			if !s.passString() {
+				return nil, s.Fail("string without end")
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				s.at++
+				return s.text[from:s.at:s.at], nil
+			}
+		}
+	}
+	return nil, s.Fail("value without end")
+}
+
+// passString goes from the quote that opens a string to the one that closes it, and reports whether there is one.
+func (s *Scanner) passString() bool {
+	for s.at++; ; s.at++ {
+		n := bytes.IndexByte(s.text[s.at:], '"')
+		if n < 0 {
+			s.at = len(s.text)
+			return false
+		}
+		s.at += n
+		escapes := 0
+		for s.text[s.at-1-escapes] == '\\' { // the opening quote is none
+			escapes++
+		}
+		if escapes%2 == 0 {
+			return true
+		}
+	}
+}
+
 // PassRest goes to the brace that ends the object inside of which the scanner is, between two properties, and reports
 // whether it could: it finds that brace only where no object, and no string with escapes, comes before.
 func (s *Scanner) PassRest() bool {

@@ -71,3 +71,47 @@ func TestNestingIsBounded(t *testing.T) {
 	require.False(t, valid(deep))
 	require.True(t, valid([]byte(strings.Repeat("[", 90)+strings.Repeat("]", 90))))
 }
+
+// Of what is JSON, a value's text is what encoding/json takes for it, whatever stands in its strings.
+func FuzzValue(f *testing.F) {
+	for _, text := range []string{
+		`[{"a":"}\"]\\","b":[1,{"c":"[{"}]}, {"\\":"\\\\\"{"} ,"x\"]",-1.5e3,true,null,[],{},[[]]]`, `[""]`, `[]`, ` [ 1 , 2 ] `,
+		`[{"a":"\\"}]`, `["\\\\\\\""]`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var want []json.RawMessage
+		known := json.Unmarshal(text, &want) == nil && want != nil
+		var got []json.RawMessage
+		var s jsonscan.Scanner
+		s.Reset(text)
+		err := s.Array(func(int) error {
+			v, err := s.Value()
+			got = append(got, v)
+			return err
+		})
+		if !known {
+			return // it has come to an end, and what it has found is the caller's to check
+		}
+		if strings.Contains(string(text), `\u`) && err != nil {
+			return // half a surrogate pair
+		}
+		require.NoError(t, err)
+		require.Len(t, got, len(want))
+		for i := range want {
+			require.Equal(t, string(want[i]), string(got[i]))
+		}
+	})
+}
+
+// What breaks off anywhere is no value.
+func TestValuesThatBreakOff(t *testing.T) {
+	const text = `{"a":["}",{"b":"\\\"]"}],"c":1}`
+	for n := range len(text) {
+		var s jsonscan.Scanner
+		s.Reset([]byte(text[:n]))
+		_, err := s.Value()
+		require.Error(t, err, "%q", text[:n])
+	}
+}

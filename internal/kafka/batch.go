@@ -69,7 +69,11 @@ func (r *logReader) batch(f frame) (*Refusal, error) {
 	} else {
 		for i := range records {
 			if records[i].Offset >= r.from {
-				r.out.Records = append(r.out.Records, records[i:]...)
+				if r.out.Records == nil {
+					r.out.Records = records[i:]
+				} else {
+					r.out.Records = append(r.out.Records, records[i:]...)
+				}
 				break
 			}
 		}

@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"time"
@@ -27,6 +26,7 @@ type Batch struct {
 	Records []Record // committed ones, in the order of their offsets
 	Refused *Refusal // a stretch that can't be read; then there are no records
 	Next    int64    // where to go on: the offset after all this, also where the log has offsets without a record
+	First   int64    // of the first record that the log still has; negative where the broker does not tell
 	End     int64    // the offset after the last record that may be read: below it every transaction has ended
 	Bytes   int      // of memory that Records take, about
 
@@ -109,21 +109,8 @@ func (f *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if f.version < leastFetch {
 		return nil, fmt.Errorf("the broker fetches by version %d, %d is needed", f.version, leastFetch)
 	}
-	const correlation = 1 // a connection has one request at a time
-	frame := kmsg.NewRequestFormatter(kmsg.FormatterClientID(f.client)).AppendRequest(nil, f.request(), correlation)
-	if _, err := rw.Write(frame); err != nil {
-		return nil, err
-	}
-	var head [8]byte // length, correlation id
-	if _, err := io.ReadFull(rw, head[:]); err != nil {
-		return nil, err
-	}
-	length := binary.BigEndian.Uint32(head[:4])
-	if length < 4 || length > maxAnswer || binary.BigEndian.Uint32(head[4:]) != correlation {
-		return nil, fmt.Errorf("an answer of %d bytes: %w", length, io.ErrUnexpectedEOF)
-	}
-	body := make([]byte, length-4)
-	if _, err := io.ReadFull(rw, body); err != nil {
+	body, err := exchange(rw, f.client, f.request())
+	if err != nil {
 		return nil, err
 	}
 	return &fetchAnswer{body: body, version: f.version}, nil
@@ -167,9 +154,37 @@ func (f *fetchAnswer) read(u *unpacker, offset int64) (Batch, error) {
 		return Batch{}, kafkago.Error(p.ErrorCode)
 	}
 	got, err := readLog(u, p.RecordBatches, p.AbortedTransactions, offset)
-	got.End = p.LastStableOffset
+	got.First, got.End = p.LogStartOffset, p.LastStableOffset
 	if got.End < 0 { // what brokers without transactions tell
 		got.End = p.HighWatermark
 	}
 	return got, err
+}
+
+// Each calls f with the records of a partition from an offset to before another, and step, where there is one, with how
+// far it has come since the last call. A record that f keeps holds its whole batch in memory. What can't be read is
+// passed over.
+func (t *Topic) Each(ctx context.Context, partition int, from, to int64, f func(*Record) error,
+	step func(offsets int64)) error {
+	for from < to {
+		batch, err := t.Fetch(ctx, partition, from)
+		if err != nil {
+			return err
+		}
+		for i := range batch.Records {
+			if batch.Records[i].Offset >= to {
+				break
+			}
+			if err := f(&batch.Records[i]); err != nil {
+				batch.Release()
+				return err
+			}
+		}
+		if step != nil {
+			step(min(batch.Next, to) - from)
+		}
+		from = batch.Next
+		batch.Release()
+	}
+	return nil
 }

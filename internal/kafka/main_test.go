@@ -5,13 +5,17 @@ import (
 	"time"
 
 	"binnacle/internal/kafka"
+	"binnacle/internal/kafka/kafkatest"
 	"binnacle/internal/kafkaemu"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// apache is what tests share that run on Apache Kafka.
+var apache kafkatest.Shared
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(apache.Main(m)) }
 
 const topic = "telemetry"
 

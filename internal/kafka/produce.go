@@ -30,12 +30,12 @@ func (t *Topic) Produce(ctx context.Context, partition int, messages []Message) 
 	for done < len(messages) {
 		n, err := t.request(messages[done:])
 		if err == nil {
-			err = t.produce(ctx, partition, messages[done:done+n])
+			_, err = t.produce(ctx, partition, messages[done:done+n])
 		}
 		if n > 1 && errors.Is(err, ErrTooLarge) {
 			// The broker has a smaller limit than Kafka's own. One by one it is seen which message it is.
 			n = 1
-			err = t.produce(ctx, partition, messages[done:done+1])
+			_, err = t.produce(ctx, partition, messages[done:done+1])
 		}
 		if err != nil {
 			return done, fmt.Errorf("produce to %s/%d: %w", t.name, partition, err)
@@ -53,7 +53,7 @@ func (t *Topic) request(messages []Message) (n int, err error) {
 	}
 	size := batchOverhead
 	for i := range messages {
-		if size += messages[i].bytes(); size > limit && i > 0 {
+		if size += messages[i].Bytes(); size > limit && i > 0 {
 			return i, nil
 		}
 		if own := t.client.cfg.MaxRequestBytes; own > 0 && size > own {
@@ -63,7 +63,8 @@ func (t *Topic) request(messages []Message) (n int, err error) {
 	return len(messages), nil
 }
 
-func (t *Topic) produce(ctx context.Context, partition int, messages []Message) error {
+// produce sends one request, and returns the offset of the first message.
+func (t *Topic) produce(ctx context.Context, partition int, messages []Message) (base int64, err error) {
 	records := make([]kafkago.Record, len(messages))
 	for i := range messages {
 		records[i] = messages[i].record()
@@ -77,10 +78,13 @@ func (t *Topic) produce(ctx context.Context, partition int, messages []Message) 
 	if err == nil {
 		err = res.Error
 	}
-	if errors.Is(err, kafkago.MessageSizeTooLarge) {
-		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	switch {
+	case err == nil:
+		return res.BaseOffset, nil
+	case errors.Is(err, kafkago.MessageSizeTooLarge), errors.Is(err, kafkago.RecordListTooLarge):
+		return 0, fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}
-	return t.client.explain(ctx, t.name, err)
+	return 0, t.client.explain(ctx, t.name, err)
 }
 
 // Permanent reports whether an error is one that another attempt does not mend: Kafka's own, but for those that it

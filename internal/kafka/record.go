@@ -37,7 +37,8 @@ const (
 	headerOverhead = 10
 )
 
-func (m *Message) bytes() int {
+// Bytes is what the message takes of a request before compression, at most.
+func (m *Message) Bytes() int {
 	n := recordOverhead + len(m.Key) + len(m.Value)
 	for _, h := range m.Headers {
 		n += headerOverhead + len(h.Key) + len(h.Value)

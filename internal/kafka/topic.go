@@ -2,9 +2,10 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"binnacle/internal/store"
 
@@ -76,70 +77,57 @@ func (t *Topic) LogEnds(ctx context.Context) ([]store.LogEnd, error) {
 	if err != nil {
 		return nil, err
 	}
-	ask := make([]kafkago.OffsetRequest, len(partitions))
-	for i, p := range partitions {
-		ask[i] = kafkago.LastOffsetOf(p)
+	return t.client.logEnds(ctx, map[string][]int{t.name: partitions})
+}
+
+func (t *Topic) offsets(ctx context.Context, ask ...kafkago.OffsetRequest) ([]kafkago.PartitionOffsets, error) {
+	all, err := t.client.offsets(ctx, map[string][]kafkago.OffsetRequest{t.name: ask})
+	return all[t.name], err
+}
+
+// logEnds asks for the ends of all these partitions by topic, in one request to each broker.
+func (c *Client) logEnds(ctx context.Context, partitions map[string][]int) ([]store.LogEnd, error) {
+	ask := make(map[string][]kafkago.OffsetRequest, len(partitions))
+	for topic, of := range partitions {
+		for _, p := range of {
+			ask[topic] = append(ask[topic], kafkago.LastOffsetOf(p))
+		}
 	}
-	all, err := t.offsets(ctx, ask...)
+	all, err := c.offsets(ctx, ask)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]store.LogEnd, len(all))
-	for i, p := range all {
-		out[i] = store.LogEnd{Topic: t.name, Partition: int32(p.Partition), End: p.LastOffset}
-	}
-	if len(out) != len(partitions) {
-		return nil, fmt.Errorf("list offsets of %s: %d of %d partitions answered", t.name, len(out), len(partitions))
+	var out []store.LogEnd
+	for _, topic := range slices.Sorted(maps.Keys(partitions)) {
+		if len(all[topic]) != len(partitions[topic]) {
+			return nil, fmt.Errorf("list offsets of %s: %d of %d partitions answered", topic, len(all[topic]),
+				len(partitions[topic]))
+		}
+		for _, p := range all[topic] {
+			out = append(out, store.LogEnd{Topic: topic, Partition: int32(p.Partition), End: p.LastOffset})
+		}
 	}
 	return out, nil
 }
 
-func (t *Topic) offsets(ctx context.Context, ask ...kafkago.OffsetRequest) ([]kafkago.PartitionOffsets, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
+func (c *Client) offsets(ctx context.Context,
+	ask map[string][]kafkago.OffsetRequest) (map[string][]kafkago.PartitionOffsets, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
 	defer cancel()
-	res, err := t.client.api.ListOffsets(ctx, &kafkago.ListOffsetsRequest{
-		Topics: map[string][]kafkago.OffsetRequest{t.name: ask}, IsolationLevel: kafkago.ReadCommitted,
-	})
+	names := slices.Sorted(maps.Keys(ask))
+	res, err := c.api.ListOffsets(ctx, &kafkago.ListOffsetsRequest{Topics: ask, IsolationLevel: kafkago.ReadCommitted})
 	if err != nil {
-		return nil, fmt.Errorf("list offsets of %s: %w", t.name, t.client.explain(ctx, t.name, err))
+		for _, name := range names {
+			err = c.explain(ctx, name, err)
+		}
+		return nil, fmt.Errorf("list offsets of %s: %w", strings.Join(names, ", "), err)
 	}
-	for _, p := range res.Topics[t.name] {
-		if p.Error != nil {
-			return nil, fmt.Errorf("list offsets of %s/%d: %w", t.name, p.Partition, p.Error)
+	for _, name := range names {
+		for _, p := range res.Topics[name] {
+			if p.Error != nil {
+				return nil, fmt.Errorf("list offsets of %s/%d: %w", name, p.Partition, p.Error)
+			}
 		}
 	}
-	return res.Topics[t.name], nil
-}
-
-// Committed returns what a group has committed of the topic, by partition; a partition of which it has committed
-// nothing is missing.
-func (t *Topic) Committed(ctx context.Context, group string) (map[int]int64, error) {
-	partitions, err := t.Partitions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
-	defer cancel()
-	res, err := t.client.api.OffsetFetch(ctx, &kafkago.OffsetFetchRequest{
-		GroupID: group, Topics: map[string][]int{t.name: partitions},
-	})
-	if err == nil {
-		err = res.Error
-	}
-	if errors.Is(err, kafkago.GroupIdNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read what group %s has committed of %s: %w", group, t.name, err)
-	}
-	all := make(map[int]int64, len(partitions))
-	for _, p := range res.Topics[t.name] {
-		if p.Error != nil {
-			return nil, fmt.Errorf("read what group %s has committed of %s/%d: %w", group, t.name, p.Partition, p.Error)
-		}
-		if p.CommittedOffset >= 0 {
-			all[p.Partition] = p.CommittedOffset
-		}
-	}
-	return all, nil
+	return res.Topics, nil
 }

@@ -15,27 +15,27 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-func TestATopicByEveryCodec(t *testing.T) {
-	b := broker(t)
+// aTopicByEveryCodec: all are written, and read again from anywhere.
+func aTopicByEveryCodec(t *testing.T, at place) {
 	var want []string
 	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
-		of := connect(t, kafka.Config{Brokers: []string{b.Addr()}, Compression: codec}).Topic(topic)
+		of := connect(t, kafka.Config{Brokers: []string{at.addr}, Compression: codec}).Topic(at.topic)
 		done, err := of.Produce(t.Context(), 1, []kafka.Message{message("k", codec), message("k", codec+" again")})
 		require.NoError(t, err)
 		require.Equal(t, 2, done)
 		want = append(want, codec, codec+" again")
 	}
-	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}}).Topic(topic)
+	of := connect(t, kafka.Config{Brokers: []string{at.addr}}).Topic(at.topic)
 	require.Equal(t, want, values(t, of, 1, 0))
 	require.Equal(t, want[3:], values(t, of, 1, 3))
 	cluster, partitions, err := of.Describe(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, b.ClusterID(), cluster)
+	require.NotEmpty(t, cluster)
 	require.Equal(t, []int{0, 1}, partitions)
 	ends, err := of.LogEnds(t.Context())
 	require.NoError(t, err)
-	require.ElementsMatch(t, []store.LogEnd{{Topic: topic, Partition: 0, End: 0}, {Topic: topic, Partition: 1, End: 10}},
-		ends)
+	require.ElementsMatch(t, []store.LogEnd{{Topic: at.topic, Partition: 0, End: 0},
+		{Topic: at.topic, Partition: 1, End: 10}}, ends)
 
 	got, err := of.Fetch(t.Context(), 1, 9)
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestATopicByEveryCodec(t *testing.T) {
 	require.Equal(t, "k", string(got.Records[0].Key))
 	require.EqualValues(t, 10, got.End)
 
-	missing := connect(t, kafka.Config{Brokers: []string{b.Addr()}}).Topic("missing")
+	missing := connect(t, kafka.Config{Brokers: []string{at.addr}}).Topic("missing")
 	_, err = missing.Partitions(t.Context())
 	require.True(t, kafka.NoTopic(err), err)
 	_, err = missing.Fetch(t.Context(), 0, 0)
@@ -65,10 +65,10 @@ func TestSeveralBootstrapAddresses(t *testing.T) {
 
 // A transaction that was aborted leaves nothing; one that is open is not read before it ends, nor is what comes
 // behind it.
-func TestTransactions(t *testing.T) {
-	b := broker(t)
-	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}}).Topic(topic)
-	producer, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()), kgo.DefaultProduceTopic(topic), kgo.TransactionalID("t"),
+func transactions(t *testing.T, at place) {
+	of := connect(t, kafka.Config{Brokers: []string{at.addr}}).Topic(at.topic)
+	producer, err := kgo.NewClient(kgo.SeedBrokers(at.addr), kgo.DefaultProduceTopic(at.topic),
+		kgo.TransactionalID(at.group),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	require.NoError(t, err)
 	defer producer.Close()
@@ -99,6 +99,10 @@ func TestTransactions(t *testing.T) {
 	require.Equal(t, kafka.Batch{Next: 8, End: 8}, got)
 
 	require.NoError(t, producer.EndTransaction(t.Context(), kgo.TryAbort))
+	require.Eventually(t, func() bool { // a coordinator that has answered has not told all partitions yet
+		_, end, err := of.Bounds(t.Context(), 0)
+		return err == nil && end == 13
+	}, time.Minute, time.Millisecond)
 	require.Equal(t, []string{"good0", "good1", "good2", "behind"}, values(t, of, 0, 0))
 }
 
@@ -162,28 +166,5 @@ func TestPartitionsThatAreAddedAreSeen(t *testing.T) {
 	require.Eventually(t, func() bool {
 		partitions, err = of.Partitions(t.Context())
 		return err == nil && len(partitions) == 4
-	}, 10*time.Second, 5*time.Millisecond)
-}
-
-// What a group has committed is told by partition, and what it hasn't is left out.
-func TestWhatAGroupHasCommitted(t *testing.T) {
-	b := broker(t)
-	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}}).Topic(topic)
-	committed, err := of.Committed(t.Context(), "readers")
-	require.NoError(t, err)
-	require.Empty(t, committed)
-	_, err = of.Produce(t.Context(), 1, []kafka.Message{message("k", "a"), message("k", "b")})
-	require.NoError(t, err)
-	transport := &kafkago.Transport{}
-	defer transport.CloseIdleConnections()
-	client := &kafkago.Client{Addr: kafkago.TCP(b.Addr()), Transport: transport}
-	_, err = client.OffsetCommit(t.Context(), &kafkago.OffsetCommitRequest{GroupID: "readers", GenerationID: -1,
-		Topics: map[string][]kafkago.OffsetCommit{topic: {{Partition: 1, Offset: 2}}}})
-	require.NoError(t, err)
-	committed, err = of.Committed(t.Context(), "readers")
-	require.NoError(t, err)
-	require.Equal(t, map[int]int64{1: 2}, committed)
-	committed, err = of.Committed(t.Context(), "others")
-	require.NoError(t, err)
-	require.Empty(t, committed)
+	}, time.Minute, 5*time.Millisecond)
 }

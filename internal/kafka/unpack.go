@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/s2"
@@ -21,8 +23,9 @@ var errExpands = errors.New("it takes more memory than a batch may")
 type unpacker struct {
 	max   int
 	zstd  *zstd.Decoder
-	gzips sync.Pool // of *gzip.Reader
-	lz4s  sync.Pool // of *lz4.Reader
+	gzips sync.Pool     // of *gzip.Reader
+	lz4s  sync.Pool     // of *lz4.Reader
+	ratio atomic.Uint64 // of unpacked bytes to packed ones last time, and a little more: the bits of a float64
 }
 
 func newUnpacker(max int) *unpacker {
@@ -48,14 +51,14 @@ func (u *unpacker) unpack(codec int16, packed []byte, max int) ([]byte, error) {
 		if err := r.Reset(bytes.NewReader(packed)); err != nil {
 			return nil, err
 		}
-		return readUpTo(r, max)
+		return u.readUpTo(r, len(packed), max)
 	case 2:
 		return unpackSnappy(packed, max)
 	case 3:
 		r := u.lz4s.Get().(*lz4.Reader)
 		defer u.lz4s.Put(r)
 		r.Reset(bytes.NewReader(packed))
-		return readUpTo(r, max)
+		return u.readUpTo(r, len(packed), max)
 	case 4:
 		out, err := u.zstd.DecodeAll(packed, nil)
 		if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) || len(out) > max {
@@ -66,13 +69,33 @@ func (u *unpacker) unpack(codec int16, packed []byte, max int) ([]byte, error) {
 	return nil, fmt.Errorf("compression %d is unknown", codec)
 }
 
-func readUpTo(r io.Reader, max int) ([]byte, error) {
-	out, err := io.ReadAll(io.LimitReader(r, int64(max)+1))
-	if len(out) > max {
-		return nil, errExpands
+// readUpTo reads all that so many packed bytes become, into room for as many as they became last time and a little
+// more: batches of a topic are packed one like the other.
+func (u *unpacker) readUpTo(r io.Reader, packed, most int) ([]byte, error) {
+	guess := int(float64(packed)*math.Float64frombits(u.ratio.Load())) + leastRoom
+	out := make([]byte, 0, min(guess, most+1))
+	for {
+		n, err := r.Read(out[len(out):cap(out)])
+		out = out[:len(out)+n]
+		switch {
+		case len(out) > most:
+			return nil, errExpands
+		case err == io.EOF:
+			u.ratio.Store(math.Float64bits(min(roomShare*float64(len(out))/float64(max(1, packed)), mostRatio)))
+			return out, nil
+		case err != nil:
+			return out, err
+		case len(out) == cap(out):
+			out = append(make([]byte, 0, min(2*cap(out), most+1)), out...)
+		}
 	}
-	return out, err
 }
+
+const (
+	leastRoom = 4 << 10
+	roomShare = 1.05 // of the bytes that are expected
+	mostRatio = 16   // of unpacked to packed bytes for which room is made before they are there
+)
 
 // Java's producers put snappy into a frame of their own: a magic, two versions, and blocks with their length before
 // them.

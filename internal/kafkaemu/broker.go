@@ -24,12 +24,14 @@ const offsetsRetentionMinutes = 365 * 24 * 60
 // Broker is a Kafka cluster of one broker. It serves from Open to Close and is safe for concurrent use.
 //
 // A record is durable against the end of the process, also by kill -9, when its produce request is
-// acknowledged; it is not forced to disk, so a power cut may lose the last ones.
+// acknowledged; it is not forced to disk, so a power cut may lose the last ones. When it cannot be written, the process
+// ends (Config.Fatal).
 type Broker struct {
 	cfg       Config
 	log       *slog.Logger
 	directory *directory
 	guard     *guard
+	end       *ending
 	cluster   *kfake.Cluster
 	clusterID string
 
@@ -48,7 +50,7 @@ func Open(cfg Config) (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open Kafka's data directory %s: %w", cfg.DataDir, err)
 	}
-	b := &Broker{cfg: cfg, log: cfg.Logger, directory: dir}
+	b := &Broker{cfg: cfg, log: cfg.Logger, directory: dir, end: &ending{dir: cfg.DataDir, fatal: cfg.Fatal}}
 	if err := b.start(); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -63,7 +65,7 @@ func (b *Broker) start() error {
 	inside, outside := net.Pipe()
 	defer outside.Close()
 	b.guard = newGuard(listener, advertise(b.cfg.Advertise, listener.Addr()), inside, b.log)
-	if err := rememberProducers(b.directory.log); err != nil {
+	if err := firstError(b.directory.log, mend, rememberProducers); err != nil {
 		return fmt.Errorf("open Kafka's log in %s: %w", b.directory.log, err)
 	}
 	b.cluster, err = kfake.NewCluster(
@@ -72,7 +74,7 @@ func (b *Broker) start() error {
 		kfake.ClusterID(newClusterID()), // an existing directory keeps its own
 		kfake.DefaultNumPartitions(b.cfg.Partitions),
 		kfake.ListenFn(func(string, string) (net.Listener, error) { return b.guard, nil }),
-		kfake.WithLogger(logger{b.log}),
+		kfake.WithLogger(logger{b.log, b.end}),
 		kfake.BrokerConfigs(map[string]string{
 			"message.max.bytes":         strconv.Itoa(maxMessageBytes),
 			"offsets.retention.minutes": strconv.Itoa(offsetsRetentionMinutes),
@@ -83,6 +85,7 @@ func (b *Broker) start() error {
 		return fmt.Errorf("open Kafka's log in %s: %w", b.directory.log, err)
 	}
 	limitPartitions(b.cluster)
+	limitMetadata(b.cluster)
 	ask := &client{conn: outside}
 	served, err := ask.served()
 	if err != nil {
@@ -96,7 +99,20 @@ func (b *Broker) start() error {
 			return fmt.Errorf("make topic %s: %w", topic, err)
 		}
 	}
+	if err := b.end.open(); err != nil {
+		return fmt.Errorf("open Kafka's log in %s: %w", b.directory.log, err)
+	}
 	b.guard.serve(served)
+	return nil
+}
+
+// firstError does things with a folder until one of them fails.
+func firstError(folder string, do ...func(folder string) error) error {
+	for _, f := range do {
+		if err := f(folder); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

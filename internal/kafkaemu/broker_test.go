@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(victimDir); dir != "" {
 		victim(dir)
 	}
+	if dir := os.Getenv(fillerDir); dir != "" {
+		fill(dir, os.Getenv(fillerOf))
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -349,7 +352,7 @@ func TestRunTrimsBelowWhatIsCommitted(t *testing.T) {
 			require.EqualValues(t, 500, end)
 			require.LessOrEqual(t, at, want)
 			return at == want
-		}, 10*time.Second, time.Millisecond)
+		}, time.Minute, time.Millisecond)
 	}
 	commit(t, c, "audit", 0, 100)
 	reach(100)
@@ -360,7 +363,7 @@ func TestRunTrimsBelowWhatIsCommitted(t *testing.T) {
 	require.Eventually(t, func() bool {
 		at, _ := offsets(t, c, 0)
 		return at > 400 && at < 500
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	stop()
 	require.NoError(t, <-done)
 	at, _ := offsets(t, c, 0)

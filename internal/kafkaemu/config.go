@@ -38,10 +38,23 @@ type Config struct {
 	// trimmed only if each of them has committed in it.
 	Groups []string `kong:"-"`
 
+	// Journals are those of Topics, by name, that are trimmed by what Groups have committed of another one of Topics,
+	// their source, partition for partition: Needed says from where on. What no commit speaks of is bounded by
+	// RetentionBytes alone.
+	Journals map[string]string `kong:"-"`
+
+	// Needed tells from which offset on a commit in a source needs its journal, by the commit's metadata; ok is false
+	// if it does not need it. It must be set where there are Journals.
+	Needed func(metadata string) (from int64, ok bool) `kong:"-"`
+
 	// TrimEvery is the time between two looks at the retention, 30 seconds if it is 0.
 	TrimEvery time.Duration `kong:"-"`
 
 	Logger *slog.Logger `kong:"-"` // nil logs nothing
+
+	// Fatal is called when DataDir cannot be written, because its disk is full say. It has to end the process: requests
+	// are not answered any more, and Close does not return. Default: a panic in a goroutine of its own.
+	Fatal func(error) `kong:"-"`
 }
 
 const (
@@ -75,6 +88,14 @@ func (c Config) Validate() error {
 	if slices.Contains(c.Topics, "") {
 		fault("a topic without a name")
 	}
+	for journal, source := range c.Journals {
+		if !slices.Contains(c.Topics, journal) || !slices.Contains(c.Topics, source) || journal == source {
+			fault("journal %q of %q: both are topics", journal, source)
+		}
+	}
+	if len(c.Journals) > 0 && c.Needed == nil {
+		fault("journals, but nobody who knows what of them is needed")
+	}
 	if c.RetentionBytes < 0 {
 		fault("retention of %d bytes", c.RetentionBytes)
 	}
@@ -92,6 +113,9 @@ func (c Config) withDefaults() Config {
 	c.TrimEvery = cmp.Or(c.TrimEvery, defaultTrimEvery)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Fatal == nil {
+		c.Fatal = func(err error) { go panic(err) }
 	}
 	return c
 }

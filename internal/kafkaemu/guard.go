@@ -26,6 +26,10 @@ const (
 	// allocates what a frame announces at once; here memory grows with what arrives.
 	gatherBytes = 1 << 20
 
+	// joinPatience is how long an answer to a member that is gone is waited for: it never comes where the member has
+	// joined anew over another connection.
+	joinPatience = 10 * time.Minute
+
 	// acceptRetry is the pause after an accept that did not work, for want of file descriptors say.
 	acceptRetry = 50 * time.Millisecond
 )
@@ -136,7 +140,7 @@ func (g *guard) track(conn net.Conn) *guardedConn {
 	if g.closing {
 		return nil
 	}
-	c := &guardedConn{Conn: conn, guard: g}
+	c := &guardedConn{Conn: conn, guard: g, gone: make(chan struct{})}
 	g.conns[c] = struct{}{}
 	g.open.Add(1)
 	return c
@@ -172,14 +176,21 @@ type guardedConn struct {
 	guard  *guard
 	closed sync.Once
 
-	head    [8]byte // length, key, version
-	pending []byte  // of the frame, read and not yet passed on
-	rest    int     // of the frame, not yet read
+	head    [12]byte // length, key, version, correlation id
+	pending []byte   // of the frame, read and not yet passed on
+	rest    int      // of the frame, not yet read
+
+	gone chan struct{} // closed with the connection
+
+	mu      sync.Mutex
+	joining chan struct{} // closed once a member's joining is answered; nil: there is none
+	id      uint32        // the correlation id of that request
 }
 
 func (c *guardedConn) Read(p []byte) (int, error) {
 	if len(c.pending) == 0 && c.rest == 0 {
 		if err := c.next(); err != nil {
+			c.answered()
 			return 0, err
 		}
 	}
@@ -211,7 +222,12 @@ func (c *guardedConn) next() error {
 	if err := c.guard.check(length, key, version); err != nil {
 		return c.refuse(err)
 	}
-	c.pending, c.rest = c.head[:], int(length)-4
+	if k := kmsg.Key(key); k == kmsg.JoinGroup || k == kmsg.SyncGroup {
+		c.mu.Lock()
+		c.joining, c.id = make(chan struct{}), binary.BigEndian.Uint32(c.head[8:])
+		c.mu.Unlock()
+	}
+	c.pending, c.rest = c.head[:], int(length)-(len(c.head)-4)
 	if length < gatherBytes {
 		return nil
 	}
@@ -223,6 +239,37 @@ func (c *guardedConn) next() error {
 	return nil
 }
 
+// answered returns once no answer is waited for that makes a consumer a member of its group. kfake starts the timer of
+// a member's session with that answer, but not over a connection that it knows to be gone: then the member stays, and
+// its partitions are read by nobody. So kfake hears of a connection's end only afterwards.
+func (c *guardedConn) answered() {
+	c.mu.Lock()
+	joining := c.joining
+	c.mu.Unlock()
+	if joining == nil {
+		return
+	}
+	patience := time.NewTimer(joinPatience)
+	defer patience.Stop()
+	select {
+	case <-joining:
+	case <-c.gone:
+	case <-patience.C:
+	}
+}
+
+// Write is called by one goroutine, with one answer at a time.
+func (c *guardedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.joining != nil && len(p) >= 8 && binary.BigEndian.Uint32(p[4:]) == c.id {
+		close(c.joining)
+		c.joining = nil
+	}
+	return n, err
+}
+
 func (c *guardedConn) refuse(reason error) error {
 	c.guard.logger.Warn("a Kafka client was refused", "client", c.RemoteAddr().String(), "err", reason)
 	return reason
@@ -232,6 +279,7 @@ func (c *guardedConn) refuse(reason error) error {
 func (c *guardedConn) Close() error {
 	err := c.Conn.Close()
 	c.closed.Do(func() {
+		close(c.gone)
 		c.guard.mu.Lock()
 		delete(c.guard.conns, c)
 		c.guard.mu.Unlock()

@@ -25,7 +25,7 @@ func dial(t testing.TB, b *kafkaemu.Broker) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", b.Addr())
 	require.NoError(t, err)
-	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }

@@ -8,8 +8,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// logger passes kfake's log on. What kfake holds to be worth an Info, each request, is Debug here.
-type logger struct{ to *slog.Logger }
+// logger passes kfake's log on. What kfake holds to be worth an Info, each request, is Debug here. Of what it could not
+// write kfake tells its log alone, before it answers.
+type logger struct {
+	to  *slog.Logger
+	end *ending
+}
 
 func (l logger) Logf(level kfake.LogLevel, format string, args ...any) {
 	to := slog.LevelDebug
@@ -22,5 +26,10 @@ func (l logger) Logf(level kfake.LogLevel, format string, args ...any) {
 	ctx := context.Background()
 	if l.to.Enabled(ctx, to) {
 		l.to.Log(ctx, to, "kfake: "+fmt.Sprintf(format, args...))
+	}
+	if level <= kfake.LogLevelWarn {
+		if err := unwritten(format, args); err != nil {
+			l.end.now(err)
+		}
 	}
 }

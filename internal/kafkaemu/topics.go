@@ -84,3 +84,29 @@ func limitPartitions(cluster *kfake.Cluster) {
 		return response, nil, tooMany
 	})
 }
+
+// maxMetadata is the longest metadata of a commit: Kafka's default, so that what works here works there. kfake takes
+// any.
+const maxMetadata = 4096
+
+// limitMetadata refuses commits with longer metadata, all partitions of a request at once.
+func limitMetadata(cluster *kfake.Cluster) {
+	cluster.ControlKey(kmsg.OffsetCommit.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.KeepControl()
+		request := r.(*kmsg.OffsetCommitRequest)
+		response := request.ResponseKind().(*kmsg.OffsetCommitResponse)
+		tooLong := false
+		for _, t := range request.Topics {
+			answer := kmsg.NewOffsetCommitResponseTopic()
+			answer.Topic, answer.TopicID = t.Topic, t.TopicID
+			for _, p := range t.Partitions {
+				tooLong = tooLong || p.Metadata != nil && len(*p.Metadata) > maxMetadata
+				of := kmsg.NewOffsetCommitResponseTopicPartition()
+				of.Partition, of.ErrorCode = p.Partition, kerr.OffsetMetadataTooLarge.Code
+				answer.Partitions = append(answer.Partitions, of)
+			}
+			response.Topics = append(response.Topics, answer)
+		}
+		return response, nil, tooLong
+	})
+}

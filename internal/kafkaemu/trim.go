@@ -35,9 +35,9 @@ func (b *Broker) trim() {
 		return
 	}
 	for _, topic := range b.cfg.Topics {
-		committed := b.committed(topic)
+		to := b.retained(topic)
 		for _, p := range b.cluster.PartitionInfos(topic) {
-			to := trimTo(p, b.cfg.RetentionBytes, committed[p.Partition])
+			to := to(p)
 			if to <= p.LogStartOffset {
 				continue
 			}
@@ -46,6 +46,43 @@ func (b *Broker) trim() {
 			}
 		}
 	}
+}
+
+// retained is from which offset on a topic's partitions are kept.
+func (b *Broker) retained(topic string) func(p *kfake.PartitionInfo) int64 {
+	source, ok := b.cfg.Journals[topic]
+	if !ok {
+		committed := b.committed(topic)
+		return func(p *kfake.PartitionInfo) int64 { return trimTo(p, b.cfg.RetentionBytes, committed[p.Partition]) }
+	}
+	needed := b.needed(source)
+	return func(p *kfake.PartitionInfo) int64 {
+		if from, ok := needed[p.Partition]; ok {
+			return min(from, p.HighWatermark-1)
+		}
+		return trimTo(p, b.cfg.RetentionBytes, p.HighWatermark)
+	}
+}
+
+// needed is, per partition of a source, from which offset on its journal is needed; none where no commit needs it.
+func (b *Broker) needed(source string) map[int32]int64 {
+	all := map[int32]int64{}
+	for _, name := range b.cfg.Groups {
+		group := b.cluster.GroupInfo(name)
+		if group == nil {
+			continue
+		}
+		for partition, commit := range group.Commits[source] {
+			from, ok := b.cfg.Needed(commit.Metadata)
+			if before, known := all[partition]; ok && known {
+				from = min(from, before)
+			}
+			if ok {
+				all[partition] = from
+			}
+		}
+	}
+	return all
 }
 
 // committed is, per partition, the offset below which every group has read; none where one has not.

@@ -149,20 +149,12 @@ func partitionOf(folder string) (topic string, partition int32, ok bool) {
 // eachBatch calls do with the batches of a partition in their order, up to the first one that is not whole: kfake
 // cuts the log there.
 func eachBatch(dir string, do func(*kmsg.RecordBatch)) error {
-	files, err := filepath.Glob(filepath.Join(dir, "*.dat"))
+	begins, err := segments(dir)
 	if err != nil {
 		return err
 	}
-	begins := make([]int64, 0, len(files))
-	for _, f := range files {
-		n, err := strconv.ParseInt(strings.TrimSuffix(filepath.Base(f), ".dat"), 10, 64)
-		if err == nil {
-			begins = append(begins, n)
-		}
-	}
-	slices.Sort(begins)
 	for _, n := range begins {
-		rest, err := os.ReadFile(filepath.Join(dir, strconv.FormatInt(n, 10)+".dat"))
+		rest, err := os.ReadFile(segment(dir, n, "dat"))
 		if err != nil {
 			return err
 		}
@@ -176,6 +168,27 @@ func eachBatch(dir string, do func(*kmsg.RecordBatch)) error {
 		}
 	}
 	return nil
+}
+
+// segments are the first offsets of a partition's segments, in their order.
+func segments(dir string) (begins []int64, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.dat"))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		n, err := strconv.ParseInt(strings.TrimSuffix(filepath.Base(f), ".dat"), 10, 64)
+		if err == nil {
+			begins = append(begins, n)
+		}
+	}
+	slices.Sort(begins)
+	return begins, nil
+}
+
+// segment is a file of the segment that begins at an offset: its batches, dat, or their index, idx.
+func segment(dir string, begin int64, kind string) string {
+	return filepath.Join(dir, strconv.FormatInt(begin, 10)+"."+kind)
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

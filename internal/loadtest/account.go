@@ -17,10 +17,14 @@ type account struct {
 	client *cosmos.Client
 }
 
+// warm is how long Binnacle has been up when the fleet begins to report. It knows then that the chains of the fleet's
+// first day have no chunks yet, as it knows of all days that begin while it is up.
+const warm = time.Minute
+
 // open makes an account with the database and Binnacle's own containers in it. Unlimited, it counts what
 // is charged and answers no 429.
 func open(ctx context.Context, cfg Config, unlimited bool) (*account, error) {
-	a := &account{clock: newClock(midnight)}
+	a := &account{clock: newClock(midnight.Add(-warm))}
 	var err error
 	a.server, err = cosmosemu.Open(cosmosemu.Config{
 		InMemory: true, Now: a.clock.now, PhysicalPartitions: physicalPartitions, Unlimited: unlimited, Model: cfg.Model,

@@ -30,8 +30,9 @@ const ampleRUs = physicalPartitions * ru.PartitionRUs
 // Executor writes the chunks through the adapter.
 //
 // The window opens when Hold has passed: every device has then had its first chunk, which is short
-// so that chunks come evenly. From there on each device writes a full one per hold. What the bins hold when the
-// window opens is written in it, and what they hold when it closes is not: the same amount.
+// so that chunks come evenly. From there on each device writes a full one per hold, or where the hold is long, what a
+// day has. What the bins hold when the window opens is written in it, and what they hold when it closes is not: the
+// same amount.
 func (p pass) chunks(ctx context.Context, a *account) (tally, error) {
 	container := sharding.Container("", telemetry.MonthOf(midnight.UnixMilli()))
 	if err := a.client.Containers().Create(ctx, container, store.Throughput{RUs: p.throughput()}); err != nil {
@@ -42,7 +43,7 @@ func (p pass) chunks(ctx context.Context, a *account) (tally, error) {
 		store.Throughput{RUs: ampleRUs, Autoscale: true}); err != nil {
 		return tally{}, err
 	}
-	w := &counting{Writer: a.client.Chunks(), other: otherThan(p.cfg.Model)}
+	w := &counting{Writer: a.client.Chunks(), other: p.cfg.Model.Other()}
 	b, err := p.worker(ctx, a, w)
 	if err != nil {
 		return tally{}, err
@@ -56,12 +57,14 @@ func (p pass) chunks(ctx context.Context, a *account) (tally, error) {
 	}
 	a.server.ResetStats()
 	w.reset()
+	b.published, b.journal.bytes = 0, 0
 	opened := a.clock.now()
 	if err := b.until(ctx, opened.Add(p.cfg.measured(p.layout))); err != nil {
 		return tally{}, err
 	}
 	t := newTally(b.load, opened, a.clock.now())
-	t.stored, t.other = w.window, w.charge
+	t.stored, t.other, t.chunks, t.bytes = w.window, w.charge, w.chunks, w.bytes
+	t.published, t.journaled = b.published, b.journal.bytes
 	if t.partitions, err = a.partitions(container); err != nil {
 		return tally{}, err
 	}
@@ -82,6 +85,9 @@ type ingester struct {
 	load  *load
 	local *ingest.Local
 	tick  func()
+
+	journal   *journal
+	published int // bytes of keys and messages, since the window opened
 }
 
 func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester, error) {
@@ -100,9 +106,12 @@ func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester
 		Config: worker.Config{Topic: topic, Register: true, Hold: p.cfg.Hold, CommitEvery: commitEvery},
 		Now:    a.clock.now, Logger: log,
 	}
-	stores := ingest.Stores{Chunks: w, Directory: dir, Catalog: a.client.Catalog(), Streams: streams, Letters: noLetters{}}
+	blocks := &journal{}
+	stores := ingest.Stores{
+		Chunks: w, Directory: dir, Catalog: a.client.Catalog(), Streams: streams, Letters: noLetters{}, Journal: blocks,
+	}
 	return &ingester{
-		clock: a.clock, load: newLoad(p.cfg, p.scenario), tick: p.tick,
+		clock: a.clock, journal: blocks, load: newLoad(p.cfg, p.scenario, p.metrics), tick: p.tick,
 		local: ingest.NewLocal(cfg, stores, worker.Assignment{Stream: stream.Number}),
 	}, nil
 }
@@ -120,6 +129,7 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 			m := b.load.take()
 			b.clock.reach(m.at)
 			rec.Key, rec.Value = []byte(m.tenant+"/"+m.device), m.json
+			b.published += len(rec.Key) + len(rec.Value)
 			if err := b.local.Take(ctx, rec); err != nil {
 				return err
 			}
@@ -136,10 +146,14 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 // counting counts what is stored, beside storing it.
 type counting struct {
 	store.Writer
-	other  ru.Model
-	all    int     // readings
-	window int     // readings since the reset
-	charge float64 // by the other model, since the reset
+	other ru.Model
+	all   int // readings
+
+	// Since the reset:
+	window int // readings
+	chunks int
+	bytes  int     // of documents
+	charge float64 // by the other model
 }
 
 // chunkTerms is the terms of a chunk in the index: both levels of the key, from, to, id and _ts.
@@ -157,11 +171,13 @@ func (w *counting) Create(ctx context.Context, key sharding.Key, id string, doc 
 	}
 	w.all += c.Header.Readings
 	w.window += c.Header.Readings
+	w.chunks++
+	w.bytes += len(doc)
 	w.charge += w.other.Write(len(doc), chunkTerms)
 	return receipt, nil
 }
 
-func (w *counting) reset() { w.window, w.charge = 0, 0 }
+func (w *counting) reset() { w.window, w.chunks, w.bytes, w.charge = 0, 0, 0, 0 }
 
 // noLetters is the end of a fleet that sends nothing wrong.
 type noLetters struct{}

@@ -15,7 +15,7 @@ func conclusions(r Report, o Outcome) []string {
 	var out []string
 	for _, x := range o.Results {
 		if x.Layout == Binnacle {
-			out = append(out, x.binnacle(o))
+			out = append(out, x.binnacle(o), x.journal(r))
 		} else {
 			out = append(out, x.hot(r))
 		}
@@ -48,7 +48,7 @@ func (r Result) lost() float64 { return max(0, 1-r.Accepted/r.Offered) }
 // binnacle compares Binnacle with the cheapest of the others.
 func (r Result) binnacle(o Outcome) string {
 	accepted := "all readings are accepted"
-	if r.lost() >= 0.005 {
+	if r.lost() >= 0.005 && r.Throttled > 0 { // without a 429 less is written than came because bins came due unevenly
 		accepted = percent(r.lost()) + " of the readings are not accepted"
 	}
 	text := fmt.Sprintf("Binnacle: the hottest physical partition has %.2f times the mean, and %s.", r.Hottest, accepted)
@@ -69,6 +69,35 @@ func (r Result) binnacle(o Outcome) string {
 	return text
 }
 
+// journal says what the journal costs in Kafka: bytes that are written there, and kept for as long as bins are open.
+func (r Result) journal(of Report) string {
+	const mega = 1e6
+	daily := func(perValue float64) string { return number(perValue * r.Offered * metrics * day.Seconds() / mega) }
+	return fmt.Sprintf("The journal: Kafka takes %.2f bytes a value for it, %s MB a day, beside %.1f for the readings "+
+		"themselves, %s MB a day: %s more. Each is stored as often as the topic has replicas.",
+		r.Journaled, daily(r.Journaled), r.Published, daily(r.Published), percent(r.Journaled/r.Published))
+}
+
+// paceConclusions say what the journal costs devices that report alike.
+func paceConclusions(all []PaceResult) []string {
+	least, most := all[0], all[0]
+	for _, p := range all {
+		if p.Journaled < least.Journaled {
+			least = p
+		}
+		if p.Journaled > most.Journaled {
+			most = p
+		}
+	}
+	if least == most {
+		return []string{fmt.Sprintf("The journal: %.2f bytes a value in Kafka, %s more than the readings themselves.",
+			most.Journaled, percent(most.Journaled/most.Published))}
+	}
+	return []string{fmt.Sprintf("The journal: %.2f to %.2f bytes a value in Kafka, %s to %s more than the readings "+
+		"themselves. The more rarely a device reports, the fewer of its readings share a block.",
+		least.Journaled, most.Journaled, percent(least.Journaled/least.Published), percent(most.Journaled/most.Published))}
+}
+
 // digits rounds f to its first n digits.
 func digits(f float64, n int) float64 {
 	if f <= 0 {
@@ -81,19 +110,24 @@ func digits(f float64, n int) float64 {
 // footnotes say what the table does not.
 func footnotes(b *bytes.Buffer, r Report) {
 	b.WriteByte('\n')
-	report.Paragraph(b, "", fmt.Sprintf("needed: the load's average over %.1f. bought: what the service sells for that, "+
-		"%s RU/s at least, in steps of %s.",
-		utilisation, number(buy(0)), number(ru.Step(false))))
+	if len(r.Outcomes) > 0 {
+		report.Paragraph(b, "", fmt.Sprintf("needed: the load's average over %.1f. bought: what the service sells for that, "+
+			"%s RU/s at least, in steps of %s.",
+			utilisation, number(buy(0)), number(ru.Step(false))))
+	}
 	grainy, brackets := false, false
 	indexed := map[Layout]float64{}
 	for _, o := range r.Outcomes {
 		for _, x := range o.Results {
 			grainy = grainy || x.Grainy()
-			brackets = brackets || x.modelsDiffer()
+			brackets = brackets || differs(x.otherOver())
 			if x.DefaultIndex > 0 {
 				indexed[x.Layout] = x.DefaultIndex // the same in every scenario, but for the lengths of ids
 			}
 		}
+	}
+	for _, p := range r.Paces {
+		brackets = brackets || differs(p.otherOver())
 	}
 	if grainy {
 		report.Paragraph(b, "", fmt.Sprintf("grainy: a second of one physical partition holds fewer than %d of the "+
@@ -101,7 +135,7 @@ func footnotes(b *bytes.Buffer, r Report) {
 	}
 	if brackets {
 		report.Paragraph(b, "", fmt.Sprintf("in brackets: by the %s model, where the two differ by more than %s.",
-			otherThan(r.model()), percent(differ)))
+			r.model().Other(), percent(differ)))
 	}
 	if len(indexed) > 0 {
 		report.Paragraph(b, "", fmt.Sprintf("All layouts index their keys and times only. With the service's default, "+
@@ -116,8 +150,9 @@ func footnotes(b *bytes.Buffer, r Report) {
 }
 
 func (r Report) model() ru.Model {
+	m := ru.TableT
 	if r.Model == ru.Linear.String() {
-		return ru.Linear
+		m = ru.Linear
 	}
-	return ru.TableT
+	return m.Corrected(r.Factors)
 }

@@ -13,21 +13,27 @@ import (
 // Config says what load is put on the layouts. DefaultConfig is a good one. Its tags are package settings's.
 type Config struct {
 	Scenarios []Scenario    `kong:"-"`
+	Paces     []Pace        `kong:"-"`
 	Devices   int           `help:"Simulated trucks of all tenants together." default:"800"`
 	Interval  time.Duration `help:"Time between two readings of a truck." default:"10s"`
-	Window    time.Duration `kong:"-" default:"1h"` // fleet time that is measured
+	Window    time.Duration `kong:"-"` // fleet time that is measured; 0: an hour, or a day where the hold is long
 	Sample    time.Duration `help:"How much of that the layouts with a document per reading take." default:"2m"`
 	// Hold is also the fleet time that Binnacle is given to settle before the window.
-	Hold  time.Duration `help:"Longest time that a reading waits in Binnacle's memory." default:"1h"`
+	Hold  time.Duration `help:"Longest time that a reading waits in Binnacle's memory, up to a day." default:"1h"`
 	Seed  uint64        `help:"The same readings for the same number." default:"1"`
 	Model ru.Model      `name:"ru-model" help:"How the size of a document is charged: table, the service's published table, or linear." default:"table"`
+	// Factors correct the model.
+	Factors ru.Factors `name:"ru-factors" help:"File of binnacle doctor --measure --json: charges are multiplied with what it has found of a real account." placeholder:"FILE"`
+
+	Floods bool  `kong:"-"`
+	Flood  Flood `kong:"embed,prefix='flood-'"`
 
 	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
 }
 
 // DefaultConfig is a load that takes well under a minute and is large enough that 429s are no chance.
 func DefaultConfig() Config {
-	c := Config{Scenarios: AllScenarios()}
+	c := Config{Scenarios: AllScenarios(), Paces: AllPaces(), Floods: true}
 	settings.Defaults(&c)
 	return c
 }
@@ -35,14 +41,30 @@ func DefaultConfig() Config {
 // physicalPartitions is how many every layout's container has.
 const physicalPartitions = 5
 
-// midnight is when the fleet starts to report. Hold and Window end before the next one: the layout by date
-// then has one key all the time, and Binnacle one container.
+// midnight is when the fleet starts to report. All ends in the same month, so Binnacle has one container; a window that
+// is shorter than a day ends before the next midnight.
 var midnight = time.Date(2026, time.November, 20, 0, 0, 0, 0, time.UTC)
 
 const day = 24 * time.Hour
 
+// longHold is the shortest hold with which what is written differs from hour to hour of a day: then nothing but whole
+// days is a fair window.
+const longHold = 12 * time.Hour
+
+func (c Config) withDefaults() Config {
+	c.Model = c.Model.Corrected(c.Factors)
+	if c.Window == 0 {
+		c.Window = time.Hour
+		if c.Hold >= longHold {
+			c.Window = day
+		}
+	}
+	return c
+}
+
 // Validate reports every fault at once.
 func (c Config) Validate() error {
+	c = c.withDefaults()
 	var faults []error
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	for _, s := range c.Scenarios {
@@ -64,11 +86,29 @@ func (c Config) Validate() error {
 			fault("a %s of %s: whole seconds, and no less than the interval of %s, are allowed", d.name, d.Duration, c.Interval)
 		}
 	}
-	if c.Hold+c.Window > day {
-		fault("a hold of %s and a measured time of %s: together they must not exceed a day", c.Hold, c.Window)
+	if c.Hold > day {
+		fault("a hold of %s: a day is the longest", c.Hold)
+	}
+	if (c.Hold+c.Window > day || c.Hold >= longHold) && c.Window%day != 0 {
+		fault("a hold of %s and a measured time of %s: whole days are to be measured with a hold of %s or more, and where "+
+			"both exceed a day", c.Hold, c.Window, longHold)
+	}
+	if c.Hold+c.Window > maxRun {
+		fault("a measured time of %s: with the hold, %s are the most", c.Window, maxRun)
+	}
+	for _, p := range c.Paces {
+		if err := p.validate(); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if c.Floods {
+		faults = append(faults, c.Flood.validate())
 	}
 	return errors.Join(faults...)
 }
+
+// maxRun ends before the month does.
+const maxRun = 10 * day
 
 // The bounds of a fleet: in the smallest one every tenant has some devices in either scenario.
 const (

@@ -55,11 +55,11 @@ func (p pass) documents(ctx context.Context, a *account) (tally, error) {
 	}
 	w := writer{items: a.client.Items(layout.Name)}
 	w.charge = func(d document) float64 {
-		return otherThan(p.cfg.Model).Write(len(d.body), len(layout.Indexed)+alwaysIndexed)
+		return p.cfg.Model.Other().Write(len(d.body), len(layout.Indexed)+alwaysIndexed)
 	}
-	l := newLoad(p.cfg, p.scenario)
+	l := newLoad(p.cfg, p.scenario, p.metrics)
 	for l.due().Before(p.cfg.opens()) { // only Binnacle has to settle
-		l.take()
+		l.skip()
 	}
 	again := int(math.Ceil(p.cfg.perSecond()))
 	closes := p.cfg.opens().Add(p.cfg.measured(p.layout))

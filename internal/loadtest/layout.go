@@ -9,7 +9,7 @@ type Layout string
 const (
 	ByDate   Layout = "date"          // a document per reading; partition key /date
 	ByDevice Layout = "tenant-device" // a document per reading; hierarchical partition key /tenant, /device
-	Binnacle Layout = "binnacle"      // chunks of an hour under slot-placed keys
+	Binnacle Layout = "binnacle"      // chunks under slot-placed keys
 )
 
 var layouts = []Layout{ByDate, ByDevice, Binnacle}
@@ -30,6 +30,7 @@ type pass struct {
 	cfg      Config
 	scenario Scenario
 	layout   Layout
+	metrics  int // in a reading
 	rus      int // what the container gets, in RU/s; 0: as much as it asks for
 	tick     func()
 }

@@ -9,20 +9,21 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// metrics is how many values a reading of a truck has.
+// metrics is how many values a reading of a truck has, at most.
 const metrics = 10
 
 // load is the readings of the fleet, in the order of time: trucks report in turn, evenly spread over the
 // interval. It is the same for every layout.
 type load struct {
 	interval time.Duration
+	metrics  int // that are reported, the first by name
 	trucks   []*fleet.Truck
 	tenants  []string // of each truck
 	next     int      // number of the next reading
 }
 
-func newLoad(cfg Config, s Scenario) *load {
-	l := &load{interval: cfg.Interval}
+func newLoad(cfg Config, s Scenario, metrics int) *load {
+	l := &load{interval: cfg.Interval, metrics: metrics}
 	for i := range cfg.Devices {
 		l.trucks = append(l.trucks, fleet.NewTruck(cfg.Seed, i, midnight))
 		l.tenants = append(l.tenants, s.tenantOf(i))
@@ -59,9 +60,17 @@ type message struct {
 
 // take is the next reading.
 func (l *load) take() message {
+	r, at := l.measure()
+	return message{r.Tenant, r.Device, at, decode.AppendJSON(make([]byte, 0, messageBytes), r)}
+}
+
+// skip leaves out the next reading.
+func (l *load) skip() { l.measure() }
+
+func (l *load) measure() (telemetry.Reading, time.Time) {
 	i, at := l.next%len(l.trucks), l.due()
 	l.next++
 	truck := l.trucks[i]
-	r := telemetry.Reading{Tenant: l.tenants[i], Device: truck.ID(), Time: at.UnixMilli(), Fields: truck.Next(at)}
-	return message{r.Tenant, r.Device, at, decode.AppendJSON(make([]byte, 0, messageBytes), r)}
+	return telemetry.Reading{Tenant: l.tenants[i], Device: truck.ID(), Time: at.UnixMilli(),
+		Fields: truck.Next(at)[:l.metrics]}, at
 }

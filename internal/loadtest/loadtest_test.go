@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+const day = 24 * time.Hour
+
 // small is a load that takes a second: holds of two minutes, so chunks of twelve rows.
 func small(change func(*loadtest.Config)) loadtest.Config {
 	cfg := loadtest.Config{
@@ -39,7 +41,8 @@ func run(t *testing.T, cfg loadtest.Config) loadtest.Report {
 // reading, and none in Binnacle, which takes a small fraction of the request units.
 func TestWhaleHeatsOnePartitionButNotBinnacle(t *testing.T) {
 	cfg := loadtest.DefaultConfig()
-	cfg.Scenarios, cfg.Devices, cfg.Sample = []loadtest.Scenario{loadtest.Whale}, 400, 20*time.Second
+	cfg.Scenarios, cfg.Paces = []loadtest.Scenario{loadtest.Whale}, nil
+	cfg.Devices, cfg.Sample = 400, 20*time.Second
 	results := run(t, cfg).Outcomes[0].Results
 	byDate, byDevice, binnacle := results[0], results[1], results[2]
 
@@ -77,6 +80,36 @@ func TestUniform(t *testing.T) {
 	require.InDelta(t, 5, results[0].Hottest, 1e-9)
 	require.InDelta(t, 2, results[1].Hottest, 0.01, "four of the ten names fall into one partition")
 	require.Less(t, results[2].Hottest, 1.6)
+}
+
+// With the hold that is the default a fast device's documents are full, and a slow one has one a day. A document of
+// 1.2 KB with its six terms in the index is charged 7.1 RU: with 864 values a day that is 8,270 per million.
+func TestPacesWithALongHold(t *testing.T) {
+	cfg := small(func(c *loadtest.Config) {
+		c.Scenarios, c.Hold, c.Window, c.Seed = nil, 12*time.Hour, 0, 1
+		c.Paces = []loadtest.Pace{
+			{1, 10, time.Second}, {8, 10, 10 * time.Second}, {20, 10, time.Minute}, {60, 3, 5 * time.Minute},
+		}
+	})
+	paces := run(t, cfg).Paces
+	require.Len(t, paces, len(cfg.Paces))
+	for i, bar := range []float64{320, 320, 800, 8300} {
+		p := paces[i]
+		t.Logf("%+v", p)
+		require.InDelta(t, cfg.Paces[i].Interval.Seconds(), p.IntervalSeconds, 0)
+		require.LessOrEqual(t, p.PerMillion, bar)
+		require.InEpsilon(t, 86400/p.IntervalSeconds, p.PerDay*p.Readings, 0.02, "a day's readings in a day's chunks")
+		require.InEpsilon(t, ru.TableT.Write(int(p.DocumentBytes), 6)/p.Readings/float64(p.Metrics)*1e6, p.PerMillion, 0.05,
+			"nothing is charged beside the creates")
+	}
+	for _, p := range paces[:2] {
+		require.LessOrEqual(t, p.Journaled, 1.3)
+		require.Greater(t, p.Journaled, 0.5)
+	}
+	require.Greater(t, paces[3].Journaled, 2*paces[2].Journaled, "blocks of slow devices have few readings")
+	require.InDelta(t, 2, paces[1].PerDay, 0.01)
+	require.InDelta(t, 1, paces[2].PerDay, 0.01)
+	require.InDelta(t, 1, paces[3].PerDay, 0.01)
 }
 
 // What the layouts with a document per reading do is the same in every interval of the fleet.
@@ -137,9 +170,13 @@ func TestConfigIsChecked(t *testing.T) {
 		"5 devices: 100 to 100000 are allowed":      func(c *loadtest.Config) { c.Devices = 5 },
 		"an interval of 0s":                         func(c *loadtest.Config) { c.Interval = 0 },
 		"a hold of 5s: whole seconds":               func(c *loadtest.Config) { c.Hold = 5 * time.Second },
-		"a measured time of 0s":                     func(c *loadtest.Config) { c.Window = 0 },
+		"a measured time of -1m0s":                  func(c *loadtest.Config) { c.Window = -time.Minute },
 		"a sample of 30.5s":                         func(c *loadtest.Config) { c.Sample = 30500 * time.Millisecond },
-		"must not exceed a day":                     func(c *loadtest.Config) { c.Window = 24 * time.Hour },
+		"whole days are to be measured with a hold": func(c *loadtest.Config) { c.Window = 24*time.Hour - time.Minute },
+		"a measured time of 1h0m0s":                 func(c *loadtest.Config) { c.Hold, c.Window = day/2, day/24 },
+		"a hold of 25h0m0s: a day is the longest":   func(c *loadtest.Config) { c.Hold, c.Window = 25*time.Hour, 0 },
+		"240h0m0s are the most":                     func(c *loadtest.Config) { c.Window = 240 * time.Hour },
+		"1 to 10 metrics and a second":              func(c *loadtest.Config) { c.Paces = []loadtest.Pace{{1, 11, day}} },
 	} {
 		_, err := loadtest.Run(t.Context(), small(change))
 		require.ErrorContains(t, err, want)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/internal/report"
+	"binnacle/internal/ru"
 )
 
 // Print writes a report as text: for each scenario a table, where the request units go, and what follows.
@@ -25,20 +26,41 @@ func Print(w io.Writer, r Report) error {
 			report.Paragraph(&b, "  - ", s)
 		}
 	}
+	if len(r.Paces) > 0 {
+		fmt.Fprintf(&b, "\nPACES: what a hold of %s makes of devices that report alike, by the day\n\n",
+			seconds(r.HoldSeconds))
+		paces(&b, r.Paces)
+	}
+	if r.Flood != nil {
+		flood(&b, r.Flood)
+	}
 	footnotes(&b, r)
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
 func heading(r Report) string {
+	if len(r.Outcomes) == 0 {
+		return fmt.Sprintf("Trucks report to Binnacle, seed %d. All request units (RU) are modelled, by the %s model%s.",
+			r.Seed, r.Model, r.corrected())
+	}
 	measured := seconds(r.WindowSeconds) + " of fleet time"
 	if r.SampleSeconds < r.WindowSeconds {
 		measured += ", of which a document per reading takes the first " + one(seconds(r.SampleSeconds))
 	}
 	return fmt.Sprintf("%s trucks report ten metrics every %s, seed %d. Each layout has a container of its own with %d "+
 		"physical partitions. "+
-		"Measured: %s. All request units (RU) are modelled, by the %s model.",
-		number(float64(r.Devices)), one(seconds(r.IntervalSeconds)), r.Seed, r.PhysicalPartitions, measured, r.Model)
+		"Measured: %s. All request units (RU) are modelled, by the %s model%s.",
+		number(float64(r.Devices)), one(seconds(r.IntervalSeconds)), r.Seed, r.PhysicalPartitions, measured, r.Model,
+		r.corrected())
+}
+
+// corrected says how the model is corrected.
+func (r Report) corrected() string {
+	if r.Factors == (ru.Factors{}) {
+		return ""
+	}
+	return " times what an account was measured to charge: " + r.Factors.String()
 }
 
 // table is the results side by side.
@@ -53,27 +75,49 @@ func table(b *bytes.Buffer, o Outcome) {
 			throttled += " grainy"
 		}
 		rows = append(rows, []string{
-			r.Layout.about(), number(r.Offered), number(r.Accepted), r.both(r.PerMillion), throttled,
-			fmt.Sprintf("%.2f", r.Hottest), r.both(r.Needed), number(r.Bought), report.Dollars(r.Dollars),
+			r.Layout.about(), number(r.Offered), number(r.Accepted), both(r.PerMillion, r.otherOver()), throttled,
+			fmt.Sprintf("%.2f", r.Hottest), both(r.Needed, r.otherOver()), number(r.Bought), report.Dollars(r.Dollars),
 		})
 	}
 	report.Grid(b, rows)
 }
 
+// paces is a line for each pace.
+func paces(b *bytes.Buffer, all []PaceResult) {
+	rows := [][]string{
+		{"", "chunks", "readings", "KB", "RU per million", "bytes a value in Kafka", ""},
+		{"a device reports", "a day", "a chunk", "a chunk", "values, modelled", "readings", "journal"},
+	}
+	for _, p := range all {
+		rows = append(rows, []string{
+			fmt.Sprintf("%d metrics every %s", p.Metrics, one(seconds(p.IntervalSeconds))),
+			fmt.Sprintf("%.1f", p.PerDay), number(p.Readings), number(p.DocumentBytes / 1024),
+			both(p.PerMillion, p.otherOver()), fmt.Sprintf("%.1f", p.Published), fmt.Sprintf("%.2f", p.Journaled),
+		})
+	}
+	report.Grid(b, rows)
+	b.WriteByte('\n')
+	for _, s := range paceConclusions(all) {
+		report.Paragraph(b, "  - ", s)
+	}
+}
+
 // differ is how far the models must be apart to be shown both.
 const differ = 0.1
 
-func (r Result) modelsDiffer() bool {
-	ratio := r.OtherModel / r.PerMillion
-	return ratio <= 1-differ || ratio >= 1+differ
-}
+// differs reports whether a ratio of the models is worth showing.
+func differs(ratio float64) bool { return ratio <= 1-differ || ratio >= 1+differ }
+
+// otherOver is the other model's figures over those of the model that was chosen.
+func (r Result) otherOver() float64     { return r.OtherModel / r.PerMillion }
+func (p PaceResult) otherOver() float64 { return p.OtherModel / p.PerMillion }
 
 // both is a figure in RU, and what it would be by the other model where that differs.
-func (r Result) both(rus float64) string {
-	if !r.modelsDiffer() {
+func both(rus, otherOver float64) string {
+	if !differs(otherOver) {
 		return number(rus)
 	}
-	return fmt.Sprintf("%s (%s)", number(rus), number(rus*r.OtherModel/r.PerMillion))
+	return fmt.Sprintf("%s (%s)", number(rus), number(rus*otherOver))
 }
 
 // number is a figure with as many decimals as mean something, and separated thousands.

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"testing"
+	"time"
 
 	"binnacle/internal/loadtest"
 
@@ -17,8 +18,8 @@ var update = flag.Bool("update", false, "rewrite the files in testdata")
 // is nearly idle, a layout that is not throttled.
 func TestPrint(t *testing.T) {
 	report := loadtest.Report{
-		Devices: 1200, IntervalSeconds: 1, HoldSeconds: 3600, WindowSeconds: 5400, SampleSeconds: 60, Seed: 7, Model: "table",
-		PhysicalPartitions: 5,
+		Devices: 1200, IntervalSeconds: 1, HoldSeconds: 12 * 3600, WindowSeconds: 5400, SampleSeconds: 60,
+		Seed: 7, Model: "table", PhysicalPartitions: 5,
 		Outcomes: []loadtest.Outcome{{Scenario: loadtest.Whale, Results: []loadtest.Result{
 			{
 				Layout: loadtest.ByDate, Offered: 1200, Accepted: 305.55, PerMillion: 687_000, OtherModel: 692_000,
@@ -37,9 +38,29 @@ func TestPrint(t *testing.T) {
 			{
 				Layout: loadtest.Binnacle, Offered: 1200, Accepted: 1180, PerMillion: 380, OtherModel: 610,
 				Spread: []float64{0.004, 0.2725, 0.24, 0.2335, 0.25}, Hottest: 1.3625, Needed: 5.7, Bought: 400, Dollars: 23.36,
-				SecondHolds: 5.9,
+				SecondHolds: 5.9, Journaled: 0.95, Published: 25.9, Throttled: 0.002,
 			},
 		}}},
+		Paces: []loadtest.PaceResult{
+			{Devices: 10, Metrics: 10, IntervalSeconds: 1, PerDay: 19.04, Readings: 4548.4, DocumentBytes: 35.2 * 1024,
+				PerMillion: 314.2, OtherModel: 494, Journaled: 0.93, Published: 25.9},
+			{Devices: 200, Metrics: 10, IntervalSeconds: 60, PerDay: 1, Readings: 1440, DocumentBytes: 11.9 * 1024,
+				PerMillion: 705, OtherModel: 768, Journaled: 1.7, Published: 25.8},
+			{Devices: 500, Metrics: 3, IntervalSeconds: 300, PerDay: 1, Readings: 288, DocumentBytes: 1.24 * 1024,
+				PerMillion: 8264.4, OtherModel: 8000, Journaled: 14.04, Published: 50.3},
+		},
+		Flood: &loadtest.FloodReport{
+			Flood: loadtest.Flood{Rate: 4800, Limit: 300, For: 30 * time.Second, HeldFor: 5 * time.Minute, Takes: 4000},
+			Cases: []loadtest.FloodResult{
+				{Case: "quiet alone", P50: 0.00025, P99: 0.00025, Longest: 0.00031, PerMillion: 42929, Floor: 60},
+				{Case: "no limit", P50: 3.7, P99: 17.3, Longest: 18, PerMillion: 42929, Lag: 29353, Until: 7.8, Floor: 67,
+					Sent: 4800, Admitted: 3855, Stored: 179996},
+				{Case: "limit, delay", P50: 0.0003, P99: 0.12, Longest: 0.164, PerMillion: 42994, Lag: 821, Floor: 360.2,
+					Sent: 4800, Admitted: 300, Waited: 173796, Held: 310, Refused: 41960, Stored: 138036},
+				{Case: "limit, refuse", P50: 0.0004, P99: 0.154, Longest: 0.163, PerMillion: 42929, Lag: 813, Floor: 60.2,
+					Sent: 4800, Admitted: 300, Refused: 131997, Stored: 47999},
+			},
+		},
 	}
 	var got bytes.Buffer
 	require.NoError(t, loadtest.Print(&got, report))

@@ -21,7 +21,14 @@ func newProgress(cfg Config) progress {
 			seconds += 2 * cfg.Hold.Seconds()
 		}
 	}
-	return progress{progressbar.NewOptions64(int64(seconds)*int64(len(cfg.Scenarios)),
+	seconds *= float64(len(cfg.Scenarios))
+	for range cfg.Paces {
+		seconds += (cfg.Hold + day).Seconds()
+	}
+	if cfg.Floods {
+		seconds += cfg.Flood.window().Seconds() * float64(len(floodCases))
+	}
+	return progress{progressbar.NewOptions64(int64(seconds),
 		progressbar.OptionSetWriter(cfg.Progress),
 		progressbar.OptionSetDescription("seconds of fleet time"),
 		progressbar.OptionShowCount(),

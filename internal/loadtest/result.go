@@ -8,15 +8,19 @@ import (
 
 // Report is what Run has found.
 type Report struct {
-	Devices            int       `json:"devices"`
-	IntervalSeconds    float64   `json:"interval_seconds"`
-	HoldSeconds        float64   `json:"hold_seconds"`
-	WindowSeconds      float64   `json:"window_seconds"`
-	SampleSeconds      float64   `json:"sample_seconds"`
-	Seed               uint64    `json:"seed"`
-	Model              string    `json:"ru_model"`
-	PhysicalPartitions int       `json:"physical_partitions"`
-	Outcomes           []Outcome `json:"scenarios"`
+	Devices            int        `json:"devices"`
+	IntervalSeconds    float64    `json:"interval_seconds"`
+	HoldSeconds        float64    `json:"hold_seconds"`
+	WindowSeconds      float64    `json:"window_seconds"`
+	SampleSeconds      float64    `json:"sample_seconds"`
+	Seed               uint64     `json:"seed"`
+	Model              string     `json:"ru_model"`
+	Factors            ru.Factors `json:"ru_factors"`
+	PhysicalPartitions int        `json:"physical_partitions"`
+	Outcomes           []Outcome  `json:"scenarios,omitempty"`
+
+	Paces []PaceResult `json:"paces,omitempty"`
+	Flood *FloodReport `json:"flood,omitempty"`
 }
 
 // Outcome is one scenario's results, one for each layout.
@@ -44,6 +48,8 @@ type Result struct {
 
 	OtherModel   float64 `json:"ru_per_million_values_by_the_other_model"`
 	DefaultIndex float64 `json:"ru_per_million_values_with_default_index,omitempty"`
+	Journaled    float64 `json:"journal_bytes_per_value,omitempty"`   // in Kafka, without copies
+	Published    float64 `json:"message_bytes_per_value,omitempty"`   // the readings themselves, with their keys
 	Base         float64 `json:"ru_of_control_and_catalog,omitempty"` // Binnacle's, from the start to the window's end
 }
 
@@ -81,6 +87,8 @@ func newResult(l Layout, free, bound tally) Result {
 		OtherModel:   round(free.other * perMillion),
 		DefaultIndex: round(free.defaultIndex * 1e6 / metrics),
 		Needed:       round(free.need()),
+		Journaled:    round(float64(free.journaled) / float64(free.offered*metrics)),
+		Published:    round(float64(free.published) / float64(free.offered*metrics)),
 		Base:         round(free.base),
 	}
 	if n := admitted + throttled; n > 0 {

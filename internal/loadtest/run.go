@@ -2,27 +2,31 @@ package loadtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// Run puts the load on every layout, in every scenario. It returns when that is done, or ctx has ended.
+// Run puts the load on every layout, in every scenario, has Binnacle take each pace, and floods it. It returns
+// when that is done, or ctx has ended.
 func Run(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.Validate(); err != nil {
 		return Report{}, err
 	}
+	cfg = cfg.withDefaults()
 	report := Report{
 		Devices: cfg.Devices, IntervalSeconds: cfg.Interval.Seconds(), HoldSeconds: cfg.Hold.Seconds(),
 		WindowSeconds: cfg.Window.Seconds(),
 		SampleSeconds: cfg.measured(ByDate).Seconds(),
-		Seed:          cfg.Seed, Model: cfg.Model.String(), PhysicalPartitions: physicalPartitions,
+		Seed:          cfg.Seed, Model: cfg.Model.String(), Factors: cfg.Factors, PhysicalPartitions: physicalPartitions,
+		Paces: make([]PaceResult, len(cfg.Paces)),
 	}
 	bar := newProgress(cfg)
 	defer bar.end()
 	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(runtime.GOMAXPROCS(0)) // layouts do not know of each other
+	work.SetLimit(runtime.GOMAXPROCS(0)) // layouts do not know of each other, nor do paces
 	for _, s := range cfg.Scenarios {
 		results := make([]Result, len(layouts))
 		report.Outcomes = append(report.Outcomes, Outcome{s, results})
@@ -35,6 +39,23 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 			})
 		}
 	}
+	for i, p := range cfg.Paces {
+		work.Go(func() (err error) {
+			if report.Paces[i], err = measurePace(ctx, cfg, p, bar.tick); err != nil {
+				return fmt.Errorf("%d metrics every %s: %w", p.Metrics, p.Interval, err)
+			}
+			return nil
+		})
+	}
+	if cfg.Floods {
+		report.Flood = &FloodReport{Flood: cfg.Flood, Cases: make([]FloodResult, len(floodCases))}
+		for i, of := range floodCases {
+			work.Go(func() (err error) {
+				report.Flood.Cases[i], err = measureFlood(ctx, cfg, of, bar.tick)
+				return err
+			})
+		}
+	}
 	if err := work.Wait(); err != nil {
 		return Report{}, err
 	}
@@ -44,23 +65,39 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 // measure runs one layout twice: without budgets, to see what the load asks for, and with what is
 // then bought.
 func measure(ctx context.Context, cfg Config, s Scenario, l Layout, tick func()) (Result, error) {
-	p := pass{cfg: cfg, scenario: s, layout: l, tick: tick}
+	p := pass{cfg: cfg, scenario: s, layout: l, metrics: metrics, tick: tick}
 	free, err := p.run(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	if free.stored == 0 {
-		return Result{}, fmt.Errorf("nothing was written in %s: measure longer", cfg.measured(l))
+	if err := free.check(); err != nil {
+		return Result{}, err
 	}
 	p.rus = int(buy(free.need()))
 	bound, err := p.run(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	for _, t := range []tally{free, bound} {
-		if t.drained != t.taken {
-			return Result{}, fmt.Errorf("%d readings were taken and %d are stored", t.taken, t.drained)
-		}
+	if err := bound.whole(); err != nil {
+		return Result{}, err
 	}
 	return newResult(l, free, bound), nil
+}
+
+var errNothing = errors.New("nothing was written in the time that was measured: measure longer")
+
+// check reports what is wrong with a pass without budgets.
+func (t tally) check() error {
+	if t.stored == 0 {
+		return errNothing
+	}
+	return t.whole()
+}
+
+// whole reports readings that are not stored though all bins were cut.
+func (t tally) whole() error {
+	if t.drained != t.taken {
+		return fmt.Errorf("%d readings were taken and %d are stored", t.taken, t.drained)
+	}
+	return nil
 }

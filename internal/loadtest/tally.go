@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"binnacle/internal/cosmosemu"
-	"binnacle/internal/ru"
 )
 
 // tally is what a pass has counted. All but what its comment says otherwise is of the measured window.
@@ -13,6 +12,10 @@ type tally struct {
 	offered    int     // readings that are due in it
 	stored     int     // readings
 	partitions []cosmosemu.PartitionStats
+	chunks     int     // written
+	bytes      int     // of their documents
+	published  int     // bytes of messages, with their keys
+	journaled  int     // bytes
 	other      float64 // what the same writes are charged by the model that was not chosen, RU
 
 	defaultIndex float64 // charge of a reading with every property in the index, RU; 0 when it was not asked
@@ -40,12 +43,4 @@ func (t tally) sum() (rus float64, writes, throttled int64) {
 		throttled += p.Throttled
 	}
 	return rus, writes, throttled
-}
-
-// otherThan is the model that was not chosen.
-func otherThan(m ru.Model) ru.Model {
-	if m == ru.Linear {
-		return ru.TableT
-	}
-	return ru.Linear
 }

@@ -4,12 +4,54 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
+	"binnacle/internal/control"
 	"binnacle/internal/store"
+	"binnacle/sharding"
 )
 
-// apply does one step. Every order of operations here may be cut short: the next round goes on from what it finds.
+// apply does one step, and has it known. What has failed and is tried again is the same action.
 func (p *Provisioner) apply(ctx context.Context, s *Step) error {
+	if s.Action == None {
+		return nil
+	}
+	if p.cfg.Actions == nil {
+		return p.change(ctx, s)
+	}
+	key := fmt.Sprint(s.Action, " ", s.Container, " ", s.Wanted)
+	begun := p.begun[key]
+	if begun == nil {
+		var err error
+		if begun, err = p.cfg.Actions.Begin(ctx, s.action()); err != nil {
+			return err
+		}
+	}
+	err := p.change(ctx, s)
+	if p.begun[key] = begun; err == nil {
+		delete(p.begun, key)
+	}
+	return errors.Join(err, begun.End(ctx, err))
+}
+
+// action is the step as it is kept.
+func (s *Step) action() control.Action {
+	tenant, _, _ := sharding.ParseContainer(s.Container)
+	a := control.Action{Verb: fmt.Sprint("container ", s.Action), Object: s.Container, Tenant: tenant,
+		Detail: map[string]string{"tier": fmt.Sprint(s.Tier)}}
+	switch s.Action {
+	case Create, Scale:
+		a.Detail["rus"] = strconv.Itoa(s.Wanted.RUs)
+		a.Detail["autoscale"] = strconv.FormatBool(s.Wanted.Autoscale)
+		if s.Action == Scale {
+			a.Detail["rus_before"] = strconv.Itoa(s.Now.RUs)
+		}
+	}
+	return a
+}
+
+// change does one step. Every order of operations here may be cut short: the next round goes on from what it finds.
+func (p *Provisioner) change(ctx context.Context, s *Step) error {
 	var err error
 	switch s.Action {
 	case None:
@@ -26,7 +68,7 @@ func (p *Provisioner) apply(ctx context.Context, s *Step) error {
 		err = p.cfg.Directory.Expire(ctx, s.Container)
 	case Drop:
 		delete(p.known, s.Container)
-		if err = p.cfg.Containers.Delete(ctx, s.Container); err == nil {
+		if err = p.cfg.Containers.Delete(ctx, s.Container); err == nil && !s.ofLanes() {
 			err = p.cfg.Directory.Dropped(ctx, s.Container)
 		}
 	}
@@ -46,6 +88,9 @@ func (p *Provisioner) create(ctx context.Context, s *Step) error {
 	if err := p.cfg.Containers.Create(ctx, s.Container, s.Wanted); err != nil {
 		return err
 	}
+	if s.ofLanes() {
+		return nil // nobody waits for it
+	}
 	return p.cfg.Directory.AskMonth(ctx, s.Container)
 }
 
@@ -53,6 +98,9 @@ func (p *Provisioner) create(ctx context.Context, s *Step) error {
 // can't be made.
 func (p *Provisioner) report(ctx context.Context, s Step) {
 	switch {
+	case s.Waits == noRoom && s.ofLanes():
+		p.cfg.Logger.WarnContext(ctx, "no container left in the account: queries of this month read chunks, not lanes",
+			"container", s.Container, "most", p.cfg.Policy.MaxContainers)
 	case s.Waits == noRoom:
 		p.cfg.Logger.ErrorContext(ctx, "no container left in the account: readings of this month wait in memory",
 			"container", s.Container, "most", p.cfg.Policy.MaxContainers)

@@ -29,11 +29,18 @@ func Plan(now time.Time, p Policy, seen []store.ContainerState, months []control
 	}
 	soon := pl.neededSoon()
 	names = append(names, soon...)
+	if p.ViewsRUs > 0 {
+		for _, name := range names[:len(names):len(names)] {
+			if _, _, ok := sharding.ParseContainer(name); ok {
+				names = append(names, sharding.ViewsContainer(name))
+			}
+		}
+	}
 	slices.Sort(names)
 
 	var steps []Step
 	for _, name := range slices.Compact(names) {
-		if step, ok := pl.step(name, slices.Contains(soon, name)); ok {
+		if step, ok := pl.step(name, slices.Contains(soon, chunksOf(name))); ok {
 			steps = append(steps, step)
 		}
 	}
@@ -41,9 +48,17 @@ func Plan(now time.Time, p Policy, seen []store.ContainerState, months []control
 	return steps
 }
 
+// chunksOf is the container of the chunks that a container of lanes is beside; any other is itself.
+func chunksOf(container string) string {
+	if owner, m, ok := sharding.ParseViewsContainer(container); ok {
+		return sharding.Container(owner, m)
+	}
+	return container
+}
+
 // monthOf is the month of a container; that of the others is before all.
 func monthOf(container string) telemetry.Month {
-	_, m, ok := sharding.ParseContainer(container)
+	_, m, ok := sharding.ParseContainer(chunksOf(container))
 	if !ok {
 		return -1
 	}
@@ -82,6 +97,9 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	seen, exists := pl.seen[name]
 	month, known := pl.months[name]
 	owner, m, ofChunks := sharding.ParseContainer(name)
+	if _, _, ok := sharding.ParseViewsContainer(name); ok {
+		return pl.viewsStep(name, chunksOf(name), soon)
+	}
 	if !ofChunks {
 		return Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}, exists
 	}
@@ -116,6 +134,30 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 		}
 	}
 	return step, true
+}
+
+// viewsStep is what to do with a container of lanes: it is there as long as that of its chunks.
+func (pl *planner) viewsStep(name, chunks string, soon bool) (step Step, ok bool) {
+	seen, exists := pl.seen[name]
+	step = Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}
+	month, known := pl.months[chunks]
+	_, there := pl.seen[chunks]
+	switch {
+	case exists && !there && known && month.State == control.MonthDropped:
+		step.Action, step.Wanted = Drop, store.Throughput{}
+	case exists:
+	case !pl.stays(chunks, soon):
+		return step, false
+	default:
+		step.Action, step.Wanted = Create, store.Throughput{RUs: pl.policy.ViewsRUs, Autoscale: true}
+	}
+	return step, true
+}
+
+// stays reports whether a container of chunks is there, or about to be made, and not to be dropped.
+func (pl *planner) stays(chunks string, soon bool) bool {
+	s, ok := pl.step(chunks, soon)
+	return ok && s.Action != Expire && s.Action != Drop
 }
 
 // over reports whether a container is nobody's any more: the retention of all tenants with an epoch in it is

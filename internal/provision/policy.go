@@ -40,6 +40,8 @@ type Policy struct {
 	ColdRUs int // queries about long ago
 	// Autoscale is the mode of new containers. It can't be changed later; existing ones keep theirs.
 	Autoscale bool
+	// ViewsRUs is the autoscale maximum of the containers of lanes, one beside each of chunks; 0 makes none.
+	ViewsRUs int
 
 	Ahead       time.Duration // how long before its first day a container is made
 	RaiseBefore time.Duration // how long before its month begins a container is hot
@@ -98,6 +100,10 @@ func (p Policy) Validate() error {
 		if d.value < 0 {
 			faults = append(faults, fmt.Errorf("%s %s: must not be negative", d.name, d.value))
 		}
+	}
+	if least := int(ru.Floor(0, 0, true)); p.ViewsRUs != 0 && (p.ViewsRUs < least || p.ViewsRUs%int(ru.Step(true)) != 0) {
+		faults = append(faults, fmt.Errorf("%d RU/s for lanes: at least %d in steps of %d, or none", p.ViewsRUs, least,
+			int(ru.Step(true))))
 	}
 	if p.RaiseBefore > p.Ahead {
 		faults = append(faults, fmt.Errorf("raise before %s is longer than ahead %s", p.RaiseBefore, p.Ahead))

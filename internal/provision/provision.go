@@ -39,6 +39,11 @@ type Directory interface {
 	Dropped(ctx context.Context, container string) error
 }
 
+// Actions keeps what was done; *control.Actions is one.
+type Actions interface {
+	Begin(ctx context.Context, a control.Action) (*control.Begun, error)
+}
+
 // Config is what a Provisioner needs. Containers, Directory and Policy have no default.
 type Config struct {
 	Containers Containers
@@ -53,7 +58,9 @@ type Config struct {
 	Poll time.Duration
 	// Recheck is how long what is known of a container's throughput is believed, 10 min: reading it takes three
 	// requests of a scarce kind.
-	Recheck    time.Duration
+	Recheck time.Duration
+	// Actions is told of what is done to containers; nil for nobody.
+	Actions    Actions
 	Logger     *slog.Logger          // none
 	Registerer prometheus.Registerer // none
 }
@@ -67,8 +74,9 @@ type Provisioner struct {
 
 	// Owned by Run, or the caller of Once.
 	known   map[string]known
-	changed []time.Time     // when throughput was changed, within Policy.ChangesWithin
-	served  map[string]bool // containers that the last round saw or made, or has no room for
+	changed []time.Time               // when throughput was changed, within Policy.ChangesWithin
+	begun   map[string]*control.Begun // what has failed and is tried again, by action and container
+	served  map[string]bool           // containers that the last round saw or made, or has no room for
 }
 
 type known struct {
@@ -101,7 +109,7 @@ func New(cfg Config) (*Provisioner, error) {
 	}
 	return &Provisioner{
 		cfg: cfg, metrics: newMetrics(cfg.Registerer), wake: make(chan struct{}, 1),
-		known: make(map[string]known), served: make(map[string]bool),
+		known: make(map[string]known), served: make(map[string]bool), begun: make(map[string]*control.Begun),
 	}, nil
 }
 

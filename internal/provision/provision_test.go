@@ -259,6 +259,44 @@ func TestAStepThatFails(t *testing.T) {
 	require.Equal(t, 3, n, "create failed, create done, scale done")
 }
 
+// What is done to containers is kept; a step that fails in every round is one action.
+func TestStepsAreKept(t *testing.T) {
+	now := at("2026-11-28 12:00")
+	var actions *control.Actions
+	b := newBench(t, func() time.Time { return now }, func(pc *provision.Config, dc *control.DirectoryConfig) {
+		actions = control.NewActions(dc.Documents, "provision@pod", slog.New(slog.DiscardHandler), dc.Now)
+		pc.Actions = actions
+	})
+	b.containers["chunks-2026-08"] = seen("chunks-2026-08", 800)
+	require.NoError(t, b.directory.AskMonth(t.Context(), "chunks-2026-08"))
+	b.fail["create"] = errors.New("no connection")
+	for range 5 {
+		_, err := b.Once(t.Context())
+		require.Error(t, err)
+		now = now.Add(time.Minute)
+	}
+	kept := func() (lines []string) {
+		all, err := actions.List(t.Context(), time.Time{})
+		require.NoError(t, err)
+		for _, a := range all {
+			require.Equal(t, "provision@pod", a.Who)
+			lines = append(lines, a.Verb+" "+a.Object+" "+a.Details()+": "+a.Outcome)
+		}
+		return lines
+	}
+	require.ElementsMatch(t, []string{
+		"container scale chunks-2026-08 autoscale=false rus=400 rus_before=800 tier=cold: done",
+		"container create chunks-2026-11 autoscale=false rus=2000 tier=hot: create chunks-2026-11: no connection",
+		"container create chunks-2026-12 autoscale=false rus=400 tier=next: create chunks-2026-12: no connection",
+	}, kept())
+	delete(b.fail, "create")
+	b.once(t)
+	require.Len(t, kept(), 3)
+	for _, line := range kept() {
+		require.Contains(t, line, ": done")
+	}
+}
+
 // Between the mark and the drop lies a fresh look at the tenants.
 func TestATenantThatComesAfterTheMarkSavesTheContainer(t *testing.T) {
 	now := at("2026-11-20 12:00")

@@ -2,6 +2,7 @@ package provision
 
 import (
 	"binnacle/internal/store"
+	"binnacle/sharding"
 )
 
 // Action is what a step does to a container.
@@ -25,6 +26,12 @@ type Step struct {
 	Now       store.Throughput // zero when the container is not there
 	Wanted    store.Throughput // zero when it is to be gone
 	Waits     string           // why the action is not done now; empty when it is
+}
+
+// ofLanes reports whether the container is one of lanes.
+func (s Step) ofLanes() bool {
+	_, _, ok := sharding.ParseViewsContainer(s.Container)
+	return ok
 }
 
 // raise reports whether the step adds throughput to a container that is there.

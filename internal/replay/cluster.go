@@ -24,21 +24,32 @@ func newCluster(cfg Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{client, client.Topic(cfg.Topic), cfg.Now}, nil
+	set, err := cfg.set()
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	return &cluster{client, client.Topic(set.Named()[0]), cfg.Now}, nil
 }
 
 func (c *cluster) close() { c.client.Close() }
 
 // Partitions implements producer.
 func (c *cluster) Partitions(ctx context.Context) (int, error) {
-	ids, err := c.topic.Partitions(ctx)
+	ids, err := partitionsOf(ctx, c.client, c.topic)
+	return len(ids), err
+}
+
+// partitionsOf are those of a topic that must be there.
+func partitionsOf(ctx context.Context, client *kafka.Client, topic *kafka.Topic) ([]int, error) {
+	ids, err := topic.Partitions(ctx)
 	switch {
 	case kafka.NoTopic(err):
-		return 0, fmt.Errorf("%w: Kafka at %s has no topic %s", errNoTopic, c.client.Address(), c.topic.Name())
+		return nil, fmt.Errorf("%w: Kafka at %s has no topic %s", errNoTopic, client.Address(), topic.Name())
 	case err != nil:
-		return 0, fmt.Errorf("ask Kafka at %s for topic %s: %w", c.client.Address(), c.topic.Name(), err)
+		return nil, fmt.Errorf("ask Kafka at %s for topic %s: %w", client.Address(), topic.Name(), err)
 	}
-	return len(ids), nil
+	return ids, nil
 }
 
 // Produce implements producer.

@@ -10,14 +10,15 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/internal/kafka"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/topics"
 )
 
 // Config says what is published, and where to. Its tags are package settings's.
 type Config struct {
-	File string `arg:"" help:"CSV, NDJSON or Influx line protocol; a name that ends in .gz is gunzipped." placeholder:"FILE"`
+	File string `arg:"" optional:"" help:"CSV, NDJSON or Influx line protocol; a name that ends in .gz is gunzipped." placeholder:"FILE"`
 
 	Kafka  kafka.Config `kong:"embed,group='Kafka'"`
-	Topic  string       `help:"Topic to publish to." default:"telemetry"`
+	Topic  string       `help:"Topic to publish to; with --from-dlq those that the ingesters read, as they have them: a list, patterns." default:"telemetry"`
 	Format string       `help:"csv, ndjson or lp. Default: by the file's name, else by its first lines." placeholder:"FORMAT"`
 
 	Tenant       string `help:"Tenant of readings whose file does not name one."`
@@ -25,7 +26,8 @@ type Config struct {
 	DeviceColumn string `help:"CSV: the column that holds the device id." placeholder:"COLUMN"`
 	TimeColumn   string `help:"CSV: the column that holds the time. Default: the first one with such a name." placeholder:"COLUMN"`
 
-	Line decode.Lines `kong:"embed"`
+	Letters  Letters        `kong:"embed,group='Dead letters'"`
+	Messages decode.Options `kong:"embed,group='Messages, of dead letters as the ingesters have it'"`
 
 	ShiftTo string  `help:"now: move all times so that the file's last one is now." enum:",now" default:"" placeholder:"now"`
 	Rate    float64 `help:"Readings a second. Default: as fast as it goes."`
@@ -43,7 +45,10 @@ func (c Config) Validate() error {
 	var faults []error
 	add := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
 	if c.File == "" {
-		add("no file is named")
+		add("no file is named, nor --from-dlq")
+	}
+	if c.Letters.only() {
+		add("--dead-letters, --reason, --since, --set and --dry-run need --from-dlq")
 	}
 	if c.Format != "" {
 		if _, err := parseFormat(c.Format); err != nil {
@@ -60,14 +65,34 @@ func (c Config) Validate() error {
 			add("--device: %w", err)
 		}
 	}
+	if set, err := c.set(); err == nil && !set.Alone() {
+		add("--topic %s: a file is published to one topic", c.Topic)
+	}
+	return errors.Join(append(faults, c.target())...)
+}
+
+// set is the topics that records are published to.
+func (c Config) set() (topics.Set, error) {
+	return topics.Parse([]string{c.Topic}, c.Letters.DeadLetters)
+}
+
+// to is the configuration for one of the topics.
+func (c Config) to(t topics.Topic, letters string) Config {
+	c.Topic, c.Messages.Bound, c.Letters.DeadLetters = t.Name, t.Tenant, letters
+	return c
+}
+
+// target reports what is wrong with where to publish, and how fast.
+func (c Config) target() error {
+	var faults []error
 	if !(c.Rate >= 0) {
-		add("--rate %v is not 0 or more", c.Rate)
+		faults = append(faults, fmt.Errorf("--rate %v is not 0 or more", c.Rate))
 	}
 	if err := c.Kafka.Validate(); err != nil {
 		faults = append(faults, err)
 	}
-	if c.Topic == "" {
-		add("--topic: no topic")
+	if _, err := c.set(); err != nil {
+		faults = append(faults, err)
 	}
 	return errors.Join(faults...)
 }
@@ -85,10 +110,10 @@ func (c Config) validateFor(f Format) error {
 			add("--device or --device-column")
 		}
 	case LineProtocol:
-		if c.Tenant == "" && c.Line.TenantTag == "" {
+		if c.Tenant == "" && c.Messages.TenantTag == "" {
 			add("--tenant or --lp-tenant-tag")
 		}
-		if c.Device == "" && c.Line.DeviceTag == "" {
+		if c.Device == "" && c.Messages.DeviceTag == "" {
 			add("--device or --lp-device-tag")
 		}
 	}

@@ -1,6 +1,11 @@
 package replay
 
-import "context"
+import (
+	"context"
+	"time"
+
+	"binnacle/internal/kafka"
+)
 
 // Batch and Producer open the seam between the publisher and Kafka to the tests.
 type (
@@ -43,4 +48,11 @@ func Grants(b *Batch) (out []string) {
 		out = append(out, e.grant)
 	}
 	return out
+}
+
+// RunLettersWith is RunLetters with another way to produce, and to wait.
+func RunLettersWith(ctx context.Context, cfg Config,
+	produce func(context.Context, *kafka.Topic, int, []kafka.Message) (int, error),
+	pause func(context.Context, time.Duration) error) (LettersSummary, error) {
+	return runLetters(ctx, cfg, produce, pause)
 }

@@ -188,7 +188,7 @@ func TestInflux(t *testing.T) {
 		"m,name=a/b a=2 1\n"+ // line 9
 		"m,name=d1 a=99999999999999999999i 1\n"+ // line 10
 		"m,name=d2 a=3"))
-	cfg.Device, cfg.Line.DeviceTag, cfg.Line.Tags = "", "name", []string{"site"}
+	cfg.Device, cfg.Messages.DeviceTag, cfg.Messages.Tags = "", "name", []string{"site"}
 	s, keys, values := run(t, cfg)
 	require.Equal(t, []string{"acme/d1", "", "acme/d1", "acme/d2"}, keys)
 	require.Equal(t, []string{
@@ -202,7 +202,7 @@ func TestInflux(t *testing.T) {
 		BadLines: 4, BadLineNumbers: []int{6, 7, 9, 10}}, s)
 
 	cfg = config(write(t, "x.lp", "m,tenant=globex a=1 0\nm a=2 0"))
-	cfg.Tenant, cfg.Line.TenantTag, cfg.Line.Metric = "", "tenant", "field"
+	cfg.Tenant, cfg.Messages.TenantTag, cfg.Messages.Metric = "", "tenant", "field"
 	s, keys, values = run(t, cfg)
 	require.Equal(t, []string{"globex/m1", ""}, keys)
 	require.Equal(t, []string{

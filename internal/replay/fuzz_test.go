@@ -33,7 +33,7 @@ func FuzzFiles(f *testing.F) {
 		require.NoError(t, os.WriteFile(path, data, 0o600))
 		cfg := config(path)
 		cfg.Format = string(formats[int(format)%len(formats)])
-		cfg.Line.DeviceTag, cfg.DeviceColumn = "id", "id"
+		cfg.Messages.DeviceTag, cfg.DeviceColumn = "id", "id"
 		if len(data)%2 == 0 {
 			cfg.ShiftTo = "now"
 		}

@@ -18,7 +18,7 @@ type influx struct {
 }
 
 func newInflux(cfg Config, t *text) *influx {
-	opts := decode.Options{Lines: cfg.Line}
+	opts := decode.Options{Lines: cfg.Messages.Lines}
 	opts.Tenant, opts.Device = absent, absent
 	if cfg.Tenant != "" {
 		opts.Tenant = cfg.Tenant

@@ -204,7 +204,8 @@ func TestTSBS(t *testing.T) {
 		{"tsbs-iot-20x6h.lp.gz", "name", replay.Summary{Records: 77865, Readings: 77798, Values: 614871, DeadLetters: 67}},
 	} {
 		cfg := config(dataFile(t, c.file))
-		cfg.Device, cfg.Line.DeviceTag, cfg.Line.Tags = "", c.tag, []string{"fleet", "driver", "model", "device_version"}
+		cfg.Device, cfg.Messages.DeviceTag = "", c.tag
+		cfg.Messages.Tags = []string{"fleet", "driver", "model", "device_version"}
 		k := newTopic(t, partitions)
 		s, err := replay.RunTo(context.Background(), cfg, k)
 		require.NoError(t, err)

@@ -11,21 +11,34 @@ import (
 	"sort"
 )
 
-// Model selects how the size of an item is charged in point reads and writes.
-type Model int
+// Model is how operations are charged. The zero value is TableT.
+type Model struct {
+	linear  bool
+	factors Factors
+}
 
-const (
+var (
 	// TableT interpolates Microsoft's table "Understand request units consumption" (April 2026).
 	// Its cheapest size per KB is 32 KB. It is the default.
-	TableT Model = iota
+	TableT = Model{}
 	// Linear draws straight lines through the documented points of 1 KB and 100 KB: reads of 1 and
 	// 10 RU, writes without indexing of 5 and 50 RU (Azure Cosmos DB docs, key-value-store-cost).
-	Linear
+	Linear = Model{linear: true}
 )
+
+// Other is the model that is not this one, with the same factors.
+func (m Model) Other() Model { return Model{!m.linear, m.factors} }
+
+// Corrected is the model with each charge multiplied by what was measured of a real account. Of factors that are zero
+// nothing is known: they change nothing.
+func (m Model) Corrected(by Factors) Model {
+	m.factors = by
+	return m
+}
 
 // String is the name that command lines use.
 func (m Model) String() string {
-	if m == Linear {
+	if m.linear {
 		return "linear"
 	}
 	return "table"
@@ -59,29 +72,30 @@ var (
 // Read is the charge of a point read of an item of that many bytes of minified JSON, under session or
 // weaker consistency. Less than 1 KB counts as 1 KB.
 func (m Model) Read(bytes int) float64 {
-	if m == Linear {
-		return 1 + (kilobytes(bytes)-1)*9/99
+	charge := interpolate(tableRead, kilobytes(bytes))
+	if m.linear {
+		charge = 1 + (kilobytes(bytes)-1)*9/99
 	}
-	return interpolate(tableRead, kilobytes(bytes))
+	return charge * factor(m.factors.Read)
 }
 
 // Write is the charge of an insert of an item with that many unique indexed terms, id and _ts
 // included. A replace is two of these: see Replace.
 func (m Model) Write(bytes, terms int) float64 {
-	return m.size(bytes) + TermCharge*float64(terms)
+	return (m.size(bytes) + TermCharge*float64(terms)) * factor(m.factors.Write)
 }
 
 // Replace is the charge of a replace, which the service does as a delete and an insert: both sizes,
 // and the terms that were removed plus those that were added.
 func (m Model) Replace(oldBytes, newBytes, termsChanged int) float64 {
-	return m.size(oldBytes) + m.size(newBytes) + TermCharge*float64(termsChanged)
+	return (m.size(oldBytes) + m.size(newBytes) + TermCharge*float64(termsChanged)) * factor(m.factors.Write)
 }
 
 // Delete is the charge of a delete of an item: that of its insert. No figure is published.
 func (m Model) Delete(bytes, terms int) float64 { return m.Write(bytes, terms) }
 
 func (m Model) size(bytes int) float64 {
-	if m == Linear {
+	if m.linear {
 		return 5 + (kilobytes(bytes)-1)*45/99
 	}
 	return interpolate(tableWrite, kilobytes(bytes))
@@ -115,13 +129,13 @@ const (
 // Query is the charge of one page of a query in one physical partition. Both models agree on it.
 func (m Model) Query(w QueryWork) float64 {
 	if w.Docs == 0 {
-		return queryFloor
+		return queryFloor * factor(m.factors.Query)
 	}
 	base := queryPlain
 	if w.Filtered {
 		base = queryFiltered
 	}
-	return base + queryDoc*float64(w.Docs) + queryExtraKB*w.ExtraKB
+	return (base + queryDoc*float64(w.Docs) + queryExtraKB*w.ExtraKB) * factor(m.factors.Query)
 }
 
 func kilobytes(bytes int) float64 { return max(1, float64(bytes)/1024) }

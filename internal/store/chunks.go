@@ -61,13 +61,39 @@ type Scan struct {
 	Range      telemetry.Range
 	Descending bool // by from, newest first; else oldest first. Without Key.Device the order is none.
 
+	// Since leaves out what was stored before a second since 1970 UTC, by the store's clock; 0 leaves out nothing.
+	Since int64
+	// Before leaves out what was stored at that second or later; 0 leaves out nothing.
+	Before int64
+
+	// Windows take the place of Range and Since where there are any, at most MaxScanWindows: asked for is what one of
+	// them asks for, once.
+	Windows []Window
+
 	// Charge is told what each request has cost, before what it answered is yielded; nil for none. An error of it ends
 	// the scan and is returned as it is.
 	Charge func(rus float64) error
 }
 
-// MaxScanDevices bounds the devices that one scan may name: a query's text is bounded.
-const MaxScanDevices = 256
+// Window is a range of a Scan, of which only what was stored since then is asked for.
+type Window struct {
+	telemetry.Range
+	Since int64
+}
+
+// Asks is the windows of a scan, also when it has but a Range.
+func (s Scan) Asks() []Window {
+	if len(s.Windows) > 0 {
+		return s.Windows
+	}
+	return []Window{{s.Range, s.Since}}
+}
+
+// What one scan may name, devices and windows: a query's text is bounded.
+const (
+	MaxScanDevices = 256
+	MaxScanWindows = 64
+)
 
 // Usage is what a scan cost so far.
 type Usage struct {
@@ -77,9 +103,9 @@ type Usage struct {
 
 // Reader reads chunks. It is safe for any number of callers.
 type Reader interface {
-	// Scan calls yield with each document in turn; the bytes are yield's to keep. An error of yield ends the scan and
-	// is returned as it is. It fails with ErrNoContainer when the container is missing: at once, or, when it is dropped
-	// meanwhile, after some documents were yielded; a scan that returns nil has yielded all there were. The Usage is
-	// right also when an error is returned.
+	// Scan calls yield with each document in turn, whose bytes are yield's until it returns. An error of yield ends the
+	// scan and is returned as it is. It fails with ErrNoContainer when the container is missing: at once, or, when it
+	// is dropped meanwhile, after some documents were yielded; a scan that returns nil has yielded all there were. The
+	// Usage is right also when an error is returned.
 	Scan(ctx context.Context, s Scan, yield func(doc []byte) error) (Usage, error)
 }

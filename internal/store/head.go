@@ -2,9 +2,13 @@ package store
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
 	"iter"
 
 	"binnacle/binning/chunk"
+	"binnacle/internal/catalog"
 	"binnacle/internal/telemetry"
 )
 
@@ -42,6 +46,42 @@ type HeadRequest struct {
 	Devices []string // nil: all
 	Range   telemetry.Range
 	Metrics []string // nil: all
+
+	// Bins asks for rows by bin, and of those that are known only what came since. The range must be of whole days. Not
+	// every head does so: the Owner of those that do not is 0.
+	Bins  bool        `json:"-"`
+	Known []HeadKnown `json:",omitempty"`
+}
+
+// HeadKnown is bins of one owner that who asks has from an earlier answer for the same tenant and metrics.
+type HeadKnown struct {
+	Owner uint64
+	Bins  []HeadBin
+}
+
+// HeadBin names a bin of an owner by its device, day and first record, and tells through which record it is known. A
+// bin only grows at its end: what has another first record is another bin.
+type HeadBin struct {
+	Device  string
+	Day     telemetry.Day
+	First   int64
+	Through int64
+}
+
+// KnownOf is through which record bins of an owner are known; their own Through is 0 there.
+func (r *HeadRequest) KnownOf(owner uint64) map[HeadBin]int64 {
+	for _, k := range r.Known {
+		if k.Owner == owner {
+			out := make(map[HeadBin]int64, len(k.Bins))
+			for _, b := range k.Bins {
+				through := b.Through
+				b.Through = 0
+				out[b] = through
+			}
+			return out
+		}
+	}
+	return nil
 }
 
 // HeadRows are the rows of one open bin, or of one chunk that is being created or was created a moment ago.
@@ -49,6 +89,12 @@ type HeadRows struct {
 	Device string
 	Source Source
 	Frame  chunk.Frame // rows in the request's range only; the receiver must not change it
+
+	// Of bins that were asked for: day and first record, and that Frame has only the rows above this offset, negative for
+	// all of them. It may have none.
+	Day   telemetry.Day
+	First int64
+	Above int64
 }
 
 // HeadChain says that the chunks of a chain are stored up to its tail: whoever reads the store must find them (rule
@@ -64,8 +110,10 @@ type PartitionHead struct {
 	Topic     string
 	Partition int32
 	Stream    uint32
-	Position  int64 // offset of the next record to be taken: everything before it is in Rows, in the store, or refused
-	CaughtUp  int64 // log end at assignment: a head whose Position is below it is still replaying
+	// Position is the offset of the next record to be taken: everything before it is in Rows, in the store, refused, or
+	// among the Waits.
+	Position int64
+	CaughtUp int64 // log end at assignment: a head whose Position is below it is still replaying
 
 	// Containers is where stored chunks of the tenant with rows in the range may lie, as the head's map has it: no
 	// chunk of this partition was stored elsewhere before the snapshot. A reader whose map lacks one of them reads it
@@ -75,17 +123,43 @@ type PartitionHead struct {
 	// Chains are those of the asked devices and days of which the head remembers that chunks are stored.
 	Chains []HeadChain
 
+	// Waits are readings of the asked devices below the position that are neither in Rows nor in the store: they wait in
+	// the log.
+	Waits []HeadWait
+
+	// Owner is who holds the bins, one stay of the partition in one process; 0 where they were not asked for or are not
+	// told apart. A bin of an owner has the same rows up to a record in all answers, and is in each of them once.
+	Owner uint64
+
 	// Rows are as of the call, but made as they are taken, each with its memory: the heads of one answer one after
 	// another in its order, each at most once, and not after the call's context has ended. An error says that the rest
 	// is missing. Never nil.
 	Rows iter.Seq2[HeadRows, error]
 }
 
+// HeadWait says that readings wait in the log for a limit of their tenant.
+type HeadWait struct {
+	Device string // empty: any of the tenant's may
+	From   int64  // offset below which none does
+	Since  int64  // when the record there was published, ms; negative is not known
+	Limit  string // as flags name it
+}
+
+// String says what waits.
+func (w HeadWait) String() string {
+	of := "the tenant's readings"
+	if w.Device != "" {
+		of = "readings of device " + w.Device
+	}
+	return fmt.Sprintf("%s from offset %d on wait for the limit %s", of, w.From, w.Limit)
+}
+
 // ListRequest asks for the devices of a tenant that have rows in memory, the first ones by id.
 type ListRequest struct {
-	Tenant string
-	Prefix string // of the id
-	Limit  int    // 0: all
+	Tenant  string
+	Prefix  string   // of the id
+	Devices []string `json:",omitempty"` // only these; nil: all
+	Limit   int      // 0: all
 }
 
 // HeadDevice is a device that has rows in memory, without the rows.
@@ -101,6 +175,24 @@ type HeadColumn struct {
 	Kind   telemetry.Kind
 }
 
+// HeadNews is what heads know of a tenant's devices that the catalog may not show yet: of each device all that was
+// acknowledged before the call began to be known of it is in the catalog for a reader, or in Devices.
+type HeadNews struct {
+	Devices []catalog.Entry // in no order; one may stand more than once
+	// Version changes when Devices does, and when other processes answer. Between two answers of one version nothing was
+	// learnt of any device.
+	Version uint64
+}
+
+// Add makes what a part of a head counts part of the version. Parts may be added in any order.
+func (n *HeadNews) Add(partition int32, counts ...uint64) {
+	h := fnv.New64a()
+	for _, c := range append(counts, uint64(partition)) {
+		_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, c))
+	}
+	n.Version += h.Sum64()
+}
+
 // Heads answers from memory what is not stored yet. It is safe for any number of callers.
 type Heads interface {
 	// Heads takes a snapshot of every partition that this head serves; each is atomic by itself. Every row that
@@ -111,6 +203,9 @@ type Heads interface {
 	// Devices lists devices, in no order; one may stand more than once, with different rows. With a limit each of the
 	// first ones by id, so many, is in the answer. It makes no rows. With an error some may be missing.
 	Devices(ctx context.Context, r ListRequest) ([]HeadDevice, error)
+
+	// News tells what the catalog may not show yet. With an error some may be missing.
+	News(ctx context.Context, tenant string) (HeadNews, error)
 }
 
 // LogEnd is the offset that the next record of a partition will get.

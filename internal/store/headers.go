@@ -23,7 +23,8 @@ type HeaderScan struct {
 // HeaderReader reads chunks without their columns. It is safe for any number of callers.
 type HeaderReader interface {
 	// Headers calls yield with each header in turn, in no order: a JSON object of those HeaderProperties that the
-	// document has, as it has them. Nothing of it is checked. Errors are those of Reader.Scan.
+	// document has, as it has them. Nothing of it is checked, and its bytes are yield's until it returns. Errors are
+	// those of Reader.Scan.
 	Headers(ctx context.Context, s HeaderScan, yield func(header []byte) error) (Usage, error)
 }
 

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 
 	"binnacle/internal/access"
@@ -23,6 +24,7 @@ func TestACredentialIsForItsTenant(t *testing.T) {
 		}, Now: c.Now})
 		require.NoError(t, err)
 		c.Gate = gate
+		c.Rejected = refusals{}
 	})
 	tokens = control.NewTokens(s.world.Documents)
 	s.fill()
@@ -35,7 +37,23 @@ func TestACredentialIsForItsTenant(t *testing.T) {
 	acme, globex, writer := token("acme", control.ScopeRead), token("globex", control.ScopeRead),
 		token("acme", control.ScopeWrite)
 	paths := []string{"/api/v1/readings?from=0", "/api/v1/readings?from=0&device=m1&format=csv", "/api/v1/devices",
-		"/api/v1/metrics"}
+		"/api/v1/metrics", "/api/v1/rejected"}
+	for path, its := range map[string]string{
+		"/api/v1/attendance": `"device":"m1"`, "/api/v1/gaps?device=m1&expect=1h": `"readings":3`,
+	} {
+		for token, there := range map[string]bool{acme: true, globex: false} {
+			a, err := s.do(t, http.MethodGet, path, http.Header{"Authorization": {token}})
+			require.NoError(t, err)
+			require.Equal(t, 200, a.status, path)
+			require.Equal(t, there, strings.Contains(a.body, its), a.body)
+		}
+		for _, header := range []http.Header{{"Authorization": {globex}, httpapi.TenantHeader: {"acme"}},
+			{httpapi.TenantHeader: {"acme"}}, {"Authorization": {writer}}, nil} {
+			a, err := s.do(t, http.MethodGet, path, header)
+			require.NoError(t, err)
+			require.Contains(t, []int{401, 403}, a.status, path)
+		}
+	}
 	for _, path := range paths {
 		ask := func(headers http.Header) answer {
 			a, err := s.do(t, http.MethodGet, path, headers)

@@ -1,5 +1,5 @@
-// Package httpapi serves queries over HTTP: readings as JSON, NDJSON or CSV, and lists of devices and metrics. The
-// interface is documented for its users in docs/api.md.
+// Package httpapi serves queries over HTTP: readings, aggregates and latest values as JSON, NDJSON or CSV, lists of
+// devices and metrics, and what was refused. The interface is documented for its users in docs/api.md.
 //
 // It knows how requests and answers look on the wire, and nothing of where readings are kept.
 package httpapi
@@ -15,6 +15,7 @@ import (
 
 	"binnacle/internal/access"
 	"binnacle/internal/control"
+	"binnacle/internal/store"
 	"binnacle/query"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -32,6 +33,8 @@ const DefaultWriteTimeout = 30 * time.Second
 // Config is what the API needs. Only Querier has no default.
 type Config struct {
 	Querier      *query.Querier
+	Rejected     Rejected         // what was refused; nil leaves /api/v1/rejected and gaps out
+	Sequence     string           // metric that has the numbers of devices' messages; empty: none
 	Gate         *access.Gate     // tells who asks; nil lets this machine name any tenant, and nobody else in
 	Now          func() time.Time // time.Now
 	SpoolBytes   int64            // DefaultSpoolBytes
@@ -73,17 +76,19 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
 	a := &api{cfg: cfg, packer: packer}
-	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(1))
+	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(1),
+		gzhttp.ContentTypeFilter(compresses))
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/api/v1/readings", a.serve(a.readings, http.MethodGet, http.MethodHead, http.MethodPost))
-	mux.HandleFunc("/api/v1/devices", a.serve(a.devices, http.MethodGet, http.MethodHead))
-	mux.HandleFunc("/api/v1/metrics", a.serve(a.metrics, http.MethodGet, http.MethodHead))
+	for _, route := range a.routes() {
+		mux.HandleFunc(route.path, a.serve(route.serve, route.methods...))
+	}
+	mux.HandleFunc("/api/v1/openapi.json", serveOpenAPI)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		newResponse(w, cfg.WriteTimeout).fail(problem{Status: http.StatusNotFound, Detail: fmt.Sprintf(
-			"there is nothing at %.200s; there are /api/v1/readings, /api/v1/devices and /api/v1/metrics", r.URL.Path)})
+			"there is nothing at %.200s; what there is says /api/v1/openapi.json", r.URL.Path)})
 	})
 	return compress(mux), nil
 }
@@ -96,6 +101,8 @@ type endpoint func(w *response, r *http.Request, tenant string) error
 func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		w := newResponse(rw, a.cfg.WriteTimeout)
+		w.spent = &store.Meter{}
+		r = r.WithContext(store.WithMeter(r.Context(), w.spent))
 		if !slices.Contains(methods, r.Method) {
 			rw.Header().Set("Allow", strings.Join(methods, ", "))
 			detail := fmt.Sprintf("method %.20s is not allowed here; allowed are %s", r.Method, strings.Join(methods, ", "))
@@ -107,6 +114,9 @@ func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
 			err = &access.Denied{Status: http.StatusForbidden, Detail: "this credential may not read", Header: "Authorization"}
 		}
 		tenant := caller.Tenant
+		if err == nil {
+			r, err = After(r)
+		}
 		if err == nil {
 			if err = e(w, r, tenant); err == nil {
 				err = w.finish()

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"strings"
 
-	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 )
@@ -42,7 +41,7 @@ type longRows struct {
 func newLongRows(w *response) *longRows { return &longRows{w: w} }
 
 func (l *longRows) begin() {
-	l.w.begin(csvType, statsTrailer, truncatedTrailer, completeTrailer)
+	l.w.begin(csvType, trailers...)
 	l.buf = append(l.buf, "time,device,labels,metric,value\n"...)
 }
 
@@ -51,8 +50,8 @@ func (l *longRows) row(r query.Row) error {
 	l.head = append(l.head, ',')
 	l.head = appendCell(l.head, r.Device)
 	l.head = append(l.head, ',')
-	if len(r.Labels) > 0 {
-		l.head = appendCell(l.head, string(jsontext.AppendLabels(nil, r.Labels)))
+	if labels := labelsText(r.Labels); labels != "" {
+		l.head = appendCell(l.head, labels)
 	}
 	l.head = append(l.head, ',')
 	for _, f := range r.Values {

@@ -15,6 +15,8 @@ type jsonRows struct {
 	lines bool
 	rows  int
 	buf   []byte
+	next  func(query.Row) string // the cursor behind a row
+	last  query.Row
 	names map[string][]byte // metrics as JSON strings with a colon
 }
 
@@ -25,7 +27,7 @@ func newNDJSONRows(w *response) *jsonRows {
 
 func (j *jsonRows) begin() {
 	if j.lines {
-		j.w.begin("application/x-ndjson", statsTrailer, truncatedTrailer, completeTrailer)
+		j.w.begin("application/x-ndjson", trailers...)
 		return
 	}
 	j.w.begin("application/json")
@@ -61,6 +63,7 @@ func (j *jsonRows) row(r query.Row) error {
 		b = append(b, '\n')
 	}
 	j.rows++
+	j.last = query.Row{Device: r.Device, Time: r.Time, Labels: r.Labels}
 	_, err := j.w.Write(b)
 	j.buf = b[:0]
 	return err
@@ -79,21 +82,30 @@ func (j *jsonRows) end(r query.Result) error {
 	if j.lines {
 		return endWithTrailers(j.w, r)
 	}
-	tail, err := json.Marshal(struct {
-		Truncated  bool     `json:"truncated"`
-		Complete   bool     `json:"complete"`
-		Incomplete []string `json:"incomplete,omitempty"`
-		Stats      stats    `json:"stats"`
-	}{r.Truncated, r.Complete, r.Incomplete, statsOf(r)})
-	if err != nil {
-		return fmt.Errorf("encode stats: %w", err)
-	}
 	b := j.buf
 	if j.rows > 0 {
 		b = append(b, '\n')
 	}
-	b = append(b, ']', ',')
-	b = append(b, tail[1:]...)
-	_, err = j.w.Write(append(b, '\n'))
+	next := ""
+	if r.Truncated && j.rows > 0 {
+		next = j.next(j.last)
+	}
+	return endWithMembers(j.w, append(b, ']'), r, next)
+}
+
+// endWithMembers ends an object that has a list so far with what there is to say about the answer.
+func endWithMembers(w *response, b []byte, r query.Result, next string) error {
+	tail, err := json.Marshal(struct {
+		Truncated  bool     `json:"truncated"`
+		Next       string   `json:"next,omitempty"`
+		Complete   bool     `json:"complete"`
+		Incomplete []string `json:"incomplete,omitempty"`
+		Stats      stats    `json:"stats"`
+	}{r.Truncated, next, r.Complete, r.Incomplete, statsOf(r)})
+	if err != nil {
+		return fmt.Errorf("encode stats: %w", err)
+	}
+	b = append(append(b, ','), tail[1:]...)
+	_, err = w.Write(append(b, '\n'))
 	return err
 }

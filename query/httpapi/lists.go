@@ -4,14 +4,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
+	"strings"
 
+	"binnacle/internal/catalog"
 	"binnacle/query"
 )
 
 // defaultListLimit is how many devices or metrics a list has unless limit says otherwise.
 const defaultListLimit = 1000
 
-var listParameters = []string{"prefix", "limit"}
+var (
+	devicesParameters     = []string{"prefix", "match", "after", "limit"}
+	metricsParameters     = []string{"prefix", "limit"}
+	facetsParameters      = []string{"prefix", "match", "tag", "limit"}
+	cardinalityParameters = []string{"prefix", "match", "limit"}
+)
 
 // device is query.Device on the wire.
 type device struct {
@@ -26,12 +34,80 @@ type device struct {
 type metric struct {
 	Metric  string   `json:"metric"`
 	Types   []string `json:"types"`
+	Units   []string `json:"units"`
 	Devices int      `json:"devices"`
 }
 
+func metricsOf(found []query.Metric) []metric {
+	out := make([]metric, len(found))
+	for i, m := range found {
+		out[i] = metric{m.Metric, m.Types, append([]string{}, m.Units...), m.Devices}
+	}
+	return out
+}
+
+// matcherForm is the spelling of a condition: what of, how, and a value.
+var matcherForm = regexp.MustCompile(`(?s)^(.+?)(=~|!~|!=|=)(.*)$`)
+
+// The two names that are no tags.
+const (
+	matchDevice = "device"
+	matchMetric = "metric"
+)
+
+// matcher reads a condition on devices: device, metric, or else the name of a tag; =, !=, =~ or !~; and a value or an
+// RE2 expression for all of it.
+func matcher(text string) (m catalog.Matcher, err error) {
+	parts := matcherForm.FindStringSubmatch(text)
+	if parts == nil {
+		return m, fmt.Errorf("%.100q; allowed is a condition like site=nord, model!=x1, device=~truck-.* "+
+			"or metric=fuel", text)
+	}
+	name, op, value := parts[1], parts[2], parts[3]
+	m = catalog.Matcher{Of: catalog.OfTag, Name: name}
+	switch name {
+	case matchDevice:
+		m.Of = catalog.OfDevice
+	case matchMetric:
+		m.Of = catalog.OfMetric
+	}
+	is := func(s string) bool { return s == value }
+	if strings.HasSuffix(op, "~") {
+		re, err := regexp.Compile("^(?s:" + value + ")$")
+		if err != nil {
+			return m, fmt.Errorf("%.100q is no regular expression: %v", value, err)
+		}
+		is, m.Expression, m.Not = re.MatchString, value, strings.HasPrefix(op, "!")
+	}
+	m.Match = is
+	switch {
+	case op == "=":
+		m.Values = []string{value}
+	case strings.HasPrefix(op, "!") && m.Of == catalog.OfMetric:
+		return m, fmt.Errorf("%.100q: a metric that a device does not have can't be asked for", text)
+	case strings.HasPrefix(op, "!"):
+		m.Match = func(s string) bool { return !is(s) }
+	}
+	return m, nil
+}
+
+// search is the parameters of a search.
+func (p *params) search(tenant string, limit int) query.Search {
+	s := query.Search{Tenant: tenant, Prefix: p.values.Get("prefix"), After: p.values.Get("after"),
+		Limit: p.count("limit", limit)}
+	for _, text := range p.names("match") {
+		m, err := matcher(text)
+		if err != nil {
+			p.fail("match", "%v", err)
+		}
+		s.Matchers = append(s.Matchers, m)
+	}
+	return s
+}
+
 func (a *api) devices(w *response, r *http.Request, tenant string) error {
-	p := parse(r, listParameters)
-	limit := p.count("limit", defaultListLimit)
+	p := parse(r, devicesParameters, "match")
+	s := p.search(tenant, defaultListLimit)
 	if p.err != nil {
 		return p.err
 	}
@@ -39,7 +115,7 @@ func (a *api) devices(w *response, r *http.Request, tenant string) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	found, truncated, err := a.cfg.Querier.Devices(r.Context(), tenant, p.values.Get("prefix"), limit)
+	found, list, err := a.cfg.Querier.Devices(r.Context(), s)
 	if err != nil {
 		return err
 	}
@@ -47,10 +123,16 @@ func (a *api) devices(w *response, r *http.Request, tenant string) error {
 	for i, d := range found {
 		out[i] = deviceOf(d)
 	}
+	next := ""
+	if list.Truncated {
+		next = out[len(out)-1].Device
+	}
 	return encode(w, struct {
-		Devices   []device `json:"devices"`
-		Truncated bool     `json:"truncated"`
-	}{out, truncated})
+		Devices    []device `json:"devices"`
+		Truncated  bool     `json:"truncated"`
+		Next       string   `json:"next,omitempty"`
+		Incomplete []string `json:"incomplete,omitempty"`
+	}{out, list.Truncated, next, list.Incomplete})
 }
 
 func deviceOf(d query.Device) device {
@@ -62,7 +144,7 @@ func deviceOf(d query.Device) device {
 }
 
 func (a *api) metrics(w *response, r *http.Request, tenant string) error {
-	p := parse(r, listParameters)
+	p := parse(r, metricsParameters)
 	limit := p.count("limit", defaultListLimit)
 	if p.err != nil {
 		return p.err
@@ -71,18 +153,126 @@ func (a *api) metrics(w *response, r *http.Request, tenant string) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	found, truncated, err := a.cfg.Querier.Metrics(r.Context(), tenant, p.values.Get("prefix"), limit)
+	found, list, err := a.cfg.Querier.Metrics(r.Context(), tenant, p.values.Get("prefix"), limit)
 	if err != nil {
 		return err
 	}
-	out := make([]metric, len(found))
-	for i, m := range found {
-		out[i] = metric(m)
+	return encode(w, struct {
+		Metrics    []metric `json:"metrics"`
+		Truncated  bool     `json:"truncated"`
+		Incomplete []string `json:"incomplete,omitempty"`
+	}{metricsOf(found), list.Truncated, list.Incomplete})
+}
+
+// defaultTop is how many values, or names, are told of each unless limit says otherwise.
+const defaultTop = 10
+
+// count is catalog.Count on the wire.
+type count struct {
+	Value   string `json:"value"`
+	Devices int    `json:"devices"`
+}
+
+// facet is query.Facet on the wire.
+type facet struct {
+	Tag    string  `json:"tag"`
+	Values []count `json:"values"`
+	Others int     `json:"others"`
+}
+
+func (a *api) facets(w *response, r *http.Request, tenant string) error {
+	p := parse(r, facetsParameters, "match", "tag")
+	s, tags := p.search(tenant, defaultTop), p.names("tag")
+	if p.err != nil {
+		return p.err
+	}
+	w.begin("application/json")
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	found, devices, list, err := a.cfg.Querier.Facets(r.Context(), s, tags)
+	if err != nil {
+		return err
+	}
+	out := make([]facet, len(found))
+	for i, f := range found {
+		out[i] = facet{f.Tag, make([]count, len(f.Values)), f.Others}
+		for k, v := range f.Values {
+			out[i].Values[k] = count{v.Name, v.Devices}
+		}
 	}
 	return encode(w, struct {
-		Metrics   []metric `json:"metrics"`
-		Truncated bool     `json:"truncated"`
-	}{out, truncated})
+		Devices    int      `json:"devices"`
+		Facets     []facet  `json:"facets"`
+		Incomplete []string `json:"incomplete,omitempty"`
+	}{devices, out, list.Incomplete})
+}
+
+// name is catalog.NameCount on the wire.
+type name struct {
+	Name    string `json:"name"`
+	Values  int    `json:"values"`
+	Devices int    `json:"devices"`
+}
+
+// large is catalog.DeviceCount on the wire.
+type large struct {
+	Device  string `json:"device"`
+	Metrics int    `json:"metrics"`
+	Labels  int    `json:"labels"`
+}
+
+// cardinality is query.Cardinality on the wire.
+type cardinality struct {
+	Tenant  string   `json:"tenant"`
+	Devices int      `json:"devices"`
+	Series  int      `json:"series"`
+	Metrics []metric `json:"metrics"`
+	Tags    []name   `json:"tags"`
+	Labels  []name   `json:"labels"`
+	Largest []large  `json:"largest"`
+	Names   struct {
+		Metrics int `json:"metrics"`
+		Tags    int `json:"tags"`
+		Labels  int `json:"labels"`
+	} `json:"names"`
+	Incomplete []string `json:"incomplete,omitempty"`
+}
+
+func cardinalityOf(c query.Cardinality) cardinality {
+	out := cardinality{Tenant: c.Tenant, Devices: c.Devices, Series: c.Series, Metrics: metricsOf(c.Metrics),
+		Tags: namesOf(c.Tags), Labels: namesOf(c.Labels), Incomplete: c.Incomplete,
+		Largest: make([]large, len(c.Largest))}
+	for i, d := range c.Largest {
+		out.Largest[i] = large(d)
+	}
+	out.Names.Metrics, out.Names.Tags, out.Names.Labels = c.MetricNames, c.TagNames, c.LabelNames
+	return out
+}
+
+func namesOf(counts []catalog.NameCount) []name {
+	out := make([]name, len(counts))
+	for i, c := range counts {
+		out[i] = name{c.Name, c.Values, c.Devices}
+	}
+	return out
+}
+
+func (a *api) cardinality(w *response, r *http.Request, tenant string) error {
+	p := parse(r, cardinalityParameters, "match")
+	s := p.search(tenant, defaultTop)
+	if p.err != nil {
+		return p.err
+	}
+	w.begin("application/json")
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	found, err := a.cfg.Querier.Cardinality(r.Context(), s)
+	if err != nil {
+		return err
+	}
+	return encode(w, cardinalityOf(found))
 }
 
 func encode(w *response, v any) error {

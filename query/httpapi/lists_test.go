@@ -4,69 +4,116 @@ import (
 	"testing"
 	"time"
 
-	"binnacle/internal/control"
+	"binnacle/internal/catalog"
+	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"
 )
 
-func (s server) catalog(t *testing.T, d control.Device) {
+// said is an entry with kinds of metrics, and times.
+func said(device string, first, last int64, metrics map[string][]telemetry.Kind, tags ...string) catalog.Entry {
+	e := catalog.Entry{Device: device, First: first, Last: last}
+	for name, kinds := range metrics {
+		for _, k := range kinds {
+			e.Metrics = append(e.Metrics, catalog.Metric{Name: name, Kind: k})
+		}
+	}
+	for i := 0; i < len(tags); i += 2 {
+		e.Tags = append(e.Tags, catalog.Tag{Name: tags[i], Value: tags[i+1]})
+	}
+	return e
+}
+
+const (
+	m1 = `{"device":"m1","tags":{"site":"<nord>"},"metrics":["hot","n","ok","temp"],"first":5,"last":1795175400000}`
+	m2 = `{"device":"m2","tags":{},"metrics":["hot","msg","none","temp"],"first":1795175699500,"last":1795175699500}`
+	m3 = `{"device":"m3","tags":{"site":"süd"},"metrics":["temp"],"first":1,"last":2}`
+)
+
+// listing is a server with three devices of acme, one of which only a head knows, and one of globex.
+func listing(t *testing.T) server {
+	s := newServer(t, nil)
+	s.fill()
+	s.world.Catalog.Tell("acme", said("m1", 5, noon.Add(-20*time.Minute).UnixMilli(), map[string][]telemetry.Kind{
+		"temp": {telemetry.Float}, "n": {telemetry.Int}, "ok": {telemetry.Bool}}, "site", "<nord>"))
+	s.world.Catalog.Tell("acme", said("m3", 1, 2, map[string][]telemetry.Kind{
+		"temp": {telemetry.Int, telemetry.Text}}, "site", "süd"))
+	s.world.Catalog.Tell("globex", said("m4", 1, 2, map[string][]telemetry.Kind{"other": {telemetry.Int}}, "site", "x"))
+	return s
+}
+
+func (s server) answers(t *testing.T, base string, want map[string]string) {
 	t.Helper()
-	_, err := s.world.Catalog.Write(t.Context(), d)
-	require.NoError(t, err)
+	for path, body := range want {
+		a := s.get(t, base+path)
+		require.Equal(t, 200, a.status, a.body)
+		require.Equal(t, body+"\n", a.body, path)
+	}
 }
 
 func TestDevices(t *testing.T) {
-	s := newServer(t, nil)
-	s.fill()
-	s.catalog(t, control.Device{
-		Tenant: "acme", Device: "m1", Tags: map[string]string{"site": "<nord>"}, First: 5,
-		Last:    noon.Add(-20 * time.Minute).UnixMilli(),
-		Metrics: map[string][]string{"temp": {"float"}, "n": {"int"}, "ok": {"bool"}},
+	listing(t).answers(t, "/api/v1/devices", map[string]string{
+		"":                               `{"devices":[` + m1 + "," + m2 + "," + m3 + `],"truncated":false}`,
+		"?limit=2":                       `{"devices":[` + m1 + "," + m2 + `],"truncated":true,"next":"m2"}`,
+		"?limit=2&after=m2":              `{"devices":[` + m3 + `],"truncated":false}`,
+		"?limit=1&after=m1":              `{"devices":[` + m2 + `],"truncated":true,"next":"m2"}`,
+		"?limit=3":                       `{"devices":[` + m1 + "," + m2 + "," + m3 + `],"truncated":false}`,
+		"?prefix=m2":                     `{"devices":[` + m2 + `],"truncated":false}`,
+		"?prefix=m&limit=2":              `{"devices":[` + m1 + "," + m2 + `],"truncated":true,"next":"m2"}`,
+		"?prefix=none":                   `{"devices":[],"truncated":false}`,
+		"?prefix=m3&limit=10":            `{"devices":[` + m3 + `],"truncated":false}`,
+		"?match=site%3Ds%C3%BCd":         `{"devices":[` + m3 + `],"truncated":false}`,
+		"?match=site!%3Ds%C3%BCd":        `{"devices":[` + m1 + "," + m2 + `],"truncated":false}`,
+		"?match=site%3D~.%2B":            `{"devices":[` + m1 + "," + m3 + `],"truncated":false}`,
+		"?match=site%3D":                 `{"devices":[` + m2 + `],"truncated":false}`,
+		"?match=metric%3Dmsg":            `{"devices":[` + m2 + `],"truncated":false}`,
+		"?match=device%3D~m[13]&limit=1": `{"devices":[` + m1 + `],"truncated":true,"next":"m1"}`,
+		"?match=device!~m[13]&match=metric%3D~h.*": `{"devices":[` + m2 + `],"truncated":false}`,
 	})
-	s.catalog(t, control.Device{Tenant: "acme", Device: "m3", First: 1, Last: 2,
-		Metrics: map[string][]string{"temp": {"int"}}})
-	s.catalog(t, control.Device{Tenant: "globex", Device: "m4", First: 1, Last: 2,
-		Metrics: map[string][]string{"temp": {"int"}}})
-	const m1 = `{"device":"m1","tags":{"site":"<nord>"},"metrics":["hot","n","ok","temp"],"first":5,"last":1795175400000}`
-	const m2 = `{"device":"m2","tags":{},"metrics":["hot","msg","none","temp"],"first":1795175699500,"last":1795175699500}`
-	const m3 = `{"device":"m3","tags":{},"metrics":["temp"],"first":1,"last":2}`
-	for path, want := range map[string]string{
-		"":                    `{"devices":[` + m1 + "," + m2 + "," + m3 + `],"truncated":false}`,
-		"?limit=2":            `{"devices":[` + m1 + "," + m2 + `],"truncated":true}`,
-		"?limit=1":            `{"devices":[` + m1 + `],"truncated":true}`,
-		"?limit=3":            `{"devices":[` + m1 + "," + m2 + "," + m3 + `],"truncated":false}`,
-		"?prefix=m2":          `{"devices":[` + m2 + `],"truncated":false}`,
-		"?prefix=m&limit=2":   `{"devices":[` + m1 + "," + m2 + `],"truncated":true}`,
-		"?prefix=none":        `{"devices":[],"truncated":false}`,
-		"?prefix=m3&limit=10": `{"devices":[` + m3 + `],"truncated":false}`,
-	} {
-		a := s.get(t, "/api/v1/devices"+path)
-		require.Equal(t, 200, a.status)
-		require.Equal(t, want+"\n", a.body, path)
+}
+
+func TestConditionsThatAreNone(t *testing.T) {
+	s := listing(t)
+	for _, match := range []string{"site", "%3Dx", "site%3D~(", "metric!%3Dtemp", "metric!~t.*"} {
+		a := s.get(t, "/api/v1/devices?match="+match)
+		require.Equal(t, 400, a.status, match)
+		require.Contains(t, a.body, "parameter match")
 	}
 }
 
 func TestMetrics(t *testing.T) {
-	s := newServer(t, nil)
-	s.fill()
-	s.catalog(t, control.Device{
-		Tenant: "acme", Device: "m1", First: 5, Last: 6, Metrics: map[string][]string{"temp": {"float"}, "n": {"int"},
-			"ok": {"bool"}},
-	})
-	s.catalog(t, control.Device{Tenant: "acme", Device: "m3", First: 1, Last: 2,
-		Metrics: map[string][]string{"temp": {"int", "text"}}})
-	s.catalog(t, control.Device{Tenant: "globex", Device: "m4", First: 1, Last: 2,
-		Metrics: map[string][]string{"other": {"int"}}})
-	for path, want := range map[string]string{
-		"": `{"metrics":[{"metric":"hot","types":["float"],"devices":2},{"metric":"msg","types":["text"],"devices":1},` +
-			`{"metric":"n","types":["int"],"devices":1},{"metric":"none","types":["text"],"devices":1},` +
-			`{"metric":"ok","types":["bool"],"devices":1},{"metric":"temp","types":["float","int","text"],"devices":3}],"truncated":false}`,
-		"?prefix=n":         `{"metrics":[{"metric":"n","types":["int"],"devices":1},{"metric":"none","types":["text"],"devices":1}],"truncated":false}`,
-		"?prefix=n&limit=1": `{"metrics":[{"metric":"n","types":["int"],"devices":1}],"truncated":true}`,
+	listing(t).answers(t, "/api/v1/metrics", map[string]string{
+		"": `{"metrics":[{"metric":"hot","types":["float"],"units":[],"devices":2},{"metric":"msg","types":["text"],"units":[],"devices":1},` +
+			`{"metric":"n","types":["int"],"units":[],"devices":1},{"metric":"none","types":["text"],"units":[],"devices":1},` +
+			`{"metric":"ok","types":["bool"],"units":[],"devices":1},` +
+			`{"metric":"temp","types":["float","int","text"],"units":[],"devices":3}],"truncated":false}`,
+		"?prefix=n":         `{"metrics":[{"metric":"n","types":["int"],"units":[],"devices":1},{"metric":"none","types":["text"],"units":[],"devices":1}],"truncated":false}`,
+		"?prefix=n&limit=1": `{"metrics":[{"metric":"n","types":["int"],"units":[],"devices":1}],"truncated":true}`,
 		"?prefix=x":         `{"metrics":[],"truncated":false}`,
-	} {
-		a := s.get(t, "/api/v1/metrics"+path)
-		require.Equal(t, 200, a.status)
-		require.Equal(t, want+"\n", a.body, path)
-	}
+	})
+}
+
+func TestFacets(t *testing.T) {
+	s := listing(t)
+	s.world.Catalog.Tell("acme", said("m5", 1, 2, nil, "site", "süd", "line", "7"))
+	s.answers(t, "/api/v1/devices/facets", map[string]string{
+		"": `{"devices":4,"facets":[{"tag":"line","values":[{"value":"7","devices":1}],"others":0},` +
+			`{"tag":"site","values":[{"value":"süd","devices":2},{"value":"<nord>","devices":1}],"others":0}]}`,
+		"?tag=site&limit=1":      `{"devices":4,"facets":[{"tag":"site","values":[{"value":"süd","devices":2}],"others":1}]}`,
+		"?tag=none":              `{"devices":4,"facets":[{"tag":"none","values":[],"others":0}]}`,
+		"?match=line%3D7":        `{"devices":1,"facets":[{"tag":"line","values":[{"value":"7","devices":1}],"others":0},{"tag":"site","values":[{"value":"süd","devices":1}],"others":0}]}`,
+		"?match=metric%3Dabsent": `{"devices":0,"facets":[]}`,
+	})
+}
+
+func TestCardinality(t *testing.T) {
+	s := listing(t)
+	s.world.Catalog.Tell("acme", said("m5", 1, 2, nil, "site", "x", "line", "7"))
+	s.answers(t, "/api/v1/cardinality", map[string]string{
+		"?limit=1&prefix=m5": `{"tenant":"acme","devices":1,"series":0,"metrics":[],` +
+			`"tags":[{"name":"line","values":1,"devices":1}],"labels":[],"largest":[{"device":"m5","metrics":0,"labels":0}],"names":{"metrics":0,"tags":2,"labels":0}}`,
+		"?limit=1": `{"tenant":"acme","devices":4,"series":9,"metrics":[{"metric":"temp","types":["float","int","text"],"units":[],"devices":3}],` +
+			`"tags":[{"name":"site","values":3,"devices":3}],"labels":[{"name":"axis","values":1,"devices":1}],` +
+			`"largest":[{"device":"m2","metrics":4,"labels":2}],"names":{"metrics":6,"tags":2,"labels":3}}`,
+	})
 }

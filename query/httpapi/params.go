@@ -23,6 +23,7 @@ func (e *parameterError) Error() string { return fmt.Sprintf("parameter %s: %s",
 type params struct {
 	values url.Values
 	err    error
+	after  bool // the answer must include records
 }
 
 // The most values of a repeatable parameter: in a URL, and with a form in the body.
@@ -36,7 +37,7 @@ const (
 // POST they may also come as a form in the body.
 func parse(r *http.Request, allowed []string, repeatable ...string) *params {
 	values, err := url.ParseQuery(r.URL.RawQuery)
-	p := &params{values: values}
+	p := &params{values: values, after: r.Header.Get(AfterHeader) != ""}
 	if err != nil {
 		p.fail("query", "the part of the URL behind ? can't be read: %v", err)
 		return p
@@ -170,6 +171,15 @@ func (p *params) instant(name string, now time.Time, otherwise int64) int64 {
 	if err != nil {
 		p.fail(name, "%.100q; allowed are RFC 3339 (2026-11-20T10:00:00Z), milliseconds since 1970, now, and a time before "+
 			"now (-15m, -2h, -7d)", p.values.Get(name))
+	}
+	return t
+}
+
+// moment is a time in the past, or now.
+func (p *params) moment(name string, now time.Time, otherwise int64) int64 {
+	t := p.instant(name, now, otherwise)
+	if p.values.Has(name) && p.err == nil && (t > clamp(now) || t <= 0) {
+		p.fail(name, "%s; allowed is a time between 1970 and now", shown(p, name, t))
 	}
 	return t
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
+	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/access"
@@ -16,6 +18,7 @@ type problem struct {
 	Detail    string
 	Parameter string
 	challenge string // of WWW-Authenticate
+	retry     time.Duration
 }
 
 // writeProblem answers a request with an error.
@@ -37,8 +40,11 @@ func writeProblem(w http.ResponseWriter, p problem) {
 	if p.challenge != "" {
 		h.Set("WWW-Authenticate", p.challenge)
 	}
-	if p.Status == http.StatusServiceUnavailable {
-		h.Set("Retry-After", "1")
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusGatewayTimeout {
+		p.retry = time.Second
+	}
+	if p.retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(p.retry.Seconds())))
 	}
 	w.WriteHeader(p.Status)
 	// An error of Write means that the client has gone; net/http notices that too.
@@ -47,7 +53,7 @@ func writeProblem(w http.ResponseWriter, p problem) {
 
 // errOldProtocol refuses what HTTP/1.0 can't carry: an answer there ends with its connection, and so looks the same
 // whether it is whole or broke off; and it has no trailers to say that it is not complete.
-var errOldProtocol = errors.New("formats ndjson and csv need HTTP/1.1: " +
+var errOldProtocol = errors.New("all formats but json need HTTP/1.1: " +
 	"over HTTP/1.0 an answer that broke off can't be told from a whole one; ask for format=json, or let the proxy speak " +
 	"HTTP/1.1")
 
@@ -57,13 +63,19 @@ func problemOf(err error) *problem {
 	var param *parameterError
 	var limit *query.LimitError
 	var denied *access.Denied
+	var late *query.NotYetError
+	var quota *query.QuotaError
 	switch {
+	case errors.As(err, &late):
+		return &problem{Status: http.StatusGatewayTimeout, Detail: late.Error(), Parameter: AfterHeader}
 	case errors.As(err, &denied):
 		return &problem{Status: denied.Status, Detail: denied.Detail, Parameter: denied.Header, challenge: denied.Challenge}
 	case errors.As(err, &param):
 		return &problem{Status: http.StatusBadRequest, Detail: param.Error(), Parameter: param.name}
 	case errors.As(err, &limit):
 		return &problem{Status: http.StatusUnprocessableEntity, Detail: limit.Error()}
+	case errors.As(err, &quota):
+		return &problem{Status: http.StatusTooManyRequests, Detail: quota.Error(), retry: quota.RetryAfter}
 	case errors.Is(err, errOldProtocol):
 		return &problem{Status: http.StatusHTTPVersionNotSupported, Detail: err.Error()}
 	case errors.Is(err, query.ErrBusy):

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"binnacle/internal/telemetry"
 	"binnacle/query"
 )
 
@@ -18,13 +19,14 @@ const (
 )
 
 var readingsParameters = []string{"device", "metric", "from", "to", "order", "limit", "format", "layout", "strict",
-	"timeout"}
+	"timeout", "as_of", "cursor"}
 
 // question is a parsed request for readings.
 type question struct {
 	query.Request
 	format, layout string
-	columns        []string // metrics in the order of the request, each once; nil for all
+	columns        []string        // metrics in the order of the request, each once; nil for all
+	whole          telemetry.Range // of all pages
 }
 
 func (a *api) readings(w *response, r *http.Request, tenant string) error {
@@ -38,9 +40,18 @@ func (a *api) readings(w *response, r *http.Request, tenant string) error {
 	var f rowWriter
 	switch {
 	case q.format == "json":
-		f = newJSONRows(w)
+		rows := newJSONRows(w)
+		rows.next = func(last query.Row) string { return cursorAfter(q, last) }
+		f = rows
 	case q.format == "ndjson":
 		f = newNDJSONRows(w)
+	case isBatched(q.format):
+		free, err := a.roomFor(q.format)
+		if err != nil {
+			return err
+		}
+		defer free()
+		f = newBatchedRows(w, q.format)
 	case q.layout == "long":
 		f = newLongRows(w)
 	default:
@@ -68,29 +79,48 @@ type rowWriter interface {
 
 func (a *api) question(r *http.Request, tenant string) (question, error) {
 	p := parse(r, readingsParameters, "device", "metric")
-	now := a.cfg.Now()
-	q := question{Request: query.Request{Tenant: tenant, Devices: p.names("device"), Metrics: p.names("metric")}}
+	q := question{Request: a.asked(p, tenant)}
 	q.columns = inOrder(q.Metrics)
+	q.format, q.Limit = p.format(arrowFormat, parquetFormat)
+	q.layout = p.word("layout", "wide", "long")
+	q.Descending = p.word("order", "asc", "desc") == "desc"
+	if p.values.Has("layout") && q.format != "csv" {
+		p.fail("layout", "is for format=csv only")
+	}
+	if p.values.Has("cursor") && q.format != "json" {
+		p.fail("cursor", "is for format=json only: the other formats have no pages")
+	}
+	q.whole = q.Range
+	p.resume(&q)
+	return q, p.err
+}
+
+// asked is what the requests for readings, aggregates and latest values have in common.
+func (a *api) asked(p *params, tenant string) query.Request {
+	now := a.cfg.Now()
+	q := query.Request{Tenant: tenant, Devices: p.names("device"), Metrics: p.names("metric")}
 	q.Range.To = p.instant("to", now, clamp(now))
 	// Without from the range is the hour before its end.
 	q.Range.From = p.instant("from", now, max(0, min(q.Range.To, clamp(now))-defaultRange.Milliseconds()))
-	q.format = p.word("format", "json", "ndjson", "csv")
-	q.layout = p.word("layout", "wide", "long")
-	q.Descending = p.word("order", "asc", "desc") == "desc"
 	q.Strict = p.word("strict", "false", "true") == "true"
 	q.Timeout = p.duration("timeout", query.DefaultTimeout, maxTimeout)
-	otherwise := 0
-	if q.format == "json" {
-		otherwise = defaultJSONLimit
-	}
-	q.Limit = p.count("limit", otherwise)
-	if p.values.Has("layout") && q.format != "csv" {
-		p.fail("layout", "is for format=csv only")
+	q.AsOf = p.moment("as_of", now, 0)
+	if q.AsOf > 0 && (q.Strict || p.after) {
+		p.fail("as_of", "may not stand beside strict=true or %s, which are about now", AfterHeader)
 	}
 	if p.err == nil && q.Range.From > q.Range.To {
 		p.fail("from", "%s is after to, %s", shown(p, "from", q.Range.From), shown(p, "to", q.Range.To))
 	}
-	return q, p.err
+	return q
+}
+
+// format is the format of an answer, and the most elements that it may have, 0 for no bound.
+func (p *params) format(more ...string) (format string, limit int) {
+	format = p.word("format", append([]string{"json", "ndjson", "csv"}, more...)...)
+	if format == "json" {
+		limit = defaultJSONLimit
+	}
+	return format, p.count("limit", limit)
 }
 
 // inOrder is the names, each where it stands first.
@@ -126,29 +156,41 @@ type stats struct {
 	Keys         int     `json:"keys"`
 	Containers   int     `json:"containers"`
 	HeadRows     int     `json:"head_rows"`
+	Cached       int     `json:"cached,omitempty"`
+	Lanes        int     `json:"lanes,omitempty"`
+	LanesCached  int     `json:"lanes_cached,omitempty"`
 }
 
 func statsOf(r query.Result) stats {
 	s := r.Stats
 	// Charges are sums of hundredths; what a float adds to that is noise.
 	rus, _ := strconv.ParseFloat(strconv.FormatFloat(s.RequestUnits, 'f', 4, 64), 64)
-	return stats{rus, s.Documents, s.Keys, s.Containers, s.HeadRows}
+	return stats{rus, s.Documents, s.Keys, s.Containers, s.HeadRows, s.Cached, s.Lanes, s.LanesCached}
 }
+
+// StatsHeader has the stats of an answer whose body has no room for them.
+const StatsHeader = "Binnacle-Stats"
+
+// StatsJSON is what an answer cost as JSON answers have it.
+func StatsJSON(s query.Stats) ([]byte, error) { return json.Marshal(statsOf(query.Result{Stats: s})) }
 
 // The trailers of formats that have no room for them in the body.
 const (
-	statsTrailer     = "Binnacle-Stats"
+	statsTrailer     = StatsHeader
 	truncatedTrailer = "Binnacle-Truncated"
 	completeTrailer  = "Binnacle-Complete"
 )
 
+var trailers = []string{statsTrailer, query.SourceHeader, truncatedTrailer, completeTrailer}
+
 // endWithTrailers says behind the body what there is to say about the answer.
 func endWithTrailers(w *response, r query.Result) error {
-	s, err := json.Marshal(statsOf(r))
+	s, err := StatsJSON(r.Stats)
 	if err != nil {
 		return fmt.Errorf("encode stats: %w", err)
 	}
 	w.trailer(statsTrailer, string(s))
+	w.trailer(query.SourceHeader, query.Source(r.Stats))
 	w.trailer(truncatedTrailer, strconv.FormatBool(r.Truncated))
 	w.trailer(completeTrailer, strconv.FormatBool(r.Complete))
 	return nil

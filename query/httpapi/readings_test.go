@@ -63,7 +63,7 @@ func TestAnAnswerSaysWhatItLacks(t *testing.T) {
 	require.Equal(t, 200, a.status)
 	require.Equal(t, `{"readings":[
 {"device":"m1","ts":1795174800000,"labels":{"axis":"x"},"values":{"ok":true,"temp":"NaN"}}
-],"truncated":true,"complete":false,"incomplete":["no ingester answers for partition telemetry/0"],"stats":{"request_units":12,"documents":1,"keys":4,"containers":1,"head_rows":0}}
+],"truncated":true,"next":"eyJmIjoxNzk1MTcyNDAwMDAwLCJ0IjoxNzk1MTc2MDAwMDAwLCJvIjp0cnVlLCJyIjoxNzk1MTc0ODAwMDAwLCJkIjoibTEiLCJsIjp7ImF4aXMiOiJ4In19","complete":false,"incomplete":["no ingester answers for partition telemetry/0"],"stats":{"request_units":12,"documents":1,"keys":4,"containers":1,"head_rows":0}}
 `, a.body)
 	a = s.get(t, "/api/v1/readings?format=ndjson&limit=1&order=desc")
 	require.Equal(t, "true", a.trailer.Get("Binnacle-Truncated"))
@@ -87,6 +87,7 @@ func TestNDJSONSaysTheRestInTrailers(t *testing.T) {
 		require.Equal(t, http.Header{
 			"Binnacle-Stats":     {`{"request_units":3,"documents":1,"keys":1,"containers":1,"head_rows":1}`},
 			"Binnacle-Truncated": {"false"}, "Binnacle-Complete": {"true"},
+			"X-Binnacle-Source": {"lanes=0, chunks=1, heads=1"},
 		}, a.trailer)
 	}
 }
@@ -324,7 +325,7 @@ func TestTheTenantComesFromItsHeader(t *testing.T) {
 
 func TestOtherPathsAndMethods(t *testing.T) {
 	s := newServer(t, nil)
-	require.Contains(t, parseProblem(t, s.get(t, "/api/v1/reading")).Detail, "/api/v1/readings")
+	require.Contains(t, parseProblem(t, s.get(t, "/api/v1/reading")).Detail, "/api/v1/openapi.json")
 	require.Equal(t, 404, s.get(t, "/").status)
 	a, err := s.do(t, http.MethodPost, "/api/v1/devices", nil)
 	require.NoError(t, err)

@@ -4,6 +4,9 @@ import (
 	"bufio"
 	"net/http"
 	"time"
+
+	"binnacle/internal/store"
+	"binnacle/query"
 )
 
 // holdBack is how much of an answer waits before it is sent, so that an error up to then is still a clear one.
@@ -15,6 +18,7 @@ type response struct {
 	control *http.ResponseController
 	timeout time.Duration
 	buf     *bufio.Writer // over sender
+	spent   *store.Meter  // what the answer costs; nil where it is nothing
 	sent    bool
 	broken  error // of the client
 }
@@ -63,10 +67,21 @@ func (w *response) begin(contentType string, trailers ...string) {
 // trailer sets the value of a trailer. It goes out behind the body, whether the body was sent already or not.
 func (w *response) trailer(name, value string) { w.client.Header().Set(http.TrailerPrefix+name, value) }
 
-// finish sends what is left of the answer.
+// finish sends what is left of the answer, with what it has cost: in a header, or behind what is out already.
 func (w *response) finish() error {
+	if w.sent {
+		w.trailer(query.SpentHeader, query.Spent(w.spent))
+	}
+	w.showSpent()
 	w.allow() // also for what net/http still holds, and the trailers
 	return w.buf.Flush()
+}
+
+// showSpent tells in a header what the answer has cost so far, unless it is too late for headers.
+func (w *response) showSpent() {
+	if w.spent != nil && !w.sent {
+		w.client.Header().Set(query.SpentHeader, query.Spent(w.spent))
+	}
 }
 
 // fail answers with a problem. If a part of the answer is out already it breaks the connection off instead, so that
@@ -76,6 +91,7 @@ func (w *response) fail(p problem) {
 		panic(http.ErrAbortHandler)
 	}
 	w.client.Header().Del("Trailer")
+	w.showSpent()
 	w.allow()
 	writeProblem(w.client, p)
 }

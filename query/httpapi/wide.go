@@ -20,7 +20,7 @@ func newWideRows(w *response, metrics []string, s *spool) *wideRows {
 	return &wideRows{w: w, metrics: metrics, spool: s}
 }
 
-func (c *wideRows) begin() { c.w.begin(csvType, statsTrailer, truncatedTrailer, completeTrailer) }
+func (c *wideRows) begin() { c.w.begin(csvType, trailers...) }
 
 func (c *wideRows) row(r query.Row) error { return c.spool.add(r) }
 

@@ -1,7 +1,7 @@
 // Package merge makes answers of the pieces that package read hands on: rows in the order of time (Rows), one series
 // after another (Series), or statistics of each series (Statistics). Whichever it is, each series and instant counts
 // once, with the value from the newest source (rule R5), and a chunk is decoded once, or not at all where its
-// statistics may stand for its rows (rule R6).
+// statistics may stand for its rows (rule R6). Presence leaves the values out: it tells when there are rows.
 //
 // Each of them is a read.Sink. They know nothing of heads, stores or keys.
 package merge
@@ -26,14 +26,9 @@ type Config struct {
 
 // decode takes the rows of a piece, releases it, and counts the memory of what it returns, which is to be given back.
 func (c *Config) decode(p *read.Piece) (f chunk.Frame, bytes int64, err error) {
-	f = p.Frame
-	if p.Chunk != nil {
-		defer p.Release()
-		if f, err = p.Chunk.Frame(c.Metrics); err != nil {
-			return f, 0, err
-		}
-	} else {
-		p.Release()
+	defer p.Release()
+	if f, err = p.Rows(); err != nil {
+		return f, 0, err
 	}
 	for i := range f.Groups {
 		bytes += read.GroupBytes(&f.Groups[i])

@@ -1,6 +1,7 @@
 package merge
 
 import (
+	"cmp"
 	"container/heap"
 	"strings"
 
@@ -25,6 +26,7 @@ type Rows struct {
 	emit   func(Row) error
 	wanted metricSet
 
+	after   *Row        // nil for none
 	waiting waitingHeap // pieces by where their rows may begin
 	open    cursorHeap  // cursors by their row
 	cells   []cell
@@ -39,6 +41,19 @@ type Rows struct {
 // emit is returned as it is.
 func NewRows(cfg Config, order read.Order, limit int, emit func(Row) error) *Rows {
 	return &Rows{cfg: cfg, dir: order, limit: limit, emit: emit, wanted: newMetricSet(cfg.Metrics)}
+}
+
+// After leaves out the rows up to and including one of the same order; nil is none.
+func (m *Rows) After(row *Row) { m.after = row }
+
+// behind reports whether a row comes behind the one that the answer begins after.
+func (m *Rows) behind(row *Row) bool {
+	if m.after == nil {
+		return true
+	}
+	order := cmp.Or(cmp.Compare(row.Time, m.after.Time), strings.Compare(row.Device, m.after.Device),
+		row.Labels.Compare(m.after.Labels))
+	return order*int(m.dir) > 0
 }
 
 // Count is how many rows were emitted.
@@ -109,7 +124,8 @@ func (m *Rows) decode(p *read.Piece) error {
 func (m *Rows) next() error {
 	first := m.open[0]
 	row := Row{Device: first.device, Time: first.time(), Labels: first.group.Labels}
-	if m.limit > 0 && m.count == m.limit {
+	wanted := m.behind(&row)
+	if wanted && m.limit > 0 && m.count == m.limit {
 		m.truncated = true
 		return &read.Stop{At: m.last}
 	}
@@ -128,6 +144,9 @@ func (m *Rows) next() error {
 		}
 		heap.Pop(&m.open)
 		m.cfg.Memory.Give(c.bytes)
+	}
+	if !wanted {
+		return nil
 	}
 	if sources > 1 {
 		m.cells = newest(m.cells)

@@ -105,9 +105,11 @@ func (c *Config) curves(device string, pieces []*read.Piece) (out []Curve, bytes
 				if !wanted.has(col.Metric) {
 					continue
 				}
-				if s := stretchOf(g.Times, col, c.Range); len(s.Times) > 0 {
-					of := series{labels, col.Metric}
-					strands[of] = append(strands[of], strand{source, s})
+				for _, r := range without(c.Range, p.Except) {
+					if s := stretchOf(g.Times, col, r); len(s.Times) > 0 {
+						of := series{labels, col.Metric}
+						strands[of] = append(strands[of], strand{source, s})
+					}
 				}
 			}
 		}
@@ -119,6 +121,14 @@ func (c *Config) curves(device string, pieces []*read.Piece) (out []Curve, bytes
 		return cmp.Or(a.Labels.Compare(b.Labels), strings.Compare(a.Metric, b.Metric))
 	})
 	return out, bytes, nil
+}
+
+// without is the parts of a range that another one leaves of it.
+func without(r, hole telemetry.Range) []telemetry.Range {
+	if hole.Empty() {
+		return []telemetry.Range{r}
+	}
+	return []telemetry.Range{{From: r.From, To: min(r.To, hole.From)}, {From: max(r.From, hole.To), To: r.To}}
 }
 
 // stretchOf is a column's values within a range.
@@ -133,7 +143,7 @@ func stretchOf(times []int64, col *chunk.Column, r telemetry.Range) Stretch {
 		times = present
 	}
 	from := sort.Search(len(times), func(i int) bool { return times[i] >= r.From })
-	to := sort.Search(len(times), func(i int) bool { return times[i] >= r.To })
+	to := max(from, sort.Search(len(times), func(i int) bool { return times[i] >= r.To }))
 	s := Stretch{Kind: col.Kind, Times: times}
 	if col.Kind == telemetry.Text {
 		s.Texts = col.Texts

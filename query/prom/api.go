@@ -8,15 +8,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"binnacle/internal/access"
 	"binnacle/internal/control"
 	"binnacle/internal/settings"
-	"binnacle/internal/telemetry"
+	"binnacle/internal/store"
 	"binnacle/query"
+	"binnacle/query/httpapi"
 
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/prometheus/prometheus/promql"
@@ -34,7 +38,7 @@ type Config struct {
 	Now     func() time.Time `kong:"-"` // time.Now
 	Logger  *slog.Logger     `kong:"-"` // none
 
-	Lookback    time.Duration `name:"promql-lookback" help:"How old a sample PromQL takes for the current one, unless a request says lookback_delta." default:"5m"`
+	Lookback    time.Duration `name:"promql-lookback" help:"How old a sample PromQL takes for the current one, unless the tenant or a request says something else." default:"5m"`
 	Timeout     time.Duration `name:"promql-timeout" help:"How long one PromQL query may take." default:"2m"`
 	MaxSamples  int           `name:"promql-max-samples" help:"Samples that one PromQL query may hold at a time." default:"5000000"`
 	MemoryBytes int64         `name:"promql-memory-mb" help:"What the samples that one PromQL query reads may take, in MiB." type:"mib" default:"256"`
@@ -108,8 +112,9 @@ type answer struct {
 	kind     parser.ValueType // of the result of a query, which data is, as JSON; "" for all else
 	stats    any
 	warnings annotations.Annotations
-	query    string // that warnings point into
-	protobuf []byte // the whole body instead, as snappy
+	query    string           // that warnings point into
+	protobuf []byte           // the whole body instead, as snappy
+	frames   iter.Seq[[]byte] // the same, of a streamed remote read, piece by piece
 }
 
 type endpoint func(ctx context.Context, c *call) (answer, error)
@@ -137,7 +142,11 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 		if errors.As(err, &denied) && denied.Challenge != "" {
 			w.Header().Set("WWW-Authenticate", denied.Challenge)
 		}
-		respond(w, shown.status, "application/json", appendError(nil, shown))
+		var quota *query.QuotaError
+		if errors.As(err, &quota) {
+			w.Header().Set("Retry-After", strconv.Itoa(int(quota.RetryAfter.Seconds())))
+		}
+		respond(w, shown.status, "application/json", slices.Values([][]byte{appendError(nil, shown)}))
 	}
 }
 
@@ -153,6 +162,9 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	if !caller.May(control.ScopeRead) {
 		return &access.Denied{Status: http.StatusForbidden, Detail: "this credential may not read", Header: "Authorization"}
 	}
+	if r, err = httpapi.After(r); err != nil {
+		return bad("%v", err)
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if err := r.ParseForm(); err != nil {
 		return bad("error parsing form values: %v", err)
@@ -160,13 +172,18 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	memory := a.cfg.Querier.Memory(a.cfg.MemoryBytes)
 	defer memory.Close()
 	c := &call{r, &tenantStorage{
-		querier: a.cfg.Querier, tenant: caller.Tenant, memory: memory, tags: make(map[string]telemetry.Labels),
+		querier: a.cfg.Querier, tenant: caller.Tenant, memory: memory, tags: a.cfg.Querier.Tags(caller.Tenant),
+		leaves: make(leaves),
 	}}
-	body, kind := []byte(nil), "application/json"
-	err = a.cfg.Querier.Admit(r.Context(), caller.Tenant, func(ctx context.Context) error {
+	var body []byte
+	kind, pieces := "application/json", func(yield func([]byte) bool) { yield(body) }
+	spent := &store.Meter{}
+	err = a.cfg.Querier.Admit(store.WithMeter(r.Context(), spent), caller.Tenant, func(ctx context.Context) error {
 		out, err := e(ctx, c)
 		switch {
 		case err != nil:
+		case out.frames != nil:
+			pieces, kind = out.frames, "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse"
 		case out.protobuf != nil:
 			body, kind = out.protobuf, "application/x-protobuf"
 			w.Header().Set("Content-Encoding", "snappy")
@@ -175,10 +192,19 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 		}
 		return err
 	})
-	if err == nil {
-		respond(w, http.StatusOK, kind, body)
+	w.Header().Set(query.SpentHeader, query.Spent(spent))
+	if err != nil {
+		return err
 	}
-	return err
+	c.cost.RequestUnits = spent.Read().RUs // what was read of the catalog too
+	cost, err := httpapi.StatsJSON(c.cost)
+	if err != nil {
+		return fmt.Errorf("encode stats: %w", err)
+	}
+	w.Header().Set(httpapi.StatsHeader, string(cost))
+	w.Header().Set(query.SourceHeader, query.Source(c.cost))
+	respond(w, http.StatusOK, kind, pieces)
+	return nil
 }
 
 // pieceBytes is how much of an answer a client must take within pieceTime.
@@ -188,7 +214,7 @@ const (
 )
 
 // respond writes an answer. A client that does not take it keeps its memory no longer than it must.
-func respond(w http.ResponseWriter, status int, kind string, body []byte) {
+func respond(w http.ResponseWriter, status int, kind string, pieces iter.Seq[[]byte]) {
 	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -198,13 +224,13 @@ func respond(w http.ResponseWriter, status int, kind string, body []byte) {
 	}
 	w.WriteHeader(status)
 	connection := http.NewResponseController(w)
-	for len(body) > 0 {
-		// What can't have a deadline is no connection.
-		_ = connection.SetWriteDeadline(time.Now().Add(pieceTime))
-		n, err := w.Write(body[:min(len(body), pieceBytes)])
-		if err != nil {
-			return // the client has gone; net/http notices that too
+	for piece := range pieces {
+		for part := range slices.Chunk(piece, pieceBytes) {
+			// What can't have a deadline is no connection.
+			_ = connection.SetWriteDeadline(time.Now().Add(pieceTime))
+			if _, err := w.Write(part); err != nil {
+				return // the client has gone; net/http notices that too
+			}
 		}
-		body = body[n:]
 	}
 }

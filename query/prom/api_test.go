@@ -2,6 +2,7 @@ package prom_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"testing"
@@ -82,6 +83,15 @@ func TestLookback(t *testing.T) {
 	require.Contains(t, string(r.Data), `"2"`)
 	r = s.ask(t, "/api/v1/query", "query", "count(temp)", "lookback_delta", "121")
 	require.Contains(t, string(r.Data), `"3"`)
+	lookback, err := control.LookbackChange(121 * time.Second)
+	require.NoError(t, err)
+	require.NoError(t, control.NewTenants(s.world.Documents).Set(t.Context(), "acme", lookback))
+	_, err = s.world.Directory.Refresh(t.Context())
+	require.NoError(t, err)
+	r = s.ask(t, "/api/v1/query", "query", "count(temp)")
+	require.Contains(t, string(r.Data), `"3"`)
+	r = s.ask(t, "/api/v1/query", "query", "count(temp)", "lookback_delta", "2m")
+	require.Contains(t, string(r.Data), `"2"`)
 }
 
 func TestLists(t *testing.T) {
@@ -174,6 +184,30 @@ func TestAnAnswerSaysWhatItLacks(t *testing.T) {
 		require.Equal(t, 200, r.status, path)
 		require.Equal(t, []string{"the answer is incomplete: no ingester answers for partition telemetry/0"}, r.Warnings,
 			path)
+	}
+}
+
+// What all reads of a query have cost together stands in a header, as it stands in the stats of other answers.
+func TestAnAnswerSaysWhatItCost(t *testing.T) {
+	for _, c := range []struct {
+		path, query           string
+		documents, rows, keys int
+	}{
+		{"/api/v1/query", "1", 0, 0, 0},
+		{"/api/v1/query", `temp{device="m1"}`, 1, 2, 1},
+		{"/api/v1/query", `temp{device="m1"} + temp{device="m1"} offset 1m`, 2, 4, 2},
+		{"/api/v1/series", `temp{device="m1"}`, 1, 2, 1},
+	} {
+		s := newServer(t, nil)
+		s.fill(t)
+		r := s.ask(t, c.path, "query", c.query, "match[]", c.query)
+		require.Equal(t, 200, r.status, r.Error)
+		var cost map[string]float64
+		require.NoError(t, json.Unmarshal([]byte(r.header.Get("Binnacle-Stats")), &cost))
+		require.Equal(t, float64(c.documents), cost["documents"], "%s: %v", c.query, cost)
+		require.Equal(t, float64(c.rows), cost["head_rows"], "%s: %v", c.query, cost)
+		require.LessOrEqual(t, cost["keys"], float64(c.keys), "%s: %v", c.query, cost)
+		require.Equal(t, c.keys > 0, cost["request_units"] > 0, "%s: %v", c.query, cost)
 	}
 }
 

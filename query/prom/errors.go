@@ -43,11 +43,15 @@ func errorOf(err error) *apiError {
 		shown    *apiError
 		denied   *access.Denied
 		limit    *query.LimitError
+		quota    *query.QuotaError
 		canceled promql.ErrQueryCanceled
 		timeout  promql.ErrQueryTimeout
 		many     promql.ErrTooManySamples
+		late     *query.NotYetError
 	)
 	switch {
+	case errors.As(err, &late):
+		return &apiError{"timeout", http.StatusGatewayTimeout, late.Error()}
 	case errors.As(err, &shown):
 		return shown
 	case errors.As(err, &denied) && denied.Status == http.StatusUnauthorized:
@@ -56,6 +60,8 @@ func errorOf(err error) *apiError {
 		return &apiError{"forbidden", denied.Status, denied.Detail}
 	case errors.As(err, &limit):
 		return &apiError{"execution", http.StatusUnprocessableEntity, limit.Error()}
+	case errors.As(err, &quota): // Prometheus has no such error; this is what Mimir, which has, calls it
+		return &apiError{"too_many_requests", http.StatusTooManyRequests, quota.Error()}
 	case errors.As(err, &many):
 		return &apiError{"execution", http.StatusUnprocessableEntity, many.Error()}
 	case errors.As(err, &canceled):

@@ -66,15 +66,25 @@ func (a *api) evaluate(ctx context.Context, c *call,
 	if err != nil {
 		return answer{}, err
 	}
+	if known, ok := c.querier.Tenant(c.tenant); ok && lookback == 0 {
+		lookback = known.Lookback
+	}
 	if c.Form.Get("timeout") != "" {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	text := c.Form.Get("query")
-	q, err := open(ctx, promql.NewPrometheusQueryOpts(c.Form.Get("stats") == "all", lookback), text)
+	text, asked := c.Form.Get("query"), c.Form.Get("stats")
+	begin := func() (promql.Query, error) {
+		return open(ctx, promql.NewPrometheusQueryOpts(asked == "all", lookback), text)
+	}
+	q, err := begin()
 	if err != nil {
 		return answer{}, bad("invalid parameter %q: %v", "query", err)
+	}
+	// Statistics count the samples that the engine sees, so it must see them.
+	if asked == "" {
+		q = &planted{q, c.leaves, begin}
 	}
 	defer q.Close()
 	res := q.Exec(ctx)
@@ -85,7 +95,7 @@ func (a *api) evaluate(ctx context.Context, c *call,
 	if limit > 0 && truncate(res, limit) {
 		out.warnings.Add(errTruncated)
 	}
-	if c.Form.Get("stats") != "" {
+	if asked != "" {
 		out.stats = stats.NewQueryStats(q.Stats())
 	}
 	// The points go back to the engine with Close.

@@ -1,26 +1,190 @@
 package prom
 
 import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"binnacle/binning/lane"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/storage"
 )
 
-// Over is the readings of a tenant as an engine sees them, each time as they are then.
-func Over(q *query.Querier, tenant string) storage.Queryable {
-	return storage.QueryableFunc(func(mint, maxt int64) (storage.Querier, error) {
-		t := &tenantStorage{
-			querier: q, tenant: tenant, memory: q.Memory(1 << 30), tags: make(map[string]telemetry.Labels),
-		}
-		return &ownSelector{selector{t, mint, maxt}}, nil
-	})
+// Readings is the readings of a tenant as an engine sees them, each time as they are then.
+type Readings struct {
+	querier *query.Querier
+	tenant  string
+	leaves  leaves
+	cost    query.Stats // of the last selector that was closed
+}
+
+// Cost is what the last selector has cost.
+func (r *Readings) Cost() query.Stats { return r.cost }
+
+// Over makes Readings.
+func Over(q *query.Querier, tenant string) *Readings {
+	return &Readings{querier: q, tenant: tenant, leaves: make(leaves)}
+}
+
+// Querier implements storage.Queryable.
+func (r *Readings) Querier(mint, maxt int64) (storage.Querier, error) {
+	t := &tenantStorage{
+		querier: r.querier, tenant: r.tenant, memory: r.querier.Memory(1 << 30),
+		tags: r.querier.Tags(r.tenant), leaves: r.leaves,
+	}
+	return &ownSelector{selector{t, mint, maxt}, r}, nil
 }
 
 // ownSelector is a selector that ends with what it has read.
-type ownSelector struct{ selector }
+type ownSelector struct {
+	selector
+	of *Readings
+}
 
 func (s *ownSelector) Close() error {
+	s.of.cost = s.cost
 	s.memory.Close()
 	return nil
+}
+
+// Leaves is an engine that evaluates queries with leaves. What it is asked over must hand its selectors on to those of
+// Over, with their matchers as they are.
+type Leaves struct {
+	promql.QueryEngine
+	Over *Readings
+}
+
+// NewInstantQuery implements promql.QueryEngine.
+func (l Leaves) NewInstantQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string,
+	at time.Time) (promql.Query, error) {
+	return l.planted(func() (promql.Query, error) { return l.QueryEngine.NewInstantQuery(ctx, s, opts, text, at) })
+}
+
+// NewRangeQuery implements promql.QueryEngine.
+func (l Leaves) NewRangeQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string, start,
+	end time.Time, step time.Duration) (promql.Query, error) {
+	return l.planted(func() (promql.Query, error) {
+		return l.QueryEngine.NewRangeQuery(ctx, s, opts, text, start, end, step)
+	})
+}
+
+func (l Leaves) planted(begin func() (promql.Query, error)) (promql.Query, error) {
+	q, err := begin()
+	if err != nil {
+		return nil, err
+	}
+	clear(l.Over.leaves)
+	return &planted{q, l.Over.leaves, begin}, nil
+}
+
+// Planted is how many leaves the last query had.
+func (l Leaves) Planted() int { return len(l.Over.leaves) }
+
+// Window is a leaf by itself: a function of a range, or with "" a selector with its lookback, at n instants.
+type Window struct {
+	Function            string
+	First, Step         int64
+	N                   int
+	Range, Offset, Grid int64
+	Nearest             bool
+}
+
+func (w Window) leaf() *leaf {
+	return &leaf{function: w.Function, window: w.Range, offset: w.Offset, steps: grid{w.First, w.Step, w.N},
+		back: w.Range + w.Offset, seconds: (time.Duration(w.Range) * time.Millisecond).Seconds()}
+}
+
+// Exact is the functions that can be computed from buckets.
+func Exact() []string { return slices.Sorted(maps.Keys(exact)) }
+
+// Fits reports whether the windows are buckets of a grid.
+func (w Window) Fits() bool { return w.leaf().fits(w.Grid) }
+
+// FromSamples is the value at each instant, from samples.
+func (w Window) FromSamples(times []int64, values []float64) []float64 {
+	out := make([]float64, w.N)
+	newWindows(w.leaf()).compute(&series{times: slices.Clone(times), values: slices.Clone(values)}, out)
+	return out
+}
+
+// FromBuckets is the same from buckets of the samples, unless they can't tell; what they tell is that of nearest
+// averages if Nearest is set.
+func (w Window) FromBuckets(times []int64, values []float64) (out []float64, certain bool) {
+	b := newBuckets(w.leaf(), w.Grid)
+	b.reset()
+	b.nearest = w.Nearest
+	for i, t := range times {
+		b.add(t, values[i])
+	}
+	return w.computed(b)
+}
+
+// FromLanes is the same from lanes of a day, the only one that the samples are of.
+func (w Window) FromLanes(day telemetry.Day, times []int64, values []float64) (out []float64, certain bool) {
+	b := newBuckets(w.leaf(), w.Grid)
+	b.reset()
+	b.nearest = w.Nearest
+	table := lane.NewTable(1, lane.Minute.PerDay(), b.needs.families())
+	s := lane.Samples{Times: times, Values: values}
+	s.Fill(table, 0, day, 0, lane.HoursOfDay)
+	if w.Grid == int64(lane.HalfHour) {
+		table = lane.HalfHours(table, b.needs.families())
+	}
+	b.copy(table, 0, day.Start(), 0, table.Buckets)
+	return w.computed(b)
+}
+
+func (w Window) computed(b *buckets) (out []float64, certain bool) {
+	out = make([]float64, w.N)
+	_, certain = b.compute(w.leaf(), out)
+	return out, certain
+}
+
+// Known is a list of the tenant's names (""), values of a label, or series ("series"), each as it is spelt: as the
+// catalog tells it, if it can, and as readings do.
+func (r *Readings) Known(ctx context.Context, what string, matchers []*labels.Matcher) (known, read []string, ok bool,
+	err error) {
+	q, err := r.Querier(0, telemetry.MaxMillis-1)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	defer func() { _ = q.Close() }()
+	s := &q.(*ownSelector).selector
+	var series []labels.Labels
+	_, ok, err = s.listed(ctx, matchers, func(l *lists) (ok bool) {
+		switch what {
+		case "":
+			known, ok = l.names()
+		case "series":
+			series, ok, _ = l.series(s.memory)
+		default:
+			known, ok = l.values(what)
+		}
+		return ok
+	})
+	if err != nil {
+		return nil, nil, false, err
+	}
+	found, _, err := s.namesRead(ctx, matchers)
+	switch what {
+	case "":
+		read = namesOf(found)
+	case "series":
+		known, read = spelt(series), spelt(found)
+	default:
+		read = valuesOf(found, what)
+	}
+	return known, read, ok, err
+}
+
+func spelt(sets []labels.Labels) (out []string) {
+	for _, l := range sets {
+		out = append(out, l.String())
+	}
+	return out
 }

@@ -1,7 +1,7 @@
 package prom
 
 import (
-	"sort"
+	"slices"
 
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
@@ -48,8 +48,14 @@ type millis = int64
 // Seek implements chunkenc.Iterator.
 func (i *iterator) Seek(t millis) chunkenc.ValueType {
 	i.at = max(i.at, 0)
-	rest := i.times[i.at:]
-	i.at += sort.Search(len(rest), func(n int) bool { return rest[n] >= t })
+	for range 2 { // as steps have it
+		if i.at == len(i.times) || i.times[i.at] >= t {
+			return i.kind()
+		}
+		i.at++
+	}
+	more, _ := slices.BinarySearch(i.times[i.at:], t)
+	i.at += more
 	return i.kind()
 }
 

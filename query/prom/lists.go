@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
@@ -63,11 +64,7 @@ func (a *api) series(ctx context.Context, c *call) (answer, error) {
 }
 
 func (a *api) labels(ctx context.Context, c *call) (answer, error) {
-	found, warnings, err := a.found(ctx, c)
-	if err != nil {
-		return answer{}, err
-	}
-	return first(c, namesOf(found), warnings)
+	return a.listed(ctx, c, (*selector).LabelNames)
 }
 
 func (a *api) labelValues(ctx context.Context, c *call) (answer, error) {
@@ -78,18 +75,38 @@ func (a *api) labelValues(ctx context.Context, c *call) (answer, error) {
 	if !model.UTF8Validation.IsValidLabelName(name) {
 		return answer{}, bad("invalid label name: %q", name)
 	}
-	if len(c.Form["match[]"]) == 0 && name == model.MetricNameLabel {
-		metrics, err := c.metrics(ctx)
-		if err != nil {
-			return answer{}, err
-		}
-		return first(c, metrics, nil)
-	}
-	found, warnings, err := a.found(ctx, c)
+	return a.listed(ctx, c, func(s *selector, ctx context.Context, h *storage.LabelHints, m ...*labels.Matcher) (
+		[]string, annotations.Annotations, error) {
+		return s.LabelValues(ctx, name, h, m...)
+	})
+}
+
+// listed is a list of what any selector of a request matches, in order; of all there is without one.
+func (a *api) listed(ctx context.Context, c *call, list func(*selector, context.Context, *storage.LabelHints,
+	...*labels.Matcher) ([]string, annotations.Annotations, error)) (answer, error) {
+	sets, err := a.matchers(c)
 	if err != nil {
 		return answer{}, err
 	}
-	return first(c, valuesOf(found, name), warnings)
+	from, err := c.span(a.cfg.Now())
+	if err != nil {
+		return answer{}, err
+	}
+	if len(sets) == 0 {
+		sets = [][]*labels.Matcher{nil}
+	}
+	var out []string
+	var warnings annotations.Annotations
+	for _, set := range sets {
+		these, said, err := list(from, ctx, nil, set...)
+		if err != nil {
+			return answer{}, err
+		}
+		out = append(out, these...)
+		warnings.Merge(said)
+	}
+	slices.Sort(out)
+	return first(c, slices.Compact(out), warnings)
 }
 
 // described is what there is to say about a metric.
@@ -116,8 +133,12 @@ func (a *api) metadata(ctx context.Context, c *call) (answer, error) {
 	}
 	out := make(map[string][]described)
 	for _, m := range metrics {
-		if only := c.Form.Get("metric"); len(out) < limit && (only == "" || only == m) {
-			out[m] = []described{{Type: "unknown"}}
+		if only := c.Form.Get("metric"); len(out) < limit && (only == "" || only == m.Metric) {
+			d := described{Type: "unknown"}
+			if len(m.Units) > 0 {
+				d.Unit = m.Units[0]
+			}
+			out[m.Metric] = []described{d}
 		}
 	}
 	return answer{data: out}, nil

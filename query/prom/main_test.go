@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"binnacle/internal/access"
-	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
@@ -35,7 +35,12 @@ type server struct {
 
 func newServer(t testing.TB, change func(*query.Config, *prom.Config)) server {
 	t.Helper()
-	w := querytest.New(t, noon)
+	return newServerIn(t, querytest.New(t, noon), change)
+}
+
+// newServerIn is newServer in a world.
+func newServerIn(t testing.TB, w *querytest.World, change func(*query.Config, *prom.Config)) server {
+	t.Helper()
 	w.Log.Set(100)
 	w.Tenant("acme")
 	now := func() time.Time { return w.Now }
@@ -118,10 +123,8 @@ func float(metric string, f float64) telemetry.Field {
 
 // fill puts a chunk of device m1 and heads of m1 and m2. m1 has tags.
 func (s server) fill(t testing.TB) {
-	_, err := s.world.Catalog.Write(t.Context(), control.Device{Tenant: "acme", Device: "m1",
-		Tags:    map[string]string{"site": "hall", "axis": "none", "device": "no", "empty": ""},
-		Metrics: map[string][]string{"temp": {"float"}, "note": {"text"}}})
-	require.NoError(t, err)
+	s.world.Catalog.Tell("acme", controltest.Said("m1",
+		map[string]string{"site": "hall", "axis": "none", "device": "no", "empty": ""}))
 	s.world.Chunk(
 		record(1, "m1", noon.Add(-4*time.Minute), nil, float("temp", 20)),
 		record(2, "m1", noon.Add(-3*time.Minute), nil, float("temp", 21),

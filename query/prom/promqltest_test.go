@@ -3,6 +3,8 @@ package prom_test
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,15 +13,21 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/internal/control"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
+	"binnacle/internal/views"
 	"binnacle/query"
 	"binnacle/query/prom"
 	"binnacle/query/querytest"
+	"binnacle/sharding"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/promql/promqltest"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/util/annotations"
@@ -29,25 +37,118 @@ import (
 // The suite of Prometheus holds over the whole path, for all blocks of its files that are about floats: of what is
 // loaded one half lies in chunks and one in heads, sample by sample.
 func TestTheSuiteOfPrometheus(t *testing.T) {
+	long(t)
+	engine := promqltest.NewTestEngine(t, false, 5*time.Minute, promqltest.DefaultMaxSamplesPerQuery)
+	require.Greater(t, suite(t, engine, newSuiteStorage, func(string) bool { return true }), 850)
+}
+
+// long skips a test in short mode: the suite runs once then, from lanes.
+func long(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the suite runs from lanes")
+	}
+}
+
+// It holds with leaves too, and each of its queries answers the same with them as without.
+func TestTheSuiteOfPrometheusWithLeaves(t *testing.T) {
+	long(t)
+	engine := suiteWithLeaves(t, newSuiteStorage)
+	require.Greater(t, engine.planted, 500)
+	require.Zero(t, engine.laned)
+}
+
+// And it holds with all that is loaded in chunks, and lanes made of it after each load.
+func TestTheSuiteOfPrometheusFromLanes(t *testing.T) {
+	engine := suiteWithLeaves(t, newLanedStorage)
+	require.Greater(t, engine.planted, 500)
+	require.Greater(t, engine.laned, 200)
+}
+
+// suiteWithLeaves runs all files. Names are removed as the API removes them, by the function that does; three files
+// expect them to be removed at the end of a query.
+func suiteWithLeaves(t *testing.T, stored func(testing.TB) storage.Storage) *suiteLeaves {
+	later := []string{"histograms.test", "name_label_dropping.test", "type_and_unit.test"}
+	plain := promqltest.NewTestEngineWithOpts(t, promql.EngineOpts{
+		MaxSamples: promqltest.DefaultMaxSamplesPerQuery, Timeout: 100 * time.Second, LookbackDelta: 5 * time.Minute,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() }, EnableAtModifier: true,
+		EnableNegativeOffset: true, Parser: parser.NewParser(promqltest.TestParserOpts),
+	})
+	engine := &suiteLeaves{t: t, plain: plain}
+	evals := suite(t, engine, stored, func(name string) bool { return !slices.Contains(later, name) })
+	engine.answers = promqltest.NewTestEngine(t, false, 5*time.Minute, promqltest.DefaultMaxSamplesPerQuery)
+	evals += suite(t, engine, stored, func(name string) bool { return slices.Contains(later, name) })
+	require.Greater(t, evals, 850)
+	t.Logf("%d queries, %d with leaves, %d from lanes, %d changing", engine.queries, engine.planted, engine.laned,
+		engine.changing)
+	require.Less(t, engine.changing, 10)
+	return engine
+}
+
+// suite runs the files that it is told to, and returns how many evaluations they have.
+func suite(t *testing.T, engine promql.QueryEngine, stored func(testing.TB) storage.Storage,
+	wanted func(file string) bool) (evals int) {
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}",
 		"github.com/prometheus/prometheus/promql/promqltest").Output()
 	require.NoError(t, err)
 	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "testdata", "*.test"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	evals := 0
 	for _, file := range files {
+		name := filepath.Base(file)
+		if !wanted(name) {
+			continue
+		}
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		kept := floats(string(text))
 		evals += strings.Count(kept, "\neval ")
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			engine := promqltest.NewTestEngine(t, false, 5*time.Minute, promqltest.DefaultMaxSamplesPerQuery)
-			promqltest.RunTestWithStorage(t, kept, engine, newSuiteStorage)
-		})
+		t.Run(name, func(t *testing.T) { promqltest.RunTestWithStorage(t, kept, engine, stored) })
 	}
 	t.Logf("%d evaluations", evals)
-	require.Greater(t, evals, 850)
+	return evals
+}
+
+// suiteLeaves evaluates over suiteStorage with leaves, and without, which must not differ.
+type suiteLeaves struct {
+	t                *testing.T
+	plain            promql.QueryEngine
+	answers          promql.QueryEngine // that the suite sees; nil for leaves
+	queries, planted int
+	laned            int // answered from lanes, if not alone
+	changing         int // that the engine itself answers now so, now so
+}
+
+func (e *suiteLeaves) NewInstantQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string,
+	at time.Time) (promql.Query, error) {
+	return e.query(ctx, s, text, func(engine promql.QueryEngine) (promql.Query, error) {
+		return engine.NewInstantQuery(ctx, s, opts, text, at)
+	})
+}
+
+func (e *suiteLeaves) NewRangeQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string, start,
+	end time.Time, step time.Duration) (promql.Query, error) {
+	return e.query(ctx, s, text, func(engine promql.QueryEngine) (promql.Query, error) {
+		return engine.NewRangeQuery(ctx, s, opts, text, start, end, step)
+	})
+}
+
+func (e *suiteLeaves) query(ctx context.Context, s storage.Queryable, text string,
+	ask func(promql.QueryEngine) (promql.Query, error)) (promql.Query, error) {
+	leaves := prom.Leaves{QueryEngine: e.plain, Over: s.(*suiteStorage).readings}
+	if _, changing := alike(ctx, e.t, ask, e.plain, leaves, text); changing {
+		e.changing++
+	}
+	e.queries++
+	if leaves.Planted() > 0 {
+		e.planted++
+	}
+	if cost := leaves.Over.Cost(); cost.Lanes+cost.LanesCached > 0 {
+		e.laned++
+	}
+	if e.answers != nil {
+		return ask(e.answers)
+	}
+	return ask(leaves)
 }
 
 // floats is the blocks of a file that have neither native histograms nor start timestamps, which readings don't have.
@@ -68,19 +169,49 @@ const suiteDevice = "suite"
 type suiteStorage struct {
 	storage.Storage // of what the suite does not call
 	world           *querytest.World
-	querier         *query.Querier
+	readings        *prom.Readings
 	offset          int64
-	open            []querytest.Record // of heads
+	open            []querytest.Record         // of heads
+	seal            func(days []telemetry.Day) // makes lanes; nil: there are none, and half of all is in heads
 }
 
-func newSuiteStorage(t testing.TB) storage.Storage {
+func newSuiteStorage(t testing.TB) storage.Storage { return suiteStorageOf(t, nil) }
+
+func suiteStorageOf(t testing.TB, lanes store.ViewReader) *suiteStorage {
 	w := querytest.New(t, noon)
 	w.Tenant("acme")
 	q, err := query.New(query.Config{Reader: w.Store, Heads: w.Heads, Directory: w.Directory, Catalog: w.Catalog,
-		Now: func() time.Time { return w.Now }})
+		Lanes: lanes, Now: func() time.Time { return w.Now }})
 	require.NoError(t, err)
 	w.Heads.Set(store.PartitionHead{Stream: 1, Partition: 1})
-	return &suiteStorage{world: w, querier: q}
+	return &suiteStorage{world: w, readings: prom.Over(q, "acme")}
+}
+
+func newLanedStorage(t testing.TB) storage.Storage {
+	lanes := storetest.NewViews(t)
+	s := suiteStorageOf(t, lanes)
+	lanes.Now = func() time.Time { return s.world.Now }
+	tenant := s.world.Tenant("acme")
+	batches := 0
+	w, err := views.New(views.Config{
+		Chunks: s.world.Store, Views: lanes, Tenants: func() []control.Tenant { return []control.Tenant{tenant} },
+		Now: lanes.Now, Sleep: func(context.Context, time.Duration) error { return nil },
+		Name: func() string { batches++; return fmt.Sprintf("b%d", batches) },
+	})
+	require.NoError(t, err)
+	s.seal = func(days []telemetry.Day) {
+		s.world.Now = s.world.Now.Add(10 * time.Minute)
+		for _, day := range days {
+			lanes.CreateContainer(sharding.ViewsContainer(sharding.Container("", day.Month())))
+			for _, target := range w.TargetsOf(day) {
+				if _, err := w.Round(t.Context(), target); !errors.Is(err, store.ErrNoContainer) {
+					require.NoError(t, err)
+				}
+			}
+		}
+		s.world.Now = s.world.Now.Add(10 * time.Minute)
+	}
+	return s
 }
 
 func (s *suiteStorage) Close() error { return nil }
@@ -91,7 +222,7 @@ func (s *suiteStorage) AppenderV2(context.Context) storage.AppenderV2 { return &
 
 // Querier implements storage.Queryable, without the label that the suite doesn't expect.
 func (s *suiteStorage) Querier(mint, maxt int64) (storage.Querier, error) {
-	q, err := prom.Over(s.querier, "acme").Querier(mint, maxt)
+	q, err := s.readings.Querier(mint, maxt)
 	return suiteQuerier{q}, err
 }
 
@@ -144,7 +275,7 @@ func (a *suiteAppender) Commit() error {
 	for i, r := range a.samples {
 		r.Position.Offset = a.s.offset
 		a.s.offset++
-		if i%2 == 1 {
+		if a.s.seal == nil && i%2 == 1 {
 			r.Position.Partition = 1
 			a.s.open = append(a.s.open, r)
 			continue
@@ -156,6 +287,13 @@ func (a *suiteAppender) Commit() error {
 	}
 	for _, day := range days {
 		a.s.world.Chunk(day...)
+	}
+	if a.s.seal != nil {
+		var sealed []telemetry.Day
+		for _, day := range days {
+			sealed = append(sealed, telemetry.DayOf(day[0].Time))
+		}
+		a.s.seal(sealed)
 	}
 	a.s.world.Heads.Become(store.PartitionHead{Stream: 1, Partition: 1, Position: a.s.offset}, a.s.open...)
 	return nil

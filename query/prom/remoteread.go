@@ -5,29 +5,32 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/klauspost/compress/s2"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
+	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// remoteRead answers an unmodified Prometheus that has this tenant as its remote_read, with samples. Its protocol has
-// no room for warnings: an answer that would need one that readings are missing is an error instead.
+// remoteRead answers an unmodified Prometheus that has this tenant as its remote_read: with a stream of XOR chunks if
+// it takes them, else with samples. The protocol has no room for warnings: an answer that would need one that readings
+// are missing is an error instead.
 func (a *api) remoteRead(ctx context.Context, c *call) (answer, error) {
-	body, err := io.ReadAll(c.Body)
+	asked, err := c.readRequest()
 	if err != nil {
-		return answer{}, bad("the body can't be read: %v", err)
+		return answer{}, err
 	}
-	if n, err := s2.DecodedLen(body); err != nil || n > maxFormBytes {
-		return answer{}, bad("the body is no snappy block of at most %d MiB", maxFormBytes>>20)
-	}
-	plain, err := s2.Decode(nil, body)
-	if err != nil {
-		return answer{}, bad("the body is no snappy block: %v", err)
-	}
-	var asked prompb.ReadRequest
-	if err := asked.Unmarshal(plain); err != nil {
-		return answer{}, bad("the body is no ReadRequest: %v", err)
+	streams := prompb.ReadRequest_STREAMED_XOR_CHUNKS
+	accepted := asked.AcceptedResponseTypes
+	first := slices.IndexFunc(accepted, func(t prompb.ReadRequest_ResponseType) bool {
+		return t == prompb.ReadRequest_SAMPLES || t == streams
+	})
+	switch {
+	case len(accepted) > 0 && first < 0:
+		return answer{}, bad("none of the response types %v is supported", accepted)
+	case len(accepted) > 0 && accepted[first] == streams:
+		return c.streamed(ctx, asked.Queries)
 	}
 	var out prompb.ReadResponse
 	for _, q := range asked.Queries {
@@ -44,8 +47,27 @@ func (a *api) remoteRead(ctx context.Context, c *call) (answer, error) {
 	return answer{protobuf: s2.EncodeSnappy(nil, encoded)}, nil
 }
 
-// samplesOf is all samples of one query.
-func (c *call) samplesOf(ctx context.Context, q *prompb.Query) (*prompb.QueryResult, error) {
+// readRequest is what the body of a remote read asks for.
+func (c *call) readRequest() (asked prompb.ReadRequest, err error) {
+	body, err := io.ReadAll(c.Body)
+	if err != nil {
+		return asked, bad("the body can't be read: %v", err)
+	}
+	if n, err := s2.DecodedLen(body); err != nil || n > maxFormBytes {
+		return asked, bad("the body is no snappy block of at most %d MiB", maxFormBytes>>20)
+	}
+	plain, err := s2.Decode(nil, body)
+	if err != nil {
+		return asked, bad("the body is no snappy block: %v", err)
+	}
+	if err := asked.Unmarshal(plain); err != nil {
+		return asked, bad("the body is no ReadRequest: %v", err)
+	}
+	return asked, nil
+}
+
+// readOf is the series of one query, each handed to take as read does.
+func (c *call) readOf(ctx context.Context, q *prompb.Query, take func(*series) (kept bool, err error)) error {
 	matchers := make([]*labels.Matcher, 0, len(q.Matchers))
 	for _, m := range q.Matchers {
 		types := map[prompb.LabelMatcher_Type]labels.MatchType{
@@ -54,24 +76,43 @@ func (c *call) samplesOf(ctx context.Context, q *prompb.Query) (*prompb.QueryRes
 		}
 		matcher, err := labels.NewMatcher(types[m.Type], m.Name, m.Value)
 		if err != nil {
-			return nil, bad("matcher of %q: %v", m.Name, err)
+			return bad("matcher of %q: %v", m.Name, err)
 		}
 		matchers = append(matchers, matcher)
 	}
 	s := &selector{c.tenantStorage, q.StartTimestampMs, q.EndTimestampMs}
-	found, warnings, err := s.read(ctx, s.request(matchers), matchers)
+	warnings, err := s.read(ctx, s.request(matchers), matchers, take)
+	if err != nil {
+		return err
+	}
+	return lacking(warnings)
+}
+
+// lacking is the error for readings that are missing, nil if none are.
+func lacking(warnings annotations.Annotations) error {
+	for _, w := range warnings {
+		if errors.Is(w, errIncomplete) {
+			return &apiError{"unavailable", http.StatusServiceUnavailable, w.Error()}
+		}
+	}
+	return nil
+}
+
+// samplesOf is all samples of one query.
+func (c *call) samplesOf(ctx context.Context, q *prompb.Query) (*prompb.QueryResult, error) {
+	var found []*series
+	err := c.readOf(ctx, q, func(one *series) (kept bool, err error) {
+		found = append(found, one)
+		return true, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range warnings {
-		if errors.Is(w, errIncomplete) {
-			return nil, &apiError{"unavailable", http.StatusServiceUnavailable, w.Error()}
-		}
-	}
+	sorted(found)
 	out := &prompb.QueryResult{}
 	for _, one := range found {
 		ts := &prompb.TimeSeries{Labels: prompb.FromLabels(one.labels, nil)}
-		if err := s.memory.Take(16 * int64(len(one.times))); err != nil {
+		if err := c.memory.Take(16 * int64(len(one.times))); err != nil {
 			return nil, bad("the answer needs more memory than a query may use: ask for a shorter range")
 		}
 		for i, t := range one.times {

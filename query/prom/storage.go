@@ -30,8 +30,9 @@ type tenantStorage struct {
 	tenant  string
 	memory  *query.Memory
 
-	tags map[string]telemetry.Labels // of devices that were asked for
-	all  bool                        // of all devices
+	tags   *query.Tags
+	leaves leaves
+	cost   query.Stats // of all reads so far
 }
 
 // Querier implements storage.Queryable. Both times are inclusive.
@@ -51,11 +52,14 @@ func (*selector) Close() error { return nil }
 // Select implements storage.Querier. The series are always sorted.
 func (s *selector) Select(ctx context.Context, _ bool, hints *storage.SelectHints,
 	matchers ...*labels.Matcher) storage.SeriesSet {
+	if l := s.leaves.marked(matchers); l != nil {
+		return &set{find: func() ([]*series, annotations.Annotations, error) { return s.evaluate(ctx, l) }}
+	}
 	r := s.request(matchers)
 	if hints != nil {
 		r.Range = rangeOf(max(s.mint, hints.Start), min(s.maxt, hints.End))
 	}
-	return &set{find: func() ([]*series, annotations.Annotations, error) { return s.read(ctx, r, matchers) }}
+	return &set{find: func() ([]*series, annotations.Annotations, error) { return s.collect(ctx, r, matchers) }}
 }
 
 // request asks for what the matchers may match.
@@ -71,29 +75,90 @@ func rangeOf(mint, maxt int64) telemetry.Range {
 	return telemetry.Range{From: max(mint, 0), To: min(maxt, telemetry.MaxMillis-1) + 1}
 }
 
-func (s *selector) read(ctx context.Context, r query.Request, matchers []*labels.Matcher) (
+// collect is all series of a request that match.
+func (s *selector) collect(ctx context.Context, r query.Request, matchers []*labels.Matcher) (
 	out []*series, warnings annotations.Annotations, err error) {
-	if err := s.know(ctx, r.Devices); err != nil {
-		return nil, nil, err
-	}
-	var b labels.ScratchBuilder
-	rounded := false
-	res, err := s.querier.Series(ctx, r, func(c query.Curve) error {
-		named := labelsOf(&b, c.Metric, c.Device, c.Labels, s.tags[c.Device])
-		if !matches(matchers, named) {
-			return nil
-		}
-		made, inexact, err := s.samples(c)
-		if err != nil || len(made.times) == 0 {
-			return err
-		}
-		rounded = rounded || inexact
-		made.labels = named
-		out = append(out, made)
-		return nil
+	warnings, err = s.read(ctx, r, matchers, func(one *series) (kept bool, err error) {
+		out = append(out, one)
+		return true, nil
 	})
 	if err != nil {
 		return nil, nil, err
+	}
+	sorted(out)
+	return out, warnings, nil
+}
+
+// read calls take with each series of a request that matches, in no order. A series that take does not keep will be
+// used again.
+func (s *selector) read(ctx context.Context, r query.Request, matchers []*labels.Matcher,
+	take func(*series) (kept bool, err error)) (warnings annotations.Annotations, err error) {
+	return s.narrowed(ctx, r, matchers, func(r query.Request) (annotations.Annotations, error) {
+		return s.readSome(ctx, r, matchers, take)
+	})
+}
+
+// readSome is read without finding out before which devices may match.
+func (s *selector) readSome(ctx context.Context, r query.Request, matchers []*labels.Matcher,
+	take func(*series) (kept bool, err error)) (warnings annotations.Annotations, err error) {
+	var (
+		b       labels.ScratchBuilder
+		rounded bool
+		device  string
+		of      []*series // the device
+		spare   []*series
+	)
+	give := func() error {
+		for _, one := range united(of) {
+			kept, err := take(one)
+			if err != nil {
+				return err
+			}
+			if !kept {
+				spare = append(spare, one)
+			}
+		}
+		of = of[:0]
+		return nil
+	}
+	res, err := s.querier.Series(ctx, r, func(c query.Curve) error {
+		if c.Device != device {
+			if err := give(); err != nil {
+				return err
+			}
+			device = c.Device
+		}
+		tags, err := s.tags.Of(ctx, c.Device)
+		if err != nil {
+			return err
+		}
+		named := labelsOf(&b, c.Metric, c.Device, c.Labels, tags)
+		if !matches(matchers, named) {
+			return nil
+		}
+		one := &series{}
+		if n := len(spare); n > 0 {
+			one, spare = spare[n-1], spare[:n-1]
+		}
+		one.labels = named
+		inexact, err := s.fill(one, c)
+		if err != nil {
+			return err
+		}
+		if len(one.times) == 0 {
+			spare = append(spare, one)
+			return nil
+		}
+		rounded = rounded || inexact
+		of = append(of, one)
+		return nil
+	})
+	s.cost = s.cost.Plus(res.Stats)
+	if err == nil {
+		err = give()
+	}
+	if err != nil {
+		return nil, err
 	}
 	for _, why := range res.Incomplete {
 		warnings.Add(fmt.Errorf("%w: %s", errIncomplete, why))
@@ -101,84 +166,72 @@ func (s *selector) read(ctx context.Context, r query.Request, matchers []*labels
 	if rounded {
 		warnings.Add(errRounded)
 	}
-	return united(out), warnings, nil
+	return warnings, nil
 }
 
-// maxAsked is up to how many devices are looked up one by one.
-const maxAsked = 32
-
-// know learns the tags of devices, nil for all.
-func (s *selector) know(ctx context.Context, devices []string) error {
-	if s.all {
-		return nil
-	}
-	if devices == nil || len(devices) > maxAsked {
-		s.all = true
-		return s.learn(ctx, "", math.MaxInt-1)
-	}
-	for _, d := range devices {
-		if _, known := s.tags[d]; known {
-			continue
-		}
-		s.tags[d] = nil
-		// The first device whose id begins with this one's is the one itself, if it is there.
-		if err := s.learn(ctx, d, 1); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *selector) learn(ctx context.Context, prefix string, limit int) error {
-	found, _, err := s.querier.Devices(ctx, s.tenant, prefix, limit)
-	for _, d := range found {
-		s.tags[d.Device] = d.Tags
-	}
-	return err
-}
-
-// samples is the numbers of a curve, and whether any of them is rounded. Text is left out.
-func (s *selector) samples(c query.Curve) (out *series, rounded bool, err error) {
+// fill gives a series the numbers of a curve, and reports whether any of them is rounded. Text is left out.
+func (s *selector) fill(out *series, c query.Curve) (rounded bool, err error) {
 	n := 0
 	for i := range c.Stretches {
 		if c.Stretches[i].Kind != telemetry.Text {
 			n += len(c.Stretches[i].Times)
 		}
 	}
-	if err := s.memory.Take(16 * int64(n)); err != nil {
-		return nil, false, err
+	if more := n - cap(out.times); more > 0 {
+		if err := s.memory.Take(16 * int64(more)); err != nil {
+			return false, err
+		}
+		out.times, out.values = make([]int64, 0, n), make([]float64, 0, n)
 	}
-	out = &series{times: make([]int64, 0, n), values: make([]float64, 0, n)}
+	out.times, out.values = out.times[:0], out.values[:0]
 	for i := range c.Stretches {
 		st := &c.Stretches[i]
 		if st.Kind == telemetry.Text {
 			continue
 		}
 		out.times = append(out.times, st.Times...)
-		for _, bits := range st.Bits {
-			v, exact := number(st.Kind, bits)
-			out.values = append(out.values, v)
-			rounded = rounded || !exact
+		from := len(out.values)
+		out.values = out.values[:from+len(st.Bits)]
+		if !numbers(out.values[from:], st.Kind, st.Bits) {
+			rounded = true
 		}
 	}
-	return out, rounded, nil
+	return rounded, nil
 }
 
-// number is a value as PromQL sees it, and whether it is that very number. Bits of floats are kept: they tell stale
-// markers from other NaN.
-func number(kind telemetry.Kind, bits uint64) (value float64, exact bool) {
+// numbers fills in values as PromQL sees them, and reports whether each is that very number. Bits of floats are kept:
+// they tell stale markers from other NaN.
+func numbers(out []float64, kind telemetry.Kind, bits []uint64) (exact bool) {
+	out = out[:len(bits)]
 	if kind == telemetry.Float {
-		return math.Float64frombits(bits), true
+		for i, b := range bits {
+			out[i] = math.Float64frombits(b)
+		}
+		return true
 	}
 	const most = 1 << 53
-	n := int64(bits)
-	f := float64(n)
-	return f, n >= -most && n <= most || f < math.MaxInt64 && int64(f) == n
+	exact = true
+	for i, b := range bits {
+		n := int64(b)
+		out[i] = float64(n)
+		if (n < -most || n > most) && !(out[i] < math.MaxInt64 && int64(out[i]) == n) {
+			exact = false
+		}
+	}
+	return exact
+}
+
+// sorted sorts series by their labels.
+func sorted(all []*series) {
+	slices.SortStableFunc(all, func(a, b *series) int { return labels.Compare(a.labels, b.labels) })
 }
 
 // united sorts series and makes one of those that have the same labels, which differ only in what PromQL does not see.
 func united(all []*series) []*series {
-	slices.SortStableFunc(all, func(a, b *series) int { return labels.Compare(a.labels, b.labels) })
+	if len(all) < 2 {
+		return all
+	}
+	sorted(all)
 	var out []*series
 	for _, s := range all {
 		if n := len(out); n > 0 && labels.Equal(out[n-1].labels, s.labels) {
@@ -208,46 +261,90 @@ func (s *series) with(other *series) *series {
 	return out
 }
 
-// names is the label sets of all series in the range that have numbers and match, without reading more of them than
-// that needs.
+// names is the label sets of all series in the range that have numbers and match, from the catalog where that can tell.
 func (s *selector) names(ctx context.Context, matchers []*labels.Matcher) (
 	out []labels.Labels, warnings annotations.Annotations, err error) {
-	r := s.request(matchers)
-	if err := s.know(ctx, r.Devices); err != nil {
-		return nil, nil, err
+	var beyond error
+	warnings, ok, err := s.listed(ctx, matchers, func(l *lists) (ok bool) {
+		out, ok, beyond = l.series(s.memory)
+		return ok
+	})
+	if errors.Is(beyond, query.ErrMemory) {
+		beyond = &query.LimitError{Limit: "the memory that a query may use", Narrow: []string{
+			"ask for fewer series (match[])", "for the values of one label",
+		}}
 	}
+	if beyond != nil {
+		return nil, nil, beyond
+	}
+	if err != nil || ok {
+		return out, warnings, err
+	}
+	return s.namesRead(ctx, matchers)
+}
+
+// namesRead is names, from readings, without reading more of them than that needs.
+func (s *selector) namesRead(ctx context.Context, matchers []*labels.Matcher) (
+	out []labels.Labels, warnings annotations.Annotations, err error) {
+	warnings, err = s.narrowed(ctx, s.request(matchers), matchers, func(r query.Request) (annotations.Annotations, error) {
+		some, said, err := s.nameSome(ctx, r, matchers)
+		out = append(out, some...)
+		return said, err
+	})
+	slices.SortFunc(out, labels.Compare)
+	return slices.CompactFunc(out, labels.Equal), warnings, err
+}
+
+// nameSome is the label sets of a request's series that match, in the order of devices.
+func (s *selector) nameSome(ctx context.Context, r query.Request, matchers []*labels.Matcher) (
+	out []labels.Labels, warnings annotations.Annotations, err error) {
 	var b labels.ScratchBuilder
 	res, err := s.querier.Statistics(ctx, r, 0, func(st query.Statistic) error {
 		if st.Kind == telemetry.Text {
 			return nil
 		}
-		if l := labelsOf(&b, st.Metric, st.Device, st.Labels, s.tags[st.Device]); matches(matchers, l) {
+		tags, err := s.tags.Of(ctx, st.Device)
+		if l := labelsOf(&b, st.Metric, st.Device, st.Labels, tags); matches(matchers, l) {
 			out = append(out, l)
 		}
-		return nil
+		return err
 	})
+	s.cost = s.cost.Plus(res.Stats)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, why := range res.Incomplete {
 		warnings.Add(fmt.Errorf("%w: %s", errIncomplete, why))
 	}
-	slices.SortFunc(out, labels.Compare)
-	return slices.CompactFunc(out, labels.Equal), warnings, nil
+	return out, warnings, nil
 }
 
 // LabelValues implements storage.Querier.
 func (s *selector) LabelValues(ctx context.Context, name string, _ *storage.LabelHints, matchers ...*labels.Matcher) (
 	[]string, annotations.Annotations, error) {
-	found, warnings, err := s.names(ctx, matchers)
-	return valuesOf(found, name), warnings, err
+	return s.list(ctx, matchers, func(l *lists) ([]string, bool) { return l.values(name) },
+		func(found []labels.Labels) []string { return valuesOf(found, name) })
 }
 
 // LabelNames implements storage.Querier.
 func (s *selector) LabelNames(ctx context.Context, _ *storage.LabelHints, matchers ...*labels.Matcher) (
 	[]string, annotations.Annotations, error) {
-	found, warnings, err := s.names(ctx, matchers)
-	return namesOf(found), warnings, err
+	return s.list(ctx, matchers, (*lists).names, namesOf)
+}
+
+// list is a list made from the catalog, or else from the label sets of all series in the range that match.
+func (s *selector) list(ctx context.Context, matchers []*labels.Matcher, known func(*lists) ([]string, bool),
+	read func([]labels.Labels) []string) ([]string, annotations.Annotations, error) {
+	var list []string
+	warnings, ok, err := s.listed(ctx, matchers, func(l *lists) (ok bool) {
+		list, ok = known(l)
+		return ok
+	})
+	if err != nil || ok {
+		return list, warnings, err
+	}
+	found, warnings, err := s.namesRead(ctx, matchers)
+	return read(found), warnings, err
 }
 
 // valuesOf is what a label has, in order, each once.
@@ -270,13 +367,13 @@ func namesOf(sets []labels.Labels) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// metrics is the names of all metrics that have numbers.
-func (t *tenantStorage) metrics(ctx context.Context) (names []string, err error) {
+// metrics is the metrics of all devices that have numbers.
+func (t *tenantStorage) metrics(ctx context.Context) (out []query.Metric, err error) {
 	found, _, err := t.querier.Metrics(ctx, t.tenant, "", math.MaxInt-1)
 	for _, m := range found {
 		if len(m.Types) != 1 || m.Types[0] != telemetry.Text.String() {
-			names = append(names, m.Metric)
+			out = append(out, m)
 		}
 	}
-	return names, err
+	return out, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"binnacle/binning"
 	"binnacle/binning/chunk"
+	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
@@ -31,6 +32,7 @@ type World struct {
 	Documents *controltest.Documents
 	Directory *control.Directory
 	Store     *storetest.Memory
+	Views     *storetest.Views
 	Catalog   *controltest.Catalog
 	Heads     *Heads
 	Log       *Log
@@ -53,9 +55,11 @@ type Record struct {
 // New makes a world in which nothing has happened.
 func New(t testing.TB, now time.Time) *World {
 	w := &World{
-		Now: now, Documents: controltest.NewDocuments(t), Store: storetest.NewMemory(t), Catalog: controltest.NewCatalog(t),
-		Log: &Log{}, t: t, chains: make(map[chainOf]chunk.Header),
+		Now: now, Documents: controltest.NewDocuments(t), Store: storetest.NewMemory(t), Views: storetest.NewViews(t),
+		Catalog: controltest.NewCatalog(t), Log: &Log{}, t: t, chains: make(map[chainOf]chunk.Header),
 	}
+	w.Store.Now = func() time.Time { return w.Now }
+	w.Views.Now = w.Store.Now
 	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents,
 		Now: func() time.Time { return w.Now }})
 	w.Heads = &Heads{directory: w.Directory, tails: make(map[chainOf]store.Tail)}
@@ -86,12 +90,15 @@ func (w *World) Chunk(records ...Record) chunk.ID {
 		Partition: first.Position.Partition}}
 	h := chunk.Header{
 		ID: chunk.ID{Day: day, Stream: of.chain.Stream, Partition: of.chain.Partition}, Device: first.Device,
-		Readings: len(records), First: first.Position.Offset, Through: records[len(records)-1].Position.Offset, After: -1,
+		Cut: w.Now.UnixMilli(), Readings: len(records),
+		First: first.Position.Offset, Through: records[len(records)-1].Position.Offset, After: -1,
 	}
 	if before, ok := w.chains[of]; ok {
 		h.ID.Number, h.After = before.ID.Number+1, before.Through
 	}
-	key := w.Tenant(first.Tenant).Placement.Key(first.Device, day, h.ID.Number)
+	tenant := w.Tenant(first.Tenant)
+	h.TTL = tenant.TTL(day, h.Cut)
+	key := tenant.Placement.Key(first.Device, day, h.ID.Number)
 	h.TenantShard = key.TenantShard
 	require.NoError(w.t, w.Directory.AskMonth(context.Background(), key.Container))
 	w.Store.CreateContainer(key.Container)
@@ -100,6 +107,8 @@ func (w *World) Chunk(records ...Record) chunk.ID {
 	_, err = w.Store.Create(context.Background(), key, h.ID.String(), doc)
 	require.NoError(w.t, err)
 	w.chains[of] = h
+	told := newBin(slices.Clone(records))
+	w.Catalog.Tell(first.Tenant, entryOf(told)) // no chunk is stored of what the catalog does not say before long
 	parsed, err := chunk.Parse(doc)
 	require.NoError(w.t, err)
 	w.Heads.remember(of, store.Tail{Number: h.ID.Number, Through: h.Through, From: parsed.Header.From,
@@ -131,6 +140,9 @@ type Heads struct {
 	err   error
 	asked []store.HeadRequest
 	hook  func()
+
+	news   map[string][]catalog.Entry
+	learnt uint64
 }
 
 type head struct {
@@ -142,6 +154,7 @@ type bin struct {
 	tenant, device string
 	source         store.Source
 	rows           binning.Rows
+	records        []Record
 }
 
 // Set puts a head for a partition of Topic at the end of those that answer, with one bin per tenant, device and day of
@@ -151,6 +164,7 @@ func (h *Heads) Set(p store.PartitionHead, records ...Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.heads = append(h.heads, added)
+	h.learnt++
 }
 
 // Become is Reset and Set at once.
@@ -159,6 +173,7 @@ func (h *Heads) Become(p store.PartitionHead, records ...Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.heads = []*head{only}
+	h.learnt++
 }
 
 func newHead(p store.PartitionHead, records []Record) *head {
@@ -187,7 +202,7 @@ func newBin(records []Record) bin {
 	slices.SortStableFunc(records, func(a, b Record) int { return cmp.Compare(a.Position.Offset, b.Position.Offset) })
 	last := records[len(records)-1]
 	source := store.Source{Stream: last.Position.Stream, Partition: last.Position.Partition, Through: last.Position.Offset}
-	return bin{last.Tenant, last.Device, source, rowsOf(records)}
+	return bin{last.Tenant, last.Device, source, rowsOf(records), records}
 }
 
 // AddBin adds one more bin of these records to the head set last: one that overlaps others, as a chunk does that was
@@ -197,6 +212,7 @@ func (h *Heads) AddBin(records ...Record) {
 	defer h.mu.Unlock()
 	last := h.heads[len(h.heads)-1]
 	last.bins = append(last.bins, newBin(records))
+	h.learnt++
 }
 
 func (h *Heads) remember(of chainOf, tail store.Tail) {
@@ -217,6 +233,7 @@ func (h *Heads) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.heads = nil
+	h.learnt++
 }
 
 // Fail lets calls answer err beside the heads; nil ends it.
@@ -275,18 +292,39 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 			p.Chains = append(p.Chains, store.HeadChain{Device: of.device, Day: of.chain.Day, Tail: tail})
 		}
 	}
+	if !r.Bins {
+		p.Owner = 0
+	}
+	known := r.KnownOf(p.Owner)
 	p.Rows = func(yield func(store.HeadRows, error) bool) {
 		for _, b := range bins {
 			if !asked(b.tenant, b.device) {
 				continue
 			}
-			f := b.rows.Frame(r.Range, r.Metrics)
-			if len(f.Groups) > 0 && !yield(store.HeadRows{Device: b.device, Source: b.source, Frame: f}, nil) {
+			out := store.HeadRows{Device: b.device, Source: b.source, Above: -1}
+			if p.Owner == 0 {
+				out.Frame = b.rows.Frame(r.Range, r.Metrics)
+			} else {
+				out = b.above(known, r, out)
+			}
+			if (len(out.Frame.Groups) > 0 || p.Owner != 0) && !yield(out, nil) {
 				return
 			}
 		}
 	}
 	return p
+}
+
+// above fills in what is not known of a bin.
+func (b *bin) above(known map[store.HeadBin]int64, r store.HeadRequest, out store.HeadRows) store.HeadRows {
+	out.Day, out.First = telemetry.DayOf(b.records[0].Time), b.records[0].Position.Offset
+	if upto, ok := known[store.HeadBin{Device: b.device, Day: out.Day, First: out.First}]; ok && upto <= b.source.Through {
+		out.Above = upto
+	}
+	rest := slices.DeleteFunc(slices.Clone(b.records), func(x Record) bool { return x.Position.Offset <= out.Above })
+	rows := rowsOf(rest)
+	out.Frame = rows.Frame(r.Range, r.Metrics)
+	return out
 }
 
 // Devices implements store.Heads. Limits are for those who can hold more.
@@ -299,7 +337,8 @@ func (h *Heads) Devices(ctx context.Context, r store.ListRequest) ([]store.HeadD
 	var out []store.HeadDevice
 	for _, x := range h.heads {
 		for _, b := range x.bins {
-			if b.tenant != r.Tenant || !strings.HasPrefix(b.device, r.Prefix) {
+			if b.tenant != r.Tenant || !strings.HasPrefix(b.device, r.Prefix) ||
+				r.Devices != nil && !slices.Contains(r.Devices, b.device) {
 				continue
 			}
 			d := store.HeadDevice{Device: b.device}
@@ -311,6 +350,49 @@ func (h *Heads) Devices(ctx context.Context, r store.ListRequest) ([]store.HeadD
 		}
 	}
 	return out, h.err
+}
+
+// Learn has heads tell of devices that the catalog may not show yet; none ends it.
+func (h *Heads) Learn(tenant string, entries ...catalog.Entry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.news == nil {
+		h.news = make(map[string][]catalog.Entry)
+	}
+	h.news[tenant] = entries
+	h.learnt++
+}
+
+// News implements store.Heads: the devices that have bins, beside what the test has put into it.
+func (h *Heads) News(ctx context.Context, tenant string) (store.HeadNews, error) {
+	if err := ctx.Err(); err != nil {
+		return store.HeadNews{}, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	news := store.HeadNews{Devices: slices.Clone(h.news[tenant]), Version: h.learnt}
+	for _, x := range h.heads {
+		for _, b := range x.bins {
+			if b.tenant == tenant {
+				news.Devices = append(news.Devices, entryOf(b))
+			}
+		}
+	}
+	return news, h.err
+}
+
+// entryOf is what a bin shows of its device.
+func entryOf(b bin) catalog.Entry {
+	e := catalog.Entry{Device: b.device}
+	e.First, e.Last = b.rows.Span()
+	for metric, kind := range b.rows.Columns() {
+		e.Metrics = append(e.Metrics, catalog.Metric{Name: metric, Kind: kind})
+	}
+	for _, g := range b.rows.Frame(telemetry.Range{To: telemetry.MaxMillis}, nil).Groups {
+		e.Labels = append(e.Labels, g.Labels...)
+	}
+	e.Normal()
+	return e
 }
 
 // Log answers the ends that the test has set.

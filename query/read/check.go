@@ -45,6 +45,9 @@ func (q *Query) check(ctx context.Context, w *watch, r telemetry.Range, late fun
 		}
 		lacking := w.lacking(s)
 		q.missing = append(q.missing, lacking...)
+		for _, detail := range lacking {
+			q.lacking = append(q.lacking, Lack{s.device, s.day, detail})
+		}
 		if found > 0 && late == nil && lacking == nil {
 			q.miss("%s was answered too late by the store: ask again", chunks(found, s))
 		}

@@ -29,6 +29,8 @@ func (e *LimitError) Error() string {
 var (
 	ErrMemory = errors.New("the query's memory is used up")
 	errRUs    = errors.New("the query's request units are used up")
+	// errSamples may come by way of the sink.
+	errSamples = errors.New("the query's values are used up")
 )
 
 // Explain makes of an error of Memory, or of Run, what the caller is told.
@@ -38,6 +40,8 @@ func (q *Query) Explain(err error) error {
 		return &LimitError{fmt.Sprintf("the %d MiB of memory that a query may use", q.r.cfg.Bytes>>20), q.narrow()}
 	case errors.Is(err, errRUs):
 		return &LimitError{fmt.Sprintf("the %.0f request units that a query may cost", q.r.cfg.MaxRUs), q.narrow()}
+	case errors.Is(err, errSamples):
+		return &LimitError{fmt.Sprintf("the %d values that a query of this tenant may read", q.req.Samples), q.narrow()}
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package read
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"binnacle/binning/chunk"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 )
 
 // partition is a Kafka partition, whatever stream it carries now.
@@ -35,6 +37,7 @@ func (r reach) compare(s reach) int {
 // snapshot is what the heads answered, the furthest one of each partition and stream (rule R2).
 type snapshot struct {
 	taken      time.Time                         // before the heads were asked
+	shown      map[partition]reach               // how far answers had come that were there by then (rule R3)
 	furthest   map[partition]store.PartitionHead // the newest stream's
 	best       []store.PartitionHead             // those whose rows count
 	all        []store.PartitionHead
@@ -45,7 +48,8 @@ type snapshot struct {
 // snapshot asks the heads. That they do not answer is no error of the query: it makes the answer incomplete.
 func (r *Reader) snapshot(ctx context.Context, ask store.HeadRequest) (snapshot, error) {
 	s := snapshot{
-		taken: r.cfg.Now(), furthest: make(map[partition]store.PartitionHead), containers: make(map[string]bool),
+		taken: r.cfg.Now(), shown: r.progress.shown(), furthest: make(map[partition]store.PartitionHead),
+		containers: make(map[string]bool),
 	}
 	heads, err := r.cfg.Heads.Heads(ctx, ask)
 	if ctx.Err() != nil {
@@ -80,6 +84,25 @@ func (r *Reader) snapshot(ctx context.Context, ask store.HeadRequest) (snapshot,
 	return s, nil
 }
 
+// Wait is readings that wait in the log for a limit of their tenant.
+type Wait struct {
+	store.HeadWait
+	Partition int32
+	partition partition
+}
+
+// waits is what waits of the devices asked for, by partition.
+func (s *snapshot) waits(asked func(device string) bool) (out []Wait) {
+	for _, at := range slices.SortedFunc(maps.Keys(s.furthest), comparePartitions) {
+		for _, w := range s.furthest[at].Waits {
+			if w.Device == "" || asked(w.Device) {
+				out = append(out, Wait{w, int32(at.number), at})
+			}
+		}
+	}
+	return out
+}
+
 func reachOf(h store.PartitionHead) reach { return reach{h.Stream, h.Position} }
 
 // heads takes the snapshot that the query is answered with, after waiting for the log's end if it is strict, hands its
@@ -94,20 +117,34 @@ func (q *Query) heads(ctx context.Context) (snapshot, error) {
 	} else {
 		q.r.learnPartitions(ctx)
 	}
-	s, err := q.r.snapshot(ctx, store.HeadRequest{
+	ask := store.HeadRequest{
 		Tenant: q.req.Tenant, Devices: q.req.Devices, Range: q.req.Range, Metrics: q.req.Metrics,
-	})
+	}
+	if q.keepsBins() {
+		q.askBins(&ask)
+	}
+	s, err := q.r.reaching(ctx, ask, q.req.Timeout)
 	if err != nil {
 		return s, err
 	}
-	q.missing = append(q.missing, q.r.progress.missing(s, ends, q.r.cfg.Log != nil)...)
+	q.unread = q.r.progress.missing(s, ends, q.r.cfg.Log != nil)
+	q.missing = append(q.missing, q.unread...)
+	q.waits = s.waits(q.asked)
+	for _, w := range q.waits {
+		q.miss("partition %s: %s", w.partition, w.HeadWait)
+	}
+	q.known = len(q.missing)
 	if err := q.remember(s); err != nil {
 		return s, err
 	}
+	told := make(map[uint64]map[store.HeadBin]*keptBin)
 	for _, h := range s.best {
-		if err := q.takeRows(ctx, h); err != nil {
+		if err := q.takeRows(ctx, h, told); err != nil {
 			return s, err
 		}
+	}
+	if len(told) > 0 {
+		q.keep(told)
 	}
 	return s, nil
 }
@@ -133,37 +170,80 @@ func (q *Query) remember(s snapshot) error {
 	return nil
 }
 
-// takeRows hands on the rows of a head.
-func (q *Query) takeRows(ctx context.Context, h store.PartitionHead) error {
+// takeRows hands on the rows of a head, and puts what it tells of bins to what was told.
+func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
+	told map[uint64]map[store.HeadBin]*keptBin) error {
+	known, bins := q.binsOf(h.Owner), make(map[store.HeadBin]*keptBin)
+	lack := func(err error) {
+		q.r.cfg.Logger.Warn("rows of a head not read", "partition", h.Partition, "error", err)
+		q.miss("not all rows of partition %s/%d are answered: %v", h.Topic, h.Partition, err)
+	}
 	for rows, err := range h.Rows {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			q.r.cfg.Logger.Warn("rows of a head not read", "partition", h.Partition, "error", err)
-			q.miss("not all rows of partition %s/%d are answered: %v", h.Topic, h.Partition, err)
+			lack(err)
 			return nil
 		}
 		if !q.asked(rows.Device) {
 			continue
 		}
-		from, to, ok := bounds(rows.Frame)
-		if !ok {
+		if h.Owner == 0 {
+			if err := q.addRows(rows.Device, rows.Source, rows.Frame); err != nil {
+				return err
+			}
 			continue
 		}
-		p := &Piece{
-			Device: rows.Device, Source: rows.Source, From: from, To: to, Frame: rows.Frame,
-			memory: q.Memory, bytes: frameBytes(rows.Frame),
+		name := store.HeadBin{Device: rows.Device, Day: rows.Day, First: rows.First}
+		bin := follow(known[name], &rows)
+		if bin == nil {
+			lack(errNotKnown)
+			return nil
 		}
-		if err := q.Memory.Take(p.bytes); err != nil {
-			return err
-		}
-		q.tally.headRows += rows.Frame.Rows()
-		if err := q.sink.Add(p); err != nil {
-			return err
+		q.r.cache.metrics.heads(bin, &rows)
+		bins[name] = bin
+		for i := range bin.parts {
+			if err := q.addRows(rows.Device, bin.parts[i].source, bin.parts[i].frame); err != nil {
+				return err
+			}
 		}
 	}
+	if h.Owner != 0 {
+		told[h.Owner] = bins
+	}
 	return nil
+}
+
+// errNotKnown is an answer that counts on what was not known here.
+var errNotKnown = errors.New("a head has left out rows that are not known here")
+
+// addRows hands on rows of a head, if some are within the range.
+func (q *Query) addRows(device string, source store.Source, f chunk.Frame) error {
+	from, to, ok := bounds(f)
+	if !ok || from >= q.req.Range.To || to < q.req.Range.From {
+		return nil
+	}
+	p := &Piece{Device: device, Source: source, From: from, To: to, Frame: f, query: q, memory: q.Memory,
+		bytes: frameBytes(f)}
+	if err := q.Memory.Take(p.bytes); err != nil {
+		return err
+	}
+	if q.req.Lanes != nil {
+		q.hold(p)
+	}
+	q.tally.headRows += rowsWithin(f, q.req.Range)
+	return q.sink.Add(p)
+}
+
+// hold notes that heads have rows of a device and days.
+func (q *Query) hold(p *Piece) {
+	if q.held == nil {
+		q.held = make(map[deviceDay]bool)
+	}
+	for day := telemetry.DayOf(p.From); day <= telemetry.DayOf(p.To); day++ {
+		q.held[deviceDay{p.Device, day}] = true
+	}
 }
 
 // asked reports whether a device's rows belong into the answer, whatever a head or a store answers.
@@ -206,17 +286,8 @@ func (r *Reader) awaitLogEnd(ctx context.Context, req Request) ([]store.LogEnd, 
 		return nil, err
 	}
 	r.progress.learn(ends, r.cfg.Now())
-	// A range without instants asks for positions alone.
-	positions := store.HeadRequest{Tenant: req.Tenant}
-	for pauses := looks.Begin(); ; {
-		s, err := r.snapshot(ctx, positions)
-		if err != nil || s.behind(ends) == nil {
-			return ends, nil // whether the answer is complete its own snapshot tells
-		}
-		if pauses.Wait(ctx) != nil {
-			return ends, nil
-		}
-	}
+	r.await(ctx, req.Tenant, ends) // whether the answer is complete its own snapshot tells
+	return ends, nil
 }
 
 // behind says which heads have not reached these ends.

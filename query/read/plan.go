@@ -20,6 +20,7 @@ const maxViewAge = time.Minute
 
 // plan is where the chunks of an answer can be.
 type plan struct {
+	view   *control.View
 	tenant control.Tenant
 	parts  iter.Seq[part] // in the order of the answer; ascending if it has none
 }
@@ -41,10 +42,11 @@ type target struct {
 // plan finds the parts of a request. A copy of the map that is older than the heads' snapshot may lack a tenant, an
 // epoch or a container in which rows were stored before the snapshot; where that may be, the map is read again (rule
 // R1). Whoever stored such rows knew the tenant and the container, and heads tell what they know: names that are made
-// up cost nothing.
+// up cost nothing. Where heads were not asked, the map must be younger than the moment that is asked about.
 func (r *Reader) plan(ctx context.Context, req Request, s snapshot) (plan, error) {
 	v := r.cfg.Directory.View()
-	if !v.ReadAt.After(s.taken) && (r.stale(v, req) || lacks(v, req.Tenant, s.containers)) {
+	if !v.ReadAt.After(s.taken) && (r.stale(v, req) || lacks(v, req.Tenant, s.containers) ||
+		v.ReadAt.UnixMilli() <= req.AsOf) {
 		var err error
 		if v, err = r.cfg.Directory.Refresh(ctx); err != nil {
 			return plan{}, Unavailable(ctx, "read the map of tenants", err)
@@ -52,9 +54,9 @@ func (r *Reader) plan(ctx context.Context, req Request, s snapshot) (plan, error
 	}
 	tenant, known := v.Tenant(req.Tenant)
 	if !known {
-		return plan{parts: func(func(part) bool) {}}, nil
+		return plan{view: v, parts: func(func(part) bool) {}}, nil
 	}
-	return plan{tenant, r.parts(v, tenant, req)}, nil
+	return plan{v, tenant, r.parts(v, tenant, req)}, nil
 }
 
 // stale reports whether a newer copy may place some of the request's event times elsewhere.

@@ -74,9 +74,16 @@ func (r *Reader) learnPartitions(ctx context.Context) {
 	r.progress.learn(ends, r.cfg.Now())
 }
 
+// shown is how far was answered until now.
+func (p *progress) shown() map[partition]reach {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.answered)
+}
+
 // missing says what an answer from s lacks to be complete: a partition that no head answers for, one whose head is
-// below the log end at its assignment, below what an earlier answer has shown, or below the asked ends. From then on
-// no answer that reaches less than s is complete.
+// below the log end at its assignment, below what an answer has shown before the heads were asked, or below the asked
+// ends. Of snapshots that are taken from then on none makes a complete answer that reaches less than s.
 func (p *progress) missing(s snapshot, asked []store.LogEnd, hasLog bool) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +121,7 @@ func (p *progress) missing(s snapshot, asked []store.LogEnd, hasLog bool) []stri
 // lacks says what one partition lacks, "" for nothing. The caller holds mu.
 func (p *progress) lacks(s snapshot, at partition) string {
 	h, ok := s.furthest[at]
-	shown := p.answered[at]
+	shown := s.shown[at]
 	switch {
 	case !ok:
 		return fmt.Sprintf("no ingester answers for partition %s", at)

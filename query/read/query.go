@@ -1,9 +1,11 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"binnacle/internal/telemetry"
@@ -18,12 +20,22 @@ type Query struct {
 	sink  Sink
 	plan  plan
 	tails tails
+	held  map[deviceDay]bool // rows of which are in heads
+	bins  *keptBins          // of heads that were known when they were asked; nil for none
 	tally tally
 
-	missing []string // why the answer is not complete
-	days    int      // of the next window
-	tight   bool     // windows of more than a day have turned out too large
-	soon    int64    // what expires before it may be gone
+	missing []string     // why the answer is not complete
+	unread  []string     // of those, what ingesters have not read yet
+	waits   []Wait       // that make it incomplete too
+	known   int          // of those, the first ones: what was known before anything was read
+	lacking []Lack       // of those, what the store does not answer
+	days    int          // of the next window
+	tight   bool         // windows of more than a day have turned out too large
+	samples atomic.Int64 // values that were decoded
+	soon    int64        // what expires before it may be gone
+
+	explanation *Explanation // nil if nobody wants to know
+	explained   *Explained   // in it
 }
 
 // Query begins a query, which must be closed.
@@ -43,26 +55,41 @@ func (q *Query) Range() telemetry.Range { return q.req.Range }
 func (q *Query) Close() { q.Memory.Close() }
 
 // Run reads and tells the sink: heads first, then the map, then the store (rule R1). An error of the sink ends it and
-// is returned as it is, but for a *Stop. Errors of its own: a *LimitError, ErrUnavailable, ErrBusy, chunk.ErrCorrupt,
-// the context's. Pieces may have been added before an error.
+// is returned as it is, but for a *Stop. Errors of its own: a *LimitError, a *NotYetError, ErrUnavailable, ErrBusy,
+// chunk.ErrCorrupt, the context's. Pieces may have been added before an error.
 func (q *Query) Run(ctx context.Context, sink Sink) error {
 	if q.req.Range.Empty() {
 		return nil
 	}
 	q.sink = sink
-	return q.Explain(q.run(ctx))
+	err := q.run(ctx)
+	if err == nil && len(afterOf(ctx)) > 0 && len(q.missing) > q.known {
+		err = &NotYetError{q.missing[q.known:]} // what is not answered may be what was asked for
+	}
+	q.explainEnd()
+	return q.Explain(err)
 }
 
 func (q *Query) run(ctx context.Context) error {
-	s, err := q.heads(ctx)
-	if err != nil {
+	var s snapshot
+	var err error
+	if q.req.AsOf > 0 {
+		s = q.past()
+	} else if s, err = q.heads(ctx); err != nil {
 		return fmt.Errorf("read heads: %w", err)
 	}
 	if q.plan, err = q.r.plan(ctx, q.req, s); err != nil {
 		return err
 	}
+	if since := cmp.Or(q.req.Since, q.req.AsOf); since > 0 {
+		q.forgotten(since)
+	}
+	q.explaining(ctx)
 	q.soon = q.r.cfg.Now().Add(time.Minute).UnixMilli()
 	if q.req.Order == Unordered {
+		if sink, ok := q.sink.(LaneSink); ok && q.lanesPay() {
+			return q.laned(ctx, sink)
+		}
 		return q.gather(ctx)
 	}
 	for p := range q.plan.parts {
@@ -91,6 +118,22 @@ func ended(err error) error {
 
 // Incomplete says why the answer is not complete (rules R3, R4), a sentence each; nil if it is.
 func (q *Query) Incomplete() []string { return q.missing }
+
+// Unread says of what is Incomplete what of the log no head has read yet (rule R3).
+func (q *Query) Unread() []string { return q.unread }
+
+// Waits is what of what is Incomplete waits in the log for a limit.
+func (q *Query) Waits() []Wait { return q.waits }
+
+// Lacking says of what is Incomplete which chunks the store does not answer (rule R4).
+func (q *Query) Lacking() []Lack { return q.lacking }
+
+// Lack is a device and day of whose chunks some are stored and not answered.
+type Lack struct {
+	Device string
+	Day    telemetry.Day
+	Detail string
+}
 
 // Stats is right also after an error.
 func (q *Query) Stats() Stats { return q.tally.stats() }

@@ -17,6 +17,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 )
 
@@ -35,11 +36,16 @@ type Config struct {
 	Heads     store.Heads
 	Log       store.Log // tells which partitions there are and how far they reach; nil: not known
 	Directory Directory
+	Lanes     store.ViewReader // nil: there are none
 
 	Fanout     int     // scans of one query at the same time
 	Bytes      int64   // of memory that one query may hold
 	TotalBytes int64   // that all queries may hold together
 	MaxRUs     float64 // that one query may be charged
+
+	CacheBytes int64         // of chunks that were read before, 0 or below for none
+	CacheAge   time.Duration // after which they are read again, whatever is known of them
+	Registerer prometheus.Registerer
 
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -64,11 +70,13 @@ func (c Config) validate() error {
 }
 
 // Reader makes queries. It is safe for any number of callers, starts nothing that outlives a call, and remembers
-// between calls only how far was answered (rule R3) and which containers there were.
+// between calls only how far was answered (rule R3), which containers there were, and chunks, within a bound.
 type Reader struct {
 	cfg      Config
 	progress *progress
 	pool     *pool
+	cache    *cache // nil for none
+	pace     *pace
 	found    sync.Map       // names of containers in which documents were found
 	silent   rate.Sometimes // logs that heads do not answer: every query finds out
 }
@@ -83,7 +91,22 @@ func New(cfg Config) (*Reader, error) {
 	}
 	return &Reader{
 		cfg: cfg, progress: newProgress(), pool: &pool{limit: cfg.TotalBytes}, silent: rate.Sometimes{Interval: silentEvery},
+		cache: newCache(cfg.CacheBytes, cfg.CacheAge, cfg.Registerer), pace: newPace(),
 	}, nil
+}
+
+// Await waits until heads have taken the records that the context asks for, if any: see After.
+func (r *Reader) Await(ctx context.Context, tenant string) error {
+	ends := afterOf(ctx)
+	if len(ends) == 0 {
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, DefaultTimeout)
+	defer cancel()
+	if late := r.await(waiting, tenant, ends); late != nil && ctx.Err() == nil {
+		return &NotYetError{late}
+	}
+	return ctx.Err()
 }
 
 // Devices lists what heads hold of a tenant's devices. That heads do not answer is no error: the list is of those that

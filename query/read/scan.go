@@ -16,15 +16,38 @@ import (
 // scan reads the chunks of one target that may have rows in r. It is safe for any number of callers. An error of take
 // ends it and is returned as it is; take owns the piece in any case.
 func (q *Query) scan(ctx context.Context, t target, r telemetry.Range, take func(*Piece) error) error {
+	_, err := q.scanSince(ctx, t, r, 0, take)
+	return err
+}
+
+// scanSince is scan without what was stored before a second, by the store's clock. It reports whether there is no
+// container any more where chunks were found before.
+func (q *Query) scanSince(ctx context.Context, t target, r telemetry.Range, since int64,
+	take func(*Piece) error) (gone bool, err error) {
+	usage, gone, err := q.ask(ctx, t, store.Scan{Range: r, Since: since}, take)
+	if err == nil && since == 0 {
+		q.r.pace.learn(q.req.Tenant, t, days(r, q.r.cfg.Now().UnixMilli()), usage.Documents, usage.RUs)
+	}
+	return gone, err
+}
+
+// scanWindows is scan for several ranges, each with what was stored since then alone.
+func (q *Query) scanWindows(ctx context.Context, t target, w []store.Window, take func(*Piece) error) error {
+	_, _, err := q.ask(ctx, t, store.Scan{Windows: w}, take)
+	return err
+}
+
+// ask makes a scan of a target.
+func (q *Query) ask(ctx context.Context, t target, s store.Scan, take func(*Piece) error) (usage store.Usage, gone bool,
+	err error) {
 	var own error // of what is called below, which Scan hands back
 	q.tally.visit(t.Key)
-	usage, err := q.r.cfg.Chunks.Scan(ctx, store.Scan{
-		Key: t.Key, Devices: t.devices, Range: r, Descending: q.req.Order == Descending,
-		Charge: func(rus float64) error {
-			own = q.tally.spend(rus, q.r.cfg.MaxRUs)
-			return own
-		},
-	}, func(doc []byte) error {
+	s.Key, s.Devices, s.Descending = t.Key, t.devices, q.req.Order == Descending
+	s.Charge = func(rus float64) error {
+		own = q.charge(rus)
+		return own
+	}
+	usage, err = q.r.cfg.Chunks.Scan(ctx, s, func(doc []byte) error {
 		p, err := q.piece(t, doc)
 		if err == nil {
 			err = take(p)
@@ -33,18 +56,22 @@ func (q *Query) scan(ctx context.Context, t target, r telemetry.Range, take func
 		return err
 	})
 	q.tally.charge(usage)
+	q.explain(explainedScan(s, usage))
 	switch {
 	case own != nil:
-		return own
+		return usage, false, own
 	case errors.Is(err, store.ErrNoContainer):
-		return q.withoutContainer(ctx, t.Container, usage.Documents > 0)
+		_, before := q.r.found.Load(t.Container)
+		before = before || usage.Documents > 0
+		return usage, before, q.withoutContainer(ctx, t.Container, before)
 	case err != nil:
-		return Unavailable(ctx, fmt.Sprintf("read chunks of %q, %q in %s", t.TenantShard, t.Device, t.Container), err)
+		what := fmt.Sprintf("read chunks of %q, %q in %s", t.TenantShard, t.Device, t.Container)
+		return usage, false, Unavailable(ctx, what, err)
 	}
 	if usage.Documents > 0 {
 		q.r.found.Store(t.Container, true)
 	}
-	return nil
+	return usage, false, nil
 }
 
 // piece parses a chunk, once for all who see it.
@@ -56,13 +83,18 @@ func (q *Query) piece(t target, doc []byte) (*Piece, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read chunks of %q, %q in %s: %w", t.TenantShard, t.Device, t.Container, err)
 	}
+	p := q.pieceOf(c)
+	return p, q.Memory.Take(p.bytes)
+}
+
+// pieceOf is a chunk as a piece, whose memory is not taken yet.
+func (q *Query) pieceOf(c *chunk.Chunk) *Piece {
 	h := &c.Header
-	p := &Piece{
+	return &Piece{
 		Device: h.Device, Source: store.Source{Stream: h.ID.Stream, Partition: h.ID.Partition, Through: h.Through},
 		From: h.From, To: h.To, Chunk: c,
-		memory: q.Memory, bytes: pieceBytes + int64(c.Bytes()) + columnBytes*int64(c.NumColumns()),
+		query: q, memory: q.Memory, bytes: pieceBytes + int64(c.Bytes()) + columnBytes*int64(c.NumColumns()),
 	}
-	return p, q.Memory.Take(p.bytes)
 }
 
 // answers holds a chunk against what was asked for: a store that answers more must not show one tenant, or device, the
@@ -83,8 +115,8 @@ func (t target) answers(h chunk.Header) error {
 
 // withoutContainer decides what it means that a container is missing. One that was asked for may not be made yet: then
 // nothing is in it. One in which there was something is gone: because it has expired, or there is no answer.
-func (q *Query) withoutContainer(ctx context.Context, container string, began bool) error {
-	if _, before := q.r.found.Load(container); !before && !began {
+func (q *Query) withoutContainer(ctx context.Context, container string, before bool) error {
+	if !before {
 		return nil
 	}
 	v, err := q.r.cfg.Directory.Refresh(ctx)
@@ -107,6 +139,10 @@ type tally struct {
 	spent      float64    // so far, also of scans under way
 	rus        float64
 	documents  int
+	cached     int
+	lanes      int
+	kept       int // documents of lanes that were read before
+	saved      float64
 	keys       map[sharding.Key]bool
 	containers map[string]bool
 }
@@ -137,11 +173,43 @@ func (t *tally) charge(u store.Usage) {
 	t.documents += u.Documents
 }
 
+func (t *tally) reuse(documents int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cached += documents
+}
+
+// lane counts documents of lanes: read now for so much, and read before.
+func (t *tally) lane(u store.Usage, kept int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rus += u.RUs
+	t.lanes += u.Documents
+	t.kept += kept
+}
+
+// save counts request units that lanes have saved.
+func (t *tally) save(rus float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.saved += rus
+}
+
 func (t *tally) stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Stats{
-		RequestUnits: t.rus, Documents: t.documents, Keys: len(t.keys), Containers: len(t.containers),
-		HeadRows: t.headRows, Reread: t.reread,
+		RequestUnits: t.rus, Documents: t.documents, Cached: t.cached, Keys: len(t.keys), Containers: len(t.containers),
+		HeadRows: t.headRows, Reread: t.reread, Lanes: t.lanes, LanesCached: t.kept,
+		LanesSaved: t.saved,
 	}
+}
+
+// charge counts what a request has cost, and fails when the query may not go on.
+func (q *Query) charge(rus float64) error {
+	err := q.tally.spend(rus, q.r.cfg.MaxRUs)
+	if err == nil && q.req.GoOn != nil {
+		err = q.req.GoOn()
+	}
+	return err
 }

@@ -100,7 +100,7 @@ func (q *Query) collect(ctx context.Context, parts iter.Seq[part], seen *watch, 
 				break
 			}
 			g.Go(func() error {
-				return q.scan(ctx, t, p.Range, func(piece *Piece) error {
+				return q.cached(ctx, t, p.Range, func(piece *Piece) error {
 					mu.Lock()
 					defer mu.Unlock()
 					seen.add(piece.Device, piece.Chunk.Header.ID)

@@ -1,160 +1,227 @@
 package controltest
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"binnacle/internal/catalog"
 	"binnacle/internal/control"
+	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Catalog is control.Catalog in memory. It fails the test when a caller breaks a rule of the contract.
-// Its hook is set before it is used. See NewCatalog.
+// Its hook and its clock are set before it is used. See NewCatalog.
 type Catalog struct {
-	// Fault is asked before each operation, with the tenant and the device or prefix; nil, or an answer of nil,
-	// lets it happen. It is called without a lock.
-	Fault func(op, tenant, device string) *Fault
+	// Fault is asked before each operation, with the tenant and the page's id, if it is about one; nil, or an answer of
+	// nil, lets it happen. It is called without a lock.
+	Fault func(op, tenant, id string) *Fault
+	Now   func() time.Time // the store's clock; nil stands still
 
 	t testing.TB
 
-	mu      sync.Mutex // guards below
-	version int
-	entries map[catalogKey]catalogEntry
+	mu     sync.Mutex // guards below
+	pages  map[string]map[string]storedPage
+	former map[string][]catalog.Entry
+	told   int64 // pages, by Tell
 }
 
-type catalogKey struct{ tenant, device string }
-
-type catalogEntry struct {
-	body []byte
-	etag string
+type storedPage struct {
+	doc    []byte
+	page   catalog.Page
+	stored int64
 }
 
 // NewCatalog makes an empty catalog.
 func NewCatalog(t testing.TB) *Catalog {
-	return &Catalog{t: t, entries: make(map[catalogKey]catalogEntry)}
+	return &Catalog{t: t, pages: make(map[string]map[string]storedPage), former: make(map[string][]catalog.Entry)}
 }
 
-// Read implements control.Catalog.
-func (c *Catalog) Read(ctx context.Context, tenant, device string) (control.Device, bool, error) {
-	if f := c.fault(ctx, OpRead, tenant, device); f != nil {
-		return control.Device{}, false, f.Err
+// Create implements control.Catalog.
+func (c *Catalog) Create(ctx context.Context, tenant, id string, doc []byte) error {
+	if err := telemetry.CheckTenant(tenant); err != nil {
+		c.t.Errorf("a page of the catalog: %v", err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.entries[catalogKey{tenant, device}]
-	if !ok {
-		return control.Device{}, false, nil
-	}
-	return c.decode(e), true, nil
-}
-
-// Write implements control.Catalog.
-func (c *Catalog) Write(ctx context.Context, d control.Device) (string, error) {
-	c.check(d)
-	f := c.fault(ctx, OpWrite, d.Tenant, d.Device)
-	if f != nil && !f.Applied {
-		return "", f.Err
-	}
-	body, err := json.Marshal(d)
+	p, err := catalog.Decode(id, doc)
 	if err != nil {
-		c.t.Errorf("catalog entry %s/%s does not encode: %v", d.Tenant, d.Device, err)
+		c.t.Errorf("a page of the catalog of %s: %v", tenant, err)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key := catalogKey{d.Tenant, d.Device}
-	old, found := c.entries[key]
-	etag := ""
-	changed := found != (d.ETag != "") || old.etag != d.ETag
-	if !changed {
-		c.version++
-		etag = strconv.Quote(strconv.Itoa(c.version))
-		c.entries[key] = catalogEntry{body, etag}
+	for _, e := range p.Entries {
+		if err := telemetry.CheckDevice(e.Device); err != nil {
+			c.t.Errorf("a page of the catalog of %s: %v", tenant, err)
+		}
 	}
-	switch {
-	case f != nil:
-		return "", f.Err
-	case changed:
-		return "", control.ErrChanged
-	}
-	return etag, nil
-}
-
-// List implements control.Catalog.
-func (c *Catalog) List(ctx context.Context, tenant, prefix string, yield func(control.Device) error) error {
-	if f := c.fault(ctx, OpList, tenant, prefix); f != nil {
+	f := c.fault(ctx, OpCreate, tenant, id)
+	if f != nil && !f.Applied {
 		return f.Err
 	}
 	c.mu.Lock()
-	entries := maps.Clone(c.entries)
-	c.mu.Unlock()
-	var devices []string
-	for k := range entries {
-		if k.tenant == tenant && strings.HasPrefix(k.device, prefix) {
-			devices = append(devices, k.device)
+	defer c.mu.Unlock()
+	if c.pages[tenant] == nil {
+		c.pages[tenant] = make(map[string]storedPage)
+	}
+	old, found := c.pages[tenant][id]
+	if found && !bytes.Equal(old.doc, doc) {
+		c.t.Errorf("page %s of the catalog of %s has two contents", id, tenant)
+	}
+	if !found {
+		stored := int64(1_000_000)
+		if c.Now != nil {
+			stored = c.Now().Unix()
+		}
+		c.pages[tenant][id] = storedPage{bytes.Clone(doc), p, stored}
+	}
+	switch {
+	case f != nil:
+		return f.Err
+	case found:
+		return control.ErrExists
+	}
+	return nil
+}
+
+// Pages implements control.Catalog.
+func (c *Catalog) Pages(ctx context.Context, tenant string, since int64) (out []control.PageInfo, err error) {
+	if f := c.fault(ctx, OpList, tenant, ""); f != nil {
+		return nil, f.Err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, p := range c.pages[tenant] {
+		if p.stored >= since {
+			out = append(out, control.PageInfo{ID: id, Stored: p.stored, Devices: len(p.page.Entries), Told: p.page.Told,
+				Bytes: len(p.doc), Forgets: len(p.page.Forget) > 0, Applied: p.page.Applied, Imported: p.page.Imported,
+				Replaces: p.page.Replaces})
 		}
 	}
-	slices.Sort(devices)
-	for _, device := range devices {
-		if err := yield(c.decode(entries[catalogKey{tenant, device}])); err != nil {
+	return out, nil
+}
+
+// Read implements control.Catalog.
+func (c *Catalog) Read(ctx context.Context, tenant string, ids []string,
+	yield func(id string, doc []byte) error) error {
+	for _, id := range ids {
+		if f := c.fault(ctx, OpRead, tenant, id); f != nil {
+			return f.Err
+		}
+		c.mu.Lock()
+		p, ok := c.pages[tenant][id]
+		c.mu.Unlock()
+		if !ok {
+			continue
+		}
+		lent := bytes.Clone(p.doc)
+		err := yield(id, lent)
+		clear(lent) // the bytes are yield's only until it returns
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Catalog) decode(e catalogEntry) control.Device {
-	var d control.Device
-	if err := json.Unmarshal(e.body, &d); err != nil {
-		c.t.Errorf("catalog entry %s: %v", e.body, err)
+// Delete implements control.Catalog.
+func (c *Catalog) Delete(ctx context.Context, tenant, id string) error {
+	f := c.fault(ctx, OpDelete, tenant, id)
+	if f != nil && !f.Applied {
+		return f.Err
 	}
-	d.ETag = e.etag
-	return d
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pages[tenant], id)
+	if f != nil {
+		return f.Err
+	}
+	return nil
 }
 
-func (c *Catalog) fault(ctx context.Context, op, tenant, device string) *Fault {
+// Entries implements control.Catalog.
+func (c *Catalog) Entries(ctx context.Context, tenant string, yield func(catalog.Entry) error) error {
+	if f := c.fault(ctx, OpEntries, tenant, ""); f != nil {
+		return f.Err
+	}
+	c.mu.Lock()
+	entries := slices.Clone(c.former[tenant])
+	c.mu.Unlock()
+	for _, e := range entries {
+		if err := yield(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Former puts an entry of an earlier release in.
+func (c *Catalog) Former(tenant string, e catalog.Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.former[tenant] = append(c.former[tenant], e)
+}
+
+// Tell stores a page that says something of devices, later than all others.
+func (c *Catalog) Tell(tenant string, entries ...catalog.Entry) {
+	c.t.Helper()
+	c.mu.Lock()
+	c.told++
+	told := c.told
+	c.mu.Unlock()
+	for i := range entries {
+		for k := range entries[i].Tags {
+			entries[i].Tags[k].Told = told
+		}
+		entries[i].Normal()
+	}
+	id, doc, err := catalog.Encode(catalog.Page{Entries: entries, Told: told})
+	require.NoError(c.t, err)
+	fault := c.Fault
+	c.Fault = nil
+	defer func() { c.Fault = fault }()
+	require.NoError(c.t, c.Create(context.Background(), tenant, id, doc))
+}
+
+// All is the pages of a tenant.
+func (c *Catalog) All(tenant string) (out []catalog.Page) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(c.pages[tenant])) {
+		out = append(out, c.pages[tenant][id].page)
+	}
+	return out
+}
+
+// Index is what the pages of a tenant say together.
+func (c *Catalog) Index(tenant string) *catalog.Index {
+	x := catalog.NewIndex()
+	for pages := c.All(tenant); ; x = x.Anew() {
+		whole := true
+		for _, p := range pages {
+			whole = x.Add(p) && whole
+		}
+		if whole {
+			return x
+		}
+	}
+}
+
+// Entry is what the pages of a tenant say of a device.
+func (c *Catalog) Entry(tenant, device string) (catalog.Entry, bool) {
+	return c.Index(tenant).Entry(device)
+}
+
+func (c *Catalog) fault(ctx context.Context, op, tenant, id string) *Fault {
 	if err := ctx.Err(); err != nil {
 		return &Fault{Err: err}
 	}
+	store.Charge(ctx, 1, false)
 	if c.Fault == nil {
 		return nil
 	}
-	return c.Fault(op, tenant, device)
-}
-
-func (c *Catalog) check(d control.Device) {
-	if err := telemetry.CheckTenant(d.Tenant); err != nil {
-		c.t.Errorf("catalog entry: %v", err)
-	}
-	if err := telemetry.CheckDevice(d.Device); err != nil {
-		c.t.Errorf("catalog entry: %v", err)
-	}
-	if d.First > d.Last {
-		c.t.Errorf("catalog entry %s/%s: first %d is after last %d", d.Tenant, d.Device, d.First, d.Last)
-	}
-	for metric, kinds := range d.Metrics {
-		for _, k := range kinds {
-			if _, ok := telemetry.ParseKind(k); !ok {
-				c.t.Errorf("catalog entry %s/%s: metric %q has the kind %q", d.Tenant, d.Device, metric, k)
-			}
-		}
-		c.checkSet(d, "kinds of metric", metric, kinds)
-	}
-	for label, values := range d.Labels {
-		c.checkSet(d, "values of label", label, values)
-		if len(values) > control.MaxLabelValues {
-			c.t.Errorf("catalog entry %s/%s: label %q has %d values", d.Tenant, d.Device, label, len(values))
-		}
-	}
-}
-
-func (c *Catalog) checkSet(d control.Device, what, name string, values []string) {
-	if !slices.IsSorted(values) || len(slices.Compact(slices.Clone(values))) != len(values) {
-		c.t.Errorf("catalog entry %s/%s: the %s %q are not a sorted set: %q", d.Tenant, d.Device, what, name, values)
-	}
+	return c.Fault(op, tenant, id)
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"testing"
 
+	"binnacle/internal/catalog"
 	"binnacle/internal/control"
+	"binnacle/internal/telemetry"
 
 	"github.com/stretchr/testify/require"
 )
@@ -19,123 +21,165 @@ func RunCatalog(t *testing.T, open func(t *testing.T) control.Catalog) {
 		name string
 		run  func(t *testing.T, ctx context.Context, catalog control.Catalog)
 	}{
-		{"write and read", catalogWrite},
-		{"write needs the ETag", catalogETag},
-		{"a list is of one tenant, in order", catalogList},
-		{"a list begins with a prefix", catalogPrefix},
-		{"a list ends at an error of yield", catalogYield},
+		{"a page is created once", pageCreate},
+		{"pages are listed and read", pageList},
+		{"pages of one tenant", pageTenants},
+		{"many pages", pageMany},
+		{"a page is deleted", pageDelete},
+		{"a read ends at an error of yield", pageYield},
+		{"nothing of earlier releases", pageFormer},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, t.Context(), open(t)) })
 	}
 }
 
-func device(tenant, name string) control.Device {
-	return control.Device{Tenant: tenant, Device: name, Metrics: map[string][]string{"velocity": {"float"}}, First: 1,
-		Last: 2}
-}
-
-func catalogWrite(t *testing.T, ctx context.Context, catalog control.Catalog) {
-	_, ok, err := catalog.Read(ctx, "acme", "m1")
-	require.NoError(t, err)
-	require.False(t, ok)
-	d := control.Device{
-		Tenant: "acme", Device: "Gerät 7:x", Tags: map[string]string{"fleet": "nord/süd", "id": "not the store's"},
-		Metrics: map[string][]string{"velocity": {"float", "int"}, `a"b\c/😀`: {"text"}},
-		Labels:  map[string][]string{"axis": {"", "x", "y"}}, First: -5, Last: 253402300799999,
+// page is a page that says something of devices.
+func page(t *testing.T, p catalog.Page, devices ...string) (id string, doc []byte) {
+	for _, d := range devices {
+		p.Entries = append(p.Entries, catalog.Entry{Device: d, First: 1, Last: 2,
+			Tags: []catalog.Tag{{Name: `a"b\c/😀`, Value: "nord/süd", Told: 3}}})
 	}
-	etag, err := catalog.Write(ctx, d)
+	id, doc, err := catalog.Encode(p)
 	require.NoError(t, err)
-	require.NotEmpty(t, etag)
-	got, ok, err := catalog.Read(ctx, d.Tenant, d.Device)
-	require.NoError(t, err)
-	require.True(t, ok)
-	d.ETag = etag
-	require.Equal(t, d, got)
+	return id, doc
 }
 
-func catalogETag(t *testing.T, ctx context.Context, catalog control.Catalog) {
-	d := device("acme", "m1")
-	d.ETag = `"none such"`
-	_, err := catalog.Write(ctx, d)
-	require.ErrorIs(t, err, control.ErrChanged, "there is no entry")
-	d.ETag = ""
-	first, err := catalog.Write(ctx, d)
+func stored(t *testing.T, ctx context.Context, c control.Catalog, tenant string,
+	since int64) map[string]control.PageInfo {
+	infos, err := c.Pages(ctx, tenant, since)
 	require.NoError(t, err)
-	_, err = catalog.Write(ctx, d)
-	require.ErrorIs(t, err, control.ErrChanged, "there is an entry")
-	d.ETag, d.Last = first, 77
-	second, err := catalog.Write(ctx, d)
-	require.NoError(t, err)
-	require.NotEqual(t, first, second)
-	_, err = catalog.Write(ctx, d)
-	require.ErrorIs(t, err, control.ErrChanged, "the ETag is an old one")
-	got, _, err := catalog.Read(ctx, "acme", "m1")
-	require.NoError(t, err)
-	require.EqualValues(t, 77, got.Last)
-	require.Equal(t, second, got.ETag)
-}
-
-func names(t *testing.T, ctx context.Context, catalog control.Catalog, tenant, prefix string) (out []string) {
-	t.Helper()
-	require.NoError(t, catalog.List(ctx, tenant, prefix, func(d control.Device) error {
-		require.Equal(t, tenant, d.Tenant)
-		require.NotEmpty(t, d.ETag)
-		out = append(out, d.Device)
-		return nil
-	}))
+	out := make(map[string]control.PageInfo)
+	for _, i := range infos {
+		require.Positive(t, i.Stored)
+		out[i.ID] = i
+	}
+	require.Len(t, out, len(infos), "each page once")
 	return out
 }
 
-func catalogList(t *testing.T, ctx context.Context, catalog control.Catalog) {
-	require.Empty(t, names(t, ctx, catalog, "acme", ""))
-	var want []string
-	for i := range 120 {
-		name := fmt.Sprintf("d%03d", i*7919%120)
-		want = append(want, name)
-		_, err := catalog.Write(ctx, device("acme", name))
+func pageCreate(t *testing.T, ctx context.Context, c control.Catalog) {
+	require.Empty(t, stored(t, ctx, c, "acme", 0))
+	id, doc := page(t, catalog.Page{Told: 9}, "Gerät 7:x", "m1")
+	require.NoError(t, c.Create(ctx, "acme", id, doc))
+	require.ErrorIs(t, c.Create(ctx, "acme", id, doc), control.ErrExists)
+	require.NoError(t, c.Create(ctx, "globex", id, doc))
+	require.NoError(t, c.Read(ctx, "acme", []string{id, "none"}, func(got string, doc []byte) error {
+		require.Equal(t, id, got)
+		p, err := catalog.Decode(got, doc)
 		require.NoError(t, err)
-		if i%10 == 0 {
-			_, err = catalog.Write(ctx, device("globex", name))
+		require.Len(t, p.Entries, 2)
+		require.Equal(t, "nord/süd", p.Entries[0].Tags[0].Value)
+		return nil
+	}))
+}
+
+func pageList(t *testing.T, ctx context.Context, c control.Catalog) {
+	plain, doc := page(t, catalog.Page{Told: 9}, "a", "b")
+	require.NoError(t, c.Create(ctx, "acme", plain, doc))
+	said, doc := page(t, catalog.Page{Told: 10, Imported: true, Replaces: []string{"x", "y"}})
+	require.NoError(t, c.Create(ctx, "acme", said, doc))
+	forgets, doc := page(t, catalog.Page{Told: 11, Forget: []catalog.Forgotten{{Device: 5, Until: 7}}})
+	require.NoError(t, c.Create(ctx, "acme", forgets, doc))
+	applied, doc := page(t, catalog.Page{Told: 11, Applied: true, Forget: []catalog.Forgotten{{Device: 5, Until: 7}}})
+	require.NoError(t, c.Create(ctx, "acme", applied, doc))
+
+	all := stored(t, ctx, c, "acme", 0)
+	require.Len(t, all, 4)
+	require.Equal(t, 2, all[plain].Devices)
+	require.Positive(t, all[plain].Bytes)
+	require.EqualValues(t, 9, all[plain].Told)
+	require.True(t, all[said].Imported && !all[plain].Imported)
+	require.Equal(t, []string{"x", "y"}, all[said].Replaces)
+	require.True(t, all[forgets].Forgets && !all[forgets].Applied && !all[plain].Forgets)
+	require.True(t, all[applied].Forgets && all[applied].Applied)
+	last := int64(0)
+	for _, i := range all {
+		last = max(last, i.Stored)
+	}
+	require.Contains(t, stored(t, ctx, c, "acme", all[plain].Stored), plain)
+	require.Empty(t, stored(t, ctx, c, "acme", last+1))
+}
+
+func pageTenants(t *testing.T, ctx context.Context, c control.Catalog) {
+	for _, tenant := range []string{"acme", "acme-2", "a"} {
+		id, doc := page(t, catalog.Page{}, tenant)
+		require.NoError(t, c.Create(ctx, tenant, id, doc))
+	}
+	for _, tenant := range []string{"acme", "acme-2", "a"} {
+		infos := stored(t, ctx, c, tenant, 0)
+		require.Len(t, infos, 1)
+		require.NoError(t, c.Read(ctx, tenant, slices.Collect(maps.Keys(infos)), func(id string, doc []byte) error {
+			p, err := catalog.Decode(id, doc)
 			require.NoError(t, err)
-		}
+			require.Equal(t, tenant, p.Entries[0].Device)
+			return nil
+		}))
 	}
-	slices.Sort(want)
-	require.Equal(t, want, names(t, ctx, catalog, "acme", ""))
-	require.Len(t, names(t, ctx, catalog, "globex", ""), 12)
-	require.Empty(t, names(t, ctx, catalog, "acm", ""))
+	require.Empty(t, stored(t, ctx, c, "acm", 0))
 }
 
-func catalogPrefix(t *testing.T, ctx context.Context, catalog control.Catalog) {
-	all := []string{" ", "%", "'", `"`, "a", "a'b", "aa", "ab", "b", "é", "ée", "éé", "ﬁ", "\uffee", "\ud7a3"}
-	for _, name := range all {
-		_, err := catalog.Write(ctx, device("acme", name))
-		require.NoError(t, err)
+func pageMany(t *testing.T, ctx context.Context, c control.Catalog) {
+	var ids []string
+	for i := range 120 {
+		id, doc := page(t, catalog.Page{}, fmt.Sprintf("d%03d", i))
+		require.NoError(t, c.Create(ctx, "acme", id, doc))
+		ids = append(ids, id)
 	}
-	for _, prefix := range append(slices.Clone(all), "", "zz") {
-		var want []string
-		for _, name := range all {
-			if strings.HasPrefix(name, prefix) {
-				want = append(want, name)
-			}
-		}
-		slices.Sort(want)
-		require.Equal(t, want, names(t, ctx, catalog, "acme", prefix), "prefix %q", prefix)
-	}
+	require.Len(t, stored(t, ctx, c, "acme", 0), 120)
+	seen := make(map[string]bool)
+	require.NoError(t, c.Read(ctx, "acme", ids[:100], func(id string, _ []byte) error {
+		seen[id] = true
+		return nil
+	}))
+	require.Len(t, seen, 100)
 }
 
-func catalogYield(t *testing.T, ctx context.Context, catalog control.Catalog) {
-	for _, name := range []string{"a", "b", "c"} {
-		_, err := catalog.Write(ctx, device("acme", name))
-		require.NoError(t, err)
+func pageDelete(t *testing.T, ctx context.Context, c control.Catalog) {
+	id, doc := page(t, catalog.Page{}, "a")
+	require.NoError(t, c.Delete(ctx, "acme", id), "nothing to delete")
+	require.NoError(t, c.Create(ctx, "acme", id, doc))
+	require.NoError(t, c.Create(ctx, "globex", id, doc))
+	require.NoError(t, c.Delete(ctx, "acme", id))
+	require.Empty(t, stored(t, ctx, c, "acme", 0))
+	require.Len(t, stored(t, ctx, c, "globex", 0), 1)
+}
+
+func pageYield(t *testing.T, ctx context.Context, c control.Catalog) {
+	var ids []string
+	for _, device := range []string{"a", "b", "c"} {
+		id, doc := page(t, catalog.Page{}, device)
+		require.NoError(t, c.Create(ctx, "acme", id, doc))
+		ids = append(ids, id)
 	}
 	stop, seen := errors.New("enough"), 0
-	err := catalog.List(ctx, "acme", "", func(control.Device) error {
-		seen++
-		if seen == 2 {
+	err := c.Read(ctx, "acme", ids, func(string, []byte) error {
+		if seen++; seen == 2 {
 			return stop
 		}
 		return nil
 	})
-	require.ErrorIs(t, err, stop)
+	require.Equal(t, stop, err)
 	require.Equal(t, 2, seen)
+}
+
+func pageFormer(t *testing.T, ctx context.Context, c control.Catalog) {
+	id, doc := page(t, catalog.Page{}, "a")
+	require.NoError(t, c.Create(ctx, "acme", id, doc))
+	require.NoError(t, c.Entries(ctx, "acme", func(catalog.Entry) error {
+		t.Error("pages are no entries")
+		return nil
+	}))
+}
+
+// Said is an entry with tags, and metrics of numbers.
+func Said(device string, tags map[string]string, metrics ...string) catalog.Entry {
+	e := catalog.Entry{Device: device, First: 1, Last: 2}
+	for name, value := range tags {
+		e.Tags = append(e.Tags, catalog.Tag{Name: name, Value: value, Told: 1})
+	}
+	for _, m := range metrics {
+		e.Metrics = append(e.Metrics, catalog.Metric{Name: m, Kind: telemetry.Float})
+	}
+	e.Normal()
+	return e
 }

@@ -12,8 +12,10 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"binnacle/internal/control"
 	"binnacle/internal/store/storetest"
@@ -26,12 +28,15 @@ const (
 	OpList    = "list"
 	OpRead    = "read"
 	OpWrite   = "write"
+	OpDelete  = "delete"
+	OpEntries = "entries"
+	OpChanges = "changes"
 )
 
 // Fault is that of the store's fakes, so that one table of faults serves all of them.
 type Fault = storetest.Fault
 
-// Documents is control.Documents in memory. It fails the test when a caller breaks a rule of the
+// Documents is control.Documents and control.Feed in memory. It fails the test when a caller breaks a rule of the
 // contract. Its hooks are set before it is used. See NewDocuments.
 type Documents struct {
 	// Fault is asked before each operation; nil, or an answer of nil, lets it happen. It is called without a lock.
@@ -58,7 +63,8 @@ var (
 	idPattern    = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,255}$`)
 	controlKinds = []string{
 		control.KindTenant, control.KindEpoch, control.KindStream, control.KindMark, control.KindMonth, control.KindBackfill,
-		control.KindToken,
+		control.KindLease, control.KindUses,
+		control.KindToken, control.KindAction,
 	}
 )
 
@@ -128,6 +134,36 @@ func (m *Documents) Read(ctx context.Context, kind, id string) (control.Document
 	d, found := from[documentKey{kind, id}]
 	d.Body = bytes.Clone(d.Body)
 	return d, found, nil
+}
+
+// Changes implements control.Feed. A mark is the number of the last write that was told.
+func (m *Documents) Changes(ctx context.Context, mark string, _ time.Time) ([]control.Document, string, error) {
+	if f := m.fault(ctx, OpChanges, "", ""); f != nil {
+		return nil, "", f.Err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	told := 0
+	if mark != "" {
+		var err error
+		if told, err = strconv.Atoi(mark); err != nil {
+			m.t.Errorf("the mark %q is none that was told", mark)
+		}
+	}
+	var out []control.Document
+	for _, d := range m.docs {
+		if version(d) > told {
+			d.Body = bytes.Clone(d.Body)
+			out = append(out, d)
+		}
+	}
+	return out, strconv.Itoa(m.version), nil
+}
+
+// version is the number of the write that has made a document what it is.
+func version(d control.Document) int {
+	n, _ := strconv.Atoi(strings.Trim(d.ETag, `"`)) // it is ours
+	return n
 }
 
 func (m *Documents) write(ctx context.Context, op string, d control.Document,

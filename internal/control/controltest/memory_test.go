@@ -14,3 +14,10 @@ func TestDocumentsInMemory(t *testing.T) {
 func TestCatalogInMemory(t *testing.T) {
 	controltest.RunCatalog(t, func(t *testing.T) control.Catalog { return controltest.NewCatalog(t) })
 }
+
+func TestFeedInMemory(t *testing.T) {
+	controltest.RunFeed(t, func(t *testing.T) (control.Documents, control.Feed) {
+		docs := controltest.NewDocuments(t)
+		return docs, docs
+	})
+}

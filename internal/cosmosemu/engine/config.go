@@ -4,13 +4,16 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"binnacle/internal/cosmosemu/budget"
 	"binnacle/internal/ru"
 )
 
-// Config says how an account keeps its data and what it models. All of it must be set.
+// Config says how an account keeps its data and what it models. All of it must be set, but for FS.
 type Config struct {
 	DataDir            string // not used in memory
+	FS                 vfs.FS // what the data directory is in; nil: the machine's
 	InMemory           bool   // no log, nothing outlives Close
 	Sync               bool   // an acknowledged write survives a power failure
 	PhysicalPartitions int    // of every new container; 0: by its throughput
@@ -20,4 +23,7 @@ type Config struct {
 	SplitTakes         time.Duration
 	Model              ru.Model
 	Logger             *slog.Logger
+
+	// Fatal ends the process: the data directory cannot be written any more. Nothing is acknowledged after it was called.
+	Fatal func(error)
 }

@@ -12,20 +12,24 @@ type pageCacheFS struct{ vfs.FS }
 // Unwrap returns the file system beneath.
 func (fs pageCacheFS) Unwrap() vfs.FS { return fs.FS }
 
+// Create makes a file that is not synced.
 func (fs pageCacheFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return unsynced(fs.FS.Create(name, category))
 }
 
+// OpenReadWrite opens a file that is not synced.
 func (fs pageCacheFS) OpenReadWrite(
 	name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption,
 ) (vfs.File, error) {
 	return unsynced(fs.FS.OpenReadWrite(name, category, opts...))
 }
 
+// ReuseForWrite renames a file and opens it; it is not synced.
 func (fs pageCacheFS) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	return unsynced(fs.FS.ReuseForWrite(oldname, newname, category))
 }
 
+// OpenDir opens a directory that is not synced.
 func (fs pageCacheFS) OpenDir(name string) (vfs.File, error) { return unsynced(fs.FS.OpenDir(name)) }
 
 func unsynced(f vfs.File, err error) (vfs.File, error) {
@@ -37,7 +41,14 @@ func unsynced(f vfs.File, err error) (vfs.File, error) {
 
 type unsyncedFile struct{ vfs.File }
 
-func (unsyncedFile) Sync() error                  { return nil }
-func (unsyncedFile) SyncData() error              { return nil }
-func (unsyncedFile) SyncTo(int64) (bool, error)   { return false, nil }
+// Sync does nothing: what is written is in the page cache, which outlives the process.
+func (unsyncedFile) Sync() error { return nil }
+
+// SyncData does nothing, as Sync.
+func (unsyncedFile) SyncData() error { return nil }
+
+// SyncTo does nothing, and says that it did not sync all.
+func (unsyncedFile) SyncTo(int64) (bool, error) { return false, nil }
+
+// Preallocate does nothing: files grow as they are written.
 func (unsyncedFile) Preallocate(_, _ int64) error { return nil }

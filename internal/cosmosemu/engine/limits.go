@@ -42,6 +42,7 @@ type Limits struct {
 
 const requestRoom = 4096
 
+// WithDefaults is the limits with the service's own where none is set.
 func (l Limits) WithDefaults() Limits {
 	set(&l.ItemBytes, 2<<20)
 	set(&l.RequestBytes, 2<<20+requestRoom)

@@ -22,6 +22,7 @@ type row struct {
 	name    []byte // key of the header
 	head    header
 	covered []schema.CoveredValue
+	decoded bool   // covered is that of the header
 	raw     []byte // the body, once read
 	closer  io.Closer
 	parser  fastjson.Parser
@@ -63,13 +64,48 @@ func placeOf(def *schema.Definition, p sql.Path) int {
 // reset moves the row to an item. name and value are the scan's, valid until it moves on.
 func (r *row) reset(name, value []byte) {
 	r.close()
-	r.name = name
-	if r.err = r.head.decode(value); r.err == nil {
-		r.covered, r.err = schema.DecodeCovered(r.covered, r.head.covered)
-	}
+	r.name, r.decoded = name, false
+	r.err = r.head.decode(value)
+}
+
+// decode reads the covered values.
+func (r *row) decode() {
+	r.decoded = true
 	if r.head.generation != r.revision.generation {
 		r.covered = r.covered[:0] // taken under another definition: the paths may be others
+		return
 	}
+	var err error
+	if r.covered, err = schema.DecodeCovered(r.covered, r.head.covered); err != nil && r.err == nil {
+		r.err = err
+	}
+}
+
+// cost ranks paths by what reading them takes.
+func (r *row) cost(path int) int {
+	switch place := r.places[path]; {
+	case place == placeBody:
+		return 2
+	case place >= 0:
+		return 1
+	}
+	return 0
+}
+
+// number returns the value of a path that is a number, where the header has it.
+func (r *row) number(path int) (float64, bool) {
+	place := r.places[path]
+	if place == placeTimestamp {
+		return float64(r.head.modified), true
+	}
+	if place >= 0 && !r.decoded {
+		r.decode()
+	}
+	if place < 0 || place >= len(r.covered) || !r.covered[place].OK {
+		return 0, false
+	}
+	v := &r.covered[place].Value
+	return v.Float(), v.Kind() == sql.Number
 }
 
 // id returns the item's id.
@@ -77,7 +113,11 @@ func (r *row) id() []byte { return r.name[prefixLen+levelLen*len(r.revision.Keys
 
 // Value returns the value of a path, for sql.
 func (r *row) Value(path int) sql.Value {
-	switch place := r.places[path]; {
+	place := r.places[path]
+	if place >= 0 && !r.decoded {
+		r.decode()
+	}
+	switch {
 	case place == placeID:
 		return sql.StringValue(r.id())
 	case place == placeTimestamp:

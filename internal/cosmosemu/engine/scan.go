@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -21,7 +22,8 @@ type scan struct {
 	reverse   bool
 	sorting   bool // matching items are not loaded, but only noted for their order
 
-	served   []sql.Condition // conditions that the index can answer
+	bounds   []bound         // conditions that the index can answer: those that compare a property and a number
+	served   []sql.Condition // the others
 	residual []sql.Condition // the others: the item is loaded to test them
 	row      *row
 	name     []byte // key of the item that the scan is at, without its prefix
@@ -40,14 +42,48 @@ func newScan(
 		return single && roles[path] >= 0 || rev.Policy.Indexed(index.Steps(paths[path]))
 	}
 	for _, c := range b.Conditions() {
-		if conditionServed(c, indexed, rev.Policy) {
-			s.served = append(s.served, c)
-		} else {
+		simple, ok := c.Comparison()
+		switch {
+		case !conditionServed(c, indexed, rev.Policy):
 			s.residual = append(s.residual, c)
+		case ok && simple.Value.Kind() == sql.Number:
+			s.bounds = append(s.bounds, bound{c, simple.Path, simple.Op, simple.Value.Float()})
+		default:
+			s.served = append(s.served, c)
 		}
 	}
 	s.row = newRow(snapshot, rev, paths)
+	slices.SortStableFunc(s.bounds, func(a, b bound) int { return s.row.cost(a.path) - s.row.cost(b.path) })
 	return s
+}
+
+// bound is a condition that compares a property and a number: most items fail one of them, which is told without
+// reading what the others are about.
+type bound struct {
+	sql.Condition
+	path  int
+	op    sql.Op
+	value float64
+}
+
+// holds reports whether the condition is true for a row.
+func (b *bound) holds(r *row) bool {
+	v, ok := r.number(b.path)
+	if !ok {
+		return b.True(r)
+	}
+	switch b.op {
+	case sql.Less:
+		return v < b.value
+	case sql.LessEqual:
+		return v <= b.value
+	case sql.Greater:
+		return v > b.value
+	case sql.GreaterEqual:
+		return v >= b.value
+	default:
+		return v == b.value
+	}
 }
 
 // conditionServed reports whether the index answers a condition, so that no item is loaded to test it.
@@ -133,7 +169,7 @@ func (s *scan) item(it *pebble.Iterator, work *ru.QueryWork, visit func() (step,
 	if r.err != nil {
 		return stopBefore, r.err
 	}
-	if s.second >= r.head.expiry(s.revision.TTL) || !all(s.served, r) {
+	if s.second >= r.head.expiry(s.revision.TTL) || !s.within() || !all(s.served, r) {
 		return goOn, firstError(r.err, s.bound.Err())
 	}
 	if len(s.residual) > 0 {
@@ -149,6 +185,15 @@ func (s *scan) item(it *pebble.Iterator, work *ru.QueryWork, visit func() (step,
 		work.Add(int(r.head.size))
 	}
 	return next, firstError(firstError(err, r.err), s.bound.Err())
+}
+
+func (s *scan) within() bool {
+	for i := range s.bounds {
+		if !s.bounds[i].holds(s.row) {
+			return false
+		}
+	}
+	return true
 }
 
 func all(conditions []sql.Condition, r *row) bool {

@@ -24,14 +24,12 @@ type store struct {
 	lock     *pebble.Lock
 	logged   bool // there is a write-ahead log
 	inFlight atomic.Int64
+	end      *ending
 }
 
 // openStore opens the data directory. A directory that another process or Server holds is an error
 // that names it.
-func openStore(cfg Config) (*store, error) {
-	st := &store{logged: !cfg.InMemory}
-	opts := pebbleOptions(cfg)
-	defer opts.Cache.Unref()
+func openStore(cfg Config) (st *store, err error) {
 	dir := cfg.DataDir
 	if cfg.InMemory {
 		dir = "mem"
@@ -42,6 +40,9 @@ func openStore(cfg Config) (*store, error) {
 		}
 		dir = abs
 	}
+	st = &store{logged: !cfg.InMemory, end: newEnding(dir, cfg.Fatal)}
+	opts := pebbleOptions(cfg, st.end)
+	defer opts.Cache.Unref()
 	if err := opts.FS.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make data directory %s: %w", dir, err)
 	}
@@ -51,13 +52,13 @@ func openStore(cfg Config) (*store, error) {
 	}
 	opts.Lock = lock
 	st.lock = lock
-	if st.db, err = pebble.Open(dir, opts); err != nil {
+	if st.db, err = st.end.open(func() (*pebble.DB, error) { return pebble.Open(dir, opts) }); err != nil {
 		return nil, fmt.Errorf("open data directory %s: %w", dir, firstOf(err, lock.Close()))
 	}
 	return st, nil
 }
 
-func pebbleOptions(cfg Config) *pebble.Options {
+func pebbleOptions(cfg Config, end *ending) *pebble.Options {
 	opts := &pebble.Options{
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                memTableBytes,
@@ -65,18 +66,22 @@ func pebbleOptions(cfg Config) *pebble.Options {
 		Cache:                       pebble.NewCache(cacheBytes),
 		FlushDelayDeleteRange:       10 * time.Second, // so that a dropped container frees its space
 		DisableWAL:                  cfg.InMemory,
-		Logger:                      engineLog{cfg.Logger},
+		Logger:                      engineLog{cfg.Logger, end},
 	}
 	for i := range opts.Levels {
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
-	switch {
-	case cfg.InMemory:
+	if cfg.InMemory {
 		opts.FS = vfs.NewMem()
-	case cfg.Sync:
+		return opts
+	}
+	opts.FS = cfg.FS
+	if opts.FS == nil {
 		opts.FS = vfs.Default
-	default:
-		opts.FS = pageCacheFS{vfs.Default}
+	}
+	opts.FS = watchedFS{opts.FS, end}
+	if !cfg.Sync {
+		opts.FS = pageCacheFS{opts.FS}
 	}
 	return opts
 }
@@ -97,6 +102,7 @@ func (st *store) apply(b *pebble.Batch) error {
 	if !st.logged {
 		return st.db.Apply(b, pebble.NoSync)
 	}
+	defer st.end.onPanic()
 	st.inFlight.Add(1)
 	err := st.db.ApplyNoSyncWait(b, pebble.Sync)
 	if err != nil {
@@ -108,11 +114,10 @@ func (st *store) apply(b *pebble.Batch) error {
 // wait returns when an applied batch is durable, and releases it.
 func (st *store) wait(b *pebble.Batch) error {
 	if st.logged {
-		err := b.SyncWait()
-		st.inFlight.Add(-1)
-		if err != nil {
-			return err
+		if err := b.SyncWait(); err != nil {
+			st.end.now(err) // it is visible already, and a crash would take it back
 		}
+		st.inFlight.Add(-1)
 	}
 	return b.Close()
 }
@@ -136,7 +141,10 @@ func (st *store) settle() error {
 }
 
 // engineLog hands Pebble's messages to slog: routine ones as debug lines.
-type engineLog struct{ log *slog.Logger }
+type engineLog struct {
+	log *slog.Logger
+	end *ending
+}
 
 func (l engineLog) Infof(format string, args ...any) {
 	l.log.Debug("storage engine", "message", fmt.Sprintf(format, args...))
@@ -148,7 +156,7 @@ func (l engineLog) Errorf(format string, args ...any) {
 
 // Fatalf is called when going on would lose data; Pebble requires that it does not return.
 func (l engineLog) Fatalf(format string, args ...any) {
-	panic("engine: storage engine: " + fmt.Sprintf(format, args...))
+	l.end.now(fmt.Errorf("storage engine: "+format, args...))
 }
 
 // firstError returns the first of some errors that is one.

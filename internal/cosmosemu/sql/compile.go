@@ -65,18 +65,17 @@ func (c *compiler) statement(s *statement) {
 	}
 }
 
-// where divides the arms of the outermost AND by whether they read elements of an array.
+// where divides the arms of the outermost AND, and of those right below it, by whether they read elements of an array.
 func (c *compiler) where(n node) {
-	arms := []node{n}
-	if l, ok := n.(logic); ok && !l.decide {
-		arms = l.arms
-	}
-	for _, a := range arms {
-		if readsElement(a) {
-			c.query.inner = append(c.query.inner, a)
-		} else {
-			c.query.where = append(c.query.where, a)
+	switch l, ok := n.(logic); {
+	case ok && !l.decide:
+		for _, a := range l.arms {
+			c.where(a)
 		}
+	case readsElement(n):
+		c.query.inner = append(c.query.inner, n)
+	default:
+		c.query.where = append(c.query.where, n)
 	}
 }
 

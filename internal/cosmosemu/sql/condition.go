@@ -148,6 +148,18 @@ type Comparison struct {
 	Value Value
 }
 
+// Comparison is what the arm is, if it is a simple test of one property against a known value, for equality or order.
+func (c Condition) Comparison() (Comparison, bool) {
+	n, ok := c.node.(compare)
+	if !ok {
+		return Comparison{}, false
+	}
+	if all := c.bound.comparison(n); len(all[0]) == 1 {
+		return all[0][0], true
+	}
+	return Comparison{}, false
+}
+
 // Alternatives rewrites the WHERE clause as a disjunction of lists of simple comparisons that every
 // matching item satisfies one of. It keeps only what can be read off the text, so an item may satisfy
 // an alternative and still not match; an empty list is satisfied by every item. It gives at most

@@ -31,7 +31,9 @@ func (m *Memory) Headers(ctx context.Context, s store.HeaderScan,
 	}
 	for _, doc := range docs {
 		usage.Documents++
-		if err := yield(doc); err != nil {
+		err := yield(doc)
+		clear(doc) // as in Scan
+		if err != nil {
 			return usage, err
 		}
 	}
@@ -85,4 +87,5 @@ func (m *Memory) Damage(key sharding.Key, id string, doc []byte) {
 		return
 	}
 	m.containers[key.Container][at] = bytes.Clone(doc)
+	m.stamp(key.Container, at)
 }

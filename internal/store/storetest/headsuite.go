@@ -42,6 +42,7 @@ func RunHeads(t *testing.T, open func(t *testing.T) HeadFixture) {
 		{"positions alone", headPositions},
 		{"a snapshot stays as it is", headSnapshot},
 		{"of one instant the last value", headNewest},
+		{"of bins that are known what is new", headBins},
 		{"what is stored is told", headStored},
 		{"no row is ever nowhere", headNowhere},
 		{"devices are listed without rows", headDevices},
@@ -201,6 +202,88 @@ func headNewest(t *testing.T, f HeadFixture) {
 	f.Store()
 	f.Take(2, reading("m1", 10, 3, "a"))
 	require.Contains(t, headLines(t, f, r), "m1 10 a 3", "also against what may linger")
+}
+
+// binKeeper keeps the bins of a head, and asks for what came since.
+type binKeeper struct {
+	owner uint64
+	bins  map[store.HeadBin][]store.HeadRows
+}
+
+// ask is what is kept after one more question, and how many rows were told.
+func (k *binKeeper) ask(t *testing.T, f HeadFixture, r store.HeadRequest) (lines []string, rows int) {
+	t.Helper()
+	r.Bins = true
+	if k.owner != 0 {
+		known := store.HeadKnown{Owner: k.owner}
+		for name, parts := range k.bins {
+			name.Through = parts[len(parts)-1].Source.Through
+			known.Bins = append(known.Bins, name)
+		}
+		strange := store.HeadKnown{Owner: k.owner + 1, Bins: []store.HeadBin{{Device: "m1", Day: headDay, Through: 1 << 40}}}
+		r.Known = []store.HeadKnown{strange, known}
+	}
+	h := one(t, f, r)
+	require.NotZero(t, h.Owner)
+	require.True(t, k.owner == 0 || k.owner == h.Owner, "the owner is who it was")
+	told, all := make(map[store.HeadBin][]store.HeadRows), make(seen)
+	for part, err := range h.Rows {
+		require.NoError(t, err)
+		rows += part.Frame.Rows()
+		name := store.HeadBin{Device: part.Device, Day: part.Day, First: part.First}
+		require.NotContains(t, told, name, "each bin once")
+		if part.Above >= 0 {
+			require.NotEmpty(t, k.bins[name])
+			require.Equal(t, k.bins[name][len(k.bins[name])-1].Source.Through, part.Above)
+			told[name] = slices.Clone(k.bins[name])
+		}
+		told[name] = append(told[name], part)
+		for _, p := range told[name] {
+			all.take(p.Device, p.Source, p.Frame)
+		}
+	}
+	k.owner, k.bins = h.Owner, told
+	return all.lines(), rows
+}
+
+// headBins holds that who keeps bins and asks for what came since has what a head has that is asked for all.
+func headBins(t *testing.T, f HeadFixture) {
+	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, 2*telemetry.DayMillis), Metrics: []string{"a"}}
+	var k binKeeper
+	ask := func(want int, why string) {
+		t.Helper()
+		lines, rows := k.ask(t, f, r)
+		require.Equal(t, headLines(t, f, r), lines, why)
+		if want >= 0 {
+			require.Equal(t, want, rows, why)
+		}
+	}
+	f.Take(0, reading("m1", 10, 1, "a", "b"), reading("m2", 10, 2, "a"), reading("m3", 10, 3, "b"))
+	require.Zero(t, one(t, f, r).Owner, "nobody has asked for bins")
+	k.ask(t, f, r) // what is known of an owner is told from the next request on, over HTTP
+	k = binKeeper{owner: k.owner}
+	ask(2, "nothing was known")
+	ask(0, "nothing is new")
+	f.Take(3, reading("m1", 20, 4, "a"), reading("m3", 20, 5, "a"), reading("m1", 10, 6, "a"),
+		reading("m1", telemetry.DayMillis, 7, "a"), reading("m4", 10, 8, "a"))
+	ask(5, "a bin has grown, one has the metric now, an instant is told again, two are new")
+	position := int64(8)
+	for i := range int64(200) { // more than are open at a time
+		f.Take(position, reading("m1", 30+i, float64(i), "a"))
+		position++
+		if i%50 == 13 {
+			ask(-1, fmt.Sprint(i))
+		}
+	}
+	ask(-1, "most are in blocks")
+	f.Take(position, reading("m1", 40, 9, "a"))
+	ask(1, "behind blocks")
+	f.Store()
+	ask(-1, "what is stored may stay for a while, and what has gone is not kept")
+	f.Take(position+1, reading("m1", 11, 10, "a"), reading("m2", 41, 11, "a"))
+	ask(2, "bins begin anew")
+	r.Devices = []string{"m2"}
+	ask(0, "of a device alone")
 }
 
 func headStored(t *testing.T, f HeadFixture) {

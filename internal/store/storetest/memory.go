@@ -8,11 +8,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
@@ -62,6 +64,14 @@ type Fault struct {
 // the contract: a document that is no JSON object, or says something else than its key and id, or a
 // chunk that does not follow the one before it in its chain. Set Fault before others use it.
 type Memory struct {
+	// Now is the store's clock; nil stands still.
+	Now func() time.Time
+
+	// Behind is how far the replica lags that answers a scan, Skew how much earlier than Now a document is stamped: clocks
+	// differ, and step back. Nil for not at all. With Expiry documents whose ttl is over are gone.
+	Behind, Skew func() time.Duration
+	Expiry       bool
+
 	// Fault is asked before each call; nil, or an answer of nil, lets it happen. It is called without a lock.
 	Fault func(Op) *Fault
 
@@ -70,6 +80,21 @@ type Memory struct {
 	mu         sync.Mutex // guards below
 	calls      map[Kind]int
 	containers map[string]map[place][]byte
+	writes     int
+	stamps     map[stamped]stamp
+}
+
+// stamped is a document of a container.
+type stamped struct {
+	container string
+	place
+}
+
+// stamp is what the store adds to a document.
+type stamp struct {
+	write int       // its number
+	at    int64     // s since 1970 UTC
+	done  time.Time // when it was written
 }
 
 // place is where a document is in its container.
@@ -84,7 +109,8 @@ type Stored struct {
 
 // NewMemory makes a store with these containers.
 func NewMemory(t testing.TB, containers ...string) *Memory {
-	m := &Memory{t: t, calls: make(map[Kind]int), containers: make(map[string]map[place][]byte)}
+	m := &Memory{t: t, calls: make(map[Kind]int), containers: make(map[string]map[place][]byte),
+		stamps: make(map[stamped]stamp)}
 	for _, name := range containers {
 		m.CreateContainer(name)
 	}
@@ -164,7 +190,46 @@ func (m *Memory) create(key sharding.Key, id string, doc []byte) error {
 		return store.ErrKeyFull
 	}
 	docs[at] = bytes.Clone(doc)
+	m.stamp(key.Container, at)
 	return nil
+}
+
+// stamp notes a write. The caller holds mu.
+func (m *Memory) stamp(container string, at place) {
+	m.writes++
+	s := stamp{write: m.writes}
+	if m.Now != nil {
+		s.done = m.Now()
+		s.at = s.done.Unix()
+		if m.Skew != nil {
+			s.at = s.done.Add(-m.Skew()).Unix()
+		}
+	}
+	m.stamps[stamped{container, at}] = s
+}
+
+// lend is a document as a scan shows it, with the properties that the store adds. What is no object stays as it is.
+func (s stamp) lend(doc []byte) []byte {
+	if doc = bytes.Clone(doc); !bytes.HasSuffix(doc, []byte("}")) || len(doc) == 2 {
+		return doc
+	}
+	return fmt.Appendf(doc[:len(doc)-1], `,"_etag":"\"%d\"","_ts":%d}`, s.write, s.at)
+}
+
+// replica is the moment that the answering replica shows; zero for now.
+func (m *Memory) replica() (as time.Time) {
+	if m.Behind != nil {
+		as = m.Now().Add(-m.Behind())
+	}
+	return as
+}
+
+// shows reports whether a replica at a moment has a document.
+func (m *Memory) shows(s stamp, p properties, as time.Time) bool {
+	if m.Expiry && p.TTL != nil && m.Now().Unix() >= s.at+int64(*p.TTL) {
+		return false
+	}
+	return as.IsZero() || !s.done.After(as)
 }
 
 // held is how many bytes the documents take that are under the same key.
@@ -225,6 +290,7 @@ func (m *Memory) Last(ctx context.Context, key sharding.Key, chain store.Chain) 
 // Scan implements store.Reader.
 func (m *Memory) Scan(ctx context.Context, s store.Scan, yield func(doc []byte) error) (store.Usage, error) {
 	usage := store.Usage{Receipt: store.Receipt{RUs: 3}}
+	store.Charge(ctx, usage.RUs, false)
 	if f := m.call(ctx, Op{Kind: Scan, Key: s.Key}); f.Err != nil {
 		return usage, f.Err
 	}
@@ -239,7 +305,9 @@ func (m *Memory) Scan(ctx context.Context, s store.Scan, yield func(doc []byte) 
 	}
 	for _, doc := range docs {
 		usage.Documents++
-		if err := yield(bytes.Clone(doc)); err != nil {
+		err := yield(doc)
+		clear(doc) // who has kept it sees at once that it was not to be kept
+		if err != nil {
 			return usage, err
 		}
 		if err := ctx.Err(); err != nil {
@@ -254,6 +322,9 @@ func (m *Memory) matching(s store.Scan) (docs [][]byte, ok bool) {
 	if len(s.Devices) > store.MaxScanDevices || s.Devices != nil && s.Key.Device != "" {
 		m.t.Errorf("scan of %+v names %d devices", s.Key, len(s.Devices))
 	}
+	if len(s.Windows) > store.MaxScanWindows {
+		m.t.Errorf("scan of %+v has %d windows", s.Key, len(s.Windows))
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	in, ok := m.containers[s.Key.Container]
@@ -266,11 +337,20 @@ func (m *Memory) matching(s store.Scan) (docs [][]byte, ok bool) {
 		doc  []byte
 	}
 	var all []found
+	as := m.replica()
 	for p, doc := range in {
 		h := parse(doc)
 		if p.tenantShard == s.Key.TenantShard && (s.Key.Device == "" || p.device == s.Key.Device) &&
-			(s.Devices == nil || slices.Contains(s.Devices, p.device)) && h.From < s.Range.To && h.To >= s.Range.From {
-			all = append(all, found{h.From, p.device + p.id, doc})
+			(s.Devices == nil || slices.Contains(s.Devices, p.device)) {
+			stamp := m.stamps[stamped{s.Key.Container, p}]
+			if !m.shows(stamp, h, as) || s.Before > 0 && stamp.at >= s.Before {
+				continue
+			}
+			if slices.ContainsFunc(s.Asks(), func(w store.Window) bool {
+				return h.From < w.To && h.To >= w.From && stamp.at >= w.Since
+			}) {
+				all = append(all, found{h.From, p.device + p.id, stamp.lend(doc)})
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b found) int {

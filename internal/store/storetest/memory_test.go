@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
@@ -16,8 +17,20 @@ import (
 func TestMemory(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Fixture {
 		m := storetest.NewMemory(t)
+		now := time.Unix(1_795_176_000, 0)
+		m.Now = func() time.Time { return now }
 		return storetest.Fixture{Writer: m, Reader: m, Headers: m, CreateContainer: m.CreateContainer,
-			DeleteContainer: m.DeleteContainer}
+			DeleteContainer: m.DeleteContainer, Wait: func(d time.Duration) { now = now.Add(d) }}
+	})
+}
+
+func TestViews(t *testing.T) {
+	storetest.RunViews(t, func(t *testing.T) storetest.ViewFixture {
+		v := storetest.NewViews(t)
+		now := time.Unix(1_795_176_000, 0)
+		v.Now = func() time.Time { return now }
+		return storetest.ViewFixture{Views: v, CreateContainer: v.CreateContainer, Now: v.Now,
+			Wait: func(d time.Duration) { now = now.Add(d) }}
 	})
 }
 

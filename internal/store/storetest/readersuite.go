@@ -2,10 +2,12 @@ package storetest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"binnacle/internal/store"
 	"binnacle/sharding"
@@ -91,6 +93,89 @@ func scanPrefix(t *testing.T, f Fixture) {
 	require.Empty(t, scan(t, f, store.Scan{Key: prefix, Range: millis(10, 30)}))
 }
 
+func scanSince(t *testing.T, f Fixture) {
+	f.CreateContainer(container)
+	stored := func(of sharding.Key, n uint32) (at int64) {
+		_, err := f.Writer.Create(t.Context(), of, number(n).String(),
+			document(of, number(n), int64(n)*10, int64(n)*10+9, 10))
+		require.NoError(t, err)
+		_, err = f.Reader.Scan(t.Context(), store.Scan{Key: of, Range: millis(int64(n)*10, int64(n)*10+1)},
+			func(doc []byte) error {
+				var p struct {
+					ETag string `json:"_etag"`
+					At   int64  `json:"_ts"`
+				}
+				require.NoError(t, json.Unmarshal(doc, &p))
+				require.NotEmpty(t, p.ETag)
+				at = p.At
+				return nil
+			})
+		require.NoError(t, err)
+		return at
+	}
+	first := stored(m1, 0)
+	f.Wait(10 * time.Second)
+	second := stored(m1, 1)
+	require.InDelta(t, 10, second-first, 1)
+	stored(m2, 0)
+	f.Wait(10 * time.Second)
+	third := stored(m1, 2)
+	for _, desc := range []bool{false, true} {
+		for since, want := range map[int64][]string{
+			0: {"m1/0", "m1/1", "m1/2"}, first: {"m1/0", "m1/1", "m1/2"}, first + 1: {"m1/1", "m1/2"}, second: {"m1/1", "m1/2"},
+			third: {"m1/2"}, third + 1: nil,
+		} {
+			if desc {
+				want = slices.Clone(want)
+				slices.Reverse(want)
+			}
+			require.Equal(t, want, scan(t, f, store.Scan{Key: m1, Range: millis(0, 1000), Since: since, Descending: desc}))
+		}
+	}
+	require.Equal(t, []string{"m1/1"}, scan(t, f, store.Scan{Key: m1, Range: millis(0, 20), Since: second}),
+		"and of the range")
+	require.Equal(t, []string{"m1/0", "m1/1"}, scan(t, f, store.Scan{Key: m1, Range: millis(0, 1000), Before: third}))
+	require.Equal(t, []string{"m1/1"},
+		scan(t, f, store.Scan{Key: m1, Range: millis(0, 1000), Since: second, Before: third}))
+	prefix := sharding.Key{Container: container, TenantShard: m1.TenantShard}
+	require.ElementsMatch(t, []string{"m1/1", m2.Device + "/0", "m1/2"},
+		scan(t, f, store.Scan{Key: prefix, Range: millis(0, 1000), Since: second}))
+	require.ElementsMatch(t, []string{m2.Device + "/0"},
+		scan(t, f, store.Scan{Key: prefix, Devices: []string{m2.Device}, Range: millis(0, 1000), Since: second}))
+}
+
+// A scan may have windows, each with its own since; what two of them ask for is answered once.
+func scanWindows(t *testing.T, f Fixture) {
+	f.CreateContainer(container)
+	fill(t, f, m1, 4, 10) // 0 to 9, 10 to 19, …
+	var at int64
+	_, err := f.Reader.Scan(t.Context(), store.Scan{Key: m1, Range: millis(30, 31)}, func(doc []byte) error {
+		var p struct {
+			At int64 `json:"_ts"`
+		}
+		at = max(at, p.At)
+		require.NoError(t, json.Unmarshal(doc, &p))
+		at = max(at, p.At)
+		return nil
+	})
+	require.NoError(t, err)
+	f.Wait(10 * time.Second)
+	fill(t, f, m2, 4, 10)
+	window := func(from, to, since int64) store.Window { return store.Window{Range: millis(from, to), Since: since} }
+	prefix := sharding.Key{Container: container, TenantShard: m1.TenantShard}
+	require.ElementsMatch(t, []string{"m1/0", m2.Device + "/0", m2.Device + "/3"},
+		scan(t, f, store.Scan{Key: prefix, Windows: []store.Window{window(0, 10, 0), window(30, 40, at+5)}}))
+	require.Equal(t, []string{"m1/1", "m1/2", "m1/3"},
+		scan(t, f, store.Scan{Key: m1, Windows: []store.Window{window(10, 30, 0), window(25, 40, at-100)}}))
+	require.ElementsMatch(t, []string{m2.Device + "/1"}, scan(t, f, store.Scan{Key: prefix, Devices: []string{m2.Device},
+		Windows: []store.Window{window(10, 20, at+5), window(30, 40, at+1000)}}))
+	var most []store.Window
+	for range store.MaxScanWindows {
+		most = append(most, window(10, 20, at-100))
+	}
+	require.Equal(t, []string{"m1/1"}, scan(t, f, store.Scan{Key: m1, Windows: most}))
+}
+
 func scanYield(t *testing.T, f Fixture) {
 	f.CreateContainer(container)
 	fill(t, f, m1, 5, 10)
@@ -110,16 +195,21 @@ func scanYield(t *testing.T, f Fixture) {
 	}
 }
 
-func scanKeeps(t *testing.T, f Fixture) {
+// A document is left alone by whatever is scanned while yield has it.
+func scanWithin(t *testing.T, f Fixture) {
 	f.CreateContainer(container)
 	fill(t, f, m1, 10, 100)
-	var kept, copies [][]byte
+	fill(t, f, m2, 10, 100)
 	_, err := f.Reader.Scan(t.Context(), store.Scan{Key: m1, Range: millis(0, 1000)}, func(doc []byte) error {
-		kept, copies = append(kept, doc), append(copies, bytes.Clone(doc))
+		before := bytes.Clone(doc)
+		_, err := f.Reader.Scan(t.Context(), store.Scan{Key: m2, Range: millis(0, 1000)}, func([]byte) error { return nil })
+		require.NoError(t, err)
+		require.Equal(t, string(before), string(doc))
+		clear(doc) // it is ours
 		return nil
 	})
 	require.NoError(t, err)
-	require.Equal(t, copies, kept)
+	require.Len(t, scan(t, f, store.Scan{Key: m1, Range: millis(0, 1000)}), 10, "and of ours alone")
 }
 
 // A scan tells what it costs as it goes, and ends when that is too much.

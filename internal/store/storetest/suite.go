@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
@@ -22,6 +23,7 @@ type Fixture struct {
 	Headers         store.HeaderReader
 	CreateContainer func(name string)
 	DeleteContainer func(name string)
+	Wait            func(d time.Duration) // moves the store's clock
 }
 
 // Run checks an implementation of store.Writer and store.Reader; open returns an empty one.
@@ -43,9 +45,11 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"a scan in order", scanOrder},
 		{"a scan of all devices", scanPrefix},
 		{"a scan ends at an error of yield", scanYield},
+		{"a scan of what is new", scanSince},
+		{"a scan with windows", scanWindows},
 		{"a container dropped under a scan", scanDropped},
 		{"a scan tells what it costs", scanCharge},
-		{"a scan's bytes stay as they are", scanKeeps},
+		{"a scan's bytes stay as they are until yield returns", scanWithin},
 		{"headers of a day", headersOfADay},
 		{"a context that has ended", contextEnded},
 	} {

@@ -17,19 +17,26 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "binnacle.config" -}}
 {{- $set := dict "admin" "0.0.0.0:7071" }}
 {{- if .top.Values.cosmos.keySecret.name }}{{ $_ := set $set "key-file" "/etc/binnacle/cosmos/keys" }}{{ end }}
-{{- if ne .role "provision" }}
+{{- if ne .role "views" }}
 {{- if .top.Values.kafka.passwordSecret.name }}{{ $_ := set $set "kafka-password-file" "/etc/binnacle/kafka/password" }}{{ end }}
-{{- $_ := set $set "heads-secret-file" "/etc/binnacle/heads/secret" }}
 {{- $set = mergeOverwrite $set .top.Values.kafka.settings }}
 {{- end }}
-{{- if eq .role "ingest" }}{{ $_ := set $set "heads-listen" "0.0.0.0:7072" }}{{ end }}
+{{- if eq .role "ingest" "query" }}{{ $_ := set $set "heads-secret-file" "/etc/binnacle/heads/secret" }}{{ end }}
+{{- if eq .role "ingest" }}
+{{- $_ := set $set "heads-listen" "0.0.0.0:7072" }}
+{{- if .top.Values.ingest.assign }}{{ $_ := set $set "assign" (printf "auto/%v" .top.Values.ingest.replicas) }}{{ end }}
+{{- end }}
 {{- if eq .role "query" }}
 {{- $_ := set $set "api" "0.0.0.0:7070" }}
+{{- $_ := set $set "queriers" .top.Values.query.replicas }}
 {{- $_ := set $set "heads" (list (printf "%s-heads.%s.svc:7072" (include "binnacle.fullname" .top) .top.Release.Namespace)) }}
 {{- if .top.Values.query.tlsSecret }}
 {{- $_ := set $set "api-tls-cert" "/etc/binnacle/tls/tls.crt" }}
 {{- $_ := set $set "api-tls-key" "/etc/binnacle/tls/tls.key" }}
 {{- end }}
+{{- end }}
+{{- if eq .role "views" }}
+{{- with index .top.Values.ingest.settings "hold" }}{{ $_ := set $set "lanes-hold" . }}{{ end }}
 {{- end }}
 {{- $set = mergeOverwrite $set .top.Values.cosmos.settings (index .top.Values .role).settings }}
 {{- toYaml (dict .role $set) }}
@@ -125,11 +132,11 @@ spec:
         {{- if .top.Values.cosmos.keySecret.name }}
         - {name: cosmos, mountPath: /etc/binnacle/cosmos, readOnly: true}
         {{- end }}
-        {{- if ne .role "provision" }}
-        - {name: heads, mountPath: /etc/binnacle/heads, readOnly: true}
-        {{- if .top.Values.kafka.passwordSecret.name }}
+        {{- if and (ne .role "views") .top.Values.kafka.passwordSecret.name }}
         - {name: kafka, mountPath: /etc/binnacle/kafka, readOnly: true}
         {{- end }}
+        {{- if eq .role "ingest" "query" }}
+        - {name: heads, mountPath: /etc/binnacle/heads, readOnly: true}
         {{- end }}
         {{- if and (eq .role "query") .top.Values.query.tlsSecret }}
         - {name: tls, mountPath: /etc/binnacle/tls, readOnly: true}
@@ -147,20 +154,20 @@ spec:
         items: [{key: {{ .key }}, path: keys}]
     {{- end }}
     {{- end }}
-    {{- if ne .role "provision" }}
+    {{- if eq .role "ingest" "query" }}
     - name: heads
       secret:
         secretName: {{ required "heads.secret.name: the secret that queriers show to ingesters" .top.Values.heads.secret.name }}
         defaultMode: 0440
         items: [{key: {{ .top.Values.heads.secret.key }}, path: secret}]
+    {{- end }}
     {{- with .top.Values.kafka.passwordSecret }}
-    {{- if .name }}
+    {{- if and (ne $.role "views") .name }}
     - name: kafka
       secret:
         secretName: {{ .name }}
         defaultMode: 0440
         items: [{key: {{ .key }}, path: password}]
-    {{- end }}
     {{- end }}
     {{- end }}
     {{- if and (eq .role "query") .top.Values.query.tlsSecret }}

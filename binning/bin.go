@@ -1,0 +1,391 @@
+package binning
+
+import (
+	"errors"
+	"iter"
+	"slices"
+	"sort"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/telemetry"
+)
+
+// Bin is readings of one device and day, in the order of their offsets: the older ones as blocks, the others as Rows.
+// As with Rows, a copy of the struct is a snapshot that stays valid while the original goes on. The zero Bin is empty.
+//
+// What fails fails because a Shelf has lost rows.
+type Bin struct {
+	sealed *sealed // nil: none
+	open   Rows
+}
+
+// sealed is blocks, and what they have in all. It is never changed, so that it can be part of snapshots.
+type sealed struct {
+	blocks                         []Block
+	readings, values, bytes, width int
+}
+
+var none sealed
+
+func (b *Bin) old() *sealed {
+	if b.sealed == nil {
+		return &none
+	}
+	return b.sealed
+}
+
+// NewBin makes a Bin whose metrics have their names from names, which it shares with others of the same owner.
+func NewBin(names *Names) Bin { return Bin{open: NewRows(names)} }
+
+// BinOf is a Bin of blocks, ordered by their offsets, none of which reaches into the next one.
+func BinOf(names *Names, blocks []Block) Bin {
+	b := NewBin(names)
+	b.add(blocks...)
+	return b
+}
+
+// add appends blocks.
+func (b *Bin) add(blocks ...Block) {
+	if len(blocks) == 0 {
+		return
+	}
+	s := *b.old()
+	s.blocks = append(s.blocks, blocks...)
+	for i := range blocks {
+		x := &blocks[i]
+		s.readings += x.Rows
+		s.values += x.Values
+		s.bytes += x.Bytes()
+		s.width = max(s.width, x.Width())
+	}
+	b.sealed = &s
+}
+
+// Append takes a reading of the record at offset, which must not be lower than any before it. It reports whether some
+// open reading before has the same metrics and kinds, and some the same labels.
+func (b *Bin) Append(offset int64, reading telemetry.Reading) (repeats bool) {
+	return b.open.Append(offset, reading)
+}
+
+// Ripe reports whether the open rows should become a block before a record at offset is taken: there are rows of them,
+// or so many values, and none of that record.
+func (b *Bin) Ripe(offset int64, rows int) bool {
+	n := len(b.open.rows)
+	return n > 0 && (n >= rows || n >= leastBlockRows && len(b.open.cells) >= blockValues) && b.open.Through() < offset
+}
+
+// Seal makes a block of the open rows. It reports false when they are more than a block takes: then they stay as they
+// are.
+func (b *Bin) Seal(s *Schemas) bool {
+	if len(b.open.rows) == 0 {
+		return false
+	}
+	x, ok := b.BlockOf(0, len(b.open.rows), s)
+	if ok {
+		b.add(x)
+		b.open = NewRows(b.open.names)
+	}
+	return ok
+}
+
+// BlockOf is a block of the open rows from i to j; ok is false when they are more than a block takes.
+func (b *Bin) BlockOf(i, j int, s *Schemas) (x Block, ok bool) {
+	run := b.open.Run(i, j)
+	x, err := s.block(&run)
+	if err != nil && !errors.Is(err, chunk.ErrTooLarge) {
+		panic("binning: rows that were taken make no block: " + err.Error())
+	}
+	return x, err == nil
+}
+
+// Blocks are the older readings; the caller must not change them.
+func (b *Bin) Blocks() []Block { return b.old().blocks }
+
+// Open is the newest readings.
+func (b *Bin) Open() *Rows { return &b.open }
+
+// Readings is how many readings were taken, before those of one instant are merged.
+func (b *Bin) Readings() int { return b.old().readings + len(b.open.rows) }
+
+// Values is how many values the readings have.
+func (b *Bin) Values() int { return b.old().values + len(b.open.cells) }
+
+// Width is about how many columns the readings become.
+func (b *Bin) Width() int { return max(b.old().width, b.open.Width()) }
+
+// Bytes is about how much memory the readings take beside the struct itself, names and schemas.
+func (b *Bin) Bytes() int { return b.old().bytes + b.open.Bytes() }
+
+// First is the offset of the first record; there must be one.
+func (b *Bin) First() int64 {
+	if len(b.Blocks()) > 0 {
+		return b.Blocks()[0].First
+	}
+	return b.open.First()
+}
+
+// Through is the offset of the last record; there must be one.
+func (b *Bin) Through() int64 {
+	if len(b.open.rows) > 0 {
+		return b.open.Through()
+	}
+	return b.Blocks()[len(b.Blocks())-1].Through
+}
+
+// Span is the least and the greatest event time; there must be a reading.
+func (b *Bin) Span() (from, to int64) {
+	for i := range b.Blocks() {
+		x := &b.Blocks()[i]
+		if i == 0 {
+			from, to = x.From, x.To
+		}
+		from, to = min(from, x.From), max(to, x.To)
+	}
+	if len(b.open.rows) == 0 {
+		return from, to
+	}
+	f, t := b.open.Span()
+	if len(b.Blocks()) == 0 {
+		return f, t
+	}
+	return min(from, f), max(to, t)
+}
+
+// Columns is every metric with every kind that it has values of; one may come more than once.
+func (b *Bin) Columns() iter.Seq2[string, telemetry.Kind] {
+	return func(yield func(string, telemetry.Kind) bool) {
+		var last *chunk.Schema
+		for i := range b.Blocks() {
+			if b.Blocks()[i].schema == last {
+				continue
+			}
+			last = b.Blocks()[i].schema
+			for metric, kind := range last.Columns() {
+				if !yield(metric, kind) {
+					return
+				}
+			}
+		}
+		for metric, kind := range b.open.Columns() {
+			if !yield(metric, kind) {
+				return
+			}
+		}
+	}
+}
+
+// Shelve puts the rows of blocks on a shelf, and returns how much memory that has freed, also when it fails in between.
+// Snapshots keep theirs.
+func (b *Bin) Shelve(shelf Shelf) (freed int, err error) {
+	s := *b.old()
+	blocks := slices.Clone(s.blocks)
+	freed, err = Shelve(blocks, shelf)
+	if freed > 0 {
+		s.blocks, s.bytes = blocks, s.bytes-freed
+		b.sealed = &s
+	}
+	return freed, err
+}
+
+// Shelvable is how much memory Shelve would free.
+func (b *Bin) Shelvable() int { return b.old().bytes - len(b.Blocks())*blockBytes }
+
+// UpTo cuts behind the records up to an offset. The rest takes the place of b, which must not be appended to any more.
+func (b *Bin) UpTo(offset int64, s *Schemas) (head, rest Bin, err error) {
+	i := sort.Search(len(b.Blocks()), func(i int) bool { return b.Blocks()[i].Through > offset })
+	if i == len(b.Blocks()) {
+		n := b.open.Upto(offset)
+		return b.cutOpen(n)
+	}
+	if b.Blocks()[i].First > offset {
+		return b.cutBlocks(i)
+	}
+	return b.cutInside(i, s, func(rows *Rows) int { return rows.Upto(offset) })
+}
+
+// SplitAt cuts between records: head has about n readings, at least one record, rest has the others. The rest takes the
+// place of b, which must not be appended to any more.
+func (b *Bin) SplitAt(n int, s *Schemas) (head, rest Bin, err error) {
+	for i := range b.Blocks() {
+		if x := b.Blocks()[i].Rows; n >= x {
+			n -= x
+			continue
+		}
+		if n <= 0 && i > 0 {
+			return b.cutBlocks(i)
+		}
+		return b.cutInside(i, s, func(*Rows) int { return n })
+	}
+	if n <= 0 && len(b.Blocks()) > 0 || len(b.open.rows) == 0 {
+		return b.cutBlocks(len(b.Blocks()))
+	}
+	h, r := b.open.SplitAt(n)
+	return b.opened(h, r)
+}
+
+// cutOpen cuts behind the first n open rows, between records.
+func (b *Bin) cutOpen(n int) (head, rest Bin, err error) {
+	switch {
+	case n == 0:
+		return b.cutBlocks(len(b.Blocks()))
+	case n == len(b.open.rows):
+		return *b, Bin{}, nil
+	}
+	h, r := b.open.SplitAt(n)
+	return b.opened(h, r)
+}
+
+// opened is all blocks with some open rows, and the others.
+func (b *Bin) opened(h, r Rows) (head, rest Bin, err error) {
+	return Bin{b.clipped(), h}, Bin{open: r}, nil
+}
+
+// clipped is the blocks for another Bin to go on with.
+func (b *Bin) clipped() *sealed {
+	s := *b.old()
+	s.blocks = slices.Clip(s.blocks)
+	return &s
+}
+
+// Parts is snapshots that have the Bin's rows together: each block up to an offset by itself, and all other rows.
+func (b *Bin) Parts(through int64) (parts []Bin) {
+	blocks := b.Blocks()
+	i := 0
+	for ; i < len(blocks) && blocks[i].Through <= through; i++ {
+		part := NewBin(b.open.names)
+		part.add(blocks[i])
+		parts = append(parts, part)
+	}
+	rest := NewBin(b.open.names)
+	rest.add(blocks[i:]...)
+	rest.open = b.open
+	if rest.Readings() > 0 {
+		parts = append(parts, rest)
+	}
+	return parts
+}
+
+// cutBlocks cuts before block i.
+func (b *Bin) cutBlocks(i int) (head, rest Bin, err error) {
+	head, rest = NewBin(b.open.names), NewBin(b.open.names)
+	head.add(b.Blocks()[:i]...)
+	rest.add(b.Blocks()[i:]...)
+	rest.open = b.open
+	return head, rest, nil
+}
+
+// cutInside cuts inside block i, behind as many of its rows as n says.
+func (b *Bin) cutInside(i int, s *Schemas, n func(*Rows) int) (head, rest Bin, err error) {
+	run, err := b.Blocks()[i].run(nil, new(opener))
+	if err != nil {
+		return Bin{}, Bin{}, err
+	}
+	rows := NewRows(b.open.names)
+	rows.AppendRun(&run)
+	h, r := rows.SplitAt(n(&rows))
+	head, rest = NewBin(b.open.names), NewBin(b.open.names)
+	head.add(b.Blocks()[:i]...)
+	head.open = h
+	if len(r.rows) > 0 {
+		rest.open = r
+		if !rest.Seal(s) {
+			return Bin{}, Bin{}, errTooLarge
+		}
+	}
+	rest.add(b.Blocks()[i+1:]...)
+	rest.open = b.open
+	return head, rest, nil
+}
+
+// Concat is b followed by c, whose offsets are higher.
+func (b *Bin) Concat(c *Bin, s *Schemas) (Bin, error) {
+	out := NewBin(b.open.names)
+	out.add(b.Blocks()...)
+	switch {
+	case len(c.Blocks()) == 0:
+		out.open = b.open.Concat(&c.open)
+		return out, nil
+	case len(b.open.rows) > 0:
+		out.open = b.open
+		if !out.Seal(s) {
+			return Bin{}, errTooLarge
+		}
+	}
+	out.add(c.Blocks()...)
+	out.open = c.open
+	return out, nil
+}
+
+// Each is the readings as they were taken, without tenant and device, each with the offset of its record. A reading's
+// Fields are overwritten by the next one's.
+func (b *Bin) Each(visit func(int64, telemetry.Reading)) error {
+	var o opener
+	for i := range b.Blocks() {
+		run, err := b.Blocks()[i].run(nil, &o)
+		if err != nil {
+			return err
+		}
+		var rows Rows
+		rows.AppendRun(&run)
+		for offset, reading := range rows.Each() {
+			visit(offset, reading)
+		}
+	}
+	for offset, reading := range b.open.Each() {
+		visit(offset, reading)
+	}
+	return nil
+}
+
+// Frame is the readings of records below an offset and with an instant in span as columns: those of one instant and
+// label set merged, the value with the highest offset winning, metric by metric. With metrics given, only those are in
+// it, and readings that have none of them are left out.
+func (b *Bin) Frame(span telemetry.Range, metrics []string, below int64) (chunk.Frame, error) {
+	return b.FrameAbove(-1, span, metrics, below)
+}
+
+// FrameAbove is Frame of the readings of records above an offset.
+func (b *Bin) FrameAbove(above int64, span telemetry.Range, metrics []string, below int64) (chunk.Frame, error) {
+	open := b.open.Below(below)
+	var runs []chunk.Run
+	var o opener
+	for i := range b.Blocks() {
+		x := &b.Blocks()[i]
+		if x.First >= below || x.Through <= above || !x.overlaps(span) || !x.schema.HasAny(metrics) {
+			continue
+		}
+		run, err := x.run(metrics, &o)
+		if err != nil {
+			return chunk.Frame{}, err
+		}
+		if run = kept(run, x, span, above, below, metrics != nil); run.Rows() > 0 {
+			runs = append(runs, run)
+		}
+	}
+	from := open.Upto(above)
+	if len(runs) == 0 && from == 0 {
+		return open.Frame(span, metrics), nil
+	}
+	if n := len(open.rows); n > from {
+		run := open.Run(from, n).Of(metrics)
+		run = run.Where(func(k int) bool { return span.Contains(run.Times[k]) && run.Valued(k) })
+		if run.Rows() > 0 {
+			runs = append(runs, run)
+		}
+	}
+	if len(runs) == 0 {
+		return chunk.Frame{}, nil
+	}
+	return FrameOf(runs), nil
+}
+
+// kept is the readings of a block's run that are asked for.
+func kept(run chunk.Run, x *Block, span telemetry.Range, above, below int64, projected bool) chunk.Run {
+	whole := x.First > above && x.Through < below && span.From <= x.From && x.To < span.To
+	if whole && (!projected || valued(&run)) {
+		return run
+	}
+	return run.Where(func(k int) bool {
+		return run.Offsets[k] > above && run.Offsets[k] < below && span.Contains(run.Times[k]) && run.Valued(k)
+	})
+}

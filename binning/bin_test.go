@@ -1,0 +1,288 @@
+package binning_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"binnacle/binning"
+	"binnacle/binning/chunk"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+// memoryShelf keeps blocks in a slice until it is lost.
+type memoryShelf struct {
+	kept [][]byte
+	full bool
+	lost bool
+	gets int
+}
+
+var (
+	errShelfFull = errors.New("the shelf is full")
+	errShelfLost = errors.New("the shelf is lost")
+)
+
+func (s *memoryShelf) Put(data []byte) (binning.Kept, error) {
+	if s.full {
+		return nil, errShelfFull
+	}
+	s.kept = append(s.kept, slices.Clone(data))
+	return shelved{s, len(s.kept) - 1}, nil
+}
+
+type shelved struct {
+	shelf *memoryShelf
+	at    int
+}
+
+func (s shelved) Get() ([]byte, error) {
+	s.shelf.gets++
+	if s.shelf.lost {
+		return nil, errShelfLost
+	}
+	return s.shelf.kept[s.at], nil
+}
+
+// binOf takes readings into a Bin, with blocks at random.
+func binOf(r *rand.Rand, s *binning.Schemas, rows *binning.Rows) binning.Bin {
+	b := binning.NewBin(binning.NewNames())
+	for offset, reading := range rows.Each() {
+		if r.IntN(20) == 0 && b.Ripe(offset, 1) {
+			b.Seal(s)
+		}
+		b.Append(offset, reading)
+	}
+	return b
+}
+
+type reported struct {
+	offset  int64
+	reading string
+}
+
+func takenFrom(t *testing.T, b *binning.Bin) (all []reported) {
+	t.Helper()
+	require.NoError(t, b.Each(func(offset int64, reading telemetry.Reading) {
+		all = append(all, reported{offset, fmt.Sprint(reading)})
+	}))
+	return all
+}
+
+func rowsTaken(rows *binning.Rows) (all []reported) {
+	for offset, reading := range rows.Each() {
+		all = append(all, reported{offset, fmt.Sprint(reading)})
+	}
+	return all
+}
+
+// A Bin is what Rows of the same readings are, whatever is asked of it.
+func TestABinIsItsRows(t *testing.T) {
+	const seed = 77
+	r := rand.New(rand.NewPCG(seed, 0))
+	s := binning.NewSchemas()
+	for round := range 300 {
+		rows := takenOf(r, 1+r.IntN(200), round%2 == 0)
+		bin := binOf(r, s, rows)
+		shelf := &memoryShelf{}
+		if round%3 == 0 {
+			before, free := bin.Bytes(), bin.Shelvable()
+			freed, err := bin.Shelve(shelf)
+			require.NoError(t, err)
+			require.Equal(t, free, freed)
+			require.Equal(t, before-freed, bin.Bytes())
+		}
+		require.Equal(t, rowsTaken(rows), takenFrom(t, &bin), "seed %d, round %d", seed, round)
+		require.Equal(t, []any{rows.Readings(), rows.Values(), rows.First(), rows.Through()},
+			[]any{bin.Readings(), bin.Values(), bin.First(), bin.Through()})
+		from, to := rows.Span()
+		f, u := bin.Span()
+		require.Equal(t, []int64{from, to}, []int64{f, u})
+		columns := map[string]bool{}
+		for metric, kind := range bin.Columns() {
+			columns[fmt.Sprint(metric, kind)] = true
+		}
+		for metric, kind := range rows.Columns() {
+			require.Contains(t, columns, fmt.Sprint(metric, kind))
+			delete(columns, fmt.Sprint(metric, kind))
+		}
+		require.Empty(t, columns)
+
+		span := binning.All
+		if r.IntN(2) == 0 {
+			span = telemetry.Range{From: from + r.Int64N(to-from+1), To: to + 1 - r.Int64N(to-from+1)}
+		}
+		var metrics []string
+		if r.IntN(2) == 0 {
+			metrics = []string{"m1", "m3"}
+		}
+		below := rows.Through() + 1
+		if r.IntN(2) == 0 {
+			below = rows.First() + r.Int64N(rows.Through()-rows.First()+1)
+		}
+		old := rows.Below(below)
+		frame, err := bin.Frame(span, metrics, below)
+		require.NoError(t, err)
+		require.Equal(t, old.Frame(span, metrics), frame, "seed %d, round %d", seed, round)
+	}
+}
+
+// What is cut and put together again is what it was, and no record is divided.
+func TestABinIsCutBetweenRecords(t *testing.T) {
+	const seed = 78
+	r := rand.New(rand.NewPCG(seed, 0))
+	s := binning.NewSchemas()
+	for round := range 300 {
+		rows := takenOf(r, 1+r.IntN(200), true)
+		bin := binOf(r, s, rows)
+		all := takenFrom(t, &bin)
+		var head, rest binning.Bin
+		var err error
+		if r.IntN(2) == 0 {
+			n := 1 + r.IntN(bin.Readings())
+			head, rest, err = bin.SplitAt(n, s)
+			require.NoError(t, err)
+			require.Positive(t, head.Readings())
+			h, _ := rows.SplitAt(n)
+			require.InDelta(t, h.Readings(), head.Readings(), 60, "about what Rows do")
+		} else {
+			offset := bin.First() - 1 + r.Int64N(bin.Through()-bin.First()+3)
+			head, rest, err = bin.UpTo(offset, s)
+			require.NoError(t, err)
+			require.Equal(t, rows.Upto(offset), head.Readings())
+		}
+		require.Equal(t, len(all), head.Readings()+rest.Readings())
+		require.Equal(t, bin.Values(), head.Values()+rest.Values())
+		require.Equal(t, all, append(takenFrom(t, &head), takenFrom(t, &rest)...), "seed %d, round %d", seed, round)
+		if head.Readings() > 0 && rest.Readings() > 0 {
+			require.Less(t, head.Through(), rest.First())
+		}
+		joined, err := head.Concat(&rest, s)
+		require.NoError(t, err)
+		require.Equal(t, all, takenFrom(t, &joined))
+		require.Equal(t, bin.Readings(), joined.Readings())
+		require.Equal(t, bin.Values(), joined.Values())
+	}
+}
+
+// A snapshot is not changed by what becomes of the Bin.
+func TestASnapshotOfABinStays(t *testing.T) {
+	const seed = 79
+	r := rand.New(rand.NewPCG(seed, 0))
+	s := binning.NewSchemas()
+	bin := binning.NewBin(binning.NewNames())
+	type shot struct {
+		bin  binning.Bin
+		want []reported
+	}
+	var shots []shot
+	var want []reported
+	shelf := &memoryShelf{}
+	for offset := range int64(2000) {
+		if bin.Ripe(offset, 10) {
+			require.True(t, bin.Seal(s))
+		}
+		reading := telemetry.Reading{Time: 1795183200000 + offset,
+			Fields: []telemetry.Field{{Metric: "a", Value: telemetry.FloatValue(float64(offset))}}}
+		bin.Append(offset, reading)
+		want = append(want, reported{offset, fmt.Sprint(reading)})
+		switch r.IntN(50) {
+		case 0:
+			shots = append(shots, shot{bin, slices.Clone(want)})
+		case 1:
+			_, err := bin.Shelve(shelf)
+			require.NoError(t, err)
+		case 2:
+			shots = append(shots, shot{bin, slices.Clone(want)})
+			_, rest, err := bin.SplitAt(1+r.IntN(bin.Readings()), s)
+			require.NoError(t, err)
+			want = want[len(want)-rest.Readings():]
+			bin = rest
+		}
+	}
+	for i := range shots {
+		require.Equal(t, shots[i].want, takenFrom(t, &shots[i].bin), "seed %d", seed)
+	}
+}
+
+// A block goes to the journal and comes back.
+func TestABlockStandsAlone(t *testing.T) {
+	const seed = 80
+	r := rand.New(rand.NewPCG(seed, 0))
+	s := binning.NewSchemas()
+	rows := takenOf(r, 150, true)
+	bin := binOf(r, s, rows)
+	_, err := bin.Shelve(&memoryShelf{})
+	require.NoError(t, err)
+	bin.Seal(s)
+	other := binning.NewSchemas()
+	var back []binning.Block
+	for _, b := range bin.Blocks() {
+		data, err := b.Append(nil)
+		require.NoError(t, err)
+		x, err := other.Block(binning.Block{Rows: b.Rows, Values: b.Values, First: b.First, Through: b.Through, From: b.From,
+			To: b.To}, data)
+		require.NoError(t, err)
+		back = append(back, x)
+	}
+	loaded := binning.BinOf(binning.NewNames(), back)
+	require.Equal(t, takenFrom(t, &bin), takenFrom(t, &loaded))
+	_, err = other.Block(binning.Block{}, []byte{200})
+	require.ErrorIs(t, err, chunk.ErrCorrupt)
+}
+
+// What goes to a shelf together is one piece there, and whoever reads all of it gets it once.
+func TestBlocksShareAPieceOfTheShelf(t *testing.T) {
+	s, shelf := binning.NewSchemas(), &memoryShelf{}
+	bin := binning.NewBin(binning.NewNames())
+	for offset := range int64(500) {
+		if bin.Ripe(offset, 10) {
+			require.True(t, bin.Seal(s))
+		}
+		bin.Append(offset, telemetry.Reading{Time: offset,
+			Fields: []telemetry.Field{{Metric: "a", Value: telemetry.FloatValue(float64(offset))}}})
+	}
+	want := takenFrom(t, &bin)
+	_, err := bin.Shelve(shelf)
+	require.NoError(t, err)
+	require.Len(t, bin.Blocks(), 49)
+	require.Len(t, shelf.kept, 1)
+	require.Zero(t, bin.Shelvable())
+	require.Equal(t, want, takenFrom(t, &bin))
+	require.Equal(t, 1, shelf.gets)
+	_, err = bin.Frame(binning.All, nil, bin.Through()+1)
+	require.NoError(t, err)
+	require.Equal(t, 2, shelf.gets)
+	_, err = bin.Shelve(shelf)
+	require.NoError(t, err)
+	require.Len(t, shelf.kept, 1, "nothing is left")
+}
+
+// A shelf that is full leaves everything where it is; one that has lost its blocks is told of.
+func TestAShelfThatFails(t *testing.T) {
+	s := binning.NewSchemas()
+	rows := takenOf(rand.New(rand.NewPCG(5, 5)), 100, false)
+	bin := binOf(rand.New(rand.NewPCG(6, 6)), s, rows)
+	all := takenFrom(t, &bin)
+	shelf := &memoryShelf{full: true}
+	freed, err := bin.Shelve(shelf)
+	require.ErrorIs(t, err, errShelfFull)
+	require.Zero(t, freed)
+	require.Equal(t, all, takenFrom(t, &bin))
+
+	shelf.full = false
+	_, err = bin.Shelve(shelf)
+	require.NoError(t, err)
+	shelf.lost = true
+	_, err = bin.Frame(binning.All, nil, bin.Through()+1)
+	require.ErrorIs(t, err, errShelfLost)
+	require.ErrorIs(t, bin.Each(func(int64, telemetry.Reading) {}), errShelfLost)
+	_, _, err = bin.UpTo(bin.First(), s)
+	require.ErrorIs(t, err, errShelfLost)
+	_, err = bin.Blocks()[0].Append(nil)
+	require.ErrorIs(t, err, errShelfLost)
+}

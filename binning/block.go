@@ -1,0 +1,332 @@
+package binning
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/telemetry"
+)
+
+// BlockRows is how many readings become a block, unless they are wide. docs/adr/0011 weighs it.
+const BlockRows = 64
+
+// A block of readings with many values has fewer of them: open rows take ten times the memory.
+const (
+	blockValues    = 16 << 10
+	leastBlockRows = 8
+)
+
+// FirstBlock is after how many readings the first block of a device's bin is made: the part of BlockRows that the
+// device's hash decides, so that a fleet that begins a day together does not make its blocks together.
+func FirstBlock(device string) int {
+	return leastBlockRows + int(FirstHold(device, BlockRows-leastBlockRows))
+}
+
+// Block is some readings of one device and day, encoded: whole records, in the order of their offsets. It is immutable.
+type Block struct {
+	Rows, Values   int
+	First, Through int64 // offsets of the first and the last record
+	From, To       int64 // least and greatest event time, both inclusive
+
+	schema     *chunk.Schema
+	data       []byte // the rows; nil while they are on a shelf
+	piece      *piece // what they are part of there
+	at, length uint32 // which part
+}
+
+// blockBytes is the memory of the struct, among others in a list that grows.
+const blockBytes = 112
+
+// piece is the rows of some blocks, end to end, on a shelf. Each such thing has its price in memory.
+type piece struct{ kept Kept }
+
+// mostOfPiece bounds the rows that go to a shelf in one, unless a single block has more.
+const mostOfPiece = 256 << 10
+
+// Shelve puts the rows of blocks on a shelf, in place, and returns how much memory that has freed, also when it fails
+// in between.
+func Shelve(blocks []Block, shelf Shelf) (freed int, err error) {
+	var data []byte
+	for i := 0; i < len(blocks); {
+		j := i
+		for data = data[:0]; j < len(blocks) && (j == i || len(data)+len(blocks[j].data) <= mostOfPiece); j++ {
+			data = append(data, blocks[j].data...)
+		}
+		if len(data) > 0 {
+			kept, err := shelf.Put(data)
+			if err != nil {
+				return freed, err
+			}
+			freed += onto(&piece{kept}, blocks[i:j])
+		}
+		i = j
+	}
+	return freed, nil
+}
+
+// onto takes that the rows of blocks are a piece.
+func onto(p *piece, blocks []Block) (freed int) {
+	at := 0
+	for i := range blocks {
+		if b := &blocks[i]; b.data != nil {
+			before, n := b.Bytes(), len(b.data)
+			b.data, b.piece, b.at, b.length = nil, p, uint32(at), uint32(n)
+			freed += before - b.Bytes()
+			at += n
+		}
+	}
+	return freed
+}
+
+// opener gets the rows of blocks. Of those that follow each other it gets a piece once.
+type opener struct {
+	piece *piece
+	data  []byte
+}
+
+// rows is the rows of a block, encoded.
+func (o *opener) rows(b *Block) ([]byte, error) {
+	if b.data != nil {
+		return b.data, nil
+	}
+	if o.piece != b.piece {
+		data, err := b.piece.kept.Get()
+		if err != nil {
+			return nil, fmt.Errorf("the block of offsets %d to %d: %w", b.First, b.Through, err)
+		}
+		o.piece, o.data = b.piece, data
+	}
+	return o.data[b.at : b.at+b.length], nil
+}
+
+// Shelf keeps the rows of blocks outside memory. It may lose them: whoever wants them then gets an error.
+type Shelf interface {
+	Put(data []byte) (Kept, error)
+}
+
+// Kept is what a Shelf keeps, for as long as somebody refers to it. It is safe for any number of callers.
+type Kept interface {
+	Get() ([]byte, error)
+}
+
+// Schemas has the schemas of many blocks, so that equal ones are in memory once. One goroutine owns it.
+type Schemas struct {
+	known   map[string]*chunk.Schema
+	bytes   int
+	scratch []byte
+}
+
+// NewSchemas makes Schemas without one.
+func NewSchemas() *Schemas { return &Schemas{known: map[string]*chunk.Schema{}} }
+
+// mostSchemas is from which memory on all are forgotten: blocks keep those that they have.
+const mostSchemas = 4 << 20
+
+// schemaShare is about what a schema takes in memory for a byte of its own: the names, and what points to them.
+const schemaShare = 4
+
+// Bytes is about how much memory the schemas take.
+func (s *Schemas) Bytes() int { return s.bytes }
+
+// of is the schema that b spells; b is not kept.
+func (s *Schemas) of(b []byte) (*chunk.Schema, error) {
+	if known := s.known[string(b)]; known != nil {
+		return known, nil
+	}
+	parsed, err := chunk.ParseSchema(b)
+	if err != nil {
+		return nil, err
+	}
+	if s.bytes > mostSchemas {
+		clear(s.known)
+		s.bytes = 0
+	}
+	s.known[string(b)] = parsed
+	s.bytes += schemaShare*len(b) + nameBytes
+	return parsed, nil
+}
+
+// block encodes a run. It fails with chunk.ErrTooLarge when the run is above the limits of a block.
+func (s *Schemas) block(run *chunk.Run) (Block, error) {
+	s.scratch = chunk.AppendSchema(s.scratch[:0], run)
+	schema, err := s.of(s.scratch)
+	if err != nil {
+		return Block{}, err
+	}
+	if s.scratch, err = chunk.AppendRows(s.scratch[:0], run); err != nil {
+		return Block{}, err
+	}
+	n := run.Rows()
+	b := Block{Rows: n, Values: run.Values(), First: run.Offsets[0], Through: run.Offsets[n-1], schema: schema,
+		data: append(make([]byte, 0, len(s.scratch)), s.scratch...)}
+	b.From, b.To = spanOf(run.Times)
+	return b, nil
+}
+
+// Block is a block whose rows came from elsewhere, such as the journal, in one with their schema. It keeps nothing of
+// data.
+func (s *Schemas) Block(b Block, data []byte) (Block, error) {
+	schema, rows, err := chunk.SplitBlock(data)
+	if err != nil {
+		return Block{}, err
+	}
+	if b.schema, err = s.of(schema); err != nil {
+		return Block{}, err
+	}
+	b.data = append(make([]byte, 0, len(rows)), rows...)
+	return b, nil
+}
+
+func spanOf(times []int64) (from, to int64) {
+	from, to = times[0], times[0]
+	for _, at := range times[1:] {
+		from, to = min(from, at), max(to, at)
+	}
+	return from, to
+}
+
+// Append appends the block in one with its schema, as the journal takes it.
+func (b *Block) Append(dst []byte) ([]byte, error) {
+	rows, err := new(opener).rows(b)
+	if err != nil {
+		return nil, err
+	}
+	return chunk.AppendSplit(dst, b.schema.Bytes(), rows), nil
+}
+
+// Bytes is about how much memory the block takes.
+func (b *Block) Bytes() int { return blockBytes + allocated(len(b.data)) }
+
+// Width is how many columns the block becomes at most.
+func (b *Block) Width() int { return b.schema.Width() }
+
+// Resembles reports whether two blocks have the same columns and label sets, as far as a glance tells.
+func (b *Block) Resembles(c *Block) bool { return b.schema == c.schema }
+
+// Fields is every metric with every kind that the block has values of, without them.
+func (b *Block) Fields() (fields []telemetry.Field) {
+	for metric, kind := range b.schema.Columns() {
+		v := telemetry.TextValue("")
+		if kind != telemetry.Text {
+			v = telemetry.BitsValue(kind, 0)
+		}
+		fields = append(fields, telemetry.Field{Metric: metric, Value: v})
+	}
+	return fields
+}
+
+// Sets are the label sets of the block's readings; the caller must not change them.
+func (b *Block) Sets() []telemetry.Labels { return b.schema.Sets() }
+
+// run decodes the block, of its columns those of the metrics, all if metrics is nil.
+func (b *Block) run(metrics []string, o *opener) (chunk.Run, error) {
+	data, err := o.rows(b)
+	if err != nil {
+		return chunk.Run{}, err
+	}
+	run, err := b.schema.Rows(data, metrics)
+	if err != nil {
+		return chunk.Run{}, fmt.Errorf("the block of offsets %d to %d: %w", b.First, b.Through, err)
+	}
+	return run, nil
+}
+
+// overlaps reports whether the block may have readings with an instant in a range.
+func (b *Block) overlaps(r telemetry.Range) bool { return b.From < r.To && b.To >= r.From }
+
+// Between is the readings of records from one offset on and below another, as a block of their own; ok is false when
+// there are none.
+func (b *Block) Between(from, below int64, s *Schemas) (part Block, ok bool, err error) {
+	if b.First >= from && b.Through < below {
+		return *b, true, nil
+	}
+	if b.Through < from || b.First >= below {
+		return Block{}, false, nil
+	}
+	run, err := b.run(nil, new(opener))
+	if err != nil {
+		return Block{}, false, err
+	}
+	run = run.Where(func(k int) bool { return run.Offsets[k] >= from && run.Offsets[k] < below })
+	if run.Rows() == 0 {
+		return Block{}, false, nil
+	}
+	part, err = s.block(&run)
+	return part, err == nil, err
+}
+
+// Merge is the readings of blocks that may hold the same records, each record once, in the order of their offsets, of
+// those from one offset on and below another. It takes the blocks in the order of their first offsets.
+func (s *Schemas) Merge(blocks []Block, from, below int64) (merged []Block, err error) {
+	slices.SortStableFunc(blocks, func(a, b Block) int {
+		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Through, b.Through))
+	})
+	for i := 0; i < len(blocks); {
+		j, through := i+1, blocks[i].Through
+		for j < len(blocks) && blocks[j].First <= through {
+			through = max(through, blocks[j].Through)
+			j++
+		}
+		if j == i+1 {
+			part, ok, err := blocks[i].Between(from, below, s)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				merged = append(merged, part)
+			}
+		} else if merged, err = s.unite(merged, blocks[i:j], from, below); err != nil {
+			return nil, err
+		}
+		i = j
+	}
+	return merged, nil
+}
+
+// record is the readings of one record in a run.
+type record struct {
+	offset   int64
+	run      *chunk.Run
+	from, to int
+}
+
+// unite appends the readings of blocks that reach into each other.
+func (s *Schemas) unite(merged []Block, blocks []Block, from, below int64) ([]Block, error) {
+	var records []record
+	var o opener
+	for i := range blocks {
+		run, err := blocks[i].run(nil, &o)
+		if err != nil {
+			return nil, err
+		}
+		for k := 0; k < run.Rows(); {
+			r := record{run.Offsets[k], &run, k, k + 1}
+			for r.to < run.Rows() && run.Offsets[r.to] == r.offset {
+				r.to++
+			}
+			if k = r.to; r.offset >= from && r.offset < below {
+				records = append(records, r)
+			}
+		}
+	}
+	slices.SortStableFunc(records, func(a, b record) int { return cmp.Compare(a.offset, b.offset) })
+	records = slices.CompactFunc(records, func(a, b record) bool { return a.offset == b.offset })
+	out := NewBin(NewNames())
+	for _, r := range records {
+		if out.Ripe(r.offset, BlockRows) && !out.Seal(s) {
+			return nil, errTooLarge
+		}
+		one := r.run.Where(func(k int) bool { return k >= r.from && k < r.to })
+		out.open.AppendRun(&one)
+	}
+	if out.open.Readings() > 0 && !out.Seal(s) {
+		return nil, errTooLarge
+	}
+	return append(merged, out.Blocks()...), nil
+}
+
+// errTooLarge is of readings that were blocks, and together are more than a block takes.
+var errTooLarge = errors.New("readings of blocks are more than a block takes")

@@ -1,0 +1,336 @@
+package lane_test
+
+import (
+	"bytes"
+	"flag"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"binnacle/binning/lane"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write golden files of the version in the works")
+
+var roster = []lane.Series{
+	{Device: "Gerät 2:ß"}, {Device: "truck-0001"},
+	{Device: "truck-0001", Labels: telemetry.Labels{{Name: "wheel", Value: "left"}}}, {Device: "truck-0002"},
+}
+
+func TestRostersComeBack(t *testing.T) {
+	h := lane.Header{TenantShard: "acme~cg", Key: lane.RosterKey, Day: day, Batch: "b1", Part: 3, From: 2, To: 24, TTL: 9}
+	h.ID = lane.ID(h.Key, day, h.From, h.Part, h.Batch)
+	d, err := lane.Parse(lane.AppendRoster(nil, h, roster))
+	require.NoError(t, err)
+	require.Equal(t, roster, d.Roster)
+	require.Equal(t, h, d.Header)
+	for i, s := range roster {
+		require.Equal(t, i, lane.Place(roster, s))
+	}
+	require.Equal(t, -1, lane.Place(roster, lane.Series{Device: "truck-0003"}))
+}
+
+func TestNamesOfDocuments(t *testing.T) {
+	require.Equal(t, "velocity.L.2026112008.0.k3x9",
+		lane.ID(lane.Key("velocity", lane.Last, lane.Minute), day, 8, 0, "k3x9"))
+	require.Equal(t, "ledger.20261120", lane.LedgerID(day))
+	require.Equal(t, "system.cpu_load.S30", lane.Key("system.cpu_load", lane.Sum, lane.HalfHour))
+	require.Equal(t, "a~2fb~c3~9f.F", lane.Key("a/bß", lane.First, lane.Minute))
+	require.NotEqual(t, lane.Key("a~2fb", lane.Last, lane.Minute), lane.Key("a/b", lane.Last, lane.Minute))
+	long := strings.Repeat("ß", 200)
+	require.Less(t, len(lane.Key(long, lane.Last, lane.HalfHour)), 210)
+	require.NotEqual(t, lane.Key(long, lane.Last, lane.Minute), lane.Key(long[:398]+"x", lane.Last, lane.Minute))
+	for _, name := range []string{"", "A", "a.b", strings.Repeat("x", 33)} {
+		require.ErrorIs(t, lane.CheckBatch(name), lane.ErrCorrupt)
+	}
+	require.NoError(t, lane.CheckBatch("k3x9"))
+	for s, ok := range map[string]bool{"L": true, "LFSM": true, "LM": true, "F": false, "": false, "ML": false,
+		"LX": false, "LL": false} {
+		f, err := lane.ParseFamilies(s)
+		require.Equal(t, ok, err == nil, s)
+		if ok {
+			require.Equal(t, s, f.String())
+		}
+	}
+}
+
+func ledger() *lane.Ledger {
+	l := &lane.Ledger{TenantShard: "acme~cg", Day: day, AsOf: 1795100000, Written: 4, TTL: 777}
+	l.Batches = []lane.Batch{
+		{Name: "b1", Grids: []lane.Grid{lane.Minute, lane.HalfHour}, From: 0, To: 12, Parts: 2, Size: 300,
+			Without: []string{"huge"},
+			Metrics: []lane.Metric{{Name: "odometer", Families: lane.AllFamilies, Every: []int{2, 2, 1, 12}},
+				{Name: "velocity", Families: lane.Families{lane.Last}, Every: []int{5}, Parts: []int{1}}}},
+		{Name: "b2", Grids: []lane.Grid{lane.Minute}, From: 12, To: 24, Parts: 1},
+		{Name: "b3", Grids: []lane.Grid{lane.Minute, lane.HalfHour}, From: 3, To: 4, Fold: true,
+			Devices: []string{"truck-0001", "truck-0002"}},
+	}
+	l.MarkRaw("truck-0009", lane.Span(3, 5))
+	l.MarkRaw("truck-0009", lane.Span(7, 8))
+	l.Until[3] = 1799999999
+	return l
+}
+
+func TestLedgersComeBack(t *testing.T) {
+	l := ledger()
+	doc, err := l.Encode()
+	require.NoError(t, err)
+	back, err := lane.ParseLedger(doc)
+	require.NoError(t, err)
+	require.Equal(t, l, back)
+	require.Equal(t, lane.AllDay, l.Sealed())
+	require.Equal(t, lane.Span(0, 12), l.Covered(lane.HalfHour))
+
+	c := l.Clone()
+	c.Show("truck-0009", lane.Span(3, 5))
+	require.Equal(t, map[string]lane.Hours{"truck-0009": lane.Span(7, 8)}, c.Raw)
+	c.Show("truck-0009", lane.AllDay)
+	require.Empty(t, c.Raw)
+	require.Equal(t, back, l, "a copy was changed")
+}
+
+func TestWhatDoesNotCountIsTakenOut(t *testing.T) {
+	names := func(batches []lane.Batch) (out []string) {
+		for _, b := range batches {
+			out = append(out, b.Name)
+		}
+		return out
+	}
+	l := ledger()
+	require.Empty(t, l.Prune(), "all of them count")
+	require.True(t, l.Lacks("huge", lane.Span(11, 12)))
+	require.False(t, l.Lacks("huge", lane.Span(11, 13)), "it is shown in one of them")
+	require.False(t, l.Lacks("huge", lane.Span(12, 13)))
+	l.Batches = append(l.Batches, lane.Batch{Name: "b4", Grids: []lane.Grid{lane.Minute}, From: 0, To: 14, Parts: 1})
+	require.Empty(t, l.Prune(), "half hours and later hours count still")
+	l.Batches = append(l.Batches, lane.Batch{Name: "b5", Grids: []lane.Grid{lane.HalfHour}, From: 0, To: 24, Parts: 1})
+	require.Equal(t, []string{"b3", "b1"}, names(l.Prune()))
+	require.Equal(t, []string{"b2", "b4", "b5"}, names(l.Batches))
+	l.Batches = append(l.Batches, lane.Batch{Name: "b6", Grids: []lane.Grid{lane.Minute}, From: 3, To: 4, Fold: true})
+	require.Empty(t, l.Prune(), "a fold has some devices alone")
+}
+
+func TestDocumentsOfALane(t *testing.T) {
+	b := &ledger().Batches[0]
+	ids := func(refs []lane.Ref) (out []string) {
+		for _, r := range refs {
+			out = append(out, r.ID)
+		}
+		return out
+	}
+	require.Equal(t, []string{"odometer.F.2026112002.0.b1", "odometer.F.2026112002.1.b1", "odometer.F.2026112004.0.b1",
+		"odometer.F.2026112004.1.b1"}, ids(b.Documents(day, "odometer", lane.First, lane.Minute, lane.Span(3, 5))))
+	require.Equal(t, []string{"velocity.L.2026112005.1.b1"},
+		ids(b.Documents(day, "velocity", lane.Last, lane.Minute, lane.Span(5, 10))))
+	require.Equal(t, []string{"velocity.L30.2026112000.1.b1"},
+		ids(b.Documents(day, "velocity", lane.Last, lane.HalfHour, lane.AllDay)))
+	require.Empty(t, b.Documents(day, "velocity", lane.Sum, lane.Minute, lane.AllDay))
+	require.Empty(t, b.Documents(day, "huge", lane.Last, lane.Minute, lane.AllDay))
+	require.True(t, b.Lacks("huge"))
+	require.False(t, b.Lacks("unheard-of"))
+	require.Equal(t, []string{"roster.2026112000.0.b1", "roster.2026112000.1.b1"}, ids(b.Rosters(day)))
+	fold := &ledger().Batches[2]
+	require.Empty(t, fold.Rosters(day))
+	require.Equal(t, "folds.2026112003.0.b3", fold.FoldDocument(day).ID)
+}
+
+// goldenDocuments are what this release writes.
+func goldenDocuments(t testing.TB) map[string][]byte {
+	out := make(map[string][]byte)
+	rnd := rand.New(rand.NewPCG(1, 2))
+	table := lane.NewTable(3, lane.Minute.PerDay(), lane.AllFamilies)
+	at0 := make([]lane.Sample, 3)
+	for row := range 3 {
+		s := lane.Samples{Metric: "velocity", Rounded: row == 1}
+		for at := day.Start() + int64(row*5000); at < day.End(); at += 10_000 {
+			v := float64(rnd.IntN(900)) / 10
+			if rnd.IntN(500) == 0 {
+				v = stale
+			}
+			s.Times, s.Values = append(s.Times, at), append(s.Values, v)
+		}
+		at0[row], _ = s.Fill(table, row, day, 0, lane.HoursOfDay)
+	}
+	var b lane.Builder
+	add := func(name string, doc []byte, err error) {
+		require.NoError(t, err)
+		out[name] = slices.Clone(doc)
+	}
+	head := func(key string, from, to int) lane.Header {
+		return lane.Header{ID: lane.ID(key, day, from, 0, "b1"), TenantShard: "acme~cg", Key: key, Day: day, Batch: "b1",
+			From: from, To: to, Grid: lane.Minute}
+	}
+	for _, f := range lane.AllFamilies {
+		b.Begin(head(lane.Key("velocity", f, lane.Minute), 0, 2), nil)
+		b.Add("velocity", f, lane.Minute, lane.Slice{Table: table, Rows: []int32{0, 1, 2}, To: 120, At0: at0})
+		doc, err := b.End()
+		add("v1-minutes-"+string(f), doc, err)
+	}
+	half := head(lane.Key("velocity", lane.Last, lane.HalfHour), 0, 24)
+	half.Grid = lane.HalfHour
+	b.Begin(half, nil)
+	coarse := lane.HalfHours(table, lane.AllFamilies)
+	b.Add("velocity", lane.Last, lane.HalfHour, lane.Slice{Table: coarse, Rows: []int32{0, 2}, To: 48, At0: at0})
+	doc, err := b.End()
+	add("v1-half-hours", doc, err)
+	b.Begin(head(lane.FoldsKey, 3, 4), roster[:3])
+	for _, f := range lane.AllFamilies {
+		b.Add("velocity", f, lane.Minute, lane.Slice{Table: table, Rows: []int32{0, 2}, From: 180, To: 240})
+		b.Add("velocity", f, lane.HalfHour, lane.Slice{Table: coarse, Rows: []int32{0, 2}, From: 6, To: 8})
+	}
+	doc, err = b.End()
+	add("v1-fold", doc, err)
+	add("v1-roster", lane.AppendRoster(nil, head(lane.RosterKey, 0, 24), roster), nil)
+	return out
+}
+
+// Documents of released versions stay readable, and what is written does not change unseen.
+func TestGoldenDocuments(t *testing.T) {
+	for name, doc := range goldenDocuments(t) {
+		path := filepath.Join("testdata", name+".json")
+		if *update {
+			require.NoError(t, os.WriteFile(path, doc, 0o644))
+		}
+		golden, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, string(golden), string(doc), name)
+		d, err := lane.Parse(golden)
+		require.NoError(t, err)
+		table := lane.NewTable(4, lane.Minute.PerDay(), lane.AllFamilies)
+		for i := range d.Sections {
+			require.NoError(t, d.Sections[i].Decode(table, 0, []int32{0, 1, 2, 3}, make([]lane.Sample, 4)))
+		}
+	}
+	l, err := ledger().Encode()
+	require.NoError(t, err)
+	path := filepath.Join("testdata", "v1-ledger.json")
+	if *update {
+		require.NoError(t, os.WriteFile(path, l, 0o644))
+	}
+	golden, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(golden), string(l))
+}
+
+// Lanes that were written before they said how large values are stay readable: any size is possible.
+func TestSumsWithoutSizes(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join("testdata", "v1-minutes-S-without-size.json"))
+	require.NoError(t, err)
+	d, err := lane.Parse(doc)
+	require.NoError(t, err)
+	for _, rows := range []int{3, 4} { // the section's own table, and one in which it lies elsewhere
+		table := lane.NewTable(rows, 120, lane.AllFamilies)
+		require.NoError(t, d.Sections[0].Decode(table, 0, []int32{0, 1, 2}, nil))
+		now, err := lane.Parse(goldenDocuments(t)["v1-minutes-S"])
+		require.NoError(t, err)
+		same := lane.NewTable(rows, 120, lane.AllFamilies)
+		require.NoError(t, now.Sections[0].Decode(same, 0, []int32{0, 1, 2}, nil))
+		require.Equal(t, same.Hi, table.Hi)
+		require.Equal(t, same.Lo, table.Lo)
+		require.InDelta(t, 128, same.Size[0].Most(), 64)
+		for i := range 3 * 120 {
+			require.Equal(t, math.Inf(1), table.Size[i].Most())
+			require.False(t, table.Size[i].Whole())
+		}
+	}
+}
+
+// The service adds properties, and gives them in another order.
+func TestPropertiesOfTheServiceAreKnownOrPassedOver(t *testing.T) {
+	doc := goldenDocuments(t)["v1-minutes-L"]
+	doc = bytes.Replace(doc, []byte(`{"id"`), []byte(`{"_rid":"x","_ts":1795100000,"_etag":"\"7\"","_x":{"a":[1]},"id"`), 1)
+	d, err := lane.Parse(doc)
+	require.NoError(t, err)
+	require.EqualValues(t, 1795100000, d.Stored)
+	require.Equal(t, `"7"`, d.ETag)
+}
+
+// decodeAll decodes what a document has, and bounds what that takes.
+func decodeAll(doc []byte) error {
+	if _, err := lane.ParseLedger(doc); err == nil {
+		return nil
+	}
+	d, err := lane.Parse(doc)
+	if err != nil {
+		return err
+	}
+	table := lane.NewTable(4, 300, lane.AllFamilies)
+	for i := range d.Sections {
+		if err := d.Sections[i].Decode(table, -60, []int32{3, -1, 0, 1}, make([]lane.Sample, 4)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Damage is told, or goes unseen; it breaks nothing.
+func TestDamagedDocuments(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 3))
+	refused := 0
+	golden := goldenDocuments(t)
+	for name, doc := range golden {
+		for range 200 {
+			bad := slices.Clone(doc)
+			for range 1 + rnd.IntN(3) {
+				bad[rnd.IntN(len(bad))] = byte(rnd.IntN(256))
+			}
+			if err := decodeAll(bad); err != nil {
+				require.ErrorIs(t, err, lane.ErrCorrupt, name)
+				refused++
+			}
+		}
+		require.ErrorIs(t, decodeAll(doc[:len(doc)/2]), lane.ErrCorrupt)
+	}
+	require.Greater(t, refused, 100*len(golden))
+	d, err := lane.Parse(golden["v1-minutes-L"])
+	require.NoError(t, err)
+	table := lane.NewTable(1, 60, lane.AllFamilies)
+	require.ErrorIs(t, d.Sections[0].Decode(table, 0, []int32{0, 0}, nil), lane.ErrCorrupt,
+		"three series in a roster of two")
+	require.ErrorIs(t, d.Sections[0].Decode(table, 0, []int32{0, 0, 9}, nil), lane.ErrCorrupt, "a row beyond the table")
+}
+
+func FuzzDocuments(f *testing.F) {
+	for _, doc := range goldenDocuments(f) {
+		f.Add(doc)
+	}
+	l, err := ledger().Encode()
+	require.NoError(f, err)
+	f.Add(l)
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		if err := decodeAll(doc); err != nil {
+			require.ErrorIs(t, err, lane.ErrCorrupt)
+		}
+	})
+}
+
+// A value takes about a character, as long as devices report as devices do.
+func TestALaneIsDense(t *testing.T) {
+	const devices = 100
+	rnd := rand.New(rand.NewPCG(5, 6))
+	table := lane.NewTable(devices, 60, lane.AllFamilies)
+	rows := make([]int32, devices)
+	for i := range rows {
+		rows[i] = int32(i)
+		var s lane.Samples
+		v := 60.0
+		for at := day.Start() + 1 + rnd.Int64N(10_000); at < day.Start()+3_600_000; at += 10_000 {
+			v = math.Max(0, v+float64(rnd.IntN(21)-10)/10)
+			s.Times, s.Values = append(s.Times, at), append(s.Values, math.Round(v*10)/10)
+		}
+		s.Fill(table, i, day, 0, 1)
+	}
+	doc := lane.AppendSection(nil, "velocity", lane.Last, lane.Slice{Table: table, Rows: rows, To: 60})
+	perValue := float64(len(doc)) / (devices * 60)
+	t.Logf("%.2f bytes a value", perValue)
+	require.Less(t, perValue, 1.4)
+}

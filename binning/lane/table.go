@@ -1,0 +1,158 @@
+package lane
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Table is buckets of one metric in memory, series by series: what documents are made of, and what they are decoded
+// into. Cell row*Buckets+k of a column is bucket k of the row's series; a slice from row*Buckets on, Buckets long, is
+// one series. Columns of families that it is without are nil. Other columns than N and Stale count only where N is not
+// 0. Goroutines may fill in different rows at the same time.
+type Table struct {
+	Rows, Buckets int // series, and buckets of each
+	columns
+	// Falls are, by row, the buckets that have falls, ascending.
+	Falls [][]Fall
+	// Rounded are the rows of which some value is an integer that no float64 holds, and was rounded.
+	Rounded []bool
+}
+
+// columns of a Table, by family.
+type columns struct {
+	N      []uint32  // samples, without stale markers
+	Stale  []bool    // the newest sample is a stale marker
+	LastT  []int32   // ms before the end of the bucket
+	Last   []float64 //
+	FirstT []int32   // ms before the end of the bucket
+	First  []float64
+	Hi, Lo []float64
+	Size   []Size
+	Min    []float64
+	Max    []float64
+}
+
+// Fall is the values of a bucket that a lower one follows in it, in their order.
+type Fall struct {
+	Bucket int32
+	Values []float64
+}
+
+// Sample is a value that may be missing. A stale marker is one.
+type Sample struct {
+	There bool
+	V     float64
+}
+
+// NewTable makes an empty table with the columns of families.
+func NewTable(rows, buckets int, families Families) *Table {
+	t := &Table{Rows: rows, Buckets: buckets, Rounded: make([]bool, rows)}
+	n := rows * buckets
+	for _, f := range families {
+		switch f {
+		case Last:
+			t.N, t.Stale = make([]uint32, n), make([]bool, n)
+			t.LastT, t.Last = make([]int32, n), make([]float64, n)
+		case First:
+			t.FirstT, t.First, t.Falls = make([]int32, n), make([]float64, n), make([][]Fall, rows)
+		case Sum:
+			t.Hi, t.Lo, t.Size = make([]float64, n), make([]float64, n), make([]Size, n)
+		case Extremes:
+			t.Min, t.Max = make([]float64, n), make([]float64, n)
+		}
+	}
+	return t
+}
+
+// Bytes is about how much memory a table takes.
+func Bytes(rows, buckets int, families Families) int64 {
+	per := map[Family]int64{Last: 16, First: 12, Sum: 20, Extremes: 16}
+	n := int64(0)
+	for _, f := range families {
+		n += per[f]
+	}
+	return n * int64(rows) * int64(buckets)
+}
+
+// Put fills in a bucket of a row, whose last instant is end, in place of what is there.
+func (t *Table) Put(row, bucket int, b *Bucket, end int64) {
+	at := row*t.Buckets + bucket
+	t.N[at], t.Stale[at] = b.N, b.Stale
+	if b.N == 0 {
+		return
+	}
+	t.LastT[at], t.Last[at] = int32(end-b.LastT), b.Last
+	if t.First != nil {
+		t.FirstT[at], t.First[at] = int32(end-b.FirstT), b.First
+		t.putFalls(row, bucket, b.Falls)
+	}
+	if t.Hi != nil {
+		t.Hi[at], t.Lo[at], t.Size[at] = b.Hi, b.Lo, b.Size
+	}
+	if t.Min != nil {
+		t.Min[at], t.Max[at] = b.Min, b.Max
+	}
+}
+
+// Get is a bucket of a row, whose last instant is end: what Put was given, of the families that there are. Its Falls
+// share the table's memory.
+func (t *Table) Get(row, bucket int, end int64) (b Bucket) {
+	at := row*t.Buckets + bucket
+	if b.N, b.Stale = t.N[at], t.Stale[at]; b.N == 0 {
+		return b
+	}
+	b.LastT, b.Last = end-int64(t.LastT[at]), t.Last[at]
+	if t.First != nil {
+		b.FirstT, b.First = end-int64(t.FirstT[at]), t.First[at]
+		b.Falls = t.falls(row, bucket)
+	}
+	if t.Hi != nil {
+		b.Hi, b.Lo, b.Size = t.Hi[at], t.Lo[at], t.Size[at]
+	}
+	if t.Min != nil {
+		b.Min, b.Max = t.Min[at], t.Max[at]
+	}
+	return b
+}
+
+func (t *Table) findFalls(row, bucket int) (at int, found bool) {
+	return slices.BinarySearchFunc(t.Falls[row], int32(bucket), func(f Fall, b int32) int {
+		return cmp.Compare(f.Bucket, b)
+	})
+}
+
+func (t *Table) falls(row, bucket int) []float64 {
+	if at, found := t.findFalls(row, bucket); found {
+		return t.Falls[row][at].Values
+	}
+	return nil
+}
+
+func (t *Table) putFalls(row, bucket int, values []float64) {
+	at, found := t.findFalls(row, bucket)
+	switch {
+	case found && len(values) == 0:
+		t.Falls[row] = slices.Delete(t.Falls[row], at, at+1)
+	case found:
+		t.Falls[row][at].Values = slices.Clone(values)
+	case len(values) > 0:
+		t.Falls[row] = slices.Insert(t.Falls[row], at, Fall{int32(bucket), slices.Clone(values)})
+	}
+}
+
+// Clear empties buckets of a row, from one up to and without another: what is known of them from elsewhere takes their
+// place.
+func (t *Table) Clear(row, from, to int) {
+	lo, hi := row*t.Buckets+from, row*t.Buckets+to
+	clear(t.N[lo:hi])
+	clear(t.Stale[lo:hi])
+	if t.Falls != nil {
+		t.clearFalls(row, from, to)
+	}
+}
+
+func (t *Table) clearFalls(row, from, to int) {
+	t.Falls[row] = slices.DeleteFunc(t.Falls[row], func(f Fall) bool {
+		return int(f.Bucket) >= from && int(f.Bucket) < to
+	})
+}

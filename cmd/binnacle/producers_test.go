@@ -1,0 +1,310 @@
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
+)
+
+var producersBin = flag.String("producers.bin", "", "folder with telegraf and collector; empty: tests skip")
+
+// Telegraf, with dev started as the guide says and configured by the guide's words, and by its fewest, writes to a file
+// what it writes to Kafka: the same is answered, in every format, and by PromQL.
+func TestTelegrafPublishes(t *testing.T) {
+	program := producer(t, "telegraf")
+	config := guideBlock(t, "telegraf.md", "toml")
+	for name, change := range map[string]*strings.Replacer{
+		"as the guide says":     strings.NewReplacer(),
+		"without a routing tag": strings.NewReplacer(`  routing_tag = "host"`+"\n", ""),
+		"in JSON":               strings.NewReplacer(`  routing_tag`, `  data_format = "json"`+"\n  routing_tag"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := startDev(t, t.TempDir(), guideFlags(t, "telegraf.md")...)
+			wrote := filepath.Join(t.TempDir(), "metrics")
+			agent := startProgram(t, nil, program, "--config", file(t, "guide.conf", d.listens(change.Replace(config))),
+				"--config", file(t, "test.conf", fmt.Sprintf(`
+[agent]
+  interval = "1s"
+  flush_interval = "1s"
+  hostname = "gw-7"
+[[outputs.file]]
+  files = [%q]
+  data_format = "json"
+  json_timestamp_units = "1ms"
+`, wrote)))
+			soon(t, time.Minute, func() bool { return len(d.instants("demo", "cpu_usage_idle")) >= 3 }, "Telegraf publishes")
+			agent.stop(syscall.SIGTERM)
+			d.agrees(telegrafWrote(t, wrote), "gw-7", "mem_used_percent")
+			require.Empty(t, d.records("telegraf.dlq"))
+		})
+	}
+}
+
+// The Collector does the same with what it measures of its host and with what programs send to it.
+func TestTheCollectorPublishes(t *testing.T) {
+	program := producer(t, "collector")
+	config := guideBlock(t, "opentelemetry.md", "yaml")
+	for name, change := range map[string]*strings.Replacer{
+		"as the guide says": strings.NewReplacer(),
+		"without a key":     strings.NewReplacer("    partition_metrics_by_resource_attributes: true\n", ""),
+		"in JSON":           strings.NewReplacer("    partition_", "    metrics: {encoding: otlp_json}\n    partition_"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := startDev(t, t.TempDir(), guideFlags(t, "opentelemetry.md")...)
+			wrote, listens := filepath.Join(t.TempDir(), "metrics"), freePort(t)
+			collector := startProgram(t, []string{"HOSTNAME=gw-8"}, program,
+				"--config", file(t, "guide.yaml", d.listens(change.Replace(config))),
+				"--config", file(t, "test.yaml", fmt.Sprintf(`
+receivers:
+  hostmetrics: {collection_interval: 1s, initial_delay: 0s}
+  otlp: {protocols: {http: {endpoint: %q}}}
+exporters:
+  file: {path: %q}
+service:
+  telemetry: {metrics: {level: none}}
+  pipelines: {metrics: {receivers: [hostmetrics, otlp], exporters: [kafka, file]}}
+`, listens, wrote)))
+			soon(t, time.Minute, func() bool { return len(d.instants("demo", "system.memory.usage")) >= 3 },
+				"the Collector publishes")
+			body, err := pmetricotlp.NewExportRequestFromMetrics(pumped(time.Now())).MarshalProto()
+			require.NoError(t, err)
+			resp, err := http.Post("http://"+listens+"/v1/metrics", "application/x-protobuf", bytes.NewReader(body))
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, http.StatusOK, resp.StatusCode)
+			soon(t, time.Minute, func() bool { return len(d.instants("demo", "strokes_count")) > 0 }, "what it is sent, too")
+			collector.stop(syscall.SIGTERM)
+
+			want := collectorWrote(t, wrote)
+			d.agrees(want, "gw-8", `{"system.memory.usage",state="used"}`)
+			pump := slices.DeleteFunc(slices.Collect(maps.Keys(want)), func(r row) bool { return r.device != "pump-7" })
+			require.Len(t, pump, 2)
+			require.Empty(t, d.records("otlp_metrics.dlq"))
+		})
+	}
+}
+
+// producer is the path of a program of others; without one the test is skipped.
+func producer(t *testing.T, name string) string {
+	if *producersBin == "" {
+		t.Skip("it needs programs of others: see make producers-it")
+	}
+	return filepath.Join(*producersBin, name)
+}
+
+// guideBlock is a guide's first block of code in a language.
+func guideBlock(t *testing.T, page, language string) string {
+	text, err := os.ReadFile("../../docs/guides/" + page)
+	require.NoError(t, err)
+	m := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```").FindSubmatch(text)
+	require.NotNil(t, m)
+	return string(m[1])
+}
+
+// listens puts the broker's address where a configuration has that of the guide.
+func (d *dev) listens(config string) string {
+	require.Contains(d.t, config, `"127.0.0.1:9092"`)
+	return strings.ReplaceAll(config, `"127.0.0.1:9092"`, strconv.Quote(d.kafka))
+}
+
+// instants are those at which there is a value of a metric.
+func (d *dev) instants(tenant, metric string) []int64 {
+	at := map[int64]bool{}
+	d.ask(tenant, "from=0&metric="+metric+"&format=ndjson", func(r row, _ map[string]any) { at[r.ts] = true })
+	return slices.Collect(maps.Keys(at))
+}
+
+// agrees checks that dev answers with what was written, soon, and each of the values that a selector has of a device by
+// PromQL at its instant.
+func (d *dev) agrees(want table, device, selector string) {
+	d.t.Helper()
+	soon(d.t, time.Minute, func() bool { return len(d.everything("demo")) >= len(want) }, "everything is answered")
+	for _, format := range []string{"limit=10000000", "format=ndjson&order=desc", "format=csv&layout=long"} {
+		d.answers("demo", want, everything+"&"+format)
+	}
+	metric := regexp.MustCompile(`[a-z_][a-z_.]*`).FindString(selector)
+	checked := 0
+	for r, values := range want {
+		if r.device != device || values[metric] == nil ||
+			strings.Contains(selector, "state") && !strings.Contains(r.labels, `"state":"used"`) {
+			continue
+		}
+		var answer struct {
+			Data struct {
+				Result []struct {
+					Metric map[string]string
+					Value  [2]any
+				}
+			}
+		}
+		require.NoError(d.t, json.Unmarshal([]byte(d.body("demo", "/prometheus/api/v1/query?query="+
+			url.QueryEscape(selector)+"&time="+strconv.FormatFloat(float64(r.ts)/1000, 'f', 3, 64))), &answer))
+		require.Len(d.t, answer.Data.Result, 1)
+		require.Equal(d.t, device, answer.Data.Result[0].Metric["device"])
+		got, err := strconv.ParseFloat(answer.Data.Result[0].Value[1].(string), 64)
+		require.NoError(d.t, err)
+		require.InDelta(d.t, values[metric], got, 0)
+		checked++
+	}
+	require.GreaterOrEqual(d.t, checked, 3)
+}
+
+// telegrafWrote reads what Telegraf's output "file" has written in JSON.
+func telegrafWrote(t *testing.T, path string) table {
+	want := table{}
+	eachLine(t, path, func(line []byte) {
+		var m struct {
+			Fields    map[string]any
+			Name      string
+			Tags      map[string]string
+			Timestamp int64
+		}
+		require.NoError(t, json.Unmarshal(line, &m))
+		r := row{device: m.Tags["host"], ts: m.Timestamp}
+		delete(m.Tags, "host")
+		r.labels = labelled(m.Tags)
+		for name, v := range m.Fields {
+			want.set(r, m.Name+"_"+name, v)
+		}
+	})
+	return want
+}
+
+// collectorWrote reads what the Collector's exporter "file" has written.
+func collectorWrote(t *testing.T, path string) table {
+	want := table{}
+	eachLine(t, path, func(line []byte) {
+		m, err := new(pmetric.JSONUnmarshaler).UnmarshalMetrics(line)
+		require.NoError(t, err)
+		for _, resource := range m.ResourceMetrics().All() {
+			device, labels := described(resource.Resource().Attributes())
+			for _, scope := range resource.ScopeMetrics().All() {
+				for _, x := range scope.Metrics().All() {
+					points(want, x, device, labels)
+				}
+			}
+		}
+	})
+	return want
+}
+
+// described is the device that a resource's attributes tell, and the labels of its series.
+func described(attributes pcommon.Map) (device string, labels map[string]string) {
+	labels = map[string]string{}
+	for name, v := range attributes.All() {
+		if name == "service.name" || name == "service.instance.id" {
+			labels[name] = v.Str()
+		}
+	}
+	for _, name := range []string{"service.instance.id", "host.name"} {
+		if v, ok := attributes.Get(name); ok {
+			delete(labels, name)
+			return v.Str(), labels
+		}
+	}
+	return "", labels
+}
+
+// points adds a metric's points to a table.
+func points(want table, x pmetric.Metric, device string, labels map[string]string) {
+	at := func(ts pcommon.Timestamp, attributes pcommon.Map) row {
+		own := maps.Clone(labels)
+		for name, v := range attributes.All() {
+			own[name] = v.AsString()
+		}
+		if x.Type() == pmetric.MetricTypeSum && x.Sum().AggregationTemporality() == pmetric.AggregationTemporalityDelta {
+			own["temporality"] = "delta"
+		}
+		return row{device: device, ts: ts.AsTime().UnixMilli(), labels: labelled(own)}
+	}
+	numbers := pmetric.NewNumberDataPointSlice()
+	switch x.Type() {
+	case pmetric.MetricTypeGauge:
+		numbers = x.Gauge().DataPoints()
+	case pmetric.MetricTypeSum:
+		numbers = x.Sum().DataPoints()
+	case pmetric.MetricTypeHistogram:
+		for _, p := range x.Histogram().DataPoints().All() {
+			r := at(p.Timestamp(), p.Attributes())
+			want.set(r, x.Name()+"_count", int64(p.Count()))
+			want.set(r, x.Name()+"_sum", p.Sum())
+		}
+	}
+	for _, p := range numbers.All() {
+		if r := at(p.Timestamp(), p.Attributes()); p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+			want.set(r, x.Name(), p.IntValue())
+		} else {
+			want.set(r, x.Name(), p.DoubleValue())
+		}
+	}
+}
+
+// pumped is what a program measures of itself: a gauge and a histogram, and a sum of what came since it told last.
+func pumped(now time.Time) pmetric.Metrics {
+	m := pmetric.NewMetrics()
+	r := m.ResourceMetrics().AppendEmpty()
+	r.Resource().Attributes().PutStr("service.name", "pump")
+	r.Resource().Attributes().PutStr("service.instance.id", "pump-7")
+	r.Resource().Attributes().PutStr("host.name", "cellar")
+	all, at := r.ScopeMetrics().AppendEmpty().Metrics(), pcommon.NewTimestampFromTime(now)
+
+	pressure := all.AppendEmpty()
+	pressure.SetName("pressure")
+	p := pressure.SetEmptyGauge().DataPoints().AppendEmpty()
+	p.SetTimestamp(at)
+	p.SetDoubleValue(1.0 / 3)
+
+	strokes := all.AppendEmpty()
+	strokes.SetName("strokes")
+	histogram := strokes.SetEmptyHistogram()
+	histogram.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+	h := histogram.DataPoints().AppendEmpty()
+	h.SetTimestamp(at)
+	h.SetCount(3)
+	h.SetSum(0.3)
+	h.ExplicitBounds().FromRaw([]float64{0.1})
+	h.BucketCounts().FromRaw([]uint64{1, 2})
+
+	leaks := all.AppendEmpty()
+	leaks.SetName("leaks")
+	sum := leaks.SetEmptySum()
+	sum.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+	n := sum.DataPoints().AppendEmpty()
+	n.SetTimestamp(at)
+	n.SetIntValue(2)
+	return m
+}
+
+// eachLine calls f for each line of a file.
+func eachLine(t *testing.T, path string, f func(line []byte)) {
+	in, err := os.Open(path)
+	require.NoError(t, err)
+	defer in.Close() //nolint:errcheck // it was read
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		f(lines.Bytes())
+	}
+	require.NoError(t, lines.Err())
+}

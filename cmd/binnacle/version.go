@@ -1,0 +1,10 @@
+package main
+
+import "binnacle/internal/app"
+
+type versionCommand struct {
+	JSON bool `name:"json" help:"As JSON."`
+}
+
+// Run is called by kong.
+func (c *versionCommand) Run(e *env) error { return app.ThisVersion().Print(e.stdout, c.JSON) }

@@ -1,0 +1,80 @@
+// Written by `binnacle provision --export bicep`, from what the code itself makes: change it there.
+// Containers of chunks and lanes are provision's alone.
+
+@description('Name of the account, which is there already.')
+param account string
+
+resource cosmos 'Microsoft.DocumentDB/databaseAccounts@2024-11-15' existing = {
+  name: account
+}
+
+resource database 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases@2024-11-15' = {
+  parent: cosmos
+  name: 'binnacle'
+  properties: {
+    resource: {
+      id: 'binnacle'
+    }
+  }
+}
+
+resource control 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2024-11-15' = {
+  parent: database
+  name: 'control'
+  properties: {
+    options: {
+      throughput: 400
+    }
+    resource: {
+      id: 'control'
+      partitionKey: {
+        kind: 'Hash'
+        version: 2
+        paths: ['/kind']
+      }
+      indexingPolicy: {
+        automatic: true
+        indexingMode: 'consistent'
+        includedPaths: [
+          { path: '/kind/?' }
+        ]
+        excludedPaths: [
+          { path: '/*' }
+        ]
+      }
+    }
+  }
+}
+
+resource catalog 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2024-11-15' = {
+  parent: database
+  name: 'catalog'
+  properties: {
+    options: {
+      autoscaleSettings: {
+        maxThroughput: 2000
+      }
+    }
+    resource: {
+      id: 'catalog'
+      partitionKey: {
+        kind: 'MultiHash'
+        version: 2
+        paths: ['/tenant', '/device']
+      }
+      indexingPolicy: {
+        automatic: true
+        indexingMode: 'consistent'
+        includedPaths: [
+          { path: '/tenant/?' }
+          { path: '/device/?' }
+        ]
+        excludedPaths: [
+          { path: '/*' }
+        ]
+      }
+    }
+  }
+}
+
+output database string = database.name

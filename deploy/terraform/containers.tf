@@ -1,0 +1,64 @@
+# Written by `binnacle provision --export terraform`, from what the code itself makes: change it there.
+# Containers of chunks and lanes are provision's alone.
+
+resource "azurerm_cosmosdb_sql_database" "binnacle" {
+  name                = "binnacle"
+  resource_group_name = var.resource_group
+  account_name        = azurerm_cosmosdb_account.binnacle.name
+}
+
+resource "azurerm_cosmosdb_sql_container" "control" {
+  name                  = "control"
+  resource_group_name   = var.resource_group
+  account_name          = azurerm_cosmosdb_account.binnacle.name
+  database_name         = azurerm_cosmosdb_sql_database.binnacle.name
+  partition_key_kind    = "Hash"
+  partition_key_version = 2
+  partition_key_paths   = ["/kind"]
+  throughput            = 400
+
+  indexing_policy {
+    indexing_mode = "consistent"
+    included_path {
+      path = "/kind/?"
+    }
+    excluded_path {
+      path = "/*"
+    }
+  }
+}
+
+resource "azurerm_cosmosdb_sql_container" "catalog" {
+  name                  = "catalog"
+  resource_group_name   = var.resource_group
+  account_name          = azurerm_cosmosdb_account.binnacle.name
+  database_name         = azurerm_cosmosdb_sql_database.binnacle.name
+  partition_key_kind    = "MultiHash"
+  partition_key_version = 2
+  partition_key_paths   = ["/tenant", "/device"]
+
+  autoscale_settings {
+    max_throughput = 2000
+  }
+
+  indexing_policy {
+    indexing_mode = "consistent"
+    included_path {
+      path = "/tenant/?"
+    }
+    included_path {
+      path = "/device/?"
+    }
+    excluded_path {
+      path = "/*"
+    }
+  }
+
+  # A container whose key has lost a level looks right and can't be mended: the kind can't be changed afterwards.
+  lifecycle {
+    postcondition {
+      condition     = self.partition_key_kind == "MultiHash" && length(self.partition_key_paths) == 2
+      error_message = "The container catalog has not got its key of 2 levels."
+    }
+  }
+}

@@ -1,0 +1,109 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"binnacle/internal/kafka"
+	"binnacle/internal/retry"
+)
+
+// assignment is which partitions a process reads whatever others do: those that its ordinal is the remainder of.
+type assignment struct{ ordinal, count int }
+
+var assignmentForm = regexp.MustCompile(`^(auto|[0-9]{1,6})/([0-9]{1,6})$`)
+
+// ordinalAtEnd is what a StatefulSet has at the end of a pod's name.
+var ordinalAtEnd = regexp.MustCompile(`-([0-9]{1,6})$`)
+
+// CheckAssign says what is wrong with a value of Config.Assign on this machine.
+func CheckAssign(text string) error {
+	_, err := parseAssignment(text)
+	return err
+}
+
+// parseAssignment reads ORDINAL/COUNT, or auto/COUNT for the ordinal at the end of the host's name. Empty is none.
+func parseAssignment(text string) (*assignment, error) {
+	if text == "" {
+		return nil, nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	return parseAssignmentOn(text, host)
+}
+
+func parseAssignmentOn(text, host string) (*assignment, error) {
+	parts := assignmentForm.FindStringSubmatch(text)
+	if parts == nil {
+		return nil, fmt.Errorf("--assign %q is not ORDINAL/COUNT, such as 0/3, nor auto/COUNT", text)
+	}
+	ordinal := parts[1]
+	if ordinal == "auto" {
+		of := ordinalAtEnd.FindStringSubmatch(host)
+		if of == nil {
+			return nil, fmt.Errorf("--assign %q: the host's name %q does not end in an ordinal, such as -0", text, host)
+		}
+		ordinal = of[1]
+	}
+	var a assignment
+	a.ordinal, _ = strconv.Atoi(ordinal) // six digits at most
+	a.count, _ = strconv.Atoi(parts[2])
+	if a.ordinal >= a.count {
+		return nil, fmt.Errorf("--assign %q: ordinal %d of %d, they begin at 0", text, a.ordinal, a.count)
+	}
+	return &a, nil
+}
+
+// of is which of all partitions are this process's. Where there may be several topics, each begins at an ordinal of its
+// own, which its name tells: else those of one partition would all be the first process's.
+func (a assignment) of(all []place, alone bool) []place {
+	own := []place{}
+	for _, p := range all {
+		begin := 0
+		if !alone {
+			begin = beginOf(p.topic, a.count)
+		}
+		if (begin+p.partition)%a.count == a.ordinal {
+			own = append(own, p)
+		}
+	}
+	return own
+}
+
+// beginOf is the ordinal of a topic's first partition.
+func beginOf(topic string, count int) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(topic)) // never fails
+	return int(h.Sum32() % uint32(count))
+}
+
+// runAssigned reads the partitions that the process is set to until the context ends and everything is left.
+func (in *Ingester) runAssigned(ctx context.Context, line *lifeline) error {
+	for ctx.Err() == nil {
+		l := in.layout.Load()
+		t := &tenure{cluster: in.cfg.Kafka, group: in.cfg.Group, generation: kafka.NoGeneration, line: line,
+			partitions: in.assigns.of(l.places(), in.set.Alone())}
+		began := in.cfg.Now()
+		in.ownAssigned(ctx, t, l)
+		if in.cfg.Now().Sub(began) < tenureBackoff {
+			_ = retry.Pause(ctx, tenureBackoff)
+		}
+	}
+	return nil
+}
+
+// ownAssigned is own, until the topics have other partitions for this process.
+func (in *Ingester) ownAssigned(ctx context.Context, t *tenure, l *layout) {
+	ctx, stop := in.while(ctx, l, func(l *layout) bool {
+		return slices.Equal(in.assigns.of(l.places(), in.set.Alone()), t.partitions)
+	})
+	defer stop()
+	in.own(ctx, t)
+}

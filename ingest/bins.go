@@ -1,0 +1,199 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/ingest/worker"
+)
+
+// BinsRequest says what is told of one by one.
+type BinsRequest struct {
+	Tenant  string // "" for all
+	Devices int    // how many devices are listed
+	By      BinsOrder
+}
+
+// BinsOrder is which devices are listed first.
+type BinsOrder string
+
+// The orders: the oldest reading first, or what takes most memory.
+const (
+	ByAge   BinsOrder = "age"
+	ByBytes BinsOrder = "bytes"
+)
+
+// Bins is what an ingester holds: readings that are not known to be stored. A restart loads or reads them again.
+type Bins struct {
+	Now         time.Time       `json:"now"`
+	Topics      string          `json:"topics"` // as they are set
+	HoldSeconds float64         `json:"hold_seconds"`
+	Memory      BinsMemory      `json:"memory"`
+	Partitions  []BinsPartition `json:"partitions"`
+	Tenants     []BinsOf        `json:"tenants"`
+	Devices     []BinsOf        `json:"devices,omitempty"` // those that were asked for
+}
+
+// BinsMemory is where the readings are, in bytes.
+type BinsMemory struct {
+	Held    int64 `json:"held"` // with what is known of devices
+	Bound   int64 `json:"bound"`
+	Spilled int64 `json:"spilled"` // on disk instead
+	File    int64 `json:"file"`    // what the disk has for that
+}
+
+// BinsPartition is how far a partition is, in offsets, as of the last time it was to commit.
+type BinsPartition struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Stream    uint32 `json:"stream"`
+	CaughtUp  bool   `json:"caught_up"`
+	End       int64  `json:"log_end"`
+	Position  int64  `json:"position"`
+	Floor     int64  `json:"floor"`         // below is all in chunks: what is committed
+	Journaled int64  `json:"journal_floor"` // below is all in chunks or in the journal; the floor without a journal
+	Bins      int    `json:"bins"`
+	Loading   int64  `json:"loading,omitempty"` // blocks that are still to be loaded
+
+	Replay Replay `json:"replay"`
+}
+
+// Unread is how many records are not read yet.
+func (p BinsPartition) Unread() int64 { return max(0, p.End-p.Position) }
+
+// Loose is how many records were read since the last one below which the journal, or the store, has everything.
+func (p BinsPartition) Loose() int64 { return max(0, p.Position-p.Journaled) }
+
+// Unstored is how many records were read since the last one below which the store has everything.
+func (p BinsPartition) Unstored() int64 { return max(0, p.Position-p.Floor) }
+
+// Replay is what whoever takes the partition over has to do before answers are complete again.
+type Replay struct {
+	Blocks  int64 `json:"journal_records"`         // to be loaded
+	Records int64 `json:"records"`                 // to be read of the log
+	Without int64 `json:"records_without_journal"` // to be read of the log if the journal can't be used
+
+	// What this takes at the pace of this process; 0 where it is not known.
+	Seconds        float64 `json:"seconds,omitempty"`
+	SecondsWithout float64 `json:"seconds_without_journal,omitempty"`
+}
+
+// BinsOf is what is held of a tenant or of one of its devices.
+type BinsOf struct {
+	Tenant   string    `json:"tenant"`
+	Device   string    `json:"device,omitempty"`
+	Devices  int       `json:"devices,omitempty"`
+	Bins     int       `json:"bins"`
+	Readings int       `json:"readings"`
+	Values   int       `json:"values"`
+	Bytes    int64     `json:"bytes"` // of memory
+	From     time.Time `json:"from"`  // least and greatest event time
+	To       time.Time `json:"to"`
+	// Behind is how many records lie between the oldest reading and the position: what the bin holds back.
+	Behind int64 `json:"records_behind"`
+}
+
+func (b *BinsOf) add(h worker.Holding, position int64) {
+	from, to := time.UnixMilli(h.From).UTC(), time.UnixMilli(h.To).UTC()
+	if b.Bins == 0 || from.Before(b.From) {
+		b.From = from
+	}
+	if b.Bins == 0 || to.After(b.To) {
+		b.To = to
+	}
+	b.Bins += h.Bins
+	b.Readings += h.Readings
+	b.Values += h.Values
+	b.Bytes += int64(h.Bytes)
+	b.Behind = max(b.Behind, position-h.First)
+}
+
+// Bins returns what is held now. It is safe for any number of callers; partitions go on meanwhile.
+func (in *Ingester) Bins(ctx context.Context, req BinsRequest) (Bins, error) {
+	out := Bins{
+		Now: in.cfg.Now().UTC(), Topics: in.set.String(), HoldSeconds: in.cfg.Hold.Seconds(),
+		Memory: BinsMemory{Held: in.memory.Used(), Bound: in.cfg.MemoryBytes},
+	}
+	if in.spill != nil {
+		out.Memory.Spilled, out.Memory.File = in.spill.Bytes()
+	}
+	tenants := map[string]*BinsOf{}
+	top := topOf{n: req.Devices, by: req.By}
+	for _, p := range in.held() {
+		if err := ctx.Err(); err != nil {
+			return Bins{}, err
+		}
+		out.Partitions = append(out.Partitions, p.bins())
+		position := p.worker.Position()
+		p.worker.Holdings(req.Tenant, func(h worker.Holding) {
+			t := tenants[h.Tenant]
+			if t == nil {
+				t = &BinsOf{Tenant: h.Tenant}
+				tenants[h.Tenant] = t
+			}
+			t.add(h, position)
+			t.Devices++
+			d := BinsOf{Tenant: h.Tenant, Device: h.Device}
+			d.add(h, position)
+			top.offer(d)
+		})
+	}
+	for _, t := range tenants {
+		out.Tenants = append(out.Tenants, *t)
+	}
+	slices.SortFunc(out.Tenants, func(a, b BinsOf) int { return strings.Compare(a.Tenant, b.Tenant) })
+	slices.SortFunc(out.Partitions, func(a, b BinsPartition) int {
+		return cmp.Or(strings.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	out.Devices = top.sorted()
+	return out, nil
+}
+
+// topOf keeps the first n of what it is offered.
+type topOf struct {
+	n   int
+	by  BinsOrder
+	all []BinsOf
+}
+
+func (t *topOf) offer(d BinsOf) {
+	if t.n > 0 {
+		t.all = append(t.all, d)
+	}
+	if len(t.all) >= 2*t.n+1000 {
+		t.cut()
+	}
+}
+
+func (t *topOf) cut() {
+	slices.SortFunc(t.all, func(a, b BinsOf) int {
+		first := a.From.Compare(b.From)
+		if t.by == ByBytes {
+			first = cmp.Compare(b.Bytes, a.Bytes)
+		}
+		return cmp.Or(first, strings.Compare(a.Tenant, b.Tenant), strings.Compare(a.Device, b.Device))
+	})
+	t.all = t.all[:min(len(t.all), t.n)]
+}
+
+func (t *topOf) sorted() []BinsOf {
+	t.cut()
+	return t.all
+}
+
+// held are all partitions of which something is in memory.
+func (in *Ingester) held() []*partition {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	out := make([]*partition, 0, len(in.partitions)+len(in.retired))
+	for _, p := range in.partitions {
+		out = append(out, p)
+	}
+	for p := range in.retired {
+		out = append(out, p)
+	}
+	return out
+}

@@ -1,0 +1,58 @@
+package decode
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"binnacle/internal/telemetry"
+)
+
+// numbered adds the number that stands in a property of a message to its fields, which are those from the given place
+// on. What is no integer is none: a reading is not refused for it.
+func (d *Decoder) numbered(text []byte, from int) error {
+	if len(text) == 0 {
+		return nil
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || len(d.fields) == from {
+		return nil
+	}
+	for _, f := range d.fields[from:] {
+		if f.Metric == d.opts.Sequence {
+			return nil // it is a value of the message, too
+		}
+	}
+	place, name := len(d.fields)-from, []byte(d.opts.Sequence)
+	metric, known := d.shape.guess(place, name)
+	if !known {
+		if metric, err = d.metrics.get(name); err != nil {
+			return faultf(Name, "%v", err)
+		}
+		d.shape.learn(place, metric)
+	}
+	d.fields = append(d.fields, telemetry.Field{Metric: metric, Value: telemetry.IntValue(n)})
+	return nil
+}
+
+// numberAll gives all readings of a record the number that its header has, but for those that have one.
+func (d *Decoder) numberAll(headers []Header) {
+	n, err := strconv.ParseInt(strings.TrimSpace(header(headers, d.opts.Sequence)), 10, 64)
+	if err != nil {
+		return
+	}
+	metric, err := d.metrics.get([]byte(d.opts.Sequence))
+	if err != nil {
+		return
+	}
+	for i := range d.out.Readings {
+		r := &d.out.Readings[i]
+		at, there := slices.BinarySearchFunc(r.Fields, metric, func(f telemetry.Field, metric string) int {
+			return strings.Compare(f.Metric, metric)
+		})
+		if !there {
+			r.Fields = slices.Insert(slices.Clone(r.Fields), at,
+				telemetry.Field{Metric: metric, Value: telemetry.IntValue(n)})
+		}
+	}
+}

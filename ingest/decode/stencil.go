@@ -1,0 +1,379 @@
+package decode
+
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+
+	"binnacle/internal/telemetry"
+)
+
+// stencils are the forms of messages that were read before. Producers write one message like the other: between values
+// stand the same bytes. Where they do, only what differs is read: what fits a stencil takes two sevenths of the time.
+//
+// A stencil is never the judge of what is right. What fits it in all is what the walk through the text would find; what
+// does not, be it wrong or only different, is left to that walk, from its beginning.
+type stencils struct {
+	frames    []*frame // the last one that fit comes first
+	bodies    []*body  // at most mostBodies; they keep their places, and producers tell which they use
+	body      int      // place of the body that fit last
+	next      int      // place of the body to be replaced next
+	producers map[string]producer
+	sets      map[string]telemetry.Labels // by their text, which is an object with one brace that closes
+	tenant    string                      // of the last message
+	luck      int                         // how much trying is worth; below 0 it is not
+	pause     int                         // messages that are not tried
+	off       bool                        // none is tried or learnt
+	fits      int                         // counts messages, for tests
+}
+
+// producer is a device, and the place of the body of its last message.
+type producer struct {
+	name string
+	body int
+}
+
+const (
+	mostFrames = 8
+	mostBodies = 16
+
+	// mostStencil bounds the text of a message that becomes a stencil.
+	mostStencil = 1 << 14
+
+	// A message that fits saves four times what a try in vain takes, and as much as learning takes. Who has no luck
+	// left gets some after restMessages.
+	fitGain      = 4
+	vainCost     = 1
+	learnCost    = 4
+	mostLuck     = 256
+	restLuck     = 64
+	restMessages = 256
+)
+
+// frame is a message without its values: texts that stand between holes, and what is in each hole.
+type frame struct {
+	holes []hole
+	end   string // behind the last one
+}
+
+// hole is a value of a message, and the text before it.
+type hole struct {
+	before string
+	what   content
+}
+
+// content says what is in a hole.
+type content uint8
+
+const (
+	tenantHole content = iota
+	deviceHole
+	timeHole
+	labelsHole
+	tagsHole
+	valuesHole
+	otherHole // that nobody reads
+)
+
+// body is an object of values: the text before each of them, and where it stands among the fields.
+type body struct {
+	before []string
+	ranks  []int
+	fields []telemetry.Field // in their order, without values
+	end    string
+}
+
+// tries reports whether stencils are worth a try.
+func (s *stencils) tries() bool {
+	if s.luck < 0 {
+		if s.pause--; s.pause > 0 {
+			return false
+		}
+		s.luck = restLuck
+	}
+	return len(s.frames) > 0
+}
+
+func (s *stencils) spend(luck int) {
+	if s.luck -= luck; s.luck < 0 {
+		s.pause = restMessages
+	}
+}
+
+// stencil reads the message that begins where the scanner is, if it fits; alone says that nothing may follow. If it
+// does not fit, all is as before.
+func (d *Decoder) stencil(index int, alone bool) bool {
+	s := &d.stencils
+	if d.flat || s.off || !s.tries() {
+		return false
+	}
+	begin, from := d.scan.At(), len(d.fields)
+	for i, f := range s.frames {
+		r, ok := d.fit(f, begin)
+		if ok && (!alone || d.scan.End()) && d.place(&r, "the message") == nil {
+			r.Fields = d.fields[from:len(d.fields):len(d.fields)]
+			d.out.Readings = append(d.out.Readings, r)
+			d.out.Index = append(d.out.Index, index)
+			s.frames[0], s.frames[i] = s.frames[i], s.frames[0]
+			s.luck = min(s.luck+fitGain, mostLuck)
+			s.fits++
+			return true
+		}
+		d.fields = d.fields[:from]
+		d.scan.Seek(begin)
+	}
+	s.spend(vainCost)
+	return false
+}
+
+// fit reads a message that has a frame. Its fields are appended to d.fields.
+func (d *Decoder) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
+	var who producer
+	for i := range f.holes {
+		h := &f.holes[i]
+		if at, ok = behind(d.source, at, h.before); !ok {
+			return r, false
+		}
+		switch h.what {
+		case tenantHole:
+			r.Tenant, at, ok = d.fitTenant(at)
+		case deviceHole:
+			who, at, ok = d.fitDevice(at)
+			r.Device = who.name
+		case timeHole:
+			r.Time, at, ok = d.fitTime(at)
+		case labelsHole:
+			r.Labels, at, ok = d.fitLabels(at)
+		case tagsHole:
+			r.Tags, at, ok = d.fitLabels(at)
+		case valuesHole:
+			at, ok = d.fitValues(who, at)
+		case otherHole:
+			d.scan.Seek(at)
+			ok = d.scan.Skip(2) == nil && utf8.Valid(d.source[at:d.scan.At()])
+			at = d.scan.At()
+		}
+		if !ok {
+			return r, false
+		}
+	}
+	at, ok = behind(d.source, at, f.end)
+	d.scan.Seek(at)
+	return r, ok
+}
+
+// behind is the place behind a text that stands at a place.
+func behind(source []byte, at int, text string) (int, bool) {
+	end := at + len(text)
+	return end, end <= len(source) && string(source[at:end]) == text
+}
+
+// quoted is a string without escapes, whose opening quote stands before the place given, and where it ends. It may hold
+// what no string may: callers look it up among those that were checked.
+func (d *Decoder) quoted(at int) (text []byte, end int, ok bool) {
+	n := bytes.IndexByte(d.source[at:], '"')
+	if n < 0 {
+		return nil, at, false
+	}
+	return d.source[at : at+n], at + n + 1, true
+}
+
+func (d *Decoder) fitTenant(at int) (string, int, bool) {
+	raw, end, ok := d.quoted(at)
+	if !ok || len(raw) == 0 {
+		return "", at, false
+	}
+	if string(raw) == d.stencils.tenant {
+		return d.stencils.tenant, end, true
+	}
+	known, ok := d.tenants.known[string(raw)]
+	if ok {
+		d.stencils.tenant = known
+	}
+	return known, end, ok
+}
+
+func (d *Decoder) fitDevice(at int) (producer, int, bool) {
+	raw, end, ok := d.quoted(at)
+	if !ok {
+		return producer{}, at, false
+	}
+	if p, ok := d.stencils.producers[string(raw)]; ok {
+		return p, end, true
+	}
+	d.scan.Seek(at - 1)
+	raw, err := d.scan.Str()
+	if err != nil {
+		return producer{}, at, false
+	}
+	name, err := d.devices.get(raw)
+	if err != nil || name == "" {
+		return producer{}, at, false
+	}
+	who := producer{name, d.stencils.body}
+	d.stencils.keep(who)
+	return who, d.scan.At(), true
+}
+
+// keep remembers a producer.
+func (s *stencils) keep(who producer) {
+	if _, known := s.producers[who.name]; !known && len(s.producers) >= maxInterned {
+		clear(s.producers)
+	}
+	if len(who.name) <= maxInternedBytes {
+		s.producers[who.name] = who
+	}
+}
+
+func (d *Decoder) fitTime(at int) (millis int64, end int, ok bool) {
+	digits := d.source[at:]
+	if len(digits) == 0 {
+		return 0, at, false
+	}
+	if digits[0] == '"' {
+		d.scan.Seek(at)
+		millis, ok, err := d.time()
+		end = d.scan.At()
+		return millis, end, ok && err == nil && utf8.Valid(d.source[at:end])
+	}
+	n := 0
+	for ; n < len(digits) && n < 19; n++ {
+		c := digits[n] - '0'
+		if c > 9 {
+			break
+		}
+		millis = millis*10 + int64(c)
+	}
+	return millis, at + n, n > 0 && n < 19 && (digits[0] != '0' || n == 1)
+}
+
+func (d *Decoder) fitLabels(at int) (telemetry.Labels, int, bool) {
+	end := bytes.IndexByte(d.source[at:], '}') + at + 1
+	if end <= at {
+		return nil, at, false
+	}
+	if l, ok := d.stencils.sets[string(d.source[at:end])]; ok {
+		return l, end, true
+	}
+	d.scan.Seek(at)
+	l, err := d.labels(&d.labelNames, "labels")
+	if err != nil || !utf8.Valid(d.source[at:d.scan.At()]) {
+		return nil, at, false
+	}
+	if d.scan.At() == end && end-at <= maxInternedBytes*2 {
+		if len(d.stencils.sets) >= maxInterned {
+			clear(d.stencils.sets)
+		}
+		d.stencils.sets[string(d.source[at:end])] = l
+	}
+	return l, d.scan.At(), true
+}
+
+// fitValues reads the values of a message, by the body of its producer's last one if they fit it.
+func (d *Decoder) fitValues(who producer, at int) (end int, ok bool) {
+	s, from := &d.stencils, len(d.fields)
+	first := s.body
+	if who.name != "" {
+		first = who.body
+	}
+	for i := range s.bodies {
+		k := first + i
+		if k >= len(s.bodies) {
+			k -= len(s.bodies)
+		}
+		if end, ok := d.fitBody(s.bodies[k], at); ok {
+			if who.name != "" && who.body != k {
+				s.keep(producer{who.name, k})
+			}
+			s.body = k
+			return end, true
+		}
+		d.fields = d.fields[:from]
+	}
+	return at, false
+}
+
+func (d *Decoder) fitBody(b *body, at int) (end int, ok bool) {
+	if at, ok = behind(d.source, at, b.before[0]); !ok {
+		return at, false
+	}
+	from, nulls := len(d.fields), false
+	d.fields = append(d.fields, b.fields...)
+	fields := d.fields[from:]
+	for i, rank := range b.ranks {
+		if i > 0 {
+			if at, ok = behind(d.source, at, b.before[i]); !ok {
+				return at, false
+			}
+		}
+		f := &fields[rank]
+		if x, end, ok := plainNumber(d.source, at); ok {
+			f.Value, at = telemetry.FloatValue(x), end
+			continue
+		}
+		d.scan.Seek(at)
+		v, err := d.value(f.Metric)
+		if end = d.scan.At(); err != nil || !utf8.Valid(d.source[at:end]) {
+			return at, false
+		}
+		f.Value, at = v, end
+		nulls = nulls || v.Kind() == 0
+	}
+	if nulls {
+		kept := slices.DeleteFunc(fields, func(f telemetry.Field) bool { return f.Value.Kind() == 0 })
+		if len(kept) == 0 {
+			return at, false
+		}
+		d.fields = d.fields[:from+len(kept)]
+	}
+	return behind(d.source, at, b.end)
+}
+
+// plainNumber reads a number of at most 15 digits without an exponent, which is most of them: it is a whole number
+// below 2^53, over a power of ten that a float64 holds exactly, so that one division rounds it right (Clinger 1990).
+func plainNumber(source []byte, at int) (x float64, end int, ok bool) {
+	negative := at < len(source) && source[at] == '-'
+	if negative {
+		at++
+	}
+	mantissa, first := uint64(0), at
+	for ; at < len(source); at++ {
+		c := source[at] - '0'
+		if c > 9 {
+			break
+		}
+		mantissa = mantissa*10 + uint64(c)
+	}
+	digits := at - first
+	if digits == 0 || digits > 15 || source[first] == '0' && digits > 1 {
+		return 0, at, false
+	}
+	if at < len(source) && source[at] == '.' {
+		at++
+		point := at
+		for ; at < len(source); at++ {
+			c := source[at] - '0'
+			if c > 9 {
+				break
+			}
+			mantissa = mantissa*10 + uint64(c)
+		}
+		places := at - point
+		if places == 0 || digits+places > 15 {
+			return 0, at, false
+		}
+		x = float64(mantissa) / tens[places]
+	} else {
+		x = float64(mantissa)
+	}
+	if at < len(source) && source[at]|0x20 == 'e' {
+		return 0, at, false
+	}
+	if negative {
+		x = -x
+	}
+	return x, at, true
+}
+
+// tens are powers of ten.
+var tens = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}

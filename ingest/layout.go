@@ -1,0 +1,161 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"binnacle/internal/kafka"
+)
+
+// layout is which topics are read, and their partitions. It never changes: another one follows it.
+type layout struct {
+	topics  map[string][]int
+	changed chan struct{} // closed when there is another one
+}
+
+// names are those of the topics, sorted.
+func (l *layout) names() []string { return slices.Sorted(maps.Keys(l.topics)) }
+
+// places are all partitions, sorted.
+func (l *layout) places() (all []place) {
+	for topic, partitions := range l.topics {
+		for _, p := range partitions {
+			all = append(all, place{topic, p})
+		}
+	}
+	slices.SortFunc(all, comparePlaces)
+	return all
+}
+
+func (l *layout) is(topics map[string][]int) bool {
+	return maps.EqualFunc(l.topics, topics, slices.Equal)
+}
+
+// lookout keeps the layout up to date. Only one goroutine at a time may look.
+type lookout struct {
+	in   *Ingester
+	said map[string]bool      // faults that are known
+	gone map[string]time.Time // topics that were read and are missing, since when
+}
+
+// look makes one attempt at looking at the cluster.
+func (o *lookout) look(ctx context.Context) error {
+	found, err := o.in.sources.Look(ctx)
+	if err != nil {
+		return err
+	}
+	o.tell(found.Faults)
+	o.publish(found)
+	o.retire()
+	return nil
+}
+
+// tell says what is wrong with the topics, each fault once, and when it is over.
+func (o *lookout) tell(faults []error) {
+	now := map[string]bool{}
+	for _, f := range faults {
+		now[f.Error()] = true
+		if !o.said[f.Error()] {
+			o.in.log.Error("not all topics are there that are to be read; the others are", "err", f)
+		}
+	}
+	for text := range o.said {
+		if !now[text] {
+			o.in.log.Info("a topic is mended", "was", text)
+		}
+	}
+	o.said = now
+	o.in.metrics.faulty.Set(float64(len(faults)))
+}
+
+// publish makes a layout of what was found, if that is another one. Of a topic that is unclear nothing changes.
+func (o *lookout) publish(found kafka.Layout) {
+	before := o.in.layout.Load()
+	for _, topic := range found.Unclear {
+		if partitions, known := before.topics[topic]; known {
+			found.Partitions[topic] = partitions
+		}
+	}
+	o.in.metrics.topics.Set(float64(len(found.Partitions)))
+	if before.is(found.Partitions) {
+		return
+	}
+	for _, topic := range found.Names() {
+		delete(o.gone, topic)
+		switch now, was := len(found.Partitions[topic]), len(before.topics[topic]); {
+		case was == 0:
+			o.in.log.Info("topic is read", "topic", topic, "partitions", now, "tenant", found.Tenants[topic])
+		case was != now:
+			o.in.log.Info("topic has grown", "topic", topic, "partitions", now, "before", was)
+		}
+	}
+	for _, topic := range before.names() {
+		if found.Partitions[topic] == nil {
+			o.gone[topic] = o.in.cfg.Now()
+			o.in.log.Error("a topic that was read is missing: what was in it and was not read is lost if it is deleted",
+				"topic", topic)
+		}
+	}
+	o.in.layout.Store(&layout{found.Partitions, make(chan struct{})})
+	close(before.changed)
+}
+
+// watch looks again and again until the context ends.
+func (o *lookout) watch(ctx context.Context) {
+	ticker := time.NewTicker(o.in.cfg.WatchEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := o.look(ctx); err != nil && ctx.Err() == nil {
+			o.in.metrics.retries.WithLabelValues("metadata").Inc()
+		}
+	}
+}
+
+// errNoTopics says that there is nothing to read.
+var errNoTopics = errors.New("there is no topic to read")
+
+// meet is look, and fails if there is nothing to read.
+func (o *lookout) meet(ctx context.Context) error {
+	if err := o.look(ctx); err != nil {
+		return err
+	}
+	if len(o.in.layout.Load().topics) > 0 {
+		return nil
+	}
+	faults := []error{errNoTopics}
+	for _, text := range slices.Sorted(maps.Keys(o.said)) {
+		faults = append(faults, errors.New(text))
+	}
+	return errors.Join(faults...)
+}
+
+// while returns a context that ends when the layout is another one, by a function that is asked about each, and what
+// must be called when nobody needs it any more.
+func (in *Ingester) while(ctx context.Context, l *layout, same func(*layout) bool) (context.Context, func()) {
+	ctx, end := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for same(l) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-l.changed:
+				l = in.layout.Load()
+			}
+		}
+		end()
+	})
+	return ctx, func() {
+		end()
+		watching.Wait()
+	}
+}

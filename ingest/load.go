@@ -1,0 +1,66 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"binnacle/ingest/journal"
+	"binnacle/ingest/worker"
+)
+
+// BlockLog is one partition of the journal, to be read. A topic that is not there has nothing.
+type BlockLog interface {
+	// Bounds are the offsets of the first record that is still there and the one after the last.
+	Bounds(ctx context.Context) (first, end int64, err error)
+	// Each calls f with the records from an offset to before another, in their order; the value is good until f returns.
+	Each(ctx context.Context, from, to int64, f func(offset int64, value []byte) error) error
+}
+
+// Blocks has what a Journal took.
+type Blocks interface {
+	Partition(topic string, partition int32) BlockLog
+}
+
+// load has a new Worker load what a commit counts on, before it is fed anything (rule J4); floor is the offset that was
+// committed with it. With journal.ErrNotWhole the Worker is of no use, and a new one starts at the floor. After any
+// other error too, but another attempt may load. progress is told how many records are left, now and then.
+func load(ctx context.Context, w *worker.Worker, c journal.Commit, floor int64, log BlockLog, now func() time.Time,
+	progress func(left int64)) error {
+	first, end, err := log.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	loader, err := journal.NewLoader(c, floor, first, end)
+	if err != nil {
+		return err
+	}
+	w.Load(c, floor)
+	for !loader.Done() {
+		before := loader.Next()
+		err := log.Each(ctx, before, c.To, func(offset int64, value []byte) error {
+			r, counts, err := loader.Take(offset, value)
+			if err != nil || offset >= c.To {
+				return err
+			}
+			if left := loader.Left(); left%loadStep == 0 {
+				progress(left)
+			}
+			return w.LoadBlock(offset, &r, counts)
+		})
+		if err != nil {
+			return err
+		}
+		if loader.Next() == before {
+			return errNoBlocks
+		}
+	}
+	progress(0)
+	return w.Loaded(loader.Last(), now())
+}
+
+// loadStep is after how many records progress is told.
+const loadStep = 1024
+
+// errNoBlocks says that the journal has records by its bounds, and none were told.
+var errNoBlocks = errors.New("the journal tells no records though it has some")

@@ -1,0 +1,88 @@
+package ingest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"binnacle/internal/retry"
+)
+
+// retire has the partitions of topics that are deleted write what they hold: their log can't be read again. They stay
+// in heads meanwhile. A topic that is missing for a moment only is none of them.
+func (o *lookout) retire() {
+	in := o.in
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for at, p := range in.partitions {
+		since, missing := o.gone[at.topic]
+		if !missing || in.cfg.Now().Sub(since) < in.cfg.GoneAfter || slices.Contains(in.assigned, at) {
+			continue
+		}
+		delete(in.partitions, at)
+		in.retired[p] = true
+		in.metrics.retired.Inc()
+		in.jobs.Go(func() { in.finish(p) })
+	}
+}
+
+// finish writes what a partition holds, and drops it. It takes as long as that takes, and at shutdown no longer than
+// the drain budget.
+func (in *Ingester) finish(p *partition) {
+	bins := p.worker.OpenBins()
+	p.log.Error("the topic is deleted: what was read of it is written", "bins", bins)
+	whole := p.finish(in.working)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	delete(in.retired, p)
+	p.worker.Release()
+	if in.partitions[p.at] == nil {
+		in.metrics.forget(p.at)
+	}
+	if whole {
+		p.log.Info("what was read of the deleted topic is stored", "bins", bins)
+	} else {
+		p.log.Error("what was read of the deleted topic is not all stored, and is lost with it", "bins", p.worker.OpenBins())
+	}
+}
+
+// finish writes everything until the context ends, and reports whether it is all stored.
+func (p *partition) finish(ctx context.Context) bool {
+	ended, end := context.WithCancel(context.Background())
+	end() // the log's end is not asked for
+	p.worker.Drain(p.in.cfg.Now())
+	for p.worker.Busy() {
+		if err := p.step(ended); err != nil || p.worker.Lost() != nil {
+			return false
+		}
+		// Nobody commits in a log that is gone, and nobody will read it: its mark need not wait for that.
+		if s := p.worker.Committed(p.worker.Floor(), p.in.cfg.Now()); s != nil {
+			p.launch(s)
+		}
+		look := time.NewTimer(p.in.cfg.RetryBackoff)
+		select {
+		case job := <-p.done:
+			p.worker.Done(job, p.in.cfg.Now())
+		case <-look.C:
+		case <-ctx.Done():
+			look.Stop()
+			return false
+		}
+		look.Stop()
+	}
+	return true
+}
+
+// awaitRetired waits for the partitions of deleted topics at shutdown.
+func (in *Ingester) awaitRetired() {
+	ctx, cancel := context.WithTimeout(context.Background(), in.cfg.DrainBudget)
+	defer cancel()
+	for left := 1; left > 0 && ctx.Err() == nil; {
+		in.mu.Lock()
+		left = len(in.retired)
+		in.mu.Unlock()
+		if left > 0 {
+			_ = retry.Pause(ctx, in.cfg.RetryBackoff)
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package spill
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"sync"
+)
+
+// segmentBytes is how long a segment becomes, unless a single piece is longer.
+const segmentBytes = 64 << 20
+
+// Store keeps pieces in files. It is safe for any number of callers.
+type Store struct {
+	create func() (file, error)
+	limit  int64 // how long segments become
+
+	// Pieces are written one after another, by who holds it. Guards each segment's end; taken before mu.
+	writing sync.Mutex
+
+	mu       sync.RWMutex        // guards what follows; never held while a file is worked on
+	current  uint32              // number of the segment that is written to; changes under writing too
+	segments map[uint32]*segment // those with live pieces, and the current one; nil once closed
+	live     int64               // bytes
+	onDisk   int64
+}
+
+// Open makes a Store whose files are in dir, which is made if it is missing. What an earlier process left there is
+// removed; a process that uses the directory now is not disturbed. It fails where no file can be made.
+func Open(dir string) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open spill: %w", err)
+	}
+	if err := sweep(dir); err != nil {
+		return nil, fmt.Errorf("open spill: %w", err)
+	}
+	return open(func() (file, error) { return create(dir, os.Remove) }, segmentBytes)
+}
+
+// open makes a Store of such files. The first is made at once: that a directory takes none is known at the start then,
+// and not when memory is short.
+func open(create func() (file, error), limit int64) (*Store, error) {
+	s := &Store{create: create, limit: limit, segments: map[uint32]*segment{}}
+	if _, err := s.begin(); err != nil {
+		return nil, fmt.Errorf("open spill: %w", err)
+	}
+	return s, nil
+}
+
+// Put keeps a copy of b until it is freed. After an error, such as that the disk is full, all that was put before is as
+// it was, and another Put may go well.
+func (s *Store) Put(b []byte) (Ref, error) {
+	if len(b) > math.MaxInt32 {
+		return Ref{}, fmt.Errorf("spill %d bytes: at most %d can be", len(b), math.MaxInt32)
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	at, err := s.room(len(b))
+	if err == nil {
+		_, err = at.file.WriteAt(b, at.end) // what a failure has written the next Put writes over
+	}
+	if err != nil {
+		return Ref{}, fmt.Errorf("spill %d bytes: %w", len(b), err)
+	}
+	r := Ref{segment: s.current, offset: uint32(at.end), length: uint32(len(b)), sum: sum(b)}
+	at.end += int64(len(b))
+	s.enter(at, len(b))
+	return r, nil
+}
+
+// room is the segment that a piece of n bytes goes to. The caller holds writing.
+func (s *Store) room(n int) (*segment, error) {
+	s.mu.RLock()
+	at := s.segments[s.current]
+	s.mu.RUnlock()
+	if at == nil {
+		return nil, os.ErrClosed
+	}
+	if at.end == 0 || at.end+int64(n) <= s.limit {
+		return at, nil
+	}
+	return s.begin()
+}
+
+// begin makes the segment that pieces go to from here on. The caller holds writing, or is alone.
+func (s *Store) begin() (*segment, error) {
+	if s.current == math.MaxUint32 {
+		return nil, errors.New("all numbers of segments are used up")
+	}
+	f, err := s.create()
+	if err != nil {
+		return nil, fmt.Errorf("begin a segment: %w", err)
+	}
+	next := &segment{file: f}
+	s.mu.Lock()
+	full := s.current
+	s.current++
+	s.segments[s.current] = next
+	idle := s.retire(full)
+	s.mu.Unlock()
+	idle.close()
+	return next, nil
+}
+
+// enter counts a piece that is written.
+func (s *Store) enter(at *segment, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at.pieces++
+	at.size += int64(n)
+	s.live += int64(n)
+	s.onDisk += int64(n)
+}
+
+// retire takes a segment without live pieces out of the Store and returns it, to be closed; nil if there is none to
+// take out. The caller holds mu.
+func (s *Store) retire(number uint32) *segment {
+	at := s.segments[number]
+	if at == nil || at.pieces > 0 {
+		return nil
+	}
+	delete(s.segments, number)
+	s.onDisk -= at.size
+	return at
+}
+
+// Get appends the piece to dst. An error is an ErrLost where the piece is not as it was put, and else what the file
+// said; dst is returned as it was then.
+func (s *Store) Get(dst []byte, r Ref) ([]byte, error) {
+	s.mu.RLock()
+	at, closed := s.segments[r.segment], s.segments == nil
+	s.mu.RUnlock()
+	switch {
+	case closed:
+		return dst, fmt.Errorf("read %s: %w", r, os.ErrClosed)
+	case at == nil:
+		return dst, r.freed()
+	}
+	out := slices.Grow(dst, r.Len())[:len(dst)+r.Len()]
+	b := out[len(dst):]
+	n, err := at.file.ReadAt(b, int64(r.offset))
+	switch {
+	case n == len(b): // io.ReaderAt may tell of the end even so
+	case errors.Is(err, io.EOF):
+		return dst, fmt.Errorf("%w: of %s only %d are there", ErrLost, r, n)
+	case errors.Is(err, os.ErrClosed): // since we looked
+		return dst, r.freed()
+	default:
+		return dst, fmt.Errorf("read %s: %w", r, err)
+	}
+	if err := r.verify(b); err != nil {
+		return dst, err
+	}
+	return out, nil
+}
+
+// Free gives the piece up. It is to be called once for each piece; the zero Ref is no piece, and nothing is done.
+func (s *Store) Free(r Ref) {
+	s.leave(r).close()
+}
+
+// leave counts a piece out, and returns the segment if that was its last and it is written to no more.
+func (s *Store) leave(r Ref) *segment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.segments[r.segment]
+	if at == nil || at.pieces == 0 {
+		return nil
+	}
+	at.pieces--
+	s.live -= int64(r.length)
+	if r.segment == s.current {
+		return nil
+	}
+	return s.retire(r.segment)
+}
+
+// Bytes returns how many bytes are in pieces that are live, and how many the files have.
+func (s *Store) Bytes() (live, onDisk int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.live, s.onDisk
+}
+
+// Close gives everything up. Each later call but Bytes, Free and Close fails.
+func (s *Store) Close() error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	segments := s.segments
+	s.segments, s.live, s.onDisk = nil, 0, 0
+	s.mu.Unlock()
+	var errs []error
+	for _, at := range segments {
+		errs = append(errs, at.file.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,147 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"binnacle/ingest/journal"
+	"binnacle/ingest/worker"
+	"binnacle/internal/kafka"
+	"binnacle/internal/retry"
+
+	kafkago "github.com/segmentio/kafka-go"
+)
+
+// drive takes a partition over and reads it until the context ends.
+func (in *Ingester) drive(ctx context.Context, as *tenure, at place) {
+	reached := int64(0)
+	for ctx.Err() == nil {
+		t := takeover{in: in, at: at, reached: reached}
+		var p *partition
+		err := in.executor.persist(ctx, "takeover", func() (err error) {
+			p, err = t.attempt(ctx)
+			return err
+		})
+		if err != nil {
+			return
+		}
+		err = p.run(ctx, as)
+		if !errors.Is(err, errRetake) {
+			return
+		}
+		in.log.Warn("partition is taken over anew", "topic", at.topic, "partition", at.partition, "err", err)
+		_ = retry.Pause(ctx, in.cfg.RetryBackoff)
+		reached = p.worker.Position()
+		if tail, ok := p.worker.Suspect(); ok {
+			reached = tail + 1
+		}
+	}
+}
+
+// takeover gets a partition ready to be read.
+type takeover struct {
+	in      *Ingester
+	at      place
+	reached int64 // the log must not end before
+
+	since time.Time // of the first attempt at loading the journal that failed
+}
+
+// journalPatience is for how long a journal that does not answer is waited for. Then the source is read instead: what
+// is late is worse than what costs more.
+const journalPatience = 2 * time.Minute
+
+// attempt makes one attempt: the partition as it was left in this process, if its log is still the same, or a new one.
+func (t *takeover) attempt(ctx context.Context) (*partition, error) {
+	in := t.in
+	in.mu.Lock()
+	p := in.partitions[t.at]
+	in.mu.Unlock()
+	known := memories{reached: t.reached}
+	if p != nil {
+		known = memories{reached: max(t.reached, p.worker.Position()), last: p.reader.last}
+	}
+	commit, err := t.committed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a, first, err := in.identify(ctx, t.at, commit.Offset, known)
+	if err != nil {
+		return nil, err
+	}
+	// What was committed lies in containers that were asked for before: heads tell of them from here on (rule R1).
+	if err := in.refresh(ctx); err != nil {
+		return nil, err
+	}
+	if p != nil && p.restored && p.worker.Stream() == a.Stream && !a.Unmarked && p.worker.Lost() == nil {
+		p.worker.Resume(a, in.cfg.Now())
+		p.reader.recognised()
+		p.again.reader.recognised()
+		p.begin(first)
+		return p, nil
+	}
+	p, err = t.restore(ctx, a, commit)
+	if err != nil {
+		return nil, err
+	}
+	p.restored = true
+	p.begin(first)
+	return p, nil
+}
+
+// committed is what the group has committed of the partition, with what the commit carries.
+func (t *takeover) committed(ctx context.Context) (kafka.Committed, error) {
+	all, err := t.in.topicOf(t.at).Commits(ctx, t.in.cfg.Group, t.at.partition)
+	if err != nil {
+		return kafka.Committed{}, err
+	}
+	c, ok := all[t.at.partition]
+	if !ok {
+		return kafka.Committed{Offset: kafkago.FirstOffset}, nil
+	}
+	return c, nil
+}
+
+// restore makes a partition whose bins are those of the journal, if the commit counts on it, or none. Meanwhile its
+// head tells the committed offset as its position: no answer that needs more is complete.
+func (t *takeover) restore(ctx context.Context, a worker.Assignment, commit kafka.Committed) (*partition, error) {
+	in := t.in
+	c, ok := journal.ParseCommit(commit.Metadata)
+	p := in.replace(t.at, a)
+	if !ok || in.stores.Blocks == nil || c.Stream != a.Stream || a.Unmarked || a.Position != commit.Offset {
+		return p, nil
+	}
+	begun := in.cfg.Now()
+	err := p.load(ctx, c, commit.Offset)
+	switch {
+	case err == nil:
+		p.log.Info("bins come from the journal", "blocks", c.To-c.From, "bins", p.worker.OpenBins(), "committed",
+			commit.Offset, "goes_on_at", p.worker.Position(), "took", in.cfg.Now().Sub(begun))
+		return p, nil
+	case ctx.Err() != nil:
+		return nil, err
+	case errors.Is(err, journal.ErrNotWhole):
+	case t.since.IsZero():
+		t.since = begun
+		return nil, err
+	case in.cfg.Now().Sub(t.since) < journalPatience:
+		return nil, err
+	}
+	in.metrics.broken.WithLabelValues("not-whole").Inc()
+	p.log.Error("the journal can't be used: the log is read again from the committed offset on", "err", err,
+		"committed", commit.Offset, "instead_of", c.F)
+	return in.replace(t.at, a), nil
+}
+
+// replace makes a partition without bins in place of the one that there is.
+func (in *Ingester) replace(at place, a worker.Assignment) *partition {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if p := in.partitions[at]; p != nil {
+		in.drop(p)
+	}
+	p := newPartition(in, at, a)
+	in.partitions[at] = p
+	return p
+}

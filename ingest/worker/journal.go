@@ -1,0 +1,425 @@
+package worker
+
+import (
+	"math"
+	"time"
+
+	"binnacle/binning"
+	"binnacle/ingest/journal"
+)
+
+// journaling is what a Worker does with the journal (rules J1 to J6): blocks of the rows of open bins go there, so that
+// a takeover loads them where it would read hours of the source again. With on false nothing of it happens.
+//
+// Of each chain a prefix is in the journal: rows up to an offset. What lies above is loose. A block goes there once it
+// is made, and loose rows that have not become one in time go as they are.
+type journaling struct {
+	on      bool
+	ledger  journal.Ledger
+	loose   ordered[*chain] // those with loose rows, by the lowest offset of them
+	ready   fifo[*chain]    // those with blocks that are not in the journal
+	under   *Append         // on its way
+	retry   backoff
+	flush   bool      // everything is to go there now
+	most    int       // bytes of an append
+	marks   []marked  // where the position was, the oldest first
+	slow    time.Time // until then rows of those that wait for a limit don't go there before they are a block
+	loading *loading  // while the journal is being loaded
+}
+
+// marked is the position at some time.
+type marked struct {
+	at       time.Time
+	position int64
+}
+
+func newJournaling(on bool) journaling {
+	return journaling{
+		on: on, most: maxAppend,
+		loose: newOrdered(func(c *chain) *int32 { return &c.journaled.place },
+			func(a, b *chain) bool { return a.journaled.loose < b.journaled.loose }),
+	}
+}
+
+// journaled is what is known of a chain's rows in the journal.
+type journaled struct {
+	through int64    // rows up to here are there, as far as they are not stored; -1 none
+	loose   int64    // offset that is not above any row that is not there; noOffset when all are
+	under   int64    // rows up to here are there or on their way
+	landed  []landed // its blocks that are still needed
+	place   int32    // among those with loose rows
+	ready   bool     // stands among those with blocks that are not there
+	bulky   bool     // a row is too large for the journal: it must be stored first
+}
+
+// landed is a block in the journal.
+type landed struct{ at, through int64 }
+
+const landedBytes = 16
+
+// held is the lowest and the highest offset of the chain's rows that are not stored; ok is false when there are none.
+func (c *chain) held() (first, through int64, ok bool) {
+	if c.flight != nil {
+		first, through, ok = c.flight.rows.First(), c.flight.rows.Through(), true
+	}
+	if c.bin.Readings() > 0 {
+		if !ok {
+			first = c.bin.First()
+		}
+		through, ok = c.bin.Through(), true
+	}
+	return first, through, ok
+}
+
+// file puts a chain where it belongs after a transition, and gives up blocks of the journal that it does not need any
+// more.
+func (w *Worker) file(c *chain) {
+	if w.journal.on {
+		w.track(c)
+	}
+	w.index.file(c)
+}
+
+// track brings up to date what the journal is to have of a chain.
+func (w *Worker) track(c *chain) {
+	x := &c.journaled
+	first, through, ok := c.held()
+	kept := x.landed[:0]
+	for _, l := range x.landed {
+		if ok && l.through >= first {
+			kept = append(kept, l)
+		} else {
+			w.journal.ledger.Needless(l.at)
+		}
+	}
+	if x.landed = kept; len(kept) == 0 {
+		x.landed = nil
+	}
+	switch {
+	case !ok || through <= x.through:
+		x.loose, x.bulky = noOffset, false
+		w.journal.loose.remove(c)
+		return
+	case x.loose == noOffset || x.loose < first || x.loose <= x.through:
+		x.loose = max(first, x.through+1)
+	}
+	w.journal.loose.put(c)
+}
+
+// offer has the blocks of a chain go to the journal.
+func (w *Worker) offer(c *chain) {
+	if x := &c.journaled; w.journal.on && !x.ready {
+		x.ready = true
+		w.journal.ready.push(c)
+	}
+}
+
+// JournalFloor is the offset below which everything is stored, in an acknowledged block, or refused, and in the catalog
+// (rule J1).
+func (w *Worker) JournalFloor() int64 {
+	if !w.journal.on {
+		return w.Floor()
+	}
+	floor := w.position
+	if w.journal.loose.len() > 0 {
+		floor = min(floor, w.journal.loose.first().journaled.loose)
+	}
+	return w.unsettled(floor)
+}
+
+// JournalCommit is what a commit of Floor carries beside it.
+func (w *Worker) JournalCommit() journal.Commit {
+	if !w.journal.on {
+		return journal.Commit{}
+	}
+	return w.journal.ledger.Commit(w.stream, w.JournalFloor())
+}
+
+// Flush has everything that is loose go to the journal, until Resume. JournalFloor tells how far that is.
+func (w *Worker) Flush() { w.journal.flush = w.journal.on }
+
+// undecided is the offset of the lowest record whose dead letter is not acknowledged: a block waits for it, since the
+// verdict may fall differently later (rule J2).
+func (w *Worker) undecided() int64 {
+	if at, some := w.letters.first(); some {
+		return at
+	}
+	return math.MaxInt64
+}
+
+// Sizes of an append. The broker takes no more than a megabyte as it is set up by default.
+const (
+	maxAppend  = 850_000
+	enough     = 128 << 10 // from here on it goes out at once
+	blockGuess = 640       // what a block takes, about
+)
+
+// append is the next append to the journal, nil when nothing is to go there now; ticked says that some time has passed
+// since it was asked for the last time.
+func (w *Worker) append(now time.Time, ticked bool) *Append {
+	j := &w.journal
+	if !j.on || j.under != nil || j.loading != nil || !j.retry.open(now) {
+		return nil
+	}
+	if ticked {
+		w.mark(now)
+	}
+	due := w.overdue(now)
+	if !ticked && !j.flush && j.ready.len()*blockGuess < enough {
+		return nil
+	}
+	a := &Append{Topic: w.cfg.Topic, Partition: w.partition, nonce: journal.Nonce(w.cfg.Nonce())}
+	limit := w.undecided()
+	if j.flush {
+		due = limit
+	}
+	due = min(due, limit)
+	var chains []*chain
+	slow := j.flush || !now.Before(j.slow)
+	j.loose.upto(func(c *chain) bool { return c.journaled.loose < due && len(chains) < mostOfAppend }, func(c *chain) {
+		if slow || !c.device.isSlow() {
+			chains = append(chains, c)
+		}
+	})
+	if slow {
+		j.slow = now.Add(w.cfg.JournalEvery / 32)
+	}
+	for _, c := range chains {
+		if !w.addTo(a, c, limit, true) {
+			break
+		}
+	}
+	var later []*chain
+	for j.ready.len() > 0 && a.bytes < j.most {
+		c := j.ready.pop()
+		c.journaled.ready = false
+		if !w.addTo(a, c, limit, false) {
+			later = append(later, c)
+		} else if c.blocksBeyond(c.journaled.under) {
+			later = append(later, c) // they wait for dead letters, or for room
+		}
+		if len(a.blocks) >= mostOfAppend || len(later) >= mostOfAppend {
+			break
+		}
+	}
+	for _, c := range later {
+		w.offer(c)
+	}
+	if len(a.Values) == 0 || w.lost != nil {
+		return nil
+	}
+	j.under = a
+	return a
+}
+
+// mostOfAppend bounds the blocks of an append.
+const mostOfAppend = 4096
+
+// blocksBeyond reports whether the bin has a block with rows above an offset.
+func (c *chain) blocksBeyond(offset int64) bool {
+	blocks := c.bin.Blocks()
+	return len(blocks) > 0 && blocks[len(blocks)-1].Through > offset
+}
+
+// mark notes where the position is, now and then, and forgets what is too old to matter.
+func (w *Worker) mark(now time.Time) {
+	j := &w.journal
+	every := w.cfg.JournalEvery
+	if n := len(j.marks); n == 0 || now.Sub(j.marks[n-1].at) >= every/32 {
+		j.marks = append(j.marks, marked{now, w.position})
+	}
+	for len(j.marks) > 1 && now.Sub(j.marks[1].at) >= every {
+		j.marks = j.marks[1:]
+	}
+}
+
+// overdue is the offset below which rows have been loose for too long.
+func (w *Worker) overdue(now time.Time) int64 {
+	if m := w.journal.marks; len(m) > 0 && now.Sub(m[0].at) >= w.cfg.JournalEvery {
+		return m[0].position
+	}
+	return 0
+}
+
+// addTo adds rows of a chain to an append: of a chunk on its way all that are loose, of the bin its blocks, and with
+// open also the rows that are no block yet. It reports whether there was room.
+func (w *Worker) addTo(a *Append, c *chain, limit int64, open bool) bool {
+	x := &c.journaled
+	if x.bulky || x.under > x.through || w.undecidedOf(c) {
+		return true // what it has is in this append already, or waits for dead letters
+	}
+	b := &blocksOf{w: w, a: a, c: c, after: x.through, limit: limit}
+	if c.flight != nil {
+		b.take(&c.flight.rows, true)
+	}
+	b.take(&c.bin, open)
+	if b.err != nil {
+		w.lose(b.err)
+		return true
+	}
+	if b.taken > 0 {
+		x.under = b.after
+	}
+	if b.bulky && b.taken == 0 {
+		x.bulky = true // it holds back F until it is stored, so that is done soon
+		w.ask(c, CutBulky, w.ticked)
+	}
+	return !b.full
+}
+
+// blocksOf puts rows of a chain into an append, in their order, as long as nothing stands in the way.
+type blocksOf struct {
+	w     *Worker
+	a     *Append
+	c     *chain
+	after int64 // rows up to here are in the journal, or in the append
+	limit int64 // rows from here on must wait
+
+	taken int
+	full  bool // the append
+	bulky bool // a block that no append has room for
+	err   error
+}
+
+func (b *blocksOf) stopped() bool { return b.full || b.bulky || b.err != nil }
+
+// take puts the rows of a bin in.
+func (b *blocksOf) take(bin *binning.Bin, open bool) {
+	blocks := bin.Blocks()
+	for i := range blocks {
+		if x := &blocks[i]; x.Through > b.after {
+			if b.stopped() || x.First >= b.limit {
+				return
+			}
+			b.block(x)
+		}
+	}
+	if rows := bin.Open(); open && !b.stopped() && rows.Readings() > 0 {
+		from, to := rows.Upto(b.after), rows.Upto(b.limit-1)
+		if from < to {
+			x, ok := bin.BlockOf(from, to, b.w.schemas)
+			if b.bulky = !ok; ok {
+				b.put(&x)
+			}
+		}
+	}
+}
+
+// block puts a block in, or what of it is not in the journal and need not wait.
+func (b *blocksOf) block(x *binning.Block) {
+	if x.First > b.after && x.Through < b.limit {
+		b.put(x)
+		return
+	}
+	part, ok, err := x.Between(b.after+1, b.limit, b.w.schemas)
+	if b.err = err; ok && err == nil {
+		b.put(&part)
+	}
+	b.limit = min(b.limit, x.Through+1) // what follows waits with the rest of it
+}
+
+func (b *blocksOf) put(x *binning.Block) {
+	data, err := x.Append(nil)
+	if err != nil {
+		b.err = err
+		return
+	}
+	c, first := b.c, len(b.a.blocks) == 0
+	r := journal.Record{
+		Nonce: b.a.nonce, Stream: b.w.stream, Tenant: c.device.tenant.name, Device: c.device.id, Day: c.day,
+		First: x.First, Through: x.Through, Rows: x.Rows, Values: x.Values, From: x.From, To: x.To, Data: data,
+	}
+	if first {
+		r.Before, r.Linked = b.w.journal.ledger.Before()
+	}
+	if b.w.knows(c) {
+		r.Tail = journal.Tail{Known: true, Chunks: int64(c.number)}
+		if c.number > 0 {
+			r.Tail.Through, r.Tail.From, r.Tail.To = c.tail, c.span.from, c.span.to
+		}
+	}
+	value := r.Append(nil)
+	switch {
+	case len(value) > b.w.journal.most:
+		b.bulky = true
+		return
+	case b.a.bytes+len(value) > b.w.journal.most:
+		b.full = true
+		return
+	}
+	b.a.Values = append(b.a.Values, value)
+	b.a.blocks = append(b.a.blocks, sent{c, x.Through})
+	b.a.bytes += len(value) + recordBytes
+	b.after = x.Through
+	b.taken++
+}
+
+// recordBytes is what a record of the log takes beside its value.
+const recordBytes = 16
+
+// appended takes an Append back.
+func (w *Worker) appended(a *Append, now time.Time) {
+	j := &w.journal
+	j.under = nil
+	switch r := a.Ended(); r.Fault {
+	case None:
+		j.retry = backoff{}
+	case Rejected: // the broker takes less at once
+		w.undo(a)
+		if len(a.Values) == 1 {
+			a.blocks[0].chain.journaled.bulky = true
+			w.ask(a.blocks[0].chain, CutBulky, now)
+		} else {
+			j.most = max(a.bytes/2, recordBytes)
+		}
+		return
+	default:
+		w.undo(a)
+		j.retry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
+		return
+	}
+	w.observer.Journaled(len(a.Values), a.bytes)
+	if j.ledger.Landed(a.Base, len(a.Values), a.nonce) {
+		w.observer.JournalLost()
+		w.again()
+		return
+	}
+	for i, s := range a.blocks {
+		x := &s.chain.journaled
+		x.landed = append(x.landed, landed{a.Base + int64(i), s.through})
+		x.through = max(x.through, s.through)
+	}
+	for _, s := range a.blocks {
+		w.track(s.chain)
+		if s.chain.filing.counted { // else it was stored and forgotten meanwhile
+			w.index.count(s.chain)
+		}
+	}
+}
+
+// undo has the rows of an append go out again.
+func (w *Worker) undo(a *Append) {
+	for _, s := range a.blocks {
+		s.chain.journaled.under = s.chain.journaled.through
+		if len(s.chain.bin.Blocks()) > 0 {
+			w.offer(s.chain)
+		}
+	}
+}
+
+// again has all rows go out again: the journal has lost its end (rule J6).
+func (w *Worker) again() {
+	for _, t := range w.tenants {
+		for _, d := range t.devices {
+			if d == nil {
+				continue
+			}
+			for _, c := range d.chains {
+				c.journaled.through, c.journaled.under, c.journaled.landed = -1, -1, nil
+				w.track(c)
+				w.index.count(c)
+				w.offer(c)
+			}
+		}
+	}
+}

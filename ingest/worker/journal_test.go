@@ -1,0 +1,321 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/journal"
+	"binnacle/ingest/worker"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// blockLog is a partition of the journal. It is ingest.Journal and ingest.BlockLog.
+type blockLog struct {
+	begin  int64
+	values [][]byte
+	fault  func() (applied bool, err error) // of an append; nil: none
+	limit  int                              // bytes of an append; 0: none
+
+	forgets bool // it keeps nothing
+	taken   int  // bytes that Kafka would store, about
+}
+
+func (b *blockLog) end() int64 { return b.begin + int64(len(b.values)) }
+
+func (b *blockLog) Append(_ context.Context, _ string, _ int32, values [][]byte) (int64, error) {
+	applied, err := true, error(nil)
+	if b.fault != nil {
+		applied, err = b.fault()
+	}
+	if size := len(bytes.Join(values, nil)); b.limit > 0 && size > b.limit {
+		return 0, fmt.Errorf("an append of %d bytes: %w", size, store.ErrTooLarge)
+	}
+	base := b.end()
+	for _, v := range values {
+		b.taken += len(v) + 10
+	}
+	if applied && b.forgets {
+		b.begin += int64(len(values))
+		return base, err
+	}
+	if applied {
+		for _, v := range values {
+			b.values = append(b.values, slices.Clone(v))
+		}
+	}
+	return base, err
+}
+
+func (b *blockLog) Bounds(context.Context) (first, end int64, err error) {
+	return b.begin, b.end(), nil
+}
+
+func (b *blockLog) Each(_ context.Context, from, to int64, f func(int64, []byte) error) error {
+	for at := from; at < min(to, b.end()); at++ {
+		if err := f(at, b.values[at-b.begin]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withJournal gives a world a journal, whose appends are operations outside.
+func withJournal(w *world) *world {
+	w.blocks = &blockLog{fault: w.op}
+	return w
+}
+
+// long is a hold that nothing in a test outlives: rows are in the journal, or replayed.
+func long(c *ingest.Config) { c.Hold, c.JournalEvery = 6*time.Hour, 5*time.Second }
+
+// A process that dies leaves its bins in the journal: the next one has them again, reads the log from where the journal
+// ends, cuts nothing, and asks the store nothing.
+func TestBinsOutliveTheirProcess(t *testing.T) {
+	const devices, records = 5, 1000
+	w := withJournal(newWorld(t, nil))
+	l, ctx := w.worker(long), ingesttest.Soon(t)
+	for i := range int64(records) {
+		r := one(i, fmt.Sprintf("d%d", i%devices))
+		w.log = append(w.log, r)
+		require.NoError(t, l.Take(ctx, r))
+		if i%10 == 0 {
+			w.now = w.now.Add(time.Second)
+			require.NoError(t, l.Step(ctx))
+			require.True(t, w.commitFloor(l))
+		}
+	}
+	require.Zero(t, w.commit, "nothing is stored")
+	require.Greater(t, w.meta.F, int64(records/2))
+	before := rowsOf(l)
+	require.Equal(t, records, before)
+
+	calls := w.Chunks.Calls(storetest.Last) + w.Chunks.Calls(storetest.Create)
+	next := w.worker(long)
+	require.Equal(t, 1, w.whole)
+	require.Equal(t, w.meta.F, next.Position(), "the log is read from there")
+	for at := next.Position(); at < records; at++ {
+		require.NoError(t, next.Take(ctx, w.log[at]))
+	}
+	require.NoError(t, next.Step(ctx))
+	require.Equal(t, records, rowsOf(next))
+	require.Equal(t, calls, w.Chunks.Calls(storetest.Last)+w.Chunks.Calls(storetest.Create))
+	require.NoError(t, next.Finish(ctx))
+	require.True(t, w.commitFloor(next))
+	require.False(t, w.meta.Counts(), "nothing of the journal is needed any more")
+	w.check()
+	require.Equal(t, devices, w.Chunks.Calls(storetest.Create), "a chunk each")
+}
+
+// Leaving: everything goes to the journal, and whoever comes next reads nothing of the log again.
+func TestWhoLeavesLeavesNothingToReplay(t *testing.T) {
+	w := withJournal(newWorld(t, logOf(4, 300)))
+	l, ctx := w.worker(long), ingesttest.Soon(t)
+	for _, r := range w.log {
+		require.NoError(t, l.Take(ctx, r))
+	}
+	require.True(t, l.Loose())
+	l.Flush()
+	for l.Loose() {
+		require.NoError(t, l.Step(ctx))
+	}
+	require.True(t, w.commitFloor(l))
+	require.Equal(t, int64(len(w.log)), w.meta.F)
+	next := w.worker(long)
+	require.Equal(t, int64(len(w.log)), next.Position())
+	require.NoError(t, next.Finish(ctx))
+	require.True(t, w.commitFloor(next))
+	w.check()
+}
+
+// The process dies at every operation outside in turn, appends to the journal among them, before it happened and after,
+// and once more while the next process recovers.
+func TestDeathAtEveryStepWithAJournal(t *testing.T) {
+	log := logOf(3, ingesttest.Rounds(40, 25))
+	whole := deathAtEveryStep(t, func() *world {
+		w := withJournal(newWorld(t, log))
+		w.hold = 20 * time.Second
+		return w
+	})
+	require.Greater(t, whole, 10)
+}
+
+// Deaths at random, and in between the journal loses its head, its end, or everything, and the group is set back.
+func TestDeathAndDamageAtRandom(t *testing.T) {
+	const seed = 22
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	whole, broken := 0, 0
+	for round := range ingesttest.Rounds(20, 4) {
+		w := withJournal(newWorld(t, logOf(uint64(round), 150)))
+		w.hold = time.Duration(1+rnd.IntN(100)) * time.Second
+		deaths := 0
+		w.fatal = func(int) int {
+			if deaths < 40 && rnd.IntN(12) == 0 {
+				deaths++
+				return 1 + rnd.IntN(2)
+			}
+			return live
+		}
+		for !w.live(rnd.Uint64()) {
+			j := w.blocks
+			switch n := len(j.values); rnd.IntN(12) {
+			case 0:
+				gone := rnd.IntN(n + 1)
+				j.begin, j.values = j.begin+int64(gone), j.values[gone:]
+			case 1:
+				j.values = j.values[:n-rnd.IntN(n+1)]
+			case 2:
+				j.begin, j.values = 0, nil
+			case 3:
+				w.commit, w.meta = 0, journal.Commit{} // an operator's seek drops the metadata
+			case 4:
+				w.meta = journal.Commit{} // an older binary's commit
+			}
+		}
+		w.check()
+		whole, broken = whole+w.whole, broken+w.broken
+	}
+	t.Log(whole, broken)
+	require.Greater(t, whole, 20)
+	require.Greater(t, broken, 2)
+}
+
+// A journal that is down holds nothing up: what is stored moves the floor, and blocks go out again when it is back.
+func TestAJournalThatIsDown(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	down, appends := true, 0
+	w.blocks.fault = func() (bool, error) {
+		appends++
+		if down {
+			return appends%2 == 0, errors.New("no leader")
+		}
+		return true, nil
+	}
+	l, ctx := w.worker(func(c *ingest.Config) {
+		c.Hold, c.JournalEvery, c.RetryBackoff = time.Minute, 5*time.Second, time.Second
+	}), ingesttest.Soon(t)
+	try := func() {
+		for _, j := range l.Due() {
+			require.NoError(t, l.Try(ctx, j))
+		}
+	}
+	for i := range int64(300) {
+		w.log = append(w.log, one(i, fmt.Sprintf("d%d", i%3)))
+		require.NoError(t, l.Take(ctx, w.log[i]))
+		w.now = w.now.Add(time.Second)
+		try()
+	}
+	require.Positive(t, l.Floor(), "bins are stored all the same")
+	require.Equal(t, l.Floor(), l.JournalFloor())
+	require.Less(t, appends, 100, "attempts back off")
+	down = false
+	w.now = w.now.Add(time.Minute)
+	for range 8 {
+		w.now = w.now.Add(5 * time.Second)
+		try()
+	}
+	require.NoError(t, l.Finish(ctx))
+	require.True(t, w.commitFloor(l))
+	w.check()
+}
+
+// What no append has room for does not hold up the others: its bin is stored. A broker that takes less than it should
+// gets less at once.
+func TestABrokerThatTakesLittle(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	w.blocks.limit = 2000
+	l, ctx := w.worker(long), ingesttest.Soon(t)
+	for i := range int64(60) {
+		w.log = append(w.log, one(i, fmt.Sprintf("d%d", i)))
+	}
+	w.log = append(w.log, values(60, fmt.Sprintf(`{"text":"%x"}`, ingesttest.Random(5000, 5))))
+	for _, r := range w.log {
+		require.NoError(t, l.Take(ctx, r))
+	}
+	for range 30 {
+		w.now = w.now.Add(time.Second)
+		require.NoError(t, l.Step(ctx))
+	}
+	require.True(t, w.commitFloor(l))
+	require.Equal(t, int64(len(w.log)), w.meta.F, "the small ones are in the journal, the large one is stored")
+	require.Equal(t, 1, w.Chunks.Calls(storetest.Create))
+	require.NoError(t, l.Finish(ctx))
+	require.True(t, w.commitFloor(l))
+	w.check()
+}
+
+// A block waits for the dead letters below its last row: the next owner may take what this one has refused.
+func TestBlocksWaitForDeadLetters(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	l, ctx := w.worker(long), ingesttest.Soon(t)
+	require.NoError(t, l.Take(ctx, one(0, "d0")))
+	require.NoError(t, l.Take(ctx, worker.Record{Offset: 1, Time: start, Value: []byte("bad")}))
+	require.NoError(t, l.Take(ctx, one(2, "d0")))
+	require.NoError(t, l.Take(ctx, one(3, "d1")))
+	l.Flush()
+	left := do(t, l, l.Due(), not(isBury))
+	require.Len(t, w.blocks.values, 1, "what lies below the letter")
+	r, err := journal.ParseRecord(w.blocks.values[0])
+	require.NoError(t, err)
+	require.Zero(t, r.Through)
+	require.Equal(t, int64(1), l.JournalFloor())
+	require.False(t, l.Loose(), "nothing can go there now")
+	do(t, l, left, all)
+	require.True(t, l.Loose())
+	do(t, l, l.Due(), all)
+	require.Len(t, w.blocks.values, 3)
+	require.Equal(t, int64(4), l.JournalFloor())
+}
+
+// F itself waits for dead letters, whatever is in the journal.
+func TestTheJournalsFloorWaitsForDeadLetters(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	l, ctx := w.worker(long), ingesttest.Soon(t)
+	require.NoError(t, l.Take(ctx, one(0, "d0")))
+	require.NoError(t, l.Take(ctx, worker.Record{Offset: 1, Time: start, Value: []byte("bad")}))
+	for offset := range int64(3) {
+		require.NoError(t, l.Take(ctx, one(2+offset, "d1")))
+	}
+	l.Flush()
+	do(t, l, l.Due(), not(isBury))
+	require.Equal(t, int64(1), l.JournalFloor())
+	require.Equal(t, journal.Commit{Stream: 1, F: 1, From: 0, To: 1, Mark: l.JournalCommit().Mark}, l.JournalCommit())
+}
+
+// A block may have rows at and above F, when another chain holds F back: these are read again, and are not taken twice.
+func TestRowsAboveTheJournalsFloorAreReadAgain(t *testing.T) {
+	w := withJournal(newWorld(t, nil))
+	l, ctx := w.worker(func(c *ingest.Config) { c.Hold, c.JournalEvery = 6*time.Hour, time.Hour }), ingesttest.Soon(t)
+	const records = 400
+	for i := range int64(records) {
+		device := "d0"
+		if i == 30 {
+			device = "seldom"
+		}
+		w.log = append(w.log, one(i, device))
+		require.NoError(t, l.Take(ctx, w.log[i]))
+		w.now = w.now.Add(time.Second)
+		require.NoError(t, l.Step(ctx))
+	}
+	require.True(t, w.commitFloor(l))
+	require.Equal(t, int64(30), w.meta.F)
+	next := w.worker(long)
+	require.Equal(t, int64(30), next.Position())
+	for _, r := range w.log[30:] {
+		require.NoError(t, next.Take(ctx, r))
+	}
+	require.NoError(t, next.Finish(ctx))
+	require.True(t, w.commitFloor(next))
+	w.check()
+}

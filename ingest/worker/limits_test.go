@@ -1,0 +1,531 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/ingest/decode"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
+	"binnacle/internal/control"
+
+	"github.com/stretchr/testify/require"
+)
+
+// limited is a process whose tenants have limits, if they say nothing else.
+func (w *world) limited(l control.IngestLimits, change func(*ingest.Config)) *ingest.Local {
+	return w.worker(func(c *ingest.Config) {
+		c.Limits, c.Hold, c.NoteEvery, c.CommitEvery = l, time.Hour, 6*time.Hour, time.Second
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+// publish appends a reading of n values to the log.
+func (w *world) publish(tenant, device string, at time.Time, n int) {
+	values := `"v0":1`
+	for i := 1; i < n; i++ {
+		values += fmt.Sprintf(`,"v%d":%d`, i, i)
+	}
+	value := fmt.Sprintf(`{"tenant":%q,"device":%q,"ts":%d,"values":{%s}}`, tenant, device, at.UnixMilli(), values)
+	w.log = append(w.log, worker.Record{Offset: int64(len(w.log)), Time: at.UnixMilli(), Value: []byte(value)})
+}
+
+// read takes what is in the log, and what may go on of what waits.
+func (w *world) read(l *ingest.Local) {
+	ctx := context.Background()
+	for at := l.Position(); at < int64(len(w.log)); at++ {
+		require.NoError(w.t, l.Take(ctx, w.log[at]))
+	}
+	w.again(l)
+	require.NoError(w.t, l.Step(ctx))
+}
+
+func (w *world) again(l *ingest.Local) {
+	require.NoError(w.t, l.TakeAgain(context.Background(), w.at))
+}
+
+// has is how many readings a process holds of a tenant.
+func has(l *ingest.Local, tenant string) (n int) {
+	l.Holdings(tenant, func(h worker.Holding) { n += h.Readings })
+	return n
+}
+
+// What is above a rate stays in the log, in order, and holds back the floor; others go on. It is taken as time pays for
+// it, neither sooner nor later, and all of it in the end.
+func TestWhatIsOverARateWaits(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		limits control.IngestLimits
+		limit  string
+		whole  bool
+	}{
+		{"readings", control.IngestLimits{Readings: 10, Burst: 5}, "readings", true},
+		{"values", control.IngestLimits{Values: 30, Burst: 5}, "values", true},
+		{"readings of a device", control.IngestLimits{DeviceReadings: 10, Burst: 5}, "device-readings", false},
+		{"values of a device", control.IngestLimits{DeviceValues: 30, Burst: 5}, "device-values", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			l := w.limited(c.limits, nil)
+			begin := w.now
+			for i := range 200 { // a second's
+				w.publish("loud", "l", begin.Add(time.Duration(i)*5*time.Millisecond), 3)
+				if i%40 == 0 {
+					w.publish("loud", "calm", begin.Add(time.Duration(i)*5*time.Millisecond), 1)
+					w.publish("quiet", "q", begin.Add(time.Duration(i)*5*time.Millisecond), 1)
+				}
+				w.now = time.UnixMilli(w.log[len(w.log)-1].Time)
+				if i%10 == 9 {
+					w.read(l)
+				}
+			}
+			require.Equal(t, 5, has(l, "quiet"))
+			require.InDelta(t, 62, has(l, "loud"), 8, "the burst, and what a second brings")
+			waiting := l.Waiting("")
+			require.NotEmpty(t, waiting)
+			require.Equal(t, "loud", waiting[0].Tenant)
+			require.Equal(t, c.limit, waiting[0].Limit)
+			require.Equal(t, c.whole, waiting[0].Device == "")
+			require.Empty(t, l.Waiting("quiet"))
+			require.LessOrEqual(t, l.Floor(), waiting[0].From)
+			require.Positive(t, l.Overruns("loud")[0].Delayed)
+
+			// Each second brings so many, be it asked seldom or often.
+			taken := has(l, "loud")
+			for range 5 {
+				w.now = w.now.Add(2 * time.Second)
+				for range 3 {
+					w.read(l)
+				}
+				more := has(l, "loud") - taken
+				taken += more
+				require.InDelta(t, 20, more, 4)
+			}
+			w.now = w.now.Add(time.Minute)
+			w.read(l)
+			require.Equal(t, 205, has(l, "loud"))
+			require.Empty(t, l.Waiting(""))
+			require.NoError(t, l.Finish(t.Context()))
+			require.Equal(t, int64(len(w.log)), l.Floor())
+			w.CheckChains()
+			require.Equal(t, 210, w.storedReadings())
+		})
+	}
+}
+
+// When everything else is stored, the floor is where something waits.
+func TestWhatWaitsHoldsTheFloor(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, nil)
+	for range 20 {
+		w.publish("acme", "d", w.now, 1)
+	}
+	w.read(l)
+	require.Zero(t, l.Floor())
+	require.NoError(t, l.Finish(t.Context()))
+	require.Equal(t, int64(11), l.Floor())
+	w.now = w.now.Add(4 * time.Second)
+	w.read(l)
+	require.NoError(t, l.Finish(t.Context()))
+	require.Equal(t, int64(15), l.Floor())
+	w.now = w.now.Add(time.Minute)
+	w.read(l)
+	require.NoError(t, l.Finish(t.Context()))
+	require.Equal(t, int64(20), l.Floor())
+}
+
+func (w *world) storedReadings() (n int) {
+	for _, h := range w.Headers() {
+		n += h.Readings
+	}
+	return n
+}
+
+// After an outage of the ingester the log is read as fast as it can be: rates count by when records were published.
+// What was above them then has waited long enough.
+func TestLimitsDoNotSlowACatchUp(t *testing.T) {
+	w := newWorld(t, nil)
+	begin := w.now
+	for i := range 3600 { // an hour, of a tenant within its rates but for a minute
+		w.publish("acme", "d", begin.Add(time.Duration(i)*time.Second), 1)
+		if i >= 600 && i < 660 {
+			for j := range 20 {
+				w.publish("acme", "d", begin.Add(time.Duration(i)*time.Second+time.Duration(j)*time.Millisecond), 1)
+			}
+		}
+	}
+	w.now = begin.Add(time.Hour)
+	l := w.limited(control.IngestLimits{DeviceReadings: 2, Readings: 2, Burst: 60}, func(c *ingest.Config) {
+		c.HeldFor = time.Minute
+	})
+	w.read(l)
+	require.Empty(t, l.Waiting(""))
+	require.Equal(t, len(w.log), has(l, "acme"))
+	require.Empty(t, w.buried)
+}
+
+// What has waited for too long is a dead letter that names the limit and the device. Nothing of its chain is stored
+// before that is acknowledged.
+func TestWhatWaitsForTooLongIsRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
+	for range 100 {
+		w.publish("loud", "l", w.now, 1)
+	}
+	w.publish("quiet", "q", w.now, 1)
+	w.read(l)
+	require.Equal(t, 11, has(l, "loud"), "the burst may be overdrawn by one")
+	w.now = w.now.Add(20 * time.Second)
+	w.read(l)
+	require.Equal(t, 31, has(l, "loud"))
+	require.Empty(t, w.buried)
+	w.now = w.now.Add(11 * time.Second)
+	w.read(l)
+	require.Equal(t, 42, has(l, "loud"), "what has been paid for is taken, however old")
+	require.Len(t, w.buried, 58)
+	require.Empty(t, l.Waiting(""))
+	for i, letter := range w.buried {
+		require.Equal(t, decode.Limit, letter.Bad.Reason)
+		require.Equal(t, int64(42+i), letter.Record.Offset)
+		require.Contains(t, letter.Bad.Detail, "the limit readings of the tenant is passed by device l")
+	}
+	require.Equal(t, int64(58), l.Overruns("loud")[0].Refused)
+	require.Equal(t, "l", l.Overruns("loud")[0].Culprits[0].Device)
+	require.NoError(t, l.Finish(t.Context()))
+	require.Equal(t, int64(len(w.log)), l.Floor())
+}
+
+// The dead letters of what had waited hold back the floor by themselves, when everything else is stored.
+func TestLettersOfWhatHadWaitedHoldTheFloor(t *testing.T) {
+	w := newWorld(t, nil)
+	once := control.IngestLimits{Readings: 1e-6, Burst: 1}
+	l := w.limited(once, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
+	for range 20 {
+		w.publish("loud", "l", w.now, 1)
+	}
+	w.read(l)
+	require.NoError(t, l.Finish(t.Context()))
+	first := l.Floor()
+	require.Equal(t, l.Waiting("")[0].From, first)
+	w.now = w.now.Add(time.Minute)
+	w.again(l)
+	require.Empty(t, l.Waiting(""))
+	require.Equal(t, first, l.Floor(), "nobody has acknowledged them")
+	require.NoError(t, l.Step(t.Context()))
+	require.Len(t, w.buried, 20-int(first))
+	require.Equal(t, int64(20), l.Floor())
+}
+
+// One record may overdraw a bucket for much longer than anything may wait: what comes behind it is refused in time all
+// the same, and does not hold the floor until then.
+func TestNothingWaitsForLongerThanItMay(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.limited(control.IngestLimits{Values: 1, Burst: 10}, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
+	w.publish("acme", "d", w.now, 1)
+	w.publish("acme", "d", w.now, 600) // ten minutes' worth
+	w.publish("acme", "d", w.now, 1)
+	w.read(l)
+	require.Equal(t, int64(2), l.Waiting("")[0].From)
+	at, ok := l.RecallAt()
+	require.True(t, ok)
+	require.Equal(t, w.log[2].Time+30_001, at.UnixMilli())
+	w.now = at.Add(-time.Millisecond)
+	w.read(l)
+	require.Len(t, l.Waiting(""), 1)
+	w.now = at
+	w.read(l)
+	require.Empty(t, l.Waiting(""))
+	require.Len(t, w.buried, 1)
+	require.NoError(t, l.Finish(t.Context()))
+	require.Equal(t, int64(3), l.Floor())
+}
+
+// The dead letters of what had waited hold back the floor and the chunks of their chain, and of no other.
+func TestChunksWaitForLettersOfWhatHadWaited(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, func(c *ingest.Config) {
+		c.HeldFor, c.Hold = 30*time.Second, 45*time.Second
+	})
+	for range 20 {
+		w.publish("loud", "l", w.now, 1)
+		w.publish("quiet", "q", w.now, 1)
+	}
+	w.read(l)
+	w.now = w.now.Add(9 * time.Second)
+	w.read(l)
+	for range 60 {
+		w.publish("loud", "l", w.now, 1)
+	}
+	w.now = w.now.Add(31 * time.Second)
+	ctx := t.Context()
+	for at := l.Position(); at < int64(len(w.log)); at++ {
+		require.NoError(t, l.Take(ctx, w.log[at]))
+	}
+	w.again(l)
+	require.Empty(t, l.Waiting(""))
+	w.now = w.now.Add(time.Hour) // all bins are due
+	var bury *worker.Bury
+	stored := map[string]bool{}
+	for jobs := l.Due(); len(jobs) > 0; jobs = l.Due() {
+		for _, j := range jobs {
+			switch j := j.(type) {
+			case *worker.Bury:
+				require.Nil(t, bury)
+				bury = j
+				continue
+			case *worker.Create:
+				stored[j.Key.Device] = true
+			}
+			require.NoError(t, l.Do(ctx, j))
+		}
+	}
+	require.NotNil(t, bury)
+	require.Equal(t, map[string]bool{"q": true}, stored)
+	require.LessOrEqual(t, l.Floor(), bury.Letters[0].Record.Offset)
+	bury.Failed(worker.Result{Fault: worker.Unknown})
+	l.Done(bury, w.now)
+	require.LessOrEqual(t, l.Floor(), bury.Letters[0].Record.Offset)
+	w.now = w.now.Add(time.Second)
+	require.NoError(t, l.Step(ctx))
+	require.Equal(t, int64(len(w.log)), l.Floor())
+	w.CheckChains()
+}
+
+// A tenant's policy may be to refuse what is above its rates at once.
+func TestWhatIsOverARateIsRefused(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.limited(control.IngestLimits{DeviceReadings: 1, Burst: 10, Over: control.Refuse}, nil)
+	for range 20 {
+		w.publish("loud", "l", w.now, 1)
+		w.publish("loud", "calm", w.now.Add(-time.Second), 1)
+	}
+	w.log = w.log[:len(w.log)-10]
+	w.read(l)
+	require.Empty(t, l.Waiting(""))
+	require.Equal(t, 4+11, has(l, "loud")-7)
+	require.NotEmpty(t, w.buried)
+	for _, letter := range w.buried {
+		require.Equal(t, decode.Limit, letter.Bad.Reason)
+		require.Contains(t, letter.Bad.Detail, "the limit device-readings of the tenant is passed by device")
+	}
+	w.now = w.now.Add(10 * time.Second)
+	w.publish("loud", "l", w.now, 1)
+	refused := len(w.buried)
+	w.read(l)
+	require.Len(t, w.buried, refused)
+}
+
+// Numbers and sizes are never delayed: what passes them is refused, with the limit and the device.
+func TestNumbersAndSizes(t *testing.T) {
+	at := time.UnixMilli(start).Add(time.Minute)
+	message := func(device, labels, values string) string {
+		return fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,"labels":{%s},"values":{%s}}`, device, at.UnixMilli(), labels,
+			values)
+	}
+	few := message("d1", "", `"a":1`)
+	for _, c := range []struct {
+		limit  string
+		limits control.IngestLimits
+		good   []string
+		bad    string
+	}{
+		{"payload", control.IngestLimits{Payload: 100}, []string{few}, message("d1", "", `"a":1,"b":2,"c":3,"d":4,"e":5,"f":6`)},
+		{"labels", control.IngestLimits{Labels: 2}, []string{few, message("d1", `"x":"1","y":"2"`, `"a":1`)},
+			message("d1", `"x":"1","y":"2","z":"3"`, `"a":1`)},
+		{"devices", control.IngestLimits{Devices: 2}, []string{few, message("d2", "", `"a":1`), few},
+			message("d3", "", `"a":1`)},
+		{"series", control.IngestLimits{Series: 3},
+			[]string{few, message("d1", "", `"a":1,"b":2`), message("d1", `"x":"1"`, `"a":1`), few, message("d2", "", `"a":1`)},
+			message("d1", `"x":"2"`, `"a":1`)},
+	} {
+		t.Run(c.limit, func(t *testing.T) {
+			w := newWorld(t, nil)
+			l := w.limited(c.limits, nil)
+			for i, value := range append(c.good, c.bad, few) {
+				w.log = append(w.log, worker.Record{Offset: int64(i), Time: at.UnixMilli(), Value: []byte(value)})
+			}
+			w.read(l)
+			require.Len(t, w.buried, 1)
+			require.Equal(t, int64(len(c.good)), w.buried[0].Record.Offset)
+			require.Equal(t, decode.Limit, w.buried[0].Bad.Reason)
+			require.Contains(t, w.buried[0].Bad.Detail, "the limit "+c.limit+" of the tenant is passed by device d")
+			require.Equal(t, len(c.good)+1, has(l, "acme"))
+			require.Equal(t, c.limit, l.Overruns("")[0].Limit)
+			require.Contains(t, w.buried[0].Bad.Detail, "by device "+l.Overruns("")[0].Culprits[0].Device)
+		})
+	}
+}
+
+// New devices count from an hour after a partition came here on, by the log's time.
+func TestNewDevices(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.limited(control.IngestLimits{NewDevices: 10}, nil)
+	for i := range 100 {
+		w.publish("acme", fmt.Sprintf("old-%d", i), w.now, 1)
+	}
+	w.read(l)
+	require.Empty(t, w.buried)
+	w.now = w.now.Add(time.Hour)
+	for i := range 100 {
+		w.publish("acme", fmt.Sprintf("new-%d", i), w.now, 1)
+		w.publish("acme", fmt.Sprintf("old-%d", i), w.now, 1)
+	}
+	w.read(l)
+	require.Len(t, w.buried, 89)
+	require.Contains(t, w.buried[0].Bad.Detail, "the limit new-devices of the tenant is passed by device new-")
+	w.now = w.now.Add(30 * time.Minute)
+	for i := range 100 {
+		w.publish("acme", fmt.Sprintf("newer-%d", i), w.now, 1)
+	}
+	w.read(l)
+	require.InDelta(t, 89+95, len(w.buried), 1)
+}
+
+// A tenant says for itself what is accepted, and how much it may have.
+func TestATenantsOwnLimits(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.worker(func(c *ingest.Config) { c.Limits, c.Hold = control.IngestLimits{Labels: 1}, time.Hour })
+	w.publish("acme", "d", w.now, 1)
+	w.publish("globex", "d", w.now, 1)
+	w.read(l) // both are registered
+	said := control.TenantIngest{IngestLimits: control.IngestLimits{Readings: 1, Burst: 5}, Past: 3600, Future: 3600}
+	require.NoError(t, control.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
+	l = w.worker(func(c *ingest.Config) { c.Hold = time.Hour })
+	w.log = nil
+	for _, tenant := range []string{"acme", "globex"} {
+		for _, ahead := range []time.Duration{-2 * time.Hour, -time.Minute, 30 * time.Minute, 2 * time.Hour} {
+			w.publish(tenant, "d", w.now.Add(ahead), 1)
+		}
+	}
+	for i := range w.log {
+		w.log[i].Time = w.now.UnixMilli()
+	}
+	w.read(l)
+	why := map[string]int{}
+	for _, letter := range w.buried {
+		why[fmt.Sprintf("%s %d", letter.Bad.Reason, letter.Record.Offset)]++
+	}
+	require.Equal(t, map[string]int{"past 0": 1, "future 3": 1, "future 6": 1, "future 7": 1}, why)
+	for range 20 {
+		w.publish("acme", "d", w.now, 1)
+		w.publish("globex", "d", w.now, 1)
+	}
+	w.read(l)
+	require.Len(t, l.Waiting(""), 1)
+	require.Equal(t, 2+20, has(l, "globex"))
+	require.Equal(t, 6, has(l, "acme"))
+
+	// The limit is taken back, and nobody waits any more.
+	said = control.TenantIngest{IngestLimits: control.IngestLimits{Readings: control.Unset}}
+	require.NoError(t, control.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
+	_, err := w.dir.Refresh(t.Context())
+	require.NoError(t, err)
+	w.publish("acme", "d", w.now, 1)
+	w.now = w.now.Add(time.Second)
+	w.read(l)
+	w.now = w.now.Add(time.Second)
+	w.read(l)
+	require.Empty(t, l.Waiting(""))
+	require.Equal(t, 23, has(l, "acme"))
+}
+
+// A partition lets a tenant have four times its even share at most, never less than one device may, and all where there
+// are so few.
+func TestSharesOfALimit(t *testing.T) {
+	for _, c := range []struct {
+		partitions int
+		limits     control.IngestLimits
+		want       int
+	}{
+		{0, control.IngestLimits{Readings: 1000}, 1000},
+		{4, control.IngestLimits{Readings: 1000}, 1000},
+		{8, control.IngestLimits{Readings: 1000}, 500},
+		{400, control.IngestLimits{Readings: 1000}, 10},
+		{400, control.IngestLimits{Readings: 1000, DeviceReadings: 200}, 200},
+		{8, control.IngestLimits{DeviceReadings: 200}, 200},
+	} {
+		c.limits.Burst = 1
+		w := newWorld(t, nil)
+		l := w.limited(c.limits, nil)
+		l.Resume(worker.Assignment{Stream: 1, Partitions: c.partitions})
+		for range 2000 {
+			w.publish("acme", "d", w.now, 1)
+		}
+		w.read(l)
+		require.Equal(t, c.want+1, has(l, "acme"), "%+v", c)
+	}
+}
+
+// A record's readings of a device share their fate, since a cut falls between records; and so many devices that wait by
+// themselves are one tenant that waits.
+func TestRecordsStayWhole(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.limited(control.IngestLimits{DeviceReadings: 1, Burst: 3}, nil)
+	for i := range 400 {
+		value := "["
+		for d := range 5 {
+			for j := range 2 {
+				value += fmt.Sprintf(`{"tenant":"acme","device":"d%d","ts":%d,"values":{"a":%d}},`, (i%20)*5+d,
+					w.now.UnixMilli()+int64(j), i)
+			}
+		}
+		whole := []byte(value[:len(value)-1] + "]")
+		w.log = append(w.log, worker.Record{Offset: int64(i), Time: w.now.UnixMilli(), Value: whole})
+	}
+	w.read(l)
+	waiting := l.Waiting("")
+	require.Len(t, waiting, 65, "64 devices, and the tenant")
+	for len(l.Waiting("")) > 0 {
+		w.now = w.now.Add(time.Second)
+		w.read(l)
+		heldRows(t, l)
+	}
+	require.NoError(t, l.Finish(t.Context()))
+	require.Equal(t, 4000, w.storedReadings(), "each once")
+	w.CheckChains()
+	require.Equal(t, int64(len(w.log)), l.Floor())
+}
+
+// What the log is about to lose is taken whatever the limits say; what it has lost is no longer waited for.
+func TestWhatWaitsIsTakenBeforeItIsDeleted(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, nil)
+	for range 100 {
+		w.publish("acme", "d", w.now, 1)
+	}
+	w.read(l)
+	require.Equal(t, 11, has(l, "acme"))
+	l.Threatened(50, w.now)
+	w.now = w.now.Add(time.Second)
+	w.read(l)
+	require.InDelta(t, 51, has(l, "acme")+w.storedReadings(), 2)
+	from, ok := l.Gone(70)
+	require.True(t, ok)
+	require.InDelta(t, 51, from, 2)
+	w.now = w.now.Add(time.Hour)
+	w.read(l)
+	require.InDelta(t, 51+30, has(l, "acme")+w.storedReadings(), 2)
+	_, ok = l.Gone(70)
+	require.False(t, ok)
+}
+
+// A partition that comes back goes on with what waited, less what somebody else has taken since.
+func TestWhatWaitsAfterAReturn(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, nil)
+	for range 100 {
+		w.publish("acme", "d", w.now, 1)
+	}
+	w.read(l)
+	l.Resume(worker.Assignment{Stream: 1, Position: 40})
+	require.Equal(t, int64(40), l.Waiting("")[0].From)
+	w.now = w.now.Add(time.Hour)
+	w.read(l)
+	require.NoError(t, l.Finish(ingesttest.Soon(t)))
+	require.Equal(t, 60, w.storedReadings(), "what it had before is stored by somebody else")
+}

@@ -1,0 +1,175 @@
+package worker
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"binnacle/binning"
+	"binnacle/ingest/journal"
+)
+
+// loading is what was loaded of the journal so far. Nothing of it counts before all is there (rule J4).
+type loading struct {
+	commit journal.Commit
+	floor  int64
+	chains map[chainKey]*loadedChain
+	order  []chainKey
+	bytes  int64 // of memory
+	blocks int
+	values int64
+}
+
+// loadedChain is the blocks of a chain, and the most that one of their writers knew of its tail.
+type loadedChain struct {
+	blocks []binning.Block
+	landed []landed
+	tail   journal.Tail
+
+	inMemory int // bytes of the blocks that are not on a shelf
+}
+
+// loadedBytes is the memory of a chain while it is loaded, beside its blocks.
+const loadedBytes = 300
+
+// Load begins to load what a commit counts on; floor is the offset that was committed with it. The Worker is a new one
+// whose position is the floor: until Loaded it is asked for nothing but heads.
+func (w *Worker) Load(c journal.Commit, floor int64) {
+	w.journal.loading = &loading{commit: c, floor: floor, chains: map[chainKey]*loadedChain{}}
+}
+
+// LoadBlock takes a record of the journal; counts says whether its rows do. It fails with journal.ErrNotWhole when the
+// rows can't be read.
+func (w *Worker) LoadBlock(at int64, r *journal.Record, counts bool) error {
+	l := w.journal.loading
+	if r.Stream != l.commit.Stream {
+		return nil
+	}
+	key := chainKey{r.Tenant, r.Device, r.Day}
+	c := l.chains[key]
+	if c == nil {
+		c = &loadedChain{}
+		l.chains[key] = c
+		l.order = append(l.order, key)
+		l.bytes += loadedBytes
+	}
+	if r.Tail.Known && (!c.tail.Known || r.Tail.Chunks > c.tail.Chunks) {
+		c.tail = r.Tail
+	}
+	if !counts {
+		return nil
+	}
+	b, err := w.schemas.Block(binning.Block{
+		Rows: r.Rows, Values: r.Values, First: r.First, Through: r.Through, From: r.From, To: r.To,
+	}, r.Data)
+	if err != nil {
+		return fmt.Errorf("%w: the block at %d: %w", journal.ErrNotWhole, at, err)
+	}
+	c.blocks = append(c.blocks, b)
+	c.landed = append(c.landed, landed{at, r.Through})
+	c.inMemory += b.Bytes()
+	l.bytes += int64(b.Bytes()) + landedBytes
+	l.values += int64(r.Values)
+	if l.blocks++; l.blocks%settleEvery == 0 {
+		w.settle()
+	}
+	if w.cfg.Shelf != nil && c.inMemory >= 2*leastShelved && w.memory.over() > 0 {
+		// What the shelf does not take stays in memory.
+		freed, _ := binning.Shelve(c.blocks, w.cfg.Shelf)
+		l.bytes -= int64(freed)
+		c.inMemory = 0
+	}
+	return nil
+}
+
+// settleEvery is after how many blocks memory is told of what is loaded.
+const settleEvery = 32
+
+// Loaded goes on with what was loaded: each record once, of those from the floor on and below F. last is the append
+// that was loaded last. It fails when a shelf has lost rows, or a block can't be read: then the Worker is of no use.
+func (w *Worker) Loaded(last journal.Link, now time.Time) error {
+	l := w.journal.loading
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, key := range l.order {
+		if err := w.restore(key, l.chains[key], now); err != nil {
+			return err
+		}
+		delete(l.chains, key)
+	}
+	w.journal.ledger.Resume(last)
+	w.journal.loading = nil
+	w.position = max(w.position, l.commit.F)
+	return nil
+}
+
+// restore is the open bin of a chain as it was. The caller holds the lock.
+func (w *Worker) restore(key chainKey, x *loadedChain, now time.Time) error {
+	l := w.journal.loading
+	from := l.floor
+	if x.tail.Known && x.tail.Chunks > 0 {
+		from = max(from, x.tail.Through+1)
+	}
+	blocks, err := w.schemas.Merge(x.blocks, from, l.commit.F)
+	if err != nil {
+		return err
+	}
+	if len(blocks) == 0 && (!x.tail.Known || x.tail.Chunks == 0 || x.tail.Chunks > math.MaxUint32) {
+		return nil
+	}
+	d := w.device(key.tenant, key.device)
+	c := w.open(d, key.day, now)
+	if x.tail.Known {
+		c.hint(&x.tail)
+		c.tenure = w.tenure
+		w.suspect = max(w.suspect, c.tail)
+	}
+	w.recognise(d, blocks, now)
+	if len(blocks) > 0 {
+		due, budget := w.due(c, now), w.budget(c)
+		c.restore(binning.BinOf(w.names, blocks), due)
+		c.budget = budget
+		c.journaled.through, c.journaled.under = c.bin.Through(), c.bin.Through()
+		for _, b := range x.landed {
+			if b.through >= from {
+				c.journaled.landed = append(c.journaled.landed, landed{b.at, min(b.through, c.bin.Through())})
+				w.journal.ledger.Loaded(b.at)
+			}
+		}
+	}
+	w.file(c)
+	return nil
+}
+
+// recognise takes what blocks show of a device, and that the catalog has it: no F that was committed passes what the
+// catalog lacks. Times are compared with its own in their turn, as those of any other device.
+func (w *Worker) recognise(d *device, blocks []binning.Block, now time.Time) {
+	for i := range blocks {
+		b := &blocks[i]
+		d.seen.span(b.From)
+		if i == 0 || !b.Resembles(&blocks[i-1]) {
+			if c := d.seen.columns.with(b.Fields(), maxEntry-d.seen.listed); c != d.seen.columns {
+				d.seen.columns = w.columns.swap(d.seen.columns, c)
+			}
+			for _, set := range b.Sets() {
+				for _, l := range set {
+					d.seen.label(l)
+				}
+			}
+		}
+		d.seen.span(b.To)
+	}
+	if len(blocks) > 0 && w.cfg.NoteEvery >= 0 {
+		d.listed, d.first, d.last = true, d.seen.first, d.seen.last
+		w.lookLater(d, now, binning.FirstHold(d.id, w.cfg.NoteEvery))
+	}
+	w.countDevice(d)
+}
+
+// Loading is how many values of the journal were loaded so far; ok is false when none are being loaded.
+func (w *Worker) Loading() (values int64, ok bool) {
+	if l := w.journal.loading; l != nil {
+		return l.values, true
+	}
+	return 0, false
+}

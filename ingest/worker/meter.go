@@ -1,0 +1,153 @@
+package worker
+
+import (
+	"time"
+
+	"binnacle/internal/control"
+)
+
+// meter reckons what somebody has taken against rates, as a bucket does that fills with time and may be overdrawn by
+// one record: of each rate it knows until when that is paid for. Its time is that of the log (Kafka's timestamps), so
+// that an outage of the ingester counts nobody's readings as faster than they came.
+type meter struct {
+	clock            int64 // greatest time seen, ns since 1970
+	readings, values int64 // ns: what was taken is paid for until then
+
+	refuses int64     // the offset above that of the record whose readings are refused, 0 for none
+	why     limitName // they are
+}
+
+// rates are how much a second brings, 0 for no bound, and how much may come at once, as a length of time.
+type rates struct {
+	readings, values float64
+	burst            int64 // ns
+}
+
+func (r *rates) bound() bool { return r.readings > 0 || r.values > 0 }
+
+// see takes the time of a record.
+func (m *meter) see(at int64) { m.clock = max(m.clock, at) }
+
+// open reports whether one more record may be taken at an instant: nothing is overdrawn by more than the burst.
+func (m *meter) open(r *rates, at int64) bool { return m.until(r) <= at }
+
+// until is from when on one more record may be taken.
+func (m *meter) until(r *rates) int64 {
+	paid := int64(0)
+	if r.readings > 0 {
+		paid = m.readings
+	}
+	if r.values > 0 {
+		paid = max(paid, m.values)
+	}
+	return paid - r.burst
+}
+
+// passed names the rate that keeps a record back.
+func (m *meter) passed(r *rates, of string) limitName {
+	if r.values > 0 && (r.readings <= 0 || m.values >= m.readings) {
+		return limitName(of + "values")
+	}
+	return limitName(of + "readings")
+}
+
+// charge takes a reading with so many values, of a record of a time.
+func (m *meter) charge(r *rates, at int64, values int) {
+	if r.readings > 0 {
+		m.readings = max(m.readings, at) + int64(float64(time.Second)/r.readings)
+	}
+	if r.values > 0 {
+		m.values = max(m.values, at) + int64(float64(values)*float64(time.Second)/r.values)
+	}
+}
+
+// limitName is a limit as flags name it, without the prefix.
+type limitName string
+
+// The limits of numbers and sizes. Those of rates are named by meter.passed.
+const (
+	limitDevices    limitName = "devices"
+	limitNewDevices limitName = "new-devices"
+	limitSeries     limitName = "series"
+	limitAllSeries  limitName = "total-series"
+	limitPayload    limitName = "payload"
+	limitLabels     limitName = "labels"
+	limitValues     limitName = "label-values"
+)
+
+// Of a rate: of whom it is.
+const (
+	ofTenant = ""
+	ofDevice = "device-"
+)
+
+// limits are those of one tenant in one partition.
+type limits struct {
+	tenant, device rates
+	refuse         bool // what is above a rate is refused, not delayed
+
+	devices, series, payload, labels int  // 0 for no bound
+	allSeries                        int  // of all devices
+	labelValues                      int  // of one label
+	numbers                          bool // there is a bound to a number or a size
+	fresh                            rates
+	said                             control.IngestLimits // as they were said, for the whole topic
+}
+
+// spread is how many times its even share of a tenant's limit a partition lets through: devices do not lie evenly in
+// partitions, and a tenant within its limit must not be delayed.
+const spread = 4
+
+// share is a partition's part of a bound, at least what one device may have. With so few partitions that each may have
+// all, it is the bound.
+func share(b, device control.Bound, partitions int) float64 {
+	n, bounded := b.Of()
+	if !bounded {
+		return 0
+	}
+	if partitions > spread {
+		n *= spread / float64(partitions)
+	}
+	if of, bounded := device.Of(); bounded {
+		n = max(n, of)
+	}
+	return n
+}
+
+// number is a partition's part of a bound that is a number of things.
+func number(b control.Bound, partitions int) int {
+	n := share(b, control.Unbounded, partitions)
+	if n > 0 {
+		n = max(1, n)
+	}
+	return int(n)
+}
+
+func plain(b control.Bound) float64 { return max(0, float64(b)) }
+
+// newLimits are a tenant's limits in one of so many partitions; nil if there are none.
+func newLimits(l control.IngestLimits, partitions int) *limits {
+	if !l.Any() {
+		return nil
+	}
+	burst, _ := l.Burst.Of()
+	out := &limits{
+		tenant: rates{
+			readings: share(l.Readings, l.DeviceReadings, partitions), values: share(l.Values, l.DeviceValues, partitions),
+			burst: int64(burst),
+		},
+		device: rates{readings: plain(l.DeviceReadings), values: plain(l.DeviceValues), burst: int64(burst)},
+		refuse: l.Over == control.Refuse,
+
+		devices: number(l.Devices, partitions), series: int(plain(l.Series)), allSeries: number(l.TotalSeries, partitions),
+		payload: int(plain(l.Payload)), labels: int(plain(l.Labels)), labelValues: int(plain(l.LabelValues)),
+		fresh: rates{readings: share(l.NewDevices, control.Unbounded, partitions) / 3600, burst: int64(time.Hour)},
+		said:  l,
+	}
+	out.numbers = out.devices > 0 || out.payload > 0 || out.labels > 0 || out.labelValues > 0 || out.counts() ||
+		out.fresh.bound()
+	return out
+}
+
+// counts reports whether series are counted.
+func (l *limits) counts() bool { return l.series > 0 || l.allSeries > 0 }

@@ -1,0 +1,78 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"os/user"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/report"
+)
+
+// ActionsConfig is what `binnacle actions` runs with.
+type ActionsConfig struct {
+	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
+
+	Since  time.Duration `help:"How far back." default:"30d"`
+	Tenant string        `help:"What was done to this tenant only."`
+	JSON   bool          `name:"json" help:"A JSON object a line."`
+}
+
+// Actions prints what was done by those who may do more than read and write readings.
+func Actions(ctx context.Context, cfg ActionsConfig, env Env) error {
+	client, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	all, err := actionsOf(client, "", env.Logger).List(ctx, time.Now().Add(-cfg.Since))
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"at", "who", "what", "object", "tenant", "detail", "outcome"}}
+	for _, a := range all {
+		if cfg.Tenant != "" && a.Tenant != cfg.Tenant {
+			continue
+		}
+		if cfg.JSON {
+			if err := json.NewEncoder(env.Stdout).Encode(a); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, []string{
+			a.At.Format(time.RFC3339), a.Who, a.Verb, a.Object, a.Tenant, a.Details(), a.Outcome,
+		})
+	}
+	if cfg.JSON {
+		return nil
+	}
+	return report.List(env.Stdout, rows)
+}
+
+// actionsOf keeps what is done to an account: by a role of this process, or, with an empty name, by who runs it.
+func actionsOf(client *cosmos.Client, role string, log *slog.Logger) *control.Actions {
+	return control.NewActions(client.Documents(), whoami(role), log, time.Now)
+}
+
+// whoami names who acts as this machine knows him. It proves nothing: who has the account's key can call himself what
+// he likes, and only the account's own log tells which identity has written.
+func whoami(role string) string {
+	name := role
+	if name == "" {
+		name = "unknown"
+		if u, err := user.Current(); err == nil {
+			name = u.Username
+		}
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return name + "@" + cmp.Or(host, "unknown")
+}

@@ -1,0 +1,217 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/internal/duration"
+	"binnacle/internal/report"
+)
+
+// mostBinDevices bounds the devices that are listed.
+const mostBinDevices = 10_000
+
+// binsPath is where the admin endpoint of a process that ingests tells what it holds.
+const binsPath = "/api/v1/bins"
+
+// serveBins answers operators what an ingester holds: of a tenant (tenant=), with so many devices one by one
+// (devices=), the oldest or the largest first (by=age or by=bytes).
+func serveBins(in *ingest.Ingester) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		req, err := binsRequest(r.URL.Query())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		held, err := in.Bins(r.Context(), req)
+		if err != nil {
+			return // whoever asked has gone
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(held)
+	})
+}
+
+func binsRequest(q url.Values) (req ingest.BinsRequest, err error) {
+	req = ingest.BinsRequest{Tenant: q.Get("tenant"), By: ingest.BinsOrder(q.Get("by"))}
+	if req.By == "" {
+		req.By = ingest.ByAge
+	}
+	if req.By != ingest.ByAge && req.By != ingest.ByBytes {
+		return req, fmt.Errorf("by=%s: %s and %s are known", req.By, ingest.ByAge, ingest.ByBytes)
+	}
+	if n := q.Get("devices"); n != "" {
+		req.Devices, err = strconv.Atoi(n)
+		if err != nil || req.Devices < 0 || req.Devices > mostBinDevices {
+			return req, fmt.Errorf("devices=%s: 0 to %d are allowed", n, mostBinDevices)
+		}
+	}
+	return req, nil
+}
+
+// BinsConfig is what `binnacle bins` asks.
+type BinsConfig struct {
+	Admin   []string `help:"Admin endpoints of the processes that ingest: host:port, or a URL." default:"127.0.0.1:7071"`
+	Tenant  string   `help:"This tenant's only." placeholder:"NAME"`
+	Devices int      `help:"How many devices of each process are listed." default:"0"`
+	By      string   `help:"Which devices first: age, those with the oldest reading, or bytes, those that take most memory." enum:"age,bytes" default:"age"`
+	JSON    bool     `name:"json" help:"Print what the endpoints answer, a line each."`
+}
+
+var errNoIngest = errors.New("this process does not ingest")
+
+// PrintBins asks each process that ingests what it holds, and prints it.
+func PrintBins(ctx context.Context, cfg BinsConfig, env Env) error {
+	for i, admin := range cfg.Admin {
+		answer, err := askIngest(ctx, admin, binsPath, url.Values{
+			"tenant": {cfg.Tenant}, "devices": {strconv.Itoa(cfg.Devices)}, "by": {cfg.By},
+		})
+		if err != nil {
+			return fmt.Errorf("bins of %s: %w", admin, err)
+		}
+		if cfg.JSON {
+			if _, err := env.Stdout.Write(answer); err != nil {
+				return err
+			}
+			continue
+		}
+		var held ingest.Bins
+		if err := json.Unmarshal(answer, &held); err != nil {
+			return fmt.Errorf("bins of %s: %w", admin, err)
+		}
+		if i > 0 {
+			fmt.Fprintln(env.Stdout)
+		}
+		if err := printBins(env.Stdout, admin, held); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askIngest is what the admin endpoint of a process that ingests answers.
+func askIngest(ctx context.Context, admin, path string, query url.Values) ([]byte, error) {
+	if !strings.Contains(admin, "://") {
+		admin = "http://" + admin
+	}
+	at, err := url.Parse(strings.TrimSuffix(admin, "/") + path)
+	if err != nil {
+		return nil, err
+	}
+	at.RawQuery = query.Encode()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode == http.StatusNotFound:
+		return nil, errNoIngest
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(body)))
+	}
+	return body, nil
+}
+
+// printBins writes what one process holds as tables.
+func printBins(w io.Writer, admin string, b ingest.Bins) error {
+	disk := "nothing on disk"
+	if b.Memory.File > 0 {
+		disk = fmt.Sprintf("%s on disk, in a file of %s", megabytes(b.Memory.Spilled), megabytes(b.Memory.File))
+	}
+	fmt.Fprintf(w, "%s: topics %s, hold %s, %s of %s of memory, %s\n\n", admin, b.Topics,
+		duration.String(time.Duration(b.HoldSeconds*float64(time.Second))),
+		megabytes(b.Memory.Held), megabytes(b.Memory.Bound), disk)
+	if len(b.Partitions) == 0 {
+		_, err := fmt.Fprintln(w, "  no partition is assigned")
+		return err
+	}
+	if err := report.Grid(w, partitionRows(b.Partitions)); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if err := report.Grid(w, holdingRows("tenant", b.Tenants, b.Now)); err != nil {
+		return err
+	}
+	if len(b.Devices) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	return report.Grid(w, holdingRows("device", b.Devices, b.Now))
+}
+
+func partitionRows(all []ingest.BinsPartition) [][]string {
+	rows := [][]string{
+		{"", "", "", "log", "records not yet", "", "", "committed", "journal", "a restart", "", ""},
+		{"topic", "partition", "bins", "end", "read", "journalled", "in chunks", "floor", "floor", "loads", "reads", "takes"},
+	}
+	for _, p := range all {
+		takes := "?"
+		if s := p.Replay.Seconds; s > 0 {
+			takes = duration.String(max(time.Second, time.Duration(s*float64(time.Second)).Round(time.Second)))
+		}
+		state := strconv.Itoa(int(p.Partition))
+		if p.Loading > 0 {
+			state += fmt.Sprintf(" (%d to load)", p.Loading)
+		} else if !p.CaughtUp {
+			state += " (catching up)"
+		}
+		rows = append(rows, []string{
+			p.Topic, state, report.Thousands(p.Bins), report.Thousands(p.End), report.Thousands(p.Unread()),
+			report.Thousands(p.Loose()), report.Thousands(p.Unstored()), report.Thousands(p.Floor),
+			report.Thousands(p.Journaled), report.Thousands(p.Replay.Blocks), report.Thousands(p.Replay.Records), takes,
+		})
+	}
+	return rows
+}
+
+// holdingRows is a line for each tenant, or for each device.
+func holdingRows(what string, all []ingest.BinsOf, now time.Time) [][]string {
+	head := []string{what, "devices", "bins", "readings", "values", "memory", "oldest reading", "age", "records behind"}
+	if what == "device" {
+		head[1] = "tenant"
+	}
+	rows := [][]string{head}
+	for _, x := range all {
+		name, second := x.Tenant, report.Thousands(x.Devices)
+		if what == "device" {
+			name, second = x.Device, x.Tenant
+		}
+		rows = append(rows, []string{
+			name, second, report.Thousands(x.Bins), report.Thousands(x.Readings), report.Thousands(x.Values),
+			megabytes(x.Bytes), x.From.UTC().Format("2006-01-02 15:04:05"),
+			duration.String(max(0, now.Sub(x.From)).Round(time.Second)), report.Thousands(x.Behind),
+		})
+	}
+	return rows
+}
+
+// megabytes is an amount of memory with as many digits as say something.
+func megabytes(n int64) string {
+	switch mb := float64(n) / (1 << 20); {
+	case mb >= 99.95:
+		return report.Thousands(n>>20) + " MB"
+	case n >= 10<<10 && mb < 0.95:
+		return report.Thousands(n>>10) + " KB"
+	case mb < 0.95:
+		return report.Thousands(n) + " B"
+	default:
+		return fmt.Sprintf("%.1f MB", mb)
+	}
+}

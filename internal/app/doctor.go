@@ -1,0 +1,217 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"binnacle/internal/catalog"
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/report"
+	"binnacle/internal/ru"
+	"binnacle/internal/store"
+)
+
+// DoctorConfig is what `binnacle doctor` runs with.
+type DoctorConfig struct {
+	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
+
+	Measure bool       `aliases:"target" help:"Make a container of 400 RU/s, measure some twenty operations in it, and drop it. That is charged for an hour: about $0.03. On a terminal it asks first."`
+	Yes     bool       `help:"Do not ask."`
+	Model   ru.Model   `name:"ru-model" help:"Model of charges that is compared: table or linear." default:"table"`
+	Factors ru.Factors `name:"ru-factors" help:"File of an earlier --measure --json: the model is corrected by it before it is compared." placeholder:"FILE"`
+	JSON    bool       `name:"json" help:"As one JSON object."`
+}
+
+// diagnosis is what a doctor has found.
+type diagnosis struct {
+	At         time.Time         `json:"at"`
+	Binnacle   string            `json:"binnacle"`
+	Model      string            `json:"model"`
+	Checks     []finding         `json:"checks"`
+	Containers []containerFound  `json:"containers"`
+	Skew       time.Duration     `json:"skew"`
+	Measured   []measuredOutcome `json:"measured,omitempty"`
+	Factors    *ru.Factors       `json:"factors,omitempty"` // for --ru-factors
+}
+
+// finding is what became of one check.
+type finding struct {
+	What  string        `json:"what"`
+	Took  time.Duration `json:"took"`
+	Wrong string        `json:"wrong,omitempty"`
+}
+
+type containerFound struct {
+	Name       string `json:"name"`
+	RUs        int    `json:"rus"`
+	Autoscale  bool   `json:"autoscale"`
+	Partitions int    `json:"partitions"`
+	Wrong      string `json:"wrong,omitempty"`
+}
+
+type measuredOutcome struct {
+	cosmos.Measurement
+	Factor float64 `json:"factor"`
+}
+
+// Doctor looks at an account as the roles see it, and, if it may, measures it.
+func Doctor(ctx context.Context, cfg DoctorConfig, env Env) error {
+	client, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	d := diagnosis{At: time.Now().UTC(), Binnacle: ThisVersion().Release, Model: cfg.Model.String()}
+	d.look(ctx, client)
+	if cfg.Measure {
+		if !cfg.JSON {
+			fmt.Fprintf(env.Stdout, "A container of 400 RU/s is made, measured and dropped, which costs $%.3f (list price).\n\n",
+				cosmos.ScratchDollars())
+		}
+		err = actionsOf(client, "", env.Logger).Do(ctx, control.Action{Verb: "doctor measure"}, func(*control.Action) error {
+			found, err := client.Examine(ctx, cfg.Model.Corrected(cfg.Factors), func(m cosmos.Measurement) {
+				d.Measured = append(d.Measured, measuredOutcome{m, m.Factor()})
+			})
+			d.Skew = found.Skew
+			if factors := cosmos.FactorsOf(found.Measured); err == nil && cfg.Factors == (ru.Factors{}) {
+				d.Factors = &factors
+			}
+			return err
+		})
+		d.note("measure", d.At, err)
+	}
+	if err := d.print(cfg, env); err != nil {
+		return err
+	}
+	return d.verdict()
+}
+
+// look makes the checks that change nothing.
+func (d *diagnosis) look(ctx context.Context, client *cosmos.Client) {
+	began := time.Now()
+	names, err := client.Containers().List(ctx)
+	d.note("list containers", began, err)
+	began = time.Now()
+	_, err = control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
+	d.note("read control documents", began, err)
+	began = time.Now()
+	_, _, err = client.Feed().Changes(ctx, "", began.Add(-time.Minute))
+	d.note("follow the change feed of control", began, err)
+	began = time.Now()
+	err = client.Catalog().Entries(ctx, "doctor", func(catalog.Entry) error { return nil })
+	d.note("query the catalog", began, err)
+	slices.Sort(names)
+	for _, name := range names {
+		found := containerFound{Name: name}
+		state, err := client.Containers().ReadThroughput(ctx, name)
+		if err == nil {
+			found.RUs, found.Autoscale = state.Throughput.RUs, state.Throughput.Autoscale
+			found.Partitions, err = client.Ranges(ctx, name)
+		}
+		if err != nil {
+			found.Wrong = err.Error()
+		}
+		d.Containers = append(d.Containers, found)
+	}
+	for _, base := range []string{store.ControlContainer, store.CatalogContainer} {
+		if !slices.Contains(names, base) {
+			d.note("find "+base, time.Now(), fmt.Errorf("there is none: binnacle provision makes it"))
+		}
+	}
+}
+
+func (d *diagnosis) note(what string, began time.Time, err error) {
+	f := finding{What: what, Took: time.Since(began)}
+	if err != nil {
+		f.Wrong = err.Error()
+	}
+	d.Checks = append(d.Checks, f)
+}
+
+// maxSkew is how far the service's clock may be from this one: epochs, tokens and signatures go by both.
+const maxSkew = 5 * time.Second
+
+// verdict fails if something is wrong.
+func (d *diagnosis) verdict() error {
+	wrong := 0
+	for _, f := range d.Checks {
+		if f.Wrong != "" {
+			wrong++
+		}
+	}
+	for _, m := range d.Measured {
+		if m.Problem != "" {
+			wrong++
+		}
+	}
+	if d.Skew.Abs() > maxSkew {
+		wrong++
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d things are not as they should be", wrong)
+	}
+	return nil
+}
+
+func (d *diagnosis) print(cfg DoctorConfig, env Env) error {
+	if cfg.JSON {
+		return json.NewEncoder(env.Stdout).Encode(d)
+	}
+	rows := [][]string{{"check", "took", ""}}
+	for _, f := range d.Checks {
+		rows = append(rows, []string{f.What, milliseconds(f.Took), orOK(f.Wrong)})
+	}
+	if cfg.Measure {
+		state := ""
+		if d.Skew.Abs() > maxSkew {
+			state = "set the clock of this machine"
+		}
+		rows = append(rows, []string{"clock of the service", d.Skew.String(), orOK(state)})
+	}
+	tables := [][][]string{rows}
+	rows = [][]string{{"container", "RU/s", "physical partitions", "RU/s of each", ""}}
+	for _, c := range d.Containers {
+		mode, each := "", "-"
+		if c.Autoscale {
+			mode = " auto"
+		}
+		if c.Partitions > 0 {
+			each = fmt.Sprint(c.RUs / c.Partitions)
+		}
+		rows = append(rows, []string{c.Name, fmt.Sprint(c.RUs, mode), fmt.Sprint(c.Partitions), each, c.Wrong})
+	}
+	tables = append(tables, rows)
+	if len(d.Measured) > 0 {
+		rows = [][]string{{"operation", "took", "charged", "modelled", "factor", ""}}
+		for _, m := range d.Measured {
+			rows = append(rows, []string{m.Operation, milliseconds(m.Took), fmt.Sprintf("%.2f RU", m.Charged),
+				fmt.Sprintf("%.2f RU", m.Modelled), fmt.Sprintf("%.2f", m.Factor), m.Problem})
+		}
+		tables = append(tables, rows)
+	}
+	if d.Factors != nil {
+		tables = append(tables, [][]string{{"corrects the model (--ru-factors)", d.Factors.String()}})
+	}
+	for i, t := range tables {
+		if i > 0 {
+			fmt.Fprintln(env.Stdout)
+		}
+		if err := report.List(env.Stdout, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%.1f ms", d.Seconds()*1000) }
+
+func orOK(wrong string) string {
+	if wrong == "" {
+		return "ok"
+	}
+	return wrong
+}

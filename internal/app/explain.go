@@ -1,0 +1,229 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"binnacle/internal/access"
+	"binnacle/internal/duration"
+	"binnacle/internal/report"
+)
+
+// ExplainConfig is what `binnacle explain` asks.
+type ExplainConfig struct {
+	Query  string        `arg:"" help:"PromQL, or what stands behind the address of the API, such as /api/v1/readings?from=-1h."`
+	API    string        `name:"api" help:"Address of the query API, or its URL." default:"127.0.0.1:7070"`
+	Tenant string        `help:"Tenant, where no credential tells." placeholder:"NAME"`
+	Token  string        `help:"Credential that may read." placeholder:"TOKEN" secret:""`
+	Time   string        `help:"PromQL: the instant, or the end of the range, as the API takes it. Default: now."`
+	Range  time.Duration `help:"PromQL: length of a range that ends at --time. Default: an instant."`
+	Step   time.Duration `help:"PromQL: step of a range." default:"1m"`
+	JSON   bool          `name:"json" help:"Print what the API answers."`
+}
+
+// explanation is what the API answers, as far as it is printed.
+type explanation struct {
+	Seconds float64
+	Reads   []struct {
+		Devices, Metrics []string
+		From, To, How    string
+		Estimated        struct {
+			RequestUnits float64 `json:"request_units"`
+			Documents    float64
+			Scans        int
+			Guessed      bool
+		}
+		Charged struct {
+			RequestUnits float64 `json:"request_units"`
+			Documents    int
+			Keys         int
+			Containers   int
+			HeadRows     int `json:"head_rows"`
+			Cached       int
+			Lanes        int
+			LanesCached  int `json:"lanes_cached"`
+		}
+		Scans []struct {
+			Container    string
+			TenantShard  string `json:"tenant_shard"`
+			Device       string
+			Devices      int
+			From, To     string
+			StoredSince  string `json:"stored_since"`
+			Documents    int
+			RequestUnits float64 `json:"request_units"`
+		}
+		Lanes []struct {
+			Container    string
+			TenantShard  string `json:"tenant_shard"`
+			Lane         string
+			From, To     string
+			Documents    int
+			RequestUnits float64 `json:"request_units"`
+		}
+		Shown []struct {
+			TenantShard string `json:"tenant_shard"`
+			Day         string
+			From, To    string
+			AsOf        string `json:"as_of"`
+			Raw         int
+		}
+	}
+}
+
+// Explain asks the API how it answers a query, and prints it.
+func Explain(ctx context.Context, cfg ExplainConfig, env Env) error {
+	r, err := cfg.request(ctx)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return fmt.Errorf("explain: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return fmt.Errorf("explain: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("explain: %s: %s", resp.Status, strings.TrimSpace(string(body)))
+	}
+	if cfg.JSON {
+		_, err = env.Stdout.Write(body)
+		return err
+	}
+	var e explanation
+	if err := json.Unmarshal(body, &e); err != nil {
+		return fmt.Errorf("explain: what the API answers is no explanation: %w", err)
+	}
+	return e.print(env.Stdout)
+}
+
+// request is the query to the API, with explain=true.
+func (c ExplainConfig) request(ctx context.Context) (*http.Request, error) {
+	base := strings.TrimRight(c.API, "/")
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	path := c.Query
+	if !strings.HasPrefix(path, "/") {
+		path = c.promql()
+	}
+	at, err := url.Parse(base + path)
+	if err != nil {
+		return nil, fmt.Errorf("explain: %w", err)
+	}
+	values := at.Query()
+	values.Set("explain", "true")
+	at.RawQuery = values.Encode()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("explain: %w", err)
+	}
+	if c.Tenant != "" {
+		r.Header.Set(access.TenantHeader, c.Tenant)
+	}
+	if c.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	return r, nil
+}
+
+// promql is where a query in PromQL is asked.
+func (c ExplainConfig) promql() string {
+	values := url.Values{"query": {c.Query}}
+	if c.Range == 0 {
+		if c.Time != "" {
+			values.Set("time", c.Time)
+		}
+		return "/prometheus/api/v1/query?" + values.Encode()
+	}
+	end := time.Now()
+	if t, err := time.Parse(time.RFC3339, c.Time); err == nil {
+		end = t
+	} else if s, err := strconv.ParseFloat(c.Time, 64); err == nil {
+		end = time.UnixMilli(int64(s * 1000))
+	}
+	values.Set("start", end.Add(-c.Range).UTC().Format(time.RFC3339Nano))
+	values.Set("end", end.UTC().Format(time.RFC3339Nano))
+	values.Set("step", strconv.FormatFloat(c.Step.Seconds(), 'f', -1, 64))
+	return "/prometheus/api/v1/query_range?" + values.Encode()
+}
+
+func (e explanation) print(w io.Writer) error {
+	if len(e.Reads) == 0 {
+		_, err := fmt.Fprintln(w, "nothing was read")
+		return err
+	}
+	for _, r := range e.Reads {
+		all := func(names []string, what string) string {
+			if len(names) == 0 {
+				return "all " + what
+			}
+			return strings.Join(names[:min(len(names), 5)], ", ") + map[bool]string{true: ", …"}[len(names) > 5]
+		}
+		guess := ""
+		if r.Estimated.Guessed {
+			guess = ", and what is found: nothing of it was read before"
+		}
+		rows := [][]string{
+			{"range", r.From + " to " + r.To}, {"devices", all(r.Devices, "devices")}, {"metrics", all(r.Metrics, "metrics")},
+			{"how", r.How},
+			{"estimated", fmt.Sprintf("%.1f RU, %.0f documents, %d scans%s", r.Estimated.RequestUnits, r.Estimated.Documents,
+				r.Estimated.Scans, guess)},
+			{"charged", fmt.Sprintf("%.1f RU, %d documents, %d keys in %d containers", r.Charged.RequestUnits,
+				r.Charged.Documents, r.Charged.Keys, r.Charged.Containers)},
+			{"known before", fmt.Sprintf("%d documents", r.Charged.Cached)},
+			{"from heads", fmt.Sprintf("%d rows", r.Charged.HeadRows)},
+			{"from lanes", fmt.Sprintf("%d documents, and %d known before", r.Charged.Lanes, r.Charged.LanesCached)},
+		}
+		if err := report.List(w, rows); err != nil {
+			return err
+		}
+		scans := [][]string{{"container", "key", "devices", "from", "to", "stored since", "documents", "RU"}}
+		for _, s := range r.Scans {
+			devices := s.Device
+			switch {
+			case s.Devices > 0:
+				devices = fmt.Sprintf("%d named", s.Devices)
+			case devices == "":
+				devices = "all"
+			}
+			scans = append(scans, []string{s.Container, s.TenantShard, devices, s.From, s.To, s.StoredSince,
+				strconv.Itoa(s.Documents), fmt.Sprintf("%.1f", s.RequestUnits)})
+		}
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+		lanes := [][]string{{"container", "key", "lane", "from", "to", "documents", "RU"}}
+		for _, l := range r.Lanes {
+			lanes = append(lanes, []string{l.Container, l.TenantShard, l.Lane, l.From, l.To, strconv.Itoa(l.Documents),
+				fmt.Sprintf("%.1f", l.RequestUnits)})
+		}
+		shown := [][]string{{"key", "day", "lanes show from", "to", "as of", "devices read raw"}}
+		for _, d := range r.Shown {
+			shown = append(shown, []string{d.TenantShard, d.Day, d.From, d.To, d.AsOf, strconv.Itoa(d.Raw)})
+		}
+		for i, table := range [][][]string{scans, lanes, shown} {
+			if i > 0 && len(table) == 1 {
+				continue
+			}
+			if err := report.List(w, table); err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(w); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := fmt.Fprintf(w, "answered in %s\n", duration.String(time.Duration(e.Seconds*1e9).Round(time.Millisecond)))
+	return err
+}

@@ -1,0 +1,132 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"binnacle/ingest/journal"
+	"binnacle/internal/kafka"
+	"binnacle/internal/kafkaemu"
+	"binnacle/internal/provision"
+	"binnacle/internal/topics"
+)
+
+// JournalConfig is which journals `binnacle provision` looks after.
+type JournalConfig struct {
+	Kafka kafka.Config  `kong:"embed"`
+	Of    []string      `name:"journal-of" sep:"none" help:"Topics whose journals are made, grown and kept right in the cluster of --kafka, as --topic of the ingesters names them, patterns too. Default: none." placeholder:"TOPIC"`
+	Keep  time.Duration `name:"journal-keep" help:"How long the journal keeps a record at least: the longest hold, and the longest outage that is to cost no reading again." default:"72h"`
+}
+
+// journal notes what is wrong with the settings of the journal.
+func (f *faults) journal(c JournalConfig) {
+	if len(c.Of) == 0 {
+		return
+	}
+	if _, err := c.set(); err != nil {
+		*f = append(*f, err)
+	}
+	f.check(c.Keep > 0, "--journal-keep %s is not above 0", c.Keep)
+	if err := c.Kafka.Validate(); err != nil {
+		*f = append(*f, err)
+	}
+}
+
+// How `binnacle serve` keeps the journals of its own topics: for the longest wait of a reading, a day and the hold, and
+// an outage as long as that.
+const (
+	defaultKeep   = 72 * time.Hour
+	journalLooked = 15 * time.Second // a topic that is found by its pattern has none yet
+)
+
+// keepJournals adds the stage that looks after the journals of topics.
+func (p *process) keepJournals(c *kafka.Client, set topics.Set, keep, every time.Duration) {
+	all, log := kafka.Journals{Sources: c.Sources(set), Keep: keep}, p.part("journal")
+	p.add("journal", func(ctx context.Context) error { return provision.KeepJournal(ctx, all, every, log) })
+}
+
+// set is the topics whose journals are looked after.
+func (c JournalConfig) set() (topics.Set, error) {
+	set, err := topics.Parse(c.Of, "")
+	if err != nil {
+		return set, fmt.Errorf("--journal-of: %w", err)
+	}
+	return set, nil
+}
+
+// provisionJournal adds the stage that looks after the journals, if some are to be.
+func (p *process) provisionJournal(c JournalConfig, every time.Duration) error {
+	if len(c.Of) == 0 {
+		return nil
+	}
+	set, err := c.set()
+	if err != nil {
+		return err
+	}
+	cluster, err := p.openKafka(c.Kafka)
+	if err != nil {
+		return err
+	}
+	p.keepJournals(cluster, set, c.Keep, every)
+	return nil
+}
+
+// journalOnce prints what is to be done to the journals, if some are to be, and does it without a dry run.
+func journalOnce(ctx context.Context, c JournalConfig, dry bool, env Env) error {
+	if len(c.Of) == 0 {
+		return nil
+	}
+	set, err := c.set()
+	if err != nil {
+		return err
+	}
+	cluster, err := kafka.New(c.Kafka)
+	if err != nil {
+		return err
+	}
+	defer cluster.Close()
+	all, err := kafka.Journals{Sources: cluster.Sources(set), Keep: c.Keep}.Look(ctx)
+	faults := []error{err}
+	for _, j := range all {
+		faults = append(faults, oneJournal(ctx, j, dry, env))
+	}
+	return errors.Join(faults...)
+}
+
+func oneJournal(ctx context.Context, j kafka.Journal, dry bool, env Env) (err error) {
+	var lines []string
+	if dry {
+		var changes []kafka.JournalChange
+		changes, err = j.Plan(ctx)
+		for _, change := range changes {
+			lines = append(lines, change.What)
+		}
+	} else {
+		lines, err = j.Ensure(ctx)
+	}
+	for _, line := range lines {
+		fmt.Fprintf(env.Stdout, "journal  %s\n", line)
+	}
+	if err == nil && len(lines) == 0 {
+		fmt.Fprintf(env.Stdout, "journal  topic %s is as it must be\n", j.Topic.Name())
+	}
+	return err
+}
+
+// withJournals tells an embedded broker which of its topics are journals of others, and what of them is needed.
+func withJournals(cfg kafkaemu.Config) kafkaemu.Config {
+	cfg.Journals = map[string]string{}
+	for _, topic := range cfg.Topics {
+		if own := kafka.JournalOf(topic); slices.Contains(cfg.Topics, own) {
+			cfg.Journals[own] = topic
+		}
+	}
+	cfg.Needed = func(metadata string) (from int64, ok bool) {
+		c, ok := journal.ParseCommit(metadata)
+		return c.From, ok
+	}
+	return cfg
+}

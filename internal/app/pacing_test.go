@@ -1,0 +1,194 @@
+package app_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/cosmosemu"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/stretchr/testify/require"
+)
+
+// paced is a Worker on an account of four physical partitions with 400 RU/s each, as it would run: an attempt at a job
+// takes a while, and others go on meanwhile. Time is simulated.
+type paced struct {
+	t      *testing.T
+	now    time.Time
+	server *cosmosemu.Server
+	local  *ingest.Local
+	place  control.Tenant
+	offset int64
+	under  []attempt      // jobs under way
+	spent  time.Duration  // by the attempt that is being made: on the way, and waiting inside the adapter
+	stored map[string]int // chunks by device
+}
+
+type attempt struct {
+	job  worker.Job
+	ends time.Time
+}
+
+const (
+	pacedContainer = "chunks-2026-11"
+	latency        = 50 * time.Millisecond // of the account
+)
+
+func newPaced(t *testing.T) *paced {
+	p := &paced{t: t, now: time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC), stored: map[string]int{}}
+	clock := func() time.Time { return p.now }
+	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, PhysicalPartitions: 4, Now: clock})
+	require.NoError(t, err)
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+		Transport: far{server.Transport(), p}, Now: clock, Jitter: func() float64 { return 0.5 },
+		Sleep: func(_ context.Context, d time.Duration) error { p.spent += d; return nil }})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		client.Close()
+		require.NoError(t, server.Close())
+	})
+	require.NoError(t, client.EnsureBase(t.Context()))
+	require.NoError(t, client.Containers().SetThroughput(t.Context(), store.CatalogContainer,
+		store.Throughput{RUs: 40_000, Autoscale: true}))
+	require.NoError(t, client.Containers().Create(t.Context(), pacedContainer, store.Throughput{RUs: 1600}))
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Now: clock})
+	view, err := dir.Register(t.Context(), "acme")
+	require.NoError(t, err)
+	p.server = server
+	p.place, _ = view.Tenant("acme")
+	p.local = ingest.NewLocal(ingest.Config{
+		Config: worker.Config{Register: true, Hold: 500 * time.Millisecond, MaxWrites: 12}, Now: clock,
+		Logger: slog.New(slog.DiscardHandler),
+	}, ingest.Stores{
+		Chunks: client.Chunks(), Directory: dir, Catalog: client.Catalog(),
+		Streams: control.NewStreams(client.Documents()), Letters: noLetters{},
+	}, worker.Assignment{Stream: 1})
+	return p
+}
+
+// far is the way to the account.
+type far struct {
+	policy.Transporter
+	p *paced
+}
+
+func (f far) Do(r *http.Request) (*http.Response, error) {
+	f.p.spent += latency
+	return f.Transporter.Do(r)
+}
+
+// devices are n whose chunks go to the physical partitions that the first of them goes to, or to all others.
+func (p *paced) devices(n int, hot bool) (names []string) {
+	day := telemetry.DayOf(p.now.UnixMilli())
+	first := p.place.Placement.Key("d0", day, 0).TenantShard
+	for i := 0; len(names) < n; i++ {
+		name := fmt.Sprintf("d%d", i)
+		if (p.place.Placement.Key(name, day, 0).TenantShard == first) == hot {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// feed has a device report as much text as that.
+func (p *paced) feed(device string, bytes int) {
+	now := p.now.UnixMilli()
+	text := fmt.Sprintf("%x", ingesttest.Random(bytes/2, p.offset))
+	require.NoError(p.t, p.local.Take(p.t.Context(), worker.Record{Offset: p.offset, Time: now, Value: fmt.Appendf(nil,
+		`{"tenant":"acme","device":%q,"ts":%d,"values":{"t":%q}}`, device, now, text)}))
+	p.offset++
+}
+
+// until does what is due as an Ingester does it, jobs beside each other, until the time has come.
+func (p *paced) until(end time.Time) {
+	for p.now.Before(end) {
+		for _, j := range p.local.Due() {
+			p.spent = 0
+			require.NoError(p.t, p.local.Attempt(p.t.Context(), j))
+			p.under = append(p.under, attempt{j, p.now.Add(p.spent)})
+		}
+		next := p.local.Next(p.now)
+		for _, a := range p.under {
+			next = earlier(next, a.ends)
+		}
+		p.now = earlier(end, later(next, p.now.Add(time.Millisecond)))
+		var under []attempt
+		for _, a := range p.under {
+			if a.ends.After(p.now) {
+				under = append(under, a)
+				continue
+			}
+			if c, ok := a.job.(*worker.Create); ok && c.Ended().Fault == worker.None {
+				p.stored[c.Key.Device]++
+			}
+			p.local.Done(a.job, p.now)
+		}
+		p.under = under
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// One tenant's devices flood one physical partition for a while: what goes to the others goes as if that weren't there,
+// the flooded one is used to the full, and the service is not asked in vain.
+func TestAHotRangeHoldsBackNobodyElse(t *testing.T) {
+	const warm, seconds = 5, 20 // at first all chains are looked up and all devices noted
+	run := func(flood int) (cold int, hot, refused float64) {
+		p := newPaced(t)
+		colds, hots := p.devices(60, false), p.devices(40, true)
+		for second := range warm + seconds {
+			if second == warm {
+				clear(p.stored)
+				p.server.ResetStats()
+			}
+			for _, d := range colds {
+				p.feed(d, 1000)
+			}
+			for _, d := range hots[:flood] {
+				p.feed(d, 30_000)
+			}
+			p.until(p.now.Add(time.Second))
+		}
+		parts, err := p.server.Partitions(store.Database, pacedContainer)
+		require.NoError(t, err)
+		for _, part := range parts {
+			hot = max(hot, part.RUs)
+			refused += float64(part.Throttled)
+		}
+		for _, d := range colds {
+			cold += p.stored[d]
+		}
+		return cold, hot, refused
+	}
+	alone, _, none := run(0)
+	require.Zero(t, none, "the cold ones have enough")
+	beside, hot, refused := run(40)
+	t.Logf("chunks of others: %d alone, %d beside the flood; the flooded partition: %.0f RU of %d, %.0f refusals",
+		alone, beside, hot, 400*seconds, refused)
+	require.GreaterOrEqual(t, beside, alone*98/100)
+	require.GreaterOrEqual(t, hot, 0.8*400*seconds)
+	require.LessOrEqual(t, refused, 2.0*seconds)
+}

@@ -1,0 +1,306 @@
+//go:build unix
+
+package app_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/catalog"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/cosmosemu"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/internal/views"
+	"binnacle/query"
+	"binnacle/query/prom"
+	"binnacle/sharding"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	panelDevices = flag.Int("panels.devices", 8, "devices of TestPanels")
+	panelDays    = flag.Int("panels.days", 2, "days of its long panel, of a reading a minute")
+	panelMetrics = flag.Int("panels.metrics", 10, "metrics of the last day, the days before have two")
+)
+
+// panels is a fleet in an embedded Cosmos DB: a day of a reading every 10 s, and days before it of one a minute.
+type panels struct {
+	client    *cosmos.Client
+	directory *control.Directory
+	tenant    control.Tenant
+	now       time.Time
+	devices   int
+	first     telemetry.Day // of the long panel
+	day       telemetry.Day // of the short one, the last
+	values    int
+	bytes     int // of chunks
+	reported
+}
+
+// reported is what devices report.
+type reported struct {
+	names []string // of metrics
+	tags  func(device int) map[string]string
+	// value is what devices of a kind report of a metric, so long after the first day began.
+	value func(metric, kind int, since time.Duration) float64
+}
+
+// plain is what devices of no kind in particular report.
+func plain() (r reported) {
+	for m := range *panelMetrics {
+		r.names = append(r.names, metricOf(m))
+	}
+	r.tags = func(d int) map[string]string { return map[string]string{"fleet": fmt.Sprint(d % 5)} }
+	r.value = func(metric, kind int, since time.Duration) float64 {
+		if metric == 0 {
+			return math.Floor(since.Seconds()/10) * float64(kind+3) / 10
+		}
+		return math.Round(300+280*math.Sin(since.Seconds()*float64(metric+1)/1500+float64(kind*31))) / 10
+	}
+	return r
+}
+
+func newPanels(t *testing.T, devices, days int, of reported) *panels {
+	p := &panels{devices: devices, day: 20777, reported: of}
+	p.first, p.now = p.day-telemetry.Day(days)+1, time.UnixMilli(p.day.End())
+	clock := func() time.Time { return p.now }
+	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true, Now: clock})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	p.client, err = cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+		Transport: server.Transport()})
+	require.NoError(t, err)
+	t.Cleanup(p.client.Close)
+	require.NoError(t, p.client.EnsureBase(t.Context()))
+	p.directory = control.NewDirectory(control.DirectoryConfig{Documents: p.client.Documents(), Now: clock})
+	view, err := p.directory.Register(t.Context(), "acme")
+	require.NoError(t, err)
+	p.tenant, _ = view.Tenant("acme")
+	for m := p.first.Month(); m <= p.day.Month(); m++ {
+		container := sharding.Container("", m)
+		for _, name := range []string{container, sharding.ViewsContainer(container)} {
+			require.NoError(t, p.client.Containers().Create(t.Context(), name, store.Throughput{RUs: 400}))
+		}
+		require.NoError(t, p.directory.AskMonth(t.Context(), container))
+	}
+	var said []catalog.Entry
+	for d := range devices {
+		e := controltest.Said(deviceOf(d), p.tags(d), p.names...)
+		e.First, e.Last = p.first.Start(), p.day.End()-1
+		said = append(said, e)
+	}
+	pages, err := catalog.Pages(said, 1)
+	require.NoError(t, err)
+	for _, page := range pages {
+		require.NoError(t, p.client.Catalog().Create(t.Context(), "acme", page.ID, page.Doc))
+	}
+	return p
+}
+
+const kinds = 8 // of devices, by what they report
+
+func deviceOf(d int) string { return fmt.Sprintf("truck-%04d", d) }
+
+func metricOf(m int) string {
+	if m == 0 {
+		return "km_total"
+	}
+	return fmt.Sprintf("metric_%d", m)
+}
+
+// at is what devices of a kind report of a metric at an instant.
+func (p *panels) at(metric, kind int, instant int64) float64 {
+	return p.value(metric, kind, time.Duration(instant-p.first.Start())*time.Millisecond)
+}
+
+// fill stores days, so many chunks a day of each device.
+func (p *panels) fill(t *testing.T, from, to telemetry.Day, interval time.Duration, chunks, metrics int) {
+	step := interval.Milliseconds()
+	rows := int(telemetry.DayMillis / step / int64(chunks))
+	for day := from; day <= to; day++ {
+		for n := range chunks {
+			var frames [kinds]chunk.Frame
+			for k := range kinds {
+				g := chunk.Group{}
+				for i := range rows {
+					g.Times = append(g.Times, day.Start()+int64(n*rows+i)*step)
+				}
+				for m := range metrics {
+					c := chunk.Column{Metric: p.names[m], Kind: telemetry.Float}
+					for _, at := range g.Times {
+						c.Bits = append(c.Bits, telemetry.FloatValue(p.at(m, k, at)).Bits())
+					}
+					g.Columns = append(g.Columns, c)
+				}
+				slices.SortFunc(g.Columns, func(a, b chunk.Column) int { return strings.Compare(a.Metric, b.Metric) })
+				frames[k].Groups = []chunk.Group{g}
+			}
+			p.values += p.devices * metrics * rows
+			for d := range p.devices {
+				device := deviceOf(d)
+				key := p.tenant.Placement.Key(device, day, uint32(n))
+				h := chunk.Header{ID: chunk.ID{Day: day, Stream: 1, Number: uint32(n)}, TenantShard: key.TenantShard,
+					Device: device, Readings: rows, First: int64(n * rows), Through: int64((n+1)*rows - 1),
+					After: int64(n*rows) - 1}
+				doc, err := chunk.Encode(h, frames[d%kinds])
+				require.NoError(t, err)
+				p.bytes += len(doc)
+				_, err = p.client.Chunks().Create(t.Context(), key, h.ID.String(), doc)
+				require.NoError(t, err)
+			}
+		}
+	}
+}
+
+// seal makes lanes of days.
+func (p *panels) seal(t *testing.T, from, to telemetry.Day) (rus float64, bytes int) {
+	w, err := views.New(views.Config{Chunks: p.client.Chunks(), Views: p.client.Views(), Hold: time.Minute,
+		Tenants: func() []control.Tenant { return []control.Tenant{p.tenant} }, Now: func() time.Time { return p.now },
+		Sleep: func(context.Context, time.Duration) error { return nil }})
+	require.NoError(t, err)
+	for day := from; day <= to; day++ {
+		for _, target := range w.TargetsOf(day) {
+			report, err := w.Round(t.Context(), target)
+			if !errors.Is(err, store.ErrNoContainer) {
+				require.NoError(t, err)
+			}
+			rus, bytes = rus+report.WriteRUs+report.ReadRUs, bytes+report.Bytes
+		}
+	}
+	return rus, bytes
+}
+
+// server answers PromQL, without lanes or with them.
+func (p *panels) server(t *testing.T, lanes bool) *httptest.Server {
+	cfg := query.Config{Reader: p.client.Chunks(), Heads: nobody{}, Directory: p.directory, Catalog: p.client.Catalog(),
+		Now: func() time.Time { return p.now }, MemoryBytes: 1 << 30, TotalMemoryBytes: 2 << 30, CacheBytes: 1 << 30,
+		MaxRUs: 1e7}
+	if lanes {
+		cfg.Lanes = p.client.Views()
+	}
+	q, err := query.New(cfg)
+	require.NoError(t, err)
+	h, err := prom.New(prom.Config{Querier: q, Now: cfg.Now, MemoryBytes: 1 << 30, MaxSamples: 1e8})
+	require.NoError(t, err)
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// panel is a query over a range; without a step it is about its end.
+type panel struct {
+	name, text string
+	from, to   int64
+	step       time.Duration
+	lookback   string
+}
+
+// path is where it is asked.
+func (p panel) path() string {
+	values := url.Values{"query": {p.text}, "start": {fmt.Sprint(p.from / 1000)}, "end": {fmt.Sprint(p.to / 1000)},
+		"step": {fmt.Sprint(p.step.Seconds())}}
+	path := "/api/v1/query_range?"
+	switch {
+	case strings.HasPrefix(p.text, "label/"):
+		path, values = "/api/v1/"+p.text+"?", url.Values{"start": values["start"], "end": values["end"]}
+	case p.step == 0:
+		path, values = "/api/v1/query?", url.Values{"query": values["query"], "time": values["end"]}
+	}
+	if p.lookback != "" {
+		values.Set("lookback_delta", p.lookback)
+		values.Set("max_lookback", p.lookback) // as VictoriaMetrics calls it
+	}
+	return path + values.Encode()
+}
+
+// ask is the answer of a panel, what it cost, and where it came from.
+func ask(t *testing.T, base string, p panel) (body string, header http.Header, cpu, wall time.Duration) {
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+p.path(), nil)
+	require.NoError(t, err)
+	r.Header.Set("X-Scope-OrgID", "acme")
+	used, began := rusage(t), time.Now()
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, 200, resp.StatusCode, string(text))
+	return string(text), resp.Header, rusage(t) - used, time.Since(began)
+}
+
+func rusage(t testing.TB) time.Duration {
+	var u syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Panels over a fleet answer the same from lanes as from chunks, for a fraction of the request units. -v shows what
+// they cost: cold is what a querier asks that has just begun and knows but the devices' tags, warm what it asks again.
+func TestPanels(t *testing.T) {
+	p := newPanels(t, *panelDevices, *panelDays, plain())
+	p.fill(t, p.first, p.day-1, time.Minute, 1, 2)
+	p.fill(t, p.day, p.day, 10*time.Second, 24, *panelMetrics)
+	p.now = p.now.Add(time.Hour)
+	made, _ := p.seal(t, p.first, p.day)
+	p.now = p.now.Add(time.Hour)
+	t.Logf("%d devices, lanes of %d days made for %.0f modelled RU", p.devices, *panelDays, made)
+	day, end, long := p.day.Start(), p.day.End(), p.first.Start()
+	t.Logf("%-46s %22s %24s %s", "CPU-ms (wall), modelled RU", "chunks cold/warm", "lanes cold/warm", "source")
+	for _, panel := range []panel{
+		{name: "avg by fleet, 24 h", text: "avg by (fleet) (metric_1)", from: day, to: end, step: 5 * time.Minute},
+		{name: "rate by fleet, 24 h", text: "sum by (fleet) (rate(km_total[5m]))", from: day, to: end, step: 5 * time.Minute},
+		{name: "topk, 24 h", text: "topk(5, max_over_time(metric_1[1h]))", from: day, to: end, step: 5 * time.Minute},
+		{name: "avg by fleet, long", text: "avg by (fleet) (metric_1)", from: long, to: end, step: 30 * time.Minute},
+		{name: "rate by fleet, long", text: "sum by (fleet) (rate(km_total[1h]))", from: long, to: end,
+			step: 30 * time.Minute},
+	} {
+		var answers []string
+		line := fmt.Sprintf("%-46s", panel.name)
+		var rus [2]float64
+		var source string
+		for n, lanes := range []bool{false, true} {
+			s := p.server(t, lanes)
+			primed := panel
+			primed.text = "nothing" // what tags devices have is known from now on
+			ask(t, s.URL+prom.Prefix, primed)
+			for range 2 {
+				body, header, cpu, wall := ask(t, s.URL+prom.Prefix, panel)
+				answers = append(answers, body)
+				var ru float64
+				_, err := fmt.Sscan(header.Get(query.SpentHeader), &ru)
+				require.NoError(t, err)
+				if rus[n] == 0 {
+					rus[n] = ru
+				}
+				line += fmt.Sprintf(" %5d (%5d) %7.0f", cpu.Milliseconds(), wall.Milliseconds(), ru)
+				source = header.Get(query.SourceHeader)
+			}
+			s.Close()
+		}
+		t.Log(line, source)
+		for _, other := range answers[1:] {
+			require.Equal(t, answers[0], other, panel.name)
+		}
+		require.Contains(t, answers[0], `"fleet"`)
+		if p.devices >= 1000 {
+			require.Less(t, rus[1], rus[0]/4, "%s: %s", panel.name, source)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+//go:build unix
+
+package app_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/ingest/decode"
+	"binnacle/ingest/worker"
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/cosmosemu"
+	"binnacle/internal/fleet"
+	"binnacle/internal/headhttp"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tail is the heads of one worker.
+type tail struct {
+	nobody
+	*ingest.Local
+}
+
+func (h tail) Heads(_ context.Context, r store.HeadRequest) ([]store.PartitionHead, error) {
+	return []store.PartitionHead{h.Snapshot(r)}, nil
+}
+
+// BenchmarkTail asks one metric of ten of what an ingester holds: 100 devices that have reported every ten seconds for
+// twelve hours, over HTTP in the same process. Between two questions three readings of each come in, as in 30 seconds.
+func BenchmarkTail(b *testing.B) {
+	const devices, every = 100, 10 * time.Second
+	day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	now := day
+	clock := func() time.Time { return now }
+	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true, Now: clock})
+	require.NoError(b, err)
+	defer func() { require.NoError(b, server.Close()) }()
+	client, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key),
+		Transport: server.Transport()})
+	require.NoError(b, err)
+	defer client.Close()
+	require.NoError(b, client.EnsureBase(b.Context()))
+	directory := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(), Now: clock})
+	_, err = directory.Register(b.Context(), "acme")
+	require.NoError(b, err)
+	l := ingest.NewLocal(ingest.Config{Config: worker.Config{Hold: 24 * time.Hour}, MemoryBytes: 4 << 30, Now: clock},
+		ingest.Stores{Chunks: client.Chunks(), Catalog: client.Catalog(), Directory: directory},
+		worker.Assignment{Stream: 1, Owner: 1})
+	trucks := make([]*fleet.Truck, devices)
+	for i := range trucks {
+		trucks[i] = fleet.NewTruck(1, i, day)
+	}
+	offset, rows := int64(0), 0
+	report := func(until time.Time) {
+		for ; now.Before(until); now = now.Add(every) {
+			for _, truck := range trucks {
+				r := telemetry.Reading{Tenant: "acme", Device: truck.ID(), Time: now.UnixMilli(), Fields: truck.Next(now)}
+				rec := worker.Record{Offset: offset, Time: r.Time, Value: decode.AppendJSON(nil, r)}
+				require.NoError(b, l.Take(b.Context(), rec))
+				offset++
+			}
+			rows += devices
+		}
+	}
+	report(day.Add(12 * time.Hour))
+	serving := httptest.NewServer(headhttp.Handler(headhttp.HandlerConfig{Heads: tail{Local: l}}))
+	defer serving.Close()
+	targets := func(context.Context) ([]string, error) { return []string{serving.URL}, nil }
+	for _, c := range []struct {
+		name  string
+		cache int64
+	}{{"all", -1}, {"what is new", 1 << 30}} {
+		q, err := query.New(query.Config{Reader: client.Chunks(), Directory: directory, Catalog: client.Catalog(), Now: clock,
+			Heads: headhttp.NewClient(headhttp.ClientConfig{Targets: targets}), CacheBytes: c.cache})
+		require.NoError(b, err)
+		ask := func() {
+			values := 0
+			_, err := q.Series(b.Context(), query.Request{Tenant: "acme", Metrics: []string{"velocity"},
+				Range: telemetry.Range{From: day.UnixMilli(), To: day.Add(24 * time.Hour).UnixMilli()}},
+				func(c query.Curve) error {
+					for i := range c.Stretches {
+						values += len(c.Stretches[i].Times)
+					}
+					return nil
+				})
+			require.NoError(b, err)
+			require.Equal(b, rows, values)
+		}
+		ask()
+		b.Run(c.name, func(b *testing.B) {
+			used := time.Duration(0)
+			for b.Loop() {
+				report(now.Add(3 * every))
+				began := processorTime(b)
+				ask()
+				used += processorTime(b) - began
+			}
+			b.ReportMetric(float64(used)/float64(b.N)/1e6, "CPU-ms")
+		})
+	}
+}

@@ -1,0 +1,142 @@
+//go:build unix
+
+package catalog_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"binnacle/internal/catalog"
+	"binnacle/internal/ru"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+// million is a fleet of a million devices, half of them with ids of chance, each with eight tags, one of them unique.
+var million = sync.OnceValue(func() []catalog.Entry {
+	r := rand.New(rand.NewPCG(1, 1))
+	const n = 1_000_000
+	metrics := []catalog.Metric{{Name: "fuel", Kind: telemetry.Float},
+		{Name: "velocity", Kind: telemetry.Float, Unit: "km/h"}}
+	out := make([]catalog.Entry, n)
+	for i := range out {
+		id := fmt.Sprintf("truck-%07d", i)
+		if i >= n/2 {
+			id = fmt.Sprintf("dev-%016x", r.Uint64())
+		}
+		at := 1795183200000 + int64(i)
+		told := 1795183200000 + int64(i/4096)*1000
+		tags := []catalog.Tag{
+			{"device_version", fmt.Sprintf("v%d", r.IntN(6)), told}, {"driver", fmt.Sprintf("driver-%04d", r.IntN(5000)), told},
+			{"fleet", []string{"East", "West", "North", "South"}[r.IntN(4)], told},
+			{"fuel_capacity", fmt.Sprintf("v%d", r.IntN(6)), told}, {"load_capacity", fmt.Sprintf("v%d", r.IntN(6)), told},
+			{"model", fmt.Sprintf("v%d", r.IntN(6)), told}, {"site", fmt.Sprintf("site-%03d", r.IntN(300)), told},
+			{"vin", fmt.Sprintf("%010X", r.Uint64()&0xFFFFFFFFFF), told},
+		}
+		out[i] = catalog.Entry{Device: id, First: at, Last: at + 7, Metrics: metrics, Tags: tags}
+	}
+	return out
+})
+
+func cpu(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkMillion makes the pages of a million devices, reads them, and matches.
+func BenchmarkMillion(b *testing.B) {
+	var pages []catalog.Encoded
+	b.Run("write", func(b *testing.B) {
+		for b.Loop() {
+			pages = nil
+			for from := 0; from < len(million()); from += 4096 { // as an ingester tells them
+				more, err := catalog.Pages(million()[from:min(from+4096, len(million()))], 1795183200000)
+				require.NoError(b, err)
+				pages = append(pages, more...)
+			}
+		}
+		size, rus, read := 0, 0.0, 0.0
+		for _, p := range pages {
+			size += len(p.Doc)
+			rus += ru.TableT.Write(len(p.Doc), 2)
+			read += 0.14 + 0.04*float64(max(len(p.Doc)-1024, 0))/1024
+		}
+		b.ReportMetric(float64(size)/1e6, "B/device")
+		b.ReportMetric(float64(len(pages)), "pages")
+		b.ReportMetric(rus, "write-RU")
+		b.ReportMetric(read, "read-RU")
+	})
+	var x *catalog.Index
+	b.Run("read", func(b *testing.B) {
+		for b.Loop() {
+			x = nil
+			runtime.GC()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			x = catalog.NewIndex()
+			for _, p := range pages {
+				read, err := catalog.Decode(p.ID, p.Doc)
+				require.NoError(b, err)
+				x.Add(read)
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB")
+			b.ReportMetric(float64(x.Bytes())/1e6, "MB-counted")
+		}
+	})
+	require.Equal(b, 1_000_000, x.Len())
+	re := func(s string) func(string) bool { return regexp.MustCompile("^(?:" + s + ")$").MatchString }
+	is := func(want string) func(string) bool { return func(s string) bool { return s == want } }
+	for _, m := range []struct {
+		name string
+		catalog.Matcher
+	}{
+		{"fleet=South", catalog.Matcher{Of: catalog.OfName, Name: "fleet", Match: is("South"), Values: []string{"South"}}},
+		{"driver!=driver-0001", catalog.Matcher{Of: catalog.OfName, Name: "driver",
+			Match: func(s string) bool { return s != "driver-0001" }}},
+		{"site=~site-0.*", catalog.Matcher{Of: catalog.OfName, Name: "site", Match: re("site-0.*"), Expression: "site-0.*"}},
+		{"vin=~.*AB.*", catalog.Matcher{Of: catalog.OfName, Name: "vin", Match: re(".*AB.*"), Expression: ".*AB.*"}},
+		{"vin=~A[0-9]+B.*", catalog.Matcher{Of: catalog.OfName, Name: "vin", Match: re("A[0-9]+B.*"),
+			Expression: "A[0-9]+B.*"}},
+		{"vin=one", catalog.Matcher{Of: catalog.OfName, Name: "vin", Match: is("0123456789"),
+			Values: []string{"0123456789"}}},
+		{"device=one", catalog.Matcher{Of: catalog.OfDevice, Match: is("truck-0000007"), Values: []string{"truck-0000007"}}},
+		{"device=~truck-0000.*", catalog.Matcher{Of: catalog.OfDevice, Match: re("truck-0000.*"),
+			Expression: "truck-0000.*"}},
+		{"device=~.*7[0-9]{2}1", catalog.Matcher{Of: catalog.OfDevice, Match: re(".*7[0-9]{2}1"),
+			Expression: ".*7[0-9]{2}1"}},
+		{"metric=velocity", catalog.Matcher{Of: catalog.OfMetric, Match: is("velocity")}},
+	} {
+		b.Run(m.name, func(b *testing.B) {
+			n := 0
+			began := cpu(b)
+			for b.Loop() {
+				n = x.Select([]catalog.Matcher{m.Matcher}, 0, x.Blocks()).Len()
+			}
+			b.ReportMetric((cpu(b)-began).Seconds()*1e3/float64(b.N), "CPU-ms")
+			b.ReportMetric(float64(n), "devices")
+		})
+	}
+	whole := x.Select(nil, 0, x.Blocks())
+	b.Run("facet-site", func(b *testing.B) {
+		for b.Loop() {
+			whole.TagValues("site", 10)
+		}
+	})
+	b.Run("cardinality", func(b *testing.B) {
+		for b.Loop() {
+			whole.Metrics()
+			whole.Tags()
+			whole.Labels()
+		}
+	})
+}

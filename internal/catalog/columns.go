@@ -1,0 +1,590 @@
+package catalog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"sync"
+
+	"binnacle/internal/telemetry"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// packer and unpacker are safe for any number of callers.
+var (
+	packer = sync.OnceValue(func() *zstd.Encoder {
+		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
+			zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))
+		if err != nil {
+			panic(err) // the options are right
+		}
+		return w
+	})
+	unpacker = sync.OnceValue(func() *zstd.Decoder {
+		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxUnpacked))
+		if err != nil {
+			panic(err)
+		}
+		return r
+	})
+)
+
+// columnWriter writes entries column by column. What is alike stands together, in a part of its own, since each part is
+// packed by itself.
+type columnWriter struct {
+	out  []byte
+	ends []int // of parts
+}
+
+func (w *columnWriter) bytes() []byte   { return w.out }
+func (w *columnWriter) number(n uint64) { w.out = binary.AppendUvarint(w.out, n) }
+func (w *columnWriter) signed(n int64)  { w.out = binary.AppendVarint(w.out, n) }
+
+// end ends a part.
+func (w *columnWriter) end() { w.ends = append(w.ends, len(w.out)) }
+
+// packed is the parts: of each the bytes that it has, and takes, and those.
+func (w *columnWriter) packed() (out []byte) {
+	w.end()
+	from := 0
+	for _, end := range w.ends {
+		part := w.out[from:end]
+		if from = end; len(part) == 0 {
+			continue
+		}
+		packed := packer().EncodeAll(part, nil)
+		out = binary.AppendUvarint(out, uint64(len(part)))
+		if len(packed) >= len(part) {
+			packed = part // as it is
+		}
+		out = binary.AppendUvarint(out, uint64(len(packed)))
+		out = append(out, packed...)
+	}
+	return out
+}
+
+// unpack is what packed has made smaller, of so many bytes.
+func unpack(packed []byte, size int) (string, error) {
+	out := make([]byte, 0, min(size, 1<<20))
+	for len(packed) > 0 {
+		has, n := binary.Uvarint(packed)
+		takes, m := binary.Uvarint(packed[max(n, 0):])
+		if n <= 0 || m <= 0 || takes > uint64(len(packed)-n-m) || has > uint64(size-len(out)) || takes > has {
+			return "", fmt.Errorf("%w: a part of columns breaks off", ErrCorrupt)
+		}
+		part := packed[n+m:][:takes]
+		packed = packed[n+m:][takes:]
+		before := len(out)
+		if takes == has {
+			out = append(out, part...)
+			continue
+		}
+		var head zstd.Header
+		err := head.Decode(part)
+		if err == nil && (!head.HasFCS || head.FrameContentSize != has) {
+			err = errors.New("another size")
+		}
+		if err == nil {
+			out, err = unpacker().DecodeAll(part, out)
+		}
+		if err != nil || len(out)-before != int(has) {
+			return "", fmt.Errorf("%w: a part of %d bytes: %w", ErrCorrupt, has, err)
+		}
+	}
+	if len(out) != size {
+		return "", fmt.Errorf("%w: %d bytes instead of %d", ErrCorrupt, len(out), size)
+	}
+	return string(out), nil
+}
+
+// numbers writes a column: how many bytes each takes, then the lowest byte of each, then the next one of each.
+func (w *columnWriter) numbers(column []uint64) {
+	w.end()
+	var most uint64
+	for _, n := range column {
+		most |= n
+	}
+	width := (bits.Len64(most) + 7) / 8
+	w.out = append(w.out, byte(width))
+	for k := range width {
+		w.end()
+		for _, n := range column {
+			w.out = append(w.out, byte(n>>(8*k)))
+		}
+	}
+	w.end()
+}
+
+// texts writes the lengths, then the bytes.
+func (w *columnWriter) texts(list []string) {
+	w.number(uint64(len(list)))
+	lengths := make([]uint64, len(list))
+	for i, s := range list {
+		lengths[i] = uint64(len(s))
+	}
+	w.numbers(lengths)
+	for _, s := range list {
+		w.out = append(w.out, s...)
+	}
+	w.end()
+}
+
+// sorted writes texts in order: how many bytes each shares with the one before, then the rest of each.
+func (w *columnWriter) sorted(list []string) {
+	rest, shared := make([]string, len(list)), make([]uint64, len(list))
+	before := ""
+	for i, s := range list {
+		n := 0
+		for n < len(s) && n < len(before) && s[n] == before[n] {
+			n++
+		}
+		shared[i], rest[i], before = uint64(n), s[n:], s
+	}
+	w.numbers(shared)
+	w.texts(rest)
+}
+
+const (
+	maxTexts = 1 << 20 // of a dictionary
+	maxSpan  = 1 << 60 // ms between two times
+)
+
+// dictionary numbers texts in the order in which they come.
+type dictionary[T comparable] struct {
+	codes map[T]int
+	list  []T
+}
+
+// code is 1 for a value that was not there before, else 2 and its place. 0 is left for none.
+func (d *dictionary[T]) code(v T) uint64 {
+	if i, ok := d.codes[v]; ok {
+		return uint64(i) + 2
+	}
+	if d.codes == nil {
+		d.codes = make(map[T]int)
+	}
+	d.codes[v] = len(d.list)
+	d.list = append(d.list, v)
+	return 1
+}
+
+func (w *columnWriter) entries(entries []Entry) {
+	ids := make([]string, len(entries))
+	base := int64(math.MaxInt64)
+	for i := range entries {
+		ids[i] = entries[i].Device
+		if e := &entries[i]; e.First <= e.Last {
+			base = min(base, e.First)
+		}
+	}
+	w.sorted(ids)
+	w.signed(base)
+	first, span := make([]uint64, len(entries)), make([]uint64, len(entries))
+	for i := range entries { // 0 stands for no times
+		if e := &entries[i]; e.First <= e.Last {
+			first[i], span[i] = uint64(e.First-base)+1, uint64(e.Last-e.First)
+		}
+	}
+	w.numbers(first)
+	w.numbers(span)
+	w.metrics(entries)
+	w.labels(entries)
+	w.tags(entries)
+}
+
+// sets writes a dictionary of sets of small numbers, and the set of each entry.
+func (w *columnWriter) sets(n int, of func(i int) []uint64) {
+	var dict dictionary[string]
+	codes := make([]uint64, n)
+	for i := range n {
+		if set := of(i); len(set) > 0 {
+			var key []byte
+			for _, x := range set {
+				key = binary.AppendUvarint(key, x)
+			}
+			codes[i] = dict.code(string(key))
+		}
+	}
+	w.texts(dict.list)
+	w.numbers(codes)
+}
+
+func (w *columnWriter) metrics(entries []Entry) {
+	place := make(map[Metric]uint64)
+	var names, units []string
+	var kinds []byte
+	for i := range entries {
+		for _, m := range entries[i].Metrics {
+			if _, ok := place[m]; !ok {
+				place[m] = uint64(len(names))
+				names, units, kinds = append(names, m.Name), append(units, m.Unit), append(kinds, byte(m.Kind))
+			}
+		}
+	}
+	w.texts(names)
+	w.texts(units)
+	w.out = append(w.out, kinds...)
+	w.sets(len(entries), func(i int) (set []uint64) {
+		for _, m := range entries[i].Metrics {
+			set = append(set, place[m])
+		}
+		return set
+	})
+}
+
+func (w *columnWriter) labels(entries []Entry) {
+	place := make(map[telemetry.Label]uint64)
+	var names, values []string
+	for i := range entries {
+		for _, l := range entries[i].Labels {
+			if _, ok := place[l]; !ok {
+				place[l] = uint64(len(names))
+				names, values = append(names, l.Name), append(values, l.Value)
+			}
+		}
+	}
+	w.texts(names)
+	w.texts(values)
+	w.sets(len(entries), func(i int) (set []uint64) {
+		for _, l := range entries[i].Labels {
+			set = append(set, place[l])
+		}
+		return set
+	})
+}
+
+// tags writes a column for each name: a dictionary, the value of each entry, and when each was told, against what the
+// tag before it of the same device says.
+func (w *columnWriter) tags(entries []Entry) {
+	byName := make(map[string][]int) // places in the list of each entry, -1 for none
+	var names []string
+	for i := range entries {
+		for j, t := range entries[i].Tags {
+			column, ok := byName[t.Name]
+			if !ok {
+				column = slices.Repeat([]int{-1}, len(entries))
+				names = append(names, t.Name)
+			}
+			column[i] = j
+			byName[t.Name] = column
+		}
+	}
+	slices.Sort(names)
+	w.texts(names)
+	told := make([]int64, len(entries))
+	last := int64(0)
+	for _, name := range names {
+		var dict dictionary[string]
+		codes := make([]uint64, len(entries))
+		for i, j := range byName[name] {
+			if j >= 0 {
+				codes[i] = dict.code(entries[i].Tags[j].Value)
+			}
+		}
+		w.texts(dict.list)
+		w.numbers(codes)
+		clear(codes)
+		for i, j := range byName[name] {
+			if j < 0 {
+				continue
+			}
+			t := entries[i].Tags[j].Told
+			if told[i] == 0 {
+				told[i] = last
+			}
+			codes[i] = zigzag(t - told[i])
+			told[i], last = t, t
+		}
+		w.numbers(codes)
+	}
+}
+
+func zigzag(n int64) uint64   { return uint64(n<<1) ^ uint64(n>>63) }
+func unzigzag(n uint64) int64 { return int64(n>>1) ^ -int64(n&1) }
+
+// columnReader reads what columnWriter writes. After a fault all that it returns is empty.
+type columnReader struct {
+	text string
+	at   int
+	err  error
+}
+
+func (r *columnReader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
+	}
+	r.at = len(r.text)
+}
+
+// number reads one of at most max.
+func (r *columnReader) number(most uint64) uint64 {
+	var n uint64
+	for shift := 0; ; shift += 7 {
+		if r.at >= len(r.text) || shift > 63 {
+			r.fail("a number breaks off")
+			return 0
+		}
+		b := r.text[r.at]
+		r.at++
+		n |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			break
+		}
+	}
+	if n > most {
+		r.fail("%d is more than %d", n, most)
+		return 0
+	}
+	return n
+}
+
+func (r *columnReader) signed() int64 {
+	return unzigzag(r.number(math.MaxUint64))
+}
+
+// numbers reads a column of n.
+func (r *columnReader) numbers(n int) []uint64 {
+	width := r.take(1)
+	if width == "" || width[0] > 8 {
+		r.fail("a column of no width")
+		return make([]uint64, n)
+	}
+	out := make([]uint64, n)
+	for k := range int(width[0]) {
+		plane := r.take(n)
+		for i := range len(plane) {
+			out[i] |= uint64(plane[i]) << (8 * k)
+		}
+	}
+	return out
+}
+
+func (r *columnReader) take(n int) string {
+	if n < 0 || n > len(r.text)-r.at {
+		r.fail("a text breaks off")
+		return ""
+	}
+	s := r.text[r.at : r.at+n]
+	r.at += n
+	return s
+}
+
+// texts reads a list. What it returns shares no memory with all that was unpacked.
+func (r *columnReader) texts() []string {
+	n := int(r.number(maxTexts))
+	lengths := r.numbers(n)
+	total := uint64(0)
+	for _, n := range lengths {
+		if total += n; n > maxUnpacked || total > maxUnpacked {
+			r.fail("texts of %d bytes", total)
+			return nil
+		}
+	}
+	all := strings.Clone(r.take(int(total)))
+	if r.err != nil {
+		return nil
+	}
+	out := make([]string, n)
+	for i, n := range lengths {
+		out[i], all = all[:n], all[n:]
+	}
+	return out
+}
+
+func (r *columnReader) sorted(n int) []string {
+	shared := r.numbers(n)
+	rest := r.texts()
+	if r.err == nil && len(rest) != n {
+		r.fail("%d texts instead of %d", len(rest), n)
+	}
+	if r.err != nil {
+		return nil
+	}
+	total := 0
+	for i, s := range rest {
+		if shared[i] > maxUnpacked || total > maxUnpacked {
+			r.fail("ids of more than %d bytes", maxUnpacked)
+			return nil
+		}
+		total += int(shared[i]) + len(s)
+	}
+	all, ends, before := make([]byte, 0, total), make([]int, n), 0
+	for i, s := range rest {
+		from := len(all)
+		if before+int(shared[i]) > from {
+			r.fail("an id shares more than there is")
+			return nil
+		}
+		all = append(append(all, all[before:before+int(shared[i])]...), s...)
+		before, ends[i] = from, len(all)
+	}
+	text, from, out := string(all), 0, make([]string, n)
+	for i, end := range ends {
+		out[i], from = text[from:end], end
+		if i > 0 && out[i] <= out[i-1] {
+			r.fail("device %q comes after %q", out[i], out[i-1])
+			return nil
+		}
+	}
+	return out
+}
+
+// places reads a column of codes of a dictionary of a size: -1 for none.
+func (r *columnReader) places(n, size int) []int {
+	out, seen := make([]int, n), 0
+	for i, c := range r.numbers(n) {
+		switch {
+		case c == 0:
+			out[i] = -1
+		case c == 1 && seen < size:
+			out[i] = seen
+			seen++
+		case c > 1 && c-2 < uint64(seen):
+			out[i] = int(c) - 2
+		default:
+			r.fail("code %d of a dictionary of which %d of %d were there", c, seen, size)
+			out[i] = -1
+		}
+	}
+	return out
+}
+
+func (r *columnReader) entries(n int) []Entry {
+	out := make([]Entry, n)
+	for i, id := range r.sorted(n) {
+		out[i].Device = id
+	}
+	base := r.signed()
+	first, span := r.numbers(n), r.numbers(n)
+	for i := range out {
+		out[i].First = 1
+		if first[i] == 0 {
+			continue
+		}
+		out[i].First = base + int64(first[i]-1)
+		out[i].Last = out[i].First + int64(span[i])
+		if first[i] > maxSpan || span[i] > maxSpan || base < -maxSpan || base > maxSpan {
+			r.fail("a time beyond all times")
+		}
+	}
+	r.metrics(out)
+	r.labels(out)
+	r.tags(out)
+	if r.err != nil {
+		return nil
+	}
+	return out
+}
+
+// sets reads the dictionary of sets of places below limit, each rising, and gives each entry its own.
+func (r *columnReader) sets(n, limit int, give func(i int, set []int)) {
+	texts := r.texts()
+	sets := make([][]int, len(texts))
+	for i, s := range texts {
+		one := columnReader{text: s}
+		for one.at < len(s) && one.err == nil {
+			sets[i] = append(sets[i], int(one.number(uint64(max(limit, 1)-1))))
+		}
+		if one.err != nil || len(sets[i]) == 0 || limit == 0 {
+			r.fail("a set of %d bytes is none", len(s))
+		}
+	}
+	for i, k := range r.places(n, len(sets)) {
+		if k >= 0 && r.err == nil {
+			give(i, sets[k])
+		}
+	}
+}
+
+func (r *columnReader) metrics(out []Entry) {
+	names, units := r.texts(), r.texts()
+	if len(units) != len(names) {
+		r.fail("%d units of %d metrics", len(units), len(names))
+	}
+	kinds := r.take(len(names))
+	if r.err != nil {
+		return
+	}
+	made := make(map[*int][]Metric) // entries of one set share its list
+	r.sets(len(out), len(names), func(i int, set []int) {
+		list, ok := made[&set[0]]
+		if !ok {
+			for _, k := range set {
+				m := Metric{names[k], telemetry.Kind(kinds[k]), units[k]}
+				if m.Kind < telemetry.Float || m.Kind > telemetry.Text {
+					r.fail("kind %d", kinds[k])
+				}
+				list = append(list, m)
+			}
+			if !ordered(list, Metric.Compare) {
+				r.fail("metrics of a device are not in order")
+			}
+			made[&set[0]] = list
+		}
+		out[i].Metrics = list
+	})
+}
+
+func (r *columnReader) labels(out []Entry) {
+	names, values := r.texts(), r.texts()
+	if len(values) != len(names) {
+		r.fail("%d values of %d labels", len(values), len(names))
+		return
+	}
+	made := make(map[*int][]telemetry.Label)
+	r.sets(len(out), len(names), func(i int, set []int) {
+		list, ok := made[&set[0]]
+		if !ok {
+			for _, k := range set {
+				list = append(list, telemetry.Label{Name: names[k], Value: values[k]})
+			}
+			if !ordered(list, compareLabels) {
+				r.fail("labels of a device are not in order")
+			}
+			made[&set[0]] = list
+		}
+		out[i].Labels = list
+	})
+}
+
+func ordered[T any](list []T, compare func(T, T) int) bool {
+	for i := 1; i < len(list); i++ {
+		if compare(list[i-1], list[i]) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *columnReader) tags(out []Entry) {
+	names := r.texts()
+	told := make([]int64, len(out))
+	last := int64(0)
+	for k, name := range names {
+		if k > 0 && name <= names[k-1] {
+			r.fail("tag %q comes after %q", name, names[k-1])
+		}
+		values := r.texts()
+		places := r.places(len(out), len(values))
+		later := r.numbers(len(out))
+		if r.err != nil {
+			return
+		}
+		for i, at := range places {
+			if at < 0 {
+				continue
+			}
+			if told[i] == 0 {
+				told[i] = last
+			}
+			told[i] += unzigzag(later[i])
+			last = told[i]
+			out[i].Tags = append(out[i].Tags, Tag{name, values[at], told[i]})
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"binnacle/internal/telemetry"
+)
+
+// Entry is what is known, or told, of one device.
+type Entry struct {
+	Device      string
+	First, Last int64             // least and greatest event time, ms; First above Last: none is told
+	Metrics     []Metric          // sorted, each once
+	Labels      []telemetry.Label // of readings: names with values, sorted, each pair once
+	Tags        []Tag             // sorted by name
+}
+
+// Metric is a metric with a kind of its values, and a unit that was told for it, "" for none.
+type Metric struct {
+	Name string
+	Kind telemetry.Kind
+	Unit string
+}
+
+// Compare orders metrics by name, kind and unit.
+func (m Metric) Compare(o Metric) int {
+	return cmp.Or(strings.Compare(m.Name, o.Name), cmp.Compare(m.Kind, o.Kind), strings.Compare(m.Unit, o.Unit))
+}
+
+// Tag is a tag and when its value was told, in ms above 0: of two values the later one counts, and of the same instant
+// the greater.
+type Tag struct {
+	Name, Value string
+	Told        int64
+}
+
+// over reports whether a tag takes the place of another value of the same name.
+func (t Tag) over(value string, told int64) bool {
+	return t.Told > told || t.Told == told && t.Value > value
+}
+
+// MaxLabelValues bounds how many values of one label are listed of a device.
+const MaxLabelValues = 100
+
+// Normal puts the lists of an entry in order, each element once.
+func (e *Entry) Normal() {
+	slices.SortFunc(e.Metrics, Metric.Compare)
+	e.Metrics = slices.Compact(e.Metrics)
+	slices.SortFunc(e.Labels, compareLabels)
+	e.Labels = slices.Compact(e.Labels)
+	slices.SortStableFunc(e.Tags, func(a, b Tag) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func compareLabels(a, b telemetry.Label) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
+}
+
+// TagLabels is the tags without when they were told.
+func (e *Entry) TagLabels() telemetry.Labels {
+	if len(e.Tags) == 0 {
+		return nil
+	}
+	out := make(telemetry.Labels, len(e.Tags))
+	for i, t := range e.Tags {
+		out[i] = telemetry.Label{Name: t.Name, Value: t.Value}
+	}
+	return out
+}
+
+// MetricNames is the names of the metrics, each once.
+func (e *Entry) MetricNames() []string {
+	out := make([]string, 0, len(e.Metrics))
+	for _, m := range e.Metrics {
+		if len(out) == 0 || out[len(out)-1] != m.Name {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// Merge adds what another entry says of the same device.
+func (e *Entry) Merge(o Entry) {
+	if o.First <= o.Last {
+		if e.First > e.Last {
+			e.First, e.Last = o.First, o.Last
+		}
+		e.First, e.Last = min(e.First, o.First), max(e.Last, o.Last)
+	}
+	e.Metrics = union(e.Metrics, o.Metrics, Metric.Compare)
+	e.Labels = bounded(union(e.Labels, o.Labels, compareLabels))
+	var tags []Tag
+	for _, t := range o.Tags {
+		i, found := slices.BinarySearchFunc(e.Tags, t, func(a, b Tag) int { return strings.Compare(a.Name, b.Name) })
+		if found && !t.over(e.Tags[i].Value, e.Tags[i].Told) {
+			continue
+		}
+		if tags == nil {
+			tags = slices.Clone(e.Tags)
+			e.Tags = tags
+		}
+		if i, found = slices.BinarySearchFunc(tags, t, func(a, b Tag) int {
+			return strings.Compare(a.Name, b.Name)
+		}); found {
+			tags[i] = t
+		} else {
+			tags = slices.Insert(tags, i, t)
+		}
+		e.Tags = tags
+	}
+}
+
+// United is entries with one for each device, in the order of their ids. Of tags that were told at once the greater
+// value counts.
+func United(entries []Entry) []Entry {
+	out := slices.Clone(entries)
+	slices.SortStableFunc(out, func(a, b Entry) int { return strings.Compare(a.Device, b.Device) })
+	n := 0
+	for i := range out {
+		if n > 0 && out[n-1].Device == out[i].Device {
+			out[n-1].Merge(out[i])
+			continue
+		}
+		out[n] = out[i]
+		n++
+	}
+	return out[:n]
+}
+
+// union is the elements of two sorted sets, one of them itself if it has all.
+func union[T comparable](a, b []T, compare func(T, T) int) []T {
+	fresh := false
+	for i := range b {
+		if _, found := slices.BinarySearchFunc(a, b[i], compare); !found {
+			fresh = true
+			break
+		}
+	}
+	if !fresh {
+		return a
+	}
+	out := append(append(make([]T, 0, len(a)+len(b)), a...), b...)
+	slices.SortFunc(out, compare)
+	return slices.Compact(out)
+}
+
+// bounded keeps the first MaxLabelValues values of each name.
+func bounded(labels []telemetry.Label) []telemetry.Label {
+	if len(labels) <= MaxLabelValues {
+		return labels
+	}
+	out := make([]telemetry.Label, 0, len(labels))
+	run := 0
+	for i, l := range labels {
+		if run++; i == 0 || labels[i-1].Name != l.Name {
+			run = 1
+		}
+		if run <= MaxLabelValues {
+			out = append(out, l)
+		}
+	}
+	return out
+}

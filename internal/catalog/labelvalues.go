@@ -1,0 +1,55 @@
+package catalog
+
+import "hash/maphash"
+
+// LabelValues is which values labels have, each by a number that stands for it in this process. It is never changed.
+type LabelValues struct {
+	names map[string]map[uint64]struct{}
+}
+
+// ValueNumber stands for a value of a label in this process: two values have the same number by chance only, one pair
+// in 2^64.
+func ValueNumber(value string) uint64 { return maphash.String(seed, value) }
+
+// Has reports whether a label has a value, which is given by its number.
+func (v *LabelValues) Has(name string, number uint64) bool {
+	_, ok := v.names[name][number]
+	return ok
+}
+
+// Len is how many values a label has.
+func (v *LabelValues) Len(name string) int { return len(v.names[name]) }
+
+// Names is how many labels there are.
+func (v *LabelValues) Names() int { return len(v.names) }
+
+// Longest is how many values the label has that has most.
+func (v *LabelValues) Longest() (most int) {
+	for _, values := range v.names {
+		most = max(most, len(values))
+	}
+	return most
+}
+
+// LabelValues is the values that labels have among all devices of the index. Of a device MaxLabelValues of a label are
+// listed at most.
+func (x *Index) LabelValues() *LabelValues {
+	out := &LabelValues{names: make(map[string]map[uint64]struct{})}
+	all := x.Select(nil, 0, x.Blocks())
+	devices := make([]int, len(x.labelSets.list))
+	all.codes(&x.labels, devices)
+	for i, set := range x.labelSets.list {
+		if devices[i] == 0 {
+			continue
+		}
+		for _, l := range set {
+			values := out.names[l.Name]
+			if values == nil {
+				values = make(map[uint64]struct{})
+				out.names[l.Name] = values
+			}
+			values[ValueNumber(l.Value)] = struct{}{}
+		}
+	}
+	return out
+}

@@ -1,0 +1,388 @@
+package catalog
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+
+	"binnacle/internal/telemetry"
+)
+
+// Matcher is a condition on one property of a device.
+type Matcher struct {
+	Of   Property
+	Name string // of the tag, or of the name that a tag or a label has in PromQL
+	// Match reports whether a value does; "" stands for what a device does not have. It is asked once for each value
+	// there is, not once for each device.
+	Match func(value string) bool
+	// Values are all that match, where that is known; else nil.
+	Values []string
+	// Expression is what Match looks for in all of a value, if that is an RE2 expression, in which a dot is any
+	// character, and Not that it must not be found: of many values it is looked for by an automaton. Else "".
+	Expression string
+	Not        bool
+}
+
+// many is how many values it takes for an automaton to pay.
+const many = 4096
+
+// forMany is a matcher that looks at so many values.
+func (m Matcher) forMany(values int) Matcher {
+	if m.Expression != "" && values >= many {
+		if a := newAutomaton(m.Expression); a != nil {
+			exactly, not := m.Match, m.Not
+			m.Match = func(s string) bool {
+				if found, certain := a.match(s); certain {
+					return found != not
+				}
+				return exactly(s)
+			}
+		}
+	}
+	return m
+}
+
+// Property is what a Matcher looks at.
+type Property int
+
+// The properties of a device.
+const (
+	OfDevice Property = iota // its id
+	OfMetric                 // any of its metrics
+	OfTag                    // a tag
+	OfName                   // a name of PromQL: a tag, or any value of a label; a device that may match does
+)
+
+// Set is a set of devices of an index, by number. It stands for those that the index had when it was made.
+type Set struct {
+	x     *Index
+	words []uint64
+	n     int
+}
+
+// Len is how many devices are in the set.
+func (s *Set) Len() int { return s.n }
+
+// Select is the devices for which all matchers hold, of the blocks from one up to another: a caller may have several
+// ranges looked at at once, and unite them.
+func (x *Index) Select(matchers []Matcher, from, to int) *Set {
+	return x.Ask(matchers).Select(from, to)
+}
+
+// Asked is matchers that were held against the dictionaries of an index. It is of use as long as that does not change.
+type Asked struct {
+	x     *Index
+	steps []func(s *Set, from, to int)
+}
+
+// Ask holds matchers against each value of a dictionary once.
+func (x *Index) Ask(matchers []Matcher) *Asked {
+	a := &Asked{x: x}
+	ordered := slices.Clone(matchers)
+	slices.SortStableFunc(ordered, func(a, b Matcher) int { return cost(a) - cost(b) })
+	for _, m := range ordered {
+		a.steps = append(a.steps, x.narrow(m))
+	}
+	return a
+}
+
+// Select is the devices for which all matchers hold, as Index.Select has them. Several may call it at a time.
+func (a *Asked) Select(from, to int) *Set {
+	x := a.x
+	n := len(x.devices.list)
+	s := &Set{x: x, words: make([]uint64, (n+63)/64)}
+	to = min(to, x.Blocks())
+	for i := from * blockDevices; i < min(to*blockDevices, n); i += 64 {
+		s.words[i/64] = ^uint64(0)
+		if left := n - i; left < 64 {
+			s.words[i/64] = 1<<left - 1
+		}
+	}
+	for _, narrow := range a.steps {
+		narrow(s, from, to)
+	}
+	s.count()
+	return s
+}
+
+// cost ranks matchers: those that look at each device come last, when others have left few.
+func cost(m Matcher) int {
+	switch {
+	case m.Of == OfDevice && m.Values != nil:
+		return 0
+	case m.Of == OfDevice:
+		return 3
+	case m.Of == OfName:
+		return 2
+	}
+	return 1
+}
+
+// Blocks is how many blocks of devices there are.
+func (x *Index) Blocks() int { return (len(x.devices.list) + blockDevices - 1) / blockDevices }
+
+// Unite adds the devices of another set of the same index.
+func (s *Set) Unite(o *Set) {
+	for i := range s.words {
+		s.words[i] |= o.words[i]
+	}
+	s.count()
+}
+
+// each calls visit with the numbers of a set, in order, until it returns false.
+func (s *Set) each(visit func(i int) bool) {
+	for k, w := range s.words {
+		for ; w != 0; w &= w - 1 {
+			if !visit(k*64 + bits.TrailingZeros64(w)) {
+				return
+			}
+		}
+	}
+}
+
+// keep takes out what does not hold.
+func (s *Set) keep(holds func(i int) bool) {
+	for k, w := range s.words {
+		for rest := w; rest != 0; rest &= rest - 1 {
+			if b := bits.TrailingZeros64(rest); !holds(k*64 + b) {
+				w &^= 1 << b
+			}
+		}
+		s.words[k] = w
+	}
+}
+
+// narrow is what takes out of a set the devices for which a matcher does not hold.
+func (x *Index) narrow(m Matcher) func(s *Set, from, to int) {
+	byCode := func(codes *blocks[uint32], good []bool) func(s *Set, from, to int) {
+		return func(s *Set, from, to int) { s.keepCodes(codes, from, to, good) }
+	}
+	switch m.Of {
+	case OfMetric:
+		return byCode(&x.metrics, holding(x.metricSets.list, func(set []Metric) bool {
+			return slices.ContainsFunc(set, func(o Metric) bool { return m.Match(o.Name) })
+		}))
+	case OfTag:
+		if c := x.tags[m.Name]; c != nil {
+			return byCode(&c.codes, c.matching(m))
+		}
+		return func(s *Set, _, _ int) {
+			if !m.Match("") {
+				clear(s.words)
+			}
+		}
+	case OfName:
+		return x.narrowNames(m)
+	}
+	m = m.forMany(len(x.devices.list))
+	return func(s *Set, _, _ int) { x.narrowDevices(s, m) }
+}
+
+// matching is which codes of a tag match.
+func (c *tag) matching(m Matcher) []bool {
+	out := make([]bool, len(c.values.list)+1)
+	out[0] = m.Match("")
+	if m.Values != nil {
+		for _, v := range m.Values {
+			if i, _ := c.values.find(v); i >= 0 {
+				out[i+1] = true
+			}
+		}
+		return out
+	}
+	m = m.forMany(len(c.values.list))
+	for i, v := range c.values.list {
+		out[i+1] = m.Match(v)
+	}
+	return out
+}
+
+// holding is for which sets something holds.
+func holding[T any](sets [][]T, holds func([]T) bool) []bool {
+	out := make([]bool, len(sets))
+	for i := range sets {
+		out[i] = holds(sets[i])
+	}
+	return out
+}
+
+// keepCodes takes out the devices whose code is not among those that are good.
+func (s *Set) keepCodes(codes *blocks[uint32], from, to int, good []bool) {
+	const perBlock = blockDevices / 64
+	for k := from; k < to; k++ {
+		b := codes.block(k)
+		if b == nil {
+			if !good[0] {
+				clear(s.words[k*perBlock : min((k+1)*perBlock, len(s.words))])
+			}
+			continue
+		}
+		for j := range perBlock {
+			at := k*perBlock + j
+			if at >= len(s.words) || s.words[at] == 0 {
+				continue
+			}
+			var w uint64
+			for bit, code := range b[j*64 : j*64+64] {
+				if good[code] {
+					w |= 1 << bit
+				}
+			}
+			s.words[at] &= w
+		}
+	}
+}
+
+func (x *Index) narrowDevices(s *Set, m Matcher) {
+	if m.Values == nil {
+		s.keep(func(i int) bool { return m.Match(x.devices.list[i]) })
+		return
+	}
+	only := make([]uint64, len(s.words))
+	for _, v := range m.Values {
+		if i, _ := x.devices.find(v); i >= 0 {
+			only[i/64] |= s.words[i/64] & (1 << (i % 64))
+		}
+	}
+	s.words = only
+}
+
+// exportedPrefix is before names of PromQL that something more important has taken.
+const exportedPrefix = "exported_"
+
+// narrowNames keeps the devices that may have a series whose name has a value that matches. A label of readings comes
+// before a tag of the same name, which is then called otherwise, so that such names take out nothing. Nor does any name
+// of a device that has more labels than are listed.
+func (x *Index) narrowNames(m Matcher) func(s *Set, from, to int) {
+	if strings.HasPrefix(m.Name, exportedPrefix) {
+		return func(*Set, int, int) {}
+	}
+	maybe := holding(x.labelSets.list, func(set []telemetry.Label) bool { return mayHave(set, m) })
+	if c := x.tags[m.Name]; c != nil {
+		tagged := c.matching(m)
+		return func(s *Set, _, _ int) {
+			s.keep(func(i int) bool { return tagged[c.codes.get(i)] || maybe[x.labels.get(i)] })
+		}
+	}
+	if m.Match("") {
+		return func(*Set, int, int) {}
+	}
+	return func(s *Set, from, to int) { s.keepCodes(&x.labels, from, to, maybe) }
+}
+
+// listedBytes is how many bytes of labels an entry may have that lists them all.
+const listedBytes = 128 << 10
+
+// mayHave reports whether a device with these labels may have one of a name whose value matches.
+func mayHave(set []telemetry.Label, m Matcher) bool {
+	return !listed(set) || slices.ContainsFunc(set, func(l telemetry.Label) bool {
+		return l.Name == m.Name && m.Match(l.Value)
+	})
+}
+
+// listed reports whether these are all labels of the readings of a device that has them: less than may be left out.
+func listed(set []telemetry.Label) bool {
+	values, size := 0, 0
+	for i, l := range set {
+		if values++; i == 0 || set[i-1].Name != l.Name {
+			values = 1
+		}
+		if size += len(l.Name) + len(l.Value); values >= MaxLabelValues || size > listedBytes {
+			return false
+		}
+	}
+	return true
+}
+
+// Shape is the metrics of a device, and the labels of its readings: not which of them came together, nor when.
+type Shape struct {
+	Metrics []Metric
+	Labels  []telemetry.Label
+	Whole   bool // there are no other labels
+}
+
+// Shapes is what shapes the devices of a set have, each once.
+func (s *Set) Shapes() (out []Shape) {
+	seen := make(map[[2]uint32]bool)
+	var last [2]uint32
+	s.each(func(i int) bool {
+		codes := [2]uint32{s.x.metrics.get(i), s.x.labels.get(i)}
+		if codes == last && len(out) > 0 || seen[codes] {
+			return true
+		}
+		last, seen[codes] = codes, true
+		labels := s.x.labelSets.list[codes[1]]
+		out = append(out, Shape{s.x.metricSets.list[codes[0]], labels, listed(labels)})
+		return true
+	})
+	return out
+}
+
+// Having takes out the devices whose metrics are not what is asked for.
+func (s *Set) Having(metrics func([]Metric) bool) {
+	s.keepCodes(&s.x.metrics, 0, s.x.Blocks(), holding(s.x.metricSets.list, metrics))
+	s.count()
+}
+
+// Devices is the ids of a set, in no order that means anything.
+func (s *Set) Devices() []string {
+	out := make([]string, 0, s.n)
+	s.each(func(i int) bool {
+		out = append(out, s.x.devices.list[i])
+		return true
+	})
+	return out
+}
+
+// After is the first devices of a set by id that come after one, at most so many: a page of a list.
+func (s *Set) After(device string, limit int) []Entry {
+	var ids []int
+	before := func(i, j int) int { return strings.Compare(s.x.devices.list[i], s.x.devices.list[j]) }
+	s.each(func(i int) bool {
+		if id := s.x.devices.list[i]; id > device {
+			ids = append(ids, i)
+		}
+		if len(ids) >= 4*limit+blockDevices { // the least of them are enough
+			slices.SortFunc(ids, before)
+			ids = ids[:limit]
+		}
+		return true
+	})
+	slices.SortFunc(ids, before)
+	out := make([]Entry, 0, min(limit, len(ids)))
+	for _, i := range ids[:min(limit, len(ids))] {
+		out = append(out, s.x.entry(i))
+	}
+	return out
+}
+
+// All calls visit with each device of a set.
+func (s *Set) All(visit func(Entry) bool) {
+	s.each(func(i int) bool { return visit(s.x.entry(i)) })
+}
+
+// Without takes out the devices that another index has.
+func (s *Set) Without(x *Index) {
+	for _, id := range x.devices.list {
+		if i, _ := s.x.devices.find(id); i >= 0 && i/64 < len(s.words) && s.words[i/64]&(1<<(i%64)) != 0 {
+			s.words[i/64] &^= 1 << (i % 64)
+			s.n--
+		}
+	}
+}
+
+// During takes out the devices that are known to have nothing between two instants.
+func (s *Set) During(from, to int64) {
+	s.keep(func(i int) bool {
+		first, last := s.x.first.get(i), s.x.last.get(i)
+		return first > last || first < to && last >= from
+	})
+	s.count()
+}
+
+func (s *Set) count() {
+	s.n = 0
+	for _, w := range s.words {
+		s.n += bits.OnesCount64(w)
+	}
+}

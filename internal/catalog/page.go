@@ -1,0 +1,184 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Version is that of pages.
+const Version = 1
+
+const (
+	// TargetBytes is what a page aims at: request units for a KB are the fewest at about 32.
+	TargetBytes = 30 << 10
+	maxBytes    = 36 << 10
+	// MaxDevices bounds the devices of a page.
+	MaxDevices = 1 << 14
+	// maxUnpacked bounds what the columns of a page unpack to.
+	maxUnpacked = 64 << 20
+)
+
+// ErrCorrupt says that a page is not what this version writes.
+var ErrCorrupt = errors.New("catalog: not a page of a catalog")
+
+// Page is what one document says.
+type Page struct {
+	ID      string // of its content
+	Entries []Entry
+
+	// Told is when what it says was told at the latest, ms. Forgotten devices are those that were told before.
+	Told int64
+	// Forget is devices of which nothing counts that was told up to an instant.
+	Forget []Forgotten
+	// Applied says that the pages beside this one are without what it has forgotten.
+	Applied bool
+	// Replaces is pages of which others, stored before this one, say all.
+	Replaces []string
+	// Imported says that what earlier releases have stored, in a document for each device, is in the pages.
+	Imported bool
+}
+
+// Forgotten is a device, by a digest of its id, and up to when what was told of it does not count.
+type Forgotten struct {
+	Device uint64
+	Until  int64 // ms
+}
+
+// document is a page as it is stored. The store adds the key and the id.
+type document struct {
+	V        int         `json:"v"`
+	Type     string      `json:"type"`
+	Devices  int         `json:"devices"`
+	Told     int64       `json:"told"`
+	Forget   [][2]string `json:"forget,omitempty"`
+	Applied  bool        `json:"applied,omitempty"`
+	Replaces []string    `json:"replaces,omitempty"`
+	Imported bool        `json:"imported,omitempty"`
+	Columns  int         `json:"columns"` // bytes that data unpacks to
+	Data     string      `json:"data"`
+}
+
+const documentType = "catalog"
+
+// Encode makes the document of a page, and its id, which follows from the content: who writes the same page again
+// writes the same document. The entries are normal.
+func Encode(p Page) (id string, doc []byte, err error) {
+	entries := slices.Clone(p.Entries)
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Device, b.Device) })
+	if len(entries) > MaxDevices {
+		return "", nil, fmt.Errorf("catalog: %d devices in a page, %d at most", len(entries), MaxDevices)
+	}
+	for i := 1; i < len(entries); i++ {
+		if entries[i].Device == entries[i-1].Device {
+			return "", nil, fmt.Errorf("catalog: device %q stands twice in a page", entries[i].Device)
+		}
+	}
+	var w columnWriter
+	w.entries(entries)
+	d := document{
+		V: Version, Type: documentType, Devices: len(entries), Told: p.Told, Applied: p.Applied,
+		Replaces: p.Replaces, Imported: p.Imported, Columns: len(w.bytes()),
+		Data: base64.StdEncoding.EncodeToString(w.packed()),
+	}
+	for _, f := range p.Forget {
+		d.Forget = append(d.Forget, [2]string{fmt.Sprintf("%016x", f.Device), fmt.Sprint(f.Until)})
+	}
+	body, err := json.Marshal(d)
+	if err != nil {
+		return "", nil, fmt.Errorf("catalog: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:16]), body, nil
+}
+
+// Decode reads a page. Properties that it does not know are passed over.
+func Decode(id string, doc []byte) (Page, error) {
+	var d document
+	if err := json.Unmarshal(doc, &d); err != nil {
+		return Page{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if d.V != Version || d.Type != documentType {
+		return Page{}, fmt.Errorf("%w: type %q, version %d", ErrCorrupt, d.Type, d.V)
+	}
+	if d.Devices < 0 || d.Devices > MaxDevices || d.Columns < 0 || d.Columns > maxUnpacked {
+		return Page{}, fmt.Errorf("%w: %d devices in %d bytes", ErrCorrupt, d.Devices, d.Columns)
+	}
+	p := Page{ID: id, Told: d.Told, Applied: d.Applied, Replaces: d.Replaces, Imported: d.Imported}
+	for _, f := range d.Forget {
+		var one Forgotten
+		if _, err := fmt.Sscanf(f[0]+" "+f[1], "%x %d", &one.Device, &one.Until); err != nil {
+			return Page{}, fmt.Errorf("%w: forgets %q", ErrCorrupt, f)
+		}
+		p.Forget = append(p.Forget, one)
+	}
+	packed, err := base64.StdEncoding.DecodeString(d.Data)
+	if err != nil {
+		return Page{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	columns, err := unpack(packed, d.Columns)
+	if err != nil {
+		return Page{}, err
+	}
+	r := columnReader{text: columns}
+	p.Entries = r.entries(d.Devices)
+	if r.err == nil && r.at != len(r.text) {
+		r.fail("%d bytes are left", len(r.text)-r.at)
+	}
+	return p, r.err
+}
+
+// Pages makes as many pages of entries as these need, each of about TargetBytes.
+func Pages(entries []Entry, told int64) ([]Encoded, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	size := len(entries)
+	for size > MaxDevices {
+		size = (size + 1) / 2
+	}
+	// How many devices fill a page is told by some of them.
+	for {
+		_, doc, err := Encode(Page{Entries: entries[:size], Told: told})
+		if err != nil {
+			return nil, err
+		}
+		if len(doc) <= maxBytes || size == 1 {
+			break
+		}
+		size = max(1, min(size-1, size*TargetBytes/len(doc)))
+	}
+	pages := (len(entries) + size - 1) / size
+	size = (len(entries) + pages - 1) / pages
+	var out []Encoded
+	for part := range slices.Chunk(entries, size) {
+		id, doc, err := Encode(Page{Entries: part, Told: told})
+		if err != nil {
+			return nil, err
+		}
+		if len(doc) <= 2*maxBytes || len(part) == 1 {
+			out = append(out, Encoded{id, doc, part})
+			continue
+		}
+		for half := range slices.Chunk(part, (len(part)+1)/2) { // these say more than the first ones
+			more, err := Pages(half, told)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, more...)
+		}
+	}
+	return out, nil
+}
+
+// Encoded is a page as it is to be stored, and what it says.
+type Encoded struct {
+	ID      string
+	Doc     []byte
+	Entries []Entry
+}

@@ -1,0 +1,130 @@
+package control
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Feed tells which control documents were created or replaced. It is safe for any number of callers.
+type Feed interface {
+	// Changes returns the documents that have changed since a mark, each as it is now, and the mark to go on from. With
+	// an empty mark it is those that have changed since an instant of the store's clock. One document may come more
+	// than once, also one that has not changed; none is left out. After an error nothing is known.
+	Changes(ctx context.Context, mark string, since time.Time) (changed []Document, next string, err error)
+}
+
+// mapped are the kinds that a View is made of.
+var mapped = []string{KindTenant, KindEpoch, KindMonth, KindBackfill}
+
+// documentsOf is a copy of the documents that a View is made of, by kind and id, and where their changes go on.
+type documentsOf struct {
+	byKind map[string]map[string]Document
+	from   time.Time // when the whole was read
+	mark   string    // of the feed, "" before the first look
+}
+
+// take makes a document part of the copy, and reports whether that changes it.
+func (c *documentsOf) take(d Document) bool {
+	known, ok := c.byKind[d.Kind]
+	if !ok || known[d.ID].ETag == d.ETag {
+		return false
+	}
+	known[d.ID] = d
+	return true
+}
+
+// list is the documents of a kind, in the order of their ids.
+func (c *documentsOf) list(kind string) []Document {
+	known := c.byKind[kind]
+	out := make([]Document, 0, len(known))
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		out = append(out, known[id])
+	}
+	return out
+}
+
+const (
+	// wholeEvery is how often everything is read although the feed tells what has changed: nothing else would show that
+	// it has left something out.
+	wholeEvery = 10 * time.Minute
+	// skew is how far the store's clock may lie behind this one.
+	skew = 5 * time.Minute
+)
+
+// read makes a new View: from what has changed, if that is told, else from everything. Its caller holds reading.
+func (d *Directory) read(ctx context.Context) (*View, error) {
+	began := d.cfg.Now()
+	if d.cfg.Feed != nil && d.docs != nil && began.Sub(d.docs.from) < wholeEvery {
+		v, err := d.follow(ctx, began)
+		if err == nil || ctx.Err() != nil {
+			return v, err
+		}
+		d.docs = nil // some of what has changed may be in it and not in the view
+		d.cfg.Logger.Warn("changes of control documents not read, everything is read instead", "error", err)
+	}
+	d.following.Store(false)
+	whole := &documentsOf{byKind: map[string]map[string]Document{}, from: began}
+	for _, kind := range mapped {
+		docs, err := d.cfg.Documents.List(ctx, kind)
+		if err != nil {
+			return nil, err
+		}
+		whole.byKind[kind] = make(map[string]Document, len(docs))
+		for _, doc := range docs {
+			whole.byKind[kind][doc.ID] = doc
+		}
+	}
+	v, err := d.viewOf(whole, began)
+	if err != nil {
+		return nil, err
+	}
+	d.docs = whole
+	d.following.Store(d.cfg.Feed != nil)
+	d.view.Store(v)
+	return v, nil
+}
+
+// follow makes a View of the copy and what has changed since.
+func (d *Directory) follow(ctx context.Context, began time.Time) (*View, error) {
+	changed, next, err := d.cfg.Feed.Changes(ctx, d.docs.mark, d.docs.from.Add(-skew))
+	if err != nil {
+		return nil, err
+	}
+	differs := false
+	for _, doc := range changed {
+		differs = d.docs.take(doc) || differs
+	}
+	d.docs.mark = next
+	v := *d.View()
+	v.ReadAt = began
+	if differs {
+		made, err := d.viewOf(d.docs, began)
+		if err != nil {
+			return nil, err
+		}
+		v = *made
+	}
+	d.following.Store(true)
+	d.view.Store(&v)
+	return &v, nil
+}
+
+func (d *Directory) viewOf(docs *documentsOf, began time.Time) (*View, error) {
+	v := &View{ReadAt: began, reach: d.cfg.Lead - d.cfg.Margin, maxMonths: d.cfg.MaxMonths}
+	var err error
+	if v.tenants, err = tenantsOf(docs.list(KindTenant), docs.list(KindEpoch)); err != nil {
+		return nil, err
+	}
+	for _, t := range v.tenants {
+		v.limited = v.limited || t.Ingest != nil
+	}
+	if v.months, err = monthsOf(docs.list(KindMonth)); err != nil {
+		return nil, err
+	}
+	if v.backfills, err = backfillsOf(docs.list(KindBackfill)); err != nil {
+		return nil, err
+	}
+	return v, nil
+}

@@ -1,0 +1,188 @@
+package control_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// counter counts calls by operation, and fails those that are down.
+type counter struct {
+	calls map[string]*atomic.Int64
+	down  map[string]*atomic.Bool
+}
+
+func count(docs *controltest.Documents) counter {
+	c := counter{map[string]*atomic.Int64{}, map[string]*atomic.Bool{}}
+	for _, op := range []string{controltest.OpCreate, controltest.OpReplace, controltest.OpList, controltest.OpRead,
+		controltest.OpChanges} {
+		c.calls[op], c.down[op] = new(atomic.Int64), new(atomic.Bool)
+	}
+	docs.Fault = func(op, _, _ string) *controltest.Fault {
+		c.calls[op].Add(1)
+		if c.down[op].Load() {
+			return &controltest.Fault{Err: errors.New("no connection")}
+		}
+		return nil
+	}
+	return c
+}
+
+func (c counter) of(op string) int64 { return c.calls[op].Swap(0) }
+
+// following runs a directory that follows a feed.
+func following(t *testing.T) (*control.Directory, *controltest.Documents, counter) {
+	docs := controltest.NewDocuments(t)
+	c := count(docs)
+	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Feed: docs, Every: 30 * time.Second,
+		Look: 2 * time.Second})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done)
+	})
+	synctest.Wait()
+	return d, docs, c
+}
+
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// What another process stores is seen with the next look, and nothing is read but what has changed.
+func TestAChangeIsSeenWithinALook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, docs, c := following(t)
+		require.EqualValues(t, 4, c.of(controltest.OpList), "the whole, once")
+		other := control.NewDirectory(control.DirectoryConfig{Documents: docs})
+		after(time.Minute)
+		require.EqualValues(t, 30, c.of(controltest.OpChanges))
+		require.Zero(t, c.of(controltest.OpList))
+		require.Equal(t, time.Now(), d.View().ReadAt, "a look at the feed is as good as reading everything")
+
+		_, err := other.Register(t.Context(), "acme")
+		require.NoError(t, err)
+		c.of(controltest.OpList)
+		after(2 * time.Second)
+		_, known := d.View().Tenant("acme")
+		require.True(t, known)
+		require.NoError(t, other.AskMonth(t.Context(), "chunks-2000-01"))
+		c.of(controltest.OpList)
+		after(2 * time.Second)
+		require.True(t, d.View().HasContainer("chunks-2000-01"))
+		require.Zero(t, c.of(controltest.OpList))
+		after(10 * time.Minute)
+		require.EqualValues(t, 4, c.of(controltest.OpList), "the whole, now and then")
+	})
+}
+
+// Who asks for what is stored now gets it from the feed as well.
+func TestRefreshFollowsTheFeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, docs, c := following(t)
+		other := control.NewDirectory(control.DirectoryConfig{Documents: docs})
+		_, err := other.Register(t.Context(), "acme")
+		require.NoError(t, err)
+		c.of(controltest.OpList)
+		v, err := d.Refresh(t.Context())
+		require.NoError(t, err)
+		_, known := v.Tenant("acme")
+		require.True(t, known)
+		require.Zero(t, c.of(controltest.OpList))
+	})
+}
+
+// Without its feed a directory reads everything, as often as it does without one.
+func TestWithoutItsFeedADirectoryPolls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, docs, c := following(t)
+		c.down[controltest.OpChanges].Store(true)
+		after(2 * time.Second)
+		c.of(controltest.OpList)
+		other := control.NewDirectory(control.DirectoryConfig{Documents: docs})
+		_, err := other.Register(t.Context(), "acme")
+		require.NoError(t, err)
+		after(2 * time.Second)
+		_, known := d.View().Tenant("acme")
+		require.True(t, known, "the look that fails reads everything")
+		c.down[controltest.OpList].Store(true)
+		old := d.View()
+		after(time.Minute)
+		require.Same(t, old, d.View())
+		c.down[controltest.OpList].Store(false)
+		c.down[controltest.OpChanges].Store(false)
+		after(30 * time.Second)
+		require.WithinDuration(t, time.Now(), d.View().ReadAt, 2*time.Second)
+	})
+}
+
+// A document that can't be understood must not end up as a copy that seems fresh and lacks it.
+func TestAChangeThatCannotBeReadIsNotLeftOut(t *testing.T) {
+	docs := controltest.NewDocuments(t)
+	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Feed: docs, Now: func() time.Time { return noon }})
+	_, err := d.Refresh(t.Context())
+	require.NoError(t, err)
+	_, err = docs.Create(t.Context(), control.Document{Kind: control.KindTenant, ID: "acme",
+		Body: json.RawMessage(`{"created":"yesterday"}`)})
+	require.NoError(t, err)
+	for range 3 {
+		_, err = d.Refresh(t.Context())
+		require.ErrorContains(t, err, "acme")
+	}
+}
+
+// Whatever is stored, and whatever fails meanwhile, who follows has the copy that reading everything gives.
+func TestFollowingIsReadingEverything(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	docs := controltest.NewDocuments(t)
+	now := noon
+	cfg := control.DirectoryConfig{Documents: docs, Now: func() time.Time { return now }, MaxMonths: 1000}
+	writer := control.NewDirectory(cfg)
+	cfg.Feed = docs
+	follower := control.NewDirectory(cfg)
+	failing := false
+	docs.Fault = func(op, _, _ string) *controltest.Fault {
+		if failing && random.IntN(3) == 0 {
+			return &controltest.Fault{Err: errors.New("no connection")}
+		}
+		return nil
+	}
+	for i := range 300 {
+		now = now.Add(time.Duration(random.IntN(100)) * time.Second)
+		switch tenant := fmt.Sprintf("t%d", random.IntN(20)); random.IntN(3) {
+		case 0:
+			_, err := writer.Register(t.Context(), tenant)
+			require.NoError(t, err)
+		case 1:
+			require.NoError(t, writer.AskMonth(t.Context(), fmt.Sprintf("chunks-20%02d-0%d", random.IntN(30), 1+random.IntN(9))))
+		}
+		failing = i%2 == 0
+		_, err := follower.Refresh(t.Context())
+		failing = false
+		if err != nil {
+			_, err = follower.Refresh(t.Context())
+			require.NoError(t, err)
+		}
+		want, err := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: cfg.Now}).Refresh(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want.Tenants(), follower.View().Tenants())
+		require.Equal(t, want.Containers(), follower.View().Containers())
+		require.Equal(t, now, follower.View().ReadAt)
+	}
+}

@@ -1,0 +1,140 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ErrNoTenant says that a tenant is not registered.
+var ErrNoTenant = errors.New("there is no such tenant")
+
+// Tenants lists tenants and changes what operators may change about them. It holds no state and is safe for any number
+// of callers.
+type Tenants struct{ docs Documents }
+
+// NewTenants makes Tenants over the control documents.
+func NewTenants(docs Documents) *Tenants { return &Tenants{docs} }
+
+// List returns all tenants, by name.
+func (t *Tenants) List(ctx context.Context) ([]Tenant, error) {
+	docs, err := t.docs.List(ctx, KindTenant)
+	if err != nil {
+		return nil, fmt.Errorf("list tenants: %w", err)
+	}
+	epochs, err := t.docs.List(ctx, KindEpoch)
+	if err != nil {
+		return nil, fmt.Errorf("list tenants: %w", err)
+	}
+	byName, err := tenantsOf(docs, epochs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Tenant, 0, len(docs))
+	for _, d := range docs {
+		out = append(out, byName[d.ID])
+	}
+	slices.SortFunc(out, func(a, b Tenant) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// LookbackChange sets how old a sample PromQL takes for a tenant's current one, in whole seconds; 0 for what the
+// service is set to.
+func LookbackChange(lookback time.Duration) (Change, error) {
+	if lookback < 0 || lookback%time.Second != 0 {
+		return Change{}, fmt.Errorf("a lookback of %s is not a number of seconds", lookback)
+	}
+	c := Change{path: []string{"lookbackSeconds"}, named: "lookback"}
+	if lookback > 0 {
+		c.value = int64(lookback / time.Second)
+	}
+	return c, nil
+}
+
+// Averages is which averages over time a tenant wants.
+type Averages string
+
+// The averages: those of Prometheus in all bits, or others that are as near to the true ones.
+const (
+	ExactAverages   Averages = "exact"
+	NearestAverages Averages = "nearest"
+)
+
+// AveragesChange sets which averages over time a tenant wants.
+func AveragesChange(a Averages) (Change, error) {
+	c := Change{path: []string{"averages"}, named: "averages"}
+	switch a {
+	case ExactAverages:
+	case NearestAverages:
+		c.value = string(a)
+	default:
+		return Change{}, fmt.Errorf("averages are exact or nearest, not %q", a)
+	}
+	return c, nil
+}
+
+// Set changes what is stored about a tenant, all in one write. Roles know it when they have read the tenants again.
+// Properties that this version does not know stay as they are. It fails with ErrNoTenant if there is no such tenant.
+func (t *Tenants) Set(ctx context.Context, name string, changes ...Change) error {
+	wait := lagging.Begin()
+	for {
+		err := t.set(ctx, name, changes)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, ErrChanged) {
+			return fmt.Errorf("change tenant %s: %w", name, err)
+		}
+		if err := wait.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// set is Set once. It fails with ErrChanged if somebody else has changed the tenant meanwhile.
+func (t *Tenants) set(ctx context.Context, name string, changes []Change) error {
+	d, found, err := t.docs.Read(ctx, KindTenant, name)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return ErrNoTenant
+	}
+	var body map[string]any
+	numbers := json.NewDecoder(strings.NewReader(string(d.Body)))
+	numbers.UseNumber()
+	if err := numbers.Decode(&body); err != nil {
+		return fmt.Errorf("%s document %q: %w", d.Kind, d.ID, err)
+	}
+	for _, c := range changes {
+		c.apply(body)
+	}
+	changed := newDocument(KindTenant, name, body)
+	changed.ETag = d.ETag
+	_, err = t.docs.Replace(ctx, changed)
+	return err
+}
+
+// apply makes a change in the body of a tenant document, and takes out what is empty then.
+func (c Change) apply(body map[string]any) {
+	name := c.path[0]
+	switch {
+	case len(c.path) > 1:
+		within, ok := body[name].(map[string]any)
+		if !ok {
+			within = map[string]any{}
+		}
+		Change{path: c.path[1:], value: c.value}.apply(within)
+		if body[name] = within; len(within) == 0 {
+			delete(body, name)
+		}
+	case c.value == nil:
+		delete(body, name)
+	default:
+		body[name] = c.value
+	}
+}

@@ -1,0 +1,195 @@
+package control_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What an operator sets is in the next View, and nothing else of the tenant is touched, not even what only another
+// version knows.
+func TestALookbackIsSet(t *testing.T) {
+	docs := controltest.NewDocuments(t)
+	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: time.Now})
+	for _, name := range []string{"globex", "acme"} {
+		_, err := d.Register(t.Context(), name)
+		require.NoError(t, err)
+	}
+	doc, found, err := docs.Read(t.Context(), control.KindTenant, "acme")
+	require.NoError(t, err)
+	require.True(t, found)
+	doc.Body = append([]byte(`{"later":9007199254740993,`), doc.Body[1:]...)
+	_, err = docs.Replace(t.Context(), doc)
+	require.NoError(t, err)
+
+	tenants := control.NewTenants(docs)
+	lookback := func() time.Duration {
+		v, err := d.Refresh(t.Context())
+		require.NoError(t, err)
+		known, ok := v.Tenant("acme")
+		require.True(t, ok)
+		return known.Lookback
+	}
+	require.Zero(t, lookback())
+	require.NoError(t, tenants.Set(t.Context(), "acme", lookbackOf(t, 25*time.Minute)))
+	require.Equal(t, 25*time.Minute, lookback())
+	all, err := tenants.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	require.Equal(t, "acme", all[0].Name)
+	require.Equal(t, 25*time.Minute, all[0].Lookback)
+	require.Zero(t, all[1].Lookback)
+	require.NoError(t, tenants.Set(t.Context(), "acme", lookbackOf(t, 0)))
+	require.Zero(t, lookback())
+	after, _, err := docs.Read(t.Context(), control.KindTenant, "acme")
+	require.NoError(t, err)
+	require.JSONEq(t, string(doc.Body), string(after.Body))
+	var later struct{ Later json.Number }
+	require.NoError(t, json.Unmarshal(after.Body, &later))
+	require.Equal(t, "9007199254740993", later.Later.String())
+
+	require.ErrorIs(t, tenants.Set(t.Context(), "initech", lookbackOf(t, time.Minute)), control.ErrNoTenant)
+	_, err = control.LookbackChange(1500 * time.Millisecond)
+	require.ErrorContains(t, err, "seconds")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.ErrorIs(t, tenants.Set(ended, "acme", lookbackOf(t, time.Minute)), context.Canceled)
+}
+
+func lookbackOf(t *testing.T, d time.Duration) control.Change {
+	t.Helper()
+	c, err := control.LookbackChange(d)
+	require.NoError(t, err)
+	return c
+}
+
+// Limits are set one by one, and taken back so that nothing of them is left.
+func TestQueryLimitsAreSet(t *testing.T) {
+	docs := controltest.NewDocuments(t)
+	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: time.Now})
+	_, err := d.Register(t.Context(), "acme")
+	require.NoError(t, err)
+	before, _, err := docs.Read(t.Context(), control.KindTenant, "acme")
+	require.NoError(t, err)
+	tenants := control.NewTenants(docs)
+	set := func(l control.QueryLimits) control.QueryLimits {
+		require.NoError(t, tenants.Set(t.Context(), "acme", l.Changes()...))
+		v, err := d.Refresh(t.Context())
+		require.NoError(t, err)
+		known, ok := v.Tenant("acme")
+		require.True(t, ok)
+		return known.Queries
+	}
+	require.Equal(t, control.QueryLimits{Rate: 2.5, Samples: control.Unbounded},
+		set(control.QueryLimits{Rate: 2.5, Samples: control.Unbounded}))
+	require.Equal(t, control.QueryLimits{Rate: 2.5, Concurrency: 4, RUs: 100, RUsOfDay: 5e6, Samples: control.Unbounded},
+		set(control.QueryLimits{Concurrency: 4, RUs: 100, RUsOfDay: 5e6}))
+	doc, _, err := docs.Read(t.Context(), control.KindTenant, "acme")
+	require.NoError(t, err)
+	var body map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(doc.Body, &body))
+	require.JSONEq(t, `{"query":{"requestsPerSecond":2.5,"concurrent":4,"rusPerSecond":100,"rusPerDay":5000000,
+		"samples":-1}}`, string(body["limits"]))
+	require.Equal(t, control.QueryLimits{RUs: 100},
+		set(control.QueryLimits{Rate: control.Unset, Concurrency: control.Unset, RUsOfDay: control.Unset,
+			Samples: control.Unset}))
+	require.Zero(t, set(control.QueryLimits{RUs: control.Unset}))
+	after, _, err := docs.Read(t.Context(), control.KindTenant, "acme")
+	require.NoError(t, err)
+	require.JSONEq(t, string(before.Body), string(after.Body))
+}
+
+// A bound is spelt as it is shown.
+func TestBounds(t *testing.T) {
+	for text, want := range map[string]control.Bound{
+		"none": control.Unbounded, "default": control.Unset, "2.5": 2.5, "5e6": 5e6,
+	} {
+		var b control.Bound
+		require.NoError(t, b.UnmarshalText([]byte(text)))
+		require.Equal(t, want, b)
+		var again control.Bound
+		require.NoError(t, again.UnmarshalText([]byte(b.String())))
+		require.Equal(t, b, again)
+	}
+	for _, text := range []string{"", "0", "-1", "NaN", "Inf", "many"} {
+		var b control.Bound
+		require.Error(t, b.UnmarshalText([]byte(text)), text)
+	}
+	require.Equal(t, control.Bound(7), control.Default.Or(7))
+	require.Equal(t, control.Bound(7), control.Unset.Or(7))
+	require.Equal(t, control.Unbounded, control.Unbounded.Or(7))
+	require.Equal(t, control.Bound(3), control.Bound(3).Or(7))
+	for text, want := range map[string]control.Bound{"-3": control.Default, "-1": control.Unbounded, "4": 4} {
+		var b control.Bound
+		require.NoError(t, json.Unmarshal([]byte(text), &b))
+		require.Equal(t, want, b)
+	}
+}
+
+// Limits of readings stand beside those of queries, lengths of time and what becomes of readings above a rate too.
+func TestIngestLimitsAreSet(t *testing.T) {
+	docs := controltest.NewDocuments(t)
+	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: time.Now})
+	_, err := d.Register(t.Context(), "acme")
+	require.NoError(t, err)
+	before, _, err := docs.Read(t.Context(), control.KindTenant, "acme")
+	require.NoError(t, err)
+	tenants := control.NewTenants(docs)
+	set := func(changes ...control.Change) control.Tenant {
+		require.NoError(t, tenants.Set(t.Context(), "acme", changes...))
+		v, err := d.Refresh(t.Context())
+		require.NoError(t, err)
+		known, ok := v.Tenant("acme")
+		require.True(t, ok)
+		return known
+	}
+	var said, taken control.TenantIngest
+	for text, into := range map[string]interface{ UnmarshalText([]byte) error }{
+		"1000": &said.Readings, "2e4": &said.Values, "10": &said.DeviceReadings, "none": &said.DeviceValues,
+		"5m": &said.Burst, "refuse": &said.Over, "500": &said.Devices,
+		"30": &said.NewDevices, "64": &said.Series, "70000": &said.TotalSeries,
+
+		"65536": &said.Payload, "8": &said.Labels, "1000000": &said.LabelValues,
+		"30d": &said.Past, "90s": &said.Future,
+	} {
+		require.NoError(t, into.UnmarshalText([]byte(text)))
+	}
+	require.Nil(t, set(control.QueryLimits{Rate: 2}.Changes()...).Ingest)
+	known := set(said.Changes()...)
+	require.Equal(t, said, *known.Ingest)
+	require.Equal(t, control.Bound(2), known.Queries.Rate)
+	require.True(t, known.Ingest.Any())
+	require.Equal(t, "readingsPerSecond 1000, valuesPerSecond 20000, deviceReadingsPerSecond 10, "+
+		"deviceValuesPerSecond none, burstSeconds 300, devices 500, newDevicesPerHour 30, series 64, totalSeries 70000, "+
+		"payloadBytes 65536, "+
+		"labels 8, labelValues 1000000, pastSeconds 2592000, futureSeconds 90, over refuse", known.Ingest.String())
+
+	for _, into := range []interface{ UnmarshalText([]byte) error }{
+		&taken.Readings, &taken.Values, &taken.DeviceReadings, &taken.DeviceValues, &taken.Burst, &taken.Over,
+		&taken.Devices, &taken.NewDevices, &taken.Series, &taken.TotalSeries,
+		&taken.Payload, &taken.Labels, &taken.LabelValues,
+		&taken.Past, &taken.Future,
+	} {
+		require.NoError(t, into.UnmarshalText([]byte("default")))
+	}
+	require.Nil(t, set(append(taken.Changes(), control.QueryLimits{Rate: control.Unset}.Changes()...)...).Ingest)
+	after, _, err := docs.Read(t.Context(), control.KindTenant, "acme")
+	require.NoError(t, err)
+	require.JSONEq(t, string(before.Body), string(after.Body))
+
+	byDefault := control.IngestLimits{Values: 7, Burst: 60, Over: control.Delay}
+	require.Equal(t, said.IngestLimits, said.IngestLimits.Or(byDefault))
+	require.Equal(t, byDefault, taken.IngestLimits.Or(byDefault))
+	require.False(t, taken.Any())
+	past, bounded := said.Past.Of()
+	require.True(t, bounded)
+	require.Equal(t, 30*24*time.Hour, past)
+	require.Error(t, new(control.Lapse).UnmarshalText([]byte("10ms")))
+	require.Error(t, new(control.Over).UnmarshalText([]byte("drop")))
+}

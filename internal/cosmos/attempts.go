@@ -1,0 +1,182 @@
+package cosmos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// fresh is the id of a document that is to be made.
+func (x *examiner) fresh() string {
+	x.next++
+	return x.id(fmt.Sprint("n", x.next))
+}
+
+// create makes documents of a size; the first ones of 1, 32 and 64 KB are those that others read.
+func (x *examiner) create(bytes int) attempt {
+	names := map[int]string{small1: "first", full32: "large", large64: "larger"}
+	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+		name := names[bytes]
+		delete(names, bytes)
+		id := x.id(name)
+		if name == "" {
+			id = x.fresh()
+		}
+		resp, err := container.CreateItem(ctx, partitionKey(examined), x.document(id, bytes), nil)
+		return resp.Response, err
+	}
+}
+
+// again creates what is there, which the service refuses: what that is charged is not documented.
+func (x *examiner) again(name string, bytes int) attempt {
+	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+		id := x.id(name)
+		resp, err := container.CreateItem(ctx, partitionKey(examined), x.document(id, bytes), nil)
+		var refused *azcore.ResponseError
+		if errors.As(err, &refused) && refused.StatusCode == http.StatusConflict {
+			return azcosmos.Response{RawResponse: refused.RawResponse}, nil
+		}
+		return resp.Response, err
+	}
+}
+
+func (x *examiner) read(name string, bytes int) attempt {
+	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+		id := x.id(name)
+		resp, err := container.ReadItem(ctx, partitionKey(examined), id, nil)
+		if err == nil && !kept(resp.Value, x.document(id, bytes)) {
+			err = errors.New("the text that was read is not the text that was written")
+		}
+		return resp.Response, err
+	}
+}
+
+// kept reports whether the columns of a document came back as they were: for the service they are text.
+func kept(got, wrote []byte) bool {
+	var a, b struct{ Time string }
+	return json.Unmarshal(got, &a) == nil && json.Unmarshal(wrote, &b) == nil && a.Time == b.Time
+}
+
+func (x *examiner) replace(name string, bytes int) attempt {
+	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+		id := x.id(name)
+		resp, err := container.ReplaceItem(ctx, partitionKey(examined), id, x.document(id, bytes), nil)
+		return resp.Response, err
+	}
+}
+
+func (x *examiner) query(sql string, key azcosmos.PartitionKey) attempt {
+	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+		page, err := container.NewQueryItemsPager(sql, key, nil).NextPage(ctx)
+		return page.Response, err
+	}
+}
+
+// feed reads all changes once, and from then on that there are none.
+func (x *examiner) feed(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+	for {
+		o := azcosmos.ChangeFeedOptions{FeedRange: &everywhere}
+		if x.mark != "" {
+			o.Continuation = &x.mark
+		}
+		page, err := container.ReadChangeFeed(ctx, &o)
+		x.mark = page.ContinuationToken
+		if err != nil || len(page.Items) == 0 {
+			return page.Response, err
+		}
+	}
+}
+
+// absent reads what is not there: what that is charged is not documented.
+func (x *examiner) absent(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+	resp, err := container.ReadItem(ctx, partitionKey(examined), x.id("nothing"), nil)
+	var refused *azcore.ResponseError
+	if errors.As(err, &refused) && refused.StatusCode == http.StatusNotFound {
+		return azcosmos.Response{RawResponse: refused.RawResponse}, nil
+	}
+	return resp.Response, err
+}
+
+// replaceUnchanged replaces a document on the condition that nobody has changed it.
+func (x *examiner) replaceUnchanged(name string, bytes int) attempt {
+	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+		id := x.id(name)
+		read, err := container.ReadItem(ctx, partitionKey(examined), id, nil)
+		if err != nil {
+			return read.Response, err
+		}
+		resp, err := container.ReplaceItem(ctx, partitionKey(examined), id, x.document(id, bytes),
+			&azcosmos.ItemOptions{IfMatchEtag: &read.ETag})
+		return resp.Response, err
+	}
+}
+
+func (x *examiner) upsert(bytes int) attempt {
+	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+		resp, err := container.UpsertItem(ctx, partitionKey(examined), x.document(x.fresh(), bytes), nil)
+		return resp.Response, err
+	}
+}
+
+// patch gives an indexed property another value, a digit as before.
+func (x *examiner) patch(name string) attempt {
+	to := 2
+	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+		var change azcosmos.PatchOperations
+		to++
+		change.AppendSet("/to", to)
+		resp, err := container.PatchItem(ctx, partitionKey(examined), x.id(name), change, nil)
+		return resp.Response, err
+	}
+}
+
+// batch makes two documents, both or none.
+func (x *examiner) batch(bytes int) attempt {
+	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+		both := container.NewTransactionalBatch(partitionKey(examined))
+		for range 2 {
+			both.CreateItem(x.document(x.fresh(), bytes), nil)
+		}
+		resp, err := container.ExecuteTransactionalBatch(ctx, both, nil)
+		if err == nil && !resp.Success {
+			err = errors.New("the batch was refused")
+		}
+		return resp.Response, err
+	}
+}
+
+// remove deletes the newest document that is there: it is of 1 KB.
+func (x *examiner) remove(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+	id := x.id(fmt.Sprint("n", x.next-x.gone))
+	x.gone++
+	resp, err := container.DeleteItem(ctx, partitionKey(examined), id, nil)
+	return resp.Response, err
+}
+
+// feedOfOne makes a document and reads it from the change feed. One whose reading was refused is not made again.
+func (x *examiner) feedOfOne(bytes int) attempt {
+	waiting := false
+	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+		if !waiting {
+			made, err := container.CreateItem(ctx, partitionKey(examined), x.document(x.fresh(), bytes), nil)
+			if err != nil {
+				return made.Response, err
+			}
+			waiting = true
+		}
+		page, err := container.ReadChangeFeed(ctx, &azcosmos.ChangeFeedOptions{FeedRange: &everywhere, Continuation: &x.mark})
+		if err != nil {
+			return page.Response, err
+		}
+		x.mark, waiting = page.ContinuationToken, false
+		if len(page.Items) != 1 {
+			err = fmt.Errorf("the change feed has %d items of one", len(page.Items))
+		}
+		return page.Response, err
+	}
+}

@@ -1,0 +1,247 @@
+package cosmos
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"binnacle/internal/ru"
+	"binnacle/internal/store"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// Measurement is one operation of an examination: what it took and was charged, beside the model.
+type Measurement struct {
+	Operation string        `json:"operation"`
+	Kind      string        `json:"kind"`     // of factor: read, write or query; "" for none
+	Requests  int           `json:"requests"` // that it was made of
+	Took      time.Duration `json:"took"`     // the fastest attempt
+	Charged   float64       `json:"charged"`  // RU
+	Modelled  float64       `json:"modelled"` // RU
+	Problem   string        `json:"problem,omitempty"`
+}
+
+// Factor is what the model's charge has to be multiplied with.
+func (m Measurement) Factor() float64 {
+	if m.Modelled == 0 {
+		return 1
+	}
+	return m.Charged / m.Modelled
+}
+
+// FactorsOf are what the model has to be multiplied with so that it charges what was measured, by kind of operation:
+// all that was charged through all that was modelled. Operations that the service refused tell nothing.
+func FactorsOf(all []Measurement) (f ru.Factors) {
+	for kind, factor := range map[string]*float64{"read": &f.Read, "write": &f.Write, "query": &f.Query} {
+		var charged, modelled float64
+		for _, m := range all {
+			if m.Kind == kind && m.Problem == "" {
+				charged, modelled = charged+m.Charged, modelled+m.Modelled
+			}
+		}
+		if charged > 0 && modelled > 0 {
+			*factor = charged / modelled
+		}
+	}
+	return f
+}
+
+// Examination is what is found out about an account.
+type Examination struct {
+	Skew     time.Duration `json:"skew"` // of the service's clock; it tells whole seconds
+	Measured []Measurement `json:"measured"`
+}
+
+// scratch is the container that an examination makes and drops.
+const scratch = "doctor"
+
+// scratchThroughput is the least that is sold.
+var scratchThroughput = store.Throughput{RUs: 400}
+
+// ScratchDollars is the list price of an examination: a container of the least throughput is paid for by the hour.
+func ScratchDollars() float64 { return ru.DollarsPerMonth(float64(scratchThroughput.RUs), false) / 730 }
+
+// Ranges is how many physical partitions a container has.
+func (c *Client) Ranges(ctx context.Context, container string) (int, error) {
+	spans, err := c.readRanges(ctx, container)
+	return len(spans), err
+}
+
+// Examine measures some twenty operations on a container that it makes, in the layout of chunks, and drops again.
+// each is told of every measurement.
+func (c *Client) Examine(ctx context.Context, model ru.Model, each func(Measurement)) (out Examination, err error) {
+	if err := c.Containers().CreateAs(ctx, chunkLayout(scratch), scratchThroughput); err != nil {
+		return out, fmt.Errorf("make the container %s: %w", scratch, err)
+	}
+	defer func() {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		err = errors.Join(err, c.Containers().Delete(bounded, scratch))
+	}()
+	x := &examiner{c: c, model: model, run: fmt.Sprintf("x%d", c.cfg.Now().UnixNano())}
+	for _, o := range x.operations() {
+		m, err := x.measure(ctx, o)
+		if err != nil {
+			return out, err
+		}
+		each(m)
+		out.Measured = append(out.Measured, m)
+	}
+	out.Skew = x.skew
+	return out, nil
+}
+
+type examiner struct {
+	c     *Client
+	model ru.Model
+	run   string // part of all ids, so that an examination that was cut short is in nobody's way
+	next  int
+	gone  int // documents that were deleted, of those that next counts
+	skew  time.Duration
+	mark  string // of the change feed
+}
+
+// terms is how many indexed terms a chunk has: two levels of its key, from, to, id and _ts.
+const terms = 6
+
+// operation is what is measured: attempts that do the same, of which the fastest counts.
+type operation struct {
+	name     string
+	kind     string // of factor
+	modelled float64
+	attempts int
+	do       attempt
+}
+
+// attempt is one request to the container.
+type attempt func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error)
+
+const (
+	small1  = 1 << 10
+	medium4 = 4 << 10
+	full32  = 32 << 10
+	large64 = 64 << 10 // of which the tables that are published disagree most
+)
+
+var examined = []string{"doctor~0", "m1"}
+
+// document is a chunk-like document of that many bytes.
+func (x *examiner) document(id string, bytes int) []byte {
+	head := fmt.Sprintf(`{"id":%q,"tenantShard":%q,"device":%q,"from":1,"to":2,"time":"`, id, examined[0], examined[1])
+	raw := make([]byte, bytes)
+	for i := range raw {
+		raw[i] = byte(i * 131)
+	}
+	return []byte(head + base64.StdEncoding.EncodeToString(raw)[:bytes-len(head)-2] + `"}`)
+}
+
+func (x *examiner) id(name string) string { return x.run + "." + name }
+
+// operations are in the order in which they stand on what was done before.
+func (x *examiner) operations() []operation {
+	m := x.model
+	key := partitionKey(examined)
+	loaded := func(sizes ...int) float64 {
+		var w ru.QueryWork
+		w.Filtered = true
+		for _, s := range sizes {
+			w.Add(s)
+		}
+		return m.Query(w)
+	}
+	var one ru.QueryWork
+	one.Add(small1)
+	const byKey = ` WHERE c.tenantShard = "doctor~0" AND c.device = "m1"`
+	return []operation{
+		{"create, 1 KB", "write", m.Write(small1, terms), 3, x.create(small1)},
+		{"create, 4 KB", "write", m.Write(medium4, terms), 3, x.create(medium4)},
+		{"create, 32 KB", "write", m.Write(full32, terms), 3, x.create(full32)},
+		{"create, 64 KB", "write", m.Write(large64, terms), 3, x.create(large64)},
+		{"create of what is there, 1 KB", "", m.Read(small1), 3, x.again("first", small1)},
+		{"read, 1 KB", "read", m.Read(small1), 5, x.read("first", small1)},
+		{"read, 32 KB", "read", m.Read(full32), 5, x.read("large", full32)},
+		{"read, 64 KB", "read", m.Read(large64), 5, x.read("larger", large64)},
+		{"read of nothing", "", m.Read(0), 3, x.absent},
+		{"replace, 1 KB", "write", m.Replace(small1, small1, 2), 3, x.replace("first", small1)},
+		{"replace by ETag, 1 KB", "write", m.Replace(small1, small1, 2), 3, x.replaceUnchanged("first", small1)},
+		{"upsert of what is not there, 1 KB", "write", m.Write(small1, terms), 3, x.upsert(small1)},
+		{"patch of an indexed number, 1 KB", "write", m.Replace(small1, small1, 4), 3, x.patch("first")},
+		{"batch of two creates, 1 KB each", "write", 2 * m.Write(small1, terms), 3, x.batch(small1)},
+		{"delete, 1 KB", "write", m.Delete(small1, terms), 3, x.remove},
+		{"query of a key, nothing", "query", loaded(), 5, x.query("SELECT * FROM c"+byKey+` AND c["from"] > 5`, key)},
+		{"query of a key, a chunk of 1 KB", "query", loaded(small1), 5,
+			x.query("SELECT * FROM c"+byKey+` AND c.id = "`+x.id("first")+`"`, key)},
+		{"query of a key, a chunk of 32 KB", "query", loaded(full32), 5,
+			x.query("SELECT * FROM c"+byKey+` AND c.id = "`+x.id("large")+`"`, key)},
+		{"query of a key in order, a chunk of 32 KB", "query", loaded(full32), 5,
+			x.query("SELECT * FROM c"+byKey+` AND c.id = "`+x.id("large")+`" ORDER BY c["from"]`, key)},
+		{"query of a key, a chunk of 32 KB counted", "query", loaded(full32), 5,
+			x.query("SELECT VALUE COUNT(1) FROM c"+byKey+` AND c.id = "`+x.id("large")+`"`, key)},
+		{"query of a prefix, a chunk of 32 KB", "query", loaded(full32), 5,
+			x.query(`SELECT * FROM c WHERE c.tenantShard = "doctor~0" AND c.id = "`+x.id("large")+`"`, partitionKey(nil))},
+		{"query of all, nothing", "query", loaded(), 5,
+			x.query(`SELECT * FROM c WHERE c.tenantShard = "doctor~1"`, partitionKey(nil))},
+		{"change feed, nothing new", "query", m.Query(ru.QueryWork{}), 5, x.feed},
+		{"change feed, a new chunk of 1 KB", "query", m.Query(one), 3, x.feedOfOne(small1)},
+	}
+}
+
+// measure makes the attempts at an operation. That the service refuses one is a finding, and no error.
+func (x *examiner) measure(ctx context.Context, o operation) (Measurement, error) {
+	m := Measurement{Operation: o.name, Kind: o.kind, Modelled: o.modelled}
+	for range o.attempts {
+		var charge float64
+		began := x.c.cfg.Now()
+		_, err := x.c.do(ctx, call{operation: "examine", container: scratch}, func(ctx context.Context,
+			az *azcosmos.Client) (azcosmos.Response, error) {
+			container, err := x.c.container(az, scratch)
+			if err != nil {
+				return azcosmos.Response{}, err
+			}
+			began = x.c.cfg.Now() // of the attempt that is not throttled
+			resp, err := o.do(ctx, container)
+			charge = chargeOf(resp.RawResponse, nil)
+			x.clock(resp.RawResponse, began)
+			return resp, err
+		})
+		took := x.c.cfg.Now().Sub(began)
+		m.Requests++
+		if ctx.Err() != nil {
+			return m, ctx.Err()
+		}
+		if err != nil {
+			m.Problem = strings.ReplaceAll(err.Error(), "\n", " ")
+			return m, nil
+		}
+		if m.Requests == 1 || took < m.Took {
+			m.Took = took
+		}
+		m.Charged = charge
+	}
+	return m, nil
+}
+
+// clock compares the service's clock with this one: an answer tells a whole second, at some time between the question
+// and now. What can be explained by that is no skew.
+func (x *examiner) clock(raw *http.Response, began time.Time) {
+	if raw == nil {
+		return
+	}
+	told, err := http.ParseTime(raw.Header.Get("Date"))
+	if err != nil {
+		return
+	}
+	switch now := x.c.cfg.Now(); {
+	case told.After(now):
+		x.skew = told.Sub(now)
+	case told.Add(time.Second).Before(began):
+		x.skew = told.Add(time.Second).Sub(began)
+	default:
+		x.skew = 0
+	}
+}

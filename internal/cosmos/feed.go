@@ -1,0 +1,61 @@
+package cosmos
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/epk"
+	"binnacle/internal/store"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// Feed is what changes among the control documents.
+func (c *Client) Feed() control.Feed { return &feed{c} }
+
+// feed is control.Feed: the change feed of the container control.
+type feed struct{ c *Client }
+
+// everywhere is all keys of a container.
+var everywhere = azcosmos.FeedRange{MinInclusive: epk.Min, MaxExclusive: epk.Max}
+
+// Changes implements control.Feed. A mark is the SDK's continuation.
+func (f *feed) Changes(ctx context.Context, mark string, since time.Time) ([]control.Document, string, error) {
+	var changed []control.Document
+	for {
+		page, err := f.page(ctx, mark, since)
+		if err != nil {
+			return nil, "", fmt.Errorf("changes of control documents: %w", err)
+		}
+		for _, item := range page.Items {
+			doc, err := withoutIdentity(item)
+			if err != nil {
+				return nil, "", fmt.Errorf("changes of control documents: %w", err)
+			}
+			changed = append(changed, doc)
+		}
+		mark = page.ContinuationToken
+		if len(page.Items) == 0 {
+			return changed, mark, nil
+		}
+	}
+}
+
+func (f *feed) page(ctx context.Context, mark string, since time.Time) (page azcosmos.ChangeFeedResponse, err error) {
+	o := azcosmos.ChangeFeedOptions{FeedRange: &everywhere, StartFrom: &since}
+	if mark != "" {
+		o.Continuation, o.StartFrom = &mark, nil
+	}
+	to := call{operation: "control_changes", container: store.ControlContainer}
+	_, err = f.c.do(ctx, to, func(ctx context.Context, az *azcosmos.Client) (azcosmos.Response, error) {
+		container, err := f.c.container(az, store.ControlContainer)
+		if err != nil {
+			return azcosmos.Response{}, err
+		}
+		page, err = container.ReadChangeFeed(ctx, &o)
+		return page.Response, err
+	})
+	return page, err
+}

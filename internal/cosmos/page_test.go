@@ -1,0 +1,106 @@
+package cosmos_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"binnacle/internal/store"
+
+	"github.com/stretchr/testify/require"
+)
+
+func pageOf(body string, headers ...string) answer {
+	a := answer{status: 200, headers: map[string]string{"x-ms-request-charge": "2.5"}, body: body}
+	for i := 0; i < len(headers); i += 2 {
+		a.headers[headers[i]] = headers[i+1]
+	}
+	return a
+}
+
+// Documents come as the service has spelt them, whatever they hold and whatever stands beside them.
+func TestPagesAsTheyAreWritten(t *testing.T) {
+	docs := []string{
+		`{"id":"a","data":"}],\"{[\\"}`, `{ "z" : [ { "]" : "[" } , 1e5 ] , "id" : "<b>&\u2028é" }`, `{}`, `"a value\\"`, `-1.50`,
+		`[["]"]]`, `null`,
+	}
+	s := &script{answers: []answer{
+		pageOf(`{"_rid":"x","Documents":[`+strings.Join(docs[:2], " , ")+`],"_count":2}`, "x-ms-continuation", "{\"more\":\"1\"}"),
+		throttled("5"),
+		pageOf(`{"Documents":[],"Documents2":[{"id":"none"}]}`, "x-ms-continuation", "2"),
+		pageOf("\n{ \"_count\" : 5 , \"x\" : {\"Documents\":[1]} , \"Documents\" : [\n" +
+			strings.Join(docs[2:], ",\t") + "\n] }\n"),
+	}}
+	c, waits := client(t, s, nil)
+	var got []string
+	var tokens []string
+	s.seen = func(r *http.Request) { tokens = append(tokens, r.Header.Get("x-ms-continuation")) }
+	usage, err := c.Chunks().Scan(t.Context(), store.Scan{Key: key, Range: anytime}, func(doc []byte) error {
+		got = append(got, string(doc))
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, docs, got)
+	require.Equal(t, []string{"", `{"more":"1"}`, `{"more":"1"}`, "2"}, tokens)
+	require.Len(t, *waits, 1)
+	require.Equal(t, store.Usage{Receipt: store.Receipt{RUs: 8, Throttled: 1}, Documents: len(docs)}, usage)
+}
+
+// A page that breaks off, or is none, is an error of unknown outcome, and what it has cost is counted.
+func TestPagesThatAreNone(t *testing.T) {
+	broken := errors.New("connection reset")
+	for _, body := range []string{
+		``, `{"Documents":[{"id":"a"}`, `{"Documents":[{"id":"a"},{"id":"b`, `[]`, `{"_count":0}`, `{"Documents":{}}`, `<html>`,
+		`{"Documents":[]}}`, `{"Documents":[{"a":1}x]}`,
+	} {
+		for _, err := range []error{nil, broken, io.ErrUnexpectedEOF} {
+			a := pageOf(body)
+			a.broken = err
+			c, _ := client(t, &script{answers: []answer{a}}, nil)
+			usage, got := c.Chunks().Scan(t.Context(), store.Scan{Key: key, Range: anytime}, func([]byte) error { return nil })
+			require.Error(t, got, body)
+			if err != nil {
+				require.ErrorIs(t, got, err)
+				require.Zero(t, usage.Documents)
+			}
+			require.InDelta(t, 2.5, usage.RUs, 1e-9, body)
+			for _, sentinel := range []error{store.ErrBusy, store.ErrNoContainer, store.ErrRejected, store.ErrDenied} {
+				require.NotErrorIs(t, got, sentinel)
+			}
+		}
+	}
+}
+
+// The memory of a page is another one's as soon as it is not needed, however a scan has ended.
+func TestPagesDoNotMix(t *testing.T) {
+	doc := func(i int) string {
+		return fmt.Sprintf(`{"id":"%d","data":%q}`, i, strings.Repeat(fmt.Sprint(i%10), 100+i*37%1000))
+	}
+	enough := errors.New("enough")
+	for i := range 50 {
+		s := &script{answers: []answer{
+			pageOf(`{"Documents":[`+doc(i)+`,`+doc(i+1)+`]}`, "x-ms-continuation", "1"), pageOf(`{"Documents":[` + doc(i+2) + `]}`),
+		}}
+		c, _ := client(t, s, nil)
+		n := 0
+		_, err := c.Chunks().Scan(t.Context(), store.Scan{Key: key, Range: anytime}, func(got []byte) error {
+			require.True(t, json.Valid(got))
+			require.Equal(t, doc(i+n), string(got))
+			if n++; n == i%4 {
+				return enough
+			}
+			return nil
+		})
+		require.Equal(t, i%4 != 0, errors.Is(err, enough))
+	}
+}
+
+// failing is a body that breaks off.
+func failing(body string, err error) io.ReadCloser {
+	return io.NopCloser(io.MultiReader(strings.NewReader(body), iotest.ErrReader(err)))
+}

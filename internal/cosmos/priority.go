@@ -1,0 +1,42 @@
+package cosmos
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"binnacle/binning/chunk"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// Priority says which requests give way: where a physical partition has not enough for all, those of low priority are
+// refused first. It needs priority-based execution in the account; without that the service makes no difference.
+type Priority struct {
+	Low bool // all
+	// LowAfter makes creates of chunks low whose day ended so long ago, such as those of a backfill; 0: none.
+	LowAfter time.Duration
+}
+
+// At is the same store, asked at a priority.
+func (s *Chunks) At(p Priority) *Chunks { return &Chunks{s.c, p} }
+
+// late reports whether a create gives way, by the day of its chunk.
+func (s *Chunks) late(id string) bool {
+	if s.at.LowAfter <= 0 {
+		return false
+	}
+	parsed, err := chunk.ParseID(id)
+	return err == nil && s.c.cfg.Now().UnixMilli()-parsed.Day.End() >= s.at.LowAfter.Milliseconds()
+}
+
+var lowHeader = http.Header{"X-Ms-Cosmos-Priority-Level": {string(azcosmos.PriorityLevelLow)}}
+
+// prioritised makes a context whose requests have the priority of a call.
+func (to call) prioritised(ctx context.Context) context.Context {
+	if !to.low {
+		return ctx
+	}
+	return policy.WithHTTPHeader(ctx, lowHeader)
+}

@@ -1,0 +1,95 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+
+	kafkago "github.com/segmentio/kafka-go"
+)
+
+// shape is what brokers tell of a topic.
+type shape struct {
+	partitions int
+	replicas   int
+	configs    map[string]string // nil where brokers do not tell them, to this client or at all
+}
+
+// shape asks what a topic is like. Of its configuration what is named is told.
+func (t *Topic) shape(ctx context.Context, configs ...string) (shape, error) {
+	_, about, err := t.client.metadata(ctx, t.name)
+	if err != nil {
+		return shape{}, err
+	}
+	s := shape{partitions: len(about.Partitions)}
+	if s.partitions > 0 {
+		s.replicas = len(about.Partitions[0].Replicas)
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
+	defer cancel()
+	res, err := t.client.api.DescribeConfigs(ctx, &kafkago.DescribeConfigsRequest{
+		Resources: []kafkago.DescribeConfigRequestResource{{
+			ResourceType: kafkago.ResourceTypeTopic, ResourceName: t.name, ConfigNames: configs,
+		}},
+	})
+	if err != nil || len(res.Resources) != 1 || res.Resources[0].Error != nil {
+		return s, nil
+	}
+	s.configs = make(map[string]string, len(configs))
+	for _, c := range res.Resources[0].ConfigEntries {
+		s.configs[c.ConfigName] = c.ConfigValue
+	}
+	return s, nil
+}
+
+// make makes the topic.
+func (t *Topic) make(ctx context.Context, s shape) error {
+	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
+	defer cancel()
+	about := kafkago.TopicConfig{Topic: t.name, NumPartitions: s.partitions, ReplicationFactor: s.replicas}
+	for name, value := range s.configs {
+		about.ConfigEntries = append(about.ConfigEntries, kafkago.ConfigEntry{ConfigName: name, ConfigValue: value})
+	}
+	res, err := t.client.api.CreateTopics(ctx, &kafkago.CreateTopicsRequest{Topics: []kafkago.TopicConfig{about}})
+	if err == nil {
+		err = res.Errors[t.name]
+	}
+	if err != nil {
+		return fmt.Errorf("make topic %s: %w", t.name, err)
+	}
+	return nil
+}
+
+// grow raises the number of the topic's partitions.
+func (t *Topic) grow(ctx context.Context, partitions int) error {
+	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
+	defer cancel()
+	res, err := t.client.api.CreatePartitions(ctx, &kafkago.CreatePartitionsRequest{
+		Topics: []kafkago.TopicPartitionsConfig{{Name: t.name, Count: int32(partitions)}},
+	})
+	if err == nil {
+		err = res.Errors[t.name]
+	}
+	if err != nil {
+		return fmt.Errorf("add partitions to topic %s: %w", t.name, err)
+	}
+	return nil
+}
+
+// configure sets one value of the topic's configuration.
+func (t *Topic) configure(ctx context.Context, name, value string) error {
+	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
+	defer cancel()
+	res, err := t.client.api.IncrementalAlterConfigs(ctx, &kafkago.IncrementalAlterConfigsRequest{
+		Resources: []kafkago.IncrementalAlterConfigsRequestResource{{
+			ResourceType: kafkago.ResourceTypeTopic, ResourceName: t.name,
+			Configs: []kafkago.IncrementalAlterConfigsRequestConfig{{Name: name, Value: value}},
+		}},
+	})
+	for i := 0; err == nil && i < len(res.Resources); i++ {
+		err = res.Resources[i].Error
+	}
+	if err != nil {
+		return fmt.Errorf("set %s of topic %s: %w", name, t.name, err)
+	}
+	return nil
+}

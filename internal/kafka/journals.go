@@ -1,0 +1,38 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Journals are those of all topics of a set.
+type Journals struct {
+	Sources *Sources
+	Keep    time.Duration
+}
+
+// Look returns the journal of each topic that is there, by the topic's name. The error says which topics are not, also
+// beside others that are.
+func (j Journals) Look(ctx context.Context) (all []Journal, err error) {
+	l, err := j.Sources.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	client := j.Sources.client
+	for _, name := range l.Names() {
+		all = append(all, Journal{Source: client.Topic(name), Topic: client.Topic(JournalOf(name)), Keep: j.Keep})
+	}
+	return all, errors.Join(l.Faults...)
+}
+
+// Ensure is Journal.Ensure for each of them: one that fails stops no other.
+func (j Journals) Ensure(ctx context.Context) (done []string, err error) {
+	all, err := j.Look(ctx)
+	faults := []error{err}
+	for _, one := range all {
+		own, err := one.Ensure(ctx)
+		done, faults = append(done, own...), append(faults, err)
+	}
+	return done, errors.Join(faults...)
+}

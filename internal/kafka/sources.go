@@ -1,0 +1,106 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"binnacle/internal/store"
+	"binnacle/internal/topics"
+
+	kafkago "github.com/segmentio/kafka-go"
+)
+
+// Sources asks a cluster about all topics of a set. It is safe for any number of callers.
+type Sources struct {
+	client *Client
+	set    topics.Set
+}
+
+// Sources is those of a set, which need not exist.
+func (c *Client) Sources(set topics.Set) *Sources { return &Sources{c, set} }
+
+// Layout is what a cluster has of a set at a time.
+type Layout struct {
+	Cluster    string            // what stands for it
+	Partitions map[string][]int  // of each topic that is there, ascending
+	Tenants    map[string]string // of those that are bound, whose they are
+	Faults     []error           // topics that are missing or can't be read, patterns that nothing fits
+	Unclear    []string          // topics that may be there or not: the cluster does not say at the moment
+}
+
+// Names are those of the topics that are there, sorted.
+func (l Layout) Names() []string { return slices.Sorted(maps.Keys(l.Partitions)) }
+
+// Look returns what there is of the set. It may be as old as Config.MetadataAge, and fails only if the cluster does not
+// answer.
+func (s *Sources) Look(ctx context.Context) (Layout, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.client.cfg.RequestTimeout)
+	defer cancel()
+	res, err := s.client.api.Metadata(ctx, &kafkago.MetadataRequest{Topics: s.names()})
+	if err != nil {
+		return Layout{}, fmt.Errorf("read metadata of topics %s: %w", s.set, err)
+	}
+	l := s.layout(res.Topics)
+	l.Cluster, err = s.client.clusterID(res.ClusterID)
+	return l, err
+}
+
+// names are the topics to ask for: nil is all.
+func (s *Sources) names() []string {
+	if s.set.Patterned() {
+		return nil
+	}
+	return s.set.Named()
+}
+
+// layout is what there is of the set among topics.
+func (s *Sources) layout(told []kafkago.Topic) Layout {
+	l := Layout{Partitions: map[string][]int{}, Tenants: map[string]string{}}
+	all := map[string]kafkago.Topic{}
+	var names []string
+	for _, t := range told {
+		if !NoTopic(t.Error) {
+			all[t.Name], names = t, append(names, t.Name)
+		}
+	}
+	found, faults := s.set.Among(names)
+	l.Faults = faults
+	for _, t := range found {
+		about := all[t.Name]
+		partitions, err := partitionsOf(about)
+		if about.Error != nil {
+			err = fmt.Errorf("read metadata of topic %s: %w", t.Name, about.Error)
+		}
+		if err != nil {
+			l.Faults, l.Unclear = append(l.Faults, err), append(l.Unclear, t.Name)
+			continue
+		}
+		l.Partitions[t.Name] = partitions
+		if t.Tenant != "" {
+			l.Tenants[t.Name] = t.Tenant
+		}
+	}
+	return l
+}
+
+// LogEnds is store.Log, of all topics of the set, as a broker knows them now. A topic that is named and is not there is
+// an error: what was read of it once, nobody can tell. Topics that fit a pattern may come and go.
+func (s *Sources) LogEnds(ctx context.Context) ([]store.LogEnd, error) {
+	told, err := s.client.freshly(ctx, s.names())
+	if err != nil {
+		return nil, err
+	}
+	l := s.layout(told)
+	for _, name := range s.set.Named() {
+		if l.Partitions[name] == nil {
+			return nil, errors.Join(l.Faults...)
+		}
+	}
+	if len(l.Partitions) == 0 || len(l.Unclear) > 0 {
+		return nil, errors.Join(l.Faults...)
+	}
+	return s.client.logEnds(ctx, l.Partitions)
+}

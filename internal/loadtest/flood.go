@@ -1,0 +1,147 @@
+package loadtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"binnacle/internal/control"
+)
+
+// Flood is the scenario flood: one partition of the log that a loud tenant shares with neighbours, as one ingester
+// reads it. Its tags are package settings's.
+type Flood struct {
+	Rate    float64       `json:"readings_per_second" help:"Readings a second that the loud tenant of the scenario flood sends." default:"4800"`
+	Limit   float64       `json:"limit_per_second" help:"Readings a second that it may." default:"300"`
+	For     time.Duration `json:"-" help:"How long it is loud." default:"30s"`
+	HeldFor time.Duration `json:"-" help:"Longest time that its readings wait." default:"5m"`
+	Takes   float64       `json:"partition_takes_per_second" help:"Readings a second that the partition's loop takes." default:"4000"`
+}
+
+// The fleet of the flood, and what is the same for all its cases.
+const (
+	loudTenant  = "loud"
+	neighbours  = 9
+	quietTrucks = 180 // of all neighbours; each reports once a second
+	loudTrucks  = 100 // so do these but for the flood
+	floodValues = 3   // of a reading
+	floodBurst  = 10 * time.Second
+	floodHold   = time.Minute
+	floodCalm   = 30 * time.Second // before the flood, and at least after it
+)
+
+// What becomes of a reading takes a part of the time that it takes to take it, as BenchmarkLimits of ingest/worker has
+// measured: one that is set aside, or that a pass over what waits leaves where it is, is decoded and hardly more; one
+// that is refused becomes a letter.
+const (
+	asideShare  = 0.5
+	refuseShare = 0.75
+)
+
+// The cases of the flood, in the order in which they are shown.
+const (
+	floodQuiet  = "quiet alone"
+	floodFree   = "no limit"
+	floodDelay  = "limit, delay"
+	floodRefuse = "limit, refuse"
+	floodFair   = "no limit, fair"
+)
+
+var floodCases = []string{floodQuiet, floodFree, floodDelay, floodRefuse, floodFair}
+
+func (f Flood) validate() error {
+	var faults []error
+	if f.Rate < loudTrucks || f.Rate > 1000*loudTrucks {
+		faults = append(faults, fmt.Errorf("a flood of %g readings/s: %d to %d are allowed", f.Rate, loudTrucks,
+			1000*loudTrucks))
+	}
+	if f.Limit < 1 || f.Limit > f.Rate {
+		faults = append(faults, fmt.Errorf("a flood's limit of %g readings/s: 1 to its rate of %g are allowed", f.Limit,
+			f.Rate))
+	}
+	if f.Takes < 2*(quietTrucks+loudTrucks) {
+		faults = append(faults, fmt.Errorf("a partition that takes %g readings/s: %d or more are allowed", f.Takes,
+			2*(quietTrucks+loudTrucks)))
+	}
+	for name, d := range map[string]time.Duration{"flood": f.For, "time to wait": f.HeldFor} {
+		if d < time.Second || d > time.Hour || d%time.Second != 0 {
+			faults = append(faults, fmt.Errorf("a %s of %s: whole seconds up to an hour are allowed", name, d))
+		}
+	}
+	if f.Rate*f.For.Seconds() > mostFlood {
+		faults = append(faults, fmt.Errorf("a flood of %.0f readings: %d are the most, all are kept in memory",
+			f.Rate*f.For.Seconds(), int(mostFlood)))
+	}
+	return errors.Join(faults...)
+}
+
+const mostFlood = 20_000_000
+
+// window is the fleet time of which readings are reported: until all that waits must have been taken or refused.
+func (f Flood) window() time.Duration { return 2*floodCalm + f.For + f.HeldFor }
+
+// FloodResult is what one case of the flood has come to. Times are of the fleet's clock, request units are modelled.
+type FloodResult struct {
+	Case string `json:"case"`
+
+	// Of the neighbours, while the other one is loud:
+	Neighbours int     `json:"neighbours_readings"`
+	P50        float64 `json:"neighbours_p50_seconds"` // from when a reading is in the log until a query shows it
+	P99        float64 `json:"neighbours_p99_seconds"`
+	Longest    float64 `json:"neighbours_longest_seconds"`
+
+	// Of the neighbours, in all:
+	DeadLetters int     `json:"neighbours_dead_letters"`
+	PerMillion  float64 `json:"neighbours_ru_per_million_values"`
+
+	Lag   int     `json:"lag_readings"`         // in the log and not looked at, at most
+	Until float64 `json:"lag_lasts_seconds"`    // after the flood, until a turn has looked at all there is
+	Floor float64 `json:"floor_behind_seconds"` // the age of the oldest record that is not committed, at most
+
+	// Of the loud one:
+	Sent     float64 `json:"loud_per_second"`          // while it is loud
+	Admitted float64 `json:"loud_admitted_per_second"` // without its burst, from when it is loud until nothing waits
+	Waited   int     `json:"loud_waited_readings"`     // that were set aside
+	Held     float64 `json:"loud_waited_seconds"`      // for which one of them has waited, at most
+	Refused  int     `json:"loud_refused_readings"`
+	Stored   int     `json:"loud_stored_readings"`
+}
+
+// limits are what tenants may take in a case.
+func (f Flood) limits(of string) control.IngestLimits {
+	l := control.IngestLimits{Readings: control.Bound(f.Limit), Burst: control.Lapse(floodBurst.Seconds())}
+	switch of {
+	case floodDelay:
+		l.Over = control.Delay
+	case floodRefuse:
+		l.Over = control.Refuse
+	default:
+		return control.IngestLimits{}
+	}
+	return l
+}
+
+// FloodReport is all cases of the flood.
+type FloodReport struct {
+	Flood `json:"flood"`
+	Cases []FloodResult `json:"cases"`
+}
+
+// measureFlood runs one case.
+func measureFlood(ctx context.Context, cfg Config, of string, tick func()) (FloodResult, error) {
+	a, err := open(ctx, cfg, true)
+	if err != nil {
+		return FloodResult{}, err
+	}
+	defer a.close()
+	s, err := newFlooding(ctx, cfg, of, newFloodLog(cfg, of == floodQuiet), a)
+	if err != nil {
+		return FloodResult{}, err
+	}
+	s.tick = tick
+	if err := s.run(ctx); err != nil {
+		return FloodResult{}, err
+	}
+	return s.result(), nil
+}

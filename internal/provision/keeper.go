@@ -1,0 +1,338 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/internal/catalog"
+	"binnacle/internal/control"
+	"binnacle/internal/retry"
+)
+
+// KeeperConfig is what a Keeper needs. Catalog and Tenants have no default.
+type KeeperConfig struct {
+	Catalog control.Catalog
+	Tenants func(ctx context.Context) ([]string, error)
+	Now     func() time.Time // time.Now
+	Every   time.Duration    // between two rounds, 1 h
+	Logger  *slog.Logger     // none
+}
+
+// Keeper keeps the catalogs of tenants small: it merges their pages, deletes those whose content is in others, and puts
+// what earlier releases have stored into pages. It may die anywhere, and two of them do no harm: a page that says what
+// another one says changes nothing.
+type Keeper struct {
+	cfg KeeperConfig
+
+	// Owned by Run, or the caller of Round.
+	distinct map[string]counted
+}
+
+// counted is how many devices a tenant had when all of its pages were read, and how many its pages said something of.
+type counted struct{ devices, said int }
+
+// NewKeeper makes a Keeper.
+func NewKeeper(cfg KeeperConfig) *Keeper {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Every <= 0 {
+		cfg.Every = time.Hour
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Keeper{cfg: cfg, distinct: make(map[string]counted)}
+}
+
+// Run does a round now and then, until the context ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	for {
+		if err := k.Round(ctx); err != nil && ctx.Err() == nil {
+			k.cfg.Logger.Warn("catalogs not kept in full, the next round goes on", "error", err)
+		}
+		if retry.Pause(ctx, k.cfg.Every) != nil {
+			return nil
+		}
+	}
+}
+
+// Round keeps the catalogs of all tenants once.
+func (k *Keeper) Round(ctx context.Context) error {
+	tenants, err := k.cfg.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, tenant := range tenants {
+		if err := k.keep(ctx, tenant); err != nil {
+			errs = append(errs, fmt.Errorf("catalog of %s: %w", tenant, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	// settledAfter is how old a page is of which every reader knows, and everything that was stored before it. It must be
+	// longer than a reader takes to read what it lacks.
+	settledAfter = 10 * time.Minute
+	// importAfter is how long ingesters of this release have told of a tenant's devices before what earlier ones have
+	// stored is put into pages: none of those runs any more.
+	importAfter = 24 * time.Hour
+	// smallBytes is what the columns of a small page have at most, and smallPages how many of them are merged.
+	smallBytes, smallPages, mostPages = 32 << 10, 16, 256
+	// passDevices is how many devices are merged at a time.
+	passDevices = 500_000
+)
+
+func (k *Keeper) keep(ctx context.Context, tenant string) error {
+	infos, err := k.cfg.Catalog.Pages(ctx, tenant, 0)
+	if err != nil {
+		return err
+	}
+	settled := k.cfg.Now().Add(-settledAfter).Unix()
+	replaced := make(map[string]bool)
+	var doomed []control.PageInfo
+	for _, i := range infos {
+		for _, id := range i.Replaces {
+			replaced[id] = true
+		}
+		if len(i.Replaces) > 0 && i.Stored < settled {
+			doomed = append(doomed, i)
+		}
+	}
+	if err := k.remove(ctx, tenant, infos, doomed); err != nil {
+		return err
+	}
+	infos = slices.DeleteFunc(infos, func(i control.PageInfo) bool { return replaced[i.ID] || len(i.Replaces) > 0 })
+	if err := k.importFormer(ctx, tenant, infos); err != nil {
+		return err
+	}
+	return k.merge(ctx, tenant, slices.DeleteFunc(infos, func(i control.PageInfo) bool {
+		return i.Stored >= settled || i.Imported
+	}))
+}
+
+// remove deletes pages whose content is in others, and then the pages that say so.
+func (k *Keeper) remove(ctx context.Context, tenant string, infos, doomed []control.PageInfo) error {
+	there := make(map[string]bool, len(infos))
+	for _, i := range infos {
+		there[i.ID] = true
+	}
+	for _, d := range doomed {
+		for _, id := range append(slices.Clone(d.Replaces), d.ID) {
+			if !there[id] {
+				continue
+			}
+			if err := k.cfg.Catalog.Delete(ctx, tenant, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// importFormer puts what earlier releases have stored into pages, once.
+func (k *Keeper) importFormer(ctx context.Context, tenant string, infos []control.PageInfo) error {
+	begun := k.cfg.Now().Add(-importAfter).Unix()
+	told := false
+	for _, i := range infos {
+		if i.Imported {
+			return nil
+		}
+		told = told || i.Stored < begun
+	}
+	if !told {
+		return nil
+	}
+	var some []catalog.Entry
+	store := func() error {
+		pages, err := catalog.Pages(catalog.United(some), 1)
+		if err != nil {
+			return err
+		}
+		some = nil
+		return k.create(ctx, tenant, pages)
+	}
+	devices := 0
+	err := k.cfg.Catalog.Entries(ctx, tenant, func(e catalog.Entry) error {
+		devices++
+		if some = append(some, e); len(some) == 4096 {
+			return store()
+		}
+		return nil
+	})
+	if err == nil {
+		err = store()
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := k.createPage(ctx, tenant, catalog.Page{Imported: true, Told: 1}); err != nil {
+		return err
+	}
+	k.cfg.Logger.Info("the catalog of earlier releases is in pages", "tenant", tenant, "devices", devices)
+	return nil
+}
+
+// merge puts small pages together, or all of them where half of what they say is said twice, or something is to be
+// forgotten.
+func (k *Keeper) merge(ctx context.Context, tenant string, infos []control.PageInfo) error {
+	said, forget := 0, false
+	var small []control.PageInfo
+	for _, i := range infos {
+		said += i.Devices
+		forget = forget || i.Forgets && !i.Applied
+		if i.Devices > 0 && i.Bytes < smallBytes && !i.Forgets {
+			small = append(small, i)
+		}
+	}
+	known := k.distinct[tenant]
+	if !forget && said > known.said+known.said/4 && len(infos) > 1 {
+		devices, err := k.count(ctx, tenant, infos, said)
+		if err != nil {
+			return err
+		}
+		known = counted{devices, said}
+		k.distinct[tenant] = known
+	}
+	switch {
+	case forget || said > 2*known.devices+1000 && len(infos) > 1:
+		delete(k.distinct, tenant)
+		return k.replace(ctx, tenant, infos, infos, said)
+	case len(small) >= smallPages:
+		slices.SortFunc(small, func(a, b control.PageInfo) int { return int(a.Stored - b.Stored) })
+		small = small[:min(len(small), mostPages)]
+		n := 0
+		for _, i := range small {
+			n += i.Devices
+		}
+		return k.replace(ctx, tenant, infos, small, n)
+	}
+	return nil
+}
+
+// count is how many devices pages say something of.
+func (k *Keeper) count(ctx context.Context, tenant string, infos []control.PageInfo, said int) (
+	devices int, err error) {
+	err = k.each(ctx, tenant, infos, infos, said, func(x *catalog.Index) error {
+		devices += x.Len()
+		return nil
+	})
+	return devices, err
+}
+
+// replace stores pages that say what others say, and then one that says so. What any page of the tenant forgets is left
+// out, and where all pages are replaced that is noted with what is to be forgotten of pages that were not seen.
+func (k *Keeper) replace(ctx context.Context, tenant string, all, some []control.PageInfo, said int) error {
+	done := catalog.Page{}
+	for _, i := range some {
+		done.Replaces, done.Told = append(done.Replaces, i.ID), max(done.Told, i.Told)
+	}
+	slices.Sort(done.Replaces)
+	var forgotten []catalog.Forgotten
+	made := make(map[string]bool)
+	err := k.each(ctx, tenant, all, some, said, func(x *catalog.Index) error {
+		forgotten = x.Forgotten()
+		entries := slices.Collect(x.Select(nil, 0, x.Blocks()).All)
+		slices.SortFunc(entries, func(a, b catalog.Entry) int { return strings.Compare(a.Device, b.Device) })
+		pages, err := catalog.Pages(entries, done.Told)
+		for _, p := range pages {
+			made[p.ID] = true
+		}
+		return errors.Join(err, k.create(ctx, tenant, pages))
+	})
+	if err != nil {
+		return err
+	}
+	if len(some) == len(all) && len(forgotten) > 0 {
+		id, err := k.createPage(ctx, tenant, catalog.Page{Forget: forgotten, Applied: true, Told: done.Told})
+		if err != nil {
+			return err
+		}
+		made[id] = true
+	}
+	// What came out as it was stays.
+	done.Replaces = slices.DeleteFunc(done.Replaces, func(id string) bool { return made[id] })
+	if len(done.Replaces) == 0 {
+		return nil
+	}
+	k.cfg.Logger.Info("pages of a catalog merged", "tenant", tenant, "pages", len(some), "into", len(made))
+	_, err = k.createPage(ctx, tenant, done)
+	return err
+}
+
+// each calls use with an index of what some pages say, in parts of about passDevices devices: no device is in two.
+func (k *Keeper) each(ctx context.Context, tenant string, all, some []control.PageInfo, said int,
+	use func(*catalog.Index) error) error {
+	passes := uint64(said/passDevices + 1)
+	wanted := make(map[string]bool)
+	var forgets, ids []string
+	for _, i := range some {
+		wanted[i.ID] = true
+		ids = append(ids, i.ID)
+	}
+	for _, i := range all {
+		if i.Forgets {
+			forgets = append(forgets, i.ID)
+		}
+	}
+	for pass := range passes {
+		x, read := catalog.NewIndex(), make(map[string]bool)
+		add := func(id string, doc []byte) error {
+			p, err := catalog.Decode(id, doc)
+			if err != nil {
+				return fmt.Errorf("page %s: %w", id, err)
+			}
+			read[id] = true
+			if !wanted[id] {
+				p.Entries = nil
+			}
+			p.Entries = slices.DeleteFunc(p.Entries, func(e catalog.Entry) bool {
+				return passes > 1 && catalog.Digest(e.Device)%passes != pass
+			})
+			x.Add(p) // what forgets comes first
+			return nil
+		}
+		for _, list := range [][]string{forgets, ids} {
+			for part := range slices.Chunk(list, 100) {
+				if err := k.cfg.Catalog.Read(ctx, tenant, part, add); err != nil {
+					return err
+				}
+			}
+		}
+		for id := range maps.Keys(wanted) {
+			if !read[id] {
+				return fmt.Errorf("page %s is gone: somebody else merges", id)
+			}
+		}
+		if err := use(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Keeper) create(ctx context.Context, tenant string, pages []catalog.Encoded) error {
+	for _, p := range pages {
+		err := k.cfg.Catalog.Create(ctx, tenant, p.ID, p.Doc)
+		if err != nil && !errors.Is(err, control.ErrExists) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Keeper) createPage(ctx context.Context, tenant string, p catalog.Page) (id string, err error) {
+	id, doc, err := catalog.Encode(p)
+	if err != nil {
+		return "", err
+	}
+	return id, k.create(ctx, tenant, []catalog.Encoded{{ID: id, Doc: doc}})
+}

@@ -1,0 +1,60 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Meter adds up what the requests of a context cost. It is safe for any number of callers.
+type Meter struct {
+	// Charged, unless it is nil, is told what each request has cost as soon as that is known, by any goroutine.
+	Charged func(rus float64)
+
+	mu   sync.Mutex
+	read Reading // guarded by mu
+}
+
+// Reading is what a Meter has counted.
+type Reading struct {
+	RUs       float64
+	Requests  int
+	Throttled int // of the requests, those that were answered 429
+}
+
+type metersKey struct{}
+
+// WithMeter makes a context whose requests m counts, beside the meters that the context has already.
+func WithMeter(ctx context.Context, m *Meter) context.Context {
+	all, _ := ctx.Value(metersKey{}).([]*Meter)
+	return context.WithValue(ctx, metersKey{}, append(slices.Clip(all), m))
+}
+
+// Charge tells the meters of a context what a request has cost, and whether it was answered 429. Whoever sends requests
+// calls it, once for each.
+func Charge(ctx context.Context, rus float64, throttled bool) {
+	all, _ := ctx.Value(metersKey{}).([]*Meter)
+	for _, m := range all {
+		m.add(rus, throttled)
+	}
+}
+
+// Read returns what was counted so far.
+func (m *Meter) Read() Reading {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.read
+}
+
+func (m *Meter) add(rus float64, throttled bool) {
+	m.mu.Lock()
+	m.read.RUs += rus
+	m.read.Requests++
+	if throttled {
+		m.read.Throttled++
+	}
+	m.mu.Unlock()
+	if m.Charged != nil {
+		m.Charged(rus)
+	}
+}

@@ -1,0 +1,110 @@
+package topics_test
+
+import (
+	"fmt"
+	"testing"
+
+	"binnacle/internal/topics"
+
+	"github.com/stretchr/testify/require"
+)
+
+func parse(t *testing.T, texts ...string) topics.Set {
+	s, err := topics.Parse(texts, "")
+	require.NoError(t, err)
+	return s
+}
+
+func TestATopicIsNamedOrFits(t *testing.T) {
+	for _, c := range []struct {
+		text, name, tenant string
+		fits               bool
+	}{
+		{"telemetry", "telemetry", "", true},
+		{"telemetry", "telemetry2", "", false},
+		{"telemetry,press", "press", "", true},
+		{" telemetry , press ", "press", "", true},
+		{"telemetry,press=acme", "press", "acme", true},
+		{"telemetry,press=acme", "telemetry", "", true},
+		{`/telemetry\..*/`, "telemetry.press", "", true},
+		{`/telemetry\..*/`, "telemetry", "", false},
+		{`/telemetry\..*/`, "old-telemetry.press", "", false}, // all of the name fits, or none
+		{`/a|b/`, "b", "", true},
+		{`/a|b/`, "bb", "", false},
+		{`/line-[0-9]{1,3}/,rest`, "line-12", "", true}, // the comma is the pattern's
+		{`/line-[0-9]{1,3}/,rest`, "rest", "", true},
+		{`/telemetry\.(.+)/=$1`, "telemetry.acme", "acme", true},
+		{`/(?P<who>.+)\.telemetry/=t-${who}`, "acme.telemetry", "t-acme", true},
+		{`/.*/=all,press=acme`, "press", "acme", true}, // a name counts before patterns
+		{`/p.*/=one,/.*/=two`, "press", "one", true},   // and the first pattern before others
+		{`/p.*/=one,/.*/=two`, "x", "two", true},
+		{`/.*/`, "telemetry.journal", "", false}, // what is made for topics is none
+		{`/.*/`, "other.dlq", "", false},
+		{`/.*/`, "__consumer_offsets", "", false},
+	} {
+		t.Run(fmt.Sprint(c.text, " ", c.name), func(t *testing.T) {
+			got, ok, err := parse(t, c.text).Of(c.name)
+			require.NoError(t, err)
+			require.Equal(t, c.fits, ok)
+			if ok {
+				require.Equal(t, topics.Topic{Name: c.name, Tenant: c.tenant}, got)
+			}
+		})
+	}
+}
+
+func TestWhereDeadLettersGo(t *testing.T) {
+	require.Equal(t, "press.dlq", parse(t, "press").Letters())
+	require.Equal(t, "press.dlq", parse(t, "press", "other").Letters())
+	require.Equal(t, "telemetry.dlq", parse(t, "/.*/").Letters())
+	s, err := topics.Parse([]string{"/.*/"}, "refused")
+	require.NoError(t, err)
+	require.Equal(t, "refused", s.Letters())
+	_, ok, err := s.Of("refused")
+	require.NoError(t, err)
+	require.False(t, ok, "a pattern does not fit the topic of the dead letters")
+}
+
+func TestWhatNamesNoTopic(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                  `--topic "": this is not the name of a topic`,
+		"a,,b":              `--topic "": this is not the name of a topic`,
+		"a,a":               "--topic a: it is named twice",
+		"a,a=acme":          "--topic a: it is named twice",
+		"telemetry.*":       `--topic "telemetry.*": the name of a topic has no '*'; a pattern stands between slashes`,
+		"^telemetry":        `--topic "^telemetry": the name of a topic has no '^'; a pattern stands between slashes`,
+		"/a(/":              `error parsing regexp: missing closing )`,
+		"/a":                `--topic "/a": a pattern stands between slashes, and behind it nothing or =TENANT`,
+		"/a/b":              `a pattern stands between slashes, and behind it nothing or =TENANT`,
+		"/a/=":              `a pattern stands between slashes, and behind it nothing or =TENANT`,
+		"a=Acme":            `tenant "Acme" has 'A' at 0`,
+		"a=":                `tenant "" has 0 characters`,
+		"telemetry.journal": "--topic telemetry.journal: what ends in .journal is a journal, and no topic that is read",
+	} {
+		_, err := topics.Parse([]string{text}, "")
+		require.ErrorContains(t, err, want, text)
+	}
+	_, err := topics.Parse([]string{"a", "b"}, "b")
+	require.EqualError(t, err, "--dead-letters b: a topic can't hold its own dead letters")
+	_, err = topics.Parse(nil, "")
+	require.EqualError(t, err, "--topic names no topic")
+}
+
+func TestTopicsThatThereAre(t *testing.T) {
+	s := parse(t, `gone,press=acme,/line-(.+)/=$1,/x.*/`)
+	found, faults := s.Among([]string{"press", "line-a", "line-B", "line-a.journal", "gone.dlq", "else"})
+	require.Equal(t, []topics.Topic{{Name: "line-a", Tenant: "a"}, {Name: "press", Tenant: "acme"}}, found)
+	var texts []string
+	for _, f := range faults {
+		texts = append(texts, f.Error())
+	}
+	require.Len(t, texts, 3)
+	require.Contains(t, texts[0], `topic line-B fits /line-(.+)/=$1 but can't be read: tenant "B" has 'B' at 0`)
+	require.Equal(t, []string{"topic gone does not exist", "no topic fits /x.*/"}, texts[1:])
+	require.Equal(t, "gone,press=acme,/line-(.+)/=$1,/x.*/", s.String())
+	require.True(t, s.Patterned())
+	require.Equal(t, []string{"gone", "press"}, s.Named())
+	require.True(t, parse(t, "a").Alone())
+	require.False(t, parse(t, "a,b").Alone())
+	require.False(t, parse(t, "/a/").Alone())
+}

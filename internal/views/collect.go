@@ -1,0 +1,213 @@
+package views
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"binnacle/binning/chunk"
+	"binnacle/binning/lane"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// mark has devices read raw that have chunks in sealed hours which the ledger's asOf does not cover.
+func (r *round) mark(ctx context.Context) error {
+	sealed := r.old.Sealed()
+	if sealed == 0 || r.asOf == r.old.AsOf {
+		return nil
+	}
+	scan := store.Scan{Key: r.prefix(), Before: r.asOf}
+	for from, to := range runs(sealed) {
+		scan.Windows = append(scan.Windows, store.Window{Range: lane.Range(r.Day, from, to), Since: r.old.AsOf})
+	}
+	late := make(map[string]bool)
+	err := r.scan(ctx, scan, func(doc []byte) error {
+		c, err := chunk.ParseColumns(doc, []string{})
+		if err != nil {
+			return err
+		}
+		hours := lane.HoursOf(r.Day, c.Header.From, c.Header.To) & sealed
+		if hours != 0 && !r.spread(c.Header.Device) {
+			r.ledger.MarkRaw(c.Header.Device, hours)
+			late[c.Header.Device] = true
+		}
+		return nil
+	})
+	r.Late = len(late)
+	return err
+}
+
+func (r *round) prefix() sharding.Key {
+	return sharding.Key{Container: r.Chunks, TenantShard: r.TenantShard}
+}
+
+// scan reads chunks, at the pace that the writer may.
+func (r *round) scan(ctx context.Context, s store.Scan, yield func(doc []byte) error) error {
+	s.Charge = func(rus float64) error {
+		r.ReadRUs += rus
+		return r.pace.wait(ctx, rus)
+	}
+	usage, err := r.cfg.Chunks.Scan(ctx, s, yield)
+	r.Read += usage.Documents
+	return err
+}
+
+// gathering is the chunks of a range, by device, or no more than what they are.
+type gathering struct {
+	round   *round
+	from    int
+	to      int
+	bytes   int64
+	spilled bool // memory was short: sizes are all that is known
+	chunks  map[string][]*chunk.Chunk
+	sizes   map[string]int64
+	metrics map[string]bool
+	until   [lane.HoursOfDay]int64
+}
+
+// gather reads the chunks of hours that the ledger is going to show: those with a lower _ts than asOf.
+func (r *round) gather(ctx context.Context, from, to int) (*gathering, error) {
+	g := newGathering(r, from, to)
+	err := r.scan(ctx, store.Scan{Key: r.prefix(), Range: lane.Range(r.Day, from, to), Before: r.asOf},
+		func(doc []byte) error {
+			c, err := chunk.Parse(doc)
+			if err != nil {
+				return err
+			}
+			g.take(c)
+			return nil
+		})
+	return g, err
+}
+
+func newGathering(r *round, from, to int) *gathering {
+	return &gathering{round: r, from: from, to: to, chunks: make(map[string][]*chunk.Chunk),
+		sizes: make(map[string]int64), metrics: make(map[string]bool)}
+}
+
+func (g *gathering) take(c *chunk.Chunk) {
+	device := c.Header.Device
+	if c.Header.ID.Day != g.round.Day || g.round.spread(device) {
+		return
+	}
+	if c.Header.TTL > 0 {
+		from, to := lane.HoursOf(g.round.Day, c.Header.From, c.Header.To).Bounds()
+		for hour := from; hour < to; hour++ {
+			g.until[hour] = earlier(g.until[hour], c.Stored()+int64(c.Header.TTL))
+		}
+	}
+	for _, col := range c.Columns() {
+		if col.Kind != telemetry.Text {
+			g.metrics[col.Metric] = true
+		}
+	}
+	g.sizes[device] += int64(c.Bytes())
+	if g.bytes += int64(c.Bytes()); g.bytes > g.round.cfg.MaxBytes {
+		g.spilled, g.chunks = true, nil
+	}
+	if !g.spilled {
+		g.chunks[device] = append(g.chunks[device], c)
+	}
+}
+
+// Bounds of a part: a document has a row for each of its series, and one scan names as many devices at most.
+const (
+	partDevices = store.MaxScanDevices
+	partSeries  = 1024
+)
+
+// parts calls yield with the devices and chunks of one part after another, devices in order. Where memory was
+// short they are read again, as many at a time as there is room for.
+func (g *gathering) parts(ctx context.Context,
+	yield func(devices []string, chunks map[string][]*chunk.Chunk) error) error {
+	var devices []string
+	var bytes int64
+	flush := func() error {
+		if len(devices) == 0 {
+			return nil
+		}
+		defer func() { devices, bytes = nil, 0 }()
+		chunks := g.chunks
+		if g.spilled {
+			var err error
+			if chunks, err = g.again(ctx, devices); err != nil {
+				return err
+			}
+		}
+		return bySeries(devices, chunks, yield)
+	}
+	for _, device := range slices.Sorted(maps.Keys(g.sizes)) {
+		if len(devices) == partDevices || len(devices) > 0 && bytes+g.sizes[device] > g.round.cfg.MaxBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		devices, bytes = append(devices, device), bytes+g.sizes[device]
+	}
+	return flush()
+}
+
+// again reads the chunks of some devices.
+func (g *gathering) again(ctx context.Context, devices []string) (map[string][]*chunk.Chunk, error) {
+	chunks := make(map[string][]*chunk.Chunk)
+	err := g.round.scan(ctx, store.Scan{Key: g.round.prefix(), Devices: devices,
+		Range: lane.Range(g.round.Day, g.from, g.to), Before: g.round.asOf},
+		func(doc []byte) error {
+			c, err := chunk.Parse(doc)
+			if err == nil {
+				chunks[c.Header.Device] = append(chunks[c.Header.Device], c)
+			}
+			return err
+		})
+	return chunks, err
+}
+
+// bySeries calls yield with runs of devices that have no more series than a part may.
+func bySeries(devices []string, chunks map[string][]*chunk.Chunk,
+	yield func([]string, map[string][]*chunk.Chunk) error) error {
+	first, series := 0, 0
+	for i, device := range devices {
+		n := len(seriesOf(device, chunks[device]))
+		if i > first && series+n > partSeries {
+			if err := yield(devices[first:i], chunks); err != nil {
+				return err
+			}
+			first, series = i, 0
+		}
+		series += n
+	}
+	return yield(devices[first:], chunks)
+}
+
+// seriesOf is a device's label sets that have numbers, in order.
+func seriesOf(device string, chunks []*chunk.Chunk) (out []lane.Series) {
+	for _, c := range chunks {
+		for _, col := range c.Columns() {
+			s := lane.Series{Device: device, Labels: col.Labels}
+			if n := len(out); col.Kind != telemetry.Text && (n == 0 || out[n-1].Compare(s) != 0) {
+				out = append(out, s)
+			}
+		}
+	}
+	slices.SortFunc(out, lane.Series.Compare)
+	return slices.CompactFunc(out, func(a, b lane.Series) bool { return a.Compare(b) == 0 })
+}
+
+// samplesOf is what a device's chunks hold of some metrics: of each instant what the newest source says.
+func samplesOf(chunks []*chunk.Chunk, metrics []string) ([]lane.Samples, error) {
+	slices.SortFunc(chunks, func(a, b *chunk.Chunk) int { return source(a).Compare(source(b)) })
+	frames := make([]chunk.Frame, len(chunks))
+	for i, c := range chunks {
+		var err error
+		if frames[i], err = c.Frame(metrics); err != nil {
+			return nil, err
+		}
+	}
+	return lane.Merge(frames, nil), nil
+}
+
+func source(c *chunk.Chunk) store.Source {
+	return store.Source{Stream: c.Header.ID.Stream, Partition: c.Header.ID.Partition, Through: c.Header.Through}
+}

@@ -1,0 +1,365 @@
+package views
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"binnacle/binning/lane"
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// Target is what one round is about: the chunks of a first-level key and day, and the lanes made of them.
+type Target struct {
+	Tenant      control.Tenant
+	Chunks      string // the container of the chunks
+	TenantShard string
+	Day         telemetry.Day
+}
+
+func (t Target) key(second string) store.ViewKey {
+	return store.ViewKey{Container: sharding.ViewsContainer(t.Chunks), TenantShard: t.TenantShard, Lane: second}
+}
+
+// spread reports whether the chunks of a device lie under several keys: its lanes would be of a part of them, so it has
+// none (rule V5).
+func (t Target) spread(device string) bool { return len(t.Tenant.Placement.Keys(device, t.Day)) > 1 }
+
+// Report is what a round did.
+type Report struct {
+	Sealed    lane.Hours // hours that got lanes
+	Late      int        // devices that were found to have late chunks
+	Folded    int        // devices that were computed anew
+	Raw       int        // devices that are read raw, now
+	Due       lane.Hours // hours that were due and had no lanes when the round began
+	Open      lane.Hours // those of them that have none still
+	Documents int        // lanes, rosters and folds written
+	Bytes     int
+	Read      int // chunks read
+	ReadRUs   float64
+	WriteRUs  float64
+	// FoldRUs is the part of both that devices cost which were computed anew.
+	FoldRUs float64
+	Lost    bool // another writer was faster: nothing of it counts
+}
+
+// ask is what of a round is not decided by time.
+type ask struct {
+	rebuild bool // seal hours anew that have lanes
+}
+
+// round is one on its way.
+type round struct {
+	*Writer
+	Target
+	Report
+
+	old    *lane.Ledger // as read; empty if there was none
+	ledger *lane.Ledger // as it is going to be
+	etag   string
+	made   []made                 // documents of this round
+	asked  map[string]control.Use // what queries have asked for of the tenant's lanes
+	asOf   int64
+	now    time.Time // the service's
+}
+
+type made struct {
+	key store.ViewKey
+	id  string
+}
+
+// errLost says that the ledger was replaced by somebody else.
+var errLost = errors.New("the ledger has changed meanwhile")
+
+// Round does one round. With an error nothing of it counts, or all: it may be done again.
+func (w *Writer) Round(ctx context.Context, t Target) (Report, error) { return w.round(ctx, t, ask{}) }
+
+// Rebuild makes the lanes of a day's sealed and due hours anew.
+func (w *Writer) Rebuild(ctx context.Context, t Target) (Report, error) {
+	return w.round(ctx, t, ask{rebuild: true})
+}
+
+func (w *Writer) round(ctx context.Context, t Target, a ask) (Report, error) {
+	r := &round{Writer: w, Target: t}
+	err := r.do(ctx, a)
+	if errors.Is(err, errLost) {
+		r.Lost, err = true, nil
+		r.discard(ctx)
+	}
+	if err != nil {
+		err = fmt.Errorf("lanes of %s, %s: %w", t.TenantShard, t.Day, err)
+	}
+	return r.Report, err
+}
+
+// do is the round by rule V2.
+func (r *round) do(ctx context.Context, a ask) error {
+	if err := r.read(ctx); err != nil {
+		return err
+	}
+	// asOf is taken before anything is read: what is stored later has a greater _ts, whatever the margin is for.
+	r.asOf = max(r.now.Add(-r.cfg.Margin).Unix(), r.old.AsOf)
+	if r.asOf <= 0 {
+		return nil
+	}
+	r.asked = r.usesOf(ctx, r.Tenant.Name)
+	seal := r.due(a)
+	if err := r.mark(ctx); err != nil {
+		return err
+	}
+	changed := r.Late > 0
+	crowd := r.crowd()
+	if r.Late == 0 {
+		seal |= crowd
+	}
+	if seal != 0 || r.halvesDue() {
+		held, err := r.lease(ctx)
+		if err != nil || !held {
+			return err
+		}
+	}
+	for from, to := range runs(seal) {
+		if err := r.seal(ctx, from, to, gridsOf(from, to)); err != nil {
+			return err
+		}
+		changed = true
+	}
+	if r.halvesDue() {
+		if err := r.seal(ctx, 0, lane.HoursOfDay, []lane.Grid{lane.HalfHour}); err != nil {
+			return err
+		}
+		changed = true
+	}
+	if crowd == 0 {
+		if err := r.fold(ctx); err != nil {
+			return err
+		}
+	}
+	if r.Raw = len(r.ledger.Raw); !changed && r.Folded == 0 {
+		return nil
+	}
+	return r.commit(ctx)
+}
+
+// read reads the ledger, or begins one.
+func (r *round) read(ctx context.Context) error {
+	v, now, receipt, err := r.cfg.Views.ReadView(ctx, r.key(lane.LedgerKey), lane.LedgerID(r.Day))
+	r.ReadRUs += receipt.RUs
+	r.now = now
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		r.old = &lane.Ledger{TenantShard: r.TenantShard, Day: r.Day}
+	case err != nil:
+		return err
+	default:
+		if r.old, err = lane.ParseLedger(v.Doc); err != nil {
+			return err
+		}
+		r.etag = v.ETag
+	}
+	r.ledger = r.old.Clone()
+	if now.IsZero() {
+		return errors.New("the service does not say what time it is")
+	}
+	return r.pace.wait(ctx, receipt.RUs)
+}
+
+// due is the hours to be sealed now: those whose chunks are stored, by block, and those of which some expire.
+func (r *round) due(a ask) (seal lane.Hours) {
+	sealed := r.old.Sealed()
+	block := blockHours(r.cfg.Hold)
+	for from := 0; from < lane.HoursOfDay; from += block {
+		end := time.UnixMilli(r.Day.Start()).Add(time.Duration(from+block)*time.Hour + r.cfg.Hold + r.cfg.Margin)
+		if hours := lane.Span(from, from+block); !r.now.Before(end) && sealed&hours != hours {
+			seal |= hours
+		}
+	}
+	r.Due, r.Open = seal, seal
+	for h, until := range r.old.Until {
+		if until > 0 && until <= r.asOf {
+			seal |= lane.Span(h, h+1)
+		}
+	}
+	if a.rebuild || r.folds() >= foldsAtMost || r.chosenAnew() {
+		seal |= sealed
+	}
+	return seal
+}
+
+// crowd is the hours to be sealed anew because so many devices are raw in them, none if they are few.
+func (r *round) crowd() (hours lane.Hours) {
+	raw, size := 0, 0
+	for _, marked := range r.ledger.Raw {
+		if marked &= r.ledger.Sealed(); marked != 0 {
+			raw++
+			hours |= marked
+		}
+	}
+	for i := range r.ledger.Batches {
+		size = max(size, r.ledger.Batches[i].Size)
+	}
+	if raw < r.cfg.Crowd || 4*raw < size {
+		return 0
+	}
+	return hours
+}
+
+// folds is how many folds the day has.
+func (r *round) folds() (n int) {
+	for i := range r.ledger.Batches {
+		if r.ledger.Batches[i].Fold {
+			n++
+		}
+	}
+	return n
+}
+
+// halvesDue reports whether the day's minutes are all there, and its half hours are not.
+func (r *round) halvesDue() bool {
+	return r.ledger.Sealed() == lane.AllDay && r.ledger.Covered(lane.HalfHour) != lane.AllDay
+}
+
+// gridsOf is what a batch of some hours holds: half hours are made when a whole day is.
+func gridsOf(from, to int) []lane.Grid {
+	if from == 0 && to == lane.HoursOfDay {
+		return []lane.Grid{lane.Minute, lane.HalfHour}
+	}
+	return []lane.Grid{lane.Minute}
+}
+
+// runs yields the runs of hours in a set.
+func runs(h lane.Hours) func(func(from, to int) bool) {
+	return func(yield func(from, to int) bool) {
+		for from := 0; from < lane.HoursOfDay; from++ {
+			if !h.Has(from) {
+				continue
+			}
+			to := from
+			for to < lane.HoursOfDay && h.Has(to) {
+				to++
+			}
+			if !yield(from, to) {
+				return
+			}
+			from = to
+		}
+	}
+}
+
+// lease reports whether the work of this key is ours.
+func (r *round) lease(ctx context.Context) (held bool, err error) {
+	if r.cfg.Lease == nil {
+		return true, nil
+	}
+	return r.cfg.Lease.Take(ctx, "views."+r.TenantShard, leaseLength)
+}
+
+// commit replaces the ledger.
+func (r *round) commit(ctx context.Context) error {
+	gone := r.ledger.Prune()
+	r.ledger.AsOf = r.asOf
+	r.ledger.Written++
+	r.ledger.TTL = r.ttl(slices.Max(r.ledger.Until[:]), slices.Min(r.ledger.Until[:]) == 0)
+	doc, err := r.ledger.Encode()
+	if err != nil {
+		return err
+	}
+	key, id := r.key(lane.LedgerKey), lane.LedgerID(r.Day)
+	var receipt store.Receipt
+	if r.etag == "" {
+		receipt, err = r.cfg.Views.CreateView(ctx, key, id, doc)
+	} else {
+		receipt, err = r.cfg.Views.ReplaceView(ctx, key, id, r.etag, doc)
+	}
+	r.WriteRUs += receipt.RUs
+	r.Bytes += len(doc)
+	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrChanged) {
+		return errLost
+	}
+	if err != nil {
+		return err
+	}
+	for i := range gone {
+		r.remove(ctx, &gone[i])
+	}
+	return r.pace.wait(ctx, receipt.RUs)
+}
+
+// kept is how long lanes outlive the first of their chunks that expires.
+const kept = 2 * 24 * time.Hour
+
+// ttl is how long a document lives whose chunks expire at a second, 0 for never.
+func (r *round) ttl(until int64, never bool) int64 {
+	if never || until == 0 {
+		return 0
+	}
+	return min(max(until-r.now.Unix(), 0)+int64(kept/time.Second), 1<<31-1)
+}
+
+// remove takes away the documents of a batch that no ledger names any more. Who has an older ledger finds them missing,
+// and reads raw.
+func (r *round) remove(ctx context.Context, b *lane.Batch) {
+	for _, ref := range documentsOf(b, r.Day) {
+		receipt, err := r.cfg.Views.DeleteView(ctx, r.key(ref.Key), ref.ID)
+		r.WriteRUs += receipt.RUs
+		if err != nil || r.pace.wait(ctx, receipt.RUs) != nil {
+			r.cfg.Logger.Warn("a lane that nobody needs stays", "shard", r.TenantShard, "id", ref.ID, "error", err)
+			return
+		}
+	}
+}
+
+// documentsOf is every document of a batch.
+func documentsOf(b *lane.Batch, day telemetry.Day) []lane.Ref {
+	if b.Fold {
+		return []lane.Ref{b.FoldDocument(day)}
+	}
+	out := b.Rosters(day)
+	for _, m := range b.Metrics {
+		for _, f := range m.Families {
+			for _, g := range b.Grids {
+				out = append(out, b.Documents(day, m.Name, f, g, lane.AllDay)...)
+			}
+		}
+	}
+	return out
+}
+
+// discard takes away what a round has made that was lost.
+func (r *round) discard(ctx context.Context) {
+	for _, d := range r.made {
+		if _, err := r.cfg.Views.DeleteView(ctx, d.key, d.id); err != nil {
+			return // it costs room until it expires
+		}
+	}
+}
+
+// create stores a document of this round. That it exists says that an earlier attempt came through: its name is ours.
+func (r *round) create(ctx context.Context, second, id string, doc []byte) error {
+	key := r.key(second)
+	pauses := patience.Begin()
+	for {
+		receipt, err := r.cfg.Views.CreateView(ctx, key, id, doc)
+		r.WriteRUs += receipt.RUs
+		if err == nil || errors.Is(err, store.ErrExists) {
+			r.Documents++
+			r.Bytes += len(doc)
+			r.made = append(r.made, made{key, id})
+			return r.pace.wait(ctx, receipt.RUs)
+		}
+		for _, final := range []error{store.ErrNoContainer, store.ErrRejected, store.ErrTooLarge, store.ErrDenied,
+			store.ErrKeyFull} {
+			if errors.Is(err, final) {
+				return err
+			}
+		}
+		if pauses.Count() == attempts || r.cfg.Sleep(ctx, pauses.Next()) != nil {
+			return err
+		}
+	}
+}

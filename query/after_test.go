@@ -1,0 +1,129 @@
+package query_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+	"binnacle/query/querytest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// after is a context whose answers include records.
+func after(t *testing.T, positions ...string) context.Context {
+	t.Helper()
+	ends, err := query.ParsePositions(positions, 10)
+	require.NoError(t, err)
+	return query.WithAfter(t.Context(), ends)
+}
+
+// An answer includes the records that it was asked to include, as soon as ingesters have them, or it is an error.
+func TestAnAnswerIncludesWhatItIsAskedTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, noon)
+		w.Tenant("acme")
+		w.Log.Set(9, 9)
+		w.Heads.Set(head(0, 1, 5, 0))
+		w.Heads.Set(head(1, 1, 7, 0))
+		q := newQuerier(t, w, func(c *query.Config) { c.Log = w.Log })
+		rows := func(ctx context.Context, timeout time.Duration) (n int, err error) {
+			r := query.Request{Tenant: "acme", Range: lastHour(), Timeout: timeout}
+			_, err = q.Readings(ctx, r, func(query.Row) error { n++; return nil })
+			return n, err
+		}
+		began := time.Now()
+		_, err := rows(after(t, "telemetry/0/4", "telemetry/1/6"), 0)
+		require.NoError(t, err)
+		require.Zero(t, time.Since(began), "they are there")
+
+		time.AfterFunc(3*time.Second, func() {
+			w.Heads.Set(head(0, 1, 6, 0), record(5, "m1", noon.Add(-time.Minute), float("x", 1)))
+		})
+		n, err := rows(after(t, "telemetry/0/5, telemetry/1/6"), 0)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.InDelta(t, 3, time.Since(began).Seconds(), 0.38, "a pause is at most 375 ms")
+
+		var late *query.NotYetError
+		for timeout, seconds := range map[time.Duration]float64{0: 10, 2 * time.Second: 2} {
+			began = time.Now()
+			n, err = rows(after(t, "telemetry/1/7", "telemetry/0/5", "telemetry/7/0"), timeout)
+			require.ErrorAs(t, err, &late)
+			require.Equal(t, []string{"partition telemetry/1 is read to offset 7 of 8",
+				"no ingester answers for partition telemetry/7"}, late.Behind)
+			require.Zero(t, n)
+			require.InDelta(t, seconds, time.Since(began).Seconds(), 0.01)
+		}
+		_, _, err = q.Devices(after(t, "telemetry/1/7"), query.Search{Tenant: "acme", Limit: 10})
+		require.ErrorAs(t, err, &late, "lists, too")
+		devices, _, err := q.Devices(after(t, "telemetry/0/5"), query.Search{Tenant: "acme", Limit: 10})
+		require.NoError(t, err)
+		require.Len(t, devices, 1)
+	})
+}
+
+// An ingester that has gone between the wait and the answer takes what it had with it: the answer waits on.
+func TestAnAnswerWaitsForTheNextIngester(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, noon)
+		w.Tenant("acme")
+		w.Log.Set(9)
+		q := newQuerier(t, w, func(c *query.Config) { c.Log = w.Log })
+		calls := 0
+		w.Heads.OnCall(func() {
+			calls++
+			w.Heads.Become(head(0, 1, map[bool]int64{true: 6, false: 5}[calls == 2 || calls > 6], 0))
+		})
+		_, err := q.Readings(after(t, "telemetry/0/5"), query.Request{Tenant: "acme", Range: lastHour()},
+			func(query.Row) error { return nil })
+		require.NoError(t, err)
+		require.Equal(t, 8, calls, "it is there at the 2nd look, gone at the 3rd, and there from the 7th on")
+	})
+}
+
+// What the store or a head does not answer may be what was asked for.
+func TestAnAnswerThatLacksSomethingDoesNotPassForOneThatIncludesIt(t *testing.T) {
+	w := querytest.New(t, noon)
+	w.Tenant("acme")
+	w.Log.Set(9)
+	for i := range int64(3) {
+		w.Chunk(record(i, "m1", noon.Add(time.Duration(i-5)*time.Minute), float("x", 1)))
+	}
+	w.Heads.Set(head(0, 1, 9, 0))
+	q := newQuerier(t, w, func(c *query.Config) { c.Log, c.Reader, c.CacheBytes = w.Log, empty{}, -1 })
+	r := query.Request{Tenant: "acme", Range: telemetry.Range{From: 0, To: noon.UnixMilli()}}
+	for _, devices := range [][]string{nil, {"m1"}} {
+		r.Devices = devices
+		res, err := q.Readings(t.Context(), r, func(query.Row) error { return nil })
+		require.NoError(t, err)
+		require.Equal(t, []string{"the store answers 0 of 3 chunks of device m1, day 20261120"}, res.Incomplete)
+		_, err = q.Readings(after(t, "telemetry/0/2"), r, func(query.Row) error { return nil })
+		var late *query.NotYetError
+		require.ErrorAs(t, err, &late)
+		require.Equal(t, res.Incomplete, late.Behind)
+	}
+}
+
+// empty is a store that answers nothing.
+type empty struct{}
+
+func (empty) Scan(context.Context, store.Scan, func([]byte) error) (store.Usage, error) {
+	return store.Usage{}, nil
+}
+
+func TestPositionsOfRecords(t *testing.T) {
+	ends, err := query.ParsePositions([]string{"a.b_c-D/0/0,telemetry/12/9", " x/1/2 "}, 3)
+	require.NoError(t, err)
+	require.Equal(t, []store.LogEnd{{Topic: "a.b_c-D", Partition: 0, End: 1}, {Topic: "telemetry", Partition: 12, End: 10},
+		{Topic: "x", Partition: 1, End: 3}}, ends)
+	for _, text := range []string{"", "a", "a/b/c", "a/1", "a/1/2/3", "/1/2", "a/-1/2", "a/1/-2", "a/1/2,",
+		"a/2147483648/1", "a/1/99999999999999999999", "a/1/1,a/1/2,a/1/3,a/1/4", "a/+1/2", "a/1/1.0"} {
+		_, err := query.ParsePositions([]string{text}, 3)
+		require.Error(t, err, text)
+	}
+}

@@ -1,0 +1,73 @@
+package query
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query/merge"
+	"binnacle/query/read"
+)
+
+// AttendanceRequest asks in which steps of a range each of a tenant's devices has readings.
+type AttendanceRequest struct {
+	Tenant string
+	Prefix string // of device ids
+	Range  telemetry.Range
+	Step   time.Duration
+	Limit  int // devices, the first ones by id
+}
+
+// Attendee is a device.
+type Attendee struct {
+	Device  string
+	Present []bool // by step
+	Known   int64  // since when the device is known, ms; -1 is not known
+}
+
+// Attendance answers it: also devices that the catalog knows and that have no reading in the range. Errors are those of
+// Readings.
+func (q *Querier) Attendance(ctx context.Context, r AttendanceRequest) (out []Attendee, res Result, err error) {
+	err = q.observed(ctx, "attendance", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
+		entries, list, err := q.entries(ctx, Search{Tenant: r.Tenant, Prefix: r.Prefix, Limit: r.Limit})
+		if err != nil {
+			return err
+		}
+		known := map[string]int64{}
+		for _, e := range entries {
+			known[e.Device] = e.First
+		}
+		res.Truncated = list.Truncated
+		var devices []string // all, as long as the catalog doesn't say which they are
+		if r.Prefix != "" || res.Truncated {
+			devices = slices.Sorted(maps.Keys(known))
+		}
+		under := q.underway(read.Request{Tenant: r.Tenant, Devices: devices, Range: r.Range})
+		defer under.Close()
+		sink := merge.NewAttendance(merge.Config{Range: under.Range(), Memory: under.Memory}, r.Step.Milliseconds())
+		if err = under.Run(ctx, sink); err == nil {
+			for id := range known {
+				if _, err = sink.Device(id); err != nil {
+					break
+				}
+			}
+		}
+		err = under.Explain(err)
+		res.Complete, res.Incomplete = err == nil && under.Incomplete() == nil, under.Incomplete()
+		res.Stats = under.Stats()
+		res.Stats.RequestUnits = spent.Read().RUs
+		q.metrics.answered(res, under.Memory.Peak())
+		for _, id := range slices.Sorted(maps.Keys(sink.Devices())) {
+			since, listed := known[id]
+			if !listed {
+				since = -1
+			}
+			out = append(out, Attendee{id, sink.Devices()[id], since})
+		}
+		return err
+	})
+	return out, res, err
+}

@@ -1,0 +1,145 @@
+package query_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+	"binnacle/query/querytest"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+)
+
+// samplesOf is the series of a request, one line each, however they are divided into stretches.
+func samplesOf(t *testing.T, q *query.Querier, r query.Request) (lines []string, res query.Result) {
+	t.Helper()
+	res, err := q.Series(t.Context(), r, func(c query.Curve) error {
+		line := fmt.Sprintf("%s %v %s", c.Device, c.Labels, c.Metric)
+		for _, s := range c.Stretches {
+			for i, at := range s.Times {
+				line += fmt.Sprintf(" %d=%v", at, s.Value(i))
+			}
+		}
+		lines = append(lines, line)
+		return nil
+	})
+	require.NoError(t, err)
+	return lines, res
+}
+
+// openBins is what heads hold by device and day, and may cut.
+type openBins struct {
+	w    *querytest.World
+	head store.PartitionHead
+	rows map[string][]querytest.Record
+}
+
+func (o *openBins) take(r querytest.Record) {
+	name := fmt.Sprint(r.Device, telemetry.DayOf(r.Time))
+	o.rows[name] = append(o.rows[name], r)
+	o.head.Position = r.Position.Offset + 1
+}
+
+// cut stores the first rows of a bin, whose rest is another one.
+func (o *openBins) cut(name string, n int) {
+	o.w.Chunk(o.rows[name][:n]...)
+	if o.rows[name] = o.rows[name][n:]; len(o.rows[name]) == 0 {
+		delete(o.rows, name)
+	}
+}
+
+func (o *openBins) names() []string {
+	var names []string
+	for name := range o.rows {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (o *openBins) show() {
+	var all []querytest.Record
+	for _, name := range o.names() {
+		all = append(all, o.rows[name]...)
+	}
+	o.w.Heads.Become(o.head, all...)
+}
+
+// Whatever bins take and however they are cut, whoever owns them, asked for whatever: an answer with what was read of
+// them before is what it is without.
+func TestBinsThatWereReadBefore(t *testing.T) {
+	for seed := range seeds(4) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 27))
+			w := querytest.New(t, noon)
+			registry := prometheus.NewRegistry()
+			cached := newQuerier(t, w, func(c *query.Config) {
+				c.Registerer, c.CacheBytes = registry, []int64{64 << 20, 24 << 10}[seed%2]
+			})
+			plain := newQuerier(t, w, func(c *query.Config) { c.CacheBytes = -1 })
+			open := &openBins{w: w, head: store.PartitionHead{Stream: 1, Owner: 1}, rows: make(map[string][]querytest.Record)}
+			for offset := int64(0); offset < 700; offset++ {
+				w.Now = w.Now.Add(time.Minute)
+				at := w.Now.Add(-time.Duration(rnd.IntN(3)) * time.Second)
+				if rnd.IntN(10) == 0 { // late
+					at = at.Add(-time.Duration(rnd.IntN(60)) * time.Minute)
+				}
+				r := record(offset, modelDevices[rnd.IntN(3)], at.Truncate(time.Minute), float("a", float64(offset)))
+				if rnd.IntN(8) == 0 {
+					r.Labels = modelLabels[rnd.IntN(3)]
+				}
+				if rnd.IntN(3) == 0 {
+					r.Fields = append(r.Fields, telemetry.Field{Metric: "b", Value: telemetry.IntValue(offset)})
+				}
+				open.take(r)
+				switch names := open.names(); rnd.IntN(60) {
+				case 0:
+					name := names[rnd.IntN(len(names))]
+					open.cut(name, 1+rnd.IntN(len(open.rows[name])))
+				case 1:
+					open.head.Owner++
+				}
+				if rnd.IntN(3) > 0 {
+					continue
+				}
+				open.show()
+				ask := query.Request{Tenant: "acme", Metrics: [][]string{{"a"}, {"a"}, {"b"}, {"a", "c"}}[rnd.IntN(4)]}
+				ask.Range = telemetry.Range{From: w.Now.Add(-time.Duration(1+rnd.IntN(20)) * time.Hour).UnixMilli(),
+					To: w.Now.UnixMilli() + rnd.Int64N(2)}
+				want, _ := samplesOf(t, plain, ask)
+				got, res := samplesOf(t, cached, ask)
+				require.Equal(t, want, got, "%d: %+v", offset, ask)
+				require.True(t, res.Complete, "%v", res.Incomplete)
+			}
+			if seed%2 == 0 {
+				hits, misses := headRowsOf(t, registry)
+				require.Greater(t, hits, 3*misses)
+			}
+		})
+	}
+}
+
+// headRowsOf is how many rows of bins were read before, and how many were not.
+func headRowsOf(t *testing.T, registry *prometheus.Registry) (hits, misses float64) {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == "binnacle_query_cache_head_rows_total" {
+			for _, m := range f.Metric {
+				if m.Label[0].GetValue() == "hit" {
+					hits = m.GetCounter().GetValue()
+				} else {
+					misses = m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return hits, misses
+}

@@ -1,0 +1,351 @@
+package query_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+	"binnacle/query/querytest"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+)
+
+// seriesOf is the series of a request, one line each.
+func seriesOf(t *testing.T, q *query.Querier, r query.Request) (lines []string, res query.Result) {
+	t.Helper()
+	res, err := q.Series(t.Context(), r, func(c query.Curve) error {
+		line := fmt.Sprintf("%s %v %s", c.Device, c.Labels, c.Metric)
+		for _, s := range c.Stretches {
+			line += fmt.Sprintf(" %v %v %v %v", s.Kind, s.Times, s.Bits, s.Texts)
+		}
+		lines = append(lines, line)
+		return nil
+	})
+	require.NoError(t, err)
+	return lines, res
+}
+
+// What was read before is not read again: only what was stored since, give or take the clocks.
+func TestOnlyWhatIsNewIsRead(t *testing.T) {
+	w := querytest.New(t, noon)
+	days(w, []string{"m1", "m2"}, 3, 2)
+	registry := prometheus.NewRegistry()
+	q := newQuerier(t, w, func(c *query.Config) { c.Registerer = registry })
+	w.Now = w.Now.Add(10 * time.Minute)
+	day := telemetry.Range{From: noon.AddDate(0, 0, -1).UnixMilli(), To: w.Now.UnixMilli()}
+	r := query.Request{Tenant: "acme", Range: day, Metrics: []string{"x"}}
+	first, res := seriesOf(t, q, r)
+	require.Len(t, first, 2)
+	require.Equal(t, []int{6, 0}, []int{res.Stats.Documents, res.Stats.Cached})
+
+	again, res := seriesOf(t, q, r)
+	require.Equal(t, first, again)
+	require.Equal(t, []int{0, 6}, []int{res.Stats.Documents, res.Stats.Cached})
+	rows, res := ask(t, q, r)
+	require.Len(t, rows, 12)
+	require.Equal(t, []int{0, 6}, []int{res.Stats.Documents, res.Stats.Cached}, "rows, too")
+
+	w.Now = w.Now.Add(10 * time.Minute)
+	w.Chunk(record(1000, "m1", noon.Add(5*time.Minute), float("x", 7), float("y", 1)))
+	r.Range.To = w.Now.UnixMilli()
+	r.Range.From += 20 * time.Minute.Milliseconds()
+	later, res := seriesOf(t, q, r)
+	require.Equal(t, []int{1, 6}, []int{res.Stats.Documents, res.Stats.Cached}, "a dashboard's next look")
+	require.NotEqual(t, first, later)
+	fresh, _ := seriesOf(t, newQuerier(t, w, nil), r)
+	require.Equal(t, fresh, later)
+
+	r.Range.From -= 24 * time.Hour.Milliseconds()
+	longer, res := seriesOf(t, q, r)
+	require.Equal(t, []int{7, 7}, []int{res.Stats.Documents, res.Stats.Cached},
+		"a longer range reads what lies before; the new one is as new as the clocks are apart")
+	fresh, _ = seriesOf(t, newQuerier(t, w, nil), r)
+	require.Equal(t, fresh, longer)
+	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
+		# HELP binnacle_query_cache_documents_total Chunks of answers, by whether they were read before (hit) or for this answer (miss).
+		# TYPE binnacle_query_cache_documents_total counter
+		binnacle_query_cache_documents_total{result="hit"} 25
+		binnacle_query_cache_documents_total{result="miss"} 14
+	`), "binnacle_query_cache_documents_total"))
+}
+
+// A document that was put in the place of another is another one, by its ETag; one that is gone, or has expired, is not
+// answered for ever.
+func TestWhatIsReplacedOrGone(t *testing.T) {
+	w := querytest.New(t, noon)
+	days(w, []string{"m1"}, 1, 2)
+	w.Heads.Forget()
+	q := newQuerier(t, w, func(c *query.Config) { c.CacheAge = time.Hour })
+	r := query.Request{Tenant: "acme", Range: lastHour()}
+	w.Now = w.Now.Add(10 * time.Minute)
+	first, _ := seriesOf(t, q, r)
+
+	docs := w.Store.Documents()
+	last := docs[len(docs)-1]
+	c, err := chunk.Parse(last.Doc)
+	require.NoError(t, err)
+	f, err := c.Frame(nil)
+	require.NoError(t, err)
+	f.Groups[0].Columns[0].Bits[0] = telemetry.FloatValue(99).Bits()
+	changed, err := chunk.Encode(c.Header, f)
+	require.NoError(t, err)
+	w.Now = w.Now.Add(10 * time.Minute)
+	w.Store.Damage(last.Key, last.ID, changed)
+	second, _ := seriesOf(t, q, r)
+	require.NotEqual(t, first, second)
+	uncached, _ := seriesOf(t, newQuerier(t, w, nil), r)
+	require.Equal(t, uncached, second, "replaced")
+
+	w.Now = w.Now.Add(10 * time.Minute)
+	w.Store.Damage(last.Key, last.ID, nil)
+	third, _ := seriesOf(t, q, r)
+	require.Equal(t, second, third, "nothing tells that it is gone")
+	w.Now = w.Now.Add(40 * time.Minute)
+	fourth, res := seriesOf(t, q, r)
+	require.Equal(t, 2, res.Stats.Documents, "an hour after it was read it is all read again")
+	uncached, _ = seriesOf(t, newQuerier(t, w, nil), r)
+	require.Equal(t, uncached, fourth)
+
+	c.Header.TTL, c.Header.Cut = 3600, w.Now.UnixMilli()
+	expiring, err := chunk.Encode(c.Header, f)
+	require.NoError(t, err)
+	w.Store.Damage(last.Key, last.ID, expiring)
+	fifth, _ := seriesOf(t, q, r)
+	require.Equal(t, second, fifth)
+	w.Now = w.Now.Add(59 * time.Minute)
+	sixth, _ := seriesOf(t, q, r)
+	require.Equal(t, second, sixth)
+	w.Store.Damage(last.Key, last.ID, nil)
+	w.Now = w.Now.Add(time.Minute)
+	seventh, _ := seriesOf(t, q, r)
+	require.Equal(t, fourth, seventh, "its time to live is over")
+}
+
+// A container that is dropped takes what is known of it along.
+func TestADroppedContainerIsForgotten(t *testing.T) {
+	w := querytest.New(t, noon)
+	days(w, []string{"m1"}, 1, 2)
+	q := newQuerier(t, w, nil)
+	r := query.Request{Tenant: "acme", Range: lastHour()}
+	first, _ := seriesOf(t, q, r)
+	require.NotEmpty(t, first)
+	for _, d := range w.Store.Documents() {
+		w.Store.DeleteContainer(d.Key.Container)
+	}
+	_, err := q.Series(t.Context(), r, func(query.Curve) error { return nil })
+	require.ErrorIs(t, err, query.ErrUnavailable, "it has not expired")
+}
+
+// Whatever is stored, whenever and for which time, asked in whatever order: with what was read before an answer is what
+// it is without.
+func TestAnswersFromTheCache(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 7))
+			w := querytest.New(t, noon)
+			w.Heads.Set(head(0, 1, 1<<40, 0))
+			bytes := []int64{1 << 20, 20 << 10, 3 << 10}[seed%3]
+			registry := prometheus.NewRegistry()
+			cached := newQuerier(t, w, func(c *query.Config) {
+				c.CacheBytes, c.Registerer, c.CacheAge = bytes, registry, 6*time.Hour
+			})
+			plain := newQuerier(t, w, func(c *query.Config) { c.CacheBytes = -1 })
+			hits := 0
+			for offset := range int64(70) {
+				w.Now = w.Now.Add(time.Duration(rnd.IntN(40)) * time.Minute)
+				at := w.Now.Add(-time.Duration(rnd.IntN(100)) * time.Minute)
+				if rnd.IntN(4) == 0 { // very late, or of the future
+					at = w.Now.Add(time.Duration(rnd.IntN(72)-60) * time.Hour)
+				}
+				w.Chunk(record(offset, modelDevices[rnd.IntN(3)], at, float("a", float64(offset)), float("b", 1)))
+				r := query.Request{Tenant: "acme", Range: telemetry.Range{
+					From: w.Now.Add(-time.Duration(rnd.IntN(60)) * time.Hour).UnixMilli(), To: w.Now.UnixMilli()}}
+				if rnd.IntN(3) == 0 {
+					r.Range.To = r.Range.From + rnd.Int64N(40*3600_000)
+				}
+				r.Metrics = [][]string{nil, {"a"}, {"b"}, {"a", "c"}}[rnd.IntN(4)]
+				r.Devices = [][]string{nil, nil, {"m1"}, {"m1", "truck 3"}}[rnd.IntN(4)]
+				want, _ := seriesOf(t, plain, r)
+				got, res := seriesOf(t, cached, r)
+				require.Equal(t, want, got, "%+v", r)
+				require.True(t, res.Complete, "%v", res.Incomplete)
+				hits += res.Stats.Cached
+				wantRows, _ := ask(t, plain, r)
+				gotRows, res := ask(t, cached, r)
+				sameRows(t, wantRows, gotRows)
+				hits += res.Stats.Cached
+				families, err := registry.Gather()
+				require.NoError(t, err)
+				for _, f := range families {
+					if f.GetName() == "binnacle_query_cache_bytes" {
+						require.LessOrEqual(t, f.Metric[0].GetGauge().GetValue(), float64(bytes))
+						require.GreaterOrEqual(t, f.Metric[0].GetGauge().GetValue(), 0.0)
+					}
+				}
+			}
+			require.Equal(t, bytes > 3<<10, hits > 60, "%d", hits)
+		})
+	}
+}
+
+// Equal queries that run at the same time read once, or twice where the first has begun to read before the second was
+// asked; and none misses what was stored before it was asked.
+func TestEqualQueriesAreReadOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, noon)
+		days(w, []string{"m1"}, 1, 2)
+		w.Now = w.Now.Add(10 * time.Minute)
+		q := newQuerier(t, w, nil)
+		var mu sync.Mutex // guards scans
+		scans := 0
+		w.Store.Fault = func(op storetest.Op) *storetest.Fault {
+			if op.Kind == storetest.Scan {
+				mu.Lock()
+				scans++
+				mu.Unlock()
+				time.Sleep(time.Second)
+			}
+			return nil
+		}
+		r := query.Request{Tenant: "acme", Devices: []string{"m1"}, Range: lastHour(), Metrics: []string{"x"}}
+		var all sync.WaitGroup
+		run := func(values int) {
+			all.Go(func() {
+				n := 0
+				res, err := q.Series(t.Context(), r, func(c query.Curve) error {
+					for _, s := range c.Stretches {
+						n += len(s.Times)
+					}
+					return nil
+				})
+				require.NoError(t, err)
+				require.True(t, res.Complete)
+				require.Equal(t, values, n)
+			})
+		}
+		run(7) // the store looks when the second is over
+		synctest.Wait()
+		w.Chunk(record(1000, "m1", noon.Add(-30*time.Minute), float("x", 1)))
+		for range 8 {
+			run(7)
+		}
+		all.Wait()
+		require.Equal(t, 2, scans)
+	})
+}
+
+// Who reads for others may go: one of them reads then. And the store is not read for nobody.
+func TestWhoReadsForOthersMayGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, noon)
+		days(w, []string{"m1"}, 1, 2)
+		ended := 0
+		q := newQuerier(t, w, func(c *query.Config) {
+			c.Reader = scanner(func(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error) {
+				select {
+				case <-time.After(time.Minute):
+				case <-ctx.Done():
+					ended++
+					return store.Usage{}, ctx.Err()
+				}
+				return w.Store.Scan(ctx, s, yield)
+			})
+		})
+		r := query.Request{Tenant: "acme", Devices: []string{"m1"}, Range: lastHour()}
+		ctx, leave := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() {
+			_, err := q.Series(ctx, r, func(query.Curve) error { return errors.New("an answer") })
+			require.ErrorIs(t, err, context.Canceled)
+		})
+		synctest.Wait()
+		for range 3 {
+			all.Go(func() {
+				lines, _ := seriesOf(t, q, r)
+				require.Len(t, lines, 2)
+			})
+		}
+		synctest.Wait()
+		leave()
+		all.Wait()
+		require.Equal(t, 1, ended)
+	})
+}
+
+// A query of a short range does not wait while a much longer one of the same key is read.
+func TestAShortRangeDoesNotWaitForALongOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, noon)
+		days(w, []string{"m1"}, 3, 2)
+		month := telemetry.Range{From: noon.AddDate(0, 0, -19).UnixMilli(), To: noon.UnixMilli()}
+		q := newQuerier(t, w, func(c *query.Config) {
+			c.Reader = scanner(func(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error) {
+				if s.Range.To-s.Range.From > 2*telemetry.DayMillis && s.Range.From < month.To-3*telemetry.DayMillis {
+					time.Sleep(time.Minute)
+				}
+				return w.Store.Scan(ctx, s, yield)
+			})
+		})
+		r := query.Request{Tenant: "acme", Devices: []string{"m1"}, Range: month, Metrics: []string{"x"}}
+		var all sync.WaitGroup
+		began := time.Now()
+		all.Go(func() {
+			lines, _ := seriesOf(t, q, r)
+			require.Len(t, lines, 1)
+			require.Equal(t, time.Minute, time.Since(began))
+		})
+		synctest.Wait()
+		short := r
+		short.Range = lastHour()
+		lines, res := seriesOf(t, q, short)
+		require.Len(t, lines, 1)
+		require.Equal(t, []int{3, 0}, []int{res.Stats.Documents, res.Stats.Cached})
+		require.Zero(t, time.Since(began))
+		all.Wait()
+		_, res = seriesOf(t, q, short)
+		require.Equal(t, 3, res.Stats.Cached, "afterwards it is known")
+	})
+}
+
+// scanner is a store.Reader.
+type scanner func(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error)
+
+func (f scanner) Scan(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error) {
+	return f(ctx, s, yield)
+}
+
+// A query of its own limits does not fail those who wait for it.
+func TestALimitIsOnesOwn(t *testing.T) {
+	w := querytest.New(t, noon)
+	days(w, []string{"m1", "m2", "m3"}, 2, 50)
+	q := newQuerier(t, w, func(c *query.Config) { c.MemoryBytes, c.TotalMemoryBytes = 24<<10, 10<<20 })
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			r := query.Request{Tenant: "acme", Range: lastHour(), Metrics: []string{"x"}, Devices: []string{"m1"}}
+			if i%2 == 0 {
+				r.Range = always
+			}
+			_, err := q.Series(t.Context(), r, func(query.Curve) error { return nil })
+			if i%2 == 1 {
+				require.NoError(t, err)
+			} else if err != nil {
+				require.ErrorAs(t, err, new(*query.LimitError))
+			}
+		})
+	}
+	all.Wait()
+}

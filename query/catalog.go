@@ -1,0 +1,211 @@
+package query
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"binnacle/internal/catalog"
+	"binnacle/internal/control"
+	"binnacle/internal/telemetry"
+	"binnacle/query/read"
+)
+
+// Known is which devices a tenant has, and what they are, for one answer: what the catalog says, and what heads know
+// beyond it. Errors of heads are no errors of it, but gaps: who needs all devices says that some may be missing.
+type Known struct {
+	querier *Querier
+	tenant  string
+	copy    *control.Copy
+	news    *catalog.Index // of the devices that heads tell of: all that is known of each
+	version uint64
+	gap     error
+}
+
+// Known asks the heads, and then reads what the catalog says: as it was at most Config.TagsAge ago, or now if heads
+// have learnt something since it was read. Errors are ErrUnavailable and the context's.
+func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
+	began := q.cfg.Now()
+	news, gap := q.cfg.Heads.News(ctx, tenant)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	since := began.Add(-q.cfg.TagsAge)
+	if v, ok := q.versions.of(tenant); !ok || v != news.Version || gap != nil {
+		since = began
+	}
+	held, err := q.devices.Copy(ctx, tenant, since)
+	if err != nil {
+		return nil, read.Unavailable(ctx, "read the catalog", err)
+	}
+	if gap == nil {
+		q.versions.set(tenant, news.Version)
+	}
+	k := &Known{querier: q, tenant: tenant, copy: held, version: news.Version, gap: gap, news: catalog.NewIndex()}
+	var merged []catalog.Entry
+	held.Use(func(x *catalog.Index) {
+		for _, n := range catalog.United(news.Devices) {
+			for i := range n.Tags { // what a head has seen is newer than what the catalog says
+				n.Tags[i].Told = x.Told() + 1
+			}
+			if e, ok := x.Entry(n.Device); ok {
+				e.Merge(n)
+				n = e
+			}
+			merged = append(merged, n)
+		}
+	})
+	k.news.Add(catalog.Page{Entries: merged})
+	return k, nil
+}
+
+// versions is which news heads had before the copies of catalogs were read.
+type versions struct {
+	mu   sync.Mutex // guards below
+	seen map[string]uint64
+}
+
+func (v *versions) of(tenant string) (version uint64, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	version, ok = v.seen[tenant]
+	return version, ok
+}
+
+func (v *versions) set(tenant string, version uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.seen == nil {
+		v.seen = make(map[string]uint64)
+	}
+	v.seen[tenant] = version
+}
+
+// Gap is why devices may be missing, nil if none are: every device of which something was acknowledged before Known was
+// called is known.
+func (k *Known) Gap() []string {
+	if k.gap == nil {
+		return nil
+	}
+	return []string{"what ingesters know of new devices: " + k.gap.Error()}
+}
+
+// Moved reports whether heads have learnt something of the tenant's devices since Known was called, or can't tell.
+func (k *Known) Moved(ctx context.Context) bool {
+	news, err := k.querier.cfg.Heads.News(ctx, k.tenant)
+	return err != nil || k.gap != nil || news.Version != k.version
+}
+
+// Entry is what is known of a device.
+func (k *Known) Entry(device string) (e catalog.Entry, ok bool) {
+	if e, ok = k.news.Entry(device); !ok {
+		k.copy.Use(func(x *catalog.Index) { e, ok = x.Entry(device) })
+	}
+	return e, ok
+}
+
+// Len is how many devices are known.
+func (k *Known) Len() (n int) {
+	k.selected(nil, func(stored, news *catalog.Set) { n = stored.Len() + news.Len() })
+	return n
+}
+
+// Select is the devices for which all matchers hold, in order.
+func (k *Known) Select(matchers []catalog.Matcher) (devices []string) {
+	k.selected(matchers, func(stored, news *catalog.Set) { devices = append(stored.Devices(), news.Devices()...) })
+	slices.Sort(devices)
+	return devices
+}
+
+// selected calls use with the devices for which all matchers hold, as the catalog has them and as heads do: no device
+// is in both.
+func (k *Known) selected(matchers []catalog.Matcher, use func(stored, news *catalog.Set)) {
+	k.copy.Use(func(x *catalog.Index) {
+		parts := min(runtime.GOMAXPROCS(0), max(1, x.Blocks()/16))
+		sets := make([]*catalog.Set, parts)
+		asked := x.Ask(matchers)
+		var looked sync.WaitGroup
+		for i := range parts {
+			looked.Go(func() { sets[i] = asked.Select(x.Blocks()*i/parts, x.Blocks()*(i+1)/parts) })
+		}
+		looked.Wait()
+		for _, s := range sets[1:] {
+			sets[0].Unite(s)
+		}
+		sets[0].Without(k.news)
+		use(sets[0], k.news.Select(matchers, 0, k.news.Blocks()))
+	})
+}
+
+// after is the first devices for which all matchers hold that come after one by id, at most so many.
+func (k *Known) after(matchers []catalog.Matcher, device string, limit int) (out []catalog.Entry) {
+	k.selected(matchers, func(stored, news *catalog.Set) {
+		out = append(stored.After(device, limit), news.After(device, limit)...)
+	})
+	slices.SortFunc(out, func(a, b catalog.Entry) int { return strings.Compare(a.Device, b.Device) })
+	return out[:min(limit, len(out))]
+}
+
+// Found is the devices that Find has found. It is of use only as long as that runs.
+type Found struct{ stored, news *catalog.Set }
+
+// timesLag is how far what the catalog says of a device that goes on reporting may be behind.
+const timesLag = 8 * 24 * time.Hour
+
+// Find calls use with the devices for which all matchers hold, whose metrics are what is asked for, and that may have
+// reported in a range.
+func (k *Known) Find(matchers []catalog.Matcher, metrics func([]catalog.Metric) bool, r telemetry.Range,
+	use func(Found)) {
+	k.selected(matchers, func(stored, news *catalog.Set) {
+		stored.During(r.From-timesLag.Milliseconds(), r.To)
+		stored.Having(metrics)
+		news.Having(metrics)
+		use(Found{stored, news})
+	})
+}
+
+// Devices is their ids, in order.
+func (f Found) Devices() []string {
+	out := append(f.stored.Devices(), f.news.Devices()...)
+	slices.Sort(out)
+	return out
+}
+
+// Shapes is what metrics they have, and what labels their readings, each combination once or twice.
+func (f Found) Shapes() []catalog.Shape { return append(f.stored.Shapes(), f.news.Shapes()...) }
+
+// All calls visit with each of them, in no order, until it returns false.
+func (f Found) All(visit func(catalog.Entry) bool) {
+	more := true
+	each := func(e catalog.Entry) bool {
+		more = more && visit(e)
+		return more
+	}
+	f.stored.All(each)
+	f.news.All(each)
+}
+
+// TagNames is the names of their tags, in order; not of those that are empty everywhere.
+func (f Found) TagNames() (out []string) {
+	for _, c := range f.stored.Tags(f.news) {
+		if c.Values > 1 || len(f.TagValues(c.Name)) > 0 {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// TagValues is the values of a tag that are not empty, in order.
+func (f Found) TagValues(tag string) (out []string) {
+	for _, c := range facet(f.stored, f.news, tag, math.MaxInt).Values {
+		if c.Name != "" {
+			out = append(out, c.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

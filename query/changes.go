@@ -1,0 +1,23 @@
+package query
+
+import (
+	"context"
+
+	"binnacle/query/merge"
+	"binnacle/query/read"
+)
+
+// Change is a value that has come, or has changed, between two moments.
+type Change = merge.Change
+
+// Changes calls emit with what was stored between two moments, in ms since 1970 UTC, and changes what is known of the
+// range: in the order of device, labels, metric and time. The later moment is r.AsOf; with 0 it is the present, with
+// what heads hold. Errors are those of Readings.
+func (q *Querier) Changes(ctx context.Context, r Request, since int64, emit func(Change) error) (Result, error) {
+	var changes *merge.Changes
+	r.since = since
+	return q.answer(ctx, "changes", r, read.Unordered, func(cfg merge.Config) read.Sink {
+		changes = merge.NewChanges(cfg, since, r.AsOf)
+		return changes
+	}, func() error { return changes.Each(emit) })
+}

@@ -1,0 +1,177 @@
+// Package console serves the page on the address of the query API: charts, newest values and PromQL of a tenant in a
+// browser. The page is what stands in page/, as it is; docs/guides/console.md is its manual.
+//
+// It knows nothing of tenants and readings: whoever looks at the page gets the same bytes, and the page asks the API
+// like any other client, with what the person in front of it has entered.
+package console
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// Prefix is where everything but the page itself is.
+const Prefix = "/console/"
+
+//go:embed page
+var files embed.FS
+
+// policy lets the page load what comes from here and nothing else, and nobody put it into a frame. Scripts and styles
+// are files; markup is never made of strings.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// headers go with every answer.
+var headers = map[string]string{
+	"Content-Security-Policy":      policy,
+	"X-Content-Type-Options":       "nosniff",
+	"X-Frame-Options":              "DENY",
+	"Referrer-Policy":              "no-referrer",
+	"Cross-Origin-Opener-Policy":   "same-origin",
+	"Cross-Origin-Resource-Policy": "same-origin",
+	"Permissions-Policy":           "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+	"Cache-Control":                "no-cache", // kept, and asked for again by its ETag
+}
+
+// types are those of the files: what a machine's own tables say of them differs.
+var types = map[string]string{
+	".html": "text/html; charset=utf-8",
+	".css":  "text/css; charset=utf-8",
+	".js":   "text/javascript; charset=utf-8",
+	".svg":  "image/svg+xml",
+	"":      "text/plain; charset=utf-8",
+	".md":   "text/plain; charset=utf-8",
+}
+
+// file is a file of the page, ready to be sent.
+type file struct {
+	kind       string
+	plain      variant
+	compressed *variant // nil where it is no shorter
+}
+
+// variant is a file's bytes in one encoding, and the name of just these bytes.
+type variant struct {
+	bytes []byte
+	etag  string
+}
+
+func newVariant(b []byte) variant {
+	sum := sha256.Sum256(b)
+	return variant{b, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
+}
+
+// Handler serves the page at / and its files below Prefix. It is safe for any number of requests.
+type Handler struct {
+	files map[string]file // by path
+}
+
+// New makes the handler.
+func New() (*Handler, error) {
+	h := &Handler{files: make(map[string]file)}
+	err := fs.WalkDir(files, "page", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		f, err := newFile(path.Ext(name), content)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		at := Prefix + strings.TrimPrefix(name, "page/")
+		if at == Prefix+"index.html" {
+			at = "/"
+		}
+		h.files[at] = f
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	return h, nil
+}
+
+func newFile(extension string, content []byte) (file, error) {
+	kind, ok := types[extension]
+	if !ok {
+		return file{}, fmt.Errorf("of what type is %q?", extension)
+	}
+	f := file{kind: kind, plain: newVariant(content)}
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return file{}, err
+	}
+	if _, err := w.Write(content); err != nil {
+		return file{}, err
+	}
+	if err := w.Close(); err != nil {
+		return file{}, err
+	}
+	if b.Len() < len(content) {
+		shorter := newVariant(b.Bytes())
+		f.compressed = &shorter
+	}
+	return f, nil
+}
+
+// Register adds what the handler serves to a mux, and nothing else, so that other paths stay whose they are.
+func (h *Handler) Register(mux *http.ServeMux) {
+	mux.Handle("/{$}", h)
+	mux.Handle(Prefix, h)
+}
+
+// ServeHTTP is http.Handler. It looks at no credential.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for name, value := range headers {
+		w.Header().Set(name, value)
+	}
+	f, ok := h.files[r.URL.Path]
+	if !ok {
+		http.Error(w, "there is no such file", http.StatusNotFound)
+		return
+	}
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "allowed are GET and HEAD", http.StatusMethodNotAllowed)
+		return
+	}
+	v := f.plain
+	if f.compressed != nil {
+		w.Header().Set("Vary", "Accept-Encoding")
+		if takesGzip(r.Header) {
+			v = *f.compressed
+			w.Header().Set("Content-Encoding", "gzip")
+		}
+	}
+	w.Header().Set("Content-Type", f.kind)
+	w.Header().Set("ETag", v.etag)
+	r.Header.Del("Range") // of what is this small and may be compressed nobody needs a part
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(v.bytes))
+}
+
+// takesGzip reports whether a client takes gzip: it names it, and not with a weight of nothing.
+func takesGzip(h http.Header) bool {
+	for accepted := range strings.SplitSeq(strings.Join(h.Values("Accept-Encoding"), ","), ",") {
+		coding, weight, _ := strings.Cut(accepted, ";")
+		if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
+			continue
+		}
+		q, found := strings.CutPrefix(strings.ReplaceAll(weight, " ", ""), "q=")
+		return !found || strings.Trim(q, "0.") != ""
+	}
+	return false
+}

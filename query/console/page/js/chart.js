@@ -1,0 +1,354 @@
+// One chart: uPlot with bands, marked gaps, a tip at the cursor, zoom by dragging and by keys. What is drawn comes
+// ready from series.js; this file knows pixels.
+
+import { h } from "./dom.js";
+import { count, instant, number, short } from "./format.js";
+import { common, gapsOf } from "./gaps.js";
+import { faded, inkOf, palette } from "./palette.js";
+import { table } from "./series.js";
+import { zoomed } from "./time.js";
+
+const tall = 300;
+const low = 200;
+
+// More bands than these cover each other.
+const mostBands = 6;
+
+// How many curves a tip names.
+const mostTips = 10;
+
+/** Chart draws curves into an element of its own. */
+export class Chart {
+  /**
+   * panel is {title, curves, step, range, exact}: exact says that each step has a value where there is one at all, as
+   * answers of PromQL have. page is {utc, mode, sync, zoom(range), say(text)}: zoom is called with what was dragged.
+   */
+  constructor(panel, page) {
+    Object.assign(this, { panel, page, hidden: new Set(), lit: -1 });
+    const { curves, step, range, exact } = panel;
+    this.height = page.panels > 1 ? low : tall;
+    const until = Math.min(range.to, page.now);
+    this.gaps = curves.map((c) => gapsOf(c.times, step, { factor: exact ? 1.5 : 2.5, until: exact ? null : until }));
+    this.data = table(curves, this.gaps);
+    this.tip = h("div", { class: "tip", hidden: true });
+    this.element = h("div", {
+      class: "plot",
+      role: "application",
+      tabIndex: 0,
+      "aria-roledescription": "chart",
+      "aria-label": this.described(),
+      on: { keydown: (e) => this.key(e), blur: () => this.leave() },
+    });
+    this.observer = new ResizeObserver(() => this.resize());
+  }
+
+  /** described returns in words what the chart shows. */
+  described() {
+    const { title, curves } = this.panel;
+    const holes = this.gaps.flat().length;
+    const what = `${title || "Result"}: ${count(curves.length, "curve")}, ${count(holes, "gap")}`;
+    return `${what}. Arrow keys move along the curves, plus and minus zoom.`;
+  }
+
+  /** mount draws the chart, once its element is in the page. */
+  mount() {
+    this.draw();
+    this.observer.observe(this.element);
+  }
+
+  /** destroy ends it. */
+  destroy() {
+    this.observer.disconnect();
+    this.plot?.destroy();
+    this.plot = null;
+  }
+
+  draw() {
+    this.plot?.destroy();
+    this.plot = new globalThis.uPlot(this.options(), this.data, this.element);
+    this.element.append(this.tip);
+  }
+
+  resize() {
+    const width = this.element.clientWidth;
+    if (this.plot && width > 0 && Math.abs(width - this.plot.width) > 1)
+      this.plot.setSize({ width, height: this.height });
+  }
+
+  /** show draws the chart without the curves whose numbers are in a set. */
+  show(hidden) {
+    this.hidden = hidden;
+    if (hidden.has(this.lit)) this.lit = -1;
+    this.draw();
+  }
+
+  /** light lets one curve stand out; -1 none. */
+  light(n) {
+    const lit = this.hidden.has(n) ? -1 : n;
+    if (this.lit === lit) return;
+    this.lit = lit;
+    this.plot?.redraw(false);
+  }
+
+  bands() {
+    const shown = this.panel.curves.map((_, i) => i).filter((i) => !this.hidden.has(i));
+    return shown.filter((i) => this.panel.curves[i].min.some((v) => v !== null)).length <= mostBands;
+  }
+
+  options() {
+    const { curves, range } = this.panel;
+    const colours = palette(this.page.mode);
+    const font = "11px system-ui, sans-serif";
+    const axis = {
+      stroke: colours.axis,
+      font,
+      grid: { stroke: colours.grid, width: 1 },
+      ticks: { stroke: colours.grid, width: 1, size: 4 },
+    };
+    const banded = this.bands();
+    const single = (c) => c.times.length === 1;
+    return {
+      width: Math.max(200, this.element.clientWidth),
+      height: this.height,
+      pxAlign: 1,
+      tzDate: (t) => (this.page.utc ? globalThis.uPlot.tzDate(new Date(t * 1e3), "Etc/UTC") : new Date(t * 1e3)),
+      legend: { show: false },
+      cursor: {
+        y: false,
+        drag: { x: true, y: false, setScale: false },
+        points: { size: 6 },
+        ...(this.page.sync ? { sync: { key: this.page.sync, setSeries: false } } : {}),
+      },
+      scales: {
+        x: { time: true, range: () => [range.from / 1e3, range.to / 1e3] },
+        y: { range: { min: { pad: 0.1, soft: 0, mode: 3 }, max: { pad: 0.1, soft: 0, mode: 3 } } },
+      },
+      axes: [
+        { ...axis, space: 72, values: clock() },
+        { ...axis, size: 56, space: 34, values: (_, splits) => splits.map((v) => (v === null ? "" : short(v))) },
+      ],
+      series: [
+        {},
+        ...curves.flatMap((c, n) => {
+          const { stroke, dash } = inkOf(this.page.mode, n);
+          const show = !this.hidden.has(n);
+          const edge = { show: show && banded, stroke: "transparent", width: 0, points: { show: false } };
+          return [
+            {
+              show,
+              stroke: () => (this.lit >= 0 && this.lit !== n ? faded(stroke, 0.25) : stroke),
+              width: 1.5,
+              dash,
+              points: { show: single(c) ? true : undefined, size: 4, fill: stroke },
+            },
+            edge,
+            edge,
+          ];
+        }),
+      ],
+      bands: curves.map((_, n) => ({
+        series: [3 * n + 2, 3 * n + 3],
+        fill: faded(inkOf(this.page.mode, n).stroke, 0.16),
+      })),
+      hooks: {
+        drawClear: [(u) => this.drawGaps(u)],
+        draw: [(u) => this.drawBridges(u)],
+        setCursor: [(u) => this.follow(u)],
+        setSelect: [(u) => this.selected(u)],
+      },
+    };
+  }
+
+  // Where all curves that are shown have a gap it is hatched.
+  drawGaps(u) {
+    const { ctx, bbox } = u;
+    const ratio = devicePixelRatio;
+    const colours = palette(this.page.mode);
+    const shown = this.gaps.filter((_, n) => !this.hidden.has(n) && this.panel.curves[n].times.length > 0);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    for (const g of common(shown)) {
+      const left = u.valToPos(g.from / 1e3, "x", true);
+      const right = u.valToPos(g.to / 1e3, "x", true);
+      hatch(ctx, left, bbox.top, right - left, bbox.height, faded(colours.gap, 0.4), ratio);
+    }
+    ctx.restore();
+  }
+
+  // A dotted line leads over each gap of a curve, and ends where an open one ends.
+  drawBridges(u) {
+    const { ctx, bbox } = u;
+    const ratio = devicePixelRatio;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+    ctx.clip();
+    ctx.setLineDash([1.5 * ratio, 3 * ratio]);
+    ctx.lineWidth = 1.25 * ratio;
+    this.panel.curves.forEach((c, n) => {
+      if (this.hidden.has(n)) return;
+      ctx.strokeStyle = faded(inkOf(this.page.mode, n).stroke, this.lit >= 0 && this.lit !== n ? 0.2 : 0.75);
+      for (const g of this.gaps[n]) {
+        const before = c.avg[c.times.indexOf(g.from)];
+        const behind = g.open ? before : c.avg[c.times.indexOf(g.to)];
+        if (before === null || behind === null) continue;
+        ctx.beginPath();
+        ctx.moveTo(u.valToPos(g.from / 1e3, "x", true), u.valToPos(before, "y", true));
+        ctx.lineTo(u.valToPos(g.to / 1e3, "x", true), u.valToPos(behind, "y", true));
+        ctx.stroke();
+      }
+    });
+    ctx.restore();
+  }
+
+  selected(u) {
+    const { left, width } = u.select;
+    if (width < 4) return;
+    const from = Math.round(u.posToVal(left, "x") * 1e3);
+    const to = Math.round(u.posToVal(left + width, "x") * 1e3);
+    u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    this.page.zoom({ from, to: Math.max(to, from + 1000) });
+  }
+
+  // The values at the cursor, those nearest to it first.
+  at(index, y) {
+    return this.panel.curves
+      .map((c, n) => {
+        const t = this.data[0][index] * 1e3;
+        const i = c.times.indexOf(t);
+        return i < 0 || this.hidden.has(n) ? null : { n, name: c.name, value: c.avg[i], min: c.min[i], max: c.max[i] };
+      })
+      .filter((v) => v && v.value !== null)
+      .sort((a, b) => (y === null ? a.n - b.n : Math.abs(a.value - y) - Math.abs(b.value - y)));
+  }
+
+  follow(u) {
+    const { idx, left, top } = u.cursor;
+    if (idx === null || idx === undefined || left < 0) {
+      this.tip.hidden = true;
+      return;
+    }
+    const y = top >= 0 ? u.posToVal(top, "y") : null;
+    const t = this.data[0][idx] * 1e3;
+    const values = this.at(idx, y);
+    const gap = this.gaps.some((gs, n) => !this.hidden.has(n) && gs.some((g) => t > g.from && t < g.to));
+    const row = (v) =>
+      h(
+        "tr",
+        {},
+        h("td", {}, swatch(this.page.mode, v.n)),
+        h("td", {}, v.name),
+        h(
+          "td",
+          {},
+          number(v.value),
+          v.min !== null && v.min !== v.max
+            ? h("span", { class: "hint" }, `  ${number(v.min)} … ${number(v.max)}`)
+            : null,
+        ),
+      );
+    this.tip.replaceChildren(
+      h("div", { class: "hint" }, instant(t, this.page.utc), gap ? "  · gap" : ""),
+      h("table", {}, ...values.slice(0, mostTips).map(row)),
+      ...(values.length > mostTips ? [h("div", { class: "hint" }, `and ${values.length - mostTips} more`)] : []),
+    );
+    this.tip.hidden = false;
+    const box = u.over;
+    const at = box.offsetLeft + left;
+    const width = this.tip.offsetWidth;
+    const x = at + 14 + width > this.element.clientWidth ? Math.max(0, at - 14 - width) : at + 14;
+    this.tip.style.transform = `translate(${x}px, ${box.offsetTop + 6}px)`;
+    this.tip.style.left = this.tip.style.top = "0";
+  }
+
+  leave() {
+    this.plot?.setCursor({ left: -10, top: -10 });
+  }
+
+  // Arrow keys walk along what is drawn, and what is there is said; + and - zoom around it.
+  key(e) {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    const u = this.plot;
+    const end = this.data[0].length - 1;
+    if (end < 0) return;
+    const here = u.cursor.left >= 0 && u.cursor.idx !== null ? u.cursor.idx : null;
+    const by = e.shiftKey ? 10 : 1;
+    const to = {
+      ArrowRight: here === null ? 0 : Math.min(end, here + by),
+      ArrowLeft: here === null ? end : Math.max(0, here - by),
+      Home: 0,
+      End: end,
+    }[e.key];
+    if (to !== undefined) {
+      u.setCursor({ left: u.valToPos(this.data[0][to], "x"), top: -1 });
+      this.say(to);
+    } else if (e.key === "+" || e.key === "=" || e.key === "-") {
+      const { range } = this.panel;
+      const around = here === null ? (range.from + range.to) / 2 : this.data[0][here] * 1e3;
+      this.page.zoom(zoomed(range, around, e.key === "-" ? 2 : 0.5));
+    } else if (e.key === "Escape") this.leave();
+    else return;
+    e.preventDefault();
+    e.stopPropagation();
+  }
+
+  say(index) {
+    const values = this.at(index, null)
+      .slice(0, 5)
+      .map((v) => `${v.name} ${number(v.value)}`);
+    this.page.say(`${instant(this.data[0][index] * 1e3, this.page.utc)}: ${values.join(", ") || "gap"}`);
+  }
+}
+
+/** swatch returns a piece of the line that a curve is drawn with. */
+export function swatch(mode, n) {
+  const { stroke, dash } = inkOf(mode, n);
+  const e = h("span", { class: "swatch" + (dash.length === 0 ? "" : dash[0] > 2 ? " dashed" : " dotted") });
+  e.style.borderTopColor = stroke;
+  return e;
+}
+
+function hatch(ctx, x, y, w, height, colour, ratio) {
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(x, y, w, height);
+  ctx.clip();
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = ratio;
+  ctx.beginPath();
+  const apart = 7 * ratio;
+  // From the same origin everywhere, so that neighbours meet.
+  for (let at = Math.floor((x - height) / apart) * apart; at < x + w; at += apart) {
+    ctx.moveTo(at, y + height);
+    ctx.lineTo(at + height, y);
+  }
+  ctx.stroke();
+  ctx.beginPath();
+  ctx.setLineDash([]);
+  ctx.moveTo(x, y);
+  ctx.lineTo(x, y + height);
+  ctx.moveTo(x + w, y);
+  ctx.lineTo(x + w, y + height);
+  ctx.stroke();
+  ctx.restore();
+}
+
+// Times of an axis: 24 hours, dates as 11-22; what is larger stands in the second line, where it changes.
+function clock() {
+  const [year, day, hour, minute, second] = ["{YYYY}", "{MM}-{DD}", "{HH}:{mm}", "{HH}:{mm}", "{HH}:{mm}:{ss}"];
+  const s = 1,
+    m = 60,
+    hr = 3600,
+    d = 86400;
+  return [
+    [365 * d, year, null, null, null, null, null, null, 1],
+    [28 * d, "{YYYY}-{MM}", null, null, null, null, null, null, 1],
+    [d, day, "\n" + year, null, null, null, null, null, 1],
+    [hr, hour, "\n{YYYY}-" + day, null, "\n" + day, null, null, null, 1],
+    [m, minute, "\n{YYYY}-" + day, null, "\n" + day, null, null, null, 1],
+    [s, second, "\n{YYYY}-" + day, null, "\n" + day, null, null, null, 1],
+    [0.001, second + ".{fff}", "\n{YYYY}-" + day, null, "\n" + day, null, null, null, 1],
+  ];
+}

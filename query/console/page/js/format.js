@@ -1,0 +1,106 @@
+// How numbers, instants, lengths of time and charges are written. It knows nothing of the page.
+
+/** number returns a value as a person reads it: six significant digits at most; integers and bigints whole. */
+export function number(v) {
+  if (v === null || v === undefined) return "–";
+  if (typeof v === "bigint") return v.toString();
+  if (typeof v !== "number") return String(v);
+  if (Number.isNaN(v)) return "NaN";
+  if (!Number.isFinite(v)) return v > 0 ? "+Inf" : "−Inf";
+  const size = Math.abs(v);
+  if (size !== 0 && (size >= 1e15 || size < 1e-4)) return minus(v.toExponential(3).replace("e+", "e"));
+  if (Number.isInteger(v)) return minus(String(v));
+  return minus(String(Number(v.toPrecision(size >= 1e6 ? 9 : 6))));
+}
+
+function minus(text) {
+  return text.replace(/^-/, "−");
+}
+
+const multiples = [
+  [1e12, "T"],
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
+
+/** short returns a number for an axis, with k, M, G and T from 10,000 on. */
+export function short(v) {
+  const size = Math.abs(v);
+  if (size < 1e4) return number(v);
+  for (const [unit, sign] of multiples) {
+    if (size >= unit && size < 1e15) return number(Number((v / unit).toPrecision(6))) + sign;
+  }
+  return number(v);
+}
+
+const lengths = [
+  [86400e3, "d"],
+  [3600e3, "h"],
+  [60e3, "m"],
+  [1e3, "s"],
+];
+
+/** length returns a length of time as PromQL and the API spell it: 90000 is "1m30s". */
+export function length(ms) {
+  let out = "";
+  let rest = Math.round(ms);
+  for (const [unit, sign] of lengths) {
+    const n = Math.floor(rest / unit);
+    if (n > 0) out += n + sign;
+    rest -= n * unit;
+  }
+  return out + (rest > 0 || out === "" ? `${rest}ms` : "");
+}
+
+/** roughly returns a length of time in its largest unit: "3 min", "2 days". */
+export function roughly(ms) {
+  const units = [
+    [86400e3, "day"],
+    [3600e3, "h"],
+    [60e3, "min"],
+    [1e3, "s"],
+  ];
+  for (const [unit, name] of units) {
+    if (ms >= unit) {
+      const n = Math.floor(ms / unit);
+      return `${n} ${name}${name === "day" && n > 1 ? "s" : ""}`;
+    }
+  }
+  return `${Math.max(0, Math.round(ms))} ms`;
+}
+
+/** ago returns how long before now an instant was. */
+export function ago(ms, now) {
+  return ms > now ? `in ${roughly(ms - now)}` : now - ms < 1000 ? "now" : `${roughly(now - ms)} ago`;
+}
+
+/** instant returns a time as 2026-11-22 10:00:00, of this place or of UTC, with milliseconds if it has some. */
+export function instant(ms, utc) {
+  const t = new Date(ms);
+  const two = (n) => String(n).padStart(2, "0");
+  const [y, mo, d, h, mi, s, f] = utc
+    ? [
+        t.getUTCFullYear(),
+        t.getUTCMonth(),
+        t.getUTCDate(),
+        t.getUTCHours(),
+        t.getUTCMinutes(),
+        t.getUTCSeconds(),
+        t.getUTCMilliseconds(),
+      ]
+    : [t.getFullYear(), t.getMonth(), t.getDate(), t.getHours(), t.getMinutes(), t.getSeconds(), t.getMilliseconds()];
+  const rest = f ? "." + String(f).padStart(3, "0") : "";
+  return `${y}-${two(mo + 1)}-${two(d)} ${two(h)}:${two(mi)}:${two(s)}${rest}`;
+}
+
+/** charge returns request units: "2.9 RU". */
+export function charge(rus) {
+  const text = rus >= 100 ? Math.round(rus).toLocaleString("en") : String(Number(rus.toFixed(rus < 10 ? 2 : 1)));
+  return `${text} RU`;
+}
+
+/** count returns how many of a thing there are: "1 document", "1,200 documents". */
+export function count(n, one, many = one + "s") {
+  return `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+}

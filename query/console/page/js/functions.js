@@ -1,0 +1,88 @@
+// What PromQL offers, for completion: [name, arguments, what it is].
+
+/** functions are those that work on what is stored here: floats. */
+export const functions = [
+  ["abs", "v", "without its sign"],
+  ["absent", "v", "1 if there is no series"],
+  ["absent_over_time", "range", "1 if there was no sample"],
+  ["avg_over_time", "range", "average of all samples in the range"],
+  ["ceil", "v", "rounded up"],
+  ["changes", "range", "how often the value changed"],
+  ["clamp", "v, min, max", "kept between two bounds"],
+  ["clamp_max", "v, max", "at most max"],
+  ["clamp_min", "v, min", "at least min"],
+  ["count_over_time", "range", "how many samples"],
+  ["day_of_month", "v", "1 to 31, in UTC"],
+  ["day_of_week", "v", "0 to 6 from Sunday, in UTC"],
+  ["days_in_month", "v", "28 to 31"],
+  ["delta", "range", "last less first, of a gauge"],
+  ["deriv", "range", "slope per second of a gauge, by regression"],
+  ["exp", "v", "e to the power of the value"],
+  ["floor", "v", "rounded down"],
+  ["hour", "v", "0 to 23, in UTC"],
+  ["idelta", "range", "difference of the last two samples"],
+  ["increase", "range", "how much a counter grew, resets counted in"],
+  ["irate", "range", "growth per second between the last two samples of a counter"],
+  ["label_join", "v, to, separator, from…", "a label of several others"],
+  ["label_replace", "v, to, text, from, regex", "a label of a part of another"],
+  ["last_over_time", "range", "the newest sample"],
+  ["ln", "v", "natural logarithm"],
+  ["log10", "v", "decimal logarithm"],
+  ["log2", "v", "binary logarithm"],
+  ["max_over_time", "range", "greatest sample"],
+  ["min_over_time", "range", "least sample"],
+  ["minute", "v", "0 to 59, in UTC"],
+  ["month", "v", "1 to 12, in UTC"],
+  ["predict_linear", "range, seconds", "value in so many seconds if it goes on like this"],
+  ["present_over_time", "range", "1 if there was a sample"],
+  ["quantile_over_time", "q, range", "quantile of the samples, q from 0 to 1"],
+  ["rate", "range", "growth per second of a counter, on average over the range"],
+  ["resets", "range", "how often a counter began again"],
+  ["round", "v, to", "rounded to a multiple of the second argument"],
+  ["scalar", "v", "the only series as a number"],
+  ["sgn", "v", "-1, 0 or 1"],
+  ["sort", "v", "by value, ascending"],
+  ["sort_desc", "v", "by value, descending"],
+  ["sqrt", "v", "square root"],
+  ["stddev_over_time", "range", "standard deviation of the samples"],
+  ["stdvar_over_time", "range", "variance of the samples"],
+  ["sum_over_time", "range", "sum of the samples"],
+  ["time", "", "seconds since 1970 of the step"],
+  ["timestamp", "v", "when the sample was taken, in seconds"],
+  ["vector", "number", "a number as a series without labels"],
+  ["year", "v", "the year, in UTC"],
+];
+
+/** aggregators put series together. */
+export const aggregators = [
+  ["avg", "v", "average of all series"],
+  ["bottomk", "k, v", "the k series with the least values"],
+  ["count", "v", "how many series"],
+  ["count_values", "label, v", "how many series have each value"],
+  ["group", "v", "1 for each group"],
+  ["max", "v", "greatest of all series"],
+  ["min", "v", "least of all series"],
+  ["quantile", "q, v", "quantile over all series, q from 0 to 1"],
+  ["stddev", "v", "standard deviation over all series"],
+  ["stdvar", "v", "variance over all series"],
+  ["sum", "v", "sum of all series"],
+  ["topk", "k, v", "the k series with the greatest values"],
+];
+
+/** keywords stand between expressions. */
+export const keywords = [
+  "and",
+  "bool",
+  "by",
+  "group_left",
+  "group_right",
+  "ignoring",
+  "offset",
+  "on",
+  "or",
+  "unless",
+  "without",
+];
+
+/** durations are ranges that people take. */
+export const durations = ["1m", "5m", "10m", "30m", "1h", "6h", "1d", "7d"];

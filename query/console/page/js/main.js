@@ -1,0 +1,526 @@
+// The page: its state, who asks, what is asked, and who shows the answer.
+
+import { ask, Problem, together } from "./api.js";
+import { connect, firstSteps, help, share } from "./dialogs.js";
+import { $, fill, h, icon } from "./dom.js";
+import { Editor } from "./editor.js";
+import { length } from "./format.js";
+import { Picker } from "./picker.js";
+import { charts, curl, latest, picked, readings, toRequest } from "./requests.js";
+import { csv } from "./series.js";
+import { fragment, initial, parse } from "./state.js";
+import { needed, remember, remembered } from "./session.js";
+import { rangeOf } from "./time.js";
+import { live, Times } from "./times.js";
+import { drawLatest, latestOf } from "./newest.js";
+import { drawAnswer, drawCharts, notes, panelsOf, problem } from "./views.js";
+
+const mostLatest = 500;
+const catalogAge = 30e3; // ms, after which asking again reads the catalog again
+
+const now = () => Date.now();
+const query = matchMedia("(prefers-color-scheme: dark)");
+const mode = () => document.documentElement.dataset.theme ?? (query.matches ? "dark" : "light");
+
+let state = initial();
+let session = { tenant: "", token: "" };
+let catalog = nothing();
+let charted = []; // what is to be destroyed before the next answer
+let shown = null; // the answer on the page: {plan, panels, requests}
+let spent = 0; // RU
+let running = null; // AbortController
+let timer = 0;
+let sorted = { column: 4, down: true };
+
+function nothing() {
+  return { metrics: [], devices: [], truncated: false, loaded: false, at: 0 };
+}
+
+// What views ask for.
+const page = {
+  presets: ["1h", "1d", "7d", "30d"],
+  utc: false,
+  get mode() {
+    return mode();
+  },
+  get now() {
+    return now();
+  },
+  sync: "binnacle",
+  get sorted() {
+    return sorted;
+  },
+  set sorted(s) {
+    sorted = s;
+  },
+  zoom: ({ from, to }) => change({ from: Math.max(0, Math.round(from)), to: Math.round(to), refresh: 0 }),
+  range: (range) => change({ range, from: null, to: null }),
+  say: (text) => {
+    $("said").textContent = text;
+  },
+  device: (device) => change({ devices: [device], q: "" }),
+  metric: (metric, device) =>
+    change({ metrics: [metric], devices: device ? [device] : state.devices, q: "", view: "chart" }),
+};
+
+const picker = new Picker($("picker"), { change: (part) => change({ ...part, q: "" }) });
+const editor = new Editor($("query-section"), {
+  run: (q) => (q === state.q ? again() : change({ q })),
+  known: {
+    get metrics() {
+      return catalog.metrics.map((m) => ({ metric: m.metric, detail: `${m.types.join(", ")}, ${m.devices} devices` }));
+    },
+    labels: () => ["device", "__name__", ...labelsSeen()],
+    values: (label) =>
+      label === "__name__"
+        ? catalog.metrics.map((m) => m.metric)
+        : [
+            ...new Set([
+              ...picker.values(label),
+              ...curves()
+                .map((c) => c.labels[label])
+                .filter(Boolean),
+            ]),
+          ],
+  },
+});
+const times = new Times($("when"), { change, back: () => history.back(), again: () => again(), now });
+
+function curves() {
+  return shown?.panels?.flatMap((p) => p.curves) ?? [];
+}
+
+// Tags of the catalog, and labels that answers had.
+function labelsSeen() {
+  const found = new Set([...picker.labels(), ...curves().flatMap((c) => Object.keys(c.labels))]);
+  found.delete("device");
+  return [...found].sort();
+}
+
+// change takes over a part of the state that someone has changed: it gets an entry in the browser's history.
+function change(part) {
+  const next = { ...state, ...part };
+  const same = fragment(next, { length }) === fragment(state, { length });
+  state = next;
+  if (!same) history.pushState({ depth: depth() + 1 }, "", "#" + fragment(state, { length }));
+  show();
+  if (!same) run();
+}
+
+function depth() {
+  return history.state?.depth ?? 0;
+}
+
+// follow takes the state from the URL, as when someone went back or pasted a link.
+function follow() {
+  const next = parse(location.hash);
+  const other = next.tenant !== "" && next.tenant !== session.tenant;
+  state = { ...next, tenant: next.tenant || session.tenant };
+  if (other) enter({ tenant: next.tenant, token: session.token });
+  else {
+    show();
+    run();
+  }
+}
+
+function show() {
+  page.utc = state.utc;
+  document.title = [state.q || state.metrics.join(", "), session.tenant, "Binnacle"].filter(Boolean).join(" · ");
+  const { from, to } = rangeOf(state, now());
+  const plan = charts(state, catalog, { from, to }, width());
+  picker.show(state, catalog, plan.by);
+  editor.show(state.q, picked(state, plan));
+  times.show(state, depth() > 0);
+  for (const [view, tab] of tabs) {
+    tab.setAttribute("aria-selected", String(state.view === view));
+    tab.tabIndex = state.view === view ? 0 : -1;
+  }
+  fill(who, icon("tenant"), h("span", {}, session.tenant || (session.token ? "token" : "no tenant")));
+}
+
+// How many points a chart has room for.
+function width() {
+  return Math.floor($("view").clientWidth / 4);
+}
+
+// --- who asks
+
+const who = h("button", { id: "tenant", title: "Another tenant", on: { click: () => login() } });
+$("who").append(who);
+
+// enter begins with another tenant or token. What was picked of the one before is left behind.
+function enter(next) {
+  const other = next.tenant !== session.tenant || next.token !== session.token;
+  const first = session.tenant === "" && session.token === "";
+  if (other) catalog = nothing();
+  if (other && !first) shown = null;
+  session = next;
+  remember(session);
+  const keep =
+    first || state.tenant === next.tenant
+      ? state
+      : { ...initial(), range: state.range, view: state.view, utc: state.utc };
+  state = { ...keep, tenant: next.tenant };
+  history.replaceState({ depth: depth() }, "", "#" + fragment(state, { length }));
+  show();
+  run();
+}
+
+// login asks for another tenant or token.
+async function login(why = null) {
+  const needs = await needed(ways());
+  if (!document.querySelector("dialog")) connect({ needs, session, problem: why && problem(why, []), done: enter });
+}
+
+// What ask() needs of the browser.
+function ways(signal) {
+  return { fetch: (...of) => fetch(...of), now, signal };
+}
+
+// --- asking
+
+async function again() {
+  if (now() - catalog.at > 1000) catalog.at = 0;
+  await run();
+}
+
+// run asks for what the state shows. Whatever was under way is given up.
+async function run() {
+  clearTimeout(timer);
+  running?.abort();
+  const mine = (running = new AbortController());
+  if (!session.tenant && !session.token) {
+    blank();
+    return;
+  }
+  busy(true);
+  const asked = (request) =>
+    ask(request, session, ways(mine.signal)).then((a) => {
+      spent += a.cost?.request_units ?? 0;
+      return a;
+    });
+  try {
+    if (now() - catalog.at > catalogAge) await load(asked);
+    if (catalog.metrics.length === 0 && state.q === "") {
+      clear();
+      firstSteps($("view"), session.tenant, again);
+    } else if (state.view === "latest") await runLatest(asked);
+    else await runCharts(asked);
+  } catch (e) {
+    if (mine.signal.aborted) return;
+    failed(e);
+  }
+  if (mine !== running) return;
+  busy(false);
+  if (live(state)) timer = setTimeout(tick, state.refresh * 1e3);
+}
+
+// A page that nobody sees does not ask; it catches up when it is seen.
+function tick() {
+  if (document.hidden) document.addEventListener("visibilitychange", () => run(), { once: true });
+  else run();
+}
+
+async function load(asked) {
+  const [metrics, devices] = await Promise.all([
+    asked(toRequest("/api/v1/metrics", [["limit", 5000]])),
+    asked(toRequest("/api/v1/devices", [["limit", 1000]])),
+  ]);
+  catalog = {
+    metrics: metrics.body.metrics,
+    devices: devices.body.devices,
+    truncated: devices.body.truncated,
+    loaded: true,
+    at: now(),
+  };
+  show();
+}
+
+async function runCharts(asked) {
+  const plan = charts(state, catalog, rangeOf(state, now()), width());
+  const requests = [...new Set(plan.panels.map((p) => p.request).filter(Boolean))];
+  if (plan.panels.length === 0) {
+    clear();
+    suggest();
+    return;
+  }
+  const all = await Promise.all(requests.map(asked));
+  const answers = new Map(requests.map((r, i) => [r, all[i]]));
+  shown = { plan, panels: panelsOf(plan, answers), requests, said: together(all) };
+  drawShown();
+}
+
+function drawShown() {
+  destroy();
+  const { panels, said, plan, rows } = shown;
+  const below = h("div", { class: "stack" });
+  fill($("view"), notes(said, plan?.left ?? 0), below);
+  if (rows) drawLatest(below, rows, page);
+  else charted = drawCharts(below, panels, page);
+  drawAnswer($("answer"), said, spent);
+}
+
+async function runLatest(asked) {
+  const range = rangeOf(state, now());
+  const request = latest(state, catalog, range, mostLatest);
+  const answer = request ? await asked(request) : null;
+  const said = together(answer ? [answer] : []);
+  shown = {
+    plan: null,
+    panels: [],
+    requests: request ? [request] : [],
+    said,
+    rows: answer ? latestOf(answer.body) : [],
+  };
+  drawShown();
+}
+
+function busy(on) {
+  $("progress").hidden = !on;
+  $("view").setAttribute("aria-busy", String(on));
+}
+
+function destroy() {
+  for (const c of charted) c.destroy();
+  charted = [];
+}
+
+function clear() {
+  destroy();
+  shown = null;
+  fill($("answer"));
+}
+
+// failed shows an error in the place of the answer, or above it while the page asks again by itself.
+function failed(e) {
+  const p = e instanceof Problem ? e : new Problem({ status: 0, title: "This page has a fault", detail: String(e) });
+  if (!(e instanceof Problem)) console.error(e);
+  const kept = live(state) && shown !== null && !p.denied;
+  if (!kept) clear();
+  const retry = h("button", { on: { click: () => again() } }, "Try again");
+  const other = h("button", { class: "primary", on: { click: () => login(p) } }, "Another tenant or token");
+  const below = kept ? [...$("view").children].filter((c) => !c.matches(".bad")) : [];
+  fill($("view"), problem(p, p.denied ? [other, retry] : [retry]), below);
+}
+
+function blank() {
+  clear();
+  busy(false);
+  fill(
+    $("view"),
+    h(
+      "div",
+      { class: "panel empty" },
+      h("h3", {}, "Whose readings?"),
+      h("p", {}, "A tenant is all that is missing."),
+      h("button", { class: "primary", on: { click: () => login() } }, "Choose a tenant"),
+    ),
+  );
+}
+
+function suggest() {
+  const most = [...catalog.metrics]
+    .filter((m) => m.types.some((t) => t !== "text"))
+    .sort((a, b) => b.devices - a.devices)
+    .slice(0, 12);
+  fill(
+    $("view"),
+    h(
+      "div",
+      { class: "panel empty" },
+      h("h3", {}, "What would you like to see?"),
+      h("p", {}, "Pick metrics and devices on the left, or type PromQL above."),
+      h(
+        "div",
+        { class: "some" },
+        most.map((m) => h("button", { on: { click: () => change({ metrics: [m.metric] }) } }, m.metric)),
+      ),
+    ),
+  );
+}
+
+// --- the frame
+
+const tabs = [
+  ["chart", "Chart"],
+  ["latest", "Latest"],
+].map(([view, name], i) => [
+  view,
+  h(
+    "button",
+    {
+      role: "tab",
+      id: "tab-" + view,
+      "aria-controls": "view",
+      title: `${name} (${i + 1})`,
+      on: {
+        click: () => change({ view }),
+        keydown: (e) => {
+          if (e.key !== "ArrowLeft" && e.key !== "ArrowRight") return;
+          const other = view === "chart" ? "latest" : "chart";
+          change({ view: other });
+          $("tab-" + other).focus();
+        },
+      },
+    },
+    name,
+  ),
+]);
+fill(
+  $("views"),
+  tabs.map(([, tab]) => tab),
+);
+
+const tool = (id, name, key, drawing, act) =>
+  h(
+    "button",
+    {
+      id,
+      class: "square plain",
+      title: `${name} (${key})`,
+      "aria-label": name,
+      on: {
+        click: act,
+      },
+    },
+    icon(drawing),
+  );
+fill(
+  $("tools"),
+  tool("share", "Take it along", "e", "share", () => offer()),
+  tool("theme", "Light or dark", "l", "theme", () => flip()),
+  tool("help", "Keys", "?", "help", () => keys()),
+);
+
+function offer() {
+  const range = rangeOf(state, now());
+  const origin = location.origin;
+  const plan = charts(state, catalog, range, width());
+  const items = [{ title: "Link", hint: session.token ? "without the token" : "", text: location.href }];
+  const promql = state.q || picked(state, plan);
+  if (promql) items.push({ title: "PromQL", hint: "for Grafana, or promtool", text: promql });
+  const requests = shown?.requests ?? [];
+  if (requests.length > 0) {
+    items.push({
+      title: "curl",
+      hint: "what this page has asked",
+      text: requests.map((r) => curl(r, origin, session)).join("\n\n"),
+    });
+  }
+  if (shown?.panels?.length > 0)
+    items.push({
+      title: "CSV of the curves",
+      hint: "as drawn",
+      save: { name: "binnacle.csv", make: () => csv(shown.panels) },
+    });
+  if (!state.q && state.metrics.length + state.devices.length > 0) {
+    items.push({
+      title: "CSV of the readings",
+      hint: "all that was sent in this range",
+      text: curl(readings(state, catalog, range), origin, session) + " \\\n  -o readings.csv",
+    });
+  }
+  share(items);
+}
+
+// flip changes the colours. What the system has is not kept, so that the page follows it again.
+function flip() {
+  const next = mode() === "dark" ? "light" : "dark";
+  const system = query.matches ? "dark" : "light";
+  try {
+    if (next === system) localStorage.removeItem("binnacle.theme");
+    else localStorage.setItem("binnacle.theme", next);
+  } catch {
+    // it lasts as long as the page
+  }
+  if (next === system) delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = next;
+  if (shown) drawShown();
+}
+
+query.addEventListener("change", () => shown && drawShown());
+
+const shortcuts = {
+  "/": ["to the query", () => focus("query")],
+  m: ["to the metrics", () => focus("metric-filter")],
+  d: ["to the devices", () => focus("device-filter")],
+  t: ["range of time", () => times.toggle()],
+  r: ["ask again", () => again()],
+  b: ["back", () => depth() > 0 && history.back()],
+  1: ["chart", () => change({ view: "chart" })],
+  2: ["newest values", () => change({ view: "latest" })],
+  e: ["take it along: link, PromQL, curl, CSV", () => offer()],
+  l: ["light or dark", () => flip()],
+  "?": ["these keys", () => keys()],
+};
+
+function keys() {
+  help([
+    { title: "Everywhere", keys: Object.entries(shortcuts).map(([k, [does]]) => [k, does]) },
+    {
+      title: "In the query",
+      keys: [
+        ["Enter", "run"],
+        ["Shift+Enter", "another line"],
+        ["Ctrl+Space", "what may stand here"],
+        ["Tab", "take the first completion"],
+        ["↑ ↓", "choose one"],
+        ["Esc", "close the list, leave the box"],
+      ],
+    },
+    {
+      title: "On a chart",
+      keys: [
+        ["← →", "along the curves, with Shift by ten"],
+        ["Home End", "to the ends"],
+        ["+ −", "zoom in and out around the cursor"],
+        ["Esc", "leave it"],
+      ],
+    },
+    {
+      title: "In lists",
+      keys: [
+        ["Enter", "in a filter: pick the first metric; make a matcher of devices"],
+        ["Shift+click", "on a curve's name: show it alone"],
+      ],
+    },
+  ]);
+}
+
+function focus(id) {
+  picker.toggle(id !== "query" || picker.element.classList.contains("open"));
+  const e = $(id);
+  e.focus();
+  e.select?.();
+}
+
+document.addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented || document.querySelector("dialog")) return;
+  if (e.target.closest("input:not([type=checkbox]), textarea, select, .pop")) return;
+  const shortcut = shortcuts[e.key];
+  if (!shortcut) return;
+  e.preventDefault();
+  shortcut[1]();
+});
+
+$("skip").addEventListener("click", (e) => {
+  e.preventDefault(); // the fragment is the page's state
+  focus("query");
+});
+window.addEventListener("popstate", follow);
+
+let columns = 0;
+new ResizeObserver(() => {
+  // A step fits the width that a chart had: another one is asked for when it has become much narrower or wider.
+  if (columns && (width() > columns * 1.6 || width() < columns / 1.6) && shown?.panels?.length) run();
+  columns = columns && Math.abs(width() - columns) < columns * 0.6 ? columns : width();
+}).observe($("view"));
+
+state = parse(location.hash);
+session = { tenant: state.tenant || remembered("tenant"), token: remembered("token") };
+state.tenant = session.tenant;
+remember(session);
+history.replaceState({ depth: 0 }, "", "#" + fragment(state, { length }));
+show();
+run();
+if (!session.tenant && !session.token) login();

@@ -1,0 +1,143 @@
+// The table of newest values.
+
+import { fill, h } from "./dom.js";
+import { ago, instant, number } from "./format.js";
+import { numeral } from "./series.js";
+import { widen } from "./views.js";
+
+/** latestOf returns the rows of the table of newest values of an answer: {device, metric, labels, value, ts}. */
+export function latestOf(body) {
+  if (body.latest) return body.latest.map((r) => ({ ...r, labels: r.labels ?? {} }));
+  const { resultType, result } = body.data;
+  if (resultType === "scalar" || resultType === "string") {
+    const [t, v] = result;
+    return [{ device: "", metric: "", labels: {}, ts: t * 1e3, value: resultType === "scalar" ? numeral(v) : v }];
+  }
+  return result.map(({ metric: { __name__: metric = "", device = "", ...labels }, value, values }) => {
+    const [t, v] = value ?? values[values.length - 1];
+    return { device, metric, labels, ts: t * 1e3, value: numeral(v) };
+  });
+}
+
+const columns = [
+  ["Device", (r) => r.device],
+  ["Metric", (r) => r.metric],
+  ["Labels", (r) => labelled(r.labels)],
+  ["Value", (r) => r.value, "n"],
+  ["Age", (r) => -r.ts, "n"],
+];
+
+function labelled(labels) {
+  return Object.entries(labels)
+    .map(([l, v]) => `${l}=${v}`)
+    .join(" ");
+}
+
+/** drawLatest puts the table of newest values into an element. page has sorted {column, down}, which it changes. */
+export function drawLatest(element, rows, page) {
+  if (rows.length === 0) {
+    fill(
+      element,
+      h(
+        "div",
+        { class: "panel empty" },
+        h("p", {}, "Nothing was reported in this range."),
+        h("div", { class: "some" }, widen(page)),
+      ),
+    );
+    return;
+  }
+  const { sorted } = page;
+  const shown = columns
+    .map(([title, of, cls], i) => ({ title, of, cls, i }))
+    .filter(({ of, i }) => i > 2 || rows.some((r) => of(r) !== ""));
+  const by = columns[sorted.column][1];
+  const order = new Intl.Collator("en", { numeric: true }).compare;
+  const compare = (a, b) =>
+    typeof by(a) === "string" || typeof by(b) === "string"
+      ? order(String(by(a)), String(by(b)))
+      : Number(by(a)) - Number(by(b));
+  const list = [...rows].sort((a, b) => (sorted.down ? compare(b, a) : compare(a, b)));
+  const head = shown.map(({ title, cls, i }) =>
+    h(
+      "th",
+      {
+        class: cls,
+        scope: "col",
+        "aria-sort": sorted.column === i ? (sorted.down ? "descending" : "ascending") : "none",
+      },
+      h(
+        "button",
+        {
+          on: {
+            click: () => {
+              page.sorted = { column: i, down: sorted.column === i && !sorted.down };
+              drawLatest(element, rows, page);
+              element.querySelectorAll("thead button")[shown.findIndex((s) => s.i === i)].focus();
+            },
+          },
+        },
+        title + (sorted.column === i ? (sorted.down ? " ↓" : " ↑") : ""),
+      ),
+    ),
+  );
+  fill(
+    element,
+    h(
+      "div",
+      { class: "panel scroll", tabIndex: 0, "aria-label": "Newest values", role: "region" },
+      h(
+        "table",
+        { class: "data" },
+        h("thead", {}, h("tr", {}, head)),
+        h(
+          "tbody",
+          {},
+          list.map((r) =>
+            h(
+              "tr",
+              {},
+              shown.map(({ i, of, cls }) => {
+                switch (i) {
+                  case 0:
+                    return h(
+                      "td",
+                      {},
+                      r.device
+                        ? h(
+                            "button",
+                            { class: "link", title: "Pick this device", on: { click: () => page.device(r.device) } },
+                            r.device,
+                          )
+                        : "",
+                    );
+                  case 1:
+                    return h(
+                      "td",
+                      {},
+                      r.metric
+                        ? h(
+                            "button",
+                            {
+                              class: "link",
+                              title: "Chart this metric",
+                              on: { click: () => page.metric(r.metric, r.device) },
+                            },
+                            r.metric,
+                          )
+                        : "",
+                    );
+                  case 3:
+                    return h("td", { class: "n" }, typeof r.value === "string" ? r.value : number(r.value));
+                  case 4:
+                    return h("td", { class: "n", title: instant(r.ts, page.utc) }, ago(r.ts, page.now));
+                }
+                return h("td", { class: cls }, of(r));
+              }),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
+}

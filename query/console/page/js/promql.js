@@ -1,0 +1,113 @@
+// PromQL of what is picked.
+
+import { length } from "./format.js";
+
+const plainName = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
+const plainLabel = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
+const words = new Set([
+  "and",
+  "or",
+  "unless",
+  "by",
+  "without",
+  "on",
+  "ignoring",
+  "group_left",
+  "group_right",
+  "offset",
+  "bool",
+  "sum",
+  "avg",
+  "min",
+  "max",
+  "count",
+  "group",
+  "stddev",
+  "stdvar",
+  "topk",
+  "bottomk",
+  "quantile",
+  "count_values",
+  "start",
+  "end",
+  "inf",
+  "nan",
+  "limitk",
+  "limit_ratio",
+  "atan2",
+]);
+
+/** quoted returns a string of PromQL. */
+export function quoted(text) {
+  const escaped = text.replace(
+    /[\\"\n\r\t]/g,
+    (c) => ({ "\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t" })[c],
+  );
+  return `"${escaped}"`;
+}
+
+/** literal returns a regular expression that matches just this text. */
+export function literal(text) {
+  return text.replace(/[\\^$.|?*+()[\]{}]/g, "\\$&");
+}
+
+/** oneOf returns a regular expression for a list of texts. */
+export function oneOf(texts) {
+  return texts.map(literal).join("|");
+}
+
+/** matchers returns the matchers of what is picked of devices: those of labels, then the devices one by one. */
+export function matchers({ match, devices }) {
+  const out = match.filter((m) => m.label !== "");
+  if (devices.length === 1) return [...out, { label: "device", op: "=", value: devices[0] }];
+  if (devices.length > 1) return [...out, { label: "device", op: "=~", value: oneOf(devices) }];
+  return out;
+}
+
+/** selector returns the selector of metrics under matchers. */
+export function selector(metrics, matching) {
+  const inside = matching.map((m) => label(m.label) + m.op + quoted(m.value));
+  let name = "";
+  if (metrics.length === 1) {
+    if (plainName.test(metrics[0]) && !words.has(metrics[0].toLowerCase())) name = metrics[0];
+    else inside.unshift(quoted(metrics[0]));
+  } else if (metrics.length > 1) inside.unshift(`__name__=~${quoted(oneOf(metrics))}`);
+  return inside.length || !name ? `${name}{${inside.join(", ")}}` : name;
+}
+
+/** label returns a label's name as PromQL spells it. */
+export function label(name) {
+  return plainLabel.test(name) ? name : quoted(name);
+}
+
+// One curve of several series: by a label, or over all of them if that is "all".
+function grouped(agg, by, inner) {
+  return by === "all" ? `${agg}(${inner})` : `${agg} by (${label(by)}) (${inner})`;
+}
+
+/** over returns the values of a selector in a window that ends at each step; with none the newest value. */
+export function over(how, selected, window) {
+  return window ? `${how}_over_time(${selected}[${length(window)}])` : selected;
+}
+
+/** bandLabel tells the three curves of a band apart. */
+export const bandLabel = "__band";
+
+/**
+ * banded returns what a panel over many devices asks for: their aggregate, and the least and the greatest value of any
+ * of them, told apart by the label bandLabel. With a window each is of all values in it. A sum and a count have no
+ * band: it would be of another scale.
+ */
+export function banded(agg, by, selected, window) {
+  if (agg !== "avg") return line(agg, by, selected, window);
+  return ["avg", "min", "max"].map((how) => mark(line(how, by, selected, window), how)).join("\nor ");
+}
+
+/** line returns one curve of many devices: of the values of one device in a window it takes the average first. */
+export function line(agg, by, selected, window) {
+  return grouped(agg, by, over(agg === "min" || agg === "max" ? agg : "avg", selected, window));
+}
+
+function mark(query, name) {
+  return `label_replace(${query}, "${bandLabel}", "${name}", "", "")`;
+}

@@ -1,0 +1,87 @@
+// What the page shows, and its form in the fragment of the URL: a link shows the same again. Credentials are no part of
+// it; the tenant's name is.
+
+import { duration, refreshes } from "./time.js";
+
+/** operators are those of matchers. */
+export const operators = ["=", "!=", "=~", "!~"];
+
+/** aggregations are how many devices become one curve. */
+export const aggregations = ["avg", "sum", "min", "max", "count"];
+
+const views = ["chart", "latest"];
+
+/** initial returns the state of a page that nobody has touched. */
+export function initial() {
+  return {
+    tenant: "",
+    metrics: [],
+    devices: [], // picked one by one; none: all that match
+    match: [], // {label, op, value}
+    by: "", // "": by how many there are; "device", "all", or the name of a tag
+    agg: "avg",
+    q: "", // PromQL that was typed; "" follows what is picked
+    range: "15m",
+    from: null, // both, or neither
+    to: null,
+    step: 0, // ms, 0 by itself
+    refresh: 0, // s
+    view: "chart",
+    utc: false,
+  };
+}
+
+/** parse reads the fragment of a URL, with or without #. What it does not understand is as if it were not there. */
+export function parse(fragment) {
+  const p = new URLSearchParams(fragment.replace(/^#/, ""));
+  const s = initial();
+  s.tenant = p.get("tenant") ?? "";
+  s.metrics = [...new Set(p.getAll("metric").filter(Boolean))];
+  s.devices = [...new Set(p.getAll("device").filter(Boolean))];
+  s.match = p.getAll("match").map(matcherOf).filter(Boolean);
+  s.by = p.get("by") ?? "";
+  if (aggregations.includes(p.get("agg"))) s.agg = p.get("agg");
+  s.q = p.get("q") ?? "";
+  if (duration(p.get("range") ?? "") > 0) s.range = p.get("range");
+  const from = whole(p.get("from"));
+  const to = whole(p.get("to"));
+  if (from !== null && to !== null && from < to) Object.assign(s, { from, to });
+  s.step = duration(p.get("step") ?? "") || 0;
+  if (refreshes.includes(Number(p.get("refresh")))) s.refresh = Number(p.get("refresh"));
+  if (views.includes(p.get("view"))) s.view = p.get("view");
+  s.utc = p.get("utc") === "1";
+  return s;
+}
+
+function whole(text) {
+  return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
+}
+
+/** matcherOf reads a matcher such as fleet=~"East|West", without quotes; null if it is none. */
+export function matcherOf(text) {
+  const m = /^([^=!~]+)(=~|!~|!=|=)([^]*)$/.exec(text);
+  return m && { label: m[1], op: m[2], value: m[3] };
+}
+
+/** fragment returns the fragment of a state, without #: what is as initially is left out. */
+export function fragment(s, { length }) {
+  const p = new URLSearchParams();
+  const start = initial();
+  const put = (name, value) => value !== start[name] && p.append(name, value);
+  put("tenant", s.tenant);
+  for (const m of s.metrics) p.append("metric", m);
+  for (const d of s.devices) p.append("device", d);
+  for (const m of s.match) p.append("match", m.label + m.op + m.value);
+  put("by", s.by);
+  put("agg", s.agg);
+  put("q", s.q);
+  if (s.from !== null) {
+    p.append("from", s.from);
+    p.append("to", s.to);
+  } else put("range", s.range);
+  if (s.step) p.append("step", length(s.step));
+  put("refresh", s.refresh);
+  put("view", s.view);
+  if (s.utc) p.append("utc", "1");
+  return p.toString();
+}

@@ -1,0 +1,298 @@
+// What is below the query: charts with their legends, what an answer says of itself, errors.
+
+import { Chart, swatch } from "./chart.js";
+import { fill, h } from "./dom.js";
+import { charge, count, instant, length, number } from "./format.js";
+import { fromAggregates, fromMatrix, summary } from "./series.js";
+
+/** panelsOf returns the panels of a plan with the curves of their answers. answers has one for each request. */
+export function panelsOf(plan, answers) {
+  return plan.panels.map((p) => {
+    const answer = answers.get(p.request);
+    const base = { title: p.title, promql: p.promql, step: plan.step, range: plan.range };
+    if (!answer) return { ...base, curves: [], texts: 0, exact: false };
+    const { body } = answer;
+    if (body.aggregates) {
+      const { curves } = fromAggregates(body.aggregates, [p.title]).find((m) => m.metric === p.title);
+      return {
+        ...base,
+        exact: false,
+        texts: curves.filter((c) => c.text).length,
+        curves: curves.filter((c) => !c.text),
+      };
+    }
+    return { ...base, exact: true, texts: 0, curves: matrix(body.data, plan.all) };
+  });
+}
+
+// A range query of a number answers a matrix too; what is none can't be drawn.
+function matrix(data, name) {
+  return data.resultType === "matrix" ? fromMatrix(data.result, name) : [];
+}
+
+/** drawCharts puts panels into an element, and returns the charts, which are to be mounted and, later, destroyed. */
+export function drawCharts(element, panels, page) {
+  const drawn = panels.map((panel) => drawPanel(panel, { ...page, panels: panels.length }));
+  fill(
+    element,
+    drawn.map((d) => d.element),
+  );
+  const charts = drawn.map((d) => d.chart).filter(Boolean);
+  for (const c of charts) c.mount();
+  return charts;
+}
+
+function drawPanel(panel, page) {
+  const { curves, title } = panel;
+  const name = title || "Result";
+  if (curves.length === 0) {
+    const why = panel.texts > 0 ? "These are texts: see Latest." : "Nothing was reported in this range.";
+    return {
+      element: h(
+        "section",
+        { class: "panel", "aria-label": name },
+        title ? h("h3", {}, title) : null,
+        h("div", { class: "empty" }, h("p", {}, why), h("div", { class: "some" }, widen(page))),
+      ),
+    };
+  }
+  const chart = new Chart(panel, page);
+  const legend = new Legend(panel, chart, page);
+  const holes = chart.gaps.reduce((n, g) => n + g.length, 0);
+  const band = curves.some((c) => c.min.some((v) => v !== null)) && chart.bands();
+  const head = h(
+    "h3",
+    {},
+    name,
+    h(
+      "span",
+      { class: "hint" },
+      `${count(curves.length, "curve")} · step ${length(panel.step)}${band ? " · band: least to greatest" : ""}`,
+    ),
+    holes > 0 ? h("span", { class: "hint" }, h("span", { class: "hatch" }), ` ${count(holes, "gap")}`) : null,
+  );
+  return {
+    chart,
+    element: h(
+      "section",
+      { class: "panel", "aria-label": name },
+      head,
+      chart.element,
+      legend.element,
+      data(panel, chart, page),
+    ),
+  };
+}
+
+/** widen returns buttons that ask for a longer range. */
+export function widen(page) {
+  return page.presets.map((p) => h("button", { on: { click: () => page.range(p) } }, `Last ${p}`));
+}
+
+// The curves of a panel with figures. A click hides or shows one; with shift, all others.
+class Legend {
+  constructor(panel, chart, page) {
+    Object.assign(this, { panel, chart, page, hidden: new Set() });
+    this.body = h("tbody", {});
+    this.element = h(
+      "div",
+      { class: "scroll legend", tabIndex: -1 },
+      h(
+        "table",
+        { class: "data" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", { scope: "col" }, "Curve"),
+            ["last", "min", "avg", "max"].map((t) =>
+              h(
+                "th",
+                {
+                  class: t === "last" ? "n" : "n optional",
+                  scope: "col",
+                },
+                t,
+              ),
+            ),
+          ),
+        ),
+        this.body,
+      ),
+    );
+    this.draw();
+  }
+
+  draw() {
+    const { curves } = this.panel;
+    fill(
+      this.body,
+      curves.map((c, n) => {
+        const s = summary(c);
+        const off = this.hidden.has(n);
+        const mark = swatch(this.page.mode, n);
+        mark.classList.toggle("off", off);
+        const labels = Object.entries(c.labels)
+          .map(([l, v]) => `${l}=${v}`)
+          .join(", ");
+        return h(
+          "tr",
+          {
+            class: off ? "off" : null,
+            on: { mouseenter: () => this.chart.light(n), mouseleave: () => this.chart.light(-1) },
+          },
+          h(
+            "td",
+            { class: "wide" },
+            h(
+              "button",
+              {
+                class: "series",
+                "aria-pressed": String(!off),
+                title: labels || c.name,
+                on: {
+                  click: (e) => this.toggle(n, e.shiftKey),
+                },
+              },
+              mark,
+              h("span", {}, c.name),
+            ),
+          ),
+          ["last", "min", "avg", "max"].map((k) => h("td", { class: k === "last" ? "n" : "n optional" }, number(s[k]))),
+        );
+      }),
+    );
+  }
+
+  toggle(n, alone) {
+    const { curves } = this.panel;
+    const others = curves.map((_, i) => i).filter((i) => i !== n);
+    if (alone) this.hidden = others.every((i) => this.hidden.has(i)) ? new Set() : new Set(others);
+    else if (!this.hidden.delete(n)) this.hidden.add(n);
+    if (this.hidden.size === curves.length) this.hidden = new Set();
+    this.draw();
+    this.chart.show(this.hidden);
+    this.body.querySelectorAll("button")[n].focus();
+  }
+}
+
+// A table of what is drawn, for those who can't see it or want a number: made when it is opened.
+const mostRows = 500;
+
+function data({ curves }, chart, page) {
+  const rows = h("div", { class: "rows scroll", tabIndex: 0 });
+  const fillIn = () => {
+    const all = curves
+      .flatMap((c, n) => [
+        ...c.times.map((t, i) => [t, c.name, c.avg[i], c.min[i], c.max[i]]),
+        ...chart.gaps[n].map((g) => [g.from + 1, c.name, g]),
+      ])
+      .sort((a, b) => b[0] - a[0]);
+    fill(
+      rows,
+      h(
+        "table",
+        { class: "data" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ["Time", "Curve", "Value", "Least", "Greatest"].map((t, i) =>
+              h("th", { class: i > 1 ? "n" : null, scope: "col" }, t),
+            ),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          all.slice(0, mostRows).map(([t, name, v, min, max]) => {
+            const gap = typeof v === "object" && v !== null;
+            return h(
+              "tr",
+              { class: gap ? "gap" : null },
+              h("td", {}, instant(gap ? v.from : t, page.utc)),
+              h("td", {}, name),
+              gap
+                ? h(
+                    "td",
+                    { class: "n", colSpan: 3 },
+                    `gap of ${length(v.to - v.from)}${v.open ? " until the end" : ""}`,
+                  )
+                : [v, min, max].map((x) => h("td", { class: "n" }, number(x))),
+            );
+          }),
+        ),
+      ),
+      all.length > mostRows
+        ? h("p", { class: "none" }, `and ${count(all.length - mostRows, "row")} more: save it as CSV`)
+        : null,
+    );
+  };
+  return h(
+    "details",
+    { class: "more", on: { toggle: (e) => e.target.open && fillIn() } },
+    h("summary", {}, "As a table"),
+    rows,
+  );
+}
+
+/** drawAnswer says beside the tabs what an answer cost, and whether it is complete. */
+export function drawAnswer(element, a, spent) {
+  const facts = [];
+  facts.push(
+    a.complete
+      ? h("span", { class: "dot" }, "complete")
+      : h("span", { class: "dot warn", title: a.why.join("\n") }, "incomplete"),
+  );
+  if (a.cost) {
+    facts.push(h("span", { title: `this page so far: ${charge(spent)}` }, h("b", {}, charge(a.cost.request_units))));
+    facts.push(h("span", {}, count(a.cost.documents, "document") + (a.cost.cached ? ` + ${a.cost.cached} known` : "")));
+    if (a.cost.head_rows) facts.push(h("span", { class: "optional" }, `${count(a.cost.head_rows, "row")} from memory`));
+  }
+  if (a.source) facts.push(h("span", { title: "where the answer came from" }, `from ${a.source}`));
+  facts.push(h("span", { class: "optional" }, `${Math.round(a.took)} ms`));
+  if (a.cost) facts.push(h("span", { class: "optional" }, `${charge(spent)} so far`));
+  fill(element, facts);
+}
+
+/** notes returns what there is to say above the answer: why it is incomplete, what was left out, warnings. */
+export function notes(a, left) {
+  const out = [];
+  if (!a.complete) out.push(note("warn", "This answer is incomplete", ...a.why));
+  if (left > 0)
+    out.push(
+      note(
+        "",
+        "",
+        `Shown are the first 50 devices; ${count(left, "other")} match too. Narrow them, or put them together.`,
+      ),
+    );
+  if (a.truncated) out.push(note("", "", "There is more than is shown: narrow it by tag or device."));
+  for (const n of a.notes.filter((n) => !n.includes("truncated"))) out.push(note("", "", n));
+  return out;
+}
+
+function note(kind, title, ...texts) {
+  return h(
+    "div",
+    { class: `box-note ${kind}` },
+    title ? h("h3", {}, title) : null,
+    texts.map((t) => h("p", {}, t)),
+  );
+}
+
+/** problem returns an error as the service says it, with what can be done about it. */
+export function problem(p, actions) {
+  const where = p.parameter ? ` (${p.parameter})` : "";
+  return h(
+    "div",
+    { class: "box-note bad", role: "alert" },
+    h("h3", {}, p.status ? `${p.status} ${p.title}${where}` : p.title),
+    h("p", {}, p.message),
+    h("div", { class: "foot" }, actions),
+  );
+}

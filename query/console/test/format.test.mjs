@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { ago, charge, count, instant, length, number, roughly, short } from "../page/js/format.js";
+
+test("numbers are as exact as one reads them", () => {
+  for (const [v, text] of [
+    [0, "0"],
+    [-0, "0"],
+    [21.5, "21.5"],
+    [-3, "−3"],
+    [1 / 3, "0.333333"],
+    [123456.789, "123457"],
+    [1234567.891, "1234567.89"],
+    [1e15, "1.000e15"],
+    [0.00001234, "1.234e-5"],
+    [NaN, "NaN"],
+    [Infinity, "+Inf"],
+    [-Infinity, "−Inf"],
+    [9223372036854775807n, "9223372036854775807"],
+    [true, "true"],
+    [null, "–"],
+  ]) {
+    assert.equal(number(v), text);
+  }
+});
+
+test("axes have short numbers", () => {
+  for (const [v, text] of [
+    [9999, "9999"],
+    [10000, "10k"],
+    [-2.5e6, "−2.5M"],
+    [3e9, "3G"],
+    [4e12, "4T"],
+    [0.5, "0.5"],
+  ]) {
+    assert.equal(short(v), text);
+  }
+});
+
+test("lengths of time", () => {
+  assert.equal(length(90e3), "1m30s");
+  assert.equal(length(86400e3), "1d");
+  assert.equal(length(0), "0ms");
+  assert.equal(length(1500), "1s500ms");
+  assert.equal(roughly(200e3), "3 min");
+  assert.equal(roughly(2 * 86400e3), "2 days");
+  assert.equal(ago(1000, 61000), "1 min ago");
+  assert.equal(ago(1000, 1400), "now");
+  assert.equal(ago(61000, 1000), "in 1 min");
+});
+
+test("instants, charges, counts", () => {
+  assert.equal(instant(Date.UTC(2026, 10, 22, 1, 2, 3, 45), true), "2026-11-22 01:02:03.045");
+  assert.equal(charge(2.8995), "2.9 RU");
+  assert.equal(charge(45.25), "45.3 RU");
+  assert.equal(charge(12345.6), "12,346 RU");
+  assert.equal(count(1, "gap"), "1 gap");
+  assert.equal(count(1200, "gap"), "1,200 gaps");
+});

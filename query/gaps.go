@@ -1,0 +1,182 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query/gaps"
+	"binnacle/query/merge"
+	"binnacle/query/read"
+)
+
+// GapsRequest asks for the holes in a device's readings. A range that ends behind now ends now.
+type GapsRequest struct {
+	Tenant, Device string
+	Range          telemetry.Range
+	Expect         time.Duration // between readings; 0 is to be learnt from them
+	Sequence       string        // metric that has the number of each of the device's messages; empty: none has
+}
+
+// Case reads what is known of a device: whole days, so that chains can be held against themselves. What was refused is
+// left to the caller. Errors are those of Readings.
+func (q *Querier) Case(ctx context.Context, r GapsRequest) (c gaps.Case, res Result, err error) {
+	now := q.cfg.Now().UnixMilli()
+	r.Range.To = min(r.Range.To, now+1)
+	c = gaps.Case{Range: r.Range, Expect: r.Expect, Known: -1}
+	if r.Range.Empty() {
+		return c, Result{Complete: true}, nil
+	}
+	days := telemetry.Range{From: telemetry.DayOf(r.Range.From).Start(), To: telemetry.DayOf(r.Range.To - 1).End()}
+	tenant, _ := q.cfg.Directory.View().Tenant(r.Tenant)
+	c.Expired = func(day telemetry.Day) bool { return tenant.Expired(day, now) }
+	var all []merge.Present
+	var lacking []read.Lack
+	err = q.observed(ctx, "gaps", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
+		if err := q.known(ctx, r, &c); err != nil {
+			return err
+		}
+		under := q.underway(read.Request{Tenant: r.Tenant, Devices: []string{r.Device}, Range: days})
+		defer under.Close()
+		sink := merge.NewPresence(merge.Config{Range: days, Memory: under.Memory})
+		err := under.Explain(under.Run(ctx, sink))
+		res = Result{Complete: err == nil && under.Incomplete() == nil, Incomplete: under.Incomplete(), Stats: under.Stats()}
+		res.Stats.RequestUnits = spent.Read().RUs
+		q.metrics.answered(res, under.Memory.Peak())
+		all, lacking = sink.All(), under.Lacking()
+		c.Unread, c.Waits = strings.Join(under.Unread(), "; "), waits(under.Waits(), all)
+		return err
+	})
+	if err != nil {
+		return c, res, err
+	}
+	c.Stretches = stretches(all)
+	c.Breaks = breaks(all, lacking, tenant, now)
+	if r.Sequence == "" {
+		return c, res, nil
+	}
+	numbers, err := q.Readings(ctx, Request{Tenant: r.Tenant, Devices: []string{r.Device}, Metrics: []string{r.Sequence},
+		Range: days}, func(row Row) error {
+		if v := row.Values[0].Value; v.Kind() == telemetry.Int {
+			c.Numbers = append(c.Numbers, gaps.Number{At: row.Time, N: v.Int()})
+		} else if f := v.Float(); v.Kind() == telemetry.Float && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+			c.Numbers = append(c.Numbers, gaps.Number{At: row.Time, N: int64(f)})
+		}
+		return nil
+	})
+	res.Stats.RequestUnits += numbers.Stats.RequestUnits
+	res.Stats.Documents += numbers.Stats.Documents
+	return c, res, err
+}
+
+// known finds out since when the device is known.
+func (q *Querier) known(ctx context.Context, r GapsRequest, c *gaps.Case) error {
+	k, err := q.Known(ctx, r.Tenant)
+	if err != nil {
+		return err
+	}
+	if e, ok := k.Entry(r.Device); ok && e.First <= e.Last {
+		c.Known = e.First
+	}
+	return nil
+}
+
+// waits is what waits of a device: where the tenant waits as a whole, it may be among those if its readings came that
+// way before, or are not known to have come any.
+func waits(all []read.Wait, present []merge.Present) (out []gaps.Wait) {
+	for _, w := range all {
+		came := func(p merge.Present) bool { return p.Source.Partition == w.Partition }
+		if w.Device != "" || len(present) == 0 || slices.ContainsFunc(present, came) {
+			out = append(out, gaps.Wait{Since: w.Since, Detail: w.HeadWait.String()})
+		}
+	}
+	return out
+}
+
+// stretches tells what is late: within a chain readings stand in the order of offsets, and what lies before the times
+// that are stored already came behind them.
+func stretches(all []merge.Present) (out []gaps.Stretch) {
+	type log struct {
+		stream    uint32
+		partition int32
+	}
+	furthest := map[log]int64{}
+	for _, p := range all {
+		of := log{p.Source.Stream, p.Source.Partition}
+		reached, any := furthest[of]
+		if !any {
+			reached = math.MinInt64
+		}
+		cut := int64(0)
+		if p.Header != nil {
+			cut = p.Header.Cut
+		}
+		split, _ := slices.BinarySearch(p.Times, reached)
+		if split > 0 {
+			out = append(out, gaps.Stretch{Times: p.Times[:split], Late: true, Cut: cut})
+		}
+		if split < len(p.Times) {
+			out = append(out, gaps.Stretch{Times: p.Times[split:], Cut: cut})
+			furthest[of] = p.Times[len(p.Times)-1]
+		}
+	}
+	return out
+}
+
+// breaks are where chains lack chunks. Of a day whose retention is over chunks go one by one.
+func breaks(all []merge.Present, lacking []read.Lack, tenant control.Tenant, now int64) (out []gaps.Break) {
+	type chain struct {
+		day       telemetry.Day
+		stream    uint32
+		partition int32
+	}
+	chains := map[chain][]merge.Present{}
+	for _, p := range all {
+		if p.Header != nil && !tenant.Expired(p.Header.ID.Day, now) {
+			id := p.Header.ID
+			of := chain{id.Day, id.Stream, id.Partition}
+			chains[of] = append(chains[of], p)
+		}
+	}
+	told := map[telemetry.Day]bool{}
+	for of, chunks := range chains {
+		slices.SortFunc(chunks, func(a, b merge.Present) int { return int(a.Header.ID.Number) - int(b.Header.ID.Number) })
+		next, begin := uint32(0), of.day.Start()
+		for _, p := range chunks {
+			if n := p.Header.ID.Number; n > next {
+				told[of.day] = true
+				out = append(out, gaps.Break{Range: telemetry.Range{From: begin, To: p.Header.From}, Day: of.day,
+					Detail: fmt.Sprintf("the chain of stream %d and partition %d lacks %s: run binnacle audit", of.stream,
+						of.partition, numbers(next, n-1))})
+			}
+			next, begin = p.Header.ID.Number+1, max(begin, p.Header.To)
+		}
+	}
+	for _, l := range lacking {
+		if told[l.Day] {
+			continue
+		}
+		begin := l.Day.Start()
+		for of, chunks := range chains {
+			if of.day == l.Day {
+				begin = max(begin, chunks[len(chunks)-1].Header.To)
+			}
+		}
+		out = append(out, gaps.Break{Range: telemetry.Range{From: begin, To: l.Day.End()}, Day: l.Day,
+			Detail: l.Detail + ": run binnacle audit"})
+	}
+	return out
+}
+
+func numbers(from, to uint32) string {
+	if from == to {
+		return fmt.Sprintf("number %d", from)
+	}
+	return fmt.Sprintf("numbers %d to %d", from, to)
+}

@@ -1,0 +1,159 @@
+package gaps
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"binnacle/internal/telemetry"
+)
+
+// Number is the sequence number that a reading carries: the device counts its messages.
+type Number struct {
+	At int64 // of the reading, ms
+	N  int64
+}
+
+// numbers are a device's, by time, each instant once, and how they go on from message to message.
+type numbers struct {
+	all   []Number
+	top   int64 // the greatest
+	step  int64 // from one message to the next; 0: they say nothing
+	round int64 // how many there are before they begin anew; 0 is not known
+}
+
+// rounds are how many numbers there are where a device counts in a byte, two bytes or four.
+var rounds = []int64{1 << 8, 1 << 16, 1 << 32}
+
+// newNumbers learns how the numbers go on, between readings that follow each other without a hole.
+func newNumbers(all []Number, expect int64) numbers {
+	n := numbers{all: slices.Clone(all)}
+	slices.SortStableFunc(n.all, func(a, b Number) int { return cmp.Compare(a.At, b.At) })
+	n.all = slices.CompactFunc(n.all, func(a, b Number) bool { return a.At == b.At })
+	steps, falls, total := map[int64]int{}, map[int64]int{}, 0
+	for i, b := range n.all {
+		n.top = max(n.top, b.N)
+		if i == 0 || hole(mark{at: n.all[i-1].At}, mark{at: b.At}, expect) {
+			continue
+		}
+		switch d := b.N - n.all[i-1].N; {
+		case d > 0:
+			steps[d]++
+			total++
+		case d < 0:
+			falls[-d]++
+		}
+	}
+	for d, times := range steps {
+		if times > steps[n.step] || times == steps[n.step] && d < n.step {
+			n.step = d
+		}
+	}
+	if n.step == 0 || steps[n.step]*10 < total*9 || total < leastLearnt {
+		n.step = 0 // it is no number of the device's messages, such as one that several devices share
+		return n
+	}
+	for d, times := range falls {
+		round := d + n.step
+		if n.top < round && (slices.Contains(rounds, round) || times > 1) {
+			n.round = max(n.round, round)
+		}
+	}
+	return n
+}
+
+// count is how many messages lie between two numbers; ok is false when the device began anew, or they do not tell. most
+// is how many may lie between them, by the time that has passed.
+func (n *numbers) count(a, b, most int64) (messages int64, ok bool) {
+	d := b - a
+	if d <= 0 && n.round > 0 {
+		d += n.round
+	}
+	if d <= 0 { // it may count in so many bytes without having been seen to begin anew
+		for _, round := range rounds {
+			if n.top < round {
+				d += round
+				break
+			}
+		}
+	}
+	if d <= 0 || d%n.step != 0 || d/n.step-1 > most || n.round > 0 && most >= n.round/n.step {
+		return 0, false
+	}
+	return d/n.step - 1, true
+}
+
+// ends are the last number at or before a range, and the first at or behind its end.
+func (n *numbers) ends(r telemetry.Range) (a, b Number, ok bool) {
+	at := func(t int64) int {
+		i, _ := slices.BinarySearchFunc(n.all, t, func(x Number, t int64) int { return cmp.Compare(x.At, t) })
+		return i
+	}
+	before, behind := at(r.From+1)-1, at(r.To)
+	if n.step == 0 || before < 0 || behind >= len(n.all) {
+		return a, b, false
+	}
+	return n.all[before], n.all[behind], true
+}
+
+// tell makes verdicts of the holes between the same two numbers: those of which it could not be told whether the device
+// was silent, or its readings were lost on the way to Kafka. Where nothing is missing nothing can be anywhere else.
+func (c *Case) tell(all []Gap, present, refused []int64, expect int64) {
+	n := newNumbers(c.Numbers, expect)
+	for i := 0; i < len(all); {
+		a, b, ok := n.ends(all[i].Range)
+		j := i + 1
+		for ; ok && j < len(all) && all[j].To <= b.At; j++ {
+		}
+		if ok {
+			n.judge(all[i:j], a, b, between(present, a.At, b.At)+between(refused, a.At, b.At), expect)
+		}
+		i = j
+	}
+}
+
+// between is how many of some instants, which are sorted, lie between two others.
+func between(all []int64, a, b int64) int64 {
+	first, _ := slices.BinarySearch(all, a+1)
+	end, _ := slices.BinarySearch(all, b)
+	return int64(max(0, end-first))
+}
+
+// judge is tell for the holes between two numbers. Some messages are known to have reached Kafka: those that were
+// refused, and readings without a number.
+func (n *numbers) judge(holes []Gap, a, b Number, known, expect int64) {
+	most := (b.At-a.At)*2/expect + 1
+	messages, ok := n.count(a.N, b.N, most)
+	if !ok {
+		for i := range holes {
+			if holes[i].Verdict == Never {
+				holes[i].Detail = fmt.Sprintf("%s; the device's numbers begin anew after it, %d after %d, and don't tell", never,
+					b.N, a.N)
+			}
+		}
+		return
+	}
+	messages -= known
+	for i := range holes {
+		g := &holes[i]
+		switch {
+		case messages <= 0 && (g.Verdict == Never || g.Verdict == Unknown || g.Verdict == Replaying):
+			g.Verdict, g.Missing = Silent, 0
+			g.Detail = fmt.Sprintf("the device sent nothing: its numbers go on, %d after %d", b.N, a.N)
+		case g.Verdict == Never:
+			g.Verdict = Lost
+			if len(holes) == 1 {
+				g.Missing = int(messages)
+			}
+			g.Detail = fmt.Sprintf("lost on the way to Kafka: the device's numbers go from %d to %d, and %s", a.N, b.N,
+				lacking(messages))
+		}
+	}
+}
+
+func lacking(messages int64) string {
+	if messages == 1 {
+		return "one message is missing"
+	}
+	return fmt.Sprintf("%d messages are missing", messages)
+}

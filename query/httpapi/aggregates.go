@@ -1,0 +1,157 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"binnacle/internal/jsontext"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// Bounds of the steps of aggregates.
+const (
+	maxStep    = 366 * 24 * time.Hour
+	maxBuckets = 11_000 // of a series
+)
+
+const aggregatesHead = "start,device,labels,metric,type,count,min,max,sum,avg,first,last,nan,pos_inf,neg_inf"
+
+// aggregatesSchema has the columns of aggregatesHead, with integers and bools as the nearest floats.
+var aggregatesSchema = arrow.NewSchema([]arrow.Field{
+	instants("start"), texts("device", false), texts("labels", true), texts("metric", false), texts("type", false),
+	integers("count", false), floats("min"), floats("max"), floats("sum"), floats("avg"), floats("first"), floats("last"),
+	integers("nan", false), integers("pos_inf", false), integers("neg_inf", false),
+}, nil)
+
+func (a *api) aggregates(w *response, r *http.Request, tenant string) error {
+	p := parse(r, aggregatesParameters, "device", "metric", "aggregate", "by")
+	q := a.asked(p, tenant)
+	if p.isGrouped() {
+		return a.grouped(w, r, p, q)
+	}
+	step := p.step()
+	list := records{w: w, name: "aggregates", head: aggregatesHead, schema: aggregatesSchema}
+	list.format, list.limit = p.format(arrowFormat, parquetFormat)
+	if p.err == nil && step > 0 && (q.Range.To-q.Range.From)/step.Milliseconds() >= maxBuckets {
+		p.fail("step", "makes more than %d buckets of the range: take a longer one", maxBuckets)
+	}
+	if p.err != nil {
+		return p.err
+	}
+	return a.list(&list, r, func() (query.Result, error) {
+		return a.cfg.Querier.Statistics(r.Context(), q, step, func(s query.Statistic) error {
+			if step == 0 {
+				s.Start = q.Range.From
+			}
+			return list.record(func(b []byte) []byte { return appendAggregate(b, &s) },
+				func(b []byte) []byte { return appendAggregateCells(b, &s) },
+				func(t *batched) error { return t.appendAggregate(&s) })
+		})
+	})
+}
+
+// figure is a number of a statistic, none if there is nothing to say.
+type figure struct {
+	name  string
+	value telemetry.Value
+}
+
+func figures(s *query.Statistic) [6]figure {
+	return [6]figure{{"min", s.Min}, {"max", s.Max}, {"sum", s.Sum}, {"avg", average(s)}, {"first", s.First},
+		{"last", s.Last}}
+}
+
+// average is the sum through the count, none where there is no sum.
+func average(s *query.Statistic) telemetry.Value {
+	switch s.Sum.Kind() {
+	case telemetry.Float:
+		return telemetry.FloatValue(s.Sum.Float() / float64(s.Count))
+	case telemetry.Int:
+		return telemetry.FloatValue(float64(s.Sum.Int()) / float64(s.Count))
+	}
+	return telemetry.Value{}
+}
+
+// odd is how many values of each sort are no number.
+func odd(s *query.Statistic) [3]struct {
+	name  string
+	count int
+} {
+	return [3]struct {
+		name  string
+		count int
+	}{{"nan", s.NaN}, {"pos_inf", s.PosInf}, {"neg_inf", s.NegInf}}
+}
+
+func appendAggregate(b []byte, s *query.Statistic) []byte {
+	b = jsontext.AppendString(append(b, `{"device":`...), s.Device)
+	b = strconv.AppendInt(append(b, `,"start":`...), s.Start, 10)
+	if len(s.Labels) > 0 {
+		b = jsontext.AppendLabels(append(b, `,"labels":`...), s.Labels)
+	}
+	b = jsontext.AppendString(append(b, `,"metric":`...), s.Metric)
+	b = jsontext.AppendString(append(b, `,"type":`...), s.Kind.String())
+	b = strconv.AppendInt(append(b, `,"count":`...), int64(s.Count), 10)
+	for _, f := range figures(s) {
+		if f.value.Kind() != 0 {
+			b = appendJSON(append(append(append(b, `,"`...), f.name...), `":`...), f.value)
+		}
+	}
+	for _, o := range odd(s) {
+		if o.count > 0 {
+			b = strconv.AppendInt(append(append(append(b, `,"`...), o.name...), `":`...), int64(o.count), 10)
+		}
+	}
+	return append(b, '}')
+}
+
+func appendAggregateCells(b []byte, s *query.Statistic) []byte {
+	b = appendTime(b, s.Start)
+	b = appendSeriesCells(b, s.Device, s.Labels, s.Metric)
+	b = append(append(b, ','), s.Kind.String()...)
+	b = strconv.AppendInt(append(b, ','), int64(s.Count), 10)
+	for _, f := range figures(s) {
+		if b = append(b, ','); f.value.Kind() != 0 {
+			b = appendValueCell(b, f.value)
+		}
+	}
+	for _, o := range odd(s) {
+		b = strconv.AppendInt(append(b, ','), int64(o.count), 10)
+	}
+	return b
+}
+
+// appendAggregate appends a row of aggregatesSchema.
+func (t *batched) appendAggregate(s *query.Statistic) error {
+	labels, kind := labelsText(s.Labels), s.Kind.String()
+	t.time(0, s.Start)
+	t.text(1, s.Device, true)
+	t.text(2, labels, labels != "")
+	t.text(3, s.Metric, true)
+	t.text(4, kind, true)
+	t.integer(5, int64(s.Count), true)
+	column := 6
+	for _, f := range figures(s) {
+		v, ok := nearest(f.value)
+		t.number(column, v, ok)
+		column++
+	}
+	for _, o := range odd(s) {
+		t.integer(column, int64(o.count), true)
+		column++
+	}
+	return t.added(len(s.Device) + len(labels) + len(s.Metric) + len(kind))
+}
+
+// appendSeriesCells appends device, labels and metric as cells behind another one.
+func appendSeriesCells(b []byte, device string, labels telemetry.Labels, metric string) []byte {
+	b = append(appendCell(append(b, ','), device), ',')
+	if text := labelsText(labels); text != "" {
+		b = appendCell(b, text)
+	}
+	return appendCell(append(b, ','), metric)
+}

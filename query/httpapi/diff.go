@@ -1,0 +1,169 @@
+package httpapi
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"binnacle/internal/jsontext"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+	"binnacle/query/merge"
+	"binnacle/query/rejected"
+)
+
+const diffHead = "change,time,device,labels,metric,was,value"
+
+// counted is how many changes there are of each sort.
+type counted struct {
+	Corrected int `json:"corrected"`
+	Late      int `json:"late"`
+	New       int `json:"new"`
+}
+
+// refusal is how many readings were refused for a reason.
+type refusal struct {
+	Reason string `json:"reason"`
+	Count  int    `json:"count"`
+}
+
+// diff answers what has become known between two moments.
+func (a *api) diff(w *response, r *http.Request, tenant string) error {
+	p := parse(r, diffParameters, "device", "metric", "change")
+	q := a.asked(p, tenant)
+	now := a.cfg.Now()
+	since, until := p.moment("since", now, 0), p.moment("until", now, 0)
+	if since == 0 {
+		p.fail("since", "is missing; it is the earlier one of two moments")
+	}
+	if until > 0 && since > until {
+		p.fail("since", "%s is after until, %s", shown(p, "since", since), shown(p, "until", until))
+	}
+	if until > 0 && p.after {
+		p.fail("until", "may not stand beside %s, which is about now", AfterHeader)
+	}
+	wanted := p.changes()
+	list := records{w: w, name: "changes", head: diffHead}
+	list.format, list.limit = p.format()
+	if p.err != nil {
+		return p.err
+	}
+	q.AsOf = until
+	var n counted
+	list.more = func() ([]byte, error) {
+		refused, why := a.refusedBetween(q, since, cmp.Or(until, clamp(now)))
+		return json.Marshal(struct {
+			Counts  counted   `json:"counts"`
+			Refused []refusal `json:"refused"`
+			Why     string    `json:"refused_incomplete,omitempty"`
+		}{n, refused, why})
+	}
+	return a.list(&list, r, func() (query.Result, error) {
+		return a.cfg.Querier.Changes(r.Context(), q, since, func(c query.Change) error {
+			n.add(c.How)
+			if !slices.Contains(wanted, c.How) {
+				return nil
+			}
+			err := list.record(func(b []byte) []byte { return appendChange(b, &c) },
+				func(b []byte) []byte { return appendChangeCells(b, &c) }, nil)
+			if errors.Is(err, query.ErrEnough) {
+				return nil // what is not listed is counted
+			}
+			return err
+		})
+	})
+}
+
+func (n *counted) add(how merge.How) {
+	switch how {
+	case merge.Corrected:
+		n.Corrected++
+	case merge.Late:
+		n.Late++
+	case merge.New:
+		n.New++
+	}
+}
+
+// changes are the sorts of changes that are listed.
+func (p *params) changes() (out []merge.How) {
+	if !p.values.Has("change") {
+		return []merge.How{merge.Corrected, merge.Late}
+	}
+	for _, name := range p.list("change", len(merge.Hows)) {
+		if !slices.Contains(merge.Hows, merge.How(name)) {
+			p.fail("change", "%.100q; allowed are %s", name, strings.Join(words(merge.Hows), ", "))
+		}
+		out = append(out, merge.How(name))
+	}
+	return out
+}
+
+// refusedBetween is what was refused of the request's devices behind a moment and up to another one; why says why that
+// may not be all.
+func (a *api) refusedBetween(q query.Request, since, until int64) (out []refusal, why string) {
+	if a.cfg.Rejected == nil {
+		return []refusal{}, "what was refused is not known here"
+	}
+	counts := make(map[string]int)
+	ask := rejected.Request{Tenant: q.Tenant, Range: telemetry.Range{From: since + 1, To: until + 1}}
+	devices := inOrder(q.Devices)
+	if devices == nil {
+		devices = []string{""}
+	}
+	for _, ask.Device = range devices {
+		found := a.cfg.Rejected.Rejected(ask)
+		why = cmp.Or(why, found.Incomplete)
+		for _, g := range found.Groups {
+			counts[string(g.Reason)] += g.Count
+		}
+	}
+	out = make([]refusal, 0, len(counts))
+	for reason, n := range counts {
+		out = append(out, refusal{reason, n})
+	}
+	slices.SortFunc(out, func(a, b refusal) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Reason, b.Reason))
+	})
+	return out, why
+}
+
+func appendChange(b []byte, c *query.Change) []byte {
+	b = jsontext.AppendString(append(b, `{"change":`...), string(c.How))
+	b = jsontext.AppendString(append(b, `,"device":`...), c.Device)
+	b = strconv.AppendInt(append(b, `,"ts":`...), c.Time, 10)
+	if len(c.Labels) > 0 {
+		b = jsontext.AppendLabels(append(b, `,"labels":`...), c.Labels)
+	}
+	b = jsontext.AppendString(append(b, `,"metric":`...), c.Metric)
+	if c.Was.Kind() != 0 {
+		b = appendJSON(append(b, `,"was":`...), c.Was)
+	}
+	return append(appendJSON(append(b, `,"value":`...), c.Value), '}')
+}
+
+func appendChangeCells(b []byte, c *query.Change) []byte {
+	b = appendTime(append(append(b, c.How...), ','), c.Time)
+	b = append(appendSeriesCells(b, c.Device, c.Labels, c.Metric), ',')
+	if c.Was.Kind() != 0 {
+		b = appendValueCell(b, c.Was)
+	}
+	return appendValueCell(append(b, ','), c.Value)
+}
+
+// withMembers puts the members of an object, which there must be, behind a list in an object.
+func withMembers(b []byte, more func() ([]byte, error)) ([]byte, error) {
+	if more == nil {
+		return b, nil
+	}
+	members, err := more()
+	if err != nil {
+		return b, fmt.Errorf("encode what stands behind the list: %w", err)
+	}
+	return append(append(b, ','), members[1:len(members)-1]...), nil
+}

@@ -1,0 +1,205 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"time"
+
+	"binnacle/query"
+)
+
+// ExplainParameter asks, with the value true, for an explanation in the place of an answer.
+const ExplainParameter = "explain"
+
+// Explained serves what next serves, and explanations of it: with explain=true in the URL the request is answered as
+// ever, and what is sent is which keys were asked, what that was expected to cost and what it has cost. Errors are sent
+// as they are.
+func Explained(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		values, err := url.ParseQuery(r.URL.RawQuery)
+		if err != nil || !values.Has(ExplainParameter) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		switch wanted := values.Get(ExplainParameter); {
+		case wanted != "true" && wanted != "false" || len(values[ExplainParameter]) > 1:
+			e := parameterError{ExplainParameter, "stands once, and is true or false"}
+			writeProblem(w, problem{Status: http.StatusBadRequest, Detail: e.Error(), Parameter: e.name})
+			return
+		case wanted == "false":
+			next.ServeHTTP(w, without(r, values))
+			return
+		}
+		ctx, explanation := query.WithExplanation(r.Context())
+		answer := &unsent{header: make(http.Header), status: http.StatusOK}
+		began := time.Now()
+		next.ServeHTTP(answer, without(r, values).WithContext(ctx))
+		if answer.status >= http.StatusBadRequest {
+			for name, v := range answer.header {
+				w.Header()[name] = v
+			}
+			w.WriteHeader(answer.status)
+			_, _ = w.Write(answer.body.Bytes()) // an error means that the client has gone
+			return
+		}
+		writeExplanation(w, explanation.Reads(), time.Since(began))
+	})
+}
+
+// without is a request that does not ask for an explanation.
+func without(r *http.Request, values url.Values) *http.Request {
+	values.Del(ExplainParameter)
+	r = r.Clone(r.Context())
+	r.URL.RawQuery = values.Encode()
+	r.Header.Del("Accept-Encoding") // nobody reads it
+	return r
+}
+
+// unsent is an answer of which only an error matters.
+type unsent struct {
+	header http.Header
+	status int
+	began  bool
+	body   bytes.Buffer
+}
+
+// Header is http.ResponseWriter.
+func (u *unsent) Header() http.Header { return u.header }
+
+// WriteHeader is http.ResponseWriter.
+func (u *unsent) WriteHeader(status int) {
+	if !u.began {
+		u.status, u.began = status, true
+	}
+}
+
+// Write is http.ResponseWriter.
+func (u *unsent) Write(b []byte) (int, error) {
+	u.began = true
+	if u.status >= http.StatusBadRequest {
+		u.body.Write(b)
+	}
+	return len(b), nil
+}
+
+// explainedRead is query.Explained on the wire.
+type explainedRead struct {
+	Devices   []string      `json:"devices,omitempty"`
+	Metrics   []string      `json:"metrics,omitempty"`
+	From      string        `json:"from"`
+	To        string        `json:"to"`
+	How       string        `json:"how"`
+	Estimated estimated     `json:"estimated"`
+	Charged   stats         `json:"charged"`
+	Scans     []explainScan `json:"scans"`
+	Lanes     []explainLane `json:"lanes,omitempty"`
+	Shown     []explainDay  `json:"shown,omitempty"`
+}
+
+type estimated struct {
+	RequestUnits float64 `json:"request_units"`
+	Documents    float64 `json:"documents"`
+	Scans        int     `json:"scans"`
+	Guessed      bool    `json:"guessed"`
+}
+
+type explainScan struct {
+	Container    string  `json:"container"`
+	TenantShard  string  `json:"tenant_shard"`
+	Device       string  `json:"device,omitempty"`
+	Devices      int     `json:"devices,omitempty"`
+	From         string  `json:"from"`
+	To           string  `json:"to"`
+	StoredSince  string  `json:"stored_since,omitempty"`
+	Documents    int     `json:"documents"`
+	RequestUnits float64 `json:"request_units"`
+}
+
+// explainLane is a scan of documents of lanes.
+type explainLane struct {
+	Container    string  `json:"container"`
+	TenantShard  string  `json:"tenant_shard"`
+	Lane         string  `json:"lane"`
+	From         string  `json:"from"`
+	To           string  `json:"to"`
+	Documents    int     `json:"documents"`
+	RequestUnits float64 `json:"request_units"`
+}
+
+// explainDay is what lanes showed of a first-level key on a day.
+type explainDay struct {
+	TenantShard string `json:"tenant_shard"`
+	Day         string `json:"day"`
+	From        string `json:"from"`
+	To          string `json:"to"`
+	AsOf        string `json:"as_of"`
+	Raw         int    `json:"raw"`
+}
+
+func writeExplanation(w http.ResponseWriter, reads []query.Explained, took time.Duration) {
+	out := struct {
+		Reads   []explainedRead `json:"reads"`
+		Seconds float64         `json:"seconds"`
+	}{make([]explainedRead, len(reads)), math.Round(took.Seconds()*1e4) / 1e4}
+	for i := range reads {
+		out.Reads[i] = explainedReadOf(&reads[i])
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	_ = e.Encode(out) // an error means that the client has gone
+}
+
+func explainedReadOf(r *query.Explained) explainedRead {
+	out := explainedRead{
+		Devices: r.Devices, Metrics: r.Metrics, How: how(r), Charged: statsOf(query.Result{Stats: r.Stats}),
+		Estimated: estimated{round(r.Estimate.RequestUnits), round(r.Estimate.Documents), r.Estimate.Scans,
+			r.Estimate.Guessed},
+		Scans: make([]explainScan, len(r.Scans)),
+	}
+	out.From, out.To = instant(r.Range.From), instant(r.Range.To)
+	for i, s := range r.Scans {
+		x := explainScan{Container: s.Container, TenantShard: s.TenantShard, Device: s.Device, Devices: s.Named,
+			From: instant(s.Range.From), To: instant(s.Range.To), Documents: s.Documents, RequestUnits: round(s.RequestUnits)}
+		if s.Since > 0 {
+			x.StoredSince = instant(s.Since * 1000)
+		}
+		out.Scans[i] = x
+	}
+	for _, l := range r.Lanes {
+		out.Lanes = append(out.Lanes, explainLane{l.Container, l.TenantShard, l.Lane, instant(l.Range.From),
+			instant(l.Range.To), l.Documents, round(l.RequestUnits)})
+	}
+	for _, d := range r.Shown {
+		out.Shown = append(out.Shown, explainDay{d.TenantShard, d.Day.String(), instant(d.Range.From), instant(d.Range.To),
+			instant(d.AsOf * 1000), d.Raw})
+	}
+	return out
+}
+
+func instant(ms int64) string { return string(appendTime(nil, ms)) }
+
+// round takes away the noise of sums of hundredths.
+func round(f float64) float64 { return math.Round(f*1e4) / 1e4 }
+
+// how says in words how the chunks of a read were asked for.
+func how(r *query.Explained) string {
+	switch {
+	case len(r.Shown) > 0:
+		return fmt.Sprintf("lanes of %d days of keys, and %d queries for what they do not show", len(r.Shown), len(r.Scans))
+	case len(r.Scans) == 0:
+		return "heads alone: no container has chunks of the range"
+	case r.Scans[0].Device != "" && r.Ordered:
+		return "a query for each key, in the store's order"
+	case r.Scans[0].Device != "":
+		return "a query for each key"
+	}
+	return fmt.Sprintf("%d prefix queries", len(r.Scans))
+}

@@ -1,0 +1,115 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"binnacle/internal/duration"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+	"binnacle/query/gaps"
+)
+
+var gapsParameters = []string{"device", "from", "to", "expect", "sequence"}
+
+const (
+	// maxGapDays bounds a question about a device: whole days are read.
+	maxGapDays = 31
+	maxExpect  = 7 * duration.Day
+)
+
+// gap is gaps.Gap on the wire.
+type gap struct {
+	From      int64  `json:"from"`
+	To        int64  `json:"to"`
+	Missing   int    `json:"missing"`
+	Verdict   string `json:"verdict"`
+	Reason    string `json:"reason,omitempty"`
+	Topic     string `json:"topic,omitempty"`
+	Partition *int32 `json:"partition,omitempty"`
+	Offset    *int64 `json:"offset,omitempty"`
+	Arrived   *int64 `json:"arrived,omitempty"`
+	Detail    string `json:"detail,omitempty"`
+	Fix       string `json:"fix,omitempty"`
+}
+
+// gaps answers the holes in a device's readings, a verdict each.
+func (a *api) gaps(w *response, r *http.Request, tenant string) error {
+	p := parse(r, gapsParameters)
+	now := a.cfg.Now()
+	q := query.GapsRequest{Tenant: tenant, Device: p.values.Get("device"), Expect: p.duration("expect", 0, maxExpect),
+		Sequence: a.cfg.Sequence}
+	if p.values.Has("sequence") {
+		q.Sequence = p.values.Get("sequence")
+	}
+	if err := telemetry.CheckName("metric", q.Sequence); q.Sequence != "" && err != nil {
+		p.fail("sequence", "%v", err)
+	}
+	if err := telemetry.CheckDevice(q.Device); err != nil {
+		p.fail("device", "%v", err)
+	}
+	q.Range.To = p.instant("to", now, clamp(now))
+	q.Range.From = p.instant("from", now, max(0, q.Range.To-telemetry.DayMillis))
+	if p.err == nil && q.Range.From > q.Range.To {
+		p.fail("from", "%s is after to, %s", shown(p, "from", q.Range.From), shown(p, "to", q.Range.To))
+	}
+	if q.Range.To-q.Range.From > maxGapDays*telemetry.DayMillis {
+		p.fail("from", "more than %d days before to", maxGapDays)
+	}
+	if p.err != nil {
+		return p.err
+	}
+	w.begin("application/json")
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	c, res, err := a.cfg.Querier.Case(r.Context(), q)
+	if err != nil {
+		return err
+	}
+	c.Refusals, c.Nameless, c.Letters = a.cfg.Rejected.Of(tenant, q.Device, c.Range)
+	ruling := gaps.Judge(c)
+	out := struct {
+		Device     string   `json:"device"`
+		From       int64    `json:"from"`
+		To         int64    `json:"to"`
+		Expect     *int64   `json:"expect_ms"`
+		Learnt     bool     `json:"learnt"`
+		Readings   int      `json:"readings"`
+		Gaps       []gap    `json:"gaps"`
+		Complete   bool     `json:"complete"`
+		Incomplete []string `json:"incomplete,omitempty"`
+		Stats      struct {
+			RequestUnits float64 `json:"request_units"`
+			Documents    int     `json:"documents"`
+		} `json:"stats"`
+	}{Device: q.Device, From: c.Range.From, To: c.Range.To, Learnt: ruling.Learnt, Readings: ruling.Readings,
+		Gaps: make([]gap, len(ruling.Gaps)), Incomplete: res.Incomplete}
+	for i := range ruling.Gaps {
+		out.Gaps[i] = gapOf(&ruling.Gaps[i])
+	}
+	if ms := ruling.Expect.Milliseconds(); ms > 0 {
+		out.Expect = &ms
+	} else if !c.Range.Empty() {
+		out.Incomplete = append(out.Incomplete, "there are too few readings to learn how often the device reports: say it "+
+			"by expect")
+	}
+	if c.Letters != "" {
+		out.Incomplete = append(out.Incomplete, c.Letters)
+	}
+	out.Complete = len(out.Incomplete) == 0
+	out.Stats.RequestUnits, out.Stats.Documents = res.Stats.RequestUnits, res.Stats.Documents
+	return encode(w, out)
+}
+
+func gapOf(g *gaps.Gap) gap {
+	out := gap{From: g.From, To: g.To, Missing: g.Missing, Verdict: string(g.Verdict), Reason: string(g.Reason),
+		Detail: g.Detail}
+	if g.Verdict == gaps.Refused {
+		out.Topic = g.Topic
+		out.Partition, out.Offset, out.Fix = &g.Partition, &g.Offset, gaps.Remedy(g.Reason)
+	}
+	if g.Verdict == gaps.Late && g.Arrived > 0 {
+		out.Arrived = &g.Arrived
+	}
+	return out
+}

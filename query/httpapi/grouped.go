@@ -1,0 +1,328 @@
+package httpapi
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // where a machine has no time zones
+
+	"binnacle/internal/duration"
+	"binnacle/internal/jsontext"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+	"binnacle/query/merge"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// Bounds of a request for aggregates.
+const (
+	maxAggregates = 20
+	maxBy         = 20
+)
+
+// groupedOnly are the parameters of which any makes a request one for aggregates of groups: numbers of all types
+// together, and any aggregate.
+var groupedOnly = []string{"aggregate", "by", "fill", "closed", "tz"}
+
+// dimension is something that groups are told apart by.
+type dimension struct{ kind, name string }
+
+// The kinds of dimensions.
+const (
+	byDevice = "device"
+	byMetric = "metric"
+	byLabel  = "label"
+	byTag    = "tag"
+)
+
+func (d dimension) String() string {
+	if d.name == "" {
+		return d.kind
+	}
+	return d.kind + ":" + d.name
+}
+
+// of is what a group has of the dimension; ok is false where it has nothing.
+func (d dimension) of(x *query.Aggregated) (v string, ok bool) {
+	switch d.kind {
+	case byDevice:
+		return x.Device, true
+	case byTag:
+		return x.Tags.Get(d.name)
+	}
+	return x.Labels.Get(d.name)
+}
+
+// isGrouped reports whether aggregates of groups are asked for.
+func (p *params) isGrouped() bool {
+	unit := slices.Contains(merge.Units, merge.Unit(p.values.Get("step")))
+	return unit || slices.ContainsFunc(groupedOnly, p.values.Has)
+}
+
+// grouped answers aggregates of groups.
+func (a *api) grouped(w *response, r *http.Request, p *params, q query.Request) error {
+	ask, by := p.aggregation(&q)
+	list := records{w: w, name: "aggregates"}
+	list.format, list.limit = p.format(arrowFormat, parquetFormat)
+	if p.err != nil {
+		return p.err
+	}
+	out := groupedWriter{by: by, aggregates: ask.Aggregates}
+	list.head, list.schema = out.head(), out.schema()
+	return a.list(&list, r, func() (query.Result, error) {
+		return a.cfg.Querier.Aggregates(r.Context(), q, ask, func(x query.Aggregated) error {
+			return list.record(func(b []byte) []byte { return out.appendJSON(b, &x) },
+				func(b []byte) []byte { return out.appendCells(b, &x) }, func(t *batched) error { return out.appendRow(t, &x) })
+		})
+	})
+}
+
+// aggregation is what is asked of a range, which it turns into that of the instants that count.
+func (p *params) aggregation(q *query.Request) (ask query.Aggregation, by []dimension) {
+	ask.Aggregates = p.aggregates()
+	ask.By, by = p.by()
+	ask.Fill = merge.Fill(p.word("fill", words(merge.Fills)...))
+	right := p.word("closed", "left", "right") == "right"
+	if p.err == nil {
+		ask.Buckets = p.buckets(q.Range, right)
+	}
+	if p.err == nil && ask.Fill != merge.NoFill && !p.values.Has("step") {
+		p.fail("fill", "is for a request with a step")
+	}
+	if p.err == nil {
+		q.Range = ask.Buckets.Held(q.Range)
+	}
+	return ask, by
+}
+
+func words[T ~string](all []T) (out []string) {
+	for _, x := range all {
+		out = append(out, string(x))
+	}
+	return out
+}
+
+func (p *params) aggregates() (out []query.Aggregate) {
+	names := p.list("aggregate", maxAggregates)
+	if names == nil {
+		return merge.PlainAggregates()
+	}
+	for _, name := range names {
+		one, err := merge.ParseAggregate(name)
+		if err != nil {
+			p.fail("aggregate", "%.100q; %v", name, err)
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+// list is the values of a parameter that may stand several times, and have several values with commas between them,
+// each once.
+func (p *params) list(name string, most int) (out []string) {
+	for _, value := range p.values[name] {
+		out = append(out, strings.Split(value, ",")...)
+	}
+	if len(out) > most {
+		p.fail(name, "has %d values; up to %d may be", len(out), most)
+	}
+	return inOrder(out)
+}
+
+// by is what groups are told apart by; nil tells all series apart.
+func (p *params) by() (by *query.By, out []dimension) {
+	if !p.values.Has("by") {
+		return nil, nil
+	}
+	by = &query.By{}
+	for _, given := range p.list("by", maxBy) {
+		kind, name, named := strings.Cut(given, ":")
+		switch {
+		case kind == byMetric && !named: // is told apart in any case
+			continue
+		case kind == byDevice && !named:
+			by.Device = true
+		case kind == byLabel && name != "":
+			by.Labels = append(by.Labels, name)
+		case kind == byTag && name != "":
+			by.Tags = append(by.Tags, name)
+		default:
+			p.fail("by", "%.100q; allowed are device, label:NAME, tag:NAME, and metric, which is told apart in any case", given)
+		}
+		out = append(out, dimension{kind, name})
+	}
+	return by, out
+}
+
+// buckets are those of a step: a length of time, or a unit of the calendar in a time zone.
+func (p *params) buckets(r telemetry.Range, right bool) (b query.Buckets) {
+	step, unit := time.Duration(0), merge.Unit(p.values.Get("step"))
+	if p.values.Has("tz") && unit == "1d" {
+		unit = merge.Day
+	}
+	isUnit := slices.Contains(merge.Units, unit)
+	if p.values.Has("tz") && !isUnit {
+		p.fail("tz", "is for steps of the calendar: %s", strings.Join(words(merge.Units), ", "))
+		return b
+	}
+	if !isUnit {
+		step = p.step()
+	}
+	zone := p.zone()
+	if p.err != nil {
+		return b
+	}
+	var err error
+	if isUnit {
+		b, err = merge.EveryUnit(r, unit, zone, right, maxBuckets)
+	} else {
+		b, err = merge.EveryStep(r, step, right, maxBuckets)
+	}
+	var many *merge.TooManyBuckets
+	if errors.As(err, &many) {
+		p.fail("step", "%v", many)
+	}
+	return b
+}
+
+// step is a length of time in whole milliseconds, 0 if it is absent.
+func (p *params) step() time.Duration {
+	if !p.values.Has("step") {
+		return 0
+	}
+	step, err := duration.Parse(p.values.Get("step"))
+	switch {
+	case err != nil || step <= 0 || step > maxStep:
+		p.fail("step", "%.100q; allowed is a duration like 10s or 5m, at most %s, and %s", p.values.Get("step"),
+			duration.String(maxStep), strings.Join(words(merge.Units), ", "))
+	case step%time.Millisecond != 0:
+		p.fail("step", "%s is not in whole milliseconds", p.values.Get("step"))
+	}
+	return step
+}
+
+func (p *params) zone() *time.Location {
+	if !p.values.Has("tz") {
+		return time.UTC
+	}
+	name := p.values.Get("tz")
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "" || name == "Local" {
+		p.fail("tz", "%.100q; allowed is a name of the IANA database, such as Europe/Berlin", name)
+	}
+	return zone
+}
+
+// groupedWriter writes aggregates of groups.
+type groupedWriter struct {
+	by         []dimension // nil: all series are told apart
+	aggregates []query.Aggregate
+}
+
+func (g *groupedWriter) head() string {
+	columns := []string{"start", "end"}
+	if g.by == nil {
+		columns = append(columns, "device", "labels")
+	}
+	for _, d := range g.by {
+		columns = append(columns, string(appendCell(nil, d.String())))
+	}
+	columns = append(columns, "metric")
+	for _, a := range g.aggregates {
+		columns = append(columns, a.String())
+	}
+	return strings.Join(columns, ",")
+}
+
+func (g *groupedWriter) appendJSON(b []byte, x *query.Aggregated) []byte {
+	b = append(b, '{')
+	if x.Device != "" {
+		b = append(jsontext.AppendString(append(b, `"device":`...), x.Device), ',')
+	}
+	b = strconv.AppendInt(append(b, `"start":`...), x.Start, 10)
+	b = strconv.AppendInt(append(b, `,"end":`...), x.End, 10)
+	if len(x.Labels) > 0 {
+		b = jsontext.AppendLabels(append(b, `,"labels":`...), x.Labels)
+	}
+	if len(x.Tags) > 0 {
+		b = jsontext.AppendLabels(append(b, `,"tags":`...), x.Tags)
+	}
+	b = jsontext.AppendString(append(b, `,"metric":`...), x.Metric)
+	for i, a := range g.aggregates {
+		b = append(append(append(b, `,"`...), a.String()...), `":`...)
+		if v := x.Values[i]; math.IsNaN(v) {
+			b = append(b, "null"...)
+		} else {
+			b = appendJSON(b, telemetry.FloatValue(v))
+		}
+	}
+	return append(b, '}')
+}
+
+func (g *groupedWriter) appendCells(b []byte, x *query.Aggregated) []byte {
+	b = appendTime(append(appendTime(b, x.Start), ','), x.End)
+	if g.by == nil {
+		b = append(appendCell(append(b, ','), x.Device), ',')
+		if text := labelsText(x.Labels); text != "" {
+			b = appendCell(b, text)
+		}
+	}
+	for _, d := range g.by {
+		b = append(b, ',')
+		if v, ok := d.of(x); ok {
+			b = appendCell(b, v)
+		}
+	}
+	b = appendCell(append(b, ','), x.Metric)
+	for _, v := range x.Values {
+		if b = append(b, ','); !math.IsNaN(v) {
+			b = appendPlain(b, telemetry.FloatValue(v))
+		}
+	}
+	return b
+}
+
+// schema has the columns of head, with their types.
+func (g *groupedWriter) schema() *arrow.Schema {
+	fields := []arrow.Field{instants("start"), instants("end")}
+	if g.by == nil {
+		fields = append(fields, texts("device", false), texts("labels", true))
+	}
+	for _, d := range g.by {
+		fields = append(fields, texts(d.String(), true))
+	}
+	fields = append(fields, texts("metric", false))
+	for _, a := range g.aggregates {
+		fields = append(fields, floats(a.String()))
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// appendRow appends a row of schema.
+func (g *groupedWriter) appendRow(t *batched, x *query.Aggregated) error {
+	t.time(0, x.Start)
+	t.time(1, x.End)
+	column, bytes := 2, 0
+	text := func(s string, there bool) {
+		t.text(column, s, there)
+		column, bytes = column+1, bytes+len(s)
+	}
+	if g.by == nil {
+		labels := labelsText(x.Labels)
+		text(x.Device, true)
+		text(labels, labels != "")
+	}
+	for _, d := range g.by {
+		text(d.of(x))
+	}
+	text(x.Metric, true)
+	for i, v := range x.Values {
+		t.number(column+i, v, !math.IsNaN(v))
+	}
+	return t.added(bytes)
+}

@@ -1,0 +1,47 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+
+	"binnacle/internal/jsontext"
+	"binnacle/query"
+)
+
+// latest answers the newest value of each series. Of devices that are named, and with no beginning given, it looks back
+// only as far as it has to.
+func (a *api) latest(w *response, r *http.Request, tenant string) error {
+	p := parse(r, latestParameters, "device", "metric")
+	q := a.asked(p, tenant)
+	list := records{w: w, name: "latest", head: "time,device,labels,metric,value", schema: valueSchema}
+	list.format, list.limit = p.format(arrowFormat, parquetFormat)
+	if p.err != nil {
+		return p.err
+	}
+	ask := a.cfg.Querier.Latest
+	if q.Devices != nil && !p.values.Has("from") {
+		ask = a.cfg.Querier.Nearest
+	}
+	return a.list(&list, r, func() (query.Result, error) {
+		return ask(r.Context(), q, func(l query.Last) error {
+			return list.record(func(b []byte) []byte { return appendLast(b, &l) },
+				func(b []byte) []byte {
+					b = appendSeriesCells(appendTime(b, l.Time), l.Device, l.Labels, l.Metric)
+					return appendValueCell(append(b, ','), l.Value)
+				},
+				func(t *batched) error {
+					return t.appendValue(l.Time, l.Device, labelsText(l.Labels), l.Metric, l.Value)
+				})
+		})
+	})
+}
+
+func appendLast(b []byte, l *query.Last) []byte {
+	b = jsontext.AppendString(append(b, `{"device":`...), l.Device)
+	b = strconv.AppendInt(append(b, `,"ts":`...), l.Time, 10)
+	if len(l.Labels) > 0 {
+		b = jsontext.AppendLabels(append(b, `,"labels":`...), l.Labels)
+	}
+	b = jsontext.AppendString(append(b, `,"metric":`...), l.Metric)
+	return append(appendJSON(append(b, `,"value":`...), l.Value), '}')
+}

@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"binnacle/query"
+
+	"github.com/apache/arrow-go/v18/arrow"
+)
+
+// records writes an answer that is a list, as an array in one object, a record a line, CSV, or in batches of columns.
+type records struct {
+	w      *response
+	format string
+	name   string        // of the array
+	head   string        // of the CSV
+	schema *arrow.Schema // of batches; nil where the list has no such format
+	limit  int           // 0 for none
+
+	more func() ([]byte, error) // an object whose members stand behind the array; nil for none
+
+	buf       []byte
+	batched   *batched // nil for the other formats
+	count     int
+	truncated bool
+}
+
+func (l *records) begin() {
+	if isBatched(l.format) {
+		l.batched = newBatched(l.w, l.format, l.schema)
+		l.batched.begin()
+		return
+	}
+	switch l.format {
+	case "json":
+		l.w.begin("application/json")
+		l.buf = append(append(append(l.buf, `{"`...), l.name...), `":[`...)
+		return
+	case "ndjson":
+		l.w.begin("application/x-ndjson", trailers...)
+	case "csv":
+		l.w.begin(csvType, trailers...)
+		l.buf = append(append(l.buf, l.head...), '\n')
+	}
+}
+
+// record appends one, which is written as JSON, as CSV, or as a row of a batch; nil for a list without batches.
+func (l *records) record(asJSON, asCSV func(b []byte) []byte, asRow func(*batched) error) error {
+	if l.limit > 0 && l.count == l.limit {
+		l.truncated = true
+		return query.ErrEnough
+	}
+	if l.batched != nil {
+		l.count++
+		return asRow(l.batched)
+	}
+	switch {
+	case l.format == "csv":
+		l.buf = append(asCSV(l.buf), '\n')
+	case l.format == "ndjson":
+		l.buf = append(asJSON(l.buf), '\n')
+	default:
+		if l.count > 0 {
+			l.buf = append(l.buf, ',')
+		}
+		l.buf = asJSON(append(l.buf, '\n'))
+	}
+	l.count++
+	_, err := l.w.Write(l.buf)
+	l.buf = l.buf[:0]
+	return err
+}
+
+func (l *records) end(r query.Result) error {
+	r.Truncated = l.truncated
+	if l.batched != nil {
+		if err := l.batched.end(); err != nil {
+			return err
+		}
+		return endWithTrailers(l.w, r)
+	}
+	if l.format != "json" {
+		if _, err := l.w.Write(l.buf); err != nil {
+			return err
+		}
+		return endWithTrailers(l.w, r)
+	}
+	if l.count > 0 {
+		l.buf = append(l.buf, '\n')
+	}
+	b, err := withMembers(append(l.buf, ']'), l.more)
+	if err != nil {
+		return err
+	}
+	return endWithMembers(l.w, b, r, "")
+}
+
+// list begins a list, runs a query that hands records to it, and ends it.
+func (a *api) list(l *records, r *http.Request, run func() (query.Result, error)) error {
+	if l.format != "json" && !r.ProtoAtLeast(1, 1) {
+		return errOldProtocol
+	}
+	free, err := a.roomFor(l.format)
+	if err != nil {
+		return err
+	}
+	defer free()
+	l.begin()
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	res, err := run()
+	if err != nil {
+		return err
+	}
+	return l.end(res)
+}

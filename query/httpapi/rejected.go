@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+
+	"binnacle/internal/telemetry"
+	"binnacle/query/gaps"
+	"binnacle/query/rejected"
+)
+
+// Rejected knows what was refused. It is safe for any number of callers.
+type Rejected interface {
+	Rejected(q rejected.Request) rejected.Answer
+	Steps(tenant string, r telemetry.Range, step int64) map[string]map[int]bool
+	Of(tenant, device string, r telemetry.Range) (all []gaps.Refusal, nameless []int64, incomplete string)
+}
+
+const (
+	defaultSamples     = 5
+	maxSamples         = 100
+	defaultRejectedAge = telemetry.DayMillis
+)
+
+var rejectedParameters = []string{"reason", "device", "from", "to", "samples"}
+
+// rejection is rejected.Group on the wire.
+type rejection struct {
+	Reason  string   `json:"reason"`
+	Count   int      `json:"count"`
+	First   int64    `json:"first"`
+	Last    int64    `json:"last"`
+	Samples []sample `json:"samples"`
+}
+
+// sample is rejected.Sample on the wire.
+type sample struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
+	Index     int32  `json:"index"`
+	At        int64  `json:"at"`
+	Tenant    string `json:"tenant,omitempty"` // for operators
+	Device    string `json:"device,omitempty"`
+	TS        *int64 `json:"ts,omitempty"`
+	Detail    string `json:"detail,omitempty"`
+	Payload   string `json:"payload"`
+	Base64    bool   `json:"base64,omitempty"` // that is how the payload is written: it is no text
+	Cut       bool   `json:"cut,omitempty"`
+}
+
+// admit runs what a tenant asks of more than the querier; operators are not held to any tenant's limits.
+func (a *api) admit(ctx context.Context, tenant string, run func(context.Context) error) error {
+	if tenant == "" {
+		return run(ctx)
+	}
+	return a.cfg.Querier.Admit(ctx, tenant, run)
+}
+
+// rejected answers what was refused of a tenant's readings, of all readings where the tenant is empty.
+func (a *api) rejected(w *response, r *http.Request, tenant string) error {
+	p := parse(r, rejectedParameters, "reason")
+	if r.Header.Get(AfterHeader) != "" {
+		p.fail(AfterHeader, "is for what ingesters have taken, not for what they have refused")
+	}
+	now := a.cfg.Now()
+	q := rejected.Request{Tenant: tenant, Reasons: p.names("reason"), Device: p.values.Get("device"),
+		Samples: p.count("samples", defaultSamples)}
+	q.Range.To = p.instant("to", now, clamp(now)+1)
+	q.Range.From = p.instant("from", now, max(0, q.Range.To-defaultRejectedAge))
+	if p.err == nil && q.Range.From > q.Range.To {
+		p.fail("from", "%s is after to, %s", shown(p, "from", q.Range.From), shown(p, "to", q.Range.To))
+	}
+	if q.Samples > maxSamples {
+		p.fail("samples", "%d; at most %d", q.Samples, maxSamples)
+	}
+	if p.err != nil {
+		return p.err
+	}
+	w.begin("application/json")
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	var found rejected.Answer
+	look := func(context.Context) error {
+		found = a.cfg.Rejected.Rejected(q)
+		return nil
+	}
+	if err := a.admit(r.Context(), tenant, look); err != nil {
+		return err
+	}
+	out := make([]rejection, len(found.Groups))
+	for i, g := range found.Groups {
+		out[i] = rejection{string(g.Reason), g.Count, g.First, g.Last, make([]sample, len(g.Samples))}
+		for k := range g.Samples {
+			out[i].Samples[k] = sampleOf(&g.Samples[k], tenant == "")
+		}
+	}
+	return encode(w, struct {
+		Rejected   []rejection `json:"rejected"`
+		Complete   bool        `json:"complete"`
+		Incomplete string      `json:"incomplete,omitempty"`
+	}{out, found.Complete, found.Incomplete})
+}
+
+func sampleOf(s *rejected.Sample, named bool) sample {
+	out := sample{Topic: s.Topic, Partition: s.Partition, Offset: s.Offset, Index: s.Index, At: s.At, Device: s.Device,
+		Detail: s.Detail, Payload: s.Payload, Cut: s.Cut}
+	if named {
+		out.Tenant = s.Tenant
+	}
+	if s.Time >= 0 {
+		out.TS = &s.Time
+	}
+	if !s.Text() {
+		out.Payload, out.Base64 = base64.StdEncoding.EncodeToString([]byte(s.Payload)), true
+	}
+	return out
+}
+
+// AllRejected answers for all tenants, and what is nobody's. Only operators may reach it.
+func AllRejected(cfg Config) http.HandlerFunc {
+	a := &api{cfg: cfg}
+	return func(rw http.ResponseWriter, r *http.Request) {
+		w := newResponse(rw, DefaultWriteTimeout)
+		err := a.rejected(w, r, "")
+		if err == nil {
+			err = w.finish()
+		}
+		if err != nil {
+			w.fail(*problemOf(err))
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package httpapi
+
+import (
+	_ "embed"
+	"net/http"
+)
+
+// route is an endpoint: openapi.json describes it.
+type route struct {
+	path       string
+	methods    []string
+	parameters []string
+	serve      endpoint
+}
+
+var (
+	aggregatesParameters = []string{"device", "metric", "from", "to", "step", "tz", "closed", "aggregate", "by", "fill",
+		"limit", "format", "strict", "timeout", "as_of"}
+	latestParameters = []string{"device", "metric", "from", "to", "limit", "format", "strict", "timeout", "as_of"}
+	diffParameters   = []string{"device", "metric", "from", "to", "since", "until", "change", "limit", "format", "timeout"}
+)
+
+// routes is everything under /api/v1/.
+func (a *api) routes() []route {
+	read := []string{http.MethodGet, http.MethodHead}
+	ask := []string{http.MethodGet, http.MethodHead, http.MethodPost}
+	routes := []route{
+		{"/api/v1/readings", ask, readingsParameters, a.readings},
+		{"/api/v1/aggregates", ask, aggregatesParameters, a.aggregates},
+		{"/api/v1/latest", ask, latestParameters, a.latest},
+		{"/api/v1/diff", ask, diffParameters, a.diff},
+		{"/api/v1/devices", read, devicesParameters, a.devices},
+		{"/api/v1/devices/facets", read, facetsParameters, a.facets},
+		{"/api/v1/metrics", read, metricsParameters, a.metrics},
+		{"/api/v1/cardinality", read, cardinalityParameters, a.cardinality},
+	}
+	if a.cfg.Rejected != nil {
+		routes = append(routes, route{"/api/v1/rejected", read, rejectedParameters, a.rejected},
+			route{"/api/v1/gaps", read, gapsParameters, a.gaps},
+			route{"/api/v1/attendance", read, attendanceParameters, a.attendance})
+	}
+	return routes
+}
+
+// openAPI describes the routes. It is held against them by a test.
+//
+//go:embed openapi.json
+var openAPI []byte
+
+// serveOpenAPI answers anybody: there is nothing of a tenant in it.
+func serveOpenAPI(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		writeProblem(w, problem{Status: http.StatusMethodNotAllowed, Detail: "allowed are GET and HEAD"})
+		return
+	}
+	w.Header().Set("Content-Type", "application/vnd.oai.openapi+json;version=3.1")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write(openAPI) // an error means that the client has gone
+}

@@ -1,0 +1,151 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/query/merge"
+	"binnacle/query/read"
+)
+
+// Latest calls emit with the newest value of each series in the range, in the order of device, labels and metric.
+// Errors are those of Readings.
+func (q *Querier) Latest(ctx context.Context, r Request, emit func(Last) error) (Result, error) {
+	var latest *merge.Latest
+	return q.answer(ctx, "latest", r, read.Unordered, func(cfg merge.Config) read.Sink {
+		latest = merge.NewLatest(cfg)
+		return latest
+	}, func() error { return latest.Each(emit) })
+}
+
+// latestLooks is how far Nearest looks back, look by look.
+var latestLooks = []time.Duration{time.Hour, 24 * time.Hour, 31 * 24 * time.Hour}
+
+// LongestLook is how far Nearest looks back at most.
+const LongestLook = 31 * 24 * time.Hour
+
+// Nearest is Latest for a request that has the end of a range alone, and names its devices: it looks back an hour, and
+// further only for what is not found, of each device all metrics that are named, or any. Once a metric of a device is
+// found, series of the same metric with other labels are not looked for further back.
+func (q *Querier) Nearest(ctx context.Context, r Request, emit func(Last) error) (Result, error) {
+	var (
+		all []Last
+		sum Result
+	)
+	err := q.Admit(ctx, r.Tenant, func(ctx context.Context) error {
+		missing := unmet(distinct(r.Devices), distinct(r.Metrics))
+		to := r.Range.To
+		for _, look := range latestLooks {
+			asked := r
+			asked.Range.From, asked.Range.To = max(0, r.Range.To-look.Milliseconds()), to
+			asked.Devices, asked.Metrics = missing.ask(r.Metrics)
+			if len(asked.Devices) == 0 || asked.Range.Empty() {
+				break
+			}
+			before := missing.clone()
+			res, err := q.Latest(ctx, asked, func(l Last) error {
+				if before.has(l.Device, l.Metric) {
+					all = append(all, l)
+					missing.met(l.Device, l.Metric)
+				}
+				return nil
+			})
+			sum.add(res)
+			if err != nil {
+				return err
+			}
+			to = asked.Range.From
+		}
+		return nil
+	})
+	sum.Complete = err == nil && sum.Incomplete == nil
+	if err != nil {
+		return sum, err
+	}
+	slices.SortFunc(all, func(a, b Last) int {
+		return cmp.Or(strings.Compare(a.Device, b.Device), a.Labels.Compare(b.Labels), strings.Compare(a.Metric, b.Metric))
+	})
+	for _, l := range all {
+		if err := emit(l); errors.Is(err, ErrEnough) {
+			break
+		} else if err != nil {
+			return sum, err
+		}
+	}
+	return sum, nil
+}
+
+// add takes the result of another read of the same answer. Keys that both have asked count twice.
+func (r *Result) add(x Result) {
+	for _, why := range x.Incomplete {
+		if !slices.Contains(r.Incomplete, why) {
+			r.Incomplete = append(r.Incomplete, why)
+		}
+	}
+	r.Stats = read.Stats{
+		RequestUnits: r.Stats.RequestUnits + x.Stats.RequestUnits, Documents: r.Stats.Documents + x.Stats.Documents,
+		Cached: r.Stats.Cached + x.Stats.Cached, Keys: r.Stats.Keys + x.Stats.Keys,
+		Containers: max(r.Stats.Containers, x.Stats.Containers), HeadRows: r.Stats.HeadRows + x.Stats.HeadRows,
+		Reread: r.Stats.Reread + x.Stats.Reread,
+	}
+}
+
+// wants is the metrics that are still to be found, by device; "" stands for any.
+type wants map[string]map[string]bool
+
+func unmet(devices, metrics []string) wants {
+	w := make(wants, len(devices))
+	for _, d := range devices {
+		w[d] = make(map[string]bool)
+		for _, m := range metrics {
+			w[d][m] = true
+		}
+		if metrics == nil {
+			w[d][""] = true
+		}
+	}
+	return w
+}
+
+func (w wants) clone() wants {
+	out := make(wants, len(w))
+	for d, m := range w {
+		out[d] = make(map[string]bool)
+		for metric := range m {
+			out[d][metric] = true
+		}
+	}
+	return out
+}
+
+func (w wants) has(device, metric string) bool { return w[device][""] || w[device][metric] }
+
+func (w wants) met(device, metric string) {
+	delete(w[device], "")
+	delete(w[device], metric)
+	if len(w[device]) == 0 {
+		delete(w, device)
+	}
+}
+
+// ask is what to ask for next.
+func (w wants) ask(metrics []string) (devices, of []string) {
+	seen := make(map[string]bool)
+	for d, m := range w {
+		devices = append(devices, d)
+		for metric := range m {
+			seen[metric] = true
+		}
+	}
+	slices.Sort(devices)
+	for _, m := range metrics {
+		if seen[m] {
+			of = append(of, m)
+		}
+	}
+	return devices, of
+}

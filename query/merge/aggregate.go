@@ -1,0 +1,217 @@
+package merge
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/telemetry"
+)
+
+// Aggregate is a function of the values that a group has in a bucket. Its definition stands in docs/aggregates.md.
+type Aggregate struct {
+	name     string
+	of       func(*bucket, *Aggregate) float64 // NaN for none
+	needs    needs
+	quantile float64
+}
+
+// String is its name.
+func (a Aggregate) String() string { return a.name }
+
+// needs is what a bucket has to keep for an aggregate beside count, least, greatest and sum.
+type needs struct {
+	ends    bool // the first and the last value
+	moments bool // what the standard deviation is made of
+	values  bool // every value
+	pairs   bool // what lies between a value of a series and the one before
+}
+
+func (n needs) with(m needs) needs {
+	return needs{n.ends || m.ends, n.moments || m.moments, n.values || m.values, n.pairs || m.pairs}
+}
+
+// none is a value that is not there: values that are not finite count for nothing, so none of them is one.
+var none = math.NaN()
+
+// aggregates are all that have a name of their own.
+var aggregates = []Aggregate{
+	{name: "count", of: func(b *bucket, _ *Aggregate) float64 { return float64(b.count) }},
+	{name: "min", of: func(b *bucket, _ *Aggregate) float64 { return b.number(b.least) }},
+	{name: "max", of: func(b *bucket, _ *Aggregate) float64 { return b.number(b.greatest) }},
+	{name: "sum", of: func(b *bucket, _ *Aggregate) float64 { return b.number(b.sum + b.lost) }},
+	{name: "avg", of: func(b *bucket, _ *Aggregate) float64 { return b.average() }},
+	{name: "first", of: func(b *bucket, _ *Aggregate) float64 { return b.number(b.first) }, needs: needs{ends: true}},
+	{name: "last", of: func(b *bucket, _ *Aggregate) float64 { return b.number(b.last) }, needs: needs{ends: true}},
+	{name: "stddev", of: (*bucket).deviation, needs: needs{moments: true}},
+	{name: "median", of: (*bucket).percentile, needs: needs{values: true}, quantile: 0.5},
+	{name: "delta", of: func(b *bucket, _ *Aggregate) float64 { return b.between(b.delta) }, needs: needs{pairs: true}},
+	{name: "increase", of: func(b *bucket, _ *Aggregate) float64 { return b.between(b.increase) },
+		needs: needs{pairs: true}},
+	{name: "rate", of: func(b *bucket, _ *Aggregate) float64 { return b.between(b.rate) }, needs: needs{pairs: true}},
+	{name: "time_avg", of: (*bucket).weighted, needs: needs{pairs: true}},
+}
+
+// AggregateNames are the names of all aggregates, pNN standing for any percentile.
+func AggregateNames() string {
+	names := make([]string, len(aggregates))
+	for i, a := range aggregates {
+		names[i] = a.name
+	}
+	return strings.Join(names, ", ") + " and p0 to p100, such as p95 or p99.9"
+}
+
+// PlainAggregates are those that statistics of chunks have, too.
+func PlainAggregates() []Aggregate { return slices.Clone(aggregates[:7]) }
+
+// ParseAggregate finds an aggregate by its name.
+func ParseAggregate(name string) (Aggregate, error) {
+	for _, a := range aggregates {
+		if a.name == name {
+			return a, nil
+		}
+	}
+	if digits, ok := strings.CutPrefix(name, "p"); ok && strings.Trim(digits, "0123456789.") == "" {
+		if p, err := strconv.ParseFloat(digits, 64); err == nil && p <= 100 {
+			return Aggregate{name: name, of: (*bucket).percentile, needs: needs{values: true}, quantile: p / 100}, nil
+		}
+	}
+	return Aggregate{}, fmt.Errorf("there are %s", AggregateNames())
+}
+
+// bucket is what is known of the values of a group in a bucket.
+type bucket struct {
+	count, numbers        int // count has texts, too
+	least, greatest, sum  float64
+	lost                  float64 // by rounding, of the sum: Neumaier's compensated sum
+	first, last           float64
+	firstAt, lastAt       int64
+	mean, squares         float64 // Welford: of the values, and of their distances from it
+	values                []float64
+	pairs                 int
+	increase, delta, rate float64
+	area                  float64 // under the values that held, times ms
+	passed                int64   // ms for which a value held
+	ended                 bool    // there are a first and a last value
+}
+
+func (b *bucket) number(f float64) float64 {
+	if b.numbers == 0 || math.IsInf(f, 0) {
+		return none
+	}
+	return f
+}
+
+func (b *bucket) average() float64 { return b.number((b.sum + b.lost) / float64(b.numbers)) }
+
+func (b *bucket) between(f float64) float64 {
+	if b.pairs == 0 || math.IsInf(f, 0) {
+		return none
+	}
+	return f
+}
+
+// deviation is of the population: the root of the mean square distance from the average.
+func (b *bucket) deviation(*Aggregate) float64 {
+	return b.number(math.Sqrt(b.squares / float64(b.numbers)))
+}
+
+// percentile interpolates between the two values beside the rank (n-1)q.
+func (b *bucket) percentile(a *Aggregate) float64 {
+	if b.numbers == 0 {
+		return none
+	}
+	slices.Sort(b.values)
+	rank := a.quantile * float64(len(b.values)-1)
+	below := math.Floor(rank)
+	above := min(int(below)+1, len(b.values)-1)
+	weight := rank - below
+	return b.values[int(below)]*(1-weight) + b.values[above]*weight
+}
+
+// weighted is the average over the time for which values held, over the values where no time has passed.
+func (b *bucket) weighted(*Aggregate) float64 {
+	if b.passed == 0 {
+		return b.average()
+	}
+	return b.number(b.area / float64(b.passed))
+}
+
+// take counts a number. Of values of the same instant the one of the series that comes first is the first one, and that
+// of the one that comes last the last one.
+func (b *bucket) take(at int64, f float64, n needs) (bytes int64) {
+	b.count++
+	if b.numbers++; b.numbers == 1 {
+		b.least, b.greatest = f, f
+	}
+	b.least, b.greatest = min(b.least, f), max(b.greatest, f)
+	b.add(f)
+	if n.ends {
+		b.end(at, f, at, f)
+	}
+	if n.moments {
+		d := f - b.mean
+		b.mean += d / float64(b.numbers)
+		b.squares += d * (f - b.mean)
+	}
+	if n.values {
+		before := cap(b.values)
+		b.values = append(b.values, f)
+		bytes = 8 * int64(cap(b.values)-before)
+	}
+	return bytes
+}
+
+func (b *bucket) add(f float64) {
+	next := b.sum + f
+	if math.Abs(b.sum) >= math.Abs(f) {
+		b.lost += b.sum - next + f
+	} else {
+		b.lost += f - next + b.sum
+	}
+	b.sum = next
+}
+
+func (b *bucket) end(firstAt int64, first float64, lastAt int64, last float64) {
+	if !b.ended || firstAt < b.firstAt {
+		b.first, b.firstAt = first, firstAt
+	}
+	if !b.ended || lastAt >= b.lastAt {
+		b.last, b.lastAt = last, lastAt
+	}
+	b.ended = true
+}
+
+// hold counts that a value held for a time.
+func (b *bucket) hold(f float64, ms int64) {
+	b.area += f * float64(ms)
+	b.passed += ms
+}
+
+// takeWhole counts a column by its statistics. Its ends are those of its chunk, which nothing else of its series
+// overlaps.
+func (b *bucket) takeWhole(s *chunk.Stats, from, to int64) {
+	b.count += s.Count
+	if s.Count == 0 || s.First.Kind() == 0 {
+		return
+	}
+	least, greatest := numberOf(s.Min), numberOf(s.Max)
+	if b.numbers == 0 {
+		b.least, b.greatest = least, greatest
+	}
+	b.numbers += s.Count
+	b.least, b.greatest = min(b.least, least), max(b.greatest, greatest)
+	b.add(numberOf(s.Sum))
+	b.end(from, numberOf(s.First), to, numberOf(s.Last))
+}
+
+// numberOf is a value as a float, a bool as 0 or 1.
+func numberOf(v telemetry.Value) float64 {
+	if v.Kind() == telemetry.Float {
+		return v.Float()
+	}
+	return float64(int64(v.Bits()))
+}

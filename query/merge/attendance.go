@@ -1,0 +1,75 @@
+package merge
+
+import (
+	"binnacle/query/read"
+)
+
+// Attendance makes of pieces in which steps of time each device has readings. A chunk that lies in one step is not
+// decoded; of others the instants are. It is owned by one goroutine, and holds no piece.
+type Attendance struct {
+	cfg     Config
+	step    int64
+	devices map[string][]bool
+	decoded int
+}
+
+// NewAttendance takes steps [Range.From + k*step, Range.From + (k+1)*step).
+func NewAttendance(cfg Config, step int64) *Attendance {
+	return &Attendance{cfg: cfg, step: step, devices: map[string][]bool{}}
+}
+
+// Add implements read.Sink.
+func (s *Attendance) Add(p *read.Piece) error {
+	defer p.Release()
+	in, err := s.Device(p.Device)
+	if err != nil {
+		return err
+	}
+	mark := func(at int64) {
+		if s.cfg.Range.Contains(at) {
+			in[(at-s.cfg.Range.From)/s.step] = true
+		}
+	}
+	mark(p.From)
+	mark(p.To)
+	if s.cfg.Range.Contains(p.From) && (p.From-s.cfg.Range.From)/s.step == (p.To-s.cfg.Range.From)/s.step {
+		return nil
+	}
+	times := p.Frame.Times
+	if p.Chunk != nil {
+		s.decoded++
+		all, err := p.Chunk.Times()
+		if err != nil {
+			return err
+		}
+		times = func() []int64 { return all }
+	}
+	for _, at := range times() {
+		mark(at)
+	}
+	return nil
+}
+
+// Passed implements read.Sink; it has nothing to do.
+func (s *Attendance) Passed(int64) error { return nil }
+
+// Device returns the steps of a device, and takes it in where there is nothing of it yet.
+func (s *Attendance) Device(id string) ([]bool, error) {
+	in := s.devices[id]
+	if in == nil {
+		steps := (s.cfg.Range.To - s.cfg.Range.From + s.step - 1) / s.step
+		in = make([]bool, steps)
+		s.devices[id] = in
+		return in, s.cfg.Memory.Take(steps + int64(len(id)) + mapEntry)
+	}
+	return in, nil
+}
+
+// mapEntry is about what a device takes in the map.
+const mapEntry = 100
+
+// Devices are all, each with its steps.
+func (s *Attendance) Devices() map[string][]bool { return s.devices }
+
+// Decoded is of how many chunks the instants were decoded.
+func (s *Attendance) Decoded() int { return s.decoded }

@@ -1,0 +1,421 @@
+package merge
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/telemetry"
+	"binnacle/query/read"
+)
+
+// Group is what the series have in common that are aggregated together.
+type Group struct {
+	Device string           // "" where devices are not told apart
+	Labels telemetry.Labels // those that are told apart
+	Tags   telemetry.Labels // of the device, the same
+	Metric string
+}
+
+func (g *Group) compare(h *Group) int {
+	return cmp.Or(strings.Compare(g.Device, h.Device), g.Labels.Compare(h.Labels), g.Tags.Compare(h.Tags),
+		strings.Compare(g.Metric, h.Metric))
+}
+
+func (g *Group) key() string {
+	b := append([]byte(g.Device), 0)
+	b = append(append(b, g.Metric...), 0)
+	b = g.Labels.AppendKey(b)
+	return string(g.Tags.AppendKey(append(b, 0)))
+}
+
+// By says which series are aggregated together.
+type By struct {
+	Device       bool
+	Labels, Tags []string
+	TagsOf       func(device string) (telemetry.Labels, error) // asked only if there are Tags
+}
+
+// Fill is what stands for a bucket without values.
+type Fill string
+
+// The ways to fill.
+const (
+	NoFill       Fill = "none"     // it is left out
+	FillNull     Fill = "null"     // no value; a count is 0
+	FillPrevious Fill = "previous" // the value of the bucket before
+	FillLinear   Fill = "linear"   // on the line between the values of the buckets around it
+)
+
+// Fills are all of them.
+var Fills = []Fill{NoFill, FillNull, FillPrevious, FillLinear}
+
+// Aggregation is what is to be made of the values of a range.
+type Aggregation struct {
+	Buckets    Buckets
+	Aggregates []Aggregate
+	By         *By // nil: each series for itself
+	Fill       Fill
+}
+
+// Aggregated is the values of a group in a bucket, one for each aggregate, NaN for none.
+type Aggregated struct {
+	Group
+	Start, End int64
+	Values     []float64 // valid until yield returns
+}
+
+// Grouped makes aggregates of the pieces of a request without order, device by device. It is owned by one goroutine.
+type Grouped struct {
+	cfg     Config
+	ask     Aggregation
+	needs   needs
+	devices map[string][]*read.Piece
+	groups  map[string]*group
+
+	held int64 // bytes of groups
+
+	whole, decoded int
+}
+
+// group is a group so far.
+type group struct {
+	Group
+	buckets map[int]*bucket
+}
+
+// What a group, a bucket and a series take in the maps that they are in.
+const (
+	groupBytes  = 256
+	bucketBytes = 288
+	followBytes = 200
+)
+
+// NewGrouped collects pieces, encoded, until Each is called. The range of cfg must lie in the buckets.
+func NewGrouped(cfg Config, ask Aggregation) *Grouped {
+	g := &Grouped{cfg: cfg, ask: ask, devices: make(map[string][]*read.Piece), groups: make(map[string]*group)}
+	for _, a := range ask.Aggregates {
+		g.needs = g.needs.with(a.needs)
+	}
+	return g
+}
+
+// Add implements read.Sink.
+func (g *Grouped) Add(p *read.Piece) error {
+	g.devices[p.Device] = append(g.devices[p.Device], p)
+	return nil
+}
+
+// Passed implements read.Sink; it has nothing to do.
+func (g *Grouped) Passed(int64) error { return nil }
+
+// Whole is how many chunks were answered by their statistics, Decoded how many pieces were decoded.
+func (g *Grouped) Whole() int { return g.whole }
+
+// Decoded is how many pieces were decoded.
+func (g *Grouped) Decoded() int { return g.decoded }
+
+// Each calls yield with every group and bucket, in the order of device, labels, tags, metric and bucket. An error of
+// yield ends it and is returned as it is. It is called once, when all pieces are there.
+func (g *Grouped) Each(yield func(Aggregated) error) error {
+	apart := g.ask.By == nil || g.ask.By.Device
+	for _, device := range slices.Sorted(maps.Keys(g.devices)) {
+		if err := g.device(device, g.devices[device]); err != nil {
+			return err
+		}
+		delete(g.devices, device)
+		if apart {
+			if err := g.emit(yield); err != nil {
+				return err
+			}
+		}
+	}
+	return g.emit(yield)
+}
+
+// device goes through the pieces of a device in the order of time, those that overlap each other together.
+func (g *Grouped) device(device string, pieces []*read.Piece) error {
+	slices.SortFunc(pieces, func(a, b *read.Piece) int { return cmp.Compare(a.From, b.From) })
+	d := &deviceGroups{Grouped: g, device: device, series: make(map[seriesOf]*follower)}
+	if g.ask.By != nil && len(g.ask.By.Tags) > 0 {
+		var err error
+		if d.tags, err = g.ask.By.TagsOf(device); err != nil {
+			return err
+		}
+	}
+	for i := 0; i < len(pieces); {
+		j, end := i+1, pieces[i].To
+		for j < len(pieces) && pieces[j].From <= end {
+			end = max(end, pieces[j].To)
+			j++
+		}
+		take := d.decode
+		if j == i+1 && g.standsFor(pieces[i]) {
+			take = d.takeWhole
+		}
+		if err := take(pieces[i:j]); err != nil {
+			return err
+		}
+		i = j
+	}
+	for _, f := range d.series {
+		f.settle()
+	}
+	g.cfg.Memory.Give(d.bytes)
+	return nil
+}
+
+// standsFor reports whether the statistics of a piece that nothing overlaps may stand for its rows (rule R6), for what
+// is asked. Which of two series has the first value, or which of two types, they don't tell.
+func (g *Grouped) standsFor(p *read.Piece) bool {
+	if g.needs.moments || g.needs.values || g.needs.pairs || g.needs.ends && g.ask.By != nil {
+		return false
+	}
+	r := g.cfg.Range
+	if p.Chunk == nil || !p.Chunk.Header.Unique || !r.Contains(p.From) || !r.Contains(p.To) ||
+		!g.ask.Buckets.holds(g.ask.Buckets.of(p.From, 0), p.To) {
+		return false
+	}
+	wanted := newMetricSet(g.cfg.Metrics)
+	var before chunk.ColumnInfo
+	for i, c := range p.Chunk.Columns() {
+		if !wanted.has(c.Metric) {
+			continue
+		}
+		if c.Stats.Count > 0 && c.Kind != telemetry.Text && c.Stats.Sum.Kind() == 0 {
+			return false // the sum as a float may be one
+		}
+		if g.needs.ends && i > 0 && c.Metric == before.Metric && c.Labels.Compare(before.Labels) == 0 {
+			return false
+		}
+		before = c
+	}
+	return true
+}
+
+// deviceGroups is one device under way.
+type deviceGroups struct {
+	*Grouped
+	device string
+	tags   telemetry.Labels
+	series map[seriesOf]*follower
+	bytes  int64
+}
+
+type seriesOf struct{ labels, metric string }
+
+func (d *deviceGroups) takeWhole(pieces []*read.Piece) error {
+	p := pieces[0]
+	defer p.Release()
+	d.whole++
+	wanted := newMetricSet(d.cfg.Metrics)
+	at := d.ask.Buckets.of(p.From, 0)
+	for _, c := range p.Chunk.Columns() {
+		if !wanted.has(c.Metric) || c.Stats.Count == 0 {
+			continue
+		}
+		f, err := d.follow(c.Labels, c.Metric)
+		if err != nil {
+			return err
+		}
+		b, err := d.bucket(f.group, at)
+		if err != nil {
+			return err
+		}
+		b.takeWhole(&c.Stats, p.From, p.To)
+	}
+	return nil
+}
+
+func (d *deviceGroups) decode(pieces []*read.Piece) error {
+	d.decoded += len(pieces)
+	curves, bytes, err := d.cfg.curves(d.device, pieces)
+	if err != nil {
+		return err
+	}
+	defer d.cfg.Memory.Give(bytes)
+	for i := range curves {
+		c := &curves[i]
+		f, err := d.follow(c.Labels, c.Metric)
+		if err != nil {
+			return err
+		}
+		for k := range c.Stretches {
+			if err := d.stretch(f, &c.Stretches[k]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// follow is what is known of a series of the device.
+func (d *deviceGroups) follow(labels telemetry.Labels, metric string) (*follower, error) {
+	of := seriesOf{string(labels.AppendKey(nil)), metric}
+	if f := d.series[of]; f != nil {
+		return f, nil
+	}
+	f := &follower{buckets: &d.ask.Buckets, at: -1}
+	d.series[of] = f
+	if err := d.cfg.Memory.Take(followBytes); err != nil {
+		return nil, err
+	}
+	d.bytes += followBytes
+	named := Group{Device: d.device, Labels: labels, Metric: metric}
+	if by := d.ask.By; by != nil {
+		named.Labels, named.Tags = only(labels, by.Labels), only(d.tags, by.Tags)
+		if !by.Device {
+			named.Device = ""
+		}
+	}
+	key := named.key()
+	if d.groups[key] == nil {
+		d.groups[key] = &group{Group: named, buckets: make(map[int]*bucket)}
+		if err := d.hold(groupBytes + int64(len(key))); err != nil {
+			return nil, err
+		}
+	}
+	f.group = d.groups[key]
+	return f, nil
+}
+
+// only is the labels of some names.
+func only(labels telemetry.Labels, names []string) (out telemetry.Labels) {
+	for _, l := range labels {
+		if slices.Contains(names, l.Name) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+func (g *Grouped) bucket(of *group, i int) (*bucket, error) {
+	b := of.buckets[i]
+	if b == nil {
+		b = &bucket{}
+		of.buckets[i] = b
+		return b, g.hold(bucketBytes)
+	}
+	return b, nil
+}
+
+// hold takes memory for groups until they are emitted.
+func (g *Grouped) hold(bytes int64) error {
+	err := g.cfg.Memory.Take(bytes)
+	if err == nil {
+		g.held += bytes
+	}
+	return err
+}
+
+// stretch goes on with a series.
+func (d *deviceGroups) stretch(f *follower, s *Stretch) error {
+	for i, at := range s.Times {
+		if s.Kind == telemetry.Float && !isFinite(s.Bits[i]) {
+			continue
+		}
+		if n := d.ask.Buckets.of(at, max(f.at, 0)); n != f.at || f.in == nil {
+			b, err := d.bucket(f.group, n)
+			if err != nil {
+				return err
+			}
+			f.enter(n, b)
+		}
+		if s.Kind == telemetry.Text {
+			f.in.count++
+			continue
+		}
+		v := numberOf(s.Value(i))
+		if more := f.in.take(at, v, d.needs); more > 0 {
+			if err := d.hold(more); err != nil {
+				return err
+			}
+		}
+		if d.needs.pairs {
+			f.pair(at, v)
+		}
+	}
+	return nil
+}
+
+func isFinite(bits uint64) bool {
+	f := math.Float64frombits(bits)
+	return !math.IsNaN(f) && !math.IsInf(f, 0)
+}
+
+// follower goes along a series in the order of time.
+type follower struct {
+	group   *group
+	buckets *Buckets
+	at      int     // the bucket of the value that came last, -1 before the first one
+	in      *bucket // that one
+
+	known    bool // there was a number
+	last     float64
+	lastAt   int64
+	lastIn   *bucket
+	lastEnd  int64 // of that bucket
+	pairs    int   // of which the second one is in this bucket
+	since    int64
+	increase float64
+}
+
+// enter begins with a bucket.
+func (f *follower) enter(i int, b *bucket) {
+	f.settle()
+	f.at, f.in = i, b
+}
+
+// settle adds to the bucket what only the whole of the series in it tells: how fast it rose.
+func (f *follower) settle() {
+	if f.pairs > 0 {
+		f.in.rate += f.increase / (float64(f.lastAt-f.since) / 1000)
+	}
+	f.pairs, f.increase = 0, 0
+}
+
+// pair takes a number and what lies between it and the one before.
+func (f *follower) pair(at int64, v float64) {
+	if f.known {
+		rise := v - f.last
+		f.in.delta += rise
+		if rise < 0 { // it began again from 0
+			rise = v
+		}
+		f.in.increase += rise
+		if f.pairs == 0 {
+			f.since = f.lastAt
+		}
+		f.in.pairs++
+		f.pairs++
+		f.increase += rise
+		f.hold(at)
+	}
+	f.known, f.last, f.lastAt, f.lastIn, f.lastEnd = true, v, at, f.in, f.buckets.End(f.at)
+}
+
+// hold counts the time for which the last number held, in the bucket that it is in and in that of the next one.
+func (f *follower) hold(until int64) {
+	from := f.lastAt
+	if f.lastIn != f.in {
+		f.lastIn.hold(f.last, f.lastEnd-from)
+		from = f.buckets.Start(f.at)
+	}
+	f.in.hold(f.last, until-from)
+}
+
+// emit yields all groups, and forgets them.
+func (g *Grouped) emit(yield func(Aggregated) error) error {
+	for _, one := range slices.SortedFunc(maps.Values(g.groups), func(a, b *group) int { return a.compare(&b.Group) }) {
+		if err := g.emitGroup(one, yield); err != nil {
+			return err
+		}
+	}
+	clear(g.groups)
+	g.cfg.Memory.Give(g.held)
+	g.held = 0
+	return nil
+}

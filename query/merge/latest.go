@@ -1,0 +1,142 @@
+package merge
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query/read"
+)
+
+// Last is the newest value of a series within a range.
+type Last struct {
+	Device string
+	Labels telemetry.Labels
+	Metric string
+	Time   int64 // ms since 1970 UTC
+	Value  telemetry.Value
+}
+
+// Latest finds the newest value of each series in the pieces of a request without order. Of a device it decodes the
+// newest piece, and older ones only where they may have a newer value of one of their series, or one that is not found
+// yet. It is owned by one goroutine.
+type Latest struct {
+	cfg     Config
+	devices map[string][]*read.Piece
+	decoded int
+}
+
+// NewLatest collects pieces, encoded, until Each is called.
+func NewLatest(cfg Config) *Latest { return &Latest{cfg: cfg, devices: make(map[string][]*read.Piece)} }
+
+// Add implements read.Sink.
+func (l *Latest) Add(p *read.Piece) error {
+	l.devices[p.Device] = append(l.devices[p.Device], p)
+	return nil
+}
+
+// Passed implements read.Sink; it has nothing to do.
+func (l *Latest) Passed(int64) error { return nil }
+
+// Decoded is how many pieces were decoded.
+func (l *Latest) Decoded() int { return l.decoded }
+
+// Each calls yield with the newest value of each series, in the order of device, labels and metric. An error of yield
+// ends it and is returned as it is. It is called once, when all pieces are there.
+func (l *Latest) Each(yield func(Last) error) error {
+	for _, device := range slices.Sorted(maps.Keys(l.devices)) {
+		all, err := l.device(l.devices[device])
+		if err != nil {
+			return err
+		}
+		delete(l.devices, device)
+		for _, x := range all {
+			x.Device = device
+			if err := yield(x.Last); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// newestOf is a series of one device.
+type newestOf struct{ labels, metric string }
+
+// candidate is the newest value of a series so far, and where it came from.
+type candidate struct {
+	Last
+	source store.Source
+}
+
+func (l *Latest) device(pieces []*read.Piece) ([]*candidate, error) {
+	slices.SortStableFunc(pieces, func(a, b *read.Piece) int { return cmp.Compare(b.To, a.To) })
+	found := make(map[newestOf]*candidate)
+	wanted := newMetricSet(l.cfg.Metrics)
+	for _, p := range pieces {
+		if l.olderThan(p, found, wanted) {
+			p.Release()
+			continue
+		}
+		if err := l.take(p, found, wanted); err != nil {
+			return nil, err
+		}
+	}
+	out := slices.Collect(maps.Values(found))
+	slices.SortFunc(out, func(a, b *candidate) int {
+		return cmp.Or(a.Labels.Compare(b.Labels), strings.Compare(a.Metric, b.Metric))
+	})
+	return out, nil
+}
+
+// olderThan reports whether a chunk has nothing that is not found already, at a later instant.
+func (l *Latest) olderThan(p *read.Piece, found map[newestOf]*candidate, wanted metricSet) bool {
+	if p.Chunk == nil {
+		return false
+	}
+	for _, c := range p.Chunk.Columns() {
+		if !wanted.has(c.Metric) {
+			continue
+		}
+		if x := found[newestOf{string(c.Labels.AppendKey(nil)), c.Metric}]; x == nil || x.Time <= p.To {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *Latest) take(p *read.Piece, found map[newestOf]*candidate, wanted metricSet) error {
+	l.decoded++
+	source := p.Source
+	f, bytes, err := l.cfg.decode(p)
+	if err != nil {
+		return err
+	}
+	defer l.cfg.Memory.Give(bytes)
+	var key []byte
+	for i := range f.Groups {
+		g := &f.Groups[i]
+		key = g.Labels.AppendKey(key[:0])
+		for j := range g.Columns {
+			col := &g.Columns[j]
+			if !wanted.has(col.Metric) {
+				continue
+			}
+			s := stretchOf(g.Times, col, l.cfg.Range)
+			if len(s.Times) == 0 {
+				continue
+			}
+			of := newestOf{string(key), col.Metric}
+			at := s.last()
+			if x := found[of]; x != nil && (x.Time > at || x.Time == at && x.source.Compare(source) >= 0) {
+				continue
+			}
+			last := Last{Labels: g.Labels, Metric: col.Metric, Time: at, Value: s.Value(len(s.Times) - 1)}
+			found[of] = &candidate{last, source}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package merge
+
+import (
+	"slices"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/store"
+	"binnacle/query/read"
+)
+
+// Presence makes of pieces when there are readings, without decoding a value: of a chunk its instants alone. It is
+// owned by one goroutine.
+type Presence struct {
+	cfg Config
+	all []Present
+}
+
+// Present is one piece, without its values.
+type Present struct {
+	Device string
+	Source store.Source
+	Times  []int64       // of its rows, ascending, each once
+	Header *chunk.Header // nil for what a head holds
+}
+
+// NewPresence collects until All is called.
+func NewPresence(cfg Config) *Presence { return &Presence{cfg: cfg} }
+
+// Add implements read.Sink.
+func (s *Presence) Add(p *read.Piece) error {
+	defer p.Release()
+	out := Present{Device: p.Device, Source: p.Source}
+	if p.Chunk == nil {
+		out.Times = p.Frame.Times()
+	} else {
+		var err error
+		if out.Times, err = p.Chunk.Times(); err != nil {
+			return err
+		}
+		h := p.Chunk.Header
+		out.Header = &h
+	}
+	s.all = append(s.all, out)
+	return s.cfg.Memory.Take(int64(len(out.Times)) * 8)
+}
+
+// Passed implements read.Sink; it has nothing to do.
+func (s *Presence) Passed(int64) error { return nil }
+
+// All is what was collected, the older source first.
+func (s *Presence) All() []Present {
+	slices.SortStableFunc(s.all, func(a, b Present) int { return a.Source.Compare(b.Source) })
+	return s.all
+}

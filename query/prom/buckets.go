@@ -1,0 +1,483 @@
+package prom
+
+import (
+	"math"
+	"slices"
+
+	"binnacle/binning/lane"
+
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/util/kahansum"
+)
+
+// buckets is one series on a grid: the i-th bucket tells of its samples in (begin + i*width, begin + (i+1)*width].
+// Stale markers are in no number but stale. Of the columns a leaf has those that it needs; where counts is 0, values
+// mean nothing. It is used for one series after another, and owned by one goroutine.
+type buckets struct {
+	begin, width int64
+	needs        parts
+
+	counts []uint32
+	stale  []bool  // the newest sample is a stale marker
+	lastT  []int32 // ms before the bucket's end
+	last   []float64
+
+	firstT []int32 // ms before the bucket's end
+	first  []float64
+	falls  []fall // within buckets
+
+	hi, lo []float64 // what kahansum has added up, sample by sample unless the width is more than a minute
+	most   float64   // no value is further from zero than this
+	whole  bool      // all values are integers
+
+	nearest bool // averages are wanted that are as good as those of the samples, if not the same
+
+	least, greatest []float64
+
+	before []uint32 // counts of the buckets before one together, made by count
+	marks  []fall   // made by fallen
+}
+
+// parts is columns of buckets, beside those of the last sample, which all leaves need.
+type parts struct{ firsts, sums, extremes bool }
+
+// families is the lanes that have the columns.
+func (p parts) families() lane.Families {
+	out := lane.Families{lane.Last}
+	if p.firsts {
+		out = append(out, lane.First)
+	}
+	if p.sums {
+		out = append(out, lane.Sum)
+	}
+	if p.extremes {
+		out = append(out, lane.Extremes)
+	}
+	return out
+}
+
+// fall is a value that a lower one comes after, which is in a bucket.
+type fall struct {
+	bucket int
+	within bool // and so is the value itself
+	value  float64
+}
+
+// exact lists what is the same in all bits when it is computed from buckets, and from which columns.
+var exact = map[string]struct {
+	parts
+	of func(b *buckets, l *leaf, out []float64) (certain bool)
+}{
+	"":                  {parts{}, (*buckets).instants},
+	"last_over_time":    {parts{}, (*buckets).lasts},
+	"present_over_time": {parts{}, (*buckets).present},
+	"count_over_time":   {parts{}, (*buckets).sizes},
+	"first_over_time":   {parts{firsts: true}, (*buckets).firsts},
+	"rate":              {parts{firsts: true}, (*buckets).rates},
+	"increase":          {parts{firsts: true}, (*buckets).rates},
+	"delta":             {parts{firsts: true}, (*buckets).rates},
+	"resets":            {parts{firsts: true}, (*buckets).resets},
+	"sum_over_time":     {parts{sums: true}, (*buckets).totals},
+	"avg_over_time":     {parts{sums: true}, (*buckets).averages},
+	"min_over_time":     {parts{extremes: true}, (*buckets).minima},
+	"max_over_time":     {parts{extremes: true}, (*buckets).maxima},
+}
+
+// fits reports whether all windows of a leaf are whole buckets of a width, or need not be: a last sample tells when it
+// was.
+func (l *leaf) fits(width int64) bool {
+	if _, ok := exact[l.function]; !ok || l.steps.first-l.offset-l.window < 0 {
+		return false
+	}
+	for _, n := range []int64{l.steps.first - l.offset, l.steps.at(l.steps.n-1) - l.offset} {
+		if n%width != 0 {
+			return false
+		}
+	}
+	if l.steps.n > 2 && l.steps.step%width != 0 {
+		return false
+	}
+	switch l.function {
+	case "", "last_over_time", "present_over_time":
+		return true
+	}
+	return l.window%width == 0
+}
+
+// newBuckets has room for what a leaf that fits looks at.
+func newBuckets(l *leaf, width int64) *buckets {
+	first, last := l.steps.first-l.offset-l.window, l.steps.at(l.steps.n-1)-l.offset
+	b := &buckets{begin: first - first%width, width: width, needs: exact[l.function].parts}
+	n := int((last - b.begin) / width)
+	b.counts, b.stale = make([]uint32, n), make([]bool, n)
+	b.lastT, b.last = make([]int32, n), make([]float64, n)
+	if b.needs.firsts {
+		b.firstT, b.first = make([]int32, n), make([]float64, n)
+	}
+	if b.needs.sums {
+		b.hi, b.lo = make([]float64, n), make([]float64, n)
+	}
+	if b.needs.extremes {
+		b.least, b.greatest = make([]float64, n), make([]float64, n)
+	}
+	b.before = make([]uint32, n+1)
+	return b
+}
+
+// bytes is what buckets take.
+func (b *buckets) bytes() int64 { return int64(len(b.counts)) * 64 }
+
+// reset makes all buckets empty.
+func (b *buckets) reset() {
+	clear(b.counts)
+	clear(b.stale)
+	b.falls = b.falls[:0]
+	b.most, b.whole = 0, true
+}
+
+// add puts in a sample, which must be behind all that are there. What is outside of all buckets is left out.
+func (b *buckets) add(t int64, v float64) {
+	i := int((t-b.begin+b.width-1)/b.width) - 1
+	if t <= b.begin || i >= len(b.counts) {
+		return
+	}
+	if b.stale[i] = value.IsStaleNaN(v); b.stale[i] {
+		return
+	}
+	some := b.counts[i] > 0
+	if b.needs.firsts {
+		if !some {
+			b.firstT[i], b.first[i] = int32(b.at(i)-t), v
+		} else if v < b.last[i] {
+			b.falls = append(b.falls, fall{i, true, b.last[i]})
+		}
+	}
+	if b.needs.sums {
+		if !some {
+			b.hi[i], b.lo[i] = 0, 0
+		}
+		b.hi[i], b.lo[i] = kahansum.Inc(v, b.hi[i], b.lo[i])
+		b.weigh(math.Abs(v), v == math.Trunc(v))
+	}
+	if b.needs.extremes {
+		if !some || v < b.least[i] || math.IsNaN(b.least[i]) {
+			b.least[i] = v
+		}
+		if !some || v > b.greatest[i] || math.IsNaN(b.greatest[i]) {
+			b.greatest[i] = v
+		}
+	}
+	b.counts[i]++
+	b.lastT[i], b.last[i] = int32(b.at(i)-t), v
+}
+
+// at is the end of a bucket.
+func (b *buckets) at(i int) int64 { return b.begin + int64(i+1)*b.width }
+
+// weigh notes that there are values up to so far from zero. NaN is further than anything.
+func (b *buckets) weigh(most float64, whole bool) {
+	if !(most <= b.most) {
+		b.most = most
+	}
+	b.whole = b.whole && whole
+}
+
+// compute fills in the value of each step. It reports whether there is any, and whether all of them are certain to be
+// what the samples would give.
+func (b *buckets) compute(l *leaf, out []float64) (some, certain bool) {
+	for k := range out {
+		out[k] = stale
+	}
+	certain = exact[l.function].of(b, l, out)
+	return slices.ContainsFunc(out, func(v float64) bool { return !value.IsStaleNaN(v) }), certain
+}
+
+// end is the number of the bucket behind the window of a step.
+func (b *buckets) end(l *leaf, k int) int { return int((l.steps.at(k) - l.offset - b.begin) / b.width) }
+
+// newest is the bucket of the newest sample of a window; markers count as samples if they are to. It is -1 for none.
+func (b *buckets) newest(l *leaf, k int, markers bool) int {
+	after := l.steps.at(k) - l.offset - l.window
+	for i := b.end(l, k) - 1; i >= 0 && b.at(i) > after; i-- {
+		switch {
+		case markers && b.stale[i]:
+			return -1
+		case b.counts[i] == 0:
+		case b.at(i)-int64(b.lastT[i]) > after:
+			return i
+		default:
+			return -1
+		}
+	}
+	return -1
+}
+
+func (b *buckets) instants(l *leaf, out []float64) bool {
+	for k := range out {
+		if i := b.newest(l, k, true); i >= 0 {
+			out[k] = b.last[i]
+		}
+	}
+	return true
+}
+
+func (b *buckets) lasts(l *leaf, out []float64) bool {
+	for k := range out {
+		if i := b.newest(l, k, false); i >= 0 {
+			out[k] = b.last[i]
+		}
+	}
+	return true
+}
+
+func (b *buckets) present(l *leaf, out []float64) bool {
+	for k := range out {
+		if b.newest(l, k, false) >= 0 {
+			out[k] = 1
+		}
+	}
+	return true
+}
+
+// count makes before.
+func (b *buckets) count() {
+	n := uint32(0)
+	for i, c := range b.counts {
+		b.before[i] = n
+		n += c
+	}
+	b.before[len(b.counts)] = n
+}
+
+// window is the buckets of a step's window, without empty ones at its ends, and how many samples they have.
+func (b *buckets) window(l *leaf, k int) (of span, n int) {
+	of.hi = b.end(l, k)
+	of.lo = of.hi - int(l.window/b.width)
+	if n = int(b.before[of.hi] - b.before[of.lo]); n == 0 {
+		return of, 0
+	}
+	for b.counts[of.lo] == 0 {
+		of.lo++
+	}
+	for b.counts[of.hi-1] == 0 {
+		of.hi--
+	}
+	return of, n
+}
+
+func (b *buckets) sizes(l *leaf, out []float64) bool {
+	b.count()
+	for k := range out {
+		if _, n := b.window(l, k); n > 0 {
+			out[k] = float64(n)
+		}
+	}
+	return true
+}
+
+func (b *buckets) firsts(l *leaf, out []float64) bool {
+	b.count()
+	for k := range out {
+		if s, n := b.window(l, k); n > 0 {
+			out[k] = b.first[s.lo]
+		}
+	}
+	return true
+}
+
+// fallen makes marks: all falls, also those from one bucket to the next, in the order of time.
+func (b *buckets) fallen() {
+	b.marks = b.marks[:0]
+	earlier := func(x, y fall) int { return x.bucket - y.bucket }
+	if !slices.IsSortedFunc(b.falls, earlier) {
+		slices.SortStableFunc(b.falls, earlier)
+	}
+	within, before := b.falls, -1
+	for i, n := range b.counts {
+		if n == 0 {
+			continue
+		}
+		if before >= 0 && b.first[i] < b.last[before] {
+			b.marks = append(b.marks, fall{i, false, b.last[before]})
+		}
+		for len(within) > 0 && within[0].bucket == i {
+			b.marks, within = append(b.marks, within[0]), within[1:]
+		}
+		before = i
+	}
+}
+
+// marked is the falls behind the first sample of some buckets.
+func (b *buckets) marked(s span) []fall {
+	at := func(bucket int, within bool) int {
+		i, _ := slices.BinarySearchFunc(b.marks, fall{bucket: bucket, within: within}, func(m, of fall) int {
+			switch {
+			case m.bucket != of.bucket:
+				return m.bucket - of.bucket
+			case of.within && !m.within:
+				return -1
+			}
+			return 1 // no mark is equal: the first of several is wanted
+		})
+		return i
+	}
+	return b.marks[at(s.lo, true):at(s.hi, false)]
+}
+
+func (b *buckets) resets(l *leaf, out []float64) bool {
+	b.count()
+	b.fallen()
+	for k := range out {
+		if s, n := b.window(l, k); n > 0 {
+			out[k] = float64(len(b.marked(s)))
+		}
+	}
+	return true
+}
+
+// rates is rate, increase and delta.
+func (b *buckets) rates(l *leaf, out []float64) bool {
+	b.count()
+	b.marks = b.marks[:0]
+	if l.function != "delta" {
+		b.fallen()
+	}
+	for k := range out {
+		s, n := b.window(l, k)
+		if n < 2 {
+			continue
+		}
+		e := ends{b.at(s.lo) - int64(b.firstT[s.lo]), b.at(s.hi-1) - int64(b.lastT[s.hi-1]), n, b.first[s.lo]}
+		v := b.last[s.hi-1] - e.value
+		if len(b.marks) > 0 {
+			for _, m := range b.marked(s) {
+				v += m.value
+			}
+		}
+		out[k] = v * l.extrapolation(l.steps.at(k), e, v)
+	}
+	return true
+}
+
+// added adds the sums of buckets up. What was lost to rounding in one of them is lost in both.
+func (b *buckets) added(s span) (sum, rest float64) {
+	for i := s.lo; i < s.hi; i++ {
+		if b.counts[i] > 0 {
+			sum, rest = kahansum.Inc(b.hi[i], sum, rest)
+			rest += b.lo[i]
+		}
+	}
+	return sum, rest
+}
+
+// known reports whether the two numbers of a sum are those of its n samples: integers add up without a loss as long as
+// they stay below 2^53, and a bucket is what it is.
+func (b *buckets) known(s span, n int) bool {
+	return b.whole && float64(n)*b.most <= 1<<53 || s.len() == 1 && b.width == int64(lane.Minute)
+}
+
+// totals is sums. Sample by sample or bucket by bucket, a compensated sum of n values up to m is off by less than
+// n²(n u)(u m), u = 2^-53, before it is rounded: where twice as much to either side rounds to the same number, both are
+// that number.
+func (b *buckets) totals(l *leaf, out []float64) bool {
+	b.count()
+	for k := range out {
+		s, n := b.window(l, k)
+		if n == 0 {
+			continue
+		}
+		sum, rest := b.added(s)
+		out[k] = sum + rest
+		if math.IsInf(sum, 0) {
+			out[k] = sum
+		}
+		if b.known(s, n) {
+			continue
+		}
+		of, off := float64(n), b.off(n)
+		least, most := math.Nextafter(rest-off, math.Inf(-1)), math.Nextafter(rest+off, math.Inf(1))
+		if !(of*b.most < math.MaxFloat64/4) || sum+least != sum+most {
+			return false
+		}
+	}
+	return true
+}
+
+// off is by how much a compensated sum of n values may be off, four times.
+func (b *buckets) off(n int) float64 {
+	const u = 1.0 / (1 << 53)
+	of := float64(n)
+	return 4 * of * of * of * u * u * b.most
+}
+
+// averages divides what is added up before the two parts are one number, which shows where it was added up. Where that
+// is not known there is the mean that is nearest, if it is wanted.
+func (b *buckets) averages(l *leaf, out []float64) bool {
+	b.count()
+	for k := range out {
+		s, n := b.window(l, k)
+		if n == 0 {
+			continue
+		}
+		sum, rest := b.added(s)
+		sure := b.known(s, n)
+		if out[k] = sum/float64(n) + rest/float64(n); !sure && b.nearest {
+			out[k], sure = mean(sum, rest, float64(n), b.off(n))
+		}
+		if !sure || math.IsNaN(out[k]) || math.IsInf(sum, 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// mean is the float that is nearest to the mean of n values, of whose sum two numbers are known that are off by so much
+// at most. What Prometheus makes of such values is off by one unit in the last place at most: it rounds after a
+// division and after an addition. It is not sure where the values all but vanish in their sum.
+func mean(sum, rest, n, off float64) (v float64, sure bool) {
+	const slight = 1.0 / (1 << 10)
+	whole := sum + rest
+	lost := rest - (whole - sum)
+	v = whole / n
+	v += (math.FMA(-v, n, whole) + lost) / n
+	size := math.Abs(v)
+	sure = math.Abs(rest) <= slight*math.Abs(sum) && off <= math.Abs(whole)*slight/(1<<53) &&
+		size > 0x1p-900 && size < 0x1p900
+	return v, sure
+}
+
+func (b *buckets) minima(l *leaf, out []float64) bool {
+	b.count()
+	for k := range out {
+		s, n := b.window(l, k)
+		if n == 0 {
+			continue
+		}
+		v := b.least[s.lo]
+		for i := s.lo + 1; i < s.hi; i++ {
+			if b.counts[i] > 0 && (b.least[i] < v || math.IsNaN(v)) {
+				v = b.least[i]
+			}
+		}
+		out[k] = v
+	}
+	return true
+}
+
+func (b *buckets) maxima(l *leaf, out []float64) bool {
+	b.count()
+	for k := range out {
+		s, n := b.window(l, k)
+		if n == 0 {
+			continue
+		}
+		v := b.greatest[s.lo]
+		for i := s.lo + 1; i < s.hi; i++ {
+			if b.counts[i] > 0 && (b.greatest[i] > v || math.IsNaN(v)) {
+				v = b.greatest[i]
+			}
+		}
+		out[k] = v
+	}
+	return true
+}

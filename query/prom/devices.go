@@ -1,0 +1,109 @@
+package prom
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"binnacle/internal/catalog"
+	"binnacle/query"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// maxNarrow is how many devices are named in a request; of more all are read, and left out afterwards.
+const maxNarrow = 5000
+
+// maxAgain is how often is looked for devices that turn up while an answer is made.
+const maxAgain = 3
+
+// narrowed calls ask with a request for the devices that the catalog, and what heads know beyond it, say may match, and
+// again with those that have turned up meanwhile. What it can't find out about stands in warnings.
+func (s *selector) narrowed(ctx context.Context, r query.Request, matchers []*labels.Matcher,
+	ask func(query.Request) (annotations.Annotations, error)) (warnings annotations.Annotations, err error) {
+	known, err := s.tags.Known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conditions := conditionsOf(matchers)
+	if r.Devices != nil || !narrowing(matchers) || known.Gap() != nil {
+		warnings, err = ask(r)
+		if narrowing(matchers) {
+			warnings.Merge(gap(known))
+		}
+		return warnings, err
+	}
+	var done []string
+	for range maxAgain {
+		devices := known.Select(conditions)
+		if len(devices) > maxNarrow {
+			return ask(r)
+		}
+		some := r
+		some.Devices = slices.DeleteFunc(devices, func(id string) bool {
+			_, found := slices.BinarySearch(done, id)
+			return found
+		})
+		if done == nil || len(some.Devices) > 0 {
+			said, err := ask(some)
+			if err != nil {
+				return nil, err
+			}
+			warnings.Merge(said)
+		}
+		done = append(append([]string{}, done...), some.Devices...)
+		slices.Sort(done)
+		if !known.Moved(ctx) {
+			return warnings, nil
+		}
+		if known, err = s.tags.Again(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range known.Select(conditions) {
+		if _, found := slices.BinarySearch(done, id); !found {
+			warnings.Add(fmt.Errorf("%w: new devices turn up faster than they are read", errIncomplete))
+			break
+		}
+	}
+	warnings.Merge(gap(known))
+	return warnings, nil
+}
+
+// gap is why devices may be missing, as a warning.
+func gap(known *query.Known) (warnings annotations.Annotations) {
+	for _, why := range known.Gap() {
+		warnings.Add(fmt.Errorf("%w: %s", errIncomplete, why))
+	}
+	return warnings
+}
+
+// narrowing reports whether matchers say anything of devices, beside the metric.
+func narrowing(matchers []*labels.Matcher) bool {
+	return slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return m.Name != model.MetricNameLabel })
+}
+
+// conditionsOf is what matchers ask of a device: whoever does not fulfil it has no series that matches.
+func conditionsOf(matchers []*labels.Matcher) (out []catalog.Matcher) {
+	for _, m := range matchers {
+		c := catalog.Matcher{Of: catalog.OfName, Name: m.Name, Match: m.Matches}
+		switch m.Name {
+		case deviceLabel:
+			c.Of = catalog.OfDevice
+		case model.MetricNameLabel:
+			c.Of = catalog.OfMetric
+		}
+		switch {
+		case m.Type == labels.MatchEqual:
+			c.Values = []string{m.Value}
+		case m.Type == labels.MatchRegexp && len(m.SetMatches()) > 0:
+			c.Values = m.SetMatches()
+		case m.Type == labels.MatchRegexp || m.Type == labels.MatchNotRegexp:
+			c.Expression, c.Not = m.Value, m.Type == labels.MatchNotRegexp
+		}
+		out = append(out, c)
+	}
+	return out
+}

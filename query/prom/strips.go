@@ -1,0 +1,199 @@
+package prom
+
+import (
+	"context"
+	"fmt"
+
+	"binnacle/binning/lane"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// grids that lanes are kept on, the cheapest to read first.
+var grids = []lane.Grid{lane.HalfHour, lane.Minute}
+
+// onLanes is the grid of lanes that a leaf may be computed from.
+func (s *selector) onLanes(l *leaf, r query.Request) (lane.Grid, bool) {
+	if l.metric == "" || !s.querier.HasLanes() || len(r.Metrics) != 1 {
+		return 0, false
+	}
+	for _, g := range grids {
+		if l.fits(int64(g)) {
+			return g, true
+		}
+	}
+	return 0, false
+}
+
+// fromLanes computes the leaf from lanes and from samples where lanes show nothing. Devices that it is not certain of
+// in all bits are computed from samples once more.
+func (e *evaluation) fromLanes(ctx context.Context, r query.Request, grid lane.Grid) error {
+	b := newBuckets(e.leaf, int64(grid))
+	if err := e.memory.Take(b.bytes()); err != nil {
+		return err
+	}
+	if known, ok := e.querier.Tenant(e.tenant); ok {
+		b.nearest = known.NearestAverages
+	}
+	f := filling{buckets: b}
+	again := make(map[string]bool)
+	var named labels.ScratchBuilder
+	device, from := "", 0    // the device's series in out
+	var seen []labels.Labels // of the device
+	wanted := query.Lanes{Grid: grid, Families: b.needs.families()}
+	res, err := e.querier.Strips(ctx, r, wanted, func(s *query.Strip) error {
+		if s.Device != device {
+			device, from, seen = s.Device, len(e.out), seen[:0]
+		}
+		if again[device] {
+			return nil
+		}
+		tags, err := e.tags.Of(ctx, device)
+		if err != nil {
+			return err
+		}
+		l := labelsOf(&named, s.Metric, device, s.Labels, tags)
+		if !matches(e.leaf.matchers, l) {
+			return nil
+		}
+		values, err := e.values()
+		if err != nil {
+			return err
+		}
+		certain := f.fill(s)
+		for _, other := range seen {
+			certain = certain && !labels.Equal(other, l) // two that are one to PromQL
+		}
+		seen = append(seen, l)
+		some, sure := false, false
+		if certain {
+			some, sure = b.compute(e.leaf, values)
+		}
+		switch {
+		case !certain || !sure:
+			again[device] = true
+			e.out = e.out[:from]
+		case some:
+			e.keep(l)
+		}
+		return nil
+	})
+	e.cost = e.cost.Plus(res.Stats)
+	if err != nil {
+		return err
+	}
+	for _, why := range res.Incomplete {
+		e.warnings.Add(fmt.Errorf("%w: %s", errIncomplete, why))
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	if len(again) <= maxNamed {
+		r.Devices = make([]string, 0, len(again))
+		for device := range again {
+			r.Devices = append(r.Devices, device)
+		}
+	}
+	return e.fromSamples(ctx, r, again)
+}
+
+// maxNamed is how many devices are asked for by name.
+const maxNamed = 128
+
+// filling puts strips into buckets.
+type filling struct {
+	*buckets
+	values []float64
+}
+
+// fill takes a strip in place of the one before. It reports whether the buckets tell all that its samples do: not where
+// values were rounded, which PromQL must be told.
+func (f *filling) fill(s *query.Strip) (certain bool) {
+	f.reset()
+	for i := range s.Cells {
+		c := &s.Cells[i]
+		if c.Table.Rounded[c.Row] {
+			return false
+		}
+		for h := c.From; h < c.To; h++ {
+			if from := h; c.Hours.Has(h) {
+				for h+1 < c.To && c.Hours.Has(h+1) {
+					h++
+				}
+				f.copy(c.Table, c.Row, c.Day.Start()+int64(from)*hourMillis, (from-c.From)*c.Grid.PerHour(),
+					(h+1-from)*c.Grid.PerHour())
+			}
+		}
+	}
+	for i := range s.Stretches {
+		st := &s.Stretches[i]
+		if st.Kind == telemetry.Text {
+			continue
+		}
+		if n := len(st.Bits); cap(f.values) < n {
+			f.values = make([]float64, n)
+		}
+		f.values = f.values[:len(st.Bits)]
+		if !numbers(f.values, st.Kind, st.Bits) {
+			return false
+		}
+		for k, t := range st.Times {
+			f.add(t, f.values[k])
+		}
+	}
+	// The first sample of a day belongs behind all of the day before.
+	for i := range s.Cells {
+		if c := &s.Cells[i]; c.At0 != nil && c.Hours.Has(0) && c.At0[c.Row].There {
+			f.add(c.Day.Start(), c.At0[c.Row].V)
+		}
+	}
+	return true
+}
+
+const hourMillis = 3_600_000
+
+// copy takes n buckets of a row of a table, from one of its buckets on, which begins at an instant.
+func (b *buckets) copy(t *lane.Table, row int, begin int64, from, n int) {
+	at := int((begin - b.begin) / b.width)
+	if at < 0 {
+		from, n, at = from-at, n+at, 0
+	}
+	n = min(n, len(b.counts)-at)
+	if n <= 0 {
+		return
+	}
+	lo := row*t.Buckets + from
+	hi := lo + n
+	if t.N != nil {
+		copy(b.counts[at:], t.N[lo:hi])
+		copy(b.stale[at:], t.Stale[lo:hi])
+		copy(b.lastT[at:], t.LastT[lo:hi])
+		copy(b.last[at:], t.Last[lo:hi])
+	}
+	if t.First != nil {
+		copy(b.firstT[at:], t.FirstT[lo:hi])
+		copy(b.first[at:], t.First[lo:hi])
+		for _, f := range t.Falls[row] {
+			if k := int(f.Bucket) - from; k >= 0 && k < n {
+				for _, v := range f.Values {
+					b.falls = append(b.falls, fall{at + k, true, v})
+				}
+			}
+		}
+	}
+	if t.Hi != nil {
+		copy(b.hi[at:], t.Hi[lo:hi])
+		copy(b.lo[at:], t.Lo[lo:hi])
+		var of lane.Size
+		for _, s := range t.Size[lo:hi] {
+			of = of.Join(s)
+		}
+		b.weigh(of.Most(), of.Whole())
+	}
+	if t.Min != nil {
+		copy(b.least[at:], t.Min[lo:hi])
+		copy(b.greatest[at:], t.Max[lo:hi])
+	}
+}

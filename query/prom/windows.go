@@ -1,0 +1,365 @@
+package prom
+
+import (
+	"math"
+	"slices"
+
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/util/kahansum"
+)
+
+// stale is what stands for no value at an instant: the engine does not look behind it.
+var stale = math.Float64frombits(value.StaleNaN)
+
+// windows computes a leaf, a series at a time. Operations and their order are those of the engine's functions, so that
+// results are the same in all bits. It is owned by one goroutine.
+type windows struct {
+	*leaf
+	spans  []span // of the steps
+	times  []int64
+	values []float64
+	marks  []int // positions in values, ascending
+}
+
+// span is the samples of a window: those from lo up to and without hi.
+type span struct{ lo, hi int }
+
+func (s span) len() int { return s.hi - s.lo }
+
+// functions computes values of windows that have at least one sample. What it leaves alone stays no value.
+var functions = map[string]func(w *windows, out []float64){
+	"rate": (*windows).rates, "increase": (*windows).rates, "delta": (*windows).rates,
+	"irate": (*windows).irates, "idelta": (*windows).irates,
+	"avg_over_time": (*windows).averages, "sum_over_time": (*windows).sums,
+	"min_over_time": (*windows).minima, "max_over_time": (*windows).maxima,
+	"count_over_time": (*windows).sizes, "present_over_time": (*windows).ones,
+	"first_over_time": (*windows).firsts, "last_over_time": (*windows).lasts,
+	"changes": (*windows).changes, "resets": (*windows).resets,
+}
+
+func newWindows(l *leaf) *windows {
+	return &windows{leaf: l, spans: make([]span, l.steps.n)}
+}
+
+// compute fills in the value of each step, and reports whether there is any. It may change the samples.
+func (w *windows) compute(s *series, out []float64) bool {
+	w.times, w.values = s.times, s.values
+	f := (*windows).lasts
+	if w.function != "" {
+		f = functions[w.function]
+		w.forgetStale()
+	}
+	w.place()
+	for k := range out {
+		out[k] = stale
+	}
+	f(w, out)
+	return slices.ContainsFunc(out, func(v float64) bool { return !value.IsStaleNaN(v) })
+}
+
+// forgetStale leaves out stale markers, which ranges do not hold.
+func (w *windows) forgetStale() {
+	n := 0
+	for i, v := range w.values {
+		if !value.IsStaleNaN(v) {
+			w.times[n], w.values[n] = w.times[i], v
+			n++
+		}
+	}
+	w.times, w.values = w.times[:n], w.values[:n]
+}
+
+// place finds the samples of each step's window.
+func (w *windows) place() {
+	var lo, hi edge
+	for k := range w.spans {
+		t := w.steps.at(k) - w.offset
+		w.spans[k] = span{lo.move(w.times, t-w.window), hi.move(w.times, t)}
+	}
+}
+
+// edge is a position among samples that moves ahead with the steps.
+type edge struct{ at, stride int }
+
+// move is how many samples there are up to an instant, which is not before that of the call before.
+func (e *edge) move(times []int64, t int64) int {
+	next := e.at + e.stride // as regular samples have it
+	if next > len(times) || next > 0 && times[next-1] > t || next < len(times) && times[next] <= t {
+		more, _ := slices.BinarySearch(times[e.at:], t+1)
+		next = e.at + more
+	}
+	e.at, e.stride = next, next-e.at
+	return next
+}
+
+func (w *windows) lasts(out []float64) {
+	for k, s := range w.spans {
+		if s.len() > 0 {
+			out[k] = w.values[s.hi-1]
+		}
+	}
+}
+
+func (w *windows) firsts(out []float64) {
+	for k, s := range w.spans {
+		if s.len() > 0 {
+			out[k] = w.values[s.lo]
+		}
+	}
+}
+
+func (w *windows) sizes(out []float64) {
+	for k, s := range w.spans {
+		if s.len() > 0 {
+			out[k] = float64(s.len())
+		}
+	}
+}
+
+func (w *windows) ones(out []float64) {
+	for k, s := range w.spans {
+		if s.len() > 0 {
+			out[k] = 1
+		}
+	}
+}
+
+func (w *windows) resets(out []float64) {
+	w.tally(out, func(before, v float64) bool { return v < before })
+}
+
+func (w *windows) changes(out []float64) {
+	w.tally(out, func(before, v float64) bool { return v != before && !(math.IsNaN(v) && math.IsNaN(before)) })
+}
+
+// tally counts in each window the samples that are something beside the one before them in the window.
+func (w *windows) tally(out []float64, is func(before, v float64) bool) {
+	w.marks = w.marks[:0]
+	for i := 1; i < len(w.values); i++ {
+		if is(w.values[i-1], w.values[i]) {
+			w.marks = append(w.marks, i)
+		}
+	}
+	for k, s := range w.spans {
+		if s.len() > 0 {
+			out[k] = float64(len(w.marked(s)))
+		}
+	}
+}
+
+// marked is the marks behind the first sample of a window.
+func (w *windows) marked(s span) []int {
+	from, _ := slices.BinarySearch(w.marks, s.lo+1)
+	to, _ := slices.BinarySearch(w.marks[from:], s.hi)
+	return w.marks[from : from+to]
+}
+
+func (w *windows) irates(out []float64) {
+	rate := w.function == "irate"
+	for k, s := range w.spans {
+		if s.len() < 2 {
+			continue
+		}
+		before, v := w.values[s.hi-2], w.values[s.hi-1]
+		if !rate || !(v < before) {
+			v -= before
+		}
+		if rate {
+			v /= float64(w.times[s.hi-1]-w.times[s.hi-2]) / 1000
+		}
+		out[k] = v
+	}
+}
+
+// rates is rate, increase and delta.
+func (w *windows) rates(out []float64) {
+	w.marks = w.marks[:0]
+	if w.function != "delta" {
+		for i := 1; i < len(w.values); i++ {
+			if w.values[i] < w.values[i-1] {
+				w.marks = append(w.marks, i)
+			}
+		}
+	}
+	for k, s := range w.spans {
+		if s.len() < 2 {
+			continue
+		}
+		first, last := s.lo, s.hi-1
+		v := w.values[last] - w.values[first]
+		if len(w.marks) > 0 {
+			for _, i := range w.marked(s) {
+				v += w.values[i-1]
+			}
+		}
+		e := ends{w.times[first], w.times[last], s.len(), w.values[first]}
+		out[k] = v * w.extrapolation(w.steps.at(k), e, v)
+	}
+}
+
+// ends is the first and the last of n samples of a window, and the value of the first.
+type ends struct {
+	first, last int64
+	n           int
+	value       float64
+}
+
+// extrapolation is by what the increase between the first and the last sample of the window of a step is multiplied. A
+// window is taken to be covered up to its end, or begin, if that is not much further away than samples are from each
+// other; a counter is taken to begin at zero at the earliest.
+func (l *leaf) extrapolation(at int64, of ends, increase float64) float64 {
+	toStart := float64(of.first-(at-l.back)) / 1000
+	toEnd := float64(at-l.offset-of.last) / 1000
+	covered := float64(of.last-of.first) / 1000
+	apart := covered / float64(of.n-1)
+	far := apart * 1.1
+	if toStart >= far {
+		toStart = apart / 2
+	}
+	if l.function != "delta" && increase > 0 && of.value >= 0 {
+		if toZero := covered * (of.value / increase); toZero < toStart {
+			toStart = toZero
+		}
+	}
+	if toEnd >= far {
+		toEnd = apart / 2
+	}
+	factor := (covered + toStart + toEnd) / covered
+	if l.function == "rate" {
+		factor /= l.seconds
+	}
+	return factor
+}
+
+func (w *windows) averages(out []float64) {
+	w.summed(out, average, func(sum, rest, n float64) float64 { return sum/n + rest/n })
+}
+
+func (w *windows) sums(out []float64) {
+	w.summed(out, sum, func(sum, rest, _ float64) float64 { return sum + rest })
+}
+
+// summed computes windows one by one, or four of the same size side by side: four chains of additions do not wait for
+// each other. finish makes the result of a sum and what was lost of it to rounding. What is not finite goes the slow
+// way.
+func (w *windows) summed(out []float64, one func([]float64) float64, finish func(sum, rest, n float64) float64) {
+	for k := 0; k < len(w.spans); {
+		s, n := w.spans[k:], w.spans[k].len()
+		if n > 1 && len(s) >= 4 && s[1].len() == n && s[2].len() == n && s[3].len() == n {
+			sums, rests := sumFour(w.of(s[0]), w.of(s[1]), w.of(s[2]), w.of(s[3]))
+			for i := range 4 {
+				out[k+i] = finish(sums[i], rests[i], float64(n))
+				if off := sums[i] + rests[i]; math.IsNaN(off - off) {
+					out[k+i] = one(w.of(s[i]))
+				}
+			}
+			k += 4
+			continue
+		}
+		if n > 0 {
+			out[k] = one(w.of(s[0]))
+		}
+		k++
+	}
+}
+
+func (w *windows) of(s span) []float64 { return w.values[s.lo:s.hi] }
+
+// sumFour is the compensated sums of four windows of the same size. The error of an addition comes out the same as in
+// kahansum.Inc, which looks which number is the larger one, since both ways are exact as long as nothing overflows.
+func sumFour(a, b, c, d []float64) (sums, rests [4]float64) {
+	n := len(a)
+	b, c, d = b[:n], c[:n], d[:n]
+	s0, s1, s2, s3 := a[0], b[0], c[0], d[0]
+	var r0, r1, r2, r3 float64
+	for i := 1; i < n; i++ {
+		x0, x1, x2, x3 := a[i], b[i], c[i], d[i]
+		t0, t1, t2, t3 := s0+x0, s1+x1, s2+x2, s3+x3
+		y0, y1, y2, y3 := t0-s0, t1-s1, t2-s2, t3-s3
+		r0 += (s0 - (t0 - y0)) + (x0 - y0)
+		r1 += (s1 - (t1 - y1)) + (x1 - y1)
+		r2 += (s2 - (t2 - y2)) + (x2 - y2)
+		r3 += (s3 - (t3 - y3)) + (x3 - y3)
+		s0, s1, s2, s3 = t0, t1, t2, t3
+	}
+	return [4]float64{s0, s1, s2, s3}, [4]float64{r0, r1, r2, r3}
+}
+
+func sum(values []float64) float64 {
+	var sum, rest float64
+	for _, v := range values {
+		sum, rest = kahansum.Inc(v, sum, rest)
+	}
+	if math.IsInf(sum, 0) {
+		return sum
+	}
+	return sum + rest
+}
+
+// average is the mean, from a sum as long as that is finite.
+func average(values []float64) float64 {
+	var rest float64
+	sum := values[0]
+	for i, v := range values[1:] {
+		more, lost := kahansum.Inc(v, sum, rest)
+		if math.IsInf(more, 0) {
+			n := float64(i + 1)
+			return running(sum/n, rest/n, i+1, values)
+		}
+		sum, rest = more, lost
+	}
+	n := float64(len(values))
+	return sum/n + rest/n
+}
+
+// running is the mean of values of which that of the first ones is known.
+func running(mean, rest float64, known int, values []float64) float64 {
+	for i := known; i < len(values); i++ {
+		n := float64(i + 1)
+		q := (n - 1) / n
+		mean, rest = kahansum.Inc(values[i]/n, q*mean, q*rest)
+	}
+	return mean + rest
+}
+
+func (w *windows) minima(out []float64) {
+	for i, v := range w.values {
+		w.values[i] = -v
+	}
+	w.maxima(out)
+	for k, s := range w.spans {
+		if s.len() > 0 {
+			out[k] = -out[k]
+		}
+	}
+}
+
+// maxima is of each window the first of its greatest values, or the last value if none of them is a number. marks holds
+// the positions that are the greatest up to one of the next windows' ends, the values at them falling.
+func (w *windows) maxima(out []float64) {
+	w.marks = w.marks[:0]
+	head, seen := 0, 0
+	for k, s := range w.spans {
+		for ; seen < s.hi; seen++ {
+			v := w.values[seen]
+			if math.IsNaN(v) {
+				continue
+			}
+			n := len(w.marks)
+			for n > head && w.values[w.marks[n-1]] < v {
+				n--
+			}
+			w.marks = append(w.marks[:n], seen)
+		}
+		for head < len(w.marks) && w.marks[head] < s.lo {
+			head++
+		}
+		switch {
+		case s.len() == 0:
+		case head < len(w.marks):
+			out[k] = w.values[w.marks[head]]
+		default:
+			out[k] = w.values[s.hi-1]
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package query
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"binnacle/internal/control"
+)
+
+// Over which time rates are held: who has asked for nothing may ask for as much at once.
+const (
+	rateWindow = 10 * time.Second
+	ruWindow   = time.Minute
+)
+
+// QuotaError says that a tenant has had what it may have for now. Whatever other tenants do, the same request may be
+// sent again when RetryAfter is over.
+type QuotaError struct {
+	Limit      string // what is used up
+	RetryAfter time.Duration
+	Narrow     []string // what the caller may do about it
+}
+
+// Error says what to narrow.
+func (e *QuotaError) Error() string {
+	return fmt.Sprintf("this tenant has used up %s: try again in %s, and %s", e.Limit, e.RetryAfter,
+		strings.Join(e.Narrow, ", or "))
+}
+
+// What there is to do about a limit.
+var (
+	askLess    = []string{"ask less often", "ask for more devices, metrics or time in one query"}
+	askCheaper = []string{"ask for a shorter range", "name fewer devices or metrics", "ask less often"}
+	askInTurn  = []string{"ask for one thing after the other"}
+)
+
+// quotas hold tenants to how often they may ask, and what that may cost. Other than places at the gate, which are given
+// back, what is used up here comes back with time. It is safe for any number of callers.
+type quotas struct {
+	limits func(tenant string) control.QueryLimits
+	share  float64 // of a tenant's limits, which this process grants
+	now    func() time.Time
+
+	mu      sync.Mutex // guards below
+	tenants map[string]*quota
+	prune   int // how many tenants there may be before those are forgotten that have all they may have
+}
+
+// quota is what a tenant has left.
+type quota struct {
+	requests, rus bucket
+	day           int64   // since 1970
+	spent         float64 // request units, on that day
+}
+
+// minPrune keeps a small map from being looked through.
+const minPrune = 1024
+
+func newQuotas(limits func(string) control.QueryLimits, share float64, now func() time.Time) *quotas {
+	return &quotas{limits: limits, share: share, now: now, tenants: make(map[string]*quota), prune: minPrune}
+}
+
+// ask counts a query of a tenant, or refuses it.
+func (q *quotas) ask(tenant string) error {
+	limits := q.limits(tenant)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.now()
+	t := q.of(tenant, now)
+	if err := q.left(t, limits, now, 0); err != nil {
+		return err
+	}
+	rate, bounded := limits.Rate.Of()
+	if !bounded {
+		return nil
+	}
+	level := t.requests.at(now, rate*q.share, rateWindow)
+	if level < 1 {
+		return &QuotaError{fmt.Sprintf("its %s queries a second, over %s", limits.Rate, rateWindow),
+			wait(1-level, rate*q.share), askLess}
+	}
+	t.requests.take(1)
+	return nil
+}
+
+// spend counts what a query of a tenant has cost.
+func (q *quotas) spend(tenant string, rus float64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now, limits := q.now(), q.limits(tenant)
+	t := q.of(tenant, now)
+	t.spent += rus
+	if rate, bounded := limits.RUs.Of(); bounded {
+		t.rus.at(now, rate*q.share, ruWindow)
+		t.rus.take(rus)
+	}
+}
+
+// goOn reports whether a query of a tenant that runs may go on: the day's request units end it, and it may run into
+// debt with those of a second by as much as comes back in the time over which they are held.
+func (q *quotas) goOn(tenant string) error {
+	limits := q.limits(tenant)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.now()
+	rate, _ := limits.RUs.Of()
+	return q.left(q.of(tenant, now), limits, now, rate*q.share*ruWindow.Seconds())
+}
+
+// left fails if a tenant has no request units left, and is in debt by as much. The caller holds mu.
+func (q *quotas) left(t *quota, limits control.QueryLimits, now time.Time, debt float64) error {
+	if most, bounded := limits.RUsOfDay.Of(); bounded && t.spent >= most*q.share {
+		end := time.Unix((t.day+1)*int64(24*time.Hour/time.Second), 0)
+		return &QuotaError{fmt.Sprintf("its %s request units of this day, which ends at 00:00 UTC", limits.RUsOfDay),
+			seconds(end.Sub(now)), askCheaper}
+	}
+	rate, bounded := limits.RUs.Of()
+	if !bounded {
+		return nil
+	}
+	if level := t.rus.at(now, rate*q.share, ruWindow); level <= -debt {
+		return &QuotaError{fmt.Sprintf("its %s request units a second, over %s", limits.RUs, ruWindow),
+			wait(-level, rate*q.share), askCheaper}
+	}
+	return nil
+}
+
+// of is the quota of a tenant, on this day. The caller holds mu.
+func (q *quotas) of(tenant string, now time.Time) *quota {
+	t := q.tenants[tenant]
+	day := now.Unix() / int64(24*time.Hour/time.Second)
+	if t == nil {
+		if len(q.tenants) >= q.prune {
+			q.forget(now, day)
+		}
+		t = &quota{day: day}
+		q.tenants[tenant] = t
+	}
+	if t.day != day {
+		t.day, t.spent = day, 0
+	}
+	return t
+}
+
+// forget drops tenants that have all they may have again, as who has never asked. The caller holds mu.
+func (q *quotas) forget(now time.Time, day int64) {
+	for name, t := range q.tenants {
+		idle := now.Sub(t.rus.filled) >= 2*ruWindow && now.Sub(t.requests.filled) >= rateWindow
+		if idle && (t.spent == 0 || t.day != day) {
+			delete(q.tenants, name)
+		}
+	}
+	q.prune = max(minPrune, 2*len(q.tenants))
+}
+
+// bucket is how much of something that comes back with time there is.
+type bucket struct {
+	level  float64
+	filled time.Time // zero: it is full
+}
+
+// at is the level at a time, of what comes back at a rate until there is as much as comes in a window, or one.
+func (b *bucket) at(now time.Time, rate float64, window time.Duration) float64 {
+	full := max(rate*window.Seconds(), 1)
+	switch {
+	case b.filled.IsZero():
+		b.level = full
+	case now.After(b.filled):
+		b.level += rate * now.Sub(b.filled).Seconds()
+	}
+	b.level, b.filled = min(b.level, full), now
+	return b.level
+}
+
+// take takes something out, which may leave less than nothing.
+func (b *bucket) take(n float64) { b.level -= n }
+
+// wait is how long it takes until so much has come back.
+func wait(n, rate float64) time.Duration {
+	return seconds(time.Duration(min(n/rate, 1e9) * float64(time.Second)))
+}
+
+// seconds is a time in whole seconds, at least one.
+func seconds(d time.Duration) time.Duration {
+	return time.Duration(max(1, math.Ceil(d.Seconds()))) * time.Second
+}

@@ -1,0 +1,106 @@
+package read
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"binnacle/internal/store"
+)
+
+// NotYetError says that an answer would not include the records that it was asked to.
+type NotYetError struct{ Behind []string }
+
+// Error says what it lacks, a sentence each.
+func (e *NotYetError) Error() string {
+	return "the answer does not include what it was asked to include: " + strings.Join(e.Behind, "; ")
+}
+
+type afterKey struct{}
+
+// WithAfter makes a context whose queries include the records below some ends: they wait until heads have read so far,
+// for as long as a strict query waits for the log's end, and then fail with a *NotYetError.
+func WithAfter(ctx context.Context, ends []store.LogEnd) context.Context {
+	return context.WithValue(ctx, afterKey{}, ends)
+}
+
+func afterOf(ctx context.Context) []store.LogEnd {
+	ends, _ := ctx.Value(afterKey{}).([]store.LogEnd)
+	return ends
+}
+
+// reaching takes a snapshot that includes what the context asks for.
+func (r *Reader) reaching(ctx context.Context, ask store.HeadRequest, timeout time.Duration) (snapshot, error) {
+	after := afterOf(ctx)
+	s, err := r.snapshot(ctx, ask)
+	if err != nil || s.behind(after) == nil {
+		return s, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, cmp.Or(timeout, DefaultTimeout))
+	defer cancel()
+	for s.behind(after) != nil {
+		if late := r.await(waiting, ask.Tenant, after); late != nil {
+			if ctx.Err() != nil {
+				return s, ctx.Err()
+			}
+			return s, &NotYetError{late}
+		}
+		if s, err = r.snapshot(ctx, ask); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// await waits until heads have reached some ends, and says which have not when the time is over. How far they reach at
+// another moment is another matter: an ingester may have gone.
+func (r *Reader) await(ctx context.Context, tenant string, ends []store.LogEnd) (behind []string) {
+	// A range without instants asks for positions alone.
+	positions := store.HeadRequest{Tenant: tenant}
+	for pauses := looks.Begin(); ; {
+		s, err := r.snapshot(ctx, positions)
+		if err == nil {
+			if behind = s.behind(ends); behind == nil {
+				return nil
+			}
+		}
+		if err != nil || pauses.Wait(ctx) != nil {
+			if behind == nil {
+				behind = []string{"no ingester has answered in time"}
+			}
+			return behind
+		}
+	}
+}
+
+// ParsePositions reads positions as topic/partition/offset, several with commas between them, as the ends behind them.
+func ParsePositions(values []string, most int) (ends []store.LogEnd, err error) {
+	for _, text := range strings.Split(strings.Join(values, ","), ",") {
+		e, err := parsePosition(strings.TrimSpace(text))
+		if err != nil {
+			return nil, err
+		}
+		ends = append(ends, e)
+	}
+	if len(ends) > most {
+		return nil, fmt.Errorf("has %d positions; up to %d may be", len(ends), most)
+	}
+	return ends, nil
+}
+
+func parsePosition(text string) (e store.LogEnd, err error) {
+	parts := strings.Split(text, "/")
+	if len(parts) == 3 && parts[0] != "" {
+		e.Topic = parts[0]
+		partition, wrong := strconv.ParseUint(parts[1], 10, 31)
+		offset, err := strconv.ParseUint(parts[2], 10, 62)
+		if wrong == nil && err == nil {
+			e.Partition, e.End = int32(partition), int64(offset)+1
+			return e, nil
+		}
+	}
+	return e, fmt.Errorf("%.100q is no position; allowed is topic/partition/offset, such as telemetry/3/812", text)
+}

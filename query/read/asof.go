@@ -1,0 +1,48 @@
+package read
+
+import (
+	"fmt"
+	"sort"
+	"time"
+
+	"binnacle/internal/telemetry"
+)
+
+// known is a sink that is told of chunks alone that were cut by a moment.
+type known struct {
+	Sink
+	asOf int64
+}
+
+// Add implements Sink.
+func (k known) Add(p *Piece) error {
+	if !p.CutBy(k.asOf) {
+		p.Release()
+		return nil
+	}
+	return k.Sink.Add(p)
+}
+
+// CutBy reports whether a piece is a chunk that was cut by a moment, in ms since 1970 UTC.
+func (p *Piece) CutBy(at int64) bool { return p.Chunk != nil && p.Chunk.Header.Cut <= at }
+
+// past is the snapshot of a query that asks what was stored by a moment: heads tell nothing of that.
+func (q *Query) past() snapshot {
+	q.sink = known{q.sink, q.req.AsOf}
+	q.tails = make(tails)
+	return snapshot{taken: q.r.cfg.Now()}
+}
+
+// forgotten notes that what was known at a moment may have expired since.
+func (q *Query) forgotten(asOf int64) {
+	tenant, r := q.plan.tenant, q.req.Range
+	now := q.r.cfg.Now().UnixMilli()
+	first, behind := telemetry.DayOf(r.From), telemetry.DayOf(r.To-1)+1
+	kept := first + telemetry.Day(sort.Search(int(behind-first), func(i int) bool {
+		return !tenant.Expired(first+telemetry.Day(i), now)
+	}))
+	if kept > first && !tenant.Expired(kept-1, asOf) {
+		q.missing = append(q.missing, fmt.Sprintf("readings of days up to %s that were known at %s may have expired since",
+			kept-1, time.UnixMilli(asOf).UTC().Format(time.RFC3339)))
+	}
+}

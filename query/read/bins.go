@@ -1,0 +1,244 @@
+package read
+
+import (
+	"slices"
+	"sort"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+)
+
+// Rows of heads are kept beside chunks: a bin of an owner only grows at its end, so that of the bins that were read
+// before, heads are asked only for what came since. What a bin had is not shown when its head does not tell of the bin
+// any more: then its rows are stored, or gone.
+
+// leastKept is the length of a range below which heads are asked for its rows alone: bins are kept whole.
+const leastKept = time.Hour
+
+// keptBins is what was read of a tenant's bins, each with the columns of the same metrics. It is not changed any more
+// once others may see it.
+type keptBins struct {
+	owners map[uint64]map[store.HeadBin]*keptBin
+	bytes  int64
+}
+
+// keptBin is the rows of a bin, those of later records behind those of earlier ones.
+type keptBin struct {
+	parts []keptPart
+	bytes int64
+}
+
+// keptPart is the rows of some records of a bin.
+type keptPart struct {
+	frame    chunk.Frame // its memory may be shared with others, and must not be changed
+	source   store.Source
+	from, to int64 // instants, both inclusive; to is below from if there are no rows
+}
+
+func (b *keptBin) through() int64 { return b.parts[len(b.parts)-1].source.Through }
+
+// keptKey names keptBins.
+type keptKey struct{ tenant, metrics string }
+
+// mostKnown is how many bins heads are told of: a request has a bound. Those that they are not told of come whole.
+const mostKnown = 40_000
+
+// Prices of what is kept, beside its frames.
+const (
+	keptBinBytes  = 256
+	keptPartBytes = 128
+)
+
+// keepsBins reports whether rows of heads are kept for later queries: the sink takes rows beyond the range for what
+// they are, and the query asks for so much that whole bins are no detour.
+func (q *Query) keepsBins() bool {
+	return q.r.cache != nil && q.req.Clips && q.req.Order == Unordered && len(q.req.Metrics) > 0 &&
+		length(q.req.Range) >= leastKept.Milliseconds() && (q.req.Devices == nil || len(q.req.Devices) > fewDevices)
+}
+
+// askBins makes a request one for bins, of whole days, and says which are known.
+func (q *Query) askBins(ask *store.HeadRequest) {
+	first, last := telemetry.DayOf(q.req.Range.From), telemetry.DayOf(q.req.Range.To-1)
+	ask.Bins, ask.Range = true, telemetry.Range{From: first.Start(), To: last.End()}
+	known, ok := q.r.cache.thing(q.keptKey(), q.r.cfg.Now(), q.r.cache.age)
+	if !ok {
+		return
+	}
+	q.bins = known.(*keptBins)
+	left := mostKnown
+	for owner, bins := range q.bins.owners {
+		k := store.HeadKnown{Owner: owner}
+		for name, b := range bins {
+			if name.Day >= first && name.Day <= last && q.asked(name.Device) && left > 0 {
+				left--
+				name.Through = b.through()
+				k.Bins = append(k.Bins, name)
+			}
+		}
+		if k.Bins != nil {
+			ask.Known = append(ask.Known, k)
+		}
+	}
+}
+
+func (q *Query) keptKey() keptKey { return keptKey{q.req.Tenant, nameOf(q.req.Metrics)} }
+
+// binsOf is the bins of an owner that were known when the heads were asked.
+func (q *Query) binsOf(owner uint64) map[store.HeadBin]*keptBin {
+	if q.bins == nil {
+		return nil
+	}
+	return q.bins.owners[owner]
+}
+
+// follow is a bin with what a head told of it; nil if that does not follow what is known.
+func follow(known *keptBin, told *store.HeadRows) *keptBin {
+	part := keptPart{frame: told.Frame, source: told.Source}
+	if from, to, ok := bounds(told.Frame); ok {
+		part.from, part.to = from, to
+	} else {
+		part.from, part.to = 0, -1
+	}
+	if told.Above < 0 {
+		return &keptBin{parts: []keptPart{part}, bytes: frameBytes(told.Frame)}
+	}
+	if known == nil || known.through() != told.Above {
+		return nil
+	}
+	out := &keptBin{parts: slices.Clip(known.parts), bytes: known.bytes}
+	switch last := &known.parts[len(known.parts)-1]; {
+	case part.to < part.from: // nothing new: what is known is known through a later record
+		out.parts = slices.Clone(known.parts)
+		out.parts[len(out.parts)-1].source = told.Source
+		return out
+	case last.to < last.from: // nothing was known
+		out.parts = slices.Clone(known.parts)
+		out.parts[len(out.parts)-1] = part
+	default:
+		out.parts = append(out.parts, part)
+	}
+	out.bytes += frameBytes(told.Frame)
+	if len(out.parts) > mostParts {
+		out.join()
+	}
+	return out
+}
+
+// mostParts is how many parts of a bin are put together as one, if they are in the order of time. If they can't be, and
+// there are tooMany, the bin is not kept.
+const (
+	mostParts = 16
+	tooMany   = 8 * mostParts
+)
+
+// join makes one part of as many parts at the end as follow each other in time. A bin has all rows of its records from
+// the first one on, so that the earlier ones may be shown as known through the last.
+func (b *keptBin) join() {
+	at := len(b.parts) - 1
+	for at > 0 && b.parts[at-1].to < b.parts[at].from {
+		at--
+	}
+	if at == len(b.parts)-1 {
+		return
+	}
+	frame, ok := joinFrames(b.parts[at:])
+	if !ok {
+		return
+	}
+	one := keptPart{frame, b.parts[len(b.parts)-1].source, b.parts[at].from, b.parts[len(b.parts)-1].to}
+	b.parts = append(slices.Clone(b.parts[:at]), one)
+	b.bytes = 0
+	for i := range b.parts {
+		b.bytes += frameBytes(b.parts[i].frame)
+	}
+}
+
+// joinFrames is frames that follow each other in time as one, if the groups of all have the same columns, with a value
+// in each row.
+func joinFrames(parts []keptPart) (chunk.Frame, bool) {
+	rows := 0
+	for i := range parts {
+		rows += parts[i].frame.Rows()
+	}
+	var groups []chunk.Group
+	for i := range parts {
+		for j := range parts[i].frame.Groups {
+			from := &parts[i].frame.Groups[j]
+			at := slices.IndexFunc(groups, func(g chunk.Group) bool { return g.Labels.Compare(from.Labels) == 0 })
+			if at < 0 {
+				at = len(groups)
+				groups = append(groups, roomLike(from, rows))
+			}
+			if !extend(&groups[at], from) {
+				return chunk.Frame{}, false
+			}
+		}
+	}
+	slices.SortFunc(groups, func(a, b chunk.Group) int { return a.Labels.Compare(b.Labels) })
+	return chunk.Frame{Groups: groups}, true
+}
+
+// roomLike is an empty group with the columns of another one, and room for so many rows.
+func roomLike(g *chunk.Group, rows int) chunk.Group {
+	out := chunk.Group{Labels: g.Labels, Times: make([]int64, 0, rows), Columns: make([]chunk.Column, len(g.Columns))}
+	for i := range g.Columns {
+		c := &out.Columns[i]
+		c.Metric, c.Kind = g.Columns[i].Metric, g.Columns[i].Kind
+		if g.Columns[i].Texts == nil {
+			c.Bits = make([]uint64, 0, rows)
+		}
+	}
+	return out
+}
+
+// extend appends the rows of a group to one with the same columns. It reports false if they are not, or a value is
+// missing.
+func extend(g, from *chunk.Group) bool {
+	if len(g.Columns) != len(from.Columns) {
+		return false
+	}
+	for i := range g.Columns {
+		c, d := &g.Columns[i], &from.Columns[i]
+		if c.Metric != d.Metric || c.Kind != d.Kind || d.Present != nil {
+			return false
+		}
+		c.Bits, c.Texts = append(c.Bits, d.Bits...), append(c.Texts, d.Texts...)
+	}
+	g.Times = append(g.Times, from.Times...)
+	return true
+}
+
+// keep remembers what was read of bins: those of the days that were asked for are the ones that were told, of others
+// those that were known.
+func (q *Query) keep(told map[uint64]map[store.HeadBin]*keptBin) {
+	asked := telemetry.Range{From: telemetry.DayOf(q.req.Range.From).Start(),
+		To: telemetry.DayOf(q.req.Range.To - 1).End()}
+	all := &keptBins{owners: told}
+	for owner, bins := range told {
+		for name, b := range q.binsOf(owner) {
+			if !asked.Contains(name.Day.Start()) || !q.asked(name.Device) {
+				bins[name] = b
+			}
+		}
+		for name, b := range bins {
+			if len(b.parts) > tooMany {
+				delete(bins, name)
+				continue
+			}
+			all.bytes += b.bytes + keptBinBytes + keptPartBytes*int64(len(b.parts))
+		}
+	}
+	q.r.cache.put(q.keptKey(), all, all.bytes, q.r.cfg.Now())
+}
+
+// rowsWithin is how many rows of a frame have an instant in a range.
+func rowsWithin(f chunk.Frame, r telemetry.Range) (n int) {
+	for i := range f.Groups {
+		times := f.Groups[i].Times
+		before := func(at int64) int { return sort.Search(len(times), func(i int) bool { return times[i] >= at }) }
+		n += max(0, before(r.To)-before(r.From))
+	}
+	return n
+}

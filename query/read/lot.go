@@ -1,0 +1,347 @@
+package read
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"binnacle/internal/telemetry"
+)
+
+// margin is how far the clocks of the store and of this process may lie apart, together with how long a chunk may take
+// to show on every replica: what was stored that long before a read is asked for again by the next one.
+const margin = 5 * time.Minute
+
+// Spans of a lot begin at whole steps, so that a range that moves on with the time leaves few of them behind, and there
+// are at most so many. Up to recent before the end of a range, its span goes on to the end of the month: nobody has
+// stored the future, and the next range will end later.
+const (
+	spanStep = 10 * time.Minute
+	maxSpans = 8
+	recent   = time.Hour
+)
+
+// lotBytes is what an empty lot takes.
+const lotBytes = 512
+
+// lot is the chunks that were read of one key, each with the columns of the same metrics.
+type lot struct {
+	cache *cache
+	key   lotKey
+
+	// Guarded by cache.mu.
+	bytes     int64
+	forgotten bool
+
+	loading chan struct{} // has room for one: who is in it reads, and owns what follows
+	spans   []span        // in the order of time, none overlaps another
+	stored  map[storedID]*stored
+	loads   int
+
+	mu      sync.Mutex      // guards below
+	next    *round          // that has not begun; nil if nobody waits
+	running telemetry.Range // that is being read, empty for none
+}
+
+type storedID struct{ device, id string }
+
+// span is a range of which all chunks are known that were stored before asOf.
+type span struct {
+	telemetry.Range
+	asOf int64     // s since 1970 UTC
+	read time.Time // when it was read as a whole
+}
+
+// round is one read of a lot, for all who asked for it before it began: what was stored before they asked is in it
+// (rule R1). All but r is set before done is closed.
+type round struct {
+	r    telemetry.Range // that all of them asked for
+	done chan struct{}
+	all  []*stored // that may have rows in r
+	err  error
+}
+
+// errAgain says that who read for all has gone, or has come to its own limits: somebody else is to read.
+var errAgain = errors.New("who read for this query has ended")
+
+// errAside says that a much longer range of the lot is being read, which would take longer than reading without it.
+var errAside = errors.New("a longer range is being read")
+
+// longer is how many times as long as its own the range must be that a query does not wait for.
+const longer = 4
+
+// cached reads the chunks of one target that may have rows in r, as scan does, and asks the store only for what was
+// stored since they were read before.
+func (q *Query) cached(ctx context.Context, t target, r telemetry.Range, take func(*Piece) error) error {
+	c := q.r.cache
+	if c == nil || t.devices != nil {
+		return q.scan(ctx, t, r, take)
+	}
+	q.tally.visit(t.Key)
+	var found []*stored
+	ours, err := 0, errAgain
+	for errors.Is(err, errAgain) {
+		found, ours, err = c.lot(lotKey{t.Key, nameOf(q.req.Metrics)}).read(ctx, q, t, r)
+	}
+	switch {
+	case errors.Is(err, errAside):
+		return q.scan(ctx, t, r, take)
+	case err != nil:
+		return err
+	}
+	reused := 0
+	defer func() {
+		q.tally.reuse(reused)
+		c.metrics.documents.WithLabelValues("hit").Add(float64(reused))
+	}()
+	now := q.r.cfg.Now().UnixMilli()
+	for _, s := range found {
+		h := &s.chunk.Header
+		if h.From >= r.To || h.To < r.From || s.expires <= now {
+			continue
+		}
+		if s.load != ours {
+			reused++
+		}
+		p := q.pieceOf(s.chunk)
+		p.stored = s
+		if err := q.Memory.Take(p.bytes); err != nil {
+			return err
+		}
+		if err := take(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read is the chunks that may have rows in r, and others, as of a moment after the call; and the number of the load
+// that has brought what this query has paid for, 0 if another one has.
+func (l *lot) read(ctx context.Context, q *Query, t target, r telemetry.Range) (all []*stored, load int, err error) {
+	mine := l.join(r)
+	if mine == nil {
+		return nil, 0, errAside
+	}
+	select {
+	case <-mine.done:
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	case l.loading <- struct{}{}:
+		defer func() { <-l.loading }()
+	}
+	select {
+	case <-mine.done: // another one of those who wait has read
+		l.cache.metrics.shared.Inc()
+		return mine.all, 0, mine.err
+	default:
+	}
+	l.mu.Lock()
+	asked := mine.r
+	l.next, l.running = nil, asked // from now on others wait for the next round
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.running = telemetry.Range{}
+		l.mu.Unlock()
+		close(mine.done)
+	}()
+	err = l.load(ctx, q, t, q.r.widened(asked))
+	switch {
+	case err == nil:
+		mine.all = l.within(asked)
+	case errors.Is(err, ErrUnavailable) && ctx.Err() == nil:
+		mine.err = err
+	default:
+		mine.err = errAgain // for the others
+	}
+	return mine.all, l.loads, err
+}
+
+// join is the round that will answer for r; nil if it would have to wait for too long.
+func (l *lot) join(r telemetry.Range) *round {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if length(l.running) > longer*length(r) || l.next != nil && length(l.next.r) > longer*length(r) {
+		return nil
+	}
+	if l.next == nil {
+		l.next = &round{r: r, done: make(chan struct{})}
+	}
+	l.next.r.From, l.next.r.To = min(l.next.r.From, r.From), max(l.next.r.To, r.To)
+	return l.next
+}
+
+func length(r telemetry.Range) int64 { return r.To - r.From }
+
+// widened is the range that is read for r.
+func (r *Reader) widened(of telemetry.Range) telemetry.Range {
+	step := spanStep.Milliseconds()
+	of.From -= of.From % step
+	if of.To > r.cfg.Now().Add(-recent).UnixMilli() {
+		of.To = telemetry.DayOf(of.To - 1).Month().Range().To
+	}
+	return of
+}
+
+// within is the chunks that may have rows in r.
+func (l *lot) within(r telemetry.Range) []*stored {
+	var out []*stored
+	for _, s := range l.stored {
+		if h := &s.chunk.Header; h.From < r.To && h.To >= r.From {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// errands are the scans after which all is known of r: of what was stored since asOf, of all if that is 0. A few large
+// ones are better than many: each has a price.
+func (l *lot) errands(r telemetry.Range, now time.Time) (out []span) {
+	at, whole, oldest := r.From, false, span{r, math.MaxInt64, now}
+	gap := func(to int64) {
+		if at < to {
+			whole = true
+			out = append(out, span{Range: telemetry.Range{From: at, To: to}, read: now})
+		}
+	}
+	for _, s := range l.spans {
+		from, to := max(s.From, r.From), min(s.To, r.To)
+		if from >= to || now.Sub(s.read) >= l.cache.age {
+			continue
+		}
+		gap(from)
+		out = append(out, span{telemetry.Range{From: from, To: to}, s.asOf, s.read})
+		oldest.asOf, at = min(oldest.asOf, s.asOf), to
+		if s.read.Before(oldest.read) {
+			oldest.read = s.read
+		}
+	}
+	gap(r.To)
+	switch {
+	case len(out) == 1:
+		return out
+	case !whole:
+		return []span{oldest}
+	case len(out) > 3:
+		return []span{{Range: r, read: now}}
+	}
+	return out
+}
+
+// load makes all known of r. It is called by who is in loading. After an error all is as it was.
+func (l *lot) load(ctx context.Context, q *Query, t target, r telemetry.Range) error {
+	now := q.r.cfg.Now()
+	fresh := span{r, max(now.Add(-margin).Unix(), 1), now}
+	found := make(map[storedID]*stored)
+	var held int64
+	defer func() { q.Memory.Give(held) }()
+	errands := l.errands(r, now)
+	for _, e := range errands {
+		gone, err := q.scanSince(ctx, t, e.Range, e.asOf, func(p *Piece) error {
+			held += p.bytes
+			s := &stored{chunk: p.Chunk, expires: expiry(p), bytes: p.bytes, lot: l, load: l.loads + 1}
+			found[storedID{p.Device, p.Chunk.Header.ID.String()}] = s
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if gone {
+			l.cache.drop(l)
+			clear(l.stored)
+			l.spans = nil
+			return nil
+		}
+		if e.read.Before(fresh.read) {
+			fresh.read = e.read
+		}
+	}
+	l.loads++
+	l.cache.metrics.documents.WithLabelValues("miss").Add(float64(len(found)))
+	l.cache.count(l, l.replace(errands, found)-l.mark(fresh))
+	return nil
+}
+
+// replace puts in what was found. What was known and is not found any more where all was asked for is gone from the
+// store. A chunk with the ETag of the known one is that (rule R7), and keeps what was decoded of it. It returns how
+// many bytes more there are.
+func (l *lot) replace(errands []span, found map[storedID]*stored) (bytes int64) {
+	for _, e := range errands {
+		if e.asOf > 0 {
+			continue
+		}
+		for id, s := range l.stored {
+			if h := &s.chunk.Header; h.From < e.To && h.To >= e.From && found[id] == nil {
+				bytes -= l.remove(id)
+			}
+		}
+	}
+	for id, s := range found {
+		old := l.stored[id]
+		if old != nil && old.chunk.ETag() != "" && old.chunk.ETag() == s.chunk.ETag() {
+			continue
+		}
+		if old != nil {
+			bytes -= l.remove(id)
+		}
+		l.stored[id] = s
+		bytes += s.bytes
+	}
+	return bytes
+}
+
+// remove returns how many bytes less there are.
+func (l *lot) remove(id storedID) int64 {
+	s := l.stored[id]
+	delete(l.stored, id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removed = true
+	if s.frame == nil {
+		return s.bytes
+	}
+	return s.bytes + frameBytes(*s.frame)
+}
+
+// mark notes that all of a span is known, and forgets the spans that were not asked for longest where there are too
+// many. It returns how many bytes less there are.
+func (l *lot) mark(fresh span) (bytes int64) {
+	var spans []span
+	for _, s := range l.spans {
+		if before := (telemetry.Range{From: s.From, To: min(s.To, fresh.From)}); !before.Empty() {
+			spans = append(spans, span{before, s.asOf, s.read})
+		}
+		if after := (telemetry.Range{From: max(s.From, fresh.To), To: s.To}); !after.Empty() {
+			spans = append(spans, span{after, s.asOf, s.read})
+		}
+	}
+	tooMany := len(spans) >= maxSpans
+	if tooMany {
+		slices.SortFunc(spans, func(a, b span) int { return int(b.asOf - a.asOf) })
+		spans = spans[:maxSpans-1]
+	}
+	l.spans = append(spans, fresh)
+	slices.SortFunc(l.spans, func(a, b span) int { return int(a.From - b.From) })
+	if !tooMany {
+		return 0
+	}
+	for id, s := range l.stored {
+		h := &s.chunk.Header
+		if !slices.ContainsFunc(l.spans, func(s span) bool { return h.From < s.To && h.To >= s.From }) {
+			bytes += l.remove(id)
+		}
+	}
+	return bytes
+}
+
+// expiry is when the service may remove a chunk, at the earliest.
+func expiry(p *Piece) int64 {
+	h := &p.Chunk.Header
+	if h.TTL == 0 {
+		return math.MaxInt64
+	}
+	return h.Cut + 1000*int64(h.TTL)
+}

@@ -1,0 +1,160 @@
+package rejected
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"binnacle/ingest/decode"
+	"binnacle/internal/telemetry"
+	"binnacle/query/gaps"
+)
+
+// Request says which refused readings are asked for.
+type Request struct {
+	Tenant  string          // of this one; empty is all of them, and what is nobody's: for operators
+	Device  string          // empty is any
+	Reasons []string        // nil is any
+	Range   telemetry.Range // of when they were refused
+	Samples int             // the newest so many of each reason
+}
+
+// Answer is what is known of them.
+type Answer struct {
+	Groups     []Group // by reason
+	Complete   bool    // all that was refused in the range is in it
+	Incomplete string  // why not
+}
+
+// Group is the refused readings of one reason.
+type Group struct {
+	Reason      decode.Reason
+	Count       int
+	First, Last int64 // when they were refused, ms
+	Samples     []Sample
+}
+
+// Sample is one of them.
+type Sample struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+	Index     int32
+	At        int64 // when it was refused, ms
+	Time      int64 // event time, ms; -1 is not known
+	Tenant    string
+	Device    string
+	Detail    string
+	Payload   string
+	Cut       bool // there is more of the payload
+}
+
+// Rejected answers a request from memory.
+func (x *Index) Rejected(q Request) Answer {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var a Answer
+	at := map[decode.Reason]*Group{}
+	for i := len(x.entries) - 1; i >= 0; i-- {
+		e := &x.entries[i]
+		if !q.asks(e) {
+			continue
+		}
+		g := at[e.reason]
+		if g == nil {
+			g = &Group{Reason: e.reason, First: e.at, Last: e.at}
+			at[e.reason] = g
+		}
+		g.Count++
+		g.First, g.Last = min(g.First, e.at), max(g.Last, e.at)
+		if len(g.Samples) < q.Samples {
+			g.Samples = append(g.Samples, x.sample(e))
+		}
+	}
+	for _, g := range at {
+		a.Groups = append(a.Groups, *g)
+	}
+	slices.SortFunc(a.Groups, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(string(a.Reason), string(b.Reason)))
+	})
+	a.Incomplete = x.lacks(q.Range.From)
+	a.Complete = a.Incomplete == ""
+	return a
+}
+
+func (q *Request) asks(e *entry) bool {
+	return (q.Tenant == "" || e.tenant == q.Tenant) && (q.Device == "" || e.device == q.Device) &&
+		q.Range.Contains(e.at) && (len(q.Reasons) == 0 || slices.Contains(q.Reasons, string(e.reason)))
+}
+
+// lacks says why what was refused since may not all be known, empty if it is. It is called with the lock.
+func (x *Index) lacks(since int64) string {
+	switch {
+	case x.err == errReading:
+		return "the dead letters are being read"
+	case x.err != nil:
+		return "the dead letters can't be read now"
+	case since < x.whole:
+		return "of what was refused earlier only a part is kept"
+	}
+	return ""
+}
+
+func (x *Index) sample(e *entry) Sample {
+	return Sample{Topic: e.id.topic, Partition: e.id.Partition, Offset: e.id.Offset, Index: e.id.Index, At: e.at,
+		Time: e.time, Tenant: e.tenant, Device: e.device, Detail: e.detail, Payload: e.payload, Cut: e.cut}
+}
+
+// Text reports whether a payload may be shown as it is.
+func (s *Sample) Text() bool { return utf8.ValidString(s.Payload) }
+
+// Of returns what was refused of a device's readings in a range: by their event times or when they were published. A
+// record that says nothing of its tenant counts where its key is the device's: that a record with such a key was
+// refused is all that is told of it. nameless is when records were refused that say nothing at all, and incomplete why
+// that may not be all.
+func (x *Index) Of(tenant, device string, r telemetry.Range) (all []gaps.Refusal, nameless []int64, incomplete string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	key := tenant + "/" + device
+	for i := range x.entries {
+		e := &x.entries[i]
+		switch {
+		case e.maybe(tenant, key) && e.time < 0 && e.came >= r.From, // it may have come late
+			e.maybe(tenant, key) && r.Contains(e.time):
+			all = append(all, gaps.Refusal{Time: e.time, Published: e.came, Reason: e.reason, Topic: e.id.topic,
+				Partition: e.id.Partition, Offset: e.id.Offset})
+		case !r.Contains(e.came) && !r.Contains(e.time):
+		case e.tenant == tenant && e.device == device:
+			all = append(all, gaps.Refusal{Time: e.time, Published: e.came, Reason: e.reason, Topic: e.id.topic,
+				Partition: e.id.Partition, Offset: e.id.Offset, Detail: e.detail})
+		case e.tenant == "" && !strings.Contains(e.key, "/") || e.tenant == tenant && e.device == "":
+			nameless = append(nameless, e.came)
+		}
+	}
+	return all, nameless, x.lacks(r.From)
+}
+
+// maybe reports whether the letter is a device's by its key, as far as nothing else tells.
+func (e *entry) maybe(tenant, key string) bool {
+	return e.device == "" && (e.tenant == "" || e.tenant == tenant) && e.key == key
+}
+
+// Steps tells in which steps of a range of event times readings of a tenant's devices were refused, by device: those
+// [r.From + k*step, r.From + (k+1)*step) that are true.
+func (x *Index) Steps(tenant string, r telemetry.Range, step int64) map[string]map[int]bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	out := map[string]map[int]bool{}
+	for i := range x.entries {
+		e := &x.entries[i]
+		if e.tenant != tenant || e.device == "" || !r.Contains(e.time) {
+			continue
+		}
+		if out[e.device] == nil {
+			out[e.device] = map[int]bool{}
+		}
+		out[e.device][int((e.time-r.From)/step)] = true
+	}
+	return out
+}

@@ -1,0 +1,286 @@
+package rejected_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/ingest/decode"
+	"binnacle/ingest/worker"
+	"binnacle/internal/kafka"
+	"binnacle/internal/kafkaemu"
+	"binnacle/internal/telemetry"
+	"binnacle/internal/topics"
+	"binnacle/query/gaps"
+	"binnacle/query/rejected"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var ever = telemetry.Range{From: 0, To: telemetry.MaxMillis}
+
+func topicsOf(texts ...string) topics.Set {
+	set, err := topics.Parse(texts, "")
+	if err != nil {
+		panic(err)
+	}
+	return set
+}
+
+// record is a letter as it lies in its topic, refused at a time.
+func record(at int64, offset int64, index int, reason decode.Reason, value string, own ...worker.Header) *kafka.Record {
+	l := worker.DeadLetter{Topic: "telemetry", Partition: 3, Record: worker.Record{Offset: offset, Time: at - 1,
+		Key: []byte("victim/v1"), Value: []byte(value), Headers: own}, Bad: decode.Bad{Index: index, Reason: reason}}
+	r := &kafka.Record{Time: at, Key: l.Record.Key, Value: l.Record.Value}
+	for _, h := range l.Headers() {
+		r.Headers = append(r.Headers, kafka.Header(h))
+	}
+	return r
+}
+
+func newIndex(c rejected.Config) *rejected.Index {
+	if c.Topics.String() == "" {
+		c.Topics = topicsOf("telemetry")
+	}
+	x := rejected.New(c)
+	rejected.CaughtUp(x)
+	return x
+}
+
+// What a payload says decides whose a letter is, and a tenant sees of it what is its own. Each payload that is not its
+// alone holds the word secret.
+func TestWhoseALetterIs(t *testing.T) {
+	const ours = `{"tenant":"acme","device":"m1","ts":1000,"values":{"v":1}}`
+	const theirs = `{"tenant":"globex","device":"secret","ts":2000,"values":{"secret":2}}`
+	const wrong = `{"tenant":"acme","device":"m1","ts":1000,"values":{"v":[]}}`
+	const flat = "application/json; format=flat"
+	kind := func(k string) worker.Header { return worker.Header{Key: "content-type", Value: []byte(k)} }
+	point := func(tenant, name string) string {
+		return `{"resource":{"attributes":[{"key":"tenant","value":{"stringValue":"` + tenant +
+			`"}},{"key":"device","value":{"stringValue":"m1"}}]},"scopeMetrics":[{"metrics":[{"name":"` + name +
+			`","gauge":{"dataPoints":[{"timeUnixNano":"1000000000","asDouble":1}]}}]}]}`
+	}
+	for name, c := range map[string]struct {
+		index   int
+		value   string
+		headers []worker.Header
+		tenant  string // empty is nobody's
+		payload string
+	}{
+		"a reading":                    {0, ours, nil, "acme", ours},
+		"one of two":                   {0, "[" + ours + "," + theirs + "]", nil, "acme", ours},
+		"both":                         {whole, "[" + ours + "," + theirs + "]", nil, "", ""},
+		"both of one":                  {whole, "[" + ours + "," + ours + "]", nil, "acme", "[" + ours + "," + ours + "]"},
+		"one, and what is wrong":       {whole, "[" + ours + `,{"secret":1}]`, nil, "", ""},
+		"a value that is none":         {0, wrong, nil, "acme", wrong},
+		"the same beside another":      {1, "[" + theirs + "," + wrong + "]", nil, "acme", wrong},
+		"without a tenant":             {0, `{"device":"m1","ts":1000,"values":{"secret":1}}`, nil, "", ""},
+		"two names":                    {0, `{"tenant":"acme","tenantId":"globex","values":{"secret":[]}}`, []worker.Header{kind(flat)}, "", ""},
+		"no name":                      {0, `{"tenant":"ACME","values":{"secret":1}}`, nil, "", ""},
+		"no JSON":                      {whole, `{"tenant":"acme","secret`, nil, "", ""},
+		"an element that is not there": {7, "[" + theirs + "]", nil, "", ""},
+		"a resource of two": {1, `{"resourceMetrics":[` + point("acme", "v") + "," + point("globex", "secret") + `]}`, nil,
+			"globex", `{"tenant":"globex","device":"m1","ts":1000,"values":{"secret":1}}`},
+		"resources under a name": {1, `{"tenant":"acme","resourceMetrics":[` + point("globex", "secret") + `]}`, nil, "", ""},
+		"through a hub": {0, `{"tenant":"acme","values":{"secret":[]}}`, []worker.Header{
+			{Key: "iothub-connection-device-id", Value: []byte("m9")}, {Key: "tenant", Value: []byte("globex")}}, "", ""},
+		"not JSON by its header": {0, `{"tenant":"acme","secret":1}`, []worker.Header{kind("application/senml+json")}, "", ""},
+		"a key and headers that claim": {whole, `secret`, []worker.Header{{Key: "tenant", Value: []byte("acme")},
+			{Key: "binnacle-tenant", Value: []byte("acme")}}, "", ""},
+		"line protocol": {1, "m,tenant=globex,device=m1 secret=1 1000000\nm,tenant=acme,device=m1 v=1 1000000000", nil,
+			"acme", `{"tenant":"acme","device":"m1","ts":1000,"values":{"m_v":1}}`},
+	} {
+		tags := decode.Lines{DeviceTag: "device", TenantTag: "tenant"}
+		x := newIndex(rejected.Config{Messages: decode.Options{Lines: tags}})
+		rejected.Take(x, 0, record(5000, 17, c.index, decode.Value, c.value, c.headers...))
+		for _, tenant := range []string{"acme", "globex", "victim"} {
+			got := x.Rejected(rejected.Request{Tenant: tenant, Range: ever, Samples: 5})
+			require.True(t, got.Complete)
+			if tenant != c.tenant {
+				require.Empty(t, got.Groups, "%s, asked by %s", name, tenant)
+				continue
+			}
+			require.Len(t, got.Groups, 1, name)
+			require.Equal(t, 1, got.Groups[0].Count)
+			s := got.Groups[0].Samples[0]
+			if c.payload != "" {
+				require.Equal(t, c.payload, s.Payload, name)
+				require.True(t, tenant == "globex" || !strings.Contains(s.Payload, "secret"), name)
+				require.EqualValues(t, 1000, s.Time, name)
+			}
+			require.Equal(t, "m1", s.Device, name)
+			require.EqualValues(t, 5000, s.At)
+		}
+		all := x.Rejected(rejected.Request{Range: ever, Samples: 5})
+		require.Equal(t, 1, all.Groups[0].Count, name)
+		if c.tenant == "" {
+			require.Equal(t, c.value, all.Groups[0].Samples[0].Payload, name)
+		}
+	}
+}
+
+const whole = decode.Whole
+
+// Letters count once, by reason, within a range, of a device; the newest are shown.
+func TestWhatWasRefused(t *testing.T) {
+	x := newIndex(rejected.Config{})
+	reading := func(i int64) string {
+		return fmt.Sprintf(`{"tenant":"acme","device":"m%d","ts":%d,"values":{"v":1}}`, i%2, i)
+	}
+	for range 2 { // at least once
+		for i := range int64(10) {
+			reason := decode.Past
+			if i >= 7 {
+				reason = decode.Future
+			}
+			rejected.Take(x, 0, record(100+i, i, 0, reason, reading(i)))
+		}
+	}
+	ask := func(q rejected.Request) []rejected.Group {
+		q.Tenant, q.Samples = "acme", 2
+		return x.Rejected(q).Groups
+	}
+	all := ask(rejected.Request{Range: ever})
+	require.Len(t, all, 2)
+	require.Equal(t, decode.Past, all[0].Reason)
+	require.Equal(t, 7, all[0].Count)
+	require.EqualValues(t, 100, all[0].First)
+	require.EqualValues(t, 106, all[0].Last)
+	require.Len(t, all[0].Samples, 2)
+	require.EqualValues(t, 6, all[0].Samples[0].Offset)
+	require.EqualValues(t, 5, all[0].Samples[1].Offset)
+	require.Equal(t, 3, ask(rejected.Request{Range: ever, Reasons: []string{"future"}})[0].Count)
+	require.Equal(t, 3, ask(rejected.Request{Range: ever, Device: "m1"})[0].Count)
+	require.Equal(t, 2, ask(rejected.Request{Range: telemetry.Range{From: 103, To: 105}})[0].Count)
+
+	refusals, nameless, why := x.Of("acme", "m1", telemetry.Range{From: 3, To: 8})
+	require.Empty(t, why)
+	require.Empty(t, nameless)
+	require.Len(t, refusals, 3)
+	require.Equal(t, decode.Future, refusals[2].Reason)
+}
+
+// A record that says nothing of its tenant counts for the device of its key, without what is in it; one without such a
+// key may be anybody's.
+func TestRefusedRecordsThatNameNobody(t *testing.T) {
+	x := newIndex(rejected.Config{})
+	rejected.Take(x, 0, record(100, 1, whole, decode.Undecodable, "secret"))
+	nobodys := record(200, 2, whole, decode.Undecodable, "secret")
+	nobodys.Key = nil
+	rejected.Take(x, 0, nobodys)
+	refusals, nameless, _ := x.Of("victim", "v1", ever)
+	require.Equal(t, []gaps.Refusal{{Time: -1, Published: 99, Reason: decode.Undecodable, Topic: "telemetry", Partition: 3,
+		Offset: 1}}, refusals)
+	require.Equal(t, []int64{199}, nameless)
+	refusals, nameless, _ = x.Of("acme", "v1", ever)
+	require.Empty(t, refusals)
+	require.Equal(t, []int64{199}, nameless)
+	require.Empty(t, x.Rejected(rejected.Request{Tenant: "victim", Range: ever}).Groups)
+}
+
+// Memory is bounded: the oldest go, and it is said that they are missing.
+func TestWhatIsForgotten(t *testing.T) {
+	x := newIndex(rejected.Config{MaxBytes: 100 << 10})
+	long := strings.Repeat("x", 3000)
+	for i := range int64(1000) {
+		rejected.Take(x, 0, record(1000+i, i, 0, decode.Past,
+			`{"tenant":"acme","device":"m1","ts":1,"values":{"v":"`+long+strconv.FormatInt(i, 10)+`"}}`))
+	}
+	got := x.Rejected(rejected.Request{Tenant: "acme", Range: ever, Samples: 1})
+	require.False(t, got.Complete)
+	require.Contains(t, got.Incomplete, "only a part")
+	n := got.Groups[0].Count
+	require.InDelta(t, 80, n, 10)
+	require.True(t, got.Groups[0].Samples[0].Cut)
+	require.Len(t, got.Groups[0].Samples[0].Payload, 1<<10)
+	newest := x.Rejected(rejected.Request{Tenant: "acme", Range: telemetry.Range{From: got.Groups[0].First, To: 5000}})
+	require.True(t, newest.Complete)
+	require.Equal(t, n, newest.Groups[0].Count)
+}
+
+// The topic is followed: what is there, what comes, and a topic that is not there at first.
+func TestFollowingTheLetters(t *testing.T) {
+	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 2,
+		Topics: []string{"telemetry.dlq"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	client, err := kafka.New(kafka.Config{Brokers: []string{b.Addr()}})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	bury := func(from, to int64) {
+		var all []worker.DeadLetter
+		for i := from; i < to; i++ {
+			all = append(all, worker.DeadLetter{Topic: "telemetry", Record: worker.Record{Offset: i, Time: i,
+				Key:   fmt.Appendf(nil, "%d", i),
+				Value: fmt.Appendf(nil, `{"tenant":"acme","device":"m1","ts":%d,"values":{"v":1}}`, i)},
+				Bad: decode.Bad{Reason: decode.Past}})
+		}
+		require.NoError(t, ingest.NewTopicUndertaker(client.Topic("telemetry.dlq")).Bury(t.Context(), all))
+	}
+	bury(0, 20)
+	run := func(letters string) *rejected.Index {
+		x := rejected.New(rejected.Config{Letters: client.Topic(letters), Topics: topicsOf("telemetry"),
+			Every: time.Millisecond})
+		require.Equal(t, "the dead letters are being read", x.Rejected(rejected.Request{}).Incomplete)
+		done := make(chan struct{})
+		ctx := t.Context()
+		go func() { defer close(done); _ = x.Run(ctx) }()
+		t.Cleanup(func() { <-done })
+		return x
+	}
+	x, none := run("telemetry.dlq"), run("nowhere")
+	count := func(x *rejected.Index) (n int) {
+		for _, g := range x.Rejected(rejected.Request{Tenant: "acme", Range: ever}).Groups {
+			n += g.Count
+		}
+		return n
+	}
+	soon := func(ok func() bool) {
+		t.Helper()
+		require.Eventually(t, ok, time.Minute, time.Millisecond)
+	}
+	soon(func() bool { return x.Rejected(rejected.Request{Range: ever}).Complete })
+	require.Equal(t, 20, count(x))
+	bury(20, 25)
+	soon(func() bool { return count(x) == 25 })
+	soon(func() bool { return none.Rejected(rejected.Request{Range: ever}).Complete })
+	require.Zero(t, count(none))
+}
+
+// What is refused in a topic that belongs to a tenant is that tenant's, whomever it names and whatever it is: nobody
+// can put it into another's list. Letters of different topics are different, and those of topics that nobody reads
+// don't count.
+func TestLettersOfATopicOfOneTenant(t *testing.T) {
+	x := newIndex(rejected.Config{Topics: topicsOf("telemetry", "/line-(.+)/=$1")})
+	put := func(topic string, offset int64, index int, reason decode.Reason, value string) {
+		r := record(1000, offset, index, reason, value)
+		for i := range r.Headers {
+			if r.Headers[i].Key == "binnacle-topic" {
+				r.Headers[i].Value = []byte(topic)
+			}
+		}
+		rejected.Take(x, 0, r)
+	}
+	const named = `{"tenant":"globex","device":"m1","ts":1000,"values":{"v":1}}`
+	put("line-acme", 1, 0, decode.OtherTenant, named)
+	put("line-acme", 2, whole, decode.Undecodable, `{"tenant":"globex","`)
+	put("telemetry", 1, 0, decode.Limit, named)
+	put("elsewhere", 1, 0, decode.Limit, named)
+	of := func(tenant string) (all []string) {
+		for _, g := range x.Rejected(rejected.Request{Tenant: tenant, Range: ever, Samples: 5}).Groups {
+			for _, s := range g.Samples {
+				all = append(all, fmt.Sprint(s.Topic, " ", s.Offset, " ", g.Reason, " ", s.Device))
+			}
+		}
+		return all
+	}
+	require.ElementsMatch(t, []string{"line-acme 1 other-tenant m1", "line-acme 2 undecodable "}, of("acme"))
+	require.Equal(t, []string{"telemetry 1 limit m1"}, of("globex"))
+	require.Len(t, of(""), 3)
+}

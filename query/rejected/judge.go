@@ -1,0 +1,190 @@
+package rejected
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"binnacle/ingest/decode"
+	"binnacle/internal/letter"
+	"binnacle/internal/telemetry"
+	"binnacle/internal/topics"
+)
+
+// judge tells whose a letter is. It belongs to one goroutine.
+type judge struct {
+	topic   topics.Topic
+	opts    decode.Options
+	decoder *decode.Decoder
+}
+
+// newJudge judges letters of a topic. What is in one that belongs to a tenant is the tenant's, whomever it names.
+func newJudge(opts decode.Options, topic topics.Topic) *judge {
+	opts = opts.ForTopic(topic.Name)
+	opts.Set, opts.Schemas = decode.Names{Tenant: topic.Tenant}, nil
+	return &judge{topic, opts, decode.New(opts)}
+}
+
+// entry is what is kept of a letter. The payload of one whose tenant is known holds nothing of other tenants.
+func (j *judge) entry(l *letter.Letter) entry {
+	e := entry{id: identity{j.topic.Name, l.ID()}, time: -1, reason: decode.Reason(strings.Clone(string(l.Reason))),
+		detail: l.Detail}
+	piece := l.Value
+	if l.Truncated < 0 && l.Through < 0 {
+		kind := contentType(l)
+		got := j.decoder.Decode(decode.Record{Value: l.Value, Headers: l.Headers, ContentType: kind,
+			Timestamp: max(l.Published, 0)})
+		if readings := refused(got, l.Index); len(readings) > 0 {
+			if l.Index == decode.Whole && len(got.Bad) > 0 {
+				readings = append(readings, telemetry.Reading{}) // of what is wrong nobody knows whose it is
+			}
+			if own := readings[0]; slices.IndexFunc(readings, func(r telemetry.Reading) bool {
+				return r.Tenant != own.Tenant
+			}) < 0 {
+				e.tenant, e.device, e.time, piece = own.Tenant, own.Device, own.Time, message(readings)
+			}
+		} else if own, part, ok := j.glimpse(l, kind); ok {
+			e.tenant, e.device, e.time, piece = own.Tenant, own.Device, own.Time, part
+		} else {
+			e.time = own.Time
+		}
+	}
+	if e.tenant == "" {
+		e.tenant = j.topic.Tenant
+	}
+	if (e.tenant == "" || j.topic.Tenant != "" && e.device == "") && len(l.Key) <= maxKey {
+		e.key = string(l.Key)
+	}
+	e.cut = l.Truncated >= 0 || len(piece) > maxPayload
+	e.payload = string(piece[:min(len(piece), maxPayload)])
+	return e
+}
+
+// maxKey is the length of the longest tenant/device.
+const maxKey = 63 + 1 + 4*200
+
+func contentType(l *letter.Letter) string {
+	for _, h := range l.Headers {
+		if h.Key == "content-type" {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// refused are the readings that a letter is about, of those that its payload holds.
+func refused(got decode.Result, index int) (out []telemetry.Reading) {
+	for i, r := range got.Readings {
+		if index == decode.Whole || got.Index[i] == index {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func message(readings []telemetry.Reading) []byte {
+	if len(readings) == 1 {
+		return decode.AppendJSON(nil, readings[0])
+	}
+	out := []byte{'['}
+	for i, r := range readings {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = decode.AppendJSON(out, r)
+	}
+	return append(out, ']')
+}
+
+// glimpse looks for the tenant in an element that is no reading, where that is an object of JSON: in the properties
+// that would have named it. What names two is nobody's; its event time may be known all the same, -1 if it is not.
+func (j *judge) glimpse(l *letter.Letter, kind string) (r telemetry.Reading, piece []byte, ok bool) {
+	r.Time = -1
+	if l.Index < 0 || !j.plain(l, kind) {
+		return r, nil, false
+	}
+	piece = l.Value
+	var all []json.RawMessage
+	if json.Unmarshal(l.Value, &all) == nil {
+		if l.Index >= len(all) {
+			return r, nil, false
+		}
+		piece = all[l.Index]
+	} else if l.Index > 0 {
+		return r, nil, false
+	}
+	var properties map[string]json.RawMessage
+	if json.Unmarshal(piece, &properties) != nil {
+		return r, nil, false
+	}
+	if _, export := properties["resourceMetrics"]; export {
+		return r, nil, false
+	}
+	text := func(names []string) (found string, ok bool) {
+		for _, name := range names {
+			var s string
+			raw, there := properties[name]
+			if !there || string(raw) == "null" {
+				continue
+			}
+			if json.Unmarshal(raw, &s) != nil || found != "" && s != found {
+				return "", false
+			}
+			found = s
+		}
+		return found, true
+	}
+	names := func(own []string, otherwise ...string) []string {
+		if own == nil {
+			own = otherwise
+		}
+		return append([]string{otherwise[0]}, own...)
+	}
+	r.Time = instant(properties["ts"])
+	r.Tenant, ok = text(names(j.opts.Object.Tenant, "tenant", "tenantId", "tenant_id"))
+	if r.Tenant == "" {
+		r.Tenant = j.opts.Tenant
+	}
+	if j.topic.Tenant != "" {
+		r.Tenant, ok = j.topic.Tenant, true
+	}
+	if !ok || telemetry.CheckTenant(r.Tenant) != nil {
+		return r, nil, false
+	}
+	if r.Device, ok = text(names(j.opts.Object.Device, "device", "deviceId", "device_id")); !ok ||
+		telemetry.CheckDevice(r.Device) != nil {
+		r.Device = ""
+	}
+	return r, piece, true
+}
+
+// plain reports whether a letter's payload may be messages of JSON, and nothing around it names a tenant.
+func (j *judge) plain(l *letter.Letter, kind string) bool {
+	for _, h := range l.Headers {
+		if strings.HasPrefix(h.Key, "iothub-") || strings.HasPrefix(h.Key, "x-opt-") {
+			return false
+		}
+	}
+	media, _, _ := strings.Cut(strings.ToLower(kind), ";")
+	if strings.TrimSpace(media) != "application/json" && kind != "" {
+		return false
+	}
+	return kind != "" || j.opts.Format == "" || j.opts.Format == decode.JSON || j.opts.Format == decode.FlatJSON
+}
+
+// instant is an event time as messages have it, -1 for none.
+func instant(raw json.RawMessage) int64 {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		if t, err := time.Parse(time.RFC3339, text); err == nil {
+			return t.UnixMilli()
+		}
+		return -1
+	}
+	if f, err := strconv.ParseFloat(string(raw), 64); err == nil && f >= 0 && f < telemetry.MaxMillis {
+		return int64(f)
+	}
+	return -1
+}

@@ -1,0 +1,65 @@
+package query
+
+import (
+	"context"
+
+	"binnacle/internal/telemetry"
+)
+
+// Tags tells the tags of one tenant's devices, for one answer: of a device twice the same. They are as Known has them.
+// It is owned by one goroutine.
+type Tags struct {
+	querier *Querier
+	tenant  string
+	known   *Known
+	own     map[string]telemetry.Labels // of devices that were asked for
+	looked  int                         // how often heads were asked again
+}
+
+// maxLooks is how often heads are asked again, for one answer, because a device is not known.
+const maxLooks = 8
+
+// Tags is for an answer that begins now.
+func (q *Querier) Tags(tenant string) *Tags {
+	return &Tags{querier: q, tenant: tenant, own: make(map[string]telemetry.Labels)}
+}
+
+// Known is what all of the answer knows of devices: it is found out once. Errors are those of Querier.Known.
+func (t *Tags) Known(ctx context.Context) (*Known, error) {
+	if t.known == nil {
+		k, err := t.querier.Known(ctx, t.tenant)
+		if err != nil {
+			return nil, err
+		}
+		t.known = k
+	}
+	return t.known, nil
+}
+
+// Again has what is known of devices found out anew; those that were asked for stay as they were. Errors are those of
+// Known.
+func (t *Tags) Again(ctx context.Context) (*Known, error) {
+	t.known = nil
+	return t.Known(ctx)
+}
+
+// Of returns the tags of a device. Errors are those of Known.
+func (t *Tags) Of(ctx context.Context, device string) (telemetry.Labels, error) {
+	if tags, ok := t.own[device]; ok {
+		return tags, nil
+	}
+	k, err := t.Known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, ok := k.Entry(device)
+	if !ok && t.looked < maxLooks && k.Moved(ctx) { // it has come since
+		t.looked++
+		if k, err = t.Again(ctx); err != nil {
+			return nil, err
+		}
+		e, _ = k.Entry(device)
+	}
+	t.own[device] = e.TagLabels()
+	return t.own[device], nil
+}

@@ -1,0 +1,201 @@
+package query_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"binnacle/internal/catalog"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+	"binnacle/query/querytest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tagged is a world with devices m000, m001, … of acme, and what is read of its catalog.
+type tagged struct {
+	*query.Querier
+	world *querytest.World
+	mu    sync.Mutex // guards below
+	lists int
+	pages int // that were read
+}
+
+func newTagged(t *testing.T, devices int, change func(*query.Config)) *tagged {
+	w := querytest.New(t, noon)
+	cfg := query.Config{Reader: w.Store, Heads: w.Heads, Directory: w.Directory, Catalog: w.Catalog,
+		Now: func() time.Time { return w.Now }}
+	if change != nil {
+		change(&cfg)
+	}
+	q, err := query.New(cfg)
+	require.NoError(t, err)
+	out := &tagged{Querier: q, world: w}
+	var entries []catalog.Entry
+	for i := range devices {
+		entries = append(entries, controltest.Said(fmt.Sprintf("m%03d", i), map[string]string{"site": "hall"}, "temp"))
+	}
+	w.Catalog.Tell("acme", entries...)
+	w.Catalog.Fault = func(op, _, _ string) *controltest.Fault {
+		out.mu.Lock()
+		defer out.mu.Unlock()
+		switch op {
+		case controltest.OpList:
+			out.lists++
+		case controltest.OpRead:
+			out.pages++
+		}
+		return nil
+	}
+	return out
+}
+
+// tag puts a device to a site.
+func (g *tagged) tag(device, site string) {
+	g.world.Catalog.Tell("acme", controltest.Said(device, map[string]string{"site": site}))
+}
+
+// site is where an answer that begins now has a device.
+func site(t *testing.T, tags *query.Tags, device string) string {
+	l, err := tags.Of(t.Context(), device)
+	require.NoError(t, err)
+	v, _ := l.Get("site")
+	return v
+}
+
+// The catalog is read once for the answers of a while, and then what was stored since. What heads have learnt is known
+// at once.
+func TestTheCatalogIsReadOnce(t *testing.T) {
+	g := newTagged(t, 3, nil)
+	require.Equal(t, "hall", site(t, g.Tags("acme"), "m001"))
+	g.tag("m001", "yard")
+	for range 5 {
+		tags := g.Tags("acme")
+		require.Equal(t, "hall", site(t, tags, "m001"))
+		require.Empty(t, site(t, tags, "none"))
+	}
+	require.Equal(t, 1, g.lists)
+	require.Equal(t, 1, g.pages)
+	g.world.Now = noon.Add(31 * time.Second)
+	require.Equal(t, "yard", site(t, g.Tags("acme"), "m001"))
+	require.Equal(t, 2, g.lists)
+	require.Equal(t, 2, g.pages, "pages that are known are not read again")
+
+	g.world.Heads.Learn("acme", controltest.Said("new", map[string]string{"site": "shed"}),
+		controltest.Said("m001", map[string]string{"site": "dock"}))
+	tags := g.Tags("acme")
+	require.Equal(t, "shed", site(t, tags, "new"))
+	require.Equal(t, "dock", site(t, tags, "m001"), "what a head has seen is newer")
+	require.Equal(t, "hall", site(t, tags, "m002"))
+	g.tag("new", "shed")
+	g.tag("m001", "dock")
+	g.world.Heads.Learn("acme") // they were told
+	tags = g.Tags("acme")
+	require.Equal(t, "shed", site(t, tags, "new"), "the version has the catalog read again")
+	require.Equal(t, "dock", site(t, tags, "m001"))
+	lists := g.lists
+	require.Equal(t, "dock", site(t, g.Tags("acme"), "m001"))
+	require.Equal(t, lists, g.lists)
+}
+
+// An answer has of one device always the same, also when it is asked for before and after something was learnt.
+func TestOneAnswerHasTheSameTags(t *testing.T) {
+	g := newTagged(t, 3, nil)
+	tags := g.Tags("acme")
+	require.Equal(t, "hall", site(t, tags, "m001"))
+	g.world.Heads.Learn("acme", controltest.Said("m001", map[string]string{"site": "dock"}),
+		controltest.Said("late", map[string]string{"site": "shed"}))
+	require.Equal(t, "hall", site(t, tags, "m001"))
+	require.Equal(t, "shed", site(t, tags, "late"), "a device that is not known is looked for again")
+	require.Equal(t, "hall", site(t, tags, "m001"))
+}
+
+// Answers that begin while the catalog is read wait for it. If who reads fails or goes, another one reads.
+func TestAnswersShareARead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newTagged(t, 3, func(c *query.Config) { c.Now = time.Now })
+		count := g.world.Catalog.Fault
+		broken := errors.New("throttled")
+		g.world.Catalog.Fault = func(op, tenant, device string) *controltest.Fault {
+			time.Sleep(time.Second)
+			if count(op, tenant, device); g.lists == 1 {
+				return &controltest.Fault{Err: broken}
+			}
+			return nil
+		}
+		failed := make(chan error, 21)
+		expect := func(ctx context.Context) {
+			_, err := g.Known(ctx, "acme")
+			failed <- err
+		}
+		go expect(t.Context())
+		synctest.Wait() // until it reads
+		for range 19 {
+			go expect(t.Context())
+		}
+		gone, leave := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer leave()
+		go expect(gone)
+		var errs []error
+		for range 21 {
+			if err := <-failed; err != nil {
+				errs = append(errs, err)
+			}
+		}
+		require.Len(t, errs, 2)
+		require.ErrorIs(t, errs[0], context.DeadlineExceeded)
+		require.ErrorIs(t, errs[1], query.ErrUnavailable)
+		require.ErrorIs(t, errs[1], broken)
+		require.Equal(t, 2, g.lists)
+	})
+}
+
+// What has no room is not kept, but for the catalog that was used last.
+func TestCatalogsThatHaveNoRoom(t *testing.T) {
+	for _, c := range []struct {
+		bytes int64
+		lists int
+	}{{1, 6}, {1 << 30, 2}} {
+		g := newTagged(t, 50, func(cfg *query.Config) { cfg.TagsBytes = c.bytes })
+		g.world.Catalog.Fault = nil
+		g.world.Catalog.Tell("globex", controltest.Said("m001", nil))
+		g.world.Catalog.Fault = func(op, _, _ string) *controltest.Fault {
+			if op == controltest.OpList {
+				g.lists++
+			}
+			return nil
+		}
+		for range 3 {
+			require.Equal(t, "hall", site(t, g.Tags("acme"), "m001"))
+			require.Equal(t, "hall", site(t, g.Tags("acme"), "m002"))
+			l, err := g.Tags("globex").Of(t.Context(), "m001")
+			require.NoError(t, err)
+			require.Equal(t, telemetry.Labels{}, append(telemetry.Labels{}, l...), "tenants have their own")
+		}
+		require.Equal(t, c.lists, g.lists)
+	}
+}
+
+// Heads that do not answer leave a gap, which lists tell of, and all that is known besides.
+func TestHeadsThatDoNotAnswerLeaveAGap(t *testing.T) {
+	g := newTagged(t, 3, nil)
+	g.world.Heads.Fail(errors.New("connection refused"))
+	found, list, err := g.Devices(t.Context(), query.Search{Tenant: "acme", Limit: 2})
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+	require.True(t, list.Truncated)
+	require.Equal(t, []string{"what ingesters know of new devices: connection refused"}, list.Incomplete)
+	k, err := g.Known(t.Context(), "acme")
+	require.NoError(t, err)
+	require.True(t, k.Moved(t.Context()), "nobody knows")
+	g.world.Heads.Fail(nil)
+	_, list, err = g.Devices(t.Context(), query.Search{Tenant: "acme", Limit: 2})
+	require.NoError(t, err)
+	require.Empty(t, list.Incomplete)
+}
