@@ -204,6 +204,7 @@ func TestNewsAreToldByTheHead(t *testing.T) {
 	require.NoError(t, l.Take(t.Context(), of(1, "acme", "d1", w.now.UnixMilli())))
 	attempt(t, l)
 	after := l.News("acme")
+	require.NotEqual(t, told.Version, after.Version)
 	require.Len(t, after.Devices, 1)
 	require.Equal(t, "d1", after.Devices[0].Device)
 	require.Equal(t, after.Version, l.News("acme").Version)
@@ -262,4 +263,42 @@ func TestTimesOfRowsThatWereStoredAlready(t *testing.T) {
 		require.EqualValues(t, 6, next.Floor())
 		w.checkCatalog()
 	}
+}
+
+// When the head stops telling of a device, the version changes: who read the catalog while it was told may have read a
+// replica that lagged, and must not go on with that.
+func TestTheVersionChangesWhenADeviceIsToldNoMore(t *testing.T) {
+	w := newWorld(t, nil)
+	l := w.worker(func(c *ingest.Config) { c.NoteEvery, c.CommitEvery, c.Hold = time.Hour, time.Second, time.Minute })
+	versions := map[uint64]string{l.News("acme").Version: "before"}
+	changed := func(when string) {
+		v := l.News("acme").Version
+		require.Empty(t, versions[v], when)
+		versions[v] = when
+	}
+	take := func(device string) {
+		at := l.Position()
+		value := fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":1}}`, device, w.now.UnixMilli())
+		require.NoError(t, l.Take(t.Context(), worker.Record{Offset: at, Time: w.now.UnixMilli(), Value: []byte(value)}))
+	}
+	take("d0")
+	changed("news of d0")
+	attempt(t, l)
+	changed("d0 told")
+	w.now = w.now.Add(10 * time.Second)
+	attempt(t, l)
+	require.Empty(t, l.News("acme").Devices)
+	changed("d0 shown")
+
+	for range 50 { // until nothing is known of the tenant here
+		w.now = w.now.Add(time.Hour)
+		attempt(t, l)
+	}
+	take("d1")
+	changed("news of d1, of the tenant that was gone")
+	attempt(t, l)
+	changed("d1 told")
+	w.now = w.now.Add(10 * time.Second)
+	attempt(t, l)
+	changed("d1 shown")
 }

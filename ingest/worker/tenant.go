@@ -34,7 +34,7 @@ type tenant struct {
 	last        *device      // that was looked for last
 
 	unseen map[*device]bool  // with news that the catalog lacks, or has been told so lately that a reader may not see it
-	turns  uint64            // how often unseen has changed
+	turns  uint64            // how often unseen has changed, counted on from tenants that were here before
 	units  map[string]string // of metrics, as their senders have told them last
 }
 
@@ -58,8 +58,12 @@ func (t *tenant) told(d *device, until time.Time) {
 	}
 }
 
-// shown says that every reader of the catalog sees all of a device.
+// shown says that every reader of the catalog sees all of a device. That is a change, too: a reader that has read it
+// before may not have seen it, and is told of the device no more.
 func (t *tenant) shown(d *device) {
+	if t.unseen[d] {
+		t.turns++
+	}
 	if delete(t.unseen, d); len(t.unseen) == 0 {
 		t.unseen = nil // a map keeps its room
 	}
@@ -90,7 +94,7 @@ func (w *Worker) tenant(name string) *tenant {
 	t := w.recent
 	if t == nil || t.name != name {
 		if t = w.tenants[name]; t == nil {
-			t = &tenant{name: name, byID: map[string]*device{}}
+			t = &tenant{name: name, byID: map[string]*device{}, turns: w.turns}
 			w.tenants[name] = t
 		}
 		w.recent = t
@@ -130,7 +134,7 @@ func (w *Worker) countDevice(d *device) {
 func (w *Worker) forgetDevice(d *device) {
 	t := d.tenant
 	w.looks.remove(d)
-	delete(t.unseen, d)
+	t.shown(d)
 	w.devices -= int64(d.counted)
 	w.columns.swap(d.seen.columns, nil)
 	w.unrate(d)
@@ -140,6 +144,7 @@ func (w *Worker) forgetDevice(d *device) {
 	t.gone++
 	if len(t.byID) == 0 && len(t.units) == 0 && t.waits == nil {
 		w.uncountLabels(t)
+		w.turns = max(w.turns, t.turns+1)
 		delete(w.tenants, t.name)
 		w.recent = nil
 		return

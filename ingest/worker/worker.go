@@ -101,7 +101,8 @@ type Worker struct {
 	mu       sync.Mutex
 	position int64
 	caughtUp int64
-	looked   int // devices that heads have looked at
+	looked   int    // devices that heads have looked at
+	turns    uint64 // where the next tenant's begin
 }
 
 // Assignment is what a partition is taken over with.
