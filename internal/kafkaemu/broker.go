@@ -58,7 +58,7 @@ func Open(cfg Config) (*Broker, error) {
 }
 
 func (b *Broker) start() error {
-	listener, err := net.Listen("tcp", b.cfg.Addr)
+	listener, err := b.cfg.Listen("tcp", b.cfg.Addr)
 	if err != nil {
 		return fmt.Errorf("listen for Kafka clients on %s: %w", b.cfg.Addr, innermost(err))
 	}

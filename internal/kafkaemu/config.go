@@ -50,6 +50,9 @@ type Config struct {
 	// TrimEvery is the time between two looks at the retention, 30 seconds if it is 0.
 	TrimEvery time.Duration `kong:"-"`
 
+	// makes the listener; nil is plain TCP
+	Listen func(network, address string) (net.Listener, error) `kong:"-"`
+
 	Logger *slog.Logger `kong:"-"` // nil logs nothing
 
 	// Fatal is called when DataDir cannot be written, because its disk is full say. It has to end the process: requests
@@ -113,6 +116,9 @@ func (c Config) withDefaults() Config {
 	c.TrimEvery = cmp.Or(c.TrimEvery, defaultTrimEvery)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Listen == nil {
+		c.Listen = net.Listen
 	}
 	if c.Fatal == nil {
 		c.Fatal = func(err error) { go panic(err) }
