@@ -49,9 +49,7 @@ func (d *device) observe(offset int64, r *telemetry.Reading, repeats bool, sets 
 	d.seen.span(r.Time)
 	fresh := false
 	if !repeats {
-		if c := d.seen.columns.with(r.Fields, maxEntry-d.seen.listed); c != d.seen.columns {
-			d.seen.columns, fresh = sets.swap(d.seen.columns, c), true
-		}
+		fresh = d.list(r.Fields, sets)
 		for _, l := range r.Labels {
 			fresh = d.seen.label(l) || fresh
 		}
@@ -63,6 +61,15 @@ func (d *device) observe(offset int64, r *telemetry.Reading, repeats bool, sets 
 		d.tell(offset)
 	}
 	return fresh
+}
+
+// list takes the metrics of fields, and reports whether that was news.
+func (d *device) list(fields []telemetry.Field, sets *columnSets) (fresh bool) {
+	c, all := d.seen.columns.with(fields, maxEntry-d.seen.listed)
+	if c != d.seen.columns {
+		d.seen.columns, fresh = sets.swap(d.seen.columns, c), true
+	}
+	return !all && d.seen.lack() || fresh
 }
 
 // tell says that the catalog lacks something of the record at an offset.

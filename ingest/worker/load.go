@@ -148,9 +148,7 @@ func (w *Worker) recognise(d *device, blocks []binning.Block, now time.Time) {
 		b := &blocks[i]
 		d.seen.span(b.From)
 		if i == 0 || !b.Resembles(&blocks[i-1]) {
-			if c := d.seen.columns.with(b.Fields(), maxEntry-d.seen.listed); c != d.seen.columns {
-				d.seen.columns = w.columns.swap(d.seen.columns, c)
-			}
+			d.list(b.Fields(), &w.columns)
 			for _, set := range b.Sets() {
 				for _, l := range set {
 					d.seen.label(l)

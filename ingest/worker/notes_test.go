@@ -10,6 +10,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/ingest/ingesttest"
 	"binnacle/ingest/worker"
+	"binnacle/internal/catalog"
 	"binnacle/internal/control/controltest"
 
 	"github.com/stretchr/testify/require"
@@ -301,4 +302,42 @@ func TestTheVersionChangesWhenADeviceIsToldNoMore(t *testing.T) {
 	w.now = w.now.Add(10 * time.Second)
 	attempt(t, l)
 	changed("d1 shown")
+}
+
+// A device with more metrics or labels than find room in its entry says so there: who looks for devices by what they
+// have must not take its entry for all of it.
+func TestWhatFindsNoRoomInAnEntry(t *testing.T) {
+	for name, message := range map[string]string{
+		"metrics": `"values":{"%[1]s":1}`, "labels": `"values":{"a":1},"labels":{"%[1]s":"x"}`,
+	} {
+		w := newWorld(t, nil)
+		l := w.worker(func(c *ingest.Config) { c.NoteEvery, c.CommitEvery = time.Hour, time.Second })
+		lacks := func() bool {
+			attempt(t, l)
+			e, ok := w.Catalog.Entry("acme", "d0")
+			require.True(t, ok)
+			return len(e.Labels) > 0 && e.Labels[0] == catalog.Unlisted
+		}
+		take := func(n int) {
+			body := fmt.Sprintf(message, fmt.Sprintf("%0190d", n))
+			require.NoError(t, l.Take(t.Context(), worker.Record{Offset: l.Position(), Time: w.now.UnixMilli(),
+				Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,%s}`, w.now.UnixMilli(), body)}))
+		}
+		for n := range 1000 {
+			take(n)
+		}
+		require.False(t, lacks(), name)
+		for n := range 1000 {
+			take(1000 + n)
+		}
+		require.True(t, lacks(), name)
+		require.True(t, lacks(), name)
+		found := w.Catalog.Index("acme").Select([]catalog.Matcher{{Of: catalog.OfMetric,
+			Match: func(s string) bool { return s == "none of those that are listed" }}}, 0, 1)
+		require.Equal(t, 1, found.Len(), name)
+		require.Empty(t, w.Catalog.Index("acme").LabelValues().Len(""))
+		for _, c := range w.Catalog.Index("acme").Select(nil, 0, 1).Labels() {
+			require.NotEmpty(t, c.Name)
+		}
+	}
 }

@@ -92,10 +92,11 @@ func (c *columns) has(metric string) bool {
 
 func (c *columns) bytes() int { return columnsBytes + cap(c.list)*shapeBytes }
 
-// with is the columns and those of the fields that are new and find room in an entry; c itself if there are none. c may
-// be nil.
-func (c *columns) with(fields []telemetry.Field, room int) *columns {
+// with is the columns and those of the fields that are new and find room in an entry; c itself if there are none. all
+// is false if some find none. c may be nil.
+func (c *columns) with(fields []telemetry.Field, room int) (out *columns, all bool) {
 	var list, fresh []shape
+	all = true
 	if c != nil {
 		list, room = c.list, room-c.listed
 	}
@@ -106,15 +107,16 @@ func (c *columns) with(fields []telemetry.Field, room int) *columns {
 		}
 		n := listedBytes + 2*(len(s.metric)+len(s.kind.String()))
 		if len(list)+len(fresh) > 0 && n > room { // the first one always finds room
+			all = false
 			continue
 		}
 		room -= n
 		fresh = append(fresh, s)
 	}
 	if len(fresh) == 0 {
-		return c
+		return c, all
 	}
-	out := &columns{list: append(append(make([]shape, 0, len(list)+len(fresh)), list...), fresh...)}
+	out = &columns{list: append(append(make([]shape, 0, len(list)+len(fresh)), list...), fresh...)}
 	slices.SortFunc(out.list, shape.compare)
 	h := fnv.New64a()
 	for _, s := range out.list {
@@ -123,7 +125,7 @@ func (c *columns) with(fields []telemetry.Field, room int) *columns {
 		out.listed += listedBytes + 2*(len(s.metric)+len(s.kind.String()))
 	}
 	out.hash = h.Sum64()
-	return out
+	return out, all
 }
 
 // empty reports whether nothing was seen of the device yet.
@@ -140,8 +142,11 @@ func (s *seen) span(at int64) {
 // label lists a value of a label, and reports whether that was news.
 func (s *seen) label(l telemetry.Label) bool {
 	i, found := slices.BinarySearchFunc(s.labels, l, compareLabels)
-	if found || !s.room(l) {
+	if found {
 		return false
+	}
+	if !s.room(l) {
+		return s.lack()
 	}
 	values := 0
 	for _, have := range s.labels {
@@ -155,6 +160,15 @@ func (s *seen) label(l telemetry.Label) bool {
 	l.Value = strings.Clone(l.Value) // bins let go of theirs
 	s.labels = slices.Insert(s.labels, i, l)
 	s.listed += pairListed(l)
+	return true
+}
+
+// lack says that not all metrics and labels are listed, and reports whether that was news.
+func (s *seen) lack() bool {
+	if len(s.labels) > 0 && s.labels[0] == catalog.Unlisted {
+		return false
+	}
+	s.labels = slices.Insert(s.labels, 0, catalog.Unlisted)
 	return true
 }
 

@@ -168,6 +168,9 @@ func (s *Set) Labels(others ...*Set) []NameCount {
 				continue
 			}
 			for k, l := range set {
+				if l == Unlisted {
+					continue
+				}
 				c := counts[l.Name]
 				if c == nil {
 					c = &NameCount{Name: l.Name}

@@ -44,6 +44,13 @@ func (t Tag) over(value string, told int64) bool {
 // MaxLabelValues bounds how many values of one label are listed of a device.
 const MaxLabelValues = 100
 
+// Unlisted is a label that no reading has, since its name is empty: a device with it has metrics or labels that did not
+// find room in its entry.
+var Unlisted = telemetry.Label{}
+
+// lacks reports whether a device with these labels has metrics or labels that are not listed.
+func lacks(labels []telemetry.Label) bool { return len(labels) > 0 && labels[0] == Unlisted }
+
 // Normal puts the lists of an entry in order, each element once.
 func (e *Entry) Normal() {
 	slices.SortFunc(e.Metrics, Metric.Compare)

@@ -43,6 +43,9 @@ func (x *Index) LabelValues() *LabelValues {
 			continue
 		}
 		for _, l := range set {
+			if l == Unlisted {
+				continue
+			}
 			values := out.names[l.Name]
 			if values == nil {
 				values = make(map[uint64]struct{})

@@ -159,9 +159,9 @@ func (x *Index) narrow(m Matcher) func(s *Set, from, to int) {
 	}
 	switch m.Of {
 	case OfMetric:
-		return byCode(&x.metrics, holding(x.metricSets.list, func(set []Metric) bool {
+		return x.narrowMetrics(func(set []Metric) bool {
 			return slices.ContainsFunc(set, func(o Metric) bool { return m.Match(o.Name) })
-		}))
+		})
 	case OfTag:
 		if c := x.tags[m.Name]; c != nil {
 			return byCode(&c.codes, c.matching(m))
@@ -195,6 +195,17 @@ func (c *tag) matching(m Matcher) []bool {
 		out[i+1] = m.Match(v)
 	}
 	return out
+}
+
+// narrowMetrics keeps the devices whose metrics are what is asked for, and those of which not all are listed.
+func (x *Index) narrowMetrics(metrics func([]Metric) bool) func(s *Set, from, to int) {
+	good, lacking := holding(x.metricSets.list, metrics), holding(x.labelSets.list, lacks)
+	if !slices.Contains(lacking, true) {
+		return func(s *Set, from, to int) { s.keepCodes(&x.metrics, from, to, good) }
+	}
+	return func(s *Set, _, _ int) {
+		s.keep(func(i int) bool { return good[x.metrics.get(i)] || lacking[x.labels.get(i)] })
+	}
 }
 
 // holding is for which sets something holds.
@@ -282,6 +293,9 @@ func mayHave(set []telemetry.Label, m Matcher) bool {
 
 // listed reports whether these are all labels of the readings of a device that has them: less than may be left out.
 func listed(set []telemetry.Label) bool {
+	if lacks(set) {
+		return false
+	}
 	values, size := 0, 0
 	for i, l := range set {
 		if values++; i == 0 || set[i-1].Name != l.Name {
@@ -299,6 +313,7 @@ type Shape struct {
 	Metrics []Metric
 	Labels  []telemetry.Label
 	Whole   bool // there are no other labels
+	Lacks   bool // there may be other metrics
 }
 
 // Shapes is what shapes the devices of a set have, each once.
@@ -312,15 +327,15 @@ func (s *Set) Shapes() (out []Shape) {
 		}
 		last, seen[codes] = codes, true
 		labels := s.x.labelSets.list[codes[1]]
-		out = append(out, Shape{s.x.metricSets.list[codes[0]], labels, listed(labels)})
+		out = append(out, Shape{s.x.metricSets.list[codes[0]], labels, listed(labels), lacks(labels)})
 		return true
 	})
 	return out
 }
 
-// Having takes out the devices whose metrics are not what is asked for.
+// Having takes out the devices whose metrics are not what is asked for, if they are all listed.
 func (s *Set) Having(metrics func([]Metric) bool) {
-	s.keepCodes(&s.x.metrics, 0, s.x.Blocks(), holding(s.x.metricSets.list, metrics))
+	s.x.narrowMetrics(metrics)(s, 0, s.x.Blocks())
 	s.count()
 }
 

@@ -40,7 +40,7 @@ func (s *selector) listed(ctx context.Context, matchers []*labels.Matcher, of fu
 	some := func(set []catalog.Metric) bool { return slices.ContainsFunc(set, l.counts) }
 	known.Find(conditionsOf(matchers), some, rangeOf(s.mint, s.maxt), func(f query.Found) {
 		l.found, l.shapes = f, f.Shapes()
-		ok = of(l)
+		ok = !slices.ContainsFunc(l.shapes, func(s catalog.Shape) bool { return s.Lacks }) && of(l)
 	})
 	return gap(known), ok, nil
 }

@@ -3,6 +3,7 @@ package prom_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,6 +141,35 @@ func TestListsOfWhatDevicesHaveEverHad(t *testing.T) {
 	data, source = ask("label/axis/values")
 	require.JSONEq(t, `["y"]`, data)
 	require.NotEqual(t, none, source)
+}
+
+// Where the catalog does not list all metrics of a device, readings are looked at, for lists and for values.
+func TestMetricsThatAreNotListed(t *testing.T) {
+	const none = "lanes=0, chunks=0, heads=0"
+	for _, lacks := range []bool{false, true} {
+		s := newServer(t, nil)
+		s.world.Chunk(record(1, "m1", noon.Add(-time.Minute), nil, float("extra", 7)))
+		for _, p := range s.world.Catalog.All("acme") {
+			require.NoError(t, s.world.Catalog.Delete(t.Context(), "acme", p.ID))
+		}
+		e := controltest.Said("m1", map[string]string{"site": "hall"}, "temp")
+		e.First, e.Last = noon.Add(-time.Minute).UnixMilli(), noon.Add(-time.Minute).UnixMilli()
+		if lacks {
+			e.Labels = []telemetry.Label{catalog.Unlisted}
+		}
+		s.world.Catalog.Tell("acme", e)
+		for _, match := range []string{`extra`, `{__name__="extra",site="hall"}`} {
+			for name, want := range map[string]string{"__name__": `["extra"]`, "site": `["hall"]`} {
+				r := s.ask(t, "/api/v1/label/"+name+"/values", "match[]", match)
+				require.Equal(t, lacks, r.header.Get("X-Binnacle-Source") != none)
+				if lacks {
+					require.JSONEq(t, want, string(r.Data))
+				}
+			}
+		}
+		r := s.ask(t, "/api/v1/query", "query", `extra{site="hall"}`, "time", noon.Format(time.RFC3339))
+		require.Equal(t, lacks, strings.Contains(string(r.Data), `"7"`), string(r.Data))
+	}
 }
 
 // Lists of series from the catalog cost no readings, and what they take counts as any other result.
