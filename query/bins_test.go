@@ -1,9 +1,11 @@
 package query_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,4 +144,77 @@ func headRowsOf(t *testing.T, registry *prometheus.Registry) (hits, misses float
 		}
 	}
 	return hits, misses
+}
+
+// What a query keeps under a name that no metric can have is not taken for what another one asks for.
+func TestNamesOfWhatIsKept(t *testing.T) {
+	w := querytest.New(t, noon)
+	q := newQuerier(t, w, nil)
+	rec := func(offset int64, metrics ...string) querytest.Record {
+		var fields []telemetry.Field
+		for _, m := range metrics {
+			fields = append(fields, telemetry.Field{Metric: m, Value: telemetry.FloatValue(float64(offset))})
+		}
+		return querytest.Record{Position: telemetry.Position{Stream: 1, Offset: offset}, Reading: telemetry.Reading{
+			Tenant: "acme", Device: "d0", Time: noon.Add(time.Duration(offset) * time.Minute).UnixMilli(), Fields: fields}}
+	}
+	w.Chunk(rec(1, "a", "b"))
+	w.Heads.Set(store.PartitionHead{Stream: 1, Position: 3, Owner: 1}, rec(2, "a", "b"))
+	ask := func(metrics ...string) []string {
+		lines, res := samplesOf(t, q, query.Request{Tenant: "acme", Metrics: metrics,
+			Range: telemetry.Range{From: noon.UnixMilli(), To: noon.Add(2 * time.Hour).UnixMilli()}})
+		require.Empty(t, res.Incomplete)
+		return lines
+	}
+	require.Empty(t, ask("a\x00b"))
+	require.Len(t, ask("a", "b"), 2)
+	require.Len(t, ask("a"), 1)
+	require.Empty(t, ask("a\x00b"))
+}
+
+// Heads are told of as many bins as a request has room for, and of none that nobody has asked for in a long time.
+func TestBinsThatHeadsAreToldOf(t *testing.T) {
+	w := querytest.New(t, noon)
+	q := newQuerier(t, w, nil)
+	var records []querytest.Record
+	for i := range 8000 {
+		at := noon.Add(-time.Minute)
+		if i%8 == 0 {
+			at = at.AddDate(0, 0, -1)
+		}
+		records = append(records, querytest.Record{Position: telemetry.Position{Stream: 1, Offset: int64(i)},
+			Reading: telemetry.Reading{Tenant: "acme", Device: fmt.Sprintf("%s%d", strings.Repeat("<", 190), i),
+				Time: at.UnixMilli(), Fields: []telemetry.Field{{Metric: "a", Value: telemetry.FloatValue(1)}}}})
+	}
+	w.Heads.Set(store.PartitionHead{Stream: 1, Position: 8000, Owner: 1}, records...)
+	known := func(hours, rows int) (known, ofToday int) {
+		lines, res := samplesOf(t, q, query.Request{Tenant: "acme", Metrics: []string{"a"},
+			Range: telemetry.Range{From: w.Now.Add(-time.Duration(hours) * time.Hour).UnixMilli(), To: noon.UnixMilli()}})
+		require.Empty(t, res.Incomplete)
+		require.Equal(t, rows, len(lines))
+		asked := w.Heads.Asked()
+		body, err := json.Marshal(asked[len(asked)-1])
+		require.NoError(t, err)
+		require.Less(t, len(body), 5<<20)
+		for _, k := range asked[len(asked)-1].Known {
+			for _, b := range k.Bins {
+				if known++; b.Day == telemetry.DayOf(noon.UnixMilli()) {
+					ofToday++
+				}
+			}
+		}
+		return known, ofToday
+	}
+	n, _ := known(48, 8000)
+	require.Zero(t, n)
+	n, today := known(48, 8000)
+	require.Greater(t, n, 3000)
+	require.Less(t, today, n)
+	for range 8 {
+		w.Now = w.Now.Add(30 * time.Minute)
+		_, _ = known(6, 7000)
+	}
+	n, today = known(48, 8000)
+	require.Greater(t, n, 3000)
+	require.Equal(t, n, today)
 }

@@ -304,8 +304,8 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 			out := store.HeadRows{Device: b.device, Source: b.source, Above: -1}
 			if p.Owner == 0 {
 				out.Frame = b.rows.Frame(r.Range, r.Metrics)
-			} else {
-				out = b.above(known, r, out)
+			} else if out = b.above(known, r, out); !r.Range.Contains(out.Day.Start()) {
+				continue
 			}
 			if (len(out.Frame.Groups) > 0 || p.Owner != 0) && !yield(out, nil) {
 				return

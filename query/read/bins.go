@@ -28,6 +28,7 @@ type keptBins struct {
 type keptBin struct {
 	parts []keptPart
 	bytes int64
+	told  time.Time // when a head told of it last
 }
 
 // keptPart is the rows of some records of a bin.
@@ -42,8 +43,24 @@ func (b *keptBin) through() int64 { return b.parts[len(b.parts)-1].source.Throug
 // keptKey names keptBins.
 type keptKey struct{ tenant, metrics string }
 
-// mostKnown is how many bins heads are told of: a request has a bound. Those that they are not told of come whole.
-const mostKnown = 40_000
+// mostKnown is how many bytes of a request say which bins are known: it has a bound, and may name devices, too. Bins of
+// which heads are not told come whole.
+const mostKnown = 4 << 20
+
+// knownBytes is what it takes at most to name a bin in a request.
+func knownBytes(name store.HeadBin) (n int) {
+	for _, c := range []byte(name.Device) {
+		switch c {
+		case '<', '>', '&':
+			n += len(`\u003c`)
+		case '"':
+			n += len(`\"`)
+		default:
+			n++
+		}
+	}
+	return n + len(`{"Device":"","Day":12345678901,"First":,"Through":},`) + 2*len("9223372036854775807")
+}
 
 // Prices of what is kept, beside its frames.
 const (
@@ -72,7 +89,7 @@ func (q *Query) askBins(ask *store.HeadRequest) {
 		k := store.HeadKnown{Owner: owner}
 		for name, b := range bins {
 			if name.Day >= first && name.Day <= last && q.asked(name.Device) && left > 0 {
-				left--
+				left -= knownBytes(name)
 				name.Through = b.through()
 				k.Bins = append(k.Bins, name)
 			}
@@ -211,14 +228,14 @@ func extend(g, from *chunk.Group) bool {
 }
 
 // keep remembers what was read of bins: those of the days that were asked for are the ones that were told, of others
-// those that were known.
+// those that were known, unless nobody has asked for them for long: they may be stored and gone.
 func (q *Query) keep(told map[uint64]map[store.HeadBin]*keptBin) {
 	asked := telemetry.Range{From: telemetry.DayOf(q.req.Range.From).Start(),
 		To: telemetry.DayOf(q.req.Range.To - 1).End()}
-	all := &keptBins{owners: told}
+	all, now := &keptBins{owners: told}, q.r.cfg.Now()
 	for owner, bins := range told {
 		for name, b := range q.binsOf(owner) {
-			if !asked.Contains(name.Day.Start()) || !q.asked(name.Device) {
+			if (!asked.Contains(name.Day.Start()) || !q.asked(name.Device)) && now.Sub(b.told) < q.r.cache.age {
 				bins[name] = b
 			}
 		}
@@ -230,7 +247,7 @@ func (q *Query) keep(told map[uint64]map[store.HeadBin]*keptBin) {
 			all.bytes += b.bytes + keptBinBytes + keptPartBytes*int64(len(b.parts))
 		}
 	}
-	q.r.cache.put(q.keptKey(), all, all.bytes, q.r.cfg.Now())
+	q.r.cache.put(q.keptKey(), all, all.bytes, now)
 }
 
 // rowsWithin is how many rows of a frame have an instant in a range.

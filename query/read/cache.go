@@ -2,7 +2,7 @@ package read
 
 import (
 	"container/list"
-	"strings"
+	"encoding/binary"
 	"sync"
 	"time"
 
@@ -84,11 +84,16 @@ type lotKey struct {
 	metrics      string // as nameOf has them
 }
 
+// nameOf is another one for other metrics, whatever they are called: those of a query may have any name.
 func nameOf(metrics []string) string {
 	if metrics == nil {
 		return ""
 	}
-	return "=" + strings.Join(metrics, "\x00")
+	name := []byte("=")
+	for _, m := range metrics {
+		name = append(binary.AppendUvarint(name, uint64(len(m))), m...)
+	}
+	return string(name)
 }
 
 type cacheMetrics struct {

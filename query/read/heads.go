@@ -201,6 +201,7 @@ func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
 			lack(errNotKnown)
 			return nil
 		}
+		bin.told = q.r.cfg.Now()
 		q.r.cache.metrics.heads(bin, &rows)
 		bins[name] = bin
 		for i := range bin.parts {
