@@ -1,6 +1,10 @@
 package decode_test
 
 import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"binnacle/ingest/decode"
@@ -44,4 +48,51 @@ func BenchmarkAppendJSON(b *testing.B) {
 	for b.Loop() {
 		buf = decode.AppendJSON(buf[:0], got.Readings[0])
 	}
+}
+
+// BenchmarkDevices has many devices in one partition, each of which reports in its turn and has a tag of its own.
+func BenchmarkDevices(b *testing.B) {
+	opts := decode.Options{Tenant: "acme", Lines: decode.Lines{DeviceTag: "name", Tags: []string{"vin"}}}
+	for _, format := range []struct{ name, message, kind string }{
+		{"json", strings.Replace(truck, `"values"`, `"tags":{"vin":"truck-0042"},"values"`, 1), "application/json"},
+		{"line", strings.Replace(truckLine, "fleet=East", "vin=truck-0042", 1), "text/plain; format=influx"},
+	} {
+		for _, n := range []int{1_000, 20_000, 50_000, 100_000} {
+			b.Run(fmt.Sprintf("%s/%d", format.name, n), func(b *testing.B) {
+				d := decode.New(opts)
+				r := decode.Record{
+					Value: []byte(strings.ReplaceAll(format.message, "-0042", "-00000000")), ContentType: format.kind,
+				}
+				first, last := bytes.Index(r.Value, []byte("-0")), bytes.LastIndex(r.Value, []byte("-0"))
+				one := func(i int) {
+					digits := fmt.Appendf(nil, "-%08d", i%n)
+					copy(r.Value[first:], digits)
+					copy(r.Value[last:], digits)
+					if got := d.Decode(r); len(got.Readings) != 1 {
+						b.Fatal(got.Bad)
+					}
+				}
+				before := heap()
+				for i := range n {
+					one(i)
+				}
+				kept := float64(heap()-before) / float64(n)
+				b.ReportAllocs()
+				began := cpu(b)
+				for i := 0; b.Loop(); i++ {
+					one(i)
+				}
+				b.ReportMetric(float64((cpu(b)-began).Nanoseconds())/float64(b.N)/10, "cpu-ns/value")
+				b.ReportMetric(kept, "B/device")
+			})
+		}
+	}
+}
+
+// heap is how many bytes live.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

@@ -86,12 +86,13 @@ func New(opts Options) *Decoder {
 	d := &Decoder{
 		opts:       opts,
 		tags:       make(map[string]bool, len(opts.Tags)),
-		metrics:    newInterner(checkName("metric")),
-		labelNames: newInterner(checkName("label")),
-		tagNames:   newInterner(checkName("tag")),
-		texts:      newInterner(func(string) error { return nil }),
-		checked:    newInterner(checkText),
-		labelSets:  sets{},
+		metrics:    newInterner(nameBytes, checkName("metric")),
+		labelNames: newInterner(nameBytes, checkName("label")),
+		tagNames:   newInterner(nameBytes, checkName("tag")),
+		texts:      newInterner(nameBytes, func(string) error { return nil }),
+		checked:    newInterner(nameBytes, checkText),
+		labelSets:  newSets(),
+		resources:  newResources(),
 		units:      map[unitKey]string{},
 		callings:   callings(opts.Object),
 		stencils:   newStencils(opts.Set != Names{}),
@@ -99,7 +100,7 @@ func New(opts Options) *Decoder {
 	for _, t := range opts.Tags {
 		d.tags[t] = true
 	}
-	d.tenants, d.devices = newInterner(d.checkTenant), newInterner(d.checkDevice)
+	d.tenants, d.devices = newInterner(nameBytes, d.checkTenant), newInterner(deviceBytes, d.checkDevice)
 	return d
 }
 

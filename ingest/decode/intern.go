@@ -6,59 +6,101 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// The bounds of what a Decoder remembers: entries of a kind, and bytes of an entry.
+// The bounds of what a Decoder remembers: bytes of a text, and of all entries of a kind, as remembered counts them.
+// What each device may have of its own has more room: some 80,000 devices of a partition fit.
 const (
-	maxInterned      = 1 << 13
 	maxInternedBytes = 256
+	nameBytes        = 1 << 20
+	deviceBytes      = 8 << 20
 )
 
+// remembered is a map by text that takes a bounded number of bytes. What is new when it is full is not remembered: so
+// where a little more comes by turns than there is room for, most of it is found, and the rest costs little more
+// than looking for it. After four times as much as there is was turned away, all begins anew: others may come.
+//
+// To make room for each that comes, by age or by chance, was measured to cost more than it saves: devices take turns, so
+// that the one that goes is soon asked for, and each change is a walk through memory that no cache holds.
+type remembered[V any] struct {
+	known  map[string]V
+	bytes  int
+	away   int // entries that were turned away
+	most   int
+	weight int // how many bytes an entry takes for a byte of its text, beside entryBytes
+}
+
+// entryBytes is about what an entry takes beside its text: its value, and its place in a map that is three fifths full.
+const entryBytes = 80
+
+func remember[V any](most, weight int) remembered[V] {
+	return remembered[V]{known: map[string]V{}, most: most, weight: weight}
+}
+
+// put remembers a value by a text that is not known.
+func (r *remembered[V]) put(text string, v V) {
+	size := entryBytes + r.weight*len(text)
+	if r.bytes+size > r.most {
+		if r.away++; r.away <= 4*len(r.known) {
+			return
+		}
+		clear(r.known)
+		r.bytes, r.away = 0, 0
+	}
+	r.bytes += size
+	r.known[text] = v
+}
+
+// interned is a text, and where it names a device the place of the body of that device's last message.
+type interned struct {
+	text string
+	body int
+}
+
 // interner gives strings for bytes, the same string for the same bytes, and checks each but once.
-// It forgets all of them when it is full: a stream has few names, and what has many costs an allocation.
 type interner struct {
-	known map[string]string
+	remembered[interned]
 	check func(string) error
 }
 
-func newInterner(check func(string) error) interner {
-	return interner{map[string]string{}, check}
+func newInterner(most int, check func(string) error) interner {
+	return interner{remember[interned](most, 1), check}
 }
 
 func (n *interner) get(b []byte) (string, error) {
 	if k, ok := n.known[string(b)]; ok {
-		return k, nil
+		return k.text, nil
 	}
 	k := string(b)
 	if err := n.check(k); err != nil {
 		return "", err
 	}
 	if len(k) <= maxInternedBytes {
-		if len(n.known) >= maxInterned {
-			clear(n.known)
-		}
-		n.known[k] = k
+		n.put(k, interned{text: k})
 	}
 	return k, nil
 }
 
 // sets gives one Labels for equal sets, by their key.
-type sets map[string]telemetry.Labels
+type sets struct{ remembered[telemetry.Labels] }
+
+// setWeight is what a set takes for a byte of its text: pairs of strings, and the texts themselves where other sets do
+// not have them.
+const setWeight = 4
+
+func newSets() sets { return sets{remember[telemetry.Labels](deviceBytes, setWeight)} }
 
 // get sorts l in place. What it returns shares no memory with l and never changes.
-func (s sets) get(l []telemetry.Label, scratch *[]byte) telemetry.Labels {
+func (s *sets) get(l []telemetry.Label, scratch *[]byte) telemetry.Labels {
 	sorted := telemetry.NewLabels(l)
 	if sorted == nil {
 		return nil
 	}
 	*scratch = sorted.AppendKey((*scratch)[:0])
-	if known, ok := s[string(*scratch)]; ok {
+	if known, ok := s.known[string(*scratch)]; ok {
 		return known
 	}
 	own := slices.Clone(sorted)
 	if len(*scratch) <= maxInternedBytes*2 {
-		if len(s) >= maxInterned {
-			clear(s)
-		}
-		s[string(*scratch)] = own
+		s.put(string(*scratch), own)
 	}
 	return own
 }

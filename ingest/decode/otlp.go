@@ -267,7 +267,7 @@ func (d *Decoder) pointLabels(p *dataPoint, err error, s span) error {
 		raw = s.message
 	}
 	d.key = e.appendKey(d.key[:0], raw)
-	if known, ok := d.resources.points[string(d.key)]; ok {
+	if known, ok := d.resources.points.known[string(d.key)]; ok {
 		p.labels = known
 		return nil
 	}

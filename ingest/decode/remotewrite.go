@@ -21,7 +21,7 @@ const metricLabel = "__name__"
 
 // writes is the place where the reader of a body of remote write stands, and the series that it remembers.
 type writes struct {
-	known   map[string]*series
+	known   remembered[*series]
 	sources map[sourceKey]int32 // of the record
 	symbols [][]byte            // of the record
 	text    int                 // bytes of the labels in the record, written out
@@ -43,8 +43,8 @@ type series struct {
 // very much.
 const maxLabels = 1 << 16
 
-// maxSeries bounds the series that a Decoder remembers.
-const maxSeries = 1 << 14
+// seriesBytes bounds the series that a Decoder remembers: some 30,000.
+const seriesBytes = 16 << 20
 
 // remoteWrite reads a body of version 1.0.
 func (d *Decoder) remoteWrite(packed []byte) {
@@ -72,8 +72,8 @@ func (d *Decoder) remoteWrite2(packed []byte) {
 
 func (d *Decoder) write(packed []byte, read func(body []byte) error) {
 	w := &d.writes
-	if w.sources == nil || len(w.known) >= maxSeries {
-		w.sources, w.known = map[sourceKey]int32{}, map[string]*series{}
+	if w.sources == nil {
+		w.sources, w.known = map[sourceKey]int32{}, remember[*series](seriesBytes, setWeight)
 	}
 	clear(w.sources)
 	clear(w.symbols)
@@ -107,7 +107,7 @@ func (d *Decoder) series1(message []byte) error {
 	if labels.split {
 		raw = message
 	}
-	s := d.writes.known[string(raw)]
+	s := d.writes.known.known[string(raw)]
 	if s == nil || d.origin.enveloped {
 		d.writes.pairs = d.writes.pairs[:0]
 		var wrong *fault
@@ -221,7 +221,7 @@ func (d *Decoder) seriesOfSymbols() (*series, error) {
 			return &series{fault: faultf(TooLarge, "the labels of a series take more than %d bytes", maxLabels)}, nil
 		}
 	}
-	if s := d.writes.known[string(d.key)]; s != nil && !d.origin.enveloped {
+	if s := d.writes.known.known[string(d.key)]; s != nil && !d.origin.enveloped {
 		return s, nil
 	}
 	key := append([]byte(nil), d.key...)
@@ -269,7 +269,7 @@ func (d *Decoder) learnSeries(key []byte, wrong *fault) *series {
 		s.fault = d.describeSeries(s)
 	}
 	if len(key) <= maxResource && !d.origin.enveloped {
-		d.writes.known[string(key)] = s
+		d.writes.known.put(string(key), s)
 	}
 	return s
 }

@@ -23,17 +23,21 @@ type resource struct {
 
 // resources remembers what was read of resources and of the attributes of their data points, by their bytes.
 type resources struct {
-	known  map[string]*resource
-	points map[string]telemetry.Labels
+	known  remembered[*resource]
+	points remembered[telemetry.Labels]
 	last   uint64
 }
 
-func (r *resources) keep(raw string, res *resource) {
-	if len(r.known) >= maxInterned || r.known == nil {
-		r.known, r.points = map[string]*resource{}, map[string]telemetry.Labels{}
+func newResources() resources {
+	return resources{
+		known:  remember[*resource](deviceBytes, setWeight),
+		points: remember[telemetry.Labels](deviceBytes, setWeight),
 	}
+}
+
+func (r *resources) keep(raw string, res *resource) {
 	if len(raw) <= maxResource {
-		r.known[raw] = res
+		r.known.put(raw, res)
 	}
 }
 
@@ -41,20 +45,16 @@ func (r *resources) keep(raw string, res *resource) {
 const maxResource = 1 << 12
 
 func (r *resources) keepPoint(key string, labels telemetry.Labels) {
-	if len(key) > 2*maxInternedBytes {
-		return
+	if len(key) <= 2*maxInternedBytes {
+		r.points.put(key, labels)
 	}
-	if len(r.points) >= maxInterned {
-		clear(r.points)
-	}
-	r.points[key] = labels
 }
 
 // resourceOf reads a Resource, or finds it by its bytes. What tenant and device are depends on the options and the
 // origin.
 func (d *Decoder) resourceOf(raw []byte) (*resource, error) {
 	if !d.origin.enveloped {
-		if known, ok := d.resources.known[string(raw)]; ok {
+		if known, ok := d.resources.known.known[string(raw)]; ok {
 			return known, nil
 		}
 	}

@@ -14,23 +14,16 @@ import (
 // A stencil is never the judge of what is right. What fits it in all is what the walk through the text would find; what
 // does not, be it wrong or only different, is left to that walk, from its beginning.
 type stencils struct {
-	frames    []*frame // the last one that fit comes first
-	bodies    []*body  // at most mostBodies; they keep their places, and producers tell which they use
-	body      int      // place of the body that fit last
-	next      int      // place of the body to be replaced next
-	producers map[string]producer
-	sets      map[string]telemetry.Labels // by their text, which is an object with one brace that closes
-	tenant    string                      // of the last message
-	luck      int                         // how much trying is worth; below 0 it is not
-	pause     int                         // messages that are not tried
-	off       bool                        // none is tried or learnt
-	fits      int                         // counts messages, for tests
-}
-
-// producer is a device, and the place of the body of its last message.
-type producer struct {
-	name string
-	body int
+	frames []*frame                     // the last one that fit comes first
+	bodies []*body                      // at most mostBodies; they keep their places, and devices tell which they use
+	body   int                          // place of the body that fit last
+	next   int                          // place of the body to be replaced next
+	sets   remembered[telemetry.Labels] // by their text, which is an object with one brace that closes
+	tenant string                       // of the last message
+	luck   int                          // how much trying is worth; below 0 it is not
+	pause  int                          // messages that are not tried
+	off    bool                         // none is tried or learnt
+	fits   int                          // counts messages, for tests
 }
 
 const (
@@ -128,7 +121,7 @@ func (d *Decoder) stencil(index int, alone bool) bool {
 
 // fit reads a message that has a frame. Its fields are appended to d.fields.
 func (d *Decoder) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
-	var who producer
+	var who interned
 	for i := range f.holes {
 		h := &f.holes[i]
 		if at, ok = behind(d.source, at, h.before); !ok {
@@ -139,7 +132,7 @@ func (d *Decoder) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
 			r.Tenant, at, ok = d.fitTenant(at)
 		case deviceHole:
 			who, at, ok = d.fitDevice(at)
-			r.Device = who.name
+			r.Device = who.text
 		case timeHole:
 			r.Time, at, ok = d.fitTime(at)
 		case labelsHole:
@@ -188,41 +181,29 @@ func (d *Decoder) fitTenant(at int) (string, int, bool) {
 	}
 	known, ok := d.tenants.known[string(raw)]
 	if ok {
-		d.stencils.tenant = known
+		d.stencils.tenant = known.text
 	}
-	return known, end, ok
+	return known.text, end, ok
 }
 
-func (d *Decoder) fitDevice(at int) (producer, int, bool) {
+func (d *Decoder) fitDevice(at int) (interned, int, bool) {
 	raw, end, ok := d.quoted(at)
 	if !ok {
-		return producer{}, at, false
+		return interned{}, at, false
 	}
-	if p, ok := d.stencils.producers[string(raw)]; ok {
-		return p, end, true
+	if known, ok := d.devices.known[string(raw)]; ok && known.text != "" {
+		return known, end, true
 	}
 	d.scan.Seek(at - 1)
 	raw, err := d.scan.Str()
 	if err != nil {
-		return producer{}, at, false
+		return interned{}, at, false
 	}
 	name, err := d.devices.get(raw)
 	if err != nil || name == "" {
-		return producer{}, at, false
+		return interned{}, at, false
 	}
-	who := producer{name, d.stencils.body}
-	d.stencils.keep(who)
-	return who, d.scan.At(), true
-}
-
-// keep remembers a producer.
-func (s *stencils) keep(who producer) {
-	if _, known := s.producers[who.name]; !known && len(s.producers) >= maxInterned {
-		clear(s.producers)
-	}
-	if len(who.name) <= maxInternedBytes {
-		s.producers[who.name] = who
-	}
+	return interned{name, d.stencils.body}, d.scan.At(), true
 }
 
 func (d *Decoder) fitTime(at int) (millis int64, end int, ok bool) {
@@ -252,7 +233,7 @@ func (d *Decoder) fitLabels(at int) (telemetry.Labels, int, bool) {
 	if end <= at {
 		return nil, at, false
 	}
-	if l, ok := d.stencils.sets[string(d.source[at:end])]; ok {
+	if l, ok := d.stencils.sets.known[string(d.source[at:end])]; ok {
 		return l, end, true
 	}
 	d.scan.Seek(at)
@@ -261,19 +242,16 @@ func (d *Decoder) fitLabels(at int) (telemetry.Labels, int, bool) {
 		return nil, at, false
 	}
 	if d.scan.At() == end && end-at <= maxInternedBytes*2 {
-		if len(d.stencils.sets) >= maxInterned {
-			clear(d.stencils.sets)
-		}
-		d.stencils.sets[string(d.source[at:end])] = l
+		d.stencils.sets.put(string(d.source[at:end]), l)
 	}
 	return l, d.scan.At(), true
 }
 
 // fitValues reads the values of a message, by the body of its producer's last one if they fit it.
-func (d *Decoder) fitValues(who producer, at int) (end int, ok bool) {
+func (d *Decoder) fitValues(who interned, at int) (end int, ok bool) {
 	s, from := &d.stencils, len(d.fields)
 	first := s.body
-	if who.name != "" {
+	if who.text != "" {
 		first = who.body
 	}
 	for i := range s.bodies {
@@ -282,8 +260,8 @@ func (d *Decoder) fitValues(who producer, at int) (end int, ok bool) {
 			k -= len(s.bodies)
 		}
 		if end, ok := d.fitBody(s.bodies[k], at); ok {
-			if who.name != "" && who.body != k {
-				s.keep(producer{who.name, k})
+			if _, known := d.devices.known[who.text]; known && who.body != k {
+				d.devices.known[who.text] = interned{who.text, k}
 			}
 			s.body = k
 			return end, true

@@ -8,7 +8,7 @@ import (
 )
 
 func newStencils(off bool) stencils {
-	return stencils{producers: map[string]producer{}, sets: map[string]telemetry.Labels{}, luck: restLuck, off: off}
+	return stencils{sets: remember[telemetry.Labels](deviceBytes, setWeight), luck: restLuck, off: off}
 }
 
 // walk reads the message that begins here as alone does, and learns from it if it is a reading.

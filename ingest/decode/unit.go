@@ -16,11 +16,14 @@ func (d *Decoder) unit(tenant, metric string, raw []byte) {
 	if err != nil {
 		return
 	}
-	if len(d.units) >= maxInterned {
+	if len(d.units) >= maxUnits {
 		clear(d.units)
 	}
 	d.units[key] = unit
 	d.out.Units = append(d.out.Units, Unit{tenant, metric, unit})
 }
+
+// maxUnits bounds the metrics whose unit is remembered.
+const maxUnits = 1 << 13
 
 type unitKey struct{ tenant, metric string }
