@@ -49,6 +49,7 @@ type Decoder struct {
 	labelSets                                       sets
 	shape                                           shape
 	stencils                                        stencils
+	lineStencils                                    lineStencils
 	units                                           map[unitKey]string
 	resources                                       resources
 	plans                                           map[uint32]*plan
@@ -96,6 +97,8 @@ func New(opts Options) *Decoder {
 		units:      map[unitKey]string{},
 		callings:   callings(opts.Object),
 		stencils:   newStencils(opts.Set != Names{}),
+
+		lineStencils: newLineStencils(opts.Set != Names{}),
 	}
 	for _, t := range opts.Tags {
 		d.tags[t] = true

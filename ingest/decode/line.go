@@ -36,15 +36,23 @@ func floorDiv(t, by int64) int64 {
 func (d *Decoder) lines(value []byte, millis func(int64) (int64, bool)) {
 	rest, line := value, 0
 	for len(rest) > 0 {
-		entry := rest[:Entry(rest)]
+		if n := d.lineStencil(line, rest, millis); n > 0 {
+			rest = rest[n:]
+			line++
+			continue
+		}
+		entry, n := rest[:Entry(rest)], len(d.out.Readings)
 		f := d.line(line, entry, millis)
 		if first := firstLine(entry); f != nil && first < len(entry) {
 			// A quote out of place has swallowed lines that may be right by themselves.
 			entry = entry[:first]
 			f = d.line(line, entry, millis)
 		}
-		if f != nil {
+		switch {
+		case f != nil:
 			d.bad(line, f)
+		case len(d.out.Readings) > n:
+			d.learnLine(entry)
 		}
 		line += bytes.Count(entry, newline)
 		rest = rest[len(entry):]

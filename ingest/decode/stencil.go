@@ -20,10 +20,9 @@ type stencils struct {
 	next   int                          // place of the body to be replaced next
 	sets   remembered[telemetry.Labels] // by their text, which is an object with one brace that closes
 	tenant string                       // of the last message
-	luck   int                          // how much trying is worth; below 0 it is not
-	pause  int                          // messages that are not tried
-	off    bool                         // none is tried or learnt
-	fits   int                          // counts messages, for tests
+	luck   luck
+	off    bool // none is tried or learnt
+	fits   int  // counts messages, for tests
 }
 
 const (
@@ -76,20 +75,27 @@ type body struct {
 	end    string
 }
 
-// tries reports whether stencils are worth a try.
-func (s *stencils) tries() bool {
-	if s.luck < 0 {
-		if s.pause--; s.pause > 0 {
-			return false
-		}
-		s.luck = restLuck
-	}
-	return len(s.frames) > 0
+// luck says whether stencils are worth a try.
+type luck struct {
+	left  int // below 0 they are not
+	pause int // messages that are not tried
 }
 
-func (s *stencils) spend(luck int) {
-	if s.luck -= luck; s.luck < 0 {
-		s.pause = restMessages
+func (l *luck) tries() bool {
+	if l.left < 0 {
+		if l.pause--; l.pause > 0 {
+			return false
+		}
+		l.left = restLuck
+	}
+	return true
+}
+
+func (l *luck) gain() { l.left = min(l.left+fitGain, mostLuck) }
+
+func (l *luck) spend(n int) {
+	if l.left -= n; l.left < 0 {
+		l.pause = restMessages
 	}
 }
 
@@ -97,7 +103,7 @@ func (s *stencils) spend(luck int) {
 // does not fit, all is as before.
 func (d *Decoder) stencil(index int, alone bool) bool {
 	s := &d.stencils
-	if d.flat || s.off || !s.tries() {
+	if d.flat || s.off || !s.luck.tries() || len(s.frames) == 0 {
 		return false
 	}
 	begin, from := d.scan.At(), len(d.fields)
@@ -108,14 +114,14 @@ func (d *Decoder) stencil(index int, alone bool) bool {
 			d.out.Readings = append(d.out.Readings, r)
 			d.out.Index = append(d.out.Index, index)
 			s.frames[0], s.frames[i] = s.frames[i], s.frames[0]
-			s.luck = min(s.luck+fitGain, mostLuck)
+			s.luck.gain()
 			s.fits++
 			return true
 		}
 		d.fields = d.fields[:from]
 		d.scan.Seek(begin)
 	}
-	s.spend(vainCost)
+	s.luck.spend(vainCost)
 	return false
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 func newStencils(off bool) stencils {
-	return stencils{sets: remember[telemetry.Labels](deviceBytes, setWeight), luck: restLuck, off: off}
+	return stencils{sets: remember[telemetry.Labels](deviceBytes, setWeight), luck: luck{left: restLuck}, off: off}
 }
 
 // walk reads the message that begins here as alone does, and learns from it if it is a reading.
@@ -16,10 +16,10 @@ func (d *Decoder) walk(index int) error {
 	d.scan.Next()
 	begin, n := d.scan.At(), len(d.out.Readings)
 	err := d.alone(index, d.reading)
-	if s := &d.stencils; err == nil && len(d.out.Readings) > n && s.luck >= 0 && !s.off && !d.flat {
+	if s := &d.stencils; err == nil && len(d.out.Readings) > n && s.luck.left >= 0 && !s.off && !d.flat {
 		end := d.scan.At()
 		if end-begin <= mostStencil {
-			s.spend(learnCost)
+			s.luck.spend(learnCost)
 			d.learn(begin, end)
 		}
 		d.scan.Seek(end)
@@ -107,11 +107,19 @@ func (d *Decoder) learnBody() *body {
 		return nil
 	}
 	b.end = string(d.source[last:d.scan.At()])
+	if !b.order(names) {
+		return nil
+	}
+	return b
+}
+
+// order learns where values stand whose names come in this order; false if a name stands twice.
+func (b *body) order(names []string) bool {
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)
 	for i, name := range sorted {
 		if i > 0 && sorted[i-1] == name {
-			return nil
+			return false
 		}
 		b.fields = append(b.fields, telemetry.Field{Metric: name})
 	}
@@ -119,7 +127,7 @@ func (d *Decoder) learnBody() *body {
 		rank, _ := slices.BinarySearch(sorted, name)
 		b.ranks = append(b.ranks, rank)
 	}
-	return b
+	return true
 }
 
 // add takes a frame and a body, of which there may be one already.
