@@ -15,8 +15,8 @@ const (
 )
 
 // remembered is a map by text that takes a bounded number of bytes. What is new when it is full is not remembered: so
-// where a little more comes by turns than there is room for, most of it is found, and the rest costs little more
-// than looking for it. After four times as much as there is was turned away, all begins anew: others may come.
+// where a little more comes by turns than there is room for, most of it is found, and the rest costs little more than
+// looking for it. After four times as much as there is was turned away, all begins anew: others may come.
 //
 // To make room for each that comes, by age or by chance, was measured to cost more than it saves: devices take turns, so
 // that the one that goes is soon asked for, and each change is a walk through memory that no cache holds.
