@@ -18,8 +18,8 @@ const (
 // where a little more comes by turns than there is room for, most of it is found, and the rest costs little more than
 // looking for it. After four times as much as there is was turned away, all begins anew: others may come.
 //
-// To make room for each that comes, by age or by chance, was measured to cost more than it saves: devices take turns, so
-// that the one that goes is soon asked for, and each change is a walk through memory that no cache holds.
+// Making room for each that comes, by age or by chance, was measured to cost more than it saves: devices take turns, so
+// the one that goes is soon asked for, and each change is a walk through memory that no cache holds.
 type remembered[V any] struct {
 	known  map[string]V
 	bytes  int
