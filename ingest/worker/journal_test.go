@@ -138,6 +138,44 @@ func TestWhoLeavesLeavesNothingToReplay(t *testing.T) {
 	w.check()
 }
 
+// Processes come and go more often than times are told: each goes on with the bins of the one before, and the catalog's
+// times are never much further behind than the interval.
+func TestTimesAreToldHoweverOftenAProcessBegins(t *testing.T) {
+	const devices, day = 20, 24 * time.Hour
+	w := withJournal(newWorld(t, nil))
+	change := func(c *ingest.Config) {
+		c.Hold, c.JournalEvery, c.NoteEvery, c.NoteWait = 36*time.Hour, 5*time.Second, 7*day, 10*time.Second
+		c.Past = 100 * day
+	}
+	l := w.worker(change)
+	for hour := 0; hour < 30*24; hour += 6 {
+		for i := range devices {
+			value := fmt.Sprintf(`{"tenant":"acme","device":"d%d","ts":%d,"values":{"a":1}}`, i, w.now.UnixMilli())
+			r := worker.Record{Offset: l.Position(), Time: w.now.UnixMilli(), Value: []byte(value)}
+			w.log = append(w.log, r)
+			require.NoError(t, l.Take(t.Context(), r))
+		}
+		for range 6 {
+			w.now = w.now.Add(time.Hour)
+			attempt(t, l)
+		}
+		for i := range devices {
+			e, ok := w.Catalog.Entry("acme", fmt.Sprintf("d%d", i))
+			require.True(t, ok)
+			require.Less(t, w.now.Sub(time.UnixMilli(e.Last)), 8*day, "d%d after %d hours", i, hour)
+		}
+		if hour%48 == 0 {
+			l.Flush()
+			for l.Loose() {
+				require.NoError(t, l.Step(t.Context()))
+			}
+			require.True(t, w.commitFloor(l))
+			l = w.worker(change)
+		}
+	}
+	require.Greater(t, w.whole, 10, "bins were taken over")
+}
+
 // The process dies at every operation outside in turn, appends to the journal among them, before it happened and after,
 // and once more while the next process recovers.
 func TestDeathAtEveryStepWithAJournal(t *testing.T) {

@@ -124,7 +124,7 @@ func (w *Worker) restore(key chainKey, x *loadedChain, now time.Time) error {
 		c.tenure = w.tenure
 		w.suspect = max(w.suspect, c.tail)
 	}
-	w.recognise(d, blocks, now)
+	w.recognise(d, blocks)
 	if len(blocks) > 0 {
 		due, budget := w.due(c, now), w.budget(c)
 		c.restore(binning.BinOf(w.names, blocks), due)
@@ -141,9 +141,9 @@ func (w *Worker) restore(key chainKey, x *loadedChain, now time.Time) error {
 	return nil
 }
 
-// recognise takes what blocks show of a device, and that the catalog has it: no F that was committed passes what the
-// catalog lacks. Times are compared with its own in their turn, as those of any other device.
-func (w *Worker) recognise(d *device, blocks []binning.Block, now time.Time) {
+// recognise takes what blocks show of a device. That is no news: no F that was committed passes what the catalog lacks.
+// Which times that has is not known, though: they are compared with the device's next reading.
+func (w *Worker) recognise(d *device, blocks []binning.Block) {
 	for i := range blocks {
 		b := &blocks[i]
 		d.seen.span(b.From)
@@ -156,10 +156,6 @@ func (w *Worker) recognise(d *device, blocks []binning.Block, now time.Time) {
 			}
 		}
 		d.seen.span(b.To)
-	}
-	if len(blocks) > 0 && w.cfg.NoteEvery >= 0 {
-		d.listed, d.first, d.last = true, d.seen.first, d.seen.last
-		w.lookLater(d, now, binning.FirstHold(d.id, w.cfg.NoteEvery))
 	}
 	w.countDevice(d)
 }

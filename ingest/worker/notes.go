@@ -47,7 +47,7 @@ func (w *Worker) observe(d *device, offset int64, r *telemetry.Reading, repeats 
 		w.fileNews(d)
 		w.noteSoon(d)
 	}
-	if d.look == 0 && w.cfg.NoteEvery >= 0 && d.stretched() {
+	if w.cfg.NoteEvery >= 0 && d.stretched() && (d.look == 0 || w.astray(d)) {
 		w.noteSoon(d)
 	}
 }
@@ -129,12 +129,20 @@ func (w *Worker) notes(jobs []Job, now time.Time) []Job {
 
 // notable reports whether a device has something for the catalog now: what is new at once, a later time when it is due.
 func (w *Worker) notable(d *device, now time.Time) bool {
-	return d.news || d.stretched() && (!d.listed || d.seen.first < d.first || w.timely(d, now))
+	return d.news || d.stretched() && (!d.listed || w.astray(d) || w.timely(d, now))
 }
+
+// astray reports whether the times that the catalog has of a device do not wait for their turn: lists of a range count
+// on its first time, and on a last one that is no further behind than a device gets that reports as time goes by.
+func (w *Worker) astray(d *device) bool {
+	return d.listed && (d.seen.first < d.first || w.ahead(d))
+}
+
+func (w *Worker) ahead(d *device) bool { return d.seen.last-d.last >= w.cfg.NoteEvery.Milliseconds() }
 
 // timely reports whether a later time alone is worth a write.
 func (w *Worker) timely(d *device, now time.Time) bool {
-	return w.cfg.NoteEvery < 0 || w.drain || len(d.chains) == 0 || d.listed && !now.Before(d.lookAt)
+	return w.cfg.NoteEvery < 0 || w.drain || len(d.chains) == 0 || d.listed && (!now.Before(d.lookAt) || w.ahead(d))
 }
 
 // note puts a device into a Note, and clears the news that it carries.
@@ -212,7 +220,7 @@ func (w *Worker) noted(j *Note, now time.Time) {
 			w.noteSoon(d)
 		}
 		w.fileNews(d)
-		if d.news || w.drain && d.stretched() || d.listed && d.seen.first < d.first {
+		if d.news || w.drain && d.stretched() || w.cfg.NoteEvery >= 0 && w.astray(d) {
 			w.noteSoon(d)
 		}
 		if r.Fault == None && !d.news {

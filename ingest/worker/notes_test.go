@@ -341,3 +341,39 @@ func TestWhatFindsNoRoomInAnEntry(t *testing.T) {
 		}
 	}
 }
+
+// A reading before all others of its device is told soon, and one that is far ahead of what was told, as when a past is
+// sent: who lists the devices of a range must find them in all of it.
+func TestTimesThatAreFarFromThoseThatWereTold(t *testing.T) {
+	const day = 24 * time.Hour
+	w := newWorld(t, nil)
+	l := w.worker(func(c *ingest.Config) {
+		c.NoteEvery, c.NoteWait, c.CommitEvery, c.Hold, c.Past = 7*day, 10*time.Second, time.Second, day, 100*day
+	})
+	take := func(at time.Time) {
+		value := fmt.Sprintf(`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, at.UnixMilli())
+		r := worker.Record{Offset: l.Position(), Time: w.now.UnixMilli(), Value: []byte(value)}
+		require.NoError(t, l.Take(t.Context(), r))
+		for range 60 {
+			w.now = w.now.Add(time.Second)
+			attempt(t, l)
+		}
+	}
+	told := func(first, last time.Time) {
+		t.Helper()
+		e, ok := w.Catalog.Entry("acme", "d0")
+		require.True(t, ok)
+		require.Equal(t, []int64{first.UnixMilli(), last.UnixMilli()}, []int64{e.First, e.Last})
+	}
+	now := w.now
+	take(now.Add(-60 * day))
+	told(now.Add(-60*day), now.Add(-60*day))
+	take(now.Add(-70 * day))
+	told(now.Add(-70*day), now.Add(-60*day))
+	take(now.Add(-54 * day))
+	told(now.Add(-70*day), now.Add(-60*day)) // that is near enough
+	take(now.Add(-50 * day))
+	told(now.Add(-70*day), now.Add(-50*day))
+	take(now)
+	told(now.Add(-70*day), now)
+}
