@@ -3,10 +3,13 @@
 package main_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -36,5 +39,19 @@ func build(m *testing.M) int {
 			os.Unsetenv(name)
 		}
 	}
+	// The tests wait for processes more than they compute.
+	flag.Parse()
+	if !given("test.parallel") {
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	return m.Run()
+}
+
+// given tells whether the command line sets a flag.
+func given(name string) (yes bool) {
+	flag.Visit(func(f *flag.Flag) { yes = yes || f.Name == name })
+	return yes
 }
