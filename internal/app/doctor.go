@@ -117,7 +117,7 @@ func (d *diagnosis) look(ctx context.Context, client *cosmos.Client) {
 		}
 		d.Containers = append(d.Containers, found)
 	}
-	for _, base := range []string{store.ControlContainer, store.CatalogContainer} {
+	for _, base := range store.BaseContainers() {
 		if !slices.Contains(names, base) {
 			d.note("find "+base, time.Now(), fmt.Errorf("there is none: binnacle provision makes it"))
 		}

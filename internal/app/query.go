@@ -8,12 +8,9 @@ import (
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/access"
-	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/kafka"
-	"binnacle/internal/retry"
 	"binnacle/internal/store"
-	"binnacle/internal/telemetry"
 	"binnacle/internal/topics"
 	"binnacle/query"
 	"binnacle/query/console"
@@ -109,7 +106,7 @@ func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, from l
 	if err != nil {
 		return err
 	}
-	p.add("uses", func(ctx context.Context) error { return p.tellUses(ctx, q, a) })
+	p.add("uses", func(ctx context.Context) error { return q.TellUses(ctx, a.client.Uses()) })
 	refused := rejected.New(rejected.Config{Letters: from.cluster.Topic(from.topics.Letters()), Topics: from.topics,
 		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.part("rejected")})
 	p.add("rejected", refused.Run)
@@ -134,25 +131,5 @@ func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, from l
 	mux.Handle(prom.Prefix+"/", ph)
 	mux.Handle("/", h)
 	api.serve(httpapi.Explained(mux))
-	return nil
-}
-
-// usesEvery is how often a querier writes down for which metrics it was asked lanes, in a document for each tenant that
-// has asked.
-const usesEvery = 10 * time.Minute
-
-// tellUses writes down for which metrics queries ask lanes, until the context ends. What can't be written is let go: it
-// decides no more than which metrics get lanes where there are too many.
-func (p *process) tellUses(ctx context.Context, q *query.Querier, a account) error {
-	log, said := p.part("query"), false
-	for retry.Pause(ctx, usesEvery) == nil {
-		for tenant, some := range q.TakeUses() {
-			day := telemetry.DayOf(time.Now().UnixMilli())
-			if err := control.AddUses(ctx, a.client.Documents(), tenant, day, some); err != nil && ctx.Err() == nil && !said {
-				said = true // as a rule it may not write, which stays so
-				log.Warn("which lanes are asked for is not written down", "error", err)
-			}
-		}
-	}
 	return nil
 }

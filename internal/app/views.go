@@ -85,7 +85,7 @@ func (p *process) viewsOn(cfg views.Config, hold time.Duration, a account) error
 func newViews(cfg views.Config, client *cosmos.Client) (*views.Writer, error) {
 	cfg.Chunks, cfg.Views = client.Chunks().At(cosmos.Priority{Low: true}), client.Views()
 	cfg.Uses = func(ctx context.Context, tenant string, since telemetry.Day) (map[string]control.Use, error) {
-		return control.UsesSince(ctx, client.Documents(), tenant, since)
+		return control.UsesSince(ctx, client.Uses(), tenant, since)
 	}
 	return views.New(cfg)
 }

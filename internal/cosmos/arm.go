@@ -109,7 +109,7 @@ func wait[T any](ctx context.Context, a *ARM, p *runtime.Poller[T], err error) e
 	return err
 }
 
-// EnsureBase makes the database and its containers control and catalog unless they exist.
+// EnsureBase makes the database and its base containers unless they exist.
 func (a *ARM) EnsureBase(ctx context.Context) error {
 	database := &armcosmos.SQLDatabaseResource{ID: to.Ptr(store.Database)}
 	p, err := a.sql.BeginCreateUpdateSQLDatabase(ctx, a.cfg.ResourceGroup, a.cfg.Account, store.Database,

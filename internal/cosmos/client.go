@@ -110,7 +110,11 @@ func (c *Client) Chunks() *Chunks { return &Chunks{c: c} }
 func (c *Client) Views() store.ViewWriter { return &views{c} }
 
 // Documents is the control documents.
-func (c *Client) Documents() control.Documents { return &documents{c} }
+func (c *Client) Documents() control.Documents { return &documents{c, store.ControlContainer} }
+
+// Uses is the documents that queriers write: for which metrics they are asked lanes. They have a container of their
+// own, so that who may write them may write nothing else.
+func (c *Client) Uses() control.Documents { return &documents{c, store.UsesContainer} }
 
 // Catalog is the catalog of devices.
 func (c *Client) Catalog() control.Catalog { return c.CatalogAt(Priority{}) }

@@ -15,8 +15,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// documents is control.Documents: the container control, whose key is the kind.
-type documents struct{ c *Client }
+// documents is control.Documents: a container whose key is the kind, and which operations are named after.
+type documents struct {
+	c         *Client
+	container string
+}
 
 // Create fails with control.ErrExists if there is one of that kind and id; it returns the ETag.
 func (d *documents) Create(ctx context.Context, doc control.Document) (string, error) {
@@ -24,7 +27,7 @@ func (d *documents) Create(ctx context.Context, doc control.Document) (string, e
 	if err != nil {
 		return "", err
 	}
-	resp, _, err := d.c.item(ctx, d.to("control_create", doc.Kind),
+	resp, _, err := d.c.item(ctx, d.to("create", doc.Kind),
 		func(ctx context.Context, container *azcosmos.ContainerClient,
 			pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 			return container.CreateItem(ctx, pk, body, nil)
@@ -45,7 +48,7 @@ func (d *documents) Replace(ctx context.Context, doc control.Document) (string, 
 		return "", err
 	}
 	match := azcore.ETag(doc.ETag)
-	resp, _, err := d.c.item(ctx, d.to("control_replace", doc.Kind),
+	resp, _, err := d.c.item(ctx, d.to("replace", doc.Kind),
 		func(ctx context.Context, container *azcosmos.ContainerClient,
 			pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 			return container.ReplaceItem(ctx, pk, doc.ID, body, &azcosmos.ItemOptions{IfMatchEtag: &match})
@@ -61,7 +64,7 @@ func (d *documents) Replace(ctx context.Context, doc control.Document) (string, 
 
 // Read reports false if there is none.
 func (d *documents) Read(ctx context.Context, kind, id string) (control.Document, bool, error) {
-	resp, _, err := d.c.item(ctx, d.to("control_read", kind), func(ctx context.Context,
+	resp, _, err := d.c.item(ctx, d.to("read", kind), func(ctx context.Context,
 		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.ReadItem(ctx, pk, id, nil)
 	})
@@ -82,7 +85,7 @@ func (d *documents) Read(ctx context.Context, kind, id string) (control.Document
 func (d *documents) List(ctx context.Context, kind string) ([]control.Document, error) {
 	var out []control.Document
 	var usage store.Usage
-	err := d.c.each(ctx, d.to("control_list", kind), query{sql: `SELECT * FROM c ORDER BY c.id ASC`}, &usage, nil,
+	err := d.c.each(ctx, d.to("list", kind), query{sql: `SELECT * FROM c ORDER BY c.id ASC`}, &usage, nil,
 		func(item []byte) error {
 			doc, err := withoutIdentity(item)
 			out = append(out, doc)
@@ -95,7 +98,7 @@ func (d *documents) List(ctx context.Context, kind string) ([]control.Document, 
 }
 
 func (d *documents) to(operation, kind string) call {
-	return call{operation: operation, container: store.ControlContainer, key: []string{kind}}
+	return call{operation: d.container + "_" + operation, container: d.container, key: []string{kind}}
 }
 
 // withIdentity puts id and kind before the properties of the body.

@@ -131,7 +131,7 @@ func TestEnsureBaseTwice(t *testing.T) {
 	require.NoError(t, c.EnsureBase(t.Context()))
 	names, err := c.Containers().List(t.Context())
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{store.ControlContainer, store.CatalogContainer}, names)
+	require.ElementsMatch(t, store.BaseContainers(), names)
 }
 
 func TestContainersOnTheEmulator(t *testing.T) {

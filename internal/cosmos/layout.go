@@ -21,12 +21,14 @@ type Layout struct {
 	TTL     bool // items may have a ttl
 }
 
-// What the containers control and catalog get. The first is hardly used: the least that is sold. The second is
-// written in bursts, when a fleet comes or is taken over, and rests in between: its throughput follows its load, from
-// a tenth of this up, which costs less at rest than the least that is sold without autoscale.
+// What the base containers get. control is hardly used: the least that is sold. catalog is written in bursts, when a
+// fleet comes or is taken over, and rests in between: its throughput follows its load, from a tenth of this up, which
+// costs less at rest than the least that is sold without autoscale. uses rests nearly always: the least that is sold
+// with it.
 var (
 	controlThroughput = store.Throughput{RUs: 400}
 	catalogThroughput = store.Throughput{RUs: 2000, Autoscale: true}
+	usesThroughput    = store.Throughput{RUs: 1000, Autoscale: true}
 )
 
 // chunkLayout is that of a container of chunks. Every indexed term costs on each write; the two paths of
@@ -64,9 +66,10 @@ var baseLayouts = []struct {
 	{Layout{Name: store.ControlContainer, Key: []string{"/kind"}, Indexed: []string{"/kind"}}, controlThroughput},
 	{Layout{Name: store.CatalogContainer, Key: []string{"/tenant", "/device"}, Indexed: []string{"/tenant", "/device"}},
 		catalogThroughput},
+	{Layout{Name: store.UsesContainer, Key: []string{"/kind"}, Indexed: []string{"/kind"}}, usesThroughput},
 }
 
-// EnsureBase makes the database and its containers control and catalog unless they exist.
+// EnsureBase makes the database and its base containers unless they exist.
 func (c *Client) EnsureBase(ctx context.Context) error {
 	_, err := c.do(ctx, call{operation: "database_create"}, func(ctx context.Context,
 		az *azcosmos.Client) (azcosmos.Response, error) {

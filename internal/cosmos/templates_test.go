@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"binnacle/internal/cosmos"
+	"binnacle/internal/store"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/cosmos/armcosmos/v3"
 	"github.com/stretchr/testify/require"
@@ -112,7 +113,7 @@ func TestTheARMTemplateMakesTheSameContainers(t *testing.T) {
 func TestTemplatesMakeTheSameContainers(t *testing.T) {
 	m := newManager(t)
 	require.NoError(t, m.arm().EnsureBase(t.Context()))
-	require.Len(t, m.containers, 2)
+	require.Len(t, m.containers, len(store.BaseContainers()))
 	for name, of := range templates {
 		text, err := os.ReadFile(of.containers)
 		require.NoError(t, err)
@@ -168,6 +169,31 @@ func TestTemplatesAllowWhatProvisionDoes(t *testing.T) {
 		require.NoError(t, err)
 		for _, a := range actions {
 			require.Regexp(t, `(?m)^\s+['"]`+regexp.QuoteMeta(string(a[1]))+`['"],?$`, string(text), name)
+		}
+	}
+}
+
+// Queriers read the database, and write into the container of uses alone: tenants and tokens are in another one.
+func TestTemplatesLetQueriersWriteUsesAlone(t *testing.T) {
+	for name, granted := range map[string][]string{
+		"bicep": {
+			`(?s)var roles = \[\n[^\n]*'ingest'[^\n]*\n  \{ name: 'query', dataRole: reader \}\n`,
+			`(?s)resource usesRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@[^{]*\{[^}]*?` +
+				`principalId: identities\[1\]\.properties\.principalId\n    roleDefinitionId: '[^']*/\$\{contributor\}'\n` +
+				`    scope: '\$\{cosmos\.id\}/dbs/\$\{containers\.outputs\.database\}/colls/\$\{containers\.outputs\.uses\}'\n`,
+		},
+		"terraform": {
+			`\n    query     = local\.reader\n`,
+			`(?s)resource "azurerm_cosmosdb_sql_role_assignment" "uses" \{\n.*?` +
+				`principal_id        = azurerm_user_assigned_identity\.role\["query"\]\.principal_id\n` +
+				`[^\n]*/sqlRoleDefinitions/\$\{local\.contributor\}"\n` +
+				`[^\n]*/colls/\$\{azurerm_cosmosdb_sql_container\.uses\.name\}"\n\}`,
+		},
+	} {
+		text, err := os.ReadFile(templates[name].file)
+		require.NoError(t, err)
+		for _, pattern := range granted {
+			require.Regexp(t, pattern, string(text), name)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package provision_test
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,7 +73,7 @@ func (s *service) tiers(t *testing.T) map[string]int {
 	require.NoError(t, err)
 	out := make(map[string]int)
 	for _, name := range names {
-		if name == store.ControlContainer || name == store.CatalogContainer {
+		if slices.Contains(store.BaseContainers(), name) {
 			continue
 		}
 		state, err := s.client.Containers().ReadThroughput(t.Context(), name)

@@ -10,7 +10,11 @@ const (
 	Database         = "binnacle"
 	ControlContainer = "control"
 	CatalogContainer = "catalog"
+	UsesContainer    = "uses"
 )
+
+// BaseContainers are those that every database of Binnacle has.
+func BaseContainers() []string { return []string{ControlContainer, CatalogContainer, UsesContainer} }
 
 // Throughput is what is provisioned for a container.
 type Throughput struct {
