@@ -43,13 +43,15 @@ func TestPanelsBesidePeers(t *testing.T) {
 		t.Skip("a benchmark: see make bench-query")
 	}
 	p := newPanels(t, *panelDevices, *panelDays, plain())
-	p.besidePeers(t, p.questions())
+	p.besidePeers(t, p.questions(), nil)
 }
 
 // besidePeers asks all of them, and prints a table. Cold is what a process is asked first, after its start; warm what
 // it is asked again, five times. CPU is that of the process that answers: of binnacle that is the test's own, with the
-// embedded Cosmos DB and the client; its tenant has averages that are nearest, as the others have them.
-func (p *panels) besidePeers(t *testing.T, panels []panel) {
+// embedded Cosmos DB and the client; its tenant has averages that are nearest, as the others have them. compare, if it
+// is not nil, gets every answer, binnacle's before those of others; a Prometheus whose ranges are closed is then asked
+// so that it can have the same.
+func (p *panels) besidePeers(t *testing.T, panels []panel, compare func(who string, panel panel, body string)) {
 	nearest, err := control.AveragesChange(control.NearestAverages)
 	require.NoError(t, err)
 	require.NoError(t, control.NewTenants(p.client.Documents()).Set(t.Context(), "acme", nearest))
@@ -78,6 +80,9 @@ func (p *panels) besidePeers(t *testing.T, panels []panel) {
 				source = header.Get(query.SourceHeader)
 			}
 			series = lengthOf(t, body)
+			if n == 0 && compare != nil {
+				compare(who, panel, body)
+			}
 		}
 		for k := range 2 {
 			for i, n := range []time.Duration{1, warm} {
@@ -100,6 +105,11 @@ func (p *panels) besidePeers(t *testing.T, panels []panel) {
 			continue
 		}
 		peer := &panelPeer{t: t, program: program, data: t.TempDir(), prometheus: filepath.Base(program) == "prometheus"}
+		if peer.prometheus {
+			version, err := exec.CommandContext(t.Context(), program, "--version").CombinedOutput()
+			require.NoError(t, err)
+			peer.closed = bytes.Contains(version, []byte("version 2."))
+		}
 		peer.start()
 		began := peer.cpu()
 		peer.load(p)
@@ -108,6 +118,10 @@ func (p *panels) besidePeers(t *testing.T, panels []panel) {
 		t.Logf("%s: loaded in %.1f CPU-s, %.2f B/value on disk, its log included", filepath.Base(program),
 			took.Seconds(), peer.size()/float64(p.values))
 		for _, panel := range panels {
+			if compare != nil && peer.closed {
+				panel = panel.closed(t)
+				peer.lookback = panel.lookback // which it takes of no request
+			}
 			measure(filepath.Base(program), panel, func() (string, func() time.Duration, func()) {
 				peer.start()
 				return "http://" + peer.at, peer.cpu, peer.stop
@@ -181,6 +195,8 @@ type panelPeer struct {
 	t             *testing.T
 	program, data string
 	prometheus    bool
+	closed        bool   // a Prometheus before 3.0
+	lookback      string // of Prometheus, unless it is its default
 	at            string
 	cmd           *exec.Cmd
 }
@@ -199,6 +215,9 @@ func (p *panelPeer) start() {
 		args = []string{"--config.file=" + config, "--storage.tsdb.path=" + p.data, "--web.listen-address=" + p.at,
 			"--web.enable-remote-write-receiver", "--storage.tsdb.retention.time=100y", "--log.level=error",
 			"--query.max-samples=500000000"}
+		if p.lookback != "" {
+			args = append(args, "--query.lookback-delta="+p.lookback)
+		}
 		ready = "/-/ready"
 	}
 	ctx, cancel := context.WithCancel(context.Background())

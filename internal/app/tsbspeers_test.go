@@ -3,10 +3,14 @@
 package app_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +19,8 @@ import (
 )
 
 // TestTSBSBesidePeers is a benchmark: the 13 questions of TSBS's IoT case, as docs/guides/tsbs.md has them, over a
-// day of a fleet of trucks. The first is asked in PromQL, too, since the others have no other language.
+// day of a fleet of trucks. The first is asked in PromQL, too, since the others have no other language. Each has an
+// answer with something in it, and all answer the same.
 func TestTSBSBesidePeers(t *testing.T) {
 	if *panelPeers == "" {
 		t.Skip("a benchmark: see make bench-query")
@@ -23,7 +28,88 @@ func TestTSBSBesidePeers(t *testing.T) {
 	p := newPanels(t, *panelDevices, 1, trucks())
 	panels := p.tsbs(t)
 	require.Len(t, panels, 13)
-	p.besidePeers(t, panels)
+	ours := make(map[string]map[string]float64)
+	p.besidePeers(t, panels, func(who string, panel panel, body string) {
+		got := vectorOf(t, panel, body)
+		if who == "binnacle" {
+			require.NotEmpty(t, got, panel.name)
+			some := slices.ContainsFunc(slices.Collect(maps.Values(got)), func(v float64) bool { return v != 0 && v == v })
+			require.Equal(t, panel.name != "stationary-trucks", some, "%s: some are not 0: %v", panel.name, got)
+			ours[panel.name] = got
+			return
+		}
+		resets := who == "victoria-metrics" && strings.Contains(panel.text, "resets")
+		require.Empty(t, differing(ours[panel.name], got, resets), "%s, %s", who, panel.name)
+	})
+}
+
+// answersNear is by how much of itself a value of another system may differ: sums over devices are in another order.
+const answersNear = 1e-12
+
+// differing is in what two answers differ. With resets VictoriaMetrics may count one more than others: it also compares
+// the first value of a range with the one before it, so that a stretch of driving which begins with the day counts
+// twice in avg-daily-driving-session, and its mean over n stretches is one over n + 1.
+func differing(ours, theirs map[string]float64, resets bool) (out []string) {
+	near := func(v, w float64) bool { return math.Abs(v-w) <= answersNear*math.Abs(v) }
+	for name, v := range ours {
+		w, ok := theirs[name]
+		same := near(v, w) || math.IsNaN(v) && math.IsNaN(w)
+		for n := 1.0; resets && n < 72; n++ {
+			same = same || near(v*n/(n+1), w)
+		}
+		if !ok || !same {
+			out = append(out, fmt.Sprintf("%s: %v, theirs %v %v", name, v, w, ok))
+		}
+	}
+	for name, w := range theirs {
+		if _, ok := ours[name]; !ok {
+			out = append(out, fmt.Sprintf("%s: none, theirs %v", name, w))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+var durations = regexp.MustCompile(`\[([0-9]+[hms])`)
+
+// closed is a panel for a Prometheus before 3.0, whose ranges and lookbacks are closed at both ends: they are a
+// millisecond shorter, so that they have in them what (from, to] has.
+func (p panel) closed(t *testing.T) panel {
+	shorter := func(text string) string {
+		d, err := time.ParseDuration(text)
+		require.NoError(t, err)
+		return fmt.Sprintf("%dms", (d - time.Millisecond).Milliseconds())
+	}
+	p.text = durations.ReplaceAllStringFunc(p.text, func(m string) string { return "[" + shorter(m[1:]) })
+	p.lookback = shorter(p.lookback)
+	return p
+}
+
+// vectorOf is the values of an answer by what their series are called, but for the name of the metric, unless the
+// question asks for several: VictoriaMetrics keeps it where Prometheus drops it.
+func vectorOf(t *testing.T, of panel, body string) map[string]float64 {
+	var a struct {
+		Data struct {
+			ResultType string
+			Result     []struct {
+				Metric map[string]string
+				Value  [2]any
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &a))
+	require.Equal(t, "vector", a.Data.ResultType)
+	out := make(map[string]float64)
+	for _, s := range a.Data.Result {
+		if !strings.Contains(of.text, "__name__") {
+			delete(s.Metric, "__name__")
+		}
+		v, err := strconv.ParseFloat(s.Value[1].(string), 64)
+		require.NoError(t, err)
+		require.NotContains(t, out, fmt.Sprint(s.Metric), of.name)
+		out[fmt.Sprint(s.Metric)] = v
+	}
+	return out
 }
 
 // tsbs is the questions of the guide, which are about six hours, for a day.
@@ -59,6 +145,9 @@ func trucks() reported {
 			wave := func(hours float64) float64 { return math.Sin(2*math.Pi*at/hours + k) }
 			tenth := func(v float64) float64 { return math.Round(10*v) / 10 }
 			velocity := max(0, math.Round(55+20*k/7+70*wave(7.4)+9*wave(0.11)))
+			if hour := math.Mod(at, 24); kind == 4 && (hour < 6 || hour > 22) {
+				velocity = 0 // it stands still at night
+			}
 			switch metric {
 			case 0, 1: // places, of five decimals
 				return math.Round(1e5*(45+k+2*wave(float64(17+metric))+0.01*wave(0.3))) / 1e5
@@ -69,7 +158,7 @@ func trucks() reported {
 			case 4:
 				return []float64{12, 15, 19}[kind%3]
 			case 5: // until it is refuelled
-				return tenth(1 - math.Mod(at/8.4+k/8, 1))
+				return math.Round(100*(1-math.Mod(at/8.4+k/8, 1))) / 100
 			case 6:
 				return math.Round(100 * (12 + 12*math.Round(4*wave(11))/4))
 			case 7:

@@ -45,7 +45,8 @@ func TestTheQuestionsOfTSBS(t *testing.T) {
 			s.world.Log.Set(1 << 20)
 			publish(t, s, lines)
 			fleet := newFleet(t, lines)
-			asked, answered := 0, 0
+			var empty []string
+			asked := 0
 			for question, text := range tsbsQuestions(t) {
 				want, known := tsbsAnswers[question]
 				require.True(t, known, question)
@@ -58,12 +59,15 @@ func TestTheQuestionsOfTSBS(t *testing.T) {
 					got = vectorOf(t, r.Data)
 				}
 				sameAnswer(t, question, want(fleet), got)
-				if asked++; len(got) > 0 {
-					answered++
+				if asked++; len(got) == 0 {
+					empty = append(empty, question)
 				}
 			}
 			require.Equal(t, 13, asked)
-			require.GreaterOrEqual(t, answered, 10, "most answers have something in them")
+			if name == "generated" {
+				require.Empty(t, empty, "an answer with nothing in it tells nothing")
+			}
+			require.LessOrEqual(t, len(empty), 3, "%v", empty)
 		})
 	}
 }
@@ -137,7 +141,7 @@ func tsbsLines() (lines []string) {
 					"fuel_consumption=%g %d", tags, capacity, 10+i, float64(rnd.IntN(900))/10, float64(rnd.IntN(900))/10, velocity,
 					float64(rnd.IntN(500))/10, at*1e9),
 				fmt.Sprintf("diagnostics,%s load_capacity=%d,fuel_state=%g,current_load=%d,status=%di %d", tags, capacity,
-					float64(i)/20, (i+1)*capacity/8, status, at*1e9),
+					float64(i)/20, (8-i)*capacity/8, status, at*1e9),
 			} {
 				if rnd.IntN(12) > 0 {
 					lines = append(lines, line)
