@@ -37,6 +37,7 @@ import (
 var (
 	panelDevices = flag.Int("panels.devices", 8, "devices of TestPanels")
 	panelDays    = flag.Int("panels.days", 2, "days of its long panel, of a reading a minute")
+	panelAsks    = flag.Int("panels.asks", 0, "how often TestPanels asks once more, for the mean of warm answers")
 	panelMetrics = flag.Int("panels.metrics", 10, "metrics of the last day, the days before have two")
 )
 
@@ -251,6 +252,18 @@ func rusage(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// warm is what a panel takes that is asked again and again.
+func warm(t *testing.T, base string, p panel) string {
+	var all []time.Duration
+	sum := time.Duration(0)
+	for range *panelAsks {
+		_, _, cpu, _ := ask(t, base, p)
+		all, sum = append(all, cpu), sum+cpu
+	}
+	return fmt.Sprintf("warm, of %d: mean %.1f, least %.1f", len(all), sum.Seconds()*1e3/float64(len(all)),
+		slices.Min(all).Seconds()*1e3)
+}
+
 // Panels over a fleet answer the same from lanes as from chunks, for a fraction of the request units. -v shows what
 // they cost: cold is what a querier asks that has just begun and knows but the devices' tags, warm what it asks again.
 func TestPanels(t *testing.T) {
@@ -291,6 +304,9 @@ func TestPanels(t *testing.T) {
 				}
 				line += fmt.Sprintf(" %5d (%5d) %7.0f", cpu.Milliseconds(), wall.Milliseconds(), ru)
 				source = header.Get(query.SourceHeader)
+			}
+			if *panelAsks > 0 && lanes {
+				line += " " + warm(t, s.URL+prom.Prefix, panel)
 			}
 			s.Close()
 		}

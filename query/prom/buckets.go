@@ -36,6 +36,10 @@ type buckets struct {
 
 	before []uint32 // counts of the buckets before one together, made by count
 	marks  []fall   // made by fallen
+
+	// Of the leaf that they are for: the bucket behind the first step's window, how many lie between two steps, and in a
+	// window.
+	behind, apart, length int
 }
 
 // parts is columns of buckets, beside those of the last sample, which all leaves need.
@@ -121,6 +125,11 @@ func newBuckets(l *leaf, width int64) *buckets {
 		b.least, b.greatest = make([]float64, n), make([]float64, n)
 	}
 	b.before = make([]uint32, n+1)
+	end := func(k int) int { return int((l.steps.at(k) - l.offset - b.begin) / width) }
+	b.behind, b.length = end(0), int(l.window/width)
+	if l.steps.n > 1 {
+		b.apart = end(1) - b.behind // of more than two, the step is whole buckets
+	}
 	return b
 }
 
@@ -193,12 +202,12 @@ func (b *buckets) compute(l *leaf, out []float64) (some, certain bool) {
 }
 
 // end is the number of the bucket behind the window of a step.
-func (b *buckets) end(l *leaf, k int) int { return int((l.steps.at(k) - l.offset - b.begin) / b.width) }
+func (b *buckets) end(k int) int { return b.behind + k*b.apart }
 
 // newest is the bucket of the newest sample of a window; markers count as samples if they are to. It is -1 for none.
 func (b *buckets) newest(l *leaf, k int, markers bool) int {
 	after := l.steps.at(k) - l.offset - l.window
-	for i := b.end(l, k) - 1; i >= 0 && b.at(i) > after; i-- {
+	for i := b.end(k) - 1; i >= 0 && b.at(i) > after; i-- {
 		switch {
 		case markers && b.stale[i]:
 			return -1
@@ -250,9 +259,9 @@ func (b *buckets) count() {
 }
 
 // window is the buckets of a step's window, without empty ones at its ends, and how many samples they have.
-func (b *buckets) window(l *leaf, k int) (of span, n int) {
-	of.hi = b.end(l, k)
-	of.lo = of.hi - int(l.window/b.width)
+func (b *buckets) window(k int) (of span, n int) {
+	of.hi = b.end(k)
+	of.lo = of.hi - b.length
 	if n = int(b.before[of.hi] - b.before[of.lo]); n == 0 {
 		return of, 0
 	}
@@ -268,7 +277,7 @@ func (b *buckets) window(l *leaf, k int) (of span, n int) {
 func (b *buckets) sizes(l *leaf, out []float64) bool {
 	b.count()
 	for k := range out {
-		if _, n := b.window(l, k); n > 0 {
+		if _, n := b.window(k); n > 0 {
 			out[k] = float64(n)
 		}
 	}
@@ -278,7 +287,7 @@ func (b *buckets) sizes(l *leaf, out []float64) bool {
 func (b *buckets) firsts(l *leaf, out []float64) bool {
 	b.count()
 	for k := range out {
-		if s, n := b.window(l, k); n > 0 {
+		if s, n := b.window(k); n > 0 {
 			out[k] = b.first[s.lo]
 		}
 	}
@@ -292,6 +301,10 @@ func (b *buckets) fallen() {
 	if !slices.IsSortedFunc(b.falls, earlier) {
 		slices.SortStableFunc(b.falls, earlier)
 	}
+	if len(b.falls) == 0 && b.gapless() {
+		b.fallenBetween()
+		return
+	}
 	within, before := b.falls, -1
 	for i, n := range b.counts {
 		if n == 0 {
@@ -304,6 +317,33 @@ func (b *buckets) fallen() {
 			b.marks, within = append(b.marks, within[0]), within[1:]
 		}
 		before = i
+	}
+}
+
+// gapless reports whether no bucket between the first and the last sample is empty.
+func (b *buckets) gapless() bool {
+	counts := b.counts
+	for len(counts) > 0 && counts[0] == 0 {
+		counts = counts[1:]
+	}
+	for len(counts) > 0 && counts[len(counts)-1] == 0 {
+		counts = counts[:len(counts)-1]
+	}
+	return !slices.Contains(counts, 0)
+}
+
+// fallenBetween makes marks where there are none within buckets, and no bucket between others is empty. Those of empty
+// ones at the ends, whose values mean nothing, are in no window: that ends at buckets with samples.
+func (b *buckets) fallenBetween() {
+	if len(b.counts) == 0 {
+		return
+	}
+	first, last := b.first[1:], b.last
+	last = last[:len(first)]
+	for i, v := range first {
+		if v < last[i] {
+			b.marks = append(b.marks, fall{i + 1, false, last[i]})
+		}
 	}
 }
 
@@ -328,7 +368,7 @@ func (b *buckets) resets(l *leaf, out []float64) bool {
 	b.count()
 	b.fallen()
 	for k := range out {
-		if s, n := b.window(l, k); n > 0 {
+		if s, n := b.window(k); n > 0 {
 			out[k] = float64(len(b.marked(s)))
 		}
 	}
@@ -342,8 +382,9 @@ func (b *buckets) rates(l *leaf, out []float64) bool {
 	if l.function != "delta" {
 		b.fallen()
 	}
+	var c coverage
 	for k := range out {
-		s, n := b.window(l, k)
+		s, n := b.window(k)
 		if n < 2 {
 			continue
 		}
@@ -354,7 +395,7 @@ func (b *buckets) rates(l *leaf, out []float64) bool {
 				v += m.value
 			}
 		}
-		out[k] = v * l.extrapolation(l.steps.at(k), e, v)
+		out[k] = v * c.extrapolation(l, l.steps.at(k), &e, v)
 	}
 	return true
 }
@@ -382,7 +423,7 @@ func (b *buckets) known(s span, n int) bool {
 func (b *buckets) totals(l *leaf, out []float64) bool {
 	b.count()
 	for k := range out {
-		s, n := b.window(l, k)
+		s, n := b.window(k)
 		if n == 0 {
 			continue
 		}
@@ -415,7 +456,7 @@ func (b *buckets) off(n int) float64 {
 func (b *buckets) averages(l *leaf, out []float64) bool {
 	b.count()
 	for k := range out {
-		s, n := b.window(l, k)
+		s, n := b.window(k)
 		if n == 0 {
 			continue
 		}
@@ -449,7 +490,7 @@ func mean(sum, rest, n, off float64) (v float64, sure bool) {
 func (b *buckets) minima(l *leaf, out []float64) bool {
 	b.count()
 	for k := range out {
-		s, n := b.window(l, k)
+		s, n := b.window(k)
 		if n == 0 {
 			continue
 		}
@@ -467,7 +508,7 @@ func (b *buckets) minima(l *leaf, out []float64) bool {
 func (b *buckets) maxima(l *leaf, out []float64) bool {
 	b.count()
 	for k := range out {
-		s, n := b.window(l, k)
+		s, n := b.window(k)
 		if n == 0 {
 			continue
 		}

@@ -228,3 +228,35 @@ func TestWhatSumsOfBucketsTell(t *testing.T) {
 		require.Equal(t, kind.average, of("avg_over_time", kind.value), fmt.Sprint("average of ", kind.name))
 	}
 }
+
+// A window's value does not depend on those beside it, of which the first or the last sample may stand at the same
+// place, with more samples or fewer between them.
+func TestWindowsStandForThemselves(t *testing.T) {
+	const start, length = int64(1_795_176_000_000), int64(300_000)
+	var times []int64
+	spans := []struct{ last, every int64 }{{290_000, 10_000}, {290_000, 95_000}, {290_000, 19_000}, {290_000, 19_000},
+		{200_000, 10_000}}
+	for k, s := range spans {
+		for at := int64(100_000); at <= s.last; at += s.every {
+			times = append(times, start+int64(k)*length+at)
+		}
+	}
+	values := make([]float64, len(times))
+	for i := range values {
+		values[i] = 1e6 + float64(i)*0.7 - float64(i/40)*20
+	}
+	for _, function := range []string{"rate", "increase", "delta"} {
+		w := prom.Window{Function: function, First: start + length, Step: length, N: len(spans), Range: length, Grid: 60_000}
+		together := w.FromSamples(times, values)
+		buckets, certain := w.FromBuckets(times, values)
+		require.True(t, certain)
+		for k := range together {
+			one := w
+			one.First, one.N = w.First+int64(k)*length, 1
+			want := one.FromSamples(times, values)[0]
+			require.NotZero(t, want)
+			require.Equal(t, math.Float64bits(want), math.Float64bits(together[k]), "%s, window %d", function, k)
+			require.Equal(t, math.Float64bits(want), math.Float64bits(buckets[k]), "%s, window %d of buckets", function, k)
+		}
+	}
+}

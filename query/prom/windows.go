@@ -181,6 +181,7 @@ func (w *windows) rates(out []float64) {
 			}
 		}
 	}
+	var c coverage
 	for k, s := range w.spans {
 		if s.len() < 2 {
 			continue
@@ -193,7 +194,7 @@ func (w *windows) rates(out []float64) {
 			}
 		}
 		e := ends{w.times[first], w.times[last], s.len(), w.values[first]}
-		out[k] = v * w.extrapolation(w.steps.at(k), e, v)
+		out[k] = v * c.extrapolation(w.leaf, w.steps.at(k), &e, v)
 	}
 }
 
@@ -204,27 +205,49 @@ type ends struct {
 	value       float64
 }
 
+// coverage is how the samples of a window cover it. As a rule it is the same of windows that follow each other, which
+// spares divisions.
+type coverage struct {
+	toStart, toEnd     int64 // ms; what lies between them follows
+	n                  int
+	start, end, length float64 // seconds, as far as the window is taken to be covered
+	factor             float64 // unless a counter begins at zero before that
+}
+
 // extrapolation is by what the increase between the first and the last sample of the window of a step is multiplied. A
 // window is taken to be covered up to its end, or begin, if that is not much further away than samples are from each
 // other; a counter is taken to begin at zero at the earliest.
-func (l *leaf) extrapolation(at int64, of ends, increase float64) float64 {
-	toStart := float64(of.first-(at-l.back)) / 1000
-	toEnd := float64(at-l.offset-of.last) / 1000
-	covered := float64(of.last-of.first) / 1000
-	apart := covered / float64(of.n-1)
-	far := apart * 1.1
-	if toStart >= far {
-		toStart = apart / 2
+func (c *coverage) extrapolation(l *leaf, at int64, of *ends, increase float64) float64 {
+	toStart, toEnd := of.first-(at-l.back), at-l.offset-of.last
+	if c.n != of.n || c.toStart != toStart || c.toEnd != toEnd {
+		c.n, c.toStart, c.toEnd = of.n, toStart, toEnd
+		c.measure(of.last - of.first)
+		c.factor = c.over(l, c.start)
 	}
 	if l.function != "delta" && increase > 0 && of.value >= 0 {
-		if toZero := covered * (of.value / increase); toZero < toStart {
-			toStart = toZero
+		if toZero := c.length * (of.value / increase); toZero < c.start {
+			return c.over(l, toZero)
 		}
 	}
-	if toEnd >= far {
-		toEnd = apart / 2
+	return c.factor
+}
+
+// measure makes seconds of what is known, and of the time between the samples at the ends.
+func (c *coverage) measure(covered int64) {
+	c.start, c.end, c.length = float64(c.toStart)/1000, float64(c.toEnd)/1000, float64(covered)/1000
+	apart := c.length / float64(c.n-1)
+	far := apart * 1.1
+	if c.start >= far {
+		c.start = apart / 2
 	}
-	factor := (covered + toStart + toEnd) / covered
+	if c.end >= far {
+		c.end = apart / 2
+	}
+}
+
+// over is the factor of a window that is covered from so long before its first sample.
+func (c *coverage) over(l *leaf, start float64) float64 {
+	factor := (c.length + start + c.end) / c.length
 	if l.function == "rate" {
 		factor /= l.seconds
 	}
