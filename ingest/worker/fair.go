@@ -59,8 +59,10 @@ func (w *Worker) shareOut(rec *Record, readings []telemetry.Reading, now time.Ti
 	case since >= 2*fairRound+late:
 		w.countAnew(now)
 	case since >= fairRound:
+		// Who sends now and then is in few rounds, but waits in all of them.
+		n := len(w.tenants)
 		for _, t := range f.some {
-			if n := len(f.some); t.waits == nil && 2*n*t.came > 3*f.came && w.tenants[t.name] == t {
+			if t.waits == nil && 2*n*t.came > 3*f.came && w.tenants[t.name] == t {
 				w.set(t, nil, waiting{limit: limitShare, from: rec.Offset, since: rec.Time}, false)
 			}
 		}
