@@ -169,11 +169,15 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	if err := r.ParseForm(); err != nil {
 		return bad("error parsing form values: %v", err)
 	}
+	asOf, err := a.asOf(r)
+	if err != nil {
+		return err
+	}
 	memory := a.cfg.Querier.Memory(a.cfg.MemoryBytes)
 	defer memory.Close()
 	c := &call{r, &tenantStorage{
 		querier: a.cfg.Querier, tenant: caller.Tenant, memory: memory, tags: a.cfg.Querier.Tags(caller.Tenant),
-		leaves: make(leaves),
+		leaves: make(leaves), asOf: asOf,
 	}}
 	var body []byte
 	kind, pieces := "application/json", func(yield func([]byte) bool) { yield(body) }

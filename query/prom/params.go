@@ -2,10 +2,12 @@ package prom
 
 import (
 	"math"
+	"net/http"
 	"strconv"
 	"time"
 
 	"binnacle/internal/telemetry"
+	"binnacle/query/httpapi"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -28,6 +30,30 @@ func (c *call) instant(name string, otherwise time.Time) (time.Time, error) {
 		return t, bad("invalid parameter %q: cannot parse %q to a valid timestamp", name, s)
 	}
 	return t, nil
+}
+
+// asOf is the moment that a query is about what was stored by, in ms since 1970 UTC; 0 where it is about now.
+func (a *api) asOf(r *http.Request) (int64, error) {
+	const name = "as_of"
+	switch given := r.Form[name]; {
+	case len(given) == 0:
+		return 0, nil
+	case len(given) > 1:
+		return 0, bad("parameter %q is given %d times", name, len(given))
+	case r.URL.Path != Prefix+"/api/v1/query" && r.URL.Path != Prefix+"/api/v1/query_range":
+		return 0, bad("parameter %q: only query and query_range answer as of an earlier time", name)
+	case r.Header.Get(httpapi.AfterHeader) != "":
+		return 0, bad("parameter %q may not stand beside %s, which is about now", name, httpapi.AfterHeader)
+	}
+	at, err := (&call{Request: r}).instant(name, time.Time{})
+	if err != nil {
+		return 0, err
+	}
+	if now := a.cfg.Now(); at.UnixMilli() <= 0 || at.After(now) {
+		return 0, bad("invalid parameter %q: %s; allowed is a time between 1970 and now, which is %s", name,
+			at.Format(time.RFC3339Nano), now.UTC().Format(time.RFC3339Nano))
+	}
+	return at.UnixMilli(), nil
 }
 
 // duration is a number of seconds or a duration as PromQL spells it; 0 if it is absent.

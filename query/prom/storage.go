@@ -28,6 +28,7 @@ var (
 type tenantStorage struct {
 	querier *query.Querier
 	tenant  string
+	asOf    int64 // what was stored by then counts alone, ms since 1970 UTC; 0: what there is now
 	memory  *query.Memory
 
 	tags   *query.Tags
@@ -65,7 +66,7 @@ func (s *selector) Select(ctx context.Context, _ bool, hints *storage.SelectHint
 // request asks for what the matchers may match.
 func (s *selector) request(matchers []*labels.Matcher) query.Request {
 	return query.Request{
-		Tenant: s.tenant, Range: rangeOf(s.mint, s.maxt),
+		Tenant: s.tenant, Range: rangeOf(s.mint, s.maxt), AsOf: s.asOf,
 		Devices: named(matchers, deviceLabel), Metrics: named(matchers, model.MetricNameLabel),
 	}
 }

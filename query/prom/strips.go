@@ -16,7 +16,7 @@ var grids = []lane.Grid{lane.HalfHour, lane.Minute}
 
 // onLanes is the grid of lanes that a leaf may be computed from.
 func (s *selector) onLanes(l *leaf, r query.Request) (lane.Grid, bool) {
-	if l.metric == "" || !s.querier.HasLanes() || len(r.Metrics) != 1 {
+	if l.metric == "" || !s.querier.HasLanes() || len(r.Metrics) != 1 || r.AsOf > 0 { // lanes know no past
 		return 0, false
 	}
 	for _, g := range grids {
