@@ -128,7 +128,34 @@ func TestABinIsItsRows(t *testing.T) {
 		frame, err := bin.Frame(span, metrics, below)
 		require.NoError(t, err)
 		require.Equal(t, old.Frame(span, metrics), frame, "seed %d, round %d", seed, round)
+
+		above := rows.First() - 1 + r.Int64N(rows.Through()-rows.First()+2)
+		frame, err = bin.FrameAbove(above, span, metrics, below)
+		require.NoError(t, err)
+		later := binning.NewRows(binning.NewNames())
+		for offset, reading := range old.Each() {
+			if offset > above {
+				later.Append(offset, reading)
+			}
+		}
+		require.Equal(t, later.Frame(span, metrics), frame, "seed %d, round %d, above %d", seed, round, above)
 	}
+}
+
+// A block that is one record goes to the head as a whole, and leaves no block without readings behind.
+func TestABlockOfOneRecordIsNotDivided(t *testing.T) {
+	s, b := binning.NewSchemas(), binning.NewBin(binning.NewNames())
+	for i := range int64(4) {
+		if i == 3 {
+			require.True(t, b.Seal(s))
+		}
+		b.Append(7+i/3, telemetry.Reading{Time: 1000 + i,
+			Fields: []telemetry.Field{{Metric: "a", Value: telemetry.IntValue(i)}}})
+	}
+	head, rest, err := b.SplitAt(2, s)
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 1}, []int{head.Readings(), rest.Readings()})
+	require.Equal(t, []int64{7, 8}, []int64{head.Through(), rest.First()})
 }
 
 // What is cut and put together again is what it was, and no record is divided.

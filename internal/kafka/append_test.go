@@ -44,6 +44,16 @@ func appendTellsTheOffset(t *testing.T, at place) {
 	require.Zero(t, first)
 	require.Equal(t, next, end)
 	require.Equal(t, []string{"zstd", "zstd", "zstd", "somebody else"}, values(t, of, 1, end-4))
+
+	var offsets, want []int64 // of a stretch that begins and ends inside of what was appended at once
+	require.NoError(t, of.Each(t.Context(), 1, 4, end-2, func(r *kafka.Record) error {
+		offsets = append(offsets, r.Offset)
+		return nil
+	}, nil))
+	for at := int64(4); at < end-2; at++ {
+		want = append(want, at)
+	}
+	require.Equal(t, want, offsets)
 }
 
 // What does not fit is refused, and nothing of it is appended.
