@@ -317,6 +317,8 @@ func TestPanels(t *testing.T) {
 		require.Contains(t, answers[0], `"fleet"`)
 		if p.devices >= 1000 {
 			require.Less(t, rus[1], rus[0]/4, "%s: %s", panel.name, source)
+			require.LessOrEqual(t, rus[1], 200.0, "%s, modelled RU: the goal, of a day in steps of 5 m and 30 in steps of 30 m",
+				panel.name)
 		}
 	}
 }
