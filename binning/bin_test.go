@@ -313,3 +313,53 @@ func TestAShelfThatFails(t *testing.T) {
 	_, err = bin.Blocks()[0].Append(nil)
 	require.ErrorIs(t, err, errShelfLost)
 }
+
+// Blocks that reach into each other, or say the same twice, become each record once, of those that are asked for.
+func TestBlocksThatReachIntoEachOther(t *testing.T) {
+	const seed = 81
+	r := rand.New(rand.NewPCG(seed, 0))
+	for round := range 400 {
+		s, rows := binning.NewSchemas(), takenOf(r, 1+r.IntN(40), true)
+		last := rows.Through()
+		var blocks []binning.Block
+		for offset := int64(0); offset <= last || r.IntN(4) > 0; offset = r.Int64N(last + 2) {
+			some, to := binning.NewBin(binning.NewNames()), offset+1+r.Int64N(last+1)
+			if len(blocks) == 0 {
+				to = last + 1 // one has all
+			}
+			for at, reading := range rows.Each() {
+				if at >= offset && at < to {
+					some.Append(at, reading)
+				}
+			}
+			if some.Seal(s) {
+				blocks = append(blocks, some.Blocks()...)
+			}
+			if len(blocks) > 6 {
+				break
+			}
+		}
+		from := r.Int64N(last + 1)
+		below := from + r.Int64N(last-from+3)
+		if round%2 == 0 && len(blocks) > 1 {
+			blocks = blocks[1:] // of some records there is none
+		}
+		held := map[int64]bool{}
+		for i := range blocks {
+			one := binning.BinOf(binning.NewNames(), blocks[i:i+1])
+			for _, x := range takenFrom(t, &one) {
+				held[x.offset] = true
+			}
+		}
+		want := slices.DeleteFunc(rowsTaken(rows), func(x reported) bool {
+			return !held[x.offset] || x.offset < from || x.offset >= below
+		})
+		merged, err := s.Merge(blocks, from, below)
+		require.NoError(t, err)
+		all := binning.BinOf(binning.NewNames(), merged)
+		require.Equal(t, want, append([]reported{}, takenFrom(t, &all)...), "seed %d, round %d", seed, round)
+		for i := 1; i < len(merged); i++ {
+			require.Less(t, merged[i-1].Through, merged[i].First, "seed %d, round %d", seed, round)
+		}
+	}
+}

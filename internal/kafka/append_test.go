@@ -54,6 +54,19 @@ func appendTellsTheOffset(t *testing.T, at place) {
 		want = append(want, at)
 	}
 	require.Equal(t, want, offsets)
+
+	// With room for one answer at a time: each is given back, also when whoever reads wants no more.
+	tight := connect(t, kafka.Config{Brokers: []string{at.addr}, MaxFetchedBytes: 1}).Topic(at.topic)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	enough := errors.New("enough")
+	for range 3 {
+		err := tight.Each(ctx, 1, 0, end, func(*kafka.Record) error { return enough }, nil)
+		require.ErrorIs(t, err, enough)
+		n := int64(0)
+		require.NoError(t, tight.Each(ctx, 1, 0, end, func(*kafka.Record) error { n++; return nil }, nil))
+		require.Equal(t, end, n)
+	}
 }
 
 // What does not fit is refused, and nothing of it is appended.
