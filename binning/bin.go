@@ -2,6 +2,7 @@ package binning
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"sort"
@@ -379,9 +380,145 @@ func (b *Bin) FrameAbove(above int64, span telemetry.Range, metrics []string, be
 	return FrameOf(runs), nil
 }
 
+// BlocksAbove is what FrameAbove is made of, as blocks: the readings of records above an offset and below another one,
+// of blocks that may have some with an instant in span, with the columns of the metrics. FrameOfBlocks makes the frame
+// of them. It is nil where no block is whole.
+func (b *Bin) BlocksAbove(above int64, span telemetry.Range, metrics []string, below int64) ([]chunk.Blocks, error) {
+	var asked []*Block
+	some := false
+	for i := range b.Blocks() {
+		x := &b.Blocks()[i]
+		if x.First >= below || x.Through <= above || !x.overlaps(span) || !x.schema.HasAny(metrics) {
+			continue
+		}
+		asked, some = append(asked, x), some || x.within(above, below)
+	}
+	if !some {
+		return nil, nil
+	}
+	t := telling{metrics: metrics, left: len(asked) + 1}
+	for _, x := range asked {
+		if x.within(above, below) {
+			if err := t.block(x); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		run, err := x.run(metrics, &t.opener)
+		if err == nil {
+			err = t.run(run.Where(func(k int) bool { return run.Offsets[k] > above && run.Offsets[k] < below && run.Valued(k) }))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	open := b.open.Below(below)
+	if from, n := open.Upto(above), len(open.rows); n > from {
+		run := open.Run(from, n).Of(metrics)
+		if err := t.run(run.Where(run.Valued)); err != nil {
+			return nil, err
+		}
+	}
+	return t.out, nil
+}
+
+// telling is blocks on their way to somebody else.
+type telling struct {
+	opener
+	metrics []string
+	out     []chunk.Blocks
+	of      *chunk.Schema // that of the blocks of the last of out
+	data    []byte        // the rows, end to end
+	left    int           // how many blocks come at most
+}
+
+// block takes a block as it is.
+func (t *telling) block(x *Block) error {
+	data, err := t.rows(x)
+	if err != nil {
+		return err
+	}
+	from := len(t.data)
+	if t.data, err = x.schema.AppendColumns(t.data, data, t.metrics, x.First); err != nil {
+		return fmt.Errorf("the block of offsets %d to %d: %w", x.First, x.Through, err)
+	}
+	if t.of != x.schema {
+		t.of = x.schema
+		t.out = append(t.out, chunk.Blocks{Schema: x.schema.Of(t.metrics)})
+	}
+	t.add(from)
+	return nil
+}
+
+// run takes the readings of a run, if there are any.
+func (t *telling) run(run chunk.Run) error {
+	if run.Rows() == 0 {
+		return nil
+	}
+	schema, err := chunk.ParseSchema(chunk.AppendSchema(nil, &run))
+	if err != nil {
+		return err
+	}
+	from := len(t.data)
+	if t.data, err = chunk.AppendRows(t.data, &run); err != nil {
+		return err
+	}
+	t.of, t.out = nil, append(t.out, chunk.Blocks{Schema: schema})
+	t.add(from)
+	return nil
+}
+
+// add has what was appended to the rows be a block. What was there before may stay where it was.
+func (t *telling) add(from int) {
+	last := &t.out[len(t.out)-1]
+	if last.Rows == nil {
+		last.Rows = make([][]byte, 0, t.left)
+	}
+	last.Rows = append(last.Rows, t.data[from:len(t.data):len(t.data)])
+	if t.left--; from == 0 {
+		t.data = slices.Grow(t.data, t.left*len(t.data)) // as if all were as large
+	}
+}
+
+// FrameOfBlocks is the readings of blocks that follow each other, with an instant in span, as columns (FrameOf).
+func FrameOfBlocks(blocks []chunk.Blocks, span telemetry.Range) (chunk.Frame, error) {
+	n := 0
+	for i := range blocks {
+		n += len(blocks[i].Rows)
+	}
+	runs := make([]chunk.Run, 0, n)
+	left := chunk.MaxValues // more readings no bin has
+	for i := range blocks {
+		for _, data := range blocks[i].Rows {
+			run, err := blocks[i].Schema.Rows(data, nil)
+			if err != nil {
+				return chunk.Frame{}, err
+			}
+			if left -= run.Rows(); left < 0 {
+				return chunk.Frame{}, fmt.Errorf("blocks of more than %d readings", chunk.MaxValues)
+			}
+			from, to := spanOf(run.Times)
+			if from < span.From || to >= span.To || !valued(&run) {
+				all := run
+				run = all.Where(func(k int) bool { return span.Contains(all.Times[k]) && all.Valued(k) })
+			}
+			if run.Rows() > 0 {
+				runs = append(runs, run)
+			}
+		}
+	}
+	if len(runs) == 0 {
+		return chunk.Frame{}, nil
+	}
+	return FrameOf(runs), nil
+}
+
+// within reports whether all of the block's records are above an offset and below another one.
+func (b *Block) within(above, below int64) bool { return b.First > above && b.Through < below }
+
 // kept is the readings of a block's run that are asked for.
 func kept(run chunk.Run, x *Block, span telemetry.Range, above, below int64, projected bool) chunk.Run {
-	whole := x.First > above && x.Through < below && span.From <= x.From && x.To < span.To
+	whole := x.within(above, below) && span.From <= x.From && x.To < span.To
 	if whole && (!projected || valued(&run)) {
 		return run
 	}

@@ -85,6 +85,7 @@ func TestABinIsItsRows(t *testing.T) {
 	const seed = 77
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := binning.NewSchemas()
+	told := 0
 	for round := range 300 {
 		rows := takenOf(r, 1+r.IntN(200), round%2 == 0)
 		bin := binOf(r, s, rows)
@@ -129,7 +130,10 @@ func TestABinIsItsRows(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, old.Frame(span, metrics), frame, "seed %d, round %d", seed, round)
 
-		above := rows.First() - 1 + r.Int64N(rows.Through()-rows.First()+2)
+		above := int64(-1)
+		if r.IntN(2) == 0 {
+			above = rows.First() - 1 + r.Int64N(rows.Through()-rows.First()+2)
+		}
 		frame, err = bin.FrameAbove(above, span, metrics, below)
 		require.NoError(t, err)
 		later := binning.NewRows(binning.NewNames())
@@ -139,7 +143,32 @@ func TestABinIsItsRows(t *testing.T) {
 			}
 		}
 		require.Equal(t, later.Frame(span, metrics), frame, "seed %d, round %d, above %d", seed, round, above)
+		blocks, err := bin.BlocksAbove(above, span, metrics, below)
+		require.NoError(t, err)
+		if blocks != nil {
+			told++
+			got, err := binning.FrameOfBlocks(blocks, span)
+			require.NoError(t, err)
+			require.Equal(t, frame, got, "seed %d, round %d", seed, round)
+		}
 	}
+	require.Greater(t, told, 100)
+}
+
+// What is told of a bin is bounded, whatever it says of itself.
+func TestBlocksOfTooManyReadings(t *testing.T) {
+	run := chunk.Run{Sets: []telemetry.Labels{nil}}
+	run.Offsets, run.Times = make([]int64, chunk.MaxRows), make([]int64, chunk.MaxRows)
+	schema, err := chunk.ParseSchema(chunk.AppendSchema(nil, &run))
+	require.NoError(t, err)
+	rows, err := chunk.AppendRows(nil, &run)
+	require.NoError(t, err)
+	blocks := []chunk.Blocks{{Schema: schema, Rows: slices.Repeat([][]byte{rows}, 9)}}
+	_, err = binning.FrameOfBlocks(blocks, binning.All)
+	require.ErrorContains(t, err, "blocks of more than 1048576 readings")
+	blocks[0].Rows = blocks[0].Rows[:8]
+	_, err = binning.FrameOfBlocks(blocks, binning.All)
+	require.NoError(t, err)
 }
 
 // A block that is one record goes to the head as a whole, and leaves no block without readings behind.

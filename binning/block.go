@@ -149,6 +149,9 @@ func (s *Schemas) of(b []byte) (*chunk.Schema, error) {
 	return parsed, nil
 }
 
+// Schema is the schema that b spells; b is not kept. What is no schema gives chunk.ErrCorrupt.
+func (s *Schemas) Schema(b []byte) (*chunk.Schema, error) { return s.of(b) }
+
 // block encodes a run. It fails with chunk.ErrTooLarge when the run is above the limits of a block.
 func (s *Schemas) block(run *chunk.Run) (Block, error) {
 	s.scratch = chunk.AppendSchema(s.scratch[:0], run)

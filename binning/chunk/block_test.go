@@ -1,6 +1,7 @@
 package chunk_test
 
 import (
+	"bytes"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -161,10 +162,21 @@ func TestDamagedBlocks(t *testing.T) {
 // readBlock opens bytes as a block: an error is ErrCorrupt, and what they are is a run that makes a block again.
 func readBlock(t *testing.T, b []byte) {
 	run, err := openBlock(b, nil)
+	part, partErr := columnsOf(b, []string{"metric 1"})
 	if err != nil {
 		require.ErrorIs(t, err, chunk.ErrCorrupt)
+		if partErr != nil { // what is wrong may stand in what is not read
+			require.ErrorIs(t, partErr, chunk.ErrCorrupt)
+		}
 		return
 	}
+	require.NoError(t, partErr)
+	want, err := openBlock(b, []string{"metric 1"})
+	require.NoError(t, err)
+	for i := range want.Offsets {
+		want.Offsets[i] = 5
+	}
+	require.Equal(t, want, part)
 	if again, err := chunk.AppendBlock(nil, &run); err == nil {
 		got, err := openBlock(again, nil)
 		require.NoError(t, err)
@@ -172,8 +184,48 @@ func readBlock(t *testing.T, b []byte) {
 	} else {
 		require.ErrorIs(t, err, chunk.ErrTooLarge)
 	}
-	_, err = openBlock(b, []string{"metric 1"})
-	require.NoError(t, err)
+}
+
+// columnsOf is the run of a block's columns that were copied without decoding them, with 5 for all offsets.
+func columnsOf(b []byte, metrics []string) (chunk.Run, error) {
+	schema, rows, err := chunk.SplitBlock(b)
+	if err != nil {
+		return chunk.Run{}, err
+	}
+	s, err := chunk.ParseSchema(schema)
+	if err != nil {
+		return chunk.Run{}, err
+	}
+	before := []byte("what is there")
+	rows, err = s.AppendColumns(slices.Clone(before), rows, metrics, 5)
+	if err != nil {
+		return chunk.Run{}, err
+	}
+	if !bytes.HasPrefix(rows, before) {
+		return chunk.Run{}, errors.New("what was there has changed")
+	}
+	if s, err = chunk.ParseSchema(s.Of(metrics).Bytes()); err != nil {
+		return chunk.Run{}, err
+	}
+	return s.Rows(rows[len(before):], nil)
+}
+
+// Columns of a block that are copied as they are have the same values as those that are decoded.
+func TestColumnsOfABlock(t *testing.T) {
+	r := rand.New(rand.NewPCG(34, 0))
+	for range 400 {
+		run, b := blockOf(t, randomRun(r, 200), nil)
+		for _, metrics := range [][]string{nil, {"metric 0"}, {"metric 4", "metric 1"}, {"metric 3"}, {"none"}} {
+			want, err := openBlock(b, metrics)
+			require.NoError(t, err)
+			for i := range want.Offsets {
+				want.Offsets[i] = 5
+			}
+			got, err := columnsOf(b, metrics)
+			require.NoError(t, err)
+			require.Equal(t, want, got, "%v of %d columns", metrics, len(run.Columns))
+		}
+	}
 }
 
 func FuzzBlock(f *testing.F) {

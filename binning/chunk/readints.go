@@ -244,11 +244,12 @@ func take(from *[]byte, n int) ([]byte, error) {
 }
 
 func (d *decoder) byte() (byte, error) {
-	b, err := d.takePlain(1)
-	if err != nil {
-		return 0, err
+	p := d.s.plain
+	if len(p) == 0 {
+		return 0, corrupt("1 byte wanted where none is left")
 	}
-	return b[0], nil
+	d.s.plain = p[1:]
+	return p[0], nil
 }
 
 func (d *decoder) uvarint() (uint64, error) {

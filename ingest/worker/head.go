@@ -36,11 +36,17 @@ func (w *Worker) Snapshot(req store.HeadRequest) store.PartitionHead {
 				out.Above = upto
 			}
 			var err error
-			if out.Frame, err = p.rows.FrameAbove(out.Above, req.Range, req.Metrics, head.Position); err != nil {
+			if req.Blocks {
+				out.Blocks, err = p.rows.BlocksAbove(out.Above, req.Range, req.Metrics, head.Position)
+			}
+			if err == nil && out.Blocks == nil {
+				out.Frame, err = p.rows.FrameAbove(out.Above, req.Range, req.Metrics, head.Position)
+			}
+			if err != nil {
 				yield(store.HeadRows{}, err)
 				return
 			}
-			if (len(out.Frame.Groups) > 0 || head.Owner != 0) && !yield(out, nil) {
+			if (out.Blocks != nil || len(out.Frame.Groups) > 0 || head.Owner != 0) && !yield(out, nil) {
 				return
 			}
 		}

@@ -4,6 +4,8 @@ package app_test
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -31,6 +33,31 @@ type tail struct {
 
 func (h tail) Heads(_ context.Context, r store.HeadRequest) ([]store.PartitionHead, error) {
 	return []store.PartitionHead{h.Snapshot(r)}, nil
+}
+
+// metered counts the bytes of answers.
+type metered struct {
+	http.RoundTripper
+	bytes *int
+}
+
+func (m metered) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := m.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = meteredBody{resp.Body, m.bytes}
+	}
+	return resp, err
+}
+
+type meteredBody struct {
+	io.ReadCloser
+	bytes *int
+}
+
+func (b meteredBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	*b.bytes += n
+	return n, err
 }
 
 // BenchmarkTail asks one metric of ten of what an ingester holds: 100 devices that have reported every ten seconds for
@@ -74,12 +101,14 @@ func BenchmarkTail(b *testing.B) {
 	serving := httptest.NewServer(headhttp.Handler(headhttp.HandlerConfig{Heads: tail{Local: l}}))
 	defer serving.Close()
 	targets := func(context.Context) ([]string, error) { return []string{serving.URL}, nil }
+	wire := 0
 	for _, c := range []struct {
 		name  string
 		cache int64
 	}{{"all", -1}, {"what is new", 1 << 30}} {
 		q, err := query.New(query.Config{Reader: client.Chunks(), Directory: directory, Catalog: client.Catalog(), Now: clock,
-			Heads: headhttp.NewClient(headhttp.ClientConfig{Targets: targets}), CacheBytes: c.cache})
+			Heads: headhttp.NewClient(headhttp.ClientConfig{Targets: targets,
+				HTTP: &http.Client{Transport: metered{http.DefaultTransport, &wire}}}), CacheBytes: c.cache})
 		require.NoError(b, err)
 		ask := func() {
 			values := 0
@@ -97,6 +126,7 @@ func BenchmarkTail(b *testing.B) {
 		ask()
 		b.Run(c.name, func(b *testing.B) {
 			used := time.Duration(0)
+			wire = 0
 			for b.Loop() {
 				report(now.Add(3 * every))
 				began := processorTime(b)
@@ -104,6 +134,7 @@ func BenchmarkTail(b *testing.B) {
 				used += processorTime(b) - began
 			}
 			b.ReportMetric(float64(used)/float64(b.N)/1e6, "CPU-ms")
+			b.ReportMetric(float64(wire)/float64(b.N)/1e3, "KB")
 		})
 	}
 }

@@ -15,8 +15,10 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/binning"
 	"binnacle/internal/catalog"
 	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 )
 
 // Targets returns the base URLs of all processes that serve heads, such as http://10.0.0.7:7072, as of now.
@@ -94,15 +96,15 @@ func gather[T any](ctx context.Context, targets Targets, ask func(target string)
 func (c *Client) heads(ctx context.Context, target string,
 	q store.HeadRequest) (heads []store.PartitionHead, err error) {
 	q.Known = c.knownAt(target, q.Known)
-	header := ""
+	headers := []string{blocksHeader}
 	if q.Bins {
-		header = binsHeader
+		headers = append(headers, binsHeader)
 	}
-	in, err := c.ask(ctx, target+headsPath, q, header)
+	in, err := c.ask(ctx, target+headsPath, q, headers...)
 	if err != nil {
 		return nil, err
 	}
-	s := &rowStream{in: in, ctx: ctx, passed: -1}
+	s := &rowStream{in: in, ctx: ctx, span: q.Range, passed: -1, schemas: binning.NewSchemas()}
 	defer func() {
 		if err != nil && len(heads) == 0 {
 			in.close()
@@ -181,7 +183,7 @@ func (c *Client) learn(target string, heads []store.PartitionHead) {
 }
 
 func (c *Client) devices(ctx context.Context, target string, q store.ListRequest) (out []store.HeadDevice, err error) {
-	in, err := c.ask(ctx, target+devicesPath, q, "")
+	in, err := c.ask(ctx, target+devicesPath, q)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +226,7 @@ func (c *Client) News(ctx context.Context, tenant string) (store.HeadNews, error
 }
 
 func (c *Client) news(ctx context.Context, target string, q newsRequest) (out store.HeadNews, err error) {
-	in, err := c.ask(ctx, target+newsPath, q, "")
+	in, err := c.ask(ctx, target+newsPath, q)
 	if err != nil {
 		return out, err
 	}
@@ -275,9 +277,8 @@ type answer struct {
 
 var errSlow = errors.New("no answer in time")
 
-// ask sends a request, with a header unless its name is empty, and returns the answer's messages. The answer must be
-// closed.
-func (c *Client) ask(ctx context.Context, url string, request any, header string) (*answer, error) {
+// ask sends a request with headers that say yes, and returns the answer's messages. The answer must be closed.
+func (c *Client) ask(ctx context.Context, url string, request any, headers ...string) (*answer, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
@@ -291,8 +292,8 @@ func (c *Client) ask(ctx context.Context, url string, request any, header string
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", contentType)
-	if header != "" {
-		r.Header.Set(header, "yes")
+	for _, name := range headers {
+		r.Header.Set(name, "yes")
 	}
 	if c.cfg.Secret != nil {
 		if secret := c.cfg.Secret(); secret != "" {
@@ -352,13 +353,15 @@ func (a *answer) close() {
 type rowStream struct {
 	in         *answer
 	ctx        context.Context
+	span       telemetry.Range // that was asked for
 	partitions int
 	missing    error
 
 	mu      sync.Mutex // held by who reads; guards below
 	passed  int        // the last partition that was asked for
 	pending *store.HeadRows
-	of      int  // partition of pending
+	of      int // partition of pending
+	schemas *binning.Schemas
 	over    bool // the stream has ended well
 	err     error
 }
@@ -399,13 +402,20 @@ func (s *rowStream) read() {
 	switch {
 	case err != nil:
 		s.err = whole(s.in.explain(err))
-	case k == rowsKind, k == binKind:
+	case k == rowsKind, k == binKind, k == blocksKind:
 		take := m.rows
-		if k == binKind {
+		switch k {
+		case binKind:
 			take = m.bin
+		case blocksKind:
+			take = func() (int, store.HeadRows) { return m.blocks(s.schemas) }
 		}
 		of, r := take()
-		if s.err = m.end(); s.err == nil && (of < s.of || of >= s.partitions) {
+		if s.err = m.end(); s.err == nil && r.Blocks != nil {
+			r.Frame, s.err = binning.FrameOfBlocks(r.Blocks, s.span)
+			r.Blocks = nil
+		}
+		if s.err == nil && (of < s.of || of >= s.partitions) {
 			s.err = fmt.Errorf("%w: rows of partition %d", errWire, of)
 		}
 		s.of, s.pending = of, &r

@@ -123,7 +123,7 @@ func (cfg HandlerConfig) heads(x *exchange) error {
 	if err := x.body(&q); err != nil {
 		return err
 	}
-	q.Bins = x.r.Header.Get(binsHeader) != ""
+	q.Bins, q.Blocks = x.r.Header.Get(binsHeader) != "", x.r.Header.Get(blocksHeader) != ""
 	heads, missing := cfg.Heads.Heads(x.r.Context(), q)
 	if err := x.begin(); err != nil {
 		return err
@@ -163,9 +163,13 @@ func rows(ctx context.Context, out *sender, heads []store.PartitionHead) error {
 				err = ctx.Err()
 			}
 			if err == nil {
-				if heads[i].Owner != 0 {
+				switch {
+				case r.Blocks != nil:
+					out.asTheyAre()
+					err = out.send(blocksKind, func(m *message) { m.blocks(i, &r) })
+				case heads[i].Owner != 0:
 					err = out.send(binKind, func(m *message) { m.bin(i, &r) })
-				} else {
+				default:
 					err = out.send(rowsKind, func(m *message) { m.rows(i, &r) })
 				}
 			}

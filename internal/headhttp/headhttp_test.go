@@ -14,11 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/binning"
 	"binnacle/binning/chunk"
 	"binnacle/internal/headhttp"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 
+	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 )
 
@@ -48,6 +50,11 @@ func (p *process) Heads(ctx context.Context, q store.HeadRequest) ([]store.Parti
 	for i := range out {
 		out[i].Rows = func(yield func(store.HeadRows, error) bool) {
 			for _, r := range p.rows[i] {
+				if q.Blocks && r.Blocks != nil {
+					r.Frame = chunk.Frame{}
+				} else {
+					r.Blocks = nil
+				}
 				if !yield(r, nil) {
 					return
 				}
@@ -68,7 +75,7 @@ func (p *process) Devices(_ context.Context, q store.ListRequest) ([]store.HeadD
 func (p *process) News(context.Context, string) (store.HeadNews, error) { return p.news, p.err }
 
 // serve serves a process and returns its base URL.
-func serve(t *testing.T, p *process, secret string) string {
+func serve(t testing.TB, p *process, secret string) string {
 	server := httptest.NewServer(headhttp.Handler(headhttp.HandlerConfig{
 		Heads: p, Secret: func() string { return secret }, Logger: slog.New(slog.DiscardHandler),
 	}))
@@ -194,6 +201,7 @@ func TestHeadsArriveAsTheyAre(t *testing.T) {
 		heads, err := c.Heads(ctx, q)
 		require.NoError(t, err)
 		require.Equal(t, append(slices.Clone(a.heads), b.heads...), plain(heads))
+		q.Blocks = true
 		require.Equal(t, []store.HeadRequest{q}, a.asked)
 		rows, err := all(heads)
 		require.NoError(t, err)
@@ -323,10 +331,107 @@ func TestAnAnswerThatBreaksOff(t *testing.T) {
 	}
 }
 
+// noisy is a process that holds bins of noise, of which it tells blocks to who takes them: so many devices, of so many
+// readings of the instants from 0 on.
+func noisy(t testing.TB, random *rand.Rand, devices, readings int) *process {
+	p := &process{heads: []store.PartitionHead{{Topic: "telemetry", Owner: 7, Position: 1 << 30}, {Topic: "telemetry",
+		Partition: 1, Owner: 8, Position: 1 << 30}}, rows: map[int][]store.HeadRows{}}
+	schemas := binning.NewSchemas()
+	for d := range devices {
+		b := binning.NewBin(binning.NewNames())
+		for i := range readings {
+			if b.Ripe(int64(i), binning.BlockRows) {
+				require.True(t, b.Seal(schemas))
+			}
+			r := telemetry.Reading{Time: int64(i), Fields: []telemetry.Field{
+				{Metric: "a", Value: telemetry.IntValue(int64(i))},
+				{Metric: "noise", Value: telemetry.BitsValue(telemetry.Float, random.Uint64())}}}
+			b.Append(int64(i), r)
+		}
+		blocks, err := b.BlocksAbove(-1, binning.All, []string{"noise"}, 1<<30)
+		require.NoError(t, err)
+		require.NotEmpty(t, blocks)
+		f, err := b.Frame(binning.All, []string{"noise"}, 1<<30)
+		require.NoError(t, err)
+		p.rows[d%2] = append(p.rows[d%2], store.HeadRows{Device: fmt.Sprintf("truck-%04d", d), Frame: f, Blocks: blocks,
+			Source: store.Source{Stream: 1, Partition: int32(d % 2), Through: int64(readings - 1)}, Above: -1, Day: 5, First: 3})
+	}
+	return p
+}
+
+// Blocks that are told as they are become the rows that they are made of, of the instants that were asked for, as they
+// do where a querier knows nothing of blocks.
+func TestBlocksArriveAsRows(t *testing.T) {
+	p := noisy(t, rand.New(rand.NewPCG(4, 4)), 40, 700)
+	p.rows[1] = append(p.rows[1], bin("zz"))
+	url := serve(t, p, "")
+	for _, to := range []int64{1000, 100, 64} {
+		span := telemetry.Range{From: 1000 - to, To: to}
+		if to < 1000 {
+			span.From = 7
+		}
+		heads, err := client("", url).Heads(t.Context(), store.HeadRequest{Tenant: "acme", Range: span, Bins: true})
+		require.NoError(t, err)
+		got, err := all(heads)
+		require.NoError(t, err)
+		for i := range p.heads {
+			want := slices.Clone(p.rows[i])
+			for j := range want {
+				if want[j].Blocks != nil {
+					want[j].Frame, want[j].Blocks = p.rows[i][j].Frame, nil
+					g := &want[j].Frame.Groups[0]
+					from, to := max(span.From, 0), min(span.To, int64(len(g.Times)))
+					cut := chunk.Group{Times: g.Times[from:to], Columns: slices.Clone(g.Columns)}
+					cut.Columns[0].Bits = g.Columns[0].Bits[from:to]
+					want[j].Frame = chunk.Frame{Groups: []chunk.Group{cut}}
+				}
+			}
+			require.Equal(t, want, got[i])
+		}
+	}
+	require.True(t, p.asked[0].Blocks && p.asked[0].Bins)
+	p.asked = nil
+	require.Greater(t, len(fetch(t, url)), 40*700*8, "packed noise is no smaller")
+	require.False(t, p.asked[0].Blocks, "a release before knows no blocks")
+
+	whole := fetch(t, url, "Binnacle-Heads-Blocks", "Binnacle-Heads-Bins")
+	random := rand.New(rand.NewPCG(5, 5))
+	for range 60 {
+		n := random.IntN(len(whole))
+		cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/vnd.binnacle.heads.v1")
+			_, _ = w.Write(whole[:n])
+		}))
+		heads, err := client("", cut.URL).Heads(t.Context(), store.HeadRequest{Tenant: "acme", Range: telemetry.Range{To: 1}})
+		if err == nil {
+			_, err = all(heads)
+		}
+		cut.Close()
+		require.Error(t, err, "cut at %d of %d", n, len(whole))
+	}
+}
+
+// A block that is none is an error of its rows.
+func TestABlockThatIsNone(t *testing.T) {
+	p := noisy(t, rand.New(rand.NewPCG(6, 6)), 1, 700)
+	rows := p.rows[0][0].Blocks[0].Rows
+	rows[3] = rows[3][:len(rows[3])-1]
+	heads, err := client("", serve(t, p, "")).Heads(t.Context(), store.HeadRequest{Tenant: "acme",
+		Range: telemetry.Range{To: 1000}})
+	require.NoError(t, err)
+	_, err = all(heads)
+	require.ErrorIs(t, err, chunk.ErrCorrupt)
+}
+
 // fetch is an answer as it goes over the wire.
-func fetch(t *testing.T, url string) []byte {
+func fetch(t testing.TB, url string, headers ...string) []byte {
 	body := strings.NewReader(`{"Tenant":"acme","Range":{"From":0,"To":1}}`)
-	resp, err := http.Post(url+"/heads/v1/rows", "application/json", body)
+	r, err := http.NewRequest(http.MethodPost, url+"/heads/v1/rows", body)
+	require.NoError(t, err)
+	for _, name := range headers {
+		r.Header.Set(name, "yes")
+	}
+	resp, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	require.Equal(t, http.StatusOK, resp.StatusCode)
@@ -367,6 +472,15 @@ func TestARequestThatIsNotUnderstood(t *testing.T) {
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("hello"))
+	f.Add([]byte("p\x02\x02a")) // a text that is longer than its message by what its length takes
+	url := serve(f, noisy(f, rand.New(rand.NewPCG(7, 7)), 2, 150), "")
+	told := fetch(f, url, "Binnacle-Heads-Blocks", "Binnacle-Heads-Bins")
+	unpack, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	require.NoError(f, err)
+	defer unpack.Close()
+	whole, err := unpack.DecodeAll(told, nil)
+	require.NoError(f, err)
+	f.Add(whole)
 	var body []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/vnd.binnacle.heads.v1")

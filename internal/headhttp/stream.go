@@ -11,16 +11,19 @@ import (
 
 // sender writes messages into a zstd stream.
 type sender struct {
-	zip   *zstd.Encoder
-	flush func() error // of what is below the stream
-	err   error        // the first one; nothing is written after it
+	out   io.Writer
+	zip   *zstd.Encoder // of the first frame
+	flush func() error  // of what is below the stream
+	err   error         // the first one; nothing is written after it
 	buf   message
+	whole bool   // the first frame has ended, what comes now is kept as it is
+	kept  []byte // and not written yet
 }
 
 func newSender(w io.Writer, flush func() error) (*sender, error) {
 	zip, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(256<<10))
-	return &sender{zip: zip, flush: flush}, err
+	return &sender{out: w, zip: zip, flush: flush}, err
 }
 
 // send writes one message, whose content fill writes.
@@ -35,15 +38,65 @@ func (s *sender) send(k kind, fill func(m *message)) error {
 	var head [1 + binary.MaxVarintLen64]byte
 	head[0] = byte(k)
 	n := 1 + binary.PutUvarint(head[1:], uint64(len(s.buf)))
-	if _, s.err = s.zip.Write(head[:n]); s.err == nil {
-		_, s.err = s.zip.Write(s.buf)
+	if s.write(head[:n]); s.err == nil {
+		s.write(s.buf)
 	}
 	return s.err
 }
 
+func (s *sender) write(b []byte) {
+	if !s.whole {
+		_, s.err = s.zip.Write(b)
+		return
+	}
+	for len(b) > 0 && s.err == nil {
+		if len(s.kept) == cap(s.kept) {
+			s.release(false)
+		}
+		n := min(len(b), cap(s.kept)-len(s.kept))
+		s.kept, b = append(s.kept, b[:n]...), b[n:]
+	}
+}
+
+// A frame of zstd (RFC 8878) whose blocks are as they are: its magic number, a header without anything but the window,
+// which also bounds a block, and before each block three bytes: whether it is the last one, 0 for as it is, its size.
+const (
+	keptBlock  = 64 << 10
+	keptHeader = "\x28\xb5\x2f\xfd\x00\x30" // 1 << (10 + 0x30>>3) is keptBlock
+)
+
+// asTheyAre has all messages from now on written as they are, in a frame of their own, which to a reader is the same
+// stream: what is dense already is only slower when it is packed again.
+func (s *sender) asTheyAre() {
+	if s.whole || s.err != nil {
+		return
+	}
+	if s.err = s.zip.Close(); s.err == nil {
+		_, s.err = io.WriteString(s.out, keptHeader)
+	}
+	s.whole, s.kept = true, make([]byte, 3, 3+keptBlock)
+}
+
+// release writes what is kept as a block.
+func (s *sender) release(last bool) {
+	head := uint32(len(s.kept)-3) << 3
+	if last {
+		head |= 1
+	}
+	s.kept[0], s.kept[1], s.kept[2] = byte(head), byte(head>>8), byte(head>>16)
+	if s.err == nil {
+		_, s.err = s.out.Write(s.kept)
+	}
+	s.kept = s.kept[:3]
+}
+
 // push has everything sent so far reach the other side.
 func (s *sender) push() error {
-	if s.err == nil {
+	switch {
+	case s.err != nil:
+	case s.whole:
+		s.release(false)
+	default:
 		s.err = s.zip.Flush()
 	}
 	if s.err == nil {
@@ -54,6 +107,10 @@ func (s *sender) push() error {
 
 // close ends the stream.
 func (s *sender) close() error {
+	if s.whole {
+		s.release(true)
+		return s.err
+	}
 	if err := s.zip.Close(); s.err == nil {
 		s.err = err
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 
+	"binnacle/binning"
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -25,6 +26,9 @@ const Version = 1
 // binsHeader is a header of requests that want rows by bin. Who does not know it answers without.
 const binsHeader = "Binnacle-Heads-Bins"
 
+// blocksHeader is a header of requests whose sender takes rows as blocks. Who does not know it answers with groups.
+const blocksHeader = "Binnacle-Heads-Blocks"
+
 // contentType is the media type of answers. It tells the version.
 var contentType = "application/vnd.binnacle.heads.v" + strconv.Itoa(Version)
 
@@ -37,6 +41,7 @@ const (
 	waitsKind     kind = 'w' // what waits of the partition before, if anything does
 	ownerKind     kind = 'o' // the owner of the partition before, where bins were asked for
 	binKind       kind = 'b' // as rows, and which bin's they are and above which offset
+	blocksKind    kind = 'k' // as bin, with blocks in place of groups, where they were asked for
 	rowsKind      kind = 'r' // the number of a partition, from 0 in the order of their messages, and store.HeadRows
 	deviceKind    kind = 'd' // a store.HeadDevice
 	newsKind      kind = 'n' // devices of a store.HeadNews, as a page of the catalog
@@ -57,6 +62,7 @@ func (m *message) number(n uint64)  { *m = binary.AppendUvarint(*m, n) }
 func (m *message) integer(n int64)  { *m = binary.AppendVarint(*m, n) }
 func (m *message) fixed(n uint64)   { *m = binary.LittleEndian.AppendUint64(*m, n) }
 func (m *message) text(s string)    { m.number(uint64(len(s))); *m = append(*m, s...) }
+func (m *message) bytes(b []byte)   { m.number(uint64(len(b))); *m = append(*m, b...) }
 func (m *message) texts(s []string) { m.number(uint64(len(s))); each(s, m.text) }
 
 func each[T any](list []T, do func(T)) {
@@ -107,23 +113,42 @@ func (m *message) device(d *store.HeadDevice) {
 	}
 }
 
-func (m *message) rows(partition int, r *store.HeadRows) {
+func (m *message) source(partition int, r *store.HeadRows) {
 	m.number(uint64(partition))
 	m.text(r.Device)
 	m.number(uint64(r.Source.Stream))
 	m.integer(int64(r.Source.Partition))
 	m.integer(r.Source.Through)
+}
+
+func (m *message) rows(partition int, r *store.HeadRows) {
+	m.source(partition, r)
 	m.number(uint64(len(r.Frame.Groups)))
 	for i := range r.Frame.Groups {
 		m.group(&r.Frame.Groups[i])
 	}
 }
 
-func (m *message) bin(partition int, r *store.HeadRows) {
+func (m *message) part(r *store.HeadRows) {
 	m.integer(int64(r.Day))
 	m.integer(r.First)
 	m.integer(r.Above)
+}
+
+func (m *message) bin(partition int, r *store.HeadRows) {
+	m.part(r)
 	m.rows(partition, r)
+}
+
+func (m *message) blocks(partition int, r *store.HeadRows) {
+	m.part(r)
+	m.source(partition, r)
+	m.number(uint64(len(r.Blocks)))
+	for _, b := range r.Blocks {
+		m.bytes(b.Schema.Bytes())
+		m.number(uint64(len(b.Rows)))
+		each(b.Rows, m.bytes)
+	}
 }
 
 func (m *message) group(g *chunk.Group) {
@@ -212,13 +237,23 @@ func (r *reader) int32() int32 {
 }
 
 // count is the length of a list whose elements take at least so many bytes each.
-func (r *reader) count(least int) int { return int(r.number(uint64(len(r.rest) / least))) }
+func (r *reader) count(least int) int {
+	n := r.number(uint64(len(r.rest)))
+	if n > uint64(len(r.rest)/least) {
+		r.wrong("a list of %d elements in %d bytes", n, len(r.rest))
+		return 0
+	}
+	return int(n)
+}
 
-func (r *reader) text() string {
+func (r *reader) text() string { return string(r.bytes()) }
+
+// bytes are those of the message itself.
+func (r *reader) bytes() []byte {
 	n := r.count(1)
-	s := string(r.rest[:n])
+	b := r.rest[:n]
 	r.rest = r.rest[n:]
-	return s
+	return b
 }
 
 func (r *reader) texts() []string { return list(r, 1, r.text) }
@@ -288,18 +323,43 @@ func (r *reader) device() store.HeadDevice {
 	return d
 }
 
-func (r *reader) rows() (partition int, out store.HeadRows) {
+func (r *reader) source(out *store.HeadRows) (partition int) {
 	partition = int(r.number(math.MaxInt32))
 	out.Device = r.text()
 	out.Source = store.Source{Stream: uint32(r.number(math.MaxUint32)), Partition: r.int32(), Through: r.integer()}
+	return partition
+}
+
+func (r *reader) rows() (partition int, out store.HeadRows) {
+	partition = r.source(&out)
 	out.Frame.Groups = list(r, 3, r.group)
 	return partition, out
 }
 
+func (r *reader) part(out *store.HeadRows) {
+	out.Day, out.First, out.Above = telemetry.Day(r.int32()), r.integer(), r.integer()
+}
+
 func (r *reader) bin() (partition int, out store.HeadRows) {
-	day, first, above := telemetry.Day(r.int32()), r.integer(), r.integer()
+	var of store.HeadRows
+	r.part(&of)
 	partition, out = r.rows()
-	out.Day, out.First, out.Above = day, first, above
+	out.Day, out.First, out.Above = of.Day, of.First, of.Above
+	return partition, out
+}
+
+// blocks are not copied: they are valid until the next message.
+func (r *reader) blocks(schemas *binning.Schemas) (partition int, out store.HeadRows) {
+	r.part(&out)
+	partition = r.source(&out)
+	out.Blocks = list(r, 2, func() (b chunk.Blocks) {
+		var err error
+		if b.Schema, err = schemas.Schema(r.bytes()); err != nil && r.err == nil {
+			r.wrong("%w", err)
+		}
+		b.Rows = list(r, 1, r.bytes)
+		return b
+	})
 	return partition, out
 }
 

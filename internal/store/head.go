@@ -51,6 +51,9 @@ type HeadRequest struct {
 	// every head does so: the Owner of those that do not is 0.
 	Bins  bool        `json:"-"`
 	Known []HeadKnown `json:",omitempty"`
+
+	// Blocks says that rows may be told as blocks, which costs a head less.
+	Blocks bool `json:"-"`
 }
 
 // HeadKnown is bins of one owner that who asks has from an earlier answer for the same tenant and metrics.
@@ -89,6 +92,9 @@ type HeadRows struct {
 	Device string
 	Source Source
 	Frame  chunk.Frame // rows in the request's range only; the receiver must not change it
+	// Blocks, where they were asked for, may stand for Frame: the readings with an instant in the request's range are it
+	// (binning.FrameOfBlocks), others may be among them.
+	Blocks []chunk.Blocks
 
 	// Of bins that were asked for: day and first record, and that Frame has only the rows above this offset, negative for
 	// all of them. It may have none.

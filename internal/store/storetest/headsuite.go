@@ -43,6 +43,7 @@ func RunHeads(t *testing.T, open func(t *testing.T) HeadFixture) {
 		{"a snapshot stays as it is", headSnapshot},
 		{"of one instant the last value", headNewest},
 		{"of bins that are known what is new", headBins},
+		{"of many readings those that are asked for", headMany},
 		{"what is stored is told", headStored},
 		{"no row is ever nowhere", headNowhere},
 		{"devices are listed without rows", headDevices},
@@ -284,6 +285,51 @@ func headBins(t *testing.T, f HeadFixture) {
 	ask(2, "bins begin anew")
 	r.Devices = []string{"m2"}
 	ask(0, "of a device alone")
+}
+
+// headMany holds that of bins with many readings, late ones, corrected ones and such without the metric, those are
+// answered that are asked for.
+func headMany(t *testing.T, f HeadFixture) {
+	want := make(map[int64]map[string]float64) // by ms of the day, then metric
+	for i := range int64(500) {
+		at, metrics := 10*i, []string{"a", "b", "c"}
+		switch {
+		case i%97 == 50:
+			at -= 333
+		case i%41 == 7:
+			at -= 20
+		case i >= 200 && i < 330:
+			metrics = metrics[:1+i%2]
+		}
+		if want[at] == nil {
+			want[at] = make(map[string]float64)
+		}
+		for _, m := range metrics {
+			want[at][m] = float64(i)
+		}
+		f.Take(i, reading("m1", at, float64(i), metrics...))
+	}
+	for _, metrics := range [][]string{nil, {"b"}, {"a", "c"}, {"none"}} {
+		for _, span := range [][2]int64{{0, telemetry.DayMillis}, {700, 3100}, {2500, 2501}, {1999, 2001}, {4990, 9000}} {
+			all := make(seen)
+			for at, values := range want {
+				for m, v := range values {
+					if at >= span[0] && at < span[1] && (metrics == nil || slices.Contains(metrics, m)) {
+						all[fmt.Sprintf("m1 %d %s", at, m)] = seenValue{value: v}
+					}
+				}
+			}
+			r := store.HeadRequest{Tenant: "acme", Range: headMillis(span[0], span[1]), Metrics: metrics}
+			require.Equal(t, all.lines(), headLines(t, f, r), "%v in %v", metrics, span)
+			for rows, err := range one(t, f, r).Rows {
+				require.NoError(t, err)
+				for _, g := range rows.Frame.Groups {
+					require.GreaterOrEqual(t, g.Times[0], r.Range.From)
+					require.Less(t, g.Times[len(g.Times)-1], r.Range.To)
+				}
+			}
+		}
+	}
 }
 
 func headStored(t *testing.T, f HeadFixture) {
