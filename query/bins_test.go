@@ -111,7 +111,7 @@ func TestBinsThatWereReadBefore(t *testing.T) {
 					continue
 				}
 				open.show()
-				ask := query.Request{Tenant: "acme", Metrics: [][]string{{"a"}, {"a"}, {"b"}, {"a", "c"}}[rnd.IntN(4)]}
+				ask := query.Request{Tenant: "acme", Metrics: [][]string{{"a"}, {"a", "b"}, {"b"}, {"a", "c"}}[rnd.IntN(4)]}
 				ask.Range = telemetry.Range{From: w.Now.Add(-time.Duration(1+rnd.IntN(20)) * time.Hour).UnixMilli(),
 					To: w.Now.UnixMilli() + rnd.Int64N(2)}
 				want, _ := samplesOf(t, plain, ask)
@@ -217,4 +217,27 @@ func TestBinsThatHeadsAreToldOf(t *testing.T) {
 	n, today = known(48, 8000)
 	require.Greater(t, n, 3000)
 	require.Equal(t, n, today)
+}
+
+// Rows that came a few at a time, of which some lack a metric, are put together as they are.
+func TestRowsThatCameAFewAtATime(t *testing.T) {
+	w := querytest.New(t, noon)
+	cached, plain := newQuerier(t, w, nil), newQuerier(t, w, func(c *query.Config) { c.CacheBytes = -1 })
+	var all []querytest.Record
+	for i := range int64(200) {
+		r := querytest.Record{Position: telemetry.Position{Stream: 1, Offset: i}, Reading: telemetry.Reading{Tenant: "acme",
+			Device: "d0", Time: noon.Add(time.Duration(i) * time.Minute).UnixMilli()}}
+		for _, m := range []string{"a", "b"}[:1+i%2] {
+			r.Fields = append(r.Fields, telemetry.Field{Metric: m, Value: telemetry.IntValue(i)})
+		}
+		if all = append(all, r); i%4 < 3 {
+			continue
+		}
+		w.Heads.Become(store.PartitionHead{Stream: 1, Position: i + 1, Owner: 1}, all...)
+		ask := query.Request{Tenant: "acme", Metrics: []string{"a", "b"},
+			Range: telemetry.Range{From: noon.UnixMilli(), To: noon.Add(4 * time.Hour).UnixMilli()}}
+		want, _ := samplesOf(t, plain, ask)
+		got, _ := samplesOf(t, cached, ask)
+		require.Equal(t, want, got, i)
+	}
 }
