@@ -102,6 +102,7 @@ func (c *Client) heads(ctx context.Context, target string,
 	}
 	in, err := c.ask(ctx, target+headsPath, q, headers...)
 	if err != nil {
+		c.owners.Delete(target) // it may have gone back to a release that refuses to be told of bins
 		return nil, err
 	}
 	s := &rowStream{in: in, ctx: ctx, span: q.Range, passed: -1, schemas: binning.NewSchemas()}

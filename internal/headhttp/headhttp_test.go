@@ -1,6 +1,7 @@
 package headhttp_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -267,6 +269,37 @@ func TestAnotherServerAtThatAddress(t *testing.T) {
 	defer other.Close()
 	_, err := client("", other.URL).Heads(t.Context(), store.HeadRequest{Tenant: "acme"})
 	require.ErrorContains(t, err, "not an answer of a head")
+}
+
+// A process that is set back to a release before refuses to be told what is known of its bins. The question after that
+// does not tell it.
+func TestAProcessThatGoesBackARelease(t *testing.T) {
+	p := &process{heads: []store.PartitionHead{{Topic: "telemetry", Partition: 3, Owner: 7}}}
+	now := headhttp.Handler(headhttp.HandlerConfig{Heads: p, Logger: slog.New(slog.DiscardHandler)})
+	var back atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || back.Load() && bytes.Contains(body, []byte(`"Known"`)) {
+			http.Error(w, "unknown field", http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		now.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	c := client("", server.URL)
+	q := store.HeadRequest{Tenant: "acme", Bins: true, Known: []store.HeadKnown{{Owner: 7}}}
+	for range 2 {
+		_, err := c.Heads(t.Context(), q)
+		require.NoError(t, err)
+	}
+	require.Empty(t, p.asked[0].Known)
+	require.Equal(t, q.Known, p.asked[1].Known)
+	back.Store(true)
+	_, err := c.Heads(t.Context(), q)
+	require.ErrorContains(t, err, "400")
+	_, err = c.Heads(t.Context(), q)
+	require.NoError(t, err)
 }
 
 func TestAProcessThatHangs(t *testing.T) {
