@@ -44,15 +44,20 @@ func withPage(ctx context.Context, p *page) context.Context {
 	return context.WithValue(ctx, pageKey{}, p)
 }
 
-// takePages is the policy that takes pages away. The SDK runs it for each attempt, behind its own retries.
+// takePages is the policy that takes pages away. The SDK runs it for each attempt, behind its own retries; and for the
+// requests of its own that it sends meanwhile with the query's context, such as a look at the account from another
+// goroutine, every five minutes. What these are answered is the SDK's.
 type takePages struct{}
+
+// queryHeader is what the SDK sends with a query, and with nothing else.
+const queryHeader = "x-ms-documentdb-query"
 
 const emptyPage = `{"Documents":[]}`
 
 // Do implements policy.Policy.
 func (takePages) Do(r *policy.Request) (*http.Response, error) {
 	p, ok := r.Raw().Context().Value(pageKey{}).(*page)
-	if !ok {
+	if !ok || r.Raw().Header.Get(queryHeader) == "" {
 		return r.Next()
 	}
 	azruntime.SkipBodyDownload(r)

@@ -7,9 +7,13 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
+	"binnacle/internal/cosmos"
 	"binnacle/internal/store"
 
 	"github.com/stretchr/testify/require"
@@ -74,6 +78,68 @@ func TestPagesThatAreNone(t *testing.T) {
 			}
 		}
 	}
+}
+
+// accounts is a script that keeps what it has answered to who looks at the account.
+type accounts struct {
+	*script
+	mu   sync.Mutex
+	told []*account
+}
+
+// account is such an answer, being read.
+type account struct {
+	rest   *strings.Reader
+	closed bool
+}
+
+func (a *account) Read(p []byte) (int, error) { return a.rest.Read(p) }
+
+func (a *account) Close() error {
+	a.closed = true
+	return nil
+}
+
+func (a *accounts) Do(r *http.Request) (*http.Response, error) {
+	resp, err := a.script.Do(r)
+	if err == nil && strings.Trim(r.URL.Path, "/") == "" {
+		told := &account{rest: strings.NewReader(`{"writableLocations":[],"readableLocations":[]}`)}
+		resp.Body = told
+		a.mu.Lock()
+		a.told = append(a.told, told)
+		a.mu.Unlock()
+	}
+	return resp, err
+}
+
+// The SDK looks at the account before the first request and every five minutes, with the context of what is asked just
+// then. What it is told is no page of a query, and is read by the SDK.
+func TestTheAccountIsNoPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const queries = 4
+		s := &script{}
+		for i := range queries {
+			s.answers = append(s.answers, pageOf(fmt.Sprintf(`{"Documents":[{"id":"%d"}]}`, i)))
+		}
+		a := &accounts{script: s}
+		c, _ := client(t, s, func(c *cosmos.Config) { c.Transport = a })
+		var got []string
+		for range queries {
+			_, err := c.Chunks().Scan(t.Context(), store.Scan{Key: key, Range: anytime}, func(doc []byte) error {
+				got = append(got, string(doc))
+				return nil
+			})
+			require.NoError(t, err)
+			time.Sleep(6 * time.Minute)
+		}
+		synctest.Wait()
+		require.Equal(t, []string{`{"id":"0"}`, `{"id":"1"}`, `{"id":"2"}`, `{"id":"3"}`}, got)
+		require.GreaterOrEqual(t, len(a.told), queries-1)
+		for _, told := range a.told {
+			require.Zero(t, told.rest.Len())
+			require.True(t, told.closed)
+		}
+	})
 }
 
 // The memory of a page is another one's as soon as it is not needed, however a scan has ended.
