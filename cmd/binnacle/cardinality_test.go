@@ -3,6 +3,7 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -90,10 +91,13 @@ and 1 more
 		require.Contains(t, p.stderr.String(), problem)
 	}
 
-	sizes := run(t, time.Minute, "tenant", "sizes", "--cosmos="+d.cosmos)
-	require.Zero(t, sizes.code, sizes.stderr.String())
-	require.Regexp(t, `^tenant +devices +series +metrics +values of tags +values of labels +largest device +RU to read
+	sizes := regexp.MustCompile(`^tenant +devices +series +metrics +values of tags +values of labels +largest device +RU to read
 acme +12 +24 +3 +15 +2 +d00 +\d+\.\d
-$`, sizes.stdout.String())
+$`)
+	soon(t, time.Minute, func() bool {
+		p := run(t, time.Minute, "tenant", "sizes", "--cosmos="+d.cosmos)
+		require.Zero(t, p.code, p.stderr.String())
+		return sizes.MatchString(p.stdout.String())
+	}, "the store has been told of all, a little later than queriers were")
 	refused(t, []string{"tenant", "sizes", "--top=0", "--cosmos=" + d.cosmos}, "--top 0 is not above 0")
 }
