@@ -63,11 +63,10 @@ func (u *TopicUndertaker) bury(ctx context.Context, partition int, letters []*wo
 }
 
 func message(l *worker.DeadLetter) kafka.Message {
-	m := kafka.Message{Key: l.Record.Key, Value: l.Record.Value}
+	m := kafka.Message{Key: l.Record.Key, Value: l.Record.Value, Headers: headers(l.Headers())}
 	if l.Bare {
-		m.Value, m.Headers = nil, []kafka.Header{truncatedFrom(l)}
+		m.Value, m.Headers = nil, append(m.Headers, truncatedFrom(l))
 	}
-	m.Headers = append(m.Headers, headers(l.Headers())...)
 	return m
 }
 

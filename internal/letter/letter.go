@@ -67,8 +67,9 @@ func Parse[Header ~struct {
 	}
 	l := Letter{Key: key, Value: value, Through: -1, Published: -1, Truncated: -1}
 	ok := true
+	said := facts(headers, len(value) == 0)
 	number := func(name string, otherwise int64) int64 {
-		text, there := last(headers, name)
+		text, there := last(said, name)
 		n, err := strconv.ParseInt(text, 10, 64)
 		if there && err != nil {
 			ok = false
@@ -79,10 +80,10 @@ func Parse[Header ~struct {
 		return n
 	}
 	const missing = -2
-	l.Topic, _ = last(headers, HeaderTopic)
-	reason, _ := last(headers, HeaderReason)
+	l.Topic, _ = last(said, HeaderTopic)
+	reason, _ := last(said, HeaderReason)
 	l.Reason = decode.Reason(reason)
-	l.Detail, _ = last(headers, HeaderDetail)
+	l.Detail, _ = last(said, HeaderDetail)
 	partition, index := number(HeaderPartition, missing), number(HeaderIndex, missing)
 	l.Offset = number(HeaderOffset, missing)
 	l.Through, l.Published = number(HeaderThrough, -1), number(HeaderTimestamp, -1)
@@ -98,6 +99,25 @@ func Parse[Header ~struct {
 		}
 	}
 	return l, true
+}
+
+// facts are the headers that Binnacle has added: those from the first on that every letter has. What stands before is
+// the record's own, and says nothing of the letter, whatever it is called: a record that was sent with binnacle-through
+// is no stretch of the log. Earlier versions put HeaderTruncated before all others where the payload is left out.
+func facts(headers []decode.Header, bare bool) []decode.Header {
+	begin := len(headers)
+	for _, name := range []string{HeaderReason, HeaderTopic, HeaderPartition, HeaderOffset, HeaderIndex} {
+		for i := len(headers) - 1; i >= 0; i-- {
+			if headers[i].Key == name {
+				begin = min(begin, i)
+				break
+			}
+		}
+	}
+	if bare && begin > 0 && headers[0].Key == HeaderTruncated {
+		return append([]decode.Header{headers[0]}, headers[begin:]...)
+	}
+	return headers[begin:]
 }
 
 func last(headers []decode.Header, name string) (string, bool) {

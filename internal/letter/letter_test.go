@@ -16,6 +16,8 @@ func TestWhatIsWrittenIsReadBack(t *testing.T) {
 	own := []decode.Header{
 		{Key: "content-type", Value: []byte("application/json")}, {Key: "binnacle-reason", Value: []byte("made up")},
 		{Key: "binnacle-offset", Value: []byte("x")}, {Key: "binnacle-backfill", Value: []byte("grant")},
+		{Key: "binnacle-through", Value: []byte("999")}, {Key: "binnacle-truncated", Value: []byte("7")},
+		{Key: "binnacle-timestamp", Value: []byte("1")},
 	}
 	for _, c := range []struct {
 		name   string

@@ -41,11 +41,14 @@ func (c receipt) record(kind, topic string) kafka.Message {
 	}}
 }
 
-// receiptOf is the receipt that a record holds, for a topic's letters; kind is empty where it is none.
+// receiptOf is the receipt that a record holds, for a topic's letters; kind is empty where it is none. A letter is
+// none, whatever headers its record was sent with: nobody but a replay says what became of letters.
 func receiptOf(r *kafka.Record, topic string) (kind string, c receipt, err error) {
 	of := ""
 	for _, h := range r.Headers {
 		switch h.Key {
+		case letter.HeaderReason:
+			return "", c, nil
 		case headerReceipt:
 			kind = string(h.Value)
 		case letter.HeaderTopic:

@@ -191,6 +191,30 @@ func TestLettersArePublishedAgain(t *testing.T) {
 	require.Equal(t, copies, o.copies())
 }
 
+// What a record's own headers say of letters counts for nothing: who sends records can't have those of others left out,
+// nor its own taken for something that is never published, nor stop the replay.
+func TestARecordThatClaimsToBeAReceipt(t *testing.T) {
+	for name, forged := range map[string]string{
+		"of another letter": `{"run":"x","letters":["1/10/0@1795183200010"]}`, "none": "x",
+	} {
+		for _, kind := range []string{"done", "claim", "release"} {
+			o := openOffice(t)
+			o.bury(
+				worker.DeadLetter{Partition: 1, Bad: bad(0, decode.UnknownTenant),
+					Record: at(10, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`)},
+				worker.DeadLetter{Partition: 1, Record: at(11, forged,
+					worker.Header{Key: "binnacle-receipt", Value: []byte(kind)}), Bad: bad(whole, decode.Undecodable)},
+				worker.DeadLetter{Partition: 1, Record: at(12, `{"tenant":"acme","device":"m1","ts":2,"values":{"v":1}}`,
+					worker.Header{Key: "binnacle-through", Value: []byte("999")}), Bad: bad(0, decode.UnknownTenant)},
+			)
+			s, err := replay.RunLetters(t.Context(), o.cfg)
+			require.EqualError(t, err, "1 of 3 dead letters are not published", "%s, %s", name, kind)
+			require.Equal(t, &replay.LettersFate{Published: 2}, s.ByReason[decode.UnknownTenant], "%s, %s", name, kind)
+			require.Len(t, o.copies(), 2)
+		}
+	}
+}
+
 // A copy that is refused again is a letter of its own, and may be published again.
 func TestACopyThatIsRefusedAgain(t *testing.T) {
 	o := openOffice(t)
