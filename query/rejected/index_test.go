@@ -127,6 +127,31 @@ func TestWhoseALetterIs(t *testing.T) {
 
 const whole = decode.Whole
 
+// What names nobody is the default tenant's; what names another one somewhere within is not, also where it is no
+// reading.
+func TestWhoseALetterIsWithADefaultTenant(t *testing.T) {
+	hub := `"Body":{"device":"m1","ts":1000,"values":{"v":[]}}}`
+	for name, c := range map[string]struct{ value, tenant string }{
+		"names nobody":         {`{"device":"m1","ts":1000,"values":{"v":[]}}`, "acme"},
+		"names another":        {`{"tenant":"globex","device":"m1","ts":1000,"values":{"v":[]}}`, "globex"},
+		"an envelope":          {`{"Properties":{"tenant":"globex"},` + hub, ""},
+		"an envelope, turned":  {`{"SystemProperties":{},"Properties":{"tenantId":"globex"},` + hub, ""},
+		"one in base64":        {`{"SystemProperties":{},"Body":"eyJ0ZW5hbnQiOiJnbG9iZXgiLCJ2IjpbXX0="}`, ""},
+		"a metric of Telegraf": {`{"fields":{"v":[]},"name":"m","tags":{"tenant":"globex"},"timestamp":1}`, ""},
+		"far within":           {`{"device":"m1","about":[{"owner":{"tenant_id":"globex"}}],"values":{"v":[]}}`, ""},
+		"by its path":          {`{"device":"m1","who":{"owns":"globex"},"values":{"v":[]}}`, ""},
+	} {
+		x := newIndex(rejected.Config{Messages: decode.Options{Tenant: "acme",
+			Lines:  decode.Lines{DeviceTag: "device", TenantTag: "tenant"},
+			Object: decode.ObjectNames{Tenant: []string{"tenant", "tenantId", "tenant_id", "who_owns"}}}})
+		rejected.Take(x, 0, record(5000, 17, 0, decode.Value, c.value))
+		for _, tenant := range []string{"acme", "globex"} {
+			got := x.Rejected(rejected.Request{Tenant: tenant, Range: ever, Samples: 5})
+			require.Equal(t, tenant == c.tenant, len(got.Groups) == 1, "%s, asked by %s: %v", name, tenant, got.Groups)
+		}
+	}
+}
+
 // Letters count once, by reason, within a range, of a device; the newest are shown.
 func TestWhatWasRefused(t *testing.T) {
 	x := newIndex(rejected.Config{})

@@ -143,8 +143,9 @@ func (j *judge) glimpse(l *letter.Letter, kind string) (r telemetry.Reading, pie
 		return append([]string{otherwise[0]}, own...)
 	}
 	r.Time = instant(properties["ts"])
-	r.Tenant, ok = text(names(j.opts.Object.Tenant, "tenant", "tenantId", "tenant_id"))
-	if r.Tenant == "" {
+	tenants := names(j.opts.Object.Tenant, "tenant", "tenantId", "tenant_id")
+	r.Tenant, ok = text(tenants)
+	if r.Tenant == "" && !elsewhere(piece, append(tenants, j.opts.TenantTag)) {
 		r.Tenant = j.opts.Tenant
 	}
 	if j.topic.Tenant != "" {
@@ -158,6 +159,42 @@ func (j *judge) glimpse(l *letter.Letter, kind string) (r telemetry.Reading, pie
 		r.Device = ""
 	}
 	return r, piece, true
+}
+
+// elsewhere reports whether an object may name its tenant where glimpse does not look: in an envelope of IoT Hub, whose
+// body may be in base64, or anywhere within its properties. Then it is not for who gets what names nobody.
+func elsewhere(object []byte, names []string) bool {
+	var properties map[string]any
+	if json.Unmarshal(object, &properties) != nil {
+		return true
+	}
+	for name, value := range properties {
+		switch strings.ToLower(name) {
+		case "body", "properties", "systemproperties", "enqueuedtimeutc":
+			return true
+		}
+		if within(value, name, names) {
+			return true
+		}
+	}
+	return false
+}
+
+// within reports whether there is a property of one of some names in a value. Flat objects call it by all names that
+// lead to it, with _ between them.
+func within(value any, path string, names []string) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			at := path + "_" + name
+			if slices.Contains(names, name) || slices.Contains(names, at) || within(inner, at, names) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, func(inner any) bool { return within(inner, path, names) })
+	}
+	return false
 }
 
 // plain reports whether a letter's payload may be messages of JSON, and nothing around it names a tenant.
