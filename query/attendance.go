@@ -43,7 +43,8 @@ func (q *Querier) Attendance(ctx context.Context, r AttendanceRequest) (out []At
 		res.Truncated = list.Truncated
 		var devices []string // all, as long as the catalog doesn't say which they are
 		if r.Prefix != "" || res.Truncated {
-			devices = slices.Sorted(maps.Keys(known))
+			devices = slices.AppendSeq(make([]string, 0, len(known)), maps.Keys(known)) // none is not all
+			slices.Sort(devices)
 		}
 		under := q.underway(read.Request{Tenant: r.Tenant, Devices: devices, Range: r.Range})
 		defer under.Close()
@@ -56,7 +57,8 @@ func (q *Querier) Attendance(ctx context.Context, r AttendanceRequest) (out []At
 			}
 		}
 		err = under.Explain(err)
-		res.Complete, res.Incomplete = err == nil && under.Incomplete() == nil, under.Incomplete()
+		res.Incomplete = append(list.Incomplete, under.Incomplete()...)
+		res.Complete = err == nil && res.Incomplete == nil
 		res.Stats = under.Stats()
 		res.Stats.RequestUnits = spent.Read().RUs
 		q.metrics.answered(res, under.Memory.Peak())

@@ -1,6 +1,8 @@
 package query_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -78,6 +80,12 @@ func TestAttendanceIsWhatAMapWouldHold(t *testing.T) {
 	for _, d := range some {
 		require.Regexp(t, "^m1", d.Device)
 	}
+	ask.Prefix = "nobody"
+	none, res, err := q.Attendance(t.Context(), ask)
+	require.NoError(t, err)
+	require.Empty(t, none, "devices that were not asked for")
+	require.Zero(t, res.Stats.Documents+res.Stats.Cached)
+	require.True(t, res.Complete)
 	other, _, err := q.Attendance(t.Context(), query.AttendanceRequest{Tenant: "globex", Range: r, Step: time.Hour,
 		Limit: 10})
 	require.NoError(t, err)
@@ -106,4 +114,25 @@ func TestAttendanceOfAFleet(t *testing.T) {
 	for i, d := range found {
 		require.True(t, d.Present[23-i%24], d.Device)
 	}
+}
+
+// silentOfNews are heads that tell their rows, and not which devices are new.
+type silentOfNews struct{ *theHeads }
+
+func (silentOfNews) News(context.Context, string) (store.HeadNews, error) {
+	return store.HeadNews{}, errors.New("away")
+}
+
+// Where the list of devices may lack some, the answer that goes by it is not complete.
+func TestAttendanceOfDevicesThatMayNotBeAll(t *testing.T) {
+	w := querytest.New(t, noon)
+	w.Tenant("acme")
+	w.Log.Set(10)
+	w.Heads.Set(store.PartitionHead{Stream: 1, Position: 10, CaughtUp: 0})
+	q := newQuerier(t, w, func(c *query.Config) { c.Log, c.Heads = w.Log, silentOfNews{w.Heads} })
+	_, res, err := q.Attendance(t.Context(), query.AttendanceRequest{Tenant: "acme", Step: time.Hour, Limit: 10,
+		Prefix: "m", Range: telemetry.Range{From: noon.Add(-time.Hour).UnixMilli(), To: noon.UnixMilli()}})
+	require.NoError(t, err)
+	require.False(t, res.Complete)
+	require.Equal(t, []string{"what ingesters know of new devices: away"}, res.Incomplete)
 }
