@@ -1,7 +1,10 @@
 package query_test
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"binnacle/internal/control"
@@ -92,4 +95,63 @@ func TestGapsOfDaysThatHaveExpired(t *testing.T) {
 		require.Equal(t, gaps.Never, g.Verdict)
 	}
 	require.Len(t, all, 4)
+}
+
+// What is in Kafka when the question is asked and no ingester has read yet is not the device's fault, also where the
+// ingester has run for long and is behind; nor is anybody blamed where nobody knows how far the log reaches.
+func TestWhatIsInKafkaStillIsNotTheDevicesFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it is waited for
+		w := querytest.New(t, noon)
+		w.Tenant("acme")
+		begins := trail(w, 2)
+		q := newQuerier(t, w, func(c *query.Config) { c.Log = w.Log })
+		r := telemetry.Range{From: begins[0], To: noon.UnixMilli()}
+		told := func() (out []gaps.Verdict, complete bool) {
+			c, res, err := q.Case(t.Context(), query.GapsRequest{Tenant: "acme", Device: "m1", Range: r})
+			require.NoError(t, err)
+			for _, g := range gaps.Judge(c).Gaps {
+				out = append(out, g.Verdict)
+			}
+			return out, res.Complete
+		}
+		got, complete := told()
+		require.Equal(t, []gaps.Verdict{gaps.Never, gaps.Never}, got)
+		require.True(t, complete)
+		w.Log.Set(1001)
+		got, complete = told()
+		require.Equal(t, []gaps.Verdict{gaps.Replaying, gaps.Replaying}, got)
+		require.False(t, complete)
+		w.Log.Fail(errors.New("the broker is away"))
+		got, complete = told()
+		require.Equal(t, []gaps.Verdict{gaps.Replaying, gaps.Replaying}, got)
+		require.False(t, complete)
+	})
+}
+
+// theHeads is what heads are called that are a part of others.
+type theHeads = querytest.Heads
+
+// brokenOff are heads whose rows do not come.
+type brokenOff struct{ *theHeads }
+
+func (h brokenOff) Heads(ctx context.Context, r store.HeadRequest) ([]store.PartitionHead, error) {
+	all, err := h.theHeads.Heads(ctx, r)
+	for i := range all {
+		all[i].Rows = func(yield func(store.HeadRows, error) bool) {
+			yield(store.HeadRows{}, errors.New("the connection broke off"))
+		}
+	}
+	return all, err
+}
+
+// What an ingester holds and does not answer is not the device's fault either.
+func TestWhatAHeadDoesNotAnswerIsNotTheDevicesFault(t *testing.T) {
+	w := querytest.New(t, noon)
+	w.Tenant("acme")
+	begins := trail(w, 1)
+	q := newQuerier(t, w, func(c *query.Config) { c.Log, c.Heads = w.Log, brokenOff{w.Heads} })
+	all := verdicts(t, q, telemetry.Range{From: begins[0], To: noon.UnixMilli()})
+	require.Len(t, all, 1)
+	require.Equal(t, gaps.Replaying, all[0].Verdict)
+	require.Contains(t, all[0].Detail, "the connection broke off")
 }

@@ -102,7 +102,11 @@ type Ruling struct {
 	Learnt   bool
 	Readings int
 	Gaps     []Gap
+	TooMany  bool // there are more than Most; then none is told
 }
+
+// Most is how many holes are told of a device. With an interval that is far too short every reading has one behind it.
+const Most = 10_000
 
 // leastLearnt is how many readings it takes to learn their interval.
 const leastLearnt = 4
@@ -136,6 +140,10 @@ func Judge(c Case) Ruling {
 	}
 	r.Gaps = append(c.refused(line), holes...)
 	r.Gaps = append(r.Gaps, c.late(r.Expect.Milliseconds())...)
+	if r.TooMany = len(r.Gaps) > Most; r.TooMany {
+		r.Gaps = nil
+		return r
+	}
 	r.Gaps = append(r.Gaps, c.alarms(r.Gaps)...)
 	slices.SortFunc(r.Gaps, func(a, b Gap) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
 	return r
@@ -254,6 +262,9 @@ func (c *Case) missing(line []mark, expect int64) (out []Gap) {
 	end := mark{at: c.Range.To}
 	all := append([]mark{begin}, line...)
 	for i, a := range all {
+		if len(out) > Most {
+			break
+		}
 		b := end
 		if i+1 < len(all) {
 			b = all[i+1]
@@ -355,7 +366,7 @@ func (c *Case) late(expect int64) (out []Gap) {
 		if !s.Late {
 			continue
 		}
-		for i := 0; i < len(s.Times); {
+		for i := 0; i < len(s.Times) && len(out) <= Most; {
 			at, twice := slices.BinarySearch(onTime, s.Times[i])
 			if twice {
 				i++

@@ -272,3 +272,20 @@ func TestRemedies(t *testing.T) {
 		require.NotEmpty(t, gaps.Remedy(reason))
 	}
 }
+
+// An interval that is far too short has more holes than anybody reads: that is said, and none is told.
+func TestMoreHolesThanAreTold(t *testing.T) {
+	var times []int64
+	for i := range int64(gaps.Most) + 1 {
+		times = append(times, begin+10*i)
+	}
+	c := gaps.Case{Known: begin, Expect: time.Millisecond, Stretches: []gaps.Stretch{{Times: times, Cut: 1}}}
+	c.Range = telemetry.Range{From: begin, To: begin + 10*gaps.Most + 1}
+	r := gaps.Judge(c)
+	require.False(t, r.TooMany)
+	require.Len(t, r.Gaps, gaps.Most)
+	c.Range.To += 10
+	r = gaps.Judge(c)
+	require.True(t, r.TooMany)
+	require.Empty(t, r.Gaps)
+}

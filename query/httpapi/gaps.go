@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
+	"time"
 
 	"binnacle/internal/duration"
 	"binnacle/internal/telemetry"
@@ -12,6 +14,7 @@ import (
 var gapsParameters = []string{"device", "from", "to", "expect", "sequence"}
 
 const (
+	minExpect = time.Millisecond // event times are whole ones
 	// maxGapDays bounds a question about a device: whole days are read.
 	maxGapDays = 31
 	maxExpect  = 7 * duration.Day
@@ -41,6 +44,9 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 	if p.values.Has("sequence") {
 		q.Sequence = p.values.Get("sequence")
 	}
+	if q.Expect > 0 && q.Expect < minExpect {
+		p.fail("expect", "%.100q is less than %s", p.values.Get("expect"), minExpect)
+	}
 	if err := telemetry.CheckName("metric", q.Sequence); q.Sequence != "" && err != nil {
 		p.fail("sequence", "%v", err)
 	}
@@ -68,6 +74,10 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 	}
 	c.Refusals, c.Nameless, c.Letters = a.cfg.Rejected.Of(tenant, q.Device, c.Range)
 	ruling := gaps.Judge(c)
+	if ruling.TooMany {
+		return &parameterError{"expect", fmt.Sprintf("%s makes more than %d holes: take a longer one, or a shorter range",
+			duration.String(ruling.Expect), gaps.Most)}
+	}
 	out := struct {
 		Device     string   `json:"device"`
 		From       int64    `json:"from"`

@@ -112,7 +112,7 @@ func (q *Query) heads(ctx context.Context) (snapshot, error) {
 	if q.req.Strict {
 		var err error
 		if ends, err = q.r.awaitLogEnd(ctx, q.req); err != nil {
-			q.miss("the log's end is not known: %v", err)
+			q.unread = append(q.unread, fmt.Sprintf("the log's end is not known: %v", err))
 		}
 	} else {
 		q.r.learnPartitions(ctx)
@@ -127,7 +127,7 @@ func (q *Query) heads(ctx context.Context) (snapshot, error) {
 	if err != nil {
 		return s, err
 	}
-	q.unread = q.r.progress.missing(s, ends, q.r.cfg.Log != nil)
+	q.unread = append(q.unread, q.r.progress.missing(s, ends, q.r.cfg.Log != nil)...)
 	q.missing = append(q.missing, q.unread...)
 	q.waits = s.waits(q.asked)
 	for _, w := range q.waits {
@@ -177,6 +177,7 @@ func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
 	lack := func(err error) {
 		q.r.cfg.Logger.Warn("rows of a head not read", "partition", h.Partition, "error", err)
 		q.miss("not all rows of partition %s/%d are answered: %v", h.Topic, h.Partition, err)
+		q.unread = append(q.unread, q.missing[len(q.missing)-1])
 	}
 	for rows, err := range h.Rows {
 		if ctx.Err() != nil {

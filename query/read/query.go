@@ -25,7 +25,7 @@ type Query struct {
 	tally tally
 
 	missing []string     // why the answer is not complete
-	unread  []string     // of those, what ingesters have not read yet
+	unread  []string     // of those, what ingesters have not read yet, or do not answer
 	waits   []Wait       // that make it incomplete too
 	known   int          // of those, the first ones: what was known before anything was read
 	lacking []Lack       // of those, what the store does not answer
@@ -119,7 +119,7 @@ func ended(err error) error {
 // Incomplete says why the answer is not complete (rules R3, R4), a sentence each; nil if it is.
 func (q *Query) Incomplete() []string { return q.missing }
 
-// Unread says of what is Incomplete what of the log no head has read yet (rule R3).
+// Unread says of what is Incomplete what of the log no head has read yet, or answers (rule R3).
 func (q *Query) Unread() []string { return q.unread }
 
 // Waits is what of what is Incomplete waits in the log for a limit.
