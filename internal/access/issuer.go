@@ -94,7 +94,8 @@ func (i *issuer) verify(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	if i.failure != nil && i.now().Sub(i.failed) < rediscover {
 		return nil, i.failure
 	}
-	ctx, cancel := context.WithTimeout(ctx, discoverTimeout)
+	// It is for all who come after, too: that one client has gone says nothing of the provider.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discoverTimeout)
 	defer cancel()
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, i.http), i.cfg.Issuer)
 	if err != nil {

@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
@@ -170,4 +171,17 @@ func TestAnIssuerThatIsNone(t *testing.T) {
 		{Issuer: "https://login.example"}}})
 	require.ErrorContains(t, err, `"login" is no URL`)
 	require.ErrorContains(t, err, "https://login.example: the audience is missing")
+}
+
+// That a client has gone says nothing of the provider: others are let in.
+func TestAClientThatGoesStopsNobodyElse(t *testing.T) {
+	p := newProvider(t)
+	d := newDoor(t, access.Config{Issuers: []access.IssuerConfig{{Issuer: p.URL, Audience: "binnacle"}}})
+	good := request(somewhere, "Authorization", "Bearer "+p.token(d.now, map[string]any{"tenant": "acme"}))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _ = d.Caller(good.WithContext(gone)) // whatever it would have been told
+	c, err := d.Caller(good)
+	require.NoError(t, err)
+	require.Equal(t, "acme", c.Tenant)
 }
