@@ -28,7 +28,6 @@ type auditor struct {
 	Config
 	stores      Stores
 	first, last telemetry.Day
-	now         int64
 	report      func(Finding) error
 
 	view       *control.View
@@ -49,7 +48,7 @@ func Run(ctx context.Context, cfg Config, stores Stores, report func(Finding) er
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	a := &auditor{Config: cfg, stores: stores, first: first, last: last, now: cfg.Now().UnixMilli(),
+	a := &auditor{Config: cfg, stores: stores, first: first, last: last,
 		pace: pace{rate: cfg.MaxRUs, now: cfg.Now}, all: make(chains)}
 	a.report = func(f Finding) error {
 		a.sum.Findings++
@@ -64,12 +63,16 @@ func Run(ctx context.Context, cfg Config, stores Stores, report func(Finding) er
 }
 
 func (a *auditor) run(ctx context.Context) (err error) {
-	dir := control.NewDirectory(control.DirectoryConfig{Documents: a.stores.Documents})
-	if a.view, err = dir.Refresh(ctx); err != nil {
-		return fmt.Errorf("read the map of tenants: %w", err)
-	}
-	if a.streams, err = control.NewStreams(a.stores.Documents).All(ctx); err != nil {
+	if err := a.readMap(ctx); err != nil {
 		return err
+	}
+	var log *logAudit
+	if !a.NoKafka {
+		// What is committed now is stored, and in containers that there are, before these and headers are read.
+		if log, err = a.openLog(ctx); err != nil {
+			return err
+		}
+		defer log.client.Close()
 	}
 	if a.containers, err = a.stores.Containers.List(ctx); err != nil {
 		return fmt.Errorf("list containers: %w", err)
@@ -78,17 +81,20 @@ func (a *auditor) run(ctx context.Context) (err error) {
 		_, _, ok := sharding.ParseContainer(name)
 		return !ok
 	})
-	var log *logAudit
-	if !a.NoKafka {
-		if log, err = a.openLog(ctx); err != nil { // what is committed now is stored before headers are read
-			return err
-		}
-		defer log.client.Close()
-	}
 	if err := a.days(ctx, log != nil); err != nil || log == nil {
 		return err
 	}
 	return log.check(ctx)
+}
+
+// readMap reads which tenants and streams there are, and where chunks belong.
+func (a *auditor) readMap(ctx context.Context) (err error) {
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: a.stores.Documents})
+	if a.view, err = dir.Refresh(ctx); err != nil {
+		return fmt.Errorf("read the map of tenants: %w", err)
+	}
+	a.streams, err = control.NewStreams(a.stores.Documents).All(ctx)
+	return err
 }
 
 // days audits the store day by day.
@@ -101,8 +107,12 @@ func (a *auditor) days(ctx context.Context, keep bool) error {
 		if err != nil {
 			return err
 		}
+		strays, err := a.strays(ctx, entries)
+		if err != nil {
+			return err
+		}
 		all, more := a.linked(entries)
-		found, err = a.confirm(ctx, day, append(found, more...))
+		found, err = a.confirm(ctx, day, slices.Concat(found, strays, more))
 		if err != nil {
 			return err
 		}
@@ -166,26 +176,45 @@ func (a *auditor) entry(container string, day telemetry.Day, header []byte) (*en
 		}
 		return nil, e.own()
 	}
-	found := e.own()
-	tenant, known := a.view.Tenant(e.tenant())
-	if !known {
-		return e, append(found, e.finding(Orphan, "nobody knows the tenant"))
+	return e, e.own()
+}
+
+// strays tells which chunks are of nobody, or lie where they don't belong. Tenants, streams and epochs come while the
+// audit reads, each before the first chunk of it: the map is read again before anything is told.
+func (a *auditor) strays(ctx context.Context, entries []*entry) ([]Finding, error) {
+	if len(a.place(entries)) == 0 {
+		return nil, nil
 	}
-	if n := int(e.id.Stream); n < 1 || n > len(a.streams) {
-		found = append(found, e.finding(Orphan, "nobody knows the stream"))
+	if err := a.readMap(ctx); err != nil {
+		return nil, err
 	}
-	if want := tenant.Placement.Key(e.key.Device, e.id.Day, e.id.Number); want != e.key {
-		e.misplaced = true
-		found = append(found, e.finding(Misplaced, "it belongs into %s under %s", want.Container, want.TenantShard))
+	return a.place(entries), nil
+}
+
+// place holds chunks against the map, and notes which lie elsewhere.
+func (a *auditor) place(entries []*entry) (found []Finding) {
+	for _, e := range entries {
+		tenant, known := a.view.Tenant(e.tenant())
+		if !known {
+			found = append(found, e.finding(Orphan, "nobody knows the tenant"))
+			continue
+		}
+		if n := int(e.id.Stream); n < 1 || n > len(a.streams) {
+			found = append(found, e.finding(Orphan, "nobody knows the stream"))
+		}
+		want := tenant.Placement.Key(e.key.Device, e.id.Day, e.id.Number)
+		if e.misplaced = want != e.key; e.misplaced {
+			found = append(found, e.finding(Misplaced, "it belongs into %s under %s", want.Container, want.TenantShard))
+		}
 	}
-	return e, found
+	return found
 }
 
 // linked sorts chunks into chains and checks them. Of days whose retention is over any chunk may be gone.
 func (a *auditor) linked(entries []*entry) (chains, []Finding) {
 	all, found := link(entries)
 	for c, of := range all {
-		if t, known := a.view.Tenant(c.tenant); !known || !t.Expired(c.day, a.now) {
+		if t, known := a.view.Tenant(c.tenant); !known || !t.Expired(c.day, a.Now().UnixMilli()) {
 			found = append(found, c.check(of)...)
 		}
 	}
@@ -216,6 +245,7 @@ func (a *auditor) confirm(ctx context.Context, day telemetry.Day, found []Findin
 			if err != nil {
 				return nil, err
 			}
+			a.place(entries)
 			_, still := a.linked(entries)
 			again[of] = make(map[place]Finding)
 			for _, f := range still {

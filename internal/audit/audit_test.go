@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -291,6 +292,32 @@ func TestWhatIsWrittenMeanwhileIsNoGap(t *testing.T) {
 	found, _ := r.audit(nil)
 	require.Empty(t, found)
 	require.Equal(t, 2*2+2, reads, "the device's day is read again")
+}
+
+// A tenant and a stream that come while the audit reads are no strangers.
+func TestWhoComesMeanwhileIsKnown(t *testing.T) {
+	r := newRig(t, 3)
+	come := sync.OnceFunc(func() {
+		view, err := control.NewDirectory(control.DirectoryConfig{Documents: r.docs}).Register(t.Context(), "initech")
+		require.NoError(t, err)
+		known, _ := view.Tenant("initech")
+		r.places["initech"] = known.Placement
+		s, err := control.NewStreams(r.docs).Find(t.Context(), "cluster", "another", 4)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, s.Number)
+		r.create("initech", "new", chunk.Header{ID: chunk.ID{Day: today, Stream: 1}, First: 1, Through: 2, After: -1})
+		r.create("acme", "m1", chunk.Header{ID: chunk.ID{Day: today, Stream: 2}, First: 1, Through: 2, After: -1})
+	})
+	chunks := len(r.memory.Documents())
+	r.memory.Fault = func(op storetest.Op) *storetest.Fault {
+		if op.Kind == storetest.Headers {
+			come()
+		}
+		return nil
+	}
+	found, sum := r.audit(nil)
+	require.Empty(t, found)
+	require.Equal(t, chunks+2, sum.Chunks)
 }
 
 // The audit takes no more than it may: two days in two containers at 1 request unit a second.

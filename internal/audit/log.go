@@ -36,6 +36,7 @@ type partitionLog struct {
 	streams    []uint32 // that records of it are stored as: the one that it is read as, then older ones
 	first, end int64
 	committed  int64 // -1 is nothing
+	began      int64 // first, when the audit began
 }
 
 // openLog connects to Kafka and reads what is committed.
@@ -86,6 +87,15 @@ func (l *topicAudit) open(ctx context.Context, cluster string, partitions []int)
 		p := partitionLog{id: id, committed: -1}
 		if at, ok := committed[id]; ok {
 			p.committed = at.Offset
+		}
+		if p.began, _, err = l.topic.Bounds(ctx, id); err != nil {
+			return err
+		}
+		if p.committed >= 0 && p.committed < p.began { // the group may have gone on since it was asked
+			if committed, err = l.topic.Commits(ctx, l.Group); err != nil {
+				return err
+			}
+			p.committed = max(p.committed, committed[id].Offset)
 		}
 		if len(lives) > 0 {
 			now, _, _, err := control.NewStreams(l.stores.Documents).Reads(ctx, lives, len(partitions), int32(id))
@@ -140,6 +150,9 @@ func (l *topicAudit) ends(ctx context.Context) (total int64, err error) {
 		if p.first, p.end, err = l.topic.Bounds(ctx, p.id); err != nil {
 			return 0, err
 		}
+		if err := l.passed(ctx, p); err != nil {
+			return 0, err
+		}
 		for _, f := range l.offsets(*p) {
 			if err := l.report(f); err != nil {
 				return 0, err
@@ -148,6 +161,22 @@ func (l *topicAudit) ends(ctx context.Context) (total int64, err error) {
 		total += max(min(p.committed, p.end)-p.first, 0)
 	}
 	return total, nil
+}
+
+// passed takes care of a log that drops records while the audit runs: what has left it since the audit began, behind
+// what was committed then, is only lost if it is not committed now either. The group goes on meanwhile.
+func (l *topicAudit) passed(ctx context.Context, p *partitionLog) error {
+	if p.committed < p.began || p.committed >= p.first {
+		return nil
+	}
+	now, err := l.topic.Commits(ctx, l.Group)
+	if err != nil {
+		return err
+	}
+	if now[p.id].Offset >= p.first {
+		p.committed = p.first
+	}
+	return nil
 }
 
 // offsets holds what is committed and what chunks say against the ends of the log.
@@ -220,7 +249,7 @@ func (l *topicAudit) records(ctx context.Context, p partitionLog, bar progress) 
 func (l *topicAudit) record(decoder *decode.Decoder, p partitionLog, r *kafka.Record) error {
 	record := decode.Record{Value: r.Value, Timestamp: r.Time}
 	for _, h := range r.Headers {
-		if h.Key == "content-type" {
+		if h.Key == "content-type" && record.ContentType == "" { // of several the first counts, as to an ingester
 			record.ContentType = string(h.Value)
 		}
 		record.Headers = append(record.Headers, decode.Header{Key: h.Key, Value: h.Value})
@@ -259,7 +288,7 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at position, i
 		return
 	}
 	tenant, known := l.view.Tenant(r.Tenant)
-	if refused || known && tenant.Expired(day, l.now) {
+	if refused || known && tenant.Expired(day, l.Now().UnixMilli()) {
 		return
 	}
 	if len(p.streams) > 0 {

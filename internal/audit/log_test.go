@@ -1,7 +1,11 @@
 package audit_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"io"
+	"net"
+	"sync"
 	"testing"
 
 	"binnacle/binning/chunk"
@@ -9,9 +13,11 @@ import (
 	"binnacle/internal/audit"
 	"binnacle/internal/kafka"
 	"binnacle/internal/kafkaemu"
+	"binnacle/internal/store/storetest"
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // logRig is a rig with a log: acme's l1 publishes a record of two readings and eight of one to partition 0, of the
@@ -123,4 +129,66 @@ func TestTheLog(t *testing.T) {
 			require.EqualValues(t, 2, sum.Letters)
 		})
 	}
+}
+
+// A log that drops what is committed while the audit runs has lost nothing, though the audit has asked before how far
+// the group was.
+func TestALogThatGoesOnMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		commit int64
+		want   []audit.Kind
+	}{"read": {11, nil}, "not read": {10, []audit.Kind{audit.Lost}}} {
+		r, log := logRig(t)
+		var cfg audit.Config
+		log(&cfg)
+		goOn := sync.OnceFunc(func() {
+			commitAt(t, cfg.Kafka.Brokers[0], c.commit)
+			deleteRecords(t, cfg.Kafka.Brokers[0], 11)
+		})
+		commitAt(t, cfg.Kafka.Brokers[0], 10)
+		r.memory.Fault = func(op storetest.Op) *storetest.Fault {
+			if op.Kind == storetest.Headers {
+				goOn()
+			}
+			return nil
+		}
+		found, _ := r.audit(log)
+		var kinds []audit.Kind
+		for _, f := range found {
+			kinds = append(kinds, f.Kind)
+		}
+		require.Equal(t, c.want, kinds, "%s: %v", name, found)
+	}
+}
+
+// commitAt has the group commit an offset of the first partition.
+func commitAt(t *testing.T, broker string, offset int64) {
+	transport := &kafkago.Transport{}
+	defer transport.CloseIdleConnections()
+	_, err := (&kafkago.Client{Addr: kafkago.TCP(broker), Transport: transport}).OffsetCommit(t.Context(),
+		&kafkago.OffsetCommitRequest{GroupID: "binnacle", GenerationID: -1,
+			Topics: map[string][]kafkago.OffsetCommit{"telemetry": {{Offset: offset}}}})
+	require.NoError(t, err)
+}
+
+// deleteRecords has the broker forget the records of the first partition below an offset, as retention does.
+func deleteRecords(t *testing.T, broker string, below int64) {
+	conn, err := net.Dial("tcp", broker)
+	require.NoError(t, err)
+	defer conn.Close()
+	ask := kmsg.NewPtrDeleteRecordsRequest()
+	ask.Version, ask.TimeoutMillis = 1, 5000
+	ask.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: "telemetry",
+		Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Partition: 0, Offset: below}}}}
+	_, err = conn.Write(kmsg.NewRequestFormatter().AppendRequest(nil, ask, 1))
+	require.NoError(t, err)
+	head := make([]byte, 8) // length, correlation id
+	_, err = io.ReadFull(conn, head)
+	require.NoError(t, err)
+	body := make([]byte, binary.BigEndian.Uint32(head)-4)
+	_, err = io.ReadFull(conn, body)
+	require.NoError(t, err)
+	answer := ask.ResponseKind().(*kmsg.DeleteRecordsResponse)
+	require.NoError(t, answer.ReadFrom(body))
+	require.Zero(t, answer.Topics[0].Partitions[0].ErrorCode)
 }
