@@ -49,6 +49,11 @@ func (p *params) resume(q *question) {
 		p.fail("cursor", "is none that an answer has given")
 		return
 	}
+	if c.AsOf > 0 && (q.Strict || p.after) {
+		p.fail("cursor", "is of what was stored by an earlier time (as_of): it may not stand beside strict=true or %s, "+
+			"which are about now", AfterHeader)
+		return
+	}
 	labels := make([]telemetry.Label, 0, len(c.Labels))
 	for name, value := range c.Labels {
 		labels = append(labels, telemetry.Label{Name: name, Value: value})

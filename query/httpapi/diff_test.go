@@ -68,6 +68,11 @@ func TestReadingsAsOfAMoment(t *testing.T) {
 	require.Contains(t, body, `"values":{"temp":2}}`)
 	require.NotContains(t, body, `"values":{"temp":3}}`, "pages are of one moment")
 	require.Equal(t, 400, s.get(t, "/api/v1/readings?as_of=-1m&cursor="+page.Next).status)
+	require.Equal(t, 400, s.get(t, "/api/v1/readings?strict=true&cursor="+page.Next).status)
+	after, err := s.do(t, http.MethodGet, "/api/v1/readings?cursor="+page.Next, http.Header{
+		httpapi.TenantHeader: {"acme"}, httpapi.AfterHeader: {"telemetry/0/5"}})
+	require.NoError(t, err)
+	require.Equal(t, 400, after.status, "what was stored then does not include it")
 	for _, bad := range []string{"as_of=x", "as_of=2026-11-20T13:01:01Z", "as_of=0", "as_of=-1m&strict=true", "as_of="} {
 		a := s.get(t, "/api/v1/readings?"+bad)
 		require.Equal(t, 400, a.status, bad)

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"log/slog"
 	"net/http"
@@ -30,6 +31,9 @@ import (
 
 // Prefix is where the API begins; it is the URL of a data source.
 const Prefix = "/prometheus"
+
+// readPath is where a Prometheus reads.
+const readPath = Prefix + "/api/v1/read"
 
 // Config is what the API needs. Querier has no default. Its tags are package settings's.
 type Config struct {
@@ -103,6 +107,7 @@ func (a *api) routes() http.Handler {
 // call is a request of a tenant.
 type call struct {
 	*http.Request
+	sent []byte // the body of a remote read
 	*tenantStorage
 }
 
@@ -165,6 +170,7 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	if r, err = httpapi.After(r); err != nil {
 		return bad("%v", err)
 	}
+	httpapi.InTime(w, r)
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if err := r.ParseForm(); err != nil {
 		return bad("error parsing form values: %v", err)
@@ -175,7 +181,14 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	}
 	memory := a.cfg.Querier.Memory(a.cfg.MemoryBytes)
 	defer memory.Close()
-	c := &call{r, &tenantStorage{
+	// A request has its turn when all of it is there: others would wait for a client that sends a byte now and then.
+	var sent []byte
+	if r.URL.Path == readPath {
+		if sent, err = io.ReadAll(r.Body); err != nil {
+			return bad("the body can't be read: %v", err)
+		}
+	}
+	c := &call{r, sent, &tenantStorage{
 		querier: a.cfg.Querier, tenant: caller.Tenant, memory: memory, tags: a.cfg.Querier.Tags(caller.Tenant),
 		leaves: make(leaves), asOf: asOf,
 	}}

@@ -33,10 +33,11 @@ func (a *api) found(ctx context.Context, c *call) (
 			return nil, nil, err
 		}
 		out = append(out, these...)
+		slices.SortFunc(out, labels.Compare)
+		out = slices.CompactFunc(out, labels.Equal) // so that selectors of the same take no more than one
 		warnings.Merge(said)
 	}
-	slices.SortFunc(out, labels.Compare)
-	return slices.CompactFunc(out, labels.Equal), warnings, nil
+	return out, warnings, nil
 }
 
 // first keeps as many of a list as the request asks for.
@@ -103,10 +104,11 @@ func (a *api) listed(ctx context.Context, c *call, list func(*selector, context.
 			return answer{}, err
 		}
 		out = append(out, these...)
+		slices.Sort(out)
+		out = slices.Compact(out)
 		warnings.Merge(said)
 	}
-	slices.Sort(out)
-	return first(c, slices.Compact(out), warnings)
+	return first(c, out, warnings)
 }
 
 // described is what there is to say about a metric.

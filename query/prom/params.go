@@ -104,8 +104,14 @@ func (c *call) span(now time.Time) (*selector, error) {
 	return &selector{c.tenantStorage, start.UnixMilli(), end.UnixMilli()}, nil
 }
 
+// maxSelectors bounds the selectors of a list: each looks through all devices.
+const maxSelectors = 1000
+
 // matchers is the selectors of a list.
 func (a *api) matchers(c *call) ([][]*labels.Matcher, error) {
+	if n := len(c.Form["match[]"]); n > maxSelectors {
+		return nil, bad("%d of match[]; at most %d may be", n, maxSelectors)
+	}
 	sets, err := a.parser.ParseMetricSelectors(c.Form["match[]"])
 	if err != nil {
 		return nil, bad("invalid parameter %q: %v", "match[]", err)

@@ -3,7 +3,6 @@ package prom
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 
@@ -11,6 +10,13 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/prompb"
 	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// Bounds of a remote read. A query takes two bytes of the request, and much more than that where it is read and
+// answered. A Prometheus sends one.
+const (
+	maxReadBytes = 1 << 20 // unpacked
+	maxReads     = 1000
 )
 
 // remoteRead answers an unmodified Prometheus that has this tenant as its remote_read: with a stream of XOR chunks if
@@ -49,32 +55,36 @@ func (a *api) remoteRead(ctx context.Context, c *call) (answer, error) {
 
 // readRequest is what the body of a remote read asks for.
 func (c *call) readRequest() (asked prompb.ReadRequest, err error) {
-	body, err := io.ReadAll(c.Body)
-	if err != nil {
-		return asked, bad("the body can't be read: %v", err)
+	if n, err := s2.DecodedLen(c.sent); err != nil || n > maxReadBytes {
+		return asked, bad("the body is no snappy block of at most %d MiB", maxReadBytes>>20)
 	}
-	if n, err := s2.DecodedLen(body); err != nil || n > maxFormBytes {
-		return asked, bad("the body is no snappy block of at most %d MiB", maxFormBytes>>20)
-	}
-	plain, err := s2.Decode(nil, body)
+	plain, err := s2.Decode(nil, c.sent)
 	if err != nil {
 		return asked, bad("the body is no snappy block: %v", err)
 	}
 	if err := asked.Unmarshal(plain); err != nil {
 		return asked, bad("the body is no ReadRequest: %v", err)
 	}
+	if n := len(asked.Queries); n > maxReads {
+		return asked, bad("%d queries in one request; at most %d may be", n, maxReads)
+	}
 	return asked, nil
+}
+
+var matchTypes = map[prompb.LabelMatcher_Type]labels.MatchType{
+	prompb.LabelMatcher_EQ: labels.MatchEqual, prompb.LabelMatcher_NEQ: labels.MatchNotEqual,
+	prompb.LabelMatcher_RE: labels.MatchRegexp, prompb.LabelMatcher_NRE: labels.MatchNotRegexp,
 }
 
 // readOf is the series of one query, each handed to take as read does.
 func (c *call) readOf(ctx context.Context, q *prompb.Query, take func(*series) (kept bool, err error)) error {
 	matchers := make([]*labels.Matcher, 0, len(q.Matchers))
 	for _, m := range q.Matchers {
-		types := map[prompb.LabelMatcher_Type]labels.MatchType{
-			prompb.LabelMatcher_EQ: labels.MatchEqual, prompb.LabelMatcher_NEQ: labels.MatchNotEqual,
-			prompb.LabelMatcher_RE: labels.MatchRegexp, prompb.LabelMatcher_NRE: labels.MatchNotRegexp,
+		kind, ok := matchTypes[m.Type]
+		if !ok {
+			return bad("matcher of %q: there is no type %d", m.Name, m.Type)
 		}
-		matcher, err := labels.NewMatcher(types[m.Type], m.Name, m.Value)
+		matcher, err := labels.NewMatcher(kind, m.Name, m.Value)
 		if err != nil {
 			return bad("matcher of %q: %v", m.Name, err)
 		}

@@ -9,7 +9,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -205,4 +207,43 @@ func TestAStreamNeedsLittleMemory(t *testing.T) {
 		Matchers: []*prompb.LabelMatcher{{Name: "__name__", Value: "temp"}}}}}
 	resp, body = s.read(t, request(t, asked))
 	require.Equal(t, 422, resp.StatusCode, string(body))
+}
+
+// A client that sends its body slowly waits for itself: it has no turn that others wait for.
+func TestABodyThatComesSlowlyHoldsNoTurn(t *testing.T) {
+	s := newServer(t, func(q *query.Config, _ *prom.Config) { q.MaxQueries, q.QueueTimeout = 1, time.Millisecond })
+	s.fill(t)
+	body, client := io.Pipe()
+	r := httptest.NewRequest(http.MethodPost, "/prometheus/api/v1/read", body)
+	r.RemoteAddr = "127.0.0.1:5"
+	r.Header.Set(access.TenantHeader, "acme")
+	slow := httptest.NewRecorder()
+	var asked sync.WaitGroup
+	asked.Go(func() { s.Config.Handler.ServeHTTP(slow, r) })
+	_, err := client.Write([]byte{1}) // it is being read
+	require.NoError(t, err)
+	answer := s.ask(t, "/api/v1/query", "query", "temp")
+	require.NoError(t, client.CloseWithError(io.ErrUnexpectedEOF))
+	asked.Wait()
+	require.Equal(t, http.StatusOK, answer.status, answer.Error)
+	require.Equal(t, http.StatusBadRequest, slow.Code)
+}
+
+// A small request can't ask for any number of reads, nor for a match that there is none of.
+func TestRemoteReadsAreBounded(t *testing.T) {
+	s := newServer(t, nil)
+	s.fill(t)
+	resp, body := s.read(t, request(t, prompb.ReadRequest{Queries: slices.Repeat([]*prompb.Query{{}}, 1001)}))
+	require.Equal(t, 400, resp.StatusCode)
+	require.Contains(t, string(body), "1001 queries in one request; at most 1000 may be")
+	resp, body = s.read(t, request(t, prompb.ReadRequest{Queries: []*prompb.Query{{Matchers: []*prompb.LabelMatcher{
+		{Type: 9, Name: "device", Value: "m1"}}}}}))
+	require.Equal(t, 400, resp.StatusCode)
+	require.Contains(t, string(body), "there is no type 9")
+	resp, body = s.read(t, s2.EncodeSnappy(nil, make([]byte, 2<<20)))
+	require.Equal(t, 400, resp.StatusCode)
+	require.Contains(t, string(body), "of at most 1 MiB")
+	many := s.ask(t, "/api/v1/series", slices.Repeat([]string{"match[]", "temp"}, 1001)...)
+	require.Equal(t, 400, many.status)
+	require.Contains(t, many.Error, "at most 1000")
 }
