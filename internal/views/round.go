@@ -124,7 +124,7 @@ func (r *round) do(ctx context.Context, a ask) error {
 		}
 	}
 	for from, to := range runs(seal) {
-		if err := r.seal(ctx, from, to, gridsOf(from, to)); err != nil {
+		if err := r.seal(ctx, from, to, r.gridsOf(from, to)); err != nil {
 			return err
 		}
 		changed = true
@@ -224,9 +224,10 @@ func (r *round) halvesDue() bool {
 	return r.ledger.Sealed() == lane.AllDay && r.ledger.Covered(lane.HalfHour) != lane.AllDay
 }
 
-// gridsOf is what a batch of some hours holds: half hours are made when a whole day is.
-func gridsOf(from, to int) []lane.Grid {
-	if from == 0 && to == lane.HoursOfDay {
+// gridsOf is what a batch of some hours holds. Half hours are made when a whole day is; of hours that have them they are
+// made anew with the minutes, or they would go on to tell what the minutes were.
+func (r *round) gridsOf(from, to int) []lane.Grid {
+	if from == 0 && to == lane.HoursOfDay || r.ledger.Covered(lane.HalfHour)&lane.Span(from, to) != 0 {
 		return []lane.Grid{lane.Minute, lane.HalfHour}
 	}
 	return []lane.Grid{lane.Minute}
