@@ -28,5 +28,8 @@ func (q *Querier) Strips(ctx context.Context, r Request, lanes Lanes, emit func(
 	return res, err
 }
 
+// FewDevices is of how many devices chunks are read, whatever lanes show, where a request names them.
+const FewDevices = read.FewDevices
+
 // HasLanes reports whether there are lanes to read.
 func (q *Querier) HasLanes() bool { return q.cfg.Lanes != nil }

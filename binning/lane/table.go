@@ -74,6 +74,16 @@ func Bytes(rows, buckets int, families Families) int64 {
 	return n * int64(rows) * int64(buckets)
 }
 
+// FallBytes is about how much memory the falls of a table take.
+func (t *Table) FallBytes() (n int64) {
+	for _, falls := range t.Falls {
+		for i := range falls {
+			n += 32 + 8*int64(len(falls[i].Values))
+		}
+	}
+	return n
+}
+
 // Put fills in a bucket of a row, whose last instant is end, in place of what is there.
 func (t *Table) Put(row, bucket int, b *Bucket, end int64) {
 	at := row*t.Buckets + bucket

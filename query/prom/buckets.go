@@ -90,7 +90,9 @@ var exact = map[string]struct {
 // fits reports whether all windows of a leaf are whole buckets of a width, or need not be: a last sample tells when it
 // was.
 func (l *leaf) fits(width int64) bool {
-	if _, ok := exact[l.function]; !ok || l.steps.first-l.offset-l.window < 0 {
+	_, ok := exact[l.function]
+	if first := l.steps.first - l.offset - l.window; !ok || first < 0 ||
+		(l.steps.at(l.steps.n-1)-l.offset-first)/width >= maxBuckets {
 		return false
 	}
 	for _, n := range []int64{l.steps.first - l.offset, l.steps.at(l.steps.n-1) - l.offset} {
@@ -107,6 +109,9 @@ func (l *leaf) fits(width int64) bool {
 	}
 	return l.window%width == 0
 }
+
+// maxBuckets is how many buckets a series may have: there is room for all of them, also where it has no samples.
+const maxBuckets = 1 << 20
 
 // newBuckets has room for what a leaf that fits looks at.
 func newBuckets(l *leaf, width int64) *buckets {

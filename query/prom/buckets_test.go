@@ -185,6 +185,7 @@ func TestWindowsThatAreNoBuckets(t *testing.T) {
 		"offset":      func(w *prom.Window) { w.Offset = 1 },
 		"grid":        func(w *prom.Window) { w.Grid = 30 * minute },
 		"before 1970": func(w *prom.Window) { w.Offset = 100 * 365 * 24 * 60 * minute },
+		"two years":   func(w *prom.Window) { w.Range = 730 * 24 * 60 * minute },
 		"irate":       func(w *prom.Window) { w.Function = "irate" },
 		"idelta":      func(w *prom.Window) { w.Function = "idelta" },
 		"changes":     func(w *prom.Window) { w.Function = "changes" },
@@ -193,6 +194,9 @@ func TestWindowsThatAreNoBuckets(t *testing.T) {
 		change(&w)
 		require.False(t, w.Fits(), name)
 	}
+	months := fits
+	months.Range = 720 * 24 * 60 * minute
+	require.True(t, months.Fits())
 	instant := prom.Window{First: noon.UnixMilli(), Step: 77, N: 1, Range: 90_001, Grid: 30 * minute}
 	require.True(t, instant.Fits(), "one instant has no step, and a last sample may be of any age")
 }

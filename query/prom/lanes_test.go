@@ -332,3 +332,97 @@ func TestSumsFromLanes(t *testing.T) {
 	require.NotZero(t, cost.Lanes)
 	require.Zero(t, cost.Documents)
 }
+
+// What ingesters do not tell of new devices makes an answer by tags incomplete, also one from lanes.
+func TestGapsInTagsShowInAnswersFromLanes(t *testing.T) {
+	s, end := newServer(t, nil), noon.Truncate(24*time.Hour)
+	sealedDay(t, s, end)
+	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 1 << 20})
+	s.world.Log.Set(1)
+	s.world.Now = s.world.Now.Add(10 * time.Minute)
+	s.world.Heads.Fail(errors.New("one of two does not answer"))
+	with, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
+		Directory: s.world.Directory, Catalog: s.world.Catalog, Lanes: s.world.Views,
+		Now: func() time.Time { return s.world.Now }})
+	require.NoError(t, err)
+	engine := engineOf()
+	for text, incomplete := range map[string]bool{`max_over_time(starts[5m])`: false,
+		`max_over_time(starts{site!="hall"}[5m])`: true} {
+		for _, over := range []*prom.Readings{prom.Over(s.query, "acme"), prom.Over(with, "acme")} {
+			got := told(t.Context(), func() (promql.Query, error) {
+				return prom.Leaves{QueryEngine: engine, Over: over}.NewRangeQuery(t.Context(), over, nil, text,
+					end.Add(-100*time.Minute), end.Add(-5*time.Minute), 5*time.Minute)
+			}, text)
+			require.Contains(t, got, "m2")
+			require.Equal(t, incomplete, strings.Contains(got, "incomplete"), "%s: %s", text, got)
+		}
+	}
+}
+
+// Where matchers leave few of many devices, no others are read where lanes show nothing.
+func TestFewOfManyDevicesAreReadByThemselves(t *testing.T) {
+	s := newServer(t, nil)
+	for d := range 64 {
+		device, site := fmt.Sprintf("m%02d", d), "hall"
+		if d < 4 {
+			site = "roof"
+		}
+		s.world.Catalog.Tell("acme", controltest.Said(device, map[string]string{"site": site}))
+		s.world.Chunk(record(int64(d), device, noon.Add(-time.Hour), nil, float("temp", float64(d))))
+	}
+	chance{rand.New(rand.NewPCG(1, 1))}.writer(t, s)
+	with, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
+		Directory: s.world.Directory, Catalog: s.world.Catalog, Lanes: s.world.Views,
+		Now: func() time.Time { return s.world.Now }})
+	require.NoError(t, err)
+	over, engine := prom.Over(with, "acme"), engineOf()
+	for text, documents := range map[string]int{`max_over_time(temp{site="roof"}[30m])`: 4,
+		`max_over_time(temp{site="hall"}[30m])`: 64} {
+		got := told(t.Context(), func() (promql.Query, error) {
+			return prom.Leaves{QueryEngine: engine, Over: over}.NewRangeQuery(t.Context(), over, nil, text,
+				noon.Add(-2*time.Hour), noon, 30*time.Minute)
+		}, text)
+		require.Contains(t, got, "site=")
+		require.Equal(t, documents, over.Cost().Documents, text)
+	}
+}
+
+// counted counts the documents of lanes that are told.
+type counted struct {
+	store.ViewReader
+	lanes int
+}
+
+func (c *counted) ScanLanes(ctx context.Context, s store.LaneScan, yield func([]byte) error) (store.Usage, error) {
+	return c.ViewReader.ScanLanes(ctx, s, func(doc []byte) error {
+		if strings.Contains(s.Key.Lane, ".") {
+			c.lanes++
+		}
+		return yield(doc)
+	})
+}
+
+// Lanes that have no room are not decoded first.
+func TestLanesStayInTheirMemory(t *testing.T) {
+	s, end := newServer(t, nil), noon.Truncate(24*time.Hour)
+	sealedDay(t, s, end)
+	s.world.Now = s.world.Now.Add(10 * time.Minute)
+	ask := func(bytes int64) (string, int) {
+		views := &counted{ViewReader: s.world.Views}
+		q, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
+			Directory: s.world.Directory, Catalog: s.world.Catalog, Lanes: views, MemoryBytes: bytes, Fanout: 1,
+			Now: func() time.Time { return s.world.Now }})
+		require.NoError(t, err)
+		over := prom.Over(q, "acme")
+		return told(t.Context(), func() (promql.Query, error) {
+			return prom.Leaves{QueryEngine: engineOf(), Over: over}.NewRangeQuery(t.Context(), over, nil,
+				"max_over_time(starts[5m])", end.Add(-100*time.Minute), end.Add(-5*time.Minute), 5*time.Minute)
+		}, "max_over_time(starts[5m])"), views.lanes
+	}
+	got, all := ask(1 << 20)
+	require.Contains(t, got, "m2")
+	require.Greater(t, all, 1)
+	got, some := ask(1 << 10)
+	require.Contains(t, got, "memory")
+	require.Equal(t, 1, some)
+}

@@ -28,8 +28,16 @@ func (s *selector) onLanes(l *leaf, r query.Request) (lane.Grid, bool) {
 }
 
 // fromLanes computes the leaf from lanes and from samples where lanes show nothing. Devices that it is not certain of
-// in all bits are computed from samples once more.
+// in all bits are computed from samples once more. Where matchers leave few devices, their samples are all: lanes are of
+// all devices, and so are the chunks that are read where there are none yet.
 func (e *evaluation) fromLanes(ctx context.Context, r query.Request, grid lane.Grid) error {
+	few, err := e.few(ctx, r)
+	if err != nil {
+		return err
+	}
+	if few {
+		return e.fromSamples(ctx, r, nil)
+	}
 	b := newBuckets(e.leaf, int64(grid))
 	if err := e.memory.Take(b.bytes()); err != nil {
 		return err
@@ -87,6 +95,13 @@ func (e *evaluation) fromLanes(ctx context.Context, r query.Request, grid lane.G
 	for _, why := range res.Incomplete {
 		e.warnings.Add(fmt.Errorf("%w: %s", errIncomplete, why))
 	}
+	if narrowing(e.leaf.matchers) {
+		known, err := e.tags.Known(ctx)
+		if err != nil {
+			return err
+		}
+		e.warnings.Merge(gap(known))
+	}
 	if len(again) == 0 {
 		return nil
 	}
@@ -97,6 +112,22 @@ func (e *evaluation) fromLanes(ctx context.Context, r query.Request, grid lane.G
 		}
 	}
 	return e.fromSamples(ctx, r, again)
+}
+
+// amongMany is how many devices there are for each of a few, at least, for them to be read by themselves.
+const amongMany = 16
+
+// few reports whether matchers that name no device leave so few of many that lanes do not pay.
+func (e *evaluation) few(ctx context.Context, r query.Request) (bool, error) {
+	if r.Devices != nil || !narrowing(e.leaf.matchers) {
+		return false, nil
+	}
+	known, err := e.tags.Known(ctx)
+	if err != nil || known.Gap() != nil {
+		return false, err
+	}
+	n := len(known.Select(conditionsOf(e.leaf.matchers)))
+	return n <= query.FewDevices && n*amongMany <= known.Len(), nil
 }
 
 // maxNamed is how many devices are asked for by name.

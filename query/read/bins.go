@@ -72,7 +72,7 @@ const (
 // they are, and the query asks for so much that whole bins are no detour.
 func (q *Query) keepsBins() bool {
 	return q.r.cache != nil && q.req.Clips && q.req.Order == Unordered && len(q.req.Metrics) > 0 &&
-		length(q.req.Range) >= leastKept.Milliseconds() && (q.req.Devices == nil || len(q.req.Devices) > fewDevices)
+		length(q.req.Range) >= leastKept.Milliseconds() && (q.req.Devices == nil || len(q.req.Devices) > FewDevices)
 }
 
 // askBins makes a request one for bins, of whole days, and says which are known.

@@ -27,11 +27,12 @@ type deviceDay struct {
 // laneJob reads one first-level key in one container: rule V4. It is owned by one goroutine.
 type laneJob struct {
 	*Query
-	target target
-	days   []*laneDay
-	shown  []*Lanes
-	pieces []*Piece
-	known  map[storedID]bool // pieces of days that lanes show
+	target  target
+	days    []*laneDay
+	shown   []*Lanes
+	pieces  []*Piece
+	known   map[storedID]bool // pieces of days that lanes show
+	decoded int64             // bytes that lanes take
 }
 
 // laned reads the way that gather does, but takes from lanes what they show. Heads were read before; of each key
@@ -66,12 +67,12 @@ func (q *Query) laned(ctx context.Context, sink LaneSink) error {
 // few that their chunks cost less.
 func (q *Query) lanesPay() bool {
 	return q.req.Lanes != nil && q.r.cfg.Lanes != nil && q.req.AsOf == 0 &&
-		(q.req.Devices == nil || len(q.req.Devices) > fewDevices)
+		(q.req.Devices == nil || len(q.req.Devices) > FewDevices)
 }
 
-// fewDevices is how many are read from their chunks in any case: a day's lanes of one metric cost about as much as a
+// FewDevices is how many are read from their chunks in any case: a day's lanes of one metric cost about as much as a
 // day's chunks of so many devices.
-const fewDevices = 16
+const FewDevices = 16
 
 // keys is the parts of the plan by first-level keys, without those that none of the devices asked for is in.
 func (q *Query) keys() iter.Seq[part] {

@@ -140,12 +140,16 @@ func (j *laneJob) documents(ctx context.Context) (gone bool, err error) {
 	kept, found := make(map[string]any), 0
 	lanes := make(map[string]*wanted)
 	now := j.r.cfg.Now()
+	var held int64
 	j.refs(func(d *laneDay, ref lane.Ref, batch string) {
 		if _, ok := kept[ref.ID]; ok {
 			return
 		}
 		if v, ok := j.r.cache.thing(j.keyOf(ref), now, time.Duration(1<<62)); ok {
 			kept[ref.ID] = v
+			if l, ok := v.(*keptLane); ok {
+				held += l.bytes
+			}
 			found++
 			return
 		}
@@ -155,6 +159,15 @@ func (j *laneJob) documents(ctx context.Context) (gone bool, err error) {
 		lanes[ref.Key].add(d.day, ref, batch)
 	})
 	j.tally.lane(store.Usage{}, found)
+	if err := j.room(held); err != nil {
+		return false, err
+	}
+	defer func() {
+		if gone {
+			j.Memory.Give(j.decoded)
+			j.decoded = 0
+		}
+	}()
 	for _, w := range lanes {
 		err := j.fetch(ctx, w, kept)
 		switch {
@@ -167,15 +180,6 @@ func (j *laneJob) documents(ctx context.Context) (gone bool, err error) {
 			return false, err
 		}
 	}
-	var bytes int64
-	for _, v := range kept {
-		if l, ok := v.(*keptLane); ok {
-			bytes += l.bytes
-		}
-	}
-	if err := j.Memory.Take(bytes); err != nil {
-		return false, err
-	}
 	j.shown = nil
 	for _, d := range j.days {
 		if d.laned() {
@@ -183,6 +187,15 @@ func (j *laneJob) documents(ctx context.Context) (gone bool, err error) {
 		}
 	}
 	return false, nil
+}
+
+// room counts memory that lanes take.
+func (j *laneJob) room(bytes int64) error {
+	err := j.Memory.Take(bytes)
+	if err == nil {
+		j.decoded += bytes
+	}
+	return err
 }
 
 func (j *laneJob) keyOf(ref lane.Ref) any {
@@ -222,9 +235,17 @@ func (j *laneJob) fetch(ctx context.Context, w *wanted, kept map[string]any) err
 			j.r.cache.put(j.keyOf(ref), d.Roster, 2*int64(len(doc)), now)
 			return nil
 		}
+		// A few bytes may become many: there must be room before.
+		taken := laneBytes(d, j.req.Lanes)
+		if err := j.room(taken); err != nil {
+			return err
+		}
 		l, err := decodeLane(d, j.req.Lanes)
 		if err != nil {
 			return fmt.Errorf("document %s of %q: %w", d.ID, d.TenantShard, err)
+		}
+		if err := j.room(l.bytes - taken); err != nil {
+			return err
 		}
 		kept[d.ID] = l
 		j.r.cache.put(j.keyOf(ref), l, l.bytes, now)
@@ -232,12 +253,28 @@ func (j *laneJob) fetch(ctx context.Context, w *wanted, kept map[string]any) err
 	})
 }
 
+// needs reports whether a request needs a section.
+func (ask *LanesRequest) needs(s *lane.Section) bool {
+	return s.Metric == ask.Metric && s.Grid == ask.Grid && ask.Families.Has(s.Family)
+}
+
+// laneBytes is what the sections of a document take, decoded, that a request needs, but for their falls.
+func laneBytes(d *lane.Document, ask *LanesRequest) int64 {
+	n := 64 * int64(len(d.Roster))
+	for i := range d.Sections {
+		if s := &d.Sections[i]; ask.needs(s) {
+			n += lane.Bytes(s.Series, s.Buckets, lane.Families{s.Family}) + 4*int64(s.Series)
+		}
+	}
+	return n
+}
+
 // decodeLane decodes the sections of a document that a request needs.
 func decodeLane(d *lane.Document, ask *LanesRequest) (*keptLane, error) {
-	out, families := &keptLane{roster: d.Roster, bytes: 64 * int64(len(d.Roster))}, make(map[lane.Family]bool)
+	out, families := &keptLane{roster: d.Roster, bytes: laneBytes(d, ask)}, make(map[lane.Family]bool)
 	for i := range d.Sections {
 		s := &d.Sections[i]
-		if s.Metric != ask.Metric || s.Grid != ask.Grid || !ask.Families.Has(s.Family) {
+		if !ask.needs(s) {
 			continue
 		}
 		places, err := s.Places()
@@ -258,7 +295,7 @@ func decodeLane(d *lane.Document, ask *LanesRequest) (*keptLane, error) {
 			return nil, err
 		}
 		out.documents, families[s.Family] = append(out.documents, x), true
-		out.bytes += lane.Bytes(s.Series, s.Buckets, lane.Families{s.Family}) + 4*int64(len(x.Rows))
+		out.bytes += x.Table.FallBytes() + 4*int64(len(x.Rows)-s.Series)
 	}
 	out.short = len(families) > 0 && len(families) < len(ask.Families)
 	return out, nil
