@@ -41,16 +41,20 @@ func (s Series) Compare(t Series) int {
 	return s.Labels.Compare(t.Labels)
 }
 
+// maxSections is the most sections of a document.
+const maxSections = 1 << 12
+
 // Builder makes documents. The zero Builder has none.
 type Builder struct {
 	doc      []byte
 	sections int
 	grid     Grid
+	beyond   bool // the limits of what is in it: nobody would read it
 }
 
 // Begin begins a document. Series is the roster of a document that has its own, nil for none.
 func (b *Builder) Begin(h Header, series []Series) {
-	b.sections, b.grid = 0, h.Grid
+	b.sections, b.grid, b.beyond = 0, h.Grid, len(series) > MaxSeries
 	b.doc = appendHead(b.doc[:0], "lane", h)
 	b.doc = appendInteger(b.doc, "grid", int64(h.Grid))
 	if series != nil {
@@ -64,6 +68,7 @@ func (b *Builder) Add(metric string, f Family, g Grid, s Slice) {
 	if b.sections++; b.sections > 1 {
 		b.doc = append(b.doc, ',')
 	}
+	b.beyond = b.beyond || b.sections > maxSections || !s.fits(f)
 	b.doc = AppendSection(b.doc, metric, f, s)
 	if g != b.grid {
 		b.doc = appendInteger(b.doc[:len(b.doc)-1], "grid", int64(g))
@@ -71,10 +76,10 @@ func (b *Builder) Add(metric string, f Family, g Grid, s Slice) {
 	}
 }
 
-// End is the document, valid until the next Begin.
+// End is the document, valid until the next Begin. It fails with ErrTooLarge.
 func (b *Builder) End() ([]byte, error) {
 	b.doc = append(b.doc, ']', '}')
-	if len(b.doc) > MaxDocument {
+	if b.beyond || len(b.doc) > MaxDocument {
 		return nil, ErrTooLarge
 	}
 	return b.doc, nil
@@ -213,7 +218,7 @@ func (p *parsing) property(name []byte) (err error) {
 		err = p.roster()
 	case "sections":
 		err = r.Array(func(int) error {
-			if len(d.Sections) >= 1<<12 {
+			if len(d.Sections) >= maxSections {
 				return corrupt("too many sections")
 			}
 			d.Sections = append(d.Sections, Section{})

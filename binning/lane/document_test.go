@@ -334,3 +334,39 @@ func TestALaneIsDense(t *testing.T) {
 	t.Logf("%.2f bytes a value", perValue)
 	require.Less(t, perValue, 1.4)
 }
+
+// A builder makes nothing that is beyond what is read.
+func TestWhatIsBeyondTheLimitsIsNotMade(t *testing.T) {
+	rows := func(n int) (out []int32) {
+		for i := range n {
+			out = append(out, int32(i))
+		}
+		return out
+	}
+	h := lane.Header{TenantShard: "acme~cg", Key: lane.FoldsKey, Day: day, Batch: "b1", From: 0, To: 24, Grid: lane.HalfHour}
+	h.ID = lane.ID(h.Key, day, 0, 0, h.Batch)
+	makes := func(family lane.Family, n int, table *lane.Table, sections int) error {
+		var b lane.Builder
+		b.Begin(h, roster)
+		for range sections {
+			b.Add("m", family, lane.HalfHour, lane.Slice{Table: table, Rows: rows(n), To: table.Buckets})
+		}
+		doc, err := b.End()
+		if err == nil {
+			_, err = lane.Parse(doc)
+		}
+		return err
+	}
+	table := func(rows int) *lane.Table { return lane.NewTable(rows, 48, lane.AllFamilies) }
+	const most = lane.MaxCells / 48
+	require.NoError(t, makes(lane.Last, most, table(most), 1))
+	require.ErrorIs(t, makes(lane.Last, most+1, table(most+1), 1), lane.ErrTooLarge)
+	few := table(1)
+	few.Falls[0] = []lane.Fall{{Bucket: 3, Values: make([]float64, lane.MaxFalls)}}
+	require.NoError(t, makes(lane.First, 1, few, 1))
+	few.Falls[0] = append(few.Falls[0], lane.Fall{Bucket: 4, Values: make([]float64, 1)})
+	require.ErrorIs(t, makes(lane.First, 1, few, 1), lane.ErrTooLarge)
+	require.NoError(t, makes(lane.Last, 1, few, 1), "that has none")
+	require.NoError(t, makes(lane.Extremes, 1, table(1), 1<<12))
+	require.ErrorIs(t, makes(lane.Extremes, 1, table(1), 1<<12+1), lane.ErrTooLarge)
+}

@@ -21,6 +21,15 @@ type Slice struct {
 	At0      []Sample
 }
 
+// fits reports whether a section of the slice is one that may be read.
+func (s *Slice) fits(f Family) bool {
+	falls := 0
+	if f == First {
+		s.falls(func(int32, float64) { falls++ })
+	}
+	return len(s.Rows) <= MaxSeries && len(s.Rows)*(s.To-s.From) <= MaxCells && falls <= MaxFalls
+}
+
 // AppendSection appends a section: one family of a metric. At0, by row of the table, goes with Last; nil for none.
 func AppendSection(dst []byte, metric string, f Family, s Slice) []byte {
 	dst = append(dst, `{"metric":`...)
@@ -125,17 +134,22 @@ func (s *Slice) appendRounded(dst []byte) []byte {
 func (s *Slice) appendFalls(dst []byte) []byte {
 	var at []int32
 	var v []float64
+	s.falls(func(cell int32, x float64) { at, v = append(at, cell), append(v, x) })
+	return appendSparse(dst, "falls", at, v)
+}
+
+// falls calls visit with each of them and its cell.
+func (s *Slice) falls(visit func(cell int32, v float64)) {
 	for i, row := range s.Rows {
 		for _, f := range s.Table.Falls[row] {
 			if int(f.Bucket) < s.From || int(f.Bucket) >= s.To {
 				continue
 			}
 			for _, x := range f.Values {
-				at, v = append(at, int32(i*(s.To-s.From)+int(f.Bucket)-s.From)), append(v, x)
+				visit(int32(i*(s.To-s.From)+int(f.Bucket)-s.From), x)
 			}
 		}
 	}
-	return appendSparse(dst, "falls", at, v)
 }
 
 // appendSparse appends places, and values where there are some, and nothing if there are no places.

@@ -81,7 +81,7 @@ func (r *round) rank(metric string) int {
 // chosenAnew reports whether lanes that there are should be made of other metrics: one that has none is asked for much
 // more than one that has them. It says so once a day of a key and day: to seal all anew is dear.
 func (r *round) chosenAnew() bool {
-	at := place{r.Chunks, r.TenantShard, r.Day}
+	at := r.place()
 	if r.cfg.Now().Before(r.chosen[at].Add(chooseEvery)) || !slices.ContainsFunc(r.old.Batches, r.ofOthers) {
 		return false
 	}

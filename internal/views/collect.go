@@ -116,7 +116,24 @@ func (g *gathering) take(c *chunk.Chunk) {
 const (
 	partDevices = store.MaxScanDevices
 	partSeries  = 1024
+	mostSeries  = 2 * partSeries // of a part that is one device
 )
+
+// widest is how many series a part has at most that is not the only one.
+func (g *gathering) widest() int {
+	if g.spilled {
+		return mostSeries
+	}
+	all, most := 0, 0
+	for device, chunks := range g.chunks {
+		n := len(seriesOf(device, chunks))
+		all, most = all+n, max(most, min(n, mostSeries))
+	}
+	if all <= partSeries && len(g.sizes) <= partDevices {
+		return 0
+	}
+	return max(most, min(all, partSeries))
+}
 
 // parts calls yield with the devices and chunks of one part after another, devices in order. Where memory was
 // short they are read again, as many at a time as there is room for.

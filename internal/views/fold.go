@@ -42,13 +42,17 @@ func (r *round) fold(ctx context.Context) error {
 	}
 	for _, device := range slices.Sorted(maps.Keys(r.ledger.Raw)) {
 		hours := r.ledger.Raw[device] & r.ledger.Sealed()
-		if hours == 0 || r.spread(device) {
+		if hours == 0 || r.spread(device) || r.unfolded[r.place()][device] == hours {
 			continue
 		}
 		if folds >= foldsAtMost {
 			break // the next round seals anew
 		}
 		f, err := r.compute(ctx, device, hours)
+		if errors.Is(err, lane.ErrTooLarge) {
+			r.leave(device, hours)
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -68,6 +72,15 @@ func (r *round) fold(ctx context.Context) error {
 		r.FoldRUs = r.ReadRUs + r.WriteRUs - before
 	}
 	return nil
+}
+
+// leave has a device stay raw in these hours: its rows are too many for a fold. That is found out once, since it takes
+// all its chunks.
+func (r *round) leave(device string, hours lane.Hours) {
+	if r.unfolded[r.place()] == nil {
+		r.unfolded[r.place()] = make(map[string]lane.Hours)
+	}
+	r.unfolded[r.place()][device] = hours
 }
 
 // size is about how many bytes the rows take.
@@ -105,6 +118,10 @@ func (r *round) compute(ctx context.Context, device string, hours lane.Hours) (*
 	chosen := slices.DeleteFunc(slices.Sorted(maps.Keys(g.metrics)), func(metric string) bool {
 		return r.ledger.Lacks(metric, lane.Span(f.from, f.to))
 	})
+	if len(f.roster) > mostSeries || int64(len(chosen))*lane.Bytes(len(f.roster), (f.to-f.from)*lane.Minute.PerHour(),
+		lane.AllFamilies) > tableBytes {
+		return nil, lane.ErrTooLarge
+	}
 	tables, err := s.fill([]string{device}, map[string][]*chunk.Chunk{device: chunks}, chosen)
 	if err != nil {
 		return nil, err
@@ -148,7 +165,10 @@ func (r *round) store(ctx context.Context, devices []*folding) error {
 	}
 	doc, err := build.End()
 	if errors.Is(err, lane.ErrTooLarge) {
-		return nil // they stay raw
+		for _, f := range devices {
+			r.leave(f.device, r.ledger.Raw[f.device]&r.ledger.Sealed())
+		}
+		return nil
 	}
 	if err != nil {
 		return err

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 
 	"binnacle/binning/chunk"
 	"binnacle/binning/lane"
+	"binnacle/internal/telemetry"
 )
 
 const (
@@ -29,6 +31,7 @@ type sealing struct {
 	until   int64 // of all hours, 0 for never
 	roster  []lane.Series
 	part    int
+	widest  int // how many series a part may have, 0 if there is one part
 	builder lane.Builder
 }
 
@@ -41,7 +44,7 @@ func (r *round) seal(ctx context.Context, from, to int, grids []lane.Grid) error
 	chosen, others := r.choose(g.metrics)
 	s := &sealing{round: r, metrics: make(map[string]*lane.Metric), without: make(map[string]bool)}
 	s.batch = lane.Batch{Name: r.cfg.Name(), Grids: grids, From: from, To: to}
-	s.batch.Size = len(g.sizes)
+	s.batch.Size, s.widest = len(g.sizes), g.widest()
 	for _, m := range others {
 		s.without[m] = true
 	}
@@ -108,9 +111,15 @@ func (s *sealing) makePart(ctx context.Context, devices []string, chunks map[str
 	switch {
 	case len(s.roster) == 0:
 		return nil
-	case len(s.roster) > 2*partSeries: // of one device: more than a table has room for
-		for _, m := range metrics {
-			s.without[m] = true
+	case len(s.roster) > mostSeries: // of one device: more than a table has room for
+		for _, device := range devices {
+			for _, c := range chunks[device] {
+				for _, col := range c.Columns() {
+					if col.Kind != telemetry.Text && slices.Contains(metrics, col.Metric) {
+						s.without[col.Metric] = true
+					}
+				}
+			}
 		}
 		return nil
 	}
@@ -190,19 +199,53 @@ func (s *sealing) makeLanes(ctx context.Context, metric string, f *filled) error
 		}
 	}
 	m.Parts = append(m.Parts, s.part)
-	for _, g := range s.batch.Grids {
-		for i, family := range slices.Clone(m.Families) {
-			err := s.makeLane(ctx, metric, family, g, m.Every[i], f)
-			if errors.Is(err, lane.ErrTooLarge) {
-				s.without[metric] = true // by far too much falls, or is of no repeat at all
-				return nil
-			}
+	for i := 0; i < len(m.Families); i++ {
+		family := m.Families[i]
+		err := s.makeGrids(ctx, m, i, f)
+		switch {
+		case !errors.Is(err, lane.ErrTooLarge):
 			if err != nil {
 				return err
 			}
+		case family == lane.First: // by far too much falls: the others are of use without
+			m.Families, m.Every = slices.Delete(m.Families, i, i+1), slices.Delete(m.Every, i, i+1)
+			i--
+			s.unmake(ctx, metric, lane.Families{family})
+		default: // it is of no repeat at all
+			s.without[metric] = true
+			s.unmake(ctx, metric, m.Families)
+			return nil
 		}
 	}
 	return nil
+}
+
+// makeGrids stores the documents of a family of a metric of a part, which is the i-th one of its.
+func (s *sealing) makeGrids(ctx context.Context, m *lane.Metric, i int, f *filled) error {
+	for _, g := range s.batch.Grids {
+		if err := s.makeLane(ctx, m.Name, m.Families[i], g, m.Every[i], f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unmake takes away the documents of families of a metric that the batch is going to be without.
+func (s *sealing) unmake(ctx context.Context, metric string, families lane.Families) {
+	gone := make(map[string]bool)
+	for _, family := range families {
+		for _, g := range s.batch.Grids {
+			gone[lane.Key(metric, family, g)] = true
+		}
+	}
+	s.round.made = slices.DeleteFunc(s.round.made, func(d made) bool {
+		if !gone[d.key.Lane] || !strings.HasSuffix(d.id, "."+s.batch.Name) {
+			return false
+		}
+		receipt, err := s.cfg.Views.DeleteView(ctx, d.key, d.id)
+		s.WriteRUs += receipt.RUs
+		return err == nil && s.pace.wait(ctx, receipt.RUs) == nil
+	})
 }
 
 // familiesOf is what of a metric is kept: its first part decides for all.
@@ -224,11 +267,12 @@ func (s *sealing) familiesOf(f *filled) (out lane.Families) {
 	return out
 }
 
-// every is how many hours of a lane fill a document.
+// every is how many hours of a lane fill a document. It is decided by the first part for all: also the one with the most
+// series must have room.
 func (s *sealing) every(metric string, family lane.Family, f *filled) int {
 	hours := s.batch.To - s.batch.From
 	whole := len(lane.AppendSection(nil, metric, family, f.slice(0, f.table.Buckets, true)))
-	cells := len(f.rows) * f.table.Buckets
+	cells := max(len(f.rows), s.widest) * f.table.Buckets
 	least := 1 + (cells-1)/lane.MaxCells
 	return max(1, min(hours, int(math.Round(float64(hours)*documentBytes/float64(whole+512))), hours/least))
 }

@@ -30,7 +30,9 @@ type Writer struct {
 	next   map[place]time.Time // when a key and day is looked at again
 	chosen map[place]time.Time // when one was sealed anew because other metrics are asked for
 	uses   map[string]knownUses
-	lag    time.Duration // of the last pass
+	// unfolded is the hours of devices of which is known that their rows are too many for a fold.
+	unfolded map[place]map[string]lane.Hours
+	lag      time.Duration // of the last pass
 }
 
 // place names a Target.
@@ -38,6 +40,8 @@ type place struct {
 	chunks, shard string
 	day           telemetry.Day
 }
+
+func (t Target) place() place { return place{t.Chunks, t.TenantShard, t.Day} }
 
 // New makes a Writer. It fails when the settings have faults.
 func New(cfg Config) (*Writer, error) {
@@ -54,7 +58,8 @@ func New(cfg Config) (*Writer, error) {
 	}
 	return &Writer{cfg: cfg, families: families, metrics: newMetrics(cfg.Metrics), next: make(map[place]time.Time),
 		chosen: make(map[place]time.Time), uses: make(map[string]knownUses),
-		pace: &pace{rate: cfg.RUs, now: cfg.Now, sleep: cfg.Sleep}}, nil
+		unfolded: make(map[place]map[string]lane.Hours),
+		pace:     &pace{rate: cfg.RUs, now: cfg.Now, sleep: cfg.Sleep}}, nil
 }
 
 // Run does rounds until ctx ends, and returns nil then. What goes wrong is logged and tried again.
@@ -75,7 +80,7 @@ func (w *Writer) Once(ctx context.Context) {
 	lag := time.Duration(0)
 	for _, t := range targets {
 		now := w.cfg.Now()
-		at := place{t.Chunks, t.TenantShard, t.Day}
+		at := t.place()
 		if now.Before(w.next[at]) {
 			continue
 		}
@@ -128,11 +133,12 @@ func (w *Writer) behind(t Target, open lane.Hours, now time.Time) time.Duration 
 func (w *Writer) forget(targets []Target) {
 	known := make(map[place]bool, len(targets))
 	for _, t := range targets {
-		known[place{t.Chunks, t.TenantShard, t.Day}] = true
+		known[t.place()] = true
 	}
 	gone := func(at place, _ time.Time) bool { return !known[at] }
 	maps.DeleteFunc(w.next, gone)
 	maps.DeleteFunc(w.chosen, gone)
+	maps.DeleteFunc(w.unfolded, func(at place, _ map[string]lane.Hours) bool { return !known[at] })
 }
 
 // Targets is every key and day of so many days back from a moment, the newest last, so that what is behind comes first.

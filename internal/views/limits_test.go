@@ -1,0 +1,116 @@
+package views_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/binning/lane"
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/internal/views"
+
+	"github.com/stretchr/testify/require"
+)
+
+// put stores a chunk of a device, the next one of its chain.
+func (w *world) put(device string, groups ...chunk.Group) {
+	w.t.Helper()
+	n := w.chains[device]
+	w.chains[device]++
+	id := chunk.ID{Day: day, Stream: 1, Number: n}
+	key := w.tenant.Placement.Key(device, day, n)
+	h := chunk.Header{ID: id, TenantShard: key.TenantShard, Device: device, Readings: 1, First: int64(n) * 10,
+		Through: int64(n)*10 + 9, After: int64(n)*10 - 1, Cut: w.now.UnixMilli()}
+	doc, err := chunk.Encode(h, chunk.Frame{Groups: groups})
+	require.NoError(w.t, err)
+	_, err = w.chunks.Create(w.t.Context(), key, id.String(), doc)
+	require.NoError(w.t, err)
+}
+
+// falling is a series that falls from minute to minute, n times.
+func falling(metric, label string, n int) chunk.Group {
+	g := chunk.Group{Columns: []chunk.Column{{Metric: metric, Kind: telemetry.Int}}}
+	if label != "" {
+		g.Labels = telemetry.Labels{{Name: "cell", Value: label}}
+	}
+	for i := range n {
+		g.Times = append(g.Times, day.Start()+int64(i)*60_000+30_000)
+		g.Columns[0].Bits = append(g.Columns[0].Bits, uint64(n-i))
+	}
+	return g
+}
+
+// What no reader would take is not written, however few series the first part has and however often values fall: then
+// the others of a metric's families do without those who tell falls. A device that is too large to be computed anew by
+// itself is found out to be once.
+func TestDocumentsThatMayBeRead(t *testing.T) {
+	w := newWorld(t, rand.New(rand.NewPCG(1, 2)))
+	w.calm = true
+	w.now = time.UnixMilli(day.End()).Add(time.Hour)
+	writer, err := views.New(views.Config{
+		Chunks: w.chunks, Views: w.views, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Now: func() time.Time { return w.now }, Margin: margin, Hold: time.Nanosecond,
+		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
+		Sleep: func(context.Context, time.Duration) error { return nil },
+	})
+	require.NoError(t, err)
+	target := writer.TargetsOf(day)[0]
+	var ours []string // in the order of names
+	for i := 0; len(ours) < 11; i++ {
+		name := fmt.Sprintf("d%04d", i)
+		if w.tenant.Placement.Key(name, day, 0).TenantShard == target.TenantShard {
+			ours = append(ours, name)
+		}
+	}
+	var groups []chunk.Group
+	for i := range 900 {
+		groups = append(groups, falling("other", fmt.Sprintf("%04d", i), 1))
+	}
+	large := ours[0]
+	w.put(large, append([]chunk.Group{falling("level", "", 1)}, groups...)...)
+	for _, name := range ours[1:] {
+		groups = nil
+		for i := range 90 {
+			groups = append(groups, falling("level", fmt.Sprintf("%04d", i), 24*60))
+		}
+		w.put(name, groups...)
+	}
+	w.now = w.now.Add(2 * margin)
+	round := func() views.Report {
+		t.Helper()
+		r, err := writer.Round(t.Context(), target)
+		require.NoError(t, err)
+		return r
+	}
+	require.Equal(t, lane.AllDay, round().Sealed)
+	status, err := writer.Status(t.Context(), target)
+	require.NoError(t, err)
+	require.Empty(t, status.Without)
+	families := make(map[string]string)
+	for _, l := range status.Lanes {
+		families[l.Metric] = l.Families
+	}
+	require.Equal(t, map[string]string{"level": "LSM", "other": "LFSM"}, families)
+	for _, g := range []lane.Grid{lane.Minute, lane.HalfHour} {
+		usage, err := w.views.ScanLanes(t.Context(), store.LaneScan{Key: viewKey(target, lane.Key("level", lane.First, g)),
+			Range: telemetry.Range{From: day.Start(), To: day.End() + 1}}, func([]byte) error { return nil })
+		require.NoError(t, err)
+		require.Zero(t, usage.Documents, "what does not count is taken away")
+	}
+
+	w.put(large, falling("level", "", 24*60))
+	w.now = w.now.Add(2 * margin)
+	r := round()
+	require.Equal(t, 1, r.Late)
+	require.Equal(t, 1, r.Raw)
+	require.Equal(t, 3, r.Read, "the late one, and then both")
+	w.now = w.now.Add(2 * margin)
+	r = round()
+	require.Equal(t, 1, r.Raw)
+	require.Zero(t, r.Read)
+}
