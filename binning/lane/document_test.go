@@ -343,7 +343,7 @@ func TestWhatIsBeyondTheLimitsIsNotMade(t *testing.T) {
 		}
 		return out
 	}
-	h := lane.Header{TenantShard: "acme~cg", Key: lane.FoldsKey, Day: day, Batch: "b1", From: 0, To: 24, Grid: lane.HalfHour}
+	h := lane.Header{TenantShard: "acme~cg", Key: lane.FoldsKey, Day: day, Batch: "b1", To: 24, Grid: lane.HalfHour}
 	h.ID = lane.ID(h.Key, day, 0, 0, h.Batch)
 	makes := func(family lane.Family, n int, table *lane.Table, sections int) error {
 		var b lane.Builder

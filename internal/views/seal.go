@@ -267,8 +267,8 @@ func (s *sealing) familiesOf(f *filled) (out lane.Families) {
 	return out
 }
 
-// every is how many hours of a lane fill a document. It is decided by the first part for all: also the one with the most
-// series must have room.
+// every is how many hours of a lane fill a document. It is decided by the first part for all: the one with the most
+// series must have room, too.
 func (s *sealing) every(metric string, family lane.Family, f *filled) int {
 	hours := s.batch.To - s.batch.From
 	whole := len(lane.AppendSection(nil, metric, family, f.slice(0, f.table.Buckets, true)))

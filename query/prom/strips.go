@@ -28,8 +28,8 @@ func (s *selector) onLanes(l *leaf, r query.Request) (lane.Grid, bool) {
 }
 
 // fromLanes computes the leaf from lanes and from samples where lanes show nothing. Devices that it is not certain of
-// in all bits are computed from samples once more. Where matchers leave few devices, their samples are all: lanes are of
-// all devices, and so are the chunks that are read where there are none yet.
+// in all bits are computed from samples once more. Where matchers leave few devices, their samples are all: lanes are
+// of all devices, and so are the chunks that are read where there are none yet.
 func (e *evaluation) fromLanes(ctx context.Context, r query.Request, grid lane.Grid) error {
 	few, err := e.few(ctx, r)
 	if err != nil {
