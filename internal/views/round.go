@@ -224,8 +224,8 @@ func (r *round) halvesDue() bool {
 	return r.ledger.Sealed() == lane.AllDay && r.ledger.Covered(lane.HalfHour) != lane.AllDay
 }
 
-// gridsOf is what a batch of some hours holds. Half hours are made when a whole day is. Of hours that have them they are
-// made anew with the minutes, or they would go on to tell what those were.
+// gridsOf is what a batch of some hours holds. Half hours are made when a whole day is. Of hours that have them they
+// are made anew with the minutes, or they would go on to tell what those were.
 func (r *round) gridsOf(from, to int) []lane.Grid {
 	if from == 0 && to == lane.HoursOfDay || r.ledger.Covered(lane.HalfHour)&lane.Span(from, to) != 0 {
 		return []lane.Grid{lane.Minute, lane.HalfHour}
