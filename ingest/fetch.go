@@ -29,29 +29,38 @@ type reader struct {
 // fetch returns what is in the log from an offset on. Its error is errRetake when the log may be another one; after any
 // other it may be called again.
 func (r *reader) fetch(ctx context.Context, offset int64) (kafka.Batch, error) {
-	b, err := r.topic.Fetch(ctx, r.partition, offset)
-	switch {
-	case errors.Is(err, kafkago.OffsetOutOfRange):
-		return b, fmt.Errorf("%w: %w", errRetake, err)
-	case err != nil:
-		r.shaken, r.missing = true, r.missing || kafka.NoTopic(err)
-		return b, err
-	case r.missing:
-		b.Release()
-		return b, fmt.Errorf("%w: the topic was not there for a while", errRetake)
-	}
-	if r.last != nil && (r.shaken || len(b.Records) > 0 && b.Records[0].Epoch != r.epoch) {
-		if err := r.check(ctx); err != nil {
-			b.Release()
+	for {
+		b, err := r.topic.Fetch(ctx, r.partition, offset)
+		switch {
+		case errors.Is(err, kafkago.OffsetOutOfRange):
+			return b, fmt.Errorf("%w: %w", errRetake, err)
+		case err != nil:
+			r.shaken, r.missing = true, r.missing || kafka.NoTopic(err)
 			return b, err
+		case r.missing:
+			b.Release()
+			return b, fmt.Errorf("%w: the topic was not there for a while", errRetake)
 		}
+		epoch := r.epoch
+		if len(b.Records) > 0 {
+			epoch = b.Records[0].Epoch
+		}
+		if r.last == nil || !r.shaken && epoch == r.epoch {
+			r.shaken = false
+			if n := len(b.Records); n > 0 {
+				m := markOf(&b.Records[n-1])
+				r.last, r.epoch = &m, b.Records[n-1].Epoch
+			}
+			return b, nil
+		}
+		// The comparison fetches as well: if all partitions waited for room with a batch in their hands, as after a broker's
+		// restart, there would never be any. So this one is fetched again.
+		b.Release()
+		if err := r.check(ctx); err != nil {
+			return kafka.Batch{}, err
+		}
+		r.shaken, r.epoch = false, epoch
 	}
-	r.shaken = false
-	if n := len(b.Records); n > 0 {
-		m := markOf(&b.Records[n-1])
-		r.last, r.epoch = &m, b.Records[n-1].Epoch
-	}
-	return b, nil
 }
 
 // check compares the last record that was read with the one that is there now.

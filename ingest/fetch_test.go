@@ -269,6 +269,25 @@ func TestANewLeadersLogIsComparedFirst(t *testing.T) {
 	require.ErrorContains(t, err, "record 109 is not the one")
 }
 
+// A comparison with the log that was read before waits for room as every fetch does, and holds none meanwhile: with room
+// for one answer it comes through.
+func TestAComparisonHoldsNoRoom(t *testing.T) {
+	s := newScripted(t)
+	cluster, err := kafka.New(kafka.Config{Brokers: s.ListenAddrs(), MaxUnpackedBytes: 1 << 20, MaxFetchedBytes: 1})
+	require.NoError(t, err)
+	defer cluster.Close()
+	read := ingest.NewReader(cluster.Topic(topic), 0)
+	next, err := read(ingesttest.Soon(t), 0)
+	require.NoError(t, err)
+	require.EqualValues(t, 100, next)
+	for range 10 {
+		s.log = append(s.log, 1)
+	}
+	next, err = read(ingesttest.Soon(t), next)
+	require.NoError(t, err)
+	require.EqualValues(t, 110, next)
+}
+
 // Event Hubs refuses what is packed, and closes the connection on a request of more than a megabyte. Dead letters get
 // there all the same, however many there are; those that do not fit go in part.
 func TestDeadLettersOnEventHubs(t *testing.T) {
