@@ -54,3 +54,23 @@ func LookAtJournals(in *Ingester) func(ctx context.Context, topic string) {
 	w := journalWatch{in, map[string]int{}, map[string]string{}}
 	return w.look
 }
+
+// OwnShared has a process, which is not run, begin a generation for which it has shared out so many partitions of a
+// topic, of which it knows others by then; it returns when the generation has ended.
+func OwnShared(ctx context.Context, in *Ingester, topic string, shared, known int) {
+	numbers := func(n int) (all []int) {
+		for p := range n {
+			all = append(all, p)
+		}
+		return all
+	}
+	var told []kafkago.Partition
+	for _, p := range numbers(shared) {
+		told = append(told, kafkago.Partition{Topic: topic, ID: p})
+	}
+	m := &member{in: in, shares: &sticky{}}
+	m.shares.AssignGroups([]kafkago.GroupMember{{ID: "a", Topics: []string{topic}}}, told)
+	in.running = ctx
+	in.layout.Store(&layout{map[string][]int{topic: numbers(known)}, make(chan struct{})})
+	m.own(ctx, &kafkago.Generation{ID: 1})
+}

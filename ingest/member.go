@@ -86,11 +86,13 @@ func (m *member) subscribe(ctx context.Context, l *layout) error {
 	return nil
 }
 
-// own is Ingester.own, until a topic has other partitions, which are to be shared out too.
+// own is Ingester.own, until a topic has other partitions, which are to be shared out too, or had them before: the group
+// is joined before this begins.
 func (m *member) own(ctx context.Context, g *kafkago.Generation) {
 	l := m.in.layout.Load()
-	ctx, stop := m.in.while(ctx, l, func(now *layout) bool { return now.is(l.topics) })
+	ctx, stop := m.in.while(ctx, l, func(now *layout) bool { return now.is(l.topics) && !m.shares.lacks(now.topics) })
 	defer stop()
+	defer func() { m.shares.knows(m.in.layout.Load().topics) }() // the next joining follows at once
 	t := &tenure{cluster: m.in.cfg.Kafka, group: m.in.cfg.Group, generation: g.ID, member: g.MemberID, line: m.line}
 	for topic, partitions := range g.Assignments {
 		for _, p := range partitions {

@@ -17,9 +17,10 @@ import (
 //
 // As long as a member does not know it, the group takes another way to share out, one that all members know.
 type sticky struct {
-	mu    sync.Mutex // guards below
-	own   claim
-	known map[string][]int // partitions of topics
+	mu     sync.Mutex // guards below
+	own    claim
+	known  map[string][]int // partitions of topics
+	shared map[string][]int // those that it has shared out since it joined last; nil: another member does
 }
 
 // claim is what a member says when it joins.
@@ -50,29 +51,53 @@ func (s *sticky) knows(topics map[string][]int) {
 	s.known = topics
 }
 
+// lacks reports whether partitions were not shared out by this process, which was to share them: it joins before it
+// knows, and topics may grow meanwhile.
+func (s *sticky) lacks(topics map[string][]int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shared == nil {
+		return false
+	}
+	for topic, partitions := range topics {
+		for _, p := range partitions {
+			if _, ok := slices.BinarySearch(s.shared[topic], p); !ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // ProtocolName is kafka.GroupBalancer.
 func (s *sticky) ProtocolName() string { return "binnacle-sticky" }
 
-// UserData is kafka.GroupBalancer.
+// UserData is kafka.GroupBalancer: what is said to join.
 func (s *sticky) UserData() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.shared = nil
 	return json.Marshal(s.own)
 }
 
-// AssignGroups is kafka.GroupBalancer. No partition is told if one topic of some member is missing: then what is known
-// here is shared out, so that the others are read on.
+// AssignGroups is kafka.GroupBalancer. No partition is told if one topic of some member is missing, and some are not by
+// a broker that is behind: what is known here is shared out too, or nobody would read it.
 func (s *sticky) AssignGroups(members []kafkago.GroupMember,
 	partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
 	topics := map[string][]int{}
 	for _, p := range partitions {
 		topics[p.Topic] = append(topics[p.Topic], p.ID)
 	}
-	if len(topics) == 0 {
-		s.mu.Lock()
-		topics = s.known
-		s.mu.Unlock()
+	s.mu.Lock()
+	for topic, known := range s.known {
+		topics[topic] = append(topics[topic], known...)
 	}
+	for topic, all := range topics {
+		slices.Sort(all)
+		topics[topic] = slices.Compact(all)
+	}
+	s.shared = topics
+	s.mu.Unlock()
 	out, has := kafkago.GroupMemberAssignments{}, map[string]int{}
 	for _, topic := range slices.Sorted(maps.Keys(topics)) {
 		claims := map[string]claim{}

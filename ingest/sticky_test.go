@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"binnacle/ingest"
@@ -133,6 +134,46 @@ func TestWhatMembersSayMayBeOld(t *testing.T) {
 		{ID: "c", Topics: []string{topic}},
 	})
 	require.Contains(t, g.has["b"], 1)
+}
+
+// A broker that does not know of all partitions yet is no reason why nobody reads the others.
+func TestABrokerThatIsBehind(t *testing.T) {
+	s := ingest.NewSticky(0, nil, map[string][]int{topic: {0, 1, 2, 3}, "another": {0}})
+	shares := s.AssignGroups([]kafkago.GroupMember{
+		{ID: "a", Topics: []string{topic}}, {ID: "b", Topics: []string{topic, "another"}},
+	}, []kafkago.Partition{{Topic: topic, ID: 1}, {Topic: topic, ID: 0}, {Topic: topic, ID: 4}})
+	var all []int
+	for _, share := range shares {
+		all = append(all, share[topic]...)
+	}
+	require.ElementsMatch(t, []int{0, 1, 2, 3, 4}, all)
+	require.Equal(t, []int{0}, shares["b"]["another"])
+}
+
+// A topic that grows between the sharing out and the begin of what follows from it is shared out again.
+func TestATopicThatGrowsWhileItIsSharedOut(t *testing.T) {
+	r := newRig(t, 1)
+	for known, ends := range map[int]bool{1: false, 2: false, 3: true} {
+		in := r.ingester(nil)
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				ingest.OwnShared(ctx, in, topic, 2, known)
+			}()
+			synctest.Wait()
+			ended := false
+			select {
+			case <-done:
+				ended = true
+			default:
+			}
+			cancel()
+			<-done
+			require.Equal(t, ends, ended, "%d partitions, of which 2 are shared out", known)
+		})
+	}
 }
 
 // A process of a release that does not share out this way is in one group with those that do.
