@@ -48,7 +48,7 @@ type Ingester struct {
 	member     bool       // partitions were given to this process, be it none
 	assigned   []place    // which ones
 	partitions map[place]*partition
-	retired    map[*partition]bool // of topics that are deleted: they write what they hold
+	retired    map[*partition]bool // of logs that are gone: they write what they hold
 }
 
 // New makes an Ingester. It starts nothing.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"strings"
@@ -308,6 +309,29 @@ func TestATopicMadeAnewUnderneath(t *testing.T) {
 	}
 	r.settled()
 	require.Equal(t, r.want, r.Stored())
+}
+
+// What was read of a topic before it was made anew, and is not written yet, is in no log any more: it is written too.
+func TestWhatWasReadOfATopicMadeAnew(t *testing.T) {
+	r := newRig(t, 1)
+	var later atomic.Int64
+	in := r.ingester(func(c *ingest.Config, _ *ingest.Stores) {
+		c.Hold, c.MaxBehind = time.Hour, 1<<20
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	})
+	r.run(in)
+	for i := range 40 {
+		r.publish(0, r.message("d0", past+int64(i), 1))
+	}
+	eventually(t, "all is read", func() bool { _, reached := held(t, in); return reached == 40 })
+	require.Empty(t, r.Stored())
+	r.recreate(1)
+	for i := range 50 {
+		r.publish(0, r.message("d0", past+30+int64(i), 2))
+	}
+	eventually(t, "the new one is read", func() bool { _, reached := held(t, in); return reached == 50 })
+	later.Store(int64(2 * time.Hour))
+	eventually(t, "both are stored", func() bool { return maps.Equal(r.want, r.Stored()) })
 }
 
 // The log has lost its end, with records that are in chunks, and new records have taken their offsets.

@@ -19,18 +19,23 @@ func (o *lookout) retire() {
 		if !missing || in.cfg.Now().Sub(since) < in.cfg.GoneAfter || slices.Contains(in.assigned, at) {
 			continue
 		}
-		delete(in.partitions, at)
-		in.retired[p] = true
 		in.metrics.retired.Inc()
-		in.jobs.Go(func() { in.finish(p) })
+		in.retire(p, "the topic is deleted")
 	}
+}
+
+// retire has a partition write what it holds: the log that it was read from is gone. The caller holds the lock.
+func (in *Ingester) retire(p *partition, why string) {
+	delete(in.partitions, p.at)
+	in.retired[p] = true
+	in.jobs.Go(func() { in.finish(p, why) })
 }
 
 // finish writes what a partition holds, and drops it. It takes as long as that takes, and at shutdown no longer than
 // the drain budget.
-func (in *Ingester) finish(p *partition) {
+func (in *Ingester) finish(p *partition, why string) {
 	bins := p.worker.OpenBins()
-	p.log.Error("the topic is deleted: what was read of it is written", "bins", bins)
+	p.log.Error("what was read is written, and can't be read again", "why", why, "bins", bins)
 	whole := p.finish(in.working)
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -40,9 +45,10 @@ func (in *Ingester) finish(p *partition) {
 		in.metrics.forget(p.at)
 	}
 	if whole {
-		p.log.Info("what was read of the deleted topic is stored", "bins", bins)
+		p.log.Info("what was read of the log that is gone is stored", "bins", bins)
 	} else {
-		p.log.Error("what was read of the deleted topic is not all stored, and is lost with it", "bins", p.worker.OpenBins())
+		p.log.Error("what was read of the log that is gone is not all stored, and is lost with it", "bins",
+			p.worker.OpenBins())
 	}
 }
 

@@ -134,12 +134,17 @@ func (t *takeover) restore(ctx context.Context, a worker.Assignment, commit kafk
 	return in.replace(t.at, a), nil
 }
 
-// replace makes a partition without bins in place of the one that there is.
+// replace makes a partition without bins in place of the one that there is. What that one has read of a log that is
+// another one now nobody can read again: it is written.
 func (in *Ingester) replace(at place, a worker.Assignment) *partition {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if p := in.partitions[at]; p != nil {
-		in.drop(p)
+		if p.restored && p.worker.Stream() != a.Stream && p.worker.Lost() == nil && p.worker.OpenBins() > 0 {
+			in.retire(p, "the log is another one than before")
+		} else {
+			in.drop(p)
+		}
 	}
 	p := newPartition(in, at, a)
 	in.partitions[at] = p
