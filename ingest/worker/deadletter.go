@@ -23,8 +23,9 @@ type DeadLetter struct {
 	// Stretch is set when the letter stands for a stretch of the log; the record's offset is then the first one of it.
 	Stretch *Stretch
 
-	bytes int      // of memory
-	chain chainKey // of a reading that was recalled
+	bytes int               // of memory
+	chain chainKey          // of a reading that was recalled
+	also  map[chainKey]bool // of others for which the letter speaks
 }
 
 // Headers are the record's own and those that say why it was refused and where it stood.
@@ -94,7 +95,7 @@ func (d *deadLetters) len() int { return d.waiting.len() }
 func (d *deadLetters) add(l DeadLetter) bool {
 	all := d.waiting.all()
 	n := len(all)
-	if n == 0 || all[n-1].Record.Offset != l.Record.Offset {
+	if n == d.busy || all[n-1].Record.Offset != l.Record.Offset { // what is under way speaks for no more
 		d.ofRecord, d.more = 0, 0
 		l.Record = l.Record.clone() // what was fetched with it goes
 		l.bytes = l.Record.bytes()
@@ -103,9 +104,9 @@ func (d *deadLetters) add(l DeadLetter) bool {
 	}
 	if d.ofRecord == maxOfRecord {
 		d.more++
-		last := &all[n-1].Bad
-		last.Index = decode.Whole
-		last.Detail = fmt.Sprintf("%d further elements of the record are refused, the last of them, %d, because: %s",
+		last := &all[n-1]
+		last.Bad.Index = decode.Whole
+		last.Bad.Detail = fmt.Sprintf("%d further elements of the record are refused, the last of them, %d, because: %s",
 			d.more+1, l.Bad.Index, l.Bad.Detail)
 		return false
 	}
@@ -114,6 +115,21 @@ func (d *deadLetters) add(l DeadLetter) bool {
 	l.bytes += letterBytes
 	d.waiting.push(l)
 	d.bytes += l.bytes
+	return true
+}
+
+// also has the last letter speak for a reading of a chain, and reports whether it did not yet.
+func (d *deadLetters) also(c chainKey) bool {
+	last := &d.waiting.all()[d.len()-1]
+	if last.also == nil {
+		last.also = map[chainKey]bool{}
+	}
+	if last.chain == c || last.also[c] {
+		return false
+	}
+	last.also[c] = true
+	last.bytes += waitingBytes
+	d.bytes += waitingBytes
 	return true
 }
 

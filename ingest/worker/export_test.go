@@ -1,6 +1,10 @@
 package worker
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // HeldByParts adds up what Held should be: rows and dead letters, and what is known of devices and chains.
 func HeldByParts(w *Worker) (rows, known int64) {
@@ -99,4 +103,20 @@ func CountedLabels(w *Worker) (n int) {
 		}
 	}
 	return n
+}
+
+// MostOtherJobs is how many jobs of a Worker may be under way beside writes: those for which there is a bound, and the
+// burials that it hands out when there is something to bury of every kind.
+func MostOtherJobs() int {
+	now := time.Unix(0, 0)
+	w := New(Config{}, Assignment{}, NewMemory(1<<30), now, nil)
+	w.letters.add(DeadLetter{})
+	w.recall.letters.add(DeadLetter{})
+	for i := range 2 * maxBurials {
+		c := w.open(w.device("acme", fmt.Sprint(i)), 0, now)
+		c.flight = &flight{}
+		w.reject(c, "never", now)
+	}
+	const census, stamp, journal = 1, 1, 1
+	return len(w.burials(nil, now)) + maxNotes + census + stamp + journal
 }

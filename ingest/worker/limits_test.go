@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -219,6 +220,58 @@ func TestLettersOfWhatHadWaitedHoldTheFloor(t *testing.T) {
 	require.NoError(t, l.Step(t.Context()))
 	require.Len(t, w.buried, 20-int(first))
 	require.Equal(t, int64(20), l.Floor())
+}
+
+// A record with more refused readings than have letters of their own: none of them is passed by a chunk of its chain
+// before the letter that speaks for it is acknowledged. Else whoever reads the record again after a crash would take it
+// for stored.
+func TestNoChunkPassesALetterThatSpeaksForOthers(t *testing.T) {
+	w := newWorld(t, nil)
+	ctx := t.Context()
+	l := w.limited(control.IngestLimits{Readings: 10, Burst: 1}, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
+	for range 400 {
+		w.publish("loud", "l", w.now, 1)
+	}
+	var many []string
+	for i := range 1010 {
+		many = append(many, fmt.Sprintf(`{"tenant":"loud","device":"d%d","ts":%d,"values":{"a":1}}`, i, w.now.UnixMilli()))
+	}
+	w.log = append(w.log, worker.Record{Offset: 400, Time: w.now.UnixMilli(),
+		Value: []byte("[" + strings.Join(many, ",") + "]")})
+	w.read(l)
+	w.now = w.now.Add(31 * time.Second)
+	w.again(l) // what has waited for too long
+	require.Empty(t, l.Waiting(""))
+	w.now = w.now.Add(time.Minute)
+	w.publish("loud", "d1005", w.now, 1)
+	require.NoError(t, l.Take(ctx, w.at(401)))
+	require.Empty(t, l.Waiting(""))
+	l.Drain()
+	var letters []worker.Job
+	chunk := func() (created bool) {
+		for jobs := l.Due(); len(jobs) > 0; jobs = l.Due() {
+			for _, j := range jobs {
+				switch c, ok := j.(*worker.Create); {
+				case ok:
+					created = created || c.Key.Device == "d1005"
+				default:
+					if b, ok := j.(*worker.Bury); ok && len(letters) == 0 {
+						require.NotEmpty(t, b.Letters)
+						letters = append(letters, b)
+						continue
+					}
+				}
+				require.NoError(t, l.Do(ctx, j))
+			}
+		}
+		return created
+	}
+	require.False(t, chunk(), "nobody has acknowledged the letters")
+	require.Len(t, letters, 1)
+	require.NoError(t, l.Do(ctx, letters[0]))
+	require.True(t, chunk())
+	require.False(t, l.Busy())
+	require.Equal(t, int64(402), l.Floor())
 }
 
 // One record may overdraw a bucket for much longer than anything may wait: what comes behind it is refused in time all

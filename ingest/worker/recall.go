@@ -304,13 +304,14 @@ func (w *Worker) refuseRecalled(rec *Record, x *telemetry.Reading, bad decode.Ba
 	l := DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: *rec, Bad: bad}
 	l.chain = chainKey{x.Tenant, x.Device, telemetry.DayOf(x.Time)}
 	w.observer.Refused(bad.Reason)
-	if !r.letters.add(l) {
+	if r.letters.add(l) {
+		r.lowest.push(rec.Offset)
+	} else if !r.letters.also(l.chain) {
 		return // the last one speaks for it
 	}
 	if r.pending == nil {
 		r.pending = map[chainKey]int{}
 	}
-	r.lowest.push(rec.Offset)
 	r.pending[l.chain]++
 }
 
@@ -319,9 +320,17 @@ func (r *recall) acknowledged(letters []DeadLetter) {
 	for i := range letters {
 		l := &letters[i]
 		r.lowest.pop(l.Record.Offset)
-		if r.pending[l.chain]--; r.pending[l.chain] <= 0 {
-			delete(r.pending, l.chain)
+		r.decided(l.chain)
+		for c := range l.also {
+			r.decided(c)
 		}
+	}
+}
+
+// decided takes a letter that speaks for a chain as published.
+func (r *recall) decided(c chainKey) {
+	if r.pending[c]--; r.pending[c] <= 0 {
+		delete(r.pending, c)
 	}
 }
 

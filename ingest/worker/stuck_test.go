@@ -434,3 +434,9 @@ func TestWhatIsHopelessGivesWay(t *testing.T) {
 		})
 	}
 }
+
+// All jobs that may be under way have room where their answers go.
+func TestRoomForAllAnswers(t *testing.T) {
+	c := worker.Config{MaxWrites: 7}
+	require.Equal(t, 7+worker.MostOtherJobs(), c.MaxJobs())
+}
