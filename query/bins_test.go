@@ -1,6 +1,7 @@
 package query_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -239,5 +240,60 @@ func TestRowsThatCameAFewAtATime(t *testing.T) {
 		want, _ := samplesOf(t, plain, ask)
 		got, _ := samplesOf(t, cached, ask)
 		require.Equal(t, want, got, i)
+	}
+}
+
+// Rows that came a few at a time, of which the first correct the last ones that came before, are put together with
+// each instant once.
+func TestRowsThatCorrectThoseThatCameBefore(t *testing.T) {
+	w := querytest.New(t, noon)
+	cached, plain := newQuerier(t, w, nil), newQuerier(t, w, func(c *query.Config) { c.CacheBytes = -1 })
+	var all []querytest.Record
+	for i := range int64(120) {
+		at := noon.Add(time.Duration(i) * time.Minute)
+		if i%3 == 2 {
+			at = at.Add(-time.Minute)
+		}
+		all = append(all, record(i, "d0", at, float("a", float64(i))))
+		w.Heads.Become(store.PartitionHead{Stream: 1, Position: i + 1, Owner: 1}, all...)
+		ask := query.Request{Tenant: "acme", Metrics: []string{"a"},
+			Range: telemetry.Range{From: noon.UnixMilli(), To: noon.Add(4 * time.Hour).UnixMilli()}}
+		want, _ := samplesOf(t, plain, ask)
+		got, _ := samplesOf(t, cached, ask)
+		require.Equal(t, want, got, i)
+	}
+}
+
+// forgetful are heads that leave out more rows than they were told to.
+type forgetful struct {
+	truthful
+	by int64
+}
+
+type truthful = store.Heads
+
+func (f *forgetful) Heads(ctx context.Context, r store.HeadRequest) ([]store.PartitionHead, error) {
+	for _, k := range r.Known {
+		for i := range k.Bins {
+			k.Bins[i].Through += f.by
+		}
+	}
+	return f.truthful.Heads(ctx, r)
+}
+
+// An answer that begins above other rows than those that are known is no complete one.
+func TestHeadsThatLeaveOutTooMuch(t *testing.T) {
+	w := querytest.New(t, noon)
+	heads := &forgetful{truthful: w.Heads}
+	q := newQuerier(t, w, func(c *query.Config) { c.Heads = heads })
+	var all []querytest.Record
+	for i := range int64(4) {
+		heads.by = i / 2 // of two records that came
+		all = append(all, record(2*i, "d0", noon.Add(time.Duration(2*i)*time.Minute), float("a", 1)),
+			record(2*i+1, "d0", noon.Add(time.Duration(2*i+1)*time.Minute), float("a", 2)))
+		w.Heads.Become(store.PartitionHead{Stream: 1, Position: 2*i + 2, Owner: 1}, all...)
+		_, res := samplesOf(t, q, query.Request{Tenant: "acme", Metrics: []string{"a"},
+			Range: telemetry.Range{From: noon.UnixMilli(), To: noon.Add(4 * time.Hour).UnixMilli()}})
+		require.Equal(t, i < 2, res.Complete, "%d: %v", i, res.Incomplete)
 	}
 }

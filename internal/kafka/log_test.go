@@ -17,6 +17,7 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -337,6 +338,47 @@ func TestCompactedAway(t *testing.T) {
 	got, err := kafka.ReadLog(bound, batch{base: 3, last: 4}.bytes(), nil, 5)
 	require.NoError(t, err)
 	require.Equal(t, kafka.Batch{Next: 8}, got)
+}
+
+// Who begins to read in the middle of a batch that can't be read is told of the rest of it alone.
+func TestTheRestOfABatchIsRefused(t *testing.T) {
+	b := batch{base: 7, last: 9, count: 10, attributes: 6, records: one(0, nil, []byte("x"), 0)}
+	got, err := kafka.ReadLog(bound, b.bytes(), nil, 12)
+	require.NoError(t, err)
+	require.NotNil(t, got.Refused)
+	require.Equal(t, [2]int64{12, 16}, [2]int64{got.Refused.First, got.Refused.Through})
+	require.EqualValues(t, 17, got.Next)
+}
+
+// A batch that says that it ends before it begins has its first record at least: reading goes on behind that.
+func TestABatchThatEndsBeforeItBegins(t *testing.T) {
+	b := batch{base: 7, last: -3, count: 1, records: one(0, nil, []byte("x"), 0)}
+	got, err := kafka.ReadLog(bound, b.bytes(), nil, 7)
+	require.NoError(t, err)
+	require.Nil(t, got.Refused)
+	require.Len(t, got.Records, 1)
+	require.EqualValues(t, 8, got.Next)
+}
+
+// A broker without transactions tells no last stable offset: what may be read ends at the high watermark.
+func TestABrokerWithoutAStableOffset(t *testing.T) {
+	b, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic))
+	require.NoError(t, err)
+	t.Cleanup(b.Close)
+	for stable, end := range map[int64]int64{-1: 9, 0: 0, 4: 4} {
+		b.ControlKey(kmsg.Fetch.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
+			res := r.ResponseKind().(*kmsg.FetchResponse)
+			p := kmsg.NewFetchResponseTopicPartition()
+			p.HighWatermark, p.LastStableOffset, p.LogStartOffset = 9, stable, 2
+			of := kmsg.NewFetchResponseTopic()
+			of.Topic, of.Partitions = topic, []kmsg.FetchResponseTopicPartition{p}
+			res.Topics = append(res.Topics, of)
+			return res, nil, true
+		})
+		got, err := connect(t, kafka.Config{Brokers: b.ListenAddrs()}).Topic(topic).Fetch(t.Context(), 0, 3)
+		require.NoError(t, err)
+		require.Equal(t, kafka.Batch{Next: 3, First: 2, End: end}, got)
+	}
 }
 
 // Transactions of two producers, one of them aborted and followed by another of the same producer.
