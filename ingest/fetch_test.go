@@ -269,8 +269,8 @@ func TestANewLeadersLogIsComparedFirst(t *testing.T) {
 	require.ErrorContains(t, err, "record 109 is not the one")
 }
 
-// A comparison with the log that was read before waits for room as every fetch does, and holds none meanwhile: with room
-// for one answer it comes through.
+// A comparison with the log that was read before waits for room as every fetch does, and holds none meanwhile: with
+// room for one answer it comes through.
 func TestAComparisonHoldsNoRoom(t *testing.T) {
 	s := newScripted(t)
 	cluster, err := kafka.New(kafka.Config{Brokers: s.ListenAddrs(), MaxUnpackedBytes: 1 << 20, MaxFetchedBytes: 1})

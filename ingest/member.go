@@ -86,8 +86,8 @@ func (m *member) subscribe(ctx context.Context, l *layout) error {
 	return nil
 }
 
-// own is Ingester.own, until a topic has other partitions, which are to be shared out too, or had them before: the group
-// is joined before this begins.
+// own is Ingester.own, until a topic has other partitions, which are to be shared out too, or had them before: the
+// group is joined before this begins.
 func (m *member) own(ctx context.Context, g *kafkago.Generation) {
 	l := m.in.layout.Load()
 	ctx, stop := m.in.while(ctx, l, func(now *layout) bool { return now.is(l.topics) && !m.shares.lacks(now.topics) })

@@ -14,8 +14,8 @@ const (
 	noteBatch = 4096
 )
 
-// MaxJobs bounds the jobs of one Worker that are under way: writes, notes, burials of chunks, of what was refused when it
-// came and of what had waited, a census, a stamp, an append.
+// MaxJobs bounds the jobs of one Worker that are under way: writes, notes, burials of chunks, of what was refused when
+// it came and of what had waited, a census, a stamp, an append.
 func (c Config) MaxJobs() int { return c.MaxWrites + maxNotes + maxBurials + 2 + 3 }
 
 func newNews() ordered[*device] {
