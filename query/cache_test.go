@@ -320,6 +320,45 @@ func TestAShortRangeDoesNotWaitForALongOne(t *testing.T) {
 	})
 }
 
+// A long read that nobody waits for any more before it has begun does not keep others from what is known.
+func TestALongRangeThatNobodyWaitsForIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, noon)
+		days(w, []string{"m1"}, 3, 2)
+		slow := true
+		q := newQuerier(t, w, func(c *query.Config) {
+			c.Reader = scanner(func(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error) {
+				if slow {
+					time.Sleep(time.Minute)
+				}
+				return w.Store.Scan(ctx, s, yield)
+			})
+		})
+		short := query.Request{Tenant: "acme", Devices: []string{"m1"}, Range: lastHour(), Metrics: []string{"x"}}
+		long := short
+		long.Range.From = noon.AddDate(0, 0, -19).UnixMilli()
+		var all sync.WaitGroup
+		all.Go(func() {
+			lines, _ := seriesOf(t, q, short)
+			require.Len(t, lines, 1)
+		})
+		synctest.Wait()
+		ctx, leave := context.WithCancel(t.Context())
+		for range 2 {
+			all.Go(func() {
+				_, err := q.Series(ctx, long, func(query.Curve) error { return errors.New("an answer") })
+				require.ErrorIs(t, err, context.Canceled)
+			})
+		}
+		synctest.Wait()
+		leave()
+		all.Wait()
+		slow = false
+		_, res := seriesOf(t, q, short)
+		require.Equal(t, []int{0, 3}, []int{res.Stats.Documents, res.Stats.Cached})
+	})
+}
+
 // scanner is a store.Reader.
 type scanner func(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error)
 

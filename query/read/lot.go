@@ -56,9 +56,10 @@ type span struct {
 }
 
 // round is one read of a lot, for all who asked for it before it began: what was stored before they asked is in it
-// (rule R1). All but r is set before done is closed.
+// (rule R1). all and err are set before done is closed.
 type round struct {
 	r    telemetry.Range // that all of them asked for
+	wait int             // how many of them there are, guarded by the lot's mu
 	done chan struct{}
 	all  []*stored // that may have rows in r
 	err  error
@@ -128,6 +129,7 @@ func (l *lot) read(ctx context.Context, q *Query, t target, r telemetry.Range) (
 	select {
 	case <-mine.done:
 	case <-ctx.Done():
+		l.leave(mine)
 		return nil, 0, ctx.Err()
 	case l.loading <- struct{}{}:
 		defer func() { <-l.loading }()
@@ -171,7 +173,18 @@ func (l *lot) join(r telemetry.Range) *round {
 		l.next = &round{r: r, done: make(chan struct{})}
 	}
 	l.next.r.From, l.next.r.To = min(l.next.r.From, r.From), max(l.next.r.To, r.To)
+	l.next.wait++
 	return l.next
+}
+
+// leave takes back what join has asked for. A round that nobody waits for is none: its range may be one that others
+// would not wait for.
+func (l *lot) leave(r *round) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.wait--; r.wait == 0 && l.next == r {
+		l.next = nil
+	}
 }
 
 func length(r telemetry.Range) int64 { return r.To - r.From }
