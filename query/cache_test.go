@@ -325,6 +325,7 @@ func TestALongRangeThatNobodyWaitsForIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
 		days(w, []string{"m1"}, 3, 2)
+		w.Now = w.Now.Add(10 * time.Minute)
 		slow := true
 		q := newQuerier(t, w, func(c *query.Config) {
 			c.Reader = scanner(func(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error) {
