@@ -70,17 +70,30 @@ func (n *numbers) count(a, b, most int64) (messages int64, ok bool) {
 		d += n.round
 	}
 	if d <= 0 { // it may count in so many bytes without having been seen to begin anew
-		for _, round := range rounds {
-			if n.top < round {
-				d += round
-				break
-			}
+		round := n.unseen()
+		if most >= round/n.step {
+			return 0, false
 		}
+		d += round
 	}
 	if d <= 0 || d%n.step != 0 || d/n.step-1 > most || n.round > 0 && most >= n.round/n.step {
 		return 0, false
 	}
 	return d/n.step - 1, true
+}
+
+// unseen is how many numbers there may be before they begin anew, where they have not been seen to: as many as fit in so
+// many bytes, if the device has come close to that. One that never has was restarted. 0 is not known.
+func (n *numbers) unseen() int64 {
+	for _, round := range rounds {
+		if n.top < round {
+			if n.top < round-round/16 {
+				return 0
+			}
+			return round
+		}
+	}
+	return 0
 }
 
 // ends are the last number at or before a range, and the first at or behind its end.

@@ -113,6 +113,9 @@ func TestNumbersTellLostFromSilent(t *testing.T) {
 			n.refuse(refused)
 			n.send(20 + random.IntN(300))
 		}
+		if wraps == 256 {
+			n.send(300) // it is seen to begin anew
+		}
 		var got []truth
 		for _, g := range n.judge() {
 			got = append(got, truth{g.Verdict, g.Missing})
@@ -136,6 +139,21 @@ func TestNumbersThatDoNotTell(t *testing.T) {
 	restarted.send(50)
 	require.Equal(t, []gaps.Verdict{gaps.Never}, verdicts(restarted))
 	require.Contains(t, restarted.judge()[0].Detail, "the device's numbers begin anew after it, 0 after 70049")
+
+	young := newCounting(1, 0, 150) // and has never counted far: nothing speaks for a byte
+	young.send(50)
+	young.silence(40)
+	young.next = 0
+	young.send(50)
+	require.Equal(t, []gaps.Verdict{gaps.Never}, verdicts(young))
+	require.Contains(t, young.judge()[0].Detail, "the device's numbers begin anew after it, 0 after 199")
+
+	most := newCounting(1, 256, 200) // a byte, never seen to begin anew, and time to count through it twice
+	most.send(50)
+	most.lose(20)
+	most.silence(130)
+	most.send(50)
+	require.Equal(t, []gaps.Verdict{gaps.Never}, verdicts(most))
 
 	shared := newCounting(1, 0, 0) // with other devices: how it goes on is anybody's guess
 	random := rand.New(rand.NewPCG(1, 0))
