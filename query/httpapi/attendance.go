@@ -1,10 +1,13 @@
 package httpapi
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
 	"binnacle/internal/duration"
+	"binnacle/internal/jsontext"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 )
@@ -15,12 +18,6 @@ const (
 	defaultAttendees = 10_000
 	maxSteps         = 24 * 31
 )
-
-// attendee is query.Attendee on the wire.
-type attendee struct {
-	Device  string `json:"device"`
-	Present string `json:"present"` // a character a step
-}
 
 // What stands for a step.
 const (
@@ -63,21 +60,11 @@ func (a *api) attendance(w *response, r *http.Request, tenant string) error {
 		return err
 	}
 	refusals := a.cfg.Rejected.Steps(tenant, q.Range, step)
-	out := struct {
-		From       int64      `json:"from"`
-		Step       int64      `json:"step_ms"`
-		Devices    []attendee `json:"devices"`
-		Truncated  bool       `json:"truncated"`
-		Complete   bool       `json:"complete"`
-		Incomplete []string   `json:"incomplete,omitempty"`
-		Stats      struct {
-			RequestUnits float64 `json:"request_units"`
-			Documents    int     `json:"documents"`
-		} `json:"stats"`
-	}{From: q.Range.From, Step: step, Devices: make([]attendee, len(found)), Truncated: res.Truncated,
-		Complete: res.Complete, Incomplete: res.Incomplete}
+	// A large fleet is written device by device: all of it as text would take several times what is counted.
+	b := fmt.Appendf(nil, `{"from":%d,"step_ms":%d,"devices":[`, q.Range.From, step)
+	var line []byte
 	for i, d := range found {
-		line := make([]byte, len(d.Present))
+		line = append(line[:0], make([]byte, len(d.Present))...)
 		for k, present := range d.Present {
 			begin := q.Range.From + int64(k)*step
 			switch {
@@ -91,8 +78,33 @@ func (a *api) attendance(w *response, r *http.Request, tenant string) error {
 				line[k] = notThere
 			}
 		}
-		out.Devices[i] = attendee{d.Device, string(line)}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(jsontext.AppendString(append(b, `{"device":`...), d.Device), `,"present":"`...)
+		b = append(append(b, line...), '"', '}')
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		b = b[:0]
 	}
-	out.Stats.RequestUnits, out.Stats.Documents = res.Stats.RequestUnits, res.Stats.Documents
-	return encode(w, out)
+	if _, err := w.Write(append(b, ']', ',')); err != nil {
+		return err
+	}
+	tail := struct {
+		Truncated  bool     `json:"truncated"`
+		Complete   bool     `json:"complete"`
+		Incomplete []string `json:"incomplete,omitempty"`
+		Stats      struct {
+			RequestUnits float64 `json:"request_units"`
+			Documents    int     `json:"documents"`
+		} `json:"stats"`
+	}{Truncated: res.Truncated, Complete: res.Complete, Incomplete: res.Incomplete}
+	tail.Stats.RequestUnits, tail.Stats.Documents = res.Stats.RequestUnits, res.Stats.Documents
+	text, err := json.Marshal(tail)
+	if err != nil {
+		return fmt.Errorf("encode what stands behind the devices: %w", err)
+	}
+	_, err = w.Write(append(text[1:], '\n'))
+	return err
 }

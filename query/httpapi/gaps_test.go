@@ -60,6 +60,24 @@ func TestAttendance(t *testing.T) {
 	require.Equal(t, 200, a.status, a.body)
 	require.Contains(t, a.body, `"devices":[{"device":"m1","present":"--100r11-"}]`)
 	require.Contains(t, a.body, `"step_ms":3600000`)
+	var whole struct {
+		From    int64
+		Devices []struct{ Device, Present string }
+		Stats   struct{ Documents int }
+	}
+	require.NoError(t, json.Unmarshal([]byte(a.body), &whole))
+	require.Len(t, whole.Devices, 1)
+	s.world.Chunk(record(5000, `m"2`, noon.Add(-time.Hour), nil, float("temp", 1)))
+	a = s.get(t, "/api/v1/attendance?from=-2h&to=now")
+	require.NoError(t, json.Unmarshal([]byte(a.body), &whole), a.body)
+	require.Equal(t, noon.Add(-2*time.Hour).UnixMilli(), whole.From)
+	require.Len(t, whole.Devices, 2)
+	require.Equal(t, `m"2`, whole.Devices[0].Device)
+	require.Equal(t, "-1", whole.Devices[0].Present)
+	require.Positive(t, whole.Stats.Documents)
+	a = s.get(t, "/api/v1/attendance?prefix=nobody")
+	require.NoError(t, json.Unmarshal([]byte(a.body), &whole), a.body)
+	require.Empty(t, whole.Devices)
 	for _, wrong := range []string{"step=25h", "step=1ns", "step=1ms", "from=now&to=-2h", "limit=0", "device=m1"} {
 		require.Equal(t, 400, s.get(t, "/api/v1/attendance?"+wrong).status, wrong)
 	}

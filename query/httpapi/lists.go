@@ -14,6 +14,9 @@ import (
 // defaultListLimit is how many devices or metrics a list has unless limit says otherwise.
 const defaultListLimit = 1000
 
+// maxDevices is how many devices a page has at most: it is made as a whole.
+const maxDevices = 50_000
+
 var (
 	devicesParameters     = []string{"prefix", "match", "after", "limit"}
 	metricsParameters     = []string{"prefix", "limit"}
@@ -108,6 +111,7 @@ func (p *params) search(tenant string, limit int) query.Search {
 func (a *api) devices(w *response, r *http.Request, tenant string) error {
 	p := parse(r, devicesParameters, "match")
 	s := p.search(tenant, defaultListLimit)
+	s.Limit = min(s.Limit, maxDevices)
 	if p.err != nil {
 		return p.err
 	}

@@ -1,6 +1,9 @@
 package httpapi_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -116,4 +119,27 @@ func TestCardinality(t *testing.T) {
 			`"tags":[{"name":"site","values":3,"devices":3}],"labels":[{"name":"axis","values":1,"devices":1}],` +
 			`"largest":[{"device":"m2","metrics":4,"labels":2}],"names":{"metrics":6,"tags":2,"labels":3}}`,
 	})
+}
+
+// A page of devices is made as a whole, so it has an end, whatever is asked for.
+func TestAPageOfDevicesIsBounded(t *testing.T) {
+	s := newServer(t, nil)
+	var all []catalog.Entry
+	for i := range 50_001 {
+		all = append(all, said(fmt.Sprintf("m%05d", i), 1, 2, nil))
+	}
+	for some := range slices.Chunk(all, 10_000) {
+		s.world.Catalog.Tell("acme", some...)
+	}
+	a := s.get(t, "/api/v1/devices?limit=1000000")
+	require.Equal(t, 200, a.status)
+	var page struct {
+		Devices   []struct{ Device string }
+		Truncated bool
+		Next      string
+	}
+	require.NoError(t, json.Unmarshal([]byte(a.body), &page))
+	require.Len(t, page.Devices, 50_000)
+	require.True(t, page.Truncated)
+	require.Contains(t, s.get(t, "/api/v1/devices?limit=1000000&after="+page.Next).body, `"truncated":false`)
 }
