@@ -82,8 +82,8 @@ func (n *numbers) count(a, b, most int64) (messages int64, ok bool) {
 	return d/n.step - 1, true
 }
 
-// unseen is how many numbers there may be before they begin anew, where they have not been seen to: as many as fit in so
-// many bytes, if the device has come close to that. One that never has was restarted. 0 is not known.
+// unseen is how many numbers there may be before they begin anew, where they have not been seen to: as many as fit in
+// so many bytes, if the device has come close to that. One that never has was restarted. 0 is not known.
 func (n *numbers) unseen() int64 {
 	for _, round := range rounds {
 		if n.top < round {
