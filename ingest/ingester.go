@@ -125,7 +125,7 @@ func (in *Ingester) run(ctx context.Context) error {
 	}
 	line := newLifeline()
 	in.jobs.Go(func() { in.shutdown(line) })
-	defer in.awaitRetired()
+	defer in.awaitRetired(line)
 	if in.assigns != nil {
 		return in.runAssigned(ctx, line)
 	}
@@ -203,16 +203,39 @@ func (in *Ingester) own(ctx context.Context, t *tenure) {
 }
 
 // keep notes which partitions are here, and drops the workers of those that went elsewhere. Nobody has those of a topic
-// that is missing: they stay.
+// that is missing: they stay. Where the topic is there again, or has no such partition any more, what they hold may be
+// in no log: it is written.
 func (in *Ingester) keep(partitions []place) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	there := in.layout.Load().topics
 	in.member, in.assigned = true, partitions
 	for at, p := range in.partitions {
-		if !slices.Contains(partitions, at) && there[at.topic] != nil {
+		switch of := there[at.topic]; {
+		case slices.Contains(partitions, at) || of == nil:
+		case p.orphaned || !slices.Contains(of, at.partition):
+			in.part(p, "the topic was deleted and made anew")
+		default:
 			in.drop(p)
 		}
+	}
+}
+
+// part takes leave of a worker whose log is gone: it writes what it holds. The caller holds the lock.
+func (in *Ingester) part(p *partition, why string) {
+	if p.restored && p.worker.Lost() == nil && p.worker.OpenBins() > 0 {
+		in.retire(p, why)
+	} else {
+		in.drop(p)
+	}
+}
+
+// orphan notes that topics are there that were missing: their logs may be other ones.
+func (in *Ingester) orphan(topics []string) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for at, p := range in.partitions {
+		p.orphaned = p.orphaned || slices.Contains(topics, at.topic)
 	}
 }
 

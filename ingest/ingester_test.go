@@ -334,6 +334,25 @@ func TestWhatWasReadOfATopicMadeAnew(t *testing.T) {
 	eventually(t, "both are stored", func() bool { return maps.Equal(r.want, r.Stored()) })
 }
 
+// A topic is made anew, and has no partition for this process: what was read of the old one is in no log any more, and
+// is written.
+func TestWhatWasReadOfATopicThatIsSmallerNow(t *testing.T) {
+	r := newRig(t, 3)
+	var later atomic.Int64
+	in := r.ingester(func(c *ingest.Config, _ *ingest.Stores) {
+		c.Assign, c.Hold, c.MaxBehind, c.GoneAfter = "1/2", time.Hour, 1<<20, time.Hour
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	})
+	r.run(in)
+	for i := range 40 {
+		r.publish(1, r.message("d0", past+int64(i), 1))
+	}
+	eventually(t, "all is read", func() bool { _, reached := held(t, in); return reached == 40 })
+	require.Empty(t, r.Stored())
+	r.recreate(1)
+	eventually(t, "what was read of the old one is written", func() bool { return maps.Equal(r.want, r.Stored()) })
+}
+
 // The log has lost its end, with records that are in chunks, and new records have taken their offsets.
 func TestALogThatLostItsEnd(t *testing.T) {
 	r := newRig(t, 1)

@@ -84,7 +84,11 @@ func (o *lookout) publish(found kafka.Layout) {
 	if before.is(found.Partitions) {
 		return
 	}
+	var back []string
 	for _, topic := range found.Names() {
+		if _, was := o.gone[topic]; was {
+			back = append(back, topic)
+		}
 		delete(o.gone, topic)
 		switch now, was := len(found.Partitions[topic]), len(before.topics[topic]); {
 		case was == 0:
@@ -100,6 +104,7 @@ func (o *lookout) publish(found kafka.Layout) {
 				"topic", topic)
 		}
 	}
+	o.in.orphan(back)
 	o.in.layout.Store(&layout{found.Partitions, make(chan struct{})})
 	close(before.changed)
 }

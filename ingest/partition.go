@@ -39,6 +39,8 @@ type partition struct {
 	// not be read on. Owned by takeovers.
 	restored bool
 
+	orphaned bool // the topic was missing for a while since the last takeover; Ingester.mu guards it
+
 	// Owned by run.
 	pace       pace
 	committed  int64  // last offset committed in this tenure, -1 none

@@ -79,9 +79,9 @@ func (p *partition) finish(ctx context.Context) bool {
 	return true
 }
 
-// awaitRetired waits for the partitions of deleted topics at shutdown.
-func (in *Ingester) awaitRetired() {
-	ctx, cancel := context.WithTimeout(context.Background(), in.cfg.DrainBudget)
+// awaitRetired waits at shutdown for the partitions whose logs are gone, as long as for the others.
+func (in *Ingester) awaitRetired(line *lifeline) {
+	ctx, cancel := context.WithTimeout(line.over, in.cfg.DrainBudget)
 	defer cancel()
 	for left := 1; left > 0 && ctx.Err() == nil; {
 		in.mu.Lock()

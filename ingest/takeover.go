@@ -76,6 +76,9 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 	}
 	if p != nil && p.restored && p.worker.Stream() == a.Stream && !a.Unmarked && p.worker.Lost() == nil {
 		p.worker.Resume(a, in.cfg.Now())
+		in.mu.Lock()
+		p.orphaned = false
+		in.mu.Unlock()
 		p.reader.recognised()
 		p.again.reader.recognised()
 		p.begin(first)
@@ -140,8 +143,8 @@ func (in *Ingester) replace(at place, a worker.Assignment) *partition {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if p := in.partitions[at]; p != nil {
-		if p.restored && p.worker.Stream() != a.Stream && p.worker.Lost() == nil && p.worker.OpenBins() > 0 {
-			in.retire(p, "the log is another one than before")
+		if p.worker.Stream() != a.Stream {
+			in.part(p, "the log is another one than before")
 		} else {
 			in.drop(p)
 		}
