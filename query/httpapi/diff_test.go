@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,11 +25,12 @@ type twiceM1 struct {
 
 func (r twiceM1) Rejected(q rejected.Request) rejected.Answer {
 	require.Equal(r.t, telemetry.Range{From: noon.UnixMilli() + 1, To: noon.Add(time.Minute).UnixMilli() + 1}, q.Range)
-	n := 3
-	if q.Device == "m1" {
-		n = 6
+	require.True(r.t, slices.IsSorted(q.Devices))
+	n := 3 * max(1, len(q.Devices))
+	if slices.Contains(q.Devices, "m1") {
+		n += 3
 	}
-	return rejected.Answer{Groups: []rejected.Group{{Reason: "future", Count: 1}, {Reason: "time", Count: n}},
+	return rejected.Answer{Groups: []rejected.Group{{Reason: "time", Count: n}, {Reason: "future", Count: 2}},
 		Incomplete: "of what was refused earlier only a part is kept"}
 }
 

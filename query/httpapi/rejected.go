@@ -65,12 +65,15 @@ func (a *api) rejected(w *response, r *http.Request, tenant string) error {
 		p.fail(AfterHeader, "is for what ingesters have taken, not for what they have refused")
 	}
 	now := a.cfg.Now()
-	q := rejected.Request{Tenant: tenant, Reasons: p.names("reason"), Device: p.values.Get("device"),
+	q := rejected.Request{Tenant: tenant, Reasons: p.names("reason"),
 		Samples: p.count("samples", defaultSamples)}
 	q.Range.To = p.instant("to", now, clamp(now)+1)
 	q.Range.From = p.instant("from", now, max(0, q.Range.To-defaultRejectedAge))
 	if p.err == nil && q.Range.From > q.Range.To {
 		p.fail("from", "%s is after to, %s", shown(p, "from", q.Range.From), shown(p, "to", q.Range.To))
+	}
+	if device := p.values.Get("device"); device != "" {
+		q.Devices = []string{device}
 	}
 	if q.Samples > maxSamples {
 		p.fail("samples", "%d; at most %d", q.Samples, maxSamples)

@@ -14,7 +14,7 @@ import (
 // Request says which refused readings are asked for.
 type Request struct {
 	Tenant  string          // of this one; empty is all of them, and what is nobody's: for operators
-	Device  string          // empty is any
+	Devices []string        // in order, each once; nil is any
 	Reasons []string        // nil is any
 	Range   telemetry.Range // of when they were refused
 	Samples int             // the newest so many of each reason
@@ -84,8 +84,17 @@ func (x *Index) Rejected(q Request) Answer {
 }
 
 func (q *Request) asks(e *entry) bool {
-	return (q.Tenant == "" || e.tenant == q.Tenant) && (q.Device == "" || e.device == q.Device) &&
-		q.Range.Contains(e.at) && (len(q.Reasons) == 0 || slices.Contains(q.Reasons, string(e.reason)))
+	return (q.Tenant == "" || e.tenant == q.Tenant) && q.Range.Contains(e.at) && q.names(e.device) &&
+		(len(q.Reasons) == 0 || slices.Contains(q.Reasons, string(e.reason)))
+}
+
+// names reports whether a device is asked for.
+func (q *Request) names(device string) bool {
+	if q.Devices == nil {
+		return true
+	}
+	_, found := slices.BinarySearch(q.Devices, device)
+	return found
 }
 
 // lacks says why what was refused since may not all be known, empty if it is. It is called with the lock.

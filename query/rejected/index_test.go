@@ -181,7 +181,7 @@ func TestWhatWasRefused(t *testing.T) {
 	require.EqualValues(t, 6, all[0].Samples[0].Offset)
 	require.EqualValues(t, 5, all[0].Samples[1].Offset)
 	require.Equal(t, 3, ask(rejected.Request{Range: ever, Reasons: []string{"future"}})[0].Count)
-	require.Equal(t, 3, ask(rejected.Request{Range: ever, Device: "m1"})[0].Count)
+	require.Equal(t, 3, ask(rejected.Request{Range: ever, Devices: []string{"m1", "m3"}})[0].Count)
 	require.Equal(t, 2, ask(rejected.Request{Range: telemetry.Range{From: 103, To: 105}})[0].Count)
 
 	refusals, nameless, why := x.Of("acme", "m1", telemetry.Range{From: 3, To: 8})
