@@ -101,7 +101,7 @@ type endpoint func(w *response, r *http.Request, tenant string) error
 func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		w := newResponse(rw, a.cfg.WriteTimeout)
-		w.spent = &store.Meter{}
+		w.spent, w.unsent = &store.Meter{}, isUnsent(r.Context())
 		r = r.WithContext(store.WithMeter(r.Context(), w.spent))
 		if !slices.Contains(methods, r.Method) {
 			rw.Header().Set("Allow", strings.Join(methods, ", "))

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -37,7 +38,7 @@ func Explained(next http.Handler) http.Handler {
 		ctx, explanation := query.WithExplanation(r.Context())
 		answer := &unsent{header: make(http.Header), status: http.StatusOK}
 		began := time.Now()
-		next.ServeHTTP(answer, without(r, values).WithContext(ctx))
+		next.ServeHTTP(answer, without(r, values).WithContext(context.WithValue(ctx, unsentKey{}, true)))
 		if answer.status >= http.StatusBadRequest {
 			for name, v := range answer.header {
 				w.Header()[name] = v
@@ -59,6 +60,11 @@ func without(r *http.Request, values url.Values) *http.Request {
 	return r
 }
 
+// unsentKey is that of the context of a request whose answer is an unsent.
+type unsentKey struct{}
+
+func isUnsent(ctx context.Context) bool { return ctx.Value(unsentKey{}) != nil }
+
 // unsent is an answer of which only an error matters.
 type unsent struct {
 	header http.Header
@@ -72,7 +78,7 @@ func (u *unsent) Header() http.Header { return u.header }
 
 // WriteHeader is http.ResponseWriter.
 func (u *unsent) WriteHeader(status int) {
-	if !u.began {
+	if !u.began || status >= http.StatusBadRequest { // nothing was sent: it is not too late for an error
 		u.status, u.began = status, true
 	}
 }

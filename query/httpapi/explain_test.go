@@ -1,13 +1,18 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 	"binnacle/query"
 	"binnacle/query/httpapi"
+	"binnacle/query/querytest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -94,4 +99,27 @@ func TestExplanations(t *testing.T) {
 	a, err := s.do(t, http.MethodGet, "/api/v1/readings?explain=true", nil)
 	require.NoError(t, err)
 	require.Equal(t, 401, a.status)
+}
+
+// An error comes as it is, also where a long answer had begun: nothing of that was sent.
+func TestAnErrorInTheMiddleOfWhatIsExplained(t *testing.T) {
+	s := newServer(t, func(q *query.Config, _ *httpapi.Config) { q.CacheBytes = -1 })
+	for i := range 20 {
+		var some []querytest.Record
+		for k := range 500 {
+			at := noon.AddDate(0, 0, -20+i).Add(time.Duration(k) * time.Second)
+			some = append(some, record(int64(500*i+k), "m1", at, nil, field("note", telemetry.TextValue("a long text"))))
+		}
+		s.world.Chunk(some...)
+	}
+	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 10_000})
+	all := s.world.Store.Documents()
+	last := all[len(all)-1]
+	s.world.Store.Damage(last.Key, last.ID, bytes.Replace(last.Doc, []byte(`"rows":500`), []byte(`"rows":1`), 1))
+	explained := httptest.NewServer(httpapi.Explained(s.Config.Handler))
+	t.Cleanup(explained.Close)
+	s.Server = explained
+	a := s.get(t, "/api/v1/readings?device=m1&format=ndjson&from=-30d&explain=true")
+	require.Equal(t, 500, a.status, a.body)
+	require.Contains(t, parseProblem(t, a).Detail, "can't be read")
 }

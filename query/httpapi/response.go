@@ -20,6 +20,7 @@ type response struct {
 	buf     *bufio.Writer // over sender
 	spent   *store.Meter  // what the answer costs; nil where it is nothing
 	sent    bool
+	unsent  bool  // only an error of it is sent, for which it is never too late
 	broken  error // of the client
 }
 
@@ -41,7 +42,7 @@ func (w *response) allow() {
 type sender struct{ *response }
 
 func (s sender) Write(b []byte) (int, error) {
-	s.sent = true
+	s.sent = !s.unsent
 	s.allow()
 	n, err := s.client.Write(b)
 	if err != nil {
