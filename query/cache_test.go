@@ -320,6 +320,44 @@ func TestAShortRangeDoesNotWaitForALongOne(t *testing.T) {
 	})
 }
 
+// Who waits to read a short range does not read a long one for others that have come to wait too, under limits of its
+// own.
+func TestAShortRangeDoesNotBecomeALongOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := querytest.New(t, noon)
+		days(w, []string{"m1"}, 3, 2)
+		w.Now = w.Now.Add(10 * time.Minute)
+		q := newQuerier(t, w, func(c *query.Config) {
+			c.Reader = scanner(func(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error) {
+				pause := time.Minute
+				if s.Range.From < noon.AddDate(0, 0, -2).UnixMilli() {
+					pause = time.Hour
+				}
+				time.Sleep(pause)
+				return w.Store.Scan(ctx, s, yield)
+			})
+		})
+		short := query.Request{Tenant: "acme", Devices: []string{"m1"}, Range: lastHour(), Metrics: []string{"x"}}
+		long := short
+		long.Range.From = noon.AddDate(0, 0, -19).UnixMilli()
+		var all sync.WaitGroup
+		began := time.Now()
+		ask := func(r query.Request, took time.Duration) {
+			all.Go(func() {
+				lines, _ := seriesOf(t, q, r)
+				require.Len(t, lines, 1)
+				require.LessOrEqual(t, time.Since(began), took)
+			})
+			synctest.Wait()
+		}
+		ask(short, time.Minute)
+		ask(short, 2*time.Minute)
+		ask(long, time.Hour+5*time.Minute)
+		ask(short, 3*time.Minute) // by itself
+		all.Wait()
+	})
+}
+
 // A long read that nobody waits for any more before it has begun does not keep others from what is known.
 func TestALongRangeThatNobodyWaitsForIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -142,6 +142,10 @@ func (l *lot) read(ctx context.Context, q *Query, t target, r telemetry.Range) (
 	}
 	l.mu.Lock()
 	asked := mine.r
+	alone := length(asked) > longer*length(r) // of somebody who came later: who waits for that reads it
+	if alone {
+		asked = r
+	}
 	l.next, l.running = nil, asked // from now on others wait for the next round
 	l.mu.Unlock()
 	defer func() {
@@ -152,14 +156,17 @@ func (l *lot) read(ctx context.Context, q *Query, t target, r telemetry.Range) (
 	}()
 	err = l.load(ctx, q, t, q.r.widened(asked))
 	switch {
+	case err == nil && alone:
+		all, mine.err = l.within(asked), errAgain
 	case err == nil:
-		mine.all = l.within(asked)
+		all = l.within(asked)
+		mine.all = all
 	case errors.Is(err, ErrUnavailable) && ctx.Err() == nil:
 		mine.err = err
 	default:
 		mine.err = errAgain // for the others
 	}
-	return mine.all, l.loads, err
+	return all, l.loads, err
 }
 
 // join is the round that will answer for r; nil if it would have to wait for too long.
