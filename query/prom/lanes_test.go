@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/binning/lane"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
@@ -385,6 +386,33 @@ func TestFewOfManyDevicesAreReadByThemselves(t *testing.T) {
 		require.Contains(t, got, "site=")
 		require.Equal(t, documents, over.Cost().Documents, text)
 	}
+}
+
+// What is read of a key's other devices, where lanes show nothing, is not decoded: it counts in no limit.
+func TestOthersAreNotDecodedWhereLanesShowNothing(t *testing.T) {
+	s := newServer(t, nil)
+	var named []string
+	for d := range 40 {
+		device := fmt.Sprintf("m%02d", d)
+		if d < 20 {
+			named = append(named, device)
+		}
+		s.world.Chunk(record(int64(d), device, noon.Add(-time.Hour), nil, float("temp", float64(d))))
+	}
+	chance{rand.New(rand.NewPCG(1, 1))}.writer(t, s)
+	with, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
+		Directory: s.world.Directory, Catalog: s.world.Catalog, Lanes: s.world.Views,
+		Limits: control.QueryLimits{Samples: 20}, Now: func() time.Time { return s.world.Now }})
+	require.NoError(t, err)
+	var found []string
+	_, err = with.Strips(t.Context(), query.Request{Tenant: "acme", Devices: named, Metrics: []string{"temp"},
+		Range: telemetry.Range{From: noon.Add(-2 * time.Hour).UnixMilli(), To: noon.UnixMilli()}},
+		query.Lanes{Grid: lane.Minute, Families: lane.Families{lane.Last}}, func(s *query.Strip) error {
+			found = append(found, s.Device)
+			return nil
+		})
+	require.NoError(t, err)
+	require.Equal(t, named, found)
 }
 
 // counted counts the documents of lanes that are told.

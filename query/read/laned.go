@@ -179,11 +179,16 @@ func (j *laneJob) unshown() iter.Seq[telemetry.Range] {
 	}
 }
 
-// take keeps a piece, once.
+// take keeps a piece of a device that is asked for, once.
 func (j *laneJob) take(p *Piece) error {
-	if d := j.on(p.Chunk.Header.ID.Day); d == nil || d.laned() {
+	d := j.on(p.Chunk.Header.ID.Day)
+	if d == nil || !j.asked(p.Device) {
+		p.Release()
+		return nil
+	}
+	if d.laned() {
 		id := storedID{p.Device, p.Chunk.Header.ID.String()}
-		if d == nil || j.known[id] || !j.asked(p.Device) {
+		if j.known[id] {
 			p.Release()
 			return nil
 		}
