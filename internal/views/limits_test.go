@@ -11,6 +11,7 @@ import (
 	"binnacle/binning/lane"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/views"
 
@@ -113,4 +114,61 @@ func TestDocumentsThatMayBeRead(t *testing.T) {
 	r = round()
 	require.Equal(t, 1, r.Raw)
 	require.Zero(t, r.Read)
+}
+
+// A round that fails leaves nothing behind, and one that goes on failing is tried the less often.
+func TestRoundsThatFail(t *testing.T) {
+	w := newWorld(t, rand.New(rand.NewPCG(3, 4)))
+	w.calm = true
+	w.now = time.UnixMilli(day.End())
+	for i := range 3 {
+		for _, metric := range []string{"odometer", "velocity", "weight"} {
+			w.put(fmt.Sprint("m", i+1), falling(metric, "", 100))
+		}
+	}
+	w.now = time.UnixMilli(day.End()).Add(13 * time.Hour)
+	failing := true
+	w.views.Fault = func(op storetest.ViewOp) *storetest.Fault {
+		if failing && op.Kind == storetest.CreateView && op.Key.Lane == lane.Key("weight", lane.Extremes, lane.HalfHour) {
+			return &storetest.Fault{Err: store.ErrDenied}
+		}
+		return nil
+	}
+	writer, err := views.New(views.Config{
+		Chunks: w.chunks, Views: w.views, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Now: func() time.Time { return w.now }, Margin: margin, Hold: 12 * time.Hour, Days: 1, Every: time.Minute,
+		Late: 10 * time.Minute, Families: "LFSM",
+		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
+		Sleep: func(context.Context, time.Duration) error { return nil },
+	})
+	require.NoError(t, err)
+	target := writer.TargetsOf(day)[0]
+	_, err = writer.Round(t.Context(), target)
+	require.ErrorIs(t, err, store.ErrDenied)
+	require.Greater(t, w.views.Calls(storetest.CreateView), 10)
+	keys := []string{lane.RosterKey}
+	for _, metric := range []string{"odometer", "velocity", "weight"} {
+		for _, f := range lane.AllFamilies {
+			keys = append(keys, lane.Key(metric, f, lane.Minute), lane.Key(metric, f, lane.HalfHour))
+		}
+	}
+	for _, key := range keys {
+		_, err := w.views.ScanLanes(t.Context(), store.LaneScan{Key: viewKey(target, key),
+			Range: telemetry.Range{From: day.Start(), To: day.End() + 1}}, func(doc []byte) error { return errFault })
+		require.NoError(t, err, key)
+	}
+	tries := func(d time.Duration) (n int) {
+		for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(time.Minute) {
+			before := w.names
+			writer.Once(t.Context())
+			if w.names > before {
+				n++
+			}
+		}
+		return n
+	}
+	require.InDelta(t, 10, tries(time.Hour), 2, "after 1, 2, 4, 8 and then 10 minutes")
+	failing = false
+	tries(10 * time.Minute)
+	require.Zero(t, tries(time.Hour), "all is made")
 }

@@ -63,6 +63,7 @@ type round struct {
 	ledger *lane.Ledger // as it is going to be
 	etag   string
 	made   []made                 // documents of this round
+	told   bool                   // the ledger may name them
 	asked  map[string]control.Use // what queries have asked for of the tenant's lanes
 	asOf   int64
 	now    time.Time // the service's
@@ -90,6 +91,9 @@ func (w *Writer) round(ctx context.Context, t Target, a ask) (Report, error) {
 	if errors.Is(err, errLost) {
 		r.Lost, err = true, nil
 		r.discard(ctx)
+	}
+	if err != nil && !r.told {
+		r.discard(ctx) // it will be tried again, under other names
 	}
 	if err != nil {
 		err = fmt.Errorf("lanes of %s, %s: %w", t.TenantShard, t.Day, err)
@@ -272,6 +276,7 @@ func (r *round) commit(ctx context.Context) error {
 	}
 	key, id := r.key(lane.LedgerKey), lane.LedgerID(r.Day)
 	var receipt store.Receipt
+	r.told = true
 	if r.etag == "" {
 		receipt, err = r.cfg.Views.CreateView(ctx, key, id, doc)
 	} else {
@@ -331,10 +336,12 @@ func documentsOf(b *lane.Batch, day telemetry.Day) []lane.Ref {
 	return out
 }
 
-// discard takes away what a round has made that was lost.
+// discard takes away what a round has made that is not going to count.
 func (r *round) discard(ctx context.Context) {
 	for _, d := range r.made {
-		if _, err := r.cfg.Views.DeleteView(ctx, d.key, d.id); err != nil {
+		receipt, err := r.cfg.Views.DeleteView(ctx, d.key, d.id)
+		r.WriteRUs += receipt.RUs
+		if err != nil || r.pace.wait(ctx, receipt.RUs) != nil {
 			return // it costs room until it expires
 		}
 	}

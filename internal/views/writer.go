@@ -29,6 +29,7 @@ type Writer struct {
 	// Owned by Run.
 	next   map[place]time.Time // when a key and day is looked at again
 	chosen map[place]time.Time // when one was sealed anew because other metrics are asked for
+	failed map[place]int       // how often in a row its rounds have failed
 	uses   map[string]knownUses
 	// unfolded is the hours of devices of which is known that their rows are too many for a fold.
 	unfolded map[place]map[string]lane.Hours
@@ -58,8 +59,8 @@ func New(cfg Config) (*Writer, error) {
 	}
 	return &Writer{cfg: cfg, families: families, metrics: newMetrics(cfg.Metrics), next: make(map[place]time.Time),
 		chosen: make(map[place]time.Time), uses: make(map[string]knownUses),
-		unfolded: make(map[place]map[string]lane.Hours),
-		pace:     &pace{rate: cfg.RUs, now: cfg.Now, sleep: cfg.Sleep}}, nil
+		unfolded: make(map[place]map[string]lane.Hours), failed: make(map[place]int),
+		pace: &pace{rate: cfg.RUs, now: cfg.Now, sleep: cfg.Sleep}}, nil
 }
 
 // Run does rounds until ctx ends, and returns nil then. What goes wrong is logged and tried again.
@@ -108,8 +109,14 @@ func (w *Writer) Once(ctx context.Context) {
 	w.metrics.lag.Set(lag.Seconds())
 }
 
-// pause is how long a key and day is left alone.
+// pause is how long a key and day is left alone: after failures the longer the more there were, since each may have
+// cost as much as a success.
 func (w *Writer) pause(t Target, r Report, err error) time.Duration {
+	if err != nil && !errors.Is(err, store.ErrNoContainer) {
+		w.failed[t.place()]++
+		return max(w.cfg.Every, min(w.cfg.Every<<min(w.failed[t.place()]-1, 10), w.cfg.Late))
+	}
+	delete(w.failed, t.place())
 	if err != nil || r.Lost || r.Open != 0 || r.Raw > 0 {
 		return w.cfg.Every
 	}
@@ -138,6 +145,7 @@ func (w *Writer) forget(targets []Target) {
 	gone := func(at place, _ time.Time) bool { return !known[at] }
 	maps.DeleteFunc(w.next, gone)
 	maps.DeleteFunc(w.chosen, gone)
+	maps.DeleteFunc(w.failed, func(at place, _ int) bool { return !known[at] })
 	maps.DeleteFunc(w.unfolded, func(at place, _ map[string]lane.Hours) bool { return !known[at] })
 }
 
