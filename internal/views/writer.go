@@ -110,11 +110,11 @@ func (w *Writer) Once(ctx context.Context) {
 }
 
 // pause is how long a key and day is left alone: after failures the longer the more there were, since each may have
-// cost as much as a success.
+// cost as much as a success, but not so long that the alert, which looks back ten minutes, sees none.
 func (w *Writer) pause(t Target, r Report, err error) time.Duration {
 	if err != nil && !errors.Is(err, store.ErrNoContainer) {
 		w.failed[t.place()]++
-		return max(w.cfg.Every, min(w.cfg.Every<<min(w.failed[t.place()]-1, 10), w.cfg.Late))
+		return max(w.cfg.Every, min(w.cfg.Every<<min(w.failed[t.place()]-1, 10), w.cfg.Late/2))
 	}
 	delete(w.failed, t.place())
 	if err != nil || r.Lost || r.Open != 0 || r.Raw > 0 {
