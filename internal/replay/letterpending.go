@@ -15,7 +15,7 @@ import (
 func (r *letterReplay) pending(ctx context.Context, sum *LettersSummary, f func(partition int, m mended) error) error {
 	seen := map[letter.ID]bool{}
 	for _, p := range slices.Sorted(maps.Keys(r.end)) {
-		r.mender.elements = recordOf{}
+		clear(r.mender.elements)
 		for at := r.first[p]; at < r.end[p]; {
 			letters, times, next, err := r.page(ctx, p, at)
 			if err != nil {

@@ -133,6 +133,7 @@ func TestLettersArePublishedAgain(t *testing.T) {
 		worker.DeadLetter{Partition: 1, Record: at(13, "m,device=m1 v=3", timeless), Bad: bad(0, decode.Limit)},
 		worker.DeadLetter{Partition: 1, Record: nowhen, Bad: bad(0, decode.Limit)},
 		worker.DeadLetter{Partition: 1, Record: at(31, array), Bad: bad(0, decode.Limit)},
+		worker.DeadLetter{Partition: 0, Record: at(32, one), Bad: bad(0, decode.Limit)}, // another worker's, between
 		worker.DeadLetter{Partition: 1, Record: at(31, array), Bad: bad(whole, decode.Limit)},
 		bare, gone, stretch, unstored(one), unstored(two),
 		worker.DeadLetter{Topic: "other", Record: at(14, one), Bad: bad(0, decode.Past)},
@@ -145,9 +146,9 @@ func TestLettersArePublishedAgain(t *testing.T) {
 	require.Empty(t, o.copies())
 
 	s, err := replay.RunLetters(t.Context(), o.cfg)
-	require.EqualError(t, err, "5 of 12 dead letters are not published")
+	require.EqualError(t, err, "5 of 13 dead letters are not published")
 	require.Equal(t, planned.ByReason, s.ByReason)
-	require.Equal(t, 12, s.Letters)
+	require.Equal(t, 13, s.Letters)
 	require.Equal(t, 1, s.Repeats)
 	require.Equal(t, map[string]int{
 		"they stand for stretches of the log that can't be read":                        1,
@@ -157,7 +158,7 @@ func TestLettersArePublishedAgain(t *testing.T) {
 		"they would be refused again: undecodable":                                      1,
 	}, s.Left)
 	copies := o.copies()
-	require.Len(t, copies, 7)
+	require.Len(t, copies, 8)
 	published := func(id, value string, headers ...worker.Header) {
 		t.Helper()
 		require.Len(t, copies[id], 1, id)
@@ -176,18 +177,18 @@ func TestLettersArePublishedAgain(t *testing.T) {
 	published(fmt.Sprintf("1/%d/1@%d", there.Offset, there.Time), two, made)
 	require.Equal(t, []byte("acme/m1"), copies["1/10/0@1795183200010"][0].Key)
 	require.Len(t, o.records("telemetry", 1), 6, "where they stood")
-	require.Len(t, o.records("telemetry", 0), 2, "those of no device's partition")
+	require.Len(t, o.records("telemetry", 0), 3, "those of no device's partition")
 
 	var text strings.Builder
 	require.NoError(t, s.Print(&text))
-	require.Contains(t, text.String(), "telemetry.dlq to telemetry: letters 12, repeats of them 1\n")
+	require.Contains(t, text.String(), "telemetry.dlq to telemetry: letters 13, repeats of them 1\n")
 	require.Regexp(t, `(?m)^  reason +before  published  left$`, text.String())
-	require.Regexp(t, `(?m)^  limit +0 +2 +2$`, text.String())
-	require.Regexp(t, `(?m)^  all +0 +7 +5$`, text.String())
+	require.Regexp(t, `(?m)^  limit +0 +3 +2$`, text.String())
+	require.Regexp(t, `(?m)^  all +0 +8 +5$`, text.String())
 
 	s, err = replay.RunLetters(t.Context(), o.cfg)
-	require.EqualError(t, err, "5 of 12 dead letters are not published")
-	require.Equal(t, &replay.LettersFate{Before: 2, Left: 2}, s.ByReason[decode.Limit])
+	require.EqualError(t, err, "5 of 13 dead letters are not published")
+	require.Equal(t, &replay.LettersFate{Before: 3, Left: 2}, s.ByReason[decode.Limit])
 	require.Equal(t, copies, o.copies())
 }
 

@@ -40,30 +40,24 @@ type mender struct {
 	decoder  *decode.Decoder
 	other    *decode.Decoder // for records whose times are looked at
 	original func(ctx context.Context, l *letter.Letter) (r kafka.Record, found bool, err error)
-	elements recordOf // of the letter before: it was of an element
-}
-
-// recordOf is where a record stood, the zero one for none.
-type recordOf struct {
-	known     bool
-	partition int32
-	offset    int64
+	elements map[int32]int64 // by partition, the record of the letter before, if that was of an element
 }
 
 func newMender(opts decode.Options, topic string, set decode.Names) *mender {
 	opts = opts.ForTopic(topic)
 	opts.Set = set
-	return &mender{set: set, decoder: decode.New(opts), other: decode.New(opts)}
+	return &mender{set: set, decoder: decode.New(opts), other: decode.New(opts), elements: map[int32]int64{}}
 }
 
 // follow notes a letter, which may be selected or not, and reports whether it stands for the rest of a record of which
-// the letters before it have told some elements.
+// the letters before it have told some elements. Those of a partition come in its order; between them stand letters of
+// other partitions, which other workers write.
 func (m *mender) follow(l *letter.Letter) (rest bool) {
-	at := recordOf{true, l.Partition, l.Offset}
 	if l.Index == decode.Whole {
-		return m.elements == at
+		offset, told := m.elements[l.Partition]
+		return told && offset == l.Offset
 	}
-	m.elements = at
+	m.elements[l.Partition] = l.Offset
 	return false
 }
 
