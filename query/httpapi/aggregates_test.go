@@ -70,6 +70,9 @@ func TestGroupedAggregates(t *testing.T) {
 {"start":1795172400000,"end":1795176000000,"tags":{"fleet":"west"},"metric":"temp","max":1e+21,"count":1,"p50":1e+21,"delta":null}
 ],"truncated":false,"complete":true,`,
 		body("/api/v1/aggregates?metric=temp&by=tag:fleet&aggregate=max,count,p50&aggregate=delta"))
+	require.Equal(t, `start,end,metric,count
+2026-11-20T11:00:00.000Z,2026-11-20T12:00:00.000Z,temp,3
+`, body("/api/v1/aggregates?metric=temp&by=metric&aggregate=count&format=csv"))
 	require.Equal(t, `start,end,device,label:axis,metric,count,last
 2026-11-19T23:00:00.000Z,2026-11-20T23:00:00.000Z,m1,x,ok,1,1
 2026-11-20T23:00:00.000Z,2026-11-21T23:00:00.000Z,m1,x,ok,0,

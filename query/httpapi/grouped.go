@@ -139,7 +139,7 @@ func (p *params) by() (by *query.By, out []dimension) {
 	if !p.values.Has("by") {
 		return nil, nil
 	}
-	by = &query.By{}
+	by, out = &query.By{}, []dimension{} // by the metric alone is not by every series
 	for _, given := range p.list("by", maxBy) {
 		kind, name, named := strings.Cut(given, ":")
 		switch {
