@@ -119,7 +119,7 @@ func (r *round) compute(ctx context.Context, device string, hours lane.Hours) (*
 		return r.ledger.Lacks(metric, lane.Span(f.from, f.to))
 	})
 	if len(f.roster) > mostSeries || int64(len(chosen))*lane.Bytes(len(f.roster), (f.to-f.from)*lane.Minute.PerHour(),
-		lane.AllFamilies) > tableBytes {
+		r.families) > tableBytes {
 		return nil, lane.ErrTooLarge
 	}
 	tables, err := s.fill([]string{device}, map[string][]*chunk.Chunk{device: chunks}, chosen)
@@ -127,6 +127,9 @@ func (r *round) compute(ctx context.Context, device string, hours lane.Hours) (*
 		return nil, err
 	}
 	for metric, t := range tables {
+		if t.tooMany {
+			return nil, lane.ErrTooLarge
+		}
 		if len(t.rows) > 0 {
 			f.tables[metric] = t
 		}
@@ -155,9 +158,9 @@ func (r *round) store(ctx context.Context, devices []*folding) error {
 	var build lane.Builder
 	build.Begin(lane.Header{ID: ref.ID, TenantShard: r.TenantShard, Key: ref.Key, Day: r.Day, Batch: b.Name, From: from,
 		To: to, Grid: lane.Minute, TTL: r.ttl(r.untilOf(from, to), false)}, roster)
-	for metric, t := range joined(devices, len(roster), (to-from)*lane.Minute.PerHour()) {
+	for metric, t := range joined(devices, len(roster), (to-from)*lane.Minute.PerHour(), r.families) {
 		half := *t
-		half.table = lane.HalfHours(t.table, lane.AllFamilies)
+		half.table = lane.HalfHours(t.table, r.families)
 		for _, family := range r.families {
 			build.Add(metric, family, lane.Minute, t.slice(0, t.table.Buckets, from == 0))
 			build.Add(metric, family, lane.HalfHour, half.slice(0, half.table.Buckets, from == 0))
@@ -193,7 +196,7 @@ func (r *round) untilOf(from, to int) (until int64) {
 }
 
 // joined yields each metric of devices in one table, in the order of names; its rows are those of all their rosters.
-func joined(devices []*folding, rows, buckets int) iter.Seq2[string, *filled] {
+func joined(devices []*folding, rows, buckets int, families lane.Families) iter.Seq2[string, *filled] {
 	names := make(map[string]bool)
 	for _, f := range devices {
 		for metric := range f.tables {
@@ -202,7 +205,7 @@ func joined(devices []*folding, rows, buckets int) iter.Seq2[string, *filled] {
 	}
 	return func(yield func(string, *filled) bool) {
 		for _, metric := range slices.Sorted(maps.Keys(names)) {
-			all := &filled{table: lane.NewTable(rows, buckets, lane.AllFamilies), at0: make([]lane.Sample, rows)}
+			all := &filled{table: lane.NewTable(rows, buckets, families), at0: make([]lane.Sample, rows)}
 			first := 0
 			for _, f := range devices {
 				if t := f.tables[metric]; t != nil {

@@ -172,3 +172,45 @@ func TestRoundsThatFail(t *testing.T) {
 	tries(10 * time.Minute)
 	require.Zero(t, tries(time.Hour), "all is made")
 }
+
+// Lanes of the last samples alone are sealed and folded without what other families need.
+func TestLanesOfLastSamplesAlone(t *testing.T) {
+	w := newWorld(t, rand.New(rand.NewPCG(3, 4)))
+	w.calm = true
+	w.now = time.UnixMilli(day.End())
+	w.put("m1", falling("velocity", "", 100))
+	w.now = w.now.Add(13 * time.Hour)
+	writer, err := views.New(views.Config{
+		Chunks: w.chunks, Views: w.views, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Now: func() time.Time { return w.now }, Margin: margin, Hold: 12 * time.Hour,
+		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
+		Sleep: func(context.Context, time.Duration) error { return nil },
+	})
+	require.NoError(t, err)
+	sealed, folded := 0, 0
+	for range 3 {
+		for _, target := range writer.TargetsOf(day) {
+			r, err := writer.Round(t.Context(), target)
+			require.NoError(t, err)
+			sealed, folded = sealed+r.Sealed.Count(), folded+r.Folded
+			require.Zero(t, r.Raw)
+			s, err := writer.Status(t.Context(), target)
+			require.NoError(t, err)
+			for _, l := range s.Lanes {
+				require.Equal(t, "L", l.Families)
+			}
+		}
+		w.put("m1", falling("velocity", "", 50))
+		w.now = w.now.Add(2 * margin)
+	}
+	require.Equal(t, len(writer.TargetsOf(day))*lane.HoursOfDay, sealed)
+	require.Equal(t, 2, folded)
+}
+
+// Falls that no document has room for are not held while others are counted.
+func TestFallsStayInBounds(t *testing.T) {
+	const half = lane.MaxFalls / 2
+	require.Equal(t, 2, views.Kept(half, half))
+	require.Zero(t, views.Kept(half, half, 1))
+	require.Zero(t, views.Kept(half, half, 1, 1))
+}

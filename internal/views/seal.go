@@ -128,7 +128,7 @@ func (s *sealing) makePart(ctx context.Context, devices []string, chunks map[str
 	if err := s.create(ctx, h.Key, h.ID, lane.AppendRoster(nil, h, s.roster)); err != nil {
 		return err
 	}
-	atOnce := max(1, int(tableBytes/lane.Bytes(len(s.roster), minutes, lane.AllFamilies)))
+	atOnce := max(1, int(tableBytes/lane.Bytes(len(s.roster), minutes, s.families)))
 	for some := range slices.Chunk(metrics, atOnce) {
 		tables, err := s.fill(devices, chunks, some)
 		if err != nil {
@@ -151,6 +151,22 @@ type filled struct {
 	table *lane.Table
 	rows  []int32 // those that have samples
 	at0   []lane.Sample
+
+	falls   int
+	tooMany bool // falls for any document: they are forgotten, since tables have no bound for them
+}
+
+// weigh counts the falls of a row.
+func (f *filled) weigh(row int) {
+	if f.table.Falls == nil {
+		return
+	}
+	for i := range f.table.Falls[row] {
+		f.falls += len(f.table.Falls[row][i].Values)
+	}
+	if f.tooMany = f.tooMany || f.falls > lane.MaxFalls; f.tooMany {
+		clear(f.table.Falls)
+	}
 }
 
 // fill computes the buckets of some metrics.
@@ -159,7 +175,7 @@ func (s *sealing) fill(devices []string, chunks map[string][]*chunk.Chunk,
 	out := make(map[string]*filled, len(metrics))
 	for _, m := range metrics {
 		out[m] = &filled{table: lane.NewTable(len(s.roster), (s.batch.To-s.batch.From)*lane.Minute.PerHour(),
-			lane.AllFamilies), at0: make([]lane.Sample, len(s.roster))}
+			s.families), at0: make([]lane.Sample, len(s.roster))}
 	}
 	for _, device := range devices {
 		samples, err := samplesOf(chunks[device], metrics)
@@ -177,6 +193,7 @@ func (s *sealing) fill(devices []string, chunks map[string][]*chunk.Chunk,
 			if f.at0[row] = at0; some {
 				f.rows = append(f.rows, int32(row))
 			}
+			f.weigh(row)
 		}
 	}
 	for _, f := range out {
@@ -222,6 +239,9 @@ func (s *sealing) makeLanes(ctx context.Context, metric string, f *filled) error
 
 // makeGrids stores the documents of a family of a metric of a part, which is the i-th one of its.
 func (s *sealing) makeGrids(ctx context.Context, m *lane.Metric, i int, f *filled) error {
+	if m.Families[i] == lane.First && f.tooMany {
+		return lane.ErrTooLarge
+	}
 	for _, g := range s.batch.Grids {
 		if err := s.makeLane(ctx, m.Name, m.Families[i], g, m.Every[i], f); err != nil {
 			return err
@@ -250,17 +270,14 @@ func (s *sealing) unmake(ctx context.Context, metric string, families lane.Famil
 
 // familiesOf is what of a metric is kept: its first part decides for all.
 func (s *sealing) familiesOf(f *filled) (out lane.Families) {
-	samples, falls := 0, 0
+	samples := 0
 	for _, row := range f.rows {
 		for _, n := range f.table.N[int(row)*f.table.Buckets : (int(row)+1)*f.table.Buckets] {
 			samples += int(n)
 		}
-		for _, fall := range f.table.Falls[row] {
-			falls += len(fall.Values)
-		}
 	}
 	for _, family := range s.families {
-		if family != lane.First || falls*fallsOfCounters <= samples {
+		if family != lane.First || !f.tooMany && f.falls*fallsOfCounters <= samples {
 			out = append(out, family)
 		}
 	}
@@ -291,7 +308,7 @@ func (s *sealing) makeLane(ctx context.Context, metric string, family lane.Famil
 	f *filled) error {
 	of := *f
 	if g == lane.HalfHour {
-		of.table, every = lane.HalfHours(f.table, lane.AllFamilies), s.batch.To-s.batch.From
+		of.table, every = lane.HalfHours(f.table, s.families), s.batch.To-s.batch.From
 	}
 	key := lane.Key(metric, family, g)
 	for from := s.batch.From; from < s.batch.To; from += every {
