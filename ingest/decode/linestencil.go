@@ -199,7 +199,7 @@ func (d *Decoder) fitField(source []byte, at int) (v telemetry.Value, end int, o
 	}
 	if source[at] == '"' {
 		n := bytes.IndexByte(source[at+1:], '"')
-		if n < 0 {
+		if n < 0 || n > mostStencil { // long texts are not made for each body that may fit
 			return v, at, false
 		}
 		text := source[at+1 : at+1+n]

@@ -23,13 +23,15 @@ type stencils struct {
 	luck   luck
 	off    bool // none is tried or learnt
 	fits   int  // counts messages, for tests
+	until  int  // where a message ends at the latest that fits
 }
 
 const (
 	mostFrames = 8
 	mostBodies = 16
 
-	// mostStencil bounds the text of a message that becomes a stencil.
+	// mostStencil bounds the text of a message that becomes a stencil, and of one that fits: long texts are not read again
+	// for each stencil that they may fit.
 	mostStencil = 1 << 14
 
 	// A message that fits saves four times what a try in vain takes, and as much as learning takes. Who has no luck
@@ -106,9 +108,10 @@ func (d *Decoder) stencil(index int, alone bool) bool {
 	if d.flat || s.off || !s.luck.tries() || len(s.frames) == 0 {
 		return false
 	}
-	begin, from := d.scan.At(), len(d.fields)
+	begin, from := d.scan.Mark(), len(d.fields)
+	s.until = d.scan.At() + mostStencil
 	for i, f := range s.frames {
-		r, ok := d.fit(f, begin)
+		r, ok := d.fit(f, s.until-mostStencil)
 		if ok && (!alone || d.scan.End()) && d.place(&r, "the message") == nil {
 			r.Fields = d.fields[from:len(d.fields):len(d.fields)]
 			d.out.Readings = append(d.out.Readings, r)
@@ -119,7 +122,10 @@ func (d *Decoder) stencil(index int, alone bool) bool {
 			return true
 		}
 		d.fields = d.fields[:from]
-		d.scan.Seek(begin)
+		long := d.scan.At() > s.until
+		if d.scan.Back(begin); long {
+			break
+		}
 	}
 	s.luck.spend(vainCost)
 	return false
@@ -256,7 +262,8 @@ func (d *Decoder) fitLabels(at int) (telemetry.Labels, int, bool) {
 // fitValues reads the values of a message, by the body of its producer's last one if they fit it.
 func (d *Decoder) fitValues(who interned, at int) (end int, ok bool) {
 	s, from := &d.stencils, len(d.fields)
-	first := s.body
+	d.scan.Seek(at)
+	begin, first := d.scan.Mark(), s.body
 	if who.text != "" {
 		first = who.body
 	}
@@ -272,7 +279,10 @@ func (d *Decoder) fitValues(who interned, at int) (end int, ok bool) {
 			s.body = k
 			return end, true
 		}
-		d.fields = d.fields[:from]
+		if d.fields = d.fields[:from]; d.scan.At() > s.until {
+			break
+		}
+		d.scan.Back(begin)
 	}
 	return at, false
 }
@@ -297,7 +307,7 @@ func (d *Decoder) fitBody(b *body, at int) (end int, ok bool) {
 		}
 		d.scan.Seek(at)
 		v, err := d.value(f.Metric)
-		if end = d.scan.At(); err != nil || !utf8.Valid(d.source[at:end]) {
+		if end = d.scan.At(); err != nil || end > d.stencils.until || !utf8.Valid(d.source[at:end]) {
 			return at, false
 		}
 		f.Value, at = v, end

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -187,4 +188,51 @@ func TestNumbersOfStencils(t *testing.T) {
 		requireFresh(t, d, opts, []byte(`{"device":"m","ts":`+n+`,"values":{"a":1}}`))
 	}
 	require.Greater(t, d.Fits(), len(numbers))
+}
+
+// A long text is not read once for each stencil that the message with it may fit: nobody makes a record take much more
+// memory than it takes without them.
+func TestLongTextsAreReadOnce(t *testing.T) {
+	opts := decode.Options{Lines: decode.Lines{TenantTag: "tenant", DeviceTag: "device"}}
+	d, plain := decode.New(opts), decode.New(opts)
+	plain.WithoutStencils()
+	message := func(frame, body int, text string) decode.Record {
+		return decode.Record{ContentType: "application/json", Value: fmt.Appendf(nil,
+			`{"tenant":"acme","device":"d","ts":1,"values":{"a":"%s","b%d":1},"c%d":2}`, text, body, frame)}
+	}
+	for frame := range 8 {
+		for body := range 16 {
+			for range 4 { // who only learns runs out of luck
+				require.Len(t, d.Decode(message(frame, body, `\\`)).Readings, 1)
+			}
+		}
+	}
+	fits := d.Fits()
+	require.Len(t, d.Decode(message(1, 1, `\\`)).Readings, 1)
+	require.Greater(t, d.Fits(), fits)
+	taken := func(d *decode.Decoder, r decode.Record) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.Len(t, d.Decode(r).Readings, 1)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	for _, long := range []decode.Record{
+		message(9, 99, strings.Repeat(`\\`, 1<<20)),
+		message(9, 99, strings.Repeat(`\\`, 4000)),
+	} {
+		require.Less(t, taken(d, long), 4*taken(plain, long)+1<<20)
+	}
+	line := func(body int, text string) decode.Record {
+		return decode.Record{ContentType: "text/plain; format=influx", Value: fmt.Appendf(nil,
+			`m,tenant=acme,device=d a="%s",b%d=1 1`, text, body)}
+	}
+	for body := range 64 {
+		for range 4 {
+			require.Len(t, d.Decode(line(body, "x")).Readings, 1)
+		}
+	}
+	require.Greater(t, d.LineFits(), 100)
+	long := line(99, strings.Repeat("x", 1<<20))
+	require.Less(t, taken(d, long), 4*taken(plain, long)+1<<20)
 }
