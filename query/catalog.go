@@ -109,8 +109,11 @@ func (k *Known) Entry(device string) (e catalog.Entry, ok bool) {
 }
 
 // Len is how many devices are known.
-func (k *Known) Len() (n int) {
-	k.selected(nil, func(stored, news *catalog.Set) { n = stored.Len() + news.Len() })
+func (k *Known) Len() int { return k.Count(nil) }
+
+// Count is for how many devices all matchers hold.
+func (k *Known) Count(matchers []catalog.Matcher) (n int) {
+	k.selected(matchers, func(stored, news *catalog.Set) { n = stored.Len() + news.Len() })
 	return n
 }
 

@@ -126,7 +126,7 @@ func (e *evaluation) few(ctx context.Context, r query.Request) (bool, error) {
 	if err != nil || known.Gap() != nil {
 		return false, err
 	}
-	n := len(known.Select(conditionsOf(e.leaf.matchers)))
+	n := known.Count(conditionsOf(e.leaf.matchers))
 	return n <= query.FewDevices && n*amongMany <= known.Len(), nil
 }
 
