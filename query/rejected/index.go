@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,10 +42,11 @@ type Index struct {
 	judges map[string]*judge // owned by Run: of topics; nil for one that is not asked for
 	read   map[int]int64     // owned by Run: up to where each partition was read
 	since  map[int]int64     // owned by Run: from where on
+	loaded bool              // owned by Run: what there was at the start is read
 	warned string            // owned by Run
 
 	mu      sync.Mutex
-	entries []entry // guarded by mu, as the rest; in the order in which they were read
+	entries []entry // guarded by mu, as the rest; those of the start by time, then in the order in which they were read
 	ids     map[identity]struct{}
 	names   map[string]string // one string for each tenant and device
 	bytes   int64
@@ -76,7 +78,10 @@ type entry struct {
 // maxPayload bounds what is kept of a payload.
 const maxPayload = 1 << 10
 
-const entryBytes = 256 // of memory beside its payload
+const (
+	entryBytes = 256                           // of memory beside its payload
+	longBytes  = entryBytes + maxPayload + 256 // of a letter with a long payload and a detail
+)
 
 func (e *entry) bytes() int64 { return int64(entryBytes + len(e.payload) + len(e.detail) + len(e.key)) }
 
@@ -131,8 +136,9 @@ func (x *Index) follow(ctx context.Context) error {
 		from, known := x.read[p]
 		switch {
 		case !known:
-			// Of a long log only the end is of use: more would be forgotten while it is read.
-			from = max(first, end-x.cfg.MaxBytes/entryBytes)
+			// Of a long log only the end is of use, and of each partition as much of it: partitions are read one after
+			// another, and of more than there is room for those that were read first would be forgotten.
+			from = max(first, end-max(1, x.cfg.MaxBytes/longBytes/int64(len(ends))))
 			if from > first {
 				x.begin(p, from)
 			}
@@ -149,6 +155,12 @@ func (x *Index) follow(ctx context.Context) error {
 			return err
 		}
 		x.read[p] = end
+	}
+	if !x.loaded {
+		x.loaded = true
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		slices.SortStableFunc(x.entries, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
 	}
 	return nil
 }

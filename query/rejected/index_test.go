@@ -278,6 +278,43 @@ func TestFollowingTheLetters(t *testing.T) {
 	require.Zero(t, count(none))
 }
 
+// Of a topic with more letters than there is room for, the newest of each partition are known after a start, and what
+// is shown is in the order of time, not partition by partition.
+func TestAStartReadsTheEndOfEachPartition(t *testing.T) {
+	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 4,
+		Topics: []string{"telemetry.dlq"}})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	client, err := kafka.New(kafka.Config{Brokers: []string{b.Addr()}})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	const n = 400
+	long := strings.Repeat("x", 1000)
+	for i := range int64(n) {
+		l := record(1_000_000+i, i, 0, decode.Past,
+			fmt.Sprintf(`{"tenant":"acme","device":"m%d","ts":1,"values":{"v":%q}}`, i%4, long))
+		_, err := client.Topic("telemetry.dlq").Produce(t.Context(), int(i%4), []kafka.Message{
+			{Time: time.UnixMilli(l.Time), Key: l.Key, Value: l.Value, Headers: l.Headers}})
+		require.NoError(t, err)
+	}
+	x := rejected.New(rejected.Config{Letters: client.Topic("telemetry.dlq"), Topics: topicsOf("telemetry"),
+		MaxBytes: 100 << 10, Every: time.Millisecond})
+	done := make(chan struct{})
+	ctx := t.Context()
+	go func() { defer close(done); _ = x.Run(ctx) }()
+	t.Cleanup(func() { <-done })
+	newest := telemetry.Range{From: 1_000_000 + n - 40, To: telemetry.MaxMillis}
+	require.Eventually(t, func() bool { return x.Rejected(rejected.Request{Range: newest}).Complete }, time.Minute,
+		time.Millisecond)
+	got := x.Rejected(rejected.Request{Tenant: "acme", Range: newest, Samples: 100})
+	require.Len(t, got.Groups, 1)
+	require.Equal(t, 40, got.Groups[0].Count)
+	for i, s := range got.Groups[0].Samples {
+		require.EqualValues(t, n-1-i, s.Offset, "the newest first")
+	}
+	require.False(t, x.Rejected(rejected.Request{Range: ever}).Complete)
+}
+
 // What is refused in a topic that belongs to a tenant is that tenant's, whomever it names and whatever it is: nobody
 // can put it into another's list. Letters of different topics are different, and those of topics that nobody reads
 // don't count.
