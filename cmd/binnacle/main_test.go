@@ -5,12 +5,14 @@ package main_test
 import (
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -49,6 +51,18 @@ func build(m *testing.M) int {
 	}
 	return m.Run()
 }
+
+// look opens the module's directories, once: go test takes an earlier result only if all that the tests have opened is as
+// it was, and does not know what the binary was built from. It counts while a test runs.
+var look = sync.OnceFunc(func() {
+	const root = "../.."
+	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && path != root && strings.HasPrefix(entry.Name(), ".") {
+			return filepath.SkipDir
+		}
+		return nil // what can't be looked at is not among the sources
+	})
+})
 
 // given tells whether the command line sets a flag.
 func given(name string) (yes bool) {

@@ -59,6 +59,7 @@ func start(t *testing.T, args ...string) *process {
 // startProgram runs any program, with environment variables of the form NAME=value beside those of the test.
 func startProgram(t *testing.T, env []string, program string, args ...string) *process {
 	t.Helper()
+	look()
 	p := &process{t: t, dir: t.TempDir(), ended: make(chan struct{})}
 	p.cmd = exec.Command(program, args...)
 	p.cmd.Dir = p.dir
