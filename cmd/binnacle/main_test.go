@@ -52,8 +52,8 @@ func build(m *testing.M) int {
 	return m.Run()
 }
 
-// look opens the module's directories, once: go test takes an earlier result only if all that the tests have opened is as
-// it was, and does not know what the binary was built from. It counts while a test runs.
+// look opens the module's directories, once: go test takes an earlier result only if all that the tests have opened is
+// as it was, and does not know what the binary was built from. It counts while a test runs.
 var look = sync.OnceFunc(func() {
 	const root = "../.."
 	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
