@@ -64,10 +64,13 @@ type memoryWriter struct {
 	dropped bool // there is no answer
 }
 
+// Header implements http.ResponseWriter.
 func (w *memoryWriter) Header() http.Header { return w.header }
 
+// WriteHeader implements http.ResponseWriter.
 func (w *memoryWriter) WriteHeader(status int) { w.status = status }
 
+// Write implements http.ResponseWriter.
 func (w *memoryWriter) Write(b []byte) (int, error) {
 	w.body = append(w.body, b...)
 	return len(b), nil

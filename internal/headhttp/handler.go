@@ -100,6 +100,7 @@ func (x *exchange) begin() (err error) {
 // deadlined gives the other side a while for each part.
 type deadlined struct{ x *exchange }
 
+// Write implements io.Writer: each part has as long as the other side may stall.
 func (d deadlined) Write(p []byte) (int, error) {
 	err := d.x.control.SetWriteDeadline(time.Now().Add(d.x.stall))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {

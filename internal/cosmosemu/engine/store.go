@@ -146,10 +146,12 @@ type engineLog struct {
 	end *ending
 }
 
+// Infof implements pebble.Logger.
 func (l engineLog) Infof(format string, args ...any) {
 	l.log.Debug("storage engine", "message", fmt.Sprintf(format, args...))
 }
 
+// Errorf implements pebble.Logger.
 func (l engineLog) Errorf(format string, args ...any) {
 	l.log.Error("storage engine", "message", fmt.Sprintf(format, args...))
 }

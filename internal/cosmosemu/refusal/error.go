@@ -20,6 +20,7 @@ type Error struct {
 	Range      string        // id of the physical partition that answered, if one did
 }
 
+// Error is the status, its code and the message.
 func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code(), e.Message) }
 
 // Substatus codes (azcosmos and azure_data_cosmos, cosmos_status.rs).

@@ -127,6 +127,7 @@ func DecodeCovered(dst []CoveredValue, src []byte) ([]CoveredValue, error) {
 	return dst, nil
 }
 
+// CoveredValue is a value of an item as the index holds it; OK is false if it stands in the item alone.
 type CoveredValue struct {
 	Value sql.Value
 	OK    bool

@@ -67,6 +67,7 @@ func (d *Definition) keyOf(dst Key, doc *fastjson.Value) Key {
 // UndefinedKey returns the key of an item that has none of the key's properties.
 func (d *Definition) UndefinedKey() Key { return make(Key, len(d.Keys)) }
 
+// Equal reports whether two keys have the same values in the same order.
 func (k Key) Equal(other Key) bool {
 	if len(k) != len(other) {
 		return false

@@ -38,6 +38,7 @@ type parsedRow struct {
 	doc   *fastjson.Value
 }
 
+// Value implements Row.
 func (r parsedRow) Value(path int) Value { return r.paths[path].In(r.doc) }
 
 type literal struct{ value Value }
