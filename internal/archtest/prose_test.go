@@ -1,0 +1,43 @@
+package archtest_test
+
+import (
+	"testing"
+
+	"binnacle/internal/archtest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestProseFaults(t *testing.T) {
+	for source, fault := range map[string]string{
+		"// plus returns the sum.\nfunc plus() {}":                 "",
+		"// plus is the sum.\nfunc plus() {}":                      "does not open with its name and a verb",
+		"// The sum.\nfunc plus() {}":                              "does not open with its name and a verb",
+		"// plus also returns the sum.\nfunc plus() {}":            "",
+		"// plus silently drops the rest.\nfunc plus() {}":         "",
+		"type i interface {\n\t// Close is the end.\n\tClose()\n}": "does not open with its name and a verb",
+		"// sum is what plus returned.\nvar sum int":               "",
+		"// sum tells how much.\nvar sum int":                      `"tells" in a comment`,
+		"var help = \"what there is\"":                             `"what there is" in a text`,
+		"// sum is for the broker who asks.\nvar sum int":          `"who" of what is no person`,
+		"// sum is for an operator who asks.\nvar sum int":         "",
+		"// sum is a chain whose tail\n// moved.\nvar sum int":     `"whose" of what is no person`,
+	} {
+		faults, err := archtest.ProseFaults("x.go", "package x\n\n"+source+"\n")
+		require.NoError(t, err)
+		if fault == "" {
+			require.Empty(t, faults, source)
+			continue
+		}
+		require.Len(t, faults, 1, source)
+		require.Contains(t, faults[0], fault, source)
+	}
+}
+
+func TestManyParameters(t *testing.T) {
+	faults, err := archtest.ManyParameters("x.go", `package x
+func three(ctx context.Context, a, b int, c string) {}
+func four(a, b int, c, d string) {}`)
+	require.NoError(t, err)
+	require.Equal(t, []string{"x.go:3:1: four has 4 parameters beside its context"}, faults)
+}
