@@ -23,8 +23,9 @@ var persons = regexp.MustCompile(`(?i)\b(person|persons|people|user|users|operat
 
 var who = regexp.MustCompile(`(?i)\bwho(m|se|ever)?\b`)
 
-// ProseFaults returns the comments and texts of a Go source that are not in plain words, a line each: comments of functions
-// that do not open with the name and a verb in the third person, refused phrases, and "who" of what is no person.
+// ProseFaults returns the comments and texts of a Go source that are not in plain words, a line each: comments of
+// functions that do not open with the name and a verb in the third person, refused phrases, and "who" of what is no
+// person.
 func ProseFaults(name, source string) ([]string, error) {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, name, source, parser.ParseComments|parser.SkipObjectResolution)
