@@ -199,8 +199,11 @@ func (d *Decoder) bad(index int, f *fault) {
 	d.out.Bad = append(d.out.Bad, Bad{index, f.reason, f.detail})
 }
 
-// broken refuses the record as a whole.
+// broken refuses the record as a whole. Units that it has told are told again.
 func (d *Decoder) broken(f *fault) {
+	for _, u := range d.out.Units {
+		delete(d.units, unitKey{u.Tenant, u.Metric})
+	}
 	d.reset()
 	d.bad(Whole, f)
 }

@@ -2,31 +2,162 @@ package decode
 
 import (
 	"math"
+	"math/bits"
+	"slices"
 	"strings"
 
 	"binnacle/internal/telemetry"
 )
 
-// senmlRecord is a record of a SenML pack (RFC 8428), as it was written. A nil pointer is a field that is not there.
-type senmlRecord struct {
-	baseName, name      string
-	baseUnit, unit      string
-	baseTime, time      int64 // nanoseconds
-	baseValue, baseSum  *telemetry.Value
-	value, sum          *telemetry.Value // number
-	text                *string          // a string, or bytes in base64url
-	flag                *bool
-	version             int64
-	unknown             string // a field that must be understood, and is not
-	hasBaseName, isBase bool
-	fault               *fault
+// senmlLabel is a field of a SenML record, by its number in CBOR (RFC 8428, table 4).
+type senmlLabel int8
+
+const (
+	baseSumLabel senmlLabel = iota - 6
+	baseValueLabel
+	baseUnitLabel
+	baseTimeLabel
+	baseNameLabel
+	versionLabel
+	nameLabel
+	unitLabel
+	valueLabel
+	textLabel
+	flagLabel
+	sumLabel
+	timeLabel
+	updateLabel
+	dataLabel
+)
+
+// senmlNames has the name of each label, from baseSumLabel on.
+var senmlNames = [...]string{"bs", "bv", "bu", "bt", "bn", "bver", "n", "u", "v", "vs", "vb", "s", "t", "ut", "vd"}
+
+// senmlLabelOf returns the label of a name, known if there is one.
+func senmlLabelOf(name []byte) (l senmlLabel, known bool) {
+	if len(name) > 4 {
+		return 0, false
+	}
+	for i, n := range senmlNames {
+		if len(n) == len(name) && n == string(name) {
+			return senmlLabel(i) + baseSumLabel, true
+		}
+	}
+	return 0, false
 }
 
-// pack is the place where the reader of a SenML pack stands: the base values that hold from a record on.
+// labelSet is a set of known labels.
+type labelSet uint16
+
+func (l senmlLabel) set() labelSet       { return 1 << (l - baseSumLabel) }
+func (s labelSet) has(l senmlLabel) bool { return s&l.set() != 0 }
+
+var (
+	baseLabels  = baseSumLabel.set() | baseValueLabel.set() | baseUnitLabel.set() | baseTimeLabel.set() | baseNameLabel.set()
+	oneOfLabels = valueLabel.set() | textLabel.set() | flagLabel.set() | dataLabel.set() // a record has at most one
+	valueLabels = oneOfLabels | sumLabel.set()
+)
+
+// senmlRecord is a record of a SenML pack (RFC 8428), as it was written.
+type senmlRecord struct {
+	has                labelSet
+	others             []string // its labels that are not known here
+	baseName, name     string
+	baseUnit, unit     string
+	baseTime, time     int64 // nanoseconds
+	baseValue, baseSum telemetry.Value
+	value, sum         telemetry.Value
+	fault              *fault // why the record is refused
+	packFault          *fault // why the pack is refused
+}
+
+// senmlField reads the value of the current field, in JSON or CBOR. It passes faults to the record.
+type senmlField interface {
+	text(r *senmlRecord, label string) string
+	data(r *senmlRecord, label string) string // bytes, in base64url
+	flag(r *senmlRecord, label string) bool
+	number(r *senmlRecord, label string) telemetry.Value // not a value where it is no number
+	seconds(r *senmlRecord, label string) int64          // in nanoseconds
+	skip()
+}
+
+func (r *senmlRecord) clear() { *r = senmlRecord{others: r.others[:0]} }
+
+// wrong records a fault. Of several it keeps the same one, in whatever order the fields come.
+func (r *senmlRecord) wrong(f *fault) { keepLeast(&r.fault, f) }
+
+func keepLeast(to **fault, f *fault) {
+	if *to == nil || f.detail < (*to).detail {
+		*to = f
+	}
+}
+
+func (r *senmlRecord) refusePack(format string, args ...any) {
+	keepLeast(&r.packFault, faultf(Undecodable, format, args...))
+}
+
+// other skips a field whose label is not known here. One that ends in "_" must be understood: it refuses the pack
+// (RFC 8428, 4.4). So does a label that occurs twice: which of the two counts is not defined.
+func (r *senmlRecord) other(name string, f senmlField) {
+	if strings.HasSuffix(name, "_") {
+		r.refusePack("the field %.80q must be understood, and is not known here", name)
+	}
+	if slices.Contains(r.others, name) {
+		r.refusePack("a record has the field %.80q twice", name)
+	}
+	r.others = append(r.others, name)
+	f.skip()
+}
+
+// take reads a field.
+func (r *senmlRecord) take(l senmlLabel, f senmlField) {
+	label := senmlNames[l-baseSumLabel]
+	if r.has.has(l) {
+		r.refusePack("a record has the field %s twice", label)
+	}
+	r.has |= l.set()
+	switch l {
+	case baseNameLabel:
+		r.baseName = f.text(r, label)
+	case nameLabel:
+		r.name = f.text(r, label)
+	case baseUnitLabel:
+		r.baseUnit = f.text(r, label)
+	case unitLabel:
+		r.unit = f.text(r, label)
+	case baseTimeLabel:
+		r.baseTime = f.seconds(r, label)
+	case timeLabel:
+		r.time = f.seconds(r, label)
+	case baseValueLabel:
+		r.baseValue = f.number(r, label)
+	case baseSumLabel:
+		r.baseSum = f.number(r, label)
+	case valueLabel:
+		r.value = f.number(r, label)
+	case sumLabel:
+		r.sum = f.number(r, label)
+	case textLabel:
+		r.value = telemetry.TextValue(f.text(r, label))
+	case dataLabel:
+		r.value = telemetry.TextValue(f.data(r, label))
+	case flagLabel:
+		r.value = telemetry.BoolValue(f.flag(r, label))
+	case versionLabel:
+		if v := asFloat(f.number(r, label)); !(v >= 1 && v <= maxVersion && v == math.Trunc(v)) {
+			r.refusePack("bver is not a version of SenML from 1 to %d", maxVersion)
+		}
+	case updateLabel:
+		f.skip()
+	}
+}
+
+// pack is the state of reading a SenML pack: the base values that apply to the current record.
 type pack struct {
 	name, unit string
 	time       int64 // nanoseconds
-	value, sum *telemetry.Value
+	value, sum telemetry.Value
+	refused    labelSet // base fields whose newest value is in a refused record
 	record     senmlRecord
 	sources    map[string]int32
 	index      int
@@ -38,30 +169,33 @@ func (p *pack) begin(d *Decoder) {
 		p.sources = map[string]int32{}
 	}
 	clear(p.sources)
-	*p = pack{sources: p.sources}
+	*p = pack{sources: p.sources, record: p.record}
 }
 
-// maxVersion is the version of SenML that is read here.
+// maxVersion is the highest version of SenML that is read here.
 const maxVersion = 10
 
 // relative is the number of seconds below which a time is relative to the record's own: RFC 8428, 4.5.3.
 const relative = 1 << 28
 
-// senml takes a record of a pack. What is wrong with it is told in the Result: the records behind it are right by
-// themselves.
-func (d *Decoder) senml(r *senmlRecord) {
+// senml adds the values of the pack's current record. It reports what is wrong with the record in the Result; only a
+// fault of the pack ends reading.
+func (d *Decoder) senml() *fault {
 	p := &d.pack
-	index := p.index
+	r, index := &p.record, p.index
 	p.index++
+	if r.packFault != nil {
+		return r.packFault
+	}
 	if f := p.base(r); f != nil {
 		d.bad(index, f)
-		return
+		return nil
 	}
-	if r.value == nil && r.sum == nil && r.text == nil && r.flag == nil {
-		if !r.isBase {
+	if r.has&valueLabels == 0 {
+		if r.has&baseLabels == 0 {
 			d.bad(index, faultf(Empty, "the record has no value"))
 		}
-		return
+		return nil
 	}
 	device, metric := senmlName(p.name, r.name)
 	reading := telemetry.Reading{Device: device, Time: p.at(r, d.origin.now)}
@@ -69,74 +203,101 @@ func (d *Decoder) senml(r *senmlRecord) {
 		known, err := d.devices.get([]byte(device))
 		if err != nil {
 			d.bad(index, faultf(Device, "%v", err))
-			return
+			return nil
 		}
 		reading.Device = known
 	}
 	if f := d.place(&reading, "the record"); f != nil {
 		d.bad(index, f)
-		return
+		return nil
 	}
-	source, ok := p.sources[reading.Device]
-	if !ok {
-		source = int32(len(p.sources))
-		p.sources[reading.Device] = source
-	}
-	add := func(metric string, v telemetry.Value) {
-		name, err := d.metrics.get([]byte(metric))
-		if err != nil {
-			d.bad(index, faultf(Name, "%v", err))
-			return
+	if r.has&oneOfLabels != 0 {
+		v := r.value
+		if r.has.has(valueLabel) {
+			v = plus(v, p.value)
 		}
-		unit := r.unit
-		if unit == "" {
-			unit = p.unit
-		}
-		d.unit(reading.Tenant, name, []byte(unit))
-		d.groups.add(index, source, &reading, telemetry.Field{Metric: name, Value: v})
+		d.senmlValue(&reading, index, metric, v)
 	}
-	switch {
-	case r.value != nil:
-		add(metric, plus(*r.value, p.value))
-	case r.flag != nil:
-		add(metric, telemetry.BoolValue(*r.flag))
-	case r.text != nil:
-		add(metric, telemetry.TextValue(*r.text))
-	}
-	if r.sum != nil {
-		add(metric+"_sum", plus(*r.sum, p.sum))
-	}
-}
-
-// base takes the base values of a record, which hold for itself and all behind it.
-func (p *pack) base(r *senmlRecord) *fault {
-	switch {
-	case r.fault != nil:
-		return r.fault
-	case r.unknown != "":
-		return faultf(Undecodable, "the field %.80q must be understood, and is not", r.unknown)
-	case r.version > maxVersion:
-		return faultf(Undecodable, "version %d of SenML; %d is read here", r.version, maxVersion)
-	}
-	if r.hasBaseName {
-		p.name = r.baseName
-	}
-	if r.baseUnit != "" {
-		p.unit = r.baseUnit
-	}
-	if r.baseTime != 0 {
-		p.time = r.baseTime
-	}
-	if r.baseValue != nil {
-		p.value = r.baseValue
-	}
-	if r.baseSum != nil {
-		p.sum = r.baseSum
+	if r.has.has(sumLabel) {
+		d.senmlValue(&reading, index, metric+"_sum", plus(r.sum, p.sum))
 	}
 	return nil
 }
 
-// at is the time of a record, in milliseconds.
+// senmlValue adds a value of the pack's current record, whose place and time are those of r.
+func (d *Decoder) senmlValue(r *telemetry.Reading, index int, metric string, v telemetry.Value) {
+	p := &d.pack
+	name, err := d.metrics.get([]byte(metric))
+	if err != nil {
+		d.bad(index, faultf(Name, "%v", err))
+		return
+	}
+	unit := p.record.unit
+	if unit == "" {
+		unit = p.unit
+	}
+	d.unit(r.Tenant, name, []byte(unit))
+	source, ok := p.sources[r.Device]
+	if !ok {
+		source = int32(len(p.sources))
+		p.sources[r.Device] = source
+	}
+	d.groups.add(index, source, r, telemetry.Field{Metric: name, Value: v})
+}
+
+// base takes over the base values of a record, which apply to itself and all that follow. If the record is refused, so
+// is every later one that would use them, until a record gives them again.
+func (p *pack) base(r *senmlRecord) *fault {
+	if r.fault == nil && bits.OnesCount16(uint16(r.has&oneOfLabels)) > 1 {
+		r.fault = faultf(Value, "the record has more than one of v, vs, vb and vd")
+	}
+	if given := r.has & baseLabels; r.fault != nil {
+		p.refused |= given
+		return r.fault
+	} else {
+		p.refused &^= given
+	}
+	if p.refused&r.needs() != 0 {
+		// Its own base fields are good by themselves: they stay.
+		r.fault = faultf(Value, "the record needs base fields of an earlier record that is refused")
+	}
+	if r.has.has(baseNameLabel) {
+		p.name = r.baseName
+	}
+	if r.has.has(baseUnitLabel) {
+		p.unit = r.baseUnit
+	}
+	if r.has.has(baseTimeLabel) {
+		p.time = r.baseTime
+	}
+	if r.has.has(baseValueLabel) {
+		p.value = r.baseValue
+	}
+	if r.has.has(baseSumLabel) {
+		p.sum = r.baseSum
+	}
+	return r.fault
+}
+
+// needs returns the base fields that the values of a record are made of.
+func (r *senmlRecord) needs() (s labelSet) {
+	if r.has&valueLabels == 0 {
+		return 0
+	}
+	s = baseNameLabel.set() | baseTimeLabel.set()
+	if !r.has.has(unitLabel) {
+		s |= baseUnitLabel.set()
+	}
+	if r.has.has(valueLabel) {
+		s |= baseValueLabel.set()
+	}
+	if r.has.has(sumLabel) {
+		s |= baseSumLabel.set()
+	}
+	return s
+}
+
+// at returns the time of a record, in milliseconds.
 func (p *pack) at(r *senmlRecord, now int64) int64 {
 	at := p.time + r.time
 	if at < relative*1e9 {
@@ -145,9 +306,9 @@ func (p *pack) at(r *senmlRecord, now int64) int64 {
 	return floorDiv(at, 1e6)
 }
 
-// plus adds a base to a value: integers stay integers where they can.
-func plus(v telemetry.Value, base *telemetry.Value) telemetry.Value {
-	if base == nil {
+// plus adds a base, if there is one, to a number: integers stay integers where they can.
+func plus(v, base telemetry.Value) telemetry.Value {
+	if base.Kind() == 0 {
 		return v
 	}
 	if v.Kind() == telemetry.Int && base.Kind() == telemetry.Int {
@@ -155,14 +316,18 @@ func plus(v telemetry.Value, base *telemetry.Value) telemetry.Value {
 			return telemetry.IntValue(sum)
 		}
 	}
-	return telemetry.FloatValue(asFloat(v) + asFloat(*base))
+	return telemetry.FloatValue(asFloat(v) + asFloat(base))
 }
 
+// asFloat returns a number as a float64, NaN for what is no number.
 func asFloat(v telemetry.Value) float64 {
-	if v.Kind() == telemetry.Int {
+	switch v.Kind() {
+	case telemetry.Int:
 		return float64(v.Int())
+	case telemetry.Float:
+		return v.Float()
 	}
-	return v.Float()
+	return math.NaN()
 }
 
 // senmlName splits a name into device and metric. SenML has one name for both, put together from a base and the rest.
@@ -187,11 +352,3 @@ func senmlName(base, rest string) (device, metric string) {
 
 // maxSeconds bounds a time and a base time, so that their sum in nanoseconds is an int64. It is the year 2115.
 const maxSeconds = 46e8
-
-// seconds are a float64's, to the microsecond, in nanoseconds.
-func seconds(f float64) (int64, *fault) {
-	if !(math.Abs(f) < maxSeconds) {
-		return 0, faultf(Time, "time %v is too far away", f)
-	}
-	return int64(math.Round(f*1e6)) * 1e3, nil
-}

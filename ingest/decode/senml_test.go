@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"binnacle/ingest/decode"
@@ -158,6 +159,82 @@ func TestBadSenML(t *testing.T) {
 		got := d.Decode(decode.Record{Value: []byte(payload), ContentType: cborType})
 		require.Equal(t, decode.Undecodable, got.Bad[0].Reason, "%x", payload)
 	}
+}
+
+// A record whose base fields are not taken refuses every later one that needs them, until they are given again.
+func TestSenMLRefusedBaseFields(t *testing.T) {
+	type readings = map[string]float64
+	const dev1 = `{"bn":"dev1/","bt":1763640000,"n":"temp","v":1}`
+	for text, want := range map[string]readings{
+		`{"bn":"dev2/","n":"temp","v":"x"},{"n":"temp","v":2}`:                            {"dev1 temp": 1},
+		`{"bn":"dev2/","bt":1763640000,"u":5,"v":2},{"n":"temp","v":2}`:                   {"dev1 temp": 1},
+		`{"bn":"dev2/","v":1,"vs":"x"},{"n":"temp","v":2}`:                                {"dev1 temp": 1},
+		`{"bn":"dev2/","v":"x"},{"n":"temp","v":2},{"bn":"dev3/","n":"temp","v":3}`:       {"dev1 temp": 1, "dev3 temp": 3},
+		`{"bn":"dev2/","v":"x"},{"bn":"dev3/"},{"n":"temp","v":3}`:                        {"dev1 temp": 1, "dev3 temp": 3},
+		`{"bt":"x","n":"a","v":2},{"n":"b","v":3},{"bt":1763640000,"n":"c","v":4}`:        {"dev1 temp": 1, "dev1 c": 4},
+		`{"bt":"x","n":"a","v":2},{"bn":"dev2/","n":"b","v":3},{"bt":1763640000,"v":4}`:   {"dev1 temp": 1, "dev2 value": 4},
+		`{"bv":"x"},{"n":"a","vs":"text"},{"n":"b","v":3},{"n":"c","s":4}`:                {"dev1 temp": 1, "dev1 a": 0, "dev1 c_sum": 4},
+		`{"bs":"x"},{"n":"a","v":2},{"n":"b","s":3}`:                                      {"dev1 temp": 1, "dev1 a": 2},
+		`{"bu":7},{"n":"a","v":2},{"n":"b","u":"V","v":3}`:                                {"dev1 temp": 1, "dev1 b": 3},
+		`{"n":"a","v":"x"},{"n":"b","v":2}`:                                               {"dev1 temp": 1, "dev1 b": 2},
+		`{"bn":"dev2/","n":"\u0001","v":2},{"n":"b","v":3}`:                               {"dev1 temp": 1, "dev2 b": 3},
+		`{"bn":"dev2\u0001/","n":"a","v":2},{"n":"b","v":3},{"bn":"dev3/","n":"a","v":4}`: {"dev1 temp": 1, "dev3 a": 4},
+		`{"bt":0,"n":"now","v":2}`:                                                        {"dev1 temp": 1, "dev1 now": 2},
+	} {
+		got := bothSenML(t, decode.Options{Tenant: "acme"}, "["+dev1+","+text+"]")
+		have := readings{}
+		for _, r := range got.Readings {
+			require.Equal(t, int64(1763640000000), r.Time, text)
+			for _, f := range r.Fields {
+				have[r.Device+" "+f.Metric] = 0
+				if f.Value.Kind() == telemetry.Float {
+					have[r.Device+" "+f.Metric] = f.Value.Float()
+				}
+			}
+		}
+		require.Equal(t, want, have, text)
+	}
+}
+
+// What must be understood refuses the pack, wherever it stands (RFC 8428, 4.4), and so does a label that occurs twice.
+func TestSenMLPackIsRefused(t *testing.T) {
+	d := decode.New(decode.Options{Tenant: "acme"})
+	refused := func(r decode.Record, what string) {
+		t.Helper()
+		for range 20 { // maps of CBOR come in any order
+			got := d.Decode(r)
+			require.Empty(t, got.Readings, what)
+			require.Empty(t, got.Units, what)
+			require.Len(t, got.Bad, 1, what)
+			require.Equal(t, decode.Whole, got.Bad[0].Index, what)
+			require.Equal(t, decode.Undecodable, got.Bad[0].Reason, what)
+		}
+	}
+	const good = `{"bn":"dev1/","n":"temp","u":"V","v":1}`
+	for _, bad := range []string{
+		`"x_":5`, `"bver":11`, `"bver":0`, `"bver":-1`, `"bver":9.5`, `"bver":"10"`, `"x_":5,"v":"x"`,
+	} {
+		text := `[` + good + `,{"n":"a","vs":"b",` + bad + `}]`
+		refused(decode.Record{Value: []byte(text), ContentType: senmlType}, text)
+		if !strings.Contains(bad, `"v":`) {
+			refused(decode.Record{Value: cborOf(t, text)}, text)
+		}
+	}
+	for _, twice := range []string{`"v":1,"v":1`, `"bn":"a/","bn":"b/","v":1`, `"v":1,"x":1,"x":2`, `"v":1,"ut":1,"ut":2`} {
+		text := `[` + good + `,{` + twice + `}]`
+		refused(decode.Record{Value: []byte(text), ContentType: senmlType}, text)
+	}
+	for _, twice := range []map[any]any{
+		{-2: "dev1/", 0: "temp", 2: 1.0, "v": 2.0}, {-2: "dev1/", "bn": "dev1/", 2: 1.0}, {0: "a", "n": "b", 2: 1},
+	} {
+		b, err := cbor.Marshal([]any{twice})
+		require.NoError(t, err)
+		refused(decode.Record{Value: b, ContentType: cborType}, fmt.Sprint(twice))
+	}
+	got := d.Decode(decode.Record{Value: []byte("[" + good + "]"), ContentType: senmlType})
+	require.Equal(t, []decode.Unit{{Tenant: "acme", Metric: "temp", Unit: "V"}}, got.Units, "a refused pack has told it")
+	got = bothSenML(t, decode.Options{Tenant: "acme"}, `[{"bn":"dev1/","bver":10,"9":1,"v":1},{"bver":5,"n":"a","v":2}]`)
+	require.Empty(t, got.Bad)
 }
 
 // What CBOR has and JSON has not: integers of their own type, bytes, decimal fractions, floats of all sizes.

@@ -4,8 +4,6 @@ import (
 	"encoding/base64"
 	"math"
 	"math/big"
-	"strconv"
-	"strings"
 
 	"binnacle/internal/telemetry"
 
@@ -27,12 +25,6 @@ var cborMode = func() cbor.DecMode {
 // looksLikeCBOR reports whether a payload begins with an array of CBOR, which no text does.
 func looksLikeCBOR(value []byte) bool { return value[0] >= 0x80 && value[0] <= 0x9F }
 
-// cborLabels are the names of the fields that CBOR writes as numbers: RFC 8428, table 4.
-var cborLabels = map[int64]string{
-	-6: "bs", -5: "bv", -4: "bu", -3: "bt", -2: "bn", -1: "bver",
-	0: "n", 1: "u", 2: "v", 3: "vs", 4: "vb", 5: "s", 6: "t", 7: "ut", 8: "vd",
-}
-
 // senmlCBOR reads a SenML pack in CBOR.
 func (d *Decoder) senmlCBOR(payload []byte) {
 	var records []map[any]any
@@ -41,108 +33,85 @@ func (d *Decoder) senmlCBOR(payload []byte) {
 		d.broken(faultf(Undecodable, "not SenML: %.200v", err))
 		return
 	}
+	r, field := &d.pack.record, &senmlCBORField{}
 	for _, fields := range records {
-		r := &d.pack.record
-		*r = senmlRecord{}
+		r.clear()
 		for key, value := range fields {
-			name, _ := key.(string)
-			if label, ok := key.(int64); ok {
-				if name, ok = cborLabels[label]; !ok {
-					name = strconv.FormatInt(label, 10)
+			field.value = value
+			switch key := key.(type) { // no other key means anything
+			case int64:
+				if key >= int64(baseSumLabel) && key <= int64(dataLabel) {
+					r.take(senmlLabel(key), field)
+				}
+			case string:
+				if l, known := senmlLabelOf([]byte(key)); known {
+					r.take(l, field)
+				} else {
+					r.other(key, field)
 				}
 			}
-			d.cborField(r, name, value)
 		}
-		d.senml(r)
+		if f := d.senml(); f != nil {
+			d.broken(f)
+			return
+		}
 	}
 	d.gathered()
 }
 
-func (d *Decoder) cborField(r *senmlRecord, name string, value any) {
-	if len(name) > 1 && name[0] == 'b' {
-		r.isBase = true
-	}
-	switch name {
-	case "bn":
-		r.hasBaseName = true
-		r.baseName = cborText(r, name, value)
-	case "n":
-		r.name = cborText(r, name, value)
-	case "bu":
-		r.baseUnit = cborText(r, name, value)
-	case "u":
-		r.unit = cborText(r, name, value)
-	case "bt":
-		r.baseTime = cborTime(r, name, value)
-	case "t":
-		r.time = cborTime(r, name, value)
-	case "bv":
-		r.baseValue = cborNumber(r, name, value)
-	case "bs":
-		r.baseSum = cborNumber(r, name, value)
-	case "v":
-		r.value = cborNumber(r, name, value)
-	case "s":
-		r.sum = cborNumber(r, name, value)
-	case "vs":
-		text := cborText(r, name, value)
-		r.text = &text
-	case "vd":
-		data, ok := value.([]byte)
-		if !ok {
-			r.wrong(faultf(Value, "vd is not a byte string"))
-		}
-		text := base64.RawURLEncoding.EncodeToString(data)
-		r.text = &text
-	case "vb":
-		flag, ok := value.(bool)
-		if r.flag = &flag; !ok {
-			r.wrong(faultf(Value, "vb is neither true nor false"))
-		}
-	case "bver":
-		if v := cborNumber(r, name, value); v != nil {
-			r.version = int64(asFloat(*v))
-		}
-	default:
-		if strings.HasSuffix(name, "_") {
-			r.unknown = name
-		}
-	}
-}
+// senmlCBORField is a decoded value.
+type senmlCBORField struct{ value any }
 
-func cborText(r *senmlRecord, name string, value any) string {
-	text, ok := value.(string)
+func (f *senmlCBORField) skip() {}
+
+func (f *senmlCBORField) text(r *senmlRecord, label string) string {
+	text, ok := f.value.(string)
 	if !ok {
-		r.wrong(faultf(Value, "%s is not a string", name))
+		r.wrong(faultf(Value, "%s is not a string", label))
 	}
 	return text
 }
 
-// cborNumber is an integer, a float or a decimal fraction.
-func cborNumber(r *senmlRecord, name string, value any) *telemetry.Value {
-	var v telemetry.Value
-	switch x := value.(type) {
-	case int64:
-		v = telemetry.IntValue(x)
-	case float64:
-		v = telemetry.FloatValue(x)
-	case float32:
-		v = telemetry.FloatValue(float64(x))
-	case cbor.Tag:
-		f, ok := decimalFraction(x)
-		if !ok {
-			r.wrong(faultf(Value, "%s is not a number", name))
-			return nil
-		}
-		v = telemetry.FloatValue(f)
-	default:
-		r.wrong(faultf(Value, "%s is not a number of 64 bits", name))
-		return nil
+func (f *senmlCBORField) data(r *senmlRecord, label string) string {
+	data, ok := f.value.([]byte)
+	if !ok {
+		r.wrong(faultf(Value, "%s is not a byte string", label))
 	}
-	return &v
+	return base64.RawURLEncoding.EncodeToString(data)
 }
 
-// decimalFraction is the float64 nearest to what tag 4 holds: an exponent of ten, and a mantissa.
+func (f *senmlCBORField) flag(r *senmlRecord, label string) bool {
+	flag, ok := f.value.(bool)
+	if !ok {
+		r.wrong(faultf(Value, "%s is neither true nor false", label))
+	}
+	return flag
+}
+
+// number takes an integer, a float or a decimal fraction.
+func (f *senmlCBORField) number(r *senmlRecord, label string) telemetry.Value {
+	v := f.numeric()
+	if v.Kind() == 0 {
+		r.wrong(faultf(Value, "%s is not a number of 64 bits", label))
+	}
+	return v
+}
+
+func (f *senmlCBORField) numeric() (v telemetry.Value) {
+	switch x := f.value.(type) {
+	case int64:
+		return telemetry.IntValue(x)
+	case float64:
+		return telemetry.FloatValue(x)
+	case cbor.Tag:
+		if f, ok := decimalFraction(x); ok {
+			return telemetry.FloatValue(f)
+		}
+	}
+	return v
+}
+
+// decimalFraction returns the float64 nearest to what tag 4 holds: an exponent of ten, and a mantissa.
 func decimalFraction(t cbor.Tag) (float64, bool) {
 	pair, ok := t.Content.([]any)
 	if t.Number != 4 || !ok || len(pair) != 2 {
@@ -164,18 +133,18 @@ func decimalFraction(t cbor.Tag) (float64, bool) {
 	return out, !math.IsInf(out, 0)
 }
 
-// cborTime is a number of seconds in nanoseconds: a float's to the microsecond.
-func cborTime(r *senmlRecord, name string, value any) int64 {
-	if whole, ok := value.(int64); ok && whole > -maxSeconds && whole < maxSeconds {
-		return whole * 1e9
+// seconds takes a float to the microsecond.
+func (f *senmlCBORField) seconds(r *senmlRecord, label string) int64 {
+	v := f.numeric()
+	switch x := asFloat(v); {
+	case v.Kind() == 0:
+		r.wrong(faultf(Time, "%s is not a number", label))
+	case !(math.Abs(x) < maxSeconds):
+		r.wrong(faultf(Time, "%s %v is too far away", label, x))
+	case v.Kind() == telemetry.Int:
+		return v.Int() * 1e9
+	default:
+		return int64(math.Round(x*1e6)) * 1e3
 	}
-	v := cborNumber(r, name, value)
-	if v == nil {
-		return 0
-	}
-	nanos, f := seconds(asFloat(*v))
-	if f != nil {
-		r.wrong(f)
-	}
-	return nanos
+	return 0
 }
