@@ -39,7 +39,8 @@ func (d *dev) copies() map[string]int {
 	all := map[string]int{}
 	for _, m := range d.records("telemetry") {
 		if of := header(m, "binnacle-replay-of"); of != "" {
-			all[of]++
+			id, _, _ := strings.Cut(of, " ")
+			all[id]++
 		}
 	}
 	return all

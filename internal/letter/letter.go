@@ -30,7 +30,8 @@ const (
 	HeaderTruncated = "binnacle-truncated"
 )
 
-// HeaderReplayOf is the header of a record that was published again: the ID of its letter.
+// HeaderReplayOf is the header of a record that was published again: the ID of its letter, a space, and a MAC that only
+// the replay that published it could compute.
 const HeaderReplayOf = "binnacle-replay-of"
 
 // added are the headers that are Binnacle's, not the record's.

@@ -2,9 +2,13 @@ package replay
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/kafka"
@@ -28,6 +32,23 @@ type receipt struct {
 	Run     string        `json:"run"`
 	Letters []string      `json:"letters"`
 	Ends    map[int]int64 `json:"ends,omitempty"` // of the topic's partitions
+
+	// Secret is the key of the MACs by which the copies that the run publishes are recognised. Claims have it. It is
+	// written to the dead-letter topic alone, so that producers of readings cannot learn it.
+	Secret string `json:"secret,omitempty"`
+}
+
+// copyMAC returns the part of a copy's header that only a run with the secret can compute.
+func copyMAC(secret, topic string, id letter.ID) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	_, _ = fmt.Fprintf(mac, "%s\n%s", topic, id) // never fails
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// isCopyOf reports whether mac proves that a run with the secret published a copy of the dead letter. An empty secret
+// proves nothing.
+func isCopyOf(secret, topic string, id letter.ID, mac string) bool {
+	return secret != "" && hmac.Equal([]byte(mac), []byte(copyMAC(secret, topic, id)))
 }
 
 // record is the receipt as a record.
@@ -66,9 +87,10 @@ func receiptOf(r *kafka.Record, topic string) (kind string, c receipt, err error
 
 // claim is one that a letter has.
 type claim struct {
-	run  string
-	at   int64 // ms
-	ends map[int]int64
+	run    string
+	secret string
+	at     int64 // ms
+	ends   map[int]int64
 }
 
 // entry is what is kept of a letter: the partition of its topic, and why it was refused.
@@ -141,7 +163,7 @@ func (l *ledger) receipt(kind string, c receipt, at int64) error {
 		}
 		switch kind {
 		case claimKind:
-			l.claims[id] = append(l.claims[id], claim{c.Run, at, c.Ends})
+			l.claims[id] = append(l.claims[id], claim{c.Run, c.Secret, at, c.Ends})
 		case doneKind:
 			l.done[id] = true
 			delete(l.claims, id)
@@ -186,9 +208,10 @@ func from(all map[letter.ID][]claim) map[int]int64 {
 	return out
 }
 
-// copies finds which letters a topic has been given again, looking from some offset on in each partition.
-func copies(ctx context.Context, topic *kafka.Topic, from map[int]int64, of func(letter.ID) bool) (map[letter.ID]bool,
-	error) {
+// copies returns the dead letters of which the topic has a copy, at or after the given offset of each partition. A record
+// counts as a copy only if of accepts its MAC: everybody who may produce can write the header.
+func copies(ctx context.Context, topic *kafka.Topic, from map[int]int64,
+	of func(id letter.ID, mac string) bool) (map[letter.ID]bool, error) {
 	found := map[letter.ID]bool{}
 	for partition, begin := range from {
 		first, end, err := topic.Bounds(ctx, partition)
@@ -203,7 +226,8 @@ func copies(ctx context.Context, topic *kafka.Topic, from map[int]int64, of func
 				if h.Key != letter.HeaderReplayOf {
 					continue
 				}
-				if id, err := letter.ParseID(string(h.Value)); err == nil && of(id) {
+				text, mac, _ := strings.Cut(string(h.Value), " ")
+				if id, err := letter.ParseID(text); err == nil && of(id, mac) {
 					found[id] = true
 				}
 			}

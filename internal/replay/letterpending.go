@@ -3,6 +3,7 @@ package replay
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -92,7 +93,8 @@ func (r *letterReplay) addressed(m mended) mended {
 			own = append(own, kafka.Header{Key: control.BackfillHeader, Value: []byte(id)})
 		}
 	}
-	m.message.Headers = append(own, kafka.Header{Key: letter.HeaderReplayOf, Value: []byte(m.id.String())})
+	of := fmt.Appendf(nil, "%s %s", m.id, copyMAC(r.secret, r.cfg.Topic, m.id))
+	m.message.Headers = append(own, kafka.Header{Key: letter.HeaderReplayOf, Value: of})
 	return m
 }
 

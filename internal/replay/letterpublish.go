@@ -31,7 +31,9 @@ func (r *letterReplay) publish(ctx context.Context, partition int, batch []mende
 		ids := idsOf(rest)
 		var found map[letter.ID]bool
 		looked := persist(ctx, patience, func(ctx context.Context) (err error) {
-			found, err = copies(ctx, r.target, begin, func(id letter.ID) bool { return slices.Contains(ids, id) })
+			found, err = copies(ctx, r.target, begin, func(id letter.ID, mac string) bool {
+				return slices.Contains(ids, id) && isCopyOf(r.secret, r.cfg.Topic, id, mac)
+			})
 			return err
 		})
 		if looked != nil {
@@ -68,8 +70,10 @@ func (r *letterReplay) attempt(ctx context.Context, partition int, batch []mende
 			begin[p] = end
 		}
 	}
-	claim := r.receipt(idsOf(batch), now).record(claimKind, r.cfg.Topic)
-	if _, err := r.produce(within, r.dead, partition, []kafka.Message{claim}); err != nil {
+	claim := r.receipt(idsOf(batch))
+	claim.Ends, claim.Secret = now, r.secret
+	record := claim.record(claimKind, r.cfg.Topic)
+	if _, err := r.produce(within, r.dead, partition, []kafka.Message{record}); err != nil {
 		return batch, err
 	}
 	taken, err := r.contest(within, partition, batch)

@@ -40,7 +40,8 @@ type letterReplay struct {
 	client  *kafka.Client
 	dead    *kafka.Topic
 	target  *kafka.Topic
-	run     string // tells this replay from others
+	run     string // identifies this replay
+	secret  string // key of the MACs of this replay's copies
 	produce func(ctx context.Context, t *kafka.Topic, partition int, m []kafka.Message) (int, error)
 	pause   func(ctx context.Context, d time.Duration) error
 
@@ -137,7 +138,8 @@ func lettersOf(ctx context.Context, cfg Config, client *kafka.Client,
 	}
 	r := &letterReplay{
 		cfg: cfg, client: client, dead: client.Topic(cfg.Letters.DeadLetters), target: client.Topic(cfg.Topic),
-		run: rand.Text(), produce: produce, pause: pause, since: since, mender: newMender(cfg.Messages, cfg.Topic, names),
+		run: rand.Text(), secret: rand.Text(), produce: produce, pause: pause,
+		since: since, mender: newMender(cfg.Messages, cfg.Topic, names),
 		first: map[int]int64{}, end: map[int]int64{},
 		sum: LettersSummary{DryRun: cfg.Letters.DryRun},
 	}
@@ -270,7 +272,9 @@ func (r *letterReplay) recover(ctx context.Context) error {
 		}
 		open = r.ledger.open()
 	}
-	found, err := copies(ctx, r.target, from(open), func(id letter.ID) bool { return open[id] != nil })
+	found, err := copies(ctx, r.target, from(open), func(id letter.ID, mac string) bool {
+		return slices.ContainsFunc(open[id], func(c claim) bool { return isCopyOf(c.secret, r.cfg.Topic, id, mac) })
+	})
 	if err != nil {
 		return err
 	}
@@ -317,15 +321,15 @@ func (r *letterReplay) settle(ctx context.Context, ids []letter.ID) error {
 
 // sign appends a receipt. It does so until it is there: one that stands twice says the same.
 func (r *letterReplay) sign(ctx context.Context, partition int, kind string, ids []letter.ID) error {
-	m := r.receipt(ids, nil).record(kind, r.cfg.Topic)
+	m := r.receipt(ids).record(kind, r.cfg.Topic)
 	return persist(ctx, patience, func(ctx context.Context) error {
 		_, err := r.produce(ctx, r.dead, partition, []kafka.Message{m})
 		return err
 	})
 }
 
-func (r *letterReplay) receipt(ids []letter.ID, ends map[int]int64) receipt {
-	c := receipt{Run: r.run, Ends: ends}
+func (r *letterReplay) receipt(ids []letter.ID) receipt {
+	c := receipt{Run: r.run}
 	for _, id := range ids {
 		c.Letters = append(c.Letters, id.String())
 	}

@@ -88,7 +88,8 @@ func (o *office) copies() map[string][]kafka.Record {
 		for _, r := range o.records("telemetry", p) {
 			for _, h := range r.Headers {
 				if h.Key == letter.HeaderReplayOf {
-					all[string(h.Value)] = append(all[string(h.Value)], r)
+					id, _, _ := strings.Cut(string(h.Value), " ")
+					all[id] = append(all[id], r)
 				}
 			}
 		}
@@ -212,6 +213,47 @@ func TestARecordThatClaimsToBeAReceipt(t *testing.T) {
 			require.EqualError(t, err, "1 of 3 dead letters are not published", "%s, %s", name, kind)
 			require.Equal(t, &replay.LettersFate{Published: 2}, s.ByReason[decode.UnknownTenant], "%s, %s", name, kind)
 			require.Len(t, o.copies(), 2)
+		}
+	}
+}
+
+// A producer of readings that writes the header of a copy does not have the dead letter counted as published: neither by
+// the run that looks for its own copies after a failed request, nor by the next run after one that died.
+func TestForgedCopyDoesNotCount(t *testing.T) {
+	const id = "1/10/0@1795183200010"
+	for _, dies := range []bool{false, true} {
+		for name, value := range map[string]string{
+			"guessed": id, "with a MAC of another secret": id + " 0123456789abcdef0123456789abcdef",
+			"with an empty MAC": id + " ",
+		} {
+			o := openOffice(t)
+			o.bury(worker.DeadLetter{Partition: 1, Record: at(10, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`),
+				Bad: bad(0, decode.UnknownTenant)})
+			ctx, cancel := context.WithCancel(t.Context())
+			failed := false
+			_, err := replay.RunLettersWith(ctx, o.cfg, func(ctx context.Context, topic *kafka.Topic, p int,
+				m []kafka.Message) (int, error) {
+				if topic.Name() != o.cfg.Topic || failed {
+					return topic.Produce(ctx, p, m)
+				}
+				failed = true
+				o.publish(1, kafka.Message{Key: []byte("acme/m1"), Value: []byte("forged"),
+					Headers: []kafka.Header{{Key: "binnacle-replay-of", Value: []byte(value)}}})
+				if dies {
+					cancel()
+				}
+				return 0, errFault
+			}, func(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) })
+			cancel()
+			if dies {
+				require.Error(t, err)
+				_, err = replay.RunLettersWith(t.Context(), o.cfg, func(ctx context.Context, topic *kafka.Topic, p int,
+					m []kafka.Message) (int, error) {
+					return topic.Produce(ctx, p, m)
+				}, func(context.Context, time.Duration) error { return nil })
+			}
+			require.NoError(t, err, name)
+			require.Len(t, o.copies()[id], 2, "%s: the forged one and the true one", name)
 		}
 	}
 }
