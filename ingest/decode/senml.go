@@ -53,7 +53,7 @@ func (l senmlLabel) set() labelSet       { return 1 << (l - baseSumLabel) }
 func (s labelSet) has(l senmlLabel) bool { return s&l.set() != 0 }
 
 var (
-	baseLabels  = baseSumLabel.set() | baseValueLabel.set() | baseUnitLabel.set() | baseTimeLabel.set() | baseNameLabel.set()
+	baseLabels  = versionLabel.set() - 1                                                 // all before it in the table
 	oneOfLabels = valueLabel.set() | textLabel.set() | flagLabel.set() | dataLabel.set() // a record has at most one
 	valueLabels = oneOfLabels | sumLabel.set()
 )
