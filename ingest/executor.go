@@ -195,37 +195,40 @@ func (e *Executor) existing(ctx context.Context, key sharding.Key, id, session s
 	return &store.Tail{Number: tail.ID.Number, Through: tail.Through, From: tail.From, To: tail.To}, nil
 }
 
-// learn finds out what a Worker asked for when it was fed, for as long as it takes: a newer map, or a schema.
-func (e *Executor) learn(ctx context.Context, w *worker.Worker, missing error) error {
+// learn obtains what a Worker lacked when it was fed, in as many attempts as that takes: a schema, or a newer map. A map
+// that it returns is to be passed to Worker.Learned. It fails only when the context ends.
+func (e *Executor) learn(ctx context.Context, missing error) (view *control.View, err error) {
+	what := "map"
 	var schema *decode.UnknownSchema
 	if errors.As(missing, &schema) {
-		return e.persist(ctx, "schema", func() error {
-			return e.attempt(ctx, func(ctx context.Context) error { return e.stores.Schemas.Fetch(ctx, schema.ID) })
-		})
+		what = "schema"
 	}
-	return e.persist(ctx, "map", func() error {
-		return e.attempt(ctx, func(ctx context.Context) error { return e.locate(ctx, w, missing) })
+	err = e.persist(ctx, what, func() error {
+		return e.attempt(ctx, func(ctx context.Context) (err error) {
+			if schema != nil {
+				return e.stores.Schemas.Fetch(ctx, schema.ID)
+			}
+			view, err = e.locate(ctx, missing)
+			return err
+		})
 	})
+	return view, err
 }
 
-// locate asks for a newer map, and first for what it lacks.
-func (e *Executor) locate(ctx context.Context, w *worker.Worker, missing error) error {
+// locate registers an unknown tenant, asks for a missing month, or else reads a newer map and returns it.
+func (e *Executor) locate(ctx context.Context, missing error) (*control.View, error) {
 	var unknown *worker.UnknownTenant
 	if errors.As(missing, &unknown) && e.register {
 		_, err := e.stores.Directory.Register(ctx, unknown.Tenant)
-		return err
+		return nil, err
 	}
 	var month *worker.MissingMonth
 	if errors.As(missing, &month) {
 		if err := e.ask(ctx, month); !errors.Is(err, control.ErrMonthLimit) {
-			return err
+			return nil, err
 		}
 	}
-	view, err := e.stores.Directory.Refresh(ctx)
-	if err == nil {
-		w.Learned(view, e.now())
-	}
-	return err
+	return e.stores.Directory.Refresh(ctx)
 }
 
 func (e *Executor) ask(ctx context.Context, month *worker.MissingMonth) error {

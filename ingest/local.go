@@ -82,7 +82,7 @@ func (l *Local) Take(ctx context.Context, rec worker.Record) error {
 		if err == nil {
 			return nil
 		}
-		if err := l.executor.learn(ctx, l.Worker, err); err != nil {
+		if err := l.learn(ctx, err); err != nil {
 			return err
 		}
 	}
@@ -107,10 +107,19 @@ func (l *Local) TakeAgainOne(ctx context.Context, rec worker.Record) error {
 		if err == nil {
 			return nil
 		}
-		if err := l.executor.learn(ctx, l.Worker, err); err != nil {
+		if err := l.learn(ctx, err); err != nil {
 			return err
 		}
 	}
+}
+
+// learn obtains what the Worker lacked, and tells it.
+func (l *Local) learn(ctx context.Context, missing error) error {
+	view, err := l.executor.learn(ctx, missing)
+	if view != nil {
+		l.Learned(view, l.cfg.Now())
+	}
+	return err
 }
 
 // Due is the jobs that are to be done now. Each is handed out once: the caller does it with Do.

@@ -12,6 +12,7 @@ import (
 
 	"binnacle/ingest/journal"
 	"binnacle/ingest/worker"
+	"binnacle/internal/control"
 	"binnacle/internal/kafka"
 
 	"golang.org/x/time/rate"
@@ -53,7 +54,15 @@ type partition struct {
 	as         *tenure
 	pending    kafka.Batch // fetched; records leave it as they are fed
 	again      recaller
+	lacking    bool        // the next pending record waits until it is found out what the worker lacks
+	learned    chan learnt // has room for both lookups that may be under way: of pending and of recalled records
 	fetching   sync.WaitGroup
+}
+
+// learnt is the end of a lookup of what the worker lacked.
+type learnt struct {
+	waiting *bool         // what waited for it
+	view    *control.View // newer than the one that was lacking, if there is one
 }
 
 func newPartition(in *Ingester, at place, a worker.Assignment) *partition {
@@ -65,6 +74,7 @@ func newPartition(in *Ingester, at place, a worker.Assignment) *partition {
 		again:    newRecaller(&reader{topic: in.topicOf(at), partition: at.partition}),
 		done:     make(chan worker.Job, in.cfg.MaxJobs()),
 		verifies: rate.NewLimiter(rate.Every(verifyEvery), 1),
+		learned:  make(chan learnt, 2),
 	}
 }
 
@@ -79,19 +89,15 @@ func (p *partition) run(ctx context.Context, as *tenure) error {
 	p.fetching.Go(func() { p.fetch(reading, p.worker.Position(), batches, failed) })
 	defer p.forget() // it is fetched again from the position on
 	defer p.again.stop()
+	defer p.stopLearning()
 	defer p.fetching.Wait()
 	defer stop()
 	for ctx.Err() == nil {
 		if err := p.step(ctx); err != nil {
 			return err
 		}
-		if err := p.feed(ctx); err != nil {
-			return err
-		}
-		recalling, err := p.recall(reading)
-		if err != nil {
-			return err
-		}
+		p.feed(reading)
+		recalling := p.recall(reading)
 		if err := p.worker.Lost(); err != nil {
 			return fmt.Errorf("%w: %w", errLost, err)
 		}
@@ -101,7 +107,7 @@ func (p *partition) run(ctx context.Context, as *tenure) error {
 		if full || len(p.pending.Records) > 0 {
 			in = nil
 		}
-		if !full && (recalling || len(p.pending.Records) > 0) {
+		if !full && (recalling || len(p.pending.Records) > 0 && !p.lacking) {
 			more = closed
 		}
 		now := p.in.cfg.Now()
@@ -112,6 +118,8 @@ func (p *partition) run(ctx context.Context, as *tenure) error {
 		case <-more:
 		case job := <-p.done:
 			p.worker.Done(job, p.in.cfg.Now())
+		case x := <-p.learned:
+			p.endLearning(x)
 		case f := <-p.again.got:
 			if err := p.takeFetched(f); err != nil {
 				timer.Stop()
@@ -258,27 +266,20 @@ func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Ba
 // FeedAtOnce is how many records a partition takes before it looks for jobs, and for what waits.
 const FeedAtOnce = 256
 
-// feed gives the worker the next records; it waits for what the worker misses in the map.
-func (p *partition) feed(ctx context.Context) error {
-	begun, n := p.in.cfg.Now(), min(len(p.pending.Records), FeedAtOnce)
-	for i := 0; i < n; {
-		if p.in.memory.Full() {
-			n = i
+// feed gives the worker the next records. If the worker lacks something for one, that one and those behind it wait until
+// it is obtained; bins are cut, journaled and committed meanwhile.
+func (p *partition) feed(ctx context.Context) {
+	if p.lacking {
+		return
+	}
+	begun, n := p.in.cfg.Now(), 0
+	for n < min(len(p.pending.Records), FeedAtOnce) && !p.in.memory.Full() {
+		view := p.in.stores.Directory.View()
+		if err := p.worker.Feed(record(&p.pending.Records[n]), view, p.in.cfg.Now()); err != nil {
+			p.learn(ctx, &p.lacking, err)
 			break
 		}
-		view := p.in.stores.Directory.View()
-		err := p.worker.Feed(record(&p.pending.Records[i]), view, p.in.cfg.Now())
-		if err == nil {
-			i++
-			continue
-		}
-		if err := p.in.executor.learn(ctx, p.worker, err); err != nil {
-			if ctx.Err() != nil {
-				p.pending.Records = p.pending.Records[i:]
-				return nil
-			}
-			return err
-		}
+		n++
 	}
 	p.pending.Records = p.pending.Records[n:]
 	if n > 0 {
@@ -288,7 +289,29 @@ func (p *partition) feed(ctx context.Context) error {
 		p.worker.Skip(p.pending.Next)
 		p.forget()
 	}
-	return nil
+}
+
+// learn begins to obtain what the worker lacks, beside the loop, and marks what waits for it.
+func (p *partition) learn(ctx context.Context, waiting *bool, missing error) {
+	*waiting = true
+	p.fetching.Go(func() {
+		view, _ := p.in.executor.learn(ctx, missing) // fails only when the run ends
+		p.learned <- learnt{waiting, view}
+	})
+}
+
+func (p *partition) endLearning(x learnt) {
+	*x.waiting = false
+	if x.view != nil {
+		p.worker.Learned(x.view, p.in.cfg.Now())
+	}
+}
+
+// stopLearning ends the lookups of a run, none of which is under way any more.
+func (p *partition) stopLearning() {
+	for len(p.learned) > 0 {
+		p.endLearning(<-p.learned)
+	}
 }
 
 // step takes the answers that have come, and starts what is to be done.

@@ -16,6 +16,7 @@ type recaller struct {
 	asked   bool    // a fetch is under way
 	from    int64   // the offset that was asked for last
 	got     chan fetched
+	lacking bool        // the next record waits until it is found out what the worker lacks
 	pending kafka.Batch // of what was fetched last: passes begin where the last one ended, as a rule
 	next    int         // of its records, the first that was not given to the Worker
 }
@@ -32,28 +33,32 @@ func newRecaller(r *reader) recaller { return recaller{reader: r, got: make(chan
 const RecallAtOnce = FeedAtOnce / 4
 
 // recall gives the Worker some records again, and reports whether it wants more that are here.
-func (p *partition) recall(ctx context.Context) (more bool, err error) {
+func (p *partition) recall(ctx context.Context) (more bool) {
 	r := &p.again
+	if r.lacking {
+		return false
+	}
 	offset, ok := p.worker.Recall(p.in.cfg.Now())
 	if !ok {
 		r.release() // others may need the room
 	}
 	if !ok || r.asked || p.in.memory.Full() {
-		return false, nil
+		return false
 	}
 	if offset < p.first {
 		p.gone()
-		return false, nil
+		return false
 	}
 	if !r.has(offset) {
 		p.fetchAgain(ctx, offset)
-		return false, nil
+		return false
 	}
 	for range RecallAtOnce {
 		if r.next < len(r.pending.Records) {
-			rec := &r.pending.Records[r.next]
-			if err := p.takeAgain(ctx, rec); err != nil || ctx.Err() != nil {
-				return false, err
+			rec := record(&r.pending.Records[r.next])
+			if err := p.worker.Recalled(rec, p.in.stores.Directory.View(), p.in.cfg.Now()); err != nil {
+				p.learn(ctx, &r.lacking, err)
+				return false
 			}
 		} else {
 			p.worker.RecalledTo(r.pending.Next, p.in.cfg.Now())
@@ -62,7 +67,7 @@ func (p *partition) recall(ctx context.Context) (more bool, err error) {
 			break
 		}
 	}
-	return true, nil
+	return true
 }
 
 // has reports whether what was fetched has the log from an offset on, and goes there.
@@ -73,22 +78,6 @@ func (r *recaller) has(offset int64) bool {
 	}
 	r.next = sort.Search(n, func(i int) bool { return r.pending.Records[i].Offset >= offset })
 	return true
-}
-
-// takeAgain gives the Worker a record, with whatever that needs of the map.
-func (p *partition) takeAgain(ctx context.Context, rec *kafka.Record) error {
-	for {
-		err := p.worker.Recalled(record(rec), p.in.stores.Directory.View(), p.in.cfg.Now())
-		if err == nil {
-			return nil
-		}
-		if err := p.in.executor.learn(ctx, p.worker, err); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
-	}
 }
 
 // fetchAgain begins to fetch what is to be recalled.
@@ -145,7 +134,7 @@ func (r *recaller) stop() {
 // soonest is when the worker is to be asked what is to be done.
 func (p *partition) soonest(now time.Time, full bool) time.Time {
 	next := p.worker.Next(now)
-	if at, ok := p.worker.RecallAt(); ok && !full && !p.again.asked && at.Before(next) {
+	if at, ok := p.worker.RecallAt(); ok && !full && !p.again.asked && !p.again.lacking && at.Before(next) {
 		return at
 	}
 	return next

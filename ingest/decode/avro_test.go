@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"strings"
@@ -224,6 +225,17 @@ func TestSchemasThatReferToOthers(t *testing.T) {
 		"gps": map[string]any{"lat": 1.5}})))
 	require.Empty(t, got.Bad)
 	require.Equal(t, []telemetry.Field{{Metric: "gps_lat", Value: telemetry.FloatValue(1.5)}}, got.Readings[0].Fields)
+}
+
+// An id beyond int32 reaches no registry: it is refused at once, not asked for.
+func TestSchemaIDBeyondInt32(t *testing.T) {
+	d := decode.New(decode.Options{Tenant: "acme", Schemas: schemas{}})
+	for _, id := range []uint32{1 << 31, math.MaxUint32} {
+		got := d.Decode(registered(id, []byte("x")))
+		require.Nil(t, got.Unknown)
+		require.Equal(t, decode.BadSchema, got.Bad[0].Reason)
+	}
+	require.NotNil(t, d.Decode(registered(math.MaxInt32, []byte("x"))).Unknown)
 }
 
 func TestJSONSchema(t *testing.T) {

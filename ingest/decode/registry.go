@@ -3,6 +3,7 @@ package decode
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // Schema is what a registry has under an id.
@@ -44,6 +45,10 @@ func (d *Decoder) registered(value []byte) {
 		return
 	}
 	id := binary.BigEndian.Uint32(value[1:])
+	if id > math.MaxInt32 {
+		d.broken(faultf(BadSchema, "schema %d: ids of registries are at most %d", id, math.MaxInt32))
+		return
+	}
 	p := d.plans[id]
 	if p == nil {
 		s, known := d.opts.Schemas.Schema(id)

@@ -34,13 +34,19 @@ type Config struct {
 	Now    func() time.Time `kong:"-"` // time.Now
 }
 
-// Client is a registry and what it has told. It may be used by any number of goroutines.
+// Client is a registry and what it has answered. It may be used by any number of goroutines.
 type Client struct {
 	cfg Config
 
-	mu    sync.Mutex // guards known
-	known map[uint32]answer
+	mu      sync.Mutex // guards below
+	known   map[uint32]answer
+	refused map[uint32]time.Time // ids that it has refused without saying that there is no such schema, since when
+	good    uint32               // an id whose schema it had; any says whether there is one
+	any     bool
 }
+
+// refusedFor is for how long a registry must refuse an id until it counts as one that has no schema.
+const refusedFor = 5 * time.Minute
 
 type answer struct {
 	schema decode.Schema
@@ -69,7 +75,7 @@ func New(cfg Config) (*Client, error) {
 		cfg.Now = time.Now
 	}
 	cfg.URL = strings.TrimRight(cfg.URL, "/")
-	return &Client{cfg: cfg, known: map[uint32]answer{}}, nil
+	return &Client{cfg: cfg, known: map[uint32]answer{}, refused: map[uint32]time.Time{}}, nil
 }
 
 // Schema is decode.Schemas: what the registry has told of an id.
@@ -84,7 +90,8 @@ func (c *Client) Schema(id uint32) (decode.Schema, bool) {
 }
 
 // Fetch asks the registry for a schema, unless it is known. That there is none is an answer, too, which Schema gives
-// then. An error means that there was no answer: it is to be asked again.
+// then. An error means that there was no answer: it is to be asked again. A registry that refuses an id with 404 or 422
+// for five minutes, and serves other requests, has no such schema.
 func (c *Client) Fetch(ctx context.Context, id uint32) error {
 	if _, ok := c.Schema(id); ok {
 		return nil
@@ -92,23 +99,69 @@ func (c *Client) Fetch(ctx context.Context, id uint32) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	a, err := c.fetch(ctx, id)
-	if err != nil {
-		return fmt.Errorf("schema %d: %w", id, err)
+	if errors.Is(err, errRefused) && c.refusedLong(id) && c.serves(ctx) {
+		a, err = c.missing(err.Error()), nil
 	}
+	if err != nil {
+		return fmt.Errorf("fetch schema %d: %w", id, err)
+	}
+	c.keep(id, a)
+	return nil
+}
+
+func (c *Client) keep(id uint32, a answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.known) >= maxKnown {
 		clear(c.known)
 	}
 	c.known[id] = a
-	return nil
+	if a.until.IsZero() {
+		c.good, c.any = id, true
+		delete(c.refused, id)
+	}
 }
+
+// refusedLong records that an id was refused, and reports whether it has been for long enough.
+func (c *Client) refusedLong(id uint32) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.cfg.Now()
+	since, known := c.refused[id]
+	if !known {
+		if len(c.refused) >= maxKnown {
+			clear(c.refused)
+		}
+		c.refused[id] = now
+		return false
+	}
+	return now.Sub(since) >= refusedFor
+}
+
+// serves reports whether the registry answers now: with a schema that it had before, or else with the types of schemas
+// that it knows.
+func (c *Client) serves(ctx context.Context) bool {
+	c.mu.Lock()
+	path, to := "/schemas/types", any(&[]string{})
+	if c.any {
+		path, to = schemaPath(c.good), &stored{}
+	}
+	c.mu.Unlock()
+	return c.get(ctx, path, to) == nil
+}
+
+// missing is the answer that there is no schema, which is believed for a while.
+func (c *Client) missing(why string) answer {
+	return answer{decode.Schema{Fault: why}, c.cfg.Now().Add(c.cfg.Missing)}
+}
+
+func schemaPath(id uint32) string { return "/schemas/ids/" + strconv.FormatUint(uint64(id), 10) }
 
 func (c *Client) fetch(ctx context.Context, id uint32) (answer, error) {
 	var s stored
-	err := c.get(ctx, "/schemas/ids/"+strconv.FormatUint(uint64(id), 10), &s)
+	err := c.get(ctx, schemaPath(id), &s)
 	if errors.Is(err, errMissing) {
-		return answer{decode.Schema{Fault: "the registry has none"}, c.cfg.Now().Add(c.cfg.Missing)}, nil
+		return c.missing(err.Error()), nil
 	}
 	if err != nil {
 		return answer{}, err
@@ -120,7 +173,7 @@ func (c *Client) fetch(ctx context.Context, id uint32) (answer, error) {
 	}
 	switch err := w.references(ctx, s.References, 0); {
 	case errors.Is(err, errMissing), errors.Is(err, errReferences):
-		return answer{decode.Schema{Fault: err.Error()}, c.cfg.Now().Add(c.cfg.Missing)}, nil
+		return c.missing(err.Error()), nil
 	case err != nil:
 		return answer{}, err
 	}
@@ -149,6 +202,7 @@ const (
 
 var (
 	errMissing    = errors.New("the registry has none")
+	errRefused    = errors.New("the registry refuses the request")
 	errReferences = errors.New("it refers to too many others, or to itself")
 )
 
@@ -216,8 +270,8 @@ func (c *Client) get(ctx context.Context, path string, to any) error {
 	return nil
 }
 
-// failure is what an answer means that is no schema. Only a registry's own codes say that there is none: a 404 of a
-// proxy in front of it says nothing of schemas.
+// failure returns what an answer means that is no schema. Only a registry's own codes say at once that there is none: a
+// 404 of a proxy in front of it says nothing of schemas. No other status than 404 and 422 ever does.
 func failure(status int, body []byte) error {
 	var said struct {
 		Code    int    `json:"error_code"`
@@ -228,5 +282,9 @@ func failure(status int, body []byte) error {
 	case 40401, 40402, 40403: // no such subject, version, schema
 		return errMissing
 	}
-	return fmt.Errorf("the registry answers %d: %.200s", status, said.Message)
+	err := fmt.Errorf("the registry answers %d: %.200s", status, said.Message)
+	if status == http.StatusNotFound || status == http.StatusUnprocessableEntity {
+		err = fmt.Errorf("%w: %w", errRefused, err)
+	}
+	return err
 }

@@ -3,8 +3,10 @@ package schemaregistry_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -37,6 +39,10 @@ func serve(t *testing.T, answers map[string]string) (*registry, *schemaregistry.
 			http.Error(w, `{"error_code":401}`, http.StatusUnauthorized)
 		case r.answers["down"] != "":
 			http.Error(w, "no backend", http.StatusNotFound)
+		case strings.HasPrefix(text, "status "):
+			status, err := strconv.Atoi(strings.TrimPrefix(text, "status "))
+			require.NoError(t, err)
+			http.Error(w, `{"error_code":`+strconv.Itoa(status)+`,"message":"refused"}`, status)
 		case !ok:
 			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprint(w, missing)
@@ -99,6 +105,69 @@ func TestDownIsNotMissing(t *testing.T) {
 	require.NoError(t, c.Fetch(context.Background(), 9))
 	s, _ = c.Schema(9)
 	require.Equal(t, `"long"`, s.Text)
+}
+
+// An id that the registry refuses with 404 or 422 has no schema once that lasts five minutes, if the registry answers
+// otherwise. No other status means that, nor does a registry that refuses everything.
+func TestRefusedIDIsMissingAfterFiveMinutes(t *testing.T) {
+	const good, types = "/schemas/ids/1", "/schemas/types"
+	served := map[string]string{good: `{"schema":"\"string\""}`}
+	listed := map[string]string{types: `["AVRO"]`}
+	for _, c := range []struct {
+		status  string
+		others  map[string]string
+		missing bool
+	}{
+		{"404", served, true}, {"422", served, true}, {"404", listed, true}, {"422", listed, true},
+		{"404", map[string]string{types: "status 404"}, false}, {"404", map[string]string{types: "status 503"}, false},
+		{"401", served, false}, {"403", served, false}, {"408", served, false}, {"429", served, false},
+		{"500", served, false}, {"502", served, false}, {"503", served, false}, {"504", served, false}, {"400", served, false},
+	} {
+		t.Run(fmt.Sprint(c.status, " ", c.others), func(t *testing.T) {
+			answers := map[string]string{"/schemas/ids/7": "status " + c.status}
+			maps.Copy(answers, c.others)
+			r, client := serve(t, answers)
+			if c.others[good] != "" {
+				require.NoError(t, client.Fetch(t.Context(), 1))
+			}
+			for range 5 {
+				require.Error(t, client.Fetch(t.Context(), 7))
+				_, known := client.Schema(7)
+				require.False(t, known)
+				r.now = r.now.Add(time.Minute)
+			}
+			for range 3 {
+				err := client.Fetch(t.Context(), 7)
+				s, known := client.Schema(7)
+				require.Equal(t, c.missing, known)
+				if c.missing {
+					require.NoError(t, err)
+					require.Contains(t, s.Fault, c.status)
+				} else {
+					require.Error(t, err)
+				}
+				r.now = r.now.Add(2 * time.Minute)
+			}
+			r.answers["/schemas/ids/7"] = `{"schema":"\"long\""}`
+			require.NoError(t, client.Fetch(t.Context(), 7), "it may be registered later")
+			s, _ := client.Schema(7)
+			require.Equal(t, `"long"`, s.Text)
+		})
+	}
+}
+
+// The registry refused everything at first: what counts is whether it serves when five minutes are over.
+func TestRegistryThatRefusesEverythingIsDown(t *testing.T) {
+	r, client := serve(t, map[string]string{"/schemas/ids/1": `{"schema":"\"string\""}`})
+	require.NoError(t, client.Fetch(t.Context(), 1))
+	r.answers["down"] = "yes"
+	for range 20 {
+		require.Error(t, client.Fetch(t.Context(), 7))
+		r.now = r.now.Add(time.Minute)
+	}
+	delete(r.answers, "down")
+	r.answers["/schemas/ids/7"] = "status 404"
+	require.NoError(t, client.Fetch(t.Context(), 7))
 }
 
 func TestWhatIsNoAnswerIsAskedAgain(t *testing.T) {
