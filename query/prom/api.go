@@ -175,6 +175,9 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	if err := r.ParseForm(); err != nil {
 		return bad("error parsing form values: %v", err)
 	}
+	if err := checkTexts(r.Form); err != nil {
+		return err
+	}
 	asOf, err := a.asOf(r)
 	if err != nil {
 		return err

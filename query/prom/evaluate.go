@@ -82,6 +82,10 @@ func (a *api) evaluate(ctx context.Context, c *call,
 	if err != nil {
 		return answer{}, bad("invalid parameter %q: %v", "query", err)
 	}
+	if err := c.takeLabels(q.Statement()); err != nil {
+		q.Close()
+		return answer{}, err
+	}
 	// Statistics count the samples that the engine sees, so it must see them.
 	if asked == "" {
 		q = &planted{q, c.leaves, begin}
@@ -122,6 +126,9 @@ func truncate(res *promql.Result, limit int) bool {
 }
 
 func (a *api) formatQuery(_ context.Context, c *call) (answer, error) {
+	if n := len(c.Form.Get("query")); n > maxFormatBytes {
+		return answer{}, bad("invalid parameter %q: it has %d bytes; at most %d are formatted", "query", n, maxFormatBytes)
+	}
 	expr, err := a.parse(c)
 	if err != nil {
 		return answer{}, err

@@ -34,6 +34,7 @@ type tenantStorage struct {
 	tags   *query.Tags
 	leaves leaves
 	cost   query.Stats // of all reads so far
+	growth labelSize   // of the labels of each series that is read
 }
 
 // Querier implements storage.Queryable. Both times are inclusive.
@@ -149,6 +150,9 @@ func (s *selector) readSome(ctx context.Context, r query.Request, matchers []*la
 		if len(one.times) == 0 {
 			spare = append(spare, one)
 			return nil
+		}
+		if err := s.takeGrowth(named); err != nil {
+			return err
 		}
 		rounded = rounded || inexact
 		of = append(of, one)

@@ -66,6 +66,9 @@ func (e *evaluation) fromLanes(ctx context.Context, r query.Request, grid lane.G
 		if !matches(e.leaf.matchers, l) {
 			return nil
 		}
+		if err := e.takeGrowth(l); err != nil {
+			return err
+		}
 		values, err := e.values()
 		if err != nil {
 			return err
