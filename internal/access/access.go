@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -17,6 +18,8 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // TenantHeader names the tenant of a request: as a trusted proxy's word, or to choose one of several.
@@ -62,10 +65,13 @@ type Config struct {
 	// request counts as from the other end of its connection, whatever its headers say.
 	Proxies []netip.Prefix
 
-	Now   func() time.Time // time.Now
-	HTTP  *http.Client     // for issuers; http.DefaultClient
-	Every time.Duration    // how often tokens are read; 30 s
-	Stale time.Duration    // how long tokens are good for that can't be read again; 10 min
+	Now        func() time.Time      // time.Now
+	Logger     *slog.Logger          // none
+	Registerer prometheus.Registerer // of metrics; none
+	HTTP       *http.Client          // for issuers; http.DefaultClient
+
+	Every time.Duration // how often tokens are read; 30 s
+	Stale time.Duration // how long tokens are good for that can't be read again; 10 min
 }
 
 // Loopback are the addresses of one's own machine.
@@ -83,6 +89,9 @@ func New(cfg Config) (*Gate, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
 	if cfg.HTTP == nil {
 		cfg.HTTP = http.DefaultClient
 	}
@@ -94,11 +103,11 @@ func New(cfg Config) (*Gate, error) {
 	}
 	g := &Gate{cfg: cfg}
 	if cfg.Tokens != nil {
-		g.tokens = &tokens{list: cfg.Tokens, now: cfg.Now, every: cfg.Every, stale: cfg.Stale}
+		g.tokens = newTokens(cfg)
 	}
 	var errs []error
 	for _, c := range cfg.Issuers {
-		i, err := newIssuer(c, cfg.HTTP, cfg.Now)
+		i, err := newIssuer(c, cfg)
 		errs = append(errs, err)
 		g.issuers = append(g.issuers, i)
 	}
@@ -208,9 +217,9 @@ func (g *Gate) byToken(ctx context.Context, secret, wanted string) (Caller, erro
 }
 
 func (g *Gate) byIssuer(ctx context.Context, raw, wanted string) (Caller, error) {
-	name := issuerOf(raw)
+	claims := uncheckedClaims(raw)
 	for _, i := range g.issuers {
-		if i.cfg.Issuer == name {
+		if i.cfg.Issuer == claims["iss"] && slices.Contains(words(claims, "aud", false), i.cfg.Audience) {
 			return i.caller(ctx, raw, wanted)
 		}
 	}

@@ -3,9 +3,11 @@ package access_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 )
 
@@ -213,4 +217,35 @@ func TestAGateWithoutAnythingIsShut(t *testing.T) {
 		_, err := g.Caller(r)
 		require.Error(t, err)
 	}
+}
+
+// A token document that can't be read shuts out its own token only.
+func TestDamagedTokenIsSkipped(t *testing.T) {
+	var log strings.Builder
+	metrics := prometheus.NewRegistry()
+	d := newDoor(t, access.Config{Every: time.Minute, Registerer: metrics,
+		Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	secret, _ := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
+	for id, body := range map[string]string{
+		"aaaaaaaaaa": `{"tenant":"globex","scopes":["read"],"argon2":"x"}`, "bbbbbbbbbb": `{"tenant":7}`,
+	} {
+		_, err := d.docs.Create(t.Context(), control.Document{Kind: control.KindToken, ID: id, Body: []byte(body)})
+		require.NoError(t, err)
+	}
+	for range 3 {
+		c, err := d.Caller(request(somewhere, "Authorization", "Bearer "+secret))
+		require.NoError(t, err)
+		require.Equal(t, "acme", c.Tenant)
+		d.now = d.now.Add(time.Minute)
+	}
+	why := d.denied(request(somewhere, "Authorization", "Bearer bn_aaaaaaaaaa_ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+	require.Equal(t, http.StatusUnauthorized, why.Status)
+	require.Equal(t, 2, strings.Count(log.String(), "can't be read"), log.String())
+	require.Contains(t, log.String(), "aaaaaaaaaa")
+	require.NoError(t, testutil.GatherAndCompare(metrics, strings.NewReader(`
+# HELP binnacle_access_damaged_tokens Token documents that can't be read, and are good for nothing.
+# TYPE binnacle_access_damaged_tokens gauge
+binnacle_access_damaged_tokens 2
+`)))
+	require.ErrorContains(t, d.tokens.Revoke(t.Context(), "aaaaaaaaaa", d.now), "damaged")
 }

@@ -17,6 +17,7 @@ import (
 	"binnacle/internal/telemetry"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/sync/singleflight"
 )
 
 // IssuerConfig is an identity provider whose tokens are good.
@@ -31,9 +32,11 @@ type IssuerConfig struct {
 
 // issuer checks the tokens of one identity provider.
 type issuer struct {
-	cfg  IssuerConfig
-	http *http.Client
-	now  func() time.Time
+	cfg         IssuerConfig
+	http        *http.Client
+	now         func() time.Time
+	keys        *keyFetches
+	discoveries singleflight.Group
 
 	mu       sync.Mutex // guards below
 	verifier *oidc.IDTokenVerifier
@@ -41,7 +44,7 @@ type issuer struct {
 	failure  error
 }
 
-func newIssuer(cfg IssuerConfig, client *http.Client, now func() time.Time) (*issuer, error) {
+func newIssuer(cfg IssuerConfig, gate Config) (*issuer, error) {
 	if cfg.TenantClaim == "" {
 		cfg.TenantClaim = "tenant"
 	}
@@ -56,67 +59,146 @@ func newIssuer(cfg IssuerConfig, client *http.Client, now func() time.Time) (*is
 		errs = append(errs, fmt.Errorf("issuer %s: the audience is missing: without one, tokens that were made for others "+
 			"would be good here", cfg.Issuer))
 	}
-	return &issuer{cfg: cfg, http: client, now: now}, errors.Join(errs...)
+	return &issuer{cfg: cfg, http: gate.HTTP, now: gate.Now, keys: &keyFetches{http: gate.HTTP, now: gate.Now}},
+		errors.Join(errs...)
 }
 
-// issuerOf is who a token says has issued it, before anything of it is checked; empty when it is no JWT.
-func issuerOf(raw string) string {
+// uncheckedClaims returns what a token claims, before anything of it is checked; nil when it is no JWT.
+func uncheckedClaims(raw string) (out map[string]any) {
 	parts := strings.Split(raw, ".")
 	if len(parts) != 3 {
-		return ""
+		return nil
 	}
 	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
-	if err != nil {
-		return ""
+	if err != nil || json.Unmarshal(payload, &out) != nil {
+		return nil
 	}
-	var claims struct {
-		Issuer string `json:"iss"`
-	}
-	if json.Unmarshal(payload, &claims) != nil {
-		return ""
-	}
-	return claims.Issuer
+	return out
 }
 
-// rediscover is how long after a failed discovery the next one is tried.
-const rediscover = 5 * time.Second
+// askAgain is how long after a failed discovery, and after any request for keys, the provider is asked again.
+const askAgain = 5 * time.Second
 
-// discoverTimeout bounds how long requests wait for an identity provider.
-const discoverTimeout = 5 * time.Second
+// providerTimeout bounds how long requests wait for an identity provider.
+const providerTimeout = 5 * time.Second
 
-// verify finds the provider's keys when that has not been done.
-func (i *issuer) verify(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+// discovered returns what checks tokens. It discovers the provider unless that has been done; callers that come
+// meanwhile share the discovery, and leave it when their requests end.
+func (i *issuer) discovered(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+	if v, err := i.known(); v != nil || err != nil {
+		return v, err
+	}
+	done := i.discoveries.DoChan("", func() (any, error) { return i.discover(context.WithoutCancel(ctx)) })
+	select {
+	case r := <-done:
+		v, _ := r.Val.(*oidc.IDTokenVerifier)
+		return v, r.Err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// known returns the outcome of a discovery; both are nil when it is time for one.
+func (i *issuer) known() (*oidc.IDTokenVerifier, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.verifier != nil {
-		return i.verifier, nil
-	}
-	if i.failure != nil && i.now().Sub(i.failed) < rediscover {
+	if i.verifier == nil && i.failure != nil && i.now().Sub(i.failed) < askAgain {
 		return nil, i.failure
 	}
-	// It is for all who come after, too: that one client has gone says nothing of the provider.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), discoverTimeout)
+	return i.verifier, nil
+}
+
+// discover asks the provider where its keys are.
+func (i *issuer) discover(ctx context.Context) (*oidc.IDTokenVerifier, error) {
+	if v, err := i.known(); v != nil || err != nil {
+		return v, err // another discovery has just ended
+	}
+	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, i.http), i.cfg.Issuer)
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	if err != nil {
 		i.failed, i.failure = i.now(), fmt.Errorf("discover %s: %w", i.cfg.Issuer, err)
 		return nil, i.failure
 	}
 	// Its context outlives the request: keys are fetched again when the provider changes them.
-	i.verifier = provider.VerifierContext(oidc.ClientContext(context.Background(), i.http),
+	i.verifier = provider.VerifierContext(oidc.ClientContext(context.Background(), i.keys.client()),
 		&oidc.Config{ClientID: i.cfg.Audience, Now: i.now})
 	return i.verifier, nil
 }
 
+// keyFetches asks a provider for its keys, at most once in askAgain: each token with a key that is not known asks, and
+// anybody can make one.
+type keyFetches struct {
+	http *http.Client
+	now  func() time.Time
+
+	mu     sync.Mutex // guards below
+	last   time.Time
+	failed error // the last one
+}
+
+var errAskedJustNow = errors.New("the provider was asked for its keys just now")
+
+// client returns what fetches keys.
+func (k *keyFetches) client() *http.Client {
+	limited := *k.http
+	limited.Transport, limited.Timeout = k, providerTimeout
+	return &limited
+}
+
+// RoundTrip implements http.RoundTripper.
+func (k *keyFetches) RoundTrip(r *http.Request) (*http.Response, error) {
+	k.mu.Lock()
+	if now := k.now(); !k.last.IsZero() && now.Sub(k.last) < askAgain {
+		k.mu.Unlock()
+		return nil, errAskedJustNow
+	}
+	k.last, k.failed = k.now(), nil
+	k.mu.Unlock()
+	base := k.http.Transport
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	resp, err := base.RoundTrip(r)
+	failed := err
+	if err == nil && resp.StatusCode != http.StatusOK {
+		failed = fmt.Errorf("keys of the provider: %s", resp.Status)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.failed = failed
+	return resp, err
+}
+
+// failure returns why the keys that would be asked for now can't be fetched, nil if nothing is known against it.
+func (k *keyFetches) failure() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now().Sub(k.last) >= askAgain {
+		return nil
+	}
+	return k.failed
+}
+
 // caller checks a token and chooses the tenant. Any error is a *Denied.
 func (i *issuer) caller(ctx context.Context, raw, wanted string) (Caller, error) {
-	verifier, err := i.verify(ctx)
+	verifier, err := i.discovered(ctx)
 	if err != nil {
 		return Caller{}, &Denied{Status: http.StatusServiceUnavailable, Detail: "the identity provider does not answer",
 			Cause: err}
 	}
 	token, err := verifier.Verify(ctx, raw)
+	var unfetched error
 	if err != nil {
+		unfetched = i.keys.failure()
+	}
+	switch {
+	case unfetched != nil:
+		return Caller{}, &Denied{Status: http.StatusServiceUnavailable, Detail: "the identity provider does not answer",
+			Cause: unfetched}
+	case err != nil:
 		return Caller{}, unauthorized("the token is not good", err)
 	}
 	var claims map[string]any

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +27,8 @@ type provider struct {
 	t    *testing.T
 	key  *rsa.PrivateKey
 	down bool
+
+	fetches atomic.Int64 // of keys
 }
 
 func newProvider(t *testing.T) *provider {
@@ -49,6 +53,7 @@ func newProvider(t *testing.T) *provider {
 		}
 	}))
 	mux.HandleFunc("/keys", answer(func() any {
+		p.fetches.Add(1)
 		return jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "k1", Algorithm: "RS256", Use: "sig"}}}
 	}))
 	p.Server = httptest.NewServer(mux)
@@ -184,4 +189,77 @@ func TestAClientThatGoesStopsNobodyElse(t *testing.T) {
 	c, err := d.Caller(good)
 	require.NoError(t, err)
 	require.Equal(t, "acme", c.Tenant)
+}
+
+// Anybody can make a token whose key is not known: the provider is asked for its keys once in some seconds all the same.
+func TestForgedTokensFetchKeysOnce(t *testing.T) {
+	p, other := newProvider(t), newProvider(t)
+	d := newDoor(t, access.Config{Issuers: []access.IssuerConfig{{Issuer: p.URL, Audience: "binnacle"}}})
+	ask := func(raw string) *http.Request { return request(somewhere, "Authorization", "Bearer "+raw) }
+	claims := map[string]any{"tenant": "acme"}
+	_, err := d.Caller(ask(p.token(d.now, claims)))
+	require.NoError(t, err)
+	for range 50 {
+		require.Equal(t, http.StatusUnauthorized, d.denied(ask(sign(t, other.key, p.claims(d.now, claims)))).Status)
+	}
+	require.EqualValues(t, 1, p.fetches.Load())
+
+	// A key that the provider has just made is good at the next request for them.
+	_, err = d.Caller(ask(p.token(d.now, claims)))
+	require.NoError(t, err)
+	p.key = other.key
+	d.denied(ask(p.token(d.now, claims)))
+	d.now = d.now.Add(5 * time.Second)
+	_, err = d.Caller(ask(p.token(d.now, claims)))
+	require.NoError(t, err)
+	require.EqualValues(t, 2, p.fetches.Load())
+
+	// That keys can't be fetched does not make a token a bad one.
+	d.now = d.now.Add(5 * time.Second)
+	p.down, p.key = true, newProvider(t).key
+	for range 2 {
+		require.Equal(t, http.StatusServiceUnavailable, d.denied(ask(p.token(d.now, claims))).Status)
+	}
+}
+
+func TestAudiencesOfOneIssuer(t *testing.T) {
+	p := newProvider(t)
+	d := newDoor(t, access.Config{Issuers: []access.IssuerConfig{
+		{Issuer: p.URL, Audience: "binnacle"}, {Issuer: p.URL, Audience: "grafana", TenantClaim: "org"},
+	}})
+	for _, claims := range []map[string]any{
+		{"tenant": "acme"}, {"aud": "grafana", "org": "acme"}, {"aud": []string{"other", "grafana"}, "org": "acme"},
+	} {
+		c, err := d.Caller(request(somewhere, "Authorization", "Bearer "+p.token(d.now, claims)))
+		require.NoError(t, err)
+		require.Equal(t, "acme", c.Tenant)
+	}
+	other := request(somewhere, "Authorization", "Bearer "+p.token(d.now, map[string]any{"aud": "other", "tenant": "acme"}))
+	require.Equal(t, http.StatusUnauthorized, d.denied(other).Status)
+}
+
+// Requests wait for a discovery no longer than for themselves.
+func TestDiscoveryHoldsNoLock(t *testing.T) {
+	asked, answer := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(answer) })
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(asked)
+		<-answer
+	}))
+	t.Cleanup(slow.Close)
+	t.Cleanup(release)
+	p := newProvider(t)
+	d := newDoor(t, access.Config{Issuers: []access.IssuerConfig{{Issuer: slow.URL, Audience: "binnacle"}}})
+	r := request(somewhere, "Authorization", "Bearer "+p.token(d.now, map[string]any{"iss": slow.URL, "tenant": "acme"}))
+	first := make(chan error, 1)
+	go func() {
+		_, err := d.Caller(r)
+		first <- err
+	}()
+	<-asked
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, d.denied(r.WithContext(gone)), context.Canceled)
+	release()
+	require.Error(t, <-first)
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
 
 	"binnacle/internal/control"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"golang.org/x/sync/singleflight"
 )
 
@@ -19,11 +22,24 @@ type tokens struct {
 	now   func() time.Time
 	every time.Duration
 	stale time.Duration
+	log   *slog.Logger
 	reads singleflight.Group
+
+	damaged prometheus.Gauge
 
 	mu   sync.Mutex // guards below
 	byID map[string]control.Token
 	at   time.Time // when the read began that byID is the answer of
+}
+
+func newTokens(cfg Config) *tokens {
+	return &tokens{
+		list: cfg.Tokens, now: cfg.Now, every: cfg.Every, stale: cfg.Stale, log: cfg.Logger,
+		damaged: promauto.With(cfg.Registerer).NewGauge(prometheus.GaugeOpts{
+			Name: "binnacle_access_damaged_tokens",
+			Help: "Token documents that can't be read, and are good for nothing.",
+		}),
+	}
 }
 
 // again is for how long after a read a token that was not in it is taken for none: one that has just been made is good
@@ -81,13 +97,7 @@ func (s *tokens) read(ctx context.Context) error {
 		if err != nil {
 			return nil, fmt.Errorf("read tokens: %w", err)
 		}
-		byID := make(map[string]control.Token, len(all))
-		for _, t := range all {
-			byID[t.ID] = t
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.byID, s.at = byID, began
+		s.replace(all, began)
 		return nil, nil
 	})
 	select {
@@ -96,4 +106,23 @@ func (s *tokens) read(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// replace makes the tokens of a read that began at an instant the copy. It logs a damaged one when it finds it first.
+func (s *tokens) replace(all []control.Token, began time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	byID, damaged := make(map[string]control.Token, len(all)), 0
+	for _, t := range all {
+		byID[t.ID] = t
+		if t.Damage == nil {
+			continue
+		}
+		damaged++
+		if s.byID[t.ID].Damage == nil {
+			s.log.Warn("a token document can't be read: nobody can use this token", "token", t.ID, "error", t.Damage)
+		}
+	}
+	s.damaged.Set(float64(damaged))
+	s.byID, s.at = byID, began
 }

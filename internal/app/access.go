@@ -11,7 +11,7 @@ import (
 // AccessConfig is who may ask.
 type AccessConfig struct {
 	Issuer      string   `name:"oidc-issuer" help:"URL of an identity provider whose tokens are good." placeholder:"URL"`
-	Audience    string   `name:"oidc-audience" help:"What a token of it must be made for." placeholder:"NAME"`
+	Audiences   []string `name:"oidc-audience" help:"What a token of it must be made for; one of several, parted by commas." placeholder:"NAME"`
 	TenantClaim string   `name:"oidc-tenant-claim" help:"Its claim with the tenant, or a list of tenants." default:"tenant" placeholder:"CLAIM"`
 	ScopeClaim  string   `name:"oidc-scope-claim" help:"Its claim with scopes. A token without it may read." default:"scope" placeholder:"CLAIM"`
 	ScopePrefix string   `name:"oidc-scope-prefix" help:"What scopes begin with there, such as binnacle." placeholder:"PREFIX"`
@@ -39,21 +39,21 @@ func (c AccessConfig) prefixes() (out []netip.Prefix, wrong []string) {
 
 // access notes what is wrong with the settings of who may ask.
 func (f *faults) access(c AccessConfig) {
-	f.check((c.Issuer == "") == (c.Audience == ""), "--oidc-issuer and --oidc-audience are given together, or neither")
+	f.check((c.Issuer == "") == (len(c.Audiences) == 0), "--oidc-issuer and --oidc-audience are given together, or neither")
 	_, wrong := c.prefixes()
 	f.check(len(wrong) == 0, "--trusted-proxies %s: an address or a range such as 10.1.0.0/16 is needed",
 		strings.Join(wrong, ","))
 }
 
 // gate tells who asks: by tokens in the account, and whatever else is set.
-func (c AccessConfig) gate(documents control.Documents) (*access.Gate, error) {
-	cfg := access.Config{Tokens: control.NewTokens(documents).List}
+func (p *process) gate(c AccessConfig, documents control.Documents) (*access.Gate, error) {
+	cfg := access.Config{Tokens: control.NewTokens(documents).List, Logger: p.part("access"), Registerer: p.metrics}
 	cfg.Proxies, _ = c.prefixes()
-	if c.Issuer != "" {
-		cfg.Issuers = []access.IssuerConfig{{
-			Issuer: c.Issuer, Audience: c.Audience, TenantClaim: c.TenantClaim, ScopeClaim: c.ScopeClaim,
+	for _, audience := range c.Audiences {
+		cfg.Issuers = append(cfg.Issuers, access.IssuerConfig{
+			Issuer: c.Issuer, Audience: audience, TenantClaim: c.TenantClaim, ScopeClaim: c.ScopeClaim,
 			ScopePrefix: c.ScopePrefix,
-		}}
+		})
 	}
 	return access.New(cfg)
 }

@@ -162,7 +162,7 @@ func (d *dev) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	gate, err := d.cfg.Access.gate(client.Documents())
+	gate, err := d.gate(d.cfg.Access, client.Documents())
 	if err != nil {
 		return err
 	}

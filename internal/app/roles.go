@@ -214,7 +214,7 @@ func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
 func (p *process) queryFrom(
 	cfg QueryConfig, who AccessConfig, g ground, from letterBox, heads store.Heads, api door,
 ) error {
-	gate, err := who.gate(g.client.Documents())
+	gate, err := p.gate(who, g.client.Documents())
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ type Token struct {
 	Created time.Time
 	Expires time.Time // zero: never
 	Revoked time.Time // zero: it is not
+	Damage  error     // why its document can't be read; such a token is good for nothing
 
 	hash [sha256.Size]byte
 	etag string
@@ -55,6 +56,8 @@ type Token struct {
 // Ended reports whether the token is worth nothing any more, and why.
 func (t Token) Ended(now time.Time) (why string, ended bool) {
 	switch {
+	case t.Damage != nil:
+		return "damaged", true
 	case !t.Revoked.IsZero():
 		return "revoked", true
 	case !t.Expires.IsZero() && !now.Before(t.Expires):
@@ -145,6 +148,9 @@ func (s *Tokens) Revoke(ctx context.Context, id string, now time.Time) error {
 			return fmt.Errorf("revoke token %s: %w", id, ErrNoToken)
 		}
 		t := all[i]
+		if t.Damage != nil {
+			return fmt.Errorf("revoke token %s: %w", id, t.Damage)
+		}
 		if !t.Revoked.IsZero() {
 			return nil
 		}
@@ -162,7 +168,8 @@ func (s *Tokens) Revoke(ctx context.Context, id string, now time.Time) error {
 	}
 }
 
-// List returns all tokens, by id, those included that have ended.
+// List returns all tokens, by id, also those that have ended. Of one whose document can't be read (it may be of a later
+// release) it returns the ID and Damage.
 func (s *Tokens) List(ctx context.Context) ([]Token, error) {
 	docs, err := s.docs.List(ctx, KindToken)
 	if err != nil {
@@ -170,22 +177,29 @@ func (s *Tokens) List(ctx context.Context) ([]Token, error) {
 	}
 	out := make([]Token, len(docs))
 	for i, d := range docs {
-		var b tokenBody
-		if err := decode(d, &b); err != nil {
-			return nil, err
+		if out[i], err = tokenOf(d); err != nil {
+			out[i] = Token{ID: d.ID, Damage: err}
 		}
-		t := Token{
-			ID: d.ID, Tenant: b.Tenant, Scopes: b.Scopes, Note: b.Note, etag: d.ETag,
-			Created: stamp(b.Created), Expires: stamp(b.Expires), Revoked: stamp(b.Revoked),
-		}
-		hash, err := hex.DecodeString(b.Hash)
-		if err != nil || len(hash) != len(t.hash) {
-			return nil, fmt.Errorf("%s document %q: its hash is damaged", d.Kind, d.ID)
-		}
-		t.hash = [sha256.Size]byte(hash)
-		out[i] = t
 	}
 	return out, nil
+}
+
+// tokenOf returns the token of a document.
+func tokenOf(d Document) (Token, error) {
+	var b tokenBody
+	if err := decode(d, &b); err != nil {
+		return Token{}, err
+	}
+	t := Token{
+		ID: d.ID, Tenant: b.Tenant, Scopes: b.Scopes, Note: b.Note, etag: d.ETag,
+		Created: stamp(b.Created), Expires: stamp(b.Expires), Revoked: stamp(b.Revoked),
+	}
+	hash, err := hex.DecodeString(b.Hash)
+	if err != nil || len(hash) != len(t.hash) {
+		return Token{}, fmt.Errorf("%s document %q: its hash is damaged", d.Kind, d.ID)
+	}
+	t.hash = [sha256.Size]byte(hash)
+	return t, nil
 }
 
 func (t Token) document() Document {
