@@ -191,7 +191,7 @@ func TestAClientThatGoesStopsNobodyElse(t *testing.T) {
 	require.Equal(t, "acme", c.Tenant)
 }
 
-// Anybody can make a token whose key is not known: the provider is asked for its keys once in some seconds all the same.
+// Anybody can make a token whose key is not known. The provider is asked for its keys once in five seconds all the same.
 func TestForgedTokensFetchKeysOnce(t *testing.T) {
 	p, other := newProvider(t), newProvider(t)
 	d := newDoor(t, access.Config{Issuers: []access.IssuerConfig{{Issuer: p.URL, Audience: "binnacle"}}})
@@ -234,8 +234,9 @@ func TestAudiencesOfOneIssuer(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "acme", c.Tenant)
 	}
-	other := request(somewhere, "Authorization", "Bearer "+p.token(d.now, map[string]any{"aud": "other", "tenant": "acme"}))
-	require.Equal(t, http.StatusUnauthorized, d.denied(other).Status)
+	other := p.token(d.now, map[string]any{"aud": "other", "tenant": "acme"})
+	require.Equal(t, http.StatusUnauthorized,
+		d.denied(request(somewhere, "Authorization", "Bearer "+other)).Status)
 }
 
 // Requests wait for a discovery no longer than for themselves.
