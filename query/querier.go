@@ -120,7 +120,7 @@ func New(cfg Config) (*Querier, error) {
 	q := &Querier{
 		cfg: cfg, reader: reader, metrics: newMetrics(cfg.Registerer),
 		devices: control.NewDevices(control.DevicesConfig{
-			Catalog: cfg.Catalog, Former: true, Bytes: cfg.TagsBytes, Now: cfg.Now,
+			Catalog: cfg.Catalog, Bytes: cfg.TagsBytes, Now: cfg.Now,
 		}),
 	}
 	q.quotas = newQuotas(q.limits, 1/float64(cfg.Queriers), cfg.Now)

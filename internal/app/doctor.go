@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/report"
@@ -102,7 +101,7 @@ func (d *diagnosis) look(ctx context.Context, client *cosmos.Client) {
 	_, _, err = client.Feed().Changes(ctx, "", began.Add(-time.Minute))
 	d.note("follow the change feed of control", began, err)
 	began = time.Now()
-	err = client.Catalog().Entries(ctx, "doctor", func(catalog.Entry) error { return nil })
+	_, err = client.Catalog().Pages(ctx, "doctor", 0)
 	d.note("query the catalog", began, err)
 	slices.Sort(names)
 	for _, name := range names {

@@ -71,7 +71,7 @@ func TestPagesSayWhatWasWritten(t *testing.T) {
 		for _, id := range slices.Sorted(maps.Keys(byID)) {
 			want = append(want, byID[id])
 		}
-		p := catalog.Page{Entries: want, Told: 17, Replaces: []string{"a"}, Imported: n%2 == 0,
+		p := catalog.Page{Entries: want, Told: 17, Replaces: []string{"a"},
 			Forget: []catalog.Forgotten{{Device: catalog.Digest("x"), Until: -5}}}
 		id, doc, err := catalog.Encode(p)
 		require.NoError(t, err)
@@ -87,7 +87,6 @@ func TestPagesSayWhatWasWritten(t *testing.T) {
 		require.Len(t, got.Entries, len(want))
 		require.Equal(t, p.Forget, got.Forget)
 		require.Equal(t, p.Told, got.Told)
-		require.Equal(t, p.Imported, got.Imported)
 		again, _, err := catalog.Encode(p)
 		require.NoError(t, err)
 		require.Equal(t, id, again, "the same page has the same id")
@@ -389,8 +388,7 @@ func TestGoldenPages(t *testing.T) {
 	}
 	golden := filepath.Join("testdata", "page.v1.json")
 	if *update {
-		_, doc, err := catalog.Encode(catalog.Page{Entries: entries, Told: 1795183200456, Imported: true,
-			Replaces: []string{"00"}, Forget: []catalog.Forgotten{{Device: catalog.Digest("gone"), Until: 7}}})
+		_, doc, err := catalog.Encode(catalog.Page{Entries: entries, Told: 1795183200456, Replaces: []string{"00"}, Forget: []catalog.Forgotten{{Device: catalog.Digest("gone"), Until: 7}}})
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(golden, append(doc, '\n'), 0o644))
 	}
@@ -405,7 +403,6 @@ func TestGoldenPages(t *testing.T) {
 		}
 		require.Equal(t, entries[i], e)
 	}
-	require.True(t, p.Imported)
 	require.Equal(t, []catalog.Forgotten{{Device: catalog.Digest("gone"), Until: 7}}, p.Forget)
 }
 

@@ -40,8 +40,6 @@ type Page struct {
 	Applied bool
 	// Replaces is pages of which others, stored before this one, say all.
 	Replaces []string
-	// Imported says that what earlier releases have stored, in a document for each device, is in the pages.
-	Imported bool
 }
 
 // Forgotten is a device, by a digest of its id, and up to when what was told of it does not count.
@@ -59,7 +57,6 @@ type document struct {
 	Forget   [][2]string `json:"forget,omitempty"`
 	Applied  bool        `json:"applied,omitempty"`
 	Replaces []string    `json:"replaces,omitempty"`
-	Imported bool        `json:"imported,omitempty"`
 	Columns  int         `json:"columns"` // bytes that data unpacks to
 	Data     string      `json:"data"`
 }
@@ -83,7 +80,7 @@ func Encode(p Page) (id string, doc []byte, err error) {
 	w.entries(entries)
 	d := document{
 		V: Version, Type: documentType, Devices: len(entries), Told: p.Told, Applied: p.Applied,
-		Replaces: p.Replaces, Imported: p.Imported, Columns: len(w.bytes()),
+		Replaces: p.Replaces, Columns: len(w.bytes()),
 		Data: base64.StdEncoding.EncodeToString(w.packed()),
 	}
 	for _, f := range p.Forget {
@@ -109,7 +106,7 @@ func Decode(id string, doc []byte) (Page, error) {
 	if d.Devices < 0 || d.Devices > MaxDevices || d.Columns < 0 || d.Columns > maxUnpacked {
 		return Page{}, fmt.Errorf("%w: %d devices in %d bytes", ErrCorrupt, d.Devices, d.Columns)
 	}
-	p := Page{ID: id, Told: d.Told, Applied: d.Applied, Replaces: d.Replaces, Imported: d.Imported}
+	p := Page{ID: id, Told: d.Told, Applied: d.Applied, Replaces: d.Replaces}
 	for _, f := range d.Forget {
 		var one Forgotten
 		if _, err := fmt.Sscanf(f[0]+" "+f[1], "%x %d", &one.Device, &one.Until); err != nil {

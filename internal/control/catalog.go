@@ -1,10 +1,6 @@
 package control
 
-import (
-	"context"
-
-	"binnacle/internal/catalog"
-)
+import "context"
 
 // Catalog keeps the pages of tenants' catalogs: documents that are created once and never changed. It is safe for any
 // number of callers. What it answers is as of the call, or a few seconds before it.
@@ -19,8 +15,6 @@ type Catalog interface {
 	Read(ctx context.Context, tenant string, ids []string, yield func(id string, doc []byte) error) error
 	// Delete takes a page away, if it is there.
 	Delete(ctx context.Context, tenant, id string) error
-	// Entries calls yield with what earlier releases have stored, in a document for each device, in no order.
-	Entries(ctx context.Context, tenant string, yield func(catalog.Entry) error) error
 }
 
 // PageInfo is what is told of a page without its columns.
@@ -32,6 +26,5 @@ type PageInfo struct {
 	Told     int64
 	Forgets  bool // something
 	Applied  bool // which the pages beside it are without
-	Imported bool
 	Replaces []string
 }

@@ -30,10 +30,8 @@ type Copy struct {
 	at    time.Time // when the last read began that came to its end; zero before the first one
 
 	// Who reads the store owns these.
-	pages    map[string]bool // that the index has
-	stored   int64           // the newest second at which a page was stored, by the store's clock
-	imported bool            // the pages say what earlier releases have stored
-	former   time.Time       // when that was read last
+	pages  map[string]bool // that the index has
+	stored int64           // the newest second at which a page was stored, by the store's clock
 
 	// Devices guards these.
 	used int64
@@ -43,7 +41,6 @@ type Copy struct {
 // DevicesConfig is what Devices needs. Catalog has no default.
 type DevicesConfig struct {
 	Catalog Catalog
-	Former  bool  // what earlier releases have stored counts too, as long as it is in no page
 	Bytes   int64 // that all copies may take, but for the one that was used last; 256 MiB
 	Now     func() time.Time
 }
@@ -65,8 +62,6 @@ const (
 	pageMargin = 5 * 60
 	// readAtOnce is how many pages are asked for in one query.
 	readAtOnce = 100
-	// formerEvery is how often what earlier releases have stored is read again.
-	formerEvery = 10 * time.Minute
 )
 
 // Copy is the catalog of a tenant as it was in the store after an instant, or later: what was read since is used again.
@@ -185,22 +180,15 @@ func (d *Devices) read(ctx context.Context, tenant string, c *Copy) error {
 		}
 		if whole {
 			for _, i := range infos {
-				c.stored, c.imported = max(c.stored, i.Stored), c.imported || i.Imported
+				c.stored = max(c.stored, i.Stored)
 			}
-			break
+			return nil
 		}
 		c.mu.Lock()
 		c.index = c.index.Anew()
 		c.mu.Unlock()
-		c.pages, c.stored, c.former = make(map[string]bool), 0, time.Time{}
+		c.pages, c.stored = make(map[string]bool), 0
 	}
-	if now := d.cfg.Now(); d.cfg.Former && !c.imported && (c.former.IsZero() || now.Sub(c.former) >= formerEvery) {
-		if err := d.readFormer(ctx, tenant, c); err != nil {
-			return err
-		}
-		c.former = now
-	}
-	return nil
 }
 
 // errForgets says that a page takes out something that was read before it.
@@ -236,26 +224,4 @@ func (d *Devices) readPages(ctx context.Context, tenant string, c *Copy, infos [
 		}
 	}
 	return true, nil
-}
-
-// formerAtOnce is how many entries are made part of a copy at once.
-const formerAtOnce = 1000
-
-// readFormer makes what earlier releases have stored part of the copy, as if it had been told before all else.
-func (d *Devices) readFormer(ctx context.Context, tenant string, c *Copy) error {
-	var some []catalog.Entry
-	add := func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.index.Add(catalog.Page{Entries: some, Told: 1})
-		some = some[:0]
-	}
-	err := d.cfg.Catalog.Entries(ctx, tenant, func(e catalog.Entry) error {
-		if some = append(some, e); len(some) == formerAtOnce {
-			add()
-		}
-		return nil
-	})
-	add()
-	return err
 }

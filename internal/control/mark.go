@@ -42,28 +42,18 @@ func (s *Streams) Of(ctx context.Context, cluster, topic string, partitions int,
 func (s *Streams) Reads(ctx context.Context, all []Stream, partitions int, partition int32) (x Stream, m Mark,
 	marked bool, err error) {
 	for i, x := range all {
-		m, marked, err := s.mark(ctx, x, partition)
+		stored, marked, err := s.read(ctx, x.Number, partition)
 		if err != nil {
 			return x, m, false, err
 		}
 		if marked && (i == 0 || x.Partitions == partitions) {
-			return x, m, true, nil
+			return x, stored.Mark, true, nil
 		}
 		if marked {
 			break
 		}
 	}
 	return all[0], Mark{}, false, nil
-}
-
-// mark is the one that a stream has of a partition.
-func (s *Streams) mark(ctx context.Context, x Stream, partition int32) (m Mark, marked bool, err error) {
-	old, marked := x.marks[partition]
-	stored, found, err := s.read(ctx, x.Number, partition)
-	if err != nil || !found || marked && old.Offset > stored.Offset {
-		return old, marked, err
-	}
-	return stored.Mark, true, nil
 }
 
 // Renew stores a record of one partition of a stream. Of two marks of a partition the one with the greater offset

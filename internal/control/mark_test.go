@@ -104,19 +104,6 @@ func TestEachPartitionHasItsStream(t *testing.T) {
 	require.EqualValues(t, 1, offset)
 }
 
-// Documents that hold marks themselves, as they once did, are read; newer marks count.
-func TestMarksInTheStreamsDocument(t *testing.T) {
-	docs := controltest.NewDocuments(t)
-	const body = `{"cluster":"c","topic":"telemetry","incarnation":1,"marks":{"0":{"offset":5,"timestamp":1795183200123,"crc":4294967295}}}`
-	_, err := docs.Create(t.Context(), control.Document{Kind: control.KindStream, ID: "0000000001", Body: []byte(body)})
-	require.NoError(t, err)
-	s := control.NewStreams(docs)
-	requireOf(t, s, 0, 1, 5)
-	requireOf(t, s, 1, 1, -1)
-	require.NoError(t, s.Renew(t.Context(), 1, 0, mark(9)))
-	requireOf(t, s, 0, 1, 9)
-}
-
 // Partitions do not contend: what each asks of the control documents does not depend on how many there are.
 func TestMarksDoNotContend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

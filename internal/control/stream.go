@@ -18,17 +18,14 @@ type Stream struct {
 	// Partitions is the least number of partitions that the topic was seen with when this stream or an earlier one of
 	// the topic began; 0 is not known. A topic with more has grown: keys have moved from one partition to another.
 	Partitions int
-
-	marks map[int32]Mark // as documents once held them, before marks had their own
 }
 
 // streamBody is a stream document: docs/format/control.md.
 type streamBody struct {
-	Cluster     string         `json:"cluster"`
-	Topic       string         `json:"topic"`
-	Incarnation int            `json:"incarnation"`
-	Partitions  int            `json:"partitions,omitempty"`
-	Marks       map[int32]Mark `json:"marks,omitempty"`
+	Cluster     string `json:"cluster"`
+	Topic       string `json:"topic"`
+	Incarnation int    `json:"incarnation"`
+	Partitions  int    `json:"partitions,omitempty"`
 }
 
 // Streams numbers the lives of topics. It holds no state and is safe for any number of callers.
@@ -122,7 +119,7 @@ func (s *Streams) list(ctx context.Context) ([]Stream, error) {
 			}
 			number := uint32(i) + 1
 			dense = dense && d.ID == streamID(number)
-			all[i] = Stream{number, b.Cluster, b.Topic, b.Incarnation, b.Partitions, b.Marks}
+			all[i] = Stream{number, b.Cluster, b.Topic, b.Incarnation, b.Partitions}
 		}
 		if dense {
 			return all, nil
@@ -141,5 +138,5 @@ func (s *Streams) list(ctx context.Context) ([]Stream, error) {
 func streamID(number uint32) string { return fmt.Sprintf("%010d", number) }
 
 func (s Stream) document() Document {
-	return newDocument(KindStream, streamID(s.Number), streamBody{s.Cluster, s.Topic, s.Incarnation, s.Partitions, nil})
+	return newDocument(KindStream, streamID(s.Number), streamBody{s.Cluster, s.Topic, s.Incarnation, s.Partitions})
 }

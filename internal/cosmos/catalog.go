@@ -7,10 +7,8 @@ import (
 	"net/http"
 	"strings"
 
-	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
-	"binnacle/internal/telemetry"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
@@ -56,7 +54,7 @@ func (s *pagesOf) Create(ctx context.Context, tenant, id string, doc []byte) err
 	return nil
 }
 
-const pagesSQL = `SELECT c.id, c._ts, c.devices, c.columns, c.told, c.forget, c.applied, c.imported, c.replaces ` +
+const pagesSQL = `SELECT c.id, c._ts, c.devices, c.columns, c.told, c.forget, c.applied, c.replaces ` +
 	`FROM c WHERE c._ts >= @since`
 
 // Pages implements control.Catalog.
@@ -72,12 +70,11 @@ func (s *pagesOf) Pages(ctx context.Context, tenant string, since int64) (out []
 			Told     int64             `json:"told"`
 			Forget   []json.RawMessage `json:"forget"`
 			Applied  bool              `json:"applied"`
-			Imported bool              `json:"imported"`
 			Replaces []string          `json:"replaces"`
 		}
 		err := json.Unmarshal(item, &p)
 		out = append(out, control.PageInfo{ID: p.ID, Stored: p.Stored, Devices: p.Devices, Bytes: p.Columns, Told: p.Told,
-			Forgets: len(p.Forget) > 0, Applied: p.Applied, Imported: p.Imported, Replaces: p.Replaces})
+			Forgets: len(p.Forget) > 0, Applied: p.Applied, Replaces: p.Replaces})
 		return err
 	})
 	if err != nil {
@@ -126,59 +123,4 @@ func (s *pagesOf) Delete(ctx context.Context, tenant, id string) error {
 		return fmt.Errorf("delete page %s of the catalog of %s: %w", id, tenant, err)
 	}
 	return nil
-}
-
-// Entries implements control.Catalog: a document for each device, under the key of tenant and device.
-func (s *pagesOf) Entries(ctx context.Context, tenant string, yield func(catalog.Entry) error) error {
-	var usage store.Usage
-	var stop error
-	q := query{`SELECT * FROM c WHERE c.tenant = @tenant`, []azcosmos.QueryParameter{param("@tenant", tenant)}}
-	ask := call{operation: "catalog_entries", container: store.CatalogContainer, low: s.low, tenant: tenant}
-	err := s.c.each(ctx, ask, q, &usage, nil, func(item []byte) error {
-		var d formerEntry
-		if err := json.Unmarshal(item, &d); err != nil {
-			return err
-		}
-		stop = yield(d.entry())
-		return stop
-	})
-	switch {
-	case stop != nil:
-		return stop
-	case err != nil:
-		return fmt.Errorf("read the catalog of %s: %w", tenant, err)
-	}
-	return nil
-}
-
-// formerEntry is what earlier releases have stored of a device.
-type formerEntry struct {
-	Device  string              `json:"device"`
-	Tags    map[string]string   `json:"tags"`
-	Metrics map[string][]string `json:"metrics"` // names to kinds
-	Labels  map[string][]string `json:"labels"`  // names to values
-	First   int64               `json:"first"`
-	Last    int64               `json:"last"`
-}
-
-// entry is the same as if it had been told before all else.
-func (d *formerEntry) entry() catalog.Entry {
-	e := catalog.Entry{Device: d.Device, First: d.First, Last: d.Last}
-	for name, kinds := range d.Metrics {
-		for _, k := range kinds {
-			if kind, ok := telemetry.ParseKind(k); ok {
-				e.Metrics = append(e.Metrics, catalog.Metric{Name: name, Kind: kind})
-			}
-		}
-	}
-	for name, values := range d.Labels {
-		for _, v := range values {
-			e.Labels = append(e.Labels, telemetry.Label{Name: name, Value: v})
-		}
-	}
-	for name, v := range d.Tags {
-		e.Tags = append(e.Tags, catalog.Tag{Name: name, Value: v, Told: 1})
-	}
-	e.Normal()
-	return e
 }

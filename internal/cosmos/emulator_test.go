@@ -3,22 +3,17 @@ package cosmos_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"sync"
 	"testing"
 	"time"
 
-	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
-	"binnacle/internal/telemetry"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/stretchr/testify/require"
 )
 
@@ -83,46 +78,6 @@ func TestCatalogOnTheEmulator(t *testing.T) {
 		_, c := emulator(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 3}, nil)
 		return c.Catalog()
 	})
-}
-
-// What earlier releases have stored, in a document for each device, is read beside the pages.
-func TestDocumentsOfEarlierReleases(t *testing.T) {
-	server, c := emulator(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 3}, nil)
-	id, doc, err := catalog.Encode(catalog.Page{Entries: []catalog.Entry{{Device: "m2", First: 3, Last: 4}}, Told: 5})
-	require.NoError(t, err)
-	require.NoError(t, c.Catalog().Create(t.Context(), "acme", id, doc))
-	container := former(t, server)
-	for _, tenant := range []string{"acme", "globex"} {
-		body := fmt.Sprintf(`{"id":"device","tenant":%q,"device":"m1","tags":{"site":"nord","line":"7"},`+
-			`"metrics":{"velocity":["float","int"]},"labels":{"axis":["x","y"]},"first":-5,"last":9}`, tenant)
-		key := azcosmos.NewPartitionKey().AppendString(tenant).AppendString("m1")
-		_, err := container.CreateItem(t.Context(), key, []byte(body), nil)
-		require.NoError(t, err)
-	}
-	devices := control.NewDevices(control.DevicesConfig{Catalog: c.Catalog(), Former: true})
-	known, err := devices.Copy(t.Context(), "acme", time.Time{})
-	require.NoError(t, err)
-	known.Use(func(x *catalog.Index) {
-		require.Equal(t, 2, x.Len())
-		e, ok := x.Entry("m1")
-		require.True(t, ok)
-		require.Equal(t, catalog.Entry{Device: "m1", First: -5, Last: 9,
-			Metrics: []catalog.Metric{{Name: "velocity", Kind: telemetry.Float}, {Name: "velocity", Kind: telemetry.Int}},
-			Labels:  []telemetry.Label{{Name: "axis", Value: "x"}, {Name: "axis", Value: "y"}},
-			Tags:    []catalog.Tag{{Name: "line", Value: "7", Told: 1}, {Name: "site", Value: "nord", Told: 1}}}, e)
-	})
-}
-
-// former is the container of the catalog as the SDK sees it.
-func former(t *testing.T, server *cosmosemu.Server) *azcosmos.ContainerClient {
-	credential, err := azcosmos.NewKeyCredential(cosmosemu.Key)
-	require.NoError(t, err)
-	client, err := azcosmos.NewClientWithKey(server.Endpoint(), credential, &azcosmos.ClientOptions{
-		ClientOptions: policy.ClientOptions{Transport: &http.Client{Transport: server.Transport()}}})
-	require.NoError(t, err)
-	container, err := client.NewContainer(store.Database, store.CatalogContainer)
-	require.NoError(t, err)
-	return container
 }
 
 // The roles start in any order, and again on what is there.

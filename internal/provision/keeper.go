@@ -24,8 +24,8 @@ type KeeperConfig struct {
 	Logger  *slog.Logger     // none
 }
 
-// Keeper keeps the catalogs of tenants small: it merges their pages, deletes those whose content is in others, and puts
-// what earlier releases have stored into pages. It may die anywhere, and two of them do no harm: a page that says what
+// Keeper keeps the catalogs of tenants small: it merges their pages, and deletes those whose content is in
+// others. It may die anywhere, and two of them do no harm: a page that says what
 // another one says changes nothing.
 type Keeper struct {
 	cfg KeeperConfig
@@ -82,9 +82,6 @@ const (
 	// settledAfter is how old a page is of which every reader knows, and everything that was stored before it. It must be
 	// longer than a reader takes to read what it lacks.
 	settledAfter = 10 * time.Minute
-	// importAfter is how long ingesters of this release have told of a tenant's devices before what earlier ones have
-	// stored is put into pages: none of those runs any more.
-	importAfter = 24 * time.Hour
 	// smallBytes is what the columns of a small page have at most, and smallPages how many of them are merged.
 	smallBytes, smallPages, mostPages = 32 << 10, 16, 256
 	// passDevices is how many devices are merged at a time.
@@ -111,12 +108,7 @@ func (k *Keeper) keep(ctx context.Context, tenant string) error {
 		return err
 	}
 	infos = slices.DeleteFunc(infos, func(i control.PageInfo) bool { return replaced[i.ID] || len(i.Replaces) > 0 })
-	if err := k.importFormer(ctx, tenant, infos); err != nil {
-		return err
-	}
-	return k.merge(ctx, tenant, slices.DeleteFunc(infos, func(i control.PageInfo) bool {
-		return i.Stored >= settled || i.Imported
-	}))
+	return k.merge(ctx, tenant, slices.DeleteFunc(infos, func(i control.PageInfo) bool { return i.Stored >= settled }))
 }
 
 // remove deletes pages whose content is in others, and then the pages that say so.
@@ -135,49 +127,6 @@ func (k *Keeper) remove(ctx context.Context, tenant string, infos, doomed []cont
 			}
 		}
 	}
-	return nil
-}
-
-// importFormer puts what earlier releases have stored into pages, once.
-func (k *Keeper) importFormer(ctx context.Context, tenant string, infos []control.PageInfo) error {
-	begun := k.cfg.Now().Add(-importAfter).Unix()
-	told := false
-	for _, i := range infos {
-		if i.Imported {
-			return nil
-		}
-		told = told || i.Stored < begun
-	}
-	if !told {
-		return nil
-	}
-	var some []catalog.Entry
-	store := func() error {
-		pages, err := catalog.Pages(catalog.United(some), 1)
-		if err != nil {
-			return err
-		}
-		some = nil
-		return k.create(ctx, tenant, pages)
-	}
-	devices := 0
-	err := k.cfg.Catalog.Entries(ctx, tenant, func(e catalog.Entry) error {
-		devices++
-		if some = append(some, e); len(some) == 4096 {
-			return store()
-		}
-		return nil
-	})
-	if err == nil {
-		err = store()
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := k.createPage(ctx, tenant, catalog.Page{Imported: true, Told: 1}); err != nil {
-		return err
-	}
-	k.cfg.Logger.Info("the catalog of earlier releases is in pages", "tenant", tenant, "devices", devices)
 	return nil
 }
 

@@ -134,45 +134,6 @@ func TestForgottenDevicesLeaveThePages(t *testing.T) {
 	require.Len(t, k.entries(), 19+120)
 }
 
-// What earlier releases have stored is put into pages once ingesters of this one have told for a day, and read until
-// then.
-func TestEntriesOfEarlierReleasesAreImported(t *testing.T) {
-	k := newKept(t)
-	for i := range 5000 {
-		e := controltest.Said(fmt.Sprintf("old%05d", i), map[string]string{"site": "attic"}, "m")
-		e.Tags[0].Told = 1
-		k.catalog.Former("acme", e)
-	}
-	sees := func() (n int) {
-		d := control.NewDevices(control.DevicesConfig{Catalog: k.catalog, Former: true})
-		c, err := d.Copy(t.Context(), "acme", time.Time{})
-		require.NoError(t, err)
-		c.Use(func(x *catalog.Index) {
-			n = x.Len()
-			e, ok := x.Entry("old00001")
-			require.True(t, ok && e.Tags[0].Value == "attic")
-		})
-		return n
-	}
-	require.NoError(t, k.Round(t.Context()))
-	require.Empty(t, k.catalog.All("acme"), "nobody of this release has told anything")
-	require.Equal(t, 5000, sees())
-	k.tell(0, 1, "hall")
-	k.now = k.now.Add(23 * time.Hour)
-	require.NoError(t, k.Round(t.Context()))
-	require.Equal(t, 5001, sees())
-	k.now = k.now.Add(2 * time.Hour)
-	require.NoError(t, k.Round(t.Context()))
-	require.Len(t, k.entries(), 5001)
-	require.Equal(t, 5001, sees())
-	k.catalog.Fault = func(op, _, _ string) *controltest.Fault {
-		require.NotEqual(t, controltest.OpEntries, op, "they are not read any more")
-		return nil
-	}
-	require.Equal(t, 5001, sees())
-	require.NoError(t, k.Round(t.Context()))
-}
-
 // The keeper dies at each of its steps, whether the step happens or not, and another one goes on. A reader that reads
 // now and then, and one that begins anew, see all devices at any time.
 func TestTheKeeperMayDieAtEveryStep(t *testing.T) {
@@ -181,23 +142,19 @@ func TestTheKeeperMayDieAtEveryStep(t *testing.T) {
 		for _, applied := range []bool{true, false} {
 			k := newKept(t)
 			k.tell(0, 20, "hall")
-			for i := range 30 {
-				k.catalog.Former("acme", controltest.Said(fmt.Sprintf("old%d", i), nil, "m"))
-			}
 			k.now = k.now.Add(25 * time.Hour)
 			k.tell(10, 30, "yard")
 			want := map[string]bool{}
 			for i := range 30 {
-				want[fmt.Sprintf("d%05d", i)], want[fmt.Sprintf("old%d", i)] = true, true
+				want[fmt.Sprintf("d%05d", i)] = true
 			}
-			follower := control.NewDevices(control.DevicesConfig{Catalog: k.catalog, Former: true,
+			follower := control.NewDevices(control.DevicesConfig{Catalog: k.catalog,
 				Now: func() time.Time { return k.now }})
 			look := func() {
 				fault := k.catalog.Fault
 				k.catalog.Fault = nil
 				defer func() { k.catalog.Fault = fault }()
-				for _, d := range []*control.Devices{follower, control.NewDevices(control.DevicesConfig{Catalog: k.catalog,
-					Former: true})} {
+				for _, d := range []*control.Devices{follower, control.NewDevices(control.DevicesConfig{Catalog: k.catalog})} {
 					c, err := d.Copy(t.Context(), "acme", k.now)
 					require.NoError(t, err)
 					c.Use(func(x *catalog.Index) {

@@ -27,10 +27,9 @@ type Catalog struct {
 
 	t testing.TB
 
-	mu     sync.Mutex // guards below
-	pages  map[string]map[string]storedPage
-	former map[string][]catalog.Entry
-	told   int64 // pages, by Tell
+	mu    sync.Mutex // guards below
+	pages map[string]map[string]storedPage
+	told  int64 // pages, by Tell
 }
 
 type storedPage struct {
@@ -41,7 +40,7 @@ type storedPage struct {
 
 // NewCatalog makes an empty catalog.
 func NewCatalog(t testing.TB) *Catalog {
-	return &Catalog{t: t, pages: make(map[string]map[string]storedPage), former: make(map[string][]catalog.Entry)}
+	return &Catalog{t: t, pages: make(map[string]map[string]storedPage)}
 }
 
 // Create implements control.Catalog.
@@ -97,8 +96,7 @@ func (c *Catalog) Pages(ctx context.Context, tenant string, since int64) (out []
 	for id, p := range c.pages[tenant] {
 		if p.stored >= since {
 			out = append(out, control.PageInfo{ID: id, Stored: p.stored, Devices: len(p.page.Entries), Told: p.page.Told,
-				Bytes: len(p.doc), Forgets: len(p.page.Forget) > 0, Applied: p.page.Applied, Imported: p.page.Imported,
-				Replaces: p.page.Replaces})
+				Bytes: len(p.doc), Forgets: len(p.page.Forget) > 0, Applied: p.page.Applied, Replaces: p.page.Replaces})
 		}
 	}
 	return out, nil
@@ -140,29 +138,6 @@ func (c *Catalog) Delete(ctx context.Context, tenant, id string) error {
 		return f.Err
 	}
 	return nil
-}
-
-// Entries implements control.Catalog.
-func (c *Catalog) Entries(ctx context.Context, tenant string, yield func(catalog.Entry) error) error {
-	if f := c.fault(ctx, OpEntries, tenant, ""); f != nil {
-		return f.Err
-	}
-	c.mu.Lock()
-	entries := slices.Clone(c.former[tenant])
-	c.mu.Unlock()
-	for _, e := range entries {
-		if err := yield(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Former puts an entry of an earlier release in.
-func (c *Catalog) Former(tenant string, e catalog.Entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.former[tenant] = append(c.former[tenant], e)
 }
 
 // Tell stores a page that says something of devices, later than all others.

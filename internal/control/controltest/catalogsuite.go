@@ -27,7 +27,6 @@ func RunCatalog(t *testing.T, open func(t *testing.T) control.Catalog) {
 		{"many pages", pageMany},
 		{"a page is deleted", pageDelete},
 		{"a read ends at an error of yield", pageYield},
-		{"nothing of earlier releases", pageFormer},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, t.Context(), open(t)) })
 	}
@@ -76,7 +75,7 @@ func pageCreate(t *testing.T, ctx context.Context, c control.Catalog) {
 func pageList(t *testing.T, ctx context.Context, c control.Catalog) {
 	plain, doc := page(t, catalog.Page{Told: 9}, "a", "b")
 	require.NoError(t, c.Create(ctx, "acme", plain, doc))
-	said, doc := page(t, catalog.Page{Told: 10, Imported: true, Replaces: []string{"x", "y"}})
+	said, doc := page(t, catalog.Page{Told: 10, Replaces: []string{"x", "y"}})
 	require.NoError(t, c.Create(ctx, "acme", said, doc))
 	forgets, doc := page(t, catalog.Page{Told: 11, Forget: []catalog.Forgotten{{Device: 5, Until: 7}}})
 	require.NoError(t, c.Create(ctx, "acme", forgets, doc))
@@ -88,7 +87,6 @@ func pageList(t *testing.T, ctx context.Context, c control.Catalog) {
 	require.Equal(t, 2, all[plain].Devices)
 	require.Positive(t, all[plain].Bytes)
 	require.EqualValues(t, 9, all[plain].Told)
-	require.True(t, all[said].Imported && !all[plain].Imported)
 	require.Equal(t, []string{"x", "y"}, all[said].Replaces)
 	require.True(t, all[forgets].Forgets && !all[forgets].Applied && !all[plain].Forgets)
 	require.True(t, all[applied].Forgets && all[applied].Applied)
@@ -160,15 +158,6 @@ func pageYield(t *testing.T, ctx context.Context, c control.Catalog) {
 	})
 	require.Equal(t, stop, err)
 	require.Equal(t, 2, seen)
-}
-
-func pageFormer(t *testing.T, ctx context.Context, c control.Catalog) {
-	id, doc := page(t, catalog.Page{}, "a")
-	require.NoError(t, c.Create(ctx, "acme", id, doc))
-	require.NoError(t, c.Entries(ctx, "acme", func(catalog.Entry) error {
-		t.Error("pages are no entries")
-		return nil
-	}))
 }
 
 // Said is an entry with tags, and metrics of numbers.

@@ -29,7 +29,6 @@ const (
 	OpRead    = "read"
 	OpWrite   = "write"
 	OpDelete  = "delete"
-	OpEntries = "entries"
 	OpChanges = "changes"
 )
 
