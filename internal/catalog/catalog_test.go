@@ -388,7 +388,8 @@ func TestGoldenPages(t *testing.T) {
 	}
 	golden := filepath.Join("testdata", "page.v1.json")
 	if *update {
-		_, doc, err := catalog.Encode(catalog.Page{Entries: entries, Told: 1795183200456, Replaces: []string{"00"}, Forget: []catalog.Forgotten{{Device: catalog.Digest("gone"), Until: 7}}})
+		_, doc, err := catalog.Encode(catalog.Page{Entries: entries, Told: 1795183200456,
+			Replaces: []string{"00"}, Forget: []catalog.Forgotten{{Device: catalog.Digest("gone"), Until: 7}}})
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(golden, append(doc, '\n'), 0o644))
 	}

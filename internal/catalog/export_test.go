@@ -16,12 +16,3 @@ func FromColumns(columns []byte, devices int) ([]Entry, error) {
 	out := r.entries(devices)
 	return out, r.err
 }
-
-// Automaton looks for an expression in a text, if that can be told by an automaton.
-func Automaton(expression, text string) (matches, certain bool) {
-	a := newAutomaton(expression)
-	if a == nil {
-		return false, false
-	}
-	return a.match(text)
-}

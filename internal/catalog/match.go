@@ -17,29 +17,6 @@ type Matcher struct {
 	Match func(value string) bool
 	// Values are all that match, where that is known; else nil.
 	Values []string
-	// Expression is what Match looks for in all of a value, if that is an RE2 expression, in which a dot is any
-	// character, and Not that it must not be found: of many values it is looked for by an automaton. Else "".
-	Expression string
-	Not        bool
-}
-
-// many is how many values it takes for an automaton to pay.
-const many = 4096
-
-// forMany is a matcher that looks at so many values.
-func (m Matcher) forMany(values int) Matcher {
-	if m.Expression != "" && values >= many {
-		if a := newAutomaton(m.Expression); a != nil {
-			exactly, not := m.Match, m.Not
-			m.Match = func(s string) bool {
-				if found, certain := a.match(s); certain {
-					return found != not
-				}
-				return exactly(s)
-			}
-		}
-	}
-	return m
 }
 
 // Property is what a Matcher looks at.
@@ -174,7 +151,6 @@ func (x *Index) narrow(m Matcher) func(s *Set, from, to int) {
 	case OfName:
 		return x.narrowNames(m)
 	}
-	m = m.forMany(len(x.devices.list))
 	return func(s *Set, _, _ int) { x.narrowDevices(s, m) }
 }
 
@@ -190,7 +166,6 @@ func (c *tag) matching(m Matcher) []bool {
 		}
 		return out
 	}
-	m = m.forMany(len(c.values.list))
 	for i, v := range c.values.list {
 		out[i+1] = m.Match(v)
 	}

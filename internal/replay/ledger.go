@@ -208,8 +208,8 @@ func from(all map[letter.ID][]claim) map[int]int64 {
 	return out
 }
 
-// copies returns the dead letters of which the topic has a copy, at or after the given offset of each partition. A record
-// counts as a copy only if of accepts its MAC: everybody who may produce can write the header.
+// copies returns the dead letters of which the topic has a copy, at or after the given offset of each partition. A
+// record counts as a copy only if of accepts its MAC: everybody who may produce can write the header.
 func copies(ctx context.Context, topic *kafka.Topic, from map[int]int64,
 	of func(id letter.ID, mac string) bool) (map[letter.ID]bool, error) {
 	found := map[letter.ID]bool{}

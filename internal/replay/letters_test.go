@@ -217,8 +217,8 @@ func TestARecordThatClaimsToBeAReceipt(t *testing.T) {
 	}
 }
 
-// A producer of readings that writes the header of a copy does not have the dead letter counted as published: neither by
-// the run that looks for its own copies after a failed request, nor by the next run after one that died.
+// A producer of readings that writes the header of a copy does not have the dead letter counted as published: neither
+// by the run that looks for its own copies after a failed request, nor by the next run after one that died.
 func TestForgedCopyDoesNotCount(t *testing.T) {
 	const id = "1/10/0@1795183200010"
 	for _, dies := range []bool{false, true} {

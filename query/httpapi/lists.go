@@ -9,6 +9,8 @@ import (
 
 	"binnacle/internal/catalog"
 	"binnacle/query"
+
+	"github.com/prometheus/prometheus/model/labels"
 )
 
 // defaultListLimit is how many devices or metrics a list has unless limit says otherwise.
@@ -76,11 +78,11 @@ func matcher(text string) (m catalog.Matcher, err error) {
 	}
 	is := func(s string) bool { return s == value }
 	if strings.HasSuffix(op, "~") {
-		re, err := regexp.Compile("^(?s:" + value + ")$")
+		re, err := labels.NewFastRegexMatcher(value)
 		if err != nil {
 			return m, fmt.Errorf("%.100q is no regular expression: %v", value, err)
 		}
-		is, m.Expression, m.Not = re.MatchString, value, strings.HasPrefix(op, "!")
+		is = re.MatchString
 	}
 	m.Match = is
 	switch {

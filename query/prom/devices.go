@@ -100,8 +100,6 @@ func conditionsOf(matchers []*labels.Matcher) (out []catalog.Matcher) {
 			c.Values = []string{m.Value}
 		case m.Type == labels.MatchRegexp && len(m.SetMatches()) > 0:
 			c.Values = m.SetMatches()
-		case m.Type == labels.MatchRegexp || m.Type == labels.MatchNotRegexp:
-			c.Expression, c.Not = m.Value, m.Type == labels.MatchNotRegexp
 		}
 		out = append(out, c)
 	}
