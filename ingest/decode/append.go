@@ -8,9 +8,9 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// AppendJSON appends the message of a reading. Decoding it gives the reading back, with two
-// exceptions that lie in JSON: an int that a float64 holds comes back as that float, and every NaN as
-// the same NaN. An empty tenant or device is left out. All strings must be valid UTF-8.
+// AppendJSON appends the message of a reading. Decoding it gives the reading back if its time is below
+// telemetry.MaxMillis, with two exceptions that lie in JSON: an int that a float64 holds comes back as that float, and
+// every NaN as the same NaN. An empty tenant or device is left out. All strings must be valid UTF-8.
 func AppendJSON(b []byte, r telemetry.Reading) []byte {
 	b = append(b, '{')
 	if r.Tenant != "" {
@@ -22,7 +22,7 @@ func AppendJSON(b []byte, r telemetry.Reading) []byte {
 		b = append(jsontext.AppendString(b, r.Device), ',')
 	}
 	b = append(b, `"ts":`...)
-	b = strconv.AppendInt(b, r.Time, 10)
+	b = appendTime(b, r.Time)
 	b = append(b, `,"values":{`...)
 	for i, f := range r.Fields {
 		if i > 0 {
@@ -39,6 +39,14 @@ func AppendJSON(b []byte, r telemetry.Reading) []byte {
 		b = jsontext.AppendLabels(append(b, `,"tags":`...), r.Tags)
 	}
 	return append(b, '}')
+}
+
+// appendTime writes milliseconds; those that would be read as seconds, being so few, it writes as seconds.
+func appendTime(b []byte, millis int64) []byte {
+	if telemetry.EpochPlaces(float64(millis)) != 3 || millis == 0 {
+		return strconv.AppendInt(b, millis, 10)
+	}
+	return strconv.AppendFloat(b, float64(millis)/1000, 'f', -1, 64)
 }
 
 func appendValue(b []byte, v telemetry.Value) []byte {

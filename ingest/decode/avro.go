@@ -192,7 +192,7 @@ func (d *Decoder) avroText(c calling, n *avroNode) error {
 	return d.propertyText(c, text)
 }
 
-// avroTime reads a timestamp, a number of milliseconds, or text in RFC 3339.
+// avroTime reads a timestamp, a number since 1970 in the unit of its magnitude, or text in RFC 3339.
 func (d *Decoder) avroTime(c calling, n *avroNode) error {
 	n, err := d.binary.branch(n)
 	if err != nil {
@@ -204,10 +204,15 @@ func (d *Decoder) avroTime(c calling, n *avroNode) error {
 	}
 	switch v.Kind() {
 	case telemetry.Int:
-		d.propertyTime(c, floorDiv(v.Int(), max(n.perUnit, 1)))
+		if n.perUnit > 0 {
+			d.propertyTime(c, floorDiv(v.Int(), n.perUnit))
+		} else {
+			d.propertyTime(c, telemetry.EpochMillis(v.Int()))
+		}
 		return nil
 	case telemetry.Float:
-		if f := math.Floor(v.Float()); math.Abs(f) < 1<<62 {
+		f := v.Float()
+		if f = math.Floor(f * math.Pow10(telemetry.EpochPlaces(f))); math.Abs(f) < 1<<62 {
 			d.propertyTime(c, int64(f))
 			return nil
 		}

@@ -117,7 +117,7 @@ func TestAvroMessages(t *testing.T) {
 		{Index: 2, Reason: decode.Undecodable, Detail: "a message is a record or an array of records"},
 	}, got.Bad)
 	require.Equal(t, telemetry.Reading{
-		Tenant: "acme", Device: "m1", Time: 5,
+		Tenant: "acme", Device: "m1", Time: 5000,
 		Fields: []telemetry.Field{{Metric: "device", Value: telemetry.TextValue("x")},
 			{Metric: "ts", Value: telemetry.FloatValue(1.5)}},
 		Labels: telemetry.Labels{{Name: "l", Value: "1"}}, Tags: telemetry.Labels{{Name: "t", Value: "2"}},
@@ -145,7 +145,7 @@ func TestAvroAgainstTheLibrary(t *testing.T) {
 			fields = append(fields, map[string]any{"name": name, "type": kind})
 			value[name] = v
 			if is.Kind() != 0 {
-				want.put("acme", "m1", int64(seed), nil, name, is)
+				want.put("acme", "m1", int64(seed)*1000, nil, name, is)
 			}
 		}
 		schema, err := json.Marshal(map[string]any{"type": "record", "name": "R", "fields": fields})

@@ -77,13 +77,12 @@ func (d *Decoder) envelope(property, own func(name string) string) *fault {
 	return nil
 }
 
-// propertyMillis reads the time of a property: RFC 3339, or milliseconds since 1970.
+// propertyMillis reads the time of a property: RFC 3339, or a number since 1970.
 func propertyMillis(text string) (int64, bool) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t.UnixMilli(), true
 	}
-	millis, err := strconv.ParseInt(text, 10, 64)
-	return millis, err == nil
+	return telemetry.ParseEpoch(text)
 }
 
 // labelModule adds to all readings which module of the device has sent them.

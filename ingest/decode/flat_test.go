@@ -38,7 +38,7 @@ func TestFlatJSON(t *testing.T) {
 		Value: []byte(`[{"id":"a","vin":"b","ts":1,"x":1},{"vin":"c","id":"d","time":2,"ts":3,"x":1}]`)})
 	require.Equal(t, "b", got.Readings[0].Device)
 	require.Equal(t, "c", got.Readings[1].Device)
-	require.EqualValues(t, 3, got.Readings[1].Time)
+	require.EqualValues(t, 3000, got.Readings[1].Time)
 }
 
 // What has the shape of a message is read as one, also where other shapes are expected.

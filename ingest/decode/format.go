@@ -56,7 +56,7 @@ func (d *Decoder) read(r Record) {
 		e.format = protobufOf(r.Headers)
 	}
 	if e.format == ByLook && fault == nil {
-		e = encoding{format: d.opts.Format, millis: fromNanos}
+		e = encoding{format: d.opts.Format, millis: byMagnitude}
 		if e.format == ByLook {
 			e.format = look(r.Value)
 		}

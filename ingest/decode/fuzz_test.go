@@ -132,6 +132,15 @@ func FuzzNumber(f *testing.F) {
 			}
 			require.Zero(t, exact.Cmp(have), text)
 		}
+		near, _ := exact.Float64()
+		switch telemetry.EpochPlaces(near) {
+		case 3:
+			exact.Mul(exact, big.NewRat(1000, 1))
+		case -3:
+			exact.Quo(exact, big.NewRat(1000, 1))
+		case -6:
+			exact.Quo(exact, big.NewRat(1000000, 1))
+		}
 		floor := new(big.Int).Div(exact.Num(), exact.Denom())
 		at := d.Decode(decode.Record{Value: []byte(`{"tenant":"a","device":"b","values":{"a":1},"ts":` + text + `}`)})
 		if len(at.Readings) == 1 {
@@ -150,7 +159,8 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add("x", "m", int64(0), "b", math.Float64bits(1e15), int64(math.MaxInt64), "\u2028", "")
 	d := decode.New(decode.Options{})
 	f.Fuzz(func(t *testing.T, tenant, device string, ts int64, metric string, bits uint64, i int64, text, label string) {
-		if telemetry.CheckTenant(tenant) != nil || telemetry.CheckDevice(device) != nil || ts == math.MinInt64 ||
+		if telemetry.CheckTenant(tenant) != nil || telemetry.CheckDevice(device) != nil ||
+			ts <= -telemetry.MaxMillis || ts >= telemetry.MaxMillis ||
 			telemetry.CheckName("metric", metric+"a") != nil || !utf8.ValidString(text) || !utf8.ValidString(label) {
 			return
 		}

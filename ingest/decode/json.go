@@ -161,7 +161,7 @@ func (d *Decoder) text(known *interner, reason Reason, what string) (string, err
 	return "", faultf(reason, "%s is not a string", what)
 }
 
-// time reads epoch milliseconds or RFC 3339, rounded down to milliseconds; null is none.
+// time reads a number since 1970, in the unit of its magnitude, or RFC 3339, rounded down to milliseconds; null is none.
 func (d *Decoder) time() (millis int64, ok bool, err error) {
 	switch c := d.scan.Next(); {
 	case c == 'n':
@@ -181,12 +181,14 @@ func (d *Decoder) time() (millis int64, ok bool, err error) {
 		if err != nil {
 			return 0, false, err
 		}
-		if millis, ok = n.Floor(); !ok {
+		f, err := n.Float()
+		n.Exp += telemetry.EpochPlaces(f)
+		if millis, ok = n.Floor(); !ok || err != nil {
 			return 0, false, faultf(Time, "ts %.80q is beyond int64", n.Text)
 		}
 		return millis, true, nil
 	}
-	return 0, false, faultf(Time, "ts is neither epoch milliseconds nor RFC 3339")
+	return 0, false, faultf(Time, "ts is neither a number since 1970 nor RFC 3339")
 }
 
 // values reads the object of values into d.fields, in its order; null is no value.

@@ -11,10 +11,11 @@ import (
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 )
 
-// precisions turn the times of line protocol into milliseconds, rounded down; ns is the default.
+// precisions turn the times of line protocol into milliseconds, rounded down. Without one the magnitude decides: who sends
+// seconds without saying so means seconds.
 var precisions = map[string]func(int64) (int64, bool){
-	"":   fromNanos,
-	"ns": fromNanos,
+	"":   byMagnitude,
+	"ns": func(t int64) (int64, bool) { return floorDiv(t, 1e6), true },
 	"us": func(t int64) (int64, bool) { return floorDiv(t, 1e3), true },
 	"ms": func(t int64) (int64, bool) { return t, true },
 	"s": func(t int64) (int64, bool) {
@@ -22,7 +23,7 @@ var precisions = map[string]func(int64) (int64, bool){
 	},
 }
 
-func fromNanos(t int64) (int64, bool) { return floorDiv(t, 1e6), true }
+func byMagnitude(t int64) (int64, bool) { return telemetry.EpochMillis(t), true }
 
 func floorDiv(t, by int64) int64 {
 	q := t / by

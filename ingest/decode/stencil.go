@@ -237,7 +237,7 @@ func (d *Decoder) fitTime(at int) (millis int64, end int, ok bool) {
 		}
 		millis = millis*10 + int64(c)
 	}
-	return millis, at + n, n > 0 && n < 19 && (digits[0] != '0' || n == 1)
+	return telemetry.EpochMillis(millis), at + n, n > 0 && n < 19 && (digits[0] != '0' || n == 1)
 }
 
 func (d *Decoder) fitLabels(at int) (telemetry.Labels, int, bool) {

@@ -1,8 +1,6 @@
 package decode
 
 import (
-	"math"
-
 	"binnacle/internal/telemetry"
 )
 
@@ -50,7 +48,7 @@ func (d *Decoder) telegraf(index int) error {
 		case "tags":
 			return d.telegrafTags(&r)
 		case "timestamp":
-			r.Time, timed, err = d.telegrafTime()
+			r.Time, timed, err = d.time()
 			return err
 		case "fields":
 			fields, err = d.later()
@@ -114,24 +112,4 @@ func (d *Decoder) telegrafFields() error {
 		d.fields = append(d.fields, telemetry.Field{Metric: name, Value: v})
 		return nil
 	})
-}
-
-// telegrafTime reads a time in the units of json_timestamp_units, which the message does not tell: seconds unless it is
-// so many that milliseconds, microseconds or nanoseconds are meant. Seconds below 10^11 reach to the year 5138, and
-// milliseconds from there on begin in 1973.
-func (d *Decoder) telegrafTime() (millis int64, ok bool, err error) {
-	text := d.scan.Next() == '"'
-	units, ok, err := d.time()
-	if err != nil || !ok || text {
-		return units, ok, err
-	}
-	switch size := math.Abs(float64(units)); {
-	case size < 1e11:
-		return units * 1000, true, nil
-	case size < 1e14:
-		return units, true, nil
-	case size < 1e17:
-		return floorDiv(units, 1e3), true, nil
-	}
-	return floorDiv(units, 1e6), true, nil
 }

@@ -174,27 +174,27 @@ func TestMessages(t *testing.T) {
 	cfg = config(write(t, "x.ndjson", `{"ts":"1970-01-01T00:00:01Z","values":{"a":1}}`))
 	_, keys, values = run(t, cfg)
 	require.Equal(t, []string{"acme/m1"}, keys)
-	require.Equal(t, []string{`{"tenant":"acme","device":"m1","ts":1000,"values":{"a":1}}`}, values)
+	require.Equal(t, []string{`{"tenant":"acme","device":"m1","ts":1,"values":{"a":1}}`}, values)
 }
 
 func TestInflux(t *testing.T) {
 	cfg := config(write(t, "x.lp", "# a comment\n"+
-		"m,name=d1,site=x,axle=rear a=1i,b=\"x\ny\" 1000000\n"+ // lines 2 and 3
+		"m,name=d1,site=x,axle=rear a=1i,b=\"x\ny\" 1763640000001000000\n"+ // lines 2 and 3
 		"\n"+
-		"m,site=x a=1 1000000\n"+ // no device
+		"m,site=x a=1 1763640000001000000\n"+ // no device
 		"nonsense\n"+ // line 6
-		"m,name=d1 a=\"1 1000000\n"+ // line 7
-		"m,name=d1 a=2 1\n"+
-		"m,name=a/b a=2 1\n"+ // line 9
-		"m,name=d1 a=99999999999999999999i 1\n"+ // line 10
+		"m,name=d1 a=\"1 1763640000001000000\n"+ // line 7
+		"m,name=d1 a=2 1763640000000000001\n"+
+		"m,name=a/b a=2 1763640000000000001\n"+ // line 9
+		"m,name=d1 a=99999999999999999999i 1763640000000000001\n"+ // line 10
 		"m,name=d2 a=3"))
 	cfg.Device, cfg.Messages.DeviceTag, cfg.Messages.Tags = "", "name", []string{"site"}
 	s, keys, values := run(t, cfg)
 	require.Equal(t, []string{"acme/d1", "", "acme/d1", "acme/d2"}, keys)
 	require.Equal(t, []string{
-		`{"tenant":"acme","device":"d1","ts":1,"values":{"m_a":1,"m_b":"x\u000ay"},"labels":{"axle":"rear"},"tags":{"site":"x"}}`,
-		`{"tenant":"acme","ts":1,"values":{"m_a":1},"tags":{"site":"x"}}`,
-		`{"tenant":"acme","device":"d1","ts":0,"values":{"m_a":2}}`,
+		`{"tenant":"acme","device":"d1","ts":1763640000001,"values":{"m_a":1,"m_b":"x\u000ay"},"labels":{"axle":"rear"},"tags":{"site":"x"}}`,
+		`{"tenant":"acme","ts":1763640000001,"values":{"m_a":1},"tags":{"site":"x"}}`,
+		`{"tenant":"acme","device":"d1","ts":1763640000000,"values":{"m_a":2}}`,
 		`{"tenant":"acme","device":"d2","ts":1795176000000,"values":{"m_a":3}}`,
 	}, values)
 	s.File = ""

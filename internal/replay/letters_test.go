@@ -284,8 +284,8 @@ func TestLettersAreMended(t *testing.T) {
 	refused := func(offset int64, value string, index int, reason decode.Reason) {
 		o.bury(worker.DeadLetter{Partition: 1, Record: at(offset, value), Bad: bad(index, reason)})
 	}
-	refused(10, `{"tenant":"ACME!","device":"m1","ts":1000,"values":{"v":1}}`, 0, decode.Tenant)
-	refused(11, `[{"device":"m2","ts":3000,"values":{"v":1}},{"device":"m3","ts":2000,"values":{"v":1}}]`, 1, decode.Tenant)
+	refused(10, `{"tenant":"ACME!","device":"m1","ts":1763640001000,"values":{"v":1}}`, 0, decode.Tenant)
+	refused(11, `[{"device":"m2","ts":1763640003000,"values":{"v":1}},{"device":"m3","ts":1763640002000,"values":{"v":1}}]`, 1, decode.Tenant)
 	refused(12, `{"device":"m1","ts":1,"values":{}}`, 0, decode.Tenant)
 	refused(13, `{"tenant":"b","device":"m1","ts":1,"values":{"v":1}}`, 0, decode.Past)
 	o.cfg.Letters.Set, o.cfg.Letters.Reasons = []string{"tenant=globex"}, []string{"tenant"}
@@ -297,13 +297,13 @@ func TestLettersAreMended(t *testing.T) {
 	s, err := replay.RunLetters(t.Context(), o.cfg)
 	require.EqualError(t, err, "1 of 3 dead letters are not published")
 	require.Equal(t, map[string]int{"they would be refused again: empty": 1}, s.Left)
-	require.Equal(t, []string{"globex 1000 to 2001"}, granted)
+	require.Equal(t, []string{"globex 1763640001000 to 1763640002001"}, granted)
 	copies := o.copies()
 	require.Len(t, copies, 2)
 	first, second := copies["1/10/0@1795183200010"][0], copies["1/11/1@1795183200011"][0]
-	require.Equal(t, `{"tenant":"globex","device":"m1","ts":1000,"values":{"v":1}}`, string(first.Value))
+	require.Equal(t, `{"tenant":"globex","device":"m1","ts":1763640001000,"values":{"v":1}}`, string(first.Value))
 	require.Equal(t, "globex/m1", string(first.Key))
-	require.Equal(t, `{"tenant":"globex","device":"m3","ts":2000,"values":{"v":1}}`, string(second.Value))
+	require.Equal(t, `{"tenant":"globex","device":"m3","ts":1763640002000,"values":{"v":1}}`, string(second.Value))
 	require.Equal(t, "binnacle-backfill", second.Headers[1].Key)
 	for p := range 2 {
 		for _, r := range o.records("telemetry", p) {

@@ -411,9 +411,9 @@ func TestProgressBar(t *testing.T) {
 // A backfill asks for leave first, once for each tenant and the range of its times; each record then names it.
 func TestBackfill(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "old.ndjson")
-	lines := `{"tenant":"acme","device":"a","ts":2000,"values":{"x":1}}
-{"tenant":"globex","device":"b","ts":500,"values":{"x":1}}
-{"tenant":"acme","device":"a","ts":1000,"values":{"x":1}}
+	lines := `{"tenant":"acme","device":"a","ts":2,"values":{"x":1}}
+{"tenant":"globex","device":"b","ts":0.5,"values":{"x":1}}
+{"tenant":"acme","device":"a","ts":1,"values":{"x":1}}
 {"device":"nobody's","ts":1,"values":{"x":1}}
 `
 	require.NoError(t, os.WriteFile(file, []byte(lines), 0o600))

@@ -56,15 +56,15 @@ func newIndex(c rejected.Config) *rejected.Index {
 // What a payload says decides whose a letter is, and a tenant sees of it what is its own. Each payload that is not its
 // alone holds the word secret.
 func TestWhoseALetterIs(t *testing.T) {
-	const ours = `{"tenant":"acme","device":"m1","ts":1000,"values":{"v":1}}`
+	const ours = `{"tenant":"acme","device":"m1","ts":1763640000000,"values":{"v":1}}`
 	const theirs = `{"tenant":"globex","device":"secret","ts":2000,"values":{"secret":2}}`
-	const wrong = `{"tenant":"acme","device":"m1","ts":1000,"values":{"v":[]}}`
+	const wrong = `{"tenant":"acme","device":"m1","ts":1763640000000,"values":{"v":[]}}`
 	const flat = "application/json; format=flat"
 	kind := func(k string) worker.Header { return worker.Header{Key: "content-type", Value: []byte(k)} }
 	point := func(tenant, name string) string {
 		return `{"resource":{"attributes":[{"key":"tenant","value":{"stringValue":"` + tenant +
 			`"}},{"key":"device","value":{"stringValue":"m1"}}]},"scopeMetrics":[{"metrics":[{"name":"` + name +
-			`","gauge":{"dataPoints":[{"timeUnixNano":"1000000000","asDouble":1}]}}]}]}`
+			`","gauge":{"dataPoints":[{"timeUnixNano":"1763640000000000000","asDouble":1}]}}]}]}`
 	}
 	for name, c := range map[string]struct {
 		index   int
@@ -80,21 +80,21 @@ func TestWhoseALetterIs(t *testing.T) {
 		"one, and what is wrong":       {whole, "[" + ours + `,{"secret":1}]`, nil, "", ""},
 		"a value that is none":         {0, wrong, nil, "acme", wrong},
 		"the same beside another":      {1, "[" + theirs + "," + wrong + "]", nil, "acme", wrong},
-		"without a tenant":             {0, `{"device":"m1","ts":1000,"values":{"secret":1}}`, nil, "", ""},
+		"without a tenant":             {0, `{"device":"m1","ts":1763640000000,"values":{"secret":1}}`, nil, "", ""},
 		"two names":                    {0, `{"tenant":"acme","tenantId":"globex","values":{"secret":[]}}`, []worker.Header{kind(flat)}, "", ""},
 		"no name":                      {0, `{"tenant":"ACME","values":{"secret":1}}`, nil, "", ""},
 		"no JSON":                      {whole, `{"tenant":"acme","secret`, nil, "", ""},
 		"an element that is not there": {7, "[" + theirs + "]", nil, "", ""},
 		"a resource of two": {1, `{"resourceMetrics":[` + point("acme", "v") + "," + point("globex", "secret") + `]}`, nil,
-			"globex", `{"tenant":"globex","device":"m1","ts":1000,"values":{"secret":1}}`},
+			"globex", `{"tenant":"globex","device":"m1","ts":1763640000000,"values":{"secret":1}}`},
 		"resources under a name": {1, `{"tenant":"acme","resourceMetrics":[` + point("globex", "secret") + `]}`, nil, "", ""},
 		"through a hub": {0, `{"tenant":"acme","values":{"secret":[]}}`, []worker.Header{
 			{Key: "iothub-connection-device-id", Value: []byte("m9")}, {Key: "tenant", Value: []byte("globex")}}, "", ""},
 		"not JSON by its header": {0, `{"tenant":"acme","secret":1}`, []worker.Header{kind("application/senml+json")}, "", ""},
 		"a key and headers that claim": {whole, `secret`, []worker.Header{{Key: "tenant", Value: []byte("acme")},
 			{Key: "binnacle-tenant", Value: []byte("acme")}}, "", ""},
-		"line protocol": {1, "m,tenant=globex,device=m1 secret=1 1000000\nm,tenant=acme,device=m1 v=1 1000000000", nil,
-			"acme", `{"tenant":"acme","device":"m1","ts":1000,"values":{"m_v":1}}`},
+		"line protocol": {1, "m,tenant=globex,device=m1 secret=1 1000000\nm,tenant=acme,device=m1 v=1 1763640000000000000", nil,
+			"acme", `{"tenant":"acme","device":"m1","ts":1763640000000,"values":{"m_v":1}}`},
 	} {
 		tags := decode.Lines{DeviceTag: "device", TenantTag: "tenant"}
 		x := newIndex(rejected.Config{Messages: decode.Options{Lines: tags}})
@@ -112,7 +112,7 @@ func TestWhoseALetterIs(t *testing.T) {
 			if c.payload != "" {
 				require.Equal(t, c.payload, s.Payload, name)
 				require.True(t, tenant == "globex" || !strings.Contains(s.Payload, "secret"), name)
-				require.EqualValues(t, 1000, s.Time, name)
+				require.EqualValues(t, 1763640000000, s.Time, name)
 			}
 			require.Equal(t, "m1", s.Device, name)
 			require.EqualValues(t, 5000, s.At)
@@ -130,10 +130,10 @@ const whole = decode.Whole
 // What names nobody is the default tenant's; what names another one somewhere within is not, also where it is no
 // reading.
 func TestWhoseALetterIsWithADefaultTenant(t *testing.T) {
-	hub := `"Body":{"device":"m1","ts":1000,"values":{"v":[]}}}`
+	hub := `"Body":{"device":"m1","ts":1763640000000,"values":{"v":[]}}}`
 	for name, c := range map[string]struct{ value, tenant string }{
-		"names nobody":         {`{"device":"m1","ts":1000,"values":{"v":[]}}`, "acme"},
-		"names another":        {`{"tenant":"globex","device":"m1","ts":1000,"values":{"v":[]}}`, "globex"},
+		"names nobody":         {`{"device":"m1","ts":1763640000000,"values":{"v":[]}}`, "acme"},
+		"names another":        {`{"tenant":"globex","device":"m1","ts":1763640000000,"values":{"v":[]}}`, "globex"},
 		"an envelope":          {`{"Properties":{"tenant":"globex"},` + hub, ""},
 		"an envelope, turned":  {`{"SystemProperties":{},"Properties":{"tenantId":"globex"},` + hub, ""},
 		"one in base64":        {`{"SystemProperties":{},"Body":"eyJ0ZW5hbnQiOiJnbG9iZXgiLCJ2IjpbXX0="}`, ""},
@@ -155,8 +155,9 @@ func TestWhoseALetterIsWithADefaultTenant(t *testing.T) {
 // Letters count once, by reason, within a range, of a device; the newest are shown.
 func TestWhatWasRefused(t *testing.T) {
 	x := newIndex(rejected.Config{})
+	const began = 1763640000000
 	reading := func(i int64) string {
-		return fmt.Sprintf(`{"tenant":"acme","device":"m%d","ts":%d,"values":{"v":1}}`, i%2, i)
+		return fmt.Sprintf(`{"tenant":"acme","device":"m%d","ts":%d,"values":{"v":1}}`, i%2, began+i)
 	}
 	for range 2 { // at least once
 		for i := range int64(10) {
@@ -184,7 +185,7 @@ func TestWhatWasRefused(t *testing.T) {
 	require.Equal(t, 3, ask(rejected.Request{Range: ever, Devices: []string{"m1", "m3"}})[0].Count)
 	require.Equal(t, 2, ask(rejected.Request{Range: telemetry.Range{From: 103, To: 105}})[0].Count)
 
-	refusals, nameless, why := x.Of("acme", "m1", telemetry.Range{From: 3, To: 8})
+	refusals, nameless, why := x.Of("acme", "m1", telemetry.Range{From: began + 3, To: began + 8})
 	require.Empty(t, why)
 	require.Empty(t, nameless)
 	require.Len(t, refusals, 3)
@@ -329,7 +330,7 @@ func TestLettersOfATopicOfOneTenant(t *testing.T) {
 		}
 		rejected.Take(x, 0, r)
 	}
-	const named = `{"tenant":"globex","device":"m1","ts":1000,"values":{"v":1}}`
+	const named = `{"tenant":"globex","device":"m1","ts":1763640000000,"values":{"v":1}}`
 	put("line-acme", 1, 0, decode.OtherTenant, named)
 	put("line-acme", 2, whole, decode.Undecodable, `{"tenant":"globex","`)
 	put("telemetry", 1, 0, decode.Limit, named)

@@ -3,7 +3,6 @@ package rejected
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -220,8 +219,8 @@ func instant(raw json.RawMessage) int64 {
 		}
 		return -1
 	}
-	if f, err := strconv.ParseFloat(string(raw), 64); err == nil && f >= 0 && f < telemetry.MaxMillis {
-		return int64(f)
+	if millis, ok := telemetry.ParseEpoch(string(raw)); ok && millis >= 0 && millis < telemetry.MaxMillis {
+		return millis
 	}
 	return -1
 }
