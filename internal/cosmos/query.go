@@ -46,6 +46,9 @@ func (c *Client) each(
 		if err != nil {
 			return err
 		}
+		if usage.Date.IsZero() {
+			usage.Date = dateOf(answer.RawResponse, nil)
+		}
 		if charge != nil {
 			if err := charge(receipt.RUs); err != nil {
 				return err

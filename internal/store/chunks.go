@@ -7,6 +7,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -99,6 +100,9 @@ const (
 type Usage struct {
 	Receipt
 	Documents int
+	// Date is the service's clock when it answered the scan's first request, to a second; zero if it has answered none. A
+	// document that the scan could not see has no lower _ts, but for what clocks of the service differ and replicas lag.
+	Date time.Time
 }
 
 // Reader reads chunks. It is safe for any number of callers.

@@ -11,8 +11,9 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// margin is how far the clocks of the store and of this process may lie apart, together with how long a chunk may take
-// to show on every replica: what was stored that long before a read is asked for again by the next one.
+// margin exceeds what clocks of the service differ or step back, how long a request takes to be answered, and what
+// replicas lag, all together: what was stored that long before a read, by the service's clock, the next one asks for
+// again (rule R7).
 const margin = 5 * time.Minute
 
 // Spans of a lot begin at whole steps, so that a range that moves on with the time leaves few of them behind, and there
@@ -40,6 +41,7 @@ type lot struct {
 	spans   []span        // in the order of time, none overlaps another
 	stored  map[storedID]*stored
 	loads   int
+	date    int64 // ms since 1970 UTC, by the service's clock: when the last load was answered; 0 is not known
 
 	mu      sync.Mutex      // guards below
 	next    *round          // that has not begun; nil if nobody waits
@@ -51,7 +53,7 @@ type storedID struct{ device, id string }
 // span is a range of which all chunks are known that were stored before asOf.
 type span struct {
 	telemetry.Range
-	asOf int64     // s since 1970 UTC
+	asOf int64     // s since 1970 UTC, by the service's clock; 0: nothing is known
 	read time.Time // when it was read as a whole
 }
 
@@ -98,10 +100,8 @@ func (q *Query) cached(ctx context.Context, t target, r telemetry.Range, take fu
 		q.tally.reuse(reused)
 		c.metrics.documents.WithLabelValues("hit").Add(float64(reused))
 	}()
-	now := q.r.cfg.Now().UnixMilli()
 	for _, s := range found {
-		h := &s.chunk.Header
-		if h.From >= r.To || h.To < r.From || s.expires <= now {
+		if h := &s.chunk.Header; h.From >= r.To || h.To < r.From {
 			continue
 		}
 		if s.load != ours {
@@ -206,11 +206,11 @@ func (r *Reader) widened(of telemetry.Range) telemetry.Range {
 	return of
 }
 
-// within is the chunks that may have rows in r.
+// within returns the chunks that may have rows in r and have not expired.
 func (l *lot) within(r telemetry.Range) []*stored {
 	var out []*stored
 	for _, s := range l.stored {
-		if h := &s.chunk.Header; h.From < r.To && h.To >= r.From {
+		if h := &s.chunk.Header; h.From < r.To && h.To >= r.From && s.expires > l.date {
 			out = append(out, s)
 		}
 	}
@@ -254,13 +254,13 @@ func (l *lot) errands(r telemetry.Range, now time.Time) (out []span) {
 // load makes all known of r. It is called by who is in loading. After an error all is as it was.
 func (l *lot) load(ctx context.Context, q *Query, t target, r telemetry.Range) error {
 	now := q.r.cfg.Now()
-	fresh := span{r, max(now.Add(-margin).Unix(), 1), now}
+	fresh, date := span{r, 0, now}, int64(math.MaxInt64)
 	found := make(map[storedID]*stored)
 	var held int64
 	defer func() { q.Memory.Give(held) }()
 	errands := l.errands(r, now)
 	for _, e := range errands {
-		gone, err := q.scanSince(ctx, t, e.Range, e.asOf, func(p *Piece) error {
+		usage, gone, err := q.scanSince(ctx, t, e.Range, e.asOf, func(p *Piece) error {
 			held += p.bytes
 			s := &stored{chunk: p.Chunk, expires: expiry(p), bytes: p.bytes, lot: l, load: l.loads + 1}
 			found[storedID{p.Device, p.Chunk.Header.ID.String()}] = s
@@ -275,9 +275,13 @@ func (l *lot) load(ctx context.Context, q *Query, t target, r telemetry.Range) e
 			l.spans = nil
 			return nil
 		}
+		date = min(date, max(usage.Date.UnixMilli(), 0))
 		if e.read.Before(fresh.read) {
 			fresh.read = e.read
 		}
+	}
+	if l.date = date; date > 0 { // else the service does not say what time it is, and all is read again
+		fresh.asOf = max(date/1000-int64(margin.Seconds()), 1)
 	}
 	l.loads++
 	l.cache.metrics.documents.WithLabelValues("miss").Add(float64(len(found)))

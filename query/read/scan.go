@@ -16,19 +16,19 @@ import (
 // scan reads the chunks of one target that may have rows in r. It is safe for any number of callers. An error of take
 // ends it and is returned as it is; take owns the piece in any case.
 func (q *Query) scan(ctx context.Context, t target, r telemetry.Range, take func(*Piece) error) error {
-	_, err := q.scanSince(ctx, t, r, 0, take)
+	_, _, err := q.scanSince(ctx, t, r, 0, take)
 	return err
 }
 
 // scanSince is scan without what was stored before a second, by the store's clock. It reports whether there is no
 // container any more where chunks were found before.
 func (q *Query) scanSince(ctx context.Context, t target, r telemetry.Range, since int64,
-	take func(*Piece) error) (gone bool, err error) {
-	usage, gone, err := q.ask(ctx, t, store.Scan{Range: r, Since: since}, take)
+	take func(*Piece) error) (usage store.Usage, gone bool, err error) {
+	usage, gone, err = q.ask(ctx, t, store.Scan{Range: r, Since: since}, take)
 	if err == nil && since == 0 {
 		q.r.pace.learn(q.req.Tenant, t, days(r, q.r.cfg.Now().UnixMilli()), usage.Documents, usage.RUs)
 	}
-	return gone, err
+	return usage, gone, err
 }
 
 // scanWindows is scan for several ranges, each with what was stored since then alone.

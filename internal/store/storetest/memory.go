@@ -208,6 +208,14 @@ func (m *Memory) stamp(container string, at place) {
 	m.stamps[stamped{container, at}] = s
 }
 
+// date returns the store's clock to a second.
+func (m *Memory) date() time.Time {
+	if m.Now == nil {
+		return time.Unix(0, 0)
+	}
+	return m.Now().Truncate(time.Second)
+}
+
 // lend is a document as a scan shows it, with the properties that the store adds. What is no object stays as it is.
 func (s stamp) lend(doc []byte) []byte {
 	if doc = bytes.Clone(doc); !bytes.HasSuffix(doc, []byte("}")) || len(doc) == 2 {
@@ -294,9 +302,10 @@ func (m *Memory) Scan(ctx context.Context, s store.Scan, yield func(doc []byte) 
 	if f := m.call(ctx, Op{Kind: Scan, Key: s.Key}); f.Err != nil {
 		return usage, f.Err
 	}
+	usage.Date = m.date()
 	docs, ok := m.matching(s)
 	if !ok {
-		return usage, store.ErrNoContainer
+		return store.Usage{Receipt: usage.Receipt}, store.ErrNoContainer
 	}
 	if s.Charge != nil {
 		if err := s.Charge(usage.RUs); err != nil {

@@ -99,7 +99,7 @@ func scanSince(t *testing.T, f Fixture) {
 		_, err := f.Writer.Create(t.Context(), of, number(n).String(),
 			document(of, number(n), int64(n)*10, int64(n)*10+9, 10))
 		require.NoError(t, err)
-		_, err = f.Reader.Scan(t.Context(), store.Scan{Key: of, Range: millis(int64(n)*10, int64(n)*10+1)},
+		usage, err := f.Reader.Scan(t.Context(), store.Scan{Key: of, Range: millis(int64(n)*10, int64(n)*10+1)},
 			func(doc []byte) error {
 				var p struct {
 					ETag string `json:"_etag"`
@@ -111,6 +111,7 @@ func scanSince(t *testing.T, f Fixture) {
 				return nil
 			})
 		require.NoError(t, err)
+		require.InDelta(t, at, usage.Date.Unix(), 1, "the clock that stamps documents")
 		return at
 	}
 	first := stored(m1, 0)
@@ -190,6 +191,7 @@ func scanYield(t *testing.T, f Fixture) {
 		})
 		require.Equal(t, stop, err, "as it is")
 		require.Equal(t, 2, seen)
+		require.NotZero(t, usage.Date)
 		require.Positive(t, usage.RUs)
 		require.Equal(t, 2, usage.Documents)
 	}
