@@ -75,18 +75,36 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (c Config) validate() error {
+// Validate reports every setting that is out of bounds, by the name of its flag.
+func (c Config) Validate() error {
 	var errs []error
-	if c.Catalog == nil {
-		errs = append(errs, errors.New("query: Catalog is missing"))
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
 	}
-	for name, n := range map[string]int64{
-		"TagsAge": int64(c.TagsAge), "TagsBytes": c.TagsBytes,
-		"MaxQueries": int64(c.MaxQueries), "MaxQueued": int64(c.MaxQueued), "QueueTimeout": int64(c.QueueTimeout),
-		"CacheAge": int64(c.CacheAge), "Queriers": int64(c.Queriers),
-	} {
-		if n < 0 {
-			errs = append(errs, fmt.Errorf("query: %s is negative", name))
+	check(c.Fanout > 0, "--query-fanout %d is not above 0", c.Fanout)
+	check(c.MemoryBytes > 0, "--query-memory-mb %d is not above 0", c.MemoryBytes>>20)
+	check(c.TotalMemoryBytes >= c.MemoryBytes, "--queries-memory-mb %d: one query alone may hold %d",
+		c.TotalMemoryBytes>>20, c.MemoryBytes>>20)
+	check(c.CacheAge > 0, "--query-cache-age %s is not above 0", c.CacheAge)
+	check(c.TagsAge > 0, "--tags-age %s is not above 0", c.TagsAge)
+	check(c.TagsBytes > 0, "--tags-memory-mb %d is not above 0", c.TagsBytes>>20)
+	check(c.MaxRUs > 0, "--query-max-rus %v is not above 0", c.MaxRUs)
+	check(c.MaxQueries > 0, "--max-queries %d is not above 0", c.MaxQueries)
+	check(c.MaxQueued > 0, "--max-queued %d is not above 0", c.MaxQueued)
+	check(c.Queriers > 0, "--queriers %d is not above 0", c.Queriers)
+	check(c.QueueTimeout > 0, "--queue-timeout %s is not above 0", c.QueueTimeout)
+	return errors.Join(errs...)
+}
+
+// missing reports every dependency that is not set.
+func (c Config) missing() error {
+	var errs []error
+	for name, is := range map[string]bool{"Reader": c.Reader != nil, "Heads": c.Heads != nil,
+		"Directory": c.Directory != nil, "Catalog": c.Catalog != nil} {
+		if !is {
+			errs = append(errs, fmt.Errorf("query: %s is missing", name))
 		}
 	}
 	return errors.Join(errs...)
@@ -107,16 +125,16 @@ type Querier struct {
 // New makes a Querier. Its error tells all that is wrong with the configuration.
 func New(cfg Config) (*Querier, error) {
 	cfg = cfg.withDefaults()
-	reader, err := read.New(read.Config{
+	if err := errors.Join(cfg.missing(), cfg.Validate()); err != nil {
+		return nil, err
+	}
+	reader := read.New(read.Config{
 		Chunks: cfg.Reader, Heads: cfg.Heads, Log: cfg.Log, Directory: cfg.Directory,
 		Lanes:  cfg.Lanes,
 		Fanout: cfg.Fanout, Bytes: cfg.MemoryBytes, TotalBytes: cfg.TotalMemoryBytes, MaxRUs: cfg.MaxRUs,
 		CacheBytes: cfg.CacheBytes, CacheAge: cfg.CacheAge, Registerer: cfg.Registerer,
 		Now: cfg.Now, Logger: cfg.Logger,
 	})
-	if err := errors.Join(cfg.validate(), err); err != nil {
-		return nil, err
-	}
 	q := &Querier{
 		cfg: cfg, reader: reader, metrics: newMetrics(cfg.Registerer),
 		devices: control.NewDevices(control.DevicesConfig{

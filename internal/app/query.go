@@ -32,8 +32,10 @@ type QueryConfig struct {
 	Priority string `name:"query-priority" help:"Priority of the reads of queries in Cosmos DB: low, so that ingest comes first where there is not enough for both, or high. It counts where the account has priority-based execution." enum:"low,high" default:"low"`
 }
 
-// door notes what is wrong with the settings of the API's address.
-func (f *faults) door(c QueryConfig) {
+// query notes what is wrong with the settings of queries and of their API.
+func (f *faults) query(c QueryConfig) {
+	*f = append(*f, c.Query.Validate())
+	f.promql(c.Prom)
 	f.check((c.Cert == "") == (c.Key == ""), "--api-tls-cert and --api-tls-key are given together, or neither")
 	f.check(c.RejectedBytes >= 1<<20, "--rejected-mb %d is not above 0", c.RejectedBytes>>20)
 }
@@ -60,21 +62,6 @@ func (p *process) openAPI(cfg QueryConfig) (door, error) {
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.certificate() },
 	}), nil
-}
-
-// query notes what is wrong with the settings of queries.
-func (f *faults) query(c query.Config) {
-	f.check(c.Fanout > 0, "--query-fanout %d is not above 0", c.Fanout)
-	f.check(c.MemoryBytes > 0, "--query-memory-mb %d is not above 0", c.MemoryBytes>>20)
-	f.check(c.TotalMemoryBytes >= c.MemoryBytes, "--queries-memory-mb %d: one query alone may hold %d",
-		c.TotalMemoryBytes>>20, c.MemoryBytes>>20)
-	f.check(c.TagsAge > 0, "--tags-age %s is not above 0", c.TagsAge)
-	f.check(c.TagsBytes > 0, "--tags-memory-mb %d is not above 0", c.TagsBytes>>20)
-	f.check(c.MaxRUs > 0, "--query-max-rus %v is not above 0", c.MaxRUs)
-	f.check(c.MaxQueries > 0, "--max-queries %d is not above 0", c.MaxQueries)
-	f.check(c.MaxQueued > 0, "--max-queued %d is not above 0", c.MaxQueued)
-	f.check(c.Queriers > 0, "--queriers %d is not above 0", c.Queriers)
-	f.check(c.QueueTimeout > 0, "--queue-timeout %s is not above 0", c.QueueTimeout)
 }
 
 // promql notes what is wrong with the settings of PromQL.

@@ -155,9 +155,7 @@ func (c QueryRoleConfig) Validate() error {
 	var faults faults
 	faults.account(c.Account)
 	faults.heads(c.Heads.HeadsTrust)
-	faults.query(c.Query.Query)
-	faults.promql(c.Query.Prom)
-	faults.door(c.Query)
+	faults.query(c.Query)
 	faults.access(c.Access)
 	_, err := c.set()
 	return errors.Join(append(faults, err, c.Messages.Check(), c.Kafka.Validate())...)
@@ -236,9 +234,7 @@ type ServeConfig struct {
 // Serve runs all roles in one process until the context ends, and returns nil then.
 func Serve(ctx context.Context, cfg ServeConfig, env Env) error {
 	var faults faults
-	faults.query(cfg.Query.Query)
-	faults.promql(cfg.Query.Prom)
-	faults.door(cfg.Query)
+	faults.query(cfg.Query)
 	faults.access(cfg.Access)
 	faults.azure(cfg.Azure, cfg.Ingest.Account)
 	if err := errors.Join(append(faults, cfg.Lanes.Views.Validate(), cfg.Ingest.Validate())...); err != nil {

@@ -8,8 +8,6 @@ package read
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -29,8 +27,7 @@ type Directory interface {
 	Refresh(ctx context.Context) (*control.View, error)
 }
 
-// Config is what a Reader needs. Chunks, Heads and Directory have no default; neither do the limits, which must be
-// above 0.
+// Config is what a Reader needs, with all limits above 0: query.Config has checked them.
 type Config struct {
 	Chunks    store.Reader
 	Heads     store.Heads
@@ -51,24 +48,6 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-func (c Config) validate() error {
-	var errs []error
-	check := func(ok bool, what string) {
-		if !ok {
-			errs = append(errs, errors.New("query: "+what))
-		}
-	}
-	check(c.Chunks != nil, "Reader is missing")
-	check(c.Heads != nil, "Heads is missing")
-	check(c.Directory != nil, "Directory is missing")
-	check(c.Fanout > 0, fmt.Sprintf("Fanout %d is not above 0", c.Fanout))
-	check(c.Bytes > 0, fmt.Sprintf("MemoryBytes %d is not above 0", c.Bytes))
-	check(c.TotalBytes >= c.Bytes, fmt.Sprintf("TotalMemoryBytes %d is less than the %d of one query", c.TotalBytes,
-		c.Bytes))
-	check(c.MaxRUs > 0, fmt.Sprintf("MaxRUs %g is not above 0", c.MaxRUs))
-	return errors.Join(errs...)
-}
-
 // Reader makes queries. It is safe for any number of callers, starts nothing that outlives a call, and remembers
 // between calls only how far was answered (rule R3), which containers there were, and chunks, within a bound.
 type Reader struct {
@@ -84,15 +63,12 @@ type Reader struct {
 // silentEvery is how often it is logged that heads do not answer.
 const silentEvery = 10 * time.Second
 
-// New makes a Reader. Its errors name the fields of query.Config.
-func New(cfg Config) (*Reader, error) {
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
+// New makes a Reader.
+func New(cfg Config) *Reader {
 	return &Reader{
 		cfg: cfg, progress: newProgress(), pool: &pool{limit: cfg.TotalBytes}, silent: rate.Sometimes{Interval: silentEvery},
 		cache: newCache(cfg.CacheBytes, cfg.CacheAge, cfg.Registerer), pace: newPace(),
-	}, nil
+	}
 }
 
 // Await waits until heads have taken the records that the context asks for, if any: see After.
