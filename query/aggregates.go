@@ -29,10 +29,12 @@ func (q *Querier) Aggregates(ctx context.Context, r Request, ask Aggregation,
 		ask.By = &by
 	}
 	var grouped *merge.Grouped
-	res, err := q.answer(ctx, "aggregates", r, read.Unordered, func(cfg merge.Config) read.Sink {
-		grouped = merge.NewGrouped(cfg, ask)
-		return grouped
-	}, func() error { return grouped.Each(emit) })
+	res, err := q.answer(ctx, question{kind: "aggregates", Request: r,
+		open: func(_ context.Context, cfg merge.Config) read.Sink {
+			grouped = merge.NewGrouped(cfg, ask)
+			return grouped
+		},
+		finish: func(ctx context.Context) error { return grouped.Each(streamed(ctx, emit)) }})
 	var limit *LimitError
 	if errors.As(err, &limit) {
 		limit.Narrow = append(limit.Narrow, "take a longer step, fewer groups (by), or no percentiles (aggregate)")

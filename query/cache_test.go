@@ -254,6 +254,7 @@ func TestWhoReadsForOthersMayGo(t *testing.T) {
 		days(w, []string{"m1"}, 1, 2)
 		ended := 0
 		q := newQuerier(t, w, func(c *query.Config) {
+			c.Timeout = 24 * time.Hour
 			c.Reader = scanner(func(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error) {
 				select {
 				case <-time.After(time.Minute):
@@ -292,6 +293,7 @@ func TestAShortRangeDoesNotWaitForALongOne(t *testing.T) {
 		days(w, []string{"m1"}, 3, 2)
 		month := telemetry.Range{From: noon.AddDate(0, 0, -19).UnixMilli(), To: noon.UnixMilli()}
 		q := newQuerier(t, w, func(c *query.Config) {
+			c.Timeout = 24 * time.Hour
 			c.Reader = scanner(func(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error) {
 				if s.Range.To-s.Range.From > 2*telemetry.DayMillis && s.Range.From < month.To-3*telemetry.DayMillis {
 					time.Sleep(time.Minute)
@@ -328,6 +330,7 @@ func TestAShortRangeDoesNotBecomeALongOne(t *testing.T) {
 		days(w, []string{"m1"}, 3, 2)
 		w.Now = w.Now.Add(10 * time.Minute)
 		q := newQuerier(t, w, func(c *query.Config) {
+			c.Timeout = 24 * time.Hour
 			c.Reader = scanner(func(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error) {
 				pause := time.Minute
 				if s.Range.From < noon.AddDate(0, 0, -2).UnixMilli() {
@@ -366,6 +369,7 @@ func TestALongRangeThatNobodyWaitsForIsForgotten(t *testing.T) {
 		w.Now = w.Now.Add(10 * time.Minute)
 		slow := true
 		q := newQuerier(t, w, func(c *query.Config) {
+			c.Timeout = 24 * time.Hour
 			c.Reader = scanner(func(ctx context.Context, s store.Scan, yield func([]byte) error) (store.Usage, error) {
 				if slow {
 					time.Sleep(time.Minute)

@@ -16,8 +16,10 @@ type Change = merge.Change
 func (q *Querier) Changes(ctx context.Context, r Request, since int64, emit func(Change) error) (Result, error) {
 	var changes *merge.Changes
 	r.since = since
-	return q.answer(ctx, "changes", r, read.Unordered, func(cfg merge.Config) read.Sink {
-		changes = merge.NewChanges(cfg, since, r.AsOf)
-		return changes
-	}, func() error { return changes.Each(emit) })
+	return q.answer(ctx, question{kind: "changes", Request: r,
+		open: func(_ context.Context, cfg merge.Config) read.Sink {
+			changes = merge.NewChanges(cfg, since, r.AsOf)
+			return changes
+		},
+		finish: func(ctx context.Context) error { return changes.Each(streamed(ctx, emit)) }})
 }

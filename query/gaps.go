@@ -27,6 +27,14 @@ type GapsRequest struct {
 // Case reads what is known of a device: whole days, so that chains can be held against themselves. What was refused is
 // left to the caller. Errors are those of Readings.
 func (q *Querier) Case(ctx context.Context, r GapsRequest) (c gaps.Case, res Result, err error) {
+	err = q.Admit(ctx, r.Tenant, func(ctx context.Context) error {
+		c, res, err = q.evidence(ctx, r)
+		return err
+	})
+	return c, res, err
+}
+
+func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Case, res Result, err error) {
 	now := q.cfg.Now().UnixMilli()
 	r.Range.To = min(r.Range.To, now+1)
 	c = gaps.Case{Range: r.Range, Expect: r.Expect, Known: -1}

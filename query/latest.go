@@ -16,10 +16,12 @@ import (
 // Errors are those of Readings.
 func (q *Querier) Latest(ctx context.Context, r Request, emit func(Last) error) (Result, error) {
 	var latest *merge.Latest
-	return q.answer(ctx, "latest", r, read.Unordered, func(cfg merge.Config) read.Sink {
-		latest = merge.NewLatest(cfg)
-		return latest
-	}, func() error { return latest.Each(emit) })
+	return q.answer(ctx, question{kind: "latest", Request: r,
+		open: func(_ context.Context, cfg merge.Config) read.Sink {
+			latest = merge.NewLatest(cfg)
+			return latest
+		},
+		finish: func(ctx context.Context) error { return latest.Each(streamed(ctx, emit)) }})
 }
 
 // latestLooks is how far Nearest looks back, look by look.

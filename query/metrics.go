@@ -23,6 +23,7 @@ type metrics struct {
 	laneQueries  prometheus.Counter
 	laneSaved    prometheus.Counter
 	incomplete   prometheus.Counter
+	timeouts     *prometheus.CounterVec
 	memory       prometheus.Histogram
 }
 
@@ -62,6 +63,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Request units that chunks in the place of lanes would have cost, as estimated from earlier reads."}),
 		incomplete: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_incomplete_total", Help: "Answers that were not complete."}),
+		timeouts: f.NewCounterVec(prometheus.CounterOpts{
+			Name: "binnacle_query_timeouts_total",
+			Help: "Queries that took longer than --query-timeout or the request's timeout, by what they waited for: store, other.",
+		}, []string{"waiting_for"}),
 		memory: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "binnacle_query_peak_bytes", Help: "The most bytes of chunks and columns that a query held.",
 			Buckets: prometheus.ExponentialBuckets(16<<10, 4, 9),

@@ -20,6 +20,7 @@ import (
 	"binnacle/query/read"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
 )
 
 // Config is what a Querier needs. Reader, Heads, Directory and Catalog have no default. Its tags are package
@@ -50,6 +51,10 @@ type Config struct {
 	MaxQueries   int           `help:"Queries that run at the same time; of one tenant half of them." default:"32"`
 	MaxQueued    int           `help:"Queries that wait for their turn, of each tenant." default:"64"`
 	QueueTimeout time.Duration `help:"How long a query waits for its turn." default:"30s"`
+
+	// Timeout begins when it is the query's turn. An answer that is streamed may take longer as long as the client takes
+	// more of it.
+	Timeout time.Duration `name:"query-timeout" help:"How long one query may take. A request may ask for less (timeout)." default:"30s"`
 
 	// Limits are of tenants for which nothing else is set. Each of several queriers grants a part of them.
 	Limits   control.QueryLimits `kong:"embed,prefix='tenant-'"`
@@ -94,6 +99,7 @@ func (c Config) Validate() error {
 	check(c.MaxQueries > 0, "--max-queries %d is not above 0", c.MaxQueries)
 	check(c.MaxQueued > 0, "--max-queued %d is not above 0", c.MaxQueued)
 	check(c.Queriers > 0, "--queriers %d is not above 0", c.Queriers)
+	check(c.Timeout > 0, "--query-timeout %s is not above 0", c.Timeout)
 	check(c.QueueTimeout > 0, "--queue-timeout %s is not above 0", c.QueueTimeout)
 	return errors.Join(errs...)
 }
@@ -119,7 +125,8 @@ type Querier struct {
 	metrics  *metrics
 	devices  *control.Devices
 	uses     uses
-	versions versions // of what heads knew when the copies of catalogs were read
+	versions versions       // of what heads knew when the copies of catalogs were read
+	silent   rate.Sometimes // logs that the store does not answer
 }
 
 // New makes a Querier. Its error tells all that is wrong with the configuration.
@@ -136,7 +143,7 @@ func New(cfg Config) (*Querier, error) {
 		Now: cfg.Now, Logger: cfg.Logger,
 	})
 	q := &Querier{
-		cfg: cfg, reader: reader, metrics: newMetrics(cfg.Registerer),
+		cfg: cfg, reader: reader, metrics: newMetrics(cfg.Registerer), silent: rate.Sometimes{Interval: silentEvery},
 		devices: control.NewDevices(control.DevicesConfig{
 			Catalog: cfg.Catalog, Bytes: cfg.TagsBytes, Now: cfg.Now,
 		}),
@@ -145,6 +152,9 @@ func New(cfg Config) (*Querier, error) {
 	q.gate = newGate(cfg.MaxQueries, cfg.MaxQueued, cfg.QueueTimeout, q.places)
 	return q, nil
 }
+
+// Timeout returns how long one query may take.
+func (q *Querier) Timeout() time.Duration { return q.cfg.Timeout }
 
 // limits is what a tenant may take, of all queriers together.
 func (q *Querier) limits(tenant string) control.QueryLimits {
@@ -176,7 +186,9 @@ func (q *Querier) observed(ctx context.Context, kind, tenant string,
 	if ctx.Value(turn{}) == tenant {
 		return run(store.WithMeter(ctx, meter), meter)
 	}
-	return q.Admit(ctx, tenant, func(ctx context.Context) error { return run(store.WithMeter(ctx, meter), meter) })
+	return q.admit(ctx, tenant, func(ctx context.Context, d *deadline) error {
+		return run(context.WithValue(store.WithMeter(ctx, meter), deadlineKey{}, d), meter)
+	})
 }
 
 // turn is the key of the tenant whose turn it is, in a context.
@@ -184,8 +196,12 @@ type turn struct{}
 
 // Admit runs a query of a tenant when its turn has come. What run asks of the Querier for that tenant, with the context
 // that it gets, is part of the one query and waits for no turn of its own; what that costs is the tenant's. Errors are
-// ErrBusy, a *QuotaError, the context's and those of run.
+// ErrBusy, a *QuotaError, a *TimeoutError, the context's and those of run.
 func (q *Querier) Admit(ctx context.Context, tenant string, run func(context.Context) error) error {
+	return q.admit(ctx, tenant, func(ctx context.Context, _ *deadline) error { return run(ctx) })
+}
+
+func (q *Querier) admit(ctx context.Context, tenant string, run func(context.Context, *deadline) error) error {
 	if err := q.refused(tenant, q.quotas.ask(tenant)); err != nil {
 		return err
 	}
@@ -194,11 +210,13 @@ func (q *Querier) Admit(ctx context.Context, tenant string, run func(context.Con
 		return q.refused(tenant, err)
 	}
 	defer leave()
+	ctx, d := q.begin(ctx)
+	defer d.stop()
 	ctx = store.WithMeter(ctx, &store.Meter{Charged: func(rus float64) {
 		q.quotas.spend(tenant, rus)
 		q.metrics.charged(tenant, rus)
 	}})
-	return q.refused(tenant, run(context.WithValue(ctx, turn{}, tenant)))
+	return q.refused(tenant, q.timedOut(ctx, run(context.WithValue(ctx, turn{}, tenant), d)))
 }
 
 // SourceHeader is the header, or the trailer, that tells where an answer came from.

@@ -20,11 +20,12 @@ func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error)
 		order = read.Descending
 	}
 	var rows *merge.Rows
-	res, err := q.answer(ctx, "readings", r, order, func(cfg merge.Config) read.Sink {
-		rows = merge.NewRows(cfg, order, r.Limit, emit)
-		rows.After(r.After)
-		return rows
-	}, func() error { return nil })
+	res, err := q.answer(ctx, question{kind: "readings", Request: r, order: order,
+		open: func(ctx context.Context, cfg merge.Config) read.Sink {
+			rows = merge.NewRows(cfg, order, r.Limit, streamed(ctx, emit))
+			rows.After(r.After)
+			return rows
+		}})
 	if rows != nil {
 		res.Truncated = rows.Truncated()
 		q.metrics.rows.Add(float64(rows.Count()))
@@ -36,10 +37,12 @@ func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error)
 // are those of Readings.
 func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error) (Result, error) {
 	var series *merge.Series
-	return q.answer(ctx, "series", r, read.Unordered, func(cfg merge.Config) read.Sink {
-		series = merge.NewSeries(cfg)
-		return series
-	}, func() error { return series.Each(emit) })
+	return q.answer(ctx, question{kind: "series", Request: r,
+		open: func(_ context.Context, cfg merge.Config) read.Sink {
+			series = merge.NewSeries(cfg)
+			return series
+		},
+		finish: func(ctx context.Context) error { return series.Each(streamed(ctx, emit)) }})
 }
 
 // Statistics calls emit with the statistics of each series and kind of value, by buckets of a step from the range's
@@ -48,33 +51,39 @@ func (q *Querier) Series(ctx context.Context, r Request, emit func(Curve) error)
 func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration,
 	emit func(Statistic) error) (Result, error) {
 	var statistics *merge.Statistics
-	return q.answer(ctx, "statistics", r, read.Unordered, func(cfg merge.Config) read.Sink {
-		statistics = merge.NewStatistics(cfg, step.Milliseconds())
-		return statistics
-	}, func() error { return statistics.Each(emit) })
+	return q.answer(ctx, question{kind: "statistics", Request: r,
+		open: func(_ context.Context, cfg merge.Config) read.Sink {
+			statistics = merge.NewStatistics(cfg, step.Milliseconds())
+			return statistics
+		},
+		finish: func(ctx context.Context) error { return statistics.Each(streamed(ctx, emit)) }})
 }
 
-// answer reads what a request asks for into a sink, and then calls finish.
-func (q *Querier) answer(
-	ctx context.Context, kind string, r Request, order read.Order, open func(merge.Config) read.Sink, finish func() error,
-) (res Result, err error) {
-	return q.answerWith(ctx, kind, r, order, nil, open, finish)
+// question is a request, what reads it, and what makes the answer of that.
+type question struct {
+	Request
+	kind  string
+	order read.Order
+	lanes *Lanes // for a sink that takes lanes too; nil for none
+
+	open   func(context.Context, merge.Config) read.Sink
+	finish func(context.Context) error // nil for nothing
 }
 
-// answerWith is answer for a sink that takes lanes too.
-func (q *Querier) answerWith(ctx context.Context, kind string, r Request, order read.Order, lanes *Lanes,
-	open func(merge.Config) read.Sink, finish func() error) (res Result, err error) {
-	err = q.observed(ctx, kind, r.Tenant, func(ctx context.Context, spent *store.Meter) error {
+// answer reads what a question asks for into its sink, and finishes the answer. Both have the context of the query.
+func (q *Querier) answer(ctx context.Context, asked question) (res Result, err error) {
+	r := asked.Request
+	err = q.observed(ctx, asked.kind, r.Tenant, func(ctx context.Context, spent *store.Meter) error {
 		under := q.underway(read.Request{
 			Tenant: r.Tenant, Devices: distinct(r.Devices), Metrics: distinct(r.Metrics), Range: r.Range,
-			Order: order, Early: r.Limit > 0, Strict: r.Strict, Timeout: r.Timeout,
-			AsOf: r.AsOf, Since: r.since, Clips: kind == "series",
-			Lanes: lanes,
+			Order: asked.order, Early: r.Limit > 0, Strict: r.Strict, AsOf: r.AsOf, Since: r.since,
+			Clips: asked.kind == "series", Lanes: asked.lanes,
 		})
 		defer under.Close()
-		err := under.Run(ctx, open(merge.Config{Range: under.Range(), Metrics: distinct(r.Metrics), Memory: under.Memory}))
-		if err == nil {
-			err = under.Explain(finish())
+		err := under.Run(ctx, asked.open(ctx, merge.Config{Range: under.Range(), Metrics: distinct(r.Metrics),
+			Memory: under.Memory}))
+		if err == nil && asked.finish != nil {
+			err = under.Explain(asked.finish(ctx))
 		}
 		if errors.Is(err, ErrEnough) {
 			err = nil

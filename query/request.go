@@ -3,15 +3,11 @@ package query
 import (
 	"errors"
 	"slices"
-	"time"
 
 	"binnacle/internal/telemetry"
 	"binnacle/query/merge"
 	"binnacle/query/read"
 )
-
-// DefaultTimeout is how long a strict query waits for the heads to reach the log's end.
-const DefaultTimeout = read.DefaultTimeout
 
 // What callers branch on. Nothing is known to be wrong with a request that failed with one of these: it may be sent
 // again.
@@ -33,6 +29,12 @@ type Memory = read.Memory
 // LimitError says that an answer can't be made within the limits of one query, and what to narrow.
 type LimitError = read.LimitError
 
+// TimeoutError says that a query has taken as long as it may: Config.Timeout, or less if its context says so.
+type TimeoutError = read.TimeoutError
+
+// WithTimeout returns a context whose queries may take so long, if that is less than Config.Timeout.
+var WithTimeout = read.WithTimeout
+
 // NotYetError says that an answer would not include the records that it was asked to.
 type NotYetError = read.NotYetError
 
@@ -49,12 +51,11 @@ type Request struct {
 	Devices    []string // nil: all
 	Metrics    []string // nil: all; else rows that have none of them do not appear
 	Range      telemetry.Range
-	Descending bool          // the whole order turned round; of rows only
-	Limit      int           // rows, the first ones in the order; 0: all
-	After      *Row          // rows up to and including this one, in the order, are left out; nil: none
-	Strict     bool          // wait for the log end at the query's start
-	Timeout    time.Duration // of that wait, 0: DefaultTimeout
-	AsOf       int64         // what was stored by then, ms since 1970 UTC; 0: what there is now, with heads
+	Descending bool  // the whole order turned round; of rows only
+	Limit      int   // rows, the first ones in the order; 0: all
+	After      *Row  // rows up to and including this one, in the order, are left out; nil: none
+	Strict     bool  // wait for the log end at the query's start
+	AsOf       int64 // what was stored by then, ms since 1970 UTC; 0: what there is now, with heads
 
 	since int64 // an earlier moment that the answer is about, too
 }

@@ -13,15 +13,17 @@ func (q *Querier) Strips(ctx context.Context, r Request, lanes Lanes, emit func(
 	lanes.Metric = r.Metrics[0]
 	var strips *merge.Strips
 	some := false
-	res, err := q.answerWith(ctx, "series", r, read.Unordered, &lanes, func(cfg merge.Config) read.Sink {
-		strips = merge.NewStrips(cfg, distinct(r.Devices))
-		return strips
-	}, func() error {
-		return strips.Each(func(s *Strip) error {
-			some = true
-			return emit(s)
-		})
-	})
+	res, err := q.answer(ctx, question{kind: "series", Request: r, lanes: &lanes,
+		open: func(_ context.Context, cfg merge.Config) read.Sink {
+			strips = merge.NewStrips(cfg, distinct(r.Devices))
+			return strips
+		},
+		finish: func(ctx context.Context) error {
+			return strips.Each(streamed(ctx, func(s *Strip) error {
+				some = true
+				return emit(s)
+			}))
+		}})
 	if err == nil && some {
 		q.uses.note(r.Tenant, lanes.Metric, res.Stats.LanesSaved)
 	}

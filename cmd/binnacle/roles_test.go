@@ -130,7 +130,7 @@ func TestEveryFaultAtOnce(t *testing.T) {
 			"--retention=-1d",
 			"--max-months=0", "--query-fanout=0", "--query-memory-mb=0", "--queries-memory-mb=-1", "--query-max-rus=0",
 			"--max-queries=0", "--tags-age=0s", "--tags-memory-mb=0", "--assign=3/3",
-			"--max-queued=0", "--queue-timeout=0s", "--promql-lookback=0s", "--promql-timeout=0s", "--promql-max-samples=0",
+			"--max-queued=0", "--queue-timeout=0s", "--promql-lookback=0s", "--query-timeout=0s", "--promql-max-samples=0",
 			"--promql-memory-mb=0", "--physical-partitions=-1", "--partition-bytes=-1",
 		},
 		"broker":   {"--partitions=0", "--kafka-mb=-1", "--data-dir="},

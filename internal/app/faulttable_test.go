@@ -248,7 +248,7 @@ func (c *crossing) statistics(p *process) {
 		want[at.device] = sums{s.count + 1, min(s.min, v), max(s.max, v), s.sum + v}
 	}
 	result, err := p.query.Statistics(context.Background(), query.Request{
-		Tenant: "acme", Range: binning.All, Strict: true, Timeout: 20 * time.Second,
+		Tenant: "acme", Range: binning.All, Strict: true,
 	}, 0, func(s query.Statistic) error {
 		require.NotContains(c.t, got, s.Device)
 		got[s.Device] = sums{s.Count, s.Min.Float(), s.Max.Float(), s.Sum.Float()}

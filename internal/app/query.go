@@ -67,7 +67,6 @@ func (p *process) openAPI(cfg QueryConfig) (door, error) {
 // promql notes what is wrong with the settings of PromQL.
 func (f *faults) promql(c prom.Config) {
 	f.check(c.Lookback >= time.Millisecond, "--promql-lookback %s is less than 1ms", c.Lookback)
-	f.check(c.Timeout > 0, "--promql-timeout %s is not above 0", c.Timeout)
 	f.check(c.MaxSamples > 0, "--promql-max-samples %d is not above 0", c.MaxSamples)
 	f.check(c.MemoryBytes > 0, "--promql-memory-mb %d is not above 0", c.MemoryBytes>>20)
 }

@@ -174,7 +174,7 @@ type point struct {
 
 // answer is all readings of acme, strictly: it waits until everything published before is in.
 func (p *process) answer(t *testing.T) map[point]float64 {
-	out, complete := p.ask(t, query.Request{Tenant: "acme", Range: binning.All, Strict: true, Timeout: 20 * time.Second})
+	out, complete := p.ask(t, query.Request{Tenant: "acme", Range: binning.All, Strict: true})
 	require.True(t, complete)
 	return out
 }

@@ -132,6 +132,35 @@ func (c *Client) Items(container string) *Items { return &Items{c, container} }
 type connection struct {
 	*azcosmos.Client
 	key string
+
+	begin  sync.Once
+	known  chan struct{} // closed when the SDK has read the account's endpoints, or could not
+	broken error         // why it could not; set before known is closed
+}
+
+// connect waits until the SDK has read the account's endpoints. It does that for the first request, for up to a minute
+// whatever the request's context says: here who has less time leaves.
+func (az *connection) connect(ctx context.Context) error {
+	az.begin.Do(func() {
+		go func() {
+			defer close(az.known)
+			ended, cancel := context.WithCancel(context.Background())
+			cancel() // of this request nothing is sent but the read of the account
+			database, err := az.NewDatabase(store.Database)
+			if err == nil {
+				_, err = database.Read(ended, nil)
+			}
+			if !errors.Is(err, context.Canceled) {
+				az.broken = err
+			}
+		}()
+	})
+	select {
+	case <-az.known:
+		return az.broken
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // dial makes the SDK's client. Its own retries of 429 are off: they would hide what was throttled.
@@ -150,7 +179,7 @@ func (c *Client) dial() (*connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cosmos: client for %s: %w", c.cfg.Endpoint, err)
 	}
-	return &connection{az, key}, nil
+	return &connection{Client: az, key: key, known: make(chan struct{})}, nil
 }
 
 // renew exchanges an SDK client that has not reached the account: it would remember its failure for five

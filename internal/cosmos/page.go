@@ -56,6 +56,9 @@ const emptyPage = `{"Documents":[]}`
 
 // Do implements policy.Policy.
 func (takePages) Do(r *policy.Request) (*http.Response, error) {
+	if err := r.Raw().Context().Err(); err != nil {
+		return nil, err // as a transport would say: connect counts on it
+	}
 	p, ok := r.Raw().Context().Value(pageKey{}).(*page)
 	if !ok || r.Raw().Header.Get(queryHeader) == "" {
 		return r.Next()

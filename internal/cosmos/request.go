@@ -54,14 +54,20 @@ func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context,
 			}
 		}
 		az, began := c.az.Load(), c.cfg.Now()
-		resp, err := send(to.prioritised(ctx), az.Client)
+		var resp azcosmos.Response
+		err := az.connect(ctx)
+		if err == nil {
+			resp, err = send(to.prioritised(ctx), az.Client)
+		}
 		answer := asError(err)
 		charge := chargeOf(resp.RawResponse, answer)
 		receipt.RUs += charge
 		took := c.cfg.Now().Sub(began)
 		c.metrics.request(to, result(err, answer), charge, took)
 		store.Charge(ctx, charge, answer != nil && answer.Status == http.StatusTooManyRequests)
-		c.reached(az, err, answer)
+		if ctx.Err() == nil {
+			c.reached(az, err, answer)
+		}
 		c.paced(ctx, to, gate, outcomeOf(resp.RawResponse, answer, took), charge)
 		switch {
 		case err == nil:

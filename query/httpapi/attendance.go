@@ -12,7 +12,7 @@ import (
 	"binnacle/query"
 )
 
-var attendanceParameters = []string{"prefix", "limit", "from", "to", "step"}
+var attendanceParameters = []string{"prefix", "limit", "from", "to", "step", "timeout"}
 
 const (
 	defaultAttendees = 10_000

@@ -11,7 +11,7 @@ import (
 	"binnacle/query/gaps"
 )
 
-var gapsParameters = []string{"device", "from", "to", "expect", "sequence"}
+var gapsParameters = []string{"device", "from", "to", "expect", "sequence", "timeout"}
 
 const (
 	minExpect = time.Millisecond // event times are whole ones

@@ -20,10 +20,10 @@ const defaultListLimit = 1000
 const maxDevices = 50_000
 
 var (
-	devicesParameters     = []string{"prefix", "match", "after", "limit"}
-	metricsParameters     = []string{"prefix", "limit"}
-	facetsParameters      = []string{"prefix", "match", "tag", "limit"}
-	cardinalityParameters = []string{"prefix", "match", "limit"}
+	devicesParameters     = []string{"prefix", "match", "after", "limit", "timeout"}
+	metricsParameters     = []string{"prefix", "limit", "timeout"}
+	facetsParameters      = []string{"prefix", "match", "tag", "limit", "timeout"}
+	cardinalityParameters = []string{"prefix", "match", "limit", "timeout"}
 )
 
 // device is query.Device on the wire.

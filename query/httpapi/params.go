@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"binnacle/internal/duration"
+	"binnacle/query"
 )
 
 // parameterError says what is wrong with a parameter and what is allowed.
@@ -61,6 +62,9 @@ func parse(r *http.Request, allowed []string, repeatable ...string) *params {
 		if len(values[name]) > 1 && !slices.Contains(repeatable, name) {
 			p.fail(name, "stands %d times; once is allowed", len(values[name]))
 		}
+	}
+	if timeout := p.duration("timeout", 0, maxTimeout); timeout > 0 {
+		*r = *r.WithContext(query.WithTimeout(r.Context(), timeout))
 	}
 	return p
 }

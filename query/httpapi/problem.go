@@ -3,12 +3,14 @@ package httpapi
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/access"
+	"binnacle/internal/duration"
 	"binnacle/query"
 )
 
@@ -64,6 +66,7 @@ func problemOf(err error) *problem {
 	var limit *query.LimitError
 	var denied *access.Denied
 	var late *query.NotYetError
+	var timeout *query.TimeoutError
 	var quota *query.QuotaError
 	switch {
 	case errors.As(err, &late):
@@ -76,6 +79,12 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusUnprocessableEntity, Detail: limit.Error()}
 	case errors.As(err, &quota):
 		return &problem{Status: http.StatusTooManyRequests, Detail: quota.Error(), retry: quota.RetryAfter}
+	case errors.As(err, &timeout) && timeout.Read != "":
+		return &problem{Status: http.StatusGatewayTimeout,
+			Detail: fmt.Sprintf("the store has not answered within %s; try again", duration.String(timeout.After))}
+	case errors.As(err, &timeout):
+		return &problem{Status: http.StatusGatewayTimeout, Detail: fmt.Sprintf("the query takes longer than %s; ask for less, "+
+			"or for more time: up to --query-timeout (timeout)", duration.String(timeout.After))}
 	case errors.Is(err, errOldProtocol):
 		return &problem{Status: http.StatusHTTPVersionNotSupported, Detail: err.Error()}
 	case errors.Is(err, query.ErrBusy):

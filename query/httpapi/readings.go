@@ -103,7 +103,6 @@ func (a *api) asked(p *params, tenant string) query.Request {
 	// Without from the range is the hour before its end.
 	q.Range.From = p.instant("from", now, max(0, min(q.Range.To, clamp(now))-defaultRange.Milliseconds()))
 	q.Strict = p.word("strict", "false", "true") == "true"
-	q.Timeout = p.duration("timeout", query.DefaultTimeout, maxTimeout)
 	q.AsOf = p.moment("as_of", now, 0)
 	if q.AsOf > 0 && (q.Strict || p.after) {
 		p.fail("as_of", "may not stand beside strict=true or %s, which are about now", AfterHeader)

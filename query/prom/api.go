@@ -43,7 +43,6 @@ type Config struct {
 	Logger  *slog.Logger     `kong:"-"` // none
 
 	Lookback    time.Duration `name:"promql-lookback" help:"How old a sample PromQL takes for the current one, unless the tenant or a request says something else." default:"5m"`
-	Timeout     time.Duration `name:"promql-timeout" help:"How long one PromQL query may take." default:"2m"`
 	MaxSamples  int           `name:"promql-max-samples" help:"Samples that one PromQL query may hold at a time." default:"5000000"`
 	MemoryBytes int64         `name:"promql-memory-mb" help:"What the samples that one PromQL query reads may take, in MiB." type:"mib" default:"256"`
 }
@@ -79,7 +78,7 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	a := &api{cfg: cfg, parser: parser.NewParser(parser.Options{})}
 	a.engine = promql.NewEngine(promql.EngineOpts{
-		Logger: cfg.Logger, MaxSamples: cfg.MaxSamples, Timeout: cfg.Timeout, LookbackDelta: cfg.Lookback,
+		Logger: cfg.Logger, MaxSamples: cfg.MaxSamples, Timeout: cfg.Querier.Timeout(), LookbackDelta: cfg.Lookback,
 		EnableAtModifier: true, EnableNegativeOffset: true, EnablePerStepStats: true, Parser: a.parser,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() },
 	})

@@ -1,12 +1,10 @@
 package read
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"binnacle/internal/store"
 )
@@ -21,8 +19,8 @@ func (e *NotYetError) Error() string {
 
 type afterKey struct{}
 
-// WithAfter makes a context whose queries include the records below some ends: they wait until heads have read so far,
-// for as long as a strict query waits for the log's end, and then fail with a *NotYetError.
+// WithAfter returns a context whose queries include the records below some ends: they wait until heads have read so far,
+// for at most half of their time, and then fail with a *NotYetError.
 func WithAfter(ctx context.Context, ends []store.LogEnd) context.Context {
 	return context.WithValue(ctx, afterKey{}, ends)
 }
@@ -33,16 +31,16 @@ func afterOf(ctx context.Context) []store.LogEnd {
 }
 
 // reaching takes a snapshot that includes what the context asks for.
-func (r *Reader) reaching(ctx context.Context, ask store.HeadRequest, timeout time.Duration) (snapshot, error) {
+func (r *Reader) reaching(ctx context.Context, ask store.HeadRequest) (snapshot, error) {
 	after := afterOf(ctx)
 	s, err := r.snapshot(ctx, ask)
 	if err != nil || s.behind(after) == nil {
 		return s, err
 	}
-	waiting, cancel := context.WithTimeout(ctx, cmp.Or(timeout, DefaultTimeout))
+	bounded, cancel := waiting(ctx)
 	defer cancel()
 	for s.behind(after) != nil {
-		if late := r.await(waiting, ask.Tenant, after); late != nil {
+		if late := r.await(bounded, ask.Tenant, after); late != nil {
 			if ctx.Err() != nil {
 				return s, ctx.Err()
 			}

@@ -61,10 +61,11 @@ func (q *Query) narrow() []string {
 	return out
 }
 
-// Unavailable is the error of a failed read, unless the caller has gone.
+// Unavailable returns the error of a failed read of the store: ErrUnavailable, unless the caller has gone or the query
+// has taken too long.
 func Unavailable(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return endedWhile(ctx, what)
 	}
 	return fmt.Errorf("%w: %s: %w", ErrUnavailable, what, err)
 }

@@ -123,7 +123,7 @@ func (q *Query) heads(ctx context.Context) (snapshot, error) {
 	if q.keepsBins() {
 		q.askBins(&ask)
 	}
-	s, err := q.r.reaching(ctx, ask, q.req.Timeout)
+	s, err := q.r.reaching(ctx, ask)
 	if err != nil {
 		return s, err
 	}
@@ -275,13 +275,14 @@ func bounds(f chunk.Frame) (from, to int64, ok bool) {
 // looks are the pauses between two looks at the heads of a strict query.
 var looks = retry.Policy{First: 2 * time.Millisecond, Max: 250 * time.Millisecond}
 
-// awaitLogEnd asks how far the log reaches and waits until the heads have come that far or the request's time is over.
+// awaitLogEnd asks how far the log reaches and waits until the heads have come that far, for at most half of the query's
+// time.
 // The error says that the log did not answer.
 func (r *Reader) awaitLogEnd(ctx context.Context, req Request) ([]store.LogEnd, error) {
 	if r.cfg.Log == nil {
 		return nil, fmt.Errorf("there is no log to ask")
 	}
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(req.Timeout, DefaultTimeout))
+	ctx, cancel := waiting(ctx)
 	defer cancel()
 	ends, err := r.cfg.Log.LogEnds(ctx)
 	if err != nil {

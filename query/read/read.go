@@ -77,9 +77,9 @@ func (r *Reader) Await(ctx context.Context, tenant string) error {
 	if len(ends) == 0 {
 		return nil
 	}
-	waiting, cancel := context.WithTimeout(ctx, DefaultTimeout)
+	bounded, cancel := waiting(ctx)
 	defer cancel()
-	if late := r.await(waiting, tenant, ends); late != nil && ctx.Err() == nil {
+	if late := r.await(bounded, tenant, ends); late != nil && ctx.Err() == nil {
 		return &NotYetError{late}
 	}
 	return ctx.Err()

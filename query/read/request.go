@@ -1,15 +1,10 @@
 package read
 
 import (
-	"time"
-
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )
-
-// DefaultTimeout is how long a strict query waits for the heads to reach the log's end.
-const DefaultTimeout = 10 * time.Second
 
 // Request asks for the pieces that may hold rows of one tenant.
 type Request struct {
@@ -18,10 +13,9 @@ type Request struct {
 	Metrics []string // in order, each once; nil: all
 	Range   telemetry.Range
 	Order   Order
-	Early   bool          // the sink may stop early: little is read at first. For ordered requests.
-	Strict  bool          // wait for the log end at the query's start
-	Timeout time.Duration // of that wait, 0: DefaultTimeout
-	Samples int64         // values that may be decoded; 0: no bound
+	Early   bool  // the sink may stop early: little is read at first. For ordered requests.
+	Strict  bool  // wait for the log end at the query's start
+	Samples int64 // values that may be decoded; 0: no bound
 
 	// GoOn is asked after each request to the store, by any goroutine; an error of it ends the query and is returned as
 	// it is. Nil for none.

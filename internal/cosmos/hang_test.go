@@ -1,0 +1,76 @@
+package cosmos_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"binnacle/internal/cosmos"
+	"binnacle/internal/store"
+
+	"github.com/stretchr/testify/require"
+)
+
+// silent is a service that takes requests and does not answer those that hangs holds for.
+type silent struct {
+	hangs func(*http.Request) bool
+}
+
+func (s *silent) Do(r *http.Request) (*http.Response, error) {
+	if s.hangs(r) {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	body := `{}`
+	if r.URL.Path == "" || r.URL.Path == "/" {
+		body = `{"writableLocations":[],"readableLocations":[]}`
+	} else if r.Method == http.MethodPost {
+		body = `{"Documents":[]}`
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Request: r,
+		Body: io.NopCloser(strings.NewReader(body))}, nil
+}
+
+// A request ends with its context whatever does not answer: the account, which the SDK asks first, or a container.
+func TestSilentServiceEndsWithContext(t *testing.T) {
+	account := func(r *http.Request) bool { return r.URL.Path == "" || r.URL.Path == "/" }
+	for name, hangs := range map[string]func(*http.Request) bool{
+		"account": account, "container": func(r *http.Request) bool { return !account(r) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &silent{hangs: hangs}
+				endpoints++
+				c, err := cosmos.New(cosmos.Config{Endpoint: fmt.Sprintf("http://silent-%d.invalid/", endpoints),
+					Credential: cosmos.FixedKey("a2V5"), Transport: s})
+				require.NoError(t, err)
+				defer c.Close()
+				began := time.Now()
+				done := make(chan error)
+				for range 3 {
+					go func() {
+						ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+						defer cancel()
+						_, err := c.Chunks().Scan(ctx, store.Scan{Key: key, Range: anytime}, func([]byte) error { return nil })
+						done <- err
+					}()
+				}
+				for range 3 {
+					require.ErrorIs(t, <-done, context.DeadlineExceeded)
+				}
+				require.Equal(t, 5*time.Second, time.Since(began))
+				s.hangs = func(*http.Request) bool { return false }
+				time.Sleep(2 * time.Minute) // the SDK has given up on the account
+				for range 2 {               // the first one may learn of that
+					_, err = c.Chunks().Scan(t.Context(), store.Scan{Key: key, Range: anytime}, func([]byte) error { return nil })
+				}
+				require.NoError(t, err)
+			})
+		})
+	}
+}

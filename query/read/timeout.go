@@ -1,0 +1,53 @@
+package read
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// TimeoutError says that a query has taken as long as it may. The same request may be sent again.
+type TimeoutError struct {
+	After time.Duration
+	Read  string // the read of the store that was not answered; "" for none
+}
+
+// Error says what was waited for.
+func (e *TimeoutError) Error() string {
+	if e.Read == "" {
+		return fmt.Sprintf("the query takes longer than %s", e.After)
+	}
+	return fmt.Sprintf("the store does not answer within %s: %s", e.After, e.Read)
+}
+
+// Is makes errors.Is(err, context.DeadlineExceeded) true.
+func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// endedWhile returns why the context of a query has ended while it read something of the store.
+func endedWhile(ctx context.Context, reading string) error {
+	var timeout *TimeoutError
+	if errors.As(context.Cause(ctx), &timeout) {
+		return &TimeoutError{timeout.After, reading}
+	}
+	return ctx.Err()
+}
+
+type timeoutKey struct{}
+
+// WithTimeout returns a context whose queries may take so long.
+func WithTimeout(ctx context.Context, d time.Duration) context.Context {
+	return context.WithValue(ctx, timeoutKey{}, d)
+}
+
+// TimeoutOf returns how long a query of the context may take, 0 if nothing is said.
+func TimeoutOf(ctx context.Context) time.Duration {
+	d, _ := ctx.Value(timeoutKey{}).(time.Duration)
+	return d
+}
+
+// waiting returns a context that ends when a query has waited for heads for as long as it may: half of its time, so
+// that it can still read.
+func waiting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, TimeoutOf(ctx)/2)
+}
