@@ -59,7 +59,8 @@ func (d *deadline) stop() {
 // timedOut returns the error of a query that has ended with err: a *TimeoutError if it has taken too long.
 func (q *Querier) timedOut(ctx context.Context, err error) error {
 	var late, while *TimeoutError
-	if err == nil || !errors.As(context.Cause(ctx), &late) {
+	var notYet *NotYetError
+	if err == nil || errors.As(err, &notYet) || !errors.As(context.Cause(ctx), &late) {
 		return err
 	}
 	if !errors.As(err, &while) {

@@ -28,7 +28,7 @@ func TestAnswersAfterARecord(t *testing.T) {
 		require.Equal(t, httpapi.AfterHeader, parseProblem(t, a).Parameter)
 	}
 	for _, path := range []string{"readings?", "aggregates?", "latest?device=m1&"} {
-		a := ask("/api/v1/"+path+"timeout=1ms", "telemetry/0/99", "telemetry/0/100")
+		a := ask("/api/v1/"+path+"timeout=400ms", "telemetry/0/99", "telemetry/0/100")
 		require.Equal(t, http.StatusGatewayTimeout, a.status, path)
 		p := parseProblem(t, a)
 		require.Contains(t, p.Detail, "partition telemetry/0 is read to offset 100 of 101")
