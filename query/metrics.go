@@ -65,7 +65,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "binnacle_query_incomplete_total", Help: "Answers that were not complete."}),
 		timeouts: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "binnacle_query_timeouts_total",
-			Help: "Queries that took longer than --query-timeout or the request's timeout, by what they waited for: store, other.",
+			Help: "Queries that took longer than they may (--query-timeout), by what they waited for: store, other.",
 		}, []string{"waiting_for"}),
 		memory: f.NewHistogram(prometheus.HistogramOpts{
 			Name: "binnacle_query_peak_bytes", Help: "The most bytes of chunks and columns that a query held.",

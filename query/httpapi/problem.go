@@ -83,8 +83,8 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusGatewayTimeout,
 			Detail: fmt.Sprintf("the store has not answered within %s; try again", duration.String(timeout.After))}
 	case errors.As(err, &timeout):
-		return &problem{Status: http.StatusGatewayTimeout, Detail: fmt.Sprintf("the query takes longer than %s; ask for less, "+
-			"or for more time: up to --query-timeout (timeout)", duration.String(timeout.After))}
+		return &problem{Status: http.StatusGatewayTimeout, Detail: fmt.Sprintf("the query takes longer than %s; ask for "+
+			"less, or for more time: timeout, up to --query-timeout", duration.String(timeout.After))}
 	case errors.Is(err, errOldProtocol):
 		return &problem{Status: http.StatusHTTPVersionNotSupported, Detail: err.Error()}
 	case errors.Is(err, query.ErrBusy):

@@ -418,7 +418,7 @@ func TestAStrictQueryWaitsForTheLogEnd(t *testing.T) {
 	s := newServer(t, nil)
 	s.world.Log.Set(100)
 	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 99})
-	a := s.get(t, "/api/v1/readings?strict=true&timeout=5ms")
+	a := s.get(t, "/api/v1/readings?strict=true&timeout=400ms")
 	require.Contains(t, a.body, `"complete":false,"incomplete":["partition telemetry/0 is read to offset 99 of 100"]`)
 	s.world.Heads.OnCall(func() {
 		s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 100},

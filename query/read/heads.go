@@ -275,8 +275,7 @@ func bounds(f chunk.Frame) (from, to int64, ok bool) {
 // looks are the pauses between two looks at the heads of a strict query.
 var looks = retry.Policy{First: 2 * time.Millisecond, Max: 250 * time.Millisecond}
 
-// awaitLogEnd asks how far the log reaches and waits until the heads have come that far, for at most half of the query's
-// time.
+// awaitLogEnd returns how far the log reaches, once the heads have come that far or half of the query's time is over.
 // The error says that the log did not answer.
 func (r *Reader) awaitLogEnd(ctx context.Context, req Request) ([]store.LogEnd, error) {
 	if r.cfg.Log == nil {
