@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"binnacle/internal/catalog"
 	"binnacle/query"
 	"binnacle/query/querytest"
 
@@ -12,7 +13,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The encoder of pages is made for all, once: not in the bubble of a test.
+	if _, _, err := catalog.Encode(catalog.Page{Entries: []catalog.Entry{{Device: "m1"}}}); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // seeds is how many a random test takes: all, or two in short mode, as the race detector makes decoding slow.
 func seeds(all uint64) uint64 {
