@@ -65,6 +65,10 @@ type Config struct {
 	// request counts as from the other end of its connection, whatever its headers say.
 	Proxies []netip.Prefix
 
+	// AllowHost reports whether a caller that is believed for its address may name the Host of a request: a web page in
+	// a browser at such an address can send requests under a name of its own. Nil allows every name.
+	AllowHost func(*http.Request) bool
+
 	Now        func() time.Time      // time.Now
 	Logger     *slog.Logger          // none
 	Registerer prometheus.Registerer // of metrics; none
@@ -191,6 +195,11 @@ func (g *Gate) byProxy(r *http.Request, wanted string) (Caller, error) {
 	from := at.Addr().Unmap().WithZone("")
 	if err != nil || !slices.ContainsFunc(g.cfg.Proxies, func(p netip.Prefix) bool { return p.Contains(from) }) {
 		return Caller{}, unauthorized("a bearer token is needed", nil)
+	}
+	if g.cfg.AllowHost != nil && !g.cfg.AllowHost(r) {
+		return Caller{}, &Denied{Status: http.StatusForbidden, Header: "Host", Detail: fmt.Sprintf(
+			"host %.200q is not allowed without a bearer token: use localhost, 127.0.0.1, or a name from --trusted-hosts",
+			r.Host)}
 	}
 	if wanted == "" {
 		return Caller{}, &Denied{

@@ -46,9 +46,10 @@ func (f *faults) access(c AccessConfig) {
 		strings.Join(wrong, ","))
 }
 
-// gate tells who asks: by tokens in the account, and whatever else is set.
-func (p *process) gate(c AccessConfig, documents control.Documents) (*access.Gate, error) {
-	cfg := access.Config{Tokens: control.NewTokens(documents).List, Logger: p.part("access"), Registerer: p.metrics}
+// gate returns what identifies callers: by tokens in the account, by an identity provider, or by trusted addresses.
+func (p *process) gate(c AccessConfig, documents control.Documents, hosts TrustedHosts) (*access.Gate, error) {
+	cfg := access.Config{Tokens: control.NewTokens(documents).List, AllowHost: hosts.Allow, Logger: p.part("access"),
+		Registerer: p.metrics}
 	cfg.Proxies, _ = c.prefixes()
 	for _, audience := range c.Audiences {
 		cfg.Issuers = append(cfg.Issuers, access.IssuerConfig{

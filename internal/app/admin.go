@@ -10,9 +10,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// AdminConfig is where operators and their machines ask.
+// AdminConfig sets the admin listener. Metrics and health are open to everyone who reaches it; profiles, open bins,
+// limits and refused messages of all tenants are for operators.
 type AdminConfig struct {
-	Admin string `help:"Address of metrics, health and profiles." default:"127.0.0.1:7071"`
+	Admin string `help:"Address of the admin listener: metrics and health for everyone; profiles, open bins, limits and refused messages for callers on this machine or with the admin token." default:"127.0.0.1:7071"`
+
+	AdminTrust `kong:"embed"`
+}
+
+// AdminTrust sets which callers count as operators.
+type AdminTrust struct {
+	TokenFile string `name:"admin-token-file" help:"File with the admin token, which operators on other machines send as a bearer token to the admin listener. It is read again when it changes. Default: no token." placeholder:"FILE"`
+
+	Hosts TrustedHosts `kong:"embed"`
 }
 
 var errCatchingUp = errors.New("ingest is still reading what was in Kafka at the start")
@@ -23,13 +33,23 @@ func (p *process) openAdmin(cfg AdminConfig) (door, error) {
 	if err != nil {
 		return door{}, err
 	}
-	admin(p.operators, p.metrics, p.Ready)
-	d.serve(p.operators)
+	var token func() string
+	if cfg.TokenFile != "" {
+		file, err := followText(cfg.TokenFile)
+		if err != nil {
+			return door{}, fmt.Errorf("read --admin-token-file: %w", err)
+		}
+		token = file.text
+	}
+	profiles(p.operators)
+	mux := http.NewServeMux()
+	mux.Handle("/", cfg.Hosts.Operators(token, p.operators))
+	admin(mux, p.metrics, p.Ready)
+	d.serve(mux)
 	return d, nil
 }
 
-// admin answers what operators and their machines ask: metrics, health, readiness and profiles. ready says why the
-// process is not ready, nil when it is. Roles add to it.
+// admin adds what is open to everyone: metrics, health and readiness. ready returns why the process is not ready, or nil.
 func admin(mux *http.ServeMux, metrics prometheus.Gatherer, ready func() error) {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -40,6 +60,9 @@ func admin(mux *http.ServeMux, metrics prometheus.Gatherer, ready func() error) 
 		}
 		fmt.Fprintln(w, "ok")
 	})
+}
+
+func profiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

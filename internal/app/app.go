@@ -43,7 +43,7 @@ type Env struct {
 type process struct {
 	Env
 	metrics *prometheus.Registry
-	// operators is what the admin endpoint serves: roles add to it.
+	// operators handles what the admin listener serves to operators only; roles add to it.
 	operators *http.ServeMux
 	life      *lifecycle
 	added     []stage

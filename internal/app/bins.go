@@ -3,13 +3,11 @@ package app
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"binnacle/ingest"
@@ -58,75 +56,19 @@ func binsRequest(q url.Values) (req ingest.BinsRequest, err error) {
 	return req, nil
 }
 
-// BinsConfig is what `binnacle bins` asks.
+// BinsConfig sets what `binnacle bins` asks for.
 type BinsConfig struct {
-	Admin   []string `help:"Admin endpoints of the processes that ingest: host:port, or a URL." default:"127.0.0.1:7071"`
-	Tenant  string   `help:"This tenant's only." placeholder:"NAME"`
-	Devices int      `help:"How many devices of each process are listed." default:"0"`
-	By      string   `help:"Which devices first: age, those with the oldest reading, or bytes, those that take most memory." enum:"age,bytes" default:"age"`
-	JSON    bool     `name:"json" help:"Print what the endpoints answer, a line each."`
+	AdminClient `kong:"embed"`
+
+	Devices int    `help:"Number of devices to list for each process. Default: none." default:"0"`
+	By      string `help:"Which devices come first: age, the oldest reading; bytes, the most memory." enum:"age,bytes" default:"age"`
 }
 
-var errNoIngest = errors.New("this process does not ingest")
-
-// PrintBins asks each process that ingests what it holds, and prints it.
+// PrintBins asks each process that ingests for its open bins, and prints them.
 func PrintBins(ctx context.Context, cfg BinsConfig, env Env) error {
-	for i, admin := range cfg.Admin {
-		answer, err := askIngest(ctx, admin, binsPath, url.Values{
-			"tenant": {cfg.Tenant}, "devices": {strconv.Itoa(cfg.Devices)}, "by": {cfg.By},
-		})
-		if err != nil {
-			return fmt.Errorf("bins of %s: %w", admin, err)
-		}
-		if cfg.JSON {
-			if _, err := env.Stdout.Write(answer); err != nil {
-				return err
-			}
-			continue
-		}
-		var held ingest.Bins
-		if err := json.Unmarshal(answer, &held); err != nil {
-			return fmt.Errorf("bins of %s: %w", admin, err)
-		}
-		if i > 0 {
-			fmt.Fprintln(env.Stdout)
-		}
-		if err := printBins(env.Stdout, admin, held); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// askIngest is what the admin endpoint of a process that ingests answers.
-func askIngest(ctx context.Context, admin, path string, query url.Values) ([]byte, error) {
-	if !strings.Contains(admin, "://") {
-		admin = "http://" + admin
-	}
-	at, err := url.Parse(strings.TrimSuffix(admin, "/") + path)
-	if err != nil {
-		return nil, err
-	}
-	at.RawQuery = query.Encode()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(resp.Body)
-	switch {
-	case err != nil:
-		return nil, err
-	case resp.StatusCode == http.StatusNotFound:
-		return nil, errNoIngest
-	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(body)))
-	}
-	return body, nil
+	return adminReport[ingest.Bins]{"bins", binsPath, url.Values{
+		"tenant": {cfg.Tenant}, "devices": {strconv.Itoa(cfg.Devices)}, "by": {cfg.By},
+	}, printBins}.run(ctx, cfg.AdminClient, env)
 }
 
 // printBins writes what one process holds as tables.

@@ -114,7 +114,7 @@ func (d *dev) open(ctx context.Context) (err error) {
 	if d.cosmos, err = d.listen("the embedded Cosmos DB", d.cfg.Door.Cosmos); err != nil {
 		return err
 	}
-	d.cosmos.serve(d.emulator)
+	d.cosmos.serve(d.cfg.Admin.Hosts.Guard(d.emulator))
 	if d.api, err = d.openAPI(d.cfg.Query); err != nil {
 		return err
 	}
@@ -160,12 +160,9 @@ func (d *dev) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	gate, err := d.gate(d.cfg.Access, client.Documents())
+	err = d.newQuery(queryRole{cfg: d.cfg.Query, access: d.cfg.Access, hosts: d.cfg.Admin.Hosts, account: a,
+		heads: ingester, from: letterBox{in.Kafka, d.topics, in.Decode}, api: d.api})
 	if err != nil {
-		return err
-	}
-	from := letterBox{in.Kafka, d.topics, in.Decode}
-	if err := d.newQuery(d.cfg.Query, a, ingester, from, gate, d.api); err != nil {
 		return err
 	}
 	if d.topics.Patterned() && in.UseJournal == "on" { // those of topics that are named are made with the broker

@@ -22,6 +22,7 @@ type EmulatorConfig struct {
 	Door          EmulatorDoor     `kong:"embed"`
 	CosmosCompute string           `help:"Address of a second listener. It takes every item id in a path, as the service's compute gateway does; --cosmos has the rules of its routing gateway." placeholder:"ADDRESS"`
 	TLS           TLS              `kong:"embed"`
+	Hosts         TrustedHosts     `kong:"embed"`
 	DataDir       string           `help:"Directory that holds the data." default:"./binnacle-data/cosmos"`
 	Emulator      cosmosemu.Config `kong:"embed"`
 }
@@ -71,7 +72,7 @@ func Emulator(ctx context.Context, cfg EmulatorConfig, env Env) error {
 			if err != nil {
 				return err
 			}
-			d.encrypt(cert).serve(gateway.handler)
+			d.encrypt(cert).serve(cfg.Hosts.Guard(gateway.handler))
 			fmt.Fprintf(&text, "  %-9s %s://%s/\n", gateway.name, cfg.TLS.Scheme(), d.addr())
 			if gateway.name == "endpoint" {
 				fmt.Fprintf(&text, "  page      %s://%s/_emulator\n", cfg.TLS.Scheme(), d.addr())

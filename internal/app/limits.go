@@ -30,38 +30,15 @@ func serveLimits(in *ingest.Ingester) http.Handler {
 	})
 }
 
-// LimitsConfig is what `binnacle limits` asks.
+// LimitsConfig sets what `binnacle limits` asks for.
 type LimitsConfig struct {
-	Admin  []string `help:"Admin endpoints of the processes that ingest: host:port, or a URL." default:"127.0.0.1:7071"`
-	Tenant string   `help:"This tenant's only." placeholder:"NAME"`
-	JSON   bool     `name:"json" help:"Print what the endpoints answer, a line each."`
+	AdminClient `kong:"embed"`
 }
 
-// PrintLimits asks each process that ingests what has gone over limits, and prints it.
+// PrintLimits asks each process that ingests which limits were exceeded, and prints them.
 func PrintLimits(ctx context.Context, cfg LimitsConfig, env Env) error {
-	for i, admin := range cfg.Admin {
-		answer, err := askIngest(ctx, admin, limitsPath, url.Values{"tenant": {cfg.Tenant}})
-		if err != nil {
-			return fmt.Errorf("limits of %s: %w", admin, err)
-		}
-		if cfg.JSON {
-			if _, err := env.Stdout.Write(answer); err != nil {
-				return err
-			}
-			continue
-		}
-		var all ingest.Limits
-		if err := json.Unmarshal(answer, &all); err != nil {
-			return fmt.Errorf("limits of %s: %w", admin, err)
-		}
-		if i > 0 {
-			fmt.Fprintln(env.Stdout)
-		}
-		if err := printLimits(env.Stdout, admin, all); err != nil {
-			return err
-		}
-	}
-	return nil
+	return adminReport[ingest.Limits]{"limits", limitsPath, url.Values{"tenant": {cfg.Tenant}}, printLimits}.run(
+		ctx, cfg.AdminClient, env)
 }
 
 // printLimits writes what one process has found over limits as tables.

@@ -26,6 +26,8 @@ type ProvisionConfig struct {
 	Once   bool          `help:"Apply the plan once and end."`
 	Every  time.Duration `help:"Time between two rounds." default:"1m"`
 	Admin  string        `help:"Address of metrics, health and profiles. Default: none." placeholder:"ADDRESS"`
+
+	AdminTrust `kong:"embed"`
 }
 
 // PolicyConfig is what of the policy of tiers is set.
@@ -108,7 +110,7 @@ func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	}
 	return run(ctx, env, func(ctx context.Context, p *process) error {
 		if cfg.Admin != "" {
-			admin, err := p.openAdmin(AdminConfig{cfg.Admin})
+			admin, err := p.openAdmin(AdminConfig{cfg.Admin, cfg.AdminTrust})
 			if err != nil {
 				return err
 			}

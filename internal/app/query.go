@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
-	"binnacle/internal/access"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/kafka"
 	"binnacle/internal/store"
@@ -78,12 +77,27 @@ type letterBox struct {
 	messages decode.Options // how ingesters read messages
 }
 
-// newQuery builds the role that answers queries from heads and the account, and serves it at a door.
-func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, from letterBox, gate *access.Gate,
-	api door) error {
+// queryRole is what the query role is built of.
+type queryRole struct {
+	cfg     QueryConfig
+	access  AccessConfig
+	hosts   TrustedHosts
+	account account
+	heads   store.Heads
+	from    letterBox
+	api     door
+}
+
+// newQuery builds the role that answers queries from heads and the account, and serves it.
+func (p *process) newQuery(r queryRole) error {
+	cfg, a, from := r.cfg, r.account, r.from
+	gate, err := p.gate(r.access, a.client.Documents(), r.hosts)
+	if err != nil {
+		return err
+	}
 	asks := cfg.Query
 	at := cosmos.Priority{Low: cfg.Priority == "low"}
-	asks.Reader, asks.Heads, asks.Log = a.client.Chunks().At(at), heads,
+	asks.Reader, asks.Heads, asks.Log = a.client.Chunks().At(at), r.heads,
 		from.cluster.Sources(from.topics)
 	asks.Lanes = a.client.Views()
 	asks.Directory, asks.Catalog = a.directory, a.client.CatalogAt(at)
@@ -116,6 +130,6 @@ func (p *process) newQuery(cfg QueryConfig, a account, heads store.Heads, from l
 	page.Register(mux)
 	mux.Handle(prom.Prefix+"/", ph)
 	mux.Handle("/", h)
-	api.serve(httpapi.Explained(mux))
+	r.api.serve(httpapi.Explained(mux))
 	return nil
 }

@@ -198,25 +198,15 @@ func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
 		if err != nil {
 			return err
 		}
-		from := letterBox{g.cluster, set, cfg.Messages}
-		if err := p.queryFrom(cfg.Query, cfg.Access, g, from, heads, api); err != nil {
+		err = p.newQuery(queryRole{cfg: cfg.Query, access: cfg.Access, hosts: cfg.Admin.Hosts, account: g.account,
+			heads: heads, from: letterBox{g.cluster, set, cfg.Messages}, api: api})
+		if err != nil {
 			return err
 		}
 		fmt.Fprintf(p.Stdout, "binnacle query\n  api     %s\n  heads   %s\n  cosmos  %s\n  admin   http://%s\n",
 			cfg.Query.url(api), strings.Join(cfg.Heads.Names, ","), cfg.Account.Cosmos, admin.addr())
 		return nil
 	})
-}
-
-// queryFrom builds the role and serves it at a door.
-func (p *process) queryFrom(
-	cfg QueryConfig, who AccessConfig, g ground, from letterBox, heads store.Heads, api door,
-) error {
-	gate, err := p.gate(who, g.client.Documents())
-	if err != nil {
-		return err
-	}
-	return p.newQuery(cfg, g.account, heads, from, gate, api)
 }
 
 // ServeConfig is what `binnacle serve` runs with: all roles in one process on real servers.
@@ -313,8 +303,9 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set)
 			return err
 		}
 	}
-	from := letterBox{g.cluster, set, in.Ingest.Decode}
-	if err := p.queryFrom(cfg.Query, cfg.Access, g, from, others, api); err != nil {
+	err = p.newQuery(queryRole{cfg: cfg.Query, access: cfg.Access, hosts: in.Admin.Hosts, account: g.account,
+		heads: others, from: letterBox{g.cluster, set, in.Ingest.Decode}, api: api})
+	if err != nil {
 		return err
 	}
 	fmt.Fprintf(p.Stdout, "binnacle serve\n  kafka   %s  topics %s\n  cosmos  %s\n  api     %s\n  heads   %s\n  admin   "+

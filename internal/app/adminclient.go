@@ -1,0 +1,90 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// AdminClient sets which processes `binnacle bins` and `binnacle limits` ask.
+type AdminClient struct {
+	Admin     []string `help:"Admin listeners of the processes that ingest, each host:port or a URL." default:"127.0.0.1:7071"`
+	TokenFile string   `name:"admin-token-file" help:"File with the admin token of those processes. Processes on this machine need none. Default: no token." placeholder:"FILE"`
+	Tenant    string   `help:"Show this tenant only. Default: all tenants." placeholder:"NAME"`
+	JSON      bool     `name:"json" help:"Print the JSON of each process on a line."`
+}
+
+var errNoIngest = errors.New("this process does not ingest")
+
+// adminReport is a report of an ingester that its admin listener serves as JSON.
+type adminReport[T any] struct {
+	name  string
+	path  string
+	query url.Values
+	print func(w io.Writer, admin string, report T) error
+}
+
+// run asks each process for the report, and prints it.
+func (a adminReport[T]) run(ctx context.Context, c AdminClient, env Env) error {
+	for i, admin := range c.Admin {
+		body, err := c.get(ctx, admin, a.path+"?"+a.query.Encode())
+		var report T
+		if err == nil {
+			err = json.Unmarshal(body, &report)
+		}
+		if err != nil {
+			return fmt.Errorf("read %s of %s: %w", a.name, admin, err)
+		}
+		switch {
+		case c.JSON:
+			_, err = env.Stdout.Write(body)
+		case i > 0:
+			fmt.Fprintln(env.Stdout)
+			fallthrough
+		default:
+			err = a.print(env.Stdout, admin, report)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// get returns the body that an admin listener answers with.
+func (c AdminClient) get(ctx context.Context, admin, path string) ([]byte, error) {
+	if !strings.Contains(admin, "://") {
+		admin = "http://" + admin
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(admin, "/")+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if c.TokenFile != "" {
+		token, err := followText(c.TokenFile)
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set("Authorization", "Bearer "+token.text())
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	switch {
+	case err != nil:
+		return nil, err
+	case resp.StatusCode == http.StatusNotFound:
+		return nil, errNoIngest
+	case resp.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(body)))
+	}
+	return body, nil
+}
