@@ -20,9 +20,12 @@ import (
 // commands are the subcommands and the flags that all of them have.
 type commands struct {
 	Config   kong.ConfigFlag `help:"YAML file with values for flags that neither the command line nor a BINNACLE_* variable sets." placeholder:"FILE"`
-	LogLevel slog.Level      `help:"Least level that is logged to stderr: debug, info, warn or error." default:"info"`
+	LogLevel slog.Level      `help:"Lowest level of the log on stderr: debug, info, warn or error." default:"info"`
 
-	PrintConfig bool `help:"Print what the subcommand's flags are set to, as YAML for --config without secrets, and end."`
+	LogFormat   string      `help:"Format of the log on stderr: text or json." enum:"text,json" default:"text"`
+	PrintConfig bool        `help:"Print the values of the subcommand's flags as YAML for --config, without secrets, and exit."`
+	HelpAll     helpAll     `help:"Show all flags of the subcommand and exit." env:"-"`
+	VersionFlag versionFlag `name:"version" help:"Show the version and exit." env:"-"`
 
 	Dev         devCommand         `cmd:"" help:"Everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
 	Serve       serveCommand       `cmd:"" help:"All roles in one process on a real cluster and a real account."`
@@ -65,7 +68,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the command with its arguments; it returns the exit code.
+// run runs the command with its arguments and returns the exit code.
 func run(args []string, stdout io.Writer, stderr *os.File) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -77,7 +80,8 @@ func run(args []string, stdout io.Writer, stderr *os.File) int {
 		kong.Description("A store for device telemetry on Azure Cosmos DB.\n\nTry: binnacle dev"),
 		kong.Configuration(readSettings),
 		kong.DefaultEnvars("BINNACLE"),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
+		kong.ConfigureHelp(helpOptions),
+		kong.Help(printShortHelp),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		planDefaults(),
@@ -90,18 +94,26 @@ func run(args []string, stdout io.Writer, stderr *os.File) int {
 		return exit // help was printed
 	}
 	if err != nil {
-		return fail(stderr, err)
+		return fail(stderr, suggest(err))
 	}
 	if cli.PrintConfig {
 		err = printSettings(stdout, command)
 	} else {
-		log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: cli.LogLevel}))
-		err = command.Run(&env{ctx, stdout, stderr, log})
+		err = command.Run(&env{ctx, stdout, stderr, cli.logger(stderr)})
 	}
 	if err != nil {
 		return fail(stderr, err)
 	}
 	return 0
+}
+
+// logger returns the log in the format and from the level that the flags set.
+func (c *commands) logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.LogLevel}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
 }
 
 // fail prints an error as one line.

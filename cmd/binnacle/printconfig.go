@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"net/url"
+	"regexp"
+	"strings"
 	"time"
 
 	"binnacle/internal/settings"
@@ -16,7 +19,7 @@ import (
 const redacted = "REDACTED"
 
 // printSettings writes what every flag of the subcommand is set to, wherever from, as a file that --config takes.
-// Values that are tagged secret are left out.
+// Values that are tagged secret, and passwords in URLs, are redacted.
 func printSettings(w io.Writer, c *kong.Context) error {
 	section := &yaml.Node{Kind: yaml.MappingNode}
 	node := c.Selected()
@@ -41,6 +44,14 @@ func printSettings(w io.Writer, c *kong.Context) error {
 		if flag.Tag.Has("secret") {
 			value = redacted
 		}
+		switch v := value.(type) {
+		case string:
+			value = redactURL(v)
+		case []string:
+			for i := range v {
+				v[i] = redactURL(v[i])
+			}
+		}
 		var key, val yaml.Node
 		key.SetString(flag.Name)
 		if err := val.Encode(value); err != nil {
@@ -57,4 +68,44 @@ func printSettings(w io.Writer, c *kong.Context) error {
 		return fmt.Errorf("print the settings: %w", err)
 	}
 	return enc.Close()
+}
+
+// secretParameter fits the names of query parameters that hold secrets.
+var secretParameter = regexp.MustCompile(`(?i)^(sig|code|.*(pass|pwd|secret|token|key|credential|signature).*)$`)
+
+// redactURL returns a value as it may be shown: a URL without its user, password and secret query parameters, and every
+// other text as it is.
+func redactURL(text string) string {
+	scheme := strings.Contains(text, "://")
+	if !scheme && !strings.Contains(text, "@") {
+		return text
+	}
+	full := text
+	if !scheme {
+		full = "//" + text // host:port, as many flags have it
+	}
+	u, err := url.Parse(full)
+	if err != nil {
+		return redacted // a URL that can't be read may hold anything
+	}
+	if u.User != nil {
+		u.User = url.User(redacted)
+	}
+	changed := u.User != nil
+	query := u.Query()
+	for name := range query {
+		if secretParameter.MatchString(name) {
+			query.Set(name, redacted)
+			changed = true
+		}
+	}
+	if !changed {
+		return text
+	}
+	u.RawQuery = query.Encode()
+	if shown := u.String(); scheme {
+		return shown
+	} else {
+		return strings.TrimPrefix(shown, "//")
+	}
 }

@@ -29,7 +29,7 @@ var errCatchingUp = errors.New("ingest is still reading what was in Kafka at the
 
 // openAdmin takes the address of the admin endpoint and adds its stage.
 func (p *process) openAdmin(cfg AdminConfig) (door, error) {
-	d, err := p.listen("the admin endpoint", cfg.Admin)
+	d, err := p.listen("the admin listener", "--admin", cfg.Admin)
 	if err != nil {
 		return door{}, err
 	}

@@ -111,7 +111,7 @@ func (d *dev) open(ctx context.Context) (err error) {
 	if d.emulator, err = d.openEmulator(d.cfg.Emulator); err != nil {
 		return err
 	}
-	if d.cosmos, err = d.listen("the embedded Cosmos DB", d.cfg.Door.Cosmos); err != nil {
+	if d.cosmos, err = d.listen("the embedded Cosmos DB", "--cosmos", d.cfg.Door.Cosmos); err != nil {
 		return err
 	}
 	d.cosmos.serve(d.cfg.Admin.Hosts.Guard(d.emulator))

@@ -62,13 +62,14 @@ func Emulator(ctx context.Context, cfg EmulatorConfig, env Env) error {
 		var text strings.Builder
 		text.WriteString("binnacle emulator\n")
 		for _, gateway := range []struct {
-			name, addr string
-			handler    http.Handler
-		}{{"endpoint", cfg.Door.Cosmos, s.RoutingGateway()}, {"compute", cfg.CosmosCompute, s.ComputeGateway()}} {
+			name, flag, addr string
+			handler          http.Handler
+		}{{"endpoint", "--cosmos", cfg.Door.Cosmos, s.RoutingGateway()},
+			{"compute", "--cosmos-compute", cfg.CosmosCompute, s.ComputeGateway()}} {
 			if gateway.addr == "" {
 				continue
 			}
-			d, err := p.listen("the embedded Cosmos DB", gateway.addr)
+			d, err := p.listen("the embedded Cosmos DB", gateway.flag, gateway.addr)
 			if err != nil {
 				return err
 			}

@@ -78,7 +78,7 @@ func (t HeadsTrust) tls() (*tls.Config, error) {
 
 // openHeads takes the address at which queriers read the heads, and refuses one that everybody reaches who comes by.
 func (p *process) openHeads(cfg HeadsDoor) (door, error) {
-	d, err := p.listen("the port of heads", cfg.Listen)
+	d, err := p.listen("heads", "--heads-listen", cfg.Listen)
 	if err != nil {
 		return door{}, err
 	}

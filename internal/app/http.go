@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 )
@@ -18,11 +19,11 @@ type door struct {
 	l    net.Listener
 }
 
-// listen takes a TCP address; port 0 takes a free one. The error names the address.
-func (p *process) listen(name, addr string) (door, error) {
+// listen takes the TCP address that a flag sets; port 0 takes a free one.
+func (p *process) listen(name, flag, addr string) (door, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return door{}, fmt.Errorf("%s can't listen on %s: %w", name, addr, cause(err))
+		return door{}, fmt.Errorf("listen on %s %s: %w", flag, addr, cause(err))
 	}
 	p.onClose(name, func() error {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // serve closes it, if it came to that
@@ -66,11 +67,15 @@ func (d door) loopback() bool {
 // serve adds the stage that answers requests.
 func (d door) serve(h http.Handler) { d.p.add(d.name, serve(d.l, h)) }
 
-// cause is the innermost reason of a network error, without the address that the caller names anyway.
+// cause returns the innermost reason of a network error: the caller names what was attempted, and the address.
 func cause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
-		return op.Err
+		err = op.Err
+	}
+	var call *os.SyscallError
+	if errors.As(err, &call) {
+		err = call.Err
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func (c QueryConfig) url(at door) string {
 
 // openAPI takes the address of the API.
 func (p *process) openAPI(cfg QueryConfig) (door, error) {
-	d, err := p.listen("the query API", cfg.API)
+	d, err := p.listen("the query API", "--api", cfg.API)
 	if err != nil || cfg.Cert == "" {
 		return d, err
 	}

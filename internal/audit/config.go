@@ -21,8 +21,8 @@ import (
 
 // Config says what is audited. Its tags are package settings's.
 type Config struct {
-	From   string  `help:"First day, UTC, such as 2026-11-20." placeholder:"DAY"`
-	To     string  `help:"Last day. Default: the first." placeholder:"DAY"`
+	From   string  `help:"First day to audit, UTC, such as 2026-11-20. Default: today." placeholder:"DAY"`
+	To     string  `help:"Last day to audit. Default: the first." placeholder:"DAY"`
 	Tenant string  `help:"Of this tenant alone. Default: of all."`
 	Device string  `help:"Of this device alone. Default: of all."`
 	MaxRUs float64 `name:"max-rus" help:"Request units a second that the audit may take on average; 0 is no bound." default:"400"`
@@ -45,8 +45,15 @@ type Config struct {
 // maxDays bounds an audit: what is found of all its days is held until the log was read.
 const maxDays = 400
 
-// days are the first and the last day, and every fault of the settings at once.
+// days returns the first and the last day, and every fault of the settings at once.
 func (c Config) days() (first, last telemetry.Day, err error) {
+	if c.From == "" && c.To == "" {
+		now := time.Now
+		if c.Now != nil {
+			now = c.Now
+		}
+		c.From = now().UTC().Format(time.DateOnly)
+	}
 	var faults []error
 	day := func(flag, text string) (d telemetry.Day) {
 		d, err := telemetry.ParseDay(strings.ReplaceAll(text, "-", ""))

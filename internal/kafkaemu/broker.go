@@ -60,7 +60,7 @@ func Open(cfg Config) (*Broker, error) {
 func (b *Broker) start() error {
 	listener, err := b.cfg.Listen("tcp", b.cfg.Addr)
 	if err != nil {
-		return fmt.Errorf("listen for Kafka clients on %s: %w", b.cfg.Addr, innermost(err))
+		return fmt.Errorf("listen on --kafka %s: %w", b.cfg.Addr, innermost(err))
 	}
 	inside, outside := net.Pipe()
 	defer outside.Close()

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"binnacle/internal/app"
+
+	"github.com/alecthomas/kong"
+)
+
+// firstFlags lists, for commands with many flags, those that --help shows: the ones a newcomer needs first.
+var firstFlags = map[string][]string{
+	"dev": {"data-dir", "kafka", "cosmos", "api", "admin", "fleet", "topic", "default-tenant", "hold", "retention"},
+	"serve": {"kafka", "event-hubs", "cosmos", "key-file", "identity", "topic", "api", "admin", "heads-listen",
+		"register", "check"},
+	"ingest": {"kafka", "event-hubs", "cosmos", "key-file", "identity", "topic", "group", "data-dir", "admin",
+		"heads-listen", "heads-secret-file", "register", "check"},
+	"query": {"heads", "heads-secret-file", "kafka", "event-hubs", "cosmos", "key-file", "identity", "topic", "api",
+		"admin", "oidc-issuer", "trusted-proxies", "check"},
+	"provision": {"cosmos", "key-file", "identity", "kafka", "topic", "dry-run", "once", "hot-rus", "warm-rus",
+		"cold-rus", "admin"},
+	"replay": {"kafka", "topic", "format", "tenant", "device", "time-column", "shift-to", "rate", "dry-run", "from-dlq",
+		"backfill"},
+	"audit": {"from", "to", "tenant", "device", "columns", "log", "no-kafka", "json", "cosmos", "key-file", "kafka"},
+}
+
+// helpAll shows all flags of a command and ends.
+type helpAll bool
+
+// BeforeReset calls the printer as kong's own --help does.
+func (helpAll) BeforeReset(ctx *kong.Context) error { return printAndExit(ctx, printHelp) }
+
+// versionFlag shows the version and ends.
+type versionFlag bool
+
+// BeforeReset prints the version before anything else of the command line counts.
+func (versionFlag) BeforeReset(ctx *kong.Context) error {
+	return printAndExit(ctx, func(_ kong.HelpOptions, ctx *kong.Context) error {
+		return app.ThisVersion().Print(ctx.Stdout, false)
+	})
+}
+
+func printAndExit(ctx *kong.Context, print kong.HelpPrinter) error {
+	err := print(helpOptions, ctx)
+	if err == nil {
+		ctx.Exit(0)
+	}
+	return err
+}
+
+var helpOptions = kong.HelpOptions{Compact: true, FlagsLast: true}
+
+// printShortHelp prints the help of a command with its first flags only, where it has many.
+func printShortHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	command := ctx.Selected()
+	if command == nil || firstFlags[command.Name] == nil {
+		return printHelp(options, ctx)
+	}
+	hidden := 0
+	for _, flag := range command.Flags {
+		if !slices.Contains(firstFlags[command.Name], flag.Name) {
+			flag.Hidden = true
+			hidden++
+		}
+	}
+	if err := printHelp(options, ctx); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(ctx.Stdout, "%d more flags: binnacle %s --help-all\n", hidden, command.Path())
+	return err
+}
+
+// printHelp prints the help of a command with all its flags.
+func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	options.ValueFormatter = func(v *kong.Value) string { return v.Help } // a variable's name follows from the flag's
+	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() == nil {
+		return err
+	}
+	_, err := fmt.Fprintln(ctx.Stdout, "\nEach flag can also be set by a variable, BINNACLE_DATA_DIR for --data-dir, "+
+		"or in the --config file.")
+	return err
+}
+
+var unknownFlag = regexp.MustCompile(`^unknown flag --([a-z0-9-]+)$`)
+
+// suggest adds the flag that resembles most what was given to the error of an unknown flag. kong itself suggests flags
+// that differ in two letters at most.
+func suggest(err error) error {
+	var parse *kong.ParseError
+	match := unknownFlag.FindStringSubmatch(err.Error())
+	if match == nil || !errors.As(err, &parse) {
+		return err
+	}
+	var names []string
+	for _, level := range parse.Context.Flags() {
+		names = append(names, level.Name)
+	}
+	if near := nearest(match[1], names); near != "" {
+		return fmt.Errorf("%w, did you mean \"--%s\"?", err, near)
+	}
+	return fmt.Errorf("%w (see --help-all)", err)
+}
+
+// nearest returns the name that shares the largest part of its letter pairs with a text, if that is half or more of the
+// pairs of the shorter one; empty: none does.
+func nearest(text string, names []string) string {
+	share := func(name string) float64 {
+		shared, shorter := 0, min(len(text), len(name))-1
+		for i := range len(text) - 1 {
+			if strings.Contains(name, text[i:i+2]) {
+				shared++
+			}
+		}
+		// A small part for the difference in length, so that of two names with the same pairs the closer one wins.
+		return float64(min(shared, shorter))/float64(max(1, shorter)) - 0.01*float64(max(len(text), len(name))-shorter)
+	}
+	best := ""
+	for _, name := range names {
+		if s := share(name); s >= 0.5 && (best == "" || cmp.Compare(s, share(best)) > 0) {
+			best = name
+		}
+	}
+	return best
+}
