@@ -54,14 +54,15 @@ type commands struct {
 
 // env is what a subcommand has besides its flags.
 type env struct {
-	ctx    context.Context
-	stdout io.Writer
-	stderr *os.File
-	log    *slog.Logger
+	command string
+	ctx     context.Context
+	stdout  io.Writer
+	stderr  *os.File
+	log     *slog.Logger
 }
 
 func (e *env) app() app.Env {
-	return app.Env{Stdout: e.stdout, Logger: e.log, Fatal: func(err error) { os.Exit(fail(e.stderr, err)) }}
+	return app.Env{Command: e.command, Stdout: e.stdout, Logger: e.log, Fatal: func(err error) { os.Exit(fail(e.stderr, err)) }}
 }
 
 func main() {
@@ -99,7 +100,7 @@ func run(args []string, stdout io.Writer, stderr *os.File) int {
 	if cli.PrintConfig {
 		err = printSettings(stdout, command)
 	} else {
-		err = command.Run(&env{ctx, stdout, stderr, cli.logger(stderr)})
+		err = command.Run(&env{command.Command(), ctx, stdout, stderr, cli.logger(stderr)})
 	}
 	if err != nil {
 		return fail(stderr, err)

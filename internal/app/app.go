@@ -6,6 +6,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"golang.org/x/time/rate"
 )
 
 // The topics that roles have by default.
@@ -33,8 +33,9 @@ const (
 
 // Env is what a subcommand has besides its settings.
 type Env struct {
-	Stdout io.Writer
-	Logger *slog.Logger
+	Command string // for the log, such as dev
+	Stdout  io.Writer
+	Logger  *slog.Logger
 	// Fatal ends the process at once, for a reason: what was acknowledged cannot be kept any longer. Nil: it panics.
 	Fatal func(error)
 }
@@ -46,6 +47,7 @@ type process struct {
 	// operators handles what the admin listener serves to operators only; roles add to it.
 	operators *http.ServeMux
 	life      *lifecycle
+	began     time.Time // of the first stage
 	added     []stage
 	opened    []func() // gives back what was opened
 
@@ -62,13 +64,17 @@ func run(ctx context.Context, env Env, build func(ctx context.Context, p *proces
 	defer p.life.stop()
 	err := build(ctx, p)
 	if ctx.Err() != nil && (err == nil || errors.Is(err, ctx.Err())) {
-		return nil // it was stopped while it started
+		err = nil // it was stopped while it started
+	} else if err == nil {
+		p.start()
+		err = p.life.wait(ctx)
 	}
-	if err != nil {
-		return err
+	if !p.began.IsZero() {
+		p.life.stop()
+		p.Logger.Info("binnacle stopped", "command", p.Command, "reason", cmp.Or(err, context.Cause(ctx)),
+			"uptime", time.Since(p.began).Round(time.Millisecond))
 	}
-	p.start()
-	return p.life.wait(ctx)
+	return err
 }
 
 func newProcess(env Env) *process {
@@ -88,6 +94,11 @@ func (p *process) add(name string, run func(context.Context) error) {
 
 // start begins the stages that were added, in that order. It is called again when there are more.
 func (p *process) start() {
+	if p.began.IsZero() {
+		p.began = time.Now()
+		v := ThisVersion()
+		p.Logger.Info("binnacle starts", "command", p.Command, "version", v.Release, "revision", v.Revision, "go", v.Go)
+	}
 	for _, s := range p.added {
 		p.life.start(s)
 	}
@@ -98,7 +109,7 @@ func (p *process) start() {
 func (p *process) onClose(what string, close func() error) {
 	p.opened = append(p.opened, func() {
 		if err := close(); err != nil {
-			p.Logger.Error("not closed cleanly", "what", what, "err", err)
+			p.Logger.Error("not closed cleanly", "what", what, "error", err)
 		}
 	})
 }
@@ -132,8 +143,7 @@ func (p *process) Ready() error {
 // patience is how long pauses are between attempts to reach a server that roles stand on.
 var patience = retry.Policy{First: 100 * time.Millisecond, Max: 10 * time.Second}
 
-// patiently does something that needs a server until it works or the context ends. The process is not ready before.
-// What is wrong is said once, again when it is something else, and every minute.
+// patiently calls attempt, which needs a server, until it succeeds or the context ends. The process is not ready before.
 func (p *process) patiently(ctx context.Context, what string, attempt func() error) error {
 	var failed atomic.Pointer[error]
 	p.readyWhen(func() error {
@@ -144,22 +154,16 @@ func (p *process) patiently(ctx context.Context, what string, attempt func() err
 	})
 	starting := fmt.Errorf("waiting for %s", what)
 	failed.Store(&starting)
-	pauses, reminder, said := patience.Begin(), rate.Sometimes{Interval: time.Minute}, ""
+	pauses, trouble := patience.Begin(), retry.Trouble{Log: p.Logger, Failing: "waiting for " + what, Over: what + " answers"}
 	for {
 		err := attempt()
+		if ctx.Err() != nil && err != nil {
+			return ctx.Err()
+		}
+		trouble.Report(err)
 		if err == nil {
 			failed.Store(nil)
 			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		say := func() { p.Logger.Warn("waiting for "+what, "err", err) }
-		if text := err.Error(); text != said {
-			said, reminder = text, rate.Sometimes{Interval: time.Minute}
-			reminder.Do(say)
-		} else {
-			reminder.Do(say)
 		}
 		err = fmt.Errorf("waiting for %s: %w", what, err)
 		failed.Store(&err)

@@ -156,7 +156,8 @@ func (d *dev) compose(ctx context.Context) error {
 	if in.Past == 0 {
 		in.Past = -1 // whoever runs it on a machine of his own is the operator
 	}
-	ingester, err := d.newIngest(in, d.cfg.Writes, d.cfg.Registry, a, asked)
+	ingester, err := d.newIngest(ingestRole{cfg: in, writes: d.cfg.Writes, registry: d.cfg.Registry, account: a,
+		directory: asked, refusals: &Refusals{Log: d.Logger, See: "curl http://" + d.admin.addr() + "/api/v1/rejected"}})
 	if err != nil {
 		return err
 	}
@@ -210,6 +211,7 @@ func (d *dev) announce() {
 	fmt.Fprintln(&b, curl("/api/v1/metrics"))
 	fmt.Fprintln(&b, curl("/api/v1/readings?"+newest))
 	fmt.Fprintln(&b, curl("/api/v1/readings?from=-10s&format=csv"))
+	fmt.Fprintln(&b, curl("/api/v1/rejected"))
 	fmt.Fprintf(&b, "\nCtrl-C stops it; what was published stays in %s.\n", d.cfg.DataDir)
 	fmt.Fprint(d.Stdout, b.String())
 	d.announced.Store(true)

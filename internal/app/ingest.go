@@ -64,20 +64,33 @@ func (f *faults) registry(c schemaregistry.Config) {
 	f.check(c.Timeout > 0, "--schema-registry-timeout %s is not above 0", c.Timeout)
 }
 
-// newIngest builds the role that takes readings from Kafka to chunks in the account. Whoever asks for a container goes
-// through the directory that is given; what the ingester holds is a head for queries.
-func (p *process) newIngest(
-	cfg ingest.Config, writes WritesConfig, registry schemaregistry.Config, a account, directory ingest.Directory,
-) (*ingest.Ingester, error) {
+// ingestRole is what the ingest role is built of.
+type ingestRole struct {
+	cfg       ingest.Config
+	writes    WritesConfig
+	registry  schemaregistry.Config
+	account   account
+	directory ingest.Directory // what asks for containers
+	refusals  *Refusals        // nil: refused messages are counted, not logged
+}
+
+// newIngest builds the role that stores readings from Kafka as chunks in the account. The ingester is a head for queries.
+func (p *process) newIngest(r ingestRole) (*ingest.Ingester, error) {
+	cfg, registry, a := r.cfg, r.registry, r.account
 	set, err := cfg.Set()
 	if err != nil {
 		return nil, err
 	}
-	letters := ingest.NewTopicUndertaker(cfg.Kafka.Topic(set.Letters()))
+	var letters ingest.Undertaker = ingest.NewTopicUndertaker(cfg.Kafka.Topic(set.Letters()))
+	if r.refusals != nil {
+		r.refusals.Undertaker = letters
+		letters = r.refusals
+		p.add("refusals", r.refusals.Run)
+	}
 	cfg.Logger, cfg.Registerer = p.part("ingest"), p.metrics
 	stores := ingest.Stores{
-		Chunks:    a.client.Chunks().At(cosmos.Priority{LowAfter: writes.LowAfter}),
-		Directory: directory, Catalog: a.client.Catalog(),
+		Chunks:    a.client.Chunks().At(cosmos.Priority{LowAfter: r.writes.LowAfter}),
+		Directory: r.directory, Catalog: a.client.Catalog(),
 		Streams: control.NewStreams(a.client.Documents()), Letters: letters,
 	}
 	if registry.URL != "" {

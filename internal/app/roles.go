@@ -125,7 +125,8 @@ func (p *process) ingestFrom(cfg IngestConfig, g ground) (*ingest.Ingester, erro
 	if cfg.DataDir != "" {
 		in.SpillDir = filepath.Join(cfg.DataDir, "spill")
 	}
-	ingester, err := p.newIngest(in, cfg.Writes, cfg.Registry, g.account, g.account.directory)
+	ingester, err := p.newIngest(ingestRole{cfg: in, writes: cfg.Writes, registry: cfg.Registry, account: g.account,
+		directory: g.account.directory})
 	if err != nil {
 		return nil, err
 	}

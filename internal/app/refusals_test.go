@@ -1,0 +1,58 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"binnacle/ingest/decode"
+	"binnacle/ingest/worker"
+	"binnacle/internal/app"
+
+	"github.com/stretchr/testify/require"
+)
+
+type publisher struct{ err error }
+
+func (p publisher) Bury(context.Context, []worker.DeadLetter) error { return p.err }
+
+func TestRefusedMessagesAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		ctx, stop := context.WithCancel(t.Context())
+		r := &app.Refusals{Undertaker: publisher{}, Log: slog.New(slog.NewTextHandler(&out, nil)), See: "curl rejected"}
+		ended := make(chan error)
+		go func() { ended <- r.Run(ctx) }()
+		refuse := func(n int, reason decode.Reason, detail string) {
+			letters := make([]worker.DeadLetter, n)
+			for i := range letters {
+				letters[i].Bad = decode.Bad{Reason: reason, Detail: detail}
+			}
+			require.NoError(t, r.Bury(ctx, letters))
+		}
+		refuse(2, decode.Time, "ts -5 is not a time")
+		time.Sleep(1500 * time.Millisecond)
+		require.Equal(t, 1, strings.Count(out.String(), "\n"))
+		require.Contains(t, out.String(),
+			`level=WARN msg="messages refused" reasons="time 2" last="ts -5 is not a time" see="curl rejected"`)
+		for range 5 {
+			refuse(10, decode.Device, "no device")
+			refuse(1, decode.Time, "ts -6 is not a time")
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, 1, strings.Count(out.String(), "\n"), "the next line comes ten seconds later")
+		time.Sleep(6 * time.Second)
+		require.Equal(t, 2, strings.Count(out.String(), "\n"))
+		require.Contains(t, out.String(), `reasons="device 50, time 5" last="ts -6 is not a time"`)
+		r.Undertaker = publisher{errors.New("not published")}
+		require.Error(t, r.Bury(ctx, make([]worker.DeadLetter, 1)))
+		time.Sleep(time.Minute)
+		require.Equal(t, 2, strings.Count(out.String(), "\n"), "what was not published will be tried again")
+		stop()
+		require.NoError(t, <-ended)
+	})
+}

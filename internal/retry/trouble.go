@@ -1,0 +1,37 @@
+package retry
+
+import (
+	"log/slog"
+	"time"
+)
+
+// remindEvery is how often the same trouble is logged again while it lasts.
+const remindEvery = time.Minute
+
+// Trouble logs that something fails, and that it works again. It belongs to one goroutine.
+type Trouble struct {
+	Log           *slog.Logger
+	Failing, Over string // messages of the two log lines
+
+	since, logged time.Time
+	text          string // of the error that was logged last
+}
+
+// Report takes the outcome of an attempt. It logs an error when it is new and once a minute while it lasts, and the first
+// success after errors.
+func (t *Trouble) Report(err error, args ...any) {
+	now := time.Now()
+	switch {
+	case err != nil:
+		if t.since.IsZero() {
+			t.since = now
+		}
+		if text := err.Error(); text != t.text || now.Sub(t.logged) >= remindEvery {
+			t.text, t.logged = text, now
+			t.Log.Warn(t.Failing, append([]any{"error", err}, args...)...)
+		}
+	case !t.since.IsZero():
+		t.Log.Info(t.Over, append([]any{"after", now.Sub(t.since).Round(time.Millisecond)}, args...)...)
+		t.since, t.text = time.Time{}, ""
+	}
+}
