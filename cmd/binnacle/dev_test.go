@@ -178,6 +178,32 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
+// A web page can have a name that leads to this machine: all listeners of dev refuse callers that come by such a name.
+func TestDevRefusesForeignHosts(t *testing.T) {
+	t.Parallel()
+	d := startDev(t, t.TempDir(), "--fleet=0", "--trusted-hosts=binnacle.lan")
+	status := func(host, url string) int {
+		r, err := http.NewRequest(http.MethodGet, "http://"+url, nil)
+		require.NoError(t, err)
+		r.Host = host
+		r.Header.Set("X-Scope-OrgID", "acme")
+		resp, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	for _, url := range []string{d.api + "/api/v1/devices", d.api + "/prometheus/api/v1/labels", d.cosmos + "/_emulator",
+		d.admin + "/api/v1/rejected", d.admin + "/api/v1/bins", d.admin + "/api/v1/limits", d.admin + "/debug/pprof/cmdline"} {
+		for _, host := range []string{"localhost:7070", "127.0.0.1", "[::1]:7070", "binnacle.lan:7070"} {
+			require.Equal(t, http.StatusOK, status(host, url), "%s as %s", url, host)
+		}
+		require.Equal(t, http.StatusForbidden, status("evil.example:7070", url), url)
+	}
+	for _, path := range []string{"/metrics", "/healthz", "/readyz"} {
+		require.Equal(t, http.StatusOK, status("evil.example", d.admin+path), "open to everyone: %s", path)
+	}
+}
+
 // A signal that comes while it starts is no failure, at whatever moment it comes.
 func TestStoppedWhileItStarts(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,8 @@ var firstFlags = map[string][]string{
 		"cold-rus", "admin"},
 	"replay": {"kafka", "topic", "format", "tenant", "device", "time-column", "shift-to", "rate", "dry-run", "from-dlq",
 		"backfill"},
-	"audit": {"from", "to", "tenant", "device", "columns", "log", "no-kafka", "json", "cosmos", "key-file", "kafka"},
+	"emulator": {"cosmos", "data-dir", "tls", "physical-partitions", "faults", "ru-model"},
+	"audit":    {"from", "to", "tenant", "device", "columns", "log", "no-kafka", "json", "cosmos", "key-file", "kafka"},
 }
 
 // helpAll shows all flags of a command and ends.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"syscall"
 	"testing"
 	"time"
@@ -187,12 +188,18 @@ func TestProvisionAnEmptyAccount(t *testing.T) {
 		p.clean()
 		return p.stdout.String()
 	}
+	total := regexp.MustCompile(`(?m)^total .* ([0-9.]+) +([0-9.]+)$`)
 	month := time.Now().UTC().Format("chunks-2006-01")
-	require.Regexp(t, month+" .* create ", provision("--dry-run"))
+	dry := provision("--dry-run")
+	require.Regexp(t, month+" .* create ", dry)
+	promised := total.FindStringSubmatch(dry)
+	require.Equal(t, "0.00", promised[1])
 	list, err := client(t, addr).Containers().List(context.Background())
 	require.True(t, err != nil || len(list) == 0, "a dry run made %v", list)
 	require.Regexp(t, month+" .* create ", provision("--once"))
-	require.NotContains(t, provision("--dry-run"), "create")
+	dry = provision("--dry-run")
+	require.NotContains(t, dry, "create")
+	require.Equal(t, []string{promised[2], promised[2]}, total.FindStringSubmatch(dry)[1:], "what stands costs what was said")
 	list, err = client(t, addr).Containers().List(context.Background())
 	require.NoError(t, err)
 	require.Contains(t, list, month)

@@ -48,7 +48,7 @@ func TestABusyPort(t *testing.T) {
 	defer busy.Close()
 	addr := busy.Addr().String()
 	for _, flag := range []string{"--kafka", "--cosmos", "--api", "--admin"} {
-		refused(t, append(free(flag), flag, addr, "--data-dir", t.TempDir()), addr, "in use")
+		refused(t, append(free(flag), flag, addr, "--data-dir", t.TempDir()), flag+" "+addr, "in use")
 	}
 	refused(t, []string{"emulator", "--cosmos", addr, "--data-dir", t.TempDir()}, addr, "in use")
 }
@@ -116,7 +116,9 @@ func TestWrongCommandLines(t *testing.T) {
 		{nil, []string{"dev", "serve"}},
 		{[]string{"nosuch"}, []string{"nosuch"}},
 		{[]string{"--nosuch"}, []string{"--nosuch"}},
-		{[]string{"dev", "--nosuch"}, []string{"--nosuch"}},
+		{[]string{"dev", "--nosuch"}, []string{"--nosuch", "--help-all"}},
+		{[]string{"dev", "--kafka-brokers=a"}, []string{"--kafka-brokers", `did you mean "--kafka"?`}},
+		{append(dev, "--log-format=xml"), []string{"--log-format", "xml"}},
 		{[]string{"dev", "extra"}, []string{"extra"}},
 		{append(dev, "--hold=5x"), []string{"--hold", "5x"}},
 		{append(dev, "--hold=-1s"), []string{"--hold"}},
@@ -170,6 +172,7 @@ func TestHelp(t *testing.T) {
 	} {
 		p := run(t, time.Minute, strings.Fields(command+" --help")...)
 		require.Zero(t, p.code)
+		require.Less(t, strings.Count(p.stdout.String(), "\n"), 80, "what a newcomer reads fits two screens")
 		require.Contains(t, p.stdout.String(), "Usage: binnacle "+command)
 		if command != "" {
 			require.Contains(t, p.stdout.String(), "    binnacle "+command+" ", "an example")

@@ -162,6 +162,7 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	var steps []provision.Step
 	if cfg.DryRun {
 		steps, err = p.Plan(ctx)
+		steps = append(missingBase(steps), steps...)
 	} else {
 		steps, err = p.Once(ctx)
 	}
@@ -169,6 +170,18 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 		err = errors.Join(err, provision.Print(env.Stdout, steps))
 	}
 	return err
+}
+
+// missingBase returns the steps of a dry run for the base containers that the account lacks: an applied plan makes them
+// before it plans.
+func missingBase(steps []provision.Step) (missing []provision.Step) {
+	for _, base := range cosmos.Base() {
+		if !slices.ContainsFunc(steps, func(s provision.Step) bool { return s.Container == base.Name }) {
+			missing = append(missing, provision.Step{Container: base.Name, Tier: provision.Base, Action: provision.Create,
+				Wanted: base.Throughput})
+		}
+	}
+	return missing
 }
 
 // devViewsRUs is the throughput of the containers of lanes in one process with everything else.

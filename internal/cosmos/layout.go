@@ -69,6 +69,15 @@ var baseLayouts = []struct {
 	{Layout{Name: store.UsesContainer, Key: []string{"/kind"}, Indexed: []string{"/kind"}}, usesThroughput},
 }
 
+// Base returns the base containers with the throughput that EnsureBase makes them with.
+func Base() []store.ContainerState {
+	var all []store.ContainerState
+	for _, l := range baseLayouts {
+		all = append(all, store.ContainerState{Name: l.Name, Throughput: l.throughput})
+	}
+	return all
+}
+
 // EnsureBase makes the database and its base containers unless they exist.
 func (c *Client) EnsureBase(ctx context.Context) error {
 	_, err := c.do(ctx, call{operation: "database_create"}, func(ctx context.Context,

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
+	"binnacle/internal/cosmos"
 	"binnacle/internal/report"
 	"binnacle/internal/ru"
+	"binnacle/internal/store"
 )
 
 // conclusions says what follows from one scenario's figures.
@@ -143,10 +146,26 @@ func footnotes(b *bytes.Buffer, r Report) {
 			"tenant and device.",
 			number(indexed[ByDate]), number(indexed[ByDevice])))
 	}
-	least := buy(0)
-	report.Paragraph(b, "", fmt.Sprintf("Binnacle also keeps the containers control and catalog, at %s RU/s each: $%s a "+
-		"month more, whatever the fleet.",
-		number(least), report.Dollars(2*ru.DollarsPerMonth(least, false))))
+	report.Paragraph(b, "", baseCost(cosmos.Base()))
+}
+
+// baseCost returns what the base containers cost beside those of the fleet's readings. Autoscale is billed by the highest
+// throughput of each hour, a tenth of the maximum at least.
+func baseCost(base []store.ContainerState) string {
+	var containers []string
+	var least, most float64
+	for _, c := range base {
+		rus := float64(c.Throughput.RUs)
+		price := ru.DollarsPerMonth(rus, c.Throughput.Autoscale)
+		text := fmt.Sprintf("%s (%s RU/s)", c.Name, number(rus))
+		if most += price; c.Throughput.Autoscale {
+			text, price = fmt.Sprintf("%s (autoscale, %s to %s RU/s)", c.Name, number(rus/10), number(rus)), price/10
+		}
+		containers, least = append(containers, text), least+price
+	}
+	return fmt.Sprintf("Binnacle also keeps the containers %s, whatever the fleet: $%s a month at rest, $%s at most. Rollups "+
+		"are extra: binnacle provision --dry-run lists all containers with their prices.",
+		strings.Join(containers, ", "), report.Dollars(least), report.Dollars(most))
 }
 
 func (r Report) model() ru.Model {
