@@ -70,7 +70,7 @@ func TestTwoTopics(t *testing.T) {
 	checked := check("--topic=telemetry,nowhere,/none.*/")
 	require.Equal(t, 1, checked.wait(time.Minute))
 	require.Contains(t, checked.stdout.String(), "missing  kafka      topic nowhere does not exist\n")
-	require.Contains(t, checked.stdout.String(), "missing  kafka      no topic fits /none.*/\n")
+	require.Contains(t, checked.stdout.String(), "missing  kafka      no topic matches /none.*/\n")
 
 	ports := []string{freePort(t), freePort(t)}
 	var ingesters []*process

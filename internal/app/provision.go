@@ -271,7 +271,7 @@ func base(ctx context.Context, cfg ProvisionConfig, client *cosmos.Client, m man
 // container.
 type noDocuments struct{ control.Documents }
 
-// List is control.Documents.
+// List implements control.Documents.
 func (noDocuments) List(context.Context, string) ([]control.Document, error) { return nil, nil }
 
 // askingDirectory wakes provision when ingest asks for a container.
@@ -280,7 +280,7 @@ type askingDirectory struct {
 	wake func()
 }
 
-// AskMonth is ingest.Directory.
+// AskMonth implements ingest.Directory.
 func (a askingDirectory) AskMonth(ctx context.Context, container string) error {
 	if err := a.Directory.AskMonth(ctx, container); err != nil {
 		return err
@@ -289,7 +289,7 @@ func (a askingDirectory) AskMonth(ctx context.Context, container string) error {
 	return nil
 }
 
-// AskMonthFor is ingest.Directory.
+// AskMonthFor implements ingest.Directory.
 func (a askingDirectory) AskMonthFor(ctx context.Context, container, tenant string) error {
 	if err := a.Directory.AskMonthFor(ctx, container, tenant); err != nil {
 		return err

@@ -31,7 +31,7 @@ type Refusals struct {
 	last    decode.Bad
 }
 
-// Bury is ingest.Undertaker.
+// Bury implements ingest.Undertaker.
 func (r *Refusals) Bury(ctx context.Context, letters []worker.DeadLetter) error {
 	err := r.Undertaker.Bury(ctx, letters)
 	if err == nil && len(letters) > 0 {

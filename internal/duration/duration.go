@@ -1,5 +1,5 @@
-// Package duration reads and writes lengths of time as people do: Go's units, and d for 24 hours. Flags, settings and
-// parameters of the API all take what Parse takes, and what String prints is read back to the same length.
+// Package duration parses and formats durations with Go's units and d for 24 hours. Flags, settings and parameters of the
+// API all use it. Parse reads back what String writes.
 package duration
 
 import (
@@ -14,12 +14,12 @@ import (
 // Day is 24 hours.
 const Day = 24 * time.Hour
 
-// ErrTooLong is what Parse returns, with the longest duration there is, for what is longer than that: 292 years.
+// ErrTooLong is the error of Parse for more than 292 years. It comes with the longest duration.
 var ErrTooLong = errors.New("longer than 106751 days")
 
 // Parse reads 90s, 1h30m, 2d, 1d12h or 1.5d. Days come first; a minus before all of it counts for all of it.
 func Parse(s string) (time.Duration, error) {
-	wrong := fmt.Errorf("%q is no duration: write 90s, 1h30m, 2d or 1d12h", s)
+	wrong := fmt.Errorf("%q is not a duration such as 90s, 1h30m, 2d or 1d12h", s)
 	text, negative := strings.CutPrefix(s, "-")
 	if text == "" || strings.ContainsAny(text, "+-") {
 		return 0, wrong
@@ -52,7 +52,7 @@ func Parse(s string) (time.Duration, error) {
 	return sign * total, nil
 }
 
-// String is the shortest text that Parse reads back: 30s, 1h30m, 7d, 1d12h, 1.5s.
+// String returns the shortest text that Parse reads back: 30s, 1h30m, 7d, 1d12h, 1.5s.
 func String(d time.Duration) string {
 	sign := ""
 	if d < 0 {

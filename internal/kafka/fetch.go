@@ -82,10 +82,10 @@ type fetchRequest struct {
 // leastFetch is the version from which on brokers tell which transactions were aborted: Kafka 0.11.
 const leastFetch = 4
 
-// ApiKey is protocol.Message.
+// ApiKey implements protocol.Message.
 func (*fetchRequest) ApiKey() protocol.ApiKey { return protocol.Fetch }
 
-// Broker is protocol.BrokerMessage: the partition's leader.
+// Broker implements protocol.BrokerMessage: the partition's leader.
 func (f *fetchRequest) Broker(cluster protocol.Cluster) (protocol.Broker, error) {
 	p, ok := cluster.Topics[f.topic].Partitions[f.partition]
 	if !ok {
@@ -98,13 +98,13 @@ func (f *fetchRequest) Broker(cluster protocol.Cluster) (protocol.Broker, error)
 	return b, nil
 }
 
-// Required is protocol.RawExchanger.
+// Required implements protocol.RawExchanger.
 func (f *fetchRequest) Required(versions map[protocol.ApiKey]int16) bool {
 	f.version = versions[protocol.Fetch]
 	return true
 }
 
-// RawExchange is protocol.RawExchanger. A caller that gave up leaves it behind, so what it reads into is its own.
+// RawExchange implements protocol.RawExchanger. A caller that gave up leaves it behind, so what it reads into is its own.
 func (f *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if f.version < leastFetch {
 		return nil, fmt.Errorf("the broker fetches by version %d, %d is needed", f.version, leastFetch)
@@ -134,7 +134,7 @@ type fetchAnswer struct {
 	version int16
 }
 
-// ApiKey is protocol.Message.
+// ApiKey implements protocol.Message.
 func (*fetchAnswer) ApiKey() protocol.ApiKey { return protocol.Fetch }
 
 func (f *fetchAnswer) read(u *unpacker, offset int64) (Batch, error) {

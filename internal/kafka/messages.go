@@ -48,13 +48,13 @@ func (r *logReader) messages(f frame) (*Refusal, error) {
 	return nil, nil
 }
 
-// boundedDecompressor is kgo.Decompressor.
+// boundedDecompressor implements kgo.Decompressor.
 type boundedDecompressor struct {
 	unpack   *unpacker
 	unpacked int
 }
 
-// Decompress is kgo.Decompressor.
+// Decompress implements kgo.Decompressor.
 func (d *boundedDecompressor) Decompress(packed []byte, codec kgo.CompressionCodecType) ([]byte, error) {
 	plain, err := d.unpack.unpack(int16(codec), packed, d.unpack.max/messagesShare)
 	if errors.Is(err, errExpands) {

@@ -31,19 +31,19 @@ type metadataRequest struct {
 	version int16    // set by Required
 }
 
-// ApiKey is protocol.Message.
+// ApiKey implements protocol.Message.
 func (*metadataRequest) ApiKey() protocol.ApiKey { return protocol.Metadata }
 
 // maxMetadataVersion is the last one without the fields that say what follows them.
 const maxMetadataVersion = 8
 
-// Required is protocol.RawExchanger.
+// Required implements protocol.RawExchanger.
 func (m *metadataRequest) Required(versions map[protocol.ApiKey]int16) bool {
 	m.version = min(versions[protocol.Metadata], maxMetadataVersion)
 	return true
 }
 
-// RawExchange is protocol.RawExchanger.
+// RawExchange implements protocol.RawExchanger.
 func (m *metadataRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	r := kmsg.NewPtrMetadataRequest()
 	r.Version = m.version
@@ -85,7 +85,7 @@ func (m *metadataRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error
 // metadataAnswer is what was told.
 type metadataAnswer struct{ topics []kafkago.Topic }
 
-// ApiKey is protocol.Message.
+// ApiKey implements protocol.Message.
 func (*metadataAnswer) ApiKey() protocol.ApiKey { return protocol.Metadata }
 
 // exchange sends a request over a connection of the transport, which has one at a time, and returns the body of the

@@ -34,10 +34,10 @@ func (s SASL) mechanism() (sasl.Mechanism, error) {
 // byPassword is PLAIN and SCRAM with a password that is read for each connection.
 type byPassword struct{ sasl SASL }
 
-// Name is sasl.Mechanism.
+// Name implements sasl.Mechanism.
 func (m byPassword) Name() string { return m.sasl.Mechanism }
 
-// Start is sasl.Mechanism.
+// Start implements sasl.Mechanism.
 func (m byPassword) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
 	password, err := secret(m.sasl.PasswordFile)
 	if err != nil {
@@ -91,10 +91,10 @@ func tokenFile(file string) TokenSource {
 // bearer is SASL OAUTHBEARER.
 type bearer struct{ source TokenSource }
 
-// Name is sasl.Mechanism.
+// Name implements sasl.Mechanism.
 func (bearer) Name() string { return OAuthBearer }
 
-// Start is sasl.Mechanism.
+// Start implements sasl.Mechanism.
 func (b bearer) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
 	token, err := b.source(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (b bearer) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
 	return bearer{}, append(first, '\x01'), nil
 }
 
-// Next is sasl.StateMachine: a broker that agrees says nothing, any other one says why it does not.
+// Next implements sasl.StateMachine: a broker that agrees says nothing, any other one says why it does not.
 func (bearer) Next(_ context.Context, challenge []byte) (bool, []byte, error) {
 	if len(challenge) > 0 {
 		return false, nil, errors.New("Kafka refuses the token: " + string(challenge))

@@ -86,7 +86,7 @@ func (s *Sources) layout(told []kafkago.Topic) Layout {
 	return l
 }
 
-// LogEnds is store.Log, of all topics of the set, as a broker knows them now. A topic that is named and is not there is
+// LogEnds implements store.Log, of all topics of the set, as a broker knows them now. A topic that is named and is not there is
 // an error: what was read of it once, nobody can tell. Topics that fit a pattern may come and go.
 func (s *Sources) LogEnds(ctx context.Context) ([]store.LogEnd, error) {
 	told, err := s.client.freshly(ctx, s.names())

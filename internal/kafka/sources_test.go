@@ -47,7 +47,7 @@ func severalTopics(t *testing.T, at place) {
 		return err == nil && len(l.Partitions) == 1
 	}, time.Minute, 5*time.Millisecond)
 	require.Len(t, l.Faults, 1)
-	require.EqualError(t, l.Faults[0], "no topic fits /"+other+".*/=acme")
+	require.EqualError(t, l.Faults[0], "no topic matches /"+other+".*/=acme")
 	ends, err = sources.LogEnds(t.Context())
 	require.NoError(t, err, "what fits a pattern may go")
 	require.Len(t, ends, 2)
@@ -59,7 +59,7 @@ func severalTopics(t *testing.T, at place) {
 	set, err = topics.Parse([]string{"/nothing/"}, "")
 	require.NoError(t, err)
 	_, err = cluster.Sources(set).LogEnds(t.Context())
-	require.EqualError(t, err, "no topic fits /nothing/")
+	require.EqualError(t, err, "no topic matches /nothing/")
 }
 
 // The ends of logs are those of all partitions that there are when they are asked for, however old what the client

@@ -71,7 +71,7 @@ func (t *Topic) Bounds(ctx context.Context, partition int) (first, end int64, er
 	return 0, 0, fmt.Errorf("list offsets of %s/%d: the broker did not answer for it", t.name, partition)
 }
 
-// LogEnds is store.Log, with the ends as Bounds has them.
+// LogEnds implements store.Log, with the ends as Bounds has them.
 func (t *Topic) LogEnds(ctx context.Context) ([]store.LogEnd, error) {
 	partitions, err := t.Partitions(ctx)
 	if err != nil {

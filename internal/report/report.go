@@ -1,10 +1,10 @@
-// Package report writes what tools tell people on a terminal: tables, paragraphs, numbers. It decides how things
-// look, not what they say.
+// Package report formats tables, paragraphs and numbers for a terminal.
 package report
 
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/rivo/uniseg"
@@ -13,20 +13,27 @@ import (
 // gap stands between two columns.
 const gap = "  "
 
-// Grid writes rows of figures, indented: the first column to the left, which names the row, all others to the right.
-// Rows may be of different lengths.
+// Grid writes rows of figures with an indent: the first column aligned to the left, all others to the right. Rows may have
+// different lengths.
 func Grid(w io.Writer, rows [][]string) error {
-	return columns(w, gap, rows, func(column int) bool { return column > 0 })
+	return writeColumns(w, rows, layout{indent: gap, firstRight: 1})
 }
 
-// List writes rows of text in columns, all to the left.
+// List writes rows of text in columns that are aligned to the left.
 func List(w io.Writer, rows [][]string) error {
-	return columns(w, "", rows, func(int) bool { return false })
+	return writeColumns(w, rows, layout{firstRight: math.MaxInt})
 }
 
-// columns pads each cell to the width of its column, as a terminal shows it, and leaves out blanks at ends of lines.
-// Text to the left that ends its row may be longer than its column: there is nothing behind it to push aside.
-func columns(w io.Writer, indent string, rows [][]string, right func(column int) bool) error {
+// layout places cells in columns.
+type layout struct {
+	indent     string
+	firstRight int // the first column that is aligned to the right, as are all after it
+}
+
+// writeColumns pads each cell to the width of its column on a terminal and trims blanks at ends of lines. A left-aligned
+// cell that ends its row may exceed its column: nothing follows it.
+func writeColumns(w io.Writer, rows [][]string, l layout) error {
+	right := func(column int) bool { return column >= l.firstRight }
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
@@ -43,7 +50,7 @@ func columns(w io.Writer, indent string, rows [][]string, right func(column int)
 		line.Reset()
 		for i, cell := range row {
 			if i == 0 {
-				line.WriteString(indent)
+				line.WriteString(l.indent)
 			} else {
 				line.WriteString(gap)
 			}
@@ -60,10 +67,10 @@ func columns(w io.Writer, indent string, rows [][]string, right func(column int)
 	return err
 }
 
-// lineEnd is where a line of a paragraph ends at the latest.
+// lineEnd is the greatest length of a line of a paragraph.
 const lineEnd = 116
 
-// Paragraph writes text in lines that begin behind the mark, which stands before the first.
+// Paragraph writes text in lines that are indented by the width of the mark, which precedes the first line.
 func Paragraph(w io.Writer, mark, text string) error {
 	indent := strings.Repeat(" ", uniseg.StringWidth(mark))
 	var out strings.Builder
@@ -83,7 +90,7 @@ func Paragraph(w io.Writer, mark, text string) error {
 	return err
 }
 
-// Thousands is an integer with its digits in groups of three.
+// Thousands formats an integer with its digits in groups of three.
 func Thousands[T ~int | ~int64](n T) string {
 	if n < 0 {
 		return "-" + group(strings.TrimPrefix(fmt.Sprint(n), "-"))
@@ -91,7 +98,7 @@ func Thousands[T ~int | ~int64](n T) string {
 	return group(fmt.Sprint(n))
 }
 
-// Dollars is an amount with cents and grouped digits.
+// Dollars formats an amount with cents and grouped digits.
 func Dollars(amount float64) string {
 	whole, cents, _ := strings.Cut(fmt.Sprintf("%.2f", amount), ".")
 	sign := ""

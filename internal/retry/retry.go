@@ -1,6 +1,5 @@
-// Package retry waits between attempts: each pause is twice the one before, up to a bound, and spread by chance, so
-// that those who failed together do not come back together. Everybody who tries again does it by this package; what
-// is worth another attempt is the caller's affair.
+// Package retry waits between attempts: each pause is twice the one before, up to a bound, with a random spread so that
+// callers that failed together do not return together. The caller decides what is worth another attempt.
 //
 // Pauses are timers of package time, so that a test inside a synctest bubble takes no time for them.
 package retry
@@ -13,10 +12,10 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Policy says how long pauses are.
+// Policy sets the lengths of pauses.
 type Policy struct {
-	First time.Duration // the first pause
-	Max   time.Duration // what doubling leads to at most
+	First time.Duration
+	Max   time.Duration
 	// Exact leaves out the spread, which makes a pause anything from half of its length to one and a half.
 	Exact bool
 }
@@ -35,25 +34,25 @@ func (p Policy) Begin() *Pauses {
 	return &Pauses{next: b}
 }
 
-// Pauses are those between the attempts of one operation. They belong to one goroutine.
+// Pauses are the pauses between the attempts of one operation. They belong to one goroutine.
 type Pauses struct {
 	next  *backoff.ExponentialBackOff
 	count int
 }
 
-// Next returns the length of the next pause, for who has something else to do meanwhile.
+// Next returns the length of the next pause, for callers that do something else meanwhile.
 func (p *Pauses) Next() time.Duration {
 	p.count++
 	return p.next.NextBackOff()
 }
 
-// Wait takes the next pause. The error is the context's when that ends first.
+// Wait waits for the next pause. It returns the context's error when that ends first.
 func (p *Pauses) Wait(ctx context.Context) error { return Pause(ctx, p.Next()) }
 
-// Count is how many pauses there were.
+// Count returns the number of pauses so far.
 func (p *Pauses) Count() int { return p.count }
 
-// Pause waits for d, or until the context ends: then the error is the context's.
+// Pause waits for d. It returns the context's error when that ends first.
 func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -65,7 +64,7 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Permanent marks an error that another attempt would not mend. It hides nothing from errors.Is and errors.As.
+// Permanent marks an error that another attempt would not resolve. errors.Is and errors.As see through it.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -77,8 +76,8 @@ type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }
 
-// Do makes attempts until one returns nil, or a Permanent error, or the context ends. It returns the last error of an
-// attempt that was not cut off by the context, if there is one.
+// Do attempts until one attempt returns nil or a Permanent error, or the context ends. It returns the last error of an
+// attempt that the context did not cut off, if there is one.
 func (p Policy) Do(ctx context.Context, attempt func(context.Context) error) error {
 	var last error
 	for pauses := p.Begin(); ; {

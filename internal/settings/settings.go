@@ -1,11 +1,11 @@
-// Package settings is how fields of configuration structs are spelt: on the command line, in the environment, in a
-// YAML file, and as the defaults in their tags. A setting is declared once, as a field of the struct that it
-// configures:
+// Package settings reads and writes the fields of configuration structs as text: on the command line, in the
+// environment, in a YAML file, and as defaults in their tags. A setting is declared once, as a field of the struct that
+// it configures:
 //
 //	Hold time.Duration `help:"Longest time that a reading waits in memory." default:"${hold=30m}"`
 //
-// cmd/binnacle makes a flag of it, whose default ${hold=30m} is 30m unless the command that embeds the struct has one
-// of its own (set:"hold=30s"). Defaults gives the same value to a struct that is filled in by code.
+// cmd/binnacle makes a flag of it. Its default ${hold=30m} is 30m unless the command that embeds the struct sets another
+// (set:"hold=30s"). Defaults gives the same value to a struct that code fills in.
 package settings
 
 import (
@@ -19,11 +19,10 @@ import (
 	"binnacle/internal/duration"
 )
 
-// Mebibytes is a spelling that a field's type does not tell: a number of bytes, in MiB. A field names it as its
-// type:"mib".
+// Mebibytes is the kind of a field, type:"mib", that holds bytes and is written in MiB.
 const Mebibytes = "mib"
 
-// Set gives v the value that a text spells.
+// Set parses a text and stores its value in v.
 func Set(v reflect.Value, kind, text string) error {
 	if kind == "" {
 		if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
@@ -34,7 +33,7 @@ func Set(v reflect.Value, kind, text string) error {
 	case kind == Mebibytes:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n != n<<20>>20 {
-			return fmt.Errorf("%q is no number of MiB", text)
+			return fmt.Errorf("%q is not a number of MiB", text)
 		}
 		v.SetInt(n << 20)
 	case v.Type() == reflect.TypeFor[time.Duration]():
@@ -80,7 +79,7 @@ func setBasic(v reflect.Value, text string) (err error) {
 	return err
 }
 
-// Value is what YAML has of v: a number, a bool, a text, or a list of texts. Read back, it is spelt as Set reads it.
+// Value returns v as YAML writes it: a number, a bool, a text, or a list of texts. Set reads it back.
 func Value(v reflect.Value, kind string) any {
 	if m, ok := v.Interface().(encoding.TextMarshaler); ok && kind == "" {
 		if text, err := m.MarshalText(); err == nil {
@@ -96,7 +95,7 @@ func Value(v reflect.Value, kind string) any {
 	return v.Interface()
 }
 
-// Defaults gives every field of the struct that is zero the default of its tag, those of embedded structs too.
+// Defaults sets every zero field of the struct to the default in its tag, in embedded structs too.
 func Defaults[T any](config *T) { defaults(reflect.ValueOf(config).Elem()) }
 
 func defaults(v reflect.Value) {
@@ -116,7 +115,7 @@ func defaults(v reflect.Value) {
 			_, text, _ = strings.Cut(strings.TrimSuffix(inner, "}"), "=")
 		}
 		if err := Set(field, tag.Tag.Get("type"), text); err != nil {
-			panic(fmt.Sprintf("default of %s.%s: %v", v.Type(), tag.Name, err)) // found by whoever builds one first
+			panic(fmt.Sprintf("default of %s.%s: %v", v.Type(), tag.Name, err)) // every test that builds the struct finds it
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestAWrongDefaultIsFound(t *testing.T) {
-	require.PanicsWithValue(t, `default of struct { Hold time.Duration "default:\"5x\"" }.Hold: "5x" is no duration: write 90s, 1h30m, 2d or 1d12h`, func() {
+	require.PanicsWithValue(t, `default of struct { Hold time.Duration "default:\"5x\"" }.Hold: "5x" is not a duration such as 90s, 1h30m, 2d or 1d12h`, func() {
 		c := struct {
 			Hold time.Duration `default:"5x"`
 		}{}

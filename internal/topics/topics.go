@@ -1,5 +1,5 @@
-// Package topics says which topics of a cluster are read, and whose they are where a topic belongs to one tenant alone.
-// It knows the topics that there are by their names only: docs/guides/kafka.md is its manual.
+// Package topics selects the topics of a cluster that are read, and the tenants that topics are bound to. It sees only the
+// names of topics. docs/guides/kafka.md is its manual.
 package topics
 
 import (
@@ -16,34 +16,34 @@ import (
 // Default is the topic that is read where none is named.
 const Default = "telemetry"
 
-// What stands behind a topic's name in those that are made for it. No pattern fits a name that ends so.
+// Suffixes of the topics that accompany a topic. No pattern matches a name with one of them.
 const (
 	JournalSuffix = ".journal"
 	lettersSuffix = ".dlq"
 )
 
-// Topic is one that is read.
+// Topic is a topic that is read.
 type Topic struct {
 	Name   string
-	Tenant string // whose it is; empty: its messages name their tenants
+	Tenant string // the tenant that it is bound to; empty: its messages name their tenants
 }
 
-// Set is which topics are read. The zero Set has none.
+// Set selects topics. The zero Set selects none.
 type Set struct {
 	named    []Topic
 	patterns []pattern
 	letters  string // topic of the dead letters
 }
 
-// pattern stands for the topics whose whole name fits.
+// pattern selects topics by their whole name.
 type pattern struct {
 	text   string // as it was given
 	fits   *regexp.Regexp
-	tenant string // whose they are, with $1 for what stands in the first parentheses
+	tenant string // the tenant that they are bound to, with $1 for the first group
 }
 
-// Parse reads what is set: texts of topics, separated by commas, each NAME, NAME=TENANT, /PATTERN/ or /PATTERN/=TENANT;
-// and the topic of the dead letters, empty for the first name with .dlq. It reports every fault at once.
+// Parse parses lists of topics, separated by commas, each NAME, NAME=TENANT, /PATTERN/ or /PATTERN/=TENANT. The topic of
+// the dead letters defaults to the first name with .dlq. Parse reports every fault at once.
 func Parse(texts []string, letters string) (Set, error) {
 	var s Set
 	var faults []error
@@ -68,7 +68,7 @@ func Parse(texts []string, letters string) (Set, error) {
 	return s, errors.Join(faults...)
 }
 
-// split cuts at the commas that stand outside of patterns.
+// split cuts a text at the commas outside of patterns.
 func split(text string) (parts []string) {
 	inside, from := false, 0
 	for i := range len(text) {
@@ -91,7 +91,7 @@ func (s *Set) add(text string) error {
 		return fmt.Errorf("--topic %.80q: %w", text, err)
 	}
 	if strings.HasSuffix(name, JournalSuffix) {
-		return fmt.Errorf("--topic %s: what ends in %s is a journal, and no topic that is read", name, JournalSuffix)
+		return fmt.Errorf("--topic %s: a name that ends in %s is a journal, which has no readings", name, JournalSuffix)
 	}
 	if bound {
 		if err := telemetry.CheckTenant(tenant); err != nil {
@@ -99,7 +99,7 @@ func (s *Set) add(text string) error {
 		}
 	}
 	if slices.ContainsFunc(s.named, func(t Topic) bool { return t.Name == name }) {
-		return fmt.Errorf("--topic %s: it is named twice", name)
+		return fmt.Errorf("--topic %s is given twice", name)
 	}
 	s.named = append(s.named, Topic{name, tenant})
 	return nil
@@ -108,7 +108,7 @@ func (s *Set) add(text string) error {
 func (s *Set) addPattern(text, rest string) error {
 	expression, tenant, closed := strings.Cut(rest, "/")
 	if !closed || tenant != "" && !strings.HasPrefix(tenant, "=") || tenant == "=" {
-		return fmt.Errorf("--topic %.160q: a pattern stands between slashes, and behind it nothing or =TENANT", text)
+		return fmt.Errorf("--topic %.160q: a pattern must be /PATTERN/ or /PATTERN/=TENANT", text)
 	}
 	fits, err := regexp.Compile(`^(?:` + expression + `)$`)
 	if err != nil {
@@ -118,25 +118,25 @@ func (s *Set) addPattern(text, rest string) error {
 	return nil
 }
 
-// maxName is the longest name of a topic that Kafka has.
+// maxName is the length of the longest topic name in Kafka.
 const maxName = 249
 
 func checkName(name string) error {
 	if name == "" || len(name) > maxName || name == "." || name == ".." {
-		return errors.New("this is not the name of a topic")
+		return errors.New("this is not a topic name")
 	}
 	for _, c := range name {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
-			return fmt.Errorf("the name of a topic has no %q; a pattern stands between slashes", c)
+			return fmt.Errorf("a topic name can't contain %q; write a pattern as /PATTERN/", c)
 		}
 	}
 	return nil
 }
 
-// Letters is the topic of the dead letters.
+// Letters returns the topic of the dead letters.
 func (s Set) Letters() string { return s.letters }
 
-// Named are the names of the topics that are named.
+// Named returns the topics that are given by name.
 func (s Set) Named() []string {
 	out := make([]string, len(s.named))
 	for i, t := range s.named {
@@ -145,13 +145,13 @@ func (s Set) Named() []string {
 	return out
 }
 
-// Patterned reports whether a pattern stands for some of the topics: which there are is for the cluster to say.
+// Patterned reports whether some topics are selected by a pattern, so that only the cluster knows them.
 func (s Set) Patterned() bool { return len(s.patterns) > 0 }
 
-// Alone reports whether there is never more than one topic.
+// Alone reports whether the set can only ever be one topic.
 func (s Set) Alone() bool { return len(s.named) == 1 && len(s.patterns) == 0 }
 
-// String is the set as it can be given, for people.
+// String returns the set in the form that Parse reads.
 func (s Set) String() string {
 	var all []string
 	for _, t := range s.named {
@@ -166,8 +166,8 @@ func (s Set) String() string {
 	return strings.Join(all, ",")
 }
 
-// Of returns the topic of a name, if it is one that is read; the error says why one that a pattern fits is not. A name
-// counts before patterns, and the first pattern that fits before others.
+// Of returns the topic of a name if the set selects it. The error is why a topic that matches a pattern can't be read.
+// Names come before patterns, and the first pattern that matches counts.
 func (s Set) Of(name string) (t Topic, ok bool, err error) {
 	if i := slices.IndexFunc(s.named, func(t Topic) bool { return t.Name == name }); i >= 0 {
 		return s.named[i], true, nil
@@ -185,7 +185,7 @@ func (s Set) Of(name string) (t Topic, ok bool, err error) {
 		if p.tenant != "" {
 			t.Tenant = string(p.fits.ExpandString(nil, p.tenant, name, at))
 			if err := telemetry.CheckTenant(t.Tenant); err != nil {
-				return Topic{}, false, fmt.Errorf("topic %s fits %s but can't be read: %w", name, p.text, err)
+				return Topic{}, false, fmt.Errorf("topic %s matches %s but can't be read: %w", name, p.text, err)
 			}
 		}
 		return t, true, nil
@@ -193,8 +193,8 @@ func (s Set) Of(name string) (t Topic, ok bool, err error) {
 	return Topic{}, false, nil
 }
 
-// Among returns which topics of a cluster are read, by their names, and what is wrong: with names that it lacks,
-// patterns that nothing fits, and topics that can't be bound.
+// Among returns the topics of a cluster that the set selects, in the order of their names, and the faults: names that the
+// cluster lacks, patterns that match nothing, and topics that can't be bound to a tenant.
 func (s Set) Among(all []string) (found []Topic, faults []error) {
 	there := map[string]bool{}
 	for _, name := range slices.Sorted(slices.Values(all)) {
@@ -213,7 +213,7 @@ func (s Set) Among(all []string) (found []Topic, faults []error) {
 	}
 	for _, p := range s.patterns {
 		if !slices.ContainsFunc(found, func(t Topic) bool { return p.fits.MatchString(t.Name) }) {
-			faults = append(faults, fmt.Errorf("no topic fits %s", p.text))
+			faults = append(faults, fmt.Errorf("no topic matches %s", p.text))
 		}
 	}
 	return found, faults

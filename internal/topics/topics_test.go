@@ -67,19 +67,19 @@ func TestWhereDeadLettersGo(t *testing.T) {
 
 func TestWhatNamesNoTopic(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                  `--topic "": this is not the name of a topic`,
-		"a,,b":              `--topic "": this is not the name of a topic`,
-		"a,a":               "--topic a: it is named twice",
-		"a,a=acme":          "--topic a: it is named twice",
-		"telemetry.*":       `--topic "telemetry.*": the name of a topic has no '*'; a pattern stands between slashes`,
-		"^telemetry":        `--topic "^telemetry": the name of a topic has no '^'; a pattern stands between slashes`,
+		"":                  `--topic "": this is not a topic name`,
+		"a,,b":              `--topic "": this is not a topic name`,
+		"a,a":               "--topic a is given twice",
+		"a,a=acme":          "--topic a is given twice",
+		"telemetry.*":       `--topic "telemetry.*": a topic name can't contain '*'; write a pattern as /PATTERN/`,
+		"^telemetry":        `--topic "^telemetry": a topic name can't contain '^'; write a pattern as /PATTERN/`,
 		"/a(/":              `error parsing regexp: missing closing )`,
-		"/a":                `--topic "/a": a pattern stands between slashes, and behind it nothing or =TENANT`,
-		"/a/b":              `a pattern stands between slashes, and behind it nothing or =TENANT`,
-		"/a/=":              `a pattern stands between slashes, and behind it nothing or =TENANT`,
+		"/a":                `--topic "/a": a pattern must be /PATTERN/ or /PATTERN/=TENANT`,
+		"/a/b":              `a pattern must be /PATTERN/ or /PATTERN/=TENANT`,
+		"/a/=":              `a pattern must be /PATTERN/ or /PATTERN/=TENANT`,
 		"a=Acme":            `tenant "Acme" has 'A' at 0`,
 		"a=":                `tenant "" has 0 characters`,
-		"telemetry.journal": "--topic telemetry.journal: what ends in .journal is a journal, and no topic that is read",
+		"telemetry.journal": "--topic telemetry.journal: a name that ends in .journal is a journal, which has no readings",
 	} {
 		_, err := topics.Parse([]string{text}, "")
 		require.ErrorContains(t, err, want, text)
@@ -99,8 +99,8 @@ func TestTopicsThatThereAre(t *testing.T) {
 		texts = append(texts, f.Error())
 	}
 	require.Len(t, texts, 3)
-	require.Contains(t, texts[0], `topic line-B fits /line-(.+)/=$1 but can't be read: tenant "B" has 'B' at 0`)
-	require.Equal(t, []string{"topic gone does not exist", "no topic fits /x.*/"}, texts[1:])
+	require.Contains(t, texts[0], `topic line-B matches /line-(.+)/=$1 but can't be read: tenant "B" has 'B' at 0`)
+	require.Equal(t, []string{"topic gone does not exist", "no topic matches /x.*/"}, texts[1:])
 	require.Equal(t, "gone,press=acme,/line-(.+)/=$1,/x.*/", s.String())
 	require.True(t, s.Patterned())
 	require.Equal(t, []string{"gone", "press"}, s.Named())
