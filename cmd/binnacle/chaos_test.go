@@ -307,8 +307,8 @@ func (c *chaos) calm() {
 	}, "the store is well again")
 }
 
-// failures are what rules do. A container that seems gone is not among them: only creates may meet that, for to a query
-// it has expired.
+// failures are what rules do. A container that seems gone is not among them: only creates may meet that, for to a
+// query it has expired.
 var failures = []string{
 	`"status":503`, `"status":408`, `"status":429,"substatus":3200,"retryAfterMs":5`, `"status":449`, `"status":500`,
 	`"status":410,"substatus":1002`, `"drop":true`, `"hang":true`, `"latencyMs":20,"jitterMs":400`,

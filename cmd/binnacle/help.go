@@ -107,8 +107,8 @@ func suggest(err error) error {
 	return fmt.Errorf("%w (see --help-all)", err)
 }
 
-// nearest returns the name that shares the largest part of its letter pairs with a text, if that is half or more of the
-// pairs of the shorter one; empty: none does.
+// nearest returns the name that shares the largest part of its letter pairs with a text, if that is half or more of
+// the pairs of the shorter one; empty: none does.
 func nearest(text string, names []string) string {
 	share := func(name string) float64 {
 		shared, shorter := 0, min(len(text), len(name))-1

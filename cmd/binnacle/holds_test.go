@@ -22,9 +22,10 @@ var (
 	killsHolds    = flag.String("kills.holds", "12h", "holds of dev, one of them by chance at each start")
 )
 
-// `binnacle dev` is killed at random while producers publish in order, out of order, twice, over older values, and what
-// nobody can read. After each start it answers everything that was acknowledged, and whatever an answer calls complete
-// has all of it. With a hold that is not over there is no chunk at the end: all that time bins came from the journal.
+// `binnacle dev` is killed at random while producers publish in order, out of order, twice, over older values, and
+// what nobody can read. After each start it answers everything that was acknowledged, and whatever an answer calls
+// complete has all of it. With a hold that is not over there is no chunk at the end: all that time bins came from the
+// journal.
 func TestDevIsKilled(t *testing.T) {
 	t.Parallel()
 	seed := seedOf(t, *killsSeed)

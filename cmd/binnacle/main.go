@@ -62,7 +62,8 @@ type env struct {
 }
 
 func (e *env) app() app.Env {
-	return app.Env{Command: e.command, Stdout: e.stdout, Logger: e.log, Fatal: func(err error) { os.Exit(fail(e.stderr, err)) }}
+	return app.Env{Command: e.command, Stdout: e.stdout, Logger: e.log,
+		Fatal: func(err error) { os.Exit(fail(e.stderr, err)) }}
 }
 
 func main() {

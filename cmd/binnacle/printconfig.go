@@ -73,8 +73,8 @@ func printSettings(w io.Writer, c *kong.Context) error {
 // secretParameter fits the names of query parameters that hold secrets.
 var secretParameter = regexp.MustCompile(`(?i)^(sig|code|.*(pass|pwd|secret|token|key|credential|signature).*)$`)
 
-// redactURL returns a value as it may be shown: a URL without its user, password and secret query parameters, and every
-// other text as it is.
+// redactURL returns a value as it may be shown: a URL without its user, password and secret query parameters, and
+// every other text as it is.
 func redactURL(text string) string {
 	scheme := strings.Contains(text, "://")
 	if !scheme && !strings.Contains(text, "@") {

@@ -27,8 +27,8 @@ import (
 
 var producersBin = flag.String("producers.bin", "", "folder with telegraf and collector; empty: tests skip")
 
-// Telegraf, with dev started as the guide says and configured by the guide's words, and by its fewest, writes to a file
-// what it writes to Kafka: the same is answered, in every format, and by PromQL.
+// Telegraf, with dev started as the guide says and configured by the guide's words, and by its fewest, writes to a
+// file what it writes to Kafka: the same is answered, in every format, and by PromQL.
 func TestTelegrafPublishes(t *testing.T) {
 	program := producer(t, "telegraf")
 	config := guideBlock(t, "telegraf.md", "toml")
@@ -135,8 +135,8 @@ func (d *dev) instants(tenant, metric string) []int64 {
 	return slices.Collect(maps.Keys(at))
 }
 
-// agrees checks that dev answers with what was written, soon, and each of the values that a selector has of a device by
-// PromQL at its instant.
+// agrees checks that dev answers with what was written, soon, and each of the values that a selector has of a device
+// by PromQL at its instant.
 func (d *dev) agrees(want table, device, selector string) {
 	d.t.Helper()
 	soon(d.t, time.Minute, func() bool { return len(d.everything("demo")) >= len(want) }, "everything is answered")

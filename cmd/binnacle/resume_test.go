@@ -24,8 +24,8 @@ var (
 )
 
 // TestResume is a benchmark: an ingester that has read some minutes is killed, more minutes of readings come in, and
-// another one starts. It ends when that one has read all there is, with what was held from the journal before, and then
-// when it has stored it.
+// another one starts. It ends when that one has read all there is, with what was held from the journal before, and
+// then when it has stored it.
 func TestResume(t *testing.T) {
 	if *resumeDevices == 0 {
 		t.Skip("a benchmark: see make bench-resume")

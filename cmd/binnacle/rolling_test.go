@@ -84,7 +84,8 @@ func TestARollingRestart(t *testing.T) {
 			require.InDelta(t, 0, n, 1e-6, series)
 		}
 	}
-	// The catalog's pages are read, which have hundreds of devices each, and are told of readings before a device's first.
+	// The catalog's pages are read, which have hundreds of devices each, and are told of readings before a device's
+	// first.
 	require.Less(t, catalog/float64(len(ingesters)), 10+0.1*float64(len(devices)), "a device takes a part of an RU")
 	v := c.judge()
 	for _, example := range v.examples {

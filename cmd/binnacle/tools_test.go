@@ -199,7 +199,7 @@ func TestProvisionAnEmptyAccount(t *testing.T) {
 	require.Regexp(t, month+" .* create ", provision("--once"))
 	dry = provision("--dry-run")
 	require.NotContains(t, dry, "create")
-	require.Equal(t, []string{promised[2], promised[2]}, total.FindStringSubmatch(dry)[1:], "what stands costs what was said")
+	require.Equal(t, []string{promised[2], promised[2]}, total.FindStringSubmatch(dry)[1:], "as promised")
 	list, err = client(t, addr).Containers().List(context.Background())
 	require.NoError(t, err)
 	require.Contains(t, list, month)

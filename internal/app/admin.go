@@ -49,7 +49,8 @@ func (p *process) openAdmin(cfg AdminConfig) (door, error) {
 	return d, nil
 }
 
-// admin adds what is open to everyone: metrics, health and readiness. ready returns why the process is not ready, or nil.
+// admin adds what is open to everyone: metrics, health and readiness. ready returns why the process is not ready, or
+// nil.
 func admin(mux *http.ServeMux, metrics prometheus.Gatherer, ready func() error) {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

@@ -1,8 +1,8 @@
 // Package app builds the roles from their configuration and runs them: it is the one place that knows which
 // implementation stands behind which contract. It has no rules of its own.
 //
-// A role is a file here: the struct of its settings, and methods of process that open what it needs and add its stages.
-// A subcommand is one role or several of them: Dev is all, with the embedded servers.
+// A role is a file here: the struct of its settings, and methods of process that open what it needs and add its
+// stages. A subcommand is one role or several of them: Dev is all, with the embedded servers.
 package app
 
 import (
@@ -143,7 +143,8 @@ func (p *process) Ready() error {
 // patience is how long pauses are between attempts to reach a server that roles stand on.
 var patience = retry.Policy{First: 100 * time.Millisecond, Max: 10 * time.Second}
 
-// patiently calls attempt, which needs a server, until it succeeds or the context ends. The process is not ready before.
+// patiently calls attempt, which needs a server, until it succeeds or the context ends. The process is not ready
+// before.
 func (p *process) patiently(ctx context.Context, what string, attempt func() error) error {
 	var failed atomic.Pointer[error]
 	p.readyWhen(func() error {
@@ -154,7 +155,8 @@ func (p *process) patiently(ctx context.Context, what string, attempt func() err
 	})
 	starting := fmt.Errorf("waiting for %s", what)
 	failed.Store(&starting)
-	pauses, trouble := patience.Begin(), retry.Trouble{Log: p.Logger, Failing: "waiting for " + what, Over: what + " answers"}
+	pauses := patience.Begin()
+	trouble := retry.Trouble{Log: p.Logger, Failing: "waiting for " + what, Over: what + " answers"}
 	for {
 		err := attempt()
 		if ctx.Err() != nil && err != nil {

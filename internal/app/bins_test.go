@@ -40,13 +40,15 @@ func TestPrintBins(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(held)
 	}))
 	t.Cleanup(server.Close)
+	at := server.Listener.Addr().String()
+	here := app.AdminClient{Admin: []string{at}}
 	print := func(cfg app.BinsConfig) string {
 		var out bytes.Buffer
 		require.NoError(t, app.PrintBins(t.Context(), cfg, app.Env{Stdout: &out}))
 		return out.String()
 	}
-	at := server.Listener.Addr().String()
-	out := print(app.BinsConfig{AdminClient: app.AdminClient{Admin: []string{at, server.URL}, Tenant: "acme"}, Devices: 1, By: "bytes"})
+	two := app.AdminClient{Admin: []string{at, server.URL}, Tenant: "acme"}
+	out := print(app.BinsConfig{AdminClient: two, Devices: 1, By: "bytes"})
 	require.Equal(t, slices.Repeat([]string{"/api/v1/bins?by=bytes&devices=1&tenant=acme"}, 2), asked)
 	first, second, _ := strings.Cut(out, "\n\nhttp://")
 	require.Equal(t, "http://"+first, "http://"+second[:len(first)])
@@ -62,12 +64,13 @@ func TestPrintBins(t *testing.T) {
 	}
 
 	var decoded ingest.Bins
-	require.NoError(t, json.Unmarshal([]byte(print(app.BinsConfig{AdminClient: app.AdminClient{Admin: []string{at}, JSON: true}})), &decoded))
+	asJSON := app.AdminClient{Admin: []string{at}, JSON: true}
+	require.NoError(t, json.Unmarshal([]byte(print(app.BinsConfig{AdminClient: asJSON})), &decoded))
 	require.Equal(t, held, decoded)
 
 	held = ingest.Bins{Topics: "telemetry", HoldSeconds: 300}
-	require.Contains(t, print(app.BinsConfig{AdminClient: app.AdminClient{Admin: []string{at}}}), "hold 5m, 0 B of 0 B of memory, nothing on disk")
-	require.Contains(t, print(app.BinsConfig{AdminClient: app.AdminClient{Admin: []string{at}}}), "no partition is assigned")
+	require.Contains(t, print(app.BinsConfig{AdminClient: here}), "hold 5m, 0 B of 0 B of memory, nothing on disk")
+	require.Contains(t, print(app.BinsConfig{AdminClient: here}), "no partition is assigned")
 }
 
 // What goes wrong is said with the process that it goes wrong with.
@@ -81,7 +84,8 @@ func TestPrintBinsFails(t *testing.T) {
 	at := server.Listener.Addr().String()
 	requireFault := func(want string) {
 		t.Helper()
-		err := app.PrintBins(t.Context(), app.BinsConfig{AdminClient: app.AdminClient{Admin: []string{at}}}, app.Env{Stdout: io.Discard})
+		cfg := app.BinsConfig{AdminClient: app.AdminClient{Admin: []string{at}}}
+		err := app.PrintBins(t.Context(), cfg, app.Env{Stdout: io.Discard})
 		require.ErrorContains(t, err, at)
 		require.ErrorContains(t, err, want)
 	}

@@ -48,7 +48,8 @@ func (c *cutter) dial(ctx context.Context, network, address string) (net.Conn, e
 	return &cutConn{Conn: conn, cutter: c}, nil
 }
 
-// cutConn follows the requests of one connection, each of which is its length in four bytes, its key in two, and so on.
+// cutConn follows the requests of one connection, each of which is its length in four bytes, its key in two, and so
+// on.
 type cutConn struct {
 	net.Conn
 	cutter *cutter

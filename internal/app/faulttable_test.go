@@ -61,9 +61,9 @@ var kafkaCalls = map[int16]string{
 	11: "join", 14: "sync",
 }
 
-// Every call of an ingester to the store fails in every way, done and not done, more than once; the ingester is stopped
-// in the middle of it, another one goes on, and meets the same. What was published is what is answered, the statistics
-// too.
+// Every call of an ingester to the store fails in every way, done and not done, more than once; the ingester is
+// stopped in the middle of it, another one goes on, and meets the same. What was published is what is answered, the
+// statistics too.
 func TestEveryCallToTheStoreFailsInEveryWay(t *testing.T) {
 	t.Parallel()
 	for _, call := range calls {

@@ -35,8 +35,8 @@ func (f *faults) journal(c JournalConfig) {
 	}
 }
 
-// How `binnacle serve` keeps the journals of its own topics: for the longest wait of a reading, a day and the hold, and
-// an outage as long as that.
+// How `binnacle serve` keeps the journals of its own topics: for the longest wait of a reading, a day and the hold,
+// and an outage as long as that.
 const (
 	defaultKeep   = 72 * time.Hour
 	journalLooked = 15 * time.Second // a topic that is found by its pattern has none yet

@@ -152,8 +152,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// One tenant's devices flood one physical partition for a while: what goes to the others goes as if that weren't there,
-// the flooded one is used to the full, and the service is not asked in vain.
+// One tenant's devices flood one physical partition for a while: what goes to the others goes as if that weren't
+// there, the flooded one is used to the full, and the service is not asked in vain.
 func TestAHotRangeHoldsBackNobodyElse(t *testing.T) {
 	const warm, seconds = 5, 20 // at first all chains are looked up and all devices noted
 	run := func(flood int) (cold int, hot, refused float64) {

@@ -36,8 +36,8 @@ import (
 
 var panelPeers = flag.String("panels.peers", "", "programs of TestPanelsBesidePeers, by commas; empty: it is skipped")
 
-// TestPanelsBesidePeers is a benchmark: the same samples in an embedded Cosmos DB with lanes, in VictoriaMetrics and in
-// Prometheus, and the same questions.
+// TestPanelsBesidePeers is a benchmark: the same samples in an embedded Cosmos DB with lanes, in VictoriaMetrics and
+// in Prometheus, and the same questions.
 func TestPanelsBesidePeers(t *testing.T) {
 	if *panelPeers == "" {
 		t.Skip("a benchmark: see make bench-query")

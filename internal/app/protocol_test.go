@@ -46,8 +46,8 @@ func TestTwoWorkersThatBothOwnAPartition(t *testing.T) {
 	require.Equal(t, want, b.answer(t))
 }
 
-// The answer to every kind of request is lost now and then, after it was served or before: the same is asked again, and
-// nothing is stored twice or lost.
+// The answer to every kind of request is lost now and then, after it was served or before: the same is asked again,
+// and nothing is stored twice or lost.
 func TestAnswersThatAreLost(t *testing.T) {
 	s := newSystem(t)
 	var n atomic.Int64

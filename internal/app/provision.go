@@ -172,8 +172,8 @@ func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	return err
 }
 
-// missingBase returns the steps of a dry run for the base containers that the account lacks: an applied plan makes them
-// before it plans.
+// missingBase returns the steps of a dry run for the base containers that the account lacks: an applied plan makes
+// them before it plans.
 func missingBase(steps []provision.Step) (missing []provision.Step) {
 	for _, base := range cosmos.Base() {
 		if !slices.ContainsFunc(steps, func(s provision.Step) bool { return s.Container == base.Name }) {

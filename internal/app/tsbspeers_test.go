@@ -46,9 +46,9 @@ func TestTSBSBesidePeers(t *testing.T) {
 // answersNear is by how much of itself a value of another system may differ: sums over devices are in another order.
 const answersNear = 1e-12
 
-// differing is in what two answers differ. With resets VictoriaMetrics may count one more than others: it also compares
-// the first value of a range with the one before it, so that a stretch of driving which begins with the day counts
-// twice in avg-daily-driving-session, and its mean over n stretches is one over n + 1.
+// differing is in what two answers differ. With resets VictoriaMetrics may count one more than others: it also
+// compares the first value of a range with the one before it, so that a stretch of driving which begins with the day
+// counts twice in avg-daily-driving-session, and its mean over n stretches is one over n + 1.
 func differing(ours, theirs map[string]float64, resets bool) (out []string) {
 	near := func(v, w float64) bool { return math.Abs(v-w) <= answersNear*math.Abs(v) }
 	for name, v := range ours {

@@ -7,14 +7,14 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// shape is what brokers tell of a topic.
+// shape is what brokers report of a topic.
 type shape struct {
 	partitions int
 	replicas   int
-	configs    map[string]string // nil where brokers do not tell them, to this client or at all
+	configs    map[string]string // nil where brokers do not report them to this client
 }
 
-// shape asks what a topic is like. Of its configuration what is named is told.
+// shape reads the shape of the topic, with the given settings of its configuration.
 func (t *Topic) shape(ctx context.Context, configs ...string) (shape, error) {
 	_, about, err := t.client.metadata(ctx, t.name)
 	if err != nil {
@@ -41,7 +41,7 @@ func (t *Topic) shape(ctx context.Context, configs ...string) (shape, error) {
 	return s, nil
 }
 
-// make makes the topic.
+// make creates the topic.
 func (t *Topic) make(ctx context.Context, s shape) error {
 	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
 	defer cancel()
@@ -54,7 +54,7 @@ func (t *Topic) make(ctx context.Context, s shape) error {
 		err = res.Errors[t.name]
 	}
 	if err != nil {
-		return fmt.Errorf("make topic %s: %w", t.name, err)
+		return fmt.Errorf("create topic %s: %w", t.name, err)
 	}
 	return nil
 }

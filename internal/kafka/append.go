@@ -6,18 +6,17 @@ import (
 	"fmt"
 )
 
-// AppendBytes is what the messages of one Append may take, by Message.Bytes: less than any broker's limit of a batch as
-// it is by default, so that what a broker refuses for its size is one message alone.
+// AppendBytes is the most that the messages of one Append may take, by Message.Bytes. It is below the default batch
+// limit of all brokers, so that a broker refuses only a single message for its size.
 const AppendBytes = 900_000
 
-var errNothing = errors.New("there is nothing to append")
+var errNothing = errors.New("no messages to append")
 
-// Append appends messages to one partition by exactly one request, and returns the offset of the first one once all
-// replicas in sync have all of them; the others follow it without a gap. It never asks twice.
+// Append appends messages to one partition by exactly one request. It returns the offset of the first one once all
+// replicas in sync have all of them; the others follow without a gap. It never sends the request again.
 //
-// ErrTooLarge says that nothing was appended, because the messages are more than AppendBytes together, or more than the
-// broker or the client's own bound takes. Fewer of them may fit. After any other error the messages may be in the log
-// all the same, now or later: their sender can't tell.
+// After ErrTooLarge nothing was appended: the messages exceed AppendBytes, or the limit of the broker or of the
+// client. Fewer of them may fit. After any other error the messages may be in the log, now or later.
 func (t *Topic) Append(ctx context.Context, partition int, messages []Message) (base int64, err error) {
 	if base, err = t.append(ctx, partition, messages); err != nil {
 		return 0, fmt.Errorf("append to %s/%d: %w", t.name, partition, err)
@@ -27,7 +26,7 @@ func (t *Topic) Append(ctx context.Context, partition int, messages []Message) (
 
 func (t *Topic) append(ctx context.Context, partition int, messages []Message) (base int64, err error) {
 	if len(messages) == 0 {
-		return 0, errNothing // for which the client would tell offset 0
+		return 0, errNothing // the client would return offset 0
 	}
 	size := 0
 	for i := range messages {

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// The head of a record batch, by the place of each field in it.
+// Offsets of the fields in the head of a record batch.
 const (
 	batchEpoch      = 12
 	batchCRC        = 17
@@ -22,7 +22,7 @@ const (
 	batchHead       = 61
 )
 
-// Bits of its attributes.
+// Bits of the attributes of a batch.
 const (
 	attributeCodec         = 0x07
 	attributeAppendTime    = 0x08
@@ -30,13 +30,13 @@ const (
 	attributeControl       = 0x20
 )
 
-// What a record and a header take beside their bytes.
+// Memory of a record and of a header beside their bytes.
 const (
 	recordBytes = int(unsafe.Sizeof(Record{}))
 	headerBytes = int(unsafe.Sizeof(Header{}))
 )
 
-// batch takes a record batch, the only entry of Kafka from 0.11 on.
+// batch reads a record batch, the only kind of entry from Kafka 0.11 on.
 func (r *logReader) batch(f frame) (*Refusal, error) {
 	if len(f) < batchHead {
 		return nil, fmt.Errorf("a batch of %d bytes: %w", len(f), errChecksum)
@@ -83,18 +83,18 @@ func (r *logReader) batch(f frame) (*Refusal, error) {
 	return nil, nil
 }
 
-// last is the offset of a batch's last record, also when the log was compacted and that one is gone.
+// last returns the offset of a batch's last record, even if compaction has removed it.
 func (f frame) last() int64 { return f.offset() + int64(max(0, f.int32(batchLastDelta))) }
 
-// abortMarker tells by the key of a control record: its version, and its type.
+// abortMarker reports whether the key of a control record, its version and type, is that of an abort.
 func abortMarker(key []byte) bool { return len(key) >= 4 && key[2] == 0 && key[3] == 0 }
 
 func (f frame) int16(at int) int16 { return int16(binary.BigEndian.Uint16(f[at:])) }
 func (f frame) int32(at int) int32 { return int32(binary.BigEndian.Uint32(f[at:])) }
 func (f frame) int64(at int) int64 { return int64(binary.BigEndian.Uint64(f[at:])) }
 
-// records are all of a batch, and the memory that they take. The count that the batch claims is worth nothing before
-// it is held against what the batch may take.
+// records returns the records of a batch and the memory that they take. The count in the batch can't be trusted
+// before it is checked against the bound of memory.
 func (r *logReader) records(f frame) ([]Record, int, error) {
 	left := r.unpack.max
 	count := int(f.int32(batchCount))
@@ -170,7 +170,7 @@ func (v *varints) int() int64 {
 	return x
 }
 
-// bytes reads a length and so many bytes; nil when the length is negative.
+// bytes reads a length and that many bytes; nil when the length is negative.
 func (v *varints) bytes() []byte {
 	n := v.int()
 	if n < 0 || v.err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 )
 
-// Client knows one cluster. It is safe for any number of callers.
+// Client is a client of one cluster. It is safe for any number of callers.
 type Client struct {
 	cfg    Config
 	api    *kafkago.Client
@@ -23,13 +23,13 @@ type Client struct {
 	room   *room
 }
 
-// ErrNoClusterID is the error where brokers tell no id of their cluster: offsets would stand for nothing.
-var ErrNoClusterID = errors.New("the brokers tell no cluster id: one must be given")
+// ErrNoClusterID is the error where brokers report no id of their cluster: offsets would belong to no log.
+var ErrNoClusterID = errors.New("the brokers report no cluster id: set one with --kafka-cluster-id")
 
-// idleTimeout is after how long a connection that nobody uses is closed. Event Hubs cuts them after four minutes.
+// idleTimeout is the time after which an unused connection is closed. Event Hubs cuts it after four minutes.
 const idleTimeout = 30 * time.Second
 
-// New makes a Client. It reads the files that the configuration names, and starts nothing.
+// New returns a Client. It reads the files that the configuration names, and starts nothing.
 func New(cfg Config) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -62,28 +62,28 @@ func New(cfg Config) (*Client, error) {
 	}, nil
 }
 
-// Close ends the connections that nobody uses; those in use end when they are not any more.
+// Close closes unused connections; the others close after use.
 func (c *Client) Close() { c.api.Transport.(*kafkago.Transport).CloseIdleConnections() }
 
-// Brokers are the bootstrap addresses.
+// Brokers returns the bootstrap addresses.
 func (c *Client) Brokers() []string { return slices.Clone(c.cfg.Brokers) }
 
-// Address is where the cluster was said to be, for people.
+// Address returns the bootstrap addresses as text.
 func (c *Client) Address() string { return strings.Join(c.cfg.Brokers, ",") }
 
-// Dialer makes connections for a consumer group as this client makes its own.
+// Dialer returns what a consumer group connects with, as this client does.
 func (c *Client) Dialer() *kafkago.Dialer {
 	own := *c.dialer
 	return &own
 }
 
-// RequestTimeout bounds one request.
+// RequestTimeout returns the timeout of one request.
 func (c *Client) RequestTimeout() time.Duration { return c.cfg.RequestTimeout }
 
-// Topic is one of the cluster's topics, which need not exist.
+// Topic returns a topic of the cluster, which need not exist.
 func (c *Client) Topic(name string) *Topic { return &Topic{client: c, name: name} }
 
-// clusterID is what stands for the cluster, given what its brokers tell.
+// clusterID returns the id of the cluster: the configured one, or the one that its brokers report.
 func (c *Client) clusterID(told string) (string, error) {
 	switch {
 	case c.cfg.ClusterID != "":
@@ -94,7 +94,7 @@ func (c *Client) clusterID(told string) (string, error) {
 	return told, nil
 }
 
-// metadata is what is known of a topic.
+// metadata returns what the client knows of a topic.
 func (c *Client) metadata(ctx context.Context, topic string) (cluster string, t kafkago.Topic, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
 	defer cancel()
@@ -112,8 +112,8 @@ func (c *Client) metadata(ctx context.Context, topic string) (cluster string, t 
 	return res.ClusterID, res.Topics[i], nil
 }
 
-// explain replaces an error that says that a topic is not known by the reason why nothing is known, if that is why: a
-// connection that can't be made, credentials that are refused.
+// explain replaces the error of an unknown topic by the reason why the client knows no topic, if there is one: no
+// connection, or refused credentials.
 func (c *Client) explain(ctx context.Context, topic string, err error) error {
 	if !errors.Is(err, protocol.ErrNoTopic) && !NoTopic(err) {
 		return err

@@ -11,15 +11,15 @@ import (
 	"github.com/segmentio/kafka-go/protocol/offsetcommit"
 )
 
-// Committed is what a group has committed of a partition: offset and metadata of one commit.
+// Committed is a commit of a group for a partition.
 type Committed struct {
 	Offset   int64
 	Metadata string
 }
 
-// Commits returns what a group has committed of some partitions, or of all of the topic's; a partition of which it has
-// committed nothing is missing. Offset and metadata belong together only as they come from one answer: an offset that
-// was read elsewhere, such as the one that a group's assignment has, may be of another commit.
+// Commits returns the commits of a group for some partitions, or for all of the topic; a partition without a commit is
+// missing. Offset and metadata belong together only in one answer: an offset from elsewhere, such as a group's
+// assignment, may be of another commit.
 func (t *Topic) Commits(ctx context.Context, group string, partitions ...int) (all map[int]Committed, err error) {
 	if len(partitions) == 0 {
 		if partitions, err = t.Partitions(ctx); err != nil {
@@ -52,33 +52,31 @@ func (t *Topic) Commits(ctx context.Context, group string, partitions ...int) (a
 	return all, nil
 }
 
-// MaxMetadata is the longest metadata that a broker takes with a commit, in bytes: offset.metadata.max.bytes of Apache
-// Kafka as it is by default.
+// MaxMetadata is the longest metadata of a commit, in bytes: the default of offset.metadata.max.bytes in Apache Kafka.
 const MaxMetadata = 4096
 
-// Commit is an offset that a group commits of one partition.
+// Commit is an offset of one partition that a group commits.
 type Commit struct {
 	Group      string
-	Generation int32  // of the member; NoGeneration for a commit that no member makes
-	Member     string // empty for a commit that no member makes
+	Generation int32  // of the member; NoGeneration without a member
+	Member     string // empty without a member
 	Partition  int
 	Offset     int64
 	Metadata   string // at most MaxMetadata bytes
 }
 
-// NoGeneration is the generation of a commit that no member makes. Brokers take it while the group has no members:
-// with any, it fails with UnknownMemberId.
+// NoGeneration is the generation of a commit without a member. Brokers accept it only while the group has no members,
+// and else answer UnknownMemberId.
 const NoGeneration = -1
 
-// keepOffsets is how long brokers older than Kafka 2.1 keep an offset, which are told with each commit; later ones keep
-// it as they are configured.
+// keepOffsets is the retention of an offset in brokers older than Kafka 2.1, which take it from each commit.
 const keepOffsets = 365 * 24 * time.Hour
 
-// Commit makes one attempt at a commit; the coordinator is looked for each time. Errors are kafka-go's. The group has
-// given the partition to somebody else when it is IllegalGeneration, UnknownMemberId, RebalanceInProgress or
-// FencedInstanceID. The attempt may be repeated when the error is not Permanent: the network, a coordinator that moves
-// (NotCoordinatorForGroup), is not there (GroupCoordinatorNotAvailable) or is loading (GroupLoadInProgress). Then the
-// offset may be committed all the same.
+// Commit attempts one commit, and looks the coordinator up first. Errors are kafka-go's. The group has given the
+// partition to another member after IllegalGeneration, UnknownMemberId, RebalanceInProgress and FencedInstanceID. The
+// caller may repeat the attempt when the error is not Permanent: the network, or a coordinator that moves
+// (NotCoordinatorForGroup), is missing (GroupCoordinatorNotAvailable) or loads (GroupLoadInProgress). The offset may
+// then be committed already.
 func (t *Topic) Commit(ctx context.Context, c Commit) error {
 	err := t.commit(ctx, c)
 	if err != nil {
@@ -93,8 +91,8 @@ func (t *Topic) commit(ctx context.Context, c Commit) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout)
 	defer cancel()
-	// kafka-go's own call has old brokers forget the offset after a day, and tells an epoch of a leader that it does not
-	// know, by which other clients would take the log for truncated.
+	// kafka-go's own call makes old brokers forget the offset after a day, and sends a made-up leader epoch, from which
+	// other clients would conclude that the log was truncated.
 	res, err := t.client.api.Transport.RoundTrip(ctx, t.client.api.Addr, &offsetcommit.Request{
 		GroupID: c.Group, GenerationID: c.Generation, MemberID: c.Member,
 		RetentionTimeMs: keepOffsets.Milliseconds(),

@@ -14,10 +14,8 @@ import (
 
 // Config says how a cluster is reached. Its tags are package settings's.
 type Config struct {
-	// Brokers are bootstrap addresses, host:port: one tells where the others are.
 	Brokers []string `name:"kafka" help:"Addresses of Kafka brokers. One that answers is enough." default:"127.0.0.1:9092"`
 
-	// ClientID is what brokers log of this process.
 	ClientID string `name:"kafka-client-id" help:"What brokers log of this process." default:"binnacle"`
 
 	TLS  TLS  `kong:"embed"`
@@ -36,22 +34,21 @@ type Config struct {
 	// connection.
 	MaxRequestBytes int `name:"kafka-max-request" help:"Bytes of a produce request before compression. Default: what the broker takes, for Event Hubs 1000000." placeholder:"BYTES"`
 
-	// MaxUnpackedBytes: a batch that would take more is passed over and told as a Refusal.
+	// MaxUnpackedBytes: a larger batch is skipped and becomes a Refusal.
 	MaxUnpackedBytes int `name:"kafka-max-batch-mb" help:"Bound of what one batch of a log may take in memory once it is unpacked, in MiB. A larger one is a dead letter." type:"mib" default:"64"`
 
-	// MaxFetchedBytes bounds all batches until they are released.
+	// MaxFetchedBytes bounds the batches that are not released yet.
 	MaxFetchedBytes int64 `name:"kafka-fetch-mb" help:"Bound of what was fetched and is not in bins yet, in MiB." type:"mib" default:"256"`
 
-	// RequestTimeout bounds one request.
 	RequestTimeout time.Duration `name:"kafka-timeout" help:"How long a request may take. Default: 10s, for Event Hubs 1m." placeholder:"DURATION"`
 
-	MetadataAge time.Duration `kong:"-" default:"6s"` // how old what is known of the cluster's layout may be
+	MetadataAge time.Duration `kong:"-" default:"6s"` // the greatest age of cached metadata
 
 	// makes connections; nil is plain TCP
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `kong:"-"`
 }
 
-// TLS says how connections are encrypted.
+// TLS sets the encryption of connections.
 type TLS struct {
 	On         bool   `name:"kafka-tls" help:"Connect by TLS."`
 	CA         string `name:"kafka-ca" help:"File of certificates, PEM, that sign the brokers'. Default: the system's." placeholder:"FILE"`
@@ -60,14 +57,14 @@ type TLS struct {
 	ServerName string `name:"kafka-server-name" help:"What the brokers' certificates are for. Default: the host that is dialled." placeholder:"HOST"`
 }
 
-// SASL says who the client is. Files are read, and Token is called, for each connection, so that secrets can change
-// without a restart.
+// SASL sets the credentials of the client. Files are read, and Token is called, for each connection, so that secrets
+// can change without a restart.
 type SASL struct {
 	Mechanism    string      `name:"kafka-sasl" help:"PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER." placeholder:"MECHANISM"`
 	User         string      `name:"kafka-user" help:"User for PLAIN and SCRAM."`
 	PasswordFile string      `name:"kafka-password-file" help:"File of the password for PLAIN and SCRAM." placeholder:"FILE"`
 	TokenFile    string      `name:"kafka-token-file" help:"File of the token for OAUTHBEARER." placeholder:"FILE"`
-	Token        TokenSource `kong:"-"` // where there is no file
+	Token        TokenSource `kong:"-"` // instead of a file
 }
 
 // Mechanisms of SASL.
@@ -78,7 +75,7 @@ const (
 	OAuthBearer = "OAUTHBEARER"
 )
 
-// What Event Hubs needs, by its documentation: a request of more than 1,046,528 bytes closes the connection, and
+// Settings for Event Hubs, by its documentation: a request of more than 1,046,528 bytes closes the connection, and
 // requests may take a minute.
 const (
 	eventHubsUser    = "$ConnectionString"
@@ -127,14 +124,14 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf("kafka: "+format, args...))
 		}
 	}
-	check(len(c.Brokers) > 0, "the address of a broker is missing")
+	check(len(c.Brokers) > 0, "--kafka is empty: the address of a broker is needed")
 	c = c.withDefaults()
 	for _, b := range c.Brokers {
 		host, port, err := net.SplitHostPort(b)
-		check(err == nil && host != "" && port != "", "%q is no address host:port", b)
+		check(err == nil && host != "" && port != "", "%q is not an address host:port", b)
 	}
 	_, known := codecs[c.Compression]
-	check(known, "compression %q is none of none, gzip, snappy, lz4 and zstd", c.Compression)
+	check(known, "compression %q is not one of none, gzip, snappy, lz4 and zstd", c.Compression)
 	check(c.MaxRequestBytes >= 0, "requests of %d bytes", c.MaxRequestBytes)
 	check(c.MaxUnpackedBytes >= leastUnpacked, "batches of %d bytes unpacked: at least %d", c.MaxUnpackedBytes,
 		leastUnpacked)
@@ -147,7 +144,7 @@ func (c Config) Validate() error {
 func (t TLS) validate() error {
 	var faults []error
 	if !t.On && (t.CA != "" || t.Cert != "" || t.Key != "" || t.ServerName != "") {
-		faults = append(faults, errors.New("kafka: certificates are given, but TLS is off"))
+		faults = append(faults, errors.New("kafka: certificates need --kafka-tls"))
 	}
 	if (t.Cert == "") != (t.Key == "") {
 		faults = append(faults, errors.New("kafka: a client certificate needs its key, and a key its certificate"))
@@ -166,7 +163,7 @@ func (s SASL) validate(encrypted bool) error {
 	byToken := s.TokenFile != "" || s.Token != nil
 	switch s.Mechanism {
 	case "":
-		check(!byPassword && !byToken, "credentials are given, but no SASL mechanism")
+		check(!byPassword && !byToken, "credentials need a SASL mechanism")
 	case Plain, ScramSHA256, ScramSHA512:
 		check(s.User != "" && s.PasswordFile != "", "SASL %s needs a user and a password file", s.Mechanism)
 		check(!byToken, "SASL %s takes no token", s.Mechanism)
@@ -175,7 +172,7 @@ func (s SASL) validate(encrypted bool) error {
 		check(!byPassword, "SASL %s takes no user and no password", s.Mechanism)
 		check(encrypted, "SASL %s sends the token in clear: it needs TLS", s.Mechanism)
 	default:
-		check(false, "SASL mechanism %q is none of %s, %s, %s and %s", s.Mechanism, Plain, ScramSHA256, ScramSHA512,
+		check(false, "SASL mechanism %q is not one of %s, %s, %s and %s", s.Mechanism, Plain, ScramSHA256, ScramSHA512,
 			OAuthBearer)
 	}
 	return errors.Join(faults...)

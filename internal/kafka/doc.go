@@ -1,8 +1,7 @@
-// Package kafka is the one room of Kafka clients: how connections are made (TLS, SASL, several bootstrap addresses),
-// what a cluster and its topics look like, where logs end, producing, and fetching within bounds of memory. It knows
-// records as bytes and nothing of telemetry. The consumer group itself is ingest's; its connections are made here
-// too.
+// Package kafka is the Kafka client: connections with TLS and SASL, metadata of topics, log ends, commits, producing,
+// and fetching within bounds of memory. It knows records as bytes and nothing of telemetry. The consumer group is in
+// package ingest and connects through this package.
 //
-// The protocol's requests are kafka-go's, but for the fetch: that one is asked for and read here, because kafka-go
-// unpacks whatever a batch says, and delivers records of transactions that were aborted.
+// Requests are kafka-go's except for the fetch: kafka-go decompresses batches without a bound and delivers records of
+// aborted transactions.
 package kafka

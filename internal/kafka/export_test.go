@@ -12,7 +12,9 @@ type Aborted = kmsg.FetchResponseTopicPartitionAbortedTransaction
 // LogReader reads the entries of answers, with so many bytes for a batch.
 func LogReader(max int) func(set []byte, aborted []Aborted, from int64) (Batch, error) {
 	u := newUnpacker(max)
-	return func(set []byte, aborted []Aborted, from int64) (Batch, error) { return readLog(u, set, aborted, from) }
+	return func(set []byte, aborted []Aborted, from int64) (Batch, error) {
+		return newLogReader(u, from, aborted).read(set)
+	}
 }
 
 // ReadLog reads the entries of one answer.

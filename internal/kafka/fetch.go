@@ -11,44 +11,44 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Sizes of one fetch. The broker answers as soon as there is a byte, so the wait bounds only how long an idle partition
-// takes to notice that it was revoked. A batch that is longer comes whole all the same.
+// Sizes of one fetch. The broker answers as soon as there is a byte, so the wait only bounds the time after which an
+// idle partition notices that it was revoked. A longer batch comes as a whole.
 const (
 	fetchBytes = 1 << 20
 	fetchWait  = 250 * time.Millisecond
 
-	// maxAnswer is more than any broker's limit of a batch that makes sense.
+	// maxAnswer is more than any sensible limit of a batch.
 	maxAnswer = 256 << 20
 )
 
-// Batch is what one fetch returned of a log.
+// Batch is the result of one fetch.
 type Batch struct {
 	Records []Record // committed ones, in the order of their offsets
-	Refused *Refusal // a stretch that can't be read; then there are no records
-	Next    int64    // where to go on: the offset after all this, also where the log has offsets without a record
-	First   int64    // of the first record that the log still has; negative where the broker does not tell
-	End     int64    // the offset after the last record that may be read: below it every transaction has ended
-	Bytes   int      // of memory that Records take, about
+	Refused *Refusal // offsets that can't be read; then there are no records
+	Next    int64    // the offset to fetch next, also where offsets have no record
+	First   int64    // the first offset in the log; negative where the broker does not report it
+	End     int64    // the last stable offset: below it every transaction has ended
+	Bytes   int      // memory of Records, approximately
 
-	release func() // gives Bytes back; nil is nothing
+	release func() // gives Bytes back; nil: nothing to give back
 }
 
-// Refusal is a stretch of a log that can't be read, and never will be: its batch is damaged though it is as it was
-// sent, or takes more memory than it may.
+// Refusal is a range of a log that can never be read: its batch was damaged before it was sent, or exceeds the bound
+// of memory.
 type Refusal struct {
 	First, Through int64  // offsets
-	Time           int64  // greatest timestamp of its records, ms, as the batch says; negative when it does not
-	Records        int    // how many there are, as the batch says; 0 when it does not
+	Time           int64  // greatest timestamp of its records, ms, by the batch; negative: unknown
+	Records        int    // their number, by the batch; 0: unknown
 	Bytes          int    // of the batch in the log
-	TooLarge       bool   // else it is damaged
+	TooLarge       bool   // false: it is damaged
 	Why            string // for people
 }
 
-// Fetch reads a partition from an offset on: committed records only. It waits a moment when there are none. It fails
-// with Kafka's errors, OffsetOutOfRange and UnknownTopicOrPartition among them, and where a batch is not as it was
-// sent. What it returns must be given back by Release.
+// Fetch reads committed records of a partition from an offset on. It waits a moment when there are none. It fails with
+// Kafka's errors, such as OffsetOutOfRange and UnknownTopicOrPartition, and where a batch was damaged on its way. The
+// caller must call Release on the result.
 func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, error) {
-	waiting := ctx // for room, as long as it takes
+	waiting := ctx // for memory, without a timeout
 	ctx, cancel := context.WithTimeout(ctx, t.client.cfg.RequestTimeout+fetchWait)
 	defer cancel()
 	ask := &fetchRequest{client: t.client.cfg.ClientID, topic: t.name, partition: int32(partition), offset: offset}
@@ -70,7 +70,7 @@ func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, 
 	return got, nil
 }
 
-// fetchRequest is a fetch that goes over kafka-go's connections, but is written and read here.
+// fetchRequest is a fetch over kafka-go's connections that is encoded and decoded here.
 type fetchRequest struct {
 	client    string
 	topic     string
@@ -79,7 +79,7 @@ type fetchRequest struct {
 	version   int16 // set by Required
 }
 
-// leastFetch is the version from which on brokers tell which transactions were aborted: Kafka 0.11.
+// leastFetch is the first version with the aborted transactions: Kafka 0.11.
 const leastFetch = 4
 
 // ApiKey implements protocol.Message.
@@ -104,10 +104,11 @@ func (f *fetchRequest) Required(versions map[protocol.ApiKey]int16) bool {
 	return true
 }
 
-// RawExchange implements protocol.RawExchanger. A caller that gave up leaves it behind, so what it reads into is its own.
+// RawExchange implements protocol.RawExchanger. It may still run after its caller has given up, so it
+// shares no memory with it.
 func (f *fetchRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	if f.version < leastFetch {
-		return nil, fmt.Errorf("the broker fetches by version %d, %d is needed", f.version, leastFetch)
+		return nil, fmt.Errorf("the broker supports version %d of fetch, %d is needed", f.version, leastFetch)
 	}
 	body, err := exchange(rw, f.client, f.request())
 	if err != nil {
@@ -128,7 +129,7 @@ func (f *fetchRequest) request() *kmsg.FetchRequest {
 	return r
 }
 
-// fetchAnswer is the body of an answer. It is taken apart by who asked, not by the connection's goroutine.
+// fetchAnswer is the body of an answer. The caller decodes it, not the goroutine of the connection.
 type fetchAnswer struct {
 	body    []byte
 	version int16
@@ -153,17 +154,17 @@ func (f *fetchAnswer) read(u *unpacker, offset int64) (Batch, error) {
 	if p.ErrorCode != 0 {
 		return Batch{}, kafkago.Error(p.ErrorCode)
 	}
-	got, err := readLog(u, p.RecordBatches, p.AbortedTransactions, offset)
+	got, err := newLogReader(u, offset, p.AbortedTransactions).read(p.RecordBatches)
 	got.First, got.End = p.LogStartOffset, p.LastStableOffset
-	if got.End < 0 { // what brokers without transactions tell
+	if got.End < 0 { // brokers without transactions
 		got.End = p.HighWatermark
 	}
 	return got, err
 }
 
-// Each calls f with the records of a partition from an offset to before another, and step, where there is one, with how
-// far it has come since the last call. A record that f keeps holds its whole batch in memory. What can't be read is
-// passed over.
+// Each calls f with the records of a partition from an offset to before another, and step, where there is one, with
+// how far it has come since the last call. A record that f keeps holds its whole batch in memory. What can't be read
+// is passed over.
 func (t *Topic) Each(ctx context.Context, partition int, from, to int64, f func(*Record) error,
 	step func(offsets int64)) error {
 	for from < to {

@@ -11,28 +11,27 @@ import (
 	"binnacle/internal/topics"
 )
 
-// JournalOf is the name that the journal of a topic has.
+// JournalOf returns the name of a topic's journal.
 func JournalOf(topic string) string { return topic + topics.JournalSuffix }
 
-// Journal is a topic beside a source, with a partition for each of the source's, in which records stay for a time and
-// go by nothing else.
+// Journal is a topic that accompanies a source topic, with as many partitions. Its records are deleted by age only.
 type Journal struct {
 	Source *Topic
 	Topic  *Topic
-	Keep   time.Duration // how long a record must stay: the longest hold, and an outage
+	Keep   time.Duration // the shortest retention: the longest hold plus an outage
 }
 
-// ErrJournal is the error of a journal that can't serve as it is.
+// ErrJournal is the error of a topic that can't serve as a journal.
 var ErrJournal = errors.New("the journal can't serve")
 
-// JournalChange is something that makes a journal what it must be.
+// JournalChange is a change that a journal needs.
 type JournalChange struct {
-	What string // for people: "make topic ..."
+	What string // for people, such as "create topic ..."
 
 	do func(ctx context.Context) error
 }
 
-// What a topic's configuration is called.
+// Names in a topic's configuration.
 const (
 	cleanupPolicy   = "cleanup.policy"
 	retentionTime   = "retention.ms"
@@ -42,12 +41,11 @@ const (
 	inSyncReplicas  = "min.insync.replicas"
 )
 
-// leastMessageBytes is what a topic must take for one Append.
+// leastMessageBytes is the smallest max.message.bytes that accepts one Append.
 const leastMessageBytes = AppendBytes + batchOverhead
 
-// Plan looks at both topics and returns what is to be changed. Its error wraps ErrJournal when the journal is something
-// that nobody should change unasked, such as a topic that is compacted; what is to be changed besides is told all the
-// same.
+// Plan reads both topics and returns the changes that the journal needs. Its error wraps ErrJournal when only a person
+// should change the topic, such as one that is compacted; it comes with the other changes.
 func (j Journal) Plan(ctx context.Context) ([]JournalChange, error) {
 	source, err := j.Source.shape(ctx, inSyncReplicas)
 	if err != nil {
@@ -63,7 +61,7 @@ func (j Journal) Plan(ctx context.Context) ([]JournalChange, error) {
 	return j.changes(source, own), j.faults(own)
 }
 
-// made is the change that makes the topic.
+// made returns the change that creates the topic.
 func (j Journal) made(source shape) JournalChange {
 	s := shape{partitions: source.partitions, replicas: source.replicas, configs: map[string]string{
 		cleanupPolicy: "delete", retentionTime: millis(j.Keep), retentionBytes: "-1", segmentTime: millis(segment(j.Keep)),
@@ -72,15 +70,15 @@ func (j Journal) made(source shape) JournalChange {
 	if in := source.configs[inSyncReplicas]; in != "" {
 		s.configs[inSyncReplicas] = in
 	}
-	what := fmt.Sprintf("make topic %s with %d partitions and %d replicas, kept for %s", j.Topic.name, s.partitions,
+	what := fmt.Sprintf("create topic %s with %d partitions and %d replicas, kept for %s", j.Topic.name, s.partitions,
 		s.replicas, j.Keep)
 	return JournalChange{what, func(ctx context.Context) error { return j.Topic.make(ctx, s) }}
 }
 
-// segment is how long records are gathered that go together: what is kept too long is at most that.
+// segment returns the time that one segment of the log covers. Records are kept longer than needed by at most that.
 func segment(keep time.Duration) time.Duration { return max(keep/8, 10*time.Minute) }
 
-// changes are those of a topic that is there.
+// changes returns the changes of an existing topic.
 func (j Journal) changes(source, own shape) (all []JournalChange) {
 	if own.partitions < source.partitions {
 		what := fmt.Sprintf("give topic %s %d partitions instead of %d, as topic %s has", j.Topic.name, source.partitions,
@@ -106,16 +104,16 @@ func (j Journal) set(name, value string, own shape) JournalChange {
 	return JournalChange{what, func(ctx context.Context) error { return j.Topic.configure(ctx, name, value) }}
 }
 
-// faults are what is wrong with a topic that may be somebody else's.
+// faults returns why the topic can't be a journal: it may belong to somebody else.
 func (j Journal) faults(own shape) error {
 	if policy := own.configs[cleanupPolicy]; strings.Contains(policy, "compact") {
-		return fmt.Errorf("%w: topic %s has %s=%s, and compaction would take blocks away", ErrJournal, j.Topic.name,
+		return fmt.Errorf("%w: topic %s has %s=%s, and compaction would delete blocks", ErrJournal, j.Topic.name,
 			cleanupPolicy, policy)
 	}
 	return nil
 }
 
-// Ensure changes what is to be changed, and returns what it has done for people to read. Several may do it at once.
+// Ensure applies the plan and returns descriptions of what it has done. Several processes may call it at once.
 func (j Journal) Ensure(ctx context.Context) (done []string, err error) {
 	changes, err := j.Plan(ctx)
 	if err != nil {
@@ -130,12 +128,13 @@ func (j Journal) Ensure(ctx context.Context) (done []string, err error) {
 	return done, nil
 }
 
-// Check fails, with ErrJournal, unless the journal is what it must be. What brokers do not tell is taken for right.
+// Check returns an error that wraps ErrJournal unless the plan is empty. Settings that brokers do not report count as
+// right.
 func (j Journal) Check(ctx context.Context) error {
 	changes, err := j.Plan(ctx)
 	faults := []error{err}
 	for _, c := range changes {
-		faults = append(faults, fmt.Errorf("%w: somebody has to %s; binnacle provision --journal-of %s does", ErrJournal,
+		faults = append(faults, fmt.Errorf("%w: %s, or run binnacle provision --journal-of %s", ErrJournal,
 			c.What, j.Source.name))
 	}
 	return errors.Join(faults...)

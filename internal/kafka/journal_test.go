@@ -39,7 +39,7 @@ func aJournalIsMade(t *testing.T, at place) {
 	source := at.topicOf(t, map[string]string{"min.insync.replicas": "1"})
 	j := journalOf(t, at, source)
 	require.ErrorIs(t, j.Check(t.Context()), kafka.ErrJournal)
-	require.ErrorContains(t, j.Check(t.Context()), "make topic "+source+".journal with 2 partitions and 1 replicas")
+	require.ErrorContains(t, j.Check(t.Context()), "create topic "+source+".journal with 2 partitions and 1 replicas")
 	done, err := j.Ensure(t.Context())
 	require.NoError(t, err)
 	require.Len(t, done, 1)
@@ -98,7 +98,7 @@ func aJournalThatCantServe(t *testing.T, at place) {
 			map[string]string{"retention.ms": "999999999"}},
 		"for ever":      {map[string]string{"retention.ms": "-1"}, "", map[string]string{"retention.ms": "-1"}},
 		"compacted":     {map[string]string{"cleanup.policy": "compact"}, "cleanup.policy=compact", nil},
-		"compacted too": {map[string]string{"cleanup.policy": "compact,delete"}, "compaction would take blocks away", nil},
+		"compacted too": {map[string]string{"cleanup.policy": "compact,delete"}, "compaction would delete blocks", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := journalOf(t, at, at.topic)

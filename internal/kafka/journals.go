@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// Journals are those of all topics of a set.
+// Journals are the journals of all topics of a set.
 type Journals struct {
 	Sources *Sources
 	Keep    time.Duration
 }
 
-// Look returns the journal of each topic that is there, by the topic's name. The error says which topics are not, also
-// beside others that are.
+// Look returns the journals of the topics that exist, by the topics' names. The error lists the topics that do not.
 func (j Journals) Look(ctx context.Context) (all []Journal, err error) {
 	l, err := j.Sources.Look(ctx)
 	if err != nil {
@@ -26,7 +25,7 @@ func (j Journals) Look(ctx context.Context) (all []Journal, err error) {
 	return all, errors.Join(l.Faults...)
 }
 
-// Ensure is Journal.Ensure for each of them: one that fails stops no other.
+// Ensure calls Journal.Ensure for each of them, whether others fail or not.
 func (j Journals) Ensure(ctx context.Context) (done []string, err error) {
 	all, err := j.Look(ctx)
 	faults := []error{err}

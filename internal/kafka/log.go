@@ -11,27 +11,27 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// errChecksum says that a batch is not as it was sent. Another replica, or the same one later, may have it right.
+// errChecksum is the error of a batch that was damaged on its way. Another replica, or the same one later, may have it
+// right.
 var errChecksum = errors.New("a batch with a wrong checksum")
 
-// enoughBytes is from how much memory on no further batch of an answer is unpacked: it is fetched again.
+// enoughBytes is the memory of an answer's records from which on its further batches are fetched again.
 const enoughBytes = 16 << 20
 
-// frame is one entry of a log as it lies there: a record batch, or, before Kafka 0.11, a message that may hold
-// others. The offset, the length of what follows, and the seventeenth byte, which says which one it is, are common to
-// all.
+// frame is one encoded entry of a log: a record batch or, before Kafka 0.11, a message that may hold others. All begin
+// with the offset and the length of the rest; the seventeenth byte is the version.
 type frame []byte
 
 const (
 	frameHead  = 12 // offset, length
 	frameMagic = 16
-	frameLeast = 17 + 9 // the shortest message, of version 0, has so many
+	frameLeast = 17 + 9 // the shortest message, of version 0
 )
 
 func (f frame) offset() int64 { return int64(binary.BigEndian.Uint64(f)) }
 func (f frame) magic() byte   { return f[frameMagic] }
 
-// nextFrame cuts the first entry off; there is none when its end is missing, as brokers leave the last one.
+// nextFrame splits off the first entry. It returns none when the end is missing: brokers may cut the last one short.
 func nextFrame(set []byte) (f frame, rest []byte, err error) {
 	if len(set) <= frameMagic {
 		return nil, nil, nil
@@ -46,7 +46,7 @@ func nextFrame(set []byte) (f frame, rest []byte, err error) {
 	return frame(set[:length]), set[length:], nil
 }
 
-// logReader takes the entries of one answer apart.
+// logReader decodes the entries of one answer.
 type logReader struct {
 	unpack  *unpacker
 	from    int64
@@ -54,10 +54,14 @@ type logReader struct {
 	out     Batch
 }
 
-// readLog returns the committed records from an offset on that the entries of an answer have.
-func readLog(u *unpacker, set []byte, transactions []kmsg.FetchResponseTopicPartitionAbortedTransaction,
-	from int64) (Batch, error) {
-	r := logReader{unpack: u, from: from, aborted: newAborted(transactions), out: Batch{Next: from}}
+// newLogReader returns a reader of the committed records from an offset on.
+func newLogReader(u *unpacker, from int64,
+	transactions []kmsg.FetchResponseTopicPartitionAbortedTransaction) *logReader {
+	return &logReader{unpack: u, from: from, aborted: newAborted(transactions), out: Batch{Next: from}}
+}
+
+// read returns the records in the entries of an answer.
+func (r *logReader) read(set []byte) (Batch, error) {
 	for r.out.Bytes < enoughBytes {
 		f, rest, err := nextFrame(set)
 		if err == nil && f == nil {
@@ -68,8 +72,8 @@ func readLog(u *unpacker, set []byte, transactions []kmsg.FetchResponseTopicPart
 			refused, err = r.entry(f)
 		}
 		switch {
-		case (err != nil || refused != nil) && r.out.Next > from:
-			return r.out, nil // what there is counts; the next fetch begins with the faulty one
+		case (err != nil || refused != nil) && r.out.Next > r.from:
+			return r.out, nil // the next fetch begins with the faulty entry
 		case err != nil:
 			return Batch{}, err
 		case refused != nil:
@@ -81,7 +85,7 @@ func readLog(u *unpacker, set []byte, transactions []kmsg.FetchResponseTopicPart
 	return r.out, nil
 }
 
-// entry takes one entry. The error is about how it came, the refusal about what it is.
+// entry decodes one entry. The error is about its transport, the refusal about its content.
 func (r *logReader) entry(f frame) (*Refusal, error) {
 	switch f.magic() {
 	case 0, 1:
@@ -98,7 +102,7 @@ func (r *logReader) entry(f frame) (*Refusal, error) {
 	}, nil
 }
 
-// aborted are the transactions of an answer that were aborted, as far as their records have not been passed.
+// aborted holds the aborted transactions of an answer until their records have been passed.
 type aborted struct {
 	coming []kmsg.FetchResponseTopicPartitionAbortedTransaction // by their first offset
 	open   map[int64]bool                                       // by producer
@@ -112,8 +116,8 @@ func newAborted(all []kmsg.FetchResponseTopicPartitionAbortedTransaction) aborte
 	return aborted{coming, map[int64]bool{}}
 }
 
-// has reports whether a producer's records in a batch that ends at an offset are of an aborted transaction. Batches are
-// asked for in their order.
+// has reports whether a producer's records in a batch that ends at an offset belong to an aborted transaction. Callers
+// must ask in the order of batches.
 func (a *aborted) has(producer, last int64) bool {
 	for len(a.coming) > 0 && a.coming[0].FirstOffset <= last {
 		a.open[a.coming[0].ProducerID] = true
@@ -122,7 +126,7 @@ func (a *aborted) has(producer, last int64) bool {
 	return a.open[producer]
 }
 
-// ends takes the marker that ends a producer's transaction.
+// ends records the marker that ends a producer's transaction.
 func (a *aborted) ends(producer int64) { delete(a.open, producer) }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

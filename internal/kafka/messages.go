@@ -10,16 +10,16 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Before Kafka 0.11 logs held messages, of versions 0 and 1, one of which may hold a compressed set of others. They
-// take more memory beside their bytes than records do, so such a set may unpack to a part of the bound only.
+// Before Kafka 0.11 logs held messages, of versions 0 and 1, and a message may hold a compressed set of others. They
+// take more memory beside their bytes than records do, so such a set may only decompress to a part of the bound.
 const messagesShare = 8
 
 const (
 	messageCRC   = 12
-	messageBegin = 16 // of what the checksum is of
+	messageBegin = 16 // where the range of the checksum begins
 )
 
-// messages takes a message and those in it.
+// messages reads a message and the messages in it.
 func (r *logReader) messages(f frame) (*Refusal, error) {
 	if crc32.ChecksumIEEE(f[messageBegin:]) != binary.BigEndian.Uint32(f[messageCRC:]) {
 		return nil, fmt.Errorf("offset %d: %w", f.offset(), errChecksum)
@@ -48,7 +48,7 @@ func (r *logReader) messages(f frame) (*Refusal, error) {
 	return nil, nil
 }
 
-// boundedDecompressor implements kgo.Decompressor.
+// boundedDecompressor is a kgo.Decompressor with a bound.
 type boundedDecompressor struct {
 	unpack   *unpacker
 	unpacked int

@@ -12,19 +12,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// freshly asks a broker which partitions topics have, nil for all topics: what the client knows of the cluster may be
-// as old as Config.MetadataAge, and a record in a partition that was added since would be overlooked.
+// freshly asks a broker for the partitions of topics; nil asks for all topics. Cached metadata may be as old as
+// Config.MetadataAge and lack a partition that was added since.
 func (c *Client) freshly(ctx context.Context, names []string) ([]kafkago.Topic, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
 	defer cancel()
 	answer, err := c.api.Transport.RoundTrip(ctx, c.api.Addr, &metadataRequest{client: c.cfg.ClientID, topics: names})
 	if err != nil {
-		return nil, fmt.Errorf("ask for the partitions of topics: %w", err)
+		return nil, fmt.Errorf("read the partitions of topics: %w", err)
 	}
 	return answer.(*metadataAnswer).topics, nil
 }
 
-// metadataRequest is a request for metadata that is not answered from what the transport knows.
+// metadataRequest is a request for metadata that the transport does not answer from its cache.
 type metadataRequest struct {
 	client  string
 	topics  []string // nil is all
@@ -34,7 +34,7 @@ type metadataRequest struct {
 // ApiKey implements protocol.Message.
 func (*metadataRequest) ApiKey() protocol.ApiKey { return protocol.Metadata }
 
-// maxMetadataVersion is the last one without the fields that say what follows them.
+// maxMetadataVersion is the last version without tagged fields.
 const maxMetadataVersion = 8
 
 // Required implements protocol.RawExchanger.
@@ -82,14 +82,13 @@ func (m *metadataRequest) RawExchange(rw io.ReadWriter) (protocol.Message, error
 	return out, nil
 }
 
-// metadataAnswer is what was told.
 type metadataAnswer struct{ topics []kafkago.Topic }
 
 // ApiKey implements protocol.Message.
 func (*metadataAnswer) ApiKey() protocol.ApiKey { return protocol.Metadata }
 
-// exchange sends a request over a connection of the transport, which has one at a time, and returns the body of the
-// answer.
+// exchange sends a request over a connection of the transport, which carries one request at a time, and returns the
+// body of the answer.
 func exchange(rw io.ReadWriter, client string, r kmsg.Request) ([]byte, error) {
 	const correlation = 1
 	frame := kmsg.NewRequestFormatter(kmsg.FormatterClientID(client)).AppendRequest(nil, r, correlation)

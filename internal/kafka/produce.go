@@ -8,24 +8,24 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// codecs are the compressions by their names.
+// codecs are the compressions by name.
 var codecs = map[string]kafkago.Compression{
 	"none": 0, "gzip": kafkago.Gzip, "snappy": kafkago.Snappy, "lz4": kafkago.Lz4, "zstd": kafkago.Zstd,
 }
 
-// ErrTooLarge is the error of a message that the broker does not take for its size. It stays too large.
-var ErrTooLarge = errors.New("the message is larger than the broker takes")
+// ErrTooLarge is the error of a message that exceeds the limit of the broker.
+var ErrTooLarge = errors.New("the message exceeds the limit of the broker")
 
-// batchBytes is what a request takes before compression, unless one message alone is longer: below Kafka's default
-// for a batch, 1,048,588 bytes, with what a request has beside its records.
+// batchBytes is the size of a request before compression unless a single message is longer: with overhead it is below
+// Kafka's default limit of a batch, 1,048,588 bytes.
 const batchBytes = 1_000_000
 
-// batchOverhead is what a request has beside its records, at most, names of topics included.
+// batchOverhead is the most bytes of a request beside its records, names of topics included.
 const batchOverhead = 1 << 10
 
 // Produce appends messages to one partition, in their order, and returns nil once all replicas in sync have all of
-// them. It sends as many requests as their size asks for; done is how many messages are acknowledged, from the first
-// one on. A message behind them may have been appended all the same. ErrTooLarge is about the message at done.
+// them. It sends as many requests as their size needs. done is the number of acknowledged messages, from the first on;
+// later ones may have been appended too. ErrTooLarge is about the message at done.
 func (t *Topic) Produce(ctx context.Context, partition int, messages []Message) (done int, err error) {
 	for done < len(messages) {
 		n, err := t.request(messages[done:])
@@ -33,7 +33,7 @@ func (t *Topic) Produce(ctx context.Context, partition int, messages []Message) 
 			_, err = t.produce(ctx, partition, messages[done:done+n])
 		}
 		if n > 1 && errors.Is(err, ErrTooLarge) {
-			// The broker has a smaller limit than Kafka's own. One by one it is seen which message it is.
+			// The limit of the broker is below Kafka's default: sent one by one, the message that exceeds it shows.
 			n = 1
 			_, err = t.produce(ctx, partition, messages[done:done+1])
 		}
@@ -45,7 +45,7 @@ func (t *Topic) Produce(ctx context.Context, partition int, messages []Message) 
 	return done, nil
 }
 
-// request is how many messages go into the next request.
+// request returns how many messages go into the next request.
 func (t *Topic) request(messages []Message) (n int, err error) {
 	limit := batchBytes
 	if own := t.client.cfg.MaxRequestBytes; own > 0 {
@@ -63,7 +63,7 @@ func (t *Topic) request(messages []Message) (n int, err error) {
 	return len(messages), nil
 }
 
-// produce sends one request, and returns the offset of the first message.
+// produce sends one request and returns the offset of the first message.
 func (t *Topic) produce(ctx context.Context, partition int, messages []Message) (base int64, err error) {
 	records := make([]kafkago.Record, len(messages))
 	for i := range messages {
@@ -87,12 +87,12 @@ func (t *Topic) produce(ctx context.Context, partition int, messages []Message) 
 	return 0, t.client.explain(ctx, t.name, err)
 }
 
-// Permanent reports whether an error is one that another attempt does not mend: Kafka's own, but for those that it
-// calls temporary. Everything else is the network, or a broker that is gone for a while.
+// Permanent reports whether another attempt can't resolve an error: those of Kafka that it does not call temporary.
+// All others come from the network or from a broker that is away.
 func Permanent(err error) bool {
 	var k kafkago.Error
 	return errors.Is(err, ErrTooLarge) || errors.As(err, &k) && !k.Temporary()
 }
 
-// NoTopic reports whether an error says that the topic, or the partition, does not exist.
+// NoTopic reports whether the error is that of a topic or partition that does not exist.
 func NoTopic(err error) bool { return errors.Is(err, kafkago.UnknownTopicOrPartition) }

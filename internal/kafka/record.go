@@ -6,38 +6,37 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// Header is one header of a record.
+// Header is a header of a record.
 type Header struct {
 	Key   string
 	Value []byte
 }
 
-// Record is one record of a log. Its bytes are parts of what was fetched: who keeps one keeps its whole batch in
-// memory.
+// Record is a record of a log. Its bytes are part of the fetched batch: a kept record keeps its whole batch in memory.
 type Record struct {
 	Offset  int64
 	Time    int64 // Kafka timestamp, milliseconds since 1970; negative when the record has none
-	Epoch   int32 // of the leader that appended it; negative when the record does not tell
+	Epoch   int32 // of the leader that appended it; negative: unknown
 	Key     []byte
 	Value   []byte
 	Headers []Header
 }
 
-// Message is a record to be produced. A key or value of nil is none, which is not the same as an empty one.
+// Message is a record to produce. A nil key or value is absent, which differs from an empty one.
 type Message struct {
-	Time    time.Time // the broker's or the client's clock when zero
+	Time    time.Time // zero: now, by the broker's or the client's clock
 	Key     []byte
 	Value   []byte
 	Headers []Header
 }
 
-// What a record takes in a batch beside its bytes, at most: lengths, deltas and counts as varints.
+// The most that a record takes in a batch beside its bytes: lengths, deltas and counts as varints.
 const (
 	recordOverhead = 32
 	headerOverhead = 10
 )
 
-// Bytes is what the message takes of a request before compression, at most.
+// Bytes returns at most how many bytes of a request the message takes before compression.
 func (m *Message) Bytes() int {
 	n := recordOverhead + len(m.Key) + len(m.Value)
 	for _, h := range m.Headers {
@@ -46,7 +45,7 @@ func (m *Message) Bytes() int {
 	return n
 }
 
-// record is the message as kafka-go takes it. Its readers are spent by one attempt.
+// record returns the message for kafka-go. It serves one attempt: its readers are consumed.
 func (m *Message) record() kafkago.Record {
 	r := kafkago.Record{Time: m.Time, Key: kafkago.NewBytes(m.Key), Value: kafkago.NewBytes(m.Value)}
 	if len(m.Headers) > 0 {
@@ -58,9 +57,8 @@ func (m *Message) record() kafkago.Record {
 	return r
 }
 
-// PartitionOf is where a key belongs among the partitions of a topic, by murmur2 as Java's producer and librdkafka's
-// murmur2 partitioner place it: records of one key are in one partition whoever sends them. Partitions are as Topic
-// gives them.
+// PartitionOf returns the partition of a key, by murmur2 as in Java's producer and librdkafka's murmur2 partitioner:
+// records of one key are in one partition, from any sender. Partitions are as Topic.Partitions returns them.
 func PartitionOf(key []byte, partitions []int) int {
 	return kafkago.Murmur2Balancer{}.Balance(kafkago.Message{Key: key}, partitions...)
 }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// room bounds the memory of what was fetched and not given back. It is safe for any number of callers.
+// room bounds the memory of fetched batches until they are released. It is safe for any number of callers.
 type room struct {
 	size int64
 	left *semaphore.Weighted
@@ -15,7 +15,7 @@ type room struct {
 
 func newRoom(size int64) *room { return &room{size, semaphore.NewWeighted(size)} }
 
-// take waits for room for so many bytes, and returns what gives a part of it back.
+// take waits until that many bytes are available, and returns a function that gives some of them back.
 func (r *room) take(ctx context.Context, bytes int) (give func(bytes int), err error) {
 	if err := r.left.Acquire(ctx, int64(bytes)); err != nil {
 		return nil, err
@@ -23,18 +23,18 @@ func (r *room) take(ctx context.Context, bytes int) (give func(bytes int), err e
 	return func(bytes int) { r.left.Release(int64(bytes)) }, nil
 }
 
-// mostOfAnswer is what one answer takes at most: all batches but the last one, and that.
+// mostOfAnswer returns the most memory of one answer: all its batches but the last, and the last.
 func mostOfAnswer(batch int) int { return enoughBytes + batch }
 
-// Release gives the memory of the records back to what the client may fetch. It must be called once nobody needs
-// them; again is nothing. A Batch with an error needs none.
+// Release gives the memory of the records back, for further fetches. It must be called once nobody needs them; a
+// second call does nothing. A Batch with an error needs no call.
 func (b *Batch) Release() {
 	if b.release != nil {
 		b.release()
 	}
 }
 
-// hold keeps of the room that was taken for an answer what the batch takes.
+// hold keeps the memory that the batch takes, of what was acquired for its answer.
 func (b *Batch) hold(taken int, give func(int)) {
 	held := min(b.Bytes, taken)
 	give(taken - held)

@@ -12,7 +12,7 @@ import (
 	"github.com/segmentio/kafka-go/sasl/scram"
 )
 
-// mechanism is nil when there is no SASL.
+// mechanism returns nil when SASL is off.
 func (s SASL) mechanism() (sasl.Mechanism, error) {
 	switch s.Mechanism {
 	case "":
@@ -25,7 +25,7 @@ func (s SASL) mechanism() (sasl.Mechanism, error) {
 		return bearer{source}, nil
 	}
 	m := byPassword{s}
-	if _, _, err := m.Start(context.Background()); err != nil { // told at the start, not at the first connection
+	if _, _, err := m.Start(context.Background()); err != nil { // a fault shows at the start, not at the first connection
 		return nil, err
 	}
 	return m, nil
@@ -58,7 +58,7 @@ func (m byPassword) Start(ctx context.Context) (sasl.StateMachine, []byte, error
 	return now.Start(ctx)
 }
 
-// secret is what a file holds, without the line's end that editors put there.
+// secret returns the content of a file without the line end that editors add.
 func secret(file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -71,14 +71,13 @@ func secret(file string) (string, error) {
 	return text, nil
 }
 
-// Token is what OAUTHBEARER shows (RFC 7628).
+// Token is a token of OAUTHBEARER (RFC 7628).
 type Token struct {
 	Value      string
 	Extensions map[string]string // such as Confluent's logicalCluster; nil is none
 }
 
-// TokenSource returns a token that is valid now. It is called for each connection, by any number of callers, and
-// keeps what it wants to keep.
+// TokenSource returns a valid token. It is called for each connection, by any number of callers, and may cache.
 type TokenSource func(ctx context.Context) (Token, error)
 
 func tokenFile(file string) TokenSource {
@@ -107,7 +106,7 @@ func (b bearer) Start(ctx context.Context) (sasl.StateMachine, []byte, error) {
 	return bearer{}, append(first, '\x01'), nil
 }
 
-// Next implements sasl.StateMachine: a broker that agrees says nothing, any other one says why it does not.
+// Next implements sasl.StateMachine: a broker that accepts the token sends nothing, any other sends the reason.
 func (bearer) Next(_ context.Context, challenge []byte) (bool, []byte, error) {
 	if len(challenge) > 0 {
 		return false, nil, errors.New("Kafka refuses the token: " + string(challenge))

@@ -166,8 +166,8 @@ func TestTokens(t *testing.T) {
 	require.ErrorContains(t, works(t, connect(t, cfg)), "invalid_token")
 }
 
-// Event Hubs by its documentation: PLAIN over TLS as $ConnectionString, requests below its limit, nothing packed. It is
-// allowed to tell no cluster id: the namespace stands for it.
+// Event Hubs by its documentation: PLAIN over TLS as $ConnectionString, requests below its limit, nothing packed. It
+// is allowed to tell no cluster id: the namespace stands for it.
 func TestEventHubs(t *testing.T) {
 	const connection = "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=k;SharedAccessKey=s"
 	cert, _, _, pair := certificate(t)

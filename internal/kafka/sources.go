@@ -19,23 +19,23 @@ type Sources struct {
 	set    topics.Set
 }
 
-// Sources is those of a set, which need not exist.
+// Sources returns the topics of a set, which need not exist.
 func (c *Client) Sources(set topics.Set) *Sources { return &Sources{c, set} }
 
-// Layout is what a cluster has of a set at a time.
+// Layout is the topics of a set in a cluster at one time.
 type Layout struct {
-	Cluster    string            // what stands for it
+	Cluster    string            // its id
 	Partitions map[string][]int  // of each topic that is there, ascending
-	Tenants    map[string]string // of those that are bound, whose they are
+	Tenants    map[string]string // of each topic that is bound to one
 	Faults     []error           // topics that are missing or can't be read, patterns that nothing fits
-	Unclear    []string          // topics that may be there or not: the cluster does not say at the moment
+	Unclear    []string          // topics that the cluster does not report at the moment, whether they exist or not
 }
 
-// Names are those of the topics that are there, sorted.
+// Names returns the names of the topics that exist, sorted.
 func (l Layout) Names() []string { return slices.Sorted(maps.Keys(l.Partitions)) }
 
-// Look returns what there is of the set. It may be as old as Config.MetadataAge, and fails only if the cluster does not
-// answer.
+// Look returns the topics of the set that exist. The result may be as old as Config.MetadataAge. It fails only if the
+// cluster does not answer.
 func (s *Sources) Look(ctx context.Context) (Layout, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.client.cfg.RequestTimeout)
 	defer cancel()
@@ -48,7 +48,7 @@ func (s *Sources) Look(ctx context.Context) (Layout, error) {
 	return l, err
 }
 
-// names are the topics to ask for: nil is all.
+// names returns the topics to ask for; nil asks for all.
 func (s *Sources) names() []string {
 	if s.set.Patterned() {
 		return nil
@@ -56,7 +56,7 @@ func (s *Sources) names() []string {
 	return s.set.Named()
 }
 
-// layout is what there is of the set among topics.
+// layout returns which of the topics the set selects.
 func (s *Sources) layout(told []kafkago.Topic) Layout {
 	l := Layout{Partitions: map[string][]int{}, Tenants: map[string]string{}}
 	all := map[string]kafkago.Topic{}
@@ -86,8 +86,8 @@ func (s *Sources) layout(told []kafkago.Topic) Layout {
 	return l
 }
 
-// LogEnds implements store.Log, of all topics of the set, as a broker knows them now. A topic that is named and is not there is
-// an error: what was read of it once, nobody can tell. Topics that fit a pattern may come and go.
+// LogEnds implements store.Log for all topics of the set, with fresh metadata. A missing topic that the set names is
+// an error: nobody knows how far it was read. Topics that match a pattern may come and go.
 func (s *Sources) LogEnds(ctx context.Context) ([]store.LogEnd, error) {
 	told, err := s.client.freshly(ctx, s.names())
 	if err != nil {

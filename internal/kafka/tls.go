@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// config is nil when connections are plain.
+// config returns nil when connections are not encrypted.
 func (t TLS) config() (*tls.Config, error) {
 	if !t.On {
 		return nil, nil
@@ -33,7 +33,7 @@ func (t TLS) config() (*tls.Config, error) {
 		}
 		return &pair, nil
 	}
-	if _, err := own(); err != nil { // told at the start, not at the first connection
+	if _, err := own(); err != nil { // a fault shows at the start, not at the first connection
 		return nil, err
 	}
 	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return own() }

@@ -18,10 +18,10 @@ type Topic struct {
 	name   string
 }
 
-// Name is the topic's.
+// Name returns the name of the topic.
 func (t *Topic) Name() string { return t.name }
 
-// Describe returns what stands for the cluster, and the topic's partitions, ascending. It may be as old as
+// Describe returns the id of the cluster and the topic's partitions, ascending. They may be as old as
 // Config.MetadataAge.
 func (t *Topic) Describe(ctx context.Context) (cluster string, partitions []int, err error) {
 	told, topic, err := t.client.metadata(ctx, t.name)
@@ -35,7 +35,7 @@ func (t *Topic) Describe(ctx context.Context) (cluster string, partitions []int,
 	return cluster, partitions, err
 }
 
-// Partitions are the topic's, ascending: Describe for who does not care for the cluster.
+// Partitions returns the topic's partitions, ascending.
 func (t *Topic) Partitions(ctx context.Context) ([]int, error) {
 	_, topic, err := t.client.metadata(ctx, t.name)
 	if err != nil {
@@ -56,8 +56,8 @@ func partitionsOf(t kafkago.Topic) ([]int, error) {
 	return ids, nil
 }
 
-// Bounds returns the first offset that is still in the log of a partition, and the one after the last that may be read:
-// the last stable one, below which every transaction has ended.
+// Bounds returns the first offset in the log of a partition and the last stable offset, below which every transaction
+// has ended.
 func (t *Topic) Bounds(ctx context.Context, partition int) (first, end int64, err error) {
 	all, err := t.offsets(ctx, kafkago.FirstOffsetOf(partition), kafkago.LastOffsetOf(partition))
 	if err != nil {
@@ -71,7 +71,7 @@ func (t *Topic) Bounds(ctx context.Context, partition int) (first, end int64, er
 	return 0, 0, fmt.Errorf("list offsets of %s/%d: the broker did not answer for it", t.name, partition)
 }
 
-// LogEnds implements store.Log, with the ends as Bounds has them.
+// LogEnds implements store.Log: ends are last stable offsets.
 func (t *Topic) LogEnds(ctx context.Context) ([]store.LogEnd, error) {
 	partitions, err := t.Partitions(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (t *Topic) offsets(ctx context.Context, ask ...kafkago.OffsetRequest) ([]ka
 	return all[t.name], err
 }
 
-// logEnds asks for the ends of all these partitions by topic, in one request to each broker.
+// logEnds returns the ends of partitions by topic, with one request to each broker.
 func (c *Client) logEnds(ctx context.Context, partitions map[string][]int) ([]store.LogEnd, error) {
 	ask := make(map[string][]kafkago.OffsetRequest, len(partitions))
 	for topic, of := range partitions {

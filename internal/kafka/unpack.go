@@ -16,20 +16,20 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// errExpands says that a batch takes more memory than it may.
-var errExpands = errors.New("it takes more memory than a batch may")
+// errExpands is the error of a batch that exceeds the bound of memory.
+var errExpands = errors.New("it takes more memory than --kafka-max-batch-mb allows")
 
-// unpacker unpacks what a batch holds, up to a bound. It is safe for any number of callers.
+// unpacker decompresses batches up to a bound. It is safe for any number of callers.
 type unpacker struct {
 	max   int
 	zstd  *zstd.Decoder
 	gzips sync.Pool     // of *gzip.Reader
 	lz4s  sync.Pool     // of *lz4.Reader
-	ratio atomic.Uint64 // of unpacked bytes to packed ones last time, and a little more: the bits of a float64
+	ratio atomic.Uint64 // of decompressed to compressed bytes last time, and a little more: the bits of a float64
 }
 
 func newUnpacker(max int) *unpacker {
-	// Options of constants: there is no error. A decoder that is only asked for whole batches needs no closing.
+	// Constant options give no error. A decoder of whole batches needs no Close.
 	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(uint64(max)))
 	return &unpacker{
@@ -39,8 +39,8 @@ func newUnpacker(max int) *unpacker {
 	}
 }
 
-// unpack returns the bytes behind a codec, as batches number them; at most max of them, which is not above the
-// unpacker's own bound, else errExpands.
+// unpack decompresses by a codec, by its number in batches. More than max bytes are errExpands; max must not exceed
+// the unpacker's own bound.
 func (u *unpacker) unpack(codec int16, packed []byte, max int) ([]byte, error) {
 	switch codec {
 	case 0:
@@ -69,8 +69,8 @@ func (u *unpacker) unpack(codec int16, packed []byte, max int) ([]byte, error) {
 	return nil, fmt.Errorf("compression %d is unknown", codec)
 }
 
-// readUpTo reads all that so many packed bytes become, into room for as many as they became last time and a little
-// more: batches of a topic are packed one like the other.
+// readUpTo reads the decompressed bytes of a batch. It allocates by the compression ratio of the batch before:
+// batches of a topic are alike.
 func (u *unpacker) readUpTo(r io.Reader, packed, most int) ([]byte, error) {
 	guess := int(float64(packed)*math.Float64frombits(u.ratio.Load())) + leastRoom
 	out := make([]byte, 0, min(guess, most+1))
@@ -93,12 +93,11 @@ func (u *unpacker) readUpTo(r io.Reader, packed, most int) ([]byte, error) {
 
 const (
 	leastRoom = 4 << 10
-	roomShare = 1.05 // of the bytes that are expected
-	mostRatio = 16   // of unpacked to packed bytes for which room is made before they are there
+	roomShare = 1.05 // of the expected bytes
+	mostRatio = 16   // the largest ratio that is allocated ahead
 )
 
-// Java's producers put snappy into a frame of their own: a magic, two versions, and blocks with their length before
-// them.
+// Java's producers wrap snappy: a magic, two versions, and blocks with their length before them.
 var (
 	xerial       = []byte("\x82SNAPPY\x00")
 	xerialHeader = len(xerial) + 8
@@ -124,7 +123,7 @@ func unpackSnappy(packed []byte, max int) (out []byte, err error) {
 	return out, nil
 }
 
-// appendSnappy appends one block, whose length is told before its bytes.
+// appendSnappy appends the decompressed bytes of one block.
 func appendSnappy(out, block []byte, max int) ([]byte, error) {
 	n, err := s2.DecodedLen(block)
 	if err != nil {

@@ -149,8 +149,8 @@ func footnotes(b *bytes.Buffer, r Report) {
 	report.Paragraph(b, "", baseCost(cosmos.Base()))
 }
 
-// baseCost returns what the base containers cost beside those of the fleet's readings. Autoscale is billed by the highest
-// throughput of each hour, a tenth of the maximum at least.
+// baseCost returns what the base containers cost beside those of the fleet's readings. Autoscale is billed by the
+// highest throughput of each hour, a tenth of the maximum at least.
 func baseCost(base []store.ContainerState) string {
 	var containers []string
 	var least, most float64
@@ -163,8 +163,8 @@ func baseCost(base []store.ContainerState) string {
 		}
 		containers, least = append(containers, text), least+price
 	}
-	return fmt.Sprintf("Binnacle also keeps the containers %s, whatever the fleet: $%s a month at rest, $%s at most. Rollups "+
-		"are extra: binnacle provision --dry-run lists all containers with their prices.",
+	return fmt.Sprintf("Binnacle also keeps the containers %s, whatever the fleet: $%s a month at rest, $%s at most. "+
+		"Rollups are extra: binnacle provision --dry-run lists all containers with their prices.",
 		strings.Join(containers, ", "), report.Dollars(least), report.Dollars(most))
 }
 

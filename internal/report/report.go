@@ -13,8 +13,8 @@ import (
 // gap stands between two columns.
 const gap = "  "
 
-// Grid writes rows of figures with an indent: the first column aligned to the left, all others to the right. Rows may have
-// different lengths.
+// Grid writes rows of figures with an indent: the first column aligned to the left, all others to the right. Rows may
+// have different lengths.
 func Grid(w io.Writer, rows [][]string) error {
 	return writeColumns(w, rows, layout{indent: gap, firstRight: 1})
 }
@@ -30,8 +30,8 @@ type layout struct {
 	firstRight int // the first column that is aligned to the right, as are all after it
 }
 
-// writeColumns pads each cell to the width of its column on a terminal and trims blanks at ends of lines. A left-aligned
-// cell that ends its row may exceed its column: nothing follows it.
+// writeColumns pads each cell to the width of its column on a terminal and trims blanks at ends of lines. A
+// left-aligned cell that ends its row may exceed its column: nothing follows it.
 func writeColumns(w io.Writer, rows [][]string, l layout) error {
 	right := func(column int) bool { return column >= l.firstRight }
 	var widths []int

@@ -1,5 +1,5 @@
-// Package retry waits between attempts: each pause is twice the one before, up to a bound, with a random spread so that
-// callers that failed together do not return together. The caller decides what is worth another attempt.
+// Package retry waits between attempts: each pause is twice the one before, up to a bound, with a random spread so
+// that callers that failed together do not return together. The caller decides what is worth another attempt.
 //
 // Pauses are timers of package time, so that a test inside a synctest bubble takes no time for them.
 package retry

@@ -17,8 +17,8 @@ type Trouble struct {
 	text          string // of the error that was logged last
 }
 
-// Report takes the outcome of an attempt. It logs an error when it is new and once a minute while it lasts, and the first
-// success after errors.
+// Report takes the outcome of an attempt. It logs an error when it is new and once a minute while it lasts, and the
+// first success after errors.
 func (t *Trouble) Report(err error, args ...any) {
 	now := time.Now()
 	switch {

@@ -1,11 +1,11 @@
 // Package settings reads and writes the fields of configuration structs as text: on the command line, in the
-// environment, in a YAML file, and as defaults in their tags. A setting is declared once, as a field of the struct that
-// it configures:
+// environment, in a YAML file, and as defaults in their tags. A setting is declared once, as a field of the struct
+// that it configures:
 //
 //	Hold time.Duration `help:"Longest time that a reading waits in memory." default:"${hold=30m}"`
 //
-// cmd/binnacle makes a flag of it. Its default ${hold=30m} is 30m unless the command that embeds the struct sets another
-// (set:"hold=30s"). Defaults gives the same value to a struct that code fills in.
+// cmd/binnacle makes a flag of it. Its default ${hold=30m} is 30m unless the command that embeds the struct sets
+// another (set:"hold=30s"). Defaults gives the same value to a struct that code fills in.
 package settings
 
 import (

@@ -1,5 +1,5 @@
-// Package topics selects the topics of a cluster that are read, and the tenants that topics are bound to. It sees only the
-// names of topics. docs/guides/kafka.md is its manual.
+// Package topics selects the topics of a cluster that are read, and the tenants that topics are bound to. It sees
+// only the names of topics. docs/guides/kafka.md is its manual.
 package topics
 
 import (
@@ -42,8 +42,8 @@ type pattern struct {
 	tenant string // the tenant that they are bound to, with $1 for the first group
 }
 
-// Parse parses lists of topics, separated by commas, each NAME, NAME=TENANT, /PATTERN/ or /PATTERN/=TENANT. The topic of
-// the dead letters defaults to the first name with .dlq. Parse reports every fault at once.
+// Parse parses lists of topics, separated by commas, each NAME, NAME=TENANT, /PATTERN/ or /PATTERN/=TENANT. The topic
+// of the dead letters defaults to the first name with .dlq. Parse reports every fault at once.
 func Parse(texts []string, letters string) (Set, error) {
 	var s Set
 	var faults []error
@@ -193,8 +193,8 @@ func (s Set) Of(name string) (t Topic, ok bool, err error) {
 	return Topic{}, false, nil
 }
 
-// Among returns the topics of a cluster that the set selects, in the order of their names, and the faults: names that the
-// cluster lacks, patterns that match nothing, and topics that can't be bound to a tenant.
+// Among returns the topics of a cluster that the set selects, in the order of their names, and the faults: names that
+// the cluster lacks, patterns that match nothing, and topics that can't be bound to a tenant.
 func (s Set) Among(all []string) (found []Topic, faults []error) {
 	there := map[string]bool{}
 	for _, name := range slices.Sorted(slices.Values(all)) {
