@@ -10,7 +10,7 @@
 RACE := ./ingest ./ingest/spill ./query ./query/httpapi ./query/read ./query/rejected ./internal/app/... \
 	./internal/catalog ./internal/control/... ./internal/cosmos/... ./internal/cosmosemu/... ./internal/headhttp/... \
 	./internal/kafka/... ./internal/retry/... ./internal/views
-RACE_READ := -run 'TestSnapshotsWhileFeeding|TestACopyIsASnapshot' ./binning ./ingest/worker
+RACE_READ := -run 'TestHeadReadsWhileFeeding|TestCopyIsUnchanged' ./binning ./ingest/worker
 
 # How long `make fuzz` spends on each target.
 FUZZTIME := 10s
@@ -64,7 +64,7 @@ RATE := 100000
 FRESH := 30s
 
 bench-fresh: ## How soon a reading is answered after the broker's acknowledgement, at RATE=100000 values/s for FRESH=30s; CPU of each role
-	go test -count=1 -timeout 0 -run '^TestVisibleSoon$$' -v ./cmd/binnacle -fresh.rate $(RATE) -fresh.duration $(FRESH)
+	go test -count=1 -timeout 0 -run '^TestReadingsAreVisibleSoon$$' -v ./cmd/binnacle -fresh.rate $(RATE) -fresh.duration $(FRESH)
 
 bench-resume: ## An ingester is killed, 30 minutes of readings of RESUMES=500 devices come in: how fast the next one catches up, RU
 	go test -count=1 -timeout 0 -run '^TestResume$$' -v ./cmd/binnacle -resume.devices $(RESUMES)
@@ -91,7 +91,7 @@ chaos: ## Every role a process, killed and paused at random for DURATION=1m with
 	  code=$$?; cat $$line; rm -f $$line; exit $$code
 
 kills: ## `binnacle dev` killed at random for DURATION=1m with SEED=0 and HOLDS=12h; zeros, and no chunk, or exit 1
-	@line=$$(mktemp); go test -count=1 -timeout 0 -run '^TestDevIsKilled$$' -v ./cmd/binnacle -kills.duration $(DURATION) \
+	@line=$$(mktemp); go test -count=1 -timeout 0 -run '^TestKillsOfDev$$' -v ./cmd/binnacle -kills.duration $(DURATION) \
 	  -kills.seed $(SEED) -kills.holds $(or $(HOLDS),12h) -kills.report $$line; code=$$?; cat $$line; rm -f $$line; \
 	  exit $$code
 

@@ -195,13 +195,13 @@ func (b *Bin) Shelvable() int { return b.old().bytes - len(b.Blocks())*blockByte
 func (b *Bin) UpTo(offset int64, s *Schemas) (head, rest Bin, err error) {
 	i := sort.Search(len(b.Blocks()), func(i int) bool { return b.Blocks()[i].Through > offset })
 	if i == len(b.Blocks()) {
-		n := b.open.Upto(offset)
+		n := b.open.RowsThrough(offset)
 		return b.cutOpen(n)
 	}
 	if b.Blocks()[i].First > offset {
 		return b.cutBlocks(i)
 	}
-	return b.cutInside(i, s, func(rows *Rows) int { return rows.Upto(offset) })
+	return b.cutInside(i, s, func(rows *Rows) int { return rows.RowsThrough(offset) })
 }
 
 // SplitAt cuts between records: head has about n readings, at least one record, rest has the others. The rest takes the
@@ -359,11 +359,11 @@ func (b *Bin) FrameAbove(above int64, span telemetry.Range, metrics []string, be
 		if err != nil {
 			return chunk.Frame{}, err
 		}
-		if run = kept(run, x, span, above, below, metrics != nil); run.Rows() > 0 {
+		if run = selectRows(run, x, span, above, below, metrics != nil); run.Rows() > 0 {
 			runs = append(runs, run)
 		}
 	}
-	from := open.Upto(above)
+	from := open.RowsThrough(above)
 	if len(runs) == 0 && from == 0 {
 		return open.Frame(span, metrics), nil
 	}
@@ -396,7 +396,7 @@ func (b *Bin) BlocksAbove(above int64, span telemetry.Range, metrics []string, b
 	if !some {
 		return nil, nil
 	}
-	t := telling{metrics: metrics, left: len(asked) + 1}
+	t := blockCollector{metrics: metrics, left: len(asked) + 1}
 	for _, x := range asked {
 		if x.within(above, below) {
 			if err := t.block(x); err != nil {
@@ -413,7 +413,7 @@ func (b *Bin) BlocksAbove(above int64, span telemetry.Range, metrics []string, b
 		}
 	}
 	open := b.open.Below(below)
-	if from, n := open.Upto(above), len(open.rows); n > from {
+	if from, n := open.RowsThrough(above), len(open.rows); n > from {
 		run := open.Run(from, n).Of(metrics)
 		if err := t.run(run.Where(run.Valued)); err != nil {
 			return nil, err
@@ -422,8 +422,8 @@ func (b *Bin) BlocksAbove(above int64, span telemetry.Range, metrics []string, b
 	return t.out, nil
 }
 
-// telling is blocks on their way to somebody else.
-type telling struct {
+// blockCollector is blocks on their way to somebody else.
+type blockCollector struct {
 	opener
 	metrics []string
 	out     []chunk.Blocks
@@ -433,7 +433,7 @@ type telling struct {
 }
 
 // block takes a block as it is.
-func (t *telling) block(x *Block) error {
+func (t *blockCollector) block(x *Block) error {
 	data, err := t.rows(x)
 	if err != nil {
 		return err
@@ -451,7 +451,7 @@ func (t *telling) block(x *Block) error {
 }
 
 // run takes the readings of a run, if there are any.
-func (t *telling) run(run chunk.Run) error {
+func (t *blockCollector) run(run chunk.Run) error {
 	if run.Rows() == 0 {
 		return nil
 	}
@@ -469,7 +469,7 @@ func (t *telling) run(run chunk.Run) error {
 }
 
 // add has what was appended to the rows be a block. What was there before may stay where it was.
-func (t *telling) add(from int) {
+func (t *blockCollector) add(from int) {
 	last := &t.out[len(t.out)-1]
 	if last.Rows == nil {
 		last.Rows = make([][]byte, 0, t.left)
@@ -516,8 +516,8 @@ func FrameOfBlocks(blocks []chunk.Blocks, span telemetry.Range) (chunk.Frame, er
 // within reports whether all of the block's records are above an offset and below another one.
 func (b *Block) within(above, below int64) bool { return b.First > above && b.Through < below }
 
-// kept is the readings of a block's run that are asked for.
-func kept(run chunk.Run, x *Block, span telemetry.Range, above, below int64, projected bool) chunk.Run {
+// selectRows is the readings of a block's run that are asked for.
+func selectRows(run chunk.Run, x *Block, span telemetry.Range, above, below int64, projected bool) chunk.Run {
 	whole := x.within(above, below) && span.From <= x.From && x.To < span.To
 	if whole && (!projected || valued(&run)) {
 		return run

@@ -27,7 +27,7 @@ var (
 	errShelfLost = errors.New("the shelf is lost")
 )
 
-func (s *memoryShelf) Put(data []byte) (binning.Kept, error) {
+func (s *memoryShelf) Put(data []byte) (binning.Shelved, error) {
 	if s.full {
 		return nil, errShelfFull
 	}
@@ -81,7 +81,7 @@ func rowsTaken(rows *binning.Rows) (all []reported) {
 }
 
 // A Bin is what Rows of the same readings are, whatever is asked of it.
-func TestABinIsItsRows(t *testing.T) {
+func TestBinAgreesWithRows(t *testing.T) {
 	const seed = 77
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := binning.NewSchemas()
@@ -156,7 +156,7 @@ func TestABinIsItsRows(t *testing.T) {
 }
 
 // What is told of a bin is bounded, whatever it says of itself.
-func TestBlocksOfTooManyReadings(t *testing.T) {
+func TestBlockRefusesTooManyReadings(t *testing.T) {
 	run := chunk.Run{Sets: []telemetry.Labels{nil}}
 	run.Offsets, run.Times = make([]int64, chunk.MaxRows), make([]int64, chunk.MaxRows)
 	schema, err := chunk.ParseSchema(chunk.AppendSchema(nil, &run))
@@ -172,7 +172,7 @@ func TestBlocksOfTooManyReadings(t *testing.T) {
 }
 
 // A block that is one record goes to the head as a whole, and leaves no block without readings behind.
-func TestABlockOfOneRecordIsNotDivided(t *testing.T) {
+func TestBlockOfOneRecordIsNotDivided(t *testing.T) {
 	s, b := binning.NewSchemas(), binning.NewBin(binning.NewNames())
 	for i := range int64(4) {
 		if i == 3 {
@@ -188,7 +188,7 @@ func TestABlockOfOneRecordIsNotDivided(t *testing.T) {
 }
 
 // What is cut and put together again is what it was, and no record is divided.
-func TestABinIsCutBetweenRecords(t *testing.T) {
+func TestBinIsCutBetweenRecords(t *testing.T) {
 	const seed = 78
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := binning.NewSchemas()
@@ -209,7 +209,7 @@ func TestABinIsCutBetweenRecords(t *testing.T) {
 			offset := bin.First() - 1 + r.Int64N(bin.Through()-bin.First()+3)
 			head, rest, err = bin.UpTo(offset, s)
 			require.NoError(t, err)
-			require.Equal(t, rows.Upto(offset), head.Readings())
+			require.Equal(t, rows.RowsThrough(offset), head.Readings())
 		}
 		require.Equal(t, len(all), head.Readings()+rest.Readings())
 		require.Equal(t, bin.Values(), head.Values()+rest.Values())
@@ -226,7 +226,7 @@ func TestABinIsCutBetweenRecords(t *testing.T) {
 }
 
 // A snapshot is not changed by what becomes of the Bin.
-func TestASnapshotOfABinStays(t *testing.T) {
+func TestCopyOfBinIsUnchanged(t *testing.T) {
 	const seed = 79
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := binning.NewSchemas()
@@ -266,7 +266,7 @@ func TestASnapshotOfABinStays(t *testing.T) {
 }
 
 // A block goes to the journal and comes back.
-func TestABlockStandsAlone(t *testing.T) {
+func TestBlockIsSelfContained(t *testing.T) {
 	const seed = 80
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := binning.NewSchemas()
@@ -319,7 +319,7 @@ func TestBlocksShareAPieceOfTheShelf(t *testing.T) {
 }
 
 // A shelf that is full leaves everything where it is; one that has lost its blocks is told of.
-func TestAShelfThatFails(t *testing.T) {
+func TestShelfFails(t *testing.T) {
 	s := binning.NewSchemas()
 	rows := takenOf(rand.New(rand.NewPCG(5, 5)), 100, false)
 	bin := binOf(rand.New(rand.NewPCG(6, 6)), s, rows)
@@ -344,7 +344,7 @@ func TestAShelfThatFails(t *testing.T) {
 }
 
 // Blocks that reach into each other, or say the same twice, become each record once, of those that are asked for.
-func TestBlocksThatReachIntoEachOther(t *testing.T) {
+func TestOverlappingBlocks(t *testing.T) {
 	const seed = 81
 	r := rand.New(rand.NewPCG(seed, 0))
 	for round := range 400 {

@@ -41,10 +41,10 @@ type Block struct {
 const blockBytes = 112
 
 // piece is the rows of some blocks, end to end, on a shelf. Each such thing has its price in memory.
-type piece struct{ kept Kept }
+type piece struct{ kept Shelved }
 
-// mostOfPiece bounds the rows that go to a shelf in one, unless a single block has more.
-const mostOfPiece = 256 << 10
+// maxPieceBytes bounds the rows that go to a shelf in one, unless a single block has more.
+const maxPieceBytes = 256 << 10
 
 // Shelve puts the rows of blocks on a shelf, in place, and returns how much memory that has freed, also when it fails
 // in between.
@@ -52,7 +52,7 @@ func Shelve(blocks []Block, shelf Shelf) (freed int, err error) {
 	var data []byte
 	for i := 0; i < len(blocks); {
 		j := i
-		for data = data[:0]; j < len(blocks) && (j == i || len(data)+len(blocks[j].data) <= mostOfPiece); j++ {
+		for data = data[:0]; j < len(blocks) && (j == i || len(data)+len(blocks[j].data) <= maxPieceBytes); j++ {
 			data = append(data, blocks[j].data...)
 		}
 		if len(data) > 0 {
@@ -104,11 +104,11 @@ func (o *opener) rows(b *Block) ([]byte, error) {
 
 // Shelf keeps the rows of blocks outside memory. It may lose them: whoever wants them then gets an error.
 type Shelf interface {
-	Put(data []byte) (Kept, error)
+	Put(data []byte) (Shelved, error)
 }
 
-// Kept is what a Shelf keeps, for as long as somebody refers to it. It is safe for any number of callers.
-type Kept interface {
+// Shelved is what a Shelf keeps, for as long as somebody refers to it. It is safe for any number of callers.
+type Shelved interface {
 	Get() ([]byte, error)
 }
 
@@ -122,8 +122,8 @@ type Schemas struct {
 // NewSchemas makes Schemas without one.
 func NewSchemas() *Schemas { return &Schemas{known: map[string]*chunk.Schema{}} }
 
-// mostSchemas is from which memory on all are forgotten: blocks keep those that they have.
-const mostSchemas = 4 << 20
+// maxSchemas is from which memory on all are forgotten: blocks keep those that they have.
+const maxSchemas = 4 << 20
 
 // schemaShare is about what a schema takes in memory for a byte of its own: the names, and what points to them.
 const schemaShare = 4
@@ -140,7 +140,7 @@ func (s *Schemas) of(b []byte) (*chunk.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.bytes > mostSchemas {
+	if s.bytes > maxSchemas {
 		clear(s.known)
 		s.bytes = 0
 	}
@@ -206,8 +206,8 @@ func (b *Block) Bytes() int { return blockBytes + allocated(len(b.data)) }
 // Width is how many columns the block becomes at most.
 func (b *Block) Width() int { return b.schema.Width() }
 
-// Resembles reports whether two blocks have the same columns and label sets, as far as a glance tells.
-func (b *Block) Resembles(c *Block) bool { return b.schema == c.schema }
+// SameSchema reports whether two blocks have the same columns and label sets, as far as a glance tells.
+func (b *Block) SameSchema(c *Block) bool { return b.schema == c.schema }
 
 // Fields is every metric with every kind that the block has values of, without them.
 func (b *Block) Fields() (fields []telemetry.Field) {

@@ -15,9 +15,9 @@ import (
 // hardly dearer.
 const TargetBytes = 36 << 10
 
-// mostTarget is the largest target: beyond, writes and reads fall off a cliff in request units, and the service takes
+// maxTarget is the largest target: beyond, writes and reads fall off a cliff in request units, and the service takes
 // no document above 2 MB.
-const mostTarget = 512 << 10
+const maxTarget = 512 << 10
 
 // full is the share of the target from which on a document counts as full: one more record might
 // push it over.
@@ -62,15 +62,15 @@ func (s Sizer) Target(columns int) int {
 }
 
 // Max is the size in bytes that a document of so many columns should not pass.
-func (s Sizer) Max(columns int) int { return min(s.Target(columns)*3/2, mostTarget+mostTarget/16) }
+func (s Sizer) Max(columns int) int { return min(s.Target(columns)*3/2, maxTarget+maxTarget/16) }
 
 // Full reports whether a document of so many values in so many columns is expected to reach the target.
 func (s Sizer) Full(values, columns int) bool {
 	return s.Estimate(values, columns) >= full*float64(s.Target(columns))
 }
 
-// Learn takes the size of an encoded document in bytes, and how many of them are there whatever its number of rows.
-func (s *Sizer) Learn(values, columns, bytes, overhead int) {
+// Observe takes the size of an encoded document in bytes, and how many of them are there whatever its number of rows.
+func (s *Sizer) Observe(values, columns, bytes, overhead int) {
 	if columns > 0 {
 		s.perColumn = max(1, float64(overhead-documentBytes)/float64(columns))
 	}
@@ -113,15 +113,15 @@ var targets = func() (all []target) {
 		return ru.TableT.Write(bytes, 0) / (float64(bytes) - overhead)
 	}
 	at := TargetBytes
-	for overhead := 0.0; at < mostTarget && overhead < mostTarget; overhead += 256 {
+	for overhead := 0.0; at < maxTarget && overhead < maxTarget; overhead += 256 {
 		lowest := math.Inf(1)
-		for bytes := TargetBytes; bytes <= mostTarget; bytes += step {
+		for bytes := TargetBytes; bytes <= maxTarget; bytes += step {
 			if float64(bytes) > overhead {
 				lowest = min(lowest, perValue(bytes, overhead))
 			}
 		}
 		next := at
-		for next < mostTarget && (float64(next) <= overhead || perValue(next, overhead) > near*lowest) {
+		for next < maxTarget && (float64(next) <= overhead || perValue(next, overhead) > near*lowest) {
 			next += step
 		}
 		if next > at {

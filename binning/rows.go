@@ -231,20 +231,20 @@ func (r *Rows) distinct() []column {
 	return slices.Compact(out)
 }
 
-// Upto is how many readings are of records up to an offset.
-func (r *Rows) Upto(offset int64) int {
+// RowsThrough is how many readings are of records up to an offset.
+func (r *Rows) RowsThrough(offset int64) int {
 	return sort.Search(len(r.rows), func(i int) bool { return r.rows[i].offset > offset })
 }
 
 // After is the rows of records above an offset (rule W4). It takes the place of r, which must not be appended to any
 // more.
 func (r *Rows) After(offset int64) Rows {
-	return r.from(r.Upto(offset))
+	return r.from(r.RowsThrough(offset))
 }
 
 // Below is the rows of records below an offset, as a snapshot: nothing is appended to it.
 func (r *Rows) Below(offset int64) Rows {
-	n := r.Upto(offset - 1)
+	n := r.RowsThrough(offset - 1)
 	if n == len(r.rows) {
 		return *r
 	}

@@ -98,7 +98,7 @@ func cells(t *testing.T, f chunk.Frame) map[cell]telemetry.Value {
 	return out
 }
 
-func TestFrameIsWhatAMapWouldHold(t *testing.T) {
+func TestFrameAgreesWithMap(t *testing.T) {
 	const seed = 11
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -150,7 +150,7 @@ func TestCutsFallBetweenRecords(t *testing.T) {
 }
 
 // However rows are cut, appended to and cut again, what is left is what a plain list holds, and so is its size.
-func TestPieceAfterPiece(t *testing.T) {
+func TestBinIsCutPieceByPiece(t *testing.T) {
 	const seed = 13
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -177,7 +177,7 @@ func TestPieceAfterPiece(t *testing.T) {
 				rows, list = tail, list[head.Readings():]
 			} else {
 				at := list[0].offset + rnd.Int64N(4) - 1
-				n := rows.Upto(at)
+				n := rows.RowsThrough(at)
 				rows, list = rows.After(at), list[n:]
 			}
 			require.Equal(t, before, cells(t, snapshot.Frame(binning.All, nil)), "a snapshot stays")
@@ -215,7 +215,7 @@ func TestManyPiecesOfALongBin(t *testing.T) {
 }
 
 // A query reads a copy while the worker goes on; the race detector watches.
-func TestACopyIsASnapshot(t *testing.T) {
+func TestCopyIsUnchanged(t *testing.T) {
 	var rows binning.Rows
 	at := func(i int) telemetry.Reading {
 		return telemetry.Reading{Time: int64(i), Fields: []telemetry.Field{{Metric: fmt.Sprintf("m%d", i%7),

@@ -39,7 +39,7 @@ func (r *Rows) Run(i, j int) chunk.Run {
 				at[c] = x
 				run.Columns = append(run.Columns, newColumn(r.metrics[c.metric()], c.kind(), n))
 			}
-			r.give(&run.Columns[x], k, c.kind(), bits[m])
+			r.appendValue(&run.Columns[x], k, c.kind(), bits[m])
 		}
 	}
 	if places0 != 0 {
@@ -109,8 +109,8 @@ func newColumn(metric string, kind telemetry.Kind, rows int) chunk.Column {
 	return c
 }
 
-// give puts a value of r into row k of a column.
-func (r *Rows) give(c *chunk.Column, k int, kind telemetry.Kind, bits uint64) {
+// appendValue puts a value of r into row k of a column.
+func (r *Rows) appendValue(c *chunk.Column, k int, kind telemetry.Kind, bits uint64) {
 	c.Present.Set(k)
 	if kind == telemetry.Text {
 		c.Texts = append(c.Texts, r.value(kind, bits).Text())

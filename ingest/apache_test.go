@@ -114,7 +114,7 @@ func (w *world) eventually(what string, attempt func() error) {
 func (w *world) ingester(cluster *kafka.Client, change func(*ingest.Config)) *ingest.Ingester {
 	cfg := ingest.Config{
 		Config: worker.Config{
-			Register: true, Past: -1, Hold: 200 * time.Millisecond, NoteEvery: -1, NoteWait: -1,
+			Register: true, Past: -1, Hold: 200 * time.Millisecond, CatalogEvery: -1, CatalogWait: -1,
 			CommitEvery: 20 * time.Millisecond, StampEvery: time.Millisecond, Linger: 50 * time.Millisecond,
 			RetryBackoff: time.Millisecond,
 		},
@@ -127,16 +127,16 @@ func (w *world) ingester(cluster *kafka.Client, change func(*ingest.Config)) *in
 	}
 	in, err := ingest.New(cfg, ingest.Stores{
 		Chunks: w.Chunks, Directory: control.NewDirectory(control.DirectoryConfig{Documents: w.Docs}), Catalog: w.Catalog,
-		Streams: control.NewStreams(w.Docs), Letters: nobody{w.t},
+		Streams: control.NewStreams(w.Docs), DeadLetters: nobody{w.t},
 	})
 	require.NoError(w.t, err)
 	return in
 }
 
-// nobody is ingest.Undertaker where nothing is refused.
+// nobody is ingest.DeadLetterWriter where nothing is refused.
 type nobody struct{ t *testing.T }
 
-func (n nobody) Bury(_ context.Context, letters []worker.DeadLetter) error {
+func (n nobody) Publish(_ context.Context, letters []worker.DeadLetter) error {
 	n.t.Errorf("%d records were refused", len(letters))
 	return nil
 }

@@ -61,14 +61,14 @@ func parseAssignmentOn(text, host string) (*assignment, error) {
 	return &a, nil
 }
 
-// of is which of all partitions are this process's. Where there may be several topics, each begins at an ordinal of its
+// share is which of all partitions are this process's. Where there may be several topics, each begins at an ordinal of its
 // own, which its name tells: else those of one partition would all be the first process's.
-func (a assignment) of(all []place, alone bool) []place {
-	own := []place{}
+func (a assignment) share(all []topicPartition, alone bool) []topicPartition {
+	own := []topicPartition{}
 	for _, p := range all {
 		begin := 0
 		if !alone {
-			begin = beginOf(p.topic, a.count)
+			begin = firstOrdinal(p.topic, a.count)
 		}
 		if (begin+p.partition)%a.count == a.ordinal {
 			own = append(own, p)
@@ -77,33 +77,33 @@ func (a assignment) of(all []place, alone bool) []place {
 	return own
 }
 
-// beginOf is the ordinal of a topic's first partition.
-func beginOf(topic string, count int) int {
+// firstOrdinal is the ordinal of a topic's first partition.
+func firstOrdinal(topic string, count int) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(topic)) // never fails
 	return int(h.Sum32() % uint32(count))
 }
 
 // runAssigned reads the partitions that the process is set to until the context ends and everything is left.
-func (in *Ingester) runAssigned(ctx context.Context, line *lifeline) error {
+func (in *Ingester) runAssigned(ctx context.Context, line *groupConns) error {
 	for ctx.Err() == nil {
 		l := in.layout.Load()
-		t := &tenure{cluster: in.cfg.Kafka, group: in.cfg.Group, generation: kafka.NoGeneration, line: line,
-			partitions: in.assigns.of(l.places(), in.set.Alone())}
+		t := &generation{cluster: in.cfg.Kafka, group: in.cfg.Group, id: kafka.NoGeneration, conns: line,
+			partitions: in.assigns.share(l.partitions(), in.set.Single())}
 		began := in.cfg.Now()
-		in.ownAssigned(ctx, t, l)
-		if in.cfg.Now().Sub(began) < tenureBackoff {
-			_ = retry.Pause(ctx, tenureBackoff)
+		in.runFixedGeneration(ctx, t, l)
+		if in.cfg.Now().Sub(began) < generationBackoff {
+			_ = retry.Pause(ctx, generationBackoff)
 		}
 	}
 	return nil
 }
 
-// ownAssigned is own, until the topics have other partitions for this process.
-func (in *Ingester) ownAssigned(ctx context.Context, t *tenure, l *layout) {
-	ctx, stop := in.while(ctx, l, func(l *layout) bool {
-		return slices.Equal(in.assigns.of(l.places(), in.set.Alone()), t.partitions)
+// runFixedGeneration is own, until the topics have other partitions for this process.
+func (in *Ingester) runFixedGeneration(ctx context.Context, t *generation, l *layout) {
+	ctx, stop := in.whileLayout(ctx, l, func(l *layout) bool {
+		return slices.Equal(in.assigns.share(l.partitions(), in.set.Single()), t.partitions)
 	})
 	defer stop()
-	in.own(ctx, t)
+	in.runGeneration(ctx, t)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhatAProcessIsSetTo(t *testing.T) {
+func TestParseAssignment(t *testing.T) {
 	for _, c := range []struct {
 		text, host string
 		want       []int // of 7 partitions
@@ -75,7 +75,7 @@ func (r *rig) flow(n *int64, partitions int) {
 
 // Processes that are set to their partitions read those and no others, however their neighbours come and go, and those
 // that the topic gets.
-func TestPartitionsAreAssigned(t *testing.T) {
+func TestAssignedPartitionsByOrdinal(t *testing.T) {
 	r := newRig(t, 4)
 	n := int64(0)
 	process := func(assign string) *ingest.Ingester {
@@ -130,7 +130,7 @@ func (b *syncBuffer) has(text string) bool {
 
 // While the group has a member, only that commits; a process that is set to its partitions says so, reads on, and
 // commits when the member has gone. Nothing is doubled by the two.
-func TestAMemberIsLeftOver(t *testing.T) {
+func TestAssignedWithLeftoverGroupMember(t *testing.T) {
 	r := newRig(t, 2)
 	n := int64(0)
 	stop := r.run(r.ingester(nil))

@@ -33,8 +33,8 @@ type Bins struct {
 	HoldSeconds float64         `json:"hold_seconds"`
 	Memory      BinsMemory      `json:"memory"`
 	Partitions  []BinsPartition `json:"partitions"`
-	Tenants     []BinsOf        `json:"tenants"`
-	Devices     []BinsOf        `json:"devices,omitempty"` // those that were asked for
+	Tenants     []BinsSummary   `json:"tenants"`
+	Devices     []BinsSummary   `json:"devices,omitempty"` // those that were asked for
 }
 
 // BinsMemory is where the readings are, in bytes.
@@ -64,8 +64,8 @@ type BinsPartition struct {
 // Unread is how many records are not read yet.
 func (p BinsPartition) Unread() int64 { return max(0, p.End-p.Position) }
 
-// Loose is how many records were read since the last one below which the journal, or the store, has everything.
-func (p BinsPartition) Loose() int64 { return max(0, p.Position-p.Journaled) }
+// Unjournaled is how many records were read since the last one below which the journal, or the store, has everything.
+func (p BinsPartition) Unjournaled() int64 { return max(0, p.Position-p.Journaled) }
 
 // Unstored is how many records were read since the last one below which the store has everything.
 func (p BinsPartition) Unstored() int64 { return max(0, p.Position-p.Floor) }
@@ -81,8 +81,8 @@ type Replay struct {
 	SecondsWithout float64 `json:"seconds_without_journal,omitempty"`
 }
 
-// BinsOf is what is held of a tenant or of one of its devices.
-type BinsOf struct {
+// BinsSummary is what is held of a tenant or of one of its devices.
+type BinsSummary struct {
 	Tenant   string    `json:"tenant"`
 	Device   string    `json:"device,omitempty"`
 	Devices  int       `json:"devices,omitempty"`
@@ -96,7 +96,7 @@ type BinsOf struct {
 	Behind int64 `json:"records_behind"`
 }
 
-func (b *BinsOf) add(h worker.Holding, position int64) {
+func (b *BinsSummary) add(h worker.Holding, position int64) {
 	from, to := time.UnixMilli(h.From).UTC(), time.UnixMilli(h.To).UTC()
 	if b.Bins == 0 || from.Before(b.From) {
 		b.From = from
@@ -120,8 +120,8 @@ func (in *Ingester) Bins(ctx context.Context, req BinsRequest) (Bins, error) {
 	if in.spill != nil {
 		out.Memory.Spilled, out.Memory.File = in.spill.Bytes()
 	}
-	tenants := map[string]*BinsOf{}
-	top := topOf{n: req.Devices, by: req.By}
+	tenants := map[string]*BinsSummary{}
+	top := topDevices{n: req.Devices, by: req.By}
 	for _, p := range in.held() {
 		if err := ctx.Err(); err != nil {
 			return Bins{}, err
@@ -131,20 +131,20 @@ func (in *Ingester) Bins(ctx context.Context, req BinsRequest) (Bins, error) {
 		p.worker.Holdings(req.Tenant, func(h worker.Holding) {
 			t := tenants[h.Tenant]
 			if t == nil {
-				t = &BinsOf{Tenant: h.Tenant}
+				t = &BinsSummary{Tenant: h.Tenant}
 				tenants[h.Tenant] = t
 			}
 			t.add(h, position)
 			t.Devices++
-			d := BinsOf{Tenant: h.Tenant, Device: h.Device}
+			d := BinsSummary{Tenant: h.Tenant, Device: h.Device}
 			d.add(h, position)
-			top.offer(d)
+			top.add(d)
 		})
 	}
 	for _, t := range tenants {
 		out.Tenants = append(out.Tenants, *t)
 	}
-	slices.SortFunc(out.Tenants, func(a, b BinsOf) int { return strings.Compare(a.Tenant, b.Tenant) })
+	slices.SortFunc(out.Tenants, func(a, b BinsSummary) int { return strings.Compare(a.Tenant, b.Tenant) })
 	slices.SortFunc(out.Partitions, func(a, b BinsPartition) int {
 		return cmp.Or(strings.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 	})
@@ -152,14 +152,14 @@ func (in *Ingester) Bins(ctx context.Context, req BinsRequest) (Bins, error) {
 	return out, nil
 }
 
-// topOf keeps the first n of what it is offered.
-type topOf struct {
+// topDevices keeps the first n of what it is offered.
+type topDevices struct {
 	n   int
 	by  BinsOrder
-	all []BinsOf
+	all []BinsSummary
 }
 
-func (t *topOf) offer(d BinsOf) {
+func (t *topDevices) add(d BinsSummary) {
 	if t.n > 0 {
 		t.all = append(t.all, d)
 	}
@@ -168,8 +168,8 @@ func (t *topOf) offer(d BinsOf) {
 	}
 }
 
-func (t *topOf) cut() {
-	slices.SortFunc(t.all, func(a, b BinsOf) int {
+func (t *topDevices) cut() {
+	slices.SortFunc(t.all, func(a, b BinsSummary) int {
 		first := a.From.Compare(b.From)
 		if t.by == ByBytes {
 			first = cmp.Compare(b.Bytes, a.Bytes)
@@ -179,7 +179,7 @@ func (t *topOf) cut() {
 	t.all = t.all[:min(len(t.all), t.n)]
 }
 
-func (t *topOf) sorted() []BinsOf {
+func (t *topDevices) sorted() []BinsSummary {
 	t.cut()
 	return t.all
 }

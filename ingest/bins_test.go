@@ -31,7 +31,7 @@ func TestBins(t *testing.T) {
 		require.NoError(t, err)
 		all := len(held.Partitions) == 2 && len(held.Tenants) == 1 && held.Tenants[0].Readings == devices*readings
 		for _, p := range held.Partitions {
-			all = all && p.Bins == devices/2 && p.End == p.Position && p.Loose() == 0
+			all = all && p.Bins == devices/2 && p.End == p.Position && p.Unjournaled() == 0
 		}
 		return all
 	}, patience, 10*time.Millisecond)
@@ -51,7 +51,7 @@ func TestBins(t *testing.T) {
 		require.GreaterOrEqual(t, p.Replay.Blocks, int64(devices/2))
 	}
 	acme := held.Tenants[0]
-	require.Equal(t, ingest.BinsOf{
+	require.Equal(t, ingest.BinsSummary{
 		Tenant: "acme", Devices: devices, Bins: devices, Readings: devices * readings, Values: devices * readings,
 		Bytes: acme.Bytes, From: time.UnixMilli(past).UTC(),
 		To: time.UnixMilli(past + (devices-1)*1000 + readings - 1).UTC(), Behind: devices / 2 * readings,
@@ -72,7 +72,7 @@ func TestBins(t *testing.T) {
 }
 
 // With a journal a restart loads blocks and reads what is behind them; without one it reads all that is not stored.
-func TestWhatARestartTakes(t *testing.T) {
+func TestReplayEstimate(t *testing.T) {
 	require.Equal(t, ingest.Replay{Records: 900, Without: 900}, ingest.ReplayOf(1000, 100, journal.Commit{}, 0))
 	require.Equal(t, ingest.Replay{Records: 900, Without: 900, Seconds: 9, SecondsWithout: 9},
 		ingest.ReplayOf(1000, 100, journal.Commit{}, 100))

@@ -10,24 +10,24 @@ import (
 	"binnacle/internal/control"
 )
 
-// catalogAge is how old a copy of a tenant's catalog may be that tells what is new: an older one is brought up to date
+// catalogCopyAge is how old a copy of a tenant's catalog may be that tells what is new: an older one is brought up to date
 // first, since others may have told the same.
-const catalogAge = time.Minute
+const catalogCopyAge = time.Minute
 
-// note has the catalog say what was seen and it does not say yet, in as few pages as that takes. Other ingesters may
+// updateCatalog has the catalog say what was seen and it does not say yet, in as few pages as that takes. Other ingesters may
 // tell of the same devices at the same time: what two pages say is put together by whoever reads them.
-func (e *Executor) note(ctx context.Context, j *worker.Note) error {
+func (e *Executor) updateCatalog(ctx context.Context, j *worker.CatalogUpdate) error {
 	now := e.now()
-	known, err := e.devices.Copy(ctx, j.Tenant, time.Time{})
+	known, err := e.devices.Get(ctx, j.Tenant, time.Time{})
 	if err != nil {
 		return err
 	}
-	news, told := lacking(known, j, now)
-	if since := now.Add(-catalogAge); len(news) > 0 && !known.At().After(since) {
-		if known, err = e.devices.Copy(ctx, j.Tenant, since); err != nil {
+	news, told := missingEntries(known, j, now)
+	if since := now.Add(-catalogCopyAge); len(news) > 0 && !known.ReadAt().After(since) {
+		if known, err = e.devices.Get(ctx, j.Tenant, since); err != nil {
 			return err
 		}
-		news, told = lacking(known, j, now)
+		news, told = missingEntries(known, j, now)
 	}
 	pages, err := catalog.Pages(news, told)
 	if err != nil {
@@ -39,28 +39,28 @@ func (e *Executor) note(ctx context.Context, j *worker.Note) error {
 			return err
 		}
 		e.metrics.pages.Inc()
-		if err := known.Tell(ctx, catalog.Page{ID: p.ID, Entries: p.Entries, Told: told}); err != nil {
+		if err := known.Add(ctx, catalog.Page{ID: p.ID, Entries: p.Entries, Updated: told}); err != nil {
 			return err
 		}
 	}
-	j.Listed = make([]worker.Times, len(j.Seen))
+	j.Visible = make([]worker.Times, len(j.Entries))
 	known.Use(func(x *catalog.Index) {
-		for i := range j.Seen {
-			if e, ok := x.Entry(j.Seen[i].Device); ok {
-				j.Listed[i] = worker.Times{First: e.First, Last: e.Last}
+		for i := range j.Entries {
+			if e, ok := x.Entry(j.Entries[i].Device); ok {
+				j.Visible[i] = worker.Times{First: e.First, Last: e.Last}
 			}
 		}
 	})
 	return nil
 }
 
-// lacking is what a copy of the catalog does not say of what was seen, and when that is told: later than all that it
+// missingEntries is what a copy of the catalog does not say of what was seen, and when that is told: later than all that it
 // says.
-func lacking(known *control.Copy, j *worker.Note, now time.Time) (news []catalog.Entry, told int64) {
+func missingEntries(known *control.CatalogCopy, j *worker.CatalogUpdate, now time.Time) (news []catalog.Entry, told int64) {
 	known.Use(func(x *catalog.Index) {
-		told = max(now.UnixMilli(), x.Told()+1)
-		for i, seen := range j.Seen {
-			if one, ok := x.News(seen, told, j.Times[i]); ok {
+		told = max(now.UnixMilli(), x.Updated()+1)
+		for i, seen := range j.Entries {
+			if one, ok := x.Diff(seen, told, j.Times[i]); ok {
 				news = append(news, one)
 			}
 		}

@@ -56,7 +56,7 @@ func TestHeadsOfAnIngester(t *testing.T) {
 
 // Heads tell in which containers chunks may lie, as soon as there are any: also those that only the predecessor knew
 // of.
-func TestHeadsTellContainers(t *testing.T) {
+func TestHeadsListContainers(t *testing.T) {
 	r := newRig(t, 1)
 	request := store.HeadRequest{Tenant: "acme", Range: telemetry.Range{To: telemetry.MaxMillis}}
 	containers := func(in *ingest.Ingester) []string {

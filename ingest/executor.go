@@ -20,18 +20,18 @@ import (
 
 // Directory is the map of tenants as ingest uses it; *control.Directory is one.
 type Directory interface {
-	View() *control.View
-	Refresh(ctx context.Context) (*control.View, error)
-	Register(ctx context.Context, tenant string) (*control.View, error)
+	Snapshot() *control.Snapshot
+	Refresh(ctx context.Context) (*control.Snapshot, error)
+	Register(ctx context.Context, tenant string) (*control.Snapshot, error)
 	AskMonth(ctx context.Context, container string) error
 	AskMonthFor(ctx context.Context, container, tenant string) error
 }
 
-// Undertaker publishes dead letters.
-type Undertaker interface {
-	// Bury returns nil when the broker has acknowledged all letters. After an error some may have been published: they
+// DeadLetterWriter publishes dead letters.
+type DeadLetterWriter interface {
+	// Publish returns nil when the broker has acknowledged all letters. After an error some may have been published: they
 	// are published again.
-	Bury(ctx context.Context, letters []worker.DeadLetter) error
+	Publish(ctx context.Context, letters []worker.DeadLetter) error
 }
 
 // Journal takes blocks.
@@ -44,14 +44,14 @@ type Journal interface {
 
 // Stores is everything outside that a Worker's jobs need.
 type Stores struct {
-	Chunks    store.Writer
-	Directory Directory
-	Catalog   control.Catalog
-	Streams   *control.Streams
-	Letters   Undertaker
-	Journal   Journal // nil where there is none
-	Blocks    Blocks  // of the journal, for a takeover; only an Ingester needs them
-	Schemas   Schemas // nil where no registry is configured
+	Chunks      store.Writer
+	Directory   Directory
+	Catalog     control.Catalog
+	Streams     *control.Streams
+	DeadLetters DeadLetterWriter
+	Journal     Journal // nil where there is none
+	Blocks      Blocks  // of the journal, for a takeover; only an Ingester needs them
+	Schemas     Schemas // nil where no registry is configured
 }
 
 // Schemas is a registry of schemas, as far as it has told.
@@ -65,23 +65,23 @@ type Schemas interface {
 type Executor struct {
 	stores   Stores
 	patience time.Duration // of one attempt
-	denial   *denial
+	access   *accessWatch
 	complain *rate.Limiter // of log lines about attempts that failed
 	pauses   retry.Policy
 	register bool // unknown tenants
 	now      func() time.Time
 	metrics  *metrics
-	devices  *control.Devices // what the catalog has
-	labels   labels
+	devices  *control.CatalogCache // what the catalog has
+	labels   labelCache
 	log      *slog.Logger
 }
 
 func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
 	return &Executor{
-		stores: stores, patience: cfg.Patience, denial: &denial{now: cfg.Now, after: cfg.DeniedFor},
+		stores: stores, patience: cfg.Patience, access: &accessWatch{now: cfg.Now, after: cfg.DeniedFor},
 		complain: rate.NewLimiter(rate.Every(10*time.Second), 3),
 		pauses:   pausesFrom(cfg.RetryBackoff), register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger,
-		devices: control.NewDevices(control.DevicesConfig{Catalog: stores.Catalog, Bytes: cfg.CatalogBytes, Now: cfg.Now}),
+		devices: control.NewCatalogCache(control.CatalogCacheConfig{Catalog: stores.Catalog, Bytes: cfg.CatalogBytes, Now: cfg.Now}),
 	}
 }
 
@@ -97,7 +97,7 @@ func (e *Executor) Try(ctx context.Context, job worker.Job) error {
 	}
 	r := worker.ResultOf(err)
 	job.Failed(r)
-	e.denial.note(r.Fault, err)
+	e.access.record(r.Fault, err)
 	if err != nil {
 		e.metrics.retries.WithLabelValues(what).Inc()
 		if ok := e.complain.Allow(); ok {
@@ -113,14 +113,14 @@ func (e *Executor) do(ctx context.Context, job worker.Job) (what string, err err
 		return "lookup", e.lookup(ctx, j)
 	case *worker.Create:
 		return "create", e.create(ctx, j)
-	case *worker.Bury:
-		return "bury", e.stores.Letters.Bury(ctx, j.Letters)
-	case *worker.Note:
-		return "note", e.note(ctx, j)
-	case *worker.Census:
-		return "census", e.census(ctx, j)
+	case *worker.Publish:
+		return "bury", e.stores.DeadLetters.Publish(ctx, j.DeadLetters)
+	case *worker.CatalogUpdate:
+		return "note", e.updateCatalog(ctx, j)
+	case *worker.LabelValuesLookup:
+		return "census", e.labelValues(ctx, j)
 	case *worker.Stamp:
-		return "stamp", e.stores.Streams.Renew(ctx, j.Stream, j.Partition, j.Mark)
+		return "stamp", e.stores.Streams.Advance(ctx, j.Stream, j.Partition, j.Mark)
 	case *worker.Append:
 		j.Base, err = e.stores.Journal.Append(ctx, j.Topic, j.Partition, j.Values)
 		return "append", err
@@ -134,7 +134,7 @@ func (e *Executor) Run(ctx context.Context, job worker.Job) error {
 		if err := e.Try(ctx, job); err != nil {
 			return err
 		}
-		if r := job.Ended(); r.Fault != worker.None && r.Fault != worker.Rejected {
+		if r := job.Outcome(); r.Fault != worker.None && r.Fault != worker.Rejected {
 			return fmt.Errorf("the attempt ended with %s", r.Fault)
 		}
 		return nil
@@ -169,7 +169,7 @@ func (e *Executor) create(ctx context.Context, j *worker.Create) error {
 	if err := e.stores.Directory.AskMonth(ctx, j.Key.Container); err != nil {
 		return err
 	}
-	if e.stores.Directory.View().Expired(j.Key.Container) {
+	if e.stores.Directory.Snapshot().Expired(j.Key.Container) {
 		return fmt.Errorf("container %s is expired: %w", j.Key.Container, store.ErrNoContainer)
 	}
 	var err error
@@ -195,9 +195,9 @@ func (e *Executor) existing(ctx context.Context, key sharding.Key, id, session s
 	return &store.Tail{Number: tail.ID.Number, Through: tail.Through, From: tail.From, To: tail.To}, nil
 }
 
-// learn obtains what a Worker lacked when it was fed, in as many attempts as that takes: a schema, or a newer map. A map
-// that it returns is to be passed to Worker.Learned. It fails only when the context ends.
-func (e *Executor) learn(ctx context.Context, missing error) (view *control.View, err error) {
+// resolve obtains what a Worker lacked when it was fed, in as many attempts as that takes: a schema, or a newer map. A map
+// that it returns is to be passed to Worker.SnapshotRead. It fails only when the context ends.
+func (e *Executor) resolve(ctx context.Context, missing error) (view *control.Snapshot, err error) {
 	what := "map"
 	var schema *decode.UnknownSchema
 	if errors.As(missing, &schema) {
@@ -208,15 +208,15 @@ func (e *Executor) learn(ctx context.Context, missing error) (view *control.View
 			if schema != nil {
 				return e.stores.Schemas.Fetch(ctx, schema.ID)
 			}
-			view, err = e.locate(ctx, missing)
+			view, err = e.refreshFor(ctx, missing)
 			return err
 		})
 	})
 	return view, err
 }
 
-// locate registers an unknown tenant, asks for a missing month, or else reads a newer map and returns it.
-func (e *Executor) locate(ctx context.Context, missing error) (*control.View, error) {
+// refreshFor registers an unknown tenant, asks for a missing month, or else reads a newer map and returns it.
+func (e *Executor) refreshFor(ctx context.Context, missing error) (*control.Snapshot, error) {
 	var unknown *worker.UnknownTenant
 	if errors.As(missing, &unknown) && e.register {
 		_, err := e.stores.Directory.Register(ctx, unknown.Tenant)
@@ -224,14 +224,14 @@ func (e *Executor) locate(ctx context.Context, missing error) (*control.View, er
 	}
 	var month *worker.MissingMonth
 	if errors.As(missing, &month) {
-		if err := e.ask(ctx, month); !errors.Is(err, control.ErrMonthLimit) {
+		if err := e.askMonth(ctx, month); !errors.Is(err, control.ErrMonthLimit) {
 			return nil, err
 		}
 	}
 	return e.stores.Directory.Refresh(ctx)
 }
 
-func (e *Executor) ask(ctx context.Context, month *worker.MissingMonth) error {
+func (e *Executor) askMonth(ctx context.Context, month *worker.MissingMonth) error {
 	if month.Granted {
 		return e.stores.Directory.AskMonth(ctx, month.Container)
 	}
@@ -246,8 +246,8 @@ func pausesFrom(first time.Duration) retry.Policy {
 	return retry.Policy{First: first, Max: longestPause * first}
 }
 
-// quietPauses is how many pauses are taken before anybody is told of them.
-const quietPauses = 6
+// silentPauses is how many pauses are taken before anybody is told of them.
+const silentPauses = 6
 
 // attempt calls do with the patience of one attempt: a store that answers nothing at all must not hold a partition for
 // ever.
@@ -268,7 +268,7 @@ func (e *Executor) persist(ctx context.Context, what string, do func() error) er
 			return ctx.Err()
 		}
 		e.metrics.retries.WithLabelValues(what).Inc()
-		if pauses.Count() >= quietPauses {
+		if pauses.Count() >= silentPauses {
 			e.log.Warn("no success yet, trying on", "operation", what, "attempts", pauses.Count()+1, "err", err)
 		}
 		if err := pauses.Wait(ctx); err != nil {

@@ -12,9 +12,9 @@ import (
 // NewSticky is what shares partitions out, as a process has it that has some, by topic, from a generation on, and knows
 // some.
 func NewSticky(generation int32, has, known map[string][]int) kafkago.GroupBalancer {
-	s := &sticky{}
-	s.takes(generation, (&layout{topics: has}).places())
-	s.knows(known)
+	s := &stickyBalancer{}
+	s.setOwn(generation, (&layout{topics: has}).partitions())
+	s.setTopics(known)
 	return s
 }
 
@@ -43,7 +43,7 @@ func AssignedOf(text, host string, topics map[string][]int, alone bool) (map[str
 		return nil, err
 	}
 	own := map[string][]int{}
-	for _, p := range a.of((&layout{topics: topics}).places(), alone) {
+	for _, p := range a.share((&layout{topics: topics}).partitions(), alone) {
 		own[p.topic] = append(own[p.topic], p.partition)
 	}
 	return own, nil
@@ -52,7 +52,7 @@ func AssignedOf(text, host string, topics map[string][]int, alone bool) (map[str
 // LookAtJournals looks at the journal of a topic, as an ingester does each minute.
 func LookAtJournals(in *Ingester) func(ctx context.Context, topic string) {
 	w := journalWatch{in, map[string]int{}, map[string]string{}}
-	return w.look
+	return w.check
 }
 
 // OwnShared has a process, which is not run, begin a generation for which it has shared out so many partitions of a
@@ -68,9 +68,9 @@ func OwnShared(ctx context.Context, in *Ingester, topic string, shared, known in
 	for _, p := range numbers(shared) {
 		told = append(told, kafkago.Partition{Topic: topic, ID: p})
 	}
-	m := &member{in: in, shares: &sticky{}}
+	m := &member{in: in, shares: &stickyBalancer{}}
 	m.shares.AssignGroups([]kafkago.GroupMember{{ID: "a", Topics: []string{topic}}}, told)
 	in.running = ctx
 	in.layout.Store(&layout{map[string][]int{topic: numbers(known)}, make(chan struct{})})
-	m.own(ctx, &kafkago.Generation{ID: 1})
+	m.runGeneration(ctx, &kafkago.Generation{ID: 1})
 }

@@ -35,7 +35,7 @@ func (r *reader) fetch(ctx context.Context, offset int64) (kafka.Batch, error) {
 		case errors.Is(err, kafkago.OffsetOutOfRange):
 			return b, fmt.Errorf("%w: %w", errRetake, err)
 		case err != nil:
-			r.shaken, r.missing = true, r.missing || kafka.NoTopic(err)
+			r.shaken, r.missing = true, r.missing || kafka.IsUnknownTopic(err)
 			return b, err
 		case r.missing:
 			b.Release()
@@ -69,15 +69,15 @@ func (r *reader) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	why, err := recognise(ctx, r.topic, r.partition, *r.last, first, end)
+	why, err := compareMark(ctx, r.topic, r.partition, *r.last, first, end)
 	if err == nil && why != "" {
 		err = fmt.Errorf("%w: %s", errRetake, why)
 	}
 	return err
 }
 
-// recognised tells that the log was found to be the one that was read before.
-func (r *reader) recognised() { r.shaken, r.missing = false, false }
+// confirm tells that the log was found to be the one that was read before.
+func (r *reader) confirm() { r.shaken, r.missing = false, false }
 
 // record is a record as the worker takes it.
 func record(r *kafka.Record) worker.Record {
@@ -92,13 +92,13 @@ func record(r *kafka.Record) worker.Record {
 }
 
 // unreadable is a stretch of the log as the worker takes it.
-func unreadable(r *kafka.Refusal) worker.Stretch {
+func unreadable(r *kafka.Refusal) worker.Unreadable {
 	detail := fmt.Sprintf("a batch of %d bytes with the records up to %d is damaged: %s", r.Bytes, r.Through, r.Why)
 	if r.TooLarge {
 		detail = fmt.Sprintf("a batch of %d bytes with the records up to %d is too large once it is unpacked", r.Bytes,
 			r.Through)
 	}
-	return worker.Stretch{
+	return worker.Unreadable{
 		First: r.First, Through: r.Through, Time: r.Time, Bytes: r.Bytes,
 		Bad: decode.Bad{Index: decode.Whole, Reason: decode.Unreadable, Detail: detail},
 	}

@@ -28,9 +28,9 @@ import (
 
 // Records of transactions that were aborted are not stored. They take up offsets all the same, and so do the markers of
 // transactions: the position passes them, also at the end of the log.
-func TestTransactions(t *testing.T) {
+func TestAbortedTransactionsAreSkipped(t *testing.T) {
 	r := newRig(t, 1)
-	ctx := ingesttest.Soon(t)
+	ctx := ingesttest.Deadline(t)
 	producer, err := kgo.NewClient(kgo.SeedBrokers(r.broker.Addr()), kgo.DefaultProduceTopic(topic),
 		kgo.TransactionalID("t"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	require.NoError(t, err)
@@ -56,21 +56,21 @@ func TestTransactions(t *testing.T) {
 }
 
 // A batch that unpacks to more than a batch may is a dead letter that says where it lies; the log goes on behind it.
-func TestABombIsADeadLetter(t *testing.T) {
+func TestDecompressionBombIsADeadLetter(t *testing.T) {
 	r := newRig(t, 1)
 	r.publish(0, r.message("d0", past, 1))
 	r.publishAs(0, kafkago.Gzip, kafkago.Message{Value: make([]byte, 8<<20)}, kafkago.Message{Value: []byte("with it")})
 	r.publish(0, r.message("d0", past+1, 2))
 	cluster := r.connect(kafka.Config{MaxUnpackedBytes: 4 << 20})
 	in := r.ingester(func(c *ingest.Config, stores *ingest.Stores) {
-		c.Kafka, stores.Letters = cluster, ingest.NewTopicUndertaker(cluster.Topic(letter))
+		c.Kafka, stores.DeadLetters = cluster, ingest.NewTopicDeadLetterWriter(cluster.Topic(letter))
 	})
 	r.run(in)
 	r.settled()
 	r.whole()
 	require.EqualValues(t, 4, r.committed(0))
 
-	got, err := r.cluster.Topic(letter).Fetch(ingesttest.Soon(t), 0, 0)
+	got, err := r.cluster.Topic(letter).Fetch(ingesttest.Deadline(t), 0, 0)
 	require.NoError(t, err)
 	defer got.Release()
 	require.Len(t, got.Records, 1)
@@ -105,7 +105,7 @@ func (r *rig) streams(partition int32) map[uint32]int64 {
 // A leader that lacks the last records of the old one was elected, and by the next fetch the log is longer than it
 // was: what it has at offsets that were read before is read as well, and no more than that again. The other partition
 // goes on as it was.
-func TestALogThatWasCutAndHasGrown(t *testing.T) {
+func TestTruncatedLogThatGrewAgainIsReadAnew(t *testing.T) {
 	r := newRig(t, 2)
 	at := int64(past)
 	publish := func(partition, n int) {
@@ -151,7 +151,7 @@ func TestALogThatWasCutAndHasGrown(t *testing.T) {
 }
 
 // One partition's log is not the one that its mark is of: the other one stays in its stream, and is not read again.
-func TestOnePartitionsDoubtIsItsOwn(t *testing.T) {
+func TestLogMismatchAffectsOnePartition(t *testing.T) {
 	r := newRig(t, 2)
 	stop := r.run(r.ingester(nil))
 	for i := range 40 {
@@ -242,20 +242,20 @@ func (s *scripted) fetch(r *kmsg.FetchRequest) kmsg.Response {
 }
 
 // A new leader's records are not taken before the last one of the old leader was seen to be there still.
-func TestANewLeadersLogIsComparedFirst(t *testing.T) {
+func TestNewLeaderEpochComparesTheLog(t *testing.T) {
 	s := newScripted(t)
 	cluster, err := kafka.New(kafka.Config{Brokers: s.ListenAddrs()})
 	require.NoError(t, err)
 	defer cluster.Close()
 	read := ingest.NewReader(cluster.Topic(topic), 0)
-	next, err := read(ingesttest.Soon(t), 0)
+	next, err := read(ingesttest.Deadline(t), 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 100, next)
 
 	for range 10 {
 		s.log = append(s.log, 1) // elected in order: all records are there
 	}
-	next, err = read(ingesttest.Soon(t), next)
+	next, err = read(ingesttest.Deadline(t), next)
 	require.NoError(t, err)
 	require.EqualValues(t, 110, next)
 
@@ -264,26 +264,26 @@ func TestANewLeadersLogIsComparedFirst(t *testing.T) {
 	for range 40 {
 		s.log = append(s.log, 2)
 	}
-	_, err = read(ingesttest.Soon(t), next)
+	_, err = read(ingesttest.Deadline(t), next)
 	require.ErrorIs(t, err, ingest.ErrRetake)
 	require.ErrorContains(t, err, "record 109 is not the one")
 }
 
 // A comparison with the log that was read before waits for room as every fetch does, and holds none meanwhile: with
 // room for one answer it comes through.
-func TestAComparisonHoldsNoRoom(t *testing.T) {
+func TestLogComparisonReleasesFetchMemory(t *testing.T) {
 	s := newScripted(t)
 	cluster, err := kafka.New(kafka.Config{Brokers: s.ListenAddrs(), MaxUnpackedBytes: 1 << 20, MaxFetchedBytes: 1})
 	require.NoError(t, err)
 	defer cluster.Close()
 	read := ingest.NewReader(cluster.Topic(topic), 0)
-	next, err := read(ingesttest.Soon(t), 0)
+	next, err := read(ingesttest.Deadline(t), 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 100, next)
 	for range 10 {
 		s.log = append(s.log, 1)
 	}
-	next, err = read(ingesttest.Soon(t), next)
+	next, err = read(ingesttest.Deadline(t), next)
 	require.NoError(t, err)
 	require.EqualValues(t, 110, next)
 }
@@ -319,8 +319,8 @@ func TestDeadLettersOnEventHubs(t *testing.T) {
 		letters = append(letters, worker.DeadLetter{Topic: topic, Record: worker.Record{Offset: int64(i), Key: key,
 			Value: value}})
 	}
-	ctx := ingesttest.Soon(t)
-	require.NoError(t, ingest.NewTopicUndertaker(cluster.Topic(letter)).Bury(ctx, letters))
+	ctx := ingesttest.Deadline(t)
+	require.NoError(t, ingest.NewTopicDeadLetterWriter(cluster.Topic(letter)).Publish(ctx, letters))
 	ends, err := cluster.Topic(letter).LogEnds(ctx)
 	require.NoError(t, err)
 	require.EqualValues(t, len(letters), ends[0].End+ends[1].End)

@@ -10,7 +10,7 @@ import (
 )
 
 // What a process knows of a partition that it had before.
-type memories struct {
+type priorRead struct {
 	// the log must not end before: the record just below was seen by this process or is in the store; 0 none
 	reached int64
 	last    *control.Mark // of the last record that was read; nil none
@@ -20,8 +20,8 @@ type memories struct {
 // first record that its log still has, which may lie above.
 //
 // What the log must have is asked first, and where it ends afterwards: a former owner may still commit and stamp.
-func (in *Ingester) identify(ctx context.Context, at place, committed int64,
-	known memories) (a worker.Assignment, first int64, err error) {
+func (in *Ingester) identify(ctx context.Context, at topicPartition, committed int64,
+	known priorRead) (a worker.Assignment, first int64, err error) {
 	topic, partition := in.topicOf(at), at.partition
 	cluster, partitions, err := topic.Describe(ctx)
 	if err != nil {
@@ -49,24 +49,24 @@ func (in *Ingester) identify(ctx context.Context, at place, committed int64,
 	}
 	switch {
 	case marked:
-		if why, err := recognise(ctx, topic, partition, mark, first, end); err != nil || why != "" {
-			a, err = in.reincarnate(ctx, stream, len(partitions), a, first, why, err)
+		if why, err := compareMark(ctx, topic, partition, mark, first, end); err != nil || why != "" {
+			a, err = in.startNewStream(ctx, stream, len(partitions), a, first, why, err)
 			return a, first, err
 		}
-		why, err := doubt(ctx, topic, partition, max(a.Position, known.reached), known.last, first, end)
+		why, err := compareRead(ctx, topic, partition, max(a.Position, known.reached), known.last, first, end)
 		if err == nil && why != "" && mark.Offset >= first {
-			a, err = in.fork(ctx, stream, len(partitions), a, mark, why)
+			a, err = in.forkStream(ctx, stream, len(partitions), a, mark, why)
 			return a, first, err
 		}
 		if err != nil || why != "" {
-			a, err = in.reincarnate(ctx, stream, len(partitions), a, first, why, err)
+			a, err = in.startNewStream(ctx, stream, len(partitions), a, first, why, err)
 			return a, first, err
 		}
 	case stream.Incarnation == 1:
 		// Else another life of the log was found to have begun: what was committed here, or read, is of the old one.
-		why, err := doubt(ctx, topic, partition, max(committed, known.reached), known.last, first, end)
+		why, err := compareRead(ctx, topic, partition, max(committed, known.reached), known.last, first, end)
 		if err != nil || why != "" {
-			a, err = in.reincarnate(ctx, stream, len(partitions), a, first, why, err)
+			a, err = in.startNewStream(ctx, stream, len(partitions), a, first, why, err)
 			return a, first, err
 		}
 	}
@@ -82,8 +82,8 @@ func (in *Ingester) identify(ctx context.Context, at place, committed int64,
 	return a, first, nil
 }
 
-// doubt says why the log can't be the one that was read before, empty when it can.
-func doubt(ctx context.Context, topic *kafka.Topic, partition int, reached int64, last *control.Mark, first,
+// compareRead says why the log can't be the one that was read before, empty when it can.
+func compareRead(ctx context.Context, topic *kafka.Topic, partition int, reached int64, last *control.Mark, first,
 	end int64) (string, error) {
 	if reached > end {
 		return fmt.Sprintf("record %d was read once, but the log ends at %d", reached-1, end), nil
@@ -91,12 +91,12 @@ func doubt(ctx context.Context, topic *kafka.Topic, partition int, reached int64
 	if last == nil {
 		return "", nil
 	}
-	return recognise(ctx, topic, partition, *last, first, end)
+	return compareMark(ctx, topic, partition, *last, first, end)
 }
 
-// recognise says why the log, which has these bounds, can't be the one that a mark is of, empty when it can: also when
+// compareMark says why the log, which has these bounds, can't be the one that a mark is of, empty when it can: also when
 // the marked record is there no more.
-func recognise(ctx context.Context, topic *kafka.Topic, partition int, mark control.Mark, first,
+func compareMark(ctx context.Context, topic *kafka.Topic, partition int, mark control.Mark, first,
 	end int64) (string, error) {
 	if mark.Offset < first {
 		return "", nil
@@ -112,7 +112,7 @@ func recognise(ctx context.Context, topic *kafka.Topic, partition int, mark cont
 	switch {
 	case len(b.Records) == 0 && b.Next == mark.Offset:
 		return "", fmt.Errorf("fetch the marked record %d of partition %d: an answer without records", mark.Offset, partition)
-	case len(b.Records) == 0 || !markOf(&b.Records[0]).IsOf(mark):
+	case len(b.Records) == 0 || !markOf(&b.Records[0]).IsSameRecord(mark):
 		return fmt.Sprintf("record %d is not the one that was read there once", mark.Offset), nil
 	}
 	return "", nil
@@ -123,14 +123,14 @@ func markOf(r *kafka.Record) control.Mark {
 	return own.Mark()
 }
 
-// reincarnate begins the log from its start, as another stream: duplicates are harmless, skips are not.
-func (in *Ingester) reincarnate(
+// startNewStream begins the log from its start, as another stream: duplicates are harmless, skips are not.
+func (in *Ingester) startNewStream(
 	ctx context.Context, old control.Stream, partitions int, a worker.Assignment, first int64, why string, err error,
 ) (worker.Assignment, error) {
 	if err != nil {
 		return worker.Assignment{}, err
 	}
-	next, err := in.next(ctx, old, partitions)
+	next, err := in.nextStream(ctx, old, partitions)
 	if err != nil {
 		return worker.Assignment{}, err
 	}
@@ -141,19 +141,19 @@ func (in *Ingester) reincarnate(
 	return a, nil
 }
 
-// fork begins another stream where the old one is known to be of this log: at its mark. Every record below it is stored
+// forkStream begins another stream where the old one is known to be of this log: at its mark. Every record below it is stored
 // in an older stream, or refused; the log has lost its end, and may have others there now. That the stream begins there
 // is stored before anything else, because nobody else may know what this process has seen.
-func (in *Ingester) fork(
+func (in *Ingester) forkStream(
 	ctx context.Context, old control.Stream, partitions int, a worker.Assignment, mark control.Mark, why string,
 ) (worker.Assignment, error) {
-	next, err := in.next(ctx, old, partitions)
+	next, err := in.nextStream(ctx, old, partitions)
 	if err != nil {
 		return worker.Assignment{}, err
 	}
 	mark.Begins = true
 	if err := in.executor.attempt(ctx, func(ctx context.Context) error {
-		return in.stores.Streams.Renew(ctx, next.Number, a.Partition, mark)
+		return in.stores.Streams.Advance(ctx, next.Number, a.Partition, mark)
 	}); err != nil {
 		return worker.Assignment{}, err
 	}
@@ -165,8 +165,8 @@ func (in *Ingester) fork(
 	return a, nil
 }
 
-// next makes one attempt at beginning another stream.
-func (in *Ingester) next(ctx context.Context, old control.Stream, partitions int) (next control.Stream, err error) {
+// nextStream makes one attempt at beginning another stream.
+func (in *Ingester) nextStream(ctx context.Context, old control.Stream, partitions int) (next control.Stream, err error) {
 	err = in.executor.attempt(ctx, func(ctx context.Context) (err error) {
 		next, err = in.stores.Streams.Next(ctx, old, partitions)
 		return err

@@ -44,10 +44,10 @@ type Ingester struct {
 
 	layout atomic.Pointer[layout] // the newest; never nil
 
-	mu         sync.Mutex // guards below
-	member     bool       // partitions were given to this process, be it none
-	assigned   []place    // which ones
-	partitions map[place]*partition
+	mu         sync.Mutex       // guards below
+	member     bool             // partitions were given to this process, be it none
+	assigned   []topicPartition // which ones
+	partitions map[topicPartition]*partition
 	retired    map[*partition]bool // of logs that are gone: they write what they hold
 }
 
@@ -76,7 +76,7 @@ func New(cfg Config, stores Stores) (*Ingester, error) {
 		cfg: cfg, assigns: assigns, stores: stores, set: set, sources: cfg.Kafka.Sources(set), memory: memory, metrics: m,
 		executor:   newExecutor(cfg, stores, m),
 		log:        cfg.Logger,
-		partitions: map[place]*partition{}, retired: map[*partition]bool{},
+		partitions: map[topicPartition]*partition{}, retired: map[*partition]bool{},
 	}
 	in.layout.Store(&layout{changed: make(chan struct{})})
 	if cfg.SpillDir != "" {
@@ -85,7 +85,7 @@ func New(cfg Config, stores Stores) (*Ingester, error) {
 			return nil, fmt.Errorf("open the spill file: %w", err)
 		}
 		in.spill, in.cfg.Shelf = files, ShelfOf(files)
-		m.spills(cfg.Registerer, files)
+		m.registerSpill(cfg.Registerer, files)
 	}
 	return in, nil
 }
@@ -99,7 +99,7 @@ const afterDrain = time.Second
 func (in *Ingester) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	in.executor.denial.stop = stop
+	in.executor.access.stop = stop
 	err := in.run(ctx)
 	if in.spill != nil {
 		err = errors.Join(err, in.spill.Close())
@@ -115,15 +115,15 @@ func (in *Ingester) run(ctx context.Context) error {
 	defer in.jobs.Wait()
 	defer cancel()
 	in.running, in.working = ctx, working
-	look := &lookout{in: in, said: map[string]bool{}, gone: map[string]time.Time{}}
-	if err := in.meet(ctx, look); err != nil {
+	look := &topicWatcher{in: in, logged: map[string]bool{}, missing: map[string]time.Time{}}
+	if err := in.awaitSources(ctx, look); err != nil {
 		return ended(ctx, err)
 	}
 	in.jobs.Go(func() { look.watch(ctx) })
 	if in.cfg.UseJournal == "on" {
 		in.jobs.Go(func() { in.watchJournals(ctx) })
 	}
-	line := newLifeline()
+	line := newGroupConns()
 	in.jobs.Go(func() { in.shutdown(line) })
 	defer in.awaitRetired(line)
 	if in.assigns != nil {
@@ -133,30 +133,30 @@ func (in *Ingester) run(ctx context.Context) error {
 }
 
 // shutdown goes on from the end of intake. The partitions of the last tenure stop fetching, write what is in memory and
-// commit (partition.leave), and whoever has not answered when the budget is spent is cut off.
-func (in *Ingester) shutdown(line *lifeline) {
+// commit (partition.handOver), and whoever has not answered when the budget is spent is cut off.
+func (in *Ingester) shutdown(line *groupConns) {
 	<-in.running.Done()
 	_ = retry.Pause(in.working, in.cfg.DrainBudget+afterDrain)
-	line.cut()
+	line.closeAll()
 }
 
-// tenureBackoff is the least time from one tenure to the next.
-const tenureBackoff = 500 * time.Millisecond
+// generationBackoff is the least time from one tenure to the next.
+const generationBackoff = 500 * time.Millisecond
 
 // stopping reports whether intake has ended for good.
 func (in *Ingester) stopping() bool { return in.running.Err() != nil }
 
-// meet waits until the map of tenants and a topic are there.
-func (in *Ingester) meet(ctx context.Context, look *lookout) error {
+// awaitSources waits until the map of tenants and a topic are there.
+func (in *Ingester) awaitSources(ctx context.Context, look *topicWatcher) error {
 	err := in.executor.persist(ctx, "map", func() error { return in.refresh(ctx) })
 	if err != nil {
 		return err
 	}
-	return in.executor.persist(ctx, "metadata", func() error { return look.meet(ctx) })
+	return in.executor.persist(ctx, "metadata", func() error { return look.await(ctx) })
 }
 
 // topicOf asks the cluster about the topic that a partition is of.
-func (in *Ingester) topicOf(p place) *kafka.Topic { return in.cfg.Kafka.Topic(p.topic) }
+func (in *Ingester) topicOf(p topicPartition) *kafka.Topic { return in.cfg.Kafka.Topic(p.topic) }
 
 // configOf is how the records of a topic are taken.
 func (in *Ingester) configOf(topic string) worker.Config {
@@ -182,10 +182,10 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// own drives the partitions of one tenure until it ends, by its context, or the ingester stops.
-func (in *Ingester) own(ctx context.Context, t *tenure) {
-	in.keep(t.partitions)
-	in.log.Info("partitions assigned", "generation", t.generation, "partitions", len(t.partitions))
+// runGeneration drives the partitions of one tenure until it ends, by its context, or the ingester stops.
+func (in *Ingester) runGeneration(ctx context.Context, t *generation) {
+	in.setAssigned(t.partitions)
+	in.log.Info("partitions assigned", "generation", t.id, "partitions", len(t.partitions))
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	defer context.AfterFunc(in.running, leave)()
@@ -193,7 +193,7 @@ func (in *Ingester) own(ctx context.Context, t *tenure) {
 	for _, at := range t.partitions {
 		owners.Go(func() {
 			defer leave() // the tenure ends when one partition does
-			in.drive(ctx, t, at)
+			in.runPartition(ctx, t, at)
 		})
 	}
 	if len(t.partitions) == 0 {
@@ -202,10 +202,10 @@ func (in *Ingester) own(ctx context.Context, t *tenure) {
 	owners.Wait()
 }
 
-// keep notes which partitions are here, and drops the workers of those that went elsewhere. Nobody has those of a topic
+// setAssigned notes which partitions are here, and drops the workers of those that went elsewhere. Nobody has those of a topic
 // that is missing: they stay. Where the topic is there again, or has no such partition any more, what they hold may be
 // in no log: it is written.
-func (in *Ingester) keep(partitions []place) {
+func (in *Ingester) setAssigned(partitions []topicPartition) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	there := in.layout.Load().topics
@@ -214,15 +214,15 @@ func (in *Ingester) keep(partitions []place) {
 		switch of := there[at.topic]; {
 		case slices.Contains(partitions, at) || of == nil:
 		case p.orphaned || !slices.Contains(of, at.partition):
-			in.part(p, "the topic was deleted and made anew")
+			in.letGo(p, "the topic was deleted and made anew")
 		default:
 			in.drop(p)
 		}
 	}
 }
 
-// part takes leave of a worker whose log is gone: it writes what it holds. The caller holds the lock.
-func (in *Ingester) part(p *partition, why string) {
+// letGo takes leave of a worker whose log is gone: it writes what it holds. The caller holds the lock.
+func (in *Ingester) letGo(p *partition, why string) {
 	if p.restored && p.worker.Lost() == nil && p.worker.OpenBins() > 0 {
 		in.retire(p, why)
 	} else {
@@ -230,8 +230,8 @@ func (in *Ingester) part(p *partition, why string) {
 	}
 }
 
-// orphan notes that topics are there that were missing: their logs may be other ones.
-func (in *Ingester) orphan(topics []string) {
+// markOrphaned notes that topics are there that were missing: their logs may be other ones.
+func (in *Ingester) markOrphaned(topics []string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for at, p := range in.partitions {
@@ -279,11 +279,11 @@ func (in *Ingester) Heads(ctx context.Context, req store.HeadRequest) ([]store.P
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		out = append(out, w.Snapshot(req))
+		out = append(out, w.HeadRead(req))
 	}
 	// The map is taken after the snapshots: no chunk that they leave out lies in a container that it lacks
 	// (Executor.create).
-	containers := in.stores.Directory.View().ContainersOf(req.Tenant, req.Range)
+	containers := in.stores.Directory.Snapshot().ContainersOf(req.Tenant, req.Range)
 	for i := range out {
 		out[i].Containers = containers
 	}
@@ -302,14 +302,14 @@ func (in *Ingester) Devices(ctx context.Context, req store.ListRequest) ([]store
 	return out, nil
 }
 
-// News is store.Heads.
-func (in *Ingester) News(ctx context.Context, tenant string) (store.HeadNews, error) {
-	var out store.HeadNews
+// CatalogUpdates is store.Heads.
+func (in *Ingester) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUpdates, error) {
+	var out store.HeadUpdates
 	for _, w := range in.workers() {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		n := w.News(tenant)
+		n := w.CatalogPending(tenant)
 		out.Devices = append(out.Devices, n.Devices...)
 		out.Version += n.Version
 	}

@@ -28,7 +28,7 @@ import (
 )
 
 // Whatever does not answer, a process ends soon after it is told to.
-func TestStopWhenNobodyAnswers(t *testing.T) {
+func TestShutdownWithoutStoreOrBroker(t *testing.T) {
 	down := errors.New("down")
 	for _, c := range []struct {
 		name  string
@@ -104,7 +104,7 @@ func (r *rig) reach(f func()) {
 }
 
 // A broker that takes requests and never answers them can't keep a process from ending either.
-func TestStopWhenTheBrokerHangs(t *testing.T) {
+func TestShutdownWithHangingBroker(t *testing.T) {
 	r := newRig(t, 2)
 	p := newProxy(t, r.broker.Addr())
 	for i := range 20 {
@@ -159,7 +159,7 @@ func (p *proxied) Write(b []byte) (int, error) {
 }
 
 // Without a journal every partition writes what it has when the process stops, however soon another one is done.
-func TestStopDrainsEveryPartition(t *testing.T) {
+func TestShutdownDrainsEveryPartition(t *testing.T) {
 	r := newRig(t, 8)
 	stop := r.run(r.ingester(func(c *ingest.Config, _ *ingest.Stores) {
 		c.Hold, c.DrainBudget, c.UseJournal = time.Hour, 5*time.Second, "off"
@@ -185,7 +185,7 @@ func (r *rig) read(devices int) {
 // The topic was made anew. One partition has found out and begun a new stream; then the process died before any other
 // one was taken over, and before it committed anything. What was committed in the old log says nothing about the new
 // one.
-func TestNoPartitionGoesOnFromAnOldLogsOffset(t *testing.T) {
+func TestOffsetOfARecreatedTopicIsIgnored(t *testing.T) {
 	r := newRig(t, 2)
 	stop := r.run(r.ingester(nil))
 	for i := range 40 {
@@ -209,7 +209,7 @@ func TestNoPartitionGoesOnFromAnOldLogsOffset(t *testing.T) {
 }
 
 // The topic was made anew while nobody looked, and reaches further than before: it is read from its start.
-func TestATopicMadeAnewMeanwhile(t *testing.T) {
+func TestTopicRecreatedWhileStopped(t *testing.T) {
 	r := newRig(t, 1)
 	stop := r.run(r.ingester(nil))
 	for i := range 20 {
@@ -229,7 +229,7 @@ func TestATopicMadeAnewMeanwhile(t *testing.T) {
 
 // A partition without a mark can't tell that its log is another one: it is read from its start whenever it is taken
 // over.
-func TestATopicMadeAnewBeforeTheFirstMark(t *testing.T) {
+func TestTopicRecreatedBeforeFirstMark(t *testing.T) {
 	r := newRig(t, 1)
 	down := errors.New("down")
 	tried := make(chan struct{})
@@ -264,7 +264,7 @@ func TestATopicMadeAnewBeforeTheFirstMark(t *testing.T) {
 
 // The process dies after its first chunk is stored and before anything of it is committed; then the topic is made
 // anew and gets more records than the old one had. None of them is taken for one that is stored already.
-func TestAChunkIsNotStoredBeforeTheMark(t *testing.T) {
+func TestMarkPrecedesFirstChunk(t *testing.T) {
 	r := newRig(t, 1)
 	die := make(chan struct{})
 	dead := errors.New("the process is dead")
@@ -296,7 +296,7 @@ func TestAChunkIsNotStoredBeforeTheMark(t *testing.T) {
 }
 
 // A running process sees that the topic was made anew.
-func TestATopicMadeAnewUnderneath(t *testing.T) {
+func TestTopicRecreatedWhileReading(t *testing.T) {
 	r := newRig(t, 2)
 	r.run(r.ingester(nil))
 	for i := range 40 {
@@ -312,7 +312,7 @@ func TestATopicMadeAnewUnderneath(t *testing.T) {
 }
 
 // What was read of a topic before it was made anew, and is not written yet, is in no log any more: it is written too.
-func TestWhatWasReadOfATopicMadeAnew(t *testing.T) {
+func TestReadingsOfARecreatedTopicAreStored(t *testing.T) {
 	r := newRig(t, 1)
 	var later atomic.Int64
 	in := r.ingester(func(c *ingest.Config, _ *ingest.Stores) {
@@ -336,7 +336,7 @@ func TestWhatWasReadOfATopicMadeAnew(t *testing.T) {
 
 // A topic is made anew, and has no partition for this process: what was read of the old one is in no log any more, and
 // is written.
-func TestWhatWasReadOfATopicThatIsSmallerNow(t *testing.T) {
+func TestReadingsOfATopicWithFewerPartitionsAreStored(t *testing.T) {
 	r := newRig(t, 3)
 	var later atomic.Int64
 	in := r.ingester(func(c *ingest.Config, _ *ingest.Stores) {
@@ -354,7 +354,7 @@ func TestWhatWasReadOfATopicThatIsSmallerNow(t *testing.T) {
 }
 
 // The log has lost its end, with records that are in chunks, and new records have taken their offsets.
-func TestALogThatLostItsEnd(t *testing.T) {
+func TestLogThatLostItsTailForksTheStream(t *testing.T) {
 	r := newRig(t, 1)
 	stop := r.run(r.ingester(nil))
 	for i := range 20 {
@@ -367,7 +367,7 @@ func TestALogThatLostItsEnd(t *testing.T) {
 	_, err := dir.Refresh(context.Background())
 	require.NoError(t, err)
 	former := ingest.NewLocal(ingest.Config{Config: worker.Config{Past: -1}}, ingest.Stores{
-		Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs), Letters: r,
+		Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs), DeadLetters: r,
 	}, worker.Assignment{Stream: 1, Position: 20, LogEnd: 100})
 	for i := int64(20); i < 100; i++ {
 		m := r.message("d0", past+i, 1)
@@ -384,7 +384,7 @@ func TestALogThatLostItsEnd(t *testing.T) {
 }
 
 // Partitions that are added are read without a restart.
-func TestPartitionsThatAreAdded(t *testing.T) {
+func TestAddedPartitionsAreRead(t *testing.T) {
 	r := newRig(t, 1)
 	in := r.ingester(nil)
 	r.run(in)
@@ -403,7 +403,7 @@ func TestPartitionsThatAreAdded(t *testing.T) {
 }
 
 // Members come and go while records flow: all of them are stored, once.
-func TestMembersComeAndGo(t *testing.T) {
+func TestGroupRebalances(t *testing.T) {
 	const seed = 17
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -473,7 +473,7 @@ func (r *rig) watch(in *ingest.Ingester) {
 }
 
 // More was published than fits in memory, and the store is slow: all of it is stored.
-func TestMoreThanMemoryHolds(t *testing.T) {
+func TestMemoryBoundSlowsIngest(t *testing.T) {
 	r := newRig(t, 2)
 	for i := range 20 {
 		var batch []kafkago.Message
@@ -525,9 +525,9 @@ func TestLargeRecordsAndCompressedBatches(t *testing.T) {
 }
 
 // A record that a broker takes only just can be buried all the same.
-func TestLettersOfRecordsThatAreAllHeadersOrKey(t *testing.T) {
+func TestOversizedDeadLettersAreTruncated(t *testing.T) {
 	r := newRig(t, 1)
-	u := ingest.NewTopicUndertaker(r.cluster.Topic(letter))
+	u := ingest.NewTopicDeadLetterWriter(r.cluster.Topic(letter))
 	const large = 1_048_450 // what the broker takes, less a record's own overhead
 	letters := []worker.DeadLetter{
 		{Topic: topic, Record: worker.Record{Offset: 1, Headers: []worker.Header{{Key: "h",
@@ -536,7 +536,7 @@ func TestLettersOfRecordsThatAreAllHeadersOrKey(t *testing.T) {
 		{Topic: topic, Record: worker.Record{Offset: 3, Value: ingesttest.Random(large, 1)}},
 		{Topic: topic, Record: worker.Record{Offset: 4, Value: []byte("bad")}, Bare: true},
 	}
-	require.NoError(t, u.Bury(ingesttest.Soon(t), letters))
+	require.NoError(t, u.Publish(ingesttest.Deadline(t), letters))
 	b := r.cluster.Topic(letter)
 	n := 0
 	for from := int64(0); n < len(letters); {

@@ -46,7 +46,7 @@ type topicBlocks struct {
 // Bounds is BlockLog.
 func (b topicBlocks) Bounds(ctx context.Context) (first, end int64, err error) {
 	first, end, err = b.topic.Bounds(ctx, b.partition)
-	if kafka.NoTopic(err) {
+	if kafka.IsUnknownTopic(err) {
 		return 0, 0, nil // a journal that is gone has nothing
 	}
 	return first, end, err

@@ -60,7 +60,7 @@ func longHold(c *ingest.Config, _ *ingest.Stores) {
 
 // A process that stops leaves its bins to the next one: nothing is stored, nothing is read again, and the heads have
 // everything.
-func TestARestartCutsNothing(t *testing.T) {
+func TestRestartCutsNoBins(t *testing.T) {
 	r := newRig(t, 3)
 	n := 0
 	publish := func(until int) {
@@ -93,7 +93,7 @@ func TestARestartCutsNothing(t *testing.T) {
 }
 
 // A journal that is gone, or that somebody else has made, costs reading the source again, and nothing else.
-func TestAJournalThatIsMadeAnew(t *testing.T) {
+func TestRecreatedJournalReplaysTheLog(t *testing.T) {
 	r := newRig(t, 2)
 	in := r.ingester(longHold)
 	stop := r.run(in)
@@ -120,7 +120,7 @@ func TestAJournalThatIsMadeAnew(t *testing.T) {
 }
 
 // An older binary, or an operator, commits without a word about the journal: the source is read from there.
-func TestACommitWithoutAWordOfTheJournal(t *testing.T) {
+func TestCommitWithoutJournalMetadata(t *testing.T) {
 	r := newRig(t, 1)
 	in := r.ingester(longHold)
 	stop := r.run(in)
@@ -138,7 +138,7 @@ func TestACommitWithoutAWordOfTheJournal(t *testing.T) {
 
 // Memory that is short sends blocks to the spill file before any bin is cut, and heads and chunks have them all the
 // same.
-func TestMemoryThatIsShortSpills(t *testing.T) {
+func TestShortMemorySpillsToDisk(t *testing.T) {
 	r := newRig(t, 1)
 	dir := filepath.Join(t.TempDir(), "spill")
 	registry := prometheus.NewRegistry()
@@ -254,7 +254,7 @@ func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 }
 
 // A journal that can't serve is told by what is wrong with it, and stops nobody.
-func TestAJournalThatCantServeIsTold(t *testing.T) {
+func TestUnfitJournalIsLogged(t *testing.T) {
 	r := newRig(t, 2)
 	ctx := context.Background()
 	grown, err := r.client().CreatePartitions(ctx, &kafkago.CreatePartitionsRequest{
@@ -286,7 +286,7 @@ func (r *rig) deleteJournal() {
 
 // A journal that goes away while it is written stops nothing, and says how long it has to be kept. When it is back all
 // that is held goes there anew.
-func TestAJournalThatGoesAwayAndComesBack(t *testing.T) {
+func TestJournalDeletedAndRecreated(t *testing.T) {
 	r := newRig(t, 1)
 	n := 0
 	publish := func(until int) {
@@ -325,7 +325,7 @@ func TestAJournalThatGoesAwayAndComesBack(t *testing.T) {
 }
 
 // How long the journal has to be kept follows from the hold that is meant where none is set.
-func TestHowLongAJournalIsKept(t *testing.T) {
+func TestJournalRetention(t *testing.T) {
 	r := newRig(t, 1)
 	r.deleteJournal()
 	var said syncBuffer
@@ -348,7 +348,7 @@ func (b deafBlocks) Bounds(context.Context) (first, end int64, err error) {
 func (deafBlocks) Each(context.Context, int64, int64, func(int64, []byte) error) error { return nil }
 
 // A journal that does not answer is waited for, but not for ever: then the source is read from the committed offset.
-func TestAJournalThatDoesNotAnswer(t *testing.T) {
+func TestUnreachableJournal(t *testing.T) {
 	r := newRig(t, 1)
 	in := r.ingester(longHold)
 	stop := r.run(in)
@@ -378,7 +378,7 @@ func TestAJournalThatDoesNotAnswer(t *testing.T) {
 }
 
 // The source has lost what is not stored; a journal that is whole has it.
-func TestASourceThatIsTrimmedBeyondTheCommittedOffset(t *testing.T) {
+func TestLogTrimmedBeyondTheCommittedOffset(t *testing.T) {
 	r := newRig(t, 1)
 	in := r.ingester(longHold)
 	stop := r.run(in)

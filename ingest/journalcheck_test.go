@@ -16,7 +16,7 @@ import (
 
 // Where the role that makes journals starts together with ingest, or a topic has just been made, its journal is still
 // to come: that is no error. One that is missing minutes later is, once.
-func TestAJournalThatIsStillToBeMade(t *testing.T) {
+func TestMissingJournalIsLoggedFromTheThirdCheck(t *testing.T) {
 	r := newRig(t, 1)
 	made, err := r.client().CreateTopics(context.Background(), &kafkago.CreateTopicsRequest{
 		Topics: []kafkago.TopicConfig{{Topic: "bare", NumPartitions: 1, ReplicationFactor: 1}}})

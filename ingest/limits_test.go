@@ -14,7 +14,7 @@ import (
 
 // What is above a rate stays in the log while others go on, and is read from there again when it has been paid for:
 // in batches of all sizes, beside a partition of others, and by whoever takes the partition over.
-func TestWhatIsOverARateIsReadAgain(t *testing.T) {
+func TestDeferredReadingsAreReadAgain(t *testing.T) {
 	for _, journal := range []bool{false, true} {
 		t.Run(fmt.Sprint("journal ", journal), func(t *testing.T) {
 			r := newRig(t, 2)
@@ -36,10 +36,10 @@ func TestWhatIsOverARateIsReadAgain(t *testing.T) {
 			}
 			in := r.ingester(limit)
 			stop := r.run(in)
-			waiting := func() []ingest.LimitWaiting {
+			waiting := func() []ingest.DeferredReadings {
 				l, err := in.Limits(t.Context(), "acme")
 				require.NoError(t, err)
-				return l.Waiting
+				return l.Deferred
 			}
 			quiet := func() (n int) {
 				for s := range r.Stored() {
@@ -55,8 +55,8 @@ func TestWhatIsOverARateIsReadAgain(t *testing.T) {
 			require.Equal(t, int32(0), waiting()[0].Partition)
 			l, err := in.Limits(t.Context(), "")
 			require.NoError(t, err)
-			require.Equal(t, "device-readings", l.Passed[0].Limit)
-			require.Equal(t, "loud", l.Passed[0].Culprits[0].Device)
+			require.Equal(t, "device-readings", l.Exceeded[0].Limit)
+			require.Equal(t, "loud", l.Exceeded[0].TopDevices[0].Device)
 			require.Less(t, r.committed(0), int64(600))
 
 			ahead.Store(int64(150_000 * time.Second)) // a half of them

@@ -23,8 +23,8 @@ type Local struct {
 // Counts are what a Local's Worker has done with readings.
 type Counts struct {
 	Taken    int // when they came
-	SetAside int // over a rate: they wait
-	Recalled int // taken after they had waited
+	Deferred int // over a rate: they wait
+	Resumed  int // taken after they had waited
 	Refused  int // dead letters, records that can't be read among them
 }
 
@@ -40,16 +40,16 @@ func (c counted) Taken(readings int) {
 	c.metrics.Taken(readings)
 }
 
-// SetAside is worker.Observer.
-func (c counted) SetAside() {
-	c.Counts.SetAside++
-	c.metrics.SetAside()
+// Deferred is worker.Observer.
+func (c counted) Deferred() {
+	c.Counts.Deferred++
+	c.metrics.Deferred()
 }
 
-// Recalled is worker.Observer.
-func (c counted) Recalled(readings int) {
-	c.Counts.Recalled += readings
-	c.metrics.Recalled(readings)
+// Resumed is worker.Observer.
+func (c counted) Resumed(readings int) {
+	c.Counts.Resumed += readings
+	c.metrics.Resumed(readings)
 }
 
 // Refused is worker.Observer.
@@ -78,7 +78,7 @@ func (l *Local) Load(ctx context.Context, c journal.Commit, floor int64, log Blo
 // Take feeds one record, with whatever that needs of the map. It fails only when the context ends.
 func (l *Local) Take(ctx context.Context, rec worker.Record) error {
 	for {
-		err := l.Feed(rec, l.dir.View(), l.cfg.Now())
+		err := l.Feed(rec, l.dir.Snapshot(), l.cfg.Now())
 		if err == nil {
 			return nil
 		}
@@ -88,22 +88,22 @@ func (l *Local) Take(ctx context.Context, rec worker.Record) error {
 	}
 }
 
-// TakeAgain feeds what waits for limits, as far as it may go on now; at returns a record of the log by its offset. It
+// TakeDeferred feeds what waits for limits, as far as it may go on now; at returns a record of the log by its offset. It
 // fails only when the context ends.
-func (l *Local) TakeAgain(ctx context.Context, at func(offset int64) worker.Record) error {
-	for offset, ok := l.Recall(l.cfg.Now()); ok; offset, ok = l.Recall(l.cfg.Now()) {
-		if err := l.TakeAgainOne(ctx, at(offset)); err != nil {
+func (l *Local) TakeDeferred(ctx context.Context, at func(offset int64) worker.Record) error {
+	for offset, ok := l.NextDeferred(l.cfg.Now()); ok; offset, ok = l.NextDeferred(l.cfg.Now()) {
+		if err := l.TakeDeferredRecord(ctx, at(offset)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// TakeAgainOne feeds the record for which Recall asks, with whatever that needs of the map. It fails only when the
+// TakeDeferredRecord feeds the record for which Recall asks, with whatever that needs of the map. It fails only when the
 // context ends.
-func (l *Local) TakeAgainOne(ctx context.Context, rec worker.Record) error {
+func (l *Local) TakeDeferredRecord(ctx context.Context, rec worker.Record) error {
 	for {
-		err := l.Recalled(rec, l.dir.View(), l.cfg.Now())
+		err := l.FeedDeferred(rec, l.dir.Snapshot(), l.cfg.Now())
 		if err == nil {
 			return nil
 		}
@@ -115,15 +115,15 @@ func (l *Local) TakeAgainOne(ctx context.Context, rec worker.Record) error {
 
 // learn obtains what the Worker lacked, and tells it.
 func (l *Local) learn(ctx context.Context, missing error) error {
-	view, err := l.executor.learn(ctx, missing)
+	view, err := l.executor.resolve(ctx, missing)
 	if view != nil {
-		l.Learned(view, l.cfg.Now())
+		l.SnapshotRead(view, l.cfg.Now())
 	}
 	return err
 }
 
 // Due is the jobs that are to be done now. Each is handed out once: the caller does it with Do.
-func (l *Local) Due() []worker.Job { return l.Jobs(l.cfg.Now(), l.dir.View()) }
+func (l *Local) Due() []worker.Job { return l.Jobs(l.cfg.Now(), l.dir.Snapshot()) }
 
 // Attempt makes one attempt at a job, beside others if need be, and does not tell the Worker. It fails only when the
 // context ends.
@@ -161,8 +161,8 @@ func (l *Local) Step(ctx context.Context) error {
 	return nil
 }
 
-// errUnsettled says that draining did not come to an end.
-var errUnsettled = errors.New("ingest: the worker is still busy after draining")
+// errStillBusy says that draining did not come to an end.
+var errStillBusy = errors.New("ingest: the worker is still busy after draining")
 
 // Resume is Worker.Resume, now.
 func (l *Local) Resume(a worker.Assignment) { l.Worker.Resume(a, l.cfg.Now()) }
@@ -177,7 +177,7 @@ func (l *Local) Finish(ctx context.Context) error {
 		return err
 	}
 	if l.Busy() {
-		return errUnsettled
+		return errStillBusy
 	}
 	return nil
 }

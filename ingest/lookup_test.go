@@ -35,7 +35,7 @@ type slowDirectory struct {
 	open chan struct{}
 }
 
-func (d slowDirectory) Register(ctx context.Context, tenant string) (*control.View, error) {
+func (d slowDirectory) Register(ctx context.Context, tenant string) (*control.Snapshot, error) {
 	if tenant == "globex" {
 		if err := wait(ctx, d.open); err != nil {
 			return nil, err

@@ -14,12 +14,12 @@ import (
 )
 
 // runMember reads what the consumer group gives, until the context ends and everything is left.
-func (in *Ingester) runMember(ctx context.Context, line *lifeline) error {
-	m := &member{in: in, line: line, shares: &sticky{}, refusals: refusals{log: in.log}}
+func (in *Ingester) runMember(ctx context.Context, line *groupConns) error {
+	m := &member{in: in, conns: line, shares: &stickyBalancer{}, refusals: joinFailures{log: in.log}}
 	for ctx.Err() == nil {
 		l := in.layout.Load()
 		if len(l.topics) == 0 {
-			in.keep(nil)
+			in.setAssigned(nil)
 			select {
 			case <-l.changed:
 			case <-ctx.Done():
@@ -36,21 +36,21 @@ func (in *Ingester) runMember(ctx context.Context, line *lifeline) error {
 // member is this process in the consumer group.
 type member struct {
 	in       *Ingester
-	line     *lifeline
-	shares   *sticky
-	refusals refusals
+	conns    *groupConns
+	shares   *stickyBalancer
+	refusals joinFailures
 }
 
 // subscribe is in the group for the topics of a layout, until there are others, or the context ends.
 func (m *member) subscribe(ctx context.Context, l *layout) error {
 	in, names := m.in, l.names()
-	ctx, stop := in.while(ctx, l, func(l *layout) bool { return slices.Equal(l.names(), names) })
+	ctx, stop := in.whileLayout(ctx, l, func(l *layout) bool { return slices.Equal(l.names(), names) })
 	defer stop()
 	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
 		ID: in.cfg.Group, Brokers: in.cfg.Kafka.Brokers(), Topics: names,
-		Dialer:            m.line.dialer(in.cfg.Kafka.Dialer()),
+		Dialer:            m.conns.dialer(in.cfg.Kafka.Dialer()),
 		HeartbeatInterval: time.Second, SessionTimeout: in.cfg.Session, RebalanceTimeout: in.cfg.Session,
-		JoinGroupBackoff: tenureBackoff, Timeout: max(30*time.Second, in.cfg.Kafka.RequestTimeout()),
+		JoinGroupBackoff: generationBackoff, Timeout: max(30*time.Second, in.cfg.Kafka.RequestTimeout()),
 		StartOffset: kafkago.FirstOffset,
 		// What a member that does not know the first one has in common with the others is the second.
 		GroupBalancers: []kafkago.GroupBalancer{m.shares, kafkago.RangeGroupBalancer{}, kafkago.RoundRobinGroupBalancer{}},
@@ -61,58 +61,58 @@ func (m *member) subscribe(ctx context.Context, l *layout) error {
 	defer func() { _ = group.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = group.Close() })() // a member that leaves is not waited for
 	for ctx.Err() == nil {
-		m.shares.knows(in.layout.Load().topics)
+		m.shares.setTopics(in.layout.Load().topics)
 		generation, err := group.Next(ctx)
 		if ctx.Err() != nil {
 			break
 		}
 		if err != nil {
 			in.metrics.retries.WithLabelValues("join").Inc()
-			m.refusals.say("not in the consumer group yet", err)
+			m.refusals.warn("not in the consumer group yet", err)
 			continue // the group backs off by itself
 		}
-		m.refusals.over()
+		m.refusals.clear()
 		began := in.cfg.Now()
 		over := make(chan struct{})
 		generation.Start(func(ctx context.Context) {
 			defer close(over)
-			m.own(ctx, generation)
+			m.runGeneration(ctx, generation)
 		})
 		<-over
-		if in.cfg.Now().Sub(began) < tenureBackoff {
-			_ = retry.Pause(ctx, tenureBackoff) // such as while there is no topic
+		if in.cfg.Now().Sub(began) < generationBackoff {
+			_ = retry.Pause(ctx, generationBackoff) // such as while there is no topic
 		}
 	}
 	return nil
 }
 
-// own is Ingester.own, until a topic has other partitions, which are to be shared out too, or had them before: the
+// runGeneration is Ingester.runGeneration, until a topic has other partitions, which are to be shared out too, or had them before: the
 // group is joined before this begins.
-func (m *member) own(ctx context.Context, g *kafkago.Generation) {
+func (m *member) runGeneration(ctx context.Context, g *kafkago.Generation) {
 	l := m.in.layout.Load()
-	ctx, stop := m.in.while(ctx, l, func(now *layout) bool { return now.is(l.topics) && !m.shares.lacks(now.topics) })
+	ctx, stop := m.in.whileLayout(ctx, l, func(now *layout) bool { return now.is(l.topics) && !m.shares.missed(now.topics) })
 	defer stop()
-	defer func() { m.shares.knows(m.in.layout.Load().topics) }() // the next joining follows at once
-	t := &tenure{cluster: m.in.cfg.Kafka, group: m.in.cfg.Group, generation: g.ID, member: g.MemberID, line: m.line}
+	defer func() { m.shares.setTopics(m.in.layout.Load().topics) }() // the next joining follows at once
+	t := &generation{cluster: m.in.cfg.Kafka, group: m.in.cfg.Group, id: g.ID, member: g.MemberID, conns: m.conns}
 	for topic, partitions := range g.Assignments {
 		for _, p := range partitions {
-			t.partitions = append(t.partitions, place{topic, p.ID})
+			t.partitions = append(t.partitions, topicPartition{topic, p.ID})
 		}
 	}
-	slices.SortFunc(t.partitions, comparePlaces)
-	m.shares.takes(t.generation, t.partitions)
-	m.in.own(ctx, t)
+	slices.SortFunc(t.partitions, compareTopicPartitions)
+	m.shares.setOwn(t.id, t.partitions)
+	m.in.runGeneration(ctx, t)
 }
 
-// refusals says why the group does not take the process in: once, again when it is something else, and every minute.
-type refusals struct {
+// joinFailures says why the group does not take the process in: once, again when it is something else, and every minute.
+type joinFailures struct {
 	log      *slog.Logger
 	why      kafkago.Error // 0 is no answer, whatever the reason
 	reminder rate.Sometimes
 	any      bool
 }
 
-func (r *refusals) say(what string, err error) {
+func (r *joinFailures) warn(what string, err error) {
 	var why kafkago.Error
 	_ = errors.As(err, &why)
 	if !r.any || why != r.why {
@@ -121,5 +121,5 @@ func (r *refusals) say(what string, err error) {
 	r.reminder.Do(func() { r.log.Warn(what, "err", err) })
 }
 
-// over tells that there is none any more.
-func (r *refusals) over() { r.any = false }
+// clear tells that there is none any more.
+func (r *joinFailures) clear() { r.any = false }

@@ -16,39 +16,39 @@ import (
 
 // metrics are those of all Workers of one process; it is their Observer.
 type metrics struct {
-	records   prometheus.Counter
-	readings  prometheus.Counter
-	replayed  prometheus.Counter
-	refused   *prometheus.CounterVec
-	chunks    *prometheus.CounterVec
-	values    prometheus.Counter
-	fill      prometheus.Histogram
-	lookups   prometheus.Counter
-	conflicts prometheus.Counter
-	forgotten prometheus.Counter
-	pages     prometheus.Counter
-	retries   *prometheus.CounterVec
-	lag       *prometheus.GaugeVec
-	behind    *prometheus.GaugeVec
-	bins      *prometheus.GaugeVec
-	restarts  prometheus.Counter
-	keysFull  prometheus.Counter
-	blocks    prometheus.Counter
-	journaled prometheus.Counter
-	loose     *prometheus.GaugeVec
-	loading   *prometheus.GaugeVec
-	first     *prometheus.GaugeVec
-	kept      *prometheus.GaugeVec
-	broken    *prometheus.CounterVec
-	stalled   *prometheus.GaugeVec
-	topics    prometheus.Gauge
-	faulty    prometheus.Gauge
-	retired   prometheus.Counter
-	delayed   prometheus.Counter
-	recalled  prometheus.Counter
-	waiting   *prometheus.GaugeVec
-	waited    *prometheus.GaugeVec
-	log       *slog.Logger
+	records     prometheus.Counter
+	readings    prometheus.Counter
+	replayed    prometheus.Counter
+	refused     *prometheus.CounterVec
+	chunks      *prometheus.CounterVec
+	values      prometheus.Counter
+	fill        prometheus.Histogram
+	lookups     prometheus.Counter
+	conflicts   prometheus.Counter
+	forgotten   prometheus.Counter
+	pages       prometheus.Counter
+	retries     *prometheus.CounterVec
+	lag         *prometheus.GaugeVec
+	uncommitted *prometheus.GaugeVec
+	bins        *prometheus.GaugeVec
+	restarts    prometheus.Counter
+	keysFull    prometheus.Counter
+	blocks      prometheus.Counter
+	journaled   prometheus.Counter
+	unjournaled *prometheus.GaugeVec
+	loading     *prometheus.GaugeVec
+	first       *prometheus.GaugeVec
+	kept        *prometheus.GaugeVec
+	broken      *prometheus.CounterVec
+	stalled     *prometheus.GaugeVec
+	topics      prometheus.Gauge
+	faulty      prometheus.Gauge
+	retired     prometheus.Counter
+	deferred    prometheus.Counter
+	resumed     prometheus.Counter
+	deferredBy  *prometheus.GaugeVec
+	deferredFor *prometheus.GaugeVec
+	log         *slog.Logger
 }
 
 func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger) *metrics {
@@ -82,25 +82,25 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 		retries: counters("binnacle_ingest_retries_total",
 			"Attempts that failed or had an unknown outcome and were made again.", "operation"),
 		lag: gauges("binnacle_ingest_lag_records", "Records between the position and the end of the log."),
-		behind: gauges("binnacle_ingest_uncommitted_records",
+		uncommitted: gauges("binnacle_ingest_uncommitted_records",
 			"Records between the committed offset and the position: what a crash would replay."),
 		bins:   gauges("binnacle_ingest_open_bins", "Open bins."),
 		blocks: counter("binnacle_ingest_journal_blocks_total", "Blocks appended to the journal."),
 		journaled: counter("binnacle_ingest_journal_bytes_total",
 			"Bytes appended to the journal, before the producer's compression."),
-		loose: gauges("binnacle_ingest_unjournaled_records",
+		unjournaled: gauges("binnacle_ingest_unjournaled_records",
 			"Records between the position and the offset below which all is in the journal or stored: what is read again "+
 				"after a crash, once the journal is loaded."),
 		first: gauges("binnacle_ingest_log_first_offset", "Offset of the first record that the log still has."),
 		kept: gauges("binnacle_ingest_kept_records",
 			"Records that the log still has below the committed offset: then retention takes what is not stored."),
-		delayed: counter("binnacle_ingest_delayed_readings_total",
+		deferred: counter("binnacle_ingest_delayed_readings_total",
 			"Readings above a rate of their tenant, that wait in Kafka."),
-		recalled: counter("binnacle_ingest_recalled_readings_total",
+		resumed: counter("binnacle_ingest_recalled_readings_total",
 			"Readings taken that had waited for a rate of their tenant."),
-		waiting: gauges("binnacle_ingest_waiting_limits",
+		deferredBy: gauges("binnacle_ingest_waiting_limits",
 			"Tenants and devices whose readings wait in Kafka for a rate of their tenant."),
-		waited: gauges("binnacle_ingest_waiting_seconds",
+		deferredFor: gauges("binnacle_ingest_waiting_seconds",
 			"How long the oldest reading that waits for a rate of its tenant has done so."),
 		loading: gauges("binnacle_ingest_journal_left_records", "Records of the journal that are still to be loaded."),
 		broken: counters("binnacle_ingest_journal_faults_total",
@@ -128,16 +128,16 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 }
 
 // forget drops what was told of a partition that is here no more.
-func (m *metrics) forget(of place) {
+func (m *metrics) forget(of topicPartition) {
 	labels := prometheus.Labels{"topic": of.topic, "partition": strconv.Itoa(of.partition)}
-	for _, g := range []*prometheus.GaugeVec{m.lag, m.behind, m.bins, m.loose, m.first, m.kept, m.loading, m.stalled,
-		m.waiting, m.waited} {
+	for _, g := range []*prometheus.GaugeVec{m.lag, m.uncommitted, m.bins, m.unjournaled, m.first, m.kept, m.loading, m.stalled,
+		m.deferredBy, m.deferredFor} {
 		g.DeletePartialMatch(labels)
 	}
 }
 
-// spills tells how large the spill file is.
-func (m *metrics) spills(r prometheus.Registerer, files *spill.Store) {
+// registerSpill tells how large the spill file is.
+func (m *metrics) registerSpill(r prometheus.Registerer, files *spill.Store) {
 	gauge := func(name, help string, value func() int64) {
 		promauto.With(r).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
 			func() float64 { return float64(value()) })
@@ -163,8 +163,8 @@ func (m *metrics) Refused(why decode.Reason) { m.refused.WithLabelValues(string(
 // LookedUp counts a tail that was read.
 func (m *metrics) LookedUp() { m.lookups.Inc() }
 
-// Forgot counts an idle chain that has made room.
-func (m *metrics) Forgot() { m.forgotten.Inc() }
+// ChainForgotten counts an idle chain that has made room.
+func (m *metrics) ChainForgotten() { m.forgotten.Inc() }
 
 // Conflict counts a create that met another chunk.
 func (m *metrics) Conflict() { m.conflicts.Inc() }
@@ -189,11 +189,11 @@ func (m *metrics) Journaled(blocks, bytes int) {
 	m.journaled.Add(float64(bytes))
 }
 
-// SetAside counts a reading that waits for a limit.
-func (m *metrics) SetAside() { m.delayed.Inc() }
+// Deferred counts a reading that waits for a limit.
+func (m *metrics) Deferred() { m.deferred.Inc() }
 
-// Recalled counts readings that had waited.
-func (m *metrics) Recalled(readings int) { m.recalled.Add(float64(readings)) }
+// Resumed counts readings that had waited.
+func (m *metrics) Resumed(readings int) { m.resumed.Add(float64(readings)) }
 
 // JournalLost counts a journal that has lost its end, and says so.
 func (m *metrics) JournalLost() {

@@ -25,7 +25,7 @@ var errRetake = errors.New("the log is not the one that was read before")
 // comes back to this process.
 type partition struct {
 	in     *Ingester
-	at     place
+	at     topicPartition
 	worker *worker.Worker
 	reader *reader // run's, and its fetching goroutine's while there is one
 	log    *slog.Logger
@@ -33,8 +33,8 @@ type partition struct {
 	// Answers of jobs. It has room for all that may be under way, so that nobody waits for a partition that is not run.
 	done chan worker.Job
 
-	loading atomic.Int64          // records of the journal that are still to be loaded
-	reach   atomic.Pointer[reach] // nil before the first time that an offset was to be committed
+	loading  atomic.Int64             // records of the journal that are still to be loaded
+	progress atomic.Pointer[progress] // nil before the first time that an offset was to be committed
 
 	// restored says that its bins are those that the commit counts on, or that there are none to be had: before, it must
 	// not be read on. Owned by takeovers.
@@ -51,9 +51,9 @@ type partition struct {
 	lastCommit time.Time
 	verifies   *rate.Limiter // of questions for the log's end
 	lost       bool          // the group refuses commits
-	as         *tenure
+	generation *generation
 	pending    kafka.Batch // fetched; records leave it as they are fed
-	again      recaller
+	deferred   deferredReader
 	lacking    bool        // the next pending record waits until it is found out what the worker lacks
 	learned    chan learnt // has room for both lookups that may be under way: of pending and of recalled records
 	fetching   sync.WaitGroup
@@ -61,17 +61,17 @@ type partition struct {
 
 // learnt is the end of a lookup of what the worker lacked.
 type learnt struct {
-	waiting *bool         // what waited for it
-	view    *control.View // newer than the one that was lacking, if there is one
+	waiting *bool             // what waited for it
+	view    *control.Snapshot // newer than the one that was lacking, if there is one
 }
 
-func newPartition(in *Ingester, at place, a worker.Assignment) *partition {
+func newPartition(in *Ingester, at topicPartition, a worker.Assignment) *partition {
 	a.Owner = max(rand.Uint64(), 1)
 	return &partition{
 		in: in, at: at, worker: worker.New(in.configOf(at.topic), a, in.memory, in.cfg.Now(), in.metrics),
 		reader:   &reader{topic: in.topicOf(at), partition: at.partition},
 		log:      in.log.With("topic", at.topic, "partition", a.Partition, "stream", a.Stream),
-		again:    newRecaller(&reader{topic: in.topicOf(at), partition: at.partition}),
+		deferred: newDeferredReader(&reader{topic: in.topicOf(at), partition: at.partition}),
 		done:     make(chan worker.Job, in.cfg.MaxJobs()),
 		verifies: rate.NewLimiter(rate.Every(verifyEvery), 1),
 		learned:  make(chan learnt, 2),
@@ -80,15 +80,15 @@ func newPartition(in *Ingester, at place, a worker.Assignment) *partition {
 
 // run reads until the context ends (nil), because the tenure does or the ingester stops, or until the log may be
 // another one (errRetake).
-func (p *partition) run(ctx context.Context, as *tenure) error {
-	p.as = as
+func (p *partition) run(ctx context.Context, as *generation) error {
+	p.generation = as
 	p.lost, p.committed, p.lastCommit = false, -1, p.in.cfg.Now()
 	reading, stop := context.WithCancel(ctx)
 	batches := make(chan kafka.Batch) // unbuffered: at most one batch waits
 	failed := make(chan error, 1)
 	p.fetching.Go(func() { p.fetch(reading, p.worker.Position(), batches, failed) })
-	defer p.forget() // it is fetched again from the position on
-	defer p.again.stop()
+	defer p.releasePending() // it is fetched again from the position on
+	defer p.deferred.stop()
 	defer p.stopLearning()
 	defer p.fetching.Wait()
 	defer stop()
@@ -97,7 +97,7 @@ func (p *partition) run(ctx context.Context, as *tenure) error {
 			return err
 		}
 		p.feed(reading)
-		recalling := p.recall(reading)
+		recalling := p.feedDeferred(reading)
 		if err := p.worker.Lost(); err != nil {
 			return fmt.Errorf("%w: %w", errLost, err)
 		}
@@ -111,7 +111,7 @@ func (p *partition) run(ctx context.Context, as *tenure) error {
 			more = closed
 		}
 		now := p.in.cfg.Now()
-		timer := time.NewTimer(p.soonest(now, full).Sub(now))
+		timer := time.NewTimer(p.nextWake(now, full).Sub(now))
 		select {
 		case b := <-in:
 			p.receive(b)
@@ -120,8 +120,8 @@ func (p *partition) run(ctx context.Context, as *tenure) error {
 			p.worker.Done(job, p.in.cfg.Now())
 		case x := <-p.learned:
 			p.endLearning(x)
-		case f := <-p.again.got:
-			if err := p.takeFetched(f); err != nil {
+		case f := <-p.deferred.fetched:
+			if err := p.receiveDeferred(f); err != nil {
 				timer.Stop()
 				return err
 			}
@@ -134,14 +134,14 @@ func (p *partition) run(ctx context.Context, as *tenure) error {
 		timer.Stop()
 	}
 	stop()
-	return p.leave()
+	return p.handOver()
 }
 
 // errLost is errRetake for rows that this process has lost and the log has not.
 var errLost = fmt.Errorf("%w: rows in the spill file are lost here", errRetake)
 
-// begin says from where on the log has records. What was deleted before it was stored is lost.
-func (p *partition) begin(first int64) {
+// startAt says from where on the log has records. What was deleted before it was stored is lost.
+func (p *partition) startAt(first int64) {
 	p.first, p.trimmed = first, false
 	if at := p.worker.Position(); at < first {
 		if at > 0 {
@@ -163,29 +163,29 @@ func (p *partition) load(ctx context.Context, c journal.Commit, floor int64) err
 	return load(ctx, p.worker, c, floor, blocks, p.in.cfg.Now, func(n int64) {
 		left.Set(float64(n))
 		p.loading.Store(n)
-		if now := p.in.cfg.Now(); now.Sub(said) >= sayEvery {
+		if now := p.in.cfg.Now(); now.Sub(said) >= logLoadEvery {
 			said = now
 			p.log.Info("loading the journal", "left", n, "of", c.To-c.From)
 		}
 	})
 }
 
-// sayEvery is how often a long load is spoken of.
-const sayEvery = 10 * time.Second
+// logLoadEvery is how often a long load is spoken of.
+const logLoadEvery = 10 * time.Second
 
-// leave ends a tenure: what is in memory goes to the journal, and is committed, so that whoever comes next has it
+// handOver ends a tenure: what is in memory goes to the journal, and is committed, so that whoever comes next has it
 // at once. Without a journal what is in memory is written when the process ends, and else kept (rule W8).
-func (p *partition) leave() error {
+func (p *partition) handOver() error {
 	switch {
 	case p.in.stores.Journal != nil && p.in.stopping():
 		p.worker.Flush()
-		return p.settle(p.in.cfg.DrainBudget, p.behind)
+		return p.drain(p.in.cfg.DrainBudget, p.behind)
 	case p.in.stores.Journal != nil:
 		p.worker.Flush()
-		return p.settle(min(p.in.cfg.DrainBudget, flushBudget), p.behind)
+		return p.drain(min(p.in.cfg.DrainBudget, flushBudget), p.behind)
 	case p.in.stopping():
 		p.worker.Drain(p.in.cfg.Now())
-		return p.settle(p.in.cfg.DrainBudget, p.worker.Busy)
+		return p.drain(p.in.cfg.DrainBudget, p.worker.Busy)
 	}
 	p.commit(true)
 	return nil
@@ -201,7 +201,7 @@ const flushBudget = 2 * time.Second
 // receive takes what was fetched.
 func (p *partition) receive(b kafka.Batch) {
 	p.pending = b
-	p.worker.Reaches(b.End)
+	p.worker.SetLogEnd(b.End)
 	p.end = b.End
 	if b.First > p.first {
 		p.first, p.trimmed = b.First, true
@@ -211,16 +211,16 @@ func (p *partition) receive(b kafka.Batch) {
 		p.log.Warn("a part of the log can't be read: it is a dead letter", "from", b.Refused.First, "through",
 			b.Refused.Through,
 			"bytes", b.Refused.Bytes, "why", b.Refused.Why)
-		p.worker.Pass(unreadable(b.Refused))
+		p.worker.FeedUnreadable(unreadable(b.Refused))
 	}
 	if len(b.Records) == 0 {
 		p.worker.Skip(b.Next)
-		p.forget()
+		p.releasePending()
 	}
 }
 
-// forget gives back what was fetched and is not needed any more.
-func (p *partition) forget() {
+// releasePending gives back what was fetched and is not needed any more.
+func (p *partition) releasePending() {
 	p.pending.Release()
 	p.pending = kafka.Batch{}
 }
@@ -240,7 +240,7 @@ func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Ba
 			failed <- err
 			return
 		case err != nil:
-			if pauses.Count() >= quietPauses {
+			if pauses.Count() >= silentPauses {
 				p.log.Warn("no records for a while", "err", err)
 			}
 			p.in.metrics.retries.WithLabelValues("fetch").Inc()
@@ -274,7 +274,7 @@ func (p *partition) feed(ctx context.Context) {
 	}
 	begun, n := p.in.cfg.Now(), 0
 	for n < min(len(p.pending.Records), FeedAtOnce) && !p.in.memory.Full() {
-		view := p.in.stores.Directory.View()
+		view := p.in.stores.Directory.Snapshot()
 		if err := p.worker.Feed(record(&p.pending.Records[n]), view, p.in.cfg.Now()); err != nil {
 			p.learn(ctx, &p.lacking, err)
 			break
@@ -287,7 +287,7 @@ func (p *partition) feed(ctx context.Context) {
 	}
 	if n > 0 && len(p.pending.Records) == 0 {
 		p.worker.Skip(p.pending.Next)
-		p.forget()
+		p.releasePending()
 	}
 }
 
@@ -295,7 +295,7 @@ func (p *partition) feed(ctx context.Context) {
 func (p *partition) learn(ctx context.Context, waiting *bool, missing error) {
 	*waiting = true
 	p.fetching.Go(func() {
-		view, _ := p.in.executor.learn(ctx, missing) // fails only when the run ends
+		view, _ := p.in.executor.resolve(ctx, missing) // fails only when the run ends
 		p.learned <- learnt{waiting, view}
 	})
 }
@@ -303,7 +303,7 @@ func (p *partition) learn(ctx context.Context, waiting *bool, missing error) {
 func (p *partition) endLearning(x learnt) {
 	*x.waiting = false
 	if x.view != nil {
-		p.worker.Learned(x.view, p.in.cfg.Now())
+		p.worker.SnapshotRead(x.view, p.in.cfg.Now())
 	}
 }
 
@@ -324,10 +324,10 @@ func (p *partition) step(ctx context.Context) error {
 			more = false
 		}
 	}
-	if err := p.verify(ctx); err != nil {
+	if err := p.verifyLogEnd(ctx); err != nil {
 		return err
 	}
-	for _, job := range p.worker.Jobs(p.in.cfg.Now(), p.in.stores.Directory.View()) {
+	for _, job := range p.worker.Jobs(p.in.cfg.Now(), p.in.stores.Directory.Snapshot()) {
 		p.launch(job)
 	}
 	return nil
@@ -339,9 +339,9 @@ const (
 	verifyTimeout = 5 * time.Second
 )
 
-// verify ends the run when the store knows of records that the log does not have (rule W9). Until it is clear nothing
+// verifyLogEnd ends the run when the store knows of records that the log does not have (rule W9). Until it is clear nothing
 // is committed.
-func (p *partition) verify(ctx context.Context) error {
+func (p *partition) verifyLogEnd(ctx context.Context) error {
 	tail, ok := p.worker.Suspect()
 	if !ok || ctx.Err() != nil || !p.verifies.AllowN(p.in.cfg.Now(), 1) {
 		return nil
@@ -356,7 +356,7 @@ func (p *partition) verify(ctx context.Context) error {
 	if end <= tail {
 		return fmt.Errorf("%w: a chunk goes through offset %d, but the log ends at %d", errRetake, tail, end)
 	}
-	p.worker.Reaches(end)
+	p.worker.SetLogEnd(end)
 	return nil
 }
 
@@ -376,16 +376,16 @@ func (p *partition) commit(force bool) {
 	}
 	p.lastCommit = now
 	floor, metadata := p.worker.Floor(), p.worker.JournalCommit().Metadata()
-	p.tell(floor)
+	p.publishProgress(floor)
 	p.gauge(floor)
-	p.guard(floor, now)
+	p.cutBeforeRetention(floor, now)
 	if floor == p.committed && metadata == p.metadata {
-		p.stamp(now)
+		p.renewMark(now)
 		return
 	}
-	err := p.as.commit(p.at, floor, metadata)
+	err := p.generation.commit(p.at, floor, metadata)
 	switch {
-	case p.as.lost(err):
+	case p.generation.lost(err):
 		p.lost = true
 		p.log.Info("the partition went elsewhere, committing stops", "err", err)
 	case err != nil:
@@ -393,44 +393,44 @@ func (p *partition) commit(force bool) {
 		p.log.Warn("offset not committed", "offset", floor, "err", err)
 	default:
 		p.committed, p.metadata = floor, metadata
-		p.stamp(now)
+		p.renewMark(now)
 	}
 }
 
 // nearRetention is the share of a log at its begin that is about to be deleted, where records are deleted at all.
 const nearRetention = 20
 
-// guard has bins cut whose records the source is about to delete (rule W7).
-func (p *partition) guard(floor int64, now time.Time) {
+// cutBeforeRetention has bins cut whose records the source is about to delete (rule W7).
+func (p *partition) cutBeforeRetention(floor int64, now time.Time) {
 	labels := p.at.labels()
 	p.in.metrics.first.WithLabelValues(labels...).Set(float64(p.first))
 	p.in.metrics.kept.WithLabelValues(labels...).Set(float64(floor - p.first))
 	if near := p.first + (p.end-p.first)/nearRetention; p.trimmed && floor < near {
-		p.worker.Threatened(near, now)
+		p.worker.CutBelow(near, now)
 	}
 }
 
 // gauge tells how far the partition is.
 func (p *partition) gauge(floor int64) {
 	labels, position := p.at.labels(), p.worker.Position()
-	p.in.metrics.behind.WithLabelValues(labels...).Set(float64(position - floor))
-	p.in.metrics.loose.WithLabelValues(labels...).Set(float64(position - p.worker.JournalFloor()))
+	p.in.metrics.uncommitted.WithLabelValues(labels...).Set(float64(position - floor))
+	p.in.metrics.unjournaled.WithLabelValues(labels...).Set(float64(position - p.worker.JournalFloor()))
 	p.worker.Stalled(func(f worker.Fault, chains int) {
 		p.in.metrics.stalled.WithLabelValues(p.at.topic, labels[1], string(f)).Set(float64(chains))
 	})
 	p.in.metrics.bins.WithLabelValues(labels...).Set(float64(p.worker.OpenBins()))
-	p.gaugeWaiting()
+	p.gaugeDeferred()
 }
 
-// stamp renews the partition's mark when that is due.
-func (p *partition) stamp(now time.Time) {
+// renewMark renews the partition's mark when that is due.
+func (p *partition) renewMark(now time.Time) {
 	if s := p.worker.Committed(p.committed, now); s != nil {
 		p.launch(s)
 	}
 }
 
-// settle goes on without fetching until there is nothing left to do, or the budget is spent, and commits.
-func (p *partition) settle(within time.Duration, busy func() bool) error {
+// drain goes on without fetching until there is nothing left to do, or the budget is spent, and commits.
+func (p *partition) drain(within time.Duration, busy func() bool) error {
 	budget := time.NewTimer(within)
 	defer budget.Stop()
 	ended, end := context.WithCancel(context.Background())

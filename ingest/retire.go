@@ -10,12 +10,12 @@ import (
 
 // retire has the partitions of topics that are deleted write what they hold: their log can't be read again. They stay
 // in heads meanwhile. A topic that is missing for a moment only is none of them.
-func (o *lookout) retire() {
+func (o *topicWatcher) retire() {
 	in := o.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for at, p := range in.partitions {
-		since, missing := o.gone[at.topic]
+		since, missing := o.missing[at.topic]
 		if !missing || in.cfg.Now().Sub(since) < in.cfg.GoneAfter || slices.Contains(in.assigned, at) {
 			continue
 		}
@@ -80,8 +80,8 @@ func (p *partition) finish(ctx context.Context) bool {
 }
 
 // awaitRetired waits at shutdown for the partitions whose logs are gone, as long as for the others.
-func (in *Ingester) awaitRetired(line *lifeline) {
-	ctx, cancel := context.WithTimeout(line.over, in.cfg.DrainBudget)
+func (in *Ingester) awaitRetired(line *groupConns) {
+	ctx, cancel := context.WithTimeout(line.ctx, in.cfg.DrainBudget)
 	defer cancel()
 	for left := 1; left > 0 && ctx.Err() == nil; {
 		in.mu.Lock()

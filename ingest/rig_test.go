@@ -63,8 +63,8 @@ func (r *rig) open(addr, dir string) *kafkaemu.Broker {
 	return b
 }
 
-// Bury is ingest.Undertaker for what no test looks at.
-func (r *rig) Bury(context.Context, []worker.DeadLetter) error { return nil }
+// Publish is ingest.DeadLetterWriter for what no test looks at.
+func (r *rig) Publish(context.Context, []worker.DeadLetter) error { return nil }
 
 // connect makes a client of the rig's broker.
 func (r *rig) connect(cfg kafka.Config) *kafka.Client {
@@ -88,7 +88,7 @@ func (r *rig) ingester(change func(*ingest.Config, *ingest.Stores)) *ingest.Inge
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: r.Docs})
 	cfg := ingest.Config{
 		Config: worker.Config{
-			Register: true, Past: -1, Hold: 100 * time.Millisecond, NoteEvery: -1, NoteWait: -1,
+			Register: true, Past: -1, Hold: 100 * time.Millisecond, CatalogEvery: -1, CatalogWait: -1,
 			CommitEvery: 10 * time.Millisecond,
 			StampEvery:  time.Millisecond, Linger: 50 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
@@ -96,7 +96,7 @@ func (r *rig) ingester(change func(*ingest.Config, *ingest.Stores)) *ingest.Inge
 		WatchEvery: 100 * time.Millisecond, DrainBudget: 500 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}
 	stores := ingest.Stores{Chunks: r.Chunks, Directory: dir, Catalog: r.Catalog, Streams: control.NewStreams(r.Docs),
-		Letters: r}
+		DeadLetters: r}
 	if change != nil {
 		change(&cfg, &stores)
 	}

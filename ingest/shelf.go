@@ -15,7 +15,7 @@ type shelf struct{ files *spill.Store }
 func ShelfOf(files *spill.Store) binning.Shelf { return shelf{files} }
 
 // Put is binning.Shelf.
-func (s shelf) Put(data []byte) (binning.Kept, error) {
+func (s shelf) Put(data []byte) (binning.Shelved, error) {
 	ref, err := s.files.Put(data)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ type spilled struct {
 	ref   spill.Ref
 }
 
-// Get is binning.Kept.
+// Get is binning.Shelved.
 func (k *spilled) Get() ([]byte, error) {
 	data, err := k.files.Get(nil, k.ref)
 	runtime.KeepAlive(k)

@@ -11,12 +11,12 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// sticky shares partitions out evenly, those of each topic and all of them, so that as few as can be change hands:
+// stickyBalancer shares partitions out evenly, those of each topic and all of them, so that as few as can be change hands:
 // whoever takes one over has to load its bins. Members say what they have when they join, and from which generation on.
 // It does no I/O, and is safe for any number of callers.
 //
 // As long as a member does not know it, the group takes another way to share out, one that all members know.
-type sticky struct {
+type stickyBalancer struct {
 	mu     sync.Mutex // guards below
 	own    claim
 	known  map[string][]int // partitions of topics
@@ -30,8 +30,8 @@ type claim struct {
 	Topics     map[string][]int `json:"topics,omitempty"`
 }
 
-// takes notes what this process has from now on.
-func (s *sticky) takes(generation int32, places []place) {
+// setOwn notes what this process has from now on.
+func (s *stickyBalancer) setOwn(generation int32, places []topicPartition) {
 	own := claim{Generation: generation, Topics: map[string][]int{}}
 	for _, p := range places {
 		own.Topics[p.topic] = append(own.Topics[p.topic], p.partition)
@@ -44,16 +44,16 @@ func (s *sticky) takes(generation int32, places []place) {
 	s.own = own
 }
 
-// knows notes which partitions topics have.
-func (s *sticky) knows(topics map[string][]int) {
+// setTopics notes which partitions topics have.
+func (s *stickyBalancer) setTopics(topics map[string][]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = topics
 }
 
-// lacks reports whether partitions were not shared out by this process, which was to share them: it joins before it
+// missed reports whether partitions were not shared out by this process, which was to share them: it joins before it
 // knows, and topics may grow meanwhile.
-func (s *sticky) lacks(topics map[string][]int) bool {
+func (s *stickyBalancer) missed(topics map[string][]int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.shared == nil {
@@ -70,10 +70,10 @@ func (s *sticky) lacks(topics map[string][]int) bool {
 }
 
 // ProtocolName is kafka.GroupBalancer.
-func (s *sticky) ProtocolName() string { return "binnacle-sticky" }
+func (s *stickyBalancer) ProtocolName() string { return "binnacle-sticky" }
 
 // UserData is kafka.GroupBalancer: what is said to join.
-func (s *sticky) UserData() ([]byte, error) {
+func (s *stickyBalancer) UserData() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shared = nil
@@ -82,7 +82,7 @@ func (s *sticky) UserData() ([]byte, error) {
 
 // AssignGroups is kafka.GroupBalancer. No partition is told if one topic of some member is missing, and some are not by
 // a broker that is behind: what is known here is shared out too, or nobody would read it.
-func (s *sticky) AssignGroups(members []kafkago.GroupMember,
+func (s *stickyBalancer) AssignGroups(members []kafkago.GroupMember,
 	partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
 	topics := map[string][]int{}
 	for _, p := range partitions {
@@ -130,7 +130,7 @@ func claimOf(data []byte, topic string, only bool) (c claim) {
 	return c
 }
 
-// shareOut gives each member as many partitions of a topic as the others, or one more, and of those that it has as many
+// deferNoisy gives each member as many partitions of a topic as the others, or one more, and of those that it has as many
 // as that allows. Of two that have the same one, the later generation's has it: the other one has been away. Who was
 // given less of other topics comes first.
 func shareOut(claims map[string]claim, partitions []int, given map[string]int) map[string][]int {

@@ -69,7 +69,7 @@ func (g *grouped) assign(members []kafkago.GroupMember) (moved int) {
 }
 
 // What a member has stays with it while others come and go, as far as the shares are even.
-func TestPartitionsStayWhereTheyAre(t *testing.T) {
+func TestStickyKeepsPartitions(t *testing.T) {
 	g := &grouped{t: t, partitions: 12}
 	g.share("a", "b", "c")
 	require.Zero(t, g.share("a", "b", "c"), "nobody came or went")
@@ -83,7 +83,7 @@ func TestPartitionsStayWhereTheyAre(t *testing.T) {
 }
 
 // Whatever members say, each partition is given once and evenly, and no more of them move than have to.
-func TestSharesAreEven(t *testing.T) {
+func TestStickySharesEvenly(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -114,7 +114,7 @@ func TestSharesAreEven(t *testing.T) {
 
 // A member that has been away does not take back what others have by now, and what it says may be nothing anybody
 // understands.
-func TestWhatMembersSayMayBeOld(t *testing.T) {
+func TestStickyWithOldClaims(t *testing.T) {
 	said := func(generation int32, partitions ...int) []byte {
 		data, err := ingest.NewSticky(generation, map[string][]int{topic: partitions}, nil).UserData()
 		require.NoError(t, err)
@@ -137,7 +137,7 @@ func TestWhatMembersSayMayBeOld(t *testing.T) {
 }
 
 // A broker that does not know of all partitions yet is no reason why nobody reads the others.
-func TestABrokerThatIsBehind(t *testing.T) {
+func TestStickyWithStaleMetadata(t *testing.T) {
 	s := ingest.NewSticky(0, nil, map[string][]int{topic: {0, 1, 2, 3}, "another": {0}})
 	shares := s.AssignGroups([]kafkago.GroupMember{
 		{ID: "a", Topics: []string{topic}}, {ID: "b", Topics: []string{topic, "another"}},
@@ -151,7 +151,7 @@ func TestABrokerThatIsBehind(t *testing.T) {
 }
 
 // A topic that grows between the sharing out and the begin of what follows from it is shared out again.
-func TestATopicThatGrowsWhileItIsSharedOut(t *testing.T) {
+func TestStickyWithAGrowingTopic(t *testing.T) {
 	r := newRig(t, 1)
 	for known, ends := range map[int]bool{1: false, 2: false, 3: true} {
 		in := r.ingester(nil)
@@ -177,7 +177,7 @@ func TestATopicThatGrowsWhileItIsSharedOut(t *testing.T) {
 }
 
 // A process of a release that does not share out this way is in one group with those that do.
-func TestAMemberThatSharesOutOtherwise(t *testing.T) {
+func TestStickyWithAnotherBalancer(t *testing.T) {
 	r := newRig(t, 4)
 	in := r.ingester(longHold)
 	r.run(in)

@@ -13,8 +13,8 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// drive takes a partition over and reads it until the context ends.
-func (in *Ingester) drive(ctx context.Context, as *tenure, at place) {
+// runPartition takes a partition over and reads it until the context ends.
+func (in *Ingester) runPartition(ctx context.Context, as *generation, at topicPartition) {
 	reached := int64(0)
 	for ctx.Err() == nil {
 		t := takeover{in: in, at: at, reached: reached}
@@ -42,7 +42,7 @@ func (in *Ingester) drive(ctx context.Context, as *tenure, at place) {
 // takeover gets a partition ready to be read.
 type takeover struct {
 	in      *Ingester
-	at      place
+	at      topicPartition
 	reached int64 // the log must not end before
 
 	since time.Time // of the first attempt at loading the journal that failed
@@ -58,9 +58,9 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 	in.mu.Lock()
 	p := in.partitions[t.at]
 	in.mu.Unlock()
-	known := memories{reached: t.reached}
+	known := priorRead{reached: t.reached}
 	if p != nil {
-		known = memories{reached: max(t.reached, p.worker.Position()), last: p.reader.last}
+		known = priorRead{reached: max(t.reached, p.worker.Position()), last: p.reader.last}
 	}
 	commit, err := t.committed(ctx)
 	if err != nil {
@@ -79,9 +79,9 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 		in.mu.Lock()
 		p.orphaned = false
 		in.mu.Unlock()
-		p.reader.recognised()
-		p.again.reader.recognised()
-		p.begin(first)
+		p.reader.confirm()
+		p.deferred.reader.confirm()
+		p.startAt(first)
 		return p, nil
 	}
 	p, err = t.restore(ctx, a, commit)
@@ -89,7 +89,7 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 		return nil, err
 	}
 	p.restored = true
-	p.begin(first)
+	p.startAt(first)
 	return p, nil
 }
 
@@ -139,12 +139,12 @@ func (t *takeover) restore(ctx context.Context, a worker.Assignment, commit kafk
 
 // replace makes a partition without bins in place of the one that there is. What that one has read of a log that is
 // another one now nobody can read again: it is written.
-func (in *Ingester) replace(at place, a worker.Assignment) *partition {
+func (in *Ingester) replace(at topicPartition, a worker.Assignment) *partition {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if p := in.partitions[at]; p != nil {
 		if p.worker.Stream() != a.Stream {
-			in.part(p, "the log is another one than before")
+			in.letGo(p, "the log is another one than before")
 		} else {
 			in.drop(p)
 		}

@@ -83,7 +83,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 
 // Each way to share out reads several topics, in one group: those that fit a pattern are found while it runs, those
 // that are deleted are written at once, topics grow, and no other topic's readings are lost or doubled.
-func TestTopicsComeAndGo(t *testing.T) {
+func TestTopicsAreAddedAndDeleted(t *testing.T) {
 	for name, assign := range map[string]string{"group": "", "assigned": "0/1"} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 2)
@@ -192,7 +192,7 @@ func TestSeveralProcessesAndTopics(t *testing.T) {
 
 // A topic that is named and is not there holds up no other, and is read when it is made; a pattern that nothing fits is
 // no reason to end.
-func TestATopicThatIsMissing(t *testing.T) {
+func TestMissingTopicDoesNotStopOthers(t *testing.T) {
 	r := newRig(t, 1)
 	in := r.ingester(several(topic, "late", "/none.*/"))
 	r.run(in)
@@ -205,13 +205,13 @@ func TestATopicThatIsMissing(t *testing.T) {
 
 // A topic that is bound to a tenant: its records are the tenant's, whether they say so or not, and those that name
 // another go to the dead letters.
-func TestATopicOfOneTenant(t *testing.T) {
+func TestTopicBoundToATenant(t *testing.T) {
 	r := newRig(t, 1)
 	r.make("line-acme", 1)
 	letters := make(chan worker.DeadLetter, 10)
 	in := r.ingester(func(c *ingest.Config, s *ingest.Stores) {
 		several(topic, "/line-(.+)/=$1")(c, s)
-		s.Letters = buried(letters)
+		s.DeadLetters = buried(letters)
 	})
 	r.run(in)
 	named := r.message("d", past, 1)
@@ -234,11 +234,11 @@ func TestATopicOfOneTenant(t *testing.T) {
 	}, got)
 }
 
-// buried is ingest.Undertaker for who looks at letters.
+// buried is ingest.DeadLetterWriter for who looks at letters.
 type buried chan worker.DeadLetter
 
-// Bury is ingest.Undertaker.
-func (b buried) Bury(_ context.Context, letters []worker.DeadLetter) error {
+// Publish is ingest.DeadLetterWriter.
+func (b buried) Publish(_ context.Context, letters []worker.DeadLetter) error {
 	for _, l := range letters {
 		b <- l
 	}
@@ -247,7 +247,7 @@ func (b buried) Bury(_ context.Context, letters []worker.DeadLetter) error {
 
 // Of several topics each member has as many partitions of each as others, and of all, or one more; nothing moves while
 // nobody comes or goes, and whatever they say, each partition is given once.
-func TestSharesOfSeveralTopics(t *testing.T) {
+func TestStickyWithSeveralTopics(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
@@ -303,7 +303,7 @@ func TestSharesOfSeveralTopics(t *testing.T) {
 }
 
 // A member of a release that reads one topic says what it has without naming that.
-func TestAMemberOfOneTopic(t *testing.T) {
+func TestStickyWithSingleTopicMember(t *testing.T) {
 	one := func(id, data string, topics ...string) kafkago.GroupMember {
 		return kafkago.GroupMember{ID: id, Topics: topics, UserData: []byte(data)}
 	}
@@ -325,7 +325,7 @@ func TestAMemberOfOneTopic(t *testing.T) {
 
 // Of several topics each begins at an ordinal of its own: together they give each partition to one process, and topics
 // of one partition do not all lie with the first.
-func TestWhatProcessesAreSetToOfSeveralTopics(t *testing.T) {
+func TestAssignmentOfSeveralTopics(t *testing.T) {
 	topics, want := map[string][]int{}, 0
 	for i := range 60 {
 		name := fmt.Sprint("line-", i)

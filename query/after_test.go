@@ -23,7 +23,7 @@ func after(t *testing.T, positions ...string) context.Context {
 }
 
 // An answer includes the records that it was asked to include, as soon as ingesters have them, or it is an error.
-func TestAnAnswerIncludesWhatItIsAskedTo(t *testing.T) {
+func TestAfterIncludesPositions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
 		w.Tenant("acme")
@@ -71,7 +71,7 @@ func TestAnAnswerIncludesWhatItIsAskedTo(t *testing.T) {
 }
 
 // An ingester that has gone between the wait and the answer takes what it had with it: the answer waits on.
-func TestAnAnswerWaitsForTheNextIngester(t *testing.T) {
+func TestAfterWaitsForTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
 		w.Tenant("acme")
@@ -80,7 +80,7 @@ func TestAnAnswerWaitsForTheNextIngester(t *testing.T) {
 		calls := 0
 		w.Heads.OnCall(func() {
 			calls++
-			w.Heads.Become(head(0, 1, map[bool]int64{true: 6, false: 5}[calls == 2 || calls > 6], 0))
+			w.Heads.SetOnly(head(0, 1, map[bool]int64{true: 6, false: 5}[calls == 2 || calls > 6], 0))
 		})
 		_, err := q.Readings(after(t, "telemetry/0/5"), query.Request{Tenant: "acme", Range: lastHour()},
 			func(query.Row) error { return nil })
@@ -90,7 +90,7 @@ func TestAnAnswerWaitsForTheNextIngester(t *testing.T) {
 }
 
 // What the store or a head does not answer may be what was asked for.
-func TestAnAnswerThatLacksSomethingDoesNotPassForOneThatIncludesIt(t *testing.T) {
+func TestAfterFailsOnIncompleteAnswer(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Tenant("acme")
 	w.Log.Set(9)
@@ -119,7 +119,7 @@ func (empty) Scan(context.Context, store.Scan, func([]byte) error) (store.Usage,
 	return store.Usage{}, nil
 }
 
-func TestPositionsOfRecords(t *testing.T) {
+func TestParsePositions(t *testing.T) {
 	ends, err := query.ParsePositions([]string{"a.b_c-D/0/0,telemetry/12/9", " x/1/2 "}, 3)
 	require.NoError(t, err)
 	require.Equal(t, []store.LogEnd{{Topic: "a.b_c-D", Partition: 0, End: 1}, {Topic: "telemetry", Partition: 12, End: 10},

@@ -28,7 +28,7 @@ var modelTags = map[string]map[string]string{
 
 // Whatever is asked, aggregates are those of a plain map of the last values: of readings that were sent again, were
 // corrected, lie in chunks that overlap, and half of the time in heads.
-func TestAggregatesAreWhatAMapWouldHold(t *testing.T) {
+func TestAggregatesMatchModel(t *testing.T) {
 	for seed := range seeds(8) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 55))
@@ -77,7 +77,7 @@ func summerWorld(t *testing.T, rnd *rand.Rand) (*querytest.World, truth) {
 	_, err := w.Directory.Refresh(t.Context())
 	require.NoError(t, err)
 	for device, tags := range modelTags {
-		w.Catalog.Tell("acme", controltest.Said(device, tags))
+		w.Catalog.AddPage("acme", controltest.Entry(device, tags))
 	}
 	truth := make(truth)
 	logs := make(map[telemetry.Position][]querytest.Record)
@@ -124,7 +124,7 @@ func tameValue(rnd *rand.Rand) telemetry.Value {
 }
 
 // What stands alone is answered by its statistics (R6), unless what is asked needs more than they tell.
-func TestAggregatesOfWholeChunks(t *testing.T) {
+func TestAggregatesUseChunkStatistics(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1", "m2"}, 3, 50)
 	q := newQuerier(t, w, func(c *query.Config) {
@@ -168,7 +168,7 @@ func TestAggregatesOfWholeChunks(t *testing.T) {
 }
 
 // Days of a time zone begin when its clocks say so, which is not always midnight, and has not always been a day.
-func TestDaysOfTimeZones(t *testing.T) {
+func TestCalendarBucketsInTimeZones(t *testing.T) {
 	for zone, days := range map[string][]string{
 		"Europe/Berlin":     {"2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z", "2026-03-30T22:00:00Z"},
 		"America/Sao_Paulo": {"2018-11-03T03:00:00Z", "2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"}, // begins at 01:00
@@ -202,7 +202,7 @@ func TestDaysOfTimeZones(t *testing.T) {
 }
 
 // Percentiles hold every value: what that takes is counted, and the error says what to narrow.
-func TestAggregatesStayInTheirMemory(t *testing.T) {
+func TestAggregatesMemoryLimit(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1", "m2"}, 3, 5000)
 	q := newQuerier(t, w, func(c *query.Config) { c.MemoryBytes = 1 << 20 })

@@ -70,7 +70,7 @@ func pastWorld(t *testing.T, rnd *rand.Rand) (*querytest.World, []past) {
 }
 
 // What is asked as of a moment is what a map would hold of the chunks that were cut by then.
-func TestAnswersAsOfAMomentAreWhatWasStoredThen(t *testing.T) {
+func TestAsOfMatchesModel(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 33))
@@ -94,13 +94,13 @@ func TestAnswersAsOfAMomentAreWhatWasStoredThen(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, len(want) > 0, n > 0)
 			}
-			require.NotEmpty(t, w.Heads.Asked(), "for the present")
+			require.NotEmpty(t, w.Heads.Requests(), "for the present")
 		})
 	}
 }
 
 // Changes between two moments are what two maps differ by.
-func TestChangesBetweenTwoMoments(t *testing.T) {
+func TestChangesMatchModel(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 34))
@@ -176,7 +176,7 @@ func TestChangesDecodeWhatWasStored(t *testing.T) {
 }
 
 // An answer says that what was known may have expired since, and only then.
-func TestWhatWasKnownMayHaveExpired(t *testing.T) {
+func TestAsOfBeyondRetentionIsIncomplete(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents,
 		Now: func() time.Time { return w.Now }, Retention: 10 * 24 * time.Hour})

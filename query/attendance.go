@@ -31,7 +31,7 @@ type Attendee struct {
 // Attendance answers it: also devices that the catalog knows and that have no reading in the range. Errors are those of
 // Readings.
 func (q *Querier) Attendance(ctx context.Context, r AttendanceRequest) (out []Attendee, res Result, err error) {
-	err = q.observed(ctx, "attendance", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
+	err = q.admitAndObserve(ctx, "attendance", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
 		entries, list, err := q.entries(ctx, Search{Tenant: r.Tenant, Prefix: r.Prefix, Limit: r.Limit})
 		if err != nil {
 			return err
@@ -46,22 +46,22 @@ func (q *Querier) Attendance(ctx context.Context, r AttendanceRequest) (out []At
 			devices = slices.AppendSeq(make([]string, 0, len(known)), maps.Keys(known)) // none is not all
 			slices.Sort(devices)
 		}
-		under := q.underway(read.Request{Tenant: r.Tenant, Devices: devices, Range: r.Range})
-		defer under.Close()
-		sink := merge.NewAttendance(merge.Config{Range: under.Range(), Memory: under.Memory}, r.Step.Milliseconds())
-		if err = under.Run(ctx, sink); err == nil {
+		reading := q.newQuery(read.Request{Tenant: r.Tenant, Devices: devices, Range: r.Range})
+		defer reading.Close()
+		sink := merge.NewAttendance(merge.Config{Range: reading.Range(), Memory: reading.Memory}, r.Step.Milliseconds())
+		if err = reading.Run(ctx, sink); err == nil {
 			for id := range known {
 				if _, err = sink.Device(id); err != nil {
 					break
 				}
 			}
 		}
-		err = under.Explain(err)
-		res.Incomplete = append(list.Incomplete, under.Incomplete()...)
+		err = reading.Explain(err)
+		res.Incomplete = append(list.Incomplete, reading.Incomplete()...)
 		res.Complete = err == nil && res.Incomplete == nil
-		res.Stats = under.Stats()
+		res.Stats = reading.Stats()
 		res.Stats.RequestUnits = spent.Read().RUs
-		q.metrics.answered(res, under.Memory.Peak())
+		q.metrics.answered(res, reading.Memory.Peak())
 		for _, id := range slices.Sorted(maps.Keys(sink.Devices())) {
 			since, listed := known[id]
 			if !listed {

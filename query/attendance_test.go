@@ -17,7 +17,7 @@ import (
 )
 
 // What is stored in chunks of one hour and of many, and what is in memory, is there; nothing else is.
-func TestAttendanceIsWhatAMapWouldHold(t *testing.T) {
+func TestAttendanceMatchesModel(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -119,12 +119,12 @@ func TestAttendanceOfAFleet(t *testing.T) {
 // silentOfNews are heads that tell their rows, and not which devices are new.
 type silentOfNews struct{ *theHeads }
 
-func (silentOfNews) News(context.Context, string) (store.HeadNews, error) {
-	return store.HeadNews{}, errors.New("away")
+func (silentOfNews) CatalogUpdates(context.Context, string) (store.HeadUpdates, error) {
+	return store.HeadUpdates{}, errors.New("away")
 }
 
 // Where the list of devices may lack some, the answer that goes by it is not complete.
-func TestAttendanceOfDevicesThatMayNotBeAll(t *testing.T) {
+func TestAttendanceWithIncompleteCatalog(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Tenant("acme")
 	w.Log.Set(10)

@@ -71,12 +71,12 @@ func (o *openBins) show() {
 	for _, name := range o.names() {
 		all = append(all, o.rows[name]...)
 	}
-	o.w.Heads.Become(o.head, all...)
+	o.w.Heads.SetOnly(o.head, all...)
 }
 
 // Whatever bins take and however they are cut, whoever owns them, asked for whatever: an answer with what was read of
 // them before is what it is without.
-func TestBinsThatWereReadBefore(t *testing.T) {
+func TestCachedBinsMatchModel(t *testing.T) {
 	for seed := range seeds(4) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 27))
@@ -148,7 +148,7 @@ func headRowsOf(t *testing.T, registry *prometheus.Registry) (hits, misses float
 }
 
 // What a query keeps under a name that no metric can have is not taken for what another one asks for.
-func TestNamesOfWhatIsKept(t *testing.T) {
+func TestCacheKeysAreUnambiguous(t *testing.T) {
 	w := querytest.New(t, noon)
 	q := newQuerier(t, w, nil)
 	rec := func(offset int64, metrics ...string) querytest.Record {
@@ -174,7 +174,7 @@ func TestNamesOfWhatIsKept(t *testing.T) {
 }
 
 // Heads are told of as many bins as a request has room for, and of none that nobody has asked for in a long time.
-func TestBinsThatHeadsAreToldOf(t *testing.T) {
+func TestKnownBinsInHeadRequests(t *testing.T) {
 	w := querytest.New(t, noon)
 	q := newQuerier(t, w, nil)
 	var records []querytest.Record
@@ -193,7 +193,7 @@ func TestBinsThatHeadsAreToldOf(t *testing.T) {
 			Range: telemetry.Range{From: w.Now.Add(-time.Duration(hours) * time.Hour).UnixMilli(), To: noon.UnixMilli()}})
 		require.Empty(t, res.Incomplete)
 		require.Equal(t, rows, len(lines))
-		asked := w.Heads.Asked()
+		asked := w.Heads.Requests()
 		body, err := json.Marshal(asked[len(asked)-1])
 		require.NoError(t, err)
 		require.Less(t, len(body), 5<<20)
@@ -221,7 +221,7 @@ func TestBinsThatHeadsAreToldOf(t *testing.T) {
 }
 
 // Rows that came a few at a time, of which some lack a metric, are put together as they are.
-func TestRowsThatCameAFewAtATime(t *testing.T) {
+func TestCachedBinPartsAreJoined(t *testing.T) {
 	w := querytest.New(t, noon)
 	cached, plain := newQuerier(t, w, nil), newQuerier(t, w, func(c *query.Config) { c.CacheBytes = -1 })
 	var all []querytest.Record
@@ -234,7 +234,7 @@ func TestRowsThatCameAFewAtATime(t *testing.T) {
 		if all = append(all, r); i%4 < 3 {
 			continue
 		}
-		w.Heads.Become(store.PartitionHead{Stream: 1, Position: i + 1, Owner: 1}, all...)
+		w.Heads.SetOnly(store.PartitionHead{Stream: 1, Position: i + 1, Owner: 1}, all...)
 		ask := query.Request{Tenant: "acme", Metrics: []string{"a", "b"},
 			Range: telemetry.Range{From: noon.UnixMilli(), To: noon.Add(4 * time.Hour).UnixMilli()}}
 		want, _ := samplesOf(t, plain, ask)
@@ -245,7 +245,7 @@ func TestRowsThatCameAFewAtATime(t *testing.T) {
 
 // Rows that came a few at a time, of which the first correct the last ones that came before, are put together with
 // each instant once.
-func TestRowsThatCorrectThoseThatCameBefore(t *testing.T) {
+func TestCachedBinCorrections(t *testing.T) {
 	w := querytest.New(t, noon)
 	cached, plain := newQuerier(t, w, nil), newQuerier(t, w, func(c *query.Config) { c.CacheBytes = -1 })
 	var all []querytest.Record
@@ -255,7 +255,7 @@ func TestRowsThatCorrectThoseThatCameBefore(t *testing.T) {
 			at = at.Add(-time.Minute)
 		}
 		all = append(all, record(i, "d0", at, float("a", float64(i))))
-		w.Heads.Become(store.PartitionHead{Stream: 1, Position: i + 1, Owner: 1}, all...)
+		w.Heads.SetOnly(store.PartitionHead{Stream: 1, Position: i + 1, Owner: 1}, all...)
 		ask := query.Request{Tenant: "acme", Metrics: []string{"a"},
 			Range: telemetry.Range{From: noon.UnixMilli(), To: noon.Add(4 * time.Hour).UnixMilli()}}
 		want, _ := samplesOf(t, plain, ask)
@@ -282,7 +282,7 @@ func (f *forgetful) Heads(ctx context.Context, r store.HeadRequest) ([]store.Par
 }
 
 // An answer that begins above other rows than those that are known is no complete one.
-func TestHeadsThatLeaveOutTooMuch(t *testing.T) {
+func TestHeadOmitsUnknownRows(t *testing.T) {
 	w := querytest.New(t, noon)
 	heads := &forgetful{truthful: w.Heads}
 	q := newQuerier(t, w, func(c *query.Config) { c.Heads = heads })
@@ -291,7 +291,7 @@ func TestHeadsThatLeaveOutTooMuch(t *testing.T) {
 		heads.by = i / 2 // of two records that came
 		all = append(all, record(2*i, "d0", noon.Add(time.Duration(2*i)*time.Minute), float("a", 1)),
 			record(2*i+1, "d0", noon.Add(time.Duration(2*i+1)*time.Minute), float("a", 2)))
-		w.Heads.Become(store.PartitionHead{Stream: 1, Position: 2*i + 2, Owner: 1}, all...)
+		w.Heads.SetOnly(store.PartitionHead{Stream: 1, Position: 2*i + 2, Owner: 1}, all...)
 		_, res := samplesOf(t, q, query.Request{Tenant: "acme", Metrics: []string{"a"},
 			Range: telemetry.Range{From: noon.UnixMilli(), To: noon.Add(4 * time.Hour).UnixMilli()}})
 		require.Equal(t, i < 2, res.Complete, "%d: %v", i, res.Incomplete)

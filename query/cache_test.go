@@ -39,7 +39,7 @@ func seriesOf(t *testing.T, q *query.Querier, r query.Request) (lines []string, 
 }
 
 // What was read before is not read again: only what was stored since, give or take the clocks.
-func TestOnlyWhatIsNewIsRead(t *testing.T) {
+func TestCacheReadsOnlyNewChunks(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1", "m2"}, 3, 2)
 	registry := prometheus.NewRegistry()
@@ -84,7 +84,7 @@ func TestOnlyWhatIsNewIsRead(t *testing.T) {
 
 // A document that was put in the place of another is another one, by its ETag; one that is gone, or has expired, is not
 // answered for ever.
-func TestWhatIsReplacedOrGone(t *testing.T) {
+func TestCacheDropsReplacedAndDeletedChunks(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1"}, 1, 2)
 	w.Heads.Forget()
@@ -135,7 +135,7 @@ func TestWhatIsReplacedOrGone(t *testing.T) {
 }
 
 // A container that is dropped takes what is known of it along.
-func TestADroppedContainerIsForgotten(t *testing.T) {
+func TestCacheDropsDeletedContainer(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1"}, 1, 2)
 	q := newQuerier(t, w, nil)
@@ -151,7 +151,7 @@ func TestADroppedContainerIsForgotten(t *testing.T) {
 
 // Whatever is stored, whenever and for which time, asked in whatever order: with what was read before an answer is what
 // it is without.
-func TestAnswersFromTheCache(t *testing.T) {
+func TestCacheAnswersMatchStore(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 7))
@@ -203,7 +203,7 @@ func TestAnswersFromTheCache(t *testing.T) {
 
 // Equal queries that run at the same time read once, or twice where the first has begun to read before the second was
 // asked; and none misses what was stored before it was asked.
-func TestEqualQueriesAreReadOnce(t *testing.T) {
+func TestCacheSharesReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
 		days(w, []string{"m1"}, 1, 2)
@@ -248,7 +248,7 @@ func TestEqualQueriesAreReadOnce(t *testing.T) {
 }
 
 // Who reads for others may go: one of them reads then. And the store is not read for nobody.
-func TestWhoReadsForOthersMayGo(t *testing.T) {
+func TestCacheSharedReadSurvivesCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
 		days(w, []string{"m1"}, 1, 2)
@@ -287,7 +287,7 @@ func TestWhoReadsForOthersMayGo(t *testing.T) {
 }
 
 // A query of a short range does not wait while a much longer one of the same key is read.
-func TestAShortRangeDoesNotWaitForALongOne(t *testing.T) {
+func TestCacheShortRangeDoesNotWaitForLongOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
 		days(w, []string{"m1"}, 3, 2)
@@ -324,7 +324,7 @@ func TestAShortRangeDoesNotWaitForALongOne(t *testing.T) {
 
 // Who waits to read a short range does not read a long one for others that have come to wait too, under limits of its
 // own.
-func TestAShortRangeDoesNotBecomeALongOne(t *testing.T) {
+func TestCacheShortRangeIsNotWidened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
 		days(w, []string{"m1"}, 3, 2)
@@ -362,7 +362,7 @@ func TestAShortRangeDoesNotBecomeALongOne(t *testing.T) {
 }
 
 // A long read that nobody waits for any more before it has begun does not keep others from what is known.
-func TestALongRangeThatNobodyWaitsForIsForgotten(t *testing.T) {
+func TestCacheDropsRangeNobodyWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
 		days(w, []string{"m1"}, 3, 2)
@@ -410,7 +410,7 @@ func (f scanner) Scan(ctx context.Context, s store.Scan, yield func([]byte) erro
 }
 
 // A query of its own limits does not fail those who wait for it.
-func TestALimitIsOnesOwn(t *testing.T) {
+func TestCacheLimitErrorIsNotShared(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1", "m2", "m3"}, 2, 50)
 	q := newQuerier(t, w, func(c *query.Config) { c.MemoryBytes, c.TotalMemoryBytes = 24<<10, 10<<20 })

@@ -20,8 +20,8 @@ import (
 type Known struct {
 	querier *Querier
 	tenant  string
-	copy    *control.Copy
-	news    *catalog.Index // of the devices that heads tell of: all that is known of each
+	stored  *control.CatalogCopy
+	updates *catalog.Index // of the devices that heads tell of: all that is known of each
 	version uint64
 	gap     error
 }
@@ -30,7 +30,7 @@ type Known struct {
 // have learnt something since it was read. Errors are ErrUnavailable and the context's.
 func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 	began := q.cfg.Now()
-	news, gap := q.cfg.Heads.News(ctx, tenant)
+	news, gap := q.cfg.Heads.CatalogUpdates(ctx, tenant)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -38,19 +38,19 @@ func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 	if v, ok := q.versions.of(tenant); !ok || v != news.Version || gap != nil {
 		since = began
 	}
-	held, err := q.devices.Copy(ctx, tenant, since)
+	held, err := q.devices.Get(ctx, tenant, since)
 	if err != nil {
 		return nil, read.Unavailable(ctx, "read the catalog", err)
 	}
 	if gap == nil {
 		q.versions.set(tenant, news.Version)
 	}
-	k := &Known{querier: q, tenant: tenant, copy: held, version: news.Version, gap: gap, news: catalog.NewIndex()}
+	k := &Known{querier: q, tenant: tenant, stored: held, version: news.Version, gap: gap, updates: catalog.NewIndex()}
 	var merged []catalog.Entry
 	held.Use(func(x *catalog.Index) {
-		for _, n := range catalog.United(news.Devices) {
+		for _, n := range catalog.MergeEntries(news.Devices) {
 			for i := range n.Tags { // what a head has seen is newer than what the catalog says
-				n.Tags[i].Told = x.Told() + 1
+				n.Tags[i].Updated = x.Updated() + 1
 			}
 			if e, ok := x.Entry(n.Device); ok {
 				e.Merge(n)
@@ -59,24 +59,24 @@ func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 			merged = append(merged, n)
 		}
 	})
-	k.news.Add(catalog.Page{Entries: merged})
+	k.updates.Add(catalog.Page{Entries: merged})
 	return k, nil
 }
 
-// versions is which news heads had before the copies of catalogs were read.
-type versions struct {
+// updateVersions is which news heads had before the copies of catalogs were read.
+type updateVersions struct {
 	mu   sync.Mutex // guards below
 	seen map[string]uint64
 }
 
-func (v *versions) of(tenant string) (version uint64, ok bool) {
+func (v *updateVersions) of(tenant string) (version uint64, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	version, ok = v.seen[tenant]
 	return version, ok
 }
 
-func (v *versions) set(tenant string, version uint64) {
+func (v *updateVersions) set(tenant string, version uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.seen == nil {
@@ -94,16 +94,16 @@ func (k *Known) Gap() []string {
 	return []string{"what ingesters know of new devices: " + k.gap.Error()}
 }
 
-// Moved reports whether heads have learnt something of the tenant's devices since Known was called, or can't tell.
-func (k *Known) Moved(ctx context.Context) bool {
-	news, err := k.querier.cfg.Heads.News(ctx, k.tenant)
+// Changed reports whether heads have learnt something of the tenant's devices since Known was called, or can't tell.
+func (k *Known) Changed(ctx context.Context) bool {
+	news, err := k.querier.cfg.Heads.CatalogUpdates(ctx, k.tenant)
 	return err != nil || k.gap != nil || news.Version != k.version
 }
 
 // Entry is what is known of a device.
 func (k *Known) Entry(device string) (e catalog.Entry, ok bool) {
-	if e, ok = k.news.Entry(device); !ok {
-		k.copy.Use(func(x *catalog.Index) { e, ok = x.Entry(device) })
+	if e, ok = k.updates.Entry(device); !ok {
+		k.stored.Use(func(x *catalog.Index) { e, ok = x.Entry(device) })
 	}
 	return e, ok
 }
@@ -127,20 +127,20 @@ func (k *Known) Select(matchers []catalog.Matcher) (devices []string) {
 // selected calls use with the devices for which all matchers hold, as the catalog has them and as heads do: no device
 // is in both.
 func (k *Known) selected(matchers []catalog.Matcher, use func(stored, news *catalog.Set)) {
-	k.copy.Use(func(x *catalog.Index) {
+	k.stored.Use(func(x *catalog.Index) {
 		parts := min(runtime.GOMAXPROCS(0), max(1, x.Blocks()/16))
 		sets := make([]*catalog.Set, parts)
-		asked := x.Ask(matchers)
+		asked := x.Compile(matchers)
 		var looked sync.WaitGroup
 		for i := range parts {
 			looked.Go(func() { sets[i] = asked.Select(x.Blocks()*i/parts, x.Blocks()*(i+1)/parts) })
 		}
 		looked.Wait()
 		for _, s := range sets[1:] {
-			sets[0].Unite(s)
+			sets[0].Union(s)
 		}
-		sets[0].Without(k.news)
-		use(sets[0], k.news.Select(matchers, 0, k.news.Blocks()))
+		sets[0].Without(k.updates)
+		use(sets[0], k.updates.Select(matchers, 0, k.updates.Blocks()))
 	})
 }
 
@@ -154,7 +154,7 @@ func (k *Known) after(matchers []catalog.Matcher, device string, limit int) (out
 }
 
 // Found is the devices that Find has found. It is of use only as long as that runs.
-type Found struct{ stored, news *catalog.Set }
+type Found struct{ stored, updates *catalog.Set }
 
 // timesLag is how far what the catalog says of a device that goes on reporting may be behind.
 const timesLag = 8 * 24 * time.Hour
@@ -165,21 +165,21 @@ func (k *Known) Find(matchers []catalog.Matcher, metrics func([]catalog.Metric) 
 	use func(Found)) {
 	k.selected(matchers, func(stored, news *catalog.Set) {
 		stored.During(r.From-timesLag.Milliseconds(), r.To)
-		stored.Having(metrics)
-		news.Having(metrics)
+		stored.KeepMetrics(metrics)
+		news.KeepMetrics(metrics)
 		use(Found{stored, news})
 	})
 }
 
 // Devices is their ids, in order.
 func (f Found) Devices() []string {
-	out := append(f.stored.Devices(), f.news.Devices()...)
+	out := append(f.stored.Devices(), f.updates.Devices()...)
 	slices.Sort(out)
 	return out
 }
 
 // Shapes is what metrics they have, and what labels their readings, each combination once or twice.
-func (f Found) Shapes() []catalog.Shape { return append(f.stored.Shapes(), f.news.Shapes()...) }
+func (f Found) Shapes() []catalog.Shape { return append(f.stored.Shapes(), f.updates.Shapes()...) }
 
 // All calls visit with each of them, in no order, until it returns false.
 func (f Found) All(visit func(catalog.Entry) bool) {
@@ -188,13 +188,13 @@ func (f Found) All(visit func(catalog.Entry) bool) {
 		more = more && visit(e)
 		return more
 	}
-	f.stored.All(each)
-	f.news.All(each)
+	f.stored.Each(each)
+	f.updates.Each(each)
 }
 
 // TagNames is the names of their tags, in order; not of those that are empty everywhere.
 func (f Found) TagNames() (out []string) {
-	for _, c := range f.stored.Tags(f.news) {
+	for _, c := range f.stored.Tags(f.updates) {
 		if c.Values > 1 || len(f.TagValues(c.Name)) > 0 {
 			out = append(out, c.Name)
 		}
@@ -204,7 +204,7 @@ func (f Found) TagNames() (out []string) {
 
 // TagValues is the values of a tag that are not empty, in order.
 func (f Found) TagValues(tag string) (out []string) {
-	for _, c := range facet(f.stored, f.news, tag, math.MaxInt).Values {
+	for _, c := range facet(f.stored, f.updates, tag, math.MaxInt).Values {
 		if c.Name != "" {
 			out = append(out, c.Name)
 		}

@@ -26,7 +26,7 @@ func head(partition int32, stream uint32, position, caughtUp int64) store.Partit
 }
 
 // An answer is complete only if for every partition a head answers that has read far enough (R3).
-func TestWhenAnAnswerIsComplete(t *testing.T) {
+func TestComplete(t *testing.T) {
 	type step struct {
 		heads   []store.PartitionHead
 		failing error // of the heads
@@ -156,7 +156,7 @@ func TestWhenAnAnswerIsComplete(t *testing.T) {
 	}
 }
 
-func TestAStrictQueryWaits(t *testing.T) {
+func TestStrictWaitsForLogEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
 		w.Tenant("acme")
@@ -173,7 +173,7 @@ func TestAStrictQueryWaits(t *testing.T) {
 		require.True(t, res.Complete, "%v", res.Incomplete)
 		require.Len(t, rows, 1)
 		require.InDelta(t, 3, time.Since(began).Seconds(), 0.38, "a pause is at most 375 ms")
-		asked := w.Heads.Asked()
+		asked := w.Heads.Requests()
 		require.Less(t, len(asked), 40)
 		for i, r := range asked {
 			require.Equal(t, i < len(asked)-1, r.Range.Empty(), "positions are asked for without rows")
@@ -201,7 +201,7 @@ func TestAStrictQueryWaits(t *testing.T) {
 
 // An answer that another one overtakes is as complete as it would be alone: neither is earlier than the other. What is
 // asked afterwards is held to the one that reaches further.
-func TestAnAnswerThatIsOvertaken(t *testing.T) {
+func TestCompleteAfterConcurrentAnswer(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Tenant("acme")
 	w.Log.Set(6)
@@ -222,7 +222,7 @@ func TestAnAnswerThatIsOvertaken(t *testing.T) {
 	require.NotEmpty(t, answers(6), "it reaches less than what was answered before")
 }
 
-func TestTheLogIsNotAskedAtEachQuery(t *testing.T) {
+func TestLogEndsAreCached(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Tenant("acme")
 	w.Log.Set(1)

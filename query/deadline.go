@@ -72,7 +72,7 @@ func (q *Querier) timedOut(ctx context.Context, err error) error {
 	return while
 }
 
-// silentEvery is how often it is logged that the store does not answer: every query finds out.
+// headErrorsEvery is how often it is logged that the store does not answer: every query finds out.
 const silentEvery = 10 * time.Second
 
 // deadlineKey is the key of the deadline of a query that streams its answer, in a context.

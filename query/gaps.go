@@ -24,9 +24,9 @@ type GapsRequest struct {
 	Sequence       string        // metric that has the number of each of the device's messages; empty: none has
 }
 
-// Case reads what is known of a device: whole days, so that chains can be held against themselves. What was refused is
+// Evidence reads what is known of a device: whole days, so that chains can be held against themselves. What was refused is
 // left to the caller. Errors are those of Readings.
-func (q *Querier) Case(ctx context.Context, r GapsRequest) (c gaps.Case, res Result, err error) {
+func (q *Querier) Evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence, res Result, err error) {
 	err = q.Admit(ctx, r.Tenant, func(ctx context.Context) error {
 		c, res, err = q.evidence(ctx, r)
 		return err
@@ -34,32 +34,32 @@ func (q *Querier) Case(ctx context.Context, r GapsRequest) (c gaps.Case, res Res
 	return c, res, err
 }
 
-func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Case, res Result, err error) {
+func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence, res Result, err error) {
 	now := q.cfg.Now().UnixMilli()
 	r.Range.To = min(r.Range.To, now+1)
-	c = gaps.Case{Range: r.Range, Expect: r.Expect, Known: -1}
+	c = gaps.Evidence{Range: r.Range, Expect: r.Expect, Known: -1}
 	if r.Range.Empty() {
 		return c, Result{Complete: true}, nil
 	}
 	days := telemetry.Range{From: telemetry.DayOf(r.Range.From).Start(), To: telemetry.DayOf(r.Range.To - 1).End()}
-	tenant, _ := q.cfg.Directory.View().Tenant(r.Tenant)
+	tenant, _ := q.cfg.Directory.Snapshot().Tenant(r.Tenant)
 	c.Expired = func(day telemetry.Day) bool { return tenant.Expired(day, now) }
 	var all []merge.Present
-	var lacking []read.Lack
-	err = q.observed(ctx, "gaps", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
-		if err := q.known(ctx, r, &c); err != nil {
+	var lacking []read.MissingChunks
+	err = q.admitAndObserve(ctx, "gaps", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
+		if err := q.fillFirstSeen(ctx, r, &c); err != nil {
 			return err
 		}
 		// Nobody is to blame for what is in Kafka by now: an ingester may be far behind without having been restarted.
-		under := q.underway(read.Request{Tenant: r.Tenant, Devices: []string{r.Device}, Range: days, Strict: true})
-		defer under.Close()
-		sink := merge.NewPresence(merge.Config{Range: days, Memory: under.Memory})
-		err := under.Explain(under.Run(ctx, sink))
-		res = Result{Complete: err == nil && under.Incomplete() == nil, Incomplete: under.Incomplete(), Stats: under.Stats()}
+		reading := q.newQuery(read.Request{Tenant: r.Tenant, Devices: []string{r.Device}, Range: days, Strict: true})
+		defer reading.Close()
+		sink := merge.NewPresence(merge.Config{Range: days, Memory: reading.Memory})
+		err := reading.Explain(reading.Run(ctx, sink))
+		res = Result{Complete: err == nil && reading.Incomplete() == nil, Incomplete: reading.Incomplete(), Stats: reading.Stats()}
 		res.Stats.RequestUnits = spent.Read().RUs
-		q.metrics.answered(res, under.Memory.Peak())
-		all, lacking = sink.All(), under.Lacking()
-		c.Unread, c.Waits = strings.Join(under.Unread(), "; "), waits(under.Waits(), all)
+		q.metrics.answered(res, reading.Memory.Peak())
+		all, lacking = sink.All(), reading.MissingChunks()
+		c.Unread, c.Deferrals = strings.Join(reading.Unread(), "; "), deferrals(reading.Deferrals(), all)
 		return err
 	})
 	if err != nil {
@@ -84,8 +84,8 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Case, res
 	return c, res, err
 }
 
-// known finds out since when the device is known.
-func (q *Querier) known(ctx context.Context, r GapsRequest, c *gaps.Case) error {
+// fillFirstSeen finds out since when the device is known.
+func (q *Querier) fillFirstSeen(ctx context.Context, r GapsRequest, c *gaps.Evidence) error {
 	k, err := q.Known(ctx, r.Tenant)
 	if err != nil {
 		return err
@@ -96,13 +96,13 @@ func (q *Querier) known(ctx context.Context, r GapsRequest, c *gaps.Case) error 
 	return nil
 }
 
-// waits is what waits of a device: where the tenant waits as a whole, it may be among those if its readings came that
+// deferrals is what waits of a device: where the tenant waits as a whole, it may be among those if its readings came that
 // way before, or are not known to have come any.
-func waits(all []read.Wait, present []merge.Present) (out []gaps.Wait) {
+func deferrals(all []read.Deferral, present []merge.Present) (out []gaps.Deferral) {
 	for _, w := range all {
 		came := func(p merge.Present) bool { return p.Source.Partition == w.Partition }
 		if w.Device != "" || len(present) == 0 || slices.ContainsFunc(present, came) {
-			out = append(out, gaps.Wait{Since: w.Since, Detail: w.HeadWait.String()})
+			out = append(out, gaps.Deferral{Since: w.Since, Detail: w.HeadDeferral.String()})
 		}
 	}
 	return out
@@ -139,7 +139,7 @@ func stretches(all []merge.Present) (out []gaps.Stretch) {
 }
 
 // breaks are where chains lack chunks. Of a day whose retention is over chunks go one by one.
-func breaks(all []merge.Present, lacking []read.Lack, tenant control.Tenant, now int64) (out []gaps.Break) {
+func breaks(all []merge.Present, lacking []read.MissingChunks, tenant control.Tenant, now int64) (out []gaps.Break) {
 	type chain struct {
 		day       telemetry.Day
 		stream    uint32

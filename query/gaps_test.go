@@ -42,14 +42,14 @@ func trail(w *querytest.World, n int) (begins []int64) {
 
 func verdicts(t *testing.T, q *query.Querier, r telemetry.Range) []gaps.Gap {
 	t.Helper()
-	c, _, err := q.Case(t.Context(), query.GapsRequest{Tenant: "acme", Device: "m1", Range: r})
+	c, _, err := q.Evidence(t.Context(), query.GapsRequest{Tenant: "acme", Device: "m1", Range: r})
 	require.NoError(t, err)
-	return gaps.Judge(c).Gaps
+	return gaps.Diagnose(c).Gaps
 }
 
 // A chunk that is not answered is an alarm where its readings must lie, wherever in its chain it stands, and blames the
 // device for no other hole of that day.
-func TestAMissingChunkIsNotTheDevicesFault(t *testing.T) {
+func TestGapsMissingChunk(t *testing.T) {
 	for missing := range uint32(4) {
 		w := querytest.New(t, noon)
 		w.Tenant("acme")
@@ -77,15 +77,15 @@ func TestAMissingChunkIsNotTheDevicesFault(t *testing.T) {
 }
 
 // Days whose retention is over are not held against anybody, nor is what is missing before a device was there.
-func TestGapsOfDaysThatHaveExpired(t *testing.T) {
+func TestGapsExpiredDays(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents, Retention: 24 * time.Hour,
 		Now: func() time.Time { return w.Now }})
 	w.Tenant("acme")
 	begins := trail(w, 2)
-	known := controltest.Said("m1", nil, "v")
+	known := controltest.Entry("m1", nil, "v")
 	known.First, known.Last = begins[0]-10*telemetry.DayMillis, begins[1]
-	w.Catalog.Tell("acme", known)
+	w.Catalog.AddPage("acme", known)
 	q := newQuerier(t, w, func(c *query.Config) { c.Log, c.Directory = w.Log, w.Directory })
 	all := verdicts(t, q, telemetry.Range{From: noon.UnixMilli() - 4*telemetry.DayMillis, To: noon.UnixMilli()})
 	require.Equal(t, gaps.Expired, all[0].Verdict)
@@ -99,7 +99,7 @@ func TestGapsOfDaysThatHaveExpired(t *testing.T) {
 
 // What is in Kafka when the question is asked and no ingester has read yet is not the device's fault, also where the
 // ingester has run for long and is behind; nor is anybody blamed where nobody knows how far the log reaches.
-func TestWhatIsInKafkaStillIsNotTheDevicesFault(t *testing.T) {
+func TestGapsUnreadLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // it is waited for
 		w := querytest.New(t, noon)
 		w.Tenant("acme")
@@ -107,9 +107,9 @@ func TestWhatIsInKafkaStillIsNotTheDevicesFault(t *testing.T) {
 		q := newQuerier(t, w, func(c *query.Config) { c.Log = w.Log })
 		r := telemetry.Range{From: begins[0], To: noon.UnixMilli()}
 		told := func() (out []gaps.Verdict, complete bool) {
-			c, res, err := q.Case(t.Context(), query.GapsRequest{Tenant: "acme", Device: "m1", Range: r})
+			c, res, err := q.Evidence(t.Context(), query.GapsRequest{Tenant: "acme", Device: "m1", Range: r})
 			require.NoError(t, err)
-			for _, g := range gaps.Judge(c).Gaps {
+			for _, g := range gaps.Diagnose(c).Gaps {
 				out = append(out, g.Verdict)
 			}
 			return out, res.Complete
@@ -145,7 +145,7 @@ func (h brokenOff) Heads(ctx context.Context, r store.HeadRequest) ([]store.Part
 }
 
 // What an ingester holds and does not answer is not the device's fault either.
-func TestWhatAHeadDoesNotAnswerIsNotTheDevicesFault(t *testing.T) {
+func TestGapsHeadError(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Tenant("acme")
 	begins := trail(w, 1)

@@ -24,11 +24,11 @@ func (q *Querier) Latest(ctx context.Context, r Request, emit func(Last) error) 
 		finish: func(ctx context.Context) error { return latest.Each(streamed(ctx, emit)) }})
 }
 
-// latestLooks is how far Nearest looks back, look by look.
-var latestLooks = []time.Duration{time.Hour, 24 * time.Hour, 31 * 24 * time.Hour}
+// latestLookBacks is how far Nearest looks back, look by look.
+var latestLookBacks = []time.Duration{time.Hour, 24 * time.Hour, 31 * 24 * time.Hour}
 
-// LongestLook is how far Nearest looks back at most.
-const LongestLook = 31 * 24 * time.Hour
+// LongestLookBack is how far Nearest looks back at most.
+const LongestLookBack = 31 * 24 * time.Hour
 
 // Nearest is Latest for a request that has the end of a range alone, and names its devices: it looks back an hour, and
 // further only for what is not found, of each device all metrics that are named, or any. Once a metric of a device is
@@ -39,9 +39,9 @@ func (q *Querier) Nearest(ctx context.Context, r Request, emit func(Last) error)
 		sum Result
 	)
 	err := q.Admit(ctx, r.Tenant, func(ctx context.Context) error {
-		missing := unmet(distinct(r.Devices), distinct(r.Metrics))
+		missing := newWantedMetrics(distinct(r.Devices), distinct(r.Metrics))
 		to := r.Range.To
-		for _, look := range latestLooks {
+		for _, look := range latestLookBacks {
 			asked := r
 			asked.Range.From, asked.Range.To = max(0, r.Range.To-look.Milliseconds()), to
 			asked.Devices, asked.Metrics = missing.ask(r.Metrics)
@@ -96,11 +96,11 @@ func (r *Result) add(x Result) {
 	}
 }
 
-// wants is the metrics that are still to be found, by device; "" stands for any.
-type wants map[string]map[string]bool
+// wantedMetrics is the metrics that are still to be found, by device; "" stands for any.
+type wantedMetrics map[string]map[string]bool
 
-func unmet(devices, metrics []string) wants {
-	w := make(wants, len(devices))
+func newWantedMetrics(devices, metrics []string) wantedMetrics {
+	w := make(wantedMetrics, len(devices))
 	for _, d := range devices {
 		w[d] = make(map[string]bool)
 		for _, m := range metrics {
@@ -113,8 +113,8 @@ func unmet(devices, metrics []string) wants {
 	return w
 }
 
-func (w wants) clone() wants {
-	out := make(wants, len(w))
+func (w wantedMetrics) clone() wantedMetrics {
+	out := make(wantedMetrics, len(w))
 	for d, m := range w {
 		out[d] = make(map[string]bool)
 		for metric := range m {
@@ -124,9 +124,9 @@ func (w wants) clone() wants {
 	return out
 }
 
-func (w wants) has(device, metric string) bool { return w[device][""] || w[device][metric] }
+func (w wantedMetrics) has(device, metric string) bool { return w[device][""] || w[device][metric] }
 
-func (w wants) met(device, metric string) {
+func (w wantedMetrics) met(device, metric string) {
 	delete(w[device], "")
 	delete(w[device], metric)
 	if len(w[device]) == 0 {
@@ -135,7 +135,7 @@ func (w wants) met(device, metric string) {
 }
 
 // ask is what to ask for next.
-func (w wants) ask(metrics []string) (devices, of []string) {
+func (w wantedMetrics) ask(metrics []string) (devices, of []string) {
 	seen := make(map[string]bool)
 	for d, m := range w {
 		devices = append(devices, d)

@@ -41,7 +41,7 @@ func asked(into *[]string) func(query.Last) error {
 }
 
 // The newest values are the last ones of the series, however these are cut, resent and overlapped.
-func TestLatestIsTheLastOfEachSeries(t *testing.T) {
+func TestLatestMatchesModel(t *testing.T) {
 	for seed := range seeds(6) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 55))
@@ -61,7 +61,7 @@ func TestLatestIsTheLastOfEachSeries(t *testing.T) {
 }
 
 // Nearest finds each metric of each device that has a value in the longest look, and none but newest values.
-func TestNearestLooksBackAsFarAsItHasTo(t *testing.T) {
+func TestNearestLooksBackStepwise(t *testing.T) {
 	found := 0
 	for seed := range uint64(6) {
 		rnd := rand.New(rand.NewPCG(seed, 56))
@@ -74,7 +74,7 @@ func TestNearestLooksBackAsFarAsItHasTo(t *testing.T) {
 			}
 			r.Descending, r.Limit = false, 0
 			r.Range.To = modelStart.UnixMilli() + rnd.Int64N((modelDays+5)*telemetry.DayMillis)
-			r.Range.From = max(0, r.Range.To-query.LongestLook.Milliseconds())
+			r.Range.From = max(0, r.Range.To-query.LongestLookBack.Milliseconds())
 			var got []string
 			_, err := q.Nearest(t.Context(), r, asked(&got))
 			require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestNearestLooksBackAsFarAsItHasTo(t *testing.T) {
 }
 
 // The newest value of a few devices that report costs a query for each key, and decodes one chunk for each.
-func TestTheNewestValueIsCheap(t *testing.T) {
+func TestLatestDecodesFewChunks(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1", "m2"}, 20, 50)
 	q := newQuerier(t, w, func(c *query.Config) { c.CacheBytes = -1 })

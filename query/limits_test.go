@@ -19,7 +19,7 @@ import (
 
 // Many named devices over many months are asked for by slot: neither their number of queries nor the memory of their
 // plan is that of devices times months.
-func TestManyNamedDevices(t *testing.T) {
+func TestManyNamedDevicesAreGrouped(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Heads.Set(head(0, 1, 9, 0))
 	for m := range 24 {
@@ -51,7 +51,7 @@ func TestManyNamedDevices(t *testing.T) {
 }
 
 // A query that costs too much ends, and says what to narrow.
-func TestRequestUnitsAreBounded(t *testing.T) {
+func TestMaxRUs(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1", "m2"}, 3, 2)
 	for units, fails := range map[float64]bool{2: true, 11: true, 12: false} { // 3 RU a scan, four slots
@@ -73,7 +73,7 @@ func TestRequestUnitsAreBounded(t *testing.T) {
 }
 
 // What heads hold counts as what the store answers does, and what all queries hold together is bounded.
-func TestMemoryOfTheProcess(t *testing.T) {
+func TestTotalMemoryLimit(t *testing.T) {
 	w := querytest.New(t, noon)
 	var records []querytest.Record
 	for i := range 2000 {
@@ -97,7 +97,7 @@ func TestMemoryOfTheProcess(t *testing.T) {
 }
 
 // A query whose caller has gone does not go on with what heads hold.
-func TestHeadsAreLeftWhenTheCallerHasGone(t *testing.T) {
+func TestCancelEndsHeadRead(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Heads.Set(head(0, 1, 9, 0), record(1, "m1", noon.Add(-time.Minute), float("x", 1)),
 		record(2, "m2", noon.Add(-time.Minute), float("x", 1)))
@@ -141,12 +141,12 @@ func (c *counting) Devices(ctx context.Context, r store.ListRequest) ([]store.He
 	return c.inner.Devices(ctx, r)
 }
 
-func (c *counting) News(ctx context.Context, tenant string) (store.HeadNews, error) {
-	return c.inner.News(ctx, tenant)
+func (c *counting) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUpdates, error) {
+	return c.inner.CatalogUpdates(ctx, tenant)
 }
 
 // The queries of one tenant wait for each other, not those of others for them.
-func TestQueriesTakeTurns(t *testing.T) {
+func TestAdmissionIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
 		for i, tenant := range []string{"loud", "acme"} {
@@ -200,7 +200,7 @@ func TestQueriesTakeTurns(t *testing.T) {
 }
 
 // Who waits in vain, or goes, leaves the line.
-func TestWaitingInVain(t *testing.T) {
+func TestAdmissionTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
 		w.Heads.Set(head(0, 1, 9, 0), record(1, "m1", noon.Add(-time.Minute), float("x", 1)))

@@ -49,7 +49,7 @@ func (s *Search) matchers() []catalog.Matcher {
 // Devices lists the first devices that a search finds, by id. Errors are ErrUnavailable, ErrBusy and the context's.
 func (q *Querier) Devices(ctx context.Context, s Search) (out []Device, list List, err error) {
 	var entries []catalog.Entry
-	err = q.observed(ctx, "devices", s.Tenant, func(ctx context.Context, _ *store.Meter) (err error) {
+	err = q.admitAndObserve(ctx, "devices", s.Tenant, func(ctx context.Context, _ *store.Meter) (err error) {
 		entries, list, err = q.entries(ctx, s)
 		return err
 	})
@@ -64,7 +64,7 @@ func (q *Querier) Devices(ctx context.Context, s Search) (out []Device, list Lis
 
 // Metrics lists the first metrics whose name begins with prefix, by name. Errors are those of Devices.
 func (q *Querier) Metrics(ctx context.Context, tenant, prefix string, limit int) (out []Metric, list List, err error) {
-	err = q.observed(ctx, "metrics", tenant, func(ctx context.Context, _ *store.Meter) error {
+	err = q.admitAndObserve(ctx, "metrics", tenant, func(ctx context.Context, _ *store.Meter) error {
 		k, err := q.listed(ctx, tenant)
 		if err == nil {
 			out, list.Incomplete = k.Metrics(nil), k.Gap()
@@ -159,7 +159,7 @@ type Facet struct {
 // search's limit. Without tags it is all that any of the devices has. Errors are those of Devices.
 func (q *Querier) Facets(ctx context.Context, s Search, tags []string) (
 	out []Facet, devices int, list List, err error) {
-	err = q.observed(ctx, "facets", s.Tenant, func(ctx context.Context, _ *store.Meter) error {
+	err = q.admitAndObserve(ctx, "facets", s.Tenant, func(ctx context.Context, _ *store.Meter) error {
 		k, err := q.listed(ctx, s.Tenant)
 		if err != nil {
 			return err
@@ -222,7 +222,7 @@ type Cardinality struct {
 // Cardinality tells what there is the most of, of each kind as many as the limit says. Errors are those of Devices.
 func (q *Querier) Cardinality(ctx context.Context, s Search) (out Cardinality, err error) {
 	out.Tenant = s.Tenant
-	err = q.observed(ctx, "cardinality", s.Tenant, func(ctx context.Context, _ *store.Meter) error {
+	err = q.admitAndObserve(ctx, "cardinality", s.Tenant, func(ctx context.Context, _ *store.Meter) error {
 		k, err := q.listed(ctx, s.Tenant)
 		if err != nil {
 			return err

@@ -19,9 +19,9 @@ type metrics struct {
 	documents    prometheus.Counter
 	rows         prometheus.Counter
 	headRows     prometheus.Counter
-	lanes        *prometheus.CounterVec
-	laneQueries  prometheus.Counter
-	laneSaved    prometheus.Counter
+	rollups      *prometheus.CounterVec
+	rollupReads  prometheus.Counter
+	rollupSaved  prometheus.Counter
 	incomplete   prometheus.Counter
 	timeouts     *prometheus.CounterVec
 	memory       prometheus.Histogram
@@ -52,13 +52,13 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Name: "binnacle_query_rows_total", Help: "Rows answered."}),
 		headRows: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_head_rows_total", Help: "Rows taken from ingesters' memory, before merging."}),
-		lanes: f.NewCounterVec(prometheus.CounterOpts{
+		rollups: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "binnacle_query_lane_documents_total",
 			Help: "Documents of lanes of answers, by whether they were read before (hit) or for this answer (miss)."},
 			[]string{"result"}),
-		laneQueries: f.NewCounter(prometheus.CounterOpts{
+		rollupReads: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_lane_reads_total", Help: "Reads that lanes have answered a part of."}),
-		laneSaved: f.NewCounter(prometheus.CounterOpts{
+		rollupSaved: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_lane_saved_request_units_total",
 			Help: "Request units that chunks in the place of lanes would have cost, as estimated from earlier reads."}),
 		incomplete: f.NewCounter(prometheus.CounterOpts{
@@ -79,11 +79,11 @@ const maxTenants = 256
 
 // charged counts what a request for a tenant has cost.
 func (m *metrics) charged(tenant string, rus float64) {
-	m.of(tenant, func(tenant string) { m.requestUnits.WithLabelValues(tenant).Add(rus) })
+	m.forTenant(tenant, func(tenant string) { m.requestUnits.WithLabelValues(tenant).Add(rus) })
 }
 
-// of counts something of a tenant.
-func (m *metrics) of(tenant string, count func(tenant string)) {
+// forTenant counts something of a tenant.
+func (m *metrics) forTenant(tenant string, count func(tenant string)) {
 	m.tenants.Use(tenant, count, func(tenant string) {
 		m.requestUnits.DeleteLabelValues(tenant)
 		m.refused.DeleteLabelValues(tenant)
@@ -102,11 +102,11 @@ func (m *metrics) observe(kind string, took time.Duration, err error) {
 func (m *metrics) answered(r Result, peak int64) {
 	m.documents.Add(float64(r.Stats.Documents))
 	m.headRows.Add(float64(r.Stats.HeadRows))
-	if r.Stats.Lanes+r.Stats.LanesCached > 0 {
-		m.laneQueries.Inc()
-		m.lanes.WithLabelValues("miss").Add(float64(r.Stats.Lanes))
-		m.lanes.WithLabelValues("hit").Add(float64(r.Stats.LanesCached))
-		m.laneSaved.Add(r.Stats.LanesSaved)
+	if r.Stats.Rollups+r.Stats.RollupsCached > 0 {
+		m.rollupReads.Inc()
+		m.rollups.WithLabelValues("miss").Add(float64(r.Stats.Rollups))
+		m.rollups.WithLabelValues("hit").Add(float64(r.Stats.RollupsCached))
+		m.rollupSaved.Add(r.Stats.RollupsSaved)
 	}
 	m.memory.Observe(float64(peak))
 	if !r.Complete {

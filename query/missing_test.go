@@ -32,7 +32,7 @@ func without(t *testing.T, w *querytest.World, number uint32) *query.Querier {
 
 // An answer that may lack a stored chunk says so, also when it stops early, is of a part of a day, or lacks the last
 // one (R4).
-func TestAMissingChunkShows(t *testing.T) {
+func TestMissingChunkIsIncomplete(t *testing.T) {
 	day := telemetry.DayOf(noon.UnixMilli())
 	whole := telemetry.Range{From: day.Start(), To: day.End()}
 	part := telemetry.Range{From: noon.Add(-time.Minute).UnixMilli(), To: noon.Add(time.Hour).UnixMilli()}
@@ -92,7 +92,7 @@ func TestAMissingChunkShows(t *testing.T) {
 
 // A replica that lags shows a chunk later than it was stored, and no session token makes it hurry. The ingester that
 // stored it tells its tail: what the first read lacks is read again, and as long as it lacks, the answer says so.
-func TestALaggingReplica(t *testing.T) {
+func TestLaggingReplicaIsReread(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Log.Set(9)
 	w.Heads.Set(head(0, 1, 9, 0))
@@ -137,7 +137,7 @@ func TestALaggingReplica(t *testing.T) {
 }
 
 // What nobody remembers can't be required, and what has expired is not.
-func TestWhatIsNotRequired(t *testing.T) {
+func TestChunksOutsideRangeAreNotRequired(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Log.Set(9)
 	w.Heads.Set(head(0, 1, 9, 0))
@@ -172,7 +172,7 @@ func (d *dropping) Scan(ctx context.Context, s store.Scan, yield func([]byte) er
 }
 
 // A container that vanishes while it is read, or that was there before, is no end of the data, unless it has expired.
-func TestAContainerThatVanishes(t *testing.T) {
+func TestContainerVanishes(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Tenant("acme")
 	days(w, []string{"m1"}, 3, 2)
@@ -209,20 +209,20 @@ func TestAContainerThatVanishes(t *testing.T) {
 }
 
 // A map that was read before a container was asked for is read again when a head knows it.
-func TestHeadsTellOfContainers(t *testing.T) {
+func TestHeadContainersRefreshSnapshot(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Heads.Set(head(0, 1, 9, 0))
 	w.Tenant("acme")
 	q, d := elsewhere(t, w)
 	_, err := d.Refresh(t.Context())
 	require.NoError(t, err)
-	read := d.View().ReadAt
+	read := d.Snapshot().ReadAt
 	w.Now = w.Now.Add(time.Second)
 	w.Chunk(record(1, "m1", noon.AddDate(-1, 0, 0), float("x", 1)))
 	rows, _ := ask(t, q, query.Request{Tenant: "acme", Range: lastHour()})
 	require.Empty(t, rows)
-	require.Equal(t, read, d.View().ReadAt, "of another month")
+	require.Equal(t, read, d.Snapshot().ReadAt, "of another month")
 	rows, _ = ask(t, q, query.Request{Tenant: "acme", Range: always})
 	require.Len(t, rows, 1)
-	require.Greater(t, d.View().ReadAt, read)
+	require.Greater(t, d.Snapshot().ReadAt, read)
 }

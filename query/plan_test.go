@@ -27,7 +27,7 @@ func elsewhere(t *testing.T, w *querytest.World) (*query.Querier, *control.Direc
 }
 
 // Rows that were stored just before the heads were asked are answered, even if tenant and month are new (R1).
-func TestTheMapIsReadAfterTheHeads(t *testing.T) {
+func TestSnapshotIsReadAfterHeads(t *testing.T) {
 	w := querytest.New(t, noon)
 	q, _ := elsewhere(t, w)
 	w.Heads.Set(head(0, 1, 9, 0))
@@ -43,7 +43,7 @@ func TestTheMapIsReadAfterTheHeads(t *testing.T) {
 }
 
 // A map that is known to be fresh enough is not read again, and a tenant's own head needs no map at all.
-func TestTheMapIsReadOnlyWhenItMayLackSomething(t *testing.T) {
+func TestSnapshotIsReadOnlyWhenStale(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Heads.Set(head(0, 1, 9, 0), record(8, "m1", noon.Add(-time.Minute), float("x", 1)))
 	reads := 0
@@ -71,7 +71,7 @@ func TestTheMapIsReadOnlyWhenItMayLackSomething(t *testing.T) {
 }
 
 // An epoch that began after the copy was read is found, however old the copy is.
-func TestAnOldMapIsReadAgain(t *testing.T) {
+func TestOldSnapshotIsReadAgain(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Heads.Set(head(0, 1, 9, 0))
 	w.Chunk(record(1, "m1", noon, float("x", 1)))
@@ -88,7 +88,7 @@ func TestAnOldMapIsReadAgain(t *testing.T) {
 }
 
 // What a query visits is its cost.
-func TestWhatAQueryVisits(t *testing.T) {
+func TestQueryVisitsPlannedKeys(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Heads.Set(head(0, 1, 9, 0))
 	for month := range 5 {
@@ -134,7 +134,7 @@ func TestWhatAQueryVisits(t *testing.T) {
 }
 
 // Every scan stays under the tenant's own keys, and a name that continues another one is another tenant.
-func TestNoRequestReachesAnotherTenant(t *testing.T) {
+func TestTenantIsolation(t *testing.T) {
 	w := querytest.New(t, noon)
 	tenants := []string{"acme", "acme-2", "a", "globex"}
 	for i, tenant := range tenants {
@@ -165,7 +165,7 @@ func TestNoRequestReachesAnotherTenant(t *testing.T) {
 	}
 }
 
-func TestMadeUpTenantsDoNotHammerTheStore(t *testing.T) {
+func TestUnknownTenantsCostNothing(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Heads.Set(head(0, 1, 9, 0))
 	w.Chunk(record(1, "m1", noon.Add(-time.Minute), float("x", 1)))
@@ -188,7 +188,7 @@ func TestMadeUpTenantsDoNotHammerTheStore(t *testing.T) {
 }
 
 // A range that begins before anything was written asks nothing of the map that a shorter one does not ask.
-func TestAllTimesReadNoMap(t *testing.T) {
+func TestUnboundedRangeReadsNoSnapshot(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Heads.Set(head(0, 1, 9, 0))
 	w.Chunk(record(1, "m1", noon.Add(-2*time.Minute), float("x", 2)))
@@ -210,7 +210,7 @@ func TestAllTimesReadNoMap(t *testing.T) {
 	require.Zero(t, reads)
 }
 
-func TestAMapThatCantBeReadIsAnError(t *testing.T) {
+func TestSnapshotReadError(t *testing.T) {
 	w := querytest.New(t, noon)
 	w.Heads.Set(head(0, 1, 9, 0))
 	w.Chunk(record(1, "m1", noon.Add(-time.Minute), float("x", 1)))

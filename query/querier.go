@@ -26,12 +26,12 @@ import (
 // Config is what a Querier needs. Reader, Heads, Directory and Catalog have no default. Its tags are package
 // settings's.
 type Config struct {
-	Reader    store.Reader     `kong:"-"`
-	Heads     store.Heads      `kong:"-"`
-	Log       store.Log        `kong:"-"` // tells which partitions there are and how far they reach; nil: not known
-	Directory read.Directory   `kong:"-"`
-	Lanes     store.ViewReader `kong:"-"` // what panels over many devices read; nil: nothing
-	Catalog   control.Catalog  `kong:"-"`
+	Reader    store.Reader       `kong:"-"`
+	Heads     store.Heads        `kong:"-"`
+	Log       store.Log          `kong:"-"` // tells which partitions there are and how far they reach; nil: not known
+	Directory read.Directory     `kong:"-"`
+	Rollups   store.RollupReader `kong:"-"` // what panels over many devices read; nil: nothing
+	Catalog   control.Catalog    `kong:"-"`
 
 	Fanout           int     `name:"query-fanout" help:"Scans of one query at the same time." default:"16"`
 	MemoryBytes      int64   `name:"query-memory-mb" help:"What one query may hold, in MiB." type:"mib" default:"256"`
@@ -118,15 +118,15 @@ func (c Config) missing() error {
 
 // Querier answers queries. It is safe for any number of callers and starts nothing that outlives a call.
 type Querier struct {
-	cfg      Config
-	reader   *read.Reader
-	gate     *gate
-	quotas   *quotas
-	metrics  *metrics
-	devices  *control.Devices
-	uses     uses
-	versions versions       // of what heads knew when the copies of catalogs were read
-	silent   rate.Sometimes // logs that the store does not answer
+	cfg       Config
+	reader    *read.Reader
+	admission *admission
+	quotas    *quotas
+	metrics   *metrics
+	devices   *control.CatalogCache
+	uses      uses
+	versions  updateVersions // of what heads knew when the copies of catalogs were read
+	silent    rate.Sometimes // logs that the store does not answer
 }
 
 // New makes a Querier. Its error tells all that is wrong with the configuration.
@@ -137,19 +137,19 @@ func New(cfg Config) (*Querier, error) {
 	}
 	reader := read.New(read.Config{
 		Chunks: cfg.Reader, Heads: cfg.Heads, Log: cfg.Log, Directory: cfg.Directory,
-		Lanes:  cfg.Lanes,
-		Fanout: cfg.Fanout, Bytes: cfg.MemoryBytes, TotalBytes: cfg.TotalMemoryBytes, MaxRUs: cfg.MaxRUs,
+		Rollups: cfg.Rollups,
+		Fanout:  cfg.Fanout, Bytes: cfg.MemoryBytes, TotalBytes: cfg.TotalMemoryBytes, MaxRUs: cfg.MaxRUs,
 		CacheBytes: cfg.CacheBytes, CacheAge: cfg.CacheAge, Registerer: cfg.Registerer,
 		Now: cfg.Now, Logger: cfg.Logger,
 	})
 	q := &Querier{
 		cfg: cfg, reader: reader, metrics: newMetrics(cfg.Registerer), silent: rate.Sometimes{Interval: silentEvery},
-		devices: control.NewDevices(control.DevicesConfig{
+		devices: control.NewCatalogCache(control.CatalogCacheConfig{
 			Catalog: cfg.Catalog, Bytes: cfg.TagsBytes, Now: cfg.Now,
 		}),
 	}
 	q.quotas = newQuotas(q.limits, 1/float64(cfg.Queriers), cfg.Now)
-	q.gate = newGate(cfg.MaxQueries, cfg.MaxQueued, cfg.QueueTimeout, q.places)
+	q.admission = newAdmission(cfg.MaxQueries, cfg.MaxQueued, cfg.QueueTimeout, q.places)
 	return q, nil
 }
 
@@ -173,17 +173,17 @@ func (q *Querier) places(tenant string) int {
 
 // Tenant returns what is stored about a tenant, and whether it is known: as of the last refresh of the directory.
 func (q *Querier) Tenant(name string) (control.Tenant, bool) {
-	return q.cfg.Directory.View().Tenant(name)
+	return q.cfg.Directory.Snapshot().Tenant(name)
 }
 
-// observed runs a query of a kind when its turn has come, and counts it. The meter counts what run reads with the
+// admitAndObserve runs a query of a kind when its turn has come, and counts it. The meter counts what run reads with the
 // context that it gets.
-func (q *Querier) observed(ctx context.Context, kind, tenant string,
+func (q *Querier) admitAndObserve(ctx context.Context, kind, tenant string,
 	run func(context.Context, *store.Meter) error) (err error) {
 	started := q.cfg.Now()
 	defer func() { q.metrics.observe(kind, q.cfg.Now().Sub(started), err) }()
 	meter := &store.Meter{}
-	if ctx.Value(turn{}) == tenant {
+	if ctx.Value(admittedTenant{}) == tenant {
 		return run(store.WithMeter(ctx, meter), meter)
 	}
 	return q.admit(ctx, tenant, func(ctx context.Context, d *deadline) error {
@@ -191,8 +191,8 @@ func (q *Querier) observed(ctx context.Context, kind, tenant string,
 	})
 }
 
-// turn is the key of the tenant whose turn it is, in a context.
-type turn struct{}
+// admittedTenant is the key of the tenant whose turn it is, in a context.
+type admittedTenant struct{}
 
 // Admit runs a query of a tenant when its turn has come. What run asks of the Querier for that tenant, with the context
 // that it gets, is part of the one query and waits for no turn of its own; what that costs is the tenant's. Errors are
@@ -202,12 +202,12 @@ func (q *Querier) Admit(ctx context.Context, tenant string, run func(context.Con
 }
 
 func (q *Querier) admit(ctx context.Context, tenant string, run func(context.Context, *deadline) error) error {
-	if err := q.refused(tenant, q.quotas.ask(tenant)); err != nil {
+	if err := q.countRefused(tenant, q.quotas.admit(tenant)); err != nil {
 		return err
 	}
-	leave, err := q.gate.enter(ctx, tenant)
+	leave, err := q.admission.acquire(ctx, tenant)
 	if err != nil {
-		return q.refused(tenant, err)
+		return q.countRefused(tenant, err)
 	}
 	defer leave()
 	ctx, d := q.begin(ctx)
@@ -216,7 +216,7 @@ func (q *Querier) admit(ctx context.Context, tenant string, run func(context.Con
 		q.quotas.spend(tenant, rus)
 		q.metrics.charged(tenant, rus)
 	}})
-	return q.refused(tenant, q.timedOut(ctx, run(context.WithValue(ctx, turn{}, tenant), d)))
+	return q.countRefused(tenant, q.timedOut(ctx, run(context.WithValue(ctx, admittedTenant{}, tenant), d)))
 }
 
 // SourceHeader is the header, or the trailer, that tells where an answer came from.
@@ -224,7 +224,7 @@ const SourceHeader = "X-Binnacle-Source"
 
 // Source is what SourceHeader says: documents of lanes, chunks, and rows of heads, also of what was read before.
 func Source(s Stats) string {
-	return fmt.Sprintf("lanes=%d, chunks=%d, heads=%d", s.Lanes+s.LanesCached, s.Documents+s.Cached, s.HeadRows)
+	return fmt.Sprintf("lanes=%d, chunks=%d, heads=%d", s.Rollups+s.RollupsCached, s.Documents+s.Cached, s.HeadRows)
 }
 
 // SpentHeader is the header, or the trailer, that tells what an answer has cost.
@@ -236,20 +236,20 @@ func Spent(m *store.Meter) string { return strconv.FormatFloat(rounded(m.Read().
 // rounded leaves out of a sum of charges, which are hundredths, the noise that a float adds.
 func rounded(rus float64) float64 { return math.Round(rus*1e4) / 1e4 }
 
-// refused counts a query that ends because its tenant has had what it may have.
-func (q *Querier) refused(tenant string, err error) error {
+// countRefused counts a query that ends because its tenant has had what it may have.
+func (q *Querier) countRefused(tenant string, err error) error {
 	if over := (*QuotaError)(nil); errors.As(err, &over) {
-		q.metrics.of(tenant, func(tenant string) { q.metrics.refused.WithLabelValues(tenant).Inc() })
+		q.metrics.forTenant(tenant, func(tenant string) { q.metrics.refused.WithLabelValues(tenant).Inc() })
 	}
 	return err
 }
 
-// underway is a request to the reader for a tenant, within what the tenant may take.
-func (q *Querier) underway(r read.Request) *read.Query {
+// newQuery is a request to the reader for a tenant, within what the tenant may take.
+func (q *Querier) newQuery(r read.Request) *read.Query {
 	if n, bounded := q.limits(r.Tenant).Samples.Of(); bounded {
 		r.Samples = int64(n)
 	}
-	r.GoOn = func() error { return q.quotas.goOn(r.Tenant) }
+	r.Continue = func() error { return q.quotas.mayContinue(r.Tenant) }
 	return q.reader.Query(r)
 }
 

@@ -46,7 +46,7 @@ type quotas struct {
 
 	mu      sync.Mutex // guards below
 	tenants map[string]*quota
-	prune   int // how many tenants there may be before those are forgotten that have all they may have
+	dropAt  int // how many tenants there may be before those are forgotten that have all they may have
 }
 
 // quota is what a tenant has left.
@@ -56,21 +56,21 @@ type quota struct {
 	spent         float64 // request units, on that day
 }
 
-// minPrune keeps a small map from being looked through.
-const minPrune = 1024
+// minDropAt keeps a small map from being looked through.
+const minDropAt = 1024
 
 func newQuotas(limits func(string) control.QueryLimits, share float64, now func() time.Time) *quotas {
-	return &quotas{limits: limits, share: share, now: now, tenants: make(map[string]*quota), prune: minPrune}
+	return &quotas{limits: limits, share: share, now: now, tenants: make(map[string]*quota), dropAt: minDropAt}
 }
 
-// ask counts a query of a tenant, or refuses it.
-func (q *quotas) ask(tenant string) error {
+// admit counts a query of a tenant, or refuses it.
+func (q *quotas) admit(tenant string) error {
 	limits := q.limits(tenant)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.now()
 	t := q.of(tenant, now)
-	if err := q.left(t, limits, now, 0); err != nil {
+	if err := q.check(t, limits, now, 0); err != nil {
 		return err
 	}
 	rate, bounded := limits.Rate.Of()
@@ -99,19 +99,19 @@ func (q *quotas) spend(tenant string, rus float64) {
 	}
 }
 
-// goOn reports whether a query of a tenant that runs may go on: the day's request units end it, and it may run into
+// mayContinue reports whether a query of a tenant that runs may go on: the day's request units end it, and it may run into
 // debt with those of a second by as much as comes back in the time over which they are held.
-func (q *quotas) goOn(tenant string) error {
+func (q *quotas) mayContinue(tenant string) error {
 	limits := q.limits(tenant)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.now()
 	rate, _ := limits.RUs.Of()
-	return q.left(q.of(tenant, now), limits, now, rate*q.share*ruWindow.Seconds())
+	return q.check(q.of(tenant, now), limits, now, rate*q.share*ruWindow.Seconds())
 }
 
-// left fails if a tenant has no request units left, and is in debt by as much. The caller holds mu.
-func (q *quotas) left(t *quota, limits control.QueryLimits, now time.Time, debt float64) error {
+// check fails if a tenant has no request units left, and is in debt by as much. The caller holds mu.
+func (q *quotas) check(t *quota, limits control.QueryLimits, now time.Time, debt float64) error {
 	if most, bounded := limits.RUsOfDay.Of(); bounded && t.spent >= most*q.share {
 		end := time.Unix((t.day+1)*int64(24*time.Hour/time.Second), 0)
 		return &QuotaError{fmt.Sprintf("its %s request units of this day, which ends at 00:00 UTC", limits.RUsOfDay),
@@ -133,8 +133,8 @@ func (q *quotas) of(tenant string, now time.Time) *quota {
 	t := q.tenants[tenant]
 	day := now.Unix() / int64(24*time.Hour/time.Second)
 	if t == nil {
-		if len(q.tenants) >= q.prune {
-			q.forget(now, day)
+		if len(q.tenants) >= q.dropAt {
+			q.dropFull(now, day)
 		}
 		t = &quota{day: day}
 		q.tenants[tenant] = t
@@ -145,15 +145,15 @@ func (q *quotas) of(tenant string, now time.Time) *quota {
 	return t
 }
 
-// forget drops tenants that have all they may have again, as who has never asked. The caller holds mu.
-func (q *quotas) forget(now time.Time, day int64) {
+// dropFull drops tenants that have all they may have again, as who has never asked. The caller holds mu.
+func (q *quotas) dropFull(now time.Time, day int64) {
 	for name, t := range q.tenants {
 		idle := now.Sub(t.rus.filled) >= 2*ruWindow && now.Sub(t.requests.filled) >= rateWindow
 		if idle && (t.spent == 0 || t.day != day) {
 			delete(q.tenants, name)
 		}
 	}
-	q.prune = max(minPrune, 2*len(q.tenants))
+	q.dropAt = max(minDropAt, 2*len(q.tenants))
 }
 
 // bucket is how much of something that comes back with time there is.

@@ -46,7 +46,7 @@ func about(tenant string) query.Request { return query.Request{Tenant: tenant, R
 
 // A tenant asks as often as it may, on average, and no tenant is refused for another one. Each of several queriers
 // grants its part.
-func TestATenantAsksAsOftenAsItMay(t *testing.T) {
+func TestQuotaRequestRate(t *testing.T) {
 	for _, queriers := range []int{1, 2} {
 		w, q := twoTenants(t, func(c *query.Config) { c.Limits.Rate, c.Queriers = 2, queriers })
 		once := 20 / queriers
@@ -77,7 +77,7 @@ func TestATenantAsksAsOftenAsItMay(t *testing.T) {
 
 // Request units of a second may be saved up for a minute, and what one query has cost more has to come back before the
 // next one.
-func TestRequestUnitsOfASecond(t *testing.T) {
+func TestQuotaRUsPerSecond(t *testing.T) {
 	w, q := twoTenants(t, func(c *query.Config) { c.Limits.RUs = 1 })
 	asked := 0
 	var over *query.QuotaError
@@ -105,7 +105,7 @@ func TestRequestUnitsOfASecond(t *testing.T) {
 }
 
 // A query that runs is ended when it is in debt by a minute's worth: nobody waits much longer than that for the next.
-func TestAQueryEndsInDebt(t *testing.T) {
+func TestQuotaEndsRunningQuery(t *testing.T) {
 	w := querytest.New(t, noon)
 	for m := range 24 {
 		w.Chunk(record(int64(m), "m1", noon.AddDate(0, -m, 0).Add(-time.Minute), float("x", 1)))
@@ -121,7 +121,7 @@ func TestAQueryEndsInDebt(t *testing.T) {
 }
 
 // The request units of a day are back at midnight; what lists cost counts too.
-func TestRequestUnitsOfADay(t *testing.T) {
+func TestQuotaRUsPerDay(t *testing.T) {
 	w, q := twoTenants(t, func(c *query.Config) { c.Limits.RUsOfDay, c.Queriers = 80, 2 })
 	_, _, err := q.Devices(t.Context(), query.Search{Tenant: "loud", Limit: 10})
 	require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestRequestUnitsOfADay(t *testing.T) {
 
 // A query of a tenant that has as many running as it may have waits for its turn like any other; when none comes it is
 // the tenant's own doing, and no sign that the service has too much to do.
-func TestQueriesAtTheSameTime(t *testing.T) {
+func TestQuotaConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, q := twoTenants(t, func(c *query.Config) {
 			c.MaxQueries, c.MaxQueued, c.QueueTimeout, c.Limits.Concurrency, c.Queriers = 8, 1, time.Minute, 4, 3
@@ -176,7 +176,7 @@ func TestQueriesAtTheSameTime(t *testing.T) {
 }
 
 // A query reads as many values as it may; what needs none of them is answered.
-func TestSamplesOfAQuery(t *testing.T) {
+func TestQuotaSamples(t *testing.T) {
 	w := querytest.New(t, noon)
 	var records []querytest.Record
 	for i := range 50 {
@@ -185,7 +185,7 @@ func TestSamplesOfAQuery(t *testing.T) {
 	}
 	w.Chunk(records[:25]...)
 	w.Heads.Set(head(0, 1, 99, 25), records[25:]...)
-	for most, fails := range map[control.Bound]bool{100: false, 99: true} {
+	for most, fails := range map[control.Limit]bool{100: false, 99: true} {
 		q := newQuerier(t, w, func(c *query.Config) { c.Limits.Samples = most })
 		_, _, err := tryAsk(t, q, about("acme"))
 		if fails {
@@ -201,7 +201,7 @@ func TestSamplesOfAQuery(t *testing.T) {
 }
 
 // What is set for a tenant counts as soon as it is known, and stands before what is set for all.
-func TestLimitsOfATenant(t *testing.T) {
+func TestQuotaOfTenantOverridesDefault(t *testing.T) {
 	w, q := twoTenants(t, func(c *query.Config) { c.Limits.Rate = 0.1 })
 	set := func(l control.QueryLimits) {
 		require.NoError(t, control.NewTenants(w.Documents).Set(t.Context(), "loud", l.Changes()...))
@@ -221,7 +221,7 @@ func TestLimitsOfATenant(t *testing.T) {
 }
 
 // The metrics of request units name the tenants that asked last, however many there are.
-func TestTenantsOfMetrics(t *testing.T) {
+func TestTenantMetricsAreBounded(t *testing.T) {
 	w := querytest.New(t, noon)
 	registry := prometheus.NewRegistry()
 	q := newQuerier(t, w, func(c *query.Config) { c.Registerer = registry })

@@ -64,7 +64,7 @@ type question struct {
 	Request
 	kind  string
 	order read.Order
-	lanes *Lanes // for a sink that takes lanes too; nil for none
+	lanes *RollupsRequest // for a sink that takes lanes too; nil for none
 
 	open   func(context.Context, merge.Config) read.Sink
 	finish func(context.Context) error // nil for nothing
@@ -73,24 +73,24 @@ type question struct {
 // answer reads what a question asks for into its sink, and finishes the answer. Both have the context of the query.
 func (q *Querier) answer(ctx context.Context, asked question) (res Result, err error) {
 	r := asked.Request
-	err = q.observed(ctx, asked.kind, r.Tenant, func(ctx context.Context, spent *store.Meter) error {
-		under := q.underway(read.Request{
+	err = q.admitAndObserve(ctx, asked.kind, r.Tenant, func(ctx context.Context, spent *store.Meter) error {
+		reading := q.newQuery(read.Request{
 			Tenant: r.Tenant, Devices: distinct(r.Devices), Metrics: distinct(r.Metrics), Range: r.Range,
 			Order: asked.order, Early: r.Limit > 0, Strict: r.Strict, AsOf: r.AsOf, Since: r.since,
-			Clips: asked.kind == "series", Lanes: asked.lanes,
+			Clips: asked.kind == "series", Rollups: asked.lanes,
 		})
-		defer under.Close()
-		err := under.Run(ctx, asked.open(ctx, merge.Config{Range: under.Range(), Metrics: distinct(r.Metrics),
-			Memory: under.Memory}))
+		defer reading.Close()
+		err := reading.Run(ctx, asked.open(ctx, merge.Config{Range: reading.Range(), Metrics: distinct(r.Metrics),
+			Memory: reading.Memory}))
 		if err == nil && asked.finish != nil {
-			err = under.Explain(asked.finish(ctx))
+			err = reading.Explain(asked.finish(ctx))
 		}
 		if errors.Is(err, ErrEnough) {
 			err = nil
 		}
-		res = Result{Complete: err == nil && under.Incomplete() == nil, Incomplete: under.Incomplete(), Stats: under.Stats()}
+		res = Result{Complete: err == nil && reading.Incomplete() == nil, Incomplete: reading.Incomplete(), Stats: reading.Stats()}
 		res.Stats.RequestUnits = spent.Read().RUs
-		q.metrics.answered(res, under.Memory.Peak())
+		q.metrics.answered(res, reading.Memory.Peak())
 		return err
 	})
 	return res, err

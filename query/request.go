@@ -62,13 +62,13 @@ type Request struct {
 
 // What answers are made of.
 type (
-	Row       = merge.Row
-	Curve     = merge.Curve
-	Statistic = merge.Statistic
-	Last      = merge.Last
-	Strip     = merge.Strip
-	Lanes     = read.LanesRequest
-	Stats     = read.Stats
+	Row            = merge.Row
+	Curve          = merge.Curve
+	Statistic      = merge.Statistic
+	Last           = merge.Last
+	RollupCurve    = merge.RollupCurve
+	RollupsRequest = read.RollupsRequest
+	Stats          = read.Stats
 
 	Explanation   = read.Explanation
 	Explained     = read.Explained

@@ -91,7 +91,7 @@ func peak(t *testing.T, r *prometheus.Registry) float64 {
 	return 0
 }
 
-func TestACorruptChunkIsAnError(t *testing.T) {
+func TestCorruptChunkError(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1"}, 1, 10)
 	for name, change := range map[string]func([]byte) []byte{
@@ -129,7 +129,7 @@ func (a *altered) Scan(ctx context.Context, s store.Scan, yield func([]byte) err
 	})
 }
 
-func TestAStoreThatFailsIsAnError(t *testing.T) {
+func TestStoreError(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1", "m2"}, 20, 2)
 	calls := 0

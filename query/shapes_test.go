@@ -23,7 +23,7 @@ import (
 
 // Series and statistics, too, are what a plain map of the last values would give, whichever chunks overlap, were stored
 // twice or are in a head as well (I5, I7).
-func TestSeriesAndStatisticsAreWhatAMapWouldHold(t *testing.T) {
+func TestSeriesAndStatisticsMatchModel(t *testing.T) {
 	for seed := range seeds(12) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 77))
@@ -159,7 +159,7 @@ func sameStatistics(t *testing.T, want, got []query.Statistic) {
 }
 
 // What stands alone is answered by its statistics: nothing of it is decoded (R6).
-func TestStatisticsOfWholeChunks(t *testing.T) {
+func TestStatisticsUseChunkStatistics(t *testing.T) {
 	w := querytest.New(t, noon)
 	days(w, []string{"m1", "m2"}, 3, 50)
 	var spoilt atomic.Int64

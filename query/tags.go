@@ -9,15 +9,15 @@ import (
 // Tags tells the tags of one tenant's devices, for one answer: of a device twice the same. They are as Known has them.
 // It is owned by one goroutine.
 type Tags struct {
-	querier *Querier
-	tenant  string
-	known   *Known
-	own     map[string]telemetry.Labels // of devices that were asked for
-	looked  int                         // how often heads were asked again
+	querier   *Querier
+	tenant    string
+	known     *Known
+	own       map[string]telemetry.Labels // of devices that were asked for
+	refreshes int                         // how often heads were asked again
 }
 
-// maxLooks is how often heads are asked again, for one answer, because a device is not known.
-const maxLooks = 8
+// maxRefreshes is how often heads are asked again, for one answer, because a device is not known.
+const maxRefreshes = 8
 
 // Tags is for an answer that begins now.
 func (q *Querier) Tags(tenant string) *Tags {
@@ -36,9 +36,9 @@ func (t *Tags) Known(ctx context.Context) (*Known, error) {
 	return t.known, nil
 }
 
-// Again has what is known of devices found out anew; those that were asked for stay as they were. Errors are those of
+// Refresh has what is known of devices found out anew; those that were asked for stay as they were. Errors are those of
 // Known.
-func (t *Tags) Again(ctx context.Context) (*Known, error) {
+func (t *Tags) Refresh(ctx context.Context) (*Known, error) {
 	t.known = nil
 	return t.Known(ctx)
 }
@@ -53,9 +53,9 @@ func (t *Tags) Of(ctx context.Context, device string) (telemetry.Labels, error) 
 		return nil, err
 	}
 	e, ok := k.Entry(device)
-	if !ok && t.looked < maxLooks && k.Moved(ctx) { // it has come since
-		t.looked++
-		if k, err = t.Again(ctx); err != nil {
+	if !ok && t.refreshes < maxRefreshes && k.Changed(ctx) { // it has come since
+		t.refreshes++
+		if k, err = t.Refresh(ctx); err != nil {
 			return nil, err
 		}
 		e, _ = k.Entry(device)

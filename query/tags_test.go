@@ -39,9 +39,9 @@ func newTagged(t *testing.T, devices int, change func(*query.Config)) *tagged {
 	out := &tagged{Querier: q, world: w}
 	var entries []catalog.Entry
 	for i := range devices {
-		entries = append(entries, controltest.Said(fmt.Sprintf("m%03d", i), map[string]string{"site": "hall"}, "temp"))
+		entries = append(entries, controltest.Entry(fmt.Sprintf("m%03d", i), map[string]string{"site": "hall"}, "temp"))
 	}
-	w.Catalog.Tell("acme", entries...)
+	w.Catalog.AddPage("acme", entries...)
 	w.Catalog.Fault = func(op, _, _ string) *controltest.Fault {
 		out.mu.Lock()
 		defer out.mu.Unlock()
@@ -58,7 +58,7 @@ func newTagged(t *testing.T, devices int, change func(*query.Config)) *tagged {
 
 // tag puts a device to a site.
 func (g *tagged) tag(device, site string) {
-	g.world.Catalog.Tell("acme", controltest.Said(device, map[string]string{"site": site}))
+	g.world.Catalog.AddPage("acme", controltest.Entry(device, map[string]string{"site": site}))
 }
 
 // site is where an answer that begins now has a device.
@@ -71,7 +71,7 @@ func site(t *testing.T, tags *query.Tags, device string) string {
 
 // The catalog is read once for the answers of a while, and then what was stored since. What heads have learnt is known
 // at once.
-func TestTheCatalogIsReadOnce(t *testing.T) {
+func TestCatalogIsCached(t *testing.T) {
 	g := newTagged(t, 3, nil)
 	require.Equal(t, "hall", site(t, g.Tags("acme"), "m001"))
 	g.tag("m001", "yard")
@@ -87,15 +87,15 @@ func TestTheCatalogIsReadOnce(t *testing.T) {
 	require.Equal(t, 2, g.lists)
 	require.Equal(t, 2, g.pages, "pages that are known are not read again")
 
-	g.world.Heads.Learn("acme", controltest.Said("new", map[string]string{"site": "shed"}),
-		controltest.Said("m001", map[string]string{"site": "dock"}))
+	g.world.Heads.SetUpdates("acme", controltest.Entry("new", map[string]string{"site": "shed"}),
+		controltest.Entry("m001", map[string]string{"site": "dock"}))
 	tags := g.Tags("acme")
 	require.Equal(t, "shed", site(t, tags, "new"))
 	require.Equal(t, "dock", site(t, tags, "m001"), "what a head has seen is newer")
 	require.Equal(t, "hall", site(t, tags, "m002"))
 	g.tag("new", "shed")
 	g.tag("m001", "dock")
-	g.world.Heads.Learn("acme") // they were told
+	g.world.Heads.SetUpdates("acme") // they were told
 	tags = g.Tags("acme")
 	require.Equal(t, "shed", site(t, tags, "new"), "the version has the catalog read again")
 	require.Equal(t, "dock", site(t, tags, "m001"))
@@ -105,19 +105,19 @@ func TestTheCatalogIsReadOnce(t *testing.T) {
 }
 
 // An answer has of one device always the same, also when it is asked for before and after something was learnt.
-func TestOneAnswerHasTheSameTags(t *testing.T) {
+func TestTagsAreStableWithinAnswer(t *testing.T) {
 	g := newTagged(t, 3, nil)
 	tags := g.Tags("acme")
 	require.Equal(t, "hall", site(t, tags, "m001"))
-	g.world.Heads.Learn("acme", controltest.Said("m001", map[string]string{"site": "dock"}),
-		controltest.Said("late", map[string]string{"site": "shed"}))
+	g.world.Heads.SetUpdates("acme", controltest.Entry("m001", map[string]string{"site": "dock"}),
+		controltest.Entry("late", map[string]string{"site": "shed"}))
 	require.Equal(t, "hall", site(t, tags, "m001"))
 	require.Equal(t, "shed", site(t, tags, "late"), "a device that is not known is looked for again")
 	require.Equal(t, "hall", site(t, tags, "m001"))
 }
 
 // Answers that begin while the catalog is read wait for it. If who reads fails or goes, another one reads.
-func TestAnswersShareARead(t *testing.T) {
+func TestCatalogReadIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newTagged(t, 3, func(c *query.Config) { c.Now = time.Now })
 		count := g.world.Catalog.Fault
@@ -157,14 +157,14 @@ func TestAnswersShareARead(t *testing.T) {
 }
 
 // What has no room is not kept, but for the catalog that was used last.
-func TestCatalogsThatHaveNoRoom(t *testing.T) {
+func TestCatalogCacheEvicts(t *testing.T) {
 	for _, c := range []struct {
 		bytes int64
 		lists int
 	}{{1, 6}, {1 << 30, 2}} {
 		g := newTagged(t, 50, func(cfg *query.Config) { cfg.TagsBytes = c.bytes })
 		g.world.Catalog.Fault = nil
-		g.world.Catalog.Tell("globex", controltest.Said("m001", nil))
+		g.world.Catalog.AddPage("globex", controltest.Entry("m001", nil))
 		g.world.Catalog.Fault = func(op, _, _ string) *controltest.Fault {
 			if op == controltest.OpList {
 				g.lists++
@@ -183,7 +183,7 @@ func TestCatalogsThatHaveNoRoom(t *testing.T) {
 }
 
 // Heads that do not answer leave a gap, which lists tell of, and all that is known besides.
-func TestHeadsThatDoNotAnswerLeaveAGap(t *testing.T) {
+func TestHeadErrorMakesCatalogIncomplete(t *testing.T) {
 	g := newTagged(t, 3, nil)
 	g.world.Heads.Fail(errors.New("connection refused"))
 	found, list, err := g.Devices(t.Context(), query.Search{Tenant: "acme", Limit: 2})
@@ -193,7 +193,7 @@ func TestHeadsThatDoNotAnswerLeaveAGap(t *testing.T) {
 	require.Equal(t, []string{"what ingesters know of new devices: connection refused"}, list.Incomplete)
 	k, err := g.Known(t.Context(), "acme")
 	require.NoError(t, err)
-	require.True(t, k.Moved(t.Context()), "nobody knows")
+	require.True(t, k.Changed(t.Context()), "nobody knows")
 	g.world.Heads.Fail(nil)
 	_, list, err = g.Devices(t.Context(), query.Search{Tenant: "acme", Limit: 2})
 	require.NoError(t, err)

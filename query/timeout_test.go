@@ -41,7 +41,9 @@ func (hangingCatalog) Pages(ctx context.Context, _ string, _ int64) ([]control.P
 
 type hangingDirectory struct{ read.Directory }
 
-func (hangingDirectory) Refresh(ctx context.Context) (*control.View, error) { return nil, hang(ctx) }
+func (hangingDirectory) Refresh(ctx context.Context) (*control.Snapshot, error) {
+	return nil, hang(ctx)
+}
 
 type storeHeads = store.Heads
 
@@ -51,8 +53,8 @@ func (hangingHeads) Heads(ctx context.Context, _ store.HeadRequest) ([]store.Par
 	return nil, hang(ctx)
 }
 
-func (hangingHeads) News(ctx context.Context, _ string) (store.HeadNews, error) {
-	return store.HeadNews{}, hang(ctx)
+func (hangingHeads) CatalogUpdates(ctx context.Context, _ string) (store.HeadUpdates, error) {
+	return store.HeadUpdates{}, hang(ctx)
 }
 
 type hangingLog struct{}
@@ -103,7 +105,7 @@ func everyQuery(q *query.Querier) map[string]func(context.Context) error {
 			return err
 		},
 		"gaps": func(ctx context.Context) error {
-			_, _, err := q.Case(ctx, query.GapsRequest{Tenant: "acme", Device: "m1", Range: lastHour(), Sequence: "x"})
+			_, _, err := q.Evidence(ctx, query.GapsRequest{Tenant: "acme", Device: "m1", Range: lastHour(), Sequence: "x"})
 			return err
 		},
 		"attendance": func(ctx context.Context) error {
@@ -206,9 +208,9 @@ func TestQueryTimeoutOfSnapshotAndLog(t *testing.T) {
 // staleDirectory has no container, and can't read which there are.
 type staleDirectory struct{ read.Directory }
 
-func (staleDirectory) View() *control.View { return &control.View{} }
+func (staleDirectory) Snapshot() *control.Snapshot { return &control.Snapshot{} }
 
-func (staleDirectory) Refresh(ctx context.Context) (*control.View, error) { return nil, hang(ctx) }
+func (staleDirectory) Refresh(ctx context.Context) (*control.Snapshot, error) { return nil, hang(ctx) }
 
 // That the store does not answer is logged, once in a while, and counted.
 func TestSilentStoreIsReported(t *testing.T) {

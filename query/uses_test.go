@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"binnacle/binning/lane"
+	"binnacle/binning/rollup"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store"
@@ -35,7 +35,7 @@ func TestUsesThatMayNotBeWritten(t *testing.T) {
 		}
 		var log bytes.Buffer
 		q := newQuerier(t, w, func(c *query.Config) {
-			c.Lanes, c.Logger = w.Views, slog.New(slog.NewTextHandler(&log, nil))
+			c.Rollups, c.Logger = w.Rollups, slog.New(slog.NewTextHandler(&log, nil))
 		})
 		w.Chunk(record(1, "m1", noon.Add(-time.Minute), float("temp", 1)))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -44,9 +44,9 @@ func TestUsesThatMayNotBeWritten(t *testing.T) {
 		ask := func() {
 			t.Helper()
 			series := 0
-			_, err := q.Strips(t.Context(), query.Request{Tenant: "acme", Metrics: []string{"temp"},
+			_, err := q.RollupSeries(t.Context(), query.Request{Tenant: "acme", Metrics: []string{"temp"},
 				Range: telemetry.Range{From: noon.Add(-time.Hour).UnixMilli(), To: noon.UnixMilli()}},
-				query.Lanes{Grid: lane.Minute, Families: lane.Families{lane.Last}}, func(*query.Strip) error {
+				query.RollupsRequest{Grid: rollup.Minute, Families: rollup.Families{rollup.Last}}, func(*query.RollupCurve) error {
 					series++
 					return nil
 				})

@@ -77,7 +77,7 @@ func openBlock(b []byte, metrics []string) (chunk.Run, error) {
 	return s.Rows(rows, metrics)
 }
 
-func TestBlocksSurvive(t *testing.T) {
+func TestBlockRoundTrip(t *testing.T) {
 	const seed = 31
 	r := rand.New(rand.NewPCG(seed, 0))
 	for i := range 1500 {
@@ -100,7 +100,7 @@ func TestBlocksSurvive(t *testing.T) {
 	}
 }
 
-func TestRunsThatAreNone(t *testing.T) {
+func TestEncodeBlockRefusesInvalidRuns(t *testing.T) {
 	good := func() chunk.Run {
 		return chunk.Run{
 			Offsets: []int64{3, 3}, Times: []int64{9, 4}, Sets: []telemetry.Labels{nil, {{Name: "a", Value: "b"}}},

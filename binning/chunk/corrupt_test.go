@@ -77,7 +77,7 @@ func asText(doc []byte) []byte {
 // zeros is the packet of a column of ints that are all 0: codec, length of plain, form, stream of offsets, least.
 var zeros = []byte{1, 3, 0, 0, 0}
 
-func TestBombs(t *testing.T) {
+func TestDecompressionBombs(t *testing.T) {
 	require.NoError(t, openAll(t, written(chunk.MaxRows, zeros)))
 
 	// A text of 30 MB of zeros, once and twice: the bytes that a chunk's frames unpack to are counted together.

@@ -39,7 +39,7 @@ func labelled() chunk.Frame {
 	}}
 }
 
-func TestHeaderSurvives(t *testing.T) {
+func TestHeaderRoundTrip(t *testing.T) {
 	f := labelled()
 	h := headerOf(f)
 	doc, err := chunk.Encode(h, f)
@@ -113,9 +113,9 @@ func TestLabelsAreStoredOnce(t *testing.T) {
 	require.Less(t, around, 60*40+600)
 }
 
-// TestDocumentSurvivesAStoreOfFloat64 sends documents through an engine that keeps every number as a float64, spells it
+// TestDocumentKeepsValuesThroughFloat64 sends documents through an engine that keeps every number as a float64, spells it
 // its own way and adds properties, as the service does.
-func TestDocumentSurvivesAStoreOfFloat64(t *testing.T) {
+func TestDocumentKeepsValuesThroughFloat64(t *testing.T) {
 	for _, f := range []chunk.Frame{labelled(), frameOf(truckPoints(1, 1000))} {
 		doc := encode(t, f)
 		var object map[string]any

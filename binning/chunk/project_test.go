@@ -144,7 +144,7 @@ func TestParseColumns(t *testing.T) {
 }
 
 // Wide frames come back whole, whatever is in them.
-func TestWideFramesSurvive(t *testing.T) {
+func TestWideFrameRoundTrip(t *testing.T) {
 	const seed = 22
 	r := rand.New(rand.NewPCG(seed, 0))
 	for i, v := range []struct{ metrics, rows int }{{33, 1}, {33, 300}, {100, 7}, {700, 1}, {1500, 3}, {60, 2000}} {

@@ -42,7 +42,7 @@ func oneColumn(kind telemetry.Kind, bits ...uint64) chunk.Frame {
 	return chunk.Frame{Groups: []chunk.Group{g}}
 }
 
-func TestRandomFramesSurvive(t *testing.T) {
+func TestRandomFrameRoundTrip(t *testing.T) {
 	const seed = 20261121
 	r := rand.New(rand.NewPCG(seed, 1))
 	for i := range 1500 {
@@ -66,7 +66,7 @@ func TestRandomFramesSurvive(t *testing.T) {
 	}
 }
 
-func TestOddFloatsSurvive(t *testing.T) {
+func TestOddFloatRoundTrip(t *testing.T) {
 	odd := oddFloats()
 	for n := 1; n <= len(odd); n++ {
 		for _, ordinary := range []int{0, 50, 2000} {
@@ -102,7 +102,7 @@ func TestEveryScaleIsExact(t *testing.T) {
 	}
 }
 
-func TestIntsSurviveAtTheEdges(t *testing.T) {
+func TestIntRoundTripAtEdges(t *testing.T) {
 	edge := []uint64{1 << 63, math.MaxInt64, 0, math.MaxUint64, 1, 1 << 62, 1<<63 + 1}
 	for _, a := range edge {
 		for _, b := range edge {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheTailOfAnyVersion(t *testing.T) {
+func TestTailOfAnyVersion(t *testing.T) {
 	day := chunk.ID{Day: 20777, Stream: 1, Partition: 3, Number: 17}
 	for doc, want := range map[string]chunk.Tail{
 		`{"id":"20261120.1.00003.000017","v":99,"through":1306000,"from":5,"to":9,"body":{"new":[1]}}`: {ID: day,

@@ -1,9 +1,9 @@
 package main
 
-import "binnacle/internal/ask"
+import "binnacle/internal/queryclient"
 
 type cardinalityCommand struct {
-	ask.Cardinality `kong:"embed"`
+	queryclient.Cardinality `kong:"embed"`
 }
 
 // Help is shown below the flags.

@@ -49,7 +49,7 @@ func TestChaos(t *testing.T) {
 	}
 	var watch sync.WaitGroup
 	watch.Go(func() { c.watch(ctx) })
-	c.rage(ctx)
+	c.injectFaults(ctx)
 	c.calm()
 	producers.Wait()
 	watch.Wait()
@@ -183,8 +183,8 @@ func (c *chaos) launch(m *member) {
 	m.process = start(c.t, args...)
 }
 
-// rage breaks something every now and then until the context ends.
-func (c *chaos) rage(ctx context.Context) {
+// injectFaults breaks something every now and then until the context ends.
+func (c *chaos) injectFaults(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	next := time.Now()
@@ -263,8 +263,8 @@ func (c *chaos) breakSomething(now time.Time) {
 	}
 }
 
-// mostPartitions is what the topic grows to.
-const mostPartitions = 16
+// maxPartitions is what the topic grows to.
+const maxPartitions = 16
 
 // grow doubles the partitions of the topic, so that a device that moves moves to a higher one; unless the broker is
 // gone for a moment.
@@ -276,7 +276,7 @@ func (c *chaos) grow() {
 	client := &kafka.Client{Addr: kafka.TCP(*c.brokerAt.Load()), Transport: transport}
 	about, err := client.Metadata(ctx, &kafka.MetadataRequest{Topics: []string{"telemetry"}})
 	if err != nil || len(about.Topics) != 1 || about.Topics[0].Error != nil ||
-		2*len(about.Topics[0].Partitions) > mostPartitions {
+		2*len(about.Topics[0].Partitions) > maxPartitions {
 		return
 	}
 	res, err := client.CreatePartitions(ctx, &kafka.CreatePartitionsRequest{Topics: []kafka.TopicPartitionsConfig{

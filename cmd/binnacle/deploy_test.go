@@ -17,7 +17,7 @@ import (
 )
 
 // What the compose file runs are subcommands of ours, with flags that they have, and all roles are there.
-func TestComposeRunsWhatThereIs(t *testing.T) {
+func TestComposeUsesExistingCommands(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../deploy/compose/compose.yaml")
 	require.NoError(t, err)

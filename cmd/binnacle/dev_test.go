@@ -139,7 +139,7 @@ func (d *dev) everything(tenant string) table {
 }
 
 // The twenty trucks of the default fleet report ten metrics a second each, half of them for each tenant.
-func TestTheFleet(t *testing.T) {
+func TestFleetIsQueryable(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, t.TempDir())
 	devices := func(tenant string) int { return strings.Count(d.body(tenant, "/api/v1/devices"), `"device":`) }
@@ -206,7 +206,7 @@ func TestDevRefusesForeignHosts(t *testing.T) {
 }
 
 // A signal that comes while it starts is no failure, at whatever moment it comes.
-func TestStoppedWhileItStarts(t *testing.T) {
+func TestStopDuringStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for wait := range 15 {

@@ -13,13 +13,13 @@ import (
 	"binnacle/sharding"
 )
 
-// mostDiagnoses is how many answers are looked into that say they are complete and show older values than they should.
-const mostDiagnoses = 3
+// maxDiagnoses is how many answers are looked into that say they are complete and show older values than they should.
+const maxDiagnoses = 3
 
 // diagnose logs at once what heads and the store have of a row that an answer showed an older value of: later it may
 // have healed by itself.
 func (c *chaos) diagnose(ctx context.Context, o observation, older int, about json.RawMessage) {
-	if c.diagnosed++; c.diagnosed > mostDiagnoses {
+	if c.diagnosed++; c.diagnosed > maxDiagnoses {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)

@@ -115,7 +115,7 @@ func TestForeignFilesAreLeftAlone(t *testing.T) {
 }
 
 // Without --data-dir everything is in one folder of the working directory.
-func TestTheDefaultDirectory(t *testing.T) {
+func TestDefaultDirectory(t *testing.T) {
 	t.Parallel()
 	p := start(t, append(free(""), "--fleet=0")...)
 	p.printed(`(Ctrl-C)`)

@@ -81,7 +81,7 @@ func TestWrongSettings(t *testing.T) {
 }
 
 // The same setting of dev by a flag, a variable and a file; with a duration in days.
-func TestADurationInDays(t *testing.T) {
+func TestDurationInDays(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"flag":        {"--future=1d"},
@@ -98,8 +98,8 @@ func TestADurationInDays(t *testing.T) {
 			want := table{early: {"v": 1.5}}
 			d.publishTable("acme", table{early: {"v": 1.5}, late: {"v": 2.5}})
 			d.answers("acme", want, everything+"&to=9999999999999")
-			soon(t, time.Minute, func() bool { return len(d.letters()) == 1 }, "a dead letter")
-			require.Equal(t, "future", header(d.letters()[0], "binnacle-reason"))
+			soon(t, time.Minute, func() bool { return len(d.deadLetters()) == 1 }, "a dead letter")
+			require.Equal(t, "future", header(d.deadLetters()[0], "binnacle-reason"))
 		})
 	}
 }
@@ -112,8 +112,8 @@ func TestRetentionOfNewTenants(t *testing.T) {
 	kept := row{device: "m1", ts: now - 86_400_000}
 	d.publishTable("acme", table{kept: {"v": 1.5}, row{device: "m1", ts: now - 4*86_400_000}: {"v": 2.5}})
 	d.answers("acme", table{kept: {"v": 1.5}}, everything)
-	soon(t, time.Minute, func() bool { return len(d.letters()) == 1 }, "a dead letter")
-	require.Equal(t, "expired", header(d.letters()[0], "binnacle-reason"))
+	soon(t, time.Minute, func() bool { return len(d.deadLetters()) == 1 }, "a dead letter")
+	require.Equal(t, "expired", header(d.deadLetters()[0], "binnacle-reason"))
 }
 
 // Listening on all interfaces, it says addresses that can be connected to.
@@ -132,7 +132,7 @@ func TestListeningOnAllInterfaces(t *testing.T) {
 }
 
 // The file that the page shows is accepted, and its values count.
-func TestTheSettingsPage(t *testing.T) {
+func TestSettingsPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/guides/settings.md")
 	require.NoError(t, err)

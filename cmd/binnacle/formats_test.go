@@ -17,7 +17,7 @@ import (
 
 // What Telegraf and the OpenTelemetry Collector write with their defaults, to the topics of their own and without a
 // content type, is answered, with dev started as their guides say.
-func TestTelegrafAndTheCollectorAsTheirGuidesSay(t *testing.T) {
+func TestTelegrafAndCollectorGuides(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for page, c := range map[string]struct {

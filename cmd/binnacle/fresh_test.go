@@ -14,7 +14,7 @@ import (
 
 // While readings go from the head to the store, in chunks that are cut all the time, every strict answer has whatever
 // was acknowledged before it was asked for, once; and no complete answer lacks what one before it had.
-func TestAnswersWhileChunksAreCut(t *testing.T) {
+func TestQueriesWhileChunksAreCut(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, t.TempDir(), "--fleet=0", "--hold=120ms")
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)

@@ -25,7 +25,7 @@ import (
 //
 // A limit of the size of files stands for the disk, as that needs no rights. Where there are rights to mount, the last
 // one has a file system of its own, which is filled to its last block.
-func TestTheDiskIsFull(t *testing.T) {
+func TestDiskFull(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"broker", "emulator", "dev"} {
 		t.Run(target, func(t *testing.T) {

@@ -1,9 +1,9 @@
 package main
 
-import "binnacle/internal/ask"
+import "binnacle/internal/queryclient"
 
 type gapsCommand struct {
-	ask.Gaps `kong:"embed"`
+	queryclient.Gaps `kong:"embed"`
 }
 
 // Help is shown below the flags.

@@ -46,7 +46,7 @@ func TestGapsOfADevice(t *testing.T) {
 	d.stored("acme") // so that what comes now is another chunk's
 	d.publish(later...)
 	d.answers("acme", nil, everything+"&device=none")
-	soon(t, time.Minute, func() bool { return len(d.letters()) == 20 }, "dead letters")
+	soon(t, time.Minute, func() bool { return len(d.deadLetters()) == 20 }, "dead letters")
 	from := time.UnixMilli(begin).UTC().Format(time.RFC3339)
 	to := time.UnixMilli(begin + 2_000_000).UTC().Format(time.RFC3339)
 	var p *process

@@ -26,7 +26,7 @@ var (
 // what nobody can read. After each start it answers everything that was acknowledged, and whatever an answer calls
 // complete has all of it. With a hold that is not over there is no chunk at the end: all that time bins came from the
 // journal.
-func TestDevIsKilled(t *testing.T) {
+func TestKillsOfDev(t *testing.T) {
 	t.Parallel()
 	seed := seedOf(t, *killsSeed)
 	c := newHeld(t, seed, strings.Split(*killsHolds, ","))

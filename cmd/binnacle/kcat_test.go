@@ -15,7 +15,7 @@ import (
 var shell = regexp.MustCompile("(?s)```(?:sh)?\n(.*?)```")
 
 // The commands for kcat that the pages show work as they stand, but for the broker's address.
-func TestKcatAsThePagesShowIt(t *testing.T) {
+func TestKcatCommandsOfPages(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("kcat"); err != nil {
 		t.Skip("kcat is not installed")
@@ -41,7 +41,7 @@ func kcat(t *testing.T, page, commands string) {
 	published := int(d.logEnd())
 	require.Equal(t, strings.Count(commands, "kcat -P"), published, page)
 	require.NotEmpty(t, d.everything("acme"), "%s: %s", page, commands)
-	require.Empty(t, d.letters(), "%s: %s", page, commands)
+	require.Empty(t, d.deadLetters(), "%s: %s", page, commands)
 	for partition, keys := range d.keys() {
 		for _, key := range keys {
 			want := kafka.Murmur2Balancer{}.Balance(kafka.Message{Key: key}, 0, 1, 2, 3)

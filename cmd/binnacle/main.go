@@ -31,7 +31,7 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" help:"All roles in one process on a real cluster and a real account."`
 	Ingest      ingestCommand      `cmd:"" help:"Take readings from Kafka to Cosmos DB."`
 	Query       queryCommand       `cmd:"" help:"Answer queries."`
-	Views       viewsCommand       `cmd:"" help:"Make lanes, which panels over many devices read instead of chunks; list, rebuild and drop them."`
+	Views       rollupsCommand     `cmd:"" help:"Make lanes, which panels over many devices read instead of chunks; list, rebuild and drop them."`
 	Tenant      tenantCommand      `cmd:"" help:"What operators do about tenants."`
 	Actions     actionsCommand     `cmd:"" help:"List what operators and provision have done: tokens, backfills, containers."`
 	Replay      replayCommand      `cmd:"" help:"Publish a file of readings, CSV, NDJSON or Influx line protocol, or dead letters again."`

@@ -13,7 +13,7 @@ import (
 
 // An archive that is older than what is accepted is refused when it is replayed as it is, and stored as a backfill;
 // what the backfill does not cover is refused all the same.
-func TestAnArchiveIsBackfilled(t *testing.T) {
+func TestBackfillOfArchive(t *testing.T) {
 	t.Parallel()
 	d := startDev(t, t.TempDir(), "--fleet=0", "--past=400d", "--hold=1s", "--max-months=2")
 	const days = 300 // ten months
@@ -28,18 +28,18 @@ func TestAnArchiveIsBackfilled(t *testing.T) {
 	flags := []string{"--tenant=acme", "--device=m1", "--time-column=time"}
 
 	d.replay(archive, flags, "records 300")
-	soon(t, time.Minute, func() bool { return len(d.letters()) == days }, "all are dead letters")
-	for _, l := range d.letters() {
+	soon(t, time.Minute, func() bool { return len(d.deadLetters()) == days }, "all are dead letters")
+	for _, l := range d.deadLetters() {
 		require.Equal(t, "past", header(l, "binnacle-reason"))
 	}
 
 	d.replay(archive, append(flags, "--backfill", "--cosmos="+d.cosmos), "records 300")
 	d.answers("acme", want, "device=m1&strict=true&from=2018-01-01T00:00:00Z&to=2020-01-01T00:00:00Z")
-	require.Len(t, d.letters(), days)
+	require.Len(t, d.deadLetters(), days)
 
 	// A device whose clock is wrong, in the same year.
 	late := filepath.Join(t.TempDir(), "late.csv")
 	require.NoError(t, os.WriteFile(late, []byte(strings.Join(strings.SplitN(text, "\n", 3)[:2], "\n")+"\n"), 0o600))
 	d.replay(late, []string{"--tenant=acme", "--device=m2", "--time-column=time"}, "records 1")
-	soon(t, time.Minute, func() bool { return len(d.letters()) == days+1 }, "a dead letter")
+	soon(t, time.Minute, func() bool { return len(d.deadLetters()) == days+1 }, "a dead letter")
 }

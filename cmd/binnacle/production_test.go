@@ -26,7 +26,7 @@ var productionKafka = flag.String("production.kafka", "",
 // The guide's first install works as it stands there, but for the ports. Each process that it starts is killed, also
 // Kafka and Cosmos DB, while somebody publishes, and started again by its own line: whatever calls itself complete
 // has all that was acknowledged before and nothing else, and in the end both queriers have everything.
-func TestProductionAsTheGuideHasIt(t *testing.T) {
+func TestProductionGuide(t *testing.T) {
 	t.Parallel()
 	if *productionKafka == "" {
 		t.Skip("there is no Apache Kafka: make production-it runs this")
@@ -131,12 +131,12 @@ func (p *production) killAndRestart(victim job) {
 	go func() { published <- p.publish(batch) }()
 	killed := time.Now()
 	require.NoError(p.t, syscall.Kill(victim.pid, syscall.SIGKILL))
-	p.look()
+	p.check()
 	p.shell.run("wait " + strconv.Itoa(victim.pid) + " || true") // the address is free
 	begun := time.Now()
 	p.shell.run(victim.line)
 	for waiting := true; waiting; {
-		p.look()
+		p.check()
 		select {
 		case err := <-published:
 			require.NoError(p.t, err, "publish while %s was killed", victim.line)
@@ -149,7 +149,7 @@ func (p *production) killAndRestart(victim job) {
 		delete(p.maybe, r)
 	}
 	for _, querier := range queriers {
-		soon(p.t, typing, func() bool { return p.lookAt(querier) }, "%s is complete after %s was killed", querier,
+		soon(p.t, typing, func() bool { return p.checkAt(querier) }, "%s is complete after %s was killed", querier,
 			victim.line)
 	}
 	p.t.Logf("both have everything %.1f s after its start, %.1f s after it was killed%s: %s", time.Since(begun).Seconds(),
@@ -198,16 +198,16 @@ func (p *production) publish(messages string) error {
 	return last
 }
 
-// look asks both queriers.
-func (p *production) look() {
+// check asks both queriers.
+func (p *production) check() {
 	p.t.Helper()
 	for _, querier := range queriers {
-		p.lookAt(querier)
+		p.checkAt(querier)
 	}
 }
 
-// lookAt asks a querier for everything, and reports whether it says that the answer is complete: then it is.
-func (p *production) lookAt(querier string) bool {
+// checkAt asks a querier for everything, and reports whether it says that the answer is complete: then it is.
+func (p *production) checkAt(querier string) bool {
 	p.t.Helper()
 	a := p.ask(querier, p.token)
 	seen := map[row]bool{}
@@ -232,8 +232,8 @@ func (p *production) lookAt(querier string) bool {
 	return true
 }
 
-// said is what a querier says.
-type said struct {
+// apiResponse is what a querier says.
+type apiResponse struct {
 	status   int // 0: nothing
 	Readings []struct {
 		Device string
@@ -244,7 +244,7 @@ type said struct {
 }
 
 // ask asks a querier, by its address in the guide, for all readings with a token.
-func (p *production) ask(querier, token string) (a said) {
+func (p *production) ask(querier, token string) (a apiResponse) {
 	p.t.Helper()
 	req, err := http.NewRequest(http.MethodGet, fmt.Sprintf(
 		"http://%s/api/v1/readings?from=%d&to=%d&strict=true&timeout=1s&limit=100000", p.ports[querier], p.from, p.to), nil)

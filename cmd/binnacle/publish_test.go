@@ -74,8 +74,8 @@ func (d *dev) publishTable(tenant string, all table) {
 	d.publish(messages...)
 }
 
-// letters reads all dead letters that are there now.
-func (d *dev) letters() []kafka.Message { return d.records("telemetry.dlq") }
+// deadLetters reads all dead letters that are there now.
+func (d *dev) deadLetters() []kafka.Message { return d.records("telemetry.dlq") }
 
 // records reads all of a topic that is there now.
 func (d *dev) records(topic string) (all []kafka.Message) {

@@ -43,11 +43,11 @@ func (c *replayCommand) Run(e *env) error {
 			return err
 		}
 		defer backfills.Close()
-		cfg.Grant = backfills.Grant
+		cfg.Grant = backfills.Allow
 	}
-	if cfg.Letters.FromDLQ {
-		summary, err := replay.RunLetters(e.ctx, cfg)
-		if summary.Letters > 0 || err == nil {
+	if cfg.DeadLetters.FromDLQ {
+		summary, err := replay.RunDeadLetters(e.ctx, cfg)
+		if summary.Selected > 0 || err == nil {
 			err = errors.Join(err, printed(summary.Print(e.stdout)))
 		}
 		return err

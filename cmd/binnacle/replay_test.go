@@ -85,7 +85,7 @@ func TestReplayMachineTemperature(t *testing.T) {
 	d.stop(syscall.SIGTERM)
 	d = startDev(t, dir, "--fleet=0")
 	d.answers("acme", want, "device=m1&metric=value&from=0&format=csv")
-	require.Empty(t, d.letters())
+	require.Empty(t, d.deadLetters())
 }
 
 // Kill -9 in the middle of a replay, a restart, and the replay again.
@@ -180,7 +180,7 @@ func TestReplayTSBSCPU(t *testing.T) {
 	d.answers("acme", want, everything+"&limit=1000000")
 	d.stored("acme")
 	d.answersInAllFormats("acme", want)
-	require.Empty(t, d.letters())
+	require.Empty(t, d.deadLetters())
 }
 
 func TestReplayTSBSIoT(t *testing.T) {
@@ -200,7 +200,7 @@ func TestReplayTSBSIoT(t *testing.T) {
 	d.answers("acme", want, everything+"&format=csv&order=desc")
 	d.answers("acme", want, everything+"&limit=1000000")
 
-	letters := d.lettersByPosition()
+	letters := d.deadLettersByPosition()
 	require.Len(t, letters, strangers)
 	for at, letter := range letters {
 		require.Equal(t, "device", header(letter, "binnacle-reason"))
@@ -218,11 +218,11 @@ type position struct {
 	offset    int64
 }
 
-// lettersByPosition is the dead letters, each once.
-func (d *dev) lettersByPosition() map[position]kafka.Message {
+// deadLettersByPosition is the dead letters, each once.
+func (d *dev) deadLettersByPosition() map[position]kafka.Message {
 	d.t.Helper()
 	all := map[position]kafka.Message{}
-	for _, m := range d.letters() {
+	for _, m := range d.deadLetters() {
 		require.Equal(d.t, "telemetry", header(m, "binnacle-topic"))
 		var at position
 		_, err := fmt.Sscan(header(m, "binnacle-partition")+" "+header(m, "binnacle-offset"), &at.partition, &at.offset)
@@ -281,7 +281,7 @@ func TestReplayBadLines(t *testing.T) {
 		{device: "x2", ts: at + 2000}: {"a": math.Inf(1), "c": math.Copysign(0, -1)},
 	}
 	d.answersInAllFormats("acme", want)
-	soon(t, time.Minute, func() bool { return len(d.letters()) == 1 }, "a dead letter")
+	soon(t, time.Minute, func() bool { return len(d.deadLetters()) == 1 }, "a dead letter")
 }
 
 // The file's end is now, and so its last reading is fresh.

@@ -20,7 +20,7 @@ import (
 
 // The broker and the fleet as processes of their own: what was acknowledged outlives the broker's death, and the fleet
 // goes on when it is back.
-func TestTheBrokerAndTheFleetAlone(t *testing.T) {
+func TestBrokerAndFleetCommands(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	launch := func(addr string) (*process, string) {
@@ -120,7 +120,7 @@ func TestPrintConfig(t *testing.T) {
 }
 
 // One run tells all that is wrong, by the names of the flags.
-func TestEveryFaultAtOnce(t *testing.T) {
+func TestAllFaultsAreReported(t *testing.T) {
 	t.Parallel()
 	for command, wrong := range map[string][]string{
 		"dev": {

@@ -22,7 +22,7 @@ var rollingDevices = flag.Int("rolling.devices", 200, "how many devices TestARol
 
 // Three ingesters are restarted one after the other while producers publish, and that costs next to nothing: no bin is
 // cut, no chain is looked up, and each answer is right or says that it is incomplete.
-func TestARollingRestart(t *testing.T) {
+func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	const rus, lookups = "binnacle_cosmos_request_units_total", "binnacle_ingest_lookups_total"
 	seed := seedOf(t, 0)
@@ -182,7 +182,7 @@ func (c *chaos) holding() (all []*member) {
 func (c *chaos) steady() {
 	require.NotEmpty(c.t, c.headsAt)
 	soon(c.t, time.Minute, func() bool {
-		news, err := c.heads().News(c.t.Context(), "acme")
+		news, err := c.heads().CatalogUpdates(c.t.Context(), "acme")
 		return err == nil && len(news.Devices) == 0
 	}, "the catalog has all devices")
 }

@@ -33,7 +33,7 @@ func client(t *testing.T, addr string) *cosmos.Client {
 }
 
 // The emulator alone serves an official client over HTTP, and keeps what it stored: also after kill -9.
-func TestTheEmulatorAlone(t *testing.T) {
+func TestEmulatorCommand(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "emulator")

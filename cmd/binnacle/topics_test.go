@@ -52,7 +52,7 @@ func rows(name string) table {
 // Every role is a process and reads several topics: named ones, those that fit a pattern, and one that is made while
 // they run. Each pattern's topic belongs to the tenant of its name. What is acknowledged is answered, whichever of two
 // ingesters is killed, and a topic that is deleted takes nothing of others with it.
-func TestTwoTopics(t *testing.T) {
+func TestTopicsBoundToTenants(t *testing.T) {
 	t.Parallel()
 	dir, topics := t.TempDir(), "--topic=telemetry,/line-(.+)/=$1"
 	broker := start(t, "broker", "--kafka=127.0.0.1:0", "--data-dir="+dir+"/kafka", "--partitions=2",

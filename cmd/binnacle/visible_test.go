@@ -31,7 +31,7 @@ var (
 
 // While a fleet publishes, ingest and query being two processes, what was acknowledged is there: for who asks strictly
 // at once, and for others soon. How soon is logged, and nothing that this test asks for: make bench-fresh shows it.
-func TestVisibleSoon(t *testing.T) {
+func TestReadingsAreVisibleSoon(t *testing.T) {
 	t.Parallel()
 	v := newVisible(t)
 	ctx, cancel := context.WithCancel(t.Context())

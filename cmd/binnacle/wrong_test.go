@@ -41,7 +41,7 @@ func free(but string) []string {
 	return flags
 }
 
-func TestABusyPort(t *testing.T) {
+func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestImpossibleDirectories(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatMayNotBeWritten(t *testing.T) {
+func TestUnwritableDirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "sealed")
 	require.NoError(t, os.Mkdir(dir, 0o500))
@@ -93,7 +93,7 @@ func TestADirectoryThatMayNotBeWritten(t *testing.T) {
 	refused(t, []string{"emulator", "--cosmos=127.0.0.1:0", "--data-dir", dir}, dir)
 }
 
-func TestASecondInstance(t *testing.T) {
+func TestDataDirInUse(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	d := startDev(t, dir, "--fleet=1")

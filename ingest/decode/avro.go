@@ -33,7 +33,7 @@ func (d *Decoder) avro(payload []byte, root *avroNode) {
 		err = errors.New("more after the end")
 	}
 	if err != nil {
-		d.broken(faultf(Undecodable, "not Avro: %v", err))
+		d.refuseRecord(faultf(Undecodable, "not Avro: %v", err))
 	}
 }
 
@@ -46,7 +46,7 @@ func (d *Decoder) avroMessages(n *avroNode, index *int, depth int) error {
 	case n.kind == avro.Array && depth == 0:
 		return a.blocks(func() error { return d.avroMessages(n.nodes[0], index, 1) })
 	case n.kind != avro.Record:
-		d.bad(*index, faultf(Undecodable, "a message is a record or an array of records"))
+		d.addBad(*index, faultf(Undecodable, "a message is a record or an array of records"))
 		*index++
 		return a.skip(n, 0)
 	}
@@ -55,7 +55,7 @@ func (d *Decoder) avroMessages(n *avroNode, index *int, depth int) error {
 	var f *fault
 	if errors.As(err, &f) {
 		d.fields = d.fields[:from]
-		d.bad(*index, f)
+		d.addBad(*index, f)
 		a.at = begin
 		err = a.skip(n, 0)
 	}
@@ -92,11 +92,11 @@ func (d *Decoder) avroPart(name string, n *avroNode, from int) error {
 	a := &d.binary
 	switch name {
 	case "tenant":
-		return d.avroText(calling{role: tenantRole}, n)
+		return d.avroText(propertyRole{role: tenantRole}, n)
 	case "device":
-		return d.avroText(calling{role: deviceRole}, n)
+		return d.avroText(propertyRole{role: deviceRole}, n)
 	case "ts":
-		return d.avroTime(calling{role: timeRole}, n)
+		return d.avroTime(propertyRole{role: timeRole}, n)
 	case "values":
 		d.properties.values = true
 		err := d.avroPairs(n, func(name []byte, n *avroNode) error { return d.avroProperty(name, n, from, 2) })
@@ -110,7 +110,7 @@ func (d *Decoder) avroPart(name string, n *avroNode, from int) error {
 		return d.avroPairs(n, func(name []byte, n *avroNode) error {
 			before := d.properties.enter(name)
 			defer d.properties.leave(before)
-			return d.avroText(calling{role: role}, n)
+			return d.avroText(propertyRole{role: role}, n)
 		})
 	}
 	return a.skip(n, 0)
@@ -155,7 +155,7 @@ func (d *Decoder) avroProperty(name []byte, n *avroNode, from, depth int) error 
 	if err != nil {
 		return err
 	}
-	c := calling{}
+	c := propertyRole{}
 	if !d.properties.values {
 		c = d.callings[string(d.properties.path)]
 	}
@@ -180,7 +180,7 @@ func (d *Decoder) avroProperty(name []byte, n *avroNode, from, depth int) error 
 }
 
 // avroText reads a scalar as text.
-func (d *Decoder) avroText(c calling, n *avroNode) error {
+func (d *Decoder) avroText(c propertyRole, n *avroNode) error {
 	v, ok, err := d.avroScalar(n)
 	if err != nil || !ok || v.Kind() == 0 {
 		return err
@@ -193,7 +193,7 @@ func (d *Decoder) avroText(c calling, n *avroNode) error {
 }
 
 // avroTime reads a timestamp, a number since 1970 in the unit of its magnitude, or text in RFC 3339.
-func (d *Decoder) avroTime(c calling, n *avroNode) error {
+func (d *Decoder) avroTime(c propertyRole, n *avroNode) error {
 	n, err := d.binary.branch(n)
 	if err != nil {
 		return err

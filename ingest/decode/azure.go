@@ -144,7 +144,7 @@ func (d *Decoder) jsonEnvelope() error {
 		f = d.jsonBody(body, property("iothub-content-type"))
 	}
 	if f != nil {
-		d.bad(Whole, f)
+		d.addBad(Whole, f)
 	}
 	return nil
 }

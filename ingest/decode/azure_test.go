@@ -27,7 +27,7 @@ func hub(value string, headers ...string) decode.Record {
 }
 
 // A message of a device names neither tenant nor device nor time: IoT Hub does, in plain text or as AMQP writes it.
-func TestHubNamesDeviceAndTime(t *testing.T) {
+func TestHubEnvelopeDeviceAndTime(t *testing.T) {
 	want := telemetry.Reading{
 		Tenant: "acme", Device: "m1", Time: 1763640000123,
 		Fields: []telemetry.Field{
@@ -77,7 +77,7 @@ func TestHubBodies(t *testing.T) {
 }
 
 // Who has sent a message was proved to IoT Hub; who the body says it was, was not.
-func TestHubDevicesSpeakForThemselves(t *testing.T) {
+func TestHubDeviceNamesOnlyItself(t *testing.T) {
 	r := hub(`{"device":"m2","temperature":1}`, "iothub-connection-device-id", "m1")
 	got := decode.New(decode.Options{Tenant: "acme"}).Decode(r)
 	require.Empty(t, got.Readings)

@@ -71,7 +71,7 @@ func naming(t *testing.T, tenant string) (map[string]decode.Record, schemas) {
 
 // In a topic that belongs to a tenant a message of any format is the tenant's: it need not say so, and may name no
 // other.
-func TestATopicThatBelongsToATenant(t *testing.T) {
+func TestTopicBoundToATenant(t *testing.T) {
 	options := decode.Options{Lines: decode.Lines{DeviceTag: "device", TenantTag: "tenant"}, Tenant: "default",
 		Bound: "acme"}
 	for _, tenant := range []string{"acme", ""} {

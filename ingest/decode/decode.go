@@ -40,16 +40,16 @@ type Result struct {
 // goroutine.
 type Decoder struct {
 	opts     Options
-	tags     map[string]bool    // of opts.Tags
-	callings map[string]calling // of the properties of objects
+	tags     map[string]bool         // of opts.Tags
+	callings map[string]propertyRole // of the properties of objects
 
 	tenants, devices, metrics, labelNames, tagNames interner
 	texts                                           interner // of text that is known to be valid UTF-8
 	checked                                         interner // of text that is not
 	labelSets                                       sets
 	shape                                           shape
-	stencils                                        stencils
-	lineStencils                                    lineStencils
+	templates                                       templates
+	lineTemplates                                   lineTemplates
 	units                                           map[unitKey]string
 	resources                                       resources
 	plans                                           map[uint32]*plan
@@ -95,10 +95,10 @@ func New(opts Options) *Decoder {
 		labelSets:  newSets(),
 		resources:  newResources(),
 		units:      map[unitKey]string{},
-		callings:   callings(opts.Object),
-		stencils:   newStencils(opts.Set != Names{}),
+		callings:   propertyRoles(opts.Object),
+		templates:  newTemplates(opts.Set != Names{}),
 
-		lineStencils: newLineStencils(opts.Set != Names{}),
+		lineTemplates: newLineTemplates(opts.Set != Names{}),
 	}
 	for _, t := range opts.Tags {
 		d.tags[t] = true
@@ -174,7 +174,7 @@ func (d *Decoder) record(r Record) {
 	}
 	if enveloped(r.Headers) {
 		if f := d.hubHeaders(&r); f != nil {
-			d.bad(Whole, f)
+			d.addBad(Whole, f)
 			return
 		}
 	}
@@ -189,27 +189,27 @@ func (d *Decoder) reset() {
 
 func (d *Decoder) payload(r Record) {
 	if blanks(r.Value) == len(r.Value) {
-		d.bad(Whole, faultf(Empty, "the record has no payload"))
+		d.addBad(Whole, faultf(Empty, "the record has no payload"))
 		return
 	}
 	d.read(r)
 }
 
-func (d *Decoder) bad(index int, f *fault) {
+func (d *Decoder) addBad(index int, f *fault) {
 	d.out.Bad = append(d.out.Bad, Bad{index, f.reason, f.detail})
 }
 
-// broken refuses the record as a whole. Units that it has told are told again.
-func (d *Decoder) broken(f *fault) {
+// refuseRecord refuses the record as a whole. Units that it has told are told again.
+func (d *Decoder) refuseRecord(f *fault) {
 	for _, u := range d.out.Units {
 		delete(d.units, unitKey{u.Tenant, u.Metric})
 	}
 	d.reset()
-	d.bad(Whole, f)
+	d.addBad(Whole, f)
 }
 
-// take ends a reading whose fields are those from the given place on, and appends it or says what it lacks.
-func (d *Decoder) take(index int, r telemetry.Reading, from int) *fault {
+// addReading ends a reading whose fields are those from the given place on, and appends it or says what it lacks.
+func (d *Decoder) addReading(index int, r telemetry.Reading, from int) *fault {
 	r.Fields = d.shape.sort(d.fields[from:])
 	d.fields = d.fields[:from+len(r.Fields)]
 	r.Fields = r.Fields[:len(r.Fields):len(r.Fields)]

@@ -124,7 +124,7 @@ func (e *export) add(d *Decoder, p *dataPoint) {
 	e.index++
 	if e.fault != nil {
 		if !e.told {
-			d.bad(index, e.fault)
+			d.addBad(index, e.fault)
 			e.told = true
 		}
 		return
@@ -136,7 +136,7 @@ func (e *export) add(d *Decoder, p *dataPoint) {
 		p.fault = e.check(p)
 	}
 	if p.fault != nil {
-		d.bad(index, p.fault)
+		d.addBad(index, p.fault)
 		return
 	}
 	if e.unit != nil {
@@ -160,7 +160,7 @@ func (e *export) add(d *Decoder, p *dataPoint) {
 		}
 		name, f := e.derived(d, place)
 		if f != nil {
-			d.bad(index, f)
+			d.addBad(index, f)
 			return
 		}
 		d.groups.add(index, e.source, &r, telemetry.Field{Metric: name, Value: v})
@@ -212,7 +212,7 @@ func (e *export) buckets(d *Decoder, index int, p *dataPoint, r telemetry.Readin
 	}
 	name, f := e.derived(d, bucketName)
 	if f != nil {
-		d.bad(index, f)
+		d.addBad(index, f)
 		return
 	}
 	total := uint64(0)
@@ -222,7 +222,7 @@ func (e *export) buckets(d *Decoder, index int, p *dataPoint, r telemetry.Readin
 			bound = math.Float64frombits(p.bounds[i])
 		}
 		if total += n; total > math.MaxInt64 {
-			d.bad(index, faultf(Value, "a bucket of %q is beyond int64", e.name))
+			d.addBad(index, faultf(Value, "a bucket of %q is beyond int64", e.name))
 			return
 		}
 		r.Labels = d.with(p.labels, "le", bound)

@@ -16,17 +16,17 @@ const (
 	tagRole
 )
 
-// calling is a role, and which of its names it is: of several the first counts.
-type calling struct {
+// propertyRole is a role, and which of its names it is: of several the first counts.
+type propertyRole struct {
 	role role
 	rank int
 }
 
-func callings(n ObjectNames) map[string]calling {
-	all := map[string]calling{}
+func propertyRoles(n ObjectNames) map[string]propertyRole {
+	all := map[string]propertyRole{}
 	set := func(names []string, r role) {
 		for i, name := range names {
-			all[name] = calling{r, i}
+			all[name] = propertyRole{r, i}
 		}
 	}
 	set(n.Tags, tagRole)
@@ -78,7 +78,7 @@ func (p *properties) enter(name []byte) (before int) {
 func (p *properties) leave(before int) { p.path = p.path[:before] }
 
 // text takes a property that is not a value, as text.
-func (d *Decoder) propertyText(c calling, text string) error {
+func (d *Decoder) propertyText(c propertyRole, text string) error {
 	p := &d.properties
 	names, to := &d.labelNames, &p.labels
 	switch c.role {
@@ -100,7 +100,7 @@ func (d *Decoder) propertyText(c calling, text string) error {
 }
 
 // propertyTime takes the event time.
-func (d *Decoder) propertyTime(c calling, millis int64) {
+func (d *Decoder) propertyTime(c propertyRole, millis int64) {
 	if d.properties.time.offer(c.rank, "") {
 		d.properties.millis = millis
 	}

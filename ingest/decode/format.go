@@ -58,12 +58,12 @@ func (d *Decoder) read(r Record) {
 	if e.format == ByLook && fault == nil {
 		e = encoding{format: d.opts.Format, millis: byMagnitude}
 		if e.format == ByLook {
-			e.format = look(r.Value)
+			e.format = sniff(r.Value)
 		}
 	}
 	switch {
 	case fault != nil:
-		d.bad(Whole, fault)
+		d.addBad(Whole, fault)
 	case e.format == JSON, e.format == OTLPJSON:
 		d.json(r.Value, false)
 	case e.format == FlatJSON:
@@ -83,12 +83,12 @@ func (d *Decoder) read(r Record) {
 	case e.format == SenMLCBOR:
 		d.senmlCBOR(r.Value)
 	default:
-		d.bad(Whole, faultf(ContentType, "no content-type, and the payload looks like no format that is told by look"))
+		d.addBad(Whole, faultf(ContentType, "no content-type, and the payload looks like no format that is told by look"))
 	}
 }
 
-// look tells a format by the payload's first bytes, ByLook if it is none of those that can be told.
-func look(value []byte) Format {
+// sniff tells a format by the payload's first bytes, ByLook if it is none of those that can be told.
+func sniff(value []byte) Format {
 	first := value[blanks(value)]
 	switch {
 	case looksRegistered(value):

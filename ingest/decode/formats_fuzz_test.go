@@ -160,7 +160,7 @@ func FuzzEnvelope(f *testing.F) {
 }
 
 // Whatever a record without a content type holds, it is looked at as one of the formats, whatever came before.
-func FuzzLook(f *testing.F) {
+func FuzzSniff(f *testing.F) {
 	f.Add([]byte(truck))
 	f.Add([]byte(truckLine))
 	f.Add([]byte("\n {}"))

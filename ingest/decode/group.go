@@ -71,8 +71,8 @@ func (g *groups) add(index int, source int32, r *telemetry.Reading, f telemetry.
 	g.points = append(g.points, point{at, f})
 }
 
-// gathered appends the readings of all groups.
-func (d *Decoder) gathered() {
+// endGroups appends the readings of all groups.
+func (d *Decoder) endGroups() {
 	g := &d.groups
 	from := len(d.fields)
 	d.fields = slices.Grow(d.fields, len(g.points))[:from+len(g.points)]

@@ -14,13 +14,13 @@ const (
 	deviceBytes      = 8 << 20
 )
 
-// remembered is a map by text that takes a bounded number of bytes. What is new when it is full is not remembered: so
+// cache is a map by text that takes a bounded number of bytes. What is new when it is full is not remembered: so
 // where a little more comes by turns than there is room for, most of it is found, and the rest costs little more than
 // looking for it. After four times as much as there is was turned away, all begins anew: others may come.
 //
 // Making room for each that comes, by age or by chance, was measured to cost more than it saves: devices take turns, so
 // the one that goes is soon asked for, and each change is a walk through memory that no cache holds.
-type remembered[V any] struct {
+type cache[V any] struct {
 	known  map[string]V
 	bytes  int
 	away   int // entries that were turned away
@@ -31,12 +31,12 @@ type remembered[V any] struct {
 // entryBytes is about what an entry takes beside its text: its value, and its place in a map that is three fifths full.
 const entryBytes = 80
 
-func remember[V any](most, weight int) remembered[V] {
-	return remembered[V]{known: map[string]V{}, most: most, weight: weight}
+func newCache[V any](most, weight int) cache[V] {
+	return cache[V]{known: map[string]V{}, most: most, weight: weight}
 }
 
 // put remembers a value by a text that is not known.
-func (r *remembered[V]) put(text string, v V) {
+func (r *cache[V]) put(text string, v V) {
 	size := entryBytes + r.weight*len(text)
 	if r.bytes+size > r.most {
 		if r.away++; r.away <= 4*len(r.known) {
@@ -57,12 +57,12 @@ type interned struct {
 
 // interner gives strings for bytes, the same string for the same bytes, and checks each but once.
 type interner struct {
-	remembered[interned]
+	cache[interned]
 	check func(string) error
 }
 
 func newInterner(most int, check func(string) error) interner {
-	return interner{remember[interned](most, 1), check}
+	return interner{newCache[interned](most, 1), check}
 }
 
 func (n *interner) get(b []byte) (string, error) {
@@ -80,13 +80,13 @@ func (n *interner) get(b []byte) (string, error) {
 }
 
 // sets gives one Labels for equal sets, by their key.
-type sets struct{ remembered[telemetry.Labels] }
+type sets struct{ cache[telemetry.Labels] }
 
 // setWeight is what a set takes for a byte of its text: pairs of strings, and the texts themselves where other sets do
 // not have them.
 const setWeight = 4
 
-func newSets() sets { return sets{remember[telemetry.Labels](deviceBytes, setWeight)} }
+func newSets() sets { return sets{newCache[telemetry.Labels](deviceBytes, setWeight)} }
 
 // get sorts l in place. What it returns shares no memory with l and never changes.
 func (s *sets) get(l []telemetry.Label, scratch *[]byte) telemetry.Labels {

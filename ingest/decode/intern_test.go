@@ -12,7 +12,7 @@ import (
 
 // What is remembered of devices is bounded by bytes. Those of a large partition fit, those who come when it is full are
 // read like others, and when they go on coming it is they who are remembered.
-func TestDevicesThatAreRemembered(t *testing.T) {
+func TestDeviceInterningIsBounded(t *testing.T) {
 	d := decode.New(decode.Options{Tenant: "acme"})
 	one := func(device string) {
 		r := d.Decode(decode.Record{Value: fmt.Appendf(nil, `{"device":%q,"ts":1,"values":{"a":1},"tags":{"d":%[1]q}}`, device)})

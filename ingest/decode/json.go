@@ -16,12 +16,12 @@ func (d *Decoder) json(text []byte, flat bool) {
 	d.source = text
 	d.flat = flat || d.origin.enveloped
 	if err := d.jsonText(); err != nil {
-		d.broken(faultf(Undecodable, "not JSON: %v", err))
+		d.refuseRecord(faultf(Undecodable, "not JSON: %v", err))
 	}
 }
 
 func (d *Decoder) jsonText() error {
-	if d.scan.Next() == '{' && d.stencil(0, true) {
+	if d.scan.Next() == '{' && d.matchTemplate(0, true) {
 		return nil
 	}
 	if !utf8.Valid(d.source) {
@@ -51,7 +51,7 @@ func (d *Decoder) jsonText() error {
 
 // element reads one reading of an array.
 func (d *Decoder) element(i int) error {
-	if d.scan.Next() == '{' && d.stencil(i, false) {
+	if d.scan.Next() == '{' && d.matchTemplate(i, false) {
 		return nil
 	}
 	return d.walk(i)
@@ -69,7 +69,7 @@ func (d *Decoder) alone(i int, read func(int) error) error {
 		return err
 	}
 	d.fields = d.fields[:from]
-	d.bad(i, f)
+	d.addBad(i, f)
 	d.scan.Seek(begin)
 	return d.scan.Skip(0)
 }
@@ -127,14 +127,14 @@ func (d *Decoder) reading(i int) error {
 
 // finish ends a message whose fields are those from the given place on.
 func (d *Decoder) finish(index int, r telemetry.Reading, timed bool, from int) error {
-	f := d.place(&r, "the message")
+	f := d.resolveOrigin(&r, "the message")
 	if f == nil && !timed {
 		if r.Time = d.origin.now; !d.origin.timed {
 			f = faultf(Time, "the message has no ts")
 		}
 	}
 	if f == nil {
-		f = d.take(index, r, from)
+		f = d.addReading(index, r, from)
 	}
 	if f != nil {
 		return f

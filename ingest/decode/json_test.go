@@ -38,7 +38,7 @@ func TestMessage(t *testing.T) {
 	}}, got.Readings)
 }
 
-func TestArrayTellsWhichElement(t *testing.T) {
+func TestArrayElementIndexes(t *testing.T) {
 	got := decodeJSON(t, "["+message(`{"a":1}`)+`,{"device":"m1"},`+message(`{"a":[]}`)+","+message(`{"a":2}`)+`,7]`)
 	require.Equal(t, []int{0, 3}, got.Index)
 	require.Len(t, got.Readings, 2)
@@ -278,7 +278,7 @@ func TestDefaults(t *testing.T) {
 
 // The order of metrics is learnt from reading to reading; whatever came before, fields are sorted and
 // carry their own values.
-func TestFieldsAreSortedWhateverCameBefore(t *testing.T) {
+func TestFieldsAreSorted(t *testing.T) {
 	d := decode.New(decode.Options{})
 	for _, values := range []string{
 		`{"c":3,"a":1,"b":2}`, `{"c":3,"a":1,"b":2}`, `{"c":3,"a":1,"b":2}`, `{"c":3,"a":1}`, `{"c":3,"a":1}`,

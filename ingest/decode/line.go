@@ -37,7 +37,7 @@ func floorDiv(t, by int64) int64 {
 func (d *Decoder) lines(value []byte, millis func(int64) (int64, bool)) {
 	rest, line := value, 0
 	for len(rest) > 0 {
-		if n := d.lineStencil(line, rest, millis); n > 0 {
+		if n := d.matchLine(line, rest, millis); n > 0 {
 			rest = rest[n:]
 			line++
 			continue
@@ -51,7 +51,7 @@ func (d *Decoder) lines(value []byte, millis func(int64) (int64, bool)) {
 		}
 		switch {
 		case f != nil:
-			d.bad(line, f)
+			d.addBad(line, f)
 		case len(d.out.Readings) > n:
 			d.learnLine(entry)
 		}
@@ -146,12 +146,12 @@ func (d *Decoder) line(index int, entry []byte, millis func(int64) (int64, bool)
 		f = faultf(Undecodable, "more than one line in an entry")
 	}
 	if f == nil {
-		f = d.place(&r, "the line")
+		f = d.resolveOrigin(&r, "the line")
 	}
 	if f == nil {
 		r.Labels = d.labelSets.get(d.pairs, &d.key)
 		r.Tags = d.labelSets.get(d.others, &d.key)
-		f = d.take(index, r, from)
+		f = d.addReading(index, r, from)
 	}
 	if f != nil {
 		d.fields = d.fields[:from]

@@ -29,8 +29,8 @@ type origin struct {
 	timed          bool   // now may stand in for the ts of a message, too
 }
 
-// place gives a reading without tenant or device the ones of its origin.
-func (d *Decoder) place(r *telemetry.Reading, what string) *fault {
+// resolveOrigin gives a reading without tenant or device the ones of its origin.
+func (d *Decoder) resolveOrigin(r *telemetry.Reading, what string) *fault {
 	if r.Tenant == "" {
 		r.Tenant = d.origin.tenant
 	}

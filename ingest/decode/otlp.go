@@ -18,12 +18,12 @@ func looksLikeOTLP(b []byte) bool {
 	if len(b) == 0 || b[0] != '\n' {
 		return false
 	}
-	var f wireField
-	for w := (wire{rest: b}); len(w.rest) > 0; {
+	var f protobufField
+	for w := (protobufReader{rest: b}); len(w.rest) > 0; {
 		if !w.next(&f) || !f.is(1, protowire.BytesType) {
 			return false
 		}
-		inner := wire{rest: f.bytes}
+		inner := protobufReader{rest: f.bytes}
 		if inner.next(&f) && (f.kind != protowire.BytesType || f.number > 3) || inner.err != nil {
 			return false
 		}
@@ -36,10 +36,10 @@ func (d *Decoder) otlp(value []byte) {
 	d.export.begin(d)
 	err := each(value, 1, d.otlpResource)
 	if err != nil {
-		d.broken(faultf(Undecodable, "not OTLP metrics: %v", err))
+		d.refuseRecord(faultf(Undecodable, "not OTLP metrics: %v", err))
 		return
 	}
-	d.gathered()
+	d.endGroups()
 }
 
 // otlpResource reads ResourceMetrics: the resource may stand behind its metrics.
@@ -63,9 +63,9 @@ func (d *Decoder) otlpResource(message []byte) error {
 // otlpMetric reads one metric and its data points.
 func (d *Decoder) otlpMetric(message []byte) error {
 	var name, unit, data []byte
-	var f wireField
+	var f protobufField
 	kind := noMetric
-	w := wire{rest: message}
+	w := protobufReader{rest: message}
 	for w.next(&f) {
 		if f.kind != protowire.BytesType {
 			continue
@@ -83,7 +83,7 @@ func (d *Decoder) otlpMetric(message []byte) error {
 		return w.err
 	}
 	delta := false
-	for w := (wire{rest: data}); w.next(&f); {
+	for w := (protobufReader{rest: data}); w.next(&f); {
 		if f.is(2, protowire.VarintType) && kind != gauge && kind != summary {
 			delta = f.bits == deltaTemporality
 		}
@@ -111,8 +111,8 @@ func (d *Decoder) otlpMetric(message []byte) error {
 }
 
 func (d *Decoder) numberPoint(p *dataPoint, message []byte) error {
-	var f wireField
-	w := wire{rest: message}
+	var f protobufField
+	w := protobufReader{rest: message}
 	attributes := span{message: message}
 	for w.next(&f) {
 		switch {
@@ -132,8 +132,8 @@ func (d *Decoder) numberPoint(p *dataPoint, message []byte) error {
 }
 
 func (d *Decoder) histogramPoint(p *dataPoint, message []byte) error {
-	var f wireField
-	w := wire{rest: message}
+	var f protobufField
+	w := protobufReader{rest: message}
 	attributes := span{message: message}
 	for w.next(&f) {
 		switch {
@@ -161,8 +161,8 @@ func (d *Decoder) histogramPoint(p *dataPoint, message []byte) error {
 }
 
 func (d *Decoder) exponentialPoint(p *dataPoint, message []byte) error {
-	var f wireField
-	w := wire{rest: message}
+	var f protobufField
+	w := protobufReader{rest: message}
 	attributes := span{message: message}
 	for w.next(&f) {
 		switch {
@@ -186,8 +186,8 @@ func (d *Decoder) exponentialPoint(p *dataPoint, message []byte) error {
 }
 
 func (d *Decoder) summaryPoint(p *dataPoint, message []byte) error {
-	var f wireField
-	w := wire{rest: message}
+	var f protobufField
+	w := protobufReader{rest: message}
 	attributes := span{message: message}
 	for w.next(&f) {
 		switch {
@@ -200,9 +200,9 @@ func (d *Decoder) summaryPoint(p *dataPoint, message []byte) error {
 		case f.is(5, protowire.Fixed64Type):
 			p.sum = optional(f.bits)
 		case f.is(6, protowire.BytesType):
-			var q wireField
+			var q protobufField
 			var at quantile
-			inner := wire{rest: f.bytes}
+			inner := protobufReader{rest: f.bytes}
 			for inner.next(&q) {
 				switch {
 				case q.is(1, protowire.Fixed64Type):
@@ -223,7 +223,7 @@ func (d *Decoder) summaryPoint(p *dataPoint, message []byte) error {
 }
 
 // appendFixed64 reads a repeated fixed64 or double, packed or not.
-func appendFixed64(to []uint64, f *wireField) []uint64 {
+func appendFixed64(to []uint64, f *protobufField) []uint64 {
 	if f.kind == protowire.Fixed64Type {
 		return append(to, f.bits)
 	}
@@ -242,7 +242,7 @@ type span struct {
 	number   protowire.Number
 }
 
-func (s *span) saw(w *wire, number protowire.Number) {
+func (s *span) saw(w *protobufReader, number protowire.Number) {
 	begin := len(s.message) - w.before
 	if s.to == 0 {
 		s.from = begin

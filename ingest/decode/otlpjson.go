@@ -20,7 +20,7 @@ func (d *Decoder) otlpJSON() error {
 		return d.list(func() error { return d.jsonResource() })
 	})
 	if err == nil {
-		d.gathered()
+		d.endGroups()
 	}
 	return err
 }

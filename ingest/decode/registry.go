@@ -37,16 +37,16 @@ func looksRegistered(value []byte) bool { return len(value) >= wireHeader && val
 // registered reads a payload whose schema is in a registry.
 func (d *Decoder) registered(value []byte) {
 	if !looksRegistered(value) {
-		d.broken(faultf(Undecodable, "the payload does not begin with a zero and the id of a schema"))
+		d.refuseRecord(faultf(Undecodable, "the payload does not begin with a zero and the id of a schema"))
 		return
 	}
 	if d.opts.Schemas == nil {
-		d.broken(faultf(BadSchema, "the payload has a schema in a registry, and none is configured"))
+		d.refuseRecord(faultf(BadSchema, "the payload has a schema in a registry, and none is configured"))
 		return
 	}
 	id := binary.BigEndian.Uint32(value[1:])
 	if id > math.MaxInt32 {
-		d.broken(faultf(BadSchema, "schema %d: ids of registries are at most %d", id, math.MaxInt32))
+		d.refuseRecord(faultf(BadSchema, "schema %d: ids of registries are at most %d", id, math.MaxInt32))
 		return
 	}
 	p := d.plans[id]
@@ -58,7 +58,7 @@ func (d *Decoder) registered(value []byte) {
 			return
 		}
 		if s.Fault != "" {
-			d.broken(faultf(BadSchema, "schema %d: %.200s", id, s.Fault))
+			d.refuseRecord(faultf(BadSchema, "schema %d: %.200s", id, s.Fault))
 			return
 		}
 		p = planOf(s)
@@ -69,7 +69,7 @@ func (d *Decoder) registered(value []byte) {
 	}
 	switch {
 	case p.fault != "":
-		d.broken(faultf(BadSchema, "schema %d: %.200s", id, p.fault))
+		d.refuseRecord(faultf(BadSchema, "schema %d: %.200s", id, p.fault))
 	case p.json:
 		d.json(value[wireHeader:], true)
 	default:

@@ -21,7 +21,7 @@ const metricLabel = "__name__"
 
 // writes is the place where the reader of a body of remote write stands, and the series that it remembers.
 type writes struct {
-	known   remembered[*series]
+	known   cache[*series]
 	sources map[sourceKey]int32 // of the record
 	symbols [][]byte            // of the record
 	text    int                 // bytes of the labels in the record, written out
@@ -73,7 +73,7 @@ func (d *Decoder) remoteWrite2(packed []byte) {
 func (d *Decoder) write(packed []byte, read func(body []byte) error) {
 	w := &d.writes
 	if w.sources == nil {
-		w.sources, w.known = map[sourceKey]int32{}, remember[*series](seriesBytes, setWeight)
+		w.sources, w.known = map[sourceKey]int32{}, newCache[*series](seriesBytes, setWeight)
 	}
 	clear(w.sources)
 	clear(w.symbols)
@@ -81,20 +81,20 @@ func (d *Decoder) write(packed []byte, read func(body []byte) error) {
 	d.groups.reset()
 	body, f := d.unsnap(packed)
 	if f != nil {
-		d.broken(f)
+		d.refuseRecord(f)
 		return
 	}
 	if err := read(body); err != nil {
-		d.broken(faultf(Undecodable, "not a body of remote write: %v", err))
+		d.refuseRecord(faultf(Undecodable, "not a body of remote write: %v", err))
 		return
 	}
-	d.gathered()
+	d.endGroups()
 }
 
 func (d *Decoder) series1(message []byte) error {
-	var f wireField
+	var f protobufField
 	labels := span{message: message}
-	w := wire{rest: message}
+	w := protobufReader{rest: message}
 	for w.next(&f) {
 		if f.is(1, protowire.BytesType) {
 			labels.saw(&w, 1)
@@ -113,7 +113,7 @@ func (d *Decoder) series1(message []byte) error {
 		var wrong *fault
 		err := each(raw, 1, func(b []byte) error {
 			var name, value []byte
-			w := wire{rest: b}
+			w := protobufReader{rest: b}
 			for w.next(&f) {
 				switch {
 				case f.is(1, protowire.BytesType):
@@ -137,9 +137,9 @@ func (d *Decoder) series1(message []byte) error {
 
 // metadata1 reads a MetricMetadata of version 1.0, which names no series: its unit is the default tenant's.
 func (d *Decoder) metadata1(message []byte) error {
-	var f wireField
+	var f protobufField
 	var name, unit []byte
-	w := wire{rest: message}
+	w := protobufReader{rest: message}
 	for w.next(&f) {
 		switch {
 		case f.is(2, protowire.BytesType):
@@ -158,9 +158,9 @@ func (d *Decoder) metadata1(message []byte) error {
 var errSymbol = errors.New("a reference beyond the table of symbols")
 
 func (d *Decoder) series2(message []byte) error {
-	var f wireField
+	var f protobufField
 	var unit []byte
-	w := wire{rest: message}
+	w := protobufReader{rest: message}
 	d.refs = d.refs[:0]
 	for w.next(&f) {
 		switch {
@@ -171,8 +171,8 @@ func (d *Decoder) series2(message []byte) error {
 			}
 			d.refs = refs
 		case f.is(5, protowire.BytesType):
-			var m wireField
-			meta := wire{rest: f.bytes}
+			var m protobufField
+			meta := protobufReader{rest: f.bytes}
 			for meta.next(&m) {
 				if m.is(4, protowire.VarintType) {
 					if m.bits >= uint64(len(d.writes.symbols)) {
@@ -234,14 +234,14 @@ func (d *Decoder) seriesOfSymbols() (*series, error) {
 }
 
 // appendVarints reads a repeated uint32, packed or not.
-func appendVarints(to []uint64, f *wireField) ([]uint64, error) {
+func appendVarints(to []uint64, f *protobufField) ([]uint64, error) {
 	if f.kind == protowire.VarintType {
 		return append(to, f.bits), nil
 	}
 	for b := f.bytes; len(b) > 0; {
 		u, n := protowire.ConsumeVarint(b)
 		if n < 0 {
-			return to, errWire
+			return to, errProtobuf
 		}
 		to, b = append(to, u), b[n:]
 	}
@@ -284,7 +284,7 @@ func (d *Decoder) describeSeries(s *series) *fault {
 	if device >= 0 {
 		r.Device = pairs[device].Value
 	}
-	if f := d.checkPlace(&r, "the series", "labels", names.Tenant, names.Device); f != nil {
+	if f := d.checkNames(&r, "the series", "labels", names.Tenant, names.Device); f != nil {
 		return f
 	}
 	s.tenant, s.device = r.Tenant, r.Device
@@ -312,7 +312,7 @@ func (d *Decoder) samples(s *series, message []byte, histograms protowire.Number
 	index := w.index
 	w.index++
 	if s.fault != nil {
-		d.bad(index, s.fault)
+		d.addBad(index, s.fault)
 		return nil
 	}
 	key := sourceKey{s.tenant, s.device}
@@ -322,8 +322,8 @@ func (d *Decoder) samples(s *series, message []byte, histograms protowire.Number
 		w.sources[key] = source
 	}
 	r := telemetry.Reading{Tenant: s.tenant, Device: s.device, Labels: s.labels}
-	var f wireField
-	walk := wire{rest: message}
+	var f protobufField
+	walk := protobufReader{rest: message}
 	for walk.next(&f) {
 		switch {
 		case f.is(2, protowire.BytesType):
@@ -348,8 +348,8 @@ func (d *Decoder) samples(s *series, message []byte, histograms protowire.Number
 
 // sample reads a Sample: milliseconds and the bits of a float64. What is zero is not written.
 func sample(message []byte) (at int64, bits uint64, err error) {
-	var f wireField
-	w := wire{rest: message}
+	var f protobufField
+	w := protobufReader{rest: message}
 	for w.next(&f) {
 		switch {
 		case f.is(1, protowire.Fixed64Type):
@@ -365,8 +365,8 @@ func sample(message []byte) (at int64, bits uint64, err error) {
 func (d *Decoder) nativeHistogram(index int, source int32, s *series, message []byte) error {
 	r := telemetry.Reading{Tenant: s.tenant, Device: s.device, Labels: s.labels}
 	count, sum := telemetry.IntValue(0), telemetry.FloatValue(0)
-	var f wireField
-	w := wire{rest: message}
+	var f protobufField
+	w := protobufReader{rest: message}
 	for w.next(&f) {
 		switch {
 		case f.is(1, protowire.VarintType):
@@ -383,7 +383,7 @@ func (d *Decoder) nativeHistogram(index int, source int32, s *series, message []
 	case w.err != nil || sum.Bits() == staleNaN:
 		return w.err
 	case count.Kind() == telemetry.Int && count.Int() < 0:
-		d.bad(index, faultf(Value, "the count of %q is beyond int64", s.metric))
+		d.addBad(index, faultf(Value, "the count of %q is beyond int64", s.metric))
 		return nil
 	}
 	for _, x := range [...]struct {
@@ -393,7 +393,7 @@ func (d *Decoder) nativeHistogram(index int, source int32, s *series, message []
 		d.key = append(append(d.key[:0], s.metric...), suffixes[x.place]...)
 		name, err := d.metrics.get(d.key)
 		if err != nil {
-			d.bad(index, faultf(Name, "%v", err))
+			d.addBad(index, faultf(Name, "%v", err))
 			return nil
 		}
 		d.groups.add(index, source, &r, telemetry.Field{Metric: name, Value: x.value})

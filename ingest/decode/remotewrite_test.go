@@ -227,7 +227,7 @@ func TestRemoteWriteBombs(t *testing.T) {
 }
 
 // The header that Prometheus sends with version 1.0 names no message: the encoding tells it from OTLP.
-func TestProtobufIsToldByItsHeaders(t *testing.T) {
+func TestProtobufFormatFromHeaders(t *testing.T) {
 	r := version1(t, []sent{{labels: label("__name__", "up", "instance", "m1"),
 		samples: []prompb.Sample{{Value: 1, Timestamp: 5000}}}})
 	r.ContentType = "application/x-protobuf"

@@ -23,15 +23,15 @@ type resource struct {
 
 // resources remembers what was read of resources and of the attributes of their data points, by their bytes.
 type resources struct {
-	known  remembered[*resource]
-	points remembered[telemetry.Labels]
+	known  cache[*resource]
+	points cache[telemetry.Labels]
 	last   uint64
 }
 
 func newResources() resources {
 	return resources{
-		known:  remember[*resource](deviceBytes, setWeight),
-		points: remember[telemetry.Labels](deviceBytes, setWeight),
+		known:  newCache[*resource](deviceBytes, setWeight),
+		points: newCache[telemetry.Labels](deviceBytes, setWeight),
 	}
 }
 
@@ -93,7 +93,7 @@ func (d *Decoder) describe(f *fault) *resource {
 	if device >= 0 {
 		r.Device = d.pairs[device].Value
 	}
-	if res.fault = d.checkPlace(&r, "the resource", "attributes", names.Tenant, names.Device); res.fault != nil {
+	if res.fault = d.checkNames(&r, "the resource", "attributes", names.Tenant, names.Device); res.fault != nil {
 		return res
 	}
 	res.tenant, res.device = r.Tenant, r.Device
@@ -113,8 +113,8 @@ func (d *Decoder) describe(f *fault) *resource {
 	return res
 }
 
-// checkPlace places a reading whose tenant and device were found among named things, and checks what was found.
-func (d *Decoder) checkPlace(r *telemetry.Reading, what, named string, tenants, devices []string) *fault {
+// checkNames places a reading whose tenant and device were found among named things, and checks what was found.
+func (d *Decoder) checkNames(r *telemetry.Reading, what, named string, tenants, devices []string) *fault {
 	if r.Tenant != "" {
 		if err := d.checkTenant(r.Tenant); err != nil {
 			return faultf(Tenant, "%v", err)
@@ -125,7 +125,7 @@ func (d *Decoder) checkPlace(r *telemetry.Reading, what, named string, tenants, 
 			return faultf(Device, "%v", err)
 		}
 	}
-	f := d.place(r, what)
+	f := d.resolveOrigin(r, what)
 	switch {
 	case f == nil:
 	case f.reason == Tenant:
@@ -139,8 +139,8 @@ func (d *Decoder) checkPlace(r *telemetry.Reading, what, named string, tenants, 
 // attribute reads a KeyValue. Its error is a *fault where the message is right but the attribute isn't.
 func (d *Decoder) attribute(message []byte, names *interner) (telemetry.Label, error) {
 	var key, value []byte
-	var f wireField
-	w := wire{rest: message}
+	var f protobufField
+	w := protobufReader{rest: message}
 	for w.next(&f) {
 		switch {
 		case f.is(1, protowire.BytesType):
@@ -236,8 +236,8 @@ func anyValue(message []byte, depth int) (v any, err error) {
 	if depth > maxDepth {
 		return nil, faultf(Undecodable, "an attribute is nested too deep")
 	}
-	var f wireField
-	w := wire{rest: message}
+	var f protobufField
+	w := protobufReader{rest: message}
 	for w.next(&f) {
 		switch {
 		case f.is(1, protowire.BytesType):
@@ -272,8 +272,8 @@ func keyValues(message []byte, depth int) (any, error) {
 	out := map[string]any{}
 	err := each(message, 1, func(b []byte) error {
 		var key, value []byte
-		var f wireField
-		w := wire{rest: b}
+		var f protobufField
+		w := protobufReader{rest: b}
 		for w.next(&f) {
 			switch {
 			case f.is(1, protowire.BytesType):

@@ -188,12 +188,12 @@ func (d *Decoder) senml() *fault {
 		return r.packFault
 	}
 	if f := p.base(r); f != nil {
-		d.bad(index, f)
+		d.addBad(index, f)
 		return nil
 	}
 	if r.has&valueLabels == 0 {
 		if r.has&baseLabels == 0 {
-			d.bad(index, faultf(Empty, "the record has no value"))
+			d.addBad(index, faultf(Empty, "the record has no value"))
 		}
 		return nil
 	}
@@ -202,13 +202,13 @@ func (d *Decoder) senml() *fault {
 	if device != "" {
 		known, err := d.devices.get([]byte(device))
 		if err != nil {
-			d.bad(index, faultf(Device, "%v", err))
+			d.addBad(index, faultf(Device, "%v", err))
 			return nil
 		}
 		reading.Device = known
 	}
-	if f := d.place(&reading, "the record"); f != nil {
-		d.bad(index, f)
+	if f := d.resolveOrigin(&reading, "the record"); f != nil {
+		d.addBad(index, f)
 		return nil
 	}
 	if r.has&oneOfLabels != 0 {
@@ -229,7 +229,7 @@ func (d *Decoder) senmlValue(r *telemetry.Reading, index int, metric string, v t
 	p := &d.pack
 	name, err := d.metrics.get([]byte(metric))
 	if err != nil {
-		d.bad(index, faultf(Name, "%v", err))
+		d.addBad(index, faultf(Name, "%v", err))
 		return
 	}
 	unit := p.record.unit

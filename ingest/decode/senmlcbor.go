@@ -30,7 +30,7 @@ func (d *Decoder) senmlCBOR(payload []byte) {
 	var records []map[any]any
 	d.pack.begin(d)
 	if err := cborMode.Unmarshal(payload, &records); err != nil {
-		d.broken(faultf(Undecodable, "not SenML: %.200v", err))
+		d.refuseRecord(faultf(Undecodable, "not SenML: %.200v", err))
 		return
 	}
 	r, field := &d.pack.record, &senmlCBORField{}
@@ -52,11 +52,11 @@ func (d *Decoder) senmlCBOR(payload []byte) {
 			}
 		}
 		if f := d.senml(); f != nil {
-			d.broken(f)
+			d.refuseRecord(f)
 			return
 		}
 	}
-	d.gathered()
+	d.endGroups()
 }
 
 // senmlCBORField is a decoded value.

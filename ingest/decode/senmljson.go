@@ -36,11 +36,11 @@ func (d *Decoder) senmlJSON(text []byte) {
 	}
 	switch {
 	case err != nil:
-		d.broken(faultf(Undecodable, "not SenML: %v", err))
+		d.refuseRecord(faultf(Undecodable, "not SenML: %v", err))
 	case refused != nil:
-		d.broken(refused)
+		d.refuseRecord(refused)
 	default:
-		d.gathered()
+		d.endGroups()
 	}
 }
 

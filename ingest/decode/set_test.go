@@ -9,7 +9,7 @@ import (
 )
 
 // Names that are set count in every format, whatever a message says: nothing, something else, or what is no name.
-func TestNamesThatAreSet(t *testing.T) {
+func TestSetNamesOverrideTheMessage(t *testing.T) {
 	const flat, otlp = "application/json; format=flat", `{"resourceMetrics":[{"resource":{"attributes":[` +
 		`{"key":"tenant","value":{"stringValue":"NO NAME"}},{"key":"device","value":{"stringValue":"a/b"}}]},` +
 		`"scopeMetrics":[{"metrics":[{"name":"v","gauge":{"dataPoints":[{"timeUnixNano":"1000000","asDouble":1}]}}]}]}]}`

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Soon bounds a test of something that might never come.
-func Soon(t testing.TB) context.Context {
+// Deadline bounds a test of something that might never come.
+func Deadline(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx

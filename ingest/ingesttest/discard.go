@@ -29,11 +29,11 @@ func (d *Discard) Last(context.Context, sharding.Key, store.Chain) (store.Tail, 
 	return store.Tail{}, store.Receipt{}, store.ErrNotFound
 }
 
-// Forgetful is a control.Catalog that takes everything and has nothing.
-type Forgetful struct{ control.Catalog }
+// NoCatalog is a control.Catalog that takes everything and has nothing.
+type NoCatalog struct{ control.Catalog }
 
 // Create is control.Catalog.
-func (Forgetful) Create(context.Context, string, string, []byte) error { return nil }
+func (NoCatalog) Create(context.Context, string, string, []byte) error { return nil }
 
 // Pages is control.Catalog.
-func (Forgetful) Pages(context.Context, string, int64) ([]control.PageInfo, error) { return nil, nil }
+func (NoCatalog) Pages(context.Context, string, int64) ([]control.PageInfo, error) { return nil, nil }

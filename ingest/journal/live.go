@@ -2,16 +2,16 @@ package journal
 
 import "math/bits"
 
-// live is which offsets of the journal have a block with rows that are not in an acknowledged chunk yet: the lowest
+// liveOffsets is which offsets of the journal have a block with rows that are not in an acknowledged chunk yet: the lowest
 // of them is a commit's From (rule J3). It takes a bit for each offset between the lowest and the highest. The zero
 // value is empty.
-type live struct {
+type liveOffsets struct {
 	base  int64    // offset of the first bit, a multiple of 64
 	words []uint64 // the first one is not 0 unless there is none
 }
 
 // add adds an offset, which is not lower than the lowest one by much: the space between them is taken.
-func (l *live) add(offset int64) {
+func (l *liveOffsets) add(offset int64) {
 	word := offset &^ 63
 	if len(l.words) == 0 {
 		l.base = word
@@ -29,7 +29,7 @@ func (l *live) add(offset int64) {
 }
 
 // remove takes an offset away. One that is not there is ignored.
-func (l *live) remove(offset int64) {
+func (l *liveOffsets) remove(offset int64) {
 	i := (offset&^63 - l.base) / 64
 	if i < 0 || i >= int64(len(l.words)) {
 		return
@@ -40,7 +40,7 @@ func (l *live) remove(offset int64) {
 		gone++
 	}
 	if gone == len(l.words) {
-		*l = live{words: l.words[:0]}
+		*l = liveOffsets{words: l.words[:0]}
 		return
 	}
 	l.base += int64(gone) * 64
@@ -48,7 +48,7 @@ func (l *live) remove(offset int64) {
 }
 
 // lowest is the lowest offset; ok is false if there is none.
-func (l *live) lowest() (offset int64, ok bool) {
+func (l *liveOffsets) lowest() (offset int64, ok bool) {
 	if len(l.words) == 0 {
 		return 0, false
 	}

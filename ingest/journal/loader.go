@@ -11,12 +11,12 @@ type Loader struct {
 	commit  Commit
 	floor   int64 // S: rows below it are in chunks
 	next    int64 // offset of the journal
-	appends []begun
+	appends []appendStart
 	link    Link // of the record taken last
 }
 
-// begun is an append whose first record that the Loader has seen stands at an offset.
-type begun struct {
+// appendStart is an append whose first record that the Loader has seen stands at an offset.
+type appendStart struct {
 	at    int64
 	nonce Nonce
 }
@@ -79,7 +79,7 @@ func (l *Loader) Take(offset int64, value []byte) (r Record, ok bool, err error)
 func (l *Loader) verify(offset int64, r *Record) error {
 	n := len(l.appends)
 	if n == 0 || l.appends[n-1].nonce != r.Nonce || r.Linked {
-		l.appends = append(l.appends, begun{offset, r.Nonce})
+		l.appends = append(l.appends, appendStart{offset, r.Nonce})
 	}
 	if before := r.Before; r.Linked && before.Offset >= l.commit.From {
 		if before.Offset >= offset || l.nonceAt(before.Offset) != before.Nonce {

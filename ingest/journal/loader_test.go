@@ -61,7 +61,7 @@ func linked(r journal.Record, offset int64, nonce journal.Nonce) journal.Record 
 	return r
 }
 
-func TestWhatCountsIsLoaded(t *testing.T) {
+func TestLoaderTakesBlocksInRange(t *testing.T) {
 	var p topic
 	p.append(block(1, 0, 9), block(1, 10, 19), linked(block(2, 20, 29), 1, 1), linked(block(3, 30, 39), 2, 2))
 	other := block(4, 12, 12)
@@ -75,7 +75,7 @@ func TestWhatCountsIsLoaded(t *testing.T) {
 	require.Equal(t, int64(30), got[3].First, "across F")
 }
 
-func TestALoaderTellsHowFarItIs(t *testing.T) {
+func TestLoaderProgress(t *testing.T) {
 	var p topic
 	p.append(block(1, 0, 9), block(1, 10, 19), block(1, 20, 29))
 	l, err := journal.NewLoader(journal.Commit{Stream: 1, F: 30, From: 1, To: 3, Mark: 1}, 0, 0, 3)
@@ -96,7 +96,7 @@ func TestALoaderTellsHowFarItIs(t *testing.T) {
 }
 
 // Each way to lose a part of the journal is noticed (rules J4, J6).
-func TestAJournalThatIsNotWhole(t *testing.T) {
+func TestLoaderDetectsLoss(t *testing.T) {
 	full := func() *topic {
 		p := &topic{}
 		p.append(block(1, 0, 9), block(1, 10, 19))
@@ -137,7 +137,7 @@ func TestAJournalThatIsNotWhole(t *testing.T) {
 
 // writer is one that appends to a journal without knowing of others.
 type writer struct {
-	ledger journal.Ledger
+	ledger journal.BlockIndex
 	live   map[int64]string // offsets of its blocks, as it believes, and what they hold
 }
 
@@ -156,7 +156,7 @@ func (w *writer) records(random *rand.Rand, next *int64) []journal.Record {
 
 // landed takes an answer.
 func (w *writer) landed(at int64, records []journal.Record) {
-	if w.ledger.Landed(at, len(records), records[0].Nonce) {
+	if w.ledger.Appended(at, len(records), records[0].Nonce) {
 		clear(w.live) // to be journaled again
 		return
 	}
@@ -169,7 +169,7 @@ func (w *writer) landed(at int64, records []journal.Record) {
 func (w *writer) stored(random *rand.Rand) {
 	for _, at := range slices.Sorted(maps.Keys(w.live)) {
 		if random.IntN(4) == 0 {
-			w.ledger.Needless(at)
+			w.ledger.Remove(at)
 			delete(w.live, at)
 		}
 	}
@@ -177,7 +177,7 @@ func (w *writer) stored(random *rand.Rand) {
 
 // Writers that overlap and never learn it append while the journal loses its head, its tail, or everything under them.
 // A journal that is taken for whole has every block that the commit counted on.
-func TestNothingThatCountsIsMissed(t *testing.T) {
+func TestLoaderAgainstRandomJournals(t *testing.T) {
 	const rounds = 5_000
 	whole, broken := 0, 0
 	for seed := range uint64(rounds) {
@@ -225,15 +225,15 @@ func TestNothingThatCountsIsMissed(t *testing.T) {
 	require.Greater(t, broken, rounds/20)
 }
 
-func TestALedgerKnowsTheLowest(t *testing.T) {
+func TestBlockIndexLowestOffset(t *testing.T) {
 	const seed = 7
 	random := rand.New(rand.NewPCG(seed, 2))
-	var ledger journal.Ledger
+	var ledger journal.BlockIndex
 	there := map[int64]bool{}
 	at := int64(1_000_000)
 	for range 5_000 {
 		if n := 1 + random.IntN(90); random.IntN(2) == 0 {
-			require.False(t, ledger.Landed(at, n, 1))
+			require.False(t, ledger.Appended(at, n, 1))
 			for range n {
 				there[at] = true
 				at++
@@ -242,11 +242,11 @@ func TestALedgerKnowsTheLowest(t *testing.T) {
 		}
 		for _, x := range slices.Sorted(maps.Keys(there)) {
 			if random.IntN(3) == 0 {
-				ledger.Needless(x)
+				ledger.Remove(x)
 				delete(there, x)
 			}
 		}
-		ledger.Needless(at + 5)
+		ledger.Remove(at + 5)
 		c := ledger.Commit(1, 0)
 		require.Equal(t, len(there) > 0, c.Counts(), "seed %d", seed)
 		if c.Counts() {
@@ -256,22 +256,22 @@ func TestALedgerKnowsTheLowest(t *testing.T) {
 }
 
 // What was loaded may begin below what this writer has appended.
-func TestALedgerTakesWhatWasLoaded(t *testing.T) {
-	var ledger journal.Ledger
+func TestBlockIndexResumesAfterLoad(t *testing.T) {
+	var ledger journal.BlockIndex
 	_, ok := ledger.Before()
 	require.False(t, ok)
 	ledger.Loaded(500)
 	ledger.Loaded(130)
 	ledger.Resume(journal.Link{Offset: 600, Nonce: 4})
 	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 130, To: 601, Mark: 4}, ledger.Commit(2, 9))
-	require.False(t, ledger.Landed(700, 2, 5))
-	ledger.Needless(130)
+	require.False(t, ledger.Appended(700, 2, 5))
+	ledger.Remove(130)
 	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 500, To: 702, Mark: 5}, ledger.Commit(2, 9))
 	last, ok := ledger.Before()
 	require.True(t, ok)
 	require.Equal(t, journal.Link{Offset: 701, Nonce: 5}, last)
-	require.True(t, ledger.Landed(650, 1, 6), "the end was lost")
+	require.True(t, ledger.Appended(650, 1, 6), "the end was lost")
 	require.False(t, ledger.Commit(2, 9).Counts(), "what has landed names an append that is gone")
-	require.False(t, ledger.Landed(651, 1, 7))
+	require.False(t, ledger.Appended(651, 1, 7))
 	require.Equal(t, journal.Commit{Stream: 2, F: 9, From: 651, To: 652, Mark: 7}, ledger.Commit(2, 9))
 }

@@ -42,7 +42,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRecord(t *testing.T) {
+func TestParseRecordErrors(t *testing.T) {
 	r := sample()
 	good := r.Append(nil)
 	for n := range len(good) - len(r.Data) {
@@ -91,7 +91,7 @@ func TestMetadataRoundTrip(t *testing.T) {
 }
 
 // Whoever finds metadata that is not this version's starts at the committed offset.
-func TestMetadataOfOthers(t *testing.T) {
+func TestParseForeignMetadata(t *testing.T) {
 	require.Empty(t, journal.Commit{F: 5}.Metadata())
 	for _, m := range []string{
 		"", "hello", "binnacle-journal/2 stream=3 f=1 from=1 to=2 mark=1",

@@ -58,7 +58,7 @@ func (s *Store) Put(b []byte) (Ref, error) {
 	}
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	at, err := s.room(len(b))
+	at, err := s.segmentFor(len(b))
 	if err == nil {
 		_, err = at.file.WriteAt(b, at.end) // what a failure has written the next Put writes over
 	}
@@ -67,12 +67,12 @@ func (s *Store) Put(b []byte) (Ref, error) {
 	}
 	r := Ref{segment: s.current, offset: uint32(at.end), length: uint32(len(b)), sum: sum(b)}
 	at.end += int64(len(b))
-	s.enter(at, len(b))
+	s.extend(at, len(b))
 	return r, nil
 }
 
-// room is the segment that a piece of n bytes goes to. The caller holds writing.
-func (s *Store) room(n int) (*segment, error) {
+// segmentFor is the segment that a piece of n bytes goes to. The caller holds writing.
+func (s *Store) segmentFor(n int) (*segment, error) {
 	s.mu.RLock()
 	at := s.segments[s.current]
 	s.mu.RUnlock()
@@ -105,8 +105,8 @@ func (s *Store) begin() (*segment, error) {
 	return next, nil
 }
 
-// enter counts a piece that is written.
-func (s *Store) enter(at *segment, n int) {
+// extend counts a piece that is written.
+func (s *Store) extend(at *segment, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at.pieces++
@@ -159,11 +159,11 @@ func (s *Store) Get(dst []byte, r Ref) ([]byte, error) {
 
 // Free gives the piece up. It is to be called once for each piece; the zero Ref is no piece, and nothing is done.
 func (s *Store) Free(r Ref) {
-	s.leave(r).close()
+	s.unref(r).close()
 }
 
-// leave counts a piece out, and returns the segment if that was its last and it is written to no more.
-func (s *Store) leave(r Ref) *segment {
+// unref counts a piece out, and returns the segment if that was its last and it is written to no more.
+func (s *Store) unref(r Ref) *segment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.segments[r.segment]

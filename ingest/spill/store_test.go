@@ -35,12 +35,12 @@ func requireBytes(t *testing.T, s *spill.Store, live, onDisk int) {
 	require.EqualValues(t, onDisk, d, "on disk")
 }
 
-func TestARefIsSmall(t *testing.T) {
+func TestRefSize(t *testing.T) {
 	require.LessOrEqual(t, unsafe.Sizeof(spill.Ref{}), uintptr(16))
 }
 
 // A piece is appended to what the caller has.
-func TestWhatIsPutComesBack(t *testing.T) {
+func TestPutGet(t *testing.T) {
 	s := on(t, &disk{room: 1 << 20}, 1000)
 	one, none := put(t, s, []byte("one")), put(t, s, nil)
 	got, err := s.Get([]byte("and "), one)
@@ -58,7 +58,7 @@ func TestWhatIsPutComesBack(t *testing.T) {
 }
 
 // A file goes with the last of its pieces, whatever the order, and not before another one is written to.
-func TestASegmentGoesWithItsLastPiece(t *testing.T) {
+func TestSegmentIsRemovedWithItsLastRef(t *testing.T) {
 	d := &disk{room: 1 << 20}
 	s := on(t, d, 100)
 	var refs []spill.Ref
@@ -91,7 +91,7 @@ func TestASegmentGoesWithItsLastPiece(t *testing.T) {
 }
 
 // A file that is full goes at once if all in it has been freed while it was written to.
-func TestAFullSegmentWithoutPiecesGoes(t *testing.T) {
+func TestFullSegmentWithoutRefsIsRemoved(t *testing.T) {
 	d := &disk{room: 1 << 20}
 	s := on(t, d, 100)
 	for range 50 {
@@ -102,7 +102,7 @@ func TestAFullSegmentWithoutPiecesGoes(t *testing.T) {
 }
 
 // What comes back is what was put, or an error that says what has become of it.
-func TestDamageIsTold(t *testing.T) {
+func TestDamageIsDetected(t *testing.T) {
 	d := &disk{room: 1 << 20}
 	s := on(t, d, 1000)
 	before, r, after := put(t, s, []byte("before")), put(t, s, []byte("piece")), put(t, s, []byte("after"))
@@ -149,7 +149,7 @@ func TestDamageIsTold(t *testing.T) {
 }
 
 // A disk without room refuses what is new, harms nothing that is there, and takes more when there is room again.
-func TestAFullDisk(t *testing.T) {
+func TestFullDisk(t *testing.T) {
 	d := &disk{room: 250}
 	s := on(t, d, 100)
 	held := map[spill.Ref][]byte{}
@@ -197,7 +197,7 @@ func TestAFullDisk(t *testing.T) {
 }
 
 // Where no file can be made Put says so, and goes on where one can.
-func TestNoFileCanBeMade(t *testing.T) {
+func TestCreateFails(t *testing.T) {
 	d, fault := &disk{room: 1 << 20}, errors.New("too many open files")
 	full := false
 	s, err := spill.OpenFiles(func() (spill.File, error) {
@@ -247,7 +247,7 @@ func names(t *testing.T, dir string) (names []string) {
 }
 
 // A process that dies leaves nothing where a file may lose its name while it is open.
-func TestACrashLeavesNothing(t *testing.T) {
+func TestCrashLeavesNoFiles(t *testing.T) {
 	if runtime.GOOS == "windows" || runtime.GOOS == "plan9" {
 		t.Skip("an open file keeps its name here")
 	}
@@ -263,7 +263,7 @@ func TestACrashLeavesNothing(t *testing.T) {
 }
 
 // What an earlier process left goes; what is not ours, and what another process uses, stays.
-func TestAStartSweeps(t *testing.T) {
+func TestOpenSweepsOldFiles(t *testing.T) {
 	dir := t.TempDir()
 	first, err := spill.Open(dir)
 	require.NoError(t, err)
@@ -286,7 +286,7 @@ func TestAStartSweeps(t *testing.T) {
 }
 
 // Where the name of an open file can't go, it goes when the file is closed.
-func TestAFileThatKeepsItsNameLosesItAtTheEnd(t *testing.T) {
+func TestNamedFileIsRemovedOnClose(t *testing.T) {
 	dir := t.TempDir()
 	s, err := spill.OpenFiles(func() (spill.File, error) {
 		return spill.Create(dir, func(string) error { return fs.ErrPermission })
@@ -310,7 +310,7 @@ func TestAFileThatKeepsItsNameLosesItAtTheEnd(t *testing.T) {
 }
 
 // A directory that takes no files is known at the start.
-func TestOpenFailsWhereNoFileCanBe(t *testing.T) {
+func TestOpenFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err := spill.Open(file)
@@ -319,7 +319,7 @@ func TestOpenFailsWhereNoFileCanBe(t *testing.T) {
 
 // A walk at random against a map, by several at once, while others read what they have put: each piece comes back as it
 // was put, and the counts are those of the map.
-func TestWalk(t *testing.T) {
+func TestRandomWalk(t *testing.T) {
 	const walkers, steps = 4, 1500
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -48,7 +48,7 @@ func BenchmarkWorker(b *testing.B) {
 				w := newWorld(b, nil)
 				w.blocks, w.now = c.blocks, time.UnixMilli(start).Add(time.Minute)
 				discard, l := w.alone(func(c *ingest.Config) {
-					c.Hold, c.Linger, c.NoteEvery, c.CommitEvery = 0, 2*time.Second, 6*time.Hour, time.Second
+					c.Hold, c.Linger, c.CatalogEvery, c.CommitEvery = 0, 2*time.Second, 6*time.Hour, time.Second
 					c.MemoryBytes = 4 << 30
 				})
 				from := processTime(b)
@@ -171,7 +171,7 @@ func BenchmarkHeads(b *testing.B) {
 				from := processTime(b)
 				for b.Loop() {
 					rows := 0
-					for r, err := range h.l.Snapshot(c.request).Rows {
+					for r, err := range h.l.HeadRead(c.request).Rows {
 						require.NoError(b, err)
 						for _, g := range r.Frame.Groups {
 							rows += len(g.Times)

@@ -51,12 +51,12 @@ const (
 // stays free. Readings are taken in every phase. A reason to cut that comes while something is under way counts when
 // that has settled.
 type chain struct {
-	device *device
-	day    telemetry.Day
-	tenure uint32 // of the Worker's, in which number and tail were learnt: only there they are known
-	phase  phase
-	full   bool // its partition key was found full, which has been said
-	begun  bool // a bin has been opened since the chain is known here
+	device     *device
+	day        telemetry.Day
+	generation uint32 // of the Worker's, in which number and tail were learnt: only there they are known
+	phase      phase
+	full       bool // its partition key was found full, which has been said
+	begun      bool // a bin has been opened since the chain is known here
 
 	// What the head shows: these change under the Worker's lock.
 	number uint32 // of the next chunk
@@ -94,24 +94,24 @@ type span struct{ from, to int64 }
 type phase uint8
 
 const (
-	idle     phase = iota // no rows that are not stored; what is known of the tail
-	filling               // rows, and no reason yet to cut them
-	asked                 // rows that are to be cut, as soon as nothing stands in the way
-	sealed                // as asked, and dead letters below the last row are not acknowledged yet (rule W5)
-	looking               // as asked, and the tail is being looked up (rule W3)
-	creating              // a chunk is being created (rule W6)
-	stalled               // an attempt has failed, or would: it is to be made again later
-	burying               // rows of a chunk that the store will never take are on their way to the dead letters
+	idle       phase = iota // no rows that are not stored; what is known of the tail
+	filling                 // rows, and no reason yet to cut them
+	asked                   // rows that are to be cut, as soon as nothing stands in the way
+	sealed                  // as asked, and dead letters below the last row are not acknowledged yet (rule W5)
+	looking                 // as asked, and the tail is being looked up (rule W3)
+	creating                // a chunk is being created (rule W6)
+	stalled                 // an attempt has failed, or would: it is to be made again later
+	publishing              // rows of a chunk that the store will never take are on their way to the dead letters
 )
 
 // flight is a chunk that is being created.
 type flight struct {
-	rows   binning.Bin
-	id     chunk.ID
-	key    sharding.Key
-	doc    []byte
-	reason Reason
-	bad    string // why it goes to the dead letters, empty while it may be created
+	rows     binning.Bin
+	id       chunk.ID
+	key      sharding.Key
+	doc      []byte
+	reason   Reason
+	rejected string // why it goes to the dead letters, empty while it may be created
 }
 
 // lingering is rows that are known to be stored since a moment ago: a replica that lags may not have them yet.
@@ -161,8 +161,8 @@ func (c *chain) ask(why Reason) bool {
 	return true
 }
 
-// spare leaves the rows in the bin, which was thought full and is not, until it has as many values as trial.
-func (c *chain) spare(trial int) {
+// reopen leaves the rows in the bin, which was thought full and is not, until it has as many values as trial.
+func (c *chain) reopen(trial int) {
 	c.phase, c.want, c.trial, c.seal = filling, "", trial, unsealed
 }
 
@@ -197,22 +197,22 @@ func (c *chain) fail(f Fault, now time.Time) {
 	c.phase, c.stall.fault, c.stall.ready = stalled, f, false
 }
 
-// refuse takes that the rows in flight will never be stored. The caller holds the lock.
-func (c *chain) refuse(why string, now time.Time) {
-	c.flight.bad = why
+// rejectFlight takes that the rows in flight will never be stored. The caller holds the lock.
+func (c *chain) rejectFlight(why string, now time.Time) {
+	c.flight.rejected = why
 	c.fail(Rejected, now)
 	c.stall.ready = true
 }
 
 // doomed reports whether the rows in flight wait for their dead letters.
-func (c *chain) doomed() bool { return c.flight != nil && c.flight.bad != "" }
+func (c *chain) doomed() bool { return c.flight != nil && c.flight.rejected != "" }
 
 // resumes reports whether the chain has stalled and its time has come.
 func (c *chain) resumes() bool { return c.phase == stalled && c.stall.ready && !c.doomed() }
 
-// spill takes rows out of the bin that are not to be stored any more; rest is what the bin has then. The caller holds
+// abandon takes rows out of the bin that are not to be stored any more; rest is what the bin has then. The caller holds
 // the lock.
-func (c *chain) spill(rows, rest binning.Bin) {
+func (c *chain) abandon(rows, rest binning.Bin) {
 	c.flight, c.bin = &flight{rows: rows}, rest
 	if c.bin.Readings() == 0 {
 		c.want, c.seal = "", unsealed
@@ -226,17 +226,17 @@ func (c *chain) resume() {
 	case c.flight == nil:
 		c.phase = asked
 	case c.doomed():
-		c.phase = burying
+		c.phase = publishing
 	default:
 		c.phase = creating
 	}
 }
 
-// buried takes that the dead letters of the flight are acknowledged. The caller holds the lock.
-func (c *chain) buried(now time.Time) {
+// published takes that the dead letters of the flight are acknowledged. The caller holds the lock.
+func (c *chain) published(now time.Time) {
 	c.flight, c.used = nil, now.UnixMilli()
 	c.unseal()
-	c.settle()
+	c.finish()
 }
 
 // stored takes that the chunk in flight is in the store; its rows linger. The caller holds the lock.
@@ -246,7 +246,7 @@ func (c *chain) stored(now, until time.Time) {
 	c.number, c.tail, c.used = c.number+1, rows.Through(), now.UnixMilli()
 	c.span.from, c.span.to = rows.Span()
 	c.flight = nil
-	c.settle()
+	c.finish()
 }
 
 // conflict takes that the number in flight is somebody else's chunk, whose rows linger, as do others that are settled:
@@ -255,12 +255,12 @@ func (c *chain) stored(now, until time.Time) {
 func (c *chain) conflict(tail store.Tail, settled int64, now, until time.Time, s *binning.Schemas) error {
 	f := c.flight
 	c.flight = nil
-	c.learn(tail)
-	rest, err := c.stand(&f.rows, max(c.tail, settled-1), until, s)
+	c.adoptTail(tail)
+	rest, err := c.lingerUpTo(&f.rows, max(c.tail, settled-1), until, s)
 	if err != nil {
 		return err
 	}
-	if c.bin, err = c.stand(&c.bin, c.tail, until, s); err != nil {
+	if c.bin, err = c.lingerUpTo(&c.bin, c.tail, until, s); err != nil {
 		return err
 	}
 	if rest.Readings() > 0 {
@@ -274,7 +274,7 @@ func (c *chain) conflict(tail store.Tail, settled int64, now, until time.Time, s
 		c.want = f.reason
 	}
 	c.unseal()
-	c.settle()
+	c.finish()
 	return nil
 }
 
@@ -282,20 +282,20 @@ func (c *chain) conflict(tail store.Tail, settled int64, now, until time.Time, s
 // caller holds the lock.
 func (c *chain) found(tail *store.Tail, until time.Time, s *binning.Schemas) (err error) {
 	if tail != nil {
-		c.learn(*tail)
+		c.adoptTail(*tail)
 	}
-	if c.bin, err = c.stand(&c.bin, c.tail, until, s); err != nil {
+	if c.bin, err = c.lingerUpTo(&c.bin, c.tail, until, s); err != nil {
 		return err
 	}
 	c.unseal()
-	c.settle()
+	c.finish()
 	return nil
 }
 
 // hint takes what the writer of a block knew of the tail: as a lookup does, it may miss the newest chunks.
 func (c *chain) hint(t *journal.Tail) {
 	if t.Chunks > 0 && t.Chunks <= math.MaxUint32 {
-		c.learn(store.Tail{Number: uint32(t.Chunks - 1), Through: t.Through, From: t.From, To: t.To})
+		c.adoptTail(store.Tail{Number: uint32(t.Chunks - 1), Through: t.Through, From: t.From, To: t.To})
 	}
 }
 
@@ -305,8 +305,8 @@ func (c *chain) restore(bin binning.Bin, due time.Time) {
 	c.phase, c.first, c.loaded = filling, bin.First(), bin.Through()
 }
 
-// learn takes what the store told of the tail. A lookup may have missed the newest chunks: what is known already stays.
-func (c *chain) learn(tail store.Tail) {
+// adoptTail takes what the store told of the tail. A lookup may have missed the newest chunks: what is known already stays.
+func (c *chain) adoptTail(tail store.Tail) {
 	if tail.Number >= c.number {
 		c.number, c.tail, c.span = tail.Number+1, tail.Through, span{tail.From, tail.To}
 	}
@@ -329,8 +329,8 @@ func (c *chain) unseal() {
 	}
 }
 
-// settle ends what was under way.
-func (c *chain) settle() {
+// finish ends what was under way.
+func (c *chain) finish() {
 	c.stall = nil
 	switch {
 	case c.bin.Readings() == 0:
@@ -344,9 +344,9 @@ func (c *chain) settle() {
 	c.first = c.bin.First()
 }
 
-// stand lets the rows up to an offset linger, which are stored, and returns the others. It fails when a shelf has lost
+// lingerUpTo lets the rows up to an offset linger, which are stored, and returns the others. It fails when a shelf has lost
 // rows.
-func (c *chain) stand(rows *binning.Bin, through int64, until time.Time,
+func (c *chain) lingerUpTo(rows *binning.Bin, through int64, until time.Time,
 	s *binning.Schemas) (rest binning.Bin, err error) {
 	if rows.Readings() == 0 || rows.First() > through {
 		return *rows, nil
@@ -361,13 +361,13 @@ func (c *chain) stand(rows *binning.Bin, through int64, until time.Time,
 	return rest, nil
 }
 
-// leave lets the rows below a position linger: somebody else has stored them. It fails when a shelf has lost rows. The
+// dropBelow lets the rows below a position linger: somebody else has stored them. It fails when a shelf has lost rows. The
 // caller holds the lock.
-func (c *chain) leave(position int64, until time.Time, s *binning.Schemas) (err error) {
+func (c *chain) dropBelow(position int64, until time.Time, s *binning.Schemas) (err error) {
 	if c.bin.Readings() == 0 || c.bin.First() >= position {
 		return nil
 	}
-	if c.bin, err = c.stand(&c.bin, position-1, until, s); err != nil {
+	if c.bin, err = c.lingerUpTo(&c.bin, position-1, until, s); err != nil {
 		return err
 	}
 	c.unseal()
@@ -400,7 +400,9 @@ func (c *chain) letGo(now time.Time) {
 func (c *chain) acting() bool { return c.phase >= asked }
 
 // bytes is how much memory the chain takes.
-func (c *chain) bytes() int { return size(&c.bin) + c.leaving() + cap(c.journaled.landed)*landedBytes }
+func (c *chain) bytes() int {
+	return size(&c.bin) + c.leaving() + cap(c.journaled.blocks)*appendedBytes
+}
 
 // leaving is the memory of rows on their way out: being created, or stored already.
 func (c *chain) leaving() (n int) {

@@ -2,17 +2,17 @@ package worker
 
 import "math/bits"
 
-// classes has chains by some number of bytes, about: four classes to each doubling, so that those of a class differ by
+// sizeClasses has chains by some number of bytes, about: four classes to each doubling, so that those of a class differ by
 // a quarter at most. All takes constant time.
-type classes struct {
-	lists [mostClasses][]*chain
-	of    func(*chain) *class
+type sizeClasses struct {
+	lists   [mostClasses][]*chain
+	classOf func(*chain) *sizeClass
 }
 
 const mostClasses = 4 * 48
 
-// class is where a chain stands among classes.
-type class struct {
+// sizeClass is where a chain stands among classes.
+type sizeClass struct {
 	slot   int32 // in its list, from 1, 0 for none
 	number uint8 // of the list
 }
@@ -26,8 +26,8 @@ func classOf(bytes int) uint8 {
 }
 
 // put keeps a chain in the class of some bytes, and in none with 0.
-func (x *classes) put(c *chain, bytes int) {
-	k, number := x.of(c), classOf(bytes)
+func (x *sizeClasses) put(c *chain, bytes int) {
+	k, number := x.classOf(c), classOf(bytes)
 	if k.slot > 0 && k.number == number && bytes > 0 {
 		return
 	}
@@ -38,20 +38,20 @@ func (x *classes) put(c *chain, bytes int) {
 	}
 }
 
-func (x *classes) remove(k *class) {
+func (x *sizeClasses) remove(k *sizeClass) {
 	if k.slot == 0 {
 		return
 	}
 	list := x.lists[k.number]
 	last := list[len(list)-1]
-	list[k.slot-1], x.of(last).slot = last, k.slot
+	list[k.slot-1], x.classOf(last).slot = last, k.slot
 	list[len(list)-1] = nil
 	x.lists[k.number] = list[:len(list)-1]
 	k.slot = 0
 }
 
 // largest is a chain of the highest class, nil when there is none.
-func (x *classes) largest() *chain {
+func (x *sizeClasses) largest() *chain {
 	for i := len(x.lists) - 1; i >= 0; i-- {
 		if n := len(x.lists[i]); n > 0 {
 			return x.lists[i][n-1]

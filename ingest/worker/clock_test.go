@@ -14,7 +14,7 @@ import (
 
 // A producer whose clock is a day ahead stamps its records so: what it sends is a dead letter, and nobody waits for
 // it. A map that is not fresh is read once more before that.
-func TestAProducerWhoseClockIsAhead(t *testing.T) {
+func TestFutureTimesFromClockAhead(t *testing.T) {
 	message := func(at int64) []byte {
 		return fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{"a":1}}`, at)
 	}
@@ -34,8 +34,8 @@ func TestAProducerWhoseClockIsAhead(t *testing.T) {
 	}
 	require.NoError(t, l.Finish(ctx))
 	require.Len(t, w.Stored(), 2)
-	require.Len(t, w.buried, 2)
-	for i, letter := range w.buried {
+	require.Len(t, w.deadLetters, 2)
+	for i, letter := range w.deadLetters {
 		require.Equal(t, decode.Future, letter.Bad.Reason)
 		require.EqualValues(t, 2*i, letter.Record.Offset)
 	}

@@ -47,11 +47,11 @@ type Config struct {
 	MaxWrites int           `help:"Writes in flight for each partition." default:"32"`
 	Linger    time.Duration `kong:"-" default:"2s"` // how long a chunk stays in the head after it was acknowledged
 	// how often first and last of a device go to the catalog while it goes on reporting; negative: with every chunk
-	NoteEvery time.Duration `kong:"-" default:"168h"`
-	// NoteWait is how long what is new of devices waits for more, so that they are told to the catalog together, unless
+	CatalogEvery time.Duration `kong:"-" default:"168h"`
+	// CatalogWait is how long what is new of devices waits for more, so that they are told to the catalog together, unless
 	// nothing was told for as long; negative: not at all.
-	NoteWait   time.Duration `kong:"-" default:"10s"`
-	StampEvery time.Duration `kong:"-" default:"5m"` // how often a partition's mark is renewed
+	CatalogWait time.Duration `kong:"-" default:"10s"`
+	StampEvery  time.Duration `kong:"-" default:"5m"` // how often a partition's mark is renewed
 
 	// first pause after a job that failed, doubled up to 64 times of it
 	RetryBackoff time.Duration `kong:"-" default:"50ms"`

@@ -90,7 +90,7 @@ func (w *Worker) ask(c *chain, why Reason, now time.Time) {
 
 // Jobs decides what is to be cut and returns what is to be done outside. It is called after records were fed,
 // after a job was done, and when the time of Next has come.
-func (w *Worker) Jobs(now time.Time, view *control.View) []Job {
+func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []Job {
 	w.wake(now)
 	w.relieve(now)
 	ticked := now.Sub(w.ticked) >= w.cfg.CommitEvery
@@ -98,18 +98,18 @@ func (w *Worker) Jobs(now time.Time, view *control.View) []Job {
 		w.ticked = now
 		w.catchUp(now)
 		w.forgetIdle(now)
-		w.renew(now)
+		w.renewNames(now)
 	}
-	jobs := w.notes(nil, now)
+	jobs := w.catalogUpdates(nil, now)
 	if ticked {
-		jobs = w.censuses(jobs, now, view)
+		jobs = w.labelLookups(jobs, now, snapshot)
 	}
-	jobs = w.burials(jobs, now)
-	jobs = w.cuts(jobs, now, view)
-	if a := w.append(now, ticked); a != nil {
+	jobs = w.publications(jobs, now)
+	jobs = w.cuts(jobs, now, snapshot)
+	if a := w.nextAppend(now, ticked); a != nil {
 		jobs = append(jobs, a)
 	}
-	w.settle()
+	w.countMemory()
 	return jobs
 }
 
@@ -124,20 +124,20 @@ func (w *Worker) wake(now time.Time) {
 			continue
 		}
 		if c.phase == stalled && !c.stall.ready {
-			w.wakeStalled(c)
+			w.retryStalled(c)
 			continue
 		}
 		w.ask(c, CutHold, now)
 	}
 }
 
-// Threatened has the bins cut that hold back the committed offset below the one given: the log is about to lose what
+// CutBelow has the bins cut that hold back the committed offset below the one given: the log is about to lose what
 // lies there (rule W7).
-func (w *Worker) Threatened(below int64, now time.Time) {
+func (w *Worker) CutBelow(below int64, now time.Time) {
 	for _, c := range w.index.below(below) {
 		w.ask(c, CutBehind, now)
 	}
-	w.recall.threat = max(w.recall.threat, below) // what waits there is taken whatever the limits say
+	w.deferrals.urgentBelow = max(w.deferrals.urgentBelow, below) // what waits there is taken whatever the limits say
 }
 
 // catchUp cuts the bins that hold back the committed offset by more records than allowed (rule W7).
@@ -152,16 +152,16 @@ func (w *Worker) catchUp(now time.Time) {
 }
 
 // cuts starts what is ready, as far as writes may be in flight.
-func (w *Worker) cuts(jobs []Job, now time.Time, view *control.View) []Job {
+func (w *Worker) cuts(jobs []Job, now time.Time, snapshot *control.Snapshot) []Job {
 	if w.unmarked {
 		return jobs // not before the Stamp
 	}
-	w.unblock(view, now)
+	w.unblock(snapshot, now)
 	for c := w.queue.pop(now); c != nil; c = w.queue.pop(now) {
 		if c.phase != asked && !c.resumes() {
 			continue // it does not want to any more, and may even be forgotten
 		}
-		if job := w.start(c, now, view); job != nil {
+		if job := w.start(c, now, snapshot); job != nil {
 			w.queue.began(c)
 			jobs = append(jobs, job)
 		}
@@ -172,35 +172,35 @@ func (w *Worker) cuts(jobs []Job, now time.Time, view *control.View) []Job {
 
 // unblock makes those ready who waited for dead letters that are acknowledged now, or for a tenant and the map was
 // read again.
-func (w *Worker) unblock(view *control.View, now time.Time) {
-	at, some := w.letters.first()
-	for w.waiting.len() > 0 && !(some && at <= w.waiting.front().seal) {
-		if c := w.waiting.pop(); c.phase == sealed {
+func (w *Worker) unblock(snapshot *control.Snapshot, now time.Time) {
+	at, some := w.deadLetters.first()
+	for w.awaitingDeadLetters.len() > 0 && !(some && at <= w.awaitingDeadLetters.front().seal) {
+		if c := w.awaitingDeadLetters.pop(); c.phase == sealed {
 			c.release()
 			w.enqueue(c, now)
 			w.file(c)
 		}
 	}
-	if view.ReadAt.After(w.placedBy) {
-		for w.homeless.len() > 0 {
-			w.enqueue(w.homeless.pop(), now)
+	if snapshot.ReadAt.After(w.awaitedSnapshot) {
+		for w.awaitingTenant.len() > 0 {
+			w.enqueue(w.awaitingTenant.pop(), now)
 		}
 	}
 }
 
 // start begins the next step of a chain that was asked to be cut, or has stalled; nil if it has to wait, or has room
 // for more.
-func (w *Worker) start(c *chain, now time.Time, view *control.View) Job {
+func (w *Worker) start(c *chain, now time.Time, snapshot *control.Snapshot) Job {
 	if c.resumes() {
 		if job := w.resumed(c); job != nil {
 			return job
 		}
 	}
-	tenant, ok := view.Tenant(c.device.tenant.name)
+	tenant, ok := snapshot.Tenant(c.device.tenant.name)
 	if !ok {
 		// It was there when the reading was taken, and comes back with the next reading of the map.
-		w.placedBy = view.ReadAt
-		w.homeless.push(c)
+		w.awaitedSnapshot = snapshot.ReadAt
+		w.awaitingTenant.push(c)
 		return nil
 	}
 	if !w.knows(c) {
@@ -208,15 +208,15 @@ func (w *Worker) start(c *chain, now time.Time, view *control.View) Job {
 		chain := store.Chain{Day: c.day, Stream: w.stream, Partition: w.partition}
 		return &Lookup{Keys: tenant.Placement.Keys(c.device.id, c.day), Chain: chain, chain: c}
 	}
-	if w.undecidedOf(c) {
+	if w.awaitsDeferred(c) {
 		c.sealUpto(c.bin.Through(), now)
-		w.undecideds.push(c)
+		w.awaitingDeferred.push(c)
 		return nil
 	}
-	if at, ok := w.letters.first(); ok && at <= c.bin.Through() {
+	if at, ok := w.deadLetters.first(); ok && at <= c.bin.Through() {
 		c.sealUpto(w.position-1, now)
 		if at <= c.seal {
-			w.waiting.push(c)
+			w.awaitingDeadLetters.push(c)
 			return nil
 		}
 		c.release()
@@ -243,7 +243,7 @@ func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
 	why := c.want
 	if why == CutSize && now.Before(c.due) && !crowded(c) && rest.Readings() == 0 &&
 		float64(len(doc)) < trialShare*float64(c.device.sizer.Target(rows.Width())) {
-		c.spare(c.bin.Values() + c.bin.Values()/16) // the estimate was too high
+		c.reopen(c.bin.Values() + c.bin.Values()/16) // the estimate was too high
 		return nil
 	}
 	w.mu.Lock()
@@ -253,7 +253,7 @@ func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
 	return &Create{Key: key, ID: id.String(), Doc: doc, chain: c}
 }
 
-// goOn decides what becomes of what a cut has left in the bin.
+// mayContinue decides what becomes of what a cut has left in the bin.
 func (w *Worker) goOn(c *chain, why Reason, now time.Time) {
 	if c.bin.Readings() == 0 {
 		return
@@ -308,7 +308,7 @@ func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []by
 			panic(fmt.Sprintf("encode chunk %s of %s: %v", h.ID, h.Device, err))
 		}
 		width := rows.Width()
-		learn(sizer, &rows, doc)
+		learnSize(sizer, &rows, doc)
 		if len(doc) <= sizer.Max(width) || alone {
 			return rows, rest, doc, nil
 		}
@@ -316,13 +316,13 @@ func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []by
 	}
 }
 
-// learn tells a device's sizer what a document takes.
-func learn(sizer *binning.Sizer, rows *binning.Bin, doc []byte) {
+// learnSize tells a device's sizer what a document takes.
+func learnSize(sizer *binning.Sizer, rows *binning.Bin, doc []byte) {
 	overhead, err := chunk.Overhead(doc)
 	if err != nil {
 		panic(fmt.Sprintf("what was encoded can't be read: %v", err))
 	}
-	sizer.Learn(rows.Values(), rows.Width(), len(doc), overhead)
+	sizer.Observe(rows.Values(), rows.Width(), len(doc), overhead)
 }
 
 // Next is when Jobs should be called again if nothing happens before.
@@ -345,8 +345,8 @@ func (w *Worker) Drain(now time.Time) {
 	}
 	for _, t := range w.tenants {
 		for _, d := range t.devices {
-			if d != nil && (d.news || d.stretched()) {
-				w.noteSoon(d)
+			if d != nil && (d.pending || d.timesPending()) {
+				w.queueUpdate(d)
 			}
 		}
 	}
@@ -354,6 +354,6 @@ func (w *Worker) Drain(now time.Time) {
 
 // Busy reports whether something is still to be written.
 func (w *Worker) Busy() bool {
-	return w.index.open() > 0 || w.letters.len() > 0 || w.recall.letters.len() > 0 || w.queue.busy > 0 ||
-		w.noting > 0 || w.unnoted.len() > 0
+	return w.index.open() > 0 || w.deadLetters.len() > 0 || w.deferrals.deadLetters.len() > 0 || w.queue.busy > 0 ||
+		w.updating > 0 || w.pending.len() > 0
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // A chunk says when its writer cut it, by the writer's own clock, not by that of its records.
-func TestAChunkSaysWhenItWasCut(t *testing.T) {
+func TestChunkRecordsCutTime(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	require.NoError(t, l.Take(ctx, noise(0, "d0")))
 	w.now = w.now.Add(17 * time.Second)
 	require.NoError(t, l.Step(ctx))

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"binnacle/ingest/decode"
-	"binnacle/internal/letter"
+	"binnacle/internal/deadletter"
 )
 
 // DeadLetter is a record, or one element of it, that was refused. docs/format/message.md has its form.
@@ -20,8 +20,8 @@ type DeadLetter struct {
 	// read.
 	Bare bool
 
-	// Stretch is set when the letter stands for a stretch of the log; the record's offset is then the first one of it.
-	Stretch *Stretch
+	// Unreadable is set when the letter stands for a stretch of the log; the record's offset is then the first one of it.
+	Unreadable *Unreadable
 
 	bytes int               // of memory
 	chain chainKey          // of a reading that was recalled
@@ -38,37 +38,37 @@ func (d *DeadLetter) Headers() []Header {
 func (d *DeadLetter) Facts() []Header {
 	var own []Header
 	for _, h := range []struct{ key, value string }{
-		{letter.HeaderReason, string(d.Bad.Reason)},
-		{letter.HeaderDetail, d.Bad.Detail},
-		{letter.HeaderTopic, d.Topic},
-		{letter.HeaderPartition, strconv.Itoa(int(d.Partition))},
-		{letter.HeaderOffset, strconv.FormatInt(d.Record.Offset, 10)},
-		{letter.HeaderIndex, strconv.Itoa(d.Bad.Index)},
+		{deadletter.HeaderReason, string(d.Bad.Reason)},
+		{deadletter.HeaderDetail, d.Bad.Detail},
+		{deadletter.HeaderTopic, d.Topic},
+		{deadletter.HeaderPartition, strconv.Itoa(int(d.Partition))},
+		{deadletter.HeaderOffset, strconv.FormatInt(d.Record.Offset, 10)},
+		{deadletter.HeaderIndex, strconv.Itoa(d.Bad.Index)},
 	} {
 		own = append(own, Header{Key: h.key, Value: []byte(h.value)})
 	}
 	if d.Record.Time >= 0 {
-		own = append(own, Header{Key: letter.HeaderTimestamp, Value: []byte(strconv.FormatInt(d.Record.Time, 10))})
+		own = append(own, Header{Key: deadletter.HeaderTimestamp, Value: []byte(strconv.FormatInt(d.Record.Time, 10))})
 	}
-	if d.Stretch != nil {
-		own = append(own, Header{Key: letter.HeaderThrough, Value: []byte(strconv.FormatInt(d.Stretch.Through, 10))})
+	if d.Unreadable != nil {
+		own = append(own, Header{Key: deadletter.HeaderThrough, Value: []byte(strconv.FormatInt(d.Unreadable.Through, 10))})
 	}
 	return own
 }
 
 // PayloadBytes is how long the payload was, also where it is left out.
 func (d *DeadLetter) PayloadBytes() int {
-	if d.Stretch != nil {
-		return d.Stretch.Bytes
+	if d.Unreadable != nil {
+		return d.Unreadable.Bytes
 	}
 	return len(d.Record.Value)
 }
 
 // deadLetters wait to be acknowledged, in the order in which they came.
 type deadLetters struct {
-	waiting fifo[DeadLetter]
-	busy    int // how many of the first are being published
-	bytes   int // memory of all of them
+	queued fifo[DeadLetter]
+	busy   int // how many of the first are being published
+	bytes  int // memory of all of them
 
 	ofRecord int // how many of the last are of one record
 	more     int // how many of its elements were refused beyond those; the last letter speaks for them too
@@ -76,24 +76,24 @@ type deadLetters struct {
 
 const (
 	// One publication: letters, and bytes of their records.
-	maxBury      = 500
-	maxBuryBytes = 8 << 20
+	maxPublish      = 500
+	maxPublishBytes = 8 << 20
 
 	// A record of a megabyte may have half a million elements, and all may be wrong. So many have a letter of their
 	// own, and so many bytes of payload go out with them.
 	maxOfRecord      = 1000
 	maxBytesOfRecord = 4 << 20
 
-	letterBytes = 512 // memory of a letter beside its record
+	deadLetterBytes = 512 // memory of a letter beside its record
 )
 
 // len is how many letters are not acknowledged.
-func (d *deadLetters) len() int { return d.waiting.len() }
+func (d *deadLetters) len() int { return d.queued.len() }
 
 // add takes a letter, and reports whether it stands for itself: of a record's letters above a number the last one
 // speaks for the others. Those of a record come one after another.
 func (d *deadLetters) add(l DeadLetter) bool {
-	all := d.waiting.all()
+	all := d.queued.all()
 	n := len(all)
 	if n == d.busy || all[n-1].Record.Offset != l.Record.Offset { // what is under way speaks for no more
 		d.ofRecord, d.more = 0, 0
@@ -111,16 +111,16 @@ func (d *deadLetters) add(l DeadLetter) bool {
 		return false
 	}
 	d.ofRecord++
-	l.Bare = l.Stretch != nil || d.ofRecord > 1 && d.ofRecord*len(l.Record.Value) > maxBytesOfRecord
-	l.bytes += letterBytes
-	d.waiting.push(l)
+	l.Bare = l.Unreadable != nil || d.ofRecord > 1 && d.ofRecord*len(l.Record.Value) > maxBytesOfRecord
+	l.bytes += deadLetterBytes
+	d.queued.push(l)
 	d.bytes += l.bytes
 	return true
 }
 
 // also has the last letter speak for a reading of a chain, and reports whether it did not yet.
 func (d *deadLetters) also(c chainKey) bool {
-	last := &d.waiting.all()[d.len()-1]
+	last := &d.queued.all()[d.len()-1]
 	if last.also == nil {
 		last.also = map[chainKey]bool{}
 	}
@@ -128,8 +128,8 @@ func (d *deadLetters) also(c chainKey) bool {
 		return false
 	}
 	last.also[c] = true
-	last.bytes += waitingBytes
-	d.bytes += waitingBytes
+	last.bytes += deferralBytes
+	d.bytes += deferralBytes
 	return true
 }
 
@@ -138,31 +138,31 @@ func (d *deadLetters) first() (offset int64, ok bool) {
 	if d.len() == 0 {
 		return 0, false
 	}
-	return d.waiting.all()[0].Record.Offset, true
+	return d.queued.all()[0].Record.Offset, true
 }
 
 // job is the next publication, nil while one is under way or there is nothing to publish.
-func (d *deadLetters) job() *Bury {
+func (d *deadLetters) job() *Publish {
 	if d.busy > 0 || d.len() == 0 {
 		return nil
 	}
-	all := d.waiting.all()
-	for bytes := 0; d.busy < min(len(all), maxBury) && bytes < maxBuryBytes; d.busy++ {
+	all := d.queued.all()
+	for bytes := 0; d.busy < min(len(all), maxPublish) && bytes < maxPublishBytes; d.busy++ {
 		if l := &all[d.busy]; !l.Bare {
 			bytes += l.Record.bytes()
 		}
 	}
-	return &Bury{Letters: slices.Clone(all[:d.busy])}
+	return &Publish{DeadLetters: slices.Clone(all[:d.busy])}
 }
 
-// back takes the last job back undone.
-func (d *deadLetters) back() { d.busy = 0 }
+// failed takes the last job back undone.
+func (d *deadLetters) failed() { d.busy = 0 }
 
 // done takes the letters of the last job as acknowledged.
 func (d *deadLetters) done() {
-	for i := range d.waiting.all()[:d.busy] {
-		d.bytes -= d.waiting.all()[i].bytes
+	for i := range d.queued.all()[:d.busy] {
+		d.bytes -= d.queued.all()[i].bytes
 	}
-	d.waiting.drop(d.busy)
+	d.queued.drop(d.busy)
 	d.busy = 0
 }

@@ -18,19 +18,19 @@ type device struct {
 	sizer   binning.Sizer
 	limited *rated // nil: nothing is known for limits
 
-	seen   seen
-	news   bool  // seen has a metric, label or tag that no Note has carried yet
-	since  int64 // offset of the record with the oldest of the news
-	queued bool  // stands among the Worker's unnoted
-	held   int32 // place among those that hold back the committed offset
+	seen         seen
+	pending      bool  // seen has a metric, label or tag that no Note has carried yet
+	pendingFrom  int64 // offset of the record with the oldest of the news
+	queued       bool  // stands among the Worker's unnoted
+	holdingPlace int32 // place among those that hold back the committed offset
 
-	listed      bool  // the entry was written or read
-	first, last int64 // the times that it gave then
-	look        int32 // place among those whose times are not compared with the catalog's before lookAt
-	lookAt      time.Time
-	noting      bool  // a Note is under way
-	carried     int64 // offset of the oldest news that it carries
-	toldUntil   int64 // ms; while it is among its tenant's fresh devices: 0 before the catalog has all that is new
+	listed       bool  // the entry was written or read
+	first, last  int64 // the times that it gave then
+	lookupPlace  int32 // place among those whose times are not compared with the catalog's before lookAt
+	lookupAt     time.Time
+	updating     bool  // a Note is under way
+	updatingFrom int64 // offset of the oldest news that it carries
+	visibleAt    int64 // ms; while it is among its tenant's fresh devices: 0 before the catalog has all that is new
 }
 
 // chain is the device's chain of a day, nil if there is none.
@@ -58,7 +58,7 @@ func (d *device) observe(offset int64, r *telemetry.Reading, repeats bool, sets 
 		fresh = d.seen.tag(t) || fresh
 	}
 	if fresh {
-		d.tell(offset)
+		d.require(offset)
 	}
 	return fresh
 }
@@ -72,24 +72,24 @@ func (d *device) list(fields []telemetry.Field, sets *columnSets) (fresh bool) {
 	return !all && d.seen.lack() || fresh
 }
 
-// tell says that the catalog lacks something of the record at an offset.
-func (d *device) tell(offset int64) {
-	if !d.news || offset < d.since {
-		d.news, d.since = true, offset
+// require says that the catalog lacks something of the record at an offset.
+func (d *device) require(offset int64) {
+	if !d.pending || offset < d.pendingFrom {
+		d.pending, d.pendingFrom = true, offset
 	}
 }
 
-// stretched reports whether the device has readings outside the times that its entry gives.
-func (d *device) stretched() bool {
+// timesPending reports whether the device has readings outside the times that its entry gives.
+func (d *device) timesPending() bool {
 	return !d.seen.empty() && (!d.listed || d.seen.first < d.first || d.seen.last > d.last)
 }
 
 // holdsBack is the lowest offset with news that the catalog does not have; ok is false for none.
 func (d *device) holdsBack() (offset int64, ok bool) {
-	if d.noting && d.carried != noOffset {
-		return d.carried, true
+	if d.updating && d.updatingFrom != noOffset {
+		return d.updatingFrom, true
 	}
-	return d.since, d.news
+	return d.pendingFrom, d.pending
 }
 
 const noOffset = -1

@@ -14,26 +14,26 @@ func (w *Worker) Done(job Job, now time.Time) {
 		w.lookedUp(j, now)
 	case *Create:
 		w.created(j, now)
-	case *Bury:
-		w.interred(j, now)
-	case *Note:
-		w.noted(j, now)
-	case *Census:
-		w.tallied(j, now)
+	case *Publish:
+		w.published(j, now)
+	case *CatalogUpdate:
+		w.updated(j, now)
+	case *LabelValuesLookup:
+		w.labelsRead(j, now)
 	case *Stamp:
-		w.stampedAt(j, now)
+		w.stampDone(j, now)
 	case *Append:
 		w.appended(j, now)
 	default:
 		panic(fmt.Sprintf("worker: job %T is none of a Worker's", job))
 	}
-	w.settle()
+	w.countMemory()
 }
 
 // lookedUp takes the tail of a chain: rows at or below it are stored already (rules W3, W4).
 func (w *Worker) lookedUp(j *Lookup, now time.Time) {
 	w.queue.ended(j.chain)
-	if r := j.Ended(); r.Fault != None {
+	if r := j.Outcome(); r.Fault != None {
 		w.failed(j.chain, r, now)
 		return
 	}
@@ -44,22 +44,22 @@ func (w *Worker) lookedUp(j *Lookup, now time.Time) {
 		tail = &j.Tail
 		w.suspect = max(w.suspect, tail.Through)
 	}
-	w.told(j.chain, tail, j.chain.first)
+	w.tailRead(j.chain, tail, j.chain.first)
 	w.mu.Lock()
 	err := j.chain.found(tail, now.Add(w.cfg.Linger), w.schemas)
 	w.mu.Unlock()
 	w.lose(err)
-	w.learnt(j.chain, now)
+	w.tailKnown(j.chain, now)
 }
 
 // created takes the answer of a create: stored, somebody else's chunk has that number, or not (rule W6).
 func (w *Worker) created(j *Create, now time.Time) {
 	c, f, until := j.chain, j.chain.flight, now.Add(w.cfg.Linger)
 	w.queue.ended(c)
-	switch r := j.Ended(); r.Fault {
+	switch r := j.Outcome(); r.Fault {
 	case None:
 	case Rejected:
-		w.reject(c, "the store rejects the chunk that holds it", now)
+		w.rejectFlight(c, "the store rejects the chunk that holds it", now)
 		return
 	default:
 		w.failed(c, r, now)
@@ -68,48 +68,48 @@ func (w *Worker) created(j *Create, now time.Time) {
 	w.succeeded(c, now)
 	if j.Existing != nil {
 		w.observer.Conflict()
-		w.told(c, j.Existing, c.first)
+		w.tailRead(c, j.Existing, c.first)
 		w.mu.Lock()
-		err := c.conflict(*j.Existing, w.settled, now, until, w.schemas)
+		err := c.conflict(*j.Existing, w.storedBelow, now, until, w.schemas)
 		w.mu.Unlock()
 		w.lose(err)
 		w.suspect = max(w.suspect, j.Existing.Through)
-		w.learnt(c, now)
+		w.tailKnown(c, now)
 		return
 	}
 	w.observer.Stored(f.reason, len(f.doc), f.rows.Values())
 	w.mu.Lock()
 	c.stored(now, until)
 	w.mu.Unlock()
-	if w.cfg.NoteEvery < 0 {
-		w.noteStretch(c, f)
+	if w.cfg.CatalogEvery < 0 {
+		w.requireTimes(c, f)
 	}
 	w.requeue(c, now)
 }
 
-// stampedAt takes a Stamp back.
-func (w *Worker) stampedAt(j *Stamp, now time.Time) {
+// stampDone takes a Stamp back.
+func (w *Worker) stampDone(j *Stamp, now time.Time) {
 	w.stamping = false
-	if r := j.Ended(); r.Fault != None {
+	if r := j.Outcome(); r.Fault != None {
 		w.candidate = &j.Mark
-		w.stamps.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
+		w.stampRetry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
 		return
 	}
-	w.unmarked, w.stamped, w.stamps = false, now, backoff{}
+	w.unmarked, w.stamped, w.stampRetry = false, now, backoff{}
 }
 
-// told has the catalog learn what a tail told by the store shows: its times, and that rows from first on are stored
+// tailRead has the catalog learn what a tail told by the store shows: its times, and that rows from first on are stored
 // already.
-func (w *Worker) told(c *chain, tail *store.Tail, first int64) {
-	w.tailed(c, tail)
+func (w *Worker) tailRead(c *chain, tail *store.Tail, first int64) {
+	w.observeTail(c, tail)
 	if tail != nil && first <= tail.Through {
-		w.restored(c.device, first)
+		w.observeStored(c.device, first)
 	}
 }
 
-// learnt goes on with a chain whose tail has been told by the store.
-func (w *Worker) learnt(c *chain, now time.Time) {
-	c.tenure = w.tenure
+// tailKnown goes on with a chain whose tail has been told by the store.
+func (w *Worker) tailKnown(c *chain, now time.Time) {
+	c.generation = w.generation
 	w.requeue(c, now)
 }
 
@@ -128,7 +128,7 @@ func (w *Worker) requeue(c *chain, now time.Time) {
 // nothing is created before it, later ones for records that are committed (rule W9).
 func (w *Worker) Committed(offset int64, now time.Time) *Stamp {
 	m := w.candidate
-	if m == nil || w.stamping || !w.stamps.open(now) || m.Offset > offset || m.Offset == offset && !w.unmarked {
+	if m == nil || w.stamping || !w.stampRetry.open(now) || m.Offset > offset || m.Offset == offset && !w.unmarked {
 		return nil // what is below the first mark is stored or refused as well: a stream may begin anew there
 	}
 	w.candidate = nil

@@ -38,12 +38,12 @@ func (w *world) day(t *testing.T, l *ingest.Local, devices int, every, during ti
 }
 
 func halfADay(c *ingest.Config) {
-	c.Hold, c.NoteEvery, c.CommitEvery = 12*time.Hour, 6*time.Hour, time.Second
+	c.Hold, c.CatalogEvery, c.CommitEvery = 12*time.Hour, 6*time.Hour, time.Second
 }
 
 // With a hold of half a day a device that reports seldom has one chunk a day: its bin waits until the day is over. Then
 // a fleet is written evenly, neither at midnight nor at the end of the hold.
-func TestABinWaitsForTheEndOfItsDay(t *testing.T) {
+func TestLongHoldCutsAfterDayEnd(t *testing.T) {
 	const devices = 240
 	w := newWorld(t, nil)
 	w.now = time.UnixMilli(telemetry.DayOf(start).End())
@@ -60,7 +60,7 @@ func TestABinWaitsForTheEndOfItsDay(t *testing.T) {
 
 // A bin that is full, of a device whose day's rest still fits the document, waits for it: two chunks of the same size
 // are cheaper than two at the target and a small one.
-func TestAFullBinTakesTheRestOfItsDay(t *testing.T) {
+func TestFullBinTakesRestOfDay(t *testing.T) {
 	w := newWorld(t, nil)
 	w.now = time.UnixMilli(telemetry.DayOf(start).End())
 	l := w.worker(halfADay)

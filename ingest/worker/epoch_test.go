@@ -18,7 +18,7 @@ import (
 // goes on to the end of the log and writes what it has; only its commits are refused. What is stored is what a plain
 // map has, each reading once, at every moment of what is committed: without a journal, with one, and while readings
 // wait.
-func TestAnEpochBetweenACallAndItsRepeat(t *testing.T) {
+func TestEpochBetweenCreateAndRetry(t *testing.T) {
 	log := logOf(7, ingesttest.Rounds(30, 12))
 	for name, begin := range map[string]func() *world{
 		"no journal": func() *world { return newWorld(t, log) },
@@ -84,14 +84,14 @@ func (w *world) epochAt(n, how int) (met bool) {
 		}
 	}
 	rnd := rand.New(rand.NewPCG(seed, 5))
-	for zombie.Position() < int64(len(w.log)) || len(zombie.Waiting("")) > 0 {
+	for zombie.Position() < int64(len(w.log)) || len(zombie.Deferrals("")) > 0 {
 		for range 1 + rnd.IntN(6) {
 			if at := zombie.Position(); at < int64(len(w.log)) {
 				require.NoError(w.t, zombie.Take(ctx, w.log[at]))
 			}
 		}
 		w.now = w.now.Add(time.Duration(rnd.IntN(5000)) * time.Millisecond)
-		require.NoError(w.t, w.someAgain(ctx, zombie, rnd))
+		require.NoError(w.t, w.takeSomeDeferred(ctx, zombie, rnd))
 		step()
 	}
 	zombie.Drain()

@@ -30,10 +30,10 @@ func HeldByParts(w *Worker) (rows, known int64) {
 			}
 		}
 	}
-	for _, l := range append(slices.Clone(w.letters.waiting.all()), w.recall.letters.waiting.all()...) {
+	for _, l := range append(slices.Clone(w.deadLetters.queued.all()), w.deferrals.deadLetters.queued.all()...) {
 		rows += int64(l.bytes)
 	}
-	known += int64(len(w.recall.all) * waitingBytes)
+	known += int64(len(w.deferrals.all) * deferralBytes)
 	known += int64(w.names.Bytes() + w.schemas.Bytes())
 	for _, o := range w.outdated {
 		known += int64(o.names.Bytes())
@@ -52,17 +52,17 @@ func Devices(w *Worker) (n int) {
 // CountWork counts from now on how often the Worker compares two of its chains or devices, or shows one to a head.
 func CountWork(w *Worker) (count func() int) {
 	n := 0
-	for _, o := range []*ordered[*chain]{&w.index.wakes, &w.index.filling, &w.index.lagging, &w.index.acting,
+	for _, o := range []*minHeap[*chain]{&w.index.wakes, &w.index.filling, &w.index.lagging, &w.index.acting,
 		&w.index.idle} {
 		countLess(o, &n)
 	}
-	countLess(&w.looks, &n)
-	countLess(&w.news, &n)
-	looks := w.looked
-	return func() int { return n + w.looked - looks }
+	countLess(&w.lookups, &n)
+	countLess(&w.holding, &n)
+	looks := w.visited
+	return func() int { return n + w.visited - looks }
 }
 
-func countLess[T any](o *ordered[T], n *int) {
+func countLess[T any](o *minHeap[T], n *int) {
 	less := o.items.less
 	o.items.less = func(a, b T) bool {
 		*n++
@@ -76,10 +76,10 @@ func (w *Worker) Loose() bool {
 	if !j.on {
 		return false
 	}
-	if j.under != nil {
+	if j.inFlight != nil {
 		return true
 	}
-	limit, loose := w.undecided(), false
+	limit, loose := w.firstDeadLetter(), false
 	j.loose.upto(func(c *chain) bool { return !loose && c.journaled.loose < limit }, func(c *chain) {
 		loose = loose || !c.journaled.bulky
 	})
@@ -110,13 +110,13 @@ func CountedLabels(w *Worker) (n int) {
 func MostOtherJobs() int {
 	now := time.Unix(0, 0)
 	w := New(Config{}, Assignment{}, NewMemory(1<<30), now, nil)
-	w.letters.add(DeadLetter{})
-	w.recall.letters.add(DeadLetter{})
-	for i := range 2 * maxBurials {
+	w.deadLetters.add(DeadLetter{})
+	w.deferrals.deadLetters.add(DeadLetter{})
+	for i := range 2 * maxPublications {
 		c := w.open(w.device("acme", fmt.Sprint(i)), 0, now)
 		c.flight = &flight{}
-		w.reject(c, "never", now)
+		w.rejectFlight(c, "never", now)
 	}
 	const census, stamp, journal = 1, 1, 1
-	return len(w.burials(nil, now)) + maxNotes + census + stamp + journal
+	return len(w.publications(nil, now)) + maxUpdates + census + stamp + journal
 }

@@ -14,24 +14,24 @@ const limitShare limitName = "share"
 // a half times an even share waits in the log, as those do who are above a rate, but is owed all of it: what time the
 // others leave is its. Nothing of it is ever refused.
 type fairness struct {
-	marks  fifo[marked] // ends of the log, and when they were known, the oldest first
-	at     time.Time    // of the last mark
-	end    int64        // that it has
-	lag    time.Duration
-	yields bool // what was passed over goes on waiting: the others are late still
+	marks    fifo[marked] // ends of the log, and when they were known, the oldest first
+	at       time.Time    // of the last mark
+	end      int64        // that it has
+	lag      time.Duration
+	yielding bool // what was passed over goes on waiting: the others are late still
 
-	began time.Time // of the round in which values are counted
-	round int
-	came  int
-	some  []*tenant // that sent them
+	began   time.Time // of the round in which values are counted
+	round   int
+	came    int
+	tenants []*tenant // that sent them
 }
 
 // fairRound is for how long values are counted before somebody is passed over.
 const fairRound = 250 * time.Millisecond
 
-// behind is for how long the record at an offset has been in the log, as far as that is known here, and not taken. It
+// lag is for how long the record at an offset has been in the log, as far as that is known here, and not taken. It
 // does not depend on what producers say of time.
-func (w *Worker) behind(offset int64, now time.Time) time.Duration {
+func (w *Worker) lag(offset int64, now time.Time) time.Duration {
 	f := &w.fair
 	if w.end > f.end && now.Sub(f.at) >= max(fairRound/4, f.lag/64) {
 		f.marks.push(marked{now, w.end})
@@ -46,10 +46,10 @@ func (w *Worker) behind(offset int64, now time.Time) time.Duration {
 	return f.lag
 }
 
-// shareOut passes over those who keep others waiting, from a record on that is about to be taken.
-func (w *Worker) shareOut(rec *Record, readings []telemetry.Reading, now time.Time) {
+// deferNoisy passes over those who keep others waiting, from a record on that is about to be taken.
+func (w *Worker) deferNoisy(rec *Record, readings []telemetry.Reading, now time.Time) {
 	late := w.cfg.FairAfter
-	if late <= 0 || w.behind(rec.Offset, now) < late || rec.Offset < w.caughtUp {
+	if late <= 0 || w.lag(rec.Offset, now) < late || rec.Offset < w.caughtUp {
 		return // after a takeover nobody is to blame
 	}
 	w.mu.Lock()
@@ -57,16 +57,16 @@ func (w *Worker) shareOut(rec *Record, readings []telemetry.Reading, now time.Ti
 	f := &w.fair
 	switch since := now.Sub(f.began); {
 	case since >= 2*fairRound+late:
-		w.countAnew(now)
+		w.newRound(now)
 	case since >= fairRound:
 		// Who sends now and then is in few rounds, but waits in all of them.
 		n := len(w.tenants)
-		for _, t := range f.some {
-			if t.waits == nil && 2*n*t.came > 3*f.came && w.tenants[t.name] == t {
-				w.set(t, nil, waiting{limit: limitShare, from: rec.Offset, since: rec.Time}, false)
+		for _, t := range f.tenants {
+			if t.deferral == nil && 2*n*t.came > 3*f.came && w.tenants[t.name] == t {
+				w.deferFrom(t, nil, deferral{limit: limitShare, from: rec.Offset, published: rec.Time}, false)
 			}
 		}
-		w.countAnew(now)
+		w.newRound(now)
 	}
 	for i := range readings {
 		t := w.known(readings[i].Tenant)
@@ -75,40 +75,40 @@ func (w *Worker) shareOut(rec *Record, readings []telemetry.Reading, now time.Ti
 		}
 		if t.round != f.round {
 			t.round, t.came = f.round, 0
-			f.some = append(f.some, t)
+			f.tenants = append(f.tenants, t)
 		}
 		t.came += len(readings[i].Fields)
 		f.came += len(readings[i].Fields)
 	}
 }
 
-// countAnew begins a round.
-func (w *Worker) countAnew(now time.Time) {
+// newRound begins a round.
+func (w *Worker) newRound(now time.Time) {
 	f := &w.fair
-	clear(f.some)
-	f.began, f.round, f.came, f.some = now, f.round+1, 0, f.some[:0]
+	clear(f.tenants)
+	f.began, f.round, f.came, f.tenants = now, f.round+1, 0, f.tenants[:0]
 }
 
-// yield reports whether what waits goes on waiting because the others are late: all of it was passed over, and not for
+// yields reports whether what waits goes on waiting because the others are late: all of it was passed over, and not for
 // longer than it may be. The caller holds the lock.
-func (w *Worker) yield(now time.Time) bool {
+func (w *Worker) yields(now time.Time) bool {
 	f := &w.fair
 	if w.cfg.FairAfter <= 0 {
 		return false
 	}
 	late := w.cfg.FairAfter / 4
-	if f.yields {
+	if f.yielding {
 		late /= 2
 	}
-	if f.yields = w.position < w.end && w.behind(w.position, now) > late; !f.yields {
+	if f.yielding = w.position < w.end && w.lag(w.position, now) > late; !f.yielding {
 		return false
 	}
-	for _, x := range w.recall.all {
-		if x.limit != limitShare || x.from < w.recall.threat ||
-			x.since >= 0 && now.Sub(time.UnixMilli(x.since)) > w.cfg.HeldFor {
-			f.yields = false
+	for _, x := range w.deferrals.all {
+		if x.limit != limitShare || x.from < w.deferrals.urgentBelow ||
+			x.published >= 0 && now.Sub(time.UnixMilli(x.published)) > w.cfg.HeldFor {
+			f.yielding = false
 			break
 		}
 	}
-	return f.yields
+	return f.yielding
 }

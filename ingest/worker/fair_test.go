@@ -15,7 +15,7 @@ import (
 
 // late has a process take the rest of the log, a millisecond for each record, all of which has been there since now.
 func (w *world) late(l *ingest.Local) {
-	l.Reaches(int64(len(w.log)))
+	l.SetLogEnd(int64(len(w.log)))
 	for at := l.Position(); at < int64(len(w.log)); at++ {
 		require.NoError(w.t, l.Take(w.t.Context(), w.log[at]))
 		w.now = w.now.Add(time.Millisecond)
@@ -34,12 +34,12 @@ func (w *world) crowd(turns int, tenants map[string]int) {
 }
 
 func fairly(c *ingest.Config) {
-	c.Hold, c.NoteEvery, c.CommitEvery, c.FairAfter = time.Hour, 6*time.Hour, time.Second, 500*time.Millisecond
+	c.Hold, c.CatalogEvery, c.CommitEvery, c.FairAfter = time.Hour, 6*time.Hour, time.Second, 500*time.Millisecond
 }
 
 // Who keeps others waiting is passed over once they have waited for so long as is set, and goes on when nobody waits
 // any more: nothing of it is refused, and its readings stay in order.
-func TestWhoKeepsOthersWaitingIsPassedOver(t *testing.T) {
+func TestFairnessDefersTheNoisyTenant(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(fairly)
 	w.crowd(200, map[string]int{"loud": 8, "two": 1, "three": 1})
@@ -47,26 +47,26 @@ func TestWhoKeepsOthersWaitingIsPassedOver(t *testing.T) {
 	require.Equal(t, 200, has(l, "two"))
 	require.Equal(t, 200, has(l, "three"))
 	require.InDelta(t, 600, has(l, "loud"), 100, "half a second, and a round in which it is counted")
-	waiting := l.Waiting("")
+	waiting := l.Deferrals("")
 	require.Len(t, waiting, 1)
 	require.Equal(t, "loud", waiting[0].Tenant)
 	require.Equal(t, "share", waiting[0].Limit)
 	require.Equal(t, waiting[0].From, min(waiting[0].From, l.Position()))
-	require.Equal(t, "share", l.Overruns("loud")[0].Limit)
+	require.Equal(t, "share", l.Excesses("loud")[0].Limit)
 	require.LessOrEqual(t, l.Floor(), waiting[0].From)
-	w.again(l)
-	require.Empty(t, l.Waiting(""))
+	w.takeDeferred(l)
+	require.Empty(t, l.Deferrals(""))
 	require.Equal(t, 1600, has(l, "loud"))
 	require.NoError(t, l.Finish(t.Context()))
 	require.Equal(t, int64(len(w.log)), l.Floor())
 	require.Equal(t, 2000, w.storedReadings())
-	require.Empty(t, w.buried)
+	require.Empty(t, w.deadLetters)
 	w.CheckChains()
 }
 
 // Nobody is passed over who has no more than the others, or no others, or in the time that it takes to catch up after a
 // takeover, or where that is off.
-func TestNobodyIsPassedOver(t *testing.T) {
+func TestFairnessDefersNobodyInBalance(t *testing.T) {
 	one := map[string]int{"loud": 8, "two": 1, "three": 1}
 	for name, c := range map[string]struct {
 		tenants map[string]int
@@ -90,15 +90,15 @@ func TestNobodyIsPassedOver(t *testing.T) {
 			l.Resume(worker.Assignment{Stream: 1, LogEnd: c.logEnd})
 			w.crowd(200, c.tenants)
 			w.late(l)
-			require.Empty(t, l.Waiting(""))
-			require.Zero(t, l.Counts.SetAside)
+			require.Empty(t, l.Deferrals(""))
+			require.Zero(t, l.Counts.Deferred)
 		})
 	}
 }
 
 // What was passed over is read again only when the others are up to date, or when it has waited for as long as readings
 // may: then it gets its part of the time however late they are.
-func TestWhatWasPassedOverYields(t *testing.T) {
+func TestDeferredNoisyTenantYields(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) {
 		fairly(c)
@@ -106,17 +106,17 @@ func TestWhatWasPassedOverYields(t *testing.T) {
 	})
 	w.crowd(200, map[string]int{"loud": 8, "two": 1, "three": 1})
 	w.late(l)
-	since := l.Waiting("")[0].Since
+	since := l.Deferrals("")[0].Since
 	w.crowd(200, map[string]int{"two": 1, "three": 1})
-	l.Reaches(int64(len(w.log)))
+	l.SetLogEnd(int64(len(w.log)))
 	take := func(n int) {
 		for range n {
 			require.NoError(t, l.Take(t.Context(), w.log[l.Position()]))
 		}
 	}
 	asked := func() bool {
-		_, ok := l.Recall(w.now)
-		_, at := l.RecallAt()
+		_, ok := l.NextDeferred(w.now)
+		_, at := l.DeferredAt()
 		require.Equal(t, ok, at)
 		return ok
 	}
@@ -133,13 +133,13 @@ func TestWhatWasPassedOverYields(t *testing.T) {
 	require.False(t, asked())
 	take(len(w.log) - int(l.Position()))
 	require.True(t, asked())
-	w.again(l)
-	require.Empty(t, l.Waiting(""))
+	w.takeDeferred(l)
+	require.Empty(t, l.Deferrals(""))
 	require.Equal(t, 1600, has(l, "loud"))
 }
 
 // The process dies all the time while a tenant is passed over: nothing is lost, and nothing is stored twice.
-func TestDeathWhileATenantIsPassedOver(t *testing.T) {
+func TestDeathWhileNoisyTenantIsDeferred(t *testing.T) {
 	const seed = 53
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -174,7 +174,7 @@ func TestDeathWhileATenantIsPassedOver(t *testing.T) {
 		require.Equal(t, int64(len(w.log)), w.commit)
 		w.checkCommitted()
 		w.CheckChains()
-		require.Empty(t, w.buried)
+		require.Empty(t, w.deadLetters)
 		require.Equal(t, len(w.log), w.storedReadings())
 		waited += w.waited
 	}

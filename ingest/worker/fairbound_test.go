@@ -86,7 +86,7 @@ const turn = 8
 // much, however rarely it reports itself, as long as what remains can be taken: until the partition counts as late,
 // until that is noticed and counted, and for a turn. Nothing is lost, stored twice, refused or reordered, and the floor
 // is held for --held-for at most, and for what it takes to read again what waits.
-func TestWhoIsBelowItsShareDoesNotWaitLong(t *testing.T) {
+func TestTenantBelowShareIsServedSoon(t *testing.T) {
 	const seed = 59
 	t.Logf("seed %d", seed)
 	const fairAfter, round = 500 * time.Millisecond, 250 * time.Millisecond
@@ -105,42 +105,42 @@ func TestWhoIsBelowItsShareDoesNotWaitLong(t *testing.T) {
 		above := 1 - float64(time.Second/c.takes)/sum(c.rates)
 		bound := fairAfter + time.Duration(above*float64(round+round/4)) + fairAfter/64 + 2*turn*c.takes
 		take := func(feed func()) {
-			before := l.Counts.SetAside
-			if feed(); l.Counts.SetAside > before {
+			before := l.Counts.Deferred
+			if feed(); l.Counts.Deferred > before {
 				w.now = w.now.Add(c.takes / 2)
 			} else {
 				w.now = w.now.Add(c.takes)
 			}
 		}
 		end := int64(0)
-		for l.Position() < int64(len(w.log)) || len(l.Waiting("")) > 0 {
+		for l.Position() < int64(len(w.log)) || len(l.Deferrals("")) > 0 {
 			for end < int64(len(w.log)) && !came(end).After(w.now) {
 				end++
 			}
-			l.Reaches(end)
+			l.SetLogEnd(end)
 			idle := true
 			for k := 0; k < turn && l.Position() < end; k++ {
-				at, aside := l.Position(), l.Counts.SetAside
+				at, aside := l.Position(), l.Counts.Deferred
 				wait := w.now.Sub(came(at))
 				take(func() { require.NoError(t, l.Take(t.Context(), w.log[at])) })
 				idle = false
 				if of[at] >= c.loud {
 					longest = max(longest, wait)
 					require.LessOrEqual(t, wait, bound, "round %d, record %d of %d: %+v", n, at, of[at], c)
-					require.Equal(t, aside, l.Counts.SetAside, "it is not passed over itself: round %d, %+v", n, c)
+					require.Equal(t, aside, l.Counts.Deferred, "it is not passed over itself: round %d, %+v", n, c)
 				}
 			}
 			for k := 0; k < turn/4; k++ {
-				at, ok := l.Recall(w.now)
+				at, ok := l.NextDeferred(w.now)
 				if !ok {
 					break
 				}
 				idle = false
-				take(func() { require.NoError(t, l.TakeAgainOne(t.Context(), w.log[at])) })
+				take(func() { require.NoError(t, l.TakeDeferredRecord(t.Context(), w.log[at])) })
 			}
-			for _, x := range l.Waiting("") {
+			for _, x := range l.Deferrals("") {
 				held++
-				again := time.Duration(l.Counts.SetAside) * c.takes * 5
+				again := time.Duration(l.Counts.Deferred) * c.takes * 5
 				require.LessOrEqual(t, w.now.Sub(x.Since), c.heldFor+again, "round %d: %+v", n, c)
 				require.LessOrEqual(t, l.Floor(), x.From)
 			}
@@ -149,7 +149,7 @@ func TestWhoIsBelowItsShareDoesNotWaitLong(t *testing.T) {
 			}
 		}
 		require.NoError(t, l.Finish(t.Context()))
-		require.Empty(t, w.buried)
+		require.Empty(t, w.deadLetters)
 		require.Equal(t, len(w.log), w.storedReadings(), "round %d: %+v", n, c)
 		require.Equal(t, int64(len(w.log)), l.Floor())
 		w.CheckChains()

@@ -29,7 +29,7 @@ func FuzzWorker(f *testing.F) {
 		l, ctx := w.worker(func(c *ingest.Config) {
 			c.Decode = decode.Options{Tenant: "acme",
 				Lines: decode.Lines{DeviceTag: "d"}}
-		}), ingesttest.Soon(t)
+		}), ingesttest.Deadline(t)
 		record := worker.Record{Time: start, Value: value, Headers: []worker.Header{{Key: "content-type",
 			Value: []byte(contentType)}}}
 		require.NoError(t, l.Take(ctx, record))

@@ -27,22 +27,22 @@ import (
 // world is a log, a store and a clock: everything that survives the death of a worker.
 type world struct {
 	*ingesttest.Stores
-	t      testing.TB
-	now    time.Time
-	log    []worker.Record
-	buried []worker.DeadLetter
-	commit int64
-	meta   journal.Commit
-	blocks *blockLog // nil: there is no journal
-	hold   time.Duration
-	limits control.IngestLimits
-	held   time.Duration      // HeldFor
-	lossy  bool               // readings may be refused for a limit; each instant of the log is another one
-	fair   bool               // the log has been there for long, and who has most of it is passed over
-	waited int                // steps after which something waited for a limit
-	dir    *control.Directory // of the process that began last
-	whole  int                // takeovers that loaded blocks
-	broken int                // those that found the journal not to be whole
+	t           testing.TB
+	now         time.Time
+	log         []worker.Record
+	deadLetters []worker.DeadLetter
+	commit      int64
+	meta        journal.Commit
+	blocks      *blockLog // nil: there is no journal
+	hold        time.Duration
+	limits      control.IngestLimits
+	held        time.Duration      // HeldFor
+	lossy       bool               // readings may be refused for a limit; each instant of the log is another one
+	fair        bool               // the log has been there for long, and who has most of it is passed over
+	waited      int                // steps after which something waited for a limit
+	dir         *control.Directory // of the process that began last
+	whole       int                // takeovers that loaded blocks
+	broken      int                // those that found the journal not to be whole
 
 	mu    sync.Mutex      // guards ops
 	ops   int             // operations outside so far
@@ -110,11 +110,11 @@ func (w *world) op() (applied bool, err error) {
 	return true, nil
 }
 
-// Bury is ingest.Undertaker.
-func (w *world) Bury(_ context.Context, letters []worker.DeadLetter) error {
+// Publish is ingest.DeadLetterWriter.
+func (w *world) Publish(_ context.Context, letters []worker.DeadLetter) error {
 	applied, err := w.op()
 	if applied {
-		w.buried = append(w.buried, letters...)
+		w.deadLetters = append(w.deadLetters, letters...)
 	}
 	return err
 }
@@ -122,7 +122,7 @@ func (w *world) Bury(_ context.Context, letters []worker.DeadLetter) error {
 func (w *world) config() ingest.Config {
 	return ingest.Config{
 		Config: worker.Config{
-			Register: true, Hold: 10 * time.Second, NoteEvery: -1, NoteWait: -1, Linger: time.Second,
+			Register: true, Hold: 10 * time.Second, CatalogEvery: -1, CatalogWait: -1, Linger: time.Second,
 			CommitEvery:  time.Nanosecond,
 			StampEvery:   time.Hour,
 			RetryBackoff: time.Nanosecond,
@@ -143,7 +143,7 @@ func (w *world) worker(change func(*ingest.Config)) *ingest.Local {
 // process is a worker whose stores may be others too.
 func (w *world) process(change func(*ingest.Config, *ingest.Stores)) *ingest.Local {
 	cfg := w.config()
-	stores := ingest.Stores{Chunks: w.Chunks, Catalog: w.Catalog, Streams: control.NewStreams(w.Docs), Letters: w}
+	stores := ingest.Stores{Chunks: w.Chunks, Catalog: w.Catalog, Streams: control.NewStreams(w.Docs), DeadLetters: w}
 	change(&cfg, &stores)
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: cfg.Now})
 	_, err := dir.Refresh(context.Background())
@@ -185,10 +185,10 @@ func (w *world) live(seed uint64) bool {
 	l := w.worker(w.settings)
 	if w.fair {
 		l.Resume(worker.Assignment{Stream: 1, Position: w.commit})
-		l.Reaches(int64(len(w.log)))
+		l.SetLogEnd(int64(len(w.log)))
 	}
 	rnd := rand.New(rand.NewPCG(seed, 5))
-	for l.Position() < int64(len(w.log)) || len(l.Waiting("")) > 0 {
+	for l.Position() < int64(len(w.log)) || len(l.Deferrals("")) > 0 {
 		for range 1 + rnd.IntN(6) {
 			if at := l.Position(); at < int64(len(w.log)) {
 				if l.Take(ctx, w.log[at]) != nil {
@@ -197,27 +197,27 @@ func (w *world) live(seed uint64) bool {
 			}
 		}
 		w.now = w.now.Add(time.Duration(rnd.IntN(5000)) * time.Millisecond)
-		if w.someAgain(ctx, l, rnd) != nil {
+		if w.takeSomeDeferred(ctx, l, rnd) != nil {
 			return false
 		}
 		if l.Step(ctx) != nil || !w.commitFloor(l) {
 			return false
 		}
-		if len(l.Waiting("")) > 0 {
+		if len(l.Deferrals("")) > 0 {
 			w.waited++
 		}
 	}
 	return l.Finish(ctx) == nil && w.commitFloor(l)
 }
 
-// someAgain takes some of what waits: a pass may last for many steps.
-func (w *world) someAgain(ctx context.Context, l *ingest.Local, rnd *rand.Rand) error {
+// takeSomeDeferred takes some of what waits: a pass may last for many steps.
+func (w *world) takeSomeDeferred(ctx context.Context, l *ingest.Local, rnd *rand.Rand) error {
 	for range rnd.IntN(3) * rnd.IntN(15) {
-		offset, ok := l.Recall(w.now)
+		offset, ok := l.NextDeferred(w.now)
 		if !ok {
 			return nil
 		}
-		if err := l.TakeAgainOne(ctx, w.at(offset)); err != nil {
+		if err := l.TakeDeferredRecord(ctx, w.at(offset)); err != nil {
 			return err
 		}
 	}
@@ -300,7 +300,7 @@ func (w *world) checkCommitted() {
 	for s := range values {
 		require.Contains(w.t, stored, s, "committed offset %d: reading lost", w.commit)
 	}
-	for _, l := range w.buried {
+	for _, l := range w.deadLetters {
 		delete(refused, fmt.Sprintf("%d/%d", l.Record.Offset, l.Bad.Index))
 	}
 	require.Empty(w.t, refused, "committed offset %d: dead letters lost", w.commit)
@@ -310,7 +310,7 @@ func (w *world) checkCommitted() {
 // another.
 func (w *world) checkStoredOrRefused(stored map[ingesttest.Series]telemetry.Value) {
 	refused := map[int64]bool{}
-	for _, l := range w.buried {
+	for _, l := range w.deadLetters {
 		refused[l.Record.Offset] = true
 	}
 	d := decode.New(decode.Options{})

@@ -9,18 +9,18 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Snapshot is what the worker holds of a tenant, as of one moment (rule R1). It may be called by anyone at any time.
+// HeadRead is what the worker holds of a tenant, as of one moment (rule R1). It may be called by anyone at any time.
 //
 // It has every row below its position that is not in the store, and none above. It looks at the devices in pieces, and
 // holds up the worker only for one of these at a time: what is taken meanwhile is left out by its offset, and what is
 // stored meanwhile is found by whoever reads the store afterwards.
-func (w *Worker) Snapshot(req store.HeadRequest) store.PartitionHead {
-	head, devices := w.asOf(req)
+func (w *Worker) HeadRead(req store.HeadRequest) store.PartitionHead {
+	head, devices := w.headOf(req)
 	var pieces []piece
-	w.look(devices, func(d *device) {
+	w.visitDevices(devices, func(d *device) {
 		head.Chains, pieces = d.stored(head.Chains, req.Range), d.pieces(pieces, req.Range)
 	})
-	known := req.KnownOf(head.Owner)
+	known := req.KnownBins(head.Owner)
 	head.Rows = func(yield func(store.HeadRows, error) bool) {
 		for _, p := range pieces {
 			if p.rows.First() >= head.Position {
@@ -54,19 +54,19 @@ func (w *Worker) Snapshot(req store.HeadRequest) store.PartitionHead {
 	return head
 }
 
-// asOf is a head without rows, and the devices that may have some.
-func (w *Worker) asOf(req store.HeadRequest) (store.PartitionHead, []*device) {
+// headOf is a head without rows, and the devices that may have some.
+func (w *Worker) headOf(req store.HeadRequest) (store.PartitionHead, []*device) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	head := store.PartitionHead{
 		Topic: w.cfg.Topic, Partition: w.partition, Stream: w.stream, Position: w.position, CaughtUp: w.caughtUp,
 	}
 	if req.Bins && w.owner != 0 {
-		head.Owner = max(w.owner+uint64(w.tenure), 1)
+		head.Owner = max(w.owner+uint64(w.generation), 1)
 	}
 	t := w.tenants[req.Tenant]
-	if t != nil && (t.waits != nil || t.slow > 0) {
-		head.Waits = w.headWaits(t, req.Devices)
+	if t != nil && (t.deferral != nil || t.deferredDevices > 0) {
+		head.Deferrals = w.headDeferrals(t, req.Devices)
 	}
 	if t == nil || req.Range.Empty() {
 		return head, nil
@@ -83,17 +83,17 @@ func (w *Worker) asOf(req store.HeadRequest) (store.PartitionHead, []*device) {
 	return head, devices
 }
 
-// lookAtOnce is how many devices are looked at while the worker waits.
-const lookAtOnce = 256
+// visitAtOnce is how many devices are looked at while the worker waits.
+const visitAtOnce = 256
 
-// look visits devices under the lock, some at a time. Those that came or went since the list was taken may be left out.
-func (w *Worker) look(devices []*device, visit func(*device)) {
+// visitDevices visits devices under the lock, some at a time. Those that came or went since the list was taken may be left out.
+func (w *Worker) visitDevices(devices []*device, visit func(*device)) {
 	for len(devices) > 0 {
-		n := min(len(devices), lookAtOnce)
+		n := min(len(devices), visitAtOnce)
 		w.mu.Lock()
 		for _, d := range devices[:n] {
 			if d != nil {
-				w.looked++
+				w.visited++
 				visit(d)
 			}
 		}
@@ -127,27 +127,27 @@ func (w *Worker) Devices(req store.ListRequest) []store.HeadDevice {
 	return out
 }
 
-// News is what the catalog may not show yet of a tenant's devices. It may be called by anyone at any time.
-func (w *Worker) News(tenantName string) store.HeadNews {
+// CatalogPending is what the catalog may not show yet of a tenant's devices. It may be called by anyone at any time.
+func (w *Worker) CatalogPending(tenantName string) store.HeadUpdates {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var n store.HeadNews
+	var n store.HeadUpdates
 	t, turns := w.tenants[tenantName], uint64(0)
 	if t != nil {
-		turns = t.turns
-		for d := range t.unseen {
+		turns = t.version
+		for d := range t.updates {
 			n.Devices = append(n.Devices, d.seen.entry(d.id, t.units))
 		}
 	}
-	n.Add(w.partition, uint64(w.stream), uint64(w.assigned), uint64(w.tenure), turns)
+	n.Add(w.partition, uint64(w.stream), uint64(w.assigned), uint64(w.generation), turns)
 	return n
 }
 
 // listed is the rows of the devices that a list has.
 func (w *Worker) listed(req store.ListRequest) map[string][]binning.Bin {
-	_, all := w.asOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All, Devices: req.Devices})
+	_, all := w.headOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All, Devices: req.Devices})
 	var found []*device
-	w.look(all, func(d *device) {
+	w.visitDevices(all, func(d *device) {
 		if strings.HasPrefix(d.id, req.Prefix) && d.holdsRows() {
 			found = append(found, d)
 		}
@@ -157,7 +157,7 @@ func (w *Worker) listed(req store.ListRequest) map[string][]binning.Bin {
 		found = found[:req.Limit]
 	}
 	out := make(map[string][]binning.Bin, len(found))
-	w.look(found, func(d *device) {
+	w.visitDevices(found, func(d *device) {
 		for _, p := range d.pieces(nil, binning.All) {
 			out[d.id] = append(out[d.id], p.rows)
 		}

@@ -21,23 +21,23 @@ import (
 type localHeads struct{ *ingest.Local }
 
 func (l localHeads) Heads(ctx context.Context, r store.HeadRequest) ([]store.PartitionHead, error) {
-	return []store.PartitionHead{l.Snapshot(r)}, ctx.Err()
+	return []store.PartitionHead{l.HeadRead(r)}, ctx.Err()
 }
 
 func (l localHeads) Devices(ctx context.Context, r store.ListRequest) ([]store.HeadDevice, error) {
 	return l.Local.Devices(r), ctx.Err()
 }
 
-func (l localHeads) News(ctx context.Context, tenant string) (store.HeadNews, error) {
-	return l.Local.News(tenant), ctx.Err()
+func (l localHeads) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUpdates, error) {
+	return l.Local.CatalogPending(tenant), ctx.Err()
 }
 
 // A worker's head keeps the contract of store.Heads.
-func TestHeadsOfAWorker(t *testing.T) {
+func TestHeadRead(t *testing.T) {
 	storetest.RunHeads(t, func(t *testing.T) storetest.HeadFixture {
 		w := newWorld(t, nil)
 		w.Chunks.CreateContainer("chunks-2024-10")
-		ctx := ingesttest.Soon(t)
+		ctx := ingesttest.Deadline(t)
 		l := w.worker(func(c *ingest.Config) { c.Topic, c.Hold, c.Past = "telemetry", time.Hour, -1 })
 		return storetest.HeadFixture{
 			Heads: localHeads{l},
@@ -63,9 +63,9 @@ func TestHeadsOfAWorker(t *testing.T) {
 }
 
 // A list of devices makes no rows: what it costs is that of the devices it names, not of what is held.
-func TestAListOfDevicesMakesNoRows(t *testing.T) {
+func TestDeviceListMakesNoRows(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(func(c *ingest.Config) { c.Hold = time.Hour }), ingesttest.Soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Hold = time.Hour }), ingesttest.Deadline(t)
 	const devices, readings = 300, 30
 	offset := int64(0)
 	for range readings {

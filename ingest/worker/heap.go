@@ -4,9 +4,9 @@ import (
 	"container/heap"
 )
 
-// ordered gives its items lowest first. An item stands in it at most once and knows its place, so that it can be moved
+// minHeap gives its items lowest first. An item stands in it at most once and knows its place, so that it can be moved
 // or taken out without a search.
-type ordered[T any] struct{ items placed[T] }
+type minHeap[T any] struct{ items placed[T] }
 
 // placed is what package heap works on.
 type placed[T any] struct {
@@ -15,17 +15,17 @@ type placed[T any] struct {
 	place func(T) *int32 // where the item keeps its place: 0 is none, 1 the first
 }
 
-func newOrdered[T any](place func(T) *int32, less func(a, b T) bool) ordered[T] {
-	return ordered[T]{placed[T]{less: less, place: place}}
+func newMinHeap[T any](place func(T) *int32, less func(a, b T) bool) minHeap[T] {
+	return minHeap[T]{placed[T]{less: less, place: place}}
 }
 
-func (o *ordered[T]) len() int { return len(o.items.list) }
+func (o *minHeap[T]) len() int { return len(o.items.list) }
 
 // first is the lowest item; there must be one.
-func (o *ordered[T]) first() T { return o.items.list[0] }
+func (o *minHeap[T]) first() T { return o.items.list[0] }
 
 // put puts an item where it belongs, whether it is new or has changed.
-func (o *ordered[T]) put(x T) {
+func (o *minHeap[T]) put(x T) {
 	if at := *o.items.place(x); at > 0 {
 		heap.Fix(&o.items, int(at)-1)
 		return
@@ -34,14 +34,14 @@ func (o *ordered[T]) put(x T) {
 }
 
 // remove takes an item out, if it is there.
-func (o *ordered[T]) remove(x T) {
+func (o *minHeap[T]) remove(x T) {
 	if at := *o.items.place(x); at > 0 {
 		heap.Remove(&o.items, int(at)-1)
 	}
 }
 
 // upto visits the items that hold, which must be the lowest ones, in no order. The visit must not move any.
-func (o *ordered[T]) upto(holds func(T) bool, visit func(T)) {
+func (o *minHeap[T]) upto(holds func(T) bool, visit func(T)) {
 	for open := []int{0}; len(open) > 0; {
 		i := open[len(open)-1]
 		open = open[:len(open)-1]

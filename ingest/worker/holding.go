@@ -21,7 +21,7 @@ type Holding struct {
 // call it.
 func (w *Worker) Holdings(tenant string, visit func(Holding)) {
 	for _, devices := range w.devicesOf(tenant) {
-		w.look(devices, func(d *device) {
+		w.visitDevices(devices, func(d *device) {
 			if h, ok := d.rows(); ok {
 				visit(h)
 			}

@@ -26,7 +26,7 @@ func holdings(l *ingest.Local, tenant string) (by map[string]worker.Holding, rea
 // lingers.
 func TestHoldings(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(func(c *ingest.Config) { c.Hold = time.Hour }), ingesttest.Soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Hold = time.Hour }), ingesttest.Deadline(t)
 	const devices, rows = 300, 100 // more than are looked at at once; a block and open rows
 	offset := int64(0)
 	for range rows {

@@ -36,10 +36,10 @@ func TestSeveralUnknownTenantsInOneRecord(t *testing.T) {
 		c.Register = false
 		c.Now = func() time.Time { w.now = w.now.Add(time.Millisecond); return w.now }
 	})
-	ctx := ingesttest.Soon(t)
+	ctx := ingesttest.Deadline(t)
 	require.NoError(t, l.Take(ctx, w.log[0]))
 	require.NoError(t, l.Finish(ctx))
-	require.Len(t, w.buried, 3)
+	require.Len(t, w.deadLetters, 3)
 }
 
 // registry has a schema as soon as it was asked for it often enough: before, it is down.
@@ -60,23 +60,23 @@ func (r *registry) Fetch(context.Context, uint32) error {
 }
 
 // A registry that is down holds up the records that need it, and loses none.
-func TestARegistryThatIsDown(t *testing.T) {
+func TestRegistryOutage(t *testing.T) {
 	r := values(0, `{"a":1}`)
 	r.Value = append([]byte{0, 0, 0, 0, 7}, r.Value...)
 	w, schemas := newWorld(t, []worker.Record{r, values(1, `{"a":2}`)}), &registry{down: 3}
 	l := w.process(func(_ *ingest.Config, s *ingest.Stores) { s.Schemas = schemas })
-	ctx := ingesttest.Soon(t)
+	ctx := ingesttest.Deadline(t)
 	for _, r := range w.log {
 		require.NoError(t, l.Take(ctx, r))
 	}
 	require.Equal(t, 4, schemas.asked)
 	require.NoError(t, l.Finish(ctx))
-	require.Empty(t, w.buried)
+	require.Empty(t, w.deadLetters)
 	require.Len(t, w.Stored(), 2)
 }
 
 // One message with a text that fits no document must not end the process, nor hold up others.
-func TestATextThatFitsNoDocument(t *testing.T) {
+func TestTextTooLargeForDocument(t *testing.T) {
 	random := make([]byte, 70_000)
 	rnd := rand.NewChaCha8([32]byte{1})
 	_, _ = rnd.Read(random)
@@ -84,19 +84,19 @@ func TestATextThatFitsNoDocument(t *testing.T) {
 		values(0, fmt.Sprintf(`{"a":1,"log":%q}`, base64.StdEncoding.EncodeToString(random))),
 		values(1, `{"a":2}`),
 	})
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	for _, r := range w.log {
 		require.NoError(t, l.Take(ctx, r))
 	}
 	require.NoError(t, l.Finish(ctx))
 	require.Len(t, w.Stored(), 1)
-	require.Len(t, w.buried, 1)
-	require.Equal(t, decode.TooLarge, w.buried[0].Bad.Reason)
+	require.Len(t, w.deadLetters, 1)
+	require.Equal(t, decode.TooLarge, w.deadLetters[0].Bad.Reason)
 }
 
 // A metric's name is longer in a document than in a message of line protocol, which has what all names share once. So
 // has a chunk of many metrics.
-func TestAMessageOfMetricsAlone(t *testing.T) {
+func TestMessageWithManyMetrics(t *testing.T) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s,d=d0 ", strings.Repeat("m", 190))
 	for i := range 16_000 {
@@ -110,20 +110,20 @@ func TestAMessageOfMetricsAlone(t *testing.T) {
 	l, ctx := w.worker(func(c *ingest.Config) {
 		c.Decode = decode.Options{Tenant: "acme",
 			Lines: decode.Lines{DeviceTag: "d"}}
-	}), ingesttest.Soon(t)
+	}), ingesttest.Deadline(t)
 	for _, r := range w.log {
 		require.NoError(t, l.Take(ctx, r))
 	}
 	require.NoError(t, l.Finish(ctx))
-	require.Empty(t, w.buried)
+	require.Empty(t, w.deadLetters)
 	require.True(t, len(w.Stored()) == 16_001, "%d values are stored", len(w.Stored()))
 }
 
 // A device that invents names fills its entry in the catalog, and no more: a store refuses documents above two
 // megabytes.
-func TestADeviceThatInventsNames(t *testing.T) {
+func TestDeviceInventingNames(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	name := strings.Repeat("n", 150)
 	for i := range int64(60) {
 		var b strings.Builder
@@ -180,14 +180,14 @@ func TestRecordsOfAllShapes(t *testing.T) {
 		}
 		b.WriteByte(']')
 		w := newWorld(t, nil)
-		l, ctx := w.worker(nil), ingesttest.Soon(t)
+		l, ctx := w.worker(nil), ingesttest.Deadline(t)
 		require.NoError(t, l.Take(ctx, worker.Record{Time: start, Value: []byte(b.String())}))
 		require.NoError(t, l.Finish(ctx))
 		for _, d := range w.Chunks.Documents() {
 			require.LessOrEqual(t, len(d.Doc), 1<<20)
 			stored++
 		}
-		refused += len(w.buried)
+		refused += len(w.deadLetters)
 	}
 	require.Positive(t, refused)
 	require.Positive(t, stored)
@@ -201,13 +201,13 @@ func TestExtremeTimes(t *testing.T) {
 		w := newWorld(t, nil)
 		w.Chunks.CreateContainer("chunks-1970-01")
 		w.Chunks.CreateContainer("chunks-9999-12")
-		l, ctx := w.worker(nil), ingesttest.Soon(t)
+		l, ctx := w.worker(nil), ingesttest.Deadline(t)
 		for i, at := range times {
 			require.NoError(t, l.Take(ctx, worker.Record{Offset: int64(i), Time: stamp,
 				Value: fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%s,"values":{"a":1}}`, at)}))
 		}
 		require.NoError(t, l.Finish(ctx))
-		require.Equal(t, len(times), len(w.Stored())+len(w.buried))
+		require.Equal(t, len(times), len(w.Stored())+len(w.deadLetters))
 		require.EqualValues(t, len(times), l.Floor())
 	}
 }

@@ -10,14 +10,14 @@ import (
 // has been idle for longest. Filing a chain takes time by the logarithm of their number, and so does each answer:
 // nothing walks them.
 type index struct {
-	wakes   ordered[*chain] // that have something to do by themselves, by when
-	filling ordered[*chain] // by the offset that they hold back
-	lagging ordered[*chain] // those that are filling too, by the position at which they are cut for holding it back
-	acting  ordered[*chain] // likewise
-	idle    ordered[*chain] // without rows, not even lingering ones, by when they are forgotten
+	wakes   minHeap[*chain] // that have something to do by themselves, by when
+	filling minHeap[*chain] // by the offset that they hold back
+	lagging minHeap[*chain] // those that are filling too, by the position at which they are cut for holding it back
+	acting  minHeap[*chain] // likewise
+	idle    minHeap[*chain] // without rows, not even lingering ones, by when they are forgotten
 
-	size      classes // those that are filling, by how much memory they take
-	shelvable classes // likewise, by how much of that a shelf would free
+	size      sizeClasses // those that are filling, by how much memory they take
+	shelvable sizeClasses // likewise, by how much of that a shelf would free
 
 	held   int64                // bytes of all chains
 	going  int64                // of those, bytes of rows that are on their way out
@@ -28,13 +28,13 @@ type index struct {
 
 // filing is where a chain stands in the index.
 type filing struct {
-	shelf  *ordered[*chain] // of filling, acting and idle, nil for none
+	shelf  *minHeap[*chain] // of filling, acting and idle, nil for none
 	place  int32            // in shelf
 	wake   int32            // place in wakes
 	lag    int32            // place in lagging
 	wakeAt time.Time
-	size   class // among the largest
-	free   class // among the shelvable
+	size   sizeClass // among the largest
+	free   sizeClass // among the shelvable
 
 	held, going, stuck int32 // what the totals have of the chain
 	fault              uint8 // by which it is counted
@@ -47,13 +47,13 @@ func newIndex() index {
 	lag := func(c *chain) *int32 { return &c.filing.lag }
 	byOffset := func(a, b *chain) bool { return a.first < b.first }
 	return index{
-		size:      classes{of: func(c *chain) *class { return &c.filing.size }},
-		shelvable: classes{of: func(c *chain) *class { return &c.filing.free }},
-		wakes:     newOrdered(wake, func(a, b *chain) bool { return a.filing.wakeAt.Before(b.filing.wakeAt) }),
-		filling:   newOrdered(place, byOffset),
-		lagging:   newOrdered(lag, func(a, b *chain) bool { return a.first+a.budget < b.first+b.budget }),
-		acting:    newOrdered(place, byOffset),
-		idle:      newOrdered(place, func(a, b *chain) bool { return a.forgetAt().Before(b.forgetAt()) }),
+		size:      sizeClasses{classOf: func(c *chain) *sizeClass { return &c.filing.size }},
+		shelvable: sizeClasses{classOf: func(c *chain) *sizeClass { return &c.filing.free }},
+		wakes:     newMinHeap(wake, func(a, b *chain) bool { return a.filing.wakeAt.Before(b.filing.wakeAt) }),
+		filling:   newMinHeap(place, byOffset),
+		lagging:   newMinHeap(lag, func(a, b *chain) bool { return a.first+a.budget < b.first+b.budget }),
+		acting:    newMinHeap(place, byOffset),
+		idle:      newMinHeap(place, func(a, b *chain) bool { return a.forgetAt().Before(b.forgetAt()) }),
 	}
 }
 
@@ -86,7 +86,7 @@ func (x *index) file(c *chain) {
 }
 
 // shelf is where a chain belongs by its phase.
-func (x *index) shelf(c *chain) *ordered[*chain] {
+func (x *index) shelf(c *chain) *minHeap[*chain] {
 	switch {
 	case c.acting():
 		return &x.acting
@@ -102,7 +102,7 @@ func (x *index) shelf(c *chain) *ordered[*chain] {
 func (x *index) count(c *chain) {
 	f := &c.filing
 	bin, out := size(&c.bin), c.leaving()
-	held, going, stuck := chainBytes+bin+out+cap(c.journaled.landed)*landedBytes, out, 0
+	held, going, stuck := chainBytes+bin+out+cap(c.journaled.blocks)*appendedBytes, out, 0
 	switch {
 	case c.phase == stalled:
 		going = c.lingering() // nobody knows when the others go
@@ -170,7 +170,7 @@ func (x *index) next() (at time.Time, ok bool) {
 
 // floor is the lowest offset that a chain holds back; ok is false for none.
 func (x *index) floor() (offset int64, ok bool) {
-	for _, o := range []*ordered[*chain]{&x.filling, &x.acting} {
+	for _, o := range []*minHeap[*chain]{&x.filling, &x.acting} {
 		if o.len() > 0 && (!ok || o.first().first < offset) {
 			offset, ok = o.first().first, true
 		}
@@ -180,7 +180,7 @@ func (x *index) floor() (offset int64, ok bool) {
 
 // below is the chains that hold back an offset below the one given.
 func (x *index) below(offset int64) (found []*chain) {
-	for _, o := range []*ordered[*chain]{&x.filling, &x.acting} {
+	for _, o := range []*minHeap[*chain]{&x.filling, &x.acting} {
 		o.upto(func(c *chain) bool { return c.first < offset }, func(c *chain) { found = append(found, c) })
 	}
 	return found

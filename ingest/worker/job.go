@@ -15,7 +15,7 @@ import (
 // failed says so before, and the Worker hands out another when its time has come.
 type Job interface {
 	Failed(with Result)
-	Ended() Result
+	Outcome() Result
 	job()
 }
 
@@ -42,30 +42,30 @@ type Create struct {
 	Receipt  store.Receipt
 }
 
-// Bury publishes dead letters. It is done when the broker has acknowledged all of them (rule W10).
-type Bury struct {
+// Publish publishes dead letters. It is done when the broker has acknowledged all of them (rule W10).
+type Publish struct {
 	Result
-	Letters  []DeadLetter
-	chain    *chain // whose chunk the store refuses for ever; nil for records that were refused
-	recalled bool   // they had waited
+	DeadLetters []DeadLetter
+	chain       *chain // whose chunk the store refuses for ever; nil for records that were refused
+	deferred    bool   // they had waited
 }
 
-// Note has the catalog say what was seen of devices of a tenant.
-type Note struct {
+// CatalogUpdate has the catalog say what was seen of devices of a tenant.
+type CatalogUpdate struct {
 	Result
 	Tenant  string
-	Seen    []catalog.Entry
+	Entries []catalog.Entry
 	Times   []bool // of each: a later time alone is told too
 	devices []*device
 
-	Listed []Times // the answer: the times that the catalog has of each now
+	Visible []Times // the answer: the times that the catalog has of each now
 }
 
 // Times are the event times of a device, ms.
 type Times struct{ First, Last int64 }
 
-// Census asks which values the labels of a tenant's readings have, as its catalog lists them.
-type Census struct {
+// LabelValuesLookup asks which values the labels of a tenant's readings have, as its catalog lists them.
+type LabelValuesLookup struct {
 	Result
 	Tenant string
 	tenant *tenant
@@ -92,21 +92,21 @@ type Append struct {
 
 	Base int64 // the answer: the offset of the first one
 
-	nonce  journal.Nonce
-	blocks []sent // as the values
-	bytes  int
+	nonce journal.Nonce
+	sent  []sentBlock // as the values
+	bytes int
 }
 
-// sent is a block of an Append.
-type sent struct {
+// sentBlock is a block of an Append.
+type sentBlock struct {
 	chain   *chain
 	through int64
 }
 
-func (*Lookup) job() {}
-func (*Create) job() {}
-func (*Bury) job()   {}
-func (*Note) job()   {}
-func (*Census) job() {}
-func (*Stamp) job()  {}
-func (*Append) job() {}
+func (*Lookup) job()            {}
+func (*Create) job()            {}
+func (*Publish) job()           {}
+func (*CatalogUpdate) job()     {}
+func (*LabelValuesLookup) job() {}
+func (*Stamp) job()             {}
+func (*Append) job()            {}

@@ -14,17 +14,17 @@ import (
 // Of each chain a prefix is in the journal: rows up to an offset. What lies above is loose. A block goes there once it
 // is made, and loose rows that have not become one in time go as they are.
 type journaling struct {
-	on      bool
-	ledger  journal.Ledger
-	loose   ordered[*chain] // those with loose rows, by the lowest offset of them
-	ready   fifo[*chain]    // those with blocks that are not in the journal
-	under   *Append         // on its way
-	retry   backoff
-	flush   bool      // everything is to go there now
-	most    int       // bytes of an append
-	marks   []marked  // where the position was, the oldest first
-	slow    time.Time // until then rows of those that wait for a limit don't go there before they are a block
-	loading *loading  // while the journal is being loaded
+	on           bool
+	ledger       journal.BlockIndex
+	loose        minHeap[*chain] // those with loose rows, by the lowest offset of them
+	ready        fifo[*chain]    // those with blocks that are not in the journal
+	inFlight     *Append         // on its way
+	retry        backoff
+	flush        bool      // everything is to go there now
+	maxBytes     int       // bytes of an append
+	marks        []marked  // where the position was, the oldest first
+	deferredNext time.Time // until then rows of those that wait for a limit don't go there before they are a block
+	loading      *loading  // while the journal is being loaded
 }
 
 // marked is the position at some time.
@@ -35,27 +35,27 @@ type marked struct {
 
 func newJournaling(on bool) journaling {
 	return journaling{
-		on: on, most: maxAppend,
-		loose: newOrdered(func(c *chain) *int32 { return &c.journaled.place },
+		on: on, maxBytes: maxAppend,
+		loose: newMinHeap(func(c *chain) *int32 { return &c.journaled.place },
 			func(a, b *chain) bool { return a.journaled.loose < b.journaled.loose }),
 	}
 }
 
 // journaled is what is known of a chain's rows in the journal.
 type journaled struct {
-	through int64    // rows up to here are there, as far as they are not stored; -1 none
-	loose   int64    // offset that is not above any row that is not there; noOffset when all are
-	under   int64    // rows up to here are there or on their way
-	landed  []landed // its blocks that are still needed
-	place   int32    // among those with loose rows
-	ready   bool     // stands among those with blocks that are not there
-	bulky   bool     // a row is too large for the journal: it must be stored first
+	through int64      // rows up to here are there, as far as they are not stored; -1 none
+	loose   int64      // offset that is not above any row that is not there; noOffset when all are
+	under   int64      // rows up to here are there or on their way
+	blocks  []appended // its blocks that are still needed
+	place   int32      // among those with loose rows
+	ready   bool       // stands among those with blocks that are not there
+	bulky   bool       // a row is too large for the journal: it must be stored first
 }
 
-// landed is a block in the journal.
-type landed struct{ at, through int64 }
+// appended is a block in the journal.
+type appended struct{ at, through int64 }
 
-const landedBytes = 16
+const appendedBytes = 16
 
 // held is the lowest and the highest offset of the chain's rows that are not stored; ok is false when there are none.
 func (c *chain) held() (first, through int64, ok bool) {
@@ -84,16 +84,16 @@ func (w *Worker) file(c *chain) {
 func (w *Worker) track(c *chain) {
 	x := &c.journaled
 	first, through, ok := c.held()
-	kept := x.landed[:0]
-	for _, l := range x.landed {
+	kept := x.blocks[:0]
+	for _, l := range x.blocks {
 		if ok && l.through >= first {
 			kept = append(kept, l)
 		} else {
-			w.journal.ledger.Needless(l.at)
+			w.journal.ledger.Remove(l.at)
 		}
 	}
-	if x.landed = kept; len(kept) == 0 {
-		x.landed = nil
+	if x.blocks = kept; len(kept) == 0 {
+		x.blocks = nil
 	}
 	switch {
 	case !ok || through <= x.through:
@@ -124,7 +124,7 @@ func (w *Worker) JournalFloor() int64 {
 	if w.journal.loose.len() > 0 {
 		floor = min(floor, w.journal.loose.first().journaled.loose)
 	}
-	return w.unsettled(floor)
+	return w.unresolved(floor)
 }
 
 // JournalCommit is what a commit of Floor carries beside it.
@@ -138,10 +138,10 @@ func (w *Worker) JournalCommit() journal.Commit {
 // Flush has everything that is loose go to the journal, until Resume. JournalFloor tells how far that is.
 func (w *Worker) Flush() { w.journal.flush = w.journal.on }
 
-// undecided is the offset of the lowest record whose dead letter is not acknowledged: a block waits for it, since the
+// firstDeadLetter is the offset of the lowest record whose dead letter is not acknowledged: a block waits for it, since the
 // verdict may fall differently later (rule J2).
-func (w *Worker) undecided() int64 {
-	if at, some := w.letters.first(); some {
+func (w *Worker) firstDeadLetter() int64 {
+	if at, some := w.deadLetters.first(); some {
 		return at
 	}
 	return math.MaxInt64
@@ -154,11 +154,11 @@ const (
 	blockGuess = 640       // what a block takes, about
 )
 
-// append is the next append to the journal, nil when nothing is to go there now; ticked says that some time has passed
+// nextAppend is the next append to the journal, nil when nothing is to go there now; ticked says that some time has passed
 // since it was asked for the last time.
-func (w *Worker) append(now time.Time, ticked bool) *Append {
+func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 	j := &w.journal
-	if !j.on || j.under != nil || j.loading != nil || !j.retry.open(now) {
+	if !j.on || j.inFlight != nil || j.loading != nil || !j.retry.open(now) {
 		return nil
 	}
 	if ticked {
@@ -169,20 +169,20 @@ func (w *Worker) append(now time.Time, ticked bool) *Append {
 		return nil
 	}
 	a := &Append{Topic: w.cfg.Topic, Partition: w.partition, nonce: journal.Nonce(w.cfg.Nonce())}
-	limit := w.undecided()
+	limit := w.firstDeadLetter()
 	if j.flush {
 		due = limit
 	}
 	due = min(due, limit)
 	var chains []*chain
-	slow := j.flush || !now.Before(j.slow)
-	j.loose.upto(func(c *chain) bool { return c.journaled.loose < due && len(chains) < mostOfAppend }, func(c *chain) {
-		if slow || !c.device.isSlow() {
+	slow := j.flush || !now.Before(j.deferredNext)
+	j.loose.upto(func(c *chain) bool { return c.journaled.loose < due && len(chains) < maxAppendBlocks }, func(c *chain) {
+		if slow || !c.device.isDeferred() {
 			chains = append(chains, c)
 		}
 	})
 	if slow {
-		j.slow = now.Add(w.cfg.JournalEvery / 32)
+		j.deferredNext = now.Add(w.cfg.JournalEvery / 32)
 	}
 	for _, c := range chains {
 		if !w.addTo(a, c, limit, true) {
@@ -190,7 +190,7 @@ func (w *Worker) append(now time.Time, ticked bool) *Append {
 		}
 	}
 	var later []*chain
-	for j.ready.len() > 0 && a.bytes < j.most {
+	for j.ready.len() > 0 && a.bytes < j.maxBytes {
 		c := j.ready.pop()
 		c.journaled.ready = false
 		if !w.addTo(a, c, limit, false) {
@@ -198,7 +198,7 @@ func (w *Worker) append(now time.Time, ticked bool) *Append {
 		} else if c.blocksBeyond(c.journaled.under) {
 			later = append(later, c) // they wait for dead letters, or for room
 		}
-		if len(a.blocks) >= mostOfAppend || len(later) >= mostOfAppend {
+		if len(a.sent) >= maxAppendBlocks || len(later) >= maxAppendBlocks {
 			break
 		}
 	}
@@ -208,12 +208,12 @@ func (w *Worker) append(now time.Time, ticked bool) *Append {
 	if len(a.Values) == 0 || w.lost != nil {
 		return nil
 	}
-	j.under = a
+	j.inFlight = a
 	return a
 }
 
-// mostOfAppend bounds the blocks of an append.
-const mostOfAppend = 4096
+// maxAppendBlocks bounds the blocks of an append.
+const maxAppendBlocks = 4096
 
 // blocksBeyond reports whether the bin has a block with rows above an offset.
 func (c *chain) blocksBeyond(offset int64) bool {
@@ -245,7 +245,7 @@ func (w *Worker) overdue(now time.Time) int64 {
 // open also the rows that are no block yet. It reports whether there was room.
 func (w *Worker) addTo(a *Append, c *chain, limit int64, open bool) bool {
 	x := &c.journaled
-	if x.bulky || x.under > x.through || w.undecidedOf(c) {
+	if x.bulky || x.under > x.through || w.awaitsDeferred(c) {
 		return true // what it has is in this append already, or waits for dead letters
 	}
 	b := &blocksOf{w: w, a: a, c: c, after: x.through, limit: limit}
@@ -295,7 +295,7 @@ func (b *blocksOf) take(bin *binning.Bin, open bool) {
 		}
 	}
 	if rows := bin.Open(); open && !b.stopped() && rows.Readings() > 0 {
-		from, to := rows.Upto(b.after), rows.Upto(b.limit-1)
+		from, to := rows.RowsThrough(b.after), rows.RowsThrough(b.limit-1)
 		if from < to {
 			x, ok := bin.BlockOf(from, to, b.w.schemas)
 			if b.bulky = !ok; ok {
@@ -324,7 +324,7 @@ func (b *blocksOf) put(x *binning.Block) {
 		b.err = err
 		return
 	}
-	c, first := b.c, len(b.a.blocks) == 0
+	c, first := b.c, len(b.a.sent) == 0
 	r := journal.Record{
 		Nonce: b.a.nonce, Stream: b.w.stream, Tenant: c.device.tenant.name, Device: c.device.id, Day: c.day,
 		First: x.First, Through: x.Through, Rows: x.Rows, Values: x.Values, From: x.From, To: x.To, Data: data,
@@ -340,15 +340,15 @@ func (b *blocksOf) put(x *binning.Block) {
 	}
 	value := r.Append(nil)
 	switch {
-	case len(value) > b.w.journal.most:
+	case len(value) > b.w.journal.maxBytes:
 		b.bulky = true
 		return
-	case b.a.bytes+len(value) > b.w.journal.most:
+	case b.a.bytes+len(value) > b.w.journal.maxBytes:
 		b.full = true
 		return
 	}
 	b.a.Values = append(b.a.Values, value)
-	b.a.blocks = append(b.a.blocks, sent{c, x.Through})
+	b.a.sent = append(b.a.sent, sentBlock{c, x.Through})
 	b.a.bytes += len(value) + recordBytes
 	b.after = x.Through
 	b.taken++
@@ -360,36 +360,36 @@ const recordBytes = 16
 // appended takes an Append back.
 func (w *Worker) appended(a *Append, now time.Time) {
 	j := &w.journal
-	j.under = nil
-	switch r := a.Ended(); r.Fault {
+	j.inFlight = nil
+	switch r := a.Outcome(); r.Fault {
 	case None:
 		j.retry = backoff{}
 	case Rejected: // the broker takes less at once
-		w.undo(a)
+		w.appendFailed(a)
 		if len(a.Values) == 1 {
-			a.blocks[0].chain.journaled.bulky = true
-			w.ask(a.blocks[0].chain, CutBulky, now)
+			a.sent[0].chain.journaled.bulky = true
+			w.ask(a.sent[0].chain, CutBulky, now)
 		} else {
-			j.most = max(a.bytes/2, recordBytes)
+			j.maxBytes = max(a.bytes/2, recordBytes)
 		}
 		return
 	default:
-		w.undo(a)
+		w.appendFailed(a)
 		j.retry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
 		return
 	}
 	w.observer.Journaled(len(a.Values), a.bytes)
-	if j.ledger.Landed(a.Base, len(a.Values), a.nonce) {
+	if j.ledger.Appended(a.Base, len(a.Values), a.nonce) {
 		w.observer.JournalLost()
-		w.again()
+		w.journalAll()
 		return
 	}
-	for i, s := range a.blocks {
+	for i, s := range a.sent {
 		x := &s.chain.journaled
-		x.landed = append(x.landed, landed{a.Base + int64(i), s.through})
+		x.blocks = append(x.blocks, appended{a.Base + int64(i), s.through})
 		x.through = max(x.through, s.through)
 	}
-	for _, s := range a.blocks {
+	for _, s := range a.sent {
 		w.track(s.chain)
 		if s.chain.filing.counted { // else it was stored and forgotten meanwhile
 			w.index.count(s.chain)
@@ -397,9 +397,9 @@ func (w *Worker) appended(a *Append, now time.Time) {
 	}
 }
 
-// undo has the rows of an append go out again.
-func (w *Worker) undo(a *Append) {
-	for _, s := range a.blocks {
+// appendFailed has the rows of an append go out again.
+func (w *Worker) appendFailed(a *Append) {
+	for _, s := range a.sent {
 		s.chain.journaled.under = s.chain.journaled.through
 		if len(s.chain.bin.Blocks()) > 0 {
 			w.offer(s.chain)
@@ -407,15 +407,15 @@ func (w *Worker) undo(a *Append) {
 	}
 }
 
-// again has all rows go out again: the journal has lost its end (rule J6).
-func (w *Worker) again() {
+// journalAll has all rows go out again: the journal has lost its end (rule J6).
+func (w *Worker) journalAll() {
 	for _, t := range w.tenants {
 		for _, d := range t.devices {
 			if d == nil {
 				continue
 			}
 			for _, c := range d.chains {
-				c.journaled.through, c.journaled.under, c.journaled.landed = -1, -1, nil
+				c.journaled.through, c.journaled.under, c.journaled.blocks = -1, -1, nil
 				w.track(c)
 				w.index.count(c)
 				w.offer(c)

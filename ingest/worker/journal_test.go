@@ -81,10 +81,10 @@ func long(c *ingest.Config) { c.Hold, c.JournalEvery = 6*time.Hour, 5*time.Secon
 
 // A process that dies leaves its bins in the journal: the next one has them again, reads the log from where the journal
 // ends, cuts nothing, and asks the store nothing.
-func TestBinsOutliveTheirProcess(t *testing.T) {
+func TestJournalRestoresBins(t *testing.T) {
 	const devices, records = 5, 1000
 	w := withJournal(newWorld(t, nil))
-	l, ctx := w.worker(long), ingesttest.Soon(t)
+	l, ctx := w.worker(long), ingesttest.Deadline(t)
 	for i := range int64(records) {
 		r := one(i, fmt.Sprintf("d%d", i%devices))
 		w.log = append(w.log, r)
@@ -118,9 +118,9 @@ func TestBinsOutliveTheirProcess(t *testing.T) {
 }
 
 // Leaving: everything goes to the journal, and whoever comes next reads nothing of the log again.
-func TestWhoLeavesLeavesNothingToReplay(t *testing.T) {
+func TestFlushLeavesNothingToReplay(t *testing.T) {
 	w := withJournal(newWorld(t, logOf(4, 300)))
-	l, ctx := w.worker(long), ingesttest.Soon(t)
+	l, ctx := w.worker(long), ingesttest.Deadline(t)
 	for _, r := range w.log {
 		require.NoError(t, l.Take(ctx, r))
 	}
@@ -140,11 +140,11 @@ func TestWhoLeavesLeavesNothingToReplay(t *testing.T) {
 
 // Processes come and go more often than times are told: each goes on with the bins of the one before, and the catalog's
 // times are never much further behind than the interval.
-func TestTimesAreToldHoweverOftenAProcessBegins(t *testing.T) {
+func TestCatalogTimesAcrossRestarts(t *testing.T) {
 	const devices, day = 20, 24 * time.Hour
 	w := withJournal(newWorld(t, nil))
 	change := func(c *ingest.Config) {
-		c.Hold, c.JournalEvery, c.NoteEvery, c.NoteWait = 36*time.Hour, 5*time.Second, 7*day, 10*time.Second
+		c.Hold, c.JournalEvery, c.CatalogEvery, c.CatalogWait = 36*time.Hour, 5*time.Second, 7*day, 10*time.Second
 		c.Past = 100 * day
 	}
 	l := w.worker(change)
@@ -230,7 +230,7 @@ func TestDeathAndDamageAtRandom(t *testing.T) {
 }
 
 // A journal that is down holds nothing up: what is stored moves the floor, and blocks go out again when it is back.
-func TestAJournalThatIsDown(t *testing.T) {
+func TestJournalOutage(t *testing.T) {
 	w := withJournal(newWorld(t, nil))
 	down, appends := true, 0
 	w.blocks.fault = func() (bool, error) {
@@ -242,7 +242,7 @@ func TestAJournalThatIsDown(t *testing.T) {
 	}
 	l, ctx := w.worker(func(c *ingest.Config) {
 		c.Hold, c.JournalEvery, c.RetryBackoff = time.Minute, 5*time.Second, time.Second
-	}), ingesttest.Soon(t)
+	}), ingesttest.Deadline(t)
 	try := func() {
 		for _, j := range l.Due() {
 			require.NoError(t, l.Try(ctx, j))
@@ -270,10 +270,10 @@ func TestAJournalThatIsDown(t *testing.T) {
 
 // What no append has room for does not hold up the others: its bin is stored. A broker that takes less than it should
 // gets less at once.
-func TestABrokerThatTakesLittle(t *testing.T) {
+func TestBrokerWithSmallMaximumMessage(t *testing.T) {
 	w := withJournal(newWorld(t, nil))
 	w.blocks.limit = 2000
-	l, ctx := w.worker(long), ingesttest.Soon(t)
+	l, ctx := w.worker(long), ingesttest.Deadline(t)
 	for i := range int64(60) {
 		w.log = append(w.log, one(i, fmt.Sprintf("d%d", i)))
 	}
@@ -294,15 +294,15 @@ func TestABrokerThatTakesLittle(t *testing.T) {
 }
 
 // A block waits for the dead letters below its last row: the next owner may take what this one has refused.
-func TestBlocksWaitForDeadLetters(t *testing.T) {
+func TestJournalBlocksWaitForDeadLetters(t *testing.T) {
 	w := withJournal(newWorld(t, nil))
-	l, ctx := w.worker(long), ingesttest.Soon(t)
+	l, ctx := w.worker(long), ingesttest.Deadline(t)
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
 	require.NoError(t, l.Take(ctx, worker.Record{Offset: 1, Time: start, Value: []byte("bad")}))
 	require.NoError(t, l.Take(ctx, one(2, "d0")))
 	require.NoError(t, l.Take(ctx, one(3, "d1")))
 	l.Flush()
-	left := do(t, l, l.Due(), not(isBury))
+	left := do(t, l, l.Due(), not(isPublish))
 	require.Len(t, w.blocks.values, 1, "what lies below the letter")
 	r, err := journal.ParseRecord(w.blocks.values[0])
 	require.NoError(t, err)
@@ -317,24 +317,24 @@ func TestBlocksWaitForDeadLetters(t *testing.T) {
 }
 
 // F itself waits for dead letters, whatever is in the journal.
-func TestTheJournalsFloorWaitsForDeadLetters(t *testing.T) {
+func TestJournalFloorWaitsForDeadLetters(t *testing.T) {
 	w := withJournal(newWorld(t, nil))
-	l, ctx := w.worker(long), ingesttest.Soon(t)
+	l, ctx := w.worker(long), ingesttest.Deadline(t)
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
 	require.NoError(t, l.Take(ctx, worker.Record{Offset: 1, Time: start, Value: []byte("bad")}))
 	for offset := range int64(3) {
 		require.NoError(t, l.Take(ctx, one(2+offset, "d1")))
 	}
 	l.Flush()
-	do(t, l, l.Due(), not(isBury))
+	do(t, l, l.Due(), not(isPublish))
 	require.Equal(t, int64(1), l.JournalFloor())
 	require.Equal(t, journal.Commit{Stream: 1, F: 1, From: 0, To: 1, Mark: l.JournalCommit().Mark}, l.JournalCommit())
 }
 
 // A block may have rows at and above F, when another chain holds F back: these are read again, and are not taken twice.
-func TestRowsAboveTheJournalsFloorAreReadAgain(t *testing.T) {
+func TestRowsAboveJournalFloorAreReplayed(t *testing.T) {
 	w := withJournal(newWorld(t, nil))
-	l, ctx := w.worker(func(c *ingest.Config) { c.Hold, c.JournalEvery = 6*time.Hour, time.Hour }), ingesttest.Soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Hold, c.JournalEvery = 6*time.Hour, time.Hour }), ingesttest.Deadline(t)
 	const records = 400
 	for i := range int64(records) {
 		device := "d0"

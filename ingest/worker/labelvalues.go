@@ -30,22 +30,22 @@ const (
 // mostLabels bounds the labels of a tenant where their values are bounded: else names would do what values may not.
 const mostLabels = 1000
 
-// censusEvery is the least time between two questions to the catalog about a tenant. For twice as long what it said
+// labelLookupEvery is the least time between two questions to the catalog about a tenant. For twice as long what it said
 // counts; after that it may lack what others have taken since, and nothing is refused before it has been asked again.
-const censusEvery = 30 * time.Second
+const labelLookupEvery = 30 * time.Second
 
-// beyond says why a reading's labels are too many values, empty if they are not. v may be nil.
-func (v *labelValues) beyond(l *limits, labels telemetry.Labels, now time.Time) string {
+// exceeded says why a reading's labels are too many values, empty if they are not. v may be nil.
+func (v *labelValues) exceeded(l *limits, labels telemetry.Labels, now time.Time) string {
 	if v == nil {
 		return ""
 	}
 	for _, x := range labels {
-		if v.has(x.Name, catalog.ValueNumber(x.Value)) {
+		if v.has(x.Name, catalog.ValueHash(x.Value)) {
 			continue
 		}
 		own, all := len(v.own[x.Name]), v.count(x.Name)
 		switch {
-		case own >= l.labelValues || v.settled(now) && all >= l.labelValues:
+		case own >= l.labelValues || v.recent(now) && all >= l.labelValues:
 			return fmt.Sprintf("label %s has %d values, and %q would be one more", clipped(x.Name), all, clipped(x.Value))
 		case all == 0 && v.names() >= mostLabels:
 			return fmt.Sprintf("there are %d labels, and %s would be one more", v.names(), clipped(x.Name))
@@ -54,9 +54,9 @@ func (v *labelValues) beyond(l *limits, labels telemetry.Labels, now time.Time) 
 	return ""
 }
 
-// settled reports whether what the catalog said is young enough for a verdict.
-func (v *labelValues) settled(now time.Time) bool {
-	return v.listed != nil && now.Sub(v.asked) < 2*censusEvery
+// recent reports whether what the catalog said is young enough for a verdict.
+func (v *labelValues) recent(now time.Time) bool {
+	return v.listed != nil && now.Sub(v.asked) < 2*labelLookupEvery
 }
 
 func (v *labelValues) has(name string, value uint64) bool {
@@ -100,10 +100,10 @@ func (w *Worker) countLabels(t *tenant, labels telemetry.Labels) {
 	if v == nil {
 		v = &labelValues{own: map[string]map[uint64]struct{}{}}
 		t.values = v
-		w.askCensus(t)
+		w.queueLabelLookup(t)
 	}
 	for _, x := range labels {
-		n := catalog.ValueNumber(x.Value)
+		n := catalog.ValueHash(x.Value)
 		if v.has(x.Name, n) {
 			continue
 		}
@@ -113,7 +113,7 @@ func (w *Worker) countLabels(t *tenant, labels telemetry.Labels) {
 		}
 		v.own[x.Name][n] = struct{}{}
 		w.growLabels(v, labelValueBytes)
-		w.askCensus(t)
+		w.queueLabelLookup(t)
 	}
 }
 
@@ -131,21 +131,21 @@ func (w *Worker) uncountLabels(t *tenant) {
 	}
 }
 
-// askCensus has the catalog asked about a tenant's labels, when it is time.
-func (w *Worker) askCensus(t *tenant) {
+// queueLabelLookup has the catalog asked about a tenant's labels, when it is time.
+func (w *Worker) queueLabelLookup(t *tenant) {
 	if v := t.values; v != nil && !v.queued {
 		v.queued = true
-		w.uncounted.push(t)
+		w.labelQueue.push(t)
 	}
 }
 
-// censuses asks the catalog about the labels of a tenant whose turn it is.
-func (w *Worker) censuses(jobs []Job, now time.Time, view *control.View) []Job {
-	for n := w.uncounted.len(); n > 0 && !w.counting && w.census.open(now); n-- {
-		t := w.uncounted.pop()
-		if t.values != nil && t.view != view { // nobody else looks where nobody has limits any more
+// labelLookups asks the catalog about the labels of a tenant whose turn it is.
+func (w *Worker) labelLookups(jobs []Job, now time.Time, snapshot *control.Snapshot) []Job {
+	for n := w.labelQueue.len(); n > 0 && !w.labelLookup && w.labelRetry.open(now); n-- {
+		t := w.labelQueue.pop()
+		if t.values != nil && t.snapshot != snapshot { // nobody else looks where nobody has limits any more
 			w.mu.Lock()
-			w.refit(t, view)
+			w.refreshLimits(t, snapshot)
 			w.mu.Unlock()
 		}
 		switch v := t.values; {
@@ -154,29 +154,29 @@ func (w *Worker) censuses(jobs []Job, now time.Time, view *control.View) []Job {
 			w.mu.Lock()
 			w.uncountLabels(t)
 			w.mu.Unlock()
-		case now.Sub(v.asked) < censusEvery:
-			w.uncounted.push(t)
+		case now.Sub(v.asked) < labelLookupEvery:
+			w.labelQueue.push(t)
 		default:
-			w.counting, v.queued = true, false
-			jobs = append(jobs, &Census{Tenant: t.name, tenant: t, began: now})
+			w.labelLookup, v.queued = true, false
+			jobs = append(jobs, &LabelValuesLookup{Tenant: t.name, tenant: t, began: now})
 		}
 	}
 	return jobs
 }
 
-// tallied takes a Census back.
-func (w *Worker) tallied(j *Census, now time.Time) {
-	w.counting = false
+// labelsRead takes a Census back.
+func (w *Worker) labelsRead(j *LabelValuesLookup, now time.Time) {
+	w.labelLookup = false
 	t := j.tenant
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	v := t.values
-	if r := j.Ended(); r.Fault != None {
-		w.census.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
-		w.askCensus(t)
+	if r := j.Outcome(); r.Fault != None {
+		w.labelRetry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
+		w.queueLabelLookup(t)
 		return
 	}
-	w.census = backoff{}
+	w.labelRetry = backoff{}
 	if v == nil {
 		return
 	}
@@ -195,7 +195,7 @@ func (w *Worker) tallied(j *Census, now time.Time) {
 		}
 		full = full || t.limits != nil && v.count(name) >= t.limits.labelValues
 	}
-	if full || t.limits != nil && v.listed.Longest() >= t.limits.labelValues {
-		w.askCensus(t) // so that a verdict is not late when the next new value comes
+	if full || t.limits != nil && v.listed.MaxLen() >= t.limits.labelValues {
+		w.queueLabelLookup(t) // so that a verdict is not late when the next new value comes
 	}
 }

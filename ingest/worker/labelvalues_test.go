@@ -24,16 +24,16 @@ func (w *world) label(l *ingest.Local, device, name, value string) bool {
 	w.now = w.now.Add(time.Second)
 	text := fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,"labels":{%q:%q},"values":{"a":1}}`, device,
 		w.now.UnixMilli(), name, value)
-	refused := len(w.buried)
+	refused := len(w.deadLetters)
 	rec := worker.Record{Offset: l.Position(), Time: w.now.UnixMilli(), Value: []byte(text)}
 	require.NoError(w.t, l.Take(w.t.Context(), rec))
 	require.NoError(w.t, l.Step(w.t.Context()))
-	return len(w.buried) == refused
+	return len(w.deadLetters) == refused
 }
 
 // A label has as many values as it may; a reading with one more is refused, by a letter that names label, value and
 // device, whichever device it is of and however long nothing was new. Readings with known values go on.
-func TestValuesOfALabel(t *testing.T) {
+func TestLabelValuesLimit(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{LabelValues: 3}, nil)
 	for i := range 3 {
@@ -48,18 +48,18 @@ func TestValuesOfALabel(t *testing.T) {
 			require.NoError(t, l.Step(t.Context()))
 		}
 	}
-	require.Equal(t, decode.Limit, w.buried[0].Bad.Reason)
+	require.Equal(t, decode.Limit, w.deadLetters[0].Bad.Reason)
 	require.Equal(t, `label trip has 3 values, and "9" would be one more: the limit label-values of the tenant is passed `+
-		`by device d9`, w.buried[0].Bad.Detail)
-	over := l.Overruns("acme")
+		`by device d9`, w.deadLetters[0].Bad.Detail)
+	over := l.Excesses("acme")
 	require.Len(t, over, 1)
 	require.Equal(t, "label-values", over[0].Limit)
-	require.Equal(t, []worker.Culprit{{Device: "d9", Readings: 3}}, over[0].Culprits)
+	require.Equal(t, []worker.TopDevice{{Device: "d9", Readings: 3}}, over[0].TopDevices)
 	heldRows(t, l)
 }
 
 // Values count wherever they were read, and after a restart.
-func TestValuesOfALabelCountForAllProcesses(t *testing.T) {
+func TestLabelValuesLimitAcrossProcesses(t *testing.T) {
 	w := newWorld(t, nil)
 	limits := control.IngestLimits{LabelValues: 4}
 	a, b := w.limited(limits, nil), w.limited(limits, nil)
@@ -86,7 +86,7 @@ func TestValuesOfALabelCountForAllProcesses(t *testing.T) {
 }
 
 // What the catalog said long ago is no reason to refuse: others may have taken the value since.
-func TestAnOldAnswerRefusesNothing(t *testing.T) {
+func TestStaleLabelValuesRefuseNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	limits := control.IngestLimits{LabelValues: 2}
 	a, b := w.limited(limits, nil), w.limited(limits, nil)
@@ -100,7 +100,7 @@ func TestAnOldAnswerRefusesNothing(t *testing.T) {
 }
 
 // As long as the catalog does not answer, each process takes as many values as there may be in all, and holds no more.
-func TestValuesOfALabelWithoutTheCatalog(t *testing.T) {
+func TestLabelValuesLimitWithoutCatalog(t *testing.T) {
 	w := newWorld(t, nil)
 	w.Catalog.Fault = func(_, _, _ string) *controltest.Fault { return &controltest.Fault{Err: errors.New("down")} }
 	l := w.limited(control.IngestLimits{LabelValues: 50}, nil)
@@ -111,7 +111,7 @@ func TestValuesOfALabelWithoutTheCatalog(t *testing.T) {
 		require.NoError(t, l.Take(t.Context(), worker.Record{Offset: int64(i), Time: at.UnixMilli(), Value: []byte(text)}))
 		w.now = w.now.Add(time.Second)
 		for _, j := range l.Due() {
-			if _, ok := j.(*worker.Bury); ok {
+			if _, ok := j.(*worker.Publish); ok {
 				require.NoError(t, l.Do(t.Context(), j))
 				continue
 			}
@@ -123,7 +123,7 @@ func TestValuesOfALabelWithoutTheCatalog(t *testing.T) {
 }
 
 // A tenant may have so many labels as are counted, and no more: names are not to do what values may not.
-func TestNamesOfLabels(t *testing.T) {
+func TestLabelNamesLimit(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{LabelValues: 5}, nil)
 	for i := range 1001 {
@@ -132,16 +132,16 @@ func TestNamesOfLabels(t *testing.T) {
 		w.log = append(w.log, worker.Record{Offset: int64(i), Time: w.now.UnixMilli(), Value: []byte(text)})
 	}
 	w.read(l)
-	require.Len(t, w.buried, 1)
-	require.Contains(t, w.buried[0].Bad.Detail, "there are 1000 labels, and l1000 would be one more")
+	require.Len(t, w.deadLetters, 1)
+	require.Contains(t, w.deadLetters[0].Bad.Detail, "there are 1000 labels, and l1000 would be one more")
 	heldRows(t, l)
 }
 
 // A limit that is lifted is not counted for any more, and what was counted takes no memory.
-func TestALimitOfLabelValuesIsLifted(t *testing.T) {
+func TestLabelValuesLimitIsLifted(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold, c.CommitEvery = time.Hour, time.Second })
-	set := func(values control.Bound) {
+	set := func(values control.Limit) {
 		said := control.TenantIngest{IngestLimits: control.IngestLimits{LabelValues: values}}
 		require.NoError(t, control.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
 		_, err := w.dir.Refresh(t.Context())
@@ -151,7 +151,7 @@ func TestALimitOfLabelValuesIsLifted(t *testing.T) {
 	set(1)
 	require.True(t, w.label(l, "d", "trip", "1"))
 	require.False(t, w.label(l, "d", "trip", strings.Repeat("x", 200)))
-	require.Less(t, len(w.buried[0].Bad.Detail), 220, "a letter is no place for long values")
+	require.Less(t, len(w.deadLetters[0].Bad.Detail), 220, "a letter is no place for long values")
 	set(control.Unset)
 	require.True(t, w.label(l, "d", "trip", "2"))
 	w.now = w.now.Add(time.Minute)
@@ -161,21 +161,21 @@ func TestALimitOfLabelValuesIsLifted(t *testing.T) {
 }
 
 // What a copy of the catalog has is what is said of the labels of those devices, each value once.
-func TestLabelValuesOfACatalog(t *testing.T) {
+func TestLabelValuesFromCatalog(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{LabelValues: 100}, nil)
 	for i := range 20 {
 		w.label(l, fmt.Sprint("d", i), "trip", fmt.Sprint(i%7))
 	}
-	devices := control.NewDevices(control.DevicesConfig{Catalog: w.Catalog})
-	known, err := devices.Copy(t.Context(), "acme", time.Time{})
+	devices := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: w.Catalog})
+	known, err := devices.Get(t.Context(), "acme", time.Time{})
 	require.NoError(t, err)
 	known.Use(func(x *catalog.Index) {
 		values := x.LabelValues()
 		require.Equal(t, 1, values.Names())
 		require.Equal(t, 7, values.Len("trip"))
-		require.Equal(t, 7, values.Longest())
-		require.True(t, values.Has("trip", catalog.ValueNumber("6")))
-		require.False(t, values.Has("trip", catalog.ValueNumber("7")))
+		require.Equal(t, 7, values.MaxLen())
+		require.True(t, values.Has("trip", catalog.ValueHash("6")))
+		require.False(t, values.Has("trip", catalog.ValueHash("7")))
 	})
 }

@@ -9,18 +9,18 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// refit brings a tenant's limits in line with the map. The caller holds the lock.
-func (w *Worker) refit(t *tenant, view *control.View) {
-	t.view = view
+// refreshLimits brings a tenant's limits in line with the map. The caller holds the lock.
+func (w *Worker) refreshLimits(t *tenant, snapshot *control.Snapshot) {
+	t.snapshot = snapshot
 	said := w.cfg.Limits
-	if known, ok := view.Tenant(t.name); ok && known.Ingest != nil {
+	if known, ok := snapshot.Tenant(t.name); ok && known.Ingest != nil {
 		said = known.Ingest.IngestLimits.Or(said)
 	}
-	if said == t.said {
+	if said == t.configured {
 		return
 	}
-	t.said, t.limits = said, newLimits(said, w.partitions)
-	for _, x := range w.recall.all {
+	t.configured, t.limits = said, newLimits(said, w.partitions)
+	for _, x := range w.deferrals.all {
 		if x.tenant == t {
 			x.until = 0
 		}
@@ -36,33 +36,33 @@ func published(rec *Record, now time.Time) int64 {
 }
 
 // limited reports whether anybody has limits, or waits for one.
-func (w *Worker) limited(view *control.View) bool {
-	return len(w.recall.all) > 0 || w.cfg.Limits.Any() || view.LimitsIngest()
+func (w *Worker) limited(snapshot *control.Snapshot) bool {
+	return len(w.deferrals.all) > 0 || w.cfg.Limits.Any() || snapshot.LimitsIngest()
 }
 
 // judge decides for each tenant and each device of a record whether they are over a rate, before anything of the
 // record is taken: what becomes of one of its readings becomes of all that a device has in it, since a cut falls
 // between records (rule W2). The caller holds the lock.
-func (w *Worker) judge(rec *Record, readings []telemetry.Reading, view *control.View, now time.Time) {
+func (w *Worker) judge(rec *Record, readings []telemetry.Reading, snapshot *control.Snapshot, now time.Time) {
 	at := published(rec, now)
 	for i := range readings {
 		r := &readings[i]
 		t := w.known(r.Tenant)
 		if t == nil {
-			if _, ok := view.Tenant(r.Tenant); !ok {
+			if _, ok := snapshot.Tenant(r.Tenant); !ok {
 				continue
 			}
 			t = w.tenant(r.Tenant)
 		}
-		if t.view != view {
-			w.refit(t, view)
+		if t.snapshot != snapshot {
+			w.refreshLimits(t, snapshot)
 		}
 		l := t.limits
 		if l == nil {
 			continue
 		}
 		d := t.find(r.Device)
-		if waits, _ := t.waitsAt(d, rec.Offset); waits {
+		if waits, _ := t.deferredAt(d, rec.Offset); waits {
 			continue
 		}
 		t.meter.see(at)
@@ -91,33 +91,33 @@ func (w *Worker) exceed(t *tenant, d *device, m *meter, of *rates, rec *Record, 
 		name = ofDevice
 	}
 	if t.limits.refuse {
-		m.refuses, m.why = rec.Offset+1, m.passed(of, name)
+		m.refuses, m.why = rec.Offset+1, m.exceeded(of, name)
 		return
 	}
-	w.set(t, d, waiting{limit: m.passed(of, name), from: rec.Offset, since: rec.Time, until: m.until(of)}, false)
+	w.deferFrom(t, d, deferral{limit: m.exceeded(of, name), from: rec.Offset, published: rec.Time, until: m.until(of)}, false)
 }
 
 // judgeRecalled decides who may go on with a record that was read again: by the clock, since what was published long
 // ago has waited for what has been paid for meanwhile. The caller holds the lock.
-func (w *Worker) judgeRecalled(rec *Record, readings []telemetry.Reading, view *control.View, now time.Time) {
+func (w *Worker) judgeRecalled(rec *Record, readings []telemetry.Reading, snapshot *control.Snapshot, now time.Time) {
 	at := now.UnixNano()
 	for i := range readings {
 		r := &readings[i]
 		t := w.known(r.Tenant)
-		if t.view != view {
-			w.refit(t, view)
+		if t.snapshot != snapshot {
+			w.refreshLimits(t, snapshot)
 		}
 		l, d := t.limits, t.find(r.Device)
-		if _, blocked := t.waitsAt(d, rec.Offset); l == nil || blocked || rec.Offset < w.recall.threat {
+		if _, blocked := t.deferredAt(d, rec.Offset); l == nil || blocked || rec.Offset < w.deferrals.urgentBelow {
 			continue
 		}
 		if !t.meter.open(&l.tenant, at) {
-			x := t.waits
+			x := t.deferral
 			if x == nil || rec.Offset < x.from {
-				x = d.waiting()
+				x = d.deferral()
 			}
 			if x.limit == limitShare {
-				x.limit = t.meter.passed(&l.tenant, ofTenant)
+				x.limit = t.meter.exceeded(&l.tenant, ofTenant)
 			}
 			w.deny(x, &t.meter, &l.tenant, rec, r, now)
 			continue
@@ -126,16 +126,16 @@ func (w *Worker) judgeRecalled(rec *Record, readings []telemetry.Reading, view *
 		if of == nil || of.meter.open(&l.device, at) {
 			continue
 		}
-		if of.waits == nil {
-			limit := of.meter.passed(&l.device, ofDevice)
-			w.set(t, d, waiting{limit: limit, from: rec.Offset, since: rec.Time}, true)
+		if of.deferral == nil {
+			limit := of.meter.exceeded(&l.device, ofDevice)
+			w.deferFrom(t, d, deferral{limit: limit, from: rec.Offset, published: rec.Time}, true)
 		}
-		x := of.waits
+		x := of.deferral
 		if x == nil {
-			x = t.waits
+			x = t.deferral
 		}
 		if x.limit == limitShare {
-			x.limit = of.meter.passed(&l.device, ofDevice)
+			x.limit = of.meter.exceeded(&l.device, ofDevice)
 		}
 		w.deny(x, &of.meter, &l.device, rec, r, now)
 	}
@@ -143,7 +143,7 @@ func (w *Worker) judgeRecalled(rec *Record, readings []telemetry.Reading, view *
 
 // deny has a wait go on at a record, or refuses what has waited for too long. While rows of the chain are about to be
 // cut nothing of it is refused, or the cut could wait for ever for the dead letters of what comes behind it.
-func (w *Worker) deny(x *waiting, m *meter, of *rates, rec *Record, r *telemetry.Reading, now time.Time) {
+func (w *Worker) deny(x *deferral, m *meter, of *rates, rec *Record, r *telemetry.Reading, now time.Time) {
 	if tooLong := rec.Time >= 0 && now.Sub(time.UnixMilli(rec.Time)) > w.cfg.HeldFor; tooLong {
 		var c *chain
 		if d := x.tenant.find(r.Device); d != nil {
@@ -153,34 +153,34 @@ func (w *Worker) deny(x *waiting, m *meter, of *rates, rec *Record, r *telemetry
 			x.refuses = rec.Offset + 1
 			return
 		}
-		w.recall.block(x, rec, 0)
+		w.deferrals.block(x, rec, 0)
 		return
 	}
-	w.recall.block(x, rec, m.until(of))
+	w.deferrals.block(x, rec, m.until(of))
 }
 
 // takeAll takes the readings of a record, those that were recalled or all, and returns how many were. Of what was
 // recalled, those that wait on are left out.
-func (w *Worker) takeAll(rec *Record, readings []telemetry.Reading, index []int, view *control.View, now time.Time,
+func (w *Worker) takeAll(rec *Record, readings []telemetry.Reading, index []int, snapshot *control.Snapshot, now time.Time,
 	recalled bool) (taken int) {
 	oversize := w.oversize(rec, readings)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	limited := w.limited(view)
+	limited := w.limited(snapshot)
 	switch {
 	case recalled:
-		w.judgeRecalled(rec, readings, view, now)
+		w.judgeRecalled(rec, readings, snapshot, now)
 	case limited:
-		w.judge(rec, readings, view, now)
+		w.judge(rec, readings, snapshot, now)
 	}
 	for i := range readings {
 		r := &readings[i]
-		if limited && w.waits(rec, r, now, recalled) {
+		if limited && w.deferred(rec, r, now, recalled) {
 			continue
 		}
-		bad := w.verdict(rec, r, view, oversize, now)
+		bad := w.verdict(rec, r, snapshot, oversize, now)
 		if bad == nil && limited {
-			bad = w.beyond(rec, r, now)
+			bad = w.overLimit(rec, r, now)
 		}
 		if bad == nil {
 			w.take(rec, r, limited, now)
@@ -188,83 +188,83 @@ func (w *Worker) takeAll(rec *Record, readings []telemetry.Reading, index []int,
 			continue
 		}
 		if bad.Index = index[i]; recalled {
-			w.refuseRecalled(rec, r, *bad)
+			w.refuseDeferred(rec, r, *bad)
 		} else {
-			w.refuse(rec, *bad)
+			w.refuseReading(rec, *bad)
 		}
 	}
 	return taken
 }
 
-// waits reports whether a reading waits, and sets it aside if it was not before.
-func (w *Worker) waits(rec *Record, r *telemetry.Reading, now time.Time, recalled bool) bool {
+// deferred reports whether a reading waits, and sets it aside if it was not before.
+func (w *Worker) deferred(rec *Record, r *telemetry.Reading, now time.Time, recalled bool) bool {
 	t := w.known(r.Tenant)
 	if t == nil {
 		return false
 	}
 	d := t.find(r.Device)
-	waits, blocked := t.waitsAt(d, rec.Offset)
+	waits, blocked := t.deferredAt(d, rec.Offset)
 	if recalled || !waits {
 		return blocked
 	}
-	x := t.waits
+	x := t.deferral
 	if x == nil || rec.Offset < x.from {
-		x = d.waiting()
+		x = d.deferral()
 	}
 	x.count++
-	t.over(x.limit, r.Device, true, now)
-	w.observer.SetAside()
+	t.countExcess(x.limit, r.Device, true, now)
+	w.observer.Deferred()
 	return true
 }
 
-// beyond says why a reading is refused for a limit of its tenant, nil if it is not. The caller holds the lock.
-func (w *Worker) beyond(rec *Record, r *telemetry.Reading, now time.Time) *decode.Bad {
+// overLimit says why a reading is refused for a limit of its tenant, nil if it is not. The caller holds the lock.
+func (w *Worker) overLimit(rec *Record, r *telemetry.Reading, now time.Time) *decode.Bad {
 	t := w.known(r.Tenant)
 	if t == nil || t.limits == nil {
 		return nil
 	}
 	d := t.find(r.Device)
-	limit, detail := t.refuses(d, rec.Offset)
+	limit, detail := t.refusedRate(d, rec.Offset)
 	if limit == "" && t.limits.numbers {
-		limit, detail = w.passes(t, d, rec, r, now)
+		limit, detail = w.overNumber(t, d, rec, r, now)
 	}
 	if limit == "" {
 		return nil
 	}
-	t.over(limit, r.Device, false, now)
+	t.countExcess(limit, r.Device, false, now)
 	if limit == limitValues {
-		w.askCensus(t)
+		w.queueLabelLookup(t)
 	}
 	return &decode.Bad{Reason: decode.Limit,
 		Detail: fmt.Sprintf("%s: the limit %s of the tenant is passed by device %s", detail, limit, r.Device)}
 }
 
-// refuses is the rate for which a record's readings of a device are refused, empty for none, and how it was passed. d
+// refusedRate is the rate for which a record's readings of a device are refused, empty for none, and how it was passed. d
 // may be nil.
-func (t *tenant) refuses(d *device, offset int64) (limitName, string) {
+func (t *tenant) refusedRate(d *device, offset int64) (limitName, string) {
 	const waited, above = "it has waited for too long", "more came than a second brings"
-	if x := t.waits; x != nil && x.refuses == offset+1 {
+	if x := t.deferral; x != nil && x.refuses == offset+1 {
 		return x.limit, waited
 	}
 	if t.meter.refuses == offset+1 {
 		return t.meter.why, above
 	}
-	if !t.limits.device.bound() && t.slow == 0 {
+	if !t.limits.device.bound() && t.deferredDevices == 0 {
 		return "", ""
 	}
 	x := d.rated()
 	switch {
-	case x != nil && x.waits != nil && x.waits.refuses == offset+1:
-		return x.waits.limit, waited
+	case x != nil && x.deferral != nil && x.deferral.refuses == offset+1:
+		return x.deferral.limit, waited
 	case x != nil && x.meter.refuses == offset+1:
 		return x.meter.why, above
 	}
 	return "", ""
 }
 
-// passes is the limit of a number or a size that a reading passes, empty for none, and how. d may be nil. The caller
+// overNumber is the limit of a number or a size that a reading passes, empty for none, and how. d may be nil. The caller
 // holds the lock.
-func (w *Worker) passes(t *tenant, d *device, rec *Record, r *telemetry.Reading, now time.Time) (limitName, string) {
+func (w *Worker) overNumber(t *tenant, d *device, rec *Record, r *telemetry.Reading, now time.Time) (limitName, string) {
 	l := t.limits
 	switch {
 	case l.payload > 0 && len(rec.Value) > l.payload:
@@ -273,11 +273,11 @@ func (w *Worker) passes(t *tenant, d *device, rec *Record, r *telemetry.Reading,
 		return limitLabels, fmt.Sprintf("the reading has %d labels, more than %d", len(r.Labels), l.labels)
 	case d == nil && l.devices > 0 && len(t.byID) >= l.devices:
 		return limitDevices, fmt.Sprintf("this partition has %d devices already", len(t.byID))
-	case d == nil && l.fresh.bound() && !t.introduces(published(rec, now), w.knownFrom()):
+	case d == nil && l.newDevices.bound() && !t.introduces(published(rec, now), w.knownFrom()):
 		return limitNewDevices, "too many devices reported for the first time"
 	}
 	if l.labelValues > 0 && len(r.Labels) > 0 {
-		if detail := t.values.beyond(l, r.Labels, now); detail != "" {
+		if detail := t.values.exceeded(l, r.Labels, now); detail != "" {
 			return limitValues, detail
 		}
 	}
@@ -307,8 +307,8 @@ func (t *tenant) introduces(at, known int64) bool {
 	if at < known {
 		return true
 	}
-	t.fresh.see(at)
-	return t.fresh.open(&t.limits.fresh, t.fresh.clock)
+	t.newDevices.see(at)
+	return t.newDevices.open(&t.limits.newDevices, t.newDevices.clock)
 }
 
 // charge takes note of a reading that is taken of a tenant with limits; first says that nothing else is known of the
@@ -317,8 +317,8 @@ func (w *Worker) charge(rec *Record, r *telemetry.Reading, d *device, first bool
 	t, at := d.tenant, published(rec, now)
 	l := t.limits
 	t.meter.charge(&l.tenant, at, len(r.Fields))
-	if first && l.fresh.bound() && at >= w.knownFrom() {
-		t.fresh.charge(&l.fresh, at, 0)
+	if first && l.newDevices.bound() && at >= w.knownFrom() {
+		t.newDevices.charge(&l.newDevices, at, 0)
 	}
 	if l.labelValues > 0 && len(r.Labels) > 0 {
 		w.countLabels(t, r.Labels)
@@ -326,7 +326,7 @@ func (w *Worker) charge(rec *Record, r *telemetry.Reading, d *device, first bool
 	if !l.device.bound() && !l.counts() {
 		return
 	}
-	x := w.rating(d)
+	x := w.ratedOf(d)
 	x.meter.charge(&l.device, at, len(r.Fields))
 	if l.counts() {
 		w.list(x, d, r)

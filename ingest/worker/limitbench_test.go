@@ -37,7 +37,7 @@ func BenchmarkLimits(b *testing.B) {
 		{"series", control.IngestLimits{Series: 1000}},
 		{"all", within},
 		{"set-aside", control.IngestLimits{Readings: 1e-6, Burst: 1}},
-		{"refused", control.IngestLimits{Readings: 1e-6, Burst: 1, Over: control.Refuse}},
+		{"refused", control.IngestLimits{Readings: 1e-6, Burst: 1, OnExcess: control.Refuse}},
 		{"decode", control.IngestLimits{}},
 	}
 	ctx, log, decoder := context.Background(), trucks(1000, turn*turns), decode.New(decode.Options{})
@@ -48,7 +48,7 @@ func BenchmarkLimits(b *testing.B) {
 			worlds[i] = newWorld(b, nil)
 			worlds[i].now = time.UnixMilli(start).Add(time.Minute)
 			_, workers[i] = worlds[i].alone(func(cfg *ingest.Config) {
-				cfg.Hold, cfg.NoteEvery, cfg.CommitEvery = 0, 6*time.Hour, time.Second
+				cfg.Hold, cfg.CatalogEvery, cfg.CommitEvery = 0, 6*time.Hour, time.Second
 				cfg.MemoryBytes, cfg.Limits, cfg.HeldFor = 4<<30, c.limits, 1e6*time.Hour
 			})
 		}

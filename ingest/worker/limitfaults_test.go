@@ -75,7 +75,7 @@ func TestDeathAtRandomWithLimits(t *testing.T) {
 
 // Readings that wait for too long are refused, and the process dies all the time: each reading is stored or in the dead
 // letters, at every moment of what is below the committed offset.
-func TestDeathWhileWhatWaitsIsRefused(t *testing.T) {
+func TestDeathWhileDeferredIsRefused(t *testing.T) {
 	const seed = 41
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -107,10 +107,10 @@ func TestDeathWhileWhatWaitsIsRefused(t *testing.T) {
 		require.Equal(t, int64(len(w.log)), w.commit)
 		w.checkCommitted()
 		w.CheckChains()
-		for _, l := range w.buried {
+		for _, l := range w.deadLetters {
 			require.Equal(t, decode.Limit, l.Bad.Reason)
 		}
-		refused, stored = refused+len(w.buried), stored+w.storedReadings()
+		refused, stored = refused+len(w.deadLetters), stored+w.storedReadings()
 	}
 	t.Logf("%d stored, %d refused", stored, refused)
 	require.Greater(t, refused, 100)

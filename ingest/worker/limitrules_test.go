@@ -15,7 +15,7 @@ import (
 )
 
 // A producer that sets timestamps ahead does not get tomorrow's share today.
-func TestTimestampsAheadBringNothing(t *testing.T) {
+func TestFutureTimestampsEarnNoTokens(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, nil)
 	for i := range 100 {
@@ -27,7 +27,7 @@ func TestTimestampsAheadBringNothing(t *testing.T) {
 }
 
 // Timestamps that go back, as those of several producers do, take nothing away that was paid for.
-func TestTimestampsThatGoBackCostNothing(t *testing.T) {
+func TestBackwardTimestampsCostNoTokens(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Readings: 1, Burst: 1}, nil)
 	w.now = w.now.Add(time.Minute)
@@ -37,11 +37,11 @@ func TestTimestampsThatGoBackCostNothing(t *testing.T) {
 	}
 	w.read(l)
 	require.Equal(t, 3, has(l, "acme"))
-	require.Zero(t, l.Counts.SetAside, "not even for a moment")
+	require.Zero(t, l.Counts.Deferred, "not even for a moment")
 }
 
 // Of two rates the one that is passed is named.
-func TestTheRateThatIsPassedIsNamed(t *testing.T) {
+func TestExceededRateIsNamed(t *testing.T) {
 	for limit, values := range map[string]int{"values": 20, "readings": 1} {
 		w := newWorld(t, nil)
 		l := w.limited(control.IngestLimits{Readings: 10, Values: 100, Burst: 1}, nil)
@@ -49,13 +49,13 @@ func TestTheRateThatIsPassedIsNamed(t *testing.T) {
 			w.publish("acme", "d", w.now, values)
 		}
 		w.read(l)
-		require.Equal(t, limit, l.Waiting("")[0].Limit)
-		require.Equal(t, limit, l.Overruns("")[0].Limit)
+		require.Equal(t, limit, l.Deferrals("")[0].Limit)
+		require.Equal(t, limit, l.Excesses("")[0].Limit)
 	}
 }
 
 // A topic that has grown lets a tenant have less in each partition from then on, also one that is known already.
-func TestSharesOfAKnownTenantFollowThePartitions(t *testing.T) {
+func TestLimitSharesFollowPartitionCount(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Readings: 1000, Burst: 1}, nil)
 	w.publish("acme", "d", w.now, 1)
@@ -71,7 +71,7 @@ func TestSharesOfAKnownTenantFollowThePartitions(t *testing.T) {
 }
 
 // A head tells of what waits to those who ask for it, and to nobody else.
-func TestAHeadTellsWhoseReadingsWait(t *testing.T) {
+func TestHeadReadListsDeferrals(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{DeviceReadings: 1, Burst: 1}, nil)
 	for range 10 {
@@ -85,16 +85,16 @@ func TestAHeadTellsWhoseReadingsWait(t *testing.T) {
 		devices []string
 		want    int
 	}{{"acme", nil, 1}, {"acme", []string{"loud"}, 1}, {"acme", []string{"calm"}, 0}, {"globex", nil, 0}} {
-		head := l.Snapshot(store.HeadRequest{Tenant: c.tenant, Devices: c.devices, Range: binning.All})
-		require.Len(t, head.Waits, c.want, fmt.Sprint(c))
-		for _, x := range head.Waits {
+		head := l.HeadRead(store.HeadRequest{Tenant: c.tenant, Devices: c.devices, Range: binning.All})
+		require.Len(t, head.Deferrals, c.want, fmt.Sprint(c))
+		for _, x := range head.Deferrals {
 			require.Equal(t, "loud", x.Device)
 		}
 	}
 }
 
 // Series are counted by the day, also where readings have the metrics of the one before, or as many others.
-func TestSeriesOfADayAreThoseOfItsReadings(t *testing.T) {
+func TestSeriesPerDayCount(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Series: 3}, nil)
 	for i, c := range []struct {
@@ -110,14 +110,14 @@ func TestSeriesOfADayAreThoseOfItsReadings(t *testing.T) {
 	}
 	w.read(l)
 	var refused []int64
-	for _, letter := range w.buried {
+	for _, letter := range w.deadLetters {
 		refused = append(refused, letter.Record.Offset)
 	}
 	require.Equal(t, []int64{2, 3}, refused)
 }
 
 // A letter of what had waited says which element of its record it is about.
-func TestLettersOfWhatHadWaitedNameTheElement(t *testing.T) {
+func TestDeferredDeadLettersNameElement(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{DeviceReadings: 1, Burst: 1}, func(c *ingest.Config) { c.HeldFor = time.Second })
 	for i := range 10 {
@@ -129,26 +129,26 @@ func TestLettersOfWhatHadWaitedNameTheElement(t *testing.T) {
 	w.read(l)
 	w.now = w.now.Add(3 * time.Second)
 	w.read(l)
-	require.NotEmpty(t, w.buried)
-	for _, letter := range w.buried {
+	require.NotEmpty(t, w.deadLetters)
+	for _, letter := range w.deadLetters {
 		require.Equal(t, 1, letter.Bad.Index)
 	}
 }
 
 // A record may have as many bytes as the limit says, and not one more.
-func TestARecordAsLongAsItMayBe(t *testing.T) {
+func TestPayloadLimitIsInclusive(t *testing.T) {
 	w := newWorld(t, nil)
 	w.publish("acme", "d", w.now, 1)
 	w.publish("acme", "dd", w.now, 1)
-	l := w.limited(control.IngestLimits{Payload: control.Bound(len(w.log[0].Value))}, nil)
+	l := w.limited(control.IngestLimits{Payload: control.Limit(len(w.log[0].Value))}, nil)
 	w.read(l)
 	require.Equal(t, 1, has(l, "acme"))
-	require.Len(t, w.buried, 1)
-	require.Equal(t, int64(1), w.buried[0].Record.Offset)
+	require.Len(t, w.deadLetters, 1)
+	require.Equal(t, int64(1), w.deadLetters[0].Record.Offset)
 }
 
 // Whoever goes over a limit most is named however many others did before.
-func TestTheLoudestIsNamedAfterManyOthers(t *testing.T) {
+func TestTopDeviceIsNamedAfterManyOthers(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Labels: 1, Payload: 1}, nil)
 	for i := range 50 {
@@ -160,7 +160,7 @@ func TestTheLoudestIsNamedAfterManyOthers(t *testing.T) {
 	}
 	w.read(l)
 	var named []string
-	for _, c := range l.Overruns("acme")[0].Culprits {
+	for _, c := range l.Excesses("acme")[0].TopDevices {
 		named = append(named, c.Device)
 	}
 	require.Subset(t, named, []string{"loud", "late"})
@@ -168,10 +168,10 @@ func TestTheLoudestIsNamedAfterManyOthers(t *testing.T) {
 
 // A limit that is set while a process runs holds from the next record on, and what waits for one that is lifted goes on
 // at once, however long it would have had to wait.
-func TestLimitsChangeWhileAProcessRuns(t *testing.T) {
+func TestLimitsChangeAtRunTime(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold = time.Hour })
-	set := func(readings control.Bound) {
+	set := func(readings control.Limit) {
 		said := control.TenantIngest{IngestLimits: control.IngestLimits{Readings: readings, Burst: 1}}
 		require.NoError(t, control.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
 		_, err := w.dir.Refresh(t.Context())
@@ -193,28 +193,28 @@ func TestLimitsChangeWhileAProcessRuns(t *testing.T) {
 	w.now = w.now.Add(time.Second)
 	w.read(l)
 	require.Equal(t, 41, has(l, "acme"))
-	require.Empty(t, l.Waiting(""))
+	require.Empty(t, l.Deferrals(""))
 }
 
 // What the log is about to lose is taken at once, however long it would have had to wait.
-func TestWhatIsThreatenedIsTakenAtOnce(t *testing.T) {
+func TestDeferredBelowRetentionIsTakenAtOnce(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Readings: 0.001, Burst: 1}, func(c *ingest.Config) { c.HeldFor = 24 * time.Hour })
 	for range 20 {
 		w.publish("acme", "d", w.now, 1)
 	}
 	w.read(l)
-	l.Threatened(10, w.now)
-	at, ok := l.RecallAt()
+	l.CutBelow(10, w.now)
+	at, ok := l.DeferredAt()
 	require.True(t, ok)
 	require.False(t, at.After(w.now))
 	w.read(l)
-	require.Equal(t, int64(10), l.Waiting("")[0].From)
+	require.Equal(t, int64(10), l.Deferrals("")[0].From)
 }
 
 // While rows of a chain are about to be cut nothing of it is refused that has waited for too long: the cut would wait
 // for the dead letters of what comes behind it, and for ever more of them.
-func TestNothingIsRefusedOfAChainThatIsAboutToBeCut(t *testing.T) {
+func TestNoRefusalWhileChainIsBeingCut(t *testing.T) {
 	w := newWorld(t, nil)
 	once := control.IngestLimits{Readings: 1e-6, Burst: 1}
 	l := w.limited(once, func(c *ingest.Config) { c.HeldFor, c.Hold = 30*time.Second, 10*time.Second })
@@ -223,31 +223,31 @@ func TestNothingIsRefusedOfAChainThatIsAboutToBeCut(t *testing.T) {
 		w.publish("loud", "l", w.now, 1)
 	}
 	w.read(l)
-	from := l.Waiting("")[0].From
+	from := l.Deferrals("")[0].From
 	w.now = w.now.Add(time.Minute)
 	require.NoError(t, l.Step(t.Context())) // the bin is due
 	for range 5 {
-		w.again(l)
+		w.takeDeferred(l)
 		require.NoError(t, l.Step(t.Context()))
-		require.Equal(t, from, l.Waiting("")[0].From)
+		require.Equal(t, from, l.Deferrals("")[0].From)
 		require.Zero(t, l.Counts.Refused)
 		w.now = w.now.Add(time.Second)
 	}
 	require.NoError(t, l.Do(t.Context(), l.Committed(l.Floor(), w.now)))
 	require.NoError(t, l.Step(t.Context()))
 	require.Equal(t, int(from), w.storedReadings())
-	w.again(l)
+	w.takeDeferred(l)
 	require.NoError(t, l.Step(t.Context()))
-	require.Empty(t, l.Waiting(""))
-	require.Len(t, w.buried, 20-int(from))
+	require.Empty(t, l.Deferrals(""))
+	require.Len(t, w.deadLetters, 20-int(from))
 	require.Equal(t, int64(20), l.Floor())
 }
 
 // What is read again is judged by the limits of now, also when nothing else came since they have changed.
-func TestWhatIsReadAgainIsJudgedByTheLimitsOfNow(t *testing.T) {
+func TestDeferredIsJudgedByCurrentLimits(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold = time.Hour })
-	set := func(readings control.Bound) {
+	set := func(readings control.Limit) {
 		said := control.TenantIngest{IngestLimits: control.IngestLimits{Readings: readings, Burst: 1}}
 		require.NoError(t, control.NewTenants(w.Docs).Set(t.Context(), "acme", said.Changes()...))
 		_, err := w.dir.Refresh(t.Context())
@@ -261,10 +261,10 @@ func TestWhatIsReadAgainIsJudgedByTheLimitsOfNow(t *testing.T) {
 	}
 	w.read(l)
 	taken := has(l, "acme")
-	require.Len(t, l.Waiting(""), 1)
+	require.Len(t, l.Deferrals(""), 1)
 	set(1000)
 	w.now = w.now.Add(15 * time.Second) // one is paid for
-	w.again(l)
+	w.takeDeferred(l)
 	require.Equal(t, 21, has(l, "acme"), "%d before", taken)
-	require.Empty(t, l.Waiting(""))
+	require.Empty(t, l.Deferrals(""))
 }

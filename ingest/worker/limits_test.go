@@ -19,7 +19,7 @@ import (
 // limited is a process whose tenants have limits, if they say nothing else.
 func (w *world) limited(l control.IngestLimits, change func(*ingest.Config)) *ingest.Local {
 	return w.worker(func(c *ingest.Config) {
-		c.Limits, c.Hold, c.NoteEvery, c.CommitEvery = l, time.Hour, 6*time.Hour, time.Second
+		c.Limits, c.Hold, c.CatalogEvery, c.CommitEvery = l, time.Hour, 6*time.Hour, time.Second
 		if change != nil {
 			change(c)
 		}
@@ -42,12 +42,12 @@ func (w *world) read(l *ingest.Local) {
 	for at := l.Position(); at < int64(len(w.log)); at++ {
 		require.NoError(w.t, l.Take(ctx, w.log[at]))
 	}
-	w.again(l)
+	w.takeDeferred(l)
 	require.NoError(w.t, l.Step(ctx))
 }
 
-func (w *world) again(l *ingest.Local) {
-	require.NoError(w.t, l.TakeAgain(context.Background(), w.at))
+func (w *world) takeDeferred(l *ingest.Local) {
+	require.NoError(w.t, l.TakeDeferred(context.Background(), w.at))
 }
 
 // has is how many readings a process holds of a tenant.
@@ -58,7 +58,7 @@ func has(l *ingest.Local, tenant string) (n int) {
 
 // What is above a rate stays in the log, in order, and holds back the floor; others go on. It is taken as time pays for
 // it, neither sooner nor later, and all of it in the end.
-func TestWhatIsOverARateWaits(t *testing.T) {
+func TestReadingsOverRateAreDeferred(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		limits control.IngestLimits
@@ -87,14 +87,14 @@ func TestWhatIsOverARateWaits(t *testing.T) {
 			}
 			require.Equal(t, 5, has(l, "quiet"))
 			require.InDelta(t, 62, has(l, "loud"), 8, "the burst, and what a second brings")
-			waiting := l.Waiting("")
+			waiting := l.Deferrals("")
 			require.NotEmpty(t, waiting)
 			require.Equal(t, "loud", waiting[0].Tenant)
 			require.Equal(t, c.limit, waiting[0].Limit)
 			require.Equal(t, c.whole, waiting[0].Device == "")
-			require.Empty(t, l.Waiting("quiet"))
+			require.Empty(t, l.Deferrals("quiet"))
 			require.LessOrEqual(t, l.Floor(), waiting[0].From)
-			require.Positive(t, l.Overruns("loud")[0].Delayed)
+			require.Positive(t, l.Excesses("loud")[0].Delayed)
 
 			// Each second brings so many, be it asked seldom or often.
 			taken := has(l, "loud")
@@ -110,7 +110,7 @@ func TestWhatIsOverARateWaits(t *testing.T) {
 			w.now = w.now.Add(time.Minute)
 			w.read(l)
 			require.Equal(t, 205, has(l, "loud"))
-			require.Empty(t, l.Waiting(""))
+			require.Empty(t, l.Deferrals(""))
 			require.NoError(t, l.Finish(t.Context()))
 			require.Equal(t, int64(len(w.log)), l.Floor())
 			w.CheckChains()
@@ -120,7 +120,7 @@ func TestWhatIsOverARateWaits(t *testing.T) {
 }
 
 // When everything else is stored, the floor is where something waits.
-func TestWhatWaitsHoldsTheFloor(t *testing.T) {
+func TestDeferredHoldsTheFloor(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, nil)
 	for range 20 {
@@ -149,7 +149,7 @@ func (w *world) storedReadings() (n int) {
 
 // After an outage of the ingester the log is read as fast as it can be: rates count by when records were published.
 // What was above them then has waited long enough.
-func TestLimitsDoNotSlowACatchUp(t *testing.T) {
+func TestLimitsDoNotSlowCatchUp(t *testing.T) {
 	w := newWorld(t, nil)
 	begin := w.now
 	for i := range 3600 { // an hour, of a tenant within its rates but for a minute
@@ -165,14 +165,14 @@ func TestLimitsDoNotSlowACatchUp(t *testing.T) {
 		c.HeldFor = time.Minute
 	})
 	w.read(l)
-	require.Empty(t, l.Waiting(""))
+	require.Empty(t, l.Deferrals(""))
 	require.Equal(t, len(w.log), has(l, "acme"))
-	require.Empty(t, w.buried)
+	require.Empty(t, w.deadLetters)
 }
 
 // What has waited for too long is a dead letter that names the limit and the device. Nothing of its chain is stored
 // before that is acknowledged.
-func TestWhatWaitsForTooLongIsRefused(t *testing.T) {
+func TestDeferredTooLongIsRefused(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
 	for range 100 {
@@ -184,25 +184,25 @@ func TestWhatWaitsForTooLongIsRefused(t *testing.T) {
 	w.now = w.now.Add(20 * time.Second)
 	w.read(l)
 	require.Equal(t, 31, has(l, "loud"))
-	require.Empty(t, w.buried)
+	require.Empty(t, w.deadLetters)
 	w.now = w.now.Add(11 * time.Second)
 	w.read(l)
 	require.Equal(t, 42, has(l, "loud"), "what has been paid for is taken, however old")
-	require.Len(t, w.buried, 58)
-	require.Empty(t, l.Waiting(""))
-	for i, letter := range w.buried {
+	require.Len(t, w.deadLetters, 58)
+	require.Empty(t, l.Deferrals(""))
+	for i, letter := range w.deadLetters {
 		require.Equal(t, decode.Limit, letter.Bad.Reason)
 		require.Equal(t, int64(42+i), letter.Record.Offset)
 		require.Contains(t, letter.Bad.Detail, "the limit readings of the tenant is passed by device l")
 	}
-	require.Equal(t, int64(58), l.Overruns("loud")[0].Refused)
-	require.Equal(t, "l", l.Overruns("loud")[0].Culprits[0].Device)
+	require.Equal(t, int64(58), l.Excesses("loud")[0].Refused)
+	require.Equal(t, "l", l.Excesses("loud")[0].TopDevices[0].Device)
 	require.NoError(t, l.Finish(t.Context()))
 	require.Equal(t, int64(len(w.log)), l.Floor())
 }
 
 // The dead letters of what had waited hold back the floor by themselves, when everything else is stored.
-func TestLettersOfWhatHadWaitedHoldTheFloor(t *testing.T) {
+func TestDeferredDeadLettersHoldTheFloor(t *testing.T) {
 	w := newWorld(t, nil)
 	once := control.IngestLimits{Readings: 1e-6, Burst: 1}
 	l := w.limited(once, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
@@ -212,20 +212,20 @@ func TestLettersOfWhatHadWaitedHoldTheFloor(t *testing.T) {
 	w.read(l)
 	require.NoError(t, l.Finish(t.Context()))
 	first := l.Floor()
-	require.Equal(t, l.Waiting("")[0].From, first)
+	require.Equal(t, l.Deferrals("")[0].From, first)
 	w.now = w.now.Add(time.Minute)
-	w.again(l)
-	require.Empty(t, l.Waiting(""))
+	w.takeDeferred(l)
+	require.Empty(t, l.Deferrals(""))
 	require.Equal(t, first, l.Floor(), "nobody has acknowledged them")
 	require.NoError(t, l.Step(t.Context()))
-	require.Len(t, w.buried, 20-int(first))
+	require.Len(t, w.deadLetters, 20-int(first))
 	require.Equal(t, int64(20), l.Floor())
 }
 
 // A record with more refused readings than have letters of their own: none of them is passed by a chunk of its chain
 // before the letter that speaks for it is acknowledged. Else whoever reads the record again after a crash would take it
 // for stored.
-func TestNoChunkPassesALetterThatSpeaksForOthers(t *testing.T) {
+func TestNoChunkPassesSharedDeadLetter(t *testing.T) {
 	w := newWorld(t, nil)
 	ctx := t.Context()
 	l := w.limited(control.IngestLimits{Readings: 10, Burst: 1}, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
@@ -240,12 +240,12 @@ func TestNoChunkPassesALetterThatSpeaksForOthers(t *testing.T) {
 		Value: []byte("[" + strings.Join(many, ",") + "]")})
 	w.read(l)
 	w.now = w.now.Add(31 * time.Second)
-	w.again(l) // what has waited for too long
-	require.Empty(t, l.Waiting(""))
+	w.takeDeferred(l) // what has waited for too long
+	require.Empty(t, l.Deferrals(""))
 	w.now = w.now.Add(time.Minute)
 	w.publish("loud", "d1005", w.now, 1)
 	require.NoError(t, l.Take(ctx, w.at(401)))
-	require.Empty(t, l.Waiting(""))
+	require.Empty(t, l.Deferrals(""))
 	l.Drain()
 	var letters []worker.Job
 	chunk := func() (created bool) {
@@ -255,8 +255,8 @@ func TestNoChunkPassesALetterThatSpeaksForOthers(t *testing.T) {
 				case ok:
 					created = created || c.Key.Device == "d1005"
 				default:
-					if b, ok := j.(*worker.Bury); ok && len(letters) == 0 {
-						require.NotEmpty(t, b.Letters)
+					if b, ok := j.(*worker.Publish); ok && len(letters) == 0 {
+						require.NotEmpty(t, b.DeadLetters)
 						letters = append(letters, b)
 						continue
 					}
@@ -276,30 +276,30 @@ func TestNoChunkPassesALetterThatSpeaksForOthers(t *testing.T) {
 
 // One record may overdraw a bucket for much longer than anything may wait: what comes behind it is refused in time all
 // the same, and does not hold the floor until then.
-func TestNothingWaitsForLongerThanItMay(t *testing.T) {
+func TestDeferralIsBounded(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Values: 1, Burst: 10}, func(c *ingest.Config) { c.HeldFor = 30 * time.Second })
 	w.publish("acme", "d", w.now, 1)
 	w.publish("acme", "d", w.now, 600) // ten minutes' worth
 	w.publish("acme", "d", w.now, 1)
 	w.read(l)
-	require.Equal(t, int64(2), l.Waiting("")[0].From)
-	at, ok := l.RecallAt()
+	require.Equal(t, int64(2), l.Deferrals("")[0].From)
+	at, ok := l.DeferredAt()
 	require.True(t, ok)
 	require.Equal(t, w.log[2].Time+30_001, at.UnixMilli())
 	w.now = at.Add(-time.Millisecond)
 	w.read(l)
-	require.Len(t, l.Waiting(""), 1)
+	require.Len(t, l.Deferrals(""), 1)
 	w.now = at
 	w.read(l)
-	require.Empty(t, l.Waiting(""))
-	require.Len(t, w.buried, 1)
+	require.Empty(t, l.Deferrals(""))
+	require.Len(t, w.deadLetters, 1)
 	require.NoError(t, l.Finish(t.Context()))
 	require.Equal(t, int64(3), l.Floor())
 }
 
 // The dead letters of what had waited hold back the floor and the chunks of their chain, and of no other.
-func TestChunksWaitForLettersOfWhatHadWaited(t *testing.T) {
+func TestChunksWaitForDeferredDeadLetters(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, func(c *ingest.Config) {
 		c.HeldFor, c.Hold = 30*time.Second, 45*time.Second
@@ -319,15 +319,15 @@ func TestChunksWaitForLettersOfWhatHadWaited(t *testing.T) {
 	for at := l.Position(); at < int64(len(w.log)); at++ {
 		require.NoError(t, l.Take(ctx, w.log[at]))
 	}
-	w.again(l)
-	require.Empty(t, l.Waiting(""))
+	w.takeDeferred(l)
+	require.Empty(t, l.Deferrals(""))
 	w.now = w.now.Add(time.Hour) // all bins are due
-	var bury *worker.Bury
+	var bury *worker.Publish
 	stored := map[string]bool{}
 	for jobs := l.Due(); len(jobs) > 0; jobs = l.Due() {
 		for _, j := range jobs {
 			switch j := j.(type) {
-			case *worker.Bury:
+			case *worker.Publish:
 				require.Nil(t, bury)
 				bury = j
 				continue
@@ -339,10 +339,10 @@ func TestChunksWaitForLettersOfWhatHadWaited(t *testing.T) {
 	}
 	require.NotNil(t, bury)
 	require.Equal(t, map[string]bool{"q": true}, stored)
-	require.LessOrEqual(t, l.Floor(), bury.Letters[0].Record.Offset)
+	require.LessOrEqual(t, l.Floor(), bury.DeadLetters[0].Record.Offset)
 	bury.Failed(worker.Result{Fault: worker.Unknown})
 	l.Done(bury, w.now)
-	require.LessOrEqual(t, l.Floor(), bury.Letters[0].Record.Offset)
+	require.LessOrEqual(t, l.Floor(), bury.DeadLetters[0].Record.Offset)
 	w.now = w.now.Add(time.Second)
 	require.NoError(t, l.Step(ctx))
 	require.Equal(t, int64(len(w.log)), l.Floor())
@@ -350,31 +350,31 @@ func TestChunksWaitForLettersOfWhatHadWaited(t *testing.T) {
 }
 
 // A tenant's policy may be to refuse what is above its rates at once.
-func TestWhatIsOverARateIsRefused(t *testing.T) {
+func TestReadingsOverRateAreRefused(t *testing.T) {
 	w := newWorld(t, nil)
-	l := w.limited(control.IngestLimits{DeviceReadings: 1, Burst: 10, Over: control.Refuse}, nil)
+	l := w.limited(control.IngestLimits{DeviceReadings: 1, Burst: 10, OnExcess: control.Refuse}, nil)
 	for range 20 {
 		w.publish("loud", "l", w.now, 1)
 		w.publish("loud", "calm", w.now.Add(-time.Second), 1)
 	}
 	w.log = w.log[:len(w.log)-10]
 	w.read(l)
-	require.Empty(t, l.Waiting(""))
+	require.Empty(t, l.Deferrals(""))
 	require.Equal(t, 4+11, has(l, "loud")-7)
-	require.NotEmpty(t, w.buried)
-	for _, letter := range w.buried {
+	require.NotEmpty(t, w.deadLetters)
+	for _, letter := range w.deadLetters {
 		require.Equal(t, decode.Limit, letter.Bad.Reason)
 		require.Contains(t, letter.Bad.Detail, "the limit device-readings of the tenant is passed by device")
 	}
 	w.now = w.now.Add(10 * time.Second)
 	w.publish("loud", "l", w.now, 1)
-	refused := len(w.buried)
+	refused := len(w.deadLetters)
 	w.read(l)
-	require.Len(t, w.buried, refused)
+	require.Len(t, w.deadLetters, refused)
 }
 
 // Numbers and sizes are never delayed: what passes them is refused, with the limit and the device.
-func TestNumbersAndSizes(t *testing.T) {
+func TestLimitsOfNumbersAndSizes(t *testing.T) {
 	at := time.UnixMilli(start).Add(time.Minute)
 	message := func(device, labels, values string) string {
 		return fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,"labels":{%s},"values":{%s}}`, device, at.UnixMilli(), labels,
@@ -403,44 +403,44 @@ func TestNumbersAndSizes(t *testing.T) {
 				w.log = append(w.log, worker.Record{Offset: int64(i), Time: at.UnixMilli(), Value: []byte(value)})
 			}
 			w.read(l)
-			require.Len(t, w.buried, 1)
-			require.Equal(t, int64(len(c.good)), w.buried[0].Record.Offset)
-			require.Equal(t, decode.Limit, w.buried[0].Bad.Reason)
-			require.Contains(t, w.buried[0].Bad.Detail, "the limit "+c.limit+" of the tenant is passed by device d")
+			require.Len(t, w.deadLetters, 1)
+			require.Equal(t, int64(len(c.good)), w.deadLetters[0].Record.Offset)
+			require.Equal(t, decode.Limit, w.deadLetters[0].Bad.Reason)
+			require.Contains(t, w.deadLetters[0].Bad.Detail, "the limit "+c.limit+" of the tenant is passed by device d")
 			require.Equal(t, len(c.good)+1, has(l, "acme"))
-			require.Equal(t, c.limit, l.Overruns("")[0].Limit)
-			require.Contains(t, w.buried[0].Bad.Detail, "by device "+l.Overruns("")[0].Culprits[0].Device)
+			require.Equal(t, c.limit, l.Excesses("")[0].Limit)
+			require.Contains(t, w.deadLetters[0].Bad.Detail, "by device "+l.Excesses("")[0].TopDevices[0].Device)
 		})
 	}
 }
 
 // New devices count from an hour after a partition came here on, by the log's time.
-func TestNewDevices(t *testing.T) {
+func TestNewDevicesLimit(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{NewDevices: 10}, nil)
 	for i := range 100 {
 		w.publish("acme", fmt.Sprintf("old-%d", i), w.now, 1)
 	}
 	w.read(l)
-	require.Empty(t, w.buried)
+	require.Empty(t, w.deadLetters)
 	w.now = w.now.Add(time.Hour)
 	for i := range 100 {
 		w.publish("acme", fmt.Sprintf("new-%d", i), w.now, 1)
 		w.publish("acme", fmt.Sprintf("old-%d", i), w.now, 1)
 	}
 	w.read(l)
-	require.Len(t, w.buried, 89)
-	require.Contains(t, w.buried[0].Bad.Detail, "the limit new-devices of the tenant is passed by device new-")
+	require.Len(t, w.deadLetters, 89)
+	require.Contains(t, w.deadLetters[0].Bad.Detail, "the limit new-devices of the tenant is passed by device new-")
 	w.now = w.now.Add(30 * time.Minute)
 	for i := range 100 {
 		w.publish("acme", fmt.Sprintf("newer-%d", i), w.now, 1)
 	}
 	w.read(l)
-	require.InDelta(t, 89+95, len(w.buried), 1)
+	require.InDelta(t, 89+95, len(w.deadLetters), 1)
 }
 
 // A tenant says for itself what is accepted, and how much it may have.
-func TestATenantsOwnLimits(t *testing.T) {
+func TestTenantLimitsOverrideDefaults(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Limits, c.Hold = control.IngestLimits{Labels: 1}, time.Hour })
 	w.publish("acme", "d", w.now, 1)
@@ -460,7 +460,7 @@ func TestATenantsOwnLimits(t *testing.T) {
 	}
 	w.read(l)
 	why := map[string]int{}
-	for _, letter := range w.buried {
+	for _, letter := range w.deadLetters {
 		why[fmt.Sprintf("%s %d", letter.Bad.Reason, letter.Record.Offset)]++
 	}
 	require.Equal(t, map[string]int{"past 0": 1, "future 3": 1, "future 6": 1, "future 7": 1}, why)
@@ -469,7 +469,7 @@ func TestATenantsOwnLimits(t *testing.T) {
 		w.publish("globex", "d", w.now, 1)
 	}
 	w.read(l)
-	require.Len(t, l.Waiting(""), 1)
+	require.Len(t, l.Deferrals(""), 1)
 	require.Equal(t, 2+20, has(l, "globex"))
 	require.Equal(t, 6, has(l, "acme"))
 
@@ -483,13 +483,13 @@ func TestATenantsOwnLimits(t *testing.T) {
 	w.read(l)
 	w.now = w.now.Add(time.Second)
 	w.read(l)
-	require.Empty(t, l.Waiting(""))
+	require.Empty(t, l.Deferrals(""))
 	require.Equal(t, 23, has(l, "acme"))
 }
 
 // A partition lets a tenant have four times its even share at most, never less than one device may, and all where there
 // are so few.
-func TestSharesOfALimit(t *testing.T) {
+func TestLimitShares(t *testing.T) {
 	for _, c := range []struct {
 		partitions int
 		limits     control.IngestLimits
@@ -516,7 +516,7 @@ func TestSharesOfALimit(t *testing.T) {
 
 // A record's readings of a device share their fate, since a cut falls between records; and so many devices that wait by
 // themselves are one tenant that waits.
-func TestRecordsStayWhole(t *testing.T) {
+func TestDeferralKeepsRecordsWhole(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{DeviceReadings: 1, Burst: 3}, nil)
 	for i := range 400 {
@@ -531,9 +531,9 @@ func TestRecordsStayWhole(t *testing.T) {
 		w.log = append(w.log, worker.Record{Offset: int64(i), Time: w.now.UnixMilli(), Value: whole})
 	}
 	w.read(l)
-	waiting := l.Waiting("")
+	waiting := l.Deferrals("")
 	require.Len(t, waiting, 65, "64 devices, and the tenant")
-	for len(l.Waiting("")) > 0 {
+	for len(l.Deferrals("")) > 0 {
 		w.now = w.now.Add(time.Second)
 		w.read(l)
 		heldRows(t, l)
@@ -545,7 +545,7 @@ func TestRecordsStayWhole(t *testing.T) {
 }
 
 // What the log is about to lose is taken whatever the limits say; what it has lost is no longer waited for.
-func TestWhatWaitsIsTakenBeforeItIsDeleted(t *testing.T) {
+func TestDeferredIsTakenBeforeLogDeletes(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, nil)
 	for range 100 {
@@ -553,22 +553,22 @@ func TestWhatWaitsIsTakenBeforeItIsDeleted(t *testing.T) {
 	}
 	w.read(l)
 	require.Equal(t, 11, has(l, "acme"))
-	l.Threatened(50, w.now)
+	l.CutBelow(50, w.now)
 	w.now = w.now.Add(time.Second)
 	w.read(l)
 	require.InDelta(t, 51, has(l, "acme")+w.storedReadings(), 2)
-	from, ok := l.Gone(70)
+	from, ok := l.LogTruncated(70)
 	require.True(t, ok)
 	require.InDelta(t, 51, from, 2)
 	w.now = w.now.Add(time.Hour)
 	w.read(l)
 	require.InDelta(t, 51+30, has(l, "acme")+w.storedReadings(), 2)
-	_, ok = l.Gone(70)
+	_, ok = l.LogTruncated(70)
 	require.False(t, ok)
 }
 
 // A partition that comes back goes on with what waited, less what somebody else has taken since.
-func TestWhatWaitsAfterAReturn(t *testing.T) {
+func TestDeferralsAfterResume(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Readings: 1, Burst: 10}, nil)
 	for range 100 {
@@ -576,9 +576,9 @@ func TestWhatWaitsAfterAReturn(t *testing.T) {
 	}
 	w.read(l)
 	l.Resume(worker.Assignment{Stream: 1, Position: 40})
-	require.Equal(t, int64(40), l.Waiting("")[0].From)
+	require.Equal(t, int64(40), l.Deferrals("")[0].From)
 	w.now = w.now.Add(time.Hour)
 	w.read(l)
-	require.NoError(t, l.Finish(ingesttest.Soon(t)))
+	require.NoError(t, l.Finish(ingesttest.Deadline(t)))
 	require.Equal(t, 60, w.storedReadings(), "what it had before is stored by somebody else")
 }

@@ -22,9 +22,9 @@ type loading struct {
 
 // loadedChain is the blocks of a chain, and the most that one of their writers knew of its tail.
 type loadedChain struct {
-	blocks []binning.Block
-	landed []landed
-	tail   journal.Tail
+	blocks   []binning.Block
+	appended []appended
+	tail     journal.Tail
 
 	inMemory int // bytes of the blocks that are not on a shelf
 }
@@ -66,12 +66,12 @@ func (w *Worker) LoadBlock(at int64, r *journal.Record, counts bool) error {
 		return fmt.Errorf("%w: the block at %d: %w", journal.ErrNotWhole, at, err)
 	}
 	c.blocks = append(c.blocks, b)
-	c.landed = append(c.landed, landed{at, r.Through})
+	c.appended = append(c.appended, appended{at, r.Through})
 	c.inMemory += b.Bytes()
-	l.bytes += int64(b.Bytes()) + landedBytes
+	l.bytes += int64(b.Bytes()) + appendedBytes
 	l.values += int64(r.Values)
-	if l.blocks++; l.blocks%settleEvery == 0 {
-		w.settle()
+	if l.blocks++; l.blocks%countEvery == 0 {
+		w.countMemory()
 	}
 	if w.cfg.Shelf != nil && c.inMemory >= 2*leastShelved && w.memory.over() > 0 {
 		// What the shelf does not take stays in memory.
@@ -82,8 +82,8 @@ func (w *Worker) LoadBlock(at int64, r *journal.Record, counts bool) error {
 	return nil
 }
 
-// settleEvery is after how many blocks memory is told of what is loaded.
-const settleEvery = 32
+// countEvery is after how many blocks memory is told of what is loaded.
+const countEvery = 32
 
 // Loaded goes on with what was loaded: each record once, of those from the floor on and below F. last is the append
 // that was loaded last. It fails when a shelf has lost rows, or a block can't be read: then the Worker is of no use.
@@ -121,18 +121,18 @@ func (w *Worker) restore(key chainKey, x *loadedChain, now time.Time) error {
 	c := w.open(d, key.day, now)
 	if x.tail.Known {
 		c.hint(&x.tail)
-		c.tenure = w.tenure
+		c.generation = w.generation
 		w.suspect = max(w.suspect, c.tail)
 	}
-	w.recognise(d, blocks)
+	w.observeBlocks(d, blocks)
 	if len(blocks) > 0 {
 		due, budget := w.due(c, now), w.budget(c)
 		c.restore(binning.BinOf(w.names, blocks), due)
 		c.budget = budget
 		c.journaled.through, c.journaled.under = c.bin.Through(), c.bin.Through()
-		for _, b := range x.landed {
+		for _, b := range x.appended {
 			if b.through >= from {
-				c.journaled.landed = append(c.journaled.landed, landed{b.at, min(b.through, c.bin.Through())})
+				c.journaled.blocks = append(c.journaled.blocks, appended{b.at, min(b.through, c.bin.Through())})
 				w.journal.ledger.Loaded(b.at)
 			}
 		}
@@ -141,13 +141,13 @@ func (w *Worker) restore(key chainKey, x *loadedChain, now time.Time) error {
 	return nil
 }
 
-// recognise takes what blocks show of a device. That is no news: no F that was committed passes what the catalog lacks.
+// observeBlocks takes what blocks show of a device. That is no news: no F that was committed passes what the catalog lacks.
 // Which times that has is not known, though: they are compared with the device's next reading.
-func (w *Worker) recognise(d *device, blocks []binning.Block) {
+func (w *Worker) observeBlocks(d *device, blocks []binning.Block) {
 	for i := range blocks {
 		b := &blocks[i]
 		d.seen.span(b.From)
-		if i == 0 || !b.Resembles(&blocks[i-1]) {
+		if i == 0 || !b.SameSchema(&blocks[i-1]) {
 			d.list(b.Fields(), &w.columns)
 			for _, set := range b.Sets() {
 				for _, l := range set {

@@ -20,7 +20,7 @@ import (
 func (w *world) alone(change func(*ingest.Config)) (*ingesttest.Discard, *ingest.Local) {
 	discard := &ingesttest.Discard{}
 	return discard, w.process(func(c *ingest.Config, s *ingest.Stores) {
-		s.Chunks, s.Catalog = discard, ingesttest.Forgetful{}
+		s.Chunks, s.Catalog = discard, ingesttest.NoCatalog{}
 		change(c)
 	})
 }
@@ -34,7 +34,7 @@ func heap() int64 {
 }
 
 // What a worker says that it holds is what it takes of the heap, within a fifth, whatever fills it.
-func TestWhatIsHeldIsWhatIsCounted(t *testing.T) {
+func TestHeldEqualsSumOfParts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	numbers := func(metrics int) string {
 		var b strings.Builder
@@ -69,9 +69,9 @@ func TestWhatIsHeldIsWhatIsCounted(t *testing.T) {
 		{"idle devices", 12_000, 1, plain, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w, ctx := newWorld(t, nil), ingesttest.Soon(t)
+			w, ctx := newWorld(t, nil), ingesttest.Deadline(t)
 			_, l := w.alone(func(c *ingest.Config) {
-				c.Hold, c.NoteEvery, c.Linger = time.Hour, time.Hour, time.Second
+				c.Hold, c.CatalogEvery, c.Linger = time.Hour, time.Hour, time.Second
 			})
 			require.NoError(t, l.Take(ctx, reading(0, "first", w.now))) // the tenant is registered
 			before, counted := heap(), l.Held()
@@ -107,11 +107,11 @@ func TestWhatIsHeldIsWhatIsCounted(t *testing.T) {
 
 // A producer that invents devices fills memory, and no more: feeding goes on, and what is known of idle ones makes
 // room.
-func TestInventedDevicesDoNotFillMemory(t *testing.T) {
+func TestManyNewDevicesDoNotFillMemory(t *testing.T) {
 	const bound = 2 << 20
 	w, ctx := newWorld(t, nil), t.Context()
 	_, l := w.alone(func(c *ingest.Config) {
-		c.Hold, c.NoteEvery, c.NoteWait = time.Hour, time.Hour, time.Minute
+		c.Hold, c.CatalogEvery, c.CatalogWait = time.Hour, time.Hour, time.Minute
 		c.MemoryBytes, c.CommitEvery = bound, time.Second
 	})
 	n := int64(ingesttest.Rounds(20_000, 8000))
@@ -130,7 +130,7 @@ func TestInventedDevicesDoNotFillMemory(t *testing.T) {
 // times that its entry in the catalog gives.
 func TestDevicesAreForgottenAfterABackfill(t *testing.T) {
 	w, ctx := newWorld(t, nil), context.Background()
-	l := w.worker(func(c *ingest.Config) { c.NoteEvery, c.CommitEvery = 6*time.Hour, time.Second })
+	l := w.worker(func(c *ingest.Config) { c.CatalogEvery, c.CommitEvery = 6*time.Hour, time.Second })
 	old := w.now.Add(-10 * 24 * time.Hour)
 	for i := range int64(200) {
 		r := reading(i, fmt.Sprintf("d%d", i%100), old.Add(time.Duration(i/100)*time.Second))

@@ -43,8 +43,8 @@ func (m *meter) until(r *rates) int64 {
 	return paid - r.burst
 }
 
-// passed names the rate that keeps a record back.
-func (m *meter) passed(r *rates, of string) limitName {
+// exceeded names the rate that keeps a record back.
+func (m *meter) exceeded(r *rates, of string) limitName {
 	if r.values > 0 && (r.readings <= 0 || m.values >= m.readings) {
 		return limitName(of + "values")
 	}
@@ -64,7 +64,7 @@ func (m *meter) charge(r *rates, at int64, values int) {
 // limitName is a limit as flags name it, without the prefix.
 type limitName string
 
-// The limits of numbers and sizes. Those of rates are named by meter.passed.
+// The limits of numbers and sizes. Those of rates are named by meter.exceeded.
 const (
 	limitDevices    limitName = "devices"
 	limitNewDevices limitName = "new-devices"
@@ -90,8 +90,8 @@ type limits struct {
 	allSeries                        int  // of all devices
 	labelValues                      int  // of one label
 	numbers                          bool // there is a bound to a number or a size
-	fresh                            rates
-	said                             control.IngestLimits // as they were said, for the whole topic
+	newDevices                       rates
+	configured                       control.IngestLimits // as they were said, for the whole topic
 }
 
 // spread is how many times its even share of a tenant's limit a partition lets through: devices do not lie evenly in
@@ -100,7 +100,7 @@ const spread = 4
 
 // share is a partition's part of a bound, at least what one device may have. With so few partitions that each may have
 // all, it is the bound.
-func share(b, device control.Bound, partitions int) float64 {
+func share(b, device control.Limit, partitions int) float64 {
 	n, bounded := b.Of()
 	if !bounded {
 		return 0
@@ -115,7 +115,7 @@ func share(b, device control.Bound, partitions int) float64 {
 }
 
 // number is a partition's part of a bound that is a number of things.
-func number(b control.Bound, partitions int) int {
+func number(b control.Limit, partitions int) int {
 	n := share(b, control.Unbounded, partitions)
 	if n > 0 {
 		n = max(1, n)
@@ -123,7 +123,7 @@ func number(b control.Bound, partitions int) int {
 	return int(n)
 }
 
-func plain(b control.Bound) float64 { return max(0, float64(b)) }
+func plain(b control.Limit) float64 { return max(0, float64(b)) }
 
 // newLimits are a tenant's limits in one of so many partitions; nil if there are none.
 func newLimits(l control.IngestLimits, partitions int) *limits {
@@ -137,15 +137,15 @@ func newLimits(l control.IngestLimits, partitions int) *limits {
 			burst: int64(burst),
 		},
 		device: rates{readings: plain(l.DeviceReadings), values: plain(l.DeviceValues), burst: int64(burst)},
-		refuse: l.Over == control.Refuse,
+		refuse: l.OnExcess == control.Refuse,
 
 		devices: number(l.Devices, partitions), series: int(plain(l.Series)), allSeries: number(l.TotalSeries, partitions),
 		payload: int(plain(l.Payload)), labels: int(plain(l.Labels)), labelValues: int(plain(l.LabelValues)),
-		fresh: rates{readings: share(l.NewDevices, control.Unbounded, partitions) / 3600, burst: int64(time.Hour)},
-		said:  l,
+		newDevices: rates{readings: share(l.NewDevices, control.Unbounded, partitions) / 3600, burst: int64(time.Hour)},
+		configured: l,
 	}
 	out.numbers = out.devices > 0 || out.payload > 0 || out.labels > 0 || out.labelValues > 0 || out.counts() ||
-		out.fresh.bound()
+		out.newDevices.bound()
 	return out
 }
 

@@ -19,8 +19,8 @@ const (
 	namesBytes = 1 << 20
 )
 
-// renew begins new names when the old ones have grown out of proportion, and forgets those that no bin uses any more.
-func (w *Worker) renew(now time.Time) {
+// renewNames begins new names when the old ones have grown out of proportion, and forgets those that no bin uses any more.
+func (w *Worker) renewNames(now time.Time) {
 	for len(w.outdated) > 0 && !w.outdated[0].until.After(now) {
 		w.outdated = w.outdated[1:]
 	}

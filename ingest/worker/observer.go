@@ -14,12 +14,12 @@ type Observer interface {
 	Stored(why Reason, bytes, values int) // a chunk is stored
 	LookedUp()                            // the tail of a chain was read from the store
 	Conflict()                            // a create met a stored chunk, whose tail was adopted
-	Forgot()                              // what was known of an idle chain has made room
+	ChainForgotten()                      // what was known of an idle chain has made room
 	KeyFull(key sharding.Key)             // a partition key takes no more: what is to go there waits
 	Journaled(blocks, bytes int)          // blocks are in the journal
 	ShelfFailed(err error)                // blocks stay in memory: the shelf did not take them
-	SetAside()                            // a reading is over a rate: it waits in the log
-	Recalled(readings int)                // readings that had waited were taken
+	Deferred()                            // a reading is over a rate: it waits in the log
+	Resumed(readings int)                 // readings that had waited were taken
 	JournalLost()                         // the journal has lost its end: what was there goes there again
 }
 
@@ -44,8 +44,8 @@ func (silent) LookedUp() {}
 // Conflict is Observer.
 func (silent) Conflict() {}
 
-// Forgot is Observer.
-func (silent) Forgot() {}
+// ChainForgotten is Observer.
+func (silent) ChainForgotten() {}
 
 // KeyFull is Observer.
 func (silent) KeyFull(sharding.Key) {}
@@ -56,11 +56,11 @@ func (silent) Journaled(int, int) {}
 // ShelfFailed is Observer.
 func (silent) ShelfFailed(error) {}
 
-// SetAside is Observer.
-func (silent) SetAside() {}
+// Deferred is Observer.
+func (silent) Deferred() {}
 
-// Recalled is Observer.
-func (silent) Recalled(int) {}
+// Resumed is Observer.
+func (silent) Resumed(int) {}
 
 // JournalLost is Observer.
 func (silent) JournalLost() {}

@@ -7,14 +7,14 @@ import "time"
 // more can be taken, all that is known of idle chains goes too, or a producer that invents devices would fill memory
 // for good.
 func (w *Worker) relieve(now time.Time) {
-	w.settle()
+	w.countMemory()
 	over := w.memory.over()
 	if over == 0 {
 		return
 	}
 	full := w.memory.Full()
 	over = int64(float64(over) * float64(w.counted) / float64(max(w.counted, w.memory.Used())))
-	over -= int64(w.letters.bytes) + w.index.going
+	over -= int64(w.deadLetters.bytes) + w.index.going
 	if full {
 		// Who waits for dead letters will go soon, as a rule; when nothing more can be taken, somebody else must.
 		over += w.index.stuck
@@ -25,12 +25,12 @@ func (w *Worker) relieve(now time.Time) {
 		c := w.index.size.largest()
 		if c == nil {
 			if full {
-				w.spill(over, now)
+				w.abandon(over, now)
 			}
 			return
 		}
 		w.ask(c, CutMemory, now)
-		if at, ok := w.letters.first(); c.phase == stalled {
+		if at, ok := w.deadLetters.first(); c.phase == stalled {
 			continue
 		} else if !full || !ok || at > c.bin.Through() {
 			over -= int64(size(&c.bin))
@@ -41,7 +41,7 @@ func (w *Worker) relieve(now time.Time) {
 // shelve puts blocks on the shelf, of the bins that have most of them in memory first, until so many bytes are free. It
 // returns how many that are. What a shelf fails to take stays where it is, and it is left alone for a while.
 func (w *Worker) shelve(wanted int64, now time.Time) (made int64) {
-	if w.cfg.Shelf == nil || !w.shelf.open(now) {
+	if w.cfg.Shelf == nil || !w.shelfRetry.open(now) {
 		return 0
 	}
 	for made < wanted {
@@ -55,12 +55,12 @@ func (w *Worker) shelve(wanted int64, now time.Time) (made int64) {
 		made += int64(freed)
 		w.index.count(c)
 		if err != nil {
-			w.shelf.failed(now, time.Minute, time.Hour, 0, w.spreads.next())
+			w.shelfRetry.failed(now, time.Minute, time.Hour, 0, w.spreads.next())
 			w.observer.ShelfFailed(err)
 			return made
 		}
 	}
-	w.shelf = backoff{}
+	w.shelfRetry = backoff{}
 	return made
 }
 
@@ -75,7 +75,7 @@ func (w *Worker) forgetUntil(wanted int64, may func(*chain) bool) (made int64) {
 	before := w.Held()
 	for made < wanted && w.index.idle.len() > 0 && may(w.index.idle.first()) {
 		w.forget(w.index.idle.first())
-		w.observer.Forgot()
+		w.observer.ChainForgotten()
 		made = before - w.Held()
 	}
 	return made

@@ -36,8 +36,8 @@ func do(t *testing.T, l *ingest.Local, jobs []worker.Job, wanted func(worker.Job
 	return left
 }
 
-func isBury(j worker.Job) bool { _, ok := j.(*worker.Bury); return ok }
-func isNote(j worker.Job) bool { _, ok := j.(*worker.Note); return ok }
+func isPublish(j worker.Job) bool       { _, ok := j.(*worker.Publish); return ok }
+func isCatalogUpdate(j worker.Job) bool { _, ok := j.(*worker.CatalogUpdate); return ok }
 
 func not(f func(worker.Job) bool) func(worker.Job) bool {
 	return func(j worker.Job) bool { return !f(j) }
@@ -45,10 +45,10 @@ func not(f func(worker.Job) bool) func(worker.Job) bool {
 
 // A producer that keeps sending bad records must not put off the chunks of a device that reports all the time: there is
 // always a dead letter on its way that is older than the bin's last reading (rule W5).
-func TestBadRecordsDoNotPutOffChunks(t *testing.T) {
+func TestBadRecordsDoNotDelayChunks(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold = time.Second })
-	ctx := ingesttest.Soon(t)
+	ctx := ingesttest.Deadline(t)
 	var left []worker.Job
 	offset := int64(0)
 	for range 100 {
@@ -60,7 +60,7 @@ func TestBadRecordsDoNotPutOffChunks(t *testing.T) {
 		}
 		w.now = w.now.Add(100 * time.Millisecond)
 		// A letter is acknowledged only when the next ones are waiting.
-		burials := do(t, l, l.Due(), not(isBury))
+		burials := do(t, l, l.Due(), not(isPublish))
 		left = do(t, l, left, func(worker.Job) bool { return true })
 		left = append(left, burials...)
 	}
@@ -71,10 +71,10 @@ func TestBadRecordsDoNotPutOffChunks(t *testing.T) {
 }
 
 // Memory is relieved of what is too much, once: rows that are on their way out, or linger, are going already.
-func TestReliefCutsNoMoreThanItMust(t *testing.T) {
+func TestReliefCutsNoMoreThanNeeded(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold, c.MemoryBytes, c.Linger = time.Hour, 1<<20, time.Minute })
-	ctx := ingesttest.Soon(t)
+	ctx := ingesttest.Deadline(t)
 	offset := int64(0)
 	for l.Held() < 85<<20/100 {
 		require.NoError(t, l.Take(ctx, one(offset, fmt.Sprintf("d%03d", offset%100))))
@@ -90,10 +90,10 @@ func TestReliefCutsNoMoreThanItMust(t *testing.T) {
 }
 
 // A chain that must wait, here for a dead letter, does not keep memory from being relieved of others.
-func TestReliefPassesByWhoWaits(t *testing.T) {
+func TestReliefSkipsWaitingChains(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold, c.MemoryBytes = time.Hour, 1<<20 })
-	ctx := ingesttest.Soon(t)
+	ctx := ingesttest.Deadline(t)
 	offset := int64(0)
 	for l.Held() < 70<<20/100 {
 		require.NoError(t, l.Take(ctx, one(offset, fmt.Sprintf("d%02d", offset%20))))
@@ -107,14 +107,14 @@ func TestReliefPassesByWhoWaits(t *testing.T) {
 	}
 	for range 20 {
 		w.now = w.now.Add(time.Second)
-		do(t, l, l.Due(), not(isBury))
+		do(t, l, l.Due(), not(isPublish))
 	}
 	require.NotEmpty(t, w.Chunks.Documents())
 	require.Less(t, l.Held(), int64(1<<20))
 }
 
 // Memory counts what is held, however it comes and goes, and nothing when all is stored and has lingered.
-func TestMemoryIsWhatIsHeld(t *testing.T) {
+func TestMemoryCountsHeldBytes(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 2))
@@ -123,7 +123,7 @@ func TestMemoryIsWhatIsHeld(t *testing.T) {
 		registry := prometheus.NewRegistry()
 		l := w.worker(func(c *ingest.Config) { c.Registerer, c.MemoryBytes = registry, 20<<10 })
 		rival := w.worker(nil)
-		ctx := ingesttest.Soon(t)
+		ctx := ingesttest.Deadline(t)
 		var left []worker.Job
 		for _, r := range w.log {
 			require.NoError(t, l.Take(ctx, r))
@@ -158,10 +158,10 @@ func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 }
 
 // What was stored and has lingered is given back to the runtime too.
-func TestRowsThatLingeredAreFreed(t *testing.T) {
+func TestLingeringRowsAreFreed(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.Hold, c.Linger = time.Hour, time.Second })
-	ctx := ingesttest.Soon(t)
+	ctx := ingesttest.Deadline(t)
 	heap := func() int {
 		runtime.GC()
 		runtime.GC() // what the first one has found, pools give up with the second
@@ -191,19 +191,19 @@ func TestRowsThatLingeredAreFreed(t *testing.T) {
 func TestDeadLettersCountAsMemory(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(nil)
-	ctx := ingesttest.Soon(t)
+	ctx := ingesttest.Deadline(t)
 	payload := make([]byte, 10_000)
 	for i := range int64(100) {
 		require.NoError(t, l.Take(ctx, worker.Record{Offset: i, Time: start, Value: payload}))
-		do(t, l, l.Due(), not(isBury))
+		do(t, l, l.Due(), not(isPublish))
 	}
 	require.GreaterOrEqual(t, l.Held(), int64(100*10_000))
 }
 
 // A record of nothing but bad elements has a bounded number of letters, and they a bounded size; none is left out.
-func TestARecordOfBadElementsAlone(t *testing.T) {
+func TestRecordOfBadElements(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	value := []byte("[0")
 	for len(value) < 200_000 {
 		value = append(value, ",0"...)
@@ -211,21 +211,21 @@ func TestARecordOfBadElementsAlone(t *testing.T) {
 	value = append(value, ']')
 	require.NoError(t, l.Take(ctx, worker.Record{Offset: 0, Time: start, Value: value}))
 	require.NoError(t, l.Finish(ctx))
-	require.LessOrEqual(t, len(w.buried), 1000)
+	require.LessOrEqual(t, len(w.deadLetters), 1000)
 	bytes := 0
-	for _, b := range w.buried {
+	for _, b := range w.deadLetters {
 		if !b.Bare {
 			bytes += len(b.Record.Value)
 		}
 	}
 	require.Less(t, bytes, 5<<20)
-	require.Contains(t, w.buried[len(w.buried)-1].Bad.Detail, "99001 further elements")
+	require.Contains(t, w.deadLetters[len(w.deadLetters)-1].Bad.Detail, "99001 further elements")
 }
 
 // A fleet that is seen for the first time, and a catalog that does not answer: what is under way stays bounded.
-func TestNotesUnderWayAreBounded(t *testing.T) {
+func TestCatalogUpdatesInFlightAreBounded(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	for i := range int64(2000) {
 		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i))))
 	}
@@ -233,7 +233,7 @@ func TestNotesUnderWayAreBounded(t *testing.T) {
 	var left []worker.Job
 	for range 100 {
 		w.now = w.now.Add(time.Second)
-		left = append(left, do(t, l, l.Due(), not(isNote))...)
+		left = append(left, do(t, l, l.Due(), not(isCatalogUpdate))...)
 	}
 	require.NotEmpty(t, left)
 	require.LessOrEqual(t, len(left), 100)
@@ -246,9 +246,9 @@ func TestNotesUnderWayAreBounded(t *testing.T) {
 }
 
 // Knowledge of devices that are gone is given up, in the end.
-func TestDevicesThatAreGoneAreForgotten(t *testing.T) {
+func TestGoneDevicesAreForgotten(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	for i := range int64(100) {
 		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i))))
 	}
@@ -269,7 +269,7 @@ func TestDevicesThatAreGoneAreForgotten(t *testing.T) {
 
 // While memory is short, blocks go to the shelf as long as any bin has some there, also when the bins that take most
 // memory have none left: nothing is cut.
-func TestTheShelfComesBeforeTheKnife(t *testing.T) {
+func TestShelfBeforeCut(t *testing.T) {
 	var log []worker.Record
 	for _, c := range []struct{ trucks, each int }{{1, 2500}, {31, 400}} { // the second ones have the first among them
 		convoy := newConvoy(c.trucks, time.UnixMilli(start), time.Second)

@@ -6,15 +6,15 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// laneKey names chains that share their fate: the chunks of a tenant's month go to one container, as a rule.
-type laneKey struct {
+// queueKey names chains that share their fate: the chunks of a tenant's month go to one container, as a rule.
+type queueKey struct {
 	tenant string
 	month  telemetry.Month
 }
 
-// lane is the chains of a tenant and month that are to go on, in the order in which they asked.
-type lane struct {
-	key     laneKey
+// tenantQueue is the chains of a tenant and month that are to go on, in the order in which they asked.
+type tenantQueue struct {
+	key     queueKey
 	waiting fifo[*chain]
 	probe   *chain    // goes before those that wait: it was refused for want of the container
 	busy    int       // writes under way
@@ -25,16 +25,16 @@ type lane struct {
 }
 
 // parked reports whether the lane's container is missing.
-func (l *lane) parked() bool { return l.failing == NoContainer }
+func (l *tenantQueue) parked() bool { return l.failing == NoContainer }
 
-func (l *lane) len() int {
+func (l *tenantQueue) len() int {
 	if l.probe != nil {
 		return 1 + l.waiting.len()
 	}
 	return l.waiting.len()
 }
 
-func (l *lane) pop() *chain {
+func (l *tenantQueue) pop() *chain {
 	if c := l.probe; c != nil {
 		l.probe = nil
 		return c
@@ -42,52 +42,52 @@ func (l *lane) pop() *chain {
 	return l.waiting.pop()
 }
 
-// queue hands out chains that are to go on, as far as writes may be under way, and fairly: lanes take turns, neither
+// writeQueue hands out chains that are to go on, as far as writes may be under way, and fairly: lanes take turns, neither
 // a tenant nor a month takes all slots, a lane that fails takes few, and one whose container is missing takes one,
 // now and then. So what can't be written never stands in the way of what can.
-type queue struct {
+type writeQueue struct {
 	max     int
 	busy    int // writes under way
-	lanes   map[laneKey]*lane
-	ring    fifo[*lane] // those with chains that wait, in the order of their turns
+	queues  map[queueKey]*tenantQueue
+	ring    fifo[*tenantQueue] // those with chains that wait, in the order of their turns
 	tenants map[string]int
 	months  map[telemetry.Month]int
 }
 
-func newQueue(max int) queue {
-	return queue{max: max, lanes: map[laneKey]*lane{}, tenants: map[string]int{}, months: map[telemetry.Month]int{}}
+func newWriteQueue(max int) writeQueue {
+	return writeQueue{max: max, queues: map[queueKey]*tenantQueue{}, tenants: map[string]int{}, months: map[telemetry.Month]int{}}
 }
 
-// lane is that of a chain.
-func (q *queue) lane(c *chain) *lane {
-	k := laneKey{c.device.tenant.name, c.day.Month()}
-	l := q.lanes[k]
+// queueOf is that of a chain.
+func (q *writeQueue) queueOf(c *chain) *tenantQueue {
+	k := queueKey{c.device.tenant.name, c.day.Month()}
+	l := q.queues[k]
 	if l == nil {
-		l = &lane{key: k}
-		q.lanes[k] = l
+		l = &tenantQueue{key: k}
+		q.queues[k] = l
 	}
 	return l
 }
 
 // push appends a chain to its lane, which it returns. A chain that does not want to go on any more may still be in it.
-func (q *queue) push(c *chain) *lane {
-	l := q.lane(c)
+func (q *writeQueue) push(c *chain) *tenantQueue {
+	l := q.queueOf(c)
 	l.waiting.push(c)
-	q.enter(l)
+	q.addToRing(l)
 	return l
 }
 
-// first puts a chain before all others of its lane.
-func (q *queue) first(c *chain) {
-	l := q.lane(c)
+// pushFront puts a chain before all others of its lane.
+func (q *writeQueue) pushFront(c *chain) {
+	l := q.queueOf(c)
 	if l.probe != nil {
 		l.waiting.push(l.probe)
 	}
 	l.probe = c
-	q.enter(l)
+	q.addToRing(l)
 }
 
-func (q *queue) enter(l *lane) {
+func (q *writeQueue) addToRing(l *tenantQueue) {
 	if !l.ringed {
 		l.ringed = true
 		q.ring.push(l)
@@ -95,14 +95,14 @@ func (q *queue) enter(l *lane) {
 }
 
 // pop takes the chain whose turn it is; nil when nobody may go on now.
-func (q *queue) pop(now time.Time) *chain {
+func (q *writeQueue) pop(now time.Time) *chain {
 	if q.busy >= q.max {
 		return nil
 	}
 	for range q.ring.len() {
 		l := q.ring.pop()
 		var c *chain
-		if q.may(l, now) {
+		if q.mayWrite(l, now) {
 			c = l.pop()
 		}
 		if l.ringed = l.len() > 0; l.ringed {
@@ -118,14 +118,14 @@ func (q *queue) pop(now time.Time) *chain {
 }
 
 // tidy forgets a lane of which nothing is left to know.
-func (q *queue) tidy(l *lane) {
+func (q *writeQueue) tidy(l *tenantQueue) {
 	if l.busy == 0 && l.len() == 0 && l.failing == None {
-		delete(q.lanes, l.key)
+		delete(q.queues, l.key)
 	}
 }
 
-// may reports whether a lane may have one more write under way.
-func (q *queue) may(l *lane, now time.Time) bool {
+// mayWrite reports whether a lane may have one more write under way.
+func (q *writeQueue) mayWrite(l *tenantQueue, now time.Time) bool {
 	share := func(part, of int) int { return max(1, q.max*part/of) }
 	most := q.max
 	switch {
@@ -139,16 +139,16 @@ func (q *queue) may(l *lane, now time.Time) bool {
 }
 
 // began counts a write of a chain.
-func (q *queue) began(c *chain) { q.count(q.lane(c), 1) }
+func (q *writeQueue) began(c *chain) { q.count(q.queueOf(c), 1) }
 
 // ended takes a write back that began counted.
-func (q *queue) ended(c *chain) {
-	l := q.lane(c)
+func (q *writeQueue) ended(c *chain) {
+	l := q.queueOf(c)
 	q.count(l, -1)
 	q.tidy(l)
 }
 
-func (q *queue) count(l *lane, n int) {
+func (q *writeQueue) count(l *tenantQueue, n int) {
 	q.busy += n
 	l.busy += n
 	if q.tenants[l.key.tenant] += n; q.tenants[l.key.tenant] == 0 {
@@ -160,8 +160,8 @@ func (q *queue) count(l *lane, n int) {
 }
 
 // troubled reports whether a lane fails for another reason than its container.
-func (q *queue) troubled() bool {
-	for _, l := range q.lanes {
+func (q *writeQueue) troubled() bool {
+	for _, l := range q.queues {
 		if l.failing != None && !l.parked() {
 			return true
 		}
@@ -170,7 +170,7 @@ func (q *queue) troubled() bool {
 }
 
 // next is when a lane that is parked tries again; ok is false when none is.
-func (q *queue) next(now time.Time) (at time.Time, ok bool) {
+func (q *writeQueue) next(now time.Time) (at time.Time, ok bool) {
 	for _, l := range q.ring.all() {
 		if !l.retry.open(now) && (!ok || l.retry.at.Before(at)) {
 			at, ok = l.retry.at, true

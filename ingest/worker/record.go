@@ -21,8 +21,8 @@ type Record struct {
 // Header is one header of a record.
 type Header = decode.Header
 
-// Stretch is a part of the log that can't be read: a batch that is damaged, or too large.
-type Stretch struct {
+// Unreadable is a part of the log that can't be read: a batch that is damaged, or too large.
+type Unreadable struct {
 	First, Through int64 // offsets
 	Time           int64 // greatest Kafka timestamp in it, as far as that is known; else negative
 	Bytes          int   // of it in the log

@@ -43,8 +43,8 @@ type Result struct {
 // Failed says in a Job how the attempt ended; who made it calls this before Worker.Done.
 func (r *Result) Failed(with Result) { *r = with }
 
-// Ended is how the attempt ended.
-func (r *Result) Ended() Result { return *r }
+// Outcome is how the attempt ended.
+func (r *Result) Outcome() Result { return *r }
 
 // ResultOf is what an error of a store means for a job.
 func ResultOf(err error) Result {

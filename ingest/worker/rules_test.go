@@ -32,16 +32,16 @@ func all(worker.Job) bool { return true }
 
 // rowsOf is how many rows a head shows.
 func rowsOf(l *ingest.Local) (n int) {
-	for r := range l.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
+	for r := range l.HeadRead(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
 		n += r.Frame.Rows()
 	}
 	return n
 }
 
 // A bin that fills several documents goes out as a whole when its hold is over (rule W5).
-func TestALargeBinGoesOutAsAWhole(t *testing.T) {
+func TestLargeBinIsCutWhole(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	for i := range int64(12) {
 		require.NoError(t, l.Take(ctx, noise(i, "d0")))
 	}
@@ -53,9 +53,9 @@ func TestALargeBinGoesOutAsAWhole(t *testing.T) {
 }
 
 // However large a record is, its readings of one chain are in one chunk (rule W2).
-func TestARecordIsNotDivided(t *testing.T) {
+func TestRecordIsNotDivided(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	const each, records = 7, 6
 	for i := range int64(records) {
 		value := []byte("[")
@@ -78,12 +78,12 @@ func TestARecordIsNotDivided(t *testing.T) {
 }
 
 // The committed offset waits for dead letters and for the catalog, whatever else is done (rule W7).
-func TestTheFloorWaits(t *testing.T) {
+func TestFloorWaits(t *testing.T) {
 	bad := worker.Record{Offset: 0, Time: start, Value: []byte("bad")}
-	for name, waits := range map[string]func(worker.Job) bool{"dead letter": isBury, "catalog": isNote} {
+	for name, waits := range map[string]func(worker.Job) bool{"dead letter": isPublish, "catalog": isCatalogUpdate} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, nil)
-			l, ctx := w.worker(nil), ingesttest.Soon(t)
+			l, ctx := w.worker(nil), ingesttest.Deadline(t)
 			first := bad
 			if name == "catalog" {
 				first = one(0, "d0")
@@ -105,17 +105,17 @@ func TestTheFloorWaits(t *testing.T) {
 }
 
 // News that come while older news are on their way to the catalog do not hide those.
-func TestTheFloorWaitsForTheOldestNews(t *testing.T) {
+func TestFloorWaitsForOldestCatalogUpdate(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(func(c *ingest.Config) { c.NoteEvery = time.Hour }), ingesttest.Soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.CatalogEvery = time.Hour }), ingesttest.Deadline(t)
 	require.NoError(t, l.Take(ctx, values(0, `{"a":1}`)))
 	w.now = w.now.Add(20 * time.Second)
-	notes := do(t, l, l.Due(), not(isNote))
+	notes := do(t, l, l.Due(), not(isCatalogUpdate))
 	require.NoError(t, l.Take(ctx, values(1, `{"b":1}`)))
 	require.NoError(t, l.Take(ctx, values(2, `{"c":1}`)))
 	w.now = w.now.Add(20 * time.Second)
 	for range 3 {
-		notes = append(notes, do(t, l, l.Due(), not(isNote))...)
+		notes = append(notes, do(t, l, l.Due(), not(isCatalogUpdate))...)
 	}
 	require.Len(t, notes, 1, "one at a time")
 	require.Zero(t, l.Floor())
@@ -126,9 +126,9 @@ func TestTheFloorWaitsForTheOldestNews(t *testing.T) {
 }
 
 // What holds the floor back by too many records is cut before its hold is over (rule W7).
-func TestABinThatLagsIsCut(t *testing.T) {
+func TestLaggingBinIsCut(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(func(c *ingest.Config) { c.Hold, c.MaxBehind = time.Hour, 100 }), ingesttest.Soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Hold, c.MaxBehind = time.Hour, 100 }), ingesttest.Deadline(t)
 	for i := range int64(300) {
 		device := "d1"
 		if i == 0 {
@@ -144,15 +144,15 @@ func TestABinThatLagsIsCut(t *testing.T) {
 }
 
 // When the log is about to delete what is not stored, the bins that hold it are cut, and no others.
-func TestWhatTheLogWillDeleteIsStored(t *testing.T) {
+func TestBinsBelowRetentionAreStored(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(func(c *ingest.Config) { c.Hold = 24 * time.Hour }), ingesttest.Soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Hold = 24 * time.Hour }), ingesttest.Deadline(t)
 	for i := range int64(100) {
 		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i/10))))
 	}
 	require.NoError(t, l.Step(ctx))
 	require.Zero(t, l.Floor())
-	l.Threatened(25, w.now)
+	l.CutBelow(25, w.now)
 	require.NoError(t, l.Step(ctx))
 	require.Equal(t, int64(30), l.Floor())
 	require.Equal(t, 3, w.Chunks.Calls(storetest.Create))
@@ -160,11 +160,11 @@ func TestWhatTheLogWillDeleteIsStored(t *testing.T) {
 
 // A fleet whose bins begin together does not lag together: what holds back the floor by too many records goes out
 // evenly.
-func TestAFleetDoesNotLagTogether(t *testing.T) {
+func TestFleetDoesNotLagTogether(t *testing.T) {
 	const devices, behind = 200, 4000
 	w := newWorld(t, nil)
 	discard, l := w.alone(func(c *ingest.Config) {
-		c.Hold, c.MaxBehind, c.NoteEvery, c.CommitEvery = 24*time.Hour, behind, time.Hour, time.Second
+		c.Hold, c.MaxBehind, c.CatalogEvery, c.CommitEvery = 24*time.Hour, behind, time.Hour, time.Second
 	})
 	offset, before, most := int64(0), 0, 0
 	for range 3 * behind / devices {
@@ -181,7 +181,7 @@ func TestAFleetDoesNotLagTogether(t *testing.T) {
 }
 
 // A create whose answer was lost meets its own chunk: the rows stay in the head for a moment all the same (rule R1).
-func TestRowsLingerWhoeverStoredThem(t *testing.T) {
+func TestStoredRowsLinger(t *testing.T) {
 	w := newWorld(t, nil)
 	lost := true
 	w.Chunks.Fault = func(op storetest.Op) *storetest.Fault {
@@ -191,7 +191,7 @@ func TestRowsLingerWhoeverStoredThem(t *testing.T) {
 		}
 		return nil
 	}
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	for i := range int64(5) {
 		require.NoError(t, l.Take(ctx, one(i, "d0")))
 	}
@@ -208,9 +208,9 @@ func TestRowsLingerWhoeverStoredThem(t *testing.T) {
 
 // A partition that comes back may have been read further by others, who have answered from it: it counts as caught up
 // only when it has reached the log's end as of then (rule R3), and chains it does not know are looked up (rule W3).
-func TestAPartitionThatComesBack(t *testing.T) {
+func TestResume(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
 	require.True(t, l.CaughtUp())
 
@@ -222,7 +222,7 @@ func TestAPartitionThatComesBack(t *testing.T) {
 	l.Resume(worker.Assignment{Stream: 1, Position: 10, LogEnd: 50})
 	require.False(t, l.CaughtUp())
 	require.EqualValues(t, 10, l.Position())
-	head := l.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All})
+	head := l.HeadRead(store.HeadRequest{Tenant: "acme", Range: binning.All})
 	require.EqualValues(t, 50, head.CaughtUp)
 	for i := l.Position(); i < 50; i++ {
 		require.NoError(t, l.Take(ctx, one(i, fmt.Sprintf("d%d", i%5))))
@@ -236,13 +236,13 @@ func TestAPartitionThatComesBack(t *testing.T) {
 
 // A partition was away, and somebody else has stored its rows, and a correction of one of them: what comes later does
 // not carry the old value past the correction (rules W8, R5).
-func TestAPartitionThatComesBackHasNoStaleRows(t *testing.T) {
+func TestResumeDropsStaleRows(t *testing.T) {
 	at := func(offset, ts int64, value int) worker.Record {
 		return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 			`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":%d}}`, ts, value)}
 	}
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	require.NoError(t, l.Take(ctx, at(0, start, 1)))
 	require.NoError(t, l.Take(ctx, at(1, start+1, 5)))
 
@@ -255,7 +255,7 @@ func TestAPartitionThatComesBackHasNoStaleRows(t *testing.T) {
 	l.Resume(worker.Assignment{Stream: 1, Position: 3, LogEnd: 3})
 	require.NoError(t, l.Take(ctx, at(3, start+2, 7)))
 	correction := store.Source{Stream: 1, Through: 2}
-	for rows := range l.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
+	for rows := range l.HeadRead(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
 		if rows.Frame.Groups[0].Times[0] == start {
 			require.Negative(t, rows.Source.Compare(correction), "the correction is newer")
 		}
@@ -272,9 +272,9 @@ func TestAPartitionThatComesBackHasNoStaleRows(t *testing.T) {
 }
 
 // A tail that lies beyond all that is known of the log is suspect until the log turns out to reach further (rule W9).
-func TestASuspectTail(t *testing.T) {
+func TestSuspectTail(t *testing.T) {
 	w := newWorld(t, nil)
-	former, ctx := w.worker(nil), ingesttest.Soon(t)
+	former, ctx := w.worker(nil), ingesttest.Deadline(t)
 	for i := range int64(50) {
 		require.NoError(t, former.Take(ctx, one(i, "d0")))
 	}
@@ -290,21 +290,21 @@ func TestASuspectTail(t *testing.T) {
 	tail, suspect := l.Suspect()
 	require.True(t, suspect)
 	require.EqualValues(t, 49, tail)
-	l.Reaches(49)
+	l.SetLogEnd(49)
 	_, suspect = l.Suspect()
 	require.True(t, suspect, "record 49 is not there")
-	l.Reaches(50)
+	l.SetLogEnd(50)
 	_, suspect = l.Suspect()
 	require.False(t, suspect)
 }
 
 // A container that is about to be dropped is asked for, not written to.
-func TestAnExpiredContainer(t *testing.T) {
+func TestExpiredContainer(t *testing.T) {
 	w := newWorld(t, nil)
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now }})
 	require.NoError(t, dir.AskMonth(context.Background(), "chunks-2026-11"))
 	require.NoError(t, dir.Expire(context.Background(), "chunks-2026-11"))
-	l, ctx := w.worker(func(c *ingest.Config) { c.RetryBackoff = time.Millisecond }), ingesttest.Soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.RetryBackoff = time.Millisecond }), ingesttest.Deadline(t)
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
 	w.now = w.now.Add(20 * time.Second)
 	for _, j := range l.Due() {
@@ -325,9 +325,9 @@ func TestAnExpiredContainer(t *testing.T) {
 }
 
 // A map that has grown old is read again before a reading is placed or refused (rule W1).
-func TestAMapThatHasGrownOld(t *testing.T) {
+func TestStaleSnapshot(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	require.NoError(t, l.Take(ctx, one(0, "d0")))
 	w.now = w.now.Add(5 * time.Hour)
 	late := one(1, "d0")
@@ -342,15 +342,15 @@ func TestAMapThatHasGrownOld(t *testing.T) {
 	}
 	require.NoError(t, l.Take(ctx, late))
 	require.NoError(t, l.Finish(ctx))
-	require.Empty(t, w.buried)
+	require.Empty(t, w.deadLetters)
 	require.Len(t, w.Stored(), 2)
 	require.Positive(t, lists)
 }
 
 // Readings of tenants that nobody has registered do not have the map read again for each of them.
-func TestUnknownTenantsDoNotStormTheStore(t *testing.T) {
+func TestUnknownTenantsReadSnapshotSeldom(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(func(c *ingest.Config) { c.Register = false }), ingesttest.Soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Register = false }), ingesttest.Deadline(t)
 	lists := 0
 	w.Docs.Fault = func(op, _, _ string) *controltest.Fault {
 		if op == controltest.OpList {
@@ -374,14 +374,14 @@ func TestUnknownTenantsDoNotStormTheStore(t *testing.T) {
 	require.NoError(t, l.Take(ctx, worker.Record{Offset: 1000, Time: start,
 		Value: fmt.Appendf(nil, `{"tenant":"t7","device":"d","ts":%d,"values":{"a":1}}`, start)}))
 	require.NoError(t, l.Finish(ctx))
-	require.Len(t, w.buried, 1000)
+	require.Len(t, w.deadLetters, 1000)
 	require.Len(t, w.Stored(), 1)
 }
 
 // Without a mark nothing is created; a Stamp that fails is made again (rule W9).
-func TestTheMarkComesFirst(t *testing.T) {
+func TestMarkComesBeforeChunks(t *testing.T) {
 	w := newWorld(t, nil)
-	ctx := ingesttest.Soon(t)
+	ctx := ingesttest.Deadline(t)
 	streams := control.NewStreams(w.Docs)
 	s, err := streams.Find(ctx, "cluster", "topic", 1)
 	require.NoError(t, err)
@@ -389,7 +389,7 @@ func TestTheMarkComesFirst(t *testing.T) {
 	_, err = dir.Refresh(ctx)
 	require.NoError(t, err)
 	l := ingest.NewLocal(w.config(), ingest.Stores{Chunks: w.Chunks, Directory: dir, Catalog: w.Catalog, Streams: streams,
-		Letters: w},
+		DeadLetters: w},
 		worker.Assignment{Stream: s.Number, LogEnd: 10, Unmarked: true})
 	require.Nil(t, l.Committed(0, w.now), "there is no record to mark yet")
 	for i := range int64(5) {
@@ -419,14 +419,14 @@ func TestTheMarkComesFirst(t *testing.T) {
 }
 
 // The head shows exactly the rows that are held, while records are fed; the race detector watches.
-func TestSnapshotsWhileFeeding(t *testing.T) {
+func TestHeadReadsWhileFeeding(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(func(c *ingest.Config) { c.Linger = 1000 * time.Hour }), ingesttest.Soon(t)
+	l, ctx := w.worker(func(c *ingest.Config) { c.Linger = 1000 * time.Hour }), ingesttest.Deadline(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for range ingesttest.Rounds(150, 30) {
-			head := l.Snapshot(store.HeadRequest{Tenant: "acme", Range: binning.All})
+			head := l.HeadRead(store.HeadRequest{Tenant: "acme", Range: binning.All})
 			seen := map[int64]bool{}
 			for r := range head.Rows {
 				for _, at := range r.Frame.Groups[0].Times {
@@ -459,12 +459,12 @@ func TestSnapshotsWhileFeeding(t *testing.T) {
 
 // No chunk goes past a dead letter that is not acknowledged (rule W5): else a reading between could be committed,
 // refused and lost at once.
-func TestNoChunkGoesPastADeadLetter(t *testing.T) {
+func TestNoChunkPassesDeadLetter(t *testing.T) {
 	bad := func(offset int64) worker.Record {
 		return worker.Record{Offset: offset, Time: start, Value: []byte("bad")}
 	}
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	feed := func(records ...worker.Record) {
 		for _, r := range records {
 			require.NoError(t, l.Take(ctx, r))
@@ -474,7 +474,7 @@ func TestNoChunkGoesPastADeadLetter(t *testing.T) {
 	settle := func() {
 		w.now = w.now.Add(20 * time.Second)
 		for range 4 {
-			burials = append(burials, do(t, l, l.Due(), not(isBury))...)
+			burials = append(burials, do(t, l, l.Due(), not(isPublish))...)
 		}
 	}
 	feed(one(0, "d0"), bad(1), one(2, "d0"))
@@ -499,9 +499,9 @@ func TestNoChunkGoesPastADeadLetter(t *testing.T) {
 }
 
 // Rows that a conflict leaves in the bin are stored without waiting for others.
-func TestWhatAConflictLeavesIsStored(t *testing.T) {
+func TestRowsLeftByConflictAreStored(t *testing.T) {
 	w := newWorld(t, nil)
-	ctx := ingesttest.Soon(t)
+	ctx := ingesttest.Deadline(t)
 	l, other := w.worker(func(c *ingest.Config) { c.Hold = time.Hour }), w.worker(nil)
 	for i := range int64(20) {
 		require.NoError(t, l.Take(ctx, one(i, "d0")))
@@ -523,9 +523,9 @@ func TestWhatAConflictLeavesIsStored(t *testing.T) {
 }
 
 // A day that begins after the partition came here has no chunks: nobody is asked (rule W3).
-func TestANewDayNeedsNoLookup(t *testing.T) {
+func TestNewDayNeedsNoLookup(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	w.now = w.now.Add(24 * time.Hour)
 	at := w.now.UnixMilli()
 	require.NoError(t, l.Take(ctx, worker.Record{Offset: 0, Time: at,
@@ -536,9 +536,9 @@ func TestANewDayNeedsNoLookup(t *testing.T) {
 }
 
 // A reading whose retention was over when it was published is a dead letter, by the record's timestamp (rule W10).
-func TestAReadingWhoseRetentionIsOver(t *testing.T) {
+func TestExpiredReadingIsRefused(t *testing.T) {
 	w := newWorld(t, nil)
-	ctx := ingesttest.Soon(t)
+	ctx := ingesttest.Deadline(t)
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs, Now: func() time.Time { return w.now },
 		Retention: 24 * time.Hour})
 	_, err := dir.Register(ctx, "acme")
@@ -549,7 +549,7 @@ func TestAReadingWhoseRetentionIsOver(t *testing.T) {
 	require.NoError(t, l.Take(ctx, old))
 	require.NoError(t, l.Take(ctx, one(1, "d0")), "as late, but published in time")
 	require.NoError(t, l.Finish(ctx))
-	require.Len(t, w.buried, 1)
-	require.Equal(t, decode.Expired, w.buried[0].Bad.Reason)
+	require.Len(t, w.deadLetters, 1)
+	require.Equal(t, decode.Expired, w.deadLetters[0].Bad.Reason)
 	require.Len(t, w.Stored(), 1)
 }

@@ -30,7 +30,7 @@ func TestWorkDoesNotDependOnHowManyBinsAreOpen(t *testing.T) {
 	rounds := func(devices, rounds int, memory int64) (perRecord float64, l *ingest.Local, stored int) {
 		w, ctx := newWorld(t, nil), context.Background()
 		discard, l := w.alone(func(c *ingest.Config) {
-			c.Hold, c.CommitEvery, c.NoteEvery, c.MemoryBytes = time.Hour, time.Second, time.Minute, memory
+			c.Hold, c.CommitEvery, c.CatalogEvery, c.MemoryBytes = time.Hour, time.Second, time.Minute, memory
 		})
 		var count func() int
 		for i := range devices * rounds {
@@ -58,9 +58,9 @@ func TestWorkDoesNotDependOnHowManyBinsAreOpen(t *testing.T) {
 }
 
 // Who asks for positions, or for a tenant that is not here, has nobody looked at, nor does a device among many.
-func TestAHeadLooksAtWhatIsAskedFor(t *testing.T) {
+func TestHeadReadVisitsRequestedDevices(t *testing.T) {
 	w := newWorld(t, nil)
-	l, ctx := w.worker(nil), ingesttest.Soon(t)
+	l, ctx := w.worker(nil), ingesttest.Deadline(t)
 	for i := range int64(2000) {
 		require.NoError(t, l.Take(ctx, reading(i, fmt.Sprintf("d%d", i), w.now)))
 	}
@@ -77,7 +77,7 @@ func TestAHeadLooksAtWhatIsAskedFor(t *testing.T) {
 		"a day of a tenant": {store.HeadRequest{Tenant: "acme", Range: today}, 2000},
 	} {
 		count := worker.CountWork(l.Worker)
-		head := l.Snapshot(c.request)
+		head := l.HeadRead(c.request)
 		require.Equal(t, c.looks, count(), name)
 		require.EqualValues(t, 2000, head.Position, name)
 	}
@@ -85,13 +85,13 @@ func TestAHeadLooksAtWhatIsAskedFor(t *testing.T) {
 
 // A fleet whose days all begin at midnight does not come due together, neither then nor a hold later: in the first
 // hold, when each device has two bins to write, no minute has more than three times the mean.
-func TestMidnightDoesNotBringAFleetInStep(t *testing.T) {
+func TestMidnightDoesNotSynchronizeFleet(t *testing.T) {
 	const devices, hold = 300, 20 * time.Minute
 	w := newWorld(t, nil)
 	w.Chunks.CreateContainer("chunks-2026-12")
 	midnight := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	w.now = midnight.Add(-2 * hold)
-	l := w.worker(func(c *ingest.Config) { c.Hold, c.CommitEvery, c.NoteEvery = hold, time.Second, time.Hour })
+	l := w.worker(func(c *ingest.Config) { c.Hold, c.CommitEvery, c.CatalogEvery = hold, time.Second, time.Hour })
 	ctx := context.Background()
 	perMinute := map[int]int{}
 	offset, before := int64(0), 0

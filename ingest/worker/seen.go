@@ -165,10 +165,10 @@ func (s *seen) label(l telemetry.Label) bool {
 
 // lack says that not all metrics and labels are listed, and reports whether that was news.
 func (s *seen) lack() bool {
-	if len(s.labels) > 0 && s.labels[0] == catalog.Unlisted {
+	if len(s.labels) > 0 && s.labels[0] == catalog.Partial {
 		return false
 	}
-	s.labels = slices.Insert(s.labels, 0, catalog.Unlisted)
+	s.labels = slices.Insert(s.labels, 0, catalog.Partial)
 	return true
 }
 

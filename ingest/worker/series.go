@@ -9,12 +9,12 @@ import (
 
 // rated is what is known of a device whose tenant has limits.
 type rated struct {
-	latest outline // of the reading that was taken or judged last: most are as the one before
-	ofDay  telemetry.Day
-	waits  *waiting // nil: it does not wait by itself
-	meter  meter
-	days   []series // that are counted, of those that the device has chains of
-	bytes  int64
+	latest   outline // of the reading that was taken or judged last: most are as the one before
+	ofDay    telemetry.Day
+	deferral *deferral // nil: it does not wait by itself
+	meter    meter
+	days     []series // that are counted, of those that the device has chains of
+	bytes    int64
 }
 
 // series is those of a device in a day. Most devices have readings of one outline, or of a few that share no metric: as
@@ -44,8 +44,8 @@ const (
 	seriesBytes  = 16
 )
 
-// rating is what is known of a device for its limits, made when it is not there. The caller holds the lock.
-func (w *Worker) rating(d *device) *rated {
+// ratedOf is what is known of a device for its limits, made when it is not there. The caller holds the lock.
+func (w *Worker) ratedOf(d *device) *rated {
 	if d.limited == nil {
 		d.limited = &rated{bytes: ratedBytes}
 		w.devices += d.limited.bytes
@@ -72,10 +72,10 @@ func (d *device) rated() *rated {
 	return d.limited
 }
 
-// waiting is what waits of a device by itself, nil for nothing.
-func (d *device) waiting() *waiting {
+// deferral is what waits of a device by itself, nil for nothing.
+func (d *device) deferral() *deferral {
 	if x := d.rated(); x != nil {
-		return x.waits
+		return x.deferral
 	}
 	return nil
 }

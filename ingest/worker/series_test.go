@@ -32,7 +32,7 @@ func (w *world) send(device string, at time.Time, label string, metrics ...strin
 
 // refused is the offsets of the dead letters.
 func (w *world) refused() (out []int64) {
-	for _, letter := range w.buried {
+	for _, letter := range w.deadLetters {
 		out = append(out, letter.Record.Offset)
 	}
 	return out
@@ -40,7 +40,7 @@ func (w *world) refused() (out []int64) {
 
 // A tenant's devices together have as many series in a day as they may. Who would have one more is refused, by a letter
 // that names also the device that has most of them; what is known goes on, and so do other days and other tenants.
-func TestSeriesOfATenant(t *testing.T) {
+func TestTotalSeriesLimit(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{TotalSeries: 6}, nil)
 	w.send("d1", w.now, "", "a", "b", "c")
@@ -54,14 +54,14 @@ func TestSeriesOfATenant(t *testing.T) {
 	w.read(l)
 	require.Equal(t, []int64{3, 4}, w.refused())
 	require.Equal(t, "the tenant has 6 series in that day already in this partition, and more than 6 are not allowed, "+
-		"4 of them of device d1: the limit total-series of the tenant is passed by device d2", w.buried[0].Bad.Detail)
-	require.Equal(t, decode.Limit, w.buried[0].Bad.Reason)
-	require.Equal(t, "total-series", l.Overruns("acme")[0].Limit)
+		"4 of them of device d1: the limit total-series of the tenant is passed by device d2", w.deadLetters[0].Bad.Detail)
+	require.Equal(t, decode.Limit, w.deadLetters[0].Bad.Reason)
+	require.Equal(t, "total-series", l.Excesses("acme")[0].Limit)
 	heldRows(t, l)
 }
 
 // A partition lets a tenant have four times its even share of series.
-func TestShareOfSeries(t *testing.T) {
+func TestSeriesLimitShare(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{TotalSeries: 400}, nil)
 	l.Resume(worker.Assignment{Stream: 1, Partitions: 40})
@@ -74,14 +74,14 @@ func TestShareOfSeries(t *testing.T) {
 
 // What is counted is what a plain set would hold, whatever readings look like and in whatever order they come: many
 // shapes, labels, days.
-func TestSeriesAreWhatASetHolds(t *testing.T) {
+func TestSeriesCountEqualsSet(t *testing.T) {
 	const seed = 17
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	for range 20 {
 		w := newWorld(t, nil)
 		most, all := 4+rnd.IntN(12), 10+rnd.IntN(30)
-		l := w.limited(control.IngestLimits{Series: control.Bound(most), TotalSeries: control.Bound(all)}, nil)
+		l := w.limited(control.IngestLimits{Series: control.Limit(most), TotalSeries: control.Limit(all)}, nil)
 		sets, total, want := map[string]map[string]bool{}, map[int]int{}, []int64(nil)
 		for i := range 150 {
 			device, ago, label := fmt.Sprint("d", rnd.IntN(3)), rnd.IntN(3), []string{"", "x", "y"}[rnd.IntN(3)]
@@ -123,7 +123,7 @@ func TestSeriesAreWhatASetHolds(t *testing.T) {
 }
 
 // Series of days of which a device has nothing any more are not kept: neither of the device nor of its tenant.
-func TestSeriesOfOldDaysAreForgotten(t *testing.T) {
+func TestOldSeriesAreForgotten(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.limited(control.IngestLimits{Series: 10, TotalSeries: 1000}, func(c *ingest.Config) { c.Hold = time.Second })
 	day := func() string { return w.now.UTC().Format("20060102") }
@@ -146,5 +146,5 @@ func TestSeriesOfOldDaysAreForgotten(t *testing.T) {
 			require.NoError(t, l.Step(t.Context()))
 		}
 	}
-	require.Empty(t, w.buried)
+	require.Empty(t, w.deadLetters)
 }

@@ -51,7 +51,7 @@ func TestSoak(t *testing.T) {
 	for s.now.Before(s.until) {
 		s.second()
 	}
-	require.Empty(t, s.buried, "all of it is taken")
+	require.Empty(t, s.deadLetters, "all of it is taken")
 	before, after, later := s.creates(-*soak.hold, 0), s.creates(0, *soak.hold), s.creates(*soak.hold, *soak.hold+next)
 	each := float64(*soak.devices) / soak.hold.Minutes()
 	t.Logf("%d devices x %d metrics every %s, hold %s, from a hold before midnight to %s into the second one after it",
@@ -116,7 +116,7 @@ func newSoaker(t *testing.T) *soaker {
 		}
 		c.JournalEvery = 15 * time.Minute
 		c.Hold, c.MemoryBytes = *soak.hold, *soak.memory
-		c.NoteEvery, c.CommitEvery, c.Linger = 6*time.Hour, time.Second, 2*time.Second
+		c.CatalogEvery, c.CommitEvery, c.Linger = 6*time.Hour, time.Second, 2*time.Second
 	})
 	s.l, s.chunks = l, func() int { return discard.Chunks }
 	for d := range *soak.devices {

@@ -28,15 +28,15 @@ func (w *Worker) failed(c *chain, r Result, now time.Time) {
 	w.mu.Lock()
 	c.fail(r.Fault, now)
 	w.mu.Unlock()
-	l, s := w.queue.lane(c), c.stall
+	l, s := w.queue.queueOf(c), c.stall
 	switch r.Fault {
 	case NoContainer:
 		// Who comes next would find the same: one chain of the lane tries for all.
 		s.ready = true
-		w.queue.first(c)
+		w.queue.pushFront(c)
 		l.retry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, 0, w.spreads.next())
 		if !l.parked() {
-			w.park(l, now)
+			w.parkQueue(l, now)
 		}
 	case KeyFull:
 		if !c.full && c.flight != nil {
@@ -53,18 +53,18 @@ func (w *Worker) failed(c *chain, r Result, now time.Time) {
 	w.file(c)
 }
 
-// park keeps a lane's chains from counting as on their way out while the container is missing.
-func (w *Worker) park(l *lane, now time.Time) {
+// parkQueue keeps a lane's chains from counting as on their way out while the container is missing.
+func (w *Worker) parkQueue(l *tenantQueue, now time.Time) {
 	l.failing, l.since = NoContainer, now
 	for _, c := range l.waiting.all() {
 		if c.phase == asked {
-			w.stand(c, now)
+			w.awaitQueue(c, now)
 		}
 	}
 }
 
-// stand has a chain wait for its lane.
-func (w *Worker) stand(c *chain, now time.Time) {
+// awaitQueue has a chain wait for its lane.
+func (w *Worker) awaitQueue(c *chain, now time.Time) {
 	c.fail(NoContainer, now)
 	c.stall.ready = true
 	w.file(c)
@@ -72,21 +72,21 @@ func (w *Worker) stand(c *chain, now time.Time) {
 
 // succeeded ends what has kept a chain's lane.
 func (w *Worker) succeeded(c *chain, now time.Time) {
-	l := w.queue.lane(c)
+	l := w.queue.queueOf(c)
 	l.failing, l.retry = None, backoff{}
-	w.progress = now
+	w.lastSuccess = now
 	w.queue.tidy(l)
 }
 
 // enqueue has a chain wait for its turn.
 func (w *Worker) enqueue(c *chain, now time.Time) {
 	if w.queue.push(c).parked() && c.phase == asked {
-		w.stand(c, now)
+		w.awaitQueue(c, now)
 	}
 }
 
-// wakeStalled lets a chain go on whose time has come.
-func (w *Worker) wakeStalled(c *chain) {
+// retryStalled lets a chain go on whose time has come.
+func (w *Worker) retryStalled(c *chain) {
 	c.stall.ready = true
 	w.queue.push(c)
 	w.file(c)
@@ -107,12 +107,12 @@ func (w *Worker) resumed(c *chain) Job {
 // store takes other things: else it is an outage, which will end, and for which everything waits.
 const hopeless = 10 * time.Minute
 
-// spill has rows that can't be written go to the dead letters, those that take most memory first, until there is room.
-func (w *Worker) spill(over int64, now time.Time) {
-	if now.Sub(w.spilled) < time.Second {
+// abandon has rows that can't be written go to the dead letters, those that take most memory first, until there is room.
+func (w *Worker) abandon(over int64, now time.Time) {
+	if now.Sub(w.lastAbandon) < time.Second {
 		return // they are looked through for it
 	}
-	w.spilled = now
+	w.lastAbandon = now
 	var hold []*chain
 	w.index.acting.upto(func(*chain) bool { return true }, func(c *chain) {
 		if c.phase == stalled && c.doomed() {
@@ -131,19 +131,19 @@ func (w *Worker) spill(over int64, now time.Time) {
 		why := fmt.Sprintf("%s since %s, and memory is full", c.stall.fault, c.stall.since.UTC().Format(time.RFC3339))
 		if c.flight == nil {
 			rows, rest := c.bin, binning.Bin{}
-			if rows.Readings() > maxBury {
+			if rows.Readings() > maxPublish {
 				var err error
-				if rows, rest, err = c.bin.SplitAt(maxBury, w.schemas); err != nil {
+				if rows, rest, err = c.bin.SplitAt(maxPublish, w.schemas); err != nil {
 					w.lose(err)
 					return
 				}
 			}
 			w.mu.Lock()
-			c.spill(rows, rest)
+			c.abandon(rows, rest)
 			w.mu.Unlock()
 		}
 		over -= int64(size(&c.flight.rows))
-		w.reject(c, why, now)
+		w.rejectFlight(c, why, now)
 	}
 }
 
@@ -153,8 +153,8 @@ func (w *Worker) isHopeless(c *chain, now time.Time) bool {
 	case KeyFull:
 		return true
 	case NoContainer:
-		l := w.queue.lane(c)
-		return now.Sub(l.since) >= hopeless && w.progress.After(l.since) && !w.queue.troubled()
+		l := w.queue.queueOf(c)
+		return now.Sub(l.since) >= hopeless && w.lastSuccess.After(l.since) && !w.queue.troubled()
 	}
 	return false
 }

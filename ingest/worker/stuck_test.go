@@ -41,7 +41,7 @@ func attempt(t *testing.T, l *ingest.Local) {
 
 // Forty chains that can't be stored, whatever the reason, hold up neither another tenant nor another month: what can be
 // written is written, what can't is tried seldom, and all of it is stored when the trouble is over.
-func TestWhatCanNotBeWrittenStandsInNobodysWay(t *testing.T) {
+func TestFailingTenantDoesNotBlockOthers(t *testing.T) {
 	const stuck = 40
 	for _, c := range []struct {
 		name  string
@@ -102,7 +102,7 @@ func TestWhatCanNotBeWrittenStandsInNobodysWay(t *testing.T) {
 			w.Chunks.CreateContainer("chunks-2026-08")
 			w.now = w.now.Add(7 * time.Hour) // longer than the longest pause
 			attempt(t, l)
-			require.NoError(t, l.Finish(ingesttest.Soon(t)))
+			require.NoError(t, l.Finish(ingesttest.Deadline(t)))
 			require.Equal(t, offset, l.Floor())
 			l.Stalled(func(f worker.Fault, chains int) { require.Zero(t, chains, f) })
 			w.CheckChains()
@@ -111,7 +111,7 @@ func TestWhatCanNotBeWrittenStandsInNobodysWay(t *testing.T) {
 }
 
 // Creates whose answer never comes keep their slots, but not those of others.
-func TestCreatesThatHangLeaveSlotsToOthers(t *testing.T) {
+func TestHangingCreatesLeaveSlots(t *testing.T) {
 	w := newWorld(t, nil)
 	l := w.worker(func(c *ingest.Config) { c.MaxWrites = 32 })
 	for i := range 100 {
@@ -139,7 +139,7 @@ func TestCreatesThatHangLeaveSlotsToOthers(t *testing.T) {
 }
 
 // A partition key that is full is tried a few times a day, and said once.
-func TestAFullKeyIsTriedSeldom(t *testing.T) {
+func TestFullKeyIsRetriedSeldom(t *testing.T) {
 	w := newWorld(t, nil)
 	attempts := 0
 	w.Chunks.Fault = func(op storetest.Op) *storetest.Fault {
@@ -162,7 +162,7 @@ func TestAFullKeyIsTriedSeldom(t *testing.T) {
 }
 
 // What the store will never take goes to the dead letters, as messages that can be published again; the chain goes on.
-func TestAChunkThatIsRejectedIsADeadLetter(t *testing.T) {
+func TestRejectedChunkBecomesDeadLetter(t *testing.T) {
 	for _, fault := range []error{store.ErrRejected, store.ErrTooLarge} {
 		w := newWorld(t, nil)
 		rejects, down := true, true
@@ -173,7 +173,7 @@ func TestAChunkThatIsRejectedIsADeadLetter(t *testing.T) {
 			return nil
 		}
 		letters := &letterbox{down: &down}
-		l := w.process(func(_ *ingest.Config, s *ingest.Stores) { s.Letters = letters })
+		l := w.process(func(_ *ingest.Config, s *ingest.Stores) { s.DeadLetters = letters })
 		for i := range 3 {
 			require.NoError(t, l.Take(t.Context(), one(int64(i), "d0")))
 		}
@@ -203,7 +203,7 @@ func TestAChunkThatIsRejectedIsADeadLetter(t *testing.T) {
 
 		rejects = false
 		require.NoError(t, l.Take(t.Context(), one(3, "d0")))
-		require.NoError(t, l.Finish(ingesttest.Soon(t)))
+		require.NoError(t, l.Finish(ingesttest.Deadline(t)))
 		require.EqualValues(t, 4, l.Floor())
 		require.Len(t, w.Headers(), 1)
 		require.Zero(t, w.Headers()[0].ID.Number, "the number was still free")
@@ -218,8 +218,8 @@ type letterbox struct {
 	got  []worker.DeadLetter
 }
 
-// Bury is ingest.Undertaker.
-func (b *letterbox) Bury(_ context.Context, letters []worker.DeadLetter) error {
+// Publish is ingest.DeadLetterWriter.
+func (b *letterbox) Publish(_ context.Context, letters []worker.DeadLetter) error {
 	if *b.down {
 		return errors.New("the broker is away")
 	}
@@ -228,7 +228,7 @@ func (b *letterbox) Bury(_ context.Context, letters []worker.DeadLetter) error {
 }
 
 // Whatever fails comes back: dead letters, entries of the catalog, marks.
-func TestWhateverFailsIsTriedAgain(t *testing.T) {
+func TestEveryFailureIsRetried(t *testing.T) {
 	const seed = 12
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 3))
@@ -252,7 +252,7 @@ func TestWhateverFailsIsTriedAgain(t *testing.T) {
 	}
 	l := w.process(func(c *ingest.Config, s *ingest.Stores) {
 		c.RetryBackoff, c.StampEvery = 50*time.Millisecond, time.Millisecond
-		s.Letters = flaky{w, fails}
+		s.DeadLetters = flaky{w, fails}
 	})
 	w.Catalog.Fault = func(_, _, _ string) *controltest.Fault {
 		if err := fails(); err != nil {
@@ -262,7 +262,7 @@ func TestWhateverFailsIsTriedAgain(t *testing.T) {
 	}
 	for l.Floor() < int64(len(w.log)) {
 		if at := l.Position(); at < int64(len(w.log)) {
-			require.NoError(t, l.Take(ingesttest.Soon(t), w.log[at]))
+			require.NoError(t, l.Take(ingesttest.Deadline(t), w.log[at]))
 		} else {
 			l.Drain()
 		}
@@ -282,16 +282,16 @@ func TestWhateverFailsIsTriedAgain(t *testing.T) {
 }
 
 type flaky struct {
-	ingest.Undertaker
+	ingest.DeadLetterWriter
 	fails func() error
 }
 
-// Bury is ingest.Undertaker.
-func (f flaky) Bury(ctx context.Context, letters []worker.DeadLetter) error {
+// Publish is ingest.DeadLetterWriter.
+func (f flaky) Publish(ctx context.Context, letters []worker.DeadLetter) error {
 	if err := f.fails(); err != nil {
 		return err
 	}
-	return f.Undertaker.Bury(ctx, letters)
+	return f.DeadLetterWriter.Publish(ctx, letters)
 }
 
 // newer shows an older release the chunks as a newer one has written them: with a version and properties that it does
@@ -324,7 +324,7 @@ func TestUpgradeAndDowngradeUnderLoad(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	for round := range ingesttest.Rounds(10, 2) {
 		w := newWorld(t, logOf(uint64(round), 80))
-		ctx := ingesttest.Soon(t)
+		ctx := ingesttest.Deadline(t)
 		process := func() *ingest.Local {
 			older := rnd.IntN(2) == 0
 			return w.process(func(_ *ingest.Config, s *ingest.Stores) {
@@ -359,7 +359,7 @@ func TestUpgradeAndDowngradeUnderLoad(t *testing.T) {
 // Rows that can't be written fill memory in the end. What keeps coming for others is taken and stored all the same:
 // when nothing more can be taken, what is hopeless goes to the dead letters. In an outage of everything nothing does:
 // there fetching pauses.
-func TestWhatIsHopelessGivesWay(t *testing.T) {
+func TestHopelessChainGivesWay(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		fault  error // of the bad tenant's creates; nil: its month has no container
@@ -419,14 +419,14 @@ func TestWhatIsHopelessGivesWay(t *testing.T) {
 				}
 			}
 			if !c.spills {
-				require.Empty(t, w.buried)
+				require.Empty(t, w.deadLetters)
 				require.Greater(t, paused, 600)
 				return
 			}
 			require.Less(t, paused, 500, "seconds of twenty minutes")
 			require.Greater(t, good, 60)
-			require.NotEmpty(t, w.buried)
-			for _, b := range w.buried {
+			require.NotEmpty(t, w.deadLetters)
+			for _, b := range w.deadLetters {
 				require.Equal(t, decode.Unstorable, b.Bad.Reason)
 				require.Contains(t, string(b.Record.Key), "bad/")
 			}
@@ -436,7 +436,7 @@ func TestWhatIsHopelessGivesWay(t *testing.T) {
 }
 
 // All jobs that may be under way have room where their answers go.
-func TestRoomForAllAnswers(t *testing.T) {
+func TestMaxJobsHasRoomForAll(t *testing.T) {
 	c := worker.Config{MaxWrites: 7}
 	require.Equal(t, 7+worker.MostOtherJobs(), c.MaxJobs())
 }

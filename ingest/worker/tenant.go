@@ -15,57 +15,57 @@ type tenant struct {
 	devices []*device // in the order in which they came, with nil for those that are gone: a head walks it in pieces
 	gone    int
 
-	view        *control.View // by which its limits are
-	said        control.IngestLimits
-	limits      *limits // nil: none
-	meter       meter
-	fresh       meter    // of devices that report for the first time
-	came, round int      // values, and in which round of fairness
-	waits       *waiting // nil: it does not wait as a whole
-	slow        int      // devices that wait by themselves
-	overruns    map[limitName]*overrun
-	sets        [recentSets]*metricSet // that readings had last, where series are counted
-	next        int                    // that gives way to another one
-	judged      outline                // of the reading that is being judged, if that has new series
-	series      map[telemetry.Day]int  // of its devices together, as far as they are counted
-	most        *device                // that has most of them in some day, as far as that is known
-	mostSeries  int
-	values      *labelValues // nil: they are not counted
-	last        *device      // that was looked for last
+	snapshot        *control.Snapshot // by which its limits are
+	configured      control.IngestLimits
+	limits          *limits // nil: none
+	meter           meter
+	newDevices      meter     // of devices that report for the first time
+	came, round     int       // values, and in which round of fairness
+	deferral        *deferral // nil: it does not wait as a whole
+	deferredDevices int       // devices that wait by themselves
+	excesses        map[limitName]*excess
+	sets            [recentSets]*metricSet // that readings had last, where series are counted
+	next            int                    // that gives way to another one
+	judged          outline                // of the reading that is being judged, if that has new series
+	series          map[telemetry.Day]int  // of its devices together, as far as they are counted
+	most            *device                // that has most of them in some day, as far as that is known
+	mostSeries      int
+	values          *labelValues // nil: they are not counted
+	last            *device      // that was looked for last
 
-	unseen map[*device]bool  // with news that the catalog lacks, or has been told so lately that a reader may not see it
-	turns  uint64            // how often unseen has changed, counted on from tenants that were here before
-	units  map[string]string // of metrics, as their senders have told them last
+	updates map[*device]bool  // with news that the catalog lacks, or has been told so lately that a reader may not see it
+	version uint64            // how often unseen has changed, counted on from tenants that were here before
+	units   map[string]string // of metrics, as their senders have told them last
 }
 
 // maxUnits bounds the metrics of a tenant whose units are known.
 const maxUnits = 10_000
 
-// news says that the catalog lacks something of a device. The caller holds the lock, as those of the others do.
-func (t *tenant) news(d *device) {
-	if t.unseen == nil {
-		t.unseen = make(map[*device]bool)
+// updatePending says that the catalog lacks something of a device. The caller holds the lock, as those of the others do.
+func (t *tenant) updatePending(d *device) {
+	if t.updates == nil {
+		t.updates = make(map[*device]bool)
 	}
-	t.unseen[d], d.toldUntil = true, 0
-	t.turns++
+	t.updates[d], d.visibleAt = true, 0
+	t.version++
 }
 
-// told says that the catalog has all of a device; a reader that is behind may not see it until an instant.
-func (t *tenant) told(d *device, until time.Time) {
-	if t.unseen[d] {
-		d.toldUntil = until.UnixMilli()
-		t.turns++
+// updateAcked says that the catalog has all of a device; a reader that is behind may not see it until an instant.
+func (t *tenant) updateAcked(d *device, until time.Time) {
+	if t.updates[d] {
+		d.visibleAt = until.UnixMilli()
+		t.version++
 	}
 }
 
-// shown says that every reader of the catalog sees all of a device. That is a change, too: a reader that has read it
+// updateVisible says that every reader of the catalog sees all of a device. That is a change, too: a reader that has read it
 // before may not have seen it, and is told of the device no more.
-func (t *tenant) shown(d *device) {
-	if t.unseen[d] {
-		t.turns++
+func (t *tenant) updateVisible(d *device) {
+	if t.updates[d] {
+		t.version++
 	}
-	if delete(t.unseen, d); len(t.unseen) == 0 {
-		t.unseen = nil // a map keeps its room
+	if delete(t.updates, d); len(t.updates) == 0 {
+		t.updates = nil // a map keeps its room
 	}
 }
 
@@ -94,7 +94,7 @@ func (w *Worker) tenant(name string) *tenant {
 	t := w.recent
 	if t == nil || t.name != name {
 		if t = w.tenants[name]; t == nil {
-			t = &tenant{name: name, byID: map[string]*device{}, turns: w.turns}
+			t = &tenant{name: name, byID: map[string]*device{}, version: w.versions}
 			w.tenants[name] = t
 		}
 		w.recent = t
@@ -133,8 +133,8 @@ func (w *Worker) countDevice(d *device) {
 // forgetDevice drops a device. The caller holds the lock.
 func (w *Worker) forgetDevice(d *device) {
 	t := d.tenant
-	w.looks.remove(d)
-	t.shown(d)
+	w.lookups.remove(d)
+	t.updateVisible(d)
 	w.devices -= int64(d.counted)
 	w.columns.swap(d.seen.columns, nil)
 	w.unrate(d)
@@ -142,9 +142,9 @@ func (w *Worker) forgetDevice(d *device) {
 	t.last = nil
 	t.devices[d.slot] = nil
 	t.gone++
-	if len(t.byID) == 0 && len(t.units) == 0 && t.waits == nil {
+	if len(t.byID) == 0 && len(t.units) == 0 && t.deferral == nil {
 		w.uncountLabels(t)
-		w.turns = max(w.turns, t.turns+1)
+		w.versions = max(w.versions, t.version+1)
 		delete(w.tenants, t.name)
 		w.recent = nil
 		return
@@ -166,7 +166,7 @@ func (w *Worker) open(d *device, day telemetry.Day, now time.Time) *chain {
 	c := newChain(d, day)
 	c.used = now.UnixMilli()
 	if day > w.forgotten && day.Start() >= w.assigned {
-		c.tenure = w.tenure // it has no chunk that is not from here, or the create will tell (rule W3)
+		c.generation = w.generation // it has no chunk that is not from here, or the create will tell (rule W3)
 	}
 	d.chains = append(d.chains, c)
 	w.file(c)
@@ -180,15 +180,15 @@ func (w *Worker) forget(c *chain) {
 	w.index.drop(c)
 	d := c.device
 	d.chains = slices.DeleteFunc(d.chains, func(x *chain) bool { return x == c })
-	w.leave(d)
+	w.forgetUnused(d)
 }
 
-// leave drops a device without chains, once the catalog has what was seen of it. The caller holds the lock.
-func (w *Worker) leave(d *device) {
+// forgetUnused drops a device without chains, once the catalog has what was seen of it. The caller holds the lock.
+func (w *Worker) forgetUnused(d *device) {
 	switch {
-	case len(d.chains) > 0 || d.noting || d.queued || d.waiting() != nil:
-	case d.news || d.stretched():
-		w.noteSoon(d)
+	case len(d.chains) > 0 || d.updating || d.queued || d.deferral() != nil:
+	case d.pending || d.timesPending():
+		w.queueUpdate(d)
 	default:
 		w.forgetDevice(d)
 	}
@@ -198,4 +198,4 @@ func (w *Worker) leave(d *device) {
 const noDay telemetry.Day = -1
 
 // knows reports whether number and tail of a chain are known, be it wrongly: a create will tell.
-func (w *Worker) knows(c *chain) bool { return c.tenure == w.tenure }
+func (w *Worker) knows(c *chain) bool { return c.generation == w.generation }

@@ -16,11 +16,11 @@ type UnknownTenant struct{ Tenant string }
 // Error names the tenant.
 func (e *UnknownTenant) Error() string { return fmt.Sprintf("tenant %q is not in the map", e.Tenant) }
 
-// StaleMap asks for a newer map: this one can't place so late a reading (rule W1). The record is fed again.
-type StaleMap struct{ Time int64 }
+// StaleSnapshot asks for a newer map: this one can't place so late a reading (rule W1). The record is fed again.
+type StaleSnapshot struct{ Time int64 }
 
 // Error names the time.
-func (e *StaleMap) Error() string {
+func (e *StaleSnapshot) Error() string {
 	return fmt.Sprintf("the map is too old to place %s", time.UnixMilli(e.Time).UTC().Format(time.RFC3339))
 }
 
@@ -43,24 +43,24 @@ func (e *MissingMonth) Error() string {
 	return fmt.Sprintf("container %s is not in the map", e.Container)
 }
 
-// freshMap is the age below which a map that can't place a reading is not read again: the next one could not place it
+// freshSnapshot is the age below which a map that can't place a reading is not read again: the next one could not place it
 // either.
-const freshMap = time.Minute
+const freshSnapshot = time.Minute
 
-// patience is for how long after the map was read again for a Worker's sake it is not asked to be: however many
+// snapshotPatience is for how long after the map was read again for a Worker's sake it is not asked to be: however many
 // tenants that nobody has registered send readings, the store is asked once a second.
-const patience = time.Second
+const snapshotPatience = time.Second
 
-// Learned tells that the map was read again because Feed asked for it: what this view or a later one does not have,
+// SnapshotRead tells that the map was read again because Feed asked for it: what this view or a later one does not have,
 // there is not.
-func (w *Worker) Learned(view *control.View, now time.Time) {
-	w.learned, w.trusted = view.ReadAt, now.Add(patience)
+func (w *Worker) SnapshotRead(snapshot *control.Snapshot, now time.Time) {
+	w.requestedSnapshot, w.trusted = snapshot.ReadAt, now.Add(snapshotPatience)
 }
 
 // placeable reports whether the map is good enough for every reading of a record that will not be refused anyway.
-func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, view *control.View, now time.Time) error {
-	trusted := now.Before(w.trusted) && !view.ReadAt.Before(w.learned)
-	grant, named := w.grant(rec, view)
+func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, snapshot *control.Snapshot, now time.Time) error {
+	trusted := now.Before(w.trusted) && !snapshot.ReadAt.Before(w.requestedSnapshot)
+	grant, named := w.grant(rec, snapshot)
 	if named && grant.ID == "" && !trusted {
 		return &UnknownBackfill{}
 	}
@@ -69,7 +69,7 @@ func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, view *cont
 	for i := range readings {
 		r := &readings[i]
 		if i == 0 || r.Tenant != tenant.Name {
-			tenant, known = view.Tenant(r.Tenant)
+			tenant, known = snapshot.Tenant(r.Tenant)
 			tenant.Name = r.Tenant
 		}
 		if r.Time < 0 || w.isFuture(rec, r, tenant.Ingest) {
@@ -81,19 +81,19 @@ func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, view *cont
 		if !known {
 			continue
 		}
-		if !view.Places(r.Time) {
-			if !trusted && now.Sub(view.ReadAt) > freshMap {
-				return &StaleMap{r.Time}
+		if !snapshot.CanPlace(r.Time) {
+			if !trusted && now.Sub(snapshot.ReadAt) > freshSnapshot {
+				return &StaleSnapshot{r.Time}
 			}
 			continue
 		}
 		welcome := grant.Covers(r.Tenant, r.Time, now)
-		if w.tooOld(rec, r, tenant, welcome, now) == nil && !w.served(tenant, r, view) {
-			if welcome || view.MayAsk(r.Tenant, now) {
+		if w.tooOld(rec, r, tenant, welcome, now) == nil && !w.served(tenant, r, snapshot) {
+			if welcome || snapshot.MayAsk(r.Tenant, now) {
 				return &MissingMonth{Container: containerOf(tenant, r), Tenant: r.Tenant, Granted: welcome}
 			}
 			if !trusted {
-				return &StaleMap{r.Time}
+				return &StaleSnapshot{r.Time}
 			}
 		}
 	}
@@ -115,17 +115,17 @@ func (w *Worker) future(t *control.TenantIngest) (future time.Duration, bounded 
 	if t == nil {
 		return w.cfg.Future, true
 	}
-	return t.Future.Or(control.LapseOf(w.cfg.Future)).Of()
+	return t.Future.Or(control.PeriodOf(w.cfg.Future)).Of()
 }
 
 // grant is the backfill that a record names, the zero one when the map has none such; named reports whether it names
 // any.
-func (w *Worker) grant(rec *Record, view *control.View) (grant control.Backfill, named bool) {
+func (w *Worker) grant(rec *Record, snapshot *control.Snapshot) (grant control.Backfill, named bool) {
 	id := rec.header(control.BackfillHeader)
 	if id == "" {
 		return control.Backfill{}, false
 	}
-	grant, _ = view.Backfill(id)
+	grant, _ = snapshot.Backfill(id)
 	return grant, true
 }
 
@@ -150,7 +150,7 @@ func (w *Worker) tooOld(rec *Record, r *telemetry.Reading, t control.Tenant, wel
 	if t.Ingest != nil {
 		if own, bounded := t.Ingest.Past.Of(); bounded {
 			past = own
-		} else if t.Ingest.Past == control.Lapse(control.Unbounded) {
+		} else if t.Ingest.Past == control.Period(control.Unbounded) {
 			past = -1
 		}
 	}
@@ -182,15 +182,15 @@ type servedDay struct {
 }
 
 // served reports whether the container of a reading was asked for: by whom does not matter.
-func (w *Worker) served(t control.Tenant, r *telemetry.Reading, view *control.View) bool {
-	if w.servedIn != view {
-		w.servedIn, w.servedDays = view, map[servedDay]bool{}
+func (w *Worker) served(t control.Tenant, r *telemetry.Reading, snapshot *control.Snapshot) bool {
+	if w.servedIn != snapshot {
+		w.servedIn, w.servedDays = snapshot, map[servedDay]bool{}
 	}
 	k := servedDay{r.Tenant, telemetry.DayOf(r.Time)}
 	if w.servedDays[k] {
 		return true
 	}
-	if !view.Serves(containerOf(t, r)) {
+	if !snapshot.MayServe(containerOf(t, r)) {
 		return false
 	}
 	w.servedDays[k] = true
@@ -202,30 +202,30 @@ func (w *Worker) served(t control.Tenant, r *telemetry.Reading, view *control.Vi
 // decides. A time that no map can place yet, because the record's timestamp is itself far ahead, must not hold up its
 // partition until then. And a record whose timestamp lies further back than what is accepted is as old as its
 // producer wants.
-func (w *Worker) verdict(rec *Record, r *telemetry.Reading, view *control.View, oversize map[chainKey]bool,
+func (w *Worker) verdict(rec *Record, r *telemetry.Reading, snapshot *control.Snapshot, oversize map[chainKey]bool,
 	now time.Time) *decode.Bad {
 	if r.Time < 0 {
 		return &decode.Bad{Reason: decode.Past, Detail: fmt.Sprintf("event time %d ms lies before 1970", r.Time)}
 	}
-	tenant, ok := view.Tenant(r.Tenant)
+	tenant, ok := snapshot.Tenant(r.Tenant)
 	if w.isFuture(rec, r, tenant.Ingest) {
 		future, _ := w.future(tenant.Ingest)
 		return &decode.Bad{Reason: decode.Future,
 			Detail: fmt.Sprintf("event time %d ms lies more than %s after the record's timestamp, %d ms",
 				r.Time, future, rec.Time)}
 	}
-	if !view.Places(r.Time) {
+	if !snapshot.CanPlace(r.Time) {
 		return &decode.Bad{Reason: decode.Future,
 			Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it", instant(r.Time))}
 	}
 	if !ok {
 		return &decode.Bad{Reason: decode.UnknownTenant, Detail: fmt.Sprintf("tenant %q is not registered", r.Tenant)}
 	}
-	grant, _ := w.grant(rec, view)
+	grant, _ := w.grant(rec, snapshot)
 	if bad := w.tooOld(rec, r, tenant, grant.Covers(r.Tenant, r.Time, now), now); bad != nil {
 		return bad
 	}
-	if !w.served(tenant, r, view) {
+	if !w.served(tenant, r, snapshot) {
 		return &decode.Bad{Reason: decode.Limit,
 			Detail: fmt.Sprintf("the tenant's readings have asked for as many months as they may; %s is not among them",
 				telemetry.DayOf(r.Time).Month())}
@@ -237,7 +237,7 @@ func (w *Worker) verdict(rec *Record, r *telemetry.Reading, view *control.View, 
 	return nil
 }
 
-func (w *Worker) refuse(rec *Record, bad decode.Bad) {
-	w.letters.add(DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: *rec, Bad: bad})
+func (w *Worker) refuseReading(rec *Record, bad decode.Bad) {
+	w.deadLetters.add(DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: *rec, Bad: bad})
 	w.observer.Refused(bad.Reason)
 }

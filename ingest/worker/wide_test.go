@@ -29,7 +29,7 @@ func TestBytesPerValueOfWideDevices(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%d metrics %d readings", v.metrics, v.readings), func(t *testing.T) {
 			w := newWorld(t, nil)
-			l, ctx := w.worker(nil), ingesttest.Soon(t)
+			l, ctx := w.worker(nil), ingesttest.Deadline(t)
 			r := rand.New(rand.NewPCG(5, uint64(v.metrics)))
 			for i := range int64(v.readings) {
 				message := fmt.Appendf(nil, `{"tenant":"acme","device":"d0","ts":%d,"values":{`, start+i*10)

@@ -29,35 +29,35 @@ type Worker struct {
 	observer  Observer
 	decoder   *decode.Decoder
 
-	assigned   int64         // when the partition came here, ms: chains of earlier days may have chunks (W3)
-	forgotten  telemetry.Day // the last day of which a chain was forgotten: chains up to it may have chunks too
-	owner      uint64        // and tenure are the Owner of heads
-	tenure     uint32        // counts assignments: what was learnt of tails in an earlier one may have changed
-	tenants    map[string]*tenant
-	recent     *tenant // of the last reading
-	index      index
-	queue      queue        // of chains that were asked to be cut, or go on after a failure
-	waiting    fifo[*chain] // that are sealed, by their seal
-	homeless   fifo[*chain] // that were asked to be cut when the map did not have their tenant
-	placedBy   time.Time    // when that map was read
-	letters    deadLetters
-	recall     recall
-	undecideds fifo[*chain] // that wait for dead letters of what was recalled
+	assigned            int64         // when the partition came here, ms: chains of earlier days may have chunks (W3)
+	forgotten           telemetry.Day // the last day of which a chain was forgotten: chains up to it may have chunks too
+	owner               uint64        // and tenure are the Owner of heads
+	generation          uint32        // counts assignments: what was learnt of tails in an earlier one may have changed
+	tenants             map[string]*tenant
+	recent              *tenant // of the last reading
+	index               index
+	queue               writeQueue   // of chains that were asked to be cut, or go on after a failure
+	awaitingDeadLetters fifo[*chain] // that are sealed, by their seal
+	awaitingTenant      fifo[*chain] // that were asked to be cut when the map did not have their tenant
+	awaitedSnapshot     time.Time    // when that map was read
+	deadLetters         deadLetters
+	deferrals           deferrals
+	awaitingDeferred    fifo[*chain] // that wait for dead letters of what was recalled
 
 	partitions int // of the topic
 	journal    journaling
 	drain      bool
 	ticked     time.Time
 
-	spreads  spreads // of the pauses after a failure
-	burial   backoff // of dead letters
-	catalog  backoff // of notes
-	stamps   backoff
-	shelf    backoff
-	refused  fifo[*chain] // whose flights are to go to the dead letters
-	burying  int          // that are on their way there
-	progress time.Time    // when the store took or told something last
-	spilled  time.Time    // when chains were last looked through for some that can't be stored
+	spreads      spreads // of the pauses after a failure
+	publishRetry backoff // of dead letters
+	updateRetry  backoff // of notes
+	stampRetry   backoff
+	shelfRetry   backoff
+	unstorable   fifo[*chain] // whose flights are to go to the dead letters
+	publishing   int          // that are on their way there
+	lastSuccess  time.Time    // when the store took or told something last
+	lastAbandon  time.Time    // when chains were last looked through for some that can't be stored
 
 	names    *binning.Names   // of metrics, shared by all bins
 	schemas  *binning.Schemas // of blocks
@@ -68,28 +68,28 @@ type Worker struct {
 
 	fair fairness
 
-	uncounted fifo[*tenant] // of whose labels the catalog is to be asked
-	counting  bool          // it is being asked
-	census    backoff
+	labelQueue  fifo[*tenant] // of whose labels the catalog is to be asked
+	labelLookup bool          // it is being asked
+	labelRetry  backoff
 
-	noting   int              // notes under way
-	notedAt  time.Time        // when the last ones began
-	toldOnes fifo[*device]    // that were told to the catalog, until every reader sees that
-	unnoted  fifo[*device]    // that may have something for the catalog
-	news     ordered[*device] // that hold back the committed offset until the catalog has what is new, by that offset
-	looks    ordered[*device] // whose times have been written, by when they are compared with the catalog's again
+	updating  int              // notes under way
+	updatedAt time.Time        // when the last ones began
+	acked     fifo[*device]    // that were told to the catalog, until every reader sees that
+	pending   fifo[*device]    // that may have something for the catalog
+	holding   minHeap[*device] // that hold back the committed offset until the catalog has what is new, by that offset
+	lookups   minHeap[*device] // whose times have been written, by when they are compared with the catalog's again
 
-	learned time.Time // the map that was read last because Feed asked for it
-	trusted time.Time // until then it is not asked for again
+	requestedSnapshot time.Time // the map that was read last because Feed asked for it
+	trusted           time.Time // until then it is not asked for again
 
-	servedIn   *control.View      // the map that servedDays is of
+	servedIn   *control.Snapshot  // the map that servedDays is of
 	servedDays map[servedDay]bool // whose container that map has: there is no need to ask it again
 
 	lost error // a shelf has lost rows: the worker is of no use any more
 
-	settled int64 // below it all was stored or refused when the partition came back here
-	suspect int64 // highest tail learnt from the store: it must lie below the log's end (W9)
-	end     int64 // highest end of the log seen
+	storedBelow int64 // below it all was stored or refused when the partition came back here
+	suspect     int64 // highest tail learnt from the store: it must lie below the log's end (W9)
+	end         int64 // highest end of the log seen
 
 	candidate *control.Mark // of a record for the next Stamp
 	unmarked  bool          // the stream has no mark of this partition: nothing is created yet
@@ -101,8 +101,8 @@ type Worker struct {
 	mu       sync.Mutex
 	position int64
 	caughtUp int64
-	looked   int    // devices that heads have looked at
-	turns    uint64 // where the next tenant's begin
+	visited  int    // devices that heads have looked at
+	versions uint64 // where the next tenant's begin
 }
 
 // Assignment is what a partition is taken over with.
@@ -134,9 +134,9 @@ func New(cfg Config, a Assignment, memory *Memory, now time.Time, o Observer) *W
 		journal: newJournaling(cfg.Journal), names: binning.NewNames(), schemas: binning.NewSchemas(),
 		columns:    columnSets{sets: map[uint64]*columns{}},
 		partitions: max(1, a.Partitions),
-		tenure:     1, tenants: map[string]*tenant{}, index: newIndex(), news: newNews(), looks: newLooks(),
+		generation: 1, tenants: map[string]*tenant{}, index: newIndex(), holding: newHolding(), lookups: newLookups(),
 		position: a.Position, caughtUp: a.LogEnd,
-		queue: newQueue(cfg.MaxWrites), spreads: spreads{uint64(a.Stream)<<32 | uint64(a.Partition)},
+		queue: newWriteQueue(cfg.MaxWrites), spreads: spreads{uint64(a.Stream)<<32 | uint64(a.Partition)},
 		suspect: -1, end: a.LogEnd, unmarked: a.Unmarked,
 	}
 }
@@ -150,24 +150,24 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.index.below(a.Position) {
-		w.lose(c.leave(a.Position, now.Add(w.cfg.Linger), w.schemas))
+		w.lose(c.dropBelow(a.Position, now.Add(w.cfg.Linger), w.schemas))
 		w.file(c)
 	}
-	w.settled = max(w.settled, a.Position)
-	w.tenure++
+	w.storedBelow = max(w.storedBelow, a.Position)
+	w.generation++
 	w.journal.flush = false
 	w.position, w.caughtUp = max(w.position, a.Position), a.LogEnd
 	w.assigned, w.unmarked = now.UnixMilli(), a.Unmarked
-	w.share(a.Partitions)
-	w.goneOn(a.Position)
+	w.shareLimits(a.Partitions)
+	w.resumeDeferrals(a.Position)
 	w.end = max(w.end, a.LogEnd)
-	w.settle()
+	w.countMemory()
 }
 
-// Feed takes the next record. It fails with *UnknownTenant, *MissingMonth, *UnknownBackfill, *StaleMap or
+// Feed takes the next record. It fails with *UnknownTenant, *MissingMonth, *UnknownBackfill, *StaleSnapshot or
 // *decode.UnknownSchema before it has taken anything of it; then the map is to be mended, Learned called with a newer
 // one, or the schema fetched, and the record fed again. Records below the position are skipped.
-func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
+func (w *Worker) Feed(rec Record, snapshot *control.Snapshot, now time.Time) error {
 	if rec.Offset < w.position {
 		return nil
 	}
@@ -175,17 +175,17 @@ func (w *Worker) Feed(rec Record, view *control.View, now time.Time) error {
 	if result.Unknown != nil {
 		return result.Unknown
 	}
-	if err := w.placeable(&rec, result.Readings, view, now); err != nil {
+	if err := w.placeable(&rec, result.Readings, snapshot, now); err != nil {
 		return err
 	}
 	for _, bad := range result.Bad {
-		w.refuse(&rec, bad)
+		w.refuseReading(&rec, bad)
 	}
-	w.shareOut(&rec, result.Readings, now)
-	taken := w.takeAll(&rec, result.Readings, result.Index, view, now, false)
-	w.measure(rec.Offset, result.Units)
+	w.deferNoisy(&rec, result.Readings, now)
+	taken := w.takeAll(&rec, result.Readings, result.Index, snapshot, now, false)
+	w.setUnits(rec.Offset, result.Units)
 	w.Skip(rec.Offset + 1)
-	w.settle()
+	w.countMemory()
 	if w.candidate == nil && !w.stamping {
 		m := rec.Mark()
 		w.candidate = &m
@@ -200,9 +200,9 @@ func (w *Worker) decode(rec *Record) decode.Result {
 	})
 }
 
-// measure takes units that a record tells. Those who have such a metric tell the catalog of it when they have news; so
+// setUnits takes units that a record tells. Those who have such a metric tell the catalog of it when they have news; so
 // that it is told at all, one of them has some now.
-func (w *Worker) measure(offset int64, units []decode.Unit) {
+func (w *Worker) setUnits(offset int64, units []decode.Unit) {
 	if len(units) == 0 {
 		return
 	}
@@ -215,23 +215,23 @@ func (w *Worker) measure(offset int64, units []decode.Unit) {
 		}
 		for _, d := range t.devices {
 			if d != nil && d.seen.columns.has(u.Metric) {
-				d.tell(offset)
-				w.fileNews(d)
-				w.noteSoon(d)
+				d.require(offset)
+				w.fileHolding(d)
+				w.queueUpdate(d)
 				break
 			}
 		}
 	}
 }
 
-// Pass takes a stretch of the log that can't be read: one dead letter stands for all of it (rule W10).
-func (w *Worker) Pass(s Stretch) {
+// FeedUnreadable takes a stretch of the log that can't be read: one dead letter stands for all of it (rule W10).
+func (w *Worker) FeedUnreadable(s Unreadable) {
 	if s.Through < w.position {
 		return
 	}
 	at := Record{Offset: max(s.First, w.position), Time: s.Time}
-	w.letters.add(DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: at, Bad: s.Bad, Stretch: &s})
-	w.settle()
+	w.deadLetters.add(DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: at, Bad: s.Bad, Unreadable: &s})
+	w.countMemory()
 	w.observer.Refused(s.Bad.Reason)
 	w.Skip(s.Through + 1)
 }
@@ -251,7 +251,7 @@ func (w *Worker) take(rec *Record, r *telemetry.Reading, limited bool, now time.
 	if w.knows(c) && offset <= c.tail {
 		w.observe(d, offset, r, false)
 		w.observer.Replayed()
-		w.restored(d, offset)
+		w.observeStored(d, offset)
 		return
 	}
 	before := c.phase
@@ -280,8 +280,8 @@ func (w *Worker) Skip(next int64) {
 	w.position = max(w.position, next)
 }
 
-// settle has memory count what is held now.
-func (w *Worker) settle() {
+// countMemory has memory count what is held now.
+func (w *Worker) countMemory() {
 	if held := w.Held(); held != w.counted {
 		w.memory.add(int(held - w.counted))
 		w.counted = held
@@ -291,11 +291,11 @@ func (w *Worker) settle() {
 // Held is how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or lingering,
 // what is known of devices and chains, names, and dead letters.
 func (w *Worker) Held() int64 {
-	n := w.index.held + w.devices + int64(w.letters.bytes+w.columns.bytes+w.names.Bytes()+w.schemas.Bytes())
+	n := w.index.held + w.devices + int64(w.deadLetters.bytes+w.columns.bytes+w.names.Bytes()+w.schemas.Bytes())
 	for _, o := range w.outdated {
 		n += int64(o.names.Bytes())
 	}
-	n += int64(w.recall.letters.bytes + len(w.recall.all)*waitingBytes)
+	n += int64(w.deferrals.deadLetters.bytes + len(w.deferrals.all)*deferralBytes)
 	if w.journal.loading != nil {
 		n += w.journal.loading.bytes
 	}
@@ -323,20 +323,20 @@ func (w *Worker) Floor() int64 {
 	if at, ok := w.index.floor(); ok {
 		floor = min(floor, at)
 	}
-	return w.unsettled(floor)
+	return w.unresolved(floor)
 }
 
-// unsettled is the lowest offset of a record that was refused without anybody having acknowledged it, that waits for a
+// unresolved is the lowest offset of a record that was refused without anybody having acknowledged it, that waits for a
 // limit, or that has news for the catalog, if that is below the floor.
-func (w *Worker) unsettled(floor int64) int64 {
-	if at, ok := w.waitsFrom(); ok {
+func (w *Worker) unresolved(floor int64) int64 {
+	if at, ok := w.deferredFloor(); ok {
 		floor = min(floor, at)
 	}
-	if at, ok := w.letters.first(); ok {
+	if at, ok := w.deadLetters.first(); ok {
 		floor = min(floor, at)
 	}
-	if w.news.len() > 0 {
-		if at, ok := w.news.first().holdsBack(); ok {
+	if w.holding.len() > 0 {
+		if at, ok := w.holding.first().holdsBack(); ok {
 			floor = min(floor, at)
 		}
 	}
@@ -359,8 +359,8 @@ func (w *Worker) Suspect() (tail int64, ok bool) {
 // LogEnd is the highest end of the log that was told.
 func (w *Worker) LogEnd() int64 { return w.end }
 
-// Reaches tells an end of the log: the offset after its last record.
-func (w *Worker) Reaches(end int64) { w.end = max(w.end, end) }
+// SetLogEnd tells an end of the log: the offset after its last record.
+func (w *Worker) SetLogEnd(end int64) { w.end = max(w.end, end) }
 
 // OpenBins is how many bins hold readings that are not stored.
 func (w *Worker) OpenBins() int { return w.index.open() }

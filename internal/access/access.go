@@ -84,7 +84,7 @@ var Loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustPa
 // Gate tells callers. It is safe for any number of requests.
 type Gate struct {
 	cfg     Config
-	tokens  *tokens
+	tokens  *tokenCache
 	issuers []*issuer
 }
 
@@ -120,7 +120,7 @@ func New(cfg Config) (*Gate, error) {
 
 // Caller tells who a request comes from. Any error is a *Denied.
 func (g *Gate) Caller(r *http.Request) (Caller, error) {
-	secret, bearer, err := bearerOf(r.Header)
+	secret, bearer, err := bearerToken(r.Header)
 	if err != nil {
 		return Caller{}, err
 	}
@@ -137,8 +137,8 @@ func (g *Gate) Caller(r *http.Request) (Caller, error) {
 	return g.byIssuer(r.Context(), secret, wanted)
 }
 
-// bearerOf is the bearer token of a request, if it has one.
-func bearerOf(h http.Header) (secret string, ok bool, err error) {
+// bearerToken is the bearer token of a request, if it has one.
+func bearerToken(h http.Header) (secret string, ok bool, err error) {
 	values := h.Values("Authorization")
 	switch len(values) {
 	case 0:
@@ -229,7 +229,7 @@ func (g *Gate) byIssuer(ctx context.Context, raw, wanted string) (Caller, error)
 	claims := uncheckedClaims(raw)
 	for _, i := range g.issuers {
 		if i.cfg.Issuer == claims["iss"] && slices.Contains(words(claims, "aud", false), i.cfg.Audience) {
-			return i.caller(ctx, raw, wanted)
+			return i.authenticate(ctx, raw, wanted)
 		}
 	}
 	return Caller{}, unauthorized("the token is not good", nil)

@@ -76,7 +76,7 @@ func (d *door) denied(r *http.Request) *access.Denied {
 	return why
 }
 
-func TestATokenIsItsTenant(t *testing.T) {
+func TestTokenAuthenticatesItsTenant(t *testing.T) {
 	d := newDoor(t, access.Config{})
 	secret, id := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
 	d.add(control.Token{Tenant: "globex", Scopes: []control.Scope{control.ScopeAdmin}})
@@ -93,7 +93,7 @@ func TestATokenIsItsTenant(t *testing.T) {
 }
 
 // Another tenant's name is answered alike, whether it is one or not: nothing tells which there are.
-func TestAnotherTenantsNameTellsNothing(t *testing.T) {
+func TestForbiddenRevealsNothing(t *testing.T) {
 	d := newDoor(t, access.Config{Proxies: access.Loopback})
 	secret, _ := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
 	d.add(control.Token{Tenant: "globex", Scopes: []control.Scope{control.ScopeRead}})
@@ -105,7 +105,7 @@ func TestAnotherTenantsNameTellsNothing(t *testing.T) {
 	require.Equal(t, there, fromProxy, "a token counts, not where it comes from")
 }
 
-func TestTokensThatAreNotGood(t *testing.T) {
+func TestInvalidTokens(t *testing.T) {
 	d := newDoor(t, access.Config{})
 	secret, id := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead},
 		Expires: d.now.Add(time.Hour)})
@@ -140,7 +140,7 @@ func TestTokensThatAreNotGood(t *testing.T) {
 	require.Contains(t, d.denied(request(somewhere, "Authorization", "Bearer "+secret)).Detail, "expired")
 }
 
-func TestARevokedTokenEndsWithTheNextRead(t *testing.T) {
+func TestRevokedTokenEndsWithNextRead(t *testing.T) {
 	d := newDoor(t, access.Config{Every: time.Minute})
 	secret, id := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
 	r := request(somewhere, "Authorization", "Bearer "+secret)
@@ -154,7 +154,7 @@ func TestARevokedTokenEndsWithTheNextRead(t *testing.T) {
 }
 
 // Guesses cost the store a read a second, and a token that was just made is good within a second.
-func TestGuessesAreCheap(t *testing.T) {
+func TestGuessedTokensReadOnce(t *testing.T) {
 	d := newDoor(t, access.Config{Every: time.Hour})
 	for range 100 {
 		d.denied(request(somewhere, "Authorization", "Bearer bn_abcdefghij_ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
@@ -169,7 +169,7 @@ func TestGuessesAreCheap(t *testing.T) {
 }
 
 // A store that does not answer stops nobody for a while; then nobody is let in on old knowledge.
-func TestTokensOutliveAStoreThatIsAwayForAWhile(t *testing.T) {
+func TestTokensSurviveStoreOutage(t *testing.T) {
 	d := newDoor(t, access.Config{Every: time.Minute, Stale: 10 * time.Minute})
 	secret, _ := d.add(control.Token{Tenant: "acme", Scopes: []control.Scope{control.ScopeRead}})
 	r := request(somewhere, "Authorization", "Bearer "+secret)
@@ -189,7 +189,7 @@ func TestTokensOutliveAStoreThatIsAwayForAWhile(t *testing.T) {
 }
 
 // Only who is at the other end of the connection counts, not what headers say of it.
-func TestTheWordOfATrustedProxy(t *testing.T) {
+func TestTrustedProxy(t *testing.T) {
 	d := newDoor(t, access.Config{Proxies: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16"),
 		netip.MustParsePrefix("fd00::/8")}})
 	for _, from := range []string{"10.1.2.3:80", "[::ffff:10.1.2.3]:80", "[fd00::1]:80", "[fd00::1%eth0]:80"} {
@@ -207,7 +207,7 @@ func TestTheWordOfATrustedProxy(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, d.denied(request("10.1.2.3:80", access.TenantHeader, "a~b")).Status)
 }
 
-func TestAGateWithoutAnythingIsShut(t *testing.T) {
+func TestGateWithoutMethodsIsShut(t *testing.T) {
 	g, err := access.New(access.Config{})
 	require.NoError(t, err)
 	for _, r := range []*http.Request{

@@ -182,8 +182,8 @@ func (k *keyFetches) failure() error {
 	return k.failed
 }
 
-// caller checks a token and chooses the tenant. Any error is a *Denied.
-func (i *issuer) caller(ctx context.Context, raw, wanted string) (Caller, error) {
+// authenticate checks a token and chooses the tenant. Any error is a *Denied.
+func (i *issuer) authenticate(ctx context.Context, raw, wanted string) (Caller, error) {
 	verifier, err := i.discovered(ctx)
 	if err != nil {
 		return Caller{}, &Denied{Status: http.StatusServiceUnavailable, Detail: "the identity provider does not answer",

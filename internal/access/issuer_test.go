@@ -83,7 +83,7 @@ func sign(t *testing.T, key *rsa.PrivateKey, claims map[string]any) string {
 	return raw
 }
 
-func TestATokenOfAnIdentityProvider(t *testing.T) {
+func TestIdentityProviderToken(t *testing.T) {
 	p := newProvider(t)
 	d := newDoor(t, access.Config{Issuers: []access.IssuerConfig{{
 		Issuer: p.URL, Audience: "binnacle", TenantClaim: "ext.tenants", ScopeClaim: "scp", ScopePrefix: "binnacle.",
@@ -140,7 +140,7 @@ func TestATokenOfAnIdentityProvider(t *testing.T) {
 	}
 }
 
-func TestAForgedToken(t *testing.T) {
+func TestForgedToken(t *testing.T) {
 	p, other := newProvider(t), newProvider(t)
 	d := newDoor(t, access.Config{Issuers: []access.IssuerConfig{{Issuer: p.URL, Audience: "binnacle"}}})
 	good := p.token(d.now, map[string]any{"tenant": "acme"})
@@ -158,7 +158,7 @@ func TestAForgedToken(t *testing.T) {
 	}
 }
 
-func TestAProviderThatIsDown(t *testing.T) {
+func TestProviderDown(t *testing.T) {
 	p := newProvider(t)
 	p.down = true
 	d := newDoor(t, access.Config{Issuers: []access.IssuerConfig{{Issuer: p.URL, Audience: "binnacle"}}})
@@ -171,7 +171,7 @@ func TestAProviderThatIsDown(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAnIssuerThatIsNone(t *testing.T) {
+func TestInvalidIssuer(t *testing.T) {
 	_, err := access.New(access.Config{Issuers: []access.IssuerConfig{{Issuer: "login"},
 		{Issuer: "https://login.example"}}})
 	require.ErrorContains(t, err, `"login" is no URL`)
@@ -179,7 +179,7 @@ func TestAnIssuerThatIsNone(t *testing.T) {
 }
 
 // That a client has gone says nothing of the provider: others are let in.
-func TestAClientThatGoesStopsNobodyElse(t *testing.T) {
+func TestCanceledClientStopsNoOther(t *testing.T) {
 	p := newProvider(t)
 	d := newDoor(t, access.Config{Issuers: []access.IssuerConfig{{Issuer: p.URL, Audience: "binnacle"}}})
 	good := request(somewhere, "Authorization", "Bearer "+p.token(d.now, map[string]any{"tenant": "acme"}))

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// tokens is a copy of the tokens in the control documents.
-type tokens struct {
+// tokenCache is a copy of the tokens in the control documents.
+type tokenCache struct {
 	list  func(ctx context.Context) ([]control.Token, error)
 	now   func() time.Time
 	every time.Duration
@@ -32,8 +32,8 @@ type tokens struct {
 	at   time.Time // when the read began that byID is the answer of
 }
 
-func newTokens(cfg Config) *tokens {
-	return &tokens{
+func newTokens(cfg Config) *tokenCache {
+	return &tokenCache{
 		list: cfg.Tokens, now: cfg.Now, every: cfg.Every, stale: cfg.Stale, log: cfg.Logger,
 		damaged: promauto.With(cfg.Registerer).NewGauge(prometheus.GaugeOpts{
 			Name: "binnacle_access_damaged_tokens",
@@ -50,7 +50,7 @@ const again = time.Second
 var errUnread = errors.New("the tokens have not been read for too long")
 
 // find returns the token with a secret. Any error is a *Denied.
-func (s *tokens) find(ctx context.Context, secret string) (control.Token, error) {
+func (s *tokenCache) find(ctx context.Context, secret string) (control.Token, error) {
 	id, _ := control.TokenID(secret)
 	t, known, age := s.get(id)
 	var err error
@@ -74,7 +74,7 @@ func (s *tokens) find(ctx context.Context, secret string) (control.Token, error)
 }
 
 // get is a token of the copy, and the copy's age.
-func (s *tokens) get(id string) (t control.Token, known bool, age time.Duration) {
+func (s *tokenCache) get(id string) (t control.Token, known bool, age time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t, known = s.byID[id]
@@ -88,7 +88,7 @@ func (s *tokens) get(id string) (t control.Token, known bool, age time.Duration)
 const readTimeout = 5 * time.Second
 
 // read reads all tokens again; callers who come meanwhile share the read.
-func (s *tokens) read(ctx context.Context) error {
+func (s *tokenCache) read(ctx context.Context) error {
 	done := s.reads.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 		defer cancel()
@@ -109,7 +109,7 @@ func (s *tokens) read(ctx context.Context) error {
 }
 
 // replace makes the tokens of a read that began at an instant the copy. It logs a damaged one when it finds it first.
-func (s *tokens) replace(all []control.Token, began time.Time) {
+func (s *tokenCache) replace(all []control.Token, began time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	byID, damaged := make(map[string]control.Token, len(all)), 0

@@ -48,7 +48,7 @@ func (f *faults) access(c AccessConfig) {
 
 // gate returns what identifies callers: by tokens in the account, by an identity provider, or by trusted addresses.
 func (p *process) gate(c AccessConfig, documents control.Documents, hosts TrustedHosts) (*access.Gate, error) {
-	cfg := access.Config{Tokens: control.NewTokens(documents).List, AllowHost: hosts.Allow, Logger: p.part("access"),
+	cfg := access.Config{Tokens: control.NewTokens(documents).List, AllowHost: hosts.Allow, Logger: p.partLogger("access"),
 		Registerer: p.metrics}
 	cfg.Proxies, _ = c.prefixes()
 	for _, audience := range c.Audiences {

@@ -79,7 +79,7 @@ func (c AccountConfig) Connect(log *slog.Logger) (*cosmos.Client, error) {
 
 // connect makes a client of an account for the roles of the process.
 func (p *process) connect(c AccountConfig) (*cosmos.Client, error) {
-	cfg, err := c.config(p.part("cosmos"))
+	cfg, err := c.config(p.partLogger("cosmos"))
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func (p *process) connect(c AccountConfig) (*cosmos.Client, error) {
 func (p *process) connectTo(s *cosmosemu.Server) (*cosmos.Client, error) {
 	client, err := cosmos.New(cosmos.Config{
 		Endpoint: s.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: s.Transport(),
-		Logger: p.part("cosmos"), Registerer: p.metrics,
+		Logger: p.partLogger("cosmos"), Registerer: p.metrics,
 	})
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg co
 func (p *process) waitForAccount(ctx context.Context, client *cosmos.Client,
 	cfg control.DirectoryConfig) (account, error) {
 	var a account
-	err := p.patiently(ctx, "the account", func() (err error) {
+	err := p.untilDone(ctx, "the account", func() (err error) {
 		a, err = p.openAccount(ctx, client, cfg, nil)
 		return err
 	})

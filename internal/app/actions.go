@@ -57,12 +57,12 @@ func Actions(ctx context.Context, cfg ActionsConfig, env Env) error {
 
 // actionsOf keeps what is done to an account: by a role of this process, or, with an empty name, by who runs it.
 func actionsOf(client *cosmos.Client, role string, log *slog.Logger) *control.Actions {
-	return control.NewActions(client.Documents(), whoami(role), log, time.Now)
+	return control.NewActions(client.Documents(), processIdentity(role), log, time.Now)
 }
 
-// whoami names who acts as this machine knows him. It proves nothing: who has the account's key can call himself what
+// processIdentity names who acts as this machine knows him. It proves nothing: who has the account's key can call himself what
 // he likes, and only the account's own log tells which identity has written.
-func whoami(role string) string {
+func processIdentity(role string) string {
 	name := role
 	if name == "" {
 		name = "unknown"

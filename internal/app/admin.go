@@ -28,30 +28,30 @@ type AdminTrust struct {
 var errCatchingUp = errors.New("ingest is still reading what was in Kafka at the start")
 
 // openAdmin takes the address of the admin endpoint and adds its stage.
-func (p *process) openAdmin(cfg AdminConfig) (door, error) {
+func (p *process) openAdmin(cfg AdminConfig) (listener, error) {
 	d, err := p.listen("the admin listener", "--admin", cfg.Admin)
 	if err != nil {
-		return door{}, err
+		return listener{}, err
 	}
 	var token func() string
 	if cfg.TokenFile != "" {
-		file, err := followText(cfg.TokenFile)
+		file, err := watchSecret(cfg.TokenFile)
 		if err != nil {
-			return door{}, fmt.Errorf("read --admin-token-file: %w", err)
+			return listener{}, fmt.Errorf("read --admin-token-file: %w", err)
 		}
 		token = file.text
 	}
-	profiles(p.operators)
+	profiles(p.adminMux)
 	mux := http.NewServeMux()
-	mux.Handle("/", cfg.Hosts.Operators(token, p.operators))
-	admin(mux, p.metrics, p.Ready)
+	mux.Handle("/", cfg.Hosts.Operators(token, p.adminMux))
+	registerAdmin(mux, p.metrics, p.Ready)
 	d.serve(mux)
 	return d, nil
 }
 
-// admin adds what is open to everyone: metrics, health and readiness. ready returns why the process is not ready, or
+// registerAdmin adds what is open to everyone: metrics, health and readiness. ready returns why the process is not ready, or
 // nil.
-func admin(mux *http.ServeMux, metrics prometheus.Gatherer, ready func() error) {
+func registerAdmin(mux *http.ServeMux, metrics prometheus.Gatherer, ready func() error) {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {

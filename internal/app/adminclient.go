@@ -66,7 +66,7 @@ func (c AdminClient) get(ctx context.Context, admin, path string) ([]byte, error
 		return nil, err
 	}
 	if c.TokenFile != "" {
-		token, err := followText(c.TokenFile)
+		token, err := watchSecret(c.TokenFile)
 		if err != nil {
 			return nil, err
 		}

@@ -44,15 +44,15 @@ type Env struct {
 type process struct {
 	Env
 	metrics *prometheus.Registry
-	// operators handles what the admin listener serves to operators only; roles add to it.
-	operators *http.ServeMux
-	life      *lifecycle
-	began     time.Time // of the first stage
-	added     []stage
-	opened    []func() // gives back what was opened
+	// adminMux handles what the admin listener serves to operators only; roles add to it.
+	adminMux *http.ServeMux
+	life     *lifecycle
+	began    time.Time // of the first stage
+	added    []stage
+	opened   []func() // gives back what was opened
 
-	mu    sync.Mutex     // guards below
-	waits []func() error // each says why the process is not ready yet
+	mu       sync.Mutex     // guards below
+	notReady []func() error // each says why the process is not ready yet
 }
 
 // run builds a process and runs it until the context ends, and returns nil then, or until a stage fails. build opens
@@ -78,14 +78,14 @@ func run(ctx context.Context, env Env, build func(ctx context.Context, p *proces
 }
 
 func newProcess(env Env) *process {
-	p := &process{Env: env, metrics: prometheus.NewRegistry(), operators: http.NewServeMux(),
+	p := &process{Env: env, metrics: prometheus.NewRegistry(), adminMux: http.NewServeMux(),
 		life: newLifecycle(env.Logger)}
 	p.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return p
 }
 
-// part is a logger for one part of the process.
-func (p *process) part(name string) *slog.Logger { return p.Logger.With("part", name) }
+// partLogger is a logger for one part of the process.
+func (p *process) partLogger(name string) *slog.Logger { return p.Logger.With("part", name) }
 
 // add notes a stage; start begins it.
 func (p *process) add(name string, run func(context.Context) error) {
@@ -124,13 +124,13 @@ func (p *process) close() {
 func (p *process) readyWhen(why func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.waits = append(p.waits, why)
+	p.notReady = append(p.notReady, why)
 }
 
 // Ready says why the process is not ready yet, nil when it is.
 func (p *process) Ready() error {
 	p.mu.Lock()
-	waits := slices.Clone(p.waits)
+	waits := slices.Clone(p.notReady)
 	p.mu.Unlock()
 	for _, why := range waits {
 		if err := why(); err != nil {
@@ -140,12 +140,12 @@ func (p *process) Ready() error {
 	return nil
 }
 
-// patience is how long pauses are between attempts to reach a server that roles stand on.
-var patience = retry.Policy{First: 100 * time.Millisecond, Max: 10 * time.Second}
+// startRetries is how long pauses are between attempts to reach a server that roles stand on.
+var startRetries = retry.Policy{First: 100 * time.Millisecond, Max: 10 * time.Second}
 
-// patiently calls attempt, which needs a server, until it succeeds or the context ends. The process is not ready
+// untilDone calls attempt, which needs a server, until it succeeds or the context ends. The process is not ready
 // before.
-func (p *process) patiently(ctx context.Context, what string, attempt func() error) error {
+func (p *process) untilDone(ctx context.Context, what string, attempt func() error) error {
 	var failed atomic.Pointer[error]
 	p.readyWhen(func() error {
 		if err := failed.Load(); err != nil {
@@ -155,7 +155,7 @@ func (p *process) patiently(ctx context.Context, what string, attempt func() err
 	})
 	starting := fmt.Errorf("waiting for %s", what)
 	failed.Store(&starting)
-	pauses := patience.Begin()
+	pauses := startRetries.Begin()
 	trouble := retry.Trouble{Log: p.Logger, Failing: "waiting for " + what, Over: what + " answers"}
 	for {
 		err := attempt()

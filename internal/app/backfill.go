@@ -27,8 +27,8 @@ func NewBackfills(account AccountConfig, lasts time.Duration, log *slog.Logger) 
 	return &Backfills{dir, actionsOf(client, "", log), lasts, client.Close}, nil
 }
 
-// Grant returns the id of a new grant for a tenant and a range of event times.
-func (b *Backfills) Grant(ctx context.Context, tenant string, r telemetry.Range) (string, error) {
+// Allow returns the id of a new grant for a tenant and a range of event times.
+func (b *Backfills) Allow(ctx context.Context, tenant string, r telemetry.Range) (string, error) {
 	var granted control.Backfill
 	err := b.actions.Do(ctx, control.Action{Verb: "backfill grant", Tenant: tenant, Detail: map[string]string{
 		"from": instant(r.From), "to": instant(r.To), "for": b.lasts.String(),

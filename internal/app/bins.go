@@ -15,8 +15,8 @@ import (
 	"binnacle/internal/report"
 )
 
-// mostBinDevices bounds the devices that are listed.
-const mostBinDevices = 10_000
+// maxBinDevices bounds the devices that are listed.
+const maxBinDevices = 10_000
 
 // binsPath is where the admin endpoint of a process that ingests tells what it holds.
 const binsPath = "/api/v1/bins"
@@ -49,8 +49,8 @@ func binsRequest(q url.Values) (req ingest.BinsRequest, err error) {
 	}
 	if n := q.Get("devices"); n != "" {
 		req.Devices, err = strconv.Atoi(n)
-		if err != nil || req.Devices < 0 || req.Devices > mostBinDevices {
-			return req, fmt.Errorf("devices=%s: 0 to %d are allowed", n, mostBinDevices)
+		if err != nil || req.Devices < 0 || req.Devices > maxBinDevices {
+			return req, fmt.Errorf("devices=%s: 0 to %d are allowed", n, maxBinDevices)
 		}
 	}
 	return req, nil
@@ -116,7 +116,7 @@ func partitionRows(all []ingest.BinsPartition) [][]string {
 		}
 		rows = append(rows, []string{
 			p.Topic, state, report.Thousands(p.Bins), report.Thousands(p.End), report.Thousands(p.Unread()),
-			report.Thousands(p.Loose()), report.Thousands(p.Unstored()), report.Thousands(p.Floor),
+			report.Thousands(p.Unjournaled()), report.Thousands(p.Unstored()), report.Thousands(p.Floor),
 			report.Thousands(p.Journaled), report.Thousands(p.Replay.Blocks), report.Thousands(p.Replay.Records), takes,
 		})
 	}
@@ -124,7 +124,7 @@ func partitionRows(all []ingest.BinsPartition) [][]string {
 }
 
 // holdingRows is a line for each tenant, or for each device.
-func holdingRows(what string, all []ingest.BinsOf, now time.Time) [][]string {
+func holdingRows(what string, all []ingest.BinsSummary, now time.Time) [][]string {
 	head := []string{what, "devices", "bins", "readings", "values", "memory", "oldest reading", "age", "records behind"}
 	if what == "device" {
 		head[1] = "tenant"

@@ -29,9 +29,9 @@ func TestPrintBins(t *testing.T) {
 				Replay: ingest.Replay{Blocks: 62_000, Records: 10_100, Seconds: 5.4, Without: 4_000_100}},
 			{Topic: "press", Partition: 3, Stream: 1, End: 9, Position: 9, Floor: 9, Journaled: 9, Loading: 17},
 		},
-		Tenants: []ingest.BinsOf{{Tenant: "acme", Devices: 250, Bins: 260, Readings: 4_000_000, Values: 40_000_000,
+		Tenants: []ingest.BinsSummary{{Tenant: "acme", Devices: 250, Bins: 260, Readings: 4_000_000, Values: 40_000_000,
 			Bytes: 64 << 20, From: from, To: from.Add(time.Hour), Behind: 4_000_000}},
-		Devices: []ingest.BinsOf{{Tenant: "acme", Device: "truck-0001", Bins: 1, Readings: 2592, Values: 25_920,
+		Devices: []ingest.BinsSummary{{Tenant: "acme", Device: "truck-0001", Bins: 1, Readings: 2592, Values: 25_920,
 			Bytes: 40_000, From: from, To: from.Add(time.Hour), Behind: 3_999_999}},
 	}
 	var asked []string
@@ -74,7 +74,7 @@ func TestPrintBins(t *testing.T) {
 }
 
 // What goes wrong is said with the process that it goes wrong with.
-func TestPrintBinsFails(t *testing.T) {
+func TestPrintBinsErrors(t *testing.T) {
 	status, body := http.StatusNotFound, ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)

@@ -46,7 +46,7 @@ func Broker(ctx context.Context, cfg BrokerConfig, env Env) error {
 // openBroker opens the embedded Kafka and adds its stage. It answers its clients from now on.
 func (p *process) openBroker(cfg kafkaemu.Config) (*kafkaemu.Broker, error) {
 	cfg = withJournals(cfg)
-	cfg.Logger, cfg.Fatal = p.part("kafka"), p.Fatal
+	cfg.Logger, cfg.Fatal = p.partLogger("kafka"), p.Fatal
 	b, err := kafkaemu.Open(cfg)
 	if err != nil {
 		return nil, err

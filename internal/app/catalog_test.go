@@ -18,7 +18,7 @@ import (
 
 // What a takeover costs in the catalog, with the true adapter and the emulator's charges: its pages are read once, and
 // nothing is written that is not new.
-func TestWhatATakeoverCostsInTheCatalog(t *testing.T) {
+func TestTakeoverCostInCatalog(t *testing.T) {
 	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
@@ -41,7 +41,7 @@ func TestWhatATakeoverCostsInTheCatalog(t *testing.T) {
 		}
 		stores := ingest.Stores{
 			Chunks: client.Chunks(), Directory: dir, Catalog: client.Catalog(), Streams: control.NewStreams(client.Documents()),
-			Letters: noLetters{},
+			DeadLetters: noDeadLetters{},
 		}
 		l := ingest.NewLocal(cfg, stores, worker.Assignment{Stream: 1, Position: int64(life * n)})
 		for i := range n {
@@ -62,4 +62,4 @@ func TestWhatATakeoverCostsInTheCatalog(t *testing.T) {
 	require.Less(t, perDevice[2], 0.02)
 }
 
-type noLetters struct{ ingest.Undertaker }
+type noDeadLetters struct{ ingest.DeadLetterWriter }

@@ -99,8 +99,8 @@ func makeCertificate(file, keyFile string, now time.Time) error {
 	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
 }
 
-// over gives the listener that encrypts l. HTTP/1.1 only: it costs the emulator less than HTTP/2.
-func over(l net.Listener, cert tls.Certificate) net.Listener {
+// encryptHTTP1 gives the listener that encrypts l. HTTP/1.1 only: it costs the emulator less than HTTP/2.
+func encryptHTTP1(l net.Listener, cert tls.Certificate) net.Listener {
 	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"}})
 }

@@ -21,8 +21,8 @@ const checkTimeout = 15 * time.Second
 
 // needs are the topics that a role needs.
 type needs struct {
-	topics            topics.Set
-	letters, journals bool
+	topics                topics.Set
+	deadLetters, journals bool
 }
 
 // check looks whether all is there that a role needs, prints what it finds, a line each, and fails if something is
@@ -70,7 +70,7 @@ func (n needs) check(ctx context.Context, client *kafka.Client,
 	look func(func(ctx context.Context) (string, error))) {
 	bounded, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	l, err := client.Sources(n.topics).Look(bounded)
+	l, err := client.Sources(n.topics).Layout(bounded)
 	if err != nil {
 		l.Faults = []error{err}
 	}
@@ -93,13 +93,13 @@ func (n needs) check(ctx context.Context, client *kafka.Client,
 	for _, name := range l.Names() {
 		there(name)
 	}
-	if n.letters && err == nil {
-		there(n.topics.Letters())
+	if n.deadLetters && err == nil {
+		there(n.topics.DeadLetters())
 	}
 	for _, name := range l.Names() {
 		if n.journals {
 			look(func(ctx context.Context) (string, error) {
-				j := kafka.Journal{Source: client.Topic(name), Topic: client.Topic(kafka.JournalOf(name)), Keep: defaultKeep / 2}
+				j := kafka.Journal{Source: client.Topic(name), Topic: client.Topic(kafka.JournalOf(name)), Keep: defaultJournalKeep / 2}
 				return "journal of topic " + name, j.Check(ctx)
 			})
 		}

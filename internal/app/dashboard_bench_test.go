@@ -28,7 +28,9 @@ func (nobody) Heads(context.Context, store.HeadRequest) ([]store.PartitionHead, 
 	return nil, nil
 }
 
-func (nobody) News(context.Context, string) (store.HeadNews, error) { return store.HeadNews{}, nil }
+func (nobody) CatalogUpdates(context.Context, string) (store.HeadUpdates, error) {
+	return store.HeadUpdates{}, nil
+}
 
 func (nobody) Devices(context.Context, store.ListRequest) ([]store.HeadDevice, error) {
 	return nil, nil

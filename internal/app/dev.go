@@ -31,10 +31,10 @@ type DevConfig struct {
 	Writes   WritesConfig            `kong:"embed,group='Ingest'"`
 	Registry schemaregistry.Config   `kong:"embed,group='Ingest'"`
 	Tenants  control.DirectoryConfig `kong:"embed,group='Ingest'"`
-	Lanes    LanesConfig             `kong:"embed,group='Lanes'"`
+	Lanes    RollupsConfig           `kong:"embed,group='Lanes'"`
 	Fleet    fleet.Config            `kong:"embed,group='Simulated fleet'"`
 	Broker   kafkaemu.Config         `kong:"embed,group='Embedded Kafka'"`
-	Door     EmulatorDoor            `kong:"embed,group='Embedded Cosmos DB'"`
+	Listener EmulatorListener        `kong:"embed,group='Embedded Cosmos DB'"`
 	Emulator cosmosemu.Config        `kong:"embed,group='Embedded Cosmos DB'"`
 }
 
@@ -59,7 +59,7 @@ func (c DevConfig) Validate() error {
 	faults.query(c.Query)
 	faults.access(c.Access)
 	faults.emulator(c.Emulator)
-	return errors.Join(append(faults, c.Lanes.Views.Validate())...)
+	return errors.Join(append(faults, c.Lanes.Maker.Validate())...)
 }
 
 // dev is everything in one process.
@@ -69,9 +69,9 @@ type dev struct {
 	topics    topics.Set
 	broker    *kafkaemu.Broker
 	emulator  *cosmosemu.Server
-	cosmos    door
-	api       door
-	admin     door
+	cosmos    listener
+	api       listener
+	admin     listener
 	announced atomic.Bool // stdout says where everything is
 }
 
@@ -88,7 +88,7 @@ func Dev(ctx context.Context, cfg DevConfig, env Env) error {
 	for _, name := range set.Named() {
 		cfg.Broker.Topics = append(cfg.Broker.Topics, name, kafka.JournalOf(name))
 	}
-	cfg.Broker.Topics = append(cfg.Broker.Topics, set.Letters())
+	cfg.Broker.Topics = append(cfg.Broker.Topics, set.DeadLetters())
 	cfg.Broker.Groups = []string{cfg.Ingest.Group}
 	return run(ctx, env, func(ctx context.Context, p *process) error {
 		d := &dev{process: p, cfg: cfg, topics: set}
@@ -111,7 +111,7 @@ func (d *dev) open(ctx context.Context) (err error) {
 	if d.emulator, err = d.openEmulator(d.cfg.Emulator); err != nil {
 		return err
 	}
-	if d.cosmos, err = d.listen("the embedded Cosmos DB", "--cosmos", d.cfg.Door.Cosmos); err != nil {
+	if d.cosmos, err = d.listen("the embedded Cosmos DB", "--cosmos", d.cfg.Listener.Cosmos); err != nil {
 		return err
 	}
 	d.cosmos.serve(d.cfg.Admin.Hosts.Guard(d.emulator))
@@ -162,16 +162,16 @@ func (d *dev) compose(ctx context.Context) error {
 		return err
 	}
 	err = d.newQuery(queryRole{cfg: d.cfg.Query, access: d.cfg.Access, hosts: d.cfg.Admin.Hosts, account: a,
-		heads: ingester, from: letterBox{in.Kafka, d.topics, in.Decode}, api: d.api})
+		heads: ingester, from: deadLetterSource{in.Kafka, d.topics, in.Decode}, api: d.api})
 	if err != nil {
 		return err
 	}
-	if d.topics.Patterned() && in.UseJournal == "on" { // those of topics that are named are made with the broker
-		d.keepJournals(in.Kafka, d.topics, defaultKeep, journalLooked)
+	if d.topics.HasPatterns() && in.UseJournal == "on" { // those of topics that are named are made with the broker
+		d.keepJournals(in.Kafka, d.topics, defaultJournalKeep, journalCheckEvery)
 	}
 	d.add("ingest", ingester.Run)
 	if d.cfg.Lanes.Lanes {
-		if err := d.viewsOn(d.cfg.Lanes.Views, in.Hold, a); err != nil {
+		if err := d.addRollups(d.cfg.Lanes.Maker, in.Hold, a); err != nil {
 			return err
 		}
 	}
@@ -197,7 +197,7 @@ func (d *dev) announce() {
 	curl := func(path string) string { return fmt.Sprintf("curl -H 'X-Scope-OrgID: %s' '%s%s'", tenant, api, path) }
 	var b strings.Builder
 	fmt.Fprintf(&b, "binnacle dev\n")
-	fmt.Fprintf(&b, "  kafka   %s  topics %s and %s, no login\n", d.broker.Addr(), d.topics, d.topics.Letters())
+	fmt.Fprintf(&b, "  kafka   %s  topics %s and %s, no login\n", d.broker.Addr(), d.topics, d.topics.DeadLetters())
 	fmt.Fprintf(&b, "  cosmos  http://%s/  key %s  page /_emulator\n", d.cosmos.addr(), cosmosemu.Key)
 	fmt.Fprintf(&b, "  page    %s/#tenant=%s\n", api, tenant)
 	fmt.Fprintf(&b, "  api     %s  tenant in the header X-Scope-OrgID\n", api)

@@ -25,8 +25,8 @@ type DoctorConfig struct {
 	JSON    bool       `name:"json" help:"As one JSON object."`
 }
 
-// diagnosis is what a doctor has found.
-type diagnosis struct {
+// doctorReport is what a doctor has found.
+type doctorReport struct {
 	At         time.Time         `json:"at"`
 	Binnacle   string            `json:"binnacle"`
 	Model      string            `json:"model"`
@@ -64,8 +64,8 @@ func Doctor(ctx context.Context, cfg DoctorConfig, env Env) error {
 		return err
 	}
 	defer client.Close()
-	d := diagnosis{At: time.Now().UTC(), Binnacle: ThisVersion().Release, Model: cfg.Model.String()}
-	d.look(ctx, client)
+	d := doctorReport{At: time.Now().UTC(), Binnacle: ThisVersion().Release, Model: cfg.Model.String()}
+	d.runChecks(ctx, client)
 	if cfg.Measure {
 		if !cfg.JSON {
 			fmt.Fprintf(env.Stdout, "A container of 400 RU/s is made, measured and dropped, which costs $%.3f (list price).\n\n",
@@ -81,28 +81,28 @@ func Doctor(ctx context.Context, cfg DoctorConfig, env Env) error {
 			}
 			return err
 		})
-		d.note("measure", d.At, err)
+		d.record("measure", d.At, err)
 	}
 	if err := d.print(cfg, env); err != nil {
 		return err
 	}
-	return d.verdict()
+	return d.problems()
 }
 
-// look makes the checks that change nothing.
-func (d *diagnosis) look(ctx context.Context, client *cosmos.Client) {
+// runChecks makes the checks that change nothing.
+func (d *doctorReport) runChecks(ctx context.Context, client *cosmos.Client) {
 	began := time.Now()
 	names, err := client.Containers().List(ctx)
-	d.note("list containers", began, err)
+	d.record("list containers", began, err)
 	began = time.Now()
 	_, err = control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
-	d.note("read control documents", began, err)
+	d.record("read control documents", began, err)
 	began = time.Now()
 	_, _, err = client.Feed().Changes(ctx, "", began.Add(-time.Minute))
-	d.note("follow the change feed of control", began, err)
+	d.record("follow the change feed of control", began, err)
 	began = time.Now()
 	_, err = client.Catalog().Pages(ctx, "doctor", 0)
-	d.note("query the catalog", began, err)
+	d.record("query the catalog", began, err)
 	slices.Sort(names)
 	for _, name := range names {
 		found := containerFound{Name: name}
@@ -118,12 +118,12 @@ func (d *diagnosis) look(ctx context.Context, client *cosmos.Client) {
 	}
 	for _, base := range store.BaseContainers() {
 		if !slices.Contains(names, base) {
-			d.note("find "+base, time.Now(), fmt.Errorf("there is none: binnacle provision makes it"))
+			d.record("find "+base, time.Now(), fmt.Errorf("there is none: binnacle provision makes it"))
 		}
 	}
 }
 
-func (d *diagnosis) note(what string, began time.Time, err error) {
+func (d *doctorReport) record(what string, began time.Time, err error) {
 	f := finding{What: what, Took: time.Since(began)}
 	if err != nil {
 		f.Wrong = err.Error()
@@ -134,8 +134,8 @@ func (d *diagnosis) note(what string, began time.Time, err error) {
 // maxSkew is how far the service's clock may be from this one: epochs, tokens and signatures go by both.
 const maxSkew = 5 * time.Second
 
-// verdict fails if something is wrong.
-func (d *diagnosis) verdict() error {
+// problems fails if something is wrong.
+func (d *doctorReport) problems() error {
 	wrong := 0
 	for _, f := range d.Checks {
 		if f.Wrong != "" {
@@ -156,7 +156,7 @@ func (d *diagnosis) verdict() error {
 	return nil
 }
 
-func (d *diagnosis) print(cfg DoctorConfig, env Env) error {
+func (d *doctorReport) print(cfg DoctorConfig, env Env) error {
 	if cfg.JSON {
 		return json.NewEncoder(env.Stdout).Encode(d)
 	}

@@ -12,14 +12,14 @@ import (
 	"binnacle/internal/cosmosemu"
 )
 
-// EmulatorDoor is where the embedded Cosmos DB is reached.
-type EmulatorDoor struct {
+// EmulatorListener is where the embedded Cosmos DB is reached.
+type EmulatorListener struct {
 	Cosmos string `help:"Address to serve Cosmos DB on. Port 0 takes a free one." default:"127.0.0.1:8081"`
 }
 
 // EmulatorConfig is what `binnacle emulator` runs with.
 type EmulatorConfig struct {
-	Door          EmulatorDoor     `kong:"embed"`
+	Listener      EmulatorListener `kong:"embed"`
 	CosmosCompute string           `help:"Address of a second listener. It takes every item id in a path, as the service's compute gateway does; --cosmos has the rules of its routing gateway." placeholder:"ADDRESS"`
 	TLS           TLS              `kong:"embed"`
 	Hosts         TrustedHosts     `kong:"embed"`
@@ -64,7 +64,7 @@ func Emulator(ctx context.Context, cfg EmulatorConfig, env Env) error {
 		for _, gateway := range []struct {
 			name, flag, addr string
 			handler          http.Handler
-		}{{"endpoint", "--cosmos", cfg.Door.Cosmos, s.RoutingGateway()},
+		}{{"endpoint", "--cosmos", cfg.Listener.Cosmos, s.RoutingGateway()},
 			{"compute", "--cosmos-compute", cfg.CosmosCompute, s.ComputeGateway()}} {
 			if gateway.addr == "" {
 				continue
@@ -90,7 +90,7 @@ func Emulator(ctx context.Context, cfg EmulatorConfig, env Env) error {
 
 // openEmulator opens the embedded Cosmos DB and adds its stage. Its transport answers from now on.
 func (p *process) openEmulator(cfg cosmosemu.Config) (*cosmosemu.Server, error) {
-	cfg.Logger, cfg.Fatal = p.part("cosmos"), p.Fatal
+	cfg.Logger, cfg.Fatal = p.partLogger("cosmos"), p.Fatal
 	s, err := cosmosemu.Open(cfg)
 	if err != nil {
 		return nil, err

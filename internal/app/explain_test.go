@@ -13,7 +13,7 @@ import (
 )
 
 // What is explained is asked as it is given, PromQL or a path, with the tenant and the credential.
-func TestExplainAsks(t *testing.T) {
+func TestExplainRequest(t *testing.T) {
 	var asked *http.Request
 	status, body := 200, `{"seconds":0.0123,"reads":[{"metrics":["velocity"],"from":"A","to":"B","how":"2 prefix queries",
 		"estimated":{"request_units":5,"documents":0,"scans":2,"guessed":true},

@@ -64,7 +64,7 @@ var kafkaCalls = map[int16]string{
 // Every call of an ingester to the store fails in every way, done and not done, more than once; the ingester is
 // stopped in the middle of it, another one goes on, and meets the same. What was published is what is answered, the
 // statistics too.
-func TestEveryCallToTheStoreFailsInEveryWay(t *testing.T) {
+func TestEveryStoreCallFails(t *testing.T) {
 	t.Parallel()
 	for _, call := range calls {
 		for name, failure := range storeFailures {
@@ -86,7 +86,7 @@ func TestEveryCallToTheStoreFailsInEveryWay(t *testing.T) {
 }
 
 // Every kind of request to Kafka loses its connection, before it was sent and after it was answered.
-func TestEveryCallToKafkaLosesItsConnection(t *testing.T) {
+func TestEveryKafkaCallLosesConnection(t *testing.T) {
 	t.Parallel()
 	for key, name := range kafkaCalls {
 		for _, applied := range []bool{false, true} {
@@ -104,7 +104,7 @@ func TestEveryCallToKafkaLosesItsConnection(t *testing.T) {
 }
 
 // Many calls fail in many ways at the same time, by a seed.
-func TestCallsFailAtRandom(t *testing.T) {
+func TestRandomStoreAndKafkaFailures(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -152,8 +152,8 @@ type crossing struct {
 
 func newCrossing(t *testing.T) *crossing {
 	c := &crossing{system: newSystem(t), want: map[point]float64{}}
-	id, page, err := catalog.Encode(catalog.Page{Told: 1, Entries: []catalog.Entry{
-		{Device: "d0", First: 1, Tags: []catalog.Tag{{Name: "site", Value: "hall", Told: 1}}}}})
+	id, page, err := catalog.Encode(catalog.Page{Updated: 1, Entries: []catalog.Entry{
+		{Device: "d0", First: 1, Tags: []catalog.Tag{{Name: "site", Value: "hall", Updated: 1}}}}})
 	require.NoError(t, err)
 	require.NoError(t, c.client().Catalog().Create(t.Context(), "acme", id, page))
 	return c
@@ -181,7 +181,7 @@ func (c *crossing) run(hit func() bool) {
 	require.Equal(t, c.want, p.answer(t))
 	c.statistics(p)
 	c.listed()
-	require.GreaterOrEqual(t, c.letters(), int64(1))
+	require.GreaterOrEqual(t, c.deadLetters(), int64(1))
 }
 
 // hasty is an ingester that has not much time for anything, nor for its end.
@@ -213,19 +213,19 @@ func (c *crossing) listed() {
 		e := catalog.Entry{Device: at.device, First: at.time, Last: at.time,
 			Metrics: []catalog.Metric{{Name: "v", Kind: telemetry.Float}}}
 		if at.device == "d0" {
-			e.Tags = []catalog.Tag{{Name: "site", Value: "hall", Told: 1}}
+			e.Tags = []catalog.Tag{{Name: "site", Value: "hall", Updated: 1}}
 		}
 		if have, ok := want[at.device]; ok {
 			e.Merge(have)
 		}
 		want[at.device] = e
 	}
-	known, err := control.NewDevices(control.DevicesConfig{Catalog: c.client().Catalog()}).
-		Copy(context.Background(), "acme", time.Time{})
+	known, err := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: c.client().Catalog()}).
+		Get(context.Background(), "acme", time.Time{})
 	require.NoError(c.t, err)
 	got := map[string]catalog.Entry{}
 	known.Use(func(x *catalog.Index) {
-		for e := range x.Select(nil, 0, x.Blocks()).All {
+		for e := range x.Select(nil, 0, x.Blocks()).Each {
 			got[e.Device] = e
 		}
 	})
@@ -259,8 +259,8 @@ func (c *crossing) statistics(p *process) {
 	require.Equal(c.t, want, got)
 }
 
-// letters is how many dead letters there are.
-func (c *crossing) letters() (n int64) {
+// deadLetters is how many dead letters there are.
+func (c *crossing) deadLetters() (n int64) {
 	cluster, err := kafka.New(kafka.Config{Brokers: []string{c.broker.Addr()}})
 	require.NoError(c.t, err)
 	defer cluster.Close()

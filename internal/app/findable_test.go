@@ -117,7 +117,7 @@ func newFindable(t *testing.T) *findable {
 	f.in, err = ingest.New(ingest.Config{Config: worker.Config{Topic: app.Topic, Register: true}, Kafka: of,
 		DeadLetters: app.DeadLetters, UseJournal: "off", Logger: slog.New(slog.DiscardHandler)}, ingest.Stores{
 		Chunks: f.client.Chunks(), Directory: directory{dir, f.client.Containers()}, Catalog: f.client.Catalog(),
-		Streams: control.NewStreams(f.client.Documents()), Letters: ingest.NewTopicUndertaker(of.Topic(app.DeadLetters)),
+		Streams: control.NewStreams(f.client.Documents()), DeadLetters: ingest.NewTopicDeadLetterWriter(of.Topic(app.DeadLetters)),
 	})
 	require.NoError(t, err)
 	heads, err := wire.listen("tcp", "127.0.0.1:7072")
@@ -161,7 +161,7 @@ func (f *findable) directory(account *cosmos.Client) *control.Directory {
 func (f *findable) querier(name string, account *cosmos.Client, dir *control.Directory, heads store.Heads,
 	cluster *kafka.Client) {
 	q, err := query.New(query.Config{Reader: account.Chunks(), Heads: heads, Log: cluster.Topic(app.Topic),
-		Directory: dir, Catalog: account.Catalog(), Lanes: account.Views()})
+		Directory: dir, Catalog: account.Catalog(), Rollups: account.Rollups()})
 	require.NoError(f.t, err)
 	native, err := httpapi.New(httpapi.Config{Querier: q})
 	require.NoError(f.t, err)
@@ -242,8 +242,8 @@ func (f *findable) lacking(device, fleet string) (out []string) {
 	return out
 }
 
-func (f *findable) news() store.HeadNews {
-	news, err := f.in.News(f.t.Context(), "acme")
+func (f *findable) news() store.HeadUpdates {
+	news, err := f.in.CatalogUpdates(f.t.Context(), "acme")
 	require.NoError(f.t, err)
 	return news
 }

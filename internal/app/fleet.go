@@ -37,7 +37,7 @@ func Fleet(ctx context.Context, cfg FleetConfig, env Env) error {
 }
 
 func (p *process) addFleet(cfg fleet.Config) {
-	cfg.Logger = p.part("fleet")
+	cfg.Logger = p.partLogger("fleet")
 	p.add("fleet", fleet.New(cfg).Run)
 }
 

@@ -10,8 +10,8 @@ import (
 	"binnacle/internal/store"
 )
 
-// HeadsDoor is where an ingester shows queriers what it holds.
-type HeadsDoor struct {
+// HeadsListener is where an ingester shows queriers what it holds.
+type HeadsListener struct {
 	Listen string `name:"heads-listen" help:"Address at which queriers read what is in memory. Only they should reach it." default:"127.0.0.1:7072"`
 
 	HeadsTrust `kong:"embed"`
@@ -48,7 +48,7 @@ func (t HeadsTrust) secret() (func() string, error) {
 	if t.SecretFile == "" {
 		return nil, nil
 	}
-	f, err := followText(t.SecretFile)
+	f, err := watchSecret(t.SecretFile)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (t HeadsTrust) tls() (*tls.Config, error) {
 	if !t.encrypted() {
 		return nil, nil
 	}
-	pair, err := followPair(t.Cert, t.Key)
+	pair, err := watchKeyPair(t.Cert, t.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -77,30 +77,30 @@ func (t HeadsTrust) tls() (*tls.Config, error) {
 }
 
 // openHeads takes the address at which queriers read the heads, and refuses one that everybody reaches who comes by.
-func (p *process) openHeads(cfg HeadsDoor) (door, error) {
+func (p *process) openHeads(cfg HeadsListener) (listener, error) {
 	d, err := p.listen("heads", "--heads-listen", cfg.Listen)
 	if err != nil {
-		return door{}, err
+		return listener{}, err
 	}
 	if !d.loopback() && cfg.SecretFile == "" && !cfg.encrypted() {
-		return door{}, errors.New("--heads-listen " + cfg.Listen +
+		return listener{}, errors.New("--heads-listen " + cfg.Listen +
 			" is reached from other machines: it needs --heads-secret-file or --heads-tls-cert, " +
 			"for whoever asks there sees all tenants' readings")
 	}
 	encryption, err := cfg.tls()
 	if err != nil {
-		return door{}, err
+		return listener{}, err
 	}
 	return d.encryptAs(encryption), nil
 }
 
 // serveHeads serves heads at a door.
-func (p *process) serveHeads(cfg HeadsDoor, heads store.Heads, at door) error {
+func (p *process) serveHeads(cfg HeadsListener, heads store.Heads, at listener) error {
 	secret, err := cfg.secret()
 	if err != nil {
 		return err
 	}
-	at.serve(headhttp.Handler(headhttp.HandlerConfig{Heads: heads, Secret: secret, Logger: p.part("heads")}))
+	at.serve(headhttp.Handler(headhttp.HandlerConfig{Heads: heads, Secret: secret, Logger: p.partLogger("heads")}))
 	return nil
 }
 

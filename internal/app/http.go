@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// door is an address that is taken, and what is served there.
-type door struct {
+// listener is an address that is taken, and what is served there.
+type listener struct {
 	p    *process
 	name string
 	l    net.Listener
 }
 
 // listen takes the TCP address that a flag sets; port 0 takes a free one.
-func (p *process) listen(name, flag, addr string) (door, error) {
+func (p *process) listen(name, flag, addr string) (listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return door{}, fmt.Errorf("listen on %s %s: %w", flag, addr, cause(err))
+		return listener{}, fmt.Errorf("listen on %s %s: %w", flag, addr, innermostCause(err))
 	}
 	p.onClose(name, func() error {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) { // serve closes it, if it came to that
@@ -31,11 +31,11 @@ func (p *process) listen(name, flag, addr string) (door, error) {
 		}
 		return nil
 	})
-	return door{p, name, l}, nil
+	return listener{p, name, l}, nil
 }
 
 // addr is an address of this machine at which the door is reached: the unspecified one is none to connect to.
-func (d door) addr() string {
+func (d listener) addr() string {
 	if at, ok := d.l.Addr().(*net.TCPAddr); ok && at.IP.IsUnspecified() {
 		return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
 	}
@@ -43,15 +43,15 @@ func (d door) addr() string {
 }
 
 // encrypt is the door with TLS; without a certificate it stays as it is.
-func (d door) encrypt(cert *tls.Certificate) door {
+func (d listener) encrypt(cert *tls.Certificate) listener {
 	if cert != nil {
-		d.l = over(d.l, *cert)
+		d.l = encryptHTTP1(d.l, *cert)
 	}
 	return d
 }
 
 // encryptAs is the door with TLS as a config has it; nil leaves it as it is.
-func (d door) encryptAs(cfg *tls.Config) door {
+func (d listener) encryptAs(cfg *tls.Config) listener {
 	if cfg != nil {
 		d.l = tls.NewListener(d.l, cfg)
 	}
@@ -59,16 +59,16 @@ func (d door) encryptAs(cfg *tls.Config) door {
 }
 
 // loopback reports whether only this machine reaches the door.
-func (d door) loopback() bool {
+func (d listener) loopback() bool {
 	at, ok := d.l.Addr().(*net.TCPAddr)
 	return ok && at.IP.IsLoopback()
 }
 
 // serve adds the stage that answers requests.
-func (d door) serve(h http.Handler) { d.p.add(d.name, serve(d.l, h)) }
+func (d listener) serve(h http.Handler) { d.p.add(d.name, serve(d.l, h)) }
 
-// cause returns the innermost reason of a network error: the caller names what was attempted, and the address.
-func cause(err error) error {
+// innermostCause returns the innermost reason of a network error: the caller names what was attempted, and the address.
+func innermostCause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
 		err = op.Err

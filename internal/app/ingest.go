@@ -82,17 +82,17 @@ func (p *process) newIngest(r ingestRole) (*ingest.Ingester, error) {
 	if err != nil {
 		return nil, err
 	}
-	var letters ingest.Undertaker = ingest.NewTopicUndertaker(cfg.Kafka.Topic(set.Letters()))
+	var letters ingest.DeadLetterWriter = ingest.NewTopicDeadLetterWriter(cfg.Kafka.Topic(set.DeadLetters()))
 	if r.refusals != nil {
-		r.refusals.Undertaker = letters
+		r.refusals.DeadLetterWriter = letters
 		letters = r.refusals
 		p.add("refusals", r.refusals.Run)
 	}
-	cfg.Logger, cfg.Registerer = p.part("ingest"), p.metrics
+	cfg.Logger, cfg.Registerer = p.partLogger("ingest"), p.metrics
 	stores := ingest.Stores{
 		Chunks:    a.client.Chunks().At(cosmos.Priority{LowAfter: r.writes.LowAfter}),
 		Directory: r.directory, Catalog: a.client.Catalog(),
-		Streams: control.NewStreams(a.client.Documents()), Letters: letters,
+		Streams: control.NewStreams(a.client.Documents()), DeadLetters: letters,
 	}
 	if registry.URL != "" {
 		schemas, err := schemaregistry.New(registry)
@@ -105,8 +105,8 @@ func (p *process) newIngest(r ingestRole) (*ingest.Ingester, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.operators.Handle("GET "+binsPath, serveBins(in))
-	p.operators.Handle("GET "+limitsPath, serveLimits(in))
+	p.adminMux.Handle("GET "+binsPath, serveBins(in))
+	p.adminMux.Handle("GET "+limitsPath, serveLimits(in))
 	p.readyWhen(func() error {
 		switch left := in.Loading(); {
 		case left > 0:

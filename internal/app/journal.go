@@ -38,13 +38,13 @@ func (f *faults) journal(c JournalConfig) {
 // How `binnacle serve` keeps the journals of its own topics: for the longest wait of a reading, a day and the hold,
 // and an outage as long as that.
 const (
-	defaultKeep   = 72 * time.Hour
-	journalLooked = 15 * time.Second // a topic that is found by its pattern has none yet
+	defaultJournalKeep = 72 * time.Hour
+	journalCheckEvery  = 15 * time.Second // a topic that is found by its pattern has none yet
 )
 
 // keepJournals adds the stage that looks after the journals of topics.
 func (p *process) keepJournals(c *kafka.Client, set topics.Set, keep, every time.Duration) {
-	all, log := kafka.Journals{Sources: c.Sources(set), Keep: keep}, p.part("journal")
+	all, log := kafka.Journals{Sources: c.Sources(set), Keep: keep}, p.partLogger("journal")
 	p.add("journal", func(ctx context.Context) error { return provision.KeepJournal(ctx, all, every, log) })
 }
 
@@ -88,7 +88,7 @@ func journalOnce(ctx context.Context, c JournalConfig, dry bool, env Env) error 
 		return err
 	}
 	defer cluster.Close()
-	all, err := kafka.Journals{Sources: cluster.Sources(set), Keep: c.Keep}.Look(ctx)
+	all, err := kafka.Journals{Sources: cluster.Sources(set), Keep: c.Keep}.All(ctx)
 	faults := []error{err}
 	for _, j := range all {
 		faults = append(faults, oneJournal(ctx, j, dry, env))

@@ -44,12 +44,12 @@ func PrintLimits(ctx context.Context, cfg LimitsConfig, env Env) error {
 // printLimits writes what one process has found over limits as tables.
 func printLimits(w io.Writer, admin string, l ingest.Limits) error {
 	fmt.Fprintf(w, "%s\n", admin)
-	if len(l.Passed) == 0 && len(l.Waiting) == 0 {
+	if len(l.Exceeded) == 0 && len(l.Deferred) == 0 {
 		_, err := fmt.Fprintln(w, "\n  no limit was passed")
 		return err
 	}
 	rows := [][]string{{"waits in Kafka: tenant", "device", "limit", "topic", "partition", "offset", "since", "for"}}
-	for _, x := range l.Waiting {
+	for _, x := range l.Deferred {
 		device := x.Device
 		if device == "" {
 			device = "(all)"
@@ -65,9 +65,9 @@ func printLimits(w io.Writer, admin string, l ingest.Limits) error {
 		}
 	}
 	rows = [][]string{{"passed: tenant", "limit", "delayed", "refused", "last", "most by"}}
-	for _, x := range l.Passed {
+	for _, x := range l.Exceeded {
 		most := ""
-		for _, c := range x.Culprits[:min(3, len(x.Culprits))] {
+		for _, c := range x.TopDevices[:min(3, len(x.TopDevices))] {
 			if most != "" {
 				most += ", "
 			}

@@ -72,7 +72,7 @@ func newPaced(t *testing.T) *paced {
 		Logger: slog.New(slog.DiscardHandler),
 	}, ingest.Stores{
 		Chunks: client.Chunks(), Directory: dir, Catalog: client.Catalog(),
-		Streams: control.NewStreams(client.Documents()), Letters: noLetters{},
+		Streams: control.NewStreams(client.Documents()), DeadLetters: noDeadLetters{},
 	}, worker.Assignment{Stream: 1})
 	return p
 }
@@ -129,7 +129,7 @@ func (p *paced) until(end time.Time) {
 				under = append(under, a)
 				continue
 			}
-			if c, ok := a.job.(*worker.Create); ok && c.Ended().Fault == worker.None {
+			if c, ok := a.job.(*worker.Create); ok && c.Outcome().Fault == worker.None {
 				p.stored[c.Key.Device]++
 			}
 			p.local.Done(a.job, p.now)
@@ -154,7 +154,7 @@ func later(a, b time.Time) time.Time {
 
 // One tenant's devices flood one physical partition for a while: what goes to the others goes as if that weren't
 // there, the flooded one is used to the full, and the service is not asked in vain.
-func TestAHotRangeHoldsBackNobodyElse(t *testing.T) {
+func TestHotPartitionDelaysNoOther(t *testing.T) {
 	const warm, seconds = 5, 20 // at first all chains are looked up and all devices noted
 	run := func(flood int) (cold int, hot, refused float64) {
 		p := newPaced(t)

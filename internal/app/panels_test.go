@@ -24,9 +24,9 @@ import (
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/cosmosemu"
+	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/internal/views"
 	"binnacle/query"
 	"binnacle/query/prom"
 	"binnacle/sharding"
@@ -96,14 +96,14 @@ func newPanels(t *testing.T, devices, days int, of reported) *panels {
 	p.tenant, _ = view.Tenant("acme")
 	for m := p.first.Month(); m <= p.day.Month(); m++ {
 		container := sharding.Container("", m)
-		for _, name := range []string{container, sharding.ViewsContainer(container)} {
+		for _, name := range []string{container, sharding.RollupsContainer(container)} {
 			require.NoError(t, p.client.Containers().Create(t.Context(), name, store.Throughput{RUs: 400}))
 		}
 		require.NoError(t, p.directory.AskMonth(t.Context(), container))
 	}
 	var said []catalog.Entry
 	for d := range devices {
-		e := controltest.Said(deviceOf(d), p.tags(d), p.names...)
+		e := controltest.Entry(deviceOf(d), p.tags(d), p.names...)
 		e.First, e.Last = p.first.Start(), p.day.End()-1
 		said = append(said, e)
 	}
@@ -172,7 +172,7 @@ func (p *panels) fill(t *testing.T, from, to telemetry.Day, interval time.Durati
 
 // seal makes lanes of days.
 func (p *panels) seal(t *testing.T, from, to telemetry.Day) (rus float64, bytes int) {
-	w, err := views.New(views.Config{Chunks: p.client.Chunks(), Views: p.client.Views(), Hold: time.Minute,
+	w, err := rollups.New(rollups.Config{Chunks: p.client.Chunks(), Rollups: p.client.Rollups(), Hold: time.Minute,
 		Tenants: func() []control.Tenant { return []control.Tenant{p.tenant} }, Now: func() time.Time { return p.now },
 		Sleep: func(context.Context, time.Duration) error { return nil }})
 	require.NoError(t, err)
@@ -194,7 +194,7 @@ func (p *panels) server(t *testing.T, lanes bool) *httptest.Server {
 		Now: func() time.Time { return p.now }, MemoryBytes: 1 << 30, TotalMemoryBytes: 2 << 30, CacheBytes: 1 << 30,
 		MaxRUs: 1e7}
 	if lanes {
-		cfg.Lanes = p.client.Views()
+		cfg.Rollups = p.client.Rollups()
 	}
 	q, err := query.New(cfg)
 	require.NoError(t, err)

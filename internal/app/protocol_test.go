@@ -15,7 +15,7 @@ import (
 )
 
 // One reading crosses the road, and a late one of another month too.
-func TestAReadingCrosses(t *testing.T) {
+func TestReadingFromKafkaToQuery(t *testing.T) {
 	s := newSystem(t)
 	p := s.process(nil)
 	s.publish(reading("d0", noon(), 1.5), reading("d0", noon()-90*86_400_000, 2.5))
@@ -27,7 +27,7 @@ func TestAReadingCrosses(t *testing.T) {
 
 // Two workers own every partition at the same time, each in the belief that it is alone: as two consumer groups over
 // one stream. Chunks of one chain come from both, and every reading is answered once.
-func TestTwoWorkersThatBothOwnAPartition(t *testing.T) {
+func TestTwoWorkersOwnOnePartition(t *testing.T) {
 	s := newSystem(t)
 	a := s.process(nil)
 	b := s.process(func(c *ingest.Config) { c.Group = "zombie"; c.Hold = 200 * time.Millisecond })
@@ -48,7 +48,7 @@ func TestTwoWorkersThatBothOwnAPartition(t *testing.T) {
 
 // The answer to every kind of request is lost now and then, after it was served or before: the same is asked again,
 // and nothing is stored twice or lost.
-func TestAnswersThatAreLost(t *testing.T) {
+func TestLostResponses(t *testing.T) {
 	s := newSystem(t)
 	var n atomic.Int64
 	spoil := func(when int64) func(*http.Request) error {
@@ -74,7 +74,7 @@ func TestAnswersThatAreLost(t *testing.T) {
 // The broker's data directory is deleted while the store's is kept, and the new log gets more records than the old
 // one had, for the same devices and days, before the first cut: offsets that the store has seen mean other readings
 // now.
-func TestABrokerThatForgot(t *testing.T) {
+func TestBrokerLostItsLog(t *testing.T) {
 	s := newSystem(t)
 	p := s.process(nil)
 	messages, want := devices(4, 20, noon())
@@ -94,7 +94,7 @@ func TestABrokerThatForgot(t *testing.T) {
 }
 
 // The topic is deleted and made anew in the same cluster, and soon reaches further than before.
-func TestATopicMadeAnew(t *testing.T) {
+func TestTopicRecreated(t *testing.T) {
 	for _, running := range []bool{false, true} {
 		t.Run(fmt.Sprintf("ingester running: %v", running), func(t *testing.T) {
 			s := newSystem(t)

@@ -41,7 +41,7 @@ type PolicyConfig struct {
 
 func (c PolicyConfig) policy() provision.Policy {
 	p := provision.DefaultPolicy()
-	p.HotRUs, p.WarmRUs, p.ColdRUs, p.ViewsRUs = c.HotRUs, c.WarmRUs, c.ColdRUs, c.ViewsRUs
+	p.HotRUs, p.WarmRUs, p.ColdRUs, p.RollupsRUs = c.HotRUs, c.WarmRUs, c.ColdRUs, c.ViewsRUs
 	return p
 }
 
@@ -184,19 +184,19 @@ func missingBase(steps []provision.Step) (missing []provision.Step) {
 	return missing
 }
 
-// devViewsRUs is the throughput of the containers of lanes in one process with everything else.
-const devViewsRUs = 4000
+// devRollupsRUs is the throughput of the containers of lanes in one process with everything else.
+const devRollupsRUs = 4000
 
 // provisionFor adds the stage that makes containers for the ingest of this process. It returns the directory as ingest
 // is to use it: what ingest asks for is made at once.
 func (p *process) provisionFor(a account) (ingest.Directory, error) {
 	policy := provision.DevPolicy()
-	policy.ViewsRUs = devViewsRUs
+	policy.RollupsRUs = devRollupsRUs
 	containers, err := provision.New(provision.Config{
 		Containers: a.client.Containers(), Directory: a.directory, Policy: policy,
 		Poll:   30 * time.Second, // who asks is in this process, and wakes it
-		Logger: p.part("provision"), Registerer: p.metrics,
-		Actions: actionsOf(a.client, "provision", p.part("provision")),
+		Logger: p.partLogger("provision"), Registerer: p.metrics,
+		Actions: actionsOf(a.client, "provision", p.partLogger("provision")),
 	})
 	if err != nil {
 		return nil, err
@@ -214,13 +214,13 @@ func (p *process) provisionAlways(
 	if err != nil {
 		return nil, err
 	}
-	if err := p.patiently(ctx, "the account", func() error { return containers.EnsureBase(ctx) }); err != nil {
+	if err := p.untilDone(ctx, "the account", func() error { return containers.EnsureBase(ctx) }); err != nil {
 		return nil, err
 	}
 	directory := control.NewDirectory(control.DirectoryConfig{Documents: c.Documents(), Feed: c.Feed(), Logger: p.Logger})
 	made, err := provision.New(provision.Config{
 		Containers: containers, Policy: cfg.Policy.policy(), Every: cfg.Every,
-		Logger: p.part("provision"), Registerer: p.metrics, Actions: actionsOf(c, "provision", p.part("provision")),
+		Logger: p.partLogger("provision"), Registerer: p.metrics, Actions: actionsOf(c, "provision", p.partLogger("provision")),
 		Directory: directory,
 	})
 	if err != nil {
@@ -233,8 +233,8 @@ func (p *process) provisionAlways(
 
 // keepCatalogs adds the stage that merges the pages of catalogs.
 func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
-	p.add("catalogs", provision.NewKeeper(provision.KeeperConfig{
-		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.part("catalogs"),
+	p.add("catalogs", provision.NewCatalogMerger(provision.CatalogMergerConfig{
+		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("catalogs"),
 		Tenants: func(ctx context.Context) ([]string, error) {
 			view, err := directory.Refresh(ctx)
 			if err != nil {

@@ -40,7 +40,7 @@ func (f *faults) query(c QueryConfig) {
 }
 
 // url is where the API is reached.
-func (c QueryConfig) url(at door) string {
+func (c QueryConfig) url(at listener) string {
 	if c.Cert != "" {
 		return "https://" + at.addr()
 	}
@@ -48,14 +48,14 @@ func (c QueryConfig) url(at door) string {
 }
 
 // openAPI takes the address of the API.
-func (p *process) openAPI(cfg QueryConfig) (door, error) {
+func (p *process) openAPI(cfg QueryConfig) (listener, error) {
 	d, err := p.listen("the query API", "--api", cfg.API)
 	if err != nil || cfg.Cert == "" {
 		return d, err
 	}
-	pair, err := followPair(cfg.Cert, cfg.Key)
+	pair, err := watchKeyPair(cfg.Cert, cfg.Key)
 	if err != nil {
-		return door{}, err
+		return listener{}, err
 	}
 	return d.encryptAs(&tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
@@ -70,8 +70,8 @@ func (f *faults) promql(c prom.Config) {
 	f.check(c.MemoryBytes > 0, "--promql-memory-mb %d is not above 0", c.MemoryBytes>>20)
 }
 
-// letterBox is where readings come from, and where those go that are refused.
-type letterBox struct {
+// deadLetterSource is where readings come from, and where those go that are refused.
+type deadLetterSource struct {
 	cluster  *kafka.Client
 	topics   topics.Set
 	messages decode.Options // how ingesters read messages
@@ -84,8 +84,8 @@ type queryRole struct {
 	hosts   TrustedHosts
 	account account
 	heads   store.Heads
-	from    letterBox
-	api     door
+	from    deadLetterSource
+	api     listener
 }
 
 // newQuery builds the role that answers queries from heads and the account, and serves it.
@@ -99,25 +99,25 @@ func (p *process) newQuery(r queryRole) error {
 	at := cosmos.Priority{Low: cfg.Priority == "low"}
 	asks.Reader, asks.Heads, asks.Log = a.client.Chunks().At(at), r.heads,
 		from.cluster.Sources(from.topics)
-	asks.Lanes = a.client.Views()
+	asks.Rollups = a.client.Rollups()
 	asks.Directory, asks.Catalog = a.directory, a.client.CatalogAt(at)
-	asks.Registerer, asks.Logger = p.metrics, p.part("query")
+	asks.Registerer, asks.Logger = p.metrics, p.partLogger("query")
 	q, err := query.New(asks)
 	if err != nil {
 		return err
 	}
 	p.add("uses", func(ctx context.Context) error { return q.TellUses(ctx, a.client.Uses()) })
-	refused := rejected.New(rejected.Config{Letters: from.cluster.Topic(from.topics.Letters()), Topics: from.topics,
-		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.part("rejected")})
+	refused := rejected.New(rejected.Config{DeadLetters: from.cluster.Topic(from.topics.DeadLetters()), Topics: from.topics,
+		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.partLogger("rejected")})
 	p.add("rejected", refused.Run)
-	p.operators.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))
+	p.adminMux.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))
 	h, err := httpapi.New(httpapi.Config{Querier: q, Rejected: refused, Gate: gate,
-		Sequence: from.messages.Sequence, Logger: p.part("api")})
+		Sequence: from.messages.Sequence, Logger: p.partLogger("api")})
 	if err != nil {
 		return err
 	}
 	promql := cfg.Prom
-	promql.Querier, promql.Gate, promql.Logger = q, gate, p.part("promql")
+	promql.Querier, promql.Gate, promql.Logger = q, gate, p.partLogger("promql")
 	ph, err := prom.New(promql)
 	if err != nil {
 		return err

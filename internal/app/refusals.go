@@ -21,7 +21,7 @@ const refusalsEvery = 10 * time.Second
 // Refusals logs that messages are refused, for somebody who tries what `binnacle dev` accepts. It wraps the writer of
 // dead letters.
 type Refusals struct {
-	ingest.Undertaker
+	ingest.DeadLetterWriter
 
 	Log *slog.Logger
 	See string // how to see the refused messages
@@ -31,9 +31,9 @@ type Refusals struct {
 	last    decode.Bad
 }
 
-// Bury implements ingest.Undertaker.
-func (r *Refusals) Bury(ctx context.Context, letters []worker.DeadLetter) error {
-	err := r.Undertaker.Bury(ctx, letters)
+// Publish implements ingest.DeadLetterWriter.
+func (r *Refusals) Publish(ctx context.Context, letters []worker.DeadLetter) error {
+	err := r.DeadLetterWriter.Publish(ctx, letters)
 	if err == nil && len(letters) > 0 {
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -18,13 +18,13 @@ import (
 
 type publisher struct{ err error }
 
-func (p publisher) Bury(context.Context, []worker.DeadLetter) error { return p.err }
+func (p publisher) Publish(context.Context, []worker.DeadLetter) error { return p.err }
 
 func TestRefusedMessagesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
 		ctx, stop := context.WithCancel(t.Context())
-		r := &app.Refusals{Undertaker: publisher{}, Log: slog.New(slog.NewTextHandler(&out, nil)), See: "curl rejected"}
+		r := &app.Refusals{DeadLetterWriter: publisher{}, Log: slog.New(slog.NewTextHandler(&out, nil)), See: "curl rejected"}
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx) }()
 		refuse := func(n int, reason decode.Reason, detail string) {
@@ -32,7 +32,7 @@ func TestRefusedMessagesAreLogged(t *testing.T) {
 			for i := range letters {
 				letters[i].Bad = decode.Bad{Reason: reason, Detail: detail}
 			}
-			require.NoError(t, r.Bury(ctx, letters))
+			require.NoError(t, r.Publish(ctx, letters))
 		}
 		refuse(2, decode.Time, "ts -5 is not a time")
 		time.Sleep(1500 * time.Millisecond)
@@ -48,8 +48,8 @@ func TestRefusedMessagesAreLogged(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		require.Equal(t, 2, strings.Count(out.String(), "\n"))
 		require.Contains(t, out.String(), `reasons="device 50, time 5" last="ts -6 is not a time"`)
-		r.Undertaker = publisher{errors.New("not published")}
-		require.Error(t, r.Bury(ctx, make([]worker.DeadLetter, 1)))
+		r.DeadLetterWriter = publisher{errors.New("not published")}
+		require.Error(t, r.Publish(ctx, make([]worker.DeadLetter, 1)))
 		time.Sleep(time.Minute)
 		require.Equal(t, 2, strings.Count(out.String(), "\n"), "what was not published will be tried again")
 		stop()

@@ -25,7 +25,7 @@ type IngestConfig struct {
 	Tenants  control.DirectoryConfig `kong:"embed,group='Ingest'"`
 	Writes   WritesConfig            `kong:"embed,group='Ingest'"`
 	Registry schemaregistry.Config   `kong:"embed,group='Ingest'"`
-	Heads    HeadsDoor               `kong:"embed,group='Heads'"`
+	Heads    HeadsListener           `kong:"embed,group='Heads'"`
 	Admin    AdminConfig             `kong:"embed"`
 
 	DataDir  string `help:"Directory for the spill file: what memory is short for goes there, and is read back when it is written. It is a cache and may be lost. Without one bins are written early instead." placeholder:"DIR"`
@@ -71,7 +71,7 @@ func Ingest(ctx context.Context, cfg IngestConfig, env Env) error {
 		if err != nil {
 			return err
 		}
-		g, err := p.standOn(ctx, client, cfg.Kafka, cfg.directory())
+		g, err := p.openBackends(ctx, client, cfg.Kafka, cfg.directory())
 		if err != nil {
 			return err
 		}
@@ -91,19 +91,19 @@ func Ingest(ctx context.Context, cfg IngestConfig, env Env) error {
 // needs are the topics that the role needs.
 func (c IngestConfig) needs() (needs, error) {
 	set, err := c.Ingest.Set()
-	return needs{topics: set, letters: true, journals: c.Ingest.UseJournal == "on"}, err
+	return needs{topics: set, deadLetters: true, journals: c.Ingest.UseJournal == "on"}, err
 }
 
-// ground is the real servers that roles of one process stand on.
-type ground struct {
+// backends is the real servers that roles of one process stand on.
+type backends struct {
 	account
 	cluster *kafka.Client
 }
 
-// standOn waits until the account answers and has what provision makes, and readies the connections to the cluster.
-func (p *process) standOn(
+// openBackends waits until the account answers and has what provision makes, and readies the connections to the cluster.
+func (p *process) openBackends(
 	ctx context.Context, client *cosmos.Client, cluster kafka.Config, tenants control.DirectoryConfig,
-) (g ground, err error) {
+) (g backends, err error) {
 	if g.account, err = p.waitForAccount(ctx, client, tenants); err != nil {
 		return g, err
 	}
@@ -119,7 +119,7 @@ func (c IngestConfig) directory() control.DirectoryConfig {
 }
 
 // ingestFrom builds the role and adds its stage.
-func (p *process) ingestFrom(cfg IngestConfig, g ground) (*ingest.Ingester, error) {
+func (p *process) ingestFrom(cfg IngestConfig, g backends) (*ingest.Ingester, error) {
 	in := cfg.Ingest
 	in.Register, in.Kafka = cfg.Register, g.cluster
 	if cfg.DataDir != "" {
@@ -195,12 +195,12 @@ func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
 		if err != nil {
 			return err
 		}
-		g, err := p.standOn(ctx, client, cfg.Kafka, control.DirectoryConfig{})
+		g, err := p.openBackends(ctx, client, cfg.Kafka, control.DirectoryConfig{})
 		if err != nil {
 			return err
 		}
 		err = p.newQuery(queryRole{cfg: cfg.Query, access: cfg.Access, hosts: cfg.Admin.Hosts, account: g.account,
-			heads: heads, from: letterBox{g.cluster, set, cfg.Messages}, api: api})
+			heads: heads, from: deadLetterSource{g.cluster, set, cfg.Messages}, api: api})
 		if err != nil {
 			return err
 		}
@@ -212,14 +212,14 @@ func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
 
 // ServeConfig is what `binnacle serve` runs with: all roles in one process on real servers.
 type ServeConfig struct {
-	Ingest    IngestConfig `kong:"embed"`
-	Query     QueryConfig  `kong:"embed,group='Queries'"`
-	Access    AccessConfig `kong:"embed,group='Who may ask'"`
-	Azure     AzureConfig  `kong:"embed,group='Cosmos DB'"`
-	Provision bool         `help:"Make containers ahead of time and set their throughput by age. Of several processes one should." default:"true" negatable:""`
-	Policy    PolicyConfig `kong:"embed,group='Throughput'"`
-	Lanes     LanesConfig  `kong:"embed,group='Lanes'"`
-	Others    []string     `name:"heads" help:"All ingesters of the group, this one among them, where there are several: as binnacle query has it." placeholder:"NAME"`
+	Ingest    IngestConfig  `kong:"embed"`
+	Query     QueryConfig   `kong:"embed,group='Queries'"`
+	Access    AccessConfig  `kong:"embed,group='Who may ask'"`
+	Azure     AzureConfig   `kong:"embed,group='Cosmos DB'"`
+	Provision bool          `help:"Make containers ahead of time and set their throughput by age. Of several processes one should." default:"true" negatable:""`
+	Policy    PolicyConfig  `kong:"embed,group='Throughput'"`
+	Lanes     RollupsConfig `kong:"embed,group='Lanes'"`
+	Others    []string      `name:"heads" help:"All ingesters of the group, this one among them, where there are several: as binnacle query has it." placeholder:"NAME"`
 }
 
 // Serve runs all roles in one process until the context ends, and returns nil then.
@@ -228,7 +228,7 @@ func Serve(ctx context.Context, cfg ServeConfig, env Env) error {
 	faults.query(cfg.Query)
 	faults.access(cfg.Access)
 	faults.azure(cfg.Azure, cfg.Ingest.Account)
-	if err := errors.Join(append(faults, cfg.Lanes.Views.Validate(), cfg.Ingest.Validate())...); err != nil {
+	if err := errors.Join(append(faults, cfg.Lanes.Maker.Validate(), cfg.Ingest.Validate())...); err != nil {
 		return err
 	}
 	need, err := cfg.Ingest.needs()
@@ -282,12 +282,12 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set)
 			return err
 		}
 	}
-	g, err := p.standOn(ctx, client, in.Kafka, in.directory())
+	g, err := p.openBackends(ctx, client, in.Kafka, in.directory())
 	if err != nil {
 		return err
 	}
 	if cfg.Provision && in.Ingest.UseJournal == "on" {
-		p.keepJournals(g.cluster, set, defaultKeep, journalLooked)
+		p.keepJournals(g.cluster, set, defaultJournalKeep, journalCheckEvery)
 	}
 	ingester, err := p.ingestFrom(in, g)
 	if err != nil {
@@ -300,12 +300,12 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set)
 		others = ingester
 	}
 	if cfg.Lanes.Lanes {
-		if err := p.viewsOn(cfg.Lanes.Views, in.Ingest.Hold, g.account); err != nil {
+		if err := p.addRollups(cfg.Lanes.Maker, in.Ingest.Hold, g.account); err != nil {
 			return err
 		}
 	}
 	err = p.newQuery(queryRole{cfg: cfg.Query, access: cfg.Access, hosts: in.Admin.Hosts, account: g.account,
-		heads: others, from: letterBox{g.cluster, set, in.Ingest.Decode}, api: api})
+		heads: others, from: deadLetterSource{g.cluster, set, in.Ingest.Decode}, api: api})
 	if err != nil {
 		return err
 	}

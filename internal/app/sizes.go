@@ -98,8 +98,8 @@ func TenantSizes(ctx context.Context, cfg SizesConfig, env Env) error {
 func sizeOf(ctx context.Context, of control.Catalog, tenant string) (s size, err error) {
 	meter := &store.Meter{}
 	ctx = store.WithMeter(ctx, meter)
-	devices := control.NewDevices(control.DevicesConfig{Catalog: of})
-	held, err := devices.Copy(ctx, tenant, time.Time{})
+	devices := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: of})
+	held, err := devices.Get(ctx, tenant, time.Time{})
 	if err != nil {
 		return s, err
 	}

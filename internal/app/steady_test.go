@@ -39,7 +39,7 @@ func (m meteredCatalog) Read(ctx context.Context, tenant string, ids []string,
 }
 
 // A fleet that only goes on reporting costs the catalog at most 0.02 RU a device and day, by the emulator's charges.
-func TestASteadyFleetInTheCatalog(t *testing.T) {
+func TestCatalogCostOfSteadyFleet(t *testing.T) {
 	now := time.Date(2026, 11, 2, 5, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true, Now: clock})
@@ -59,7 +59,7 @@ func TestASteadyFleetInTheCatalog(t *testing.T) {
 	l := ingest.NewLocal(ingest.Config{Config: worker.Config{Register: true, Hold: 12 * time.Hour}, Now: clock,
 		Logger: slog.New(slog.DiscardHandler)},
 		ingest.Stores{Chunks: client.Chunks(), Directory: dir, Catalog: of, Streams: control.NewStreams(client.Documents()),
-			Letters: noLetters{}}, worker.Assignment{Stream: 1})
+			DeadLetters: noDeadLetters{}}, worker.Assignment{Stream: 1})
 	const n, days = 1000, 3
 	offset, before := int64(0), 0.0
 	for day := range days {

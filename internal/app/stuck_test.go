@@ -23,7 +23,7 @@ import (
 // A device that has filled its logical partition, 20 GB on the service and little here, keeps its readings in the head
 // and holds the floor; others of its tenant go on, and it costs an attempt now and then. Through the true adapter and
 // the emulator.
-func TestADeviceThatHasFilledItsKey(t *testing.T) {
+func TestPartitionKeyFull(t *testing.T) {
 	now := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	server, err := cosmosemu.Open(cosmosemu.Config{
@@ -42,11 +42,11 @@ func TestADeviceThatHasFilledItsKey(t *testing.T) {
 	require.NoError(t, err)
 	meter := &creates{Writer: client.Chunks()}
 	l := ingest.NewLocal(ingest.Config{
-		Config: worker.Config{Register: true, Hold: time.Minute, NoteEvery: 6 * time.Hour}, Now: clock,
+		Config: worker.Config{Register: true, Hold: time.Minute, CatalogEvery: 6 * time.Hour}, Now: clock,
 		Logger: slog.New(slog.DiscardHandler),
 	}, ingest.Stores{
 		Chunks: meter, Directory: dir, Catalog: client.Catalog(), Streams: control.NewStreams(client.Documents()),
-		Letters: noLetters{},
+		DeadLetters: noDeadLetters{},
 	}, worker.Assignment{Stream: 1})
 	for i := range 300 {
 		for k, device := range []string{"loud", "quiet"} {

@@ -120,7 +120,7 @@ func (s *system) process(change func(*ingest.Config)) *process {
 	require.NoError(t, err)
 	cfg := ingest.Config{
 		Config: worker.Config{
-			Topic: app.Topic, Register: true, Hold: 300 * time.Millisecond, NoteEvery: -1, NoteWait: -1,
+			Topic: app.Topic, Register: true, Hold: 300 * time.Millisecond, CatalogEvery: -1, CatalogWait: -1,
 			CommitEvery: 20 * time.Millisecond,
 			StampEvery:  time.Millisecond, Linger: 100 * time.Millisecond, RetryBackoff: time.Millisecond,
 		},
@@ -132,7 +132,7 @@ func (s *system) process(change func(*ingest.Config)) *process {
 	}
 	in, err := ingest.New(cfg, ingest.Stores{
 		Chunks: client.Chunks(), Directory: directory{dir, client.Containers()}, Catalog: client.Catalog(),
-		Streams: control.NewStreams(client.Documents()), Letters: ingest.NewTopicUndertaker(cluster.Topic(app.DeadLetters)),
+		Streams: control.NewStreams(client.Documents()), DeadLetters: ingest.NewTopicDeadLetterWriter(cluster.Topic(app.DeadLetters)),
 	})
 	require.NoError(t, err)
 	q, err := query.New(query.Config{Reader: client.Chunks(), Heads: in, Log: cluster.Topic(app.Topic), Directory: dir,

@@ -32,7 +32,7 @@ type tail struct {
 }
 
 func (h tail) Heads(_ context.Context, r store.HeadRequest) ([]store.PartitionHead, error) {
-	return []store.PartitionHead{h.Snapshot(r)}, nil
+	return []store.PartitionHead{h.HeadRead(r)}, nil
 }
 
 // metered counts the bytes of answers.

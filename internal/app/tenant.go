@@ -92,19 +92,19 @@ func SetTenant(ctx context.Context, cfg TokenConfig, name string, changes []cont
 	return listTenants(ctx, tenants, name, env)
 }
 
-// tokenRoom is the tokens of an account, and where it is kept what is done to them.
-type tokenRoom struct {
+// tokenStore is the tokens of an account, and where it is kept what is done to them.
+type tokenStore struct {
 	*control.Tokens
 	actions *control.Actions
 }
 
 // tokens connects to the account.
-func (c TokenConfig) tokens(log *slog.Logger) (tokens tokenRoom, close func(), err error) {
+func (c TokenConfig) tokens(log *slog.Logger) (tokens tokenStore, close func(), err error) {
 	client, err := c.Account.Connect(log)
 	if err != nil {
-		return tokenRoom{}, nil, err
+		return tokenStore{}, nil, err
 	}
-	return tokenRoom{control.NewTokens(client.Documents()), actionsOf(client, "", log)}, client.Close, nil
+	return tokenStore{control.NewTokens(client.Documents()), actionsOf(client, "", log)}, client.Close, nil
 }
 
 // AddToken makes a token, good for so long or, with 0, for ever, and prints it: it is shown this once.

@@ -147,7 +147,7 @@ func Faults(packages []Package) []string {
 }
 
 // importFaults are the rules that one import breaks.
-func importFaults(from string, at place, path string) (faults []string) {
+func importFaults(from string, at layerRef, path string) (faults []string) {
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Sprintf("%s imports %s: %s", from, path, fmt.Sprintf(format, args...)))
 	}
@@ -183,14 +183,14 @@ func importFaults(from string, at place, path string) (faults []string) {
 	if name == "services" && layers[target.layer].name == "adapters" {
 		fault("services know stores and brokers by their contracts")
 	}
-	if dir := hermit(from); dir != "" && !within(to, dir) && !anyWithin(to, alone[dir]) {
+	if dir := closestAlone(from); dir != "" && !within(to, dir) && !anyWithin(to, alone[dir]) {
 		fault("%s stands alone", dir)
 	}
 	return faults
 }
 
-// hermit returns the folder by which a package stands alone, "" for none.
-func hermit(path string) string {
+// closestAlone returns the folder by which a package stands alone, "" for none.
+func closestAlone(path string) string {
 	longest := ""
 	for dir := range alone {
 		if within(path, dir) && len(dir) > len(longest) {
@@ -200,18 +200,18 @@ func hermit(path string) string {
 	return longest
 }
 
-// place is where a package stands: its layer, -1 for none, and the folder by which it belongs to it.
-type place struct {
+// layerRef is where a package stands: its layer, -1 for none, and the folder by which it belongs to it.
+type layerRef struct {
 	layer  int
 	folder string
 }
 
-func layerOf(path string) place {
-	at := place{layer: -1}
+func layerOf(path string) layerRef {
+	at := layerRef{layer: -1}
 	for i, l := range layers {
 		for _, f := range l.folders {
 			if within(path, f) && len(f) > len(at.folder) {
-				at = place{i, f}
+				at = layerRef{i, f}
 			}
 		}
 	}

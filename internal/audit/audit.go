@@ -30,7 +30,7 @@ type auditor struct {
 	first, last telemetry.Day
 	report      func(Finding) error
 
-	view       *control.View
+	snapshot   *control.Snapshot
 	streams    []control.Stream
 	containers []string
 	pace       pace
@@ -63,7 +63,7 @@ func Run(ctx context.Context, cfg Config, stores Stores, report func(Finding) er
 }
 
 func (a *auditor) run(ctx context.Context) (err error) {
-	if err := a.readMap(ctx); err != nil {
+	if err := a.readControl(ctx); err != nil {
 		return err
 	}
 	var log *logAudit
@@ -87,10 +87,10 @@ func (a *auditor) run(ctx context.Context) (err error) {
 	return log.check(ctx)
 }
 
-// readMap reads which tenants and streams there are, and where chunks belong.
-func (a *auditor) readMap(ctx context.Context) (err error) {
+// readControl reads which tenants and streams there are, and where chunks belong.
+func (a *auditor) readControl(ctx context.Context) (err error) {
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: a.stores.Documents})
-	if a.view, err = dir.Refresh(ctx); err != nil {
+	if a.snapshot, err = dir.Refresh(ctx); err != nil {
 		return fmt.Errorf("read the map of tenants: %w", err)
 	}
 	a.streams, err = control.NewStreams(a.stores.Documents).All(ctx)
@@ -185,7 +185,7 @@ func (a *auditor) strays(ctx context.Context, entries []*entry) ([]Finding, erro
 	if len(a.place(entries)) == 0 {
 		return nil, nil
 	}
-	if err := a.readMap(ctx); err != nil {
+	if err := a.readControl(ctx); err != nil {
 		return nil, err
 	}
 	return a.place(entries), nil
@@ -194,7 +194,7 @@ func (a *auditor) strays(ctx context.Context, entries []*entry) ([]Finding, erro
 // place holds chunks against the map, and notes which lie elsewhere.
 func (a *auditor) place(entries []*entry) (found []Finding) {
 	for _, e := range entries {
-		tenant, known := a.view.Tenant(e.tenant())
+		tenant, known := a.snapshot.Tenant(e.tenant())
 		if !known {
 			found = append(found, e.finding(Orphan, "nobody knows the tenant"))
 			continue
@@ -212,9 +212,9 @@ func (a *auditor) place(entries []*entry) (found []Finding) {
 
 // linked sorts chunks into chains and checks them. Of days whose retention is over any chunk may be gone.
 func (a *auditor) linked(entries []*entry) (chains, []Finding) {
-	all, found := link(entries)
+	all, found := linkChains(entries)
 	for c, of := range all {
-		if t, known := a.view.Tenant(c.tenant); !known || !t.Expired(c.day, a.Now().UnixMilli()) {
+		if t, known := a.snapshot.Tenant(c.tenant); !known || !t.Expired(c.day, a.Now().UnixMilli()) {
 			found = append(found, c.check(of)...)
 		}
 	}

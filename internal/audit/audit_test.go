@@ -132,7 +132,7 @@ func (r *rig) audit(change func(*audit.Config)) (found []audit.Finding, sum audi
 	return found, sum
 }
 
-func TestACleanStore(t *testing.T) {
+func TestCleanStore(t *testing.T) {
 	for seed := range uint64(5) {
 		r := newRig(t, seed)
 		for _, columns := range []bool{false, true} {
@@ -150,7 +150,7 @@ func TestACleanStore(t *testing.T) {
 }
 
 // Each way to damage a store is named, with the place.
-func TestEveryDamageIsNamed(t *testing.T) {
+func TestEveryKindOfFinding(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage  func(r *rig)
 		columns bool
@@ -267,7 +267,7 @@ func (r *rig) lastOf() (last storetest.Stored) {
 }
 
 // The end of a chain is not told by the chain: without the log nothing shows that its last chunk is gone.
-func TestALastChunkThatIsGoneIsNotSeenWithoutTheLog(t *testing.T) {
+func TestMissingLastChunkNeedsTheLog(t *testing.T) {
 	r := newRig(t, 3)
 	s := r.lastOf()
 	r.memory.Damage(s.Key, s.ID, nil)
@@ -276,7 +276,7 @@ func TestALastChunkThatIsGoneIsNotSeenWithoutTheLog(t *testing.T) {
 }
 
 // What is written while the audit reads is no gap: a later chunk may be seen where an earlier one was not.
-func TestWhatIsWrittenMeanwhileIsNoGap(t *testing.T) {
+func TestConcurrentWritesAreNoGap(t *testing.T) {
 	r := newRig(t, 3)
 	s := r.chunk(1)
 	r.memory.Damage(s.Key, s.ID, nil)
@@ -295,7 +295,7 @@ func TestWhatIsWrittenMeanwhileIsNoGap(t *testing.T) {
 }
 
 // A tenant and a stream that come while the audit reads are no strangers.
-func TestWhoComesMeanwhileIsKnown(t *testing.T) {
+func TestTenantRegisteredMeanwhile(t *testing.T) {
 	r := newRig(t, 3)
 	come := sync.OnceFunc(func() {
 		view, err := control.NewDirectory(control.DirectoryConfig{Documents: r.docs}).Register(t.Context(), "initech")
@@ -321,7 +321,7 @@ func TestWhoComesMeanwhileIsKnown(t *testing.T) {
 }
 
 // The audit takes no more than it may: two days in two containers at 1 request unit a second.
-func TestTheRateOfRequestUnits(t *testing.T) {
+func TestMaxRUs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 1)
 		_, sum := r.audit(func(c *audit.Config) { c.MaxRUs = 1; c.Now = time.Now })
@@ -330,7 +330,7 @@ func TestTheRateOfRequestUnits(t *testing.T) {
 	})
 }
 
-func TestWrongSettings(t *testing.T) {
+func TestConfigIsChecked(t *testing.T) {
 	for _, cfg := range []audit.Config{
 		{From: "yesterday"}, {From: "2026-11-20", To: "2026-11-19"}, {From: "2026-11-20", To: "2028-11-20"},
 		{From: "2026-11-20", Tenant: "A"}, {From: "2026-11-20", MaxRUs: -1},

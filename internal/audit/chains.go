@@ -11,9 +11,9 @@ import (
 // chains are the chunks of each chain, by number, each once.
 type chains map[chain][]*entry
 
-// link sorts chunks into chains, and tells which of them lie under several keys. Of those the one that lies where it
+// linkChains sorts chunks into chains, and tells which of them lie under several keys. Of those the one that lies where it
 // belongs counts.
-func link(entries []*entry) (chains, []Finding) {
+func linkChains(entries []*entry) (chains, []Finding) {
 	all := make(chains)
 	for _, e := range entries {
 		all[e.chain()] = append(all[e.chain()], e)

@@ -26,7 +26,7 @@ type topicAudit struct {
 	topic      *kafka.Topic
 	messages   decode.Options
 	partitions []partitionLog
-	letters    *letters
+	refusals   *refusals
 	lost       map[chain]*Finding // open stretches of lost readings
 }
 
@@ -58,7 +58,7 @@ func (l *logAudit) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := l.client.Sources(set).Look(ctx)
+	found, err := l.client.Sources(set).Layout(ctx)
 	if err == nil {
 		err = errors.Join(found.Faults...)
 	}
@@ -82,7 +82,7 @@ func (l *topicAudit) open(ctx context.Context, cluster string, partitions []int)
 	if err != nil {
 		return err
 	}
-	lives := control.Lives(l.streams, cluster, l.topic.Name())
+	lives := control.Incarnations(l.streams, cluster, l.topic.Name())
 	for _, id := range partitions {
 		p := partitionLog{id: id, committed: -1}
 		if at, ok := committed[id]; ok {
@@ -98,7 +98,7 @@ func (l *topicAudit) open(ctx context.Context, cluster string, partitions []int)
 			p.committed = max(p.committed, committed[id].Offset)
 		}
 		if len(lives) > 0 {
-			now, _, _, err := control.NewStreams(l.stores.Documents).Reads(ctx, lives, len(partitions), int32(id))
+			now, _, _, err := control.NewStreams(l.stores.Documents).OfStreams(ctx, lives, len(partitions), int32(id))
 			if err != nil {
 				return err
 			}
@@ -126,14 +126,14 @@ func (l *logAudit) check(ctx context.Context) error {
 	if !l.Log {
 		return nil
 	}
-	all, err := l.readLetters(ctx, l.client)
+	all, err := l.readDeadLetters(ctx, l.client)
 	if err != nil {
 		return err
 	}
 	bar := newProgress(l.Progress, "records", total)
 	defer bar.end()
 	for _, t := range l.topics {
-		t.letters = all.of(t.topic.Name())
+		t.refusals = all.of(t.topic.Name())
 		for _, p := range t.partitions {
 			if err := t.records(ctx, p, bar); err != nil {
 				return err
@@ -223,7 +223,7 @@ func (l *topicAudit) records(ctx context.Context, p partitionLog, bar progress) 
 	if err != nil {
 		return err
 	}
-	if err := l.tellLost(); err != nil {
+	if err := l.reportLost(); err != nil {
 		return err
 	}
 	var found []Finding
@@ -273,7 +273,7 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at position, i
 		l.Device != "" && r.Device != l.Device {
 		return
 	}
-	refused := l.letters.has(at, index)
+	refused := l.refusals.has(at, index)
 	c := chain{tenant: r.Tenant, device: r.Device, day: day, partition: int32(p.id)}
 	for i, stream := range p.streams {
 		c.stream = stream
@@ -281,13 +281,13 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at position, i
 		if e == nil {
 			continue
 		}
-		e.unsure = e.unsure || l.letters.whole[at]
+		e.unsure = e.unsure || l.refusals.whole[at]
 		if i == 0 && !refused {
 			e.inLog++
 		}
 		return
 	}
-	tenant, known := l.view.Tenant(r.Tenant)
+	tenant, known := l.snapshot.Tenant(r.Tenant)
 	if refused || known && tenant.Expired(day, l.Now().UnixMilli()) {
 		return
 	}
@@ -303,8 +303,8 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at position, i
 	f.Through = at.offset
 }
 
-// tellLost reports the readings of a partition that were lost, by chain.
-func (l *topicAudit) tellLost() error {
+// reportLost reports the readings of a partition that were lost, by chain.
+func (l *topicAudit) reportLost() error {
 	var found []Finding
 	for _, f := range l.lost {
 		found = append(found, *f)

@@ -83,7 +83,7 @@ func logRig(t *testing.T) (*rig, func(*audit.Config)) {
 }
 
 // Of the log each reading must be in a chunk or in the dead letters, as often as the chunk says.
-func TestTheLog(t *testing.T) {
+func TestLogAudit(t *testing.T) {
 	base, log := logRig(t)
 	good := base.memory.Documents()
 	require.Len(t, good, 3)
@@ -126,14 +126,14 @@ func TestTheLog(t *testing.T) {
 			if c.group == "" {
 				require.EqualValues(t, 10, sum.Records)
 			}
-			require.EqualValues(t, 2, sum.Letters)
+			require.EqualValues(t, 2, sum.DeadLetters)
 		})
 	}
 }
 
 // A log that drops what is committed while the audit runs has lost nothing, though the audit has asked before how far
 // the group was.
-func TestALogThatGoesOnMeanwhile(t *testing.T) {
+func TestLogGrowsMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		commit int64
 		want   []audit.Kind

@@ -12,16 +12,16 @@ import (
 
 // Summary is what an audit has seen, and what it took.
 type Summary struct {
-	Days     int           `json:"days"`
-	Chains   int           `json:"chains"`
-	Chunks   int           `json:"chunks"`
-	Readings int64         `json:"readings"` // in chunks
-	Records  int64         `json:"records"`  // of the log that were read
-	Unread   int64         `json:"unread"`   // of those, records whose schema is in a registry: they can't be told
-	Letters  int64         `json:"letters"`  // dead letters that were read
-	Findings int           `json:"findings"`
-	RUs      float64       `json:"rus"`
-	Took     time.Duration `json:"-"`
+	Days        int           `json:"days"`
+	Chains      int           `json:"chains"`
+	Chunks      int           `json:"chunks"`
+	Readings    int64         `json:"readings"` // in chunks
+	Records     int64         `json:"records"`  // of the log that were read
+	Unread      int64         `json:"unread"`   // of those, records whose schema is in a registry: they can't be told
+	DeadLetters int64         `json:"letters"`  // dead letters that were read
+	Findings    int           `json:"findings"`
+	RUs         float64       `json:"rus"`
+	Took        time.Duration `json:"-"`
 }
 
 // Print writes the summary for people, or as a line of JSON.
@@ -33,9 +33,9 @@ func (s Summary) Print(w io.Writer, asJSON bool) error {
 		{"days", fmt.Sprint(s.Days)}, {"chains", fmt.Sprint(s.Chains)}, {"chunks", fmt.Sprint(s.Chunks)},
 		{"readings", fmt.Sprint(s.Readings)},
 	}
-	if s.Records > 0 || s.Letters > 0 {
+	if s.Records > 0 || s.DeadLetters > 0 {
 		rows = append(rows, []string{"records of the log", fmt.Sprint(s.Records)},
-			[]string{"dead letters", fmt.Sprint(s.Letters)})
+			[]string{"dead letters", fmt.Sprint(s.DeadLetters)})
 	}
 	if s.Unread > 0 {
 		rows = append(rows, []string{"records without a schema", fmt.Sprint(s.Unread)})

@@ -81,7 +81,7 @@ func everything(t *testing.T, b *blogexample.Blog, users, posts int) (a answers)
 }
 
 // The same commands, with renames and edits between them, lead to the same answers in every version.
-func TestVersionsAnswerAlike(t *testing.T) {
+func TestVersionsReturnTheSameAnswers(t *testing.T) {
 	const users, posts = 4, 12
 	var want answers
 	for _, indexing := range []blogexample.Indexing{blogexample.IndexAll, blogexample.IndexSelected} {
@@ -224,7 +224,7 @@ func spread(t *testing.T, s *blogexample.Spreader, g *errgroup.Group) {
 
 // The feed never holds more than 100 posts, and in the end the newest. Reading the change feed again from its
 // beginning, as after a crash, changes nothing.
-func TestFrontPageNeverHoldsMore(t *testing.T) {
+func TestFrontPageIsBounded(t *testing.T) {
 	const posts, writers = 260, 4
 	b := open(t, blogexample.V3, blogexample.IndexSelected)
 	_, err := b.PutUser(t.Context(), user(0))
@@ -283,7 +283,7 @@ func TestFrontPageNeverHoldsMore(t *testing.T) {
 }
 
 // A comment and its count are one transaction: without the post there is neither.
-func TestNoCommentWithoutItsPost(t *testing.T) {
+func TestCommentNeedsItsPost(t *testing.T) {
 	for _, v := range []blogexample.Version{blogexample.V2, blogexample.V3} {
 		b := open(t, v, blogexample.IndexAll)
 		_, err := b.CreateComment(t.Context(), blogexample.Comment{ID: "c", PostID: "missing", UserID: "u0"})

@@ -53,7 +53,7 @@ func cpu(b *testing.B) time.Duration {
 
 // BenchmarkMillion makes the pages of a million devices, reads them, and matches.
 func BenchmarkMillion(b *testing.B) {
-	var pages []catalog.Encoded
+	var pages []catalog.EncodedPage
 	b.Run("write", func(b *testing.B) {
 		for b.Loop() {
 			pages = nil

@@ -37,9 +37,9 @@ func random(r *rand.Rand, devices int) catalog.Entry {
 		e.Labels = append(e.Labels, telemetry.Label{Name: fmt.Sprintf("l%d", r.IntN(3)), Value: fmt.Sprint(r.IntN(4))})
 	}
 	for k := range r.IntN(4) {
-		e.Tags = append(e.Tags, catalog.Tag{Name: fmt.Sprintf("t%d", k), Value: fmt.Sprint(r.IntN(3)), Told: 1 + r.Int64N(9)})
+		e.Tags = append(e.Tags, catalog.Tag{Name: fmt.Sprintf("t%d", k), Value: fmt.Sprint(r.IntN(3)), Updated: 1 + r.Int64N(9)})
 	}
-	e.Normal()
+	e.Normalize()
 	return e
 }
 
@@ -51,7 +51,7 @@ func seeded(t *testing.T) *rand.Rand {
 
 func all(x *catalog.Index) map[string]catalog.Entry {
 	out := make(map[string]catalog.Entry)
-	x.Select(nil, 0, x.Blocks()).All(func(e catalog.Entry) bool {
+	x.Select(nil, 0, x.Blocks()).Each(func(e catalog.Entry) bool {
 		out[e.Device] = e
 		return true
 	})
@@ -59,7 +59,7 @@ func all(x *catalog.Index) map[string]catalog.Entry {
 }
 
 // A page that is read says what was written, also with nothing in it.
-func TestPagesSayWhatWasWritten(t *testing.T) {
+func TestPagesRoundTrip(t *testing.T) {
 	r := seeded(t)
 	for n := range 60 {
 		byID := make(map[string]catalog.Entry)
@@ -71,7 +71,7 @@ func TestPagesSayWhatWasWritten(t *testing.T) {
 		for _, id := range slices.Sorted(maps.Keys(byID)) {
 			want = append(want, byID[id])
 		}
-		p := catalog.Page{Entries: want, Told: 17, Replaces: []string{"a"},
+		p := catalog.Page{Entries: want, Updated: 17, Replaces: []string{"a"},
 			Forget: []catalog.Forgotten{{Device: catalog.Digest("x"), Until: -5}}}
 		id, doc, err := catalog.Encode(p)
 		require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestPagesSayWhatWasWritten(t *testing.T) {
 		}
 		require.Len(t, got.Entries, len(want))
 		require.Equal(t, p.Forget, got.Forget)
-		require.Equal(t, p.Told, got.Told)
+		require.Equal(t, p.Updated, got.Updated)
 		again, _, err := catalog.Encode(p)
 		require.NoError(t, err)
 		require.Equal(t, id, again, "the same page has the same id")
@@ -94,13 +94,13 @@ func TestPagesSayWhatWasWritten(t *testing.T) {
 }
 
 // Whatever the order of pages, and however often each is read, the index says the same: what a map would hold.
-func TestPagesMayBeReadInAnyOrder(t *testing.T) {
+func TestPageOrderDoesNotMatter(t *testing.T) {
 	r := seeded(t)
 	for range 200 {
 		var pages []catalog.Page
 		want := make(map[string]catalog.Entry)
 		for told := range int64(1 + r.IntN(8)) {
-			p := catalog.Page{Told: told}
+			p := catalog.Page{Updated: told}
 			for range r.IntN(6) {
 				e := random(r, 8)
 				if slices.ContainsFunc(p.Entries, func(o catalog.Entry) bool { return o.Device == e.Device }) {
@@ -139,14 +139,14 @@ func TestPagesMayBeReadInAnyOrder(t *testing.T) {
 }
 
 // Pages that are merged into others say what they said.
-func TestMergedPagesSayTheSame(t *testing.T) {
+func TestMergedPagesAreEquivalent(t *testing.T) {
 	r := seeded(t)
 	x := catalog.NewIndex()
 	for range 50 {
 		x.Add(catalog.Page{Entries: []catalog.Entry{random(r, 30)}})
 	}
 	var entries []catalog.Entry
-	x.Select(nil, 0, x.Blocks()).All(func(e catalog.Entry) bool {
+	x.Select(nil, 0, x.Blocks()).Each(func(e catalog.Entry) bool {
 		entries = append(entries, e)
 		return true
 	})
@@ -169,15 +169,15 @@ func TestMergedPagesSayTheSame(t *testing.T) {
 }
 
 // A device that is forgotten is gone, wherever the page that says so comes, and back when it was told of later.
-func TestForgottenDevicesAreGone(t *testing.T) {
+func TestForgottenDevices(t *testing.T) {
 	told := func(at int64, devices ...string) catalog.Page {
-		p := catalog.Page{Told: at}
+		p := catalog.Page{Updated: at}
 		for _, d := range devices {
 			p.Entries = append(p.Entries, catalog.Entry{Device: d, First: at, Last: at})
 		}
 		return p
 	}
-	forget := catalog.Page{Told: 20, Forget: []catalog.Forgotten{{Device: catalog.Digest("b"), Until: 20}}}
+	forget := catalog.Page{Updated: 20, Forget: []catalog.Forgotten{{Device: catalog.Digest("b"), Until: 20}}}
 	pages := []catalog.Page{told(10, "a", "b"), forget, told(20, "b"), told(30, "c")}
 	for _, later := range []bool{false, true} {
 		if later {
@@ -188,7 +188,7 @@ func TestForgottenDevicesAreGone(t *testing.T) {
 			order := rand.Perm(len(pages))
 			for i := 0; i < len(order); i++ {
 				if !x.Add(pages[order[i]]) {
-					x, i = x.Anew(), -1
+					x, i = x.Emptied(), -1
 				}
 			}
 			require.Equal(t, later, x.Has("b"))
@@ -203,14 +203,14 @@ func TestForgottenDevicesAreGone(t *testing.T) {
 }
 
 // News is what an index lacks, and once it has that there are none.
-func TestNewsAreWhatIsNotKnown(t *testing.T) {
+func TestDiff(t *testing.T) {
 	r := seeded(t)
 	x := catalog.NewIndex()
 	for i := range int64(500) {
 		i++
 		e := random(r, 20)
 		before, known := x.Entry(e.Device)
-		news, ok := x.News(e, i, true)
+		news, ok := x.Diff(e, i, true)
 		if ok {
 			x.Add(catalog.Page{Entries: []catalog.Entry{news}})
 		}
@@ -227,19 +227,19 @@ func TestNewsAreWhatIsNotKnown(t *testing.T) {
 			}), "%v of %v", m, after.Metrics)
 		}
 		require.Equal(t, before.Labels, after.Labels)
-		_, ok = x.News(e, i, true)
+		_, ok = x.Diff(e, i, true)
 		require.False(t, ok)
 	}
-	_, ok := x.News(catalog.Entry{Device: "d01", First: 0, Last: 1 << 40}, 900, false)
+	_, ok := x.Diff(catalog.Entry{Device: "d01", First: 0, Last: 1 << 40}, 900, false)
 	require.False(t, ok, "a last time alone is no news")
 }
 
 // A device that says ever more labels stops being news.
-func TestLabelsBeyondTheBoundAreNoNews(t *testing.T) {
+func TestDiffLeavesOutLabelValuesBeyondLimit(t *testing.T) {
 	x := catalog.NewIndex()
 	for i := range catalog.MaxLabelValues + 20 {
 		e := catalog.Entry{Device: "a", First: 1, Labels: []telemetry.Label{{Name: "l", Value: fmt.Sprintf("%04d", i)}}}
-		news, ok := x.News(e, 1, false)
+		news, ok := x.Diff(e, 1, false)
 		require.Equal(t, i < catalog.MaxLabelValues, ok)
 		x.Add(catalog.Page{Entries: []catalog.Entry{news}})
 	}
@@ -248,7 +248,7 @@ func TestLabelsBeyondTheBoundAreNoNews(t *testing.T) {
 }
 
 // What matchers select is what each of them says of each device.
-func TestSelectIsWhatMatchersSay(t *testing.T) {
+func TestSelectAgreesWithMatchers(t *testing.T) {
 	r := seeded(t)
 	x := catalog.NewIndex()
 	p := catalog.Page{}
@@ -299,7 +299,7 @@ func TestSelectIsWhatMatchersSay(t *testing.T) {
 		}
 		slices.Sort(want)
 		s := x.Select(ms, 0, 1)
-		s.Unite(x.Select(ms, 1, x.Blocks()))
+		s.Union(x.Select(ms, 1, x.Blocks()))
 		got := s.Devices()
 		slices.Sort(got)
 		require.Equal(t, want, append([]string(nil), got...))
@@ -320,7 +320,7 @@ func TestSelectIsWhatMatchersSay(t *testing.T) {
 }
 
 // Counts are those of the entries.
-func TestCountsAreThoseOfTheEntries(t *testing.T) {
+func TestCountsAgreeWithEntries(t *testing.T) {
 	r := seeded(t)
 	x := catalog.NewIndex()
 	for range 300 {
@@ -328,7 +328,7 @@ func TestCountsAreThoseOfTheEntries(t *testing.T) {
 	}
 	half := x.Select([]catalog.Matcher{{Of: catalog.OfDevice, Match: func(s string) bool { return s < "d50" }}}, 0, 1)
 	metrics, tags, labels := map[string]int{}, map[string]map[string]int{}, map[string]map[string]bool{}
-	half.All(func(e catalog.Entry) bool {
+	half.Each(func(e catalog.Entry) bool {
 		for _, m := range e.MetricNames() {
 			metrics[m]++
 		}
@@ -377,18 +377,18 @@ func TestGoldenPages(t *testing.T) {
 		{Device: "Gerät 7:x", First: -5, Last: 253402300799999, Metrics: []catalog.Metric{
 			{Name: `a"b😀`, Kind: telemetry.Text}, {Name: "velocity", Kind: telemetry.Float, Unit: "km/h"}, {Name: "velocity", Kind: telemetry.Int},
 		}, Labels: []telemetry.Label{{Name: "axis"}, {Name: "axis", Value: "x"}},
-			Tags: []catalog.Tag{{Name: "fleet", Value: "nord/süd", Told: 1795183200123}, {Name: "site", Told: 1795183200456}}},
+			Tags: []catalog.Tag{{Name: "fleet", Value: "nord/süd", Updated: 1795183200123}, {Name: "site", Updated: 1795183200456}}},
 		{Device: "truck-0001", First: 1795183200000, Last: 1795183209000, Metrics: []catalog.Metric{
 			{Name: "velocity", Kind: telemetry.Float, Unit: "km/h"}},
-			Tags: []catalog.Tag{{Name: "fleet", Value: "East", Told: 1795183200123}}},
+			Tags: []catalog.Tag{{Name: "fleet", Value: "East", Updated: 1795183200123}}},
 		{Device: "truck-0002", First: 1},
 	}
 	for i := range entries {
-		entries[i].Normal()
+		entries[i].Normalize()
 	}
 	golden := filepath.Join("testdata", "page.v1.json")
 	if *update {
-		_, doc, err := catalog.Encode(catalog.Page{Entries: entries, Told: 1795183200456,
+		_, doc, err := catalog.Encode(catalog.Page{Entries: entries, Updated: 1795183200456,
 			Replaces: []string{"00"}, Forget: []catalog.Forgotten{{Device: catalog.Digest("gone"), Until: 7}}})
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(golden, append(doc, '\n'), 0o644))
@@ -408,7 +408,7 @@ func TestGoldenPages(t *testing.T) {
 }
 
 // Pages that no version writes are refused.
-func TestWhatIsNoPage(t *testing.T) {
+func TestDecodeRefusesInvalidPages(t *testing.T) {
 	_, doc, err := catalog.Encode(catalog.Page{Entries: []catalog.Entry{{Device: "a", First: 1, Last: 2}}})
 	require.NoError(t, err)
 	for name, change := range map[string]func(map[string]any){

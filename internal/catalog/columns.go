@@ -276,7 +276,7 @@ func (w *columnWriter) tags(entries []Entry) {
 	}
 	slices.Sort(names)
 	w.texts(names)
-	told := make([]int64, len(entries))
+	updated := make([]int64, len(entries))
 	last := int64(0)
 	for _, name := range names {
 		var dict dictionary[string]
@@ -293,12 +293,12 @@ func (w *columnWriter) tags(entries []Entry) {
 			if j < 0 {
 				continue
 			}
-			t := entries[i].Tags[j].Told
-			if told[i] == 0 {
-				told[i] = last
+			t := entries[i].Tags[j].Updated
+			if updated[i] == 0 {
+				updated[i] = last
 			}
-			codes[i] = zigzag(t - told[i])
-			told[i], last = t, t
+			codes[i] = zigzag(t - updated[i])
+			updated[i], last = t, t
 		}
 		w.numbers(codes)
 	}
@@ -563,7 +563,7 @@ func ordered[T any](list []T, compare func(T, T) int) bool {
 
 func (r *columnReader) tags(out []Entry) {
 	names := r.texts()
-	told := make([]int64, len(out))
+	updated := make([]int64, len(out))
 	last := int64(0)
 	for k, name := range names {
 		if k > 0 && name <= names[k-1] {
@@ -579,12 +579,12 @@ func (r *columnReader) tags(out []Entry) {
 			if at < 0 {
 				continue
 			}
-			if told[i] == 0 {
-				told[i] = last
+			if updated[i] == 0 {
+				updated[i] = last
 			}
-			told[i] += unzigzag(later[i])
-			last = told[i]
-			out[i].Tags = append(out[i].Tags, Tag{name, values[at], told[i]})
+			updated[i] += unzigzag(later[i])
+			last = updated[i]
+			out[i].Tags = append(out[i].Tags, Tag{name, values[at], updated[i]})
 		}
 	}
 }

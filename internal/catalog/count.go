@@ -48,9 +48,9 @@ func (s *Set) Metrics() []MetricCount {
 			if k == 0 || set[k-1].Name != m.Name {
 				c.Devices += devices[i]
 			}
-			c.Types = with(c.Types, m.Kind.String())
+			c.Types = insertSorted(c.Types, m.Kind.String())
 			if m.Unit != "" {
-				c.Units = with(c.Units, m.Unit)
+				c.Units = insertSorted(c.Units, m.Unit)
 			}
 		}
 	}
@@ -61,8 +61,8 @@ func (s *Set) Metrics() []MetricCount {
 	return out
 }
 
-// with is a sorted set and one more.
-func with(list []string, s string) []string {
+// insertSorted is a sorted set and one more.
+func insertSorted(list []string, s string) []string {
 	if i, found := slices.BinarySearch(list, s); !found {
 		return slices.Insert(list, i, s)
 	}
@@ -93,7 +93,7 @@ func (s *Set) Tags(others ...*Set) []NameCount {
 	names := s.x.TagNames()
 	for _, o := range others {
 		for _, name := range o.x.names {
-			names = with(names, name)
+			names = insertSorted(names, name)
 		}
 	}
 	var out []NameCount
@@ -168,7 +168,7 @@ func (s *Set) Labels(others ...*Set) []NameCount {
 				continue
 			}
 			for k, l := range set {
-				if l == Unlisted {
+				if l == Partial {
 					continue
 				}
 				c := counts[l.Name]
@@ -213,7 +213,7 @@ func (s *Set) Largest(limit int) (out []DeviceCount) {
 			}
 		}
 	}
-	s.each(func(i int) bool {
+	s.eachNumber(func(i int) bool {
 		code := s.x.labels.get(i)
 		c := DeviceCount{s.x.devices.list[i], metrics[s.x.metrics.get(i)], len(s.x.labelSets.list[code])}
 		if len(out) == limit && (limit == 0 || c.Compare(out[limit-1]) > 0) {

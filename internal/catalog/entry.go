@@ -33,26 +33,26 @@ func (m Metric) Compare(o Metric) int {
 // the greater.
 type Tag struct {
 	Name, Value string
-	Told        int64
+	Updated     int64
 }
 
-// over reports whether a tag takes the place of another value of the same name.
-func (t Tag) over(value string, told int64) bool {
-	return t.Told > told || t.Told == told && t.Value > value
+// supersedes reports whether a tag takes the place of another value of the same name.
+func (t Tag) supersedes(value string, updated int64) bool {
+	return t.Updated > updated || t.Updated == updated && t.Value > value
 }
 
 // MaxLabelValues bounds how many values of one label are listed of a device.
 const MaxLabelValues = 100
 
-// Unlisted is a label that no reading has, since its name is empty: a device with it has metrics or labels that did not
+// Partial is a label that no reading has, since its name is empty: a device with it has metrics or labels that did not
 // find room in its entry.
-var Unlisted = telemetry.Label{}
+var Partial = telemetry.Label{}
 
-// lacks reports whether a device with these labels has metrics or labels that are not listed.
-func lacks(labels []telemetry.Label) bool { return len(labels) > 0 && labels[0] == Unlisted }
+// isPartial reports whether a device with these labels has metrics or labels that are not listed.
+func isPartial(labels []telemetry.Label) bool { return len(labels) > 0 && labels[0] == Partial }
 
-// Normal puts the lists of an entry in order, each element once.
-func (e *Entry) Normal() {
+// Normalize puts the lists of an entry in order, each element once.
+func (e *Entry) Normalize() {
 	slices.SortFunc(e.Metrics, Metric.Compare)
 	e.Metrics = slices.Compact(e.Metrics)
 	slices.SortFunc(e.Labels, compareLabels)
@@ -96,11 +96,11 @@ func (e *Entry) Merge(o Entry) {
 		e.First, e.Last = min(e.First, o.First), max(e.Last, o.Last)
 	}
 	e.Metrics = union(e.Metrics, o.Metrics, Metric.Compare)
-	e.Labels = bounded(union(e.Labels, o.Labels, compareLabels))
+	e.Labels = limitLabelValues(union(e.Labels, o.Labels, compareLabels))
 	var tags []Tag
 	for _, t := range o.Tags {
 		i, found := slices.BinarySearchFunc(e.Tags, t, func(a, b Tag) int { return strings.Compare(a.Name, b.Name) })
-		if found && !t.over(e.Tags[i].Value, e.Tags[i].Told) {
+		if found && !t.supersedes(e.Tags[i].Value, e.Tags[i].Updated) {
 			continue
 		}
 		if tags == nil {
@@ -118,9 +118,9 @@ func (e *Entry) Merge(o Entry) {
 	}
 }
 
-// United is entries with one for each device, in the order of their ids. Of tags that were told at once the greater
+// MergeEntries is entries with one for each device, in the order of their ids. Of tags that were told at once the greater
 // value counts.
-func United(entries []Entry) []Entry {
+func MergeEntries(entries []Entry) []Entry {
 	out := slices.Clone(entries)
 	slices.SortStableFunc(out, func(a, b Entry) int { return strings.Compare(a.Device, b.Device) })
 	n := 0
@@ -152,8 +152,8 @@ func union[T comparable](a, b []T, compare func(T, T) int) []T {
 	return slices.Compact(out)
 }
 
-// bounded keeps the first MaxLabelValues values of each name.
-func bounded(labels []telemetry.Label) []telemetry.Label {
+// limitLabelValues keeps the first MaxLabelValues values of each name.
+func limitLabelValues(labels []telemetry.Label) []telemetry.Label {
 	if len(labels) <= MaxLabelValues {
 		return labels
 	}

@@ -16,19 +16,19 @@ import (
 //
 // Many may read it at a time, or one change it.
 type Index struct {
-	devices words           // ids, by number
-	first   blocks[int64]   // times; first above last: none were told
-	last    blocks[int64]   //
-	metrics blocks[uint32]  // sets, by device
-	labels  blocks[uint32]  //
-	tagged  blocks[int64]   // when tags were told first
-	tags    map[string]*tag // by name
-	names   []string        // of tags, in order
+	devices     words           // ids, by number
+	first       blocks[int64]   // times; first above last: none were told
+	last        blocks[int64]   //
+	metrics     blocks[uint32]  // sets, by device
+	labels      blocks[uint32]  //
+	firstTagged blocks[int64]   // when tags were told first
+	tags        map[string]*tag // by name
+	names       []string        // of tags, in order
 
 	metricSets sets[Metric]
 	labelSets  sets[telemetry.Label]
 	forgotten  map[uint64]int64 // until when, by digest
-	told       int64
+	updated    int64
 }
 
 // NewIndex makes an index of no device.
@@ -43,7 +43,7 @@ func NewIndex() *Index {
 type tag struct {
 	values words
 	codes  blocks[uint32] // 0: none, else the value's number and 1
-	later  blocks[int64]  // how long after the device's first tags the value was told, ms
+	delay  blocks[int64]  // how long after the device's first tags the value was told, ms
 	count  int            // devices that have it
 }
 
@@ -217,10 +217,10 @@ func (x *Index) Add(p Page) bool {
 	if !whole {
 		return false
 	}
-	x.told = max(x.told, p.Told)
+	x.updated = max(x.updated, p.Updated)
 	for i := range p.Entries {
 		if len(x.forgotten) > 0 {
-			if until, ok := x.forgotten[Digest(p.Entries[i].Device)]; ok && p.Told <= until {
+			if until, ok := x.forgotten[Digest(p.Entries[i].Device)]; ok && p.Updated <= until {
 				continue
 			}
 		}
@@ -229,8 +229,8 @@ func (x *Index) Add(p Page) bool {
 	return true
 }
 
-// Anew is an index of no device that knows what is to be forgotten.
-func (x *Index) Anew() *Index {
+// Emptied is an index of no device that knows what is to be forgotten.
+func (x *Index) Emptied() *Index {
 	out := NewIndex()
 	maps.Copy(out.forgotten, x.forgotten)
 	return out
@@ -263,21 +263,21 @@ func (x *Index) add(e *Entry) {
 		x.metrics.set(i, x.metricSets.number(union(x.metricSets.list[known], e.Metrics, Metric.Compare)))
 	}
 	if known := x.labels.get(i); len(e.Labels) > 0 {
-		x.labels.set(i, x.labelSets.number(bounded(union(x.labelSets.list[known], e.Labels, compareLabels))))
+		x.labels.set(i, x.labelSets.number(limitLabelValues(union(x.labelSets.list[known], e.Labels, compareLabels))))
 	}
-	if len(e.Tags) > 0 && x.tagged.get(i) == 0 {
-		x.tagged.set(i, max(e.Tags[0].Told, 1))
+	if len(e.Tags) > 0 && x.firstTagged.get(i) == 0 {
+		x.firstTagged.set(i, max(e.Tags[0].Updated, 1))
 	}
 	for _, t := range e.Tags {
-		t.Told = max(t.Told, 1)
+		t.Updated = max(t.Updated, 1)
 		c := x.tags[t.Name]
 		if c == nil {
 			c = &tag{values: newWords()}
 			name := strings.Clone(t.Name)
-			x.tags[name], x.names = c, with(x.names, name)
+			x.tags[name], x.names = c, insertSorted(x.names, name)
 		}
 		code := c.codes.get(i)
-		if code > 0 && !t.over(c.values.list[code-1], x.tagged.get(i)+c.later.get(i)) {
+		if code > 0 && !t.supersedes(c.values.list[code-1], x.firstTagged.get(i)+c.delay.get(i)) {
 			continue
 		}
 		if code == 0 {
@@ -285,15 +285,15 @@ func (x *Index) add(e *Entry) {
 		}
 		v, _ := c.values.number(t.Value)
 		c.codes.set(i, uint32(v)+1)
-		c.later.set(i, t.Told-x.tagged.get(i))
+		c.delay.set(i, t.Updated-x.firstTagged.get(i))
 	}
 }
 
 // Len is how many devices there are.
 func (x *Index) Len() int { return len(x.devices.list) }
 
-// Told is when something was told at the latest, ms.
-func (x *Index) Told() int64 { return x.told }
+// Updated is when something was told at the latest, ms.
+func (x *Index) Updated() int64 { return x.updated }
 
 // Has reports whether a device is known.
 func (x *Index) Has(device string) bool {
@@ -319,53 +319,53 @@ func (x *Index) entry(i int) Entry {
 	for _, name := range x.names {
 		c := x.tags[name]
 		if code := c.codes.get(i); code > 0 {
-			e.Tags = append(e.Tags, Tag{name, c.values.list[code-1], x.tagged.get(i) + c.later.get(i)})
+			e.Tags = append(e.Tags, Tag{name, c.values.list[code-1], x.firstTagged.get(i) + c.delay.get(i)})
 		}
 	}
 	return e
 }
 
-// News is what an entry tells that the index does not hold; ok is false if that is nothing. Tags get the time at which
+// Diff is what an entry tells that the index does not hold; ok is false if that is nothing. Tags get the time at which
 // they are told, later than that of the values whose place they take. A first time is news, a last one only with times.
-func (x *Index) News(e Entry, told int64, times bool) (news Entry, ok bool) {
+func (x *Index) Diff(e Entry, updated int64, times bool) (diff Entry, ok bool) {
 	i, _ := x.devices.find(e.Device)
 	if i < 0 {
 		e.Tags = slices.Clone(e.Tags)
 		for k := range e.Tags {
-			e.Tags[k].Told = told
+			e.Tags[k].Updated = updated
 		}
 		return e, true
 	}
 	known := x.entry(i)
-	news = Entry{Device: known.Device, First: 1}
+	diff = Entry{Device: known.Device, First: 1}
 	if e.First <= e.Last && (known.First > known.Last || e.First < known.First || times && e.Last > known.Last) {
-		news.First, news.Last = e.First, e.Last
+		diff.First, diff.Last = e.First, e.Last
 	}
-	for _, m := range without(e.Metrics, known.Metrics, Metric.Compare) {
+	for _, m := range difference(e.Metrics, known.Metrics, Metric.Compare) {
 		same := func(o Metric) bool { return o.Name == m.Name && o.Kind == m.Kind }
 		if m.Unit != "" || !slices.ContainsFunc(known.Metrics, same) {
-			news.Metrics = append(news.Metrics, m)
+			diff.Metrics = append(diff.Metrics, m)
 		}
 	}
-	if merged := bounded(union(known.Labels, e.Labels, compareLabels)); len(merged) > len(known.Labels) {
-		news.Labels = without(e.Labels, known.Labels, compareLabels)
+	if merged := limitLabelValues(union(known.Labels, e.Labels, compareLabels)); len(merged) > len(known.Labels) {
+		diff.Labels = difference(e.Labels, known.Labels, compareLabels)
 	}
 	for _, t := range e.Tags {
 		k, found := slices.BinarySearchFunc(known.Tags, t, func(a, b Tag) int { return strings.Compare(a.Name, b.Name) })
 		if found && known.Tags[k].Value == t.Value {
 			continue
 		}
-		t.Told = told
+		t.Updated = updated
 		if found {
-			t.Told = max(told, known.Tags[k].Told+1)
+			t.Updated = max(updated, known.Tags[k].Updated+1)
 		}
-		news.Tags = append(news.Tags, t)
+		diff.Tags = append(diff.Tags, t)
 	}
-	return news, news.First <= news.Last || len(news.Metrics)+len(news.Labels)+len(news.Tags) > 0
+	return diff, diff.First <= diff.Last || len(diff.Metrics)+len(diff.Labels)+len(diff.Tags) > 0
 }
 
-// without is the elements of a that b lacks. Both are sorted.
-func without[T any](a, b []T, compare func(T, T) int) (out []T) {
+// difference is the elements of a that b lacks. Both are sorted.
+func difference[T any](a, b []T, compare func(T, T) int) (out []T) {
 	for i := range a {
 		if _, found := slices.BinarySearchFunc(b, a[i], compare); !found {
 			out = append(out, a[i])
@@ -377,9 +377,9 @@ func without[T any](a, b []T, compare func(T, T) int) (out []T) {
 // Bytes is about how much memory the index takes.
 func (x *Index) Bytes() int64 {
 	n := x.devices.bytes() + x.first.bytes(8) + x.last.bytes(8) + x.metrics.bytes(4) + x.labels.bytes(4) +
-		x.tagged.bytes(8)
+		x.firstTagged.bytes(8)
 	for name, c := range x.tags {
-		n += int64(len(name)) + c.values.bytes() + c.codes.bytes(4) + c.later.bytes(8)
+		n += int64(len(name)) + c.values.bytes() + c.codes.bytes(4) + c.delay.bytes(8)
 	}
 	return n + x.metricSets.held + x.labelSets.held + int64(32*len(x.forgotten))
 }

@@ -7,9 +7,9 @@ type LabelValues struct {
 	names map[string]map[uint64]struct{}
 }
 
-// ValueNumber stands for a value of a label in this process: two values have the same number by chance only, one pair
+// ValueHash stands for a value of a label in this process: two values have the same number by chance only, one pair
 // in 2^64.
-func ValueNumber(value string) uint64 { return maphash.String(seed, value) }
+func ValueHash(value string) uint64 { return maphash.String(seed, value) }
 
 // Has reports whether a label has a value, which is given by its number.
 func (v *LabelValues) Has(name string, number uint64) bool {
@@ -23,8 +23,8 @@ func (v *LabelValues) Len(name string) int { return len(v.names[name]) }
 // Names is how many labels there are.
 func (v *LabelValues) Names() int { return len(v.names) }
 
-// Longest is how many values the label has that has most.
-func (v *LabelValues) Longest() (most int) {
+// MaxLen is how many values the label has that has most.
+func (v *LabelValues) MaxLen() (most int) {
 	for _, values := range v.names {
 		most = max(most, len(values))
 	}
@@ -43,7 +43,7 @@ func (x *Index) LabelValues() *LabelValues {
 			continue
 		}
 		for _, l := range set {
-			if l == Unlisted {
+			if l == Partial {
 				continue
 			}
 			values := out.names[l.Name]
@@ -51,7 +51,7 @@ func (x *Index) LabelValues() *LabelValues {
 				values = make(map[uint64]struct{})
 				out.names[l.Name] = values
 			}
-			values[ValueNumber(l.Value)] = struct{}{}
+			values[ValueHash(l.Value)] = struct{}{}
 		}
 	}
 	return out

@@ -43,18 +43,18 @@ func (s *Set) Len() int { return s.n }
 // Select is the devices for which all matchers hold, of the blocks from one up to another: a caller may have several
 // ranges looked at at once, and unite them.
 func (x *Index) Select(matchers []Matcher, from, to int) *Set {
-	return x.Ask(matchers).Select(from, to)
+	return x.Compile(matchers).Select(from, to)
 }
 
-// Asked is matchers that were held against the dictionaries of an index. It is of use as long as that does not change.
-type Asked struct {
+// Selector is matchers that were held against the dictionaries of an index. It is of use as long as that does not change.
+type Selector struct {
 	x     *Index
 	steps []func(s *Set, from, to int)
 }
 
-// Ask holds matchers against each value of a dictionary once.
-func (x *Index) Ask(matchers []Matcher) *Asked {
-	a := &Asked{x: x}
+// Compile holds matchers against each value of a dictionary once.
+func (x *Index) Compile(matchers []Matcher) *Selector {
+	a := &Selector{x: x}
 	ordered := slices.Clone(matchers)
 	slices.SortStableFunc(ordered, func(a, b Matcher) int { return cost(a) - cost(b) })
 	for _, m := range ordered {
@@ -64,7 +64,7 @@ func (x *Index) Ask(matchers []Matcher) *Asked {
 }
 
 // Select is the devices for which all matchers hold, as Index.Select has them. Several may call it at a time.
-func (a *Asked) Select(from, to int) *Set {
+func (a *Selector) Select(from, to int) *Set {
 	x := a.x
 	n := len(x.devices.list)
 	s := &Set{x: x, words: make([]uint64, (n+63)/64)}
@@ -98,16 +98,16 @@ func cost(m Matcher) int {
 // Blocks is how many blocks of devices there are.
 func (x *Index) Blocks() int { return (len(x.devices.list) + blockDevices - 1) / blockDevices }
 
-// Unite adds the devices of another set of the same index.
-func (s *Set) Unite(o *Set) {
+// Union adds the devices of another set of the same index.
+func (s *Set) Union(o *Set) {
 	for i := range s.words {
 		s.words[i] |= o.words[i]
 	}
 	s.count()
 }
 
-// each calls visit with the numbers of a set, in order, until it returns false.
-func (s *Set) each(visit func(i int) bool) {
+// eachNumber calls visit with the numbers of a set, in order, until it returns false.
+func (s *Set) eachNumber(visit func(i int) bool) {
 	for k, w := range s.words {
 		for ; w != 0; w &= w - 1 {
 			if !visit(k*64 + bits.TrailingZeros64(w)) {
@@ -174,7 +174,7 @@ func (c *tag) matching(m Matcher) []bool {
 
 // narrowMetrics keeps the devices whose metrics are what is asked for, and those of which not all are listed.
 func (x *Index) narrowMetrics(metrics func([]Metric) bool) func(s *Set, from, to int) {
-	good, lacking := holding(x.metricSets.list, metrics), holding(x.labelSets.list, lacks)
+	good, lacking := holding(x.metricSets.list, metrics), holding(x.labelSets.list, isPartial)
 	if !slices.Contains(lacking, true) {
 		return func(s *Set, from, to int) { s.keepCodes(&x.metrics, from, to, good) }
 	}
@@ -268,7 +268,7 @@ func mayHave(set []telemetry.Label, m Matcher) bool {
 
 // listed reports whether these are all labels of the readings of a device that has them: less than may be left out.
 func listed(set []telemetry.Label) bool {
-	if lacks(set) {
+	if isPartial(set) {
 		return false
 	}
 	values, size := 0, 0
@@ -287,29 +287,29 @@ func listed(set []telemetry.Label) bool {
 type Shape struct {
 	Metrics []Metric
 	Labels  []telemetry.Label
-	Whole   bool // there are no other labels
-	Lacks   bool // there may be other metrics
+	Exact   bool // there are no other labels
+	Partial bool // there may be other metrics
 }
 
 // Shapes is what shapes the devices of a set have, each once.
 func (s *Set) Shapes() (out []Shape) {
 	seen := make(map[[2]uint32]bool)
 	var last [2]uint32
-	s.each(func(i int) bool {
+	s.eachNumber(func(i int) bool {
 		codes := [2]uint32{s.x.metrics.get(i), s.x.labels.get(i)}
 		if codes == last && len(out) > 0 || seen[codes] {
 			return true
 		}
 		last, seen[codes] = codes, true
 		labels := s.x.labelSets.list[codes[1]]
-		out = append(out, Shape{s.x.metricSets.list[codes[0]], labels, listed(labels), lacks(labels)})
+		out = append(out, Shape{s.x.metricSets.list[codes[0]], labels, listed(labels), isPartial(labels)})
 		return true
 	})
 	return out
 }
 
-// Having takes out the devices whose metrics are not what is asked for, if they are all listed.
-func (s *Set) Having(metrics func([]Metric) bool) {
+// KeepMetrics takes out the devices whose metrics are not what is asked for, if they are all listed.
+func (s *Set) KeepMetrics(metrics func([]Metric) bool) {
 	s.x.narrowMetrics(metrics)(s, 0, s.x.Blocks())
 	s.count()
 }
@@ -317,7 +317,7 @@ func (s *Set) Having(metrics func([]Metric) bool) {
 // Devices is the ids of a set, in no order that means anything.
 func (s *Set) Devices() []string {
 	out := make([]string, 0, s.n)
-	s.each(func(i int) bool {
+	s.eachNumber(func(i int) bool {
 		out = append(out, s.x.devices.list[i])
 		return true
 	})
@@ -328,7 +328,7 @@ func (s *Set) Devices() []string {
 func (s *Set) After(device string, limit int) []Entry {
 	var ids []int
 	before := func(i, j int) int { return strings.Compare(s.x.devices.list[i], s.x.devices.list[j]) }
-	s.each(func(i int) bool {
+	s.eachNumber(func(i int) bool {
 		if id := s.x.devices.list[i]; id > device {
 			ids = append(ids, i)
 		}
@@ -346,9 +346,9 @@ func (s *Set) After(device string, limit int) []Entry {
 	return out
 }
 
-// All calls visit with each device of a set.
-func (s *Set) All(visit func(Entry) bool) {
-	s.each(func(i int) bool { return visit(s.x.entry(i)) })
+// Each calls visit with each device of a set.
+func (s *Set) Each(visit func(Entry) bool) {
+	s.eachNumber(func(i int) bool { return visit(s.x.entry(i)) })
 }
 
 // Without takes out the devices that another index has.

@@ -32,8 +32,8 @@ type Page struct {
 	ID      string // of its content
 	Entries []Entry
 
-	// Told is when what it says was told at the latest, ms. Forgotten devices are those that were told before.
-	Told int64
+	// Updated is when what it says was told at the latest, ms. Forgotten devices are those that were told before.
+	Updated int64
 	// Forget is devices of which nothing counts that was told up to an instant.
 	Forget []Forgotten
 	// Applied says that the pages beside this one are without what it has forgotten.
@@ -53,7 +53,7 @@ type document struct {
 	V        int         `json:"v"`
 	Type     string      `json:"type"`
 	Devices  int         `json:"devices"`
-	Told     int64       `json:"told"`
+	Updated  int64       `json:"told"`
 	Forget   [][2]string `json:"forget,omitempty"`
 	Applied  bool        `json:"applied,omitempty"`
 	Replaces []string    `json:"replaces,omitempty"`
@@ -79,7 +79,7 @@ func Encode(p Page) (id string, doc []byte, err error) {
 	var w columnWriter
 	w.entries(entries)
 	d := document{
-		V: Version, Type: documentType, Devices: len(entries), Told: p.Told, Applied: p.Applied,
+		V: Version, Type: documentType, Devices: len(entries), Updated: p.Updated, Applied: p.Applied,
 		Replaces: p.Replaces, Columns: len(w.bytes()),
 		Data: base64.StdEncoding.EncodeToString(w.packed()),
 	}
@@ -106,7 +106,7 @@ func Decode(id string, doc []byte) (Page, error) {
 	if d.Devices < 0 || d.Devices > MaxDevices || d.Columns < 0 || d.Columns > maxUnpacked {
 		return Page{}, fmt.Errorf("%w: %d devices in %d bytes", ErrCorrupt, d.Devices, d.Columns)
 	}
-	p := Page{ID: id, Told: d.Told, Applied: d.Applied, Replaces: d.Replaces}
+	p := Page{ID: id, Updated: d.Updated, Applied: d.Applied, Replaces: d.Replaces}
 	for _, f := range d.Forget {
 		var one Forgotten
 		if _, err := fmt.Sscanf(f[0]+" "+f[1], "%x %d", &one.Device, &one.Until); err != nil {
@@ -131,7 +131,7 @@ func Decode(id string, doc []byte) (Page, error) {
 }
 
 // Pages makes as many pages of entries as these need, each of about TargetBytes.
-func Pages(entries []Entry, told int64) ([]Encoded, error) {
+func Pages(entries []Entry, updated int64) ([]EncodedPage, error) {
 	if len(entries) == 0 {
 		return nil, nil
 	}
@@ -141,7 +141,7 @@ func Pages(entries []Entry, told int64) ([]Encoded, error) {
 	}
 	// How many devices fill a page is told by some of them.
 	for {
-		_, doc, err := Encode(Page{Entries: entries[:size], Told: told})
+		_, doc, err := Encode(Page{Entries: entries[:size], Updated: updated})
 		if err != nil {
 			return nil, err
 		}
@@ -152,18 +152,18 @@ func Pages(entries []Entry, told int64) ([]Encoded, error) {
 	}
 	pages := (len(entries) + size - 1) / size
 	size = (len(entries) + pages - 1) / pages
-	var out []Encoded
+	var out []EncodedPage
 	for part := range slices.Chunk(entries, size) {
-		id, doc, err := Encode(Page{Entries: part, Told: told})
+		id, doc, err := Encode(Page{Entries: part, Updated: updated})
 		if err != nil {
 			return nil, err
 		}
 		if len(doc) <= 2*maxBytes || len(part) == 1 {
-			out = append(out, Encoded{id, doc, part})
+			out = append(out, EncodedPage{id, doc, part})
 			continue
 		}
 		for half := range slices.Chunk(part, (len(part)+1)/2) { // these say more than the first ones
-			more, err := Pages(half, told)
+			more, err := Pages(half, updated)
 			if err != nil {
 				return nil, err
 			}
@@ -173,8 +173,8 @@ func Pages(entries []Entry, told int64) ([]Encoded, error) {
 	return out, nil
 }
 
-// Encoded is a page as it is to be stored, and what it says.
-type Encoded struct {
+// EncodedPage is a page as it is to be stored, and what it says.
+type EncodedPage struct {
 	ID      string
 	Doc     []byte
 	Entries []Entry

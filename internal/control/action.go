@@ -70,8 +70,8 @@ func (s *Actions) Do(ctx context.Context, a Action, act func(a *Action) error) e
 	return errors.Join(err, begun.End(ctx, err))
 }
 
-// Begun is an action that has begun. It belongs to one goroutine.
-type Begun struct {
+// StartedAction is an action that has begun. It belongs to one goroutine.
+type StartedAction struct {
 	by     *Actions
 	action Action
 	etag   string
@@ -79,10 +79,10 @@ type Begun struct {
 }
 
 // Begin stores that an action begins.
-func (s *Actions) Begin(ctx context.Context, a Action) (*Begun, error) {
+func (s *Actions) Begin(ctx context.Context, a Action) (*StartedAction, error) {
 	a.At, a.Who, a.Outcome = s.now().UTC(), s.who, OutcomeBegun
 	a.ID = fmt.Sprintf("%013d.%s", a.At.UnixMilli(), rand.Text()[:10])
-	b := &Begun{by: s, action: a, stored: OutcomeBegun}
+	b := &StartedAction{by: s, action: a, stored: OutcomeBegun}
 	var err error
 	if b.etag, err = s.docs.Create(ctx, a.document()); err != nil {
 		return nil, fmt.Errorf("%s %s is not begun, for it can't be stored that it is: %w", a.Verb,
@@ -95,7 +95,7 @@ func (s *Actions) Begin(ctx context.Context, a Action) (*Begun, error) {
 const endTimeout = 5 * time.Second
 
 // End stores how the action has ended; it may be called again after another attempt at the same.
-func (b *Begun) End(ctx context.Context, failed error) error {
+func (b *StartedAction) End(ctx context.Context, failed error) error {
 	b.action.Outcome = OutcomeDone
 	if failed != nil {
 		b.action.Outcome = failed.Error()

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestActionsAreKept(t *testing.T) {
+func TestActionsAreListed(t *testing.T) {
 	docs := controltest.NewDocuments(t)
 	var said bytes.Buffer
 	now := noon
@@ -46,7 +46,7 @@ func TestActionsAreKept(t *testing.T) {
 }
 
 // What can't be stored is not done; what was done while its caller left is stored to its end.
-func TestNothingIsDoneUnseen(t *testing.T) {
+func TestActionNeedsItsDocumentFirst(t *testing.T) {
 	docs := controltest.NewDocuments(t)
 	actions := control.NewActions(docs, "anna@desk", slog.New(slog.DiscardHandler), time.Now)
 	down := errors.New("no connection")
@@ -70,7 +70,7 @@ func TestNothingIsDoneUnseen(t *testing.T) {
 }
 
 // An attempt that fails in every round is one action, and stored when its outcome changes.
-func TestAnActionThatFailsForLongIsOne(t *testing.T) {
+func TestRetriedActionIsOneDocument(t *testing.T) {
 	docs := controltest.NewDocuments(t)
 	actions := control.NewActions(docs, "provision@pod", slog.New(slog.DiscardHandler), time.Now)
 	begun, err := actions.Begin(t.Context(), control.Action{Verb: "scale", Object: "chunks-2026-11"})

@@ -63,7 +63,7 @@ func (d *Directory) GrantBackfill(ctx context.Context, tenant string, r telemetr
 }
 
 // Backfill returns a grant by its id.
-func (v *View) Backfill(id string) (Backfill, bool) {
+func (v *Snapshot) Backfill(id string) (Backfill, bool) {
 	b, ok := v.backfills[id]
 	return b, ok
 }

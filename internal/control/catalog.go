@@ -19,12 +19,12 @@ type Catalog interface {
 
 // PageInfo is what is told of a page without its columns.
 type PageInfo struct {
-	ID       string
-	Stored   int64 // second since 1970 UTC, by the store's clock
-	Devices  int
-	Bytes    int // that the columns unpack to
-	Told     int64
-	Forgets  bool // something
-	Applied  bool // which the pages beside it are without
-	Replaces []string
+	ID           string
+	Stored       int64 // second since 1970 UTC, by the store's clock
+	Devices      int
+	Bytes        int // that the columns unpack to
+	Updated      int64
+	HasForgotten bool // something
+	Applied      bool // which the pages beside it are without
+	Replaces     []string
 }

@@ -17,8 +17,8 @@ type DirectoryConfig struct {
 	Now       func() time.Time `kong:"-"` // time.Now
 	Every     time.Duration    `kong:"-"` // between refreshes, 30 s
 	// Feed tells what has changed; without one everything is read every time. Look is how often it is asked, 2 s.
-	Feed Feed          `kong:"-"`
-	Look time.Duration `kong:"-"`
+	Feed      Feed          `kong:"-"`
+	FeedEvery time.Duration `kong:"-"`
 	// Lead is how long before its first day an epoch must be stored, 2 h: longer than the future that
 	// readings are accepted from, and Every, and Margin together.
 	Lead time.Duration `kong:"-"`
@@ -36,8 +36,8 @@ type DirectoryConfig struct {
 // Directory holds a copy of tenants, epochs and months and keeps it fresh. It is safe for any number
 // of callers.
 type Directory struct {
-	cfg  DirectoryConfig
-	view atomic.Pointer[View]
+	cfg     DirectoryConfig
+	current atomic.Pointer[Snapshot]
 
 	asking  semaphore // one AskMonth at a time
 	reading semaphore // one read at a time
@@ -46,13 +46,13 @@ type Directory struct {
 	following atomic.Bool  // the last read was told what has changed, or the next one can be
 
 	mu   sync.Mutex
-	next *flight // the read that has not begun yet, if somebody waits for one; guarded by mu
+	next *pendingRead // the read that has not begun yet, if somebody waits for one; guarded by mu
 }
 
-// flight is one read that callers share.
-type flight struct {
+// pendingRead is one read that callers share.
+type pendingRead struct {
 	done      chan struct{} // closed at the end; what follows is set before
-	view      *View
+	snapshot  *Snapshot
 	err       error
 	abandoned bool // the context of the caller who read has ended
 }
@@ -65,8 +65,8 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	if cfg.Every <= 0 {
 		cfg.Every = 30 * time.Second
 	}
-	if cfg.Look <= 0 {
-		cfg.Look = 2 * time.Second
+	if cfg.FeedEvery <= 0 {
+		cfg.FeedEvery = 2 * time.Second
 	}
 	if cfg.Lead <= 0 {
 		cfg.Lead = 2 * time.Hour
@@ -84,21 +84,21 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	d := &Directory{cfg: cfg, asking: newSemaphore(), reading: newSemaphore()}
-	d.view.Store(&View{})
+	d.current.Store(&Snapshot{})
 	return d
 }
 
 // Run refreshes the copy at once and then regularly, until ctx ends; then it returns nil: often as long as the feed
 // tells what has changed, which costs little, and more seldom where everything has to be read. A refresh that fails is
-// logged, and the copy stays as it is: View.Places bounds what an old one is good for.
+// logged, and the copy stays as it is: View.CanPlace bounds what an old one is good for.
 func (d *Directory) Run(ctx context.Context) error {
 	for {
 		if _, err := d.Refresh(ctx); err != nil && ctx.Err() == nil {
-			d.cfg.Logger.Warn("control documents not read, the old copy stays", "error", err, "read_at", d.View().ReadAt)
+			d.cfg.Logger.Warn("control documents not read, the old copy stays", "error", err, "read_at", d.Snapshot().ReadAt)
 		}
 		pause := d.cfg.Every
 		if d.following.Load() {
-			pause = d.cfg.Look
+			pause = d.cfg.FeedEvery
 		}
 		if retry.Pause(ctx, pause) != nil {
 			return nil
@@ -106,18 +106,18 @@ func (d *Directory) Run(ctx context.Context) error {
 	}
 }
 
-// View is the newest copy, never nil; it is empty before the first refresh. It takes no lock.
-func (d *Directory) View() *View { return d.view.Load() }
+// Snapshot is the newest copy, never nil; it is empty before the first refresh. It takes no lock.
+func (d *Directory) Snapshot() *Snapshot { return d.current.Load() }
 
 // Refresh reads everything again and returns the new copy. Callers that come while a read is under way
 // share the next one, which begins when that one has ended: what was stored before the call is in the answer,
 // as far as the store's replicas are up to date.
-func (d *Directory) Refresh(ctx context.Context) (*View, error) {
+func (d *Directory) Refresh(ctx context.Context) (*Snapshot, error) {
 	for {
 		f, mine := d.join()
 		if mine {
 			d.lead(ctx, f)
-			return f.view, f.err
+			return f.snapshot, f.err
 		}
 		select {
 		case <-ctx.Done():
@@ -125,31 +125,31 @@ func (d *Directory) Refresh(ctx context.Context) (*View, error) {
 		case <-f.done:
 		}
 		if !f.abandoned {
-			return f.view, f.err
+			return f.snapshot, f.err
 		}
 	}
 }
 
 // join returns the next read to begin, and reports whether it is mine: then the caller has to do it.
-func (d *Directory) join() (f *flight, mine bool) {
+func (d *Directory) join() (f *pendingRead, mine bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.next == nil {
-		d.next = &flight{done: make(chan struct{})}
+		d.next = &pendingRead{done: make(chan struct{})}
 		return d.next, true
 	}
 	return d.next, false
 }
 
 // lead does the read of f for all who joined it.
-func (d *Directory) lead(ctx context.Context, f *flight) {
+func (d *Directory) lead(ctx context.Context, f *pendingRead) {
 	defer close(f.done)
 	release, err := d.reading.acquire(ctx)
 	d.mu.Lock()
 	d.next = nil
 	d.mu.Unlock()
 	if err == nil {
-		f.view, err = d.read(ctx)
+		f.snapshot, err = d.readSnapshot(ctx)
 		release()
 	}
 	if err != nil {

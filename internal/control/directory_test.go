@@ -33,31 +33,31 @@ func newDirectory(t *testing.T) (*control.Directory, *controltest.Documents, *at
 	}), docs, &now
 }
 
-func TestTheFirstViewIsEmptyAndPlacesNothing(t *testing.T) {
+func TestFirstSnapshotIsEmptyAndPlacesNothing(t *testing.T) {
 	d, _, _ := newDirectory(t)
-	v := d.View()
+	v := d.Snapshot()
 	require.True(t, v.ReadAt.IsZero())
-	require.False(t, v.Places(0))
+	require.False(t, v.CanPlace(0))
 	require.Empty(t, v.Tenants())
 	require.False(t, v.HasContainer("chunks-2026-11"))
 }
 
 // Rule W1: a copy places event times up to the lead minus the margin after it was read.
-func TestACopyPlacesWhatNoLaterEpochCanCover(t *testing.T) {
+func TestSnapshotPlacesOnlyWithinLead(t *testing.T) {
 	d, _, _ := newDirectory(t)
 	v, err := d.Refresh(t.Context())
 	require.NoError(t, err)
 	bound := noon.Add(2*time.Hour - 15*time.Minute).UnixMilli()
-	require.True(t, v.Places(0))
-	require.True(t, v.Places(bound-1))
-	require.False(t, v.Places(bound))
+	require.True(t, v.CanPlace(0))
+	require.True(t, v.CanPlace(bound-1))
+	require.False(t, v.CanPlace(bound))
 }
 
 func TestRegister(t *testing.T) {
 	d, docs, _ := newDirectory(t)
 	v, err := d.Register(t.Context(), "acme")
 	require.NoError(t, err)
-	require.Same(t, v, d.View())
+	require.Same(t, v, d.Snapshot())
 	acme, ok := v.Tenant("acme")
 	require.True(t, ok)
 	require.Equal(t, noon, acme.Created)
@@ -107,7 +107,7 @@ func TestRegisterAfterAnUnknownOutcome(t *testing.T) {
 	}
 }
 
-func TestWritesWaitForAReplicaThatLags(t *testing.T) {
+func TestWritesWaitForLaggingReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, docs, _ := newDirectory(t)
 		var lags atomic.Int32
@@ -118,7 +118,7 @@ func TestWritesWaitForAReplicaThatLags(t *testing.T) {
 		require.Len(t, v.Tenants(), 1)
 		lags.Store(6)
 		require.NoError(t, d.AskMonth(t.Context(), "chunks-2026-11"))
-		require.True(t, d.View().HasContainer("chunks-2026-11"))
+		require.True(t, d.Snapshot().HasContainer("chunks-2026-11"))
 	})
 }
 
@@ -149,7 +149,7 @@ func TestAddEpoch(t *testing.T) {
 }
 
 // An epoch that appears while the tenants are being read belongs to a tenant that the copy may not have.
-func TestAnEpochWithoutItsTenantIsLeftOut(t *testing.T) {
+func TestEpochWithoutTenantIsIgnored(t *testing.T) {
 	d, docs, _ := newDirectory(t)
 	_, err := docs.Create(t.Context(), control.Document{Kind: control.KindEpoch, ID: "globex.20270101",
 		Body: []byte(`{"tenant":"globex","epoch":{"from":20819,"slots":[1]}}`)})
@@ -159,7 +159,7 @@ func TestAnEpochWithoutItsTenantIsLeftOut(t *testing.T) {
 	require.Empty(t, v.Tenants())
 }
 
-func TestADocumentThatCannotBeReadIsNamed(t *testing.T) {
+func TestErrorNamesUnreadableDocument(t *testing.T) {
 	for _, c := range []control.Document{
 		{Kind: control.KindTenant, ID: "acme", Body: []byte(`{"epoch":7}`)},
 		{Kind: control.KindTenant, ID: "acme", Body: []byte(`{"epoch":{"slots":[999]}}`)},
@@ -167,22 +167,22 @@ func TestADocumentThatCannotBeReadIsNamed(t *testing.T) {
 		{Kind: control.KindMonth, ID: "chunks-acme-2026-11", Body: []byte(`{"asked":"x"}`)},
 	} {
 		d, docs, _ := newDirectory(t)
-		before := d.View()
+		before := d.Snapshot()
 		_, err := docs.Create(t.Context(), c)
 		require.NoError(t, err)
 		_, err = d.Refresh(t.Context())
 		require.ErrorContains(t, err, "acme")
-		require.Same(t, before, d.View())
+		require.Same(t, before, d.Snapshot())
 	}
 }
 
-func TestAMonthsLife(t *testing.T) {
+func TestMonthStates(t *testing.T) {
 	d, docs, now := newDirectory(t)
 	ctx := t.Context()
 	const name = "chunks-2026-11"
 	require.Error(t, d.AskMonth(ctx, "catalog"))
 	require.NoError(t, d.AskMonth(ctx, name))
-	require.True(t, d.View().HasContainer(name))
+	require.True(t, d.Snapshot().HasContainer(name))
 
 	var ops int
 	docs.Fault = func(string, string, string) *controltest.Fault { ops++; return nil }
@@ -196,11 +196,11 @@ func TestAMonthsLife(t *testing.T) {
 		require.Equal(t, v.Containers()[0].State == control.MonthAsked, v.HasContainer(name))
 		return v.Containers()[0].State
 	}
-	require.False(t, d.View().Expired(name))
-	require.False(t, d.View().Expired("chunks-2026-12"), "one that nobody asked for is not expired")
+	require.False(t, d.Snapshot().Expired(name))
+	require.False(t, d.Snapshot().Expired("chunks-2026-12"), "one that nobody asked for is not expired")
 	require.NoError(t, d.Expire(ctx, name))
 	require.Equal(t, control.MonthExpired, state())
-	require.True(t, d.View().Expired(name))
+	require.True(t, d.Snapshot().Expired(name))
 	require.NoError(t, d.AskMonth(ctx, name))
 	require.Equal(t, control.MonthExpired, state(), "only provision takes it back")
 	require.NoError(t, d.Keep(ctx, name))
@@ -213,11 +213,11 @@ func TestAMonthsLife(t *testing.T) {
 	now.Store(&later)
 	require.NoError(t, d.AskMonth(ctx, name))
 	require.Equal(t, control.MonthAsked, state())
-	require.Equal(t, later, d.View().Containers()[0].Asked)
+	require.Equal(t, later, d.Snapshot().Containers()[0].Asked)
 }
 
 // Thousands of bins may wait for one month: it is asked for once.
-func TestAskingTogetherWritesOnce(t *testing.T) {
+func TestConcurrentAskMonthWritesOnce(t *testing.T) {
 	d, docs, _ := newDirectory(t)
 	var creates atomic.Int32
 	docs.Fault = func(op, _, _ string) *controltest.Fault {
@@ -239,7 +239,7 @@ func TestAskingTogetherWritesOnce(t *testing.T) {
 }
 
 // Callers that come while a read is under way share the next one; none gets an answer that began before it asked.
-func TestRefreshIsShared(t *testing.T) {
+func TestConcurrentRefreshesShareOneRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		docs := controltest.NewDocuments(t)
 		gate := make(chan struct{})
@@ -252,7 +252,7 @@ func TestRefreshIsShared(t *testing.T) {
 			return nil
 		}
 		d := control.NewDirectory(control.DirectoryConfig{Documents: docs})
-		views := make(chan *control.View, 9)
+		views := make(chan *control.Snapshot, 9)
 		refresh := func() {
 			v, err := d.Refresh(t.Context())
 			if err != nil {
@@ -281,7 +281,7 @@ func TestRefreshIsShared(t *testing.T) {
 }
 
 // The caller who does the shared read may give up; those who joined read again.
-func TestRefreshSurvivesItsReader(t *testing.T) {
+func TestRefreshSurvivesReaderCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		docs := controltest.NewDocuments(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -312,7 +312,7 @@ func TestRefreshSurvivesItsReader(t *testing.T) {
 	})
 }
 
-func TestRunKeepsTheViewFresh(t *testing.T) {
+func TestRunRefreshesSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		docs := controltest.NewDocuments(t)
 		var down atomic.Bool
@@ -327,16 +327,16 @@ func TestRunKeepsTheViewFresh(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- d.Run(ctx) }()
 		synctest.Wait()
-		require.Equal(t, time.Now(), d.View().ReadAt)
+		require.Equal(t, time.Now(), d.Snapshot().ReadAt)
 		down.Store(true)
-		old := d.View()
+		old := d.Snapshot()
 		time.Sleep(45 * time.Second)
 		synctest.Wait()
-		require.Same(t, old, d.View(), "a failed refresh leaves the copy as it is")
+		require.Same(t, old, d.Snapshot(), "a failed refresh leaves the copy as it is")
 		down.Store(false)
 		time.Sleep(15 * time.Second)
 		synctest.Wait()
-		require.Equal(t, time.Now(), d.View().ReadAt)
+		require.Equal(t, time.Now(), d.Snapshot().ReadAt)
 		cancel()
 		require.NoError(t, <-done)
 	})
@@ -367,7 +367,7 @@ func TestRetention(t *testing.T) {
 }
 
 // A producer that makes up times can't have a container made for each month there ever was.
-func TestReadingsAskForABoundedNumberOfMonths(t *testing.T) {
+func TestMonthsAskedByReadingsAreBounded(t *testing.T) {
 	docs := controltest.NewDocuments(t)
 	now := noon
 	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: func() time.Time { return now }, MaxMonths: 3})
@@ -380,24 +380,24 @@ func TestReadingsAskForABoundedNumberOfMonths(t *testing.T) {
 	}
 	require.NoError(t, d.AskMonthFor(ctx, month(2), "acme"), "it is there")
 	require.ErrorIs(t, d.AskMonthFor(ctx, month(3), "acme"), control.ErrMonthLimit)
-	require.False(t, d.View().Serves(month(3)))
-	require.False(t, d.View().MayAsk("acme", now))
+	require.False(t, d.Snapshot().MayServe(month(3)))
+	require.False(t, d.Snapshot().MayAsk("acme", now))
 
 	require.NoError(t, d.AskMonthFor(ctx, month(3), "globex"), "one tenant's bound is not another's")
 	require.NoError(t, d.AskMonthFor(ctx, month(3), "acme"), "whoever asked")
 	require.NoError(t, d.AskMonth(ctx, month(4)), "an operator is not bounded")
-	require.True(t, d.View().MayAsk("globex", now))
+	require.True(t, d.Snapshot().MayAsk("globex", now))
 
 	// Another process reads the same; and a month later there are new ones.
 	other := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: func() time.Time { return now },
 		MaxMonths: 3})
 	require.ErrorIs(t, other.AskMonthFor(ctx, month(5), "acme"), control.ErrMonthLimit)
-	now = now.Add(control.MonthsWithin)
+	now = now.Add(control.MonthLimitWindow)
 	require.NoError(t, other.AskMonthFor(ctx, month(5), "acme"))
-	require.Equal(t, "acme", other.View().Containers()[0].By)
+	require.Equal(t, "acme", other.Snapshot().Containers()[0].By)
 }
 
-func TestABackfillIsGranted(t *testing.T) {
+func TestGrantBackfill(t *testing.T) {
 	d, docs, _ := newDirectory(t)
 	r := telemetry.Range{From: 1000, To: 2000}
 	b, err := d.GrantBackfill(t.Context(), "acme", r, time.Hour)

@@ -15,8 +15,8 @@ type Feed interface {
 	Changes(ctx context.Context, mark string, since time.Time) (changed []Document, next string, err error)
 }
 
-// mapped are the kinds that a View is made of.
-var mapped = []string{KindTenant, KindEpoch, KindMonth, KindBackfill}
+// snapshotKinds are the kinds that a View is made of.
+var snapshotKinds = []string{KindTenant, KindEpoch, KindMonth, KindBackfill}
 
 // documentsOf is a copy of the documents that a View is made of, by kind and id, and where their changes go on.
 type documentsOf struct {
@@ -53,8 +53,8 @@ const (
 	skew = 5 * time.Minute
 )
 
-// read makes a new View: from what has changed, if that is told, else from everything. Its caller holds reading.
-func (d *Directory) read(ctx context.Context) (*View, error) {
+// readSnapshot makes a new View: from what has changed, if that is told, else from everything. Its caller holds reading.
+func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 	began := d.cfg.Now()
 	if d.cfg.Feed != nil && d.docs != nil && began.Sub(d.docs.from) < wholeEvery {
 		v, err := d.follow(ctx, began)
@@ -66,7 +66,7 @@ func (d *Directory) read(ctx context.Context) (*View, error) {
 	}
 	d.following.Store(false)
 	whole := &documentsOf{byKind: map[string]map[string]Document{}, from: began}
-	for _, kind := range mapped {
+	for _, kind := range snapshotKinds {
 		docs, err := d.cfg.Documents.List(ctx, kind)
 		if err != nil {
 			return nil, err
@@ -76,18 +76,18 @@ func (d *Directory) read(ctx context.Context) (*View, error) {
 			whole.byKind[kind][doc.ID] = doc
 		}
 	}
-	v, err := d.viewOf(whole, began)
+	v, err := d.snapshotOf(whole, began)
 	if err != nil {
 		return nil, err
 	}
 	d.docs = whole
 	d.following.Store(d.cfg.Feed != nil)
-	d.view.Store(v)
+	d.current.Store(v)
 	return v, nil
 }
 
 // follow makes a View of the copy and what has changed since.
-func (d *Directory) follow(ctx context.Context, began time.Time) (*View, error) {
+func (d *Directory) follow(ctx context.Context, began time.Time) (*Snapshot, error) {
 	changed, next, err := d.cfg.Feed.Changes(ctx, d.docs.mark, d.docs.from.Add(-skew))
 	if err != nil {
 		return nil, err
@@ -97,22 +97,22 @@ func (d *Directory) follow(ctx context.Context, began time.Time) (*View, error) 
 		differs = d.docs.take(doc) || differs
 	}
 	d.docs.mark = next
-	v := *d.View()
+	v := *d.Snapshot()
 	v.ReadAt = began
 	if differs {
-		made, err := d.viewOf(d.docs, began)
+		made, err := d.snapshotOf(d.docs, began)
 		if err != nil {
 			return nil, err
 		}
 		v = *made
 	}
 	d.following.Store(true)
-	d.view.Store(&v)
+	d.current.Store(&v)
 	return &v, nil
 }
 
-func (d *Directory) viewOf(docs *documentsOf, began time.Time) (*View, error) {
-	v := &View{ReadAt: began, reach: d.cfg.Lead - d.cfg.Margin, maxMonths: d.cfg.MaxMonths}
+func (d *Directory) snapshotOf(docs *documentsOf, began time.Time) (*Snapshot, error) {
+	v := &Snapshot{ReadAt: began, placeable: d.cfg.Lead - d.cfg.Margin, maxMonths: d.cfg.MaxMonths}
 	var err error
 	if v.tenants, err = tenantsOf(docs.list(KindTenant), docs.list(KindEpoch)); err != nil {
 		return nil, err

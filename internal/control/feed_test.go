@@ -46,7 +46,7 @@ func following(t *testing.T) (*control.Directory, *controltest.Documents, counte
 	docs := controltest.NewDocuments(t)
 	c := count(docs)
 	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Feed: docs, Every: 30 * time.Second,
-		Look: 2 * time.Second})
+		FeedEvery: 2 * time.Second})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- d.Run(ctx) }()
@@ -64,7 +64,7 @@ func after(d time.Duration) {
 }
 
 // What another process stores is seen with the next look, and nothing is read but what has changed.
-func TestAChangeIsSeenWithinALook(t *testing.T) {
+func TestFeedShowsChangeWithinOneInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, docs, c := following(t)
 		require.EqualValues(t, 4, c.of(controltest.OpList), "the whole, once")
@@ -72,18 +72,18 @@ func TestAChangeIsSeenWithinALook(t *testing.T) {
 		after(time.Minute)
 		require.EqualValues(t, 30, c.of(controltest.OpChanges))
 		require.Zero(t, c.of(controltest.OpList))
-		require.Equal(t, time.Now(), d.View().ReadAt, "a look at the feed is as good as reading everything")
+		require.Equal(t, time.Now(), d.Snapshot().ReadAt, "a look at the feed is as good as reading everything")
 
 		_, err := other.Register(t.Context(), "acme")
 		require.NoError(t, err)
 		c.of(controltest.OpList)
 		after(2 * time.Second)
-		_, known := d.View().Tenant("acme")
+		_, known := d.Snapshot().Tenant("acme")
 		require.True(t, known)
 		require.NoError(t, other.AskMonth(t.Context(), "chunks-2000-01"))
 		c.of(controltest.OpList)
 		after(2 * time.Second)
-		require.True(t, d.View().HasContainer("chunks-2000-01"))
+		require.True(t, d.Snapshot().HasContainer("chunks-2000-01"))
 		require.Zero(t, c.of(controltest.OpList))
 		after(10 * time.Minute)
 		require.EqualValues(t, 4, c.of(controltest.OpList), "the whole, now and then")
@@ -107,7 +107,7 @@ func TestRefreshFollowsTheFeed(t *testing.T) {
 }
 
 // Without its feed a directory reads everything, as often as it does without one.
-func TestWithoutItsFeedADirectoryPolls(t *testing.T) {
+func TestDirectoryPollsWithoutFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, docs, c := following(t)
 		c.down[controltest.OpChanges].Store(true)
@@ -117,21 +117,21 @@ func TestWithoutItsFeedADirectoryPolls(t *testing.T) {
 		_, err := other.Register(t.Context(), "acme")
 		require.NoError(t, err)
 		after(2 * time.Second)
-		_, known := d.View().Tenant("acme")
+		_, known := d.Snapshot().Tenant("acme")
 		require.True(t, known, "the look that fails reads everything")
 		c.down[controltest.OpList].Store(true)
-		old := d.View()
+		old := d.Snapshot()
 		after(time.Minute)
-		require.Same(t, old, d.View())
+		require.Same(t, old, d.Snapshot())
 		c.down[controltest.OpList].Store(false)
 		c.down[controltest.OpChanges].Store(false)
 		after(30 * time.Second)
-		require.WithinDuration(t, time.Now(), d.View().ReadAt, 2*time.Second)
+		require.WithinDuration(t, time.Now(), d.Snapshot().ReadAt, 2*time.Second)
 	})
 }
 
 // A document that can't be understood must not end up as a copy that seems fresh and lacks it.
-func TestAChangeThatCannotBeReadIsNotLeftOut(t *testing.T) {
+func TestUnreadableChangeIsNotSkipped(t *testing.T) {
 	docs := controltest.NewDocuments(t)
 	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Feed: docs, Now: func() time.Time { return noon }})
 	_, err := d.Refresh(t.Context())
@@ -146,7 +146,7 @@ func TestAChangeThatCannotBeReadIsNotLeftOut(t *testing.T) {
 }
 
 // Whatever is stored, and whatever fails meanwhile, who follows has the copy that reading everything gives.
-func TestFollowingIsReadingEverything(t *testing.T) {
+func TestFeedAndFullReadAgree(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -181,8 +181,8 @@ func TestFollowingIsReadingEverything(t *testing.T) {
 		}
 		want, err := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: cfg.Now}).Refresh(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, want.Tenants(), follower.View().Tenants())
-		require.Equal(t, want.Containers(), follower.View().Containers())
-		require.Equal(t, now, follower.View().ReadAt)
+		require.Equal(t, want.Tenants(), follower.Snapshot().Tenants())
+		require.Equal(t, want.Containers(), follower.Snapshot().Containers())
+		require.Equal(t, now, follower.Snapshot().ReadAt)
 	}
 }

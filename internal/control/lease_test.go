@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestALeaseHasOneHolder(t *testing.T) {
+func TestLeaseHasOneHolder(t *testing.T) {
 	docs := controltest.NewDocuments(t)
 	now := time.Unix(1_795_176_000, 0)
 	clock := func() time.Time { return now }

@@ -8,21 +8,21 @@ import (
 	"strconv"
 )
 
-// Bound is how much of something there may be. It is spelt as a number, none, or default; unchanged is a change to
+// Limit is how much of something there may be. It is spelt as a number, none, or default; unchanged is a change to
 // nothing.
-type Bound float64
+type Limit float64
 
 // Bounds that are no numbers.
 const (
-	Default   Bound = 0  // nothing is said: what the role is set to
-	Unbounded Bound = -1 // none
-	Unset     Bound = -2 // default, said of what may have been something else before: it is to be as if nothing was said
+	Default   Limit = 0  // nothing is said: what the role is set to
+	Unbounded Limit = -1 // none
+	Unset     Limit = -2 // default, said of what may have been something else before: it is to be as if nothing was said
 )
 
-var errBound = errors.New("a number above 0, none, or default is needed")
+var errLimit = errors.New("a number above 0, none, or default is needed")
 
 // UnmarshalText implements encoding.TextUnmarshaler.
-func (b *Bound) UnmarshalText(text []byte) error {
+func (b *Limit) UnmarshalText(text []byte) error {
 	switch string(text) {
 	case "unchanged":
 		*b = Default
@@ -36,17 +36,17 @@ func (b *Bound) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || !(n > 0) || n > math.MaxInt64/2 {
-		return errBound
+		return errLimit
 	}
-	*b = Bound(n)
+	*b = Limit(n)
 	return nil
 }
 
 // MarshalText implements encoding.TextMarshaler.
-func (b Bound) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+func (b Limit) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
 // String is b as it is spelt.
-func (b Bound) String() string {
+func (b Limit) String() string {
 	switch b {
 	case Default, Unset:
 		return "default"
@@ -57,22 +57,22 @@ func (b Bound) String() string {
 }
 
 // MarshalJSON implements json.Marshaler: in documents bounds are numbers, and -1 is none.
-func (b Bound) MarshalJSON() ([]byte, error) { return json.Marshal(float64(b)) }
+func (b Limit) MarshalJSON() ([]byte, error) { return json.Marshal(float64(b)) }
 
 // UnmarshalJSON implements json.Unmarshaler. What no version writes counts as nothing said.
-func (b *Bound) UnmarshalJSON(text []byte) error {
+func (b *Limit) UnmarshalJSON(text []byte) error {
 	var n float64
 	if err := json.Unmarshal(text, &n); err != nil {
 		return err
 	}
-	if *b = Bound(n); n < 0 && *b != Unbounded {
+	if *b = Limit(n); n < 0 && *b != Unbounded {
 		*b = Default
 	}
 	return nil
 }
 
 // Or is b, or what there is by default.
-func (b Bound) Or(byDefault Bound) Bound {
+func (b Limit) Or(byDefault Limit) Limit {
 	if b == Default || b == Unset {
 		return byDefault
 	}
@@ -80,16 +80,16 @@ func (b Bound) Or(byDefault Bound) Bound {
 }
 
 // Of returns the number, and whether there is one.
-func (b Bound) Of() (n float64, bounded bool) { return float64(b), b > 0 }
+func (b Limit) Of() (n float64, bounded bool) { return float64(b), b > 0 }
 
 // QueryLimits are what the queries of one tenant may take. Its tags are package settings's, and those of the tenant
 // document.
 type QueryLimits struct {
-	Rate        Bound `name:"query-rate" json:"requestsPerSecond,omitempty" help:"Queries a second of one tenant, over ten seconds: a number, or none." default:"${tenantlimit=none}"`
-	Concurrency Bound `name:"query-concurrency" json:"concurrent,omitempty" help:"Queries of one tenant that run at the same time; others wait for their turn. In any case half of --max-queries." default:"${tenantlimit=none}"`
-	RUs         Bound `name:"query-rus" json:"rusPerSecond,omitempty" help:"Request units a second that queries of one tenant may cost, over a minute." default:"${tenantlimit=none}"`
-	RUsOfDay    Bound `name:"query-rus-day" json:"rusPerDay,omitempty" help:"Request units that queries of one tenant may cost in a day, UTC." default:"${tenantlimit=none}"`
-	Samples     Bound `name:"query-samples" json:"samples,omitempty" help:"Values that one query of a tenant may read." default:"${tenantlimit=none}"`
+	Rate        Limit `name:"query-rate" json:"requestsPerSecond,omitempty" help:"Queries a second of one tenant, over ten seconds: a number, or none." default:"${tenantlimit=none}"`
+	Concurrency Limit `name:"query-concurrency" json:"concurrent,omitempty" help:"Queries of one tenant that run at the same time; others wait for their turn. In any case half of --max-queries." default:"${tenantlimit=none}"`
+	RUs         Limit `name:"query-rus" json:"rusPerSecond,omitempty" help:"Request units a second that queries of one tenant may cost, over a minute." default:"${tenantlimit=none}"`
+	RUsOfDay    Limit `name:"query-rus-day" json:"rusPerDay,omitempty" help:"Request units that queries of one tenant may cost in a day, UTC." default:"${tenantlimit=none}"`
+	Samples     Limit `name:"query-samples" json:"samples,omitempty" help:"Values that one query of a tenant may read." default:"${tenantlimit=none}"`
 }
 
 // Or is the limits of a tenant, where nothing is said those by default.
@@ -121,9 +121,9 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s %v", c.named, c.value)
 }
 
-// BoundChange sets a bound in a tenant document, by its path there; Unset takes it out. The second result is false
+// LimitChange sets a bound in a tenant document, by its path there; Unset takes it out. The second result is false
 // where nothing is said.
-func BoundChange(b Bound, path ...string) (c Change, said bool) {
+func LimitChange(b Limit, path ...string) (c Change, said bool) {
 	c = Change{path: path, named: path[len(path)-1]}
 	if b != Unset {
 		c.value = b
@@ -135,12 +135,12 @@ func BoundChange(b Bound, path ...string) (c Change, said bool) {
 func (l QueryLimits) Changes() (out []Change) {
 	for _, one := range []struct {
 		name string
-		is   Bound
+		is   Limit
 	}{
 		{"requestsPerSecond", l.Rate}, {"concurrent", l.Concurrency}, {"rusPerSecond", l.RUs},
 		{"rusPerDay", l.RUsOfDay}, {"samples", l.Samples},
 	} {
-		if c, said := BoundChange(one.is, "limits", "query", one.name); said {
+		if c, said := LimitChange(one.is, "limits", "query", one.name); said {
 			out = append(out, c)
 		}
 	}

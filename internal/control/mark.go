@@ -17,8 +17,8 @@ type Mark struct {
 	Begins bool `json:"begins,omitempty"`
 }
 
-// IsOf reports whether two marks are of the same record.
-func (m Mark) IsOf(other Mark) bool {
+// IsSameRecord reports whether two marks are of the same record.
+func (m Mark) IsSameRecord(other Mark) bool {
 	m.Begins = other.Begins
 	return m == other
 }
@@ -35,11 +35,11 @@ func (s *Streams) Of(ctx context.Context, cluster, topic string, partitions int,
 	if err != nil {
 		return x, m, false, err
 	}
-	return s.Reads(ctx, all, partitions, partition)
+	return s.OfStreams(ctx, all, partitions, partition)
 }
 
-// Reads is Of among the streams of a topic, the newest first, of which there is at least one: it makes none.
-func (s *Streams) Reads(ctx context.Context, all []Stream, partitions int, partition int32) (x Stream, m Mark,
+// OfStreams is Of among the streams of a topic, the newest first, of which there is at least one: it makes none.
+func (s *Streams) OfStreams(ctx context.Context, all []Stream, partitions int, partition int32) (x Stream, m Mark,
 	marked bool, err error) {
 	for i, x := range all {
 		stored, marked, err := s.read(ctx, x.Number, partition)
@@ -56,9 +56,9 @@ func (s *Streams) Reads(ctx context.Context, all []Stream, partitions int, parti
 	return all[0], Mark{}, false, nil
 }
 
-// Renew stores a record of one partition of a stream. Of two marks of a partition the one with the greater offset
+// Advance stores a record of one partition of a stream. Of two marks of a partition the one with the greater offset
 // stays; of two of one record the one that says that something was committed.
-func (s *Streams) Renew(ctx context.Context, number uint32, partition int32, m Mark) error {
+func (s *Streams) Advance(ctx context.Context, number uint32, partition int32, m Mark) error {
 	pauses := lagging.Begin()
 	for {
 		old, found, err := s.read(ctx, number, partition)

@@ -35,14 +35,14 @@ func requireOf(t *testing.T, s *control.Streams, partition int32, stream uint32,
 	require.Equal(t, [2]int64{int64(stream), offset}, [2]int64{int64(number), at}, "partition %d", partition)
 }
 
-func TestRenewKeepsTheGreaterOffset(t *testing.T) {
+func TestAdvanceKeepsGreaterOffset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := control.NewStreams(controltest.NewDocuments(t))
 		requireOf(t, s, 0, 1, -1)
 		var wg sync.WaitGroup
 		for i := range 20 {
 			wg.Go(func() {
-				if err := s.Renew(t.Context(), 1, int32(i%2), mark(int64(100+i*7%20))); err != nil {
+				if err := s.Advance(t.Context(), 1, int32(i%2), mark(int64(100+i*7%20))); err != nil {
 					t.Error(err)
 				}
 			})
@@ -55,15 +55,15 @@ func TestRenewKeepsTheGreaterOffset(t *testing.T) {
 }
 
 // The mark that a stream begins with gives way to one of the same record that is committed, never the other way.
-func TestRenewOfTheSameRecord(t *testing.T) {
+func TestAdvanceToSameRecord(t *testing.T) {
 	s := control.NewStreams(controltest.NewDocuments(t))
 	requireOf(t, s, 0, 1, -1)
 	begins := mark(7)
 	begins.Begins = true
-	require.True(t, begins.IsOf(mark(7)))
-	require.False(t, begins.IsOf(mark(8)))
+	require.True(t, begins.IsSameRecord(mark(7)))
+	require.False(t, begins.IsSameRecord(mark(8)))
 	for _, m := range []control.Mark{begins, mark(7), begins} {
-		require.NoError(t, s.Renew(t.Context(), 1, 0, m))
+		require.NoError(t, s.Advance(t.Context(), 1, 0, m))
 	}
 	_, m, marked, err := s.Of(t.Context(), "c", "telemetry", 4, 0)
 	require.NoError(t, err)
@@ -73,17 +73,17 @@ func TestRenewOfTheSameRecord(t *testing.T) {
 
 // A partition stays in the stream that has its mark when another one begins a new one; without a mark it goes to the
 // newest.
-func TestEachPartitionHasItsStream(t *testing.T) {
+func TestStreamOfEachPartition(t *testing.T) {
 	s := control.NewStreams(controltest.NewDocuments(t))
 	ctx := t.Context()
 	first, err := s.Find(ctx, "c", "telemetry", 4)
 	require.NoError(t, err)
 	for p := range int32(3) {
-		require.NoError(t, s.Renew(ctx, 1, p, mark(10)))
+		require.NoError(t, s.Advance(ctx, 1, p, mark(10)))
 	}
 	second, err := s.Next(ctx, first, 4)
 	require.NoError(t, err)
-	require.NoError(t, s.Renew(ctx, second.Number, 1, mark(3)))
+	require.NoError(t, s.Advance(ctx, second.Number, 1, mark(3)))
 	requireOf(t, s, 0, 1, 10)
 	requireOf(t, s, 1, 2, 3)
 	requireOf(t, s, 3, 2, -1)
@@ -98,14 +98,14 @@ func TestEachPartitionHasItsStream(t *testing.T) {
 	number, offset := of(t, s, 8, 0)
 	require.Equal(t, uint32(3), number)
 	require.EqualValues(t, -1, offset)
-	require.NoError(t, s.Renew(ctx, 3, 0, mark(1)))
+	require.NoError(t, s.Advance(ctx, 3, 0, mark(1)))
 	number, offset = of(t, s, 8, 0)
 	require.Equal(t, uint32(3), number)
 	require.EqualValues(t, 1, offset)
 }
 
 // Partitions do not contend: what each asks of the control documents does not depend on how many there are.
-func TestMarksDoNotContend(t *testing.T) {
+func TestMarksOfPartitionsAreIndependent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const partitions = 100
 		docs := controltest.NewDocuments(t)
@@ -136,7 +136,7 @@ func TestMarksDoNotContend(t *testing.T) {
 		}))
 		for round := range int64(2) {
 			require.EqualValues(t, 2*partitions, run(func(ctx context.Context, p int32) error {
-				return s.Renew(ctx, 1, p, mark(round))
+				return s.Advance(ctx, 1, p, mark(round))
 			}))
 		}
 	})

@@ -75,7 +75,7 @@ func (d *Directory) AskMonth(ctx context.Context, container string) error {
 }
 
 // AskMonthFor is AskMonth because of a reading of a tenant. A container costs money whether it is used or not, and
-// anybody who may publish can make up times: so a tenant's readings may ask for MaxMonths in any MonthsWithin, and
+// anybody who may publish can make up times: so a tenant's readings may ask for MaxMonths in any MonthLimitWindow, and
 // for more it fails with ErrMonthLimit. Months that are asked for already, whoever did, cost a tenant nothing.
 func (d *Directory) AskMonthFor(ctx context.Context, container, tenant string) error {
 	return d.ask(ctx, container, tenant)
@@ -85,7 +85,7 @@ func (d *Directory) ask(ctx context.Context, container, tenant string) error {
 	if _, _, ok := sharding.ParseContainer(container); !ok {
 		return fmt.Errorf("ask for container %q: not the container of a month", container)
 	}
-	if d.View().HasContainer(container) {
+	if d.Snapshot().HasContainer(container) {
 		return nil
 	}
 	release, err := d.asking.acquire(ctx) // thousands of bins may wait for one month
@@ -93,7 +93,7 @@ func (d *Directory) ask(ctx context.Context, container, tenant string) error {
 		return err
 	}
 	defer release()
-	if d.View().HasContainer(container) {
+	if d.Snapshot().HasContainer(container) {
 		return nil
 	}
 	refused := false
@@ -102,7 +102,7 @@ func (d *Directory) ask(ctx context.Context, container, tenant string) error {
 			return m, false
 		}
 		now := d.cfg.Now().UTC()
-		if refused = tenant != "" && !d.View().MayAsk(tenant, now); refused {
+		if refused = tenant != "" && !d.Snapshot().MayAsk(tenant, now); refused {
 			return m, false
 		}
 		return Month{Container: container, State: MonthAsked, Asked: now, Since: now, By: tenant, etag: m.etag}, true
@@ -116,14 +116,14 @@ func (d *Directory) ask(ctx context.Context, container, tenant string) error {
 	return nil
 }
 
-// MonthsWithin is the time in which a tenant's readings may ask for so many months by themselves.
-const MonthsWithin = 30 * 24 * time.Hour
+// MonthLimitWindow is the time in which a tenant's readings may ask for so many months by themselves.
+const MonthLimitWindow = 30 * 24 * time.Hour
 
 // MayAsk reports whether a tenant's readings may ask for one more month at now.
-func (v *View) MayAsk(tenant string, now time.Time) bool {
+func (v *Snapshot) MayAsk(tenant string, now time.Time) bool {
 	n := 0
 	for _, m := range v.months {
-		if m.By == tenant && now.Before(m.Asked.Add(MonthsWithin)) {
+		if m.By == tenant && now.Before(m.Asked.Add(MonthLimitWindow)) {
 			n++
 		}
 	}

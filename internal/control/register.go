@@ -14,8 +14,8 @@ import (
 // and returns a View that has it. The tenant document holds the first epoch, so both appear at once.
 // The View was read after the document was stored: containers that were expired before are seen as
 // such by whoever writes for the new tenant.
-func (d *Directory) Register(ctx context.Context, tenant string) (*View, error) {
-	if v := d.View(); v.has(tenant) {
+func (d *Directory) Register(ctx context.Context, tenant string) (*Snapshot, error) {
+	if v := d.Snapshot(); v.has(tenant) {
 		return v, nil
 	}
 	if err := telemetry.CheckTenant(tenant); err != nil {
@@ -33,7 +33,7 @@ func (d *Directory) Register(ctx context.Context, tenant string) (*View, error) 
 	if err == nil {
 		d.cfg.Logger.Info("tenant registered", "tenant", tenant, "slots", d.cfg.Slots, "retention", d.cfg.Retention)
 	}
-	v, err := d.refreshUntil(ctx, func(v *View) bool { return v.has(tenant) })
+	v, err := d.refreshUntil(ctx, func(v *Snapshot) bool { return v.has(tenant) })
 	if err != nil {
 		return nil, fmt.Errorf("register tenant %s: %w", tenant, err)
 	}
@@ -73,7 +73,7 @@ func (d *Directory) AddEpoch(ctx context.Context, tenant string, e sharding.Epoc
 }
 
 // refreshUntil reads until a copy satisfies ok: a replica may lag behind what was just written.
-func (d *Directory) refreshUntil(ctx context.Context, ok func(*View) bool) (*View, error) {
+func (d *Directory) refreshUntil(ctx context.Context, ok func(*Snapshot) bool) (*Snapshot, error) {
 	pauses := lagging.Begin()
 	for {
 		v, err := d.Refresh(ctx)
@@ -86,7 +86,7 @@ func (d *Directory) refreshUntil(ctx context.Context, ok func(*View) bool) (*Vie
 	}
 }
 
-func (v *View) has(tenant string) bool {
+func (v *Snapshot) has(tenant string) bool {
 	_, ok := v.tenants[tenant]
 	return ok
 }

@@ -62,7 +62,7 @@ func (s *Streams) newest(ctx context.Context, old Stream, partitions int) ([]Str
 		if err != nil {
 			return nil, err
 		}
-		of := Lives(all, old.Cluster, old.Topic)
+		of := Incarnations(all, old.Cluster, old.Topic)
 		if len(of) > 0 && of[0].Incarnation > old.Incarnation {
 			return of, nil
 		}
@@ -89,8 +89,8 @@ func (s *Streams) newest(ctx context.Context, old Stream, partitions int) ([]Str
 // All returns the streams of all topics, by number.
 func (s *Streams) All(ctx context.Context) ([]Stream, error) { return s.list(ctx) }
 
-// Lives returns the streams of a topic, the newest first.
-func Lives(all []Stream, cluster, topic string) (of []Stream) {
+// Incarnations returns the streams of a topic, the newest first.
+func Incarnations(all []Stream, cluster, topic string) (of []Stream) {
 	for _, x := range slices.Backward(all) {
 		if x.Cluster == cluster && x.Topic == topic {
 			of = append(of, x)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestStreamsAreNumberedOnce(t *testing.T) {
+func TestStreamNumbersAreUnique(t *testing.T) {
 	s := control.NewStreams(controltest.NewDocuments(t))
 	ctx := t.Context()
 	a, err := s.Find(ctx, "c1", "telemetry", 4)
@@ -38,7 +38,7 @@ func TestStreamsAreNumberedOnce(t *testing.T) {
 }
 
 // Racing workers, each with its own lagging reads, agree on the number of each stream.
-func TestRacingFindsAgree(t *testing.T) {
+func TestConcurrentFindsAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		docs := controltest.NewDocuments(t)
 		var mu sync.Mutex
@@ -83,7 +83,7 @@ func TestRacingFindsAgree(t *testing.T) {
 }
 
 // A number that is missing for good is no reason to hand out numbers that may be taken.
-func TestAMissingNumberIsAnError(t *testing.T) {
+func TestMissingStreamNumberIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		docs := controltest.NewDocuments(t)
 		_, err := docs.Create(t.Context(), control.Document{Kind: control.KindStream, ID: "0000000002",

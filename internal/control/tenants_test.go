@@ -14,7 +14,7 @@ import (
 
 // What an operator sets is in the next View, and nothing else of the tenant is touched, not even what only another
 // version knows.
-func TestALookbackIsSet(t *testing.T) {
+func TestSetLookback(t *testing.T) {
 	docs := controltest.NewDocuments(t)
 	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: time.Now})
 	for _, name := range []string{"globex", "acme"} {
@@ -70,7 +70,7 @@ func lookbackOf(t *testing.T, d time.Duration) control.Change {
 }
 
 // Limits are set one by one, and taken back so that nothing of them is left.
-func TestQueryLimitsAreSet(t *testing.T) {
+func TestSetQueryLimits(t *testing.T) {
 	docs := controltest.NewDocuments(t)
 	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: time.Now})
 	_, err := d.Register(t.Context(), "acme")
@@ -106,34 +106,34 @@ func TestQueryLimitsAreSet(t *testing.T) {
 }
 
 // A bound is spelt as it is shown.
-func TestBounds(t *testing.T) {
-	for text, want := range map[string]control.Bound{
+func TestLimitText(t *testing.T) {
+	for text, want := range map[string]control.Limit{
 		"none": control.Unbounded, "default": control.Unset, "2.5": 2.5, "5e6": 5e6,
 	} {
-		var b control.Bound
+		var b control.Limit
 		require.NoError(t, b.UnmarshalText([]byte(text)))
 		require.Equal(t, want, b)
-		var again control.Bound
+		var again control.Limit
 		require.NoError(t, again.UnmarshalText([]byte(b.String())))
 		require.Equal(t, b, again)
 	}
 	for _, text := range []string{"", "0", "-1", "NaN", "Inf", "many"} {
-		var b control.Bound
+		var b control.Limit
 		require.Error(t, b.UnmarshalText([]byte(text)), text)
 	}
-	require.Equal(t, control.Bound(7), control.Default.Or(7))
-	require.Equal(t, control.Bound(7), control.Unset.Or(7))
+	require.Equal(t, control.Limit(7), control.Default.Or(7))
+	require.Equal(t, control.Limit(7), control.Unset.Or(7))
 	require.Equal(t, control.Unbounded, control.Unbounded.Or(7))
-	require.Equal(t, control.Bound(3), control.Bound(3).Or(7))
-	for text, want := range map[string]control.Bound{"-3": control.Default, "-1": control.Unbounded, "4": 4} {
-		var b control.Bound
+	require.Equal(t, control.Limit(3), control.Limit(3).Or(7))
+	for text, want := range map[string]control.Limit{"-3": control.Default, "-1": control.Unbounded, "4": 4} {
+		var b control.Limit
 		require.NoError(t, json.Unmarshal([]byte(text), &b))
 		require.Equal(t, want, b)
 	}
 }
 
 // Limits of readings stand beside those of queries, lengths of time and what becomes of readings above a rate too.
-func TestIngestLimitsAreSet(t *testing.T) {
+func TestSetIngestLimits(t *testing.T) {
 	docs := controltest.NewDocuments(t)
 	d := control.NewDirectory(control.DirectoryConfig{Documents: docs, Now: time.Now})
 	_, err := d.Register(t.Context(), "acme")
@@ -152,7 +152,7 @@ func TestIngestLimitsAreSet(t *testing.T) {
 	var said, taken control.TenantIngest
 	for text, into := range map[string]interface{ UnmarshalText([]byte) error }{
 		"1000": &said.Readings, "2e4": &said.Values, "10": &said.DeviceReadings, "none": &said.DeviceValues,
-		"5m": &said.Burst, "refuse": &said.Over, "500": &said.Devices,
+		"5m": &said.Burst, "refuse": &said.OnExcess, "500": &said.Devices,
 		"30": &said.NewDevices, "64": &said.Series, "70000": &said.TotalSeries,
 
 		"65536": &said.Payload, "8": &said.Labels, "1000000": &said.LabelValues,
@@ -163,7 +163,7 @@ func TestIngestLimitsAreSet(t *testing.T) {
 	require.Nil(t, set(control.QueryLimits{Rate: 2}.Changes()...).Ingest)
 	known := set(said.Changes()...)
 	require.Equal(t, said, *known.Ingest)
-	require.Equal(t, control.Bound(2), known.Queries.Rate)
+	require.Equal(t, control.Limit(2), known.Queries.Rate)
 	require.True(t, known.Ingest.Any())
 	require.Equal(t, "readingsPerSecond 1000, valuesPerSecond 20000, deviceReadingsPerSecond 10, "+
 		"deviceValuesPerSecond none, burstSeconds 300, devices 500, newDevicesPerHour 30, series 64, totalSeries 70000, "+
@@ -171,7 +171,7 @@ func TestIngestLimitsAreSet(t *testing.T) {
 		"labels 8, labelValues 1000000, pastSeconds 2592000, futureSeconds 90, over refuse", known.Ingest.String())
 
 	for _, into := range []interface{ UnmarshalText([]byte) error }{
-		&taken.Readings, &taken.Values, &taken.DeviceReadings, &taken.DeviceValues, &taken.Burst, &taken.Over,
+		&taken.Readings, &taken.Values, &taken.DeviceReadings, &taken.DeviceValues, &taken.Burst, &taken.OnExcess,
 		&taken.Devices, &taken.NewDevices, &taken.Series, &taken.TotalSeries,
 		&taken.Payload, &taken.Labels, &taken.LabelValues,
 		&taken.Past, &taken.Future,
@@ -183,13 +183,13 @@ func TestIngestLimitsAreSet(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, string(before.Body), string(after.Body))
 
-	byDefault := control.IngestLimits{Values: 7, Burst: 60, Over: control.Delay}
+	byDefault := control.IngestLimits{Values: 7, Burst: 60, OnExcess: control.Delay}
 	require.Equal(t, said.IngestLimits, said.IngestLimits.Or(byDefault))
 	require.Equal(t, byDefault, taken.IngestLimits.Or(byDefault))
 	require.False(t, taken.Any())
 	past, bounded := said.Past.Of()
 	require.True(t, bounded)
 	require.Equal(t, 30*24*time.Hour, past)
-	require.Error(t, new(control.Lapse).UnmarshalText([]byte("10ms")))
-	require.Error(t, new(control.Over).UnmarshalText([]byte("drop")))
+	require.Error(t, new(control.Period).UnmarshalText([]byte("10ms")))
+	require.Error(t, new(control.OnExcess).UnmarshalText([]byte("drop")))
 }

@@ -147,7 +147,7 @@ func (a *ARM) List(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Create makes a container of chunks or of lanes. One that exists is left as it is. It fails with store.ErrNoRoom
+// Create makes a container of chunks or of lanes. One that exists is left as it is. It fails with store.ErrAccountFull
 // when the account has no container left.
 func (a *ARM) Create(ctx context.Context, name string, t store.Throughput) error {
 	return a.create(ctx, layoutOf(name), t)
@@ -163,7 +163,7 @@ func (a *ARM) create(ctx context.Context, l Layout, t store.Throughput) error {
 		return nil
 	}
 	if len(names)+1 >= AccountLimit {
-		return fmt.Errorf("create container %s: %w", l.Name, store.ErrNoRoom)
+		return fmt.Errorf("create container %s: %w", l.Name, store.ErrAccountFull)
 	}
 	options := &armcosmos.CreateUpdateOptions{Throughput: to.Ptr(int32(t.RUs))}
 	if t.Autoscale {

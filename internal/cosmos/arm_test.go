@@ -154,7 +154,7 @@ func newManager(t *testing.T) *manager {
 }
 
 // The containers that an identity makes are those that a key makes: the same keys, index and TTL.
-func TestContainersThroughAzureResourceManager(t *testing.T) {
+func TestARMContainers(t *testing.T) {
 	m := newManager(t)
 	a, ctx := m.arm(), t.Context()
 	names, err := m.arm().List(ctx)
@@ -198,7 +198,7 @@ func TestContainersThroughAzureResourceManager(t *testing.T) {
 }
 
 // Who lacks a role is told which action it must have, and where.
-func TestAnIdentityWithoutRights(t *testing.T) {
+func TestARMDeniedActions(t *testing.T) {
 	m := newManager(t)
 	m.denied = true
 	a, ctx := m.arm(), t.Context()
@@ -215,7 +215,7 @@ func TestAnIdentityWithoutRights(t *testing.T) {
 	}
 }
 
-func TestAzureResourceManagerNeedsToKnowWhere(t *testing.T) {
+func TestARMConfigIsChecked(t *testing.T) {
 	_, err := cosmos.NewARM(cosmos.ARMConfig{Account: "a"})
 	for _, missing := range []string{"subscription is missing", "resource group is missing", "needs an identity"} {
 		require.ErrorContains(t, err, missing)

@@ -13,8 +13,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// pagesOf is control.Catalog: the container catalog. All pages of a tenant lie under one key.
-type pagesOf struct {
+// catalogPages is control.Catalog: the container catalog. All pages of a tenant lie under one key.
+type catalogPages struct {
 	c   *Client
 	low bool
 }
@@ -25,13 +25,13 @@ const (
 	pagesDevice = "pages"
 )
 
-func (s *pagesOf) to(operation, tenant string) call {
+func (s *catalogPages) to(operation, tenant string) call {
 	return call{operation: operation, container: store.CatalogContainer, key: []string{tenant + pagesSuffix, pagesDevice},
 		brief: true, low: s.low, tenant: tenant}
 }
 
 // Create implements control.Catalog.
-func (s *pagesOf) Create(ctx context.Context, tenant, id string, doc []byte) error {
+func (s *catalogPages) Create(ctx context.Context, tenant, id string, doc []byte) error {
 	identity, err := json.Marshal(struct {
 		ID     string `json:"id"`
 		Tenant string `json:"tenant"`
@@ -58,7 +58,7 @@ const pagesSQL = `SELECT c.id, c._ts, c.devices, c.columns, c.told, c.forget, c.
 	`FROM c WHERE c._ts >= @since`
 
 // Pages implements control.Catalog.
-func (s *pagesOf) Pages(ctx context.Context, tenant string, since int64) (out []control.PageInfo, err error) {
+func (s *catalogPages) Pages(ctx context.Context, tenant string, since int64) (out []control.PageInfo, err error) {
 	var usage store.Usage
 	q := query{pagesSQL, []azcosmos.QueryParameter{param("@since", since)}}
 	err = s.c.each(ctx, s.to("catalog_pages", tenant), q, &usage, nil, func(item []byte) error {
@@ -73,8 +73,8 @@ func (s *pagesOf) Pages(ctx context.Context, tenant string, since int64) (out []
 			Replaces []string          `json:"replaces"`
 		}
 		err := json.Unmarshal(item, &p)
-		out = append(out, control.PageInfo{ID: p.ID, Stored: p.Stored, Devices: p.Devices, Bytes: p.Columns, Told: p.Told,
-			Forgets: len(p.Forget) > 0, Applied: p.Applied, Replaces: p.Replaces})
+		out = append(out, control.PageInfo{ID: p.ID, Stored: p.Stored, Devices: p.Devices, Bytes: p.Columns, Updated: p.Told,
+			HasForgotten: len(p.Forget) > 0, Applied: p.Applied, Replaces: p.Replaces})
 		return err
 	})
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *pagesOf) Pages(ctx context.Context, tenant string, since int64) (out []
 }
 
 // Read implements control.Catalog.
-func (s *pagesOf) Read(ctx context.Context, tenant string, ids []string,
+func (s *catalogPages) Read(ctx context.Context, tenant string, ids []string,
 	yield func(id string, doc []byte) error) error {
 	var usage store.Usage
 	names, params := make([]string, len(ids)), make([]azcosmos.QueryParameter, len(ids))
@@ -114,7 +114,7 @@ func (s *pagesOf) Read(ctx context.Context, tenant string, ids []string,
 }
 
 // Delete implements control.Catalog.
-func (s *pagesOf) Delete(ctx context.Context, tenant, id string) error {
+func (s *catalogPages) Delete(ctx context.Context, tenant, id string) error {
 	_, _, err := s.c.item(ctx, s.to("catalog_delete", tenant), func(ctx context.Context, c *azcosmos.ContainerClient,
 		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return c.DeleteItem(ctx, pk, id, nil)

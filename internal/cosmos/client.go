@@ -54,7 +54,7 @@ type Config struct {
 type Client struct {
 	cfg     Config
 	metrics *metrics
-	ring    *ring
+	ring    *keyRing
 	pacer   *pacer
 	tenants *tenantSeries
 
@@ -106,8 +106,8 @@ func (c *Client) Close() { c.az.Load().Close() }
 // Chunks is the store of chunks.
 func (c *Client) Chunks() *Chunks { return &Chunks{c: c} }
 
-// Views is the store of lanes and their ledgers.
-func (c *Client) Views() store.ViewWriter { return &views{c} }
+// Rollups is the store of lanes and their ledgers.
+func (c *Client) Rollups() store.RollupWriter { return &rollups{c} }
 
 // Documents is the control documents.
 func (c *Client) Documents() control.Documents { return &documents{c, store.ControlContainer} }
@@ -120,7 +120,7 @@ func (c *Client) Uses() control.Documents { return &documents{c, store.UsesConta
 func (c *Client) Catalog() control.Catalog { return c.CatalogAt(Priority{}) }
 
 // CatalogAt is the same, asked at a priority.
-func (c *Client) CatalogAt(p Priority) control.Catalog { return &pagesOf{c, p.Low} }
+func (c *Client) CatalogAt(p Priority) control.Catalog { return &catalogPages{c, p.Low} }
 
 // Containers manages the containers of the database.
 func (c *Client) Containers() *Containers { return &Containers{c} }

@@ -47,7 +47,7 @@ func (s *Containers) List(ctx context.Context) ([]string, error) {
 	}
 }
 
-// Create makes a container of chunks or of lanes. One that exists is left as it is. It fails with store.ErrNoRoom
+// Create makes a container of chunks or of lanes. One that exists is left as it is. It fails with store.ErrAccountFull
 // when the account has no container left.
 func (s *Containers) Create(ctx context.Context, name string, t store.Throughput) error {
 	return s.CreateAs(ctx, layoutOf(name), t)
@@ -75,7 +75,7 @@ func (s *Containers) CreateAs(ctx context.Context, l Layout, t store.Throughput)
 	case is(err, http.StatusBadRequest), is(err, http.StatusForbidden):
 		// The service has no code of its own for an account that is full.
 		if full, countErr := s.full(ctx); countErr == nil && full {
-			return fmt.Errorf("create container %s: %w: %w", l.Name, store.ErrNoRoom, err)
+			return fmt.Errorf("create container %s: %w: %w", l.Name, store.ErrAccountFull, err)
 		}
 	}
 	return fmt.Errorf("create container %s: %w", l.Name, err)

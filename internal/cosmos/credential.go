@@ -103,8 +103,8 @@ func (c Credential) connect(endpoint, key string, o *azcosmos.ClientOptions) (*a
 	return azcosmos.NewClientWithKey(endpoint, signer, o)
 }
 
-// ring knows the account keys and which one is in use.
-type ring struct {
+// keyRing knows the account keys and which one is in use.
+type keyRing struct {
 	read func() ([]string, error) // nil: there are no keys
 	now  func() time.Time
 
@@ -117,8 +117,8 @@ type ring struct {
 // rereadKeys bounds how often keys are read again while every one of them is refused.
 const rereadKeys = time.Second
 
-func newRing(c Credential, now func() time.Time) (*ring, error) {
-	r := &ring{read: c.Keys, now: now, refused: map[string]bool{}}
+func newRing(c Credential, now func() time.Time) (*keyRing, error) {
+	r := &keyRing{read: c.Keys, now: now, refused: map[string]bool{}}
 	if r.read == nil {
 		return r, nil
 	}
@@ -131,7 +131,7 @@ func newRing(c Credential, now func() time.Time) (*ring, error) {
 }
 
 // key is the one in use: the first that is not known to be refused, else the first; empty without keys.
-func (r *ring) key() string {
+func (r *keyRing) key() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.read == nil {
@@ -140,7 +140,7 @@ func (r *ring) key() string {
 	return r.choice()
 }
 
-func (r *ring) choice() string {
+func (r *keyRing) choice() string {
 	for _, k := range r.keys {
 		if !r.refused[k] {
 			return k
@@ -150,7 +150,7 @@ func (r *ring) choice() string {
 }
 
 // refuse notes that a key is not good, and reports whether there is another one to try. Keys are read again then.
-func (r *ring) refuse(key string) (another bool, err error) {
+func (r *keyRing) refuse(key string) (another bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.read == nil {

@@ -33,7 +33,7 @@ func (c *counted) Do(r *http.Request) (*http.Response, error) {
 }
 
 // Keys are exchanged while a process runs: first the other one comes into use, then the file has a new one.
-func TestKeysAreExchanged(t *testing.T) {
+func TestKeyRotation(t *testing.T) {
 	server, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, server.Close()) }()
@@ -73,7 +73,7 @@ func TestKeysAreExchanged(t *testing.T) {
 	require.NoError(t, err, "the file has a new key")
 }
 
-func TestKeyFilesThatHoldNone(t *testing.T) {
+func TestEmptyKeyFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys")
 	_, err := cosmos.New(cosmos.Config{Endpoint: "http://x.invalid", Credential: cosmos.KeyFile(file)})
 	require.ErrorIs(t, err, os.ErrNotExist)

@@ -53,12 +53,12 @@ func TestChunksOnTheEmulator(t *testing.T) {
 	})
 }
 
-func TestViewsOnTheEmulator(t *testing.T) {
-	storetest.RunViews(t, func(t *testing.T) storetest.ViewFixture {
+func TestRollupsOnTheEmulator(t *testing.T) {
+	storetest.RunRollups(t, func(t *testing.T) storetest.RollupFixture {
 		clock := &simulation{now: time.Unix(1_795_176_000, 0)}
 		_, c := emulator(t, cosmosemu.Config{Unlimited: true, PhysicalPartitions: 3, Now: clock.Now}, nil)
-		return storetest.ViewFixture{
-			Views:           c.Views(),
+		return storetest.RollupFixture{
+			Views:           c.Rollups(),
 			CreateContainer: func(name string) { require.NoError(t, c.Containers().Create(t.Context(), name, small)) },
 			Now:             clock.Now,
 			Wait:            func(d time.Duration) { require.NoError(t, clock.Sleep(t.Context(), d)) },
@@ -121,7 +121,7 @@ func TestContainersOnTheEmulator(t *testing.T) {
 }
 
 // What a container of chunks charges shows its index: the payload is not in it.
-func TestOnlyTheKeyAndTheRangeAreIndexed(t *testing.T) {
+func TestChunkIndexingPolicy(t *testing.T) {
 	_, c := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
 	require.NoError(t, c.Containers().Create(t.Context(), key.Container, small))
 	doc := []byte(`{"id":"x","tenantShard":"acme~4r","device":"m1","from":1,"to":2,"deep":{"a":[1,2,3],"b":{"c":"d"}},"e":5}`)
@@ -157,7 +157,7 @@ func (s *simulation) Sleep(ctx context.Context, d time.Duration) error {
 
 // A container of 400 RU/s takes 400 RU of writes a second: the rest waits, nothing fails, and the waits
 // are what the emulator's budget says.
-func TestWritesBeyondTheBudgetWait(t *testing.T) {
+func TestThrottledWritesWaitOnEmulator(t *testing.T) {
 	clock := &simulation{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	_, c := emulator(t, cosmosemu.Config{Now: clock.Now}, func(cfg *cosmos.Config) {
 		cfg.Sleep, cfg.Jitter, cfg.Patience = clock.Sleep, func() float64 { return 0 }, 2*time.Second
@@ -181,7 +181,7 @@ func TestWritesBeyondTheBudgetWait(t *testing.T) {
 
 // A chunk whose physical partition has no budget left waits for a moment, and comes back: others have better use for
 // the time.
-func TestAThrottledChunkComesBackBusy(t *testing.T) {
+func TestThrottledChunkReturnsBusyError(t *testing.T) {
 	clock := &simulation{now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
 	var waited time.Duration
 	_, c := emulator(t, cosmosemu.Config{Now: clock.Now}, func(cfg *cosmos.Config) {
@@ -218,7 +218,7 @@ func TestAThrottledChunkComesBackBusy(t *testing.T) {
 }
 
 // Whoever has the wrong key is told so, whatever is asked.
-func TestAWrongKeyIsDenied(t *testing.T) {
+func TestWrongKeyIsDenied(t *testing.T) {
 	server, _ := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
 	c, err := cosmos.New(cosmos.Config{Endpoint: server.Endpoint(), Credential: cosmos.FixedKey("bm90IHRoZSBrZXk="),
 		Transport: server.Transport()})
@@ -233,7 +233,7 @@ func TestAWrongKeyIsDenied(t *testing.T) {
 }
 
 // A document that contradicts its key will never be taken.
-func TestADocumentOfAnotherKeyIsRejected(t *testing.T) {
+func TestDocumentWithWrongPartitionKeyIsRejected(t *testing.T) {
 	_, c := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
 	require.NoError(t, c.Containers().Create(t.Context(), key.Container, small))
 	_, err := c.Chunks().Create(t.Context(), key, "x", []byte(`{"id":"x","tenantShard":"acme~4r","device":"m2"}`))

@@ -15,7 +15,7 @@ import (
 )
 
 // The emulator charges by the model that an examination compares with, so each factor is 1.
-func TestTheEmulatorExamined(t *testing.T) {
+func TestExamineEmulator(t *testing.T) {
 	for _, model := range []ru.Model{ru.TableT, ru.Linear} {
 		_, c := emulator(t, cosmosemu.Config{Model: model, Unlimited: true}, nil)
 		var told []cosmos.Measurement
@@ -36,7 +36,7 @@ func TestTheEmulatorExamined(t *testing.T) {
 
 // An account that charges something else, or refuses a kind of request, is shown to do so, and the container goes all
 // the same.
-func TestAnAccountThatDiffers(t *testing.T) {
+func TestExamineReportsDifferentCharges(t *testing.T) {
 	_, c := emulator(t, cosmosemu.Config{Model: ru.Linear, Unlimited: true}, nil)
 	found, err := c.Examine(t.Context(), ru.TableT, func(cosmos.Measurement) {})
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func (d dated) Do(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-func TestClocksThatDiffer(t *testing.T) {
+func TestExamineReportsClockSkew(t *testing.T) {
 	noon := time.Date(2026, 11, 20, 12, 0, 0, 300e6, time.UTC)
 	for off, want := range map[time.Duration]time.Duration{
 		0: 0, 400 * time.Millisecond: 0, time.Minute: 59700 * time.Millisecond, -time.Minute: -59300 * time.Millisecond,

@@ -21,7 +21,7 @@ func TestFeedOnTheEmulator(t *testing.T) {
 }
 
 // A mark goes on across a split of the container.
-func TestTheFeedOutlivesASplit(t *testing.T) {
+func TestFeedSurvivesSplit(t *testing.T) {
 	server, c := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: c.Documents(), Feed: c.Feed()})
 	for i := range 6 {
@@ -44,7 +44,7 @@ func TestTheFeedOutlivesASplit(t *testing.T) {
 
 // What it costs to know the map of tenants, modelled: a look at the feed costs the same however many tenants there are,
 // and a change what its document does. docs/request-units.md has the figures.
-func TestWhatItCostsToFollowTenants(t *testing.T) {
+func TestFeedCost(t *testing.T) {
 	for _, c := range []struct {
 		tenants         int
 		all, idle, news float64 // RU of reading everything, of a look without news, and of one with a new tenant

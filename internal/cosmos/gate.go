@@ -18,8 +18,8 @@ type gate struct {
 	id       string     // of the partition; "" until an answer has told it
 	opens    time.Time
 	opensLow time.Time     // as opens, for who is of low priority
-	width    float64       // how many may be under way; 0: any number
-	inside   int           // requests under way
+	limit    float64       // how many may be under way; 0: any number
+	inFlight int           // requests under way
 	took     time.Duration // the last one that was served
 }
 
@@ -38,10 +38,10 @@ func (g *gate) enter(now time.Time, low, counted bool) (wait time.Duration) {
 	switch {
 	case now.Before(at):
 		return at.Sub(now)
-	case counted && g.width > 0 && g.inside >= max(1, int(g.width)):
+	case counted && g.limit > 0 && g.inFlight >= max(1, int(g.limit)):
 		return max(g.took, minRetryAfter)
 	}
-	g.inside++
+	g.inFlight++
 	return 0
 }
 
@@ -49,25 +49,25 @@ func (g *gate) enter(now time.Time, low, counted bool) (wait time.Duration) {
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.inside--
+	g.inFlight--
 }
 
-// served notes a request that the partition had budget for.
-func (g *gate) served(took time.Duration) {
+// recordLatency notes a request that the partition had budget for.
+func (g *gate) recordLatency(took time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.took = took
-	if g.width == 0 {
+	if g.limit == 0 {
 		return
 	}
-	if g.width += 1 / g.width; g.width >= openWidth {
-		g.width = 0
+	if g.limit += 1 / g.limit; g.limit >= openWidth {
+		g.limit = 0
 	}
 }
 
-// shut notes that the partition has refused a request and wants to be left alone for so long. Who is refused for its
+// close notes that the partition has refused a request and wants to be left alone for so long. Who is refused for its
 // low priority has learnt nothing about others.
-func (g *gate) shut(now time.Time, low bool, wait time.Duration) {
+func (g *gate) close(now time.Time, low bool, wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	until := now.Add(wait)
@@ -78,16 +78,16 @@ func (g *gate) shut(now time.Time, low bool, wait time.Duration) {
 		return
 	}
 	if !now.Before(g.opens) { // of those who are refused together the first one counts
-		g.width = max(1, float64(g.inside+1)/2)
+		g.limit = max(1, float64(g.inFlight+1)/2)
 	}
 	if until.After(g.opens) {
 		g.opens = until
 	}
 }
 
-// named notes the id of the partition that has answered, and reports whether it is another one than before: then the
+// setID notes the id of the partition that has answered, and reports whether it is another one than before: then the
 // partition has been split.
-func (g *gate) named(id string) (another bool) {
+func (g *gate) setID(id string) (another bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.id == "" {

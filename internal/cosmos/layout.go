@@ -41,8 +41,8 @@ func chunkLayout(name string) Layout {
 	}
 }
 
-// viewsLayout is that of a container of lanes.
-func viewsLayout(name string) Layout {
+// rollupsLayout is that of a container of lanes.
+func rollupsLayout(name string) Layout {
 	return Layout{
 		Name: name, TTL: true,
 		Key:     []string{"/tenantShard", "/lane"},
@@ -52,8 +52,8 @@ func viewsLayout(name string) Layout {
 
 // layoutOf is that of a container of chunks, or of one of lanes.
 func layoutOf(name string) Layout {
-	if _, _, ok := sharding.ParseViewsContainer(name); ok {
-		return viewsLayout(name)
+	if _, _, ok := sharding.ParseRollupsContainer(name); ok {
+		return rollupsLayout(name)
 	}
 	return chunkLayout(name)
 }

@@ -84,27 +84,27 @@ func (p *pacer) answered(ctx context.Context, to call, g *gate, a outcome) {
 	if !to.paced() {
 		return
 	}
-	if g != nil && a.rangeID != "" && g.named(a.rangeID) || a.gone() {
-		p.outdated(to.container)
+	if g != nil && a.rangeID != "" && g.setID(a.rangeID) || a.gone() {
+		p.markStale(to.container)
 	}
 	switch {
 	case g != nil && a.served():
-		g.served(a.took)
+		g.recordLatency(a.took)
 	case a.throttled():
 		if p.gate(to) == nil {
-			p.learn(ctx, to.container)
+			p.readRanges(ctx, to.container)
 		}
 		if g = p.gate(to); g != nil {
 			if a.rangeID != "" {
-				g.named(a.rangeID)
+				g.setID(a.rangeID)
 			}
-			g.shut(p.now(), to.low, a.wait)
+			g.close(p.now(), to.low, a.wait)
 		}
 	}
 }
 
-// outdated notes that a container has other partitions than are known.
-func (p *pacer) outdated(container string) {
+// markStale notes that a container has other partitions than are known.
+func (p *pacer) markStale(container string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if known := p.containers[container]; known != nil {
@@ -112,9 +112,9 @@ func (p *pacer) outdated(container string) {
 	}
 }
 
-// learn reads the partitions of a container, unless somebody else is about to, or did a moment ago. What is known of
+// readRanges reads the partitions of a container, unless somebody else is about to, or did a moment ago. What is known of
 // those that are as they were is kept. While they can't be read nobody is held back.
-func (p *pacer) learn(ctx context.Context, container string) {
+func (p *pacer) readRanges(ctx context.Context, container string) {
 	p.mu.Lock()
 	known := p.containers[container]
 	if known == nil {

@@ -121,7 +121,7 @@ func (p *pacing) exhaust(k sharding.Key) *store.BusyError {
 	}
 }
 
-func TestAPartitionWithoutBudgetIsLeftAlone(t *testing.T) {
+func TestThrottledPartitionGetsNoRequests(t *testing.T) {
 	p := newPacing(t, 4)
 	hot := p.in("1")
 	busy := p.exhaust(hot)
@@ -150,7 +150,7 @@ func TestAPartitionWithoutBudgetIsLeftAlone(t *testing.T) {
 }
 
 // Reads of a query have nothing else to do: they wait for the partition, and ask once.
-func TestAScanWaitsForItsPartition(t *testing.T) {
+func TestScanWaitsForThrottledPartition(t *testing.T) {
 	p := newPacing(t, 2)
 	hot := p.in("1")
 	busy := p.exhaust(hot)
@@ -166,7 +166,7 @@ func TestAScanWaitsForItsPartition(t *testing.T) {
 }
 
 // After a split answers name other partitions: they are read again before one of them is left alone.
-func TestASplitIsNoticed(t *testing.T) {
+func TestSplitIsDetected(t *testing.T) {
 	p := newPacing(t, 1)
 	whole := p.in("0")
 	busy := p.exhaust(whole)
@@ -186,7 +186,7 @@ func TestASplitIsNoticed(t *testing.T) {
 }
 
 // The account may say nothing of its partitions: then everybody asks for himself, as often as it takes.
-func TestWhereRangesCanNotBeReadNobodyIsHeldBack(t *testing.T) {
+func TestUnreadableRangesDisablePacing(t *testing.T) {
 	s := &script{answers: []answer{throttled("1000"), created("5")}}
 	c, _ := client(t, s, func(cfg *cosmos.Config) { cfg.Patience = 0 })
 	_, err := c.Chunks().Create(t.Context(), key, "x", []byte(`{}`))
@@ -198,7 +198,7 @@ func TestWhereRangesCanNotBeReadNobodyIsHeldBack(t *testing.T) {
 
 // A hundred writers, five milliseconds from the account: of those who come again at the same instant nearly all would
 // be refused, a hundred a second.
-func TestFewAreRefusedAgain(t *testing.T) {
+func TestFewRequestsAreThrottledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const writers, seconds = 100, 20
 		way := &road{latency: 5 * time.Millisecond}
@@ -236,7 +236,7 @@ func TestFewAreRefusedAgain(t *testing.T) {
 }
 
 // Metrics tell of a bounded number of partitions: those that were used last.
-func TestPartitionsInMetricsAreBounded(t *testing.T) {
+func TestRangeMetricsAreBounded(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := &script{}
 	c, _ := client(t, s, func(cfg *cosmos.Config) { cfg.Registerer = registry })
@@ -255,7 +255,7 @@ func TestPartitionsInMetricsAreBounded(t *testing.T) {
 }
 
 // What is charged is told by tenant, for a bounded number of them.
-func TestChargesAreToldByTenant(t *testing.T) {
+func TestChargesByTenant(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := &script{}
 	c, _ := client(t, s, func(cfg *cosmos.Config) { cfg.Registerer = registry })

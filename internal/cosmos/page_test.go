@@ -28,7 +28,7 @@ func pageOf(body string, headers ...string) answer {
 }
 
 // Documents come as the service has spelt them, whatever they hold and whatever stands beside them.
-func TestPagesAsTheyAreWritten(t *testing.T) {
+func TestPageFormats(t *testing.T) {
 	docs := []string{
 		`{"id":"a","data":"}],\"{[\\"}`, `{ "z" : [ { "]" : "[" } , 1e5 ] , "id" : "<b>&\u2028é" }`, `{}`, `"a value\\"`, `-1.50`,
 		`[["]"]]`, `null`,
@@ -56,7 +56,7 @@ func TestPagesAsTheyAreWritten(t *testing.T) {
 }
 
 // A page that breaks off, or is none, is an error of unknown outcome, and what it has cost is counted.
-func TestPagesThatAreNone(t *testing.T) {
+func TestInvalidPages(t *testing.T) {
 	broken := errors.New("connection reset")
 	for _, body := range []string{
 		``, `{"Documents":[{"id":"a"}`, `{"Documents":[{"id":"a"},{"id":"b`, `[]`, `{"_count":0}`, `{"Documents":{}}`, `<html>`,
@@ -114,7 +114,7 @@ func (a *accounts) Do(r *http.Request) (*http.Response, error) {
 
 // The SDK looks at the account before the first request and every five minutes, with the context of what is asked just
 // then. What it is told is no page of a query, and is read by the SDK.
-func TestTheAccountIsNoPage(t *testing.T) {
+func TestAccountAnswerIsNotTakenForPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const queries = 4
 		s := &script{}

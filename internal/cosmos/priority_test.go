@@ -16,7 +16,7 @@ import (
 )
 
 // Who gives way says so in every request; who does not says nothing, so that an account without priorities sees none.
-func TestPrioritiesAreAskedFor(t *testing.T) {
+func TestPriorityHeader(t *testing.T) {
 	day := telemetry.DayOf(time.Date(2026, 11, 18, 0, 0, 0, 0, time.UTC).UnixMilli())
 	late := cosmos.Priority{LowAfter: 48 * time.Hour}
 	low := cosmos.Priority{Low: true}
@@ -63,7 +63,7 @@ func TestPrioritiesAreAskedFor(t *testing.T) {
 
 // A query at low priority waits while writes take all there is, and takes nothing from them; what it is refused says
 // nothing to them either.
-func TestAQueryGivesWay(t *testing.T) {
+func TestLowPriorityScanYields(t *testing.T) {
 	p := newPacing(t, 1)
 	k := p.in("0")
 	const seconds = 5

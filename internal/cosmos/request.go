@@ -106,12 +106,12 @@ func (c *Client) patience(to call) time.Duration {
 // hold has a request wait at a gate, if it has the patience.
 func (c *Client) hold(ctx context.Context, to call, g *gate, wait time.Duration, patience *time.Duration) error {
 	name := rangeName{to.container, g.name()}
-	c.pacer.series.heldBack(name)
+	c.pacer.series.countHeld(name)
 	if wait > *patience {
 		return &store.BusyError{RetryAfter: wait}
 	}
-	c.pacer.series.waits(name, 1)
-	defer c.pacer.series.waits(name, -1)
+	c.pacer.series.addWaiting(name, 1)
+	defer c.pacer.series.addWaiting(name, -1)
 	*patience -= wait
 	return c.cfg.Sleep(ctx, wait)
 }
@@ -120,10 +120,10 @@ func (c *Client) hold(ctx context.Context, to call, g *gate, wait time.Duration,
 func (c *Client) paced(ctx context.Context, to call, g *gate, a outcome, charge float64) {
 	c.pacer.answered(ctx, to, g, a)
 	if to.tenant != "" {
-		c.tenants.charged(to.tenant, to.operation, charge)
+		c.tenants.count(to.tenant, to.operation, charge)
 	}
 	if a.rangeID != "" {
-		c.pacer.series.answered(rangeName{to.container, a.rangeID}, charge, a.throttled())
+		c.pacer.series.countAnswer(rangeName{to.container, a.rangeID}, charge, a.throttled())
 	}
 }
 

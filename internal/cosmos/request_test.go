@@ -129,7 +129,7 @@ func TestThrottledWritesWaitAndAreCounted(t *testing.T) {
 	`), "binnacle_cosmos_request_units_total", "binnacle_cosmos_requests_total", "binnacle_cosmos_throttled_total"))
 }
 
-func TestAThrottledWriteEndsWithItsContext(t *testing.T) {
+func TestThrottledWriteStopsWithContext(t *testing.T) {
 	s := &script{answers: []answer{throttled("10"), throttled("10"), throttled("10")}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var waits int
@@ -164,9 +164,9 @@ func TestItemsShowEvery429(t *testing.T) {
 }
 
 // What the answer to a create means (rule W6). Where none of the sentinels is wanted the outcome is unknown.
-func TestAnswersToACreate(t *testing.T) {
+func TestCreateResults(t *testing.T) {
 	sentinels := []error{
-		store.ErrExists, store.ErrNoContainer, store.ErrTooLarge, store.ErrNotFound, store.ErrNoRoom,
+		store.ErrExists, store.ErrNoContainer, store.ErrTooLarge, store.ErrNotFound, store.ErrAccountFull,
 		store.ErrBusy, store.ErrKeyFull, store.ErrRejected, store.ErrDenied,
 	}
 	sub := func(status int, substatus string) answer {
@@ -219,7 +219,7 @@ func TestAnswersToACreate(t *testing.T) {
 }
 
 // A 404 for an item may be about its container.
-func TestAnswersToARead(t *testing.T) {
+func TestReadResults(t *testing.T) {
 	notFound := func(sub string) answer { return answer{status: 404, headers: map[string]string{"x-ms-substatus": sub}} }
 	for _, c := range []struct {
 		answers []answer
@@ -239,7 +239,7 @@ func TestAnswersToARead(t *testing.T) {
 }
 
 // An SDK client whose first contact failed answers that failure for five minutes; ours starts afresh.
-func TestAnAccountThatIsNotThereYet(t *testing.T) {
+func TestUnreachableAccount(t *testing.T) {
 	s := &script{account: errors.New("connection refused"), answers: []answer{created("5")}}
 	c, _ := client(t, s, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -252,7 +252,7 @@ func TestAnAccountThatIsNotThereYet(t *testing.T) {
 }
 
 // The service has no code for an account that is full: a refusal is one when the account has 500 of them.
-func TestARefusedContainerOfAFullAccount(t *testing.T) {
+func TestCreateContainerOnFullAccount(t *testing.T) {
 	for _, c := range []struct {
 		containers int
 		full       bool
@@ -265,7 +265,7 @@ func TestARefusedContainerOfAFullAccount(t *testing.T) {
 		client, _ := client(t, s, nil)
 		err := client.Containers().Create(t.Context(), "chunks-2026-11", store.Throughput{RUs: 400})
 		require.ErrorContains(t, err, "403")
-		require.Equal(t, c.full, errors.Is(err, store.ErrNoRoom))
+		require.Equal(t, c.full, errors.Is(err, store.ErrAccountFull))
 	}
 }
 

@@ -24,12 +24,12 @@ const (
 	orderSQL  = ` ORDER BY c["from"] `
 )
 
-// yielded marks an error as the caller's own.
-type yielded struct{ error }
+// callerError marks an error as the caller's own.
+type callerError struct{ error }
 
-func mark(err error) error {
+func yieldError(err error) error {
 	if err != nil {
-		return yielded{err}
+		return callerError{err}
 	}
 	return nil
 }
@@ -59,11 +59,11 @@ func (c *Client) scan(ctx context.Context, to call, q query, what string, charge
 	yield func(doc []byte) error) (store.Usage, error) {
 	var told func(float64) error
 	if charge != nil {
-		told = func(rus float64) error { return mark(charge(rus)) }
+		told = func(rus float64) error { return yieldError(charge(rus)) }
 	}
 	var usage store.Usage
-	err := c.each(ctx, to, q, &usage, told, func(doc []byte) error { return mark(yield(doc)) })
-	var own yielded
+	err := c.each(ctx, to, q, &usage, told, func(doc []byte) error { return yieldError(yield(doc)) })
+	var own callerError
 	switch {
 	case err == nil:
 		return usage, nil
@@ -77,7 +77,7 @@ func (c *Client) scan(ctx context.Context, to call, q query, what string, charge
 
 func queryOf(scan store.Scan) query {
 	q := query{prefixSQL, []azcosmos.QueryParameter{param("@shard", scan.Key.TenantShard)}}
-	for i, w := range scan.Asks() {
+	for i, w := range scan.AllWindows() {
 		if i > 0 {
 			q.sql += " OR "
 		}

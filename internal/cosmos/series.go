@@ -46,8 +46,8 @@ func newRangeSeries(r prometheus.Registerer) *rangeSeries {
 	}
 }
 
-func (s *rangeSeries) answered(n rangeName, rus float64, throttled bool) {
-	s.note(n, func(n rangeName) {
+func (s *rangeSeries) countAnswer(n rangeName, rus float64, throttled bool) {
+	s.count(n, func(n rangeName) {
 		s.requests.WithLabelValues(n.container, n.id).Inc()
 		s.rus.WithLabelValues(n.container, n.id).Add(rus)
 		if throttled {
@@ -56,16 +56,16 @@ func (s *rangeSeries) answered(n rangeName, rus float64, throttled bool) {
 	})
 }
 
-func (s *rangeSeries) heldBack(n rangeName) {
-	s.note(n, func(n rangeName) { s.held.WithLabelValues(n.container, n.id).Inc() })
+func (s *rangeSeries) countHeld(n rangeName) {
+	s.count(n, func(n rangeName) { s.held.WithLabelValues(n.container, n.id).Inc() })
 }
 
-// waits counts one who waits, or, with a negative number, waits no more.
-func (s *rangeSeries) waits(n rangeName, more float64) {
-	s.note(n, func(n rangeName) { s.waiting.WithLabelValues(n.container, n.id).Add(more) })
+// addWaiting counts one who waits, or, with a negative number, waits no more.
+func (s *rangeSeries) addWaiting(n rangeName, more float64) {
+	s.count(n, func(n rangeName) { s.waiting.WithLabelValues(n.container, n.id).Add(more) })
 }
 
-func (s *rangeSeries) note(n rangeName, count func(n rangeName)) {
+func (s *rangeSeries) count(n rangeName, count func(n rangeName)) {
 	if n.id == "" {
 		n.id = unknownRange
 	}
@@ -91,7 +91,7 @@ func newTenantSeries(r prometheus.Registerer) *tenantSeries {
 	return &tenantSeries{recent: recent.Names[string]{Most: maxSeries}, rus: rus}
 }
 
-func (s *tenantSeries) charged(tenant, operation string, rus float64) {
+func (s *tenantSeries) count(tenant, operation string, rus float64) {
 	s.recent.Use(tenant,
 		func(tenant string) { s.rus.WithLabelValues(tenant, operation).Add(rus) },
 		func(tenant string) { s.rus.DeletePartialMatch(prometheus.Labels{"tenant": tenant}) })

@@ -42,7 +42,7 @@ var templates = map[string]struct {
 var update = flag.Bool("update", false, "write deploy/bicep/containers.bicep and deploy/terraform/containers.tf")
 
 // What stands beside the templates is what the code exports, so that no key and no index can drift.
-func TestTheTemplatesAreTheExport(t *testing.T) {
+func TestTemplatesMatchExport(t *testing.T) {
 	for name, of := range templates {
 		want, err := cosmos.Export(name)
 		require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestTerraformAssertsHierarchicalKeys(t *testing.T) {
 }
 
 // The template of Azure Resource Manager makes what the code makes through it.
-func TestTheARMTemplateMakesTheSameContainers(t *testing.T) {
+func TestARMTemplateMatchesLayouts(t *testing.T) {
 	m := newManager(t)
 	require.NoError(t, m.arm().EnsureBase(t.Context()))
 	text, err := cosmos.Export("arm")
@@ -110,7 +110,7 @@ func TestTheARMTemplateMakesTheSameContainers(t *testing.T) {
 }
 
 // The account's templates make the containers that the code makes: the same keys, index and throughput.
-func TestTemplatesMakeTheSameContainers(t *testing.T) {
+func TestTemplatesMatchLayouts(t *testing.T) {
 	m := newManager(t)
 	require.NoError(t, m.arm().EnsureBase(t.Context()))
 	require.Len(t, m.containers, len(store.BaseContainers()))
@@ -159,7 +159,7 @@ func pathsOf[T any](of []*T, path func(*T) string) (out []string) {
 }
 
 // The role of provision in the templates has each action that the code asks for by name when it is missing.
-func TestTemplatesAllowWhatProvisionDoes(t *testing.T) {
+func TestTemplatesGrantProvisionActions(t *testing.T) {
 	source, err := os.ReadFile("arm.go")
 	require.NoError(t, err)
 	actions := regexp.MustCompile(`"(Microsoft\.DocumentDB/[^"]+)"`).FindAllSubmatch(source, -1)

@@ -109,7 +109,7 @@ func config(t *testing.T, all map[string]map[string]any, role string) map[string
 
 // Who makes lanes gets the account alone, neither Kafka's password nor the secret of heads, waits as long as ingesters
 // hold, may be several, and is watched and kept like the others.
-func TestChartViews(t *testing.T) {
+func TestChartRollups(t *testing.T) {
 	all := render(t, `
 cosmos: {keySecret: {name: account}}
 kafka: {passwordSecret: {name: kafka}, settings: {kafka-tls: true}}
@@ -170,7 +170,7 @@ func TestChartHeads(t *testing.T) {
 }
 
 // Nothing scales by itself: the group's committed lag is always about the hold.
-func TestChartHasNoAutoscaler(t *testing.T) {
+func TestChartRefusesAutoscaler(t *testing.T) {
 	for _, changes := range scenarios {
 		for name := range render(t, changes) {
 			require.NotRegexp(t, `^(HorizontalPodAutoscaler|ScaledObject)/`, name)

@@ -61,7 +61,7 @@ func (c *Chart) Render(release, changes string) ([]map[string]any, error) {
 		about[strings.ToUpper(name[:1])+name[1:]] = value
 	}
 	root := map[string]any{
-		"Values": lay(clone(c.values), over), "Chart": about, "Files": files(c.dir),
+		"Values": overlay(clone(c.values), over), "Chart": about, "Files": files(c.dir),
 		"Release": map[string]any{"Name": release, "Namespace": "telemetry", "Service": "Helm"},
 	}
 	t := template.New("").Option("missingkey=error")
@@ -137,7 +137,7 @@ func functions(t *template.Template) template.FuncMap {
 		},
 		"mergeOverwrite": func(d map[string]any, over ...map[string]any) map[string]any {
 			for _, o := range over {
-				d = lay(d, o)
+				d = overlay(d, o)
 			}
 			return d
 		},
@@ -150,13 +150,13 @@ func functions(t *template.Template) template.FuncMap {
 	}
 }
 
-// lay lays values over others, mappings into each other.
-func lay(base, over map[string]any) map[string]any {
+// overlay lays values over others, mappings into each other.
+func overlay(base, over map[string]any) map[string]any {
 	for name, v := range over {
 		inner, ok := v.(map[string]any)
 		below, both := base[name].(map[string]any)
 		if ok && both {
-			v = lay(below, inner)
+			v = overlay(below, inner)
 		}
 		base[name] = v
 	}

@@ -93,7 +93,7 @@ func (c code) check(t *testing.T, expr string) parser.Expr {
 }
 
 // A metric that nothing registers is found, and so is a histogram without its suffix and a label's value of nobody's.
-func TestCheckFindsWhatIsNotThere(t *testing.T) {
+func TestCheckFindsUnknownNames(t *testing.T) {
 	c := readCode(t)
 	require.True(t, c.metrics["binnacle_ingest_lag_records"])
 	require.True(t, c.metrics["binnacle_query_duration_seconds_count"])

@@ -43,7 +43,7 @@ func TestReleaseBuildsFromAllSources(t *testing.T) {
 }
 
 // The variable that a release sets is there, or the linker would say nothing.
-func TestReleaseIsTold(t *testing.T) {
+func TestReleaseSetsVersion(t *testing.T) {
 	const variable = "binnacle/internal/app.release"
 	source, err := os.ReadFile(filepath.Join(root, "internal/app/version.go"))
 	require.NoError(t, err)

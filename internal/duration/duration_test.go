@@ -49,7 +49,7 @@ func TestParseAndString(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoDuration(t *testing.T) {
+func TestParseRefusesInvalid(t *testing.T) {
 	for _, text := range []string{
 		"", "-", "30", "5x", "d", ".d", "x1d", "1d-1h", "1d+1h", "+1h", "--1h", "1e3d", "-1e9d", "1d 2h", " 1h", "1h1d",
 		"1d2d", "NaNd", "Infd", "1_0d",
@@ -61,7 +61,7 @@ func TestWhatIsNoDuration(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLong(t *testing.T) {
+func TestParseRefusesOverflow(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"106752d": math.MaxInt64, "106751d24h": math.MaxInt64, "-1000000d": -math.MaxInt64,
 	} {

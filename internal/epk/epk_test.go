@@ -58,7 +58,7 @@ func TestMultiHash(t *testing.T) {
 		epk.MultiHash(epk.String("a"), epk.String("b")))
 }
 
-func TestCompareKnowsLengths(t *testing.T) {
+func TestCompareWithLengths(t *testing.T) {
 	short := "06AB34CFE4E482236BCACBBF50E234AB"
 	require.Zero(t, epk.Compare(short, short+strings.Repeat("0", 32)))
 	require.Negative(t, epk.Compare(short, short+"01"))

@@ -127,7 +127,7 @@ func TestEveryDeviceReportsAtItsPhase(t *testing.T) {
 	})
 }
 
-func TestTagsComeAgain(t *testing.T) {
+func TestTagsAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{t: t}
 		run(t, fleet.Config{Publisher: m, Devices: 1, Tenants: []string{"x"}, Interval: time.Minute}, time.Hour)
@@ -142,7 +142,7 @@ func TestTagsComeAgain(t *testing.T) {
 	})
 }
 
-func TestALargeFleetTravelsInBatches(t *testing.T) {
+func TestLargeFleetPublishesInBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{t: t}
 		run(t, fleet.Config{Publisher: m, Devices: 10_000}, 2*time.Second)
@@ -151,7 +151,7 @@ func TestALargeFleetTravelsInBatches(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotTakenIsSentAgain(t *testing.T) {
+func TestUndeliveredMessagesAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		down := errors.New("broker down")
@@ -189,7 +189,7 @@ func TestWhatIsNotTakenIsSentAgain(t *testing.T) {
 	})
 }
 
-func TestAnOutageLongerThanAMinuteLosesTheOldest(t *testing.T) {
+func TestLongOutageDropsOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		m := &memory{t: t}
@@ -209,7 +209,7 @@ func TestAnOutageLongerThanAMinuteLosesTheOldest(t *testing.T) {
 	})
 }
 
-func TestAClockThatIsPutBack(t *testing.T) {
+func TestClockSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		now := func() time.Time {

@@ -128,9 +128,9 @@ func (c *Client) heads(ctx context.Context, target string,
 		case k == ownerKind && len(heads) > 0:
 			heads[len(heads)-1].Owner = m.fixed()
 			err = m.end()
-		case k == waitsKind && len(heads) > 0:
+		case k == deferralsKind && len(heads) > 0:
 			h := &heads[len(heads)-1]
-			h.Waits = append(h.Waits, m.waits()...)
+			h.Deferrals = append(h.Deferrals, m.deferrals()...)
 			err = m.end()
 		case k == faultKind: // some partitions are missing, those that came are right
 			s.missing = errors.Join(s.missing, fault(m))
@@ -139,7 +139,7 @@ func (c *Client) heads(ctx context.Context, target string,
 			context.AfterFunc(ctx, in.close)
 			s.partitions = len(heads)
 			if q.Bins {
-				c.learn(target, heads)
+				c.setOwners(target, heads)
 			}
 			if q.Range.From >= q.Range.To {
 				s.read() // there are no rows, and nobody will ask for them
@@ -168,8 +168,8 @@ func (c *Client) knownAt(target string, all []store.HeadKnown) (out []store.Head
 	return out
 }
 
-// learn remembers whose bins are at a target.
-func (c *Client) learn(target string, heads []store.PartitionHead) {
+// setOwners remembers whose bins are at a target.
+func (c *Client) setOwners(target string, heads []store.PartitionHead) {
 	var here []uint64
 	for i := range heads {
 		if heads[i].Owner != 0 {
@@ -209,15 +209,15 @@ func (c *Client) devices(ctx context.Context, target string, q store.ListRequest
 	}
 }
 
-// newsRequest asks for a store.HeadNews.
-type newsRequest struct{ Tenant string }
+// updatesRequest asks for a store.HeadUpdates.
+type updatesRequest struct{ Tenant string }
 
-// News implements store.Heads.
-func (c *Client) News(ctx context.Context, tenant string) (store.HeadNews, error) {
-	var out store.HeadNews
-	all, err := gather(ctx, c.cfg.Targets, func(target string) ([]store.HeadNews, error) {
-		n, err := c.news(ctx, target, newsRequest{tenant})
-		return []store.HeadNews{n}, err
+// CatalogUpdates implements store.Heads.
+func (c *Client) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUpdates, error) {
+	var out store.HeadUpdates
+	all, err := gather(ctx, c.cfg.Targets, func(target string) ([]store.HeadUpdates, error) {
+		n, err := c.updates(ctx, target, updatesRequest{tenant})
+		return []store.HeadUpdates{n}, err
 	})
 	for _, n := range all {
 		out.Devices = append(out.Devices, n.Devices...)
@@ -226,8 +226,8 @@ func (c *Client) News(ctx context.Context, tenant string) (store.HeadNews, error
 	return out, err
 }
 
-func (c *Client) news(ctx context.Context, target string, q newsRequest) (out store.HeadNews, err error) {
-	in, err := c.ask(ctx, target+newsPath, q)
+func (c *Client) updates(ctx context.Context, target string, q updatesRequest) (out store.HeadUpdates, err error) {
+	in, err := c.ask(ctx, target+updatesPath, q)
 	if err != nil {
 		return out, err
 	}
@@ -236,7 +236,7 @@ func (c *Client) news(ctx context.Context, target string, q newsRequest) (out st
 		k, m, err := in.next()
 		switch {
 		case err != nil:
-		case k == newsKind:
+		case k == updatesKind:
 			var p catalog.Page
 			if p, err = catalog.Decode("", []byte(m.text())); err == nil {
 				out.Devices = append(out.Devices, p.Entries...)
@@ -276,7 +276,7 @@ type answer struct {
 	once   sync.Once
 }
 
-var errSlow = errors.New("no answer in time")
+var errTimeout = errors.New("no answer in time")
 
 // ask sends a request with headers that say yes, and returns the answer's messages. The answer must be closed.
 func (c *Client) ask(ctx context.Context, url string, request any, headers ...string) (*answer, error) {
@@ -285,7 +285,7 @@ func (c *Client) ask(ctx context.Context, url string, request any, headers ...st
 		return nil, err
 	}
 	bound, cancel := context.WithCancelCause(ctx)
-	a := &answer{cancel: cancel, cause: bound, timer: time.AfterFunc(c.cfg.Timeout, func() { cancel(errSlow) })}
+	a := &answer{cancel: cancel, cause: bound, timer: time.AfterFunc(c.cfg.Timeout, func() { cancel(errTimeout) })}
 	r, err := http.NewRequestWithContext(bound, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		a.close()
@@ -402,7 +402,7 @@ func (s *rowStream) read() {
 	k, m, err := s.in.next()
 	switch {
 	case err != nil:
-		s.err = whole(s.in.explain(err))
+		s.err = unexpectedEOF(s.in.explain(err))
 	case k == rowsKind, k == binKind, k == blocksKind:
 		take := m.rows
 		switch k {

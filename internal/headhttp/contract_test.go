@@ -12,7 +12,7 @@ import (
 )
 
 // Heads over HTTP keep the contract of store.Heads that they keep without.
-func TestHeadsOverHTTPKeepTheContract(t *testing.T) {
+func TestHeadsContract(t *testing.T) {
 	storetest.RunHeads(t, func(t *testing.T) storetest.HeadFixture {
 		w := querytest.New(t, time.Date(2024, 10, 28, 12, 0, 0, 0, time.UTC))
 		f := w.HeadFixture()

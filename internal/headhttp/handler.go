@@ -45,7 +45,7 @@ func Handler(cfg HandlerConfig) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+headsPath, cfg.guarded(cfg.heads))
 	mux.HandleFunc("POST "+devicesPath, cfg.guarded(cfg.devices))
-	mux.HandleFunc("POST "+newsPath, cfg.guarded(cfg.news))
+	mux.HandleFunc("POST "+updatesPath, cfg.guarded(cfg.updates))
 	return mux
 }
 
@@ -134,8 +134,8 @@ func (cfg HandlerConfig) heads(x *exchange) error {
 		if owner := heads[i].Owner; owner != 0 {
 			_ = x.out.send(ownerKind, func(m *message) { m.fixed(owner) })
 		}
-		if waits := heads[i].Waits; len(waits) > 0 { // a reader that does not know them must not take the head for whole
-			_ = x.out.send(waitsKind, func(m *message) { m.waits(waits) })
+		if waits := heads[i].Deferrals; len(waits) > 0 { // a reader that does not know them must not take the head for whole
+			_ = x.out.send(deferralsKind, func(m *message) { m.deferrals(waits) })
 		}
 		for chains := heads[i].Chains; len(chains) > 0; {
 			n := min(len(chains), chainsAtOnce)
@@ -166,7 +166,7 @@ func rows(ctx context.Context, out *sender, heads []store.PartitionHead) error {
 			if err == nil {
 				switch {
 				case r.Blocks != nil:
-					out.asTheyAre()
+					out.beginRaw()
 					err = out.send(blocksKind, func(m *message) { m.blocks(i, &r) })
 				case heads[i].Owner != 0:
 					err = out.send(binKind, func(m *message) { m.bin(i, &r) })
@@ -197,25 +197,25 @@ func (cfg HandlerConfig) devices(x *exchange) error {
 	return x.finish(missing)
 }
 
-// newsAtOnce is how many devices stand in one message.
-const newsAtOnce = 4096
+// updatesAtOnce is how many devices stand in one message.
+const updatesAtOnce = 4096
 
-func (cfg HandlerConfig) news(x *exchange) error {
-	var q newsRequest
+func (cfg HandlerConfig) updates(x *exchange) error {
+	var q updatesRequest
 	if err := x.body(&q); err != nil {
 		return err
 	}
-	news, missing := cfg.Heads.News(x.r.Context(), q.Tenant)
+	news, missing := cfg.Heads.CatalogUpdates(x.r.Context(), q.Tenant)
 	if err := x.begin(); err != nil {
 		return err
 	}
 	_ = x.out.send(versionKind, func(m *message) { m.number(news.Version) })
-	for some := range slices.Chunk(catalog.United(news.Devices), newsAtOnce) {
+	for some := range slices.Chunk(catalog.MergeEntries(news.Devices), updatesAtOnce) {
 		_, doc, err := catalog.Encode(catalog.Page{Entries: some})
 		if err != nil {
 			return errors.Join(err, x.finish(err))
 		}
-		_ = x.out.send(newsKind, func(m *message) { m.text(string(doc)) })
+		_ = x.out.send(updatesKind, func(m *message) { m.text(string(doc)) })
 	}
 	return x.finish(missing)
 }

@@ -32,7 +32,7 @@ type process struct {
 	rows    map[int][]store.HeadRows // by index into heads
 	broken  map[int]error            // after the rows
 	devices []store.HeadDevice
-	news    store.HeadNews
+	news    store.HeadUpdates
 	err     error
 	asked   []store.HeadRequest
 	listed  []store.ListRequest
@@ -74,7 +74,9 @@ func (p *process) Devices(_ context.Context, q store.ListRequest) ([]store.HeadD
 	return p.devices, p.err
 }
 
-func (p *process) News(context.Context, string) (store.HeadNews, error) { return p.news, p.err }
+func (p *process) CatalogUpdates(context.Context, string) (store.HeadUpdates, error) {
+	return p.news, p.err
+}
 
 // serve serves a process and returns its base URL.
 func serve(t testing.TB, p *process, secret string) string {
@@ -167,7 +169,7 @@ func randomProcess(random *rand.Rand, stream uint32) *process {
 			Containers: []string{"chunks-2026-10", "chunks-acme-2026-11"},
 		}
 		for j := range random.IntN(3) {
-			h.Waits = append(h.Waits, store.HeadWait{Device: []string{"", "truck-0001"}[j%2], From: random.Int64(),
+			h.Deferrals = append(h.Deferrals, store.HeadDeferral{Device: []string{"", "truck-0001"}[j%2], From: random.Int64(),
 				Since: -1, Limit: "device-values"})
 		}
 		for j := range random.IntN(3000) {
@@ -192,7 +194,7 @@ func randomProcess(random *rand.Rand, stream uint32) *process {
 }
 
 // What several processes hold arrives as it is, bit for bit.
-func TestHeadsArriveAsTheyAre(t *testing.T) {
+func TestHeadsRoundTrip(t *testing.T) {
 	for seed := range uint64(5) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		a, b := randomProcess(random, 1), randomProcess(random, 2)
@@ -223,7 +225,7 @@ func TestHeadsArriveAsTheyAre(t *testing.T) {
 }
 
 // All devices are asked for by nil, none by an empty list: the two must not be mixed up on the way.
-func TestNoDevicesAreNotAll(t *testing.T) {
+func TestEmptyDeviceListIsNotAll(t *testing.T) {
 	p := &process{}
 	c := client("", serve(t, p, ""))
 	for _, q := range []store.HeadRequest{{Tenant: "acme", Devices: []string{}}, {Tenant: "acme"}} {
@@ -234,7 +236,7 @@ func TestNoDevicesAreNotAll(t *testing.T) {
 	require.Nil(t, p.asked[1].Devices)
 }
 
-func TestTheSecretIsAskedFor(t *testing.T) {
+func TestSecretIsRequired(t *testing.T) {
 	url := serve(t, &process{heads: []store.PartitionHead{{Topic: "telemetry"}}}, "right")
 	for _, wrong := range []string{"", "wrong", "right1", "Right"} {
 		heads, err := client(wrong, url).Heads(t.Context(), store.HeadRequest{Tenant: "acme"})
@@ -249,7 +251,7 @@ func TestTheSecretIsAskedFor(t *testing.T) {
 }
 
 // One process that is gone leaves the others' heads right, and is an error beside them.
-func TestAProcessThatIsGone(t *testing.T) {
+func TestTargetIsGone(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	here := &process{heads: []store.PartitionHead{{Topic: "telemetry", Partition: 3}},
@@ -264,7 +266,7 @@ func TestAProcessThatIsGone(t *testing.T) {
 }
 
 // Somebody else's page at that address is no head.
-func TestAnotherServerAtThatAddress(t *testing.T) {
+func TestTargetIsAnotherServer(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
 	defer other.Close()
 	_, err := client("", other.URL).Heads(t.Context(), store.HeadRequest{Tenant: "acme"})
@@ -273,7 +275,7 @@ func TestAnotherServerAtThatAddress(t *testing.T) {
 
 // A process that is set back to a release before refuses to be told what is known of its bins. The question after that
 // does not tell it.
-func TestAProcessThatGoesBackARelease(t *testing.T) {
+func TestTargetIsDowngraded(t *testing.T) {
 	p := &process{heads: []store.PartitionHead{{Topic: "telemetry", Partition: 3, Owner: 7}}}
 	now := headhttp.Handler(headhttp.HandlerConfig{Heads: p, Logger: slog.New(slog.DiscardHandler)})
 	var back atomic.Bool
@@ -302,7 +304,7 @@ func TestAProcessThatGoesBackARelease(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAProcessThatHangs(t *testing.T) {
+func TestTargetHangs(t *testing.T) {
 	p := &process{wait: make(chan struct{})}
 	url := serve(t, p, "")
 	c := headhttp.NewClient(headhttp.ClientConfig{
@@ -320,7 +322,7 @@ func bin(device string) store.HeadRows {
 }
 
 // What a process can't tell is an error of the answer, or of the rows that are missing.
-func TestWhatIsMissingIsSaid(t *testing.T) {
+func TestFaultIsReported(t *testing.T) {
 	q := store.HeadRequest{Tenant: "acme", Range: telemetry.Range{To: 1}}
 	busy := &process{heads: make([]store.PartitionHead, 2), err: errors.New("one is being taken over")}
 	c := client("", serve(t, busy, ""))
@@ -343,7 +345,7 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 }
 
 // An answer that breaks off anywhere is never taken for a shorter one.
-func TestAnAnswerThatBreaksOff(t *testing.T) {
+func TestTruncatedAnswer(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	p := randomProcess(random, 1)
 	p.rows[0] = append(p.rows[0], bin("m1"))
@@ -394,7 +396,7 @@ func noisy(t testing.TB, random *rand.Rand, devices, readings int) *process {
 
 // Blocks that are told as they are become the rows that they are made of, of the instants that were asked for, as they
 // do where a querier knows nothing of blocks.
-func TestBlocksArriveAsRows(t *testing.T) {
+func TestBlocksDecodeToRows(t *testing.T) {
 	p := noisy(t, rand.New(rand.NewPCG(4, 4)), 40, 700)
 	p.rows[1] = append(p.rows[1], bin("zz"))
 	url := serve(t, p, "")
@@ -445,7 +447,7 @@ func TestBlocksArriveAsRows(t *testing.T) {
 }
 
 // A block that is none is an error of its rows.
-func TestABlockThatIsNone(t *testing.T) {
+func TestInvalidBlock(t *testing.T) {
 	p := noisy(t, rand.New(rand.NewPCG(6, 6)), 1, 700)
 	rows := p.rows[0][0].Blocks[0].Rows
 	rows[3] = rows[3][:len(rows[3])-1]
@@ -474,7 +476,7 @@ func fetch(t testing.TB, url string, headers ...string) []byte {
 }
 
 // Of two processes that own a partition only one is read: the other's rows are passed over.
-func TestHeadsThatNobodyReadsArePassedOver(t *testing.T) {
+func TestUnreadHeadsAreSkipped(t *testing.T) {
 	p := &process{heads: make([]store.PartitionHead, 3), rows: map[int][]store.HeadRows{0: {bin("a"), bin("b")},
 		1: {bin("c")}, 2: {bin("d")}}}
 	c := client("", serve(t, p, ""))
@@ -487,7 +489,7 @@ func TestHeadsThatNobodyReadsArePassedOver(t *testing.T) {
 	require.ErrorContains(t, err, "in their order")
 }
 
-func TestARequestThatIsNotUnderstood(t *testing.T) {
+func TestInvalidRequest(t *testing.T) {
 	url := serve(t, &process{}, "")
 	for _, body := range []string{"", "{", `{"Tenant":5}`, `{"Tenat":"acme"}`} {
 		resp, err := http.Post(url+"/heads/v1/rows", "application/json", strings.NewReader(body))

@@ -11,13 +11,13 @@ import (
 
 // sender writes messages into a zstd stream.
 type sender struct {
-	out   io.Writer
-	zip   *zstd.Encoder // of the first frame
-	flush func() error  // of what is below the stream
-	err   error         // the first one; nothing is written after it
-	buf   message
-	whole bool   // the first frame has ended, what comes now is kept as it is
-	kept  []byte // and not written yet
+	out      io.Writer
+	zip      *zstd.Encoder // of the first frame
+	flush    func() error  // of what is below the stream
+	err      error         // the first one; nothing is written after it
+	buf      message
+	raw      bool   // the first frame has ended, what comes now is kept as it is
+	rawBlock []byte // and not written yet
 }
 
 func newSender(w io.Writer, flush func() error) (*sender, error) {
@@ -45,57 +45,57 @@ func (s *sender) send(k kind, fill func(m *message)) error {
 }
 
 func (s *sender) write(b []byte) {
-	if !s.whole {
+	if !s.raw {
 		_, s.err = s.zip.Write(b)
 		return
 	}
 	for len(b) > 0 && s.err == nil {
-		if len(s.kept) == cap(s.kept) {
-			s.release(false)
+		if len(s.rawBlock) == cap(s.rawBlock) {
+			s.writeRawBlock(false)
 		}
-		n := min(len(b), cap(s.kept)-len(s.kept))
-		s.kept, b = append(s.kept, b[:n]...), b[n:]
+		n := min(len(b), cap(s.rawBlock)-len(s.rawBlock))
+		s.rawBlock, b = append(s.rawBlock, b[:n]...), b[n:]
 	}
 }
 
 // A frame of zstd (RFC 8878) whose blocks are as they are: its magic number, a header without anything but the window,
 // which also bounds a block, and before each block three bytes: whether it is the last one, 0 for as it is, its size.
 const (
-	keptBlock  = 64 << 10
-	keptHeader = "\x28\xb5\x2f\xfd\x00\x30" // 1 << (10 + 0x30>>3) is keptBlock
+	rawBlockBytes  = 64 << 10
+	rawFrameHeader = "\x28\xb5\x2f\xfd\x00\x30" // 1 << (10 + 0x30>>3) is rawBlockBytes
 )
 
-// asTheyAre has all messages from now on written as they are, in a frame of their own, which to a reader is the same
+// beginRaw has all messages from now on written as they are, in a frame of their own, which to a reader is the same
 // stream: what is dense already is only slower when it is packed again.
-func (s *sender) asTheyAre() {
-	if s.whole || s.err != nil {
+func (s *sender) beginRaw() {
+	if s.raw || s.err != nil {
 		return
 	}
 	if s.err = s.zip.Close(); s.err == nil {
-		_, s.err = io.WriteString(s.out, keptHeader)
+		_, s.err = io.WriteString(s.out, rawFrameHeader)
 	}
-	s.whole, s.kept = true, make([]byte, 3, 3+keptBlock)
+	s.raw, s.rawBlock = true, make([]byte, 3, 3+rawBlockBytes)
 }
 
-// release writes what is kept as a block.
-func (s *sender) release(last bool) {
-	head := uint32(len(s.kept)-3) << 3
+// writeRawBlock writes what is kept as a block.
+func (s *sender) writeRawBlock(last bool) {
+	head := uint32(len(s.rawBlock)-3) << 3
 	if last {
 		head |= 1
 	}
-	s.kept[0], s.kept[1], s.kept[2] = byte(head), byte(head>>8), byte(head>>16)
+	s.rawBlock[0], s.rawBlock[1], s.rawBlock[2] = byte(head), byte(head>>8), byte(head>>16)
 	if s.err == nil {
-		_, s.err = s.out.Write(s.kept)
+		_, s.err = s.out.Write(s.rawBlock)
 	}
-	s.kept = s.kept[:3]
+	s.rawBlock = s.rawBlock[:3]
 }
 
 // push has everything sent so far reach the other side.
 func (s *sender) push() error {
 	switch {
 	case s.err != nil:
-	case s.whole:
-		s.release(false)
+	case s.raw:
+		s.writeRawBlock(false)
 	default:
 		s.err = s.zip.Flush()
 	}
@@ -107,8 +107,8 @@ func (s *sender) push() error {
 
 // close ends the stream.
 func (s *sender) close() error {
-	if s.whole {
-		s.release(true)
+	if s.raw {
+		s.writeRawBlock(true)
 		return s.err
 	}
 	if err := s.zip.Close(); s.err == nil {
@@ -145,13 +145,13 @@ func (r *receiver) next() (kind, reader, error) {
 	}
 	n, err := binary.ReadUvarint(r.in)
 	if err != nil {
-		return 0, reader{}, whole(err)
+		return 0, reader{}, unexpectedEOF(err)
 	}
 	if n > maxMessage {
 		return 0, reader{}, fmt.Errorf("%w: a message of %d bytes is above %d", errWire, n, maxMessage)
 	}
 	if r.buf, err = fill(r.buf[:0], r.in, int(n)); err != nil {
-		return 0, reader{}, whole(err)
+		return 0, reader{}, unexpectedEOF(err)
 	}
 	return kind(k), reader{rest: r.buf}, nil
 }
@@ -172,8 +172,8 @@ func fill(buf []byte, in io.Reader, n int) ([]byte, error) {
 	return buf, nil
 }
 
-// whole is an error inside a message: there the end is unexpected.
-func whole(err error) error {
+// unexpectedEOF is an error inside a message: there the end is unexpected.
+func unexpectedEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}

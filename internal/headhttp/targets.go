@@ -48,7 +48,7 @@ func NewTargets(cfg TargetsConfig) (Targets, error) {
 		return nil, fmt.Errorf("heads: the scheme is %q, not http or https", cfg.Scheme)
 	}
 	var errs []error
-	f := &finder{cfg: cfg}
+	f := &targetFinder{cfg: cfg}
 	for _, name := range cfg.Names {
 		l, err := parseName(name)
 		errs = append(errs, err)
@@ -60,32 +60,32 @@ func NewTargets(cfg TargetsConfig) (Targets, error) {
 	return f.targets, errors.Join(errs...)
 }
 
-// lookup is a name to be looked up.
-type lookup struct {
+// targetName is a name to be looked up.
+type targetName struct {
 	srv        string // name of an SRV record; else
 	host, port string
 }
 
 const srvPrefix = "srv+"
 
-func parseName(name string) (lookup, error) {
+func parseName(name string) (targetName, error) {
 	if srv, ok := strings.CutPrefix(name, srvPrefix); ok {
 		if srv == "" {
-			return lookup{}, fmt.Errorf("heads: %q names no SRV record", name)
+			return targetName{}, fmt.Errorf("heads: %q names no SRV record", name)
 		}
-		return lookup{srv: srv}, nil
+		return targetName{srv: srv}, nil
 	}
 	host, port, err := net.SplitHostPort(name)
 	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || host == "" || bad != nil || n == 0 {
-		return lookup{}, fmt.Errorf("heads: %q is neither host:port nor %s_service._proto.name", name, srvPrefix)
+		return targetName{}, fmt.Errorf("heads: %q is neither host:port nor %s_service._proto.name", name, srvPrefix)
 	}
-	return lookup{host: host, port: port}, nil
+	return targetName{host: host, port: port}, nil
 }
 
-// finder knows where the processes are.
-type finder struct {
+// targetFinder knows where the processes are.
+type targetFinder struct {
 	cfg   TargetsConfig
-	names []lookup
+	names []targetName
 
 	mu    sync.Mutex // guards below
 	at    time.Time  // of the last look-up that went well
@@ -93,7 +93,7 @@ type finder struct {
 }
 
 // targets is Targets. A name that can't be looked up is an error, beside what was found before.
-func (f *finder) targets(ctx context.Context) ([]string, error) {
+func (f *targetFinder) targets(ctx context.Context) ([]string, error) {
 	now := f.cfg.Now()
 	f.mu.Lock()
 	before, fresh := f.found, !f.at.IsZero() && now.Sub(f.at) < f.cfg.Every
@@ -104,7 +104,7 @@ func (f *finder) targets(ctx context.Context) ([]string, error) {
 	var found []string
 	var errs []error
 	for _, l := range f.names {
-		addresses, err := f.look(ctx, l)
+		addresses, err := f.resolve(ctx, l)
 		errs = append(errs, err)
 		for _, a := range addresses {
 			found = append(found, (&url.URL{Scheme: f.cfg.Scheme, Host: a}).String())
@@ -124,8 +124,8 @@ func (f *finder) targets(ctx context.Context) ([]string, error) {
 	return found, err
 }
 
-// look returns the addresses, host:port, of a name.
-func (f *finder) look(ctx context.Context, l lookup) (out []string, err error) {
+// resolve returns the addresses, host:port, of a name.
+func (f *targetFinder) resolve(ctx context.Context, l targetName) (out []string, err error) {
 	if l.srv == "" {
 		hosts, err := f.cfg.LookupHost(ctx, l.host)
 		for _, h := range hosts {

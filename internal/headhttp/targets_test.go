@@ -37,7 +37,7 @@ func (n *names) LookupSRV(_ context.Context, _, _, name string) (string, []*net.
 	return "", nil, errNoName
 }
 
-func TestIngestersAreFoundByName(t *testing.T) {
+func TestTargetsResolveNames(t *testing.T) {
 	dns := &names{
 		hosts: map[string][]string{"ingest": {"10.0.0.2", "10.0.0.1", "fd00::1"}, "10.9.9.9": {"10.9.9.9"}},
 		srv:   map[string][]*net.SRV{"_heads._tcp.ingest": {{Target: "ingest-0.ingest.", Port: 7072}}},
@@ -72,7 +72,7 @@ func TestIngestersAreFoundByName(t *testing.T) {
 	require.Equal(t, []string{"http://10.0.0.3:7072", "http://10.9.9.9:1"}, got)
 }
 
-func TestNamesThatAreNone(t *testing.T) {
+func TestInvalidTargetNames(t *testing.T) {
 	_, err := headhttp.NewTargets(headhttp.TargetsConfig{Scheme: "http",
 		Names: []string{"ingest", "ingest:0", ":7072", "srv+", "ingest:http", "a:1"}})
 	for _, wrong := range []string{`"ingest"`, `"ingest:0"`, `":7072"`, `"srv+"`, `"ingest:http"`} {

@@ -17,7 +17,7 @@ import (
 const (
 	headsPath   = "/heads/v1/rows"
 	devicesPath = "/heads/v1/devices"
-	newsPath    = "/heads/v1/news"
+	updatesPath = "/heads/v1/news"
 )
 
 // Version changes with what an older reader would misunderstand.
@@ -38,14 +38,14 @@ type kind byte
 const (
 	partitionKind kind = 'p' // a store.PartitionHead without its rows
 	chainsKind    kind = 'c' // some of the chains of the partition before
-	waitsKind     kind = 'w' // what waits of the partition before, if anything does
+	deferralsKind kind = 'w' // what waits of the partition before, if anything does
 	ownerKind     kind = 'o' // the owner of the partition before, where bins were asked for
 	binKind       kind = 'b' // as rows, and which bin's they are and above which offset
 	blocksKind    kind = 'k' // as bin, with blocks in place of groups, where they were asked for
 	rowsKind      kind = 'r' // the number of a partition, from 0 in the order of their messages, and store.HeadRows
 	deviceKind    kind = 'd' // a store.HeadDevice
-	newsKind      kind = 'n' // devices of a store.HeadNews, as a page of the catalog
-	versionKind   kind = 'v' // the version of a store.HeadNews
+	updatesKind   kind = 'n' // devices of a store.HeadUpdates, as a page of the catalog
+	versionKind   kind = 'v' // the version of a store.HeadUpdates
 	sentKind      kind = 's' // all partitions are sent, rows follow
 	faultKind     kind = 'f' // text: some heads or rows are missing
 	endKind       kind = 'e' // the answer is whole
@@ -92,7 +92,7 @@ func (m *message) chains(chains []store.HeadChain) {
 	}
 }
 
-func (m *message) waits(waits []store.HeadWait) {
+func (m *message) deferrals(waits []store.HeadDeferral) {
 	m.number(uint64(len(waits)))
 	for _, w := range waits {
 		m.text(w.Device)
@@ -181,7 +181,7 @@ func (m *message) column(c *chunk.Column) {
 	each(c.Texts, m.text)
 }
 
-// errWire says that an answer is not what this version speaks.
+// errProtobuf says that an answer is not what this version speaks.
 var errWire = errors.New("not an answer of a head")
 
 // reader takes fields off the front of a message until one is wrong; then all others are zero and err says why.
@@ -303,9 +303,9 @@ func (r *reader) chains() []store.HeadChain {
 	})
 }
 
-func (r *reader) waits() []store.HeadWait {
-	return list(r, 4, func() store.HeadWait {
-		return store.HeadWait{Device: r.text(), From: r.integer(), Since: r.integer(), Limit: r.text()}
+func (r *reader) deferrals() []store.HeadDeferral {
+	return list(r, 4, func() store.HeadDeferral {
+		return store.HeadDeferral{Device: r.text(), From: r.integer(), Since: r.integer(), Limit: r.text()}
 	})
 }
 

@@ -65,8 +65,8 @@ type Mark struct{ at, own int }
 // Mark is where the scanner is.
 func (s *Scanner) Mark() Mark { return Mark{s.at, len(s.own)} }
 
-// Back goes to a place, as if nothing had been read since: strings that were are not valid any more.
-func (s *Scanner) Back(m Mark) { s.at, s.own = m.at, s.own[:m.own] }
+// Rewind goes to a place, as if nothing had been read since: strings that were are not valid any more.
+func (s *Scanner) Rewind(m Mark) { s.at, s.own = m.at, s.own[:m.own] }
 
 // End reports whether nothing but blanks is left.
 func (s *Scanner) End() bool {

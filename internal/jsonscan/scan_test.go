@@ -106,7 +106,7 @@ func FuzzValue(f *testing.F) {
 }
 
 // What breaks off anywhere is no value.
-func TestValuesThatBreakOff(t *testing.T) {
+func TestTruncatedValues(t *testing.T) {
 	const text = `{"a":["}",{"b":"\\\"]"}],"c":1}`
 	for n := range len(text) {
 		var s jsonscan.Scanner

@@ -14,9 +14,9 @@ import (
 )
 
 // Every mechanism lets in who has the right secret, over TLS, and tells who has not that it is so.
-func TestApacheKafkaKnowsWhoAsks(t *testing.T) {
+func TestApacheKafkaAuthenticates(t *testing.T) {
 	server := apache.Server(t)
-	at := place{addr: server.Addr()}
+	at := target{addr: server.Addr()}
 	of := at.topicOf(t, nil)
 	token := func(expires time.Time) string {
 		part := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
@@ -52,7 +52,7 @@ func TestApacheKafkaKnowsWhoAsks(t *testing.T) {
 					continue
 				}
 				require.ErrorIs(t, err, kafkago.SASLAuthenticationFailed)
-				require.True(t, kafka.Permanent(err))
+				require.True(t, kafka.IsPermanent(err))
 			}
 		})
 	}

@@ -24,7 +24,7 @@ func several(n int, value string) []kafka.Message {
 }
 
 // Append tells where the messages stand, by every codec, and also when others append between.
-func appendTellsTheOffset(t *testing.T, at place) {
+func appendReturnsTheOffset(t *testing.T, at target) {
 	next := int64(0)
 	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
 		of := connect(t, kafka.Config{Brokers: []string{at.addr}, Compression: codec}).Topic(at.topic)
@@ -70,7 +70,7 @@ func appendTellsTheOffset(t *testing.T, at place) {
 }
 
 // What does not fit is refused, and nothing of it is appended.
-func appendRefusesWhatDoesNotFit(t *testing.T, at place) {
+func appendRefusesWhatDoesNotFit(t *testing.T, at target) {
 	of := connect(t, kafka.Config{Brokers: []string{at.addr}, Compression: "none"}).Topic(at.topic)
 	part := string(bytes.Repeat([]byte("x"), 90_000))
 	fits := several(9, part)
@@ -124,7 +124,7 @@ func (c *droppingConn) Read(b []byte) (int, error) {
 }
 
 // A connection that ends before the answer is an error, not a second request.
-func TestAppendAsksOnce(t *testing.T) {
+func TestAppendSendsOneRequest(t *testing.T) {
 	b := broker(t)
 	var d dropping
 	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}, Compression: "none",
@@ -138,7 +138,7 @@ func TestAppendAsksOnce(t *testing.T) {
 	_, err = of.Append(t.Context(), 0, several(1, "only once"))
 	require.Error(t, err)
 	require.False(t, errors.Is(err, kafka.ErrTooLarge))
-	require.False(t, kafka.Permanent(err))
+	require.False(t, kafka.IsPermanent(err))
 	require.EqualValues(t, 1, d.sent.Load())
 	d.on.Store(false)
 	require.Eventually(t, func() bool {

@@ -20,7 +20,7 @@ type Client struct {
 	dialer *kafkago.Dialer
 	codec  kafkago.Compression
 	unpack *unpacker
-	room   *room
+	budget *memoryBudget
 }
 
 // ErrNoClusterID is the error where brokers report no id of their cluster: offsets would belong to no log.
@@ -58,7 +58,7 @@ func New(cfg Config) (*Client, error) {
 		},
 		codec:  codecs[cfg.Compression],
 		unpack: newUnpacker(cfg.MaxUnpackedBytes),
-		room:   newRoom(max(cfg.MaxFetchedBytes, int64(mostOfAnswer(cfg.MaxUnpackedBytes)))),
+		budget: newMemoryBudget(max(cfg.MaxFetchedBytes, int64(maxAnswerBytes(cfg.MaxUnpackedBytes)))),
 	}, nil
 }
 
@@ -84,14 +84,14 @@ func (c *Client) RequestTimeout() time.Duration { return c.cfg.RequestTimeout }
 func (c *Client) Topic(name string) *Topic { return &Topic{client: c, name: name} }
 
 // clusterID returns the id of the cluster: the configured one, or the one that its brokers report.
-func (c *Client) clusterID(told string) (string, error) {
+func (c *Client) clusterID(reported string) (string, error) {
 	switch {
 	case c.cfg.ClusterID != "":
 		return c.cfg.ClusterID, nil
-	case told == "":
+	case reported == "":
 		return "", ErrNoClusterID
 	}
-	return told, nil
+	return reported, nil
 }
 
 // metadata returns what the client knows of a topic.
@@ -115,7 +115,7 @@ func (c *Client) metadata(ctx context.Context, topic string) (cluster string, t 
 // explain replaces the error of an unknown topic by the reason why the client knows no topic, if there is one: no
 // connection, or refused credentials.
 func (c *Client) explain(ctx context.Context, topic string, err error) error {
-	if !errors.Is(err, protocol.ErrNoTopic) && !NoTopic(err) {
+	if !errors.Is(err, protocol.ErrNoTopic) && !IsUnknownTopic(err) {
 		return err
 	}
 	if _, _, why := c.metadata(ctx, topic); why != nil {

@@ -18,13 +18,13 @@ func eventually(t *testing.T, attempt func() error) {
 	var err error
 	require.Eventually(t, func() bool {
 		err = attempt()
-		return err == nil || kafka.Permanent(err)
+		return err == nil || kafka.IsPermanent(err)
 	}, time.Minute, 10*time.Millisecond)
 	require.NoError(t, err)
 }
 
 // What a group has committed is told by partition, with its metadata; what it hasn't is left out.
-func whatAGroupHasCommitted(t *testing.T, at place) {
+func whatAGroupHasCommitted(t *testing.T, at target) {
 	of := connect(t, kafka.Config{Brokers: []string{at.addr}}).Topic(at.topic)
 	var all map[int]kafka.Committed
 	commits := func(group string) map[int]kafka.Committed {
@@ -49,7 +49,7 @@ func whatAGroupHasCommitted(t *testing.T, at place) {
 	c.Offset, c.Metadata = 5, c.Metadata+"m"
 	err := of.Commit(t.Context(), c)
 	require.ErrorIs(t, err, kafkago.OffsetMetadataTooLarge)
-	require.True(t, kafka.Permanent(err))
+	require.True(t, kafka.IsPermanent(err))
 	require.EqualValues(t, 4, commits(at.group)[1].Offset)
 
 	c.Partition, c.Metadata = 9, ""
@@ -58,7 +58,7 @@ func whatAGroupHasCommitted(t *testing.T, at place) {
 
 // Brokers refuse long metadata themselves, the embedded one too: another client must not be able to do there what it
 // could do nowhere else.
-func brokersRefuseLongMetadata(t *testing.T, at place) {
+func brokersRefuseLongMetadata(t *testing.T, at target) {
 	of := connect(t, kafka.Config{Brokers: []string{at.addr}}).Topic(at.topic)
 	eventually(t, func() error { _, err := of.Commits(t.Context(), at.group); return err })
 	for size, want := range map[int]error{
@@ -74,7 +74,7 @@ func brokersRefuseLongMetadata(t *testing.T, at place) {
 }
 
 // join makes a member of a group without giving it partitions yet.
-func join(t *testing.T, at place, member string) *kafkago.JoinGroupResponse {
+func join(t *testing.T, at target, member string) *kafkago.JoinGroupResponse {
 	t.Helper()
 	res, err := client(t, at).JoinGroup(t.Context(), &kafkago.JoinGroupRequest{
 		GroupID: at.group, MemberID: member, ProtocolType: "consumer", SessionTimeout: 10 * time.Second,
@@ -87,7 +87,7 @@ func join(t *testing.T, at place, member string) *kafkago.JoinGroupResponse {
 }
 
 // A member commits in its own generation; who has lost the partition is told so, each by an error of its own.
-func aCommitOfAnotherGeneration(t *testing.T, at place) {
+func aCommitOfAnotherGeneration(t *testing.T, at target) {
 	of := connect(t, kafka.Config{Brokers: []string{at.addr}}).Topic(at.topic)
 	eventually(t, func() error { _, err := of.Commits(t.Context(), at.group); return err })
 	joined := join(t, at, "")
@@ -125,7 +125,7 @@ func aCommitOfAnotherGeneration(t *testing.T, at place) {
 		refused.change(&c)
 		err := of.Commit(t.Context(), c)
 		require.ErrorIs(t, err, refused.with, name)
-		require.True(t, kafka.Permanent(err), name)
+		require.True(t, kafka.IsPermanent(err), name)
 	}
 	all, err := of.Commits(t.Context(), at.group)
 	require.NoError(t, err)
@@ -136,13 +136,13 @@ func aCommitOfAnotherGeneration(t *testing.T, at place) {
 	require.NoError(t, err)
 	require.NoError(t, left.Error)
 	err = of.Commit(t.Context(), own)
-	require.True(t, err != nil && kafka.Permanent(err), err)
+	require.True(t, err != nil && kafka.IsPermanent(err), err)
 	own.Generation, own.Member, own.Offset = kafka.NoGeneration, "", 6
 	require.NoError(t, of.Commit(t.Context(), own), "the group has no members any more")
 }
 
 // A coordinator that moves is found by the next attempt, which knows nothing of it.
-func TestACommitFindsTheCoordinator(t *testing.T) {
+func TestCommitFindsCoordinator(t *testing.T) {
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(3), kfake.SeedTopics(2, topic))
 	require.NoError(t, err)
 	t.Cleanup(cluster.Close)

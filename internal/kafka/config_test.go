@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEveryFaultOfAConfigurationIsTold(t *testing.T) {
+func TestValidateReportsEveryFault(t *testing.T) {
 	token := func(context.Context) (kafka.Token, error) { return kafka.Token{Value: "t"}, nil }
 	for name, c := range map[string]struct {
 		cfg   kafka.Config
@@ -52,7 +52,7 @@ func TestEveryFaultOfAConfigurationIsTold(t *testing.T) {
 }
 
 // What the files hold is seen at the start, not at the first connection.
-func TestFilesAreReadAtTheStart(t *testing.T) {
+func TestSecretFilesAreReadAtStart(t *testing.T) {
 	missing, empty := filepath.Join(t.TempDir(), "missing"), filepath.Join(t.TempDir(), "empty")
 	require.NoError(t, os.WriteFile(empty, []byte("\n"), 0o600))
 	for _, file := range []string{missing, empty} {

@@ -25,19 +25,19 @@ func ReadLog(max int, set []byte, aborted []Aborted, from int64) (Batch, error) 
 // ErrChecksum is what a damaged answer is told by.
 var ErrChecksum = errChecksum
 
-// Room is what bounds fetched batches: Hold waits for so much of it, and returns a Batch that keeps a part.
-type Room struct{ room *room }
+// MemoryBudget is what bounds fetched batches: Hold waits for so much of it, and returns a Batch that keeps a part.
+type MemoryBudget struct{ budget *memoryBudget }
 
-// NewRoom makes a Room of so many bytes.
-func NewRoom(bytes int64) Room { return Room{newRoom(bytes)} }
+// NewMemoryBudget makes a Room of so many bytes.
+func NewMemoryBudget(bytes int64) MemoryBudget { return MemoryBudget{newMemoryBudget(bytes)} }
 
 // Hold takes room for an answer of which a batch keeps some.
-func (r Room) Hold(ctx context.Context, answer, batch int) (*Batch, error) {
-	give, err := r.room.take(ctx, answer)
+func (r MemoryBudget) Hold(ctx context.Context, answer, batch int) (*Batch, error) {
+	give, err := r.budget.acquire(ctx, answer)
 	if err != nil {
 		return nil, err
 	}
 	b := &Batch{Bytes: batch}
-	b.hold(answer, give)
+	b.keep(answer, give)
 	return b, nil
 }

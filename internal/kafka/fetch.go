@@ -57,13 +57,13 @@ func (t *Topic) Fetch(ctx context.Context, partition int, offset int64) (Batch, 
 		return Batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", t.name, partition, offset,
 			t.client.explain(ctx, t.name, err))
 	}
-	most := mostOfAnswer(t.client.unpack.max)
-	give, err := t.client.room.take(waiting, most)
+	most := maxAnswerBytes(t.client.unpack.max)
+	give, err := t.client.budget.acquire(waiting, most)
 	if err != nil {
 		return Batch{}, err
 	}
 	got, err := answer.(*fetchAnswer).read(t.client.unpack, offset)
-	got.hold(most, give)
+	got.keep(most, give)
 	if err != nil {
 		return Batch{}, fmt.Errorf("fetch %s/%d from offset %d: %w", t.name, partition, offset, err)
 	}

@@ -53,7 +53,7 @@ func (j Journal) Plan(ctx context.Context) ([]JournalChange, error) {
 	}
 	own, err := j.Topic.shape(ctx, cleanupPolicy, retentionTime, retentionBytes, maxMessageBytes)
 	switch {
-	case NoTopic(err):
+	case IsUnknownTopic(err):
 		return []JournalChange{j.made(source)}, nil
 	case err != nil:
 		return nil, err

@@ -12,13 +12,13 @@ import (
 
 const keep = 36 * time.Hour
 
-func journalOf(t *testing.T, at place, source string) kafka.Journal {
+func journalOf(t *testing.T, at target, source string) kafka.Journal {
 	c := connect(t, kafka.Config{Brokers: []string{at.addr}})
 	return kafka.Journal{Source: c.Topic(source), Topic: c.Topic(kafka.JournalOf(source)), Keep: keep}
 }
 
 // configs is what a topic's configuration says of some names.
-func configs(t *testing.T, at place, topic string, names ...string) map[string]string {
+func configs(t *testing.T, at target, topic string, names ...string) map[string]string {
 	t.Helper()
 	res, err := client(t, at).DescribeConfigs(t.Context(), &kafkago.DescribeConfigsRequest{
 		Resources: []kafkago.DescribeConfigRequestResource{{ResourceType: kafkago.ResourceTypeTopic, ResourceName: topic,
@@ -35,7 +35,7 @@ func configs(t *testing.T, at place, topic string, names ...string) map[string]s
 }
 
 // A journal is made as its source is, and then there is nothing more to do.
-func aJournalIsMade(t *testing.T, at place) {
+func aJournalIsMade(t *testing.T, at target) {
 	source := at.topicOf(t, map[string]string{"min.insync.replicas": "1"})
 	j := journalOf(t, at, source)
 	require.ErrorIs(t, j.Check(t.Context()), kafka.ErrJournal)
@@ -62,7 +62,7 @@ func aJournalIsMade(t *testing.T, at place) {
 }
 
 // The journal gets the partitions that its source gets.
-func aJournalGrows(t *testing.T, at place) {
+func aJournalGrows(t *testing.T, at target) {
 	source := at.topicOf(t, nil)
 	j := journalOf(t, at, source)
 	_, err := j.Ensure(t.Context())
@@ -82,7 +82,7 @@ func aJournalGrows(t *testing.T, at place) {
 }
 
 // What keeps too little is told by name and made right; what others may have meant is left alone.
-func aJournalThatCantServe(t *testing.T, at place) {
+func aJournalThatCantServe(t *testing.T, at target) {
 	for name, other := range map[string]struct {
 		configs map[string]string
 		told    string
@@ -126,9 +126,9 @@ func aJournalThatCantServe(t *testing.T, at place) {
 }
 
 // A source that is not there is an error of its own.
-func TestAJournalWithoutASource(t *testing.T) {
-	j := journalOf(t, place{addr: broker(t).Addr()}, "missing")
+func TestJournalWithoutSource(t *testing.T) {
+	j := journalOf(t, target{addr: broker(t).Addr()}, "missing")
 	_, err := j.Ensure(t.Context())
-	require.True(t, kafka.NoTopic(err), err)
+	require.True(t, kafka.IsUnknownTopic(err), err)
 	require.NotErrorIs(t, err, kafka.ErrJournal)
 }

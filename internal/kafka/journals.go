@@ -12,9 +12,9 @@ type Journals struct {
 	Keep    time.Duration
 }
 
-// Look returns the journals of the topics that exist, by the topics' names. The error lists the topics that do not.
-func (j Journals) Look(ctx context.Context) (all []Journal, err error) {
-	l, err := j.Sources.Look(ctx)
+// All returns the journals of the topics that exist, by the topics' names. The error lists the topics that do not.
+func (j Journals) All(ctx context.Context) (all []Journal, err error) {
+	l, err := j.Sources.Layout(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (j Journals) Look(ctx context.Context) (all []Journal, err error) {
 
 // Ensure calls Journal.Ensure for each of them, whether others fail or not.
 func (j Journals) Ensure(ctx context.Context) (done []string, err error) {
-	all, err := j.Look(ctx)
+	all, err := j.All(ctx)
 	faults := []error{err}
 	for _, one := range all {
 		own, err := one.Ensure(ctx)

@@ -15,8 +15,8 @@ import (
 // right.
 var errChecksum = errors.New("a batch with a wrong checksum")
 
-// enoughBytes is the memory of an answer's records from which on its further batches are fetched again.
-const enoughBytes = 16 << 20
+// maxAnswerBeforeLast is the memory of an answer's records from which on its further batches are fetched again.
+const maxAnswerBeforeLast = 16 << 20
 
 // frame is one encoded entry of a log: a record batch or, before Kafka 0.11, a message that may hold others. All begin
 // with the offset and the length of the rest; the seventeenth byte is the version.
@@ -62,7 +62,7 @@ func newLogReader(u *unpacker, from int64,
 
 // read returns the records in the entries of an answer.
 func (r *logReader) read(set []byte) (Batch, error) {
-	for r.out.Bytes < enoughBytes {
+	for r.out.Bytes < maxAnswerBeforeLast {
 		f, rest, err := nextFrame(set)
 		if err == nil && f == nil {
 			break

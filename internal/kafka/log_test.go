@@ -114,7 +114,7 @@ func ours(b kafka.Batch) (out []string) {
 }
 
 // What is read here is what kafka-go and franz-go read, of every version and codec, several batches after each other.
-func TestLogsAreReadAsOthersReadThem(t *testing.T) {
+func TestLogReaderAgreesWithOtherClients(t *testing.T) {
 	const seed = 7
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -169,7 +169,7 @@ func messageV0(offset int64, attributes int8, key, value []byte) []byte {
 	return b
 }
 
-func TestMessagesOfVersionZero(t *testing.T) {
+func TestMessageSetVersionZero(t *testing.T) {
 	inner := append(messageV0(4, 0, []byte("k"), []byte("a")), messageV0(6, 0, nil, []byte("b"))...)
 	var packed bytes.Buffer
 	w := compress.Gzip.Codec().NewWriter(&packed)
@@ -241,7 +241,7 @@ func pack(t testing.TB, codec compress.Compression, plain []byte) []byte {
 
 // A batch that would take more memory than a batch may is passed over and told, whatever makes it large; reading goes
 // on behind it, and memory stays bounded meanwhile.
-func TestBombs(t *testing.T) {
+func TestDecompressionBombIsRefused(t *testing.T) {
 	zeros := one(0, nil, make([]byte, 16<<20), 0)
 	bombs := map[string]batch{
 		"headers": {count: 1, attributes: 1, records: pack(t, compress.Gzip, one(0, nil, nil, 1<<20))},
@@ -290,7 +290,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-func TestABombOfMessages(t *testing.T) {
+func TestDecompressionBombInMessageSet(t *testing.T) {
 	log := set(t, 1, compress.Gzip, 0, protocol.Record{Value: protocol.NewBytes(make([]byte, 8<<20))})
 	got, err := kafka.ReadLog(bound, log, nil, 0)
 	require.NoError(t, err)
@@ -299,7 +299,7 @@ func TestABombOfMessages(t *testing.T) {
 }
 
 // Damage that the checksum does not tell is the sender's own: it is passed over. Damage that it tells is tried again.
-func TestDamage(t *testing.T) {
+func TestDamagedBatches(t *testing.T) {
 	good := one(0, nil, []byte("x"), 0)
 	for name, b := range map[string]batch{
 		"a record that is cut off":      {count: 1, records: good[:len(good)-1]},
@@ -334,14 +334,14 @@ func TestDamage(t *testing.T) {
 }
 
 // A batch of which the log's compaction left only the head takes up its offsets.
-func TestCompactedAway(t *testing.T) {
+func TestCompactedBatch(t *testing.T) {
 	got, err := kafka.ReadLog(bound, batch{base: 3, last: 4}.bytes(), nil, 5)
 	require.NoError(t, err)
 	require.Equal(t, kafka.Batch{Next: 8}, got)
 }
 
 // Who begins to read in the middle of a batch that can't be read is told of the rest of it alone.
-func TestTheRestOfABatchIsRefused(t *testing.T) {
+func TestDamagedRecordRefusesRestOfBatch(t *testing.T) {
 	b := batch{base: 7, last: 9, count: 10, attributes: 6, records: one(0, nil, []byte("x"), 0)}
 	got, err := kafka.ReadLog(bound, b.bytes(), nil, 12)
 	require.NoError(t, err)
@@ -351,7 +351,7 @@ func TestTheRestOfABatchIsRefused(t *testing.T) {
 }
 
 // A batch that says that it ends before it begins has its first record at least: reading goes on behind that.
-func TestABatchThatEndsBeforeItBegins(t *testing.T) {
+func TestBatchWithNegativeOffsetDelta(t *testing.T) {
 	b := batch{base: 7, last: -3, count: 1, records: one(0, nil, []byte("x"), 0)}
 	got, err := kafka.ReadLog(bound, b.bytes(), nil, 7)
 	require.NoError(t, err)
@@ -361,7 +361,7 @@ func TestABatchThatEndsBeforeItBegins(t *testing.T) {
 }
 
 // A broker without transactions tells no last stable offset: what may be read ends at the high watermark.
-func TestABrokerWithoutAStableOffset(t *testing.T) {
+func TestBrokerWithoutLastStableOffset(t *testing.T) {
 	b, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic))
 	require.NoError(t, err)
 	t.Cleanup(b.Close)
@@ -382,7 +382,7 @@ func TestABrokerWithoutAStableOffset(t *testing.T) {
 }
 
 // Transactions of two producers, one of them aborted and followed by another of the same producer.
-func TestAbortedTransactionsAreLeftOut(t *testing.T) {
+func TestAbortedTransactionsAreSkipped(t *testing.T) {
 	const transactional, control = 0x10, 0x30
 	marker := func(commit byte) []byte { return one(0, []byte{0, 0, 0, commit}, []byte{0, 0, 0, 0, 0, 0}, 0) }
 	var log []byte
@@ -411,7 +411,7 @@ func TestAbortedTransactionsAreLeftOut(t *testing.T) {
 }
 
 // Many batches that unpack to much each are not all unpacked at once.
-func TestAnAnswerIsNotUnpackedWhole(t *testing.T) {
+func TestFetchUnpacksBatchByBatch(t *testing.T) {
 	var log []byte
 	packed := pack(t, compress.Gzip, one(0, nil, make([]byte, 3<<20), 0))
 	for i := range int64(50) {

@@ -12,9 +12,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// freshly asks a broker for the partitions of topics; nil asks for all topics. Cached metadata may be as old as
+// freshMetadata asks a broker for the partitions of topics; nil asks for all topics. Cached metadata may be as old as
 // Config.MetadataAge and lack a partition that was added since.
-func (c *Client) freshly(ctx context.Context, names []string) ([]kafkago.Topic, error) {
+func (c *Client) freshMetadata(ctx context.Context, names []string) ([]kafkago.Topic, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
 	defer cancel()
 	answer, err := c.api.Transport.RoundTrip(ctx, c.api.Addr, &metadataRequest{client: c.cfg.ClientID, topics: names})

@@ -87,12 +87,12 @@ func (t *Topic) produce(ctx context.Context, partition int, messages []Message) 
 	return 0, t.client.explain(ctx, t.name, err)
 }
 
-// Permanent reports whether another attempt can't resolve an error: those of Kafka that it does not call temporary.
+// IsPermanent reports whether another attempt can't resolve an error: those of Kafka that it does not call temporary.
 // All others come from the network or from a broker that is away.
-func Permanent(err error) bool {
+func IsPermanent(err error) bool {
 	var k kafkago.Error
 	return errors.Is(err, ErrTooLarge) || errors.As(err, &k) && !k.Temporary()
 }
 
-// NoTopic reports whether the error is that of a topic or partition that does not exist.
-func NoTopic(err error) bool { return errors.Is(err, kafkago.UnknownTopicOrPartition) }
+// IsUnknownTopic reports whether the error is that of a topic or partition that does not exist.
+func IsUnknownTopic(err error) bool { return errors.Is(err, kafkago.UnknownTopicOrPartition) }

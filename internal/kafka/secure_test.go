@@ -208,7 +208,7 @@ func TestEventHubs(t *testing.T) {
 	require.Equal(t, "ns.servicebus.windows.net", cluster)
 }
 
-func TestAClusterWithoutIdNeedsOne(t *testing.T) {
+func TestClusterWithoutIDNeedsOneGiven(t *testing.T) {
 	b := fake(t)
 	b.ControlKey(kmsg.Metadata.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		b.KeepControl()

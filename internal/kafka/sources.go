@@ -34,39 +34,39 @@ type Layout struct {
 // Names returns the names of the topics that exist, sorted.
 func (l Layout) Names() []string { return slices.Sorted(maps.Keys(l.Partitions)) }
 
-// Look returns the topics of the set that exist. The result may be as old as Config.MetadataAge. It fails only if the
+// Layout returns the topics of the set that exist. The result may be as old as Config.MetadataAge. It fails only if the
 // cluster does not answer.
-func (s *Sources) Look(ctx context.Context) (Layout, error) {
+func (s *Sources) Layout(ctx context.Context) (Layout, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.client.cfg.RequestTimeout)
 	defer cancel()
 	res, err := s.client.api.Metadata(ctx, &kafkago.MetadataRequest{Topics: s.names()})
 	if err != nil {
 		return Layout{}, fmt.Errorf("read metadata of topics %s: %w", s.set, err)
 	}
-	l := s.layout(res.Topics)
+	l := s.layoutOf(res.Topics)
 	l.Cluster, err = s.client.clusterID(res.ClusterID)
 	return l, err
 }
 
 // names returns the topics to ask for; nil asks for all.
 func (s *Sources) names() []string {
-	if s.set.Patterned() {
+	if s.set.HasPatterns() {
 		return nil
 	}
 	return s.set.Named()
 }
 
-// layout returns which of the topics the set selects.
-func (s *Sources) layout(told []kafkago.Topic) Layout {
+// layoutOf returns which of the topics the set selects.
+func (s *Sources) layoutOf(reported []kafkago.Topic) Layout {
 	l := Layout{Partitions: map[string][]int{}, Tenants: map[string]string{}}
 	all := map[string]kafkago.Topic{}
 	var names []string
-	for _, t := range told {
-		if !NoTopic(t.Error) {
+	for _, t := range reported {
+		if !IsUnknownTopic(t.Error) {
 			all[t.Name], names = t, append(names, t.Name)
 		}
 	}
-	found, faults := s.set.Among(names)
+	found, faults := s.set.Match(names)
 	l.Faults = faults
 	for _, t := range found {
 		about := all[t.Name]
@@ -89,11 +89,11 @@ func (s *Sources) layout(told []kafkago.Topic) Layout {
 // LogEnds implements store.Log for all topics of the set, with fresh metadata. A missing topic that the set names is
 // an error: nobody knows how far it was read. Topics that match a pattern may come and go.
 func (s *Sources) LogEnds(ctx context.Context) ([]store.LogEnd, error) {
-	told, err := s.client.freshly(ctx, s.names())
+	reported, err := s.client.freshMetadata(ctx, s.names())
 	if err != nil {
 		return nil, err
 	}
-	l := s.layout(told)
+	l := s.layoutOf(reported)
 	for _, name := range s.set.Named() {
 		if l.Partitions[name] == nil {
 			return nil, errors.Join(l.Faults...)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// severalTopics are found by name and by pattern, come and go, and their ends are told together.
-func severalTopics(t *testing.T, at place) {
+// logEndsOfSeveralTopics are found by name and by pattern, come and go, and their ends are told together.
+func logEndsOfSeveralTopics(t *testing.T, at target) {
 	other := at.topicOf(t, nil)
 	journal := other + ".journal"
 	admin := client(t, at)
@@ -26,7 +26,7 @@ func severalTopics(t *testing.T, at place) {
 	require.NoError(t, err)
 	sources := cluster.Sources(set)
 	var l kafka.Layout
-	eventually(t, func() error { l, err = sources.Look(t.Context()); return err })
+	eventually(t, func() error { l, err = sources.Layout(t.Context()); return err })
 	require.Equal(t, map[string][]int{at.topic: {0, 1}, other: {0, 1}}, l.Partitions, "a journal is none")
 	require.Equal(t, map[string]string{other: "acme"}, l.Tenants)
 	require.Empty(t, l.Faults)
@@ -43,7 +43,7 @@ func severalTopics(t *testing.T, at place) {
 	require.NoError(t, err)
 	require.NoError(t, gone.Errors[other])
 	require.Eventually(t, func() bool {
-		l, err = sources.Look(t.Context())
+		l, err = sources.Layout(t.Context())
 		return err == nil && len(l.Partitions) == 1
 	}, time.Minute, 5*time.Millisecond)
 	require.Len(t, l.Faults, 1)
@@ -64,8 +64,8 @@ func severalTopics(t *testing.T, at place) {
 
 // The ends of logs are those of all partitions that there are when they are asked for, however old what the client
 // knows of the cluster may be: a record in one that was added since is never overlooked.
-func TestEndsOfWhatWasAddedAMomentAgo(t *testing.T) {
-	at := place{addr: broker(t).Addr(), topic: topic}
+func TestLogEndsIncludeNewPartitions(t *testing.T) {
+	at := target{addr: broker(t).Addr(), topic: topic}
 	cluster := connect(t, kafka.Config{Brokers: []string{at.addr}, MetadataAge: time.Hour})
 	set, err := topics.Parse([]string{topic, "/line-.*/"}, "")
 	require.NoError(t, err)

@@ -24,11 +24,11 @@ func (t *Topic) Name() string { return t.name }
 // Describe returns the id of the cluster and the topic's partitions, ascending. They may be as old as
 // Config.MetadataAge.
 func (t *Topic) Describe(ctx context.Context) (cluster string, partitions []int, err error) {
-	told, topic, err := t.client.metadata(ctx, t.name)
+	reported, topic, err := t.client.metadata(ctx, t.name)
 	if err != nil {
 		return "", nil, err
 	}
-	if cluster, err = t.client.clusterID(told); err != nil {
+	if cluster, err = t.client.clusterID(reported); err != nil {
 		return "", nil, err
 	}
 	partitions, err = partitionsOf(topic)

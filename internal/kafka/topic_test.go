@@ -16,7 +16,7 @@ import (
 )
 
 // aTopicByEveryCodec: all are written, and read again from anywhere.
-func aTopicByEveryCodec(t *testing.T, at place) {
+func aTopicByEveryCodec(t *testing.T, at target) {
 	var want []string
 	for _, codec := range []string{"none", "gzip", "snappy", "lz4", "zstd"} {
 		of := connect(t, kafka.Config{Brokers: []string{at.addr}, Compression: codec}).Topic(at.topic)
@@ -45,9 +45,9 @@ func aTopicByEveryCodec(t *testing.T, at place) {
 
 	missing := connect(t, kafka.Config{Brokers: []string{at.addr}}).Topic("missing")
 	_, err = missing.Partitions(t.Context())
-	require.True(t, kafka.NoTopic(err), err)
+	require.True(t, kafka.IsUnknownTopic(err), err)
 	_, err = missing.Fetch(t.Context(), 0, 0)
-	require.True(t, kafka.NoTopic(err), err)
+	require.True(t, kafka.IsUnknownTopic(err), err)
 }
 
 // One bootstrap address that answers is enough.
@@ -65,7 +65,7 @@ func TestSeveralBootstrapAddresses(t *testing.T) {
 
 // A transaction that was aborted leaves nothing; one that is open is not read before it ends, nor is what comes
 // behind it.
-func transactions(t *testing.T, at place) {
+func transactions(t *testing.T, at target) {
 	of := connect(t, kafka.Config{Brokers: []string{at.addr}}).Topic(at.topic)
 	producer, err := kgo.NewClient(kgo.SeedBrokers(at.addr), kgo.DefaultProduceTopic(at.topic),
 		kgo.TransactionalID(at.group),
@@ -107,7 +107,7 @@ func transactions(t *testing.T, at place) {
 }
 
 // What does not fit one request goes in several; what fits none is told, and what comes before it is there.
-func TestRequestsHaveABound(t *testing.T) {
+func TestRequestsTimeOut(t *testing.T) {
 	b := broker(t)
 	half := string(bytes.Repeat([]byte("x"), 450_000))
 	messages := []kafka.Message{message("k", half), message("k", half), message("k", half), message("k", "end")}
@@ -137,7 +137,7 @@ func TestRequestsHaveABound(t *testing.T) {
 	}
 }
 
-func TestKeysArePlacedAsByJava(t *testing.T) {
+func TestPartitionOfMatchesJavaClient(t *testing.T) {
 	partitions := []int{0, 1, 2, 3}
 	placed := map[int]int{}
 	for i := range 1000 {
@@ -149,7 +149,7 @@ func TestKeysArePlacedAsByJava(t *testing.T) {
 }
 
 // A topic that grows is seen to within the age that metadata may have.
-func TestPartitionsThatAreAddedAreSeen(t *testing.T) {
+func TestAddedPartitionsAreVisible(t *testing.T) {
 	b := broker(t)
 	of := connect(t, kafka.Config{Brokers: []string{b.Addr()}}).Topic(topic)
 	partitions, err := of.Partitions(t.Context())

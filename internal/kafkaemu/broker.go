@@ -31,7 +31,7 @@ type Broker struct {
 	log       *slog.Logger
 	directory *directory
 	guard     *guard
-	end       *ending
+	end       *fatalOnce
 	cluster   *kfake.Cluster
 	clusterID string
 
@@ -50,7 +50,7 @@ func Open(cfg Config) (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open Kafka's data directory %s: %w", cfg.DataDir, err)
 	}
-	b := &Broker{cfg: cfg, log: cfg.Logger, directory: dir, end: &ending{dir: cfg.DataDir, fatal: cfg.Fatal}}
+	b := &Broker{cfg: cfg, log: cfg.Logger, directory: dir, end: &fatalOnce{dir: cfg.DataDir, fatal: cfg.Fatal}}
 	if err := b.start(); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -65,7 +65,7 @@ func (b *Broker) start() error {
 	inside, outside := net.Pipe()
 	defer outside.Close()
 	b.guard = newGuard(listener, advertise(b.cfg.Advertise, listener.Addr()), inside, b.log)
-	if err := firstError(b.directory.log, mend, rememberProducers); err != nil {
+	if err := firstError(b.directory.log, repair, rememberProducers); err != nil {
 		return fmt.Errorf("open Kafka's log in %s: %w", b.directory.log, err)
 	}
 	b.cluster, err = kfake.NewCluster(

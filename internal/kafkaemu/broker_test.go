@@ -121,7 +121,7 @@ func partitions(t *testing.T, c *kafka.Client) int {
 	return len(answer.Topics[0].Partitions)
 }
 
-func TestEveryCodecAndAConsumerGroup(t *testing.T) {
+func TestCodecsAndConsumerGroup(t *testing.T) {
 	b := open(t, config(t))
 	c := client(t, b)
 	codecs := []kafka.Compression{0, kafka.Gzip, kafka.Snappy, kafka.Lz4, kafka.Zstd}
@@ -156,7 +156,7 @@ func TestEveryCodecAndAConsumerGroup(t *testing.T) {
 }
 
 // Another implementation of the protocol, which begins with other versions of each request.
-func TestFranzGo(t *testing.T) {
+func TestFranzGoClient(t *testing.T) {
 	b := open(t, config(t))
 	c, err := kgo.NewClient(kgo.SeedBrokers(b.Addr()), kgo.ConsumeTopics(topic), kgo.ConsumerGroup("g"),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
@@ -216,7 +216,7 @@ func TestRestartKeepsEverything(t *testing.T) {
 	require.Zero(t, info.Mode().Perm()&0o077, "nobody else may read the log")
 }
 
-func TestDeletedDirectoryIsAnotherCluster(t *testing.T) {
+func TestDeletedDirectoryGetsNewClusterID(t *testing.T) {
 	cfg := config(t)
 	b := open(t, cfg)
 	id := b.ClusterID()
@@ -229,7 +229,7 @@ func TestDeletedDirectoryIsAnotherCluster(t *testing.T) {
 	require.Zero(t, end)
 }
 
-func TestClusterIDIsToldToClients(t *testing.T) {
+func TestClientsGetClusterID(t *testing.T) {
 	b := open(t, config(t))
 	answer, err := client(t, b).Metadata(t.Context(), &kafka.MetadataRequest{})
 	require.NoError(t, err)
@@ -253,7 +253,7 @@ func TestAdvertisedAddress(t *testing.T) {
 	require.Equal(t, "kafka.example:19092", open(t, cfg).Addr())
 }
 
-func TestOpenNamesWhatIsWrong(t *testing.T) {
+func TestOpenErrors(t *testing.T) {
 	cfg := config(t)
 	b := open(t, cfg)
 
@@ -290,7 +290,7 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 	open(t, damaged)
 }
 
-func TestTopicGrowsByWholeMultiplesOnly(t *testing.T) {
+func TestPartitionsGrowByWholeMultiples(t *testing.T) {
 	cfg := config(t)
 	b := open(t, cfg)
 	produce(t, client(t, b), 3, 0, "kept")

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// ending is how a broker ends when its directory cannot be written: with the process, at once. kfake would go on: it
+// fatalOnce is how a broker ends when its directory cannot be written: with the process, at once. kfake would go on: it
 // acknowledges commits and topics that are not on disk, takes a batch that it refused for one that it has when it is
 // sent again, and appends behind entries that are torn. What was acknowledged is in the directory, as after kill -9,
 // and what was not is not acknowledged: whoever comes here does not return.
-type ending struct {
+type fatalOnce struct {
 	dir   string
 	fatal func(error)
 
@@ -22,8 +22,8 @@ type ending struct {
 	begun  bool
 }
 
-// now ends the process.
-func (e *ending) now(err error) {
+// trigger ends the process.
+func (e *fatalOnce) trigger(err error) {
 	e.mu.Lock()
 	if !e.opened {
 		e.early = errors.Join(e.early, err)
@@ -41,7 +41,7 @@ func (e *ending) now(err error) {
 }
 
 // open has failures end the process from now on. It returns those that there were before.
-func (e *ending) open() error {
+func (e *fatalOnce) open() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.opened = e.early == nil

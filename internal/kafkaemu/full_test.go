@@ -85,7 +85,7 @@ func fillForEver(dir, with string) error {
 
 // A broker fills its disk, with what, by a limit of the size of files. It ends its process and says why. Afterwards
 // all that was acknowledged is there, and all goes on from there, over a kill too.
-func TestTheDiskIsFull(t *testing.T) {
+func TestDiskFull(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -170,7 +170,7 @@ func filled(t *testing.T, dir, with string, at, blocks int, acked map[string]int
 
 // An entry of an index that was not written, or in part, is made anew: the batches behind it have theirs, and a
 // transaction that was open is none that was committed.
-func TestATornIndexIsCompleted(t *testing.T) {
+func TestTornIndexIsRepaired(t *testing.T) {
 	for _, cut := range []int64{7, 15, 22} {
 		t.Run(fmt.Sprint(cut, " bytes"), func(t *testing.T) {
 			cfg := config(t)
@@ -220,7 +220,7 @@ func readCommitted(t *testing.T, b *kafkaemu.Broker, n int) (values []string) {
 }
 
 // Entries that a torn one was followed by were never found again: a commit behind it was lost at the next kill.
-func TestATornLogOfGroupsIsCutOff(t *testing.T) {
+func TestTornGroupLogIsTruncated(t *testing.T) {
 	for _, torn := range [][]byte{{1}, binary.LittleEndian.AppendUint32(nil, 1<<31), bytes.Repeat([]byte{0}, 100)} {
 		cfg := config(t)
 		commit(t, client(t, open(t, cfg)), "g", 0, 1)

@@ -59,7 +59,7 @@ func until(t testing.TB, done func() bool) {
 }
 
 // Consumers that end while they wait for others to join are put out of their group like those that end later.
-func TestMembersThatAreGoneBeforeTheyHaveJoined(t *testing.T) {
+func TestMembersGoneBeforeJoining(t *testing.T) {
 	t.Parallel()
 	b := open(t, kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0"})
 	asks := dial(t, b)

@@ -69,7 +69,7 @@ func requireClosed(t testing.TB, conn net.Conn) {
 	require.Truef(t, errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET), "not closed: %v", err)
 }
 
-func TestWhatIsNoRequestIsRefused(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	b := open(t, config(t))
 	for name, sent := range map[string][]byte{
 		"unknown key":                 frame(9999, 0),
@@ -105,7 +105,7 @@ func TestWhatIsNoRequestIsRefused(t *testing.T) {
 	produce(t, client(t, b), 0, kafka.Gzip, "still works")
 }
 
-func TestHalfAFrameHoldsNothingUp(t *testing.T) {
+func TestPartialFrameBlocksNothing(t *testing.T) {
 	b := open(t, config(t))
 	whole := frame(18, 0)
 	for n := range whole {
@@ -119,7 +119,7 @@ func TestHalfAFrameHoldsNothingUp(t *testing.T) {
 	requireAlive(t, b)
 }
 
-func TestAFrameByteByByte(t *testing.T) {
+func TestFrameSentByteByByte(t *testing.T) {
 	b := open(t, config(t))
 	conn := dial(t, b)
 	for _, c := range append(frame(18, 0), frame(18, 1)...) {

@@ -28,7 +28,7 @@ func commitFor(t *testing.T, c *kafka.Client, group string, partition int, metad
 
 // A journal is trimmed up to what a commit of its source needs, and no further, also behind a restart; what no commit
 // speaks of is bounded by its size.
-func TestRunTrimsAJournalByItsSourcesCommits(t *testing.T) {
+func TestRunTrimsJournalBySourceCommits(t *testing.T) {
 	const bound, records = 64 << 10, 400
 	cfg := config(t)
 	cfg.Topics, cfg.Journals = []string{source, topic}, map[string]string{topic: source}
@@ -80,7 +80,7 @@ func TestRunTrimsAJournalByItsSourcesCommits(t *testing.T) {
 	runs(again, c)
 }
 
-func TestJournalsAreOfTopics(t *testing.T) {
+func TestJournalNeedsSourceTopic(t *testing.T) {
 	cfg := config(t)
 	cfg.Journals = map[string]string{topic: "missing"}
 	require.ErrorContains(t, cfg.Validate(), `journal "telemetry" of "missing"`)

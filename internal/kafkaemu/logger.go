@@ -12,7 +12,7 @@ import (
 // write kfake tells its log alone, before it answers.
 type logger struct {
 	to  *slog.Logger
-	end *ending
+	end *fatalOnce
 }
 
 func (l logger) Logf(level kfake.LogLevel, format string, args ...any) {
@@ -29,7 +29,7 @@ func (l logger) Logf(level kfake.LogLevel, format string, args ...any) {
 	}
 	if level <= kfake.LogLevelWarn {
 		if err := unwritten(format, args); err != nil {
-			l.end.now(err)
+			l.end.trigger(err)
 		}
 	}
 }

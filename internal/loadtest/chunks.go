@@ -33,47 +33,47 @@ const ampleRUs = physicalPartitions * ru.PartitionRUs
 // so that chunks come evenly. From there on each device writes a full one per hold, or where the hold is long, what a
 // day has. What the bins hold when the window opens is written in it, and what they hold when it closes is not: the
 // same amount.
-func (p pass) chunks(ctx context.Context, a *account) (tally, error) {
+func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 	container := sharding.Container("", telemetry.MonthOf(midnight.UnixMilli()))
 	if err := a.client.Containers().Create(ctx, container, store.Throughput{RUs: p.throughput()}); err != nil {
-		return tally{}, err
+		return totals{}, err
 	}
 	// A fleet's first entries come at once, and in no order. Waiting for them would make time depend on it.
 	if err := a.client.Containers().SetThroughput(ctx, store.CatalogContainer,
 		store.Throughput{RUs: ampleRUs, Autoscale: true}); err != nil {
-		return tally{}, err
+		return totals{}, err
 	}
 	w := &counting{Writer: a.client.Chunks(), other: p.cfg.Model.Other()}
 	b, err := p.worker(ctx, a, w)
 	if err != nil {
-		return tally{}, err
+		return totals{}, err
 	}
 	if err := b.until(ctx, p.cfg.opens()); err != nil {
-		return tally{}, err
+		return totals{}, err
 	}
 	before, err := a.charged(store.ControlContainer, store.CatalogContainer)
 	if err != nil {
-		return tally{}, err
+		return totals{}, err
 	}
 	a.server.ResetStats()
 	w.reset()
 	b.published, b.journal.bytes = 0, 0
 	opened := a.clock.now()
 	if err := b.until(ctx, opened.Add(p.cfg.measured(p.layout))); err != nil {
-		return tally{}, err
+		return totals{}, err
 	}
-	t := newTally(b.load, opened, a.clock.now())
+	t := newTotals(b.load, opened, a.clock.now())
 	t.stored, t.other, t.chunks, t.bytes = w.window, w.charge, w.chunks, w.bytes
 	t.published, t.journaled = b.published, b.journal.bytes
 	if t.partitions, err = a.partitions(container); err != nil {
-		return tally{}, err
+		return totals{}, err
 	}
 	if t.base, err = a.charged(store.ControlContainer, store.CatalogContainer); err != nil {
-		return tally{}, err
+		return totals{}, err
 	}
 	t.base += before
 	if err := b.local.Finish(ctx); err != nil {
-		return tally{}, err
+		return totals{}, err
 	}
 	t.taken, t.drained = b.load.next, w.all
 	return t, nil
@@ -108,7 +108,7 @@ func (p pass) worker(ctx context.Context, a *account, w store.Writer) (*ingester
 	}
 	blocks := &journal{}
 	stores := ingest.Stores{
-		Chunks: w, Directory: dir, Catalog: a.client.Catalog(), Streams: streams, Letters: noLetters{}, Journal: blocks,
+		Chunks: w, Directory: dir, Catalog: a.client.Catalog(), Streams: streams, DeadLetters: noLetters{}, Journal: blocks,
 	}
 	return &ingester{
 		clock: a.clock, journal: blocks, load: newLoad(p.cfg, p.scenario, p.metrics), tick: p.tick,
@@ -179,10 +179,10 @@ func (w *counting) Create(ctx context.Context, key sharding.Key, id string, doc 
 
 func (w *counting) reset() { w.window, w.chunks, w.bytes, w.charge = 0, 0, 0, 0 }
 
-// noLetters is the end of a fleet that sends nothing wrong.
+// noDeadLetters is the end of a fleet that sends nothing wrong.
 type noLetters struct{}
 
-// Bury implements ingest.Undertaker.
-func (noLetters) Bury(_ context.Context, letters []worker.DeadLetter) error {
+// Publish implements ingest.DeadLetterWriter.
+func (noLetters) Publish(_ context.Context, letters []worker.DeadLetter) error {
 	panic(fmt.Sprintf("loadtest: a reading of the fleet was refused: %s", letters[0].Bad.Detail))
 }

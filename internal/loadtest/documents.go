@@ -48,10 +48,10 @@ func (l Layout) document(m message) document {
 
 // documents stores a document per reading. Fleet time goes second by second: each begins with new attempts
 // at what was answered 429 before, then come the second's readings.
-func (p pass) documents(ctx context.Context, a *account) (tally, error) {
+func (p pass) documents(ctx context.Context, a *account) (totals, error) {
 	layout := p.layout.container()
 	if err := a.client.Containers().CreateAs(ctx, layout, store.Throughput{RUs: p.throughput()}); err != nil {
-		return tally{}, err
+		return totals{}, err
 	}
 	w := writer{items: a.client.Items(layout.Name)}
 	w.charge = func(d document) float64 {
@@ -66,18 +66,18 @@ func (p pass) documents(ctx context.Context, a *account) (tally, error) {
 	for at := p.cfg.opens(); at.Before(closes); at = at.Add(time.Second) {
 		a.clock.reach(at)
 		if err := w.retry(ctx, again); err != nil {
-			return tally{}, err
+			return totals{}, err
 		}
 		for l.due().Before(at.Add(time.Second)) {
 			m := l.take()
 			a.clock.reach(m.at)
 			if err := w.write(ctx, p.layout.document(m)); err != nil {
-				return tally{}, err
+				return totals{}, err
 			}
 		}
 		p.tick()
 	}
-	t := newTally(l, p.cfg.opens(), closes)
+	t := newTotals(l, p.cfg.opens(), closes)
 	t.stored, t.other = w.stored, w.other
 	var err error
 	if t.partitions, err = a.partitions(layout.Name); err != nil || p.rus != 0 {

@@ -35,8 +35,8 @@ const (
 // measured: one that is set aside, or that a pass over what waits leaves where it is, is decoded and hardly more; one
 // that is refused becomes a letter.
 const (
-	asideShare  = 0.5
-	refuseShare = 0.75
+	deferredShare = 0.5
+	refuseShare   = 0.75
 )
 
 // The cases of the flood, in the order in which they are shown.
@@ -100,22 +100,22 @@ type FloodResult struct {
 	Floor float64 `json:"floor_behind_seconds"` // the age of the oldest record that is not committed, at most
 
 	// Of the loud one:
-	Sent     float64 `json:"loud_per_second"`          // while it is loud
-	Admitted float64 `json:"loud_admitted_per_second"` // without its burst, from when it is loud until nothing waits
-	Waited   int     `json:"loud_waited_readings"`     // that were set aside
-	Held     float64 `json:"loud_waited_seconds"`      // for which one of them has waited, at most
-	Refused  int     `json:"loud_refused_readings"`
-	Stored   int     `json:"loud_stored_readings"`
+	Sent            float64 `json:"loud_per_second"`          // while it is loud
+	Admitted        float64 `json:"loud_admitted_per_second"` // without its burst, from when it is loud until nothing waits
+	Deferred        int     `json:"loud_waited_readings"`     // that were set aside
+	DeferredSeconds float64 `json:"loud_waited_seconds"`      // for which one of them has waited, at most
+	Refused         int     `json:"loud_refused_readings"`
+	Stored          int     `json:"loud_stored_readings"`
 }
 
 // limits are what tenants may take in a case.
 func (f Flood) limits(of string) control.IngestLimits {
-	l := control.IngestLimits{Readings: control.Bound(f.Limit), Burst: control.Lapse(floodBurst.Seconds())}
+	l := control.IngestLimits{Readings: control.Limit(f.Limit), Burst: control.Period(floodBurst.Seconds())}
 	switch of {
 	case floodDelay:
-		l.Over = control.Delay
+		l.OnExcess = control.Delay
 	case floodRefuse:
-		l.Over = control.Refuse
+		l.OnExcess = control.Refuse
 	default:
 		return control.IngestLimits{}
 	}
@@ -135,7 +135,7 @@ func measureFlood(ctx context.Context, cfg Config, of string, tick func()) (Floo
 		return FloodResult{}, err
 	}
 	defer a.close()
-	s, err := newFlooding(ctx, cfg, of, newFloodLog(cfg, of == floodQuiet), a)
+	s, err := newFloodRun(ctx, cfg, of, newFloodLog(cfg, of == floodQuiet), a)
 	if err != nil {
 		return FloodResult{}, err
 	}

@@ -50,7 +50,7 @@ func flood(t *testing.T, cfg loadtest.Config) []loadtest.FloodResult {
 	// The floor waits for as long as readings may, then for no longer than it takes to read them once more, and to store
 	// what was let through last.
 	again, hold := f.Rate*seconds*0.75/f.Takes, 60.0
-	require.LessOrEqual(t, delay.Held, f.HeldFor.Seconds()+again)
+	require.LessOrEqual(t, delay.DeferredSeconds, f.HeldFor.Seconds()+again)
 	require.LessOrEqual(t, delay.Floor, f.HeldFor.Seconds()+again+hold)
 	return report.Cases
 }
@@ -59,14 +59,14 @@ func flood(t *testing.T, cfg loadtest.Config) []loadtest.FloodResult {
 // a limit they do not: what is above it waits, and goes on at the limit's pace, or is refused once it has waited for
 // too long. The run itself fails unless all below the floor is stored or refused at any time, and each reading is in
 // the end, once, as it was sent.
-func TestALoudTenantAndItsNeighbours(t *testing.T) {
+func TestLoudTenantDoesNotDelayNeighbours(t *testing.T) {
 	cfg := flooded(nil)
 	cases := flood(t, cfg)
 	free, delay, refuse := cases[1], cases[2], cases[3]
 	require.Greater(t, free.P50, 0.5)
 	require.Greater(t, free.Until, 0.5)
 	require.Greater(t, free.Lag, 4*max(delay.Lag, refuse.Lag))
-	require.GreaterOrEqual(t, delay.Held, cfg.Flood.HeldFor.Seconds())
+	require.GreaterOrEqual(t, delay.DeferredSeconds, cfg.Flood.HeldFor.Seconds())
 	require.Positive(t, delay.Refused)
 	require.Less(t, delay.Refused, refuse.Refused, "what waits may still be paid for")
 	require.Greater(t, free.Stored, delay.Stored)
@@ -77,26 +77,26 @@ func TestALoudTenantAndItsNeighbours(t *testing.T) {
 	fair := cases[4]
 	require.Less(t, fair.P99, 0.6)
 	require.Less(t, 2*fair.P50, free.P50)
-	require.Positive(t, fair.Waited)
+	require.Positive(t, fair.Deferred)
 	require.Zero(t, fair.Refused)
 	require.Equal(t, free.Stored, fair.Stored)
-	require.Less(t, fair.Held, 20.0)
+	require.Less(t, fair.DeferredSeconds, 20.0)
 }
 
 // What the limit lets through in the time is never refused.
-func TestWhatIsPaidForInTimeIsNotRefused(t *testing.T) {
+func TestReadingsWithinTheLimitAreNotRefused(t *testing.T) {
 	cases := flood(t, flooded(func(f *loadtest.Flood) { f.Limit, f.HeldFor = 500, time.Minute }))
 	require.Zero(t, cases[2].Refused)
-	require.Positive(t, cases[2].Waited)
+	require.Positive(t, cases[2].Deferred)
 	require.Equal(t, cases[1].Stored, cases[2].Stored)
 }
 
-func TestSameSeedSameFlood(t *testing.T) {
+func TestFloodIsDeterministic(t *testing.T) {
 	short := flooded(func(f *loadtest.Flood) { f.For, f.HeldFor = time.Second, time.Second })
 	require.Equal(t, run(t, short).Flood, run(t, short).Flood)
 }
 
-func TestAFloodIsChecked(t *testing.T) {
+func TestFloodConfigIsChecked(t *testing.T) {
 	for want, change := range map[string]func(*loadtest.Flood){
 		"a flood of 5 readings/s: 100 to 100000":          func(f *loadtest.Flood) { f.Rate = 5 },
 		"limit of 9000 readings/s: 1 to its rate of 4800": func(f *loadtest.Flood) { f.Limit = 9000 },

@@ -13,7 +13,7 @@ func flood(b *bytes.Buffer, f *FloodReport) {
 	fmt.Fprintf(b, "\nFLOOD: what a loud tenant costs its neighbours in a partition\n\n")
 	report.Paragraph(b, "", fmt.Sprintf("For %s it sends %s readings/s beside their %d and may have %s; the partition's "+
 		"loop takes %s. What is set aside takes %s of the time of what is taken, what is refused %s.",
-		seconds(f.For.Seconds()), number(f.Rate), quietTrucks, number(f.Limit), number(f.Takes), percent(asideShare),
+		seconds(f.For.Seconds()), number(f.Rate), quietTrucks, number(f.Limit), number(f.Takes), percent(deferredShare),
 		percent(refuseShare)))
 	b.WriteByte('\n')
 	rows := [][]string{
@@ -34,8 +34,8 @@ func flood(b *bytes.Buffer, f *FloodReport) {
 	}
 	for _, c := range f.Cases[1:] {
 		rows = append(rows, []string{
-			c.Case, number(c.Sent), number(c.Admitted), report.Thousands(int64(c.Waited)), report.Thousands(int64(c.Refused)),
-			report.Thousands(int64(c.Stored)), held(c.Held),
+			c.Case, number(c.Sent), number(c.Admitted), report.Thousands(int64(c.Deferred)), report.Thousands(int64(c.Refused)),
+			report.Thousands(int64(c.Stored)), held(c.DeferredSeconds),
 		})
 	}
 	report.Grid(b, rows)
@@ -75,17 +75,17 @@ func (f *FloodReport) conclusions() (out []string) {
 		if c.Case == floodFair {
 			out = append(out, fmt.Sprintf("Without a limit, and shared out fairly: the neighbours' p99 is %s, beside %s; "+
 				"the loud one is passed over and waits for up to %s. All of it is taken in the end; the floor, which waits "+
-				"for it, is up to %s behind.", lapse(c.P99), lapse(free.P99), lapse(c.Held), lapse(c.Floor)))
+				"for it, is up to %s behind.", lapse(c.P99), lapse(free.P99), lapse(c.DeferredSeconds), lapse(c.Floor)))
 			continue
 		}
 		text := fmt.Sprintf("%s: the neighbours' p99 is %s, beside %s when they are alone; ", c.about(), lapse(c.P99),
 			lapse(quiet.P99))
 		text += fmt.Sprintf("the loud one gets %s readings/s of the %s that it may.", number(c.Admitted), number(f.Limit))
 		switch {
-		case c.Waited > 0 && c.Refused > 0:
+		case c.Deferred > 0 && c.Refused > 0:
 			text += fmt.Sprintf(" What has not been paid for after %s is refused, so the floor, which waits for it, is never "+
 				"more than %s behind.", seconds(f.HeldFor.Seconds()), lapse(c.Floor))
-		case c.Waited > 0:
+		case c.Deferred > 0:
 			text += fmt.Sprintf(" All of it is taken in the end; the floor, which waits for it, is up to %s behind.",
 				lapse(c.Floor))
 		}

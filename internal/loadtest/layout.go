@@ -45,10 +45,10 @@ func (p pass) throughput() int {
 	return p.rus
 }
 
-func (p pass) run(ctx context.Context) (tally, error) {
+func (p pass) run(ctx context.Context) (totals, error) {
 	a, err := open(ctx, p.cfg, p.rus == 0)
 	if err != nil {
-		return tally{}, err
+		return totals{}, err
 	}
 	defer a.close()
 	if p.layout == Binnacle {

@@ -84,7 +84,7 @@ func TestUniform(t *testing.T) {
 
 // With the hold that is the default a fast device's documents are full, and a slow one has one a day. A document of
 // 1.2 KB with its six terms in the index is charged 7.1 RU: with 864 values a day that is 8,270 per million.
-func TestPacesWithALongHold(t *testing.T) {
+func TestPaces(t *testing.T) {
 	cfg := small(func(c *loadtest.Config) {
 		c.Scenarios, c.Hold, c.Window, c.Seed = nil, 12*time.Hour, 0, 1
 		c.Paces = []loadtest.Pace{
@@ -113,7 +113,7 @@ func TestPacesWithALongHold(t *testing.T) {
 }
 
 // What the layouts with a document per reading do is the same in every interval of the fleet.
-func TestSampleIsAsGoodAsTheWhole(t *testing.T) {
+func TestSampleAgreesWithWholeWindow(t *testing.T) {
 	sample := run(t, small(func(c *loadtest.Config) { c.Devices = 200 }))
 	whole := run(t, small(func(c *loadtest.Config) { c.Devices, c.Sample = 200, c.Window }))
 	require.InDelta(t, 30, sample.SampleSeconds, 0)
@@ -131,7 +131,7 @@ func TestSampleIsAsGoodAsTheWhole(t *testing.T) {
 	}
 }
 
-func TestSameSeedSameReport(t *testing.T) {
+func TestReportIsDeterministic(t *testing.T) {
 	first := run(t, small(nil))
 	require.Equal(t, first, run(t, small(nil)))
 	other := run(t, small(func(c *loadtest.Config) { c.Seed = 4 }))
@@ -140,7 +140,7 @@ func TestSameSeedSameReport(t *testing.T) {
 }
 
 // The other model's figure is computed beside, from sizes and terms; it is what a run with that model is charged.
-func TestBothModelsAgreeOnEachOther(t *testing.T) {
+func TestModelsPredictEachOther(t *testing.T) {
 	table := run(t, small(nil))
 	linear := run(t, small(func(c *loadtest.Config) { c.Model = ru.Linear }))
 	require.Equal(t, "linear", linear.Model)
@@ -154,7 +154,7 @@ func TestBothModelsAgreeOnEachOther(t *testing.T) {
 }
 
 // Chunks that come too fast for the budget wait, and nothing is lost.
-func TestBinnacleWaitsOutThrottling(t *testing.T) {
+func TestThrottledWritesAreRetried(t *testing.T) {
 	r := run(t, small(func(c *loadtest.Config) {
 		c.Scenarios, c.Devices, c.Hold = []loadtest.Scenario{loadtest.Whale}, 3000, time.Minute
 		c.Window, c.Sample = time.Minute, 10*time.Second

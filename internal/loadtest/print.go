@@ -20,7 +20,7 @@ func Print(w io.Writer, r Report) error {
 		fmt.Fprintf(&b, "\n%s: %s\n\n", strings.ToUpper(string(o.Scenario)), o.Scenario.about())
 		table(&b, o)
 		b.WriteByte('\n')
-		strips(&b, r, o)
+		partitionBars(&b, r, o)
 		b.WriteByte('\n')
 		for _, s := range conclusions(r, o) {
 			report.Paragraph(&b, "  - ", s)

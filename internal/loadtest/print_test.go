@@ -56,7 +56,7 @@ func TestPrint(t *testing.T) {
 				{Case: "no limit", P50: 3.7, P99: 17.3, Longest: 18, PerMillion: 42929, Lag: 29353, Until: 7.8, Floor: 67,
 					Sent: 4800, Admitted: 3855, Stored: 179996},
 				{Case: "limit, delay", P50: 0.0003, P99: 0.12, Longest: 0.164, PerMillion: 42994, Lag: 821, Floor: 360.2,
-					Sent: 4800, Admitted: 300, Waited: 173796, Held: 310, Refused: 41960, Stored: 138036},
+					Sent: 4800, Admitted: 300, Deferred: 173796, DeferredSeconds: 310, Refused: 41960, Stored: 138036},
 				{Case: "limit, refuse", P50: 0.0004, P99: 0.154, Longest: 0.163, PerMillion: 42929, Lag: 813, Floor: 60.2,
 					Sent: 4800, Admitted: 300, Refused: 131997, Stored: 47999},
 			},

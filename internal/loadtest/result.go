@@ -75,7 +75,7 @@ func buy(needed float64) float64 {
 }
 
 // result puts both passes together: free without budgets, bound with what is bought.
-func newResult(l Layout, free, bound tally) Result {
+func newResult(l Layout, free, bound totals) Result {
 	rus, writes, _ := free.sum()
 	_, admitted, throttled := bound.sum()
 	perMillion := 1e6 / float64(free.stored*metrics)

@@ -87,7 +87,7 @@ func measure(ctx context.Context, cfg Config, s Scenario, l Layout, tick func())
 var errNothing = errors.New("nothing was written in the time that was measured: measure longer")
 
 // check reports what is wrong with a pass without budgets.
-func (t tally) check() error {
+func (t totals) check() error {
 	if t.stored == 0 {
 		return errNothing
 	}
@@ -95,7 +95,7 @@ func (t tally) check() error {
 }
 
 // whole reports readings that are not stored though all bins were cut.
-func (t tally) whole() error {
+func (t totals) whole() error {
 	if t.drained != t.taken {
 		return fmt.Errorf("%d readings were taken and %d are stored", t.taken, t.drained)
 	}

@@ -20,7 +20,7 @@ func (p *Provisioner) apply(ctx context.Context, s *Step) error {
 		return p.change(ctx, s)
 	}
 	key := fmt.Sprint(s.Action, " ", s.Container, " ", s.Wanted)
-	begun := p.begun[key]
+	begun := p.started[key]
 	if begun == nil {
 		var err error
 		if begun, err = p.cfg.Actions.Begin(ctx, s.action()); err != nil {
@@ -28,8 +28,8 @@ func (p *Provisioner) apply(ctx context.Context, s *Step) error {
 		}
 	}
 	err := p.change(ctx, s)
-	if p.begun[key] = begun; err == nil {
-		delete(p.begun, key)
+	if p.started[key] = begun; err == nil {
+		delete(p.started, key)
 	}
 	return errors.Join(err, begun.End(ctx, err))
 }
@@ -68,12 +68,12 @@ func (p *Provisioner) change(ctx context.Context, s *Step) error {
 		err = p.cfg.Directory.Expire(ctx, s.Container)
 	case Drop:
 		delete(p.known, s.Container)
-		if err = p.cfg.Containers.Delete(ctx, s.Container); err == nil && !s.ofLanes() {
+		if err = p.cfg.Containers.Delete(ctx, s.Container); err == nil && !s.ofRollups() {
 			err = p.cfg.Directory.Dropped(ctx, s.Container)
 		}
 	}
-	if errors.Is(err, store.ErrNoRoom) {
-		s.Waits = noRoom
+	if errors.Is(err, store.ErrAccountFull) {
+		s.Waits = accountFull
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", s.Action, s.Container, err)
@@ -88,7 +88,7 @@ func (p *Provisioner) create(ctx context.Context, s *Step) error {
 	if err := p.cfg.Containers.Create(ctx, s.Container, s.Wanted); err != nil {
 		return err
 	}
-	if s.ofLanes() {
+	if s.ofRollups() {
 		return nil // nobody waits for it
 	}
 	return p.cfg.Directory.AskMonth(ctx, s.Container)
@@ -98,10 +98,10 @@ func (p *Provisioner) create(ctx context.Context, s *Step) error {
 // can't be made.
 func (p *Provisioner) report(ctx context.Context, s Step) {
 	switch {
-	case s.Waits == noRoom && s.ofLanes():
+	case s.Waits == accountFull && s.ofRollups():
 		p.cfg.Logger.WarnContext(ctx, "no container left in the account: queries of this month read chunks, not lanes",
 			"container", s.Container, "most", p.cfg.Policy.MaxContainers)
-	case s.Waits == noRoom:
+	case s.Waits == accountFull:
 		p.cfg.Logger.ErrorContext(ctx, "no container left in the account: readings of this month wait in memory",
 			"container", s.Container, "most", p.cfg.Policy.MaxContainers)
 	case s.Waits != "" || s.Action == None:

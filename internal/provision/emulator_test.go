@@ -107,7 +107,7 @@ func (s *service) write(t *testing.T, tenant string) telemetry.Day {
 // found counts the chunks of a tenant's device on a day.
 func (s *service) found(t *testing.T, tenant string, day telemetry.Day) int {
 	t.Helper()
-	owner, ok := s.directory.View().Tenant(tenant)
+	owner, ok := s.directory.Snapshot().Tenant(tenant)
 	require.True(t, ok)
 	usage, err := s.client.Chunks().Scan(t.Context(), store.Scan{
 		Key: owner.Placement.Key("m1", day, 0), Range: telemetry.Range{From: day.Start(), To: day.End()},
@@ -120,7 +120,7 @@ func (s *service) found(t *testing.T, tenant string, day telemetry.Day) int {
 
 // Five months of an account whose tenant keeps for 40 days: a month is made ahead of time, heats up, cools
 // down, its readings vanish one day at a time, and it goes.
-func TestTheLifeOfAMonth(t *testing.T) {
+func TestMonthLifecycle(t *testing.T) {
 	s := newService(t, "2026-11-20 12:00", 40*day, provision.DevPolicy())
 	s.settle(t)
 	require.Equal(t, map[string]int{"chunks-2026-11": 2000}, s.tiers(t))
@@ -153,7 +153,7 @@ func TestTheLifeOfAMonth(t *testing.T) {
 	s.now = at("2027-01-11 00:10")
 	s.settle(t)
 	require.Equal(t, map[string]int{"chunks-2026-12": 800, "chunks-2027-01": 2000}, s.tiers(t), "expired")
-	require.False(t, s.directory.View().HasContainer("chunks-2026-11"))
+	require.False(t, s.directory.Snapshot().HasContainer("chunks-2026-11"))
 	require.Equal(t, 0, s.found(t, "globex", last))
 }
 
@@ -172,7 +172,7 @@ func TestWithoutRetentionNothingExpires(t *testing.T) {
 }
 
 // The account's limit, through the SDK: the chunk waits, and is written as soon as there is room.
-func TestAFullAccountOnTheEmulator(t *testing.T) {
+func TestFullAccountOnTheEmulator(t *testing.T) {
 	policy := provision.DevPolicy()
 	policy.MaxContainers = 6 // the database, its base containers, the current month and one more
 	s := newService(t, "2026-11-20 12:00", 0, policy)

@@ -33,7 +33,7 @@ func (j *journal) Ensure(context.Context) ([]string, error) {
 }
 
 // A journal is looked after until the end; what is wrong with it is said once, and again when it comes back.
-func TestAJournalIsKept(t *testing.T) {
+func TestKeepJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone, compacted := errors.New("no broker"), errors.New("compacted")
 		j := &journal{answers: []error{gone, gone, gone, compacted, nil, gone}}

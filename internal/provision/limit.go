@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// noRoom is why a create waits when the account is full.
-const noRoom = "the account has no container left"
+// accountFull is why a create waits when the account is full.
+const accountFull = "the account has no container left"
 
 // Limit puts the steps in the order in which they are done, and marks those that must wait: creates beyond
 // the containers that the account has left, and changes of throughput beyond so many. What is
@@ -24,7 +24,7 @@ func Limit(steps []Step, p Policy, room, changes int) []Step {
 		case s.Action == Drop && s.Now.RUs > 0:
 			room++
 		case s.Action == Create && room <= 0:
-			s.Waits = noRoom
+			s.Waits = accountFull
 		case s.Action == Create:
 			room--
 		case s.Action == Scale && changes <= 0:

@@ -6,11 +6,11 @@ import (
 )
 
 type metrics struct {
-	containers *prometheus.GaugeVec
-	rus        *prometheus.GaugeVec
-	dollars    prometheus.Gauge
-	noRoom     prometheus.Gauge
-	steps      *prometheus.CounterVec
+	containers  *prometheus.GaugeVec
+	rus         *prometheus.GaugeVec
+	dollars     prometheus.Gauge
+	accountFull prometheus.Gauge
+	steps       *prometheus.CounterVec
 }
 
 // newMetrics registers with r; with nil the metrics are counted and shown nowhere.
@@ -23,7 +23,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			Help: "Provisioned throughput by tier; of autoscale the maximum."}, []string{"tier"}),
 		dollars: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_dollars_per_month",
 			Help: "List price of the provisioned throughput, storage not included."}),
-		noRoom: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_containers_without_room",
+		accountFull: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_provision_containers_without_room",
 			Help: "Containers that are needed and can't be made because the account is full."}),
 		steps: f.NewCounterVec(prometheus.CounterOpts{Name: "binnacle_provision_steps_total",
 			Help: "Steps that were tried, by action and result."}, []string{"action", "result"}),
@@ -47,7 +47,7 @@ func (m *metrics) round(steps []Step) {
 	var price float64
 	var waiting int
 	for _, s := range steps {
-		if s.Waits == noRoom {
+		if s.Waits == accountFull {
 			waiting++
 		}
 		if t := s.after(); t.RUs > 0 {
@@ -57,5 +57,5 @@ func (m *metrics) round(steps []Step) {
 		}
 	}
 	m.dollars.Set(price)
-	m.noRoom.Set(float64(waiting))
+	m.accountFull.Set(float64(waiting))
 }

@@ -29,10 +29,10 @@ func Plan(now time.Time, p Policy, seen []store.ContainerState, months []control
 	}
 	soon := pl.neededSoon()
 	names = append(names, soon...)
-	if p.ViewsRUs > 0 {
+	if p.RollupsRUs > 0 {
 		for _, name := range names[:len(names):len(names)] {
 			if _, _, ok := sharding.ParseContainer(name); ok {
-				names = append(names, sharding.ViewsContainer(name))
+				names = append(names, sharding.RollupsContainer(name))
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func Plan(now time.Time, p Policy, seen []store.ContainerState, months []control
 
 // chunksOf is the container of the chunks that a container of lanes is beside; any other is itself.
 func chunksOf(container string) string {
-	if owner, m, ok := sharding.ParseViewsContainer(container); ok {
+	if owner, m, ok := sharding.ParseRollupsContainer(container); ok {
 		return sharding.Container(owner, m)
 	}
 	return container
@@ -97,8 +97,8 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	seen, exists := pl.seen[name]
 	month, known := pl.months[name]
 	owner, m, ofChunks := sharding.ParseContainer(name)
-	if _, _, ok := sharding.ParseViewsContainer(name); ok {
-		return pl.viewsStep(name, chunksOf(name), soon)
+	if _, _, ok := sharding.ParseRollupsContainer(name); ok {
+		return pl.rollupsStep(name, chunksOf(name), soon)
 	}
 	if !ofChunks {
 		return Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}, exists
@@ -136,8 +136,8 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	return step, true
 }
 
-// viewsStep is what to do with a container of lanes: it is there as long as that of its chunks.
-func (pl *planner) viewsStep(name, chunks string, soon bool) (step Step, ok bool) {
+// rollupsStep is what to do with a container of lanes: it is there as long as that of its chunks.
+func (pl *planner) rollupsStep(name, chunks string, soon bool) (step Step, ok bool) {
 	seen, exists := pl.seen[name]
 	step = Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}
 	month, known := pl.months[chunks]
@@ -149,7 +149,7 @@ func (pl *planner) viewsStep(name, chunks string, soon bool) (step Step, ok bool
 	case !pl.stays(chunks, soon):
 		return step, false
 	default:
-		step.Action, step.Wanted = Create, store.Throughput{RUs: pl.policy.ViewsRUs, Autoscale: true}
+		step.Action, step.Wanted = Create, store.Throughput{RUs: pl.policy.RollupsRUs, Autoscale: true}
 	}
 	return step, true
 }

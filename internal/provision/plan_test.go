@@ -183,7 +183,7 @@ func TestPlan(t *testing.T) {
 }
 
 // A container that will be hot is born with the physical partitions for it, since raising it would split for hours.
-func TestTheNextMonthIsBornWithItsPartitions(t *testing.T) {
+func TestNextMonthStartsWithFullThroughput(t *testing.T) {
 	p := provision.DevPolicy()
 	p.HotRUs = 35_000
 	have := []store.ContainerState{seen("chunks-2026-11", 35_000)}
@@ -270,9 +270,9 @@ func TestPolicies(t *testing.T) {
 }
 
 // A container of lanes comes after that of its chunks, stays as it is, and goes after it.
-func TestLanesHaveAContainerBesideTheirChunks(t *testing.T) {
+func TestRollupsHaveTheirOwnContainer(t *testing.T) {
 	p := provision.DevPolicy()
-	p.ViewsRUs = 2000
+	p.RollupsRUs = 2000
 	require.NoError(t, p.Validate())
 	now := at("2026-11-20 12:00")
 	plan := func(have []store.ContainerState, months ...control.Month) map[string]provision.Action {
@@ -303,8 +303,8 @@ func TestLanesHaveAContainerBesideTheirChunks(t *testing.T) {
 	gone := inState("chunks-2026-05", control.MonthDropped)
 	require.Equal(t, provision.Drop, plan([]store.ContainerState{oldLanes}, gone)["views-2026-05"])
 	require.Equal(t, provision.None, plan([]store.ContainerState{oldLanes})["views-2026-05"], "nothing is known")
-	p.ViewsRUs = 0
+	p.RollupsRUs = 0
 	require.NotContains(t, plan([]store.ContainerState{chunks}, asked("chunks-2026-11")), "views-2026-11")
-	p.ViewsRUs = 1500
+	p.RollupsRUs = 1500
 	require.ErrorContains(t, p.Validate(), "1500")
 }

@@ -40,8 +40,8 @@ type Policy struct {
 	ColdRUs int // queries about long ago
 	// Autoscale is the mode of new containers. It can't be changed later; existing ones keep theirs.
 	Autoscale bool
-	// ViewsRUs is the autoscale maximum of the containers of lanes, one beside each of chunks; 0 makes none.
-	ViewsRUs int
+	// RollupsRUs is the autoscale maximum of the containers of lanes, one beside each of chunks; 0 makes none.
+	RollupsRUs int
 
 	Ahead       time.Duration // how long before its first day a container is made
 	RaiseBefore time.Duration // how long before its month begins a container is hot
@@ -101,8 +101,8 @@ func (p Policy) Validate() error {
 			faults = append(faults, fmt.Errorf("%s %s: must not be negative", d.name, d.value))
 		}
 	}
-	if least := int(ru.Floor(0, 0, true)); p.ViewsRUs != 0 && (p.ViewsRUs < least || p.ViewsRUs%int(ru.Step(true)) != 0) {
-		faults = append(faults, fmt.Errorf("%d RU/s for lanes: at least %d in steps of %d, or none", p.ViewsRUs, least,
+	if least := int(ru.Floor(0, 0, true)); p.RollupsRUs != 0 && (p.RollupsRUs < least || p.RollupsRUs%int(ru.Step(true)) != 0) {
+		faults = append(faults, fmt.Errorf("%d RU/s for lanes: at least %d in steps of %d, or none", p.RollupsRUs, least,
 			int(ru.Step(true))))
 	}
 	if p.RaiseBefore > p.Ahead {

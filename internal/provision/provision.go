@@ -21,7 +21,7 @@ type Containers interface {
 	List(ctx context.Context) ([]string, error)
 	// ReadThroughput returns what a container has, store.ErrNoContainer when it is missing.
 	ReadThroughput(ctx context.Context, name string) (store.ContainerState, error)
-	// Create makes a container of chunks; one that exists stays as it is. It fails with store.ErrNoRoom when
+	// Create makes a container of chunks; one that exists stays as it is. It fails with store.ErrAccountFull when
 	// the account has no container left.
 	Create(ctx context.Context, name string, t store.Throughput) error
 	// SetThroughput changes RU/s; the mode stays.
@@ -32,7 +32,7 @@ type Containers interface {
 
 // Directory is the control documents as provision uses them; *control.Directory is one.
 type Directory interface {
-	Refresh(ctx context.Context) (*control.View, error)
+	Refresh(ctx context.Context) (*control.Snapshot, error)
 	AskMonth(ctx context.Context, container string) error
 	Expire(ctx context.Context, container string) error
 	Keep(ctx context.Context, container string) error
@@ -41,7 +41,7 @@ type Directory interface {
 
 // Actions keeps what was done; *control.Actions is one.
 type Actions interface {
-	Begin(ctx context.Context, a control.Action) (*control.Begun, error)
+	Begin(ctx context.Context, a control.Action) (*control.StartedAction, error)
 }
 
 // Config is what a Provisioner needs. Containers, Directory and Policy have no default.
@@ -74,9 +74,9 @@ type Provisioner struct {
 
 	// Owned by Run, or the caller of Once.
 	known   map[string]known
-	changed []time.Time               // when throughput was changed, within Policy.ChangesWithin
-	begun   map[string]*control.Begun // what has failed and is tried again, by action and container
-	served  map[string]bool           // containers that the last round saw or made, or has no room for
+	changed []time.Time                       // when throughput was changed, within Policy.ChangesWithin
+	started map[string]*control.StartedAction // what has failed and is tried again, by action and container
+	served  map[string]bool                   // containers that the last round saw or made, or has no room for
 }
 
 type known struct {
@@ -109,7 +109,7 @@ func New(cfg Config) (*Provisioner, error) {
 	}
 	return &Provisioner{
 		cfg: cfg, metrics: newMetrics(cfg.Registerer), wake: make(chan struct{}, 1),
-		known: make(map[string]known), served: make(map[string]bool), begun: make(map[string]*control.Begun),
+		known: make(map[string]known), served: make(map[string]bool), started: make(map[string]*control.StartedAction),
 	}, nil
 }
 

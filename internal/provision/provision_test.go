@@ -139,12 +139,12 @@ func (b *bench) once(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestARoundSettles(t *testing.T) {
+func TestRoundConverges(t *testing.T) {
 	now := at("2026-11-28 12:00")
 	b := newBench(t, func() time.Time { return now }, nil)
 	b.once(t)
 	require.Equal(t, map[string]int{"chunks-2026-11": 2000, "chunks-2026-12": 400}, b.rus())
-	require.True(t, b.directory.View().HasContainer("chunks-2026-12"), "writers need not ask for it")
+	require.True(t, b.directory.Snapshot().HasContainer("chunks-2026-12"), "writers need not ask for it")
 	steps, err := b.Once(t.Context())
 	require.NoError(t, err)
 	for _, s := range steps {
@@ -158,7 +158,7 @@ func TestARoundSettles(t *testing.T) {
 	require.Equal(t, reads+2, b.reads, "for a while")
 }
 
-func TestAPlanChangesNothing(t *testing.T) {
+func TestPlanChangesNothing(t *testing.T) {
 	now := at("2026-11-28 12:00")
 	b := newBench(t, func() time.Time { return now }, nil)
 	steps, err := b.Plan(t.Context())
@@ -170,7 +170,7 @@ func TestAPlanChangesNothing(t *testing.T) {
 	require.Empty(t, months)
 }
 
-func TestNoMoreChangesThanTheAccountTakes(t *testing.T) {
+func TestThroughputChangesAreLimited(t *testing.T) {
 	now := at("2026-11-20 12:00")
 	b := newBench(t, func() time.Time { return now }, func(c *provision.Config,
 		_ *control.DirectoryConfig) {
@@ -193,7 +193,7 @@ func TestNoMoreChangesThanTheAccountTakes(t *testing.T) {
 }
 
 // When the account is full, what is needed waits, provision says so, and the month is made as soon as there is room.
-func TestAFullAccount(t *testing.T) {
+func TestFullAccount(t *testing.T) {
 	now := at("2026-11-20 12:00")
 	for _, c := range []struct {
 		name   string
@@ -205,7 +205,7 @@ func TestAFullAccount(t *testing.T) {
 			func(b *bench) { b.containers["chunks-1999-01"] = seen("chunks-1999-01", 400) },
 			func(b *bench) { delete(b.containers, "control") }},
 		{"by what the service says", nil,
-			func(b *bench) { b.fail["create"] = store.ErrNoRoom },
+			func(b *bench) { b.fail["create"] = store.ErrAccountFull },
 			func(b *bench) { delete(b.fail, "create") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -238,7 +238,7 @@ func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 }
 
 // A step that fails does not hold back the others, and is tried again.
-func TestAStepThatFails(t *testing.T) {
+func TestFailedStep(t *testing.T) {
 	now := at("2026-11-28 12:00")
 	b := newBench(t, func() time.Time { return now }, nil)
 	b.containers["chunks-2026-11"] = seen("chunks-2026-11", 2000)
@@ -260,7 +260,7 @@ func TestAStepThatFails(t *testing.T) {
 }
 
 // What is done to containers is kept; a step that fails in every round is one action.
-func TestStepsAreKept(t *testing.T) {
+func TestStepsAreRecordedAsActions(t *testing.T) {
 	now := at("2026-11-28 12:00")
 	var actions *control.Actions
 	b := newBench(t, func() time.Time { return now }, func(pc *provision.Config, dc *control.DirectoryConfig) {
@@ -298,7 +298,7 @@ func TestStepsAreKept(t *testing.T) {
 }
 
 // Between the mark and the drop lies a fresh look at the tenants.
-func TestATenantThatComesAfterTheMarkSavesTheContainer(t *testing.T) {
+func TestNewTenantKeepsExpiredContainer(t *testing.T) {
 	now := at("2026-11-20 12:00")
 	for _, comes := range []bool{false, true} {
 		b := newBench(t, func() time.Time { return now }, func(_ *provision.Config,
@@ -310,7 +310,7 @@ func TestATenantThatComesAfterTheMarkSavesTheContainer(t *testing.T) {
 		b.containers["chunks-2020-01"] = seen("chunks-2020-01", 400)
 		b.once(t) // marks it
 		require.Contains(t, b.rus(), "chunks-2020-01")
-		require.False(t, b.directory.View().HasContainer("chunks-2020-01"))
+		require.False(t, b.directory.Snapshot().HasContainer("chunks-2020-01"))
 		if comes {
 			other := control.NewDirectory(control.DirectoryConfig{Documents: b.docs}) // keeps for ever
 			v, err := other.Register(t.Context(), "acme")
@@ -329,7 +329,7 @@ func TestATenantThatComesAfterTheMarkSavesTheContainer(t *testing.T) {
 }
 
 // Whoever asks in the same process wakes it; others are heard at the next poll.
-func TestAskedMonthsAreMadePromptly(t *testing.T) {
+func TestRequestedMonthIsCreatedPromptly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, time.Now, nil)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -28,9 +28,9 @@ type Step struct {
 	Waits     string           // why the action is not done now; empty when it is
 }
 
-// ofLanes reports whether the container is one of lanes.
-func (s Step) ofLanes() bool {
-	_, _, ok := sharding.ParseViewsContainer(s.Container)
+// ofRollups reports whether the container is one of lanes.
+func (s Step) ofRollups() bool {
+	_, _, ok := sharding.ParseRollupsContainer(s.Container)
 	return ok
 }
 

@@ -44,7 +44,7 @@ func (c *cluster) Partitions(ctx context.Context) (int, error) {
 func partitionsOf(ctx context.Context, client *kafka.Client, topic *kafka.Topic) ([]int, error) {
 	ids, err := topic.Partitions(ctx)
 	switch {
-	case kafka.NoTopic(err):
+	case kafka.IsUnknownTopic(err):
 		return nil, fmt.Errorf("%w: Kafka at %s has no topic %s", errNoTopic, client.Address(), topic.Name())
 	case err != nil:
 		return nil, fmt.Errorf("ask Kafka at %s for topic %s: %w", client.Address(), topic.Name(), err)

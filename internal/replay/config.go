@@ -26,8 +26,8 @@ type Config struct {
 	DeviceColumn string `help:"CSV: the column that holds the device id." placeholder:"COLUMN"`
 	TimeColumn   string `help:"CSV: the column that holds the time. Default: the first one with such a name." placeholder:"COLUMN"`
 
-	Letters  Letters        `kong:"embed,group='Dead letters'"`
-	Messages decode.Options `kong:"embed,group='Messages, of dead letters as the ingesters have it'"`
+	DeadLetters DeadLetters    `kong:"embed,group='Dead letters'"`
+	Messages    decode.Options `kong:"embed,group='Messages, of dead letters as the ingesters have it'"`
 
 	ShiftTo string  `help:"now: move all times so that the file's last one is now." enum:",now" default:"" placeholder:"now"`
 	Rate    float64 `help:"Readings a second. Default: as fast as it goes."`
@@ -47,7 +47,7 @@ func (c Config) Validate() error {
 	if c.File == "" {
 		add("no file is named, nor --from-dlq")
 	}
-	if c.Letters.only() {
+	if c.DeadLetters.only() {
 		add("--dead-letters, --reason, --since, --set and --dry-run need --from-dlq")
 	}
 	if c.Format != "" {
@@ -65,7 +65,7 @@ func (c Config) Validate() error {
 			add("--device: %w", err)
 		}
 	}
-	if set, err := c.set(); err == nil && !set.Alone() {
+	if set, err := c.set(); err == nil && !set.Single() {
 		add("--topic %s: a file is published to one topic", c.Topic)
 	}
 	return errors.Join(append(faults, c.target())...)
@@ -73,12 +73,12 @@ func (c Config) Validate() error {
 
 // set is the topics that records are published to.
 func (c Config) set() (topics.Set, error) {
-	return topics.Parse([]string{c.Topic}, c.Letters.DeadLetters)
+	return topics.Parse([]string{c.Topic}, c.DeadLetters.DeadLetters)
 }
 
 // to is the configuration for one of the topics.
 func (c Config) to(t topics.Topic, letters string) Config {
-	c.Topic, c.Messages.Bound, c.Letters.DeadLetters = t.Name, t.Tenant, letters
+	c.Topic, c.Messages.Bound, c.DeadLetters.DeadLetters = t.Name, t.Tenant, letters
 	return c
 }
 

@@ -34,13 +34,13 @@ func ParseTime(s string) (int64, bool) { return new(clock).parse(s) }
 var Cell = cell
 
 // NewRecent makes a recent with generations of another size.
-var NewRecent = newRecent
+var NewRecent = newInstantFilter
 
 // Repeats and Forgot open recent to the tests.
-var Repeats = (*recent).repeats
+var Repeats = (*instantFilter).repeats
 
 // Forgot reports whether a recent has forgotten a value.
-func Forgot(r *recent) bool { return r.forgot }
+func Forgot(r *instantFilter) bool { return r.forgot }
 
 // Grants are the backfills that the records of a batch belong to.
 func Grants(b *Batch) (out []string) {
@@ -50,9 +50,9 @@ func Grants(b *Batch) (out []string) {
 	return out
 }
 
-// RunLettersWith is RunLetters with another way to produce, and to wait.
+// RunLettersWith is RunDeadLetters with another way to produce, and to wait.
 func RunLettersWith(ctx context.Context, cfg Config,
 	produce func(context.Context, *kafka.Topic, int, []kafka.Message) (int, error),
-	pause func(context.Context, time.Duration) error) (LettersSummary, error) {
-	return runLetters(ctx, cfg, produce, pause)
+	pause func(context.Context, time.Duration) error) (DeadLetterSummary, error) {
+	return runDeadLetters(ctx, cfg, produce, pause)
 }

@@ -42,7 +42,7 @@ func (s *influx) next(e *element) error {
 		if err != nil {
 			return err
 		}
-		e.fate = bad
+		e.outcome = bad
 		if ok {
 			s.decode(e, line)
 		}
@@ -50,7 +50,7 @@ func (s *influx) next(e *element) error {
 	}
 	entry := head[:decode.Entry(head)]
 	s.decode(e, entry)
-	if e.fate == bad && len(first) < len(entry) {
+	if e.outcome == bad && len(first) < len(entry) {
 		// A quote out of place has swallowed lines that may be right by themselves.
 		entry = first
 		s.decode(e, entry)
@@ -63,20 +63,20 @@ func (s *influx) decode(e *element, entry []byte) {
 	got := s.decoder.Decode(decode.Record{Value: entry, ContentType: influxType, Timestamp: s.now})
 	switch {
 	case len(got.Bad) > 0 && got.Bad[0].Reason != decode.Empty:
-		e.fate = bad
+		e.outcome = bad
 		return
 	case len(got.Readings) == 0:
-		e.fate = nothing
+		e.outcome = nothing
 		return
 	case len(got.Readings)+len(got.Bad) > 1:
-		e.fate = bad
+		e.outcome = bad
 		return
 	}
-	e.fate, e.reading = good, got.Readings[0]
+	e.outcome, e.reading = good, got.Readings[0]
 	if e.reading.Tenant == absent {
-		e.fate, e.reading.Tenant = deadLetter, ""
+		e.outcome, e.reading.Tenant = deadLetter, ""
 	}
 	if e.reading.Device == absent {
-		e.fate, e.reading.Device = deadLetter, ""
+		e.outcome, e.reading.Device = deadLetter, ""
 	}
 }

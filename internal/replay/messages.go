@@ -38,12 +38,12 @@ func (s *messages) next(e *element) error {
 		return err
 	}
 	s.line = s.text.lines
-	e.line, e.fate = s.line, bad
+	e.line, e.outcome = s.line, bad
 	line = bytes.Trim(line, " \t\r\n")
 	switch {
 	case !ok:
 	case len(line) == 0:
-		e.fate = nothing
+		e.outcome = nothing
 	case line[0] == '[':
 		return s.array(e, line)
 	default:
@@ -62,7 +62,7 @@ func (s *messages) array(e *element, line []byte) error {
 	if err := json.Unmarshal(line, &s.queue); err != nil {
 		return nil // never: the decoder is the stricter of the two
 	}
-	e.fate = nothing
+	e.outcome = nothing
 	if len(s.queue) > 0 {
 		return s.next(e)
 	}
@@ -71,20 +71,20 @@ func (s *messages) array(e *element, line []byte) error {
 
 func (s *messages) decode(e *element, message []byte) {
 	if message[0] != '{' {
-		e.fate = bad
+		e.outcome = bad
 		return
 	}
 	got := s.decoder.Decode(decode.Record{Value: message, ContentType: "application/json"})
 	e.raw = message
 	switch {
 	case len(got.Readings) == 1:
-		e.fate, e.reading = good, got.Readings[0]
+		e.outcome, e.reading = good, got.Readings[0]
 		if s.encode {
 			e.raw = nil
 		}
 	case got.Bad[0].Reason == decode.Undecodable:
-		e.fate = bad
+		e.outcome = bad
 	default:
-		e.fate = deadLetter
+		e.outcome = deadLetter
 	}
 }

@@ -9,10 +9,10 @@ import (
 // generation is how many values of series a recent remembers before it begins to forget; about 40 MB.
 const generation = 2 << 20
 
-// recent reports whether a series had a value at an instant before. It remembers 64-bit hashes of the
+// instantFilter reports whether a series had a value at an instant before. It remembers 64-bit hashes of the
 // last values, between one and two generations of them, so its memory is bounded; a false alarm has a
 // chance of one in a million over a whole file.
-type recent struct {
+type instantFilter struct {
 	limit    int
 	seed     maphash.Seed
 	key      []byte
@@ -20,12 +20,12 @@ type recent struct {
 	forgot   bool
 }
 
-func newRecent(limit int) *recent {
-	return &recent{limit: limit, seed: maphash.MakeSeed(), now: map[uint64]struct{}{}}
+func newInstantFilter(limit int) *instantFilter {
+	return &instantFilter{limit: limit, seed: maphash.MakeSeed(), now: map[uint64]struct{}{}}
 }
 
 // repeats adds a reading, and reports whether one of its series had a value at its instant.
-func (s *recent) repeats(r telemetry.Reading) bool {
+func (s *instantFilter) repeats(r telemetry.Reading) bool {
 	s.key = append(append(s.key[:0], r.Tenant...), 0xFF)
 	s.key = append(append(s.key, r.Device...), 0xFF)
 	for shift := 0; shift < 64; shift += 8 {
@@ -41,7 +41,7 @@ func (s *recent) repeats(r telemetry.Reading) bool {
 	return repeated
 }
 
-func (s *recent) add(h uint64) (known bool) {
+func (s *instantFilter) add(h uint64) (known bool) {
 	if _, known = s.now[h]; known {
 		return true
 	}

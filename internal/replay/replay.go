@@ -80,7 +80,7 @@ func prepare(ctx context.Context, cfg Config, f Format, s *Summary) (grants map[
 	}
 	spans := map[string]telemetry.Range{}
 	err = each(ctx, cfg, f, "finding the times", func(e *element) error {
-		if e.fate != good {
+		if e.outcome != good {
 			return nil
 		}
 		r, ok := spans[e.reading.Tenant]
@@ -157,18 +157,18 @@ func publish(ctx context.Context, cfg Config, to producer, grants map[string]str
 		return err
 	}
 	speed := pace{rate: cfg.Rate, now: cfg.Now}
-	seen := newRecent(generation)
+	seen := newInstantFilter(generation)
 	var key, value []byte
 	read := each(ctx, cfg, s.Format, "publishing", func(e *element) error {
 		e.reading.Time += s.Shift
 		if value = e.message(value[:0]); len(value) > maxMessage {
-			e.fate = bad
+			e.outcome = bad
 		}
 		s.count(e)
-		if e.fate == bad || e.fate == nothing {
+		if e.outcome == bad || e.outcome == nothing {
 			return nil
 		}
-		if e.fate == good && seen.repeats(e.reading) {
+		if e.outcome == good && seen.repeats(e.reading) {
 			s.DuplicateInstants++
 		}
 		if err := speed.wait(ctx, func() { p.flush() }); err != nil {
@@ -201,7 +201,7 @@ func notAcknowledged(s *Summary) error {
 // message appends what is published; nothing for an element that is not.
 func (e *element) message(b []byte) []byte {
 	switch {
-	case e.fate == bad || e.fate == nothing:
+	case e.outcome == bad || e.outcome == nothing:
 		return b
 	case e.raw != nil:
 		return append(b, e.raw...)

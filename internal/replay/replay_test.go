@@ -123,7 +123,7 @@ func run(t *testing.T, cfg replay.Config) (replay.Summary, []string, []string) {
 	return s, keys, values
 }
 
-func TestFormatIsFoundOut(t *testing.T) {
+func TestFormatDetection(t *testing.T) {
 	const (
 		table   = "time,a\n2026-01-01 00:00:00,1\n"
 		message = `{"tenant":"acme","device":"m1","ts":1767225600000,"values":{"a":1}}` + "\n"
@@ -158,7 +158,7 @@ func TestFormatIsFoundOut(t *testing.T) {
 	}
 }
 
-func TestErrorsNameWhatIsWrong(t *testing.T) {
+func TestErrorsNameTheCause(t *testing.T) {
 	csv := write(t, "x.csv", "when,a\n2026-01-01,1\n")
 	lp := write(t, "x.lp", "m a=1\n")
 	for _, c := range []struct {

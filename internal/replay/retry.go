@@ -12,7 +12,7 @@ import (
 // permanent reports whether another attempt does not mend an error: a topic that is not there, and Kafka's own, but for
 // those it calls temporary. Everything else is the network, or a broker that is gone for a while.
 func permanent(err error) bool {
-	return errors.Is(err, errNoTopic) || kafka.Permanent(err)
+	return errors.Is(err, errNoTopic) || kafka.IsPermanent(err)
 }
 
 // pauses between attempts to reach the broker.

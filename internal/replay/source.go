@@ -6,19 +6,19 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// fate is what becomes of an element of the file.
-type fate uint8
+// outcome is what becomes of an element of the file.
+type outcome uint8
 
 const (
-	good       fate = iota // published and, as far as can be told here, accepted
-	deadLetter             // published, and it will end in the dead letters
-	bad                    // can't be parsed: not published
-	nothing                // a blank line, or a row without a value: not published
+	good       outcome = iota // published and, as far as can be told here, accepted
+	deadLetter                // published, and it will end in the dead letters
+	bad                       // can't be parsed: not published
+	nothing                   // a blank line, or a row without a value: not published
 )
 
 // element is what a line of the file holds.
 type element struct {
-	fate    fate
+	outcome outcome
 	line    int               // its first line, from 1
 	reading telemetry.Reading // of a good one, and of a dead letter that is not raw
 	raw     []byte            // the message as it stands in the file; nil: that of reading

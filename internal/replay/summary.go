@@ -37,7 +37,7 @@ type Summary struct {
 }
 
 func (s *Summary) count(e *element) {
-	switch e.fate {
+	switch e.outcome {
 	case good:
 		s.Readings++
 		s.Values += len(e.reading.Fields)

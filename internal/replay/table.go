@@ -117,19 +117,19 @@ func (s *table) next(e *element) error {
 	row, err := s.rows.next()
 	switch {
 	case errors.Is(err, errRow):
-		e.fate = bad
+		e.outcome = bad
 		return nil
 	case err != nil:
 		return err
 	case len(row) == 0:
-		e.fate = nothing
+		e.outcome = nothing
 		return nil
 	}
-	e.fate = s.reading(row, &e.reading)
+	e.outcome = s.reading(row, &e.reading)
 	return nil
 }
 
-func (s *table) reading(row []string, r *telemetry.Reading) fate {
+func (s *table) reading(row []string, r *telemetry.Reading) outcome {
 	if len(row) != s.columns {
 		return bad
 	}

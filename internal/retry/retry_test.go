@@ -37,13 +37,13 @@ func TestPausesAreSpread(t *testing.T) {
 }
 
 // A bound below the first pause is none.
-func TestABoundBelowTheFirstPause(t *testing.T) {
+func TestMaxBelowFirstPause(t *testing.T) {
 	pauses := retry.Policy{First: time.Second, Exact: true}.Begin()
 	require.Equal(t, time.Second, pauses.Next())
 	require.Equal(t, time.Second, pauses.Next())
 }
 
-func TestAPauseEndsWithTheContext(t *testing.T) {
+func TestWaitEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -88,7 +88,7 @@ func TestDo(t *testing.T) {
 }
 
 // An attempt that the context cuts off says less than the one before it.
-func TestDoKeepsTheErrorThatTells(t *testing.T) {
+func TestDoReturnsLastAttemptError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -105,4 +105,4 @@ func TestDoKeepsTheErrorThatTells(t *testing.T) {
 	})
 }
 
-func TestPermanentOfNothing(t *testing.T) { require.NoError(t, retry.Permanent(nil)) }
+func TestPermanentOfNil(t *testing.T) { require.NoError(t, retry.Permanent(nil)) }

@@ -58,7 +58,7 @@ func serve(t *testing.T, answers map[string]string) (*registry, *schemaregistry.
 	return r, c
 }
 
-func TestSchemasAreAskedForOnce(t *testing.T) {
+func TestSchemaIsFetchedOnce(t *testing.T) {
 	r, c := serve(t, map[string]string{
 		"/schemas/ids/7": `{"schema":"\"string\""}`,
 		"/schemas/ids/8": `{"schema":"{}","schemaType":"JSON","maxId":9}`,
@@ -80,7 +80,7 @@ func TestSchemasAreAskedForOnce(t *testing.T) {
 }
 
 // A registry that is down says nothing; one that has no such schema says so, and may have it later.
-func TestDownIsNotMissing(t *testing.T) {
+func TestUnavailableIsNotMissing(t *testing.T) {
 	r, c := serve(t, map[string]string{"down": "yes", "/schemas/ids/7": `{"schema":"\"string\""}`})
 	require.Error(t, c.Fetch(context.Background(), 7))
 	_, known := c.Schema(7)
@@ -170,7 +170,7 @@ func TestRegistryThatRefusesEverythingIsDown(t *testing.T) {
 	require.NoError(t, client.Fetch(t.Context(), 7))
 }
 
-func TestWhatIsNoAnswerIsAskedAgain(t *testing.T) {
+func TestFailedFetchIsRetried(t *testing.T) {
 	r, c := serve(t, map[string]string{"/schemas/ids/1": `{"schema":`, "/schemas/ids/2": strings.Repeat(" ", 9<<20)})
 	require.Error(t, c.Fetch(context.Background(), 1))
 	require.Error(t, c.Fetch(context.Background(), 2), "an answer without end is not read to its end")

@@ -43,7 +43,7 @@ func TestDefaults(t *testing.T) {
 	}, c)
 }
 
-func TestAWrongDefaultIsFound(t *testing.T) {
+func TestInvalidDefault(t *testing.T) {
 	require.PanicsWithValue(t, `default of struct { Hold time.Duration "default:\"5x\"" }.Hold: "5x" is not a duration such as 90s, 1h30m, 2d or 1d12h`, func() {
 		c := struct {
 			Hold time.Duration `default:"5x"`
@@ -73,7 +73,7 @@ func TestValueAndSet(t *testing.T) {
 
 func text(v any) string { return fmt.Sprint(v) }
 
-func TestWhatIsNoSetting(t *testing.T) {
+func TestUnsupportedTypes(t *testing.T) {
 	var c config
 	v := reflect.ValueOf(&c).Elem()
 	for _, x := range []struct{ field, kind, text string }{

@@ -82,8 +82,8 @@ type Window struct {
 	Since int64
 }
 
-// Asks is the windows of a scan, also when it has but a Range.
-func (s Scan) Asks() []Window {
+// AllWindows is the windows of a scan, also when it has but a Range.
+func (s Scan) AllWindows() []Window {
 	if len(s.Windows) > 0 {
 		return s.Windows
 	}

@@ -2,8 +2,8 @@ package store
 
 import "errors"
 
-// ErrNoRoom says that the account has no container left to give.
-var ErrNoRoom = errors.New("the account has reached its number of containers")
+// ErrAccountFull says that the account has no container left to give.
+var ErrAccountFull = errors.New("the account has reached its number of containers")
 
 // Names of the database and of the containers that are not made of chunks.
 const (

@@ -71,8 +71,8 @@ type HeadBin struct {
 	Through int64
 }
 
-// KnownOf is through which record bins of an owner are known; their own Through is 0 there.
-func (r *HeadRequest) KnownOf(owner uint64) map[HeadBin]int64 {
+// KnownBins is through which record bins of an owner are known; their own Through is 0 there.
+func (r *HeadRequest) KnownBins(owner uint64) map[HeadBin]int64 {
 	for _, k := range r.Known {
 		if k.Owner == owner {
 			out := make(map[HeadBin]int64, len(k.Bins))
@@ -129,9 +129,9 @@ type PartitionHead struct {
 	// Chains are those of the asked devices and days of which the head remembers that chunks are stored.
 	Chains []HeadChain
 
-	// Waits are readings of the asked devices below the position that are neither in Rows nor in the store: they wait in
+	// Deferrals are readings of the asked devices below the position that are neither in Rows nor in the store: they wait in
 	// the log.
-	Waits []HeadWait
+	Deferrals []HeadDeferral
 
 	// Owner is who holds the bins, one stay of the partition in one process; 0 where they were not asked for or are not
 	// told apart. A bin of an owner has the same rows up to a record in all answers, and is in each of them once.
@@ -143,8 +143,8 @@ type PartitionHead struct {
 	Rows iter.Seq2[HeadRows, error]
 }
 
-// HeadWait says that readings wait in the log for a limit of their tenant.
-type HeadWait struct {
+// HeadDeferral says that readings wait in the log for a limit of their tenant.
+type HeadDeferral struct {
 	Device string // empty: any of the tenant's may
 	From   int64  // offset below which none does
 	Since  int64  // when the record there was published, ms; negative is not known
@@ -152,7 +152,7 @@ type HeadWait struct {
 }
 
 // String says what waits.
-func (w HeadWait) String() string {
+func (w HeadDeferral) String() string {
 	of := "the tenant's readings"
 	if w.Device != "" {
 		of = "readings of device " + w.Device
@@ -181,9 +181,9 @@ type HeadColumn struct {
 	Kind   telemetry.Kind
 }
 
-// HeadNews is what heads know of a tenant's devices that the catalog may not show yet: of each device all that was
+// HeadUpdates is what heads know of a tenant's devices that the catalog may not show yet: of each device all that was
 // acknowledged before the call began to be known of it is in the catalog for a reader, or in Devices.
-type HeadNews struct {
+type HeadUpdates struct {
 	Devices []catalog.Entry // in no order; one may stand more than once
 	// Version changes when Devices does, and when other processes answer. Between two answers of one version nothing was
 	// learnt of any device.
@@ -191,7 +191,7 @@ type HeadNews struct {
 }
 
 // Add makes what a part of a head counts part of the version. Parts may be added in any order.
-func (n *HeadNews) Add(partition int32, counts ...uint64) {
+func (n *HeadUpdates) Add(partition int32, counts ...uint64) {
 	h := fnv.New64a()
 	for _, c := range append(counts, uint64(partition)) {
 		_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, c))
@@ -210,8 +210,8 @@ type Heads interface {
 	// first ones by id, so many, is in the answer. It makes no rows. With an error some may be missing.
 	Devices(ctx context.Context, r ListRequest) ([]HeadDevice, error)
 
-	// News tells what the catalog may not show yet. With an error some may be missing.
-	News(ctx context.Context, tenant string) (HeadNews, error)
+	// CatalogUpdates tells what the catalog may not show yet. With an error some may be missing.
+	CatalogUpdates(ctx context.Context, tenant string) (HeadUpdates, error)
 }
 
 // LogEnd is the offset that the next record of a partition will get.

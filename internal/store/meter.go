@@ -35,7 +35,7 @@ func WithMeter(ctx context.Context, m *Meter) context.Context {
 func Charge(ctx context.Context, rus float64, throttled bool) {
 	all, _ := ctx.Value(metersKey{}).([]*Meter)
 	for _, m := range all {
-		m.add(rus, throttled)
+		m.count(rus, throttled)
 	}
 }
 
@@ -46,7 +46,7 @@ func (m *Meter) Read() Reading {
 	return m.read
 }
 
-func (m *Meter) add(rus float64, throttled bool) {
+func (m *Meter) count(rus float64, throttled bool) {
 	m.mu.Lock()
 	m.read.RUs += rus
 	m.read.Requests++

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestValuesKeepEveryBit(t *testing.T) {
+func TestValuesKeepAllBits(t *testing.T) {
 	nan := math.Float64frombits(0x7FF8000000000123)
 	require.Equal(t, uint64(0x7FF8000000000123), telemetry.FloatValue(nan).Bits())
 	require.NotEqual(t, telemetry.FloatValue(0), telemetry.FloatValue(math.Copysign(0, -1)))

@@ -18,8 +18,8 @@ const Default = "telemetry"
 
 // Suffixes of the topics that accompany a topic. No pattern matches a name with one of them.
 const (
-	JournalSuffix = ".journal"
-	lettersSuffix = ".dlq"
+	JournalSuffix    = ".journal"
+	deadLetterSuffix = ".dlq"
 )
 
 // Topic is a topic that is read.
@@ -30,9 +30,9 @@ type Topic struct {
 
 // Set selects topics. The zero Set selects none.
 type Set struct {
-	named    []Topic
-	patterns []pattern
-	letters  string // topic of the dead letters
+	named       []Topic
+	patterns    []pattern
+	deadLetters string // topic of the dead letters
 }
 
 // pattern selects topics by their whole name.
@@ -56,12 +56,12 @@ func Parse(texts []string, letters string) (Set, error) {
 	if len(s.named) > 0 {
 		first = s.named[0].Name
 	}
-	s.letters = cmp.Or(letters, first+lettersSuffix)
+	s.deadLetters = cmp.Or(letters, first+deadLetterSuffix)
 	if len(s.named)+len(s.patterns) == 0 && errors.Join(faults...) == nil {
 		faults = append(faults, errors.New("--topic names no topic"))
 	}
 	for _, t := range s.named {
-		if t.Name == s.letters {
+		if t.Name == s.deadLetters {
 			faults = append(faults, fmt.Errorf("--dead-letters %s: a topic can't hold its own dead letters", t.Name))
 		}
 	}
@@ -133,8 +133,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// Letters returns the topic of the dead letters.
-func (s Set) Letters() string { return s.letters }
+// DeadLetters returns the topic of the dead letters.
+func (s Set) DeadLetters() string { return s.deadLetters }
 
 // Named returns the topics that are given by name.
 func (s Set) Named() []string {
@@ -145,11 +145,11 @@ func (s Set) Named() []string {
 	return out
 }
 
-// Patterned reports whether some topics are selected by a pattern, so that only the cluster knows them.
-func (s Set) Patterned() bool { return len(s.patterns) > 0 }
+// HasPatterns reports whether some topics are selected by a pattern, so that only the cluster knows them.
+func (s Set) HasPatterns() bool { return len(s.patterns) > 0 }
 
-// Alone reports whether the set can only ever be one topic.
-func (s Set) Alone() bool { return len(s.named) == 1 && len(s.patterns) == 0 }
+// Single reports whether the set can only ever be one topic.
+func (s Set) Single() bool { return len(s.named) == 1 && len(s.patterns) == 0 }
 
 // String returns the set in the form that Parse reads.
 func (s Set) String() string {
@@ -172,7 +172,7 @@ func (s Set) Of(name string) (t Topic, ok bool, err error) {
 	if i := slices.IndexFunc(s.named, func(t Topic) bool { return t.Name == name }); i >= 0 {
 		return s.named[i], true, nil
 	}
-	if name == s.letters || strings.HasSuffix(name, JournalSuffix) || strings.HasSuffix(name, lettersSuffix) ||
+	if name == s.deadLetters || strings.HasSuffix(name, JournalSuffix) || strings.HasSuffix(name, deadLetterSuffix) ||
 		strings.HasPrefix(name, "__") { // those are Kafka's own
 		return Topic{}, false, nil
 	}
@@ -193,9 +193,9 @@ func (s Set) Of(name string) (t Topic, ok bool, err error) {
 	return Topic{}, false, nil
 }
 
-// Among returns the topics of a cluster that the set selects, in the order of their names, and the faults: names that
+// Match returns the topics of a cluster that the set selects, in the order of their names, and the faults: names that
 // the cluster lacks, patterns that match nothing, and topics that can't be bound to a tenant.
-func (s Set) Among(all []string) (found []Topic, faults []error) {
+func (s Set) Match(all []string) (found []Topic, faults []error) {
 	there := map[string]bool{}
 	for _, name := range slices.Sorted(slices.Values(all)) {
 		t, ok, err := s.Of(name)

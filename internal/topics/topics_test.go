@@ -15,7 +15,7 @@ func parse(t *testing.T, texts ...string) topics.Set {
 	return s
 }
 
-func TestATopicIsNamedOrFits(t *testing.T) {
+func TestTopicByNameOrPattern(t *testing.T) {
 	for _, c := range []struct {
 		text, name, tenant string
 		fits               bool
@@ -53,19 +53,19 @@ func TestATopicIsNamedOrFits(t *testing.T) {
 	}
 }
 
-func TestWhereDeadLettersGo(t *testing.T) {
-	require.Equal(t, "press.dlq", parse(t, "press").Letters())
-	require.Equal(t, "press.dlq", parse(t, "press", "other").Letters())
-	require.Equal(t, "telemetry.dlq", parse(t, "/.*/").Letters())
+func TestDeadLetterTopic(t *testing.T) {
+	require.Equal(t, "press.dlq", parse(t, "press").DeadLetters())
+	require.Equal(t, "press.dlq", parse(t, "press", "other").DeadLetters())
+	require.Equal(t, "telemetry.dlq", parse(t, "/.*/").DeadLetters())
 	s, err := topics.Parse([]string{"/.*/"}, "refused")
 	require.NoError(t, err)
-	require.Equal(t, "refused", s.Letters())
+	require.Equal(t, "refused", s.DeadLetters())
 	_, ok, err := s.Of("refused")
 	require.NoError(t, err)
 	require.False(t, ok, "a pattern does not fit the topic of the dead letters")
 }
 
-func TestWhatNamesNoTopic(t *testing.T) {
+func TestParseRefusesInvalidTopics(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                  `--topic "": this is not a topic name`,
 		"a,,b":              `--topic "": this is not a topic name`,
@@ -90,9 +90,9 @@ func TestWhatNamesNoTopic(t *testing.T) {
 	require.EqualError(t, err, "--topic names no topic")
 }
 
-func TestTopicsThatThereAre(t *testing.T) {
+func TestMatchOfClusterTopics(t *testing.T) {
 	s := parse(t, `gone,press=acme,/line-(.+)/=$1,/x.*/`)
-	found, faults := s.Among([]string{"press", "line-a", "line-B", "line-a.journal", "gone.dlq", "else"})
+	found, faults := s.Match([]string{"press", "line-a", "line-B", "line-a.journal", "gone.dlq", "else"})
 	require.Equal(t, []topics.Topic{{Name: "line-a", Tenant: "a"}, {Name: "press", Tenant: "acme"}}, found)
 	var texts []string
 	for _, f := range faults {
@@ -102,9 +102,9 @@ func TestTopicsThatThereAre(t *testing.T) {
 	require.Contains(t, texts[0], `topic line-B matches /line-(.+)/=$1 but can't be read: tenant "B" has 'B' at 0`)
 	require.Equal(t, []string{"topic gone does not exist", "no topic matches /x.*/"}, texts[1:])
 	require.Equal(t, "gone,press=acme,/line-(.+)/=$1,/x.*/", s.String())
-	require.True(t, s.Patterned())
+	require.True(t, s.HasPatterns())
 	require.Equal(t, []string{"gone", "press"}, s.Named())
-	require.True(t, parse(t, "a").Alone())
-	require.False(t, parse(t, "a,b").Alone())
-	require.False(t, parse(t, "/a/").Alone())
+	require.True(t, parse(t, "a").Single())
+	require.False(t, parse(t, "a,b").Single())
+	require.False(t, parse(t, "/a/").Single())
 }

@@ -64,7 +64,7 @@ func body(t *testing.T, r *http.Response) string {
 }
 
 // Every file is served as it is, to anybody, under headers that let nothing in from elsewhere.
-func TestThePageIsServed(t *testing.T) {
+func TestPageIsServed(t *testing.T) {
 	h := handler(t)
 	types := map[string]string{
 		"": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
@@ -97,7 +97,7 @@ func TestThePageIsServed(t *testing.T) {
 }
 
 // A browser that has a file already is told so; one that takes gzip gets it, under a name of its own.
-func TestFilesAreCachedAndCompressed(t *testing.T) {
+func TestCachingAndCompression(t *testing.T) {
 	h := handler(t)
 	for at, text := range page(t) {
 		plain := ask(h, http.MethodGet, at, nil)
@@ -129,7 +129,7 @@ func TestFilesAreCachedAndCompressed(t *testing.T) {
 }
 
 // The page takes / and what is below its prefix; all other paths are left to whoever has them.
-func TestPathsOfOthersStayTheirs(t *testing.T) {
+func TestOtherPathsAreNotServed(t *testing.T) {
 	h := handler(t)
 	for at, want := range map[string]int{
 		"/": 200, "/console/nothing.js": 404, "/console/": 404, "/console/js/": 404, "/console/index.html": 404,
@@ -152,7 +152,7 @@ func TestPathsOfOthersStayTheirs(t *testing.T) {
 
 // Nothing is loaded from elsewhere, and nothing stands where the policy does not let it: every address in the page is
 // one that is served here.
-func TestThePageStandsAlone(t *testing.T) {
+func TestPageLoadsNothingElse(t *testing.T) {
 	files := page(t)
 	addressed := regexp.MustCompile(`(?:src|href)="([^"]*)"|from "([^"]*)"|import\("([^"]*)"|\burl\("?([^)"]*)"?\)`)
 	elsewhere := regexp.MustCompile(`(?i)\b(?:https?:)?//[a-z0-9][-a-z0-9]*\.[a-z]`)
@@ -193,7 +193,7 @@ func TestThePageStandsAlone(t *testing.T) {
 
 // The credential is kept as long as the tab, and nowhere else: no file but session.js touches the storage of the tab,
 // and what is stored for longer is the colours.
-func TestWhereThePageKeepsThings(t *testing.T) {
+func TestPageStorageKeys(t *testing.T) {
 	for at, text := range page(t) {
 		if path.Ext(at) != ".js" || strings.Contains(at, "/vendor/") {
 			continue

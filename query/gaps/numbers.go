@@ -25,8 +25,8 @@ type numbers struct {
 // rounds are how many numbers there are where a device counts in a byte, two bytes or four.
 var rounds = []int64{1 << 8, 1 << 16, 1 << 32}
 
-// newNumbers learns how the numbers go on, between readings that follow each other without a hole.
-func newNumbers(all []Number, expect int64) numbers {
+// inferNumbers learns how the numbers go on, between readings that follow each other without a hole.
+func inferNumbers(all []Number, expect int64) numbers {
 	n := numbers{all: slices.Clone(all)}
 	slices.SortStableFunc(n.all, func(a, b Number) int { return cmp.Compare(a.At, b.At) })
 	n.all = slices.CompactFunc(n.all, func(a, b Number) bool { return a.At == b.At })
@@ -49,7 +49,7 @@ func newNumbers(all []Number, expect int64) numbers {
 			n.step = d
 		}
 	}
-	if n.step == 0 || steps[n.step]*10 < total*9 || total < leastLearnt {
+	if n.step == 0 || steps[n.step]*10 < total*9 || total < minToInfer {
 		n.step = 0 // it is no number of the device's messages, such as one that several devices share
 		return n
 	}
@@ -70,7 +70,7 @@ func (n *numbers) count(a, b, most int64) (messages int64, ok bool) {
 		d += n.round
 	}
 	if d <= 0 { // it may count in so many bytes without having been seen to begin anew
-		round := n.unseen()
+		round := n.unseenWrap()
 		if most >= round/n.step {
 			return 0, false
 		}
@@ -82,9 +82,9 @@ func (n *numbers) count(a, b, most int64) (messages int64, ok bool) {
 	return d/n.step - 1, true
 }
 
-// unseen is how many numbers there may be before they begin anew, where they have not been seen to: as many as fit in
+// unseenWrap is how many numbers there may be before they begin anew, where they have not been seen to: as many as fit in
 // so many bytes, if the device has come close to that. One that never has was restarted. 0 is not known.
-func (n *numbers) unseen() int64 {
+func (n *numbers) unseenWrap() int64 {
 	for _, round := range rounds {
 		if n.top < round {
 			if n.top < round-round/16 {
@@ -109,17 +109,17 @@ func (n *numbers) ends(r telemetry.Range) (a, b Number, ok bool) {
 	return n.all[before], n.all[behind], true
 }
 
-// tell makes verdicts of the holes between the same two numbers: those of which it could not be told whether the device
+// applyNumbers makes verdicts of the holes between the same two numbers: those of which it could not be told whether the device
 // was silent, or its readings were lost on the way to Kafka. Where nothing is missing nothing can be anywhere else.
-func (c *Case) tell(all []Gap, present, refused []int64, expect int64) {
-	n := newNumbers(c.Numbers, expect)
+func (c *Evidence) applyNumbers(all []Gap, present, refused []int64, expect int64) {
+	n := inferNumbers(c.Numbers, expect)
 	for i := 0; i < len(all); {
 		a, b, ok := n.ends(all[i].Range)
 		j := i + 1
 		for ; ok && j < len(all) && all[j].To <= b.At; j++ {
 		}
 		if ok {
-			n.judge(all[i:j], a, b, between(present, a.At, b.At)+between(refused, a.At, b.At), expect)
+			n.apply(all[i:j], a, b, between(present, a.At, b.At)+between(refused, a.At, b.At), expect)
 		}
 		i = j
 	}
@@ -132,9 +132,9 @@ func between(all []int64, a, b int64) int64 {
 	return int64(max(0, end-first))
 }
 
-// judge is tell for the holes between two numbers. Some messages are known to have reached Kafka: those that were
+// apply is tell for the holes between two numbers. Some messages are known to have reached Kafka: those that were
 // refused, and readings without a number.
-func (n *numbers) judge(holes []Gap, a, b Number, known, expect int64) {
+func (n *numbers) apply(holes []Gap, a, b Number, known, expect int64) {
 	most := (b.At-a.At)*2/expect + 1
 	messages, ok := n.count(a.N, b.N, most)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 
 // counting is a day of a device that numbers its messages, of which some are lost, some refused, and some never sent.
 type counting struct {
-	c     gaps.Case
+	c     gaps.Evidence
 	times []int64
 	next  int64 // number
 	slot  int64 // of the expected interval
@@ -24,7 +24,7 @@ type counting struct {
 
 func newCounting(step, round, first int64) *counting {
 	n := &counting{next: first, step: step, round: round}
-	n.c = gaps.Case{Range: telemetry.Range{From: begin, To: begin + telemetry.DayMillis}, Known: -1}
+	n.c = gaps.Evidence{Range: telemetry.Range{From: begin, To: begin + telemetry.DayMillis}, Known: -1}
 	return n
 }
 
@@ -68,12 +68,12 @@ func (n *counting) silence(slots int64) { n.slot += slots }
 func (n *counting) judge() []gaps.Gap {
 	n.c.Range.To = n.at()
 	n.c.Stretches = []gaps.Stretch{{Times: n.times, Cut: 1}}
-	return gaps.Judge(n.c).Gaps
+	return gaps.Diagnose(n.c).Gaps
 }
 
 // Holes are made at random, by messages that are lost and by silence, and told apart by their numbers, which may begin
 // anew after a byte, two or four: how many are lost is exact, and no device is blamed wrongly.
-func TestNumbersTellLostFromSilent(t *testing.T) {
+func TestSequenceNumbersSeparateLostFromSilent(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	for round := range uint64(200) {
@@ -125,7 +125,7 @@ func TestNumbersTellLostFromSilent(t *testing.T) {
 }
 
 // Where numbers don't tell, nobody is blamed.
-func TestNumbersThatDoNotTell(t *testing.T) {
+func TestUnusableSequenceNumbers(t *testing.T) {
 	verdicts := func(n *counting) (all []gaps.Verdict) {
 		for _, g := range n.judge() {
 			all = append(all, g.Verdict)
@@ -196,12 +196,12 @@ func TestNumbersThatDoNotTell(t *testing.T) {
 }
 
 // Numbers that go on prove that nothing is missing, whatever else is not known.
-func TestNumbersProveSilence(t *testing.T) {
+func TestSequenceNumbersProveSilence(t *testing.T) {
 	n := newCounting(1, 0, 0)
 	n.send(50)
 	n.silence(10)
 	n.c.Nameless = []int64{n.at() - 5*expect}
-	n.c.Letters = "of what was refused earlier only a part is kept"
+	n.c.DeadLetters = "of what was refused earlier only a part is kept"
 	n.c.Unread = "partition 3 is being replayed"
 	n.send(50)
 	require.Equal(t, gaps.Silent, n.judge()[0].Verdict)

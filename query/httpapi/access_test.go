@@ -15,7 +15,7 @@ import (
 )
 
 // Every endpoint answers for the tenant of the credential, whatever a request names, in whichever place.
-func TestACredentialIsForItsTenant(t *testing.T) {
+func TestCredentialIsForItsTenant(t *testing.T) {
 	var tokens *control.Tokens
 	s := newServer(t, func(q *query.Config, c *httpapi.Config) {
 		gate, err := access.New(access.Config{Tokens: func(ctx context.Context) ([]control.Token,

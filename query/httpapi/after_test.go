@@ -11,7 +11,7 @@ import (
 )
 
 // Every endpoint includes what it is asked to, or is a problem.
-func TestAnswersAfterARecord(t *testing.T) {
+func TestAfterHeader(t *testing.T) {
 	s := newServer(t, func(_ *query.Config, c *httpapi.Config) { c.Rejected = nothing{} })
 	s.fill() // the head has read up to offset 100
 	ask := func(path string, after ...string) answer {

@@ -29,7 +29,7 @@ var aggregatesSchema = arrow.NewSchema([]arrow.Field{
 
 func (a *api) aggregates(w *response, r *http.Request, tenant string) error {
 	p := parse(r, aggregatesParameters, "device", "metric", "aggregate", "by")
-	q := a.asked(p, tenant)
+	q := a.request(p, tenant)
 	if p.isGrouped() {
 		return a.grouped(w, r, p, q)
 	}
@@ -76,8 +76,8 @@ func average(s *query.Statistic) telemetry.Value {
 	return telemetry.Value{}
 }
 
-// odd is how many values of each sort are no number.
-func odd(s *query.Statistic) [3]struct {
+// nonFinites is how many values of each sort are no number.
+func nonFinites(s *query.Statistic) [3]struct {
 	name  string
 	count int
 } {
@@ -101,7 +101,7 @@ func appendAggregate(b []byte, s *query.Statistic) []byte {
 			b = appendJSON(append(append(append(b, `,"`...), f.name...), `":`...), f.value)
 		}
 	}
-	for _, o := range odd(s) {
+	for _, o := range nonFinites(s) {
 		if o.count > 0 {
 			b = strconv.AppendInt(append(append(append(b, `,"`...), o.name...), `":`...), int64(o.count), 10)
 		}
@@ -119,7 +119,7 @@ func appendAggregateCells(b []byte, s *query.Statistic) []byte {
 			b = appendValueCell(b, f.value)
 		}
 	}
-	for _, o := range odd(s) {
+	for _, o := range nonFinites(s) {
 		b = strconv.AppendInt(append(b, ','), int64(o.count), 10)
 	}
 	return b
@@ -140,7 +140,7 @@ func (t *batched) appendAggregate(s *query.Statistic) error {
 		t.number(column, v, ok)
 		column++
 	}
-	for _, o := range odd(s) {
+	for _, o := range nonFinites(s) {
 		t.integer(column, int64(o.count), true)
 		column++
 	}

@@ -57,7 +57,7 @@ func TestGroupedAggregates(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill()
 	for device, fleet := range map[string]string{"m1": "east", "m2": "west"} {
-		s.world.Catalog.Tell("acme", controltest.Said(device, map[string]string{"fleet": fleet}))
+		s.world.Catalog.AddPage("acme", controltest.Entry(device, map[string]string{"fleet": fleet}))
 	}
 	body := func(path string) string {
 		a := s.get(t, path)
@@ -169,7 +169,7 @@ func TestAnswersInZstd(t *testing.T) {
 }
 
 // A client that leaves ends the scans of its query.
-func TestScansEndWithTheirClient(t *testing.T) {
+func TestScansEndWithClient(t *testing.T) {
 	began, ended := make(chan struct{}), make(chan struct{})
 	s := newServer(t, func(c *query.Config, _ *httpapi.Config) {
 		c.Fanout = 1
@@ -211,7 +211,7 @@ func (w waiting) Scan(ctx context.Context, _ store.Scan, _ func([]byte) error) (
 }
 
 // What a week of steps says is what the readings say.
-func TestAggregatesAreThoseOfTheReadings(t *testing.T) {
+func TestAggregatesEqualReadings(t *testing.T) {
 	s := newServer(t, nil)
 	s.flood(3000)
 	var all struct {

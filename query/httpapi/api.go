@@ -118,7 +118,7 @@ func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
 			r, err = After(r)
 		}
 		if err == nil {
-			InTime(rw, r)
+			LimitBodyTime(rw, r)
 			if err = e(w, r, tenant); err == nil {
 				err = w.finish()
 			}

@@ -43,7 +43,7 @@ func (a *api) attendance(w *response, r *http.Request, tenant string) error {
 	q.Range.From -= q.Range.From % step
 	q.Range.To = (q.Range.To + step - 1) / step * step
 	if q.Range.From > q.Range.To {
-		p.fail("from", "%s is after to, %s", shown(p, "from", q.Range.From), shown(p, "to", q.Range.To))
+		p.fail("from", "%s is after to, %s", formatTime(p, "from", q.Range.From), formatTime(p, "to", q.Range.To))
 	}
 	if (q.Range.To-q.Range.From)/step > maxSteps {
 		p.fail("step", "there are more than %d steps between from and to", maxSteps)

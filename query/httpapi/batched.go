@@ -30,9 +30,9 @@ const (
 // isBatched reports whether a format has columns with types.
 func isBatched(format string) bool { return format == arrowFormat || format == parquetFormat }
 
-// roomFor takes what writing a format holds of what all queries may hold; free gives it back. The error is as of
+// reserveFor takes what writing a format holds of what all queries may hold; free gives it back. The error is as of
 // query.Memory.
-func (a *api) roomFor(format string) (free func(), err error) {
+func (a *api) reserveFor(format string) (free func(), err error) {
 	if format != parquetFormat {
 		return func() {}, nil
 	}

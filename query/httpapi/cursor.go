@@ -21,7 +21,7 @@ type cursor struct {
 }
 
 // cursorAfter is the one behind the last row of a page.
-func cursorAfter(q question, last query.Row) string {
+func cursorAfter(q readingsQuery, last query.Row) string {
 	c := cursor{q.whole.From, q.whole.To, q.Descending, last.Time, last.Device, last.Labels.Map(), q.AsOf}
 	b, err := json.Marshal(c)
 	if err != nil {
@@ -30,8 +30,8 @@ func cursorAfter(q question, last query.Row) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// resume makes a request begin where its cursor says.
-func (p *params) resume(q *question) {
+// resumeAt makes a request begin where its cursor says.
+func (p *params) resumeAt(q *readingsQuery) {
 	if !p.values.Has("cursor") {
 		return
 	}

@@ -35,14 +35,14 @@ type refusal struct {
 // diff answers what has become known between two moments.
 func (a *api) diff(w *response, r *http.Request, tenant string) error {
 	p := parse(r, diffParameters, "device", "metric", "change")
-	q := a.asked(p, tenant)
+	q := a.request(p, tenant)
 	now := a.cfg.Now()
-	since, until := p.moment("since", now, 0), p.moment("until", now, 0)
+	since, until := p.optionalInstant("since", now, 0), p.optionalInstant("until", now, 0)
 	if since == 0 {
 		p.fail("since", "is missing; it is the earlier one of two moments")
 	}
 	if until > 0 && since > until {
-		p.fail("since", "%s is after until, %s", shown(p, "since", since), shown(p, "until", until))
+		p.fail("since", "%s is after until, %s", formatTime(p, "since", since), formatTime(p, "until", until))
 	}
 	if until > 0 && p.after {
 		p.fail("until", "may not stand beside %s, which is about now", AfterHeader)

@@ -47,7 +47,7 @@ func pastServer(t *testing.T) server {
 	return s
 }
 
-func TestReadingsAsOfAMoment(t *testing.T) {
+func TestReadingsAsOf(t *testing.T) {
 	s := pastServer(t)
 	csv := func(path string) string { return s.get(t, path+"&metric=temp&format=csv&layout=long").body }
 	first := `time,device,labels,metric,value
@@ -86,7 +86,7 @@ func TestReadingsAsOfAMoment(t *testing.T) {
 	require.Equal(t, 400, a.status)
 }
 
-func TestDiffOfTwoMoments(t *testing.T) {
+func TestDiff(t *testing.T) {
 	s := pastServer(t)
 	body, _, _ := strings.Cut(s.get(t, "/api/v1/diff?since=2026-11-20T12:00:00Z&until=now&device=m1&device=m2").body, `"stats"`)
 	require.Equal(t, `{"changes":[

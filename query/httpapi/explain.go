@@ -94,16 +94,16 @@ func (u *unsent) Write(b []byte) (int, error) {
 
 // explainedRead is query.Explained on the wire.
 type explainedRead struct {
-	Devices   []string      `json:"devices,omitempty"`
-	Metrics   []string      `json:"metrics,omitempty"`
-	From      string        `json:"from"`
-	To        string        `json:"to"`
-	How       string        `json:"how"`
-	Estimated estimated     `json:"estimated"`
-	Charged   stats         `json:"charged"`
-	Scans     []explainScan `json:"scans"`
-	Lanes     []explainLane `json:"lanes,omitempty"`
-	Shown     []explainDay  `json:"shown,omitempty"`
+	Devices   []string        `json:"devices,omitempty"`
+	Metrics   []string        `json:"metrics,omitempty"`
+	From      string          `json:"from"`
+	To        string          `json:"to"`
+	How       string          `json:"how"`
+	Estimated estimated       `json:"estimated"`
+	Charged   stats           `json:"charged"`
+	Scans     []explainScan   `json:"scans"`
+	Lanes     []explainRollup `json:"lanes,omitempty"`
+	Shown     []explainDay    `json:"shown,omitempty"`
 }
 
 type estimated struct {
@@ -125,8 +125,8 @@ type explainScan struct {
 	RequestUnits float64 `json:"request_units"`
 }
 
-// explainLane is a scan of documents of lanes.
-type explainLane struct {
+// explainRollup is a scan of documents of lanes.
+type explainRollup struct {
 	Container    string  `json:"container"`
 	TenantShard  string  `json:"tenant_shard"`
 	Lane         string  `json:"lane"`
@@ -165,7 +165,7 @@ func writeExplanation(w http.ResponseWriter, reads []query.Explained, took time.
 
 func explainedReadOf(r *query.Explained) explainedRead {
 	out := explainedRead{
-		Devices: r.Devices, Metrics: r.Metrics, How: how(r), Charged: statsOf(query.Result{Stats: r.Stats}),
+		Devices: r.Devices, Metrics: r.Metrics, How: rollupSummary(r), Charged: statsOf(query.Result{Stats: r.Stats}),
 		Estimated: estimated{round(r.Estimate.RequestUnits), round(r.Estimate.Documents), r.Estimate.Scans,
 			r.Estimate.Guessed},
 		Scans: make([]explainScan, len(r.Scans)),
@@ -179,11 +179,11 @@ func explainedReadOf(r *query.Explained) explainedRead {
 		}
 		out.Scans[i] = x
 	}
-	for _, l := range r.Lanes {
-		out.Lanes = append(out.Lanes, explainLane{l.Container, l.TenantShard, l.Lane, instant(l.Range.From),
+	for _, l := range r.RollupScans {
+		out.Lanes = append(out.Lanes, explainRollup{l.Container, l.TenantShard, l.Name, instant(l.Range.From),
 			instant(l.Range.To), l.Documents, round(l.RequestUnits)})
 	}
-	for _, d := range r.Shown {
+	for _, d := range r.Covered {
 		out.Shown = append(out.Shown, explainDay{d.TenantShard, d.Day.String(), instant(d.Range.From), instant(d.Range.To),
 			instant(d.AsOf * 1000), d.Raw})
 	}
@@ -195,11 +195,11 @@ func instant(ms int64) string { return string(appendTime(nil, ms)) }
 // round takes away the noise of sums of hundredths.
 func round(f float64) float64 { return math.Round(f*1e4) / 1e4 }
 
-// how says in words how the chunks of a read were asked for.
-func how(r *query.Explained) string {
+// rollupSummary says in words how the chunks of a read were asked for.
+func rollupSummary(r *query.Explained) string {
 	switch {
-	case len(r.Shown) > 0:
-		return fmt.Sprintf("lanes of %d days of keys, and %d queries for what they do not show", len(r.Shown), len(r.Scans))
+	case len(r.Covered) > 0:
+		return fmt.Sprintf("lanes of %d days of keys, and %d queries for what they do not show", len(r.Covered), len(r.Scans))
 	case len(r.Scans) == 0:
 		return "heads alone: no container has chunks of the range"
 	case r.Scans[0].Device != "" && r.Ordered:

@@ -18,7 +18,7 @@ import (
 )
 
 // An explanation stands in the place of an answer, and says what it has cost.
-func TestExplanations(t *testing.T) {
+func TestExplain(t *testing.T) {
 	s := newServer(t, func(q *query.Config, _ *httpapi.Config) { q.CacheBytes = -1 })
 	s.fill()
 	explained := httptest.NewServer(httpapi.Explained(s.Config.Handler))
@@ -102,7 +102,7 @@ func TestExplanations(t *testing.T) {
 }
 
 // An error comes as it is, also where a long answer had begun: nothing of that was sent.
-func TestAnErrorInTheMiddleOfWhatIsExplained(t *testing.T) {
+func TestExplainOfFailingQuery(t *testing.T) {
 	s := newServer(t, func(q *query.Config, _ *httpapi.Config) { q.CacheBytes = -1 })
 	for i := range 20 {
 		var some []querytest.Record

@@ -56,7 +56,7 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 	q.Range.To = p.instant("to", now, clamp(now))
 	q.Range.From = p.instant("from", now, max(0, q.Range.To-telemetry.DayMillis))
 	if p.err == nil && q.Range.From > q.Range.To {
-		p.fail("from", "%s is after to, %s", shown(p, "from", q.Range.From), shown(p, "to", q.Range.To))
+		p.fail("from", "%s is after to, %s", formatTime(p, "from", q.Range.From), formatTime(p, "to", q.Range.To))
 	}
 	if q.Range.To-q.Range.From > maxGapDays*telemetry.DayMillis {
 		p.fail("from", "more than %d days before to", maxGapDays)
@@ -68,15 +68,15 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	c, res, err := a.cfg.Querier.Case(r.Context(), q)
+	c, res, err := a.cfg.Querier.Evidence(r.Context(), q)
 	if err != nil {
 		return err
 	}
-	c.Refusals, c.Nameless, c.Letters = a.cfg.Rejected.Of(tenant, q.Device, c.Range)
-	ruling := gaps.Judge(c)
+	c.Refusals, c.Nameless, c.DeadLetters = a.cfg.Rejected.Of(tenant, q.Device, c.Range)
+	ruling := gaps.Diagnose(c)
 	if ruling.TooMany {
 		return &parameterError{"expect", fmt.Sprintf("%s makes more than %d holes: take a longer one, or a shorter range",
-			duration.String(ruling.Expect), gaps.Most)}
+			duration.String(ruling.Expect), gaps.MaxGaps)}
 	}
 	out := struct {
 		Device     string   `json:"device"`
@@ -92,7 +92,7 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 			RequestUnits float64 `json:"request_units"`
 			Documents    int     `json:"documents"`
 		} `json:"stats"`
-	}{Device: q.Device, From: c.Range.From, To: c.Range.To, Learnt: ruling.Learnt, Readings: ruling.Readings,
+	}{Device: q.Device, From: c.Range.From, To: c.Range.To, Learnt: ruling.Inferred, Readings: ruling.Readings,
 		Gaps: make([]gap, len(ruling.Gaps)), Incomplete: res.Incomplete}
 	for i := range ruling.Gaps {
 		out.Gaps[i] = gapOf(&ruling.Gaps[i])
@@ -103,8 +103,8 @@ func (a *api) gaps(w *response, r *http.Request, tenant string) error {
 		out.Incomplete = append(out.Incomplete, "there are too few readings to learn how often the device reports: say it "+
 			"by expect")
 	}
-	if c.Letters != "" {
-		out.Incomplete = append(out.Incomplete, c.Letters)
+	if c.DeadLetters != "" {
+		out.Incomplete = append(out.Incomplete, c.DeadLetters)
 	}
 	out.Complete = len(out.Incomplete) == 0
 	out.Stats.RequestUnits, out.Stats.Documents = res.Stats.RequestUnits, res.Stats.Documents

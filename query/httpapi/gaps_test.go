@@ -107,7 +107,7 @@ func TestGaps(t *testing.T) {
 	require.Equal(t, []string{"10.2 9.0 6 never"}, got)
 
 	head.CaughtUp = 2000
-	s.world.Heads.Become(head, open...)
+	s.world.Heads.SetOnly(head, open...)
 	got, complete = holes(t, s.get(t, "/api/v1/gaps?device=m1&from=-55m&to=-45m"))
 	require.False(t, complete)
 	require.Equal(t, []string{"50.2 46.0 24 replaying", "46.0 44.2 12 late"}, got)

@@ -12,7 +12,7 @@ import (
 // only as far as it has to.
 func (a *api) latest(w *response, r *http.Request, tenant string) error {
 	p := parse(r, latestParameters, "device", "metric")
-	q := a.asked(p, tenant)
+	q := a.request(p, tenant)
 	list := records{w: w, name: "latest", head: "time,device,labels,metric,value", schema: valueSchema}
 	list.format, list.limit = p.format(arrowFormat, parquetFormat)
 	if p.err != nil {

@@ -52,7 +52,7 @@ func names(parameter, format string, n int) string {
 
 const form = "application/x-www-form-urlencoded"
 
-func TestNamesAreBounded(t *testing.T) {
+func TestNumberOfNamesIsBounded(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill()
 	for _, p := range []string{"device", "metric"} {
@@ -69,7 +69,7 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 }
 
-func TestTheFormOfAPost(t *testing.T) {
+func TestPostForm(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill()
 	want := s.get(t, "/api/v1/readings?device=m1&metric=temp&metric=n&order=desc").body
@@ -89,7 +89,7 @@ func TestTheFormOfAPost(t *testing.T) {
 }
 
 // Over HTTP/1.0 nothing is answered that looks whole when it broke off.
-func TestOldProtocol(t *testing.T) {
+func TestHTTP10(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill()
 	for format, status := range map[string]int{"json": 200, "ndjson": 505, "csv": 505, "csv&layout=long": 505} {
@@ -109,7 +109,7 @@ func TestOldProtocol(t *testing.T) {
 	}
 }
 
-func TestALimitSaysWhatToNarrowAndBusyWhenToCome(t *testing.T) {
+func TestLimitAndBusyAnswers(t *testing.T) {
 	s := newServer(t, func(c *query.Config, _ *httpapi.Config) { c.MaxRUs = 5 })
 	s.flood(10)
 	a := s.get(t, "/api/v1/readings")
@@ -156,7 +156,7 @@ func (p *pipes) Close() error   { return nil }
 func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // A client that takes nothing of its answer loses it, and gives its turn to others.
-func TestAClientThatDoesNotRead(t *testing.T) {
+func TestClientThatDoesNotRead(t *testing.T) {
 	for _, encoding := range []string{"identity", "gzip"} {
 		synctest.Test(t, func(t *testing.T) {
 			world := newServer(t, nil)

@@ -37,11 +37,11 @@ const (
 func listing(t *testing.T) server {
 	s := newServer(t, nil)
 	s.fill()
-	s.world.Catalog.Tell("acme", said("m1", 5, noon.Add(-20*time.Minute).UnixMilli(), map[string][]telemetry.Kind{
+	s.world.Catalog.AddPage("acme", said("m1", 5, noon.Add(-20*time.Minute).UnixMilli(), map[string][]telemetry.Kind{
 		"temp": {telemetry.Float}, "n": {telemetry.Int}, "ok": {telemetry.Bool}}, "site", "<nord>"))
-	s.world.Catalog.Tell("acme", said("m3", 1, 2, map[string][]telemetry.Kind{
+	s.world.Catalog.AddPage("acme", said("m3", 1, 2, map[string][]telemetry.Kind{
 		"temp": {telemetry.Int, telemetry.Text}}, "site", "süd"))
-	s.world.Catalog.Tell("globex", said("m4", 1, 2, map[string][]telemetry.Kind{"other": {telemetry.Int}}, "site", "x"))
+	s.world.Catalog.AddPage("globex", said("m4", 1, 2, map[string][]telemetry.Kind{"other": {telemetry.Int}}, "site", "x"))
 	return s
 }
 
@@ -75,7 +75,7 @@ func TestDevices(t *testing.T) {
 	})
 }
 
-func TestConditionsThatAreNone(t *testing.T) {
+func TestInvalidMatchers(t *testing.T) {
 	s := listing(t)
 	for _, match := range []string{"site", "%3Dx", "site%3D~(", "metric!%3Dtemp", "metric!~t.*"} {
 		a := s.get(t, "/api/v1/devices?match="+match)
@@ -98,7 +98,7 @@ func TestMetrics(t *testing.T) {
 
 func TestFacets(t *testing.T) {
 	s := listing(t)
-	s.world.Catalog.Tell("acme", said("m5", 1, 2, nil, "site", "süd", "line", "7"))
+	s.world.Catalog.AddPage("acme", said("m5", 1, 2, nil, "site", "süd", "line", "7"))
 	s.answers(t, "/api/v1/devices/facets", map[string]string{
 		"": `{"devices":4,"facets":[{"tag":"line","values":[{"value":"7","devices":1}],"others":0},` +
 			`{"tag":"site","values":[{"value":"süd","devices":2},{"value":"<nord>","devices":1}],"others":0}]}`,
@@ -111,7 +111,7 @@ func TestFacets(t *testing.T) {
 
 func TestCardinality(t *testing.T) {
 	s := listing(t)
-	s.world.Catalog.Tell("acme", said("m5", 1, 2, nil, "site", "x", "line", "7"))
+	s.world.Catalog.AddPage("acme", said("m5", 1, 2, nil, "site", "x", "line", "7"))
 	s.answers(t, "/api/v1/cardinality", map[string]string{
 		"?limit=1&prefix=m5": `{"tenant":"acme","devices":1,"series":0,"metrics":[],` +
 			`"tags":[{"name":"line","values":1,"devices":1}],"labels":[],"largest":[{"device":"m5","metrics":0,"labels":0}],"names":{"metrics":0,"tags":2,"labels":0}}`,
@@ -122,14 +122,14 @@ func TestCardinality(t *testing.T) {
 }
 
 // A page of devices is made as a whole, so it has an end, whatever is asked for.
-func TestAPageOfDevicesIsBounded(t *testing.T) {
+func TestDevicePageIsBounded(t *testing.T) {
 	s := newServer(t, nil)
 	var all []catalog.Entry
 	for i := range 50_001 {
 		all = append(all, said(fmt.Sprintf("m%05d", i), 1, 2, nil))
 	}
 	for some := range slices.Chunk(all, 10_000) {
-		s.world.Catalog.Tell("acme", some...)
+		s.world.Catalog.AddPage("acme", some...)
 	}
 	a := s.get(t, "/api/v1/devices?limit=1000000")
 	require.Equal(t, 200, a.status)

@@ -42,7 +42,7 @@ func inUse() uint64 {
 
 // A month of readings streams within the memory of a query that has no room for its values, by what is counted and by
 // what is in use. (Of Parquet a row group is held.)
-func TestAMonthStreams(t *testing.T) {
+func TestMonthIsStreamed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("what is in use under the race detector says nothing")
 	}

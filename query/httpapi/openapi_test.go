@@ -68,7 +68,7 @@ func (nothing) Of(string, string, telemetry.Range) ([]gaps.Refusal, []int64, str
 
 // The document has every endpoint, with its methods and parameters, and nothing else; and what is answered has the
 // members that it says.
-func TestTheOpenAPIDocument(t *testing.T) {
+func TestOpenAPIDocument(t *testing.T) {
 	s := newServer(t, func(_ *query.Config, c *httpapi.Config) { c.Rejected = nothing{} })
 	s.fill()
 	a, err := s.do(t, http.MethodGet, "/api/v1/openapi.json", nil)

@@ -179,11 +179,11 @@ func (p *params) instant(name string, now time.Time, otherwise int64) int64 {
 	return t
 }
 
-// moment is a time in the past, or now.
-func (p *params) moment(name string, now time.Time, otherwise int64) int64 {
+// optionalInstant is a time in the past, or now.
+func (p *params) optionalInstant(name string, now time.Time, otherwise int64) int64 {
 	t := p.instant(name, now, otherwise)
 	if p.values.Has(name) && p.err == nil && (t > clamp(now) || t <= 0) {
-		p.fail(name, "%s; allowed is a time between 1970 and now", shown(p, name, t))
+		p.fail(name, "%s; allowed is a time between 1970 and now", formatTime(p, name, t))
 	}
 	return t
 }

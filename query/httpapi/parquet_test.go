@@ -67,7 +67,7 @@ func TestParquetFiles(t *testing.T) {
 }
 
 // Each row group has its columns encoded for what they hold.
-func TestParquetIsCompressedByItself(t *testing.T) {
+func TestParquetIsNotCompressedTwice(t *testing.T) {
 	s := newServer(t, nil)
 	s.flood(3000)
 	r, err := s.do(t, "GET", "/api/v1/readings?format=parquet", map[string][]string{"X-Scope-OrgID": {"acme"},

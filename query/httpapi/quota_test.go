@@ -24,7 +24,7 @@ var endpoints = []string{
 }
 
 // A tenant that has had what it may have is told so by every endpoint: what to narrow, and when to ask again.
-func TestEveryEndpointHoldsTenantsToTheirLimits(t *testing.T) {
+func TestEveryEndpointLimitsTenants(t *testing.T) {
 	s := newServer(t, func(q *query.Config, c *httpapi.Config) {
 		q.Limits.RUsOfDay = 5
 		c.Rejected = refusals{}
@@ -43,14 +43,14 @@ func TestEveryEndpointHoldsTenantsToTheirLimits(t *testing.T) {
 }
 
 // Every answer says what it has cost, in a header; where its body says so too, it is the same.
-func TestEveryAnswerTellsItsRequestUnits(t *testing.T) {
+func TestEveryAnswerHasRequestUnits(t *testing.T) {
 	s := newServer(t, func(q *query.Config, c *httpapi.Config) {
 		q.CacheBytes = -1
 		c.Rejected = refusals{}
 	})
 	s.fill()
 	for _, path := range endpoints {
-		s.world.Heads.Learn("acme") // what is known of devices is read again
+		s.world.Heads.SetUpdates("acme") // what is known of devices is read again
 		a := s.get(t, path)
 		require.Equal(t, http.StatusOK, a.status, path)
 		spent, err := strconv.ParseFloat(a.header.Get(query.SpentHeader), 64)
@@ -71,7 +71,7 @@ func TestEveryAnswerTellsItsRequestUnits(t *testing.T) {
 }
 
 // The cost of an answer that was under way before it was known comes behind it.
-func TestALongAnswerTellsItsRequestUnitsBehindIt(t *testing.T) {
+func TestLongAnswerHasRequestUnitsInTrailer(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill()
 	var long []querytest.Record

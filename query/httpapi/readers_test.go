@@ -34,7 +34,7 @@ func blocks(t *testing.T, page, language string) (out []string) {
 }
 
 // What the guide for readers in other languages says works.
-func TestTheGuideForReaders(t *testing.T) {
+func TestReaderGuides(t *testing.T) {
 	for language, program := range map[string]string{"python": *python, "r": *rscript} {
 		t.Run(language, func(t *testing.T) {
 			scripts := blocks(t, "../../docs/guides/python.md", language)
@@ -61,7 +61,7 @@ func TestTheGuideForReaders(t *testing.T) {
 }
 
 // A reader that is not Go's finds in a file of Parquet what there is in CSV.
-func TestParquetForOthers(t *testing.T) {
+func TestParquetForOtherReaders(t *testing.T) {
 	if *python == "" {
 		t.Skip("there is no Python")
 	}
@@ -79,7 +79,7 @@ func TestParquetForOthers(t *testing.T) {
 }
 
 // What Power Query is told to ask is answered with the columns that it is told to convert.
-func TestTheGuideForExcel(t *testing.T) {
+func TestExcelGuide(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill()
 	block := blocks(t, "../../docs/guides/python.md", "powerquery")[0]

@@ -21,8 +21,8 @@ const (
 var readingsParameters = []string{"device", "metric", "from", "to", "order", "limit", "format", "layout", "strict",
 	"timeout", "as_of", "cursor"}
 
-// question is a parsed request for readings.
-type question struct {
+// readingsQuery is a parsed request for readings.
+type readingsQuery struct {
 	query.Request
 	format, layout string
 	columns        []string        // metrics in the order of the request, each once; nil for all
@@ -30,7 +30,7 @@ type question struct {
 }
 
 func (a *api) readings(w *response, r *http.Request, tenant string) error {
-	q, err := a.question(r, tenant)
+	q, err := a.readingsQuery(r, tenant)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (a *api) readings(w *response, r *http.Request, tenant string) error {
 	case q.format == "ndjson":
 		f = newNDJSONRows(w)
 	case isBatched(q.format):
-		free, err := a.roomFor(q.format)
+		free, err := a.reserveFor(q.format)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (a *api) readings(w *response, r *http.Request, tenant string) error {
 	default:
 		held := a.cfg.Querier.Memory(a.cfg.SpoolBytes)
 		defer held.Close()
-		f = newWideRows(w, q.columns, newSpool(a.packer, a.cfg.SpoolBytes, held))
+		f = newWideRows(w, q.columns, newRowBuffer(a.packer, a.cfg.SpoolBytes, held))
 	}
 	f.begin()
 	if r.Method == http.MethodHead {
@@ -77,9 +77,9 @@ type rowWriter interface {
 	end(query.Result) error
 }
 
-func (a *api) question(r *http.Request, tenant string) (question, error) {
+func (a *api) readingsQuery(r *http.Request, tenant string) (readingsQuery, error) {
 	p := parse(r, readingsParameters, "device", "metric")
-	q := question{Request: a.asked(p, tenant)}
+	q := readingsQuery{Request: a.request(p, tenant)}
 	q.columns = inOrder(q.Metrics)
 	q.format, q.Limit = p.format(arrowFormat, parquetFormat)
 	q.layout = p.word("layout", "wide", "long")
@@ -91,24 +91,24 @@ func (a *api) question(r *http.Request, tenant string) (question, error) {
 		p.fail("cursor", "is for format=json only: the other formats have no pages")
 	}
 	q.whole = q.Range
-	p.resume(&q)
+	p.resumeAt(&q)
 	return q, p.err
 }
 
-// asked is what the requests for readings, aggregates and latest values have in common.
-func (a *api) asked(p *params, tenant string) query.Request {
+// request is what the requests for readings, aggregates and latest values have in common.
+func (a *api) request(p *params, tenant string) query.Request {
 	now := a.cfg.Now()
 	q := query.Request{Tenant: tenant, Devices: p.names("device"), Metrics: p.names("metric")}
 	q.Range.To = p.instant("to", now, clamp(now))
 	// Without from the range is the hour before its end.
 	q.Range.From = p.instant("from", now, max(0, min(q.Range.To, clamp(now))-defaultRange.Milliseconds()))
 	q.Strict = p.word("strict", "false", "true") == "true"
-	q.AsOf = p.moment("as_of", now, 0)
+	q.AsOf = p.optionalInstant("as_of", now, 0)
 	if q.AsOf > 0 && (q.Strict || p.after) {
 		p.fail("as_of", "may not stand beside strict=true or %s, which are about now", AfterHeader)
 	}
 	if p.err == nil && q.Range.From > q.Range.To {
-		p.fail("from", "%s is after to, %s", shown(p, "from", q.Range.From), shown(p, "to", q.Range.To))
+		p.fail("from", "%s is after to, %s", formatTime(p, "from", q.Range.From), formatTime(p, "to", q.Range.To))
 	}
 	return q
 }
@@ -134,8 +134,8 @@ func inOrder(names []string) (out []string) {
 	return out
 }
 
-// shown is an instant in RFC 3339, with the parameter that it was given by.
-func shown(p *params, name string, ms int64) string {
+// formatTime is an instant in RFC 3339, with the parameter that it was given by.
+func formatTime(p *params, name string, ms int64) string {
 	t := string(appendTime(nil, ms))
 	if given := p.values.Get(name); given != "" && given != t {
 		return fmt.Sprintf("%s (%.60s)", t, given)
@@ -164,7 +164,7 @@ func statsOf(r query.Result) stats {
 	s := r.Stats
 	// Charges are sums of hundredths; what a float adds to that is noise.
 	rus, _ := strconv.ParseFloat(strconv.FormatFloat(s.RequestUnits, 'f', 4, 64), 64)
-	return stats{rus, s.Documents, s.Keys, s.Containers, s.HeadRows, s.Cached, s.Lanes, s.LanesCached}
+	return stats{rus, s.Documents, s.Keys, s.Containers, s.HeadRows, s.Cached, s.Rollups, s.RollupsCached}
 }
 
 // StatsHeader has the stats of an answer whose body has no room for them.

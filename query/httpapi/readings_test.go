@@ -41,7 +41,7 @@ func TestJSON(t *testing.T) {
 	require.True(t, json.Valid([]byte(a.body)))
 }
 
-func TestAnEmptyAnswerHasEveryPart(t *testing.T) {
+func TestEmptyAnswer(t *testing.T) {
 	s := newServer(t, nil)
 	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 100})
 	for _, path := range []string{"?device=none", "?metric=none", "?from=now&to=now", "?device=not/possible"} {
@@ -55,7 +55,7 @@ func TestAnEmptyAnswerHasEveryPart(t *testing.T) {
 	require.Equal(t, "time,device,b,a\n", a.body)
 }
 
-func TestAnAnswerSaysWhatItLacks(t *testing.T) {
+func TestIncompleteAnswer(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill()
 	s.world.Heads.Reset()
@@ -70,7 +70,7 @@ func TestAnAnswerSaysWhatItLacks(t *testing.T) {
 	require.Equal(t, "false", a.trailer.Get("Binnacle-Complete"))
 }
 
-func TestNDJSONSaysTheRestInTrailers(t *testing.T) {
+func TestNDJSONTrailers(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill()
 	for _, encoding := range []string{"identity", "gzip"} {
@@ -92,7 +92,7 @@ func TestNDJSONSaysTheRestInTrailers(t *testing.T) {
 	}
 }
 
-func TestLargeAnswersAreCompressedAndKeepTheirTrailers(t *testing.T) {
+func TestCompressedAnswersKeepTrailers(t *testing.T) {
 	s := newServer(t, nil)
 	s.flood(3000)
 	a, err := s.do(t, http.MethodGet, "/api/v1/readings?format=ndjson", http.Header{
@@ -158,7 +158,7 @@ func TestLongCSV(t *testing.T) {
 }
 
 // A wide CSV of any size has the same values as NDJSON, and one that does not fit says what to do.
-func TestAWideCSVIsHeldBackWithinItsMemory(t *testing.T) {
+func TestWideCSVMemory(t *testing.T) {
 	s := newServer(t, func(_ *query.Config, c *httpapi.Config) { c.SpoolBytes = 600 << 10 })
 	const n = 40_000 // about a megabyte of rows, several blocks
 	s.flood(n)
@@ -237,7 +237,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-func TestWrongParametersAreNamed(t *testing.T) {
+func TestInvalidParametersAreNamed(t *testing.T) {
 	s := newServer(t, nil)
 	for query, want := range map[string][]string{
 		"devices=m1": {"devices",
@@ -300,7 +300,7 @@ func parseProblem(t *testing.T, a answer) (p problemT) {
 	return p
 }
 
-func TestTheTenantComesFromItsHeader(t *testing.T) {
+func TestTenantHeader(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill()
 	for _, path := range []string{"/api/v1/readings", "/api/v1/devices", "/api/v1/metrics"} {
@@ -323,7 +323,7 @@ func TestTheTenantComesFromItsHeader(t *testing.T) {
 	}
 }
 
-func TestOtherPathsAndMethods(t *testing.T) {
+func TestUnknownPathsAndMethods(t *testing.T) {
 	s := newServer(t, nil)
 	require.Contains(t, parseProblem(t, s.get(t, "/api/v1/reading")).Detail, "/api/v1/openapi.json")
 	require.Equal(t, 404, s.get(t, "/").status)
@@ -344,7 +344,7 @@ func TestOtherPathsAndMethods(t *testing.T) {
 	require.Zero(t, s.world.Store.Calls(storetest.Scan), "HEAD asks nothing")
 }
 
-func TestAStoreThatFailsIsAProblemUntilTheAnswerHasBegun(t *testing.T) {
+func TestStoreFailureBeforeAndAfterFirstByte(t *testing.T) {
 	s := newServer(t, nil)
 	s.flood(3000)
 	s.world.Chunk(record(1, "m1", noon.AddDate(0, -1, 0), nil, float("temp", 1)))
@@ -369,7 +369,7 @@ func TestAStoreThatFailsIsAProblemUntilTheAnswerHasBegun(t *testing.T) {
 	}
 }
 
-func TestTooMuchIsAProblemThatSaysWhatToNarrow(t *testing.T) {
+func TestTooMuchData(t *testing.T) {
 	s := newServer(t, func(c *query.Config, _ *httpapi.Config) { c.MemoryBytes = 4 << 10 })
 	s.flood(3000)
 	a := s.get(t, "/api/v1/readings")
@@ -414,7 +414,7 @@ func FuzzNumbersReadBack(f *testing.F) {
 	})
 }
 
-func TestAStrictQueryWaitsForTheLogEnd(t *testing.T) {
+func TestStrictQueryWaitsForLogEnd(t *testing.T) {
 	s := newServer(t, nil)
 	s.world.Log.Set(100)
 	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 99})

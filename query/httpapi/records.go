@@ -100,7 +100,7 @@ func (a *api) list(l *records, r *http.Request, run func() (query.Result, error)
 	if l.format != "json" && !r.ProtoAtLeast(1, 1) {
 		return errOldProtocol
 	}
-	free, err := a.roomFor(l.format)
+	free, err := a.reserveFor(l.format)
 	if err != nil {
 		return err
 	}

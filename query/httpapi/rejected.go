@@ -70,7 +70,7 @@ func (a *api) rejected(w *response, r *http.Request, tenant string) error {
 	q.Range.To = p.instant("to", now, clamp(now)+1)
 	q.Range.From = p.instant("from", now, max(0, q.Range.To-defaultRejectedAge))
 	if p.err == nil && q.Range.From > q.Range.To {
-		p.fail("from", "%s is after to, %s", shown(p, "from", q.Range.From), shown(p, "to", q.Range.To))
+		p.fail("from", "%s is after to, %s", formatTime(p, "from", q.Range.From), formatTime(p, "to", q.Range.To))
 	}
 	if device := p.values.Get("device"); device != "" {
 		q.Devices = []string{device}
@@ -109,7 +109,7 @@ func (a *api) rejected(w *response, r *http.Request, tenant string) error {
 
 func sampleOf(s *rejected.Sample, named bool) sample {
 	out := sample{Topic: s.Topic, Partition: s.Partition, Offset: s.Offset, Index: s.Index, At: s.At, Device: s.Device,
-		Detail: s.Detail, Payload: s.Payload, Cut: s.Cut}
+		Detail: s.Detail, Payload: s.Payload, Cut: s.Truncated}
 	if named {
 		out.Tenant = s.Tenant
 	}

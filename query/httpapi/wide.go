@@ -13,10 +13,10 @@ import (
 type wideRows struct {
 	w       *response
 	metrics []string // of the request, nil for those of the answer
-	spool   *spool
+	spool   *rowBuffer
 }
 
-func newWideRows(w *response, metrics []string, s *spool) *wideRows {
+func newWideRows(w *response, metrics []string, s *rowBuffer) *wideRows {
 	return &wideRows{w: w, metrics: metrics, spool: s}
 }
 
@@ -30,7 +30,7 @@ func (c *wideRows) end(r query.Result) error {
 		return err
 	}
 	var line []byte
-	err := c.spool.each(func(row spooled) error {
+	err := c.spool.each(func(row bufferedRow) error {
 		line = t.appendLine(line[:0], row)
 		_, err := c.w.Write(line)
 		return err
@@ -101,7 +101,7 @@ func (t *table) header() []byte {
 	return append(b, '\n')
 }
 
-func (t *table) appendLine(b []byte, r spooled) []byte {
+func (t *table) appendLine(b []byte, r bufferedRow) []byte {
 	clear(t.cells)
 	clear(t.texts)
 	for i := range r.labels {

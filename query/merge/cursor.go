@@ -53,7 +53,7 @@ func newCursor(
 		}
 		c.columns = append(c.columns, columnCursor{col, next})
 	}
-	if !c.settle() {
+	if !c.skipAbsent() {
 		return nil
 	}
 	return c
@@ -80,11 +80,11 @@ func (c *cursor) pos() int64  { return c.dir.At(c.time()) }
 // advance moves to the next row that has a value; false when there is none.
 func (c *cursor) advance() bool {
 	c.step()
-	return c.settle()
+	return c.skipAbsent()
 }
 
-// settle moves on until the row has a value; false when there is none.
-func (c *cursor) settle() bool {
+// skipAbsent moves on until the row has a value; false when there is none.
+func (c *cursor) skipAbsent() bool {
 	for c.row != c.end {
 		for i := range c.columns {
 			if c.columns[i].Present.Has(c.row) {

@@ -162,7 +162,7 @@ func (g *Grouped) device(device string, pieces []*read.Piece) error {
 		i = j
 	}
 	for _, f := range d.series {
-		f.settle()
+		f.flush()
 	}
 	g.cfg.Memory.Give(d.bytes)
 	return nil
@@ -365,12 +365,12 @@ type follower struct {
 
 // enter begins with a bucket.
 func (f *follower) enter(i int, b *bucket) {
-	f.settle()
+	f.flush()
 	f.at, f.in = i, b
 }
 
-// settle adds to the bucket what only the whole of the series in it tells: how fast it rose.
-func (f *follower) settle() {
+// flush adds to the bucket what only the whole of the series in it tells: how fast it rose.
+func (f *follower) flush() {
 	if f.pairs > 0 {
 		f.in.rate += f.increase / (float64(f.lastAt-f.since) / 1000)
 	}

@@ -43,9 +43,9 @@ type cell struct {
 }
 
 // newest keeps of each metric the value of the highest source (rule R5), and sorts by metric.
-func newest(cells []cell) []cell {
-	slices.SortFunc(cells, func(a, b cell) int {
+func newest(rows []cell) []cell {
+	slices.SortFunc(rows, func(a, b cell) int {
 		return cmp.Or(strings.Compare(a.Metric, b.Metric), b.source.Compare(a.source))
 	})
-	return slices.CompactFunc(cells, func(a, b cell) bool { return a.Metric == b.Metric })
+	return slices.CompactFunc(rows, func(a, b cell) bool { return a.Metric == b.Metric })
 }

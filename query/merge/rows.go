@@ -26,9 +26,9 @@ type Rows struct {
 	emit   func(Row) error
 	wanted metricSet
 
-	after   *Row        // nil for none
-	waiting waitingHeap // pieces by where their rows may begin
-	open    cursorHeap  // cursors by their row
+	after   *Row       // nil for none
+	waiting pieceHeap  // pieces by where their rows may begin
+	open    cursorHeap // cursors by their row
 	cells   []cell
 	values  []telemetry.Field
 
@@ -62,8 +62,8 @@ func (m *Rows) Count() int { return m.count }
 // Truncated reports whether there are more rows than the limit.
 func (m *Rows) Truncated() bool { return m.truncated }
 
-// waiting is a piece that is not decoded yet.
-type waiting struct {
+// pendingPiece is a piece that is not decoded yet.
+type pendingPiece struct {
 	pos int64 // no row of it comes before
 	*read.Piece
 }
@@ -74,7 +74,7 @@ func (m *Rows) Add(p *read.Piece) error {
 	if m.dir == read.Descending {
 		pos = m.dir.At(p.To)
 	}
-	heap.Push(&m.waiting, waiting{pos, p})
+	heap.Push(&m.waiting, pendingPiece{pos, p})
 	return nil
 }
 
@@ -86,7 +86,7 @@ func (m *Rows) Passed(bound int64) error {
 			next = min(next, m.open[0].pos())
 		}
 		if len(m.waiting) > 0 && m.waiting[0].pos <= next && m.waiting[0].pos < bound {
-			if err := m.decode(heap.Pop(&m.waiting).(waiting).Piece); err != nil {
+			if err := m.decode(heap.Pop(&m.waiting).(pendingPiece).Piece); err != nil {
 				return err
 			}
 			continue
@@ -185,17 +185,17 @@ func (h *cursorHeap) Pop() any {
 	return c
 }
 
-// waitingHeap has the chunk that is needed first on top.
-type waitingHeap []waiting
+// pieceHeap has the chunk that is needed first on top.
+type pieceHeap []pendingPiece
 
-func (h waitingHeap) Len() int           { return len(h) }
-func (h waitingHeap) Less(i, j int) bool { return h[i].pos < h[j].pos }
-func (h waitingHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *waitingHeap) Push(x any)        { *h = append(*h, x.(waiting)) }
-func (h *waitingHeap) Pop() any {
+func (h pieceHeap) Len() int           { return len(h) }
+func (h pieceHeap) Less(i, j int) bool { return h[i].pos < h[j].pos }
+func (h pieceHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *pieceHeap) Push(x any)        { *h = append(*h, x.(pendingPiece)) }
+func (h *pieceHeap) Pop() any {
 	old := *h
 	w := old[len(old)-1]
-	old[len(old)-1] = waiting{}
+	old[len(old)-1] = pendingPiece{}
 	*h = old[:len(old)-1]
 	return w
 }

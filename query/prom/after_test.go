@@ -17,7 +17,7 @@ import (
 )
 
 // A query includes the records that it is asked to, whichever of its selectors reads them, or is an error in time.
-func TestAQueryIncludesWhatItIsAskedTo(t *testing.T) {
+func TestQueryIncludesRequiredRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
 		w.Log.Set(100)

@@ -167,12 +167,12 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 		return &access.Denied{Status: http.StatusForbidden, Detail: "this credential may not read", Header: "Authorization"}
 	}
 	if r, err = httpapi.After(r); err != nil {
-		return bad("%v", err)
+		return badRequest("%v", err)
 	}
-	httpapi.InTime(w, r)
+	httpapi.LimitBodyTime(w, r)
 	r.Body = http.MaxBytesReader(w, r.Body, maxFormBytes)
 	if err := r.ParseForm(); err != nil {
-		return bad("error parsing form values: %v", err)
+		return badRequest("error parsing form values: %v", err)
 	}
 	if err := checkTexts(r.Form); err != nil {
 		return err
@@ -187,12 +187,12 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	var sent []byte
 	if r.URL.Path == readPath {
 		if sent, err = io.ReadAll(r.Body); err != nil {
-			return bad("the body can't be read: %v", err)
+			return badRequest("the body can't be read: %v", err)
 		}
 	}
 	c := &call{r, sent, &tenantStorage{
 		querier: a.cfg.Querier, tenant: caller.Tenant, memory: memory, tags: a.cfg.Querier.Tags(caller.Tenant),
-		leaves: make(leaves), asOf: asOf,
+		leaves: make(pushdowns), asOf: asOf,
 	}}
 	var body []byte
 	kind, pieces := "application/json", func(yield func([]byte) bool) { yield(body) }

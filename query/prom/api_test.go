@@ -57,7 +57,7 @@ func TestScalarsAndStrings(t *testing.T) {
 }
 
 // Bools are numbers, text is nothing, and an integer that no float can have comes with a warning.
-func TestValuesThatAreNoFloats(t *testing.T) {
+func TestIntegersAndBools(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill(t)
 	value := func(query string) (string, []string) {
@@ -136,7 +136,7 @@ func TestLists(t *testing.T) {
 		s.ask(t, "/api/v1/labels", "limit", "1").Warnings)
 }
 
-func TestMistakes(t *testing.T) {
+func TestInvalidRequests(t *testing.T) {
 	s := newServer(t, func(_ *query.Config, c *prom.Config) { c.MaxSamples = 12 })
 	s.fill(t)
 	for _, c := range []struct {
@@ -175,7 +175,7 @@ func TestMistakes(t *testing.T) {
 	require.Equal(t, "GET, POST", r.header.Get("Allow"))
 }
 
-func TestAnAnswerSaysWhatItLacks(t *testing.T) {
+func TestIncompleteAnswerWarns(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill(t)
 	s.world.Heads.Reset()
@@ -188,7 +188,7 @@ func TestAnAnswerSaysWhatItLacks(t *testing.T) {
 }
 
 // What all reads of a query have cost together stands in a header, as it stands in the stats of other answers.
-func TestAnAnswerSaysWhatItCost(t *testing.T) {
+func TestAnswerShowsCost(t *testing.T) {
 	for _, c := range []struct {
 		path, query           string
 		documents, rows, keys int
@@ -211,7 +211,7 @@ func TestAnAnswerSaysWhatItCost(t *testing.T) {
 	}
 }
 
-func TestFailuresOfTheStore(t *testing.T) {
+func TestStoreFailures(t *testing.T) {
 	s := newServer(t, func(c *query.Config, p *prom.Config) { p.MemoryBytes = 40 })
 	s.fill(t)
 	r := s.ask(t, "/api/v1/query", "query", "temp")
@@ -231,7 +231,7 @@ func TestFailuresOfTheStore(t *testing.T) {
 }
 
 // A query is one in the gate, however many selectors it has; and it waits for its turn.
-func TestAQueryTakesOneTurn(t *testing.T) {
+func TestQueryTakesOneTurn(t *testing.T) {
 	s := newServer(t, func(c *query.Config, _ *prom.Config) {
 		c.MaxQueries, c.MaxQueued, c.QueueTimeout = 1, 1, time.Millisecond
 	})
@@ -246,7 +246,7 @@ func TestAQueryTakesOneTurn(t *testing.T) {
 }
 
 // Every endpoint answers for the tenant of the credential, whatever a request names.
-func TestACredentialIsForItsTenant(t *testing.T) {
+func TestCredentialIsForItsTenant(t *testing.T) {
 	var tokens *control.Tokens
 	s := newServer(t, func(_ *query.Config, c *prom.Config) {
 		gate, err := access.New(access.Config{Now: c.Now, Tokens: func(ctx context.Context) ([]control.Token, error) {

@@ -18,7 +18,7 @@ import (
 
 // A query as of a moment knows the chunks alone that were cut by then: neither later corrections nor heads, however it
 // is computed.
-func TestAQueryAsOfAMoment(t *testing.T) {
+func TestQueryAsOf(t *testing.T) {
 	s := newServer(t, nil)
 	at := noon.Add(-10 * time.Minute)
 	s.world.Now = at.Add(time.Minute)
@@ -81,9 +81,9 @@ func valueOf(t *testing.T, data json.RawMessage) string {
 }
 
 // Lanes answer no query as of a moment: they are made of all chunks that there are.
-func TestAQueryAsOfAMomentReadsNoLanes(t *testing.T) {
+func TestQueryAsOfReadsNoRollups(t *testing.T) {
 	w, end := querytest.New(t, noon), noon.Truncate(24*time.Hour)
-	s := newServerIn(t, w, func(c *query.Config, _ *prom.Config) { c.Lanes = w.Views })
+	s := newServerIn(t, w, func(c *query.Config, _ *prom.Config) { c.Rollups = w.Rollups })
 	sealedDay(t, s, end)
 	stored := s.world.Now.Add(-time.Hour)
 	s.world.Now = s.world.Now.Add(10 * time.Minute)
@@ -104,7 +104,7 @@ func TestAQueryAsOfAMomentReadsNoLanes(t *testing.T) {
 }
 
 // What can't be a moment is refused, and so is a moment where it would be ignored.
-func TestWrongMoments(t *testing.T) {
+func TestInvalidAsOf(t *testing.T) {
 	s := newServer(t, nil)
 	s.world.Now = noon
 	for _, wrong := range []string{"", "x", "0", "-1", "-5m", "NaN", "2026-11-20T12:00:00.001Z", "99999999999"} {

@@ -66,7 +66,7 @@ func fleetDay(b *testing.B, devices int) (cold, warm *query.Querier) {
 	docs := make(ready)
 	for d := range devices {
 		device := fmt.Sprintf("truck-%04d", d)
-		w.Catalog.Tell("acme", controltest.Said(device, map[string]string{"fleet": fmt.Sprint(d % 5), "site": "hall"}))
+		w.Catalog.AddPage("acme", controltest.Entry(device, map[string]string{"fleet": fmt.Sprint(d % 5), "site": "hall"}))
 		for hour := range 24 {
 			key := placement.Key(device, day, uint32(hour))
 			h := chunk.Header{
@@ -130,7 +130,7 @@ func BenchmarkFleetDay(b *testing.B) {
 				require.NoError(b, res.Err)
 				require.NotEmpty(b, res.Value)
 			}
-			leaves := prom.Leaves{QueryEngine: engine, Over: readings}
+			leaves := prom.Pushdowns{QueryEngine: engine, Over: readings}
 			ask(leaves)
 			run(b, state.name+"/"+text+"/plain", func() { ask(engine) })
 			run(b, state.name+"/"+text+"/leaves", func() { ask(leaves) })

@@ -22,7 +22,7 @@ func checkTexts(form map[string][]string) error {
 			size += len(text)
 		}
 		if size > maxTextBytes {
-			return bad("invalid parameter %q: it has %d bytes; at most %d are allowed", name, size, maxTextBytes)
+			return badRequest("invalid parameter %q: it has %d bytes; at most %d are allowed", name, size, maxTextBytes)
 		}
 		for _, text := range form[name] {
 			if err := checkDepth(name, text); err != nil {
@@ -68,10 +68,10 @@ func checkDepth(name, text string) error {
 		}
 		switch {
 		case brackets+signs > maxNesting:
-			return bad("invalid parameter %q: brackets and signs nest deeper than %d levels at byte %d", name, maxNesting,
+			return badRequest("invalid parameter %q: brackets and signs nest deeper than %d levels at byte %d", name, maxNesting,
 				item.Pos)
 		case operators > maxOperators:
-			return bad("invalid parameter %q: it has more than %d operators", name, maxOperators)
+			return badRequest("invalid parameter %q: it has more than %d operators", name, maxOperators)
 		}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"binnacle/binning/lane"
+	"binnacle/binning/rollup"
 
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/util/kahansum"
@@ -22,9 +22,9 @@ type buckets struct {
 	lastT  []int32 // ms before the bucket's end
 	last   []float64
 
-	firstT []int32 // ms before the bucket's end
-	first  []float64
-	falls  []fall // within buckets
+	firstT        []int32 // ms before the bucket's end
+	first         []float64
+	counterResets []counterReset // within buckets
 
 	hi, lo []float64 // what kahansum has added up, sample by sample unless the width is more than a minute
 	most   float64   // no value is further from zero than this
@@ -34,8 +34,8 @@ type buckets struct {
 
 	least, greatest []float64
 
-	before []uint32 // counts of the buckets before one together, made by count
-	marks  []fall   // made by fallen
+	before     []uint32       // counts of the buckets before one together, made by count
+	resetMarks []counterReset // made by fallen
 
 	// Of the leaf that they are for: the bucket behind the first step's window, how many lie between two steps, and in a
 	// window.
@@ -46,22 +46,22 @@ type buckets struct {
 type parts struct{ firsts, sums, extremes bool }
 
 // families is the lanes that have the columns.
-func (p parts) families() lane.Families {
-	out := lane.Families{lane.Last}
+func (p parts) families() rollup.Families {
+	out := rollup.Families{rollup.Last}
 	if p.firsts {
-		out = append(out, lane.First)
+		out = append(out, rollup.First)
 	}
 	if p.sums {
-		out = append(out, lane.Sum)
+		out = append(out, rollup.Sum)
 	}
 	if p.extremes {
-		out = append(out, lane.Extremes)
+		out = append(out, rollup.Extremes)
 	}
 	return out
 }
 
-// fall is a value that a lower one comes after, which is in a bucket.
-type fall struct {
+// counterReset is a value that a lower one comes after, which is in a bucket.
+type counterReset struct {
 	bucket int
 	within bool // and so is the value itself
 	value  float64
@@ -70,7 +70,7 @@ type fall struct {
 // exact lists what is the same in all bits when it is computed from buckets, and from which columns.
 var exact = map[string]struct {
 	parts
-	of func(b *buckets, l *leaf, out []float64) (certain bool)
+	of func(b *buckets, l *pushdown, out []float64) (certain bool)
 }{
 	"":                  {parts{}, (*buckets).instants},
 	"last_over_time":    {parts{}, (*buckets).lasts},
@@ -87,9 +87,9 @@ var exact = map[string]struct {
 	"max_over_time":     {parts{extremes: true}, (*buckets).maxima},
 }
 
-// fits reports whether all windows of a leaf are whole buckets of a width, or need not be: a last sample tells when it
+// fitsGrid reports whether all windows of a leaf are whole buckets of a width, or need not be: a last sample tells when it
 // was.
-func (l *leaf) fits(width int64) bool {
+func (l *pushdown) fitsGrid(width int64) bool {
 	_, ok := exact[l.function]
 	if first := l.steps.first - l.offset - l.window; !ok || first < 0 ||
 		(l.steps.at(l.steps.n-1)-l.offset-first)/width >= maxBuckets {
@@ -114,7 +114,7 @@ func (l *leaf) fits(width int64) bool {
 const maxBuckets = 1 << 20
 
 // newBuckets has room for what a leaf that fits looks at.
-func newBuckets(l *leaf, width int64) *buckets {
+func newBuckets(l *pushdown, width int64) *buckets {
 	first, last := l.steps.first-l.offset-l.window, l.steps.at(l.steps.n-1)-l.offset
 	b := &buckets{begin: first - first%width, width: width, needs: exact[l.function].parts}
 	n := int((last - b.begin) / width)
@@ -145,7 +145,7 @@ func (b *buckets) bytes() int64 { return int64(len(b.counts)) * 64 }
 func (b *buckets) reset() {
 	clear(b.counts)
 	clear(b.stale)
-	b.falls = b.falls[:0]
+	b.counterResets = b.counterResets[:0]
 	b.most, b.whole = 0, true
 }
 
@@ -163,7 +163,7 @@ func (b *buckets) add(t int64, v float64) {
 		if !some {
 			b.firstT[i], b.first[i] = int32(b.at(i)-t), v
 		} else if v < b.last[i] {
-			b.falls = append(b.falls, fall{i, true, b.last[i]})
+			b.counterResets = append(b.counterResets, counterReset{i, true, b.last[i]})
 		}
 	}
 	if b.needs.sums {
@@ -171,7 +171,7 @@ func (b *buckets) add(t int64, v float64) {
 			b.hi[i], b.lo[i] = 0, 0
 		}
 		b.hi[i], b.lo[i] = kahansum.Inc(v, b.hi[i], b.lo[i])
-		b.weigh(math.Abs(v), v == math.Trunc(v))
+		b.noteSize(math.Abs(v), v == math.Trunc(v))
 	}
 	if b.needs.extremes {
 		if !some || v < b.least[i] || math.IsNaN(b.least[i]) {
@@ -188,8 +188,8 @@ func (b *buckets) add(t int64, v float64) {
 // at is the end of a bucket.
 func (b *buckets) at(i int) int64 { return b.begin + int64(i+1)*b.width }
 
-// weigh notes that there are values up to so far from zero. NaN is further than anything.
-func (b *buckets) weigh(most float64, whole bool) {
+// noteSize notes that there are values up to so far from zero. NaN is further than anything.
+func (b *buckets) noteSize(most float64, whole bool) {
 	if !(most <= b.most) {
 		b.most = most
 	}
@@ -198,7 +198,7 @@ func (b *buckets) weigh(most float64, whole bool) {
 
 // compute fills in the value of each step. It reports whether there is any, and whether all of them are certain to be
 // what the samples would give.
-func (b *buckets) compute(l *leaf, out []float64) (some, certain bool) {
+func (b *buckets) compute(l *pushdown, out []float64) (some, certain bool) {
 	for k := range out {
 		out[k] = stale
 	}
@@ -210,7 +210,7 @@ func (b *buckets) compute(l *leaf, out []float64) (some, certain bool) {
 func (b *buckets) end(k int) int { return b.behind + k*b.apart }
 
 // newest is the bucket of the newest sample of a window; markers count as samples if they are to. It is -1 for none.
-func (b *buckets) newest(l *leaf, k int, markers bool) int {
+func (b *buckets) newest(l *pushdown, k int, markers bool) int {
 	after := l.steps.at(k) - l.offset - l.window
 	for i := b.end(k) - 1; i >= 0 && b.at(i) > after; i-- {
 		switch {
@@ -226,7 +226,7 @@ func (b *buckets) newest(l *leaf, k int, markers bool) int {
 	return -1
 }
 
-func (b *buckets) instants(l *leaf, out []float64) bool {
+func (b *buckets) instants(l *pushdown, out []float64) bool {
 	for k := range out {
 		if i := b.newest(l, k, true); i >= 0 {
 			out[k] = b.last[i]
@@ -235,7 +235,7 @@ func (b *buckets) instants(l *leaf, out []float64) bool {
 	return true
 }
 
-func (b *buckets) lasts(l *leaf, out []float64) bool {
+func (b *buckets) lasts(l *pushdown, out []float64) bool {
 	for k := range out {
 		if i := b.newest(l, k, false); i >= 0 {
 			out[k] = b.last[i]
@@ -244,7 +244,7 @@ func (b *buckets) lasts(l *leaf, out []float64) bool {
 	return true
 }
 
-func (b *buckets) present(l *leaf, out []float64) bool {
+func (b *buckets) present(l *pushdown, out []float64) bool {
 	for k := range out {
 		if b.newest(l, k, false) >= 0 {
 			out[k] = 1
@@ -279,7 +279,7 @@ func (b *buckets) window(k int) (of span, n int) {
 	return of, n
 }
 
-func (b *buckets) sizes(l *leaf, out []float64) bool {
+func (b *buckets) sizes(l *pushdown, out []float64) bool {
 	b.count()
 	for k := range out {
 		if _, n := b.window(k); n > 0 {
@@ -289,7 +289,7 @@ func (b *buckets) sizes(l *leaf, out []float64) bool {
 	return true
 }
 
-func (b *buckets) firsts(l *leaf, out []float64) bool {
+func (b *buckets) firsts(l *pushdown, out []float64) bool {
 	b.count()
 	for k := range out {
 		if s, n := b.window(k); n > 0 {
@@ -299,27 +299,27 @@ func (b *buckets) firsts(l *leaf, out []float64) bool {
 	return true
 }
 
-// fallen makes marks: all falls, also those from one bucket to the next, in the order of time.
-func (b *buckets) fallen() {
-	b.marks = b.marks[:0]
-	earlier := func(x, y fall) int { return x.bucket - y.bucket }
-	if !slices.IsSortedFunc(b.falls, earlier) {
-		slices.SortStableFunc(b.falls, earlier)
+// markResets makes marks: all falls, also those from one bucket to the next, in the order of time.
+func (b *buckets) markResets() {
+	b.resetMarks = b.resetMarks[:0]
+	earlier := func(x, y counterReset) int { return x.bucket - y.bucket }
+	if !slices.IsSortedFunc(b.counterResets, earlier) {
+		slices.SortStableFunc(b.counterResets, earlier)
 	}
-	if len(b.falls) == 0 && b.gapless() {
-		b.fallenBetween()
+	if len(b.counterResets) == 0 && b.gapless() {
+		b.markResetsBetween()
 		return
 	}
-	within, before := b.falls, -1
+	within, before := b.counterResets, -1
 	for i, n := range b.counts {
 		if n == 0 {
 			continue
 		}
 		if before >= 0 && b.first[i] < b.last[before] {
-			b.marks = append(b.marks, fall{i, false, b.last[before]})
+			b.resetMarks = append(b.resetMarks, counterReset{i, false, b.last[before]})
 		}
 		for len(within) > 0 && within[0].bucket == i {
-			b.marks, within = append(b.marks, within[0]), within[1:]
+			b.resetMarks, within = append(b.resetMarks, within[0]), within[1:]
 		}
 		before = i
 	}
@@ -337,9 +337,9 @@ func (b *buckets) gapless() bool {
 	return !slices.Contains(counts, 0)
 }
 
-// fallenBetween makes marks where there are none within buckets, and no bucket between others is empty. Those of empty
+// markResetsBetween makes marks where there are none within buckets, and no bucket between others is empty. Those of empty
 // ones at the ends, whose values mean nothing, are in no window: that ends at buckets with samples.
-func (b *buckets) fallenBetween() {
+func (b *buckets) markResetsBetween() {
 	if len(b.counts) == 0 {
 		return
 	}
@@ -347,15 +347,15 @@ func (b *buckets) fallenBetween() {
 	last = last[:len(first)]
 	for i, v := range first {
 		if v < last[i] {
-			b.marks = append(b.marks, fall{i + 1, false, last[i]})
+			b.resetMarks = append(b.resetMarks, counterReset{i + 1, false, last[i]})
 		}
 	}
 }
 
-// marked is the falls behind the first sample of some buckets.
-func (b *buckets) marked(s span) []fall {
+// resetsWithin is the falls behind the first sample of some buckets.
+func (b *buckets) resetsWithin(s span) []counterReset {
 	at := func(bucket int, within bool) int {
-		i, _ := slices.BinarySearchFunc(b.marks, fall{bucket: bucket, within: within}, func(m, of fall) int {
+		i, _ := slices.BinarySearchFunc(b.resetMarks, counterReset{bucket: bucket, within: within}, func(m, of counterReset) int {
 			switch {
 			case m.bucket != of.bucket:
 				return m.bucket - of.bucket
@@ -366,26 +366,26 @@ func (b *buckets) marked(s span) []fall {
 		})
 		return i
 	}
-	return b.marks[at(s.lo, true):at(s.hi, false)]
+	return b.resetMarks[at(s.lo, true):at(s.hi, false)]
 }
 
-func (b *buckets) resets(l *leaf, out []float64) bool {
+func (b *buckets) resets(l *pushdown, out []float64) bool {
 	b.count()
-	b.fallen()
+	b.markResets()
 	for k := range out {
 		if s, n := b.window(k); n > 0 {
-			out[k] = float64(len(b.marked(s)))
+			out[k] = float64(len(b.resetsWithin(s)))
 		}
 	}
 	return true
 }
 
 // rates is rate, increase and delta.
-func (b *buckets) rates(l *leaf, out []float64) bool {
+func (b *buckets) rates(l *pushdown, out []float64) bool {
 	b.count()
-	b.marks = b.marks[:0]
+	b.resetMarks = b.resetMarks[:0]
 	if l.function != "delta" {
-		b.fallen()
+		b.markResets()
 	}
 	var c coverage
 	for k := range out {
@@ -395,8 +395,8 @@ func (b *buckets) rates(l *leaf, out []float64) bool {
 		}
 		e := ends{b.at(s.lo) - int64(b.firstT[s.lo]), b.at(s.hi-1) - int64(b.lastT[s.hi-1]), n, b.first[s.lo]}
 		v := b.last[s.hi-1] - e.value
-		if len(b.marks) > 0 {
-			for _, m := range b.marked(s) {
+		if len(b.resetMarks) > 0 {
+			for _, m := range b.resetsWithin(s) {
 				v += m.value
 			}
 		}
@@ -416,16 +416,16 @@ func (b *buckets) added(s span) (sum, rest float64) {
 	return sum, rest
 }
 
-// known reports whether the two numbers of a sum are those of its n samples: integers add up without a loss as long as
+// exactSum reports whether the two numbers of a sum are those of its n samples: integers add up without a loss as long as
 // they stay below 2^53, and a bucket is what it is.
-func (b *buckets) known(s span, n int) bool {
-	return b.whole && float64(n)*b.most <= 1<<53 || s.len() == 1 && b.width == int64(lane.Minute)
+func (b *buckets) exactSum(s span, n int) bool {
+	return b.whole && float64(n)*b.most <= 1<<53 || s.len() == 1 && b.width == int64(rollup.Minute)
 }
 
 // totals is sums. Sample by sample or bucket by bucket, a compensated sum of n values up to m is off by less than
 // n²(n u)(u m), u = 2^-53, before it is rounded: where twice as much to either side rounds to the same number, both are
 // that number.
-func (b *buckets) totals(l *leaf, out []float64) bool {
+func (b *buckets) totals(l *pushdown, out []float64) bool {
 	b.count()
 	for k := range out {
 		s, n := b.window(k)
@@ -437,10 +437,10 @@ func (b *buckets) totals(l *leaf, out []float64) bool {
 		if math.IsInf(sum, 0) {
 			out[k] = sum
 		}
-		if b.known(s, n) {
+		if b.exactSum(s, n) {
 			continue
 		}
-		of, off := float64(n), b.off(n)
+		of, off := float64(n), b.errorBound(n)
 		least, most := math.Nextafter(rest-off, math.Inf(-1)), math.Nextafter(rest+off, math.Inf(1))
 		if !(of*b.most < math.MaxFloat64/4) || sum+least != sum+most {
 			return false
@@ -449,8 +449,8 @@ func (b *buckets) totals(l *leaf, out []float64) bool {
 	return true
 }
 
-// off is by how much a compensated sum of n values may be off, four times.
-func (b *buckets) off(n int) float64 {
+// errorBound is by how much a compensated sum of n values may be off, four times.
+func (b *buckets) errorBound(n int) float64 {
 	const u = 1.0 / (1 << 53)
 	of := float64(n)
 	return 4 * of * of * of * u * u * b.most
@@ -458,7 +458,7 @@ func (b *buckets) off(n int) float64 {
 
 // averages divides what is added up before the two parts are one number, which shows where it was added up. Where that
 // is not known there is the mean that is nearest, if it is wanted.
-func (b *buckets) averages(l *leaf, out []float64) bool {
+func (b *buckets) averages(l *pushdown, out []float64) bool {
 	b.count()
 	for k := range out {
 		s, n := b.window(k)
@@ -466,9 +466,9 @@ func (b *buckets) averages(l *leaf, out []float64) bool {
 			continue
 		}
 		sum, rest := b.added(s)
-		sure := b.known(s, n)
+		sure := b.exactSum(s, n)
 		if out[k] = sum/float64(n) + rest/float64(n); !sure && b.nearest {
-			out[k], sure = mean(sum, rest, float64(n), b.off(n))
+			out[k], sure = mean(sum, rest, float64(n), b.errorBound(n))
 		}
 		if !sure || math.IsNaN(out[k]) || math.IsInf(sum, 0) {
 			return false
@@ -492,7 +492,7 @@ func mean(sum, rest, n, off float64) (v float64, sure bool) {
 	return v, sure
 }
 
-func (b *buckets) minima(l *leaf, out []float64) bool {
+func (b *buckets) minima(l *pushdown, out []float64) bool {
 	b.count()
 	for k := range out {
 		s, n := b.window(k)
@@ -510,7 +510,7 @@ func (b *buckets) minima(l *leaf, out []float64) bool {
 	return true
 }
 
-func (b *buckets) maxima(l *leaf, out []float64) bool {
+func (b *buckets) maxima(l *pushdown, out []float64) bool {
 	b.count()
 	for k := range out {
 		s, n := b.window(k)

@@ -93,7 +93,7 @@ func (c chance) window(function string, from time.Time) prom.Window {
 }
 
 // From buckets leaves have the values that they have from samples, in all bits, or they say that they don't know.
-func TestBucketsAreTheSameInAllBits(t *testing.T) {
+func TestBucketsEqualSamplesBitForBit(t *testing.T) {
 	seed := *randomSeed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -122,7 +122,7 @@ func TestBucketsAreTheSameInAllBits(t *testing.T) {
 			}
 			got, certain := w.FromBuckets(times, values)
 			same("samples", got, certain)
-			got, certain = w.FromLanes(day, times, values)
+			got, certain = w.FromRollups(day, times, values)
 			same("lanes", got, certain)
 		}
 		t.Logf("%-18s %d cases, %d points, %d cases unsure", function, *bucketCases, points, unsure)
@@ -152,7 +152,7 @@ func TestNearestAverages(t *testing.T) {
 		times, values := c.samples(noon, curves[i%len(curves)])
 		w := c.window("avg_over_time", noon)
 		w.Nearest = true
-		got, certain := w.FromLanes(day, times, values)
+		got, certain := w.FromRollups(day, times, values)
 		if !certain {
 			unsure++
 			continue
@@ -174,7 +174,7 @@ func TestNearestAverages(t *testing.T) {
 }
 
 // What does not fall on the grid, and what buckets do not tell, is not computed from them.
-func TestWindowsThatAreNoBuckets(t *testing.T) {
+func TestWindowsOffTheGrid(t *testing.T) {
 	minute := time.Minute.Milliseconds()
 	fits := prom.Window{Function: "rate", First: noon.UnixMilli(), Step: 5 * minute, N: 3, Range: 5 * minute, Grid: minute}
 	require.True(t, fits.Fits())
@@ -202,7 +202,7 @@ func TestWindowsThatAreNoBuckets(t *testing.T) {
 }
 
 // Sums of decimals are certain, but for those that nearly vanish; averages of decimals are not, of integers they are.
-func TestWhatSumsOfBucketsTell(t *testing.T) {
+func TestBucketSumsKnowTheirError(t *testing.T) {
 	minute := time.Minute.Milliseconds()
 	of := func(function string, value func(i int) float64) bool {
 		var times []int64
@@ -235,7 +235,7 @@ func TestWhatSumsOfBucketsTell(t *testing.T) {
 
 // A window's value does not depend on those beside it, of which the first or the last sample may stand at the same
 // place, with more samples or fewer between them.
-func TestWindowsStandForThemselves(t *testing.T) {
+func TestSumsOfWindowsAreIndependent(t *testing.T) {
 	const start, length = int64(1_795_176_000_000), int64(300_000)
 	var times []int64
 	spans := []struct{ last, every int64 }{{290_000, 10_000}, {290_000, 95_000}, {290_000, 19_000}, {290_000, 19_000},

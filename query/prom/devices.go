@@ -31,7 +31,7 @@ func (s *selector) narrowed(ctx context.Context, r query.Request, matchers []*la
 	if r.Devices != nil || !narrowing(matchers) || known.Gap() != nil {
 		warnings, err = ask(r)
 		if narrowing(matchers) {
-			warnings.Merge(gap(known))
+			warnings.Merge(catalogGap(known))
 		}
 		return warnings, err
 	}
@@ -55,10 +55,10 @@ func (s *selector) narrowed(ctx context.Context, r query.Request, matchers []*la
 		}
 		done = append(append([]string{}, done...), some.Devices...)
 		slices.Sort(done)
-		if !known.Moved(ctx) {
+		if !known.Changed(ctx) {
 			return warnings, nil
 		}
-		if known, err = s.tags.Again(ctx); err != nil {
+		if known, err = s.tags.Refresh(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -68,12 +68,12 @@ func (s *selector) narrowed(ctx context.Context, r query.Request, matchers []*la
 			break
 		}
 	}
-	warnings.Merge(gap(known))
+	warnings.Merge(catalogGap(known))
 	return warnings, nil
 }
 
-// gap is why devices may be missing, as a warning.
-func gap(known *query.Known) (warnings annotations.Annotations) {
+// catalogGap is why devices may be missing, as a warning.
+func catalogGap(known *query.Known) (warnings annotations.Annotations) {
 	for _, why := range known.Gap() {
 		warnings.Add(fmt.Errorf("%w: %s", errIncomplete, why))
 	}

@@ -27,8 +27,8 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.detail }
 
-// bad is an error in the request.
-func bad(format string, args ...any) *apiError {
+// badRequest is an error in the request.
+func badRequest(format string, args ...any) *apiError {
 	return &apiError{badData, http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
@@ -81,9 +81,9 @@ func errorOf(err error) *apiError {
 	return &apiError{"internal", http.StatusInternalServerError, "the query failed; the service's log says why"}
 }
 
-// evaluated is the error of an evaluation. What is neither the store's nor a limit's is a mistake of the query that
+// engineError is the error of an evaluation. What is neither the store's nor a limit's is a mistake of the query that
 // shows only with the data, as Prometheus has it.
-func evaluated(err error) error {
+func engineError(err error) error {
 	var stored promql.ErrStorage
 	if shown := errorOf(err); shown.kind != "internal" || errors.As(err, &stored) {
 		return err

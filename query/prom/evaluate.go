@@ -39,11 +39,11 @@ func (a *api) queryRange(ctx context.Context, c *call) (answer, error) {
 	case err != nil:
 		return answer{}, err
 	case end.Before(start):
-		return answer{}, bad("invalid parameter %q: end timestamp must not be before start time", "end")
+		return answer{}, badRequest("invalid parameter %q: end timestamp must not be before start time", "end")
 	case step < time.Millisecond:
-		return answer{}, bad("invalid parameter %q: it must be a positive duration of at least 1ms", "step")
+		return answer{}, badRequest("invalid parameter %q: it must be a positive duration of at least 1ms", "step")
 	case end.Sub(start)/step > maxPoints:
-		return answer{}, bad("exceeded maximum resolution of 11,000 points per timeseries. " +
+		return answer{}, badRequest("exceeded maximum resolution of 11,000 points per timeseries. " +
 			"Try decreasing the query resolution (?step=XX)")
 	}
 	return a.evaluate(ctx, c, func(ctx context.Context, opts promql.QueryOpts, text string) (promql.Query, error) {
@@ -80,7 +80,7 @@ func (a *api) evaluate(ctx context.Context, c *call,
 	}
 	q, err := begin()
 	if err != nil {
-		return answer{}, bad("invalid parameter %q: %v", "query", err)
+		return answer{}, badRequest("invalid parameter %q: %v", "query", err)
 	}
 	if err := c.takeLabels(q.Statement()); err != nil {
 		q.Close()
@@ -88,12 +88,12 @@ func (a *api) evaluate(ctx context.Context, c *call,
 	}
 	// Statistics count the samples that the engine sees, so it must see them.
 	if asked == "" {
-		q = &planted{q, c.leaves, begin}
+		q = &rewrittenQuery{q, c.leaves, begin}
 	}
 	defer q.Close()
 	res := q.Exec(ctx)
 	if res.Err != nil {
-		return answer{}, evaluated(res.Err)
+		return answer{}, engineError(res.Err)
 	}
 	out := answer{warnings: res.Warnings, query: text}
 	if limit > 0 && truncate(res, limit) {
@@ -127,7 +127,7 @@ func truncate(res *promql.Result, limit int) bool {
 
 func (a *api) formatQuery(_ context.Context, c *call) (answer, error) {
 	if n := len(c.Form.Get("query")); n > maxFormatBytes {
-		return answer{}, bad("invalid parameter %q: it has %d bytes; at most %d are formatted", "query", n, maxFormatBytes)
+		return answer{}, badRequest("invalid parameter %q: it has %d bytes; at most %d are formatted", "query", n, maxFormatBytes)
 	}
 	expr, err := a.parse(c)
 	if err != nil {
@@ -147,7 +147,7 @@ func (a *api) parseQuery(_ context.Context, c *call) (answer, error) {
 func (a *api) parse(c *call) (parser.Expr, error) {
 	expr, err := a.parser.ParseExpr(c.Form.Get("query"))
 	if err != nil {
-		return nil, bad("invalid parameter %q: %v", "query", err)
+		return nil, badRequest("invalid parameter %q: %v", "query", err)
 	}
 	return expr, nil
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"binnacle/binning/lane"
+	"binnacle/binning/rollup"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
 
@@ -19,7 +19,7 @@ import (
 type Readings struct {
 	querier *query.Querier
 	tenant  string
-	leaves  leaves
+	leaves  pushdowns
 	cost    query.Stats // of the last selector that was closed
 }
 
@@ -28,7 +28,7 @@ func (r *Readings) Cost() query.Stats { return r.cost }
 
 // Over makes Readings.
 func Over(q *query.Querier, tenant string) *Readings {
-	return &Readings{querier: q, tenant: tenant, leaves: make(leaves)}
+	return &Readings{querier: q, tenant: tenant, leaves: make(pushdowns)}
 }
 
 // Querier implements storage.Queryable.
@@ -52,38 +52,38 @@ func (s *ownSelector) Close() error {
 	return nil
 }
 
-// Leaves is an engine that evaluates queries with leaves. What it is asked over must hand its selectors on to those of
+// Pushdowns is an engine that evaluates queries with leaves. What it is asked over must hand its selectors on to those of
 // Over, with their matchers as they are.
-type Leaves struct {
+type Pushdowns struct {
 	promql.QueryEngine
 	Over *Readings
 }
 
 // NewInstantQuery implements promql.QueryEngine.
-func (l Leaves) NewInstantQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string,
+func (l Pushdowns) NewInstantQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string,
 	at time.Time) (promql.Query, error) {
-	return l.planted(func() (promql.Query, error) { return l.QueryEngine.NewInstantQuery(ctx, s, opts, text, at) })
+	return l.rewritten(func() (promql.Query, error) { return l.QueryEngine.NewInstantQuery(ctx, s, opts, text, at) })
 }
 
 // NewRangeQuery implements promql.QueryEngine.
-func (l Leaves) NewRangeQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string, start,
+func (l Pushdowns) NewRangeQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string, start,
 	end time.Time, step time.Duration) (promql.Query, error) {
-	return l.planted(func() (promql.Query, error) {
+	return l.rewritten(func() (promql.Query, error) {
 		return l.QueryEngine.NewRangeQuery(ctx, s, opts, text, start, end, step)
 	})
 }
 
-func (l Leaves) planted(begin func() (promql.Query, error)) (promql.Query, error) {
+func (l Pushdowns) rewritten(begin func() (promql.Query, error)) (promql.Query, error) {
 	q, err := begin()
 	if err != nil {
 		return nil, err
 	}
 	clear(l.Over.leaves)
-	return &planted{q, l.Over.leaves, begin}, nil
+	return &rewrittenQuery{q, l.Over.leaves, begin}, nil
 }
 
-// Planted is how many leaves the last query had.
-func (l Leaves) Planted() int { return len(l.Over.leaves) }
+// Count is how many leaves the last query had.
+func (l Pushdowns) Count() int { return len(l.Over.leaves) }
 
 // Window is a leaf by itself: a function of a range, or with "" a selector with its lookback, at n instants.
 type Window struct {
@@ -94,8 +94,8 @@ type Window struct {
 	Nearest             bool
 }
 
-func (w Window) leaf() *leaf {
-	return &leaf{function: w.Function, window: w.Range, offset: w.Offset, steps: grid{w.First, w.Step, w.N},
+func (w Window) pushdown() *pushdown {
+	return &pushdown{function: w.Function, window: w.Range, offset: w.Offset, steps: stepGrid{w.First, w.Step, w.N},
 		back: w.Range + w.Offset, seconds: (time.Duration(w.Range) * time.Millisecond).Seconds()}
 }
 
@@ -103,19 +103,19 @@ func (w Window) leaf() *leaf {
 func Exact() []string { return slices.Sorted(maps.Keys(exact)) }
 
 // Fits reports whether the windows are buckets of a grid.
-func (w Window) Fits() bool { return w.leaf().fits(w.Grid) }
+func (w Window) Fits() bool { return w.pushdown().fitsGrid(w.Grid) }
 
 // FromSamples is the value at each instant, from samples.
 func (w Window) FromSamples(times []int64, values []float64) []float64 {
 	out := make([]float64, w.N)
-	newWindows(w.leaf()).compute(&series{times: slices.Clone(times), values: slices.Clone(values)}, out)
+	newWindows(w.pushdown()).compute(&series{times: slices.Clone(times), values: slices.Clone(values)}, out)
 	return out
 }
 
 // FromBuckets is the same from buckets of the samples, unless they can't tell; what they tell is that of nearest
 // averages if Nearest is set.
 func (w Window) FromBuckets(times []int64, values []float64) (out []float64, certain bool) {
-	b := newBuckets(w.leaf(), w.Grid)
+	b := newBuckets(w.pushdown(), w.Grid)
 	b.reset()
 	b.nearest = w.Nearest
 	for i, t := range times {
@@ -124,16 +124,16 @@ func (w Window) FromBuckets(times []int64, values []float64) (out []float64, cer
 	return w.computed(b)
 }
 
-// FromLanes is the same from lanes of a day, the only one that the samples are of.
-func (w Window) FromLanes(day telemetry.Day, times []int64, values []float64) (out []float64, certain bool) {
-	b := newBuckets(w.leaf(), w.Grid)
+// FromRollups is the same from lanes of a day, the only one that the samples are of.
+func (w Window) FromRollups(day telemetry.Day, times []int64, values []float64) (out []float64, certain bool) {
+	b := newBuckets(w.pushdown(), w.Grid)
 	b.reset()
 	b.nearest = w.Nearest
-	table := lane.NewTable(1, lane.Minute.PerDay(), b.needs.families())
-	s := lane.Samples{Times: times, Values: values}
-	s.Fill(table, 0, day, 0, lane.HoursOfDay)
-	if w.Grid == int64(lane.HalfHour) {
-		table = lane.HalfHours(table, b.needs.families())
+	table := rollup.NewTable(1, rollup.Minute.PerDay(), b.needs.families())
+	s := rollup.Samples{Times: times, Values: values}
+	s.Fill(table, 0, day, 0, rollup.HoursOfDay)
+	if w.Grid == int64(rollup.HalfHour) {
+		table = rollup.HalfHours(table, b.needs.families())
 	}
 	b.copy(table, 0, day.Start(), 0, table.Buckets)
 	return w.computed(b)
@@ -141,7 +141,7 @@ func (w Window) FromLanes(day telemetry.Day, times []int64, values []float64) (o
 
 func (w Window) computed(b *buckets) (out []float64, certain bool) {
 	out = make([]float64, w.N)
-	_, certain = b.compute(w.leaf(), out)
+	_, certain = b.compute(w.pushdown(), out)
 	return out, certain
 }
 
@@ -156,7 +156,7 @@ func (r *Readings) Known(ctx context.Context, what string, matchers []*labels.Ma
 	defer func() { _ = q.Close() }()
 	s := &q.(*ownSelector).selector
 	var series []labels.Labels
-	_, ok, err = s.listed(ctx, matchers, func(l *lists) (ok bool) {
+	_, ok, err = s.fromCatalog(ctx, matchers, func(l *catalogLists) (ok bool) {
 		switch what {
 		case "":
 			known, ok = l.names()

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// found is the label sets that any selector of a request matches, sorted; all there are without one.
-func (a *api) found(ctx context.Context, c *call) (
+// matchedSeries is the label sets that any selector of a request matches, sorted; all there are without one.
+func (a *api) matchedSeries(ctx context.Context, c *call) (
 	out []labels.Labels, warnings annotations.Annotations, err error) {
 	sets, err := a.matchers(c)
 	if err != nil {
@@ -55,9 +55,9 @@ func first[T any](c *call, all []T, warnings annotations.Annotations) (answer, e
 
 func (a *api) series(ctx context.Context, c *call) (answer, error) {
 	if len(c.Form["match[]"]) == 0 {
-		return answer{}, bad("no match[] parameter provided")
+		return answer{}, badRequest("no match[] parameter provided")
 	}
-	found, warnings, err := a.found(ctx, c)
+	found, warnings, err := a.matchedSeries(ctx, c)
 	if err != nil {
 		return answer{}, err
 	}
@@ -74,7 +74,7 @@ func (a *api) labelValues(ctx context.Context, c *call) (answer, error) {
 		name = model.UnescapeName(name, model.ValueEncodingEscaping)
 	}
 	if !model.UTF8Validation.IsValidLabelName(name) {
-		return answer{}, bad("invalid label name: %q", name)
+		return answer{}, badRequest("invalid label name: %q", name)
 	}
 	return a.listed(ctx, c, func(s *selector, ctx context.Context, h *storage.LabelHints, m ...*labels.Matcher) (
 		[]string, annotations.Annotations, error) {
@@ -111,8 +111,8 @@ func (a *api) listed(ctx context.Context, c *call, list func(*selector, context.
 	return first(c, out, warnings)
 }
 
-// described is what there is to say about a metric.
-type described struct {
+// metricMetadata is what there is to say about a metric.
+type metricMetadata struct {
 	Type string `json:"type"`
 	Help string `json:"help"`
 	Unit string `json:"unit"`
@@ -123,7 +123,7 @@ func (a *api) metadata(ctx context.Context, c *call) (answer, error) {
 	if s := c.Form.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil {
-			return answer{}, bad("limit must be a number")
+			return answer{}, badRequest("limit must be a number")
 		}
 		if n >= 0 {
 			limit = n
@@ -133,14 +133,14 @@ func (a *api) metadata(ctx context.Context, c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	out := make(map[string][]described)
+	out := make(map[string][]metricMetadata)
 	for _, m := range metrics {
 		if only := c.Form.Get("metric"); len(out) < limit && (only == "" || only == m.Metric) {
-			d := described{Type: "unknown"}
+			d := metricMetadata{Type: "unknown"}
 			if len(m.Units) > 0 {
 				d.Unit = m.Units[0]
 			}
-			out[m.Metric] = []described{d}
+			out[m.Metric] = []metricMetadata{d}
 		}
 	}
 	return answer{data: out}, nil

@@ -56,9 +56,9 @@ func matches(matchers []*labels.Matcher, l labels.Labels) bool {
 	return true
 }
 
-// named is the values that a label can have under the matchers: nil for all that there are, as far as they tell.
+// equalTo is the values that a label can have under the matchers: nil for all that there are, as far as they tell.
 // What it does not exclude must still be matched.
-func named(matchers []*labels.Matcher, label string) (values []string) {
+func equalTo(matchers []*labels.Matcher, label string) (values []string) {
 	for _, m := range matchers {
 		if m.Name != label {
 			continue

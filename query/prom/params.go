@@ -27,30 +27,30 @@ func (c *call) instant(name string, otherwise time.Time) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
-		return t, bad("invalid parameter %q: cannot parse %q to a valid timestamp", name, s)
+		return t, badRequest("invalid parameter %q: cannot parse %q to a valid timestamp", name, s)
 	}
 	return t, nil
 }
 
-// asOf is the moment that a query is about what was stored by, in ms since 1970 UTC; 0 where it is about now.
+// headOf is the moment that a query is about what was stored by, in ms since 1970 UTC; 0 where it is about now.
 func (a *api) asOf(r *http.Request) (int64, error) {
 	const name = "as_of"
 	switch given := r.Form[name]; {
 	case len(given) == 0:
 		return 0, nil
 	case len(given) > 1:
-		return 0, bad("parameter %q is given %d times", name, len(given))
+		return 0, badRequest("parameter %q is given %d times", name, len(given))
 	case r.URL.Path != Prefix+"/api/v1/query" && r.URL.Path != Prefix+"/api/v1/query_range":
-		return 0, bad("parameter %q: only query and query_range answer as of an earlier time", name)
+		return 0, badRequest("parameter %q: only query and query_range answer as of an earlier time", name)
 	case r.Header.Get(httpapi.AfterHeader) != "":
-		return 0, bad("parameter %q may not stand beside %s, which is about now", name, httpapi.AfterHeader)
+		return 0, badRequest("parameter %q may not stand beside %s, which is about now", name, httpapi.AfterHeader)
 	}
 	at, err := (&call{Request: r}).instant(name, time.Time{})
 	if err != nil {
 		return 0, err
 	}
 	if now := a.cfg.Now(); at.UnixMilli() <= 0 || at.After(now) {
-		return 0, bad("invalid parameter %q: %s; allowed is a time between 1970 and now, which is %s", name,
+		return 0, badRequest("invalid parameter %q: %s; allowed is a time between 1970 and now, which is %s", name,
 			at.Format(time.RFC3339Nano), now.UTC().Format(time.RFC3339Nano))
 	}
 	return at.UnixMilli(), nil
@@ -66,11 +66,11 @@ func (c *call) duration(name string) (time.Duration, error) {
 		if nanos := seconds * 1e9; math.Abs(nanos) < math.MaxInt64 {
 			return time.Duration(nanos), nil
 		}
-		return 0, bad("invalid parameter %q: cannot parse %q to a valid duration. It overflows int64", name, s)
+		return 0, badRequest("invalid parameter %q: cannot parse %q to a valid duration. It overflows int64", name, s)
 	}
 	d, err := model.ParseDuration(s)
 	if err != nil {
-		return 0, bad("invalid parameter %q: cannot parse %q to a valid duration", name, s)
+		return 0, badRequest("invalid parameter %q: cannot parse %q to a valid duration", name, s)
 	}
 	return time.Duration(d), nil
 }
@@ -83,13 +83,13 @@ func (c *call) limit() (int, error) {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
-		return 0, bad("invalid parameter %q: %q is no limit", "limit", s)
+		return 0, badRequest("invalid parameter %q: %q is no limit", "limit", s)
 	}
 	return n, nil
 }
 
-// listed is how far back lists look that say no start.
-const listed = 24 * time.Hour
+// defaultListRange is how far back lists look that say no start.
+const defaultListRange = 24 * time.Hour
 
 // span is the range of a list.
 func (c *call) span(now time.Time) (*selector, error) {
@@ -97,7 +97,7 @@ func (c *call) span(now time.Time) (*selector, error) {
 	if err != nil {
 		return nil, err
 	}
-	start, err := c.instant("start", end.Add(-listed))
+	start, err := c.instant("start", end.Add(-defaultListRange))
 	if err != nil {
 		return nil, err
 	}
@@ -110,11 +110,11 @@ const maxSelectors = 1000
 // matchers is the selectors of a list.
 func (a *api) matchers(c *call) ([][]*labels.Matcher, error) {
 	if n := len(c.Form["match[]"]); n > maxSelectors {
-		return nil, bad("%d of match[]; at most %d may be", n, maxSelectors)
+		return nil, badRequest("%d of match[]; at most %d may be", n, maxSelectors)
 	}
 	sets, err := a.parser.ParseMetricSelectors(c.Form["match[]"])
 	if err != nil {
-		return nil, bad("invalid parameter %q: %v", "match[]", err)
+		return nil, badRequest("invalid parameter %q: %v", "match[]", err)
 	}
 	for _, set := range sets {
 		some := false
@@ -122,7 +122,7 @@ func (a *api) matchers(c *call) ([][]*labels.Matcher, error) {
 			some = some || !m.Matches("")
 		}
 		if !some {
-			return nil, bad("match[] must contain at least one non-empty matcher")
+			return nil, badRequest("match[] must contain at least one non-empty matcher")
 		}
 	}
 	return sets, nil

@@ -54,7 +54,7 @@ func (s server) as(t *testing.T, tenant string) (url string, answered func() []s
 
 // An unmodified Prometheus that has a tenant as its remote_read answers as we do: from version 3 on it reads a stream
 // of chunks, before that samples.
-func TestAnUnmodifiedPrometheusReads(t *testing.T) {
+func TestRemoteReadByPrometheus(t *testing.T) {
 	binary := program(t, "prometheus")
 	s := newServer(t, nil)
 	s.fill(t)
@@ -79,7 +79,7 @@ func TestAnUnmodifiedPrometheusReads(t *testing.T) {
 	require.Contains(t, answered(), kind)
 }
 
-func TestPromtoolAsks(t *testing.T) {
+func TestPromtoolQueries(t *testing.T) {
 	binary := program(t, "promtool")
 	s := newServer(t, nil)
 	s.fill(t)

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/rollups"
 	"binnacle/internal/store"
 	"binnacle/internal/store/storetest"
 	"binnacle/internal/telemetry"
-	"binnacle/internal/views"
 	"binnacle/query"
 	"binnacle/query/prom"
 	"binnacle/query/querytest"
@@ -36,7 +36,7 @@ import (
 
 // The suite of Prometheus holds over the whole path, for all blocks of its files that are about floats: of what is
 // loaded one half lies in chunks and one in heads, sample by sample.
-func TestTheSuiteOfPrometheus(t *testing.T) {
+func TestPrometheusSuite(t *testing.T) {
 	long(t)
 	engine := promqltest.NewTestEngine(t, false, 5*time.Minute, promqltest.DefaultMaxSamplesPerQuery)
 	require.Greater(t, suite(t, engine, newSuiteStorage, func(string) bool { return true }), 850)
@@ -50,30 +50,30 @@ func long(t *testing.T) {
 }
 
 // It holds with leaves too, and each of its queries answers the same with them as without.
-func TestTheSuiteOfPrometheusWithLeaves(t *testing.T) {
+func TestPrometheusSuiteWithPushdowns(t *testing.T) {
 	long(t)
-	engine := suiteWithLeaves(t, newSuiteStorage)
+	engine := suiteWithPushdowns(t, newSuiteStorage)
 	require.Greater(t, engine.planted, 500)
 	require.Zero(t, engine.laned)
 }
 
 // And it holds with all that is loaded in chunks, and lanes made of it after each load.
-func TestTheSuiteOfPrometheusFromLanes(t *testing.T) {
-	engine := suiteWithLeaves(t, newLanedStorage)
+func TestPrometheusSuiteFromRollups(t *testing.T) {
+	engine := suiteWithPushdowns(t, newRollupStorage)
 	require.Greater(t, engine.planted, 500)
 	require.Greater(t, engine.laned, 200)
 }
 
-// suiteWithLeaves runs all files. Names are removed as the API removes them, by the function that does; three files
+// suiteWithPushdowns runs all files. Names are removed as the API removes them, by the function that does; three files
 // expect them to be removed at the end of a query.
-func suiteWithLeaves(t *testing.T, stored func(testing.TB) storage.Storage) *suiteLeaves {
+func suiteWithPushdowns(t *testing.T, stored func(testing.TB) storage.Storage) *suitePushdowns {
 	later := []string{"histograms.test", "name_label_dropping.test", "type_and_unit.test"}
 	plain := promqltest.NewTestEngineWithOpts(t, promql.EngineOpts{
 		MaxSamples: promqltest.DefaultMaxSamplesPerQuery, Timeout: 100 * time.Second, LookbackDelta: 5 * time.Minute,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Minute.Milliseconds() }, EnableAtModifier: true,
 		EnableNegativeOffset: true, Parser: parser.NewParser(promqltest.TestParserOpts),
 	})
-	engine := &suiteLeaves{t: t, plain: plain}
+	engine := &suitePushdowns{t: t, plain: plain}
 	evals := suite(t, engine, stored, func(name string) bool { return !slices.Contains(later, name) })
 	engine.answers = promqltest.NewTestEngine(t, false, 5*time.Minute, promqltest.DefaultMaxSamplesPerQuery)
 	evals += suite(t, engine, stored, func(name string) bool { return slices.Contains(later, name) })
@@ -108,8 +108,8 @@ func suite(t *testing.T, engine promql.QueryEngine, stored func(testing.TB) stor
 	return evals
 }
 
-// suiteLeaves evaluates over suiteStorage with leaves, and without, which must not differ.
-type suiteLeaves struct {
+// suitePushdowns evaluates over suiteStorage with leaves, and without, which must not differ.
+type suitePushdowns struct {
 	t                *testing.T
 	plain            promql.QueryEngine
 	answers          promql.QueryEngine // that the suite sees; nil for leaves
@@ -118,31 +118,31 @@ type suiteLeaves struct {
 	changing         int // that the engine itself answers now so, now so
 }
 
-func (e *suiteLeaves) NewInstantQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string,
+func (e *suitePushdowns) NewInstantQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string,
 	at time.Time) (promql.Query, error) {
 	return e.query(ctx, s, text, func(engine promql.QueryEngine) (promql.Query, error) {
 		return engine.NewInstantQuery(ctx, s, opts, text, at)
 	})
 }
 
-func (e *suiteLeaves) NewRangeQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string, start,
+func (e *suitePushdowns) NewRangeQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string, start,
 	end time.Time, step time.Duration) (promql.Query, error) {
 	return e.query(ctx, s, text, func(engine promql.QueryEngine) (promql.Query, error) {
 		return engine.NewRangeQuery(ctx, s, opts, text, start, end, step)
 	})
 }
 
-func (e *suiteLeaves) query(ctx context.Context, s storage.Queryable, text string,
+func (e *suitePushdowns) query(ctx context.Context, s storage.Queryable, text string,
 	ask func(promql.QueryEngine) (promql.Query, error)) (promql.Query, error) {
-	leaves := prom.Leaves{QueryEngine: e.plain, Over: s.(*suiteStorage).readings}
+	leaves := prom.Pushdowns{QueryEngine: e.plain, Over: s.(*suiteStorage).readings}
 	if _, changing := alike(ctx, e.t, ask, e.plain, leaves, text); changing {
 		e.changing++
 	}
 	e.queries++
-	if leaves.Planted() > 0 {
+	if leaves.Count() > 0 {
 		e.planted++
 	}
-	if cost := leaves.Over.Cost(); cost.Lanes+cost.LanesCached > 0 {
+	if cost := leaves.Over.Cost(); cost.Rollups+cost.RollupsCached > 0 {
 		e.laned++
 	}
 	if e.answers != nil {
@@ -177,24 +177,24 @@ type suiteStorage struct {
 
 func newSuiteStorage(t testing.TB) storage.Storage { return suiteStorageOf(t, nil) }
 
-func suiteStorageOf(t testing.TB, lanes store.ViewReader) *suiteStorage {
+func suiteStorageOf(t testing.TB, lanes store.RollupReader) *suiteStorage {
 	w := querytest.New(t, noon)
 	w.Tenant("acme")
 	q, err := query.New(query.Config{Reader: w.Store, Heads: w.Heads, Directory: w.Directory, Catalog: w.Catalog,
-		Lanes: lanes, Now: func() time.Time { return w.Now }})
+		Rollups: lanes, Now: func() time.Time { return w.Now }})
 	require.NoError(t, err)
 	w.Heads.Set(store.PartitionHead{Stream: 1, Partition: 1})
 	return &suiteStorage{world: w, readings: prom.Over(q, "acme")}
 }
 
-func newLanedStorage(t testing.TB) storage.Storage {
-	lanes := storetest.NewViews(t)
+func newRollupStorage(t testing.TB) storage.Storage {
+	lanes := storetest.NewRollups(t)
 	s := suiteStorageOf(t, lanes)
 	lanes.Now = func() time.Time { return s.world.Now }
 	tenant := s.world.Tenant("acme")
 	batches := 0
-	w, err := views.New(views.Config{
-		Chunks: s.world.Store, Views: lanes, Tenants: func() []control.Tenant { return []control.Tenant{tenant} },
+	w, err := rollups.New(rollups.Config{
+		Chunks: s.world.Store, Rollups: lanes, Tenants: func() []control.Tenant { return []control.Tenant{tenant} },
 		Now: lanes.Now, Sleep: func(context.Context, time.Duration) error { return nil },
 		Name: func() string { batches++; return fmt.Sprintf("b%d", batches) },
 	})
@@ -202,7 +202,7 @@ func newLanedStorage(t testing.TB) storage.Storage {
 	s.seal = func(days []telemetry.Day) {
 		s.world.Now = s.world.Now.Add(10 * time.Minute)
 		for _, day := range days {
-			lanes.CreateContainer(sharding.ViewsContainer(sharding.Container("", day.Month())))
+			lanes.CreateContainer(sharding.RollupsContainer(sharding.Container("", day.Month())))
 			for _, target := range w.TargetsOf(day) {
 				if _, err := w.Round(t.Context(), target); !errors.Is(err, store.ErrNoContainer) {
 					require.NoError(t, err)
@@ -295,6 +295,6 @@ func (a *suiteAppender) Commit() error {
 		}
 		a.s.seal(sealed)
 	}
-	a.s.world.Heads.Become(store.PartitionHead{Stream: 1, Partition: 1, Position: a.s.offset}, a.s.open...)
+	a.s.world.Heads.SetOnly(store.PartitionHead{Stream: 1, Partition: 1, Position: a.s.offset}, a.s.open...)
 	return nil
 }

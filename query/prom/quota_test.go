@@ -13,7 +13,7 @@ import (
 
 // A tenant that has had what it may have gets an error as Prometheus spells them, of every endpoint that asks for
 // something, and every answer before that says what it has cost.
-func TestTenantsAreHeldToTheirLimits(t *testing.T) {
+func TestTenantLimits(t *testing.T) {
 	s := newServer(t, func(q *query.Config, _ *prom.Config) { q.CacheBytes, q.Limits.RUsOfDay = -1, 60 })
 	s.fill(t)
 	spent := 0.0
@@ -23,7 +23,7 @@ func TestTenantsAreHeldToTheirLimits(t *testing.T) {
 	}
 	for range 20 {
 		for path, params := range asks {
-			s.world.Heads.Learn("acme") // what is known of devices is read again
+			s.world.Heads.SetUpdates("acme") // what is known of devices is read again
 			r := s.ask(t, "/api/v1/"+path, params...)
 			rus, err := strconv.ParseFloat(r.header.Get(query.SpentHeader), 64)
 			require.NoError(t, err, path)

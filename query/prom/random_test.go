@@ -85,7 +85,7 @@ func (c chance) readings(t testing.TB, s server, end time.Time) {
 		if d == 3 {
 			tags = map[string]string{"axis": "y", "__unit__": "km"}
 		}
-		s.world.Catalog.Tell("acme", controltest.Said(device, tags))
+		s.world.Catalog.AddPage("acme", controltest.Entry(device, tags))
 		records := c.device(device, &position, end)
 		var stored []querytest.Record
 		for _, r := range records {

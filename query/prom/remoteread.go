@@ -34,7 +34,7 @@ func (a *api) remoteRead(ctx context.Context, c *call) (answer, error) {
 	})
 	switch {
 	case len(accepted) > 0 && first < 0:
-		return answer{}, bad("none of the response types %v is supported", accepted)
+		return answer{}, badRequest("none of the response types %v is supported", accepted)
 	case len(accepted) > 0 && accepted[first] == streams:
 		return c.streamed(ctx, asked.Queries)
 	}
@@ -56,17 +56,17 @@ func (a *api) remoteRead(ctx context.Context, c *call) (answer, error) {
 // readRequest is what the body of a remote read asks for.
 func (c *call) readRequest() (asked prompb.ReadRequest, err error) {
 	if n, err := s2.DecodedLen(c.sent); err != nil || n > maxReadBytes {
-		return asked, bad("the body is no snappy block of at most %d MiB", maxReadBytes>>20)
+		return asked, badRequest("the body is no snappy block of at most %d MiB", maxReadBytes>>20)
 	}
 	plain, err := s2.Decode(nil, c.sent)
 	if err != nil {
-		return asked, bad("the body is no snappy block: %v", err)
+		return asked, badRequest("the body is no snappy block: %v", err)
 	}
 	if err := asked.Unmarshal(plain); err != nil {
-		return asked, bad("the body is no ReadRequest: %v", err)
+		return asked, badRequest("the body is no ReadRequest: %v", err)
 	}
 	if n := len(asked.Queries); n > maxReads {
-		return asked, bad("%d queries in one request; at most %d may be", n, maxReads)
+		return asked, badRequest("%d queries in one request; at most %d may be", n, maxReads)
 	}
 	return asked, nil
 }
@@ -82,11 +82,11 @@ func (c *call) readOf(ctx context.Context, q *prompb.Query, take func(*series) (
 	for _, m := range q.Matchers {
 		kind, ok := matchTypes[m.Type]
 		if !ok {
-			return bad("matcher of %q: there is no type %d", m.Name, m.Type)
+			return badRequest("matcher of %q: there is no type %d", m.Name, m.Type)
 		}
 		matcher, err := labels.NewMatcher(kind, m.Name, m.Value)
 		if err != nil {
-			return bad("matcher of %q: %v", m.Name, err)
+			return badRequest("matcher of %q: %v", m.Name, err)
 		}
 		matchers = append(matchers, matcher)
 	}
@@ -95,11 +95,11 @@ func (c *call) readOf(ctx context.Context, q *prompb.Query, take func(*series) (
 	if err != nil {
 		return err
 	}
-	return lacking(warnings)
+	return incompleteError(warnings)
 }
 
-// lacking is the error for readings that are missing, nil if none are.
-func lacking(warnings annotations.Annotations) error {
+// incompleteError is the error for readings that are missing, nil if none are.
+func incompleteError(warnings annotations.Annotations) error {
 	for _, w := range warnings {
 		if errors.Is(w, errIncomplete) {
 			return &apiError{"unavailable", http.StatusServiceUnavailable, w.Error()}
@@ -118,12 +118,12 @@ func (c *call) samplesOf(ctx context.Context, q *prompb.Query) (*prompb.QueryRes
 	if err != nil {
 		return nil, err
 	}
-	sorted(found)
+	sortSeries(found)
 	out := &prompb.QueryResult{}
 	for _, one := range found {
 		ts := &prompb.TimeSeries{Labels: prompb.FromLabels(one.labels, nil)}
 		if err := c.memory.Take(16 * int64(len(one.times))); err != nil {
-			return nil, bad("the answer needs more memory than a query may use: ask for a shorter range")
+			return nil, badRequest("the answer needs more memory than a query may use: ask for a shorter range")
 		}
 		for i, t := range one.times {
 			ts.Samples = append(ts.Samples, prompb.Sample{Timestamp: t, Value: one.values[i]})

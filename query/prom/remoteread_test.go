@@ -140,7 +140,7 @@ func samplesIn(t *testing.T, chunks []prompb.Chunk) (out []uint64) {
 	return out
 }
 
-func TestRemoteReadAsAStream(t *testing.T) {
+func TestRemoteReadStreams(t *testing.T) {
 	s := newServer(t, nil)
 	s.fill(t)
 	resp, body := s.read(t, chunked(t, "temp", "running"))
@@ -164,7 +164,7 @@ func TestRemoteReadAsAStream(t *testing.T) {
 }
 
 // A long series comes in several frames, each of about a megabyte, with all its samples in all bits.
-func TestALongSeriesIsSentInParts(t *testing.T) {
+func TestLongSeriesIsSentInFrames(t *testing.T) {
 	s := newServer(t, nil)
 	c := chance{rand.New(rand.NewPCG(1, 2))}
 	var want []uint64
@@ -190,7 +190,7 @@ func TestALongSeriesIsSentInParts(t *testing.T) {
 }
 
 // A stream holds chunks and one series unpacked, so that it has room for much more than samples have.
-func TestAStreamNeedsLittleMemory(t *testing.T) {
+func TestStreamMemory(t *testing.T) {
 	s := newServer(t, func(_ *query.Config, c *prom.Config) { c.MemoryBytes = 200_000 })
 	var records []querytest.Record
 	for n := range int64(40_000) {
@@ -210,7 +210,7 @@ func TestAStreamNeedsLittleMemory(t *testing.T) {
 }
 
 // A client that sends its body slowly waits for itself: it has no turn that others wait for.
-func TestABodyThatComesSlowlyHoldsNoTurn(t *testing.T) {
+func TestSlowBodyHoldsNoTurn(t *testing.T) {
 	s := newServer(t, func(q *query.Config, _ *prom.Config) { q.MaxQueries, q.QueueTimeout = 1, time.Millisecond })
 	s.fill(t)
 	body, client := io.Pipe()

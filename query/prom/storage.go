@@ -32,7 +32,7 @@ type tenantStorage struct {
 	memory  *query.Memory
 
 	tags   *query.Tags
-	leaves leaves
+	leaves pushdowns
 	cost   query.Stats // of all reads so far
 	growth labelSize   // of the labels of each series that is read
 }
@@ -54,7 +54,7 @@ func (*selector) Close() error { return nil }
 // Select implements storage.Querier. The series are always sorted.
 func (s *selector) Select(ctx context.Context, _ bool, hints *storage.SelectHints,
 	matchers ...*labels.Matcher) storage.SeriesSet {
-	if l := s.leaves.marked(matchers); l != nil {
+	if l := s.leaves.of(matchers); l != nil {
 		return &set{find: func() ([]*series, annotations.Annotations, error) { return s.evaluate(ctx, l) }}
 	}
 	r := s.request(matchers)
@@ -68,7 +68,7 @@ func (s *selector) Select(ctx context.Context, _ bool, hints *storage.SelectHint
 func (s *selector) request(matchers []*labels.Matcher) query.Request {
 	return query.Request{
 		Tenant: s.tenant, Range: rangeOf(s.mint, s.maxt), AsOf: s.asOf,
-		Devices: named(matchers, deviceLabel), Metrics: named(matchers, model.MetricNameLabel),
+		Devices: equalTo(matchers, deviceLabel), Metrics: equalTo(matchers, model.MetricNameLabel),
 	}
 }
 
@@ -87,7 +87,7 @@ func (s *selector) collect(ctx context.Context, r query.Request, matchers []*lab
 	if err != nil {
 		return nil, nil, err
 	}
-	sorted(out)
+	sortSeries(out)
 	return out, warnings, nil
 }
 
@@ -111,7 +111,7 @@ func (s *selector) readSome(ctx context.Context, r query.Request, matchers []*la
 		spare   []*series
 	)
 	give := func() error {
-		for _, one := range united(of) {
+		for _, one := range mergeSeries(of) {
 			kept, err := take(one)
 			if err != nil {
 				return err
@@ -197,16 +197,16 @@ func (s *selector) fill(out *series, c query.Curve) (rounded bool, err error) {
 		out.times = append(out.times, st.Times...)
 		from := len(out.values)
 		out.values = out.values[:from+len(st.Bits)]
-		if !numbers(out.values[from:], st.Kind, st.Bits) {
+		if !toFloats(out.values[from:], st.Kind, st.Bits) {
 			rounded = true
 		}
 	}
 	return rounded, nil
 }
 
-// numbers fills in values as PromQL sees them, and reports whether each is that very number. Bits of floats are kept:
+// toFloats fills in values as PromQL sees them, and reports whether each is that very number. Bits of floats are kept:
 // they tell stale markers from other NaN.
-func numbers(out []float64, kind telemetry.Kind, bits []uint64) (exact bool) {
+func toFloats(out []float64, kind telemetry.Kind, bits []uint64) (exact bool) {
 	out = out[:len(bits)]
 	if kind == telemetry.Float {
 		for i, b := range bits {
@@ -226,21 +226,21 @@ func numbers(out []float64, kind telemetry.Kind, bits []uint64) (exact bool) {
 	return exact
 }
 
-// sorted sorts series by their labels.
-func sorted(all []*series) {
+// sortSeries sorts series by their labels.
+func sortSeries(all []*series) {
 	slices.SortStableFunc(all, func(a, b *series) int { return labels.Compare(a.labels, b.labels) })
 }
 
-// united sorts series and makes one of those that have the same labels, which differ only in what PromQL does not see.
-func united(all []*series) []*series {
+// mergeSeries sorts series and makes one of those that have the same labels, which differ only in what PromQL does not see.
+func mergeSeries(all []*series) []*series {
 	if len(all) < 2 {
 		return all
 	}
-	sorted(all)
+	sortSeries(all)
 	var out []*series
 	for _, s := range all {
 		if n := len(out); n > 0 && labels.Equal(out[n-1].labels, s.labels) {
-			out[n-1] = out[n-1].with(s)
+			out[n-1] = out[n-1].mergedWith(s)
 			continue
 		}
 		out = append(out, s)
@@ -248,8 +248,8 @@ func united(all []*series) []*series {
 	return out
 }
 
-// with is the samples of both, of an instant in both that of s.
-func (s *series) with(other *series) *series {
+// mergedWith is the samples of both, of an instant in both that of s.
+func (s *series) mergedWith(other *series) *series {
 	out := &series{labels: s.labels}
 	for i, j := 0, 0; i < len(s.times) || j < len(other.times); {
 		if j == len(other.times) || i < len(s.times) && s.times[i] <= other.times[j] {
@@ -270,7 +270,7 @@ func (s *series) with(other *series) *series {
 func (s *selector) names(ctx context.Context, matchers []*labels.Matcher) (
 	out []labels.Labels, warnings annotations.Annotations, err error) {
 	var beyond error
-	warnings, ok, err := s.listed(ctx, matchers, func(l *lists) (ok bool) {
+	warnings, ok, err := s.fromCatalog(ctx, matchers, func(l *catalogLists) (ok bool) {
 		out, ok, beyond = l.series(s.memory)
 		return ok
 	})
@@ -327,21 +327,21 @@ func (s *selector) nameSome(ctx context.Context, r query.Request, matchers []*la
 // LabelValues implements storage.Querier.
 func (s *selector) LabelValues(ctx context.Context, name string, _ *storage.LabelHints, matchers ...*labels.Matcher) (
 	[]string, annotations.Annotations, error) {
-	return s.list(ctx, matchers, func(l *lists) ([]string, bool) { return l.values(name) },
+	return s.list(ctx, matchers, func(l *catalogLists) ([]string, bool) { return l.values(name) },
 		func(found []labels.Labels) []string { return valuesOf(found, name) })
 }
 
 // LabelNames implements storage.Querier.
 func (s *selector) LabelNames(ctx context.Context, _ *storage.LabelHints, matchers ...*labels.Matcher) (
 	[]string, annotations.Annotations, error) {
-	return s.list(ctx, matchers, (*lists).names, namesOf)
+	return s.list(ctx, matchers, (*catalogLists).names, namesOf)
 }
 
 // list is a list made from the catalog, or else from the label sets of all series in the range that match.
-func (s *selector) list(ctx context.Context, matchers []*labels.Matcher, known func(*lists) ([]string, bool),
+func (s *selector) list(ctx context.Context, matchers []*labels.Matcher, known func(*catalogLists) ([]string, bool),
 	read func([]labels.Labels) []string) ([]string, annotations.Annotations, error) {
 	var list []string
-	warnings, ok, err := s.listed(ctx, matchers, func(l *lists) (ok bool) {
+	warnings, ok, err := s.fromCatalog(ctx, matchers, func(l *catalogLists) (ok bool) {
 		list, ok = known(l)
 		return ok
 	})

@@ -35,7 +35,7 @@ const (
 )
 
 // Each question of the guide has the answer that a computation over the lines has.
-func TestTheQuestionsOfTSBS(t *testing.T) {
+func TestTSBSQueries(t *testing.T) {
 	for name, lines := range map[string][]string{"generated": tsbsLines(), "sample": tsbsSample(t)} {
 		t.Run(name, func(t *testing.T) {
 			if lines == nil || name == "sample" && testing.Short() {
@@ -179,7 +179,7 @@ func publish(t *testing.T, s server, lines []string) {
 	}
 	var open []querytest.Record
 	for device, all := range chains {
-		s.world.Catalog.Tell("acme", controltest.Said(device, tags[device]))
+		s.world.Catalog.AddPage("acme", controltest.Entry(device, tags[device]))
 		stored := len(all) * 2 / 3
 		for part := range slices.Chunk(all[:stored], 700) {
 			s.world.Chunk(part...)

@@ -14,7 +14,7 @@ var stale = math.Float64frombits(value.StaleNaN)
 // windows computes a leaf, a series at a time. Operations and their order are those of the engine's functions, so that
 // results are the same in all bits. It is owned by one goroutine.
 type windows struct {
-	*leaf
+	*pushdown
 	spans  []span // of the steps
 	times  []int64
 	values []float64
@@ -37,8 +37,8 @@ var functions = map[string]func(w *windows, out []float64){
 	"changes": (*windows).changes, "resets": (*windows).resets,
 }
 
-func newWindows(l *leaf) *windows {
-	return &windows{leaf: l, spans: make([]span, l.steps.n)}
+func newWindows(l *pushdown) *windows {
+	return &windows{pushdown: l, spans: make([]span, l.steps.n)}
 }
 
 // compute fills in the value of each step, and reports whether there is any. It may change the samples.
@@ -194,7 +194,7 @@ func (w *windows) rates(out []float64) {
 			}
 		}
 		e := ends{w.times[first], w.times[last], s.len(), w.values[first]}
-		out[k] = v * c.extrapolation(w.leaf, w.steps.at(k), &e, v)
+		out[k] = v * c.extrapolation(w.pushdown, w.steps.at(k), &e, v)
 	}
 }
 
@@ -217,7 +217,7 @@ type coverage struct {
 // extrapolation is by what the increase between the first and the last sample of the window of a step is multiplied. A
 // window is taken to be covered up to its end, or begin, if that is not much further away than samples are from each
 // other; a counter is taken to begin at zero at the earliest.
-func (c *coverage) extrapolation(l *leaf, at int64, of *ends, increase float64) float64 {
+func (c *coverage) extrapolation(l *pushdown, at int64, of *ends, increase float64) float64 {
 	toStart, toEnd := of.first-(at-l.back), at-l.offset-of.last
 	if c.n != of.n || c.toStart != toStart || c.toEnd != toEnd {
 		c.n, c.toStart, c.toEnd = of.n, toStart, toEnd
@@ -246,7 +246,7 @@ func (c *coverage) measure(covered int64) {
 }
 
 // over is the factor of a window that is covered from so long before its first sample.
-func (c *coverage) over(l *leaf, start float64) float64 {
+func (c *coverage) over(l *pushdown, start float64) float64 {
 	factor := (c.length + start + c.end) / c.length
 	if l.function == "rate" {
 		factor /= l.seconds

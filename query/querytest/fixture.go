@@ -15,7 +15,7 @@ func (w *World) HeadFixture() storetest.HeadFixture {
 		open     []Record
 		position int64
 	)
-	show := func() { w.Heads.Become(store.PartitionHead{Stream: 1, Position: position, Owner: 1}, open...) }
+	show := func() { w.Heads.SetOnly(store.PartitionHead{Stream: 1, Position: position, Owner: 1}, open...) }
 	show()
 	return storetest.HeadFixture{
 		Heads: w.Heads,

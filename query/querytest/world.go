@@ -32,7 +32,7 @@ type World struct {
 	Documents *controltest.Documents
 	Directory *control.Directory
 	Store     *storetest.Memory
-	Views     *storetest.Views
+	Rollups   *storetest.Rollups
 	Catalog   *controltest.Catalog
 	Heads     *Heads
 	Log       *Log
@@ -55,11 +55,11 @@ type Record struct {
 // New makes a world in which nothing has happened.
 func New(t testing.TB, now time.Time) *World {
 	w := &World{
-		Now: now, Documents: controltest.NewDocuments(t), Store: storetest.NewMemory(t), Views: storetest.NewViews(t),
+		Now: now, Documents: controltest.NewDocuments(t), Store: storetest.NewMemory(t), Rollups: storetest.NewRollups(t),
 		Catalog: controltest.NewCatalog(t), Log: &Log{}, t: t, chains: make(map[chainOf]chunk.Header),
 	}
 	w.Store.Now = func() time.Time { return w.Now }
-	w.Views.Now = w.Store.Now
+	w.Rollups.Now = w.Store.Now
 	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents,
 		Now: func() time.Time { return w.Now }})
 	w.Heads = &Heads{directory: w.Directory, tails: make(map[chainOf]store.Tail)}
@@ -71,7 +71,7 @@ func (w *World) Tenant(name string) control.Tenant {
 	w.t.Helper()
 	v, err := w.Directory.Register(context.Background(), name)
 	require.NoError(w.t, err)
-	if !v.Places(w.Now.UnixMilli()) {
+	if !v.CanPlace(w.Now.UnixMilli()) {
 		v, err = w.Directory.Refresh(context.Background())
 		require.NoError(w.t, err)
 	}
@@ -108,7 +108,7 @@ func (w *World) Chunk(records ...Record) chunk.ID {
 	require.NoError(w.t, err)
 	w.chains[of] = h
 	told := newBin(slices.Clone(records))
-	w.Catalog.Tell(first.Tenant, entryOf(told)) // no chunk is stored of what the catalog does not say before long
+	w.Catalog.AddPage(first.Tenant, entryOf(told)) // no chunk is stored of what the catalog does not say before long
 	parsed, err := chunk.Parse(doc)
 	require.NoError(w.t, err)
 	w.Heads.remember(of, store.Tail{Number: h.ID.Number, Through: h.Through, From: parsed.Header.From,
@@ -134,15 +134,15 @@ func rowsOf(records []Record) binning.Rows {
 type Heads struct {
 	directory *control.Directory
 
-	mu    sync.Mutex // guards below
-	tails map[chainOf]store.Tail
-	heads []*head
-	err   error
-	asked []store.HeadRequest
-	hook  func()
+	mu       sync.Mutex // guards below
+	tails    map[chainOf]store.Tail
+	heads    []*head
+	err      error
+	requests []store.HeadRequest
+	hook     func()
 
-	news   map[string][]catalog.Entry
-	learnt uint64
+	updates map[string][]catalog.Entry
+	version uint64
 }
 
 type head struct {
@@ -164,16 +164,16 @@ func (h *Heads) Set(p store.PartitionHead, records ...Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.heads = append(h.heads, added)
-	h.learnt++
+	h.version++
 }
 
-// Become is Reset and Set at once.
-func (h *Heads) Become(p store.PartitionHead, records ...Record) {
+// SetOnly is Reset and Set at once.
+func (h *Heads) SetOnly(p store.PartitionHead, records ...Record) {
 	only := newHead(p, records)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.heads = []*head{only}
-	h.learnt++
+	h.version++
 }
 
 func newHead(p store.PartitionHead, records []Record) *head {
@@ -212,7 +212,7 @@ func (h *Heads) AddBin(records ...Record) {
 	defer h.mu.Unlock()
 	last := h.heads[len(h.heads)-1]
 	last.bins = append(last.bins, newBin(records))
-	h.learnt++
+	h.version++
 }
 
 func (h *Heads) remember(of chainOf, tail store.Tail) {
@@ -233,7 +233,7 @@ func (h *Heads) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.heads = nil
-	h.learnt++
+	h.version++
 }
 
 // Fail lets calls answer err beside the heads; nil ends it.
@@ -250,11 +250,11 @@ func (h *Heads) OnCall(f func()) {
 	h.hook = f
 }
 
-// Asked is the requests so far.
-func (h *Heads) Asked() []store.HeadRequest {
+// Requests is the requests so far.
+func (h *Heads) Requests() []store.HeadRequest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.asked)
+	return slices.Clone(h.requests)
 }
 
 // Heads implements store.Heads.
@@ -270,7 +270,7 @@ func (h *Heads) Heads(ctx context.Context, r store.HeadRequest) ([]store.Partiti
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.asked = append(h.asked, r)
+	h.requests = append(h.requests, r)
 	var out []store.PartitionHead
 	for _, x := range h.heads {
 		out = append(out, h.answer(x, r))
@@ -281,7 +281,7 @@ func (h *Heads) Heads(ctx context.Context, r store.HeadRequest) ([]store.Partiti
 // answer is a head's answer; the caller holds mu.
 func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 	p, bins := x.PartitionHead, slices.Clone(x.bins)
-	p.Containers = h.directory.View().ContainersOf(r.Tenant, r.Range)
+	p.Containers = h.directory.Snapshot().ContainersOf(r.Tenant, r.Range)
 	asked := func(tenant, device string) bool {
 		return tenant == r.Tenant && (r.Devices == nil || slices.Contains(r.Devices, device))
 	}
@@ -295,7 +295,7 @@ func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 	if !r.Bins {
 		p.Owner = 0
 	}
-	known := r.KnownOf(p.Owner)
+	known := r.KnownBins(p.Owner)
 	p.Rows = func(yield func(store.HeadRows, error) bool) {
 		for _, b := range bins {
 			if !asked(b.tenant, b.device) {
@@ -352,25 +352,25 @@ func (h *Heads) Devices(ctx context.Context, r store.ListRequest) ([]store.HeadD
 	return out, h.err
 }
 
-// Learn has heads tell of devices that the catalog may not show yet; none ends it.
-func (h *Heads) Learn(tenant string, entries ...catalog.Entry) {
+// SetUpdates has heads tell of devices that the catalog may not show yet; none ends it.
+func (h *Heads) SetUpdates(tenant string, entries ...catalog.Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.news == nil {
-		h.news = make(map[string][]catalog.Entry)
+	if h.updates == nil {
+		h.updates = make(map[string][]catalog.Entry)
 	}
-	h.news[tenant] = entries
-	h.learnt++
+	h.updates[tenant] = entries
+	h.version++
 }
 
-// News implements store.Heads: the devices that have bins, beside what the test has put into it.
-func (h *Heads) News(ctx context.Context, tenant string) (store.HeadNews, error) {
+// CatalogUpdates implements store.Heads: the devices that have bins, beside what the test has put into it.
+func (h *Heads) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUpdates, error) {
 	if err := ctx.Err(); err != nil {
-		return store.HeadNews{}, err
+		return store.HeadUpdates{}, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	news := store.HeadNews{Devices: slices.Clone(h.news[tenant]), Version: h.learnt}
+	news := store.HeadUpdates{Devices: slices.Clone(h.updates[tenant]), Version: h.version}
 	for _, x := range h.heads {
 		for _, b := range x.bins {
 			if b.tenant == tenant {
@@ -391,7 +391,7 @@ func entryOf(b bin) catalog.Entry {
 	for _, g := range b.rows.Frame(telemetry.Range{To: telemetry.MaxMillis}, nil).Groups {
 		e.Labels = append(e.Labels, g.Labels...)
 	}
-	e.Normal()
+	e.Normalize()
 	return e
 }
 

@@ -30,36 +30,36 @@ func afterOf(ctx context.Context) []store.LogEnd {
 	return ends
 }
 
-// reaching takes a snapshot that includes what the context asks for.
-func (r *Reader) reaching(ctx context.Context, ask store.HeadRequest) (snapshot, error) {
+// headReadIncluding takes a snapshot that includes what the context asks for.
+func (r *Reader) headReadIncluding(ctx context.Context, ask store.HeadRequest) (headRead, error) {
 	after := afterOf(ctx)
-	s, err := r.snapshot(ctx, ask)
+	s, err := r.headRead(ctx, ask)
 	if err != nil || s.behind(after) == nil {
 		return s, err
 	}
 	bounded, cancel := waiting(ctx)
 	defer cancel()
 	for s.behind(after) != nil {
-		if late := r.await(bounded, ask.Tenant, after); late != nil {
+		if late := r.awaitPositions(bounded, ask.Tenant, after); late != nil {
 			if ctx.Err() != nil {
 				return s, ctx.Err()
 			}
 			return s, &NotYetError{late}
 		}
-		if s, err = r.snapshot(ctx, ask); err != nil {
+		if s, err = r.headRead(ctx, ask); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
 }
 
-// await waits until heads have reached some ends, and says which have not when the time is over. How far they reach at
+// awaitPositions waits until heads have reached some ends, and says which have not when the time is over. How far they reach at
 // another moment is another matter: an ingester may have gone.
-func (r *Reader) await(ctx context.Context, tenant string, ends []store.LogEnd) (behind []string) {
+func (r *Reader) awaitPositions(ctx context.Context, tenant string, ends []store.LogEnd) (behind []string) {
 	// A range without instants asks for positions alone.
 	positions := store.HeadRequest{Tenant: tenant}
-	for pauses := looks.Begin(); ; {
-		s, err := r.snapshot(ctx, positions)
+	for pauses := headPolls.Begin(); ; {
+		s, err := r.headRead(ctx, positions)
 		if err == nil {
 			if behind = s.behind(ends); behind == nil {
 				return nil

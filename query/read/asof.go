@@ -8,14 +8,14 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// known is a sink that is told of chunks alone that were cut by a moment.
-type known struct {
+// cutBySink is a sink that is told of chunks alone that were cut by a moment.
+type cutBySink struct {
 	Sink
 	asOf int64
 }
 
 // Add implements Sink.
-func (k known) Add(p *Piece) error {
+func (k cutBySink) Add(p *Piece) error {
 	if !p.CutBy(k.asOf) {
 		p.Release()
 		return nil
@@ -26,15 +26,15 @@ func (k known) Add(p *Piece) error {
 // CutBy reports whether a piece is a chunk that was cut by a moment, in ms since 1970 UTC.
 func (p *Piece) CutBy(at int64) bool { return p.Chunk != nil && p.Chunk.Header.Cut <= at }
 
-// past is the snapshot of a query that asks what was stored by a moment: heads tell nothing of that.
-func (q *Query) past() snapshot {
-	q.sink = known{q.sink, q.req.AsOf}
+// asOfRead is the snapshot of a query that asks what was stored by a moment: heads tell nothing of that.
+func (q *Query) asOfRead() headRead {
+	q.sink = cutBySink{q.sink, q.req.AsOf}
 	q.tails = make(tails)
-	return snapshot{taken: q.r.cfg.Now()}
+	return headRead{began: q.r.cfg.Now()}
 }
 
-// forgotten notes that what was known at a moment may have expired since.
-func (q *Query) forgotten(asOf int64) {
+// noteExpired notes that what was known at a moment may have expired since.
+func (q *Query) noteExpired(asOf int64) {
 	tenant, r := q.plan.tenant, q.req.Range
 	now := q.r.cfg.Now().UnixMilli()
 	first, behind := telemetry.DayOf(r.From), telemetry.DayOf(r.To-1)+1

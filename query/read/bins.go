@@ -14,38 +14,38 @@ import (
 // before, heads are asked only for what came since. What a bin had is not shown when its head does not tell of the bin
 // any more: then its rows are stored, or gone.
 
-// leastKept is the length of a range below which heads are asked for its rows alone: bins are kept whole.
-const leastKept = time.Hour
+// minCachedRange is the length of a range below which heads are asked for its rows alone: bins are kept whole.
+const minCachedRange = time.Hour
 
-// keptBins is what was read of a tenant's bins, each with the columns of the same metrics. It is not changed any more
+// cachedBins is what was read of a tenant's bins, each with the columns of the same metrics. It is not changed any more
 // once others may see it.
-type keptBins struct {
-	owners map[uint64]map[store.HeadBin]*keptBin
+type cachedBins struct {
+	owners map[uint64]map[store.HeadBin]*cachedBin
 	bytes  int64
 }
 
-// keptBin is the rows of a bin, those of later records behind those of earlier ones.
-type keptBin struct {
-	parts []keptPart
+// cachedBin is the rows of a bin, those of later records behind those of earlier ones.
+type cachedBin struct {
+	parts []cachedPart
 	bytes int64
-	told  time.Time // when a head told of it last
+	seen  time.Time // when a head told of it last
 }
 
-// keptPart is the rows of some records of a bin.
-type keptPart struct {
+// cachedPart is the rows of some records of a bin.
+type cachedPart struct {
 	frame    chunk.Frame // its memory may be shared with others, and must not be changed
 	source   store.Source
 	from, to int64 // instants, both inclusive; to is below from if there are no rows
 }
 
-func (b *keptBin) through() int64 { return b.parts[len(b.parts)-1].source.Through }
+func (b *cachedBin) through() int64 { return b.parts[len(b.parts)-1].source.Through }
 
-// keptKey names keptBins.
-type keptKey struct{ tenant, metrics string }
+// cachedBinsKey names cachedBins.
+type cachedBinsKey struct{ tenant, metrics string }
 
-// mostKnown is how many bytes of a request say which bins are known: it has a bound, and may name devices, too. Bins of
+// maxKnownBytes is how many bytes of a request say which bins are known: it has a bound, and may name devices, too. Bins of
 // which heads are not told come whole.
-const mostKnown = 4 << 20
+const maxKnownBytes = 4 << 20
 
 // knownBytes is what it takes at most to name a bin in a request.
 func knownBytes(name store.HeadBin) (n int) {
@@ -64,27 +64,27 @@ func knownBytes(name store.HeadBin) (n int) {
 
 // Prices of what is kept, beside its frames.
 const (
-	keptBinBytes  = 256
-	keptPartBytes = 128
+	cachedBinBytes  = 256
+	cachedPartBytes = 128
 )
 
-// keepsBins reports whether rows of heads are kept for later queries: the sink takes rows beyond the range for what
+// cachesBins reports whether rows of heads are kept for later queries: the sink takes rows beyond the range for what
 // they are, and the query asks for so much that whole bins are no detour.
-func (q *Query) keepsBins() bool {
+func (q *Query) cachesBins() bool {
 	return q.r.cache != nil && q.req.Clips && q.req.Order == Unordered && len(q.req.Metrics) > 0 &&
-		length(q.req.Range) >= leastKept.Milliseconds() && (q.req.Devices == nil || len(q.req.Devices) > FewDevices)
+		length(q.req.Range) >= minCachedRange.Milliseconds() && (q.req.Devices == nil || len(q.req.Devices) > FewDevices)
 }
 
 // askBins makes a request one for bins, of whole days, and says which are known.
 func (q *Query) askBins(ask *store.HeadRequest) {
 	first, last := telemetry.DayOf(q.req.Range.From), telemetry.DayOf(q.req.Range.To-1)
 	ask.Bins, ask.Range = true, telemetry.Range{From: first.Start(), To: last.End()}
-	known, ok := q.r.cache.thing(q.keptKey(), q.r.cfg.Now(), q.r.cache.age)
+	known, ok := q.r.cache.get(q.binsKey(), q.r.cfg.Now(), q.r.cache.age)
 	if !ok {
 		return
 	}
-	q.bins = known.(*keptBins)
-	left := mostKnown
+	q.bins = known.(*cachedBins)
+	left := maxKnownBytes
 	for owner, bins := range q.bins.owners {
 		k := store.HeadKnown{Owner: owner}
 		for name, b := range bins {
@@ -100,35 +100,37 @@ func (q *Query) askBins(ask *store.HeadRequest) {
 	}
 }
 
-func (q *Query) keptKey() keptKey { return keptKey{q.req.Tenant, nameOf(q.req.Metrics)} }
+func (q *Query) binsKey() cachedBinsKey {
+	return cachedBinsKey{q.req.Tenant, metricsKey(q.req.Metrics)}
+}
 
-// binsOf is the bins of an owner that were known when the heads were asked.
-func (q *Query) binsOf(owner uint64) map[store.HeadBin]*keptBin {
+// cachedBinsOf is the bins of an owner that were known when the heads were asked.
+func (q *Query) cachedBinsOf(owner uint64) map[store.HeadBin]*cachedBin {
 	if q.bins == nil {
 		return nil
 	}
 	return q.bins.owners[owner]
 }
 
-// follow is a bin with what a head told of it; nil if that does not follow what is known.
-func follow(known *keptBin, told *store.HeadRows) *keptBin {
-	part := keptPart{frame: told.Frame, source: told.Source}
-	if from, to, ok := bounds(told.Frame); ok {
+// appendPart is a bin with what a head told of it; nil if that does not follow what is known.
+func appendPart(known *cachedBin, rows *store.HeadRows) *cachedBin {
+	part := cachedPart{frame: rows.Frame, source: rows.Source}
+	if from, to, ok := bounds(rows.Frame); ok {
 		part.from, part.to = from, to
 	} else {
 		part.from, part.to = 0, -1
 	}
-	if told.Above < 0 {
-		return &keptBin{parts: []keptPart{part}, bytes: frameBytes(told.Frame)}
+	if rows.Above < 0 {
+		return &cachedBin{parts: []cachedPart{part}, bytes: frameBytes(rows.Frame)}
 	}
-	if known == nil || known.through() != told.Above {
+	if known == nil || known.through() != rows.Above {
 		return nil
 	}
-	out := &keptBin{parts: slices.Clip(known.parts), bytes: known.bytes}
+	out := &cachedBin{parts: slices.Clip(known.parts), bytes: known.bytes}
 	switch last := &known.parts[len(known.parts)-1]; {
 	case part.to < part.from: // nothing new: what is known is known through a later record
 		out.parts = slices.Clone(known.parts)
-		out.parts[len(out.parts)-1].source = told.Source
+		out.parts[len(out.parts)-1].source = rows.Source
 		return out
 	case last.to < last.from: // nothing was known
 		out.parts = slices.Clone(known.parts)
@@ -136,23 +138,23 @@ func follow(known *keptBin, told *store.HeadRows) *keptBin {
 	default:
 		out.parts = append(out.parts, part)
 	}
-	out.bytes += frameBytes(told.Frame)
-	if len(out.parts) > mostParts {
+	out.bytes += frameBytes(rows.Frame)
+	if len(out.parts) > joinParts {
 		out.join()
 	}
 	return out
 }
 
-// mostParts is how many parts of a bin are put together as one, if they are in the order of time. If they can't be, and
+// joinParts is how many parts of a bin are put together as one, if they are in the order of time. If they can't be, and
 // there are tooMany, the bin is not kept.
 const (
-	mostParts = 16
-	tooMany   = 8 * mostParts
+	joinParts = 16
+	maxParts  = 8 * joinParts
 )
 
 // join makes one part of as many parts at the end as follow each other in time. A bin has all rows of its records from
 // the first one on, so that the earlier ones may be shown as known through the last.
-func (b *keptBin) join() {
+func (b *cachedBin) join() {
 	at := len(b.parts) - 1
 	for at > 0 && b.parts[at-1].to < b.parts[at].from {
 		at--
@@ -164,7 +166,7 @@ func (b *keptBin) join() {
 	if !ok {
 		return
 	}
-	one := keptPart{frame, b.parts[len(b.parts)-1].source, b.parts[at].from, b.parts[len(b.parts)-1].to}
+	one := cachedPart{frame, b.parts[len(b.parts)-1].source, b.parts[at].from, b.parts[len(b.parts)-1].to}
 	b.parts = append(slices.Clone(b.parts[:at]), one)
 	b.bytes = 0
 	for i := range b.parts {
@@ -174,7 +176,7 @@ func (b *keptBin) join() {
 
 // joinFrames is frames that follow each other in time as one, if the groups of all have the same columns, with a value
 // in each row.
-func joinFrames(parts []keptPart) (chunk.Frame, bool) {
+func joinFrames(parts []cachedPart) (chunk.Frame, bool) {
 	rows := 0
 	for i := range parts {
 		rows += parts[i].frame.Rows()
@@ -186,7 +188,7 @@ func joinFrames(parts []keptPart) (chunk.Frame, bool) {
 			at := slices.IndexFunc(groups, func(g chunk.Group) bool { return g.Labels.Compare(from.Labels) == 0 })
 			if at < 0 {
 				at = len(groups)
-				groups = append(groups, roomLike(from, rows))
+				groups = append(groups, emptyLike(from, rows))
 			}
 			if !extend(&groups[at], from) {
 				return chunk.Frame{}, false
@@ -197,8 +199,8 @@ func joinFrames(parts []keptPart) (chunk.Frame, bool) {
 	return chunk.Frame{Groups: groups}, true
 }
 
-// roomLike is an empty group with the columns of another one, and room for so many rows.
-func roomLike(g *chunk.Group, rows int) chunk.Group {
+// emptyLike is an empty group with the columns of another one, and room for so many rows.
+func emptyLike(g *chunk.Group, rows int) chunk.Group {
 	out := chunk.Group{Labels: g.Labels, Times: make([]int64, 0, rows), Columns: make([]chunk.Column, len(g.Columns))}
 	for i := range g.Columns {
 		c := &out.Columns[i]
@@ -227,27 +229,27 @@ func extend(g, from *chunk.Group) bool {
 	return true
 }
 
-// keep remembers what was read of bins: those of the days that were asked for are the ones that were told, of others
+// cacheBins remembers what was read of bins: those of the days that were asked for are the ones that were told, of others
 // those that were known, unless nobody has asked for them for long: they may be stored and gone.
-func (q *Query) keep(told map[uint64]map[store.HeadBin]*keptBin) {
+func (q *Query) cacheBins(bins map[uint64]map[store.HeadBin]*cachedBin) {
 	asked := telemetry.Range{From: telemetry.DayOf(q.req.Range.From).Start(),
 		To: telemetry.DayOf(q.req.Range.To - 1).End()}
-	all, now := &keptBins{owners: told}, q.r.cfg.Now()
-	for owner, bins := range told {
-		for name, b := range q.binsOf(owner) {
-			if (!asked.Contains(name.Day.Start()) || !q.asked(name.Device)) && now.Sub(b.told) < q.r.cache.age {
+	all, now := &cachedBins{owners: bins}, q.r.cfg.Now()
+	for owner, bins := range bins {
+		for name, b := range q.cachedBinsOf(owner) {
+			if (!asked.Contains(name.Day.Start()) || !q.asked(name.Device)) && now.Sub(b.seen) < q.r.cache.age {
 				bins[name] = b
 			}
 		}
 		for name, b := range bins {
-			if len(b.parts) > tooMany {
+			if len(b.parts) > maxParts {
 				delete(bins, name)
 				continue
 			}
-			all.bytes += b.bytes + keptBinBytes + keptPartBytes*int64(len(b.parts))
+			all.bytes += b.bytes + cachedBinBytes + cachedPartBytes*int64(len(b.parts))
 		}
 	}
-	q.r.cache.put(q.keptKey(), all, all.bytes, now)
+	q.r.cache.put(q.binsKey(), all, all.bytes, now)
 }
 
 // rowsWithin is how many rows of a frame have an instant in a range.

@@ -22,34 +22,34 @@ type cache struct {
 	age     time.Duration
 	metrics cacheMetrics
 
-	mu     sync.Mutex // guards below
-	lots   map[lotKey]*list.Element
-	things map[any]*list.Element
-	recent *list.List // of *lot and *thing, the one that was used last in front
-	used   int64      // bytes of all of them
+	mu      sync.Mutex // guards below
+	keys    map[cacheKey]*list.Element
+	entries map[any]*list.Element
+	recent  *list.List // of *lot and *thing, the one that was used last in front
+	used    int64      // bytes of all of them
 }
 
-// thing is something that was read whole and is not added to: a ledger, a roster, a lane.
-type thing struct {
+// cacheEntry is something that was read whole and is not added to: a ledger, a roster, a lane.
+type cacheEntry struct {
 	key   any
 	value any
 	bytes int64
 	read  time.Time
 }
 
-// thing is what was put under a key, not longer than an age ago, and the one that was used last from now on.
-func (c *cache) thing(key any, now time.Time, age time.Duration) (value any, ok bool) {
+// get is what was put under a key, not longer than an age ago, and the one that was used last from now on.
+func (c *cache) get(key any, now time.Time, age time.Duration) (value any, ok bool) {
 	if c == nil {
 		return nil, false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.things[key]
-	if e == nil || now.Sub(e.Value.(*thing).read) >= age {
+	e := c.entries[key]
+	if e == nil || now.Sub(e.Value.(*cacheEntry).read) >= age {
 		return nil, false
 	}
 	c.recent.MoveToFront(e)
-	return e.Value.(*thing).value, true
+	return e.Value.(*cacheEntry).value, true
 }
 
 // put keeps something that nobody changes any more, in place of what is under its key.
@@ -59,12 +59,12 @@ func (c *cache) put(key, value any, bytes int64, now time.Time) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.things[key]; e != nil {
-		c.used -= c.recent.Remove(e).(*thing).bytes
-		delete(c.things, key)
+	if e := c.entries[key]; e != nil {
+		c.used -= c.recent.Remove(e).(*cacheEntry).bytes
+		delete(c.entries, key)
 	}
-	if bytes += lotBytes; bytes <= c.limit/2 {
-		c.things[key] = c.recent.PushFront(&thing{key, value, bytes, now})
+	if bytes += keyCacheBytes; bytes <= c.limit/2 {
+		c.entries[key] = c.recent.PushFront(&cacheEntry{key, value, bytes, now})
 		c.used += bytes
 	}
 	c.trim()
@@ -78,14 +78,14 @@ func (c *cache) trim() {
 	c.metrics.bytes.Set(float64(c.used))
 }
 
-// lotKey names a lot.
-type lotKey struct {
+// cacheKey names a lot.
+type cacheKey struct {
 	sharding.Key        // without a device: of all under the first level
-	metrics      string // as nameOf has them
+	metrics      string // as metricsKey has them
 }
 
-// nameOf is another one for other metrics, whatever they are called: those of a query may have any name.
-func nameOf(metrics []string) string {
+// metricsKey is another one for other metrics, whatever they are called: those of a query may have any name.
+func metricsKey(metrics []string) string {
 	if metrics == nil {
 		return ""
 	}
@@ -104,9 +104,9 @@ type cacheMetrics struct {
 	bytes     prometheus.Gauge
 }
 
-// heads counts the rows of a bin, of which some were told just now.
-func (m *cacheMetrics) heads(b *keptBin, told *store.HeadRows) {
-	all, now := 0, told.Frame.Rows()
+// addHeadRows counts the rows of a bin, of which some were told just now.
+func (m *cacheMetrics) addHeadRows(b *cachedBin, rows *store.HeadRows) {
+	all, now := 0, rows.Frame.Rows()
 	for i := range b.parts {
 		all += b.parts[i].frame.Rows()
 	}
@@ -121,7 +121,7 @@ func newCache(limit int64, age time.Duration, r prometheus.Registerer) *cache {
 	}
 	f := promauto.With(r)
 	return &cache{
-		limit: limit, age: age, lots: make(map[lotKey]*list.Element), things: make(map[any]*list.Element),
+		limit: limit, age: age, keys: make(map[cacheKey]*list.Element), entries: make(map[any]*list.Element),
 		recent: list.New(),
 		metrics: cacheMetrics{
 			documents: f.NewCounterVec(prometheus.CounterOpts{
@@ -143,61 +143,61 @@ func newCache(limit int64, age time.Duration, r prometheus.Registerer) *cache {
 	}
 }
 
-// lot is that of a key, and the one that was used last from now on.
-func (c *cache) lot(key lotKey) *lot {
+// key is that of a key, and the one that was used last from now on.
+func (c *cache) key(key cacheKey) *keyCache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.lots[key]; e != nil {
+	if e := c.keys[key]; e != nil {
 		c.recent.MoveToFront(e)
-		return e.Value.(*lot)
+		return e.Value.(*keyCache)
 	}
-	l := &lot{cache: c, key: key, loading: make(chan struct{}, 1), stored: make(map[storedID]*stored)}
-	c.lots[key] = c.recent.PushFront(l)
-	c.add(l, lotBytes+int64(len(key.metrics)))
+	l := &keyCache{cache: c, key: key, loading: make(chan struct{}, 1), stored: make(map[chunkRef]*cachedChunk)}
+	c.keys[key] = c.recent.PushFront(l)
+	c.add(l, keyCacheBytes+int64(len(key.metrics)))
 	return l
 }
 
-// asked is what a lot would be asked for to know all of r. A lot that is being read is as it was before.
-func (c *cache) asked(key lotKey, r telemetry.Range, now time.Time) []span {
+// fetchesFor is what a lot would be asked for to know all of r. A lot that is being read is as it was before.
+func (c *cache) fetchesFor(key cacheKey, r telemetry.Range, now time.Time) []span {
 	c.mu.Lock()
-	e := c.lots[key]
+	e := c.keys[key]
 	c.mu.Unlock()
 	if e == nil {
 		return []span{{Range: r}}
 	}
-	l := e.Value.(*lot)
+	l := e.Value.(*keyCache)
 	select {
 	case l.loading <- struct{}{}:
 		defer func() { <-l.loading }()
-		return l.errands(r, now)
+		return l.fetches(r, now)
 	default:
 		return []span{{Range: r, asOf: 1}}
 	}
 }
 
-// count changes what a lot takes, and makes room. One that would leave no room for others goes itself.
-func (c *cache) count(l *lot, bytes int64) {
+// resize changes what a lot takes, and makes room. One that would leave no room for others goes itself.
+func (c *cache) resize(l *keyCache, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !l.forgotten {
+	if !l.dropped {
 		if c.add(l, bytes); l.bytes > c.limit/2 {
-			c.forget(c.lots[l.key])
+			c.forget(c.keys[l.key])
 		}
 	}
 	c.trim()
 }
 
 // add is called by who holds mu.
-func (c *cache) add(l *lot, bytes int64) {
+func (c *cache) add(l *keyCache, bytes int64) {
 	l.bytes += bytes
 	c.used += bytes
 }
 
 // drop forgets a lot; who reads it goes on with what it has.
-func (c *cache) drop(l *lot) {
+func (c *cache) drop(l *keyCache) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := c.lots[l.key]; e != nil && e.Value == l {
+	if e := c.keys[l.key]; e != nil && e.Value == l {
 		c.forget(e)
 	}
 	c.metrics.bytes.Set(float64(c.used))
@@ -206,24 +206,24 @@ func (c *cache) drop(l *lot) {
 // forget is called by who holds mu.
 func (c *cache) forget(e *list.Element) {
 	switch x := c.recent.Remove(e).(type) {
-	case *thing:
-		delete(c.things, x.key)
+	case *cacheEntry:
+		delete(c.entries, x.key)
 		c.used -= x.bytes
-	case *lot:
-		delete(c.lots, x.key)
+	case *keyCache:
+		delete(c.keys, x.key)
 		c.used -= x.bytes
-		x.bytes, x.forgotten = 0, true
+		x.bytes, x.dropped = 0, true
 	}
 	c.metrics.evictions.Inc()
 }
 
-// stored is a chunk that was read. All but the frame stays as it is.
-type stored struct {
-	chunk   *chunk.Chunk
-	expires int64 // ms since 1970 UTC: from then on the service may have removed it
-	bytes   int64 // without the frame
-	lot     *lot
-	load    int // of the lot, that has brought it
+// cachedChunk is a chunk that was read. All but the frame stays as it is.
+type cachedChunk struct {
+	chunk    *chunk.Chunk
+	expires  int64 // ms since 1970 UTC: from then on the service may have removed it
+	bytes    int64 // without the frame
+	keyCache *keyCache
+	load     int // of the lot, that has brought it
 
 	mu      sync.Mutex // guards below
 	frame   *chunk.Frame
@@ -231,7 +231,7 @@ type stored struct {
 }
 
 // decode decodes the metrics of the lot, once while there is room for what is decoded. Nobody may change the frame.
-func (s *stored) decode() (chunk.Frame, error) {
+func (s *cachedChunk) decode() (chunk.Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.frame != nil {
@@ -241,7 +241,7 @@ func (s *stored) decode() (chunk.Frame, error) {
 	if err != nil {
 		return f, err
 	}
-	if n := frameBytes(f); !s.removed && s.lot.cache.mayDecode(s.lot, n) {
+	if n := frameBytes(f); !s.removed && s.keyCache.cache.mayDecode(s.keyCache, n) {
 		s.frame = &f
 	}
 	return f, nil
@@ -249,10 +249,10 @@ func (s *stored) decode() (chunk.Frame, error) {
 
 // mayDecode takes room for a frame as long as its lot takes no more than half of the cache, and nothing is forgotten
 // for it: it is cheaper to decode a chunk again than to read it again.
-func (c *cache) mayDecode(l *lot, bytes int64) bool {
+func (c *cache) mayDecode(l *keyCache, bytes int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.forgotten || l.bytes+bytes > c.limit/2 || c.used+bytes > c.limit {
+	if l.dropped || l.bytes+bytes > c.limit/2 || c.used+bytes > c.limit {
 		return false
 	}
 	c.add(l, bytes)

@@ -5,41 +5,41 @@ import (
 	"slices"
 	"time"
 
-	"binnacle/binning/lane"
+	"binnacle/binning/rollup"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 )
 
-// estimateLaned goes through what lanes may answer without reading anything: ledgers that are known say which documents
+// estimateRollups goes through what lanes may answer without reading anything: ledgers that are known say which documents
 // of lanes are needed, of which some may be known too. Where one isn't, nothing is known of its day but the asking.
-func (q *Query) estimateLaned() (e Estimate) {
-	for _, j := range q.laneJobs() {
+func (q *Query) estimateRollups() (e Estimate) {
+	for _, j := range q.newRollupJobs() {
 		j.estimate(&e)
 	}
 	return e
 }
 
 // estimate adds what the job is expected to find and to cost. The job is of no use afterwards.
-func (j *laneJob) estimate(e *Estimate) {
+func (j *rollupJob) estimate(e *Estimate) {
 	now := j.r.cfg.Now()
-	perDocument, ok := j.r.pace.ofLanes(j.req.Tenant)
+	perDocument, ok := j.r.history.ofRollups(j.req.Tenant)
 	asks := func(documents int) {
 		e.Scans++
 		e.RequestUnits += askingRUs + float64(documents)*perDocument
 	}
 	unknown, sealed := 0, 0
 	for _, d := range j.days {
-		key := ledgerKey{sharding.ViewsContainer(j.target.Container), j.target.TenantShard, d.day}
-		v, known := j.r.cache.thing(key, now, ledgersAge)
+		key := manifestKey{sharding.RollupsContainer(j.target.Container), j.target.TenantShard, d.day}
+		v, known := j.r.cache.get(key, now, manifestsAge)
 		if !known {
 			unknown++
 			continue
 		}
-		if l, _ := v.(*ledger); l != nil {
-			d.show(l, j.req.Lanes, now.Unix())
+		if l, _ := v.(*manifest); l != nil {
+			d.cover(l, j.req.Rollups, now.Unix())
 		}
-		if d.laned() {
+		if d.hasRollups() {
 			sealed++
 		}
 	}
@@ -47,21 +47,21 @@ func (j *laneJob) estimate(e *Estimate) {
 		asks(unknown)
 		e.Guessed = true
 	}
-	lanes, seen := make(map[string]int), make(map[string]bool)
-	j.refs(func(_ *laneDay, ref lane.Ref, _ string) {
+	rollups, seen := make(map[string]int), make(map[string]bool)
+	j.refs(func(_ *rollupDay, ref rollup.Ref, _ string) {
 		if seen[ref.ID] {
 			return
 		}
 		seen[ref.ID] = true
-		if _, read := j.r.cache.thing(j.keyOf(ref), now, time.Duration(1<<62)); !read {
-			lanes[ref.Key]++
+		if _, read := j.r.cache.get(j.keyOf(ref), now, time.Duration(1<<62)); !read {
+			rollups[ref.Key]++
 		}
 	})
-	for _, documents := range lanes {
+	for _, documents := range rollups {
 		asks(documents)
 		e.Guessed = e.Guessed || !ok
 	}
-	for r := range j.unshown() {
+	for r := range j.uncovered() {
 		j.estimateChunks(e, j.target, r)
 	}
 	for range (sealed + store.MaxScanWindows - 1) / store.MaxScanWindows {
@@ -71,11 +71,11 @@ func (j *laneJob) estimate(e *Estimate) {
 }
 
 // estimateRaw adds the chunks of devices that are read raw on days that lanes show.
-func (j *laneJob) estimateRaw(e *Estimate) {
+func (j *rollupJob) estimateRaw(e *Estimate) {
 	named := make(map[string]bool)
 	for _, d := range j.days {
 		switch {
-		case !d.laned():
+		case !d.hasRollups():
 		case len(d.raw) > manyRaw:
 			j.estimateChunks(e, j.target, d.asked)
 		default:
@@ -88,7 +88,7 @@ func (j *laneJob) estimateRaw(e *Estimate) {
 	}
 	over := 0.0
 	for _, d := range j.days {
-		if d.laned() && len(d.raw) > 0 && len(d.raw) <= manyRaw {
+		if d.hasRollups() && len(d.raw) > 0 && len(d.raw) <= manyRaw {
 			over += days(d.asked, j.r.cfg.Now().UnixMilli())
 		}
 	}
@@ -102,7 +102,7 @@ func (q *Query) estimateChunks(e *Estimate, t target, r telemetry.Range) {
 	now := q.r.cfg.Now()
 	asked := []span{{Range: r}}
 	if q.r.cache != nil && t.devices == nil {
-		asked = q.r.cache.asked(lotKey{t.Key, nameOf(q.req.Metrics)}, r, now)
+		asked = q.r.cache.fetchesFor(cacheKey{t.Key, metricsKey(q.req.Metrics)}, r, now)
 	}
 	for _, s := range asked {
 		if s.asOf > 0 {
@@ -118,7 +118,7 @@ func (q *Query) estimateChunks(e *Estimate, t target, r telemetry.Range) {
 func (q *Query) estimateRange(e *Estimate, t target, over float64) {
 	e.Scans++
 	e.RequestUnits += askingRUs
-	seen, ok := q.r.pace.of(q.req.Tenant, t)
+	seen, ok := q.r.history.of(q.req.Tenant, t)
 	if !ok {
 		e.Guessed = true
 		return

@@ -18,28 +18,28 @@ type Explanation struct {
 
 // Explained is one read.
 type Explained struct {
-	Tenant   string
-	Devices  []string // nil: all
-	Metrics  []string // nil: all
-	Range    telemetry.Range
-	Ordered  bool // rows in the order of time; else series or statistics
-	Estimate Estimate
-	Scans    []ScanExplained // in the order in which they ended
-	Lanes    []LaneExplained // of lanes, the same
-	Shown    []ShownExplained
-	Stats    Stats
+	Tenant      string
+	Devices     []string // nil: all
+	Metrics     []string // nil: all
+	Range       telemetry.Range
+	Ordered     bool // rows in the order of time; else series or statistics
+	Estimate    Estimate
+	Scans       []ScanExplained       // in the order in which they ended
+	RollupScans []RollupScanExplained // of lanes, the same
+	Covered     []CoveredExplained
+	Stats       Stats
 }
 
-// LaneExplained is one scan of documents of lanes.
-type LaneExplained struct {
-	store.ViewKey
+// RollupScanExplained is one scan of documents of lanes.
+type RollupScanExplained struct {
+	store.RollupKey
 	Range        telemetry.Range
 	Documents    int
 	RequestUnits float64
 }
 
-// ShownExplained is what lanes showed of a first-level key on a day.
-type ShownExplained struct {
+// CoveredExplained is what lanes showed of a first-level key on a day.
+type CoveredExplained struct {
 	TenantShard string
 	Day         telemetry.Day
 	AsOf        int64 // s since 1970 UTC: chunks that were stored since were read
@@ -85,8 +85,8 @@ func (e *Explanation) Reads() []Explained {
 	return out
 }
 
-// explaining notes a read in the explanation of its context, if it has one.
-func (q *Query) explaining(ctx context.Context) {
+// beginExplanation notes a read in the explanation of its context, if it has one.
+func (q *Query) beginExplanation(ctx context.Context) {
 	e, ok := ctx.Value(explanationKey{}).(*Explanation)
 	if !ok {
 		return
@@ -101,7 +101,7 @@ func (q *Query) explaining(ctx context.Context) {
 // explainedScan is a scan that has cost so much. Of several windows it tells the range that they lie in.
 func explainedScan(s store.Scan, u store.Usage) ScanExplained {
 	out := ScanExplained{Key: s.Key, Named: len(s.Devices), Documents: u.Documents, RequestUnits: u.RUs}
-	for i, w := range s.Asks() {
+	for i, w := range s.AllWindows() {
 		if i == 0 {
 			out.Range, out.Since = w.Range, w.Since
 		}
@@ -111,8 +111,8 @@ func explainedScan(s store.Scan, u store.Usage) ScanExplained {
 	return out
 }
 
-// explain notes what a scan did, unless nobody wants to know.
-func (q *Query) explain(s ScanExplained) {
+// explainScan notes what a scan did, unless nobody wants to know.
+func (q *Query) explainScan(s ScanExplained) {
 	if q.explained == nil {
 		return
 	}
@@ -121,18 +121,18 @@ func (q *Query) explain(s ScanExplained) {
 	q.explained.Scans = append(q.explained.Scans, s)
 }
 
-// explainLanes notes what a scan of lanes did.
-func (q *Query) explainLanes(s store.LaneScan, u store.Usage) {
+// explainRollups notes what a scan of lanes did.
+func (q *Query) explainRollups(s store.RollupScan, u store.Usage) {
 	if q.explained == nil {
 		return
 	}
 	q.explanation.mu.Lock()
 	defer q.explanation.mu.Unlock()
-	q.explained.Lanes = append(q.explained.Lanes, LaneExplained{s.Key, s.Range, u.Documents, u.RUs})
+	q.explained.RollupScans = append(q.explained.RollupScans, RollupScanExplained{s.Key, s.Range, u.Documents, u.RUs})
 }
 
-// explainShown notes what lanes showed.
-func (q *Query) explainShown(jobs []*laneJob) {
+// explainCovered notes what lanes showed.
+func (q *Query) explainCovered(jobs []*rollupJob) {
 	if q.explained == nil {
 		return
 	}
@@ -140,22 +140,22 @@ func (q *Query) explainShown(jobs []*laneJob) {
 	defer q.explanation.mu.Unlock()
 	for _, j := range jobs {
 		for _, d := range j.days {
-			if d.laned() {
-				s := ShownExplained{j.target.TenantShard, d.day, d.ledger.AsOf, d.shown(), len(d.raw)}
-				q.explained.Shown = append(q.explained.Shown, s)
+			if d.hasRollups() {
+				s := CoveredExplained{j.target.TenantShard, d.day, d.manifest.AsOf, d.covered(), len(d.raw)}
+				q.explained.Covered = append(q.explained.Covered, s)
 			}
 		}
 	}
 }
 
-// explainEnd notes what the whole read has cost.
-func (q *Query) explainEnd() {
+// endExplanation notes what the whole read has cost.
+func (q *Query) endExplanation() {
 	if q.explained == nil {
 		return
 	}
 	q.explanation.mu.Lock()
 	defer q.explanation.mu.Unlock()
-	q.explained.Stats = q.tally.stats()
+	q.explained.Stats = q.cost.stats()
 }
 
 // askingRUs is what a scan costs that finds nothing, as modelled from published charges.
@@ -163,8 +163,8 @@ const askingRUs = 2.5
 
 // estimate goes through the plan without reading anything.
 func (q *Query) estimate() (e Estimate) {
-	if _, ok := q.sink.(LaneSink); ok && q.lanesPay() {
-		return q.estimateLaned()
+	if _, ok := q.sink.(RollupSink); ok && q.rollupsPay() {
+		return q.estimateRollups()
 	}
 	now := q.r.cfg.Now().UnixMilli()
 	for p := range q.plan.parts {
@@ -184,44 +184,44 @@ func days(r telemetry.Range, now int64) float64 {
 	return float64(max(0, min(r.To, now)-r.From)) / telemetry.DayMillis
 }
 
-// pace remembers what scans have found, for estimates. It is safe for any number of callers.
-type pace struct {
+// scanHistory remembers what scans have found, for estimates. It is safe for any number of callers.
+type scanHistory struct {
 	mu   sync.Mutex // guards below
-	seen map[paceKey]found
+	seen map[historyKey]scanYield
 
-	lanes map[string]float64 // what a document of lanes costs beside the asking, by tenant
+	rollupRUs map[string]float64 // what a document of lanes costs beside the asking, by tenant
 }
 
-// paceKey names what is alike: a key, or with an empty Key the keys of a tenant of one kind.
-type paceKey struct {
+// historyKey names what is alike: a key, or with an empty Key the keys of a tenant of one kind.
+type historyKey struct {
 	tenant string
 	sharding.Key
 	device bool // full keys
 	named  bool // of devices that are named
 }
 
-// found is documents a day, of a named device where devices are named, and what one costs beside the asking.
-type found struct{ documents, rus float64 }
+// scanYield is documents a day, of a named device where devices are named, and what one costs beside the asking.
+type scanYield struct{ documents, rus float64 }
 
-// maxPaces bounds the memory of what is remembered.
-const maxPaces = 4096
+// maxHistory bounds the memory of what is remembered.
+const maxHistory = 4096
 
-func newPace() *pace {
-	return &pace{seen: make(map[paceKey]found), lanes: make(map[string]float64)}
+func newScanHistory() *scanHistory {
+	return &scanHistory{seen: make(map[historyKey]scanYield), rollupRUs: make(map[string]float64)}
 }
 
-func paceKeys(tenant string, t target) (own, alike paceKey) {
-	alike = paceKey{tenant: tenant, device: t.Device != "", named: t.devices != nil}
+func historyKeys(tenant string, t target) (own, alike historyKey) {
+	alike = historyKey{tenant: tenant, device: t.Device != "", named: t.devices != nil}
 	own = alike
 	own.Key = t.Key
 	return own, alike
 }
 
 // of is what is known of a target.
-func (p *pace) of(tenant string, t target) (found, bool) {
+func (p *scanHistory) of(tenant string, t target) (scanYield, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	own, alike := paceKeys(tenant, t)
+	own, alike := historyKeys(tenant, t)
 	f, ok := p.seen[own]
 	if !ok {
 		f, ok = p.seen[alike]
@@ -230,50 +230,50 @@ func (p *pace) of(tenant string, t target) (found, bool) {
 	return f, ok
 }
 
-// learn takes what a scan of a whole range has found. Later scans count as much as all before them.
-func (p *pace) learn(tenant string, t target, over float64, documents int, rus float64) {
+// add takes what a scan of a whole range has found. Later scans count as much as all before them.
+func (p *scanHistory) add(tenant string, t target, over float64, documents int, rus float64) {
 	if over <= 0 {
 		return
 	}
-	f := found{documents: float64(documents) / over / float64(max(len(t.devices), 1))}
+	f := scanYield{documents: float64(documents) / over / float64(max(len(t.devices), 1))}
 	if documents > 0 {
 		f.rus = max(0, rus-askingRUs) / float64(documents)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.seen) > maxPaces {
+	if len(p.seen) > maxHistory {
 		clear(p.seen)
 	}
-	own, alike := paceKeys(tenant, t)
-	for _, k := range []paceKey{own, alike} {
+	own, alike := historyKeys(tenant, t)
+	for _, k := range []historyKey{own, alike} {
 		if old, ok := p.seen[k]; ok {
-			f = found{(old.documents + f.documents) / 2, (old.rus + f.rus) / 2}
+			f = scanYield{(old.documents + f.documents) / 2, (old.rus + f.rus) / 2}
 		}
 		p.seen[k] = f
 	}
 }
 
-// ofLanes is what a document of a tenant's lanes costs beside the asking.
-func (p *pace) ofLanes(tenant string) (rus float64, ok bool) {
+// ofRollups is what a document of a tenant's lanes costs beside the asking.
+func (p *scanHistory) ofRollups(tenant string) (rus float64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	rus, ok = p.lanes[tenant]
+	rus, ok = p.rollupRUs[tenant]
 	return rus, ok
 }
 
-// learnLanes takes what a scan of lanes has found.
-func (p *pace) learnLanes(tenant string, u store.Usage) {
+// addRollups takes what a scan of lanes has found.
+func (p *scanHistory) addRollups(tenant string, u store.Usage) {
 	if u.Documents == 0 {
 		return
 	}
 	rus := max(0, u.RUs-askingRUs) / float64(u.Documents)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.lanes) > maxPaces {
-		clear(p.lanes)
+	if len(p.rollupRUs) > maxHistory {
+		clear(p.rollupRUs)
 	}
-	if old, ok := p.lanes[tenant]; ok {
+	if old, ok := p.rollupRUs[tenant]; ok {
 		rus = (old + rus) / 2
 	}
-	p.lanes[tenant] = rus
+	p.rollupRUs[tenant] = rus
 }

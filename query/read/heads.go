@@ -23,21 +23,21 @@ type partition struct {
 
 func (p partition) String() string { return fmt.Sprintf("%s/%d", p.topic, p.number) }
 
-// reach is how far a head has read a partition. A higher stream is a newer incarnation of the topic: its positions say
+// streamPosition is how far a head has read a partition. A higher stream is a newer incarnation of the topic: its positions say
 // nothing about those of an older one.
-type reach struct {
+type streamPosition struct {
 	stream   uint32
 	position int64
 }
 
-func (r reach) compare(s reach) int {
+func (r streamPosition) compare(s streamPosition) int {
 	return cmp.Or(cmp.Compare(r.stream, s.stream), cmp.Compare(r.position, s.position))
 }
 
-// snapshot is what the heads answered, the furthest one of each partition and stream (rule R2).
-type snapshot struct {
-	taken      time.Time                         // before the heads were asked
-	shown      map[partition]reach               // how far answers had come that were there by then (rule R3)
+// headRead is what the heads answered, the furthest one of each partition and stream (rule R2).
+type headRead struct {
+	began      time.Time                         // before the heads were asked
+	answered   map[partition]streamPosition      // how far answers had come that were there by then (rule R3)
 	furthest   map[partition]store.PartitionHead // the newest stream's
 	best       []store.PartitionHead             // those whose rows count
 	all        []store.PartitionHead
@@ -45,10 +45,10 @@ type snapshot struct {
 	err        error           // why some heads may be missing
 }
 
-// snapshot asks the heads. That they do not answer is no error of the query: it makes the answer incomplete.
-func (r *Reader) snapshot(ctx context.Context, ask store.HeadRequest) (snapshot, error) {
-	s := snapshot{
-		taken: r.cfg.Now(), shown: r.progress.shown(), furthest: make(map[partition]store.PartitionHead),
+// headRead asks the heads. That they do not answer is no error of the query: it makes the answer incomplete.
+func (r *Reader) headRead(ctx context.Context, ask store.HeadRequest) (headRead, error) {
+	s := headRead{
+		began: r.cfg.Now(), answered: r.progress.answeredUntilNow(), furthest: make(map[partition]store.PartitionHead),
 		containers: make(map[string]bool),
 	}
 	heads, err := r.cfg.Heads.Heads(ctx, ask)
@@ -56,7 +56,7 @@ func (r *Reader) snapshot(ctx context.Context, ask store.HeadRequest) (snapshot,
 		return s, ctx.Err()
 	}
 	if err != nil {
-		r.silent.Do(func() { r.cfg.Logger.Warn("heads not read", "error", err) })
+		r.headErrors.Do(func() { r.cfg.Logger.Warn("heads not read", "error", err) })
 		s.err = err
 	}
 	s.all = heads
@@ -71,7 +71,7 @@ func (r *Reader) snapshot(ctx context.Context, ask store.HeadRequest) (snapshot,
 		if old, ok := best[in]; !ok || heads[old].Position < h.Position {
 			best[in] = i
 		}
-		if old, ok := s.furthest[p]; !ok || reachOf(old).compare(reachOf(h)) < 0 {
+		if old, ok := s.furthest[p]; !ok || streamPositionOf(old).compare(streamPositionOf(h)) < 0 {
 			s.furthest[p] = h
 		}
 		for _, c := range h.Containers {
@@ -84,30 +84,32 @@ func (r *Reader) snapshot(ctx context.Context, ask store.HeadRequest) (snapshot,
 	return s, nil
 }
 
-// Wait is readings that wait in the log for a limit of their tenant.
-type Wait struct {
-	store.HeadWait
+// Deferral is readings that wait in the log for a limit of their tenant.
+type Deferral struct {
+	store.HeadDeferral
 	Partition int32
 	partition partition
 }
 
-// waits is what waits of the devices asked for, by partition.
-func (s *snapshot) waits(asked func(device string) bool) (out []Wait) {
+// deferrals is what waits of the devices asked for, by partition.
+func (s *headRead) deferrals(asked func(device string) bool) (out []Deferral) {
 	for _, at := range slices.SortedFunc(maps.Keys(s.furthest), comparePartitions) {
-		for _, w := range s.furthest[at].Waits {
+		for _, w := range s.furthest[at].Deferrals {
 			if w.Device == "" || asked(w.Device) {
-				out = append(out, Wait{w, int32(at.number), at})
+				out = append(out, Deferral{w, int32(at.number), at})
 			}
 		}
 	}
 	return out
 }
 
-func reachOf(h store.PartitionHead) reach { return reach{h.Stream, h.Position} }
+func streamPositionOf(h store.PartitionHead) streamPosition {
+	return streamPosition{h.Stream, h.Position}
+}
 
-// heads takes the snapshot that the query is answered with, after waiting for the log's end if it is strict, hands its
+// readHeads takes the snapshot that the query is answered with, after waiting for the log's end if it is strict, hands its
 // rows on, and notes what is missing for the answer to be complete.
-func (q *Query) heads(ctx context.Context) (snapshot, error) {
+func (q *Query) readHeads(ctx context.Context) (headRead, error) {
 	var ends []store.LogEnd
 	if q.req.Strict {
 		var err error
@@ -115,36 +117,36 @@ func (q *Query) heads(ctx context.Context) (snapshot, error) {
 			q.unread = append(q.unread, fmt.Sprintf("the log's end is not known: %v", err))
 		}
 	} else {
-		q.r.learnPartitions(ctx)
+		q.r.refreshPartitions(ctx)
 	}
 	ask := store.HeadRequest{
 		Tenant: q.req.Tenant, Devices: q.req.Devices, Range: q.req.Range, Metrics: q.req.Metrics,
 	}
-	if q.keepsBins() {
+	if q.cachesBins() {
 		q.askBins(&ask)
 	}
-	s, err := q.r.reaching(ctx, ask)
+	s, err := q.r.headReadIncluding(ctx, ask)
 	if err != nil {
 		return s, err
 	}
 	q.unread = append(q.unread, q.r.progress.missing(s, ends, q.r.cfg.Log != nil)...)
 	q.missing = append(q.missing, q.unread...)
-	q.waits = s.waits(q.asked)
-	for _, w := range q.waits {
-		q.miss("partition %s: %s", w.partition, w.HeadWait)
+	q.deferrals = s.deferrals(q.asked)
+	for _, w := range q.deferrals {
+		q.miss("partition %s: %s", w.partition, w.HeadDeferral)
 	}
 	q.known = len(q.missing)
 	if err := q.remember(s); err != nil {
 		return s, err
 	}
-	told := make(map[uint64]map[store.HeadBin]*keptBin)
+	isTold := make(map[uint64]map[store.HeadBin]*cachedBin)
 	for _, h := range s.best {
-		if err := q.takeRows(ctx, h, told); err != nil {
+		if err := q.takeRows(ctx, h, isTold); err != nil {
 			return s, err
 		}
 	}
-	if len(told) > 0 {
-		q.keep(told)
+	if len(isTold) > 0 {
+		q.cacheBins(isTold)
 	}
 	return s, nil
 }
@@ -154,7 +156,7 @@ func (q *Query) miss(format string, args ...any) {
 }
 
 // remember notes what the heads say is stored. It holds for any head, whichever is the furthest.
-func (q *Query) remember(s snapshot) error {
+func (q *Query) remember(s headRead) error {
 	q.tails = make(tails)
 	for _, h := range s.all {
 		if err := q.Memory.Take(tailBytes * int64(len(h.Chains))); err != nil {
@@ -172,8 +174,8 @@ func (q *Query) remember(s snapshot) error {
 
 // takeRows hands on the rows of a head, and puts what it tells of bins to what was told.
 func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
-	told map[uint64]map[store.HeadBin]*keptBin) error {
-	known, bins := q.binsOf(h.Owner), make(map[store.HeadBin]*keptBin)
+	isTold map[uint64]map[store.HeadBin]*cachedBin) error {
+	known, bins := q.cachedBinsOf(h.Owner), make(map[store.HeadBin]*cachedBin)
 	lack := func(err error) {
 		q.r.cfg.Logger.Warn("rows of a head not read", "partition", h.Partition, "error", err)
 		q.miss("not all rows of partition %s/%d are answered: %v", h.Topic, h.Partition, err)
@@ -197,13 +199,13 @@ func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
 			continue
 		}
 		name := store.HeadBin{Device: rows.Device, Day: rows.Day, First: rows.First}
-		bin := follow(known[name], &rows)
+		bin := appendPart(known[name], &rows)
 		if bin == nil {
-			lack(errNotKnown)
+			lack(errOmittedRows)
 			return nil
 		}
-		bin.told = q.r.cfg.Now()
-		q.r.cache.metrics.heads(bin, &rows)
+		bin.seen = q.r.cfg.Now()
+		q.r.cache.metrics.addHeadRows(bin, &rows)
 		bins[name] = bin
 		for i := range bin.parts {
 			if err := q.addRows(rows.Device, bin.parts[i].source, bin.parts[i].frame); err != nil {
@@ -212,13 +214,13 @@ func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
 		}
 	}
 	if h.Owner != 0 {
-		told[h.Owner] = bins
+		isTold[h.Owner] = bins
 	}
 	return nil
 }
 
-// errNotKnown is an answer that counts on what was not known here.
-var errNotKnown = errors.New("a head has left out rows that are not known here")
+// errOmittedRows is an answer that counts on what was not known here.
+var errOmittedRows = errors.New("a head has left out rows that are not known here")
 
 // addRows hands on rows of a head, if some are within the range.
 func (q *Query) addRows(device string, source store.Source, f chunk.Frame) error {
@@ -231,20 +233,20 @@ func (q *Query) addRows(device string, source store.Source, f chunk.Frame) error
 	if err := q.Memory.Take(p.bytes); err != nil {
 		return err
 	}
-	if q.req.Lanes != nil {
-		q.hold(p)
+	if q.req.Rollups != nil {
+		q.noteInHeads(p)
 	}
-	q.tally.headRows += rowsWithin(f, q.req.Range)
+	q.cost.headRows += rowsWithin(f, q.req.Range)
 	return q.sink.Add(p)
 }
 
-// hold notes that heads have rows of a device and days.
-func (q *Query) hold(p *Piece) {
-	if q.held == nil {
-		q.held = make(map[deviceDay]bool)
+// noteInHeads notes that heads have rows of a device and days.
+func (q *Query) noteInHeads(p *Piece) {
+	if q.inHeads == nil {
+		q.inHeads = make(map[deviceDay]bool)
 	}
 	for day := telemetry.DayOf(p.From); day <= telemetry.DayOf(p.To); day++ {
-		q.held[deviceDay{p.Device, day}] = true
+		q.inHeads[deviceDay{p.Device, day}] = true
 	}
 }
 
@@ -272,8 +274,8 @@ func bounds(f chunk.Frame) (from, to int64, ok bool) {
 	return from, to, ok
 }
 
-// looks are the pauses between two looks at the heads of a strict query.
-var looks = retry.Policy{First: 2 * time.Millisecond, Max: 250 * time.Millisecond}
+// headPolls are the pauses between two looks at the heads of a strict query.
+var headPolls = retry.Policy{First: 2 * time.Millisecond, Max: 250 * time.Millisecond}
 
 // awaitLogEnd returns how far the log reaches, once the heads have come that far or half of the query's time is over.
 // The error says that the log did not answer.
@@ -287,13 +289,13 @@ func (r *Reader) awaitLogEnd(ctx context.Context, req Request) ([]store.LogEnd, 
 	if err != nil {
 		return nil, err
 	}
-	r.progress.learn(ends, r.cfg.Now())
-	r.await(ctx, req.Tenant, ends) // whether the answer is complete its own snapshot tells
+	r.progress.setPartitions(ends, r.cfg.Now())
+	r.awaitPositions(ctx, req.Tenant, ends) // whether the answer is complete its own snapshot tells
 	return ends, nil
 }
 
 // behind says which heads have not reached these ends.
-func (s snapshot) behind(ends []store.LogEnd) []string {
+func (s headRead) behind(ends []store.LogEnd) []string {
 	var out []string
 	for _, e := range ends {
 		p := partition{e.Topic, e.Partition}

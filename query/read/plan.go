@@ -13,16 +13,16 @@ import (
 	"binnacle/sharding"
 )
 
-// maxViewAge bounds how old a copy of the map may be that answers for event times which it can't place. A writer
+// maxSnapshotAge bounds how old a copy of the map may be that answers for event times which it can't place. A writer
 // places readings at most as far ahead as it accepts the future, from a copy no older than its refresh; the lead of an
 // epoch exceeds both together and a margin (rule W1). So what a younger copy can't place nobody has written.
-const maxViewAge = time.Minute
+const maxSnapshotAge = time.Minute
 
 // plan is where the chunks of an answer can be.
 type plan struct {
-	view   *control.View
-	tenant control.Tenant
-	parts  iter.Seq[part] // in the order of the answer; ascending if it has none
+	snapshot *control.Snapshot
+	tenant   control.Tenant
+	parts    iter.Seq[part] // in the order of the answer; ascending if it has none
 }
 
 // part is what is to be scanned for a range: a month of one epoch, cut at the query's ends.
@@ -43,9 +43,9 @@ type target struct {
 // epoch or a container in which rows were stored before the snapshot; where that may be, the map is read again (rule
 // R1). Whoever stored such rows knew the tenant and the container, and heads tell what they know: names that are made
 // up cost nothing. Where heads were not asked, the map must be younger than the moment that is asked about.
-func (r *Reader) plan(ctx context.Context, req Request, s snapshot) (plan, error) {
-	v := r.cfg.Directory.View()
-	if !v.ReadAt.After(s.taken) && (r.stale(v, req) || lacks(v, req.Tenant, s.containers) ||
+func (r *Reader) plan(ctx context.Context, req Request, s headRead) (plan, error) {
+	v := r.cfg.Directory.Snapshot()
+	if !v.ReadAt.After(s.began) && (r.stale(v, req) || lacksContainer(v, req.Tenant, s.containers) ||
 		v.ReadAt.UnixMilli() <= req.AsOf) {
 		var err error
 		if v, err = r.cfg.Directory.Refresh(ctx); err != nil {
@@ -54,19 +54,19 @@ func (r *Reader) plan(ctx context.Context, req Request, s snapshot) (plan, error
 	}
 	tenant, known := v.Tenant(req.Tenant)
 	if !known {
-		return plan{view: v, parts: func(func(part) bool) {}}, nil
+		return plan{snapshot: v, parts: func(func(part) bool) {}}, nil
 	}
 	return plan{v, tenant, r.parts(v, tenant, req)}, nil
 }
 
 // stale reports whether a newer copy may place some of the request's event times elsewhere.
-func (r *Reader) stale(v *control.View, req Request) bool {
+func (r *Reader) stale(v *control.Snapshot, req Request) bool {
 	_, known := v.Tenant(req.Tenant)
-	return known && !v.Places(req.Range.To-1) && r.cfg.Now().Sub(v.ReadAt) > maxViewAge
+	return known && !v.CanPlace(req.Range.To-1) && r.cfg.Now().Sub(v.ReadAt) > maxSnapshotAge
 }
 
-// lacks reports whether the map lacks a container in which chunks of the tenant may lie, or the tenant.
-func lacks(v *control.View, tenant string, containers map[string]bool) bool {
+// lacksContainer reports whether the map lacks a container in which chunks of the tenant may lie, or the tenant.
+func lacksContainer(v *control.Snapshot, tenant string, containers map[string]bool) bool {
 	if _, known := v.Tenant(tenant); !known {
 		return len(containers) > 0
 	}
@@ -79,7 +79,7 @@ func lacks(v *control.View, tenant string, containers map[string]bool) bool {
 }
 
 // parts are the months that have a container: a range may span thousands that nobody has written to.
-func (r *Reader) parts(v *control.View, tenant control.Tenant, req Request) iter.Seq[part] {
+func (r *Reader) parts(v *control.Snapshot, tenant control.Tenant, req Request) iter.Seq[part] {
 	devices := possible(req.Devices)
 	months := make(map[telemetry.Month]bool)
 	for _, c := range v.ContainersOf(req.Tenant, req.Range) {
@@ -116,7 +116,7 @@ func within(m telemetry.Month, r telemetry.Range) telemetry.Range {
 }
 
 // partsOf is the parts of a month: one for each epoch in it.
-func (r *Reader) partsOf(v *control.View, tenant control.Tenant, devices []string,
+func (r *Reader) partsOf(v *control.Snapshot, tenant control.Tenant, devices []string,
 	month telemetry.Range) (parts []part) {
 	for _, visit := range tenant.Placement.Visits(devices, month) {
 		if !v.HasContainer(visit.Container) {

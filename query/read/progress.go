@@ -23,33 +23,33 @@ const (
 // progress is what a Reader remembers of partitions: which there are, and how far it has answered from each (rule R3).
 // It is safe for any number of callers.
 type progress struct {
-	mu       sync.Mutex // guards below
-	known    map[partition]bool
-	answered map[partition]reach
-	learned  time.Time // when known was read from the log, zero for never
-	tried    time.Time // when that was tried last
+	mu             sync.Mutex // guards below
+	known          map[partition]bool
+	answered       map[partition]streamPosition
+	partitionsRead time.Time // when known was read from the log, zero for never
+	tried          time.Time // when that was tried last
 }
 
 func newProgress() *progress {
-	return &progress{known: make(map[partition]bool), answered: make(map[partition]reach)}
+	return &progress{known: make(map[partition]bool), answered: make(map[partition]streamPosition)}
 }
 
-// learn takes what the log answered at now.
-func (p *progress) learn(ends []store.LogEnd, now time.Time) {
+// setPartitions takes what the log answered at now.
+func (p *progress) setPartitions(ends []store.LogEnd, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.known)
 	for _, e := range ends {
 		p.known[partition{e.Topic, e.Partition}] = true
 	}
-	p.learned = now
+	p.partitionsRead = now
 }
 
 // due reports whether the log is to be asked again. It answers true to one caller at a time.
 func (p *progress) due(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	stale := p.learned.IsZero() || now.Sub(p.learned) >= partitionsEvery
+	stale := p.partitionsRead.IsZero() || now.Sub(p.partitionsRead) >= partitionsEvery
 	if !stale || (!p.tried.IsZero() && now.Sub(p.tried) < partitionsRetry) {
 		return false
 	}
@@ -57,8 +57,8 @@ func (p *progress) due(now time.Time) bool {
 	return true
 }
 
-// learnPartitions keeps the known partitions fresh.
-func (r *Reader) learnPartitions(ctx context.Context) {
+// refreshPartitions keeps the known partitions fresh.
+func (r *Reader) refreshPartitions(ctx context.Context) {
 	if r.cfg.Log == nil || !r.progress.due(r.cfg.Now()) {
 		return
 	}
@@ -71,11 +71,11 @@ func (r *Reader) learnPartitions(ctx context.Context) {
 		}
 		return
 	}
-	r.progress.learn(ends, r.cfg.Now())
+	r.progress.setPartitions(ends, r.cfg.Now())
 }
 
-// shown is how far was answered until now.
-func (p *progress) shown() map[partition]reach {
+// answeredUntilNow is how far was answered until now.
+func (p *progress) answeredUntilNow() map[partition]streamPosition {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.answered)
@@ -84,14 +84,14 @@ func (p *progress) shown() map[partition]reach {
 // missing says what an answer from s lacks to be complete: a partition that no head answers for, one whose head is
 // below the log end at its assignment, below what an answer has shown before the heads were asked, or below the asked
 // ends. Of snapshots that are taken from then on none makes a complete answer that reaches less than s.
-func (p *progress) missing(s snapshot, asked []store.LogEnd, hasLog bool) []string {
+func (p *progress) missing(s headRead, asked []store.LogEnd, hasLog bool) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for at := range s.furthest {
 		p.known[at] = true
 	}
 	var out []string
-	if hasLog && p.learned.IsZero() {
+	if hasLog && p.partitionsRead.IsZero() {
 		out = append(out, "which partitions there are is not known yet")
 	} else if len(p.known) == 0 {
 		out = append(out, "no ingester answers")
@@ -111,7 +111,7 @@ func (p *progress) missing(s snapshot, asked []store.LogEnd, hasLog bool) []stri
 		out = append(out, fmt.Sprintf("not all ingesters answer: %v", s.err))
 	}
 	for at, h := range s.furthest {
-		if r := reachOf(h); p.answered[at].compare(r) < 0 {
+		if r := streamPositionOf(h); p.answered[at].compare(r) < 0 {
 			p.answered[at] = r
 		}
 	}
@@ -119,15 +119,15 @@ func (p *progress) missing(s snapshot, asked []store.LogEnd, hasLog bool) []stri
 }
 
 // lacks says what one partition lacks, "" for nothing. The caller holds mu.
-func (p *progress) lacks(s snapshot, at partition) string {
+func (p *progress) lacks(s headRead, at partition) string {
 	h, ok := s.furthest[at]
-	shown := s.shown[at]
+	shown := s.answered[at]
 	switch {
 	case !ok:
 		return fmt.Sprintf("no ingester answers for partition %s", at)
 	case h.Position < h.CaughtUp:
 		return fmt.Sprintf("partition %s is being replayed: offset %d of %d", at, h.Position, h.CaughtUp)
-	case reachOf(h).compare(shown) < 0:
+	case streamPositionOf(h).compare(shown) < 0:
 		return fmt.Sprintf("partition %s is behind an earlier answer: offset %d of stream %d after offset %d of stream %d",
 			at, h.Position, h.Stream, shown.position, shown.stream)
 	}

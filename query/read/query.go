@@ -15,24 +15,24 @@ import (
 type Query struct {
 	Memory *Memory
 
-	r     *Reader
-	req   Request
-	sink  Sink
-	plan  plan
-	tails tails
-	held  map[deviceDay]bool // rows of which are in heads
-	bins  *keptBins          // of heads that were known when they were asked; nil for none
-	tally tally
+	r       *Reader
+	req     Request
+	sink    Sink
+	plan    plan
+	tails   tails
+	inHeads map[deviceDay]bool // rows of which are in heads
+	bins    *cachedBins        // of heads that were known when they were asked; nil for none
+	cost    cost
 
-	missing []string     // why the answer is not complete
-	unread  []string     // of those, what ingesters have not read yet, or do not answer
-	waits   []Wait       // that make it incomplete too
-	known   int          // of those, the first ones: what was known before anything was read
-	lacking []Lack       // of those, what the store does not answer
-	days    int          // of the next window
-	tight   bool         // windows of more than a day have turned out too large
-	samples atomic.Int64 // values that were decoded
-	soon    int64        // what expires before it may be gone
+	missing       []string        // why the answer is not complete
+	unread        []string        // of those, what ingesters have not read yet, or do not answer
+	deferrals     []Deferral      // that make it incomplete too
+	known         int             // of those, the first ones: what was known before anything was read
+	missingChunks []MissingChunks // of those, what the store does not answer
+	days          int             // of the next window
+	oneDay        bool            // windows of more than a day have turned out too large
+	samples       atomic.Int64    // values that were decoded
+	soon          int64           // what expires before it may be gone
 
 	explanation *Explanation // nil if nobody wants to know
 	explained   *Explained   // in it
@@ -66,29 +66,29 @@ func (q *Query) Run(ctx context.Context, sink Sink) error {
 	if err == nil && len(afterOf(ctx)) > 0 && len(q.missing) > q.known {
 		err = &NotYetError{q.missing[q.known:]} // what is not answered may be what was asked for
 	}
-	q.explainEnd()
+	q.endExplanation()
 	return q.Explain(err)
 }
 
 func (q *Query) run(ctx context.Context) error {
-	var s snapshot
+	var s headRead
 	var err error
 	if q.req.AsOf > 0 {
-		s = q.past()
-	} else if s, err = q.heads(ctx); err != nil {
+		s = q.asOfRead()
+	} else if s, err = q.readHeads(ctx); err != nil {
 		return fmt.Errorf("read heads: %w", err)
 	}
 	if q.plan, err = q.r.plan(ctx, q.req, s); err != nil {
 		return err
 	}
 	if since := cmp.Or(q.req.Since, q.req.AsOf); since > 0 {
-		q.forgotten(since)
+		q.noteExpired(since)
 	}
-	q.explaining(ctx)
+	q.beginExplanation(ctx)
 	q.soon = q.r.cfg.Now().Add(time.Minute).UnixMilli()
 	if q.req.Order == Unordered {
-		if sink, ok := q.sink.(LaneSink); ok && q.lanesPay() {
-			return q.laned(ctx, sink)
+		if sink, ok := q.sink.(RollupSink); ok && q.rollupsPay() {
+			return q.readRollups(ctx, sink)
 		}
 		return q.gather(ctx)
 	}
@@ -122,21 +122,21 @@ func (q *Query) Incomplete() []string { return q.missing }
 // Unread says of what is Incomplete what of the log no head has read yet, or answers (rule R3).
 func (q *Query) Unread() []string { return q.unread }
 
-// Waits is what of what is Incomplete waits in the log for a limit.
-func (q *Query) Waits() []Wait { return q.waits }
+// Deferrals is what of what is Incomplete waits in the log for a limit.
+func (q *Query) Deferrals() []Deferral { return q.deferrals }
 
-// Lacking says of what is Incomplete which chunks the store does not answer (rule R4).
-func (q *Query) Lacking() []Lack { return q.lacking }
+// MissingChunks says of what is Incomplete which chunks the store does not answer (rule R4).
+func (q *Query) MissingChunks() []MissingChunks { return q.missingChunks }
 
-// Lack is a device and day of whose chunks some are stored and not answered.
-type Lack struct {
+// MissingChunks is a device and day of whose chunks some are stored and not answered.
+type MissingChunks struct {
 	Device string
 	Day    telemetry.Day
 	Detail string
 }
 
 // Stats is right also after an error.
-func (q *Query) Stats() Stats { return q.tally.stats() }
+func (q *Query) Stats() Stats { return q.cost.stats() }
 
 // expired reports whether chunks of a day may vanish one by one.
 func (q *Query) expired(day telemetry.Day) bool { return q.plan.tenant.Expired(day, q.soon) }

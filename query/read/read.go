@@ -21,10 +21,10 @@ import (
 
 // Directory is the map of tenants, placements and containers, as control.Directory keeps it.
 type Directory interface {
-	// View is the newest copy, never nil.
-	View() *control.View
+	// Snapshot is the newest copy, never nil.
+	Snapshot() *control.Snapshot
 	// Refresh reads the map again; what was stored before the call is in the answer.
-	Refresh(ctx context.Context) (*control.View, error)
+	Refresh(ctx context.Context) (*control.Snapshot, error)
 }
 
 // Config is what a Reader needs, with all limits above 0: query.Config has checked them.
@@ -33,7 +33,7 @@ type Config struct {
 	Heads     store.Heads
 	Log       store.Log // tells which partitions there are and how far they reach; nil: not known
 	Directory Directory
-	Lanes     store.ViewReader // nil: there are none
+	Rollups   store.RollupReader // nil: there are none
 
 	Fanout     int     // scans of one query at the same time
 	Bytes      int64   // of memory that one query may hold
@@ -51,23 +51,23 @@ type Config struct {
 // Reader makes queries. It is safe for any number of callers, starts nothing that outlives a call, and remembers
 // between calls only how far was answered (rule R3), which containers there were, and chunks, within a bound.
 type Reader struct {
-	cfg      Config
-	progress *progress
-	pool     *pool
-	cache    *cache // nil for none
-	pace     *pace
-	found    sync.Map       // names of containers in which documents were found
-	silent   rate.Sometimes // logs that heads do not answer: every query finds out
+	cfg            Config
+	progress       *progress
+	pool           *pool
+	cache          *cache // nil for none
+	history        *scanHistory
+	containersSeen sync.Map       // names of containers in which documents were found
+	headErrors     rate.Sometimes // logs that heads do not answer: every query finds out
 }
 
-// silentEvery is how often it is logged that heads do not answer.
-const silentEvery = 10 * time.Second
+// headErrorsEvery is how often it is logged that heads do not answer.
+const headErrorsEvery = 10 * time.Second
 
 // New makes a Reader.
 func New(cfg Config) *Reader {
 	return &Reader{
-		cfg: cfg, progress: newProgress(), pool: &pool{limit: cfg.TotalBytes}, silent: rate.Sometimes{Interval: silentEvery},
-		cache: newCache(cfg.CacheBytes, cfg.CacheAge, cfg.Registerer), pace: newPace(),
+		cfg: cfg, progress: newProgress(), pool: &pool{limit: cfg.TotalBytes}, headErrors: rate.Sometimes{Interval: headErrorsEvery},
+		cache: newCache(cfg.CacheBytes, cfg.CacheAge, cfg.Registerer), history: newScanHistory(),
 	}
 }
 
@@ -79,7 +79,7 @@ func (r *Reader) Await(ctx context.Context, tenant string) error {
 	}
 	bounded, cancel := waiting(ctx)
 	defer cancel()
-	if late := r.await(bounded, tenant, ends); late != nil && ctx.Err() == nil {
+	if late := r.awaitPositions(bounded, tenant, ends); late != nil && ctx.Err() == nil {
 		return &NotYetError{late}
 	}
 	return ctx.Err()
@@ -93,7 +93,7 @@ func (r *Reader) Devices(ctx context.Context, ask store.ListRequest) ([]store.He
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		r.silent.Do(func() { r.cfg.Logger.Warn("devices of heads not read", "error", err) })
+		r.headErrors.Do(func() { r.cfg.Logger.Warn("devices of heads not read", "error", err) })
 	}
 	return held, nil
 }

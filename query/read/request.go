@@ -17,9 +17,9 @@ type Request struct {
 	Strict  bool  // wait for the log end at the query's start
 	Samples int64 // values that may be decoded; 0: no bound
 
-	// GoOn is asked after each request to the store, by any goroutine; an error of it ends the query and is returned as
+	// Continue is asked after each request to the store, by any goroutine; an error of it ends the query and is returned as
 	// it is. Nil for none.
-	GoOn func() error
+	Continue func() error
 
 	// AsOf asks for what was stored by a moment, ms since 1970 UTC: the chunks that were cut by then, and no heads. 0
 	// asks for what there is now.
@@ -31,8 +31,8 @@ type Request struct {
 	// Clips says that the sink leaves out rows of heads outside the range, as it does for those of chunks.
 	Clips bool
 
-	// Lanes is what lanes may answer; nil: nothing. It is for unordered requests into a LaneSink.
-	Lanes *LanesRequest
+	// Rollups is what lanes may answer; nil: nothing. It is for unordered requests into a RollupSink.
+	Rollups *RollupsRequest
 }
 
 // Order is in which order of time a sink is told of pieces. It turns event times into positions, which ascend in that
@@ -84,7 +84,7 @@ type Piece struct {
 	query  *Query
 	memory *Memory
 	bytes  int64
-	stored *stored // a chunk that other queries may see too; nil for one that this query alone has read
+	cached *cachedChunk // a chunk that other queries may see too; nil for one that this query alone has read
 }
 
 // Rows is the piece's rows: of a chunk, of the metrics that were asked for, decoded. They must not be changed. It fails
@@ -93,8 +93,8 @@ func (p *Piece) Rows() (f chunk.Frame, err error) {
 	switch {
 	case p.Chunk == nil:
 		f = p.Frame
-	case p.stored != nil:
-		f, err = p.stored.decode()
+	case p.cached != nil:
+		f, err = p.cached.decode()
 	default:
 		f, err = p.Chunk.Frame(nil)
 	}
@@ -128,23 +128,23 @@ func (*Stop) Error() string { return "the answer has all that was asked for" }
 
 // Stats is what was read, and what it cost.
 type Stats struct {
-	RequestUnits float64 // charged for scans, all attempts together
-	Documents    int     // chunks read
-	Cached       int     // chunks that were read before, or by another query at the same time
-	Lanes        int     // documents of lanes, and what names them, read
-	LanesCached  int     // documents of lanes that were read before
-	LanesSaved   float64 // request units that chunks in their place would have cost, as far as earlier reads tell
-	Keys         int     // partition keys and prefixes of them that were scanned
-	Containers   int     // that these keys lie in
-	HeadRows     int     // rows that came from memory, before merging
-	Reread       int     // devices and days that were read again because chunks were missing (rule R4)
+	RequestUnits  float64 // charged for scans, all attempts together
+	Documents     int     // chunks read
+	Cached        int     // chunks that were read before, or by another query at the same time
+	Rollups       int     // documents of lanes, and what names them, read
+	RollupsCached int     // documents of lanes that were read before
+	RollupsSaved  float64 // request units that chunks in their place would have cost, as far as earlier reads tell
+	Keys          int     // partition keys and prefixes of them that were scanned
+	Containers    int     // that these keys lie in
+	HeadRows      int     // rows that came from memory, before merging
+	Reread        int     // devices and days that were read again because chunks were missing (rule R4)
 }
 
 // Plus is what two reads have cost. Containers are those of the one that had more: both may have asked the same.
 func (s Stats) Plus(t Stats) Stats {
 	return Stats{
 		RequestUnits: s.RequestUnits + t.RequestUnits, Documents: s.Documents + t.Documents, Cached: s.Cached + t.Cached,
-		Lanes: s.Lanes + t.Lanes, LanesCached: s.LanesCached + t.LanesCached, LanesSaved: s.LanesSaved + t.LanesSaved,
+		Rollups: s.Rollups + t.Rollups, RollupsCached: s.RollupsCached + t.RollupsCached, RollupsSaved: s.RollupsSaved + t.RollupsSaved,
 		Keys: s.Keys + t.Keys, Containers: max(s.Containers, t.Containers), HeadRows: s.HeadRows + t.HeadRows,
 		Reread: s.Reread + t.Reread,
 	}

@@ -24,24 +24,24 @@ func (q *Query) scan(ctx context.Context, t target, r telemetry.Range, take func
 // container any more where chunks were found before.
 func (q *Query) scanSince(ctx context.Context, t target, r telemetry.Range, since int64,
 	take func(*Piece) error) (usage store.Usage, gone bool, err error) {
-	usage, gone, err = q.ask(ctx, t, store.Scan{Range: r, Since: since}, take)
+	usage, gone, err = q.scanTarget(ctx, t, store.Scan{Range: r, Since: since}, take)
 	if err == nil && since == 0 {
-		q.r.pace.learn(q.req.Tenant, t, days(r, q.r.cfg.Now().UnixMilli()), usage.Documents, usage.RUs)
+		q.r.history.add(q.req.Tenant, t, days(r, q.r.cfg.Now().UnixMilli()), usage.Documents, usage.RUs)
 	}
 	return usage, gone, err
 }
 
 // scanWindows is scan for several ranges, each with what was stored since then alone.
 func (q *Query) scanWindows(ctx context.Context, t target, w []store.Window, take func(*Piece) error) error {
-	_, _, err := q.ask(ctx, t, store.Scan{Windows: w}, take)
+	_, _, err := q.scanTarget(ctx, t, store.Scan{Windows: w}, take)
 	return err
 }
 
-// ask makes a scan of a target.
-func (q *Query) ask(ctx context.Context, t target, s store.Scan, take func(*Piece) error) (usage store.Usage, gone bool,
+// scanTarget makes a scan of a target.
+func (q *Query) scanTarget(ctx context.Context, t target, s store.Scan, take func(*Piece) error) (usage store.Usage, gone bool,
 	err error) {
 	var own error // of what is called below, which Scan hands back
-	q.tally.visit(t.Key)
+	q.cost.visit(t.Key)
 	s.Key, s.Devices, s.Descending = t.Key, t.devices, q.req.Order == Descending
 	s.Charge = func(rus float64) error {
 		own = q.charge(rus)
@@ -55,13 +55,13 @@ func (q *Query) ask(ctx context.Context, t target, s store.Scan, take func(*Piec
 		own = err
 		return err
 	})
-	q.tally.charge(usage)
-	q.explain(explainedScan(s, usage))
+	q.cost.addUsage(usage)
+	q.explainScan(explainedScan(s, usage))
 	switch {
 	case own != nil:
 		return usage, false, own
 	case errors.Is(err, store.ErrNoContainer):
-		_, before := q.r.found.Load(t.Container)
+		_, before := q.r.containersSeen.Load(t.Container)
 		before = before || usage.Documents > 0
 		return usage, before, q.withoutContainer(ctx, t.Container, before)
 	case err != nil:
@@ -69,7 +69,7 @@ func (q *Query) ask(ctx context.Context, t target, s store.Scan, take func(*Piec
 		return usage, false, Unavailable(ctx, what, err)
 	}
 	if usage.Documents > 0 {
-		q.r.found.Store(t.Container, true)
+		q.r.containersSeen.Store(t.Container, true)
 	}
 	return usage, false, nil
 }
@@ -129,25 +129,25 @@ func (q *Query) withoutContainer(ctx context.Context, container string, before b
 	return nil
 }
 
-// tally counts what a query costs. It is safe for any number of callers but for headRows and reread, which the query's
+// cost counts what a query costs. It is safe for any number of callers but for headRows and reread, which the query's
 // own goroutine counts.
-type tally struct {
+type cost struct {
 	headRows int
 	reread   int
 
-	mu         sync.Mutex // guards below
-	spent      float64    // so far, also of scans under way
-	rus        float64
-	documents  int
-	cached     int
-	lanes      int
-	kept       int // documents of lanes that were read before
-	saved      float64
-	keys       map[sharding.Key]bool
-	containers map[string]bool
+	mu            sync.Mutex // guards below
+	spent         float64    // so far, also of scans under way
+	rus           float64
+	documents     int
+	cached        int
+	rollups       int
+	rollupsCached int // documents of lanes that were read before
+	saved         float64
+	keys          map[sharding.Key]bool
+	containers    map[string]bool
 }
 
-func (t *tally) visit(key sharding.Key) {
+func (t *cost) visit(key sharding.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.keys == nil {
@@ -157,7 +157,7 @@ func (t *tally) visit(key sharding.Key) {
 }
 
 // spend counts what a request has cost and fails when all together are more than the most.
-func (t *tally) spend(rus, most float64) error {
+func (t *cost) spend(rus, most float64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.spent += rus; t.spent > most {
@@ -166,50 +166,50 @@ func (t *tally) spend(rus, most float64) error {
 	return nil
 }
 
-func (t *tally) charge(u store.Usage) {
+func (t *cost) addUsage(u store.Usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rus += u.RUs
 	t.documents += u.Documents
 }
 
-func (t *tally) reuse(documents int) {
+func (t *cost) addCached(documents int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cached += documents
 }
 
-// lane counts documents of lanes: read now for so much, and read before.
-func (t *tally) lane(u store.Usage, kept int) {
+// addRollups counts documents of lanes: read now for so much, and read before.
+func (t *cost) addRollups(u store.Usage, kept int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.rus += u.RUs
-	t.lanes += u.Documents
-	t.kept += kept
+	t.rollups += u.Documents
+	t.rollupsCached += kept
 }
 
-// save counts request units that lanes have saved.
-func (t *tally) save(rus float64) {
+// addSaved counts request units that lanes have saved.
+func (t *cost) addSaved(rus float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.saved += rus
 }
 
-func (t *tally) stats() Stats {
+func (t *cost) stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Stats{
 		RequestUnits: t.rus, Documents: t.documents, Cached: t.cached, Keys: len(t.keys), Containers: len(t.containers),
-		HeadRows: t.headRows, Reread: t.reread, Lanes: t.lanes, LanesCached: t.kept,
-		LanesSaved: t.saved,
+		HeadRows: t.headRows, Reread: t.reread, Rollups: t.rollups, RollupsCached: t.rollupsCached,
+		RollupsSaved: t.saved,
 	}
 }
 
 // charge counts what a request has cost, and fails when the query may not go on.
 func (q *Query) charge(rus float64) error {
-	err := q.tally.spend(rus, q.r.cfg.MaxRUs)
-	if err == nil && q.req.GoOn != nil {
-		err = q.req.GoOn()
+	err := q.cost.spend(rus, q.r.cfg.MaxRUs)
+	if err == nil && q.req.Continue != nil {
+		err = q.req.Continue()
 	}
 	return err
 }

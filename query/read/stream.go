@@ -21,7 +21,7 @@ type feed struct {
 // stream hands on the chunks of a part while they are being read: little memory, and a sink that has enough ends the
 // scans early.
 func (q *Query) stream(ctx context.Context, p part) error {
-	seen := newWatch(q.tails)
+	seen := newChainCheck(q.tails)
 	err := q.streamAll(ctx, p, seen)
 	reached := p.Range
 	var stop *Stop
@@ -32,7 +32,7 @@ func (q *Query) stream(ctx context.Context, p part) error {
 		return err
 	}
 	// Rows beside a gap are out: too late for others.
-	return cmp.Or(q.check(ctx, seen, reached, nil), err)
+	return cmp.Or(q.checkChains(ctx, seen, reached, nil), err)
 }
 
 // until is the part of r that rows up to and including an instant lie in.
@@ -43,7 +43,7 @@ func (o Order) until(r telemetry.Range, at int64) telemetry.Range {
 	return telemetry.Range{From: r.From, To: min(r.To, at+1)}
 }
 
-func (q *Query) streamAll(ctx context.Context, p part, seen *watch) error {
+func (q *Query) streamAll(ctx context.Context, p part, seen *chainCheck) error {
 	ctx, stop := context.WithCancel(ctx)
 	var scans sync.WaitGroup
 	feeds := make([]*feed, len(p.targets))
@@ -70,7 +70,7 @@ func (q *Query) streamAll(ctx context.Context, p part, seen *watch) error {
 }
 
 // inOrder hands on the pieces of feeds, and says what is passed: what no unread chunk can hold any more.
-func (q *Query) inOrder(p part, feeds []*feed, seen *watch) error {
+func (q *Query) inOrder(p part, feeds []*feed, seen *chainCheck) error {
 	for {
 		var err error
 		if feeds, err = fill(feeds, seen); err != nil {
@@ -94,7 +94,7 @@ func (q *Query) inOrder(p part, feeds []*feed, seen *watch) error {
 }
 
 // fill takes the next piece of each feed that has none at hand, and leaves out those that have ended.
-func fill(feeds []*feed, seen *watch) ([]*feed, error) {
+func fill(feeds []*feed, seen *chainCheck) ([]*feed, error) {
 	for _, f := range feeds {
 		if f.next == nil {
 			f.next = <-f.pieces

@@ -24,7 +24,7 @@ func (q *Query) windows(ctx context.Context, p part) error {
 		held, err := q.window(ctx, p, w)
 		tooMuch := errors.Is(err, ErrMemory) || errors.Is(err, ErrBusy)
 		if tooMuch && telemetry.DayOf(w.From) < telemetry.DayOf(w.To-1) {
-			q.days, q.tight = 1, true
+			q.days, q.oneDay = 1, true
 			continue
 		}
 		if err != nil {
@@ -39,7 +39,7 @@ func (q *Query) windows(ctx context.Context, p part) error {
 			return err
 		}
 		rest = later
-		if !q.tight {
+		if !q.oneDay {
 			q.days = min(2*q.days, daysOfMonth)
 		}
 	}
@@ -58,7 +58,7 @@ func (o Order) cut(r telemetry.Range, days int) (first, rest telemetry.Range) {
 
 // window collects the pieces of a window. With an error it returns none, and holds no memory of them.
 func (q *Query) window(ctx context.Context, p part, w telemetry.Range) ([]*Piece, error) {
-	seen := newWatch(q.tails)
+	seen := newChainCheck(q.tails)
 	before := len(q.missing)
 	var held []*Piece
 	take := func(piece *Piece) error {
@@ -67,7 +67,7 @@ func (q *Query) window(ctx context.Context, p part, w telemetry.Range) ([]*Piece
 	}
 	err := q.collect(ctx, slices.Values([]part{{Range: w, targets: p.targets}}), seen, take)
 	if err == nil {
-		err = q.check(ctx, seen, w, take)
+		err = q.checkChains(ctx, seen, w, take)
 	}
 	if err != nil {
 		q.missing = q.missing[:before]
@@ -81,16 +81,16 @@ func (q *Query) window(ctx context.Context, p part, w telemetry.Range) ([]*Piece
 
 // gather hands on the pieces of all parts, as they come.
 func (q *Query) gather(ctx context.Context) error {
-	seen := newWatch(q.tails)
+	seen := newChainCheck(q.tails)
 	err := q.collect(ctx, q.plan.parts, seen, q.sink.Add)
 	if err == nil && q.plan.tenant.Placement != nil {
-		err = q.check(ctx, seen, q.req.Range, q.sink.Add)
+		err = q.checkChains(ctx, seen, q.req.Range, q.sink.Add)
 	}
 	return ended(err)
 }
 
 // collect scans all parts, several keys at a time. take is called by one goroutine at a time.
-func (q *Query) collect(ctx context.Context, parts iter.Seq[part], seen *watch, take func(*Piece) error) error {
+func (q *Query) collect(ctx context.Context, parts iter.Seq[part], seen *chainCheck, take func(*Piece) error) error {
 	var mu sync.Mutex // held while take runs
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(q.r.cfg.Fanout)
@@ -100,7 +100,7 @@ func (q *Query) collect(ctx context.Context, parts iter.Seq[part], seen *watch, 
 				break
 			}
 			g.Go(func() error {
-				return q.cached(ctx, t, p.Range, func(piece *Piece) error {
+				return q.readCached(ctx, t, p.Range, func(piece *Piece) error {
 					mu.Lock()
 					defer mu.Unlock()
 					seen.add(piece.Device, piece.Chunk.Header.ID)

@@ -47,7 +47,7 @@ type Sample struct {
 	Device    string
 	Detail    string
 	Payload   string
-	Cut       bool // there is more of the payload
+	Truncated bool // there is more of the payload
 }
 
 // Rejected answers a request from memory.
@@ -58,7 +58,7 @@ func (x *Index) Rejected(q Request) Answer {
 	at := map[decode.Reason]*Group{}
 	for i := len(x.entries) - 1; i >= 0; i-- {
 		e := &x.entries[i]
-		if !q.asks(e) {
+		if !q.selects(e) {
 			continue
 		}
 		g := at[e.reason]
@@ -78,18 +78,18 @@ func (x *Index) Rejected(q Request) Answer {
 	slices.SortFunc(a.Groups, func(a, b Group) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(string(a.Reason), string(b.Reason)))
 	})
-	a.Incomplete = x.lacks(q.Range.From)
+	a.Incomplete = x.incomplete(q.Range.From)
 	a.Complete = a.Incomplete == ""
 	return a
 }
 
-func (q *Request) asks(e *entry) bool {
-	return (q.Tenant == "" || e.tenant == q.Tenant) && q.Range.Contains(e.at) && q.names(e.device) &&
+func (q *Request) selects(e *entry) bool {
+	return (q.Tenant == "" || e.tenant == q.Tenant) && q.Range.Contains(e.at) && q.selectsDevice(e.device) &&
 		(len(q.Reasons) == 0 || slices.Contains(q.Reasons, string(e.reason)))
 }
 
-// names reports whether a device is asked for.
-func (q *Request) names(device string) bool {
+// selectsDevice reports whether a device is asked for.
+func (q *Request) selectsDevice(device string) bool {
 	if q.Devices == nil {
 		return true
 	}
@@ -97,14 +97,14 @@ func (q *Request) names(device string) bool {
 	return found
 }
 
-// lacks says why what was refused since may not all be known, empty if it is. It is called with the lock.
-func (x *Index) lacks(since int64) string {
+// incomplete says why what was refused since may not all be known, empty if it is. It is called with the lock.
+func (x *Index) incomplete(since int64) string {
 	switch {
 	case x.err == errReading:
 		return "the dead letters are being read"
 	case x.err != nil:
 		return "the dead letters can't be read now"
-	case since < x.whole:
+	case since < x.completeSince:
 		return "of what was refused earlier only a part is kept"
 	}
 	return ""
@@ -112,7 +112,7 @@ func (x *Index) lacks(since int64) string {
 
 func (x *Index) sample(e *entry) Sample {
 	return Sample{Topic: e.id.topic, Partition: e.id.Partition, Offset: e.id.Offset, Index: e.id.Index, At: e.at,
-		Time: e.time, Tenant: e.tenant, Device: e.device, Detail: e.detail, Payload: e.payload, Cut: e.cut}
+		Time: e.time, Tenant: e.tenant, Device: e.device, Detail: e.detail, Payload: e.payload, Truncated: e.truncated}
 }
 
 // Text reports whether a payload may be shown as it is.
@@ -129,23 +129,23 @@ func (x *Index) Of(tenant, device string, r telemetry.Range) (all []gaps.Refusal
 	for i := range x.entries {
 		e := &x.entries[i]
 		switch {
-		case e.maybe(tenant, key) && e.time < 0 && e.came >= r.From, // it may have come late
-			e.maybe(tenant, key) && r.Contains(e.time):
-			all = append(all, gaps.Refusal{Time: e.time, Published: e.came, Reason: e.reason, Topic: e.id.topic,
+		case e.keyMatches(tenant, key) && e.time < 0 && e.published >= r.From, // it may have come late
+			e.keyMatches(tenant, key) && r.Contains(e.time):
+			all = append(all, gaps.Refusal{Time: e.time, Published: e.published, Reason: e.reason, Topic: e.id.topic,
 				Partition: e.id.Partition, Offset: e.id.Offset})
-		case !r.Contains(e.came) && !r.Contains(e.time):
+		case !r.Contains(e.published) && !r.Contains(e.time):
 		case e.tenant == tenant && e.device == device:
-			all = append(all, gaps.Refusal{Time: e.time, Published: e.came, Reason: e.reason, Topic: e.id.topic,
+			all = append(all, gaps.Refusal{Time: e.time, Published: e.published, Reason: e.reason, Topic: e.id.topic,
 				Partition: e.id.Partition, Offset: e.id.Offset, Detail: e.detail})
 		case e.tenant == "" && !strings.Contains(e.key, "/") || e.tenant == tenant && e.device == "":
-			nameless = append(nameless, e.came)
+			nameless = append(nameless, e.published)
 		}
 	}
-	return all, nameless, x.lacks(r.From)
+	return all, nameless, x.incomplete(r.From)
 }
 
-// maybe reports whether the letter is a device's by its key, as far as nothing else tells.
-func (e *entry) maybe(tenant, key string) bool {
+// keyMatches reports whether the letter is a device's by its key, as far as nothing else tells.
+func (e *entry) keyMatches(tenant, key string) bool {
 	return e.device == "" && (e.tenant == "" || e.tenant == tenant) && e.key == key
 }
 

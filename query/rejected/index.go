@@ -17,20 +17,20 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/deadletter"
 	"binnacle/internal/kafka"
-	"binnacle/internal/letter"
 	"binnacle/internal/retry"
 	"binnacle/internal/topics"
 )
 
 // Config says what is followed, and how much is kept.
 type Config struct {
-	Letters  *kafka.Topic   // where the dead letters are
-	Topics   topics.Set     // of whose records
-	Messages decode.Options // how ingesters read them
-	MaxBytes int64          // of memory, about; DefaultBytes
-	Every    time.Duration  // how often it is looked for new ones; a second
-	Logger   *slog.Logger   // none
+	DeadLetters *kafka.Topic   // where the dead letters are
+	Topics      topics.Set     // of whose records
+	Messages    decode.Options // how ingesters read them
+	MaxBytes    int64          // of memory, about; DefaultBytes
+	Every       time.Duration  // how often it is looked for new ones; a second
+	Logger      *slog.Logger   // none
 }
 
 // DefaultBytes of memory hold some 100,000 letters.
@@ -38,41 +38,41 @@ const DefaultBytes = 64 << 20
 
 // Index is the newest dead letters of some topics. It is safe for any number of callers beside one Run.
 type Index struct {
-	cfg    Config
-	judges map[string]*judge // owned by Run: of topics; nil for one that is not asked for
-	read   map[int]int64     // owned by Run: up to where each partition was read
-	since  map[int]int64     // owned by Run: from where on
-	loaded bool              // owned by Run: what there was at the start is read
-	warned string            // owned by Run
+	cfg         Config
+	classifiers map[string]*classifier // owned by Run: of topics; nil for one that is not asked for
+	read        map[int]int64          // owned by Run: up to where each partition was read
+	since       map[int]int64          // owned by Run: from where on
+	loaded      bool                   // owned by Run: what there was at the start is read
+	warned      string                 // owned by Run
 
-	mu      sync.Mutex
-	entries []entry // guarded by mu, as the rest; those of the start by time, then in the order in which they were read
-	ids     map[identity]struct{}
-	names   map[string]string // one string for each tenant and device
-	bytes   int64
-	whole   int64 // since when, ms, no letter is missing
-	err     error // why what there is may not be all
+	mu            sync.Mutex
+	entries       []entry // guarded by mu, as the rest; those of the start by time, then in the order in which they were read
+	ids           map[identity]struct{}
+	interned      map[string]string // one string for each tenant and device
+	bytes         int64
+	completeSince int64 // since when, ms, no letter is missing
+	err           error // why what there is may not be all
 }
 
 // identity tells a letter from all others.
 type identity struct {
 	topic string
-	letter.ID
+	deadletter.ID
 }
 
 // entry is what is kept of a letter.
 type entry struct {
-	id      identity
-	at      int64 // when it was refused, ms
-	came    int64 // when it was published, ms; when it was refused where that is not known
-	time    int64 // event time, ms; -1 is not known
-	reason  decode.Reason
-	tenant  string // empty is not known
-	device  string
-	key     string // of a record whose tenant is not known, or whose device is not and the topic tells the tenant
-	detail  string
-	payload string
-	cut     bool // the payload is longer
+	id        identity
+	at        int64 // when it was refused, ms
+	published int64 // when it was published, ms; when it was refused where that is not known
+	time      int64 // event time, ms; -1 is not known
+	reason    decode.Reason
+	tenant    string // empty is not known
+	device    string
+	key       string // of a record whose tenant is not known, or whose device is not and the topic tells the tenant
+	detail    string
+	payload   string
+	truncated bool // the payload is longer
 }
 
 // maxPayload bounds what is kept of a payload.
@@ -91,25 +91,25 @@ var errReading = errors.New("the dead letters that there are have not been read 
 func New(cfg Config) *Index {
 	cfg.MaxBytes, cfg.Every = cmp.Or(cfg.MaxBytes, DefaultBytes), cmp.Or(cfg.Every, time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	return &Index{cfg: cfg, judges: map[string]*judge{}, read: map[int]int64{}, since: map[int]int64{},
-		ids: map[identity]struct{}{}, names: map[string]string{}, err: errReading}
+	return &Index{cfg: cfg, classifiers: map[string]*classifier{}, read: map[int]int64{}, since: map[int]int64{},
+		ids: map[identity]struct{}{}, interned: map[string]string{}, err: errReading}
 }
 
 // Run follows the topic until the context ends. A topic that is not there yet is waited for.
 func (x *Index) Run(ctx context.Context) error {
 	for {
-		err := x.follow(ctx)
+		err := x.poll(ctx)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if kafka.NoTopic(err) {
+		if kafka.IsUnknownTopic(err) {
 			err = nil // nothing was ever refused
 		}
 		x.mu.Lock()
 		x.err = err
 		x.mu.Unlock()
 		if text := fmt.Sprint(err); err != nil && text != x.warned {
-			x.cfg.Logger.Warn("dead letters can't be read", "topic", x.cfg.Letters.Name(), "error", err)
+			x.cfg.Logger.Warn("dead letters can't be read", "topic", x.cfg.DeadLetters.Name(), "error", err)
 			x.warned = text
 		}
 		if err := retry.Pause(ctx, x.cfg.Every); err != nil {
@@ -118,9 +118,9 @@ func (x *Index) Run(ctx context.Context) error {
 	}
 }
 
-// follow reads what is new.
-func (x *Index) follow(ctx context.Context) error {
-	ends, err := x.cfg.Letters.LogEnds(ctx)
+// poll reads what is new.
+func (x *Index) poll(ctx context.Context) error {
+	ends, err := x.cfg.DeadLetters.LogEnds(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (x *Index) follow(ctx context.Context) error {
 		if from, known := x.read[p]; known && from == e.End {
 			continue
 		}
-		first, end, err := x.cfg.Letters.Bounds(ctx, p)
+		first, end, err := x.cfg.DeadLetters.Bounds(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -140,13 +140,13 @@ func (x *Index) follow(ctx context.Context) error {
 			// another, and of more than there is room for those that were read first would be forgotten.
 			from = max(first, end-max(1, x.cfg.MaxBytes/longBytes/int64(len(ends))))
 			if from > first {
-				x.begin(p, from)
+				x.skipTo(p, from)
 			}
 		case from < first || from > end: // it was made anew, or dropped what was not read
 			from = first
-			x.begin(p, from)
+			x.skipTo(p, from)
 		}
-		err = x.cfg.Letters.Each(ctx, p, from, end, func(r *kafka.Record) error {
+		err = x.cfg.DeadLetters.Each(ctx, p, from, end, func(r *kafka.Record) error {
 			x.take(p, r)
 			x.read[p] = r.Offset + 1
 			return nil
@@ -165,74 +165,74 @@ func (x *Index) follow(ctx context.Context) error {
 	return nil
 }
 
-// begin notes that a partition's letters before an offset are not known.
-func (x *Index) begin(partition int, from int64) { x.since[partition] = from }
+// skipTo notes that a partition's letters before an offset are not known.
+func (x *Index) skipTo(partition int, from int64) { x.since[partition] = from }
 
 // take keeps what a record tells. It is called in the order of the log.
 func (x *Index) take(partition int, r *kafka.Record) {
 	if x.since[partition] > 0 && r.Offset >= x.since[partition] {
 		delete(x.since, partition)
 		x.mu.Lock()
-		x.whole = max(x.whole, r.Time)
+		x.completeSince = max(x.completeSince, r.Time)
 		x.mu.Unlock()
 	}
-	l, ok := letter.Parse(r.Key, r.Value, r.Headers)
+	l, ok := deadletter.Parse(r.Key, r.Value, r.Headers)
 	if !ok {
 		return
 	}
-	judge := x.judgeOf(l.Topic)
-	if judge == nil {
+	classifier := x.classifierOf(l.Topic)
+	if classifier == nil {
 		return
 	}
-	e := judge.entry(&l)
-	e.at, e.came = r.Time, r.Time
+	e := classifier.entry(&l)
+	e.at, e.published = r.Time, r.Time
 	if l.Published >= 0 {
-		e.came = l.Published
+		e.published = l.Published
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if _, repeat := x.ids[e.id]; repeat {
 		return
 	}
-	e.tenant, e.device = x.name(e.tenant), x.name(e.device)
+	e.tenant, e.device = x.intern(e.tenant), x.intern(e.device)
 	x.ids[e.id] = struct{}{}
 	x.entries = append(x.entries, e)
 	for x.bytes += e.bytes(); x.bytes > x.cfg.MaxBytes; {
 		old := &x.entries[0]
 		x.bytes -= old.bytes()
-		x.whole = max(x.whole, old.at+1)
+		x.completeSince = max(x.completeSince, old.at+1)
 		delete(x.ids, old.id)
 		*old = entry{}
 		x.entries = x.entries[1:]
 	}
 }
 
-// judgeOf is who tells whose the letters of a topic are, nil for a topic that is not asked for.
-func (x *Index) judgeOf(topic string) *judge {
-	if j, known := x.judges[topic]; known {
+// classifierOf is who tells whose the letters of a topic are, nil for a topic that is not asked for.
+func (x *Index) classifierOf(topic string) *classifier {
+	if j, known := x.classifiers[topic]; known {
 		return j
 	}
-	if len(x.judges) >= maxNames { // whoever writes letters writes their topics too
-		clear(x.judges)
+	if len(x.classifiers) >= maxInterned { // whoever writes letters writes their topics too
+		clear(x.classifiers)
 	}
-	var j *judge
+	var j *classifier
 	if of, ok, _ := x.cfg.Topics.Of(topic); ok {
-		j = newJudge(x.cfg.Messages, of)
+		j = newClassifier(x.cfg.Messages, of)
 	}
-	x.judges[strings.Clone(topic)] = j
+	x.classifiers[strings.Clone(topic)] = j
 	return j
 }
 
-// maxNames bounds the names that are remembered: that they are shared saves memory, nothing else.
-const maxNames = 1 << 16
+// maxInterned bounds the names that are remembered: that they are shared saves memory, nothing else.
+const maxInterned = 1 << 16
 
-func (x *Index) name(s string) string {
-	if known, ok := x.names[s]; ok {
+func (x *Index) intern(s string) string {
+	if known, ok := x.interned[s]; ok {
 		return known
 	}
-	if len(x.names) >= maxNames {
-		clear(x.names)
+	if len(x.interned) >= maxInterned {
+		clear(x.interned)
 	}
-	x.names[s] = s
+	x.interned[s] = s
 	return s
 }

@@ -55,7 +55,7 @@ func newIndex(c rejected.Config) *rejected.Index {
 
 // What a payload says decides whose a letter is, and a tenant sees of it what is its own. Each payload that is not its
 // alone holds the word secret.
-func TestWhoseALetterIs(t *testing.T) {
+func TestClassify(t *testing.T) {
 	const ours = `{"tenant":"acme","device":"m1","ts":1763640000000,"values":{"v":1}}`
 	const theirs = `{"tenant":"globex","device":"secret","ts":2000,"values":{"secret":2}}`
 	const wrong = `{"tenant":"acme","device":"m1","ts":1763640000000,"values":{"v":[]}}`
@@ -129,7 +129,7 @@ const whole = decode.Whole
 
 // What names nobody is the default tenant's; what names another one somewhere within is not, also where it is no
 // reading.
-func TestWhoseALetterIsWithADefaultTenant(t *testing.T) {
+func TestClassifyWithDefaultTenant(t *testing.T) {
 	hub := `"Body":{"device":"m1","ts":1763640000000,"values":{"v":[]}}}`
 	for name, c := range map[string]struct{ value, tenant string }{
 		"names nobody":         {`{"device":"m1","ts":1763640000000,"values":{"v":[]}}`, "acme"},
@@ -153,7 +153,7 @@ func TestWhoseALetterIsWithADefaultTenant(t *testing.T) {
 }
 
 // Letters count once, by reason, within a range, of a device; the newest are shown.
-func TestWhatWasRefused(t *testing.T) {
+func TestRejected(t *testing.T) {
 	x := newIndex(rejected.Config{})
 	const began = 1763640000000
 	reading := func(i int64) string {
@@ -194,7 +194,7 @@ func TestWhatWasRefused(t *testing.T) {
 
 // A record that says nothing of its tenant counts for the device of its key, without what is in it; one without such a
 // key may be anybody's.
-func TestRefusedRecordsThatNameNobody(t *testing.T) {
+func TestRefusalsWithoutTenant(t *testing.T) {
 	x := newIndex(rejected.Config{})
 	rejected.Take(x, 0, record(100, 1, whole, decode.Undecodable, "secret"))
 	nobodys := record(200, 2, whole, decode.Undecodable, "secret")
@@ -211,7 +211,7 @@ func TestRefusedRecordsThatNameNobody(t *testing.T) {
 }
 
 // Memory is bounded: the oldest go, and it is said that they are missing.
-func TestWhatIsForgotten(t *testing.T) {
+func TestIndexEvictsOldest(t *testing.T) {
 	x := newIndex(rejected.Config{MaxBytes: 100 << 10})
 	long := strings.Repeat("x", 3000)
 	for i := range int64(1000) {
@@ -223,7 +223,7 @@ func TestWhatIsForgotten(t *testing.T) {
 	require.Contains(t, got.Incomplete, "only a part")
 	n := got.Groups[0].Count
 	require.InDelta(t, 80, n, 10)
-	require.True(t, got.Groups[0].Samples[0].Cut)
+	require.True(t, got.Groups[0].Samples[0].Truncated)
 	require.Len(t, got.Groups[0].Samples[0].Payload, 1<<10)
 	newest := x.Rejected(rejected.Request{Tenant: "acme", Range: telemetry.Range{From: got.Groups[0].First, To: 5000}})
 	require.True(t, newest.Complete)
@@ -231,7 +231,7 @@ func TestWhatIsForgotten(t *testing.T) {
 }
 
 // The topic is followed: what is there, what comes, and a topic that is not there at first.
-func TestFollowingTheLetters(t *testing.T) {
+func TestIndexFollowsTopic(t *testing.T) {
 	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 2,
 		Topics: []string{"telemetry.dlq"}})
 	require.NoError(t, err)
@@ -247,11 +247,11 @@ func TestFollowingTheLetters(t *testing.T) {
 				Value: fmt.Appendf(nil, `{"tenant":"acme","device":"m1","ts":%d,"values":{"v":1}}`, i)},
 				Bad: decode.Bad{Reason: decode.Past}})
 		}
-		require.NoError(t, ingest.NewTopicUndertaker(client.Topic("telemetry.dlq")).Bury(t.Context(), all))
+		require.NoError(t, ingest.NewTopicDeadLetterWriter(client.Topic("telemetry.dlq")).Publish(t.Context(), all))
 	}
 	bury(0, 20)
 	run := func(letters string) *rejected.Index {
-		x := rejected.New(rejected.Config{Letters: client.Topic(letters), Topics: topicsOf("telemetry"),
+		x := rejected.New(rejected.Config{DeadLetters: client.Topic(letters), Topics: topicsOf("telemetry"),
 			Every: time.Millisecond})
 		require.Equal(t, "the dead letters are being read", x.Rejected(rejected.Request{}).Incomplete)
 		done := make(chan struct{})
@@ -281,7 +281,7 @@ func TestFollowingTheLetters(t *testing.T) {
 
 // Of a topic with more letters than there is room for, the newest of each partition are known after a start, and what
 // is shown is in the order of time, not partition by partition.
-func TestAStartReadsTheEndOfEachPartition(t *testing.T) {
+func TestStartReadsEndOfEachPartition(t *testing.T) {
 	b, err := kafkaemu.Open(kafkaemu.Config{DataDir: t.TempDir(), Addr: "127.0.0.1:0", Partitions: 4,
 		Topics: []string{"telemetry.dlq"}})
 	require.NoError(t, err)
@@ -298,7 +298,7 @@ func TestAStartReadsTheEndOfEachPartition(t *testing.T) {
 			{Time: time.UnixMilli(l.Time), Key: l.Key, Value: l.Value, Headers: l.Headers}})
 		require.NoError(t, err)
 	}
-	x := rejected.New(rejected.Config{Letters: client.Topic("telemetry.dlq"), Topics: topicsOf("telemetry"),
+	x := rejected.New(rejected.Config{DeadLetters: client.Topic("telemetry.dlq"), Topics: topicsOf("telemetry"),
 		MaxBytes: 100 << 10, Every: time.Millisecond})
 	done := make(chan struct{})
 	ctx := t.Context()
@@ -319,7 +319,7 @@ func TestAStartReadsTheEndOfEachPartition(t *testing.T) {
 // What is refused in a topic that belongs to a tenant is that tenant's, whomever it names and whatever it is: nobody
 // can put it into another's list. Letters of different topics are different, and those of topics that nobody reads
 // don't count.
-func TestLettersOfATopicOfOneTenant(t *testing.T) {
+func TestClassifyTopicBoundToTenant(t *testing.T) {
 	x := newIndex(rejected.Config{Topics: topicsOf("telemetry", "/line-(.+)/=$1")})
 	put := func(topic string, offset int64, index int, reason decode.Reason, value string) {
 		r := record(1000, offset, index, reason, value)

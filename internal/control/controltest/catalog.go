@@ -29,7 +29,7 @@ type Catalog struct {
 
 	mu    sync.Mutex // guards below
 	pages map[string]map[string]storedPage
-	told  int64 // pages, by Tell
+	added int64 // pages, by Tell
 }
 
 type storedPage struct {
@@ -95,8 +95,8 @@ func (c *Catalog) Pages(ctx context.Context, tenant string, since int64) (out []
 	defer c.mu.Unlock()
 	for id, p := range c.pages[tenant] {
 		if p.stored >= since {
-			out = append(out, control.PageInfo{ID: id, Stored: p.stored, Devices: len(p.page.Entries), Told: p.page.Told,
-				Bytes: len(p.doc), Forgets: len(p.page.Forget) > 0, Applied: p.page.Applied, Replaces: p.page.Replaces})
+			out = append(out, control.PageInfo{ID: id, Stored: p.stored, Devices: len(p.page.Entries), Updated: p.page.Updated,
+				Bytes: len(p.doc), HasForgotten: len(p.page.Forget) > 0, Applied: p.page.Applied, Replaces: p.page.Replaces})
 		}
 	}
 	return out, nil
@@ -140,20 +140,20 @@ func (c *Catalog) Delete(ctx context.Context, tenant, id string) error {
 	return nil
 }
 
-// Tell stores a page that says something of devices, later than all others.
-func (c *Catalog) Tell(tenant string, entries ...catalog.Entry) {
+// AddPage stores a page that says something of devices, later than all others.
+func (c *Catalog) AddPage(tenant string, entries ...catalog.Entry) {
 	c.t.Helper()
 	c.mu.Lock()
-	c.told++
-	told := c.told
+	c.added++
+	told := c.added
 	c.mu.Unlock()
 	for i := range entries {
 		for k := range entries[i].Tags {
-			entries[i].Tags[k].Told = told
+			entries[i].Tags[k].Updated = told
 		}
-		entries[i].Normal()
+		entries[i].Normalize()
 	}
-	id, doc, err := catalog.Encode(catalog.Page{Entries: entries, Told: told})
+	id, doc, err := catalog.Encode(catalog.Page{Entries: entries, Updated: told})
 	require.NoError(c.t, err)
 	fault := c.Fault
 	c.Fault = nil
@@ -174,7 +174,7 @@ func (c *Catalog) All(tenant string) (out []catalog.Page) {
 // Index is what the pages of a tenant say together.
 func (c *Catalog) Index(tenant string) *catalog.Index {
 	x := catalog.NewIndex()
-	for pages := c.All(tenant); ; x = x.Anew() {
+	for pages := c.All(tenant); ; x = x.Emptied() {
 		whole := true
 		for _, p := range pages {
 			whole = x.Add(p) && whole

@@ -36,7 +36,7 @@ func RunCatalog(t *testing.T, open func(t *testing.T) control.Catalog) {
 func page(t *testing.T, p catalog.Page, devices ...string) (id string, doc []byte) {
 	for _, d := range devices {
 		p.Entries = append(p.Entries, catalog.Entry{Device: d, First: 1, Last: 2,
-			Tags: []catalog.Tag{{Name: `a"b\c/😀`, Value: "nord/süd", Told: 3}}})
+			Tags: []catalog.Tag{{Name: `a"b\c/😀`, Value: "nord/süd", Updated: 3}}})
 	}
 	id, doc, err := catalog.Encode(p)
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func stored(t *testing.T, ctx context.Context, c control.Catalog, tenant string,
 
 func pageCreate(t *testing.T, ctx context.Context, c control.Catalog) {
 	require.Empty(t, stored(t, ctx, c, "acme", 0))
-	id, doc := page(t, catalog.Page{Told: 9}, "Gerät 7:x", "m1")
+	id, doc := page(t, catalog.Page{Updated: 9}, "Gerät 7:x", "m1")
 	require.NoError(t, c.Create(ctx, "acme", id, doc))
 	require.ErrorIs(t, c.Create(ctx, "acme", id, doc), control.ErrExists)
 	require.NoError(t, c.Create(ctx, "globex", id, doc))
@@ -73,23 +73,23 @@ func pageCreate(t *testing.T, ctx context.Context, c control.Catalog) {
 }
 
 func pageList(t *testing.T, ctx context.Context, c control.Catalog) {
-	plain, doc := page(t, catalog.Page{Told: 9}, "a", "b")
+	plain, doc := page(t, catalog.Page{Updated: 9}, "a", "b")
 	require.NoError(t, c.Create(ctx, "acme", plain, doc))
-	said, doc := page(t, catalog.Page{Told: 10, Replaces: []string{"x", "y"}})
+	said, doc := page(t, catalog.Page{Updated: 10, Replaces: []string{"x", "y"}})
 	require.NoError(t, c.Create(ctx, "acme", said, doc))
-	forgets, doc := page(t, catalog.Page{Told: 11, Forget: []catalog.Forgotten{{Device: 5, Until: 7}}})
+	forgets, doc := page(t, catalog.Page{Updated: 11, Forget: []catalog.Forgotten{{Device: 5, Until: 7}}})
 	require.NoError(t, c.Create(ctx, "acme", forgets, doc))
-	applied, doc := page(t, catalog.Page{Told: 11, Applied: true, Forget: []catalog.Forgotten{{Device: 5, Until: 7}}})
+	applied, doc := page(t, catalog.Page{Updated: 11, Applied: true, Forget: []catalog.Forgotten{{Device: 5, Until: 7}}})
 	require.NoError(t, c.Create(ctx, "acme", applied, doc))
 
 	all := stored(t, ctx, c, "acme", 0)
 	require.Len(t, all, 4)
 	require.Equal(t, 2, all[plain].Devices)
 	require.Positive(t, all[plain].Bytes)
-	require.EqualValues(t, 9, all[plain].Told)
+	require.EqualValues(t, 9, all[plain].Updated)
 	require.Equal(t, []string{"x", "y"}, all[said].Replaces)
-	require.True(t, all[forgets].Forgets && !all[forgets].Applied && !all[plain].Forgets)
-	require.True(t, all[applied].Forgets && all[applied].Applied)
+	require.True(t, all[forgets].HasForgotten && !all[forgets].Applied && !all[plain].HasForgotten)
+	require.True(t, all[applied].HasForgotten && all[applied].Applied)
 	last := int64(0)
 	for _, i := range all {
 		last = max(last, i.Stored)
@@ -160,15 +160,15 @@ func pageYield(t *testing.T, ctx context.Context, c control.Catalog) {
 	require.Equal(t, 2, seen)
 }
 
-// Said is an entry with tags, and metrics of numbers.
-func Said(device string, tags map[string]string, metrics ...string) catalog.Entry {
+// Entry is an entry with tags, and metrics of numbers.
+func Entry(device string, tags map[string]string, metrics ...string) catalog.Entry {
 	e := catalog.Entry{Device: device, First: 1, Last: 2}
 	for name, value := range tags {
-		e.Tags = append(e.Tags, catalog.Tag{Name: name, Value: value, Told: 1})
+		e.Tags = append(e.Tags, catalog.Tag{Name: name, Value: value, Updated: 1})
 	}
 	for _, m := range metrics {
 		e.Metrics = append(e.Metrics, catalog.Metric{Name: m, Kind: telemetry.Float})
 	}
-	e.Normal()
+	e.Normalize()
 	return e
 }

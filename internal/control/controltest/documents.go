@@ -45,10 +45,10 @@ type Documents struct {
 
 	t testing.TB
 
-	mu      sync.Mutex // guards below
-	version int
-	docs    map[documentKey]control.Document
-	before  map[documentKey]control.Document // docs without the last write
+	mu       sync.Mutex // guards below
+	version  int
+	docs     map[documentKey]control.Document
+	previous map[documentKey]control.Document // docs without the last write
 }
 
 type documentKey struct{ kind, id string }
@@ -105,7 +105,7 @@ func (m *Documents) List(ctx context.Context, kind string) ([]control.Document, 
 	defer m.mu.Unlock()
 	from := m.docs
 	if lagging {
-		from = m.before
+		from = m.previous
 	}
 	var out []control.Document
 	for k, d := range from {
@@ -128,7 +128,7 @@ func (m *Documents) Read(ctx context.Context, kind, id string) (control.Document
 	defer m.mu.Unlock()
 	from := m.docs
 	if lagging {
-		from = m.before
+		from = m.previous
 	}
 	d, found := from[documentKey{kind, id}]
 	d.Body = bytes.Clone(d.Body)
@@ -180,7 +180,7 @@ func (m *Documents) write(ctx context.Context, op string, d control.Document,
 		m.version++
 		d.ETag = strconv.Quote(strconv.Itoa(m.version))
 		d.Body = bytes.Clone(d.Body)
-		m.before = maps.Clone(m.docs)
+		m.previous = maps.Clone(m.docs)
 		m.docs[key] = d
 	}
 	if f != nil {

@@ -30,8 +30,8 @@ func RunFeed(t *testing.T, open func(t *testing.T) (control.Documents, control.F
 	}
 }
 
-// told is the bodies of what has changed, by kind and id, and the next mark.
-func told(t *testing.T, ctx context.Context, feed control.Feed, mark string) (map[string]control.Document, string) {
+// changesSince is the bodies of what has changed, by kind and id, and the next mark.
+func changesSince(t *testing.T, ctx context.Context, feed control.Feed, mark string) (map[string]control.Document, string) {
 	t.Helper()
 	changed, next, err := feed.Changes(ctx, mark, time.Now().Add(-time.Hour))
 	require.NoError(t, err)
@@ -44,14 +44,14 @@ func told(t *testing.T, ctx context.Context, feed control.Feed, mark string) (ma
 }
 
 func feedBeginning(t *testing.T, ctx context.Context, docs control.Documents, feed control.Feed) {
-	none, mark := told(t, ctx, feed, "")
+	none, mark := changesSince(t, ctx, feed, "")
 	require.Empty(t, none)
 	etag, err := docs.Create(ctx, document("acme", `{"a":1}`))
 	require.NoError(t, err)
-	all, _ := told(t, ctx, feed, "")
+	all, _ := changesSince(t, ctx, feed, "")
 	require.Equal(t, etag, all["tenant/acme"].ETag, "as it is read and replaced by")
 	require.JSONEq(t, `{"a":1}`, string(all["tenant/acme"].Body))
-	all, _ = told(t, ctx, feed, mark)
+	all, _ = changesSince(t, ctx, feed, mark)
 	require.Contains(t, all, "tenant/acme")
 }
 
@@ -60,24 +60,24 @@ func feedChanges(t *testing.T, ctx context.Context, docs control.Documents, feed
 	var err error
 	doc.ETag, err = docs.Create(ctx, doc)
 	require.NoError(t, err)
-	_, mark := told(t, ctx, feed, "")
-	none, mark := told(t, ctx, feed, mark)
+	_, mark := changesSince(t, ctx, feed, "")
+	none, mark := changesSince(t, ctx, feed, mark)
 	require.Empty(t, none, "nothing has changed")
 	for i := range 3 {
 		doc.Body = json.RawMessage(fmt.Sprintf(`{"a":%d}`, i+2))
 		doc.ETag, err = docs.Replace(ctx, doc)
 		require.NoError(t, err)
 	}
-	changed, next := told(t, ctx, feed, mark)
+	changed, next := changesSince(t, ctx, feed, mark)
 	require.JSONEq(t, `{"a":4}`, string(changed["tenant/acme"].Body), "as it is now")
-	again, _ := told(t, ctx, feed, mark)
+	again, _ := changesSince(t, ctx, feed, mark)
 	require.Equal(t, changed, again, "a mark may be used again")
-	none, _ = told(t, ctx, feed, next)
+	none, _ = changesSince(t, ctx, feed, next)
 	require.Empty(t, none)
 }
 
 func feedMany(t *testing.T, ctx context.Context, docs control.Documents, feed control.Feed) {
-	_, mark := told(t, ctx, feed, "")
+	_, mark := changesSince(t, ctx, feed, "")
 	const each = 150
 	for _, kind := range controlKinds {
 		for i := range each {
@@ -85,7 +85,7 @@ func feedMany(t *testing.T, ctx context.Context, docs control.Documents, feed co
 			require.NoError(t, err)
 		}
 	}
-	changed, _ := told(t, ctx, feed, mark)
+	changed, _ := changesSince(t, ctx, feed, mark)
 	require.Len(t, changed, each*len(controlKinds))
 }
 

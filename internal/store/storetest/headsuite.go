@@ -38,14 +38,14 @@ func RunHeads(t *testing.T, open func(t *testing.T) HeadFixture) {
 		run  func(*testing.T, HeadFixture)
 	}{
 		{"a head has what it took", headRows},
-		{"of the asked tenant, devices, metrics and instants alone", headAsked},
+		{"of the asked tenant, devices, metrics and instants alone", headDevicesOnly},
 		{"positions alone", headPositions},
-		{"a snapshot stays as it is", headSnapshot},
+		{"a snapshot stays as it is", headReadIsAtomic},
 		{"of one instant the last value", headNewest},
 		{"of bins that are known what is new", headBins},
 		{"of many readings those that are asked for", headMany},
 		{"what is stored is told", headStored},
-		{"no row is ever nowhere", headNowhere},
+		{"no row is ever nowhere", headUnknownTenant},
 		{"devices are listed without rows", headDevices},
 		{"the first devices", headFirstDevices},
 		{"a context that has ended", headEnded},
@@ -148,7 +148,7 @@ func headRows(t *testing.T, f HeadFixture) {
 	require.EqualValues(t, 4, one(t, f, whole).Position)
 }
 
-func headAsked(t *testing.T, f HeadFixture) {
+func headDevicesOnly(t *testing.T, f HeadFixture) {
 	other := reading("m1", 10, 9, "a")
 	other.Tenant = "globex"
 	tomorrow := reading("m1", telemetry.DayMillis, 5, "a")
@@ -185,7 +185,7 @@ func headPositions(t *testing.T, f HeadFixture) {
 	}
 }
 
-func headSnapshot(t *testing.T, f HeadFixture) {
+func headReadIsAtomic(t *testing.T, f HeadFixture) {
 	f.Take(0, reading("m1", 10, 1, "a"), reading("m2", 10, 2, "a"))
 	h := one(t, f, store.HeadRequest{Tenant: "acme", Range: headMillis(0, 1000)})
 	f.Take(2, reading("m1", 10, 8, "a"), reading("m1", 20, 9, "a"), reading("m9", 10, 9, "a"))
@@ -364,8 +364,8 @@ func headStored(t *testing.T, f HeadFixture) {
 	require.Empty(t, one(t, f, r).Chains)
 }
 
-// headNowhere holds rule R1: whoever asks the head first and the store then finds everything below the head's position.
-func headNowhere(t *testing.T, f HeadFixture) {
+// headUnknownTenant holds rule R1: whoever asks the head first and the store then finds everything below the head's position.
+func headUnknownTenant(t *testing.T, f HeadFixture) {
 	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, telemetry.DayMillis)}
 	const records = 60
 	done := make(chan struct{})

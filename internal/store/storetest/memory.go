@@ -224,16 +224,16 @@ func (s stamp) lend(doc []byte) []byte {
 	return fmt.Appendf(doc[:len(doc)-1], `,"_etag":"\"%d\"","_ts":%d}`, s.write, s.at)
 }
 
-// replica is the moment that the answering replica shows; zero for now.
-func (m *Memory) replica() (as time.Time) {
+// replicaTime is the moment that the answering replica shows; zero for now.
+func (m *Memory) replicaTime() (as time.Time) {
 	if m.Behind != nil {
 		as = m.Now().Add(-m.Behind())
 	}
 	return as
 }
 
-// shows reports whether a replica at a moment has a document.
-func (m *Memory) shows(s stamp, p properties, as time.Time) bool {
+// isVisible reports whether a replica at a moment has a document.
+func (m *Memory) isVisible(s stamp, p properties, as time.Time) bool {
 	if m.Expiry && p.TTL != nil && m.Now().Unix() >= s.at+int64(*p.TTL) {
 		return false
 	}
@@ -346,16 +346,16 @@ func (m *Memory) matching(s store.Scan) (docs [][]byte, ok bool) {
 		doc  []byte
 	}
 	var all []found
-	as := m.replica()
+	as := m.replicaTime()
 	for p, doc := range in {
 		h := parse(doc)
 		if p.tenantShard == s.Key.TenantShard && (s.Key.Device == "" || p.device == s.Key.Device) &&
 			(s.Devices == nil || slices.Contains(s.Devices, p.device)) {
 			stamp := m.stamps[stamped{s.Key.Container, p}]
-			if !m.shows(stamp, h, as) || s.Before > 0 && stamp.at >= s.Before {
+			if !m.isVisible(stamp, h, as) || s.Before > 0 && stamp.at >= s.Before {
 				continue
 			}
-			if slices.ContainsFunc(s.Asks(), func(w store.Window) bool {
+			if slices.ContainsFunc(s.AllWindows(), func(w store.Window) bool {
 				return h.From < w.To && h.To >= w.From && stamp.at >= w.Since
 			}) {
 				all = append(all, found{h.From, p.device + p.id, stamp.lend(doc)})

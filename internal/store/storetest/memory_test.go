@@ -24,12 +24,12 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-func TestViews(t *testing.T) {
-	storetest.RunViews(t, func(t *testing.T) storetest.ViewFixture {
-		v := storetest.NewViews(t)
+func TestRollups(t *testing.T) {
+	storetest.RunRollups(t, func(t *testing.T) storetest.RollupFixture {
+		v := storetest.NewRollups(t)
 		now := time.Unix(1_795_176_000, 0)
 		v.Now = func() time.Time { return now }
-		return storetest.ViewFixture{Views: v, CreateContainer: v.CreateContainer, Now: v.Now,
+		return storetest.RollupFixture{Views: v, CreateContainer: v.CreateContainer, Now: v.Now,
 			Wait: func(d time.Duration) { now = now.Add(d) }}
 	})
 }

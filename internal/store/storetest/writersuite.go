@@ -109,7 +109,7 @@ func createInFullKey(t *testing.T, f Fixture) {
 	require.NoError(t, err)
 }
 
-func notThere(t *testing.T, f Fixture) {
+func missingDocument(t *testing.T, f Fixture) {
 	f.CreateContainer(container)
 	_, _, err := f.Writer.Read(t.Context(), m1, number(0).String(), "")
 	require.ErrorIs(t, err, store.ErrNotFound)
@@ -118,7 +118,7 @@ func notThere(t *testing.T, f Fixture) {
 	require.Empty(t, scan(t, f, store.Scan{Key: m1, Range: millis(0, 1000)}))
 }
 
-func containersComeAndGo(t *testing.T, f Fixture) {
+func deletedContainer(t *testing.T, f Fixture) {
 	chain := store.Chain{Day: day, Stream: 1, Partition: 3}
 	doc := document(m1, number(0), 0, 5, 10)
 	for range 2 {

@@ -1,0 +1,43 @@
+// Package lane is the stored form of lanes: what panels over many devices read instead of chunks. A lane holds one
+// metric of all series of a part of a first-level key, on a grid of minutes or half hours, so much of each bucket that
+// functions of PromQL come out of it the same in all bits; a ledger says which lanes of a day count.
+//
+// A day's lanes come from that day's chunks alone (rule V5): buckets are (t - length, t] within the day, and the sample
+// at exactly 00:00, which belongs to the last bucket of the day before, stands apart.
+//
+// Documents, ledgers and their bytes are specified in docs/format/lanes.md. What is read may be any bytes: what is no
+// lane gives ErrCorrupt.
+//
+// The package is pure: no I/O, no clock, no log, no goroutine. It must not know when lanes are written, nor where they
+// are kept.
+package rollup
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Version is the layout of documents that is written, and the newest that is read.
+const Version = 1
+
+// Limits of documents. They bound what a reader of a hostile one can be made to allocate.
+const (
+	// MaxDocument is the largest document in bytes.
+	MaxDocument = 2 << 20
+	// MaxSeries is the most series of a roster.
+	MaxSeries = 1 << 16
+	// MaxCells is the most series times buckets of a section.
+	MaxCells = 1 << 20
+	// MaxResets is the most values of falls of a section.
+	MaxResets = 1 << 20
+)
+
+// ErrCorrupt is what is wrapped when bytes are no document of this package, of a version that this release knows.
+var ErrCorrupt = errors.New("corrupt lane")
+
+// ErrTooLarge is what is wrapped when something does not fit the limits.
+var ErrTooLarge = errors.New("too large for one lane")
+
+func corrupt(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)
+}

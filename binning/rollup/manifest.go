@@ -1,0 +1,356 @@
+package rollup
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"binnacle/internal/telemetry"
+)
+
+// Manifest says which lanes of a first-level key and day count, and for what (rule V1). Lanes that no ledger names do not
+// count. It is replaced under its ETag, and that is the only commit.
+type Manifest struct {
+	TenantShard string
+	Day         telemetry.Day
+
+	// AsOf is a second since 1970 UTC, by the service's clock. What lanes show are all chunks with a lower _ts, but those
+	// of devices that are to be read raw.
+	AsOf int64
+	// Batches are in the order in which they were made. Of a grid, an hour and a device the last one counts that has them:
+	// a fold has the devices of its own roster, any other batch has all.
+	Batches []Batch
+	// Raw is, by device, the hours in which lanes do not show what its chunks hold. A device that is here is read from its
+	// chunks for the whole range of an answer.
+	Raw map[string]Hours
+	// Until is the second since 1970 UTC at which the first chunk that an hour's lanes show expires, 0 for never: from
+	// then on the hour is read raw (rule V6).
+	Until [HoursOfDay]int64
+
+	Written int64 // how often it was replaced: equal ledgers of two moments would have one name
+	TTL     int64 // seconds from the write until the service removes it, 0 for never
+}
+
+// Batch is lanes that were made at once.
+type Batch struct {
+	Name       string
+	Grids      []Grid
+	From, To   int // hours, from one up to and without the other
+	Correction bool
+	// Devices are those of a fold, sorted. Its one document is under CorrectionsKey, with a roster of its own. What it is
+	// without has no samples in its hours.
+	Devices []string
+	// Parts is how many rosters a batch has that is no fold, and so many documents each hour's lane at most. Metrics are
+	// the lanes that there are, sorted; of a metric that is in neither Metrics nor Without nobody has samples.
+	Parts   int
+	Size    int // devices of a batch that is no fold
+	Metrics []Metric
+	// Without are metrics that have samples but no lanes, sorted: they are read raw.
+	Without []string
+}
+
+// Metric is the lanes of one metric in a batch.
+type Metric struct {
+	Name string
+	// Families are in the order of AllFamilies; Every is, of each, how many hours one document of the minute grid has.
+	Families Families
+	Every    []int
+	// Parts are those of the batch that have series of the metric, ascending; nil: all.
+	Parts []int
+}
+
+// MinuteHours is the hours that lanes of minutes show.
+func (l *Manifest) MinuteHours() (h Hours) { return l.CoveredHours(Minute) }
+
+// CoveredHours is the hours that lanes of a grid show.
+func (l *Manifest) CoveredHours(g Grid) (h Hours) {
+	for i := range l.Batches {
+		if b := &l.Batches[i]; !b.Correction && slices.Contains(b.Grids, g) {
+			h |= Span(b.From, b.To)
+		}
+	}
+	return h
+}
+
+// Metric is the lanes of a metric, nil if there are none: then Lacks says whether it is to be read raw.
+func (b *Batch) Metric(name string) *Metric {
+	i, found := slices.BinarySearchFunc(b.Metrics, name, func(m Metric, name string) int { return compare(m.Name, name) })
+	if !found {
+		return nil
+	}
+	return &b.Metrics[i]
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// Omits reports whether a metric has samples in the batch's chunks that no lane shows.
+func (b *Batch) Omits(metric string) bool {
+	_, found := slices.BinarySearch(b.Without, metric)
+	return found
+}
+
+// Ref names a document, in the container of its ledger and under the same first-level key.
+type Ref struct {
+	Key, ID  string
+	Part     int
+	From, To int // hours
+}
+
+// Documents are those of a lane of a batch that is no fold which have any of the hours; none if it has no such lane.
+func (b *Batch) Documents(day telemetry.Day, metric string, f Family, g Grid, hours Hours) (out []Ref) {
+	m := b.Metric(metric)
+	if m == nil || b.Correction || !slices.Contains(b.Grids, g) {
+		return nil
+	}
+	at := slices.Index(m.Families, f)
+	if at < 0 {
+		return nil
+	}
+	every := b.To - b.From
+	if g == Minute {
+		every = m.Every[at]
+	}
+	key := Key(metric, f, g)
+	for hour := b.From; hour < b.To; hour += every {
+		to := min(hour+every, b.To)
+		if Span(hour, to)&hours == 0 {
+			continue
+		}
+		for part := range b.Parts {
+			if m.Parts == nil || slices.Contains(m.Parts, part) {
+				out = append(out, Ref{key, ID(key, day, hour, part, b.Name), part, hour, to})
+			}
+		}
+	}
+	return out
+}
+
+// SeriesIndexes are the documents that name the series of the batch's parts.
+func (b *Batch) SeriesIndexes(day telemetry.Day) (out []Ref) {
+	if b.Correction {
+		return nil
+	}
+	for part := range b.Parts {
+		out = append(out, Ref{SeriesIndexKey, ID(SeriesIndexKey, day, b.From, part, b.Name), part, b.From, b.To})
+	}
+	return out
+}
+
+// CorrectionDocument is the document of a fold.
+func (b *Batch) CorrectionDocument(day telemetry.Day) Ref {
+	return Ref{CorrectionsKey, ID(CorrectionsKey, day, b.From, 0, b.Name), 0, b.From, b.To}
+}
+
+// Clone is a copy that shares nothing that is changed.
+func (l *Manifest) Clone() *Manifest {
+	c := *l
+	c.Batches = slices.Clone(l.Batches)
+	c.Raw = maps.Clone(l.Raw)
+	return &c
+}
+
+// MarkRaw has a device read raw in some hours.
+func (l *Manifest) MarkRaw(device string, hours Hours) {
+	if l.Raw == nil {
+		l.Raw = make(map[string]Hours)
+	}
+	l.Raw[device] |= hours
+}
+
+// ClearRaw notes that lanes show what the chunks of a device hold in some hours.
+func (l *Manifest) ClearRaw(device string, hours Hours) {
+	if l.Raw[device] &^= hours; l.Raw[device] == 0 {
+		delete(l.Raw, device)
+	}
+}
+
+// manifestDocument is a Ledger as it is stored.
+type manifestDocument struct {
+	ID          string           `json:"id"`
+	Version     int              `json:"v"`
+	Type        string           `json:"type"`
+	TenantShard string           `json:"tenantShard"`
+	Key         string           `json:"lane"`
+	From        int64            `json:"from"`
+	To          int64            `json:"to"`
+	Day         string           `json:"day"`
+	AsOf        int64            `json:"asOf"`
+	Batches     []batchDocument  `json:"batches"`
+	Raw         map[string]Hours `json:"raw,omitempty"`
+	Until       []int64          `json:"until,omitempty"`
+	Written     int64            `json:"written"`
+	TTL         int64            `json:"ttl,omitempty"`
+}
+
+type batchDocument struct {
+	Name       string           `json:"name"`
+	Grids      []Grid           `json:"grids"`
+	Hours      [2]int           `json:"hours"`
+	Correction bool             `json:"fold,omitempty"`
+	Devices    []string         `json:"devices,omitempty"`
+	Parts      int              `json:"parts,omitempty"`
+	Size       int              `json:"size,omitempty"`
+	Metrics    []metricDocument `json:"metrics,omitempty"`
+	Without    []string         `json:"without,omitempty"`
+}
+
+type metricDocument struct {
+	Name     string `json:"metric"`
+	Families string `json:"families"`
+	Every    []int  `json:"every"`
+	Parts    []int  `json:"parts,omitempty"`
+}
+
+// Encode is the ledger's document.
+func (l *Manifest) Encode() ([]byte, error) {
+	d := manifestDocument{
+		ID: ManifestID(l.Day), Version: Version, Type: "ledger", TenantShard: l.TenantShard, Key: ManifestKey,
+		From: l.Day.Start(), To: l.Day.End(), Day: l.Day.String(), AsOf: l.AsOf, Raw: l.Raw, Written: l.Written, TTL: l.TTL,
+		Batches: []batchDocument{},
+	}
+	if l.Until != [HoursOfDay]int64{} {
+		d.Until = l.Until[:]
+	}
+	for i := range l.Batches {
+		b := &l.Batches[i]
+		x := batchDocument{Name: b.Name, Grids: b.Grids, Hours: [2]int{b.From, b.To}, Correction: b.Correction, Devices: b.Devices,
+			Parts: b.Parts, Size: b.Size, Without: b.Without}
+		for _, m := range b.Metrics {
+			x.Metrics = append(x.Metrics, metricDocument{m.Name, m.Families.String(), m.Every, m.Parts})
+		}
+		d.Batches = append(d.Batches, x)
+	}
+	doc, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("ledger of %s, %s: %w", l.TenantShard, l.Day, err)
+	}
+	if len(doc) > MaxDocument {
+		return nil, fmt.Errorf("ledger of %s, %s: %w", l.TenantShard, l.Day, ErrTooLarge)
+	}
+	return doc, nil
+}
+
+// ParseManifest reads a ledger. What is none gives ErrCorrupt. It keeps nothing of doc.
+func ParseManifest(doc []byte) (*Manifest, error) {
+	var d manifestDocument
+	if len(doc) > MaxDocument+4<<10 {
+		return nil, corrupt("a ledger of %d bytes", len(doc))
+	}
+	if err := json.Unmarshal(doc, &d); err != nil {
+		return nil, corrupt("%v", err)
+	}
+	day, err := telemetry.ParseDay(d.Day)
+	if err != nil {
+		return nil, corrupt("%v", err)
+	}
+	if d.Type != "ledger" || d.Version != Version || d.Key != ManifestKey || d.ID != ManifestID(day) {
+		return nil, corrupt("%.60q of type %.20q, version %d, is no ledger of %s", d.ID, d.Type, d.Version, day)
+	}
+	l := &Manifest{TenantShard: d.TenantShard, Day: day, AsOf: d.AsOf, Raw: d.Raw, Written: d.Written, TTL: d.TTL}
+	if n := len(d.Until); n != 0 && n != HoursOfDay {
+		return nil, corrupt("until of %d hours", n)
+	}
+	copy(l.Until[:], d.Until)
+	for device, hours := range l.Raw {
+		if hours == 0 || hours&^AllDay != 0 {
+			return nil, corrupt("hours %x of device %.200q", hours, device)
+		}
+	}
+	for i := range d.Batches {
+		b, err := d.Batches[i].batch()
+		if err != nil {
+			return nil, err
+		}
+		l.Batches = append(l.Batches, b)
+	}
+	return l, nil
+}
+
+func (d *batchDocument) batch() (Batch, error) {
+	b := Batch{Name: d.Name, Grids: d.Grids, From: d.Hours[0], To: d.Hours[1], Correction: d.Correction, Devices: d.Devices,
+		Parts: d.Parts, Size: d.Size, Without: d.Without}
+	if err := CheckBatch(b.Name); err != nil {
+		return b, err
+	}
+	for _, g := range b.Grids {
+		if g != Minute && g != HalfHour {
+			return b, corrupt("a grid of %d ms", g)
+		}
+	}
+	if b.From < 0 || b.From >= b.To || b.To > HoursOfDay || b.Parts < 0 || b.Parts > MaxSeries ||
+		!ascending(b.Devices, compare) || !ascending(b.Without, compare) {
+		return b, corrupt("batch %s of hours %d to %d, %d parts", b.Name, b.From, b.To, b.Parts)
+	}
+	for _, m := range d.Metrics {
+		f, err := ParseFamilies(m.Families)
+		if err != nil {
+			return b, err
+		}
+		b.Metrics = append(b.Metrics, Metric{m.Name, f, m.Every, m.Parts})
+		if len(m.Every) != len(f) || slices.ContainsFunc(m.Every, func(n int) bool { return n < 1 || n > HoursOfDay }) {
+			return b, corrupt("hours %v of documents of metric %.200q", m.Every, m.Name)
+		}
+	}
+	if !ascending(b.Metrics, func(a, b Metric) int { return compare(a.Name, b.Name) }) {
+		return b, corrupt("metrics out of order in batch %s", b.Name)
+	}
+	return b, nil
+}
+
+func ascending[T any](v []T, compare func(a, b T) int) bool {
+	for i := 1; i < len(v); i++ {
+		if compare(v[i-1], v[i]) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Omits reports whether no batch that has any of the hours, and is no fold, shows a metric. What is lacked in some
+// hours alone is to be shown in the others.
+func (l *Manifest) Omits(metric string, hours Hours) bool {
+	lacks := false
+	for i := range l.Batches {
+		if b := &l.Batches[i]; !b.Correction && Span(b.From, b.To)&hours != 0 {
+			if !b.Omits(metric) {
+				return false
+			}
+			lacks = true
+		}
+	}
+	return lacks
+}
+
+// Prune takes out batches, and returns those, of which nothing counts any more: later ones that are no folds cover all
+// their hours on all their grids.
+func (l *Manifest) Prune() (gone []Batch) {
+	covered := make(map[Grid]Hours)
+	var kept []Batch
+	for i := len(l.Batches) - 1; i >= 0; i-- {
+		b := l.Batches[i]
+		hours := Span(b.From, b.To)
+		counts := slices.ContainsFunc(b.Grids, func(g Grid) bool { return hours&^covered[g] != 0 })
+		if !counts {
+			gone = append(gone, b)
+			continue
+		}
+		kept = append(kept, b)
+		if !b.Correction {
+			for _, g := range b.Grids {
+				covered[g] |= hours
+			}
+		}
+	}
+	slices.Reverse(kept)
+	l.Batches = kept
+	return gone
+}

@@ -1,0 +1,67 @@
+package rollup
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+
+	"binnacle/internal/telemetry"
+)
+
+// The second level of the keys of documents that are no lanes. Names of lanes have a dot.
+const (
+	ManifestKey    = "ledger"
+	SeriesIndexKey = "roster"
+	CorrectionsKey = "folds"
+)
+
+// maxName bounds the names of lanes: ids and keys of the service are bounded.
+const maxName = 200
+
+// Key is the second level of the keys of a lane's documents, and what their ids begin with: the metric, the family, and
+// on the grid of half hours "30". All but letters, digits, hyphen, underscore and dot stand as ~ and two hex digits a
+// byte; what would be too long ends in a hash instead.
+func Key(metric string, f Family, g Grid) string {
+	var b strings.Builder
+	for i := range len(metric) {
+		c := metric[i]
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.' {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "~%02x", c)
+		}
+	}
+	name := b.String()
+	if len(name) > maxName {
+		h := fnv.New128a()
+		_, _ = h.Write([]byte(metric)) // it never fails
+		name = fmt.Sprintf("%s~~%x", name[:maxName-34], h.Sum(nil))
+	}
+	name += "." + string(f)
+	if g == HalfHour {
+		name += "30"
+	}
+	return name
+}
+
+// ID names a document: its key, the day, the first of its hours, its part and its batch, as in
+// "velocity.L.2026112008.0.k3x9".
+func ID(key string, day telemetry.Day, hour, part int, batch string) string {
+	return fmt.Sprintf("%s.%s%02d.%d.%s", key, day, hour, part, batch)
+}
+
+// ManifestID names the ledger of a day.
+func ManifestID(day telemetry.Day) string { return ManifestKey + "." + day.String() }
+
+// CheckBatch tells what is wrong with the name of a batch: it is 1 to 32 small letters and digits.
+func CheckBatch(name string) error {
+	ok := name != "" && len(name) <= 32
+	for _, c := range []byte(name) {
+		ok = ok && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9')
+	}
+	if !ok {
+		return corrupt("batch %s is not 1 to 32 of a-z and 0-9", strconv.Quote(name[:min(len(name), 40)]))
+	}
+	return nil
+}

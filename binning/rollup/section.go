@@ -1,0 +1,528 @@
+package rollup
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+
+	"binnacle/binning/chunk"
+	"binnacle/internal/jsonscan"
+	"binnacle/internal/jsontext"
+)
+
+// Slice is what a section is made of: some rows of a table, whose numbers are places in a roster, and some of its
+// buckets. A section has a value for each bucket of each row; of one without samples it repeats what stands before it,
+// which costs nothing and counts for nothing.
+type Slice struct {
+	Table    *Table
+	Rows     []int32 // ascending
+	From, To int     // buckets
+	At0      []Sample
+}
+
+// fits reports whether a section of the slice is one that may be read.
+func (s *Slice) fits(f Family) bool {
+	resets := 0
+	if f == First {
+		s.eachReset(func(int32, float64) { resets++ })
+	}
+	return len(s.Rows) <= MaxSeries && len(s.Rows)*(s.To-s.From) <= MaxCells && resets <= MaxResets
+}
+
+// AppendSection appends a section: one family of a metric. At0, by row of the table, goes with Last; nil for none.
+func AppendSection(dst []byte, metric string, f Family, s Slice) []byte {
+	dst = append(dst, `{"metric":`...)
+	dst = jsontext.AppendString(dst, metric)
+	dst = append(append(dst, `,"family":"`...), byte(f), '"')
+	dst = appendInteger(dst, "series", int64(len(s.Rows)))
+	dst = appendInteger(dst, "buckets", int64(s.To-s.From))
+	if n := len(s.Rows); n > 0 && (s.Rows[0] != 0 || int(s.Rows[n-1]) != n-1) {
+		dst = appendInts(dst, "rows", s.Rows)
+	}
+	t := s.Table
+	switch f {
+	case Last:
+		dst = appendInts(dst, "n", gather(&s, t.N, nil))
+		dst = appendInts(dst, "t", gather(&s, t.LastT, t.N))
+		dst = appendFloats(dst, "v", gather(&s, t.Last, t.N))
+		dst = s.appendStale(dst)
+		dst = s.appendAt0(dst)
+	case First:
+		dst = appendInts(dst, "t", gather(&s, t.FirstT, t.N))
+		dst = appendFloats(dst, "v", gather(&s, t.First, t.N))
+		dst = s.appendResets(dst)
+	case Sum:
+		dst = appendFloats(dst, "hi", gather(&s, t.Hi, t.N))
+		dst = appendFloats(dst, "lo", gather(&s, t.Lo, t.N))
+		dst = appendInts(dst, "size", gather(&s, t.Size, t.N))
+	case Extremes:
+		dst = appendFloats(dst, "min", gather(&s, t.Min, t.N))
+		dst = appendFloats(dst, "max", gather(&s, t.Max, t.N))
+	}
+	return append(s.appendRounded(dst), '}')
+}
+
+// gather is the cells of a slice in one run. Where there are counts, cells without samples are as the one before them
+// in their row, or else as the first one that has some.
+func gather[T ~int32 | ~uint32 | float64](s *Slice, column []T, counts []uint32) []T {
+	n := s.To - s.From
+	out := make([]T, 0, n*len(s.Rows))
+	for _, row := range s.Rows {
+		at := int(row)*s.Table.Buckets + s.From
+		out = append(out, column[at:at+n]...)
+		if counts != nil {
+			fillIn(out[len(out)-n:], counts[at:at+n])
+		}
+	}
+	return out
+}
+
+func fillIn[T any](v []T, counts []uint32) {
+	first := 0
+	for first < len(counts) && counts[first] == 0 {
+		first++
+	}
+	if first == len(counts) {
+		clear(v)
+		return
+	}
+	for i := range v {
+		switch {
+		case i < first:
+			v[i] = v[first]
+		case counts[i] == 0:
+			v[i] = v[i-1]
+		}
+	}
+}
+
+func (s *Slice) appendStale(dst []byte) []byte {
+	var at []int32
+	for i, row := range s.Rows {
+		for k := s.From; k < s.To; k++ {
+			if s.Table.Stale[int(row)*s.Table.Buckets+k] {
+				at = append(at, int32(i*(s.To-s.From)+k-s.From))
+			}
+		}
+	}
+	return appendSparse(dst, "stale", at, nil)
+}
+
+func (s *Slice) appendAt0(dst []byte) []byte {
+	var at []int32
+	var v []float64
+	for i, row := range s.Rows {
+		if s.At0 != nil && s.At0[row].Present {
+			at, v = append(at, int32(i)), append(v, s.At0[row].V)
+		}
+	}
+	return appendSparse(dst, "at0", at, v)
+}
+
+func (s *Slice) appendRounded(dst []byte) []byte {
+	var at []int32
+	for i, row := range s.Rows {
+		if s.Table.Rounded[row] {
+			at = append(at, int32(i))
+		}
+	}
+	return appendSparse(dst, "rounded", at, nil)
+}
+
+// appendResets appends every value that a lower one follows, with its cell, as often as that has some.
+func (s *Slice) appendResets(dst []byte) []byte {
+	var at []int32
+	var v []float64
+	s.eachReset(func(cell int32, x float64) { at, v = append(at, cell), append(v, x) })
+	return appendSparse(dst, "falls", at, v)
+}
+
+// eachReset calls visit with each of them and its cell.
+func (s *Slice) eachReset(visit func(cell int32, v float64)) {
+	for i, row := range s.Rows {
+		for _, f := range s.Table.Resets[row] {
+			if int(f.Bucket) < s.From || int(f.Bucket) >= s.To {
+				continue
+			}
+			for _, x := range f.Values {
+				visit(int32(i*(s.To-s.From)+int(f.Bucket)-s.From), x)
+			}
+		}
+	}
+}
+
+// appendSparse appends places, and values where there are some, and nothing if there are no places.
+func appendSparse(dst []byte, name string, at []int32, v []float64) []byte {
+	if len(at) == 0 {
+		return dst
+	}
+	dst = append(append(append(dst, `,"`...), name...), `":{"count":`...)
+	dst = strconv.AppendInt(dst, int64(len(at)), 10)
+	dst = appendInts(dst, "at", at)
+	if v != nil {
+		dst = appendFloats(dst, "v", v)
+	}
+	return append(dst, '}')
+}
+
+func appendInteger(dst []byte, name string, v int64) []byte {
+	return strconv.AppendInt(append(append(append(dst, `,"`...), name...), `":`...), v, 10)
+}
+
+func appendInts[T ~int32 | ~uint32](dst []byte, name string, v []T) []byte {
+	wide := make([]int64, len(v))
+	for i, x := range v {
+		wide[i] = int64(x)
+	}
+	dst = append(append(append(dst, `,"`...), name...), `":"`...)
+	return append(chunk.AppendInts(dst, wide), '"')
+}
+
+func appendFloats(dst []byte, name string, v []float64) []byte {
+	dst = append(append(append(dst, `,"`...), name...), `":"`...)
+	return append(chunk.AppendFloats(dst, v), '"')
+}
+
+// Section is a family of a metric in a document that was parsed and is not decoded. It refers to the document's bytes.
+type Section struct {
+	Metric  string
+	Family  Family
+	Grid    Grid // of its document, or its own
+	Series  int  // rows
+	Buckets int  // of each
+
+	rows    []byte // nil: places 0 to Series-1 of the roster
+	columns [3][]byte
+	stale   sparseCells
+	at0     sparseCells
+	resets  sparseCells
+	rounded sparseCells
+}
+
+type sparseCells struct {
+	count int
+	at, v []byte
+}
+
+// property reads a property of a section.
+func (s *Section) property(r *jsonscan.Scanner, name []byte) (err error) {
+	switch string(name) {
+	case "metric":
+		s.Metric, err = text(r)
+	case "family":
+		var f string
+		if f, err = text(r); err == nil && len(f) == 1 {
+			s.Family = Family(f[0])
+		}
+	case "grid":
+		var n int
+		n, err = within(r, 1, int(HalfHour))
+		s.Grid = Grid(n)
+	case "series":
+		s.Series, err = within(r, 0, MaxSeries)
+	case "buckets":
+		s.Buckets, err = within(r, 1, Minute.PerDay())
+	case "rows":
+		s.rows, err = rawText(r)
+	case "n", "hi", "min":
+		s.columns[0], err = rawText(r)
+	case "t", "lo", "max":
+		s.columns[1], err = rawText(r)
+	case "v", "size":
+		s.columns[2], err = rawText(r)
+	case "stale":
+		err = s.stale.read(r)
+	case "at0":
+		err = s.at0.read(r)
+	case "falls":
+		err = s.resets.read(r)
+	case "rounded":
+		err = s.rounded.read(r)
+	default:
+		err = r.Skip(3)
+	}
+	return err
+}
+
+func (p *sparseCells) read(r *jsonscan.Scanner) error {
+	return r.Object(func(name []byte) (err error) {
+		switch string(name) {
+		case "count":
+			p.count, err = within(r, 1, MaxResets)
+		case "at":
+			p.at, err = rawText(r)
+		case "v":
+			p.v, err = rawText(r)
+		default:
+			err = r.Skip(4)
+		}
+		return err
+	})
+}
+
+// check reports what keeps a section from being decoded.
+func (s *Section) check() error {
+	if s.Metric == "" || !AllFamilies.Has(s.Family) || s.Buckets == 0 || s.Series*s.Buckets > MaxCells {
+		return corrupt("a section of metric %q, family %q, %d series of %d buckets", s.Metric, s.Family, s.Series,
+			s.Buckets)
+	}
+	return nil
+}
+
+// SeriesNumbers is where in the roster the section's series stand.
+func (s *Section) SeriesNumbers() ([]int32, error) {
+	if s.rows == nil {
+		out := make([]int32, s.Series)
+		for i := range out {
+			out[i] = int32(i)
+		}
+		return out, nil
+	}
+	return ints[int32](s.rows, s.Series, 0, MaxSeries-1)
+}
+
+// Decode puts the section's cells into a table, which has the family's columns: its first bucket becomes bucket at,
+// which may lie before the table's first; what lies outside the table is left out. rows says which row of the table
+// the series at a place of the roster is, -1 for none. What stands in those cells is replaced. at0, by row of the
+// table, gets the samples at 00:00; nil leaves them. After an error the table's cells mean nothing.
+func (s *Section) Decode(t *Table, at int, rows []int32, at0 []Sample) error {
+	d := sectionDecoder{Section: s, t: t, at: at}
+	d.from, d.to = max(0, -at), min(s.Buckets, t.Buckets-at)
+	places, err := s.SeriesNumbers()
+	if err != nil {
+		return err
+	}
+	d.rows = make([]int32, len(places))
+	for i, p := range places {
+		if int(p) >= len(rows) {
+			return corrupt("place %d in a roster of %d", p, len(rows))
+		}
+		if d.rows[i] = rows[p]; int(d.rows[i]) >= t.Rows {
+			return corrupt("row %d of %d", rows[p], t.Rows)
+		}
+	}
+	d.whole = at == 0 && s.Series == t.Rows && s.Buckets == t.Buckets
+	for i, row := range d.rows {
+		d.whole = d.whole && int(row) == i
+	}
+	switch s.Family {
+	case Last:
+		err = d.last(at0)
+	case First:
+		err = d.first()
+	case Sum:
+		err = errors.Join(d.pair(t.Hi, t.Lo), d.sizes())
+	case Extremes:
+		err = d.pair(t.Min, t.Max)
+	}
+	if err != nil {
+		return err
+	}
+	return d.sparse(s.rounded, len(d.rows), func(i int, _ float64) { t.Rounded[d.rows[i]] = true },
+		func(i int) int { return i })
+}
+
+// sectionDecoder is a section on its way into a table.
+type sectionDecoder struct {
+	*Section
+	t        *Table
+	at       int
+	from, to int // of the section's buckets, those that are in the table
+	rows     []int32
+	whole    bool // the section's cells are all of the table's, in their order
+}
+
+func (d *sectionDecoder) last(at0 []Sample) error {
+	if err := errors.Join(
+		putInts(d, d.t.N, d.columns[0], math.MaxUint32),
+		putInts(d, d.t.LastT, d.columns[1], int64(HalfHour)),
+		putFloats(d, d.t.Last, d.columns[2]),
+	); err != nil {
+		return err
+	}
+	for i := range d.rows {
+		if lo, hi, ok := d.cells(i); ok {
+			clear(d.t.Stale[lo:hi])
+		}
+	}
+	err := d.sparse(d.stale, d.Series*d.Buckets, func(cell int, _ float64) {
+		if k := cell % d.Buckets; k >= d.from && k < d.to {
+			d.t.Stale[int(d.rows[cell/d.Buckets])*d.t.Buckets+d.at+k] = true
+		}
+	}, d.rowOf)
+	if err != nil || at0 == nil {
+		return err
+	}
+	return d.sparse(d.at0, len(d.rows), func(i int, v float64) { at0[d.rows[i]] = Sample{true, v} },
+		func(i int) int { return i })
+}
+
+func (d *sectionDecoder) first() error {
+	if err := errors.Join(
+		putInts(d, d.t.FirstT, d.columns[1], int64(HalfHour)),
+		putFloats(d, d.t.First, d.columns[2]),
+	); err != nil {
+		return err
+	}
+	for _, row := range d.rows {
+		if row >= 0 && d.from < d.to {
+			d.t.clearResets(int(row), d.at+d.from, d.at+d.to)
+		}
+	}
+	var open Reset
+	row := -1
+	shut := func() {
+		if len(open.Values) > 0 {
+			d.t.putResets(row, int(open.Bucket), open.Values)
+		}
+	}
+	err := d.sparse(d.resets, d.Series*d.Buckets, func(cell int, v float64) {
+		k := cell % d.Buckets
+		if k < d.from || k >= d.to {
+			return
+		}
+		to, bucket := int(d.rows[cell/d.Buckets]), int32(d.at+k)
+		if to != row || bucket != open.Bucket {
+			shut()
+			row, open = to, Reset{Bucket: bucket, Values: open.Values[:0]}
+		}
+		open.Values = append(open.Values, v)
+	}, d.rowOf)
+	shut()
+	return err
+}
+
+func (d *sectionDecoder) rowOf(cell int) int { return cell / d.Buckets }
+
+func (d *sectionDecoder) pair(a, b []float64) error {
+	return errors.Join(putFloats(d, a, d.columns[0]), putFloats(d, b, d.columns[1]))
+}
+
+// sizes is those of the values, which older releases have not written.
+func (d *sectionDecoder) sizes() error {
+	if d.columns[2] != nil {
+		return putInts(d, d.t.Size, d.columns[2], maxSize)
+	}
+	v := make([]Size, d.Series*d.Buckets)
+	for i := range v {
+		v[i] = unknown
+	}
+	scatter(d, d.t.Size, v)
+	return nil
+}
+
+// cells is where in the table's columns the cells of the i-th series stand, not ok if nowhere.
+func (d *sectionDecoder) cells(i int) (lo, hi int, ok bool) {
+	row := int(d.rows[i])
+	if row < 0 || d.from >= d.to {
+		return 0, 0, false
+	}
+	at := row*d.t.Buckets + d.at
+	return at + d.from, at + d.to, true
+}
+
+func putInts[T ~int32 | ~uint32](d *sectionDecoder, column []T, stream []byte, highest int64) error {
+	if d.whole {
+		return numbers(chunk.ReadInts(stream, column, 0, highest))
+	}
+	v, err := ints[T](stream, d.Series*d.Buckets, 0, highest)
+	scatter(d, column, v)
+	return err
+}
+
+func putFloats(d *sectionDecoder, column []float64, stream []byte) error {
+	if d.whole {
+		return numbers(chunk.ReadFloats(stream, column))
+	}
+	v, err := floats(stream, d.Series*d.Buckets)
+	scatter(d, column, v)
+	return err
+}
+
+func scatter[T any](d *sectionDecoder, column, v []T) {
+	for i := range d.rows {
+		if lo, hi, ok := d.cells(i); ok {
+			copy(column[lo:hi], v[i*d.Buckets+d.from:])
+		}
+	}
+}
+
+// sparse calls take with each place and its value, if there are values. Places are below a bound, and not of series
+// that are left out.
+func (d *sectionDecoder) sparse(p sparseCells, bound int, take func(at int, v float64), rowOf func(at int) int) error {
+	if p.count == 0 {
+		return nil
+	}
+	at, err := ints[int32](p.at, p.count, 0, int64(bound)-1)
+	if err != nil {
+		return err
+	}
+	var v []float64
+	if p.v != nil {
+		if v, err = floats(p.v, p.count); err != nil {
+			return err
+		}
+	}
+	for i, x := range at {
+		if d.rows[rowOf(int(x))] < 0 {
+			continue
+		}
+		if v == nil {
+			take(int(x), 0)
+		} else {
+			take(int(x), v[i])
+		}
+	}
+	return nil
+}
+
+func ints[T ~int32 | ~uint32](stream []byte, n int, lowest, highest int64) ([]T, error) {
+	out := make([]T, n)
+	return out, numbers(chunk.ReadInts(stream, out, lowest, highest))
+}
+
+func floats(stream []byte, n int) ([]float64, error) {
+	out := make([]float64, n)
+	return out, numbers(chunk.ReadFloats(stream, out))
+}
+
+// numbers makes an error of a stream one of a document.
+func numbers(err error) error {
+	if err != nil {
+		return corrupt("%v", err)
+	}
+	return nil
+}
+
+func text(r *jsonscan.Scanner) (string, error) {
+	raw, err := r.Value()
+	if err != nil {
+		return "", err
+	}
+	var s string
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return "", corrupt("%v", err)
+	}
+	return s, nil
+}
+
+func rawText(r *jsonscan.Scanner) ([]byte, error) {
+	if r.Next() != '"' {
+		return nil, r.Fail("no string")
+	}
+	return r.Opaque()
+}
+
+func within(r *jsonscan.Scanner, lowest, highest int) (int, error) {
+	r.Next()
+	n, err := r.Number()
+	if err != nil {
+		return 0, err
+	}
+	f, err := n.Float()
+	if i := int(f); err == nil && f >= float64(lowest) && f <= float64(highest) && float64(i) == f {
+		return i, nil
+	}
+	return 0, corrupt("%.40s where %d to %d can be", n.Text, lowest, highest)
+}

@@ -1,0 +1,39 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"binnacle/ingest/worker"
+)
+
+// ErrDenied ends an Ingester: the store has denied access for so long that it is no passing trouble. Somebody has to
+// give the process other credentials, and whoever restarts it sees why.
+var ErrDenied = errors.New("the store denies access")
+
+// accessWatch watches for credentials that are no good any more. It is safe for any number of callers.
+type accessWatch struct {
+	now   func() time.Time
+	after time.Duration
+	stop  func(error) // nil while there is nobody to stop
+
+	mu    sync.Mutex // guards below
+	since time.Time  // of the first denial since somebody was let in
+}
+
+// record takes how an attempt ended.
+func (d *accessWatch) record(f worker.Fault, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case f == worker.None, f == worker.KeyFull:
+		d.since = time.Time{}
+	case f != worker.Denied:
+	case d.since.IsZero():
+		d.since = d.now()
+	case d.stop != nil && d.now().Sub(d.since) >= d.after:
+		d.stop(fmt.Errorf("%w for %s: %w", ErrDenied, d.now().Sub(d.since).Round(time.Second), err))
+	}
+}

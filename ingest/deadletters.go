@@ -1,0 +1,93 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"binnacle/ingest/worker"
+	"binnacle/internal/deadletter"
+	"binnacle/internal/kafka"
+)
+
+// TopicDeadLetterWriter publishes dead letters to a Kafka topic, key and payload as they came.
+type TopicDeadLetterWriter struct{ topic *kafka.Topic }
+
+// NewTopicDeadLetterWriter publishes to a topic.
+func NewTopicDeadLetterWriter(topic *kafka.Topic) *TopicDeadLetterWriter {
+	return &TopicDeadLetterWriter{topic}
+}
+
+// What is kept of a record that the broker would not take back together with the headers that say why it was refused.
+const (
+	keptOfTruncated = 256 << 10
+	keptOfKey       = 1 << 10
+)
+
+// Publish is Undertaker.
+func (u *TopicDeadLetterWriter) Publish(ctx context.Context, letters []worker.DeadLetter) error {
+	partitions, err := u.topic.Partitions(ctx)
+	if err != nil {
+		return fmt.Errorf("publish %d dead letters: %w", len(letters), err)
+	}
+	byPartition := map[int][]*worker.DeadLetter{}
+	for i := range letters {
+		p := kafka.PartitionOf(letters[i].Record.Key, partitions)
+		byPartition[p] = append(byPartition[p], &letters[i])
+	}
+	for _, p := range partitions {
+		if err := u.publish(ctx, p, byPartition[p]); err != nil {
+			return fmt.Errorf("publish %d dead letters: %w", len(letters), err)
+		}
+	}
+	return nil
+}
+
+// publish publishes what belongs into one partition. What is too large for the broker goes in part.
+func (u *TopicDeadLetterWriter) publish(ctx context.Context, partition int, letters []*worker.DeadLetter) error {
+	messages := make([]kafka.Message, len(letters))
+	for i, l := range letters {
+		messages[i] = message(l)
+	}
+	for done := 0; done < len(messages); {
+		n, err := u.topic.Produce(ctx, partition, messages[done:])
+		done += n
+		if errors.Is(err, kafka.ErrTooLarge) {
+			_, err = u.topic.Produce(ctx, partition, []kafka.Message{truncated(letters[done])})
+			done++
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func message(l *worker.DeadLetter) kafka.Message {
+	m := kafka.Message{Key: l.Record.Key, Value: l.Record.Value, Headers: headers(l.Headers())}
+	if l.Bare {
+		m.Value, m.Headers = nil, append(m.Headers, truncatedFrom(l))
+	}
+	return m
+}
+
+// truncated is what a broker takes of any record: the begin of its key and payload, and none of its own headers.
+func truncated(l *worker.DeadLetter) kafka.Message {
+	return kafka.Message{
+		Key:     l.Record.Key[:min(len(l.Record.Key), keptOfKey)],
+		Value:   l.Record.Value[:min(len(l.Record.Value), keptOfTruncated)],
+		Headers: append(headers(l.Facts()), truncatedFrom(l)),
+	}
+}
+
+func truncatedFrom(l *worker.DeadLetter) kafka.Header {
+	return kafka.Header{Key: deadletter.HeaderTruncated, Value: []byte(strconv.Itoa(l.PayloadBytes()))}
+}
+
+func headers(own []worker.Header) (out []kafka.Header) {
+	for _, h := range own {
+		out = append(out, kafka.Header(h))
+	}
+	return out
+}

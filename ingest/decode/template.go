@@ -1,0 +1,373 @@
+package decode
+
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+
+	"binnacle/internal/telemetry"
+)
+
+// templates are the forms of messages that were read before. Producers write one message like the other: between values
+// stand the same bytes. Where they do, only what differs is read: what fits a stencil takes two sevenths of the time.
+//
+// A stencil is never the judge of what is right. What fits it in all is what the walk through the text would find; what
+// does not, be it wrong or only different, is left to that walk, from its beginning.
+type templates struct {
+	frames []*frame                // the last one that fit comes first
+	bodies []*body                 // at most maxBodies; they keep their places, and devices tell which they use
+	body   int                     // place of the body that fit last
+	next   int                     // place of the body to be replaced next
+	sets   cache[telemetry.Labels] // by their text, which is an object with one brace that closes
+	tenant string                  // of the last message
+	budget tryBudget
+	off    bool // none is tried or learnt
+	fits   int  // counts messages, for tests
+	until  int  // where a message ends at the latest that fits
+}
+
+const (
+	maxFrames = 8
+	maxBodies = 16
+
+	// maxTemplate bounds the text of a message that becomes a stencil, and of one that fits: long texts are not read again
+	// for each stencil that they may fit.
+	maxTemplate = 1 << 14
+
+	// A message that fits saves four times what a try in vain takes, and as much as learning takes. Who has no luck
+	// left gets some after restMessages.
+	fitGain      = 4
+	vainCost     = 1
+	learnCost    = 4
+	maxBudget    = 256
+	restBudget   = 64
+	restMessages = 256
+)
+
+// frame is a message without its values: texts that stand between holes, and what is in each hole.
+type frame struct {
+	placeholders []placeholder
+	end          string // behind the last one
+}
+
+// placeholder is a value of a message, and the text before it.
+type placeholder struct {
+	before string
+	what   content
+}
+
+// content says what is in a hole.
+type content uint8
+
+const (
+	tenantPlace content = iota
+	devicePlace
+	timePlace
+	labelsPlace
+	tagsPlace
+	valuesPlace
+	otherPlace // that nobody reads
+)
+
+// body is an object of values: the text before each of them, and where it stands among the fields.
+type body struct {
+	before []string
+	ranks  []int
+	fields []telemetry.Field // in their order, without values
+	end    string
+}
+
+// tryBudget says whether stencils are worth a try.
+type tryBudget struct {
+	left  int // below 0 they are not
+	pause int // messages that are not tried
+}
+
+func (l *tryBudget) allows() bool {
+	if l.left < 0 {
+		if l.pause--; l.pause > 0 {
+			return false
+		}
+		l.left = restBudget
+	}
+	return true
+}
+
+func (l *tryBudget) gain() { l.left = min(l.left+fitGain, maxBudget) }
+
+func (l *tryBudget) spend(n int) {
+	if l.left -= n; l.left < 0 {
+		l.pause = restMessages
+	}
+}
+
+// matchTemplate reads the message that begins where the scanner is, if it fits; alone says that nothing may follow. If it
+// does not fit, all is as before.
+func (d *Decoder) matchTemplate(index int, alone bool) bool {
+	s := &d.templates
+	if d.flat || s.off || !s.budget.allows() || len(s.frames) == 0 {
+		return false
+	}
+	begin, from := d.scan.Mark(), len(d.fields)
+	s.until = d.scan.At() + maxTemplate
+	for i, f := range s.frames {
+		r, ok := d.fit(f, s.until-maxTemplate)
+		if ok && (!alone || d.scan.End()) && d.resolveOrigin(&r, "the message") == nil {
+			r.Fields = d.fields[from:len(d.fields):len(d.fields)]
+			d.out.Readings = append(d.out.Readings, r)
+			d.out.Index = append(d.out.Index, index)
+			s.frames[0], s.frames[i] = s.frames[i], s.frames[0]
+			s.budget.gain()
+			s.fits++
+			return true
+		}
+		d.fields = d.fields[:from]
+		long := d.scan.At() > s.until
+		if d.scan.Rewind(begin); long {
+			break
+		}
+	}
+	s.budget.spend(vainCost)
+	return false
+}
+
+// fit reads a message that has a frame. Its fields are appended to d.fields.
+func (d *Decoder) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
+	var who interned
+	for i := range f.placeholders {
+		h := &f.placeholders[i]
+		if at, ok = behind(d.source, at, h.before); !ok {
+			return r, false
+		}
+		switch h.what {
+		case tenantPlace:
+			r.Tenant, at, ok = d.fitTenant(at)
+		case devicePlace:
+			who, at, ok = d.fitDevice(at)
+			r.Device = who.text
+		case timePlace:
+			r.Time, at, ok = d.fitTime(at)
+		case labelsPlace:
+			r.Labels, at, ok = d.fitLabels(at)
+		case tagsPlace:
+			r.Tags, at, ok = d.fitLabels(at)
+		case valuesPlace:
+			at, ok = d.fitValues(who, at)
+		case otherPlace:
+			d.scan.Seek(at)
+			ok = d.scan.Skip(2) == nil && utf8.Valid(d.source[at:d.scan.At()])
+			at = d.scan.At()
+		}
+		if !ok {
+			return r, false
+		}
+	}
+	at, ok = behind(d.source, at, f.end)
+	d.scan.Seek(at)
+	return r, ok
+}
+
+// behind is the place behind a text that stands at a place.
+func behind(source []byte, at int, text string) (int, bool) {
+	end := at + len(text)
+	return end, end <= len(source) && string(source[at:end]) == text
+}
+
+// quoted is a string without escapes, whose opening quote stands before the place given, and where it ends. It may hold
+// what no string may: callers look it up among those that were checked.
+func (d *Decoder) quoted(at int) (text []byte, end int, ok bool) {
+	n := bytes.IndexByte(d.source[at:], '"')
+	if n < 0 {
+		return nil, at, false
+	}
+	return d.source[at : at+n], at + n + 1, true
+}
+
+func (d *Decoder) fitTenant(at int) (string, int, bool) {
+	raw, end, ok := d.quoted(at)
+	if !ok || len(raw) == 0 {
+		return "", at, false
+	}
+	if string(raw) == d.templates.tenant {
+		return d.templates.tenant, end, true
+	}
+	known, ok := d.tenants.known[string(raw)]
+	if ok {
+		d.templates.tenant = known.text
+	}
+	return known.text, end, ok
+}
+
+func (d *Decoder) fitDevice(at int) (interned, int, bool) {
+	raw, end, ok := d.quoted(at)
+	if !ok {
+		return interned{}, at, false
+	}
+	if known, ok := d.devices.known[string(raw)]; ok && known.text != "" {
+		return known, end, true
+	}
+	d.scan.Seek(at - 1)
+	raw, err := d.scan.Str()
+	if err != nil {
+		return interned{}, at, false
+	}
+	name, err := d.devices.get(raw)
+	if err != nil || name == "" {
+		return interned{}, at, false
+	}
+	return interned{name, d.templates.body}, d.scan.At(), true
+}
+
+func (d *Decoder) fitTime(at int) (millis int64, end int, ok bool) {
+	digits := d.source[at:]
+	if len(digits) == 0 {
+		return 0, at, false
+	}
+	if digits[0] == '"' {
+		d.scan.Seek(at)
+		millis, ok, err := d.time()
+		end = d.scan.At()
+		return millis, end, ok && err == nil && utf8.Valid(d.source[at:end])
+	}
+	n := 0
+	for ; n < len(digits) && n < 19; n++ {
+		c := digits[n] - '0'
+		if c > 9 {
+			break
+		}
+		millis = millis*10 + int64(c)
+	}
+	return telemetry.EpochMillis(millis), at + n, n > 0 && n < 19 && (digits[0] != '0' || n == 1)
+}
+
+func (d *Decoder) fitLabels(at int) (telemetry.Labels, int, bool) {
+	end := bytes.IndexByte(d.source[at:], '}') + at + 1
+	if end <= at {
+		return nil, at, false
+	}
+	if l, ok := d.templates.sets.known[string(d.source[at:end])]; ok {
+		return l, end, true
+	}
+	d.scan.Seek(at)
+	l, err := d.labels(&d.labelNames, "labels")
+	if err != nil || !utf8.Valid(d.source[at:d.scan.At()]) {
+		return nil, at, false
+	}
+	if d.scan.At() == end && end-at <= maxInternedBytes*2 {
+		d.templates.sets.put(string(d.source[at:end]), l)
+	}
+	return l, d.scan.At(), true
+}
+
+// fitValues reads the values of a message, by the body of its producer's last one if they fit it.
+func (d *Decoder) fitValues(who interned, at int) (end int, ok bool) {
+	s, from := &d.templates, len(d.fields)
+	d.scan.Seek(at)
+	begin, first := d.scan.Mark(), s.body
+	if who.text != "" {
+		first = who.body
+	}
+	for i := range s.bodies {
+		k := first + i
+		if k >= len(s.bodies) {
+			k -= len(s.bodies)
+		}
+		if end, ok := d.fitBody(s.bodies[k], at); ok {
+			if _, known := d.devices.known[who.text]; known && who.body != k {
+				d.devices.known[who.text] = interned{who.text, k}
+			}
+			s.body = k
+			return end, true
+		}
+		if d.fields = d.fields[:from]; d.scan.At() > s.until {
+			break
+		}
+		d.scan.Rewind(begin)
+	}
+	return at, false
+}
+
+func (d *Decoder) fitBody(b *body, at int) (end int, ok bool) {
+	if at, ok = behind(d.source, at, b.before[0]); !ok {
+		return at, false
+	}
+	from, nulls := len(d.fields), false
+	d.fields = append(d.fields, b.fields...)
+	fields := d.fields[from:]
+	for i, rank := range b.ranks {
+		if i > 0 {
+			if at, ok = behind(d.source, at, b.before[i]); !ok {
+				return at, false
+			}
+		}
+		f := &fields[rank]
+		if x, end, ok := plainNumber(d.source, at); ok {
+			f.Value, at = telemetry.FloatValue(x), end
+			continue
+		}
+		d.scan.Seek(at)
+		v, err := d.value(f.Metric)
+		if end = d.scan.At(); err != nil || end > d.templates.until || !utf8.Valid(d.source[at:end]) {
+			return at, false
+		}
+		f.Value, at = v, end
+		nulls = nulls || v.Kind() == 0
+	}
+	if nulls {
+		kept := slices.DeleteFunc(fields, func(f telemetry.Field) bool { return f.Value.Kind() == 0 })
+		if len(kept) == 0 {
+			return at, false
+		}
+		d.fields = d.fields[:from+len(kept)]
+	}
+	return behind(d.source, at, b.end)
+}
+
+// plainNumber reads a number of at most 15 digits without an exponent, which is most of them: it is a whole number
+// below 2^53, over a power of ten that a float64 holds exactly, so that one division rounds it right (Clinger 1990).
+func plainNumber(source []byte, at int) (x float64, end int, ok bool) {
+	negative := at < len(source) && source[at] == '-'
+	if negative {
+		at++
+	}
+	mantissa, first := uint64(0), at
+	for ; at < len(source); at++ {
+		c := source[at] - '0'
+		if c > 9 {
+			break
+		}
+		mantissa = mantissa*10 + uint64(c)
+	}
+	digits := at - first
+	if digits == 0 || digits > 15 || source[first] == '0' && digits > 1 {
+		return 0, at, false
+	}
+	if at < len(source) && source[at] == '.' {
+		at++
+		point := at
+		for ; at < len(source); at++ {
+			c := source[at] - '0'
+			if c > 9 {
+				break
+			}
+			mantissa = mantissa*10 + uint64(c)
+		}
+		places := at - point
+		if places == 0 || digits+places > 15 {
+			return 0, at, false
+		}
+		x = float64(mantissa) / tens[places]
+	} else {
+		x = float64(mantissa)
+	}
+	if at < len(source) && source[at]|0x20 == 'e' {
+		return 0, at, false
+	}
+	if negative {
+		x = -x
+	}
+	return x, at, true
+}
+
+// tens are powers of ten.
+var tens = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}

@@ -1,0 +1,162 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"time"
+
+	"binnacle/internal/kafka"
+)
+
+// deferredReader reads stretches of the log again for a partition's Worker: readings that were over a rate of their tenant
+// stay there until it is their turn. What comes in now goes first.
+type deferredReader struct {
+	reader   *reader // its fetching goroutine's while there is one
+	fetching bool    // a fetch is under way
+	from     int64   // the offset that was asked for last
+	fetched  chan deferredBatch
+	lacking  bool        // the next record waits until it is found out what the worker lacks
+	pending  kafka.Batch // of what was fetched last: passes begin where the last one ended, as a rule
+	next     int         // of its records, the first that was not given to the Worker
+}
+
+type deferredBatch struct {
+	kafka.Batch
+	err error
+}
+
+func newDeferredReader(r *reader) deferredReader {
+	return deferredReader{reader: r, fetched: make(chan deferredBatch, 1)}
+}
+
+// DeferredAtOnce is how many records are taken again before those that come in now are looked for. While there are such,
+// a fifth of the records is read again.
+const DeferredAtOnce = FeedAtOnce / 4
+
+// feedDeferred gives the Worker some records again, and reports whether it wants more that are here.
+func (p *partition) feedDeferred(ctx context.Context) (more bool) {
+	r := &p.deferred
+	if r.lacking {
+		return false
+	}
+	offset, ok := p.worker.NextDeferred(p.in.cfg.Now())
+	if !ok {
+		r.release() // others may need the room
+	}
+	if !ok || r.fetching || p.in.memory.Full() {
+		return false
+	}
+	if offset < p.first {
+		p.loseDeferred()
+		return false
+	}
+	if !r.seek(offset) {
+		p.fetchDeferred(ctx, offset)
+		return false
+	}
+	for range DeferredAtOnce {
+		if r.next < len(r.pending.Records) {
+			rec := record(&r.pending.Records[r.next])
+			if err := p.worker.FeedDeferred(rec, p.in.stores.Directory.Snapshot(), p.in.cfg.Now()); err != nil {
+				p.learn(ctx, &r.lacking, err)
+				return false
+			}
+		} else {
+			p.worker.SkipDeferred(r.pending.Next, p.in.cfg.Now())
+		}
+		if offset, ok = p.worker.NextDeferred(p.in.cfg.Now()); !ok || !r.seek(offset) {
+			break
+		}
+	}
+	return true
+}
+
+// seek reports whether what was fetched has the log from an offset on, and goes there.
+func (r *deferredReader) seek(offset int64) bool {
+	n := len(r.pending.Records)
+	if n == 0 || offset >= r.pending.Next || offset < r.from {
+		return false
+	}
+	r.next = sort.Search(n, func(i int) bool { return r.pending.Records[i].Offset >= offset })
+	return true
+}
+
+// fetchDeferred begins to fetch what is to be recalled.
+func (p *partition) fetchDeferred(ctx context.Context, offset int64) {
+	r := &p.deferred
+	r.release()
+	r.fetching, r.from = true, offset
+	p.fetching.Go(func() {
+		for pauses := pausesFrom(p.in.cfg.RetryBackoff).Begin(); ; {
+			b, err := r.reader.fetch(ctx, offset)
+			if err == nil || ctx.Err() != nil || errors.Is(err, errRetake) {
+				r.fetched <- deferredBatch{b, err}
+				return
+			}
+			p.in.metrics.retries.WithLabelValues("recall").Inc()
+			if err := pauses.Wait(ctx); err != nil {
+				r.fetched <- deferredBatch{kafka.Batch{}, err}
+				return
+			}
+		}
+	})
+}
+
+// receiveDeferred takes what was fetched. Its error is errRetake when the log may be another one.
+func (p *partition) receiveDeferred(f deferredBatch) error {
+	r := &p.deferred
+	r.fetching, r.pending, r.next = false, f.Batch, 0
+	if f.err != nil || len(f.Records) == 0 {
+		p.worker.SkipDeferred(f.Next, p.in.cfg.Now())
+		r.release()
+	}
+	if errors.Is(f.err, errRetake) {
+		return f.err
+	}
+	return nil
+}
+
+// release gives back what was fetched.
+func (r *deferredReader) release() {
+	r.pending.Release()
+	r.pending, r.next = kafka.Batch{}, 0
+}
+
+// stop gives back what is under way too; nothing is being fetched any more.
+func (r *deferredReader) stop() {
+	if r.fetching {
+		f := <-r.fetched
+		f.Release()
+		r.fetching = false
+	}
+	r.release()
+}
+
+// nextWake is when the worker is to be asked what is to be done.
+func (p *partition) nextWake(now time.Time, full bool) time.Time {
+	next := p.worker.Next(now)
+	if at, ok := p.worker.DeferredAt(); ok && !full && !p.deferred.fetching && !p.deferred.lacking && at.Before(next) {
+		return at
+	}
+	return next
+}
+
+// loseDeferred takes that the log has lost what waited there.
+func (p *partition) loseDeferred() {
+	if from, ok := p.worker.LogTruncated(p.first); ok {
+		p.log.Error("records were deleted that waited for a limit of their tenant: the topic's retention is too short",
+			"waited_from", from, "first", p.first)
+	}
+}
+
+// gaugeDeferred tells what waits for a limit.
+func (p *partition) gaugeDeferred() {
+	labels, now := p.at.labels(), p.in.cfg.Now()
+	oldest, all := 0.0, p.worker.Deferrals("")
+	for _, x := range all {
+		oldest = max(oldest, now.Sub(x.Since).Seconds())
+	}
+	p.in.metrics.deferredBy.WithLabelValues(labels...).Set(float64(len(all)))
+	p.in.metrics.deferredFor.WithLabelValues(labels...).Set(oldest)
+}

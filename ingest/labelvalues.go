@@ -1,0 +1,65 @@
+package ingest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"binnacle/ingest/worker"
+	"binnacle/internal/catalog"
+	"binnacle/internal/control"
+)
+
+// labelCopyAge is how old a copy of a tenant's catalog may be of whose labels a Worker asks.
+const labelCopyAge = 15 * time.Second
+
+// labelValues tells which values the labels of a tenant have.
+func (e *Executor) labelValues(ctx context.Context, j *worker.LabelValuesLookup) error {
+	now := e.now()
+	known, err := e.devices.Get(ctx, j.Tenant, now.Add(-labelCopyAge))
+	if err != nil {
+		return err
+	}
+	j.Values = e.labels.of(j.Tenant, known, now)
+	return nil
+}
+
+// labelCache has the values of the labels of tenants, each once for all partitions that a process reads.
+type labelCache struct {
+	mu      sync.Mutex // guards below
+	tenants map[string]*cachedLabels
+}
+
+// cachedLabels is what the labels of a tenant are as of a copy of its catalog.
+type cachedLabels struct {
+	copy    *control.CatalogCopy
+	at      time.Time
+	updated int64
+	values  *catalog.LabelValues
+	used    time.Time
+}
+
+// labelsKept is for how long the labels of a tenant are kept that nobody asks for.
+const labelsKept = 10 * time.Minute
+
+// of is the values of a tenant's labels as of a copy of its catalog.
+func (l *labelCache) of(tenant string, known *control.CatalogCopy, now time.Time) *catalog.LabelValues {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, x := range l.tenants {
+		if now.Sub(x.used) > labelsKept {
+			delete(l.tenants, name)
+		}
+	}
+	at, x := known.ReadAt(), l.tenants[tenant]
+	known.Use(func(index *catalog.Index) {
+		if x == nil || x.copy != known || !x.at.Equal(at) || x.updated != index.Updated() {
+			x = &cachedLabels{copy: known, at: at, updated: index.Updated(), values: index.LabelValues()}
+		}
+	})
+	if l.tenants == nil {
+		l.tenants = map[string]*cachedLabels{}
+	}
+	x.used, l.tenants[tenant] = now, x
+	return x.values
+}

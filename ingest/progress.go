@@ -1,0 +1,87 @@
+package ingest
+
+import (
+	"time"
+
+	"binnacle/binning"
+	"binnacle/ingest/journal"
+)
+
+// progress is how far a partition is, as its owner told it last.
+type progress struct {
+	end, floor, journaled int64
+	commit                journal.Commit // what a takeover would go by
+	bins                  int
+	perSecond             float64 // records that are taken, while there are some; 0: not known
+}
+
+// publishProgress lets others know how far the partition is.
+func (p *partition) publishProgress(floor int64) {
+	r := &progress{
+		end: p.worker.LogEnd(), floor: floor, journaled: floor, bins: p.worker.OpenBins(),
+		commit: p.worker.JournalCommit(), perSecond: p.pace.perSecond(),
+	}
+	if p.in.cfg.Journal {
+		r.journaled = p.worker.JournalFloor()
+	}
+	p.progress.Store(r)
+}
+
+// bins is how far the partition is. It may be called by anyone.
+func (p *partition) bins() BinsPartition {
+	out := BinsPartition{
+		Topic: p.at.topic, Partition: int32(p.at.partition), Stream: p.worker.Stream(), CaughtUp: p.worker.CaughtUp(),
+		Position: p.worker.Position(),
+		Loading:  p.loading.Load(),
+	}
+	r := p.progress.Load()
+	if r == nil { // it has not come to commit yet
+		out.End, out.Floor, out.Journaled = out.Position, out.Position, out.Position
+		return out
+	}
+	out.End, out.Floor, out.Journaled, out.Bins = max(r.end, out.Position), r.floor, r.journaled, r.bins
+	out.Replay = replay(out.End, out.Floor, r.commit, r.perSecond)
+	return out
+}
+
+// blockShare is what loading a row from the journal takes of the time of reading it in the log, at most.
+const blockShare = 1. / 8
+
+// replay estimates what whoever goes on from a commit has to do, at a pace of so many records a second.
+func replay(end, floor int64, c journal.Commit, perSecond float64) Replay {
+	out := Replay{Records: end - floor, Without: end - floor}
+	if c.To > c.From {
+		out.Blocks, out.Records = c.To-c.From, end-c.F
+	}
+	if perSecond > 0 {
+		loaded := min(out.Blocks*binning.BlockRows, out.Without-out.Records)
+		out.Seconds = (float64(out.Records) + blockShare*float64(loaded)) / perSecond
+		out.SecondsWithout = float64(out.Without) / perSecond
+	}
+	return out
+}
+
+// pace is how fast records are taken while there are some.
+type pace struct {
+	records int64
+	busy    time.Duration
+}
+
+// enoughRecords is how many records a pace remembers.
+const enoughRecords = 1 << 20
+
+func (p *pace) add(records int, took time.Duration) {
+	p.records += int64(records)
+	p.busy += took
+	if p.records > enoughRecords {
+		p.records /= 2
+		p.busy /= 2
+	}
+}
+
+func (p *pace) perSecond() float64 {
+	if p.busy <= 0 {
+		return 0
+	}
+	return float64(p.records) / p.busy.Seconds()
+}

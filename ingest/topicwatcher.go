@@ -1,0 +1,166 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"binnacle/internal/kafka"
+)
+
+// layout is which topics are read, and their partitions. It never changes: another one follows it.
+type layout struct {
+	topics  map[string][]int
+	changed chan struct{} // closed when there is another one
+}
+
+// names are those of the topics, sorted.
+func (l *layout) names() []string { return slices.Sorted(maps.Keys(l.topics)) }
+
+// partitions are all partitions, sorted.
+func (l *layout) partitions() (all []topicPartition) {
+	for topic, partitions := range l.topics {
+		for _, p := range partitions {
+			all = append(all, topicPartition{topic, p})
+		}
+	}
+	slices.SortFunc(all, compareTopicPartitions)
+	return all
+}
+
+func (l *layout) is(topics map[string][]int) bool {
+	return maps.EqualFunc(l.topics, topics, slices.Equal)
+}
+
+// topicWatcher keeps the layout up to date. Only one goroutine at a time may look.
+type topicWatcher struct {
+	in      *Ingester
+	logged  map[string]bool      // faults that are known
+	missing map[string]time.Time // topics that were read and are missing, since when
+}
+
+// check makes one attempt at looking at the cluster.
+func (o *topicWatcher) check(ctx context.Context) error {
+	found, err := o.in.sources.Layout(ctx)
+	if err != nil {
+		return err
+	}
+	o.logFaults(found.Faults)
+	o.publish(found)
+	o.retire()
+	return nil
+}
+
+// logFaults says what is wrong with the topics, each fault once, and when it is over.
+func (o *topicWatcher) logFaults(faults []error) {
+	now := map[string]bool{}
+	for _, f := range faults {
+		now[f.Error()] = true
+		if !o.logged[f.Error()] {
+			o.in.log.Error("not all topics are there that are to be read; the others are", "err", f)
+		}
+	}
+	for text := range o.logged {
+		if !now[text] {
+			o.in.log.Info("a topic is mended", "was", text)
+		}
+	}
+	o.logged = now
+	o.in.metrics.faulty.Set(float64(len(faults)))
+}
+
+// publish makes a layout of what was found, if that is another one. Of a topic that is unclear nothing changes.
+func (o *topicWatcher) publish(found kafka.Layout) {
+	before := o.in.layout.Load()
+	for _, topic := range found.Unclear {
+		if partitions, known := before.topics[topic]; known {
+			found.Partitions[topic] = partitions
+		}
+	}
+	o.in.metrics.topics.Set(float64(len(found.Partitions)))
+	if before.is(found.Partitions) {
+		return
+	}
+	var back []string
+	for _, topic := range found.Names() {
+		if _, was := o.missing[topic]; was {
+			back = append(back, topic)
+		}
+		delete(o.missing, topic)
+		switch now, was := len(found.Partitions[topic]), len(before.topics[topic]); {
+		case was == 0:
+			o.in.log.Info("topic is read", "topic", topic, "partitions", now, "tenant", found.Tenants[topic])
+		case was != now:
+			o.in.log.Info("topic has grown", "topic", topic, "partitions", now, "before", was)
+		}
+	}
+	for _, topic := range before.names() {
+		if found.Partitions[topic] == nil {
+			o.missing[topic] = o.in.cfg.Now()
+			o.in.log.Error("a topic that was read is missing: what was in it and was not read is lost if it is deleted",
+				"topic", topic)
+		}
+	}
+	o.in.markOrphaned(back)
+	o.in.layout.Store(&layout{found.Partitions, make(chan struct{})})
+	close(before.changed)
+}
+
+// watch looks again and again until the context ends.
+func (o *topicWatcher) watch(ctx context.Context) {
+	ticker := time.NewTicker(o.in.cfg.WatchEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := o.check(ctx); err != nil && ctx.Err() == nil {
+			o.in.metrics.retries.WithLabelValues("metadata").Inc()
+		}
+	}
+}
+
+// errNoTopics says that there is nothing to read.
+var errNoTopics = errors.New("there is no topic to read")
+
+// await is look, and fails if there is nothing to read.
+func (o *topicWatcher) await(ctx context.Context) error {
+	if err := o.check(ctx); err != nil {
+		return err
+	}
+	if len(o.in.layout.Load().topics) > 0 {
+		return nil
+	}
+	faults := []error{errNoTopics}
+	for _, text := range slices.Sorted(maps.Keys(o.logged)) {
+		faults = append(faults, errors.New(text))
+	}
+	return errors.Join(faults...)
+}
+
+// whileLayout returns a context that ends when the layout is another one, by a function that is asked about each, and what
+// must be called when nobody needs it any more.
+func (in *Ingester) whileLayout(ctx context.Context, l *layout, same func(*layout) bool) (context.Context, func()) {
+	ctx, end := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for same(l) {
+			select {
+			case <-ctx.Done():
+				return
+			case <-l.changed:
+				l = in.layout.Load()
+			}
+		}
+		end()
+	})
+	return ctx, func() {
+		end()
+		watching.Wait()
+	}
+}

@@ -1,0 +1,94 @@
+package worker
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// excess is what has gone over one limit of a tenant.
+type excess struct {
+	delayed, refused int64
+	last             int64 // when, ms
+	topDevices       topDevices
+}
+
+// topDevices has those that come most often, in constant room (the Misra-Gries summary): whoever makes up more than a
+// part of maxTopDevices+1 of all is among them, with a count that is too low by that part at most.
+type topDevices []TopDevice
+
+// TopDevice is a device, and how many of its readings went over a limit, at least.
+type TopDevice struct {
+	Device   string `json:"device"`
+	Readings int64  `json:"readings"`
+}
+
+const maxTopDevices = 8
+
+func (c *topDevices) add(device string) {
+	all := *c
+	for i := range all {
+		if all[i].Device == device {
+			all[i].Readings++
+			return
+		}
+	}
+	if len(all) < maxTopDevices {
+		*c = append(all, TopDevice{strings.Clone(device), 1})
+		return
+	}
+	for i := range all {
+		all[i].Readings--
+	}
+	*c = slices.DeleteFunc(all, func(x TopDevice) bool { return x.Readings == 0 })
+}
+
+// countExcess takes note of a reading that has gone over a limit. The caller holds the lock.
+func (t *tenant) countExcess(of limitName, device string, delayed bool, now time.Time) {
+	if t.excesses == nil {
+		t.excesses = map[limitName]*excess{}
+	}
+	o := t.excesses[of]
+	if o == nil {
+		o = &excess{}
+		t.excesses[of] = o
+	}
+	o.last = now.UnixMilli()
+	if delayed {
+		o.delayed++
+	} else {
+		o.refused++
+	}
+	o.topDevices.add(device)
+}
+
+// Excess is what has gone over one limit of a tenant since the partition came here.
+type Excess struct {
+	Tenant     string      `json:"tenant"`
+	Limit      string      `json:"limit"`
+	Delayed    int64       `json:"delayed_readings"`
+	Refused    int64       `json:"refused_readings"`
+	Last       time.Time   `json:"last"`
+	TopDevices []TopDevice `json:"culprits"` // those with the most, the first one first
+}
+
+// Excesses is what has gone over limits, of one tenant or, with "", of all. It may be called by anyone at any time.
+func (w *Worker) Excesses(tenant string) (out []Excess) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, t := range w.tenants {
+		if tenant != "" && tenant != name {
+			continue
+		}
+		for of, o := range t.excesses {
+			x := Excess{Tenant: name, Limit: string(of), Delayed: o.delayed, Refused: o.refused,
+				Last: time.UnixMilli(o.last).UTC(), TopDevices: slices.Clone(o.topDevices)}
+			slices.SortFunc(x.TopDevices, func(a, b TopDevice) int {
+				return cmp.Or(cmp.Compare(b.Readings, a.Readings), strings.Compare(a.Device, b.Device))
+			})
+			out = append(out, x)
+		}
+	}
+	return out
+}

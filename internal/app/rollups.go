@@ -1,0 +1,269 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
+	"binnacle/internal/report"
+	"binnacle/internal/rollups"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+)
+
+// RollupsConfig is what a process has that may make lanes beside other roles.
+type RollupsConfig struct {
+	Lanes bool           `help:"Make lanes: what panels over many devices read instead of chunks. Several processes share the work." default:"true" negatable:""`
+	Maker rollups.Config `kong:"embed"`
+}
+
+// RollupsRoleConfig is what `binnacle views` runs with.
+type RollupsRoleConfig struct {
+	Account AccountConfig  `kong:"embed,group='Cosmos DB'"`
+	Rollups rollups.Config `kong:"embed,group='Lanes'"`
+	Admin   AdminConfig    `kong:"embed"`
+
+	Check bool `help:"Say whether all that the role needs is there, and end."`
+}
+
+// Rollups makes lanes until the context ends, and returns nil then.
+func Rollups(ctx context.Context, cfg RollupsRoleConfig, env Env) error {
+	var faults faults
+	faults.account(cfg.Account)
+	if err := errors.Join(append(faults, cfg.Rollups.Validate())...); err != nil {
+		return err
+	}
+	if cfg.Check {
+		return checkRollups(ctx, env, cfg.Account)
+	}
+	return run(ctx, env, func(ctx context.Context, p *process) error {
+		admin, err := p.openAdmin(cfg.Admin)
+		if err != nil {
+			return err
+		}
+		p.start()
+		client, err := p.connect(cfg.Account)
+		if err != nil {
+			return err
+		}
+		a, err := p.waitForAccount(ctx, client, control.DirectoryConfig{})
+		if err != nil {
+			return err
+		}
+		if err := p.addRollups(cfg.Rollups, defaultHold, a); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.Stdout, "binnacle views\n  cosmos  %s\n  admin   http://%s\n", cfg.Account.Cosmos, admin.addr())
+		return nil
+	})
+}
+
+// defaultHold is that of ingesters with a journal.
+const defaultHold = 12 * time.Hour
+
+// addRollups builds the role and adds its stage. hold is that of the ingesters where the settings do not say.
+func (p *process) addRollups(cfg rollups.Config, hold time.Duration, a account) error {
+	cfg.Hold = cmp.Or(cfg.Hold, hold)
+	cfg.Tenants = func() []control.Tenant { return a.directory.Snapshot().Tenants() }
+	cfg.Lease = control.NewLeases(a.client.Documents(), processIdentity("views"), time.Now)
+	cfg.Logger, cfg.Metrics = p.partLogger("views"), p.metrics
+	w, err := newRollups(cfg, a.client)
+	if err != nil {
+		return err
+	}
+	p.add("views", w.Run)
+	return nil
+}
+
+// newRollups makes a writer on an account. What it reads is of low priority: it is in nobody's way.
+func newRollups(cfg rollups.Config, client *cosmos.Client) (*rollups.Writer, error) {
+	cfg.Chunks, cfg.Rollups = client.Chunks().At(cosmos.Priority{Low: true}), client.Rollups()
+	cfg.Uses = func(ctx context.Context, tenant string, since telemetry.Day) (map[string]control.Use, error) {
+		return control.UsesSince(ctx, client.Uses(), tenant, since)
+	}
+	return rollups.New(cfg)
+}
+
+// checkRollups looks whether the account has what the role needs.
+func checkRollups(ctx context.Context, env Env, at AccountConfig) error {
+	p := newProcess(env)
+	defer p.close()
+	bounded, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	found, err := p.checkAccount(bounded, at)
+	if err != nil {
+		fmt.Fprintf(p.Stdout, "missing  %-10s %v\n", "cosmos", err)
+		return errMissing
+	}
+	fmt.Fprintf(p.Stdout, "ok       %-10s %s\n", "cosmos", found)
+	return nil
+}
+
+// RollupsOfConfig names lanes of an account for what operators do about them.
+type RollupsOfConfig struct {
+	Account AccountConfig  `kong:"embed,group='Cosmos DB'"`
+	Rollups rollups.Config `kong:"embed,group='Lanes'"`
+
+	Tenant string    `help:"This tenant's only."`
+	From   time.Time `help:"First day, such as 2026-11-01. Default: --lanes-days back from today." format:"2006-01-02" placeholder:"DAY"`
+	To     time.Time `help:"Last day. Default: today." format:"2006-01-02" placeholder:"DAY"`
+}
+
+// RebuildConfig is RollupsOfConfig for making lanes anew.
+type RebuildConfig struct {
+	Of      RollupsOfConfig `kong:"embed"`
+	Metrics []string        `name:"metric" help:"Only days of which one of these metrics has readings and no lanes, and these metrics first." placeholder:"METRIC"`
+}
+
+// rollupsOf is a writer for a command, and the keys and days that it is about.
+func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, env Env) (*rollups.Writer, []rollups.Target,
+	error) {
+	view, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	tenants := slices.DeleteFunc(view.Tenants(), func(t control.Tenant) bool {
+		return cfg.Tenant != "" && t.Name != cfg.Tenant
+	})
+	if cfg.Tenant != "" && len(tenants) == 0 {
+		return nil, nil, fmt.Errorf("tenant %s: %w", cfg.Tenant, control.ErrNoTenant)
+	}
+	cfg.Rollups.Tenants, cfg.Rollups.Logger = func() []control.Tenant { return tenants }, env.Logger
+	cfg.Rollups.Hold = cmp.Or(cfg.Rollups.Hold, defaultHold)
+	w, err := newRollups(cfg.Rollups, client)
+	if err != nil {
+		return nil, nil, err
+	}
+	today := telemetry.DayOf(time.Now().UnixMilli())
+	first, last := today-telemetry.Day(cfg.Rollups.Days), today
+	if !cfg.From.IsZero() {
+		first = telemetry.DayOf(max(cfg.From.UnixMilli(), 0))
+	}
+	if !cfg.To.IsZero() {
+		last = telemetry.DayOf(max(cfg.To.UnixMilli(), 0))
+	}
+	if first > last {
+		return nil, nil, fmt.Errorf("--from %s is after --to %s", first, last)
+	}
+	var targets []rollups.Target
+	for d := first; d <= last; d++ {
+		targets = append(targets, w.TargetsOf(d)...)
+	}
+	return w, targets, nil
+}
+
+// RebuildRollups makes lanes anew, day by day, within the budget of --lanes-rus.
+func RebuildRollups(ctx context.Context, of RebuildConfig, env Env) error {
+	cfg := of.Of
+	cfg.Rollups.First = slices.Concat(of.Metrics, cfg.Rollups.First)
+	return eachRollup(ctx, cfg, env, "lanes rebuild", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
+		if len(of.Metrics) > 0 {
+			if lack, err := w.Omits(ctx, t, of.Metrics); err != nil || !lack {
+				return nil, err
+			}
+		}
+		r, err := w.Rebuild(ctx, t)
+		if err == nil && r.Lost {
+			err = errors.New("another writer was faster: do it again")
+		}
+		return []string{t.TenantShard, t.Day.String(), strconv.Itoa(r.Built.Count()), strconv.Itoa(r.Documents),
+			strconv.Itoa(r.Bytes), fmt.Sprintf("%.0f", r.ReadRUs), fmt.Sprintf("%.0f", r.WriteRUs)}, err
+	}, "shard", "day", "hours", "documents", "bytes", "read RU", "write RU")
+}
+
+// DropRollups takes lanes away: their days are read from chunks.
+func DropRollups(ctx context.Context, cfg RollupsOfConfig, env Env) error {
+	return eachRollup(ctx, cfg, env, "lanes drop", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
+		return []string{t.TenantShard, t.Day.String()}, w.Drop(ctx, t)
+	}, "shard", "day")
+}
+
+// eachRollup does something about each key and day, has it known, and prints a row of each.
+func eachRollup(ctx context.Context, cfg RollupsOfConfig, env Env, verb string,
+	do func(*rollups.Writer, rollups.Target) ([]string, error), head ...string) error {
+	if err := cfg.Rollups.Validate(); err != nil {
+		return err
+	}
+	client, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	w, targets, err := rollupsOf(ctx, cfg, client, env)
+	if err != nil {
+		return err
+	}
+	if len(targets) == 0 {
+		return errors.New("no tenant has such days")
+	}
+	action := control.Action{Verb: verb, Object: "lanes", Tenant: cfg.Tenant, Detail: map[string]string{
+		"from": targets[0].Day.String(), "to": targets[len(targets)-1].Day.String()}}
+	rows := [][]string{head}
+	err = actionsOf(client, "", env.Logger).Do(ctx, action, func(*control.Action) error {
+		for _, t := range targets {
+			row, err := do(w, t)
+			if errors.Is(err, store.ErrNoContainer) {
+				continue // nobody has readings of that month, or it has no lanes
+			}
+			if err != nil {
+				return err
+			}
+			if row != nil {
+				rows = append(rows, row)
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, report.List(env.Stdout, rows))
+}
+
+// ListRollups prints what lanes there are: per metric, with what they take.
+func ListRollups(ctx context.Context, cfg RollupsOfConfig, env Env) error {
+	client, err := cfg.Account.Connect(env.Logger)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	w, targets, err := rollupsOf(ctx, cfg, client, env)
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"tenant", "day", "metric", "families", "hours", "documents", "KB", "write RU", "read RU",
+		"week's queries", "week's saved RU", "asOf", "raw devices", "folds"}}
+	for _, t := range targets {
+		s, err := w.Status(ctx, t)
+		if errors.Is(err, store.ErrNoContainer) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if s.Manifest == nil {
+			continue
+		}
+		of := func(metric, families string, l rollups.MetricStatus) {
+			rows = append(rows, []string{t.TenantShard, t.Day.String(), metric, families, strconv.Itoa(l.Hours.Count()),
+				strconv.Itoa(l.Documents), strconv.Itoa(l.Bytes >> 10), rus(l.WriteRUs), rus(l.ReadRUs),
+				strconv.FormatInt(s.Uses[metric].Queries, 10), rus(s.Uses[metric].Saved),
+				time.Unix(s.Manifest.AsOf, 0).UTC().Format(time.RFC3339), strconv.Itoa(len(s.Manifest.Raw)), strconv.Itoa(s.Corrections)})
+		}
+		for _, l := range s.Metrics {
+			of(l.Metric, l.Families, l)
+		}
+		for _, metric := range s.Without {
+			of(metric, "none", rollups.MetricStatus{})
+		}
+		if len(s.Metrics)+len(s.Without) == 0 {
+			of("-", "none", rollups.MetricStatus{Hours: s.Manifest.MinuteHours()})
+		}
+	}
+	return report.List(env.Stdout, rows)
+}
+
+func rus(v float64) string { return strconv.FormatFloat(v, 'f', 0, 64) }

@@ -1,0 +1,115 @@
+package app
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// watchedFiles is what was made of some files. They are looked at again now and then, so that secrets and certificates
+// can be exchanged while the process runs; while they can't be read, what was made last stays.
+type watchedFiles[T any] struct {
+	files []string
+	make  func() (T, error)
+
+	mu              sync.Mutex // guards below
+	last            T
+	at              time.Time // when the files were looked at
+	fingerprintSeen string    // what they looked like
+}
+
+// recheckEvery is how often files are looked at.
+const recheckEvery = 5 * time.Second
+
+// watchFiles makes something of files, which must be there and right at the start.
+func watchFiles[T any](make func() (T, error), files ...string) (*watchedFiles[T], error) {
+	f := &watchedFiles[T]{files: files, make: make, at: time.Now()}
+	var err error
+	f.fingerprintSeen = f.fingerprint()
+	f.last, err = make()
+	return f, err
+}
+
+// fingerprint is what tells one state of the files from another.
+func (f *watchedFiles[T]) fingerprint() string {
+	var b strings.Builder
+	for _, name := range f.files {
+		info, err := os.Stat(name) // through links: a mounted secret is one
+		if err != nil {
+			return ""
+		}
+		fmt.Fprintf(&b, "%d %d ", info.ModTime().UnixNano(), info.Size())
+	}
+	return b.String()
+}
+
+// get is what the files held when they were last readable.
+func (f *watchedFiles[T]) get() T {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := time.Now(); now.Sub(f.at) >= recheckEvery {
+		f.at = now
+		if seen := f.fingerprint(); seen != f.fingerprintSeen {
+			if next, err := f.make(); err == nil {
+				f.last, f.fingerprintSeen = next, seen
+			}
+		}
+	}
+	return f.last
+}
+
+// watchedSecret is a secret in a file.
+type watchedSecret struct{ *watchedFiles[string] }
+
+func watchSecret(file string) (watchedSecret, error) {
+	f, err := watchFiles(func() (string, error) {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		s := strings.TrimSpace(string(b))
+		if s == "" {
+			return "", errors.New(file + " is empty")
+		}
+		return s, nil
+	}, file)
+	return watchedSecret{f}, err
+}
+
+func (t watchedSecret) text() string { return t.get() }
+
+// watchedKeyPair is a certificate and its key in two files.
+type watchedKeyPair struct {
+	*watchedFiles[*tls.Certificate]
+}
+
+func watchKeyPair(cert, key string) (watchedKeyPair, error) {
+	f, err := watchFiles(func() (*tls.Certificate, error) {
+		c, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %s with key %s: %w", cert, key, err)
+		}
+		return &c, nil
+	}, cert, key)
+	return watchedKeyPair{f}, err
+}
+
+func (p watchedKeyPair) certificate() (*tls.Certificate, error) { return p.get(), nil }
+
+// certificates are those of a file, PEM.
+func certificates(file string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate", file)
+	}
+	return pool, nil
+}

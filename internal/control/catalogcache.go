@@ -1,0 +1,227 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"binnacle/internal/catalog"
+)
+
+// CatalogCache holds copies of the catalogs of tenants, each an index of all that its pages say, and reads into them what
+// was stored since. It is safe for any number of callers and starts nothing that outlives a call.
+type CatalogCache struct {
+	cfg CatalogCacheConfig
+
+	mu     sync.Mutex // guards below
+	copies map[string]*CatalogCopy
+	clock  int64
+}
+
+// CatalogCopy is a tenant's catalog as it was when it was read last. It goes on changing while others read it anew.
+type CatalogCopy struct {
+	reading semaphore // one read of the store at a time
+
+	mu    sync.RWMutex // guards the index and at; only who reads the store changes them
+	index *catalog.Index
+	at    time.Time // when the last read began that came to its end; zero before the first one
+
+	// Who reads the store owns these.
+	pages  map[string]bool // that the index has
+	stored int64           // the newest second at which a page was stored, by the store's clock
+
+	// Devices guards these.
+	lastUsed int64
+	bytes    int64
+}
+
+// CatalogCacheConfig is what Devices needs. Catalog has no default.
+type CatalogCacheConfig struct {
+	Catalog Catalog
+	Bytes   int64 // that all copies may take, but for the one that was used last; 256 MiB
+	Now     func() time.Time
+}
+
+// NewCatalogCache makes a Devices that has read nothing.
+func NewCatalogCache(cfg CatalogCacheConfig) *CatalogCache {
+	if cfg.Bytes <= 0 {
+		cfg.Bytes = 256 << 20
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &CatalogCache{cfg: cfg, copies: make(map[string]*CatalogCopy)}
+}
+
+const (
+	// pageMargin is what is read again before the newest page, in seconds: what was stored earlier may have been seen
+	// later, where a replica lags or the clocks of the service differ.
+	pageMargin = 5 * 60
+	// pagesPerRead is how many pages are asked for in one query.
+	pagesPerRead = 100
+)
+
+// Get is the catalog of a tenant as it was in the store after an instant, or later: what was read since is used again.
+func (d *CatalogCache) Get(ctx context.Context, tenant string, since time.Time) (*CatalogCopy, error) {
+	c := d.entry(tenant)
+	if c.ReadAt().After(since) {
+		return c, nil
+	}
+	if err := d.refresh(ctx, tenant, c, since); err != nil {
+		return nil, err
+	}
+	d.evict(c)
+	return c, nil
+}
+
+// ReadAt is when the read began that the copy is of; zero before the first one.
+func (c *CatalogCopy) ReadAt() time.Time {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.at
+}
+
+// Use calls use with the index, which must not be kept. use must not wait for anything.
+func (c *CatalogCopy) Use(use func(*catalog.Index)) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	use(c.index)
+}
+
+// Add makes a page that was just stored part of the copy.
+func (c *CatalogCopy) Add(ctx context.Context, p catalog.Page) error {
+	release, err := c.reading.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.index.Add(p)
+	c.pages[p.ID] = true
+	return nil
+}
+
+// entry is a tenant's copy.
+func (d *CatalogCache) entry(tenant string) *CatalogCopy {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.copies[tenant]
+	if c == nil {
+		c = &CatalogCopy{reading: newSemaphore(), index: catalog.NewIndex(), pages: make(map[string]bool)}
+		d.copies[tenant] = c
+	}
+	d.clock++
+	c.lastUsed = d.clock
+	return c
+}
+
+// evict takes what a copy holds now, and drops others, those that were used longest ago first, as long as all take too
+// much. Who uses one goes on with it.
+func (d *CatalogCache) evict(c *CatalogCopy) {
+	var held int64
+	c.Use(func(x *catalog.Index) { held = x.Bytes() })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.bytes = held
+	total := int64(0)
+	for _, o := range d.copies {
+		total += o.bytes
+	}
+	for total > d.cfg.Bytes {
+		oldest := ""
+		for name, o := range d.copies {
+			if o != c && o.bytes > 0 && (oldest == "" || o.lastUsed < d.copies[oldest].lastUsed) {
+				oldest = name
+			}
+		}
+		if oldest == "" {
+			return
+		}
+		total -= d.copies[oldest].bytes
+		delete(d.copies, oldest)
+	}
+}
+
+// refresh reads what was stored since the last read.
+func (d *CatalogCache) refresh(ctx context.Context, tenant string, c *CatalogCopy, since time.Time) error {
+	release, err := c.reading.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if c.ReadAt().After(since) { // while this caller waited
+		return nil
+	}
+	began := d.cfg.Now()
+	if err := d.read(ctx, tenant, c); err != nil {
+		return fmt.Errorf("read the catalog of %s: %w", tenant, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = began
+	return nil
+}
+
+// read makes the pages part of a copy that it has not yet. A read that fails goes on where it was when it is tried
+// again.
+func (d *CatalogCache) read(ctx context.Context, tenant string, c *CatalogCopy) error {
+	for {
+		infos, err := d.cfg.Catalog.Pages(ctx, tenant, max(0, c.stored-pageMargin))
+		if err != nil {
+			return err
+		}
+		whole, err := d.readPages(ctx, tenant, c, infos)
+		if err != nil {
+			return err
+		}
+		if whole {
+			for _, i := range infos {
+				c.stored = max(c.stored, i.Stored)
+			}
+			return nil
+		}
+		c.mu.Lock()
+		c.index = c.index.Emptied()
+		c.mu.Unlock()
+		c.pages, c.stored = make(map[string]bool), 0
+	}
+}
+
+// errForgets says that a page takes out something that was read before it.
+var errForgets = errors.New("a page forgets")
+
+// readPages reads those pages that the copy lacks; whole is false when all have to be read anew.
+func (d *CatalogCache) readPages(ctx context.Context, tenant string, c *CatalogCopy, infos []PageInfo) (whole bool, err error) {
+	var missing []string
+	for _, i := range infos {
+		if !c.pages[i.ID] {
+			missing = append(missing, i.ID)
+		}
+	}
+	for ids := range slices.Chunk(missing, pagesPerRead) {
+		err := d.cfg.Catalog.Read(ctx, tenant, ids, func(id string, doc []byte) error {
+			p, err := catalog.Decode(id, doc)
+			if err != nil {
+				return fmt.Errorf("page %s: %w", id, err)
+			}
+			c.mu.Lock()
+			added := c.index.Add(p)
+			c.mu.Unlock()
+			if c.pages[id] = true; !added {
+				return errForgets
+			}
+			return nil
+		})
+		if errors.Is(err, errForgets) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}

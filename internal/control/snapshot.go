@@ -1,0 +1,99 @@
+package control
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// Snapshot is a copy of the control documents: which tenants there are, where they are placed, and which
+// containers were asked for. It never changes and is safe for any number of callers.
+type Snapshot struct {
+	// ReadAt is when the read began whose answer this is: what was stored before it is in the View.
+	// Zero before the first read.
+	ReadAt time.Time
+
+	placeable time.Duration // how far after ReadAt event times may be placed
+	tenants   map[string]Tenant
+	months    map[string]Month
+
+	limited   bool // a tenant says something of its readings
+	maxMonths int
+	backfills map[string]Backfill
+}
+
+// Tenant returns what is stored about a tenant, and whether it is known.
+func (v *Snapshot) Tenant(name string) (Tenant, bool) {
+	t, ok := v.tenants[name]
+	return t, ok
+}
+
+// LimitsIngest reports whether a tenant says something of its readings that is not as the role is set.
+func (v *Snapshot) LimitsIngest() bool { return v.limited }
+
+// Tenants returns all tenants, by name.
+func (v *Snapshot) Tenants() []Tenant {
+	out := make([]Tenant, 0, len(v.tenants))
+	for _, name := range slices.Sorted(maps.Keys(v.tenants)) {
+		out = append(out, v.tenants[name])
+	}
+	return out
+}
+
+// HasContainer reports whether a container was asked for and is not expired. It says nothing about
+// whether provision has made it yet.
+func (v *Snapshot) HasContainer(name string) bool {
+	m, ok := v.months[name]
+	return ok && m.State == MonthAsked
+}
+
+// MayServe reports whether a container was asked for and not dropped since: readings of its month may wait for it.
+func (v *Snapshot) MayServe(name string) bool {
+	m, ok := v.months[name]
+	return ok && m.State != MonthDropped
+}
+
+// Expired reports whether a container is about to be dropped or is gone: whoever needs it must not write to it,
+// but ask for it (Directory.AskMonth) and wait until this is false. A chunk that is created in it may go with it.
+func (v *Snapshot) Expired(name string) bool {
+	m, ok := v.months[name]
+	return ok && m.State != MonthAsked
+}
+
+// Containers returns the months of all containers that were ever asked for, by container name.
+func (v *Snapshot) Containers() []Month {
+	out := make([]Month, 0, len(v.months))
+	for _, name := range slices.Sorted(maps.Keys(v.months)) {
+		out = append(out, v.months[name])
+	}
+	return out
+}
+
+// ContainersOf returns the containers that may hold chunks of a tenant with rows in a range, as HasContainer tells,
+// in no order: none if the tenant is not known.
+func (v *Snapshot) ContainersOf(tenant string, r telemetry.Range) []string {
+	if _, known := v.tenants[tenant]; !known {
+		return nil
+	}
+	var out []string
+	for name := range v.months {
+		owner, month, ok := sharding.ParseContainer(name)
+		if !ok || owner != "" && owner != tenant || !v.HasContainer(name) {
+			continue
+		}
+		if of := month.Range(); of.From < r.To && of.To > r.From {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// CanPlace reports whether this copy may place readings of an event time, in ms since 1970 (rule W1). An
+// epoch that the copy does not have begins at least the lead after the copy was read, so it can't cover
+// an earlier event time. For later ones the copy must be read again first.
+func (v *Snapshot) CanPlace(eventTime int64) bool {
+	return !v.ReadAt.IsZero() && eventTime < v.ReadAt.Add(v.placeable).UnixMilli()
+}

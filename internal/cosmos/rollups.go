@@ -1,0 +1,134 @@
+package cosmos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"binnacle/internal/store"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// rollups is store.RollupWriter.
+type rollups struct{ c *Client }
+
+func (v *rollups) to(operation string, key store.RollupKey) call {
+	return call{operation: operation, container: key.Container, key: []string{key.TenantShard, key.Name},
+		tenant: tenantOf(key.TenantShard)}
+}
+
+// item runs a request for one document. A 404 becomes store.ErrNotFound, or store.ErrNoContainer.
+func (v *rollups) item(ctx context.Context, operation string, key store.RollupKey, id string,
+	send func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse,
+		error)) (azcosmos.ItemResponse, time.Time, store.Receipt, error) {
+	resp, receipt, err := v.c.item(ctx, v.to(operation, key), send)
+	now := dateOf(resp.RawResponse, err)
+	if is(err, http.StatusNotFound) {
+		missing, other := v.c.missing(ctx, key.Container, err)
+		switch {
+		case other != nil:
+			err = other
+		case missing:
+			err = store.ErrNoContainer
+		default:
+			err = store.ErrNotFound
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("%s %s of %s in %s: %w", operation, id, key.TenantShard, key.Container, err)
+	}
+	return resp, now, receipt, err
+}
+
+// dateOf is the service's clock as an answer tells it, to a second; zero if it does not.
+func dateOf(raw *http.Response, err error) time.Time {
+	var answer *Error
+	if raw == nil && errors.As(err, &answer) {
+		raw = answer.raw
+	}
+	if raw == nil {
+		return time.Time{}
+	}
+	now, err := http.ParseTime(raw.Header.Get("Date"))
+	if err != nil {
+		return time.Time{}
+	}
+	return now
+}
+
+// ReadRollup implements store.RollupReader.
+func (v *rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string) (store.Rollup, time.Time, store.Receipt,
+	error) {
+	resp, now, receipt, err := v.item(ctx, "view_read", key, id, func(ctx context.Context,
+		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return container.ReadItem(ctx, pk, id, nil)
+	})
+	return store.Rollup{Doc: resp.Value, ETag: string(resp.ETag)}, now, receipt, err
+}
+
+// CreateRollup implements store.RollupWriter.
+func (v *rollups) CreateRollup(ctx context.Context, key store.RollupKey, id string, doc []byte) (store.Receipt, error) {
+	_, _, receipt, err := v.item(ctx, "view_create", key, id, func(ctx context.Context,
+		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return container.CreateItem(ctx, pk, doc, nil)
+	})
+	var answer *Error
+	switch {
+	case errors.As(err, &answer) && answer.Status == http.StatusConflict:
+		return receipt, &store.ExistsError{Session: answer.Session}
+	case errors.Is(err, store.ErrNotFound): // a create that finds nothing to create in
+		return receipt, fmt.Errorf("create %s in %s: %w", id, key.Container, store.ErrNoContainer)
+	}
+	return receipt, err
+}
+
+// ReplaceRollup implements store.RollupWriter.
+func (v *rollups) ReplaceRollup(ctx context.Context, key store.RollupKey, id, etag string, doc []byte) (store.Receipt,
+	error) {
+	match := azcore.ETag(etag)
+	_, _, receipt, err := v.item(ctx, "view_replace", key, id, func(ctx context.Context,
+		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return container.ReplaceItem(ctx, pk, id, doc, &azcosmos.ItemOptions{IfMatchEtag: &match})
+	})
+	if is(err, http.StatusPreconditionFailed) || errors.Is(err, store.ErrNotFound) {
+		return receipt, fmt.Errorf("replace %s of %s: %w", id, key.TenantShard, store.ErrChanged)
+	}
+	return receipt, err
+}
+
+// DeleteRollup implements store.RollupWriter.
+func (v *rollups) DeleteRollup(ctx context.Context, key store.RollupKey, id string) (store.Receipt, error) {
+	_, _, receipt, err := v.item(ctx, "view_delete", key, id, func(ctx context.Context,
+		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
+		return container.DeleteItem(ctx, pk, id, nil)
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return receipt, nil
+	}
+	return receipt, err
+}
+
+const rollupsSQL = `SELECT * FROM c WHERE c.tenantShard = @shard AND c.lane = @lane AND c["from"] < @to AND c["to"] >= @from`
+
+// ScanRollups implements store.RollupReader.
+func (v *rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield func(doc []byte) error) (store.Usage, error) {
+	q := query{rollupsSQL, []azcosmos.QueryParameter{
+		param("@shard", s.Key.TenantShard), param("@lane", s.Key.Name), param("@from", s.Range.From),
+		param("@to", s.Range.To),
+	}}
+	if s.Batches != nil {
+		names := []string{"null"} // IN takes no empty list; no batch is null
+		for i, b := range s.Batches {
+			name := fmt.Sprintf("@b%d", i)
+			names, q.params = append(names, name), append(q.params, param(name, b))
+		}
+		q.sql += " AND c.batch IN (" + strings.Join(names, ", ") + ")"
+	}
+	return v.c.scan(ctx, v.to("view_scan", s.Key), q,
+		fmt.Sprintf("scan %s of %s in %s", s.Key.Name, s.Key.TenantShard, s.Key.Container), s.Charge, yield)
+}

@@ -1,0 +1,191 @@
+// Package letter is the form of a dead letter: the headers that say why a record, or one element of it, was refused
+// and where it stood. docs/format/message.md specifies it.
+//
+// It knows nothing of how letters are published or read.
+package deadletter
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+
+	"binnacle/ingest/decode"
+)
+
+// The headers of a dead letter. A record's own headers stand before them, so of several the last one counts.
+const (
+	HeaderReason    = "binnacle-reason"
+	HeaderDetail    = "binnacle-detail"
+	HeaderTopic     = "binnacle-topic"
+	HeaderPartition = "binnacle-partition"
+	HeaderOffset    = "binnacle-offset"
+	HeaderIndex     = "binnacle-index"
+	HeaderTimestamp = "binnacle-timestamp" // Kafka timestamp of the record, ms since 1970
+	HeaderThrough   = "binnacle-through"   // the last offset, where a letter stands for a stretch of the log
+
+	// HeaderTruncated is the length of a payload that was left out in part or as a whole. The record itself is where
+	// HeaderOffset says, as long as the log keeps it.
+	HeaderTruncated = "binnacle-truncated"
+)
+
+// HeaderReplayOf is the header of a record that was published again: the ID of its letter, a space, and a MAC that only
+// the replay that published it could compute.
+const HeaderReplayOf = "binnacle-replay-of"
+
+// binnacleHeaders are the headers that are Binnacle's, not the record's.
+var binnacleHeaders = []string{
+	HeaderReason, HeaderDetail, HeaderTopic, HeaderPartition, HeaderOffset, HeaderIndex, HeaderTimestamp, HeaderThrough,
+	HeaderTruncated, HeaderReplayOf,
+}
+
+// DeadLetter is a dead letter that was read. Key, Value and what the headers hold are the record's own.
+type DeadLetter struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+	Index     int   // element of the record, decode.Whole for all of it
+	Through   int64 // the last offset of a stretch of the log, -1 where the letter is of one record
+	Published int64 // Kafka timestamp of the record, ms; -1 where the letter does not tell
+	Truncated int   // length of a payload that is not all there, -1 where it is
+	Reason    decode.Reason
+	Detail    string
+	Key       []byte
+	Value     []byte
+	Headers   []decode.Header // without those that Binnacle adds
+}
+
+// Parse makes a letter of a record of the dead-letter topic; it is false for a record that is none. The letter shares
+// the record's bytes.
+func Parse[Header ~struct {
+	Key   string
+	Value []byte
+}](key, value []byte, all []Header) (DeadLetter, bool) {
+	headers := make([]decode.Header, len(all))
+	for i, h := range all {
+		headers[i] = decode.Header(h)
+	}
+	l := DeadLetter{Key: key, Value: value, Through: -1, Published: -1, Truncated: -1}
+	ok := true
+	said := binnacleHeadersOf(headers, len(value) == 0)
+	number := func(name string, otherwise int64) int64 {
+		text, there := last(said, name)
+		n, err := strconv.ParseInt(text, 10, 64)
+		if there && err != nil {
+			ok = false
+		}
+		if !there {
+			return otherwise
+		}
+		return n
+	}
+	const missing = -2
+	l.Topic, _ = last(said, HeaderTopic)
+	reason, _ := last(said, HeaderReason)
+	l.Reason = decode.Reason(reason)
+	l.Detail, _ = last(said, HeaderDetail)
+	partition, index := number(HeaderPartition, missing), number(HeaderIndex, missing)
+	l.Offset = number(HeaderOffset, missing)
+	l.Through, l.Published = number(HeaderThrough, -1), number(HeaderTimestamp, -1)
+	l.Truncated = int(number(HeaderTruncated, -1))
+	l.Partition, l.Index = int32(partition), int(index)
+	if !ok || l.Topic == "" || reason == "" || partition < 0 || partition != int64(l.Partition) || l.Offset < 0 ||
+		index < decode.Whole || l.Index != int(int32(l.Index)) {
+		return DeadLetter{}, false
+	}
+	for _, h := range headers {
+		if !slices.Contains(binnacleHeaders, h.Key) {
+			l.Headers = append(l.Headers, h)
+		}
+	}
+	return l, true
+}
+
+// binnacleHeadersOf are the headers that Binnacle has added: those from the first on that every letter has. What stands before is
+// the record's own, and says nothing of the letter, whatever it is called: a record that was sent with binnacle-through
+// is no stretch of the log. Earlier versions put HeaderTruncated before all others where the payload is left out.
+func binnacleHeadersOf(headers []decode.Header, bare bool) []decode.Header {
+	begin := len(headers)
+	for _, name := range []string{HeaderReason, HeaderTopic, HeaderPartition, HeaderOffset, HeaderIndex} {
+		for i := len(headers) - 1; i >= 0; i-- {
+			if headers[i].Key == name {
+				begin = min(begin, i)
+				break
+			}
+		}
+	}
+	if bare && begin > 0 && headers[0].Key == HeaderTruncated {
+		return append([]decode.Header{headers[0]}, headers[begin:]...)
+	}
+	return headers[begin:]
+}
+
+func last(headers []decode.Header, name string) (string, bool) {
+	for _, h := range slices.Backward(headers) {
+		if h.Key == name {
+			return string(h.Value), true
+		}
+	}
+	return "", false
+}
+
+// ID tells a letter of one topic from all others, and is the same for its repeats.
+type ID struct {
+	Partition int32
+	Index     int32
+	Offset    int64
+	Published int64  // two lives of a topic have the same offsets, but hardly at the same time; -1 is not known
+	Part      uint32 // of several letters for parts of one record that have no index: what is in it
+}
+
+// ID is the letter's.
+func (l *DeadLetter) ID() ID {
+	id := ID{Partition: l.Partition, Index: int32(l.Index), Offset: l.Offset, Published: l.Published}
+	if l.Reason == decode.Unstorable {
+		h := fnv.New32a()
+		_, _ = h.Write(l.Key) // never fails
+		_, _ = h.Write(l.Value)
+		id.Part = h.Sum32()
+		id.Published = -1 // such a letter is made of what was in memory, which does not know
+	}
+	return id
+}
+
+// String is partition, offset, index, and what else tells letters apart: 3/812/0@1795183200123.
+func (id ID) String() string {
+	text := fmt.Sprintf("%d/%d/%d", id.Partition, id.Offset, id.Index)
+	if id.Published >= 0 {
+		text += fmt.Sprintf("@%d", id.Published)
+	}
+	if id.Part != 0 {
+		text += fmt.Sprintf("#%08x", id.Part)
+	}
+	return text
+}
+
+// ParseID is what String wrote.
+func ParseID(text string) (id ID, err error) {
+	place, part, parted := strings.Cut(text, "#")
+	place, at, timed := strings.Cut(place, "@")
+	fields := strings.Split(place, "/")
+	if len(fields) != 3 {
+		return ID{}, fmt.Errorf("%.80q is no id of a dead letter", text)
+	}
+	number := func(text string, base, bits int) int64 {
+		n, wrong := strconv.ParseInt(text, base, bits)
+		if wrong != nil {
+			err = fmt.Errorf("%.80q is no id of a dead letter", text)
+		}
+		return n
+	}
+	id = ID{Partition: int32(number(fields[0], 10, 32)), Offset: number(fields[1], 10, 64),
+		Index: int32(number(fields[2], 10, 32)), Published: -1}
+	if timed {
+		id.Published = number(at, 10, 64)
+	}
+	if parted {
+		id.Part = uint32(number(part, 16, 33))
+	}
+	return id, err
+}

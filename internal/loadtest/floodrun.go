@@ -1,0 +1,338 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/ingest"
+	"binnacle/ingest/worker"
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// floodRun is one case of the flood under way: the loop of a partition, whose work takes fleet time. It does what an
+// ingester's does in a turn, with the same Worker: jobs, then records that came in, then some of those that wait.
+type floodRun struct {
+	cfg   Config
+	of    string
+	log   *floodLog
+	clock *clock
+	local *ingest.Local
+	tick  func()
+
+	arrived, taken int       // records that are in the log, and that were taken or set aside
+	neighbours     int       // of those
+	takenBefore    int       // of the loud tenant's, before it was loud
+	second         time.Time // when the floor is looked at next
+
+	done   []uint8 // by offset: how often it was stored or refused
+	floor  int64
+	rus    [2]float64 // of the neighbours' chunks, and of the loud one's
+	stored [2]int     // readings in them
+
+	visible []int64 // of the neighbours' readings while the flood lasts: ns from the log to the head
+	r       FloodResult
+}
+
+func newFloodRun(ctx context.Context, cfg Config, of string, log *floodLog, a *account) (*floodRun, error) {
+	s := &floodRun{cfg: cfg, of: of, log: log, clock: a.clock, second: midnight, done: make([]uint8, len(log.records))}
+	s.r.Case = of
+	container := sharding.Container("", telemetry.MonthOf(midnight.UnixMilli()))
+	if err := a.client.Containers().Create(ctx, container, store.Throughput{RUs: unlimitedRUs}); err != nil {
+		return nil, err
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	dir := control.NewDirectory(control.DirectoryConfig{Documents: a.client.Documents(), Now: a.clock.now, Logger: quiet})
+	if _, err := dir.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	streams := control.NewStreams(a.client.Documents())
+	stream, err := streams.Find(ctx, "loadtest", topic, 1)
+	if err != nil {
+		return nil, err
+	}
+	fair := time.Duration(-1)
+	if of == floodFair {
+		fair = 0 // as it is by default
+	}
+	s.local = ingest.NewLocal(ingest.Config{
+		Config: worker.Config{
+			Topic: topic, Register: true, Hold: floodHold, Limits: cfg.Flood.limits(of), HeldFor: cfg.Flood.HeldFor,
+			FairAfter: fair,
+		},
+		Now: a.clock.now, Logger: quiet,
+	}, ingest.Stores{
+		Chunks: watched{a.client.Chunks(), s}, Directory: dir, Catalog: a.client.Catalog(), Streams: streams, DeadLetters: s,
+	}, worker.Assignment{Stream: stream.Number})
+	return s, nil
+}
+
+// run has turns until everything that was reported is stored or refused.
+func (s *floodRun) run(ctx context.Context) error {
+	last := midnight.Add(s.cfg.Flood.window())
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		now := s.clock.now()
+		if now.After(last.Add(time.Hour)) {
+			return fmt.Errorf("flood, %s: readings still wait an hour after the last one came", s.of)
+		}
+		if err := s.local.Step(ctx); err != nil {
+			return err
+		}
+		s.arrive(now)
+		fed, err := s.takeArrived(ctx)
+		if err != nil {
+			return err
+		}
+		again, err := s.takeDeferred(ctx)
+		if err != nil {
+			return err
+		}
+		waits := s.observe()
+		if fed+again == 0 {
+			if now = s.clock.now(); !waits && s.taken == len(s.log.records) && !now.Before(last) {
+				break
+			}
+			s.rest(now)
+		}
+		for ; !s.clock.now().Before(s.second); s.second = s.second.Add(time.Second) {
+			if err := s.commit(); err != nil {
+				return err
+			}
+			s.tick()
+		}
+	}
+	return s.finish(ctx)
+}
+
+// finish writes what is left, and fails unless each reading is stored once or refused.
+func (s *floodRun) finish(ctx context.Context) error {
+	if err := s.local.Finish(ctx); err != nil {
+		return err
+	}
+	if err := s.commit(); err != nil {
+		return err
+	}
+	if s.floor != int64(len(s.log.records)) {
+		return fmt.Errorf("flood, %s: of %d records %d are committed", s.of, len(s.log.records), s.floor)
+	}
+	return nil
+}
+
+// takeArrived takes what has come in, as much as a turn does. Each record takes its time, and then a query shows it.
+func (s *floodRun) takeArrived(ctx context.Context) (n int, err error) {
+	for ; n < ingest.FeedAtOnce && s.taken < len(s.log.records) && s.log.due[s.taken] <= s.clock.now().UnixNano(); n++ {
+		before := s.local.Counts
+		if err := s.local.Take(ctx, s.log.records[s.taken]); err != nil {
+			return n, err
+		}
+		s.spend(before)
+		if due := s.log.due[s.taken]; !s.log.loud[s.taken] {
+			s.neighbours++
+			if s.loud(due) {
+				s.visible = append(s.visible, s.clock.now().UnixNano()-due)
+			}
+		}
+		s.taken++
+	}
+	return n, nil
+}
+
+// takeDeferred takes some of what waits, as much as a turn does.
+func (s *floodRun) takeDeferred(ctx context.Context) (n int, err error) {
+	for ; n < ingest.DeferredAtOnce; n++ {
+		offset, ok := s.local.NextDeferred(s.clock.now())
+		if !ok {
+			break
+		}
+		before := s.local.Counts
+		if err := s.local.TakeDeferredRecord(ctx, s.log.records[offset]); err != nil {
+			return n, err
+		}
+		s.spend(before)
+	}
+	return n, nil
+}
+
+// spend has a record take the time that what became of it takes.
+func (s *floodRun) spend(before ingest.Counts) {
+	share, c := deferredShare, s.local.Counts
+	switch {
+	case c.Taken > before.Taken, c.Resumed > before.Resumed:
+		share = 1
+	case c.Refused > before.Refused:
+		share = refuseShare
+	}
+	s.clock.reach(s.clock.now().Add(time.Duration(share / s.cfg.Flood.Takes * float64(time.Second))))
+}
+
+// observe takes note of how far the partition is, and reports whether anything waits for a limit.
+func (s *floodRun) observe() bool {
+	now := s.clock.now()
+	s.arrive(now)
+	end := midnight.Add(floodCalm + s.cfg.Flood.For)
+	lag := s.arrived - s.taken
+	if s.r.Lag = max(s.r.Lag, lag); lag > ingest.FeedAtOnce && now.After(end) {
+		s.r.Until = now.Sub(end).Seconds()
+	}
+	waiting := s.local.Deferrals("")
+	for _, x := range waiting {
+		s.r.DeferredSeconds = max(s.r.DeferredSeconds, now.Sub(x.Since).Seconds())
+	}
+	taken := s.local.Counts.Taken + s.local.Counts.Resumed - s.neighbours
+	if begin := midnight.Add(floodCalm); now.Before(begin) {
+		s.takenBefore = taken
+	} else if now.Before(end) || len(waiting) > 0 {
+		s.r.Admitted = float64(taken-s.takenBefore) - s.burst()
+		s.r.Admitted /= now.Sub(begin).Seconds()
+	}
+	return len(waiting) > 0
+}
+
+// arrive takes note of what has come into the log.
+func (s *floodRun) arrive(now time.Time) {
+	for s.arrived < len(s.log.due) && s.log.due[s.arrived] <= now.UnixNano() {
+		s.arrived++
+	}
+	s.local.SetLogEnd(int64(s.arrived))
+}
+
+// burst is how many readings the loud tenant may have beside its rate.
+func (s *floodRun) burst() float64 {
+	if !s.cfg.Flood.limits(s.of).Any() {
+		return 0
+	}
+	return s.cfg.Flood.Limit * floodBurst.Seconds()
+}
+
+// loud reports whether the flood is on.
+func (s *floodRun) loud(at int64) bool {
+	since := time.Duration(at - midnight.UnixNano())
+	return since >= floodCalm && since < floodCalm+s.cfg.Flood.For
+}
+
+// rest waits for whatever comes next.
+func (s *floodRun) rest(now time.Time) {
+	next := s.local.Next(now)
+	if at, ok := s.local.DeferredAt(); ok && at.Before(next) {
+		next = at
+	}
+	if s.taken < len(s.log.due) {
+		if due := time.Unix(0, s.log.due[s.taken]); due.Before(next) {
+			next = due
+		}
+	}
+	if s.second.Before(next) {
+		next = s.second
+	}
+	s.clock.reach(next)
+	if s.clock.now().Equal(now) {
+		s.clock.reach(now.Add(time.Millisecond))
+	}
+}
+
+// commit looks at what would be committed, and holds that all below it is stored or refused (rule W7).
+func (s *floodRun) commit() error {
+	floor := s.local.Floor()
+	if floor < s.floor {
+		return fmt.Errorf("flood, %s: the floor went back from %d to %d", s.of, s.floor, floor)
+	}
+	for ; s.floor < floor; s.floor++ {
+		if s.done[s.floor] == 0 {
+			return fmt.Errorf("flood, %s: record %d is below the floor, and neither stored nor refused", s.of, s.floor)
+		}
+	}
+	if floor < int64(s.arrived) {
+		behind := s.clock.now().Sub(time.UnixMilli(s.log.records[floor].Time))
+		s.r.Floor = max(s.r.Floor, behind.Seconds())
+	}
+	s.local.Committed(floor, s.clock.now())
+	return nil
+}
+
+// recordDone takes note that a record is stored or refused, which must be so once.
+func (s *floodRun) recordDone(offset int64) error {
+	if s.done[offset]++; s.done[offset] > 1 {
+		return fmt.Errorf("flood, %s: record %d is stored or refused twice", s.of, offset)
+	}
+	return nil
+}
+
+// Publish implements ingest.DeadLetterWriter.
+func (s *floodRun) Publish(_ context.Context, letters []worker.DeadLetter) error {
+	for i := range letters {
+		offset := letters[i].Record.Offset
+		if err := s.recordDone(offset); err != nil {
+			panic(err) // an error would only be tried again
+		}
+		if s.log.loud[offset] {
+			s.r.Refused++
+		} else {
+			s.r.DeadLetters++
+		}
+	}
+	return nil
+}
+
+// watched is a writer whose chunks are held against the log.
+type watched struct {
+	store.Writer
+	*floodRun
+}
+
+// Create implements store.Writer.
+func (w watched) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
+	receipt, err := w.Writer.Create(ctx, key, id, doc)
+	if err != nil {
+		return receipt, err
+	}
+	who := 0
+	if strings.HasPrefix(key.TenantShard, loudTenant+"~") {
+		who = 1
+	}
+	w.rus[who] += receipt.RUs
+	c, err := chunk.Parse(doc)
+	if err != nil {
+		return receipt, fmt.Errorf("chunk %s: %w", id, err)
+	}
+	frame, err := c.Frame(nil)
+	if err != nil {
+		return receipt, fmt.Errorf("chunk %s: %w", id, err)
+	}
+	return receipt, readings(frame, func(at int64, sum uint64) error {
+		offset := w.log.find(key.Device, at)
+		if offset < 0 || w.log.sums[offset] != sum {
+			panic(fmt.Sprintf("flood, %s: nobody said what stands in chunk %s at %d", w.of, id, at))
+		}
+		w.stored[who]++
+		return w.recordDone(offset)
+	})
+}
+
+func (s *floodRun) result() FloodResult {
+	slices.Sort(s.visible)
+	at := func(share float64) float64 {
+		if len(s.visible) == 0 {
+			return 0
+		}
+		return float64(s.visible[int(math.Ceil(share*float64(len(s.visible))))-1]) / float64(time.Second)
+	}
+	r := s.r
+	r.Neighbours, r.P50, r.P99, r.Longest = len(s.visible), at(0.5), at(0.99), at(1)
+	r.PerMillion = s.rus[0] / float64(s.stored[0]*floodValues) * 1e6
+	r.Deferred, r.Stored = s.local.Counts.Deferred, s.stored[1]
+	if slices.Contains(s.log.loud, true) {
+		r.Sent = s.cfg.Flood.Rate
+	}
+	return r
+}

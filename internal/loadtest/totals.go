@@ -1,0 +1,46 @@
+package loadtest
+
+import (
+	"time"
+
+	"binnacle/internal/cosmosemu"
+)
+
+// totals is what a pass has counted. All but what its comment says otherwise is of the measured window.
+type totals struct {
+	seconds    float64 // fleet time measured
+	offered    int     // readings that are due in it
+	stored     int     // readings
+	partitions []cosmosemu.PartitionStats
+	chunks     int     // written
+	bytes      int     // of their documents
+	published  int     // bytes of messages, with their keys
+	journaled  int     // bytes
+	other      float64 // what the same writes are charged by the model that was not chosen, RU
+
+	defaultIndex float64 // charge of a reading with every property in the index, RU; 0 when it was not asked
+	base         float64 // charged to Binnacle's containers control and catalog, in the window and before, RU
+	drained      int     // readings in the store after the last bin was cut, those before the window included
+	taken        int     // readings offered until then
+}
+
+// newTotals is the tally of a time in which the load was put on a layout.
+func newTotals(l *load, from, to time.Time) totals {
+	return totals{seconds: to.Sub(from).Seconds(), offered: l.between(from, to)}
+}
+
+// need is the RU/s that the load takes: the average over the utilisation.
+func (t totals) need() float64 {
+	rus, _, _ := t.sum()
+	return rus / t.seconds / utilisation
+}
+
+// sum adds up what the physical partitions were charged and asked.
+func (t totals) sum() (rus float64, writes, throttled int64) {
+	for _, p := range t.partitions {
+		rus += p.RUs
+		writes += p.Requests
+		throttled += p.Throttled
+	}
+	return rus, writes, throttled
+}

@@ -1,0 +1,224 @@
+package provision_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"binnacle/internal/catalog"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/provision"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mergerRig is a catalog of acme, its clock, and a keeper.
+type mergerRig struct {
+	*provision.CatalogMerger
+	catalog *controltest.Catalog
+	now     time.Time
+}
+
+func newMergerRig(t *testing.T) *mergerRig {
+	k := &mergerRig{catalog: controltest.NewCatalog(t), now: time.UnixMilli(1795183200000)}
+	k.catalog.Now = func() time.Time { return k.now }
+	k.CatalogMerger = provision.NewCatalogMerger(provision.CatalogMergerConfig{Catalog: k.catalog,
+		Tenants: func(context.Context) ([]string, error) { return []string{"acme"}, nil },
+		Now:     func() time.Time { return k.now }})
+	return k
+}
+
+// entries is what the catalog says of each device.
+func (k *mergerRig) entries() map[string]catalog.Entry {
+	out := make(map[string]catalog.Entry)
+	x := k.catalog.Index("acme")
+	x.Select(nil, 0, x.Blocks()).Each(func(e catalog.Entry) bool {
+		out[e.Device] = e
+		return true
+	})
+	return out
+}
+
+// devices is how many devices pages say something of, each time that they do.
+func (k *mergerRig) counts() (pages, devices int) {
+	for _, p := range k.catalog.All("acme") {
+		pages++
+		devices += len(p.Entries)
+	}
+	return pages, devices
+}
+
+// add stores a page for each of some devices.
+func (k *mergerRig) add(from, to int, site string) {
+	for i := from; i < to; i++ {
+		k.catalog.AddPage("acme", controltest.Entry(fmt.Sprintf("d%05d", i), map[string]string{"site": site}, "m"))
+	}
+}
+
+// Small pages are merged, and deleted when every reader knows of the pages that say the same.
+func TestSmallPagesAreMerged(t *testing.T) {
+	k := newMergerRig(t)
+	k.add(0, 40, "hall")
+	want := k.entries()
+	require.NoError(t, k.Round(t.Context()))
+	pages, _ := k.counts()
+	require.Equal(t, 40, pages, "they are too young")
+	k.now = k.now.Add(11 * time.Minute)
+	require.NoError(t, k.Round(t.Context()))
+	pages, _ = k.counts()
+	require.Equal(t, 42, pages, "one that says all, and one that says so")
+	require.Equal(t, want, k.entries())
+	k.now = k.now.Add(11 * time.Minute)
+	require.NoError(t, k.Round(t.Context()))
+	pages, devices := k.counts()
+	require.Equal(t, [2]int{1, 40}, [2]int{pages, devices})
+	require.Equal(t, want, k.entries())
+	for range 3 {
+		k.now = k.now.Add(time.Hour)
+		before := k.catalog.All("acme")
+		require.NoError(t, k.Round(t.Context()))
+		require.Equal(t, before, k.catalog.All("acme"), "there is nothing to do")
+	}
+}
+
+// What is said twice is said once when it is half of all.
+func TestDuplicateEntriesAreMerged(t *testing.T) {
+	k := newMergerRig(t)
+	tell := func(site string) {
+		var all []catalog.Entry
+		for i := range 3000 {
+			all = append(all, controltest.Entry(fmt.Sprintf("d%05d", i), map[string]string{"site": site}, "m"))
+		}
+		for part := range slices.Chunk(all, 1000) {
+			k.catalog.AddPage("acme", part...)
+		}
+	}
+	for n := range 3 {
+		tell(fmt.Sprint(n))
+	}
+	want := k.entries()
+	for range 3 {
+		k.now = k.now.Add(time.Hour)
+		require.NoError(t, k.Round(t.Context()))
+	}
+	_, devices := k.counts()
+	require.Equal(t, 3000, devices)
+	require.Equal(t, want, k.entries())
+	require.Equal(t, "2", want["d00007"].Tags[0].Value)
+}
+
+// A device that is forgotten goes out of all pages, and does not come back with one that is merged later.
+func TestForgottenDevicesAreRemoved(t *testing.T) {
+	k := newMergerRig(t)
+	k.add(0, 20, "hall")
+	told := k.catalog.Index("acme").Updated()
+	id, doc, err := catalog.Encode(catalog.Page{Updated: told + 1,
+		Forget: []catalog.Forgotten{{Device: catalog.Digest("d00007"), Until: told + 1}}})
+	require.NoError(t, err)
+	require.NoError(t, k.catalog.Create(t.Context(), "acme", id, doc))
+	for n := range 6 {
+		k.now = k.now.Add(time.Hour)
+		k.add(100+20*n, 120+20*n, "yard")
+		require.NoError(t, k.Round(t.Context()))
+		require.NotContains(t, k.entries(), "d00007")
+	}
+	for _, p := range k.catalog.All("acme") {
+		require.False(t, slices.ContainsFunc(p.Entries, func(e catalog.Entry) bool { return e.Device == "d00007" }))
+	}
+	require.Len(t, k.entries(), 19+120)
+}
+
+// The keeper dies at each of its steps, whether the step happens or not, and another one goes on. A reader that reads
+// now and then, and one that begins anew, see all devices at any time.
+func TestMergerDiesAtEveryStep(t *testing.T) {
+	dead := errors.New("dead")
+	for step := 0; step < 500; step += 1 + step/12 {
+		for _, applied := range []bool{true, false} {
+			k := newMergerRig(t)
+			k.add(0, 20, "hall")
+			k.now = k.now.Add(25 * time.Hour)
+			k.add(10, 30, "yard")
+			want := map[string]bool{}
+			for i := range 30 {
+				want[fmt.Sprintf("d%05d", i)] = true
+			}
+			follower := control.NewCatalogCache(control.CatalogCacheConfig{Catalog: k.catalog,
+				Now: func() time.Time { return k.now }})
+			look := func() {
+				fault := k.catalog.Fault
+				k.catalog.Fault = nil
+				defer func() { k.catalog.Fault = fault }()
+				for _, d := range []*control.CatalogCache{follower, control.NewCatalogCache(control.CatalogCacheConfig{Catalog: k.catalog})} {
+					c, err := d.Get(t.Context(), "acme", k.now)
+					require.NoError(t, err)
+					c.Use(func(x *catalog.Index) {
+						got := slices.Sorted(slices.Values(x.Select(nil, 0, x.Blocks()).Devices()))
+						require.Equal(t, slices.Sorted(maps.Keys(want)), got)
+						e, _ := x.Entry("d00015")
+						require.Equal(t, "yard", e.Tags[0].Value)
+					})
+				}
+			}
+			n := 0
+			k.catalog.Fault = func(op, _, _ string) *controltest.Fault {
+				if n++; n-1 == step {
+					return &controltest.Fault{Applied: applied, Err: dead}
+				}
+				return nil
+			}
+			died := k.Round(t.Context()) != nil
+			look()
+			for range 6 {
+				died = k.Round(t.Context()) != nil || died
+				look()
+				k.now = k.now.Add(15 * time.Minute)
+			}
+			if !died {
+				require.Greater(t, step, 40)
+				pages, devices := k.counts()
+				require.LessOrEqual(t, pages, 4)
+				require.LessOrEqual(t, devices, 60)
+				return
+			}
+		}
+	}
+	t.Error("it has more steps than that")
+}
+
+// Two keepers and ingesters at the same time, in any order: what was told is there.
+func TestConcurrentMergersAndIngesters(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	k := newMergerRig(t)
+	other := provision.NewCatalogMerger(provision.CatalogMergerConfig{Catalog: k.catalog,
+		Tenants: func(context.Context) ([]string, error) { return []string{"acme"}, nil },
+		Now:     func() time.Time { return k.now }})
+	told, lost := 0, errors.New("lost")
+	k.catalog.Fault = func(string, string, string) *controltest.Fault {
+		if r.IntN(40) == 0 {
+			return &controltest.Fault{Applied: r.IntN(2) == 0, Err: lost}
+		}
+		return nil
+	}
+	for range 120 {
+		switch r.IntN(4) {
+		case 0:
+			_ = k.Round(t.Context())
+		case 1:
+			_ = other.Round(t.Context())
+		default:
+			n := r.IntN(10)
+			k.add(told, told+n, "hall")
+			told += n
+		}
+		k.now = k.now.Add(time.Duration(r.IntN(20)) * time.Minute)
+		require.Len(t, k.entries(), told)
+	}
+}

@@ -1,0 +1,133 @@
+package queryclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"binnacle/internal/report"
+)
+
+// Cardinality says of which devices of a tenant is asked what there is the most of. Its tags are package settings's.
+type Cardinality struct {
+	Prefix string   `help:"Only devices whose id begins with it."`
+	Match  []string `help:"Only devices of which this is so: site=nord, model!=x1, device=~truck-.*, metric=fuel. May be repeated." sep:"none" placeholder:"CONDITION"`
+	Top    int      `help:"How many metrics, tags, labels and devices are listed of each." default:"10"`
+	JSON   bool     `name:"json" help:"Print the querier's answer as it is."`
+
+	Querier
+}
+
+// Validate reports every fault that can be seen without asking.
+func (c Cardinality) Validate() error {
+	faults := []error{c.Querier.Validate()}
+	if c.Top < 1 {
+		faults = append(faults, fmt.Errorf("--top %d is not above 0", c.Top))
+	}
+	return errors.Join(faults...)
+}
+
+// named is a tag or a label: docs/api.md.
+type named struct {
+	Name            string
+	Values, Devices int
+}
+
+// amounts is the querier's answer: docs/api.md.
+type amounts struct {
+	Tenant          string
+	Devices, Series int
+	Metrics         []struct {
+		Metric       string
+		Types, Units []string
+		Devices      int
+	}
+	Tags, Labels []named
+	Largest      []struct {
+		Device          string
+		Metrics, Labels int
+	}
+	Names      struct{ Metrics, Tags, Labels int }
+	Incomplete []string
+}
+
+// Run asks and prints.
+func (c Cardinality) Run(ctx context.Context, w io.Writer) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	q := url.Values{"limit": {strconv.Itoa(c.Top)}}
+	if c.Prefix != "" {
+		q.Set("prefix", c.Prefix)
+	}
+	if len(c.Match) > 0 {
+		q["match"] = c.Match
+	}
+	var a amounts
+	body, err := c.get(ctx, "/api/v1/cardinality", q, &a)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		_, err = w.Write(body)
+	} else {
+		err = a.print(w)
+	}
+	if err != nil {
+		return fmt.Errorf("print the answer: %w", err)
+	}
+	return nil
+}
+
+func (a *amounts) print(w io.Writer) error {
+	err := report.List(w, [][]string{
+		{"tenant", a.Tenant},
+		{"devices", report.Thousands(a.Devices)},
+		{"series", report.Thousands(a.Series) + ", pairs of a device and a metric"},
+	})
+	metrics := [][]string{{"metric", "devices", "types", "units"}}
+	for _, m := range a.Metrics {
+		metrics = append(metrics, []string{
+			m.Metric, report.Thousands(m.Devices), strings.Join(m.Types, " "), strings.Join(m.Units, " "),
+		})
+	}
+	devices := [][]string{{"device", "metrics", "labels with values"}}
+	for _, d := range a.Largest {
+		devices = append(devices, []string{d.Device, report.Thousands(d.Metrics), report.Thousands(d.Labels)})
+	}
+	err = errors.Join(err, section(w, metrics, a.Names.Metrics),
+		section(w, rows("tag", a.Tags), a.Names.Tags), section(w, rows("label", a.Labels), a.Names.Labels),
+		section(w, devices, a.Devices))
+	for _, why := range a.Incomplete {
+		_, e := fmt.Fprintf(w, "not all is known: %s\n", why)
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+func rows(what string, all []named) [][]string {
+	out := [][]string{{what, "values", "devices"}}
+	for _, n := range all {
+		out = append(out, []string{n.Name, report.Thousands(n.Values), report.Thousands(n.Devices)})
+	}
+	return out
+}
+
+// section prints rows with a head, if there are any, and how many of all there are they leave out.
+func section(w io.Writer, rows [][]string, all int) error {
+	listed := len(rows) - 1
+	if listed == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintln(w)
+	err = errors.Join(err, report.List(w, rows))
+	if all > listed {
+		_, e := fmt.Fprintf(w, "and %s more\n", report.Thousands(all-listed))
+		err = errors.Join(err, e)
+	}
+	return err
+}

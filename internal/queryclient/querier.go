@@ -1,0 +1,92 @@
+// Package ask asks a querier from a terminal, and prints what it answers: whose the gaps in readings are, and how much
+// there is of a tenant.
+package queryclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"binnacle/internal/telemetry"
+)
+
+// Querier is who is asked, and for which tenant. Its tags are package settings's.
+type Querier struct {
+	Tenant    string        `help:"The tenant, where the token does not say it."`
+	At        string        `name:"api" help:"Address of the query API; https:// before it asks by TLS." default:"127.0.0.1:7070" group:"Query API"`
+	TokenFile string        `help:"File of the bearer token." placeholder:"FILE" group:"Query API"`
+	Timeout   time.Duration `help:"How long the answer may take." default:"1m" group:"Query API"`
+
+	HTTP *http.Client `kong:"-"` // nil: http.DefaultClient
+}
+
+// Validate reports every fault that can be seen without asking.
+func (q Querier) Validate() error {
+	var faults []error
+	if q.Tenant != "" {
+		if err := telemetry.CheckTenant(q.Tenant); err != nil {
+			faults = append(faults, fmt.Errorf("--tenant: %w", err))
+		}
+	}
+	if q.Timeout <= 0 {
+		faults = append(faults, fmt.Errorf("--timeout %s is not above 0", q.Timeout))
+	}
+	return errors.Join(faults...)
+}
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 256 << 20
+
+// get asks for a path and reads the answer, which it returns as it came, too. Its error has what the querier says is
+// wrong.
+func (q Querier) get(ctx context.Context, path string, values url.Values, answer any) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.Timeout)
+	defer cancel()
+	at := q.At
+	if !strings.Contains(at, "://") {
+		at = "http://" + at
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, at+path+"?"+values.Encode(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("--api %s: %w", q.At, err)
+	}
+	if q.Tenant != "" {
+		r.Header.Set("X-Scope-OrgID", q.Tenant)
+	}
+	if q.TokenFile != "" {
+		token, err := os.ReadFile(q.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the token: %w", err)
+		}
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	client := q.HTTP
+	if client == nil {
+		client = http.DefaultClient
+	}
+	res, err := client.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("ask the querier: %w", err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", q.At, err)
+	}
+	if res.StatusCode != http.StatusOK {
+		var problem struct{ Detail string }
+		_ = json.Unmarshal(body, &problem) // what is none has no detail
+		return nil, fmt.Errorf("%s answers %s: %s", q.At, res.Status, problem.Detail)
+	}
+	if err := json.Unmarshal(body, answer); err != nil {
+		return nil, fmt.Errorf("read the answer of %s: %w", q.At, err)
+	}
+	return body, nil
+}

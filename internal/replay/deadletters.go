@@ -1,0 +1,88 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"binnacle/ingest/decode"
+	"binnacle/internal/duration"
+	"binnacle/internal/telemetry"
+)
+
+// DeadLetters says which dead letters are published again, and with what mended. Its tags are package settings's.
+type DeadLetters struct {
+	FromDLQ     bool     `name:"from-dlq" help:"Publish dead letters again instead of a file, each where its record stood. One that was published again before is not."`
+	DeadLetters string   `help:"Topic of the dead letters. Default: the first topic's name with .dlq." placeholder:"TOPIC"`
+	Reasons     []string `name:"reason" help:"Those that were refused for this reason alone; several are allowed. Default: for any." placeholder:"REASON"`
+	Since       string   `help:"Those that were refused since: a duration before now, such as 2h or 7d, or a time, such as 2026-11-20T10:00:00Z." placeholder:"TIME"`
+	Set         []string `help:"What their readings get, whatever they say: tenant=NAME, device=ID; several are allowed." placeholder:"NAME=VALUE"`
+	DryRun      bool     `help:"Say what would be published, and publish nothing."`
+}
+
+// only reports whether something is set that needs FromDLQ, which is not.
+func (l DeadLetters) only() bool {
+	return !l.FromDLQ && (l.DeadLetters != "" || len(l.Reasons) > 0 || l.Since != "" || len(l.Set) > 0 || l.DryRun)
+}
+
+// validateDeadLetters reports every fault of the settings of a replay of dead letters.
+func (c Config) validateDeadLetters() error {
+	var faults []error
+	add := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if c.File != "" || c.Format != "" || c.Tenant != "" || c.Device != "" || c.DeviceColumn != "" || c.TimeColumn != "" ||
+		c.ShiftTo != "" {
+		add("--from-dlq reads no file: --format, --tenant, --device, --device-column, --time-column and --shift-to are " +
+			"about files; --set mends dead letters")
+	}
+	known := decode.Reasons()
+	for _, r := range c.DeadLetters.Reasons {
+		if !slices.Contains(known, decode.Reason(r)) {
+			add("--reason %.80q: reasons are %v", r, known)
+		}
+	}
+	if _, err := c.DeadLetters.since(time.Time{}); err != nil {
+		faults = append(faults, err)
+	}
+	if _, err := c.DeadLetters.names(); err != nil {
+		faults = append(faults, err)
+	}
+	return errors.Join(append(faults, c.Messages.Check(), c.target())...)
+}
+
+// since is the time in ms from which on letters count.
+func (l DeadLetters) since(now time.Time) (int64, error) {
+	if l.Since == "" {
+		return 0, nil
+	}
+	if d, err := duration.Parse(l.Since); err == nil && d >= 0 {
+		return now.Add(-d).UnixMilli(), nil
+	}
+	t, err := time.Parse(time.RFC3339, l.Since)
+	if err != nil {
+		return 0, fmt.Errorf("--since %.80q is neither a duration, such as 2h, nor a time, such as 2026-11-20T10:00:00Z",
+			l.Since)
+	}
+	return t.UnixMilli(), nil
+}
+
+// names are what is set.
+func (l DeadLetters) names() (names decode.Names, err error) {
+	var faults []error
+	for _, pair := range l.Set {
+		name, value, _ := strings.Cut(pair, "=")
+		switch err = nil; name {
+		case "tenant":
+			names.Tenant, err = value, telemetry.CheckTenant(value)
+		case "device":
+			names.Device, err = value, telemetry.CheckDevice(value)
+		default:
+			err = errors.New("what can be set is tenant and device")
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("--set %.160s: %w", pair, err))
+		}
+	}
+	return names, errors.Join(faults...)
+}

@@ -1,0 +1,155 @@
+package rollups
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"binnacle/binning/rollup"
+	"binnacle/internal/control"
+	"binnacle/internal/retry"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config is what a Writer needs. Chunks, Views and Tenants have no default. Its tags are package settings's.
+type Config struct {
+	Chunks  store.Reader                               `kong:"-"`
+	Rollups store.RollupWriter                         `kong:"-"`
+	Tenants func() []control.Tenant                    `kong:"-"`
+	Lease   Lease                                      `kong:"-"` // nil: nobody else writes
+	Logger  *slog.Logger                               `kong:"-"` // none
+	Metrics prometheus.Registerer                      `kong:"-"` // none
+	Now     func() time.Time                           `kong:"-"` // time.Now
+	Sleep   func(context.Context, time.Duration) error `kong:"-"` // a timer
+	// Uses is for which metrics of a tenant queries have asked lanes since a day; nil: not known.
+	Uses func(ctx context.Context, tenant string, since telemetry.Day) (map[string]control.Use, error) `kong:"-"`
+	Name func() string                                                                                 `kong:"-"` // of batches, a new one each time; by chance
+
+	Hold time.Duration `name:"lanes-hold" help:"How long after an hour's end its chunks may be stored: --hold of the ingesters. Default: that of this process, else 12h." placeholder:"DURATION"`
+	// Margin is by how much clocks of the service may differ or step back, and replicas lag (rule V3).
+	Margin    time.Duration `kong:"-"`
+	RUs       float64       `name:"lanes-rus" help:"Request units a second that making lanes may take, on average; 0 is no bound." default:"200"`
+	Every     time.Duration `name:"lanes-every" help:"How often it is looked whether hours can be sealed." default:"1m"`
+	LateEvery time.Duration `name:"lanes-late-every" help:"How often yesterday is looked at for late chunks; older days the less often the older they are." default:"10m"`
+	Days      int           `name:"lanes-days" help:"Days back from today whose lanes are made and kept right. Older days: binnacle views rebuild." default:"7"`
+
+	MaxMetrics int      `name:"lanes-metrics" help:"Metrics of a tenant that get lanes at most: all, and where there are more those that queries of the last week have asked for most. Others are answered from chunks." default:"64"`
+	First      []string `name:"lanes-first" help:"Metrics that get lanes before others where there are too many." placeholder:"METRIC"`
+	Families   string   `name:"lanes-families" help:"What lanes hold of a bucket: L count and last, F first and falls (for rate), S sums, M minimum and maximum. Default: all, and L alone where chunks are as full as a hold of three hours or more makes them." placeholder:"LFSM"`
+	Without    []string `name:"lanes-without" help:"Tenants that get no lanes." placeholder:"TENANT"`
+
+	// RebuildDevices is from how many devices on that are to be computed anew, if they are a quarter of all, their hours are sealed
+	// anew instead, as soon as no more come: one by one they cost more.
+	RebuildDevices int `kong:"-"`
+	// MaxBytes bounds the chunks that are held in memory at a time.
+	MaxBytes int64 `kong:"-"`
+}
+
+// Lease keeps two writers from one key; *control.Leases is one.
+type Lease interface {
+	Take(ctx context.Context, name string, length time.Duration) (held bool, err error)
+}
+
+// Defaults of what is not set.
+const (
+	defaultMargin         = 5 * time.Minute
+	defaultMaxBytes       = 256 << 20
+	defaultRebuildDevices = 16
+	// leaseLength is how long a round may take until another writer begins one.
+	leaseLength = 30 * time.Minute
+)
+
+// Validate reports every fault of the settings.
+func (c Config) Validate() error {
+	var faults []error
+	for _, f := range []struct {
+		ok   bool
+		what string
+	}{
+		{c.Hold >= 0, fmt.Sprintf("--lanes-hold %s is negative", c.Hold)},
+		{c.RUs >= 0, fmt.Sprintf("--lanes-rus %g is negative", c.RUs)},
+		{c.Every >= 0 && c.LateEvery >= 0, "--lanes-every and --lanes-late-every are positive"},
+		{c.Days >= 0 && c.MaxMetrics >= 0, "--lanes-days and --lanes-metrics are not negative"},
+	} {
+		if !f.ok {
+			faults = append(faults, errors.New(f.what))
+		}
+	}
+	if c.Families != "" {
+		if _, err := rollup.ParseFamilies(c.Families); err != nil {
+			faults = append(faults, fmt.Errorf("--lanes-families %q: letters of LFSM in that order, L at least", c.Families))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (c *Config) defaults() {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Sleep == nil {
+		c.Sleep = retry.Pause
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Name == nil {
+		c.Name = randomName
+	}
+	if c.Margin <= 0 {
+		c.Margin = defaultMargin
+	}
+	if c.Every <= 0 {
+		c.Every = time.Minute
+	}
+	if c.LateEvery <= 0 {
+		c.LateEvery = 10 * time.Minute
+	}
+	if c.Days <= 0 {
+		c.Days = 7
+	}
+	if c.MaxMetrics <= 0 {
+		c.MaxMetrics = 64
+	}
+	if c.RebuildDevices <= 0 {
+		c.RebuildDevices = defaultRebuildDevices
+	}
+	if c.MaxBytes <= 0 {
+		c.MaxBytes = defaultMaxBytes
+	}
+	if c.Families == "" {
+		c.Families = defaultFamilies(cmp.Or(c.Hold, 12*time.Hour))
+	}
+}
+
+// defaultFamilies is what lanes hold unless it is said. They cost the same whatever chunks cost: beside those of a short
+// hold all families are a tenth, beside full ones two thirds, and L alone is a sixth (docs/performance.md).
+func defaultFamilies(hold time.Duration) string {
+	if hoursPerBlock(hold) == rollup.HoursOfDay {
+		return rollup.Families{rollup.Last}.String()
+	}
+	return rollup.AllFamilies.String()
+}
+
+// randomName is 60 bits by chance.
+func randomName() string { return strings.ToLower(rand.Text()[:12]) }
+
+// hoursPerBlock is how many hours are sealed at once. A chunk has the readings of up to a hold, and sealing an hour reads
+// the whole of it: with blocks four times as long it is read once and a quarter on average. From three hours on that is
+// the whole day, which a hold of half a day means anyway.
+func hoursPerBlock(hold time.Duration) int {
+	for _, n := range []int{1, 2, 3, 4, 6, 8, 12} {
+		if time.Duration(n)*time.Hour >= 4*hold {
+			return n
+		}
+	}
+	return rollup.HoursOfDay
+}

@@ -1,0 +1,216 @@
+package rollups_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"binnacle/binning/chunk"
+	"binnacle/binning/rollup"
+	"binnacle/internal/control"
+	"binnacle/internal/rollups"
+	"binnacle/internal/store"
+	"binnacle/internal/store/storetest"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+// put stores a chunk of a device, the next one of its chain.
+func (w *world) put(device string, groups ...chunk.Group) {
+	w.t.Helper()
+	n := w.chains[device]
+	w.chains[device]++
+	id := chunk.ID{Day: day, Stream: 1, Number: n}
+	key := w.tenant.Placement.Key(device, day, n)
+	h := chunk.Header{ID: id, TenantShard: key.TenantShard, Device: device, Readings: 1, First: int64(n) * 10,
+		Through: int64(n)*10 + 9, After: int64(n)*10 - 1, Cut: w.now.UnixMilli()}
+	doc, err := chunk.Encode(h, chunk.Frame{Groups: groups})
+	require.NoError(w.t, err)
+	_, err = w.chunks.Create(w.t.Context(), key, id.String(), doc)
+	require.NoError(w.t, err)
+}
+
+// countersWithResets is a series that falls from minute to minute, n times.
+func countersWithResets(metric, label string, n int) chunk.Group {
+	g := chunk.Group{Columns: []chunk.Column{{Metric: metric, Kind: telemetry.Int}}}
+	if label != "" {
+		g.Labels = telemetry.Labels{{Name: "cell", Value: label}}
+	}
+	for i := range n {
+		g.Times = append(g.Times, day.Start()+int64(i)*60_000+30_000)
+		g.Columns[0].Bits = append(g.Columns[0].Bits, uint64(n-i))
+	}
+	return g
+}
+
+// What no reader would take is not written, however few series the first part has and however often values fall: then
+// the others of a metric's families do without those who tell falls. A device that is too large to be computed anew by
+// itself is found out to be once.
+func TestReadersRefuseBeyondLimits(t *testing.T) {
+	w := newWorld(t, rand.New(rand.NewPCG(1, 2)))
+	w.calm = true
+	w.now = time.UnixMilli(day.End()).Add(time.Hour)
+	writer, err := rollups.New(rollups.Config{
+		Chunks: w.chunks, Rollups: w.views, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Now: func() time.Time { return w.now }, Margin: margin, Hold: time.Nanosecond,
+		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
+		Sleep: func(context.Context, time.Duration) error { return nil },
+	})
+	require.NoError(t, err)
+	target := writer.TargetsOf(day)[0]
+	var ours []string // in the order of names
+	for i := 0; len(ours) < 11; i++ {
+		name := fmt.Sprintf("d%04d", i)
+		if w.tenant.Placement.Key(name, day, 0).TenantShard == target.TenantShard {
+			ours = append(ours, name)
+		}
+	}
+	var groups []chunk.Group
+	for i := range 900 {
+		groups = append(groups, countersWithResets("other", fmt.Sprintf("%04d", i), 1))
+	}
+	large := ours[0]
+	w.put(large, append([]chunk.Group{countersWithResets("level", "", 1)}, groups...)...)
+	for _, name := range ours[1:] {
+		groups = nil
+		for i := range 90 {
+			groups = append(groups, countersWithResets("level", fmt.Sprintf("%04d", i), 24*60))
+		}
+		w.put(name, groups...)
+	}
+	w.now = w.now.Add(2 * margin)
+	round := func() rollups.Report {
+		t.Helper()
+		r, err := writer.Round(t.Context(), target)
+		require.NoError(t, err)
+		return r
+	}
+	require.Equal(t, rollup.AllDay, round().Built)
+	status, err := writer.Status(t.Context(), target)
+	require.NoError(t, err)
+	require.Empty(t, status.Without)
+	families := make(map[string]string)
+	for _, l := range status.Metrics {
+		families[l.Metric] = l.Families
+	}
+	require.Equal(t, map[string]string{"level": "LSM", "other": "LFSM"}, families)
+	for _, g := range []rollup.Grid{rollup.Minute, rollup.HalfHour} {
+		usage, err := w.views.ScanRollups(t.Context(), store.RollupScan{Key: rollupKey(target, rollup.Key("level", rollup.First, g)),
+			Range: telemetry.Range{From: day.Start(), To: day.End() + 1}}, func([]byte) error { return nil })
+		require.NoError(t, err)
+		require.Zero(t, usage.Documents, "what does not count is taken away")
+	}
+
+	w.put(large, countersWithResets("level", "", 24*60))
+	w.now = w.now.Add(2 * margin)
+	r := round()
+	require.Equal(t, 1, r.LateDevices)
+	require.Equal(t, 1, r.Raw)
+	require.Equal(t, 3, r.Read, "the late one, and then both")
+	w.now = w.now.Add(2 * margin)
+	r = round()
+	require.Equal(t, 1, r.Raw)
+	require.Zero(t, r.Read)
+}
+
+// A round that fails leaves nothing behind, and one that goes on failing is tried the less often.
+func TestFailedRounds(t *testing.T) {
+	w := newWorld(t, rand.New(rand.NewPCG(3, 4)))
+	w.calm = true
+	w.now = time.UnixMilli(day.End())
+	for i := range 3 {
+		for _, metric := range []string{"odometer", "velocity", "weight"} {
+			w.put(fmt.Sprint("m", i+1), countersWithResets(metric, "", 100))
+		}
+	}
+	w.now = time.UnixMilli(day.End()).Add(13 * time.Hour)
+	failing := true
+	w.views.Fault = func(op storetest.RollupOp) *storetest.Fault {
+		if failing && op.Kind == storetest.CreateView && op.Key.Name == rollup.Key("weight", rollup.Extremes, rollup.HalfHour) {
+			return &storetest.Fault{Err: store.ErrDenied}
+		}
+		return nil
+	}
+	writer, err := rollups.New(rollups.Config{
+		Chunks: w.chunks, Rollups: w.views, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Now: func() time.Time { return w.now }, Margin: margin, Hold: 12 * time.Hour, Days: 1, Every: time.Minute,
+		LateEvery: 10 * time.Minute, Families: "LFSM",
+		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
+		Sleep: func(context.Context, time.Duration) error { return nil },
+	})
+	require.NoError(t, err)
+	target := writer.TargetsOf(day)[0]
+	_, err = writer.Round(t.Context(), target)
+	require.ErrorIs(t, err, store.ErrDenied)
+	require.Greater(t, w.views.Calls(storetest.CreateView), 10)
+	keys := []string{rollup.SeriesIndexKey}
+	for _, metric := range []string{"odometer", "velocity", "weight"} {
+		for _, f := range rollup.AllFamilies {
+			keys = append(keys, rollup.Key(metric, f, rollup.Minute), rollup.Key(metric, f, rollup.HalfHour))
+		}
+	}
+	for _, key := range keys {
+		_, err := w.views.ScanRollups(t.Context(), store.RollupScan{Key: rollupKey(target, key),
+			Range: telemetry.Range{From: day.Start(), To: day.End() + 1}}, func(doc []byte) error { return errFault })
+		require.NoError(t, err, key)
+	}
+	tries := func(d time.Duration) (n int) {
+		for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(time.Minute) {
+			before := w.names
+			writer.Once(t.Context())
+			if w.names > before {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 14, tries(time.Hour), "at once, after 1, 2, 4 and then every 5 minutes")
+	failing = false
+	tries(10 * time.Minute)
+	require.Zero(t, tries(time.Hour), "all is made")
+}
+
+// Lanes of the last samples alone are sealed and folded without what other families need.
+func TestRollupsOfLastFamilyAlone(t *testing.T) {
+	w := newWorld(t, rand.New(rand.NewPCG(3, 4)))
+	w.calm = true
+	w.now = time.UnixMilli(day.End())
+	w.put("m1", countersWithResets("velocity", "", 100))
+	w.now = w.now.Add(13 * time.Hour)
+	writer, err := rollups.New(rollups.Config{
+		Chunks: w.chunks, Rollups: w.views, Tenants: func() []control.Tenant { return []control.Tenant{w.tenant} },
+		Now: func() time.Time { return w.now }, Margin: margin, Hold: 12 * time.Hour,
+		Name:  func() string { w.names++; return fmt.Sprintf("b%d", w.names) },
+		Sleep: func(context.Context, time.Duration) error { return nil },
+	})
+	require.NoError(t, err)
+	sealed, folded := 0, 0
+	for range 3 {
+		for _, target := range writer.TargetsOf(day) {
+			r, err := writer.Round(t.Context(), target)
+			require.NoError(t, err)
+			sealed, folded = sealed+r.Built.Count(), folded+r.Corrected
+			require.Zero(t, r.Raw)
+			s, err := writer.Status(t.Context(), target)
+			require.NoError(t, err)
+			for _, l := range s.Metrics {
+				require.Equal(t, "L", l.Families)
+			}
+		}
+		w.put("m1", countersWithResets("velocity", "", 50))
+		w.now = w.now.Add(2 * margin)
+	}
+	require.Equal(t, len(writer.TargetsOf(day))*rollup.HoursOfDay, sealed)
+	require.Equal(t, 2, folded)
+}
+
+// Falls that no document has room for are not held while others are counted.
+func TestResetsAreBounded(t *testing.T) {
+	const half = rollup.MaxResets / 2
+	require.Equal(t, 2, rollups.Kept(half, half))
+	require.Zero(t, rollups.Kept(half, half, 1))
+	require.Zero(t, rollups.Kept(half, half, 1, 1))
+}

@@ -1,0 +1,377 @@
+package rollups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"binnacle/binning/rollup"
+	"binnacle/internal/control"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// Target is what one round is about: the chunks of a first-level key and day, and the lanes made of them.
+type Target struct {
+	Tenant      control.Tenant
+	Chunks      string // the container of the chunks
+	TenantShard string
+	Day         telemetry.Day
+}
+
+func (t Target) rollupKey(second string) store.RollupKey {
+	return store.RollupKey{Container: sharding.RollupsContainer(t.Chunks), TenantShard: t.TenantShard, Name: second}
+}
+
+// severalKeys reports whether the chunks of a device lie under several keys: its lanes would be of a part of them, so it has
+// none (rule V5).
+func (t Target) severalKeys(device string) bool {
+	return len(t.Tenant.Placement.Keys(device, t.Day)) > 1
+}
+
+// Report is what a round did.
+type Report struct {
+	Built       rollup.Hours // hours that got lanes
+	LateDevices int          // devices that were found to have late chunks
+	Corrected   int          // devices that were computed anew
+	Raw         int          // devices that are read raw, now
+	Due         rollup.Hours // hours that were due and had no lanes when the round began
+	Open        rollup.Hours // those of them that have none still
+	Documents   int          // lanes, rosters and folds written
+	Bytes       int
+	Read        int // chunks read
+	ReadRUs     float64
+	WriteRUs    float64
+	// CorrectionRUs is the part of both that devices cost which were computed anew.
+	CorrectionRUs float64
+	Lost          bool // another writer was faster: nothing of it counts
+}
+
+// roundOptions is what of a round is not decided by time.
+type roundOptions struct {
+	rebuild bool // seal hours anew that have lanes
+}
+
+// round is one on its way.
+type round struct {
+	*Writer
+	Target
+	Report
+
+	old        *rollup.Manifest // as read; empty if there was none
+	manifest   *rollup.Manifest // as it is going to be
+	etag       string
+	stored     []storedDocument       // documents of this round
+	commitSent bool                   // the ledger may name them
+	asked      map[string]control.Use // what queries have asked for of the tenant's lanes
+	asOf       int64
+	now        time.Time // the service's
+}
+
+type storedDocument struct {
+	key store.RollupKey
+	id  string
+}
+
+// errLost says that the ledger was replaced by somebody else.
+var errLost = errors.New("the ledger has changed meanwhile")
+
+// Round does one round. With an error nothing of it counts, or all: it may be done again.
+func (w *Writer) Round(ctx context.Context, t Target) (Report, error) {
+	return w.round(ctx, t, roundOptions{})
+}
+
+// Rebuild makes the lanes of a day's sealed and due hours anew.
+func (w *Writer) Rebuild(ctx context.Context, t Target) (Report, error) {
+	return w.round(ctx, t, roundOptions{rebuild: true})
+}
+
+func (w *Writer) round(ctx context.Context, t Target, a roundOptions) (Report, error) {
+	r := &round{Writer: w, Target: t}
+	err := r.run(ctx, a)
+	if errors.Is(err, errLost) {
+		r.Lost, err = true, nil
+		r.discard(ctx)
+	}
+	if err != nil && !r.commitSent {
+		r.discard(ctx) // it will be tried again, under other names
+	}
+	if err != nil {
+		err = fmt.Errorf("lanes of %s, %s: %w", t.TenantShard, t.Day, err)
+	}
+	return r.Report, err
+}
+
+// run is the round by rule V2.
+func (r *round) run(ctx context.Context, a roundOptions) error {
+	if err := r.read(ctx); err != nil {
+		return err
+	}
+	// headOf is taken before anything is read: what is stored later has a greater _ts, whatever the margin is for.
+	r.asOf = max(r.now.Add(-r.cfg.Margin).Unix(), r.old.AsOf)
+	if r.asOf <= 0 {
+		return nil
+	}
+	r.asked = r.usesOf(ctx, r.Tenant.Name)
+	seal := r.due(a)
+	if err := r.markLate(ctx); err != nil {
+		return err
+	}
+	changed := r.LateDevices > 0
+	crowd := r.crowdedHours()
+	if r.LateDevices == 0 {
+		seal |= crowd
+	}
+	if seal != 0 || r.halfHoursDue() {
+		held, err := r.lease(ctx)
+		if err != nil || !held {
+			return err
+		}
+	}
+	for from, to := range runs(seal) {
+		if err := r.buildBatch(ctx, from, to, r.gridsOf(from, to)); err != nil {
+			return err
+		}
+		changed = true
+	}
+	if r.halfHoursDue() {
+		if err := r.buildBatch(ctx, 0, rollup.HoursOfDay, []rollup.Grid{rollup.HalfHour}); err != nil {
+			return err
+		}
+		changed = true
+	}
+	if crowd == 0 {
+		if err := r.correct(ctx); err != nil {
+			return err
+		}
+	}
+	if r.Raw = len(r.manifest.Raw); !changed && r.Corrected == 0 {
+		return nil
+	}
+	return r.commit(ctx)
+}
+
+// read reads the ledger, or begins one.
+func (r *round) read(ctx context.Context) error {
+	v, now, receipt, err := r.cfg.Rollups.ReadRollup(ctx, r.rollupKey(rollup.ManifestKey), rollup.ManifestID(r.Day))
+	r.ReadRUs += receipt.RUs
+	r.now = now
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		r.old = &rollup.Manifest{TenantShard: r.TenantShard, Day: r.Day}
+	case err != nil:
+		return err
+	default:
+		if r.old, err = rollup.ParseManifest(v.Doc); err != nil {
+			return err
+		}
+		r.etag = v.ETag
+	}
+	r.manifest = r.old.Clone()
+	if now.IsZero() {
+		return errors.New("the service does not say what time it is")
+	}
+	return r.pace.wait(ctx, receipt.RUs)
+}
+
+// due is the hours to be sealed now: those whose chunks are stored, by block, and those of which some expire.
+func (r *round) due(a roundOptions) (seal rollup.Hours) {
+	sealed := r.old.MinuteHours()
+	block := hoursPerBlock(r.cfg.Hold)
+	for from := 0; from < rollup.HoursOfDay; from += block {
+		end := time.UnixMilli(r.Day.Start()).Add(time.Duration(from+block)*time.Hour + r.cfg.Hold + r.cfg.Margin)
+		if hours := rollup.Span(from, from+block); !r.now.Before(end) && sealed&hours != hours {
+			seal |= hours
+		}
+	}
+	r.Due, r.Open = seal, seal
+	for h, until := range r.old.Until {
+		if until > 0 && until <= r.asOf {
+			seal |= rollup.Span(h, h+1)
+		}
+	}
+	if a.rebuild || r.corrections() >= maxCorrections || r.chosenAnew() {
+		seal |= sealed
+	}
+	return seal
+}
+
+// crowdedHours is the hours to be sealed anew because so many devices are raw in them, none if they are few.
+func (r *round) crowdedHours() (hours rollup.Hours) {
+	raw, size := 0, 0
+	for _, marked := range r.manifest.Raw {
+		if marked &= r.manifest.MinuteHours(); marked != 0 {
+			raw++
+			hours |= marked
+		}
+	}
+	for i := range r.manifest.Batches {
+		size = max(size, r.manifest.Batches[i].Size)
+	}
+	if raw < r.cfg.RebuildDevices || 4*raw < size {
+		return 0
+	}
+	return hours
+}
+
+// corrections is how many folds the day has.
+func (r *round) corrections() (n int) {
+	for i := range r.manifest.Batches {
+		if r.manifest.Batches[i].Correction {
+			n++
+		}
+	}
+	return n
+}
+
+// halfHoursDue reports whether the day's minutes are all there, and its half hours are not.
+func (r *round) halfHoursDue() bool {
+	return r.manifest.MinuteHours() == rollup.AllDay && r.manifest.CoveredHours(rollup.HalfHour) != rollup.AllDay
+}
+
+// gridsOf is what a batch of some hours holds. Half hours are made when a whole day is. Of hours that have them they
+// are made anew with the minutes, or they would go on to tell what those were.
+func (r *round) gridsOf(from, to int) []rollup.Grid {
+	if from == 0 && to == rollup.HoursOfDay || r.manifest.CoveredHours(rollup.HalfHour)&rollup.Span(from, to) != 0 {
+		return []rollup.Grid{rollup.Minute, rollup.HalfHour}
+	}
+	return []rollup.Grid{rollup.Minute}
+}
+
+// runs yields the runs of hours in a set.
+func runs(h rollup.Hours) func(func(from, to int) bool) {
+	return func(yield func(from, to int) bool) {
+		for from := 0; from < rollup.HoursOfDay; from++ {
+			if !h.Has(from) {
+				continue
+			}
+			to := from
+			for to < rollup.HoursOfDay && h.Has(to) {
+				to++
+			}
+			if !yield(from, to) {
+				return
+			}
+			from = to
+		}
+	}
+}
+
+// lease reports whether the work of this key is ours.
+func (r *round) lease(ctx context.Context) (held bool, err error) {
+	if r.cfg.Lease == nil {
+		return true, nil
+	}
+	return r.cfg.Lease.Take(ctx, "views."+r.TenantShard, leaseLength)
+}
+
+// commit replaces the ledger.
+func (r *round) commit(ctx context.Context) error {
+	gone := r.manifest.Prune()
+	r.manifest.AsOf = r.asOf
+	r.manifest.Written++
+	r.manifest.TTL = r.ttl(slices.Max(r.manifest.Until[:]), slices.Min(r.manifest.Until[:]) == 0)
+	doc, err := r.manifest.Encode()
+	if err != nil {
+		return err
+	}
+	key, id := r.rollupKey(rollup.ManifestKey), rollup.ManifestID(r.Day)
+	var receipt store.Receipt
+	r.commitSent = true
+	if r.etag == "" {
+		receipt, err = r.cfg.Rollups.CreateRollup(ctx, key, id, doc)
+	} else {
+		receipt, err = r.cfg.Rollups.ReplaceRollup(ctx, key, id, r.etag, doc)
+	}
+	r.WriteRUs += receipt.RUs
+	r.Bytes += len(doc)
+	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrChanged) {
+		return errLost
+	}
+	if err != nil {
+		return err
+	}
+	for i := range gone {
+		r.remove(ctx, &gone[i])
+	}
+	return r.pace.wait(ctx, receipt.RUs)
+}
+
+// ttlMargin is how long lanes outlive the first of their chunks that expires.
+const ttlMargin = 2 * 24 * time.Hour
+
+// ttl is how long a document lives whose chunks expire at a second, 0 for never.
+func (r *round) ttl(until int64, never bool) int64 {
+	if never || until == 0 {
+		return 0
+	}
+	return min(max(until-r.now.Unix(), 0)+int64(ttlMargin/time.Second), 1<<31-1)
+}
+
+// remove takes away the documents of a batch that no ledger names any more. Who has an older ledger finds them missing,
+// and reads raw.
+func (r *round) remove(ctx context.Context, b *rollup.Batch) {
+	for _, ref := range documentsOf(b, r.Day) {
+		receipt, err := r.cfg.Rollups.DeleteRollup(ctx, r.rollupKey(ref.Key), ref.ID)
+		r.WriteRUs += receipt.RUs
+		if err != nil || r.pace.wait(ctx, receipt.RUs) != nil {
+			r.cfg.Logger.Warn("a lane that nobody needs stays", "shard", r.TenantShard, "id", ref.ID, "error", err)
+			return
+		}
+	}
+}
+
+// documentsOf is every document of a batch.
+func documentsOf(b *rollup.Batch, day telemetry.Day) []rollup.Ref {
+	if b.Correction {
+		return []rollup.Ref{b.CorrectionDocument(day)}
+	}
+	out := b.SeriesIndexes(day)
+	for _, m := range b.Metrics {
+		for _, f := range m.Families {
+			for _, g := range b.Grids {
+				out = append(out, b.Documents(day, m.Name, f, g, rollup.AllDay)...)
+			}
+		}
+	}
+	return out
+}
+
+// discard takes away what a round has made that is not going to count.
+func (r *round) discard(ctx context.Context) {
+	for _, d := range r.stored {
+		receipt, err := r.cfg.Rollups.DeleteRollup(ctx, d.key, d.id)
+		r.WriteRUs += receipt.RUs
+		if err != nil || r.pace.wait(ctx, receipt.RUs) != nil {
+			return // it costs room until it expires
+		}
+	}
+}
+
+// create stores a document of this round. That it exists says that an earlier attempt came through: its name is ours.
+func (r *round) create(ctx context.Context, second, id string, doc []byte) error {
+	key := r.rollupKey(second)
+	pauses := retryPolicy.Begin()
+	for {
+		receipt, err := r.cfg.Rollups.CreateRollup(ctx, key, id, doc)
+		r.WriteRUs += receipt.RUs
+		if err == nil || errors.Is(err, store.ErrExists) {
+			r.Documents++
+			r.Bytes += len(doc)
+			r.stored = append(r.stored, storedDocument{key, id})
+			return r.pace.wait(ctx, receipt.RUs)
+		}
+		for _, final := range []error{store.ErrNoContainer, store.ErrRejected, store.ErrTooLarge, store.ErrDenied,
+			store.ErrKeyFull} {
+			if errors.Is(err, final) {
+				return err
+			}
+		}
+		if pauses.Count() == maxAttempts || r.cfg.Sleep(ctx, pauses.Next()) != nil {
+			return err
+		}
+	}
+}

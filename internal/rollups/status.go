@@ -1,0 +1,105 @@
+package rollups
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"binnacle/binning/rollup"
+	"binnacle/internal/control"
+	"binnacle/internal/ru"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+)
+
+// Status is what lanes a key and day has.
+type Status struct {
+	Manifest    *rollup.Manifest // nil if there is none
+	Metrics     []MetricStatus   // by metric
+	Corrections int
+	Without     []string               // metrics that have samples and no lanes
+	Uses        map[string]control.Use // what queries of the last week have asked of the tenant's lanes, of whatever days
+}
+
+// MetricStatus is the lanes of a metric.
+type MetricStatus struct {
+	Metric    string
+	Families  string
+	Hours     rollup.Hours
+	Documents int
+	Bytes     int     // as stored
+	WriteRUs  float64 // modelled, of storing them once
+	ReadRUs   float64 // charged for reading all of them, as a panel over the whole day reads those that it needs
+}
+
+// Status reads what lanes a key and day has, and how much they take. It reads the lanes themselves: what that costs is
+// what a query over everything would.
+func (w *Writer) Status(ctx context.Context, t Target) (Status, error) {
+	r := &round{Writer: w, Target: t}
+	if err := r.read(ctx); err != nil {
+		return Status{}, err
+	}
+	if r.etag == "" {
+		return Status{}, nil
+	}
+	s := Status{Manifest: r.manifest, Corrections: r.corrections(), Uses: w.usesOf(ctx, t.Tenant.Name)}
+	lanes := make(map[string]*MetricStatus)
+	without := make(map[string]bool)
+	for i := range r.manifest.Batches {
+		b := &r.manifest.Batches[i]
+		for _, m := range b.Without {
+			without[m] = true
+		}
+		for _, m := range b.Metrics {
+			l := lanes[m.Name]
+			if l == nil {
+				l = &MetricStatus{Metric: m.Name}
+				lanes[m.Name] = l
+			}
+			l.Families = m.Families.String()
+			l.Hours |= rollup.Span(b.From, b.To)
+			for _, f := range m.Families {
+				for _, g := range b.Grids {
+					if err := r.measure(ctx, rollup.Key(m.Name, f, g), b.Name, l); err != nil {
+						return s, err
+					}
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(lanes)) {
+		s.Metrics = append(s.Metrics, *lanes[name])
+	}
+	s.Without = slices.Sorted(maps.Keys(without))
+	return s, nil
+}
+
+// measure adds up the documents of a lane of a batch.
+func (r *round) measure(ctx context.Context, key, batch string, into *MetricStatus) error {
+	usage, err := r.cfg.Rollups.ScanRollups(ctx, store.RollupScan{Key: r.rollupKey(key), Batches: []string{batch},
+		Range:  telemetry.Range{From: r.Day.Start(), To: r.Day.End() + 1},
+		Charge: func(rus float64) error { return r.pace.wait(ctx, rus) },
+	}, func(doc []byte) error {
+		into.Documents++
+		into.Bytes += len(doc)
+		into.WriteRUs += ru.TableT.Write(len(doc), indexTerms)
+		return nil
+	})
+	into.ReadRUs += usage.RUs
+	return err
+}
+
+// indexTerms is how many indexed terms a lane has: two levels of its key, from, to, id and _ts.
+const indexTerms = 6
+
+// Omits reports whether any of some metrics has samples of a key and day that its lanes do not show, or whether there
+// are no lanes at all.
+func (w *Writer) Omits(ctx context.Context, t Target, metrics []string) (bool, error) {
+	r := &round{Writer: w, Target: t}
+	if err := r.read(ctx); err != nil {
+		return false, err
+	}
+	return r.etag == "" || slices.ContainsFunc(r.manifest.Batches, func(b rollup.Batch) bool {
+		return slices.ContainsFunc(metrics, b.Omits)
+	}), nil
+}

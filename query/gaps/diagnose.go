@@ -1,0 +1,401 @@
+// Package gaps says of each hole in a device's readings whose it is: the device's or its network's, the ingester's that
+// refused readings, or the store's. It judges what it is given, and reads nothing: docs/guides/gaps.md is its manual.
+//
+// A verdict that blames the way to Kafka needs everything else ruled out. Where something is not known, that is the
+// verdict.
+package gaps
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"binnacle/ingest/decode"
+	"binnacle/internal/telemetry"
+)
+
+// Verdict says what became of readings that are missing.
+type Verdict string
+
+// The verdicts.
+const (
+	Never     Verdict = "never"     // they have not reached Kafka: the device was silent, or they were lost before
+	Lost      Verdict = "lost"      // the device sent them, by its sequence numbers, and they have not reached Kafka
+	Silent    Verdict = "silent"    // the device sent nothing, by its sequence numbers
+	Refused   Verdict = "refused"   // they are in the dead letters
+	Late      Verdict = "late"      // they were missing for a while: they came behind later ones
+	Expired   Verdict = "expired"   // their retention is over
+	Waiting   Verdict = "waiting"   // they wait in Kafka: a limit of the tenant holds them back
+	Replaying Verdict = "replaying" // not all that is in Kafka is read yet
+	Damaged   Verdict = "damaged"   // the store lacks a chunk that they may be in
+	Unknown   Verdict = "unknown"   // something that would tell is not known
+)
+
+// Stretch is some readings of the device from one source.
+type Stretch struct {
+	Times []int64 // ascending
+	Late  bool    // they came behind readings of later times
+	Cut   int64   // when they were stored, ms; 0 where they are in memory
+}
+
+// Refusal is a reading that was refused.
+type Refusal struct {
+	Time      int64 // event time, ms; -1 is not known
+	Published int64 // when it reached Kafka, about, ms
+	Reason    decode.Reason
+	Topic     string
+	Partition int32
+	Offset    int64
+	Detail    string
+}
+
+// Deferral is readings that are in Kafka and are not taken yet, for a limit of the tenant.
+type Deferral struct {
+	Since  int64 // when the first of them was published, ms; negative is not known
+	Detail string
+}
+
+// Break is a place where a chain lacks chunks: as chunks follow each other in time, their readings lie in the range.
+type Break struct {
+	telemetry.Range
+	Day    telemetry.Day
+	Detail string
+}
+
+// Evidence is what is known of a device.
+type Evidence struct {
+	Range  telemetry.Range // that is judged; it does not end behind now
+	Known  int64           // since when the device is known, ms; -1 is not known
+	Expect time.Duration   // between readings; 0 is to be learnt
+
+	Stretches []Stretch
+	Numbers   []Number // of readings that carry one
+	Refusals  []Refusal
+	Breaks    []Break
+	Deferrals []Deferral
+
+	Expired     func(telemetry.Day) bool // nil is none
+	Unread      string                   // why not all that is in Kafka is read; empty if it is
+	DeadLetters string                   // why not all that was refused is known; empty if it is
+	Nameless    []int64                  // when records were refused that name no device, ms
+
+	strays []int64 // when readings of unknown times were refused that fill no hole of that time: they came late
+}
+
+// Gap is a hole, or a part of one that has one cause.
+type Gap struct {
+	telemetry.Range     // From is the reading before it, or the first that is missing where that is known; To likewise
+	Missing         int // readings, about; 0 is not known
+	Verdict         Verdict
+	Reason          decode.Reason // of what was refused
+	Topic           string        // where the first of those stood
+	Partition       int32
+	Offset          int64
+	Arrived         int64 // when the last of what was late was stored, ms; 0 is not yet
+	Detail          string
+}
+
+// Diagnosis is the verdicts on a device.
+type Diagnosis struct {
+	Expect   time.Duration // 0 where too little is known to learn it
+	Inferred bool
+	Readings int
+	Gaps     []Gap
+	TooMany  bool // there are more than Most; then none is told
+}
+
+// MaxGaps is how many holes are told of a device. With an interval that is far too short every reading has one behind it.
+const MaxGaps = 10_000
+
+// minToInfer is how many readings it takes to learn their interval.
+const minToInfer = 4
+
+// Diagnose finds the holes and says whose they are.
+func Diagnose(c Evidence) Diagnosis {
+	present := c.present()
+	r := Diagnosis{Expect: c.Expect}
+	for _, t := range present {
+		if c.Range.Contains(t) {
+			r.Readings++
+		}
+	}
+	if r.Expect == 0 {
+		r.Expect, r.Inferred = inferInterval(present)
+	}
+	if r.Expect == 0 {
+		r.Gaps = c.breaksWithoutGap(nil)
+		return r
+	}
+	line := c.line(present, r.Expect.Milliseconds())
+	holes := c.missingGaps(line, r.Expect.Milliseconds())
+	if len(c.Numbers) > 0 {
+		var refused []int64
+		for _, m := range line {
+			if m.refusal != nil {
+				refused = append(refused, m.at)
+			}
+		}
+		c.applyNumbers(holes, present, refused, r.Expect.Milliseconds())
+	}
+	r.Gaps = append(c.refusedGaps(line), holes...)
+	r.Gaps = append(r.Gaps, c.lateGaps(r.Expect.Milliseconds())...)
+	if r.TooMany = len(r.Gaps) > MaxGaps; r.TooMany {
+		r.Gaps = nil
+		return r
+	}
+	r.Gaps = append(r.Gaps, c.breaksWithoutGap(r.Gaps)...)
+	slices.SortFunc(r.Gaps, func(a, b Gap) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	return r
+}
+
+// present are the instants of all readings, each once.
+func (c *Evidence) present() (all []int64) {
+	for _, s := range c.Stretches {
+		all = append(all, s.Times...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// inferInterval takes the interval that three quarters of the readings keep to, since a device may send several readings each
+// time, and of those that are about as long the mean.
+func inferInterval(present []int64) (time.Duration, bool) {
+	if len(present) < minToInfer {
+		return 0, false
+	}
+	apart := make([]int64, len(present)-1)
+	for i := range apart {
+		apart[i] = present[i+1] - present[i]
+	}
+	slices.Sort(apart)
+	most := apart[len(apart)*3/4]
+	sum, n := int64(0), int64(0)
+	for _, d := range apart {
+		if d > most/2 && d <= most*3/2 {
+			sum, n = sum+d, n+1
+		}
+	}
+	return time.Duration(sum/n) * time.Millisecond, true
+}
+
+// mark is a reading on the line of time: one that is there, or one that was refused.
+type mark struct {
+	at      int64
+	refusal *Refusal // nil for one that is there
+	about   bool     // the time is that of its record
+}
+
+// hole reports whether readings are missing between two marks.
+func hole(a, b mark, expect int64) bool {
+	most := expect * 3 / 2
+	if a.about || b.about {
+		most += expect // a record takes a while to get to Kafka
+	}
+	return b.at-a.at > most
+}
+
+// line is all marks in the order of time. A reading that was refused is none if it is there: it was published again. A
+// device whose clock is wrong is where its record was published.
+func (c *Evidence) line(present []int64, expect int64) (line []mark) {
+	for _, t := range present {
+		line = append(line, mark{at: t})
+	}
+	for i := range c.Refusals {
+		f := &c.Refusals[i]
+		m := mark{at: f.Time, refusal: f}
+		if wrongClock := f.Reason == decode.Past || f.Reason == decode.Future || f.Reason == decode.Expired; f.Time < 0 ||
+			wrongClock && !c.Range.Contains(f.Time) {
+			m.at, m.about = f.Published, true
+		}
+		if !c.Range.Contains(m.at) {
+			if f.Time < 0 {
+				c.strays = append(c.strays, m.at)
+			}
+			continue
+		}
+		near, there := slices.BinarySearch(present, m.at)
+		if m.about && !there {
+			there = near > 0 && near < len(present) && !hole(mark{at: present[near-1]}, mark{at: present[near]}, expect)
+		}
+		if !there {
+			line = append(line, m)
+		} else if f.Time < 0 {
+			c.strays = append(c.strays, m.at)
+		}
+	}
+	slices.SortStableFunc(line, func(a, b mark) int { return cmp.Compare(a.at, b.at) })
+	return line
+}
+
+// refusedGaps are the runs of refused readings of one reason.
+func (c *Evidence) refusedGaps(line []mark) (out []Gap) {
+	for i := 0; i < len(line); {
+		f := line[i].refusal
+		if f == nil {
+			i++
+			continue
+		}
+		g := Gap{Range: telemetry.Range{From: line[i].at, To: line[i].at + 1}, Verdict: Refused, Reason: f.Reason,
+			Topic: f.Topic, Partition: f.Partition, Offset: f.Offset, Detail: f.Detail}
+		for ; i < len(line) && line[i].refusal != nil && line[i].refusal.Reason == f.Reason; i++ {
+			g.To = line[i].at + 1
+			g.Missing++
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// missingGaps are the holes between marks, and before and behind them.
+func (c *Evidence) missingGaps(line []mark, expect int64) (out []Gap) {
+	begin := mark{at: c.Range.From}
+	if c.Known >= c.Range.From || c.Known < 0 {
+		begin.at = c.Range.To // there is nothing to miss before the first one
+		if len(line) > 0 {
+			begin.at = line[0].at
+		}
+		if c.Known >= 0 {
+			begin.at = min(begin.at, c.Known)
+		}
+	}
+	end := mark{at: c.Range.To}
+	all := append([]mark{begin}, line...)
+	for i, a := range all {
+		if len(out) > MaxGaps {
+			break
+		}
+		b := end
+		if i+1 < len(all) {
+			b = all[i+1]
+		}
+		if b.at <= c.Range.From || a.at >= c.Range.To || !hole(a, b, expect) {
+			continue
+		}
+		out = append(out, c.splitExpired(telemetry.Range{From: max(a.at, c.Range.From), To: min(b.at, c.Range.To)}, expect)...)
+	}
+	return out
+}
+
+// splitExpired judges a hole: what of it lies in days that have expired, and the rest.
+func (c *Evidence) splitExpired(r telemetry.Range, expect int64) (out []Gap) {
+	for day := telemetry.DayOf(r.From); c.Expired != nil && c.Expired(day) && day.Start() < r.To; day++ {
+		part := telemetry.Range{From: max(r.From, day.Start()), To: min(r.To, day.End())}
+		if n := len(out); n > 0 {
+			out[n-1].To = part.To
+		} else {
+			out = append(out, Gap{Range: part, Verdict: Expired, Detail: "the tenant's retention is over"})
+		}
+		r.From = part.To
+	}
+	if len(out) == 0 || hole(mark{at: r.From}, mark{at: r.To}, expect) {
+		g := Gap{Range: r}
+		g.Verdict, g.Detail = c.verdict(r)
+		out = append(out, g)
+	}
+	for i := range out {
+		out[i].Missing = int(max(1, (out[i].To-out[i].From+expect/2)/expect-1))
+	}
+	return out
+}
+
+// verdict is on a hole in days that have not expired. That readings never reached Kafka is what is left when nothing
+// else can be.
+func (c *Evidence) verdict(r telemetry.Range) (Verdict, string) {
+	for _, b := range c.Breaks {
+		if b.From < r.To && r.From < b.To {
+			return Damaged, b.Detail
+		}
+	}
+	for _, b := range c.Breaks {
+		if b.Day.Start() < r.To && r.From < b.Day.End() {
+			return Unknown, "readings that came out of order may be in it: " + b.Detail
+		}
+	}
+	switch {
+	case c.Unread != "":
+		return Replaying, c.Unread
+	case len(c.Deferrals) > 0:
+		return c.deferredVerdict(r)
+	case c.DeadLetters != "":
+		return Unknown, c.DeadLetters
+	case slices.ContainsFunc(c.strays, func(at int64) bool { return at >= r.To }):
+		return Unknown, "readings of the device were refused later whose times can't be read: they may be it"
+	case slices.ContainsFunc(c.Nameless, r.Contains):
+		return Unknown, "records were refused at that time that don't say whose they are: they may be it"
+	}
+	return Never, never
+}
+
+const never = "the device was silent, or its readings were lost on the way to Kafka: the two look alike"
+
+// deferredVerdict judges a hole while readings wait: those of that time are among them, or were lost before. Of earlier ones some
+// that came late may be.
+func (c *Evidence) deferredVerdict(r telemetry.Range) (Verdict, string) {
+	for _, w := range c.Deferrals {
+		if w.Since < 0 || r.To > w.Since {
+			return Waiting, w.Detail
+		}
+	}
+	return Unknown, "readings that came late may be among those that wait: " + c.Deferrals[0].Detail
+}
+
+// breaksWithoutGap are the breaks that no hole shows: a chunk is missing all the same.
+func (c *Evidence) breaksWithoutGap(shown []Gap) (out []Gap) {
+	for _, b := range c.Breaks {
+		overlaps := func(g Gap) bool { return g.Verdict == Damaged && g.From < b.To && b.From < g.To }
+		if r := (telemetry.Range{From: max(b.From, c.Range.From), To: min(b.To, c.Range.To)}); !r.Empty() &&
+			!slices.ContainsFunc(shown, overlaps) {
+			out = append(out, Gap{Range: r, Verdict: Damaged, Detail: b.Detail})
+		}
+	}
+	return out
+}
+
+// lateGaps are the holes that there were before what is late came. What was there on time as well is none of it: after a
+// restart a reading may be in a chunk and in memory, and devices send things twice.
+func (c *Evidence) lateGaps(expect int64) (out []Gap) {
+	var onTime []int64
+	for _, s := range c.Stretches {
+		if !s.Late {
+			onTime = append(onTime, s.Times...)
+		}
+	}
+	slices.Sort(onTime)
+	for _, s := range c.Stretches {
+		if !s.Late {
+			continue
+		}
+		for i := 0; i < len(s.Times) && len(out) <= MaxGaps; {
+			at, twice := slices.BinarySearch(onTime, s.Times[i])
+			if twice {
+				i++
+				continue
+			}
+			before, behind := mark{at: s.Times[i] - expect}, mark{at: s.Times[i] + expect}
+			if at > 0 {
+				before.at = onTime[at-1]
+			}
+			if at < len(onTime) {
+				behind.at = onTime[at]
+			}
+			g := Gap{Range: telemetry.Range{From: s.Times[i]}, Verdict: Late, Arrived: s.Cut, Detail: arrived(s.Cut)}
+			for ; i < len(s.Times) && (s.Times[i] < behind.at || at == len(onTime)); i++ {
+				g.To = s.Times[i] + 1
+				g.Missing++
+			}
+			if hole(before, behind, expect) && g.From < c.Range.To && c.Range.From < g.To {
+				out = append(out, g)
+			}
+		}
+	}
+	return out
+}
+
+func arrived(cut int64) string {
+	if cut == 0 {
+		return "they came behind later readings, and are in memory"
+	}
+	return fmt.Sprintf("they came behind later readings, and were stored at %s", time.UnixMilli(cut).UTC().
+		Format(time.RFC3339))
+}

@@ -1,0 +1,141 @@
+package merge
+
+import (
+	"maps"
+	"slices"
+
+	"binnacle/binning/rollup"
+	"binnacle/internal/telemetry"
+	"binnacle/query/read"
+)
+
+// RollupCurve is one series within the range: of some days and hours what lanes show, of all others its values.
+type RollupCurve struct {
+	Device    string
+	Labels    telemetry.Labels
+	Metric    string
+	Stretches []Stretch   // in the order of time, no instant in two of them
+	Rollups   []RollupRow // in no order, nothing in two of them
+}
+
+// RollupRow is some hours of a family of buckets of one series: those of a row of a table, which may have others too. It
+// shares memory with others: it must not be changed.
+type RollupRow struct {
+	Day   telemetry.Day
+	Grid  rollup.Grid
+	Hours rollup.Hours // that count
+	*read.RollupDocument
+	Row int // of its table
+}
+
+// RollupSeries makes strips of the pieces and lanes of a request without order for one metric. It is owned by one goroutine.
+type RollupSeries struct {
+	cfg     Config
+	wanted  map[string]bool // devices; nil: all
+	pieces  map[string][]*read.Piece
+	rollups map[string][]labelledRow
+}
+
+type labelledRow struct {
+	labels telemetry.Labels
+	RollupRow
+}
+
+// NewRollupSeries collects pieces, encoded, and lanes until Each is called. Devices are those asked for, nil for all.
+func NewRollupSeries(cfg Config, devices []string) *RollupSeries {
+	s := &RollupSeries{cfg: cfg, pieces: make(map[string][]*read.Piece), rollups: make(map[string][]labelledRow)}
+	if devices != nil {
+		s.wanted = make(map[string]bool, len(devices))
+		for _, d := range devices {
+			s.wanted[d] = true
+		}
+	}
+	return s
+}
+
+// Add implements read.Sink.
+func (s *RollupSeries) Add(p *read.Piece) error {
+	s.pieces[p.Device] = append(s.pieces[p.Device], p)
+	return nil
+}
+
+// Passed implements read.Sink; it has nothing to do.
+func (s *RollupSeries) Passed(int64) error { return nil }
+
+// rollupRowBytes is about how much memory a Cells takes.
+const rollupRowBytes = 96
+
+// AddRollups implements read.RollupSink.
+func (s *RollupSeries) AddRollups(l *read.Rollups) error {
+	for i := range l.Parts {
+		p := &l.Parts[i]
+		if err := s.cfg.Memory.Take(rollupRowBytes * int64(len(p.Series)*len(p.Documents))); err != nil {
+			return err
+		}
+		for place := range p.Series {
+			of := &p.Series[place]
+			hours := p.Counts(of.Device)
+			if hours == 0 || l.Raw[of.Device] || s.wanted != nil && !s.wanted[of.Device] {
+				continue
+			}
+			rows := s.rollups[of.Device]
+			for _, d := range p.Documents {
+				if row := d.Row(place); row >= 0 && rollup.Span(d.From, d.To)&hours != 0 {
+					rows = append(rows, labelledRow{of.Labels, RollupRow{l.Day, l.Grid, hours & rollup.Span(d.From, d.To), d, row}})
+				}
+			}
+			s.rollups[of.Device] = rows
+		}
+	}
+	return nil
+}
+
+// Each calls yield with every series that has values or cells, in the order of device and labels. A strip is valid
+// until yield returns; an error of yield ends it and is returned as it is. It is called once, when all is there.
+func (s *RollupSeries) Each(yield func(*RollupCurve) error) error {
+	devices := slices.Collect(maps.Keys(s.rollups))
+	for device := range s.pieces {
+		if s.rollups[device] == nil {
+			devices = append(devices, device)
+		}
+	}
+	slices.Sort(devices)
+	var rollupCurves []RollupCurve
+	for _, device := range devices {
+		curves, bytes, err := s.cfg.curves(device, s.pieces[device])
+		if err != nil {
+			return err
+		}
+		delete(s.pieces, device)
+		rollupCurves = rollupCurves[:0]
+		for i := range curves {
+			rollupCurves = append(rollupCurves, RollupCurve{Device: device, Labels: curves[i].Labels, Metric: curves[i].Metric,
+				Stretches: curves[i].Stretches})
+		}
+		rollupCurves = s.join(rollupCurves, device)
+		for i := range rollupCurves {
+			if err := yield(&rollupCurves[i]); err != nil {
+				return err
+			}
+		}
+		s.cfg.Memory.Give(bytes)
+	}
+	return nil
+}
+
+// join gives the strips of a device their cells, and those that have nothing else.
+func (s *RollupSeries) join(rollupCurves []RollupCurve, device string) []RollupCurve {
+	values := len(rollupCurves)
+	for _, c := range s.rollups[device] {
+		at := slices.IndexFunc(rollupCurves, func(of RollupCurve) bool { return of.Labels.Compare(c.labels) == 0 })
+		if at < 0 {
+			at = len(rollupCurves)
+			rollupCurves = append(rollupCurves, RollupCurve{Device: device, Labels: c.labels, Metric: s.cfg.Metrics[0]})
+		}
+		rollupCurves[at].Rollups = append(rollupCurves[at].Rollups, c.RollupRow)
+	}
+	if len(rollupCurves) > values {
+		slices.SortFunc(rollupCurves, func(a, b RollupCurve) int { return a.Labels.Compare(b.Labels) })
+	}
+	return rollupCurves
+}

@@ -1,0 +1,179 @@
+package prom
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"binnacle/internal/catalog"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/util/annotations"
+)
+
+// catalogLists answers which series, names and values there are from the catalog alone, without a look at readings.
+//
+// The catalog has first and last times of a device, not of its metrics and labels, so what a device that may have
+// reported in the range has ever had counts. It does not have which labels came with which metric either: where that
+// matters it says that it can't tell.
+type catalogLists struct {
+	matchers []*labels.Matcher
+	found    query.Found // devices that have a metric that counts
+	shapes   []catalog.Shape
+}
+
+// fromCatalog makes a list of the devices that may match and may have reported in the range. ok is false when only readings
+// can tell.
+func (s *selector) fromCatalog(ctx context.Context, matchers []*labels.Matcher, of func(*catalogLists) (ok bool)) (
+	warnings annotations.Annotations, ok bool, err error) {
+	if err := s.querier.Await(ctx, s.tenant); err != nil {
+		return nil, false, err
+	}
+	known, err := s.tags.Known(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	l := &catalogLists{matchers: matchers}
+	some := func(set []catalog.Metric) bool { return slices.ContainsFunc(set, l.counts) }
+	known.Find(conditionsOf(matchers), some, rangeOf(s.mint, s.maxt), func(f query.Found) {
+		l.found, l.shapes = f, f.Shapes()
+		ok = !slices.ContainsFunc(l.shapes, func(s catalog.Shape) bool { return s.Partial }) && of(l)
+	})
+	return catalogGap(known), ok, nil
+}
+
+// counts reports whether a metric has numbers, and matches.
+func (l *catalogLists) counts(m catalog.Metric) bool {
+	return m.Kind != telemetry.Text && !slices.ContainsFunc(l.matchers, func(x *labels.Matcher) bool {
+		return x.Name == model.MetricNameLabel && !x.Matches(m.Name)
+	})
+}
+
+// plain reports whether each name of a matcher, and of a tag, is that of one thing, and no matcher is on a label of
+// readings but one: the catalog can't tell which labels came together.
+func (l *catalogLists) plain(but string) bool {
+	taken := func(name string) bool {
+		return name == deviceLabel || name == model.MetricNameLabel || strings.HasPrefix(name, exported)
+	}
+	tags := l.found.TagNames()
+	for _, shape := range l.shapes {
+		for _, label := range shape.Labels {
+			if taken(label.Name) || slices.Contains(tags, label.Name) {
+				return false
+			}
+		}
+	}
+	for _, m := range l.matchers {
+		if strings.HasPrefix(m.Name, exported) || m.Name != but && l.label(m.Name) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(tags, taken)
+}
+
+// label reports whether readings may have a label of this name.
+func (l *catalogLists) label(name string) bool {
+	return slices.ContainsFunc(l.shapes, func(s catalog.Shape) bool {
+		return !s.Exact || slices.ContainsFunc(s.Labels, func(o telemetry.Label) bool { return o.Name == name })
+	})
+}
+
+// labels is the labels of readings, if it is certain which of them came with metrics that count: all, or none.
+func (l *catalogLists) labels() (all []telemetry.Label, ok bool) {
+	not := func(m catalog.Metric) bool { return !l.counts(m) }
+	for _, s := range l.shapes {
+		if !s.Exact || len(s.Labels) > 0 && slices.ContainsFunc(s.Metrics, not) {
+			return nil, false
+		}
+		all = append(all, s.Labels...)
+	}
+	return all, true
+}
+
+// names is the names of labels.
+func (l *catalogLists) names() (list []string, ok bool) {
+	all, ok := l.labels()
+	if !ok || !l.plain("") {
+		return nil, false
+	}
+	if len(l.shapes) == 0 {
+		return nil, true
+	}
+	for _, label := range all {
+		if label.Value != "" {
+			list = append(list, label.Name)
+		}
+	}
+	list = append(append(list, l.found.TagNames()...), deviceLabel, model.MetricNameLabel)
+	slices.Sort(list)
+	return slices.Compact(list), true
+}
+
+// values is the values of a label.
+func (l *catalogLists) values(name string) (list []string, ok bool) {
+	if !l.plain(name) || strings.HasPrefix(name, exported) {
+		return nil, false
+	}
+	switch {
+	case name == model.MetricNameLabel:
+		return l.metrics(), true
+	case name == deviceLabel:
+		return l.found.Devices(), true
+	case !l.label(name):
+		return l.found.TagValues(name), true
+	}
+	all, ok := l.labels()
+	for _, label := range all {
+		if label.Name == name && label.Value != "" && !slices.ContainsFunc(l.matchers, func(m *labels.Matcher) bool {
+			return m.Name == name && !m.Matches(label.Value)
+		}) {
+			list = append(list, label.Value)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), ok
+}
+
+// metrics is the names of those that count.
+func (l *catalogLists) metrics() (list []string) {
+	for _, s := range l.shapes {
+		for _, m := range s.Metrics {
+			if l.counts(m) {
+				list = append(list, m.Name)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// seriesBytes is about what a series takes in a list, beside what its labels spell.
+const seriesBytes = 64
+
+// series is what all series of devices are called whose readings have no labels. What that takes counts in memory.
+func (l *catalogLists) series(memory *query.Memory) (list []labels.Labels, ok bool, err error) {
+	if !l.plain("") || slices.ContainsFunc(l.shapes, func(s catalog.Shape) bool { return len(s.Labels) > 0 || !s.Exact }) {
+		return nil, false, nil
+	}
+	var b labels.ScratchBuilder
+	l.found.All(func(e catalog.Entry) bool {
+		last := ""
+		for _, m := range e.Metrics { // by name, one of several kinds several times
+			if m.Name == last || !l.counts(m) {
+				continue
+			}
+			last = m.Name
+			one := labelsOf(&b, m.Name, e.Device, e.TagLabels())
+			if err = memory.Take(int64(seriesBytes + one.ByteSize())); err != nil {
+				return false
+			}
+			list = append(list, one)
+		}
+		return true
+	})
+	slices.SortFunc(list, labels.Compare)
+	return list, err == nil, err
+}

@@ -1,0 +1,192 @@
+package prom_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"binnacle/internal/catalog"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+	"binnacle/query/prom"
+	"binnacle/query/querytest"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/stretchr/testify/require"
+)
+
+// Over all of the time that devices have reported, what the catalog tells of series, names and values is what their
+// readings do.
+func TestCatalogListsEqualReadings(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	c := rand.New(rand.NewPCG(seed, 0))
+	some := func(of ...string) string { return of[c.IntN(len(of))] }
+	told, asked, ofLabels := 0, 0, 0
+	for range 60 {
+		s := newServer(t, nil)
+		readings := prom.Over(s.query, "acme")
+		odd := c.IntN(3) == 0 // names that several things have, and text
+		offset := int64(0)
+		for d := range 1 + c.IntN(4) {
+			device := fmt.Sprintf("m%d", d)
+			tags := map[string]string{"site": some("a", "b", ""), "model": some("x", "y")}
+			if odd {
+				tags[some("axis", "device", "exported_axis", "spare")] = some("x", "tag")
+			}
+			s.world.Catalog.AddPage("acme", controltest.Entry(device, tags))
+			of := []string{"temp", "n"}[:1+c.IntN(2)]
+			labelled := c.IntN(2) == 0
+			var records []querytest.Record
+			for i := range 1 + c.IntN(4) {
+				var fields []telemetry.Field
+				for _, m := range of {
+					if c.IntN(4) > 0 {
+						fields = append(fields, float(m, 1))
+					}
+				}
+				if odd && c.IntN(2) == 0 {
+					fields = append(fields, telemetry.Field{Metric: "note", Value: telemetry.TextValue("hot")})
+				}
+				if odd && c.IntN(6) == 0 {
+					fields = []telemetry.Field{{Metric: "temp", Value: telemetry.TextValue("hot")}}
+				}
+				var set telemetry.Labels
+				if labelled {
+					set = telemetry.Labels{{Name: "axis", Value: some("x", "y", "")}, {Name: "unit", Value: some("km", "mi")}}
+				}
+				if odd && c.IntN(4) == 0 {
+					set = telemetry.Labels{{Name: some("device", "model", "exported_axis"), Value: "label"}}
+				}
+				if len(fields) > 0 {
+					offset++
+					records = append(records, record(offset, device, noon.Add(time.Duration(i-9)*time.Minute), set, fields...))
+				}
+			}
+			if len(records) > 0 {
+				s.world.Chunk(records...)
+			}
+		}
+		for range 40 {
+			var matchers []*labels.Matcher
+			for range c.IntN(3) {
+				matchers = append(matchers, labels.MustNewMatcher(labels.MatchType(c.IntN(4)),
+					some("__name__", "__name__", "device", "axis", "unit", "site", "model", "none"),
+					some("temp", "n", "m1", "x", "y", "km", "a", "", ".*", "m0|m2", "te.*")))
+			}
+			what := some("", "series", "__name__", "device", "axis", "unit", "site", "none")
+			known, read, ok, err := readings.Known(t.Context(), what, matchers)
+			require.NoError(t, err)
+			if asked++; !ok {
+				continue
+			}
+			if told++; len(read) > 0 && (what == "axis" || what == "unit") {
+				ofLabels++
+			}
+			require.ElementsMatch(t, read, known, "seed %d: %q of %v", seed, what, matchers)
+		}
+	}
+	require.Greater(t, told, asked/3, "seed %d", seed)
+	require.Greater(t, ofLabels, 20, "seed %d", seed)
+}
+
+// What a device had before counts as long as it reports, in lists that the catalog makes. Where the catalog can't know
+// all labels, or which came with a metric, readings are looked at.
+func TestCatalogListsIncludeFormerLabels(t *testing.T) {
+	s := newServer(t, nil)
+	long := noon.Add(-30 * 24 * time.Hour)
+	axis := func(v string) telemetry.Labels { return telemetry.Labels{{Name: "axis", Value: v}} }
+	s.world.Chunk(record(1, "m1", long, axis("x"), float("temp", 1)))
+	s.world.Chunk(record(2, "m1", noon.Add(-time.Minute), axis("y"), float("temp", 2)))
+	s.world.Chunk(record(3, "gone", long, axis("z"), float("old", 2)))
+	ask := func(path string, parameters ...string) (data, source string) {
+		r := s.ask(t, "/api/v1/"+path, parameters...)
+		require.Equal(t, 200, r.status, r.Error)
+		return string(r.Data), r.header.Get("X-Binnacle-Source")
+	}
+	const none = "lanes=0, chunks=0, heads=0"
+	for path, want := range map[string]string{
+		"label/axis/values": `["x","y"]`, "labels": `["__name__","axis","device"]`, "label/__name__/values": `["temp"]`,
+	} {
+		data, source := ask(path)
+		require.JSONEq(t, want, data)
+		require.Equal(t, none, source)
+		data, _ = ask(path, "match[]", "temp")
+		require.JSONEq(t, want, data)
+	}
+	data, source := ask("label/axis/values", "match[]", `{device=~".+",axis!="x"}`)
+	require.JSONEq(t, `["y"]`, data)
+	require.Equal(t, none, source)
+	data, source = ask("label/axis/values", "match[]", `temp{unit="",axis!="x"}`)
+	require.JSONEq(t, `["y"]`, data)
+	require.Equal(t, none, source)
+	data, source = ask("series", "match[]", "temp") // readings have labels
+	require.JSONEq(t, `[{"__name__":"temp","axis":"y","device":"m1"}]`, data)
+	require.NotEqual(t, none, source)
+
+	s.world.Chunk(record(4, "m1", noon.Add(-time.Minute), nil, float("n", 2)))
+	s.world.Now = s.world.Now.Add(time.Minute)
+	data, source = ask("label/axis/values", "match[]", "n") // it never came with a label
+	require.JSONEq(t, `[]`, data)
+	require.NotEqual(t, none, source)
+	e := controltest.Entry("m1", nil)
+	for i := range catalog.MaxLabelValues {
+		e.Labels = append(e.Labels, telemetry.Label{Name: "axis", Value: fmt.Sprintf("a%03d", i)})
+	}
+	s.world.Catalog.AddPage("acme", e) // of so many not all are listed
+	s.world.Now = s.world.Now.Add(time.Minute)
+	data, source = ask("label/axis/values")
+	require.JSONEq(t, `["y"]`, data)
+	require.NotEqual(t, none, source)
+}
+
+// Where the catalog does not list all metrics of a device, readings are looked at, for lists and for values.
+func TestTextMetricsAreNotListed(t *testing.T) {
+	const none = "lanes=0, chunks=0, heads=0"
+	for _, lacks := range []bool{false, true} {
+		s := newServer(t, nil)
+		s.world.Chunk(record(1, "m1", noon.Add(-time.Minute), nil, float("extra", 7)))
+		for _, p := range s.world.Catalog.All("acme") {
+			require.NoError(t, s.world.Catalog.Delete(t.Context(), "acme", p.ID))
+		}
+		e := controltest.Entry("m1", map[string]string{"site": "hall"}, "temp")
+		e.First, e.Last = noon.Add(-time.Minute).UnixMilli(), noon.Add(-time.Minute).UnixMilli()
+		if lacks {
+			e.Labels = []telemetry.Label{catalog.Partial}
+		}
+		s.world.Catalog.AddPage("acme", e)
+		for _, match := range []string{`extra`, `{__name__="extra",site="hall"}`} {
+			for name, want := range map[string]string{"__name__": `["extra"]`, "site": `["hall"]`} {
+				r := s.ask(t, "/api/v1/label/"+name+"/values", "match[]", match)
+				require.Equal(t, lacks, r.header.Get("X-Binnacle-Source") != none)
+				if lacks {
+					require.JSONEq(t, want, string(r.Data))
+				}
+			}
+		}
+		r := s.ask(t, "/api/v1/query", "query", `extra{site="hall"}`, "time", noon.Format(time.RFC3339))
+		require.Equal(t, lacks, strings.Contains(string(r.Data), `"7"`), string(r.Data))
+	}
+}
+
+// Lists of series from the catalog cost no readings, and what they take counts as any other result.
+func TestSeriesFromTheCatalog(t *testing.T) {
+	s := newServer(t, func(_ *query.Config, c *prom.Config) { c.MemoryBytes = 4000 })
+	s.world.Chunk(record(1, "m1", noon.Add(-time.Hour), nil, float("temp", 1), float("n", 1),
+		telemetry.Field{Metric: "note", Value: telemetry.TextValue("hot")}))
+	s.world.Catalog.AddPage("acme", controltest.Entry("m1", map[string]string{"site": "hall"}))
+	r := s.ask(t, "/api/v1/series", "match[]", `{site="hall"}`)
+	require.JSONEq(t, `[{"__name__":"n","device":"m1","site":"hall"},{"__name__":"temp","device":"m1","site":"hall"}]`,
+		string(r.Data))
+	require.Equal(t, "lanes=0, chunks=0, heads=0", r.header.Get("X-Binnacle-Source"))
+	for d := range 50 {
+		s.world.Chunk(record(int64(2+d), fmt.Sprintf("n%d", d), noon.Add(-time.Hour), nil, float("temp", 1)))
+	}
+	s.world.Now = s.world.Now.Add(time.Minute)
+	r = s.ask(t, "/api/v1/series", "match[]", `{__name__=~".+"}`)
+	require.Equal(t, 422, r.status, string(r.Data))
+	require.Contains(t, r.Error, "memory")
+}

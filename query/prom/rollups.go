@@ -1,0 +1,233 @@
+package prom
+
+import (
+	"context"
+	"fmt"
+
+	"binnacle/binning/rollup"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+
+	"github.com/prometheus/prometheus/model/labels"
+)
+
+// rollupGrids that lanes are kept on, the cheapest to read first.
+var rollupGrids = []rollup.Grid{rollup.HalfHour, rollup.Minute}
+
+// rollupGrid is the grid of lanes that a leaf may be computed from.
+func (s *selector) rollupGrid(l *pushdown, r query.Request) (rollup.Grid, bool) {
+	if l.metric == "" || !s.querier.HasRollups() || len(r.Metrics) != 1 || r.AsOf > 0 { // lanes know no past
+		return 0, false
+	}
+	for _, g := range rollupGrids {
+		if l.fitsGrid(int64(g)) {
+			return g, true
+		}
+	}
+	return 0, false
+}
+
+// fromRollups computes the leaf from lanes and from samples where lanes show nothing. Devices that it is not certain of
+// in all bits are computed from samples once more. Where matchers leave few devices, their samples are all: lanes are
+// of all devices, and so are the chunks that are read where there are none yet.
+func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid rollup.Grid) error {
+	few, err := e.fewDevices(ctx, r)
+	if err != nil {
+		return err
+	}
+	if few {
+		return e.fromSamples(ctx, r, nil)
+	}
+	b := newBuckets(e.pushdown, int64(grid))
+	if err := e.memory.Take(b.bytes()); err != nil {
+		return err
+	}
+	if known, ok := e.querier.Tenant(e.tenant); ok {
+		b.nearest = known.NearestAverages
+	}
+	f := bucketFiller{buckets: b}
+	again := make(map[string]bool)
+	var named labels.ScratchBuilder
+	device, from := "", 0    // the device's series in out
+	var seen []labels.Labels // of the device
+	wanted := query.RollupsRequest{Grid: grid, Families: b.needs.families()}
+	res, err := e.querier.RollupSeries(ctx, r, wanted, func(s *query.RollupCurve) error {
+		if s.Device != device {
+			device, from, seen = s.Device, len(e.out), seen[:0]
+		}
+		if again[device] {
+			return nil
+		}
+		tags, err := e.tags.Of(ctx, device)
+		if err != nil {
+			return err
+		}
+		l := labelsOf(&named, s.Metric, device, s.Labels, tags)
+		if !matches(e.pushdown.matchers, l) {
+			return nil
+		}
+		if err := e.takeGrowth(l); err != nil {
+			return err
+		}
+		values, err := e.values()
+		if err != nil {
+			return err
+		}
+		certain := f.fill(s)
+		for _, other := range seen {
+			certain = certain && !labels.Equal(other, l) // two that are one to PromQL
+		}
+		seen = append(seen, l)
+		some, sure := false, false
+		if certain {
+			some, sure = b.compute(e.pushdown, values)
+		}
+		switch {
+		case !certain || !sure:
+			again[device] = true
+			e.out = e.out[:from]
+		case some:
+			e.keep(l)
+		}
+		return nil
+	})
+	e.cost = e.cost.Plus(res.Stats)
+	if err != nil {
+		return err
+	}
+	for _, why := range res.Incomplete {
+		e.warnings.Add(fmt.Errorf("%w: %s", errIncomplete, why))
+	}
+	if narrowing(e.pushdown.matchers) {
+		known, err := e.tags.Known(ctx)
+		if err != nil {
+			return err
+		}
+		e.warnings.Merge(catalogGap(known))
+	}
+	if len(again) == 0 {
+		return nil
+	}
+	if len(again) <= maxNamed {
+		r.Devices = make([]string, 0, len(again))
+		for device := range again {
+			r.Devices = append(r.Devices, device)
+		}
+	}
+	return e.fromSamples(ctx, r, again)
+}
+
+// fewPerDevices is how many devices there are for each of a few, at least, for them to be read by themselves.
+const fewPerDevices = 16
+
+// fewDevices reports whether matchers that name no device leave so few of many that lanes do not pay.
+func (e *evaluation) fewDevices(ctx context.Context, r query.Request) (bool, error) {
+	if r.Devices != nil || !narrowing(e.pushdown.matchers) {
+		return false, nil
+	}
+	known, err := e.tags.Known(ctx)
+	if err != nil || known.Gap() != nil {
+		return false, err
+	}
+	n := known.Count(conditionsOf(e.pushdown.matchers))
+	return n <= query.FewDevices && n*fewPerDevices <= known.Len(), nil
+}
+
+// maxNamed is how many devices are asked for by name.
+const maxNamed = 128
+
+// bucketFiller puts strips into buckets.
+type bucketFiller struct {
+	*buckets
+	values []float64
+}
+
+// fill takes a strip in place of the one before. It reports whether the buckets tell all that its samples do: not where
+// values were rounded, which PromQL must be told.
+func (f *bucketFiller) fill(s *query.RollupCurve) (certain bool) {
+	f.reset()
+	for i := range s.Rollups {
+		c := &s.Rollups[i]
+		if c.Table.Rounded[c.Row] {
+			return false
+		}
+		for h := c.From; h < c.To; h++ {
+			if from := h; c.Hours.Has(h) {
+				for h+1 < c.To && c.Hours.Has(h+1) {
+					h++
+				}
+				f.copy(c.Table, c.Row, c.Day.Start()+int64(from)*hourMillis, (from-c.From)*c.Grid.PerHour(),
+					(h+1-from)*c.Grid.PerHour())
+			}
+		}
+	}
+	for i := range s.Stretches {
+		st := &s.Stretches[i]
+		if st.Kind == telemetry.Text {
+			continue
+		}
+		if n := len(st.Bits); cap(f.values) < n {
+			f.values = make([]float64, n)
+		}
+		f.values = f.values[:len(st.Bits)]
+		if !toFloats(f.values, st.Kind, st.Bits) {
+			return false
+		}
+		for k, t := range st.Times {
+			f.add(t, f.values[k])
+		}
+	}
+	// The first sample of a day belongs behind all of the day before.
+	for i := range s.Rollups {
+		if c := &s.Rollups[i]; c.At0 != nil && c.Hours.Has(0) && c.At0[c.Row].Present {
+			f.add(c.Day.Start(), c.At0[c.Row].V)
+		}
+	}
+	return true
+}
+
+const hourMillis = 3_600_000
+
+// copy takes n buckets of a row of a table, from one of its buckets on, which begins at an instant.
+func (b *buckets) copy(t *rollup.Table, row int, begin int64, from, n int) {
+	at := int((begin - b.begin) / b.width)
+	if at < 0 {
+		from, n, at = from-at, n+at, 0
+	}
+	n = min(n, len(b.counts)-at)
+	if n <= 0 {
+		return
+	}
+	lo := row*t.Buckets + from
+	hi := lo + n
+	if t.N != nil {
+		copy(b.counts[at:], t.N[lo:hi])
+		copy(b.stale[at:], t.Stale[lo:hi])
+		copy(b.lastT[at:], t.LastT[lo:hi])
+		copy(b.last[at:], t.Last[lo:hi])
+	}
+	if t.First != nil {
+		copy(b.firstT[at:], t.FirstT[lo:hi])
+		copy(b.first[at:], t.First[lo:hi])
+		for _, f := range t.Resets[row] {
+			if k := int(f.Bucket) - from; k >= 0 && k < n {
+				for _, v := range f.Values {
+					b.counterResets = append(b.counterResets, counterReset{at + k, true, v})
+				}
+			}
+		}
+	}
+	if t.Hi != nil {
+		copy(b.hi[at:], t.Hi[lo:hi])
+		copy(b.lo[at:], t.Lo[lo:hi])
+		var of rollup.Size
+		for _, s := range t.Size[lo:hi] {
+			of = of.Join(s)
+		}
+		b.noteSize(of.MaxMagnitude(), of.Whole())
+	}
+	if t.Min != nil {
+		copy(b.least[at:], t.Min[lo:hi])
+		copy(b.greatest[at:], t.Max[lo:hi])
+	}
+}

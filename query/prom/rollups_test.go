@@ -1,0 +1,456 @@
+package prom_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"binnacle/binning/rollup"
+	"binnacle/internal/control"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/rollups"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/query"
+	"binnacle/query/prom"
+	"binnacle/query/querytest"
+	"binnacle/sharding"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/stretchr/testify/require"
+)
+
+var rollupQueries = flag.Int("prom.lanes", 150, "random queries of TestLanesAreTheSameAsChunks")
+
+// history stores readings piece by piece, late, twice and corrected, with rounds of lanes in between, and leaves some
+// in heads.
+func (c chance) history(t testing.TB, s server, end time.Time) {
+	var all []querytest.Record
+	position := int64(1)
+	for d := range 5 {
+		device := fmt.Sprintf("m%d", d)
+		tags := map[string]string{"site": pick(c, "hall", "yard"), "fleet": fmt.Sprint(d % 2)}
+		s.world.Catalog.AddPage("acme", controltest.Entry(device, tags))
+		records := c.device(device, &position, end)
+		all = append(all, records...)
+		if r := records[c.IntN(len(records))]; c.IntN(2) == 0 {
+			r.Time, r.Position.Offset = telemetry.DayOf(end.UnixMilli()).Start(), position
+			position++
+			all = append(all, r)
+		}
+		for range c.IntN(3) { // some instants again, corrected
+			if r := records[c.IntN(len(records))]; len(r.Fields) > 0 {
+				r.Fields = slices.Clone(r.Fields)
+				r.Fields[0].Value = telemetry.FloatValue(float64(c.IntN(1000)) / 10)
+				r.Position.Offset = position
+				position++
+				all = append(all, r)
+			}
+		}
+	}
+	lanes := c.writer(t, s)
+	first, last := telemetry.DayOf(end.Add(-4*time.Hour).UnixMilli()), telemetry.DayOf(end.UnixMilli()-1)
+	var days []telemetry.Day
+	for day := first; day <= last; day++ {
+		days = append(days, day)
+	}
+	var open []querytest.Record
+	bins := make(map[string][]querytest.Record)
+	for _, r := range all {
+		if c.IntN(300) == 0 {
+			open = append(open, r)
+			continue
+		}
+		of := fmt.Sprint(r.Device, telemetry.DayOf(r.Time))
+		bins[of] = append(bins[of], r)
+	}
+	names := make([]string, 0, len(bins))
+	for of, records := range bins {
+		slices.SortStableFunc(records, func(a, b querytest.Record) int {
+			return cmp.Compare(a.Position.Offset, b.Position.Offset)
+		})
+		names = append(names, of)
+	}
+	slices.Sort(names)
+	held := c.IntN(4) // of which there are rows in heads
+	for round := 0; len(names) > 0 && round < 60; round++ {
+		s.world.Now = s.world.Now.Add(c.between(time.Second, 20*time.Minute))
+		at := c.IntN(len(names))
+		records := bins[names[at]]
+		n := min(len(records), 1+c.IntN(120))
+		if len(names) <= held {
+			open = append(open, records...)
+			n = len(records)
+		} else {
+			s.world.Chunk(records[:n]...)
+		}
+		if bins[names[at]] = records[n:]; n == len(records) {
+			names = slices.Delete(names, at, at+1)
+		}
+		if c.IntN(6) == 0 {
+			for _, day := range days {
+				for _, target := range lanes.TargetsOf(day) {
+					if _, err := lanes.Round(t.Context(), target); !errors.Is(err, store.ErrNoContainer) {
+						require.NoError(t, err)
+					}
+				}
+			}
+		}
+	}
+	for _, of := range names {
+		open = append(open, bins[of]...)
+	}
+	slices.SortStableFunc(open, func(a, b querytest.Record) int {
+		return cmp.Compare(a.Position.Offset, b.Position.Offset)
+	})
+	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: position}, open...)
+	s.world.Log.Set(position)
+	s.world.Now = s.world.Now.Add(time.Minute)
+}
+
+// writer makes lanes of the world, by the world's clock.
+func (c chance) writer(t testing.TB, s server) *rollups.Writer {
+	tenant, batches := s.world.Tenant("acme"), 0
+	month := telemetry.DayOf(noon.UnixMilli()).Month()
+	s.world.Rollups.CreateContainer(sharding.RollupsContainer(sharding.Container("", month)))
+	w, err := rollups.New(rollups.Config{
+		Chunks: s.world.Store, Rollups: s.world.Rollups, Tenants: func() []control.Tenant { return []control.Tenant{tenant} },
+		Hold: pick(c, 0, time.Minute, 40*time.Minute), Now: func() time.Time { return s.world.Now },
+		Sleep: func(context.Context, time.Duration) error { return nil },
+		Name:  func() string { batches++; return fmt.Sprintf("b%d", batches) },
+	})
+	require.NoError(t, err)
+	return w
+}
+
+// world keeps readings for ever, or for so long that those of the day before an end may expire while they are stored
+// and asked for.
+func (c chance) world(t testing.TB) *querytest.World {
+	w := querytest.New(t, noon)
+	w.Store.Expiry = true
+	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents,
+		Now: func() time.Time { return w.Now }, Retention: pick(c, 0, c.between(12*time.Hour, 26*time.Hour))})
+	return w
+}
+
+// gridded is a query that lanes may answer, as a rule.
+func (c chance) gridded() string {
+	metric := pick(c, "km_total", "starts", "velocity", "wide", "odd", "zeros", "far", "mixed")
+	moved := pick(c, "", "", "", " offset 10m", " offset -30m")
+	of := metric + moved
+	if c.IntN(5) > 0 {
+		of = fmt.Sprintf("%s(%s[%s]%s)", pick(c, "rate", "increase", "delta", "resets", "sum_over_time", "avg_over_time",
+			"min_over_time", "max_over_time", "count_over_time", "present_over_time", "first_over_time", "last_over_time",
+			"changes", "irate"), metric, pick(c, "1m", "5m", "10m", "30m", "1h", "97s"), moved)
+	}
+	return fmt.Sprintf(pick(c, "%s", "%s", "sum by (fleet) (%s)", "topk(2, %s)", "avg without (device) (%s)"), of)
+}
+
+// What queries answer does not depend on whether there are lanes, whatever came late, twice, corrected, or is in heads:
+// not in one bit.
+func TestRollupsEqualChunks(t *testing.T) {
+	seed := *randomSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-prom.seed %d", seed)
+	c := chance{rand.New(rand.NewPCG(seed, 1))}
+	engine := engineOf()
+	const each = 50
+	queries, shown, answers, restless, expired := 0, 0, 0, 0, 0
+	noted, saved := int64(0), 0.0
+	for queries < *rollupQueries {
+		s := newServerIn(t, c.world(t), nil)
+		end := pick(c, noon, noon.Truncate(24*time.Hour).Add(40*time.Minute))
+		c.history(t, s, end)
+		with, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
+			Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: s.world.Rollups,
+			Now: func() time.Time { return s.world.Now }})
+		require.NoError(t, err)
+		plain, lanes := prom.Over(s.query, "acme"), prom.Over(with, "acme")
+		for range each {
+			text := c.gridded()
+			opts := promql.NewPrometheusQueryOpts(false, pick(c, 0, 0, 90*time.Second, 12*time.Minute))
+			at := end.Add(-c.between(0, 3*time.Hour)).Truncate(pick(c, time.Minute, time.Minute, 30*time.Minute, time.Second))
+			step := pick(c, time.Minute, 5*time.Minute, 30*time.Minute, time.Hour)
+			until := at.Add(time.Duration(c.IntN(30)) * step)
+			ask := func(r *prom.Readings) string {
+				e := prom.Pushdowns{QueryEngine: engine, Over: r}
+				return describe(t.Context(), func() (promql.Query, error) {
+					return e.NewRangeQuery(t.Context(), r, opts, text, at, until, step)
+				}, text)
+			}
+			want, got := ask(plain), ask(lanes)
+			for range 30 {
+				if want == got {
+					break
+				}
+				if ask(plain) != want {
+					restless++
+					break
+				}
+				got = ask(lanes)
+			}
+			if acme := s.world.Tenant("acme"); acme.Expired(telemetry.DayOf(at.UnixMilli()), s.world.Now.UnixMilli()) {
+				expired++
+			}
+			if lanes.Cost().Rollups+lanes.Cost().RollupsCached > 0 {
+				shown++
+			}
+			queries++
+			if !strings.HasPrefix(want, "\n") {
+				answers++
+			}
+			require.Equal(t, want, got, "%s from %s to %s by %s", text, at, until, step)
+		}
+		for _, u := range with.TakeUses()["acme"] {
+			noted, saved = noted+u.Queries, saved+u.Saved
+		}
+		require.Empty(t, with.TakeUses(), "what was taken is not told again")
+		s.Close()
+	}
+	require.GreaterOrEqual(t, noted, int64(shown), "each that lanes can answer is noted, whether it was or not")
+	require.Positive(t, saved)
+	t.Logf("%d queries, %d from lanes, %d with an answer, %d that begin where readings have expired, %d that the engine "+
+		"itself answers now so, now so", queries, shown, answers, expired, restless)
+	require.Greater(t, answers, queries/3)
+	require.Greater(t, shown, queries/5)
+	require.Less(t, restless, queries/50+1)
+}
+
+// sealedDay stores two metrics of three devices for the two hours before a midnight, and makes their lanes.
+func sealedDay(t *testing.T, s server, end time.Time) {
+	offset := int64(1)
+	for d := range 3 {
+		var records []querytest.Record
+		for at := end.Add(-2 * time.Hour); at.Before(end); at = at.Add(10 * time.Second) {
+			records = append(records, record(offset, fmt.Sprintf("m%d", d), at, nil,
+				float("starts", float64(offset*offset%1000-300)), float("velocity", float64(offset*offset%1000)/10)))
+			offset++
+		}
+		s.world.Chunk(records...)
+	}
+	s.world.Now = s.world.Now.Add(time.Hour)
+	w := chance{rand.New(rand.NewPCG(1, 1))}.writer(t, s)
+	for _, target := range w.TargetsOf(telemetry.DayOf(end.UnixMilli() - 1)) {
+		if _, err := w.Round(t.Context(), target); !errors.Is(err, store.ErrNoContainer) {
+			require.NoError(t, err)
+		}
+	}
+}
+
+// What a query from lanes is expected to cost is what it is charged, once their ledgers are known.
+func TestRollupsAreEstimated(t *testing.T) {
+	s, end := newServer(t, nil), noon.Truncate(24*time.Hour)
+	sealedDay(t, s, end)
+	s.world.Now = s.world.Now.Add(10 * time.Minute)
+	q, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
+		Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: s.world.Rollups,
+		Now: func() time.Time { return s.world.Now }})
+	require.NoError(t, err)
+	over, engine := prom.Over(q, "acme"), engineOf()
+	ask := func(text string) query.Explained {
+		t.Helper()
+		ctx, e := query.WithExplanation(t.Context())
+		describe(ctx, func() (promql.Query, error) {
+			return prom.Pushdowns{QueryEngine: engine, Over: over}.NewRangeQuery(ctx, over, nil, text,
+				end.Add(-100*time.Minute), end.Add(-5*time.Minute), 5*time.Minute)
+		}, text)
+		require.Len(t, e.Reads(), 1)
+		return e.Reads()[0]
+	}
+	first := ask("max_over_time(starts[5m])")
+	require.True(t, first.Estimate.Guessed, "no ledger was read")
+	require.NotEmpty(t, first.RollupScans)
+	require.Positive(t, first.Estimate.RequestUnits)
+	fits := func(r query.Explained) {
+		t.Helper()
+		require.False(t, r.Estimate.Guessed)
+		require.Equal(t, len(r.Scans)+len(r.RollupScans), r.Estimate.Scans)
+		require.InEpsilon(t, r.Stats.RequestUnits, r.Estimate.RequestUnits, 0.25)
+	}
+	second := ask("max_over_time(velocity[5m])")
+	require.NotEmpty(t, second.RollupScans, "of another metric")
+	fits(second)
+	third := ask("max_over_time(velocity[5m])")
+	require.Empty(t, third.RollupScans, "all is known but what came since")
+	fits(third)
+	require.Less(t, third.Estimate.RequestUnits, second.Estimate.RequestUnits)
+}
+
+// Sums are answered from lanes alone where all values are integers, averages too, and those of decimals if the tenant
+// has them off by one in the last place.
+func TestSumsFromRollups(t *testing.T) {
+	s, end := newServer(t, nil), noon.Truncate(24*time.Hour)
+	sealedDay(t, s, end)
+	s.world.Now = s.world.Now.Add(10 * time.Minute)
+	over := func(lanes store.RollupReader) *prom.Readings {
+		q, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
+			Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: lanes,
+			Now: func() time.Time { return s.world.Now }})
+		require.NoError(t, err)
+		return prom.Over(q, "acme")
+	}
+	engine := engineOf()
+	ask := func(of *prom.Readings, text string) (string, query.Stats) {
+		answer := describe(t.Context(), func() (promql.Query, error) {
+			return prom.Pushdowns{QueryEngine: engine, Over: of}.NewRangeQuery(t.Context(), of, nil, text,
+				end.Add(-100*time.Minute), end.Add(-5*time.Minute), 5*time.Minute)
+		}, text)
+		return answer, of.Cost()
+	}
+	for _, c := range []struct {
+		text  string
+		alone bool // lanes are enough
+	}{
+		{"sum_over_time(starts[5m])", true},
+		{"avg_over_time(starts[5m])", true},
+		{"sum_over_time(velocity[5m])", true},
+		{"avg_over_time(velocity[1m])", true},
+		{"avg_over_time(velocity[5m])", false},
+	} {
+		want, _ := ask(over(nil), c.text)
+		got, cost := ask(over(s.world.Rollups), c.text)
+		require.Contains(t, want, "m2")
+		require.Equal(t, want, got, c.text)
+		require.NotZero(t, cost.Rollups, c.text)
+		require.Equal(t, c.alone, cost.Documents == 0, c.text)
+	}
+	nearest, err := control.AveragesChange(control.NearestAverages)
+	require.NoError(t, err)
+	require.NoError(t, control.NewTenants(s.world.Documents).Set(t.Context(), "acme", nearest))
+	_, err = s.world.Directory.Refresh(t.Context())
+	require.NoError(t, err)
+	got, cost := ask(over(s.world.Rollups), "avg_over_time(velocity[5m])")
+	require.Contains(t, got, "m2")
+	require.NotZero(t, cost.Rollups)
+	require.Zero(t, cost.Documents)
+}
+
+// What ingesters do not tell of new devices makes an answer by tags incomplete, also one from lanes.
+func TestCatalogGapsWarnFromRollups(t *testing.T) {
+	s, end := newServer(t, nil), noon.Truncate(24*time.Hour)
+	sealedDay(t, s, end)
+	s.world.Heads.Set(store.PartitionHead{Stream: 1, Position: 1 << 20})
+	s.world.Log.Set(1)
+	s.world.Now = s.world.Now.Add(10 * time.Minute)
+	s.world.Heads.Fail(errors.New("one of two does not answer"))
+	with, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
+		Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: s.world.Rollups,
+		Now: func() time.Time { return s.world.Now }})
+	require.NoError(t, err)
+	engine := engineOf()
+	for text, incomplete := range map[string]bool{`max_over_time(starts[5m])`: false,
+		`max_over_time(starts{site!="hall"}[5m])`: true} {
+		for _, over := range []*prom.Readings{prom.Over(s.query, "acme"), prom.Over(with, "acme")} {
+			got := describe(t.Context(), func() (promql.Query, error) {
+				return prom.Pushdowns{QueryEngine: engine, Over: over}.NewRangeQuery(t.Context(), over, nil, text,
+					end.Add(-100*time.Minute), end.Add(-5*time.Minute), 5*time.Minute)
+			}, text)
+			require.Contains(t, got, "m2")
+			require.Equal(t, incomplete, strings.Contains(got, "incomplete"), "%s: %s", text, got)
+		}
+	}
+}
+
+// Where matchers leave few of many devices, no others are read where lanes show nothing.
+func TestFewDevicesAreReadFromChunks(t *testing.T) {
+	s := newServer(t, nil)
+	for d := range 64 {
+		device, site := fmt.Sprintf("m%02d", d), "hall"
+		if d < 4 {
+			site = "roof"
+		}
+		s.world.Catalog.AddPage("acme", controltest.Entry(device, map[string]string{"site": site}))
+		s.world.Chunk(record(int64(d), device, noon.Add(-time.Hour), nil, float("temp", float64(d))))
+	}
+	chance{rand.New(rand.NewPCG(1, 1))}.writer(t, s)
+	with, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
+		Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: s.world.Rollups,
+		Now: func() time.Time { return s.world.Now }})
+	require.NoError(t, err)
+	over, engine := prom.Over(with, "acme"), engineOf()
+	for text, documents := range map[string]int{`max_over_time(temp{site="roof"}[30m])`: 4,
+		`max_over_time(temp{site="hall"}[30m])`: 64} {
+		got := describe(t.Context(), func() (promql.Query, error) {
+			return prom.Pushdowns{QueryEngine: engine, Over: over}.NewRangeQuery(t.Context(), over, nil, text,
+				noon.Add(-2*time.Hour), noon, 30*time.Minute)
+		}, text)
+		require.Contains(t, got, "site=")
+		require.Equal(t, documents, over.Cost().Documents, text)
+	}
+}
+
+// What is read of a key's other devices, where lanes show nothing, is not decoded: it counts in no limit.
+func TestOnlyMatchingChunksAreDecoded(t *testing.T) {
+	s := newServer(t, nil)
+	var named []string
+	for d := range 40 {
+		device := fmt.Sprintf("m%02d", d)
+		if d < 20 {
+			named = append(named, device)
+		}
+		s.world.Chunk(record(int64(d), device, noon.Add(-time.Hour), nil, float("temp", float64(d))))
+	}
+	chance{rand.New(rand.NewPCG(1, 1))}.writer(t, s)
+	with, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
+		Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: s.world.Rollups,
+		Limits: control.QueryLimits{Samples: 20}, Now: func() time.Time { return s.world.Now }})
+	require.NoError(t, err)
+	var found []string
+	_, err = with.RollupSeries(t.Context(), query.Request{Tenant: "acme", Devices: named, Metrics: []string{"temp"},
+		Range: telemetry.Range{From: noon.Add(-2 * time.Hour).UnixMilli(), To: noon.UnixMilli()}},
+		query.RollupsRequest{Grid: rollup.Minute, Families: rollup.Families{rollup.Last}}, func(s *query.RollupCurve) error {
+			found = append(found, s.Device)
+			return nil
+		})
+	require.NoError(t, err)
+	require.Equal(t, named, found)
+}
+
+// counted counts the documents of lanes that are told.
+type counted struct {
+	store.RollupReader
+	lanes int
+}
+
+func (c *counted) ScanLanes(ctx context.Context, s store.RollupScan, yield func([]byte) error) (store.Usage, error) {
+	return c.RollupReader.ScanRollups(ctx, s, func(doc []byte) error {
+		if strings.Contains(s.Key.Name, ".") {
+			c.lanes++
+		}
+		return yield(doc)
+	})
+}
+
+// Lanes that have no room are not decoded first.
+func TestRollupsAreBoundedInMemory(t *testing.T) {
+	s, end := newServer(t, nil), noon.Truncate(24*time.Hour)
+	sealedDay(t, s, end)
+	s.world.Now = s.world.Now.Add(10 * time.Minute)
+	ask := func(bytes int64) (string, int) {
+		views := &counted{RollupReader: s.world.Rollups}
+		q, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
+			Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: views, MemoryBytes: bytes, Fanout: 1,
+			Now: func() time.Time { return s.world.Now }})
+		require.NoError(t, err)
+		over := prom.Over(q, "acme")
+		return describe(t.Context(), func() (promql.Query, error) {
+			return prom.Pushdowns{QueryEngine: engineOf(), Over: over}.NewRangeQuery(t.Context(), over, nil,
+				"max_over_time(starts[5m])", end.Add(-100*time.Minute), end.Add(-5*time.Minute), 5*time.Minute)
+		}, "max_over_time(starts[5m])"), views.lanes
+	}
+	got, all := ask(1 << 20)
+	require.Contains(t, got, "m2")
+	require.Greater(t, all, 1)
+	got, some := ask(1 << 10)
+	require.Contains(t, got, "memory")
+	require.Equal(t, 1, some)
+}

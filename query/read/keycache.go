@@ -1,0 +1,371 @@
+package read
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"binnacle/internal/telemetry"
+)
+
+// margin exceeds what clocks of the service differ or step back, how long a request takes to be answered, and what
+// replicas lag, all together: what was stored that long before a read, by the service's clock, the next one asks for
+// again (rule R7).
+const margin = 5 * time.Minute
+
+// Spans of a lot begin at whole steps, so that a range that moves on with the time leaves few of them behind, and there
+// are at most so many. Up to recent before the end of a range, its span goes on to the end of the month: nobody has
+// stored the future, and the next range will end later.
+const (
+	spanStep    = 10 * time.Minute
+	maxSpans    = 8
+	recentRange = time.Hour
+)
+
+// keyCacheBytes is what an empty lot takes.
+const keyCacheBytes = 512
+
+// keyCache is the chunks that were read of one key, each with the columns of the same metrics.
+type keyCache struct {
+	cache *cache
+	key   cacheKey
+
+	// Guarded by cache.mu.
+	bytes   int64
+	dropped bool
+
+	loading chan struct{} // has room for one: who is in it reads, and owns what follows
+	spans   []span        // in the order of time, none overlaps another
+	stored  map[chunkRef]*cachedChunk
+	loads   int
+	date    int64 // ms since 1970 UTC, by the service's clock: when the last load was answered; 0 is not known
+
+	mu      sync.Mutex      // guards below
+	next    *sharedRead     // that has not begun; nil if nobody waits
+	running telemetry.Range // that is being read, empty for none
+}
+
+type chunkRef struct{ device, id string }
+
+// span is a range of which all chunks are known that were stored before headOf.
+type span struct {
+	telemetry.Range
+	asOf int64     // s since 1970 UTC, by the service's clock; 0: nothing is known
+	read time.Time // when it was read as a whole
+}
+
+// sharedRead is one read of a lot, for all who asked for it before it began: what was stored before they asked is in it
+// (rule R1). all and err are set before done is closed.
+type sharedRead struct {
+	r       telemetry.Range // that all of them asked for
+	waiting int             // how many of them there are, guarded by the lot's mu
+	done    chan struct{}
+	all     []*cachedChunk // that may have rows in r
+	err     error
+}
+
+// errReaderGone says that who read for all has gone, or has come to its own limits: somebody else is to read.
+var errReaderGone = errors.New("who read for this query has ended")
+
+// errLongerRead says that a much longer range of the lot is being read, which would take longer than reading without it.
+var errLongerRead = errors.New("a longer range is being read")
+
+// longer is how many times as long as its own the range must be that a query does not wait for.
+const longer = 4
+
+// readCached reads the chunks of one target that may have rows in r, as scan does, and asks the store only for what was
+// stored since they were read before.
+func (q *Query) readCached(ctx context.Context, t target, r telemetry.Range, take func(*Piece) error) error {
+	c := q.r.cache
+	if c == nil || t.devices != nil {
+		return q.scan(ctx, t, r, take)
+	}
+	q.cost.visit(t.Key)
+	var found []*cachedChunk
+	ours, err := 0, errReaderGone
+	for errors.Is(err, errReaderGone) {
+		found, ours, err = c.key(cacheKey{t.Key, metricsKey(q.req.Metrics)}).read(ctx, q, t, r)
+	}
+	switch {
+	case errors.Is(err, errLongerRead):
+		return q.scan(ctx, t, r, take)
+	case err != nil:
+		return err
+	}
+	reused := 0
+	defer func() {
+		q.cost.addCached(reused)
+		c.metrics.documents.WithLabelValues("hit").Add(float64(reused))
+	}()
+	for _, s := range found {
+		if h := &s.chunk.Header; h.From >= r.To || h.To < r.From {
+			continue
+		}
+		if s.load != ours {
+			reused++
+		}
+		p := q.pieceOf(s.chunk)
+		p.cached = s
+		if err := q.Memory.Take(p.bytes); err != nil {
+			return err
+		}
+		if err := take(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read is the chunks that may have rows in r, and others, as of a moment after the call; and the number of the load
+// that has brought what this query has paid for, 0 if another one has.
+func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Range) (all []*cachedChunk, load int, err error) {
+	mine := l.join(r)
+	if mine == nil {
+		return nil, 0, errLongerRead
+	}
+	select {
+	case <-mine.done:
+	case <-ctx.Done():
+		l.leave(mine)
+		return nil, 0, ctx.Err()
+	case l.loading <- struct{}{}:
+		defer func() { <-l.loading }()
+	}
+	select {
+	case <-mine.done: // another one of those who wait has read
+		l.cache.metrics.shared.Inc()
+		return mine.all, 0, mine.err
+	default:
+	}
+	l.mu.Lock()
+	asked := mine.r
+	alone := length(asked) > longer*length(r) // of somebody who came later: who waits for that reads it
+	if alone {
+		asked = r
+	}
+	l.next, l.running = nil, asked // from now on others wait for the next round
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		l.running = telemetry.Range{}
+		l.mu.Unlock()
+		close(mine.done)
+	}()
+	err = l.load(ctx, q, t, q.r.widen(asked))
+	switch {
+	case err == nil && alone:
+		all, mine.err = l.within(asked), errReaderGone
+	case err == nil:
+		all = l.within(asked)
+		mine.all = all
+	case errors.Is(err, ErrUnavailable) && ctx.Err() == nil:
+		mine.err = err
+	default:
+		mine.err = errReaderGone // for the others
+	}
+	return all, l.loads, err
+}
+
+// join is the round that will answer for r; nil if it would have to wait for too long.
+func (l *keyCache) join(r telemetry.Range) *sharedRead {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if length(l.running) > longer*length(r) || l.next != nil && length(l.next.r) > longer*length(r) {
+		return nil
+	}
+	if l.next == nil {
+		l.next = &sharedRead{r: r, done: make(chan struct{})}
+	}
+	l.next.r.From, l.next.r.To = min(l.next.r.From, r.From), max(l.next.r.To, r.To)
+	l.next.waiting++
+	return l.next
+}
+
+// leave takes back what join has asked for. A round that nobody waits for is none: its range may be one that others
+// would not wait for.
+func (l *keyCache) leave(r *sharedRead) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.waiting--; r.waiting == 0 && l.next == r {
+		l.next = nil
+	}
+}
+
+func length(r telemetry.Range) int64 { return r.To - r.From }
+
+// widen is the range that is read for r.
+func (r *Reader) widen(of telemetry.Range) telemetry.Range {
+	step := spanStep.Milliseconds()
+	of.From -= of.From % step
+	if of.To > r.cfg.Now().Add(-recentRange).UnixMilli() {
+		of.To = telemetry.DayOf(of.To - 1).Month().Range().To
+	}
+	return of
+}
+
+// within returns the chunks that may have rows in r and have not expired.
+func (l *keyCache) within(r telemetry.Range) []*cachedChunk {
+	var out []*cachedChunk
+	for _, s := range l.stored {
+		if h := &s.chunk.Header; h.From < r.To && h.To >= r.From && s.expires > l.date {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// fetches are the scans after which all is known of r: of what was stored since headOf, of all if that is 0. A few large
+// ones are better than many: each has a price.
+func (l *keyCache) fetches(r telemetry.Range, now time.Time) (out []span) {
+	at, whole, oldest := r.From, false, span{r, math.MaxInt64, now}
+	gap := func(to int64) {
+		if at < to {
+			whole = true
+			out = append(out, span{Range: telemetry.Range{From: at, To: to}, read: now})
+		}
+	}
+	for _, s := range l.spans {
+		from, to := max(s.From, r.From), min(s.To, r.To)
+		if from >= to || now.Sub(s.read) >= l.cache.age {
+			continue
+		}
+		gap(from)
+		out = append(out, span{telemetry.Range{From: from, To: to}, s.asOf, s.read})
+		oldest.asOf, at = min(oldest.asOf, s.asOf), to
+		if s.read.Before(oldest.read) {
+			oldest.read = s.read
+		}
+	}
+	gap(r.To)
+	switch {
+	case len(out) == 1:
+		return out
+	case !whole:
+		return []span{oldest}
+	case len(out) > 3:
+		return []span{{Range: r, read: now}}
+	}
+	return out
+}
+
+// load makes all known of r. It is called by who is in loading. After an error all is as it was.
+func (l *keyCache) load(ctx context.Context, q *Query, t target, r telemetry.Range) error {
+	now := q.r.cfg.Now()
+	fresh, date := span{r, 0, now}, int64(math.MaxInt64)
+	found := make(map[chunkRef]*cachedChunk)
+	var held int64
+	defer func() { q.Memory.Give(held) }()
+	fetches := l.fetches(r, now)
+	for _, e := range fetches {
+		usage, gone, err := q.scanSince(ctx, t, e.Range, e.asOf, func(p *Piece) error {
+			held += p.bytes
+			s := &cachedChunk{chunk: p.Chunk, expires: expiry(p), bytes: p.bytes, keyCache: l, load: l.loads + 1}
+			found[chunkRef{p.Device, p.Chunk.Header.ID.String()}] = s
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if gone {
+			l.cache.drop(l)
+			clear(l.stored)
+			l.spans = nil
+			return nil
+		}
+		date = min(date, max(usage.Date.UnixMilli(), 0))
+		if e.read.Before(fresh.read) {
+			fresh.read = e.read
+		}
+	}
+	if l.date = date; date > 0 { // else the service does not say what time it is, and all is read again
+		fresh.asOf = max(date/1000-int64(margin.Seconds()), 1)
+	}
+	l.loads++
+	l.cache.metrics.documents.WithLabelValues("miss").Add(float64(len(found)))
+	l.cache.resize(l, l.replace(fetches, found)-l.addSpan(fresh))
+	return nil
+}
+
+// replace puts in what was found. What was known and is not found any more where all was asked for is gone from the
+// store. A chunk with the ETag of the known one is that (rule R7), and keeps what was decoded of it. It returns how
+// many bytes more there are.
+func (l *keyCache) replace(fetches []span, found map[chunkRef]*cachedChunk) (bytes int64) {
+	for _, e := range fetches {
+		if e.asOf > 0 {
+			continue
+		}
+		for id, s := range l.stored {
+			if h := &s.chunk.Header; h.From < e.To && h.To >= e.From && found[id] == nil {
+				bytes -= l.remove(id)
+			}
+		}
+	}
+	for id, s := range found {
+		old := l.stored[id]
+		if old != nil && old.chunk.ETag() != "" && old.chunk.ETag() == s.chunk.ETag() {
+			continue
+		}
+		if old != nil {
+			bytes -= l.remove(id)
+		}
+		l.stored[id] = s
+		bytes += s.bytes
+	}
+	return bytes
+}
+
+// remove returns how many bytes less there are.
+func (l *keyCache) remove(id chunkRef) int64 {
+	s := l.stored[id]
+	delete(l.stored, id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.removed = true
+	if s.frame == nil {
+		return s.bytes
+	}
+	return s.bytes + frameBytes(*s.frame)
+}
+
+// addSpan notes that all of a span is known, and forgets the spans that were not asked for longest where there are too
+// many. It returns how many bytes less there are.
+func (l *keyCache) addSpan(fresh span) (bytes int64) {
+	var spans []span
+	for _, s := range l.spans {
+		if before := (telemetry.Range{From: s.From, To: min(s.To, fresh.From)}); !before.Empty() {
+			spans = append(spans, span{before, s.asOf, s.read})
+		}
+		if after := (telemetry.Range{From: max(s.From, fresh.To), To: s.To}); !after.Empty() {
+			spans = append(spans, span{after, s.asOf, s.read})
+		}
+	}
+	tooMany := len(spans) >= maxSpans
+	if tooMany {
+		slices.SortFunc(spans, func(a, b span) int { return int(b.asOf - a.asOf) })
+		spans = spans[:maxSpans-1]
+	}
+	l.spans = append(spans, fresh)
+	slices.SortFunc(l.spans, func(a, b span) int { return int(a.From - b.From) })
+	if !tooMany {
+		return 0
+	}
+	for id, s := range l.stored {
+		h := &s.chunk.Header
+		if !slices.ContainsFunc(l.spans, func(s span) bool { return h.From < s.To && h.To >= s.From }) {
+			bytes += l.remove(id)
+		}
+	}
+	return bytes
+}
+
+// expiry is when the service may remove a chunk, at the earliest.
+func expiry(p *Piece) int64 {
+	h := &p.Chunk.Header
+	if h.TTL == 0 {
+		return math.MaxInt64
+	}
+	return h.Cut + 1000*int64(h.TTL)
+}

@@ -1,0 +1,393 @@
+package read
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"binnacle/binning/rollup"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+)
+
+// manifestsAge is how old a ledger may be that is used again: an older one is as right, but of what it does not show more
+// is read from chunks (rule V4).
+const manifestsAge = 2 * time.Minute
+
+// maxBatches is how many batches are named in a scan; of more all are asked for.
+const maxBatches = 64
+
+// What lanes are kept under.
+type (
+	manifestKey struct {
+		container, shard string
+		day              telemetry.Day
+	}
+	seriesIndexKey struct{ container, shard, id string }
+	rollupKey      struct {
+		seriesIndexKey
+		metric, families string
+		grid             rollup.Grid
+	}
+)
+
+// cachedRollup is a document of lanes, decoded.
+type cachedRollup struct {
+	series    []rollup.Series // of a fold
+	documents []*RollupDocument
+	short     bool // of a fold: it has something of the metric, and not all that is asked for
+	bytes     int64
+}
+
+// manifests is those of the job's days, nil for days that have none.
+func (j *rollupJob) manifests(ctx context.Context, anew bool) (map[telemetry.Day]*manifest, error) {
+	container := sharding.RollupsContainer(j.target.Container)
+	now := j.r.cfg.Now()
+	out := make(map[telemetry.Day]*manifest)
+	lacking := telemetry.Range{From: telemetry.MaxMillis}
+	key := func(day telemetry.Day) manifestKey { return manifestKey{container, j.target.TenantShard, day} }
+	for _, d := range j.days {
+		if l, ok := j.r.cache.get(key(d.day), now, manifestsAge); ok && !anew {
+			out[d.day], _ = l.(*manifest)
+			continue
+		}
+		lacking.From, lacking.To = min(lacking.From, d.day.Start()), d.day.End()
+	}
+	if lacking.Empty() {
+		return out, nil
+	}
+	scan := store.RollupScan{Range: lacking,
+		Key: store.RollupKey{Container: container, TenantShard: j.target.TenantShard, Name: rollup.ManifestKey}}
+	found := make(map[telemetry.Day]*manifest)
+	err := j.scanRollups(ctx, scan, func(doc []byte) error {
+		l, err := rollup.ParseManifest(doc)
+		if err == nil && l.TenantShard != j.target.TenantShard {
+			err = fmt.Errorf("%w: a ledger of %q", rollup.ErrCorrupt, l.TenantShard)
+		}
+		if err != nil { // its day is read from chunks
+			j.r.cfg.Logger.Warn("ledger not read", "key", j.target.TenantShard, "error", err)
+			return nil
+		}
+		found[l.Day] = &manifest{l, container}
+		j.r.cache.put(key(l.Day), found[l.Day], 2*int64(len(doc)), now)
+		return nil
+	})
+	if err != nil && !errors.Is(err, store.ErrNoContainer) {
+		return nil, err
+	}
+	for _, d := range j.days {
+		if d.day.Start() < lacking.From || d.day.End() > lacking.To {
+			continue
+		}
+		if out[d.day] = found[d.day]; found[d.day] == nil {
+			j.r.cache.put(key(d.day), (*manifest)(nil), 0, now)
+		}
+	}
+	return out, nil
+}
+
+// scanRollups scans documents of lanes. Errors of take are returned as they are, and store.ErrNoContainer.
+func (j *rollupJob) scanRollups(ctx context.Context, s store.RollupScan, take func(doc []byte) error) error {
+	var own error
+	s.Charge = func(rus float64) error {
+		own = j.charge(rus)
+		return own
+	}
+	usage, err := j.r.cfg.Rollups.ScanRollups(ctx, s, func(doc []byte) error {
+		own = take(doc)
+		return own
+	})
+	j.cost.addRollups(usage, 0)
+	j.explainRollups(s, usage)
+	if err == nil && own == nil {
+		j.r.history.addRollups(j.req.Tenant, usage)
+	}
+	switch {
+	case own != nil:
+		return own
+	case err != nil && !errors.Is(err, store.ErrNoContainer):
+		what := fmt.Sprintf("read lanes %q of %q in %s", s.Key.Name, s.Key.TenantShard, s.Key.Container)
+		return Unavailable(ctx, what, err)
+	}
+	return err
+}
+
+// wanted is documents of a lane that a job needs.
+type wanted struct {
+	rollup  string
+	r       telemetry.Range // that they lie in
+	batches []string
+	ids     map[string]bool
+}
+
+func (w *wanted) add(day telemetry.Day, ref rollup.Ref, batch string) {
+	if w.ids == nil {
+		w.ids, w.r = make(map[string]bool), rollup.Range(day, ref.From, ref.To)
+	}
+	of := rollup.Range(day, ref.From, ref.To)
+	w.r.From, w.r.To = min(w.r.From, of.From), max(w.r.To, of.To)
+	w.ids[ref.ID] = true
+	if !slices.Contains(w.batches, batch) {
+		w.batches = append(w.batches, batch)
+	}
+}
+
+// documents reads the lanes of all days, and says what they show. It reports whether some of them are gone.
+func (j *rollupJob) documents(ctx context.Context) (gone bool, err error) {
+	kept, found := make(map[string]any), 0
+	rollups := make(map[string]*wanted)
+	now := j.r.cfg.Now()
+	var held int64
+	j.refs(func(d *rollupDay, ref rollup.Ref, batch string) {
+		if _, ok := kept[ref.ID]; ok {
+			return
+		}
+		if v, ok := j.r.cache.get(j.keyOf(ref), now, time.Duration(1<<62)); ok {
+			kept[ref.ID] = v
+			if l, ok := v.(*cachedRollup); ok {
+				held += l.bytes
+			}
+			found++
+			return
+		}
+		if rollups[ref.Key] == nil {
+			rollups[ref.Key] = &wanted{rollup: ref.Key}
+		}
+		rollups[ref.Key].add(d.day, ref, batch)
+	})
+	j.cost.addRollups(store.Usage{}, found)
+	if err := j.takeMemory(held); err != nil {
+		return false, err
+	}
+	defer func() {
+		if gone {
+			j.Memory.Give(j.decoded)
+			j.decoded = 0
+		}
+	}()
+	for _, w := range rollups {
+		err := j.fetch(ctx, w, kept)
+		switch {
+		case errors.Is(err, rollup.ErrCorrupt):
+			j.r.cfg.Logger.Warn("lanes not read", "key", j.target.TenantShard, "lane", w.rollup, "error", err)
+			return true, nil
+		case errors.Is(err, store.ErrNoContainer), err == nil && len(w.ids) > 0:
+			return true, nil
+		case err != nil:
+			return false, err
+		}
+	}
+	j.rollups = nil
+	for _, d := range j.days {
+		if d.hasRollups() {
+			j.rollups = append(j.rollups, j.assemble(d, kept))
+		}
+	}
+	return false, nil
+}
+
+// takeMemory counts memory that lanes take.
+func (j *rollupJob) takeMemory(bytes int64) error {
+	err := j.Memory.Take(bytes)
+	if err == nil {
+		j.decoded += bytes
+	}
+	return err
+}
+
+func (j *rollupJob) keyOf(ref rollup.Ref) any {
+	k := seriesIndexKey{sharding.RollupsContainer(j.target.Container), j.target.TenantShard, ref.ID}
+	if ref.Key == rollup.SeriesIndexKey {
+		return k
+	}
+	return rollupKey{k, j.req.Rollups.Metric, j.req.Rollups.Families.String(), j.req.Rollups.Grid}
+}
+
+// fetch reads documents of a lane, and takes those that it has found out of w.
+func (j *rollupJob) fetch(ctx context.Context, w *wanted, kept map[string]any) error {
+	s := store.RollupScan{
+		Key: store.RollupKey{Container: sharding.RollupsContainer(j.target.Container), TenantShard: j.target.TenantShard,
+			Name: w.rollup},
+		Range: w.r, Batches: w.batches,
+	}
+	if len(w.batches) > maxBatches {
+		s.Batches = nil
+	}
+	now := j.r.cfg.Now()
+	return j.scanRollups(ctx, s, func(doc []byte) error {
+		d, err := rollup.Parse(doc)
+		if err != nil {
+			return err
+		}
+		if !w.ids[d.ID] {
+			return nil
+		}
+		if d.TenantShard != j.target.TenantShard || d.Key != w.rollup {
+			return fmt.Errorf("%w: document %s is of %q, %q", rollup.ErrCorrupt, d.ID, d.TenantShard, d.Key)
+		}
+		delete(w.ids, d.ID)
+		ref := rollup.Ref{Key: d.Key, ID: d.ID}
+		if d.Key == rollup.SeriesIndexKey {
+			kept[d.ID] = d.SeriesIndex
+			j.r.cache.put(j.keyOf(ref), d.SeriesIndex, 2*int64(len(doc)), now)
+			return nil
+		}
+		// A few bytes may become many: there must be room before.
+		taken := rollupBytes(d, j.req.Rollups)
+		if err := j.takeMemory(taken); err != nil {
+			return err
+		}
+		l, err := decodeRollup(d, j.req.Rollups)
+		if err != nil {
+			return fmt.Errorf("document %s of %q: %w", d.ID, d.TenantShard, err)
+		}
+		if err := j.takeMemory(l.bytes - taken); err != nil {
+			return err
+		}
+		kept[d.ID] = l
+		j.r.cache.put(j.keyOf(ref), l, l.bytes, now)
+		return nil
+	})
+}
+
+// needs reports whether a request needs a section.
+func (ask *RollupsRequest) needs(s *rollup.Section) bool {
+	return s.Metric == ask.Metric && s.Grid == ask.Grid && ask.Families.Has(s.Family)
+}
+
+// rollupBytes is what the sections of a document take, decoded, that a request needs, but for their falls.
+func rollupBytes(d *rollup.Document, ask *RollupsRequest) int64 {
+	n := 64 * int64(len(d.SeriesIndex))
+	for i := range d.Sections {
+		if s := &d.Sections[i]; ask.needs(s) {
+			n += rollup.Bytes(s.Series, s.Buckets, rollup.Families{s.Family}) + 4*int64(s.Series)
+		}
+	}
+	return n
+}
+
+// decodeRollup decodes the sections of a document that a request needs.
+func decodeRollup(d *rollup.Document, ask *RollupsRequest) (*cachedRollup, error) {
+	out, families := &cachedRollup{series: d.SeriesIndex, bytes: rollupBytes(d, ask)}, make(map[rollup.Family]bool)
+	for i := range d.Sections {
+		s := &d.Sections[i]
+		if !ask.needs(s) {
+			continue
+		}
+		places, err := s.SeriesNumbers()
+		if err != nil {
+			return nil, err
+		}
+		x := &RollupDocument{From: d.From, To: d.To, Table: rollup.NewTable(s.Series, s.Buckets, rollup.Families{s.Family})}
+		for row, place := range places {
+			for len(x.Rows) <= int(place) {
+				x.Rows = append(x.Rows, -1)
+			}
+			x.Rows[place] = int32(row)
+		}
+		if s.Family == rollup.Last && d.From == 0 {
+			x.At0 = make([]rollup.Sample, s.Series)
+		}
+		if err := s.Decode(x.Table, 0, x.Rows, x.At0); err != nil {
+			return nil, err
+		}
+		out.documents, families[s.Family] = append(out.documents, x), true
+		out.bytes += x.Table.ResetBytes() + 4*int64(len(x.Rows)-s.Series)
+	}
+	out.short = len(families) > 0 && len(families) < len(ask.Families)
+	return out, nil
+}
+
+// refs calls yield with each document that the days need.
+func (j *rollupJob) refs(yield func(d *rollupDay, ref rollup.Ref, batch string)) {
+	ask := j.req.Rollups
+	for _, d := range j.days {
+		if !d.hasRollups() {
+			continue
+		}
+		owners := d.manifest.owners(ask.Grid)
+		owned := ownedBy(owners, d.hours())
+		folded, _ := d.manifest.corrected(ask.Grid, owners, d.hours())
+		for i := range d.manifest.Batches {
+			b := &d.manifest.Batches[i]
+			if folded[i] != nil {
+				yield(d, b.CorrectionDocument(d.day), b.Name)
+			}
+			m := b.Metric(ask.Metric)
+			if owned[i] == 0 || m == nil {
+				continue
+			}
+			for _, ref := range b.SeriesIndexes(d.day) {
+				if m.Parts == nil || slices.Contains(m.Parts, ref.Part) {
+					yield(d, ref, b.Name)
+				}
+			}
+			for _, f := range ask.Families {
+				for _, ref := range b.Documents(d.day, ask.Metric, f, ask.Grid, owned[i]) {
+					yield(d, ref, b.Name)
+				}
+			}
+		}
+	}
+}
+
+// ownedBy is, by batch, the hours of those that are shown that it owns.
+func ownedBy(owners [rollup.HoursOfDay]int, shown rollup.Hours) map[int]rollup.Hours {
+	out := make(map[int]rollup.Hours)
+	for h, i := range owners {
+		if i >= 0 && shown.Has(h) {
+			out[i] |= rollup.Span(h, h+1)
+		}
+	}
+	return out
+}
+
+// assemble is what the lanes of a day show.
+func (j *rollupJob) assemble(d *rollupDay, kept map[string]any) *Rollups {
+	ask := j.req.Rollups
+	out := &Rollups{Day: d.day, Grid: ask.Grid, Raw: d.raw}
+	owners := d.manifest.owners(ask.Grid)
+	owned := ownedBy(owners, d.hours())
+	folded, taken := d.manifest.corrected(ask.Grid, owners, d.hours())
+	for i := range d.manifest.Batches {
+		b := &d.manifest.Batches[i]
+		if of := folded[i]; of != nil {
+			l := kept[b.CorrectionDocument(d.day).ID].(*cachedRollup)
+			out.Parts = append(out.Parts, RollupPart{Series: l.series, Documents: l.documents, Of: of})
+			for device := range of {
+				if l.short {
+					d.raw[device] = true
+				}
+			}
+		}
+		if owned[i] == 0 || b.Metric(ask.Metric) == nil {
+			continue
+		}
+		parts := make(map[int]*RollupPart)
+		for _, ref := range b.SeriesIndexes(d.day) {
+			roster, ok := kept[ref.ID].([]rollup.Series)
+			if !ok {
+				continue
+			}
+			parts[ref.Part] = &RollupPart{Series: roster, Hours: owned[i], Of: make(map[string]rollup.Hours)}
+			for device, hours := range taken {
+				parts[ref.Part].Of[device] = owned[i] &^ hours
+			}
+		}
+		for _, f := range ask.Families {
+			for _, ref := range b.Documents(d.day, ask.Metric, f, ask.Grid, owned[i]) {
+				p := parts[ref.Part]
+				p.Documents = append(p.Documents, kept[ref.ID].(*cachedRollup).documents...)
+			}
+		}
+		for part := range b.Parts {
+			if p := parts[part]; p != nil {
+				out.Parts = append(out.Parts, *p)
+			}
+		}
+	}
+	return out
+}

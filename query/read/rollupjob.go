@@ -1,0 +1,378 @@
+package read
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+	"binnacle/sharding"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// manyRaw is how many devices are asked for by name on a day that lanes show: with more all chunks of the day are read,
+// which the next query finds known.
+const manyRaw = 64
+
+// deviceDay is a device on a day.
+type deviceDay struct {
+	device string
+	day    telemetry.Day
+}
+
+// rollupJob reads one first-level key in one container: rule V4. It is owned by one goroutine.
+type rollupJob struct {
+	*Query
+	target  target
+	days    []*rollupDay
+	rollups []*Rollups
+	pieces  []*Piece
+	known   map[chunkRef]bool // pieces of days that lanes show
+	decoded int64             // bytes that lanes take
+}
+
+// readRollups reads the way that gather does, but takes from lanes what they show. Heads were read before; of each key
+// ledgers come next, and chunks that they do not know of after them.
+func (q *Query) readRollups(ctx context.Context, sink RollupSink) error {
+	jobs := q.newRollupJobs()
+	g, reading := errgroup.WithContext(ctx)
+	g.SetLimit(q.r.cfg.Fanout)
+	for _, j := range jobs {
+		g.Go(func() error { return j.read(reading) })
+	}
+	err := g.Wait()
+	if err == nil {
+		err = q.checkRollups(ctx, jobs)
+	}
+	if err != nil {
+		return err
+	}
+	q.explainCovered(jobs)
+	for _, j := range jobs {
+		q.cost.addSaved(j.saved())
+	}
+	for _, j := range jobs {
+		if err := j.deliver(sink); err != nil {
+			return ended(err)
+		}
+	}
+	return nil
+}
+
+// rollupsPay reports whether a request is answered from lanes where they can: there are some, and its devices are not so
+// few that their chunks cost less.
+func (q *Query) rollupsPay() bool {
+	return q.req.Rollups != nil && q.r.cfg.Rollups != nil && q.req.AsOf == 0 &&
+		(q.req.Devices == nil || len(q.req.Devices) > FewDevices)
+}
+
+// FewDevices is how many are read from their chunks in any case: a day's lanes of one metric cost about as much as a
+// day's chunks of so many devices.
+const FewDevices = 16
+
+// firstLevelKeys is the parts of the plan by first-level keys, without those that none of the devices asked for is in.
+func (q *Query) firstLevelKeys() iter.Seq[part] {
+	of := q.req
+	of.Devices = nil
+	return func(yield func(part) bool) {
+		for p := range q.r.parts(q.plan.snapshot, q.plan.tenant, of) {
+			p.targets = slices.DeleteFunc(p.targets, func(t target) bool {
+				return q.req.Devices != nil && !slices.ContainsFunc(q.req.Devices, func(device string) bool {
+					return slices.ContainsFunc(q.plan.tenant.Placement.Keys(device, telemetry.DayOf(p.From)),
+						func(k sharding.Key) bool { return k.TenantShard == t.TenantShard })
+				})
+			})
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// newRollupJobs is the jobs of all keys. Devices of which heads hold rows are read raw.
+func (q *Query) newRollupJobs() (jobs []*rollupJob) {
+	for p := range q.firstLevelKeys() {
+		for _, t := range p.targets {
+			jobs = append(jobs, q.newRollupJob(t, p.Range))
+		}
+	}
+	for of := range q.inHeads {
+		for _, key := range q.plan.tenant.Placement.Keys(of.device, of.day) {
+			markRaw(jobs, key.TenantShard, of)
+		}
+	}
+	return jobs
+}
+
+func (q *Query) newRollupJob(t target, r telemetry.Range) *rollupJob {
+	j := &rollupJob{Query: q, target: t, known: make(map[chunkRef]bool)}
+	for day := telemetry.DayOf(r.From); day.Start() < r.To; day++ {
+		d := &rollupDay{day: day, raw: make(map[string]bool)}
+		d.asked = telemetry.Range{From: max(r.From, day.Start()), To: min(r.To, day.End())}
+		for _, device := range q.plan.tenant.Placement.Spread(day) {
+			d.raw[device] = true
+		}
+		j.days = append(j.days, d)
+	}
+	return j
+}
+
+// markRaw has a device read raw on a day.
+func markRaw(jobs []*rollupJob, shard string, of deviceDay) {
+	for _, j := range jobs {
+		if d := j.dayOf(of.day); d != nil && j.target.TenantShard == shard {
+			d.raw[of.device] = true
+		}
+	}
+}
+
+// dayOf is a day of the job, nil for one that it has not.
+func (j *rollupJob) dayOf(day telemetry.Day) *rollupDay {
+	if i := int(day - j.days[0].day); i >= 0 && i < len(j.days) {
+		return j.days[i]
+	}
+	return nil
+}
+
+// read reads ledgers, what they name, and chunks. What lanes do not show is read before what was stored since: who sees
+// a chunk there sees those before it in its chain as well.
+func (j *rollupJob) read(ctx context.Context) error {
+	if err := j.loadRollups(ctx); err != nil {
+		return err
+	}
+	for r := range j.uncovered() {
+		if err := j.readCached(ctx, j.target, r, j.take); err != nil {
+			return err
+		}
+	}
+	if err := j.readSince(ctx); err != nil {
+		return err
+	}
+	return j.readRaw(ctx)
+}
+
+// uncovered is the ranges that lanes do not show, in the order of time.
+func (j *rollupJob) uncovered() iter.Seq[telemetry.Range] {
+	return func(yield func(telemetry.Range) bool) {
+		var open telemetry.Range
+		for _, d := range j.days {
+			shown := d.covered()
+			for _, r := range []telemetry.Range{{From: d.asked.From, To: shown.From}, {From: shown.To, To: d.asked.To}} {
+				switch {
+				case r.Empty():
+				case open.To == r.From:
+					open.To = r.To
+				case !open.Empty() && !yield(open):
+					return
+				default:
+					open = r
+				}
+			}
+		}
+		if !open.Empty() {
+			yield(open)
+		}
+	}
+}
+
+// take keeps a piece of a device that is asked for, once.
+func (j *rollupJob) take(p *Piece) error {
+	d := j.dayOf(p.Chunk.Header.ID.Day)
+	if d == nil || !j.asked(p.Device) {
+		p.Release()
+		return nil
+	}
+	if d.hasRollups() {
+		id := chunkRef{p.Device, p.Chunk.Header.ID.String()}
+		if j.known[id] {
+			p.Release()
+			return nil
+		}
+		j.known[id] = true
+	}
+	j.pieces = append(j.pieces, p)
+	return nil
+}
+
+// readSince reads what was stored after what lanes show, and marks its devices: one scan for many days.
+func (j *rollupJob) readSince(ctx context.Context) error {
+	var windows []store.Window
+	for _, d := range j.days {
+		if d.hasRollups() {
+			windows = append(windows, store.Window{Range: d.asked, Since: d.manifest.AsOf})
+		}
+	}
+	for some := range slices.Chunk(windows, store.MaxScanWindows) {
+		if err := j.scanWindows(ctx, j.target, some, func(p *Piece) error {
+			if d := j.dayOf(p.Chunk.Header.ID.Day); d != nil {
+				d.raw[p.Device] = true
+			}
+			return j.take(p)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readRaw reads all of the days of devices that are read raw on days that lanes show.
+func (j *rollupJob) readRaw(ctx context.Context) error {
+	var some []store.Window
+	named := make(map[string]bool)
+	for _, d := range j.days {
+		maps.DeleteFunc(d.raw, func(device string, _ bool) bool { return !j.asked(device) })
+		switch {
+		case !d.hasRollups() || len(d.raw) == 0:
+		case len(d.raw) > manyRaw:
+			if err := j.readCached(ctx, j.target, d.asked, j.takeRaw); err != nil {
+				return err
+			}
+		default:
+			some = append(some, store.Window{Range: d.asked})
+			maps.Copy(named, d.raw)
+		}
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	for devices := range slices.Chunk(slices.Sorted(maps.Keys(named)), store.MaxScanDevices) {
+		for windows := range slices.Chunk(some, store.MaxScanWindows) {
+			t := target{j.target.Key, devices}
+			if err := j.scanWindows(ctx, t, windows, j.takeRaw); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// takeRaw keeps pieces of devices that are read raw on their day.
+func (j *rollupJob) takeRaw(p *Piece) error {
+	if d := j.dayOf(p.Chunk.Header.ID.Day); d == nil || !d.raw[p.Device] {
+		p.Release()
+		return nil
+	}
+	return j.take(p)
+}
+
+// saved is what the chunks of what lanes show would have cost, as far as earlier reads tell.
+func (j *rollupJob) saved() (rus float64) {
+	found, _ := j.r.history.of(j.req.Tenant, j.target)
+	for _, d := range j.days {
+		rus += found.documents * found.rus * float64(length(d.covered())) / telemetry.DayMillis
+	}
+	return rus
+}
+
+// deliver hands all on. Of a device that lanes show a piece has what they don't.
+func (j *rollupJob) deliver(sink RollupSink) error {
+	for _, p := range j.pieces {
+		if d := j.dayOf(p.Chunk.Header.ID.Day); d.hasRollups() && !d.raw[p.Device] {
+			p.Except = d.covered()
+		}
+		if err := sink.Add(p); err != nil {
+			return err
+		}
+	}
+	for _, l := range j.rollups {
+		if err := sink.AddRollups(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRollups holds what was read of chunks against rule R4: days of devices that were read from them, and of the others
+// what lanes did not show.
+func (q *Query) checkRollups(ctx context.Context, jobs []*rollupJob) error {
+	if q.plan.tenant.Placement == nil {
+		return nil
+	}
+	on := func(device string, day telemetry.Day) (*rollupJob, *rollupDay) {
+		shard := q.plan.tenant.Placement.Keys(device, day)[0].TenantShard
+		for _, j := range jobs {
+			if d := j.dayOf(day); d != nil && j.target.TenantShard == shard {
+				return j, d
+			}
+		}
+		return nil, nil
+	}
+	isRaw := func(d *rollupDay, device string) bool { return !d.hasRollups() || d.raw[device] }
+	raw, rest := newChainCheck(make(tails)), make(map[*rollupDay]*chainCheck)
+	watching := func(d *rollupDay, device string) *chainCheck {
+		if isRaw(d, device) {
+			return raw
+		}
+		if rest[d] == nil {
+			rest[d] = newChainCheck(make(tails))
+		}
+		return rest[d]
+	}
+	for day, chains := range q.tails {
+		for of, tail := range chains {
+			if _, d := on(of.device, day); d != nil {
+				watching(d, of.device).tails.add(of, day, tail)
+			}
+		}
+	}
+	for _, j := range jobs {
+		for _, p := range j.pieces {
+			id := p.Chunk.Header.ID
+			watching(j.dayOf(id.Day), p.Device).add(p.Device, id)
+		}
+	}
+	late := func(p *Piece) error {
+		j, d := on(p.Device, p.Chunk.Header.ID.Day)
+		if d == nil {
+			p.Release()
+			return nil
+		}
+		return j.take(p)
+	}
+	if err := q.checkChains(ctx, raw, q.req.Range, late); err != nil {
+		return err
+	}
+	for _, d := range slices.SortedFunc(maps.Keys(rest), func(a, b *rollupDay) int { return cmp.Compare(a.day, b.day) }) {
+		shown := d.covered()
+		for _, r := range []telemetry.Range{{From: d.asked.From, To: shown.From}, {From: shown.To, To: d.asked.To}} {
+			if r.Empty() {
+				continue
+			}
+			if err := q.checkChains(ctx, rest[d], r, late); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// loadRollups finds out what lanes show, and reads it. Where an old ledger names lanes that are gone, ledgers are read
+// again; what can't be had then is read from chunks.
+func (j *rollupJob) loadRollups(ctx context.Context) error {
+	for again := range 2 {
+		manifests, err := j.manifests(ctx, again > 0)
+		if err != nil {
+			return err
+		}
+		now := j.r.cfg.Now().Unix()
+		for _, d := range j.days {
+			d.from, d.to = 0, 0
+			if l := manifests[d.day]; l != nil {
+				d.cover(l, j.req.Rollups, now)
+			}
+		}
+		gone, err := j.documents(ctx)
+		if err != nil || !gone {
+			return err
+		}
+	}
+	for _, d := range j.days {
+		d.from, d.to = 0, 0
+	}
+	j.rollups = nil
+	return nil
+}

@@ -1,0 +1,214 @@
+package read
+
+import (
+	"binnacle/binning/rollup"
+	"binnacle/internal/telemetry"
+)
+
+// RollupsRequest says what lanes may answer in the place of samples: one metric, the only one of the request, on a grid.
+type RollupsRequest struct {
+	Metric   string
+	Grid     rollup.Grid
+	Families rollup.Families
+}
+
+// RollupSink takes lanes beside pieces. Whatever is shown of a device and day is the same in both: a piece of a day that
+// lanes show of its device has an Except.
+type RollupSink interface {
+	Sink
+	// AddRollups takes what lanes show of the devices of a first-level key on a day, once for each of them.
+	AddRollups(*Rollups) error
+}
+
+// Rollups is what lanes show of a first-level key and a day. It may be seen by others: it must not be changed.
+type Rollups struct {
+	Day   telemetry.Day
+	Grid  rollup.Grid
+	Parts []RollupPart
+	Raw   map[string]bool // devices of which nothing here counts: their pieces have all of the day
+}
+
+// RollupPart is documents that have one roster.
+type RollupPart struct {
+	Series    []rollup.Series
+	Documents []*RollupDocument
+	Hours     rollup.Hours            // that count, unless a device has others
+	Of        map[string]rollup.Hours // of devices that have others
+}
+
+// Counts is the hours of a device that count.
+func (p *RollupPart) Counts(device string) rollup.Hours {
+	if h, ok := p.Of[device]; ok {
+		return h
+	}
+	return p.Hours
+}
+
+// RollupDocument is some hours of a family, decoded.
+type RollupDocument struct {
+	From, To int // hours
+	Table    *rollup.Table
+	Rows     []int32         // of the table, by place in the roster; -1, and what is missing at the end, for none
+	At0      []rollup.Sample // by row; nil for none
+}
+
+// Row is where the table has the series at a place of the roster, -1 for nowhere.
+func (d *RollupDocument) Row(place int) int {
+	if place >= len(d.Rows) {
+		return -1
+	}
+	return int(d.Rows[place])
+}
+
+// rollupDay is a day of a first-level key, as a read takes it.
+type rollupDay struct {
+	day      telemetry.Day
+	asked    telemetry.Range // of the request, within the day
+	manifest *manifest       // nil for none
+	from     int             // hours that lanes show, up to and without to; none if that is no more
+	to       int
+	raw      map[string]bool // devices that are read from their chunks
+}
+
+func (d *rollupDay) hasRollups() bool { return d.from < d.to }
+
+// covered is the instants that lanes show.
+func (d *rollupDay) covered() telemetry.Range {
+	if !d.hasRollups() {
+		return telemetry.Range{From: d.asked.From, To: d.asked.From}
+	}
+	r := rollup.Range(d.day, d.from, d.to)
+	return telemetry.Range{From: max(r.From, d.asked.From), To: min(r.To, d.asked.To)}
+}
+
+// hours is those that lanes show.
+func (d *rollupDay) hours() rollup.Hours { return rollup.Span(d.from, d.to) }
+
+// cover decides which hours lanes answer for: the longest run of those that a ledger has, whose chunks are all there
+// still, with what the request needs.
+func (d *rollupDay) cover(l *manifest, ask *RollupsRequest, now int64) {
+	d.manifest = l
+	needed := rollup.HoursOf(d.day, d.asked.From, d.asked.To-1)
+	for h := range rollup.HoursOfDay {
+		if until := l.Until[h]; until != 0 && until-int64(margin.Seconds()) <= now {
+			needed &^= rollup.Span(h, h+1)
+		}
+	}
+	owners := l.owners(ask.Grid)
+	for from := 0; from < rollup.HoursOfDay; from++ {
+		to := from
+		for to < rollup.HoursOfDay && needed.Has(to) && owners[to] >= 0 && answers(&l.Batches[owners[to]], ask) {
+			to++
+		}
+		if to-from > d.to-d.from {
+			d.from, d.to = from, to
+		}
+		from = to
+	}
+	if !d.hasRollups() {
+		return
+	}
+	shown := d.hours()
+	for device, hours := range l.Raw {
+		if hours&shown != 0 {
+			d.raw[device] = true
+		}
+	}
+	for i := range l.Batches {
+		b := &l.Batches[i]
+		if !b.Correction || rollup.Span(b.From, b.To)&shown == 0 || onGrid(b, ask.Grid) && answers(b, ask) {
+			continue
+		}
+		if late := l.isLater(i, owners, shown); late {
+			for _, device := range b.Devices {
+				d.raw[device] = true
+			}
+		}
+	}
+}
+
+// answers reports whether a batch answers for a metric: it has what is asked for, or nobody has samples.
+func answers(b *rollup.Batch, ask *RollupsRequest) bool {
+	if b.Omits(ask.Metric) {
+		return false
+	}
+	m := b.Metric(ask.Metric)
+	if m == nil {
+		return true
+	}
+	for _, f := range ask.Families {
+		if !m.Families.Has(f) {
+			return false
+		}
+	}
+	return true
+}
+
+func onGrid(b *rollup.Batch, g rollup.Grid) bool {
+	for _, x := range b.Grids {
+		if x == g {
+			return true
+		}
+	}
+	return false
+}
+
+// manifest is one that was read.
+type manifest struct {
+	*rollup.Manifest
+	container string
+}
+
+// owners is, by hour, the last batch of all devices that has it on a grid, -1 for none.
+func (l *manifest) owners(g rollup.Grid) (of [rollup.HoursOfDay]int) {
+	for h := range of {
+		of[h] = -1
+	}
+	for i := range l.Batches {
+		if b := &l.Batches[i]; !b.Correction && onGrid(b, g) {
+			for h := b.From; h < b.To; h++ {
+				of[h] = i
+			}
+		}
+	}
+	return of
+}
+
+// isLater reports whether a batch was made after the owner of one of its hours that are shown.
+func (l *manifest) isLater(i int, owners [rollup.HoursOfDay]int, shown rollup.Hours) bool {
+	b := &l.Batches[i]
+	for h := b.From; h < b.To; h++ {
+		if shown.Has(h) && owners[h] < i {
+			return true
+		}
+	}
+	return false
+}
+
+// corrected is, by batch, the hours of devices that count of folds.
+func (l *manifest) corrected(g rollup.Grid, owners [rollup.HoursOfDay]int, shown rollup.Hours) (of map[int]map[string]rollup.Hours,
+	taken map[string]rollup.Hours) {
+	of, taken = make(map[int]map[string]rollup.Hours), make(map[string]rollup.Hours)
+	for i := len(l.Batches) - 1; i >= 0; i-- {
+		b := &l.Batches[i]
+		if !b.Correction || !onGrid(b, g) {
+			continue
+		}
+		var hours rollup.Hours
+		for h := b.From; h < b.To; h++ {
+			if shown.Has(h) && owners[h] < i {
+				hours |= rollup.Span(h, h+1)
+			}
+		}
+		for _, device := range b.Devices {
+			if mine := hours &^ taken[device]; mine != 0 {
+				if of[i] == nil {
+					of[i] = make(map[string]rollup.Hours)
+				}
+				of[i][device] = mine
+				taken[device] |= mine
+			}
+		}
+	}
+	return of, taken
+}

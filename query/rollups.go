@@ -1,0 +1,37 @@
+package query
+
+import (
+	"context"
+
+	"binnacle/query/merge"
+	"binnacle/query/read"
+)
+
+// RollupSeries calls emit with each series of the one metric of a request that has values in the range, of what lanes show as
+// buckets, in the order of device and labels. A strip is valid until emit returns. Errors are those of Readings.
+func (q *Querier) RollupSeries(ctx context.Context, r Request, rollupsRequest RollupsRequest, emit func(*RollupCurve) error) (Result, error) {
+	rollupsRequest.Metric = r.Metrics[0]
+	var rollups *merge.RollupSeries
+	some := false
+	res, err := q.answer(ctx, question{kind: "series", Request: r, lanes: &rollupsRequest,
+		open: func(_ context.Context, cfg merge.Config) read.Sink {
+			rollups = merge.NewRollupSeries(cfg, distinct(r.Devices))
+			return rollups
+		},
+		finish: func(ctx context.Context) error {
+			return rollups.Each(streamed(ctx, func(s *RollupCurve) error {
+				some = true
+				return emit(s)
+			}))
+		}})
+	if err == nil && some {
+		q.uses.note(r.Tenant, rollupsRequest.Metric, res.Stats.RollupsSaved)
+	}
+	return res, err
+}
+
+// FewDevices is of how many devices chunks are read, whatever lanes show, where a request names them.
+const FewDevices = read.FewDevices
+
+// HasRollups reports whether there are lanes to read.
+func (q *Querier) HasRollups() bool { return q.cfg.Rollups != nil }

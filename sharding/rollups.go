@@ -1,0 +1,23 @@
+package sharding
+
+import (
+	"strings"
+
+	"binnacle/internal/telemetry"
+)
+
+const rollupsPrefix = "views-"
+
+// RollupsContainer is the container of the lanes that are made of a container of chunks: shared by the same tenants.
+func RollupsContainer(chunks string) string {
+	return rollupsPrefix + strings.TrimPrefix(chunks, containerPrefix)
+}
+
+// ParseRollupsContainer is ParseContainer for containers of lanes.
+func ParseRollupsContainer(name string) (tenant string, m telemetry.Month, ok bool) {
+	rest, ok := strings.CutPrefix(name, rollupsPrefix)
+	if !ok {
+		return "", 0, false
+	}
+	return ParseContainer(containerPrefix + rest)
+}
