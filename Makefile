@@ -9,7 +9,7 @@
 # they write.
 RACE := ./ingest ./ingest/spill ./query ./query/httpapi ./query/read ./query/rejected ./internal/app/... \
 	./internal/catalog ./internal/control/... ./internal/cosmos/... ./internal/cosmosemu/... ./internal/headhttp/... \
-	./internal/kafka/... ./internal/retry/... ./internal/views
+	./internal/kafka/... ./internal/retry/... ./internal/rollups
 RACE_READ := -run 'TestHeadReadsWhileFeeding|TestCopyIsUnchanged' ./binning ./ingest/worker
 
 # How long `make fuzz` spends on each target.

@@ -26,11 +26,11 @@ type layer struct {
 var layers = []layer{
 	{"entry", false, false, []string{"cmd"}},
 	{"tools", false, false, []string{
-		"internal/loadtest", "internal/replay", "internal/blogexample", "internal/plan", "internal/audit",
-		"internal/ask",
+		"internal/loadtest", "internal/replay", "internal/blogexample", "internal/audit",
+		"internal/queryclient",
 	}},
 	{"wiring", true, false, []string{"internal/app"}},
-	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/views", "internal/fleet"}},
+	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/rollups", "internal/fleet"}},
 	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu",
 		"internal/schemaregistry"}},
 	{"protocol", false, true, []string{"ingest/worker"}}, // it speaks of what the contract defines
@@ -39,7 +39,7 @@ var layers = []layer{
 	{"domain", true, true, []string{
 		"binning", "sharding", "ingest/decode", "ingest/journal",
 		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsonscan", "internal/jsontext",
-		"internal/catalog", "internal/letter", "internal/recent", "internal/report", "internal/settings", "internal/topics",
+		"internal/catalog", "internal/deadletter", "internal/recent", "internal/report", "internal/settings", "internal/topics",
 	}},
 	{"tests", true, false, []string{"internal/archtest", "internal/deploytest"}},
 }
@@ -100,7 +100,7 @@ var alone = map[string][]string{
 	"internal/duration":            {},
 	"internal/jsonscan":            {},
 	"internal/jsontext":            {"internal/telemetry"},
-	"internal/letter":              {"ingest/decode"},
+	"internal/deadletter":          {"ingest/decode"},
 	"internal/recent":              {},
 	"internal/report":              {},
 	"internal/settings":            {"internal/duration"},

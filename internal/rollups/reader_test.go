@@ -26,7 +26,7 @@ type result struct {
 func (a *actor) query(ctx context.Context, t rollups.Target, cached *rollup.Manifest) (out result, l *rollup.Manifest, err error) {
 	w := a.w
 	if l = cached; l == nil {
-		v, _, _, err := a.ReadView(ctx, rollupKey(t, rollup.ManifestKey), rollup.ManifestID(day))
+		v, _, _, err := a.ReadRollup(ctx, rollupKey(t, rollup.ManifestKey), rollup.ManifestID(day))
 		if errors.Is(err, store.ErrNotFound) {
 			return result{}, nil, nil
 		}
@@ -165,7 +165,7 @@ func (a *actor) rollups(ctx context.Context, t rollups.Target, l *rollup.Manifes
 		return nil
 	}
 	get := func(ref rollup.Ref) (*rollup.Document, error) {
-		v, _, _, err := a.ReadView(ctx, rollupKey(t, ref.Key), ref.ID)
+		v, _, _, err := a.ReadRollup(ctx, rollupKey(t, ref.Key), ref.ID)
 		if err != nil {
 			return nil, err
 		}

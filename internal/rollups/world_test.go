@@ -300,7 +300,7 @@ func (a *actor) Scan(ctx context.Context, s store.Scan, yield func([]byte) error
 }
 
 // ReadRollup is store.RollupReader in turns.
-func (a *actor) ReadView(ctx context.Context, k store.RollupKey, id string) (store.Rollup, time.Time, store.Receipt,
+func (a *actor) ReadRollup(ctx context.Context, k store.RollupKey, id string) (store.Rollup, time.Time, store.Receipt,
 	error) {
 	after, err := a.gate()
 	if err != nil {
@@ -311,7 +311,7 @@ func (a *actor) ReadView(ctx context.Context, k store.RollupKey, id string) (sto
 }
 
 // ScanRollups is store.RollupReader in turns.
-func (a *actor) ScanLanes(ctx context.Context, s store.RollupScan, yield func([]byte) error) (store.Usage, error) {
+func (a *actor) ScanRollups(ctx context.Context, s store.RollupScan, yield func([]byte) error) (store.Usage, error) {
 	after, err := a.gate()
 	if err != nil {
 		return store.Usage{}, err
@@ -330,17 +330,17 @@ func (a *actor) write(do func() (store.Receipt, error)) (store.Receipt, error) {
 }
 
 // CreateRollup is store.RollupWriter in turns.
-func (a *actor) CreateView(ctx context.Context, k store.RollupKey, id string, doc []byte) (store.Receipt, error) {
+func (a *actor) CreateRollup(ctx context.Context, k store.RollupKey, id string, doc []byte) (store.Receipt, error) {
 	return a.write(func() (store.Receipt, error) { return a.w.views.CreateRollup(ctx, k, id, doc) })
 }
 
 // ReplaceRollup is store.RollupWriter in turns.
-func (a *actor) ReplaceView(ctx context.Context, k store.RollupKey, id, etag string, doc []byte) (store.Receipt, error) {
+func (a *actor) ReplaceRollup(ctx context.Context, k store.RollupKey, id, etag string, doc []byte) (store.Receipt, error) {
 	return a.write(func() (store.Receipt, error) { return a.w.views.ReplaceRollup(ctx, k, id, etag, doc) })
 }
 
 // DeleteRollup is store.RollupWriter in turns.
-func (a *actor) DeleteView(ctx context.Context, k store.RollupKey, id string) (store.Receipt, error) {
+func (a *actor) DeleteRollup(ctx context.Context, k store.RollupKey, id string) (store.Receipt, error) {
 	return a.write(func() (store.Receipt, error) { return a.w.views.DeleteRollup(ctx, k, id) })
 }
 
