@@ -44,6 +44,8 @@ func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 	}
 	if gap == nil {
 		q.versions.set(tenant, news.Version)
+	} else {
+		q.silent.Do(func() { q.cfg.Logger.Warn("new devices of heads not read", "error", gap) })
 	}
 	k := &Known{querier: q, tenant: tenant, stored: held, version: news.Version, gap: gap, updates: catalog.NewIndex()}
 	var merged []catalog.Entry
@@ -91,7 +93,7 @@ func (k *Known) Gap() []string {
 	if k.gap == nil {
 		return nil
 	}
-	return []string{"what ingesters know of new devices: " + k.gap.Error()}
+	return []string{"new devices may be missing: not all ingesters answer"}
 }
 
 // Changed reports whether heads have learnt something of the tenant's devices since Known was called, or can't tell.

@@ -72,12 +72,12 @@ func TestComplete(t *testing.T) {
 		}},
 		{"an ingester that is gone, and a partition with it", false, []step{
 			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, failing: errors.New("x"), ends: []int64{9, 9}, missing: []string{
-				"no ingester answers for partition telemetry/1", "not all ingesters answer: x"}},
+				"no ingester answers for partition telemetry/1", "not all ingesters answer"}},
 			{heads: []store.PartitionHead{head(0, 1, 7, 0), head(1, 1, 7, 0)}, failing: errors.New("x")}, // others have it
 		}},
 		{"an ingester that is gone, and no log to tell which partitions there are", true, []step{
 			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, failing: errors.New("x"),
-				missing: []string{"not all ingesters answer: x"}},
+				missing: []string{"not all ingesters answer"}},
 		}},
 		{"the log has never answered", false, []step{
 			{heads: []store.PartitionHead{head(0, 1, 7, 0)}, noLog: true,
@@ -117,11 +117,11 @@ func TestComplete(t *testing.T) {
 		{"strict: the log does not answer", false, []step{
 			{heads: []store.PartitionHead{head(0, 1, 9, 0)}, ends: []int64{9}},
 			{heads: []store.PartitionHead{head(0, 1, 9, 0)}, noLog: true, strict: true,
-				missing: []string{"the log's end is not known: broken"}},
+				missing: []string{"the log's end is not known"}},
 		}},
 		{"strict: there is no log", true, []step{
 			{heads: []store.PartitionHead{head(0, 1, 9, 0)}, strict: true,
-				missing: []string{"the log's end is not known: there is no log to ask"}},
+				missing: []string{"the log's end is not known"}},
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

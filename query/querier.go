@@ -17,6 +17,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/settings"
 	"binnacle/internal/store"
+	"binnacle/internal/topics"
 	"binnacle/query/read"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,7 +29,8 @@ import (
 type Config struct {
 	Reader    store.Reader       `kong:"-"`
 	Heads     store.Heads        `kong:"-"`
-	Log       store.Log          `kong:"-"` // tells which partitions there are and how far they reach; nil: not known
+	Log       store.Log          `kong:"-"` // which partitions there are and how far they reach; nil: not known
+	Topics    topics.Set         `kong:"-"` // that are read, and whose they are; none: no topic is bound to a tenant
 	Directory read.Directory     `kong:"-"`
 	Rollups   store.RollupReader `kong:"-"` // what panels over many devices read; nil: nothing
 	Catalog   control.Catalog    `kong:"-"`
@@ -137,8 +139,8 @@ func New(cfg Config) (*Querier, error) {
 	}
 	reader := read.New(read.Config{
 		Chunks: cfg.Reader, Heads: cfg.Heads, Log: cfg.Log, Directory: cfg.Directory,
-		Rollups: cfg.Rollups,
-		Fanout:  cfg.Fanout, Bytes: cfg.MemoryBytes, TotalBytes: cfg.TotalMemoryBytes, MaxRUs: cfg.MaxRUs,
+		Rollups: cfg.Rollups, Topics: cfg.Topics,
+		Fanout: cfg.Fanout, Bytes: cfg.MemoryBytes, TotalBytes: cfg.TotalMemoryBytes, MaxRUs: cfg.MaxRUs,
 		CacheBytes: cfg.CacheBytes, CacheAge: cfg.CacheAge, Registerer: cfg.Registerer,
 		Now: cfg.Now, Logger: cfg.Logger,
 	})

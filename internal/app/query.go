@@ -99,6 +99,7 @@ func (p *process) newQuery(r queryRole) error {
 	at := cosmos.Priority{Low: cfg.Priority == "low"}
 	asks.Reader, asks.Heads, asks.Log = a.client.Chunks().At(at), r.heads,
 		from.cluster.Sources(from.topics)
+	asks.Topics = from.topics
 	asks.Rollups = a.client.Rollups()
 	asks.Directory, asks.Catalog = a.directory, a.client.CatalogAt(at)
 	asks.Registerer, asks.Logger = p.metrics, p.partLogger("query")

@@ -36,9 +36,10 @@ func (r streamPosition) compare(s streamPosition) int {
 
 // headRead is what the heads answered, the furthest one of each partition and stream (rule R2).
 type headRead struct {
-	began      time.Time                         // before the heads were asked
-	answered   map[partition]streamPosition      // how far answers had come that were there by then (rule R3)
-	furthest   map[partition]store.PartitionHead // the newest stream's
+	began      time.Time                    // before the heads were asked
+	answered   map[partition]streamPosition // how far answers had come that were there by then (rule R3)
+	tenant     string
+	furthest   map[partition]store.PartitionHead // the newest stream's, of partitions that are not other tenants'
 	best       []store.PartitionHead             // those whose rows count
 	all        []store.PartitionHead
 	containers map[string]bool // where chunks may lie, as the heads have it
@@ -48,7 +49,7 @@ type headRead struct {
 // headRead asks the heads. That they do not answer is no error of the query: it makes the answer incomplete.
 func (r *Reader) headRead(ctx context.Context, ask store.HeadRequest) (headRead, error) {
 	s := headRead{
-		began: r.cfg.Now(), answered: r.progress.answeredUntilNow(), furthest: make(map[partition]store.PartitionHead),
+		tenant: ask.Tenant, began: r.cfg.Now(), answered: r.progress.answeredUntilNow(), furthest: make(map[partition]store.PartitionHead),
 		containers: make(map[string]bool),
 	}
 	heads, err := r.cfg.Heads.Heads(ctx, ask)
@@ -71,7 +72,7 @@ func (r *Reader) headRead(ctx context.Context, ask store.HeadRequest) (headRead,
 		if old, ok := best[in]; !ok || heads[old].Position < h.Position {
 			best[in] = i
 		}
-		if old, ok := s.furthest[p]; !ok || streamPositionOf(old).compare(streamPositionOf(h)) < 0 {
+		if old, ok := s.furthest[p]; (!ok || streamPositionOf(old).compare(streamPositionOf(h)) < 0) && !r.isOthers(h.Topic, ask.Tenant) {
 			s.furthest[p] = h
 		}
 		for _, c := range h.Containers {
@@ -82,6 +83,13 @@ func (r *Reader) headRead(ctx context.Context, ask store.HeadRequest) (headRead,
 		s.best = append(s.best, heads[i])
 	}
 	return s, nil
+}
+
+// isOthers reports whether a topic is bound to another tenant. What a tenant is told names no such topic: to it there
+// is none.
+func (r *Reader) isOthers(topic, tenant string) bool {
+	of, _, _ := r.cfg.Topics.Of(topic)
+	return of.Tenant != "" && of.Tenant != tenant
 }
 
 // Deferral is readings that wait in the log for a limit of their tenant.
@@ -114,7 +122,9 @@ func (q *Query) readHeads(ctx context.Context) (headRead, error) {
 	if q.req.Strict {
 		var err error
 		if ends, err = q.r.awaitLogEnd(ctx, q.req); err != nil {
-			q.unread = append(q.unread, fmt.Sprintf("the log's end is not known: %v", err))
+			// The error may name what is other tenants'.
+			q.r.headErrors.Do(func() { q.r.cfg.Logger.Warn("log ends not read", "error", err) })
+			q.unread = append(q.unread, "the log's end is not known")
 		}
 	} else {
 		q.r.refreshPartitions(ctx)
@@ -129,7 +139,7 @@ func (q *Query) readHeads(ctx context.Context) (headRead, error) {
 	if err != nil {
 		return s, err
 	}
-	q.unread = append(q.unread, q.r.progress.missing(s, ends, q.r.cfg.Log != nil)...)
+	q.unread = append(q.unread, q.r.missing(s, ends)...)
 	q.missing = append(q.missing, q.unread...)
 	q.deferrals = s.deferrals(q.asked)
 	for _, w := range q.deferrals {
@@ -178,7 +188,11 @@ func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
 	known, bins := q.cachedBinsOf(h.Owner), make(map[store.HeadBin]*cachedBin)
 	lack := func(err error) {
 		q.r.cfg.Logger.Warn("rows of a head not read", "partition", h.Partition, "error", err)
-		q.miss("not all rows of partition %s/%d are answered: %v", h.Topic, h.Partition, err)
+		if q.r.isOthers(h.Topic, q.req.Tenant) {
+			q.miss("not all rows that ingesters hold are answered")
+		} else {
+			q.miss("not all rows of partition %s/%d are answered", h.Topic, h.Partition)
+		}
 		q.unread = append(q.unread, q.missing[len(q.missing)-1])
 	}
 	for rows, err := range h.Rows {
@@ -290,6 +304,7 @@ func (r *Reader) awaitLogEnd(ctx context.Context, req Request) ([]store.LogEnd, 
 		return nil, err
 	}
 	r.progress.setPartitions(ends, r.cfg.Now())
+	ends = slices.DeleteFunc(ends, func(e store.LogEnd) bool { return r.isOthers(e.Topic, req.Tenant) })
 	r.awaitPositions(ctx, req.Tenant, ends) // whether the answer is complete its own snapshot tells
 	return ends, nil
 }

@@ -84,7 +84,8 @@ func (p *progress) answeredUntilNow() map[partition]streamPosition {
 // missing says what an answer from s lacks to be complete: a partition that no head answers for, one whose head is
 // below the log end at its assignment, below what an answer has shown before the heads were asked, or below the asked
 // ends. Of snapshots that are taken from then on none makes a complete answer that reaches less than s.
-func (p *progress) missing(s headRead, asked []store.LogEnd, hasLog bool) []string {
+func (r *Reader) missing(s headRead, asked []store.LogEnd) []string {
+	p, hasLog := r.progress, r.cfg.Log != nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for at := range s.furthest {
@@ -93,11 +94,11 @@ func (p *progress) missing(s headRead, asked []store.LogEnd, hasLog bool) []stri
 	var out []string
 	if hasLog && p.partitionsRead.IsZero() {
 		out = append(out, "which partitions there are is not known yet")
-	} else if len(p.known) == 0 {
+	} else if len(p.known) == 0 && len(s.all) == 0 {
 		out = append(out, "no ingester answers")
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(p.known), comparePartitions) {
-		if why := p.lacks(s, at); why != "" {
+		if why := p.lacks(s, at); why != "" && !r.isOthers(at.topic, s.tenant) {
 			out = append(out, why)
 		}
 	}
@@ -108,11 +109,11 @@ func (p *progress) missing(s headRead, asked []store.LogEnd, hasLog bool) []stri
 	}
 	// Who does not answer lacks nothing to an answer in which every partition is far enough: another ingester has them.
 	if s.err != nil && (len(out) > 0 || !hasLog) {
-		out = append(out, fmt.Sprintf("not all ingesters answer: %v", s.err))
+		out = append(out, "not all ingesters answer")
 	}
 	for at, h := range s.furthest {
-		if r := streamPositionOf(h); p.answered[at].compare(r) < 0 {
-			p.answered[at] = r
+		if reached := streamPositionOf(h); p.answered[at].compare(reached) < 0 {
+			p.answered[at] = reached
 		}
 	}
 	return out

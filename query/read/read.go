@@ -14,6 +14,7 @@ import (
 
 	"binnacle/internal/control"
 	"binnacle/internal/store"
+	"binnacle/internal/topics"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
@@ -31,9 +32,10 @@ type Directory interface {
 type Config struct {
 	Chunks    store.Reader
 	Heads     store.Heads
-	Log       store.Log // tells which partitions there are and how far they reach; nil: not known
+	Log       store.Log // which partitions there are and how far they reach; nil: not known
 	Directory Directory
 	Rollups   store.RollupReader // nil: there are none
+	Topics    topics.Set         // whose they are; none: no topic is bound to a tenant
 
 	Fanout     int     // scans of one query at the same time
 	Bytes      int64   // of memory that one query may hold
