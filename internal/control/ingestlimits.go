@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"time"
 
@@ -32,29 +33,13 @@ type IngestLimits struct {
 	LabelValues Limit `name:"ingest-label-values" json:"labelValues,omitempty" help:"Values that one label has among all devices of the tenant, as the catalog lists them." default:"${tenantlimit=none}"`
 }
 
-// Or is the limits of a tenant, where nothing is said those by default.
-func (l IngestLimits) Or(byDefault IngestLimits) IngestLimits {
-	return IngestLimits{
-		Readings: l.Readings.Or(byDefault.Readings), Values: l.Values.Or(byDefault.Values),
-		DeviceReadings: l.DeviceReadings.Or(byDefault.DeviceReadings),
-		DeviceValues:   l.DeviceValues.Or(byDefault.DeviceValues),
-		Burst:          l.Burst.Or(byDefault.Burst), OnExcess: l.OnExcess.or(byDefault.OnExcess),
-		Devices: l.Devices.Or(byDefault.Devices), NewDevices: l.NewDevices.Or(byDefault.NewDevices),
-		Series:      l.Series.Or(byDefault.Series),
-		TotalSeries: l.TotalSeries.Or(byDefault.TotalSeries), Payload: l.Payload.Or(byDefault.Payload),
-		Labels: l.Labels.Or(byDefault.Labels), LabelValues: l.LabelValues.Or(byDefault.LabelValues),
-	}
-}
+// Or returns the limits of a tenant: those of byDefault where l says nothing.
+func (l IngestLimits) Or(byDefault IngestLimits) IngestLimits { return orDefaults(l, byDefault) }
 
-// Any reports whether there is a bound to anything.
+// Any reports whether there is a limit to anything. It is called for each record.
 func (l IngestLimits) Any() bool {
-	for _, b := range []Limit{l.Readings, l.Values, l.DeviceReadings, l.DeviceValues, l.Devices, l.NewDevices, l.Series,
-		l.TotalSeries, l.Payload, l.Labels, l.LabelValues} {
-		if b > 0 {
-			return true
-		}
-	}
-	return false
+	return max(l.Readings, l.Values, l.DeviceReadings, l.DeviceValues, l.Devices, l.NewDevices, l.Series, l.TotalSeries,
+		l.Payload, l.Labels, l.LabelValues) > 0
 }
 
 // TenantIngest is what a tenant document says of readings.
@@ -65,32 +50,8 @@ type TenantIngest struct {
 	Future Period `name:"ingest-future" json:"futureSeconds,omitempty" help:"How far an event time may lie after its record's Kafka timestamp, default for --future of the roles." default:"${tenantlimit=default}"`
 }
 
-// Changes are what has to be set so that this is what a tenant document says, but for what nothing is said of.
-func (l TenantIngest) Changes() (out []Change) {
-	for _, one := range []struct {
-		name string
-		is   Limit
-	}{
-		{"readingsPerSecond", l.Readings}, {"valuesPerSecond", l.Values},
-		{"deviceReadingsPerSecond", l.DeviceReadings}, {"deviceValuesPerSecond", l.DeviceValues},
-		{"burstSeconds", Limit(l.Burst)}, {"devices", l.Devices}, {"newDevicesPerHour", l.NewDevices},
-		{"series", l.Series}, {"totalSeries", l.TotalSeries}, {"payloadBytes", l.Payload}, {"labels", l.Labels},
-		{"labelValues", l.LabelValues},
-		{"pastSeconds", Limit(l.Past)}, {"futureSeconds", Limit(l.Future)},
-	} {
-		if c, said := LimitChange(one.is, "limits", "ingest", one.name); said {
-			out = append(out, c)
-		}
-	}
-	switch l.OnExcess {
-	case "":
-	case excessUnset:
-		out = append(out, Change{path: []string{"limits", "ingest", "over"}, named: "over"})
-	default:
-		out = append(out, Change{path: []string{"limits", "ingest", "over"}, named: "over", value: string(l.OnExcess)})
-	}
-	return out
-}
+// Changes returns what has to be set so that a tenant document says what l says, in the order of the fields.
+func (l TenantIngest) Changes() []Change { return changesOf(reflect.ValueOf(l), "limits", "ingest") }
 
 // String is what is set, in the order of the flags; empty for nothing.
 func (l TenantIngest) String() string {
@@ -140,7 +101,11 @@ func (l Period) MarshalJSON() ([]byte, error) { return Limit(l).MarshalJSON() }
 // UnmarshalJSON implements json.Unmarshaler.
 func (l *Period) UnmarshalJSON(text []byte) error { return (*Limit)(l).UnmarshalJSON(text) }
 
-// Or is l, or what there is by default.
+func (l Period) isDefault() bool { return Limit(l).isDefault() }
+
+func (l Period) stored() any { return Limit(l).stored() }
+
+// Or returns l, or byDefault where l says nothing.
 func (l Period) Or(byDefault Period) Period { return Period(Limit(l).Or(Limit(byDefault))) }
 
 // Of returns the length of time, and whether there is one.
@@ -198,9 +163,11 @@ func (o OnExcess) String() string {
 	return string(o)
 }
 
-func (o OnExcess) or(byDefault OnExcess) OnExcess {
-	if o == "" || o == excessUnset {
-		return byDefault
+func (o OnExcess) isDefault() bool { return o == "" || o == excessUnset }
+
+func (o OnExcess) stored() any {
+	if o == excessUnset {
+		return nil
 	}
-	return o
+	return string(o)
 }

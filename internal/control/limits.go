@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Limit is how much of something there may be. It is spelt as a number, none, or default; unchanged is a change to
@@ -71,9 +74,18 @@ func (b *Limit) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Or is b, or what there is by default.
+func (b Limit) isDefault() bool { return b == Default || b == Unset }
+
+func (b Limit) stored() any {
+	if b == Unset {
+		return nil
+	}
+	return b
+}
+
+// Or returns b, or byDefault where b says nothing.
 func (b Limit) Or(byDefault Limit) Limit {
-	if b == Default || b == Unset {
+	if b.isDefault() {
 		return byDefault
 	}
 	return b
@@ -92,12 +104,47 @@ type QueryLimits struct {
 	Samples     Limit `name:"query-samples" json:"samples,omitempty" help:"Values that one query of a tenant may read." default:"${tenantlimit=none}"`
 }
 
-// Or is the limits of a tenant, where nothing is said those by default.
-func (l QueryLimits) Or(byDefault QueryLimits) QueryLimits {
-	return QueryLimits{
-		Rate: l.Rate.Or(byDefault.Rate), Concurrency: l.Concurrency.Or(byDefault.Concurrency),
-		RUs: l.RUs.Or(byDefault.RUs), RUsOfDay: l.RUsOfDay.Or(byDefault.RUsOfDay), Samples: l.Samples.Or(byDefault.Samples),
+// Or returns the limits of a tenant: those of byDefault where l says nothing.
+func (l QueryLimits) Or(byDefault QueryLimits) QueryLimits { return orDefaults(l, byDefault) }
+
+// Changes returns what has to be set so that a tenant document says what l says, in the order of the fields.
+func (l QueryLimits) Changes() []Change { return changesOf(reflect.ValueOf(l), "limits", "query") }
+
+// limitField is the type of each field of QueryLimits, IngestLimits and TenantIngest. A limit is declared by its field
+// alone: its flag, its help, its property in the tenant document and its default are the field's tags.
+type limitField interface {
+	// isDefault reports whether the field leaves the limit to the role.
+	isDefault() bool
+	// stored returns the value in the tenant document; nil takes it out.
+	stored() any
+}
+
+// orDefaults returns limits with each field that says nothing taken from byDefault.
+func orDefaults[T any](limits, byDefault T) T {
+	to, from := reflect.ValueOf(&limits).Elem(), reflect.ValueOf(byDefault)
+	for i := range to.NumField() {
+		if to.Field(i).Interface().(limitField).isDefault() {
+			to.Field(i).Set(from.Field(i))
+		}
 	}
+	return limits
+}
+
+// changesOf returns a change for each field of a struct of limits that says something.
+func changesOf(limits reflect.Value, path ...string) (out []Change) {
+	for i := range limits.NumField() {
+		field, value := limits.Type().Field(i), limits.Field(i)
+		if field.Anonymous {
+			out = append(out, changesOf(value, path...)...)
+			continue
+		}
+		if !value.IsZero() {
+			property, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			out = append(out, Change{path: append(slices.Clone(path), property), named: property,
+				value: value.Interface().(limitField).stored()})
+		}
+	}
+	return out
 }
 
 // limitsBody is the limits in a tenant document: docs/format/control.md.
@@ -119,30 +166,4 @@ func (c Change) String() string {
 		return c.named + " default"
 	}
 	return fmt.Sprintf("%s %v", c.named, c.value)
-}
-
-// LimitChange sets a bound in a tenant document, by its path there; Unset takes it out. The second result is false
-// where nothing is said.
-func LimitChange(b Limit, path ...string) (c Change, said bool) {
-	c = Change{path: path, named: path[len(path)-1]}
-	if b != Unset {
-		c.value = b
-	}
-	return c, b != Default
-}
-
-// Changes are what has to be set so that these are the limits, but for those of which nothing is said.
-func (l QueryLimits) Changes() (out []Change) {
-	for _, one := range []struct {
-		name string
-		is   Limit
-	}{
-		{"requestsPerSecond", l.Rate}, {"concurrent", l.Concurrency}, {"rusPerSecond", l.RUs},
-		{"rusPerDay", l.RUsOfDay}, {"samples", l.Samples},
-	} {
-		if c, said := LimitChange(one.is, "limits", "query", one.name); said {
-			out = append(out, c)
-		}
-	}
-	return out
 }

@@ -3,6 +3,7 @@ package control_test
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"testing"
 	"time"
 
@@ -166,9 +167,9 @@ func TestSetIngestLimits(t *testing.T) {
 	require.Equal(t, control.Limit(2), known.Queries.Rate)
 	require.True(t, known.Ingest.Any())
 	require.Equal(t, "readingsPerSecond 1000, valuesPerSecond 20000, deviceReadingsPerSecond 10, "+
-		"deviceValuesPerSecond none, burstSeconds 300, devices 500, newDevicesPerHour 30, series 64, totalSeries 70000, "+
+		"deviceValuesPerSecond none, burstSeconds 300, over refuse, devices 500, newDevicesPerHour 30, series 64, totalSeries 70000, "+
 		"payloadBytes 65536, "+
-		"labels 8, labelValues 1000000, pastSeconds 2592000, futureSeconds 90, over refuse", known.Ingest.String())
+		"labels 8, labelValues 1000000, pastSeconds 2592000, futureSeconds 90", known.Ingest.String())
 
 	for _, into := range []interface{ UnmarshalText([]byte) error }{
 		&taken.Readings, &taken.Values, &taken.DeviceReadings, &taken.DeviceValues, &taken.Burst, &taken.OnExcess,
@@ -187,6 +188,13 @@ func TestSetIngestLimits(t *testing.T) {
 	require.Equal(t, said.IngestLimits, said.IngestLimits.Or(byDefault))
 	require.Equal(t, byDefault, taken.IngestLimits.Or(byDefault))
 	require.False(t, taken.Any())
+	for i := range reflect.TypeFor[control.IngestLimits]().NumField() {
+		var one control.IngestLimits
+		if v := reflect.ValueOf(&one).Elem().Field(i); v.Type() == reflect.TypeFor[control.Limit]() {
+			v.SetFloat(1)
+			require.True(t, one.Any(), "field %d", i)
+		}
+	}
 	past, bounded := said.Past.Of()
 	require.True(t, bounded)
 	require.Equal(t, 30*24*time.Hour, past)
