@@ -114,7 +114,7 @@ func (b *BinsSummary) add(h worker.Holding, position int64) {
 // Bins returns what is held now. It is safe for any number of callers; partitions go on meanwhile.
 func (in *Ingester) Bins(ctx context.Context, req BinsRequest) (Bins, error) {
 	out := Bins{
-		Now: in.cfg.Now().UTC(), Topics: in.set.String(), HoldSeconds: in.cfg.Hold.Seconds(),
+		Now: in.cfg.Now().UTC(), Topics: in.set.String(), HoldSeconds: in.cfg.Config.WithDefaults().Hold.Seconds(),
 		Memory: BinsMemory{Held: in.memory.Used(), Bound: in.cfg.MemoryBytes},
 	}
 	if in.spill != nil {

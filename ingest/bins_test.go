@@ -80,3 +80,11 @@ func TestReplayEstimate(t *testing.T) {
 	require.Equal(t, ingest.Replay{Blocks: 20, Records: 100, Without: 900, Seconds: 2, SecondsWithout: 9},
 		ingest.ReplayOf(1000, 100, counted, 100), "800 rows are loaded in an eighth of the time")
 }
+
+// A hold that is not set is 12 hours with a journal.
+func TestBinsShowTheDefaultHold(t *testing.T) {
+	in := newRig(t, 1).ingester(func(c *ingest.Config, _ *ingest.Stores) { c.Hold = 0 })
+	held, err := in.Bins(t.Context(), ingest.BinsRequest{By: ingest.ByAge})
+	require.NoError(t, err)
+	require.InDelta(t, 12*3600, held.HoldSeconds, 0)
+}

@@ -22,20 +22,20 @@ type Config struct {
 	worker.Config
 
 	Kafka       *kafka.Client `kong:"-"` // the cluster
-	Topics      []string      `name:"topic" sep:"none" help:"Topics that readings are published to, separated by commas. One between slashes is a pattern, a regular expression that the whole name fits: topics that fit and are made later are found. NAME=TENANT binds a topic to a tenant: its messages need not name one, and may name no other; /lines[.](.+)/=$$1 binds each topic to the tenant of its name." default:"telemetry" placeholder:"TOPIC"`
-	DeadLetters string        `help:"Topic that refused records go to. Default: the first topic's name with .dlq." placeholder:"TOPIC"`
-	Group       string        `help:"Consumer group." default:"binnacle"`
-	Assign      string        `help:"Read partitions ORDINAL, ORDINAL+COUNT, and so on, without joining the group: no process's restart moves another one's partitions. auto/COUNT takes the ordinal from the end of the host's name, as a StatefulSet has it. All processes of the group must be set so, each to another ordinal." placeholder:"ORDINAL/COUNT"`
+	Topics      []string      `name:"topic" sep:"none" help:"Topics with readings, separated by commas. A name between slashes is a regular expression for whole names; it also matches topics made later. NAME=TENANT binds a topic to a tenant: its messages need not name one and may name no other. /lines[.](.+)/=$$1 binds each topic to the tenant in its name." default:"telemetry" placeholder:"TOPIC"`
+	DeadLetters string        `help:"Topic of the dead letters. Default: the name of the first topic with .dlq." placeholder:"TOPIC"`
+	Group       string        `help:"Consumer group of the ingesters." default:"binnacle"`
+	Assign      string        `help:"Read partitions ORDINAL, ORDINAL+COUNT and so on without joining the group, so that a restart moves no partition of another process. auto/COUNT takes the ordinal from the end of the host name, as in a StatefulSet. All processes of the group need it, each with its own ordinal. Default: join the group." placeholder:"ORDINAL/COUNT"`
 
 	// UseJournal is on or off; Worker's own Journal follows from it.
-	UseJournal string `name:"journal" help:"on: rows of open bins go to the topic's journal, a topic of its name with .journal, so that a restart neither cuts nor replays them. off: nothing does, and the hold is short." enum:"on,off" default:"on"`
+	UseJournal string `name:"journal" help:"on: rows of open bins also go to the journal, a topic named like theirs with .journal, so that a restart neither cuts nor replays them. off: no journal, and a hold of 30m unless --hold is set." enum:"on,off" default:"on"`
 	SpillDir   string `kong:"-"` // where blocks go when memory is short; empty: bins are cut early instead
 
-	DrainBudget  time.Duration `help:"How long shutdown may write what is in memory." default:"5s"`
-	CatalogBytes int64         `name:"catalog-memory-mb" help:"What ingest keeps of the catalogs of tenants, to tell what is new, in MiB. A million devices with eight tags take about 140." type:"mib" default:"256"`
+	DrainBudget  time.Duration `help:"Longest time that a shutdown spends on storing open bins." default:"5s"`
+	CatalogBytes int64         `name:"catalog-memory-mb" help:"Memory for catalogs, by which ingest recognizes new devices and metrics, in MiB. A million devices with eight tags take about 140 MiB." type:"mib" default:"256"`
 
-	MemoryBytes int64         `name:"memory-mb" help:"Bound of what ingest holds in memory, in MiB." type:"mib" default:"1024"`
-	Session     time.Duration `name:"session-timeout" help:"How long the group waits for a process that does not answer before others take its partitions." default:"30s"`
+	MemoryBytes int64         `name:"memory-mb" help:"Most memory of open bins, in MiB." type:"mib" default:"1024"`
+	Session     time.Duration `name:"session-timeout" help:"Time after which the group gives the partitions of a process that does not answer to others." default:"30s"`
 	// WatchEvery is how often it is looked for topics and partitions that were added, GoneAfter when a topic that is
 	// missing is taken for deleted.
 	WatchEvery time.Duration `kong:"-" default:"5s"`

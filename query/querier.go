@@ -35,24 +35,24 @@ type Config struct {
 	Rollups   store.RollupReader `kong:"-"` // what panels over many devices read; nil: nothing
 	Catalog   control.Catalog    `kong:"-"`
 
-	Fanout           int     `name:"query-fanout" help:"Scans of one query at the same time." default:"16"`
-	MemoryBytes      int64   `name:"query-memory-mb" help:"What one query may hold, in MiB." type:"mib" default:"256"`
-	TotalMemoryBytes int64   `name:"queries-memory-mb" help:"What all queries together may hold, in MiB." type:"mib" default:"1024"`
-	CacheBytes       int64   `name:"query-cache-mb" help:"What chunks may take that earlier queries have read, in MiB. Of them only what was stored since is asked for. Below zero: none." type:"mib" default:"256"`
-	MaxRUs           float64 `name:"query-max-rus" help:"Request units that one query may cost." default:"50000"`
+	Fanout           int     `name:"query-fanout" help:"Most scans that a query runs at the same time." default:"16"`
+	MemoryBytes      int64   `name:"query-memory-mb" help:"Most memory of a query, in MiB." type:"mib" default:"256"`
+	TotalMemoryBytes int64   `name:"queries-memory-mb" help:"Most memory of all queries together, in MiB." type:"mib" default:"1024"`
+	CacheBytes       int64   `name:"query-cache-mb" help:"Memory of the chunk cache, in MiB. Negative disables it." type:"mib" default:"256"`
+	MaxRUs           float64 `name:"query-max-rus" help:"Most request units that a query may cost." default:"50000"`
 
 	// TagsAge is for what ingesters have told that went away since; of those that are there each change is seen at once.
-	TagsAge   time.Duration `name:"tags-age" help:"How long the catalog of a tenant is taken as it was read, unless an ingester has learnt something new." default:"30s"`
-	TagsBytes int64         `name:"tags-memory-mb" help:"What the catalogs of tenants may take that are kept in memory, in MiB; the one that was used last is kept whatever it takes. A million devices with eight tags take about 140." type:"mib" default:"256"`
+	TagsAge   time.Duration `name:"tags-age" help:"Age up to which a tenant's cached catalog is used, unless an ingester has added to it." default:"30s"`
+	TagsBytes int64         `name:"tags-memory-mb" help:"Memory of cached catalogs, in MiB. The catalog used last is always kept. A million devices with eight tags take about 140 MiB." type:"mib" default:"256"`
 
 	// CacheAge bounds how long a query may show what somebody has deleted from the store by hand. Binnacle itself deletes
 	// nothing before its time to live is over.
-	CacheAge time.Duration `name:"query-cache-age" help:"How long until chunks that earlier queries have read are read again as a whole." default:"1h"`
+	CacheAge time.Duration `name:"query-cache-age" help:"Age after which a cached key is read again in full." default:"1h"`
 
 	// MaxQueries is also what bounds one tenant: to half of it, rounded up.
-	MaxQueries   int           `help:"Queries that run at the same time; of one tenant half of them." default:"32"`
-	MaxQueued    int           `help:"Queries that wait for their turn, of each tenant." default:"64"`
-	QueueTimeout time.Duration `help:"How long a query waits for its turn." default:"30s"`
+	MaxQueries   int           `help:"Most queries that run at the same time. A tenant gets half of them." default:"32"`
+	MaxQueued    int           `help:"Most queries of a tenant in the queue." default:"64"`
+	QueueTimeout time.Duration `help:"Longest time of a query in the queue." default:"30s"`
 
 	// Timeout begins when it is the query's turn. An answer that is streamed may take longer as long as the client takes
 	// more of it.
@@ -60,7 +60,7 @@ type Config struct {
 
 	// Limits are of tenants for which nothing else is set. Each of several queriers grants a part of them.
 	Limits   control.QueryLimits `kong:"embed,prefix='tenant-'"`
-	Queriers int                 `help:"Query processes that share the work. Each grants a tenant this part of what it may take." default:"1"`
+	Queriers int                 `help:"Number of query processes. Each grants a tenant its share of the tenant's limits." default:"1"`
 
 	Now        func() time.Time      `kong:"-"` // time.Now
 	Registerer prometheus.Registerer `kong:"-"` // none

@@ -8,7 +8,7 @@ import (
 
 type blogexampleCommand struct {
 	Config blogexample.Config `kong:"embed"`
-	JSON   bool               `name:"json" help:"Print the figures as JSON."`
+	JSON   bool               `name:"json" help:"Print the results as JSON."`
 }
 
 // Help is shown below the flags.

@@ -11,10 +11,10 @@ import (
 )
 
 type loadtestCommand struct {
-	Scenario string          `help:"uniform: ten tenants of the same size; whale: one of ten has 80 % of the devices; paces: devices of every second to every five minutes, for a day; flood: a loud tenant and its neighbours in one partition; all." enum:"uniform,whale,paces,flood,all" default:"all"`
-	Minutes  int             `help:"Fleet time that is measured of uniform and whale. 0: an hour, or a day with a hold of 12h and more." default:"0"`
+	Scenario string          `help:"Scenario. uniform: ten tenants of the same size; whale: one of ten tenants has 80 % of the devices; paces: devices that report every second to every five minutes, for a day; flood: a loud tenant and its neighbours in one partition; or all." enum:"uniform,whale,paces,flood,all" default:"all"`
+	Minutes  int             `help:"Measured fleet time of uniform and whale, in minutes. Default: an hour, or a day with a hold of 12h and more." default:"0" placeholder:"MINUTES"`
 	Config   loadtest.Config `kong:"embed"`
-	JSON     bool            `name:"json" help:"Print the figures as JSON."`
+	JSON     bool            `name:"json" help:"Print the results as JSON."`
 }
 
 // Help is shown below the flags.

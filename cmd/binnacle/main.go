@@ -19,7 +19,7 @@ import (
 
 // commands are the subcommands and the flags that all of them have.
 type commands struct {
-	Config   kong.ConfigFlag `help:"YAML file with values for flags that neither the command line nor a BINNACLE_* variable sets." placeholder:"FILE"`
+	Config   kong.ConfigFlag `help:"YAML file with values of flags that neither the command line nor a BINNACLE_* variable sets." placeholder:"FILE"`
 	LogLevel slog.Level      `help:"Lowest level of the log on stderr: debug, info, warn or error." default:"info"`
 
 	LogFormat   string      `help:"Format of the log on stderr: text or json." enum:"text,json" default:"text"`
@@ -27,29 +27,29 @@ type commands struct {
 	HelpAll     helpAll     `help:"Show all flags of the subcommand and exit." env:"-"`
 	VersionFlag versionFlag `name:"version" help:"Show the version and exit." env:"-"`
 
-	Dev         devCommand         `cmd:"" help:"Everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
-	Serve       serveCommand       `cmd:"" help:"All roles in one process on a real cluster and a real account."`
-	Ingest      ingestCommand      `cmd:"" help:"Take readings from Kafka to Cosmos DB."`
-	Query       queryCommand       `cmd:"" help:"Answer queries."`
+	Dev         devCommand         `cmd:"" help:"Run everything in one process: Kafka, Cosmos DB, ingest, queries and a small simulated fleet."`
+	Serve       serveCommand       `cmd:"" help:"Run all roles in one process on a Kafka cluster and a Cosmos DB account."`
+	Ingest      ingestCommand      `cmd:"" help:"Read messages from Kafka and store chunks in Cosmos DB."`
+	Query       queryCommand       `cmd:"" help:"Answer queries over HTTP."`
 	Views       rollupsCommand     `cmd:"" help:"Make lanes, which panels over many devices read instead of chunks; list, rebuild and drop them."`
-	Tenant      tenantCommand      `cmd:"" help:"What operators do about tenants."`
-	Actions     actionsCommand     `cmd:"" help:"List what operators and provision have done: tokens, backfills, containers."`
-	Replay      replayCommand      `cmd:"" help:"Publish a file of readings, CSV, NDJSON or Influx line protocol, or dead letters again."`
-	Provision   provisionCommand   `cmd:"" help:"Make containers ahead of time and set their throughput by age."`
-	Loadtest    loadtestCommand    `cmd:"" help:"Show hot partitions and how they are avoided: one load through three layouts."`
-	Blogexample blogexampleCommand `cmd:"" help:"Measure a published data model on the embedded Cosmos DB, beside its published charges."`
-	Audit       auditCommand       `cmd:"" help:"Check that what is stored has no gap, no overlap and nothing out of place."`
-	Limits      limitsCommand      `cmd:"" help:"Show which readings have gone over limits of their tenants, and which wait for one."`
-	Bins        binsCommand        `cmd:"" help:"Show what processes that ingest hold: by partition, tenant and device."`
-	Gaps        gapsCommand        `cmd:"" help:"Say of each hole in a device's readings whose it is."`
-	Cardinality cardinalityCommand `cmd:"" help:"Show what a tenant has the most of: metrics, tags, labels and their values."`
-	Doctor      doctorCommand      `cmd:"" help:"Look at an account as the roles see it: rights, latency, physical partitions, and charges beside the model."`
-	Chunk       chunkCommand       `cmd:"" help:"Print a stored chunk readably."`
-	Explain     explainCommand     `cmd:"" help:"Show which keys a query asks, and what it was expected to cost and has cost."`
-	Broker      brokerCommand      `cmd:"" help:"Serve the embedded Kafka alone."`
-	Emulator    emulatorCommand    `cmd:"" help:"Serve the embedded Cosmos DB alone."`
-	Version     versionCommand     `cmd:"" help:"Say what this binary is and which formats it knows."`
-	Fleet       fleetCommand       `cmd:"" help:"Publish the readings of simulated trucks."`
+	Tenant      tenantCommand      `cmd:"" help:"Manage tenants and their tokens."`
+	Actions     actionsCommand     `cmd:"" help:"List what operators and provision have changed: tokens, limits, backfills, containers."`
+	Replay      replayCommand      `cmd:"" help:"Publish readings from a file of CSV, NDJSON or Influx line protocol, or dead letters again."`
+	Provision   provisionCommand   `cmd:"" help:"Create containers ahead of time and set their throughput by age."`
+	Loadtest    loadtestCommand    `cmd:"" help:"Compare three data layouts under one load: hot partitions, and how they are avoided."`
+	Blogexample blogexampleCommand `cmd:"" help:"Measure a published data model on the embedded Cosmos DB, next to its published charges."`
+	Audit       auditCommand       `cmd:"" help:"Check that stored chunks have no gap, no overlap and no misplaced document."`
+	Limits      limitsCommand      `cmd:"" help:"Show which tenants exceed their ingest limits, and which readings wait."`
+	Bins        binsCommand        `cmd:"" help:"Show the open bins of ingesters by partition, tenant and device."`
+	Gaps        gapsCommand        `cmd:"" help:"Find gaps in a device's readings and their causes."`
+	Cardinality cardinalityCommand `cmd:"" help:"Show the metrics, tags and labels of a tenant with the most series and values."`
+	Doctor      doctorCommand      `cmd:"" help:"Check a Cosmos DB account: rights, latency, physical partitions, and charges compared with the model."`
+	Chunk       chunkCommand       `cmd:"" help:"Print a stored chunk as text."`
+	Explain     explainCommand     `cmd:"" help:"Run a query and show which keys it reads, its expected and its actual cost."`
+	Broker      brokerCommand      `cmd:"" help:"Run the embedded Kafka alone."`
+	Emulator    emulatorCommand    `cmd:"" help:"Run the embedded Cosmos DB alone."`
+	Version     versionCommand     `cmd:"" help:"Show the version of this binary and of the formats that it reads."`
+	Fleet       fleetCommand       `cmd:"" help:"Publish readings of simulated trucks."`
 }
 
 // env is what a subcommand has besides its flags.

@@ -14,8 +14,8 @@ import (
 type replayCommand struct {
 	Config replay.Config `kong:"embed"`
 
-	Backfill    bool              `help:"Grant what the file holds: its readings are accepted however old they are, within the tenant's retention." group:"Backfill"`
-	BackfillFor time.Duration     `name:"backfill-for" help:"How long the grant is good." default:"7d" group:"Backfill"`
+	Backfill    bool              `help:"Allow a backfill for the file's readings: they are accepted at any age within the tenant's retention." group:"Backfill"`
+	BackfillFor time.Duration     `name:"backfill-for" help:"Lifetime of the backfill permission." default:"7d" group:"Backfill"`
 	Account     app.AccountConfig `kong:"embed,group='Backfill'"` // where the grant is written
 }
 

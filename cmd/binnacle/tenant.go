@@ -10,18 +10,18 @@ import (
 
 // tenantCommand is what operators do about tenants.
 type tenantCommand struct {
-	List  tenantListCommand  `cmd:"" help:"List tenants and what is set for them."`
-	Sizes tenantSizesCommand `cmd:"" help:"List the largest tenants: how many devices, series and values of tags and labels they have."`
-	Set   tenantSetCommand   `cmd:"" help:"Change what is set for a tenant. Roles know it within half a minute."`
+	List  tenantListCommand  `cmd:"" help:"List tenants with their settings."`
+	Sizes tenantSizesCommand `cmd:"" help:"List the largest tenants with their numbers of devices, series, and values of tags and labels."`
+	Set   tenantSetCommand   `cmd:"" help:"Change settings of a tenant. Roles apply them within half a minute."`
 	Token struct {
-		Add    tokenAddCommand    `cmd:"" help:"Make a token and print it. It is shown this once."`
-		List   tokenListCommand   `cmd:"" help:"List tokens, without what is secret of them."`
-		Revoke tokenRevokeCommand `cmd:"" help:"End a token within half a minute."`
-	} `cmd:"" help:"Bearer tokens with which a tenant is asked for."`
+		Add    tokenAddCommand    `cmd:"" help:"Create a token and print it. It is shown only once."`
+		List   tokenListCommand   `cmd:"" help:"List tokens without their secrets."`
+		Revoke tokenRevokeCommand `cmd:"" help:"Revoke a token. Roles apply it within half a minute."`
+	} `cmd:"" help:"Manage bearer tokens of tenants."`
 }
 
 type tenantListCommand struct {
-	Tenant string `arg:"" optional:"" help:"This one only."`
+	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
 
 	Config app.TokenConfig `kong:"embed"`
 }
@@ -50,9 +50,9 @@ Examples:
 func (c *tenantSizesCommand) Run(e *env) error { return app.TenantSizes(e.ctx, c.Config, e.app()) }
 
 type tenantSetCommand struct {
-	Tenant   string               `arg:"" help:"The tenant."`
-	Lookback *time.Duration       `name:"lookback" aliases:"promql-lookback" help:"How old a sample PromQL takes for the current one, such as 25m where devices report every ten minutes; 0s for what the query role is set to."`
-	Averages control.Averages     `name:"averages" help:"exact: avg_over_time is as Prometheus computes it, in all bits; nearest: it may differ in the last one, so that lanes answer it for decimals too." enum:"exact,nearest," default:"" placeholder:"KIND"`
+	Tenant   string               `arg:"" help:"Name of the tenant."`
+	Lookback *time.Duration       `name:"lookback" aliases:"promql-lookback" help:"Lookback of PromQL: age up to which a sample counts as the current one, such as 25m where devices report every ten minutes. 0s: as --promql-lookback of the query role."`
+	Averages control.Averages     `name:"averages" help:"exact: avg_over_time equals Prometheus' result in all bits; nearest: it may differ in the last bit, so that rollups can answer it for decimal values." enum:"exact,nearest," default:"" placeholder:"KIND"`
 	Query    control.QueryLimits  `kong:"embed" set:"tenantlimit=unchanged"`
 	Ingest   control.TenantIngest `kong:"embed" set:"tenantlimit=unchanged"`
 
@@ -97,10 +97,10 @@ func (c *tenantSetCommand) Run(e *env) error {
 }
 
 type tokenAddCommand struct {
-	Tenant  string          `arg:"" help:"Whose readings the bearer may ask for."`
-	Scopes  []control.Scope `help:"What for: read, write, admin." default:"read"`
-	Expires time.Duration   `help:"How long it is good, such as 90d. Default: for ever."`
-	Note    string          `help:"Whom it is for; listed."`
+	Tenant  string          `arg:"" help:"Tenant that the token gives access to."`
+	Scopes  []control.Scope `help:"Scopes of the token: read, write, admin." default:"read"`
+	Expires time.Duration   `help:"Lifetime of the token, such as 90d. Default: unlimited."`
+	Note    string          `help:"Note that token list shows, such as who uses the token."`
 
 	Config app.TokenConfig `kong:"embed"`
 }
@@ -119,7 +119,7 @@ func (c *tokenAddCommand) Run(e *env) error {
 }
 
 type tokenListCommand struct {
-	Tenant string `arg:"" optional:"" help:"Of this tenant only."`
+	Tenant string `arg:"" optional:"" help:"Tenant to list. Default: all."`
 
 	Config app.TokenConfig `kong:"embed"`
 }
@@ -130,7 +130,7 @@ func (c *tokenListCommand) Run(e *env) error {
 }
 
 type tokenRevokeCommand struct {
-	ID string `arg:"" name:"id" help:"As listed: the part of the token between its underscores."`
+	ID string `arg:"" name:"id" help:"Id of the token as listed: the part between its underscores."`
 
 	Config app.TokenConfig `kong:"embed"`
 }

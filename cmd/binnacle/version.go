@@ -3,7 +3,7 @@ package main
 import "binnacle/internal/app"
 
 type versionCommand struct {
-	JSON bool `name:"json" help:"As JSON."`
+	JSON bool `name:"json" help:"Print the version as JSON."`
 }
 
 // Run is called by kong.

@@ -9,22 +9,22 @@ import (
 
 // Options say how the records of a topic are read where they don't say it themselves. The fields' tags are their flags.
 type Options struct {
-	Format Format `name:"message-format" help:"Format of messages without a content type: json, json-flat, influx, otlp_proto, otlp_json, remote-write, remote-write-2, registry, senml, senml-cbor. Default: found out by look." placeholder:"FORMAT"`
+	Format Format `name:"message-format" help:"Format of messages without a content type: json, json-flat, influx, otlp_proto, otlp_json, remote-write, remote-write-2, registry, senml or senml-cbor. Default: detected." placeholder:"FORMAT"`
 
 	// Valid names, used where a message has none; empty: such a message is bad.
-	Tenant string `name:"default-tenant" help:"Tenant of messages that name none. Without one they are dead letters." placeholder:"TENANT"`
-	Device string `name:"default-device" help:"Device of messages that name none. Without one they are dead letters." placeholder:"DEVICE"`
+	Tenant string `name:"default-tenant" help:"Tenant of messages that name none. Default: such messages become dead letters." placeholder:"TENANT"`
+	Device string `name:"default-device" help:"Device of messages that name none. Default: such messages become dead letters." placeholder:"DEVICE"`
 
 	// Sequence is a metric, too, that readings get which have a number in their message's property or record's header.
-	Sequence string `name:"sequence" help:"Name of the number that a device gives each of its messages: a property of JSON messages beside values, or a header of the record. It is kept as a metric of that name, by which gaps tells what was lost before Kafka. Default: none." placeholder:"NAME"`
+	Sequence string `name:"sequence" help:"Name of the sequence number of a device's messages: a property of JSON messages beside values, or a header of the record. It is stored as a metric, from which gaps sees what was lost before Kafka. Default: none." placeholder:"NAME"`
 
 	Lines    `kong:"embed"`
 	Resource ResourceNames `kong:"embed,prefix='otlp-'"`
 	Series   SeriesNames   `kong:"embed,prefix='remote-write-'"`
 	Object   ObjectNames   `kong:"embed,prefix='object-'"`
 
-	Buckets  bool    `name:"histogram-buckets" help:"Store the buckets of OTLP histograms, too: one series for each, with the label le. Else count, sum, min and max alone."`
-	Gateways bool    `name:"hub-gateways" help:"Let devices of IoT Hub send readings of other devices. Else a message that names another is a dead letter."`
+	Buckets  bool    `name:"histogram-buckets" help:"Store the buckets of OTLP histograms, each as a series with the label le. Default: only count, sum, min and max."`
+	Gateways bool    `name:"hub-gateways" help:"Accept readings of other devices in messages of IoT Hub devices. Default: such messages become dead letters."`
 	Schemas  Schemas `kong:"-"` // of a registry; nil when there is none
 
 	// Bound is the tenant to which the topic belongs; empty: to none. What names no tenant is its, what names another is
@@ -40,10 +40,10 @@ type Names struct{ Tenant, Device string }
 
 // Lines say how line protocol is read.
 type Lines struct {
-	DeviceTag string   `name:"lp-device-tag" help:"Line protocol: the tag that holds the device id." default:"${lp_device_tag=device}"`
-	TenantTag string   `name:"lp-tenant-tag" help:"Line protocol: the tag that holds the tenant." default:"${lp_tenant_tag=tenant}"`
-	Tags      []string `name:"lp-tags" help:"Line protocol: tags that describe the device. All others are labels." placeholder:"TAG"`
-	Metric    string   `name:"lp-metric" help:"Line protocol: name a metric measurement_field (full) or by the field alone (field)." enum:"full,field" default:"full"`
+	DeviceTag string   `name:"lp-device-tag" help:"Line protocol: tag with the device id." default:"${lp_device_tag=device}"`
+	TenantTag string   `name:"lp-tenant-tag" help:"Line protocol: tag with the tenant." default:"${lp_tenant_tag=tenant}"`
+	Tags      []string `name:"lp-tags" help:"Line protocol: tags that describe the device. All others become labels." placeholder:"TAG"`
+	Metric    string   `name:"lp-metric" help:"Line protocol: name of a metric, measurement_field (full) or the field alone (field)." enum:"full,field" default:"full"`
 }
 
 // ResourceNames are the attributes of an OTLP resource that say what sends. Of several the first that is there
@@ -53,24 +53,24 @@ type Lines struct {
 // is left when a program says nothing else of itself. Attributes of data points are no devices: there, device names
 // disks and network interfaces.
 type ResourceNames struct {
-	Tenant []string `name:"tenant" help:"OTLP: resource attributes that may hold the tenant. Default: tenant, tenant.id." placeholder:"NAME"`
-	Device []string `name:"device" help:"OTLP: resource attributes that may hold the device id, the best first. Default: device, device.id, service.instance.id, host.name, host.id, service.name." placeholder:"NAME"`
-	Labels []string `name:"labels" help:"OTLP: resource attributes that tell series apart. All others describe the device. Default: service.namespace, service.name, service.instance.id." placeholder:"NAME"`
+	Tenant []string `name:"tenant" help:"OTLP: resource attributes with the tenant, in order of preference. Default: tenant, tenant.id." placeholder:"NAME"`
+	Device []string `name:"device" help:"OTLP: resource attributes with the device id, in order of preference. Default: device, device.id, service.instance.id, host.name, host.id, service.name." placeholder:"NAME"`
+	Labels []string `name:"labels" help:"OTLP: resource attributes that become labels. All others describe the device. Default: service.namespace, service.name, service.instance.id." placeholder:"NAME"`
 }
 
 // SeriesNames are the labels of a series of remote write that say what sends.
 type SeriesNames struct {
-	Tenant []string `name:"tenant" help:"Prometheus remote write: labels that may hold the tenant. Default: tenant." placeholder:"NAME"`
-	Device []string `name:"device" help:"Prometheus remote write: labels that may hold the device id, the best first. Default: instance, host." placeholder:"NAME"`
+	Tenant []string `name:"tenant" help:"Prometheus remote write: labels with the tenant, in order of preference. Default: tenant." placeholder:"NAME"`
+	Device []string `name:"device" help:"Prometheus remote write: labels with the device id, in order of preference. Default: instance, host." placeholder:"NAME"`
 }
 
 // ObjectNames are the properties of a flat object that are no values.
 type ObjectNames struct {
-	Tenant []string `name:"tenant" help:"Flat JSON and Avro: properties that may hold the tenant. Default: tenant, tenantId, tenant_id." placeholder:"NAME"`
-	Device []string `name:"device" help:"Flat JSON and Avro: properties that may hold the device id. Default: device, deviceId, device_id." placeholder:"NAME"`
-	Time   []string `name:"time" help:"Flat JSON and Avro: properties that may hold the event time. Default: ts, time, timestamp." placeholder:"NAME"`
-	Labels []string `name:"labels" help:"Flat JSON and Avro: properties that tell series apart." placeholder:"NAME"`
-	Tags   []string `name:"tags" help:"Flat JSON and Avro: properties that describe the device. All others are values." placeholder:"NAME"`
+	Tenant []string `name:"tenant" help:"Flat JSON and Avro: properties with the tenant, in order of preference. Default: tenant, tenantId, tenant_id." placeholder:"NAME"`
+	Device []string `name:"device" help:"Flat JSON and Avro: properties with the device id, in order of preference. Default: device, deviceId, device_id." placeholder:"NAME"`
+	Time   []string `name:"time" help:"Flat JSON and Avro: properties with the event time, in order of preference. Default: ts, time, timestamp." placeholder:"NAME"`
+	Labels []string `name:"labels" help:"Flat JSON and Avro: properties that become labels." placeholder:"NAME"`
+	Tags   []string `name:"tags" help:"Flat JSON and Avro: properties that describe the device. All others become values." placeholder:"NAME"`
 }
 
 func (o *Options) setDefaults() {

@@ -21,10 +21,10 @@ type Config struct {
 	Register bool           `kong:"-"` // unknown tenants are registered as they come; else their readings are dead letters
 
 	// Hold is 12 h with a journal and 30 min without unless it is set.
-	Hold time.Duration `help:"Longest time that a reading waits in memory before it is written; from 12h on it begins when the reading's day is over. Default: 12h, or 30m with --journal=off." default:"${hold=0s}"`
+	Hold time.Duration `help:"Longest time that a reading waits in memory before it is stored. From 12h on the time begins at the end of the reading's day." default:"${hold=0s}" placeholder:"${hold=12h}"`
 	// Journal is whether the rows of open bins go to a journal.
 	Journal      bool          `kong:"-"`
-	JournalEvery time.Duration `help:"Longest time that a reading waits before it is in the journal." default:"15m"`
+	JournalEvery time.Duration `help:"Longest time until a reading is in the journal." default:"15m"`
 	// Shelf takes blocks when memory is short. nil: they are written early instead.
 	Shelf binning.Shelf `kong:"-"`
 	// Nonce makes numbers that nobody else makes, of chance. It must be set where there is a journal.
@@ -32,19 +32,19 @@ type Config struct {
 
 	// Limits are those of tenants that say nothing else.
 	Limits  control.IngestLimits `kong:"embed,prefix='tenant-'"`
-	HeldFor time.Duration        `help:"Longest time that readings above a rate of their tenant wait in Kafka; then they are refused. A crash reads again what lies above the oldest of them." default:"15m"`
+	HeldFor time.Duration        `help:"Longest time that readings above their tenant's rate limit wait in Kafka before they are refused. After a crash, records above the oldest of them are read again." default:"15m"`
 
 	// FairAfter is off when it is negative.
-	FairAfter time.Duration `help:"How far a partition may be behind before a tenant that sends most of what comes is passed over, so that others need not wait: it is read again as time allows, and nothing is refused. Off when negative, such as -1s." default:"500ms"`
+	FairAfter time.Duration `help:"Lag of a partition from which on the tenant that sends the most is deferred, so that others need not wait. Deferred readings are read later; none is refused. Negative disables it." default:"500ms"`
 
-	Future time.Duration `help:"How far an event time may lie after its record's Kafka timestamp." default:"10m"`
+	Future time.Duration `help:"Furthest that an event time may lie after the Kafka timestamp of its record." default:"10m"`
 	// Past is what Worker accepts; 0 is the tenant's retention, or 400 days where it keeps for ever, and negative any
 	// age.
-	Past        time.Duration `help:"How old a reading may be, such as 400d, within the retention. 0: any age in dev, else 400 days where a tenant keeps for ever."`
-	CommitEvery time.Duration `help:"How often offsets are committed." default:"1s"`
+	Past        time.Duration `help:"Greatest age of a reading, such as 400d, within the tenant's retention. Default: any age in dev; elsewhere 400d for tenants without a retention."`
+	CommitEvery time.Duration `help:"Time between two commits of offsets." default:"1s"`
 	// MaxBehind is 10 million without a journal unless it is set; with one there is no bound but the source's retention.
-	MaxBehind int64         `help:"Records that a bin may hold back the committed offset. Default: 10 million with --journal=off, else no bound." default:"0"`
-	MaxWrites int           `help:"Writes in flight for each partition." default:"32"`
+	MaxBehind int64         `help:"Most records that an open bin may hold back the committed offset. Default: no limit, or 10 million with --journal=off." default:"0" placeholder:"RECORDS"`
+	MaxWrites int           `help:"Most writes in flight for each Kafka partition." default:"32"`
 	Linger    time.Duration `kong:"-" default:"2s"` // how long a chunk stays in the head after it was acknowledged
 	// how often first and last of a device go to the catalog while it goes on reporting; negative: with every chunk
 	CatalogEvery time.Duration `kong:"-" default:"168h"`

@@ -10,12 +10,12 @@ import (
 
 // AccessConfig is who may ask.
 type AccessConfig struct {
-	Issuer      string   `name:"oidc-issuer" help:"URL of an identity provider whose tokens are good." placeholder:"URL"`
+	Issuer      string   `name:"oidc-issuer" help:"URL of the OpenID Connect provider whose tokens are accepted. Default: none." placeholder:"URL"`
 	Audiences   []string `name:"oidc-audience" help:"What a token of it must be made for; one of several, parted by commas." placeholder:"NAME"`
-	TenantClaim string   `name:"oidc-tenant-claim" help:"Its claim with the tenant, or a list of tenants." default:"tenant" placeholder:"CLAIM"`
-	ScopeClaim  string   `name:"oidc-scope-claim" help:"Its claim with scopes. A token without it may read." default:"scope" placeholder:"CLAIM"`
-	ScopePrefix string   `name:"oidc-scope-prefix" help:"What scopes begin with there, such as binnacle." placeholder:"PREFIX"`
-	Proxies     []string `name:"trusted-proxies" help:"Addresses, such as 10.1.0.0/16, that are believed when they name a tenant in X-Scope-OrgID." default:"${trusted_proxies=}" placeholder:"CIDR"`
+	TenantClaim string   `name:"oidc-tenant-claim" help:"Claim of its tokens with the tenant or a list of tenants." default:"tenant" placeholder:"CLAIM"`
+	ScopeClaim  string   `name:"oidc-scope-claim" help:"Claim of its tokens with the scopes. A token without the claim may read." default:"scope" placeholder:"CLAIM"`
+	ScopePrefix string   `name:"oidc-scope-prefix" help:"Prefix of scopes in its tokens, such as binnacle. Default: none." placeholder:"PREFIX"`
+	Proxies     []string `name:"trusted-proxies" help:"Addresses or ranges, such as 10.1.0.0/16, whose requests need no token and name the tenant in X-Scope-OrgID." default:"${trusted_proxies=}" placeholder:"CIDR"`
 }
 
 // prefixes are the addresses of trusted proxies.

@@ -16,13 +16,13 @@ import (
 
 // AccountConfig is which Cosmos DB account a subcommand works on, and how it proves who it is.
 type AccountConfig struct {
-	Cosmos  string   `help:"Address of Cosmos DB, host:port or URL." default:"127.0.0.1:8081"`
-	Key     string   `help:"Master key of the account. Default: the emulators' public key." placeholder:"KEY" secret:""`
-	KeyFile string   `help:"File of the account's keys, one a line, such as primary and secondary. It is read again when a key is refused." placeholder:"FILE"`
-	Regions []string `help:"Regions of the account to read from, the nearest first."`
+	Cosmos  string   `help:"Address of the Cosmos DB account, host:port or URL." default:"127.0.0.1:8081"`
+	Key     string   `help:"Master key of the account. Default: the public key of emulators." placeholder:"KEY" secret:""`
+	KeyFile string   `help:"File with the account's keys, one a line. It is read again when a key is refused." placeholder:"FILE"`
+	Regions []string `help:"Regions of the account to read from, the nearest first. Default: the account's first region."`
 
-	Identity       string `help:"Entra ID identity instead of a key: default, workload, managed or environment." enum:",default,workload,managed,environment" default:"" placeholder:"KIND"`
-	IdentityClient string `help:"Client id of the identity, where there are several." placeholder:"ID"`
+	Identity       string `help:"Entra ID identity to use instead of a key: default, workload, managed or environment." enum:",default,workload,managed,environment" default:"" placeholder:"KIND"`
+	IdentityClient string `help:"Client id of the identity, where there are several. Default: the only one." placeholder:"ID"`
 }
 
 // account notes what is wrong with the settings of the account.

@@ -18,9 +18,9 @@ import (
 type ActionsConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 
-	Since  time.Duration `help:"How far back." default:"30d"`
-	Tenant string        `help:"What was done to this tenant only."`
-	JSON   bool          `name:"json" help:"A JSON object a line."`
+	Since  time.Duration `help:"Age of the oldest action to list." default:"30d"`
+	Tenant string        `help:"List actions on this tenant only. Default: all."`
+	JSON   bool          `name:"json" help:"Print the actions as JSON, one a line."`
 }
 
 // Actions prints what was done by those who may do more than read and write readings.

@@ -60,7 +60,7 @@ func binsRequest(q url.Values) (req ingest.BinsRequest, err error) {
 type BinsConfig struct {
 	AdminClient `kong:"embed"`
 
-	Devices int    `help:"Number of devices to list for each process. Default: none." default:"0"`
+	Devices int    `help:"Number of devices to list for each process." default:"0"`
 	By      string `help:"Which devices come first: age, the oldest reading; bytes, the most memory." enum:"age,bytes" default:"age"`
 }
 

@@ -12,10 +12,10 @@ import (
 // BrokerConfig is what `binnacle broker` runs with.
 type BrokerConfig struct {
 	Broker    kafkaemu.Config `kong:"embed"`
-	DataDir   string          `help:"Directory that holds the log." default:"./binnacle-data/kafka"`
-	Topics    []string        `help:"Topics that are made unless they exist." default:"telemetry,telemetry.dlq,telemetry.journal"`
-	Groups    []string        `help:"Consumer groups that must have committed a record before it goes." default:"binnacle"`
-	Advertise string          `help:"host:port that clients are told to connect to. Default: where it listens." placeholder:"ADDRESS"`
+	DataDir   string          `help:"Data directory." default:"./binnacle-data/kafka"`
+	Topics    []string        `help:"Topics that are created unless they exist." default:"telemetry,telemetry.dlq,telemetry.journal"`
+	Groups    []string        `help:"Consumer groups that must have committed a record before it is deleted." default:"binnacle"`
+	Advertise string          `help:"Address that clients get to connect to, host:port. Default: the listening address." placeholder:"ADDRESS"`
 }
 
 // Broker serves the embedded Kafka alone until the context ends, and returns nil then.

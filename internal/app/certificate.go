@@ -18,9 +18,9 @@ import (
 
 // TLS says how a listener is encrypted. Its zero value is not at all.
 type TLS struct {
-	SelfMade bool   `name:"tls" help:"Listen with TLS, with a certificate for localhost that is made once and kept in the data directory."`
-	Cert     string `name:"tls-cert" help:"Certificate to use instead, a PEM file. Needs --tls-key." placeholder:"FILE"`
-	Key      string `name:"tls-key" help:"Its key, a PEM file." placeholder:"FILE"`
+	SelfMade bool   `name:"tls" help:"Use TLS with a certificate for localhost, which is created once and kept in the data directory."`
+	Cert     string `name:"tls-cert" help:"File with the TLS certificate, PEM, instead of --tls. It needs --tls-key." placeholder:"FILE"`
+	Key      string `name:"tls-key" help:"File with the key of --tls-cert, PEM." placeholder:"FILE"`
 }
 
 // On reports whether there is encryption.

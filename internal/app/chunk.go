@@ -15,12 +15,12 @@ import (
 
 // ChunkConfig is what `binnacle chunk` runs with.
 type ChunkConfig struct {
-	FileOrID string `arg:"" name:"file-or-id" help:"A file that holds a chunk document, or the id of a stored chunk."`
+	FileOrID string `arg:"" name:"file-or-id" help:"File with a chunk document, or id of a stored chunk."`
 
 	Account AccountConfig `kong:"embed"`
-	Tenant  string        `help:"Whose chunk it is; needed with an id."`
-	Device  string        `help:"Of which device; without it all devices of the tenant are searched."`
-	Rows    int           `help:"How many rows are printed." default:"10"`
+	Tenant  string        `help:"Tenant of the chunk. An id needs it."`
+	Device  string        `help:"Device of the chunk. Default: all devices of the tenant are searched."`
+	Rows    int           `help:"Number of rows to print." default:"10"`
 }
 
 // PrintChunk prints one chunk readably: of a file, or of the store.

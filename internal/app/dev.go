@@ -22,7 +22,7 @@ import (
 
 // DevConfig is what `binnacle dev` runs with: the settings of all roles, some with defaults of their own.
 type DevConfig struct {
-	DataDir string `help:"Directory that holds kafka/ and cosmos/." default:"./binnacle-data"`
+	DataDir string `help:"Data directory, with kafka/ and cosmos/ in it." default:"./binnacle-data"`
 
 	Admin    AdminConfig             `kong:"embed"`
 	Query    QueryConfig             `kong:"embed,group='Queries'"`

@@ -18,11 +18,11 @@ import (
 type DoctorConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 
-	Measure bool       `aliases:"target" help:"Make a container of 400 RU/s, measure some twenty operations in it, and drop it. That is charged for an hour: about $0.03. On a terminal it asks first."`
-	Yes     bool       `help:"Do not ask."`
-	Model   ru.Model   `name:"ru-model" help:"Model of charges that is compared: table or linear." default:"table"`
-	Factors ru.Factors `name:"ru-factors" help:"File of an earlier --measure --json: the model is corrected by it before it is compared." placeholder:"FILE"`
-	JSON    bool       `name:"json" help:"As one JSON object."`
+	Measure bool       `aliases:"target" help:"Create a container of 400 RU/s, measure some twenty operations in it, and drop it. An hour of it costs about $0.03. On a terminal it asks first."`
+	Yes     bool       `help:"Measure without asking."`
+	Model   ru.Model   `name:"ru-model" help:"Model that charges are compared with: table or linear." default:"table"`
+	Factors ru.Factors `name:"ru-factors" help:"Output of an earlier --measure --json, which corrects the model before the comparison. Default: none." placeholder:"FILE"`
+	JSON    bool       `name:"json" help:"Print the result as JSON."`
 }
 
 // doctorReport is what a doctor has found.

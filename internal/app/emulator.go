@@ -14,16 +14,16 @@ import (
 
 // EmulatorListener is where the embedded Cosmos DB is reached.
 type EmulatorListener struct {
-	Cosmos string `help:"Address to serve Cosmos DB on. Port 0 takes a free one." default:"127.0.0.1:8081"`
+	Cosmos string `help:"Address of the embedded Cosmos DB. Port 0 takes a free port." default:"127.0.0.1:8081"`
 }
 
 // EmulatorConfig is what `binnacle emulator` runs with.
 type EmulatorConfig struct {
 	Listener      EmulatorListener `kong:"embed"`
-	CosmosCompute string           `help:"Address of a second listener. It takes every item id in a path, as the service's compute gateway does; --cosmos has the rules of its routing gateway." placeholder:"ADDRESS"`
+	CosmosCompute string           `help:"Address of a second listener that accepts every item id in a path, as the service's compute gateway does; --cosmos follows its routing gateway. Default: none." placeholder:"ADDRESS"`
 	TLS           TLS              `kong:"embed"`
 	Hosts         TrustedHosts     `kong:"embed"`
-	DataDir       string           `help:"Directory that holds the data." default:"./binnacle-data/cosmos"`
+	DataDir       string           `help:"Data directory." default:"./binnacle-data/cosmos"`
 	Emulator      cosmosemu.Config `kong:"embed"`
 }
 

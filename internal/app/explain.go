@@ -18,14 +18,14 @@ import (
 
 // ExplainConfig is what `binnacle explain` asks.
 type ExplainConfig struct {
-	Query  string        `arg:"" help:"PromQL, or what stands behind the address of the API, such as /api/v1/readings?from=-1h."`
-	API    string        `name:"api" help:"Address of the query API, or its URL." default:"127.0.0.1:7070"`
-	Tenant string        `help:"Tenant, where no credential tells." placeholder:"NAME"`
+	Query  string        `arg:"" help:"PromQL, or a path of the API such as /api/v1/readings?from=-1h."`
+	API    string        `name:"api" help:"Address of the query API, host:port or URL." default:"127.0.0.1:7070"`
+	Tenant string        `help:"Tenant to query. Default: the tenant of the token." placeholder:"NAME"`
 	Token  string        `help:"Credential that may read." placeholder:"TOKEN" secret:""`
-	Time   string        `help:"PromQL: the instant, or the end of the range, as the API takes it. Default: now."`
-	Range  time.Duration `help:"PromQL: length of a range that ends at --time. Default: an instant."`
-	Step   time.Duration `help:"PromQL: step of a range." default:"1m"`
-	JSON   bool          `name:"json" help:"Print what the API answers."`
+	Time   string        `help:"PromQL: instant of the query, or end of its range. Default: now."`
+	Range  time.Duration `help:"PromQL: length of the range that ends at --time. Default: an instant query."`
+	Step   time.Duration `help:"PromQL: step of the range." default:"1m"`
+	JSON   bool          `name:"json" help:"Print the JSON of the API."`
 }
 
 // explanation is what the API answers, as far as it is printed.

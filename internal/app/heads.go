@@ -12,25 +12,25 @@ import (
 
 // HeadsListener is where an ingester shows queriers what it holds.
 type HeadsListener struct {
-	Listen string `name:"heads-listen" help:"Address at which queriers read what is in memory. Only they should reach it." default:"127.0.0.1:7072"`
+	Listen string `name:"heads-listen" help:"Address at which queriers read open bins. Only queriers should reach it." default:"127.0.0.1:7072"`
 
 	HeadsTrust `kong:"embed"`
 }
 
 // HeadsConfig is how a querier finds the ingesters.
 type HeadsConfig struct {
-	Names []string `name:"heads" help:"Ingesters: host:port, each address of the host is one, or srv+_service._proto.name." default:"127.0.0.1:7072"`
+	Names []string `name:"heads" help:"Ingesters: host:port, where each address of the host is an ingester, or srv+_service._proto.name for DNS SRV records." default:"127.0.0.1:7072"`
 
 	HeadsTrust `kong:"embed"`
 }
 
 // HeadsTrust is how queriers and ingesters know each other.
 type HeadsTrust struct {
-	SecretFile string `name:"heads-secret-file" help:"File of a secret that queriers send to ingesters. It is read again now and then." placeholder:"FILE"`
-	Cert       string `name:"heads-tls-cert" help:"Certificate for TLS between queriers and ingesters, PEM, for both ends." placeholder:"FILE"`
-	Key        string `name:"heads-tls-key" help:"Its key." placeholder:"FILE"`
-	CA         string `name:"heads-tls-ca" help:"Certificates that sign the other end's: each shows one to the other." placeholder:"FILE"`
-	Name       string `name:"heads-tls-name" help:"What the ingesters' certificate is for. Default: the host that is dialled." placeholder:"NAME"`
+	SecretFile string `name:"heads-secret-file" help:"File with the secret that queriers send to ingesters. It is read again when it changes. Default: none." placeholder:"FILE"`
+	Cert       string `name:"heads-tls-cert" help:"File with the TLS certificate for both ends between queriers and ingesters, PEM. Default: no TLS." placeholder:"FILE"`
+	Key        string `name:"heads-tls-key" help:"File with the key of that certificate, PEM." placeholder:"FILE"`
+	CA         string `name:"heads-tls-ca" help:"File with the certificates that sign the other end's certificate, PEM." placeholder:"FILE"`
+	Name       string `name:"heads-tls-name" help:"Name in the ingesters' certificate. Default: the host of the connection." placeholder:"NAME"`
 }
 
 // heads notes what is wrong with the trust between queriers and ingesters.

@@ -41,7 +41,7 @@ func (f *faults) ingest(c ingest.Config) {
 
 // WritesConfig is how chunks are written.
 type WritesConfig struct {
-	LowAfter time.Duration `name:"low-priority-after" help:"Chunks of days that ended so long ago, such as a backfill's, are written at low priority: what comes in now comes first where there is not enough for both. It counts where the account has priority-based execution. 0: none." default:"2d"`
+	LowAfter time.Duration `name:"low-priority-after" help:"Age of a day from which on its chunks, such as a backfill's, are written at low priority. It needs an account with priority-based execution. 0 disables it." default:"2d"`
 }
 
 // openKafka makes the connections of all roles of the process to one cluster.

@@ -17,8 +17,8 @@ import (
 // JournalConfig is which journals `binnacle provision` looks after.
 type JournalConfig struct {
 	Kafka kafka.Config  `kong:"embed"`
-	Of    []string      `name:"journal-of" sep:"none" help:"Topics whose journals are made, grown and kept right in the cluster of --kafka, as --topic of the ingesters names them, patterns too. Default: none." placeholder:"TOPIC"`
-	Keep  time.Duration `name:"journal-keep" help:"How long the journal keeps a record at least: the longest hold, and the longest outage that is to cost no reading again." default:"72h"`
+	Of    []string      `name:"journal-of" sep:"none" help:"Topics whose journals are created, grown and configured in the cluster of --kafka, as --topic of the ingesters. Default: none." placeholder:"TOPIC"`
+	Keep  time.Duration `name:"journal-keep" help:"Shortest retention of the journal: the longest hold plus the longest outage after which no record is to be read again." default:"72h"`
 }
 
 // journal notes what is wrong with the settings of the journal.

@@ -21,20 +21,20 @@ type ProvisionConfig struct {
 	Policy  PolicyConfig  `kong:"embed,group='Throughput'"`
 	Journal JournalConfig `kong:"embed,group='Journal'"`
 
-	DryRun bool          `help:"Print the plan and change nothing."`
-	Export string        `help:"Print the database and the containers that infrastructure code makes, as arm, bicep or terraform, and end." enum:"arm,bicep,terraform," default:"" placeholder:"LANGUAGE"`
-	Once   bool          `help:"Apply the plan once and end."`
-	Every  time.Duration `help:"Time between two rounds." default:"1m"`
-	Admin  string        `help:"Address of metrics, health and profiles. Default: none." placeholder:"ADDRESS"`
+	DryRun bool          `help:"Print the plan without applying it."`
+	Export string        `help:"Print the database and its base containers as infrastructure code in arm, bicep or terraform, and exit." enum:"arm,bicep,terraform," default:"" placeholder:"LANGUAGE"`
+	Once   bool          `help:"Apply the plan once and exit."`
+	Every  time.Duration `help:"Time between two rounds of planning." default:"1m"`
+	Admin  string        `help:"Address of the admin listener. Default: none." placeholder:"ADDRESS"`
 
 	AdminTrust `kong:"embed"`
 }
 
 // PolicyConfig is what of the policy of tiers is set.
 type PolicyConfig struct {
-	HotRUs  int `name:"hot-rus" help:"RU/s of the current month's containers." default:"${hot_rus}"`
-	WarmRUs int `name:"warm-rus" help:"RU/s of the month before it." default:"${warm_rus}"`
-	ColdRUs int `name:"cold-rus" help:"RU/s of older months." default:"${cold_rus}"`
+	HotRUs  int `name:"hot-rus" help:"Throughput of the current month's containers, in RU/s." default:"${hot_rus}"`
+	WarmRUs int `name:"warm-rus" help:"Throughput of the previous month's containers, in RU/s." default:"${warm_rus}"`
+	ColdRUs int `name:"cold-rus" help:"Throughput of older containers, in RU/s." default:"${cold_rus}"`
 
 	ViewsRUs int `name:"views-rus" help:"Most RU/s, by autoscale, of a container of lanes, one beside each container of chunks; 0 makes none." default:"2000"`
 }
@@ -47,9 +47,9 @@ func (c PolicyConfig) policy() provision.Policy {
 
 // AzureConfig is where the account is found in Azure Resource Manager: an identity makes containers through that.
 type AzureConfig struct {
-	Subscription  string `name:"azure-subscription" help:"Subscription of the account, to make containers with --identity." placeholder:"ID"`
-	ResourceGroup string `name:"azure-resource-group" help:"Resource group of the account." placeholder:"NAME"`
-	Account       string `name:"azure-account" help:"Name of the account." placeholder:"NAME"`
+	Subscription  string `name:"azure-subscription" help:"Azure subscription of the account. With --identity, containers are created through Azure Resource Manager." placeholder:"ID"`
+	ResourceGroup string `name:"azure-resource-group" help:"Azure resource group of the account." placeholder:"NAME"`
+	Account       string `name:"azure-account" help:"Name of the account in Azure." placeholder:"NAME"`
 }
 
 // azure notes what is wrong with the way to Azure Resource Manager.

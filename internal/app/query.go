@@ -21,14 +21,14 @@ import (
 // QueryConfig is what the role runs with that answers queries.
 type QueryConfig struct {
 	API   string       `name:"api" help:"Address of the query API." default:"127.0.0.1:7070"`
-	Cert  string       `name:"api-tls-cert" help:"Certificate of the query API, PEM. It is looked at again now and then. Default: no TLS." placeholder:"FILE"`
-	Key   string       `name:"api-tls-key" help:"Its key." placeholder:"FILE"`
+	Cert  string       `name:"api-tls-cert" help:"File with the TLS certificate of the query API, PEM. It is read again when it changes. Default: no TLS." placeholder:"FILE"`
+	Key   string       `name:"api-tls-key" help:"File with the key of that certificate, PEM." placeholder:"FILE"`
 	Query query.Config `kong:"embed"`
 	Prom  prom.Config  `kong:"embed"`
 
-	RejectedBytes int64 `name:"rejected-mb" help:"Memory for what is known of refused readings, in MiB: the newest." type:"mib" default:"64"`
+	RejectedBytes int64 `name:"rejected-mb" help:"Memory for the newest refused messages, in MiB." type:"mib" default:"64"`
 
-	Priority string `name:"query-priority" help:"Priority of the reads of queries in Cosmos DB: low, so that ingest comes first where there is not enough for both, or high. It counts where the account has priority-based execution." enum:"low,high" default:"low"`
+	Priority string `name:"query-priority" help:"Priority of the reads of queries: low, so that ingest comes first when throughput is short, or high. It needs an account with priority-based execution." enum:"low,high" default:"low"`
 }
 
 // query notes what is wrong with the settings of queries and of their API.

@@ -28,9 +28,9 @@ type IngestConfig struct {
 	Heads    HeadsListener           `kong:"embed,group='Heads'"`
 	Admin    AdminConfig             `kong:"embed"`
 
-	DataDir  string `help:"Directory for the spill file: what memory is short for goes there, and is read back when it is written. It is a cache and may be lost. Without one bins are written early instead." placeholder:"DIR"`
-	Register bool   `help:"Register tenants as their first readings come, to be kept as --retention says. Else readings of unknown tenants are dead letters."`
-	Check    bool   `help:"Say whether all that the role needs is there, and end."`
+	DataDir  string `help:"Directory of the spill file, which takes rows of open bins beyond --memory-mb. It is a cache and may be lost. Default: none; bins are stored early instead." placeholder:"DIR"`
+	Register bool   `help:"Register a tenant with its first reading, with the retention of --retention. Default: readings of unknown tenants become dead letters."`
+	Check    bool   `help:"Check that everything the role needs exists, and exit."`
 }
 
 // Validate reports every fault that can be seen before anything is opened.
@@ -138,9 +138,9 @@ func (p *process) ingestFrom(cfg IngestConfig, g backends) (*ingest.Ingester, er
 type QueryRoleConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 	Kafka   kafka.Config  `kong:"embed,group='Kafka'"`
-	Topics  []string      `name:"topic" sep:"none" help:"Topics whose ends tell what an answer must hold: those of the ingesters, as they have them." default:"telemetry" placeholder:"TOPIC"`
+	Topics  []string      `name:"topic" sep:"none" help:"Topics with readings, as --topic of the ingesters. Their log ends decide whether an answer is complete." default:"telemetry" placeholder:"TOPIC"`
 
-	DeadLetters string         `help:"Topic of what ingesters have refused. Default: the first topic's name with .dlq." placeholder:"TOPIC"`
+	DeadLetters string         `help:"Topic of the dead letters. Default: the name of the first topic with .dlq." placeholder:"TOPIC"`
 	Messages    decode.Options `kong:"embed,group='Messages, as the ingesters have it: they tell whose a dead letter is'"`
 
 	Heads  HeadsConfig  `kong:"embed,group='Heads'"`
@@ -148,7 +148,7 @@ type QueryRoleConfig struct {
 	Access AccessConfig `kong:"embed,group='Who may ask'"`
 	Admin  AdminConfig  `kong:"embed"`
 
-	Check bool `help:"Say whether all that the role needs is there, and end."`
+	Check bool `help:"Check that everything the role needs exists, and exit."`
 }
 
 // Validate reports every fault that can be seen before anything is opened.
@@ -216,10 +216,10 @@ type ServeConfig struct {
 	Query     QueryConfig   `kong:"embed,group='Queries'"`
 	Access    AccessConfig  `kong:"embed,group='Who may ask'"`
 	Azure     AzureConfig   `kong:"embed,group='Cosmos DB'"`
-	Provision bool          `help:"Make containers ahead of time and set their throughput by age. Of several processes one should." default:"true" negatable:""`
+	Provision bool          `help:"Create containers ahead of time and set their throughput by age. One of several processes should." default:"true" negatable:""`
 	Policy    PolicyConfig  `kong:"embed,group='Throughput'"`
 	Lanes     RollupsConfig `kong:"embed,group='Lanes'"`
-	Others    []string      `name:"heads" help:"All ingesters of the group, this one among them, where there are several: as binnacle query has it." placeholder:"NAME"`
+	Others    []string      `name:"heads" help:"All ingesters of the group, this one included, as --heads of binnacle query. Default: this one alone." placeholder:"NAME"`
 }
 
 // Serve runs all roles in one process until the context ends, and returns nil then.

@@ -29,7 +29,7 @@ type RollupsRoleConfig struct {
 	Rollups rollups.Config `kong:"embed,group='Lanes'"`
 	Admin   AdminConfig    `kong:"embed"`
 
-	Check bool `help:"Say whether all that the role needs is there, and end."`
+	Check bool `help:"Check that everything the role needs exists, and exit."`
 }
 
 // Rollups makes lanes until the context ends, and returns nil then.

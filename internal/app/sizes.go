@@ -16,8 +16,8 @@ import (
 
 // SizesConfig is what `binnacle tenant sizes` works with.
 type SizesConfig struct {
-	Top  int  `help:"How many tenants are listed." default:"20"`
-	JSON bool `name:"json" help:"Print a JSON document for each of all tenants, a line each."`
+	Top  int  `help:"Number of tenants to list." default:"20"`
+	JSON bool `name:"json" help:"Print all tenants as JSON, one a line."`
 
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 }

@@ -23,18 +23,18 @@ import (
 type Config struct {
 	From   string  `help:"First day to audit, UTC, such as 2026-11-20. Default: today." placeholder:"DAY"`
 	To     string  `help:"Last day to audit. Default: the first." placeholder:"DAY"`
-	Tenant string  `help:"Of this tenant alone. Default: of all."`
-	Device string  `help:"Of this device alone. Default: of all."`
-	MaxRUs float64 `name:"max-rus" help:"Request units a second that the audit may take on average; 0 is no bound." default:"400"`
+	Tenant string  `help:"Tenant to audit. Default: all."`
+	Device string  `help:"Device to audit. Default: all."`
+	MaxRUs float64 `name:"max-rus" help:"Most request units a second, on average. 0 is no limit." default:"400"`
 
-	Columns bool `help:"Read whole chunks and decode their columns, instead of their headers alone. Everything that is stored of these days comes over the wire."`
-	Log     bool `help:"Also read the log and the dead letters: every reading of these days must be in one of the two."`
-	NoKafka bool `name:"no-kafka" help:"Hold the store against itself alone."`
-	JSON    bool `name:"json" help:"Print what is found as JSON, a line each."`
+	Columns bool `help:"Read whole chunks and decode their columns. Default: only their headers."`
+	Log     bool `help:"Also read Kafka: every reading in the log must be in a chunk or a dead letter."`
+	NoKafka bool `name:"no-kafka" help:"Audit without Kafka: only the store."`
+	JSON    bool `name:"json" help:"Print findings as JSON, one a line."`
 
 	Kafka       kafka.Config   `kong:"embed,group='Kafka'"`
-	Topics      []string       `name:"topic" sep:"none" help:"Topics that readings are published to: those of the ingesters, as they have them." default:"telemetry" group:"Kafka" placeholder:"TOPIC"`
-	DeadLetters string         `help:"Topic that refused records go to. Default: the first topic's name with .dlq." group:"Kafka" placeholder:"TOPIC"`
+	Topics      []string       `name:"topic" sep:"none" help:"Topics with readings, as --topic of the ingesters." default:"telemetry" group:"Kafka" placeholder:"TOPIC"`
+	DeadLetters string         `help:"Topic of the dead letters. Default: the name of the first topic with .dlq." group:"Kafka" placeholder:"TOPIC"`
 	Group       string         `help:"Consumer group of the ingesters." default:"binnacle" group:"Kafka"`
 	Messages    decode.Options `kong:"embed,group='Messages'"`
 

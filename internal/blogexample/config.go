@@ -11,11 +11,11 @@ import (
 
 // Config says how large the blog is. DefaultConfig is a good one. Its tags are package settings's.
 type Config struct {
-	Users              int      `help:"Users of the blog; each has 5 to 50 posts. The article has 100,000." default:"40"`
-	PhysicalPartitions int      `help:"Physical partitions of every container." default:"5"`
-	Repeats            int      `help:"How often each access pattern is measured; its latency is the median." default:"5"`
-	Seed               uint64   `help:"The same data set for the same number." default:"1"`
-	Model              ru.Model `name:"ru-model" help:"How the size of an item is charged: table, the service's published table, or linear." default:"table"`
+	Users              int      `help:"Number of users of the blog, each with 5 to 50 posts. The article has 100,000." default:"40"`
+	PhysicalPartitions int      `help:"Number of physical partitions of every container." default:"5"`
+	Repeats            int      `help:"Number of measurements of each access pattern. Its latency is their median." default:"5"`
+	Seed               uint64   `help:"Seed of the data set." default:"1"`
+	Model              ru.Model `name:"ru-model" help:"Model of charges by item size: table, the published table of the service, or linear." default:"table"`
 
 	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
 }

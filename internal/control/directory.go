@@ -27,8 +27,8 @@ type DirectoryConfig struct {
 	Margin time.Duration `kong:"-"`
 	Slots  int           `kong:"-"` // of new tenants, sharding.DefaultSlots
 
-	Retention time.Duration `help:"How long readings of new tenants are kept, such as 30d. Default: for ever."`
-	MaxMonths int           `help:"Months that the readings of one tenant may ask for in 30 days." default:"12"`
+	Retention time.Duration `help:"Retention of new tenants, such as 30d. Default: unlimited."`
+	MaxMonths int           `help:"Most months of containers that readings of a tenant may request in 30 days." default:"12"`
 
 	Logger *slog.Logger `kong:"-"` // none
 }

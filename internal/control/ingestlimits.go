@@ -16,21 +16,21 @@ import (
 // document. A rate that is passed delays readings, or refuses them where Over says so; a number or a size that is
 // passed refuses them.
 type IngestLimits struct {
-	Readings       Limit    `name:"ingest-readings" json:"readingsPerSecond,omitempty" help:"Readings a second of one tenant: a number, or none." default:"${tenantlimit=none}"`
-	Values         Limit    `name:"ingest-values" json:"valuesPerSecond,omitempty" help:"Values a second of one tenant." default:"${tenantlimit=none}"`
-	DeviceReadings Limit    `name:"ingest-device-readings" json:"deviceReadingsPerSecond,omitempty" help:"Readings a second of one device." default:"${tenantlimit=none}"`
-	DeviceValues   Limit    `name:"ingest-device-values" json:"deviceValuesPerSecond,omitempty" help:"Values a second of one device." default:"${tenantlimit=none}"`
-	Burst          Period   `name:"ingest-burst" json:"burstSeconds,omitempty" help:"How much may come at once above the rates: what they let through in so much time." default:"${tenantlimit=1m}"`
-	OnExcess       OnExcess `name:"ingest-over" json:"over,omitempty" help:"What becomes of readings above the rates: delay has them wait in Kafka, for --held-for at most, refuse makes dead letters of them." default:"${tenantlimit=delay}"`
+	Readings       Limit    `name:"ingest-readings" json:"readingsPerSecond,omitempty" help:"Readings a second of a tenant." default:"${tenantlimit=none}"`
+	Values         Limit    `name:"ingest-values" json:"valuesPerSecond,omitempty" help:"Values a second of a tenant." default:"${tenantlimit=none}"`
+	DeviceReadings Limit    `name:"ingest-device-readings" json:"deviceReadingsPerSecond,omitempty" help:"Readings a second of a device." default:"${tenantlimit=none}"`
+	DeviceValues   Limit    `name:"ingest-device-values" json:"deviceValuesPerSecond,omitempty" help:"Values a second of a device." default:"${tenantlimit=none}"`
+	Burst          Period   `name:"ingest-burst" json:"burstSeconds,omitempty" help:"Burst above the rates, as the time in which the rate lets it through." default:"${tenantlimit=1m}"`
+	OnExcess       OnExcess `name:"ingest-over" json:"over,omitempty" help:"Action on readings above the rates. delay: they wait in Kafka, for --held-for at most; refuse: they become dead letters." default:"${tenantlimit=delay}"`
 
-	Devices     Limit `name:"ingest-devices" json:"devices,omitempty" help:"Devices of one tenant that report within a day." default:"${tenantlimit=none}"`
-	NewDevices  Limit `name:"ingest-new-devices" json:"newDevicesPerHour,omitempty" help:"Devices of one tenant that report for the first time, an hour." default:"${tenantlimit=none}"`
-	Series      Limit `name:"ingest-series" json:"series,omitempty" help:"Series of one device in a day: metrics, those of different labels apart." default:"${tenantlimit=none}"`
-	TotalSeries Limit `name:"ingest-total-series" json:"totalSeries,omitempty" help:"Series of all devices of one tenant in a day." default:"${tenantlimit=none}"`
-	Payload     Limit `name:"ingest-payload" json:"payloadBytes,omitempty" help:"Bytes of a record that has readings of the tenant." default:"${tenantlimit=none}"`
-	Labels      Limit `name:"ingest-labels" json:"labels,omitempty" help:"Labels of one reading." default:"${tenantlimit=none}"`
+	Devices     Limit `name:"ingest-devices" json:"devices,omitempty" help:"Devices of a tenant that report within a day." default:"${tenantlimit=none}"`
+	NewDevices  Limit `name:"ingest-new-devices" json:"newDevicesPerHour,omitempty" help:"New devices of a tenant in an hour." default:"${tenantlimit=none}"`
+	Series      Limit `name:"ingest-series" json:"series,omitempty" help:"Series of a device in a day." default:"${tenantlimit=none}"`
+	TotalSeries Limit `name:"ingest-total-series" json:"totalSeries,omitempty" help:"Series of a tenant in a day." default:"${tenantlimit=none}"`
+	Payload     Limit `name:"ingest-payload" json:"payloadBytes,omitempty" help:"Size of a record with readings of the tenant, in bytes." default:"${tenantlimit=none}"`
+	Labels      Limit `name:"ingest-labels" json:"labels,omitempty" help:"Labels of a reading." default:"${tenantlimit=none}"`
 
-	LabelValues Limit `name:"ingest-label-values" json:"labelValues,omitempty" help:"Values that one label has among all devices of the tenant, as the catalog lists them." default:"${tenantlimit=none}"`
+	LabelValues Limit `name:"ingest-label-values" json:"labelValues,omitempty" help:"Values of a label among all devices of the tenant." default:"${tenantlimit=none}"`
 }
 
 // Or returns the limits of a tenant: those of byDefault where l says nothing.
@@ -46,8 +46,8 @@ func (l IngestLimits) Any() bool {
 type TenantIngest struct {
 	IngestLimits `kong:"embed"`
 
-	Past   Period `name:"ingest-past" json:"pastSeconds,omitempty" help:"How old a reading may be, such as 400d, within the retention: a duration, none for any age, or default for --past of the roles." default:"${tenantlimit=default}"`
-	Future Period `name:"ingest-future" json:"futureSeconds,omitempty" help:"How far an event time may lie after its record's Kafka timestamp, default for --future of the roles." default:"${tenantlimit=default}"`
+	Past   Period `name:"ingest-past" json:"pastSeconds,omitempty" help:"Greatest age of a reading within the retention, such as 400d; none for any age, default for --past of the ingesters." default:"${tenantlimit=default}"`
+	Future Period `name:"ingest-future" json:"futureSeconds,omitempty" help:"Furthest that an event time may lie after the Kafka timestamp of its record; default for --future of the ingesters." default:"${tenantlimit=default}"`
 }
 
 // Changes returns what has to be set so that a tenant document says what l says, in the order of the fields.

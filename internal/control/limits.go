@@ -97,11 +97,11 @@ func (b Limit) Of() (n float64, bounded bool) { return float64(b), b > 0 }
 // QueryLimits are what the queries of one tenant may take. Its tags are package settings's, and those of the tenant
 // document.
 type QueryLimits struct {
-	Rate        Limit `name:"query-rate" json:"requestsPerSecond,omitempty" help:"Queries a second of one tenant, over ten seconds: a number, or none." default:"${tenantlimit=none}"`
-	Concurrency Limit `name:"query-concurrency" json:"concurrent,omitempty" help:"Queries of one tenant that run at the same time; others wait for their turn. In any case half of --max-queries." default:"${tenantlimit=none}"`
-	RUs         Limit `name:"query-rus" json:"rusPerSecond,omitempty" help:"Request units a second that queries of one tenant may cost, over a minute." default:"${tenantlimit=none}"`
-	RUsOfDay    Limit `name:"query-rus-day" json:"rusPerDay,omitempty" help:"Request units that queries of one tenant may cost in a day, UTC." default:"${tenantlimit=none}"`
-	Samples     Limit `name:"query-samples" json:"samples,omitempty" help:"Values that one query of a tenant may read." default:"${tenantlimit=none}"`
+	Rate        Limit `name:"query-rate" json:"requestsPerSecond,omitempty" help:"Queries a second of a tenant, averaged over ten seconds." default:"${tenantlimit=none}"`
+	Concurrency Limit `name:"query-concurrency" json:"concurrent,omitempty" help:"Queries of a tenant that run at the same time; others wait in the queue. At most half of --max-queries." default:"${tenantlimit=none}"`
+	RUs         Limit `name:"query-rus" json:"rusPerSecond,omitempty" help:"Request units a second of a tenant's queries, averaged over a minute." default:"${tenantlimit=none}"`
+	RUsOfDay    Limit `name:"query-rus-day" json:"rusPerDay,omitempty" help:"Request units of a tenant's queries in a UTC day." default:"${tenantlimit=none}"`
+	Samples     Limit `name:"query-samples" json:"samples,omitempty" help:"Values that a query of a tenant may read." default:"${tenantlimit=none}"`
 }
 
 // Or returns the limits of a tenant: those of byDefault where l says nothing.

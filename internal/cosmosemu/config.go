@@ -24,42 +24,42 @@ type Config struct {
 	InMemory bool `kong:"-"`
 	// Sync is for power failures. Without it, an acknowledged write survives the end of the process, however sudden:
 	// it has been handed to the operating system.
-	Sync bool `help:"Make every write survive a power failure, not only the end of the process."`
+	Sync bool `help:"Make every write survive a power failure. Default: writes survive the end of the process."`
 	// Now is the clock of everything that is modelled: budgets, timestamps, time to live. Default
 	// time.Now.
 	Now func() time.Time `kong:"-"`
 
-	PhysicalPartitions int `help:"Physical partitions of every new container, whatever its throughput. Default: as the service does."`
+	PhysicalPartitions int `help:"Number of physical partitions of every new container. Default: by throughput, as in the service."`
 	// Limits are the service's, unless lowered.
 	Limits Limits `kong:"embed"`
 	// SplitTakes is by Now. A split is for storage, or for throughput beyond 10,000 RU/s for each physical partition;
 	// those of the service take 4 to 6 h. Below zero: they are done before the next request.
-	SplitTakes time.Duration `help:"How long splits take, for storage or for more throughput. Below zero: no time." default:"5h"`
+	SplitTakes time.Duration `help:"Duration of a split of physical partitions. Negative: none." default:"5h"`
 
 	// Faults lets clients on the same machine set rules by which the Server fails, at /_emulator/faults. Go code has
 	// Server.Faults in any case.
-	Faults bool `help:"Let clients on this machine make the emulator slow, failing and lying, by rules that they set at /_emulator/faults."`
+	Faults bool `help:"Let clients on this machine inject faults by rules at /_emulator/faults."`
 	// Model is how item sizes are charged.
-	Model ru.Model `name:"ru-model" help:"How item sizes are charged: table, the service's published table, or linear." default:"table"`
+	Model ru.Model `name:"ru-model" help:"Model of charges by item size: table, the published table of the service, or linear." default:"table"`
 	// Factors correct the model.
-	Factors ru.Factors `name:"ru-factors" help:"File of binnacle doctor --measure --json: charges are multiplied with what it has found of a real account." placeholder:"FILE"`
+	Factors ru.Factors `name:"ru-factors" help:"Output of binnacle doctor --measure --json, by whose factors modelled charges are multiplied. Default: none." placeholder:"FILE"`
 	// Unlimited counts charges as always.
-	Unlimited bool `help:"Count request units, but never answer 429."`
+	Unlimited bool `help:"Count request units without ever answering 429."`
 	// RefuseBefore refuses a request before it does anything. Without it, a request is admitted while its second has
 	// some budget left, and its debt is carried into the next seconds.
-	RefuseBefore bool `help:"Answer 429 to what would overdraw the second of its physical partition, instead of carrying the debt on."`
+	RefuseBefore bool `help:"Answer 429 to a request that would exceed its partition's budget of the second. Default: the excess counts against the next seconds."`
 	// Burst is off by default because it hides hot partitions.
-	Burst bool `help:"Let physical partitions below 3,000 RU/s save idle budget for 5 minutes and spend it in bursts."`
+	Burst bool `help:"Burst capacity: physical partitions below 3,000 RU/s save idle budget for 5 minutes and spend it in bursts."`
 	// PrefixVisitsAll is about queries that arrive without a range of effective partition keys. Without it, only those
 	// partitions that the prefix touches are visited. What the service does for such clients is not published.
-	PrefixVisitsAll bool `help:"Let queries over a prefix of a hierarchical key visit, and pay for, every physical partition."`
+	PrefixVisitsAll bool `help:"Let queries by a prefix of a hierarchical key visit every physical partition, and charge for it."`
 
-	Region string `help:"Name of the account's one region." default:"South Central US"`
+	Region string `help:"Name of the account's region." default:"South Central US"`
 	// Consistency is Strong, BoundedStaleness, Session, ConsistentPrefix or Eventual. Every read sees the last write
 	// under all of them.
-	Consistency string `help:"Default consistency level of the account: ${enum}. Under the first two, reads are charged twice." enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" default:"Session"`
+	Consistency string `help:"Default consistency level of the account: ${enum}. The first two double the charge of reads." enum:"Strong,BoundedStaleness,Session,ConsistentPrefix,Eventual" default:"Session"`
 	// Advertise is, without a value, scheme and host of the request, which works through every address the Server has.
-	Advertise string `help:"Endpoint that the account document names, such as https://127.0.0.1:8081/. Default: the one that the client has used."`
+	Advertise string `help:"Endpoint in the account document, such as https://127.0.0.1:8081/. Default: the endpoint of the request."`
 
 	// SweepEvery is how often Run looks for expired items. Default 5 s.
 	SweepEvery time.Duration `kong:"-"`

@@ -18,16 +18,16 @@ type Config struct {
 	Topic *kafka.Topic `kong:"-"`
 
 	// Devices is the number of trucks; 0 is a fleet that reports nothing.
-	Devices int `name:"fleet" help:"Simulated trucks, each with a reading of ten metrics every interval. 0 for none." default:"${fleet=20}"`
+	Devices int `name:"fleet" help:"Number of simulated trucks. Each reports ten metrics every --fleet-interval. 0: none." default:"${fleet=20}"`
 
 	Interval time.Duration `name:"fleet-interval" help:"Time between two readings of a truck." default:"1s"`
 
 	// Tenants own the trucks in turn: truck i is of tenant i mod their number, so a truck stays with its tenant when
 	// Devices grows.
-	Tenants []string `name:"fleet-tenants" help:"Tenants that own the trucks in turn." default:"acme,globex"`
+	Tenants []string `name:"fleet-tenants" help:"Tenants of the trucks, in turn." default:"acme,globex"`
 
 	// Seed gives the same trucks and the same sequences of values for the same number.
-	Seed uint64 `name:"fleet-seed" help:"The same trucks for the same number." default:"1"`
+	Seed uint64 `name:"fleet-seed" help:"Seed of the trucks' routes." default:"1"`
 
 	// Publisher, if not nil, takes the place of Kafka.
 	Publisher Publisher `kong:"-"`

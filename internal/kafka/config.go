@@ -14,33 +14,33 @@ import (
 
 // Config says how a cluster is reached. Its tags are package settings's.
 type Config struct {
-	Brokers []string `name:"kafka" help:"Addresses of Kafka brokers. One that answers is enough." default:"127.0.0.1:9092"`
+	Brokers []string `name:"kafka" help:"Addresses of Kafka brokers, host:port. One that answers is enough." default:"127.0.0.1:9092"`
 
-	ClientID string `name:"kafka-client-id" help:"What brokers log of this process." default:"binnacle"`
+	ClientID string `name:"kafka-client-id" help:"Client id that brokers log." default:"binnacle"`
 
 	TLS  TLS  `kong:"embed"`
 	SASL SASL `kong:"embed"`
 
 	// EventHubs: the namespace's host stands for the cluster's id, and a connection string in the password file is
 	// enough.
-	EventHubs bool `help:"The cluster is Azure Event Hubs: TLS, port 9093, requests of at most a megabyte, no compression, longer patience, and SASL PLAIN as $$ConnectionString with what --kafka-password-file holds."`
+	EventHubs bool `help:"Connect to Azure Event Hubs: TLS, port 9093, requests of at most a megabyte, no compression, longer timeouts, and SASL PLAIN as $$ConnectionString with the password of --kafka-password-file."`
 
 	// ClusterID must never be used for another cluster: offsets of one id are those of one log.
-	ClusterID string `name:"kafka-cluster-id" help:"Stands for the id that brokers tell of their cluster; needed where they tell none." placeholder:"ID"`
+	ClusterID string `name:"kafka-cluster-id" help:"Id of the cluster, for brokers that report none. Default: the id that they report." placeholder:"ID"`
 
-	Compression string `name:"kafka-compression" help:"Of what is produced: none, gzip, snappy, lz4 or zstd. Default: lz4, for Event Hubs none." placeholder:"CODEC"`
+	Compression string `name:"kafka-compression" help:"Compression of produced batches: none, gzip, snappy, lz4 or zstd. Default: lz4; none for Event Hubs." placeholder:"CODEC"`
 
 	// MaxRequestBytes: a record that does not fit is refused here, as brokers refuse it, where they would close the
 	// connection.
-	MaxRequestBytes int `name:"kafka-max-request" help:"Bytes of a produce request before compression. Default: what the broker takes, for Event Hubs 1000000." placeholder:"BYTES"`
+	MaxRequestBytes int `name:"kafka-max-request" help:"Largest produce request before compression, in bytes. Default: the broker's limit; 1000000 for Event Hubs." placeholder:"BYTES"`
 
 	// MaxUnpackedBytes: a larger batch is skipped and becomes a Refusal.
-	MaxUnpackedBytes int `name:"kafka-max-batch-mb" help:"Bound of what one batch of a log may take in memory once it is unpacked, in MiB. A larger one is a dead letter." type:"mib" default:"64"`
+	MaxUnpackedBytes int `name:"kafka-max-batch-mb" help:"Largest uncompressed batch, in MiB. A larger one becomes a dead letter." type:"mib" default:"64"`
 
 	// MaxFetchedBytes bounds the batches that are not released yet.
-	MaxFetchedBytes int64 `name:"kafka-fetch-mb" help:"Bound of what was fetched and is not in bins yet, in MiB." type:"mib" default:"256"`
+	MaxFetchedBytes int64 `name:"kafka-fetch-mb" help:"Memory for fetched batches that are not decoded yet, in MiB." type:"mib" default:"256"`
 
-	RequestTimeout time.Duration `name:"kafka-timeout" help:"How long a request may take. Default: 10s, for Event Hubs 1m." placeholder:"DURATION"`
+	RequestTimeout time.Duration `name:"kafka-timeout" help:"Timeout of a request to Kafka. Default: 10s; 1m for Event Hubs." placeholder:"DURATION"`
 
 	MetadataAge time.Duration `kong:"-" default:"6s"` // the greatest age of cached metadata
 
@@ -50,20 +50,20 @@ type Config struct {
 
 // TLS sets the encryption of connections.
 type TLS struct {
-	On         bool   `name:"kafka-tls" help:"Connect by TLS."`
-	CA         string `name:"kafka-ca" help:"File of certificates, PEM, that sign the brokers'. Default: the system's." placeholder:"FILE"`
-	Cert       string `name:"kafka-cert" help:"File of the client's certificate, PEM, read for each connection." placeholder:"FILE"`
-	Key        string `name:"kafka-key" help:"File of its key." placeholder:"FILE"`
-	ServerName string `name:"kafka-server-name" help:"What the brokers' certificates are for. Default: the host that is dialled." placeholder:"HOST"`
+	On         bool   `name:"kafka-tls" help:"Connect to Kafka with TLS."`
+	CA         string `name:"kafka-ca" help:"File with the certificates that sign the brokers' certificates, PEM. Default: the system's." placeholder:"FILE"`
+	Cert       string `name:"kafka-cert" help:"File with the client certificate, PEM. It is read for each connection. Default: none." placeholder:"FILE"`
+	Key        string `name:"kafka-key" help:"File with the key of the client certificate, PEM." placeholder:"FILE"`
+	ServerName string `name:"kafka-server-name" help:"Name in the brokers' certificates. Default: the host of the connection." placeholder:"HOST"`
 }
 
 // SASL sets the credentials of the client. Files are read, and Token is called, for each connection, so that secrets
 // can change without a restart.
 type SASL struct {
-	Mechanism    string      `name:"kafka-sasl" help:"PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER." placeholder:"MECHANISM"`
-	User         string      `name:"kafka-user" help:"User for PLAIN and SCRAM."`
-	PasswordFile string      `name:"kafka-password-file" help:"File of the password for PLAIN and SCRAM." placeholder:"FILE"`
-	TokenFile    string      `name:"kafka-token-file" help:"File of the token for OAUTHBEARER." placeholder:"FILE"`
+	Mechanism    string      `name:"kafka-sasl" help:"SASL mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. Default: none." placeholder:"MECHANISM"`
+	User         string      `name:"kafka-user" help:"User of PLAIN and SCRAM."`
+	PasswordFile string      `name:"kafka-password-file" help:"File with the password of PLAIN and SCRAM." placeholder:"FILE"`
+	TokenFile    string      `name:"kafka-token-file" help:"File with the token of OAUTHBEARER." placeholder:"FILE"`
 	Token        TokenSource `kong:"-"` // instead of a file
 }
 

@@ -17,7 +17,7 @@ type Config struct {
 	DataDir string `kong:"-"`
 
 	// Addr is host:port.
-	Addr string `name:"kafka" help:"Address to serve Kafka on. Port 0 takes a free one." default:"127.0.0.1:9092"`
+	Addr string `name:"kafka" help:"Address of the embedded Kafka. Port 0 takes a free port." default:"127.0.0.1:9092"`
 
 	// Advertise is the host:port that clients are told to connect to. Empty means the address that
 	// the broker listens on, or the loopback address with its port when it listens on all.
@@ -32,7 +32,7 @@ type Config struct {
 
 	// RetentionBytes bounds the log of each partition of Topics; 0 keeps everything. Only what every
 	// one of Groups has committed is trimmed, so a partition may grow past the bound.
-	RetentionBytes int64 `name:"kafka-mb" help:"What is kept of each partition when it has been committed, in MiB. 0: everything." type:"mib" default:"64"`
+	RetentionBytes int64 `name:"kafka-mb" help:"Size of committed records that each partition keeps, in MiB. 0 keeps all." type:"mib" default:"64"`
 
 	// Groups are the consumer groups that a trimmed record must have been committed by. A topic is
 	// trimmed only if each of them has committed in it.

@@ -14,16 +14,16 @@ import (
 type Config struct {
 	Scenarios []Scenario    `kong:"-"`
 	Paces     []Pace        `kong:"-"`
-	Devices   int           `help:"Simulated trucks of all tenants together." default:"800"`
+	Devices   int           `help:"Number of simulated trucks of all tenants." default:"800"`
 	Interval  time.Duration `help:"Time between two readings of a truck." default:"10s"`
 	Window    time.Duration `kong:"-"` // fleet time that is measured; 0: an hour, or a day where the hold is long
-	Sample    time.Duration `help:"How much of that the layouts with a document per reading take." default:"2m"`
+	Sample    time.Duration `help:"Part of that time for which the layouts with a document per reading run." default:"2m"`
 	// Hold is also the fleet time that Binnacle is given to settle before the window.
-	Hold  time.Duration `help:"Longest time that a reading waits in Binnacle's memory, up to a day." default:"1h"`
-	Seed  uint64        `help:"The same readings for the same number." default:"1"`
-	Model ru.Model      `name:"ru-model" help:"How the size of a document is charged: table, the service's published table, or linear." default:"table"`
+	Hold  time.Duration `help:"Hold of Binnacle: longest time that a reading waits in memory, up to a day." default:"1h"`
+	Seed  uint64        `help:"Seed of the readings." default:"1"`
+	Model ru.Model      `name:"ru-model" help:"Model of charges by document size: table, the published table of the service, or linear." default:"table"`
 	// Factors correct the model.
-	Factors ru.Factors `name:"ru-factors" help:"File of binnacle doctor --measure --json: charges are multiplied with what it has found of a real account." placeholder:"FILE"`
+	Factors ru.Factors `name:"ru-factors" help:"Output of binnacle doctor --measure --json, by whose factors modelled charges are multiplied. Default: none." placeholder:"FILE"`
 
 	Floods bool  `kong:"-"`
 	Flood  Flood `kong:"embed,prefix='flood-'"`

@@ -12,11 +12,11 @@ import (
 // Flood is the scenario flood: one partition of the log that a loud tenant shares with neighbours, as one ingester
 // reads it. Its tags are package settings's.
 type Flood struct {
-	Rate    float64       `json:"readings_per_second" help:"Readings a second that the loud tenant of the scenario flood sends." default:"4800"`
-	Limit   float64       `json:"limit_per_second" help:"Readings a second that it may." default:"300"`
-	For     time.Duration `json:"-" help:"How long it is loud." default:"30s"`
-	HeldFor time.Duration `json:"-" help:"Longest time that its readings wait." default:"5m"`
-	Takes   float64       `json:"partition_takes_per_second" help:"Readings a second that the partition's loop takes." default:"4000"`
+	Rate    float64       `json:"readings_per_second" help:"Rate of the loud tenant in the scenario flood, in readings a second." default:"4800"`
+	Limit   float64       `json:"limit_per_second" help:"Limit of the loud tenant, in readings a second." default:"300"`
+	For     time.Duration `json:"-" help:"Time for which the loud tenant sends." default:"30s"`
+	HeldFor time.Duration `json:"-" help:"Longest time that readings above the limit wait." default:"5m"`
+	Takes   float64       `json:"partition_takes_per_second" help:"Capacity of the partition, in readings a second." default:"4000"`
 }
 
 // The fleet of the flood, and what is the same for all its cases.

@@ -14,10 +14,10 @@ import (
 
 // Cardinality says of which devices of a tenant is asked what there is the most of. Its tags are package settings's.
 type Cardinality struct {
-	Prefix string   `help:"Only devices whose id begins with it."`
-	Match  []string `help:"Only devices of which this is so: site=nord, model!=x1, device=~truck-.*, metric=fuel. May be repeated." sep:"none" placeholder:"CONDITION"`
-	Top    int      `help:"How many metrics, tags, labels and devices are listed of each." default:"10"`
-	JSON   bool     `name:"json" help:"Print the querier's answer as it is."`
+	Prefix string   `help:"Count only devices with this prefix."`
+	Match  []string `help:"Count only devices that match, such as site=nord, model!=x1, device=~truck-.* or metric=fuel. It can be repeated." sep:"none" placeholder:"CONDITION"`
+	Top    int      `help:"Number of metrics, tags, labels and devices to list of each." default:"10"`
+	JSON   bool     `name:"json" help:"Print the JSON of the API."`
 
 	Querier
 }

@@ -16,12 +16,12 @@ import (
 // Gaps says of which holes in readings the verdicts are asked for. docs/guides/gaps.md is the manual; what a verdict is
 // and how it is found is package query/gaps's. Its tags are package settings's.
 type Gaps struct {
-	Device string        `arg:"" optional:"" help:"The device. Default: all, with the hours in which each has readings."`
-	From   string        `help:"From when on: a time such as 2026-11-20T10:00:00Z, or one before now such as -2h." default:"-1d"`
-	To     string        `help:"Up to when." default:"now"`
-	Expect time.Duration `help:"How often the device reports. Default: learnt from its readings."`
-	Number string        `name:"sequence" help:"Metric that has the number of each of the device's messages: it tells whether readings were lost before Kafka. Default: the querier's --sequence." placeholder:"METRIC"`
-	JSON   bool          `name:"json" help:"Print the querier's answer as it is."`
+	Device string        `arg:"" optional:"" help:"Device to examine. Default: all devices, with the hours in which each has readings."`
+	From   string        `help:"Start: a time such as 2026-11-20T10:00:00Z, or relative to now such as -2h." default:"-1d"`
+	To     string        `help:"End, exclusive." default:"now"`
+	Expect time.Duration `help:"Interval at which the device reports. Default: estimated from its readings."`
+	Number string        `name:"sequence" help:"Metric with the sequence number of the device's messages, which shows what was lost before Kafka. Default: --sequence of the querier." placeholder:"METRIC"`
+	JSON   bool          `name:"json" help:"Print the JSON of the API."`
 
 	Querier
 }

@@ -19,10 +19,10 @@ import (
 
 // Querier is who is asked, and for which tenant. Its tags are package settings's.
 type Querier struct {
-	Tenant    string        `help:"The tenant, where the token does not say it."`
-	At        string        `name:"api" help:"Address of the query API; https:// before it asks by TLS." default:"127.0.0.1:7070" group:"Query API"`
-	TokenFile string        `help:"File of the bearer token." placeholder:"FILE" group:"Query API"`
-	Timeout   time.Duration `help:"How long the answer may take." default:"1m" group:"Query API"`
+	Tenant    string        `help:"Tenant to query. Default: the tenant of the token."`
+	At        string        `name:"api" help:"Address of the query API, host:port or URL." default:"127.0.0.1:7070" group:"Query API"`
+	TokenFile string        `help:"File with a bearer token. Default: none." placeholder:"FILE" group:"Query API"`
+	Timeout   time.Duration `help:"Timeout of the request." default:"1m" group:"Query API"`
 
 	HTTP *http.Client `kong:"-"` // nil: http.DefaultClient
 }

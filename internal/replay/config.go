@@ -15,22 +15,22 @@ import (
 
 // Config says what is published, and where to. Its tags are package settings's.
 type Config struct {
-	File string `arg:"" optional:"" help:"CSV, NDJSON or Influx line protocol; a name that ends in .gz is gunzipped." placeholder:"FILE"`
+	File string `arg:"" optional:"" help:"File with CSV, NDJSON or Influx line protocol; .gz is decompressed." placeholder:"FILE"`
 
 	Kafka  kafka.Config `kong:"embed,group='Kafka'"`
-	Topic  string       `help:"Topic to publish to; with --from-dlq those that the ingesters read, as they have them: a list, patterns." default:"telemetry"`
-	Format string       `help:"csv, ndjson or lp. Default: by the file's name, else by its first lines." placeholder:"FORMAT"`
+	Topic  string       `help:"Topic to publish to. With --from-dlq: the topics of the ingesters, as their --topic." default:"telemetry"`
+	Format string       `help:"Format of the file: csv, ndjson or lp. Default: detected by its name or first lines." placeholder:"FORMAT"`
 
-	Tenant       string `help:"Tenant of readings whose file does not name one."`
-	Device       string `help:"Device of readings whose file does not name one."`
-	DeviceColumn string `help:"CSV: the column that holds the device id." placeholder:"COLUMN"`
-	TimeColumn   string `help:"CSV: the column that holds the time. Default: the first one with such a name." placeholder:"COLUMN"`
+	Tenant       string `help:"Tenant of readings that name none."`
+	Device       string `help:"Device of readings that name none."`
+	DeviceColumn string `help:"CSV: column with the device id." placeholder:"COLUMN"`
+	TimeColumn   string `help:"CSV: column with the time. Default: the first column named like a time." placeholder:"COLUMN"`
 
 	DeadLetters DeadLetters    `kong:"embed,group='Dead letters'"`
 	Messages    decode.Options `kong:"embed,group='Messages, of dead letters as the ingesters have it'"`
 
-	ShiftTo string  `help:"now: move all times so that the file's last one is now." enum:",now" default:"" placeholder:"now"`
-	Rate    float64 `help:"Readings a second. Default: as fast as it goes."`
+	ShiftTo string  `help:"now: shift all times so that the last one in the file is now. Default: no shift." enum:",now" default:"" placeholder:"now"`
+	Rate    float64 `help:"Readings to publish a second. Default: as many as possible."`
 
 	// Grant makes --backfill: it gets the leave for a tenant's readings of a range of event times, whose id goes out
 	// with each of their records. nil: there is none.

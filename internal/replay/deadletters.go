@@ -14,12 +14,12 @@ import (
 
 // DeadLetters says which dead letters are published again, and with what mended. Its tags are package settings's.
 type DeadLetters struct {
-	FromDLQ     bool     `name:"from-dlq" help:"Publish dead letters again instead of a file, each where its record stood. One that was published again before is not."`
-	DeadLetters string   `help:"Topic of the dead letters. Default: the first topic's name with .dlq." placeholder:"TOPIC"`
-	Reasons     []string `name:"reason" help:"Those that were refused for this reason alone; several are allowed. Default: for any." placeholder:"REASON"`
-	Since       string   `help:"Those that were refused since: a duration before now, such as 2h or 7d, or a time, such as 2026-11-20T10:00:00Z." placeholder:"TIME"`
-	Set         []string `help:"What their readings get, whatever they say: tenant=NAME, device=ID; several are allowed." placeholder:"NAME=VALUE"`
-	DryRun      bool     `help:"Say what would be published, and publish nothing."`
+	FromDLQ     bool     `name:"from-dlq" help:"Publish dead letters again instead of a file, each to the partition of its record. Letters that were published again before are skipped."`
+	DeadLetters string   `help:"Topic of the dead letters. Default: the name of the first topic with .dlq." placeholder:"TOPIC"`
+	Reasons     []string `name:"reason" help:"Publish dead letters with this reason only. It can be repeated. Default: any reason." placeholder:"REASON"`
+	Since       string   `help:"Publish dead letters refused since then: a duration before now such as 2h or 7d, or a time such as 2026-11-20T10:00:00Z. Default: all." placeholder:"TIME"`
+	Set         []string `help:"Override the readings' tenant or device: tenant=NAME, device=ID. It can be repeated." placeholder:"NAME=VALUE"`
+	DryRun      bool     `help:"Show what would be published without publishing it."`
 }
 
 // only reports whether something is set that needs FromDLQ, which is not.

@@ -23,12 +23,12 @@ import (
 
 // Config is where a registry is, and who asks.
 type Config struct {
-	URL      string        `name:"schema-registry" help:"Address of a schema registry, such as http://127.0.0.1:8081. Without one, messages that need it are dead letters." placeholder:"URL"`
-	User     string        `name:"schema-registry-user" help:"User, or API key, of the schema registry." placeholder:"NAME"`
-	Password string        `name:"schema-registry-password" help:"Password, or API secret, of the schema registry." placeholder:"SECRET" secret:""`
-	Timeout  time.Duration `name:"schema-registry-timeout" help:"Longest time that the schema registry may take to answer." default:"10s"`
+	URL      string        `name:"schema-registry" help:"URL of the schema registry, such as http://127.0.0.1:8081. Default: none; messages that need a schema become dead letters." placeholder:"URL"`
+	User     string        `name:"schema-registry-user" help:"User or API key for the schema registry." placeholder:"NAME"`
+	Password string        `name:"schema-registry-password" help:"Password or API secret for the schema registry." placeholder:"SECRET" secret:""`
+	Timeout  time.Duration `name:"schema-registry-timeout" help:"Timeout of a request to the schema registry." default:"10s"`
 	// Missing is for how long it is believed that there is no schema of an id.
-	Missing time.Duration `name:"schema-registry-missing" help:"How long an answer that there is no such schema counts." default:"1m"`
+	Missing time.Duration `name:"schema-registry-missing" help:"Time for which a schema that the registry lacks is not requested again." default:"1m"`
 
 	Client *http.Client     `kong:"-"` // http.DefaultClient
 	Now    func() time.Time `kong:"-"` // time.Now

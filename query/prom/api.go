@@ -42,9 +42,9 @@ type Config struct {
 	Now     func() time.Time `kong:"-"` // time.Now
 	Logger  *slog.Logger     `kong:"-"` // none
 
-	Lookback    time.Duration `name:"promql-lookback" help:"How old a sample PromQL takes for the current one, unless the tenant or a request says something else." default:"5m"`
-	MaxSamples  int           `name:"promql-max-samples" help:"Samples that one PromQL query may hold at a time." default:"5000000"`
-	MemoryBytes int64         `name:"promql-memory-mb" help:"What the samples that one PromQL query reads may take, in MiB." type:"mib" default:"256"`
+	Lookback    time.Duration `name:"promql-lookback" help:"Lookback of PromQL: age up to which a sample counts as the current one. A tenant or a request can set another." default:"5m"`
+	MaxSamples  int           `name:"promql-max-samples" help:"Most samples that a PromQL query holds at a time." default:"5000000"`
+	MemoryBytes int64         `name:"promql-memory-mb" help:"Most memory for the samples of a PromQL query, in MiB." type:"mib" default:"256"`
 }
 
 // api answers requests. It is safe for any number of them.

@@ -21,7 +21,7 @@ type Limits struct {
 	// PhysicalPartitionBytes is the most that a physical partition holds before it is split, counted in
 	// the same way. Default 50 GB. One that cannot be split, since all is of one partition key, refuses
 	// writes beyond it with 403/1014.
-	PhysicalPartitionBytes int64 `name:"partition-bytes" help:"Bytes from which on a physical partition is split. Default: 50 GB."`
+	PhysicalPartitionBytes int64 `name:"partition-bytes" help:"Size from which on a physical partition is split, in bytes. Default: 50 GB."`
 	// KeyValueBytes is the longest string in a partition key of version 2. Default 2,048.
 	KeyValueBytes int `kong:"-"`
 	// Nesting is how deep objects and arrays of an item may stand inside each other. Default 128.
