@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"sync"
 	"time"
 
 	"binnacle/binning"
@@ -18,6 +19,37 @@ const (
 // it came and of what had waited, a census, a stamp, an append.
 func (c Config) MaxJobs() int { return c.MaxWrites + maxUpdates + maxPublications + 2 + 3 }
 
+// catalogUpdates brings the catalog up to date with what readings show of devices: names, labels and tags soon, times
+// now and then. It holds back the floor while the catalog lacks a name (rule W7).
+type catalogUpdates struct {
+	cfg      *Config
+	mu       *sync.Mutex // the Worker's
+	registry *registry
+	spreads  *spreads
+
+	pending fifo[*device] // that may lack something in the catalog
+	running int           // updates in flight
+	at      time.Time     // when the last ones began
+	retry   backoff
+	drain   bool // times are written too, at once
+
+	acked   fifo[*device]    // whose update not every reader may see yet
+	holding minHeap[*device] // that hold back the floor, by the offset
+	lookups minHeap[*device] // by when their times are compared with the catalog's again
+}
+
+func newCatalogUpdates(cfg *Config, mu *sync.Mutex, g *registry, s *spreads) catalogUpdates {
+	return catalogUpdates{cfg: cfg, mu: mu, registry: g, spreads: s, holding: newHolding(), lookups: newLookups()}
+}
+
+// floor returns the lowest offset of a record with a name that the catalog lacks; ok is false for none.
+func (u *catalogUpdates) floor() (offset int64, ok bool) {
+	if u.holding.len() == 0 {
+		return 0, false
+	}
+	return u.holding.first().holdsBack()
+}
+
 func newHolding() minHeap[*device] {
 	return newMinHeap(func(d *device) *int32 { return &d.holdingPlace }, func(a, b *device) bool {
 		x, _ := a.holdsBack()
@@ -32,137 +64,137 @@ func newLookups() minHeap[*device] {
 }
 
 // fileHolding puts a device among those that hold back the committed offset, or takes it out.
-func (w *Worker) fileHolding(d *device) {
+func (u *catalogUpdates) fileHolding(d *device) {
 	if _, ok := d.holdsBack(); ok {
-		w.holding.put(d)
+		u.holding.put(d)
 	} else {
-		w.holding.remove(d)
+		u.holding.remove(d)
 	}
 }
 
 // observe takes note of what a reading shows of its device.
-func (w *Worker) observe(d *device, offset int64, r *telemetry.Reading, repeats bool) {
-	if d.observe(offset, r, repeats, &w.columns) {
+func (u *catalogUpdates) observe(d *device, offset int64, r *telemetry.Reading, repeats bool) {
+	if d.observe(offset, r, repeats, &u.registry.columns) {
 		d.tenant.updatePending(d)
-		w.countDevice(d)
-		w.fileHolding(d)
-		w.queueUpdate(d)
+		u.registry.countDevice(d)
+		u.fileHolding(d)
+		u.queueUpdate(d)
 	}
-	if w.cfg.CatalogEvery >= 0 && d.timesPending() && (d.lookupPlace == 0 || w.timesOff(d)) {
-		w.queueUpdate(d)
+	if u.cfg.CatalogEvery >= 0 && d.timesPending() && (d.lookupPlace == 0 || u.timesOff(d)) {
+		u.queueUpdate(d)
 	}
 }
 
 // observeStored takes note of rows that turned out to be stored already, from an offset on: whoever stored them may have
 // died before the catalog had their times.
-func (w *Worker) observeStored(d *device, offset int64) {
-	if w.cfg.CatalogEvery >= 0 || !d.timesPending() {
+func (u *catalogUpdates) observeStored(d *device, offset int64) {
+	if u.cfg.CatalogEvery >= 0 || !d.timesPending() {
 		return
 	}
 	d.require(offset)
-	w.fileHolding(d)
-	w.queueUpdate(d)
+	u.fileHolding(d)
+	u.queueUpdate(d)
 }
 
 // observeTail takes note of the times of a chunk that the store told of.
-func (w *Worker) observeTail(c *chain, tail *store.Tail) {
+func (u *catalogUpdates) observeTail(c *chain, tail *store.Tail) {
 	if d := c.device; tail != nil && !d.seen.empty() {
-		w.mu.Lock()
+		u.mu.Lock()
 		d.seen.span(tail.From)
 		d.seen.span(tail.To)
-		w.mu.Unlock()
+		u.mu.Unlock()
 		if d.timesPending() {
-			w.queueUpdate(d)
+			u.queueUpdate(d)
 		}
 	}
 }
 
 // queueUpdate puts a device among those that may have something for the catalog.
-func (w *Worker) queueUpdate(d *device) {
+func (u *catalogUpdates) queueUpdate(d *device) {
 	if !d.queued {
 		d.queued = true
-		w.pending.push(d)
+		u.pending.push(d)
 	}
 }
 
 // catalogUpdates brings the catalog up to date: soon with what was never seen, now and then with times. What is told together
 // takes few documents, so that after some news the next ones wait for others.
-func (w *Worker) catalogUpdates(jobs []Job, now time.Time) []Job {
-	for w.lookups.len() > 0 && !w.lookups.first().lookupAt.After(now) {
-		d := w.lookups.first()
-		w.lookups.remove(d)
+func (u *catalogUpdates) jobs(jobs []Job, now time.Time, hurry bool) []Job {
+	for u.lookups.len() > 0 && !u.lookups.first().lookupAt.After(now) {
+		d := u.lookups.first()
+		u.lookups.remove(d)
 		if d.timesPending() {
-			w.queueUpdate(d)
+			u.queueUpdate(d)
 		}
 	}
-	for w.acked.len() > 0 && w.acked.front().visibleAt < now.UnixMilli() {
-		w.becameVisible(w.acked.pop())
+	for u.acked.len() > 0 && u.acked.front().visibleAt < now.UnixMilli() {
+		u.becameVisible(u.acked.pop())
 	}
-	at := w.pending.len()
-	hurry := w.drain || w.journal.flush || at >= updateBatch
-	if at == 0 || !w.updateRetry.open(now) || !hurry && now.Sub(w.updatedAt) < w.cfg.CatalogWait {
+	at := u.pending.len()
+	hurry = hurry || at >= updateBatch
+	if at == 0 || !u.retry.open(now) || !hurry && now.Sub(u.at) < u.cfg.CatalogWait {
 		return jobs
 	}
 	open := make(map[*tenant]*CatalogUpdate)
-	for ; at > 0 && w.updating < maxUpdates; at-- {
-		d := w.pending.pop()
+	for ; at > 0 && u.running < maxUpdates; at-- {
+		d := u.pending.pop()
 		d.queued = false
-		if d.updating || !w.updateDue(d, now) { // it comes back when the note under way is done, or it is time
+		if d.updating || !u.updateDue(d, now) { // it comes back when the note under way is done, or it is time
 			continue
 		}
 		j := open[d.tenant]
 		if j == nil {
 			j = &CatalogUpdate{Tenant: d.tenant.name}
 			open[d.tenant] = j
-			w.updating++
+			u.running++
 			jobs = append(jobs, j)
 		}
-		w.addUpdate(j, d, now)
+		u.addUpdate(j, d, now)
 		if len(j.devices) == updateBatch {
 			delete(open, d.tenant)
 		}
 	}
-	if at == 0 && (len(open) > 0 || w.updating > 0) { // what is left over goes on as soon as others have ended
-		w.updatedAt = now
+	if at == 0 && (len(open) > 0 || u.running > 0) { // what is left over goes on as soon as others have ended
+		u.at = now
 	}
 	return jobs
 }
 
 // updateDue reports whether a device has something for the catalog now: what is new at once, a later time when it is due.
-func (w *Worker) updateDue(d *device, now time.Time) bool {
-	return d.pending || d.timesPending() && (!d.listed || w.timesOff(d) || w.timesDue(d, now))
+func (u *catalogUpdates) updateDue(d *device, now time.Time) bool {
+	return d.pending || d.timesPending() && (!d.listed || u.timesOff(d) || u.timesDue(d, now))
 }
 
 // timesOff reports whether the times that the catalog has of a device do not wait for their turn: lists of a range count
 // on its first time, and on a last one that is no further behind than a device gets that reports as time goes by.
-func (w *Worker) timesOff(d *device) bool {
-	return d.listed && (d.seen.first < d.first || w.lastOff(d))
+func (u *catalogUpdates) timesOff(d *device) bool {
+	return d.listed && (d.seen.first < d.first || u.lastOff(d))
 }
 
-func (w *Worker) lastOff(d *device) bool {
-	return d.seen.last-d.last >= w.cfg.CatalogEvery.Milliseconds()
+func (u *catalogUpdates) lastOff(d *device) bool {
+	return d.seen.last-d.last >= u.cfg.CatalogEvery.Milliseconds()
 }
 
 // timesDue reports whether a later time alone is worth a write.
-func (w *Worker) timesDue(d *device, now time.Time) bool {
-	return w.cfg.CatalogEvery < 0 || w.drain || len(d.chains) == 0 || d.listed && (!now.Before(d.lookupAt) || w.lastOff(d))
+func (u *catalogUpdates) timesDue(d *device, now time.Time) bool {
+	return u.cfg.CatalogEvery < 0 || u.drain || len(d.chains) == 0 || d.listed && (!now.Before(d.lookupAt) || u.lastOff(d))
 }
 
 // addUpdate puts a device into a Note, and clears the news that it carries.
-func (w *Worker) addUpdate(j *CatalogUpdate, d *device, now time.Time) {
+func (u *catalogUpdates) addUpdate(j *CatalogUpdate, d *device, now time.Time) {
 	d.updating, d.updatingFrom = true, d.pendingFrom
 	if !d.pending {
 		d.updatingFrom = noOffset
 	}
 	d.pending, d.pendingFrom = false, 0
-	w.fileHolding(d)
-	times := w.timesDue(d, now)
-	if w.cfg.CatalogEvery >= 0 && (times || !d.listed) {
-		every := w.cfg.CatalogEvery
+	u.fileHolding(d)
+	times := u.timesDue(d, now)
+	if u.cfg.CatalogEvery >= 0 && (times || !d.listed) {
+		every := u.cfg.CatalogEvery
 		if !d.listed {
 			every = binning.FirstHold(d.id, every) // a fleet that came over together is not written together
 		}
-		w.scheduleLookup(d, now, every)
+		u.scheduleLookup(d, now, every)
 	}
 	j.devices, j.Times = append(j.devices, d), append(j.Times, times)
 	j.Entries = append(j.Entries, d.seen.entry(d.id, d.tenant.units))
@@ -173,39 +205,37 @@ const lookupsPerPeriod = 14
 
 // scheduleLookup has the times of a device compared with the catalog's after so long or a little sooner, together with those
 // of others: what is told of one device alone takes a page, and a look at the pages that there are.
-func (w *Worker) scheduleLookup(d *device, now time.Time, after time.Duration) {
+func (u *catalogUpdates) scheduleLookup(d *device, now time.Time, after time.Duration) {
 	d.lookupAt = now.Add(after)
-	if group := w.cfg.CatalogEvery / lookupsPerPeriod; group > 0 {
+	if group := u.cfg.CatalogEvery / lookupsPerPeriod; group > 0 {
 		d.lookupAt = d.lookupAt.Truncate(group)
 		if !d.lookupAt.After(now) { // whoever takes over many devices tells none of them at once
 			d.lookupAt = d.lookupAt.Add(group)
 		}
 	}
-	w.lookups.put(d)
+	u.lookups.put(d)
 }
 
 // becameVisible has heads tell no more of a device that every reader sees in the catalog, unless there is news of it again.
-func (w *Worker) becameVisible(d *device) {
+func (u *catalogUpdates) becameVisible(d *device) {
 	if d.visibleAt > 0 {
-		w.mu.Lock()
+		u.mu.Lock()
 		d.tenant.updateVisible(d)
-		w.mu.Unlock()
+		u.mu.Unlock()
 	}
 }
 
 // updated takes a Note back.
-func (w *Worker) updated(j *CatalogUpdate, now time.Time) {
-	w.updating--
+func (u *catalogUpdates) done(j *CatalogUpdate, now time.Time) {
+	u.running--
 	r := j.Outcome()
 	switch r.Fault {
 	case None, Rejected: // what the catalog will never take holds nothing up: it is for listing only
-		w.updateRetry = backoff{}
+		u.retry = backoff{}
 	default:
-		w.updateRetry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
-		w.updatedAt = time.Time{} // nothing was told: it does not wait for more, too
+		u.retry.failed(now, u.cfg.RetryBackoff, maxRetry*u.cfg.RetryBackoff, r.After, u.spreads.next())
+		u.at = time.Time{} // nothing was told: it does not wait for more, too
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	for i, d := range j.devices {
 		d.updating = false
 		switch r.Fault {
@@ -217,28 +247,27 @@ func (w *Worker) updated(j *CatalogUpdate, now time.Time) {
 			if d.updatingFrom != noOffset {
 				d.require(d.updatingFrom)
 			}
-			if d.lookupAt = now; j.Times[i] && w.cfg.CatalogEvery >= 0 {
-				w.lookups.put(d)
+			if d.lookupAt = now; j.Times[i] && u.cfg.CatalogEvery >= 0 {
+				u.lookups.put(d)
 			}
-			w.queueUpdate(d)
+			u.queueUpdate(d)
 		}
-		w.fileHolding(d)
-		if d.pending || w.drain && d.timesPending() || w.cfg.CatalogEvery >= 0 && w.timesOff(d) {
-			w.queueUpdate(d)
+		u.fileHolding(d)
+		if d.pending || u.drain && d.timesPending() || u.cfg.CatalogEvery >= 0 && u.timesOff(d) {
+			u.queueUpdate(d)
 		}
 		if r.Fault == None && !d.pending {
-			d.tenant.updateAcked(d, now.Add(w.cfg.Linger))
-			w.acked.push(d)
+			d.tenant.updateAcked(d, now.Add(u.cfg.Linger))
+			u.acked.push(d)
 		}
-		w.forgetUnused(d)
 	}
 }
 
 // requireTimes has the catalog follow with every chunk: the offset is committed only when it has.
-func (w *Worker) requireTimes(c *chain, f *flight) {
+func (u *catalogUpdates) requireTimes(c *chain, f *flight) {
 	if d := c.device; d.timesPending() {
 		d.require(f.rows.First())
-		w.fileHolding(d)
-		w.queueUpdate(d)
+		u.fileHolding(d)
+		u.queueUpdate(d)
 	}
 }

@@ -17,16 +17,16 @@ import (
 // device that reports seldom fills not even one. The bin of a day that is not over waits until it is, and then the part
 // of the hold that is the device's own: at midnight nothing is cut, and in the hold that follows each moment as much
 // as the other. docs/adr has the reckoning.
-func (w *Worker) due(c *chain, now time.Time) time.Time {
+func (cfg *Config) due(c *chain, now time.Time) time.Time {
 	if c.bin.Readings() > 0 {
 		return c.due
 	}
-	first := binning.FirstHold(c.device.id, w.cfg.Hold)
-	if end := time.UnixMilli(c.day.End()); w.waitsForDay() && now.Before(end) {
+	first := binning.FirstHold(c.device.id, cfg.Hold)
+	if end := time.UnixMilli(c.day.End()); cfg.waitsForDay() && now.Before(end) {
 		return end.Add(first)
 	}
 	if c.begun {
-		return now.Add(w.cfg.Hold)
+		return now.Add(cfg.Hold)
 	}
 	return now.Add(first)
 }
@@ -34,17 +34,17 @@ func (w *Worker) due(c *chain, now time.Time) time.Time {
 // LongHold is the hold from which on bins wait for the end of their day.
 const LongHold = 12 * time.Hour
 
-func (w *Worker) waitsForDay() bool { return w.cfg.Hold >= LongHold }
+func (cfg *Config) waitsForDay() bool { return cfg.Hold >= LongHold }
 
 // isFull reports whether the bin, which has grown, is to be cut for its size.
-func (w *Worker) isFull(c *chain, now time.Time) bool {
+func (cfg *Config) isFull(c *chain, now time.Time) bool {
 	values := c.bin.Values()
 	switch {
 	case crowded(c):
 		return true
 	case values < c.trial || !c.device.sizer.Full(values, c.bin.Width()):
 		return false
-	case w.lastsTheDay(c, now):
+	case cfg.lastsTheDay(c, now):
 		c.trial = values + values/16
 		return false
 	}
@@ -53,8 +53,8 @@ func (w *Worker) isFull(c *chain, now time.Time) bool {
 
 // lastsTheDay reports whether the rest of the day fits the document too, at the pace of the bin so far: one larger
 // document is cheaper than one at the target and a small one.
-func (w *Worker) lastsTheDay(c *chain, now time.Time) bool {
-	if !w.waitsForDay() || now.UnixMilli() >= c.day.End() {
+func (cfg *Config) lastsTheDay(c *chain, now time.Time) bool {
+	if !cfg.waitsForDay() || now.UnixMilli() >= c.day.End() {
 		return false
 	}
 	from, to := c.bin.Span()
@@ -67,11 +67,11 @@ func (w *Worker) lastsTheDay(c *chain, now time.Time) bool {
 
 // budget is how many records such a bin may hold back the committed offset: as with the hold, the first one of a chain
 // a part of them, or a fleet that begins a day together would be cut together.
-func (w *Worker) budget(c *chain) int64 {
+func (cfg *Config) budget(c *chain) int64 {
 	if c.begun {
-		return w.cfg.MaxBehind
+		return cfg.MaxBehind
 	}
-	return int64(binning.FirstHold(c.device.id, time.Duration(w.cfg.MaxBehind)))
+	return int64(binning.FirstHold(c.device.id, time.Duration(cfg.MaxBehind)))
 }
 
 // crowded reports whether a bin has so many readings, however small they are when encoded, that it must be cut: half
@@ -98,11 +98,11 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []Job {
 		w.ticked = now
 		w.catchUp(now)
 		w.forgetIdle(now)
-		w.renewNames(now)
+		w.names.renew(w.Held(), now, w.cfg.Hold+w.cfg.Linger)
 	}
-	jobs := w.catalogUpdates(nil, now)
+	jobs := w.updates.jobs(nil, now, w.drain || w.journal.flush)
 	if ticked {
-		jobs = w.labelLookups(jobs, now, snapshot)
+		jobs = w.throttle.labelLookups(jobs, now, snapshot)
 	}
 	jobs = w.publications(jobs, now)
 	jobs = w.cuts(jobs, now, snapshot)
@@ -137,14 +137,14 @@ func (w *Worker) CutBelow(below int64, now time.Time) {
 	for _, c := range w.index.below(below) {
 		w.ask(c, CutBehind, now)
 	}
-	w.deferrals.urgentBelow = max(w.deferrals.urgentBelow, below) // what waits there is taken whatever the limits say
+	w.throttle.deferrals.urgentBelow = max(w.throttle.deferrals.urgentBelow, below) // what waits there is taken whatever the limits say
 }
 
 // catchUp cuts the bins that hold back the committed offset by more records than allowed (rule W7).
 func (w *Worker) catchUp(now time.Time) {
 	for w.index.lagging.len() > 0 {
 		c := w.index.lagging.first()
-		if w.position-c.first <= c.budget {
+		if w.log.position-c.first <= c.budget {
 			return
 		}
 		w.ask(c, CutBehind, now)
@@ -153,7 +153,7 @@ func (w *Worker) catchUp(now time.Time) {
 
 // cuts starts what is ready, as far as writes may be in flight.
 func (w *Worker) cuts(jobs []Job, now time.Time, snapshot *control.Snapshot) []Job {
-	if w.unmarked {
+	if w.stampRetry.unmarked {
 		return jobs // not before the Stamp
 	}
 	w.unblock(snapshot, now)
@@ -173,17 +173,17 @@ func (w *Worker) cuts(jobs []Job, now time.Time, snapshot *control.Snapshot) []J
 // unblock makes those ready who waited for dead letters that are acknowledged now, or for a tenant and the map was
 // read again.
 func (w *Worker) unblock(snapshot *control.Snapshot, now time.Time) {
-	at, some := w.deadLetters.first()
-	for w.awaitingDeadLetters.len() > 0 && !(some && at <= w.awaitingDeadLetters.front().seal) {
-		if c := w.awaitingDeadLetters.pop(); c.phase == sealed {
+	at, some := w.publisher.refused.first()
+	for w.awaiting.deadLetters.len() > 0 && !(some && at <= w.awaiting.deadLetters.front().seal) {
+		if c := w.awaiting.deadLetters.pop(); c.phase == sealed {
 			c.release()
 			w.enqueue(c, now)
 			w.file(c)
 		}
 	}
-	if snapshot.ReadAt.After(w.awaitedSnapshot) {
-		for w.awaitingTenant.len() > 0 {
-			w.enqueue(w.awaitingTenant.pop(), now)
+	if snapshot.ReadAt.After(w.awaiting.snapshot) {
+		for w.awaiting.tenant.len() > 0 {
+			w.enqueue(w.awaiting.tenant.pop(), now)
 		}
 	}
 }
@@ -199,8 +199,8 @@ func (w *Worker) start(c *chain, now time.Time, snapshot *control.Snapshot) Job 
 	tenant, ok := snapshot.Tenant(c.device.tenant.name)
 	if !ok {
 		// It was there when the reading was taken, and comes back with the next reading of the map.
-		w.awaitedSnapshot = snapshot.ReadAt
-		w.awaitingTenant.push(c)
+		w.awaiting.snapshot = snapshot.ReadAt
+		w.awaiting.tenant.push(c)
 		return nil
 	}
 	if !w.knows(c) {
@@ -208,15 +208,15 @@ func (w *Worker) start(c *chain, now time.Time, snapshot *control.Snapshot) Job 
 		chain := store.Chain{Day: c.day, Stream: w.stream, Partition: w.partition}
 		return &Lookup{Keys: tenant.Placement.Keys(c.device.id, c.day), Chain: chain, chain: c}
 	}
-	if w.awaitsDeferred(c) {
+	if w.publisher.awaitsDeferred(c) {
 		c.sealUpto(c.bin.Through(), now)
-		w.awaitingDeferred.push(c)
+		w.awaiting.deferred.push(c)
 		return nil
 	}
-	if at, ok := w.deadLetters.first(); ok && at <= c.bin.Through() {
-		c.sealUpto(w.position-1, now)
+	if at, ok := w.publisher.refused.first(); ok && at <= c.bin.Through() {
+		c.sealUpto(w.log.position-1, now)
 		if at <= c.seal {
-			w.awaitingDeadLetters.push(c)
+			w.awaiting.deadLetters.push(c)
 			return nil
 		}
 		c.release()
@@ -280,7 +280,7 @@ func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []by
 	sizer := &c.device.sizer
 	take := sizer.ReadingsFor(c.bin.Readings(), c.bin.Values(), c.bin.Width())
 	if c.seal != unsealed {
-		below, _, err := c.bin.UpTo(c.seal, w.schemas)
+		below, _, err := c.bin.UpTo(c.seal, w.names.schemas)
 		if err != nil {
 			return rows, rest, nil, err
 		}
@@ -289,7 +289,7 @@ func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []by
 	for {
 		rows, rest = c.bin, binning.Bin{}
 		if take < c.bin.Readings() {
-			if rows, rest, err = c.bin.SplitAt(take, w.schemas); err != nil {
+			if rows, rest, err = c.bin.SplitAt(take, w.names.schemas); err != nil {
 				return rows, rest, nil, err
 			}
 		}
@@ -339,14 +339,14 @@ func (w *Worker) Next(now time.Time) time.Time {
 
 // Drain asks for everything to be cut, the fullest first, and cuts nothing later by itself.
 func (w *Worker) Drain(now time.Time) {
-	w.drain = true
+	w.drain, w.updates.drain = true, true
 	for c := w.index.size.largest(); c != nil; c = w.index.size.largest() {
 		w.ask(c, CutDrain, now)
 	}
-	for _, t := range w.tenants {
+	for _, t := range w.registry.tenants {
 		for _, d := range t.devices {
 			if d != nil && (d.pending || d.timesPending()) {
-				w.queueUpdate(d)
+				w.updates.queueUpdate(d)
 			}
 		}
 	}
@@ -354,6 +354,6 @@ func (w *Worker) Drain(now time.Time) {
 
 // Busy reports whether something is still to be written.
 func (w *Worker) Busy() bool {
-	return w.index.open() > 0 || w.deadLetters.len() > 0 || w.deferrals.deadLetters.len() > 0 || w.queue.busy > 0 ||
-		w.updating > 0 || w.pending.len() > 0
+	return w.index.open() > 0 || w.publisher.refused.len() > 0 || w.publisher.deferred.len() > 0 || w.queue.busy > 0 ||
+		w.updates.running > 0 || w.updates.pending.len() > 0
 }

@@ -5,10 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"binnacle/ingest/decode"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
-	"binnacle/internal/telemetry"
 )
 
 // deferral is readings that stay in the log because they are over a rate: all of a tenant, or of one of its devices,
@@ -51,10 +49,6 @@ type deferrals struct {
 	active      int         // how many it has reached that may take more
 	next        time.Time   // the next pass does not begin before
 	urgentBelow int64       // the source is about to delete what lies below
-
-	deadLetters    deadLetters      // of what was recalled
-	lowest         minima           // their offsets
-	unacknowledged map[chainKey]int // how many of them are of a chain
 }
 
 // passEvery is the least time between passes: what has been paid for meanwhile is taken together.
@@ -65,7 +59,7 @@ const maxDeferredDevices = 64
 
 // deferFrom has readings wait from an offset on, of a device or of all of them; recalled says that the pass has come to it
 // just now. The caller holds the lock.
-func (w *Worker) deferFrom(t *tenant, d *device, x deferral, recalled bool) {
+func (th *throttle) deferFrom(t *tenant, d *device, x deferral, recalled bool) {
 	if d != nil && t.deferredDevices >= maxDeferredDevices {
 		d = nil
 	}
@@ -74,12 +68,12 @@ func (w *Worker) deferFrom(t *tenant, d *device, x deferral, recalled bool) {
 	}
 	x.tenant, x.device = t, d
 	if d != nil {
-		w.ratedOf(d).deferral = &x
+		th.ratedOf(d).deferral = &x
 		t.deferredDevices++
 	} else {
 		t.deferral = &x
 	}
-	r := &w.deferrals
+	r := &th.deferrals
 	r.all = append(r.all, &x)
 	if x.blocked = recalled; r.running && !recalled {
 		r.upcoming = append(r.upcoming, &x) // nothing waits from a higher offset on
@@ -87,14 +81,14 @@ func (w *Worker) deferFrom(t *tenant, d *device, x deferral, recalled bool) {
 }
 
 // endDeferral ends a wait: all was taken. The caller holds the lock.
-func (w *Worker) endDeferral(x *deferral) {
+func (th *throttle) endDeferral(x *deferral) {
 	if x.device == nil {
 		x.tenant.deferral = nil
 		return
 	}
-	w.ratedOf(x.device).deferral = nil
+	th.ratedOf(x.device).deferral = nil
 	x.tenant.deferredDevices--
-	w.forgetUnused(x.device)
+	th.forget(x.device)
 }
 
 // deferredAt reports whether a reading at an offset waits, and whether it can't be taken in this pass.
@@ -115,29 +109,29 @@ func (d *device) isDeferred() bool {
 	return d.tenant.deferral != nil || d.tenant.deferredDevices > 0 && d.deferral() != nil
 }
 
-// NextDeferred is the offset from which on the log is to be read again now; ok is false if nothing may be taken yet. Whoever
+// next is the offset from which on the log is to be read again now; ok is false if nothing may be taken yet. Whoever
 // reads it calls Recalled with each record, in their order, and SkipDeferred where there is none, and asks again.
-func (w *Worker) NextDeferred(now time.Time) (offset int64, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	r := &w.deferrals
-	if len(r.all) == 0 || w.yields(now) {
+func (th *throttle) next(now time.Time) (offset int64, ok bool) {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	r := &th.deferrals
+	if len(r.all) == 0 || th.yields(now) {
 		return 0, false
 	}
 	if !r.running && !now.Before(r.next) {
-		w.beginPass(now)
+		th.beginPass(now)
 	}
 	return r.cursor, r.running
 }
 
-// DeferredAt is when Recall is worth a question; ok is false for not at all.
-func (w *Worker) DeferredAt() (at time.Time, ok bool) {
-	r := &w.deferrals
-	if len(r.all) == 0 || w.fair.yielding {
+// dueAt is when Recall is worth a question; ok is false for not at all.
+func (th *throttle) dueAt() (at time.Time, ok bool) {
+	r := &th.deferrals
+	if len(r.all) == 0 || th.fair.yielding {
 		return time.Time{}, false // who yields is asked again after what comes in
 	}
 	for i, x := range r.all {
-		if due := x.dueAt(w.cfg.HeldFor); i == 0 || due.Before(at) {
+		if due := x.dueAt(th.cfg.HeldFor); i == 0 || due.Before(at) {
 			at = due
 		}
 	}
@@ -148,11 +142,11 @@ func (w *Worker) DeferredAt() (at time.Time, ok bool) {
 }
 
 // beginPass begins a pass if somebody may take something, or has waited for too long.
-func (w *Worker) beginPass(now time.Time) {
-	r := &w.deferrals
+func (th *throttle) beginPass(now time.Time) {
+	r := &th.deferrals
 	r.upcoming, r.active = r.upcoming[:0], 0
 	for _, x := range r.all {
-		if x.blocked = x.dueAt(w.cfg.HeldFor).After(now) && x.from >= r.urgentBelow; !x.blocked {
+		if x.blocked = x.dueAt(th.cfg.HeldFor).After(now) && x.from >= r.urgentBelow; !x.blocked {
 			r.upcoming = append(r.upcoming, x)
 		}
 	}
@@ -161,13 +155,13 @@ func (w *Worker) beginPass(now time.Time) {
 	}
 	slices.SortFunc(r.upcoming, func(a, b *deferral) int { return cmp.Compare(a.from, b.from) })
 	r.running, r.cursor = true, r.upcoming[0].from
-	w.advancePass(now)
+	th.advancePass(now)
 }
 
 // advancePass goes on with those whose offset the pass has reached, jumps to the next one if there are none, and ends the
 // pass when there is nothing left for it to do. The caller holds the lock.
-func (w *Worker) advancePass(now time.Time) {
-	r := &w.deferrals
+func (th *throttle) advancePass(now time.Time) {
+	r := &th.deferrals
 	if r.active == 0 && len(r.upcoming) > 0 {
 		r.cursor = max(r.cursor, r.upcoming[0].from)
 	}
@@ -175,7 +169,7 @@ func (w *Worker) advancePass(now time.Time) {
 		r.active++
 		r.upcoming = r.upcoming[1:]
 	}
-	if r.active > 0 && r.cursor < w.position {
+	if r.active > 0 && r.cursor < th.log.position {
 		return
 	}
 	waits := r.all[:0]
@@ -184,7 +178,7 @@ func (w *Worker) advancePass(now time.Time) {
 			waits = append(waits, x)
 			continue
 		}
-		w.endDeferral(x)
+		th.endDeferral(x)
 	}
 	clear(r.all[len(waits):])
 	r.all, r.running, r.next = waits, false, now.Add(passEvery)
@@ -205,11 +199,11 @@ func (r *deferrals) block(x *deferral, rec *Record, until int64) {
 // FeedDeferred takes the next record of the log that was read again: of its readings those that wait and may go on. It
 // fails as Feed does.
 func (w *Worker) FeedDeferred(rec Record, snapshot *control.Snapshot, now time.Time) error {
-	r := &w.deferrals
+	r := &w.throttle.deferrals
 	if !r.running || rec.Offset < r.cursor {
 		return nil
 	}
-	if rec.Offset >= w.position {
+	if rec.Offset >= w.log.position {
 		w.SkipDeferred(rec.Offset, now)
 		return nil
 	}
@@ -221,14 +215,14 @@ func (w *Worker) FeedDeferred(rec Record, snapshot *control.Snapshot, now time.T
 	index := result.Index[:0]
 	for i := range result.Readings {
 		x := &result.Readings[i]
-		if t := w.known(x.Tenant); t != nil && (t.deferral != nil || t.deferredDevices > 0) {
+		if t := w.registry.known(x.Tenant); t != nil && (t.deferral != nil || t.deferredDevices > 0) {
 			if waits, blocked := t.deferredAt(t.find(x.Device), rec.Offset); waits && !blocked {
 				mine, index = append(mine, *x), append(index, result.Index[i])
 			}
 		}
 	}
 	if len(mine) > 0 {
-		if err := w.placeable(&rec, mine, snapshot, now); err != nil {
+		if err := w.verdicts.placeable(&rec, mine, snapshot, now); err != nil {
 			return err
 		}
 		taken := w.takeAll(&rec, mine, index, snapshot, now, true)
@@ -239,24 +233,24 @@ func (w *Worker) FeedDeferred(rec Record, snapshot *control.Snapshot, now time.T
 	return nil
 }
 
-// SkipDeferred says that there is nothing else to recall below an offset.
-func (w *Worker) SkipDeferred(next int64, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	r := &w.deferrals
+// skipTo says that there is nothing else to recall below an offset.
+func (th *throttle) skipTo(next int64, now time.Time) {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	r := &th.deferrals
 	if !r.running {
 		return
 	}
-	r.cursor = max(r.cursor, min(next, w.position))
-	w.advancePass(now)
+	r.cursor = max(r.cursor, min(next, th.log.position))
+	th.advancePass(now)
 }
 
-// LogTruncated says that the log has lost what lies below an offset, and returns from where on something waited there; ok is
+// truncate says that the log has lost what lies below an offset, and returns from where on something waited there; ok is
 // false if nothing did.
-func (w *Worker) LogTruncated(first int64) (from int64, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, x := range w.deferrals.all {
+func (th *throttle) truncate(first int64) (from int64, ok bool) {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	for _, x := range th.deferrals.all {
 		if x.from < first {
 			if !ok || x.from < from {
 				from, ok = x.from, true
@@ -265,19 +259,19 @@ func (w *Worker) LogTruncated(first int64) (from int64, ok bool) {
 		}
 	}
 	if ok {
-		w.endPass()
+		th.endPass()
 	}
 	return from, ok
 }
 
 // endPass breaks a pass off: the next one begins where it was.
-func (w *Worker) endPass() {
-	r := &w.deferrals
+func (th *throttle) endPass() {
+	r := &th.deferrals
 	if !r.running {
 		return
 	}
 	for _, x := range r.all {
-		x.from = w.deferredFrom(x)
+		x.from = th.deferredFrom(x)
 	}
 	for _, x := range r.all {
 		x.blocked = false
@@ -285,60 +279,14 @@ func (w *Worker) endPass() {
 	r.running, r.upcoming, r.active = false, nil, 0
 }
 
-// deferredFloor is the lowest offset at which something waits, or was recalled and refused without anybody having
-// acknowledged it; ok is false for none.
-func (w *Worker) deferredFloor() (offset int64, ok bool) {
-	r := &w.deferrals
-	offset, ok = r.lowest.first()
-	for _, x := range r.all {
-		if at := w.deferredFrom(x); !ok || at < offset {
+// floor returns the lowest offset at which something is deferred; ok is false for none.
+func (th *throttle) floor() (offset int64, ok bool) {
+	for _, x := range th.deferrals.all {
+		if at := th.deferredFrom(x); !ok || at < offset {
 			offset, ok = at, true
 		}
 	}
 	return offset, ok
-}
-
-// refuseDeferred makes a dead letter of a reading that has waited.
-func (w *Worker) refuseDeferred(rec *Record, x *telemetry.Reading, bad decode.Bad) {
-	r := &w.deferrals
-	l := DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: *rec, Bad: bad}
-	l.chain = chainKey{x.Tenant, x.Device, telemetry.DayOf(x.Time)}
-	w.observer.Refused(bad.Reason)
-	if r.deadLetters.add(l) {
-		r.lowest.push(rec.Offset)
-	} else if !r.deadLetters.also(l.chain) {
-		return // the last one speaks for it
-	}
-	if r.unacknowledged == nil {
-		r.unacknowledged = map[chainKey]int{}
-	}
-	r.unacknowledged[l.chain]++
-}
-
-// acknowledged takes dead letters of what was recalled as published.
-func (r *deferrals) acknowledged(letters []DeadLetter) {
-	for i := range letters {
-		l := &letters[i]
-		r.lowest.pop(l.Record.Offset)
-		r.ackOne(l.chain)
-		for c := range l.also {
-			r.ackOne(c)
-		}
-	}
-}
-
-// ackOne takes a letter that speaks for a chain as published.
-func (r *deferrals) ackOne(c chainKey) {
-	if r.unacknowledged[c]--; r.unacknowledged[c] <= 0 {
-		delete(r.unacknowledged, c)
-	}
-}
-
-// awaitsDeferred reports whether dead letters of a chain's readings that had waited are not acknowledged: no chunk and no
-// block of it may be made before, as with other dead letters (rules W5, J2). Those are of its own chain, and stand
-// below what it takes later: no other chain waits for them.
-func (w *Worker) awaitsDeferred(c *chain) bool {
-	return len(w.deferrals.unacknowledged) > 0 && w.deferrals.unacknowledged[chainKey{c.device.tenant.name, c.device.id, c.day}] > 0
 }
 
 // Deferral is readings that wait in the log for a limit.
@@ -351,15 +299,15 @@ type Deferral struct {
 	Readings int64     `json:"readings"` // that were set aside so far, those among them that have gone on since too
 }
 
-// Deferrals is what waits, of one tenant or, with "", of all. It may be called by anyone at any time.
-func (w *Worker) Deferrals(tenant string) (out []Deferral) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, x := range w.deferrals.all {
+// list is what waits, of one tenant or, with "", of all. It may be called by anyone at any time.
+func (th *throttle) list(tenant string) (out []Deferral) {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	for _, x := range th.deferrals.all {
 		if tenant != "" && tenant != x.tenant.name {
 			continue
 		}
-		one := Deferral{Tenant: x.tenant.name, Limit: string(x.limit), From: w.deferredFrom(x),
+		one := Deferral{Tenant: x.tenant.name, Limit: string(x.limit), From: th.deferredFrom(x),
 			Since: time.UnixMilli(x.published).UTC(), Readings: x.count}
 		if x.device != nil {
 			one.Device = x.device.id
@@ -370,12 +318,12 @@ func (w *Worker) Deferrals(tenant string) (out []Deferral) {
 }
 
 // headDeferrals is what waits of some devices of a tenant, or of all. The caller holds the lock.
-func (w *Worker) headDeferrals(t *tenant, devices []string) (out []store.HeadDeferral) {
-	for _, x := range w.deferrals.all {
+func (th *throttle) headDeferrals(t *tenant, devices []string) (out []store.HeadDeferral) {
+	for _, x := range th.deferrals.all {
 		if x.tenant != t || x.device != nil && devices != nil && !slices.Contains(devices, x.device.id) {
 			continue
 		}
-		one := store.HeadDeferral{From: w.deferredFrom(x), Since: x.published, Limit: string(x.limit)}
+		one := store.HeadDeferral{From: th.deferredFrom(x), Since: x.published, Limit: string(x.limit)}
 		if x.device != nil {
 			one.Device = x.device.id
 		}
@@ -385,67 +333,43 @@ func (w *Worker) headDeferrals(t *tenant, devices []string) (out []store.HeadDef
 }
 
 // deferredFrom is the offset below which nothing waits any more.
-func (w *Worker) deferredFrom(x *deferral) int64 {
-	if r := &w.deferrals; r.running && !x.blocked && x.from <= r.cursor {
+func (th *throttle) deferredFrom(x *deferral) int64 {
+	if r := &th.deferrals; r.running && !x.blocked && x.from <= r.cursor {
 		return r.cursor
 	}
 	return x.from
-}
-
-// minima is a queue of numbers that knows the least of them.
-type minima struct{ candidates fifo[int64] }
-
-func (m *minima) push(n int64) {
-	for c := &m.candidates; c.len() > 0 && c.items[len(c.items)-1] > n; {
-		c.unpush()
-	}
-	m.candidates.push(n)
-}
-
-// pop takes out the number that came first, which is given.
-func (m *minima) pop(n int64) {
-	if m.candidates.len() > 0 && m.candidates.front() == n {
-		m.candidates.pop()
-	}
-}
-
-func (m *minima) first() (n int64, ok bool) {
-	if m.candidates.len() == 0 {
-		return 0, false
-	}
-	return m.candidates.front(), true
 }
 
 // deferralBytes is what a wait takes in memory.
 const deferralBytes = 160
 
 // resumeDeferrals takes that everything below a position was taken by somebody else. The caller holds the lock.
-func (w *Worker) resumeDeferrals(position int64) {
-	w.endPass()
-	for _, x := range w.deferrals.all {
+func (th *throttle) resumeDeferrals(position int64) {
+	th.endPass()
+	for _, x := range th.deferrals.all {
 		x.from = max(x.from, position)
 	}
 }
 
 // shareLimits shares out limits to so many partitions. The caller holds the lock.
-func (w *Worker) shareLimits(partitions int) {
-	if partitions = max(1, partitions); partitions == w.partitions {
+func (th *throttle) shareLimits(partitions int) {
+	if partitions = max(1, partitions); partitions == th.partitions {
 		return
 	}
-	w.partitions = partitions
-	for _, t := range w.tenants {
+	th.partitions = partitions
+	for _, t := range th.registry.tenants {
 		t.limits = newLimits(t.configured, partitions)
 	}
 }
 
 // releaseDecided lets chains go on that have waited for dead letters of what was recalled.
 func (w *Worker) releaseDecided(now time.Time) {
-	for n := w.awaitingDeferred.len(); n > 0; n-- {
-		c := w.awaitingDeferred.pop()
+	for n := w.awaiting.deferred.len(); n > 0; n-- {
+		c := w.awaiting.deferred.pop()
 		switch {
 		case c.phase != sealed:
-		case w.awaitsDeferred(c):
-			w.awaitingDeferred.push(c)
+		case w.publisher.awaitsDeferred(c):
+			w.awaiting.deferred.push(c)
 		default:
 			c.release()
 			w.enqueue(c, now)

@@ -26,7 +26,7 @@ type device struct {
 
 	listed       bool  // the entry was written or read
 	first, last  int64 // the times that it gave then
-	lookupPlace  int32 // place among those whose times are not compared with the catalog's before lookAt
+	lookupPlace  int32 // place among those whose times are not compared with the catalog's before lookupAt
 	lookupAt     time.Time
 	updating     bool  // a Note is under way
 	updatingFrom int64 // offset of the oldest news that it carries

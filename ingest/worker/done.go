@@ -19,9 +19,9 @@ func (w *Worker) Done(job Job, now time.Time) {
 	case *CatalogUpdate:
 		w.updated(j, now)
 	case *LabelValuesLookup:
-		w.labelsRead(j, now)
+		w.throttle.labelsRead(j, now)
 	case *Stamp:
-		w.stampDone(j, now)
+		w.stampRetry.done(j, now)
 	case *Append:
 		w.appended(j, now)
 	default:
@@ -42,11 +42,11 @@ func (w *Worker) lookedUp(j *Lookup, now time.Time) {
 	var tail *store.Tail
 	if j.Found {
 		tail = &j.Tail
-		w.suspect = max(w.suspect, tail.Through)
+		w.log.suspect = max(w.log.suspect, tail.Through)
 	}
 	w.tailRead(j.chain, tail, j.chain.first)
 	w.mu.Lock()
-	err := j.chain.found(tail, now.Add(w.cfg.Linger), w.schemas)
+	err := j.chain.found(tail, now.Add(w.cfg.Linger), w.names.schemas)
 	w.mu.Unlock()
 	w.lose(err)
 	w.tailKnown(j.chain, now)
@@ -70,10 +70,10 @@ func (w *Worker) created(j *Create, now time.Time) {
 		w.observer.Conflict()
 		w.tailRead(c, j.Existing, c.first)
 		w.mu.Lock()
-		err := c.conflict(*j.Existing, w.storedBelow, now, until, w.schemas)
+		err := c.conflict(*j.Existing, w.log.storedBelow, now, until, w.names.schemas)
 		w.mu.Unlock()
 		w.lose(err)
-		w.suspect = max(w.suspect, j.Existing.Through)
+		w.log.suspect = max(w.log.suspect, j.Existing.Through)
 		w.tailKnown(c, now)
 		return
 	}
@@ -82,28 +82,17 @@ func (w *Worker) created(j *Create, now time.Time) {
 	c.stored(now, until)
 	w.mu.Unlock()
 	if w.cfg.CatalogEvery < 0 {
-		w.requireTimes(c, f)
+		w.updates.requireTimes(c, f)
 	}
 	w.requeue(c, now)
-}
-
-// stampDone takes a Stamp back.
-func (w *Worker) stampDone(j *Stamp, now time.Time) {
-	w.stamping = false
-	if r := j.Outcome(); r.Fault != None {
-		w.candidate = &j.Mark
-		w.stampRetry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
-		return
-	}
-	w.unmarked, w.stamped, w.stampRetry = false, now, backoff{}
 }
 
 // tailRead has the catalog learn what a tail told by the store shows: its times, and that rows from first on are stored
 // already.
 func (w *Worker) tailRead(c *chain, tail *store.Tail, first int64) {
-	w.observeTail(c, tail)
+	w.updates.observeTail(c, tail)
 	if tail != nil && first <= tail.Through {
-		w.observeStored(c.device, first)
+		w.updates.observeStored(c.device, first)
 	}
 }
 
@@ -124,17 +113,17 @@ func (w *Worker) requeue(c *chain, now time.Time) {
 	w.file(c)
 }
 
-// Committed says up to where the log is committed, and returns a Stamp when one is due: the first one at once, because
-// nothing is created before it, later ones for records that are committed (rule W9).
+// Committed says up to where the log is committed, and returns a Stamp when one is due (rule W9).
 func (w *Worker) Committed(offset int64, now time.Time) *Stamp {
-	m := w.candidate
-	if m == nil || w.stamping || !w.stampRetry.open(now) || m.Offset > offset || m.Offset == offset && !w.unmarked {
-		return nil // what is below the first mark is stored or refused as well: a stream may begin anew there
+	return w.stampRetry.committed(offset, now)
+}
+
+// updated takes a CatalogUpdate back.
+func (w *Worker) updated(j *CatalogUpdate, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.updates.done(j, now)
+	for _, d := range j.devices {
+		w.forgetUnused(d)
 	}
-	w.candidate = nil
-	if !w.unmarked && !w.stamped.IsZero() && now.Sub(w.stamped) < w.cfg.StampEvery {
-		return nil
-	}
-	w.stamping = true
-	return &Stamp{Stream: w.stream, Partition: w.partition, Mark: *m}
 }

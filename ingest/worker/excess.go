@@ -73,11 +73,11 @@ type Excess struct {
 	TopDevices []TopDevice `json:"culprits"` // those with the most, the first one first
 }
 
-// Excesses is what has gone over limits, of one tenant or, with "", of all. It may be called by anyone at any time.
-func (w *Worker) Excesses(tenant string) (out []Excess) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for name, t := range w.tenants {
+// excesses is what has gone over limits, of one tenant or, with "", of all. It may be called by anyone at any time.
+func (th *throttle) excesses(tenant string) (out []Excess) {
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	for name, t := range th.registry.tenants {
 		if tenant != "" && tenant != name {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 // HeldByParts adds up what Held should be: rows and dead letters, and what is known of devices and chains.
 func HeldByParts(w *Worker) (rows, known int64) {
 	sets := map[*columns]bool{}
-	for _, t := range w.tenants {
+	for _, t := range w.registry.tenants {
 		if v := t.values; v != nil {
 			for _, own := range v.own {
 				known += labelNameBytes + int64(len(own))*labelValueBytes
@@ -30,12 +30,12 @@ func HeldByParts(w *Worker) (rows, known int64) {
 			}
 		}
 	}
-	for _, l := range append(slices.Clone(w.deadLetters.queued.all()), w.deferrals.deadLetters.queued.all()...) {
+	for _, l := range append(slices.Clone(w.publisher.refused.queued.all()), w.publisher.deferred.queued.all()...) {
 		rows += int64(l.bytes)
 	}
-	known += int64(len(w.deferrals.all) * deferralBytes)
-	known += int64(w.names.Bytes() + w.schemas.Bytes())
-	for _, o := range w.outdated {
+	known += int64(len(w.throttle.deferrals.all) * deferralBytes)
+	known += int64(w.names.metrics.Bytes() + w.names.schemas.Bytes())
+	for _, o := range w.names.outdated {
 		known += int64(o.names.Bytes())
 	}
 	return rows, known
@@ -43,7 +43,7 @@ func HeldByParts(w *Worker) (rows, known int64) {
 
 // Devices is how many devices a Worker remembers.
 func Devices(w *Worker) (n int) {
-	for _, t := range w.tenants {
+	for _, t := range w.registry.tenants {
 		n += len(t.byID)
 	}
 	return n
@@ -56,10 +56,10 @@ func CountWork(w *Worker) (count func() int) {
 		&w.index.idle} {
 		countLess(o, &n)
 	}
-	countLess(&w.lookups, &n)
-	countLess(&w.holding, &n)
-	looks := w.visited
-	return func() int { return n + w.visited - looks }
+	countLess(&w.updates.lookups, &n)
+	countLess(&w.updates.holding, &n)
+	looks := w.registry.visited
+	return func() int { return n + w.registry.visited - looks }
 }
 
 func countLess[T any](o *minHeap[T], n *int) {
@@ -79,7 +79,7 @@ func (w *Worker) Loose() bool {
 	if j.inFlight != nil {
 		return true
 	}
-	limit, loose := w.firstDeadLetter(), false
+	limit, loose := w.publisher.firstRefused(), false
 	j.loose.upto(func(c *chain) bool { return !loose && c.journaled.loose < limit }, func(c *chain) {
 		loose = loose || !c.journaled.bulky
 	})
@@ -89,7 +89,7 @@ func (w *Worker) Loose() bool {
 // SeriesByDay is how many series are counted of a tenant, by day.
 func SeriesByDay(w *Worker, tenant string) map[string]int {
 	out := map[string]int{}
-	for day, n := range w.tenants[tenant].series {
+	for day, n := range w.registry.tenants[tenant].series {
 		out[day.String()] = n
 	}
 	return out
@@ -97,7 +97,7 @@ func SeriesByDay(w *Worker, tenant string) map[string]int {
 
 // CountedLabels is of how many tenants a Worker counts the values of labels.
 func CountedLabels(w *Worker) (n int) {
-	for _, t := range w.tenants {
+	for _, t := range w.registry.tenants {
 		if t.values != nil {
 			n++
 		}
@@ -110,10 +110,10 @@ func CountedLabels(w *Worker) (n int) {
 func MostOtherJobs() int {
 	now := time.Unix(0, 0)
 	w := New(Config{}, Assignment{}, NewMemory(1<<30), now, nil)
-	w.deadLetters.add(DeadLetter{})
-	w.deferrals.deadLetters.add(DeadLetter{})
+	w.publisher.refused.add(DeadLetter{})
+	w.publisher.deferred.add(DeadLetter{})
 	for i := range 2 * maxPublications {
-		c := w.open(w.device("acme", fmt.Sprint(i)), 0, now)
+		c := w.open(w.registry.device("acme", fmt.Sprint(i)), 0, now)
 		c.flight = &flight{}
 		w.rejectFlight(c, "never", now)
 	}

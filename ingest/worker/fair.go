@@ -31,11 +31,11 @@ const fairRound = 250 * time.Millisecond
 
 // lag is for how long the record at an offset has been in the log, as far as that is known here, and not taken. It
 // does not depend on what producers say of time.
-func (w *Worker) lag(offset int64, now time.Time) time.Duration {
-	f := &w.fair
-	if w.end > f.end && now.Sub(f.at) >= max(fairRound/4, f.lag/64) {
-		f.marks.push(marked{now, w.end})
-		f.at, f.end = now, w.end
+func (th *throttle) lag(offset int64, now time.Time) time.Duration {
+	f := &th.fair
+	if th.log.end > f.end && now.Sub(f.at) >= max(fairRound/4, f.lag/64) {
+		f.marks.push(marked{now, th.log.end})
+		f.at, f.end = now, th.log.end
 	}
 	for f.marks.len() > 0 && f.marks.front().position <= offset {
 		f.marks.pop()
@@ -47,29 +47,29 @@ func (w *Worker) lag(offset int64, now time.Time) time.Duration {
 }
 
 // deferNoisy passes over those who keep others waiting, from a record on that is about to be taken.
-func (w *Worker) deferNoisy(rec *Record, readings []telemetry.Reading, now time.Time) {
-	late := w.cfg.FairAfter
-	if late <= 0 || w.lag(rec.Offset, now) < late || rec.Offset < w.caughtUp {
+func (th *throttle) deferNoisy(rec *Record, readings []telemetry.Reading, now time.Time) {
+	late := th.cfg.FairAfter
+	if late <= 0 || th.lag(rec.Offset, now) < late || rec.Offset < th.log.caughtUp {
 		return // after a takeover nobody is to blame
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	f := &w.fair
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	f := &th.fair
 	switch since := now.Sub(f.began); {
 	case since >= 2*fairRound+late:
-		w.newRound(now)
+		th.newRound(now)
 	case since >= fairRound:
 		// Who sends now and then is in few rounds, but waits in all of them.
-		n := len(w.tenants)
+		n := len(th.registry.tenants)
 		for _, t := range f.tenants {
-			if t.deferral == nil && 2*n*t.came > 3*f.came && w.tenants[t.name] == t {
-				w.deferFrom(t, nil, deferral{limit: limitShare, from: rec.Offset, published: rec.Time}, false)
+			if t.deferral == nil && 2*n*t.came > 3*f.came && th.registry.tenants[t.name] == t {
+				th.deferFrom(t, nil, deferral{limit: limitShare, from: rec.Offset, published: rec.Time}, false)
 			}
 		}
-		w.newRound(now)
+		th.newRound(now)
 	}
 	for i := range readings {
-		t := w.known(readings[i].Tenant)
+		t := th.registry.known(readings[i].Tenant)
 		if t == nil {
 			continue
 		}
@@ -83,29 +83,29 @@ func (w *Worker) deferNoisy(rec *Record, readings []telemetry.Reading, now time.
 }
 
 // newRound begins a round.
-func (w *Worker) newRound(now time.Time) {
-	f := &w.fair
+func (th *throttle) newRound(now time.Time) {
+	f := &th.fair
 	clear(f.tenants)
 	f.began, f.round, f.came, f.tenants = now, f.round+1, 0, f.tenants[:0]
 }
 
 // yields reports whether what waits goes on waiting because the others are late: all of it was passed over, and not for
 // longer than it may be. The caller holds the lock.
-func (w *Worker) yields(now time.Time) bool {
-	f := &w.fair
-	if w.cfg.FairAfter <= 0 {
+func (th *throttle) yields(now time.Time) bool {
+	f := &th.fair
+	if th.cfg.FairAfter <= 0 {
 		return false
 	}
-	late := w.cfg.FairAfter / 4
+	late := th.cfg.FairAfter / 4
 	if f.yielding {
 		late /= 2
 	}
-	if f.yielding = w.position < w.end && w.lag(w.position, now) > late; !f.yielding {
+	if f.yielding = th.log.position < th.log.end && th.lag(th.log.position, now) > late; !f.yielding {
 		return false
 	}
-	for _, x := range w.deferrals.all {
-		if x.limit != limitShare || x.from < w.deferrals.urgentBelow ||
-			x.published >= 0 && now.Sub(time.UnixMilli(x.published)) > w.cfg.HeldFor {
+	for _, x := range th.deferrals.all {
+		if x.limit != limitShare || x.from < th.deferrals.urgentBelow ||
+			x.published >= 0 && now.Sub(time.UnixMilli(x.published)) > th.cfg.HeldFor {
 			f.yielding = false
 			break
 		}

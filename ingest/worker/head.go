@@ -17,7 +17,7 @@ import (
 func (w *Worker) HeadRead(req store.HeadRequest) store.PartitionHead {
 	head, devices := w.headOf(req)
 	var pieces []piece
-	w.visitDevices(devices, func(d *device) {
+	w.registry.visitDevices(devices, func(d *device) {
 		head.Chains, pieces = d.stored(head.Chains, req.Range), d.pieces(pieces, req.Range)
 	})
 	known := req.KnownBins(head.Owner)
@@ -59,14 +59,14 @@ func (w *Worker) headOf(req store.HeadRequest) (store.PartitionHead, []*device) 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	head := store.PartitionHead{
-		Topic: w.cfg.Topic, Partition: w.partition, Stream: w.stream, Position: w.position, CaughtUp: w.caughtUp,
+		Topic: w.cfg.Topic, Partition: w.partition, Stream: w.stream, Position: w.log.position, CaughtUp: w.log.caughtUp,
 	}
 	if req.Bins && w.owner != 0 {
 		head.Owner = max(w.owner+uint64(w.generation), 1)
 	}
-	t := w.tenants[req.Tenant]
+	t := w.registry.tenants[req.Tenant]
 	if t != nil && (t.deferral != nil || t.deferredDevices > 0) {
-		head.Deferrals = w.headDeferrals(t, req.Devices)
+		head.Deferrals = w.throttle.headDeferrals(t, req.Devices)
 	}
 	if t == nil || req.Range.Empty() {
 		return head, nil
@@ -87,17 +87,17 @@ func (w *Worker) headOf(req store.HeadRequest) (store.PartitionHead, []*device) 
 const visitAtOnce = 256
 
 // visitDevices visits devices under the lock, some at a time. Those that came or went since the list was taken may be left out.
-func (w *Worker) visitDevices(devices []*device, visit func(*device)) {
+func (g *registry) visitDevices(devices []*device, visit func(*device)) {
 	for len(devices) > 0 {
 		n := min(len(devices), visitAtOnce)
-		w.mu.Lock()
+		g.mu.Lock()
 		for _, d := range devices[:n] {
 			if d != nil {
-				w.visited++
+				g.visited++
 				visit(d)
 			}
 		}
-		w.mu.Unlock()
+		g.mu.Unlock()
 		devices = devices[n:]
 	}
 }
@@ -132,14 +132,14 @@ func (w *Worker) CatalogPending(tenantName string) store.HeadUpdates {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var n store.HeadUpdates
-	t, turns := w.tenants[tenantName], uint64(0)
+	t, turns := w.registry.tenants[tenantName], uint64(0)
 	if t != nil {
 		turns = t.version
 		for d := range t.updates {
 			n.Devices = append(n.Devices, d.seen.entry(d.id, t.units))
 		}
 	}
-	n.Add(w.partition, uint64(w.stream), uint64(w.assigned), uint64(w.generation), turns)
+	n.Add(w.partition, uint64(w.stream), uint64(w.log.assigned), uint64(w.generation), turns)
 	return n
 }
 
@@ -147,7 +147,7 @@ func (w *Worker) CatalogPending(tenantName string) store.HeadUpdates {
 func (w *Worker) listed(req store.ListRequest) map[string][]binning.Bin {
 	_, all := w.headOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All, Devices: req.Devices})
 	var found []*device
-	w.visitDevices(all, func(d *device) {
+	w.registry.visitDevices(all, func(d *device) {
 		if strings.HasPrefix(d.id, req.Prefix) && d.holdsRows() {
 			found = append(found, d)
 		}
@@ -157,7 +157,7 @@ func (w *Worker) listed(req store.ListRequest) map[string][]binning.Bin {
 		found = found[:req.Limit]
 	}
 	out := make(map[string][]binning.Bin, len(found))
-	w.visitDevices(found, func(d *device) {
+	w.registry.visitDevices(found, func(d *device) {
 		for _, p := range d.pieces(nil, binning.All) {
 			out[d.id] = append(out[d.id], p.rows)
 		}

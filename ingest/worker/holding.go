@@ -20,8 +20,8 @@ type Holding struct {
 // any time. It looks at some devices at a time, as Snapshot does: visit is called while the worker waits, and must not
 // call it.
 func (w *Worker) Holdings(tenant string, visit func(Holding)) {
-	for _, devices := range w.devicesOf(tenant) {
-		w.visitDevices(devices, func(d *device) {
+	for _, devices := range w.registry.devicesOf(tenant) {
+		w.registry.visitDevices(devices, func(d *device) {
 			if h, ok := d.rows(); ok {
 				visit(h)
 			}
@@ -30,10 +30,10 @@ func (w *Worker) Holdings(tenant string, visit func(Holding)) {
 }
 
 // devicesOf is the devices of a tenant, or of each.
-func (w *Worker) devicesOf(tenant string) (all [][]*device) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for name, t := range w.tenants {
+func (g *registry) devicesOf(tenant string) (all [][]*device) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for name, t := range g.tenants {
 		if tenant == "" || tenant == name {
 			all = append(all, slices.Clip(t.devices))
 		}

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"math"
 	"time"
 
 	"binnacle/binning"
@@ -14,6 +13,8 @@ import (
 // Of each chain a prefix is in the journal: rows up to an offset. What lies above is loose. A block goes there once it
 // is made, and loose rows that have not become one in time go as they are.
 type journaling struct {
+	cfg          *Config
+	log          *logState
 	on           bool
 	ledger       journal.BlockIndex
 	loose        minHeap[*chain] // those with loose rows, by the lowest offset of them
@@ -33,9 +34,9 @@ type marked struct {
 	position int64
 }
 
-func newJournaling(on bool) journaling {
+func newJournaling(cfg *Config, log *logState) journaling {
 	return journaling{
-		on: on, maxBytes: maxAppend,
+		cfg: cfg, log: log, on: cfg.Journal, maxBytes: maxAppend,
 		loose: newMinHeap(func(c *chain) *int32 { return &c.journaled.place },
 			func(a, b *chain) bool { return a.journaled.loose < b.journaled.loose }),
 	}
@@ -75,13 +76,13 @@ func (c *chain) held() (first, through int64, ok bool) {
 // more.
 func (w *Worker) file(c *chain) {
 	if w.journal.on {
-		w.track(c)
+		w.journal.track(c)
 	}
 	w.index.file(c)
 }
 
 // track brings up to date what the journal is to have of a chain.
-func (w *Worker) track(c *chain) {
+func (j *journaling) track(c *chain) {
 	x := &c.journaled
 	first, through, ok := c.held()
 	kept := x.blocks[:0]
@@ -89,7 +90,7 @@ func (w *Worker) track(c *chain) {
 		if ok && l.through >= first {
 			kept = append(kept, l)
 		} else {
-			w.journal.ledger.Remove(l.at)
+			j.ledger.Remove(l.at)
 		}
 	}
 	if x.blocks = kept; len(kept) == 0 {
@@ -98,19 +99,19 @@ func (w *Worker) track(c *chain) {
 	switch {
 	case !ok || through <= x.through:
 		x.loose, x.bulky = noOffset, false
-		w.journal.loose.remove(c)
+		j.loose.remove(c)
 		return
 	case x.loose == noOffset || x.loose < first || x.loose <= x.through:
 		x.loose = max(first, x.through+1)
 	}
-	w.journal.loose.put(c)
+	j.loose.put(c)
 }
 
 // offer has the blocks of a chain go to the journal.
-func (w *Worker) offer(c *chain) {
-	if x := &c.journaled; w.journal.on && !x.ready {
+func (j *journaling) offer(c *chain) {
+	if x := &c.journaled; j.on && !x.ready {
 		x.ready = true
-		w.journal.ready.push(c)
+		j.ready.push(c)
 	}
 }
 
@@ -120,11 +121,15 @@ func (w *Worker) JournalFloor() int64 {
 	if !w.journal.on {
 		return w.Floor()
 	}
-	floor := w.position
-	if w.journal.loose.len() > 0 {
-		floor = min(floor, w.journal.loose.first().journaled.loose)
+	return lowest(w.log.position, w.journal.floor, w.throttle.floor, w.publisher.floor, w.updates.floor)
+}
+
+// floor returns the lowest offset of a row that is not in the journal; ok is false for none.
+func (j *journaling) floor() (offset int64, ok bool) {
+	if j.loose.len() == 0 {
+		return 0, false
 	}
-	return w.unresolved(floor)
+	return j.loose.first().journaled.loose, true
 }
 
 // JournalCommit is what a commit of Floor carries beside it.
@@ -137,15 +142,6 @@ func (w *Worker) JournalCommit() journal.Commit {
 
 // Flush has everything that is loose go to the journal, until Resume. JournalFloor tells how far that is.
 func (w *Worker) Flush() { w.journal.flush = w.journal.on }
-
-// firstDeadLetter is the offset of the lowest record whose dead letter is not acknowledged: a block waits for it, since the
-// verdict may fall differently later (rule J2).
-func (w *Worker) firstDeadLetter() int64 {
-	if at, some := w.deadLetters.first(); some {
-		return at
-	}
-	return math.MaxInt64
-}
 
 // Sizes of an append. The broker takes no more than a megabyte as it is set up by default.
 const (
@@ -162,14 +158,14 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 		return nil
 	}
 	if ticked {
-		w.mark(now)
+		w.journal.mark(now)
 	}
-	due := w.overdue(now)
+	due := w.journal.overdue(now)
 	if !ticked && !j.flush && j.ready.len()*blockGuess < enough {
 		return nil
 	}
 	a := &Append{Topic: w.cfg.Topic, Partition: w.partition, nonce: journal.Nonce(w.cfg.Nonce())}
-	limit := w.firstDeadLetter()
+	limit := w.publisher.firstRefused()
 	if j.flush {
 		due = limit
 	}
@@ -203,7 +199,7 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 		}
 	}
 	for _, c := range later {
-		w.offer(c)
+		w.journal.offer(c)
 	}
 	if len(a.Values) == 0 || w.lost != nil {
 		return nil
@@ -222,11 +218,10 @@ func (c *chain) blocksBeyond(offset int64) bool {
 }
 
 // mark notes where the position is, now and then, and forgets what is too old to matter.
-func (w *Worker) mark(now time.Time) {
-	j := &w.journal
-	every := w.cfg.JournalEvery
+func (j *journaling) mark(now time.Time) {
+	every := j.cfg.JournalEvery
 	if n := len(j.marks); n == 0 || now.Sub(j.marks[n-1].at) >= every/32 {
-		j.marks = append(j.marks, marked{now, w.position})
+		j.marks = append(j.marks, marked{now, j.log.position})
 	}
 	for len(j.marks) > 1 && now.Sub(j.marks[1].at) >= every {
 		j.marks = j.marks[1:]
@@ -234,8 +229,8 @@ func (w *Worker) mark(now time.Time) {
 }
 
 // overdue is the offset below which rows have been loose for too long.
-func (w *Worker) overdue(now time.Time) int64 {
-	if m := w.journal.marks; len(m) > 0 && now.Sub(m[0].at) >= w.cfg.JournalEvery {
+func (j *journaling) overdue(now time.Time) int64 {
+	if m := j.marks; len(m) > 0 && now.Sub(m[0].at) >= j.cfg.JournalEvery {
 		return m[0].position
 	}
 	return 0
@@ -245,7 +240,7 @@ func (w *Worker) overdue(now time.Time) int64 {
 // open also the rows that are no block yet. It reports whether there was room.
 func (w *Worker) addTo(a *Append, c *chain, limit int64, open bool) bool {
 	x := &c.journaled
-	if x.bulky || x.under > x.through || w.awaitsDeferred(c) {
+	if x.bulky || x.under > x.through || w.publisher.awaitsDeferred(c) {
 		return true // what it has is in this append already, or waits for dead letters
 	}
 	b := &blocksOf{w: w, a: a, c: c, after: x.through, limit: limit}
@@ -297,7 +292,7 @@ func (b *blocksOf) take(bin *binning.Bin, open bool) {
 	if rows := bin.Open(); open && !b.stopped() && rows.Readings() > 0 {
 		from, to := rows.RowsThrough(b.after), rows.RowsThrough(b.limit-1)
 		if from < to {
-			x, ok := bin.BlockOf(from, to, b.w.schemas)
+			x, ok := bin.BlockOf(from, to, b.w.names.schemas)
 			if b.bulky = !ok; ok {
 				b.put(&x)
 			}
@@ -311,7 +306,7 @@ func (b *blocksOf) block(x *binning.Block) {
 		b.put(x)
 		return
 	}
-	part, ok, err := x.Between(b.after+1, b.limit, b.w.schemas)
+	part, ok, err := x.Between(b.after+1, b.limit, b.w.names.schemas)
 	if b.err = err; ok && err == nil {
 		b.put(&part)
 	}
@@ -365,7 +360,7 @@ func (w *Worker) appended(a *Append, now time.Time) {
 	case None:
 		j.retry = backoff{}
 	case Rejected: // the broker takes less at once
-		w.appendFailed(a)
+		w.journal.appendFailed(a)
 		if len(a.Values) == 1 {
 			a.sent[0].chain.journaled.bulky = true
 			w.ask(a.sent[0].chain, CutBulky, now)
@@ -374,7 +369,7 @@ func (w *Worker) appended(a *Append, now time.Time) {
 		}
 		return
 	default:
-		w.appendFailed(a)
+		w.journal.appendFailed(a)
 		j.retry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
 		return
 	}
@@ -390,7 +385,7 @@ func (w *Worker) appended(a *Append, now time.Time) {
 		x.through = max(x.through, s.through)
 	}
 	for _, s := range a.sent {
-		w.track(s.chain)
+		w.journal.track(s.chain)
 		if s.chain.filing.counted { // else it was stored and forgotten meanwhile
 			w.index.count(s.chain)
 		}
@@ -398,27 +393,27 @@ func (w *Worker) appended(a *Append, now time.Time) {
 }
 
 // appendFailed has the rows of an append go out again.
-func (w *Worker) appendFailed(a *Append) {
+func (j *journaling) appendFailed(a *Append) {
 	for _, s := range a.sent {
 		s.chain.journaled.under = s.chain.journaled.through
 		if len(s.chain.bin.Blocks()) > 0 {
-			w.offer(s.chain)
+			j.offer(s.chain)
 		}
 	}
 }
 
 // journalAll has all rows go out again: the journal has lost its end (rule J6).
 func (w *Worker) journalAll() {
-	for _, t := range w.tenants {
+	for _, t := range w.registry.tenants {
 		for _, d := range t.devices {
 			if d == nil {
 				continue
 			}
 			for _, c := range d.chains {
 				c.journaled.through, c.journaled.under, c.journaled.blocks = -1, -1, nil
-				w.track(c)
+				w.journal.track(c)
 				w.index.count(c)
-				w.offer(c)
+				w.journal.offer(c)
 			}
 		}
 	}

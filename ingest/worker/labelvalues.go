@@ -95,12 +95,12 @@ func clipped(s string) string {
 }
 
 // countLabels takes note of the labels of a reading that is taken. The caller holds the lock.
-func (w *Worker) countLabels(t *tenant, labels telemetry.Labels) {
+func (th *throttle) countLabels(t *tenant, labels telemetry.Labels) {
 	v := t.values
 	if v == nil {
 		v = &labelValues{own: map[string]map[uint64]struct{}{}}
 		t.values = v
-		w.queueLabelLookup(t)
+		th.queueLabelLookup(t)
 	}
 	for _, x := range labels {
 		n := catalog.ValueHash(x.Value)
@@ -109,55 +109,55 @@ func (w *Worker) countLabels(t *tenant, labels telemetry.Labels) {
 		}
 		if v.own[x.Name] == nil {
 			v.own[strings.Clone(x.Name)] = map[uint64]struct{}{}
-			w.growLabels(v, labelNameBytes)
+			th.growLabels(v, labelNameBytes)
 		}
 		v.own[x.Name][n] = struct{}{}
-		w.growLabels(v, labelValueBytes)
-		w.queueLabelLookup(t)
+		th.growLabels(v, labelValueBytes)
+		th.queueLabelLookup(t)
 	}
 }
 
 // growLabels counts the memory of some more, or less, of labels.
-func (w *Worker) growLabels(v *labelValues, bytes int64) {
+func (th *throttle) growLabels(v *labelValues, bytes int64) {
 	v.bytes += bytes
-	w.devices += bytes
+	th.registry.bytes += bytes
 }
 
 // uncountLabels drops what is known of a tenant's labels. The caller holds the lock.
-func (w *Worker) uncountLabels(t *tenant) {
+func (th *throttle) uncountLabels(t *tenant) {
 	if t.values != nil {
-		w.growLabels(t.values, -t.values.bytes)
+		th.growLabels(t.values, -t.values.bytes)
 		t.values = nil
 	}
 }
 
 // queueLabelLookup has the catalog asked about a tenant's labels, when it is time.
-func (w *Worker) queueLabelLookup(t *tenant) {
+func (th *throttle) queueLabelLookup(t *tenant) {
 	if v := t.values; v != nil && !v.queued {
 		v.queued = true
-		w.labelQueue.push(t)
+		th.labelQueue.push(t)
 	}
 }
 
 // labelLookups asks the catalog about the labels of a tenant whose turn it is.
-func (w *Worker) labelLookups(jobs []Job, now time.Time, snapshot *control.Snapshot) []Job {
-	for n := w.labelQueue.len(); n > 0 && !w.labelLookup && w.labelRetry.open(now); n-- {
-		t := w.labelQueue.pop()
+func (th *throttle) labelLookups(jobs []Job, now time.Time, snapshot *control.Snapshot) []Job {
+	for n := th.labelQueue.len(); n > 0 && !th.labelLookup && th.labelRetry.open(now); n-- {
+		t := th.labelQueue.pop()
 		if t.values != nil && t.snapshot != snapshot { // nobody else looks where nobody has limits any more
-			w.mu.Lock()
-			w.refreshLimits(t, snapshot)
-			w.mu.Unlock()
+			th.mu.Lock()
+			th.refreshLimits(t, snapshot)
+			th.mu.Unlock()
 		}
 		switch v := t.values; {
-		case v == nil || w.tenants[t.name] != t: // it is gone
+		case v == nil || th.registry.tenants[t.name] != t: // it is gone
 		case t.limits == nil || t.limits.labelValues == 0:
-			w.mu.Lock()
-			w.uncountLabels(t)
-			w.mu.Unlock()
+			th.mu.Lock()
+			th.uncountLabels(t)
+			th.mu.Unlock()
 		case now.Sub(v.asked) < labelLookupEvery:
-			w.labelQueue.push(t)
+			th.labelQueue.push(t)
 		default:
-			w.labelLookup, v.queued = true, false
+			th.labelLookup, v.queued = true, false
 			jobs = append(jobs, &LabelValuesLookup{Tenant: t.name, tenant: t, began: now})
 		}
 	}
@@ -165,18 +165,18 @@ func (w *Worker) labelLookups(jobs []Job, now time.Time, snapshot *control.Snaps
 }
 
 // labelsRead takes a Census back.
-func (w *Worker) labelsRead(j *LabelValuesLookup, now time.Time) {
-	w.labelLookup = false
+func (th *throttle) labelsRead(j *LabelValuesLookup, now time.Time) {
+	th.labelLookup = false
 	t := j.tenant
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	th.mu.Lock()
+	defer th.mu.Unlock()
 	v := t.values
 	if r := j.Outcome(); r.Fault != None {
-		w.labelRetry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
-		w.queueLabelLookup(t)
+		th.labelRetry.failed(now, th.cfg.RetryBackoff, maxRetry*th.cfg.RetryBackoff, r.After, th.spreads.next())
+		th.queueLabelLookup(t)
 		return
 	}
-	w.labelRetry = backoff{}
+	th.labelRetry = backoff{}
 	if v == nil {
 		return
 	}
@@ -186,16 +186,16 @@ func (w *Worker) labelsRead(j *LabelValuesLookup, now time.Time) {
 		for value := range own {
 			if v.listed.Has(name, value) {
 				delete(own, value)
-				w.growLabels(v, -labelValueBytes)
+				th.growLabels(v, -labelValueBytes)
 			}
 		}
 		if len(own) == 0 {
 			delete(v.own, name)
-			w.growLabels(v, -labelNameBytes)
+			th.growLabels(v, -labelNameBytes)
 		}
 		full = full || t.limits != nil && v.count(name) >= t.limits.labelValues
 	}
 	if full || t.limits != nil && v.listed.MaxLen() >= t.limits.labelValues {
-		w.queueLabelLookup(t) // so that a verdict is not late when the next new value comes
+		th.queueLabelLookup(t) // so that a verdict is not late when the next new value comes
 	}
 }

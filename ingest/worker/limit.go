@@ -2,6 +2,7 @@ package worker
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"binnacle/ingest/decode"
@@ -9,18 +10,39 @@ import (
 	"binnacle/internal/telemetry"
 )
 
+// throttle holds tenants to their limits: readings above a rate are deferred or refused, and so are those of a tenant
+// that delays others; readings beyond a number or a size are refused. What is known of each tenant and device for it
+// stands in those. It holds back the floor for what is deferred (rule W7).
+type throttle struct {
+	cfg      *Config
+	mu       *sync.Mutex // the Worker's
+	registry *registry
+	log      *logState
+	observer Observer
+	spreads  *spreads
+	forget   func(*device) // drops a device that is not needed any more
+
+	partitions int // of the topic: they share limits
+	deferrals  deferrals
+	fair       fairness
+
+	labelQueue  fifo[*tenant] // of whose labels the catalog is to be asked
+	labelLookup bool          // it is being asked
+	labelRetry  backoff
+}
+
 // refreshLimits brings a tenant's limits in line with the map. The caller holds the lock.
-func (w *Worker) refreshLimits(t *tenant, snapshot *control.Snapshot) {
+func (th *throttle) refreshLimits(t *tenant, snapshot *control.Snapshot) {
 	t.snapshot = snapshot
-	said := w.cfg.Limits
+	said := th.cfg.Limits
 	if known, ok := snapshot.Tenant(t.name); ok && known.Ingest != nil {
 		said = known.Ingest.IngestLimits.Or(said)
 	}
 	if said == t.configured {
 		return
 	}
-	t.configured, t.limits = said, newLimits(said, w.partitions)
-	for _, x := range w.deferrals.all {
+	t.configured, t.limits = said, newLimits(said, th.partitions)
+	for _, x := range th.deferrals.all {
 		if x.tenant == t {
 			x.until = 0
 		}
@@ -36,26 +58,26 @@ func published(rec *Record, now time.Time) int64 {
 }
 
 // limited reports whether anybody has limits, or waits for one.
-func (w *Worker) limited(snapshot *control.Snapshot) bool {
-	return len(w.deferrals.all) > 0 || w.cfg.Limits.Any() || snapshot.LimitsIngest()
+func (th *throttle) limited(snapshot *control.Snapshot) bool {
+	return len(th.deferrals.all) > 0 || th.cfg.Limits.Any() || snapshot.LimitsIngest()
 }
 
 // judge decides for each tenant and each device of a record whether they are over a rate, before anything of the
 // record is taken: what becomes of one of its readings becomes of all that a device has in it, since a cut falls
 // between records (rule W2). The caller holds the lock.
-func (w *Worker) judge(rec *Record, readings []telemetry.Reading, snapshot *control.Snapshot, now time.Time) {
+func (th *throttle) judge(rec *Record, readings []telemetry.Reading, snapshot *control.Snapshot, now time.Time) {
 	at := published(rec, now)
 	for i := range readings {
 		r := &readings[i]
-		t := w.known(r.Tenant)
+		t := th.registry.known(r.Tenant)
 		if t == nil {
 			if _, ok := snapshot.Tenant(r.Tenant); !ok {
 				continue
 			}
-			t = w.tenant(r.Tenant)
+			t = th.registry.tenant(r.Tenant)
 		}
 		if t.snapshot != snapshot {
-			w.refreshLimits(t, snapshot)
+			th.refreshLimits(t, snapshot)
 		}
 		l := t.limits
 		if l == nil {
@@ -67,7 +89,7 @@ func (w *Worker) judge(rec *Record, readings []telemetry.Reading, snapshot *cont
 		}
 		t.meter.see(at)
 		if !t.meter.open(&l.tenant, t.meter.clock) {
-			w.exceed(t, nil, &t.meter, &l.tenant, rec, r)
+			th.exceed(t, nil, &t.meter, &l.tenant, rec, r)
 			continue
 		}
 		if !l.device.bound() {
@@ -79,13 +101,13 @@ func (w *Worker) judge(rec *Record, readings []telemetry.Reading, snapshot *cont
 		}
 		x.meter.see(at)
 		if !x.meter.open(&l.device, x.meter.clock) {
-			w.exceed(t, d, &x.meter, &l.device, rec, r)
+			th.exceed(t, d, &x.meter, &l.device, rec, r)
 		}
 	}
 }
 
 // exceed has what is over a rate wait from a record on, or be refused.
-func (w *Worker) exceed(t *tenant, d *device, m *meter, of *rates, rec *Record, r *telemetry.Reading) {
+func (th *throttle) exceed(t *tenant, d *device, m *meter, of *rates, rec *Record, r *telemetry.Reading) {
 	name := ""
 	if d != nil {
 		name = ofDevice
@@ -94,21 +116,21 @@ func (w *Worker) exceed(t *tenant, d *device, m *meter, of *rates, rec *Record, 
 		m.refuses, m.why = rec.Offset+1, m.exceeded(of, name)
 		return
 	}
-	w.deferFrom(t, d, deferral{limit: m.exceeded(of, name), from: rec.Offset, published: rec.Time, until: m.until(of)}, false)
+	th.deferFrom(t, d, deferral{limit: m.exceeded(of, name), from: rec.Offset, published: rec.Time, until: m.until(of)}, false)
 }
 
 // judgeRecalled decides who may go on with a record that was read again: by the clock, since what was published long
 // ago has waited for what has been paid for meanwhile. The caller holds the lock.
-func (w *Worker) judgeRecalled(rec *Record, readings []telemetry.Reading, snapshot *control.Snapshot, now time.Time) {
+func (th *throttle) judgeRecalled(rec *Record, readings []telemetry.Reading, snapshot *control.Snapshot, now time.Time) {
 	at := now.UnixNano()
 	for i := range readings {
 		r := &readings[i]
-		t := w.known(r.Tenant)
+		t := th.registry.known(r.Tenant)
 		if t.snapshot != snapshot {
-			w.refreshLimits(t, snapshot)
+			th.refreshLimits(t, snapshot)
 		}
 		l, d := t.limits, t.find(r.Device)
-		if _, blocked := t.deferredAt(d, rec.Offset); l == nil || blocked || rec.Offset < w.deferrals.urgentBelow {
+		if _, blocked := t.deferredAt(d, rec.Offset); l == nil || blocked || rec.Offset < th.deferrals.urgentBelow {
 			continue
 		}
 		if !t.meter.open(&l.tenant, at) {
@@ -119,7 +141,7 @@ func (w *Worker) judgeRecalled(rec *Record, readings []telemetry.Reading, snapsh
 			if x.limit == limitShare {
 				x.limit = t.meter.exceeded(&l.tenant, ofTenant)
 			}
-			w.deny(x, &t.meter, &l.tenant, rec, r, now)
+			th.deny(x, &t.meter, &l.tenant, rec, r, now)
 			continue
 		}
 		of := d.rated()
@@ -128,7 +150,7 @@ func (w *Worker) judgeRecalled(rec *Record, readings []telemetry.Reading, snapsh
 		}
 		if of.deferral == nil {
 			limit := of.meter.exceeded(&l.device, ofDevice)
-			w.deferFrom(t, d, deferral{limit: limit, from: rec.Offset, published: rec.Time}, true)
+			th.deferFrom(t, d, deferral{limit: limit, from: rec.Offset, published: rec.Time}, true)
 		}
 		x := of.deferral
 		if x == nil {
@@ -137,14 +159,14 @@ func (w *Worker) judgeRecalled(rec *Record, readings []telemetry.Reading, snapsh
 		if x.limit == limitShare {
 			x.limit = of.meter.exceeded(&l.device, ofDevice)
 		}
-		w.deny(x, &of.meter, &l.device, rec, r, now)
+		th.deny(x, &of.meter, &l.device, rec, r, now)
 	}
 }
 
 // deny has a wait go on at a record, or refuses what has waited for too long. While rows of the chain are about to be
 // cut nothing of it is refused, or the cut could wait for ever for the dead letters of what comes behind it.
-func (w *Worker) deny(x *deferral, m *meter, of *rates, rec *Record, r *telemetry.Reading, now time.Time) {
-	if tooLong := rec.Time >= 0 && now.Sub(time.UnixMilli(rec.Time)) > w.cfg.HeldFor; tooLong {
+func (th *throttle) deny(x *deferral, m *meter, of *rates, rec *Record, r *telemetry.Reading, now time.Time) {
+	if tooLong := rec.Time >= 0 && now.Sub(time.UnixMilli(rec.Time)) > th.cfg.HeldFor; tooLong {
 		var c *chain
 		if d := x.tenant.find(r.Device); d != nil {
 			c = d.chain(telemetry.DayOf(r.Time))
@@ -153,34 +175,34 @@ func (w *Worker) deny(x *deferral, m *meter, of *rates, rec *Record, r *telemetr
 			x.refuses = rec.Offset + 1
 			return
 		}
-		w.deferrals.block(x, rec, 0)
+		th.deferrals.block(x, rec, 0)
 		return
 	}
-	w.deferrals.block(x, rec, m.until(of))
+	th.deferrals.block(x, rec, m.until(of))
 }
 
 // takeAll takes the readings of a record, those that were recalled or all, and returns how many were. Of what was
 // recalled, those that wait on are left out.
 func (w *Worker) takeAll(rec *Record, readings []telemetry.Reading, index []int, snapshot *control.Snapshot, now time.Time,
 	recalled bool) (taken int) {
-	oversize := w.oversize(rec, readings)
+	oversize := w.verdicts.oversize(rec, readings)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	limited := w.limited(snapshot)
+	limited := w.throttle.limited(snapshot)
 	switch {
 	case recalled:
-		w.judgeRecalled(rec, readings, snapshot, now)
+		w.throttle.judgeRecalled(rec, readings, snapshot, now)
 	case limited:
-		w.judge(rec, readings, snapshot, now)
+		w.throttle.judge(rec, readings, snapshot, now)
 	}
 	for i := range readings {
 		r := &readings[i]
-		if limited && w.deferred(rec, r, now, recalled) {
+		if limited && w.throttle.deferred(rec, r, now, recalled) {
 			continue
 		}
-		bad := w.verdict(rec, r, snapshot, oversize, now)
+		bad := w.verdicts.verdict(rec, r, snapshot, oversize, now)
 		if bad == nil && limited {
-			bad = w.overLimit(rec, r, now)
+			bad = w.throttle.overLimit(rec, r, now)
 		}
 		if bad == nil {
 			w.take(rec, r, limited, now)
@@ -188,17 +210,17 @@ func (w *Worker) takeAll(rec *Record, readings []telemetry.Reading, index []int,
 			continue
 		}
 		if bad.Index = index[i]; recalled {
-			w.refuseDeferred(rec, r, *bad)
+			w.publisher.refuseDeferred(rec, r, *bad)
 		} else {
-			w.refuseReading(rec, *bad)
+			w.publisher.refuse(rec, *bad)
 		}
 	}
 	return taken
 }
 
 // deferred reports whether a reading waits, and sets it aside if it was not before.
-func (w *Worker) deferred(rec *Record, r *telemetry.Reading, now time.Time, recalled bool) bool {
-	t := w.known(r.Tenant)
+func (th *throttle) deferred(rec *Record, r *telemetry.Reading, now time.Time, recalled bool) bool {
+	t := th.registry.known(r.Tenant)
 	if t == nil {
 		return false
 	}
@@ -213,27 +235,27 @@ func (w *Worker) deferred(rec *Record, r *telemetry.Reading, now time.Time, reca
 	}
 	x.count++
 	t.countExcess(x.limit, r.Device, true, now)
-	w.observer.Deferred()
+	th.observer.Deferred()
 	return true
 }
 
 // overLimit says why a reading is refused for a limit of its tenant, nil if it is not. The caller holds the lock.
-func (w *Worker) overLimit(rec *Record, r *telemetry.Reading, now time.Time) *decode.Bad {
-	t := w.known(r.Tenant)
+func (th *throttle) overLimit(rec *Record, r *telemetry.Reading, now time.Time) *decode.Bad {
+	t := th.registry.known(r.Tenant)
 	if t == nil || t.limits == nil {
 		return nil
 	}
 	d := t.find(r.Device)
 	limit, detail := t.refusedRate(d, rec.Offset)
 	if limit == "" && t.limits.numbers {
-		limit, detail = w.overNumber(t, d, rec, r, now)
+		limit, detail = th.overNumber(t, d, rec, r, now)
 	}
 	if limit == "" {
 		return nil
 	}
 	t.countExcess(limit, r.Device, false, now)
 	if limit == limitValues {
-		w.queueLabelLookup(t)
+		th.queueLabelLookup(t)
 	}
 	return &decode.Bad{Reason: decode.Limit,
 		Detail: fmt.Sprintf("%s: the limit %s of the tenant is passed by device %s", detail, limit, r.Device)}
@@ -264,7 +286,7 @@ func (t *tenant) refusedRate(d *device, offset int64) (limitName, string) {
 
 // overNumber is the limit of a number or a size that a reading passes, empty for none, and how. d may be nil. The caller
 // holds the lock.
-func (w *Worker) overNumber(t *tenant, d *device, rec *Record, r *telemetry.Reading, now time.Time) (limitName, string) {
+func (th *throttle) overNumber(t *tenant, d *device, rec *Record, r *telemetry.Reading, now time.Time) (limitName, string) {
 	l := t.limits
 	switch {
 	case l.payload > 0 && len(rec.Value) > l.payload:
@@ -273,7 +295,7 @@ func (w *Worker) overNumber(t *tenant, d *device, rec *Record, r *telemetry.Read
 		return limitLabels, fmt.Sprintf("the reading has %d labels, more than %d", len(r.Labels), l.labels)
 	case d == nil && l.devices > 0 && len(t.byID) >= l.devices:
 		return limitDevices, fmt.Sprintf("this partition has %d devices already", len(t.byID))
-	case d == nil && l.newDevices.bound() && !t.introduces(published(rec, now), w.knownFrom()):
+	case d == nil && l.newDevices.bound() && !t.introduces(published(rec, now), th.knownFrom()):
 		return limitNewDevices, "too many devices reported for the first time"
 	}
 	if l.labelValues > 0 && len(r.Labels) > 0 {
@@ -282,7 +304,7 @@ func (w *Worker) overNumber(t *tenant, d *device, rec *Record, r *telemetry.Read
 		}
 	}
 	if l.counts() {
-		n, more := w.countSeries(t, d.rated(), r)
+		n, more := th.countSeries(t, d.rated(), r)
 		if more == 0 {
 			return "", ""
 		}
@@ -313,26 +335,28 @@ func (t *tenant) introduces(at, known int64) bool {
 
 // charge takes note of a reading that is taken of a tenant with limits; first says that nothing else is known of the
 // device. The caller holds the lock.
-func (w *Worker) charge(rec *Record, r *telemetry.Reading, d *device, first bool, now time.Time) {
+func (th *throttle) charge(rec *Record, r *telemetry.Reading, d *device, first bool, now time.Time) {
 	t, at := d.tenant, published(rec, now)
 	l := t.limits
 	t.meter.charge(&l.tenant, at, len(r.Fields))
-	if first && l.newDevices.bound() && at >= w.knownFrom() {
+	if first && l.newDevices.bound() && at >= th.knownFrom() {
 		t.newDevices.charge(&l.newDevices, at, 0)
 	}
 	if l.labelValues > 0 && len(r.Labels) > 0 {
-		w.countLabels(t, r.Labels)
+		th.countLabels(t, r.Labels)
 	}
 	if !l.device.bound() && !l.counts() {
 		return
 	}
-	x := w.ratedOf(d)
+	x := th.ratedOf(d)
 	x.meter.charge(&l.device, at, len(r.Fields))
 	if l.counts() {
-		w.list(x, d, r)
+		th.addSeries(x, d, r)
 	}
 }
 
 // knownFrom is from when on a device that nothing is known of counts as new, in ns: which ones were there before is not
 // known in the hour after the partition came here.
-func (w *Worker) knownFrom() int64 { return w.assigned*int64(time.Millisecond) + int64(time.Hour) }
+func (th *throttle) knownFrom() int64 {
+	return th.log.assigned*int64(time.Millisecond) + int64(time.Hour)
+}

@@ -59,7 +59,7 @@ func (w *Worker) LoadBlock(at int64, r *journal.Record, counts bool) error {
 	if !counts {
 		return nil
 	}
-	b, err := w.schemas.Block(binning.Block{
+	b, err := w.names.schemas.Block(binning.Block{
 		Rows: r.Rows, Values: r.Values, First: r.First, Through: r.Through, From: r.From, To: r.To,
 	}, r.Data)
 	if err != nil {
@@ -99,7 +99,7 @@ func (w *Worker) Loaded(last journal.Link, now time.Time) error {
 	}
 	w.journal.ledger.Resume(last)
 	w.journal.loading = nil
-	w.position = max(w.position, l.commit.F)
+	w.log.position = max(w.log.position, l.commit.F)
 	return nil
 }
 
@@ -110,24 +110,24 @@ func (w *Worker) restore(key chainKey, x *loadedChain, now time.Time) error {
 	if x.tail.Known && x.tail.Chunks > 0 {
 		from = max(from, x.tail.Through+1)
 	}
-	blocks, err := w.schemas.Merge(x.blocks, from, l.commit.F)
+	blocks, err := w.names.schemas.Merge(x.blocks, from, l.commit.F)
 	if err != nil {
 		return err
 	}
 	if len(blocks) == 0 && (!x.tail.Known || x.tail.Chunks == 0 || x.tail.Chunks > math.MaxUint32) {
 		return nil
 	}
-	d := w.device(key.tenant, key.device)
+	d := w.registry.device(key.tenant, key.device)
 	c := w.open(d, key.day, now)
 	if x.tail.Known {
 		c.hint(&x.tail)
 		c.generation = w.generation
-		w.suspect = max(w.suspect, c.tail)
+		w.log.suspect = max(w.log.suspect, c.tail)
 	}
 	w.observeBlocks(d, blocks)
 	if len(blocks) > 0 {
-		due, budget := w.due(c, now), w.budget(c)
-		c.restore(binning.BinOf(w.names, blocks), due)
+		due, budget := w.cfg.due(c, now), w.cfg.budget(c)
+		c.restore(binning.BinOf(w.names.metrics, blocks), due)
 		c.budget = budget
 		c.journaled.through, c.journaled.under = c.bin.Through(), c.bin.Through()
 		for _, b := range x.appended {
@@ -148,7 +148,7 @@ func (w *Worker) observeBlocks(d *device, blocks []binning.Block) {
 		b := &blocks[i]
 		d.seen.span(b.From)
 		if i == 0 || !b.SameSchema(&blocks[i-1]) {
-			d.list(b.Fields(), &w.columns)
+			d.list(b.Fields(), &w.registry.columns)
 			for _, set := range b.Sets() {
 				for _, l := range set {
 					d.seen.label(l)
@@ -157,7 +157,7 @@ func (w *Worker) observeBlocks(d *device, blocks []binning.Block) {
 		}
 		d.seen.span(b.To)
 	}
-	w.countDevice(d)
+	w.registry.countDevice(d)
 }
 
 // Loading is how many values of the journal were loaded so far; ok is false when none are being loaded.

@@ -6,26 +6,45 @@ import (
 	"binnacle/binning"
 )
 
-// outdated is names that new bins do not use any more; those that did are cut by then.
+// names has the metric names and block schemas that bins share.
+type names struct {
+	metrics  *binning.Names
+	schemas  *binning.Schemas
+	outdated []outdated // names that bins still use
+}
+
+// outdated is names that new bins do not use any more; bins that did are cut by then.
 type outdated struct {
 	names *binning.Names
 	until time.Time
 }
 
-// Names are let go of when they take more than this share of what is held, and this much: some producer keeps inventing
+func newNames() names { return names{metrics: binning.NewNames(), schemas: binning.NewSchemas()} }
+
+// Names are replaced when they take more than this share of what is held, and this much: some producer keeps inventing
 // them.
 const (
 	namesShare = 16
 	namesBytes = 1 << 20
 )
 
-// renewNames begins new names when the old ones have grown out of proportion, and forgets those that no bin uses any more.
-func (w *Worker) renewNames(now time.Time) {
-	for len(w.outdated) > 0 && !w.outdated[0].until.After(now) {
-		w.outdated = w.outdated[1:]
+// renew begins new names when the old ones take too much of what is held, and forgets those that no bin uses any more,
+// which is so after keep.
+func (n *names) renew(held int64, now time.Time, keep time.Duration) {
+	for len(n.outdated) > 0 && !n.outdated[0].until.After(now) {
+		n.outdated = n.outdated[1:]
 	}
-	if n := int64(w.names.Bytes()); n > namesBytes && n > w.Held()/namesShare {
-		w.outdated = append(w.outdated, outdated{w.names, now.Add(w.cfg.Hold + w.cfg.Linger)})
-		w.names = binning.NewNames()
+	if size := int64(n.metrics.Bytes()); size > namesBytes && size > held/namesShare {
+		n.outdated = append(n.outdated, outdated{n.metrics, now.Add(keep)})
+		n.metrics = binning.NewNames()
 	}
+}
+
+// bytes returns the memory that names and schemas take.
+func (n *names) bytes() int64 {
+	size := int64(n.metrics.Bytes() + n.schemas.Bytes())
+	for _, o := range n.outdated {
+		size += int64(o.names.Bytes())
+	}
+	return size
 }

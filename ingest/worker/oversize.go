@@ -24,7 +24,7 @@ type chainKey struct {
 
 // oversize is the chains of a record whose readings would not fit one document, which a cut may not divide (rule W2). A
 // record is encoded here only if an estimate that is never too low leaves it open.
-func (w *Worker) oversize(rec *Record, readings []telemetry.Reading) map[chainKey]bool {
+func (v *verdicts) oversize(rec *Record, readings []telemetry.Reading) map[chainKey]bool {
 	if len(rec.Value) < tinyPayload || surelyFit(readings) {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (w *Worker) oversize(rec *Record, readings []telemetry.Reading) map[chainKe
 	over := map[chainKey]bool{}
 	for key, rows := range parts {
 		h := chunk.Header{
-			ID: chunk.ID{Day: key.day, Partition: w.partition}, TenantShard: key.tenant, Device: key.device,
+			ID: chunk.ID{Day: key.day, Partition: v.partition}, TenantShard: key.tenant, Device: key.device,
 			First: rec.Offset, Through: rec.Offset, After: -1, Readings: rows.Readings(),
 		}
 		doc, err := chunk.Encode(h, rows.Frame(binning.All, nil))

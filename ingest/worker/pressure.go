@@ -14,7 +14,7 @@ func (w *Worker) relieve(now time.Time) {
 	}
 	full := w.memory.Full()
 	over = int64(float64(over) * float64(w.counted) / float64(max(w.counted, w.memory.Used())))
-	over -= int64(w.deadLetters.bytes) + w.index.going
+	over -= int64(w.publisher.refused.bytes) + w.index.going
 	if full {
 		// Who waits for dead letters will go soon, as a rule; when nothing more can be taken, somebody else must.
 		over += w.index.stuck
@@ -30,7 +30,7 @@ func (w *Worker) relieve(now time.Time) {
 			return
 		}
 		w.ask(c, CutMemory, now)
-		if at, ok := w.deadLetters.first(); c.phase == stalled {
+		if at, ok := w.publisher.refused.first(); c.phase == stalled {
 			continue
 		} else if !full || !ok || at > c.bin.Through() {
 			over -= int64(size(&c.bin))

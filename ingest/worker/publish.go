@@ -1,21 +1,137 @@
 package worker
 
 import (
+	"math"
 	"time"
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/telemetry"
 )
 
+// publisher has the dead letters that are not acknowledged: of records that were refused when they came, of readings
+// that had been deferred, and of chunks that the store will never take. It holds back the floor for those of the first
+// two kinds (rule W7); chunks hold it back themselves.
+type publisher struct {
+	cfg       *Config
+	partition int32
+	observer  Observer
+
+	refused  deadLetters
+	deferred deferredDeadLetters
+	retry    backoff
+
+	unstorable fifo[*chain] // whose flights are to go to the dead letters
+	running    int          // of those, how many are in flight
+}
+
+// deferredDeadLetters are those of readings that had been deferred. They come in no order of offsets.
+type deferredDeadLetters struct {
+	deadLetters
+	lowest  minima           // of their offsets
+	ofChain map[chainKey]int // how many of them are of a chain
+}
+
+// refuse makes a dead letter of a record, or of one of its elements.
+func (p *publisher) refuse(rec *Record, bad decode.Bad) {
+	p.refused.add(DeadLetter{Topic: p.cfg.Topic, Partition: p.partition, Record: *rec, Bad: bad})
+	p.observer.Refused(bad.Reason)
+}
+
+// refuseDeferred makes a dead letter of a reading that had been deferred.
+func (p *publisher) refuseDeferred(rec *Record, x *telemetry.Reading, bad decode.Bad) {
+	d := &p.deferred
+	l := DeadLetter{Topic: p.cfg.Topic, Partition: p.partition, Record: *rec, Bad: bad}
+	l.chain = chainKey{x.Tenant, x.Device, telemetry.DayOf(x.Time)}
+	p.observer.Refused(bad.Reason)
+	if d.add(l) {
+		d.lowest.push(rec.Offset)
+	} else if !d.also(l.chain) {
+		return // the last one speaks for it
+	}
+	if d.ofChain == nil {
+		d.ofChain = map[chainKey]int{}
+	}
+	d.ofChain[l.chain]++
+}
+
+// floor returns the lowest offset of a record whose dead letter is not acknowledged; ok is false for none.
+func (p *publisher) floor() (offset int64, ok bool) {
+	offset, ok = p.deferred.lowest.first()
+	if at, some := p.refused.first(); some && (!ok || at < offset) {
+		offset, ok = at, true
+	}
+	return offset, ok
+}
+
+// firstRefused returns the lowest offset of a record that was refused when it came and whose dead letter is not
+// acknowledged: a block waits for it, since a later process may take the record (rule J2).
+func (p *publisher) firstRefused() int64 {
+	if at, some := p.refused.first(); some {
+		return at
+	}
+	return math.MaxInt64
+}
+
+// awaitsDeferred reports whether dead letters of deferred readings of a chain are not acknowledged: no chunk and no
+// block of it may be made before (rules W5, J2). They stand below what the chain takes later, and no other chain waits
+// for them.
+func (p *publisher) awaitsDeferred(c *chain) bool {
+	return len(p.deferred.ofChain) > 0 && p.deferred.ofChain[chainKey{c.device.tenant.name, c.device.id, c.day}] > 0
+}
+
+// acknowledged ends the publication in flight.
+func (d *deferredDeadLetters) acknowledged(published []DeadLetter) {
+	d.done()
+	for i := range published {
+		l := &published[i]
+		d.lowest.pop(l.Record.Offset)
+		d.decided(l.chain)
+		for c := range l.also {
+			d.decided(c)
+		}
+	}
+}
+
+// decided takes away a dead letter that speaks for a chain.
+func (d *deferredDeadLetters) decided(c chainKey) {
+	if d.ofChain[c]--; d.ofChain[c] <= 0 {
+		delete(d.ofChain, c)
+	}
+}
+
+// minima is a queue of numbers that knows the least of them.
+type minima struct{ candidates fifo[int64] }
+
+func (m *minima) push(n int64) {
+	for c := &m.candidates; c.len() > 0 && c.items[len(c.items)-1] > n; {
+		c.unpush()
+	}
+	m.candidates.push(n)
+}
+
+// pop takes out the number that came first, which is given.
+func (m *minima) pop(n int64) {
+	if m.candidates.len() > 0 && m.candidates.front() == n {
+		m.candidates.pop()
+	}
+}
+
+func (m *minima) first() (n int64, ok bool) {
+	if m.candidates.len() == 0 {
+		return 0, false
+	}
+	return m.candidates.front(), true
+}
+
 // publishFlight makes dead letters of the readings of a chunk that the store will never take. The rows stay where they are
 // until the letters are acknowledged: they hold back the floor, and the head shows them. The chunk's number stays
 // free. It fails when a shelf has lost rows.
-func (w *Worker) publishFlight(c *chain) (*Publish, error) {
+func (p *publisher) publishFlight(c *chain) (*Publish, error) {
 	b := &Publish{chain: c}
 	var open *DeadLetter
 	err := c.flight.rows.Each(func(offset int64, reading telemetry.Reading) {
 		if open == nil || open.Record.Offset != offset {
-			b.DeadLetters = append(b.DeadLetters, w.flightDeadLetter(c, offset))
+			b.DeadLetters = append(b.DeadLetters, p.flightDeadLetter(c, offset))
 			open = &b.DeadLetters[len(b.DeadLetters)-1]
 		} else {
 			open.Record.Value = append(open.Record.Value, ',')
@@ -30,9 +146,9 @@ func (w *Worker) publishFlight(c *chain) (*Publish, error) {
 }
 
 // flightDeadLetter is a letter for what is left of a record: its readings of one device and day, as a message.
-func (w *Worker) flightDeadLetter(c *chain, offset int64) DeadLetter {
+func (p *publisher) flightDeadLetter(c *chain, offset int64) DeadLetter {
 	return DeadLetter{
-		Topic: w.cfg.Topic, Partition: w.partition,
+		Topic: p.cfg.Topic, Partition: p.partition,
 		Record: Record{
 			Offset: offset, Time: -1,
 			Key:     []byte(c.device.tenant.name + "/" + c.device.id),
@@ -48,19 +164,19 @@ const maxPublications = 4
 
 // publications are the next dead letters: of records that were refused, and of chunks.
 func (w *Worker) publications(jobs []Job, now time.Time) []Job {
-	if !w.publishRetry.open(now) {
+	if !w.publisher.retry.open(now) {
 		return jobs
 	}
-	if b := w.deadLetters.job(); b != nil {
+	if b := w.publisher.refused.job(); b != nil {
 		jobs = append(jobs, b)
 	}
-	if b := w.deferrals.deadLetters.job(); b != nil {
+	if b := w.publisher.deferred.job(); b != nil {
 		b.deferred = true
 		jobs = append(jobs, b)
 	}
-	for w.unstorable.len() > 0 && w.publishing < maxPublications {
-		c := w.unstorable.pop()
-		b, err := w.publishFlight(c)
+	for w.publisher.unstorable.len() > 0 && w.publisher.running < maxPublications {
+		c := w.publisher.unstorable.pop()
+		b, err := w.publisher.publishFlight(c)
 		if err != nil {
 			w.lose(err)
 			return jobs
@@ -68,7 +184,7 @@ func (w *Worker) publications(jobs []Job, now time.Time) []Job {
 		w.mu.Lock()
 		c.resume()
 		w.mu.Unlock()
-		w.publishing++
+		w.publisher.running++
 		jobs = append(jobs, b)
 		w.file(c)
 	}
@@ -80,7 +196,7 @@ func (w *Worker) rejectFlight(c *chain, why string, now time.Time) {
 	w.mu.Lock()
 	c.rejectFlight(why, now)
 	w.mu.Unlock()
-	w.unstorable.push(c)
+	w.publisher.unstorable.push(c)
 	w.file(c)
 }
 
@@ -88,26 +204,25 @@ func (w *Worker) rejectFlight(c *chain, why string, now time.Time) {
 func (w *Worker) published(j *Publish, now time.Time) {
 	r, c := j.Outcome(), j.chain
 	if r.Fault != None {
-		w.publishRetry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
+		w.publisher.retry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
 	} else {
-		w.publishRetry = backoff{}
+		w.publisher.retry = backoff{}
 	}
 	switch {
 	case j.deferred && r.Fault != None:
-		w.deferrals.deadLetters.failed()
+		w.publisher.deferred.failed()
 	case j.deferred:
-		w.deferrals.deadLetters.done()
-		w.deferrals.acknowledged(j.DeadLetters)
+		w.publisher.deferred.acknowledged(j.DeadLetters)
 		w.releaseDecided(now)
 	case c == nil && r.Fault != None:
-		w.deadLetters.failed()
+		w.publisher.refused.failed()
 	case c == nil:
-		w.deadLetters.done()
+		w.publisher.refused.done()
 	case r.Fault != None:
-		w.publishing--
+		w.publisher.running--
 		w.rejectFlight(c, c.flight.rejected, now)
 	default:
-		w.publishing--
+		w.publisher.running--
 		for range j.DeadLetters {
 			w.observer.Refused(decode.Unstorable)
 		}

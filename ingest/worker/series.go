@@ -45,21 +45,21 @@ const (
 )
 
 // ratedOf is what is known of a device for its limits, made when it is not there. The caller holds the lock.
-func (w *Worker) ratedOf(d *device) *rated {
+func (th *throttle) ratedOf(d *device) *rated {
 	if d.limited == nil {
 		d.limited = &rated{bytes: ratedBytes}
-		w.devices += d.limited.bytes
+		th.registry.bytes += d.limited.bytes
 	}
 	return d.limited
 }
 
 // unrate drops what is known of a device for its limits. The caller holds the lock.
-func (w *Worker) unrate(d *device) {
+func (th *throttle) unrate(d *device) {
 	if d.limited != nil {
 		for i := range d.limited.days {
-			w.uncountSeries(d, &d.limited.days[i])
+			th.uncountSeries(d, &d.limited.days[i])
 		}
-		w.devices -= d.limited.bytes
+		th.registry.bytes -= d.limited.bytes
 		d.limited = nil
 	}
 }
@@ -95,7 +95,7 @@ func (x *rated) of(day telemetry.Day) *series {
 
 // countSeries is how many more series a reading has than its device on that day, as far as they are counted, and if
 // there are some, how many the device has. The caller holds the lock.
-func (w *Worker) countSeries(t *tenant, x *rated, r *telemetry.Reading) (have, more int) {
+func (th *throttle) countSeries(t *tenant, x *rated, r *telemetry.Reading) (have, more int) {
 	labels, day := labelsNumber(r.Labels), telemetry.DayOf(r.Time)
 	t.judged = outline{}
 	if x != nil && x.ofDay == day && x.latest.labels == labels && x.latest.metrics.of(r.Fields) {
@@ -118,7 +118,7 @@ func (w *Worker) countSeries(t *tenant, x *rated, r *telemetry.Reading) (have, m
 		for _, one := range s.outlines {
 			one.each(func(n uint64) { s.all[n] = struct{}{} })
 		}
-		w.grow(x, len(s.all)*seriesBytes)
+		th.grow(x, len(s.all)*seriesBytes)
 	}
 	t.judged.each(func(n uint64) {
 		if _, ok := s.all[n]; !ok {
@@ -128,9 +128,9 @@ func (w *Worker) countSeries(t *tenant, x *rated, r *telemetry.Reading) (have, m
 	return s.n, more
 }
 
-// list counts the series of a reading that countSeries was asked of just now, and forgets those of days of which the
+// addSeries counts the series of a reading that countSeries was asked of just now, and forgets those of days of which the
 // device has no chain any more.
-func (w *Worker) list(x *rated, d *device, r *telemetry.Reading) {
+func (th *throttle) addSeries(x *rated, d *device, r *telemetry.Reading) {
 	t := d.tenant
 	if t.judged.metrics == nil {
 		return
@@ -141,8 +141,8 @@ func (w *Worker) list(x *rated, d *device, r *telemetry.Reading) {
 		x.days = slices.DeleteFunc(x.days, func(old series) bool {
 			gone := d.chain(old.day) == nil
 			if gone {
-				w.uncountSeries(d, &old)
-				w.grow(x, -old.bytes())
+				th.uncountSeries(d, &old)
+				th.grow(x, -old.bytes())
 				if x.ofDay == old.day {
 					x.latest = outline{}
 				}
@@ -151,7 +151,7 @@ func (w *Worker) list(x *rated, d *device, r *telemetry.Reading) {
 		})
 		x.days = append(x.days, series{day: day})
 		s = &x.days[len(x.days)-1]
-		w.grow(x, dayBytes)
+		th.grow(x, dayBytes)
 	}
 	x.latest, x.ofDay = t.judged, day
 	before := s.n
@@ -159,12 +159,12 @@ func (w *Worker) list(x *rated, d *device, r *telemetry.Reading) {
 		s.n = len(r.Fields)
 	} else {
 		t.judged.each(func(n uint64) { s.all[n] = struct{}{} })
-		w.grow(x, (len(s.all)-s.n)*seriesBytes)
+		th.grow(x, (len(s.all)-s.n)*seriesBytes)
 		s.n = len(s.all)
 	}
 	if len(s.outlines) < mostOutlines {
 		s.outlines = append(s.outlines, t.judged)
-		w.grow(x, outlineBytes)
+		th.grow(x, outlineBytes)
 	} else {
 		s.outlines[s.next] = t.judged
 		s.next = (s.next + 1) % mostOutlines
@@ -179,7 +179,7 @@ func (w *Worker) list(x *rated, d *device, r *telemetry.Reading) {
 }
 
 // uncountSeries takes a day's series of a device out of those of its tenant.
-func (w *Worker) uncountSeries(d *device, s *series) {
+func (th *throttle) uncountSeries(d *device, s *series) {
 	t := d.tenant
 	if t.series[s.day] -= s.n; t.series[s.day] <= 0 {
 		delete(t.series, s.day)
@@ -193,9 +193,9 @@ func (w *Worker) uncountSeries(d *device, s *series) {
 func (s *series) bytes() int { return dayBytes + len(s.outlines)*outlineBytes + len(s.all)*seriesBytes }
 
 // grow counts some more memory, or less, of a device.
-func (w *Worker) grow(x *rated, bytes int) {
+func (th *throttle) grow(x *rated, bytes int) {
 	x.bytes += int64(bytes)
-	w.devices += int64(bytes)
+	th.registry.bytes += int64(bytes)
 }
 
 // metricSet is the metrics of readings, in their order.

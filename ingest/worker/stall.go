@@ -74,7 +74,7 @@ func (w *Worker) awaitQueue(c *chain, now time.Time) {
 func (w *Worker) succeeded(c *chain, now time.Time) {
 	l := w.queue.queueOf(c)
 	l.failing, l.retry = None, backoff{}
-	w.lastSuccess = now
+	w.success = now
 	w.queue.tidy(l)
 }
 
@@ -109,10 +109,10 @@ const hopeless = 10 * time.Minute
 
 // abandon has rows that can't be written go to the dead letters, those that take most memory first, until there is room.
 func (w *Worker) abandon(over int64, now time.Time) {
-	if now.Sub(w.lastAbandon) < time.Second {
+	if now.Sub(w.abandoned) < time.Second {
 		return // they are looked through for it
 	}
-	w.lastAbandon = now
+	w.abandoned = now
 	var hold []*chain
 	w.index.acting.upto(func(*chain) bool { return true }, func(c *chain) {
 		if c.phase == stalled && c.doomed() {
@@ -133,7 +133,7 @@ func (w *Worker) abandon(over int64, now time.Time) {
 			rows, rest := c.bin, binning.Bin{}
 			if rows.Readings() > maxPublish {
 				var err error
-				if rows, rest, err = c.bin.SplitAt(maxPublish, w.schemas); err != nil {
+				if rows, rest, err = c.bin.SplitAt(maxPublish, w.names.schemas); err != nil {
 					w.lose(err)
 					return
 				}
@@ -154,7 +154,7 @@ func (w *Worker) isHopeless(c *chain, now time.Time) bool {
 		return true
 	case NoContainer:
 		l := w.queue.queueOf(c)
-		return now.Sub(l.since) >= hopeless && w.lastSuccess.After(l.since) && !w.queue.troubled()
+		return now.Sub(l.since) >= hopeless && w.success.After(l.since) && !w.queue.troubled()
 	}
 	return false
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"binnacle/internal/control"
@@ -36,6 +37,21 @@ type tenant struct {
 	updates map[*device]bool  // with news that the catalog lacks, or has been told so lately that a reader may not see it
 	version uint64            // how often unseen has changed, counted on from tenants that were here before
 	units   map[string]string // of metrics, as their senders have told them last
+}
+
+// registry has the tenants and devices of a Worker. Fields change under the Worker's lock.
+type registry struct {
+	mu       *sync.Mutex // the Worker's
+	tenants  map[string]*tenant
+	recent   *tenant    // of the last reading
+	columns  columnSets // of all devices
+	bytes    int64      // memory of what is known of devices
+	versions uint64     // where those of the next tenant begin
+	visited  int        // devices that heads have visited
+}
+
+func newRegistry(mu *sync.Mutex) registry {
+	return registry{mu: mu, tenants: map[string]*tenant{}, columns: columnSets{sets: map[uint64]*columns{}}}
 }
 
 // maxUnits bounds the metrics of a tenant whose units are known.
@@ -82,22 +98,22 @@ func (t *tenant) unit(metric, unit string) bool {
 }
 
 // known is a tenant's state, nil if it is not there. The caller holds the lock.
-func (w *Worker) known(name string) *tenant {
-	if t := w.recent; t != nil && t.name == name {
+func (g *registry) known(name string) *tenant {
+	if t := g.recent; t != nil && t.name == name {
 		return t
 	}
-	return w.tenants[name]
+	return g.tenants[name]
 }
 
 // tenant is a tenant's state, made when it is not there. The caller holds the lock.
-func (w *Worker) tenant(name string) *tenant {
-	t := w.recent
+func (g *registry) tenant(name string) *tenant {
+	t := g.recent
 	if t == nil || t.name != name {
-		if t = w.tenants[name]; t == nil {
-			t = &tenant{name: name, byID: map[string]*device{}, version: w.versions}
-			w.tenants[name] = t
+		if t = g.tenants[name]; t == nil {
+			t = &tenant{name: name, byID: map[string]*device{}, version: g.versions}
+			g.tenants[name] = t
 		}
-		w.recent = t
+		g.recent = t
 	}
 	return t
 }
@@ -111,42 +127,42 @@ func (t *tenant) find(id string) *device {
 }
 
 // device is a device's state, made when it is not there. The caller holds the lock.
-func (w *Worker) device(tenantName, id string) *device {
-	t := w.tenant(tenantName)
+func (g *registry) device(tenantName, id string) *device {
+	t := g.tenant(tenantName)
 	d := t.find(id)
 	if d == nil {
 		d = &device{tenant: t, id: id, slot: len(t.devices)}
 		t.byID[id] = d
 		t.devices = append(t.devices, d)
-		w.countDevice(d)
+		g.countDevice(d)
 	}
 	return d
 }
 
 // countDevice brings what is counted of a device up to date.
-func (w *Worker) countDevice(d *device) {
+func (g *registry) countDevice(d *device) {
 	n := d.bytes()
-	w.devices += int64(n - d.counted)
+	g.bytes += int64(n - d.counted)
 	d.counted = n
 }
 
 // forgetDevice drops a device. The caller holds the lock.
 func (w *Worker) forgetDevice(d *device) {
 	t := d.tenant
-	w.lookups.remove(d)
+	w.updates.lookups.remove(d)
 	t.updateVisible(d)
-	w.devices -= int64(d.counted)
-	w.columns.swap(d.seen.columns, nil)
-	w.unrate(d)
+	w.registry.bytes -= int64(d.counted)
+	w.registry.columns.swap(d.seen.columns, nil)
+	w.throttle.unrate(d)
 	delete(t.byID, d.id)
 	t.last = nil
 	t.devices[d.slot] = nil
 	t.gone++
 	if len(t.byID) == 0 && len(t.units) == 0 && t.deferral == nil {
-		w.uncountLabels(t)
-		w.versions = max(w.versions, t.version+1)
-		delete(w.tenants, t.name)
-		w.recent = nil
+		w.throttle.uncountLabels(t)
+		w.registry.versions = max(w.registry.versions, t.version+1)
+		delete(w.registry.tenants, t.name)
+		w.registry.recent = nil
 		return
 	}
 	if t.gone > len(t.devices)/2 {
@@ -165,7 +181,7 @@ func (w *Worker) forgetDevice(d *device) {
 func (w *Worker) open(d *device, day telemetry.Day, now time.Time) *chain {
 	c := newChain(d, day)
 	c.used = now.UnixMilli()
-	if day > w.forgotten && day.Start() >= w.assigned {
+	if day > w.forgotten && day.Start() >= w.log.assigned {
 		c.generation = w.generation // it has no chunk that is not from here, or the create will tell (rule W3)
 	}
 	d.chains = append(d.chains, c)
@@ -188,7 +204,7 @@ func (w *Worker) forgetUnused(d *device) {
 	switch {
 	case len(d.chains) > 0 || d.updating || d.queued || d.deferral() != nil:
 	case d.pending || d.timesPending():
-		w.queueUpdate(d)
+		w.updates.queueUpdate(d)
 	default:
 		w.forgetDevice(d)
 	}

@@ -43,6 +43,18 @@ func (e *MissingMonth) Error() string {
 	return fmt.Sprintf("container %s is not in the map", e.Container)
 }
 
+// verdicts decides which readings are taken, by stored facts and the time.
+type verdicts struct {
+	cfg       *Config
+	partition int32
+
+	requestedSnapshot time.Time // when the one was read for which Feed asked
+	trusted           time.Time // until then no newer one is asked for
+
+	servedIn   *control.Snapshot  // the snapshot that servedDays is of
+	servedDays map[servedDay]bool // whose container it has
+}
+
 // freshSnapshot is the age below which a map that can't place a reading is not read again: the next one could not place it
 // either.
 const freshSnapshot = time.Minute
@@ -51,16 +63,16 @@ const freshSnapshot = time.Minute
 // tenants that nobody has registered send readings, the store is asked once a second.
 const snapshotPatience = time.Second
 
-// SnapshotRead tells that the map was read again because Feed asked for it: what this view or a later one does not have,
+// snapshotRead tells that the map was read again because Feed asked for it: what this view or a later one does not have,
 // there is not.
-func (w *Worker) SnapshotRead(snapshot *control.Snapshot, now time.Time) {
-	w.requestedSnapshot, w.trusted = snapshot.ReadAt, now.Add(snapshotPatience)
+func (v *verdicts) snapshotRead(snapshot *control.Snapshot, now time.Time) {
+	v.requestedSnapshot, v.trusted = snapshot.ReadAt, now.Add(snapshotPatience)
 }
 
 // placeable reports whether the map is good enough for every reading of a record that will not be refused anyway.
-func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, snapshot *control.Snapshot, now time.Time) error {
-	trusted := now.Before(w.trusted) && !snapshot.ReadAt.Before(w.requestedSnapshot)
-	grant, named := w.grant(rec, snapshot)
+func (v *verdicts) placeable(rec *Record, readings []telemetry.Reading, snapshot *control.Snapshot, now time.Time) error {
+	trusted := now.Before(v.trusted) && !snapshot.ReadAt.Before(v.requestedSnapshot)
+	grant, named := v.grant(rec, snapshot)
 	if named && grant.ID == "" && !trusted {
 		return &UnknownBackfill{}
 	}
@@ -72,10 +84,10 @@ func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, snapshot *
 			tenant, known = snapshot.Tenant(r.Tenant)
 			tenant.Name = r.Tenant
 		}
-		if r.Time < 0 || w.isFuture(rec, r, tenant.Ingest) {
+		if r.Time < 0 || v.isFuture(rec, r, tenant.Ingest) {
 			continue
 		}
-		if !known && (w.cfg.Register || !trusted) {
+		if !known && (v.cfg.Register || !trusted) {
 			return &UnknownTenant{r.Tenant}
 		}
 		if !known {
@@ -88,7 +100,7 @@ func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, snapshot *
 			continue
 		}
 		welcome := grant.Covers(r.Tenant, r.Time, now)
-		if w.tooOld(rec, r, tenant, welcome, now) == nil && !w.served(tenant, r, snapshot) {
+		if v.tooOld(rec, r, tenant, welcome, now) == nil && !v.served(tenant, r, snapshot) {
 			if welcome || snapshot.MayAsk(r.Tenant, now) {
 				return &MissingMonth{Container: containerOf(tenant, r), Tenant: r.Tenant, Granted: welcome}
 			}
@@ -102,25 +114,25 @@ func (w *Worker) placeable(rec *Record, readings []telemetry.Reading, snapshot *
 
 // isFuture reports whether an event time lies too far after the record's Kafka timestamp, or after all there are days
 // for.
-func (w *Worker) isFuture(rec *Record, r *telemetry.Reading, t *control.TenantIngest) bool {
+func (v *verdicts) isFuture(rec *Record, r *telemetry.Reading, t *control.TenantIngest) bool {
 	if r.Time >= telemetry.MaxMillis {
 		return true
 	}
-	future, bounded := w.future(t)
+	future, bounded := v.future(t)
 	return bounded && rec.Time >= 0 && r.Time-future.Milliseconds() > rec.Time
 }
 
 // future is how far an event time may lie after its record's Kafka timestamp, by what a tenant says, which may be nil.
-func (w *Worker) future(t *control.TenantIngest) (future time.Duration, bounded bool) {
+func (v *verdicts) future(t *control.TenantIngest) (future time.Duration, bounded bool) {
 	if t == nil {
-		return w.cfg.Future, true
+		return v.cfg.Future, true
 	}
-	return t.Future.Or(control.PeriodOf(w.cfg.Future)).Of()
+	return t.Future.Or(control.PeriodOf(v.cfg.Future)).Of()
 }
 
 // grant is the backfill that a record names, the zero one when the map has none such; named reports whether it names
 // any.
-func (w *Worker) grant(rec *Record, snapshot *control.Snapshot) (grant control.Backfill, named bool) {
+func (v *verdicts) grant(rec *Record, snapshot *control.Snapshot) (grant control.Backfill, named bool) {
 	id := rec.header(control.BackfillHeader)
 	if id == "" {
 		return control.Backfill{}, false
@@ -141,12 +153,12 @@ func clock(rec *Record, bound time.Duration, now time.Time) int64 {
 
 // tooOld says why a reading is refused for its age, nil if it is not; welcome reports whether a backfill lets it in,
 // as far as the tenant's retention does.
-func (w *Worker) tooOld(rec *Record, r *telemetry.Reading, t control.Tenant, welcome bool, now time.Time) *decode.Bad {
+func (v *verdicts) tooOld(rec *Record, r *telemetry.Reading, t control.Tenant, welcome bool, now time.Time) *decode.Bad {
 	if day := telemetry.DayOf(r.Time); t.Retention > 0 && t.Expired(day, clock(rec, t.Retention, now)) {
 		return &decode.Bad{Reason: decode.Expired, Detail: fmt.Sprintf("the retention of %s is over for %s", t.Retention,
 			day)}
 	}
-	past := w.cfg.Past
+	past := v.cfg.Past
 	if t.Ingest != nil {
 		if own, bounded := t.Ingest.Past.Of(); bounded {
 			past = own
@@ -182,18 +194,18 @@ type servedDay struct {
 }
 
 // served reports whether the container of a reading was asked for: by whom does not matter.
-func (w *Worker) served(t control.Tenant, r *telemetry.Reading, snapshot *control.Snapshot) bool {
-	if w.servedIn != snapshot {
-		w.servedIn, w.servedDays = snapshot, map[servedDay]bool{}
+func (v *verdicts) served(t control.Tenant, r *telemetry.Reading, snapshot *control.Snapshot) bool {
+	if v.servedIn != snapshot {
+		v.servedIn, v.servedDays = snapshot, map[servedDay]bool{}
 	}
 	k := servedDay{r.Tenant, telemetry.DayOf(r.Time)}
-	if w.servedDays[k] {
+	if v.servedDays[k] {
 		return true
 	}
 	if !snapshot.MayServe(containerOf(t, r)) {
 		return false
 	}
-	w.servedDays[k] = true
+	v.servedDays[k] = true
 	return true
 }
 
@@ -202,14 +214,14 @@ func (w *Worker) served(t control.Tenant, r *telemetry.Reading, snapshot *contro
 // decides. A time that no map can place yet, because the record's timestamp is itself far ahead, must not hold up its
 // partition until then. And a record whose timestamp lies further back than what is accepted is as old as its
 // producer wants.
-func (w *Worker) verdict(rec *Record, r *telemetry.Reading, snapshot *control.Snapshot, oversize map[chainKey]bool,
+func (v *verdicts) verdict(rec *Record, r *telemetry.Reading, snapshot *control.Snapshot, oversize map[chainKey]bool,
 	now time.Time) *decode.Bad {
 	if r.Time < 0 {
 		return &decode.Bad{Reason: decode.Past, Detail: fmt.Sprintf("event time %d ms lies before 1970", r.Time)}
 	}
 	tenant, ok := snapshot.Tenant(r.Tenant)
-	if w.isFuture(rec, r, tenant.Ingest) {
-		future, _ := w.future(tenant.Ingest)
+	if v.isFuture(rec, r, tenant.Ingest) {
+		future, _ := v.future(tenant.Ingest)
 		return &decode.Bad{Reason: decode.Future,
 			Detail: fmt.Sprintf("event time %d ms lies more than %s after the record's timestamp, %d ms",
 				r.Time, future, rec.Time)}
@@ -221,11 +233,11 @@ func (w *Worker) verdict(rec *Record, r *telemetry.Reading, snapshot *control.Sn
 	if !ok {
 		return &decode.Bad{Reason: decode.UnknownTenant, Detail: fmt.Sprintf("tenant %q is not registered", r.Tenant)}
 	}
-	grant, _ := w.grant(rec, snapshot)
-	if bad := w.tooOld(rec, r, tenant, grant.Covers(r.Tenant, r.Time, now), now); bad != nil {
+	grant, _ := v.grant(rec, snapshot)
+	if bad := v.tooOld(rec, r, tenant, grant.Covers(r.Tenant, r.Time, now), now); bad != nil {
 		return bad
 	}
-	if !w.served(tenant, r, snapshot) {
+	if !v.served(tenant, r, snapshot) {
 		return &decode.Bad{Reason: decode.Limit,
 			Detail: fmt.Sprintf("the tenant's readings have asked for as many months as they may; %s is not among them",
 				telemetry.DayOf(r.Time).Month())}
@@ -235,9 +247,4 @@ func (w *Worker) verdict(rec *Record, r *telemetry.Reading, snapshot *control.Sn
 			Detail: "the record's readings of this device and day do not fit one document"}
 	}
 	return nil
-}
-
-func (w *Worker) refuseReading(rec *Record, bad decode.Bad) {
-	w.deadLetters.add(DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: *rec, Bad: bad})
-	w.observer.Refused(bad.Reason)
 }

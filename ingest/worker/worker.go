@@ -16,93 +16,66 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Worker is the protocol for one partition: it takes records in the order of the log, keeps them in
-// bins, says what is to be written, and knows up to where the log may be committed. It does nothing by itself: it has
-// no goroutine and no I/O. docs/protocol.md has its rules.
+// Worker runs the protocol for one partition: it takes records in the order of the log, keeps their readings in bins,
+// decides what is to be written, and knows up to which offset the log may be committed. Its state has owners, one for
+// each concern; each of them knows the lowest offset that it holds back, and Floor is the least of those.
 //
-// One goroutine owns it. Only Snapshot, CaughtUp and Position may be called by others.
+// One goroutine owns it. Only methods whose comments say so may be called by others.
 type Worker struct {
-	cfg       Config
-	partition int32
-	stream    uint32
-	memory    *Memory
-	observer  Observer
-	decoder   *decode.Decoder
+	cfg        Config
+	partition  int32
+	stream     uint32
+	owner      uint64 // with generation, the Owner of heads
+	generation uint32 // of assignments: tails that were read in an earlier one may be out of date
+	decoder    *decode.Decoder
+	observer   Observer
+	memory     *Memory
+	counted    int64 // bytes of this worker that memory has
 
-	assigned            int64         // when the partition came here, ms: chains of earlier days may have chunks (W3)
-	forgotten           telemetry.Day // the last day of which a chain was forgotten: chains up to it may have chunks too
-	owner               uint64        // and tenure are the Owner of heads
-	generation          uint32        // counts assignments: what was learnt of tails in an earlier one may have changed
-	tenants             map[string]*tenant
-	recent              *tenant // of the last reading
-	index               index
-	queue               writeQueue   // of chains that were asked to be cut, or go on after a failure
-	awaitingDeadLetters fifo[*chain] // that are sealed, by their seal
-	awaitingTenant      fifo[*chain] // that were asked to be cut when the map did not have their tenant
-	awaitedSnapshot     time.Time    // when that map was read
-	deadLetters         deadLetters
-	deferrals           deferrals
-	awaitingDeferred    fifo[*chain] // that wait for dead letters of what was recalled
-
-	partitions int // of the topic
-	journal    journaling
-	drain      bool
-	ticked     time.Time
-
-	spreads      spreads // of the pauses after a failure
-	publishRetry backoff // of dead letters
-	updateRetry  backoff // of notes
-	stampRetry   backoff
-	shelfRetry   backoff
-	unstorable   fifo[*chain] // whose flights are to go to the dead letters
-	publishing   int          // that are on their way there
-	lastSuccess  time.Time    // when the store took or told something last
-	lastAbandon  time.Time    // when chains were last looked through for some that can't be stored
-
-	names    *binning.Names   // of metrics, shared by all bins
-	schemas  *binning.Schemas // of blocks
-	outdated []outdated       // names that bins still use
-	columns  columnSets       // of all devices
-	devices  int64            // bytes of what is known of devices
-	counted  int64            // bytes that memory has of this worker
-
-	fair fairness
-
-	labelQueue  fifo[*tenant] // of whose labels the catalog is to be asked
-	labelLookup bool          // it is being asked
-	labelRetry  backoff
-
-	updating  int              // notes under way
-	updatedAt time.Time        // when the last ones began
-	acked     fifo[*device]    // that were told to the catalog, until every reader sees that
-	pending   fifo[*device]    // that may have something for the catalog
-	holding   minHeap[*device] // that hold back the committed offset until the catalog has what is new, by that offset
-	lookups   minHeap[*device] // whose times have been written, by when they are compared with the catalog's again
-
-	requestedSnapshot time.Time // the map that was read last because Feed asked for it
-	trusted           time.Time // until then it is not asked for again
-
-	servedIn   *control.Snapshot  // the map that servedDays is of
-	servedDays map[servedDay]bool // whose container that map has: there is no need to ask it again
-
-	lost error // a shelf has lost rows: the worker is of no use any more
-
-	storedBelow int64 // below it all was stored or refused when the partition came back here
-	suspect     int64 // highest tail learnt from the store: it must lie below the log's end (W9)
-	end         int64 // highest end of the log seen
-
-	candidate *control.Mark // of a record for the next Stamp
-	unmarked  bool          // the stream has no mark of this partition: nothing is created yet
-	stamping  bool          // a Stamp is under way
-	stamped   time.Time
-
-	// guards what a head shows: the fields below, each chain's bin, flight and linger, and which tenants, devices and
-	// chains there are
+	// Mu guards what heads show: log.position and log.caughtUp, each chain's bin, flight and linger, and the registry.
 	mu       sync.Mutex
-	position int64
-	caughtUp int64
-	visited  int    // devices that heads have looked at
-	versions uint64 // where the next tenant's begin
+	log      logState
+	registry registry
+
+	index      index
+	queue      writeQueue // of chains that are to be cut, or to go on after a failure
+	awaiting   awaiting
+	forgotten  telemetry.Day // the last day of which a chain was forgotten: chains up to it may have chunks
+	names      names
+	spreads    spreads // of the pauses after a failure
+	shelfRetry backoff
+	success    time.Time // of the last lookup or create
+	abandoned  time.Time // when chains were last searched for hopeless ones
+
+	throttle   throttle
+	updates    catalogUpdates
+	publisher  publisher
+	verdicts   verdicts
+	stampRetry stamps
+	journal    journaling
+
+	drain  bool
+	ticked time.Time
+	lost   error // why the worker must stop
+}
+
+// logState is how far the log is known and read.
+type logState struct {
+	position int64 // of the next record
+	caughtUp int64 // end of the log at the assignment
+	end      int64 // highest end of the log seen
+	assigned int64 // when the partition was assigned, ms: chains of earlier days may have chunks (W3)
+
+	storedBelow int64 // below it all was stored or refused when the partition came back
+	suspect     int64 // highest tail read from the store: it must lie below the log's end (W9)
+}
+
+// awaiting is the chains that are to be cut and can't be yet.
+type awaiting struct {
+	deadLetters fifo[*chain] // that are sealed, by their seal
+	deferred    fifo[*chain] // for dead letters of readings of theirs that were deferred
+	tenant      fifo[*chain] // for a snapshot that has their tenant
+	snapshot    time.Time    // when the one was read that did not
 }
 
 // Assignment is what a partition is taken over with.
@@ -127,18 +100,23 @@ func New(cfg Config, a Assignment, memory *Memory, now time.Time, o Observer) *W
 		o = silent{}
 	}
 	cfg = cfg.WithDefaults()
-	return &Worker{
-		cfg: cfg, partition: a.Partition, stream: a.Stream, memory: memory, observer: o,
-		decoder:  decode.New(cfg.Decode.ForTopic(cfg.Topic)),
-		assigned: now.UnixMilli(), forgotten: noDay, owner: a.Owner,
-		journal: newJournaling(cfg.Journal), names: binning.NewNames(), schemas: binning.NewSchemas(),
-		columns:    columnSets{sets: map[uint64]*columns{}},
-		partitions: max(1, a.Partitions),
-		generation: 1, tenants: map[string]*tenant{}, index: newIndex(), holding: newHolding(), lookups: newLookups(),
-		position: a.Position, caughtUp: a.LogEnd,
-		queue: newWriteQueue(cfg.MaxWrites), spreads: spreads{uint64(a.Stream)<<32 | uint64(a.Partition)},
-		suspect: -1, end: a.LogEnd, unmarked: a.Unmarked,
+	w := &Worker{
+		cfg: cfg, partition: a.Partition, stream: a.Stream, owner: a.Owner, generation: 1, memory: memory, observer: o,
+		decoder:   decode.New(cfg.Decode.ForTopic(cfg.Topic)),
+		forgotten: noDay, index: newIndex(), queue: newWriteQueue(cfg.MaxWrites),
+		log:     logState{position: a.Position, caughtUp: a.LogEnd, end: a.LogEnd, assigned: now.UnixMilli(), suspect: -1},
+		names:   newNames(),
+		spreads: spreads{uint64(a.Stream)<<32 | uint64(a.Partition)},
 	}
+	w.stampRetry = stamps{cfg: &w.cfg, spreads: &w.spreads, stream: a.Stream, partition: a.Partition, unmarked: a.Unmarked}
+	w.registry = newRegistry(&w.mu)
+	w.verdicts = verdicts{cfg: &w.cfg, partition: a.Partition}
+	w.publisher = publisher{cfg: &w.cfg, partition: a.Partition, observer: o}
+	w.throttle = throttle{cfg: &w.cfg, mu: &w.mu, registry: &w.registry, log: &w.log, observer: o, spreads: &w.spreads,
+		partitions: max(1, a.Partitions), forget: w.forgetUnused}
+	w.updates = newCatalogUpdates(&w.cfg, &w.mu, &w.registry, &w.spreads)
+	w.journal = newJournaling(&w.cfg, &w.log)
+	return w
 }
 
 // Resume goes on with the bins of a partition that was away for a while and has come back: somebody else may have
@@ -150,17 +128,17 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range w.index.below(a.Position) {
-		w.lose(c.dropBelow(a.Position, now.Add(w.cfg.Linger), w.schemas))
+		w.lose(c.dropBelow(a.Position, now.Add(w.cfg.Linger), w.names.schemas))
 		w.file(c)
 	}
-	w.storedBelow = max(w.storedBelow, a.Position)
+	w.log.storedBelow = max(w.log.storedBelow, a.Position)
 	w.generation++
 	w.journal.flush = false
-	w.position, w.caughtUp = max(w.position, a.Position), a.LogEnd
-	w.assigned, w.unmarked = now.UnixMilli(), a.Unmarked
-	w.shareLimits(a.Partitions)
-	w.resumeDeferrals(a.Position)
-	w.end = max(w.end, a.LogEnd)
+	w.log.position, w.log.caughtUp = max(w.log.position, a.Position), a.LogEnd
+	w.log.assigned, w.stampRetry.unmarked = now.UnixMilli(), a.Unmarked
+	w.throttle.shareLimits(a.Partitions)
+	w.throttle.resumeDeferrals(a.Position)
+	w.log.end = max(w.log.end, a.LogEnd)
 	w.countMemory()
 }
 
@@ -168,28 +146,25 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 // *decode.UnknownSchema before it has taken anything of it; then the map is to be mended, Learned called with a newer
 // one, or the schema fetched, and the record fed again. Records below the position are skipped.
 func (w *Worker) Feed(rec Record, snapshot *control.Snapshot, now time.Time) error {
-	if rec.Offset < w.position {
+	if rec.Offset < w.log.position {
 		return nil
 	}
 	result := w.decode(&rec)
 	if result.Unknown != nil {
 		return result.Unknown
 	}
-	if err := w.placeable(&rec, result.Readings, snapshot, now); err != nil {
+	if err := w.verdicts.placeable(&rec, result.Readings, snapshot, now); err != nil {
 		return err
 	}
 	for _, bad := range result.Bad {
-		w.refuseReading(&rec, bad)
+		w.publisher.refuse(&rec, bad)
 	}
-	w.deferNoisy(&rec, result.Readings, now)
+	w.throttle.deferNoisy(&rec, result.Readings, now)
 	taken := w.takeAll(&rec, result.Readings, result.Index, snapshot, now, false)
 	w.setUnits(rec.Offset, result.Units)
 	w.Skip(rec.Offset + 1)
 	w.countMemory()
-	if w.candidate == nil && !w.stamping {
-		m := rec.Mark()
-		w.candidate = &m
-	}
+	w.stampRetry.offer(&rec)
 	w.observer.Taken(taken)
 	return nil
 }
@@ -209,15 +184,15 @@ func (w *Worker) setUnits(offset int64, units []decode.Unit) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, u := range units {
-		t := w.tenants[u.Tenant]
+		t := w.registry.tenants[u.Tenant]
 		if t == nil || !t.unit(u.Metric, u.Unit) {
 			continue
 		}
 		for _, d := range t.devices {
 			if d != nil && d.seen.columns.has(u.Metric) {
 				d.require(offset)
-				w.fileHolding(d)
-				w.queueUpdate(d)
+				w.updates.fileHolding(d)
+				w.updates.queueUpdate(d)
 				break
 			}
 		}
@@ -226,11 +201,11 @@ func (w *Worker) setUnits(offset int64, units []decode.Unit) {
 
 // FeedUnreadable takes a stretch of the log that can't be read: one dead letter stands for all of it (rule W10).
 func (w *Worker) FeedUnreadable(s Unreadable) {
-	if s.Through < w.position {
+	if s.Through < w.log.position {
 		return
 	}
-	at := Record{Offset: max(s.First, w.position), Time: s.Time}
-	w.deadLetters.add(DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: at, Bad: s.Bad, Unreadable: &s})
+	at := Record{Offset: max(s.First, w.log.position), Time: s.Time}
+	w.publisher.refused.add(DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: at, Bad: s.Bad, Unreadable: &s})
 	w.countMemory()
 	w.observer.Refused(s.Bad.Reason)
 	w.Skip(s.Through + 1)
@@ -239,36 +214,36 @@ func (w *Worker) FeedUnreadable(s Unreadable) {
 // take puts a reading into its bin, unless the store has it (rule W4); limited says that it was judged by limits. The
 // caller holds the lock.
 func (w *Worker) take(rec *Record, r *telemetry.Reading, limited bool, now time.Time) {
-	offset, d := rec.Offset, w.device(r.Tenant, r.Device)
+	offset, d := rec.Offset, w.registry.device(r.Tenant, r.Device)
 	day := telemetry.DayOf(r.Time)
 	c, first := d.chain(day), len(d.chains) == 0
 	if c == nil {
 		c = w.open(d, day, now)
 	}
 	if limited && d.tenant.limits != nil {
-		w.charge(rec, r, d, first, now)
+		w.throttle.charge(rec, r, d, first, now)
 	}
 	if w.knows(c) && offset <= c.tail {
-		w.observe(d, offset, r, false)
+		w.updates.observe(d, offset, r, false)
 		w.observer.Replayed()
-		w.observeStored(d, offset)
+		w.updates.observeStored(d, offset)
 		return
 	}
 	before := c.phase
 	if c.bin.Readings() == 0 {
-		c.bin, c.budget = binning.NewBin(w.names), w.budget(c)
-	} else if c.bin.Ripe(offset, c.ripe()) && c.bin.Seal(w.schemas) {
-		w.offer(c)
+		c.bin, c.budget = binning.NewBin(w.names.metrics), w.cfg.budget(c)
+	} else if c.bin.Ripe(offset, c.ripe()) && c.bin.Seal(w.names.schemas) {
+		w.journal.offer(c)
 	}
-	repeats := c.take(offset, r, w.due(c, now))
-	w.observe(d, offset, r, repeats)
+	repeats := c.take(offset, r, w.cfg.due(c, now))
+	w.updates.observe(d, offset, r, repeats)
 	c.used = now.UnixMilli()
 	if c.phase != before || c.bin.Readings() == 1 || w.journal.on && c.journaled.loose == noOffset {
 		w.file(c)
 	} else {
 		w.index.count(c)
 	}
-	if w.isFull(c, now) {
+	if w.cfg.isFull(c, now) {
 		w.ask(c, CutSize, now)
 	}
 }
@@ -277,7 +252,7 @@ func (w *Worker) take(rec *Record, r *telemetry.Reading, limited bool, now time.
 func (w *Worker) Skip(next int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.position = max(w.position, next)
+	w.log.position = max(w.log.position, next)
 }
 
 // countMemory has memory count what is held now.
@@ -291,11 +266,11 @@ func (w *Worker) countMemory() {
 // Held is how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or lingering,
 // what is known of devices and chains, names, and dead letters.
 func (w *Worker) Held() int64 {
-	n := w.index.held + w.devices + int64(w.deadLetters.bytes+w.columns.bytes+w.names.Bytes()+w.schemas.Bytes())
-	for _, o := range w.outdated {
+	n := w.index.held + w.registry.bytes + int64(w.publisher.refused.bytes+w.registry.columns.bytes+w.names.metrics.Bytes()+w.names.schemas.Bytes())
+	for _, o := range w.names.outdated {
 		n += int64(o.names.Bytes())
 	}
-	n += int64(w.deferrals.deadLetters.bytes + len(w.deferrals.all)*deferralBytes)
+	n += int64(w.publisher.deferred.bytes + len(w.throttle.deferrals.all)*deferralBytes)
 	if w.journal.loading != nil {
 		n += w.journal.loading.bytes
 	}
@@ -306,42 +281,56 @@ func (w *Worker) Held() int64 {
 func (w *Worker) Position() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.position
+	return w.log.position
 }
 
 // CaughtUp reports whether everything was taken that was in the log at the assignment.
 func (w *Worker) CaughtUp() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.position >= w.caughtUp
+	return w.log.position >= w.log.caughtUp
 }
 
-// Floor is the offset that may be committed: everything below it is stored, or refused and acknowledged, and in the
-// catalog (rule W7).
+// Floor returns the offset that may be committed: everything below it is stored, or refused and acknowledged, and in
+// the catalog (rule W7).
 func (w *Worker) Floor() int64 {
-	floor := w.position
-	if at, ok := w.index.floor(); ok {
-		floor = min(floor, at)
-	}
-	return w.unresolved(floor)
+	return lowest(w.log.position, w.index.floor, w.throttle.floor, w.publisher.floor, w.updates.floor)
 }
 
-// unresolved is the lowest offset of a record that was refused without anybody having acknowledged it, that waits for a
-// limit, or that has news for the catalog, if that is below the floor.
-func (w *Worker) unresolved(floor int64) int64 {
-	if at, ok := w.deferredFloor(); ok {
-		floor = min(floor, at)
-	}
-	if at, ok := w.deadLetters.first(); ok {
-		floor = min(floor, at)
-	}
-	if w.holding.len() > 0 {
-		if at, ok := w.holding.first().holdsBack(); ok {
-			floor = min(floor, at)
+// lowest returns the least of a position and the offsets that owners hold back.
+func lowest(position int64, owners ...func() (offset int64, ok bool)) int64 {
+	for _, floor := range owners {
+		if at, ok := floor(); ok {
+			position = min(position, at)
 		}
 	}
-	return floor
+	return position
 }
+
+// NextDeferred returns the offset from which the log is to be read again now for what is deferred; ok is false when
+// nothing may be taken yet. The caller feeds each record from there to FeedDeferred, in order, calls SkipDeferred where
+// there is none, and asks again.
+func (w *Worker) NextDeferred(now time.Time) (offset int64, ok bool) { return w.throttle.next(now) }
+
+// DeferredAt returns when NextDeferred is to be asked again; ok is false while there is no need to.
+func (w *Worker) DeferredAt() (at time.Time, ok bool) { return w.throttle.dueAt() }
+
+// SkipDeferred says that nothing else is deferred below an offset.
+func (w *Worker) SkipDeferred(next int64, now time.Time) { w.throttle.skipTo(next, now) }
+
+// LogTruncated says that the log has lost what lies below first, and returns from which offset on something was
+// deferred there; ok is false if nothing was.
+func (w *Worker) LogTruncated(first int64) (from int64, ok bool) { return w.throttle.truncate(first) }
+
+// Deferrals returns what is deferred, of one tenant or, with "", of all. Anyone may call it at any time.
+func (w *Worker) Deferrals(tenant string) []Deferral { return w.throttle.list(tenant) }
+
+// Excesses returns what has gone over limits, of one tenant or, with "", of all. Anyone may call it at any time.
+func (w *Worker) Excesses(tenant string) []Excess { return w.throttle.excesses(tenant) }
+
+// SnapshotRead says that the snapshot was read again because Feed asked for it: what this or a later one does not
+// have, there is not.
+func (w *Worker) SnapshotRead(s *control.Snapshot, now time.Time) { w.verdicts.snapshotRead(s, now) }
 
 // Stream is the number of the stream that the partition is read as.
 func (w *Worker) Stream() uint32 { return w.stream }
@@ -350,17 +339,17 @@ func (w *Worker) Stream() uint32 { return w.stream }
 // log seen: it proves another incarnation of the log when the log ends at or below it (rule W9). ok is false when
 // there is none.
 func (w *Worker) Suspect() (tail int64, ok bool) {
-	if w.suspect < max(w.position, w.end) {
+	if w.log.suspect < max(w.log.position, w.log.end) {
 		return 0, false
 	}
-	return w.suspect, true
+	return w.log.suspect, true
 }
 
 // LogEnd is the highest end of the log that was told.
-func (w *Worker) LogEnd() int64 { return w.end }
+func (w *Worker) LogEnd() int64 { return w.log.end }
 
 // SetLogEnd tells an end of the log: the offset after its last record.
-func (w *Worker) SetLogEnd(end int64) { w.end = max(w.end, end) }
+func (w *Worker) SetLogEnd(end int64) { w.log.end = max(w.log.end, end) }
 
 // OpenBins is how many bins hold readings that are not stored.
 func (w *Worker) OpenBins() int { return w.index.open() }

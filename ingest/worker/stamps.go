@@ -1,0 +1,55 @@
+package worker
+
+import (
+	"time"
+
+	"binnacle/internal/control"
+)
+
+// stamps renews the mark of the partition (rule W9).
+type stamps struct {
+	cfg       *Config
+	spreads   *spreads
+	stream    uint32
+	partition int32
+
+	candidate *control.Mark // of a record for the next Stamp
+	unmarked  bool          // the stream has no mark of this partition: nothing may be created
+	running   bool          // a Stamp is in flight
+	at        time.Time     // of the last one
+	retry     backoff
+}
+
+// done takes a Stamp back.
+func (s *stamps) done(j *Stamp, now time.Time) {
+	s.running = false
+	if r := j.Outcome(); r.Fault != None {
+		s.candidate = &j.Mark
+		s.retry.failed(now, s.cfg.RetryBackoff, maxRetry*s.cfg.RetryBackoff, r.After, s.spreads.next())
+		return
+	}
+	s.unmarked, s.at, s.retry = false, now, backoff{}
+}
+
+// offer has the mark of a record as the next one, unless there is one.
+func (s *stamps) offer(rec *Record) {
+	if s.candidate == nil && !s.running {
+		m := rec.Mark()
+		s.candidate = &m
+	}
+}
+
+// committed says up to where the log is committed, and returns a Stamp when one is due: the first one at once, because
+// nothing is created before it, later ones for records that are committed (rule W9).
+func (s *stamps) committed(offset int64, now time.Time) *Stamp {
+	m := s.candidate
+	if m == nil || s.running || !s.retry.open(now) || m.Offset > offset || m.Offset == offset && !s.unmarked {
+		return nil // what is below the first mark is stored or refused as well: a stream may begin anew there
+	}
+	s.candidate = nil
+	if !s.unmarked && !s.at.IsZero() && now.Sub(s.at) < s.cfg.StampEvery {
+		return nil
+	}
+	s.running = true
+	return &Stamp{Stream: s.stream, Partition: s.partition, Mark: *m}
+}
