@@ -126,7 +126,6 @@ type Querier struct {
 	quotas    *quotas
 	metrics   *metrics
 	devices   *control.CatalogCache
-	uses      uses
 	versions  updateVersions // of what heads knew when the copies of catalogs were read
 	silent    rate.Sometimes // logs that the store does not answer
 }

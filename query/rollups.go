@@ -12,22 +12,12 @@ import (
 func (q *Querier) RollupSeries(ctx context.Context, r Request, rollupsRequest RollupsRequest, emit func(*RollupCurve) error) (Result, error) {
 	rollupsRequest.Metric = r.Metrics[0]
 	var rollups *merge.RollupSeries
-	some := false
-	res, err := q.answer(ctx, question{kind: "series", Request: r, lanes: &rollupsRequest,
+	return q.answer(ctx, question{kind: "series", Request: r, lanes: &rollupsRequest,
 		open: func(_ context.Context, cfg merge.Config) read.Sink {
 			rollups = merge.NewRollupSeries(cfg, distinct(r.Devices))
 			return rollups
 		},
-		finish: func(ctx context.Context) error {
-			return rollups.Each(streamed(ctx, func(s *RollupCurve) error {
-				some = true
-				return emit(s)
-			}))
-		}})
-	if err == nil && some {
-		q.uses.note(r.Tenant, rollupsRequest.Metric, res.Stats.RollupsSaved)
-	}
-	return res, err
+		finish: func(ctx context.Context) error { return rollups.Each(streamed(ctx, emit)) }})
 }
 
 // FewDevices is of how many devices chunks are read, whatever lanes show, where a request names them.

@@ -77,35 +77,4 @@ resource catalog 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@
   }
 }
 
-resource uses 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2024-11-15' = {
-  parent: database
-  name: 'uses'
-  properties: {
-    options: {
-      autoscaleSettings: {
-        maxThroughput: 1000
-      }
-    }
-    resource: {
-      id: 'uses'
-      partitionKey: {
-        kind: 'Hash'
-        version: 2
-        paths: ['/kind']
-      }
-      indexingPolicy: {
-        automatic: true
-        indexingMode: 'consistent'
-        includedPaths: [
-          { path: '/kind/?' }
-        ]
-        excludedPaths: [
-          { path: '/*' }
-        ]
-      }
-    }
-  }
-}
-
 output database string = database.name
-output uses string = uses.name

@@ -86,17 +86,6 @@ resource dataRoles 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@202
   }
 ]
 
-// Queriers read, and write one container: for which metrics they are asked lanes. Tenants and tokens are in another one.
-resource usesRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2024-11-15' = {
-  parent: cosmos
-  name: guid(cosmos.id, 'query', contributor, containers.outputs.uses)
-  properties: {
-    principalId: identities[1].properties.principalId
-    roleDefinitionId: '${cosmos.id}/sqlRoleDefinitions/${contributor}'
-    scope: '${cosmos.id}/dbs/${containers.outputs.database}/colls/${containers.outputs.uses}'
-  }
-}
-
 // What provision does through Azure Resource Manager, and nothing else: data-plane roles can't make containers.
 resource provisionRole 'Microsoft.Authorization/roleDefinitions@2022-04-01' = {
   name: guid(cosmos.id, 'binnacle provision')

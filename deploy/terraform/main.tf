@@ -75,15 +75,6 @@ resource "azurerm_cosmosdb_sql_role_assignment" "role" {
   scope               = "${azurerm_cosmosdb_account.binnacle.id}/dbs/${azurerm_cosmosdb_sql_database.binnacle.name}"
 }
 
-# Queriers read, and write one container: for which metrics they are asked lanes. Tenants and tokens are in another one.
-resource "azurerm_cosmosdb_sql_role_assignment" "uses" {
-  resource_group_name = var.resource_group
-  account_name        = azurerm_cosmosdb_account.binnacle.name
-  principal_id        = azurerm_user_assigned_identity.role["query"].principal_id
-  role_definition_id  = "${azurerm_cosmosdb_account.binnacle.id}/sqlRoleDefinitions/${local.contributor}"
-  scope               = "${azurerm_cosmosdb_account.binnacle.id}/dbs/${azurerm_cosmosdb_sql_database.binnacle.name}/colls/${azurerm_cosmosdb_sql_container.uses.name}"
-}
-
 # What provision does through Azure Resource Manager, and nothing else: data-plane roles can't make containers.
 resource "azurerm_role_definition" "provision" {
   name        = "Binnacle provision (${var.account})"

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"crypto/tls"
 	"net/http"
 	"time"
@@ -107,7 +106,6 @@ func (p *process) newQuery(r queryRole) error {
 	if err != nil {
 		return err
 	}
-	p.add("uses", func(ctx context.Context) error { return q.TellUses(ctx, a.client.Uses()) })
 	refused := rejected.New(rejected.Config{DeadLetters: from.cluster.Topic(from.topics.DeadLetters()), Topics: from.topics,
 		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.partLogger("rejected")})
 	p.add("rejected", refused.Run)

@@ -84,9 +84,6 @@ func (p *process) addRollups(cfg rollups.Config, hold time.Duration, a account) 
 // newRollups makes a writer on an account. What it reads is of low priority: it is in nobody's way.
 func newRollups(cfg rollups.Config, client *cosmos.Client) (*rollups.Writer, error) {
 	cfg.Chunks, cfg.Rollups = client.Chunks().At(cosmos.Priority{Low: true}), client.Rollups()
-	cfg.Uses = func(ctx context.Context, tenant string, since telemetry.Day) (map[string]control.Use, error) {
-		return control.UsesSince(ctx, client.Uses(), tenant, since)
-	}
 	return rollups.New(cfg)
 }
 
@@ -235,7 +232,7 @@ func ListRollups(ctx context.Context, cfg RollupsOfConfig, env Env) error {
 		return err
 	}
 	rows := [][]string{{"tenant", "day", "metric", "families", "hours", "documents", "KB", "write RU", "read RU",
-		"week's queries", "week's saved RU", "asOf", "raw devices", "folds"}}
+		"asOf", "raw devices", "folds"}}
 	for _, t := range targets {
 		s, err := w.Status(ctx, t)
 		if errors.Is(err, store.ErrNoContainer) {
@@ -250,7 +247,6 @@ func ListRollups(ctx context.Context, cfg RollupsOfConfig, env Env) error {
 		of := func(metric, families string, l rollups.MetricStatus) {
 			rows = append(rows, []string{t.TenantShard, t.Day.String(), metric, families, strconv.Itoa(l.Hours.Count()),
 				strconv.Itoa(l.Documents), strconv.Itoa(l.Bytes >> 10), rus(l.WriteRUs), rus(l.ReadRUs),
-				strconv.FormatInt(s.Uses[metric].Queries, 10), rus(s.Uses[metric].Saved),
 				time.Unix(s.Manifest.AsOf, 0).UTC().Format(time.RFC3339), strconv.Itoa(len(s.Manifest.Raw)), strconv.Itoa(s.Corrections)})
 		}
 		for _, l := range s.Metrics {

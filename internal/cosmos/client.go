@@ -112,10 +112,6 @@ func (c *Client) Rollups() store.RollupWriter { return &rollups{c} }
 // Documents is the control documents.
 func (c *Client) Documents() control.Documents { return &documents{c, store.ControlContainer} }
 
-// Uses is the documents that queriers write: for which metrics they are asked lanes. They have a container of their
-// own, so that who may write them may write nothing else.
-func (c *Client) Uses() control.Documents { return &documents{c, store.UsesContainer} }
-
 // Catalog is the catalog of devices.
 func (c *Client) Catalog() control.Catalog { return c.CatalogAt(Priority{}) }
 

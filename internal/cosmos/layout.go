@@ -23,12 +23,10 @@ type Layout struct {
 
 // What the base containers get. control is hardly used: the least that is sold. catalog is written in bursts, when a
 // fleet comes or is taken over, and rests in between: its throughput follows its load, from a tenth of this up, which
-// costs less at rest than the least that is sold without autoscale. uses rests nearly always: the least that is sold
-// with it.
+// costs less at rest than the least that is sold without autoscale.
 var (
 	controlThroughput = store.Throughput{RUs: 400}
 	catalogThroughput = store.Throughput{RUs: 2000, Autoscale: true}
-	usesThroughput    = store.Throughput{RUs: 1000, Autoscale: true}
 )
 
 // chunkLayout is that of a container of chunks. Every indexed term costs on each write; the two paths of
@@ -66,7 +64,6 @@ var baseLayouts = []struct {
 	{Layout{Name: store.ControlContainer, Key: []string{"/kind"}, Indexed: []string{"/kind"}}, controlThroughput},
 	{Layout{Name: store.CatalogContainer, Key: []string{"/tenant", "/device"}, Indexed: []string{"/tenant", "/device"}},
 		catalogThroughput},
-	{Layout{Name: store.UsesContainer, Key: []string{"/kind"}, Indexed: []string{"/kind"}}, usesThroughput},
 }
 
 // Base returns the base containers with the throughput that EnsureBase makes them with.

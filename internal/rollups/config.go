@@ -14,7 +14,6 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
-	"binnacle/internal/telemetry"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -29,9 +28,7 @@ type Config struct {
 	Metrics prometheus.Registerer                      `kong:"-"` // none
 	Now     func() time.Time                           `kong:"-"` // time.Now
 	Sleep   func(context.Context, time.Duration) error `kong:"-"` // a timer
-	// Uses is for which metrics of a tenant queries have asked lanes since a day; nil: not known.
-	Uses func(ctx context.Context, tenant string, since telemetry.Day) (map[string]control.Use, error) `kong:"-"`
-	Name func() string                                                                                 `kong:"-"` // of batches, a new one each time; by chance
+	Name    func() string                              `kong:"-"` // of batches, a new one each time; by chance
 
 	Hold time.Duration `name:"lanes-hold" help:"How long after an hour's end its chunks may be stored: --hold of the ingesters. Default: that of this process, else 12h." placeholder:"DURATION"`
 	// Margin is by how much clocks of the service may differ or step back, and replicas lag (rule V3).
@@ -41,7 +38,7 @@ type Config struct {
 	LateEvery time.Duration `name:"lanes-late-every" help:"How often yesterday is looked at for late chunks; older days the less often the older they are." default:"10m"`
 	Days      int           `name:"lanes-days" help:"Days back from today whose lanes are made and kept right. Older days: binnacle views rebuild." default:"7"`
 
-	MaxMetrics int      `name:"lanes-metrics" help:"Metrics of a tenant that get lanes at most: all, and where there are more those that queries of the last week have asked for most. Others are answered from chunks." default:"64"`
+	MaxMetrics int      `name:"lanes-metrics" help:"Most metrics of a tenant that get lanes. Where it has more: those of --lanes-first, then by name. The others are answered from chunks." default:"64"`
 	First      []string `name:"lanes-first" help:"Metrics that get lanes before others where there are too many." placeholder:"METRIC"`
 	Families   string   `name:"lanes-families" help:"What lanes hold of a bucket: L count and last, F first and falls (for rate), S sums, M minimum and maximum. Default: all, and L alone where chunks are as full as a hold of three hours or more makes them." placeholder:"LFSM"`
 	Without    []string `name:"lanes-without" help:"Tenants that get no lanes." placeholder:"TENANT"`

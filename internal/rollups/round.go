@@ -64,9 +64,8 @@ type round struct {
 	old        *rollup.Manifest // as read; empty if there was none
 	manifest   *rollup.Manifest // as it is going to be
 	etag       string
-	stored     []storedDocument       // documents of this round
-	commitSent bool                   // the ledger may name them
-	asked      map[string]control.Use // what queries have asked for of the tenant's lanes
+	stored     []storedDocument // documents of this round
+	commitSent bool             // the ledger may name them
 	asOf       int64
 	now        time.Time // the service's
 }
@@ -115,7 +114,6 @@ func (r *round) run(ctx context.Context, a roundOptions) error {
 	if r.asOf <= 0 {
 		return nil
 	}
-	r.asked = r.usesOf(ctx, r.Tenant.Name)
 	seal := r.due(a)
 	if err := r.markLate(ctx); err != nil {
 		return err
@@ -193,7 +191,7 @@ func (r *round) due(a roundOptions) (seal rollup.Hours) {
 			seal |= rollup.Span(h, h+1)
 		}
 	}
-	if a.rebuild || r.corrections() >= maxCorrections || r.chosenAnew() {
+	if a.rebuild || r.corrections() >= maxCorrections {
 		seal |= sealed
 	}
 	return seal

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"binnacle/binning/rollup"
-	"binnacle/internal/control"
 	"binnacle/internal/ru"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
@@ -17,8 +16,7 @@ type Status struct {
 	Manifest    *rollup.Manifest // nil if there is none
 	Metrics     []MetricStatus   // by metric
 	Corrections int
-	Without     []string               // metrics that have samples and no lanes
-	Uses        map[string]control.Use // what queries of the last week have asked of the tenant's lanes, of whatever days
+	Without     []string // metrics that have samples and no lanes
 }
 
 // MetricStatus is the lanes of a metric.
@@ -42,7 +40,7 @@ func (w *Writer) Status(ctx context.Context, t Target) (Status, error) {
 	if r.etag == "" {
 		return Status{}, nil
 	}
-	s := Status{Manifest: r.manifest, Corrections: r.corrections(), Uses: w.usesOf(ctx, t.Tenant.Name)}
+	s := Status{Manifest: r.manifest, Corrections: r.corrections()}
 	lanes := make(map[string]*MetricStatus)
 	without := make(map[string]bool)
 	for i := range r.manifest.Batches {

@@ -28,9 +28,7 @@ type Writer struct {
 
 	// Owned by Run.
 	next     map[targetID]time.Time // when a key and day is looked at again
-	chosen   map[targetID]time.Time // when one was sealed anew because other metrics are asked for
 	failures map[targetID]int       // how often in a row its rounds have failed
-	uses     map[string]knownUses
 	// uncorrectable is the hours of devices of which is known that their rows are too many for a fold.
 	uncorrectable map[targetID]map[string]rollup.Hours
 	lag           time.Duration // of the last pass
@@ -58,7 +56,6 @@ func New(cfg Config) (*Writer, error) {
 		return nil, err
 	}
 	return &Writer{cfg: cfg, families: families, metrics: newMetrics(cfg.Metrics), next: make(map[targetID]time.Time),
-		chosen: make(map[targetID]time.Time), uses: make(map[string]knownUses),
 		uncorrectable: make(map[targetID]map[string]rollup.Hours), failures: make(map[targetID]int),
 		pace: &pace{rate: cfg.RUs, now: cfg.Now, sleep: cfg.Sleep}}, nil
 }
@@ -144,7 +141,6 @@ func (w *Writer) dropState(targets []Target) {
 	}
 	gone := func(at targetID, _ time.Time) bool { return !known[at] }
 	maps.DeleteFunc(w.next, gone)
-	maps.DeleteFunc(w.chosen, gone)
 	maps.DeleteFunc(w.failures, func(at targetID, _ int) bool { return !known[at] })
 	maps.DeleteFunc(w.uncorrectable, func(at targetID, _ map[string]rollup.Hours) bool { return !known[at] })
 }

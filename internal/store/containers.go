@@ -10,11 +10,10 @@ const (
 	Database         = "binnacle"
 	ControlContainer = "control"
 	CatalogContainer = "catalog"
-	UsesContainer    = "uses"
 )
 
 // BaseContainers are those that every database of Binnacle has.
-func BaseContainers() []string { return []string{ControlContainer, CatalogContainer, UsesContainer} }
+func BaseContainers() []string { return []string{ControlContainer, CatalogContainer} }
 
 // Throughput is what is provisioned for a container.
 type Throughput struct {

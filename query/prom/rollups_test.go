@@ -165,7 +165,6 @@ func TestRollupsEqualChunks(t *testing.T) {
 	engine := engineOf()
 	const each = 50
 	queries, shown, answers, restless, expired := 0, 0, 0, 0, 0
-	noted, saved := int64(0), 0.0
 	for queries < *rollupQueries {
 		s := newServerIn(t, c.world(t), nil)
 		end := pick(c, noon, noon.Truncate(24*time.Hour).Add(40*time.Minute))
@@ -210,14 +209,8 @@ func TestRollupsEqualChunks(t *testing.T) {
 			}
 			require.Equal(t, want, got, "%s from %s to %s by %s", text, at, until, step)
 		}
-		for _, u := range with.TakeUses()["acme"] {
-			noted, saved = noted+u.Queries, saved+u.Saved
-		}
-		require.Empty(t, with.TakeUses(), "what was taken is not told again")
 		s.Close()
 	}
-	require.GreaterOrEqual(t, noted, int64(shown), "each that lanes can answer is noted, whether it was or not")
-	require.Positive(t, saved)
 	t.Logf("%d queries, %d from lanes, %d with an answer, %d that begin where readings have expired, %d that the engine "+
 		"itself answers now so, now so", queries, shown, answers, expired, restless)
 	require.Greater(t, answers, queries/3)

@@ -62,8 +62,7 @@ var (
 	idPattern    = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,255}$`)
 	controlKinds = []string{
 		control.KindTenant, control.KindEpoch, control.KindStream, control.KindMark, control.KindMonth, control.KindBackfill,
-		control.KindLease, control.KindUses,
-		control.KindToken, control.KindAction,
+		control.KindLease, control.KindToken, control.KindAction,
 	}
 )
 
