@@ -15,17 +15,23 @@ import (
 // errAvro is a payload that is not what its schema says.
 var errAvro = errors.New("the payload is not what its schema says")
 
-// avroReader walks over a payload by its schema. The values are read by ourselves, because the library makes objects
+// avroCursor walks over a payload by its schema. The values are read by ourselves, because the library makes objects
 // of them that the columns do not need; the schema, which is the hard part, is read by the library.
-type avroReader struct {
+type avroCursor struct {
 	text  []byte
 	at    int
 	steps int // bounds the work: what takes no bytes can be claimed to be there very often
 }
 
+// avroReader reads payloads of a compiled schema.
+type avroReader struct {
+	objects
+	binary avroCursor
+}
+
 // avro reads a payload: a record, or an array of records.
-func (d *Decoder) avro(payload []byte, root *avroNode) {
-	d.binary = avroReader{text: payload, steps: 1<<16 + 16*len(payload)}
+func (d *avroReader) avro(payload []byte, root *avroNode) {
+	d.binary = avroCursor{text: payload, steps: 1<<16 + 16*len(payload)}
 	a := &d.binary
 	index := 0
 	err := d.avroMessages(root, &index, 0)
@@ -37,7 +43,7 @@ func (d *Decoder) avro(payload []byte, root *avroNode) {
 	}
 }
 
-func (d *Decoder) avroMessages(n *avroNode, index *int, depth int) error {
+func (d *avroReader) avroMessages(n *avroNode, index *int, depth int) error {
 	a := &d.binary
 	n, err := a.branch(n)
 	switch {
@@ -64,7 +70,7 @@ func (d *Decoder) avroMessages(n *avroNode, index *int, depth int) error {
 }
 
 // avroMessage reads a record: one that has the shape of a message as a message, any other one as a flat object.
-func (d *Decoder) avroMessage(n *avroNode, index int) error {
+func (d *avroReader) avroMessage(n *avroNode, index int) error {
 	p := &d.properties
 	p.clear()
 	from := len(d.fields)
@@ -81,14 +87,14 @@ func (d *Decoder) avroMessage(n *avroNode, index int) error {
 	}
 	var r telemetry.Reading
 	timed := false
-	if err := p.into(d, &r, &timed); err != nil {
+	if err := p.into(d.Decoder, &r, &timed); err != nil {
 		return err
 	}
 	return d.finish(index, r, timed, from)
 }
 
 // avroPart reads a property of a message.
-func (d *Decoder) avroPart(name string, n *avroNode, from int) error {
+func (d *avroReader) avroPart(name string, n *avroNode, from int) error {
 	a := &d.binary
 	switch name {
 	case "tenant":
@@ -117,7 +123,7 @@ func (d *Decoder) avroPart(name string, n *avroNode, from int) error {
 }
 
 // avroPairs reads a map, or a record as if it were one; anything else is passed over.
-func (d *Decoder) avroPairs(n *avroNode, each func(name []byte, n *avroNode) error) error {
+func (d *avroReader) avroPairs(n *avroNode, each func(name []byte, n *avroNode) error) error {
 	a := &d.binary
 	n, err := a.branch(n)
 	if err != nil {
@@ -144,7 +150,7 @@ func (d *Decoder) avroPairs(n *avroNode, each func(name []byte, n *avroNode) err
 }
 
 // avroProperty reads what has a name in a flat record.
-func (d *Decoder) avroProperty(name []byte, n *avroNode, from, depth int) error {
+func (d *avroReader) avroProperty(name []byte, n *avroNode, from, depth int) error {
 	if depth > maxDepth {
 		return errors.New("nested too deep")
 	}
@@ -157,7 +163,7 @@ func (d *Decoder) avroProperty(name []byte, n *avroNode, from, depth int) error 
 	}
 	c := propertyRole{}
 	if !d.properties.values {
-		c = d.callings[string(d.properties.path)]
+		c = d.roles[string(d.properties.path)]
 	}
 	switch {
 	case n.kind == avro.Record || n.kind == avro.Map:
@@ -180,7 +186,7 @@ func (d *Decoder) avroProperty(name []byte, n *avroNode, from, depth int) error 
 }
 
 // avroText reads a scalar as text.
-func (d *Decoder) avroText(c propertyRole, n *avroNode) error {
+func (d *avroReader) avroText(c propertyRole, n *avroNode) error {
 	v, ok, err := d.avroScalar(n)
 	if err != nil || !ok || v.Kind() == 0 {
 		return err
@@ -193,7 +199,7 @@ func (d *Decoder) avroText(c propertyRole, n *avroNode) error {
 }
 
 // avroTime reads a timestamp, a number since 1970 in the unit of its magnitude, or text in RFC 3339.
-func (d *Decoder) avroTime(c propertyRole, n *avroNode) error {
+func (d *avroReader) avroTime(c propertyRole, n *avroNode) error {
 	n, err := d.binary.branch(n)
 	if err != nil {
 		return err
@@ -227,7 +233,7 @@ func (d *Decoder) avroTime(c propertyRole, n *avroNode) error {
 }
 
 // avroScalar reads a value; null is none. ok is false for what is no scalar, which is passed over.
-func (d *Decoder) avroScalar(n *avroNode) (v telemetry.Value, ok bool, err error) {
+func (d *avroReader) avroScalar(n *avroNode) (v telemetry.Value, ok bool, err error) {
 	a := &d.binary
 	if n, err = a.branch(n); err != nil {
 		return v, false, err
@@ -296,7 +302,7 @@ func decimal(b []byte, scale int) float64 {
 }
 
 // step counts work.
-func (a *avroReader) step() error {
+func (a *avroCursor) step() error {
 	if a.steps--; a.steps < 0 {
 		return errAvro
 	}
@@ -304,7 +310,7 @@ func (a *avroReader) step() error {
 }
 
 // branch is the node itself, or the branch of a union that was written.
-func (a *avroReader) branch(n *avroNode) (*avroNode, error) {
+func (a *avroCursor) branch(n *avroNode) (*avroNode, error) {
 	for n.kind == avro.Union {
 		i, err := a.long()
 		if err != nil || i < 0 || i >= int64(len(n.nodes)) {
@@ -315,7 +321,7 @@ func (a *avroReader) branch(n *avroNode) (*avroNode, error) {
 	return n, a.step()
 }
 
-func (a *avroReader) take(n int) ([]byte, error) {
+func (a *avroCursor) take(n int) ([]byte, error) {
 	if n < 0 || n > len(a.text)-a.at {
 		return nil, errAvro
 	}
@@ -324,7 +330,7 @@ func (a *avroReader) take(n int) ([]byte, error) {
 }
 
 // long reads a zigzag varint, which is that of encoding/binary.
-func (a *avroReader) long() (int64, error) {
+func (a *avroCursor) long() (int64, error) {
 	v, n := binary.Varint(a.text[a.at:])
 	if n <= 0 {
 		return 0, errAvro
@@ -333,7 +339,7 @@ func (a *avroReader) long() (int64, error) {
 	return v, nil
 }
 
-func (a *avroReader) bytes() ([]byte, error) {
+func (a *avroCursor) bytes() ([]byte, error) {
 	n, err := a.long()
 	if err != nil || n < 0 || n > int64(len(a.text)) {
 		return nil, errAvro
@@ -342,7 +348,7 @@ func (a *avroReader) bytes() ([]byte, error) {
 }
 
 // opaque reads bytes or fixed.
-func (a *avroReader) opaque(n *avroNode) ([]byte, error) {
+func (a *avroCursor) opaque(n *avroNode) ([]byte, error) {
 	if n.kind == avro.Bytes {
 		return a.bytes()
 	}
@@ -350,7 +356,7 @@ func (a *avroReader) opaque(n *avroNode) ([]byte, error) {
 }
 
 // blocks reads the blocks of an array or map and calls item for each item, which must consume it.
-func (a *avroReader) blocks(item func() error) error {
+func (a *avroCursor) blocks(item func() error) error {
 	for {
 		count, err := a.long()
 		if err != nil || count == 0 {
@@ -377,7 +383,7 @@ func (a *avroReader) blocks(item func() error) error {
 }
 
 // skip passes over a value.
-func (a *avroReader) skip(n *avroNode, depth int) error {
+func (a *avroCursor) skip(n *avroNode, depth int) error {
 	if depth > maxDepth {
 		return errors.New("nested too deep")
 	}

@@ -97,7 +97,7 @@ func (d *Decoder) labelModule() {
 // envelopes are the properties with one of which the JSON of a message begins that IoT Hub has routed.
 var envelopes = []string{"EnqueuedTimeUtc", "Properties", "SystemProperties", "systemProperties", "Body"}
 
-func (d *Decoder) beginsEnvelope() bool {
+func (d *jsonReader) beginsEnvelope() bool {
 	for _, name := range envelopes {
 		if d.scan.Begins(name) {
 			return true
@@ -107,7 +107,7 @@ func (d *Decoder) beginsEnvelope() bool {
 }
 
 // jsonEnvelope reads the JSON of a message that IoT Hub has routed: the body stands in it, as JSON or in base64.
-func (d *Decoder) jsonEnvelope() error {
+func (d *jsonReader) jsonEnvelope() error {
 	system, own := map[string]string{}, map[string]string{}
 	var body []byte
 	err := d.scan.Object(func(name []byte) error {
@@ -157,7 +157,7 @@ var hubSpelling = map[string]string{
 }
 
 // jsonProperty reads a property if it is a string.
-func (d *Decoder) jsonProperty(name []byte, to map[string]string) error {
+func (d *jsonReader) jsonProperty(name []byte, to map[string]string) error {
 	if d.scan.Next() != '"' {
 		return d.scan.Skip(2)
 	}
@@ -167,7 +167,7 @@ func (d *Decoder) jsonProperty(name []byte, to map[string]string) error {
 }
 
 // jsonBody reads the body of an envelope.
-func (d *Decoder) jsonBody(body []byte, contentType string) *fault {
+func (d *jsonReader) jsonBody(body []byte, contentType string) *fault {
 	r := Record{Value: body, ContentType: contentType}
 	if len(body) > 0 && body[0] == '"' {
 		d.scan.Reset(body)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"unicode/utf8"
 
-	"binnacle/internal/jsonscan"
 	"binnacle/internal/telemetry"
 )
 
@@ -39,44 +38,28 @@ type Result struct {
 // Decoder reads records. It holds the buffers and names that successive records share, and serves one
 // goroutine.
 type Decoder struct {
-	opts     Options
-	tags     map[string]bool         // of opts.Tags
-	callings map[string]propertyRole // of the properties of objects
+	opts Options
+	tags map[string]bool // of opts.Tags
 
 	tenants, devices, metrics, labelNames, tagNames interner
 	texts                                           interner // of text that is known to be valid UTF-8
 	checked                                         interner // of text that is not
 	labelSets                                       sets
 	shape                                           shape
-	templates                                       templates
-	lineTemplates                                   lineTemplates
 	units                                           map[unitKey]string
-	resources                                       resources
-	plans                                           map[uint32]*plan
 
-	contentType   string // the last one seen, and what it means
-	encoding      encoding
-	encodingFault *fault
+	formats []format
+	readers []reader // by the rows of formats; nil until one is needed
+	chosen  chosen   // by the last content type
 
 	// Of the current record.
-	origin     origin
-	scan       jsonscan.Scanner
-	source     []byte // what is scanned
-	flat       bool   // JSON may have any shape
-	properties properties
-	fields     []telemetry.Field
-	pairs      []telemetry.Label // labels, or tags, of the current reading
-	others     []telemetry.Label // tags, while pairs holds labels
-	key        []byte
-	word       []byte // a name, while its value is read
-	groups     groups
-	binary     avroReader
-	export     export
-	writes     writes
-	pack       pack
-	refs       []uint64
-	unpacked   []byte // of a packed payload
-	out        Result
+	origin origin
+	fields []telemetry.Field
+	pairs  []telemetry.Label // labels, or tags, of the current reading
+	others []telemetry.Label // tags, while pairs holds labels
+	key    []byte
+	groups groups
+	out    Result
 }
 
 // New makes a Decoder.
@@ -93,13 +76,10 @@ func New(opts Options) *Decoder {
 		texts:      newInterner(nameBytes, func(string) error { return nil }),
 		checked:    newInterner(nameBytes, checkText),
 		labelSets:  newSets(),
-		resources:  newResources(),
 		units:      map[unitKey]string{},
-		callings:   propertyRoles(opts.Object),
-		templates:  newTemplates(opts.Set != Names{}),
-
-		lineTemplates: newLineTemplates(opts.Set != Names{}),
+		formats:    formats(),
 	}
+	d.readers = make([]reader, len(d.formats))
 	for _, t := range opts.Tags {
 		d.tags[t] = true
 	}

@@ -37,6 +37,15 @@ func propertyRoles(n ObjectNames) map[string]propertyRole {
 	return all
 }
 
+// objects reads objects whose properties have roles by their names, in JSON or Avro.
+type objects struct {
+	*Decoder
+	roles      map[string]propertyRole
+	properties properties
+}
+
+func newObjects(d *Decoder) objects { return objects{Decoder: d, roles: propertyRoles(d.opts.Object)} }
+
 // properties are what was found in an object beside its values.
 type properties struct {
 	path                 []byte // of the property that is read, its names joined by _
@@ -78,7 +87,7 @@ func (p *properties) enter(name []byte) (before int) {
 func (p *properties) leave(before int) { p.path = p.path[:before] }
 
 // text takes a property that is not a value, as text.
-func (d *Decoder) propertyText(c propertyRole, text string) error {
+func (d *objects) propertyText(c propertyRole, text string) error {
 	p := &d.properties
 	names, to := &d.labelNames, &p.labels
 	switch c.role {
@@ -100,7 +109,7 @@ func (d *Decoder) propertyText(c propertyRole, text string) error {
 }
 
 // propertyTime takes the event time.
-func (d *Decoder) propertyTime(c propertyRole, millis int64) {
+func (d *objects) propertyTime(c propertyRole, millis int64) {
 	if d.properties.time.offer(c.rank, "") {
 		d.properties.millis = millis
 	}
@@ -133,14 +142,14 @@ func (p *properties) into(d *Decoder, r *telemetry.Reading, timed *bool) error {
 }
 
 // property reads a property of a flat object of JSON: the fields of the reading begin at from.
-func (d *Decoder) property(name []byte, from, depth int) error {
+func (d *jsonReader) property(name []byte, from, depth int) error {
 	if depth > maxDepth {
 		return d.scan.Fail("nested too deep")
 	}
 	p := &d.properties
 	before := p.enter(name)
 	defer p.leave(before)
-	c := d.callings[string(p.path)]
+	c := d.roles[string(p.path)]
 	switch next := d.scan.Next(); {
 	case c.role == timeRole:
 		millis, ok, err := d.time()
@@ -172,7 +181,7 @@ func (d *Decoder) property(name []byte, from, depth int) error {
 }
 
 // anyScalar reads a string, a number or a bool as text; null is none.
-func (d *Decoder) anyScalar() (string, error) {
+func (d *jsonReader) anyScalar() (string, error) {
 	switch c := d.scan.Next(); c {
 	case 'n':
 		return "", d.scan.Word("null")

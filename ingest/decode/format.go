@@ -16,9 +16,9 @@ type Format string
 
 // The formats. docs/format/message.md has a section for each.
 const (
-	ByLook       Format = ""               // found out from the first bytes
+	ByLook       Format = ""               // recognized by the first bytes
 	JSON         Format = "json"           // messages, or OTLP in JSON
-	FlatJSON     Format = "json-flat"      // objects of any shape: what is not told to be something else is a value
+	FlatJSON     Format = "json-flat"      // objects of any shape: a property without another role is a value
 	Line         Format = "influx"         // line protocol
 	OTLP         Format = "otlp_proto"     // OpenTelemetry metrics in protobuf
 	OTLPJSON     Format = "otlp_json"      // OpenTelemetry metrics in JSON
@@ -29,9 +29,56 @@ const (
 	SenMLCBOR    Format = "senml-cbor"     // SenML in CBOR
 )
 
-// Formats are all formats but ByLook.
-func Formats() []Format {
-	return []Format{JSON, FlatJSON, Line, OTLP, OTLPJSON, RemoteWrite, RemoteWrite2, Registry, SenML, SenMLCBOR}
+// format is a row of the table of formats.
+type format struct {
+	name      Format
+	media     []media
+	sniff     func(payload []byte) bool // recognizes a payload without a content type; nil: none
+	newReader func(*Decoder) reader
+}
+
+// reader reads the payloads of one format for a Decoder. It holds what successive records of the format share.
+type reader interface {
+	// read adds what a payload, which is not blank, holds to the Decoder's result. params are those of its content type.
+	read(r Record, params map[string]string)
+}
+
+// media is a content type that means a format.
+type media struct {
+	name         string
+	param, value string                      // a parameter that it must have; an empty value: that it must not have
+	when         func(headers []Header) bool // what else must hold of the record; nil: nothing
+}
+
+// formats returns the table of formats. Content types and payloads take the first row that fits.
+func formats() []format {
+	const protobuf, json = "application/x-protobuf", "application/json"
+	return []format{
+		{Registry, []media{{name: "application/vnd.confluent.avro"}, {name: "application/vnd.confluent.json"}},
+			looksRegistered, newRegistryReader},
+		{SenMLCBOR, []media{{name: "application/senml+cbor"}, {name: "application/sensml+cbor"}},
+			looksLikeCBOR, newSenMLCBORReader},
+		{SenML, []media{{name: "application/senml+json"}, {name: "application/sensml+json"}}, nil, newSenMLReader},
+		{RemoteWrite, []media{{name: protobuf, param: "proto", value: "prometheus.WriteRequest"},
+			{name: protobuf, param: "proto", when: isRemoteWrite}}, nil, newWriteReader},
+		{RemoteWrite2, []media{{name: protobuf, param: "proto", value: "io.prometheus.write.v2.Request"}},
+			nil, newWrite2Reader},
+		{OTLP, []media{{name: protobuf, param: "proto",
+			value: "opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest"}, {name: protobuf, param: "proto"}},
+			looksLikeOTLP, newOTLPReader},
+		{FlatJSON, []media{{name: json, param: "format", value: "flat"}}, nil, newFlatReader},
+		{JSON, []media{{name: json}}, looksLikeJSON, newJSONReader},
+		{OTLPJSON, nil, nil, func(d *Decoder) reader { return d.readerOf(JSON) }},
+		{Line, []media{{name: "text/plain", param: "format", value: "influx"}}, looksLikeLine, newLineReader},
+	}
+}
+
+// Formats returns all formats but ByLook.
+func Formats() (names []Format) {
+	for _, f := range formats() {
+		names = append(names, f.name)
+	}
+	return names
 }
 
 // Check reports what is wrong with a format's name, nil if nothing is.
@@ -42,129 +89,87 @@ func (f Format) Check() error {
 	return fmt.Errorf("format %q is none of %q", f, Formats())
 }
 
-// encoding is a format with its parameters.
-type encoding struct {
-	format Format
-	millis func(units int64) (int64, bool) // line protocol times to milliseconds, rounded down
-	proto  bool                            // a protobuf message that is not named: other headers tell which
+// chosen is what a content type means.
+type chosen struct {
+	contentType string
+	candidates  []candidate // in the order of the table; only the last one has no condition
+	params      map[string]string
+	fault       *fault
+}
+
+type candidate struct {
+	row  int
+	when func(headers []Header) bool
 }
 
 // read reads a payload that is not blank.
 func (d *Decoder) read(r Record) {
-	e, fault := d.encodingOf(r.ContentType)
-	if e.proto {
-		e.format = protobufOf(r.Headers)
+	if r.ContentType != d.chosen.contentType {
+		d.chosen = d.choose(r.ContentType)
 	}
-	if e.format == ByLook && fault == nil {
-		e = encoding{format: d.opts.Format, millis: byMagnitude}
-		if e.format == ByLook {
-			e.format = sniff(r.Value)
-		}
+	c := &d.chosen
+	if c.fault != nil {
+		d.addBad(Whole, c.fault)
+		return
 	}
+	row := -1
 	switch {
-	case fault != nil:
-		d.addBad(Whole, fault)
-	case e.format == JSON, e.format == OTLPJSON:
-		d.json(r.Value, false)
-	case e.format == FlatJSON:
-		d.json(r.Value, true)
-	case e.format == Line:
-		d.lines(r.Value, e.millis)
-	case e.format == OTLP:
-		d.otlp(r.Value)
-	case e.format == RemoteWrite:
-		d.remoteWrite(r.Value)
-	case e.format == RemoteWrite2:
-		d.remoteWrite2(r.Value)
-	case e.format == Registry:
-		d.registered(r.Value)
-	case e.format == SenML:
-		d.senmlJSON(r.Value)
-	case e.format == SenMLCBOR:
-		d.senmlCBOR(r.Value)
+	case len(c.candidates) > 0:
+		for _, x := range c.candidates {
+			if row = x.row; x.when == nil || x.when(r.Headers) {
+				break
+			}
+		}
+	case d.opts.Format != ByLook:
+		row = d.rowOf(d.opts.Format)
 	default:
-		d.addBad(Whole, faultf(ContentType, "no content-type, and the payload looks like no format that is told by look"))
+		row = slices.IndexFunc(d.formats, func(f format) bool { return f.sniff != nil && f.sniff(r.Value) })
 	}
+	if row < 0 {
+		d.addBad(Whole, faultf(ContentType, "no content-type, and the payload looks like no format that is recognized"))
+		return
+	}
+	d.readerAt(row).read(r, c.params)
 }
 
-// sniff tells a format by the payload's first bytes, ByLook if it is none of those that can be told.
-func sniff(value []byte) Format {
-	first := value[blanks(value)]
-	switch {
-	case looksRegistered(value):
-		return Registry
-	case looksLikeCBOR(value):
-		return SenMLCBOR
-	case looksLikeOTLP(value):
-		return OTLP
-	case first == '{', first == '[':
-		return JSON
-	case looksLikeLine(value):
-		return Line
-	}
-	return ByLook
+func (d *Decoder) rowOf(name Format) int {
+	return slices.IndexFunc(d.formats, func(f format) bool { return f.name == name })
 }
 
-// encodingOf is what a content type means; the last one seen is remembered.
-func (d *Decoder) encodingOf(contentType string) (encoding, *fault) {
-	if contentType != d.contentType {
-		d.contentType = contentType
-		d.encoding, d.encodingFault = parseContentType(contentType)
+// readerOf returns the reader of a format, made when it is needed first.
+func (d *Decoder) readerOf(name Format) reader { return d.readerAt(d.rowOf(name)) }
+
+func (d *Decoder) readerAt(row int) reader {
+	if d.readers[row] == nil {
+		d.readers[row] = d.formats[row].newReader(d)
 	}
-	return d.encoding, d.encodingFault
+	return d.readers[row]
 }
 
-func parseContentType(s string) (encoding, *fault) {
-	if strings.TrimSpace(s) == "" {
-		return encoding{}, nil
+// choose returns what a content type means. Without candidates and fault it says nothing.
+func (d *Decoder) choose(contentType string) chosen {
+	c := chosen{contentType: contentType}
+	if strings.TrimSpace(contentType) == "" {
+		return c
 	}
-	media, params, err := mime.ParseMediaType(s)
+	name, params, err := mime.ParseMediaType(contentType)
 	if err != nil {
-		return encoding{}, faultf(ContentType, "content-type %.80q: %v", s, err)
+		c.fault = faultf(ContentType, "content-type %.80q: %v", contentType, err)
+		return c
 	}
-	switch media {
-	case "application/json":
-		if params["format"] == "flat" {
-			return encoding{format: FlatJSON}, nil
-		}
-		return encoding{format: JSON}, nil
-	case "text/plain":
-		if params["format"] != "influx" {
-			break
-		}
-		m, ok := precisions[params["precision"]]
-		if !ok {
-			return encoding{}, faultf(ContentType, "content-type %.80q: precision is ns, us, ms or s", s)
-		}
-		return encoding{format: Line, millis: m}, nil
-	case "application/senml+json", "application/sensml+json":
-		return encoding{format: SenML}, nil
-	case "application/senml+cbor", "application/sensml+cbor":
-		return encoding{format: SenMLCBOR}, nil
-	case "application/vnd.confluent.avro", "application/vnd.confluent.json":
-		return encoding{format: Registry}, nil
-	case "application/x-protobuf":
-		switch params["proto"] {
-		case "":
-			return encoding{proto: true}, nil
-		case "prometheus.WriteRequest":
-			return encoding{format: RemoteWrite}, nil
-		case "io.prometheus.write.v2.Request":
-			return encoding{format: RemoteWrite2}, nil
-		case "opentelemetry.proto.collector.metrics.v1.ExportMetricsServiceRequest":
-			return encoding{format: OTLP}, nil
+	c.params = params
+	for i, f := range d.formats {
+		for _, m := range f.media {
+			if m.name == name && (m.param == "" || params[m.param] == m.value) {
+				c.candidates = append(c.candidates, candidate{i, m.when})
+				if m.when == nil {
+					return c
+				}
+			}
 		}
 	}
-	return encoding{}, faultf(ContentType, "content-type %.80q is none that is read here", s)
-}
-
-// protobufOf tells a body of remote write 1.0 from one of OTLP: both are sent as application/x-protobuf, but only the
-// former is always packed.
-func protobufOf(headers []Header) Format {
-	if header(headers, "content-encoding") == "snappy" || header(headers, "x-prometheus-remote-write-version") != "" {
-		return RemoteWrite
-	}
-	return OTLP
+	c.fault = faultf(ContentType, "content-type %.80q is none that is read here", contentType)
+	return c
 }
 
 // isText reports whether b is UTF-8 without control characters of ASCII but blanks.
@@ -177,7 +182,7 @@ func isText(b []byte) bool {
 	return utf8.Valid(b)
 }
 
-// blanks is how many bytes of b are blanks before the first that is none.
+// blanks returns how many bytes of b are blanks before the first that is none.
 func blanks(b []byte) int {
 	for i, c := range b {
 		if !jsonscan.Blank(c) {

@@ -9,9 +9,37 @@ import (
 	"binnacle/internal/telemetry"
 )
 
+// jsonReader reads messages in JSON, objects of any shape, and what else is told by its properties: an envelope of IoT
+// Hub, a metric of Telegraf, an export of OTLP.
+type jsonReader struct {
+	objects
+	jsonWalk
+	flat      bool // an object may have any shape
+	templates templates
+	word      []byte // a name, while its value is read
+}
+
+func newJSONReader(d *Decoder) reader {
+	return &jsonReader{objects: newObjects(d), templates: newTemplates(d.opts.Set != Names{})}
+}
+
+func (d *jsonReader) read(r Record, _ map[string]string) { d.json(r.Value, false) }
+
+// flatReader reads objects of any shape.
+type flatReader struct{ *jsonReader }
+
+func newFlatReader(d *Decoder) reader { return flatReader{d.readerOf(JSON).(*jsonReader)} }
+
+func (d flatReader) read(r Record, _ map[string]string) { d.json(r.Value, true) }
+
+func looksLikeJSON(value []byte) bool {
+	c := value[blanks(value)]
+	return c == '{' || c == '['
+}
+
 // json reads an object or an array of objects. Text that is not JSON is bad as a whole, also when
 // elements before the error were right: half a message is never taken. Objects of a flat text may have any shape.
-func (d *Decoder) json(text []byte, flat bool) {
+func (d *jsonReader) json(text []byte, flat bool) {
 	d.scan.Reset(text)
 	d.source = text
 	d.flat = flat || d.origin.enveloped
@@ -20,7 +48,7 @@ func (d *Decoder) json(text []byte, flat bool) {
 	}
 }
 
-func (d *Decoder) jsonText() error {
+func (d *jsonReader) jsonText() error {
 	if d.scan.Next() == '{' && d.matchTemplate(0, true) {
 		return nil
 	}
@@ -32,7 +60,8 @@ func (d *Decoder) jsonText() error {
 	case d.scan.Next() == '[':
 		err = d.scan.Array(d.element)
 	case d.scan.Begins("resourceMetrics"):
-		err = d.otlpJSON()
+		d.readerOf(OTLP).(*otlpReader).readJSON(d.source)
+		return nil
 	case d.beginsEnvelope():
 		return d.jsonEnvelope()
 	case d.isTelegraf():
@@ -50,7 +79,7 @@ func (d *Decoder) jsonText() error {
 }
 
 // element reads one reading of an array.
-func (d *Decoder) element(i int) error {
+func (d *jsonReader) element(i int) error {
 	if d.scan.Next() == '{' && d.matchTemplate(i, false) {
 		return nil
 	}
@@ -58,7 +87,7 @@ func (d *Decoder) element(i int) error {
 }
 
 // alone reads what stands or falls by itself. Its error is a syntax error; anything else that is wrong is bad alone.
-func (d *Decoder) alone(i int, read func(int) error) error {
+func (d *jsonReader) alone(i int, read func(int) error) error {
 	begin, from := d.scan.At(), len(d.fields)
 	err := read(i)
 	if err == nil {
@@ -74,7 +103,7 @@ func (d *Decoder) alone(i int, read func(int) error) error {
 	return d.scan.Skip(0)
 }
 
-func (d *Decoder) reading(i int) error {
+func (d *jsonReader) reading(i int) error {
 	if d.scan.Next() != '{' {
 		return faultf(Undecodable, "a message is an object or an array of objects")
 	}
@@ -114,7 +143,7 @@ func (d *Decoder) reading(i int) error {
 		return err
 	})
 	if err == nil && d.flat {
-		err = d.properties.into(d, &r, &timed)
+		err = d.properties.into(d.Decoder, &r, &timed)
 	}
 	if err != nil {
 		return err
@@ -143,7 +172,7 @@ func (d *Decoder) finish(index int, r telemetry.Reading, timed bool, from int) e
 }
 
 // text reads a checked string; null is none.
-func (d *Decoder) text(known *interner, reason Reason, what string) (string, error) {
+func (d *jsonReader) text(known *interner, reason Reason, what string) (string, error) {
 	switch d.scan.Next() {
 	case 'n':
 		return "", d.scan.Word("null")
@@ -162,7 +191,7 @@ func (d *Decoder) text(known *interner, reason Reason, what string) (string, err
 }
 
 // time reads a number since 1970, in the unit of its magnitude, or RFC 3339, rounded down to milliseconds; null is none.
-func (d *Decoder) time() (millis int64, ok bool, err error) {
+func (d *jsonReader) time() (millis int64, ok bool, err error) {
 	switch c := d.scan.Next(); {
 	case c == 'n':
 		return 0, false, d.scan.Word("null")
@@ -192,7 +221,7 @@ func (d *Decoder) time() (millis int64, ok bool, err error) {
 }
 
 // values reads the object of values into d.fields, in its order; null is no value.
-func (d *Decoder) values() error {
+func (d *jsonReader) values() error {
 	switch d.scan.Next() {
 	case 'n':
 		return d.scan.Word("null")
@@ -229,7 +258,7 @@ func (d *Decoder) metric(place int, raw []byte) (string, error) {
 	return name, nil
 }
 
-func (d *Decoder) value(metric string) (telemetry.Value, error) {
+func (d *jsonReader) value(metric string) (telemetry.Value, error) {
 	none := telemetry.Value{}
 	switch c := d.scan.Next(); {
 	case c == '-' || c >= '0' && c <= '9':
@@ -262,7 +291,7 @@ func (d *Decoder) value(metric string) (telemetry.Value, error) {
 }
 
 // special reads {"float":"NaN"}, {"float":"+Inf"} or {"float":"-Inf"}.
-func (d *Decoder) special(metric string) (telemetry.Value, error) {
+func (d *jsonReader) special(metric string) (telemetry.Value, error) {
 	var v telemetry.Value
 	wrong := func() error {
 		return faultf(Value, `the value of %q is an object other than {"float":"NaN"|"+Inf"|"-Inf"}`, metric)
@@ -294,7 +323,7 @@ func (d *Decoder) special(metric string) (telemetry.Value, error) {
 }
 
 // labels reads an object of strings; null is the empty set.
-func (d *Decoder) labels(names *interner, what string) (telemetry.Labels, error) {
+func (d *jsonReader) labels(names *interner, what string) (telemetry.Labels, error) {
 	switch d.scan.Next() {
 	case 'n':
 		return nil, d.scan.Word("null")

@@ -33,8 +33,32 @@ func floorDiv(t, by int64) int64 {
 	return q
 }
 
+// lineReader reads line protocol.
+type lineReader struct {
+	*Decoder
+	templates   lineTemplates
+	contentType string // of the last record, and what its precision means
+	millis      func(int64) (int64, bool)
+}
+
+func newLineReader(d *Decoder) reader {
+	return &lineReader{Decoder: d, templates: newLineTemplates(d.opts.Set != Names{}), millis: byMagnitude}
+}
+
+func (d *lineReader) read(r Record, params map[string]string) {
+	if r.ContentType != d.contentType {
+		millis, ok := precisions[params["precision"]]
+		if !ok {
+			d.addBad(Whole, faultf(ContentType, "content-type %.80q: precision is ns, us, ms or s", r.ContentType))
+			return
+		}
+		d.contentType, d.millis = r.ContentType, millis
+	}
+	d.lines(r.Value, d.millis)
+}
+
 // lines reads line protocol. Lines are independent: a bad one does not touch the others.
-func (d *Decoder) lines(value []byte, millis func(int64) (int64, bool)) {
+func (d *lineReader) lines(value []byte, millis func(int64) (int64, bool)) {
 	rest, line := value, 0
 	for len(rest) > 0 {
 		if n := d.matchLine(line, rest, millis); n > 0 {
@@ -121,7 +145,7 @@ func firstLine(b []byte) int {
 }
 
 // line reads one entry, or a blank or comment line, which is nothing.
-func (d *Decoder) line(index int, entry []byte, millis func(int64) (int64, bool)) *fault {
+func (d *lineReader) line(index int, entry []byte, millis func(int64) (int64, bool)) *fault {
 	if !utf8.Valid(entry) {
 		return faultf(Undecodable, "the line is not valid UTF-8")
 	}
@@ -162,7 +186,7 @@ func (d *Decoder) line(index int, entry []byte, millis func(int64) (int64, bool)
 func syntax(err error) *fault { return faultf(Undecodable, "not line protocol: %.200v", err) }
 
 // lineTags reads the tags.
-func (d *Decoder) lineTags(lp *lineprotocol.Decoder) (r telemetry.Reading, f *fault) {
+func (d *lineReader) lineTags(lp *lineprotocol.Decoder) (r telemetry.Reading, f *fault) {
 	d.pairs, d.others = d.pairs[:0], d.others[:0]
 	for {
 		name, value, err := lp.NextTag()
@@ -210,7 +234,7 @@ func addTag(
 }
 
 // lineFields reads the fields; d.key holds the measurement and an underscore.
-func (d *Decoder) lineFields(lp *lineprotocol.Decoder) *fault {
+func (d *lineReader) lineFields(lp *lineprotocol.Decoder) *fault {
 	prefix := len(d.key)
 	for place := 0; ; place++ {
 		field, kind, raw, err := lp.NextFieldBytes()
@@ -238,7 +262,7 @@ func (d *Decoder) lineFields(lp *lineprotocol.Decoder) *fault {
 }
 
 // lineValue is exact: i and u are int64, and what does not fit is not a value.
-func (d *Decoder) lineValue(kind lineprotocol.ValueKind, raw []byte) (v telemetry.Value, ok bool) {
+func (d *lineReader) lineValue(kind lineprotocol.ValueKind, raw []byte) (v telemetry.Value, ok bool) {
 	switch kind {
 	case lineprotocol.Int:
 		i, err := strconv.ParseInt(string(raw), 10, 64)

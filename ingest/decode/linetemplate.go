@@ -57,8 +57,8 @@ func newLineTemplates(off bool) lineTemplates {
 }
 
 // matchLine reads the line that begins the text, if it fits: it is so many bytes long with its end, 0 if it does not.
-func (d *Decoder) matchLine(index int, source []byte, millis func(int64) (int64, bool)) int {
-	s := &d.lineTemplates
+func (d *lineReader) matchLine(index int, source []byte, millis func(int64) (int64, bool)) int {
+	s := &d.templates
 	if s.off || !s.budget.allows() || len(s.bodies) == 0 {
 		return 0
 	}
@@ -78,14 +78,14 @@ func (d *Decoder) matchLine(index int, source []byte, millis func(int64) (int64,
 }
 
 // fitLine reads a line; its fields are appended to d.fields.
-func (d *Decoder) fitLine(
+func (d *lineReader) fitLine(
 	source []byte, millis func(int64) (int64, bool),
 ) (r telemetry.Reading, end int, ok bool) {
 	at := bytes.IndexByte(source, ' ')
 	if at <= 0 {
 		return r, 0, false
 	}
-	head, ok := d.lineTemplates.heads.known[string(source[:at])]
+	head, ok := d.templates.heads.known[string(source[:at])]
 	if !ok {
 		if head = d.learnHead(source[:at]); head == nil {
 			return r, 0, false
@@ -101,7 +101,7 @@ func (d *Decoder) fitLine(
 
 // learnHead finds out what a text without escapes that ends before a blank means as measurement and tags; nil where it
 // is left to others to say.
-func (d *Decoder) learnHead(text []byte) *lineHead {
+func (d *lineReader) learnHead(text []byte) *lineHead {
 	if len(text) > maxLineHead || !utf8.Valid(text) {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (d *Decoder) learnHead(text []byte) *lineHead {
 	h := &lineHead{measurement: string(measurement), tenant: r.Tenant, device: r.Device}
 	h.labels = d.labelSets.get(d.pairs, &d.key)
 	h.tags = d.labelSets.get(d.others, &d.key)
-	d.lineTemplates.heads.put(string(text), h)
+	d.templates.heads.put(string(text), h)
 	return h
 }
 
@@ -141,8 +141,8 @@ func isToken(text []byte) bool {
 }
 
 // fitFields reads the fields of a line, by the body of its head's last one if they fit it.
-func (d *Decoder) fitFields(head *lineHead, source []byte, at int) (end int, ok bool) {
-	s, from := &d.lineTemplates, len(d.fields)
+func (d *lineReader) fitFields(head *lineHead, source []byte, at int) (end int, ok bool) {
+	s, from := &d.templates, len(d.fields)
 	for i := range s.bodies {
 		k := head.body + i
 		if k >= len(s.bodies) {
@@ -161,7 +161,7 @@ func (d *Decoder) fitFields(head *lineHead, source []byte, at int) (end int, ok 
 	return at, false
 }
 
-func (d *Decoder) fitLineBody(b *body, source []byte, at int) (end int, ok bool) {
+func (d *lineReader) fitLineBody(b *body, source []byte, at int) (end int, ok bool) {
 	if at, ok = behind(source, at, b.before[0]); !ok {
 		return at, false
 	}
@@ -193,7 +193,7 @@ func endsField(source []byte, at int) bool {
 }
 
 // fitField reads the value of a field that is no plain number.
-func (d *Decoder) fitField(source []byte, at int) (v telemetry.Value, end int, ok bool) {
+func (d *lineReader) fitField(source []byte, at int) (v telemetry.Value, end int, ok bool) {
 	if at == len(source) {
 		return v, at, false
 	}
@@ -271,8 +271,8 @@ func fitLineTime(
 }
 
 // learnLine takes a line that is right, and gave a reading, for a body.
-func (d *Decoder) learnLine(line []byte) {
-	s := &d.lineTemplates
+func (d *lineReader) learnLine(line []byte) {
+	s := &d.templates
 	if s.off || s.budget.left < 0 || len(line) > maxTemplate || bytes.IndexByte(line, '\\') >= 0 {
 		return
 	}

@@ -74,7 +74,7 @@ func requireFreshLines(t *testing.T, d *decode.Decoder, which int, payload []byt
 	o := lineOptions[which%len(lineOptions)]
 	r := decode.Record{Value: payload, ContentType: "text/plain; format=influx" + o.precision, Timestamp: 1763640000000}
 	plain := decode.New(o.opts)
-	plain.WithoutStencils()
+	plain.WithoutTemplates()
 	want, got := plain.Decode(r), d.Decode(r)
 	require.Equal(t, append([]decode.Bad{}, want.Bad...), append([]decode.Bad{}, got.Bad...), "%q", payload)
 	require.Equal(t, append([]int{}, want.Index...), append([]int{}, got.Index...), "%q", payload)

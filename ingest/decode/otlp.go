@@ -31,9 +31,21 @@ func looksLikeOTLP(b []byte) bool {
 	return !isText(b)
 }
 
+// otlpReader reads metrics of OpenTelemetry, in protobuf or JSON.
+type otlpReader struct {
+	*Decoder
+	jsonWalk
+	export    export
+	resources resources
+}
+
+func newOTLPReader(d *Decoder) reader { return &otlpReader{Decoder: d, resources: newResources()} }
+
+func (d *otlpReader) read(r Record, _ map[string]string) { d.otlp(r.Value) }
+
 // otlp reads metrics as the OpenTelemetry Collector writes them: MetricsData, which is a request to its service, too.
-func (d *Decoder) otlp(value []byte) {
-	d.export.begin(d)
+func (d *otlpReader) otlp(value []byte) {
+	d.export.begin(d.Decoder)
 	err := each(value, 1, d.otlpResource)
 	if err != nil {
 		d.refuseRecord(faultf(Undecodable, "not OTLP metrics: %v", err))
@@ -43,7 +55,7 @@ func (d *Decoder) otlp(value []byte) {
 }
 
 // otlpResource reads ResourceMetrics: the resource may stand behind its metrics.
-func (d *Decoder) otlpResource(message []byte) error {
+func (d *otlpReader) otlpResource(message []byte) error {
 	var raw []byte
 	err := each(message, 1, func(b []byte) error {
 		raw = b
@@ -61,7 +73,7 @@ func (d *Decoder) otlpResource(message []byte) error {
 }
 
 // otlpMetric reads one metric and its data points.
-func (d *Decoder) otlpMetric(message []byte) error {
+func (d *otlpReader) otlpMetric(message []byte) error {
 	var name, unit, data []byte
 	var f protobufField
 	kind := noMetric
@@ -88,7 +100,7 @@ func (d *Decoder) otlpMetric(message []byte) error {
 			delta = f.bits == deltaTemporality
 		}
 	}
-	d.export.metric(d, name, unit, kind, delta)
+	d.export.metric(d.Decoder, name, unit, kind, delta)
 	return each(data, 1, func(b []byte) error {
 		p := &d.export.point
 		p.clear()
@@ -104,13 +116,13 @@ func (d *Decoder) otlpMetric(message []byte) error {
 			err = d.summaryPoint(p, b)
 		}
 		if err == nil {
-			d.export.add(d, p)
+			d.export.add(d.Decoder, p)
 		}
 		return err
 	})
 }
 
-func (d *Decoder) numberPoint(p *dataPoint, message []byte) error {
+func (d *otlpReader) numberPoint(p *dataPoint, message []byte) error {
 	var f protobufField
 	w := protobufReader{rest: message}
 	attributes := span{message: message}
@@ -131,7 +143,7 @@ func (d *Decoder) numberPoint(p *dataPoint, message []byte) error {
 	return d.pointLabels(p, w.err, attributes)
 }
 
-func (d *Decoder) histogramPoint(p *dataPoint, message []byte) error {
+func (d *otlpReader) histogramPoint(p *dataPoint, message []byte) error {
 	var f protobufField
 	w := protobufReader{rest: message}
 	attributes := span{message: message}
@@ -160,7 +172,7 @@ func (d *Decoder) histogramPoint(p *dataPoint, message []byte) error {
 	return d.pointLabels(p, w.err, attributes)
 }
 
-func (d *Decoder) exponentialPoint(p *dataPoint, message []byte) error {
+func (d *otlpReader) exponentialPoint(p *dataPoint, message []byte) error {
 	var f protobufField
 	w := protobufReader{rest: message}
 	attributes := span{message: message}
@@ -185,7 +197,7 @@ func (d *Decoder) exponentialPoint(p *dataPoint, message []byte) error {
 	return d.pointLabels(p, w.err, attributes)
 }
 
-func (d *Decoder) summaryPoint(p *dataPoint, message []byte) error {
+func (d *otlpReader) summaryPoint(p *dataPoint, message []byte) error {
 	var f protobufField
 	w := protobufReader{rest: message}
 	attributes := span{message: message}
@@ -253,7 +265,7 @@ func (s *span) saw(w *protobufReader, number protowire.Number) {
 }
 
 // pointLabels finds the labels of a data point by the bytes of its attributes.
-func (d *Decoder) pointLabels(p *dataPoint, err error, s span) error {
+func (d *otlpReader) pointLabels(p *dataPoint, err error, s span) error {
 	if err != nil {
 		return err
 	}

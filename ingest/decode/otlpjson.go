@@ -9,52 +9,28 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// otlpJSON reads metrics in the JSON of OTLP: the names of the protobuf fields in camel case, 64-bit integers as
-// strings. What must be known before something that stands in front of it is read by going back.
-func (d *Decoder) otlpJSON() error {
-	d.export.begin(d)
+// readJSON reads metrics in the JSON of OTLP, which is valid UTF-8: the names of the protobuf fields in camel case,
+// 64-bit integers as strings. What must be known before something that stands in front of it is read by going back.
+func (d *otlpReader) readJSON(text []byte) {
+	d.scan.Reset(text)
+	d.export.begin(d.Decoder)
 	err := d.scan.Object(func(name []byte) error {
 		if string(name) != "resourceMetrics" {
 			return d.scan.Skip(1)
 		}
-		return d.list(func() error { return d.jsonResource() })
+		return d.list(d.jsonResource)
 	})
-	if err == nil {
-		d.endGroups()
+	if err == nil && !d.scan.End() {
+		err = d.scan.Fail("more after the end")
 	}
-	return err
+	if err != nil {
+		d.refuseRecord(faultf(Undecodable, "not JSON: %v", err))
+		return
+	}
+	d.endGroups()
 }
 
-// list reads an array; null is an empty one.
-func (d *Decoder) list(each func() error) error {
-	if d.scan.Next() == 'n' {
-		return d.scan.Word("null")
-	}
-	return d.scan.Array(func(int) error { return each() })
-}
-
-// later skips a value and returns where it begins.
-func (d *Decoder) later() (at int, err error) {
-	d.scan.Next()
-	at = d.scan.At()
-	return at, d.scan.Skip(2)
-}
-
-// back reads a value that was skipped; nothing if there was none.
-func (d *Decoder) back(at int, read func() error) error {
-	if at == 0 {
-		return nil
-	}
-	end := d.scan.At()
-	d.scan.Seek(at)
-	err := read()
-	if err == nil {
-		d.scan.Seek(end)
-	}
-	return err
-}
-
-func (d *Decoder) jsonResource() error {
+func (d *otlpReader) jsonResource() error {
 	known, scopes := false, 0
 	enter := func(f *fault) {
 		d.export.enter(d.describe(f))
@@ -87,7 +63,7 @@ func (d *Decoder) jsonResource() error {
 }
 
 // jsonAttributesOf reads an object for its attributes, into d.pairs.
-func (d *Decoder) jsonAttributesOf(names *interner) (f *fault, err error) {
+func (d *otlpReader) jsonAttributesOf(names *interner) (f *fault, err error) {
 	err = d.scan.Object(func(name []byte) error {
 		if string(name) != "attributes" {
 			return d.scan.Skip(4)
@@ -101,7 +77,7 @@ func (d *Decoder) jsonAttributesOf(names *interner) (f *fault, err error) {
 	return f, err
 }
 
-func (d *Decoder) jsonScopes() error {
+func (d *otlpReader) jsonScopes() error {
 	return d.list(func() error {
 		return d.scan.Object(func(name []byte) error {
 			if string(name) != "metrics" {
@@ -116,7 +92,7 @@ var jsonKinds = map[string]metricKind{
 	"gauge": gauge, "sum": sum, "histogram": histogram, "exponentialHistogram": exponential, "summary": summary,
 }
 
-func (d *Decoder) jsonMetric() error {
+func (d *otlpReader) jsonMetric() error {
 	var metric, unit []byte
 	kind, data := noMetric, 0
 	err := d.scan.Object(func(name []byte) (err error) {
@@ -142,7 +118,7 @@ func (d *Decoder) jsonMetric() error {
 }
 
 // jsonData reads a Gauge, Sum, Histogram, ExponentialHistogram or Summary.
-func (d *Decoder) jsonData(metric, unit []byte, kind metricKind) error {
+func (d *otlpReader) jsonData(metric, unit []byte, kind metricKind) error {
 	points, delta := 0, false
 	err := d.scan.Object(func(name []byte) (err error) {
 		switch string(name) {
@@ -160,11 +136,11 @@ func (d *Decoder) jsonData(metric, unit []byte, kind metricKind) error {
 	if err != nil {
 		return err
 	}
-	d.export.metric(d, metric, unit, kind, delta)
+	d.export.metric(d.Decoder, metric, unit, kind, delta)
 	return d.back(points, func() error { return d.list(d.jsonPoint) })
 }
 
-func (d *Decoder) jsonPoint() error {
+func (d *otlpReader) jsonPoint() error {
 	p := &d.export.point
 	p.clear()
 	d.pairs = d.pairs[:0]
@@ -178,11 +154,11 @@ func (d *Decoder) jsonPoint() error {
 	if d.export.fault == nil && p.fault == nil {
 		p.labels = d.labelSets.get(d.pairs, &d.key)
 	}
-	d.export.add(d, p)
+	d.export.add(d.Decoder, p)
 	return nil
 }
 
-func (d *Decoder) jsonPointField(p *dataPoint, name string) (err error) {
+func (d *otlpReader) jsonPointField(p *dataPoint, name string) (err error) {
 	switch name {
 	case "attributes":
 		f, err := d.jsonAttributes(&d.labelNames)
@@ -227,7 +203,7 @@ func (d *Decoder) jsonPointField(p *dataPoint, name string) (err error) {
 	return err
 }
 
-func (d *Decoder) jsonQuantile(p *dataPoint) error {
+func (d *otlpReader) jsonQuantile(p *dataPoint) error {
 	var q quantile
 	err := d.scan.Object(func(name []byte) error {
 		to := map[string]*float64{"quantile": &q.quantile, "value": &q.value}[string(name)]
@@ -251,27 +227,7 @@ func (p *dataPoint) wrong(f *fault) {
 	}
 }
 
-// jsonString reads a string; null is an empty one.
-func (d *Decoder) jsonString() ([]byte, error) {
-	if d.scan.Next() == '"' {
-		return d.scan.Str()
-	}
-	return nil, d.scan.Skip(5)
-}
-
-// jsonWord reads a string or a number as text; null is empty.
-func (d *Decoder) jsonWord() ([]byte, error) {
-	switch d.scan.Next() {
-	case '"':
-		return d.scan.Str()
-	case 'n':
-		return nil, d.scan.Word("null")
-	}
-	n, err := d.scan.Number()
-	return n.Text, err
-}
-
-func (d *Decoder) jsonUint(p *dataPoint) (uint64, error) {
+func (d *otlpReader) jsonUint(p *dataPoint) (uint64, error) {
 	text, err := d.jsonWord()
 	if err != nil || len(text) == 0 {
 		return 0, err
@@ -283,7 +239,7 @@ func (d *Decoder) jsonUint(p *dataPoint) (uint64, error) {
 	return u, nil
 }
 
-func (d *Decoder) jsonInt(p *dataPoint) (int64, error) {
+func (d *otlpReader) jsonInt(p *dataPoint) (int64, error) {
 	text, err := d.jsonWord()
 	if err != nil || len(text) == 0 {
 		return 0, err
@@ -296,7 +252,7 @@ func (d *Decoder) jsonInt(p *dataPoint) (int64, error) {
 }
 
 // jsonDouble reads a number, or one of the strings that stand for what is none; null is none.
-func (d *Decoder) jsonDouble(p *dataPoint) (telemetry.Value, error) {
+func (d *otlpReader) jsonDouble(p *dataPoint) (telemetry.Value, error) {
 	c := d.scan.Next()
 	if c == '-' || c >= '0' && c <= '9' {
 		n, err := d.scan.Number()
@@ -329,7 +285,7 @@ func (d *Decoder) jsonDouble(p *dataPoint) (telemetry.Value, error) {
 }
 
 // jsonAttributes reads a list of attributes into d.pairs. f is what is wrong with one of them.
-func (d *Decoder) jsonAttributes(names *interner) (f *fault, err error) {
+func (d *otlpReader) jsonAttributes(names *interner) (f *fault, err error) {
 	err = d.list(func() error {
 		var key []byte
 		var pair telemetry.Label
@@ -365,7 +321,7 @@ func (d *Decoder) jsonAttributes(names *interner) (f *fault, err error) {
 }
 
 // jsonAny reads an AnyValue as anyValue does.
-func (d *Decoder) jsonAny(depth int) (v any, err error) {
+func (d *otlpReader) jsonAny(depth int) (v any, err error) {
 	if depth > maxDepth {
 		return nil, d.scan.Fail("nested too deep")
 	}
@@ -427,7 +383,7 @@ func (d *Decoder) jsonAny(depth int) (v any, err error) {
 }
 
 // jsonValues reads the object around the values of an array or a list of pairs.
-func (d *Decoder) jsonValues(each func() error) error {
+func (d *otlpReader) jsonValues(each func() error) error {
 	return d.scan.Object(func(name []byte) error {
 		if string(name) != "values" {
 			return d.scan.Skip(0)
@@ -436,7 +392,7 @@ func (d *Decoder) jsonValues(each func() error) error {
 	})
 }
 
-func (d *Decoder) jsonPair(to map[string]any, depth int) error {
+func (d *otlpReader) jsonPair(to map[string]any, depth int) error {
 	var key []byte
 	var value any
 	err := d.scan.Object(func(name []byte) (err error) {

@@ -34,8 +34,20 @@ const wireHeader = 5
 
 func looksRegistered(value []byte) bool { return len(value) >= wireHeader && value[0] == 0 }
 
+// registryReader reads payloads whose schemas are in a registry.
+type registryReader struct {
+	avroReader
+	plans map[uint32]*plan
+}
+
+func newRegistryReader(d *Decoder) reader {
+	return &registryReader{avroReader: avroReader{objects: newObjects(d)}, plans: map[uint32]*plan{}}
+}
+
+func (d *registryReader) read(r Record, _ map[string]string) { d.registered(r.Value) }
+
 // registered reads a payload whose schema is in a registry.
-func (d *Decoder) registered(value []byte) {
+func (d *registryReader) registered(value []byte) {
 	if !looksRegistered(value) {
 		d.refuseRecord(faultf(Undecodable, "the payload does not begin with a zero and the id of a schema"))
 		return
@@ -62,8 +74,8 @@ func (d *Decoder) registered(value []byte) {
 			return
 		}
 		p = planOf(s)
-		if len(d.plans) >= maxPlans || d.plans == nil {
-			d.plans = map[uint32]*plan{}
+		if len(d.plans) >= maxPlans {
+			clear(d.plans)
 		}
 		d.plans[id] = p
 	}
@@ -71,7 +83,7 @@ func (d *Decoder) registered(value []byte) {
 	case p.fault != "":
 		d.refuseRecord(faultf(BadSchema, "schema %d: %.200s", id, p.fault))
 	case p.json:
-		d.json(value[wireHeader:], true)
+		d.readerOf(JSON).(*jsonReader).json(value[wireHeader:], true)
 	default:
 		d.avro(value[wireHeader:], p.root)
 	}

@@ -46,8 +46,33 @@ const maxLabels = 1 << 16
 // seriesBytes bounds the series that a Decoder remembers: some 30,000.
 const seriesBytes = 16 << 20
 
+// writeReader reads bodies of Prometheus remote write.
+type writeReader struct {
+	*Decoder
+	writes   writes
+	refs     []uint64
+	unpacked []byte
+}
+
+func newWriteReader(d *Decoder) reader { return &writeReader{Decoder: d} }
+
+func (d *writeReader) read(r Record, _ map[string]string) { d.remoteWrite(r.Value) }
+
+// write2Reader reads version 2.0.
+type write2Reader struct{ *writeReader }
+
+func newWrite2Reader(d *Decoder) reader { return write2Reader{d.readerOf(RemoteWrite).(*writeReader)} }
+
+func (d write2Reader) read(r Record, _ map[string]string) { d.remoteWrite2(r.Value) }
+
+// isRemoteWrite tells a body of remote write 1.0 from one of OTLP: both are sent as application/x-protobuf, but only the
+// former is always packed.
+func isRemoteWrite(headers []Header) bool {
+	return header(headers, "content-encoding") == "snappy" || header(headers, "x-prometheus-remote-write-version") != ""
+}
+
 // remoteWrite reads a body of version 1.0.
-func (d *Decoder) remoteWrite(packed []byte) {
+func (d *writeReader) remoteWrite(packed []byte) {
 	d.write(packed, func(body []byte) error {
 		if err := each(body, 1, d.series1); err != nil {
 			return err
@@ -57,7 +82,7 @@ func (d *Decoder) remoteWrite(packed []byte) {
 }
 
 // remoteWrite2 reads a body of version 2.0.
-func (d *Decoder) remoteWrite2(packed []byte) {
+func (d *writeReader) remoteWrite2(packed []byte) {
 	d.write(packed, func(body []byte) error {
 		err := each(body, 4, func(symbol []byte) error {
 			d.writes.symbols = append(d.writes.symbols, symbol)
@@ -70,7 +95,7 @@ func (d *Decoder) remoteWrite2(packed []byte) {
 	})
 }
 
-func (d *Decoder) write(packed []byte, read func(body []byte) error) {
+func (d *writeReader) write(packed []byte, read func(body []byte) error) {
 	w := &d.writes
 	if w.sources == nil {
 		w.sources, w.known = map[sourceKey]int32{}, newCache[*series](seriesBytes, setWeight)
@@ -91,7 +116,7 @@ func (d *Decoder) write(packed []byte, read func(body []byte) error) {
 	d.endGroups()
 }
 
-func (d *Decoder) series1(message []byte) error {
+func (d *writeReader) series1(message []byte) error {
 	var f protobufField
 	labels := span{message: message}
 	w := protobufReader{rest: message}
@@ -136,7 +161,7 @@ func (d *Decoder) series1(message []byte) error {
 }
 
 // metadata1 reads a MetricMetadata of version 1.0, which names no series: its unit is the default tenant's.
-func (d *Decoder) metadata1(message []byte) error {
+func (d *writeReader) metadata1(message []byte) error {
 	var f protobufField
 	var name, unit []byte
 	w := protobufReader{rest: message}
@@ -157,7 +182,7 @@ func (d *Decoder) metadata1(message []byte) error {
 // errSymbol is a reference to a symbol that the body's table does not have.
 var errSymbol = errors.New("a reference beyond the table of symbols")
 
-func (d *Decoder) series2(message []byte) error {
+func (d *writeReader) series2(message []byte) error {
 	var f protobufField
 	var unit []byte
 	w := protobufReader{rest: message}
@@ -201,7 +226,7 @@ func (d *Decoder) series2(message []byte) error {
 
 // seriesOfSymbols finds the series whose names and values d.refs refer to. Tables of symbols differ from body to
 // body: the key of a series is its text. It begins with a byte that no key of version 1.0 begins with.
-func (d *Decoder) seriesOfSymbols() (*series, error) {
+func (d *writeReader) seriesOfSymbols() (*series, error) {
 	if len(d.refs)%2 != 0 {
 		return nil, errSymbol
 	}
@@ -249,7 +274,7 @@ func appendVarints(to []uint64, f *protobufField) ([]uint64, error) {
 }
 
 // seriesLabel adds a label of the current series.
-func (d *Decoder) seriesLabel(name, value []byte) *fault {
+func (d *writeReader) seriesLabel(name, value []byte) *fault {
 	n, err := d.labelNames.get(name)
 	if err != nil {
 		return faultf(Name, "%v", err)
@@ -263,7 +288,7 @@ func (d *Decoder) seriesLabel(name, value []byte) *fault {
 }
 
 // learnSeries finds out what the labels in writes.pairs mean, and remembers it under the key.
-func (d *Decoder) learnSeries(key []byte, wrong *fault) *series {
+func (d *writeReader) learnSeries(key []byte, wrong *fault) *series {
 	s := &series{fault: wrong}
 	if wrong == nil {
 		s.fault = d.describeSeries(s)
@@ -274,7 +299,7 @@ func (d *Decoder) learnSeries(key []byte, wrong *fault) *series {
 	return s
 }
 
-func (d *Decoder) describeSeries(s *series) *fault {
+func (d *writeReader) describeSeries(s *series) *fault {
 	pairs, names := d.writes.pairs, d.opts.Series
 	var r telemetry.Reading
 	tenant, device := pick(pairs, names.Tenant), pick(pairs, names.Device)
@@ -307,7 +332,7 @@ func (d *Decoder) describeSeries(s *series) *fault {
 }
 
 // samples adds those of a series, and its native histograms, which have the given number.
-func (d *Decoder) samples(s *series, message []byte, histograms protowire.Number) error {
+func (d *writeReader) samples(s *series, message []byte, histograms protowire.Number) error {
 	w := &d.writes
 	index := w.index
 	w.index++
@@ -362,7 +387,7 @@ func sample(message []byte) (at int64, bits uint64, err error) {
 }
 
 // nativeHistogram adds of a Histogram how many values it counted and what they add up to.
-func (d *Decoder) nativeHistogram(index int, source int32, s *series, message []byte) error {
+func (d *writeReader) nativeHistogram(index int, source int32, s *series, message []byte) error {
 	r := telemetry.Reading{Tenant: s.tenant, Device: s.device, Labels: s.labels}
 	count, sum := telemetry.IntValue(0), telemetry.FloatValue(0)
 	var f protobufField

@@ -52,7 +52,7 @@ func (r *resources) keepPoint(key string, labels telemetry.Labels) {
 
 // resourceOf reads a Resource, or finds it by its bytes. What tenant and device are depends on the options and the
 // origin.
-func (d *Decoder) resourceOf(raw []byte) (*resource, error) {
+func (d *otlpReader) resourceOf(raw []byte) (*resource, error) {
 	if !d.origin.enveloped {
 		if known, ok := d.resources.known.known[string(raw)]; ok {
 			return known, nil
@@ -78,7 +78,7 @@ func (d *Decoder) resourceOf(raw []byte) (*resource, error) {
 }
 
 // describe makes a resource of the attributes in d.pairs.
-func (d *Decoder) describe(f *fault) *resource {
+func (d *otlpReader) describe(f *fault) *resource {
 	d.resources.last++
 	res := &resource{id: d.resources.last, fault: f}
 	if f != nil {
@@ -137,7 +137,7 @@ func (d *Decoder) checkNames(r *telemetry.Reading, what, named string, tenants, 
 }
 
 // attribute reads a KeyValue. Its error is a *fault where the message is right but the attribute isn't.
-func (d *Decoder) attribute(message []byte, names *interner) (telemetry.Label, error) {
+func (d *otlpReader) attribute(message []byte, names *interner) (telemetry.Label, error) {
 	var key, value []byte
 	var f protobufField
 	w := protobufReader{rest: message}
@@ -161,7 +161,7 @@ func (d *Decoder) attribute(message []byte, names *interner) (telemetry.Label, e
 }
 
 // attributeText is an AnyValue as text: what is no text as JSON, bytes in base64.
-func (d *Decoder) attributeText(message []byte) (string, error) {
+func (d *otlpReader) attributeText(message []byte) (string, error) {
 	v, err := anyValue(message, 0)
 	if err != nil {
 		return "", err
@@ -169,7 +169,7 @@ func (d *Decoder) attributeText(message []byte) (string, error) {
 	return d.anyText(v)
 }
 
-func (d *Decoder) anyText(v any) (string, error) {
+func (d *otlpReader) anyText(v any) (string, error) {
 	switch v := v.(type) {
 	case nil:
 		return "", nil

@@ -163,6 +163,24 @@ type pack struct {
 	index      int
 }
 
+// senmlReader reads packs of SenML.
+type senmlReader struct {
+	*Decoder
+	jsonWalk
+	pack pack
+}
+
+func newSenMLReader(d *Decoder) reader { return &senmlReader{Decoder: d} }
+
+func (d *senmlReader) read(r Record, _ map[string]string) { d.senmlJSON(r.Value) }
+
+// senmlCBORReader reads packs in CBOR.
+type senmlCBORReader struct{ *senmlReader }
+
+func newSenMLCBORReader(d *Decoder) reader { return senmlCBORReader{d.readerOf(SenML).(*senmlReader)} }
+
+func (d senmlCBORReader) read(r Record, _ map[string]string) { d.senmlCBOR(r.Value) }
+
 func (p *pack) begin(d *Decoder) {
 	d.groups.reset()
 	if p.sources == nil {
@@ -180,7 +198,7 @@ const relative = 1 << 28
 
 // senml adds the values of the pack's current record. It reports what is wrong with the record in the Result; only a
 // fault of the pack ends reading.
-func (d *Decoder) senml() *fault {
+func (d *senmlReader) senml() *fault {
 	p := &d.pack
 	r, index := &p.record, p.index
 	p.index++
@@ -225,7 +243,7 @@ func (d *Decoder) senml() *fault {
 }
 
 // senmlValue adds a value of the pack's current record, whose place and time are those of r.
-func (d *Decoder) senmlValue(r *telemetry.Reading, index int, metric string, v telemetry.Value) {
+func (d *senmlReader) senmlValue(r *telemetry.Reading, index int, metric string, v telemetry.Value) {
 	p := &d.pack
 	name, err := d.metrics.get([]byte(metric))
 	if err != nil {

@@ -26,9 +26,9 @@ var cborMode = func() cbor.DecMode {
 func looksLikeCBOR(value []byte) bool { return value[0] >= 0x80 && value[0] <= 0x9F }
 
 // senmlCBOR reads a SenML pack in CBOR.
-func (d *Decoder) senmlCBOR(payload []byte) {
+func (d *senmlReader) senmlCBOR(payload []byte) {
 	var records []map[any]any
-	d.pack.begin(d)
+	d.pack.begin(d.Decoder)
 	if err := cborMode.Unmarshal(payload, &records); err != nil {
 		d.refuseRecord(faultf(Undecodable, "not SenML: %.200v", err))
 		return

@@ -8,8 +8,8 @@ import (
 )
 
 // senmlJSON reads a SenML pack in JSON.
-func (d *Decoder) senmlJSON(text []byte) {
-	d.pack.begin(d)
+func (d *senmlReader) senmlJSON(text []byte) {
+	d.pack.begin(d.Decoder)
 	d.scan.Reset(text)
 	var refused *fault
 	r, field := &d.pack.record, &senmlJSONField{d: d}
@@ -46,7 +46,7 @@ func (d *Decoder) senmlJSON(text []byte) {
 
 // senmlJSONField is the value at which the scanner stands. err is the first error of syntax.
 type senmlJSONField struct {
-	d   *Decoder
+	d   *senmlReader
 	err error
 }
 

@@ -7,7 +7,7 @@ const maxUnpacked = 16 << 20
 
 // unsnap unpacks a block of snappy. What it returns is overwritten by the next call. A copy of 64 bytes takes at
 // least 3, so that more than 22 times the size is no block, and nobody makes us reserve much memory with little.
-func (d *Decoder) unsnap(packed []byte) ([]byte, *fault) {
+func (d *writeReader) unsnap(packed []byte) ([]byte, *fault) {
 	size, err := s2.DecodedLen(packed)
 	if err != nil || size > 22*len(packed) {
 		return nil, faultf(Undecodable, "not a snappy block")

@@ -6,7 +6,7 @@ import (
 
 // isTelegraf reports whether the object that comes is a metric as Telegraf writes it in JSON: its first property is
 // fields, and it has a name and a timestamp, but none of a message's values.
-func (d *Decoder) isTelegraf() bool {
+func (d *jsonReader) isTelegraf() bool {
 	if d.flat || !d.scan.Begins("fields") {
 		return false
 	}
@@ -29,7 +29,7 @@ func (d *Decoder) isTelegraf() bool {
 
 // telegraf reads such a metric. What line protocol calls measurement is its name, and its tags are those of a line. The
 // fields stand before the name that their metrics begin with, so they are read when all else is known.
-func (d *Decoder) telegraf(index int) error {
+func (d *jsonReader) telegraf(index int) error {
 	r, from := telemetry.Reading{}, len(d.fields)
 	fields, timed := 0, false
 	d.pairs, d.others = d.pairs[:0], d.others[:0]
@@ -67,7 +67,7 @@ func (d *Decoder) telegraf(index int) error {
 	return d.finish(index, r, timed, from)
 }
 
-func (d *Decoder) telegrafTags(r *telemetry.Reading) error {
+func (d *jsonReader) telegrafTags(r *telemetry.Reading) error {
 	if d.scan.Next() != '{' {
 		return faultf(Label, "tags is not an object")
 	}
@@ -89,7 +89,7 @@ func (d *Decoder) telegrafTags(r *telemetry.Reading) error {
 }
 
 // telegrafFields reads the fields; d.key holds the name and an underscore.
-func (d *Decoder) telegrafFields() error {
+func (d *jsonReader) telegrafFields() error {
 	if d.scan.Next() != '{' {
 		return faultf(Value, "fields is not an object")
 	}

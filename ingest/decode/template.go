@@ -103,7 +103,7 @@ func (l *tryBudget) spend(n int) {
 
 // matchTemplate reads the message that begins where the scanner is, if it fits; alone says that nothing may follow. If it
 // does not fit, all is as before.
-func (d *Decoder) matchTemplate(index int, alone bool) bool {
+func (d *jsonReader) matchTemplate(index int, alone bool) bool {
 	s := &d.templates
 	if d.flat || s.off || !s.budget.allows() || len(s.frames) == 0 {
 		return false
@@ -132,7 +132,7 @@ func (d *Decoder) matchTemplate(index int, alone bool) bool {
 }
 
 // fit reads a message that has a frame. Its fields are appended to d.fields.
-func (d *Decoder) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
+func (d *jsonReader) fit(f *frame, at int) (r telemetry.Reading, ok bool) {
 	var who interned
 	for i := range f.placeholders {
 		h := &f.placeholders[i]
@@ -175,7 +175,7 @@ func behind(source []byte, at int, text string) (int, bool) {
 
 // quoted is a string without escapes, whose opening quote stands before the place given, and where it ends. It may hold
 // what no string may: callers look it up among those that were checked.
-func (d *Decoder) quoted(at int) (text []byte, end int, ok bool) {
+func (d *jsonReader) quoted(at int) (text []byte, end int, ok bool) {
 	n := bytes.IndexByte(d.source[at:], '"')
 	if n < 0 {
 		return nil, at, false
@@ -183,7 +183,7 @@ func (d *Decoder) quoted(at int) (text []byte, end int, ok bool) {
 	return d.source[at : at+n], at + n + 1, true
 }
 
-func (d *Decoder) fitTenant(at int) (string, int, bool) {
+func (d *jsonReader) fitTenant(at int) (string, int, bool) {
 	raw, end, ok := d.quoted(at)
 	if !ok || len(raw) == 0 {
 		return "", at, false
@@ -198,7 +198,7 @@ func (d *Decoder) fitTenant(at int) (string, int, bool) {
 	return known.text, end, ok
 }
 
-func (d *Decoder) fitDevice(at int) (interned, int, bool) {
+func (d *jsonReader) fitDevice(at int) (interned, int, bool) {
 	raw, end, ok := d.quoted(at)
 	if !ok {
 		return interned{}, at, false
@@ -218,7 +218,7 @@ func (d *Decoder) fitDevice(at int) (interned, int, bool) {
 	return interned{name, d.templates.body}, d.scan.At(), true
 }
 
-func (d *Decoder) fitTime(at int) (millis int64, end int, ok bool) {
+func (d *jsonReader) fitTime(at int) (millis int64, end int, ok bool) {
 	digits := d.source[at:]
 	if len(digits) == 0 {
 		return 0, at, false
@@ -240,7 +240,7 @@ func (d *Decoder) fitTime(at int) (millis int64, end int, ok bool) {
 	return telemetry.EpochMillis(millis), at + n, n > 0 && n < 19 && (digits[0] != '0' || n == 1)
 }
 
-func (d *Decoder) fitLabels(at int) (telemetry.Labels, int, bool) {
+func (d *jsonReader) fitLabels(at int) (telemetry.Labels, int, bool) {
 	end := bytes.IndexByte(d.source[at:], '}') + at + 1
 	if end <= at {
 		return nil, at, false
@@ -260,7 +260,7 @@ func (d *Decoder) fitLabels(at int) (telemetry.Labels, int, bool) {
 }
 
 // fitValues reads the values of a message, by the body of its producer's last one if they fit it.
-func (d *Decoder) fitValues(who interned, at int) (end int, ok bool) {
+func (d *jsonReader) fitValues(who interned, at int) (end int, ok bool) {
 	s, from := &d.templates, len(d.fields)
 	d.scan.Seek(at)
 	begin, first := d.scan.Mark(), s.body
@@ -287,7 +287,7 @@ func (d *Decoder) fitValues(who interned, at int) (end int, ok bool) {
 	return at, false
 }
 
-func (d *Decoder) fitBody(b *body, at int) (end int, ok bool) {
+func (d *jsonReader) fitBody(b *body, at int) (end int, ok bool) {
 	if at, ok = behind(d.source, at, b.before[0]); !ok {
 		return at, false
 	}

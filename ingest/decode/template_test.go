@@ -195,7 +195,7 @@ func TestTemplateNumbers(t *testing.T) {
 func TestTemplatesSkipLongTexts(t *testing.T) {
 	opts := decode.Options{Lines: decode.Lines{TenantTag: "tenant", DeviceTag: "device"}}
 	d, plain := decode.New(opts), decode.New(opts)
-	plain.WithoutStencils()
+	plain.WithoutTemplates()
 	message := func(frame, body int, text string) decode.Record {
 		return decode.Record{ContentType: "application/json", Value: fmt.Appendf(nil,
 			`{"tenant":"acme","device":"d","ts":1,"values":{"a":"%s","b%d":1},"c%d":2}`, text, body, frame)}

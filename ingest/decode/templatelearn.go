@@ -12,7 +12,7 @@ func newTemplates(off bool) templates {
 }
 
 // walk reads the message that begins here as alone does, and learns from it if it is a reading.
-func (d *Decoder) walk(index int) error {
+func (d *jsonReader) walk(index int) error {
 	d.scan.Next()
 	begin, n := d.scan.At(), len(d.out.Readings)
 	err := d.alone(index, d.reading)
@@ -29,7 +29,7 @@ func (d *Decoder) walk(index int) error {
 
 // learn takes the message that stands between two places, and is right, for a stencil. What else an object may be than
 // a message is told by the name of its first property, or by having no values: what fits is a message, too.
-func (d *Decoder) learn(begin, end int) {
+func (d *jsonReader) learn(begin, end int) {
 	var f frame
 	var b *body
 	var had [otherPlace]bool
@@ -87,7 +87,7 @@ var contents = map[string]content{
 }
 
 // learnBody reads the object that begins here, nil if it is none for a stencil.
-func (d *Decoder) learnBody() *body {
+func (d *jsonReader) learnBody() *body {
 	b := &body{}
 	last := d.scan.At()
 	var names []string

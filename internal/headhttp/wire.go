@@ -181,7 +181,7 @@ func (m *message) column(c *chunk.Column) {
 	each(c.Texts, m.text)
 }
 
-// errProtobuf says that an answer is not what this version speaks.
+// errWire says that an answer is not what this version speaks.
 var errWire = errors.New("not an answer of a head")
 
 // reader takes fields off the front of a message until one is wrong; then all others are zero and err says why.

@@ -24,6 +24,9 @@ func EpochPlaces(number float64) int {
 // EpochMillis returns the milliseconds since 1970, rounded down, that a whole number of seconds, milliseconds,
 // microseconds or nanoseconds is; EpochPlaces has the rule.
 func EpochMillis(number int64) int64 {
+	if number >= 1e11 && number < MaxMillis {
+		return number // nearly all
+	}
 	switch EpochPlaces(float64(number)) {
 	case 3:
 		return number * 1e3
