@@ -173,6 +173,9 @@ func (k *Known) Find(matchers []catalog.Matcher, metrics func([]catalog.Metric) 
 	})
 }
 
+// Len returns how many there are.
+func (f Found) Len() int { return f.stored.Len() + f.updates.Len() }
+
 // Devices is their ids, in order.
 func (f Found) Devices() []string {
 	out := append(f.stored.Devices(), f.updates.Devices()...)

@@ -2,12 +2,15 @@ package httpapi_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
 	"binnacle/internal/access"
 	"binnacle/internal/control"
+	"binnacle/internal/store/storetest"
 	"binnacle/query"
 	"binnacle/query/httpapi"
 
@@ -87,4 +90,28 @@ func TestCredentialIsForItsTenant(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A request that asks for something wrong, or for what is not there yet, leaves no line in the log.
+func TestMistakesAreNotLogged(t *testing.T) {
+	var log strings.Builder
+	s := newServer(t, func(_ *query.Config, c *httpapi.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	s.fill()
+	for path, status := range map[string]int{
+		"readings?from=x": 400, "nothing": 404, "readings?timeout=10ms": 504, "readings?timeout=11ms": 504,
+	} {
+		header := http.Header{httpapi.TenantHeader: {"acme"}}
+		if status == 504 {
+			header.Set(httpapi.AfterHeader, "telemetry/0/100")
+		}
+		a, err := s.do(t, http.MethodGet, "/api/v1/"+path, header)
+		require.NoError(t, err)
+		require.Equal(t, status, a.status, path)
+	}
+	require.Empty(t, log.String())
+	s.world.Store.Fault = func(storetest.Op) *storetest.Fault { return &storetest.Fault{Err: errors.New("away")} }
+	require.Equal(t, 503, s.get(t, "/api/v1/readings?from=-2h").status)
+	require.Contains(t, log.String(), "level=WARN")
+	require.Contains(t, log.String(), "path=/api/v1/readings tenant=acme")
+	require.NotContains(t, log.String(), "level=ERROR")
 }

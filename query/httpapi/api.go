@@ -130,8 +130,8 @@ func (a *api) serve(e endpoint, methods ...string) http.HandlerFunc {
 		if w.broken != nil {
 			a.cfg.Logger.Warn("answer broken off: the client does not take it",
 				"path", r.URL.Path, "tenant", tenant, "error", w.broken)
-		} else if p.Status >= http.StatusInternalServerError {
-			a.cfg.Logger.Error("query failed", "path", r.URL.Path, "tenant", tenant, "error", err)
+		} else {
+			LogFailure(a.cfg.Logger.With("path", r.URL.Path, "tenant", tenant), p.Status, err)
 		}
 		w.fail(*p)
 	}

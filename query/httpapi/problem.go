@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -51,6 +52,19 @@ func writeProblem(w http.ResponseWriter, p problem) {
 	w.WriteHeader(p.Status)
 	// An error of Write means that the client has gone; net/http notices that too.
 	_, _ = w.Write(append(body, '\n'))
+}
+
+// LogFailure logs why a request has failed: as an error where the service is at fault, as a warning where the store or the
+// load is. Mistakes of the caller are not logged.
+func LogFailure(log *slog.Logger, status int, err error) {
+	var notYet *query.NotYetError // more often than not of records that nobody has published
+	switch {
+	case errors.As(err, &notYet):
+	case status == http.StatusInternalServerError:
+		log.Error("query failed", "error", err)
+	case status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout:
+		log.Warn("query failed", "error", err)
+	}
 }
 
 // errOldProtocol refuses what HTTP/1.0 can't carry: an answer there ends with its connection, and so looks the same

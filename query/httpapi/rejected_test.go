@@ -22,7 +22,7 @@ type refusals struct{}
 
 func (refusals) Rejected(q rejected.Request) rejected.Answer {
 	nobodys := rejected.Sample{Topic: "telemetry", Offset: 3, Index: -1, At: noon.UnixMilli(), Time: -1, Payload: "\xff"}
-	temp := rejected.Sample{Topic: "telemetry", Partition: 1, Offset: 2, At: noon.UnixMilli(), Time: 1000, Tenant: "acme",
+	temp := rejected.Sample{Topic: "telemetry", Partition: 1, Offset: 2, At: noon.UnixMilli(), Time: 1_000_000, Tenant: "acme",
 		Device: "m1", Detail: "why", Payload: `{"temp":1}`, Truncated: true}
 	a := rejected.Answer{Complete: q.Range.From > 0, Incomplete: "a reason"}
 	if a.Complete {
@@ -58,8 +58,8 @@ func TestRejected(t *testing.T) {
 	s := newServer(t, func(_ *query.Config, c *httpapi.Config) { c.Rejected = refusals{} })
 	a := s.get(t, "/api/v1/rejected?from=1000&to=2000&samples=7")
 	require.Equal(t, 200, a.status)
-	require.JSONEq(t, `{"rejected":[{"reason":"past","count":7,"first":1000,"last":2000,"samples":[{"topic":"telemetry",
-		"partition":1,"offset":2,"index":0,"at":1795176000000,"device":"m1","ts":1000,"detail":"why",
+	require.JSONEq(t, `{"rejected":[{"reason":"past","count":7,"first":1000000,"last":2000000,"samples":[{"topic":"telemetry",
+		"partition":1,"offset":2,"index":0,"at":1795176000000,"device":"m1","ts":1000000,"detail":"why",
 		"payload":"{\"temp\":1}","cut":true}]}],"complete":true}`, a.body)
 	a = s.get(t, "/api/v1/rejected?from=0")
 	require.Contains(t, a.body, `"complete":false,"incomplete":"a reason"`)
@@ -83,7 +83,7 @@ func TestRejected(t *testing.T) {
 		"payload":"/w==","base64":true},
 		{"topic":"telemetry","partition":1,"offset":2,"index":0,"at":1795176000000,
 		"tenant":"acme","device":"m1",
-		"ts":1000,"detail":"why","payload":"{\"temp\":1}","cut":true}]}],"complete":true}`, a.body)
+		"ts":1000000,"detail":"why","payload":"{\"temp\":1}","cut":true}]}],"complete":true}`, a.body)
 	a, err = s.do(t, http.MethodGet, "/api/v1/rejected?sample=1", nil)
 	require.NoError(t, err)
 	require.Equal(t, 400, a.status)

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -11,8 +10,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// parseInstant reads RFC 3339, ms since 1970, now, or a duration before now. The answer is in ms since 1970, rounded up
-// and held within the times that readings can have.
+// parseInstant returns the ms since 1970 of RFC 3339, of a number since 1970 in the unit that telemetry.ParseEpoch finds,
+// of now, or of a duration before now. It rounds up, and clamps to the times that readings can have.
 func parseInstant(s string, now time.Time) (int64, error) {
 	if s == "now" {
 		return clamp(now), nil
@@ -24,9 +23,10 @@ func parseInstant(s string, now time.Time) (int64, error) {
 		}
 		return clamp(now.Add(-d)), nil
 	}
-	if isDigits(s) {
-		n, err := strconv.ParseInt(s, 10, 64)
-		return min(n, telemetry.MaxMillis), err
+	if whole, _, _ := strings.Cut(s, "."); len(whole) < 20 && strings.Trim(s, "0123456789.") == "" {
+		if negative, ok := telemetry.ParseEpoch("-" + s); ok { // so it rounds up
+			return min(-negative, telemetry.MaxMillis), nil
+		}
 	}
 	// In a URL an unescaped + is a space; nothing else can be meant by one.
 	t, err := time.Parse(time.RFC3339Nano, strings.Replace(s, " ", "+", 1))
@@ -43,5 +43,3 @@ func clamp(t time.Time) int64 {
 	}
 	return min(max(ms, 0), telemetry.MaxMillis)
 }
-
-func isDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }

@@ -139,9 +139,7 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 			return // answered, or nobody is there to read it
 		}
 		shown := errorOf(err)
-		if shown.status >= http.StatusInternalServerError {
-			a.cfg.Logger.Error("query failed", "path", r.URL.Path, "error", err)
-		}
+		httpapi.LogFailure(a.cfg.Logger.With("path", r.URL.Path), shown.status, err)
 		var denied *access.Denied
 		if errors.As(err, &denied) && denied.Challenge != "" {
 			w.Header().Set("WWW-Authenticate", denied.Challenge)

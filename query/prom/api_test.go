@@ -133,7 +133,7 @@ func TestLists(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"results truncated due to limit"},
-		s.ask(t, "/api/v1/labels", "limit", "1").Warnings)
+		s.ask(t, "/api/v1/labels", "limit", "1", "start", "1795100000").Warnings)
 }
 
 func TestInvalidRequests(t *testing.T) {
@@ -180,7 +180,7 @@ func TestIncompleteAnswerWarns(t *testing.T) {
 	s.fill(t)
 	s.world.Heads.Reset()
 	for _, path := range []string{"/api/v1/query", "/api/v1/labels"} {
-		r := s.ask(t, path, "query", "temp")
+		r := s.ask(t, path, "query", "temp", "start", "1795100000")
 		require.Equal(t, 200, r.status, path)
 		require.Equal(t, []string{"the answer is incomplete: no ingester answers for partition telemetry/0"}, r.Warnings,
 			path)

@@ -38,11 +38,21 @@ func (s *selector) fromCatalog(ctx context.Context, matchers []*labels.Matcher, 
 	}
 	l := &catalogLists{matchers: matchers}
 	some := func(set []catalog.Metric) bool { return slices.ContainsFunc(set, l.counts) }
-	known.Find(conditionsOf(matchers), some, rangeOf(s.mint, s.maxt), func(f query.Found) {
-		l.found, l.shapes = f, f.Shapes()
+	conditions, within := conditionsOf(matchers), rangeOf(s.mint, s.maxt)
+	devices := 0
+	known.Find(conditions, some, within, func(f query.Found) {
+		l.found, l.shapes, devices = f, f.Shapes(), f.Len()
 		ok = !slices.ContainsFunc(l.shapes, func(s catalog.Shape) bool { return s.Partial }) && of(l)
 	})
-	return catalogGap(known), ok, nil
+	warnings = catalogGap(known)
+	if s.noStart {
+		known.Find(conditions, some, telemetry.Range{To: within.To}, func(f query.Found) {
+			if !ok || f.Len() > devices { // readings show what devices had in the range, of all that they ever had
+				warnings.Add(errNoStart)
+			}
+		})
+	}
+	return warnings, ok, nil
 }
 
 // counts reports whether a metric has numbers, and matches.

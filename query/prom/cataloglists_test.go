@@ -3,6 +3,7 @@ package prom_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,25 @@ func TestCatalogListsIncludeFormerLabels(t *testing.T) {
 		require.Equal(t, none, source)
 		data, _ = ask(path, "match[]", "temp")
 		require.JSONEq(t, want, data)
+	}
+	const noStart = "start is missing, so what has no samples in the 24 hours before end is left out"
+	for path, warned := range map[string]bool{
+		"labels": true, "label/device/values": true, "series?match[]=temp": true, "series?match[]=old": true,
+		"labels?start=1795000000": false, "label/device/values?start=0": false, "series?match[]=temp&start=1795000000": false,
+		"labels?match[]={device='m1'}": false, // from the catalog, which has all that it ever had
+	} {
+		name, values, _ := strings.Cut(path, "?")
+		form, err := url.ParseQuery(values)
+		require.NoError(t, err)
+		var parameters []string
+		for k := range form {
+			parameters = append(parameters, k, form.Get(k))
+		}
+		if warned {
+			require.Contains(t, s.ask(t, "/api/v1/"+name, parameters...).Warnings, noStart, path)
+		} else {
+			require.NotContains(t, s.ask(t, "/api/v1/"+name, parameters...).Warnings, noStart, path)
+		}
 	}
 	data, source := ask("label/axis/values", "match[]", `{device=~".+",axis!="x"}`)
 	require.JSONEq(t, `["y"]`, data)

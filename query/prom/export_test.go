@@ -37,7 +37,7 @@ func (r *Readings) Querier(mint, maxt int64) (storage.Querier, error) {
 		querier: r.querier, tenant: r.tenant, memory: r.querier.Memory(1 << 30),
 		tags: r.querier.Tags(r.tenant), leaves: r.leaves,
 	}
-	return &ownSelector{selector{t, mint, maxt}, r}, nil
+	return &ownSelector{selector{tenantStorage: t, mint: mint, maxt: maxt}, r}, nil
 }
 
 // ownSelector is a selector that ends with what it has read.

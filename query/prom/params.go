@@ -101,7 +101,7 @@ func (c *call) span(now time.Time) (*selector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &selector{c.tenantStorage, start.UnixMilli(), end.UnixMilli()}, nil
+	return &selector{c.tenantStorage, start.UnixMilli(), end.UnixMilli(), c.Form.Get("start") == ""}, nil
 }
 
 // maxSelectors bounds the selectors of a list: each looks through all devices.

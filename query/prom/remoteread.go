@@ -90,7 +90,7 @@ func (c *call) readOf(ctx context.Context, q *prompb.Query, take func(*series) (
 		}
 		matchers = append(matchers, matcher)
 	}
-	s := &selector{c.tenantStorage, q.StartTimestampMs, q.EndTimestampMs}
+	s := &selector{tenantStorage: c.tenantStorage, mint: q.StartTimestampMs, maxt: q.EndTimestampMs}
 	warnings, err := s.read(ctx, s.request(matchers), matchers, take)
 	if err != nil {
 		return err

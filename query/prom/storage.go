@@ -21,6 +21,7 @@ import (
 var (
 	errRounded    = errors.New("integers beyond 2^53 are rounded to the nearest float")
 	errIncomplete = errors.New("the answer is incomplete")
+	errNoStart    = errors.New("start is missing, so what has no samples in the 24 hours before end is left out")
 )
 
 // tenantStorage is the readings of one tenant as PromQL sees them. It belongs to one request, whose samples its memory
@@ -39,13 +40,14 @@ type tenantStorage struct {
 
 // Querier implements storage.Queryable. Both times are inclusive.
 func (t *tenantStorage) Querier(mint, maxt int64) (storage.Querier, error) {
-	return &selector{t, mint, maxt}, nil
+	return &selector{tenantStorage: t, mint: mint, maxt: maxt}, nil
 }
 
 // selector answers from a range of time.
 type selector struct {
 	*tenantStorage
 	mint, maxt int64
+	noStart    bool // mint is nobody's wish: a list says so when it leaves something out
 }
 
 // Close implements storage.Querier. What was read lives as long as the request.
@@ -285,7 +287,9 @@ func (s *selector) names(ctx context.Context, matchers []*labels.Matcher) (
 	if err != nil || ok {
 		return out, warnings, err
 	}
-	return s.namesRead(ctx, matchers)
+	out, said, err := s.namesRead(ctx, matchers)
+	said.Merge(warnings)
+	return out, said, err
 }
 
 // namesRead is names, from readings, without reading more of them than that needs.
@@ -348,8 +352,9 @@ func (s *selector) list(ctx context.Context, matchers []*labels.Matcher, known f
 	if err != nil || ok {
 		return list, warnings, err
 	}
-	found, warnings, err := s.namesRead(ctx, matchers)
-	return read(found), warnings, err
+	found, said, err := s.namesRead(ctx, matchers)
+	said.Merge(warnings)
+	return read(found), said, err
 }
 
 // valuesOf is what a label has, in order, each once.

@@ -61,6 +61,13 @@ test("what a fragment says wrongly is as if it were not said", () => {
   }
 });
 
+test("a link may have its range in seconds", () => {
+  for (const unit of ["", "000", "000000", "000000000"]) {
+    const s = parse(`from=1795313281${unit}&to=1795313291${unit}`);
+    assert.deepEqual([s.from, s.to], [1795313281000, 1795313291000], unit);
+  }
+});
+
 test("nothing of a token is in a fragment", () => {
   assert.doesNotMatch(fragment({ ...initial(), token: "bn_secret" }, { length }), /secret|token/);
 });

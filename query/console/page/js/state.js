@@ -43,8 +43,8 @@ export function parse(fragment) {
   if (aggregations.includes(p.get("agg"))) s.agg = p.get("agg");
   s.q = p.get("q") ?? "";
   if (duration(p.get("range") ?? "") > 0) s.range = p.get("range");
-  const from = whole(p.get("from"));
-  const to = whole(p.get("to"));
+  const from = epoch(p.get("from"));
+  const to = epoch(p.get("to"));
   if (from !== null && to !== null && from < to) Object.assign(s, { from, to });
   s.step = duration(p.get("step") ?? "") || 0;
   if (refreshes.includes(Number(p.get("refresh")))) s.refresh = Number(p.get("refresh"));
@@ -53,8 +53,14 @@ export function parse(fragment) {
   return s;
 }
 
-function whole(text) {
-  return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
+/** epoch returns the milliseconds since 1970 of a number in seconds, milliseconds, microseconds or nanoseconds, which its
+ * magnitude decides, as the API does; null if it is none. */
+export function epoch(text) {
+  if (text === null || !/^\d{1,19}$/.test(text)) return null;
+  const n = Number(text);
+  if (n < 1e11) return n * 1e3;
+  if (n < 2.5e14) return n;
+  return Math.floor(n / (n < 2.5e17 ? 1e3 : 1e6));
 }
 
 /** matcherOf reads a matcher such as fleet=~"East|West", without quotes; null if it is none. */
