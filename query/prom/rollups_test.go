@@ -27,7 +27,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var rollupQueries = flag.Int("prom.lanes", 150, "random queries of TestLanesAreTheSameAsChunks")
+var rollupQueries = flag.Int("prom.rollups", 150, "random queries of TestRollupsEqualChunks")
 
 // history stores readings piece by piece, late, twice and corrected, with rounds of lanes in between, and leaves some
 // in heads.
@@ -408,16 +408,16 @@ func TestOnlyMatchingChunksAreDecoded(t *testing.T) {
 	require.Equal(t, named, found)
 }
 
-// counted counts the documents of lanes that are told.
+// counted counts the documents of rollups that are read.
 type counted struct {
 	store.RollupReader
-	lanes int
+	documents int
 }
 
-func (c *counted) ScanLanes(ctx context.Context, s store.RollupScan, yield func([]byte) error) (store.Usage, error) {
+func (c *counted) ScanRollups(ctx context.Context, s store.RollupScan, yield func([]byte) error) (store.Usage, error) {
 	return c.RollupReader.ScanRollups(ctx, s, func(doc []byte) error {
 		if strings.Contains(s.Key.Name, ".") {
-			c.lanes++
+			c.documents++
 		}
 		return yield(doc)
 	})
@@ -429,16 +429,16 @@ func TestRollupsAreBoundedInMemory(t *testing.T) {
 	sealedDay(t, s, end)
 	s.world.Now = s.world.Now.Add(10 * time.Minute)
 	ask := func(bytes int64) (string, int) {
-		views := &counted{RollupReader: s.world.Rollups}
+		rollups := &counted{RollupReader: s.world.Rollups}
 		q, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
-			Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: views, MemoryBytes: bytes, Fanout: 1,
+			Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: rollups, MemoryBytes: bytes, Fanout: 1,
 			Now: func() time.Time { return s.world.Now }})
 		require.NoError(t, err)
 		over := prom.Over(q, "acme")
 		return describe(t.Context(), func() (promql.Query, error) {
 			return prom.Pushdowns{QueryEngine: engineOf(), Over: over}.NewRangeQuery(t.Context(), over, nil,
 				"max_over_time(starts[5m])", end.Add(-100*time.Minute), end.Add(-5*time.Minute), 5*time.Minute)
-		}, "max_over_time(starts[5m])"), views.lanes
+		}, "max_over_time(starts[5m])"), rollups.documents
 	}
 	got, all := ask(1 << 20)
 	require.Contains(t, got, "m2")
