@@ -1,8 +1,11 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"encoding/csv"
 	"flag"
+	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
@@ -10,13 +13,17 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"binnacle/query/httpapi"
 
 	"github.com/stretchr/testify/require"
 )
 
 var (
-	python  = flag.String("readers.python", "", "a Python with pyarrow and duckdb; none skips what needs one")
-	rscript = flag.String("readers.r", "", "Rscript; none skips what needs it")
+	binnacle = flag.String("readers.binnacle", "", "binnacle, of which the guide asks dev; none skips that")
+	python   = flag.String("readers.python", "", "a Python with pyarrow and duckdb; none skips what needs one")
+	rscript  = flag.String("readers.r", "", "Rscript; none skips what needs it")
 )
 
 // blocks are the blocks of a language of a page, in order.
@@ -33,21 +40,55 @@ func blocks(t *testing.T, page, language string) (out []string) {
 	return out
 }
 
-// What the guide for readers in other languages says works.
+// startDev starts binnacle dev with its defaults, but for addresses and data, and returns the address of its API once
+// that has readings.
+func startDev(t *testing.T) string {
+	t.Helper()
+	const free = "127.0.0.1:0"
+	run := exec.CommandContext(t.Context(), *binnacle, "dev", "--data-dir", t.TempDir(), "--kafka", free, "--cosmos", free,
+		"--api", free, "--admin", free)
+	said, err := run.StdoutPipe()
+	require.NoError(t, err)
+	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
+	require.NoError(t, run.Start())
+	t.Cleanup(func() { _ = run.Wait() })
+	for lines := bufio.NewScanner(said); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		if len(words) < 2 || words[0] != "api" {
+			continue
+		}
+		go func() { _, _ = io.Copy(io.Discard, said) }()
+		asked, err := http.NewRequest(http.MethodGet, words[1]+"/api/v1/readings?metric=velocity&limit=1", nil)
+		require.NoError(t, err)
+		asked.Header.Set(httpapi.TenantHeader, "acme")
+		require.Eventually(t, func() bool {
+			resp, err := http.DefaultClient.Do(asked)
+			if err != nil {
+				return false
+			}
+			defer resp.Body.Close()
+			body, _ := io.ReadAll(resp.Body)
+			return strings.Contains(string(body), `"velocity":`)
+		}, time.Minute, 100*time.Millisecond)
+		http.DefaultClient.CloseIdleConnections()
+		return words[1]
+	}
+	t.Fatal("dev has not started")
+	return ""
+}
+
+// Every block of the guide for readers in other languages works as it stands.
 func TestReaderGuides(t *testing.T) {
 	for language, program := range map[string]string{"python": *python, "r": *rscript} {
 		t.Run(language, func(t *testing.T) {
 			scripts := blocks(t, "../../docs/guides/python.md", language)
-			if program == "" {
+			if program == "" || *binnacle == "" {
 				t.Skip("there is no program for " + language)
 			}
-			s := newServer(t, nil)
-			s.fill()
-			s.world.Now = s.world.Now.Add(1)
-			dir := t.TempDir()
+			dir, api := t.TempDir(), startDev(t)
 			for i, script := range scripts {
 				path := filepath.Join(dir, "block")
-				script = strings.ReplaceAll(script, "http://127.0.0.1:7070", s.URL)
+				script = strings.ReplaceAll(script, "http://127.0.0.1:7070", api)
 				require.NoError(t, os.WriteFile(path, []byte(script), 0o600))
 				run := exec.CommandContext(t.Context(), program, path)
 				run.Dir = dir
@@ -81,7 +122,7 @@ func TestParquetForOtherReaders(t *testing.T) {
 // What Power Query is told to ask is answered with the columns that it is told to convert.
 func TestExcelGuide(t *testing.T) {
 	s := newServer(t, nil)
-	s.fill()
+	s.world.Chunk(record(1, "truck-0000", noon.Add(-time.Minute), nil, float("velocity", 50)))
 	block := blocks(t, "../../docs/guides/python.md", "powerquery")[0]
 	path := regexp.MustCompile(`RelativePath = "(.+?)"`).FindStringSubmatch(block)[1]
 	asked := url.Values{}
