@@ -35,10 +35,10 @@ func (b *Bin) old() *sealed {
 	return b.sealed
 }
 
-// NewBin makes a Bin whose metrics have their names from names, which it shares with others of the same owner.
+// NewBin returns an empty Bin. It takes the names of metrics from names, which all bins of one owner share.
 func NewBin(names *Names) Bin { return Bin{open: NewRows(names)} }
 
-// BinOf is a Bin of blocks, ordered by their offsets, none of which reaches into the next one.
+// BinOf returns a Bin of blocks, ordered by their offsets, none of which reaches into the next one.
 func BinOf(names *Names, blocks []Block) Bin {
 	b := NewBin(names)
 	b.add(blocks...)
@@ -89,7 +89,7 @@ func (b *Bin) Seal(s *Schemas) bool {
 	return ok
 }
 
-// BlockOf is a block of the open rows from i to j; ok is false when they are more than a block takes.
+// BlockOf returns a block of the open rows from i to j; ok is false when they are more than a block takes.
 func (b *Bin) BlockOf(i, j int, s *Schemas) (x Block, ok bool) {
 	run := b.open.Run(i, j)
 	x, err := s.block(&run)
@@ -99,25 +99,25 @@ func (b *Bin) BlockOf(i, j int, s *Schemas) (x Block, ok bool) {
 	return x, err == nil
 }
 
-// Blocks are the older readings; the caller must not change them.
+// Blocks returns the older readings; the caller must not change them.
 func (b *Bin) Blocks() []Block { return b.old().blocks }
 
-// Open is the newest readings.
+// Open returns the newest readings.
 func (b *Bin) Open() *Rows { return &b.open }
 
-// Readings is how many readings were taken, before those of one instant are merged.
+// Readings returns how many readings were taken, before those of one instant are merged.
 func (b *Bin) Readings() int { return b.old().readings + len(b.open.rows) }
 
-// Values is how many values the readings have.
+// Values returns how many values the readings have.
 func (b *Bin) Values() int { return b.old().values + len(b.open.cells) }
 
-// Width is about how many columns the readings become.
+// Width returns about how many columns the readings become.
 func (b *Bin) Width() int { return max(b.old().width, b.open.Width()) }
 
-// Bytes is about how much memory the readings take beside the struct itself, names and schemas.
+// Bytes returns about how much memory the readings take beside the struct itself, names and schemas.
 func (b *Bin) Bytes() int { return b.old().bytes + b.open.Bytes() }
 
-// First is the offset of the first record; there must be one.
+// First returns the offset of the first record; there must be one.
 func (b *Bin) First() int64 {
 	if len(b.Blocks()) > 0 {
 		return b.Blocks()[0].First
@@ -125,7 +125,7 @@ func (b *Bin) First() int64 {
 	return b.open.First()
 }
 
-// Through is the offset of the last record; there must be one.
+// Through returns the offset of the last record; there must be one.
 func (b *Bin) Through() int64 {
 	if len(b.open.rows) > 0 {
 		return b.open.Through()
@@ -133,7 +133,7 @@ func (b *Bin) Through() int64 {
 	return b.Blocks()[len(b.Blocks())-1].Through
 }
 
-// Span is the least and the greatest event time; there must be a reading.
+// Span returns the least and the greatest event time; there must be a reading.
 func (b *Bin) Span() (from, to int64) {
 	for i := range b.Blocks() {
 		x := &b.Blocks()[i]
@@ -152,7 +152,7 @@ func (b *Bin) Span() (from, to int64) {
 	return min(from, f), max(to, t)
 }
 
-// Columns is every metric with every kind that it has values of; one may come more than once.
+// Columns returns every metric with every kind that it has values of; one may come more than once.
 func (b *Bin) Columns() iter.Seq2[string, telemetry.Kind] {
 	return func(yield func(string, telemetry.Kind) bool) {
 		var last *chunk.Schema
@@ -188,7 +188,7 @@ func (b *Bin) Shelve(shelf Shelf) (freed int, err error) {
 	return freed, err
 }
 
-// Shelvable is how much memory Shelve would free.
+// Shelvable returns how much memory Shelve would free.
 func (b *Bin) Shelvable() int { return b.old().bytes - len(b.Blocks())*blockBytes }
 
 // UpTo cuts behind the records up to an offset. The rest takes the place of b, which must not be appended to any more.
@@ -236,19 +236,19 @@ func (b *Bin) cutOpen(n int) (head, rest Bin, err error) {
 	return b.opened(h, r)
 }
 
-// opened is all blocks with some open rows, and the others.
+// opened returns all blocks with some open rows, and the others.
 func (b *Bin) opened(h, r Rows) (head, rest Bin, err error) {
 	return Bin{b.clipped(), h}, Bin{open: r}, nil
 }
 
-// clipped is the blocks for another Bin to go on with.
+// clipped returns the blocks for another Bin to go on with.
 func (b *Bin) clipped() *sealed {
 	s := *b.old()
 	s.blocks = slices.Clip(s.blocks)
 	return &s
 }
 
-// Parts is snapshots that have the Bin's rows together: each block up to an offset by itself, and all other rows.
+// Parts returns snapshots that have the Bin's rows together: each block up to an offset by itself, and all other rows.
 func (b *Bin) Parts(through int64) (parts []Bin) {
 	blocks := b.Blocks()
 	i := 0
@@ -298,7 +298,7 @@ func (b *Bin) cutInside(i int, s *Schemas, n func(*Rows) int) (head, rest Bin, e
 	return head, rest, nil
 }
 
-// Concat is b followed by c, whose offsets are higher.
+// Concat returns the readings of b followed by those of c, which have higher offsets.
 func (b *Bin) Concat(c *Bin, s *Schemas) (Bin, error) {
 	out := NewBin(b.open.names)
 	out.add(b.Blocks()...)
@@ -317,8 +317,8 @@ func (b *Bin) Concat(c *Bin, s *Schemas) (Bin, error) {
 	return out, nil
 }
 
-// Each is the readings as they were taken, without tenant and device, each with the offset of its record. A reading's
-// Fields are overwritten by the next one's.
+// Each calls visit with every reading as it was taken, without tenant and device, and with the offset of its record.
+// The next call overwrites the reading's Fields.
 func (b *Bin) Each(visit func(int64, telemetry.Reading)) error {
 	var o opener
 	for i := range b.Blocks() {
@@ -338,14 +338,14 @@ func (b *Bin) Each(visit func(int64, telemetry.Reading)) error {
 	return nil
 }
 
-// Frame is the readings of records below an offset and with an instant in span as columns: those of one instant and
-// label set merged, the value with the highest offset winning, metric by metric. With metrics given, only those are in
-// it, and readings that have none of them are left out.
+// Frame returns the readings of records below an offset and with an instant in span as columns: those of one instant
+// and label set merged, the value with the highest offset winning, metric by metric. With metrics given, only those are
+// in it, and readings that have none of them are left out.
 func (b *Bin) Frame(span telemetry.Range, metrics []string, below int64) (chunk.Frame, error) {
 	return b.FrameAbove(-1, span, metrics, below)
 }
 
-// FrameAbove is Frame of the readings of records above an offset.
+// FrameAbove returns the Frame of the readings of records above an offset.
 func (b *Bin) FrameAbove(above int64, span telemetry.Range, metrics []string, below int64) (chunk.Frame, error) {
 	open := b.open.Below(below)
 	var runs []chunk.Run
@@ -380,9 +380,9 @@ func (b *Bin) FrameAbove(above int64, span telemetry.Range, metrics []string, be
 	return FrameOf(runs), nil
 }
 
-// BlocksAbove is what FrameAbove is made of, as blocks: the readings of records above an offset and below another one,
-// of blocks that may have some with an instant in span, with the columns of the metrics. FrameOfBlocks makes the frame
-// of them. It is nil where no block is whole.
+// BlocksAbove returns what FrameAbove is made of, as blocks: the readings of records above an offset and below another
+// one, of blocks that may have some with an instant in span, with the columns of the metrics. FrameOfBlocks makes the
+// frame of them. It is nil where no block is whole.
 func (b *Bin) BlocksAbove(above int64, span telemetry.Range, metrics []string, below int64) ([]chunk.Blocks, error) {
 	var asked []*Block
 	some := false
@@ -480,7 +480,7 @@ func (t *blockCollector) add(from int) {
 	}
 }
 
-// FrameOfBlocks is the readings of blocks that follow each other, with an instant in span, as columns (FrameOf).
+// FrameOfBlocks returns the readings of blocks that follow each other, with an instant in span, as columns (FrameOf).
 func FrameOfBlocks(blocks []chunk.Blocks, span telemetry.Range) (chunk.Frame, error) {
 	n := 0
 	for i := range blocks {
@@ -516,7 +516,7 @@ func FrameOfBlocks(blocks []chunk.Blocks, span telemetry.Range) (chunk.Frame, er
 // within reports whether all of the block's records are above an offset and below another one.
 func (b *Block) within(above, below int64) bool { return b.First > above && b.Through < below }
 
-// selectRows is the readings of a block's run that are asked for.
+// selectRows returns the readings of a block's run that are asked for.
 func selectRows(run chunk.Run, x *Block, span telemetry.Range, above, below int64, projected bool) chunk.Run {
 	whole := x.within(above, below) && span.From <= x.From && x.To < span.To
 	if whole && (!projected || valued(&run)) {

@@ -19,7 +19,7 @@ const (
 	leastBlockRows = 8
 )
 
-// FirstBlock is after how many readings the first block of a device's bin is made: the part of BlockRows that the
+// FirstBlock returns after how many readings the first block of a device's bin is made: the part of BlockRows that the
 // device's hash decides, so that a fleet that begins a day together does not make its blocks together.
 func FirstBlock(device string) int {
 	return leastBlockRows + int(FirstHold(device, BlockRows-leastBlockRows))
@@ -67,7 +67,7 @@ func Shelve(blocks []Block, shelf Shelf) (freed int, err error) {
 	return freed, nil
 }
 
-// onto takes that the rows of blocks are a piece.
+// onto records that the rows of blocks are in piece p, and returns the freed bytes.
 func onto(p *piece, blocks []Block) (freed int) {
 	at := 0
 	for i := range blocks {
@@ -87,7 +87,7 @@ type opener struct {
 	data  []byte
 }
 
-// rows is the rows of a block, encoded.
+// rows returns the rows of a block, encoded.
 func (o *opener) rows(b *Block) ([]byte, error) {
 	if b.data != nil {
 		return b.data, nil
@@ -102,7 +102,7 @@ func (o *opener) rows(b *Block) ([]byte, error) {
 	return o.data[b.at : b.at+b.length], nil
 }
 
-// Shelf keeps the rows of blocks outside memory. It may lose them: whoever wants them then gets an error.
+// Shelf keeps the rows of blocks outside memory. It may lose them: reading them then fails.
 type Shelf interface {
 	Put(data []byte) (Shelved, error)
 }
@@ -128,10 +128,10 @@ const maxSchemas = 4 << 20
 // schemaShare is about what a schema takes in memory for a byte of its own: the names, and what points to them.
 const schemaShare = 4
 
-// Bytes is about how much memory the schemas take.
+// Bytes returns about how much memory the schemas take.
 func (s *Schemas) Bytes() int { return s.bytes }
 
-// of is the schema that b spells; b is not kept.
+// of returns the schema that b spells; b is not kept.
 func (s *Schemas) of(b []byte) (*chunk.Schema, error) {
 	if known := s.known[string(b)]; known != nil {
 		return known, nil
@@ -149,7 +149,7 @@ func (s *Schemas) of(b []byte) (*chunk.Schema, error) {
 	return parsed, nil
 }
 
-// Schema is the schema that b spells; b is not kept. What is no schema gives chunk.ErrCorrupt.
+// Schema returns the schema that b spells; b is not kept. What is no schema gives chunk.ErrCorrupt.
 func (s *Schemas) Schema(b []byte) (*chunk.Schema, error) { return s.of(b) }
 
 // block encodes a run. It fails with chunk.ErrTooLarge when the run is above the limits of a block.
@@ -169,8 +169,8 @@ func (s *Schemas) block(run *chunk.Run) (Block, error) {
 	return b, nil
 }
 
-// Block is a block whose rows came from elsewhere, such as the journal, in one with their schema. It keeps nothing of
-// data.
+// Block returns a block made of b, with rows that came from elsewhere, such as the journal, together with their schema.
+// It keeps nothing of data.
 func (s *Schemas) Block(b Block, data []byte) (Block, error) {
 	schema, rows, err := chunk.SplitBlock(data)
 	if err != nil {
@@ -200,16 +200,17 @@ func (b *Block) Append(dst []byte) ([]byte, error) {
 	return chunk.AppendSplit(dst, b.schema.Bytes(), rows), nil
 }
 
-// Bytes is about how much memory the block takes.
+// Bytes returns about how much memory the block takes.
 func (b *Block) Bytes() int { return blockBytes + allocated(len(b.data)) }
 
-// Width is how many columns the block becomes at most.
+// Width returns how many columns the block becomes at most.
 func (b *Block) Width() int { return b.schema.Width() }
 
-// SameSchema reports whether two blocks have the same columns and label sets, as far as a glance tells.
+// SameSchema reports whether two blocks have the same columns and label sets. It may miss equal ones, as it compares
+// pointers.
 func (b *Block) SameSchema(c *Block) bool { return b.schema == c.schema }
 
-// Fields is every metric with every kind that the block has values of, without them.
+// Fields returns every metric with every kind that the block has values of, without them.
 func (b *Block) Fields() (fields []telemetry.Field) {
 	for metric, kind := range b.schema.Columns() {
 		v := telemetry.TextValue("")
@@ -221,7 +222,7 @@ func (b *Block) Fields() (fields []telemetry.Field) {
 	return fields
 }
 
-// Sets are the label sets of the block's readings; the caller must not change them.
+// Sets returns the label sets of the block's readings; the caller must not change them.
 func (b *Block) Sets() []telemetry.Labels { return b.schema.Sets() }
 
 // run decodes the block, of its columns those of the metrics, all if metrics is nil.
@@ -240,8 +241,8 @@ func (b *Block) run(metrics []string, o *opener) (chunk.Run, error) {
 // overlaps reports whether the block may have readings with an instant in a range.
 func (b *Block) overlaps(r telemetry.Range) bool { return b.From < r.To && b.To >= r.From }
 
-// Between is the readings of records from one offset on and below another, as a block of their own; ok is false when
-// there are none.
+// Between returns the readings of records from one offset on and below another, as a block of their own; ok is false
+// when there are none.
 func (b *Block) Between(from, below int64, s *Schemas) (part Block, ok bool, err error) {
 	if b.First >= from && b.Through < below {
 		return *b, true, nil
@@ -261,8 +262,8 @@ func (b *Block) Between(from, below int64, s *Schemas) (part Block, ok bool, err
 	return part, err == nil, err
 }
 
-// Merge is the readings of blocks that may hold the same records, each record once, in the order of their offsets, of
-// those from one offset on and below another. It takes the blocks in the order of their first offsets.
+// Merge returns the readings of blocks that may hold the same records, each record once, in the order of their offsets,
+// of those from one offset on and below another. It takes the blocks in the order of their first offsets.
 func (s *Schemas) Merge(blocks []Block, from, below int64) (merged []Block, err error) {
 	slices.SortStableFunc(blocks, func(a, b Block) int {
 		return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Through, b.Through))

@@ -6,8 +6,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Each is the readings as they were taken, without tenant and device, each with the offset of its record. A reading's
-// Fields are overwritten by the next one's.
+// Each returns the readings as they were taken, without tenant and device, each with the offset of its record. A
+// reading's Fields are overwritten by the next one's.
 func (r *Rows) Each() iter.Seq2[int64, telemetry.Reading] {
 	return func(yield func(int64, telemetry.Reading) bool) {
 		i := 0

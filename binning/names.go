@@ -14,7 +14,7 @@ func NewNames() *Names { return &Names{index: map[string]uint32{}} }
 // nameBytes is the memory of a name beside its characters: in the list and in the index, both about half full.
 const nameBytes = 96
 
-// number is the number of a metric.
+// number returns the number of a metric.
 func (n *Names) number(metric string) uint32 {
 	i, ok := n.index[metric]
 	if !ok {
@@ -26,10 +26,10 @@ func (n *Names) number(metric string) uint32 {
 	return i
 }
 
-// Bytes is about how much memory the names take.
+// Bytes returns about how much memory the names take.
 func (n *Names) Bytes() int { return n.bytes }
 
-// allocated is about what the runtime makes of an allocation of so many bytes: it has sizes in steps of an eighth.
+// allocated returns about what the runtime makes of an allocation of so many bytes: it has sizes in steps of an eighth.
 func allocated(n int) int {
 	switch {
 	case n == 0:

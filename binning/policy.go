@@ -36,7 +36,7 @@ const (
 	leastValues = 1500
 )
 
-// overhead is the expected size of a document of so many columns without values.
+// overhead returns the expected size of a document of so many columns without values.
 func (s Sizer) overhead(columns int) float64 {
 	per := s.perColumn
 	if per == 0 {
@@ -45,7 +45,7 @@ func (s Sizer) overhead(columns int) float64 {
 	return documentBytes + per*float64(columns)
 }
 
-// Estimate is the expected size of a document of so many values in so many columns.
+// Estimate returns the expected size of a document of so many values in so many columns.
 func (s Sizer) Estimate(values, columns int) float64 {
 	per := s.perValue
 	if per == 0 {
@@ -54,14 +54,14 @@ func (s Sizer) Estimate(values, columns int) float64 {
 	return s.overhead(columns) + per*float64(values)
 }
 
-// Target is the size in bytes at which a bin of so many columns should be cut.
+// Target returns the size in bytes at which a bin of so many columns should be cut.
 func (s Sizer) Target(columns int) int {
 	overhead := s.overhead(columns)
 	i := sort.Search(len(targets)-1, func(i int) bool { return overhead <= targets[i].overhead })
 	return targets[i].bytes
 }
 
-// Max is the size in bytes that a document of so many columns should not pass.
+// Max returns the size in bytes that a document of so many columns should not pass.
 func (s Sizer) Max(columns int) int { return min(s.Target(columns)*3/2, maxTarget+maxTarget/16) }
 
 // Full reports whether a document of so many values in so many columns is expected to reach the target.
@@ -79,7 +79,7 @@ func (s *Sizer) Observe(values, columns, bytes, overhead int) {
 	}
 }
 
-// ReadingsFor is how many of the readings, which have so many values in all, should go into the next document: all
+// ReadingsFor returns how many of the readings, which have so many values in all, should go into the next document: all
 // of them while they are expected to stay well under the maximum, else as many as reach the target.
 func (s Sizer) ReadingsFor(readings, values, columns int) int {
 	size, target := s.Estimate(values, columns), s.Target(columns)
@@ -90,7 +90,7 @@ func (s Sizer) ReadingsFor(readings, values, columns int) int {
 	return max(1, int((float64(target)-fixed)/(size-fixed)*float64(readings)))
 }
 
-// alone is the size up to which readings stay in one document.
+// alone returns the size up to which readings stay in one document.
 func (s Sizer) alone(columns int) float64 { return float64(s.Target(columns)+s.Max(columns)) / 2 }
 
 // FitsOne reports whether so many values in so many columns are expected to stay in one document.
@@ -98,7 +98,7 @@ func (s Sizer) FitsOne(values, columns int) bool {
 	return s.Estimate(values, columns) <= full*s.alone(columns)
 }
 
-// target is the size of documents for devices whose documents have at most so many bytes of overhead.
+// target is the size of documents for devices with at most so many bytes of overhead in a document.
 type target struct {
 	overhead float64
 	bytes    int
@@ -132,8 +132,8 @@ var targets = func() (all []target) {
 	return append(all, target{math.Inf(1), at})
 }()
 
-// FirstHold is how long the first bin of a device waits after a start: a part of the hold that the
-// device's hash decides, so that a fleet that begins together does not come due together.
+// FirstHold returns how long the first bin of a device waits after a start: a part of the hold that the device's hash
+// decides, so that a fleet that begins together does not come due together.
 func FirstHold(device string, hold time.Duration) time.Duration {
 	hi, _ := epk.Sum(epk.String(device))
 	const parts = 1 << 20

@@ -59,7 +59,7 @@ const (
 	labelBytes  = 32
 )
 
-// NewRows makes Rows whose metrics have their names from names, which they share with others of the same owner.
+// NewRows returns empty Rows. They take the names of metrics from names, which all rows of one owner share.
 func NewRows(names *Names) Rows { return Rows{names: names} }
 
 // Append takes a reading of the record at offset, which must not be lower than any before it. It reports whether some
@@ -82,7 +82,7 @@ func (r *Rows) Append(offset int64, reading telemetry.Reading) (repeats bool) {
 // lookBack is how many rows, label sets or texts are looked at to find the same again: devices repeat themselves.
 const lookBack = 8
 
-// columns is where the list of the fields' metrics and kinds begins.
+// columns returns where the list of the fields' metrics and kinds begins.
 func (r *Rows) columns(fields []telemetry.Field) uint32 {
 	for i := len(r.rows) - 1; i >= max(0, len(r.rows)-lookBack); i-- {
 		if r.listed(i, fields) {
@@ -170,30 +170,30 @@ func (r *Rows) indexLabels(l telemetry.Labels, i int) {
 	r.kept += nameBytes + allocated(len(key))
 }
 
-// Readings is how many readings were taken, before those of one instant are merged.
+// Readings returns how many readings were taken, before those of one instant are merged.
 func (r *Rows) Readings() int { return len(r.rows) }
 
-// Values is how many values the readings have.
+// Values returns how many values the readings have.
 func (r *Rows) Values() int { return len(r.cells) }
 
-// Width is about how many columns the rows become, at least as many.
+// Width returns about how many columns the rows become, at least as many.
 func (r *Rows) Width() int {
 	return min(min(len(r.lists), len(r.metrics))*max(1, len(r.labels)), len(r.cells))
 }
 
-// Bytes is about how much memory the rows take beside the struct itself and the names of their metrics.
+// Bytes returns about how much memory the rows take beside the struct itself and the names of their metrics.
 func (r *Rows) Bytes() int {
 	values := cap(r.rows)*rowBytes + cap(r.cells)*cellBytes + cap(r.lists)*columnBytes
 	return values + cap(r.texts)*textBytes + cap(r.labels)*labelsBytes + r.kept
 }
 
-// First is the offset of the first record; there must be one.
+// First returns the offset of the first record; there must be one.
 func (r *Rows) First() int64 { return r.rows[0].offset }
 
-// Through is the offset of the last record; there must be one.
+// Through returns the offset of the last record; there must be one.
 func (r *Rows) Through() int64 { return r.rows[len(r.rows)-1].offset }
 
-// Span is the least and the greatest event time; there must be a reading.
+// Span returns the least and the greatest event time; there must be a reading.
 func (r *Rows) Span() (from, to int64) {
 	from, to = r.rows[0].time, r.rows[0].time
 	for _, x := range r.rows[1:] {
@@ -202,7 +202,7 @@ func (r *Rows) Span() (from, to int64) {
 	return from, to
 }
 
-// Columns is every metric with every kind that it has values of, each once.
+// Columns returns every metric with every kind that it has values of, each once.
 func (r *Rows) Columns() iter.Seq2[string, telemetry.Kind] {
 	return func(yield func(string, telemetry.Kind) bool) {
 		for _, c := range r.distinct() {
@@ -213,7 +213,7 @@ func (r *Rows) Columns() iter.Seq2[string, telemetry.Kind] {
 	}
 }
 
-// distinct is the columns of all rows, sorted, each once.
+// distinct returns the columns of all rows, sorted, each once.
 func (r *Rows) distinct() []column {
 	var out []column
 	for i := range r.rows {
@@ -231,18 +231,18 @@ func (r *Rows) distinct() []column {
 	return slices.Compact(out)
 }
 
-// RowsThrough is how many readings are of records up to an offset.
+// RowsThrough returns how many readings are of records up to an offset.
 func (r *Rows) RowsThrough(offset int64) int {
 	return sort.Search(len(r.rows), func(i int) bool { return r.rows[i].offset > offset })
 }
 
-// After is the rows of records above an offset (rule W4). It takes the place of r, which must not be appended to any
-// more.
+// After returns the rows of records above an offset (rule W4). It takes the place of r, which must not be appended to
+// any more.
 func (r *Rows) After(offset int64) Rows {
 	return r.from(r.RowsThrough(offset))
 }
 
-// Below is the rows of records below an offset, as a snapshot: nothing is appended to it.
+// Below returns the rows of records below an offset, as a snapshot: nothing is appended to it.
 func (r *Rows) Below(offset int64) Rows {
 	n := r.RowsThrough(offset - 1)
 	if n == len(r.rows) {
@@ -268,7 +268,7 @@ func (r *Rows) SplitAt(n int) (head, tail Rows) {
 	return r.slice(0, n), r.from(n)
 }
 
-// from is the rows from n on. It shares memory with r, unless more of that would be idle than in use.
+// from returns the rows from n on. It shares memory with r, unless more of that would be idle than in use.
 func (r *Rows) from(n int) Rows {
 	gone := r.begin(n)
 	if n == len(r.rows) || r.firstCell+gone > uint32(len(r.cells))-gone {
@@ -281,7 +281,7 @@ func (r *Rows) from(n int) Rows {
 	return out
 }
 
-// Records is how many records the readings came from.
+// Records returns how many records the readings came from.
 func (r *Rows) Records() int {
 	n := 0
 	for i := range r.rows {
@@ -292,7 +292,7 @@ func (r *Rows) Records() int {
 	return n
 }
 
-// Concat is r followed by s, whose offsets are higher.
+// Concat returns r followed by s, which has higher offsets.
 func (r *Rows) Concat(s *Rows) Rows {
 	out := r.slice(0, len(r.rows))
 	out.copyFrom(s, 0, len(s.rows))
@@ -317,7 +317,7 @@ func (r *Rows) copyFrom(s *Rows, i, j int) {
 	}
 }
 
-// readings is the readings of rows i to j. Each is overwritten by the next.
+// readings returns the readings of rows i to j. Each is overwritten by the next.
 func (r *Rows) readings(i, j int) iter.Seq[*telemetry.Reading] {
 	return func(yield func(*telemetry.Reading) bool) {
 		var reading telemetry.Reading
@@ -337,7 +337,7 @@ func (r *Rows) readings(i, j int) iter.Seq[*telemetry.Reading] {
 	}
 }
 
-// list is the columns of row i, and bits its values.
+// list returns the columns of row i, and bits its values.
 func (r *Rows) list(i int) []column {
 	begin := r.rows[i].list
 	return r.lists[begin : begin+(r.rows[i].end-r.firstCell-r.begin(i))]
@@ -345,7 +345,7 @@ func (r *Rows) list(i int) []column {
 
 func (r *Rows) bits(i int) []uint64 { return r.cells[r.begin(i) : r.rows[i].end-r.firstCell] }
 
-// begin is the index of the first cell of row i, which may be the one after the last.
+// begin returns the index of the first cell of row i, which may be the one after the last.
 func (r *Rows) begin(i int) uint32 {
 	if i == 0 {
 		return 0
@@ -363,9 +363,9 @@ func (r *Rows) value(kind telemetry.Kind, bits uint64) telemetry.Value {
 // All is a range that holds every valid event time.
 var All = telemetry.Range{From: 0, To: telemetry.MaxMillis}
 
-// Frame is the rows with an instant in span as columns: those of one instant and label set merged,
-// the value with the highest offset winning, metric by metric. With metrics given, only those are in it,
-// and rows that have none of them are left out.
+// Frame returns the rows with an instant in span as columns: those of one instant and label set merged, the value with
+// the highest offset winning, metric by metric. With metrics given, only those are in it, and rows that have none of
+// them are left out.
 func (r *Rows) Frame(span telemetry.Range, metrics []string) chunk.Frame {
 	return newFramer(r, span, metrics).frame()
 }

@@ -9,7 +9,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Run is the rows from i to j as they were taken, in columns: what a block of them holds.
+// Run returns the rows from i to j as they were taken, in columns: what a block of them holds.
 func (r *Rows) Run(i, j int) chunk.Run {
 	if r.alike(i, j) {
 		return r.transposed(i, j)
@@ -68,7 +68,7 @@ func (r *Rows) alike(i, j int) bool {
 	return true
 }
 
-// transposed is Run of rows that are alike.
+// transposed returns Run of rows that are alike.
 func (r *Rows) transposed(i, j int) chunk.Run {
 	n, list := j-i, r.list(i)
 	numbers := make([]int64, 2*n)
@@ -123,7 +123,7 @@ func compareColumns(a, b chunk.Column) int {
 	return cmp.Or(strings.Compare(a.Metric, b.Metric), cmp.Compare(a.Kind, b.Kind))
 }
 
-// AppendRun takes the readings of a run, whose offsets must not be lower than any before.
+// AppendRun appends the readings of a run. Their offsets must not be lower than any before.
 func (r *Rows) AppendRun(run *chunk.Run) {
 	next := make([]int, len(run.Columns)) // value of each column that comes next
 	var reading telemetry.Reading
@@ -143,9 +143,9 @@ func (r *Rows) AppendRun(run *chunk.Run) {
 	}
 }
 
-// FrameOf is the readings of runs that follow each other as columns: those of one instant and label set merged, the
-// value with the highest offset winning, metric by metric. As a rule, of one label set and in the order of time, they
-// are put together as they are.
+// FrameOf returns the readings of runs that follow each other as columns: those of one instant and label set merged,
+// the value with the highest offset winning, metric by metric. As a rule, of one label set and in the order of time,
+// they are put together as they are.
 func FrameOf(runs []chunk.Run) chunk.Frame {
 	if inOrder(runs) {
 		return chunk.Frame{Groups: []chunk.Group{join(runs)}}
@@ -189,7 +189,7 @@ func valued(r *chunk.Run) bool {
 	return some.Count() == r.Rows()
 }
 
-// join is runs in order as one group.
+// join returns runs in order as one group.
 func join(runs []chunk.Run) chunk.Group {
 	g := chunk.Group{Labels: runs[0].Sets[0]}
 	rows := 0

@@ -5,7 +5,7 @@ import "math/bits"
 // Bitmap is a set of row numbers: bit i%64 of word i/64. The nil Bitmap holds every row.
 type Bitmap []uint64
 
-// NewBitmap is an empty set with room for n rows.
+// NewBitmap returns an empty set with room for n rows.
 func NewBitmap(n int) Bitmap { return make(Bitmap, (n+63)/64) }
 
 // Has reports whether row i >= 0 is in the set. Rows beyond a non-nil set's words are not.
@@ -20,7 +20,7 @@ func (b Bitmap) Has(i int) bool {
 // Set adds row i, which must lie in the room that NewBitmap made.
 func (b Bitmap) Set(i int) { b[i>>6] |= 1 << (i & 63) }
 
-// Count is the number of rows in a set that is not nil.
+// Count returns the number of rows in a set that is not nil.
 func (b Bitmap) Count() int {
 	n := 0
 	for _, w := range b {

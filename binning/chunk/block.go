@@ -50,7 +50,7 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// ParseSchema is the inverse of AppendSchema. It keeps nothing of b. What is no schema gives ErrCorrupt.
+// ParseSchema inverts AppendSchema. It keeps nothing of b. What is no schema gives ErrCorrupt.
 func ParseSchema(b []byte) (*Schema, error) {
 	p := schemaReader{rest: bytes.Clone(b)}
 	s := &Schema{bytes: p.rest}
@@ -103,7 +103,7 @@ func (p *schemaReader) byte() (b byte) {
 	return b
 }
 
-// count is a number of things of at least a byte each.
+// count returns a number of things of at least a byte each.
 func (p *schemaReader) count(most uint64) uint64 {
 	n, used := binary.Uvarint(p.rest)
 	if used <= 0 || n > most || n > uint64(len(p.rest)-used) {
@@ -122,13 +122,13 @@ func (p *schemaReader) text() string {
 	return s
 }
 
-// Bytes is the schema as AppendSchema wrote it; the caller must not change it.
+// Bytes returns the schema as AppendSchema wrote it; the caller must not change it.
 func (s *Schema) Bytes() []byte { return s.bytes }
 
-// Width is how many columns a chunk of such rows has at most.
+// Width returns how many columns a chunk of such rows has at most.
 func (s *Schema) Width() int { return len(s.columns) * len(s.sets) }
 
-// Columns is every metric with every kind that it has values of.
+// Columns returns every metric with every kind that it has values of.
 func (s *Schema) Columns() iter.Seq2[string, telemetry.Kind] {
 	return func(yield func(string, telemetry.Kind) bool) {
 		for i := range s.columns {
@@ -148,7 +148,7 @@ func (s *Schema) HasAny(metrics []string) bool {
 	return slices.ContainsFunc(s.columns, func(c schemaColumn) bool { return w.has(c.metric) })
 }
 
-// Sets are the label sets of the rows; the caller must not change them.
+// Sets returns the label sets of the rows; the caller must not change them.
 func (s *Schema) Sets() []telemetry.Labels { return s.sets }
 
 // AppendRows appends the rows of a run, without its schema. The same run always gives the same bytes. A run above the
@@ -180,7 +180,7 @@ func AppendRows(dst []byte, r *Run) ([]byte, error) {
 	return e.appendPacket(dst, e.s), nil
 }
 
-// set is the place of a row's label set.
+// set returns the place of a row's label set.
 func (r *Run) set(i int) uint32 {
 	if r.Labels == nil {
 		return 0
@@ -271,7 +271,7 @@ func AppendSplit(dst, schema, rows []byte) []byte {
 	return append(append(binary.AppendUvarint(dst, uint64(len(schema))), schema...), rows...)
 }
 
-// SplitBlock is schema and rows of a block that AppendBlock wrote; both alias b.
+// SplitBlock returns schema and rows of a block that AppendBlock wrote; both alias b.
 func SplitBlock(b []byte) (schema, rows []byte, err error) {
 	n, used := binary.Uvarint(b)
 	if used <= 0 || n > uint64(len(b)-used) {

@@ -81,8 +81,8 @@ func (c *Chunk) hold(columns []rawColumn) {
 	}
 }
 
-// keep copies what of the document is needed later, all bytes in one piece and all text in another, whose first two
-// parts it returns, the shard and the device.
+// keep copies the parts of the document that are needed later, all bytes in one piece and all text in another, and
+// returns the first two parts of the text, the shard and the device.
 func (r *reader) keep(c *Chunk, wanted int) (names [2]string) {
 	data := r.texts[propertyTime]
 	if c.layout == small {

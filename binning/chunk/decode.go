@@ -49,7 +49,7 @@ func (c *Chunk) Times() ([]int64, error) {
 	return Frame{groups}.Times(), nil
 }
 
-// decode decodes what is wanted; note, unless it is nil, is told of each column how it is kept.
+// decode decodes the wanted columns. It calls note, unless that is nil, with each column and how it is kept.
 func (c *Chunk) decode(w wanted, note func(column int, kept string)) (Frame, error) {
 	d := takeDecoder()
 	defer d.release()

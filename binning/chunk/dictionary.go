@@ -75,7 +75,7 @@ func (d *dictionary) reset(n int) {
 	}
 }
 
-// add is the number under which b is known, a new one if it is new.
+// add returns the number under which b is known, a new one if it is new.
 func (d *dictionary) add(b uint64) uint32 {
 	const golden = 0x9E3779B97F4A7C15 // 2^64 divided by the golden ratio: the product's top bits spread (Knuth 6.4)
 	mask := uint64(len(d.table) - 1)

@@ -16,8 +16,8 @@ import "errors"
 // Version is the layout that Encode writes, and the newest that Parse reads.
 const Version = 1
 
-// Limits of one chunk. They bound what a reader of a hostile document can be made to allocate; Encode refuses what is
-// above them with ErrTooLarge, so whoever fills a Frame must stop before.
+// Limits of one chunk. They bound the memory that a hostile document can make a reader allocate. Encode refuses more
+// with ErrTooLarge, so code that fills a Frame must stop before.
 const (
 	// MaxRows is the most rows of a chunk: a day at a row a second, with room.
 	MaxRows = 1 << 17

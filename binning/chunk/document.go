@@ -6,7 +6,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Chunk is a parsed document whose columns are not decoded yet. It is safe for concurrent use.
+// Chunk is a parsed document. Its columns are not decoded yet. It is safe for concurrent use.
 type Chunk struct {
 	Header Header
 
@@ -40,7 +40,7 @@ type storedColumn struct {
 
 // shared is a packet of several columns.
 type shared struct {
-	data  []byte // base64; nil in a small chunk, whose packet begins with the instants
+	data  []byte // base64; nil in a small chunk, as its packet begins with the instants
 	holds []held
 }
 
@@ -58,16 +58,16 @@ type ColumnInfo struct {
 	Stats  Stats
 }
 
-// ETag is what the service has given to this state of the document, "" if it came without.
+// ETag returns what the service has given to this state of the document, "" if it came without.
 func (c *Chunk) ETag() string { return c.etag }
 
-// Stored is the second since 1970 UTC at which the service took the document, 0 if it came without.
+// Stored returns the second since 1970 UTC at which the service took the document, 0 if it came without.
 func (c *Chunk) Stored() int64 { return c.stored }
 
-// Bytes is how many bytes of the document it keeps.
+// Bytes returns how many bytes of the document it keeps.
 func (c *Chunk) Bytes() int { return c.kept }
 
-// NumColumns is the number of columns that were asked for.
+// NumColumns returns the number of columns that were asked for.
 func (c *Chunk) NumColumns() int { return len(c.columns) }
 
 // Columns lists the columns that were asked for by labels, metric and kind.
@@ -84,8 +84,8 @@ func (c *Chunk) Columns() []ColumnInfo {
 // ignored. It keeps nothing of doc. What is not a chunk of a known version gives ErrCorrupt.
 func Parse(doc []byte) (*Chunk, error) { return ParseColumns(doc, nil) }
 
-// ParseColumns is Parse for a reader of a few metrics, all if metrics is nil: the others are walked past, and neither
-// listed nor decoded later. Damage in them may go unseen.
+// ParseColumns parses a document for a reader of a few metrics, all if metrics is nil. It skips the other columns,
+// which are neither listed nor decoded later; damage in them may stay unnoticed.
 func ParseColumns(doc []byte, metrics []string) (*Chunk, error) {
 	if len(doc) > MaxDocument {
 		return nil, corrupt("a document of %d bytes, above %d", len(doc), MaxDocument)
@@ -124,8 +124,8 @@ func (c *rawColumn) before(d *rawColumn) bool {
 	return c.kind < d.kind
 }
 
-// Overhead is how many bytes of a document are there whatever its number of rows: all but instants and values. What is
-// not a document gives ErrCorrupt.
+// Overhead returns how many bytes of a document are there whatever its number of rows: all but instants and values.
+// What is not a document gives ErrCorrupt.
 func Overhead(doc []byte) (int, error) {
 	r := readers.Get().(*reader)
 	defer r.release()

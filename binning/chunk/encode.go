@@ -53,7 +53,7 @@ type encoder struct {
 // end is where a section ends in the encoder's buffers.
 type end struct{ plain, packed int }
 
-// Encode is the document of a frame, as stored. From, To, Rows and Unique follow from the frame, the rest of the
+// Encode returns the document of a frame, as stored. From, To, Rows and Unique follow from the frame, the rest of the
 // header from h. The frame must keep the rules of Frame and lie within the day of h.ID. The same h and f always give
 // the same bytes. A frame or document above the limits gives ErrTooLarge; any other error is the caller's mistake. It
 // may be called from any number of goroutines.
@@ -96,7 +96,7 @@ func (e *encoder) writeSections(day telemetry.Day, f Frame) {
 
 func (e *encoder) endSection() { e.ends = append(e.ends, end{len(e.s.plain), len(e.s.packed)}) }
 
-// section is the sections from k to last in one: the instants for 0, else column k-1.
+// section returns the sections from k to last in one: the instants for 0, else column k-1.
 func (e *encoder) section(k, last int) section {
 	var from end
 	if k > 0 {

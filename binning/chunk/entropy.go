@@ -55,7 +55,7 @@ func (c *counted) add(b byte) {
 	c.some[b>>6] |= 1 << (b & 63)
 }
 
-// bytes is that of the histogram, which it empties.
+// bytes returns the entropy of the histogram in bytes, and empties the histogram.
 func (c *counted) bytes(n int) float64 {
 	total := nLog2n(uint32(n))
 	perSymbol := total / float64(max(n, 1))

@@ -19,8 +19,8 @@ type Group struct {
 	Columns []Column // sorted by Metric, then Kind
 }
 
-// Column is the values of one metric and kind. A metric whose type changes has a column per kind; at one instant at
-// most one of them has a value.
+// Column is the values of one metric and kind. A metric that changes its type has a column for each kind; at one
+// instant at most one of them has a value.
 type Column struct {
 	Metric  string
 	Kind    telemetry.Kind
@@ -29,7 +29,7 @@ type Column struct {
 	Texts   []string // one per present row; nil for the other kinds
 }
 
-// Rows is the number of rows of all groups.
+// Rows returns the number of rows of all groups.
 func (f Frame) Rows() int {
 	n := 0
 	for i := range f.Groups {
@@ -38,7 +38,7 @@ func (f Frame) Rows() int {
 	return n
 }
 
-// Values is the number of values of all columns.
+// Values returns the number of values of all columns.
 func (f Frame) Values() int {
 	n := 0
 	for i := range f.Groups {
@@ -49,7 +49,7 @@ func (f Frame) Values() int {
 	return n
 }
 
-// Len is the number of values, which is the number of present rows.
+// Len returns the number of values, which is the number of present rows.
 func (c *Column) Len() int {
 	if c.Kind == telemetry.Text {
 		return len(c.Texts)
@@ -57,7 +57,7 @@ func (c *Column) Len() int {
 	return len(c.Bits)
 }
 
-// Value is the value of the k-th present row, 0 <= k < Len.
+// Value returns the value of the k-th present row, 0 <= k < Len.
 func (c *Column) Value(k int) telemetry.Value {
 	if c.Kind == telemetry.Text {
 		return telemetry.TextValue(c.Texts[k])
@@ -65,7 +65,7 @@ func (c *Column) Value(k int) telemetry.Value {
 	return telemetry.BitsValue(c.Kind, c.Bits[k])
 }
 
-// check tells which rule of Frame f breaks, or which limit it passes, as rows of a day.
+// check returns an error that names the rule of Frame that f breaks, or the limit that it exceeds, as rows of a day.
 func (f Frame) check(day telemetry.Day) error {
 	if n := f.Rows(); n == 0 {
 		return fmt.Errorf("a frame without rows")
@@ -178,7 +178,7 @@ func (c *Column) check(rows int) error {
 	return nil
 }
 
-// Times are the instants of all rows, ascending, each once.
+// Times returns the instants of all rows, ascending, each once.
 func (f Frame) Times() []int64 {
 	var all []int64
 	for i := range f.Groups {
@@ -205,7 +205,7 @@ func (f Frame) distinctTimes() bool {
 	return len(seen) == f.Rows()
 }
 
-// bounds are the first and the last instant of a frame that has rows.
+// bounds returns the first and the last instant of a frame that has rows.
 func (f Frame) bounds() (from, to int64) {
 	for i := range f.Groups {
 		t := f.Groups[i].Times

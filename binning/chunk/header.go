@@ -21,7 +21,7 @@ type Header struct {
 	TTL    int  // seconds from the write until the service removes it, 0 for never
 }
 
-// check tells what of h can't be stored as it is.
+// check returns an error that names the part of h that can't be stored.
 func (h Header) check() error {
 	for _, n := range []struct {
 		name  string

@@ -18,7 +18,7 @@ type ID struct {
 	Number    uint32
 }
 
-// String is the document id, "20261120.1.00003.000017". Within one stream ids sort as text in the order of day,
+// String returns the document id, "20261120.1.00003.000017". Within one stream ids sort as text in the order of day,
 // partition and number while partitions are below 100,000 and numbers below 1,000,000; beyond, the field widens and
 // only ParseID's parts tell the order.
 func (id ID) String() string {

@@ -7,7 +7,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// The index of a pack tells its columns, as the entries of a chunk with a string per column do: label sets, kinds,
+// The index of a pack describes its columns, as the entries of a chunk with a string per column do: label sets, kinds,
 // names and statistics, each of all columns together.
 
 // indexed is what an index says of the columns of a pack, as integer streams.
@@ -40,7 +40,7 @@ func (x *indexed) reset() {
 	}
 }
 
-// of is the statistics of the kind's number type.
+// of returns the statistics of the kind's number type.
 func (x *indexed) of(kind telemetry.Kind) *statistics {
 	if kind == telemetry.Float {
 		return &x.floats
@@ -159,7 +159,7 @@ func (r *reader) readIndex(d *decoder, n int) error {
 	return nil
 }
 
-// familyOf is 0 for floats and 1 for the kinds whose statistics are integers.
+// familyOf returns 0 for floats and 1 for the kinds with integer statistics.
 func familyOf(kind telemetry.Kind) int {
 	if kind == telemetry.Float {
 		return 0
@@ -205,7 +205,7 @@ func (r *reader) readName(d *decoder, x *indexed, i int) (rawColumn, error) {
 	return c, nil
 }
 
-// readStatistics is the inverse of writeStatistics, for n columns.
+// readStatistics reads what writeStatistics wrote, for n columns.
 func (d *decoder) readStatistics(kind telemetry.Kind, s *statistics, n int) (err error) {
 	if n == 0 {
 		return nil

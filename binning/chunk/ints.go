@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// An integer stream is a run of int64 whose length both sides know. One form is chosen by estimated bits; its residuals
-// are divided by their gcd and cut into byte planes, as few as the largest needs.
-//
-// All arithmetic wraps, so every int64 survives every form.
+// An integer stream is a run of int64 of a length that both sides know. One form is chosen by estimated bits; its
+// residuals are divided by their gcd and cut into byte planes, as few as the largest needs. All arithmetic wraps, so
+// every int64 survives every form.
 const (
 	formOffset = 0 // v - least, unsigned
 	formPlain  = 1 // v, zigzag
@@ -18,7 +17,7 @@ const (
 	formDelta2 = 3 // the difference of deltas, zigzag; the first v and the first delta apart
 
 	formMask  = 0x03
-	flagZeros = 0x04 // a bitmap tells the residuals that are not 0, and only those follow
+	flagZeros = 0x04 // a bitmap marks the residuals that are not 0, and only those follow
 	flagGCD   = 0x08 // the residuals' gcd follows
 	// The upper four bits are the number of planes, 0 to 8: none means that all residuals are 0.
 	planesShift = 4
@@ -168,7 +167,7 @@ func (e *encoder) splitZeros(r []uint64) []uint64 {
 	return kept
 }
 
-// divisor is the gcd of the residuals' magnitudes (at least 1), all their bits or-ed, and how many are 0.
+// divisor returns the gcd of the residuals' magnitudes (at least 1), all their bits or-ed, and how many are 0.
 func divisor(form byte, r []uint64) (gcd, largest uint64, zeros int) {
 	for _, x := range r {
 		if x == 0 {

@@ -49,7 +49,7 @@ func (e *encoder) appendPacks(f Frame) error {
 	return nil
 }
 
-// packOf is the number of columns in the pack that begins with one, at least that one.
+// packOf returns the number of columns in the pack that begins with one, at least that one.
 func (e *encoder) packOf(columns []placed, from int) int {
 	begin, index := e.ends[from], 0
 	n := 0
@@ -63,7 +63,7 @@ func (e *encoder) packOf(columns []placed, from int) int {
 	return n
 }
 
-// indexOf is the section of the index of a run of columns. It is valid until the next call.
+// indexOf returns the section of the index of a run of columns. It is valid until the next call.
 func (e *encoder) indexOf(columns []placed) section {
 	x := &e.index
 	x.reset()

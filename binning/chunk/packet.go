@@ -17,7 +17,7 @@ const (
 	huffPacked codec = 3 // its length as a varint, then zstd's Huffman code alone: a tree description and one stream
 )
 
-// String is the codec's name in errors and in what is printed of a chunk.
+// String returns the codec's name in errors and in what is printed of a chunk.
 func (c codec) String() string {
 	switch c {
 	case stored:
@@ -49,9 +49,9 @@ func (e *encoder) appendPacket(dst []byte, s section) []byte {
 	return append(dst, packed...)
 }
 
-// pack keeps b in the smallest way. zstd looks for repeats, which telemetry's noise has only by chance; each of those
-// costs more than the symbols it stands for, so that the Huffman code alone is often smaller. Whether there are repeats
-// worth the best level, whose tables leave no cache untouched, the fastest one tells.
+// pack returns the smallest encoding of b. zstd looks for repeats, which noisy telemetry has only by chance; a repeat
+// costs more than the symbols that it replaces, so that the Huffman code alone is often smaller. The fastest level of
+// zstd decides whether there are repeats worth the best level, which evicts the processor's caches.
 func (e *encoder) pack(b []byte) (codec, []byte) {
 	c, best := stored, b
 	if len(b) < leastPacked {
@@ -79,8 +79,8 @@ func (e *encoder) pack(b []byte) (codec, []byte) {
 	return c, best
 }
 
-// openPacket is the inverse of appendPacket: it makes b's section the one that d reads. The section's parts alias b
-// and d's buffers until the next openPacket.
+// openPacket inverts appendPacket: it makes b's section the one that d reads. The section's parts alias
+// b and d's buffers until the next openPacket.
 func (d *decoder) openPacket(b []byte) (c codec, err error) {
 	if len(b) == 0 {
 		return 0, corrupt("an empty packet")
@@ -146,7 +146,7 @@ func (d *decoder) unhuff(b []byte) ([]byte, error) {
 	return out, nil
 }
 
-// room is an empty slice of d's with room for n bytes, which are taken off what may still be unpacked.
+// room returns an empty slice of d's with room for n bytes, which are taken off what may still be unpacked.
 func (d *decoder) room(n int) []byte {
 	d.unpackable -= n
 	if cap(d.unpacked) < n {

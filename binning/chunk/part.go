@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Blocks is blocks of one schema: what a head tells of a bin without decoding it.
+// Blocks is blocks of one schema: how a head shows a bin without decoding it.
 type Blocks struct {
 	Schema *Schema
 	Rows   [][]byte // of each block, as AppendRows or AppendColumns wrote them
 }
 
-// Of is the schema of the rows that AppendColumns makes of those of this one: with the columns of the metrics alone,
-// itself if metrics is nil.
+// Of returns the schema of the rows that AppendColumns makes of those of this one: with the columns of the metrics
+// alone, itself if metrics is nil.
 func (s *Schema) Of(metrics []string) *Schema {
 	if metrics == nil {
 		return s

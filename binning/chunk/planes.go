@@ -4,7 +4,7 @@ package chunk
 // costs nothing to read and doesn't flatten the Huffman table of the others.
 const rawAbove = 0.95
 
-// writePlanes cuts r into planes of bytes, the lowest first. A mask byte tells which are kept plain.
+// writePlanes cuts r into planes of bytes, the lowest first. A mask byte marks those that are kept plain.
 func (e *encoder) writePlanes(r []uint64, planes int) {
 	if planes == 0 {
 		return
@@ -27,7 +27,7 @@ func (e *encoder) writePlanes(r []uint64, planes int) {
 // fewBytes is up to how many bytes those that there are take less time than all that there can be.
 const fewBytes = 256
 
-// estimate is what zstd's Huffman coder would make of a plane.
+// estimate returns what zstd's Huffman coder would make of a plane.
 func (e *encoder) estimate(plane []byte) float64 {
 	if len(plane) <= fewBytes {
 		for _, b := range plane {

@@ -183,7 +183,7 @@ func valueText(v telemetry.Value) string {
 	return v.String()
 }
 
-// printable is s as it is when a terminal can show it and a table cell can hold it, else quoted.
+// printable returns s as it is when a terminal can show it and a table cell can hold it, else quoted.
 func printable(s string) string {
 	q := fmt.Sprintf("%q", s)
 	if s == "" || q != `"`+s+`"` {

@@ -133,7 +133,7 @@ const required = 1<<propertyID | 1<<propertyType | 1<<propertyShard | 1<<propert
 // readers keep the memory of earlier documents.
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-// keptColumns is the most columns whose memory is kept for later documents.
+// keptColumns is the greatest number of columns for which memory is kept for later documents.
 const keptColumns = 1 << 10
 
 // release gives r back for later documents; it refers to nothing of this one.
@@ -203,7 +203,7 @@ func (r *reader) property(name []byte) (err error) {
 	return err
 }
 
-// text is a string. It is valid as long as the document is.
+// text returns a string. It is valid as long as the document is.
 func (r *reader) text() ([]byte, error) {
 	if r.scan.Next() != '"' {
 		return nil, r.scan.Fail("no string")
@@ -211,7 +211,7 @@ func (r *reader) text() ([]byte, error) {
 	return r.scan.Str()
 }
 
-// opaque is a string of base64, whose own reader refuses what is none.
+// opaque returns a base64 string undecoded; the decoder refuses what is not base64.
 func (r *reader) opaque() ([]byte, error) {
 	if r.scan.Next() != '"' {
 		return nil, r.scan.Fail("no string")
@@ -226,8 +226,8 @@ func (r *reader) bool() (bool, error) {
 	return false, r.scan.Word("false")
 }
 
-// integer is a number without a fraction, of at most 2^53 where it is not written as digits alone: a store that keeps
-// numbers as float64 may spell it with an exponent.
+// integer returns a number without a fraction, of at most 2^53 where it is not written as digits alone: a store that
+// keeps numbers as float64 may spell it with an exponent.
 func (r *reader) integer() (int64, error) {
 	r.scan.Next()
 	n, err := r.scan.Number()
@@ -344,7 +344,7 @@ func (r *reader) entry() error {
 	return nil
 }
 
-// within is an integer in least to most.
+// within returns an integer in least to most.
 func (r *reader) within(least, most int64) (int, error) {
 	i, err := r.integer()
 	if err == nil && (i < least || i > most) {
@@ -412,7 +412,7 @@ func (r *reader) statistic(kind telemetry.Kind) (telemetry.Value, error) {
 	return none, corrupt("a statistic of %s", kind)
 }
 
-// written is an integer beyond 2^53, as a string of digits.
+// written returns an integer beyond 2^53, as a string of digits.
 func (r *reader) written() (telemetry.Value, error) {
 	b, err := r.scan.Str()
 	if err != nil {

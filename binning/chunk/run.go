@@ -17,10 +17,10 @@ type Run struct {
 	Columns []Column           // sorted by Metric, then Kind
 }
 
-// Rows is the number of readings.
+// Rows returns the number of readings.
 func (r *Run) Rows() int { return len(r.Times) }
 
-// Values is the number of values of all columns.
+// Values returns the number of values of all columns.
 func (r *Run) Values() int {
 	n := 0
 	for i := range r.Columns {
@@ -39,7 +39,7 @@ func (r *Run) Valued(k int) bool {
 	return false
 }
 
-// Of is the run with the columns of the metrics alone, itself if metrics is nil.
+// Of returns the run with the columns of the metrics alone, itself if metrics is nil.
 func (r Run) Of(metrics []string) Run {
 	if metrics == nil {
 		return r
@@ -55,8 +55,8 @@ func (r Run) Of(metrics []string) Run {
 	return r
 }
 
-// Where is the readings for which keep reports true, given their places. Columns without a value are left out, label
-// sets are not.
+// Where returns the readings for which keep reports true, given their places. Columns without a value are left out,
+// label sets are not.
 func (r Run) Where(keep func(k int) bool) Run {
 	out := Run{Sets: r.Sets}
 	kept := NewBitmap(r.Rows())
@@ -78,7 +78,7 @@ func (r Run) Where(keep func(k int) bool) Run {
 	return out
 }
 
-// where is the values of the rows that are kept, of which there are some.
+// where returns the values of the rows that are kept, of which there are some.
 func (c *Column) where(kept Bitmap, rows, some int) Column {
 	out := Column{Metric: c.Metric, Kind: c.Kind, Present: NewBitmap(some)}
 	next, at := 0, 0
@@ -105,7 +105,7 @@ func (c *Column) where(kept Bitmap, rows, some int) Column {
 	return out
 }
 
-// check tells which rule of Run r breaks, or which limit it passes.
+// check returns an error that names the rule of Run that r breaks, or the limit that it exceeds.
 func (r *Run) check() error {
 	rows := r.Rows()
 	switch {

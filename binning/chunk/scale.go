@@ -21,7 +21,7 @@ const maxExp = 22
 var powers = [maxExp + 1]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10,
 	1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// mantissa is m for v, 0 where it would not be an exact integer.
+// mantissa returns m for v, 0 where it would not be an exact integer.
 func (s scale) mantissa(v float64) int64 {
 	m := math.RoundToEven(v * powers[s.exp])
 	if !(math.Abs(m) < maxExact) {
@@ -30,7 +30,7 @@ func (s scale) mantissa(v float64) int64 {
 	return int64(m)
 }
 
-// value is m / 10^exp.
+// value returns m / 10^exp.
 func (s scale) value(m int64) float64 {
 	v := float64(m) / powers[s.exp]
 	if s.single {
@@ -39,7 +39,7 @@ func (s scale) value(m int64) float64 {
 	return v
 }
 
-// values is value for each of m, as bits.
+// values sets v to the bits of value for each of m.
 func (s scale) values(v []uint64, m []int64) {
 	power := powers[s.exp]
 	switch {
@@ -71,8 +71,8 @@ const (
 	correctionBits = 4
 )
 
-// chooseScale finds the scale whose mantissas and corrections take the fewest bits in a sample; ok is false when the
-// doubles' own numbers take fewer. A brief choice takes the scale by which all of the sample are exact, if a smaller
+// chooseScale returns the scale with the fewest bits for the mantissas and corrections of a sample; ok is false when
+// the doubles' own bits are fewer. A brief choice takes the scale by which all of the sample are exact, if a smaller
 // one leaves many that are not.
 func chooseScale(v []uint64, brief bool) (best scale, ok bool) {
 	var buf [sampleRuns * sampleRun]uint64
@@ -103,8 +103,8 @@ func chooseScale(v []uint64, brief bool) (best scale, ok bool) {
 	return best, ok
 }
 
-// exactScale is the least scale by which all of a sample are exact; ok is false when there is none, or when by the one
-// before more than three quarters are.
+// exactScale returns the least scale by which all of a sample are exact; ok is false when there is none, or when by the
+// one before more than three quarters are.
 func exactScale(sample []uint64) (s scale, ok bool) {
 	for _, b := range sample {
 		for !s.exact(b) {

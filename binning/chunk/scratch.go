@@ -30,7 +30,7 @@ func newZstd(options ...zstd.EOption) *zstd.Encoder {
 
 var encoders = sync.Pool{New: func() any { return &encoder{texts: map[string]int64{}} }}
 
-// takeEncoder gives an encoder, for blocks if it is to be brief.
+// takeEncoder returns an encoder, for blocks if it is to be brief.
 func takeEncoder(brief bool) *encoder {
 	e := encoders.Get().(*encoder)
 	e.brief = brief
@@ -48,7 +48,7 @@ func (e *encoder) release() {
 // decoders are small, and queries come in bursts: the garbage collector may have the idle ones.
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
-// takeDecoder gives a decoder that may decode one chunk.
+// takeDecoder returns a decoder that may decode one chunk.
 func takeDecoder() *decoder {
 	d := decoders.Get().(*decoder)
 	d.values, d.cells, d.unpackable = MaxValues, MaxCells, maxUnpacked

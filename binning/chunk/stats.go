@@ -94,5 +94,5 @@ func (s *Stats) countOdd(x float64) {
 	}
 }
 
-// Values is the number of values that s was made of.
+// Values returns the number of values that s was made of.
 func (s Stats) Values() int { return s.Count + s.NaN + s.PosInf + s.NegInf }

@@ -10,7 +10,7 @@ import (
 )
 
 // A stream is a run of numbers by itself, in base64: one packet with one column, as a chunk has it, without a bitmap.
-// Who keeps it knows how long it is.
+// Its length is stored beside it.
 
 // AppendInts appends a stream of integers.
 func AppendInts(dst []byte, v []int64) []byte {

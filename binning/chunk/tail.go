@@ -2,8 +2,8 @@ package chunk
 
 import "encoding/json"
 
-// Tail is what every version of a chunk document tells in the same words, because the store is asked by it: who goes
-// on behind a chunk needs no more, and can't expect more while writers of two versions are about.
+// Tail is the part of a chunk document that is the same in every version, because queries of the store rest on it. A
+// writer that continues a chain needs no more, and can't rely on more while writers of two versions run.
 type Tail struct {
 	ID       ID
 	Through  int64 // offset of the last record in it

@@ -7,7 +7,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// The instants of a group are counted in units, the gcd of their distances, and told by a clock that ticks with a
+// The instants of a group are counted in units, the gcd of their distances, and predicted by a clock that ticks with a
 // period, the median distance, and follows the readings: per instant the ticks since the last one, less 1, and the
 // deviation from the tick. After each the clock moves by 1/2^follow of the deviation: by 1/8 for a device that keeps a
 // grid and jitters around it, wholly for one that waits a period between readings.
@@ -26,7 +26,7 @@ type clock struct {
 	follow     uint
 }
 
-// tell is the clock's word for an instant: ticks to it, and how far it is from the last of them.
+// tell returns the clock's word for an instant: ticks to it, and how far it is from the last of them.
 func (c *clock) tell(u int64) (ticks, deviation int64) {
 	span := c.period * tick
 	ticks = floorDiv(u*tick-c.at+span/2, span)
@@ -35,7 +35,7 @@ func (c *clock) tell(u int64) (ticks, deviation int64) {
 	return ticks, deviation
 }
 
-// hear is the inverse of tell.
+// hear inverts tell.
 func (c *clock) hear(ticks, deviation int64) (u int64) {
 	u = c.tickAt(ticks) + deviation
 	c.move(ticks, u)
@@ -89,7 +89,7 @@ func (e *encoder) writeTimes(times []int64, day telemetry.Day) {
 	e.writeInts(best.deviations, best.deviationsPlan)
 }
 
-// told is what a clock tells of a group's instants.
+// predicted is the instants of a group as a clock predicts them, with the deviations.
 type told struct {
 	follow                    uint
 	ticks, deviations         []int64
@@ -110,7 +110,7 @@ func (t *told) tell(times []int64, unit, period int64, follow uint) (bits float6
 	return t.bits()
 }
 
-// medianDistance is the median of at most medianOf distances spread over times.
+// medianDistance returns the median of at most medianOf distances spread over times.
 func (e *encoder) medianDistance(times []int64) int64 {
 	n := len(times) - 1
 	some := min(n, medianOf)
@@ -123,7 +123,8 @@ func (e *encoder) medianDistance(times []int64) int64 {
 	return e.distances[some/2]
 }
 
-// readTimes is the inverse of writeTimes, for a group of at most limit rows. The instants are the caller's to keep.
+// readTimes inverts writeTimes, for a group of at most limit rows. The instants are the caller's to
+// keep.
 func (d *decoder) readTimes(limit int, day telemetry.Day) ([]int64, error) {
 	n, err := d.length(limit)
 	if err != nil {

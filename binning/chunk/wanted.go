@@ -11,7 +11,7 @@ type wanted struct {
 	sorted []string
 }
 
-// wantedOf is some metrics, or all if metrics is nil.
+// wantedOf returns some metrics, or all if metrics is nil.
 func wantedOf(metrics []string) wanted {
 	if !slices.IsSorted(metrics) {
 		metrics = slices.Sorted(slices.Values(metrics))
@@ -28,7 +28,7 @@ func (w wanted) has(metric string) bool {
 	return found || w.all
 }
 
-// hasRaw is has for a name that is no string yet, and need not become one.
+// hasRaw returns has for a name that is no string yet, and need not become one.
 func (w wanted) hasRaw(metric []byte) bool {
 	if w.all {
 		return true

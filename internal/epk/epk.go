@@ -32,7 +32,7 @@ const mask = 1<<62 - 1
 // Component is one value of a partition key, in the encoding that is hashed.
 type Component struct{ encoded []byte }
 
-// String is the component of a JSON string.
+// String returns the component of a JSON string.
 func String(s string) Component {
 	b := make([]byte, 0, len(s)+2)
 	b = append(b, 0x08)
@@ -40,12 +40,12 @@ func String(s string) Component {
 	return Component{append(b, 0xFF)}
 }
 
-// Number is the component of a JSON number.
+// Number returns the component of a JSON number.
 func Number(f float64) Component {
 	return Component{binary.LittleEndian.AppendUint64([]byte{0x05}, math.Float64bits(f))}
 }
 
-// Bool is the component of true or false.
+// Bool returns the component of true or false.
 func Bool(b bool) Component {
 	if b {
 		return Component{[]byte{0x03}}
@@ -53,13 +53,13 @@ func Bool(b bool) Component {
 	return Component{[]byte{0x02}}
 }
 
-// Null is the component of null.
+// Null returns the component of null.
 func Null() Component { return Component{[]byte{0x01}} }
 
-// Undefined is the component of a property that an item does not have.
+// Undefined returns the component of a property that an item does not have.
 func Undefined() Component { return Component{[]byte{0x00}} }
 
-// Sum is the 126-bit hash of one level, as the high 62 and the low 64 bits of a big-endian integer.
+// Sum returns the 126-bit hash of one level, as the high 62 and the low 64 bits of a big-endian integer.
 func Sum(c Component) (hi, lo uint64) { return sum(c.encoded) }
 
 func sum(b []byte) (hi, lo uint64) {
@@ -67,8 +67,8 @@ func sum(b []byte) (hi, lo uint64) {
 	return h2 & mask, h1
 }
 
-// MultiHash is the effective partition key of a hierarchical key, or of a prefix of one: every level
-// hashed by itself, 32 digits each.
+// MultiHash returns the effective partition key of a hierarchical key, or of a prefix of one: every level hashed by
+// itself, 32 digits each.
 func MultiHash(levels ...Component) string {
 	var b strings.Builder
 	b.Grow(levelDigits * len(levels))
@@ -79,7 +79,7 @@ func MultiHash(levels ...Component) string {
 	return b.String()
 }
 
-// Hash is the effective partition key of a key of kind Hash: all components hashed as one.
+// Hash returns the effective partition key of a key of kind Hash: all components hashed as one.
 func Hash(components ...Component) string {
 	var all []byte
 	for _, c := range components {

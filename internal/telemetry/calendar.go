@@ -14,7 +14,7 @@ const MaxMillis = 253402300800000
 // Day is a UTC day, counted from 1970-01-01.
 type Day int32
 
-// DayOf is the day of an event time of 1970 or later.
+// DayOf returns the day of an event time of 1970 or later.
 func DayOf(millis int64) Day { return Day(millis / DayMillis) }
 
 // ParseDay reads the eight digits of Day.String.
@@ -26,16 +26,16 @@ func ParseDay(s string) (Day, error) {
 	return DayOf(t.UnixMilli()), nil
 }
 
-// Start is the day's first millisecond.
+// Start returns the day's first millisecond.
 func (d Day) Start() int64 { return int64(d) * DayMillis }
 
-// End is the first millisecond after the day.
+// End returns the first millisecond after the day.
 func (d Day) End() int64 { return d.Start() + DayMillis }
 
-// String is the day as YYYYMMDD.
+// String returns the day as YYYYMMDD.
 func (d Day) String() string { return d.time().Format("20060102") }
 
-// Month is the month that the day lies in.
+// Month returns the month that the day lies in.
 func (d Day) Month() Month {
 	t := d.time()
 	return Month(t.Year()*12 + int(t.Month()) - 1)
@@ -46,7 +46,7 @@ func (d Day) time() time.Time { return time.UnixMilli(d.Start()).UTC() }
 // Month is a UTC month: year times 12 plus month number from 0.
 type Month int32
 
-// MonthOf is the month of an event time of 1970 or later.
+// MonthOf returns the month of an event time of 1970 or later.
 func MonthOf(millis int64) Month { return DayOf(millis).Month() }
 
 // ParseMonth reads the form of Month.String.
@@ -58,13 +58,13 @@ func ParseMonth(s string) (Month, error) {
 	return Month(t.Year()*12 + int(t.Month()) - 1), nil
 }
 
-// String is the month as YYYY-MM.
+// String returns the month as YYYY-MM.
 func (m Month) String() string { return m.time().Format("2006-01") }
 
-// FirstDay is the month's first day.
+// FirstDay returns the month's first day.
 func (m Month) FirstDay() Day { return DayOf(m.time().UnixMilli()) }
 
-// Range is the month's event times.
+// Range returns the month's event times.
 func (m Month) Range() Range {
 	return Range{m.FirstDay().Start(), (m + 1).FirstDay().Start()}
 }

@@ -29,7 +29,7 @@ func NewLabels(l []Label) Labels {
 	return out
 }
 
-// Get is the value of a name, and whether it is there.
+// Get returns the value of a name, and whether it is there.
 func (l Labels) Get(name string) (string, bool) {
 	for _, x := range l {
 		if x.Name == name {
@@ -49,7 +49,7 @@ func (l Labels) Compare(m Labels) int {
 	})
 }
 
-// Map is the set as a map, nil when it is empty.
+// Map returns the set as a map, nil when it is empty.
 func (l Labels) Map() map[string]string {
 	if len(l) == 0 {
 		return nil

@@ -15,7 +15,7 @@ const MaxTenantBytes = 63
 // reservedTenant names the dead letters and so can't name a tenant.
 const reservedTenant = "dlq"
 
-// CheckTenant tells what is wrong with a tenant's name, nil if nothing is.
+// CheckTenant returns an error unless name can be a tenant's name; it names what is allowed.
 func CheckTenant(name string) error {
 	const allowed = "a tenant is 1 to 63 of a-z, 0-9 and -, not beginning with -"
 	if name == "" || len(name) > MaxTenantBytes {
@@ -33,9 +33,9 @@ func CheckTenant(name string) error {
 	return nil
 }
 
-// CheckDevice tells what is wrong with a device id, nil if nothing is. Characters outside the Basic
-// Multilingual Plane are refused because azcosmos does not send them as valid JSON in a key, and / \ ? #
-// because ids with them can't be addressed through every gateway.
+// CheckDevice returns an error unless id can be a device's id. Characters outside the Basic Multilingual Plane are
+// refused because azcosmos does not send them as valid JSON in a key, and / \ ? # because ids with them can't be
+// addressed through every gateway.
 func CheckDevice(id string) error {
 	const allowed = `a device id is 1 to 200 printable characters of the Basic Multilingual Plane without / \ ? #`
 	if err := checkLength("device id", id, allowed); err != nil {
@@ -50,8 +50,8 @@ func CheckDevice(id string) error {
 	return nil
 }
 
-// CheckName tells what is wrong with the name of a metric, label or tag, nil if nothing is; what is
-// the word for it in the error, such as "metric".
+// CheckName returns an error unless name can be the name of a metric, label or tag; what is the word for it in the
+// error, such as "metric".
 func CheckName(what, name string) error {
 	const allowed = "a name is 1 to 200 characters without control characters"
 	if err := checkLength(what, name, allowed); err != nil {

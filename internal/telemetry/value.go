@@ -21,7 +21,7 @@ const (
 	Text  Kind = 4
 )
 
-// String is the kind's name in documents and answers.
+// String returns the kind's name in documents and answers.
 func (k Kind) String() string {
 	switch k {
 	case Float:
@@ -36,7 +36,7 @@ func (k Kind) String() string {
 	return "kind " + strconv.Itoa(int(k))
 }
 
-// ParseKind is the inverse of Kind.String; ok is false for any other word.
+// ParseKind inverts Kind.String; ok is false for any other word.
 func ParseKind(s string) (k Kind, ok bool) {
 	for k := Float; k <= Text; k++ {
 		if k.String() == s {
@@ -53,13 +53,13 @@ type Value struct {
 	text string
 }
 
-// FloatValue is a float64; NaN payloads and the sign of zero are kept.
+// FloatValue returns a float64; NaN payloads and the sign of zero are kept.
 func FloatValue(f float64) Value { return Value{kind: Float, bits: math.Float64bits(f)} }
 
-// IntValue is an int64.
+// IntValue returns an int64.
 func IntValue(i int64) Value { return Value{kind: Int, bits: uint64(i)} }
 
-// BoolValue is true or false.
+// BoolValue returns true or false.
 func BoolValue(b bool) Value {
 	v := Value{kind: Bool}
 	if b {
@@ -68,28 +68,28 @@ func BoolValue(b bool) Value {
 	return v
 }
 
-// TextValue is a string.
+// TextValue returns a string.
 func TextValue(s string) Value { return Value{kind: Text, text: s} }
 
-// BitsValue is the float, int or bool whose Bits are b; for text use TextValue.
+// BitsValue returns the float, int or bool that has the bits b; for text use TextValue.
 func BitsValue(k Kind, b uint64) Value { return Value{kind: k, bits: b} }
 
-// Kind is the value's type, 0 for the zero Value.
+// Kind returns the value's type, 0 for the zero Value.
 func (v Value) Kind() Kind { return v.kind }
 
-// Bits is the float's IEEE 754 pattern, the int in two's complement, 0 or 1 for a bool, 0 for text.
+// Bits returns the float's IEEE 754 pattern, the int in two's complement, 0 or 1 for a bool, 0 for text.
 func (v Value) Bits() uint64 { return v.bits }
 
-// Float is the float64 of a value of kind Float.
+// Float returns the float64 of a value of kind Float.
 func (v Value) Float() float64 { return math.Float64frombits(v.bits) }
 
-// Int is the int64 of a value of kind Int.
+// Int returns the int64 of a value of kind Int.
 func (v Value) Int() int64 { return int64(v.bits) }
 
-// Bool is the truth of a value of kind Bool.
+// Bool returns the truth of a value of kind Bool.
 func (v Value) Bool() bool { return v.bits != 0 }
 
-// Text is the string of a value of kind Text.
+// Text returns the string of a value of kind Text.
 func (v Value) Text() string { return v.text }
 
 // String writes floats in the shortest form that reads back to the same bits, and ints with all digits.
