@@ -101,7 +101,7 @@ func (e *Executor) Try(ctx context.Context, job worker.Job) error {
 	if err != nil {
 		e.metrics.retries.WithLabelValues(what).Inc()
 		if ok := e.complain.Allow(); ok {
-			e.log.Warn("an attempt failed, another follows", "operation", what, "fault", string(r.Fault), "err", err)
+			e.log.Warn("an attempt failed, another follows", "operation", what, "fault", string(r.Fault), "error", err)
 		}
 	}
 	return nil
@@ -269,7 +269,7 @@ func (e *Executor) persist(ctx context.Context, what string, do func() error) er
 		}
 		e.metrics.retries.WithLabelValues(what).Inc()
 		if pauses.Count() >= silentPauses {
-			e.log.Warn("no success yet, trying on", "operation", what, "attempts", pauses.Count()+1, "err", err)
+			e.log.Warn("no success yet, trying on", "operation", what, "attempts", pauses.Count()+1, "error", err)
 		}
 		if err := pauses.Wait(ctx); err != nil {
 			return err

@@ -55,12 +55,12 @@ func (w *journalWatch) check(ctx context.Context, topic string) {
 	case !errors.Is(err, kafka.ErrJournal): // the cluster does not answer, which others say
 	case w.checks[topic] < enoughChecks:
 		w.checks[topic]++
-		w.in.log.Info("the journal is not there yet, or not as it must be", "topic", topic, "err", err)
+		w.in.log.Info("the journal is not there yet, or not as it must be", "topic", topic, "error", err)
 	default:
 		w.in.metrics.broken.WithLabelValues("topic").Inc()
 		if w.logged[topic] != err.Error() {
 			w.logged[topic] = err.Error()
-			w.in.log.Error("a restart will read the source again", "topic", topic, "err", err)
+			w.in.log.Error("a restart will read the source again", "topic", topic, "error", err)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func (r *joinFailures) warn(what string, err error) {
 	if !r.any || why != r.why {
 		r.any, r.why, r.reminder = true, why, rate.Sometimes{Interval: time.Minute}
 	}
-	r.reminder.Do(func() { r.log.Warn(what, "err", err) })
+	r.reminder.Do(func() { r.log.Warn(what, "error", err) })
 }
 
 // clear tells that there is none any more.

@@ -204,5 +204,5 @@ func (m *metrics) JournalLost() {
 // ShelfFailed counts blocks that the spill file did not take, and says why.
 func (m *metrics) ShelfFailed(err error) {
 	m.broken.WithLabelValues("spill").Inc()
-	m.log.Warn("blocks stay in memory: the spill file does not take them", "err", err)
+	m.log.Warn("blocks stay in memory: the spill file does not take them", "error", err)
 }

@@ -241,7 +241,7 @@ func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Ba
 			return
 		case err != nil:
 			if pauses.Count() >= silentPauses {
-				p.log.Warn("no records for a while", "err", err)
+				p.log.Warn("no records for a while", "error", err)
 			}
 			p.in.metrics.retries.WithLabelValues("fetch").Inc()
 			if pauses.Wait(ctx) != nil {
@@ -350,7 +350,7 @@ func (p *partition) verifyLogEnd(ctx context.Context) error {
 	defer cancel()
 	_, end, err := p.in.topicOf(p.at).Bounds(bounded, p.at.partition)
 	if err != nil {
-		p.log.Warn("log end not known, committing nothing until it is", "err", err)
+		p.log.Warn("log end not known, committing nothing until it is", "error", err)
 		return nil
 	}
 	if end <= tail {
@@ -387,10 +387,10 @@ func (p *partition) commit(force bool) {
 	switch {
 	case p.generation.lost(err):
 		p.lost = true
-		p.log.Info("the partition went elsewhere, committing stops", "err", err)
+		p.log.Info("the partition went elsewhere, committing stops", "error", err)
 	case err != nil:
 		p.in.metrics.retries.WithLabelValues("commit").Inc()
-		p.log.Warn("offset not committed", "offset", floor, "err", err)
+		p.log.Warn("offset not committed", "offset", floor, "error", err)
 	default:
 		p.committed, p.metadata = floor, metadata
 		p.renewMark(now)

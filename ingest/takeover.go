@@ -30,7 +30,7 @@ func (in *Ingester) runPartition(ctx context.Context, as *generation, at topicPa
 		if !errors.Is(err, errRetake) {
 			return
 		}
-		in.log.Warn("partition is taken over anew", "topic", at.topic, "partition", at.partition, "err", err)
+		in.log.Warn("partition is taken over anew", "topic", at.topic, "partition", at.partition, "error", err)
 		_ = retry.Pause(ctx, in.cfg.RetryBackoff)
 		reached = p.worker.Position()
 		if tail, ok := p.worker.Suspect(); ok {
@@ -132,7 +132,7 @@ func (t *takeover) restore(ctx context.Context, a worker.Assignment, commit kafk
 		return nil, err
 	}
 	in.metrics.broken.WithLabelValues("not-whole").Inc()
-	p.log.Error("the journal can't be used: the log is read again from the committed offset on", "err", err,
+	p.log.Error("the journal can't be used: the log is read again from the committed offset on", "error", err,
 		"committed", commit.Offset, "instead_of", c.F)
 	return in.replace(t.at, a), nil
 }

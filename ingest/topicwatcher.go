@@ -60,7 +60,7 @@ func (o *topicWatcher) logFaults(faults []error) {
 	for _, f := range faults {
 		now[f.Error()] = true
 		if !o.logged[f.Error()] {
-			o.in.log.Error("not all topics are there that are to be read; the others are", "err", f)
+			o.in.log.Error("not all topics are there that are to be read; the others are", "error", f)
 		}
 	}
 	for text := range o.logged {

@@ -65,12 +65,8 @@ func (c AdminClient) get(ctx context.Context, admin, path string) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	if c.TokenFile != "" {
-		token, err := watchSecret(c.TokenFile)
-		if err != nil {
-			return nil, err
-		}
-		r.Header.Set("Authorization", "Bearer "+token.text())
+	if err := authorize(r, c.TokenFile); err != nil {
+		return nil, err
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -87,4 +83,17 @@ func (c AdminClient) get(ctx context.Context, admin, path string) ([]byte, error
 		return nil, fmt.Errorf("%s: %s", resp.Status, strings.TrimSpace(string(body)))
 	}
 	return body, nil
+}
+
+// authorize adds the bearer token in a file to a request; without a file it adds none.
+func authorize(r *http.Request, file string) error {
+	if file == "" {
+		return nil
+	}
+	token, err := watchSecret(file)
+	if err != nil {
+		return fmt.Errorf("read the token: %w", err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token.text())
+	return nil
 }

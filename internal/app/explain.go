@@ -18,14 +18,14 @@ import (
 
 // ExplainConfig is what `binnacle explain` asks.
 type ExplainConfig struct {
-	Query  string        `arg:"" help:"PromQL, or a path of the API such as /api/v1/readings?from=-1h."`
-	API    string        `name:"api" help:"Address of the query API, host:port or URL." default:"127.0.0.1:7070"`
-	Tenant string        `help:"Tenant to query. Default: the tenant of the token." placeholder:"NAME"`
-	Token  string        `help:"Credential that may read." placeholder:"TOKEN" secret:""`
-	Time   string        `help:"PromQL: instant of the query, or end of its range. Default: now."`
-	Range  time.Duration `help:"PromQL: length of the range that ends at --time. Default: an instant query."`
-	Step   time.Duration `help:"PromQL: step of the range." default:"1m"`
-	JSON   bool          `name:"json" help:"Print the JSON of the API."`
+	Query     string        `arg:"" help:"PromQL, or a path of the API such as /api/v1/readings?from=-1h."`
+	API       string        `name:"api" help:"Address of the query API, host:port or URL." default:"127.0.0.1:7070"`
+	Tenant    string        `help:"Tenant to query. Default: the tenant of the token." placeholder:"NAME"`
+	TokenFile string        `help:"File with a bearer token. Default: none." placeholder:"FILE"`
+	Time      string        `help:"PromQL: instant of the query, or end of its range. Default: now."`
+	Range     time.Duration `help:"PromQL: length of the range that ends at --time. Default: an instant query."`
+	Step      time.Duration `help:"PromQL: step of the range." default:"1m"`
+	JSON      bool          `name:"json" help:"Print the JSON of the API."`
 }
 
 // explanation is what the API answers, as far as it is printed.
@@ -131,10 +131,7 @@ func (c ExplainConfig) request(ctx context.Context) (*http.Request, error) {
 	if c.Tenant != "" {
 		r.Header.Set(access.TenantHeader, c.Tenant)
 	}
-	if c.Token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.Token)
-	}
-	return r, nil
+	return r, authorize(r, c.TokenFile)
 }
 
 // promql is where a query in PromQL is asked.

@@ -130,3 +130,15 @@ func TestLinesFit(t *testing.T) {
 	}
 	require.Empty(t, faults)
 }
+
+func TestErrorsHaveOneLogKey(t *testing.T) {
+	var faults []string
+	for _, f := range tracked(t) {
+		if source, err := os.ReadFile(filepath.Join(root, f)); err == nil && strings.HasSuffix(f, ".go") {
+			found, err := archtest.LogKeys(f, string(source))
+			require.NoError(t, err)
+			faults = append(faults, found...)
+		}
+	}
+	require.Empty(t, faults)
+}

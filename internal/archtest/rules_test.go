@@ -127,3 +127,10 @@ func TestLongLines(t *testing.T) {
 	require.Equal(t, []string{"a.go:3: 123 columns", "a.go:7: 121 columns"}, archtest.LongLines("a.go", source))
 	require.Empty(t, archtest.LongLines("a.go", strings.Repeat("ä", archtest.MaxColumns)), "columns, not bytes")
 }
+
+func TestLogKeys(t *testing.T) {
+	found, err := archtest.LogKeys("a.go", `package a
+func f() { log.Info("x", "err", err); log.Warn("err", "error", err); other("x", "err", err) }`)
+	require.NoError(t, err)
+	require.Equal(t, []string{`a.go:2:26: log key "err": errors have the key "error"`}, found)
+}

@@ -133,7 +133,7 @@ func (p *pacer) readRanges(ctx context.Context, container string) {
 	defer cancel()
 	spans, err := p.read(bounded, container)
 	if err != nil {
-		p.log.Warn("physical partitions not read: writes to them are not paced", "container", container, "err", err)
+		p.log.Warn("physical partitions not read: writes to them are not paced", "container", container, "error", err)
 		return
 	}
 	p.mu.Lock()

@@ -130,7 +130,7 @@ func (f *Fleet) publish(ctx context.Context, batch []Record) {
 			return
 		}
 		if pauses.Count() == 0 {
-			f.log.Warn("readings can't be published, trying again", "readings", len(left), "err", err)
+			f.log.Warn("readings can't be published, trying again", "readings", len(left), "error", err)
 		}
 		batch = left
 		if pauses.Wait(ctx) != nil {

@@ -99,7 +99,7 @@ func (g *guard) Accept() (net.Conn, error) {
 		if errors.Is(err, net.ErrClosed) {
 			return nil, err
 		}
-		g.logger.Warn("a connection could not be accepted", "err", err)
+		g.logger.Warn("a connection could not be accepted", "error", err)
 		select {
 		case <-time.After(acceptRetry):
 		case <-g.closed:
@@ -271,7 +271,7 @@ func (c *guardedConn) Write(p []byte) (int, error) {
 }
 
 func (c *guardedConn) refuse(reason error) error {
-	c.guard.logger.Warn("a Kafka client was refused", "client", c.RemoteAddr().String(), "err", reason)
+	c.guard.logger.Warn("a Kafka client was refused", "client", c.RemoteAddr().String(), "error", reason)
 	return reason
 }
 

@@ -42,7 +42,7 @@ func (b *Broker) trim() {
 				continue
 			}
 			if err := b.cluster.DeleteRecords(topic, p.Partition, to); err != nil {
-				b.log.Warn("log not trimmed", "topic", topic, "partition", p.Partition, "offset", to, "err", err)
+				b.log.Warn("log not trimmed", "topic", topic, "partition", p.Partition, "offset", to, "error", err)
 			}
 		}
 	}
