@@ -54,5 +54,7 @@ func (b topicBlocks) Bounds(ctx context.Context) (first, end int64, err error) {
 
 // Each is BlockLog.
 func (b topicBlocks) Each(ctx context.Context, from, to int64, f func(offset int64, value []byte) error) error {
-	return b.topic.Each(ctx, b.partition, from, to, func(r *kafka.Record) error { return f(r.Offset, r.Value) }, nil)
+	return b.topic.Each(ctx, kafka.Span{Partition: b.partition, From: from, To: to}, func(r *kafka.Record) error {
+		return f(r.Offset, r.Value)
+	}, nil)
 }

@@ -75,7 +75,8 @@ func newProduction(t *testing.T) *production {
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1) {
 		p.blocks = append(p.blocks, block[1])
 	}
-	kafkatest.Distribution(t, filepath.Join(dir, "kafka"), *productionKafka, p.port("127.0.0.1:9092"), freePort(t))
+	kafkatest.Distribution(t, kafkatest.Folder{Path: filepath.Join(dir, "kafka"), Jars: *productionKafka,
+		Broker: p.port("127.0.0.1:9092"), Controller: freePort(t)})
 	require.NoError(t, os.Symlink(binary, filepath.Join(dir, "binnacle")))
 	p.shell = openTerminal(t, dir)
 	return p

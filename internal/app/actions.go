@@ -60,8 +60,8 @@ func actionsOf(client *cosmos.Client, role string, log *slog.Logger) *control.Ac
 	return control.NewActions(client.Documents(), processIdentity(role), log, time.Now)
 }
 
-// processIdentity names who acts as this machine knows him. It proves nothing: who has the account's key can call himself what
-// he likes, and only the account's own log tells which identity has written.
+// processIdentity names who acts as this machine knows him. It proves nothing: who has the account's key can call
+// himself what he likes, and only the account's own log tells which identity has written.
 func processIdentity(role string) string {
 	name := role
 	if name == "" {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -42,7 +44,9 @@ func TestExplainRequest(t *testing.T) {
 		"12.3 RU, 3 documents, 2 keys in 1 containers", "4 documents", "9 rows", "acme~4r", "7 named", "answered in 12ms"} {
 		require.Contains(t, out, want)
 	}
-	_, err = explain(app.ExplainConfig{Query: "x", Token: "secret", Time: "2026-11-20T12:00:00Z", Range: time.Hour,
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("secret\n"), 0o600))
+	_, err = explain(app.ExplainConfig{Query: "x", TokenFile: token, Time: "2026-11-20T12:00:00Z", Range: time.Hour,
 		Step: time.Minute})
 	require.NoError(t, err)
 	require.Equal(t, "/prometheus/api/v1/query_range", asked.URL.Path)

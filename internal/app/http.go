@@ -67,7 +67,8 @@ func (d listener) loopback() bool {
 // serve adds the stage that answers requests.
 func (d listener) serve(h http.Handler) { d.p.add(d.name, serve(d.l, h)) }
 
-// innermostCause returns the innermost reason of a network error: the caller names what was attempted, and the address.
+// innermostCause returns the innermost reason of a network error: the caller names what was attempted, and the
+// address.
 func innermostCause(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {

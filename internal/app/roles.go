@@ -100,7 +100,8 @@ type backends struct {
 	cluster *kafka.Client
 }
 
-// openBackends waits until the account answers and has what provision makes, and readies the connections to the cluster.
+// openBackends waits until the account answers and has what provision makes, and readies the connections to the
+// cluster.
 func (p *process) openBackends(
 	ctx context.Context, client *cosmos.Client, cluster kafka.Config, tenants control.DirectoryConfig,
 ) (g backends, err error) {

@@ -8,11 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// MaxColumns is where a line ends at the latest, a tab being one column. Only what can't be broken may be longer: a
-// raw string, and so a tag.
+// MaxColumns is the longest line, with a tab as one column. Only raw strings, and so tags, may be longer.
 const MaxColumns = 120
 
-// LongLines are the lines of a Go source that are too long, as name:line.
+// LongLines returns the lines of a Go source that are too long, as name:line.
 func LongLines(name, source string) []string {
 	lines := strings.Split(source, "\n")
 	raw := rawStrings(source)
@@ -25,7 +24,7 @@ func LongLines(name, source string) []string {
 	return faults
 }
 
-// rawStrings are the lines, from 1, that a raw string has a part of.
+// rawStrings returns the numbers of the lines, from 1, that contain a part of a raw string.
 func rawStrings(source string) map[int]bool {
 	set := token.NewFileSet()
 	file := set.AddFile("", set.Base(), len(source))

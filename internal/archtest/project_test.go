@@ -89,7 +89,8 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 	require.Greater(t, count, 20)
 }
 
-// Invariants are numbered once, in docs/ARCHITECTURE.md: each names a test, and nobody speaks of one that is not there.
+// Invariants are numbered once, in docs/ARCHITECTURE.md: each names a test, and nobody speaks of one that is not
+// there.
 func TestInvariants(t *testing.T) {
 	tests := testNames(t)
 	text, err := os.ReadFile(filepath.Join(root, "docs/ARCHITECTURE.md"))

@@ -1,9 +1,7 @@
-// Package archtest checks how the packages of the project stand to each other: who may import whom, what the domain
-// may not know, and that sources keep to what the whole tree has agreed on. docs/ARCHITECTURE.md has the layers as a
-// picture.
+// Package archtest checks the architecture: which packages may import which, what the domain may not use, and the
+// rules that all sources keep. docs/ARCHITECTURE.md draws the layers.
 //
-// The rules are functions from packages to faults, so that the tests of this package can show for each rule a package
-// that breaks it. What go list finds is one input among them.
+// Rules are functions from packages to faults, so that tests can show a package that breaks each rule.
 package archtest
 
 import (
@@ -12,8 +10,8 @@ import (
 	"strings"
 )
 
-// layer is a part of the project. Its packages may import those of the layers below it, and of their own where peers is
-// set.
+// layer is a part of the project. Its packages may import those of the layers below it, and of their own layer if
+// peers is set.
 type layer struct {
 	name  string
 	peers bool
@@ -44,8 +42,8 @@ var layers = []layer{
 	{"tests", true, false, []string{"internal/archtest", "internal/deploytest"}},
 }
 
-// only lists what some folders alone may import. The blog example measures a published data model with the SDK's own
-// client, so the adapter would be in its way.
+// only lists imports with their permitted importers. The blog example measures a published data model with the SDK's
+// own client.
 var only = []struct {
 	path      string
 	importers []string
@@ -63,14 +61,13 @@ var only = []struct {
 	{"net/http/pprof", []string{"internal/app"}},
 }
 
-// never lists what folders may not import though their layer may. The emulator's engine does not know that it is asked
-// over HTTP.
+// never lists imports that folders may not have though their layer may. The emulator's engine does not know HTTP.
 var never = map[string][]string{
 	"internal/cosmosemu/engine": {"net/http"},
 }
 
-// alone lists folders that may import nothing of the project but what is given, and themselves. Of all that fit, the
-// longest one counts.
+// alone lists folders that may import nothing of the project but the listed folders and themselves. The longest
+// matching folder counts.
 var alone = map[string][]string{
 	"internal/cosmosemu": {"internal/epk", "internal/ru", "internal/report"},
 	"internal/cosmosemu/engine": {
@@ -112,9 +109,8 @@ var alone = map[string][]string{
 	"internal/deploytest":          {},
 }
 
-// pure is what a pure layer may import besides packages of the project. A name that ends in a slash stands for what
-// is below it. All else is a fault: I/O, clocks, logs, goroutines and metrics come in many packages, and what is
-// listed here has none.
+// pure lists the imports of a pure layer besides packages of the project. A name that ends in a slash includes
+// everything below it. All other imports are faults: I/O, clocks, logs, goroutines and metrics come in many packages.
 var pure = []string{
 	"bytes", "cmp", "container/", "crypto/sha256", "encoding", "encoding/",
 	"errors", "fmt", "hash/", "io", "iter", "maps", "math",
@@ -126,7 +122,7 @@ var pure = []string{
 	"google.golang.org/protobuf/encoding/protowire",
 }
 
-// Faults are all rules that the packages break, a line each.
+// Faults returns the broken rules, a line each.
 func Faults(packages []Package) []string {
 	var all []string
 	for _, p := range packages {
@@ -146,7 +142,7 @@ func Faults(packages []Package) []string {
 	return slices.Compact(all)
 }
 
-// importFaults are the rules that one import breaks.
+// importFaults returns the rules that one import breaks.
 func importFaults(from string, at layerRef, path string) (faults []string) {
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Sprintf("%s imports %s: %s", from, path, fmt.Sprintf(format, args...)))
@@ -200,7 +196,7 @@ func closestAlone(path string) string {
 	return longest
 }
 
-// layerRef is where a package stands: its layer, -1 for none, and the folder by which it belongs to it.
+// layerRef is the layer of a package, -1 for none, and the folder by which it belongs to the layer.
 type layerRef struct {
 	layer  int
 	folder string
@@ -220,7 +216,7 @@ func layerOf(path string) layerRef {
 
 const module = "binnacle"
 
-// folder is a package's path below the module, and reports whether it is one of the project's.
+// folder returns a package's path below the module, and reports whether it belongs to the project.
 func folder(path string) (string, bool) {
 	if path == module {
 		return ".", true
@@ -234,13 +230,12 @@ func anyWithin(path string, dirs []string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return within(path, dir) })
 }
 
-// matches reports whether the path is the pattern, or lies below one that ends in a slash.
+// matches reports whether the path equals the pattern, or lies below a pattern that ends in a slash.
 func matches(path, pattern string) bool {
 	return path == pattern || strings.HasSuffix(pattern, "/") && strings.HasPrefix(path, pattern)
 }
 
-// forTests reports whether a package, or what it is named, is there for tests: testing and testify, and ours that end
-// in test, such as storetest.
+// forTests reports whether a package is for tests: testing, testify, and ours that end in test, such as storetest.
 func forTests(path string) bool {
 	if within(path, "testing") || within(path, "github.com/stretchr/testify") || within(path, "go.uber.org/goleak") {
 		return true

@@ -75,7 +75,7 @@ func Load(dir string) ([]Package, error) {
 	}
 }
 
-// Imports are the paths that the package imports, each once, in order.
+// Imports returns the paths that the package imports, each once, in order.
 func (p Package) Imports() []string {
 	seen := make(map[string]bool)
 	for _, f := range p.files {
@@ -88,15 +88,15 @@ func (p Package) Imports() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// impure are names of packages that the domain may import otherwise: clocks, timers, goroutines and output.
+// impure are names that the domain may not use of packages that it may import: clocks, timers, goroutines and output.
 var impure = map[string][]string{
 	"time": {"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Sleep"},
 	"sync": {"WaitGroup", "Cond", "NewCond"},
 	"fmt":  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
 }
 
-// impurities are the places of a domain package that start a goroutine, read a clock or write to the terminal, whatever
-// name the package that it takes for that has in the file.
+// impurities returns the places of a domain package that start a goroutine, read a clock or write to the terminal,
+// under whatever name the package is imported.
 func impurities(p Package) (faults []string) {
 	for _, name := range slices.Sorted(maps.Keys(p.files)) {
 		f := p.files[name]
@@ -125,7 +125,7 @@ func impurities(p Package) (faults []string) {
 	return faults
 }
 
-// impurity says what a node does that the domain may not, "" for nothing.
+// impurity returns the fault of a node in the domain, or "".
 func impurity(n ast.Node, local map[string]string) string {
 	switch n := n.(type) {
 	case *ast.GoStmt:

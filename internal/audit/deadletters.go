@@ -72,7 +72,7 @@ func (a *auditor) readDeadLetters(ctx context.Context, client *kafka.Client) (re
 	for _, p := range partitions {
 		first, end, err := topic.Bounds(ctx, p)
 		if err == nil {
-			err = topic.Each(ctx, p, first, end, func(r *kafka.Record) error {
+			err = topic.Each(ctx, kafka.Span{Partition: p, From: first, To: end}, func(r *kafka.Record) error {
 				if of, ok := deadletter.Parse(r.Key, r.Value, r.Headers); ok {
 					a.sum.DeadLetters++
 					if _, audited, _ := set.Of(of.Topic); audited {

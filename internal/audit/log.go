@@ -216,7 +216,8 @@ func (l *topicAudit) offsets(p partitionLog) (found []Finding) {
 // records reads a partition up to what is committed: each of its readings must be in a chunk or in the dead letters.
 func (l *topicAudit) records(ctx context.Context, p partitionLog, bar progress) error {
 	decoder := decode.New(l.messages)
-	err := l.topic.Each(ctx, p.id, p.first, min(p.committed, p.end), func(r *kafka.Record) error {
+	span := kafka.Span{Partition: p.id, From: p.first, To: min(p.committed, p.end)}
+	err := l.topic.Each(ctx, span, func(r *kafka.Record) error {
 		l.sum.Records++
 		return l.record(decoder, p, r)
 	}, bar.add)

@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Chart is a chart of Helm as far as ours goes: the templates may call what functions has.
+// Chart is a Helm chart. Its templates may only call the functions below.
 type Chart struct {
 	dir    string
 	values map[string]any
@@ -49,8 +49,7 @@ func (f files) Get(name string) string {
 	return string(text)
 }
 
-// Render returns the manifests that the templates make of the chart's values with some of them changed: YAML that is
-// laid over.
+// Render returns the manifests of the chart with some of its values replaced by changes, YAML.
 func (c *Chart) Render(release, changes string) ([]map[string]any, error) {
 	var over map[string]any
 	if err := yaml.Unmarshal([]byte(changes), &over); err != nil {
@@ -97,7 +96,7 @@ func (c *Chart) Render(release, changes string) ([]map[string]any, error) {
 	return all, nil
 }
 
-// functions are what templates may call beside those of text/template, as Helm has them.
+// functions returns the functions of Helm that templates may call beside those of text/template.
 func functions(t *template.Template) template.FuncMap {
 	indent := func(n int, s string) string {
 		pad := strings.Repeat(" ", n)
@@ -150,7 +149,7 @@ func functions(t *template.Template) template.FuncMap {
 	}
 }
 
-// overlay lays values over others, mappings into each other.
+// overlay merges values into others, mapping by mapping.
 func overlay(base, over map[string]any) map[string]any {
 	for name, v := range over {
 		inner, ok := v.(map[string]any)

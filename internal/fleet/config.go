@@ -12,42 +12,40 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Config says which devices there are and where they report to. Its tags are package settings's.
+// Config sets the devices of a fleet and where they publish. Its tags are package settings's.
 type Config struct {
-	// Topic is what is published to. It is not used if there is a Publisher.
+	// Topic is the topic to publish to. A Publisher replaces it.
 	Topic *kafka.Topic `kong:"-"`
 
-	// Devices is the number of trucks; 0 is a fleet that reports nothing.
+	// Devices is the number of trucks; a fleet of 0 reports nothing.
 	Devices int `name:"fleet" help:"Number of simulated trucks. Each reports ten metrics every --fleet-interval. 0: none." default:"${fleet=20}"`
 
 	Interval time.Duration `name:"fleet-interval" help:"Time between two readings of a truck." default:"1s"`
 
-	// Tenants own the trucks in turn: truck i is of tenant i mod their number, so a truck stays with its tenant when
-	// Devices grows.
+	// Tenants own the trucks in turn: truck i belongs to tenant i modulo their number, so a truck stays with its tenant
+	// when Devices grows.
 	Tenants []string `name:"fleet-tenants" help:"Tenants of the trucks, in turn." default:"acme,globex"`
 
-	// Seed gives the same trucks and the same sequences of values for the same number.
+	// Seed decides the trucks and their sequences of values.
 	Seed uint64 `name:"fleet-seed" help:"Seed of the trucks' routes." default:"1"`
 
-	// Publisher, if not nil, takes the place of Kafka.
+	// Publisher, if not nil, replaces Kafka.
 	Publisher Publisher `kong:"-"`
 
 	Now    func() time.Time `kong:"-"` // time.Now if nil
 	Logger *slog.Logger     `kong:"-"` // nil logs nothing
 }
 
-// Record is one message of one device, to be kept in order with the device's others by its key.
+// Record is a message of a device. Its key keeps the order among the device's messages.
 type Record struct {
 	Key   []byte // tenant/device
 	Value []byte // a reading as JSON
 }
 
-// Publisher sends records. It is called by one goroutine at a time and keeps the order of records of
-// equal key.
+// Publisher sends records. One goroutine at a time calls it. It keeps the order of records with equal keys.
 type Publisher interface {
-	// Publish returns the records that are not acknowledged, in order, and why; nil and nil once all
-	// are durable. A record that is returned may have arrived all the same. What the slices hold
-	// must not change until they are acknowledged.
+	// Publish returns the unacknowledged records, in order, and the reason; nil and nil once all are durable. A returned
+	// record may still have arrived. The contents of the slices must not change until they are acknowledged.
 	Publish(ctx context.Context, records []Record) ([]Record, error)
 }
 

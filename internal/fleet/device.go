@@ -7,7 +7,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// tagsEvery is the time after which a device repeats its tags, so that who missed them gets them.
+// tagsEvery is the time after which a device repeats its tags, for readers that missed them.
 const tagsEvery = 10 * time.Minute
 
 // messageBytes is a little more than a message of a truck has without tags.
@@ -25,8 +25,8 @@ func newDevice(tenant string, truck *Truck) *device {
 	return &device{tenant: tenant, truck: truck, key: []byte(tenant + "/" + truck.ID())}
 }
 
-// report is the message of one instant. Its time is the scheduled one, not that of sending, so that
-// nothing but seed and schedule decides what is reported.
+// report returns the message of one instant. Its time is the scheduled one, not that of sending, so that seed and
+// schedule alone decide what is reported.
 func (d *device) report(at time.Time) Record {
 	reading := telemetry.Reading{
 		Tenant: d.tenant, Device: d.truck.ID(), Time: at.UnixMilli(), Fields: d.truck.Next(at),

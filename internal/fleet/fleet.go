@@ -24,8 +24,8 @@ const (
 // patience are the pauses after attempts that failed.
 var patience = retry.Policy{First: 100 * time.Millisecond, Max: 5 * time.Second}
 
-// Fleet is a number of trucks that report at a fixed interval, one after the other and evenly spread, so
-// that the load is flat. All is owned by Run.
+// Fleet is a number of trucks that report at a fixed interval, evenly spread, so that the load is flat. Run owns all
+// of it.
 type Fleet struct {
 	cfg       Config
 	log       *slog.Logger
@@ -34,15 +34,14 @@ type Fleet struct {
 	next      int64 // number of the next report, see due
 }
 
-// New prepares a fleet; its trucks set out when Run begins.
+// New returns a fleet; its trucks set out when Run begins.
 func New(cfg Config) *Fleet {
 	cfg = cfg.withDefaults()
 	return &Fleet{cfg: cfg, log: cfg.Logger, publisher: cfg.Publisher, devices: make([]*device, max(0, cfg.Devices))}
 }
 
-// Run reports until ctx ends, and then returns nil; an error means that the Config is faulty. What Kafka
-// does not take is sent again until it does. While it doesn't, devices go on measuring and keep the last
-// minute.
+// Run reports until ctx ends, and then returns nil; an error means that the Config is faulty. Readings that Kafka
+// does not accept are sent again. Meanwhile devices go on measuring and keep the last minute.
 func (f *Fleet) Run(ctx context.Context) error {
 	if err := f.cfg.Validate(); err != nil {
 		return fmt.Errorf("fleet: %w", err)
@@ -68,14 +67,14 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return nil
 }
 
-// due is the scheduled instant of a report. Reports are numbered from 1970 on: device i makes the
-// reports with number mod Devices = i, at i/Devices of each interval.
+// due returns the scheduled instant of a report. Reports are numbered from 1970 on: device i makes the reports with
+// number mod Devices = i, at i/Devices of each interval.
 func (f *Fleet) due(report int64) time.Time {
 	n, interval := int64(len(f.devices)), int64(f.cfg.Interval)
 	return time.Unix(0, report/n*interval+report%n*interval/n)
 }
 
-// firstAfter is the first report that is due later than an instant.
+// firstAfter returns the number of the first report that is due later than an instant.
 func (f *Fleet) firstAfter(at time.Time) int64 {
 	n, interval, nanos := int64(len(f.devices)), int64(f.cfg.Interval), at.UnixNano()
 	report := nanos/interval*n + nanos%interval*n/interval
@@ -85,8 +84,8 @@ func (f *Fleet) firstAfter(at time.Time) int64 {
 	return report
 }
 
-// keepUp leaves reports out that are older than the devices' memory, after an outage or when the
-// machine has slept, and goes on from now when the clock was put back.
+// keepUp drops reports that are older than the devices' memory, after an outage or a suspended machine, and continues
+// from now when the clock was set back.
 func (f *Fleet) keepUp(now time.Time) {
 	switch late := now.Sub(f.due(f.next)); {
 	case late > memory:
@@ -98,7 +97,7 @@ func (f *Fleet) keepUp(now time.Time) {
 	}
 }
 
-// measure takes the readings that are due.
+// measure returns the readings that are due.
 func (f *Fleet) measure(now time.Time) []Record {
 	var batch []Record
 	for ; len(batch) < maxBatch; f.next++ {

@@ -13,8 +13,8 @@ import (
 // metadataAge is how old the number of partitions may be: a topic may grow.
 const metadataAge = time.Minute
 
-// topicPublisher publishes to a topic, with one request per partition and batch, if that fits one. Records of one key
-// land in one partition whoever sends them.
+// topicPublisher publishes to a topic, with one request per partition and batch if the batch fits. Records of one key
+// go to one partition, as from any producer.
 type topicPublisher struct {
 	topic *kafka.Topic
 	now   func() time.Time
@@ -68,7 +68,7 @@ func (k *topicPublisher) Publish(ctx context.Context, records []Record) ([]Recor
 	return unsent, errors.Join(faults...)
 }
 
-// findPartitions asks which partitions the topic has, unless it has asked lately.
+// findPartitions reads the partitions of the topic unless it has done so lately.
 func (k *topicPublisher) findPartitions(ctx context.Context) (err error) {
 	if k.partitions != nil && k.now().Sub(k.asked) < metadataAge {
 		return nil

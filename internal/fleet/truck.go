@@ -45,8 +45,8 @@ type model struct {
 	loadCapacity, fuelCapacity, nominalConsumption int
 }
 
-// NewTruck is truck number index of a fleet, index >= 0. Its tags, and every value it will report,
-// follow from seed, index and the number of reports asked for; start is the instant of its first state.
+// NewTruck returns truck number index of a fleet, index >= 0. Its tags, and every value it will report, follow from
+// seed, index and the number of reports; start is the instant of its first state.
 func NewTruck(seed uint64, index int, start time.Time) *Truck {
 	r := rand.New(rand.NewPCG(seed, uint64(index)))
 	id := fmt.Sprintf("truck-%04d", index)
@@ -85,14 +85,14 @@ func tagsOf(id string, r *rand.Rand) telemetry.Labels {
 
 func choose(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))] }
 
-// ID is the device id: truck-0000, truck-0001 and so on.
+// ID returns the device id: truck-0000, truck-0001 and so on.
 func (t *Truck) ID() string { return t.id }
 
-// Tags describe the truck: name, fleet, driver, model, device_version, load_capacity, fuel_capacity and
-// nominal_fuel_consumption. They never change; the caller must not write to them.
+// Tags returns the tags that describe the truck: name, fleet, driver, model, device_version, load_capacity,
+// fuel_capacity and nominal_fuel_consumption. Callers must not change them.
 func (t *Truck) Tags() telemetry.Labels { return t.tags }
 
-// Next is what the truck measures at an instant: its ten metrics, sorted by name, in a slice that is the
+// Next returns what the truck measures at an instant: its ten metrics, sorted by name, in a slice that is the
 // caller's. All are floats but status, an int. An instant later than the last one takes one step,
 // however far it is, as in TSBS; any other repeats the last values.
 func (t *Truck) Next(at time.Time) []telemetry.Field {

@@ -46,7 +46,7 @@ func appendReturnsTheOffset(t *testing.T, at target) {
 	require.Equal(t, []string{"zstd", "zstd", "zstd", "somebody else"}, values(t, of, 1, end-4))
 
 	var offsets, want []int64 // of a stretch that begins and ends inside of what was appended at once
-	require.NoError(t, of.Each(t.Context(), 1, 4, end-2, func(r *kafka.Record) error {
+	require.NoError(t, of.Each(t.Context(), kafka.Span{Partition: 1, From: 4, To: end - 2}, func(r *kafka.Record) error {
 		offsets = append(offsets, r.Offset)
 		return nil
 	}, nil))
@@ -61,10 +61,11 @@ func appendReturnsTheOffset(t *testing.T, at target) {
 	defer cancel()
 	enough := errors.New("enough")
 	for range 3 {
-		err := tight.Each(ctx, 1, 0, end, func(*kafka.Record) error { return enough }, nil)
+		err := tight.Each(ctx, kafka.Span{Partition: 1, From: 0, To: end}, func(*kafka.Record) error { return enough }, nil)
 		require.ErrorIs(t, err, enough)
 		n := int64(0)
-		require.NoError(t, tight.Each(ctx, 1, 0, end, func(*kafka.Record) error { n++; return nil }, nil))
+		all := kafka.Span{Partition: 1, From: 0, To: end}
+		require.NoError(t, tight.Each(ctx, all, func(*kafka.Record) error { n++; return nil }, nil))
 		require.Equal(t, end, n)
 	}
 }

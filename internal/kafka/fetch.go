@@ -162,18 +162,22 @@ func (f *fetchAnswer) read(u *unpacker, offset int64) (Batch, error) {
 	return got, err
 }
 
-// Each calls f with the records of a partition from an offset to before another, and step, where there is one, with
-// how far it has come since the last call. A record that f keeps holds its whole batch in memory. What can't be read
-// is passed over.
-func (t *Topic) Each(ctx context.Context, partition int, from, to int64, f func(*Record) error,
-	step func(offsets int64)) error {
-	for from < to {
-		batch, err := t.Fetch(ctx, partition, from)
+// Span is a range of offsets of one partition.
+type Span struct {
+	Partition int
+	From, To  int64 // To is exclusive
+}
+
+// Each calls f with the records of a span, and step, if not nil, with the number of offsets passed since the last
+// call. A record that f keeps holds its whole batch in memory. Each skips what can't be read.
+func (t *Topic) Each(ctx context.Context, in Span, f func(*Record) error, step func(offsets int64)) error {
+	for from := in.From; from < in.To; {
+		batch, err := t.Fetch(ctx, in.Partition, from)
 		if err != nil {
 			return err
 		}
 		for i := range batch.Records {
-			if batch.Records[i].Offset >= to {
+			if batch.Records[i].Offset >= in.To {
 				break
 			}
 			if err := f(&batch.Records[i]); err != nil {
@@ -182,7 +186,7 @@ func (t *Topic) Each(ctx context.Context, partition int, from, to int64, f func(
 			}
 		}
 		if step != nil {
-			step(min(batch.Next, to) - from)
+			step(min(batch.Next, in.To) - from)
 		}
 		from = batch.Next
 		batch.Release()

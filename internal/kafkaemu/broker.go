@@ -13,19 +13,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// maxMessageBytes is the longest batch that may be produced: Kafka's default, so that what works here
-// works there.
+// maxMessageBytes is the longest batch: Kafka's default, so that what works here works there.
 const maxMessageBytes = 1<<20 + 12
 
-// offsetsRetentionMinutes is how long a group without members keeps its offsets: a year, for a machine
-// may stand still for longer than Kafka's week.
+// offsetsRetentionMinutes is the retention of offsets of a group without members: a year, since a machine may stand
+// still for longer than Kafka's week.
 const offsetsRetentionMinutes = 365 * 24 * 60
 
 // Broker is a Kafka cluster of one broker. It serves from Open to Close and is safe for concurrent use.
 //
-// A record is durable against the end of the process, also by kill -9, when its produce request is
-// acknowledged; it is not forced to disk, so a power cut may lose the last ones. When it cannot be written, the process
-// ends (Config.Fatal).
+// An acknowledged record survives the end of the process, also by kill -9; it is not synced to disk, so a power
+// failure may lose the last ones. When it cannot be written, the process ends (Config.Fatal).
 type Broker struct {
 	cfg       Config
 	log       *slog.Logger
@@ -35,12 +33,12 @@ type Broker struct {
 	cluster   *kfake.Cluster
 	clusterID string
 
-	closing  sync.RWMutex // write: Close; read: who calls the cluster, which blocks for ever once closed
+	closing  sync.RWMutex // write: Close; read: calls of the cluster, which block for ever once it is closed
 	isClosed bool
 }
 
-// Open opens or makes the data directory, listens, makes the topics and serves. Its errors name the
-// directory or the address that they are about; ErrInUse is one of them.
+// Open creates the data directory if it is missing, creates the topics, and serves. Its errors name the directory or
+// the address; ErrInUse is one of them.
 func Open(cfg Config) (*Broker, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("embedded Kafka: %w", err)
@@ -64,7 +62,8 @@ func (b *Broker) start() error {
 	}
 	inside, outside := net.Pipe()
 	defer outside.Close()
-	b.guard = newGuard(listener, advertise(b.cfg.Advertise, listener.Addr()), inside, b.log)
+	b.guard = newGuard(listener, advertise(b.cfg.Advertise, listener.Addr()), inside)
+	b.guard.logger = b.log
 	if err := firstError(b.directory.log, repair, rememberProducers); err != nil {
 		return fmt.Errorf("open Kafka's log in %s: %w", b.directory.log, err)
 	}
@@ -96,7 +95,7 @@ func (b *Broker) start() error {
 	}
 	for _, topic := range b.cfg.Topics {
 		if err := b.ensureTopic(ask, topic); err != nil {
-			return fmt.Errorf("make topic %s: %w", topic, err)
+			return fmt.Errorf("create topic %s: %w", topic, err)
 		}
 	}
 	if err := b.end.open(); err != nil {
@@ -106,7 +105,7 @@ func (b *Broker) start() error {
 	return nil
 }
 
-// firstError does things with a folder until one of them fails.
+// firstError calls functions with a folder until one of them fails.
 func firstError(folder string, do ...func(folder string) error) error {
 	for _, f := range do {
 		if err := f(folder); err != nil {
@@ -116,7 +115,7 @@ func firstError(folder string, do ...func(folder string) error) error {
 	return nil
 }
 
-// innermost is the reason of a network error, without the address that the caller names.
+// innermost returns the reason of a network error without the address.
 func innermost(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -125,7 +124,8 @@ func innermost(err error) error {
 	return err
 }
 
-// advertise is the address to tell clients. The unspecified address is none to connect to.
+// advertise returns the address that clients get. The unspecified address can't be connected to, so loopback replaces
+// it.
 func advertise(wanted string, listening net.Addr) string {
 	if wanted != "" {
 		return wanted
@@ -140,22 +140,21 @@ func advertise(wanted string, listening net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-// newClusterID is an id in the form of Kafka's own: 16 random bytes in base64.
+// newClusterID returns an id in the form of Kafka's own: 16 random bytes in base64.
 func newClusterID() string {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails: crypto/rand ends the process instead
 	return base64.RawURLEncoding.EncodeToString(id[:])
 }
 
-// Addr is the host:port that clients connect to.
+// Addr returns the host:port that clients connect to.
 func (b *Broker) Addr() string { return b.guard.advertise }
 
-// ClusterID is random, made with the data directory and kept in it: offsets of one id never stand for
-// other records, however often the broker is started.
+// ClusterID returns a random id that is created and kept with the data directory: offsets of one id always belong to
+// the same records.
 func (b *Broker) ClusterID() string { return b.clusterID }
 
-// Close ends all connections, writes the log's state down and releases the directory. It may be called
-// more than once.
+// Close closes all connections, writes the state of the log and releases the directory. A second call does nothing.
 func (b *Broker) Close() error {
 	b.closing.Lock()
 	defer b.closing.Unlock()

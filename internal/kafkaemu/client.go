@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// client asks the broker from inside, over a pipe, before others can connect. It uses versions of the
-// protocol without tagged headers only. It is owned by Open.
+// client sends requests to the broker over a pipe before others can connect. It uses versions of the protocol without
+// tagged headers only. It is owned by Open.
 type client struct {
 	conn net.Conn
 	last int32 // correlation id
@@ -40,7 +40,7 @@ func (c *client) ask(request kmsg.Request) (kmsg.Response, error) {
 	return response, nil
 }
 
-// served asks which APIs there are, in which versions.
+// served returns the versions of the APIs that the broker serves.
 func (c *client) served() (map[int16]versions, error) {
 	response, err := c.ask(&kmsg.ApiVersionsRequest{})
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *client) served() (map[int16]versions, error) {
 	}
 	answer := response.(*kmsg.ApiVersionsResponse)
 	if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
-		return nil, fmt.Errorf("list what is served: %w", err)
+		return nil, fmt.Errorf("list the APIs of the broker: %w", err)
 	}
 	served := make(map[int16]versions, len(answer.ApiKeys))
 	for _, k := range answer.ApiKeys {
@@ -57,7 +57,7 @@ func (c *client) served() (map[int16]versions, error) {
 	return served, nil
 }
 
-// clusterID asks for the id that kfake keeps in its directory.
+// clusterID returns the id that kfake keeps in its directory.
 func (c *client) clusterID() (string, error) {
 	response, err := c.ask(&kmsg.MetadataRequest{Version: 4, Topics: []kmsg.MetadataRequestTopic{}})
 	if err != nil {

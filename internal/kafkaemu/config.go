@@ -10,53 +10,52 @@ import (
 	"time"
 )
 
-// Config says what a Broker keeps and where it listens. The tags are those of the command's flags.
+// Config sets what a Broker keeps and where it listens. The tags are those of the command's flags.
 type Config struct {
-	// DataDir is made if it is missing, with mode 0700. It holds the file "lock" and the folder "log";
-	// anything else in it is left alone.
+	// DataDir is created with mode 0700 if it is missing. It holds the file "lock" and the folder "log"; anything else
+	// in it is left alone.
 	DataDir string `kong:"-"`
 
-	// Addr is host:port.
 	Addr string `name:"kafka" help:"Address of the embedded Kafka. Port 0 takes a free port." default:"127.0.0.1:9092"`
 
-	// Advertise is the host:port that clients are told to connect to. Empty means the address that
-	// the broker listens on, or the loopback address with its port when it listens on all.
+	// Advertise is the host:port that clients get. Empty: the listening address, with loopback for the unspecified
+	// address.
 	Advertise string `kong:"-"`
 
-	// Partitions is how many a topic is made with, 4 if it is 0. A topic that exists with fewer is
-	// grown, if by a whole multiple, so that a key which moves always moves to a higher partition.
+	// Partitions is the number of partitions of a new topic; 0 is 4. An existing topic with fewer grows if the number is
+	// a whole multiple of its own, so that a key that moves always moves to a higher partition.
 	Partitions int `help:"Partitions of the topics." default:"4"`
 
-	// Topics are made when the broker opens, unless they exist.
+	// Topics are created when the broker opens, unless they exist.
 	Topics []string `kong:"-"`
 
-	// RetentionBytes bounds the log of each partition of Topics; 0 keeps everything. Only what every
-	// one of Groups has committed is trimmed, so a partition may grow past the bound.
+	// RetentionBytes bounds the log of each partition of Topics; 0 keeps everything. Only records that all Groups have
+	// committed are trimmed, so a partition may exceed the bound.
 	RetentionBytes int64 `name:"kafka-mb" help:"Size of committed records that each partition keeps, in MiB. 0 keeps all." type:"mib" default:"64"`
 
-	// Groups are the consumer groups that a trimmed record must have been committed by. A topic is
-	// trimmed only if each of them has committed in it.
+	// Groups are the consumer groups that must have committed a record before it is trimmed. A topic is trimmed only if
+	// each of them has a commit in it.
 	Groups []string `kong:"-"`
 
-	// Journals are those of Topics, by name, that are trimmed by what Groups have committed of another one of Topics,
-	// their source, partition for partition: Needed says from where on. What no commit speaks of is bounded by
+	// Journals are those of Topics, by name, that are trimmed by the commits of Groups in another one of Topics, their
+	// source, partition by partition: Needed returns the first offset to keep. What no commit mentions is bounded by
 	// RetentionBytes alone.
 	Journals map[string]string `kong:"-"`
 
-	// Needed tells from which offset on a commit in a source needs its journal, by the commit's metadata; ok is false
-	// if it does not need it. It must be set where there are Journals.
+	// Needed returns the first offset of the journal that a commit in its source needs, from the commit's metadata; ok
+	// is false if it needs none. It must be set where there are Journals.
 	Needed func(metadata string) (from int64, ok bool) `kong:"-"`
 
-	// TrimEvery is the time between two looks at the retention, 30 seconds if it is 0.
+	// TrimEvery is the time between two rounds of trimming; 0 is 30 seconds.
 	TrimEvery time.Duration `kong:"-"`
 
 	// makes the listener; nil is plain TCP
 	Listen func(network, address string) (net.Listener, error) `kong:"-"`
 
-	Logger *slog.Logger `kong:"-"` // nil logs nothing
+	Logger *slog.Logger `kong:"-"` // nil: no log
 
-	// Fatal is called when DataDir cannot be written, because its disk is full say. It has to end the process: requests
-	// are not answered any more, and Close does not return. Default: a panic in a goroutine of its own.
+	// Fatal is called when DataDir cannot be written, for example because its disk is full. It must end the process: the
+	// broker answers no more requests, and Close does not return. Default: a panic in a goroutine of its own.
 	Fatal func(error) `kong:"-"`
 }
 

@@ -19,8 +19,8 @@ type directory struct {
 	log  string // kfake's part; it removes *.tmp files there, so nobody else's may lie in it
 }
 
-// openDirectory makes the directory where it is missing and locks it: kfake itself takes no lock and
-// two of them would ruin the log.
+// openDirectory creates the directory if it is missing, and locks it: kfake takes no lock, and two of them would ruin
+// the log.
 func openDirectory(path string) (*directory, error) {
 	d := &directory{lock: flock.New(filepath.Join(path, "lock")), log: filepath.Join(path, "log")}
 	if err := makePrivate(path); err != nil {
@@ -43,7 +43,7 @@ func openDirectory(path string) (*directory, error) {
 	return d, nil
 }
 
-// makePrivate makes a directory that only this user may read, for kfake makes its files readable to all.
+// makePrivate creates a directory that only this user may read: kfake makes its files readable to all.
 func makePrivate(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// fatalOnce is how a broker ends when its directory cannot be written: with the process, at once. kfake would go on: it
-// acknowledges commits and topics that are not on disk, takes a batch that it refused for one that it has when it is
-// sent again, and appends behind entries that are torn. What was acknowledged is in the directory, as after kill -9,
-// and what was not is not acknowledged: whoever comes here does not return.
+// fatalOnce ends the process when the broker's directory cannot be written. kfake would go on: it acknowledges
+// commits and topics that are not on disk, takes a refused batch that is sent again for a duplicate, and appends
+// behind torn entries. As after kill -9, everything acknowledged is in the directory. The goroutine that fails never
+// returns, so that nothing more is acknowledged.
 type fatalOnce struct {
 	dir   string
 	fatal func(error)
@@ -34,13 +34,13 @@ func (e *fatalOnce) trigger(err error) {
 	e.begun = true
 	e.mu.Unlock()
 	if first {
-		e.fatal(fmt.Errorf("data directory %s cannot be written: %w; what was acknowledged is stored: start again when it "+
+		e.fatal(fmt.Errorf("data directory %s cannot be written: %w; acknowledged records are stored: start again when it "+
 			"can be", e.dir, err))
 	}
 	select {} // nothing is answered any more
 }
 
-// open has failures end the process from now on. It returns those that there were before.
+// open makes later failures end the process. It returns the failures so far.
 func (e *fatalOnce) open() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -48,7 +48,7 @@ func (e *fatalOnce) open() error {
 	return e.early
 }
 
-// unwritten is the error of what kfake logs if it was not able to write something.
+// unwritten returns the error in a line of kfake's log about a failed write, and nil for other lines.
 func unwritten(format string, args []any) error {
 	for _, a := range args {
 		err, ok := a.(error)
@@ -59,7 +59,7 @@ func unwritten(format string, args []any) error {
 	return nil
 }
 
-// full reports that an operation failed for want of room.
+// full reports whether an operation failed because the disk is full.
 func full(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG) ||
 		errors.Is(err, syscall.EROFS)

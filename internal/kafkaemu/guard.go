@@ -37,9 +37,9 @@ const (
 // versions are the lowest and the highest version of an API that the broker serves.
 type versions struct{ low, high int16 }
 
-// guard is the listener that kfake accepts connections from. kfake panics on an API key that it does
-// not know and believes any length, so each connection checks the head of every frame before kfake
-// reads it, and closes on what is not a request that kfake serves.
+// guard is the listener that kfake accepts connections from. kfake panics on unknown API keys and allocates whatever
+// length a frame announces, so each connection checks the head of every frame before kfake reads it, and closes on a
+// request that kfake does not serve.
 type guard struct {
 	net.Listener
 	advertise string
@@ -56,13 +56,12 @@ type guard struct {
 	open    sync.WaitGroup // one per connection in conns
 }
 
-// newGuard wraps a listener. Its first connection is first, a trusted one that is not checked; all
-// others wait for serve.
-func newGuard(l net.Listener, advertise string, first net.Conn, logger *slog.Logger) *guard {
+// newGuard wraps a listener. Its first connection is first, which is trusted and not checked; all others wait for
+// serve.
+func newGuard(l net.Listener, advertise string, first net.Conn) *guard {
 	return &guard{
 		Listener:  l,
 		advertise: advertise,
-		logger:    logger,
 		first:     first,
 		ready:     make(chan struct{}),
 		closed:    make(chan struct{}),
@@ -70,14 +69,14 @@ func newGuard(l net.Listener, advertise string, first net.Conn, logger *slog.Log
 	}
 }
 
-// serve lets clients in, once it is known what kfake serves.
+// serve admits clients once the APIs of kfake are known.
 func (g *guard) serve(served map[int16]versions) {
 	g.served = served
 	close(g.ready)
 }
 
-// Accept is called by one goroutine of kfake, which ends at the first error; so errors that may pass
-// are waited for here.
+// Accept waits for a connection, and retries errors that may pass: the goroutine of kfake that calls it ends at the
+// first error.
 func (g *guard) Accept() (net.Conn, error) {
 	if c := g.first; c != nil {
 		g.first = nil
@@ -120,7 +119,7 @@ func (g *guard) Close() error {
 	return g.Listener.Close()
 }
 
-// drain closes what is still open after Close, and returns when all is.
+// drain closes the connections that are open after Close, and waits for them.
 func (g *guard) drain() {
 	g.mu.Lock()
 	conns := make([]*guardedConn, 0, len(g.conns))
@@ -146,7 +145,7 @@ func (g *guard) track(conn net.Conn) *guardedConn {
 	return c
 }
 
-// Addr is what kfake tells clients to connect to.
+// Addr returns the address that kfake gives to clients.
 func (g *guard) Addr() net.Addr { return advertised(g.advertise) }
 
 type advertised string
@@ -154,7 +153,7 @@ type advertised string
 func (advertised) Network() string  { return "tcp" }
 func (a advertised) String() string { return string(a) }
 
-// check tells what is wrong with a frame's head, nil if nothing is.
+// check returns the fault of a frame's head, or nil.
 func (g *guard) check(length uint32, key, version int16) error {
 	v, ok := g.served[key]
 	switch {
@@ -170,7 +169,7 @@ func (g *guard) check(length uint32, key, version int16) error {
 	return nil
 }
 
-// guardedConn passes on whole frames whose head the guard has checked. Read is called by one goroutine.
+// guardedConn passes on whole frames after the guard has checked their head. Read is called by one goroutine.
 type guardedConn struct {
 	net.Conn
 	guard  *guard
@@ -204,8 +203,7 @@ func (c *guardedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next reads the head of a frame. The length is checked as soon as it is there, for the rest of a
-// frame that is none may never come.
+// next reads the head of a frame. It checks the length at once: the rest of an invalid frame may never come.
 func (c *guardedConn) next() error {
 	n, err := io.ReadAtLeast(c.Conn, c.head[:], 4)
 	if err != nil {
@@ -239,9 +237,9 @@ func (c *guardedConn) next() error {
 	return nil
 }
 
-// answered returns once no answer is waited for that makes a consumer a member of its group. kfake starts the timer of
-// a member's session with that answer, but not over a connection that it knows to be gone: then the member stays, and
-// its partitions are read by nobody. So kfake hears of a connection's end only afterwards.
+// answered returns once no answer is pending that makes a consumer a member of its group. kfake starts the session
+// timer of a member with that answer, but not over a connection that it knows to be gone: the member would stay, and
+// nobody would read its partitions. So kfake learns of a connection's end only afterwards.
 func (c *guardedConn) answered() {
 	c.mu.Lock()
 	joining := c.joining
@@ -258,7 +256,7 @@ func (c *guardedConn) answered() {
 	}
 }
 
-// Write is called by one goroutine, with one answer at a time.
+// Write passes one answer on. One goroutine calls it.
 func (c *guardedConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	c.mu.Lock()
@@ -275,7 +273,7 @@ func (c *guardedConn) refuse(reason error) error {
 	return reason
 }
 
-// Close is called by both goroutines that kfake has per connection.
+// Close closes the connection. Both goroutines that kfake has per connection call it.
 func (c *guardedConn) Close() error {
 	err := c.Conn.Close()
 	c.closed.Do(func() {

@@ -8,8 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// logger passes kfake's log on. What kfake holds to be worth an Info, each request, is Debug here. Of what it could not
-// write kfake tells its log alone, before it answers.
+// logger passes kfake's log on. kfake logs each request as Info, which is Debug here. It reports a failed write in
+// its log only, before it answers.
 type logger struct {
 	to  *slog.Logger
 	end *fatalOnce

@@ -17,15 +17,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A producer that is idempotent numbers its batches, and the broker remembers the last few of each partition: a batch
-// that is sent again, because its acknowledgement was lost, is known and stands in the log once. kfake writes what it
-// remembers down when it is closed, so a broker that was killed would take such a batch a second time. It is all in
-// the log, though: it is read from there before kfake starts.
+// An idempotent producer numbers its batches, and the broker remembers the last few of each partition: a batch that is
+// sent again after a lost acknowledgement is recognized and not appended twice. kfake writes these windows when it is
+// closed, so a killed broker would append such a batch again. Before kfake starts, they are rebuilt from the log.
 
-// windowsFile is kfake's, in the folder of its log.
+// windowsFile is kfake's file in the folder of its log.
 const windowsFile = "seq_windows.json"
 
-// windowSize is how many batches of a producer are remembered.
+// windowSize is the number of remembered batches of a producer.
 const windowSize = 5
 
 // producerWindows is the file, windowsVersion the version of it that is written and read here.
@@ -36,14 +35,14 @@ type producerWindows struct {
 
 const windowsVersion = 1
 
-// window is what is remembered of one producer in one partition.
+// window holds the last batches of one producer in one partition.
 type window struct {
 	Producer  int64             `json:"pid"`
 	Topic     string            `json:"topic"`
 	Partition int32             `json:"partition"`
 	Entries   [windowSize]entry `json:"entries"`
 	Count     uint8             `json:"count"`
-	At        uint8             `json:"at"` // the place of the next entry
+	At        uint8             `json:"at"` // index of the next entry
 	Epoch     int16             `json:"epoch"`
 	Seen      bool              `json:"seen"`
 	Next      int32             `json:"next_seq"`
@@ -55,7 +54,7 @@ type entry struct {
 	Offset int64 `json:"offset"`
 }
 
-// rememberProducers brings the file up to what the log of a folder has, which nobody else uses meanwhile.
+// rememberProducers updates the file from the log of a folder. Nobody else may use the folder meanwhile.
 func rememberProducers(folder string) error {
 	file := filepath.Join(folder, windowsFile)
 	stored := producerWindows{Version: windowsVersion}
@@ -100,7 +99,7 @@ func rememberProducers(folder string) error {
 	return replaceFile(file, body)
 }
 
-// windowsOf are those of the producers of a partition.
+// windowsOf returns the windows of the producers in a partition.
 func windowsOf(dir, topic string, partition int32) (found []*window, err error) {
 	known := map[int64]*window{}
 	err = eachBatch(dir, func(b *kmsg.RecordBatch) {
@@ -121,7 +120,7 @@ func (w *window) isOf(other *window) bool {
 	return w.Producer == other.Producer && w.Topic == other.Topic && w.Partition == other.Partition
 }
 
-// take remembers a batch, the next one of its producer in the log.
+// take adds a batch, the next one of its producer in the log.
 func (w *window) take(b *kmsg.RecordBatch) {
 	if !w.Seen || w.Epoch != b.ProducerEpoch {
 		*w = window{Producer: w.Producer, Topic: w.Topic, Partition: w.Partition, Epoch: b.ProducerEpoch, Seen: true}
@@ -132,7 +131,7 @@ func (w *window) take(b *kmsg.RecordBatch) {
 	w.Count = min(w.Count+1, windowSize)
 }
 
-// partitionOf takes a folder's name apart: a topic, and after its last dash a number.
+// partitionOf splits a folder's name at its last dash into a topic and a number.
 func partitionOf(folder string) (topic string, partition int32, ok bool) {
 	dash := strings.LastIndexByte(folder, '-')
 	if dash < 0 {
@@ -146,8 +145,8 @@ func partitionOf(folder string) (topic string, partition int32, ok bool) {
 	return topic, int32(n), err == nil
 }
 
-// eachBatch calls do with the batches of a partition in their order, up to the first one that is not whole: kfake
-// cuts the log there.
+// eachBatch calls do with the batches of a partition in their order, up to the first torn one: kfake truncates the
+// log there.
 func eachBatch(dir string, do func(*kmsg.RecordBatch)) error {
 	begins, err := segments(dir)
 	if err != nil {
@@ -170,7 +169,7 @@ func eachBatch(dir string, do func(*kmsg.RecordBatch)) error {
 	return nil
 }
 
-// segments are the first offsets of a partition's segments, in their order.
+// segments returns the first offsets of a partition's segments, in their order.
 func segments(dir string) (begins []int64, err error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.dat"))
 	if err != nil {
@@ -186,14 +185,14 @@ func segments(dir string) (begins []int64, err error) {
 	return begins, nil
 }
 
-// segment is a file of the segment that begins at an offset: its batches, dat, or their index, idx.
+// segment returns the path of a file of the segment that begins at an offset: its batches, dat, or their index, idx.
 func segment(dir string, begin int64, kind string) string {
 	return filepath.Join(dir, strconv.FormatInt(begin, 10)+"."+kind)
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// wholeBatch reads the first batch of some bytes; ok is false when it is not whole.
+// wholeBatch decodes the first batch of raw; ok is false when it is torn.
 func wholeBatch(raw []byte) (b *kmsg.RecordBatch, length int, ok bool) {
 	const head = 61
 	if len(raw) < head {
@@ -208,7 +207,7 @@ func wholeBatch(raw []byte) (b *kmsg.RecordBatch, length int, ok bool) {
 	return b, length, ok
 }
 
-// replaceFile writes a file that is there as a whole or not at all.
+// replaceFile replaces a file atomically.
 func replaceFile(path string, body []byte) error {
 	if err := os.WriteFile(path+".tmp", body, 0o600); err != nil {
 		return err

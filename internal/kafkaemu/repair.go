@@ -12,15 +12,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// A process that dies, or a disk that is full, may leave the last entry of a file torn. kfake reads up to there, and
-// appends behind it: whatever comes then is not found when it is started again. So what is torn is cut off before kfake
-// starts. It was not acknowledged, for an answer waits for the whole of it.
+// A killed process or a full disk may leave the last entry of a file torn. kfake reads up to there and appends behind
+// it, and would not find the new entries after a restart. So torn entries are truncated before kfake starts. They
+// were not acknowledged: an answer waits for the whole entry.
 
-// repair brings the files of a folder, which nobody else uses meanwhile, to their last whole entries.
+// repair truncates the files of a folder to their last whole entries. Nobody else may use the folder meanwhile.
 func repair(folder string) error {
 	for _, name := range []string{"groups.log", "pids.log"} {
 		if err := repairLog(filepath.Join(folder, name)); err != nil {
-			return fmt.Errorf("mend %s: %w", name, err)
+			return fmt.Errorf("repair %s: %w", name, err)
 		}
 	}
 	partitions, err := filepath.Glob(filepath.Join(folder, "partitions", "*"))
@@ -29,14 +29,14 @@ func repair(folder string) error {
 	}
 	for _, dir := range partitions {
 		if err := repairIndex(dir); err != nil {
-			return fmt.Errorf("mend the index of %s: %w", filepath.Base(dir), err)
+			return fmt.Errorf("repair the index of %s: %w", filepath.Base(dir), err)
 		}
 	}
 	return nil
 }
 
-// repairLog cuts off a file of entries what is behind the last whole one. An entry is its length, the checksum of what
-// follows, and that: 4 bytes each, little-endian, and as many bytes as the length says.
+// repairLog truncates a file of entries behind the last whole one. An entry is its length, the checksum of the rest,
+// and the rest: two little-endian numbers of 4 bytes, and as many bytes as the length.
 func repairLog(path string) error {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,11 +60,11 @@ func repairLog(path string) error {
 	return os.Truncate(path, int64(whole))
 }
 
-// indexBytes is the length of an entry of an index: one for each batch of the segment, in the same order.
+// indexBytes is the length of an index entry: one for each batch of the segment, in the same order.
 const indexBytes = 15
 
-// repairIndex completes the index of a partition's last segment. kfake writes it after the batch: if it was not written,
-// or in part, all entries behind it would belong to the wrong batches.
+// repairIndex completes the index of a partition's last segment. kfake writes it after the batch: if an entry were
+// missing or torn, all entries behind it would belong to the wrong batches.
 func repairIndex(dir string) error {
 	begins, err := segments(dir)
 	if err != nil || len(begins) == 0 {
@@ -96,8 +96,8 @@ func repairIndex(dir string) error {
 	return replaceFile(segment(dir, last, "idx"), have)
 }
 
-// appendIndex appends the entry of a batch: a version, the low byte of the checksum of what follows, the epoch, a
-// timestamp that is made anew when it is loaded, and whether it is part of a transaction.
+// appendIndex appends the entry of a batch: a version, the low byte of the checksum of the rest, the epoch, a
+// timestamp that is renewed on loading, and whether the batch is part of a transaction.
 func appendIndex(index []byte, b *kmsg.RecordBatch) []byte {
 	const transactional, control = 0x10, 0x20
 	var entry [indexBytes]byte

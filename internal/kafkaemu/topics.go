@@ -16,8 +16,7 @@ const (
 	largestSegment  = 64 << 20
 )
 
-// topicConfigs are set on every topic that the broker looks after. Retention by kfake is switched off:
-// a partition that it empties starts at offset 0 again after a restart, and it knows nothing of commits.
+// topicConfigs returns the configuration of every topic that the broker trims. Retention by kfake is switched off.
 func topicConfigs(retention int64) map[string]string {
 	segment := int64(largestSegment)
 	if retention > 0 {
@@ -53,10 +52,9 @@ func (b *Broker) ensureTopic(ask *client, topic string) error {
 	return nil
 }
 
-// limitPartitions refuses topics with more partitions than the machine would survive: kfake makes as
-// many as a client asks for.
+// limitPartitions refuses topics with more partitions than the machine can bear: kfake creates as many as requested.
 func limitPartitions(cluster *kfake.Cluster) {
-	message := kmsg.StringPtr(fmt.Sprintf("this broker makes at most %d partitions per topic", maxPartitions))
+	message := kmsg.StringPtr(fmt.Sprintf("this broker creates at most %d partitions per topic", maxPartitions))
 	cluster.ControlKey(kmsg.CreateTopics.Int16(), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		cluster.KeepControl()
 		request := r.(*kmsg.CreateTopicsRequest)
@@ -85,8 +83,8 @@ func limitPartitions(cluster *kfake.Cluster) {
 	})
 }
 
-// maxMetadata is the longest metadata of a commit: Kafka's default, so that what works here works there. kfake takes
-// any.
+// maxMetadata is the longest metadata of a commit: Kafka's default, so that what works here works there. kfake has no
+// limit.
 const maxMetadata = 4096
 
 // limitMetadata refuses commits with longer metadata, all partitions of a request at once.

@@ -7,8 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// Run keeps the log within its bound until ctx ends; its error is always nil. Without it the broker
-// serves all the same.
+// Run trims the log until ctx ends; its error is always nil. The broker also serves without it.
 func (b *Broker) Run(ctx context.Context) error {
 	ticker := time.NewTicker(b.cfg.TrimEvery)
 	defer ticker.Stop()
@@ -22,8 +21,8 @@ func (b *Broker) Run(ctx context.Context) error {
 	}
 }
 
-// trim applies the retention: ours to the broker's own topics, and to topics that clients have made the
-// one they asked for, which kfake forgets about when it is restarted.
+// trim applies the retention: ours to the broker's own topics, and the requested one to topics that clients have
+// created, since kfake forgets it on a restart.
 func (b *Broker) trim() {
 	b.closing.RLock()
 	defer b.closing.RUnlock()
@@ -48,7 +47,7 @@ func (b *Broker) trim() {
 	}
 }
 
-// retained is from which offset on a topic's partitions are kept.
+// retained returns the first offset to keep in a topic's partitions.
 func (b *Broker) retained(topic string) func(p *kfake.PartitionInfo) int64 {
 	source, ok := b.cfg.Journals[topic]
 	if !ok {
@@ -64,7 +63,7 @@ func (b *Broker) retained(topic string) func(p *kfake.PartitionInfo) int64 {
 	}
 }
 
-// needed is, per partition of a source, from which offset on its journal is needed; none where no commit needs it.
+// needed returns, by partition of a source, the first offset of its journal to keep; none where no commit needs it.
 func (b *Broker) needed(source string) map[int32]int64 {
 	all := map[int32]int64{}
 	for _, name := range b.cfg.Groups {
@@ -85,7 +84,7 @@ func (b *Broker) needed(source string) map[int32]int64 {
 	return all
 }
 
-// committed is, per partition, the offset below which every group has read; none where one has not.
+// committed returns, by partition, the offset below which every group has read; none where one has not.
 func (b *Broker) committed(topic string) map[int32]int64 {
 	var lowest map[int32]int64
 	for _, name := range b.cfg.Groups {
@@ -105,9 +104,9 @@ func (b *Broker) committed(topic string) map[int32]int64 {
 	return lowest
 }
 
-// trimTo is the offset at which a partition's log should begin. It takes records to be of one size, so
-// one look may trim too little or a little too much; it stays below what is committed, and leaves the
-// last record, for kfake gives an empty partition offset 0 after a restart.
+// trimTo returns the offset at which a partition's log should begin. It assumes records of one size, so one round may
+// trim too little or a little too much. It stays below what is committed and keeps the last record: kfake gives an
+// empty partition offset 0 after a restart.
 func trimTo(p *kfake.PartitionInfo, bound, committed int64) int64 {
 	records := p.HighWatermark - p.LogStartOffset
 	if p.NumBytes <= bound || records <= 0 {

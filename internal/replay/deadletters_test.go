@@ -74,7 +74,8 @@ func (o *deadLetterRig) records(topic string, partition int) (all []kafka.Record
 	of := o.client.Topic(topic)
 	first, end, err := of.Bounds(o.t.Context(), partition)
 	require.NoError(o.t, err)
-	require.NoError(o.t, of.Each(o.t.Context(), partition, first, end, func(r *kafka.Record) error {
+	span := kafka.Span{Partition: partition, From: first, To: end}
+	require.NoError(o.t, of.Each(o.t.Context(), span, func(r *kafka.Record) error {
 		all = append(all, *r)
 		return nil
 	}, nil))

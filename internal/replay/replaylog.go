@@ -120,7 +120,7 @@ func newReplayLog(topic string, wanted func(l *deadletter.DeadLetter, at int64) 
 // follow reads a partition on, up to an offset. f sees each receipt, in its order, before it counts; nil sees none.
 func (l *replayLog) follow(ctx context.Context, from *kafka.Topic, partition int, to int64,
 	f func(kind string, c receipt) error, step func(int64)) error {
-	err := from.Each(ctx, partition, l.read[partition], to, func(r *kafka.Record) error {
+	err := from.Each(ctx, kafka.Span{Partition: partition, From: l.read[partition], To: to}, func(r *kafka.Record) error {
 		kind, c, err := receiptOf(r, l.topic)
 		switch {
 		case err != nil:
@@ -221,7 +221,7 @@ func copies(ctx context.Context, topic *kafka.Topic, from map[int]int64,
 		if err != nil {
 			return nil, err
 		}
-		err = topic.Each(ctx, partition, max(first, begin), end, func(r *kafka.Record) error {
+		err = topic.Each(ctx, kafka.Span{Partition: partition, From: max(first, begin), To: end}, func(r *kafka.Record) error {
 			for _, h := range r.Headers {
 				if h.Key != deadletter.HeaderReplayOf {
 					continue

@@ -146,7 +146,7 @@ func (x *Index) poll(ctx context.Context) error {
 			from = first
 			x.skipTo(p, from)
 		}
-		err = x.cfg.DeadLetters.Each(ctx, p, from, end, func(r *kafka.Record) error {
+		err = x.cfg.DeadLetters.Each(ctx, kafka.Span{Partition: p, From: from, To: end}, func(r *kafka.Record) error {
 			x.take(p, r)
 			x.read[p] = r.Offset + 1
 			return nil

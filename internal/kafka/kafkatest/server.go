@@ -19,7 +19,7 @@ import (
 // LibsVariable names the environment variable with the folder of Kafka's jars.
 const LibsVariable = "BINNACLE_KAFKA_LIBS"
 
-// libs is the folder of Kafka's jars; the test is skipped where there is none.
+// libs returns the folder of Kafka's jars; it skips the test where there is none.
 func libs(t testing.TB) string {
 	t.Helper()
 	folder := os.Getenv(LibsVariable)
@@ -29,8 +29,8 @@ func libs(t testing.TB) string {
 	return folder
 }
 
-// Server is Apache Kafka in one process that is broker and controller, on free ports of the loopback address, with a
-// directory of its own. It serves one goroutine.
+// Server is Apache Kafka in one process that is broker and controller, on free ports of the loopback address, with
+// its own directory. It belongs to one goroutine.
 type Server struct {
 	libs   string
 	dir    string
@@ -46,7 +46,7 @@ type Server struct {
 	over chan struct{} // closed when it has
 }
 
-// New makes a server's directory and formats it.
+// New creates and formats a server's directory.
 func New(libs string) (*Server, error) {
 	servers, err := NewCluster(libs, 1)
 	if err != nil {
@@ -55,7 +55,7 @@ func New(libs string) (*Server, error) {
 	return servers[0], nil
 }
 
-// NewCluster makes the directories of servers that are one cluster: offsets, and topics if they say so, have a replica
+// NewCluster creates the directories of servers of one cluster: offsets, and topics that ask for it, have a replica
 // on each.
 func NewCluster(libs string, servers int) (all []*Server, err error) {
 	defer func() {
@@ -87,7 +87,7 @@ func NewCluster(libs string, servers int) (all []*Server, err error) {
 	return all, nil
 }
 
-// Who may use the secure address, by PLAIN and SCRAM; by OAUTHBEARER anybody may whose token has not expired.
+// Credentials of the secure address for PLAIN and SCRAM. For OAUTHBEARER every token that has not expired is valid.
 const (
 	User     = "binnacle"
 	Password = "right"
@@ -117,7 +117,7 @@ func (s *Server) format() error {
 	return nil
 }
 
-// settings are the broker's.
+// settings returns the configuration of the broker.
 func (s *Server) settings() []string {
 	const secure, security = "listener.name.secure.", "org.apache.kafka.common.security."
 	return []string{
@@ -166,13 +166,13 @@ func (s *Server) command(class string, args ...string) *exec.Cmd {
 	return exec.Command("java", slices.Concat(quickJava, ours, args)...)
 }
 
-// Addr is host:port of the broker, the same whenever it runs.
+// Addr returns the host:port of the broker, the same in every run.
 func (s *Server) Addr() string { return s.addr }
 
-// Secure is where the broker speaks TLS and asks who is there; Certificate is the file of what it shows.
+// Secure returns the address with TLS and SASL; Certificate is the file of its certificate.
 func (s *Server) Secure() string { return s.secure }
 
-// Certificate is the file of the certificate, PEM, that signs itself.
+// Certificate returns the file of the self-signed certificate, PEM.
 func (s *Server) Certificate() string { return s.path("cert.pem") }
 
 // startTimeout is how long the broker may take until it answers, on a machine that does a lot besides.
@@ -210,7 +210,7 @@ func (s *Server) Start() error {
 	}
 }
 
-// answers reports whether the broker takes connections: nil when it does.
+// answers returns nil when the broker accepts connections.
 func (s *Server) answers(ctx context.Context) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.addr)
 	if err != nil {
@@ -235,7 +235,7 @@ func (s *Server) Close() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// freePorts are addresses that nobody listens on.
+// freePorts returns loopback addresses that nobody listens on.
 func freePorts(n int) (addrs []string, err error) {
 	held := make([]net.Listener, 0, n)
 	for range n {

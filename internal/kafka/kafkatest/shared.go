@@ -1,6 +1,5 @@
-// Package kafkatest runs Apache Kafka for tests: what the embedded broker answers is what it was made to answer, so
-// each claim about brokers is held against a real one too. Java and Kafka's jars are needed; `make kafka-it` fetches
-// the jars and says where they are, and without it the tests are skipped.
+// Package kafkatest runs Apache Kafka for tests, so that each claim about brokers is checked on a real one too. It
+// needs Java and Kafka's jars, which `make kafka-it` fetches; without them the tests are skipped.
 package kafkatest
 
 import (
@@ -13,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Shared is one Server for all tests of a package, started by the first one that wants it. The zero Shared is ready.
+// Shared is a Server for all tests of a package, started by the first one that needs it. The zero Shared is ready.
 type Shared struct {
 	mu     sync.Mutex
 	server *Server
 }
 
-// Server returns the running server. The test is skipped where there can be none.
+// Server returns the running server. It skips the test where Java or Kafka is missing.
 func (s *Shared) Server(t testing.TB) *Server {
 	t.Helper()
 	s.mu.Lock()
@@ -36,7 +35,7 @@ func (s *Shared) Server(t testing.TB) *Server {
 	return s.server
 }
 
-// Running is a cluster of so many servers of the test's own, which run. The test is skipped where there can be none.
+// Running starts a cluster of servers for one test. It skips the test where Java or Kafka is missing.
 func Running(t testing.TB, servers int) []*Server {
 	t.Helper()
 	all, err := NewCluster(libs(t), servers)
@@ -55,7 +54,7 @@ func Running(t testing.TB, servers int) []*Server {
 // M is *testing.M.
 type M interface{ Run() int }
 
-// Main is m, with the server closed behind the tests.
+// Main returns an M that closes the server after the tests.
 func (s *Shared) Main(m M) M { return sharing{m, s} }
 
 type sharing struct {
@@ -63,7 +62,7 @@ type sharing struct {
 	shared *Shared
 }
 
-// Run is M.
+// Run implements M.
 func (s sharing) Run() int {
 	defer func() {
 		s.shared.mu.Lock()
@@ -77,7 +76,7 @@ func (s sharing) Run() int {
 
 var names atomic.Int64
 
-// Name is a name that no other test has, of a topic or a group.
+// Name returns a name of a topic or group that no other test has.
 func Name(t testing.TB) string {
 	short := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
