@@ -27,7 +27,7 @@ func TestAfterIncludesPositions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := querytest.New(t, noon)
 		w.Tenant("acme")
-		w.Log.Set(9, 9)
+		w.Log.Set(9, 9, 9)
 		w.Heads.Set(head(0, 1, 5, 0))
 		w.Heads.Set(head(1, 1, 7, 0))
 		q := newQuerier(t, w, func(c *query.Config) { c.Log = w.Log })
@@ -55,13 +55,19 @@ func TestAfterIncludesPositions(t *testing.T) {
 		var late *query.NotYetError
 		for timeout, seconds := range map[time.Duration]float64{0: 15, 2 * time.Second: 1} {
 			began = time.Now()
-			n, err = rows(after(t, "telemetry/1/7", "telemetry/0/5", "telemetry/7/0"), timeout)
+			n, err = rows(after(t, "telemetry/1/7", "telemetry/0/5", "telemetry/2/0"), timeout)
 			require.ErrorAs(t, err, &late)
 			require.Equal(t, []string{"partition telemetry/1 is read to offset 7 of 8",
-				"no ingester answers for partition telemetry/7"}, late.Behind)
+				"no ingester answers for partition telemetry/2"}, late.Behind)
 			require.Zero(t, n)
 			require.InDelta(t, seconds, time.Since(began).Seconds(), 0.01)
 		}
+		var unknown *query.UnknownPartitionError
+		_, err = rows(after(t, "telemetry/1/6", "telemetry/7/0", "tele/0/0"), 0)
+		require.ErrorAs(t, err, &unknown)
+		require.Equal(t, []string{"telemetry/7", "tele/0"}, unknown.Partitions)
+		_, _, err = q.Devices(after(t, "telemetry/7/0"), query.Search{Tenant: "acme", Limit: 10})
+		require.ErrorAs(t, err, &unknown, "lists, too")
 		_, _, err = q.Devices(after(t, "telemetry/1/7"), query.Search{Tenant: "acme", Limit: 10})
 		require.ErrorAs(t, err, &late, "lists, too")
 		devices, _, err := q.Devices(after(t, "telemetry/0/5"), query.Search{Tenant: "acme", Limit: 10})

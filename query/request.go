@@ -38,6 +38,9 @@ var WithTimeout = read.WithTimeout
 // NotYetError says that an answer would not include the records that it was asked to.
 type NotYetError = read.NotYetError
 
+// UnknownPartitionError says that an answer was asked to include records of partitions that do not exist.
+type UnknownPartitionError = read.UnknownPartitionError
+
 // WithAfter makes a context whose queries include what lies below some ends of the log, or fail with a *NotYetError in
 // time. ParsePositions reads such ends.
 var (

@@ -23,9 +23,11 @@ func TestAfterHeader(t *testing.T) {
 	for _, path := range []string{"readings", "aggregates", "aggregates?by=device", "latest", "latest?device=m1",
 		"devices", "metrics", "gaps?device=m1", "attendance", "readings?format=ndjson"} {
 		require.Equal(t, 200, ask("/api/v1/"+path, "telemetry/0/99", "telemetry/0/7").status, path)
-		a := ask("/api/v1/"+path, "telemetry/0")
-		require.Equal(t, 400, a.status, path)
-		require.Equal(t, httpapi.AfterHeader, parseProblem(t, a).Parameter)
+		for _, wrong := range []string{"telemetry/0", "telemetry/1/0", "elsewhere/0/0"} {
+			a := ask("/api/v1/"+path, wrong)
+			require.Equal(t, 400, a.status, path)
+			require.Equal(t, httpapi.AfterHeader, parseProblem(t, a).Parameter)
+		}
 	}
 	for _, path := range []string{"readings?", "aggregates?", "latest?device=m1&"} {
 		a := ask("/api/v1/"+path+"timeout=400ms", "telemetry/0/99", "telemetry/0/100")

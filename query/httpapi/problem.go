@@ -80,11 +80,14 @@ func problemOf(err error) *problem {
 	var limit *query.LimitError
 	var denied *access.Denied
 	var late *query.NotYetError
+	var unknown *query.UnknownPartitionError
 	var timeout *query.TimeoutError
 	var quota *query.QuotaError
 	switch {
 	case errors.As(err, &late):
 		return &problem{Status: http.StatusGatewayTimeout, Detail: late.Error(), Parameter: AfterHeader}
+	case errors.As(err, &unknown):
+		return &problem{Status: http.StatusBadRequest, Detail: unknown.Error(), Parameter: AfterHeader}
 	case errors.As(err, &denied):
 		return &problem{Status: denied.Status, Detail: denied.Detail, Parameter: denied.Header, challenge: denied.Challenge}
 	case errors.As(err, &param):

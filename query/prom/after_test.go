@@ -45,6 +45,7 @@ func TestQueryIncludesRequiredRecords(t *testing.T) {
 		require.Equal(t, http.StatusGatewayTimeout, late.Code)
 		require.Contains(t, late.Body.String(), "partition telemetry/0 is read to offset 5 of 6")
 		require.Equal(t, 400, ask("telemetry").Code)
+		require.Equal(t, 400, ask("telemetry/1/0").Code)
 		time.AfterFunc(time.Second, func() { w.Heads.Set(store.PartitionHead{Stream: 1, Position: 6}) })
 		require.Equal(t, 200, ask("telemetry/0/5").Code)
 		for _, path = range []string{"labels", "label/device/values", "series?match[]=x"} { // from the catalog

@@ -8,6 +8,7 @@ import (
 
 	"binnacle/internal/access"
 	"binnacle/query"
+	"binnacle/query/httpapi"
 
 	"github.com/prometheus/prometheus/promql"
 )
@@ -48,10 +49,13 @@ func errorOf(err error) *apiError {
 		timeout  promql.ErrQueryTimeout
 		many     promql.ErrTooManySamples
 		late     *query.NotYetError
+		unknown  *query.UnknownPartitionError
 	)
 	switch {
 	case errors.As(err, &late):
 		return &apiError{"timeout", http.StatusGatewayTimeout, late.Error()}
+	case errors.As(err, &unknown):
+		return badRequest("header %s: %v", httpapi.AfterHeader, unknown)
 	case errors.As(err, &shown):
 		return shown
 	case errors.As(err, &denied) && denied.Status == http.StatusUnauthorized:

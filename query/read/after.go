@@ -17,6 +17,15 @@ func (e *NotYetError) Error() string {
 	return "the answer does not include what it was asked to include: " + strings.Join(e.Behind, "; ")
 }
 
+// UnknownPartitionError says that an answer was asked to include records of partitions that do not exist, or that are
+// another tenant's.
+type UnknownPartitionError struct{ Partitions []string }
+
+// Error names the partitions.
+func (e *UnknownPartitionError) Error() string {
+	return "no such partition: " + strings.Join(e.Partitions, ", ")
+}
+
 type afterKey struct{}
 
 // WithAfter returns a context whose queries include the records below some ends: they wait until heads have read so
@@ -37,6 +46,9 @@ func (r *Reader) headReadIncluding(ctx context.Context, ask store.HeadRequest) (
 	if err != nil || s.behind(after) == nil {
 		return s, err
 	}
+	if err := r.checkPartitions(ctx, ask.Tenant, after); err != nil {
+		return s, err
+	}
 	bounded, cancel := waiting(ctx)
 	defer cancel()
 	for s.behind(after) != nil {
@@ -51,6 +63,34 @@ func (r *Reader) headReadIncluding(ctx context.Context, ask store.HeadRequest) (
 		}
 	}
 	return s, nil
+}
+
+// checkPartitions returns an *UnknownPartitionError unless the log has the partitions of all ends, or does not answer.
+func (r *Reader) checkPartitions(ctx context.Context, tenant string, ends []store.LogEnd) error {
+	unknown := func() (out []string) {
+		r.progress.mu.Lock()
+		defer r.progress.mu.Unlock()
+		for _, e := range ends {
+			if p := (partition{e.Topic, e.Partition}); !r.progress.known[p] || r.isOthers(e.Topic, tenant) {
+				out = append(out, p.String())
+			}
+		}
+		return out
+	}
+	if r.cfg.Log == nil || unknown() == nil {
+		return nil
+	}
+	asked, cancel := context.WithTimeout(ctx, partitionsTimeout)
+	defer cancel()
+	found, err := r.cfg.Log.LogEnds(asked)
+	if err != nil {
+		return nil
+	}
+	r.progress.setPartitions(found, r.cfg.Now())
+	if names := unknown(); names != nil {
+		return &UnknownPartitionError{names}
+	}
+	return nil
 }
 
 // awaitPositions waits until heads have reached some ends, and says which have not when the time is over. How far they reach at

@@ -79,6 +79,9 @@ func (r *Reader) Await(ctx context.Context, tenant string) error {
 	if len(ends) == 0 {
 		return nil
 	}
+	if err := r.checkPartitions(ctx, tenant, ends); err != nil {
+		return err
+	}
 	bounded, cancel := waiting(ctx)
 	defer cancel()
 	if late := r.awaitPositions(bounded, tenant, ends); late != nil && ctx.Err() == nil {
