@@ -225,7 +225,7 @@ const SourceHeader = "X-Binnacle-Source"
 
 // Source is what SourceHeader says: documents of lanes, chunks, and rows of heads, also of what was read before.
 func Source(s Stats) string {
-	return fmt.Sprintf("lanes=%d, chunks=%d, heads=%d", s.Rollups+s.RollupsCached, s.Documents+s.Cached, s.HeadRows)
+	return fmt.Sprintf("rollups=%d, chunks=%d, heads=%d", s.Rollups+s.RollupsCached, s.Documents+s.Cached, s.HeadRows)
 }
 
 // SpentHeader is the header, or the trailer, that tells what an answer has cost.

@@ -41,14 +41,14 @@ type explanation struct {
 			Guessed      bool
 		}
 		Charged struct {
-			RequestUnits float64 `json:"request_units"`
-			Documents    int
-			Keys         int
-			Containers   int
-			HeadRows     int `json:"head_rows"`
-			Cached       int
-			Lanes        int
-			LanesCached  int `json:"lanes_cached"`
+			RequestUnits  float64 `json:"request_units"`
+			Documents     int
+			Keys          int
+			Containers    int
+			HeadRows      int `json:"head_rows"`
+			Cached        int
+			Rollups       int
+			RollupsCached int `json:"rollups_cached"`
 		}
 		Scans []struct {
 			Container    string
@@ -60,10 +60,10 @@ type explanation struct {
 			Documents    int
 			RequestUnits float64 `json:"request_units"`
 		}
-		Lanes []struct {
+		Rollups []struct {
 			Container    string
 			TenantShard  string `json:"tenant_shard"`
-			Lane         string
+			Rollup       string
 			From, To     string
 			Documents    int
 			RequestUnits float64 `json:"request_units"`
@@ -180,7 +180,7 @@ func (e explanation) print(w io.Writer) error {
 				r.Charged.Documents, r.Charged.Keys, r.Charged.Containers)},
 			{"known before", fmt.Sprintf("%d documents", r.Charged.Cached)},
 			{"from heads", fmt.Sprintf("%d rows", r.Charged.HeadRows)},
-			{"from lanes", fmt.Sprintf("%d documents, and %d known before", r.Charged.Lanes, r.Charged.LanesCached)},
+			{"from rollups", fmt.Sprintf("%d documents, and %d known before", r.Charged.Rollups, r.Charged.RollupsCached)},
 		}
 		if err := report.List(w, rows); err != nil {
 			return err
@@ -200,16 +200,16 @@ func (e explanation) print(w io.Writer) error {
 		if _, err := fmt.Fprintln(w); err != nil {
 			return err
 		}
-		lanes := [][]string{{"container", "key", "lane", "from", "to", "documents", "RU"}}
-		for _, l := range r.Lanes {
-			lanes = append(lanes, []string{l.Container, l.TenantShard, l.Lane, l.From, l.To, strconv.Itoa(l.Documents),
+		rollups := [][]string{{"container", "key", "rollup", "from", "to", "documents", "RU"}}
+		for _, l := range r.Rollups {
+			rollups = append(rollups, []string{l.Container, l.TenantShard, l.Rollup, l.From, l.To, strconv.Itoa(l.Documents),
 				fmt.Sprintf("%.1f", l.RequestUnits)})
 		}
-		shown := [][]string{{"key", "day", "lanes show from", "to", "as of", "devices read raw"}}
+		shown := [][]string{{"key", "day", "rollups from", "to", "as of", "devices read raw"}}
 		for _, d := range r.Shown {
 			shown = append(shown, []string{d.TenantShard, d.Day, d.From, d.To, d.AsOf, strconv.Itoa(d.Raw)})
 		}
-		for i, table := range [][][]string{scans, lanes, shown} {
+		for i, table := range [][][]string{scans, rollups, shown} {
 			if i > 0 && len(table) == 1 {
 				continue
 			}

@@ -88,7 +88,7 @@ func New(cfg Config) (http.Handler, error) {
 	mux.HandleFunc("/api/v1/openapi.json", serveOpenAPI)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		newResponse(w, cfg.WriteTimeout).fail(problem{Status: http.StatusNotFound, Detail: fmt.Sprintf(
-			"there is nothing at %.200s; what there is says /api/v1/openapi.json", r.URL.Path)})
+			"no such endpoint: %.200s (see /api/v1/openapi.json)", r.URL.Path)})
 	})
 	return compress(mux), nil
 }

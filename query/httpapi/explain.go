@@ -102,7 +102,7 @@ type explainedRead struct {
 	Estimated estimated       `json:"estimated"`
 	Charged   stats           `json:"charged"`
 	Scans     []explainScan   `json:"scans"`
-	Lanes     []explainRollup `json:"lanes,omitempty"`
+	Rollups   []explainRollup `json:"rollups,omitempty"`
 	Shown     []explainDay    `json:"shown,omitempty"`
 }
 
@@ -125,18 +125,18 @@ type explainScan struct {
 	RequestUnits float64 `json:"request_units"`
 }
 
-// explainRollup is a scan of documents of lanes.
+// explainRollup is a scan of rollup documents.
 type explainRollup struct {
 	Container    string  `json:"container"`
 	TenantShard  string  `json:"tenant_shard"`
-	Lane         string  `json:"lane"`
+	Rollup       string  `json:"rollup"`
 	From         string  `json:"from"`
 	To           string  `json:"to"`
 	Documents    int     `json:"documents"`
 	RequestUnits float64 `json:"request_units"`
 }
 
-// explainDay is what lanes showed of a first-level key on a day.
+// explainDay is what rollups covered of a first-level key on a day.
 type explainDay struct {
 	TenantShard string `json:"tenant_shard"`
 	Day         string `json:"day"`
@@ -180,7 +180,7 @@ func explainedReadOf(r *query.Explained) explainedRead {
 		out.Scans[i] = x
 	}
 	for _, l := range r.RollupScans {
-		out.Lanes = append(out.Lanes, explainRollup{l.Container, l.TenantShard, l.Name, instant(l.Range.From),
+		out.Rollups = append(out.Rollups, explainRollup{l.Container, l.TenantShard, l.Name, instant(l.Range.From),
 			instant(l.Range.To), l.Documents, round(l.RequestUnits)})
 	}
 	for _, d := range r.Covered {
@@ -199,7 +199,7 @@ func round(f float64) float64 { return math.Round(f*1e4) / 1e4 }
 func rollupSummary(r *query.Explained) string {
 	switch {
 	case len(r.Covered) > 0:
-		return fmt.Sprintf("lanes of %d days of keys, and %d queries for what they do not show", len(r.Covered), len(r.Scans))
+		return fmt.Sprintf("rollups of %d days of keys, and %d queries for what they do not cover", len(r.Covered), len(r.Scans))
 	case len(r.Scans) == 0:
 		return "heads alone: no container has chunks of the range"
 	case r.Scans[0].Device != "" && r.Ordered:

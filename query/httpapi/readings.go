@@ -150,14 +150,14 @@ func appendTime(b []byte, ms int64) []byte {
 
 // stats is query.Stats on the wire.
 type stats struct {
-	RequestUnits float64 `json:"request_units"`
-	Documents    int     `json:"documents"`
-	Keys         int     `json:"keys"`
-	Containers   int     `json:"containers"`
-	HeadRows     int     `json:"head_rows"`
-	Cached       int     `json:"cached,omitempty"`
-	Lanes        int     `json:"lanes,omitempty"`
-	LanesCached  int     `json:"lanes_cached,omitempty"`
+	RequestUnits  float64 `json:"request_units"`
+	Documents     int     `json:"documents"`
+	Keys          int     `json:"keys"`
+	Containers    int     `json:"containers"`
+	HeadRows      int     `json:"head_rows"`
+	Cached        int     `json:"cached,omitempty"`
+	Rollups       int     `json:"rollups,omitempty"`
+	RollupsCached int     `json:"rollups_cached,omitempty"`
 }
 
 func statsOf(r query.Result) stats {

@@ -87,7 +87,7 @@ func TestNDJSONTrailers(t *testing.T) {
 		require.Equal(t, http.Header{
 			"Binnacle-Stats":     {`{"request_units":3,"documents":1,"keys":1,"containers":1,"head_rows":1}`},
 			"Binnacle-Truncated": {"false"}, "Binnacle-Complete": {"true"},
-			"X-Binnacle-Source": {"lanes=0, chunks=1, heads=1"},
+			"X-Binnacle-Source": {"rollups=0, chunks=1, heads=1"},
 		}, a.trailer)
 	}
 }

@@ -98,7 +98,7 @@ func (a *api) routes() http.Handler {
 		mux.HandleFunc(Prefix+"/api/v1/"+path, a.serve(e))
 	}
 	mux.HandleFunc("/", a.serve(func(_ context.Context, c *call) (answer, error) {
-		return answer{}, &apiError{"not_found", http.StatusNotFound, fmt.Sprintf("there is nothing at %.200s", c.URL.Path)}
+		return answer{}, &apiError{"not_found", http.StatusNotFound, fmt.Sprintf("no such endpoint: %.200s", c.URL.Path)}
 	}))
 	return mux
 }

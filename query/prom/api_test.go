@@ -163,7 +163,7 @@ func TestInvalidRequests(t *testing.T) {
 		{"query_range", []string{"query", "temp", "end", "2", "step", "1"}, 400, "bad_data", `"start"`},
 		{"series", nil, 400, "bad_data", "no match[] parameter provided"},
 		{"series", []string{"match[]", `{a=""}`}, 400, "bad_data", "match[]"},
-		{"nothing", nil, 404, "not_found", "there is nothing at /prometheus/api/v1/nothing"},
+		{"nothing", nil, 404, "not_found", "no such endpoint: /prometheus/api/v1/nothing"},
 	} {
 		r := s.ask(t, "/api/v1/"+c.path, c.parameters...)
 		require.Equal(t, c.status, r.status, "%v: %s", c, r.Error)

@@ -95,8 +95,8 @@ func TestQueryAsOfReadsNoRollups(t *testing.T) {
 		return r
 	}
 	now, then := ask(), ask("as_of", stored.Format(time.RFC3339Nano))
-	require.NotContains(t, now.header.Get(query.SourceHeader), "lanes=0,")
-	require.Contains(t, then.header.Get(query.SourceHeader), "lanes=0,")
+	require.NotContains(t, now.header.Get(query.SourceHeader), "rollups=0,")
+	require.Contains(t, then.header.Get(query.SourceHeader), "rollups=0,")
 	require.JSONEq(t, string(now.Data), string(then.Data))
 	before := ask("as_of", stored.Add(-time.Second).Format(time.RFC3339Nano))
 	require.JSONEq(t, `{"resultType":"matrix","result":[]}`, string(before.Data))

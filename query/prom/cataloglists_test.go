@@ -108,7 +108,7 @@ func TestCatalogListsIncludeFormerLabels(t *testing.T) {
 		require.Equal(t, 200, r.status, r.Error)
 		return string(r.Data), r.header.Get("X-Binnacle-Source")
 	}
-	const none = "lanes=0, chunks=0, heads=0"
+	const none = "rollups=0, chunks=0, heads=0"
 	for path, want := range map[string]string{
 		"label/axis/values": `["x","y"]`, "labels": `["__name__","axis","device"]`, "label/__name__/values": `["temp"]`,
 	} {
@@ -165,7 +165,7 @@ func TestCatalogListsIncludeFormerLabels(t *testing.T) {
 
 // Where the catalog does not list all metrics of a device, readings are looked at, for lists and for values.
 func TestTextMetricsAreNotListed(t *testing.T) {
-	const none = "lanes=0, chunks=0, heads=0"
+	const none = "rollups=0, chunks=0, heads=0"
 	for _, lacks := range []bool{false, true} {
 		s := newServer(t, nil)
 		s.world.Chunk(record(1, "m1", noon.Add(-time.Minute), nil, float("extra", 7)))
@@ -201,7 +201,7 @@ func TestSeriesFromTheCatalog(t *testing.T) {
 	r := s.ask(t, "/api/v1/series", "match[]", `{site="hall"}`)
 	require.JSONEq(t, `[{"__name__":"n","device":"m1","site":"hall"},{"__name__":"temp","device":"m1","site":"hall"}]`,
 		string(r.Data))
-	require.Equal(t, "lanes=0, chunks=0, heads=0", r.header.Get("X-Binnacle-Source"))
+	require.Equal(t, "rollups=0, chunks=0, heads=0", r.header.Get("X-Binnacle-Source"))
 	for d := range 50 {
 		s.world.Chunk(record(int64(2+d), fmt.Sprintf("n%d", d), noon.Add(-time.Hour), nil, float("temp", 1)))
 	}

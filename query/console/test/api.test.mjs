@@ -57,17 +57,17 @@ test("native answers say themselves what they cost, those of PromQL in headers",
         infos: ["hm"],
         warnings: ["the answer is incomplete: no ingester", "results truncated due to limit"],
       },
-      { headers: { "Binnacle-Stats": JSON.stringify(stats), "X-Binnacle-Source": "lanes" } },
+      { headers: { "Binnacle-Stats": JSON.stringify(stats), "X-Binnacle-Source": "rollups" } },
     ).ways,
   );
   assert.deepEqual(
     [prom.cost, prom.complete, prom.why, prom.truncated, prom.source],
-    [stats, false, ["no ingester"], true, "lanes"],
+    [stats, false, ["no ingester"], true, "rollups"],
   );
   assert.deepEqual(prom.notes, ["results truncated due to limit", "hm"]);
   const all = together([native, prom]);
   assert.equal(all.cost.request_units, 5);
-  assert.deepEqual([all.complete, all.why, all.source], [false, ["late", "no ingester"], "lanes"]);
+  assert.deepEqual([all.complete, all.why, all.source], [false, ["late", "no ingester"], "rollups"]);
   assert.equal(together([]).cost, null);
 });
 
