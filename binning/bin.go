@@ -338,38 +338,59 @@ func (b *Bin) Each(visit func(int64, telemetry.Reading)) error {
 	return nil
 }
 
-// Frame returns the readings of records below an offset and with an instant in span as columns: those of one instant
-// and label set merged, the value with the highest offset winning, metric by metric. With metrics given, only those are
-// in it, and readings that have none of them are left out.
-func (b *Bin) Frame(span telemetry.Range, metrics []string, below int64) (chunk.Frame, error) {
-	return b.FrameAbove(-1, span, metrics, below)
+// Selection selects readings: of records above and below an offset, with an instant in Span, and with one of Metrics,
+// or of any metric when Metrics is nil.
+type Selection struct {
+	Above, Below int64
+	Span         telemetry.Range
+	Metrics      []string
 }
 
-// FrameAbove returns the Frame of the readings of records above an offset.
-func (b *Bin) FrameAbove(above int64, span telemetry.Range, metrics []string, below int64) (chunk.Frame, error) {
-	open := b.open.Below(below)
+// block reports whether a block may have selected readings.
+func (s *Selection) block(x *Block) bool {
+	return x.First < s.Below && x.Through > s.Above && x.overlaps(s.Span) && x.schema.HasAny(s.Metrics)
+}
+
+// whole reports whether all of a block's records are above and below the offsets.
+func (s *Selection) whole(x *Block) bool { return x.First > s.Above && x.Through < s.Below }
+
+// rows returns the selected readings of a block's run, which has the columns of the metrics alone.
+func (s *Selection) rows(run chunk.Run, x *Block) chunk.Run {
+	whole := s.whole(x) && s.Span.From <= x.From && x.To < s.Span.To
+	if whole && (s.Metrics == nil || valued(&run)) {
+		return run
+	}
+	return run.Where(func(k int) bool {
+		return run.Offsets[k] > s.Above && run.Offsets[k] < s.Below && s.Span.Contains(run.Times[k]) && run.Valued(k)
+	})
+}
+
+// Frame returns the selected readings as columns: those of one instant and label set merged, the value with the highest
+// offset winning, metric by metric.
+func (b *Bin) Frame(s Selection) (chunk.Frame, error) {
+	open := b.open.Below(s.Below)
 	var runs []chunk.Run
 	var o opener
 	for i := range b.Blocks() {
 		x := &b.Blocks()[i]
-		if x.First >= below || x.Through <= above || !x.overlaps(span) || !x.schema.HasAny(metrics) {
+		if !s.block(x) {
 			continue
 		}
-		run, err := x.run(metrics, &o)
+		run, err := x.run(s.Metrics, &o)
 		if err != nil {
 			return chunk.Frame{}, err
 		}
-		if run = selectRows(run, x, span, above, below, metrics != nil); run.Rows() > 0 {
+		if run = s.rows(run, x); run.Rows() > 0 {
 			runs = append(runs, run)
 		}
 	}
-	from := open.RowsThrough(above)
+	from := open.RowsThrough(s.Above)
 	if len(runs) == 0 && from == 0 {
-		return open.Frame(span, metrics), nil
+		return open.Frame(s.Span, s.Metrics), nil
 	}
 	if n := len(open.rows); n > from {
-		run := open.Run(from, n).Of(metrics)
-		run = run.Where(func(k int) bool { return span.Contains(run.Times[k]) && run.Valued(k) })
+		run := open.Run(from, n).Of(s.Metrics)
+		run = run.Where(func(k int) bool { return s.Span.Contains(run.Times[k]) && run.Valued(k) })
 		if run.Rows() > 0 {
 			runs = append(runs, run)
 		}
@@ -380,41 +401,42 @@ func (b *Bin) FrameAbove(above int64, span telemetry.Range, metrics []string, be
 	return FrameOf(runs), nil
 }
 
-// BlocksAbove returns what FrameAbove is made of, as blocks: the readings of records above an offset and below another
-// one, of blocks that may have some with an instant in span, with the columns of the metrics. FrameOfBlocks makes the
-// frame of them. It is nil where no block is whole.
-func (b *Bin) BlocksAbove(above int64, span telemetry.Range, metrics []string, below int64) ([]chunk.Blocks, error) {
+// SelectBlocks returns blocks that hold the selected readings, and others of the same blocks outside of the span, with
+// the columns of the metrics. FrameOfBlocks makes the frame of them. The result is nil where no block is whole.
+func (b *Bin) SelectBlocks(s Selection) ([]chunk.Blocks, error) {
 	var asked []*Block
 	some := false
 	for i := range b.Blocks() {
 		x := &b.Blocks()[i]
-		if x.First >= below || x.Through <= above || !x.overlaps(span) || !x.schema.HasAny(metrics) {
+		if !s.block(x) {
 			continue
 		}
-		asked, some = append(asked, x), some || x.within(above, below)
+		asked, some = append(asked, x), some || s.whole(x)
 	}
 	if !some {
 		return nil, nil
 	}
-	t := blockCollector{metrics: metrics, left: len(asked) + 1}
+	t := blockCollector{metrics: s.Metrics, left: len(asked) + 1}
 	for _, x := range asked {
-		if x.within(above, below) {
+		if s.whole(x) {
 			if err := t.block(x); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		run, err := x.run(metrics, &t.opener)
+		run, err := x.run(s.Metrics, &t.opener)
 		if err == nil {
-			err = t.run(run.Where(func(k int) bool { return run.Offsets[k] > above && run.Offsets[k] < below && run.Valued(k) }))
+			err = t.run(run.Where(func(k int) bool {
+				return run.Offsets[k] > s.Above && run.Offsets[k] < s.Below && run.Valued(k)
+			}))
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	open := b.open.Below(below)
-	if from, n := open.RowsThrough(above), len(open.rows); n > from {
-		run := open.Run(from, n).Of(metrics)
+	open := b.open.Below(s.Below)
+	if from, n := open.RowsThrough(s.Above), len(open.rows); n > from {
+		run := open.Run(from, n).Of(s.Metrics)
 		if err := t.run(run.Where(run.Valued)); err != nil {
 			return nil, err
 		}
@@ -511,18 +533,4 @@ func FrameOfBlocks(blocks []chunk.Blocks, span telemetry.Range) (chunk.Frame, er
 		return chunk.Frame{}, nil
 	}
 	return FrameOf(runs), nil
-}
-
-// within reports whether all of the block's records are above an offset and below another one.
-func (b *Block) within(above, below int64) bool { return b.First > above && b.Through < below }
-
-// selectRows returns the readings of a block's run that are asked for.
-func selectRows(run chunk.Run, x *Block, span telemetry.Range, above, below int64, projected bool) chunk.Run {
-	whole := x.within(above, below) && span.From <= x.From && x.To < span.To
-	if whole && (!projected || valued(&run)) {
-		return run
-	}
-	return run.Where(func(k int) bool {
-		return run.Offsets[k] > above && run.Offsets[k] < below && span.Contains(run.Times[k]) && run.Valued(k)
-	})
 }

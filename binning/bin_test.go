@@ -126,7 +126,7 @@ func TestBinAgreesWithRows(t *testing.T) {
 			below = rows.First() + r.Int64N(rows.Through()-rows.First()+1)
 		}
 		old := rows.Below(below)
-		frame, err := bin.Frame(span, metrics, below)
+		frame, err := bin.Frame(binning.Selection{Above: -1, Below: below, Span: span, Metrics: metrics})
 		require.NoError(t, err)
 		require.Equal(t, old.Frame(span, metrics), frame, "seed %d, round %d", seed, round)
 
@@ -134,7 +134,7 @@ func TestBinAgreesWithRows(t *testing.T) {
 		if r.IntN(2) == 0 {
 			above = rows.First() - 1 + r.Int64N(rows.Through()-rows.First()+2)
 		}
-		frame, err = bin.FrameAbove(above, span, metrics, below)
+		frame, err = bin.Frame(binning.Selection{Above: above, Below: below, Span: span, Metrics: metrics})
 		require.NoError(t, err)
 		later := binning.NewRows(binning.NewNames())
 		for offset, reading := range old.Each() {
@@ -143,7 +143,7 @@ func TestBinAgreesWithRows(t *testing.T) {
 			}
 		}
 		require.Equal(t, later.Frame(span, metrics), frame, "seed %d, round %d, above %d", seed, round, above)
-		blocks, err := bin.BlocksAbove(above, span, metrics, below)
+		blocks, err := bin.SelectBlocks(binning.Selection{Above: above, Below: below, Span: span, Metrics: metrics})
 		require.NoError(t, err)
 		if blocks != nil {
 			told++
@@ -310,7 +310,7 @@ func TestBlocksShareAPieceOfTheShelf(t *testing.T) {
 	require.Zero(t, bin.Shelvable())
 	require.Equal(t, want, takenFrom(t, &bin))
 	require.Equal(t, 1, shelf.gets)
-	_, err = bin.Frame(binning.All, nil, bin.Through()+1)
+	_, err = bin.Frame(binning.Selection{Above: -1, Below: bin.Through() + 1, Span: binning.All})
 	require.NoError(t, err)
 	require.Equal(t, 2, shelf.gets)
 	_, err = bin.Shelve(shelf)
@@ -334,7 +334,7 @@ func TestShelfFails(t *testing.T) {
 	_, err = bin.Shelve(shelf)
 	require.NoError(t, err)
 	shelf.lost = true
-	_, err = bin.Frame(binning.All, nil, bin.Through()+1)
+	_, err = bin.Frame(binning.Selection{Above: -1, Below: bin.Through() + 1, Span: binning.All})
 	require.ErrorIs(t, err, errShelfLost)
 	require.ErrorIs(t, bin.Each(func(int64, telemetry.Reading) {}), errShelfLost)
 	_, _, err = bin.UpTo(bin.First(), s)

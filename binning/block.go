@@ -282,8 +282,12 @@ func (s *Schemas) Merge(blocks []Block, from, below int64) (merged []Block, err 
 			if ok {
 				merged = append(merged, part)
 			}
-		} else if merged, err = s.unite(merged, blocks[i:j], from, below); err != nil {
-			return nil, err
+		} else {
+			united, err := s.unite(blocks[i:j], from, below)
+			if err != nil {
+				return nil, err
+			}
+			merged = append(merged, united...)
 		}
 		i = j
 	}
@@ -297,8 +301,8 @@ type record struct {
 	from, to int
 }
 
-// unite appends the readings of blocks that reach into each other.
-func (s *Schemas) unite(merged []Block, blocks []Block, from, below int64) ([]Block, error) {
+// unite returns the readings of blocks that reach into each other, as blocks that do not.
+func (s *Schemas) unite(blocks []Block, from, below int64) ([]Block, error) {
 	var records []record
 	var o opener
 	for i := range blocks {
@@ -329,7 +333,7 @@ func (s *Schemas) unite(merged []Block, blocks []Block, from, below int64) ([]Bl
 	if out.open.Readings() > 0 && !out.Seal(s) {
 		return nil, errTooLarge
 	}
-	return append(merged, out.Blocks()...), nil
+	return out.Blocks(), nil
 }
 
 // errTooLarge is of readings that were blocks, and together are more than a block takes.

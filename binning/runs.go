@@ -39,7 +39,7 @@ func (r *Rows) Run(i, j int) chunk.Run {
 				at[c] = x
 				run.Columns = append(run.Columns, newColumn(r.metrics[c.metric()], c.kind(), n))
 			}
-			r.appendValue(&run.Columns[x], k, c.kind(), bits[m])
+			r.appendValue(&run.Columns[x], k, bits[m])
 		}
 	}
 	if places0 != 0 {
@@ -110,10 +110,10 @@ func newColumn(metric string, kind telemetry.Kind, rows int) chunk.Column {
 }
 
 // appendValue puts a value of r into row k of a column.
-func (r *Rows) appendValue(c *chunk.Column, k int, kind telemetry.Kind, bits uint64) {
+func (r *Rows) appendValue(c *chunk.Column, k int, bits uint64) {
 	c.Present.Set(k)
-	if kind == telemetry.Text {
-		c.Texts = append(c.Texts, r.value(kind, bits).Text())
+	if c.Kind == telemetry.Text {
+		c.Texts = append(c.Texts, r.value(c.Kind, bits).Text())
 		return
 	}
 	c.Bits = append(c.Bits, bits)

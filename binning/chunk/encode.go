@@ -40,7 +40,7 @@ type encoder struct {
 	direct, listed numbers
 	dict           dictionary
 	indexPlan      intPlan
-	told           [2]told
+	predictions    [2]predictions
 	distances      []int64
 	few            counted // empty between uses
 	texts          map[string]int64

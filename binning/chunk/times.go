@@ -26,8 +26,8 @@ type clock struct {
 	follow     uint
 }
 
-// tell returns the clock's word for an instant: ticks to it, and how far it is from the last of them.
-func (c *clock) tell(u int64) (ticks, deviation int64) {
+// predict returns the clock's word for an instant: ticks to it, and how far it is from the last of them.
+func (c *clock) predict(u int64) (ticks, deviation int64) {
 	span := c.period * tick
 	ticks = floorDiv(u*tick-c.at+span/2, span)
 	deviation = u - c.tickAt(ticks)
@@ -35,8 +35,8 @@ func (c *clock) tell(u int64) (ticks, deviation int64) {
 	return ticks, deviation
 }
 
-// hear inverts tell.
-func (c *clock) hear(ticks, deviation int64) (u int64) {
+// instant inverts predict.
+func (c *clock) instant(ticks, deviation int64) (u int64) {
 	u = c.tickAt(ticks) + deviation
 	c.move(ticks, u)
 	return u
@@ -75,10 +75,10 @@ func (e *encoder) writeTimes(times []int64, day telemetry.Day) {
 		}
 	}
 	period := e.medianDistance(times) / unit
-	best := &e.told[0]
-	best.tell(times, unit, period, followWholly)
+	best := &e.predictions[0]
+	best.predict(times, unit, clock{period: period, follow: followWholly})
 	if best.bits() > 0 {
-		if other := &e.told[1]; other.tell(times, unit, period, followSlowly) < best.bits() {
+		if other := &e.predictions[1]; other.predict(times, unit, clock{period: period, follow: followSlowly}) < best.bits() {
 			best = other
 		}
 	}
@@ -89,20 +89,19 @@ func (e *encoder) writeTimes(times []int64, day telemetry.Day) {
 	e.writeInts(best.deviations, best.deviationsPlan)
 }
 
-// predicted is the instants of a group as a clock predicts them, with the deviations.
-type told struct {
+// predictions is the instants of a group as a clock predicts them, with the deviations.
+type predictions struct {
 	follow                    uint
 	ticks, deviations         []int64
 	ticksPlan, deviationsPlan intPlan
 }
 
-func (t *told) bits() float64 { return t.ticksPlan.bits + t.deviationsPlan.bits }
+func (t *predictions) bits() float64 { return t.ticksPlan.bits + t.deviationsPlan.bits }
 
-func (t *told) tell(times []int64, unit, period int64, follow uint) (bits float64) {
-	t.follow, t.ticks, t.deviations = follow, t.ticks[:0], t.deviations[:0]
-	c := clock{period: period, follow: follow}
+func (t *predictions) predict(times []int64, unit int64, c clock) (bits float64) {
+	t.follow, t.ticks, t.deviations = c.follow, t.ticks[:0], t.deviations[:0]
 	for _, at := range times[1:] {
-		ticks, deviation := c.tell((at - times[0]) / unit)
+		ticks, deviation := c.predict((at - times[0]) / unit)
 		t.ticks = append(t.ticks, ticks-1)
 		t.deviations = append(t.deviations, deviation)
 	}
@@ -163,7 +162,7 @@ func (d *decoder) readClock(times []int64, end int64) error {
 			return err
 		}
 		if deviations.constant() && deviations.first[0] == 0 {
-			return regular(times, ticks.first[0], int64(period), int64(unit), end)
+			return regular(times, regularStep(ticks.first[0], int64(period), int64(unit)), end)
 		}
 		d.ticks = fill(d.ticks, len(times)-1, ticks.first[0])
 		d.ints, err = d.readStream(d.ints, len(times)-1, deviations)
@@ -180,7 +179,7 @@ func (d *decoder) readClock(times []int64, end int64) error {
 	}
 	c := clock{period: int64(period), follow: uint(follow)}
 	for i, k := range d.ticks {
-		u := c.hear(k+1, d.ints[i])
+		u := c.instant(k+1, d.ints[i])
 		t := times[0] + u*int64(unit)
 		if t <= times[i] || t >= end {
 			return corrupt("time %d after %d", t, times[i])
@@ -190,15 +189,19 @@ func (d *decoder) readClock(times []int64, end int64) error {
 	return nil
 }
 
-// regular fills in the instants of a clock that is never off its ticks, of which the same number passes each time.
-func regular(times []int64, ticks, period, unit, end int64) error {
-	const most = telemetry.DayMillis
-	step := int64(0)
-	if ticks >= 0 && ticks < most && period > 0 && (ticks+1)*period <= most {
-		step = (ticks + 1) * period * unit
+// regularStep returns the distance of instants in ms, for ticks between them and a clock's period in units of ms, or 0
+// where no day has room for it.
+func regularStep(ticks, period, unit int64) int64 {
+	if ticks >= 0 && ticks < telemetry.DayMillis && period > 0 && (ticks+1)*period <= telemetry.DayMillis {
+		return (ticks + 1) * period * unit
 	}
-	if n := int64(len(times) - 1); step <= 0 || step > most || times[0]+n*step >= end {
-		return corrupt("%d instants, %d ticks of %d units of %d apart", len(times), ticks, period, unit)
+	return 0
+}
+
+// regular fills in the instants of a clock that is never off its ticks, step ms apart.
+func regular(times []int64, step, end int64) error {
+	if n := int64(len(times) - 1); step <= 0 || step > telemetry.DayMillis || times[0]+n*step >= end {
+		return corrupt("%d instants %d ms apart", len(times), step)
 	}
 	for i := 1; i < len(times); i++ {
 		times[i] = times[i-1] + step

@@ -293,7 +293,7 @@ func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []by
 				return rows, rest, nil, err
 			}
 		}
-		frame, err := rows.Frame(binning.All, nil, rows.Through()+1)
+		frame, err := rows.Frame(binning.Selection{Above: -1, Below: rows.Through() + 1, Span: binning.All})
 		if err != nil {
 			return rows, rest, nil, err
 		}

@@ -35,12 +35,13 @@ func (w *Worker) HeadRead(req store.HeadRequest) store.PartitionHead {
 			if upto, ok := known[store.HeadBin{Device: p.device, Day: p.day, First: out.First}]; ok && upto <= through {
 				out.Above = upto
 			}
+			selected := binning.Selection{Above: out.Above, Below: head.Position, Span: req.Range, Metrics: req.Metrics}
 			var err error
 			if req.Blocks {
-				out.Blocks, err = p.rows.BlocksAbove(out.Above, req.Range, req.Metrics, head.Position)
+				out.Blocks, err = p.rows.SelectBlocks(selected)
 			}
 			if err == nil && out.Blocks == nil {
-				out.Frame, err = p.rows.FrameAbove(out.Above, req.Range, req.Metrics, head.Position)
+				out.Frame, err = p.rows.Frame(selected)
 			}
 			if err != nil {
 				yield(store.HeadRows{}, err)

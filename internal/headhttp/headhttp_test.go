@@ -383,10 +383,11 @@ func noisy(t testing.TB, random *rand.Rand, devices, readings int) *process {
 				{Metric: "noise", Value: telemetry.BitsValue(telemetry.Float, random.Uint64())}}}
 			b.Append(int64(i), r)
 		}
-		blocks, err := b.BlocksAbove(-1, binning.All, []string{"noise"}, 1<<30)
+		noise := binning.Selection{Above: -1, Below: 1 << 30, Span: binning.All, Metrics: []string{"noise"}}
+		blocks, err := b.SelectBlocks(noise)
 		require.NoError(t, err)
 		require.NotEmpty(t, blocks)
-		f, err := b.Frame(binning.All, []string{"noise"}, 1<<30)
+		f, err := b.Frame(noise)
 		require.NoError(t, err)
 		p.rows[d%2] = append(p.rows[d%2], store.HeadRows{Device: fmt.Sprintf("truck-%04d", d), Frame: f, Blocks: blocks,
 			Source: store.Source{Stream: 1, Partition: int32(d % 2), Through: int64(readings - 1)}, Above: -1, Day: 5, First: 3})
