@@ -32,8 +32,8 @@ var layers = []layer{
 	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu",
 		"internal/schemaregistry"}},
 	{"protocol", false, true, []string{"ingest/worker"}}, // it speaks of what the contract defines
-	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/retry",
-		"internal/access", "ingest/spill"}},
+	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/progress",
+		"internal/retry", "internal/access", "ingest/spill"}},
 	{"domain", true, true, []string{
 		"binning", "sharding", "ingest/decode", "ingest/journal",
 		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsonscan", "internal/jsontext",
@@ -92,6 +92,7 @@ var alone = map[string][]string{
 	"internal/cosmosemu/jsonvalue": {},
 	"internal/kafkaemu":            {},
 	"internal/kafka":               {"internal/retry", "internal/settings", "internal/store", "internal/topics"},
+	"internal/progress":            {},
 	"internal/retry":               {},
 	"ingest/spill":                 {},
 	"internal/duration":            {},

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/progress"
+	"binnacle/internal/retry"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -33,7 +35,7 @@ type auditor struct {
 	snapshot   *control.Snapshot
 	streams    []control.Stream
 	containers []string
-	pace       pace
+	pacer      retry.RUPacer
 	all        chains // of all days, while the log is still to be read
 	sum        Summary
 }
@@ -49,7 +51,7 @@ func Run(ctx context.Context, cfg Config, stores Stores, report func(Finding) er
 		cfg.Now = time.Now
 	}
 	a := &auditor{Config: cfg, stores: stores, first: first, last: last,
-		pace: pace{rate: cfg.MaxRUs, now: cfg.Now}, all: make(chains)}
+		pacer: retry.RUPacer{Rate: cfg.MaxRUs, Now: cfg.Now, Sleep: retry.Pause}, all: make(chains)}
 	a.report = func(f Finding) error {
 		a.sum.Findings++
 		return report(f)
@@ -100,10 +102,10 @@ func (a *auditor) readControl(ctx context.Context) (err error) {
 // days audits the store day by day.
 func (a *auditor) days(ctx context.Context, keep bool) error {
 	days := int64(a.last-a.first) + 1
-	bar := newProgress(a.Progress, "days", days*int64(len(a.containers)))
-	defer bar.end()
+	bar := progress.New(a.Progress, "days", days*int64(len(a.containers)))
+	defer bar.Clear()
 	for day := a.first; day <= a.last; day++ {
-		entries, found, err := a.read(ctx, day, a.Tenant, a.Device, bar.step)
+		entries, found, err := a.read(ctx, day, a.Tenant, a.Device, func() { bar.Add(1) })
 		if err != nil {
 			return err
 		}
@@ -140,7 +142,7 @@ func (a *auditor) read(ctx context.Context, day telemetry.Day, tenant, device st
 	step func()) (entries []*entry, found []Finding, err error) {
 	for _, container := range a.containers {
 		scan := store.HeaderScan{Container: container, Day: day, Tenant: tenant, Device: device, Whole: a.Columns,
-			Charge: func(rus float64) error { a.sum.RUs += rus; return a.pace.wait(ctx, rus) }}
+			Charge: func(rus float64) error { a.sum.RUs += rus; return a.pacer.Wait(ctx, rus) }}
 		_, err := a.stores.Headers.Headers(ctx, scan, func(header []byte) error {
 			e, faults := a.entry(container, day, header)
 			found = append(found, faults...)

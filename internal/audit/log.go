@@ -10,6 +10,7 @@ import (
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
 	"binnacle/internal/kafka"
+	"binnacle/internal/progress"
 	"binnacle/internal/telemetry"
 )
 
@@ -130,8 +131,8 @@ func (l *logAudit) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bar := newProgress(l.Progress, "records", total)
-	defer bar.end()
+	bar := progress.New(l.Progress, "records", total)
+	defer bar.Clear()
 	for _, t := range l.topics {
 		t.refusals = all.of(t.topic.Name())
 		for _, p := range t.partitions {
@@ -214,13 +215,13 @@ func (l *topicAudit) offsets(p partitionLog) (found []Finding) {
 }
 
 // records reads a partition up to what is committed: each of its readings must be in a chunk or in the dead letters.
-func (l *topicAudit) records(ctx context.Context, p partitionLog, bar progress) error {
+func (l *topicAudit) records(ctx context.Context, p partitionLog, bar progress.Bar) error {
 	decoder := decode.New(l.messages)
 	span := kafka.Span{Partition: p.id, From: p.first, To: min(p.committed, p.end)}
 	err := l.topic.Each(ctx, span, func(r *kafka.Record) error {
 		l.sum.Records++
 		return l.record(decoder, p, r)
-	}, bar.add)
+	}, bar.Add)
 	if err != nil {
 		return err
 	}

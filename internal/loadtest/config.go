@@ -130,3 +130,20 @@ func (c Config) measured(l Layout) time.Duration {
 	}
 	return min(c.Sample, c.Window)
 }
+
+// seconds returns the fleet time of all passes together.
+func (c Config) seconds() int64 {
+	seconds := 0.0
+	for _, l := range layouts {
+		seconds += 2 * c.measured(l).Seconds()
+		if l == Binnacle {
+			seconds += 2 * c.Hold.Seconds()
+		}
+	}
+	seconds *= float64(len(c.Scenarios))
+	seconds += float64(len(c.Paces)) * (c.Hold + day).Seconds()
+	if c.Floods {
+		seconds += c.Flood.window().Seconds() * float64(len(floodCases))
+	}
+	return int64(seconds)
+}

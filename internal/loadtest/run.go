@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 
+	"binnacle/internal/progress"
+
 	"golang.org/x/sync/errgroup"
 )
 
@@ -23,8 +25,9 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		Seed:          cfg.Seed, Model: cfg.Model.String(), Factors: cfg.Factors, PhysicalPartitions: physicalPartitions,
 		Paces: make([]PaceResult, len(cfg.Paces)),
 	}
-	bar := newProgress(cfg)
-	defer bar.end()
+	bar := progress.New(cfg.Progress, "seconds of fleet time", cfg.seconds())
+	tick := func() { bar.Add(1) }
+	defer bar.Clear()
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(runtime.GOMAXPROCS(0)) // layouts do not know of each other, nor do paces
 	for _, s := range cfg.Scenarios {
@@ -32,7 +35,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		report.Outcomes = append(report.Outcomes, Outcome{s, results})
 		for i, l := range layouts {
 			work.Go(func() (err error) {
-				if results[i], err = measure(ctx, cfg, s, l, bar.tick); err != nil {
+				if results[i], err = measure(ctx, cfg, s, l, tick); err != nil {
 					return fmt.Errorf("scenario %s, layout %s: %w", s, l, err)
 				}
 				return nil
@@ -41,7 +44,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	}
 	for i, p := range cfg.Paces {
 		work.Go(func() (err error) {
-			if report.Paces[i], err = measurePace(ctx, cfg, p, bar.tick); err != nil {
+			if report.Paces[i], err = measurePace(ctx, cfg, p, tick); err != nil {
 				return fmt.Errorf("%d metrics every %s: %w", p.Metrics, p.Interval, err)
 			}
 			return nil
@@ -51,7 +54,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		report.Flood = &FloodReport{Flood: cfg.Flood, Cases: make([]FloodResult, len(floodCases))}
 		for i, of := range floodCases {
 			work.Go(func() (err error) {
-				report.Flood.Cases[i], err = measureFlood(ctx, cfg, of, bar.tick)
+				report.Flood.Cases[i], err = measureFlood(ctx, cfg, of, tick)
 				return err
 			})
 		}

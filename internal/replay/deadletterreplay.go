@@ -11,6 +11,7 @@ import (
 
 	"binnacle/internal/deadletter"
 	"binnacle/internal/kafka"
+	"binnacle/internal/progress"
 	"binnacle/internal/retry"
 	"binnacle/internal/telemetry"
 	"binnacle/internal/topics"
@@ -162,8 +163,8 @@ func (r *deadLetterReplay) all(ctx context.Context) (err error) {
 		}
 	}
 	speed := pace{rate: r.cfg.Rate, now: r.cfg.Now}
-	bar := newCount(r.cfg.Progress, "publishing", int64(len(r.log.deadLetters)))
-	defer bar.end()
+	bar := progress.New(r.cfg.Progress, "publishing", int64(len(r.log.deadLetters)))
+	defer bar.Clear()
 	var batch []repaired
 	bytes, of := 0, -1
 	flush := func() error {
@@ -176,7 +177,7 @@ func (r *deadLetterReplay) all(ctx context.Context) (err error) {
 	}
 	var failed error
 	err = r.pending(ctx, &r.sum, func(partition int, m repaired) error {
-		bar.add(1)
+		bar.Add(1)
 		if r.cfg.DeadLetters.DryRun {
 			r.sum.at(r.log.deadLetters[m.id].reason).Published++
 			return nil
@@ -228,10 +229,10 @@ func (r *deadLetterReplay) read(ctx context.Context) error {
 		r.first[p], r.end[p], r.log.read[p] = first, end, first
 		total += end - first
 	}
-	bar := newCount(r.cfg.Progress, "reading", total)
-	defer bar.end()
+	bar := progress.New(r.cfg.Progress, "reading", total)
+	defer bar.Clear()
 	for _, p := range partitions {
-		if err := r.log.follow(ctx, r.dead, p, r.end[p], nil, bar.add); err != nil {
+		if err := r.log.follow(ctx, r.dead, p, r.end[p], nil, bar.Add); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"binnacle/ingest/decode"
+	"binnacle/internal/progress"
 	"binnacle/internal/telemetry"
 )
 
@@ -125,12 +126,12 @@ func each(ctx context.Context, cfg Config, format Format, what string, f func(*e
 	if err != nil {
 		return err
 	}
-	bar := newProgress(cfg.Progress, what, t.size)
-	defer bar.end()
+	bar := progress.NewBytes(cfg.Progress, what, t.size)
+	defer bar.Clear()
 	var e element
 	for n := 0; ; n++ {
 		if n%1024 == 0 {
-			bar.at(t.read)
+			bar.Set(t.read)
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
