@@ -1,31 +1,25 @@
 package loadtest
 
 import (
-	"encoding/binary"
 	"fmt"
-	"hash/fnv"
-	"slices"
 	"time"
 
-	"binnacle/binning/chunk"
 	"binnacle/ingest/decode"
 	"binnacle/ingest/worker"
 	"binnacle/internal/fleet"
 	"binnacle/internal/telemetry"
 )
 
-// floodLog is a partition of the log, and a plain map of what is in it.
+// floodLog is a partition of the log.
 type floodLog struct {
 	records []worker.Record
 	due     []int64 // when each is in the log, ns since 1970
 	loud    []bool
-	sums    []uint64           // of what its reading says
-	rows    map[string][]int32 // offsets of the readings of a device, in the order of their instants
 }
 
-// newFloodLog is all that is reported in the scenario; quiet leaves the loud tenant out.
+// newFloodLog returns all that is reported in the scenario; quiet leaves the loud tenant out.
 func newFloodLog(cfg Config, quiet bool) *floodLog {
-	l, f := &floodLog{rows: map[string][]int32{}}, cfg.Flood
+	l, f := &floodLog{}, cfg.Flood
 	trucks := make([]*fleet.Truck, quietTrucks+loudTrucks)
 	for i := range trucks {
 		trucks[i] = fleet.NewTruck(cfg.Seed, i, midnight)
@@ -64,54 +58,4 @@ func (l *floodLog) append(truck *fleet.Truck, tenant string, at time.Time) {
 	})
 	l.due = append(l.due, at.UnixNano())
 	l.loud = append(l.loud, tenant == loudTenant)
-	s := summed{}
-	for _, x := range r.Fields {
-		s.add(x.Metric, x.Value)
-	}
-	l.sums = append(l.sums, s.sum)
-	l.rows[r.Device] = append(l.rows[r.Device], int32(offset))
-}
-
-// find is the offset of the reading of a device at an instant, -1 for none.
-func (l *floodLog) find(device string, at int64) int64 {
-	rows := l.rows[device]
-	i, found := slices.BinarySearchFunc(rows, at, func(offset int32, at int64) int {
-		return int(l.records[offset].Time - at)
-	})
-	if !found {
-		return -1
-	}
-	return int64(rows[i])
-}
-
-// summed is a number for what a reading says, of the values in any order.
-type summed struct{ sum uint64 }
-
-func (s *summed) add(metric string, v telemetry.Value) {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(metric))
-	_, _ = h.Write(binary.LittleEndian.AppendUint64(nil, v.Bits()))
-	s.sum += h.Sum64()
-}
-
-// readings visits each row of a chunk: its instant, and a number for what it says.
-func readings(f chunk.Frame, visit func(at int64, sum uint64) error) error {
-	for _, g := range f.Groups {
-		rows := make([]summed, len(g.Times))
-		for i := range g.Columns {
-			c, k := &g.Columns[i], 0
-			for row := range g.Times {
-				if c.Present == nil || c.Present.Has(row) {
-					rows[row].add(c.Metric, c.Value(k))
-					k++
-				}
-			}
-		}
-		for i, at := range g.Times {
-			if err := visit(at, rows[i].sum); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
