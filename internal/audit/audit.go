@@ -161,7 +161,7 @@ func (a *auditor) read(ctx context.Context, day telemetry.Day, tenant, device st
 	return entries, found, nil
 }
 
-// entry is a header of a day, nil where it is none that a chain may have.
+// entry returns a header of a day, nil where it is none that a chain may have.
 func (a *auditor) entry(container string, day telemetry.Day, header []byte) (*entry, []Finding) {
 	e, id, err := parse(container, header)
 	if err == nil && a.Columns {
@@ -181,7 +181,7 @@ func (a *auditor) entry(container string, day telemetry.Day, header []byte) (*en
 	return e, e.own()
 }
 
-// strays tells which chunks are of nobody, or lie where they don't belong. Tenants, streams and epochs come while the
+// strays returns which chunks are of nobody, or lie where they don't belong. Tenants, streams and epochs come while the
 // audit reads, each before the first chunk of it: the map is read again before anything is told.
 func (a *auditor) strays(ctx context.Context, entries []*entry) ([]Finding, error) {
 	if len(a.place(entries)) == 0 {

@@ -49,7 +49,7 @@ func compareKeys(a, b sharding.Key) int {
 	return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.TenantShard, b.TenantShard))
 }
 
-// own is what a chunk's header alone shows to be wrong.
+// own returns what a chunk's header alone shows to be wrong.
 func (e *entry) own() (found []Finding) {
 	day := telemetry.Range{From: e.id.Day.Start(), To: e.id.Day.End()}
 	switch {

@@ -92,5 +92,5 @@ func (c Config) days() (first, last telemetry.Day, err error) {
 	return first, last, errors.Join(faults...)
 }
 
-// set is which topics are audited.
+// set returns which topics are audited.
 func (c Config) set() (topics.Set, error) { return topics.Parse(c.Topics, c.DeadLetters) }

@@ -46,7 +46,7 @@ func (l *refusals) has(at position, index int) bool {
 // refusalsByTopic are all letters.
 type refusalsByTopic map[string]*refusals
 
-// of are those of a topic.
+// of returns those of a topic.
 func (l refusalsByTopic) of(topic string) *refusals {
 	if l[topic] == nil {
 		l[topic] = &refusals{elements: make(map[element]bool), whole: make(map[position]bool)}

@@ -44,7 +44,7 @@ type Finding struct {
 	Detail    string `json:"detail"`
 }
 
-// String is the finding as a line.
+// String returns the finding as a line.
 func (f Finding) String() string {
 	words := []string{fmt.Sprintf("%-9s", f.Kind)}
 	add := func(there bool, format string, args ...any) {
@@ -72,7 +72,7 @@ func (e *entry) finding(k Kind, format string, args ...any) Finding {
 	}
 }
 
-// finding is one about a chain.
+// finding returns one about a chain.
 func (c chain) finding(k Kind, number, first, through int64, format string, args ...any) Finding {
 	return Finding{
 		Kind: k, Tenant: c.tenant, Device: c.device, Day: dayText(c.day), Stream: c.stream, Partition: c.partition,

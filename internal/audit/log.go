@@ -321,7 +321,7 @@ func (l *topicAudit) reportLost() error {
 	return nil
 }
 
-// at is the chunk of a chain that has a record, nil if none has.
+// at returns the chunk of a chain that has a record, nil if none has.
 func (c chains) at(of chain, offset int64) *entry {
 	all := c[of]
 	i := sort.Search(len(all), func(i int) bool { return all[i].through >= offset })

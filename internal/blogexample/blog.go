@@ -136,7 +136,7 @@ type query struct {
 // dynamicPage lets the service choose the size of a page.
 const dynamicPage = -1
 
-// ask gives all rows of a query.
+// ask returns all rows of a query.
 func ask[T any](ctx context.Context, q query, cost *Cost) ([]T, error) {
 	var out []T
 	pager := q.from.NewQueryItemsPager(q.sql, q.key, &azcosmos.QueryOptions{QueryParameters: q.params,

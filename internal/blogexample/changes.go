@@ -17,8 +17,8 @@ type changes struct {
 // page is how many changed items are asked for at once.
 const page = 100
 
-// next gives changed items in their newest version; none when the feed has been read to its end. Those of
-// one logical partition come in the order of their last changes.
+// next returns changed items in their newest version; none when the feed has been read to its end. Those of one logical
+// partition come in the order of their last changes.
 func (c *changes) next(ctx context.Context, cost *Cost) ([]json.RawMessage, error) {
 	all := azcosmos.FeedRange{MinInclusive: "", MaxExclusive: "FF"}
 	r, err := c.of.ReadChangeFeed(ctx, &azcosmos.ChangeFeedOptions{MaxItemCount: page, FeedRange: &all,

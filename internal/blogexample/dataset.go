@@ -104,19 +104,19 @@ func (d *dataset) likesOf(t thread) []Like {
 	return out
 }
 
-// words is a text of contentBytes.
+// words returns a text of contentBytes.
 func (d *dataset) words(rng *rand.Rand) string {
 	at := rng.IntN(len(d.text) - contentBytes)
 	return d.text[at : at+contentBytes]
 }
 
-// date is the time of the n-th event, distinct for each.
+// date returns the time of the n-th event, distinct for each.
 func date(n int) string {
 	return time.Date(2026, time.January, 1, 0, 0, 0, 0,
 		time.UTC).Add(time.Duration(n) * 7 * time.Minute).Format(time.RFC3339)
 }
 
-// prose is a long text that the texts of items are cut from.
+// prose returns a long text that the texts of items are cut from.
 func prose(rng *rand.Rand) string {
 	var b strings.Builder
 	for b.Len() < 256<<10 {

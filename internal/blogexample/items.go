@@ -62,7 +62,7 @@ type Like struct {
 // summaryRunes is how much of a post's text a list shows.
 const summaryRunes = 100
 
-// short is the post as lists show it.
+// short returns the post as lists show it.
 func (p Post) short() Post {
 	if utf8.RuneCountInString(p.Content) > summaryRunes {
 		p.Content = string([]rune(p.Content)[:summaryRunes]) + "…"
@@ -70,7 +70,7 @@ func (p Post) short() Post {
 	return p
 }
 
-// newer tells which of two posts a feed shows first.
+// newer returns which of two posts a feed shows first.
 func newer(a, b Post) int {
 	return cmp.Or(cmp.Compare(b.CreationDate, a.CreationDate), cmp.Compare(b.ID, a.ID))
 }
@@ -112,7 +112,7 @@ func (v Version) like(l Like) Like {
 	return l
 }
 
-// encode is an item as JSON. These structs always have one.
+// encode returns an item as JSON. These structs always have one.
 func encode(item any) []byte {
 	b, err := json.Marshal(item)
 	if err != nil {

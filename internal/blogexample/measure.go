@@ -53,7 +53,7 @@ func (m *measuring) rows(name string) int {
 	return 1
 }
 
-// operation gives the next run of a pattern, with what it needs made before.
+// operation returns the next run of a pattern, with what it needs made before.
 func (m *measuring) operation(name string) func(context.Context) (rows int, cost Cost, err error) {
 	b, user, post := m.blog, m.data.users[0], m.data.posts[0].ID
 	switch name {
@@ -85,7 +85,7 @@ func counted[T any](ask func(context.Context, string) ([]T, Cost, error), of str
 	}
 }
 
-// command gives the next C1, C2, C3 or C4. What it creates is as large as the data set's.
+// command returns the next C1, C2, C3 or C4. What it creates is as large as the data set's.
 func (m *measuring) command(name string) func(context.Context) (Cost, error) {
 	m.made++
 	user := m.data.users[1]
@@ -110,8 +110,8 @@ func (m *measuring) command(name string) func(context.Context) (Cost, error) {
 	}
 }
 
-// rules gives C3 and C4 by both rules for a replace. They replace the same post, whose size changes by the
-// digits of a count: by the other rule, a write of that size is not charged.
+// rules returns C3 and C4 by both rules for a replace. They replace the same post, whose size changes by the digits of
+// a count: by the other rule, a write of that size is not charged.
 func (m *measuring) rules(patterns []Pattern, v Version) []ReplaceRule {
 	saved := m.blog.setup.Model.Write(len(encode(v.post(m.data.posts[subjectPosts].Post))), 0)
 	var out []ReplaceRule

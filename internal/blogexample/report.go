@@ -54,7 +54,7 @@ type Cell struct {
 	Requests int `json:"requests"`
 }
 
-// Off is how far a pattern's charge in a version is from the published one, as a share of that.
+// Off returns how far a pattern's charge in a version is from the published one, as a share of that.
 func (p Pattern) Off(i Indexing, v Version) float64 {
 	return p.Measured[i][v-V1].RUs/p.Published[v-V1].RUs - 1
 }
@@ -103,7 +103,7 @@ func (r Report) Extrapolated() Extrapolated {
 	return Extrapolated{Q3: reach(a.Q3, b.Q3, r.published("Q3")), Q6: reach(a.Q6, b.Q6, r.published("Q6"))}
 }
 
-// published is the article's charge for a pattern in V2.
+// published returns the article's charge for a pattern in V2.
 func (r Report) published(pattern string) float64 {
 	for _, p := range r.Patterns {
 		if p.Name == pattern {

@@ -14,7 +14,7 @@ const (
 	V3
 )
 
-// String is V1, V2 or V3.
+// String returns V1, V2 or V3.
 func (v Version) String() string { return [...]string{V1: "V1", V2: "V2", V3: "V3"}[v] }
 
 // Indexing is what the containers index.

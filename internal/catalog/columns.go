@@ -48,7 +48,7 @@ func (w *columnWriter) signed(n int64)  { w.out = binary.AppendVarint(w.out, n) 
 // end ends a part.
 func (w *columnWriter) end() { w.ends = append(w.ends, len(w.out)) }
 
-// packed is the parts: of each the bytes that it has, and takes, and those.
+// packed returns the parts: of each the bytes that it has, and takes, and those.
 func (w *columnWriter) packed() (out []byte) {
 	w.end()
 	from := 0
@@ -68,7 +68,7 @@ func (w *columnWriter) packed() (out []byte) {
 	return out
 }
 
-// unpack is what packed has made smaller, of so many bytes.
+// unpack returns what packed has made smaller, of so many bytes.
 func unpack(packed []byte, size int) (string, error) {
 	out := make([]byte, 0, min(size, 1<<20))
 	for len(packed) > 0 {
@@ -160,7 +160,7 @@ type dictionary[T comparable] struct {
 	list  []T
 }
 
-// code is 1 for a value that was not there before, else 2 and its place. 0 is left for none.
+// code returns 1 for a value that was not there before, else 2 and its place. 0 is left for none.
 func (d *dictionary[T]) code(v T) uint64 {
 	if i, ok := d.codes[v]; ok {
 		return uint64(i) + 2

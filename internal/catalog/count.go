@@ -29,7 +29,7 @@ type NameCount struct {
 	Values  int
 }
 
-// Metrics is the metrics of a set's devices, by name.
+// Metrics returns the metrics of a set's devices, by name.
 func (s *Set) Metrics() []MetricCount {
 	x := s.x
 	devices := make([]int, len(x.metricSets.list)) // by set
@@ -61,7 +61,7 @@ func (s *Set) Metrics() []MetricCount {
 	return out
 }
 
-// insertSorted is a sorted set and one more.
+// insertSorted returns a sorted set and one more.
 func insertSorted(list []string, s string) []string {
 	if i, found := slices.BinarySearch(list, s); !found {
 		return slices.Insert(list, i, s)
@@ -87,8 +87,8 @@ func (s *Set) codes(of *blocks[uint32], counts []int) {
 	}
 }
 
-// Tags is the tags of the devices of a set and of others that have no device in common with it, by name. The others
-// are small.
+// Tags returns the tags of the devices of a set and of others that have no device in common with it, by name. The
+// others are small.
 func (s *Set) Tags(others ...*Set) []NameCount {
 	names := s.x.TagNames()
 	for _, o := range others {
@@ -128,7 +128,8 @@ func (s *Set) Tags(others ...*Set) []NameCount {
 	return out
 }
 
-// tagCounts is how many devices of a set have each value of a tag, by its number; nil for a tag that the index lacks.
+// tagCounts returns how many devices of a set have each value of a tag, by its number; nil for a tag that the index
+// lacks.
 func (s *Set) tagCounts(name string) (*tag, []int) {
 	c := s.x.tags[name]
 	if c == nil {
@@ -139,8 +140,8 @@ func (s *Set) tagCounts(name string) (*tag, []int) {
 	return c, counts[1:]
 }
 
-// TagValues is the values that a tag has among a set's devices: those of the most devices first, at most limit, and how
-// many there are.
+// TagValues returns the values that a tag has among a set's devices: those of the most devices first, at most limit,
+// and how many there are.
 func (s *Set) TagValues(name string, limit int) (top []Count, values int) {
 	c, counts := s.tagCounts(name)
 	var all []Count
@@ -155,8 +156,8 @@ func (s *Set) TagValues(name string, limit int) (top []Count, values int) {
 	return all[:min(limit, len(all))], len(all)
 }
 
-// Labels is the labels of the readings of the devices of a set and of others that have no device in common with it, by
-// name. Of a device MaxLabelValues values count at most.
+// Labels returns the labels of the readings of the devices of a set and of others that have no device in common with
+// it, by name. Of a device MaxLabelValues values count at most.
 func (s *Set) Labels(others ...*Set) []NameCount {
 	counts := make(map[string]*NameCount)
 	values := make(map[string]map[string]bool)
@@ -203,7 +204,7 @@ func (c DeviceCount) Compare(o DeviceCount) int {
 	return cmp.Or(o.Metrics-c.Metrics, o.Labels-c.Labels, strings.Compare(c.Device, o.Device))
 }
 
-// Largest is the devices of a set of which there is the most, at most so many.
+// Largest returns the devices of a set of which there is the most, at most so many.
 func (s *Set) Largest(limit int) (out []DeviceCount) {
 	metrics := make([]int, len(s.x.metricSets.list))
 	for i, set := range s.x.metricSets.list {

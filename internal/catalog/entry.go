@@ -64,7 +64,7 @@ func compareLabels(a, b telemetry.Label) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 }
 
-// TagLabels is the tags without when they were told.
+// TagLabels returns the tags without when they were told.
 func (e *Entry) TagLabels() telemetry.Labels {
 	if len(e.Tags) == 0 {
 		return nil
@@ -76,7 +76,7 @@ func (e *Entry) TagLabels() telemetry.Labels {
 	return out
 }
 
-// MetricNames is the names of the metrics, each once.
+// MetricNames returns the names of the metrics, each once.
 func (e *Entry) MetricNames() []string {
 	out := make([]string, 0, len(e.Metrics))
 	for _, m := range e.Metrics {
@@ -118,8 +118,8 @@ func (e *Entry) Merge(o Entry) {
 	}
 }
 
-// MergeEntries is entries with one for each device, in the order of their ids. Of tags that were told at once the greater
-// value counts.
+// MergeEntries returns entries with one for each device, in the order of their ids. Of tags that were told at once the
+// greater value counts.
 func MergeEntries(entries []Entry) []Entry {
 	out := slices.Clone(entries)
 	slices.SortStableFunc(out, func(a, b Entry) int { return strings.Compare(a.Device, b.Device) })
@@ -135,7 +135,7 @@ func MergeEntries(entries []Entry) []Entry {
 	return out[:n]
 }
 
-// union is the elements of two sorted sets, one of them itself if it has all.
+// union returns the elements of two sorted sets, one of them itself if it has all.
 func union[T comparable](a, b []T, compare func(T, T) int) []T {
 	fresh := false
 	for i := range b {

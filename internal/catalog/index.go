@@ -78,7 +78,7 @@ func (b *blocks[T]) set(i int, v T) {
 	b.list[k][i%blockDevices] = v
 }
 
-// block is the elements of a block, nil if all are zero.
+// block returns the elements of a block, nil if all are zero.
 func (b *blocks[T]) block(k int) *[blockDevices]T {
 	if k < len(b.list) {
 		return b.list[k]
@@ -119,7 +119,7 @@ func (w *words) find(s string) (number int, slot uint64) {
 	}
 }
 
-// number is the number of a text, which gets one if it has none.
+// number returns the number of a text, which gets one if it has none.
 func (w *words) number(s string) (number int, fresh bool) {
 	number, slot := w.find(s)
 	if number >= 0 {
@@ -194,7 +194,7 @@ func labelHash(l telemetry.Label, h *maphash.Hash) {
 
 func labelBytes(l telemetry.Label) int64 { return int64(32 + len(l.Value)) }
 
-// Digest is what stands for a device that was forgotten.
+// Digest returns what stands for a device that was forgotten.
 func Digest(device string) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a
 	h := uint64(offset)
@@ -229,14 +229,14 @@ func (x *Index) Add(p Page) bool {
 	return true
 }
 
-// Emptied is an index of no device that knows what is to be forgotten.
+// Emptied returns an index of no device that knows what is to be forgotten.
 func (x *Index) Emptied() *Index {
 	out := NewIndex()
 	maps.Copy(out.forgotten, x.forgotten)
 	return out
 }
 
-// Forgotten is the devices that are to be forgotten, in order.
+// Forgotten returns the devices that are to be forgotten, in order.
 func (x *Index) Forgotten() []Forgotten {
 	out := make([]Forgotten, 0, len(x.forgotten))
 	for _, device := range slices.Sorted(maps.Keys(x.forgotten)) {
@@ -289,10 +289,10 @@ func (x *Index) add(e *Entry) {
 	}
 }
 
-// Len is how many devices there are.
+// Len returns how many devices there are.
 func (x *Index) Len() int { return len(x.devices.list) }
 
-// Updated is when something was told at the latest, ms.
+// Updated returns when something was told at the latest, ms.
 func (x *Index) Updated() int64 { return x.updated }
 
 // Has reports whether a device is known.
@@ -301,7 +301,7 @@ func (x *Index) Has(device string) bool {
 	return i >= 0
 }
 
-// Entry is what is known of a device.
+// Entry returns what is known of a device.
 func (x *Index) Entry(device string) (Entry, bool) {
 	i, _ := x.devices.find(device)
 	if i < 0 {
@@ -310,7 +310,7 @@ func (x *Index) Entry(device string) (Entry, bool) {
 	return x.entry(i), true
 }
 
-// entry is what is known of a device, by its number.
+// entry returns what is known of a device, by its number.
 func (x *Index) entry(i int) Entry {
 	e := Entry{
 		Device: x.devices.list[i], First: x.first.get(i), Last: x.last.get(i),
@@ -325,8 +325,9 @@ func (x *Index) entry(i int) Entry {
 	return e
 }
 
-// Diff is what an entry tells that the index does not hold; ok is false if that is nothing. Tags get the time at which
-// they are told, later than that of the values whose place they take. A first time is news, a last one only with times.
+// Diff returns what an entry tells that the index does not hold; ok is false if that is nothing. Tags get the time at
+// which they are told, later than that of the values whose place they take. A first time is news, a last one only with
+// times.
 func (x *Index) Diff(e Entry, updated int64, times bool) (diff Entry, ok bool) {
 	i, _ := x.devices.find(e.Device)
 	if i < 0 {
@@ -364,7 +365,7 @@ func (x *Index) Diff(e Entry, updated int64, times bool) (diff Entry, ok bool) {
 	return diff, diff.First <= diff.Last || len(diff.Metrics)+len(diff.Labels)+len(diff.Tags) > 0
 }
 
-// difference is the elements of a that b lacks. Both are sorted.
+// difference returns the elements of a that b lacks. Both are sorted.
 func difference[T any](a, b []T, compare func(T, T) int) (out []T) {
 	for i := range a {
 		if _, found := slices.BinarySearchFunc(b, a[i], compare); !found {
@@ -374,7 +375,7 @@ func difference[T any](a, b []T, compare func(T, T) int) (out []T) {
 	return out
 }
 
-// Bytes is about how much memory the index takes.
+// Bytes returns about how much memory the index takes.
 func (x *Index) Bytes() int64 {
 	n := x.devices.bytes() + x.first.bytes(8) + x.last.bytes(8) + x.metrics.bytes(4) + x.labels.bytes(4) +
 		x.firstTagged.bytes(8)
@@ -384,5 +385,5 @@ func (x *Index) Bytes() int64 {
 	return n + x.metricSets.held + x.labelSets.held + int64(32*len(x.forgotten))
 }
 
-// TagNames is the names of tags, in order.
+// TagNames returns the names of tags, in order.
 func (x *Index) TagNames() []string { return slices.Clone(x.names) }

@@ -17,13 +17,13 @@ func (v *LabelValues) Has(name string, number uint64) bool {
 	return ok
 }
 
-// Len is how many values a label has.
+// Len returns how many values a label has.
 func (v *LabelValues) Len(name string) int { return len(v.names[name]) }
 
-// Names is how many labels there are.
+// Names returns how many labels there are.
 func (v *LabelValues) Names() int { return len(v.names) }
 
-// MaxLen is how many values the label has that has most.
+// MaxLen returns how many values the label has that has most.
 func (v *LabelValues) MaxLen() (most int) {
 	for _, values := range v.names {
 		most = max(most, len(values))
@@ -31,8 +31,8 @@ func (v *LabelValues) MaxLen() (most int) {
 	return most
 }
 
-// LabelValues is the values that labels have among all devices of the index. Of a device MaxLabelValues of a label are
-// listed at most.
+// LabelValues returns the values that labels have among all devices of the index. Of a device MaxLabelValues of a label
+// are listed at most.
 func (x *Index) LabelValues() *LabelValues {
 	out := &LabelValues{names: make(map[string]map[uint64]struct{})}
 	all := x.Select(nil, 0, x.Blocks())

@@ -37,11 +37,11 @@ type Set struct {
 	n     int
 }
 
-// Len is how many devices are in the set.
+// Len returns how many devices are in the set.
 func (s *Set) Len() int { return s.n }
 
-// Select is the devices for which all matchers hold, of the blocks from one up to another: a caller may have several
-// ranges looked at at once, and unite them.
+// Select returns the devices for which all matchers hold, of the blocks from one up to another: a caller may have
+// several ranges looked at at once, and unite them.
 func (x *Index) Select(matchers []Matcher, from, to int) *Set {
 	return x.Compile(matchers).Select(from, to)
 }
@@ -63,7 +63,7 @@ func (x *Index) Compile(matchers []Matcher) *Selector {
 	return a
 }
 
-// Select is the devices for which all matchers hold, as Index.Select has them. Several may call it at a time.
+// Select returns the devices for which all matchers hold, as Index.Select has them. Several may call it at a time.
 func (a *Selector) Select(from, to int) *Set {
 	x := a.x
 	n := len(x.devices.list)
@@ -95,7 +95,7 @@ func cost(m Matcher) int {
 	return 1
 }
 
-// Blocks is how many blocks of devices there are.
+// Blocks returns how many blocks of devices there are.
 func (x *Index) Blocks() int { return (len(x.devices.list) + blockDevices - 1) / blockDevices }
 
 // Union adds the devices of another set of the same index.
@@ -129,7 +129,7 @@ func (s *Set) keep(holds func(i int) bool) {
 	}
 }
 
-// narrow is what takes out of a set the devices for which a matcher does not hold.
+// narrow returns what takes out of a set the devices for which a matcher does not hold.
 func (x *Index) narrow(m Matcher) func(s *Set, from, to int) {
 	byCode := func(codes *blocks[uint32], good []bool) func(s *Set, from, to int) {
 		return func(s *Set, from, to int) { s.keepCodes(codes, from, to, good) }
@@ -154,7 +154,7 @@ func (x *Index) narrow(m Matcher) func(s *Set, from, to int) {
 	return func(s *Set, _, _ int) { x.narrowDevices(s, m) }
 }
 
-// matching is which codes of a tag match.
+// matching returns which codes of a tag match.
 func (c *tag) matching(m Matcher) []bool {
 	out := make([]bool, len(c.values.list)+1)
 	out[0] = m.Match("")
@@ -183,7 +183,7 @@ func (x *Index) narrowMetrics(metrics func([]Metric) bool) func(s *Set, from, to
 	}
 }
 
-// holding is for which sets something holds.
+// holding returns for which sets something holds.
 func holding[T any](sets [][]T, holds func([]T) bool) []bool {
 	out := make([]bool, len(sets))
 	for i := range sets {
@@ -291,7 +291,7 @@ type Shape struct {
 	Partial bool // there may be other metrics
 }
 
-// Shapes is what shapes the devices of a set have, each once.
+// Shapes returns what shapes the devices of a set have, each once.
 func (s *Set) Shapes() (out []Shape) {
 	seen := make(map[[2]uint32]bool)
 	var last [2]uint32
@@ -314,7 +314,7 @@ func (s *Set) KeepMetrics(metrics func([]Metric) bool) {
 	s.count()
 }
 
-// Devices is the ids of a set, in no order that means anything.
+// Devices returns the ids of a set, in no order that means anything.
 func (s *Set) Devices() []string {
 	out := make([]string, 0, s.n)
 	s.eachNumber(func(i int) bool {
@@ -324,7 +324,7 @@ func (s *Set) Devices() []string {
 	return out
 }
 
-// After is the first devices of a set by id that come after one, at most so many: a page of a list.
+// After returns the first devices of a set by id that come after one, at most so many: a page of a list.
 func (s *Set) After(device string, limit int) []Entry {
 	var ids []int
 	before := func(i, j int) int { return strings.Compare(s.x.devices.list[i], s.x.devices.list[j]) }

@@ -23,7 +23,7 @@ type Action struct {
 	Who     string            `json:"who"`              // as far as the process knows
 	Verb    string            `json:"verb"`             // such as "token add"
 	Object  string            `json:"object,omitempty"` // what it was done to: a token's id, a container
-	Tenant  string            `json:"tenant,omitempty"` // whose, if it is one tenant's
+	Tenant  string            `json:"tenant,omitempty"` // the tenant that it is about, if it is one
 	Detail  map[string]string `json:"detail,omitempty"` // nothing secret
 	Outcome string            `json:"outcome"`          // OutcomeBegun, OutcomeDone, or why it was not done
 }
@@ -45,8 +45,8 @@ type actionBody struct {
 	Outcome string            `json:"outcome"`
 }
 
-// Actions keeps what was done in the control documents, and tells the log of it. An action is stored before it begins
-// and again when it has ended, so none is done that is not stored. It is safe for any number of callers.
+// Actions stores what was done in the control documents, and logs it. An action is stored before it begins and again
+// when it has ended, so none is done that is not stored. It is safe for any number of callers.
 type Actions struct {
 	docs Documents
 	who  string
@@ -54,7 +54,7 @@ type Actions struct {
 	now  func() time.Time
 }
 
-// NewActions makes Actions of one who acts, named as the log shall name him.
+// NewActions returns the Actions of a person or role; who is the name in the log.
 func NewActions(docs Documents, who string, log *slog.Logger, now func() time.Time) *Actions {
 	return &Actions{docs, who, log, now}
 }
@@ -106,7 +106,7 @@ func (b *StartedAction) End(ctx context.Context, failed error) error {
 	a := b.action
 	level := slog.LevelInfo
 	if failed != nil {
-		level = slog.LevelDebug // who tried says so
+		level = slog.LevelDebug // the caller reports the error
 	}
 	b.by.log.Log(ctx, level, "admin action", "who", a.Who, "verb", a.Verb, "object", a.Object, "tenant", a.Tenant,
 		"detail", a.Details(), "outcome", a.Outcome, "id", a.ID)
@@ -145,7 +145,7 @@ func (s *Actions) List(ctx context.Context, from time.Time) ([]Action, error) {
 	return out, nil
 }
 
-// Details are the action's details as one text, in the order of their names.
+// Details returns the action's details as one text, in the order of their names.
 func (a Action) Details() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(a.Detail)) {
@@ -156,7 +156,7 @@ func (a Action) Details() string {
 	return strings.Join(parts, " ")
 }
 
-// String is the action in one line.
+// String returns the action in one line.
 func (a Action) String() string {
 	parts := []string{a.At.Format(time.RFC3339), a.Who, a.Verb}
 	for _, part := range []string{a.Object, a.Tenant, a.Details()} {

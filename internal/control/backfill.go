@@ -13,12 +13,13 @@ import (
 // BackfillHeader is the header of a record that belongs to a backfill: the id of the grant.
 const BackfillHeader = "binnacle-backfill"
 
-// Backfill is an operator's word that readings of one tenant from long ago are welcome: those in Range, in records
-// that name the grant, until it ends. What is accepted of the past, and how many months a tenant's readings may ask
-// for, does not bound them.
+// Backfill is an operator's permission for old readings of one tenant: those in Range, in records that name the grant,
+// until it ends. The limits on the age of readings and on the months that a tenant's readings may ask for do not apply
+// to them.
 //
-// The id is a secret that nobody guesses, and only who may write control documents can make one. So a producer can't
-// lift the bounds, and a grant lets in the records of the backfill but not those of a device whose clock is wrong.
+// The id is a secret with too many bits to guess, and making one takes write access to the control documents. So a
+// producer can't lift the limits, and a grant lets in the records of the backfill but not those of a device with a
+// wrong clock.
 type Backfill struct {
 	ID     string
 	Tenant string

@@ -17,7 +17,7 @@ type Catalog interface {
 	Delete(ctx context.Context, tenant, id string) error
 }
 
-// PageInfo is what is told of a page without its columns.
+// PageInfo is what a page says of itself beside its columns.
 type PageInfo struct {
 	ID           string
 	Stored       int64 // second since 1970 UTC, by the store's clock

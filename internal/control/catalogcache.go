@@ -25,11 +25,11 @@ type CatalogCache struct {
 type CatalogCopy struct {
 	reading semaphore // one read of the store at a time
 
-	mu    sync.RWMutex // guards the index and at; only who reads the store changes them
+	mu    sync.RWMutex // guards index and at; only the holder of reading changes them
 	index *catalog.Index
 	at    time.Time // when the last read began that came to its end; zero before the first one
 
-	// Who reads the store owns these.
+	// Owned by the holder of reading.
 	pages  map[string]bool // that the index has
 	stored int64           // the newest second at which a page was stored, by the store's clock
 
@@ -64,7 +64,8 @@ const (
 	pagesPerRead = 100
 )
 
-// Get is the catalog of a tenant as it was in the store after an instant, or later: what was read since is used again.
+// Get returns the catalog of a tenant as the store had it after an instant, or later. A copy that was read since is
+// used again.
 func (d *CatalogCache) Get(ctx context.Context, tenant string, since time.Time) (*CatalogCopy, error) {
 	c := d.entry(tenant)
 	if c.ReadAt().After(since) {
@@ -77,7 +78,7 @@ func (d *CatalogCache) Get(ctx context.Context, tenant string, since time.Time) 
 	return c, nil
 }
 
-// ReadAt is when the read began that the copy is of; zero before the first one.
+// ReadAt returns when the read began that the copy shows; zero before the first one.
 func (c *CatalogCopy) ReadAt() time.Time {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -105,7 +106,7 @@ func (c *CatalogCopy) Add(ctx context.Context, p catalog.Page) error {
 	return nil
 }
 
-// entry is a tenant's copy.
+// entry returns a tenant's copy, an empty one if there is none.
 func (d *CatalogCache) entry(tenant string) *CatalogCopy {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -119,8 +120,8 @@ func (d *CatalogCache) entry(tenant string) *CatalogCopy {
 	return c
 }
 
-// evict takes what a copy holds now, and drops others, those that were used longest ago first, as long as all take too
-// much. Who uses one goes on with it.
+// evict records how much memory a copy holds, and drops the least recently used other copies as long as all of them
+// hold too much. Callers that have one may go on with it.
 func (d *CatalogCache) evict(c *CatalogCopy) {
 	var held int64
 	c.Use(func(x *catalog.Index) { held = x.Bytes() })

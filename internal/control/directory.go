@@ -16,7 +16,7 @@ type DirectoryConfig struct {
 	Documents Documents        `kong:"-"`
 	Now       func() time.Time `kong:"-"` // time.Now
 	Every     time.Duration    `kong:"-"` // between refreshes, 30 s
-	// Feed tells what has changed; without one everything is read every time. Look is how often it is asked, 2 s.
+	// Feed lists what has changed, every FeedEvery (2 s). Without one everything is read every time.
 	Feed      Feed          `kong:"-"`
 	FeedEvery time.Duration `kong:"-"`
 	// Lead is how long before its first day an epoch must be stored, 2 h: longer than the future that
@@ -43,7 +43,7 @@ type Directory struct {
 	reading semaphore // one read at a time
 
 	docs      *documentsOf // what the view was made of, nil before the first read; reading guards it
-	following atomic.Bool  // the last read was told what has changed, or the next one can be
+	following atomic.Bool  // the feed works, or was not tried yet
 
 	mu   sync.Mutex
 	next *pendingRead // the read that has not begun yet, if somebody waits for one; guarded by mu
@@ -88,9 +88,9 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 	return d
 }
 
-// Run refreshes the copy at once and then regularly, until ctx ends; then it returns nil: often as long as the feed
-// tells what has changed, which costs little, and more seldom where everything has to be read. A refresh that fails is
-// logged, and the copy stays as it is: View.CanPlace bounds what an old one is good for.
+// Run refreshes the snapshot at once and then regularly, until ctx ends; then it returns nil. Where a feed lists the
+// changes, which costs little, it refreshes often, and more seldom where everything has to be read. A refresh that
+// fails is logged, and the snapshot stays as it is: Snapshot.CanPlace bounds the use of an old one.
 func (d *Directory) Run(ctx context.Context) error {
 	for {
 		if _, err := d.Refresh(ctx); err != nil && ctx.Err() == nil {
@@ -106,7 +106,7 @@ func (d *Directory) Run(ctx context.Context) error {
 	}
 }
 
-// Snapshot is the newest copy, never nil; it is empty before the first refresh. It takes no lock.
+// Snapshot returns the newest snapshot, never nil; it is empty before the first refresh. It takes no lock.
 func (d *Directory) Snapshot() *Snapshot { return d.current.Load() }
 
 // Refresh reads everything again and returns the new copy. Callers that come while a read is under way
@@ -141,7 +141,7 @@ func (d *Directory) join() (f *pendingRead, mine bool) {
 	return d.next, false
 }
 
-// lead does the read of f for all who joined it.
+// lead does the read of f for all callers that joined it.
 func (d *Directory) lead(ctx context.Context, f *pendingRead) {
 	defer close(f.done)
 	release, err := d.reading.acquire(ctx)

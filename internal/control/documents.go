@@ -39,12 +39,12 @@ type Document struct {
 // Documents keeps control documents. It is safe for any number of callers. What it answers is as of
 // the call: it holds no cache. An error that is neither ErrExists nor ErrChanged leaves the outcome unknown.
 type Documents interface {
-	// Create stores a document whose kind and id must be free, else ErrExists.
+	// Create stores a document. It fails with ErrExists if there is one with the kind and id.
 	Create(ctx context.Context, d Document) (etag string, err error)
 	// Replace stores d over the document with d.ETag, else ErrChanged.
 	Replace(ctx context.Context, d Document) (etag string, err error)
 	// Read returns a document; found is false when there is none.
 	Read(ctx context.Context, kind, id string) (d Document, found bool, err error)
-	// List answers all documents of a kind, in the order of their ids.
+	// List returns all documents of a kind, in the order of their ids.
 	List(ctx context.Context, kind string) ([]Document, error)
 }

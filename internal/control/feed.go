@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Feed tells which control documents were created or replaced. It is safe for any number of callers.
+// Feed lists which control documents were created or replaced. It is safe for any number of callers.
 type Feed interface {
 	// Changes returns the documents that have changed since a mark, each as it is now, and the mark to go on from. With
 	// an empty mark it is those that have changed since an instant of the store's clock. One document may come more
@@ -35,7 +35,7 @@ func (c *documentsOf) take(d Document) bool {
 	return true
 }
 
-// list is the documents of a kind, in the order of their ids.
+// list returns the documents of a kind, in the order of their ids.
 func (c *documentsOf) list(kind string) []Document {
 	known := c.byKind[kind]
 	out := make([]Document, 0, len(known))
@@ -46,14 +46,15 @@ func (c *documentsOf) list(kind string) []Document {
 }
 
 const (
-	// wholeEvery is how often everything is read although the feed tells what has changed: nothing else would show that
-	// it has left something out.
+	// wholeEvery is how often everything is read although the feed works: nothing else would show that it has left
+	// something out.
 	wholeEvery = 10 * time.Minute
 	// skew is how far the store's clock may lie behind this one.
 	skew = 5 * time.Minute
 )
 
-// readSnapshot makes a new View: from what has changed, if that is told, else from everything. Its caller holds reading.
+// readSnapshot makes a new snapshot: from the changes where the feed lists them, else from everything. Its caller holds
+// reading.
 func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 	began := d.cfg.Now()
 	if d.cfg.Feed != nil && d.docs != nil && began.Sub(d.docs.from) < wholeEvery {

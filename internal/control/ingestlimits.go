@@ -53,7 +53,7 @@ type TenantIngest struct {
 // Changes returns what has to be set so that a tenant document says what l says, in the order of the fields.
 func (l TenantIngest) Changes() []Change { return changesOf(reflect.ValueOf(l), "limits", "ingest") }
 
-// String is what is set, in the order of the flags; empty for nothing.
+// String returns what is set, in the order of the flags; empty for nothing.
 func (l TenantIngest) String() string {
 	var parts []string
 	for _, c := range l.Changes() {
@@ -65,7 +65,7 @@ func (l TenantIngest) String() string {
 // Period is a Bound that is a length of time, in seconds.
 type Period Limit
 
-// PeriodOf is a length of time as a Lapse.
+// PeriodOf returns a duration as a Period.
 func PeriodOf(d time.Duration) Period { return Period(d.Seconds()) }
 
 var errPeriod = errors.New("a length of time such as 90s or 30d, none, or default is needed")
@@ -87,7 +87,7 @@ func (l *Period) UnmarshalText(text []byte) error {
 // MarshalText implements encoding.TextMarshaler.
 func (l Period) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// String is l as it is spelt.
+// String returns l as flags have it.
 func (l Period) String() string {
 	if d, bounded := l.Of(); bounded {
 		return duration.String(d)
@@ -155,7 +155,7 @@ func (o *OnExcess) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// String is o as it is spelt.
+// String returns o as flags have it.
 func (o OnExcess) String() string {
 	if o == "" {
 		return string(excessUnset)

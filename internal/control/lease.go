@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// KindLease is the kind of documents that say who does a piece of work.
+// KindLease is the kind of documents that say which process does a piece of work.
 const KindLease = "lease"
 
 // Leases keep two processes from doing the same work at once. They save cost and promise nothing: a clock may be wrong,
@@ -18,7 +18,7 @@ type Leases struct {
 	now    func() time.Time
 }
 
-// NewLeases makes Leases of a holder, whose name is its own.
+// NewLeases returns the Leases of a holder, whose name nobody else has.
 func NewLeases(docs Documents, holder string, now func() time.Time) *Leases {
 	return &Leases{docs, holder, now}
 }

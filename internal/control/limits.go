@@ -48,7 +48,7 @@ func (b *Limit) UnmarshalText(text []byte) error {
 // MarshalText implements encoding.TextMarshaler.
 func (b Limit) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-// String is b as it is spelt.
+// String returns b as flags have it.
 func (b Limit) String() string {
 	switch b {
 	case Default, Unset:
@@ -160,7 +160,7 @@ type Change struct {
 	named string
 }
 
-// String is what is set to what.
+// String returns the property and its new value.
 func (c Change) String() string {
 	if c.value == nil {
 		return c.named + " default"

@@ -23,9 +23,9 @@ func (m Mark) IsSameRecord(other Mark) bool {
 	return m == other
 }
 
-// Of returns the stream that a partition of a topic is read as, and its mark there; marked is false when there is
-// none. It is the newest stream that has a mark of the partition, whatever became of other partitions since then, or
-// where there is none, the newest of the topic, which it makes when that is missing too.
+// Of returns the stream that a partition of a topic is read as, and its mark there; marked is false when there is none.
+// It is the newest stream that has a mark of the partition, whatever became of other partitions since then. Without a
+// mark it is the newest stream of the topic, which Of makes where there is none.
 //
 // The exception is a topic that has grown: its devices may have moved to another partition, and of two values of one
 // instant the one of the newer stream counts. So there all partitions follow when one of them begins a stream.
@@ -38,7 +38,8 @@ func (s *Streams) Of(ctx context.Context, cluster, topic string, partitions int,
 	return s.OfStreams(ctx, all, partitions, partition)
 }
 
-// OfStreams is Of among the streams of a topic, the newest first, of which there is at least one: it makes none.
+// OfStreams returns the same as Of, from the streams of a topic, the newest first. There must be at least one: it makes
+// none.
 func (s *Streams) OfStreams(ctx context.Context, all []Stream, partitions int, partition int32) (x Stream, m Mark,
 	marked bool, err error) {
 	for i, x := range all {

@@ -12,9 +12,9 @@ import (
 // MonthState says where a container is in its life.
 type MonthState string
 
-// The life of a container: asked for; then expired, which tells writers to keep off before it is
-// dropped; then dropped. An expired one may go back to asked, when a tenant that needs it came in the
-// meantime, and a dropped one when it is asked for again.
+// The states of a container: asked for; then expired, so that writers keep off before it is dropped; then dropped. An
+// expired one may go back to asked, when a tenant that needs it came in the meantime, and a dropped one when it is
+// asked for again.
 const (
 	MonthAsked   MonthState = "asked"
 	MonthExpired MonthState = "expired"
@@ -27,7 +27,7 @@ type Month struct {
 	State     MonthState
 	Asked     time.Time // when it was asked for last; zero when nobody ever did
 	Since     time.Time // when it got into its state
-	By        string    // tenant whose readings asked for it last; empty when it was an operator's or provision's wish
+	By        string    // the tenant for which readings asked last; empty when it was an operator's or provision's wish
 
 	etag string
 }
@@ -74,9 +74,9 @@ func (d *Directory) AskMonth(ctx context.Context, container string) error {
 	return d.ask(ctx, container, "")
 }
 
-// AskMonthFor is AskMonth because of a reading of a tenant. A container costs money whether it is used or not, and
-// anybody who may publish can make up times: so a tenant's readings may ask for MaxMonths in any MonthLimitWindow, and
-// for more it fails with ErrMonthLimit. Months that are asked for already, whoever did, cost a tenant nothing.
+// AskMonthFor asks for a container because of a reading of a tenant. A container costs money whether it is used or not,
+// and every producer can make up times: so a tenant's readings may ask for MaxMonths in any MonthLimitWindow, and for
+// more it fails with ErrMonthLimit. Months that are asked for already cost a tenant nothing.
 func (d *Directory) AskMonthFor(ctx context.Context, container, tenant string) error {
 	return d.ask(ctx, container, tenant)
 }
@@ -130,9 +130,9 @@ func (v *Snapshot) MayAsk(tenant string, now time.Time) bool {
 	return n < v.maxMonths
 }
 
-// Expire tells writers to keep off a container that nobody needs. It may be dropped when all copies of the
-// map have been read again since, and a read after that shows that still no tenant needs it: a tenant that
-// registers reads what Expire wrote before it writes.
+// Expire marks a container that nobody needs, so that writers keep off. It may be dropped when all processes have read
+// the control documents again since, and a read after that shows that still no tenant needs it: a tenant that registers
+// reads what Expire wrote before it writes.
 func (d *Directory) Expire(ctx context.Context, container string) error {
 	return d.mark(ctx, container, MonthExpired)
 }

@@ -10,10 +10,9 @@ import (
 	"binnacle/sharding"
 )
 
-// Register makes a tenant known, with the defaults of the configuration, unless it is known already,
-// and returns a View that has it. The tenant document holds the first epoch, so both appear at once.
-// The View was read after the document was stored: containers that were expired before are seen as
-// such by whoever writes for the new tenant.
+// Register makes a tenant known, with the defaults of the configuration, unless it is known already, and returns a
+// snapshot that has it. The tenant document holds the first epoch, so both appear at once. The snapshot was read after
+// the document was stored: a writer for the new tenant sees which containers were expired before.
 func (d *Directory) Register(ctx context.Context, tenant string) (*Snapshot, error) {
 	if v := d.Snapshot(); v.has(tenant) {
 		return v, nil

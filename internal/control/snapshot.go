@@ -12,8 +12,7 @@ import (
 // Snapshot is a copy of the control documents: which tenants there are, where they are placed, and which
 // containers were asked for. It never changes and is safe for any number of callers.
 type Snapshot struct {
-	// ReadAt is when the read began whose answer this is: what was stored before it is in the View.
-	// Zero before the first read.
+	// ReadAt is when the read began: what was stored before is in the snapshot. Zero before the first read.
 	ReadAt time.Time
 
 	placeable time.Duration // how far after ReadAt event times may be placed
@@ -56,7 +55,7 @@ func (v *Snapshot) MayServe(name string) bool {
 	return ok && m.State != MonthDropped
 }
 
-// Expired reports whether a container is about to be dropped or is gone: whoever needs it must not write to it,
+// Expired reports whether a container is about to be dropped or is gone: a writer that needs it must not write to it,
 // but ask for it (Directory.AskMonth) and wait until this is false. A chunk that is created in it may go with it.
 func (v *Snapshot) Expired(name string) bool {
 	m, ok := v.months[name]
@@ -72,8 +71,8 @@ func (v *Snapshot) Containers() []Month {
 	return out
 }
 
-// ContainersOf returns the containers that may hold chunks of a tenant with rows in a range, as HasContainer tells,
-// in no order: none if the tenant is not known.
+// ContainersOf returns the containers that may hold chunks of a tenant with rows in a range, in no order: of those that
+// HasContainer reports. None if the tenant is not known.
 func (v *Snapshot) ContainersOf(tenant string, r telemetry.Range) []string {
 	if _, known := v.tenants[tenant]; !known {
 		return nil

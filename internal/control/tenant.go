@@ -29,9 +29,9 @@ func (t Tenant) Expired(day telemetry.Day, now int64) bool {
 	return t.Retention > 0 && now >= t.end(day)
 }
 
-// TTL is the time to live of a chunk of a day that is written at now (ms since 1970), in whole seconds
-// as Cosmos DB takes them: at least 1, 0 when the tenant keeps for ever. It is rounded up, so that
-// nothing vanishes before its time.
+// TTL returns the time to live of a chunk of a day that is written at now (ms since 1970), in whole seconds as Cosmos
+// DB takes them: at least 1, 0 when the tenant keeps for ever. It is rounded up, so that nothing vanishes before its
+// time.
 func (t Tenant) TTL(day telemetry.Day, now int64) int {
 	if t.Retention <= 0 {
 		return 0
@@ -40,7 +40,7 @@ func (t Tenant) TTL(day telemetry.Day, now int64) int {
 	return int(min(max(seconds, 1), math.MaxInt32))
 }
 
-// end is the first millisecond at which the day's readings may be forgotten.
+// end returns the first millisecond at which the day's readings may be forgotten.
 func (t Tenant) end(day telemetry.Day) int64 { return day.End() + t.Retention.Milliseconds() }
 
 // tenantBody is a tenant document: docs/format/control.md.

@@ -95,7 +95,7 @@ func (t *Tenants) Set(ctx context.Context, name string, changes ...Change) error
 	}
 }
 
-// set is Set once. It fails with ErrChanged if somebody else has changed the tenant meanwhile.
+// set tries Set once. It fails with ErrChanged if somebody else has changed the tenant meanwhile.
 func (t *Tenants) set(ctx context.Context, name string, changes []Change) error {
 	d, found, err := t.docs.Read(ctx, KindTenant, name)
 	if err != nil {

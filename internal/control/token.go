@@ -37,13 +37,13 @@ func ParseScope(name string) (Scope, error) {
 	return s, nil
 }
 
-// Token is what is stored of a bearer token: who has it is the tenant, as far as its scopes go. The secret is not
+// Token is what is stored of a bearer token: its holder acts for the tenant, as far as its scopes go. The secret is not
 // stored, only its hash.
 type Token struct {
 	ID      string
 	Tenant  string
 	Scopes  []Scope
-	Note    string // whom it was given to
+	Note    string // the person or program that it was given to
 	Created time.Time
 	Expires time.Time // zero: never
 	Revoked time.Time // zero: it is not
@@ -75,7 +75,7 @@ func (t Token) Matches(secret string) bool {
 	return subtle.ConstantTimeCompare(hash[:], t.hash[:]) == 1
 }
 
-// A secret has 130 random bits, so that its hash needs no salt and no work factor.
+// hashOf returns the hash of a secret. It has 130 random bits, so its hash needs no salt and no work factor.
 func hashOf(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(secret)) }
 
 const (
@@ -107,7 +107,7 @@ type Tokens struct{ docs Documents }
 // NewTokens makes Tokens over the control documents.
 func NewTokens(docs Documents) *Tokens { return &Tokens{docs} }
 
-// Add makes a token. The secret is told this once.
+// Add makes a token. It is the only time that the secret is returned.
 func (s *Tokens) Add(ctx context.Context, t Token) (secret string, added Token, err error) {
 	if err := telemetry.CheckTenant(t.Tenant); err != nil {
 		return "", Token{}, err
@@ -211,7 +211,7 @@ func (t Token) document() Document {
 	return d
 }
 
-// stamp is the inverse of millis.
+// stamp returns the inverse of millis.
 func stamp(millis int64) time.Time {
 	if millis == 0 {
 		return time.Time{}
@@ -219,7 +219,7 @@ func stamp(millis int64) time.Time {
 	return time.UnixMilli(millis).UTC()
 }
 
-// millis is a time in ms since 1970, 0 for none.
+// millis returns a time in ms since 1970, 0 for none.
 func millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -235,7 +235,7 @@ func text(s *string) string {
 	return *s
 }
 
-// resource is the layout as Azure Resource Manager takes it; properties is the same for the account itself.
+// resource returns the layout as Azure Resource Manager takes it; properties is the same for the account itself.
 func (l Layout) resource() *armcosmos.SQLContainerResource {
 	kind := armcosmos.PartitionKindHash
 	if len(l.Key) > 1 {

@@ -26,7 +26,7 @@ var (
 	_ store.Reader = (*Chunks)(nil)
 )
 
-// to is a request for a chunk, by one who has other things to do.
+// to returns a request for a chunk, by one who has other things to do.
 func (s *Chunks) to(operation string, key sharding.Key) call {
 	return call{
 		operation: operation, container: key.Container, key: []string{key.TenantShard, key.Device}, brief: true,
@@ -34,7 +34,7 @@ func (s *Chunks) to(operation string, key sharding.Key) call {
 	}
 }
 
-// tenantOf is the tenant of a first-level key.
+// tenantOf returns the tenant of a first-level key.
 func tenantOf(shard string) string {
 	tenant, _, _ := strings.Cut(shard, "~")
 	return tenant

@@ -103,25 +103,25 @@ func New(cfg Config) (*Client, error) {
 // Close gives up what the SDK shares between clients of one account. The client is not used afterwards.
 func (c *Client) Close() { c.az.Load().Close() }
 
-// Chunks is the store of chunks.
+// Chunks returns the store of chunks.
 func (c *Client) Chunks() *Chunks { return &Chunks{c: c} }
 
-// Rollups is the store of lanes and their ledgers.
+// Rollups returns the store of lanes and their ledgers.
 func (c *Client) Rollups() store.RollupWriter { return &rollups{c} }
 
-// Documents is the control documents.
+// Documents returns the control documents.
 func (c *Client) Documents() control.Documents { return &documents{c, store.ControlContainer} }
 
-// Catalog is the catalog of devices.
+// Catalog returns the catalog of devices.
 func (c *Client) Catalog() control.Catalog { return c.CatalogAt(Priority{}) }
 
-// CatalogAt is the same, asked at a priority.
+// CatalogAt returns the same, asked at a priority.
 func (c *Client) CatalogAt(p Priority) control.Catalog { return &catalogPages{c, p.Low} }
 
 // Containers manages the containers of the database.
 func (c *Client) Containers() *Containers { return &Containers{c} }
 
-// Items is one container, for loads that bring their own layout.
+// Items returns one container, for loads that bring their own layout.
 func (c *Client) Items(container string) *Items { return &Items{c, container} }
 
 // connection is a client of the SDK, and the account key that it signs with, if it does.

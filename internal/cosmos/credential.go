@@ -25,12 +25,12 @@ type Credential struct {
 	Token azcore.TokenCredential
 }
 
-// FixedKey is a Credential of one key that never changes.
+// FixedKey returns a Credential of one key that never changes.
 func FixedKey(key string) Credential {
 	return Credential{Keys: func() ([]string, error) { return []string{key}, nil }}
 }
 
-// KeyFile is a Credential of the keys in a file, one a line; it is read again when the service refuses a key.
+// KeyFile returns a Credential of the keys in a file, one a line; it is read again when the service refuses a key.
 func KeyFile(path string) Credential {
 	return Credential{Keys: func() ([]string, error) {
 		text, err := os.ReadFile(path)
@@ -57,8 +57,8 @@ const (
 // Identities are all kinds of identities.
 var Identities = []string{IdentityDefault, IdentityWorkload, IdentityManaged, IdentityEnvironment}
 
-// Identity is a Credential of an Entra ID identity of some kind. client is the client id of one of several; empty for
-// the only one, or for what the environment says.
+// Identity returns a Credential of an Entra ID identity of some kind. client is the client id of one of several; empty
+// for the only one, or for what the environment says.
 func Identity(kind, client string) (c Credential, err error) {
 	switch kind {
 	case IdentityDefault:
@@ -130,7 +130,7 @@ func newRing(c Credential, now func() time.Time) (*keyRing, error) {
 	return r, err
 }
 
-// key is the one in use: the first that is not known to be refused, else the first; empty without keys.
+// key returns the one in use: the first that is not known to be refused, else the first; empty without keys.
 func (r *keyRing) key() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

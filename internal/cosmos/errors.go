@@ -81,7 +81,7 @@ func (e *Error) Error() string {
 // maxMessage bounds the message of an Error: the service repeats whole requests.
 const maxMessage = 300
 
-// asError is the service's answer in an error of the SDK; nil when there is none.
+// asError returns the service's answer in an error of the SDK; nil when there is none.
 func asError(err error) *Error {
 	var r *azcore.ResponseError
 	if err == nil || !errors.As(err, &r) || r.RawResponse == nil {

@@ -26,7 +26,7 @@ type Measurement struct {
 	Problem   string        `json:"problem,omitempty"`
 }
 
-// Factor is what the model's charge has to be multiplied with.
+// Factor returns what the model's charge has to be multiplied with.
 func (m Measurement) Factor() float64 {
 	if m.Modelled == 0 {
 		return 1
@@ -34,8 +34,8 @@ func (m Measurement) Factor() float64 {
 	return m.Charged / m.Modelled
 }
 
-// FactorsOf are what the model has to be multiplied with so that it charges what was measured, by kind of operation:
-// all that was charged through all that was modelled. Operations that the service refused tell nothing.
+// FactorsOf returns what the model has to be multiplied with so that it charges what was measured, by kind of
+// operation: all that was charged through all that was modelled. Operations that the service refused tell nothing.
 func FactorsOf(all []Measurement) (f ru.Factors) {
 	for kind, factor := range map[string]*float64{"read": &f.Read, "write": &f.Write, "query": &f.Query} {
 		var charged, modelled float64
@@ -63,10 +63,10 @@ const scratch = "doctor"
 // scratchThroughput is the least that is sold.
 var scratchThroughput = store.Throughput{RUs: 400}
 
-// ScratchDollars is the list price of an examination: a container of the least throughput is paid for by the hour.
+// ScratchDollars returns the list price of an examination: a container of the least throughput is paid for by the hour.
 func ScratchDollars() float64 { return ru.DollarsPerMonth(float64(scratchThroughput.RUs), false) / 730 }
 
-// Ranges is how many physical partitions a container has.
+// Ranges returns how many physical partitions a container has.
 func (c *Client) Ranges(ctx context.Context, container string) (int, error) {
 	spans, err := c.readRanges(ctx, container)
 	return len(spans), err
@@ -130,7 +130,7 @@ const (
 
 var examined = []string{"doctor~0", "m1"}
 
-// document is a chunk-like document of that many bytes.
+// document returns a chunk-like document of that many bytes.
 func (x *examiner) document(id string, bytes int) []byte {
 	head := fmt.Sprintf(`{"id":%q,"tenantShard":%q,"device":%q,"from":1,"to":2,"time":"`, id, examined[0], examined[1])
 	raw := make([]byte, bytes)
@@ -142,7 +142,7 @@ func (x *examiner) document(id string, bytes int) []byte {
 
 func (x *examiner) id(name string) string { return x.run + "." + name }
 
-// operations are in the order in which they stand on what was done before.
+// operations returns in the order in which they stand on what was done before.
 func (x *examiner) operations() []operation {
 	m := x.model
 	key := partitionKey(examined)

@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// fresh is the id of a document that is to be made.
+// fresh returns the id of a document that is to be made.
 func (x *examiner) fresh() string {
 	x.next++
 	return x.id(fmt.Sprint("n", x.next))
@@ -123,7 +123,7 @@ func (x *examiner) upsert(bytes int) attempt {
 	}
 }
 
-// patch gives an indexed property another value, a digit as before.
+// patch returns an indexed property another value, a digit as before.
 func (x *examiner) patch(name string) attempt {
 	to := 2
 	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {

@@ -84,7 +84,7 @@ func exportText(language string) ([]byte, error) {
 // object is JSON, whose properties are written in the order of their names.
 type object = map[string]any
 
-// exportARM is a template of Azure Resource Manager.
+// exportARM returns a template of Azure Resource Manager.
 func exportARM() ([]byte, error) {
 	const kind = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases"
 	database := "[concat(parameters('account'), '/" + store.Database + "')]"

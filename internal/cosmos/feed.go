@@ -12,7 +12,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// Feed is what changes among the control documents.
+// Feed returns what changes among the control documents.
 func (c *Client) Feed() control.Feed { return &feed{c} }
 
 // feed is control.Feed: the change feed of the container control.

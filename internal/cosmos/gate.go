@@ -96,7 +96,7 @@ func (g *gate) setID(id string) (another bool) {
 	return g.id != id
 }
 
-// name is the partition's id, "" if no answer has told it.
+// name returns the partition's id, "" if no answer has told it.
 func (g *gate) name() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -67,7 +67,7 @@ func (p *pacer) gate(to call) *gate {
 // paced reports whether a request waits for its physical partition: it has one, and its 429 isn't its caller's affair.
 func (to call) paced() bool { return len(to.key) > 0 && !to.once }
 
-// hashOf is the effective partition key of a full key.
+// hashOf returns the effective partition key of a full key.
 func hashOf(key []string) string {
 	levels := make([]epk.Component, len(key))
 	for i, k := range key {

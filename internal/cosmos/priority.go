@@ -19,7 +19,7 @@ type Priority struct {
 	LowAfter time.Duration
 }
 
-// At is the same store, asked at a priority.
+// At returns the same store, asked at a priority.
 func (s *Chunks) At(p Priority) *Chunks { return &Chunks{s.c, p} }
 
 // late reports whether a create gives way, by the day of its chunk.

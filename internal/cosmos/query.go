@@ -67,7 +67,7 @@ func (c *Client) each(
 	}
 }
 
-// partitionKey is a full key of strings; without levels it is the empty key, which asks all partitions.
+// partitionKey returns a full key of strings; without levels it is the empty key, which asks all partitions.
 func partitionKey(levels []string) azcosmos.PartitionKey {
 	k := azcosmos.NewPartitionKey()
 	for _, l := range levels {

@@ -95,7 +95,7 @@ func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context,
 	}
 }
 
-// patience is how long a request may wait in all.
+// patience returns how long a request may wait in all.
 func (c *Client) patience(to call) time.Duration {
 	if to.brief {
 		return c.cfg.Patience
@@ -127,7 +127,7 @@ func (c *Client) paced(ctx context.Context, to call, g *gate, a outcome, charge 
 	}
 }
 
-// outcomeOf is what an answer tells of the physical partition.
+// outcomeOf returns what an answer tells of the physical partition.
 func outcomeOf(raw *http.Response, answer *Error, took time.Duration) outcome {
 	a := outcome{took: took}
 	if answer != nil {
@@ -139,7 +139,7 @@ func outcomeOf(raw *http.Response, answer *Error, took time.Duration) outcome {
 	return a
 }
 
-// askedFor is how long the service wants to be left alone after a 429.
+// askedFor returns how long the service wants to be left alone after a 429.
 func askedFor(answer *Error) time.Duration {
 	if answer.RetryAfter <= 0 {
 		return defaultRetryAfter

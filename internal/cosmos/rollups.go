@@ -45,7 +45,7 @@ func (v *rollups) item(ctx context.Context, operation string, key store.RollupKe
 	return resp, now, receipt, err
 }
 
-// dateOf is the service's clock as an answer tells it, to a second; zero if it does not.
+// dateOf returns the service's clock as an answer tells it, to a second; zero if it does not.
 func dateOf(raw *http.Response, err error) time.Time {
 	var answer *Error
 	if raw == nil && errors.As(err, &answer) {

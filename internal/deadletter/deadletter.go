@@ -102,9 +102,10 @@ func Parse[Header ~struct {
 	return l, true
 }
 
-// binnacleHeadersOf are the headers that Binnacle has added: those from the first on that every letter has. What stands before is
-// the record's own, and says nothing of the letter, whatever it is called: a record that was sent with binnacle-through
-// is no stretch of the log. Earlier versions put HeaderTruncated before all others where the payload is left out.
+// binnacleHeadersOf returns the headers that Binnacle has added: those from the first on that every letter has. What
+// stands before is the record's own, and says nothing of the letter, whatever it is called: a record that was sent with
+// binnacle-through is no stretch of the log. Earlier versions put HeaderTruncated before all others where the payload
+// is left out.
 func binnacleHeadersOf(headers []decode.Header, bare bool) []decode.Header {
 	begin := len(headers)
 	for _, name := range []string{HeaderReason, HeaderTopic, HeaderPartition, HeaderOffset, HeaderIndex} {
@@ -139,7 +140,7 @@ type ID struct {
 	Part      uint32 // of several letters for parts of one record that have no index: what is in it
 }
 
-// ID is the letter's.
+// ID returns the letter's.
 func (l *DeadLetter) ID() ID {
 	id := ID{Partition: l.Partition, Index: int32(l.Index), Offset: l.Offset, Published: l.Published}
 	if l.Reason == decode.Unstorable {
@@ -152,7 +153,7 @@ func (l *DeadLetter) ID() ID {
 	return id
 }
 
-// String is partition, offset, index, and what else tells letters apart: 3/812/0@1795183200123.
+// String returns partition, offset, index, and what else tells letters apart: 3/812/0@1795183200123.
 func (id ID) String() string {
 	text := fmt.Sprintf("%d/%d/%d", id.Partition, id.Offset, id.Index)
 	if id.Published >= 0 {
@@ -164,7 +165,7 @@ func (id ID) String() string {
 	return text
 }
 
-// ParseID is what String wrote.
+// ParseID returns what String wrote.
 func ParseID(text string) (id ID, err error) {
 	place, part, parted := strings.Cut(text, "#")
 	place, at, timed := strings.Cut(place, "@")

@@ -54,7 +54,7 @@ func (a *account) close() {
 	_ = a.server.Close() // it is in memory: nothing can be lost
 }
 
-// partitions is what the physical partitions of a container have done since the last reset.
+// partitions returns what the physical partitions of a container have done since the last reset.
 func (a *account) partitions(container string) ([]cosmosemu.PartitionStats, error) {
 	parts, err := a.server.Partitions(store.Database, container)
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *account) partitions(container string) ([]cosmosemu.PartitionStats, erro
 	return parts, nil
 }
 
-// charged is what the containers have been charged since the last reset.
+// charged returns what the containers have been charged since the last reset.
 func (a *account) charged(containers ...string) (rus float64, err error) {
 	for _, container := range containers {
 		parts, err := a.partitions(container)

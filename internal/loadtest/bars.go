@@ -33,7 +33,7 @@ const (
 	barColumnWidth = barWidth + len(" 100 %")
 )
 
-// bar is a share as a bar, to an eighth of a character; what is left of the full bar is dotted.
+// bar returns a share as a bar, to an eighth of a character; what is left of the full bar is dotted.
 func bar(share float64) string {
 	eighths := min(int(share*barWidth*8+0.5), barWidth*8)
 	out := strings.Repeat("█", eighths/8)

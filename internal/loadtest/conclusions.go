@@ -45,7 +45,7 @@ func (r Result) hot(of Report) string {
 		number(enough), report.Dollars(ru.DollarsPerMonth(enough, false)))
 }
 
-// lost is the share of the readings that is not accepted.
+// lost returns the share of the readings that is not accepted.
 func (r Result) lost() float64 { return max(0, 1-r.Accepted/r.Offered) }
 
 // binnacle compares Binnacle with the cheapest of the others.

@@ -31,7 +31,7 @@ type Config struct {
 	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
 }
 
-// DefaultConfig is a load that takes well under a minute and is large enough that 429s are no chance.
+// DefaultConfig returns a load that takes well under a minute and is large enough that 429s are no chance.
 func DefaultConfig() Config {
 	c := Config{Scenarios: AllScenarios(), Paces: AllPaces(), Floods: true}
 	settings.Defaults(&c)
@@ -116,14 +116,14 @@ const (
 	maxDevices = 100_000
 )
 
-// perSecond is how many readings the fleet reports in a second.
+// perSecond returns how many readings the fleet reports in a second.
 func (c Config) perSecond() float64 { return float64(c.Devices) / c.Interval.Seconds() }
 
-// opens is when the measured window begins.
+// opens returns when the measured window begins.
 func (c Config) opens() time.Time { return midnight.Add(c.Hold) }
 
-// measured is how long a layout is measured. A layout that keeps nothing back does the same in every interval
-// of the fleet, so a sample of the window is as good as the whole; a bin takes its time to fill.
+// measured returns how long a layout is measured. A layout that keeps nothing back does the same in every interval of
+// the fleet, so a sample of the window is as good as the whole; a bin takes its time to fill.
 func (c Config) measured(l Layout) time.Duration {
 	if l == Binnacle {
 		return c.Window

@@ -13,8 +13,8 @@ import (
 	"binnacle/internal/store"
 )
 
-// container is how a layout with a document per reading is keyed and indexed: by its key and by what
-// a reader looks for, and nothing else, as Binnacle's chunks are.
+// container returns how a layout with a document per reading is keyed and indexed: by its key and by what a reader
+// looks for, and nothing else, as Binnacle's chunks are.
 func (l Layout) container() cosmos.Layout {
 	if l == ByDate {
 		return cosmos.Layout{Name: "readings", Key: []string{"/date"},
@@ -87,8 +87,8 @@ func (p pass) documents(ctx context.Context, a *account) (totals, error) {
 	return t, err
 }
 
-// indexed is what a reading is charged on average when every property is indexed, which is what a
-// container does that nobody gave an indexing policy.
+// indexed returns what a reading is charged on average when every property is indexed, which is what a container does
+// that nobody gave an indexing policy.
 func (p pass) indexed(ctx context.Context, a *account, l *load) (float64, error) {
 	layout := p.layout.container()
 	layout.Name, layout.Indexed = "readings-indexed", nil

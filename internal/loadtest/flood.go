@@ -78,7 +78,7 @@ func (f Flood) validate() error {
 
 const mostFlood = 20_000_000
 
-// window is the fleet time of which readings are reported: until all that waits must have been taken or refused.
+// window returns the fleet time of which readings are reported: until all that waits must have been taken or refused.
 func (f Flood) window() time.Duration { return 2*floodCalm + f.For + f.HeldFor }
 
 // FloodResult is what one case of the flood has come to. Times are of the fleet's clock, request units are modelled.
@@ -108,7 +108,7 @@ type FloodResult struct {
 	Stored          int     `json:"loud_stored_readings"`
 }
 
-// limits are what tenants may take in a case.
+// limits returns what tenants may take in a case.
 func (f Flood) limits(of string) control.IngestLimits {
 	l := control.IngestLimits{Readings: control.Limit(f.Limit), Burst: control.Period(floodBurst.Seconds())}
 	switch of {

@@ -45,7 +45,7 @@ func flood(b *bytes.Buffer, f *FloodReport) {
 	}
 }
 
-// lapse is a length of time with as many digits as mean something.
+// lapse returns a length of time with as many digits as mean something.
 func lapse(s float64) string {
 	switch {
 	case s < 0.00095:
@@ -58,7 +58,7 @@ func lapse(s float64) string {
 	return (time.Duration(s+0.5) * time.Second).String()
 }
 
-// held is how long something has waited, if anything did.
+// held returns how long something has waited, if anything did.
 func held(s float64) string {
 	if s == 0 {
 		return "-"

@@ -31,14 +31,14 @@ func newLoad(cfg Config, s Scenario, metrics int) *load {
 	return l
 }
 
-// due is when the next reading is reported.
+// due returns when the next reading is reported.
 func (l *load) due() time.Time {
 	n := len(l.trucks)
 	turn := time.Duration(l.next%n) * l.interval / time.Duration(n)
 	return midnight.Add(time.Duration(l.next/n)*l.interval + turn)
 }
 
-// between is how many readings are due from one instant until before another.
+// between returns how many readings are due from one instant until before another.
 func (l *load) between(from, to time.Time) int { return l.before(to) - l.before(from) }
 
 func (l *load) before(at time.Time) int {
@@ -58,7 +58,7 @@ type message struct {
 	json           []byte
 }
 
-// take is the next reading.
+// take returns the next reading.
 func (l *load) take() message {
 	r, at := l.measure()
 	return message{r.Tenant, r.Device, at, decode.AppendJSON(make([]byte, 0, messageBytes), r)}

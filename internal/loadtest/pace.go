@@ -13,7 +13,7 @@ type Pace struct {
 	Interval time.Duration
 }
 
-// AllPaces are fast and slow devices, as many of each as show what one costs: the more rarely a device reports, the
+// AllPaces returns fast and slow devices, as many of each as show what one costs: the more rarely a device reports, the
 // more of them are simulated.
 func AllPaces() []Pace {
 	return []Pace{

@@ -108,11 +108,11 @@ const differ = 0.1
 // differs reports whether a ratio of the models is worth showing.
 func differs(ratio float64) bool { return ratio <= 1-differ || ratio >= 1+differ }
 
-// otherOver is the other model's figures over those of the model that was chosen.
+// otherOver returns the other model's figures over those of the model that was chosen.
 func (r Result) otherOver() float64     { return r.OtherModel / r.PerMillion }
 func (p PaceResult) otherOver() float64 { return p.OtherModel / p.PerMillion }
 
-// both is a figure in RU, and what it would be by the other model where that differs.
+// both returns a figure in RU, and what it would be by the other model where that differs.
 func both(rus, otherOver float64) string {
 	if !differs(otherOver) {
 		return number(rus)
@@ -120,7 +120,7 @@ func both(rus, otherOver float64) string {
 	return fmt.Sprintf("%s (%s)", number(rus), number(rus*otherOver))
 }
 
-// number is a figure with as many decimals as mean something, and separated thousands.
+// number returns a figure with as many decimals as mean something, and separated thousands.
 func number(f float64) string {
 	switch {
 	case f < 9.95:
@@ -131,7 +131,7 @@ func number(f float64) string {
 	return report.Thousands(int64(math.Round(f)))
 }
 
-// percent is a share, whole from one percent on.
+// percent returns a share, whole from one percent on.
 func percent(share float64) string {
 	if p := 100 * share; p > 0 && p < 0.95 {
 		return fmt.Sprintf("%.1f %%", p)
@@ -139,7 +139,7 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// seconds is a length of time as people say it.
+// seconds returns a length of time as people say it.
 func seconds(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	switch {

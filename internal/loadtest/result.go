@@ -68,7 +68,7 @@ func (r Result) bears(rus float64) float64 {
 	return r.Offered * rus / (r.Needed * r.Hottest)
 }
 
-// buy is what is sold for a need: in steps, and not below the least.
+// buy returns what is sold for a need: in steps, and not below the least.
 func buy(needed float64) float64 {
 	step := ru.Step(false)
 	return max(ru.Floor(0, 0, false), math.Ceil(needed/step)*step)

@@ -11,12 +11,12 @@ const (
 	Whale   Scenario = "whale"
 )
 
-// AllScenarios are the scenarios in the order in which they are shown.
+// AllScenarios returns the scenarios in the order in which they are shown.
 func AllScenarios() []Scenario { return []Scenario{Uniform, Whale} }
 
 const tenants = 10
 
-// tenantOf is whose a device is. Tenants take turns, so that their reports mix in time.
+// tenantOf returns whose a device is. Tenants take turns, so that their reports mix in time.
 func (s Scenario) tenantOf(device int) string {
 	n := device % tenants
 	if s == Whale {

@@ -24,12 +24,12 @@ type totals struct {
 	taken        int     // readings offered until then
 }
 
-// newTotals is the tally of a time in which the load was put on a layout.
+// newTotals returns the tally of a time in which the load was put on a layout.
 func newTotals(l *load, from, to time.Time) totals {
 	return totals{seconds: to.Sub(from).Seconds(), offered: l.between(from, to)}
 }
 
-// need is the RU/s that the load takes: the average over the utilisation.
+// need returns the RU/s that the load takes: the average over the utilisation.
 func (t totals) need() float64 {
 	rus, _, _ := t.sum()
 	return rus / t.seconds / utilisation

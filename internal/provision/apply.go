@@ -34,7 +34,7 @@ func (p *Provisioner) apply(ctx context.Context, s *Step) error {
 	return errors.Join(err, begun.End(ctx, err))
 }
 
-// action is the step as it is kept.
+// action returns the step as it is kept.
 func (s *Step) action() control.Action {
 	tenant, _, _ := sharding.ParseContainer(s.Container)
 	a := control.Action{Verb: fmt.Sprint("container ", s.Action), Object: s.Container, Tenant: tenant,

@@ -167,7 +167,7 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []contro
 	return nil
 }
 
-// count is how many devices pages say something of.
+// count returns how many devices pages say something of.
 func (k *CatalogMerger) count(ctx context.Context, tenant string, infos []control.PageInfo, said int) (
 	devices int, err error) {
 	err = k.each(ctx, tenant, infos, infos, said, func(x *catalog.Index) error {

@@ -48,7 +48,7 @@ func Plan(now time.Time, p Policy, seen []store.ContainerState, months []control
 	return steps
 }
 
-// chunksOf is the container of the chunks that a container of lanes is beside; any other is itself.
+// chunksOf returns the container of the chunks that a container of lanes is beside; any other is itself.
 func chunksOf(container string) string {
 	if owner, m, ok := sharding.ParseRollupsContainer(container); ok {
 		return sharding.Container(owner, m)
@@ -56,7 +56,7 @@ func chunksOf(container string) string {
 	return container
 }
 
-// monthOf is the month of a container; that of the others is before all.
+// monthOf returns the month of a container; that of the others is before all.
 func monthOf(container string) telemetry.Month {
 	_, m, ok := sharding.ParseContainer(chunksOf(container))
 	if !ok {
@@ -73,7 +73,7 @@ type planner struct {
 	months  map[string]control.Month
 }
 
-// neededSoon is the containers that readings of now and of the time ahead go to.
+// neededSoon returns the containers that readings of now and of the time ahead go to.
 func (pl *planner) neededSoon() []string {
 	at := pl.now.UnixMilli()
 	ahead := telemetry.Range{From: at, To: at + max(pl.policy.Ahead.Milliseconds(), 1)}
@@ -92,7 +92,7 @@ func (pl *planner) neededSoon() []string {
 	return slices.Compact(names)
 }
 
-// step is what to do with one container; ok is false when there is nothing to say about it.
+// step returns what to do with one container; ok is false when there is nothing to say about it.
 func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	seen, exists := pl.seen[name]
 	month, known := pl.months[name]
@@ -136,7 +136,7 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	return step, true
 }
 
-// rollupsStep is what to do with a container of lanes: it is there as long as that of its chunks.
+// rollupsStep returns what to do with a container of lanes: it is there as long as that of its chunks.
 func (pl *planner) rollupsStep(name, chunks string, soon bool) (step Step, ok bool) {
 	seen, exists := pl.seen[name]
 	step = Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}

@@ -63,7 +63,7 @@ type Policy struct {
 	ChangesWithin time.Duration
 }
 
-// DefaultPolicy is for a small production account.
+// DefaultPolicy returns for a small production account.
 func DefaultPolicy() Policy {
 	return Policy{
 		NextRUs: 400, HotRUs: 4000, WarmRUs: 1000, ColdRUs: 400,
@@ -73,7 +73,7 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// DevPolicy is for one machine and a few devices: small budgets, with tiers that can be told apart.
+// DevPolicy returns for one machine and a few devices: small budgets, with tiers that can be told apart.
 func DevPolicy() Policy {
 	p := DefaultPolicy()
 	p.HotRUs, p.WarmRUs = 2000, 800
@@ -133,7 +133,7 @@ func (p Policy) Tier(m telemetry.Month, now time.Time) Tier {
 	return Cold
 }
 
-// rus is what a container in a tier should have.
+// rus returns what a container in a tier should have.
 func (p Policy) rus(t Tier) int {
 	switch t {
 	case Next:
@@ -146,9 +146,9 @@ func (p Policy) rus(t Tier) int {
 	return p.ColdRUs
 }
 
-// birth is the throughput that a container is made with. One that will be hot gets as many physical
-// partitions as that takes, since a raise beyond them would split for hours; the next round lowers it to
-// its tier. Physical partitions never go away.
+// birth returns the throughput that a container is made with. One that will be hot gets as many physical partitions as
+// that takes, since a raise beyond them would split for hours; the next round lowers it to its tier. Physical
+// partitions never go away.
 func (p Policy) birth(t Tier) store.Throughput {
 	rus := p.rus(t)
 	if t == Next {
@@ -161,8 +161,8 @@ func (p Policy) birth(t Tier) store.Throughput {
 	return store.Throughput{RUs: rus, Autoscale: p.Autoscale}
 }
 
-// wanted is the throughput that an existing container should have: its tier's in the steps of its own
-// mode, and not below what the service accepts.
+// wanted returns the throughput that an existing container should have: its tier's in the steps of its own mode, and
+// not below what the service accepts.
 func (p Policy) wanted(t Tier, seen store.ContainerState) store.Throughput {
 	auto := seen.Throughput.Autoscale
 	step := int(ru.Step(auto))

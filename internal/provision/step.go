@@ -37,7 +37,7 @@ func (s Step) ofRollups() bool {
 // raise reports whether the step adds throughput to a container that is there.
 func (s Step) raise() bool { return s.Action == Scale && s.Wanted.RUs > s.Now.RUs }
 
-// after is what the container has when the step was done, or was not.
+// after returns what the container has when the step was done, or was not.
 func (s Step) after() store.Throughput {
 	if s.Waits != "" || s.Action == Keep || s.Action == Expire {
 		return s.Now

@@ -42,7 +42,7 @@ func (b *batch) fits(size int) bool {
 
 var headers = []kafka.Header{{Key: "content-type", Value: []byte("application/json")}}
 
-// messages are the batch's records, which share its bytes.
+// messages returns the batch's records, which share its bytes.
 func (b *batch) messages(at time.Time) []kafka.Message {
 	out := make([]kafka.Message, len(b.ends))
 	begin := 0

@@ -26,7 +26,7 @@ var layouts = []string{
 // clock reads times, first in the layout that the last one had.
 type clock struct{ last int }
 
-// parse gives milliseconds since 1970, rounded down.
+// parse returns milliseconds since 1970, rounded down.
 func (c *clock) parse(s string) (millis int64, ok bool) {
 	if s == "" || len(s) > 64 {
 		return 0, false

@@ -40,7 +40,7 @@ func (c *cluster) Partitions(ctx context.Context) (int, error) {
 	return len(ids), err
 }
 
-// partitionsOf are those of a topic that must be there.
+// partitionsOf returns those of a topic that must be there.
 func partitionsOf(ctx context.Context, client *kafka.Client, topic *kafka.Topic) ([]int, error) {
 	ids, err := topic.Partitions(ctx)
 	switch {

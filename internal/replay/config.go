@@ -71,12 +71,12 @@ func (c Config) Validate() error {
 	return errors.Join(append(faults, c.target())...)
 }
 
-// set is the topics that records are published to.
+// set returns the topics that records are published to.
 func (c Config) set() (topics.Set, error) {
 	return topics.Parse([]string{c.Topic}, c.DeadLetters.DeadLetters)
 }
 
-// to is the configuration for one of the topics.
+// to returns the configuration for one of the topics.
 func (c Config) to(t topics.Topic, letters string) Config {
 	c.Topic, c.Messages.Bound, c.DeadLetters.DeadLetters = t.Name, t.Tenant, letters
 	return c

@@ -102,7 +102,7 @@ func runDeadLetters(ctx context.Context, cfg Config,
 	return sum, err
 }
 
-// targets are the topics of a set. Whether one that is named alone is there shows when it is read.
+// targets returns the topics of a set. Whether one that is named alone is there shows when it is read.
 func targets(ctx context.Context, client *kafka.Client, set topics.Set) (all []topics.Topic, err error) {
 	names := set.Named()
 	if !set.Single() {
@@ -337,8 +337,8 @@ func (r *deadLetterReplay) receipt(ids []deadletter.ID) receipt {
 	return c
 }
 
-// claimTimeout is how long a run may take from its claim to the end of its publication, and lease how long another one
-// waits for a sign of life.
+// claimTimeout returns how long a run may take from its claim to the end of its publication, and lease how long another
+// one waits for a sign of life.
 func (r *deadLetterReplay) claimTimeout() time.Duration { return r.client.RequestTimeout() }
 func (r *deadLetterReplay) lease() time.Duration        { return r.claimTimeout() + inFlightMax }
 

@@ -51,7 +51,7 @@ func (c Config) validateDeadLetters() error {
 	return errors.Join(append(faults, c.Messages.Check(), c.target())...)
 }
 
-// since is the time in ms from which on letters count.
+// since returns the time in ms from which on letters count.
 func (l DeadLetters) since(now time.Time) (int64, error) {
 	if l.Since == "" {
 		return 0, nil
@@ -67,7 +67,7 @@ func (l DeadLetters) since(now time.Time) (int64, error) {
 	return t.UnixMilli(), nil
 }
 
-// names are what is set.
+// names returns what is set.
 func (l DeadLetters) names() (names decode.Names, err error) {
 	var faults []error
 	for _, pair := range l.Set {

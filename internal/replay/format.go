@@ -29,7 +29,7 @@ func parseFormat(s string) (Format, error) {
 	return "", fmt.Errorf("--format %q is not csv, ndjson or lp", s)
 }
 
-// formatByName is the format that a file's name tells, empty if it tells none.
+// formatByName returns the format that a file's name tells, empty if it tells none.
 func formatByName(path string) Format {
 	name := strings.TrimSuffix(strings.ToLower(filepath.Base(path)), ".gz")
 	f, err := parseFormat(strings.TrimPrefix(filepath.Ext(name), "."))
@@ -39,7 +39,7 @@ func formatByName(path string) Format {
 	return f
 }
 
-// formatByText tells the format by the first line that is neither blank nor a comment of line protocol.
+// formatByText returns the format by the first line that is neither blank nor a comment of line protocol.
 func formatByText(head []byte) Format {
 	d := decode.New(decode.Options{Tenant: absent, Device: absent})
 	for line := range bytes.Lines(head) {

@@ -13,7 +13,7 @@ import (
 // producer appends batches to a topic. It is called for different partitions at once, for one partition
 // never before its last batch is acknowledged.
 type producer interface {
-	// Partitions is how many partitions the topic has.
+	// Partitions returns how many partitions the topic has.
 	Partitions(ctx context.Context) (int, error)
 
 	// Produce returns nil when every replica in sync has the batch. After an error the batch may have

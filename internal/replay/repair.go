@@ -132,7 +132,7 @@ func (m *repairer) read(l *deadletter.DeadLetter) (got decode.Result, own bool) 
 	})
 }
 
-// stillBad is why a letter's element would be refused again, empty if nothing is known that speaks against it.
+// stillBad returns why a letter's element would be refused again, empty if nothing is known that speaks against it.
 func (m *repairer) stillBad(got decode.Result, index int) decode.Reason {
 	if got.Unknown != nil {
 		return ""
@@ -149,7 +149,7 @@ func (m *repairer) stillBad(got decode.Result, index int) decode.Reason {
 	return ""
 }
 
-// chosen are the readings of an element, or of all.
+// chosen returns the readings of an element, or of all.
 func chosen(got decode.Result, index int) (out []telemetry.Reading) {
 	if index == decode.Whole {
 		return got.Readings
@@ -162,8 +162,8 @@ func chosen(got decode.Result, index int) (out []telemetry.Reading) {
 	return out
 }
 
-// asJSON is a message of some readings. Of the record's own headers the backfill's alone is kept: others say how the
-// payload was to be read.
+// asJSON returns a message of some readings. Of the record's own headers the backfill's alone is kept: others say how
+// the payload was to be read.
 func asJSON(readings []telemetry.Reading, l *deadletter.DeadLetter) kafka.Message {
 	value := []byte{'['}
 	for i, r := range readings {

@@ -53,7 +53,7 @@ func run(ctx context.Context, cfg Config, to producer) (Summary, error) {
 	return s, publish(ctx, cfg, to, grants, &s)
 }
 
-// detect tells the file's format by --format, its name, or its first lines.
+// detect returns the file's format by --format, its name, or its first lines.
 func detect(cfg Config) (Format, error) {
 	t, err := openText(cfg.File)
 	if err != nil {

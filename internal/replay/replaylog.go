@@ -51,7 +51,7 @@ func isCopyOf(secret, topic string, id deadletter.ID, mac string) bool {
 	return secret != "" && hmac.Equal([]byte(mac), []byte(copyMAC(secret, topic, id)))
 }
 
-// record is the receipt as a record.
+// record returns the receipt as a record.
 func (c receipt) record(kind, topic string) kafka.Message {
 	value, err := json.Marshal(c)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c receipt) record(kind, topic string) kafka.Message {
 	}}
 }
 
-// receiptOf is the receipt that a record holds, for a topic's letters; kind is empty where it is none. A letter is
+// receiptOf returns the receipt that a record holds, for a topic's letters; kind is empty where it is none. A letter is
 // none, whatever headers its record was sent with: nobody but a replay says what became of letters.
 func receiptOf(r *kafka.Record, topic string) (kind string, c receipt, err error) {
 	of := ""
@@ -177,7 +177,7 @@ func (l *replayLog) addReceipt(kind string, c receipt, at int64) error {
 	return nil
 }
 
-// open are the selected letters that were claimed and of which nothing else is known.
+// open returns the selected letters that were claimed and of which nothing else is known.
 func (l *replayLog) open() map[deadletter.ID][]claim {
 	out := map[deadletter.ID][]claim{}
 	for id, all := range l.claims {
@@ -193,7 +193,7 @@ func (l *replayLog) others(id deadletter.ID, run string) bool {
 	return slices.ContainsFunc(l.claims[id], func(c claim) bool { return c.run != run })
 }
 
-// from is where the publications of claims may begin, by partition.
+// from returns where the publications of claims may begin, by partition.
 func from(all map[deadletter.ID][]claim) map[int]int64 {
 	out := map[int]int64{}
 	for _, claims := range all {

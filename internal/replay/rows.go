@@ -26,8 +26,8 @@ func newRows(t *text, delimiter rune) *rows {
 	return r
 }
 
-// next is the next row: none for a blank line, errRow for a line that is no row. Its strings may be kept,
-// the slice is valid until the next call.
+// next returns the next row: none for a blank line, errRow for a line that is no row. Its strings may be kept, the
+// slice is valid until the next call.
 func (r *rows) next() ([]string, error) {
 	head, err := r.text.head()
 	if err != nil {
@@ -54,8 +54,8 @@ func (r *rows) next() ([]string, error) {
 	return row, err
 }
 
-// rowOf is the first row of head: the lines up to the one by which all quotes are closed. It is the
-// first line if they are not closed in head.
+// rowOf returns the first row of head: the lines up to the one by which all quotes are closed. It is the first line if
+// they are not closed in head.
 func rowOf(head []byte) []byte {
 	open := false
 	for i, c := range head {

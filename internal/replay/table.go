@@ -159,7 +159,7 @@ func (s *table) reading(row []string, r *telemetry.Reading) outcome {
 	return good
 }
 
-// cell is the value of a cell; ok is false if it is empty. Blanks around numbers and bools don't matter.
+// cell returns the value of a cell; ok is false if it is empty. Blanks around numbers and bools don't matter.
 func cell(s string) (v telemetry.Value, ok bool) {
 	bare := strings.TrimSpace(s)
 	if bare == "" {
@@ -177,9 +177,9 @@ func cell(s string) (v telemetry.Value, ok bool) {
 	return telemetry.TextValue(s), true
 }
 
-// number is a float64, but an int64 where an integer of that size is written that no float64 holds. Beyond
-// int64 an integer is the nearest float64, as 0.1 is. NaN and infinities are numbers, in any case and
-// with Infinity written out; hexadecimal floats and digits with underscores are not.
+// number returns a float64, but an int64 where an integer of that size is written that no float64 holds. Beyond int64
+// an integer is the nearest float64, as 0.1 is. NaN and infinities are numbers, in any case and with Infinity written
+// out; hexadecimal floats and digits with underscores are not.
 func number(s string) (v telemetry.Value, ok bool) {
 	if !strings.ContainsRune("0123456789+-.iInN", rune(s[0])) {
 		return v, false // most text is told by its first character
@@ -196,8 +196,8 @@ func number(s string) (v telemetry.Value, ok bool) {
 	return telemetry.FloatValue(f), true
 }
 
-// delimiter is the character that separates the first lines into the most columns, the same number in
-// each; if none does so in each, in the first.
+// delimiter returns the character that separates the first lines into the most columns, the same number in each; if
+// none does so in each, in the first.
 func delimiter(head []byte) rune {
 	const lines = 10
 	end := 0

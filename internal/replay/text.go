@@ -74,8 +74,8 @@ func (c counting) Read(b []byte) (int, error) {
 
 func (t *text) close() error { return t.file.Close() }
 
-// head is what comes next, not yet taken: lookAhead bytes, or less at the end of the file. It is io.EOF if
-// there is nothing, and valid until the next call of any method.
+// head returns what comes next, not yet taken: lookAhead bytes, or less at the end of the file. It is io.EOF if there
+// is nothing, and valid until the next call of any method.
 func (t *text) head() ([]byte, error) {
 	head, err := t.in.Peek(lookAhead)
 	switch {
@@ -120,7 +120,7 @@ func (t *text) line() (line []byte, ok bool, err error) {
 
 var newline = []byte{'\n'}
 
-// firstLine is the first line of head, its end included, and whether it is whole.
+// firstLine returns the first line of head, its end included, and whether it is whole.
 func firstLine(head []byte) (line []byte, whole bool) {
 	if i := bytes.IndexByte(head, '\n'); i >= 0 {
 		return head[:i+1], true

@@ -161,7 +161,7 @@ func (c *Catalog) AddPage(tenant string, entries ...catalog.Entry) {
 	require.NoError(c.t, c.Create(context.Background(), tenant, id, doc))
 }
 
-// All is the pages of a tenant.
+// All returns the pages of a tenant.
 func (c *Catalog) All(tenant string) (out []catalog.Page) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +171,7 @@ func (c *Catalog) All(tenant string) (out []catalog.Page) {
 	return out
 }
 
-// Index is what the pages of a tenant say together.
+// Index returns what the pages of a tenant say together.
 func (c *Catalog) Index(tenant string) *catalog.Index {
 	x := catalog.NewIndex()
 	for pages := c.All(tenant); ; x = x.Emptied() {
@@ -185,7 +185,7 @@ func (c *Catalog) Index(tenant string) *catalog.Index {
 	}
 }
 
-// Entry is what the pages of a tenant say of a device.
+// Entry returns what the pages of a tenant say of a device.
 func (c *Catalog) Entry(tenant, device string) (catalog.Entry, bool) {
 	return c.Index(tenant).Entry(device)
 }

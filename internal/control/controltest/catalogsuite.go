@@ -32,7 +32,7 @@ func RunCatalog(t *testing.T, open func(t *testing.T) control.Catalog) {
 	}
 }
 
-// page is a page that says something of devices.
+// page returns a page that says something of devices.
 func page(t *testing.T, p catalog.Page, devices ...string) (id string, doc []byte) {
 	for _, d := range devices {
 		p.Entries = append(p.Entries, catalog.Entry{Device: d, First: 1, Last: 2,
@@ -160,7 +160,7 @@ func pageYield(t *testing.T, ctx context.Context, c control.Catalog) {
 	require.Equal(t, 2, seen)
 }
 
-// Entry is an entry with tags, and metrics of numbers.
+// Entry returns an entry with tags, and metrics of numbers.
 func Entry(device string, tags map[string]string, metrics ...string) catalog.Entry {
 	e := catalog.Entry{Device: device, First: 1, Last: 2}
 	for name, value := range tags {

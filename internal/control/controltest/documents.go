@@ -158,7 +158,7 @@ func (m *Documents) Changes(ctx context.Context, mark string, _ time.Time) ([]co
 	return out, strconv.Itoa(m.version), nil
 }
 
-// version is the number of the write that has made a document what it is.
+// version returns the number of the write that has made a document what it is.
 func version(d control.Document) int {
 	n, _ := strconv.Atoi(strings.Trim(d.ETag, `"`)) // it is ours
 	return n

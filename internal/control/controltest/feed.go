@@ -30,7 +30,7 @@ func RunFeed(t *testing.T, open func(t *testing.T) (control.Documents, control.F
 	}
 }
 
-// changesSince is the bodies of what has changed, by kind and id, and the next mark.
+// changesSince returns the bodies of what has changed, by kind and id, and the next mark.
 func changesSince(t *testing.T, ctx context.Context, feed control.Feed, mark string) (map[string]control.Document, string) {
 	t.Helper()
 	changed, next, err := feed.Changes(ctx, mark, time.Now().Add(-time.Hour))
