@@ -137,7 +137,8 @@ func (a *auditor) days(ctx context.Context, keep bool) error {
 	return nil
 }
 
-// read reads the headers of a day, and tells what each shows to be wrong by itself. step is called for each container.
+// read reads the headers of a day, and returns what each shows to be wrong by itself. step is called for each
+// container.
 func (a *auditor) read(ctx context.Context, day telemetry.Day, tenant, device string,
 	step func()) (entries []*entry, found []Finding, err error) {
 	for _, container := range a.containers {
@@ -174,15 +175,15 @@ func (a *auditor) entry(container string, day telemetry.Day, header []byte) (*en
 	}
 	if e.id.Day != day {
 		if e.id.Day >= a.first && e.id.Day <= a.last {
-			return nil, nil // its own day tells
+			return nil, nil // its own day finds it
 		}
 		return nil, e.own()
 	}
 	return e, e.own()
 }
 
-// strays returns which chunks are of nobody, or lie where they don't belong. Tenants, streams and epochs come while the
-// audit reads, each before the first chunk of it: the map is read again before anything is told.
+// strays returns which chunks are of no tenant, or lie where they don't belong. Tenants, streams and epochs come while
+// the audit reads, each before the first chunk of it: the control documents are read again before anything is reported.
 func (a *auditor) strays(ctx context.Context, entries []*entry) ([]Finding, error) {
 	if len(a.place(entries)) == 0 {
 		return nil, nil
@@ -212,7 +213,7 @@ func (a *auditor) place(entries []*entry) (found []Finding) {
 	return found
 }
 
-// linked sorts chunks into chains and checks them. Of days whose retention is over any chunk may be gone.
+// linked sorts chunks into chains and checks them. Once the retention of a day is over any chunk of it may be gone.
 func (a *auditor) linked(entries []*entry) (chains, []Finding) {
 	all, found := linkChains(entries)
 	for c, of := range all {
@@ -224,8 +225,8 @@ func (a *auditor) linked(entries []*entry) (chains, []Finding) {
 }
 
 // confirm reads what seems wrong between chunks once more, device by device: chunks are written meanwhile, and of a
-// chain whose chunks lie under several keys a later one may be seen before an earlier one. What was missing at first,
-// and was missing still in a read that began afterwards, is missing.
+// chain with chunks under several keys a later one may be seen before an earlier one. What was missing at first, and
+// was missing still in a read that began afterwards, is missing.
 func (a *auditor) confirm(ctx context.Context, day telemetry.Day, found []Finding) ([]Finding, error) {
 	type device struct{ tenant, device string }
 	type place struct {

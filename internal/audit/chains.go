@@ -11,8 +11,8 @@ import (
 // chains are the chunks of each chain, by number, each once.
 type chains map[chain][]*entry
 
-// linkChains sorts chunks into chains, and tells which of them lie under several keys. Of those the one that lies where it
-// belongs counts.
+// linkChains sorts chunks into chains, and returns which of them lie under several keys. Of those the one that lies
+// where it belongs counts.
 func linkChains(entries []*entry) (chains, []Finding) {
 	all := make(chains)
 	for _, e := range entries {

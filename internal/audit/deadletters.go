@@ -11,7 +11,7 @@ import (
 // refusals are the records that were refused, of one topic.
 type refusals struct {
 	elements  map[element]bool
-	whole     map[position]bool // of these it is not told which elements were refused
+	whole     map[position]bool // of these it is not known which elements were refused
 	stretches []stretch
 }
 

@@ -63,7 +63,7 @@ func (f Finding) String() string {
 	return strings.Join(words, " ") + ": " + f.Detail
 }
 
-// of is a finding about a chunk.
+// finding returns a finding about a chunk.
 func (e *entry) finding(k Kind, format string, args ...any) Finding {
 	return Finding{
 		Kind: k, Tenant: e.tenant(), Device: e.key.Device, Day: dayText(e.id.Day), Stream: e.id.Stream,
@@ -72,7 +72,7 @@ func (e *entry) finding(k Kind, format string, args ...any) Finding {
 	}
 }
 
-// finding returns one about a chain.
+// finding returns a finding about a chain.
 func (c chain) finding(k Kind, number, first, through int64, format string, args ...any) Finding {
 	return Finding{
 		Kind: k, Tenant: c.tenant, Device: c.device, Day: dayText(c.day), Stream: c.stream, Partition: c.partition,

@@ -17,7 +17,7 @@ type Summary struct {
 	Chunks      int           `json:"chunks"`
 	Readings    int64         `json:"readings"` // in chunks
 	Records     int64         `json:"records"`  // of the log that were read
-	Unread      int64         `json:"unread"`   // of those, records whose schema is in a registry: they can't be told
+	Unread      int64         `json:"unread"`   // of those, records with a schema in a registry, which is not read
 	DeadLetters int64         `json:"letters"`  // dead letters that were read
 	Findings    int           `json:"findings"`
 	RUs         float64       `json:"rus"`

@@ -110,8 +110,8 @@ func (m *measuring) command(name string) func(context.Context) (Cost, error) {
 	}
 }
 
-// rules returns C3 and C4 by both rules for a replace. They replace the same post, whose size changes by the digits of
-// a count: by the other rule, a write of that size is not charged.
+// rules returns C3 and C4 by both rules for a replace. They replace the same post, and the digits of a count change its
+// size: by the other rule, a write of that size is not charged.
 func (m *measuring) rules(patterns []Pattern, v Version) []ReplaceRule {
 	saved := m.blog.setup.Model.Write(len(encode(v.post(m.data.posts[subjectPosts].Post))), 0)
 	var out []ReplaceRule

@@ -72,7 +72,7 @@ func (b *Blog) CommentsOf(ctx context.Context, post string) ([]Comment, Cost, er
 	return comments, cost, err
 }
 
-// LikesOf lists a post's likes with the names of who liked it (Q5).
+// LikesOf lists a post's likes with the names of those who liked it (Q5).
 func (b *Blog) LikesOf(ctx context.Context, post string) ([]Like, Cost, error) {
 	var cost Cost
 	likes, err := ask[Like](ctx, b.under(post, typeLike), &cost)

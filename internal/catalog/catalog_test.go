@@ -37,7 +37,8 @@ func random(r *rand.Rand, devices int) catalog.Entry {
 		e.Labels = append(e.Labels, telemetry.Label{Name: fmt.Sprintf("l%d", r.IntN(3)), Value: fmt.Sprint(r.IntN(4))})
 	}
 	for k := range r.IntN(4) {
-		e.Tags = append(e.Tags, catalog.Tag{Name: fmt.Sprintf("t%d", k), Value: fmt.Sprint(r.IntN(3)), Updated: 1 + r.Int64N(9)})
+		e.Tags = append(e.Tags, catalog.Tag{Name: fmt.Sprintf("t%d", k), Value: fmt.Sprint(r.IntN(3)),
+			Updated: 1 + r.Int64N(9)})
 	}
 	e.Normalize()
 	return e
@@ -377,7 +378,8 @@ func TestGoldenPages(t *testing.T) {
 		{Device: "Gerät 7:x", First: -5, Last: 253402300799999, Metrics: []catalog.Metric{
 			{Name: `a"b😀`, Kind: telemetry.Text}, {Name: "velocity", Kind: telemetry.Float, Unit: "km/h"}, {Name: "velocity", Kind: telemetry.Int},
 		}, Labels: []telemetry.Label{{Name: "axis"}, {Name: "axis", Value: "x"}},
-			Tags: []catalog.Tag{{Name: "fleet", Value: "nord/süd", Updated: 1795183200123}, {Name: "site", Updated: 1795183200456}}},
+			Tags: []catalog.Tag{{Name: "fleet", Value: "nord/süd", Updated: 1795183200123},
+				{Name: "site", Updated: 1795183200456}}},
 		{Device: "truck-0001", First: 1795183200000, Last: 1795183209000, Metrics: []catalog.Metric{
 			{Name: "velocity", Kind: telemetry.Float, Unit: "km/h"}},
 			Tags: []catalog.Tag{{Name: "fleet", Value: "East", Updated: 1795183200123}}},

@@ -258,8 +258,8 @@ func (w *columnWriter) labels(entries []Entry) {
 	})
 }
 
-// tags writes a column for each name: a dictionary, the value of each entry, and when each was told, against what the
-// tag before it of the same device says.
+// tags writes a column for each name: a dictionary, the value of each entry, and when each was set, as the difference
+// to the tag before it of the same device.
 func (w *columnWriter) tags(entries []Entry) {
 	byName := make(map[string][]int) // places in the list of each entry, -1 for none
 	var names []string

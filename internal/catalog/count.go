@@ -18,7 +18,7 @@ type Count struct {
 type MetricCount struct {
 	Name    string
 	Types   []string // kinds of values, sorted
-	Units   []string // sorted; none were told: empty
+	Units   []string // sorted; empty where none is known
 	Devices int      // that have it
 }
 

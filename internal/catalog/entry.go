@@ -8,16 +8,16 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Entry is what is known, or told, of one device.
+// Entry is what a page or an index has of one device.
 type Entry struct {
 	Device      string
-	First, Last int64             // least and greatest event time, ms; First above Last: none is told
+	First, Last int64             // least and greatest event time, ms; First above Last: none is known
 	Metrics     []Metric          // sorted, each once
 	Labels      []telemetry.Label // of readings: names with values, sorted, each pair once
 	Tags        []Tag             // sorted by name
 }
 
-// Metric is a metric with a kind of its values, and a unit that was told for it, "" for none.
+// Metric is a metric with a kind of its values and its unit, "" for none.
 type Metric struct {
 	Name string
 	Kind telemetry.Kind
@@ -29,7 +29,7 @@ func (m Metric) Compare(o Metric) int {
 	return cmp.Or(strings.Compare(m.Name, o.Name), cmp.Compare(m.Kind, o.Kind), strings.Compare(m.Unit, o.Unit))
 }
 
-// Tag is a tag and when its value was told, in ms above 0: of two values the later one counts, and of the same instant
+// Tag is a tag and when its value was set, in ms above 0: of two values the later one counts, and of the same instant
 // the greater.
 type Tag struct {
 	Name, Value string
@@ -64,7 +64,7 @@ func compareLabels(a, b telemetry.Label) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 }
 
-// TagLabels returns the tags without when they were told.
+// TagLabels returns the tags without their times.
 func (e *Entry) TagLabels() telemetry.Labels {
 	if len(e.Tags) == 0 {
 		return nil
@@ -118,8 +118,8 @@ func (e *Entry) Merge(o Entry) {
 	}
 }
 
-// MergeEntries returns entries with one for each device, in the order of their ids. Of tags that were told at once the
-// greater value counts.
+// MergeEntries returns entries with one for each device, in the order of their ids. Of tags that were set at the same
+// time the greater value counts.
 func MergeEntries(entries []Entry) []Entry {
 	out := slices.Clone(entries)
 	slices.SortStableFunc(out, func(a, b Entry) int { return strings.Compare(a.Device, b.Device) })

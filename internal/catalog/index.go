@@ -17,11 +17,11 @@ import (
 // Many may read it at a time, or one change it.
 type Index struct {
 	devices     words           // ids, by number
-	first       blocks[int64]   // times; first above last: none were told
+	first       blocks[int64]   // times; first above last: none is known
 	last        blocks[int64]   //
 	metrics     blocks[uint32]  // sets, by device
 	labels      blocks[uint32]  //
-	firstTagged blocks[int64]   // when tags were told first
+	firstTagged blocks[int64]   // when the first tag was set
 	tags        map[string]*tag // by name
 	names       []string        // of tags, in order
 
@@ -43,7 +43,7 @@ func NewIndex() *Index {
 type tag struct {
 	values words
 	codes  blocks[uint32] // 0: none, else the value's number and 1
-	delay  blocks[int64]  // how long after the device's first tags the value was told, ms
+	delay  blocks[int64]  // how long after the device's first tag the value was set, ms
 	count  int            // devices that have it
 }
 
@@ -292,7 +292,7 @@ func (x *Index) add(e *Entry) {
 // Len returns how many devices there are.
 func (x *Index) Len() int { return len(x.devices.list) }
 
-// Updated returns when something was told at the latest, ms.
+// Updated returns the time of the newest page, ms.
 func (x *Index) Updated() int64 { return x.updated }
 
 // Has reports whether a device is known.
@@ -325,9 +325,8 @@ func (x *Index) entry(i int) Entry {
 	return e
 }
 
-// Diff returns what an entry tells that the index does not hold; ok is false if that is nothing. Tags get the time at
-// which they are told, later than that of the values whose place they take. A first time is news, a last one only with
-// times.
+// Diff returns what an entry has that the index lacks; ok is false if that is nothing. Tags get the time updated, or a
+// later one than the value that they replace. A first time is part of it, a last one only with times.
 func (x *Index) Diff(e Entry, updated int64, times bool) (diff Entry, ok bool) {
 	i, _ := x.devices.find(e.Device)
 	if i < 0 {

@@ -46,7 +46,7 @@ func (x *Index) Select(matchers []Matcher, from, to int) *Set {
 	return x.Compile(matchers).Select(from, to)
 }
 
-// Selector is matchers that were held against the dictionaries of an index. It is of use as long as that does not change.
+// Selector is a list of matchers that were evaluated for the values of an index. It is valid until the index changes.
 type Selector struct {
 	x     *Index
 	steps []func(s *Set, from, to int)
@@ -172,7 +172,8 @@ func (c *tag) matching(m Matcher) []bool {
 	return out
 }
 
-// narrowMetrics keeps the devices whose metrics are what is asked for, and those of which not all are listed.
+// narrowMetrics keeps the devices with metrics for which metrics reports true, and those whose metrics are not all
+// listed.
 func (x *Index) narrowMetrics(metrics func([]Metric) bool) func(s *Set, from, to int) {
 	good, lacking := holding(x.metricSets.list, metrics), holding(x.labelSets.list, isPartial)
 	if !slices.Contains(lacking, true) {
@@ -192,7 +193,7 @@ func holding[T any](sets [][]T, holds func([]T) bool) []bool {
 	return out
 }
 
-// keepCodes takes out the devices whose code is not among those that are good.
+// keepCodes takes out the devices with a code that is not good.
 func (s *Set) keepCodes(codes *blocks[uint32], from, to int, good []bool) {
 	const perBlock = blockDevices / 64
 	for k := from; k < to; k++ {
@@ -236,8 +237,8 @@ func (x *Index) narrowDevices(s *Set, m Matcher) {
 // exportedPrefix is before names of PromQL that something more important has taken.
 const exportedPrefix = "exported_"
 
-// narrowNames keeps the devices that may have a series whose name has a value that matches. A label of readings comes
-// before a tag of the same name, which is then called otherwise, so that such names take out nothing. Nor does any name
+// narrowNames keeps the devices that may have a series with a matching value of the name. A label of readings comes
+// before a tag of the same name, which then gets another name, so that such names take out nothing. Nor does any name
 // of a device that has more labels than are listed.
 func (x *Index) narrowNames(m Matcher) func(s *Set, from, to int) {
 	if strings.HasPrefix(m.Name, exportedPrefix) {
@@ -259,7 +260,7 @@ func (x *Index) narrowNames(m Matcher) func(s *Set, from, to int) {
 // listedBytes is how many bytes of labels an entry may have that lists them all.
 const listedBytes = 128 << 10
 
-// mayHave reports whether a device with these labels may have one of a name whose value matches.
+// mayHave reports whether a device with these labels may have one of a name with a value that matches.
 func mayHave(set []telemetry.Label, m Matcher) bool {
 	return !listed(set) || slices.ContainsFunc(set, func(l telemetry.Label) bool {
 		return l.Name == m.Name && m.Match(l.Value)
@@ -308,7 +309,7 @@ func (s *Set) Shapes() (out []Shape) {
 	return out
 }
 
-// KeepMetrics takes out the devices whose metrics are not what is asked for, if they are all listed.
+// KeepMetrics takes out the devices without metrics for which metrics reports true, if their metrics are all listed.
 func (s *Set) KeepMetrics(metrics func([]Metric) bool) {
 	s.x.narrowMetrics(metrics)(s, 0, s.x.Blocks())
 	s.count()

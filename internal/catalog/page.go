@@ -32,9 +32,9 @@ type Page struct {
 	ID      string // of its content
 	Entries []Entry
 
-	// Updated is when what it says was told at the latest, ms. Forgotten devices are those that were told before.
+	// Updated is the time of the newest thing in the page, ms. A device is forgotten as it was before that.
 	Updated int64
-	// Forget is devices of which nothing counts that was told up to an instant.
+	// Forget lists devices; what was known of each up to an instant does not count.
 	Forget []Forgotten
 	// Applied says that the pages beside this one are without what it has forgotten.
 	Applied bool
@@ -42,7 +42,7 @@ type Page struct {
 	Replaces []string
 }
 
-// Forgotten is a device, by a digest of its id, and up to when what was told of it does not count.
+// Forgotten is a device, by a digest of its id, and the instant up to which what was known of it does not count.
 type Forgotten struct {
 	Device uint64
 	Until  int64 // ms
@@ -53,7 +53,7 @@ type document struct {
 	V        int         `json:"v"`
 	Type     string      `json:"type"`
 	Devices  int         `json:"devices"`
-	Updated  int64       `json:"told"`
+	Updated  int64       `json:"updated"`
 	Forget   [][2]string `json:"forget,omitempty"`
 	Applied  bool        `json:"applied,omitempty"`
 	Replaces []string    `json:"replaces,omitempty"`
@@ -63,8 +63,8 @@ type document struct {
 
 const documentType = "catalog"
 
-// Encode makes the document of a page, and its id, which follows from the content: who writes the same page again
-// writes the same document. The entries are normal.
+// Encode returns the document of a page, and its id, which follows from the content: the same page is always the same
+// document. The entries are normal.
 func Encode(p Page) (id string, doc []byte, err error) {
 	entries := slices.Clone(p.Entries)
 	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Device, b.Device) })
@@ -139,7 +139,7 @@ func Pages(entries []Entry, updated int64) ([]EncodedPage, error) {
 	for size > MaxDevices {
 		size = (size + 1) / 2
 	}
-	// How many devices fill a page is told by some of them.
+	// Some devices show how many of them fill a page.
 	for {
 		_, doc, err := Encode(Page{Entries: entries[:size], Updated: updated})
 		if err != nil {

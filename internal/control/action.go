@@ -54,7 +54,7 @@ type Actions struct {
 	now  func() time.Time
 }
 
-// NewActions returns the Actions of a person or role; who is the name in the log.
+// NewActions returns the Actions of a person or role, named as the log shall name them.
 func NewActions(docs Documents, who string, log *slog.Logger, now func() time.Time) *Actions {
 	return &Actions{docs, who, log, now}
 }

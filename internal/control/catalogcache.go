@@ -11,8 +11,8 @@ import (
 	"binnacle/internal/catalog"
 )
 
-// CatalogCache holds copies of the catalogs of tenants, each an index of all that its pages say, and reads into them what
-// was stored since. It is safe for any number of callers and starts nothing that outlives a call.
+// CatalogCache holds copies of the catalogs of tenants, each an index of all its pages, and reads into them what was
+// stored since. It is safe for any number of callers and starts nothing that outlives a call.
 type CatalogCache struct {
 	cfg CatalogCacheConfig
 
@@ -196,7 +196,8 @@ func (d *CatalogCache) read(ctx context.Context, tenant string, c *CatalogCopy) 
 var errForgets = errors.New("a page forgets")
 
 // readPages reads those pages that the copy lacks; whole is false when all have to be read anew.
-func (d *CatalogCache) readPages(ctx context.Context, tenant string, c *CatalogCopy, infos []PageInfo) (whole bool, err error) {
+func (d *CatalogCache) readPages(ctx context.Context, tenant string, c *CatalogCopy, infos []PageInfo) (whole bool,
+	err error) {
 	var missing []string
 	for _, i := range infos {
 		if !c.pages[i.ID] {

@@ -18,7 +18,7 @@ type Leases struct {
 	now    func() time.Time
 }
 
-// NewLeases returns the Leases of a holder, whose name nobody else has.
+// NewLeases returns the Leases of a holder. No other holder may have its name.
 func NewLeases(docs Documents, holder string, now func() time.Time) *Leases {
 	return &Leases{docs, holder, now}
 }

@@ -84,7 +84,7 @@ const (
 	throughputWrite action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/write"
 )
 
-// fault is an error of the service, in the words of the contract.
+// fault returns an error of the service in the words of the contract.
 func (a *ARM) fault(err error, needs action) error {
 	var r *azcore.ResponseError
 	switch {

@@ -54,7 +54,7 @@ func (s *catalogPages) Create(ctx context.Context, tenant, id string, doc []byte
 	return nil
 }
 
-const pagesSQL = `SELECT c.id, c._ts, c.devices, c.columns, c.told, c.forget, c.applied, c.replaces ` +
+const pagesSQL = `SELECT c.id, c._ts, c.devices, c.columns, c.updated, c.forget, c.applied, c.replaces ` +
 	`FROM c WHERE c._ts >= @since`
 
 // Pages implements control.Catalog.
@@ -67,14 +67,14 @@ func (s *catalogPages) Pages(ctx context.Context, tenant string, since int64) (o
 			Stored   int64             `json:"_ts"`
 			Devices  int               `json:"devices"`
 			Columns  int               `json:"columns"`
-			Told     int64             `json:"told"`
+			Updated  int64             `json:"updated"`
 			Forget   []json.RawMessage `json:"forget"`
 			Applied  bool              `json:"applied"`
 			Replaces []string          `json:"replaces"`
 		}
 		err := json.Unmarshal(item, &p)
-		out = append(out, control.PageInfo{ID: p.ID, Stored: p.Stored, Devices: p.Devices, Bytes: p.Columns, Updated: p.Told,
-			HasForgotten: len(p.Forget) > 0, Applied: p.Applied, Replaces: p.Replaces})
+		out = append(out, control.PageInfo{ID: p.ID, Stored: p.Stored, Devices: p.Devices, Bytes: p.Columns,
+			Updated: p.Updated, HasForgotten: len(p.Forget) > 0, Applied: p.Applied, Replaces: p.Replaces})
 		return err
 	})
 	if err != nil {

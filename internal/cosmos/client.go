@@ -40,8 +40,8 @@ type Config struct {
 	Registerer prometheus.Registerer // of metrics; none
 
 	// Patience is how long a write of a chunk, or a read on its way, waits for a physical partition without budget
-	// before it comes back as busy. It is 0 but where nobody has anything else to do meanwhile: who writes for many must
-	// not stand in a queue for one.
+	// before it comes back as busy. 0 is right for a caller that writes to many partitions: one of them must not hold
+	// up the others.
 	Patience time.Duration
 	// Sleep waits out a 429; it fails when ctx ends first. A simulated clock puts its own here. Default: a timer.
 	Sleep func(ctx context.Context, d time.Duration) error
@@ -134,8 +134,8 @@ type connection struct {
 	broken error         // why it could not; set before known is closed
 }
 
-// connect waits until the SDK has read the account's endpoints. It does that for the first request, for up to a minute
-// whatever the request's context says: here who has less time leaves.
+// connect waits until the SDK has read the account's endpoints. The SDK does that with the first request, for up to a
+// minute whatever the request's context says; connect returns when its own context ends.
 func (az *connection) connect(ctx context.Context) error {
 	az.begin.Do(func() {
 		go func() {

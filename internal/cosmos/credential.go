@@ -15,7 +15,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// Credential is how a Client proves who it is: by an account key or by an identity. Exactly one is set.
+// Credential authenticates a Client: by an account key or by an identity. Exactly one is set.
 type Credential struct {
 	// Keys returns the account keys that may be good, base64, the first choice first: primary and secondary as a
 	// rule. It is asked at the start and again when the service refuses a key, so that keys can be exchanged while
@@ -91,7 +91,7 @@ func (c Credential) check() error {
 	return nil
 }
 
-// connect makes an SDK client; the key is for who has keys.
+// connect makes an SDK client; the key is used only by credentials that have keys.
 func (c Credential) connect(endpoint, key string, o *azcosmos.ClientOptions) (*azcosmos.Client, error) {
 	if c.Token != nil {
 		return azcosmos.NewClient(endpoint, c.Token, o)

@@ -15,7 +15,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// documents is control.Documents: a container whose key is the kind, and which operations are named after.
+// documents is control.Documents over a container with the kind as its key. The names of its operations begin with the
+// container's.
 type documents struct {
 	c         *Client
 	container string
@@ -122,8 +123,7 @@ func withIdentity(d control.Document) ([]byte, error) {
 	return append(identity, rest...), nil
 }
 
-// withoutIdentity takes id, kind and what the service adds, whose names begin with an underscore, out
-// of an item.
+// withoutIdentity takes id, kind and the properties of the service, which begin with an underscore, out of an item.
 func withoutIdentity(item []byte) (control.Document, error) {
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(item, &all); err != nil {

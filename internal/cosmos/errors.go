@@ -43,8 +43,8 @@ const (
 	subMigrating   = 1008 // with 410: it is moving
 )
 
-// Unwrap is what the answer means for who asked, in the words of the contract; nil while the outcome is unknown, or
-// where it depends on what was asked for, as with 404 and 409. It is the one place where that is decided.
+// Unwrap returns what the answer means for the caller, in the words of the contract; nil while the outcome is unknown,
+// or where it depends on what was asked for, as with 404 and 409. It is the one place where that is decided.
 func (e *Error) Unwrap() error {
 	switch e.Status {
 	case http.StatusTooManyRequests:

@@ -53,7 +53,7 @@ func FactorsOf(all []Measurement) (f ru.Factors) {
 
 // Examination is what is found out about an account.
 type Examination struct {
-	Skew     time.Duration `json:"skew"` // of the service's clock; it tells whole seconds
+	Skew     time.Duration `json:"skew"` // of the service's clock, in whole seconds
 	Measured []Measurement `json:"measured"`
 }
 
@@ -72,8 +72,8 @@ func (c *Client) Ranges(ctx context.Context, container string) (int, error) {
 	return len(spans), err
 }
 
-// Examine measures some twenty operations on a container that it makes, in the layout of chunks, and drops again.
-// each is told of every measurement.
+// Examine measures some twenty operations on a container that it makes, in the layout of chunks, and drops again. It
+// calls each with every measurement.
 func (c *Client) Examine(ctx context.Context, model ru.Model, each func(Measurement)) (out Examination, err error) {
 	if err := c.Containers().CreateAs(ctx, chunkLayout(scratch), scratchThroughput); err != nil {
 		return out, fmt.Errorf("make the container %s: %w", scratch, err)
@@ -226,8 +226,8 @@ func (x *examiner) measure(ctx context.Context, o operation) (Measurement, error
 	return m, nil
 }
 
-// clock compares the service's clock with this one: an answer tells a whole second, at some time between the question
-// and now. What can be explained by that is no skew.
+// clock compares the service's clock with this one: an answer has a whole second, at some time between the request and
+// now. What can be explained by that is no skew.
 func (x *examiner) clock(raw *http.Response, began time.Time) {
 	if raw == nil {
 		return

@@ -81,7 +81,7 @@ func exportText(language string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// object is JSON, whose properties are written in the order of their names.
+// object is JSON. Its properties are written in the order of their names.
 type object = map[string]any
 
 // exportARM returns a template of Azure Resource Manager.

@@ -7,17 +7,17 @@ import (
 	"binnacle/internal/epk"
 )
 
-// gate is the way to one physical partition. When the service refuses a request for want of budget it says for how long
-// the partition wants to be left alone: until then the gate is shut, and who comes is told when to come again without
-// the service being asked. After that few are let through at a time, and more with every one that is served, so that
-// of those who have waited not all are refused again.
+// gate limits requests to one physical partition. When the service throttles a request it says for how long the
+// partition wants to be left alone: until then the gate is closed, and requests get the time at which to come again
+// without the service being asked. After that a few are let through at a time, and more with every one that succeeds,
+// so that of the requests that have waited not all are throttled again.
 type gate struct {
 	span epk.Range
 
 	mu       sync.Mutex // guards below
-	id       string     // of the partition; "" until an answer has told it
+	id       string     // of the partition; "" until an answer had it
 	opens    time.Time
-	opensLow time.Time     // as opens, for who is of low priority
+	opensLow time.Time     // as opens, for requests of low priority
 	limit    float64       // how many may be under way; 0: any number
 	inFlight int           // requests under way
 	took     time.Duration // the last one that was served
@@ -26,8 +26,8 @@ type gate struct {
 // A gate that lets through so many takes no notice of their number any more.
 const openWidth = 256
 
-// enter lets a request through, or says how long it has to wait before it tries again. Only those who come back by
-// themselves are counted against the width: who waits here has been counted by those who wait for it.
+// enter lets a request through, or returns how long it has to wait before it tries again. Only requests that come back
+// by themselves are counted against the limit: one that waits here is counted already.
 func (g *gate) enter(now time.Time, low, counted bool) (wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,8 +65,8 @@ func (g *gate) recordLatency(took time.Duration) {
 	}
 }
 
-// close notes that the partition has refused a request and wants to be left alone for so long. Who is refused for its
-// low priority has learnt nothing about others.
+// close records that the partition has throttled a request and wants to be left alone for so long. A throttled request
+// of low priority says nothing about others.
 func (g *gate) close(now time.Time, low bool, wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -96,7 +96,7 @@ func (g *gate) setID(id string) (another bool) {
 	return g.id != id
 }
 
-// name returns the partition's id, "" if no answer has told it.
+// name returns the partition's id, "" while it is not known.
 func (g *gate) name() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

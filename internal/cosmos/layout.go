@@ -29,8 +29,8 @@ var (
 	catalogThroughput = store.Throughput{RUs: 2000, Autoscale: true}
 )
 
-// chunkLayout is that of a container of chunks. Every indexed term costs on each write; the two paths of
-// the key are in it because a query for a prefix of the key would scan without.
+// chunkLayout returns the layout of a container of chunks. Every indexed term costs on each write; the two paths of the
+// key are in it because a query for a prefix of the key would scan without.
 func chunkLayout(name string) Layout {
 	return Layout{
 		Name: name, TTL: true,
@@ -39,7 +39,7 @@ func chunkLayout(name string) Layout {
 	}
 }
 
-// rollupsLayout is that of a container of lanes.
+// rollupsLayout returns the layout of a container of rollups.
 func rollupsLayout(name string) Layout {
 	return Layout{
 		Name: name, TTL: true,
@@ -48,7 +48,7 @@ func rollupsLayout(name string) Layout {
 	}
 }
 
-// layoutOf is that of a container of chunks, or of one of lanes.
+// layoutOf returns the layout of a container of chunks or of rollups, by its name.
 func layoutOf(name string) Layout {
 	if _, _, ok := sharding.ParseRollupsContainer(name); ok {
 		return rollupsLayout(name)

@@ -40,7 +40,7 @@ const rereadRanges = 5 * time.Second
 // rangesTimeout bounds one such reading: the SDK tries again for ever while metadata requests are throttled.
 const rangesTimeout = 2 * time.Second
 
-// gate is that of a request; nil while nothing is known of its partition, and for requests that have none.
+// gate returns the gate of a request; nil while nothing is known of its partition, and for requests that have none.
 func (p *pacer) gate(to call) *gate {
 	if !to.paced() {
 		return nil
@@ -112,8 +112,8 @@ func (p *pacer) markStale(container string) {
 	}
 }
 
-// readRanges reads the partitions of a container, unless somebody else is about to, or did a moment ago. What is known of
-// those that are as they were is kept. While they can't be read nobody is held back.
+// readRanges reads the partitions of a container, unless another caller is about to, or did a moment ago. What is known
+// of partitions that did not change is kept. While they can't be read no request is held back.
 func (p *pacer) readRanges(ctx context.Context, container string) {
 	p.mu.Lock()
 	known := p.containers[container]
@@ -162,7 +162,7 @@ func (a outcome) served() bool {
 }
 
 // throttled reports whether the physical partition's budget is spent. Other budgets, such as a hot key's, that of
-// metadata, or of a throughput bucket, say nothing about others who go to the same partition.
+// metadata, or of a throughput bucket, say nothing about other requests to the same partition.
 func (a outcome) throttled() bool {
 	return a.status == http.StatusTooManyRequests && (a.substatus == subRangeBudget || a.substatus == 0)
 }

@@ -30,8 +30,8 @@ type page struct {
 // pages keep the memory of earlier pages.
 var pages = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// Bounds of a page's buffer: what is taken at once when the service tells the size of its answer, and what is kept for
-// later pages. Pages of the service have 4 MB, unless one document makes them larger.
+// Bounds of a page's buffer: how much is allocated at once when the service announces the size of its answer, and how
+// much is kept for later pages. Pages of the service have 4 MB, unless one document makes them larger.
 const (
 	maxAhead = 8 << 20
 	maxKept  = 8 << 20
@@ -110,8 +110,8 @@ func (p *page) release() {
 	p.text = nil
 }
 
-// each calls yield with each document, whose bytes are yield's until it returns. An error of it ends it and is returned
-// as it is.
+// each calls yield with each document; yield must not keep its bytes. An error of yield ends it and is returned as it
+// is.
 func (p *page) each(yield func(doc []byte) error) error {
 	var (
 		s     jsonscan.Scanner

@@ -15,7 +15,7 @@ import (
 // refused first. It needs priority-based execution in the account; without that the service makes no difference.
 type Priority struct {
 	Low bool // all
-	// LowAfter makes creates of chunks low whose day ended so long ago, such as those of a backfill; 0: none.
+	// LowAfter makes creates of chunks low if their day ended so long ago, such as those of a backfill; 0: none.
 	LowAfter time.Duration
 }
 
@@ -33,7 +33,7 @@ func (s *Chunks) late(id string) bool {
 
 var lowHeader = http.Header{"X-Ms-Cosmos-Priority-Level": {string(azcosmos.PriorityLevelLow)}}
 
-// prioritised makes a context whose requests have the priority of a call.
+// prioritised returns a context that gives requests the priority of a call.
 func (to call) prioritised(ctx context.Context) context.Context {
 	if !to.low {
 		return ctx

@@ -19,9 +19,9 @@ type query struct {
 // dynamicPage lets the service choose the size of a page, up to 4 MB.
 const dynamicPage = -1
 
-// each asks page by page and calls yield with every item, whose bytes are yield's until it returns. An error of yield
-// ends it and is returned as it is. What it cost is added to usage as it goes; charge, unless it is nil, is told of
-// each page before its items, and an error of it ends the query too.
+// each asks page by page and calls yield with every item; yield must not keep its bytes. An error of yield ends it and
+// is returned as it is. The cost is added to usage as it goes; charge, unless it is nil, is called for each page before
+// its items, and an error of it ends the query too.
 func (c *Client) each(
 	ctx context.Context, to call, q query, usage *store.Usage, charge func(rus float64) error,
 	yield func(item []byte) error,

@@ -14,14 +14,14 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// call says what a request is for: it labels metrics, and its key tells the physical partition.
+// call describes a request: it labels metrics, and its key leads to the physical partition.
 type call struct {
 	operation string
 	container string   // empty for the account's own
 	key       []string // full partition key; nil for metadata and queries over several keys
 	once      bool     // a 429 is the caller's to handle
 	brief     bool     // a 429 is waited out for no longer than Config.Patience: the caller has other things to do
-	tenant    string   // whom the request is about; "" for nobody or several
+	tenant    string   // of the data; "" for none or several
 	low       bool     // of low priority: refused before others where there is not enough for all
 }
 
@@ -103,7 +103,7 @@ func (c *Client) patience(to call) time.Duration {
 	return math.MaxInt64
 }
 
-// hold has a request wait at a gate, if it has the patience.
+// hold makes a request wait at a gate, if it has the patience.
 func (c *Client) hold(ctx context.Context, to call, g *gate, wait time.Duration, patience *time.Duration) error {
 	name := rangeName{to.container, g.name()}
 	c.pacer.series.countHeld(name)
@@ -116,7 +116,7 @@ func (c *Client) hold(ctx context.Context, to call, g *gate, wait time.Duration,
 	return c.cfg.Sleep(ctx, wait)
 }
 
-// paced tells the pacer, and the metrics of physical partitions and tenants, of an answer.
+// paced passes an answer to the pacer, and to the metrics of physical partitions and tenants.
 func (c *Client) paced(ctx context.Context, to call, g *gate, a outcome, charge float64) {
 	c.pacer.answered(ctx, to, g, a)
 	if to.tenant != "" {
@@ -127,7 +127,7 @@ func (c *Client) paced(ctx context.Context, to call, g *gate, a outcome, charge 
 	}
 }
 
-// outcomeOf returns what an answer tells of the physical partition.
+// outcomeOf returns what an answer says of the physical partition.
 func outcomeOf(raw *http.Response, answer *Error, took time.Duration) outcome {
 	a := outcome{took: took}
 	if answer != nil {

@@ -45,7 +45,7 @@ func (v *rollups) item(ctx context.Context, operation string, key store.RollupKe
 	return resp, now, receipt, err
 }
 
-// dateOf returns the service's clock as an answer tells it, to a second; zero if it does not.
+// dateOf returns the time of the service's clock in an answer, to a second; zero if it has none.
 func dateOf(raw *http.Response, err error) time.Time {
 	var answer *Error
 	if raw == nil && errors.As(err, &answer) {
@@ -62,8 +62,8 @@ func dateOf(raw *http.Response, err error) time.Time {
 }
 
 // ReadRollup implements store.RollupReader.
-func (v *rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string) (store.Rollup, time.Time, store.Receipt,
-	error) {
+func (v *rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string) (store.Rollup, time.Time,
+	store.Receipt, error) {
 	resp, now, receipt, err := v.item(ctx, "view_read", key, id, func(ctx context.Context,
 		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.ReadItem(ctx, pk, id, nil)
@@ -116,7 +116,8 @@ func (v *rollups) DeleteRollup(ctx context.Context, key store.RollupKey, id stri
 const rollupsSQL = `SELECT * FROM c WHERE c.tenantShard = @shard AND c.lane = @lane AND c["from"] < @to AND c["to"] >= @from`
 
 // ScanRollups implements store.RollupReader.
-func (v *rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield func(doc []byte) error) (store.Usage, error) {
+func (v *rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield func(doc []byte) error) (store.Usage,
+	error) {
 	q := query{rollupsSQL, []azcosmos.QueryParameter{
 		param("@shard", s.Key.TenantShard), param("@lane", s.Key.Name), param("@from", s.Range.From),
 		param("@to", s.Range.To),

@@ -53,8 +53,8 @@ func (s *Chunks) Scan(ctx context.Context, scan store.Scan, yield func(doc []byt
 		scan.Charge, yield)
 }
 
-// scan runs a query whose documents and charges are told to a caller, whose errors end it and come back as they are.
-// What names it in errors of its own.
+// scan runs a query and passes documents and charges to the caller's functions; an error of theirs ends it and comes
+// back as it is. what names it in errors of its own.
 func (c *Client) scan(ctx context.Context, to call, q query, what string, charge func(rus float64) error,
 	yield func(doc []byte) error) (store.Usage, error) {
 	var told func(float64) error

@@ -11,7 +11,7 @@ import (
 // recently is left out, until it is met again.
 const maxSeries = 256
 
-// unknownRange stands for the id of a physical partition that no answer has told.
+// unknownRange stands for the id of a physical partition that no answer had yet.
 const unknownRange = "unknown"
 
 // rangeSeries are the metrics of physical partitions.
@@ -77,7 +77,7 @@ func (s *rangeSeries) count(n rangeName, count func(n rangeName)) {
 	})
 }
 
-// tenantSeries are the metrics of tenants: what is charged for whom.
+// tenantSeries are the metrics of tenants: the charges for each.
 type tenantSeries struct {
 	rus    *prometheus.CounterVec
 	recent recent.Names[string]

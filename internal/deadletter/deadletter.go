@@ -131,7 +131,7 @@ func last(headers []decode.Header, name string) (string, bool) {
 	return "", false
 }
 
-// ID tells a letter of one topic from all others, and is the same for its repeats.
+// ID identifies a dead letter of one topic, and is the same for its repeats.
 type ID struct {
 	Partition int32
 	Index     int32
@@ -153,7 +153,7 @@ func (l *DeadLetter) ID() ID {
 	return id
 }
 
-// String returns partition, offset, index, and what else tells letters apart: 3/812/0@1795183200123.
+// String returns partition, offset, index, and what else identifies a dead letter, such as 3/812/0@1795183200123.
 func (id ID) String() string {
 	text := fmt.Sprintf("%d/%d/%d", id.Partition, id.Offset, id.Index)
 	if id.Published >= 0 {

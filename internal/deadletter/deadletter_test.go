@@ -34,12 +34,14 @@ func TestParseRoundTrip(t *testing.T) {
 		{"a record",
 			worker.DeadLetter{Topic: "t", Record: worker.Record{Offset: 0, Time: -1, Headers: own},
 				Bad: decode.Bad{Index: decode.Whole, Reason: decode.Undecodable}},
-			deadletter.DeadLetter{Topic: "t", Index: decode.Whole, Published: -1, Through: -1, Reason: decode.Undecodable}, "0/0/-1"},
+			deadletter.DeadLetter{Topic: "t", Index: decode.Whole, Published: -1, Through: -1, Reason: decode.Undecodable},
+			"0/0/-1"},
 		{"a stretch",
 			worker.DeadLetter{Topic: "t", Record: worker.Record{Offset: 5, Time: 7, Headers: own},
 				Bad:        decode.Bad{Index: decode.Whole, Reason: decode.Unreadable},
 				Unreadable: &worker.Unreadable{First: 5, Through: 9}},
-			deadletter.DeadLetter{Topic: "t", Offset: 5, Index: decode.Whole, Published: 7, Through: 9, Reason: decode.Unreadable},
+			deadletter.DeadLetter{Topic: "t", Offset: 5, Index: decode.Whole, Published: 7, Through: 9,
+				Reason: decode.Unreadable},
 			"0/5/-1@7"},
 	} {
 		got, ok := deadletter.Parse([]byte("key"), []byte("value"), c.letter.Headers())
@@ -74,8 +76,8 @@ func TestIDsOfOneRecordDiffer(t *testing.T) {
 }
 
 func TestParseRefusesOtherRecords(t *testing.T) {
-	whole := map[string]string{deadletter.HeaderReason: "time", deadletter.HeaderTopic: "t", deadletter.HeaderPartition: "1",
-		deadletter.HeaderOffset: "2", deadletter.HeaderIndex: "0"}
+	whole := map[string]string{deadletter.HeaderReason: "time", deadletter.HeaderTopic: "t",
+		deadletter.HeaderPartition: "1", deadletter.HeaderOffset: "2", deadletter.HeaderIndex: "0"}
 	parse := func(change, value string) bool {
 		var headers []decode.Header
 		for name, v := range whole {

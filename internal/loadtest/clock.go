@@ -25,7 +25,7 @@ func (c *clock) reach(at time.Time) {
 	}
 }
 
-// sleep is how the adapter waits out a 429.
+// sleep waits out a 429 for the adapter: it moves the clock.
 func (c *clock) sleep(ctx context.Context, d time.Duration) error {
 	c.nanos.Add(int64(d))
 	return ctx.Err()

@@ -81,7 +81,7 @@ func (r Result) journal(of Report) string {
 		r.Journaled, daily(r.Journaled), r.Published, daily(r.Published), percent(r.Journaled/r.Published))
 }
 
-// paceConclusions say what the journal costs devices that report alike.
+// paceConclusions returns what the journal costs devices that report alike.
 func paceConclusions(all []PaceResult) []string {
 	least, most := all[0], all[0]
 	for _, p := range all {
@@ -110,7 +110,7 @@ func digits(f float64, n int) float64 {
 	return math.Round(f/scale) * scale
 }
 
-// footnotes say what the table does not.
+// footnotes writes what the table leaves out.
 func footnotes(b *bytes.Buffer, r Report) {
 	b.WriteByte('\n')
 	if len(r.Outcomes) > 0 {

@@ -18,8 +18,8 @@ import (
 	"binnacle/sharding"
 )
 
-// floodRun is one case of the flood: the loop of a partition, whose work takes fleet time. In a turn it does what an
-// ingester does, with the same Worker: jobs, then records that came in, then some of those that are deferred.
+// floodRun is one case of the flood: the loop of a partition, in fleet time. In a turn it does what an ingester does,
+// with the same Worker: jobs, then records that came in, then some of those that are deferred.
 type floodRun struct {
 	cfg   Config
 	of    string
@@ -69,7 +69,8 @@ func newFloodRun(ctx context.Context, cfg Config, of string, log *floodLog, a *a
 		},
 		Now: a.clock.now, Logger: quiet,
 	}, ingest.Stores{
-		Chunks: countingWriter{a.client.Chunks(), s}, Directory: dir, Catalog: a.client.Catalog(), Streams: streams, DeadLetters: s,
+		Chunks: countingWriter{a.client.Chunks(), s}, Directory: dir, Catalog: a.client.Catalog(), Streams: streams,
+		DeadLetters: s,
 	}, worker.Assignment{Stream: stream.Number})
 	return s, nil
 }

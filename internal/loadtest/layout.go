@@ -35,7 +35,7 @@ type pass struct {
 	tick     func()
 }
 
-// unlimitedRUs is the throughput of a container whose budgets are off.
+// unlimitedRUs is the throughput of a container without budgets.
 const unlimitedRUs = 400
 
 func (p pass) throughput() int {

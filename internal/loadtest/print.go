@@ -63,7 +63,7 @@ func (r Report) corrected() string {
 	return " times what an account was measured to charge: " + r.Factors.String()
 }
 
-// table is the results side by side.
+// table writes the results side by side.
 func table(b *bytes.Buffer, o Outcome) {
 	rows := [][]string{
 		{"", "readings/s", "", "RU per million", "answered", "hottest", "RU/s, modelled", "", "dollars"},
@@ -82,7 +82,7 @@ func table(b *bytes.Buffer, o Outcome) {
 	report.Grid(b, rows)
 }
 
-// paces is a line for each pace.
+// paces writes a line for each pace.
 func paces(b *bytes.Buffer, all []PaceResult) {
 	rows := [][]string{
 		{"", "chunks", "readings", "KB", "RU per million", "bytes a value in Kafka", ""},

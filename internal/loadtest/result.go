@@ -62,8 +62,8 @@ const grainyBelow = 15
 // Grainy reports whether a physical partition's second holds so few writes that the share of 429s is chance.
 func (r Result) Grainy() bool { return r.SecondHolds < grainyBelow }
 
-// Bears is how many readings a second the layout takes with that many RU/s: as many as make the hottest
-// physical partition as busy as all are meant to be.
+// bears returns how many readings a second the layout takes with that many RU/s: as many as make the hottest physical
+// partition as busy as all are meant to be.
 func (r Result) bears(rus float64) float64 {
 	return r.Offered * rus / (r.Needed * r.Hottest)
 }
@@ -74,7 +74,7 @@ func buy(needed float64) float64 {
 	return max(ru.Floor(0, 0, false), math.Ceil(needed/step)*step)
 }
 
-// result puts both passes together: free without budgets, bound with what is bought.
+// newResult combines both passes: free without budgets, bound with what is bought.
 func newResult(l Layout, free, bound totals) Result {
 	rus, writes, _ := free.sum()
 	_, admitted, throttled := bound.sum()

@@ -16,7 +16,7 @@ func AllScenarios() []Scenario { return []Scenario{Uniform, Whale} }
 
 const tenants = 10
 
-// tenantOf returns whose a device is. Tenants take turns, so that their reports mix in time.
+// tenantOf returns the tenant of a device. Tenants take turns, so that their reports mix in time.
 func (s Scenario) tenantOf(device int) string {
 	n := device % tenants
 	if s == Whale {

@@ -81,8 +81,8 @@ func (p *Provisioner) change(ctx context.Context, s *Step) error {
 	return nil
 }
 
-// create makes the container first and then says so: nobody waits for one that is made ahead of time, and whoever
-// asked has said so already.
+// create makes the container first and then records it: nothing waits for one that is made ahead of time, and one that
+// was asked for is recorded already.
 func (p *Provisioner) create(ctx context.Context, s *Step) error {
 	delete(p.known, s.Container)
 	if err := p.cfg.Containers.Create(ctx, s.Container, s.Wanted); err != nil {

@@ -34,7 +34,7 @@ type CatalogMerger struct {
 	distinct map[string]mergeEstimate
 }
 
-// mergeEstimate is how many devices a tenant had when all of its pages were read, and how many its pages said something of.
+// mergeEstimate has how many devices a tenant had when all of its pages were read, and how many entries the pages had.
 type mergeEstimate struct{ devices, entries int }
 
 // NewCatalogMerger makes a Keeper.
@@ -79,7 +79,7 @@ func (k *CatalogMerger) Round(ctx context.Context) error {
 }
 
 const (
-	// settledAfter is how old a page is of which every reader knows, and everything that was stored before it. It must be
+	// settledAfter is the age at which every reader has a page, and everything that was stored before it. It must be
 	// longer than a reader takes to read what it lacks.
 	settledAfter = 10 * time.Minute
 	// smallBytes is what the columns of a small page have at most, and smallPages how many of them are merged.
@@ -111,7 +111,7 @@ func (k *CatalogMerger) maintain(ctx context.Context, tenant string) error {
 	return k.merge(ctx, tenant, slices.DeleteFunc(infos, func(i control.PageInfo) bool { return i.Stored >= settled }))
 }
 
-// remove deletes pages whose content is in others, and then the pages that say so.
+// remove deletes pages that others replace, and then the pages that list them.
 func (k *CatalogMerger) remove(ctx context.Context, tenant string, infos, doomed []control.PageInfo) error {
 	there := make(map[string]bool, len(infos))
 	for _, i := range infos {

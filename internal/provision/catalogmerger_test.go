@@ -154,7 +154,8 @@ func TestMergerDiesAtEveryStep(t *testing.T) {
 				fault := k.catalog.Fault
 				k.catalog.Fault = nil
 				defer func() { k.catalog.Fault = fault }()
-				for _, d := range []*control.CatalogCache{follower, control.NewCatalogCache(control.CatalogCacheConfig{Catalog: k.catalog})} {
+				for _, d := range []*control.CatalogCache{follower, control.NewCatalogCache(
+					control.CatalogCacheConfig{Catalog: k.catalog})} {
 					c, err := d.Get(t.Context(), "acme", k.now)
 					require.NoError(t, err)
 					c.Use(func(x *catalog.Index) {

@@ -50,8 +50,8 @@ type Policy struct {
 	// Grace is how long after the end of the last retention a container is kept, and how long after it was
 	// asked for.
 	Grace time.Duration
-	// DropAfter is how long a container is marked before it is dropped: longer than writers take to read the
-	// mark, and replicas to show who registered before it.
+	// DropAfter is how long a container is marked before it is dropped: longer than writers take to read the mark, and
+	// replicas to show which tenants registered before it.
 	DropAfter time.Duration
 
 	// MaxContainers is the most databases and containers of the account: 500 (Azure Cosmos DB docs, concepts-limits).
@@ -73,7 +73,7 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// DevPolicy returns for one machine and a few devices: small budgets, with tiers that can be told apart.
+// DevPolicy returns the policy for one machine and a few devices: small budgets, each tier with another one.
 func DevPolicy() Policy {
 	p := DefaultPolicy()
 	p.HotRUs, p.WarmRUs = 2000, 800
@@ -101,8 +101,9 @@ func (p Policy) Validate() error {
 			faults = append(faults, fmt.Errorf("%s %s: must not be negative", d.name, d.value))
 		}
 	}
-	if least := int(ru.Floor(0, 0, true)); p.RollupsRUs != 0 && (p.RollupsRUs < least || p.RollupsRUs%int(ru.Step(true)) != 0) {
-		faults = append(faults, fmt.Errorf("%d RU/s for lanes: at least %d in steps of %d, or none", p.RollupsRUs, least,
+	if least := int(ru.Floor(0, 0, true)); p.RollupsRUs != 0 &&
+		(p.RollupsRUs < least || p.RollupsRUs%int(ru.Step(true)) != 0) {
+		faults = append(faults, fmt.Errorf("%d RU/s for rollups: at least %d in steps of %d, or none", p.RollupsRUs, least,
 			int(ru.Step(true))))
 	}
 	if p.RaiseBefore > p.Ahead {
@@ -118,7 +119,7 @@ func (p Policy) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Tier is that of a container of a month at now, as far as age decides.
+// Tier returns the tier of a container of a month at now, as far as age decides.
 func (p Policy) Tier(m telemetry.Month, now time.Time) Tier {
 	r, at := m.Range(), now.UnixMilli()
 	hotUntil := r.To + p.HotFor.Milliseconds()

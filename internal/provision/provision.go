@@ -53,13 +53,13 @@ type Config struct {
 	Now func() time.Time // time.Now
 	// Every is the time between two rounds, 1 min.
 	Every time.Duration
-	// Poll is how often the control documents are looked at for containers that others ask for, 2 s. Who asks in
-	// the same process calls Wake.
+	// Poll is how often the control documents are read for containers that others ask for, 2 s. Callers in the same
+	// process call Wake.
 	Poll time.Duration
 	// Recheck is how long what is known of a container's throughput is believed, 10 min: reading it takes three
 	// requests of a scarce kind.
 	Recheck time.Duration
-	// Actions is told of what is done to containers; nil for nobody.
+	// Actions records what is done to containers; nil for none.
 	Actions    Actions
 	Logger     *slog.Logger          // none
 	Registerer prometheus.Registerer // none
@@ -168,8 +168,8 @@ func (p *Provisioner) asked(ctx context.Context) bool {
 
 // Plan observes and returns what a round would do now, in that order.
 func (p *Provisioner) Plan(ctx context.Context) ([]Step, error) {
-	// The map is read before the containers are looked at: what the map says to drop was marked by an
-	// earlier round, and whoever registered since has been told.
+	// The snapshot is read before the containers: what it says to drop was marked by an earlier round, and a tenant
+	// that registered since has read the mark.
 	v, err := p.cfg.Directory.Refresh(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)

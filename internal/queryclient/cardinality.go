@@ -12,7 +12,8 @@ import (
 	"binnacle/internal/report"
 )
 
-// Cardinality says of which devices of a tenant is asked what there is the most of. Its tags are package settings's.
+// Cardinality asks a querier of which of a tenant's devices, metrics, tags and labels there is the most. Its tags are
+// package settings's.
 type Cardinality struct {
 	Prefix string   `help:"Count only devices with this prefix."`
 	Match  []string `help:"Count only devices that match, such as site=nord, model!=x1, device=~truck-.* or metric=fuel. It can be repeated." sep:"none" placeholder:"CONDITION"`

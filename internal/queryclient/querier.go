@@ -1,5 +1,5 @@
-// Package ask asks a querier from a terminal, and prints what it answers: whose the gaps in readings are, and how much
-// there is of a tenant.
+// Package queryclient asks a querier from a terminal, and prints its answer: why readings have gaps, and how much a
+// tenant has.
 package queryclient
 
 import (
@@ -17,7 +17,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Querier is who is asked, and for which tenant. Its tags are package settings's.
+// Querier is the address of a querier, and the tenant and token of the request. Its tags are package settings's.
 type Querier struct {
 	Tenant    string        `help:"Tenant to query. Default: the tenant of the token."`
 	At        string        `name:"api" help:"Address of the query API, host:port or URL." default:"127.0.0.1:7070" group:"Query API"`

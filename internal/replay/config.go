@@ -32,8 +32,8 @@ type Config struct {
 	ShiftTo string  `help:"now: shift all times so that the last one in the file is now. Default: no shift." enum:",now" default:"" placeholder:"now"`
 	Rate    float64 `help:"Readings to publish a second. Default: as many as possible."`
 
-	// Grant makes --backfill: it gets the leave for a tenant's readings of a range of event times, whose id goes out
-	// with each of their records. nil: there is none.
+	// Grant makes --backfill: it returns the id of a permission for a tenant's readings of a range of event times,
+	// which goes out with each of their records. nil: there is none.
 	Grant func(ctx context.Context, tenant string, r telemetry.Range) (id string, err error) `kong:"-"`
 
 	Progress io.Writer        `kong:"-"` // a terminal that shows a progress bar; nil: none

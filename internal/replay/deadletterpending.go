@@ -13,7 +13,8 @@ import (
 )
 
 // pending calls f with what is to be published, in the order of the letters, and counts why others are not.
-func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary, f func(partition int, m repaired) error) error {
+func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary,
+	f func(partition int, m repaired) error) error {
 	seen := map[deadletter.ID]bool{}
 	for _, p := range slices.Sorted(maps.Keys(r.end)) {
 		clear(r.repairer.elements)
@@ -58,8 +59,8 @@ func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary, 
 
 // page reads some letters of the topic from an offset on. They share no memory with what was fetched, so that what
 // they ask for may be fetched beside them.
-func (r *deadLetterReplay) page(ctx context.Context, partition int, at int64) (all []deadletter.DeadLetter, times []int64,
-	next int64, err error) {
+func (r *deadLetterReplay) page(ctx context.Context, partition int, at int64) (all []deadletter.DeadLetter,
+	times []int64, next int64, err error) {
 	batch, err := r.dead.Fetch(ctx, partition, at)
 	if err != nil {
 		return nil, nil, 0, err
@@ -81,7 +82,7 @@ func (r *deadLetterReplay) page(ctx context.Context, partition int, at int64) (a
 	return all, times, batch.Next, nil
 }
 
-// addressed says where a record goes, and adds whose copy it is and by whose leave.
+// addressed sets the partition of a record, and adds the headers of its copy and of its backfill.
 func (r *deadLetterReplay) addressed(m repaired) repaired {
 	if m.partition < 0 || !slices.Contains(r.targets, m.partition) {
 		m.partition = kafka.PartitionOf(m.message.Key, r.targets)

@@ -48,8 +48,8 @@ func (r *deadLetterReplay) publish(ctx context.Context, partition int, batch []r
 
 // attempt claims letters and publishes those that nobody else has claimed. It notes where the topic ended before,
 // where that is not noted yet. Of the rest it is not known whether they are published.
-func (r *deadLetterReplay) attempt(ctx context.Context, partition int, batch []repaired, begin map[int]int64) (rest []repaired,
-	err error) {
+func (r *deadLetterReplay) attempt(ctx context.Context, partition int, batch []repaired, begin map[int]int64) (
+	rest []repaired, err error) {
 	if len(batch) == 0 {
 		return nil, nil
 	}
@@ -103,10 +103,10 @@ func (r *deadLetterReplay) attempt(ctx context.Context, partition int, batch []r
 	}), err
 }
 
-// claimedByOthers reads the log up to the claim that was just written, and tells which letters are not this replay's: of
-// several claims of a letter the first one counts.
-func (r *deadLetterReplay) claimedByOthers(ctx context.Context, partition int, batch []repaired) (taken map[deadletter.ID]bool,
-	err error) {
+// claimedByOthers reads the log up to the claim that was just written, and returns which dead letters are not this
+// replay's: of several claims of a dead letter the first one counts.
+func (r *deadLetterReplay) claimedByOthers(ctx context.Context, partition int, batch []repaired) (
+	taken map[deadletter.ID]bool, err error) {
 	taken = map[deadletter.ID]bool{}
 	ids, own := map[string]deadletter.ID{}, false
 	for _, m := range batch {

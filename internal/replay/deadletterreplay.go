@@ -56,9 +56,9 @@ type deadLetterReplay struct {
 	sum      DeadLetterSummary
 }
 
-// RunDeadLetters publishes dead letters again: each record where it stood, or, where only elements of it were refused or
-// something is set, the readings that it is about. It returns nil only when each selected letter is published, by this
-// replay or an earlier one. Each is published once, whatever dies in between, and however many replays run.
+// RunDeadLetters publishes dead letters again: each record where it stood, or, where only elements of it were refused
+// or something is set, the readings that it is about. It returns nil only when each selected dead letter is published,
+// by this replay or an earlier one. Each is published once, whatever dies in between, and however many replays run.
 func RunDeadLetters(ctx context.Context, cfg Config) (DeadLetterSummary, error) {
 	produce := func(ctx context.Context, t *kafka.Topic, partition int, m []kafka.Message) (int, error) {
 		return t.Produce(ctx, partition, m)
@@ -125,7 +125,7 @@ func targets(ctx context.Context, client *kafka.Client, set topics.Set) (all []t
 	return all, nil
 }
 
-// replayTopic replays the letters of one topic.
+// replayTopic replays the dead letters of one topic.
 func replayTopic(ctx context.Context, cfg Config, client *kafka.Client,
 	produce func(context.Context, *kafka.Topic, int, []kafka.Message) (int, error),
 	pause func(context.Context, time.Duration) error) (DeadLetterSummary, error) {
@@ -240,8 +240,8 @@ func (r *deadLetterReplay) read(ctx context.Context) error {
 	return nil
 }
 
-// recover finds out what became of letters that another replay has claimed and not told the end of: they are in the
-// topic, or that replay still runs, or they are free.
+// recover finds out what became of dead letters that another replay has claimed without recording an end: they are in
+// the topic, or that replay still runs, or they are free.
 func (r *deadLetterReplay) recover(ctx context.Context) error {
 	open := r.log.open()
 	if len(open) == 0 {
@@ -280,7 +280,7 @@ func (r *deadLetterReplay) recover(ctx context.Context) error {
 		return err
 	}
 	for id := range open {
-		delete(r.log.claims, id) // they are published, or whoever claimed them will not
+		delete(r.log.claims, id) // they are published, or will not be by the run that claimed them
 	}
 	return r.recordDone(ctx, slices.Collect(maps.Keys(found)))
 }

@@ -40,7 +40,8 @@ func newDeadLetterRig(t *testing.T) *deadLetterRig {
 	client, err := kafka.New(at)
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
-	return &deadLetterRig{t, client, replay.Config{Kafka: at, Topic: "telemetry", DeadLetters: replay.DeadLetters{FromDLQ: true}}}
+	return &deadLetterRig{t, client, replay.Config{Kafka: at, Topic: "telemetry",
+		DeadLetters: replay.DeadLetters{FromDLQ: true}}}
 }
 
 // publishDeadLetters writes letters as an ingester does.

@@ -29,7 +29,7 @@ func parseFormat(s string) (Format, error) {
 	return "", fmt.Errorf("--format %q is not csv, ndjson or lp", s)
 }
 
-// formatByName returns the format that a file's name tells, empty if it tells none.
+// formatByName returns the format of a file's name, empty if it has none.
 func formatByName(path string) Format {
 	name := strings.TrimSuffix(strings.ToLower(filepath.Base(path)), ".gz")
 	f, err := parseFormat(strings.TrimPrefix(filepath.Ext(name), "."))

@@ -82,8 +82,8 @@ type message struct {
 	grant      string // the backfill that it belongs to, empty for none
 }
 
-// add takes a message, whose bytes it copies. Without key it goes to each partition in turn. It
-// is false when a partition has given up: close tells why.
+// add takes a message, and copies its bytes. Without key it goes to each partition in turn. It returns false when a
+// partition has given up: close returns why.
 func (p *publisher) add(m message) bool {
 	i := 0
 	if len(m.key) == 0 {

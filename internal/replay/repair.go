@@ -28,7 +28,7 @@ const (
 // repaired is the record that is published for a letter.
 type repaired struct {
 	id        deadletter.ID
-	partition int // that the record stood in; -1 where the key tells, since it is another one
+	partition int // that the record stood in; -1 where the key decides, since it is another one
 	message   kafka.Message
 	spans     map[string]telemetry.Range // of its readings' times by tenant, both ends inclusive
 }
@@ -38,7 +38,7 @@ type repaired struct {
 type repairer struct {
 	set      decode.Names
 	decoder  *decode.Decoder
-	other    *decode.Decoder // for records whose times are looked at
+	other    *decode.Decoder // for records that are read for their times
 	original func(ctx context.Context, l *deadletter.DeadLetter) (r kafka.Record, found bool, err error)
 	elements map[int32]int64 // by partition, the record of the letter before, if that was of an element
 }
@@ -49,9 +49,9 @@ func newRepairer(opts decode.Options, topic string, set decode.Names) *repairer 
 	return &repairer{set: set, decoder: decode.New(opts), other: decode.New(opts), elements: map[int32]int64{}}
 }
 
-// follow notes a letter, which may be selected or not, and reports whether it stands for the rest of a record of which
-// the letters before it have told some elements. Those of a partition come in its order; between them stand letters of
-// other partitions, which other workers write.
+// follow records a dead letter, selected or not, and reports whether it stands for the rest of a record of which the
+// dead letters before it have named some elements. Those of a partition come in its order; between them stand dead
+// letters of other partitions, which other workers write.
 func (m *repairer) follow(l *deadletter.DeadLetter) (rest bool) {
 	if l.Index == decode.Whole {
 		offset, told := m.elements[l.Partition]
@@ -209,7 +209,7 @@ func widen(spans map[string]telemetry.Range, tenant string, by telemetry.Range) 
 	spans[strings.Clone(tenant)] = telemetry.Range{From: min(r.From, by.From), To: max(r.To, by.To)}
 }
 
-// sameRecord reports whether a record of the log is the one that a letter was made of, as far as the letter tells.
+// sameRecord reports whether a record of the log is the one that a dead letter was made of, as far as it shows.
 func sameRecord(l *deadletter.DeadLetter, r *kafka.Record) bool {
 	if r.Offset != l.Offset || l.Published >= 0 && r.Time != l.Published || !bytes.HasPrefix(r.Key, l.Key) ||
 		!bytes.HasPrefix(r.Value, l.Value) {

@@ -149,7 +149,7 @@ func each(ctx context.Context, cfg Config, format Format, what string, f func(*e
 	}
 }
 
-// errGivenUp says that the publisher's own error tells why.
+// errGivenUp says that the publisher's own error has the reason.
 var errGivenUp = errors.New("publishing has ended")
 
 func publish(ctx context.Context, cfg Config, to producer, grants map[string]string, s *Summary) error {

@@ -15,9 +15,9 @@ import (
 	"binnacle/internal/kafka"
 )
 
-// What was published of the dead letters is written down among them, in the partition of the letter: a log drops the
-// letter before it drops what became of it. A claim comes before anything is published, so that who finds one without
-// an end knows where to look for what a replay that died has published.
+// The replay log records what was published of the dead letters, in the partition of the dead letter: a log drops the
+// dead letter before it drops what became of it. A claim comes before anything is published, so that a replay that
+// finds one without an end knows where to look for what a replay that died has published.
 const headerReceipt = "binnacle-receipt"
 
 // Kinds of receipts.
@@ -99,7 +99,8 @@ type entry struct {
 	reason    decode.Reason
 }
 
-// replayLog is what the dead-letter topic says about the letters of one topic: which there are, and what became of them.
+// replayLog has what the dead-letter topic says about the dead letters of one topic: which there are, and what became
+// of them.
 type replayLog struct {
 	topic  string
 	wanted func(l *deadletter.DeadLetter, at int64) bool // reports whether a letter is selected

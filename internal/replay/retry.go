@@ -18,8 +18,8 @@ func permanent(err error) bool {
 // pauses between attempts to reach the broker.
 var pauses = retry.Policy{First: 50 * time.Millisecond, Max: time.Second}
 
-// persist tries until it works, or fails for good, or the time is over; then it returns the last error that tells
-// something.
+// persist tries until it works, or fails for good, or the time is over; then it returns the last error that has a
+// reason.
 func persist(ctx context.Context, budget time.Duration, attempt func(context.Context) error) error {
 	within, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 type outcome uint8
 
 const (
-	good       outcome = iota // published and, as far as can be told here, accepted
+	good       outcome = iota // published and, as far as is known here, accepted
 	deadLetter                // published, and it will end in the dead letters
 	bad                       // can't be parsed: not published
 	nothing                   // a blank line, or a row without a value: not published
@@ -26,8 +26,8 @@ type element struct {
 
 // source gives the elements of a file in their order.
 type source interface {
-	// next fills e, whose contents are valid until the next call. io.EOF is the end; any other error is
-	// one of reading the file, and final.
+	// next fills e, which is valid until the next call. io.EOF is the end; any other error is one of reading the file,
+	// and final.
 	next(e *element) error
 }
 

@@ -182,7 +182,7 @@ func cell(s string) (v telemetry.Value, ok bool) {
 // out; hexadecimal floats and digits with underscores are not.
 func number(s string) (v telemetry.Value, ok bool) {
 	if !strings.ContainsRune("0123456789+-.iInN", rune(s[0])) {
-		return v, false // most text is told by its first character
+		return v, false // most text shows by its first character
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil || strings.ContainsAny(s, "xXpP_") {

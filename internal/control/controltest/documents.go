@@ -40,7 +40,7 @@ type Fault = storetest.Fault
 type Documents struct {
 	// Fault is asked before each operation; nil, or an answer of nil, lets it happen. It is called without a lock.
 	Fault func(op, kind, id string) *Fault
-	// Lagging tells that a List or Read of this kind is answered by a replica that misses the last write.
+	// Lagging reports whether a List or Read of this kind is answered by a replica that misses the last write.
 	Lagging func(kind string) bool
 
 	t testing.TB
@@ -134,7 +134,7 @@ func (m *Documents) Read(ctx context.Context, kind, id string) (control.Document
 	return d, found, nil
 }
 
-// Changes implements control.Feed. A mark is the number of the last write that was told.
+// Changes implements control.Feed. A mark is the number of the last write that it has returned.
 func (m *Documents) Changes(ctx context.Context, mark string, _ time.Time) ([]control.Document, string, error) {
 	if f := m.fault(ctx, OpChanges, "", ""); f != nil {
 		return nil, "", f.Err
@@ -145,7 +145,7 @@ func (m *Documents) Changes(ctx context.Context, mark string, _ time.Time) ([]co
 	if mark != "" {
 		var err error
 		if told, err = strconv.Atoi(mark); err != nil {
-			m.t.Errorf("the mark %q is none that was told", mark)
+			m.t.Errorf("the mark %q was never returned", mark)
 		}
 	}
 	var out []control.Document

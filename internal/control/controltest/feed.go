@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RunFeed checks an implementation of control.Feed; open returns an empty one and the documents that it tells of.
+// RunFeed checks an implementation of control.Feed; open returns an empty one and the documents that it follows.
 func RunFeed(t *testing.T, open func(t *testing.T) (control.Documents, control.Feed)) {
 	for _, c := range []struct {
 		name string
@@ -31,7 +31,8 @@ func RunFeed(t *testing.T, open func(t *testing.T) (control.Documents, control.F
 }
 
 // changesSince returns the bodies of what has changed, by kind and id, and the next mark.
-func changesSince(t *testing.T, ctx context.Context, feed control.Feed, mark string) (map[string]control.Document, string) {
+func changesSince(t *testing.T, ctx context.Context, feed control.Feed, mark string) (map[string]control.Document,
+	string) {
 	t.Helper()
 	changed, next, err := feed.Changes(ctx, mark, time.Now().Add(-time.Hour))
 	require.NoError(t, err)
