@@ -6,12 +6,10 @@ type actionsCommand struct {
 	Config app.ActionsConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (actionsCommand) Help() string {
 	return `Examples:
   binnacle actions
   binnacle actions --since 365d --tenant acme --json`
 }
 
-// Run is called by kong.
 func (c *actionsCommand) Run(e *env) error { return app.Actions(e.ctx, c.Config, e.app()) }

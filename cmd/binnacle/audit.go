@@ -16,9 +16,8 @@ type auditCommand struct {
 	Account app.AccountConfig `kong:"embed,group='Account'"`
 }
 
-// Help is shown below the flags.
 func (auditCommand) Help() string {
-	return `The exit code is 0 only when nothing is wrong.
+	return `The exit code is 0 only without findings. Without --from it audits today.
 
 Examples:
   binnacle audit --from 2026-11-01 --to 2026-11-20
@@ -26,7 +25,6 @@ Examples:
   binnacle audit --from 2026-11-20 --tenant acme --device truck-0000 --columns --json`
 }
 
-// Run is called by kong.
 func (c *auditCommand) Run(e *env) error {
 	cfg := c.Config
 	if term.IsTerminal(int(e.stderr.Fd())) {

@@ -6,9 +6,9 @@ type binsCommand struct {
 	app.BinsConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (binsCommand) Help() string {
-	return `What is held is in no chunk yet. Heads answer it; a restart loads it from the journal, or reads it again.
+	return `Open bins hold the readings that are in no chunk yet. Queries read them too. A restart loads them from the journal, or
+reads their records again.
 
 Examples:
   binnacle bins
@@ -16,5 +16,4 @@ Examples:
   binnacle bins --devices 10 --by bytes --json`
 }
 
-// Run is called by kong.
 func (c *binsCommand) Run(e *env) error { return app.PrintBins(e.ctx, c.BinsConfig, e.app()) }

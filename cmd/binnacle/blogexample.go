@@ -11,7 +11,6 @@ type blogexampleCommand struct {
 	JSON   bool               `name:"json" help:"Print the results as JSON."`
 }
 
-// Help is shown below the flags.
 func (blogexampleCommand) Help() string {
 	return `Microsoft's article "How to model and partition data using a real-world example", in its three
 versions, on the embedded Cosmos DB: what each access pattern is charged, beside the article's
@@ -23,7 +22,6 @@ Examples:
   binnacle blogexample --ru-model linear --json`
 }
 
-// Run is called by kong.
 func (c *blogexampleCommand) Run(e *env) error {
 	cfg := c.Config
 	if term.IsTerminal(int(e.stderr.Fd())) {

@@ -6,7 +6,6 @@ type brokerCommand struct {
 	Config app.BrokerConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (brokerCommand) Help() string {
 	return `One broker for one machine, without replicas, logins or TLS. Any Kafka client may connect.
 
@@ -16,5 +15,4 @@ Examples:
   binnacle broker --kafka 0.0.0.0:9092 --advertise broker.example:9092 --kafka-mb 0`
 }
 
-// Run is called by kong.
 func (c *brokerCommand) Run(e *env) error { return app.Broker(e.ctx, c.Config, e.app()) }

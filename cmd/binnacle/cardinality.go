@@ -6,9 +6,8 @@ type cardinalityCommand struct {
 	queryclient.Cardinality `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (cardinalityCommand) Help() string {
-	return `What grows without an end, such as a tag with a value for each day, stands at the top of its list.
+	return `A tag or label that grows without bound, such as one with a value for each day, tops its list.
 
 Examples:
   binnacle cardinality --tenant acme
@@ -16,5 +15,4 @@ Examples:
   binnacle cardinality --api https://binnacle.example.com --token-file token --json`
 }
 
-// Run is called by kong.
 func (c *cardinalityCommand) Run(e *env) error { return c.Cardinality.Run(e.ctx, e.stdout) }

@@ -6,7 +6,6 @@ type devCommand struct {
 	Config app.DevConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (devCommand) Help() string {
 	return `Examples:
   binnacle dev
@@ -14,5 +13,4 @@ func (devCommand) Help() string {
   binnacle dev --kafka 127.0.0.1:0 --cosmos 127.0.0.1:0 --api 127.0.0.1:0 --admin 127.0.0.1:0`
 }
 
-// Run is called by kong.
 func (c *devCommand) Run(e *env) error { return app.Dev(e.ctx, c.Config, e.app()) }

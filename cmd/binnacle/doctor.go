@@ -17,9 +17,8 @@ type doctorCommand struct {
 	Config app.DoctorConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (doctorCommand) Help() string {
-	return `Without --measure nothing is changed. The exit code is 0 only when all is as it should be.
+	return `Without --measure nothing is changed. The exit code is 0 only if every check passes.
 
 Examples:
   binnacle doctor --cosmos https://ACCOUNT.documents.azure.com:443/ --key-file keys
@@ -27,15 +26,13 @@ Examples:
   binnacle loadtest --ru-factors account.json`
 }
 
-// Run is called by kong.
 func (c *doctorCommand) Run(e *env) error {
 	if c.Config.Measure && !c.Config.Yes && term.IsTerminal(int(os.Stdin.Fd())) {
-		fmt.Fprintf(e.stderr, "A container of 400 RU/s is made in %s, measured and dropped, for $%.3f (list price). "+
-			"Go on? [y/N] ",
+		fmt.Fprintf(e.stderr, "Create a container of 400 RU/s in %s, measure it and drop it, for $%.3f (list price)? [y/N] ",
 			c.Config.Account.Cosmos, cosmos.ScratchDollars())
 		answer, err := bufio.NewReader(os.Stdin).ReadString('\n')
 		if err != nil || !strings.EqualFold(strings.TrimSpace(answer), "y") {
-			return errors.New("nothing was made")
+			return errors.New("canceled: nothing was created")
 		}
 	}
 	return app.Doctor(e.ctx, c.Config, e.app())

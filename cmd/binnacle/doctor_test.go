@@ -19,7 +19,7 @@ func TestDoctor(t *testing.T) {
 	at := "--cosmos=" + emulator.printed(`(?m)^ +endpoint +http://([^/\s]+)`)
 	p := run(t, time.Minute, "doctor", at)
 	require.Equal(t, 1, p.code)
-	require.Regexp(t, `find control .*binnacle provision makes it`, p.stdout.String())
+	require.Regexp(t, `find control .*binnacle provision creates it`, p.stdout.String())
 	require.Zero(t, run(t, time.Minute, "provision", "--once", at).code)
 	p = run(t, time.Minute, "doctor", at)
 	require.Zero(t, p.code, p.stderr.String())

@@ -6,7 +6,6 @@ type emulatorCommand struct {
 	Config app.EmulatorConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (emulatorCommand) Help() string {
 	return `Any official Cosmos DB client may connect, with the emulators' public key. The page /_emulator of the
 endpoint shows every container's physical partitions and how hot they are.
@@ -19,5 +18,4 @@ Examples:
   curl -X PUT http://127.0.0.1:8081/_emulator/faults -d '{"rules":[{"operations":["create"],"status":503,"applied":true,"probability":0.1}]}'`
 }
 
-// Run is called by kong.
 func (c *emulatorCommand) Run(e *env) error { return app.Emulator(e.ctx, c.Config, e.app()) }

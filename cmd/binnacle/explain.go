@@ -6,9 +6,8 @@ type explainCommand struct {
 	app.ExplainConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (explainCommand) Help() string {
-	return `The query is run, and costs what it costs.
+	return `It runs the query, and so costs as much as the query.
 
 Examples:
   binnacle explain --tenant acme 'avg by (fleet) (velocity)'
@@ -16,5 +15,4 @@ Examples:
   binnacle explain --tenant acme '/api/v1/readings?device=truck-0000&from=-1d'`
 }
 
-// Run is called by kong.
 func (c *explainCommand) Run(e *env) error { return app.Explain(e.ctx, c.ExplainConfig, e.app()) }

@@ -12,10 +12,10 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// spelling reads flags as package settings spells them.
+// spelling is the kong.Mapper of a flag that package settings parses.
 type spelling struct{ kind, what string }
 
-// Decode is kong.Mapper.
+// Decode implements kong.Mapper.
 func (s spelling) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto(s.what, &text); err != nil {
@@ -24,10 +24,10 @@ func (s spelling) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	return settings.Set(target, s.kind, text)
 }
 
-// factorsFile reads a file of factors.
+// factorsFile is the kong.Mapper of a file of factors.
 type factorsFile struct{}
 
-// Decode is kong.Mapper.
+// Decode implements kong.Mapper.
 func (factorsFile) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	var name string
 	if err := ctx.Scan.PopValueInto("file", &name); err != nil || name == "" {
@@ -46,7 +46,7 @@ func (factorsFile) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// spellings tell kong which flags are spelt in a way that it does not know.
+// spellings returns the mappers of all flag types that kong does not know.
 func spellings() []kong.Option {
 	return []kong.Option{
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), spelling{"", "duration"}),

@@ -6,7 +6,6 @@ type fleetCommand struct {
 	Config app.FleetConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (fleetCommand) Help() string {
 	return `Simulated trucks that drive, each with ten metrics. What can't be published is kept for a minute and
 published when the broker is back.
@@ -16,5 +15,4 @@ Examples:
   binnacle fleet --kafka broker.example:9092 --topic telemetry --fleet-tenants acme --kafka-compression zstd`
 }
 
-// Run is called by kong.
 func (c *fleetCommand) Run(e *env) error { return app.Fleet(e.ctx, c.Config, e.app()) }

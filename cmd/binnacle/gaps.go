@@ -6,9 +6,8 @@ type gapsCommand struct {
 	queryclient.Gaps `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (gapsCommand) Help() string {
-	return `The exit code is 0 unless the store lacks chunks that it must have, or the querier does not answer.
+	return `The exit code is 0 unless chunks are missing from the store, or the querier does not answer.
 
 Examples:
   binnacle gaps truck-0000 --tenant acme
@@ -17,5 +16,4 @@ Examples:
   binnacle gaps m1 --api https://binnacle.example.com --token-file token --from 2026-11-20T00:00:00Z --json`
 }
 
-// Run is called by kong.
 func (c *gapsCommand) Run(e *env) error { return c.Gaps.Run(e.ctx, e.stdout) }

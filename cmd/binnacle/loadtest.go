@@ -17,11 +17,10 @@ type loadtestCommand struct {
 	JSON     bool            `name:"json" help:"Print the results as JSON."`
 }
 
-// Help is shown below the flags.
 func (loadtestCommand) Help() string {
-	return `The same readings go through three layouts, each on an embedded Cosmos DB with five physical
-partitions: a document per reading by date, one by tenant and device, and Binnacle. Nothing outside
-the process is used. Request units are modelled.
+	return `The same readings go through three layouts, each on an embedded Cosmos DB with five physical partitions: a document per
+reading by date, one by tenant and device, and Binnacle. It uses nothing outside of the process. Request units are
+modelled.
 
 Examples:
   binnacle loadtest
@@ -32,7 +31,6 @@ Examples:
   binnacle loadtest --devices 2000 --interval 30s --minutes 120 --json`
 }
 
-// Run is called by kong.
 func (c *loadtestCommand) Run(e *env) error {
 	cfg := c.Config
 	cfg.Window = time.Duration(c.Minutes) * time.Minute

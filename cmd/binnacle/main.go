@@ -1,5 +1,5 @@
-// Command binnacle is all of Binnacle: each role and each tool is a subcommand. This package parses flags
-// and nothing else; internal/app builds what they ask for.
+// Command binnacle is all of Binnacle: each role and each tool is a subcommand. This package only parses flags;
+// internal/app builds the roles.
 package main
 
 import (
@@ -17,7 +17,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// commands are the subcommands and the flags that all of them have.
+// commands are the subcommands and their common flags. kong calls the methods Run and, for the text below the flags,
+// Help of a subcommand.
 type commands struct {
 	Config   kong.ConfigFlag `help:"YAML file with values of flags that neither the command line nor a BINNACLE_* variable sets." placeholder:"FILE"`
 	LogLevel slog.Level      `help:"Lowest level of the log on stderr: debug, info, warn or error." default:"info"`
@@ -52,7 +53,7 @@ type commands struct {
 	Fleet       fleetCommand       `cmd:"" help:"Publish readings of simulated trucks."`
 }
 
-// env is what a subcommand has besides its flags.
+// env is the environment of a subcommand besides its flags.
 type env struct {
 	command string
 	ctx     context.Context

@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// planDefaults are the defaults of flags that stand in the policy.
+// planDefaults returns the defaults of flags that come from the default policy.
 func planDefaults() kong.Vars {
 	p := provision.DefaultPolicy()
 	return kong.Vars{"hot_rus": strconv.Itoa(p.HotRUs), "warm_rus": strconv.Itoa(p.WarmRUs),
@@ -20,7 +20,6 @@ type provisionCommand struct {
 	Config app.ProvisionConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (provisionCommand) Help() string {
 	return `Examples:
   binnacle provision --dry-run
@@ -30,5 +29,4 @@ func (provisionCommand) Help() string {
   binnacle provision --export bicep > deploy/bicep/containers.bicep`
 }
 
-// Run is called by kong.
 func (c *provisionCommand) Run(e *env) error { return app.Provision(e.ctx, c.Config, e.app()) }

@@ -19,7 +19,6 @@ type replayCommand struct {
 	Account     app.AccountConfig `kong:"embed,group='Backfill'"` // where the grant is written
 }
 
-// Help is shown below the flags.
 func (replayCommand) Help() string {
 	return `Examples:
   binnacle replay machine.csv --tenant acme --device m1 --time-column timestamp
@@ -31,7 +30,6 @@ func (replayCommand) Help() string {
   binnacle replay --from-dlq --reason tenant --set tenant=acme`
 }
 
-// Run is called by kong.
 func (c *replayCommand) Run(e *env) error {
 	cfg := c.Config
 	if term.IsTerminal(int(e.stderr.Fd())) {
@@ -59,7 +57,7 @@ func (c *replayCommand) Run(e *env) error {
 	return err
 }
 
-// printed is what went wrong with printing, nil for nothing.
+// printed wraps an error of printing the summary.
 func printed(err error) error {
 	if err == nil {
 		return nil

@@ -164,7 +164,7 @@ func TestRolesAsProcesses(t *testing.T) {
 	missing := run(t, time.Minute, append([]string{"ingest", "--check"}, servers...)...)
 	require.Equal(t, 1, missing.code)
 	require.Contains(t, missing.stdout.String(),
-		"missing  cosmos     the database binnacle has no container control: binnacle provision makes it")
+		"missing  cosmos     the database binnacle has no container control: binnacle provision creates it")
 	start(t, "provision", "--cosmos="+cosmosAt)
 	soon(t, time.Minute, func() bool {
 		return run(t, time.Minute, append([]string{"ingest", "--check"}, servers...)...).code == 0
@@ -278,7 +278,7 @@ func TestServe(t *testing.T) {
 	require.Regexp(t, `(?m)^acme +\S+ +for ever +25m +nearest +default +default +default +5000000 +none +default$`, set.stdout.String())
 	require.Equal(t, set.stdout.String(), run(t, time.Minute, "tenant", "list", "--cosmos="+cosmosAt).stdout.String())
 	refused(t, []string{"tenant", "set", "nobody", "--lookback=25m", "--cosmos=" + cosmosAt}, "nobody")
-	refused(t, []string{"tenant", "set", "acme", "--cosmos=" + cosmosAt}, "nothing is to be set")
+	refused(t, []string{"tenant", "set", "acme", "--cosmos=" + cosmosAt}, "nothing to set")
 	status, _ := ask("bn_abcdefghij_ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 	require.Equal(t, http.StatusUnauthorized, status)
 	serve.stop(syscall.SIGTERM)

@@ -14,7 +14,6 @@ type rollupsRunCommand struct {
 	Config app.RollupsRoleConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (rollupsRunCommand) Help() string {
 	return `Makes lanes of chunks: one metric of all devices on a grid of minutes and half hours. Any number of processes share the work.
 
@@ -24,14 +23,12 @@ Examples:
   binnacle views run --check`
 }
 
-// Run is called by kong.
 func (c *rollupsRunCommand) Run(e *env) error { return app.Rollups(e.ctx, c.Config, e.app()) }
 
 type rollupsListCommand struct {
 	Config app.RollupsOfConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (rollupsListCommand) Help() string {
 	return `It reads the lanes to measure them, within --lanes-rus: "read RU" is what that is charged, and what a panel over
 the whole day pays when it reads all families, "write RU" what storing them once costs by the published prices. Beside it
@@ -41,14 +38,12 @@ Examples:
   binnacle views list --tenant acme --from 2026-11-20 --to 2026-11-20`
 }
 
-// Run is called by kong.
 func (c *rollupsListCommand) Run(e *env) error { return app.ListRollups(e.ctx, c.Config, e.app()) }
 
 type rollupsRebuildCommand struct {
 	Config app.RebuildConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (rollupsRebuildCommand) Help() string {
 	return `Examples:
   binnacle views rebuild --tenant acme --from 2026-10-01 --to 2026-10-31 --lanes-rus 300
@@ -56,7 +51,6 @@ func (rollupsRebuildCommand) Help() string {
   binnacle views rebuild --lanes-first velocity --lanes-metrics 20`
 }
 
-// Run is called by kong.
 func (c *rollupsRebuildCommand) Run(e *env) error {
 	return app.RebuildRollups(e.ctx, c.Config, e.app())
 }
@@ -65,7 +59,6 @@ type rollupsDropCommand struct {
 	Config app.RollupsOfConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (rollupsDropCommand) Help() string {
 	return `The role makes lanes of recent days again, unless it is told --lanes-without.
 
@@ -73,5 +66,4 @@ Examples:
   binnacle views drop --tenant acme --from 2026-10-01 --to 2026-10-31`
 }
 
-// Run is called by kong.
 func (c *rollupsDropCommand) Run(e *env) error { return app.DropRollups(e.ctx, c.Config, e.app()) }

@@ -8,7 +8,6 @@ import (
 	"binnacle/internal/control"
 )
 
-// tenantCommand is what operators do about tenants.
 type tenantCommand struct {
 	List  tenantListCommand  `cmd:"" help:"List tenants with their settings."`
 	Sizes tenantSizesCommand `cmd:"" help:"List the largest tenants with their numbers of devices, series, and values of tags and labels."`
@@ -26,7 +25,6 @@ type tenantListCommand struct {
 	Config app.TokenConfig `kong:"embed"`
 }
 
-// Run is called by kong.
 func (c *tenantListCommand) Run(e *env) error {
 	return app.ListTenants(e.ctx, c.Config, c.Tenant, e.app())
 }
@@ -35,10 +33,9 @@ type tenantSizesCommand struct {
 	Config app.SizesConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (tenantSizesCommand) Help() string {
-	return `It reads the catalog of each tenant: a million devices are 930 request units. Series are pairs of a device and
-a metric; "binnacle cardinality --tenant" tells more of one.
+	return `It reads the catalog of each tenant, at 930 request units for a million devices. Series are pairs of a device and
+a metric; "binnacle cardinality --tenant" shows more of one tenant.
 
 Examples:
   binnacle tenant sizes
@@ -46,7 +43,6 @@ Examples:
   binnacle tenant sizes --json`
 }
 
-// Run is called by kong.
 func (c *tenantSizesCommand) Run(e *env) error { return app.TenantSizes(e.ctx, c.Config, e.app()) }
 
 type tenantSetCommand struct {
@@ -59,9 +55,8 @@ type tenantSetCommand struct {
 	Config app.TokenConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (tenantSetCommand) Help() string {
-	return `Limits are numbers, none, or default for what the roles are set to. What no flag names stays as it is.
+	return `Limits are numbers, none, or default for the limits of the roles. Settings without a flag keep their values.
 
 Examples:
   binnacle tenant set acme --lookback 25m
@@ -73,7 +68,6 @@ Examples:
   binnacle tenant set acme --ingest-label-values 1000 --ingest-total-series 200000`
 }
 
-// Run is called by kong.
 func (c *tenantSetCommand) Run(e *env) error {
 	changes := append(c.Query.Changes(), c.Ingest.Changes()...)
 	if c.Lookback != nil {
@@ -91,9 +85,9 @@ func (c *tenantSetCommand) Run(e *env) error {
 		changes = append(changes, averages)
 	}
 	if len(changes) == 0 {
-		return errors.New("nothing is to be set: a flag such as --query-rate says what")
+		return errors.New("nothing to set: give a flag such as --query-rate")
 	}
-	return app.SetTenant(e.ctx, c.Config, c.Tenant, changes, e.app())
+	return c.Config.SetTenant(e.ctx, c.Tenant, changes, e.app())
 }
 
 type tokenAddCommand struct {
@@ -105,17 +99,15 @@ type tokenAddCommand struct {
 	Config app.TokenConfig `kong:"embed"`
 }
 
-// Help is shown below the flags.
 func (tokenAddCommand) Help() string {
 	return `Examples:
   binnacle tenant token add acme
   binnacle tenant token add acme --scopes read,admin --expires 90d --note "Grafana of the fleet team"`
 }
 
-// Run is called by kong.
 func (c *tokenAddCommand) Run(e *env) error {
 	t := control.Token{Tenant: c.Tenant, Scopes: c.Scopes, Note: c.Note}
-	return app.AddToken(e.ctx, c.Config, t, c.Expires, e.app())
+	return c.Config.AddToken(e.ctx, t, c.Expires, e.app())
 }
 
 type tokenListCommand struct {
@@ -124,7 +116,6 @@ type tokenListCommand struct {
 	Config app.TokenConfig `kong:"embed"`
 }
 
-// Run is called by kong.
 func (c *tokenListCommand) Run(e *env) error {
 	return app.ListTokens(e.ctx, c.Config, c.Tenant, e.app())
 }
@@ -135,7 +126,6 @@ type tokenRevokeCommand struct {
 	Config app.TokenConfig `kong:"embed"`
 }
 
-// Run is called by kong.
 func (c *tokenRevokeCommand) Run(e *env) error {
 	return app.RevokeToken(e.ctx, c.Config, c.ID, e.app())
 }

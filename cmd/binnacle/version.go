@@ -6,5 +6,4 @@ type versionCommand struct {
 	JSON bool `name:"json" help:"Print the version as JSON."`
 }
 
-// Run is called by kong.
 func (c *versionCommand) Run(e *env) error { return app.ThisVersion().Print(e.stdout, c.JSON) }

@@ -23,7 +23,7 @@ type yamlFile struct {
 	values map[string]any
 }
 
-// readSettings is kong's loader of --config.
+// readSettings reads the file of --config for kong.
 func readSettings(r io.Reader) (kong.Resolver, error) {
 	s := yamlFile{file: "--config"}
 	if f, ok := r.(*os.File); ok {
@@ -35,7 +35,7 @@ func readSettings(r io.Reader) (kong.Resolver, error) {
 	return s, nil
 }
 
-// Validate tells keys that are no flag: a value that is read from nowhere would be a trap.
+// Validate refuses keys that are no flag: they would silently have no effect.
 func (s yamlFile) Validate(app *kong.Application) error {
 	flags := make(map[string]bool)
 	for _, f := range app.Flags {
@@ -53,7 +53,7 @@ func (s yamlFile) Validate(app *kong.Application) error {
 		case nested && sections[key] != nil:
 			for _, inner := range slices.Sorted(maps.Keys(section)) {
 				if !sections[key][inner] {
-					return fmt.Errorf("%s: %s: %s is no flag of binnacle %s", s.file, key, inner, key)
+					return fmt.Errorf("%s: %s: binnacle %[4]s has no flag --%[3]s", s.file, key, inner, key)
 				}
 			}
 		case !flags[key]:
@@ -63,7 +63,7 @@ func (s yamlFile) Validate(app *kong.Application) error {
 	return nil
 }
 
-// names is the flags of a command and of all below it.
+// names returns the flags of a command and of all commands below it.
 func names(command *kong.Node) map[string]bool {
 	out := make(map[string]bool)
 	for _, f := range command.Flags {
@@ -75,7 +75,7 @@ func names(command *kong.Node) map[string]bool {
 	return out
 }
 
-// sectionOf is the section of a command: that of the subcommand of binnacle that it is, or is below of.
+// sectionOf returns the section of a command: the subcommand of binnacle that it is, or is below of.
 func sectionOf(command *kong.Node) string {
 	for command.Parent != nil && command.Parent.Type != kong.ApplicationNode {
 		command = command.Parent
@@ -83,8 +83,8 @@ func sectionOf(command *kong.Node) string {
 	return command.Name
 }
 
-// Resolve gives the value of a flag that the command line does not set; nil leaves it as it is. kong has read the
-// environment and the defaults by then, so that what the environment sets must be left to it.
+// Resolve returns the value of a flag that the command line does not set; nil keeps its value. kong has already read
+// the environment and the defaults, so a flag that the environment sets is left to it.
 func (s yamlFile) Resolve(_ *kong.Context, parent *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Envs {
 		if _, ok := os.LookupEnv(name); ok {

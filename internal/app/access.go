@@ -8,7 +8,7 @@ import (
 	"binnacle/internal/control"
 )
 
-// AccessConfig is who may ask.
+// AccessConfig sets how callers of the query API are identified.
 type AccessConfig struct {
 	Issuer      string   `name:"oidc-issuer" help:"URL of the OpenID Connect provider whose tokens are accepted. Default: none." placeholder:"URL"`
 	Audiences   []string `name:"oidc-audience" help:"What a token of it must be made for; one of several, parted by commas." placeholder:"NAME"`
@@ -18,7 +18,7 @@ type AccessConfig struct {
 	Proxies     []string `name:"trusted-proxies" help:"Addresses or ranges, such as 10.1.0.0/16, whose requests need no token and name the tenant in X-Scope-OrgID." default:"${trusted_proxies=}" placeholder:"CIDR"`
 }
 
-// prefixes are the addresses of trusted proxies.
+// prefixes returns the ranges of trusted proxies, and the texts that are none.
 func (c AccessConfig) prefixes() (out []netip.Prefix, wrong []string) {
 	for _, text := range c.Proxies {
 		prefix, err := netip.ParsePrefix(text)
@@ -37,7 +37,7 @@ func (c AccessConfig) prefixes() (out []netip.Prefix, wrong []string) {
 	return out, wrong
 }
 
-// access notes what is wrong with the settings of who may ask.
+// access adds the faults of the settings of access.
 func (f *faults) access(c AccessConfig) {
 	f.check((c.Issuer == "") == (len(c.Audiences) == 0),
 		"--oidc-issuer and --oidc-audience are given together, or neither")

@@ -14,7 +14,7 @@ import (
 	"binnacle/internal/cosmosemu"
 )
 
-// AccountConfig is which Cosmos DB account a subcommand works on, and how it proves who it is.
+// AccountConfig sets the Cosmos DB account of a subcommand and its credential.
 type AccountConfig struct {
 	Cosmos  string   `help:"Address of the Cosmos DB account, host:port or URL." default:"127.0.0.1:8081"`
 	Key     string   `help:"Master key of the account. Default: the public key of emulators." placeholder:"KEY" secret:""`
@@ -25,7 +25,7 @@ type AccountConfig struct {
 	IdentityClient string `help:"Client id of the identity, where there are several. Default: the only one." placeholder:"ID"`
 }
 
-// account notes what is wrong with the settings of the account.
+// account adds the faults of the settings of the account.
 func (f *faults) account(c AccountConfig) {
 	ways := 0
 	for _, given := range []bool{c.Key != "", c.KeyFile != "", c.Identity != ""} {
@@ -37,7 +37,7 @@ func (f *faults) account(c AccountConfig) {
 	f.check(c.IdentityClient == "" || c.Identity != "", "--identity-client needs --identity")
 }
 
-// credential is how the process proves who it is.
+// credential returns the credential for the account.
 func (c AccountConfig) credential() (cosmos.Credential, error) {
 	switch {
 	case c.Identity != "":
@@ -48,7 +48,7 @@ func (c AccountConfig) credential() (cosmos.Credential, error) {
 	return cosmos.FixedKey(cmp.Or(c.Key, cosmosemu.Key)), nil
 }
 
-// config is that of a client of the account; host:port means http.
+// config returns the configuration of a client of the account; host:port means http.
 func (c AccountConfig) config(log *slog.Logger) (cosmos.Config, error) {
 	var faults faults
 	faults.account(c)
@@ -68,7 +68,7 @@ func (c AccountConfig) config(log *slog.Logger) (cosmos.Config, error) {
 	}, nil
 }
 
-// Connect makes a client of the account.
+// Connect returns a client of the account.
 func (c AccountConfig) Connect(log *slog.Logger) (*cosmos.Client, error) {
 	cfg, err := c.config(log)
 	if err != nil {
@@ -77,7 +77,7 @@ func (c AccountConfig) Connect(log *slog.Logger) (*cosmos.Client, error) {
 	return cosmos.New(cfg)
 }
 
-// connect makes a client of an account for the roles of the process.
+// connect returns a client of an account for the roles of the process.
 func (p *process) connect(c AccountConfig) (*cosmos.Client, error) {
 	cfg, err := c.config(p.partLogger("cosmos"))
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *process) connect(c AccountConfig) (*cosmos.Client, error) {
 	return client, nil
 }
 
-// connectTo makes a client of an emulator in this process, without a network between.
+// connectTo returns a client of an emulator in this process, without a network between.
 func (p *process) connectTo(s *cosmosemu.Server) (*cosmos.Client, error) {
 	client, err := cosmos.New(cosmos.Config{
 		Endpoint: s.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: s.Transport(),
@@ -105,32 +105,31 @@ func (p *process) connectTo(s *cosmosemu.Server) (*cosmos.Client, error) {
 	return client, nil
 }
 
-// account is what roles share of one Cosmos DB account.
+// account is what roles share of a Cosmos DB account.
 type account struct {
 	client    *cosmos.Client
 	directory *control.Directory
 }
 
-// openAccount reads the map of tenants, which must be there, and adds the stage that keeps it fresh. With base it
-// makes first what Binnacle needs in the account; without, who may not make containers can run.
+// openAccount reads the tenants, which must exist, and adds the stage that keeps them fresh. base, if not nil, first
+// creates what Binnacle needs in the account; without it a role needs no right to create containers.
 func (p *process) openAccount(ctx context.Context, client *cosmos.Client, cfg control.DirectoryConfig,
 	base func(context.Context) error) (account, error) {
 	if base != nil {
 		if err := base(ctx); err != nil {
-			return account{}, fmt.Errorf("make the database: %w", err)
+			return account{}, fmt.Errorf("create the database: %w", err)
 		}
 	}
 	cfg.Documents, cfg.Feed, cfg.Logger = client.Documents(), client.Feed(), p.Logger
 	directory := control.NewDirectory(cfg)
 	if _, err := directory.Refresh(ctx); err != nil {
-		return account{}, fmt.Errorf("read the map of tenants: %w", err)
+		return account{}, fmt.Errorf("read the tenants: %w", err)
 	}
 	p.add("directory", directory.Run)
 	return account{client, directory}, nil
 }
 
-// waitForAccount is openAccount for a role that finds the account as others have made it: it waits until the account
-// answers and provision has made the base, says so once, and then now and then.
+// waitForAccount calls openAccount until the account answers and provision has created its base.
 func (p *process) waitForAccount(ctx context.Context, client *cosmos.Client,
 	cfg control.DirectoryConfig) (account, error) {
 	var a account
@@ -141,6 +140,6 @@ func (p *process) waitForAccount(ctx context.Context, client *cosmos.Client,
 	return a, err
 }
 
-// lead is how long before its first day an epoch must be stored, so that a copy of the map can place whatever event
-// time is accepted (rule W1): the accepted future with room for the copy's age and for clocks that differ.
+// lead returns how long before its first day an epoch must be stored, so that a snapshot can place every accepted
+// event time (rule W1): the accepted future, plus the age of the snapshot and the difference of clocks.
 func lead(future time.Duration) time.Duration { return max(2*time.Hour, future+time.Hour) }

@@ -14,7 +14,7 @@ import (
 	"binnacle/internal/report"
 )
 
-// ActionsConfig is what `binnacle actions` runs with.
+// ActionsConfig sets which actions `binnacle actions` lists.
 type ActionsConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 
@@ -55,13 +55,14 @@ func Actions(ctx context.Context, cfg ActionsConfig, env Env) error {
 	return report.List(env.Stdout, rows)
 }
 
-// actionsOf keeps what is done to an account: by a role of this process, or, with an empty name, by who runs it.
+// actionsOf returns the record of actions on an account, by a role of this process or, with an empty name, by the
+// user of the process.
 func actionsOf(client *cosmos.Client, role string, log *slog.Logger) *control.Actions {
 	return control.NewActions(client.Documents(), processIdentity(role), log, time.Now)
 }
 
-// processIdentity names who acts as this machine knows him. It proves nothing: who has the account's key can call
-// himself what he likes, and only the account's own log tells which identity has written.
+// processIdentity names the user and machine of an action. It proves nothing: anybody with the account's key can
+// write any name, and only the account's own log knows the identity.
 func processIdentity(role string) string {
 	name := role
 	if name == "" {

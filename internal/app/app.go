@@ -25,13 +25,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// The topics that roles have by default.
+// Default topics.
 const (
 	Topic       = topics.Default
 	DeadLetters = "telemetry.dlq"
 )
 
-// Env is what a subcommand has besides its settings.
+// Env is the environment of a subcommand besides its settings.
 type Env struct {
 	Command string // for the log, such as dev
 	Stdout  io.Writer
@@ -56,8 +56,7 @@ type process struct {
 }
 
 // run builds a process and runs it until the context ends, and returns nil then, or until a stage fails. build opens
-// what may be refused first, directories and addresses, so that whatever is wrong with them is found before anything
-// runs.
+// directories and addresses first, so that their faults show before anything runs.
 func run(ctx context.Context, env Env, build func(ctx context.Context, p *process) error) error {
 	p := newProcess(env)
 	defer p.close()
@@ -84,15 +83,15 @@ func newProcess(env Env) *process {
 	return p
 }
 
-// partLogger is a logger for one part of the process.
+// partLogger returns the logger of a part of the process.
 func (p *process) partLogger(name string) *slog.Logger { return p.Logger.With("part", name) }
 
-// add notes a stage; start begins it.
+// add adds a stage; start begins it.
 func (p *process) add(name string, run func(context.Context) error) {
 	p.added = append(p.added, stage{name, run})
 }
 
-// start begins the stages that were added, in that order. It is called again when there are more.
+// start begins the stages that were added, in that order. It may be called again after further ones.
 func (p *process) start() {
 	if p.began.IsZero() {
 		p.began = time.Now()
@@ -105,7 +104,7 @@ func (p *process) start() {
 	p.added = nil
 }
 
-// onClose notes how to give back what was opened. Everything is given back when all stages have ended, the last first.
+// onClose adds a function that closes what was opened. They run after all stages have ended, the last first.
 func (p *process) onClose(what string, close func() error) {
 	p.opened = append(p.opened, func() {
 		if err := close(); err != nil {
@@ -120,14 +119,14 @@ func (p *process) close() {
 	}
 }
 
-// readyWhen adds something that must be so for the process to be ready: why says what is missing, nil when it is.
+// readyWhen adds a condition of readiness: why returns what is missing, or nil.
 func (p *process) readyWhen(why func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.notReady = append(p.notReady, why)
 }
 
-// Ready says why the process is not ready yet, nil when it is.
+// Ready returns why the process is not ready, or nil.
 func (p *process) Ready() error {
 	p.mu.Lock()
 	waits := slices.Clone(p.notReady)
@@ -140,7 +139,7 @@ func (p *process) Ready() error {
 	return nil
 }
 
-// startRetries is how long pauses are between attempts to reach a server that roles stand on.
+// startRetries are the pauses between attempts to reach a server at the start.
 var startRetries = retry.Policy{First: 100 * time.Millisecond, Max: 10 * time.Second}
 
 // untilDone calls attempt, which needs a server, until it succeeds or the context ends. The process is not ready

@@ -15,14 +15,14 @@ import (
 	"binnacle/internal/report"
 )
 
-// maxBinDevices bounds the devices that are listed.
+// maxBinDevices is the most devices that are listed.
 const maxBinDevices = 10_000
 
-// binsPath is where the admin endpoint of a process that ingests tells what it holds.
+// binsPath is the path of the open bins at the admin listener of an ingester.
 const binsPath = "/api/v1/bins"
 
-// serveBins answers operators what an ingester holds: of a tenant (tenant=), with so many devices one by one
-// (devices=), the oldest or the largest first (by=age or by=bytes).
+// serveBins serves the open bins of an ingester: of a tenant (tenant=), with a number of devices (devices=), the
+// oldest or the largest first (by=age or by=bytes).
 func serveBins(in *ingest.Ingester) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		req, err := binsRequest(r.URL.Query())
@@ -32,7 +32,7 @@ func serveBins(in *ingest.Ingester) http.Handler {
 		}
 		held, err := in.Bins(r.Context(), req)
 		if err != nil {
-			return // whoever asked has gone
+			return // the caller has gone
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(held)
@@ -71,7 +71,7 @@ func PrintBins(ctx context.Context, cfg BinsConfig, env Env) error {
 	}, printBins}.run(ctx, cfg.AdminClient, env)
 }
 
-// printBins writes what one process holds as tables.
+// printBins writes the open bins of one process as tables.
 func printBins(w io.Writer, admin string, b ingest.Bins) error {
 	disk := "nothing on disk"
 	if b.Memory.File > 0 {
@@ -123,7 +123,7 @@ func partitionRows(all []ingest.BinsPartition) [][]string {
 	return rows
 }
 
-// holdingRows is a line for each tenant, or for each device.
+// holdingRows returns a row for each tenant or each device.
 func holdingRows(what string, all []ingest.BinsSummary, now time.Time) [][]string {
 	head := []string{what, "devices", "bins", "readings", "values", "memory", "oldest reading", "age", "records behind"}
 	if what == "device" {
@@ -144,7 +144,7 @@ func holdingRows(what string, all []ingest.BinsSummary, now time.Time) [][]strin
 	return rows
 }
 
-// megabytes is an amount of memory with as many digits as say something.
+// megabytes formats an amount of memory with three significant digits or so.
 func megabytes(n int64) string {
 	switch mb := float64(n) / (1 << 20); {
 	case mb >= 99.95:

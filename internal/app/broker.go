@@ -9,7 +9,7 @@ import (
 	"binnacle/internal/kafkaemu"
 )
 
-// BrokerConfig is what `binnacle broker` runs with.
+// BrokerConfig sets `binnacle broker`.
 type BrokerConfig struct {
 	Broker    kafkaemu.Config `kong:"embed"`
 	DataDir   string          `help:"Data directory." default:"./binnacle-data/kafka"`
@@ -43,7 +43,7 @@ func Broker(ctx context.Context, cfg BrokerConfig, env Env) error {
 	})
 }
 
-// openBroker opens the embedded Kafka and adds its stage. It answers its clients from now on.
+// openBroker opens the embedded Kafka and adds its stage. It serves clients from now on.
 func (p *process) openBroker(cfg kafkaemu.Config) (*kafkaemu.Broker, error) {
 	cfg = withJournals(cfg)
 	cfg.Logger, cfg.Fatal = p.partLogger("kafka"), p.Fatal

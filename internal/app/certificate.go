@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// TLS says how a listener is encrypted. Its zero value is not at all.
+// TLS sets the encryption of a listener. The zero value is none.
 type TLS struct {
 	SelfMade bool   `name:"tls" help:"Use TLS with a certificate for localhost, which is created once and kept in the data directory."`
 	Cert     string `name:"tls-cert" help:"File with the TLS certificate, PEM, instead of --tls. It needs --tls-key." placeholder:"FILE"`
 	Key      string `name:"tls-key" help:"File with the key of --tls-cert, PEM." placeholder:"FILE"`
 }
 
-// On reports whether there is encryption.
+// On reports whether connections are encrypted.
 func (t TLS) On() bool { return t.SelfMade || t.Cert != "" || t.Key != "" }
 
-// Scheme is that of the URLs: http or https.
+// Scheme returns http or https.
 func (t TLS) Scheme() string {
 	if t.On() {
 		return "https"
@@ -40,8 +40,8 @@ const (
 	certificateMargin = 7 * 24 * time.Hour
 )
 
-// Certificate loads the certificate, making it when it is to be self-made and there is none. file is
-// where its public part is, for clients to trust.
+// Certificate loads the certificate, and creates a self-signed one if it is missing. file is its public part, for
+// clients to trust.
 func (t TLS) Certificate(dir string, now time.Time) (cert tls.Certificate, file string, err error) {
 	if t.Cert == "" != (t.Key == "") {
 		return cert, "", fmt.Errorf("a TLS certificate and its key are given together, or neither")
@@ -99,7 +99,8 @@ func makeCertificate(file, keyFile string, now time.Time) error {
 	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644)
 }
 
-// encryptHTTP1 gives the listener that encrypts l. HTTP/1.1 only: it costs the emulator less than HTTP/2.
+// encryptHTTP1 returns a listener that encrypts l. It serves HTTP/1.1 only, which costs the emulator less than
+// HTTP/2.
 func encryptHTTP1(l net.Listener, cert tls.Certificate) net.Listener {
 	return tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12,
 		NextProtos: []string{"http/1.1"}})

@@ -13,10 +13,9 @@ import (
 	"binnacle/internal/topics"
 )
 
-// errMissing says that a check has found something missing.
-var errMissing = errors.New("not all that the role needs is there")
+var errMissing = errors.New("the role lacks something that it needs")
 
-// checkTimeout bounds each part of a check.
+// checkTimeout bounds each step of a check.
 const checkTimeout = 15 * time.Second
 
 // needs are the topics that a role needs.
@@ -25,17 +24,26 @@ type needs struct {
 	deadLetters, journals bool
 }
 
-// check looks whether all is there that a role needs, prints what it finds, a line each, and fails if something is
-// missing.
-func check(ctx context.Context, env Env, at AccountConfig, cluster kafka.Config, need needs,
-	ingesters *HeadsConfig) error {
+// roleCheck checks that everything a role needs exists.
+type roleCheck struct {
+	account   AccountConfig
+	kafka     kafka.Config
+	needs     needs
+	ingesters *HeadsConfig // nil: the role reads no heads of others
+}
+
+// checkStep checks one thing, and returns what it has found.
+type checkStep func(ctx context.Context) (string, error)
+
+// run prints a line for each thing that the role needs, and fails if one is missing.
+func (c roleCheck) run(ctx context.Context, env Env) error {
 	p := newProcess(env)
 	defer p.close()
 	missing := false
-	look := func(what string, look func(ctx context.Context) (string, error)) {
+	step := func(what string, do checkStep) {
 		bounded, cancel := context.WithTimeout(ctx, checkTimeout)
 		defer cancel()
-		found, err := look(bounded)
+		found, err := do(bounded)
 		if err != nil {
 			missing = true
 			fmt.Fprintf(p.Stdout, "missing  %-10s %v\n", what, err)
@@ -43,15 +51,15 @@ func check(ctx context.Context, env Env, at AccountConfig, cluster kafka.Config,
 		}
 		fmt.Fprintf(p.Stdout, "ok       %-10s %s\n", what, found)
 	}
-	if client, err := p.openKafka(cluster); err != nil {
-		look("kafka", func(context.Context) (string, error) { return "", err })
+	if client, err := p.openKafka(c.kafka); err != nil {
+		step("kafka", func(context.Context) (string, error) { return "", err })
 	} else {
-		need.check(ctx, client, func(do func(ctx context.Context) (string, error)) { look("kafka", do) })
+		c.needs.check(ctx, client, func(do checkStep) { step("kafka", do) })
 	}
-	look("cosmos", func(ctx context.Context) (string, error) { return p.checkAccount(ctx, at) })
-	if ingesters != nil {
-		look("heads", func(ctx context.Context) (string, error) {
-			heads, err := p.findHeads(*ingesters)
+	step("cosmos", func(ctx context.Context) (string, error) { return p.checkAccount(ctx, c.account) })
+	if c.ingesters != nil {
+		step("heads", func(ctx context.Context) (string, error) {
+			heads, err := p.findHeads(*c.ingesters)
 			if err != nil {
 				return "", err
 			}
@@ -65,9 +73,8 @@ func check(ctx context.Context, env Env, at AccountConfig, cluster kafka.Config,
 	return nil
 }
 
-// check looks whether the topics are there, one by one.
-func (n needs) check(ctx context.Context, client *kafka.Client,
-	look func(func(ctx context.Context) (string, error))) {
+// check checks the topics and journals one by one.
+func (n needs) check(ctx context.Context, client *kafka.Client, step func(checkStep)) {
 	bounded, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	l, err := client.Sources(n.topics).Layout(bounded)
@@ -75,10 +82,14 @@ func (n needs) check(ctx context.Context, client *kafka.Client,
 		l.Faults = []error{err}
 	}
 	for _, fault := range l.Faults {
-		look(func(context.Context) (string, error) { return "", fault })
+		step(func(context.Context) (string, error) { return "", fault })
 	}
-	there := func(name string) {
-		look(func(ctx context.Context) (string, error) {
+	names := l.Names()
+	if n.deadLetters && err == nil {
+		names = append(names, n.topics.DeadLetters())
+	}
+	for _, name := range names {
+		step(func(ctx context.Context) (string, error) {
 			id, partitions, err := client.Topic(name).Describe(ctx)
 			if err != nil {
 				return "", err
@@ -91,22 +102,17 @@ func (n needs) check(ctx context.Context, client *kafka.Client,
 		})
 	}
 	for _, name := range l.Names() {
-		there(name)
-	}
-	if n.deadLetters && err == nil {
-		there(n.topics.DeadLetters())
-	}
-	for _, name := range l.Names() {
 		if n.journals {
-			look(func(ctx context.Context) (string, error) {
-				j := kafka.Journal{Source: client.Topic(name), Topic: client.Topic(kafka.JournalOf(name)), Keep: defaultJournalKeep / 2}
+			step(func(ctx context.Context) (string, error) {
+				j := kafka.Journal{Source: client.Topic(name), Topic: client.Topic(kafka.JournalOf(name)),
+					Keep: defaultJournalKeep / 2}
 				return "journal of topic " + name, j.Check(ctx)
 			})
 		}
 	}
 }
 
-// checkAccount looks into the account.
+// checkAccount checks the database and its base containers.
 func (p *process) checkAccount(ctx context.Context, at AccountConfig) (string, error) {
 	client, err := p.connect(at)
 	if err != nil {
@@ -118,13 +124,13 @@ func (p *process) checkAccount(ctx context.Context, at AccountConfig) (string, e
 	}
 	for _, base := range []string{store.ControlContainer, store.CatalogContainer} {
 		if !slices.Contains(names, base) {
-			return "", fmt.Errorf("the database %s has no container %s: binnacle provision makes it", store.Database, base)
+			return "", fmt.Errorf("the database %s has no container %s: binnacle provision creates it", store.Database, base)
 		}
 	}
-	view, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
+	snapshot, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("database %s with %d containers and %d tenants", store.Database, len(names), len(view.Tenants())),
-		nil
+	return fmt.Sprintf("database %s with %d containers and %d tenants", store.Database, len(names),
+		len(snapshot.Tenants())), nil
 }

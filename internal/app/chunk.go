@@ -13,7 +13,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// ChunkConfig is what `binnacle chunk` runs with.
+// ChunkConfig sets what `binnacle chunk` prints.
 type ChunkConfig struct {
 	FileOrID string `arg:"" name:"file-or-id" help:"File with a chunk document, or id of a stored chunk."`
 
@@ -23,7 +23,7 @@ type ChunkConfig struct {
 	Rows    int           `help:"Number of rows to print." default:"10"`
 }
 
-// PrintChunk prints one chunk readably: of a file, or of the store.
+// PrintChunk prints a chunk of a file or of the store as text.
 func PrintChunk(ctx context.Context, cfg ChunkConfig, env Env) error {
 	if cfg.Rows < 0 {
 		return fmt.Errorf("--rows %d is negative", cfg.Rows)
@@ -34,7 +34,7 @@ func PrintChunk(ctx context.Context, cfg ChunkConfig, env Env) error {
 	}
 	id, notID := chunk.ParseID(cfg.FileOrID)
 	if notID != nil {
-		return fmt.Errorf("%s: %w, and it is no chunk id such as 20261120.1.00003.000017", cfg.FileOrID, reason(err))
+		return fmt.Errorf("%s: %w, and it is not a chunk id such as 20261120.1.00003.000017", cfg.FileOrID, reason(err))
 	}
 	if cfg.Tenant == "" {
 		return errors.New("--tenant is missing: a chunk id is unique only within a tenant's device")
@@ -45,7 +45,7 @@ func PrintChunk(ctx context.Context, cfg ChunkConfig, env Env) error {
 	}
 	defer client.Close()
 	found := 0
-	err = findChunk(ctx, client, cfg, env, id, func(doc []byte) error {
+	err = cfg.find(ctx, client, id, func(doc []byte) error {
 		found++
 		return printDocument(cfg, env, doc)
 	})
@@ -63,17 +63,16 @@ func printDocument(cfg ChunkConfig, env Env, doc []byte) error {
 	return c.Print(env.Stdout, cfg.Rows)
 }
 
-// findChunk yields every chunk of the tenant that has the id: one for each device.
-func findChunk(ctx context.Context, client *cosmos.Client, cfg ChunkConfig, env Env, id chunk.ID,
+// find calls yield with every chunk of the tenant that has the id: one for each device.
+func (cfg ChunkConfig) find(ctx context.Context, client *cosmos.Client, id chunk.ID,
 	yield func(doc []byte) error) error {
-	view, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents(),
-		Logger: env.Logger}).Refresh(ctx)
+	snapshot, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
 	if err != nil {
-		return fmt.Errorf("read the map of tenants in %s: %w", cfg.Account.Cosmos, err)
+		return fmt.Errorf("read the tenants in %s: %w", cfg.Account.Cosmos, err)
 	}
-	tenant, ok := view.Tenant(cfg.Tenant)
+	tenant, ok := snapshot.Tenant(cfg.Tenant)
 	if !ok {
-		return fmt.Errorf("there is no tenant %q in %s", cfg.Tenant, cfg.Account.Cosmos)
+		return fmt.Errorf("no tenant %q in %s", cfg.Tenant, cfg.Account.Cosmos)
 	}
 	var devices []string
 	if cfg.Device != "" {

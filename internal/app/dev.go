@@ -20,7 +20,7 @@ import (
 	"binnacle/internal/topics"
 )
 
-// DevConfig is what `binnacle dev` runs with: the settings of all roles, some with defaults of their own.
+// DevConfig sets `binnacle dev`: the settings of all roles, some with other defaults.
 type DevConfig struct {
 	DataDir string `help:"Data directory, with kafka/ and cosmos/ in it." default:"./binnacle-data"`
 
@@ -62,7 +62,7 @@ func (c DevConfig) Validate() error {
 	return errors.Join(append(faults, c.Lanes.Maker.Validate())...)
 }
 
-// dev is everything in one process.
+// dev runs everything in one process.
 type dev struct {
 	*process
 	cfg       DevConfig
@@ -100,7 +100,7 @@ func Dev(ctx context.Context, cfg DevConfig, env Env) error {
 	})
 }
 
-// open takes the directories and the addresses.
+// open opens the directories and the listeners.
 func (d *dev) open(ctx context.Context) (err error) {
 	if err := writable(d.cfg.DataDir); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (d *dev) compose(ctx context.Context) error {
 	}
 	in.Register, in.SpillDir = true, filepath.Join(d.cfg.DataDir, "spill")
 	if in.Past == 0 {
-		in.Past = -1 // whoever runs it on a machine of his own is the operator
+		in.Past = -1 // the user of dev is the operator
 	}
 	ingester, err := d.newIngest(ingestRole{cfg: in, writes: d.cfg.Writes, registry: d.cfg.Registry, account: a,
 		directory: asked, refusals: &Refusals{Log: d.Logger, See: "curl http://" + d.admin.addr() + "/api/v1/rejected"}})
@@ -167,7 +167,7 @@ func (d *dev) compose(ctx context.Context) error {
 		return err
 	}
 	if d.topics.HasPatterns() && in.UseJournal == "on" { // those of topics that are named are made with the broker
-		d.keepJournals(in.Kafka, d.topics, defaultJournalKeep, journalCheckEvery)
+		d.keepJournals(kafka.Journals{Sources: in.Kafka.Sources(d.topics), Keep: defaultJournalKeep}, journalCheckEvery)
 	}
 	d.add("ingest", ingester.Run)
 	if d.cfg.Lanes.Lanes {
@@ -185,8 +185,7 @@ func (d *dev) compose(ctx context.Context) error {
 	return nil
 }
 
-// announce prints where everything is and what to try first. Every line that begins with curl is a command that works
-// from now on.
+// announce prints all addresses and what to try first. Every line that begins with curl is a command that works.
 func (d *dev) announce() {
 	api := d.cfg.Query.url(d.api)
 	tenant, newest := cmp.Or(d.cfg.Ingest.Decode.Tenant, "acme"), "from=0&order=desc&limit=5"

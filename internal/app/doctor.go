@@ -118,7 +118,7 @@ func (d *doctorReport) runChecks(ctx context.Context, client *cosmos.Client) {
 	}
 	for _, base := range store.BaseContainers() {
 		if !slices.Contains(names, base) {
-			d.record("find "+base, time.Now(), fmt.Errorf("there is none: binnacle provision makes it"))
+			d.record("find "+base, time.Now(), fmt.Errorf("there is none: binnacle provision creates it"))
 		}
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"binnacle/internal/cosmosemu"
 )
 
-// EmulatorListener is where the embedded Cosmos DB is reached.
+// EmulatorListener sets the address of the embedded Cosmos DB.
 type EmulatorListener struct {
 	Cosmos string `help:"Address of the embedded Cosmos DB. Port 0 takes a free port." default:"127.0.0.1:8081"`
 }
 
-// EmulatorConfig is what `binnacle emulator` runs with.
+// EmulatorConfig sets `binnacle emulator`.
 type EmulatorConfig struct {
 	Listener      EmulatorListener `kong:"embed"`
 	CosmosCompute string           `help:"Address of a second listener that accepts every item id in a path, as the service's compute gateway does; --cosmos follows its routing gateway. Default: none." placeholder:"ADDRESS"`
@@ -27,7 +27,7 @@ type EmulatorConfig struct {
 	Emulator      cosmosemu.Config `kong:"embed"`
 }
 
-// emulator notes what is wrong with the settings of the embedded Cosmos DB.
+// emulator adds the faults of the settings of the embedded Cosmos DB.
 func (f *faults) emulator(c cosmosemu.Config) {
 	f.check(c.PhysicalPartitions >= 0, "--physical-partitions %d is negative; 0 does as the service", c.PhysicalPartitions)
 	f.check(c.Limits.PhysicalPartitionBytes >= 0, "--partition-bytes %d is negative", c.Limits.PhysicalPartitionBytes)
@@ -88,7 +88,7 @@ func Emulator(ctx context.Context, cfg EmulatorConfig, env Env) error {
 	})
 }
 
-// openEmulator opens the embedded Cosmos DB and adds its stage. Its transport answers from now on.
+// openEmulator opens the embedded Cosmos DB and adds its stage. Its transport works from now on.
 func (p *process) openEmulator(cfg cosmosemu.Config) (*cosmosemu.Server, error) {
 	cfg.Logger, cfg.Fatal = p.partLogger("cosmos"), p.Fatal
 	s, err := cosmosemu.Open(cfg)

@@ -16,7 +16,7 @@ import (
 	"binnacle/internal/report"
 )
 
-// ExplainConfig is what `binnacle explain` asks.
+// ExplainConfig sets the query of `binnacle explain`.
 type ExplainConfig struct {
 	Query     string        `arg:"" help:"PromQL, or a path of the API such as /api/v1/readings?from=-1h."`
 	API       string        `name:"api" help:"Address of the query API, host:port or URL." default:"127.0.0.1:7070"`
@@ -28,7 +28,7 @@ type ExplainConfig struct {
 	JSON      bool          `name:"json" help:"Print the JSON of the API."`
 }
 
-// explanation is what the API answers, as far as it is printed.
+// explanation is the printed part of the API's answer.
 type explanation struct {
 	Seconds float64
 	Reads   []struct {
@@ -78,7 +78,7 @@ type explanation struct {
 	}
 }
 
-// Explain asks the API how it answers a query, and prints it.
+// Explain asks the API to explain a query, and prints the answer.
 func Explain(ctx context.Context, cfg ExplainConfig, env Env) error {
 	r, err := cfg.request(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func Explain(ctx context.Context, cfg ExplainConfig, env Env) error {
 	return e.print(env.Stdout)
 }
 
-// request is the query to the API, with explain=true.
+// request returns the request to the API, with explain=true.
 func (c ExplainConfig) request(ctx context.Context) (*http.Request, error) {
 	base := strings.TrimRight(c.API, "/")
 	if !strings.Contains(base, "://") {
@@ -134,7 +134,7 @@ func (c ExplainConfig) request(ctx context.Context) (*http.Request, error) {
 	return r, authorize(r, c.TokenFile)
 }
 
-// promql is where a query in PromQL is asked.
+// promql returns the path and parameters of a PromQL query.
 func (c ExplainConfig) promql() string {
 	values := url.Values{"query": {c.Query}}
 	if c.Range == 0 {

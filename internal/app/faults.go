@@ -28,7 +28,7 @@ func writable(dir string) error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// reason is an error without the path that the caller names anyway.
+// reason returns an error without the path, which the caller names.
 func reason(err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

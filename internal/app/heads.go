@@ -10,21 +10,21 @@ import (
 	"binnacle/internal/store"
 )
 
-// HeadsListener is where an ingester shows queriers what it holds.
+// HeadsListener sets where an ingester serves its open bins to queriers.
 type HeadsListener struct {
 	Listen string `name:"heads-listen" help:"Address at which queriers read open bins. Only queriers should reach it." default:"127.0.0.1:7072"`
 
 	HeadsTrust `kong:"embed"`
 }
 
-// HeadsConfig is how a querier finds the ingesters.
+// HeadsConfig sets how a querier finds the ingesters.
 type HeadsConfig struct {
 	Names []string `name:"heads" help:"Ingesters: host:port, where each address of the host is an ingester, or srv+_service._proto.name for DNS SRV records." default:"127.0.0.1:7072"`
 
 	HeadsTrust `kong:"embed"`
 }
 
-// HeadsTrust is how queriers and ingesters know each other.
+// HeadsTrust sets how queriers and ingesters authenticate each other.
 type HeadsTrust struct {
 	SecretFile string `name:"heads-secret-file" help:"File with the secret that queriers send to ingesters. It is read again when it changes. Default: none." placeholder:"FILE"`
 	Cert       string `name:"heads-tls-cert" help:"File with the TLS certificate for both ends between queriers and ingesters, PEM. Default: no TLS." placeholder:"FILE"`
@@ -33,7 +33,7 @@ type HeadsTrust struct {
 	Name       string `name:"heads-tls-name" help:"Name in the ingesters' certificate. Default: the host of the connection." placeholder:"NAME"`
 }
 
-// heads notes what is wrong with the trust between queriers and ingesters.
+// heads adds the faults of the settings between queriers and ingesters.
 func (f *faults) heads(t HeadsTrust) {
 	set := t.Cert != "" || t.Key != "" || t.CA != ""
 	f.check(!set || t.Cert != "" && t.Key != "" && t.CA != "",
@@ -43,7 +43,7 @@ func (f *faults) heads(t HeadsTrust) {
 
 func (t HeadsTrust) encrypted() bool { return t.Cert != "" }
 
-// secret reads the secret, which must be there at the start.
+// secret returns a function for the present secret, which must exist at the start; nil without one.
 func (t HeadsTrust) secret() (func() string, error) {
 	if t.SecretFile == "" {
 		return nil, nil
@@ -55,7 +55,7 @@ func (t HeadsTrust) secret() (func() string, error) {
 	return f.text, nil
 }
 
-// tls is the settings of both ends: each shows a certificate that the CA has signed.
+// tls returns the TLS configuration of both ends: each presents a certificate that the CA has signed.
 func (t HeadsTrust) tls() (*tls.Config, error) {
 	if !t.encrypted() {
 		return nil, nil
@@ -76,7 +76,7 @@ func (t HeadsTrust) tls() (*tls.Config, error) {
 	}, nil
 }
 
-// openHeads takes the address at which queriers read the heads, and refuses one that everybody reaches who comes by.
+// openHeads opens the listener of heads. It refuses one that other machines reach without a secret.
 func (p *process) openHeads(cfg HeadsListener) (listener, error) {
 	d, err := p.listen("heads", "--heads-listen", cfg.Listen)
 	if err != nil {
@@ -84,8 +84,8 @@ func (p *process) openHeads(cfg HeadsListener) (listener, error) {
 	}
 	if !d.loopback() && cfg.SecretFile == "" && !cfg.encrypted() {
 		return listener{}, errors.New("--heads-listen " + cfg.Listen +
-			" is reached from other machines: it needs --heads-secret-file or --heads-tls-cert, " +
-			"for whoever asks there sees all tenants' readings")
+			" can be reached from other machines: it needs --heads-secret-file or --heads-tls-cert, " +
+			"because it serves the readings of all tenants")
 	}
 	encryption, err := cfg.tls()
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *process) openHeads(cfg HeadsListener) (listener, error) {
 	return d.encryptAs(encryption), nil
 }
 
-// serveHeads serves heads at a door.
+// serveHeads serves heads on a listener.
 func (p *process) serveHeads(cfg HeadsListener, heads store.Heads, at listener) error {
 	secret, err := cfg.secret()
 	if err != nil {
@@ -104,7 +104,7 @@ func (p *process) serveHeads(cfg HeadsListener, heads store.Heads, at listener) 
 	return nil
 }
 
-// findHeads is the heads of all ingesters.
+// findHeads returns the heads of all ingesters.
 func (p *process) findHeads(cfg HeadsConfig) (store.Heads, error) {
 	scheme := "http"
 	if cfg.encrypted() {

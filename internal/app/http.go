@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// listener is an address that is taken, and what is served there.
+// listener is an open address and the stage that serves there.
 type listener struct {
 	p    *process
 	name string
@@ -34,7 +34,7 @@ func (p *process) listen(name, flag, addr string) (listener, error) {
 	return listener{p, name, l}, nil
 }
 
-// addr is an address of this machine at which the door is reached: the unspecified one is none to connect to.
+// addr returns an address of this machine that reaches the listener: loopback for the unspecified address.
 func (d listener) addr() string {
 	if at, ok := d.l.Addr().(*net.TCPAddr); ok && at.IP.IsUnspecified() {
 		return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port))
@@ -42,7 +42,7 @@ func (d listener) addr() string {
 	return d.l.Addr().String()
 }
 
-// encrypt is the door with TLS; without a certificate it stays as it is.
+// encrypt returns the listener with TLS, or as it is without a certificate.
 func (d listener) encrypt(cert *tls.Certificate) listener {
 	if cert != nil {
 		d.l = encryptHTTP1(d.l, *cert)
@@ -50,7 +50,7 @@ func (d listener) encrypt(cert *tls.Certificate) listener {
 	return d
 }
 
-// encryptAs is the door with TLS as a config has it; nil leaves it as it is.
+// encryptAs returns the listener with a TLS configuration, or as it is with nil.
 func (d listener) encryptAs(cfg *tls.Config) listener {
 	if cfg != nil {
 		d.l = tls.NewListener(d.l, cfg)
@@ -58,7 +58,7 @@ func (d listener) encryptAs(cfg *tls.Config) listener {
 	return d
 }
 
-// loopback reports whether only this machine reaches the door.
+// loopback reports whether only this machine reaches the listener.
 func (d listener) loopback() bool {
 	at, ok := d.l.Addr().(*net.TCPAddr)
 	return ok && at.IP.IsLoopback()
@@ -81,7 +81,7 @@ func innermostCause(err error) error {
 	return err
 }
 
-// httpGrace bounds how long open requests may take at shutdown.
+// httpGrace bounds the time of open requests at shutdown.
 const httpGrace = 2 * time.Second
 
 // serve answers requests on l until the context ends; requests under way get a moment to finish.

@@ -11,10 +11,10 @@ import (
 	"binnacle/internal/schemaregistry"
 )
 
-// minMemory is room for the largest record and for some bins at their target.
+// minMemory holds the largest record and some bins at their target.
 const minMemory = 16 << 20
 
-// ingest notes what is wrong with the settings of ingest.
+// ingest adds the faults of the settings of ingest.
 func (f *faults) ingest(c ingest.Config) {
 	f.check(c.Hold >= 0, "--hold %s is negative; 0 is the default", c.Hold)
 	f.check(c.Future >= 0, "--future %s is negative", c.Future)
@@ -39,12 +39,12 @@ func (f *faults) ingest(c ingest.Config) {
 	f.check(err == nil, "%v", err)
 }
 
-// WritesConfig is how chunks are written.
+// WritesConfig sets how chunks are written.
 type WritesConfig struct {
 	LowAfter time.Duration `name:"low-priority-after" help:"Age of a day from which on its chunks, such as a backfill's, are written at low priority. It needs an account with priority-based execution. 0 disables it." default:"2d"`
 }
 
-// openKafka makes the connections of all roles of the process to one cluster.
+// openKafka returns the client of a cluster for all roles of the process.
 func (p *process) openKafka(cfg kafka.Config) (*kafka.Client, error) {
 	c, err := kafka.New(cfg)
 	if err != nil {
@@ -54,7 +54,7 @@ func (p *process) openKafka(cfg kafka.Config) (*kafka.Client, error) {
 	return c, nil
 }
 
-// registry notes what is wrong with the settings of the schema registry.
+// registry adds the faults of the settings of the schema registry.
 func (f *faults) registry(c schemaregistry.Config) {
 	if c.URL == "" {
 		return

@@ -42,13 +42,13 @@ const (
 	journalCheckEvery  = 15 * time.Second // a topic that is found by its pattern has none yet
 )
 
-// keepJournals adds the stage that looks after the journals of topics.
-func (p *process) keepJournals(c *kafka.Client, set topics.Set, keep, every time.Duration) {
-	all, log := kafka.Journals{Sources: c.Sources(set), Keep: keep}, p.partLogger("journal")
+// keepJournals adds the stage that creates, grows and configures journals.
+func (p *process) keepJournals(all kafka.Journals, every time.Duration) {
+	log := p.partLogger("journal")
 	p.add("journal", func(ctx context.Context) error { return provision.KeepJournal(ctx, all, every, log) })
 }
 
-// set is the topics whose journals are looked after.
+// set returns the topics that need journals.
 func (c JournalConfig) set() (topics.Set, error) {
 	set, err := topics.Parse(c.Of, "")
 	if err != nil {
@@ -57,7 +57,7 @@ func (c JournalConfig) set() (topics.Set, error) {
 	return set, nil
 }
 
-// provisionJournal adds the stage that looks after the journals, if some are to be.
+// provisionJournal adds the stage of the journals, if there are any.
 func (p *process) provisionJournal(c JournalConfig, every time.Duration) error {
 	if len(c.Of) == 0 {
 		return nil
@@ -70,11 +70,11 @@ func (p *process) provisionJournal(c JournalConfig, every time.Duration) error {
 	if err != nil {
 		return err
 	}
-	p.keepJournals(cluster, set, c.Keep, every)
+	p.keepJournals(kafka.Journals{Sources: cluster.Sources(set), Keep: c.Keep}, every)
 	return nil
 }
 
-// journalOnce prints what is to be done to the journals, if some are to be, and does it without a dry run.
+// journalOnce prints the changes that journals need, and makes them unless it is a dry run.
 func journalOnce(ctx context.Context, c JournalConfig, dry bool, env Env) error {
 	if len(c.Of) == 0 {
 		return nil
@@ -116,7 +116,7 @@ func oneJournal(ctx context.Context, j kafka.Journal, dry bool, env Env) (err er
 	return err
 }
 
-// withJournals tells an embedded broker which of its topics are journals of others, and what of them is needed.
+// withJournals sets which topics of an embedded broker are journals, and which of their records are needed.
 func withJournals(cfg kafkaemu.Config) kafkaemu.Config {
 	cfg.Journals = map[string]string{}
 	for _, topic := range cfg.Topics {

@@ -8,14 +8,14 @@ import (
 	"sync"
 )
 
-// stage is one part of a process: it runs until its context ends or it fails.
+// stage is a part of a process: it runs until its context ends or it fails.
 type stage struct {
 	name string
 	run  func(context.Context) error
 }
 
-// lifecycle runs stages together and ends them one after another, the last one started first: shutdown is the reverse
-// of the start, so that nothing loses what it stands on.
+// lifecycle runs stages together and ends them one after another, the last one started first, so that no stage loses
+// what it depends on.
 type lifecycle struct {
 	log     *slog.Logger
 	failed  chan error
@@ -33,7 +33,7 @@ func newLifecycle(log *slog.Logger) *lifecycle {
 	return &lifecycle{log: log, failed: make(chan error, 1)}
 }
 
-// start runs a stage in the background. When it ends with an error, wait does.
+// start runs a stage in the background. wait returns its error.
 func (l *lifecycle) start(s stage) {
 	ctx, stop := context.WithCancel(context.Background())
 	r := running{s.name, stop, make(chan struct{})}

@@ -15,15 +15,15 @@ import (
 	"binnacle/internal/report"
 )
 
-// limitsPath is where the admin endpoint of a process that ingests tells what has gone over limits.
+// limitsPath is the path of exceeded limits at the admin listener of an ingester.
 const limitsPath = "/api/v1/limits"
 
-// serveLimits answers operators which readings have gone over limits, of a tenant (tenant=) or of all.
+// serveLimits serves the exceeded limits of a tenant (tenant=) or of all.
 func serveLimits(in *ingest.Ingester) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all, err := in.Limits(r.Context(), r.URL.Query().Get("tenant"))
 		if err != nil {
-			return // whoever asked has gone
+			return // the caller has gone
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(all)
@@ -41,7 +41,7 @@ func PrintLimits(ctx context.Context, cfg LimitsConfig, env Env) error {
 		ctx, cfg.AdminClient, env)
 }
 
-// printLimits writes what one process has found over limits as tables.
+// printLimits writes the exceeded limits of one process as tables.
 func printLimits(w io.Writer, admin string, l ingest.Limits) error {
 	fmt.Fprintf(w, "%s\n", admin)
 	if len(l.Exceeded) == 0 && len(l.Deferred) == 0 {

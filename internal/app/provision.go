@@ -30,7 +30,7 @@ type ProvisionConfig struct {
 	AdminTrust `kong:"embed"`
 }
 
-// PolicyConfig is what of the policy of tiers is set.
+// PolicyConfig is the part of the policy of tiers that flags set.
 type PolicyConfig struct {
 	HotRUs  int `name:"hot-rus" help:"Throughput of the current month's containers, in RU/s." default:"${hot_rus}"`
 	WarmRUs int `name:"warm-rus" help:"Throughput of the previous month's containers, in RU/s." default:"${warm_rus}"`
@@ -45,14 +45,14 @@ func (c PolicyConfig) policy() provision.Policy {
 	return p
 }
 
-// AzureConfig is where the account is found in Azure Resource Manager: an identity makes containers through that.
+// AzureConfig sets the account in Azure Resource Manager, through which an identity creates containers.
 type AzureConfig struct {
 	Subscription  string `name:"azure-subscription" help:"Azure subscription of the account. With --identity, containers are created through Azure Resource Manager." placeholder:"ID"`
 	ResourceGroup string `name:"azure-resource-group" help:"Azure resource group of the account." placeholder:"NAME"`
 	Account       string `name:"azure-account" help:"Name of the account in Azure." placeholder:"NAME"`
 }
 
-// azure notes what is wrong with the way to Azure Resource Manager.
+// azure adds the faults of the settings of Azure Resource Manager.
 func (f *faults) azure(c AzureConfig, a AccountConfig) {
 	given := c.Subscription != "" || c.ResourceGroup != "" || c.Account != ""
 	f.check(!given || c.Subscription != "" && c.ResourceGroup != "" && c.Account != "",
@@ -60,7 +60,7 @@ func (f *faults) azure(c AzureConfig, a AccountConfig) {
 	f.check(!given || a.Identity != "", "--azure-subscription needs --identity")
 }
 
-// manager makes containers, and the base that all of them stand on.
+// manager creates containers and the base containers.
 type manager interface {
 	provision.Containers
 	EnsureBase(ctx context.Context) error
@@ -72,10 +72,10 @@ type byKey struct {
 	client *cosmos.Client
 }
 
-// EnsureBase is manager.
+// EnsureBase implements manager.
 func (b byKey) EnsureBase(ctx context.Context) error { return b.client.EnsureBase(ctx) }
 
-// manager goes through Azure Resource Manager if that is set, else through the account itself.
+// manager returns the manager through Azure Resource Manager if that is set, else through the account itself.
 func (c AzureConfig) manager(client *cosmos.Client, at AccountConfig) (manager, error) {
 	if c.Subscription == "" {
 		return byKey{client.Containers(), client}, nil
@@ -194,7 +194,7 @@ func (p *process) provisionFor(a account) (ingest.Directory, error) {
 	policy.RollupsRUs = devRollupsRUs
 	containers, err := provision.New(provision.Config{
 		Containers: a.client.Containers(), Directory: a.directory, Policy: policy,
-		Poll:   30 * time.Second, // who asks is in this process, and wakes it
+		Poll:   30 * time.Second, // ingest in this process wakes it
 		Logger: p.partLogger("provision"), Registerer: p.metrics,
 		Actions: actionsOf(a.client, "provision", p.partLogger("provision")),
 	})
@@ -217,10 +217,11 @@ func (p *process) provisionAlways(
 	if err := p.untilDone(ctx, "the account", func() error { return containers.EnsureBase(ctx) }); err != nil {
 		return nil, err
 	}
+	log := p.partLogger("provision")
 	directory := control.NewDirectory(control.DirectoryConfig{Documents: c.Documents(), Feed: c.Feed(), Logger: p.Logger})
 	made, err := provision.New(provision.Config{
 		Containers: containers, Policy: cfg.Policy.policy(), Every: cfg.Every,
-		Logger: p.partLogger("provision"), Registerer: p.metrics, Actions: actionsOf(c, "provision", p.partLogger("provision")),
+		Logger: log, Registerer: p.metrics, Actions: actionsOf(c, "provision", log),
 		Directory: directory,
 	})
 	if err != nil {
@@ -249,17 +250,17 @@ func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
 	}).Run)
 }
 
-// base is the control documents that the plan is made from. Without a dry run, what they need is made first.
+// base returns the control documents for the plan. Unless it is a dry run, it first creates what they need.
 func base(ctx context.Context, cfg ProvisionConfig, client *cosmos.Client, m manager) (control.Documents, error) {
 	if !cfg.DryRun {
 		if err := m.EnsureBase(ctx); err != nil {
-			return nil, fmt.Errorf("make the database in %s: %w", cfg.Account.Cosmos, err)
+			return nil, fmt.Errorf("create the database in %s: %w", cfg.Account.Cosmos, err)
 		}
 		return client.Documents(), nil
 	}
 	containers, err := m.List(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look into %s: %w", cfg.Account.Cosmos, err)
+		return nil, fmt.Errorf("list containers of %s: %w", cfg.Account.Cosmos, err)
 	}
 	if !slices.Contains(containers, store.ControlContainer) {
 		return noDocuments{}, nil

@@ -17,7 +17,7 @@ import (
 	"binnacle/query/rejected"
 )
 
-// QueryConfig is what the role runs with that answers queries.
+// QueryConfig sets the query role.
 type QueryConfig struct {
 	API   string       `name:"api" help:"Address of the query API." default:"127.0.0.1:7070"`
 	Cert  string       `name:"api-tls-cert" help:"File with the TLS certificate of the query API, PEM. It is read again when it changes. Default: no TLS." placeholder:"FILE"`
@@ -38,7 +38,7 @@ func (f *faults) query(c QueryConfig) {
 	f.check(c.RejectedBytes >= 1<<20, "--rejected-mb %d is not above 0", c.RejectedBytes>>20)
 }
 
-// url is where the API is reached.
+// url returns the URL of the API.
 func (c QueryConfig) url(at listener) string {
 	if c.Cert != "" {
 		return "https://" + at.addr()
@@ -46,7 +46,7 @@ func (c QueryConfig) url(at listener) string {
 	return "http://" + at.addr()
 }
 
-// openAPI takes the address of the API.
+// openAPI opens the listener of the API.
 func (p *process) openAPI(cfg QueryConfig) (listener, error) {
 	d, err := p.listen("the query API", "--api", cfg.API)
 	if err != nil || cfg.Cert == "" {
@@ -69,7 +69,7 @@ func (f *faults) promql(c prom.Config) {
 	f.check(c.MemoryBytes > 0, "--promql-memory-mb %d is not above 0", c.MemoryBytes>>20)
 }
 
-// deadLetterSource is where readings come from, and where those go that are refused.
+// deadLetterSource is the cluster and topics of readings and dead letters.
 type deadLetterSource struct {
 	cluster  *kafka.Client
 	topics   topics.Set

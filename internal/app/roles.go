@@ -17,7 +17,7 @@ import (
 	"binnacle/internal/topics"
 )
 
-// IngestConfig is what `binnacle ingest` runs with.
+// IngestConfig sets `binnacle ingest`.
 type IngestConfig struct {
 	Account  AccountConfig           `kong:"embed,group='Cosmos DB'"`
 	Kafka    kafka.Config            `kong:"embed,group='Kafka'"`
@@ -45,7 +45,7 @@ func (c IngestConfig) Validate() error {
 	return errors.Join(append(faults, c.Kafka.Validate())...)
 }
 
-// Ingest takes readings from Kafka to the account until the context ends, and returns nil then.
+// Ingest stores readings from Kafka in the account until the context ends, and returns nil then.
 func Ingest(ctx context.Context, cfg IngestConfig, env Env) error {
 	if err := cfg.Validate(); err != nil {
 		return err
@@ -55,7 +55,7 @@ func Ingest(ctx context.Context, cfg IngestConfig, env Env) error {
 		return err
 	}
 	if cfg.Check {
-		return check(ctx, env, cfg.Account, cfg.Kafka, need, nil)
+		return roleCheck{account: cfg.Account, kafka: cfg.Kafka, needs: need}.run(ctx, env)
 	}
 	return run(ctx, env, func(ctx context.Context, p *process) error {
 		admin, err := p.openAdmin(cfg.Admin)
@@ -88,20 +88,19 @@ func Ingest(ctx context.Context, cfg IngestConfig, env Env) error {
 	})
 }
 
-// needs are the topics that the role needs.
+// needs returns the topics that the role needs.
 func (c IngestConfig) needs() (needs, error) {
 	set, err := c.Ingest.Set()
 	return needs{topics: set, deadLetters: true, journals: c.Ingest.UseJournal == "on"}, err
 }
 
-// backends is the real servers that roles of one process stand on.
+// backends are the servers that the roles of a process use.
 type backends struct {
 	account
 	cluster *kafka.Client
 }
 
-// openBackends waits until the account answers and has what provision makes, and readies the connections to the
-// cluster.
+// openBackends waits until the account answers and provision has created its base, and connects to the cluster.
 func (p *process) openBackends(
 	ctx context.Context, client *cosmos.Client, cluster kafka.Config, tenants control.DirectoryConfig,
 ) (g backends, err error) {
@@ -112,7 +111,7 @@ func (p *process) openBackends(
 	return g, err
 }
 
-// directory is how ingest keeps the map of tenants.
+// directory returns the configuration of the directory of tenants.
 func (c IngestConfig) directory() control.DirectoryConfig {
 	tenants := c.Tenants
 	tenants.Lead = lead(c.Ingest.Future)
@@ -135,7 +134,7 @@ func (p *process) ingestFrom(cfg IngestConfig, g backends) (*ingest.Ingester, er
 	return ingester, nil
 }
 
-// QueryRoleConfig is what `binnacle query` runs with.
+// QueryRoleConfig sets `binnacle query`.
 type QueryRoleConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 	Kafka   kafka.Config  `kong:"embed,group='Kafka'"`
@@ -163,7 +162,7 @@ func (c QueryRoleConfig) Validate() error {
 	return errors.Join(append(faults, err, c.Messages.Check(), c.Kafka.Validate())...)
 }
 
-// set is which topics the ingesters read.
+// set returns the topics of the ingesters.
 func (c QueryRoleConfig) set() (topics.Set, error) { return topics.Parse(c.Topics, c.DeadLetters) }
 
 // Query answers queries from the account and the heads of all ingesters until the context ends, and returns nil then.
@@ -176,7 +175,7 @@ func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
 		return err
 	}
 	if cfg.Check {
-		return check(ctx, env, cfg.Account, cfg.Kafka, needs{topics: set}, &cfg.Heads)
+		return roleCheck{cfg.Account, cfg.Kafka, needs{topics: set}, &cfg.Heads}.run(ctx, env)
 	}
 	return run(ctx, env, func(ctx context.Context, p *process) error {
 		heads, err := p.findHeads(cfg.Heads)
@@ -211,7 +210,7 @@ func Query(ctx context.Context, cfg QueryRoleConfig, env Env) error {
 	})
 }
 
-// ServeConfig is what `binnacle serve` runs with: all roles in one process on real servers.
+// ServeConfig sets `binnacle serve`: all roles in one process on real servers.
 type ServeConfig struct {
 	Ingest    IngestConfig  `kong:"embed"`
 	Query     QueryConfig   `kong:"embed,group='Queries'"`
@@ -237,12 +236,12 @@ func Serve(ctx context.Context, cfg ServeConfig, env Env) error {
 		return err
 	}
 	if in := cfg.Ingest; in.Check {
-		return check(ctx, env, in.Account, in.Kafka, need, cfg.others())
+		return roleCheck{in.Account, in.Kafka, need, cfg.others()}.run(ctx, env)
 	}
 	return run(ctx, env, func(ctx context.Context, p *process) error { return p.serveAll(ctx, cfg, need.topics) })
 }
 
-// others is how the ingesters are found, nil if this is the only one.
+// others returns how the ingesters are found, or nil if this is the only one.
 func (c ServeConfig) others() *HeadsConfig {
 	if len(c.Others) == 0 {
 		return nil
@@ -250,7 +249,7 @@ func (c ServeConfig) others() *HeadsConfig {
 	return &HeadsConfig{Names: c.Others, HeadsTrust: c.Ingest.Heads.HeadsTrust}
 }
 
-// serveAll composes the roles.
+// serveAll builds the roles.
 func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set) error {
 	in := cfg.Ingest
 	var others store.Heads
@@ -288,7 +287,7 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set)
 		return err
 	}
 	if cfg.Provision && in.Ingest.UseJournal == "on" {
-		p.keepJournals(g.cluster, set, defaultJournalKeep, journalCheckEvery)
+		p.keepJournals(kafka.Journals{Sources: g.cluster.Sources(set), Keep: defaultJournalKeep}, journalCheckEvery)
 	}
 	ingester, err := p.ingestFrom(in, g)
 	if err != nil {

@@ -55,7 +55,7 @@ func averagesOf(t control.Tenant) string {
 	return string(control.ExactAverages)
 }
 
-// readingsOf is what is set for a tenant's readings.
+// readingsOf returns the text of the ingest limits of a tenant.
 func readingsOf(t control.Tenant) string {
 	if t.Ingest == nil {
 		return "default"
@@ -63,7 +63,7 @@ func readingsOf(t control.Tenant) string {
 	return t.Ingest.String()
 }
 
-// orElse is a duration, or what 0 stands for.
+// orElse formats a duration; 0 is none.
 func orElse(d time.Duration, none string) string {
 	if d == 0 {
 		return none
@@ -71,8 +71,8 @@ func orElse(d time.Duration, none string) string {
 	return duration.String(d)
 }
 
-// SetTenant changes what is set for a tenant and prints the tenant.
-func SetTenant(ctx context.Context, cfg TokenConfig, name string, changes []control.Change, env Env) error {
+// SetTenant changes settings of a tenant and prints the tenant.
+func (cfg TokenConfig) SetTenant(ctx context.Context, name string, changes []control.Change, env Env) error {
 	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {
 		return err
@@ -92,23 +92,23 @@ func SetTenant(ctx context.Context, cfg TokenConfig, name string, changes []cont
 	return listTenants(ctx, tenants, name, env)
 }
 
-// tokenStore is the tokens of an account, and where it is kept what is done to them.
+// tokenStore is the tokens of an account and the record of actions on them.
 type tokenStore struct {
 	*control.Tokens
 	actions *control.Actions
 }
 
 // tokens connects to the account.
-func (c TokenConfig) tokens(log *slog.Logger) (tokens tokenStore, close func(), err error) {
-	client, err := c.Account.Connect(log)
+func (cfg TokenConfig) tokens(log *slog.Logger) (tokens tokenStore, close func(), err error) {
+	client, err := cfg.Account.Connect(log)
 	if err != nil {
 		return tokenStore{}, nil, err
 	}
 	return tokenStore{control.NewTokens(client.Documents()), actionsOf(client, "", log)}, client.Close, nil
 }
 
-// AddToken makes a token, good for so long or, with 0, for ever, and prints it: it is shown this once.
-func AddToken(ctx context.Context, cfg TokenConfig, t control.Token, lasts time.Duration, env Env) error {
+// AddToken creates a token with a lifetime, 0 for unlimited, and prints it: it is shown only once.
+func (cfg TokenConfig) AddToken(ctx context.Context, t control.Token, lasts time.Duration, env Env) error {
 	tokens, done, err := cfg.tokens(env.Logger)
 	if err != nil {
 		return err

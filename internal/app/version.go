@@ -25,7 +25,7 @@ type Version struct {
 	Formats  map[string]int `json:"formats"` // the newest of each that it writes and reads; it reads all older ones
 }
 
-// ThisVersion is that of this binary.
+// ThisVersion returns the version of this binary.
 func ThisVersion() Version {
 	v := Version{
 		Release: release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// watchedFiles is what was made of some files. They are looked at again now and then, so that secrets and certificates
-// can be exchanged while the process runs; while they can't be read, what was made last stays.
+// watchedFiles holds what was made of some files. It checks them for changes now and then, so that secrets and
+// certificates can be replaced while the process runs. While they can't be read, the last result stays.
 type watchedFiles[T any] struct {
 	files []string
 	make  func() (T, error)
@@ -23,10 +23,10 @@ type watchedFiles[T any] struct {
 	fingerprintSeen string    // what they looked like
 }
 
-// recheckEvery is how often files are looked at.
+// recheckEvery is the time between two checks of files.
 const recheckEvery = 5 * time.Second
 
-// watchFiles makes something of files, which must be there and right at the start.
+// watchFiles makes something of files, which must exist and be valid at the start.
 func watchFiles[T any](make func() (T, error), files ...string) (*watchedFiles[T], error) {
 	f := &watchedFiles[T]{files: files, make: make, at: time.Now()}
 	var err error
@@ -35,7 +35,7 @@ func watchFiles[T any](make func() (T, error), files ...string) (*watchedFiles[T
 	return f, err
 }
 
-// fingerprint is what tells one state of the files from another.
+// fingerprint returns a text that changes with the files.
 func (f *watchedFiles[T]) fingerprint() string {
 	var b strings.Builder
 	for _, name := range f.files {
@@ -48,7 +48,7 @@ func (f *watchedFiles[T]) fingerprint() string {
 	return b.String()
 }
 
-// get is what the files held when they were last readable.
+// get returns what was made of the files when they were last valid.
 func (f *watchedFiles[T]) get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +101,7 @@ func watchKeyPair(cert, key string) (watchedKeyPair, error) {
 
 func (p watchedKeyPair) certificate() (*tls.Certificate, error) { return p.get(), nil }
 
-// certificates are those of a file, PEM.
+// certificates returns the certificates in a file, PEM.
 func certificates(file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file)
 	if err != nil {
