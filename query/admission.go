@@ -10,34 +10,34 @@ import (
 	"binnacle/query/read"
 )
 
-// admission bounds how many queries run at the same time. Who must wait waits in the line of its tenant, and the next to
-// enter is from the tenant that has the fewest running, so that a loud tenant waits for itself. A tenant never has more
-// than half of the places, rounded up. It is safe for any number of callers.
+// admission bounds how many queries run at the same time. A query that must wait waits in the queue of its tenant. The
+// next one to run is of the tenant that has the fewest running, so that a loud tenant waits for itself. No tenant runs
+// more than half of the queries, rounded up. It is safe for any number of callers.
 type admission struct {
 	maxRunning, maxPerTenant, maxQueued int
 	timeout                             time.Duration
-	tenantLimit                         func(tenant string) int // that may run of a tenant by what is set for it; 0: no bound
+	tenantLimit                         func(tenant string) int // set for a tenant; 0 for none
 
 	mu       sync.Mutex // guards below
 	running  int
 	tenants  map[string]*tenantQueue // of tenants that run or wait
-	nextTurn uint64                  // of the next visitor
+	nextTurn uint64
 }
 
-// tenantQueue is what the gate knows of a tenant.
+// tenantQueue is the queries of a tenant.
 type tenantQueue struct {
-	maxRunning int  // that may run
-	ownLimit   bool // because of what is set for the tenant
+	maxRunning int
+	ownLimit   bool // maxRunning is set for the tenant
 	running    int
 	waiting    []*waiter
 }
 
-// before reports whether its first one is let in before that of another tenant. Both have somebody waiting.
+// before reports whether the first query of a queue runs before that of another. Both queues have one.
 func (t *tenantQueue) before(other *tenantQueue) bool {
 	return cmp.Or(cmp.Compare(t.running, other.running), cmp.Compare(t.waiting[0].turn, other.waiting[0].turn)) < 0
 }
 
-// limitError is the error of a query that can't run because of what is set for its tenant; nil if that is not why.
+// limitError returns the error of a query that can't run because of a limit of its tenant; nil if that is not why.
 func (t *tenantQueue) limitError() error {
 	if !t.ownLimit || t.running < t.maxRunning {
 		return nil
@@ -46,7 +46,7 @@ func (t *tenantQueue) limitError() error {
 		askInTurn}
 }
 
-// waiter waits. entered is closed when it is its turn.
+// waiter is a query that waits. admitted is closed when it may run.
 type waiter struct {
 	turn     uint64
 	admitted chan struct{}
@@ -59,9 +59,9 @@ func newAdmission(places, line int, patience time.Duration, most func(string) in
 	}
 }
 
-// acquire waits for a turn, and fails when the line is full or no turn comes in time: with ErrBusy, or with a *QuotaError
-// where the tenant has as many running as it may have. Who has entered calls leave.
-func (g *admission) acquire(ctx context.Context, tenant string) (leave func(), err error) {
+// acquire waits for a turn. It fails when the queue is full or no turn comes in time: with ErrBusy, or with a
+// *QuotaError where the tenant has as many running as it may have. Else the caller must call release.
+func (g *admission) acquire(ctx context.Context, tenant string) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (g *admission) acquire(ctx context.Context, tenant string) (leave func(), e
 	return nil, err
 }
 
-// enqueue puts a visitor into its line and lets in who may come in.
+// enqueue adds a query to its tenant's queue, and starts those that may run.
 func (g *admission) enqueue(tenant string) (*waiter, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,7 +111,7 @@ func (g *admission) enqueue(tenant string) (*waiter, error) {
 	return v, nil
 }
 
-// startNext lets in as many as there are places for. The caller holds mu.
+// startNext starts as many queries as may run. The caller holds mu.
 func (g *admission) startNext() {
 	for g.running < g.maxRunning {
 		var next *tenantQueue
@@ -142,8 +142,8 @@ func (g *admission) release(tenant string) {
 	g.dropIdle(tenant)
 }
 
-// withdraw takes a visitor out of its line; one that was let in meanwhile leaves. It returns the error of who can't run
-// because of what is set for the tenant, nil for all others.
+// withdraw takes a query out of its queue, or releases its turn if it has got one meanwhile. It returns the error of a
+// query that can't run because of a limit of its tenant, else nil.
 func (g *admission) withdraw(tenant string, v *waiter) error {
 	g.mu.Lock()
 	t := g.tenants[tenant]
@@ -161,7 +161,7 @@ func (g *admission) withdraw(tenant string, v *waiter) error {
 	return nil
 }
 
-// dropIdle drops a tenant that neither runs nor waits. The caller holds mu.
+// dropIdle drops a tenant without queries. The caller holds mu.
 func (g *admission) dropIdle(tenant string) {
 	if t := g.tenants[tenant]; t.running == 0 && len(t.waiting) == 0 {
 		delete(g.tenants, tenant)

@@ -19,8 +19,8 @@ type (
 )
 
 // Aggregates calls emit with the aggregates of each group of series, by buckets, in the order of device, labels, tags,
-// metric and bucket. The request's range must lie in the buckets. Where tags are told apart they come from the catalog.
-// Errors are those of Readings.
+// metric and bucket. The request's range must lie in the buckets. Tags to group by come from the catalog. Errors are
+// those of Readings.
 func (q *Querier) Aggregates(ctx context.Context, r Request, ask Aggregation,
 	emit func(Aggregated) error) (Result, error) {
 	if ask.By != nil && len(ask.By.Tags) > 0 {

@@ -25,11 +25,10 @@ type AttendanceRequest struct {
 type Attendee struct {
 	Device  string
 	Present []bool // by step
-	Known   int64  // since when the device is known, ms; -1 is not known
+	Known   int64  // its first reading, ms; -1 for a device that the catalog lacks
 }
 
-// Attendance answers it: also devices that the catalog knows and that have no reading in the range. Errors are those of
-// Readings.
+// Attendance returns the devices that have readings in the range or are in the catalog. Errors are those of Readings.
 func (q *Querier) Attendance(ctx context.Context, r AttendanceRequest) (out []Attendee, res Result, err error) {
 	err = q.admitAndObserve(ctx, "attendance", r.Tenant, func(ctx context.Context, spent *store.Meter) error {
 		entries, list, err := q.entries(ctx, Search{Tenant: r.Tenant, Prefix: r.Prefix, Limit: r.Limit})

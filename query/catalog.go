@@ -15,19 +15,19 @@ import (
 	"binnacle/query/read"
 )
 
-// Known is which devices a tenant has, and what they are, for one answer: what the catalog says, and what heads know
-// beyond it. Errors of heads are no errors of it, but gaps: who needs all devices says that some may be missing.
+// Known is a tenant's devices for one answer: the catalog's, and updates of heads beyond it. That heads do not answer
+// is no error: Gap says that devices may be missing.
 type Known struct {
 	querier *Querier
 	tenant  string
 	stored  *control.CatalogCopy
-	updates *catalog.Index // of the devices that heads tell of: all that is known of each
+	updates *catalog.Index // devices with updates of heads: all that is known of each
 	version uint64
 	gap     error
 }
 
-// Known asks the heads, and then reads what the catalog says: as it was at most Config.TagsAge ago, or now if heads
-// have learnt something since it was read. Errors are ErrUnavailable and the context's.
+// Known asks the heads for updates, then reads the catalog: as it was at most Config.TagsAge ago, or now if heads have
+// updates that they had not when it was read. Errors are ErrUnavailable and the context's.
 func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 	began := q.cfg.Now()
 	news, gap := q.cfg.Heads.CatalogUpdates(ctx, tenant)
@@ -51,7 +51,7 @@ func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 	var merged []catalog.Entry
 	held.Use(func(x *catalog.Index) {
 		for _, n := range catalog.MergeEntries(news.Devices) {
-			for i := range n.Tags { // what a head has seen is newer than what the catalog says
+			for i := range n.Tags { // a head's are newer than the catalog's
 				n.Tags[i].Updated = x.Updated() + 1
 			}
 			if e, ok := x.Entry(n.Device); ok {
@@ -65,7 +65,7 @@ func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 	return k, nil
 }
 
-// updateVersions is which news heads had before the copies of catalogs were read.
+// updateVersions is the version of the heads' updates, by tenant, before its catalog was read.
 type updateVersions struct {
 	mu   sync.Mutex // guards below
 	seen map[string]uint64
@@ -87,8 +87,8 @@ func (v *updateVersions) set(tenant string, version uint64) {
 	v.seen[tenant] = version
 }
 
-// Gap is why devices may be missing, nil if none are: every device of which something was acknowledged before Known was
-// called is known.
+// Gap returns why devices may be missing, nil if none are: every device with a reading that was acknowledged before
+// Known was called is known.
 func (k *Known) Gap() []string {
 	if k.gap == nil {
 		return nil
@@ -96,13 +96,13 @@ func (k *Known) Gap() []string {
 	return []string{"new devices may be missing: not all ingesters answer"}
 }
 
-// Changed reports whether heads have learnt something of the tenant's devices since Known was called, or can't tell.
+// Changed reports whether heads have updates of the tenant's devices since Known was called, or do not answer.
 func (k *Known) Changed(ctx context.Context) bool {
 	news, err := k.querier.cfg.Heads.CatalogUpdates(ctx, k.tenant)
 	return err != nil || k.gap != nil || news.Version != k.version
 }
 
-// Entry is what is known of a device.
+// Entry returns what is known of a device.
 func (k *Known) Entry(device string) (e catalog.Entry, ok bool) {
 	if e, ok = k.updates.Entry(device); !ok {
 		k.stored.Use(func(x *catalog.Index) { e, ok = x.Entry(device) })
@@ -110,23 +110,23 @@ func (k *Known) Entry(device string) (e catalog.Entry, ok bool) {
 	return e, ok
 }
 
-// Len is how many devices are known.
+// Len returns how many devices are known.
 func (k *Known) Len() int { return k.Count(nil) }
 
-// Count is for how many devices all matchers hold.
+// Count returns how many devices all matchers select.
 func (k *Known) Count(matchers []catalog.Matcher) (n int) {
 	k.selected(matchers, func(stored, news *catalog.Set) { n = stored.Len() + news.Len() })
 	return n
 }
 
-// Select is the devices for which all matchers hold, in order.
+// Select returns the devices that all matchers select, in order.
 func (k *Known) Select(matchers []catalog.Matcher) (devices []string) {
 	k.selected(matchers, func(stored, news *catalog.Set) { devices = append(stored.Devices(), news.Devices()...) })
 	slices.Sort(devices)
 	return devices
 }
 
-// selected calls use with the devices for which all matchers hold, as the catalog has them and as heads do: no device
+// selected calls use with the devices that all matchers select, those of the catalog and those with updates: no device
 // is in both.
 func (k *Known) selected(matchers []catalog.Matcher, use func(stored, news *catalog.Set)) {
 	k.stored.Use(func(x *catalog.Index) {
@@ -146,7 +146,7 @@ func (k *Known) selected(matchers []catalog.Matcher, use func(stored, news *cata
 	})
 }
 
-// after is the first devices for which all matchers hold that come after one by id, at most so many.
+// after returns the first devices behind one by id that all matchers select, at most so many.
 func (k *Known) after(matchers []catalog.Matcher, device string, limit int) (out []catalog.Entry) {
 	k.selected(matchers, func(stored, news *catalog.Set) {
 		out = append(stored.After(device, limit), news.After(device, limit)...)
@@ -155,14 +155,14 @@ func (k *Known) after(matchers []catalog.Matcher, device string, limit int) (out
 	return out[:min(limit, len(out))]
 }
 
-// Found is the devices that Find has found. It is of use only as long as that runs.
+// Found is the devices that Find has found. It is valid while Find runs.
 type Found struct{ stored, updates *catalog.Set }
 
-// timesLag is how far what the catalog says of a device that goes on reporting may be behind.
+// timesLag is how old the catalog's last time of a reporting device may be.
 const timesLag = 8 * 24 * time.Hour
 
-// Find calls use with the devices for which all matchers hold, whose metrics are what is asked for, and that may have
-// reported in a range.
+// Find calls use with the devices that all matchers select, whose metrics are selected, and that may have reported in a
+// range.
 func (k *Known) Find(matchers []catalog.Matcher, metrics func([]catalog.Metric) bool, r telemetry.Range,
 	use func(Found)) {
 	k.selected(matchers, func(stored, news *catalog.Set) {
@@ -176,14 +176,14 @@ func (k *Known) Find(matchers []catalog.Matcher, metrics func([]catalog.Metric) 
 // Len returns how many there are.
 func (f Found) Len() int { return f.stored.Len() + f.updates.Len() }
 
-// Devices is their ids, in order.
+// Devices returns their ids, in order.
 func (f Found) Devices() []string {
 	out := append(f.stored.Devices(), f.updates.Devices()...)
 	slices.Sort(out)
 	return out
 }
 
-// Shapes is what metrics they have, and what labels their readings, each combination once or twice.
+// Shapes returns their metrics, and the labels of their readings, each combination once or twice.
 func (f Found) Shapes() []catalog.Shape { return append(f.stored.Shapes(), f.updates.Shapes()...) }
 
 // All calls visit with each of them, in no order, until it returns false.
@@ -197,7 +197,7 @@ func (f Found) All(visit func(catalog.Entry) bool) {
 	f.updates.Each(each)
 }
 
-// TagNames is the names of their tags, in order; not of those that are empty everywhere.
+// TagNames returns the names of their tags, in order; not of those that are empty everywhere.
 func (f Found) TagNames() (out []string) {
 	for _, c := range f.stored.Tags(f.updates) {
 		if c.Values > 1 || len(f.TagValues(c.Name)) > 0 {
@@ -207,7 +207,7 @@ func (f Found) TagNames() (out []string) {
 	return out
 }
 
-// TagValues is the values of a tag that are not empty, in order.
+// TagValues returns the values of a tag that are not empty, in order.
 func (f Found) TagValues(tag string) (out []string) {
 	for _, c := range facet(f.stored, f.updates, tag, math.MaxInt).Values {
 		if c.Name != "" {

@@ -10,9 +10,9 @@ import (
 // Change is a value that has come, or has changed, between two moments.
 type Change = merge.Change
 
-// Changes calls emit with what was stored between two moments, in ms since 1970 UTC, and changes what is known of the
-// range: in the order of device, labels, metric and time. The later moment is r.AsOf; with 0 it is the present, with
-// what heads hold. Errors are those of Readings.
+// Changes calls emit with each value of the range that was stored between two moments, ms since 1970 UTC, and is new or
+// differs: in the order of device, labels, metric and time. The later moment is r.AsOf; 0 is the present, with heads.
+// Errors are those of Readings.
 func (q *Querier) Changes(ctx context.Context, r Request, since int64, emit func(Change) error) (Result, error) {
 	var changes *merge.Changes
 	r.since = since

@@ -24,7 +24,7 @@ type deadline struct {
 	seen  int64 // taken when the timer went off last
 }
 
-// begin returns a context that ends when the query has taken as long as it may. Who calls it stops the deadline.
+// begin returns a context that ends when the query has taken as long as it may. The caller stops the deadline.
 func (q *Querier) begin(ctx context.Context) (context.Context, *deadline) {
 	d := &deadline{after: q.cfg.Timeout}
 	if asked := read.TimeoutOf(ctx); asked > 0 {
@@ -72,7 +72,7 @@ func (q *Querier) timedOut(ctx context.Context, err error) error {
 	return while
 }
 
-// headErrorsEvery is how often it is logged that the store does not answer: every query finds out.
+// silentEvery is how often the log says that the store, or a head, does not answer: every query finds out.
 const silentEvery = 10 * time.Second
 
 // deadlineKey is the key of the deadline of a query that streams its answer, in a context.

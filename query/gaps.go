@@ -16,16 +16,16 @@ import (
 	"binnacle/query/read"
 )
 
-// GapsRequest asks for the holes in a device's readings. A range that ends behind now ends now.
+// GapsRequest asks for the gaps in a device's readings. A range that ends behind now ends now.
 type GapsRequest struct {
 	Tenant, Device string
 	Range          telemetry.Range
-	Expect         time.Duration // between readings; 0 is to be learnt from them
-	Sequence       string        // metric that has the number of each of the device's messages; empty: none has
+	Expect         time.Duration // between readings; 0: as inferred from them
+	Sequence       string        // metric that numbers the device's messages; empty for none
 }
 
-// Evidence reads what is known of a device: whole days, so that chains can be held against themselves. What was refused is
-// left to the caller. Errors are those of Readings.
+// Evidence returns what is known of a device, of whole days, so that chains can be held against themselves. The caller
+// adds what was refused. Errors are those of Readings.
 func (q *Querier) Evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence, res Result, err error) {
 	err = q.Admit(ctx, r.Tenant, func(ctx context.Context) error {
 		c, res, err = q.evidence(ctx, r)
@@ -50,7 +50,7 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 		if err := q.fillFirstSeen(ctx, r, &c); err != nil {
 			return err
 		}
-		// Nobody is to blame for what is in Kafka by now: an ingester may be far behind without having been restarted.
+		// What is in Kafka by now is not lost: an ingester may be far behind without having been restarted.
 		reading := q.newQuery(read.Request{Tenant: r.Tenant, Devices: []string{r.Device}, Range: days, Strict: true})
 		defer reading.Close()
 		sink := merge.NewPresence(merge.Config{Range: days, Memory: reading.Memory})
@@ -84,7 +84,7 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 	return c, res, err
 }
 
-// fillFirstSeen finds out since when the device is known.
+// fillFirstSeen looks up since when the device is known.
 func (q *Querier) fillFirstSeen(ctx context.Context, r GapsRequest, c *gaps.Evidence) error {
 	k, err := q.Known(ctx, r.Tenant)
 	if err != nil {
@@ -96,8 +96,8 @@ func (q *Querier) fillFirstSeen(ctx context.Context, r GapsRequest, c *gaps.Evid
 	return nil
 }
 
-// deferrals is what waits of a device: where the tenant waits as a whole, it may be among those if its readings came that
-// way before, or are not known to have come any.
+// deferrals returns the deferred readings that may be of a device. Where the whole tenant waits they may be if its
+// readings came by that partition before, or none are known.
 func deferrals(all []read.Deferral, present []merge.Present) (out []gaps.Deferral) {
 	for _, w := range all {
 		came := func(p merge.Present) bool { return p.Source.Partition == w.Partition }
@@ -108,8 +108,8 @@ func deferrals(all []read.Deferral, present []merge.Present) (out []gaps.Deferra
 	return out
 }
 
-// stretches tells what is late: within a chain readings stand in the order of offsets, and what lies before the times
-// that are stored already came behind them.
+// stretches returns the readings as they came. Within a chain they stand in the order of offsets: a reading before the
+// times that are stored already is late.
 func stretches(all []merge.Present) (out []gaps.Stretch) {
 	type log struct {
 		stream    uint32
@@ -138,7 +138,7 @@ func stretches(all []merge.Present) (out []gaps.Stretch) {
 	return out
 }
 
-// breaks are where chains lack chunks. Of a day whose retention is over chunks go one by one.
+// breaks returns where chains lack chunks. Chunks of days whose retention is over vanish one by one, and do not count.
 func breaks(all []merge.Present, lacking []read.MissingChunks, tenant control.Tenant, now int64) (out []gaps.Break) {
 	type chain struct {
 		day       telemetry.Day

@@ -24,15 +24,15 @@ func (q *Querier) Latest(ctx context.Context, r Request, emit func(Last) error) 
 		finish: func(ctx context.Context) error { return latest.Each(streamed(ctx, emit)) }})
 }
 
-// latestLookBacks is how far Nearest looks back, look by look.
+// latestLookBacks is how far Nearest looks back, step by step.
 var latestLookBacks = []time.Duration{time.Hour, 24 * time.Hour, 31 * 24 * time.Hour}
 
 // LongestLookBack is how far Nearest looks back at most.
 const LongestLookBack = 31 * 24 * time.Hour
 
-// Nearest is Latest for a request that has the end of a range alone, and names its devices: it looks back an hour, and
-// further only for what is not found, of each device all metrics that are named, or any. Once a metric of a device is
-// found, series of the same metric with other labels are not looked for further back.
+// Nearest emits as Latest does, for a request that has only the end of a range and names its devices. It looks back an
+// hour, and further only for metrics of devices that it has not found: those named, or any. Once a metric of a device
+// is found, series of it with other labels are not looked for further back.
 func (q *Querier) Nearest(ctx context.Context, r Request, emit func(Last) error) (Result, error) {
 	var (
 		all []Last
@@ -81,7 +81,7 @@ func (q *Querier) Nearest(ctx context.Context, r Request, emit func(Last) error)
 	return sum, nil
 }
 
-// add takes the result of another read of the same answer. Keys that both have asked count twice.
+// add adds another read of the same answer. Keys that both have asked count twice.
 func (r *Result) add(x Result) {
 	for _, why := range x.Incomplete {
 		if !slices.Contains(r.Incomplete, why) {
@@ -96,7 +96,7 @@ func (r *Result) add(x Result) {
 	}
 }
 
-// wantedMetrics is the metrics that are still to be found, by device; "" stands for any.
+// wantedMetrics is the metrics to be found yet, by device; "" stands for any.
 type wantedMetrics map[string]map[string]bool
 
 func newWantedMetrics(devices, metrics []string) wantedMetrics {

@@ -126,11 +126,11 @@ type Querier struct {
 	quotas    *quotas
 	metrics   *metrics
 	devices   *control.CatalogCache
-	versions  updateVersions // of what heads knew when the copies of catalogs were read
-	silent    rate.Sometimes // logs that the store does not answer
+	versions  updateVersions // of heads when the catalogs were read
+	silent    rate.Sometimes // limits the log: every query finds out
 }
 
-// New makes a Querier. Its error tells all that is wrong with the configuration.
+// New makes a Querier. Its error names every fault of the configuration.
 func New(cfg Config) (*Querier, error) {
 	cfg = cfg.withDefaults()
 	if err := errors.Join(cfg.missing(), cfg.Validate()); err != nil {
@@ -157,13 +157,13 @@ func New(cfg Config) (*Querier, error) {
 // Timeout returns how long one query may take.
 func (q *Querier) Timeout() time.Duration { return q.cfg.Timeout }
 
-// limits is what a tenant may take, of all queriers together.
+// limits returns what a tenant may take, of all queriers together.
 func (q *Querier) limits(tenant string) control.QueryLimits {
 	known, _ := q.Tenant(tenant)
 	return known.Queries.Or(q.cfg.Limits)
 }
 
-// places is how many queries of a tenant may run at the same time by what is set for it, at least one; 0 is no bound.
+// places returns how many queries of a tenant may run at the same time by its limits, at least one; 0 for no bound.
 func (q *Querier) places(tenant string) int {
 	n, bounded := q.limits(tenant).Concurrency.Of()
 	if !bounded {
@@ -172,13 +172,13 @@ func (q *Querier) places(tenant string) int {
 	return int(max(1, math.Ceil(min(n, math.MaxInt32)/float64(q.cfg.Queriers))))
 }
 
-// Tenant returns what is stored about a tenant, and whether it is known: as of the last refresh of the directory.
+// Tenant returns what is stored of a tenant, as of the last refresh of the directory, and whether it is known.
 func (q *Querier) Tenant(name string) (control.Tenant, bool) {
 	return q.cfg.Directory.Snapshot().Tenant(name)
 }
 
-// admitAndObserve runs a query of a kind when its turn has come, and counts it. The meter counts what run reads with the
-// context that it gets.
+// admitAndObserve runs a query of a kind when its turn has come, and counts it. The meter counts what run reads with
+// its context.
 func (q *Querier) admitAndObserve(ctx context.Context, kind, tenant string,
 	run func(context.Context, *store.Meter) error) (err error) {
 	started := q.cfg.Now()
@@ -192,12 +192,12 @@ func (q *Querier) admitAndObserve(ctx context.Context, kind, tenant string,
 	})
 }
 
-// admittedTenant is the key of the tenant whose turn it is, in a context.
+// admittedTenant is the key of the tenant that a context was admitted for.
 type admittedTenant struct{}
 
-// Admit runs a query of a tenant when its turn has come. What run asks of the Querier for that tenant, with the context
-// that it gets, is part of the one query and waits for no turn of its own; what that costs is the tenant's. Errors are
-// ErrBusy, a *QuotaError, a *TimeoutError, the context's and those of run.
+// Admit runs a query of a tenant when its turn has come. What run asks of the Querier for that tenant, with its
+// context, is part of the one query: it waits for no turn, and its cost is the tenant's. Errors are ErrBusy, a
+// *QuotaError, a *TimeoutError, the context's and those of run.
 func (q *Querier) Admit(ctx context.Context, tenant string, run func(context.Context) error) error {
 	return q.admit(ctx, tenant, func(ctx context.Context, _ *deadline) error { return run(ctx) })
 }
@@ -220,24 +220,25 @@ func (q *Querier) admit(ctx context.Context, tenant string, run func(context.Con
 	return q.countRefused(tenant, q.timedOut(ctx, run(context.WithValue(ctx, admittedTenant{}, tenant), d)))
 }
 
-// SourceHeader is the header, or the trailer, that tells where an answer came from.
+// SourceHeader is the header, or the trailer, that says where an answer came from.
 const SourceHeader = "X-Binnacle-Source"
 
-// Source is what SourceHeader says: documents of lanes, chunks, and rows of heads, also of what was read before.
+// Source returns the value of SourceHeader: rollup documents, chunks, and rows of heads, also those that were read
+// before.
 func Source(s Stats) string {
 	return fmt.Sprintf("rollups=%d, chunks=%d, heads=%d", s.Rollups+s.RollupsCached, s.Documents+s.Cached, s.HeadRows)
 }
 
-// SpentHeader is the header, or the trailer, that tells what an answer has cost.
+// SpentHeader is the header, or the trailer, that says what an answer has cost.
 const SpentHeader = "Binnacle-Request-Units"
 
-// Spent is what SpentHeader says of the requests that a meter has counted.
+// Spent returns the value of SpentHeader for the requests that a meter has counted.
 func Spent(m *store.Meter) string { return strconv.FormatFloat(rounded(m.Read().RUs), 'f', -1, 64) }
 
-// rounded leaves out of a sum of charges, which are hundredths, the noise that a float adds.
+// rounded rounds a sum of charges, which are hundredths, to get rid of what a float adds.
 func rounded(rus float64) float64 { return math.Round(rus*1e4) / 1e4 }
 
-// countRefused counts a query that ends because its tenant has had what it may have.
+// countRefused counts a query that ends because of its tenant's limits.
 func (q *Querier) countRefused(tenant string, err error) error {
 	if over := (*QuotaError)(nil); errors.As(err, &over) {
 		q.metrics.forTenant(tenant, func(tenant string) { q.metrics.refused.WithLabelValues(tenant).Inc() })
@@ -245,7 +246,7 @@ func (q *Querier) countRefused(tenant string, err error) error {
 	return err
 }
 
-// newQuery is a request to the reader for a tenant, within what the tenant may take.
+// newQuery makes a query of the reader, within what its tenant may take.
 func (q *Querier) newQuery(r read.Request) *read.Query {
 	if n, bounded := q.limits(r.Tenant).Samples.Of(); bounded {
 		r.Samples = int64(n)
@@ -254,6 +255,6 @@ func (q *Querier) newQuery(r read.Request) *read.Query {
 	return q.reader.Query(r)
 }
 
-// Memory counts what an answer holds back, up to a limit, as a part of what all queries may hold together. It must be
-// closed.
+// Memory returns a counter of what an answer holds back, up to a limit, as a part of what all queries may hold
+// together. It must be closed.
 func (q *Querier) Memory(limit int64) *Memory { return q.reader.Memory(limit) }

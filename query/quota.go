@@ -10,43 +10,43 @@ import (
 	"binnacle/internal/control"
 )
 
-// Over which time rates are held: who has asked for nothing may ask for as much at once.
+// The windows of rates: a tenant that has asked for nothing may ask for as much at once.
 const (
 	rateWindow = 10 * time.Second
 	ruWindow   = time.Minute
 )
 
-// QuotaError says that a tenant has had what it may have for now. Whatever other tenants do, the same request may be
-// sent again when RetryAfter is over.
+// QuotaError says that a tenant has used up a limit. The same request may be sent again after RetryAfter, whatever
+// other tenants do.
 type QuotaError struct {
 	Limit      string // what is used up
 	RetryAfter time.Duration
 	Narrow     []string // what the caller may do about it
 }
 
-// Error says what to narrow.
+// Error returns the limit, and what to narrow.
 func (e *QuotaError) Error() string {
 	return fmt.Sprintf("this tenant has used up %s: try again in %s, and %s", e.Limit, e.RetryAfter,
 		strings.Join(e.Narrow, ", or "))
 }
 
-// What there is to do about a limit.
+// What a tenant can do about a limit.
 var (
 	askLess    = []string{"ask less often", "ask for more devices, metrics or time in one query"}
 	askCheaper = []string{"ask for a shorter range", "name fewer devices or metrics", "ask less often"}
 	askInTurn  = []string{"ask for one thing after the other"}
 )
 
-// quotas hold tenants to how often they may ask, and what that may cost. Other than places at the gate, which are given
-// back, what is used up here comes back with time. It is safe for any number of callers.
+// quotas holds tenants to how often they may ask, and what that may cost. Unlike a turn, which is given back, what is
+// used up here comes back with time. It is safe for any number of callers.
 type quotas struct {
 	limits func(tenant string) control.QueryLimits
-	share  float64 // of a tenant's limits, which this process grants
+	share  float64 // of a tenant's limits that this process grants
 	now    func() time.Time
 
 	mu      sync.Mutex // guards below
 	tenants map[string]*quota
-	dropAt  int // how many tenants there may be before those are forgotten that have all they may have
+	dropAt  int // with so many tenants, those with nothing used up are dropped
 }
 
 // quota is what a tenant has left.
@@ -56,7 +56,7 @@ type quota struct {
 	spent         float64 // request units, on that day
 }
 
-// minDropAt keeps a small map from being looked through.
+// minDropAt is the least dropAt: a small map is not searched.
 const minDropAt = 1024
 
 func newQuotas(limits func(string) control.QueryLimits, share float64, now func() time.Time) *quotas {
@@ -99,8 +99,8 @@ func (q *quotas) spend(tenant string, rus float64) {
 	}
 }
 
-// mayContinue reports whether a query of a tenant that runs may go on: the day's request units end it, and it may run into
-// debt with those of a second by as much as comes back in the time over which they are held.
+// mayContinue fails if a running query of a tenant must end: at the day's request units, and when it is in debt by as
+// many request units as come back in a window.
 func (q *quotas) mayContinue(tenant string) error {
 	limits := q.limits(tenant)
 	q.mu.Lock()
@@ -110,7 +110,7 @@ func (q *quotas) mayContinue(tenant string) error {
 	return q.check(q.of(tenant, now), limits, now, rate*q.share*ruWindow.Seconds())
 }
 
-// check fails if a tenant has no request units left, and is in debt by as much. The caller holds mu.
+// check fails if a tenant has no request units left, or is in debt by more. The caller holds mu.
 func (q *quotas) check(t *quota, limits control.QueryLimits, now time.Time, debt float64) error {
 	if most, bounded := limits.RUsOfDay.Of(); bounded && t.spent >= most*q.share {
 		end := time.Unix((t.day+1)*int64(24*time.Hour/time.Second), 0)
@@ -128,7 +128,7 @@ func (q *quotas) check(t *quota, limits control.QueryLimits, now time.Time, debt
 	return nil
 }
 
-// of is the quota of a tenant, on this day. The caller holds mu.
+// of returns the quota of a tenant on this day. The caller holds mu.
 func (q *quotas) of(tenant string, now time.Time) *quota {
 	t := q.tenants[tenant]
 	day := now.Unix() / int64(24*time.Hour/time.Second)
@@ -145,7 +145,7 @@ func (q *quotas) of(tenant string, now time.Time) *quota {
 	return t
 }
 
-// dropFull drops tenants that have all they may have again, as who has never asked. The caller holds mu.
+// dropFull drops tenants with nothing used up. The caller holds mu.
 func (q *quotas) dropFull(now time.Time, day int64) {
 	for name, t := range q.tenants {
 		idle := now.Sub(t.rus.filled) >= 2*ruWindow && now.Sub(t.requests.filled) >= rateWindow
@@ -156,13 +156,13 @@ func (q *quotas) dropFull(now time.Time, day int64) {
 	q.dropAt = max(minDropAt, 2*len(q.tenants))
 }
 
-// bucket is how much of something that comes back with time there is.
+// bucket is an amount that comes back with time.
 type bucket struct {
 	level  float64
 	filled time.Time // zero: it is full
 }
 
-// at is the level at a time, of what comes back at a rate until there is as much as comes in a window, or one.
+// at returns the level at a time, of what comes back at a rate until it is as much as comes in a window, or one.
 func (b *bucket) at(now time.Time, rate float64, window time.Duration) float64 {
 	full := max(rate*window.Seconds(), 1)
 	switch {
@@ -175,15 +175,15 @@ func (b *bucket) at(now time.Time, rate float64, window time.Duration) float64 {
 	return b.level
 }
 
-// take takes something out, which may leave less than nothing.
+// take takes something out. The level may become negative.
 func (b *bucket) take(n float64) { b.level -= n }
 
-// wait is how long it takes until so much has come back.
+// wait returns how long it takes until so much has come back.
 func wait(n, rate float64) time.Duration {
 	return seconds(time.Duration(min(n/rate, 1e9) * float64(time.Second)))
 }
 
-// seconds is a time in whole seconds, at least one.
+// seconds rounds up to whole seconds, at least one.
 func seconds(d time.Duration) time.Duration {
 	return time.Duration(max(1, math.Ceil(d.Seconds()))) * time.Second
 }

@@ -11,9 +11,9 @@ import (
 )
 
 // Readings calls emit with each row of the answer, in order. An error of emit ends the query and is returned as it is.
-// Errors: a *LimitError when the answer can't be made within the query's limits; ErrUnavailable when the store could
-// not be read; ErrBusy; chunk.ErrCorrupt; the context's. Rows may have been emitted before an error. The Result's Stats
-// are right also with an error.
+// Errors: a *LimitError when the answer can't be made within the query's limits; a *TimeoutError; ErrUnavailable when
+// the store could not be read; ErrBusy; chunk.ErrCorrupt; the context's. Rows may have been emitted before an error.
+// The Result's Stats are right also with an error.
 func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error) (Result, error) {
 	order := read.Ascending
 	if r.Descending {
@@ -59,18 +59,18 @@ func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration,
 		finish: func(ctx context.Context) error { return statistics.Each(streamed(ctx, emit)) }})
 }
 
-// question is a request, what reads it, and what makes the answer of that.
+// question is a request, the sink that reads it, and what makes the answer.
 type question struct {
 	Request
 	kind  string
 	order read.Order
-	lanes *RollupsRequest // for a sink that takes lanes too; nil for none
+	lanes *RollupsRequest // for a read.RollupSink; nil for none
 
 	open   func(context.Context, merge.Config) read.Sink
 	finish func(context.Context) error // nil for nothing
 }
 
-// answer reads what a question asks for into its sink, and finishes the answer. Both have the context of the query.
+// answer reads what a question asks for into its sink, and finishes the answer. Both get the context of the query.
 func (q *Querier) answer(ctx context.Context, asked question) (res Result, err error) {
 	r := asked.Request
 	err = q.admitAndObserve(ctx, asked.kind, r.Tenant, func(ctx context.Context, spent *store.Meter) error {

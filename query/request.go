@@ -9,18 +9,17 @@ import (
 	"binnacle/query/read"
 )
 
-// What callers branch on. Nothing is known to be wrong with a request that failed with one of these: it may be sent
-// again.
+// Errors after which the same request may be sent again.
 var (
 	ErrUnavailable = read.ErrUnavailable // the store or the map of tenants could not be read
 	ErrBusy        = read.ErrBusy        // this process has too much to do
 )
 
-// ErrEnough is what emit returns to Series, Statistics, Latest and Nearest when it wants no more. It ends the query and
-// is no error of it.
+// ErrEnough is the error of an emit that wants no more, of Series, Statistics, Latest and Nearest. It ends the query
+// and is no error of it.
 var ErrEnough = errors.New("the answer has all that was asked for")
 
-// ErrMemory is what Memory fails with at its own limit.
+// ErrMemory is the error of Memory at its own limit.
 var ErrMemory = read.ErrMemory
 
 // Memory counts what an answer holds back on its way to the client.
@@ -41,8 +40,8 @@ type NotYetError = read.NotYetError
 // UnknownPartitionError says that an answer was asked to include records of partitions that do not exist.
 type UnknownPartitionError = read.UnknownPartitionError
 
-// WithAfter makes a context whose queries include what lies below some ends of the log, or fail with a *NotYetError in
-// time. ParsePositions reads such ends.
+// WithAfter returns a context whose queries include what lies below some ends of the log, or fail with a *NotYetError
+// in time. ParsePositions parses such ends.
 var (
 	WithAfter      = read.WithAfter
 	ParsePositions = read.ParsePositions
@@ -54,11 +53,11 @@ type Request struct {
 	Devices    []string // nil: all
 	Metrics    []string // nil: all; else rows that have none of them do not appear
 	Range      telemetry.Range
-	Descending bool  // the whole order turned round; of rows only
+	Descending bool  // the order reversed; of rows only
 	Limit      int   // rows, the first ones in the order; 0: all
 	After      *Row  // rows up to and including this one, in the order, are left out; nil: none
 	Strict     bool  // wait for the log end at the query's start
-	AsOf       int64 // what was stored by then, ms since 1970 UTC; 0: what there is now, with heads
+	AsOf       int64 // what was stored by then, ms since 1970 UTC; 0: the present, with heads
 
 	since int64 // an earlier moment that the answer is about, too
 }
@@ -78,10 +77,9 @@ type (
 	ScanExplained = read.ScanExplained
 )
 
-// WithExplanation makes a context whose queries are explained.
 var WithExplanation = read.WithExplanation
 
-// Result is what there is to say about an answer beside its contents.
+// Result describes an answer beside its contents.
 type Result struct {
 	Truncated  bool     // there are more rows than Limit
 	Complete   bool     // every reading before the positions reached is in the answer (rule R3)
@@ -89,7 +87,7 @@ type Result struct {
 	Stats      Stats
 }
 
-// distinct is the names in order, each once. It keeps nil, which means all.
+// distinct returns the names in order, each once. It keeps nil, which means all.
 func distinct(names []string) []string {
 	if names == nil {
 		return nil

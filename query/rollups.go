@@ -7,8 +7,9 @@ import (
 	"binnacle/query/read"
 )
 
-// RollupSeries calls emit with each series of the one metric of a request that has values in the range, of what lanes show as
-// buckets, in the order of device and labels. A strip is valid until emit returns. Errors are those of Readings.
+// RollupSeries calls emit with each series of the one metric of a request that has values in the range, where rollups
+// cover it as buckets, in the order of device and labels. A curve is valid until emit returns. Errors are those of
+// Readings.
 func (q *Querier) RollupSeries(ctx context.Context, r Request, rollupsRequest RollupsRequest, emit func(*RollupCurve) error) (Result, error) {
 	rollupsRequest.Metric = r.Metrics[0]
 	var rollups *merge.RollupSeries
@@ -20,8 +21,8 @@ func (q *Querier) RollupSeries(ctx context.Context, r Request, rollupsRequest Ro
 		finish: func(ctx context.Context) error { return rollups.Each(streamed(ctx, emit)) }})
 }
 
-// FewDevices is of how many devices chunks are read, whatever lanes show, where a request names them.
+// FewDevices is the most named devices that are always read from their chunks.
 const FewDevices = read.FewDevices
 
-// HasRollups reports whether there are lanes to read.
+// HasRollups reports whether there are rollups to read.
 func (q *Querier) HasRollups() bool { return q.cfg.Rollups != nil }

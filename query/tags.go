@@ -6,8 +6,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Tags tells the tags of one tenant's devices, for one answer: of a device twice the same. They are as Known has them.
-// It is owned by one goroutine.
+// Tags has the tags of a tenant's devices for one answer: of a device twice the same. They are as Known has them. It is
+// owned by one goroutine.
 type Tags struct {
 	querier   *Querier
 	tenant    string
@@ -19,12 +19,12 @@ type Tags struct {
 // maxRefreshes is how often heads are asked again, for one answer, because a device is not known.
 const maxRefreshes = 8
 
-// Tags is for an answer that begins now.
+// Tags returns the tags for an answer that begins now.
 func (q *Querier) Tags(tenant string) *Tags {
 	return &Tags{querier: q, tenant: tenant, own: make(map[string]telemetry.Labels)}
 }
 
-// Known is what all of the answer knows of devices: it is found out once. Errors are those of Querier.Known.
+// Known returns the devices as the whole answer knows them. Errors are those of Querier.Known.
 func (t *Tags) Known(ctx context.Context) (*Known, error) {
 	if t.known == nil {
 		k, err := t.querier.Known(ctx, t.tenant)
@@ -36,8 +36,7 @@ func (t *Tags) Known(ctx context.Context) (*Known, error) {
 	return t.known, nil
 }
 
-// Refresh has what is known of devices found out anew; those that were asked for stay as they were. Errors are those of
-// Known.
+// Refresh reads what is known of devices again; tags that were asked for stay as they were. Errors are those of Known.
 func (t *Tags) Refresh(ctx context.Context) (*Known, error) {
 	t.known = nil
 	return t.Known(ctx)

@@ -9,10 +9,10 @@ import (
 	"binnacle/internal/store"
 )
 
-// NotYetError says that an answer would not include the records that it was asked to.
+// NotYetError says that an answer would not include the records that it must include.
 type NotYetError struct{ Behind []string }
 
-// Error says what it lacks, a sentence each.
+// Error returns what the answer lacks, a sentence each.
 func (e *NotYetError) Error() string {
 	return "the answer does not include what it was asked to include: " + strings.Join(e.Behind, "; ")
 }
@@ -39,7 +39,7 @@ func afterOf(ctx context.Context) []store.LogEnd {
 	return ends
 }
 
-// headReadIncluding takes a snapshot that includes what the context asks for.
+// headReadIncluding reads the heads once they have read what the context asks for.
 func (r *Reader) headReadIncluding(ctx context.Context, ask store.HeadRequest) (headRead, error) {
 	after := afterOf(ctx)
 	s, err := r.headRead(ctx, ask)
@@ -93,8 +93,8 @@ func (r *Reader) checkPartitions(ctx context.Context, tenant string, ends []stor
 	return nil
 }
 
-// awaitPositions waits until heads have reached some ends, and says which have not when the time is over. How far they reach at
-// another moment is another matter: an ingester may have gone.
+// awaitPositions waits until heads have reached some ends, and returns those that they have not when the time is over.
+// A later head read may reach less: an ingester may have gone.
 func (r *Reader) awaitPositions(ctx context.Context, tenant string, ends []store.LogEnd) (behind []string) {
 	// A range without instants asks for positions alone.
 	positions := store.HeadRequest{Tenant: tenant}
@@ -114,7 +114,8 @@ func (r *Reader) awaitPositions(ctx context.Context, tenant string, ends []store
 	}
 }
 
-// ParsePositions reads positions as topic/partition/offset, several with commas between them, as the ends behind them.
+// ParsePositions parses positions, topic/partition/offset, several with commas between them, and returns the ends
+// behind them.
 func ParsePositions(values []string, most int) (ends []store.LogEnd, err error) {
 	for _, text := range strings.Split(strings.Join(values, ","), ",") {
 		e, err := parsePosition(strings.TrimSpace(text))

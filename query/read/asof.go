@@ -8,7 +8,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// cutBySink is a sink that is told of chunks alone that were cut by a moment.
+// cutBySink hands on only chunks that were cut by a moment.
 type cutBySink struct {
 	Sink
 	asOf int64
@@ -26,7 +26,7 @@ func (k cutBySink) Add(p *Piece) error {
 // CutBy reports whether a piece is a chunk that was cut by a moment, in ms since 1970 UTC.
 func (p *Piece) CutBy(at int64) bool { return p.Chunk != nil && p.Chunk.Header.Cut <= at }
 
-// asOfRead is the snapshot of a query that asks what was stored by a moment: heads tell nothing of that.
+// asOfRead returns the head read of a query about an earlier moment, which asks no heads.
 func (q *Query) asOfRead() headRead {
 	q.sink = cutBySink{q.sink, q.req.AsOf}
 	q.tails = make(tails)

@@ -14,26 +14,25 @@ import (
 // before, heads are asked only for what came since. What a bin had is not shown when its head does not tell of the bin
 // any more: then its rows are stored, or gone.
 
-// minCachedRange is the length of a range below which heads are asked for its rows alone: bins are kept whole.
+// minCachedRange is the shortest range for which whole bins are read and cached.
 const minCachedRange = time.Hour
 
-// cachedBins is what was read of a tenant's bins, each with the columns of the same metrics. It is not changed any more
-// once others may see it.
+// cachedBins is a tenant's bins, each with the columns of the same metrics. It does not change once others may see it.
 type cachedBins struct {
 	owners map[uint64]map[store.HeadBin]*cachedBin
 	bytes  int64
 }
 
-// cachedBin is the rows of a bin, those of later records behind those of earlier ones.
+// cachedBin is the rows of a bin, in the order of records.
 type cachedBin struct {
 	parts []cachedPart
 	bytes int64
-	seen  time.Time // when a head told of it last
+	seen  time.Time // when a head had it last
 }
 
 // cachedPart is the rows of some records of a bin.
 type cachedPart struct {
-	frame    chunk.Frame // its memory may be shared with others, and must not be changed
+	frame    chunk.Frame // shared: it must not be changed
 	source   store.Source
 	from, to int64 // instants, both inclusive; to is below from if there are no rows
 }
@@ -43,11 +42,10 @@ func (b *cachedBin) through() int64 { return b.parts[len(b.parts)-1].source.Thro
 // cachedBinsKey names cachedBins.
 type cachedBinsKey struct{ tenant, metrics string }
 
-// maxKnownBytes is how many bytes of a request say which bins are known: it has a bound, and may name devices, too. Bins of
-// which heads are not told come whole.
+// maxKnownBytes bounds the part of a request that names known bins. Bins beyond it are answered whole.
 const maxKnownBytes = 4 << 20
 
-// knownBytes is what it takes at most to name a bin in a request.
+// knownBytes returns the most bytes that naming a bin takes in a request.
 func knownBytes(name store.HeadBin) (n int) {
 	for _, c := range []byte(name.Device) {
 		switch c {
@@ -62,20 +60,20 @@ func knownBytes(name store.HeadBin) (n int) {
 	return n + len(`{"Device":"","Day":12345678901,"First":,"Through":},`) + 2*len("9223372036854775807")
 }
 
-// Prices of what is kept, beside its frames.
+// What cached bins take beside their frames.
 const (
 	cachedBinBytes  = 256
 	cachedPartBytes = 128
 )
 
-// cachesBins reports whether rows of heads are kept for later queries: the sink takes rows beyond the range for what
-// they are, and the query asks for so much that whole bins are no detour.
+// cachesBins reports whether the query reads and caches whole bins: its sink leaves out rows beyond the range, and it
+// asks for so much that whole bins are no detour.
 func (q *Query) cachesBins() bool {
 	return q.r.cache != nil && q.req.Clips && q.req.Order == Unordered && len(q.req.Metrics) > 0 &&
 		length(q.req.Range) >= minCachedRange.Milliseconds() && (q.req.Devices == nil || len(q.req.Devices) > FewDevices)
 }
 
-// askBins makes a request one for bins, of whole days, and says which are known.
+// askBins makes a request one for bins of whole days, and names the known ones.
 func (q *Query) askBins(ask *store.HeadRequest) {
 	first, last := telemetry.DayOf(q.req.Range.From), telemetry.DayOf(q.req.Range.To-1)
 	ask.Bins, ask.Range = true, telemetry.Range{From: first.Start(), To: last.End()}
@@ -104,7 +102,7 @@ func (q *Query) binsKey() cachedBinsKey {
 	return cachedBinsKey{q.req.Tenant, metricsKey(q.req.Metrics)}
 }
 
-// cachedBinsOf is the bins of an owner that were known when the heads were asked.
+// cachedBinsOf returns the bins of an owner that were known when the heads were asked.
 func (q *Query) cachedBinsOf(owner uint64) map[store.HeadBin]*cachedBin {
 	if q.bins == nil {
 		return nil
@@ -112,7 +110,7 @@ func (q *Query) cachedBinsOf(owner uint64) map[store.HeadBin]*cachedBin {
 	return q.bins.owners[owner]
 }
 
-// appendPart is a bin with what a head told of it; nil if that does not follow what is known.
+// appendPart returns a bin with the rows that a head answered; nil if they do not follow what is known.
 func appendPart(known *cachedBin, rows *store.HeadRows) *cachedBin {
 	part := cachedPart{frame: rows.Frame, source: rows.Source}
 	if from, to, ok := bounds(rows.Frame); ok {
@@ -128,11 +126,11 @@ func appendPart(known *cachedBin, rows *store.HeadRows) *cachedBin {
 	}
 	out := &cachedBin{parts: slices.Clip(known.parts), bytes: known.bytes}
 	switch last := &known.parts[len(known.parts)-1]; {
-	case part.to < part.from: // nothing new: what is known is known through a later record
+	case part.to < part.from: // no new rows, but a later record
 		out.parts = slices.Clone(known.parts)
 		out.parts[len(out.parts)-1].source = rows.Source
 		return out
-	case last.to < last.from: // nothing was known
+	case last.to < last.from: // no rows so far
 		out.parts = slices.Clone(known.parts)
 		out.parts[len(out.parts)-1] = part
 	default:
@@ -145,15 +143,15 @@ func appendPart(known *cachedBin, rows *store.HeadRows) *cachedBin {
 	return out
 }
 
-// joinParts is how many parts of a bin are put together as one, if they are in the order of time. If they can't be, and
-// there are tooMany, the bin is not kept.
+// joinParts is how many parts a bin may have before they are joined, if they are in the order of time. A bin with more
+// than maxParts is not cached.
 const (
 	joinParts = 16
 	maxParts  = 8 * joinParts
 )
 
-// join makes one part of as many parts at the end as follow each other in time. A bin has all rows of its records from
-// the first one on, so that the earlier ones may be shown as known through the last.
+// join makes one part of the last parts as far as they follow each other in time. A bin has all rows of its records, so
+// that the earlier rows may count as known through the last record.
 func (b *cachedBin) join() {
 	at := len(b.parts) - 1
 	for at > 0 && b.parts[at-1].to < b.parts[at].from {
@@ -174,8 +172,8 @@ func (b *cachedBin) join() {
 	}
 }
 
-// joinFrames is frames that follow each other in time as one, if the groups of all have the same columns, with a value
-// in each row.
+// joinFrames returns frames that follow each other in time as one, if all groups have the same columns, with a value in
+// each row.
 func joinFrames(parts []cachedPart) (chunk.Frame, bool) {
 	rows := 0
 	for i := range parts {
@@ -199,7 +197,7 @@ func joinFrames(parts []cachedPart) (chunk.Frame, bool) {
 	return chunk.Frame{Groups: groups}, true
 }
 
-// emptyLike is an empty group with the columns of another one, and room for so many rows.
+// emptyLike returns an empty group with the columns of another one, and room for so many rows.
 func emptyLike(g *chunk.Group, rows int) chunk.Group {
 	out := chunk.Group{Labels: g.Labels, Times: make([]int64, 0, rows), Columns: make([]chunk.Column, len(g.Columns))}
 	for i := range g.Columns {
@@ -212,8 +210,8 @@ func emptyLike(g *chunk.Group, rows int) chunk.Group {
 	return out
 }
 
-// extend appends the rows of a group to one with the same columns. It reports false if they are not, or a value is
-// missing.
+// extend appends the rows of a group to one with the same columns. It returns false if the columns differ, or a value
+// is missing.
 func extend(g, from *chunk.Group) bool {
 	if len(g.Columns) != len(from.Columns) {
 		return false
@@ -229,8 +227,8 @@ func extend(g, from *chunk.Group) bool {
 	return true
 }
 
-// cacheBins remembers what was read of bins: those of the days that were asked for are the ones that were told, of others
-// those that were known, unless nobody has asked for them for long: they may be stored and gone.
+// cacheBins caches the bins that heads answered, of the days and devices that were asked for, and keeps the known ones
+// of others for as long as the cache's age: they may be stored by now.
 func (q *Query) cacheBins(bins map[uint64]map[store.HeadBin]*cachedBin) {
 	asked := telemetry.Range{From: telemetry.DayOf(q.req.Range.From).Start(),
 		To: telemetry.DayOf(q.req.Range.To - 1).End()}
@@ -252,7 +250,7 @@ func (q *Query) cacheBins(bins map[uint64]map[store.HeadBin]*cachedBin) {
 	q.r.cache.put(q.binsKey(), all, all.bytes, now)
 }
 
-// rowsWithin is how many rows of a frame have an instant in a range.
+// rowsWithin returns how many rows of a frame have an instant in a range.
 func rowsWithin(f chunk.Frame, r telemetry.Range) (n int) {
 	for i := range f.Groups {
 		times := f.Groups[i].Times

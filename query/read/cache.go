@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// cache keeps chunks that were read, parsed and once they were needed decoded, for later queries: chunks never change,
-// so of what was read before only what was stored since has to be asked for. It is safe for any number of callers.
+// cache keeps chunks that queries have read, parsed and, where they were needed, decoded. Chunks never change: of a
+// range that was read before, the next query asks only for what was stored since. It is safe for any number of callers.
 type cache struct {
 	limit   int64
 	age     time.Duration
@@ -25,11 +25,12 @@ type cache struct {
 	mu      sync.Mutex // guards below
 	keys    map[cacheKey]*list.Element
 	entries map[any]*list.Element
-	recent  *list.List // of *lot and *thing, the one that was used last in front
+	recent  *list.List // of *keyCache and *cacheEntry, the last used one in front
 	used    int64      // bytes of all of them
 }
 
-// cacheEntry is something that was read whole and is not added to: a ledger, a roster, a lane.
+// cacheEntry is something that was read whole and is never added to: a manifest, a series index, a rollup document,
+// bins.
 type cacheEntry struct {
 	key   any
 	value any
@@ -37,7 +38,7 @@ type cacheEntry struct {
 	read  time.Time
 }
 
-// get is what was put under a key, not longer than an age ago, and the one that was used last from now on.
+// get returns the value of a key unless it is older than age, and makes it the last used one.
 func (c *cache) get(key any, now time.Time, age time.Duration) (value any, ok bool) {
 	if c == nil {
 		return nil, false
@@ -52,7 +53,7 @@ func (c *cache) get(key any, now time.Time, age time.Duration) (value any, ok bo
 	return e.Value.(*cacheEntry).value, true
 }
 
-// put keeps something that nobody changes any more, in place of what is under its key.
+// put sets the value of a key. Nobody may change it afterwards.
 func (c *cache) put(key, value any, bytes int64, now time.Time) {
 	if c == nil {
 		return
@@ -70,7 +71,7 @@ func (c *cache) put(key, value any, bytes int64, now time.Time) {
 	c.trim()
 }
 
-// trim makes room. It is called by who holds mu.
+// trim evicts until the cache is within its limit. The caller holds mu.
 func (c *cache) trim() {
 	for c.used > c.limit && c.recent.Len() > 0 {
 		c.forget(c.recent.Back())
@@ -78,13 +79,13 @@ func (c *cache) trim() {
 	c.metrics.bytes.Set(float64(c.used))
 }
 
-// cacheKey names a lot.
+// cacheKey names a keyCache.
 type cacheKey struct {
-	sharding.Key        // without a device: of all under the first level
-	metrics      string // as metricsKey has them
+	sharding.Key        // without a device for a first-level key
+	metrics      string // their metricsKey
 }
 
-// metricsKey is another one for other metrics, whatever they are called: those of a query may have any name.
+// metricsKey returns a text that differs for other metrics, whatever they are called.
 func metricsKey(metrics []string) string {
 	if metrics == nil {
 		return ""
@@ -104,7 +105,7 @@ type cacheMetrics struct {
 	bytes     prometheus.Gauge
 }
 
-// addHeadRows counts the rows of a bin, of which some were told just now.
+// addHeadRows counts the rows of a bin, of which some were read just now.
 func (m *cacheMetrics) addHeadRows(b *cachedBin, rows *store.HeadRows) {
 	all, now := 0, rows.Frame.Rows()
 	for i := range b.parts {
@@ -114,7 +115,7 @@ func (m *cacheMetrics) addHeadRows(b *cachedBin, rows *store.HeadRows) {
 	m.headRows.WithLabelValues("miss").Add(float64(now))
 }
 
-// newCache is nil without a limit above 0.
+// newCache returns nil unless the limit is above 0.
 func newCache(limit int64, age time.Duration, r prometheus.Registerer) *cache {
 	if limit <= 0 {
 		return nil
@@ -143,7 +144,7 @@ func newCache(limit int64, age time.Duration, r prometheus.Registerer) *cache {
 	}
 }
 
-// key is that of a key, and the one that was used last from now on.
+// key returns the keyCache of a key, and makes it the last used one.
 func (c *cache) key(key cacheKey) *keyCache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +158,7 @@ func (c *cache) key(key cacheKey) *keyCache {
 	return l
 }
 
-// fetchesFor is what a lot would be asked for to know all of r. A lot that is being read is as it was before.
+// fetchesFor returns the scans that a keyCache would need to know all of r. One that is being read counts as known.
 func (c *cache) fetchesFor(key cacheKey, r telemetry.Range, now time.Time) []span {
 	c.mu.Lock()
 	e := c.keys[key]
@@ -175,7 +176,7 @@ func (c *cache) fetchesFor(key cacheKey, r telemetry.Range, now time.Time) []spa
 	}
 }
 
-// resize changes what a lot takes, and makes room. One that would leave no room for others goes itself.
+// resize adds to what a keyCache takes and evicts. One that takes more than half of the cache is evicted itself.
 func (c *cache) resize(l *keyCache, bytes int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,13 +188,13 @@ func (c *cache) resize(l *keyCache, bytes int64) {
 	c.trim()
 }
 
-// add is called by who holds mu.
+// add changes what a keyCache takes. The caller holds mu.
 func (c *cache) add(l *keyCache, bytes int64) {
 	l.bytes += bytes
 	c.used += bytes
 }
 
-// drop forgets a lot; who reads it goes on with what it has.
+// drop evicts a keyCache. A query that is reading it goes on with what it has.
 func (c *cache) drop(l *keyCache) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +204,7 @@ func (c *cache) drop(l *keyCache) {
 	c.metrics.bytes.Set(float64(c.used))
 }
 
-// forget is called by who holds mu.
+// forget evicts an element. The caller holds mu.
 func (c *cache) forget(e *list.Element) {
 	switch x := c.recent.Remove(e).(type) {
 	case *cacheEntry:
@@ -217,20 +218,20 @@ func (c *cache) forget(e *list.Element) {
 	c.metrics.evictions.Inc()
 }
 
-// cachedChunk is a chunk that was read. All but the frame stays as it is.
+// cachedChunk is a chunk that was read. Only its frame changes.
 type cachedChunk struct {
 	chunk    *chunk.Chunk
 	expires  int64 // ms since 1970 UTC: from then on the service may have removed it
 	bytes    int64 // without the frame
 	keyCache *keyCache
-	load     int // of the lot, that has brought it
+	load     int // number of the load that read it
 
 	mu      sync.Mutex // guards below
 	frame   *chunk.Frame
-	removed bool // from the lot
+	removed bool // from its keyCache
 }
 
-// decode decodes the metrics of the lot, once while there is room for what is decoded. Nobody may change the frame.
+// decode returns the chunk's rows, and keeps them while there is room. Nobody may change the frame.
 func (s *cachedChunk) decode() (chunk.Frame, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,8 +248,8 @@ func (s *cachedChunk) decode() (chunk.Frame, error) {
 	return f, nil
 }
 
-// mayDecode takes room for a frame as long as its lot takes no more than half of the cache, and nothing is forgotten
-// for it: it is cheaper to decode a chunk again than to read it again.
+// mayDecode takes room for a frame, unless its keyCache would take more than half of the cache or something would have
+// to be evicted: decoding a chunk again is cheaper than reading it again.
 func (c *cache) mayDecode(l *keyCache, bytes int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

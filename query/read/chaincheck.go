@@ -73,11 +73,11 @@ type suspect struct {
 	day    telemetry.Day
 }
 
-// suspects is what may be missing of the rows in r, which were read up to its ends. Of a day that lies in r all chunks
-// are to be there. Of one that r cuts only those with rows in r are, and which numbers these have can't be known. But
-// as a rule chunks follow each other in time: none may be missing between those that are there, none before them if r
-// begins with the day, none behind them if r ends with it; and the last one must be there when it has rows in r.
-// Whether what is missing by this has rows in r turns out when the day is read again.
+// suspects returns where rows of r may be missing, which was read up to its ends. Of a day within r all chunks must be
+// there. Of a day that r cuts only those with rows in r must be, and their numbers can't be known. But as a rule chunks
+// follow each other in time: none may be missing between two that are there, none before them if r begins with the day,
+// none behind them if r ends with it; and the tail must be there when it has rows in r. Whether a missing chunk has
+// rows in r turns out when the day is read again.
 func (w *chainCheck) suspects(r telemetry.Range) []suspect {
 	var out []suspect
 	days := make(map[telemetry.Day]bool)
@@ -120,7 +120,7 @@ func (n chunkNumbers) whole(tail store.Tail, isTold bool) bool {
 	return n.expected(tail, isTold) == len(n)
 }
 
-// expected is how many chunks there are at least.
+// expected returns how many chunks there are at least.
 func (n chunkNumbers) expected(tail store.Tail, isTold bool) int {
 	want := 0
 	if len(n) > 0 {
@@ -132,7 +132,7 @@ func (n chunkNumbers) expected(tail store.Tail, isTold bool) int {
 	return want
 }
 
-// lacking says what a suspect still lacks after its whole day was read again.
+// lacking returns what a suspect lacks after its whole day was read again, a sentence each.
 func (w *chainCheck) lacking(s suspect) []string {
 	chains := make(map[chainOf]bool)
 	for of := range w.seen[s.day] {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// ErrUnavailable is what an error wraps when the store or the map of tenants could not be read, ErrBusy when this
-// process has too much to do. Nothing is known to be wrong with the request: it may be sent again.
+// ErrUnavailable is wrapped by errors of reading the store or the snapshot of tenants; ErrBusy means that this process
+// has too much to do. The same request may be sent again.
 var (
 	ErrUnavailable = errors.New("the store can't be read now")
 	ErrBusy        = errors.New("too many queries at once")
@@ -20,7 +20,7 @@ type LimitError struct {
 	Narrow []string // what the caller may do about it
 }
 
-// Error says what to narrow.
+// Error returns the limit, and what to narrow.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("the answer needs more than %s: %s", e.Limit, strings.Join(e.Narrow, ", or "))
 }
@@ -33,7 +33,7 @@ var (
 	errSamples = errors.New("the query's values are used up")
 )
 
-// Explain makes of an error of Memory, or of Run, what the caller is told.
+// Explain turns an error of Memory or Run into the one that callers see.
 func (q *Query) Explain(err error) error {
 	switch {
 	case errors.Is(err, ErrMemory):
@@ -46,7 +46,7 @@ func (q *Query) Explain(err error) error {
 	return err
 }
 
-// narrow says what is not narrow yet in the request.
+// narrow returns what the request can still narrow.
 func (q *Query) narrow() []string {
 	out := []string{"ask for a shorter range (from, to)"}
 	switch {

@@ -11,8 +11,8 @@ import (
 	"binnacle/sharding"
 )
 
-// estimateRollups goes through what lanes may answer without reading anything: ledgers that are known say which documents
-// of lanes are needed, of which some may be known too. Where one isn't, nothing is known of its day but the asking.
+// estimateRollups estimates a query that rollups may answer. Manifests in the cache name the documents that it needs,
+// of which some may be in the cache too. A day whose manifest is not there counts with the price of asking for it.
 func (q *Query) estimateRollups() (e Estimate) {
 	for _, j := range q.newRollupJobs() {
 		j.estimate(&e)
@@ -70,7 +70,7 @@ func (j *rollupJob) estimate(e *Estimate) {
 	j.estimateRaw(e)
 }
 
-// estimateRaw adds the chunks of devices that are read raw on days that lanes show.
+// estimateRaw adds the chunks of devices that are raw on covered days.
 func (j *rollupJob) estimateRaw(e *Estimate) {
 	named := make(map[string]bool)
 	for _, d := range j.days {

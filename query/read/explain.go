@@ -9,8 +9,8 @@ import (
 	"binnacle/sharding"
 )
 
-// Explanation is what the queries of a context did: which keys they asked, for what, and what that was expected to cost
-// and has cost. It is safe for any number of callers.
+// Explanation is what the queries of a context did: which keys they asked, for what, the expected cost, and the real
+// one. It is safe for any number of callers.
 type Explanation struct {
 	mu    sync.Mutex // guards below
 	reads []*Explained
@@ -25,12 +25,12 @@ type Explained struct {
 	Ordered     bool // rows in the order of time; else series or statistics
 	Estimate    Estimate
 	Scans       []ScanExplained       // in the order in which they ended
-	RollupScans []RollupScanExplained // of lanes, the same
+	RollupScans []RollupScanExplained // the same
 	Covered     []CoveredExplained
 	Stats       Stats
 }
 
-// RollupScanExplained is one scan of documents of lanes.
+// RollupScanExplained is one scan of rollup documents.
 type RollupScanExplained struct {
 	store.RollupKey
 	Range        telemetry.Range
@@ -38,7 +38,7 @@ type RollupScanExplained struct {
 	RequestUnits float64
 }
 
-// CoveredExplained is what lanes showed of a first-level key on a day.
+// CoveredExplained is what rollups covered of a first-level key on a day.
 type CoveredExplained struct {
 	TenantShard string
 	Day         telemetry.Day
@@ -47,8 +47,8 @@ type CoveredExplained struct {
 	Raw         int // devices that were read from their chunks all the same
 }
 
-// Estimate is what a read was expected to find and to cost, by what earlier reads of the same keys, or else of the same
-// tenant, have found a day. Guessed says that there were none: what asking costs is all that is known then.
+// Estimate is what a read was expected to find and to cost, by what earlier reads of the same keys have found a day, or
+// else reads of the same tenant. Guessed says that there were none: then only the price of asking is known.
 type Estimate struct {
 	Scans        int
 	Documents    float64
@@ -56,7 +56,7 @@ type Estimate struct {
 	Guessed      bool
 }
 
-// ScanExplained is one scan: what it asked for, how, and what it has found and cost.
+// ScanExplained is one scan: its question, what it has found, and what it has cost.
 type ScanExplained struct {
 	sharding.Key
 	Named        int // devices named under the first level; 0 for all there, or the key's own
@@ -68,13 +68,13 @@ type ScanExplained struct {
 
 type explanationKey struct{}
 
-// WithExplanation makes a context whose queries are explained.
+// WithExplanation returns a context whose queries are explained.
 func WithExplanation(ctx context.Context) (context.Context, *Explanation) {
 	e := &Explanation{}
 	return context.WithValue(ctx, explanationKey{}, e), e
 }
 
-// Reads is the reads that have ended, or were begun.
+// Reads returns the reads that have begun.
 func (e *Explanation) Reads() []Explained {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -85,7 +85,7 @@ func (e *Explanation) Reads() []Explained {
 	return out
 }
 
-// beginExplanation notes a read in the explanation of its context, if it has one.
+// beginExplanation adds a read to the explanation of its context, if it has one.
 func (q *Query) beginExplanation(ctx context.Context) {
 	e, ok := ctx.Value(explanationKey{}).(*Explanation)
 	if !ok {
@@ -98,7 +98,7 @@ func (q *Query) beginExplanation(ctx context.Context) {
 	e.reads = append(e.reads, q.explained)
 }
 
-// explainedScan is a scan that has cost so much. Of several windows it tells the range that they lie in.
+// explainedScan describes a scan. Several windows count as the range that they lie in.
 func explainedScan(s store.Scan, u store.Usage) ScanExplained {
 	out := ScanExplained{Key: s.Key, Named: len(s.Devices), Documents: u.Documents, RequestUnits: u.RUs}
 	for i, w := range s.AllWindows() {
@@ -111,7 +111,7 @@ func explainedScan(s store.Scan, u store.Usage) ScanExplained {
 	return out
 }
 
-// explainScan notes what a scan did, unless nobody wants to know.
+// explainScan adds a scan to the explanation, if there is one.
 func (q *Query) explainScan(s ScanExplained) {
 	if q.explained == nil {
 		return
@@ -121,7 +121,7 @@ func (q *Query) explainScan(s ScanExplained) {
 	q.explained.Scans = append(q.explained.Scans, s)
 }
 
-// explainRollups notes what a scan of lanes did.
+// explainRollups adds a scan of rollup documents.
 func (q *Query) explainRollups(s store.RollupScan, u store.Usage) {
 	if q.explained == nil {
 		return
@@ -131,7 +131,7 @@ func (q *Query) explainRollups(s store.RollupScan, u store.Usage) {
 	q.explained.RollupScans = append(q.explained.RollupScans, RollupScanExplained{s.Key, s.Range, u.Documents, u.RUs})
 }
 
-// explainCovered notes what lanes showed.
+// explainCovered adds what rollups covered.
 func (q *Query) explainCovered(jobs []*rollupJob) {
 	if q.explained == nil {
 		return
@@ -148,7 +148,7 @@ func (q *Query) explainCovered(jobs []*rollupJob) {
 	}
 }
 
-// endExplanation notes what the whole read has cost.
+// endExplanation adds what the read has cost.
 func (q *Query) endExplanation() {
 	if q.explained == nil {
 		return
@@ -179,7 +179,7 @@ func (q *Query) estimate() (e Estimate) {
 	return e
 }
 
-// days is how many days of a range are not in the future.
+// days returns how many days of a range are not in the future.
 func days(r telemetry.Range, now int64) float64 {
 	return float64(max(0, min(r.To, now)-r.From)) / telemetry.DayMillis
 }
@@ -189,10 +189,10 @@ type scanHistory struct {
 	mu   sync.Mutex // guards below
 	seen map[historyKey]scanYield
 
-	rollupRUs map[string]float64 // what a document of lanes costs beside the asking, by tenant
+	rollupRUs map[string]float64 // what a rollup document costs beside the asking, by tenant
 }
 
-// historyKey names what is alike: a key, or with an empty Key the keys of a tenant of one kind.
+// historyKey names scans that are alike: of a key, or with an empty Key of a tenant's keys of one kind.
 type historyKey struct {
 	tenant string
 	sharding.Key
@@ -200,10 +200,10 @@ type historyKey struct {
 	named  bool // of devices that are named
 }
 
-// scanYield is documents a day, of a named device where devices are named, and what one costs beside the asking.
+// scanYield is documents a day (of one device where devices are named), and what one costs beside the asking.
 type scanYield struct{ documents, rus float64 }
 
-// maxHistory bounds the memory of what is remembered.
+// maxHistory bounds the memory that the history takes.
 const maxHistory = 4096
 
 func newScanHistory() *scanHistory {
@@ -217,7 +217,7 @@ func historyKeys(tenant string, t target) (own, alike historyKey) {
 	return own, alike
 }
 
-// of is what is known of a target.
+// of returns what scans of a target have found.
 func (p *scanHistory) of(tenant string, t target) (scanYield, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,7 +230,7 @@ func (p *scanHistory) of(tenant string, t target) (scanYield, bool) {
 	return f, ok
 }
 
-// add takes what a scan of a whole range has found. Later scans count as much as all before them.
+// add takes what a scan of a whole range has found. The last scan counts as much as all before it.
 func (p *scanHistory) add(tenant string, t target, over float64, documents int, rus float64) {
 	if over <= 0 {
 		return
@@ -253,7 +253,7 @@ func (p *scanHistory) add(tenant string, t target, over float64, documents int, 
 	}
 }
 
-// ofRollups is what a document of a tenant's lanes costs beside the asking.
+// ofRollups returns what a rollup document of a tenant costs beside the asking.
 func (p *scanHistory) ofRollups(tenant string) (rus float64, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -261,7 +261,7 @@ func (p *scanHistory) ofRollups(tenant string) (rus float64, ok bool) {
 	return rus, ok
 }
 
-// addRollups takes what a scan of lanes has found.
+// addRollups takes what a scan of rollup documents has found.
 func (p *scanHistory) addRollups(tenant string, u store.Usage) {
 	if u.Documents == 0 {
 		return

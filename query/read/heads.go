@@ -15,7 +15,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// partition is a Kafka partition, whatever stream it carries now.
+// partition is a Kafka partition, whatever stream it is read as.
 type partition struct {
 	topic  string
 	number int32
@@ -23,8 +23,8 @@ type partition struct {
 
 func (p partition) String() string { return fmt.Sprintf("%s/%d", p.topic, p.number) }
 
-// streamPosition is how far a head has read a partition. A higher stream is a newer incarnation of the topic: its positions say
-// nothing about those of an older one.
+// streamPosition is how far a partition was read. A higher stream is a newer incarnation of the topic: its positions
+// say nothing about those of an older one.
 type streamPosition struct {
 	stream   uint32
 	position int64
@@ -34,19 +34,19 @@ func (r streamPosition) compare(s streamPosition) int {
 	return cmp.Or(cmp.Compare(r.stream, s.stream), cmp.Compare(r.position, s.position))
 }
 
-// headRead is what the heads answered, the furthest one of each partition and stream (rule R2).
+// headRead is what the heads answered, the furthest head of each partition and stream (rule R2).
 type headRead struct {
 	began      time.Time                    // before the heads were asked
-	answered   map[partition]streamPosition // how far answers had come that were there by then (rule R3)
+	answered   map[partition]streamPosition // by answers that had ended by then (rule R3)
 	tenant     string
-	furthest   map[partition]store.PartitionHead // the newest stream's, of partitions that are not other tenants'
+	furthest   map[partition]store.PartitionHead // of the newest stream; without partitions of other tenants
 	best       []store.PartitionHead             // those whose rows count
 	all        []store.PartitionHead
-	containers map[string]bool // where chunks may lie, as the heads have it
+	containers map[string]bool // where chunks may lie, as the heads know it
 	err        error           // why some heads may be missing
 }
 
-// headRead asks the heads. That they do not answer is no error of the query: it makes the answer incomplete.
+// headRead asks the heads. A head that does not answer is no error: it makes the answer incomplete.
 func (r *Reader) headRead(ctx context.Context, ask store.HeadRequest) (headRead, error) {
 	s := headRead{
 		tenant: ask.Tenant, began: r.cfg.Now(), answered: r.progress.answeredUntilNow(), furthest: make(map[partition]store.PartitionHead),
@@ -85,8 +85,7 @@ func (r *Reader) headRead(ctx context.Context, ask store.HeadRequest) (headRead,
 	return s, nil
 }
 
-// isOthers reports whether a topic is bound to another tenant. What a tenant is told names no such topic: to it there
-// is none.
+// isOthers reports whether a topic is bound to another tenant. An answer must not show that there is such a topic.
 func (r *Reader) isOthers(topic, tenant string) bool {
 	of, _, _ := r.cfg.Topics.Of(topic)
 	return of.Tenant != "" && of.Tenant != tenant
@@ -99,7 +98,7 @@ type Deferral struct {
 	partition partition
 }
 
-// deferrals is what waits of the devices asked for, by partition.
+// deferrals returns the deferred readings of the devices that are asked for, by partition.
 func (s *headRead) deferrals(asked func(device string) bool) (out []Deferral) {
 	for _, at := range slices.SortedFunc(maps.Keys(s.furthest), comparePartitions) {
 		for _, w := range s.furthest[at].Deferrals {
@@ -115,8 +114,8 @@ func streamPositionOf(h store.PartitionHead) streamPosition {
 	return streamPosition{h.Stream, h.Position}
 }
 
-// readHeads takes the snapshot that the query is answered with, after waiting for the log's end if it is strict, hands its
-// rows on, and notes what is missing for the answer to be complete.
+// readHeads asks the heads, after waiting for the log's end if the query is strict, hands their rows on, and notes what
+// the answer lacks to be complete.
 func (q *Query) readHeads(ctx context.Context) (headRead, error) {
 	var ends []store.LogEnd
 	if q.req.Strict {
@@ -165,7 +164,7 @@ func (q *Query) miss(format string, args ...any) {
 	q.missing = append(q.missing, fmt.Sprintf(format, args...))
 }
 
-// remember notes what the heads say is stored. It holds for any head, whichever is the furthest.
+// remember notes the tails of chains. They hold whichever head is the furthest.
 func (q *Query) remember(s headRead) error {
 	q.tails = make(tails)
 	for _, h := range s.all {
@@ -182,7 +181,7 @@ func (q *Query) remember(s headRead) error {
 	return nil
 }
 
-// takeRows hands on the rows of a head, and puts what it tells of bins to what was told.
+// takeRows hands on the rows of a head, and collects its bins.
 func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
 	isTold map[uint64]map[store.HeadBin]*cachedBin) error {
 	known, bins := q.cachedBinsOf(h.Owner), make(map[store.HeadBin]*cachedBin)
@@ -233,10 +232,10 @@ func (q *Query) takeRows(ctx context.Context, h store.PartitionHead,
 	return nil
 }
 
-// errOmittedRows is an answer that counts on what was not known here.
+// errOmittedRows says that a head has left out rows as known that are not known here.
 var errOmittedRows = errors.New("a head has left out rows that are not known here")
 
-// addRows hands on rows of a head, if some are within the range.
+// addRows hands on rows of a head if some lie within the range.
 func (q *Query) addRows(device string, source store.Source, f chunk.Frame) error {
 	from, to, ok := bounds(f)
 	if !ok || from >= q.req.Range.To || to < q.req.Range.From {
@@ -254,7 +253,7 @@ func (q *Query) addRows(device string, source store.Source, f chunk.Frame) error
 	return q.sink.Add(p)
 }
 
-// noteInHeads notes that heads have rows of a device and days.
+// noteInHeads notes that heads have rows of a device and its days.
 func (q *Query) noteInHeads(p *Piece) {
 	if q.inHeads == nil {
 		q.inHeads = make(map[deviceDay]bool)
@@ -264,7 +263,7 @@ func (q *Query) noteInHeads(p *Piece) {
 	}
 }
 
-// asked reports whether a device's rows belong into the answer, whatever a head or a store answers.
+// asked reports whether the query asks for a device.
 func (q *Query) asked(device string) bool {
 	if q.req.Devices == nil {
 		return true
@@ -273,7 +272,7 @@ func (q *Query) asked(device string) bool {
 	return found
 }
 
-// bounds is the first and last instant of a frame; ok is false when it has none.
+// bounds returns the first and last instant of a frame; ok is false when it has none.
 func bounds(f chunk.Frame) (from, to int64, ok bool) {
 	for i := range f.Groups {
 		times := f.Groups[i].Times
@@ -288,7 +287,7 @@ func bounds(f chunk.Frame) (from, to int64, ok bool) {
 	return from, to, ok
 }
 
-// headPolls are the pauses between two looks at the heads of a strict query.
+// headPolls is the pauses between reads of heads while a query waits for positions.
 var headPolls = retry.Policy{First: 2 * time.Millisecond, Max: 250 * time.Millisecond}
 
 // awaitLogEnd returns how far the log reaches, once the heads have come that far or half of the query's time is over.
@@ -305,11 +304,11 @@ func (r *Reader) awaitLogEnd(ctx context.Context, req Request) ([]store.LogEnd, 
 	}
 	r.progress.setPartitions(ends, r.cfg.Now())
 	ends = slices.DeleteFunc(ends, func(e store.LogEnd) bool { return r.isOthers(e.Topic, req.Tenant) })
-	r.awaitPositions(ctx, req.Tenant, ends) // whether the answer is complete its own snapshot tells
+	r.awaitPositions(ctx, req.Tenant, ends) // whether they were reached shows in the head read of the answer
 	return ends, nil
 }
 
-// behind says which heads have not reached these ends.
+// behind returns which ends no head has reached, a sentence each.
 func (s headRead) behind(ends []store.LogEnd) []string {
 	var out []string
 	for _, e := range ends {

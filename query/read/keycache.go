@@ -12,23 +12,23 @@ import (
 )
 
 // margin exceeds what clocks of the service differ or step back, how long a request takes to be answered, and what
-// replicas lag, all together: what was stored that long before a read, by the service's clock, the next one asks for
-// again (rule R7).
+// replicas lag, together: what was stored that long before a read, by the service's clock, the next read asks for again
+// (rule R7).
 const margin = 5 * time.Minute
 
-// Spans of a lot begin at whole steps, so that a range that moves on with the time leaves few of them behind, and there
-// are at most so many. Up to recent before the end of a range, its span goes on to the end of the month: nobody has
-// stored the future, and the next range will end later.
+// Spans begin at multiples of spanStep, so that a range that moves with the time leaves few of them, and a keyCache has
+// at most maxSpans. The span of a range that ends less than recentRange ago goes on to the end of the month: nothing is
+// stored there yet, and the next range will end later.
 const (
 	spanStep    = 10 * time.Minute
 	maxSpans    = 8
 	recentRange = time.Hour
 )
 
-// keyCacheBytes is what an empty lot takes.
+// keyCacheBytes is what an empty keyCache takes.
 const keyCacheBytes = 512
 
-// keyCache is the chunks that were read of one key, each with the columns of the same metrics.
+// keyCache has the chunks of one key, each with the columns of the same metrics.
 type keyCache struct {
 	cache *cache
 	key   cacheKey
@@ -37,47 +37,48 @@ type keyCache struct {
 	bytes   int64
 	dropped bool
 
-	loading chan struct{} // has room for one: who is in it reads, and owns what follows
+	loading chan struct{} // a lock that a context can end; it guards what follows
 	spans   []span        // in the order of time, none overlaps another
 	stored  map[chunkRef]*cachedChunk
 	loads   int
 	date    int64 // ms since 1970 UTC, by the service's clock: when the last load was answered; 0 is not known
 
 	mu      sync.Mutex      // guards below
-	next    *sharedRead     // that has not begun; nil if nobody waits
-	running telemetry.Range // that is being read, empty for none
+	next    *sharedRead     // that has not begun; nil if no query waits
+	running telemetry.Range // that is being read; empty for none
 }
 
 type chunkRef struct{ device, id string }
 
-// span is a range of which all chunks are known that were stored before headOf.
+// span is a range of which all chunks are known that were stored before asOf.
 type span struct {
 	telemetry.Range
 	asOf int64     // s since 1970 UTC, by the service's clock; 0: nothing is known
 	read time.Time // when it was read as a whole
 }
 
-// sharedRead is one read of a lot, for all who asked for it before it began: what was stored before they asked is in it
+// sharedRead is one read for all queries that joined it before it began: what was stored before they joined is in it
 // (rule R1). all and err are set before done is closed.
 type sharedRead struct {
-	r       telemetry.Range // that all of them asked for
-	waiting int             // how many of them there are, guarded by the lot's mu
+	r       telemetry.Range // the union of their ranges
+	waiting int             // how many queries wait; guarded by keyCache.mu
 	done    chan struct{}
 	all     []*cachedChunk // that may have rows in r
 	err     error
 }
 
-// errReaderGone says that who read for all has gone, or has come to its own limits: somebody else is to read.
+// errReaderGone says that the query that read for others was cancelled or passed a limit of its own: another one must
+// read.
 var errReaderGone = errors.New("who read for this query has ended")
 
-// errLongerRead says that a much longer range of the lot is being read, which would take longer than reading without it.
+// errLongerRead says that a much longer range of the key is being read: a scan without the cache is faster.
 var errLongerRead = errors.New("a longer range is being read")
 
-// longer is how many times as long as its own the range must be that a query does not wait for.
+// longer is how many times as long as its own range a read may be that a query waits for.
 const longer = 4
 
-// readCached reads the chunks of one target that may have rows in r, as scan does, and asks the store only for what was
-// stored since they were read before.
+// readCached reads the chunks of a target that may have rows in r, as scan does, but asks the store only for those that
+// were stored since the last read.
 func (q *Query) readCached(ctx context.Context, t target, r telemetry.Range, take func(*Piece) error) error {
 	c := q.r.cache
 	if c == nil || t.devices != nil {
@@ -119,8 +120,8 @@ func (q *Query) readCached(ctx context.Context, t target, r telemetry.Range, tak
 	return nil
 }
 
-// read is the chunks that may have rows in r, and others, as of a moment after the call; and the number of the load
-// that has brought what this query has paid for, 0 if another one has.
+// read returns chunks of which some may have rows in r, as of a moment after the call, and the number of the load that
+// this query has paid for; 0 if another query has.
 func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Range) (all []*cachedChunk, load int, err error) {
 	mine := l.join(r)
 	if mine == nil {
@@ -135,18 +136,18 @@ func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Ran
 		defer func() { <-l.loading }()
 	}
 	select {
-	case <-mine.done: // another one of those who wait has read
+	case <-mine.done: // another query has read
 		l.cache.metrics.shared.Inc()
 		return mine.all, 0, mine.err
 	default:
 	}
 	l.mu.Lock()
 	asked := mine.r
-	alone := length(asked) > longer*length(r) // of somebody who came later: who waits for that reads it
+	alone := length(asked) > longer*length(r) // a later query has joined with a long range: it reads that itself
 	if alone {
 		asked = r
 	}
-	l.next, l.running = nil, asked // from now on others wait for the next round
+	l.next, l.running = nil, asked // from now on queries join the next read
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
@@ -169,7 +170,7 @@ func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Ran
 	return all, l.loads, err
 }
 
-// join is the round that will answer for r; nil if it would have to wait for too long.
+// join returns the next read, which will answer for r; nil if it would take too long.
 func (l *keyCache) join(r telemetry.Range) *sharedRead {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -184,8 +185,7 @@ func (l *keyCache) join(r telemetry.Range) *sharedRead {
 	return l.next
 }
 
-// leave takes back what join has asked for. A round that nobody waits for is none: its range may be one that others
-// would not wait for.
+// leave takes back a join. A read that no query waits for is dropped: its range may be too long for others.
 func (l *keyCache) leave(r *sharedRead) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -196,7 +196,7 @@ func (l *keyCache) leave(r *sharedRead) {
 
 func length(r telemetry.Range) int64 { return r.To - r.From }
 
-// widen is the range that is read for r.
+// widen returns the range to read for a range.
 func (r *Reader) widen(of telemetry.Range) telemetry.Range {
 	step := spanStep.Milliseconds()
 	of.From -= of.From % step
@@ -217,8 +217,8 @@ func (l *keyCache) within(r telemetry.Range) []*cachedChunk {
 	return out
 }
 
-// fetches are the scans after which all is known of r: of what was stored since headOf, of all if that is 0. A few large
-// ones are better than many: each has a price.
+// fetches returns the scans after which all of r is known: what was stored since asOf, everything where that is 0. A
+// few large scans are better than many: each has a price of its own.
 func (l *keyCache) fetches(r telemetry.Range, now time.Time) (out []span) {
 	at, whole, oldest := r.From, false, span{r, math.MaxInt64, now}
 	gap := func(to int64) {
@@ -251,7 +251,7 @@ func (l *keyCache) fetches(r telemetry.Range, now time.Time) (out []span) {
 	return out
 }
 
-// load makes all known of r. It is called by who is in loading. After an error all is as it was.
+// load reads until all of r is known. The caller holds loading. An error changes nothing.
 func (l *keyCache) load(ctx context.Context, q *Query, t target, r telemetry.Range) error {
 	now := q.r.cfg.Now()
 	fresh, date := span{r, 0, now}, int64(math.MaxInt64)
@@ -280,7 +280,7 @@ func (l *keyCache) load(ctx context.Context, q *Query, t target, r telemetry.Ran
 			fresh.read = e.read
 		}
 	}
-	if l.date = date; date > 0 { // else the service does not say what time it is, and all is read again
+	if l.date = date; date > 0 { // else the time is unknown, and the next load reads everything
 		fresh.asOf = max(date/1000-int64(margin.Seconds()), 1)
 	}
 	l.loads++
@@ -289,9 +289,9 @@ func (l *keyCache) load(ctx context.Context, q *Query, t target, r telemetry.Ran
 	return nil
 }
 
-// replace puts in what was found. What was known and is not found any more where all was asked for is gone from the
-// store. A chunk with the ETag of the known one is that (rule R7), and keeps what was decoded of it. It returns how
-// many bytes more there are.
+// replace puts in what the fetches found, and returns by how many bytes the cache grows. A chunk that a fetch of
+// everything did not find is gone from the store. One with the ETag of the known chunk is that (rule R7), and keeps its
+// decoded rows.
 func (l *keyCache) replace(fetches []span, found map[chunkRef]*cachedChunk) (bytes int64) {
 	for _, e := range fetches {
 		if e.asOf > 0 {
@@ -317,7 +317,7 @@ func (l *keyCache) replace(fetches []span, found map[chunkRef]*cachedChunk) (byt
 	return bytes
 }
 
-// remove returns how many bytes less there are.
+// remove drops a chunk and returns how many bytes it took.
 func (l *keyCache) remove(id chunkRef) int64 {
 	s := l.stored[id]
 	delete(l.stored, id)
@@ -330,8 +330,7 @@ func (l *keyCache) remove(id chunkRef) int64 {
 	return s.bytes + frameBytes(*s.frame)
 }
 
-// addSpan notes that all of a span is known, and forgets the spans that were not asked for longest where there are too
-// many. It returns how many bytes less there are.
+// addSpan adds a span, drops the oldest ones where there are too many, and returns how many bytes that frees.
 func (l *keyCache) addSpan(fresh span) (bytes int64) {
 	var spans []span
 	for _, s := range l.spans {
@@ -361,7 +360,7 @@ func (l *keyCache) addSpan(fresh span) (bytes int64) {
 	return bytes
 }
 
-// expiry is when the service may remove a chunk, at the earliest.
+// expiry returns the earliest time at which the service may remove a chunk.
 func expiry(p *Piece) int64 {
 	h := &p.Chunk.Header
 	if h.TTL == 0 {

@@ -41,7 +41,7 @@ type Memory struct {
 	peak int64
 }
 
-// Memory counts what somebody holds beside the queries, up to a limit of its own. It must be closed.
+// Memory returns a counter of what a caller holds beside its queries, with a limit of its own. It must be closed.
 func (r *Reader) Memory(limit int64) *Memory { return &Memory{limit: limit, pool: r.pool} }
 
 // Take adds n bytes, or returns an error and adds none. A sink passes that error on.
@@ -59,7 +59,7 @@ func (m *Memory) Take(n int64) error {
 	return nil
 }
 
-// Give is the inverse of Take.
+// Give takes n bytes back.
 func (m *Memory) Give(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +67,7 @@ func (m *Memory) Give(n int64) {
 	m.pool.give(n)
 }
 
-// Peak is the most bytes that were held.
+// Peak returns the most bytes that were held.
 func (m *Memory) Peak() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,10 +87,10 @@ const (
 	pieceBytes  = 256 // of a piece, in the lists and heaps that it is in
 	headerBytes = 128 // of a group or a decoded column
 	columnBytes = 256 // of a column that is not decoded: its statistics
-	tailBytes   = 160 // of what a head tells of a chain, in the map that it is in
+	tailBytes   = 160 // of a chain's tail, in the map that it is in
 )
 
-// GroupBytes is about how much memory a decoded group takes.
+// GroupBytes returns about how much memory a decoded group takes.
 func GroupBytes(g *chunk.Group) int64 {
 	n := int64(headerBytes + 8*len(g.Times))
 	for i := range g.Columns {

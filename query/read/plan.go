@@ -13,9 +13,9 @@ import (
 	"binnacle/sharding"
 )
 
-// maxSnapshotAge bounds how old a copy of the map may be that answers for event times which it can't place. A writer
-// places readings at most as far ahead as it accepts the future, from a copy no older than its refresh; the lead of an
-// epoch exceeds both together and a margin (rule W1). So what a younger copy can't place nobody has written.
+// maxSnapshotAge bounds the age of a snapshot that answers for event times which it can't place. A writer places
+// readings at most as far ahead as it accepts the future, by a snapshot no older than its refresh; the lead of an epoch
+// exceeds both together and a margin (rule W1). So nothing is stored yet where a younger snapshot can't place.
 const maxSnapshotAge = time.Minute
 
 // plan is where the chunks of an answer can be.
@@ -25,24 +25,24 @@ type plan struct {
 	parts    iter.Seq[part] // in the order of the answer; ascending if it has none
 }
 
-// part is what is to be scanned for a range: a month of one epoch, cut at the query's ends.
+// part is what has to be scanned for a range: a month of one epoch, cut at the query's ends.
 type part struct {
 	telemetry.Range
 	targets []target
 	ordered bool // so few keys that their chunks can be read at the same time, in order
 }
 
-// target is what one scan asks: a full key, or with an empty Device the devices named, all if nil, under a first-level
-// key.
+// target is what one scan asks for: a full key, or with an empty Device the named devices under a first-level key, all
+// if nil.
 type target struct {
 	sharding.Key
 	devices []string
 }
 
-// plan finds the parts of a request. A copy of the map that is older than the heads' snapshot may lack a tenant, an
-// epoch or a container in which rows were stored before the snapshot; where that may be, the map is read again (rule
-// R1). Whoever stored such rows knew the tenant and the container, and heads tell what they know: names that are made
-// up cost nothing. Where heads were not asked, the map must be younger than the moment that is asked about.
+// plan returns the parts of a request. A snapshot that is older than the head read may lack a tenant, an epoch or a
+// container in which rows were stored before the head read; where that may be it is read again (rule R1). The ingester
+// that stored such rows knew the tenant and the container, and its head names them: invented tenants cost nothing.
+// Where no heads were asked, the snapshot must be younger than the moment of the request.
 func (r *Reader) plan(ctx context.Context, req Request, s headRead) (plan, error) {
 	v := r.cfg.Directory.Snapshot()
 	if !v.ReadAt.After(s.began) && (r.stale(v, req) || lacksContainer(v, req.Tenant, s.containers) ||
@@ -59,13 +59,13 @@ func (r *Reader) plan(ctx context.Context, req Request, s headRead) (plan, error
 	return plan{v, tenant, r.parts(v, tenant, req)}, nil
 }
 
-// stale reports whether a newer copy may place some of the request's event times elsewhere.
+// stale reports whether a newer snapshot may place some of the request's event times elsewhere.
 func (r *Reader) stale(v *control.Snapshot, req Request) bool {
 	_, known := v.Tenant(req.Tenant)
 	return known && !v.CanPlace(req.Range.To-1) && r.cfg.Now().Sub(v.ReadAt) > maxSnapshotAge
 }
 
-// lacksContainer reports whether the map lacks a container in which chunks of the tenant may lie, or the tenant.
+// lacksContainer reports whether a snapshot lacks the tenant, or a container in which chunks of the tenant may lie.
 func lacksContainer(v *control.Snapshot, tenant string, containers map[string]bool) bool {
 	if _, known := v.Tenant(tenant); !known {
 		return len(containers) > 0
@@ -78,7 +78,7 @@ func lacksContainer(v *control.Snapshot, tenant string, containers map[string]bo
 	return false
 }
 
-// parts are the months that have a container: a range may span thousands that nobody has written to.
+// parts returns the parts of the months that have a container: a range may span thousands of others.
 func (r *Reader) parts(v *control.Snapshot, tenant control.Tenant, req Request) iter.Seq[part] {
 	devices := possible(req.Devices)
 	months := make(map[telemetry.Month]bool)
@@ -109,13 +109,13 @@ func (r *Reader) parts(v *control.Snapshot, tenant control.Tenant, req Request) 
 	}
 }
 
-// within is the part of a month that lies in a range.
+// within returns the part of a month that lies in a range.
 func within(m telemetry.Month, r telemetry.Range) telemetry.Range {
 	of := m.Range()
 	return telemetry.Range{From: max(of.From, r.From), To: min(of.To, r.To)}
 }
 
-// partsOf is the parts of a month: one for each epoch in it.
+// partsOf returns the parts of a month, one for each epoch in it.
 func (r *Reader) partsOf(v *control.Snapshot, tenant control.Tenant, devices []string,
 	month telemetry.Range) (parts []part) {
 	for _, visit := range tenant.Placement.Visits(devices, month) {
@@ -137,7 +137,7 @@ func (r *Reader) partsOf(v *control.Snapshot, tenant control.Tenant, devices []s
 	return parts
 }
 
-// grouped asks for many devices by the first level of their keys: a query has a price of its own, however little it
+// grouped returns targets for many devices by their first-level keys: a scan has a price of its own, however little it
 // finds.
 func grouped(keys []target) []target {
 	devices := make(map[sharding.Key][]string)
@@ -158,7 +158,7 @@ func grouped(keys []target) []target {
 	return out
 }
 
-// possible is the devices whose id can be in a key; others have no readings. It keeps nil, which is all devices.
+// possible returns the devices whose ids can be in a key; others have no readings. It keeps nil, which is all devices.
 func possible(devices []string) []string {
 	if devices == nil {
 		return nil

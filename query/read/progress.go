@@ -12,29 +12,29 @@ import (
 	"binnacle/internal/store"
 )
 
-// How often queries that are not strict ask the log which partitions there are, how often when it does not answer, and
-// how long they wait for that.
+// How often a query that is not strict asks the log which partitions there are, how soon again after an error, and how
+// long it waits for the answer.
 const (
 	partitionsEvery   = 30 * time.Second
 	partitionsRetry   = 5 * time.Second
 	partitionsTimeout = 2 * time.Second
 )
 
-// progress is what a Reader remembers of partitions: which there are, and how far it has answered from each (rule R3).
-// It is safe for any number of callers.
+// progress is which partitions there are, and how far this Reader has answered from each (rule R3). It is safe for any
+// number of callers.
 type progress struct {
 	mu             sync.Mutex // guards below
 	known          map[partition]bool
 	answered       map[partition]streamPosition
-	partitionsRead time.Time // when known was read from the log, zero for never
-	tried          time.Time // when that was tried last
+	partitionsRead time.Time // when the log answered last; zero for never
+	tried          time.Time // when it was asked last
 }
 
 func newProgress() *progress {
 	return &progress{known: make(map[partition]bool), answered: make(map[partition]streamPosition)}
 }
 
-// setPartitions takes what the log answered at now.
+// setPartitions takes the partitions from what the log answered at now.
 func (p *progress) setPartitions(ends []store.LogEnd, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +45,7 @@ func (p *progress) setPartitions(ends []store.LogEnd, now time.Time) {
 	p.partitionsRead = now
 }
 
-// due reports whether the log is to be asked again. It answers true to one caller at a time.
+// due reports whether the log must be asked again, to one caller at a time.
 func (p *progress) due(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +57,7 @@ func (p *progress) due(now time.Time) bool {
 	return true
 }
 
-// refreshPartitions keeps the known partitions fresh.
+// refreshPartitions asks the log which partitions there are, if that is due.
 func (r *Reader) refreshPartitions(ctx context.Context) {
 	if r.cfg.Log == nil || !r.progress.due(r.cfg.Now()) {
 		return
@@ -74,16 +74,16 @@ func (r *Reader) refreshPartitions(ctx context.Context) {
 	r.progress.setPartitions(ends, r.cfg.Now())
 }
 
-// answeredUntilNow is how far was answered until now.
+// answeredUntilNow returns how far answers have come.
 func (p *progress) answeredUntilNow() map[partition]streamPosition {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.answered)
 }
 
-// missing says what an answer from s lacks to be complete: a partition that no head answers for, one whose head is
-// below the log end at its assignment, below what an answer has shown before the heads were asked, or below the asked
-// ends. Of snapshots that are taken from then on none makes a complete answer that reaches less than s.
+// missing returns what an answer from s lacks to be complete: a partition without a head, or with a head below the log
+// end at its assignment, below what an answer has shown before the heads were asked, or below the asked ends. From now
+// on no answer that reaches less than s is complete.
 func (r *Reader) missing(s headRead, asked []store.LogEnd) []string {
 	p, hasLog := r.progress, r.cfg.Log != nil
 	p.mu.Lock()
@@ -119,7 +119,7 @@ func (r *Reader) missing(s headRead, asked []store.LogEnd) []string {
 	return out
 }
 
-// lacks says what one partition lacks, "" for nothing. The caller holds mu.
+// lacks returns what one partition lacks, "" for nothing. The caller holds mu.
 func (p *progress) lacks(s headRead, at partition) string {
 	h, ok := s.furthest[at]
 	shown := s.answered[at]

@@ -11,7 +11,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Query is one request under way. It is owned by the goroutine that runs it, but for Memory.
+// Query is one request under way. The goroutine that runs it owns it, but for Memory.
 type Query struct {
 	Memory *Memory
 
@@ -20,21 +20,21 @@ type Query struct {
 	sink    Sink
 	plan    plan
 	tails   tails
-	inHeads map[deviceDay]bool // rows of which are in heads
-	bins    *cachedBins        // of heads that were known when they were asked; nil for none
+	inHeads map[deviceDay]bool // with rows in heads
+	bins    *cachedBins        // known when the heads were asked; nil for none
 	cost    cost
 
 	missing       []string        // why the answer is not complete
 	unread        []string        // of those, what ingesters have not read yet, or do not answer
-	deferrals     []Deferral      // that make it incomplete too
-	known         int             // of those, the first ones: what was known before anything was read
-	missingChunks []MissingChunks // of those, what the store does not answer
+	deferrals     []Deferral      // which make it incomplete too
+	known         int             // how many of missing were known before the store was read
+	missingChunks []MissingChunks // of missing, what the store lacks
 	days          int             // of the next window
 	oneDay        bool            // windows of more than a day have turned out too large
 	samples       atomic.Int64    // values that were decoded
-	soon          int64           // what expires before it may be gone
+	soon          int64           // chunks that expire before may vanish while they are read
 
-	explanation *Explanation // nil if nobody wants to know
+	explanation *Explanation // nil for none
 	explained   *Explained   // in it
 }
 
@@ -48,15 +48,15 @@ func (r *Reader) Query(req Request) *Query {
 	return q
 }
 
-// Range is the request's range within the times that readings can have.
+// Range returns the request's range within the times that readings can have.
 func (q *Query) Range() telemetry.Range { return q.req.Range }
 
-// Close gives the memory of the query back. Nothing that was read may be used any more.
+// Close gives back the memory of the query. Its pieces must not be used any more.
 func (q *Query) Close() { q.Memory.Close() }
 
-// Run reads and tells the sink: heads first, then the map, then the store (rule R1). An error of the sink ends it and
-// is returned as it is, but for a *Stop. Errors of its own: a *LimitError, a *NotYetError, ErrUnavailable, ErrBusy,
-// chunk.ErrCorrupt, the context's. Pieces may have been added before an error.
+// Run reads into the sink: heads first, then the snapshot of tenants, then the store (rule R1). An error of the sink
+// ends it and is returned as it is, but for a *Stop. Errors of its own: a *LimitError, a *NotYetError, a *TimeoutError,
+// ErrUnavailable, ErrBusy, chunk.ErrCorrupt, the context's. Pieces may have been added before an error.
 func (q *Query) Run(ctx context.Context, sink Sink) error {
 	if q.req.Range.Empty() {
 		return nil
@@ -64,7 +64,7 @@ func (q *Query) Run(ctx context.Context, sink Sink) error {
 	q.sink = sink
 	err := q.run(ctx)
 	if err == nil && len(afterOf(ctx)) > 0 && len(q.missing) > q.known {
-		err = &NotYetError{q.missing[q.known:]} // what is not answered may be what was asked for
+		err = &NotYetError{q.missing[q.known:]} // which may be the record that must be in the answer
 	}
 	q.endExplanation()
 	return q.Explain(err)
@@ -107,7 +107,7 @@ func (q *Query) run(ctx context.Context) error {
 	return ended(q.sink.Passed(EndPosition))
 }
 
-// ended is the error of a read; that the sink has enough is none.
+// ended returns the error of a read, nil for a *Stop.
 func ended(err error) error {
 	var stop *Stop
 	if errors.As(err, &stop) {
@@ -116,16 +116,16 @@ func ended(err error) error {
 	return err
 }
 
-// Incomplete says why the answer is not complete (rules R3, R4), a sentence each; nil if it is.
+// Incomplete returns why the answer is not complete (rules R3, R4), a sentence each; nil if it is.
 func (q *Query) Incomplete() []string { return q.missing }
 
-// Unread says of what is Incomplete what of the log no head has read yet, or answers (rule R3).
+// Unread returns the part of Incomplete that is in the log and no head has read yet, or answers (rule R3).
 func (q *Query) Unread() []string { return q.unread }
 
-// Deferrals is what of what is Incomplete waits in the log for a limit.
+// Deferrals returns the readings that make the answer incomplete because they wait for a limit.
 func (q *Query) Deferrals() []Deferral { return q.deferrals }
 
-// MissingChunks says of what is Incomplete which chunks the store does not answer (rule R4).
+// MissingChunks returns the chunks that make the answer incomplete because the store lacks them (rule R4).
 func (q *Query) MissingChunks() []MissingChunks { return q.missingChunks }
 
 // MissingChunks is a device and day of whose chunks some are stored and not answered.
@@ -135,7 +135,7 @@ type MissingChunks struct {
 	Detail string
 }
 
-// Stats is right also after an error.
+// Stats returns what the query has read, also after an error.
 func (q *Query) Stats() Stats { return q.cost.stats() }
 
 // expired reports whether chunks of a day may vanish one by one.

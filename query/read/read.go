@@ -1,9 +1,9 @@
 // Package read reads everything that an answer is made of: first the rows that ingesters still hold in memory (heads),
-// then the stored chunks that may hold rows, found from the tenant's placement. What it reads it hands on as pieces,
-// still encoded, and it says what they cost and whether any are missing.
+// then the stored chunks that may hold rows, found by the tenant's placement. It hands them on as pieces, still
+// encoded, with what they cost and whether any are missing.
 //
-// It keeps rules R1 to R4 of docs/protocol.md. Nothing above it asks heads or the store. It reads through the contracts
-// of packages store and control, and must not know what becomes of the pieces: package merge makes answers of them.
+// It keeps rules R1 to R4 of docs/protocol.md. Only this package asks heads or the store, through the contracts of
+// packages store and control. It must not know what becomes of the pieces: package merge makes answers of them.
 package read
 
 import (
@@ -20,11 +20,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Directory is the map of tenants, placements and containers, as control.Directory keeps it.
+// Directory keeps the snapshot of tenants, placements and containers, as control.Directory does.
 type Directory interface {
-	// Snapshot is the newest copy, never nil.
+	// Snapshot returns the newest snapshot, never nil.
 	Snapshot() *control.Snapshot
-	// Refresh reads the map again; what was stored before the call is in the answer.
+	// Refresh reads the snapshot again; what was stored before the call is in it.
 	Refresh(ctx context.Context) (*control.Snapshot, error)
 }
 
@@ -50,8 +50,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Reader makes queries. It is safe for any number of callers, starts nothing that outlives a call, and remembers
-// between calls only how far was answered (rule R3), which containers there were, and chunks, within a bound.
+// Reader makes queries. It is safe for any number of callers and starts nothing that outlives a call. Between calls it
+// remembers how far it has answered (rule R3), which containers had chunks, and within a bound the chunks.
 type Reader struct {
 	cfg            Config
 	progress       *progress
@@ -59,10 +59,10 @@ type Reader struct {
 	cache          *cache // nil for none
 	history        *scanHistory
 	containersSeen sync.Map       // names of containers in which documents were found
-	headErrors     rate.Sometimes // logs that heads do not answer: every query finds out
+	headErrors     rate.Sometimes // limits the log: every query finds out
 }
 
-// headErrorsEvery is how often it is logged that heads do not answer.
+// headErrorsEvery is how often the log says that heads do not answer.
 const headErrorsEvery = 10 * time.Second
 
 // New makes a Reader.
@@ -73,7 +73,7 @@ func New(cfg Config) *Reader {
 	}
 }
 
-// Await waits until heads have taken the records that the context asks for, if any: see After.
+// Await waits until heads have read the records that the context asks for, if any (WithAfter).
 func (r *Reader) Await(ctx context.Context, tenant string) error {
 	ends := afterOf(ctx)
 	if len(ends) == 0 {
@@ -90,8 +90,8 @@ func (r *Reader) Await(ctx context.Context, tenant string) error {
 	return ctx.Err()
 }
 
-// Devices lists what heads hold of a tenant's devices. That heads do not answer is no error: the list is of those that
-// do.
+// Devices returns what heads hold of a tenant's devices. Heads that do not answer are no error: their devices are
+// missing.
 func (r *Reader) Devices(ctx context.Context, ask store.ListRequest) ([]store.HeadDevice, error) {
 	held, err := r.cfg.Heads.Devices(ctx, ask)
 	if ctx.Err() != nil {

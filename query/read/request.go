@@ -17,25 +17,26 @@ type Request struct {
 	Strict  bool  // wait for the log end at the query's start
 	Samples int64 // values that may be decoded; 0: no bound
 
-	// Continue is asked after each request to the store, by any goroutine; an error of it ends the query and is returned as
-	// it is. Nil for none.
+	// Continue is called after each request to the store, by any goroutine; an error of it ends the query and is returned
+	// as it is. Nil for none.
 	Continue func() error
 
 	// AsOf asks for what was stored by a moment, ms since 1970 UTC: the chunks that were cut by then, and no heads. 0
-	// asks for what there is now.
+	// asks for the present.
 	AsOf int64
 
-	// Since is an earlier moment, that the answer is about, too: what may have expired since is told. 0 is none.
+	// Since is an earlier moment that the answer is about, too: Incomplete names days that may have expired since. 0 for
+	// none.
 	Since int64
 
 	// Clips says that the sink leaves out rows of heads outside the range, as it does for those of chunks.
 	Clips bool
 
-	// Rollups is what lanes may answer; nil: nothing. It is for unordered requests into a RollupSink.
+	// Rollups is what rollups may answer; nil for nothing. It is for unordered requests into a RollupSink.
 	Rollups *RollupsRequest
 }
 
-// Order is in which order of time a sink is told of pieces. It turns event times into positions, which ascend in that
+// Order is the order of time in which a sink gets pieces. It turns event times into positions, which ascend in that
 // order.
 type Order int64
 
@@ -46,13 +47,13 @@ const (
 	Descending Order = -1
 )
 
-// At is the position of an instant. Whatever comes earlier in the order has a lower one.
+// At returns the position of an instant. Earlier in the order is lower.
 func (o Order) At(time int64) int64 { return time * int64(o) }
 
 // EndPosition is behind every row, in both orders.
 const EndPosition = telemetry.MaxMillis + 1
 
-// begin is the position that no row of r comes before, end the one that all of them come before.
+// begin returns the lowest position of a row of r, end the first position behind all of them.
 func (o Order) begin(r telemetry.Range) int64 {
 	if o == Descending {
 		return o.At(r.To - 1)
@@ -68,27 +69,27 @@ func (o Order) end(r telemetry.Range) int64 {
 }
 
 // Piece is some rows of one device and day: a stored chunk, parsed and not decoded, or rows of a head. The sink owns
-// it, and must call Release when it does not hold it any more.
+// it, and calls Release when it no longer holds it.
 type Piece struct {
 	Device string
 	Source store.Source
-	// From and To are the first and last instant of its rows, both inclusive. A chunk may have rows outside the
-	// request's range, and metrics that were not asked for; a head's rows have neither.
+	// From and To are the first and last instant of its rows, both inclusive. A chunk may have rows outside the request's
+	// range, and metrics that were not asked for; a head's rows have neither.
 	From, To int64
 	Chunk    *chunk.Chunk // nil for a head
 	Frame    chunk.Frame  // of a head; it must not be changed
 
-	// Except is instants that lanes show of the device: rows in it do not count.
+	// Except is the instants that rollups cover of the device: rows in it do not count.
 	Except telemetry.Range
 
 	query  *Query
 	memory *Memory
 	bytes  int64
-	cached *cachedChunk // a chunk that other queries may see too; nil for one that this query alone has read
+	cached *cachedChunk // a chunk that other queries may see too; nil for one that only this query has read
 }
 
-// Rows is the piece's rows: of a chunk, of the metrics that were asked for, decoded. They must not be changed. It fails
-// also when the query has decoded as many values as it may.
+// Rows returns the piece's rows, of a chunk those of the metrics that were asked for, decoded. They must not be
+// changed. It fails also when the query has decoded as many values as it may.
 func (p *Piece) Rows() (f chunk.Frame, err error) {
 	switch {
 	case p.Chunk == nil:
@@ -115,15 +116,15 @@ func (p *Piece) Release() {
 type Sink interface {
 	// Add takes a piece. Pieces of heads come first.
 	Add(p *Piece) error
-	// Passed says that every row before a position is in a piece that was added.
+	// Passed means that every row before a position is in a piece that was added.
 	Passed(position int64) error
 }
 
-// Stop is what a sink returns when it has enough. It ends the read, and is no error of the query: what was read is held
+// Stop is the error of a sink that has enough. It ends the read, and is no error of the query: what was read is held
 // against rule R4 up to At, the time of the last row that counts.
 type Stop struct{ At int64 }
 
-// Error says that it is none.
+// Error returns that the sink has enough.
 func (*Stop) Error() string { return "the answer has all that was asked for" }
 
 // Stats is what was read, and what it cost.
@@ -131,16 +132,16 @@ type Stats struct {
 	RequestUnits  float64 // charged for scans, all attempts together
 	Documents     int     // chunks read
 	Cached        int     // chunks that were read before, or by another query at the same time
-	Rollups       int     // documents of lanes, and what names them, read
-	RollupsCached int     // documents of lanes that were read before
-	RollupsSaved  float64 // request units that chunks in their place would have cost, as far as earlier reads tell
+	Rollups       int     // rollup documents and manifests read
+	RollupsCached int     // rollup documents that were read before
+	RollupsSaved  float64 // request units that chunks in their place would have cost, by earlier reads
 	Keys          int     // partition keys and prefixes of them that were scanned
 	Containers    int     // that these keys lie in
 	HeadRows      int     // rows that came from memory, before merging
 	Reread        int     // devices and days that were read again because chunks were missing (rule R4)
 }
 
-// Plus is what two reads have cost. Containers are those of the one that had more: both may have asked the same.
+// Plus returns what two reads have cost. Containers are those of the read that had more: both may have asked the same.
 func (s Stats) Plus(t Stats) Stats {
 	return Stats{
 		RequestUnits: s.RequestUnits + t.RequestUnits, Documents: s.Documents + t.Documents, Cached: s.Cached + t.Cached,

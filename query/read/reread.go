@@ -8,11 +8,11 @@ import (
 )
 
 // maxReread bounds the devices and days that one query reads again. With more missing something else is wrong, and
-// reading it all again would make it worse.
+// reading would make it worse.
 const maxReread = 64
 
-// checkChains holds the rows of r, which were read up to its ends, against rule R4: what may be missing is read again, by the
-// device and day. late takes the pieces that are found now; nil says that it is too late for them.
+// checkChains holds the rows of r, which were read up to its ends, against rule R4: where chunks may be missing, the
+// device's day is read again. late takes the pieces that are found now; nil means that it is too late for them.
 func (q *Query) checkChains(ctx context.Context, w *chainCheck, r telemetry.Range, late func(*Piece) error) error {
 	for _, s := range w.suspects(r) {
 		if q.expired(s.day) {

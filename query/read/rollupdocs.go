@@ -13,14 +13,14 @@ import (
 	"binnacle/sharding"
 )
 
-// manifestsAge is how old a ledger may be that is used again: an older one is as right, but of what it does not show more
-// is read from chunks (rule V4).
+// manifestsAge is how long a manifest is used again. An older one is as right, but more has to be read from chunks
+// beside it (rule V4).
 const manifestsAge = 2 * time.Minute
 
-// maxBatches is how many batches are named in a scan; of more all are asked for.
+// maxBatches is how many batches a scan names; for more it asks for all.
 const maxBatches = 64
 
-// What lanes are kept under.
+// What rollups are cached under.
 type (
 	manifestKey struct {
 		container, shard string
@@ -34,15 +34,15 @@ type (
 	}
 )
 
-// cachedRollup is a document of lanes, decoded.
+// cachedRollup is a rollup document, decoded.
 type cachedRollup struct {
-	series    []rollup.Series // of a fold
+	series    []rollup.Series // of a correction
 	documents []*RollupDocument
-	short     bool // of a fold: it has something of the metric, and not all that is asked for
+	short     bool // of a correction: it has a part of the families that are asked for
 	bytes     int64
 }
 
-// manifests is those of the job's days, nil for days that have none.
+// manifests returns those of the job's days, nil for a day without one. With anew the cache is not used.
 func (j *rollupJob) manifests(ctx context.Context, anew bool) (map[telemetry.Day]*manifest, error) {
 	container := sharding.RollupsContainer(j.target.Container)
 	now := j.r.cfg.Now()
@@ -89,7 +89,7 @@ func (j *rollupJob) manifests(ctx context.Context, anew bool) (map[telemetry.Day
 	return out, nil
 }
 
-// scanRollups scans documents of lanes. Errors of take are returned as they are, and store.ErrNoContainer.
+// scanRollups scans rollup documents. It returns errors of take as they are, and store.ErrNoContainer.
 func (j *rollupJob) scanRollups(ctx context.Context, s store.RollupScan, take func(doc []byte) error) error {
 	var own error
 	s.Charge = func(rus float64) error {
@@ -115,7 +115,7 @@ func (j *rollupJob) scanRollups(ctx context.Context, s store.RollupScan, take fu
 	return err
 }
 
-// wanted is documents of a lane that a job needs.
+// wanted is the documents of one second-level key that a job needs.
 type wanted struct {
 	rollup  string
 	r       telemetry.Range // that they lie in
@@ -135,7 +135,7 @@ func (w *wanted) add(day telemetry.Day, ref rollup.Ref, batch string) {
 	}
 }
 
-// documents reads the lanes of all days, and says what they show. It reports whether some of them are gone.
+// documents reads what the days need. It reports whether some of it is gone.
 func (j *rollupJob) documents(ctx context.Context) (gone bool, err error) {
 	kept, found := make(map[string]any), 0
 	rollups := make(map[string]*wanted)
@@ -189,7 +189,7 @@ func (j *rollupJob) documents(ctx context.Context) (gone bool, err error) {
 	return false, nil
 }
 
-// takeMemory counts memory that lanes take.
+// takeMemory counts memory that rollups take.
 func (j *rollupJob) takeMemory(bytes int64) error {
 	err := j.Memory.Take(bytes)
 	if err == nil {
@@ -206,7 +206,7 @@ func (j *rollupJob) keyOf(ref rollup.Ref) any {
 	return rollupKey{k, j.req.Rollups.Metric, j.req.Rollups.Families.String(), j.req.Rollups.Grid}
 }
 
-// fetch reads documents of a lane, and takes those that it has found out of w.
+// fetch reads documents, and takes those that it has found out of w.
 func (j *rollupJob) fetch(ctx context.Context, w *wanted, kept map[string]any) error {
 	s := store.RollupScan{
 		Key: store.RollupKey{Container: sharding.RollupsContainer(j.target.Container), TenantShard: j.target.TenantShard,
@@ -258,7 +258,7 @@ func (ask *RollupsRequest) needs(s *rollup.Section) bool {
 	return s.Metric == ask.Metric && s.Grid == ask.Grid && ask.Families.Has(s.Family)
 }
 
-// rollupBytes is what the sections of a document take, decoded, that a request needs, but for their falls.
+// rollupBytes returns what the sections that a request needs take once they are decoded, without counter resets.
 func rollupBytes(d *rollup.Document, ask *RollupsRequest) int64 {
 	n := 64 * int64(len(d.SeriesIndex))
 	for i := range d.Sections {
@@ -334,7 +334,7 @@ func (j *rollupJob) refs(yield func(d *rollupDay, ref rollup.Ref, batch string))
 	}
 }
 
-// ownedBy is, by batch, the hours of those that are shown that it owns.
+// ownedBy returns which of the covered hours each batch owns.
 func ownedBy(owners [rollup.HoursOfDay]int, shown rollup.Hours) map[int]rollup.Hours {
 	out := make(map[int]rollup.Hours)
 	for h, i := range owners {
@@ -345,7 +345,7 @@ func ownedBy(owners [rollup.HoursOfDay]int, shown rollup.Hours) map[int]rollup.H
 	return out
 }
 
-// assemble is what the lanes of a day show.
+// assemble returns what rollups have of a day.
 func (j *rollupJob) assemble(d *rollupDay, kept map[string]any) *Rollups {
 	ask := j.req.Rollups
 	out := &Rollups{Day: d.day, Grid: ask.Grid, Raw: d.raw}

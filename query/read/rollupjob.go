@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// manyRaw is how many devices are asked for by name on a day that lanes show: with more all chunks of the day are read,
-// which the next query finds known.
+// manyRaw is how many raw devices a scan names on a covered day. With more, all chunks of the day are read, which the
+// next query finds in the cache.
 const manyRaw = 64
 
 // deviceDay is a device on a day.
@@ -24,19 +24,19 @@ type deviceDay struct {
 	day    telemetry.Day
 }
 
-// rollupJob reads one first-level key in one container: rule V4. It is owned by one goroutine.
+// rollupJob reads one first-level key in one container (rule V4). It is owned by one goroutine.
 type rollupJob struct {
 	*Query
 	target  target
 	days    []*rollupDay
 	rollups []*Rollups
 	pieces  []*Piece
-	known   map[chunkRef]bool // pieces of days that lanes show
-	decoded int64             // bytes that lanes take
+	known   map[chunkRef]bool // pieces of covered days
+	decoded int64             // bytes that rollups take
 }
 
-// readRollups reads the way that gather does, but takes from lanes what they show. Heads were read before; of each key
-// ledgers come next, and chunks that they do not know of after them.
+// readRollups reads as gather does, but takes from rollups what they cover. The heads were read before; of each key the
+// manifests come next, then the chunks that they do not know.
 func (q *Query) readRollups(ctx context.Context, sink RollupSink) error {
 	jobs := q.newRollupJobs()
 	g, reading := errgroup.WithContext(ctx)
@@ -63,18 +63,18 @@ func (q *Query) readRollups(ctx context.Context, sink RollupSink) error {
 	return nil
 }
 
-// rollupsPay reports whether a request is answered from lanes where they can: there are some, and its devices are not so
-// few that their chunks cost less.
+// rollupsPay reports whether the request is answered from rollups as far as possible: there are some, and it asks for
+// so many devices that their chunks would cost more.
 func (q *Query) rollupsPay() bool {
 	return q.req.Rollups != nil && q.r.cfg.Rollups != nil && q.req.AsOf == 0 &&
 		(q.req.Devices == nil || len(q.req.Devices) > FewDevices)
 }
 
-// FewDevices is how many are read from their chunks in any case: a day's lanes of one metric cost about as much as a
-// day's chunks of so many devices.
+// FewDevices is the most devices that are always read from their chunks: a day's rollups of one metric cost about as
+// much as a day's chunks of so many devices.
 const FewDevices = 16
 
-// firstLevelKeys is the parts of the plan by first-level keys, without those that none of the devices asked for is in.
+// firstLevelKeys returns the parts of the plan by first-level keys, without keys that have none of the devices.
 func (q *Query) firstLevelKeys() iter.Seq[part] {
 	of := q.req
 	of.Devices = nil
@@ -93,7 +93,7 @@ func (q *Query) firstLevelKeys() iter.Seq[part] {
 	}
 }
 
-// newRollupJobs is the jobs of all keys. Devices of which heads hold rows are read raw.
+// newRollupJobs returns the jobs of all keys. Devices with rows in heads are read raw.
 func (q *Query) newRollupJobs() (jobs []*rollupJob) {
 	for p := range q.firstLevelKeys() {
 		for _, t := range p.targets {
@@ -121,7 +121,7 @@ func (q *Query) newRollupJob(t target, r telemetry.Range) *rollupJob {
 	return j
 }
 
-// markRaw has a device read raw on a day.
+// markRaw marks a device as read raw on a day.
 func markRaw(jobs []*rollupJob, shard string, of deviceDay) {
 	for _, j := range jobs {
 		if d := j.dayOf(of.day); d != nil && j.target.TenantShard == shard {
@@ -130,7 +130,7 @@ func markRaw(jobs []*rollupJob, shard string, of deviceDay) {
 	}
 }
 
-// dayOf is a day of the job, nil for one that it has not.
+// dayOf returns a day of the job, nil for another day.
 func (j *rollupJob) dayOf(day telemetry.Day) *rollupDay {
 	if i := int(day - j.days[0].day); i >= 0 && i < len(j.days) {
 		return j.days[i]
@@ -138,8 +138,8 @@ func (j *rollupJob) dayOf(day telemetry.Day) *rollupDay {
 	return nil
 }
 
-// read reads ledgers, what they name, and chunks. What lanes do not show is read before what was stored since: who sees
-// a chunk there sees those before it in its chain as well.
+// read reads manifests, what they name, and chunks. What rollups do not cover is read before what was stored since: a
+// read that sees a chunk there sees those before it in its chain as well.
 func (j *rollupJob) read(ctx context.Context) error {
 	if err := j.loadRollups(ctx); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (j *rollupJob) read(ctx context.Context) error {
 	return j.readRaw(ctx)
 }
 
-// uncovered is the ranges that lanes do not show, in the order of time.
+// uncovered returns the ranges that rollups do not cover, in the order of time.
 func (j *rollupJob) uncovered() iter.Seq[telemetry.Range] {
 	return func(yield func(telemetry.Range) bool) {
 		var open telemetry.Range
@@ -198,7 +198,7 @@ func (j *rollupJob) take(p *Piece) error {
 	return nil
 }
 
-// readSince reads what was stored after what lanes show, and marks its devices: one scan for many days.
+// readSince reads what was stored after the manifests, and marks its devices raw: one scan for many days.
 func (j *rollupJob) readSince(ctx context.Context) error {
 	var windows []store.Window
 	for _, d := range j.days {
@@ -219,7 +219,7 @@ func (j *rollupJob) readSince(ctx context.Context) error {
 	return nil
 }
 
-// readRaw reads all of the days of devices that are read raw on days that lanes show.
+// readRaw reads the covered days of devices that are raw there.
 func (j *rollupJob) readRaw(ctx context.Context) error {
 	var some []store.Window
 	named := make(map[string]bool)
@@ -250,7 +250,7 @@ func (j *rollupJob) readRaw(ctx context.Context) error {
 	return nil
 }
 
-// takeRaw keeps pieces of devices that are read raw on their day.
+// takeRaw keeps pieces of devices that are raw on their day.
 func (j *rollupJob) takeRaw(p *Piece) error {
 	if d := j.dayOf(p.Chunk.Header.ID.Day); d == nil || !d.raw[p.Device] {
 		p.Release()
@@ -259,7 +259,7 @@ func (j *rollupJob) takeRaw(p *Piece) error {
 	return j.take(p)
 }
 
-// saved is what the chunks of what lanes show would have cost, as far as earlier reads tell.
+// saved returns what the chunks of what rollups cover would have cost, by earlier reads.
 func (j *rollupJob) saved() (rus float64) {
 	found, _ := j.r.history.of(j.req.Tenant, j.target)
 	for _, d := range j.days {
@@ -268,7 +268,7 @@ func (j *rollupJob) saved() (rus float64) {
 	return rus
 }
 
-// deliver hands all on. Of a device that lanes show a piece has what they don't.
+// deliver hands everything on. The pieces of a device that is not raw leave out what rollups cover.
 func (j *rollupJob) deliver(sink RollupSink) error {
 	for _, p := range j.pieces {
 		if d := j.dayOf(p.Chunk.Header.ID.Day); d.hasRollups() && !d.raw[p.Device] {
@@ -286,8 +286,8 @@ func (j *rollupJob) deliver(sink RollupSink) error {
 	return nil
 }
 
-// checkRollups holds what was read of chunks against rule R4: days of devices that were read from them, and of the others
-// what lanes did not show.
+// checkRollups holds what was read of chunks against rule R4: all of the days of raw devices, and of others what
+// rollups do not cover.
 func (q *Query) checkRollups(ctx context.Context, jobs []*rollupJob) error {
 	if q.plan.tenant.Placement == nil {
 		return nil
@@ -350,8 +350,8 @@ func (q *Query) checkRollups(ctx context.Context, jobs []*rollupJob) error {
 	return nil
 }
 
-// loadRollups finds out what lanes show, and reads it. Where an old ledger names lanes that are gone, ledgers are read
-// again; what can't be had then is read from chunks.
+// loadRollups decides what rollups cover and reads it. Where an old manifest names documents that are gone, manifests
+// are read again; what is missing then is read from chunks.
 func (j *rollupJob) loadRollups(ctx context.Context) error {
 	for again := range 2 {
 		manifests, err := j.manifests(ctx, again > 0)

@@ -5,30 +5,30 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// RollupsRequest says what lanes may answer in the place of samples: one metric, the only one of the request, on a grid.
+// RollupsRequest says what rollups may answer instead of samples: one metric, the only one of the request, on a grid.
 type RollupsRequest struct {
 	Metric   string
 	Grid     rollup.Grid
 	Families rollup.Families
 }
 
-// RollupSink takes lanes beside pieces. Whatever is shown of a device and day is the same in both: a piece of a day that
-// lanes show of its device has an Except.
+// RollupSink takes rollups beside pieces. What they have of a device and day is the same in both: a piece of a day and
+// device that rollups cover has an Except.
 type RollupSink interface {
 	Sink
-	// AddRollups takes what lanes show of the devices of a first-level key on a day, once for each of them.
+	// AddRollups takes what rollups have of a first-level key on a day, once for each of them.
 	AddRollups(*Rollups) error
 }
 
-// Rollups is what lanes show of a first-level key and a day. It may be seen by others: it must not be changed.
+// Rollups is what rollups have of a first-level key and a day. It is shared: it must not be changed.
 type Rollups struct {
 	Day   telemetry.Day
 	Grid  rollup.Grid
 	Parts []RollupPart
-	Raw   map[string]bool // devices of which nothing here counts: their pieces have all of the day
+	Raw   map[string]bool // devices of which nothing here counts: their pieces have the whole day
 }
 
-// RollupPart is documents that have one roster.
+// RollupPart is documents with one series index.
 type RollupPart struct {
 	Series    []rollup.Series
 	Documents []*RollupDocument
@@ -36,7 +36,7 @@ type RollupPart struct {
 	Of        map[string]rollup.Hours // of devices that have others
 }
 
-// Counts is the hours of a device that count.
+// Counts returns the hours of a device that count.
 func (p *RollupPart) Counts(device string) rollup.Hours {
 	if h, ok := p.Of[device]; ok {
 		return h
@@ -48,11 +48,11 @@ func (p *RollupPart) Counts(device string) rollup.Hours {
 type RollupDocument struct {
 	From, To int // hours
 	Table    *rollup.Table
-	Rows     []int32         // of the table, by place in the roster; -1, and what is missing at the end, for none
+	Rows     []int32         // of the table, by place in the series index; -1 or beyond the end for none
 	At0      []rollup.Sample // by row; nil for none
 }
 
-// Row is where the table has the series at a place of the roster, -1 for nowhere.
+// Row returns the row of the table for a place in the series index, -1 for none.
 func (d *RollupDocument) Row(place int) int {
 	if place >= len(d.Rows) {
 		return -1
@@ -60,19 +60,19 @@ func (d *RollupDocument) Row(place int) int {
 	return int(d.Rows[place])
 }
 
-// rollupDay is a day of a first-level key, as a read takes it.
+// rollupDay is a day of a first-level key that is being read.
 type rollupDay struct {
 	day      telemetry.Day
 	asked    telemetry.Range // of the request, within the day
 	manifest *manifest       // nil for none
-	from     int             // hours that lanes show, up to and without to; none if that is no more
+	from     int             // hours that rollups cover, up to and without to; none unless to is greater
 	to       int
 	raw      map[string]bool // devices that are read from their chunks
 }
 
 func (d *rollupDay) hasRollups() bool { return d.from < d.to }
 
-// covered is the instants that lanes show.
+// covered returns the instants that rollups cover.
 func (d *rollupDay) covered() telemetry.Range {
 	if !d.hasRollups() {
 		return telemetry.Range{From: d.asked.From, To: d.asked.From}
@@ -81,11 +81,11 @@ func (d *rollupDay) covered() telemetry.Range {
 	return telemetry.Range{From: max(r.From, d.asked.From), To: min(r.To, d.asked.To)}
 }
 
-// hours is those that lanes show.
+// hours returns the hours that rollups cover.
 func (d *rollupDay) hours() rollup.Hours { return rollup.Span(d.from, d.to) }
 
-// cover decides which hours lanes answer for: the longest run of those that a ledger has, whose chunks are all there
-// still, with what the request needs.
+// cover chooses the hours that rollups answer for: the longest run of hours that the manifest has with all that the
+// request needs, whose chunks have not expired.
 func (d *rollupDay) cover(l *manifest, ask *RollupsRequest, now int64) {
 	d.manifest = l
 	needed := rollup.HoursOf(d.day, d.asked.From, d.asked.To-1)
@@ -127,7 +127,7 @@ func (d *rollupDay) cover(l *manifest, ask *RollupsRequest, now int64) {
 	}
 }
 
-// answers reports whether a batch answers for a metric: it has what is asked for, or nobody has samples.
+// answers reports whether a batch can answer a request: it has what is needed, or no device has samples.
 func answers(b *rollup.Batch, ask *RollupsRequest) bool {
 	if b.Omits(ask.Metric) {
 		return false
@@ -153,13 +153,13 @@ func onGrid(b *rollup.Batch, g rollup.Grid) bool {
 	return false
 }
 
-// manifest is one that was read.
+// manifest is a manifest that was read.
 type manifest struct {
 	*rollup.Manifest
 	container string
 }
 
-// owners is, by hour, the last batch of all devices that has it on a grid, -1 for none.
+// owners returns, by hour, the last batch of all devices that has it on a grid, -1 for none.
 func (l *manifest) owners(g rollup.Grid) (of [rollup.HoursOfDay]int) {
 	for h := range of {
 		of[h] = -1
@@ -174,7 +174,7 @@ func (l *manifest) owners(g rollup.Grid) (of [rollup.HoursOfDay]int) {
 	return of
 }
 
-// isLater reports whether a batch was made after the owner of one of its hours that are shown.
+// isLater reports whether a batch was made after the owner of one of its covered hours.
 func (l *manifest) isLater(i int, owners [rollup.HoursOfDay]int, shown rollup.Hours) bool {
 	b := &l.Batches[i]
 	for h := b.From; h < b.To; h++ {
@@ -185,7 +185,7 @@ func (l *manifest) isLater(i int, owners [rollup.HoursOfDay]int, shown rollup.Ho
 	return false
 }
 
-// corrected is, by batch, the hours of devices that count of folds.
+// corrected returns the hours of devices that corrections answer for, by batch and of all batches.
 func (l *manifest) corrected(g rollup.Grid, owners [rollup.HoursOfDay]int, shown rollup.Hours) (of map[int]map[string]rollup.Hours,
 	taken map[string]rollup.Hours) {
 	of, taken = make(map[int]map[string]rollup.Hours), make(map[string]rollup.Hours)

@@ -13,15 +13,15 @@ import (
 	"binnacle/sharding"
 )
 
-// scan reads the chunks of one target that may have rows in r. It is safe for any number of callers. An error of take
+// scan reads the chunks of a target that may have rows in r. It is safe for any number of callers. An error of take
 // ends it and is returned as it is; take owns the piece in any case.
 func (q *Query) scan(ctx context.Context, t target, r telemetry.Range, take func(*Piece) error) error {
 	_, _, err := q.scanSince(ctx, t, r, 0, take)
 	return err
 }
 
-// scanSince is scan without what was stored before a second, by the store's clock. It reports whether there is no
-// container any more where chunks were found before.
+// scanSince scans without what was stored before a second, by the service's clock. It reports whether a container is
+// gone in which chunks were found before.
 func (q *Query) scanSince(ctx context.Context, t target, r telemetry.Range, since int64,
 	take func(*Piece) error) (usage store.Usage, gone bool, err error) {
 	usage, gone, err = q.scanTarget(ctx, t, store.Scan{Range: r, Since: since}, take)
@@ -31,7 +31,7 @@ func (q *Query) scanSince(ctx context.Context, t target, r telemetry.Range, sinc
 	return usage, gone, err
 }
 
-// scanWindows is scan for several ranges, each with what was stored since then alone.
+// scanWindows scans several ranges, each without what was stored before its second.
 func (q *Query) scanWindows(ctx context.Context, t target, w []store.Window, take func(*Piece) error) error {
 	_, _, err := q.scanTarget(ctx, t, store.Scan{Windows: w}, take)
 	return err
@@ -40,7 +40,7 @@ func (q *Query) scanWindows(ctx context.Context, t target, w []store.Window, tak
 // scanTarget makes a scan of a target.
 func (q *Query) scanTarget(ctx context.Context, t target, s store.Scan, take func(*Piece) error) (usage store.Usage, gone bool,
 	err error) {
-	var own error // of what is called below, which Scan hands back
+	var own error // of take or charge, which Scan returns as it is
 	q.cost.visit(t.Key)
 	s.Key, s.Devices, s.Descending = t.Key, t.devices, q.req.Order == Descending
 	s.Charge = func(rus float64) error {
@@ -74,7 +74,7 @@ func (q *Query) scanTarget(ctx context.Context, t target, s store.Scan, take fun
 	return usage, false, nil
 }
 
-// piece parses a chunk, once for all who see it.
+// piece parses a chunk, of the metrics that are asked for.
 func (q *Query) piece(t target, doc []byte) (*Piece, error) {
 	c, err := chunk.ParseColumns(doc, q.req.Metrics)
 	if err == nil {
@@ -87,7 +87,7 @@ func (q *Query) piece(t target, doc []byte) (*Piece, error) {
 	return p, q.Memory.Take(p.bytes)
 }
 
-// pieceOf is a chunk as a piece, whose memory is not taken yet.
+// pieceOf returns a chunk as a piece. Its memory is not counted yet.
 func (q *Query) pieceOf(c *chunk.Chunk) *Piece {
 	h := &c.Header
 	return &Piece{
@@ -97,8 +97,8 @@ func (q *Query) pieceOf(c *chunk.Chunk) *Piece {
 	}
 }
 
-// answers holds a chunk against what was asked for: a store that answers more must not show one tenant, or device, the
-// rows of another.
+// answers fails if a chunk is not what the scan asked for: a store that answers more must not show one tenant, or
+// device, the rows of another.
 func (t target) answers(h chunk.Header) error {
 	ok := h.TenantShard == t.TenantShard
 	if t.Device != "" {
@@ -113,8 +113,8 @@ func (t target) answers(h chunk.Header) error {
 	return nil
 }
 
-// withoutContainer decides what it means that a container is missing. One that was asked for may not be made yet: then
-// nothing is in it. One in which there was something is gone: because it has expired, or there is no answer.
+// withoutContainer decides what a missing container means. One without chunks so far may not be made yet. One with
+// chunks has expired, or this is an error.
 func (q *Query) withoutContainer(ctx context.Context, container string, before bool) error {
 	if !before {
 		return nil
@@ -129,19 +129,19 @@ func (q *Query) withoutContainer(ctx context.Context, container string, before b
 	return nil
 }
 
-// cost counts what a query costs. It is safe for any number of callers but for headRows and reread, which the query's
-// own goroutine counts.
+// cost counts what a query costs. It is safe for any number of callers but for headRows and reread, which belong to the
+// query's goroutine.
 type cost struct {
 	headRows int
 	reread   int
 
 	mu            sync.Mutex // guards below
-	spent         float64    // so far, also of scans under way
+	spent         float64    // also by scans under way
 	rus           float64
 	documents     int
 	cached        int
 	rollups       int
-	rollupsCached int // documents of lanes that were read before
+	rollupsCached int
 	saved         float64
 	keys          map[sharding.Key]bool
 	containers    map[string]bool
@@ -156,7 +156,7 @@ func (t *cost) visit(key sharding.Key) {
 	t.keys[key], t.containers[key.Container] = true, true
 }
 
-// spend counts what a request has cost and fails when all together are more than the most.
+// spend counts the charge of a request, and fails if all together exceed most.
 func (t *cost) spend(rus, most float64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,7 +179,7 @@ func (t *cost) addCached(documents int) {
 	t.cached += documents
 }
 
-// addRollups counts documents of lanes: read now for so much, and read before.
+// addRollups counts rollup documents that were read, and others that were cached.
 func (t *cost) addRollups(u store.Usage, kept int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,7 +188,6 @@ func (t *cost) addRollups(u store.Usage, kept int) {
 	t.rollupsCached += kept
 }
 
-// addSaved counts request units that lanes have saved.
 func (t *cost) addSaved(rus float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -205,7 +204,7 @@ func (t *cost) stats() Stats {
 	}
 }
 
-// charge counts what a request has cost, and fails when the query may not go on.
+// charge counts the charge of a request, and fails if the query may not go on.
 func (q *Query) charge(rus float64) error {
 	err := q.cost.spend(rus, q.r.cfg.MaxRUs)
 	if err == nil && q.req.Continue != nil {

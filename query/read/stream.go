@@ -18,8 +18,8 @@ type feed struct {
 	next   *Piece      // taken from pieces and not handed on yet
 }
 
-// stream hands on the chunks of a part while they are being read: little memory, and a sink that has enough ends the
-// scans early.
+// stream hands on the chunks of a part while they are being read: that takes little memory, and a sink that has enough
+// ends the scans early.
 func (q *Query) stream(ctx context.Context, p part) error {
 	seen := newChainCheck(q.tails)
 	err := q.streamAll(ctx, p, seen)
@@ -31,11 +31,11 @@ func (q *Query) stream(ctx context.Context, p part) error {
 	case err != nil:
 		return err
 	}
-	// Rows beside a gap are out: too late for others.
+	// Rows behind a gap are sent: it is too late for those in it.
 	return cmp.Or(q.checkChains(ctx, seen, reached, nil), err)
 }
 
-// until is the part of r that rows up to and including an instant lie in.
+// until returns the part of r up to and including the rows of an instant.
 func (o Order) until(r telemetry.Range, at int64) telemetry.Range {
 	if o == Descending {
 		return telemetry.Range{From: max(r.From, at), To: r.To}
@@ -69,7 +69,7 @@ func (q *Query) streamAll(ctx context.Context, p part, seen *chainCheck) error {
 	return err
 }
 
-// inOrder hands on the pieces of feeds, and says what is passed: what no unread chunk can hold any more.
+// inOrder hands on the pieces of feeds, and the position that no unread chunk can come before.
 func (q *Query) inOrder(p part, feeds []*feed, seen *chainCheck) error {
 	for {
 		var err error
@@ -109,8 +109,8 @@ func fill(feeds []*feed, seen *chainCheck) ([]*feed, error) {
 	return slices.DeleteFunc(feeds, func(f *feed) bool { return f.next == nil }), nil
 }
 
-// lead is the position that neither a row of this chunk nor of any chunk after it in its scan comes before. Scans are
-// in the order of first instants; descending, a chunk that begins earlier may still end later, but not after its day.
+// lead returns the position before which neither this chunk has a row nor any chunk after it in its scan. Scans are in
+// the order of first instants; descending, a chunk that begins earlier may still end later, but not after its day.
 func (q *Query) lead(h chunk.Header) int64 {
 	if q.req.Order == Descending {
 		return q.req.Order.At(h.ID.Day.End() - 1)

@@ -13,7 +13,7 @@ type TimeoutError struct {
 	Read  string // the read of the store that was not answered; "" for none
 }
 
-// Error says what was waited for.
+// Error returns how long the query took, and for what.
 func (e *TimeoutError) Error() string {
 	if e.Read == "" {
 		return fmt.Sprintf("the query takes longer than %s", e.After)

@@ -15,9 +15,9 @@ import (
 // daysOfMonth is enough days for a window that takes what is left of a month.
 const daysOfMonth = 31
 
-// windows reads a part window by window: all chunks of the window are collected, then handed on. It is for scans that
-// have no order, and for more keys than may be read at a time. A window is a month; when that is too much for the
-// memory, a day. For a sink that may stop early the first window is a day and each next one twice as long.
+// windows reads a part window by window: all chunks of a window are collected, then handed on. It is for scans without
+// order, and for more keys than may be read at a time. A window is a month; where that takes too much memory, a day.
+// For a sink that may stop early the first window is a day, and each next one twice as long.
 func (q *Query) windows(ctx context.Context, p part) error {
 	for rest := p.Range; !rest.Empty(); {
 		w, later := q.req.Order.cut(rest, q.days)
@@ -46,7 +46,7 @@ func (q *Query) windows(ctx context.Context, p part) error {
 	return nil
 }
 
-// cut takes the first days of r, in the order, at midnights: no chunk is in two windows.
+// cut returns the first days of r in the order, and the rest. It cuts at midnights: no chunk is in two windows.
 func (o Order) cut(r telemetry.Range, days int) (first, rest telemetry.Range) {
 	if o == Descending {
 		at := max(r.From, (telemetry.DayOf(r.To-1) + 1 - telemetry.Day(days)).Start())
@@ -56,7 +56,7 @@ func (o Order) cut(r telemetry.Range, days int) (first, rest telemetry.Range) {
 	return telemetry.Range{From: r.From, To: at}, telemetry.Range{From: at, To: r.To}
 }
 
-// window collects the pieces of a window. With an error it returns none, and holds no memory of them.
+// window returns the pieces of a window. With an error it returns none, and holds no memory of them.
 func (q *Query) window(ctx context.Context, p part, w telemetry.Range) ([]*Piece, error) {
 	seen := newChainCheck(q.tails)
 	before := len(q.missing)
