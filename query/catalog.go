@@ -161,8 +161,7 @@ type Found struct{ stored, updates *catalog.Set }
 // timesLag is how old the catalog's last time of a reporting device may be.
 const timesLag = 8 * 24 * time.Hour
 
-// Find calls use with the devices that all matchers select, whose metrics are selected, and that may have reported in a
-// range.
+// Find calls use with the devices that all matchers select, with selected metrics, that may have reported in a range.
 func (k *Known) Find(matchers []catalog.Matcher, metrics func([]catalog.Metric) bool, r telemetry.Range,
 	use func(Found)) {
 	k.selected(matchers, func(stored, news *catalog.Set) {

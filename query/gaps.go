@@ -138,7 +138,7 @@ func stretches(all []merge.Present) (out []gaps.Stretch) {
 	return out
 }
 
-// breaks returns where chains lack chunks. Chunks of days whose retention is over vanish one by one, and do not count.
+// breaks returns where chains lack chunks. Chunks of expired days vanish one by one, and do not count.
 func breaks(all []merge.Present, lacking []read.MissingChunks, tenant control.Tenant, now int64) (out []gaps.Break) {
 	type chain struct {
 		day       telemetry.Day

@@ -134,7 +134,7 @@ func (w wantedMetrics) met(device, metric string) {
 	}
 }
 
-// ask is what to ask for next.
+// ask returns what to ask for next.
 func (w wantedMetrics) ask(metrics []string) (devices, of []string) {
 	seen := make(map[string]bool)
 	for d, m := range w {

@@ -24,11 +24,11 @@ type Device struct {
 type Metric struct {
 	Metric  string
 	Types   []string // names of the kinds of values seen, sorted
-	Units   []string // told for it, sorted
+	Units   []string // sorted
 	Devices int      // that have it
 }
 
-// Search is which devices of a tenant are asked for.
+// Search selects devices of a tenant.
 type Search struct {
 	Tenant   string
 	Prefix   string            // of the id
@@ -37,7 +37,7 @@ type Search struct {
 	Limit    int
 }
 
-// matchers is those of a search, and its prefix.
+// matchers returns the matchers of a search, and one for its prefix.
 func (s *Search) matchers() []catalog.Matcher {
 	if s.Prefix == "" {
 		return s.Matchers
@@ -62,7 +62,7 @@ func (q *Querier) Devices(ctx context.Context, s Search) (out []Device, list Lis
 	return out, list, err
 }
 
-// Metrics lists the first metrics whose name begins with prefix, by name. Errors are those of Devices.
+// Metrics lists the first metrics with a prefix, by name. Errors are those of Devices.
 func (q *Querier) Metrics(ctx context.Context, tenant, prefix string, limit int) (out []Metric, list List, err error) {
 	err = q.admitAndObserve(ctx, "metrics", tenant, func(ctx context.Context, _ *store.Meter) error {
 		k, err := q.listed(ctx, tenant)
@@ -78,17 +78,17 @@ func (q *Querier) Metrics(ctx context.Context, tenant, prefix string, limit int)
 	return out, list, err
 }
 
-// List is what there is to say about a list.
+// List describes a list.
 type List struct {
 	Truncated  bool     // there is more
 	Incomplete []string // why something may be missing
 }
 
-// Await waits until heads have taken the records that the context asks for, if any. Errors are a *NotYetError and the
+// Await waits until heads have read the records that the context asks for, if any. Errors are a *NotYetError and the
 // context's.
 func (q *Querier) Await(ctx context.Context, tenant string) error { return q.reader.Await(ctx, tenant) }
 
-// listed is what is known of a tenant's devices once heads have taken what the context asks for.
+// listed returns a tenant's devices once heads have read what the context asks for.
 func (q *Querier) listed(ctx context.Context, tenant string) (*Known, error) {
 	if err := q.Await(ctx, tenant); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (q *Querier) listed(ctx context.Context, tenant string) (*Known, error) {
 	return q.Known(ctx, tenant)
 }
 
-// entries is what a search finds, joined with the times that heads have.
+// entries returns the devices of a search, with the times that heads have.
 func (q *Querier) entries(ctx context.Context, s Search) (out []catalog.Entry, list List, err error) {
 	k, err := q.listed(ctx, s.Tenant)
 	if err != nil {
@@ -126,13 +126,13 @@ func (q *Querier) entries(ctx context.Context, s Search) (out []catalog.Entry, l
 	return out, list, err
 }
 
-// Metrics is the metrics of the devices for which all matchers hold, by name.
+// Metrics returns the metrics of the devices that all matchers select, by name.
 func (k *Known) Metrics(matchers []catalog.Matcher) (out []Metric) {
 	k.selected(matchers, func(stored, news *catalog.Set) { out = metricsOf(stored, news) })
 	return out
 }
 
-// metricsOf is the metrics of two sets that have no device in common, by name.
+// metricsOf returns the metrics of two sets without a common device, by name.
 func metricsOf(stored, news *catalog.Set) (out []Metric) {
 	all := append(stored.Metrics(), news.Metrics()...)
 	slices.SortStableFunc(all, func(a, b catalog.MetricCount) int { return strings.Compare(a.Name, b.Name) })
@@ -155,8 +155,8 @@ type Facet struct {
 	Others int             // how many more values there are
 }
 
-// Facets counts the devices that a search finds, and by the values of tags: of each the first ones, as many as the
-// search's limit. Without tags it is all that any of the devices has. Errors are those of Devices.
+// Facets counts the devices of a search, and by the values of tags: of each tag the first ones, as many as the search's
+// limit. Without tags it counts all that any of the devices has. Errors are those of Devices.
 func (q *Querier) Facets(ctx context.Context, s Search, tags []string) (
 	out []Facet, devices int, list List, err error) {
 	err = q.admitAndObserve(ctx, "facets", s.Tenant, func(ctx context.Context, _ *store.Meter) error {
@@ -181,7 +181,7 @@ func (q *Querier) Facets(ctx context.Context, s Search, tags []string) (
 	return out, devices, list, err
 }
 
-// facet counts the values of a tag among two sets that have no device in common.
+// facet counts the values of a tag among two sets without a common device.
 func facet(stored, news *catalog.Set, tag string, limit int) Facet {
 	first, _ := stored.TagValues(tag, math.MaxInt)
 	second, _ := news.TagValues(tag, math.MaxInt)
@@ -203,12 +203,12 @@ func facet(stored, news *catalog.Set, tag string, limit int) Facet {
 	return Facet{tag, first[:n], len(first) - n}
 }
 
-// Cardinality is how much there is of a tenant.
+// Cardinality is how many devices, series, metrics, tags and labels a tenant has.
 type Cardinality struct {
 	Tenant  string
 	Devices int
-	// Series counts pairs of a device and a metric. The labels of readings make more of one; how many is only known to
-	// who reads them.
+	// Series counts pairs of a device and a metric. The labels of readings make more of one; only reading them says how
+	// many.
 	Series  int
 	Metrics []Metric            // those of the most devices first
 	Tags    []catalog.NameCount // those of the most values first
@@ -219,7 +219,7 @@ type Cardinality struct {
 	Incomplete                        []string
 }
 
-// Cardinality tells what there is the most of, of each kind as many as the limit says. Errors are those of Devices.
+// Cardinality returns the largest of each kind, as many as the limit says. Errors are those of Devices.
 func (q *Querier) Cardinality(ctx context.Context, s Search) (out Cardinality, err error) {
 	out.Tenant = s.Tenant
 	err = q.admitAndObserve(ctx, "cardinality", s.Tenant, func(ctx context.Context, _ *store.Meter) error {

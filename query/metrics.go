@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics is what the package tells Prometheus.
+// metrics is the package's metrics.
 type metrics struct {
 	duration     *prometheus.HistogramVec
 	errors       *prometheus.CounterVec
@@ -74,7 +74,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	}
 }
 
-// maxTenants bounds the tenants that metrics tell of. Who asked least recently is left out until it asks again.
+// maxTenants bounds the tenants in labels. The one that asked least recently is left out until it asks again.
 const maxTenants = 256
 
 // charged counts what a request for a tenant has cost.

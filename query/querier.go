@@ -1,8 +1,8 @@
-// Package query answers what readings a tenant has in a range. It is the door to two rooms: package read finds and
-// reads everything that an answer is made of, package merge makes the answer of it, each series and instant once.
+// Package query answers queries about a tenant's readings. Package read below it finds and reads everything that an
+// answer is made of, package merge makes the answer, each series and instant once.
 //
-// What stands here is who may come in (gate), the questions and answers, and the lists of devices and metrics. How
-// answers look on the wire is package httpapi's affair. It must not know Cosmos DB, Kafka or HTTP.
+// This package has admission and quotas, the requests and answers, and the lists of devices and metrics. Package
+// httpapi has their form on the wire. It must not know Cosmos DB, Kafka or HTTP.
 package query
 
 import (
@@ -30,7 +30,7 @@ type Config struct {
 	Reader    store.Reader       `kong:"-"`
 	Heads     store.Heads        `kong:"-"`
 	Log       store.Log          `kong:"-"` // which partitions there are and how far they reach; nil: not known
-	Topics    topics.Set         `kong:"-"` // that are read, and whose they are; none: no topic is bound to a tenant
+	Topics    topics.Set         `kong:"-"` // that are read, with their tenants; none: no topic is bound to a tenant
 	Directory read.Directory     `kong:"-"`
 	Rollups   store.RollupReader `kong:"-"` // what panels over many devices read; nil: nothing
 	Catalog   control.Catalog    `kong:"-"`
@@ -41,7 +41,7 @@ type Config struct {
 	CacheBytes       int64   `name:"query-cache-mb" help:"Memory of the chunk cache, in MiB. Negative disables it." type:"mib" default:"256"`
 	MaxRUs           float64 `name:"query-max-rus" help:"Most request units that a query may cost." default:"50000"`
 
-	// TagsAge is for what ingesters have told that went away since; of those that are there each change is seen at once.
+	// TagsAge is for what ingesters have reported that went away since; changes that they have now are seen at once.
 	TagsAge   time.Duration `name:"tags-age" help:"Age up to which a tenant's cached catalog is used, unless an ingester has added to it." default:"30s"`
 	TagsBytes int64         `name:"tags-memory-mb" help:"Memory of cached catalogs, in MiB. The catalog used last is always kept. A million devices with eight tags take about 140 MiB." type:"mib" default:"256"`
 

@@ -31,7 +31,7 @@ type LimitError = read.LimitError
 // TimeoutError says that a query has taken as long as it may: Config.Timeout, or less if its context says so.
 type TimeoutError = read.TimeoutError
 
-// WithTimeout returns a context whose queries may take so long, if that is less than Config.Timeout.
+// WithTimeout returns a context for queries that may take so long, if that is less than Config.Timeout.
 var WithTimeout = read.WithTimeout
 
 // NotYetError says that an answer would not include the records that it was asked to.
@@ -40,8 +40,8 @@ type NotYetError = read.NotYetError
 // UnknownPartitionError says that an answer was asked to include records of partitions that do not exist.
 type UnknownPartitionError = read.UnknownPartitionError
 
-// WithAfter returns a context whose queries include what lies below some ends of the log, or fail with a *NotYetError
-// in time. ParsePositions parses such ends.
+// WithAfter returns a context for queries that include what lies below some ends of the log, or fail with a
+// *NotYetError in time. ParsePositions parses such ends.
 var (
 	WithAfter      = read.WithAfter
 	ParsePositions = read.ParsePositions

@@ -29,8 +29,8 @@ type ClientConfig struct {
 	Targets Targets
 	HTTP    *http.Client  // with its TLS; without a timeout of its own. Default: http.DefaultClient's transport
 	Secret  func() string // bearer token, read at each request; nil or empty for none
-	// Timeout is how long a process may take to say where it stands; how long its rows take, the context of the call
-	// says. Default 2 s.
+	// Timeout bounds the time until a process has answered its positions; the rows may take as long as the context of the
+	// call allows. Default 2 s.
 	Timeout time.Duration
 }
 
@@ -39,7 +39,7 @@ const defaultTimeout = 2 * time.Second
 // Client is store.Heads over all processes that serve heads.
 type Client struct {
 	cfg    ClientConfig
-	owners sync.Map // of a target, the []uint64 that it told last of
+	owners sync.Map // by target, the []uint64 of its last answer
 }
 
 var _ store.Heads = (*Client)(nil)
@@ -55,8 +55,8 @@ func NewClient(cfg ClientConfig) *Client {
 	return &Client{cfg: cfg}
 }
 
-// Heads implements store.Heads. The rows of one process come over one connection, in the order of its partitions: who
-// has gone on to a later head of the answer can't go back to an earlier one.
+// Heads implements store.Heads. The rows of one process come over one connection, in the order of its partitions: after
+// a later head an earlier one can't be read.
 func (c *Client) Heads(ctx context.Context, q store.HeadRequest) ([]store.PartitionHead, error) {
 	return gather(ctx, c.cfg.Targets, func(target string) ([]store.PartitionHead,
 		error) {
@@ -102,7 +102,7 @@ func (c *Client) heads(ctx context.Context, target string,
 	}
 	in, err := c.ask(ctx, target+headsPath, q, headers...)
 	if err != nil {
-		c.owners.Delete(target) // it may have gone back to a release that refuses to be told of bins
+		c.owners.Delete(target) // a downgraded process may refuse known bins
 		return nil, err
 	}
 	s := &rowStream{in: in, ctx: ctx, span: q.Range, passed: -1, schemas: binning.NewSchemas()}
@@ -149,14 +149,14 @@ func (c *Client) heads(ctx context.Context, target string,
 			err = fmt.Errorf("%w: a message of kind %q", errWire, byte(k))
 		}
 		if err != nil {
-			heads = nil // who does not know where all stand can't tell whether something is missing
+			heads = nil // without all positions an answer can't be complete
 			return nil, in.explain(err)
 		}
 	}
 }
 
-// knownAt is what is known of the owners at a target. One that does not tell bins apart is told nothing of them, which
-// it may not understand.
+// knownAt returns the known bins of the owners at a target. A process that does not answer bins would not understand
+// them.
 func (c *Client) knownAt(target string, all []store.HeadKnown) (out []store.HeadKnown) {
 	if here, ok := c.owners.Load(target); ok {
 		for _, k := range all {
@@ -168,7 +168,7 @@ func (c *Client) knownAt(target string, all []store.HeadKnown) (out []store.Head
 	return out
 }
 
-// setOwners remembers whose bins are at a target.
+// setOwners remembers the owners of the bins at a target.
 func (c *Client) setOwners(target string, heads []store.PartitionHead) {
 	var here []uint64
 	for i := range heads {
@@ -319,7 +319,7 @@ func (c *Client) ask(ctx context.Context, url string, request any, headers ...st
 	return a, nil
 }
 
-// refusal is why a response is no answer.
+// refusal returns why a response is no answer.
 func refusal(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
@@ -331,7 +331,7 @@ func refusal(resp *http.Response) error {
 	return nil
 }
 
-// explain is err, or why the request was ended.
+// explain returns why the request was ended, else err.
 func (a *answer) explain(err error) error {
 	if cause := context.Cause(a.cause); cause != nil {
 		return cause
@@ -339,7 +339,7 @@ func (a *answer) explain(err error) error {
 	return err
 }
 
-// close ends the answer. It may be called by anyone, also while somebody reads: that fails then.
+// close ends the answer. Any goroutine may call it; a read under way fails.
 func (a *answer) close() {
 	a.once.Do(func() {
 		a.timer.Stop()
@@ -350,7 +350,7 @@ func (a *answer) close() {
 	})
 }
 
-// rowStream gives the rows of all partitions of one answer to those who ask for them, one partition after another.
+// rowStream has the rows of all partitions of one answer, one partition after another.
 type rowStream struct {
 	in         *answer
 	ctx        context.Context
@@ -358,7 +358,7 @@ type rowStream struct {
 	partitions int
 	missing    error
 
-	mu      sync.Mutex // held by who reads; guards below
+	mu      sync.Mutex // held while reading; guards below
 	passed  int        // the last partition that was asked for
 	pending *store.HeadRows
 	of      int // partition of pending
@@ -369,7 +369,7 @@ type rowStream struct {
 
 var errOrder = errors.New("heads are read in their order, each once")
 
-// rows yields the rows of one partition. Those of partitions before it that nobody has read are passed over.
+// rows yields the rows of one partition. Unread rows of partitions before it are dropped.
 func (s *rowStream) rows(number int, yield func(store.HeadRows, error) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -397,7 +397,7 @@ func (s *rowStream) rows(number int, yield func(store.HeadRows, error) bool) {
 	}
 }
 
-// read takes the next message.
+// read reads the next message.
 func (s *rowStream) read() {
 	k, m, err := s.in.next()
 	switch {

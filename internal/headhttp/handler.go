@@ -21,8 +21,8 @@ import (
 // HandlerConfig is what a handler needs.
 type HandlerConfig struct {
 	Heads store.Heads
-	// Secret is what a request must bring as its bearer token, read at each request so that it may change. An empty
-	// one lets everybody in who reaches the port: mutual TLS, or one machine. nil is the empty one.
+	// Secret returns the bearer token that a request must have; it is called for each request. An empty one, or nil, lets
+	// in everybody who reaches the port: mutual TLS, or one machine.
 	Secret func() string
 	// StallTimeout is how long the other side may take to accept a part of an answer; default 10 s.
 	StallTimeout time.Duration
@@ -49,7 +49,7 @@ func Handler(cfg HandlerConfig) http.Handler {
 	return mux
 }
 
-// guarded lets in who knows the secret.
+// guarded serves requests with the secret.
 func (cfg HandlerConfig) guarded(serve func(*exchange) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if cfg.Secret != nil {
@@ -109,7 +109,7 @@ func (d deadlined) Write(p []byte) (int, error) {
 	return d.x.w.Write(p)
 }
 
-// finish says that the answer is whole, or what is missing.
+// finish ends the answer as whole, or with what is missing.
 func (x *exchange) finish(missing error) error {
 	if missing != nil {
 		_ = x.out.send(faultKind, func(m *message) { m.text(missing.Error()) })
@@ -134,7 +134,7 @@ func (cfg HandlerConfig) heads(x *exchange) error {
 		if owner := heads[i].Owner; owner != 0 {
 			_ = x.out.send(ownerKind, func(m *message) { m.fixed(owner) })
 		}
-		if waits := heads[i].Deferrals; len(waits) > 0 { // a reader that does not know them must not take the head for whole
+		if waits := heads[i].Deferrals; len(waits) > 0 { // an older reader must not take the head for whole
 			_ = x.out.send(deferralsKind, func(m *message) { m.deferrals(waits) })
 		}
 		for chains := heads[i].Chains; len(chains) > 0; {

@@ -16,7 +16,7 @@ type sender struct {
 	flush    func() error  // of what is below the stream
 	err      error         // the first one; nothing is written after it
 	buf      message
-	raw      bool   // the first frame has ended, what comes now is kept as it is
+	raw      bool   // the first frame has ended, the rest is not compressed
 	rawBlock []byte // and not written yet
 }
 
@@ -26,7 +26,7 @@ func newSender(w io.Writer, flush func() error) (*sender, error) {
 	return &sender{out: w, zip: zip, flush: flush}, err
 }
 
-// send writes one message, whose content fill writes.
+// send writes one message, with the content that fill writes.
 func (s *sender) send(k kind, fill func(m *message)) error {
 	if s.err != nil {
 		return s.err
@@ -58,15 +58,15 @@ func (s *sender) write(b []byte) {
 	}
 }
 
-// A frame of zstd (RFC 8878) whose blocks are as they are: its magic number, a header without anything but the window,
-// which also bounds a block, and before each block three bytes: whether it is the last one, 0 for as it is, its size.
+// A zstd frame (RFC 8878) of raw blocks: its magic number, a header with only the window, which also bounds a block,
+// and before each block three bytes: whether it is the last one, 0 for raw, its size.
 const (
 	rawBlockBytes  = 64 << 10
 	rawFrameHeader = "\x28\xb5\x2f\xfd\x00\x30" // 1 << (10 + 0x30>>3) is rawBlockBytes
 )
 
-// beginRaw has all messages from now on written as they are, in a frame of their own, which to a reader is the same
-// stream: what is dense already is only slower when it is packed again.
+// beginRaw writes all messages from now on uncompressed, in a frame of their own, which a reader takes as the same
+// stream: blocks are dense already, and packing them again only takes time.
 func (s *sender) beginRaw() {
 	if s.raw || s.err != nil {
 		return
@@ -90,7 +90,7 @@ func (s *sender) writeRawBlock(last bool) {
 	s.rawBlock = s.rawBlock[:3]
 }
 
-// push has everything sent so far reach the other side.
+// push sends everything written so far.
 func (s *sender) push() error {
 	switch {
 	case s.err != nil:
@@ -126,7 +126,7 @@ type receiver struct {
 // maxWindow bounds the memory that a stream may ask for.
 const maxWindow = 8 << 20
 
-// newReceiver reads from r, without a goroutine: who ends r ends the receiver.
+// newReceiver reads from r, without a goroutine: closing r ends the receiver.
 func newReceiver(r io.Reader) (*receiver, error) {
 	zip, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(maxWindow))
@@ -172,7 +172,7 @@ func fill(buf []byte, in io.Reader, n int) ([]byte, error) {
 	return buf, nil
 }
 
-// unexpectedEOF is an error inside a message: there the end is unexpected.
+// unexpectedEOF returns an error inside a message, where an end is unexpected.
 func unexpectedEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

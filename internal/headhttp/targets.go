@@ -21,8 +21,8 @@ type Resolver interface {
 
 // TargetsConfig is how ingesters are found.
 type TargetsConfig struct {
-	// Names are, each: host:port, of which every address of the host is one process (a headless service); or
-	// srv+_service._proto.name, of which every record is one. A literal address stands for itself.
+	// Names are host:port, where every address of the host is one process (a headless service), or
+	// srv+_service._proto.name, where every record is one. A literal address stands for itself.
 	Names  []string
 	Scheme string        // http or https
 	Every  time.Duration // how often names are looked up; default 5 s
@@ -32,8 +32,8 @@ type TargetsConfig struct {
 
 const defaultEvery = 5 * time.Second
 
-// NewTargets returns Targets that look names up now and then, and keep to what was found last when that fails.
-// It fails when a name is neither of the two forms.
+// NewTargets returns Targets that look names up now and then, and keep what was found last when that fails. It fails
+// when a name has neither form.
 func NewTargets(cfg TargetsConfig) (Targets, error) {
 	if cfg.Every == 0 {
 		cfg.Every = defaultEvery
@@ -82,17 +82,17 @@ func parseName(name string) (targetName, error) {
 	return targetName{host: host, port: port}, nil
 }
 
-// targetFinder knows where the processes are.
+// targetFinder looks up processes and keeps what it found.
 type targetFinder struct {
 	cfg   TargetsConfig
 	names []targetName
 
 	mu    sync.Mutex // guards below
-	at    time.Time  // of the last look-up that went well
+	at    time.Time  // of the last successful look-up
 	found []string
 }
 
-// targets is Targets. A name that can't be looked up is an error, beside what was found before.
+// targets implements Targets. A name that can't be looked up is an error, beside what was found before.
 func (f *targetFinder) targets(ctx context.Context) ([]string, error) {
 	now := f.cfg.Now()
 	f.mu.Lock()

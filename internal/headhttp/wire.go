@@ -23,13 +23,13 @@ const (
 // Version changes with what an older reader would misunderstand.
 const Version = 1
 
-// binsHeader is a header of requests that want rows by bin. Who does not know it answers without.
+// binsHeader asks for rows by bin. An older process answers without.
 const binsHeader = "Binnacle-Heads-Bins"
 
-// blocksHeader is a header of requests whose sender takes rows as blocks. Who does not know it answers with groups.
+// blocksHeader says that the sender takes rows as blocks. An older process answers groups.
 const blocksHeader = "Binnacle-Heads-Blocks"
 
-// contentType is the media type of answers. It tells the version.
+// contentType is the media type of answers, with the version.
 var contentType = "application/vnd.binnacle.heads.v" + strconv.Itoa(Version)
 
 // kind is the first byte of a message.
@@ -38,9 +38,9 @@ type kind byte
 const (
 	partitionKind kind = 'p' // a store.PartitionHead without its rows
 	chainsKind    kind = 'c' // some of the chains of the partition before
-	deferralsKind kind = 'w' // what waits of the partition before, if anything does
+	deferralsKind kind = 'w' // the deferrals of the partition before, if any
 	ownerKind     kind = 'o' // the owner of the partition before, where bins were asked for
-	binKind       kind = 'b' // as rows, and which bin's they are and above which offset
+	binKind       kind = 'b' // as rows, with their bin and the offset that they are above
 	blocksKind    kind = 'k' // as bin, with blocks in place of groups, where they were asked for
 	rowsKind      kind = 'r' // the number of a partition, from 0 in the order of their messages, and store.HeadRows
 	deviceKind    kind = 'd' // a store.HeadDevice
@@ -55,7 +55,7 @@ const (
 // texts of what fits a chunk.
 const maxMessage = 256 << 20
 
-// message is one message being written, or read.
+// message is a message that is being written.
 type message []byte
 
 func (m *message) number(n uint64)  { *m = binary.AppendUvarint(*m, n) }
@@ -169,8 +169,8 @@ func (m *message) group(g *chunk.Group) {
 	}
 }
 
-// column writes numbers of eight bytes each: their like bytes stand eight apart, which is what the compression of the
-// whole answer finds.
+// column writes numbers of eight bytes each: their like bytes stand eight apart, which the compression of the whole
+// answer finds.
 func (m *message) column(c *chunk.Column) {
 	m.text(c.Metric)
 	m.number(uint64(c.Kind))
@@ -181,10 +181,10 @@ func (m *message) column(c *chunk.Column) {
 	each(c.Texts, m.text)
 }
 
-// errWire says that an answer is not what this version speaks.
+// errWire says that an answer is not in the format of this version.
 var errWire = errors.New("not an answer of a head")
 
-// reader takes fields off the front of a message until one is wrong; then all others are zero and err says why.
+// reader reads fields off the front of a message until one is wrong; then all others are zero and err says why.
 type reader struct {
 	rest []byte
 	err  error
@@ -236,7 +236,7 @@ func (r *reader) int32() int32 {
 	return int32(n)
 }
 
-// count is the length of a list whose elements take at least so many bytes each.
+// count returns the length of a list with elements of at least so many bytes each.
 func (r *reader) count(least int) int {
 	n := r.number(uint64(len(r.rest)))
 	if n > uint64(len(r.rest)/least) {
@@ -248,7 +248,7 @@ func (r *reader) count(least int) int {
 
 func (r *reader) text() string { return string(r.bytes()) }
 
-// bytes are those of the message itself.
+// bytes returns bytes of the message itself.
 func (r *reader) bytes() []byte {
 	n := r.count(1)
 	b := r.rest[:n]
@@ -271,7 +271,7 @@ func (r *reader) words() []uint64 {
 	return out
 }
 
-// list reads a list whose elements take at least so many bytes each; nil when it is empty.
+// list reads a list with elements of at least so many bytes each; nil when it is empty.
 func list[T any](r *reader, least int, one func() T) []T {
 	n := r.count(least)
 	if n == 0 {
@@ -348,7 +348,7 @@ func (r *reader) bin() (partition int, out store.HeadRows) {
 	return partition, out
 }
 
-// blocks are not copied: they are valid until the next message.
+// blocks returns blocks that are valid until the next message.
 func (r *reader) blocks(schemas *binning.Schemas) (partition int, out store.HeadRows) {
 	r.part(&out)
 	partition = r.source(&out)
@@ -404,7 +404,7 @@ func (r *reader) column(rows int) chunk.Column {
 	return c
 }
 
-// end is the error of a message that was read to its end.
+// end returns the error of a message that was read to its end.
 func (r *reader) end() error {
 	if r.err == nil && len(r.rest) > 0 {
 		r.wrong("%d bytes too many", len(r.rest))

@@ -1,10 +1,10 @@
-// Package recent bounds names of which something is kept, such as the values that labels of metrics have: those that
-// were used last stay.
+// Package recent bounds the names of which something is kept, such as the values of a metric's label: the last used
+// ones stay.
 package recent
 
 import "sync"
 
-// Names is at most Most names, those that were used last. It is safe for any number of callers.
+// Names is the Most names that were used last. It is safe for any number of callers.
 type Names[K comparable] struct {
 	Most int
 
@@ -13,8 +13,7 @@ type Names[K comparable] struct {
 	uses uint64
 }
 
-// Use calls count while a name is among those that are kept, and before that forget for the one that had to leave
-// for it.
+// Use calls count with a kept name, and before that forget with the name that had to leave for it.
 func (r *Names[K]) Use(name K, count, forget func(K)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package gaps says of each hole in a device's readings whose it is: the device's or its network's, the ingester's that
-// refused readings, or the store's. It judges what it is given, and reads nothing: docs/guides/gaps.md is its manual.
+// Package gaps finds the cause of each gap in a device's readings: the device or its network, the ingester that refused
+// readings, or the store. It diagnoses the evidence that it is given, and reads nothing: docs/guides/gaps.md is its
+// manual.
 //
 // A verdict that blames the way to Kafka needs everything else ruled out. Where something is not known, that is the
 // verdict.
@@ -15,7 +16,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Verdict says what became of readings that are missing.
+// Verdict says what became of missing readings.
 type Verdict string
 
 // The verdicts.
@@ -26,10 +27,10 @@ const (
 	Refused   Verdict = "refused"   // they are in the dead letters
 	Late      Verdict = "late"      // they were missing for a while: they came behind later ones
 	Expired   Verdict = "expired"   // their retention is over
-	Waiting   Verdict = "waiting"   // they wait in Kafka: a limit of the tenant holds them back
+	Waiting   Verdict = "waiting"   // they are deferred in Kafka by a limit of the tenant
 	Replaying Verdict = "replaying" // not all that is in Kafka is read yet
 	Damaged   Verdict = "damaged"   // the store lacks a chunk that they may be in
-	Unknown   Verdict = "unknown"   // something that would tell is not known
+	Unknown   Verdict = "unknown"   // a part of the evidence is missing
 )
 
 // Stretch is some readings of the device from one source.
@@ -50,13 +51,13 @@ type Refusal struct {
 	Detail    string
 }
 
-// Deferral is readings that are in Kafka and are not taken yet, for a limit of the tenant.
+// Deferral is readings that are in Kafka and wait for a limit of the tenant.
 type Deferral struct {
 	Since  int64 // when the first of them was published, ms; negative is not known
 	Detail string
 }
 
-// Break is a place where a chain lacks chunks: as chunks follow each other in time, their readings lie in the range.
+// Break is a place where a chain lacks chunks. As chunks follow each other in time, their readings lie in the range.
 type Break struct {
 	telemetry.Range
 	Day    telemetry.Day
@@ -65,9 +66,9 @@ type Break struct {
 
 // Evidence is what is known of a device.
 type Evidence struct {
-	Range  telemetry.Range // that is judged; it does not end behind now
-	Known  int64           // since when the device is known, ms; -1 is not known
-	Expect time.Duration   // between readings; 0 is to be learnt
+	Range  telemetry.Range // to diagnose; it does not end behind now
+	Known  int64           // the device's first reading, ms; -1 is not known
+	Expect time.Duration   // between readings; 0: as inferred
 
 	Stretches []Stretch
 	Numbers   []Number // of readings that carry one
@@ -80,10 +81,10 @@ type Evidence struct {
 	DeadLetters string                   // why not all that was refused is known; empty if it is
 	Nameless    []int64                  // when records were refused that name no device, ms
 
-	strays []int64 // when readings of unknown times were refused that fill no hole of that time: they came late
+	strays []int64 // when readings of unknown times were refused that fill no gap of that time: they came late
 }
 
-// Gap is a hole, or a part of one that has one cause.
+// Gap is a gap, or a part of one that has one cause.
 type Gap struct {
 	telemetry.Range     // From is the reading before it, or the first that is missing where that is known; To likewise
 	Missing         int // readings, about; 0 is not known
@@ -98,20 +99,20 @@ type Gap struct {
 
 // Diagnosis is the verdicts on a device.
 type Diagnosis struct {
-	Expect   time.Duration // 0 where too little is known to learn it
+	Expect   time.Duration // 0 where too little is known to infer it
 	Inferred bool
 	Readings int
 	Gaps     []Gap
-	TooMany  bool // there are more than Most; then none is told
+	TooMany  bool // there are more than MaxGaps, and Gaps is empty
 }
 
-// MaxGaps is how many holes are told of a device. With an interval that is far too short every reading has one behind it.
+// MaxGaps is the most gaps that a diagnosis has. With an interval that is far too short each reading has one behind it.
 const MaxGaps = 10_000
 
-// minToInfer is how many readings it takes to learn their interval.
+// minToInfer is how many readings it takes to infer their interval.
 const minToInfer = 4
 
-// Diagnose finds the holes and says whose they are.
+// Diagnose finds the gaps and their causes.
 func Diagnose(c Evidence) Diagnosis {
 	present := c.present()
 	r := Diagnosis{Expect: c.Expect}
@@ -149,7 +150,7 @@ func Diagnose(c Evidence) Diagnosis {
 	return r
 }
 
-// present are the instants of all readings, each once.
+// present returns the instants of all readings, each once.
 func (c *Evidence) present() (all []int64) {
 	for _, s := range c.Stretches {
 		all = append(all, s.Times...)
@@ -158,8 +159,8 @@ func (c *Evidence) present() (all []int64) {
 	return slices.Compact(all)
 }
 
-// inferInterval takes the interval that three quarters of the readings keep to, since a device may send several readings each
-// time, and of those that are about as long the mean.
+// inferInterval returns the mean of the intervals that are about as long as the third quartile: a device may send
+// several readings each time.
 func inferInterval(present []int64) (time.Duration, bool) {
 	if len(present) < minToInfer {
 		return 0, false
@@ -179,7 +180,7 @@ func inferInterval(present []int64) (time.Duration, bool) {
 	return time.Duration(sum/n) * time.Millisecond, true
 }
 
-// mark is a reading on the line of time: one that is there, or one that was refused.
+// mark is an instant with a reading, which is there or was refused.
 type mark struct {
 	at      int64
 	refusal *Refusal // nil for one that is there
@@ -195,8 +196,8 @@ func hole(a, b mark, expect int64) bool {
 	return b.at-a.at > most
 }
 
-// line is all marks in the order of time. A reading that was refused is none if it is there: it was published again. A
-// device whose clock is wrong is where its record was published.
+// line returns all marks in the order of time. A refused reading that is there was published again, and is no mark. A
+// reading with a wrong clock counts at the time when its record was published.
 func (c *Evidence) line(present []int64, expect int64) (line []mark) {
 	for _, t := range present {
 		line = append(line, mark{at: t})
@@ -228,7 +229,7 @@ func (c *Evidence) line(present []int64, expect int64) (line []mark) {
 	return line
 }
 
-// refusedGaps are the runs of refused readings of one reason.
+// refusedGaps returns the runs of refused readings of one reason.
 func (c *Evidence) refusedGaps(line []mark) (out []Gap) {
 	for i := 0; i < len(line); {
 		f := line[i].refusal
@@ -247,11 +248,11 @@ func (c *Evidence) refusedGaps(line []mark) (out []Gap) {
 	return out
 }
 
-// missingGaps are the holes between marks, and before and behind them.
+// missingGaps returns the gaps between marks, and before and behind them.
 func (c *Evidence) missingGaps(line []mark, expect int64) (out []Gap) {
 	begin := mark{at: c.Range.From}
 	if c.Known >= c.Range.From || c.Known < 0 {
-		begin.at = c.Range.To // there is nothing to miss before the first one
+		begin.at = c.Range.To // nothing can be missing before the first one
 		if len(line) > 0 {
 			begin.at = line[0].at
 		}
@@ -277,7 +278,7 @@ func (c *Evidence) missingGaps(line []mark, expect int64) (out []Gap) {
 	return out
 }
 
-// splitExpired judges a hole: what of it lies in days that have expired, and the rest.
+// splitExpired returns a gap with its verdict, apart from what of it lies in days that have expired.
 func (c *Evidence) splitExpired(r telemetry.Range, expect int64) (out []Gap) {
 	for day := telemetry.DayOf(r.From); c.Expired != nil && c.Expired(day) && day.Start() < r.To; day++ {
 		part := telemetry.Range{From: max(r.From, day.Start()), To: min(r.To, day.End())}
@@ -299,7 +300,7 @@ func (c *Evidence) splitExpired(r telemetry.Range, expect int64) (out []Gap) {
 	return out
 }
 
-// verdict is on a hole in days that have not expired. That readings never reached Kafka is what is left when nothing
+// verdict diagnoses a gap in days that have not expired. That readings never reached Kafka is what is left when nothing
 // else can be.
 func (c *Evidence) verdict(r telemetry.Range) (Verdict, string) {
 	for _, b := range c.Breaks {
@@ -320,17 +321,17 @@ func (c *Evidence) verdict(r telemetry.Range) (Verdict, string) {
 	case c.DeadLetters != "":
 		return Unknown, c.DeadLetters
 	case slices.ContainsFunc(c.strays, func(at int64) bool { return at >= r.To }):
-		return Unknown, "readings of the device were refused later whose times can't be read: they may be it"
+		return Unknown, "readings of the device with unreadable times were refused later: they may be it"
 	case slices.ContainsFunc(c.Nameless, r.Contains):
-		return Unknown, "records were refused at that time that don't say whose they are: they may be it"
+		return Unknown, "records that name no device were refused at that time: they may be it"
 	}
 	return Never, never
 }
 
 const never = "the device was silent, or its readings were lost on the way to Kafka: the two look alike"
 
-// deferredVerdict judges a hole while readings wait: those of that time are among them, or were lost before. Of earlier ones some
-// that came late may be.
+// deferredVerdict diagnoses a gap while readings are deferred: those of that time are among them, or were lost before.
+// Of earlier times late ones may be.
 func (c *Evidence) deferredVerdict(r telemetry.Range) (Verdict, string) {
 	for _, w := range c.Deferrals {
 		if w.Since < 0 || r.To > w.Since {
@@ -340,7 +341,7 @@ func (c *Evidence) deferredVerdict(r telemetry.Range) (Verdict, string) {
 	return Unknown, "readings that came late may be among those that wait: " + c.Deferrals[0].Detail
 }
 
-// breaksWithoutGap are the breaks that no hole shows: a chunk is missing all the same.
+// breaksWithoutGap returns the breaks that no gap shows: a chunk is missing all the same.
 func (c *Evidence) breaksWithoutGap(shown []Gap) (out []Gap) {
 	for _, b := range c.Breaks {
 		overlaps := func(g Gap) bool { return g.Verdict == Damaged && g.From < b.To && b.From < g.To }
@@ -352,8 +353,8 @@ func (c *Evidence) breaksWithoutGap(shown []Gap) (out []Gap) {
 	return out
 }
 
-// lateGaps are the holes that there were before what is late came. What was there on time as well is none of it: after a
-// restart a reading may be in a chunk and in memory, and devices send things twice.
+// lateGaps returns the gaps that were there before late readings came. Readings that also came on time are not late:
+// after a restart a reading may be in a chunk and in memory, and devices send things twice.
 func (c *Evidence) lateGaps(expect int64) (out []Gap) {
 	var onTime []int64
 	for _, s := range c.Stretches {

@@ -8,24 +8,24 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Number is the sequence number that a reading carries: the device counts its messages.
+// Number is the sequence number of a reading: the device counts its messages.
 type Number struct {
 	At int64 // of the reading, ms
 	N  int64
 }
 
-// numbers are a device's, by time, each instant once, and how they go on from message to message.
+// numbers is a device's sequence numbers, by time, each instant once, and their step.
 type numbers struct {
 	all   []Number
 	top   int64 // the greatest
-	step  int64 // from one message to the next; 0: they say nothing
-	round int64 // how many there are before they begin anew; 0 is not known
+	step  int64 // from one message to the next; 0: they are of no use
+	round int64 // how many there are before they wrap; 0 is not known
 }
 
-// rounds are how many numbers there are where a device counts in a byte, two bytes or four.
+// rounds is how many numbers there are where a device counts in one, two or four bytes.
 var rounds = []int64{1 << 8, 1 << 16, 1 << 32}
 
-// inferNumbers learns how the numbers go on, between readings that follow each other without a hole.
+// inferNumbers infers the step and the wrap from readings that follow each other without a gap.
 func inferNumbers(all []Number, expect int64) numbers {
 	n := numbers{all: slices.Clone(all)}
 	slices.SortStableFunc(n.all, func(a, b Number) int { return cmp.Compare(a.At, b.At) })
@@ -62,8 +62,8 @@ func inferNumbers(all []Number, expect int64) numbers {
 	return n
 }
 
-// count is how many messages lie between two numbers; ok is false when the device began anew, or they do not tell. most
-// is how many may lie between them, by the time that has passed.
+// count returns how many messages lie between two numbers; ok is false when the device began anew, or they do not say.
+// most is how many may lie between them, by the time that has passed.
 func (n *numbers) count(a, b, most int64) (messages int64, ok bool) {
 	d := b - a
 	if d <= 0 && n.round > 0 {
@@ -82,8 +82,8 @@ func (n *numbers) count(a, b, most int64) (messages int64, ok bool) {
 	return d/n.step - 1, true
 }
 
-// unseenWrap is how many numbers there may be before they begin anew, where they have not been seen to: as many as fit in
-// so many bytes, if the device has come close to that. One that never has was restarted. 0 is not known.
+// unseenWrap returns how many numbers there may be before they wrap, where no wrap was seen: as many as fit in so many
+// bytes, if the device has come close to that. A device that never has was restarted. 0 is not known.
 func (n *numbers) unseenWrap() int64 {
 	for _, round := range rounds {
 		if n.top < round {
@@ -96,7 +96,7 @@ func (n *numbers) unseenWrap() int64 {
 	return 0
 }
 
-// ends are the last number at or before a range, and the first at or behind its end.
+// ends returns the last number at or before a range, and the first at or behind its end.
 func (n *numbers) ends(r telemetry.Range) (a, b Number, ok bool) {
 	at := func(t int64) int {
 		i, _ := slices.BinarySearchFunc(n.all, t, func(x Number, t int64) int { return cmp.Compare(x.At, t) })
@@ -109,8 +109,8 @@ func (n *numbers) ends(r telemetry.Range) (a, b Number, ok bool) {
 	return n.all[before], n.all[behind], true
 }
 
-// applyNumbers makes verdicts of the holes between the same two numbers: those of which it could not be told whether the device
-// was silent, or its readings were lost on the way to Kafka. Where nothing is missing nothing can be anywhere else.
+// applyNumbers improves the verdicts on gaps between the same two numbers: whether the device was silent, or its
+// readings were lost on the way to Kafka. Where no number is missing, no reading can be anywhere else.
 func (c *Evidence) applyNumbers(all []Gap, present, refused []int64, expect int64) {
 	n := inferNumbers(c.Numbers, expect)
 	for i := 0; i < len(all); {
@@ -125,22 +125,22 @@ func (c *Evidence) applyNumbers(all []Gap, present, refused []int64, expect int6
 	}
 }
 
-// between is how many of some instants, which are sorted, lie between two others.
+// between returns how many of some sorted instants lie between two others.
 func between(all []int64, a, b int64) int64 {
 	first, _ := slices.BinarySearch(all, a+1)
 	end, _ := slices.BinarySearch(all, b)
 	return int64(max(0, end-first))
 }
 
-// apply is tell for the holes between two numbers. Some messages are known to have reached Kafka: those that were
-// refused, and readings without a number.
+// apply improves the verdicts on gaps between two numbers. Some messages are known to have reached Kafka: those that
+// were refused, and readings without a number.
 func (n *numbers) apply(holes []Gap, a, b Number, known, expect int64) {
 	most := (b.At-a.At)*2/expect + 1
 	messages, ok := n.count(a.N, b.N, most)
 	if !ok {
 		for i := range holes {
 			if holes[i].Verdict == Never {
-				holes[i].Detail = fmt.Sprintf("%s; the device's numbers begin anew after it, %d after %d, and don't tell", never,
+				holes[i].Detail = fmt.Sprintf("%s; the device's numbers begin anew after it, %d after %d, and don't help", never,
 					b.N, a.N)
 			}
 		}

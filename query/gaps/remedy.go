@@ -6,7 +6,7 @@ import (
 	"binnacle/ingest/decode"
 )
 
-// Remedy says what to do about readings that were refused for a reason.
+// Remedy returns what to do about readings that were refused for a reason.
 func Remedy(reason decode.Reason) string {
 	mend := ""
 	switch reason {

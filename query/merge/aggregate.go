@@ -11,7 +11,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Aggregate is a function of the values that a group has in a bucket. Its definition stands in docs/aggregates.md.
+// Aggregate is a function of the values that a group has in a bucket, defined in docs/aggregates.md.
 type Aggregate struct {
 	name     string
 	of       func(*bucket, *Aggregate) float64 // NaN for none
@@ -19,13 +19,13 @@ type Aggregate struct {
 	quantile float64
 }
 
-// String is its name.
+// String returns its name.
 func (a Aggregate) String() string { return a.name }
 
-// needs is what a bucket has to keep for an aggregate beside count, least, greatest and sum.
+// needs is what a bucket must keep for an aggregate beside count, least, greatest and sum.
 type needs struct {
 	ends    bool // the first and the last value
-	moments bool // what the standard deviation is made of
+	moments bool // for the standard deviation
 	values  bool // every value
 	pairs   bool // what lies between a value of a series and the one before
 }
@@ -34,10 +34,10 @@ func (n needs) with(m needs) needs {
 	return needs{n.ends || m.ends, n.moments || m.moments, n.values || m.values, n.pairs || m.pairs}
 }
 
-// none is a value that is not there: values that are not finite count for nothing, so none of them is one.
+// none stands for no value. Values that are not finite do not count, so no value equals it.
 var none = math.NaN()
 
-// aggregates are all that have a name of their own.
+// aggregates are those with a name of their own.
 var aggregates = []Aggregate{
 	{name: "count", of: func(b *bucket, _ *Aggregate) float64 { return float64(b.count) }},
 	{name: "min", of: func(b *bucket, _ *Aggregate) float64 { return b.number(b.least) }},
@@ -55,7 +55,7 @@ var aggregates = []Aggregate{
 	{name: "time_avg", of: (*bucket).weighted, needs: needs{pairs: true}},
 }
 
-// AggregateNames are the names of all aggregates, pNN standing for any percentile.
+// AggregateNames returns the names of all aggregates, with pNN for any percentile.
 func AggregateNames() string {
 	names := make([]string, len(aggregates))
 	for i, a := range aggregates {
@@ -64,10 +64,10 @@ func AggregateNames() string {
 	return strings.Join(names, ", ") + " and p0 to p100, such as p95 or p99.9"
 }
 
-// PlainAggregates are those that statistics of chunks have, too.
+// PlainAggregates returns those that chunks have statistics for.
 func PlainAggregates() []Aggregate { return slices.Clone(aggregates[:7]) }
 
-// ParseAggregate finds an aggregate by its name.
+// ParseAggregate returns the aggregate of a name.
 func ParseAggregate(name string) (Aggregate, error) {
 	for _, a := range aggregates {
 		if a.name == name {
@@ -82,20 +82,20 @@ func ParseAggregate(name string) (Aggregate, error) {
 	return Aggregate{}, fmt.Errorf("there are %s", AggregateNames())
 }
 
-// bucket is what is known of the values of a group in a bucket.
+// bucket sums up the values of a group in a bucket.
 type bucket struct {
 	count, numbers        int // count has texts, too
 	least, greatest, sum  float64
-	lost                  float64 // by rounding, of the sum: Neumaier's compensated sum
+	lost                  float64 // by rounding of the sum (Neumaier)
 	first, last           float64
 	firstAt, lastAt       int64
-	mean, squares         float64 // Welford: of the values, and of their distances from it
+	mean, squares         float64 // of the values, and of their distances from it (Welford)
 	values                []float64
 	pairs                 int
 	increase, delta, rate float64
 	area                  float64 // under the values that held, times ms
 	passed                int64   // ms for which a value held
-	ended                 bool    // there are a first and a last value
+	ended                 bool    // it has a first and a last value
 }
 
 func (b *bucket) number(f float64) float64 {
@@ -114,7 +114,7 @@ func (b *bucket) between(f float64) float64 {
 	return f
 }
 
-// deviation is of the population: the root of the mean square distance from the average.
+// deviation returns the population's standard deviation.
 func (b *bucket) deviation(*Aggregate) float64 {
 	return b.number(math.Sqrt(b.squares / float64(b.numbers)))
 }
@@ -132,7 +132,7 @@ func (b *bucket) percentile(a *Aggregate) float64 {
 	return b.values[int(below)]*(1-weight) + b.values[above]*weight
 }
 
-// weighted is the average over the time for which values held, over the values where no time has passed.
+// weighted returns the average over the time for which values held, or over the values where no time has passed.
 func (b *bucket) weighted(*Aggregate) float64 {
 	if b.passed == 0 {
 		return b.average()
@@ -140,8 +140,8 @@ func (b *bucket) weighted(*Aggregate) float64 {
 	return b.number(b.area / float64(b.passed))
 }
 
-// take counts a number. Of values of the same instant the one of the series that comes first is the first one, and that
-// of the one that comes last the last one.
+// take counts a number. Of several series with a value at one instant, the first series counts for the first value of
+// the bucket and the last series for the last one.
 func (b *bucket) take(at int64, f float64, n needs) (bytes int64) {
 	b.count++
 	if b.numbers++; b.numbers == 1 {
@@ -185,14 +185,13 @@ func (b *bucket) end(firstAt int64, first float64, lastAt int64, last float64) {
 	b.ended = true
 }
 
-// hold counts that a value held for a time.
+// hold counts the time for which a value held.
 func (b *bucket) hold(f float64, ms int64) {
 	b.area += f * float64(ms)
 	b.passed += ms
 }
 
-// takeWhole counts a column by its statistics. Its ends are those of its chunk, which nothing else of its series
-// overlaps.
+// takeWhole counts a column by its statistics. Nothing else of its series may overlap its chunk.
 func (b *bucket) takeWhole(s *chunk.Stats, from, to int64) {
 	b.count += s.Count
 	if s.Count == 0 || s.First.Kind() == 0 {
@@ -208,7 +207,7 @@ func (b *bucket) takeWhole(s *chunk.Stats, from, to int64) {
 	b.end(from, numberOf(s.First), to, numberOf(s.Last))
 }
 
-// numberOf is a value as a float, a bool as 0 or 1.
+// numberOf returns a value as a float, a bool as 0 or 1.
 func numberOf(v telemetry.Value) float64 {
 	if v.Kind() == telemetry.Float {
 		return v.Float()

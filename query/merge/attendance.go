@@ -4,8 +4,8 @@ import (
 	"binnacle/query/read"
 )
 
-// Attendance makes of pieces in which steps of time each device has readings. A chunk that lies in one step is not
-// decoded; of others the instants are. It is owned by one goroutine, and holds no piece.
+// Attendance finds the steps of time in which each device has readings. It decodes instants only of chunks that lie in
+// several steps. It is owned by one goroutine, and holds no piece.
 type Attendance struct {
 	cfg     Config
 	step    int64
@@ -13,7 +13,7 @@ type Attendance struct {
 	decoded int
 }
 
-// NewAttendance takes steps [Range.From + k*step, Range.From + (k+1)*step).
+// NewAttendance makes one with steps [Range.From + k*step, Range.From + (k+1)*step).
 func NewAttendance(cfg Config, step int64) *Attendance {
 	return &Attendance{cfg: cfg, step: step, devices: map[string][]bool{}}
 }
@@ -53,7 +53,7 @@ func (s *Attendance) Add(p *read.Piece) error {
 // Passed implements read.Sink; it has nothing to do.
 func (s *Attendance) Passed(int64) error { return nil }
 
-// Device returns the steps of a device, and takes it in where there is nothing of it yet.
+// Device returns the steps of a device, and adds the device if it has none.
 func (s *Attendance) Device(id string) ([]bool, error) {
 	in := s.devices[id]
 	if in == nil {
@@ -68,8 +68,8 @@ func (s *Attendance) Device(id string) ([]bool, error) {
 // mapEntry is about what a device takes in the map.
 const mapEntry = 100
 
-// Devices are all, each with its steps.
+// Devices returns all devices, each with its steps.
 func (s *Attendance) Devices() map[string][]bool { return s.devices }
 
-// Decoded is of how many chunks the instants were decoded.
+// Decoded returns how many chunks had their instants decoded.
 func (s *Attendance) Decoded() int { return s.decoded }

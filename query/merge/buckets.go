@@ -13,7 +13,7 @@ import (
 // edge i+1] where they are closed on the right.
 type Buckets struct {
 	edges []int64 // ms since 1970 UTC, ascending, at least two unless the range is empty
-	shift int64   // of the first instant behind its edge
+	shift int64   // of the first instant from its edge
 }
 
 // Unit is a step of the calendar.
@@ -28,19 +28,19 @@ const (
 	Year    Unit = "year"
 )
 
-// Units are all steps of the calendar, the shortest first.
+// Units is all steps of the calendar, the shortest first.
 var Units = []Unit{Day, Week, Month, Quarter, Year}
 
-// shortest is less than any of its kind takes, whatever the time zone does.
+// shortest returns less than any unit of its kind takes, whatever the time zone does.
 func (u Unit) shortest() time.Duration {
 	const day = 22 * time.Hour
 	return map[Unit]time.Duration{Day: day, Week: 6 * day, Month: 27 * day, Quarter: 88 * day, Year: 363 * day}[u]
 }
 
-// TooManyBuckets is an error: a range would have more buckets than may be.
+// TooManyBuckets says that a range would have more buckets than allowed.
 type TooManyBuckets struct{ Most int }
 
-// Error says how many may be.
+// Error returns how many are allowed.
 func (e *TooManyBuckets) Error() string {
 	return fmt.Sprintf("makes more than %d buckets of the range: take a longer one", e.Most)
 }
@@ -62,8 +62,8 @@ func EveryStep(r telemetry.Range, step time.Duration, right bool, most int) (Buc
 	return b, nil
 }
 
-// EveryUnit makes the days, weeks, … of a time zone that a range touches. The first and the last one are whole,
-// whatever of them lies in the range.
+// EveryUnit makes the days, weeks, … of a time zone that a range touches. The first and the last are whole, even where
+// they begin before the range or end behind it.
 func EveryUnit(r telemetry.Range, unit Unit, zone *time.Location, right bool, most int) (Buckets, error) {
 	if (r.To-r.From)/unit.shortest().Milliseconds() >= int64(most) {
 		return Buckets{}, &TooManyBuckets{most}
@@ -88,7 +88,7 @@ func newBuckets(right bool) (b Buckets) {
 	return b
 }
 
-// first is the first day of the unit that an instant lies in, as a date in UTC.
+// first returns the first day of the unit that an instant lies in, as a date in UTC.
 func (u Unit) first(t time.Time) time.Time {
 	y, m, d := t.Date()
 	switch u {
@@ -118,8 +118,8 @@ func (u Unit) next(date time.Time) time.Time {
 	return date.AddDate(0, 0, 1)
 }
 
-// midnight is when a date begins in a zone, ms since 1970. That need not be at 00:00: some zones put their clocks
-// forward, or back, at midnight.
+// midnight returns when a date begins in a zone, ms since 1970. That need not be at 00:00: some zones change their
+// clocks at midnight.
 func midnight(date time.Time, zone *time.Location) int64 {
 	y, m, d := date.Date()
 	begun := func(ms int64) bool {
@@ -134,13 +134,13 @@ func midnight(date time.Time, zone *time.Location) int64 {
 	return from + int64(sort.Search(2*day, func(i int) bool { return begun(from + int64(i)) }))
 }
 
-// Len is how many there are.
+// Len returns how many there are.
 func (b *Buckets) Len() int { return max(0, len(b.edges)-1) }
 
-// Start and End are the edges of a bucket.
+// Start returns the edge before a bucket.
 func (b *Buckets) Start(i int) int64 { return b.edges[i] }
 
-// End is the edge behind a bucket.
+// End returns the edge behind a bucket.
 func (b *Buckets) End(i int) int64 { return b.edges[i+1] }
 
 // holds reports whether an instant lies in a bucket.
@@ -148,8 +148,7 @@ func (b *Buckets) holds(i int, at int64) bool {
 	return b.edges[i] <= at-b.shift && at-b.shift < b.edges[i+1]
 }
 
-// of is the bucket of an instant, which is quick for one that lies in the bucket near or in the one behind it. The
-// instant must lie in one of them.
+// of returns the bucket of an instant, which must lie in one. It is quick for the bucket near and the next one.
 func (b *Buckets) of(at int64, near int) int {
 	if b.holds(near, at) {
 		return near
@@ -164,7 +163,7 @@ func (b *Buckets) of(at int64, near int) int {
 	return i
 }
 
-// Held is the range of instants that lie in them and in a range of which both ends were given as edges.
+// Held returns the instants that lie in the buckets and in a range of which both ends were given as edges.
 func (b *Buckets) Held(r telemetry.Range) telemetry.Range {
 	return telemetry.Range{From: r.From + b.shift, To: r.To + b.shift}
 }

@@ -10,20 +10,20 @@ import (
 	"binnacle/query/read"
 )
 
-// How says in which way what is known of an instant has changed.
+// How says in which way a value has changed.
 type How string
 
 // The ways.
 const (
 	Corrected How = "corrected" // it had another value
 	Late      How = "late"      // it was not known, though a later reading of its device was
-	New       How = "new"       // it was not known, nor a later reading of its device
+	New       How = "new"       // neither it nor a later reading of its device was known
 )
 
-// Hows are all of them.
+// Hows is all of them.
 var Hows = []How{Corrected, Late, New}
 
-// Change is a value that is known at the later of two moments, and was not, or not as it is, at the earlier one.
+// Change is a value that is known at the later of two moments, and at the earlier one was not, or had another value.
 type Change struct {
 	How    How
 	Device string
@@ -34,8 +34,8 @@ type Change struct {
 	Value  telemetry.Value
 }
 
-// Changes finds what was stored between two moments, in the pieces of a request without order. Of devices of which
-// nothing was, nothing is decoded; of others what was stored, and what overlaps it. It is owned by one goroutine.
+// Changes finds what was stored between two moments, in the pieces of a request without order. It decodes pieces that
+// were stored then, and those of the same device that overlap them. It is owned by one goroutine.
 type Changes struct {
 	cfg          Config
 	since, until int64
@@ -61,7 +61,7 @@ func (c *Changes) Add(p *read.Piece) error {
 // Passed implements read.Sink; it has nothing to do.
 func (c *Changes) Passed(int64) error { return nil }
 
-// Decoded is how many pieces were decoded.
+// Decoded returns how many pieces were decoded.
 func (c *Changes) Decoded() int { return c.decoded }
 
 // Each calls yield with every change, in the order of device, labels, metric and time. An error of yield ends it and is
@@ -82,7 +82,7 @@ func (c *Changes) device(device string, pieces []*read.Piece, yield func(Change)
 			p.Release()
 		}
 	}()
-	var before, after []*read.Piece // what may have to do with what was stored
+	var before, after []*read.Piece // pieces that may overlap what was stored
 	var came telemetry.Range        // its first instant, and behind its last one
 	newest := int64(-1)             // of what was known
 	for _, p := range pieces {
@@ -129,7 +129,7 @@ func (c *Changes) device(device string, pieces []*read.Piece, yield func(Change)
 	return nil
 }
 
-// compared yields what a series has that it had not, or not so; was is nil for one that was not known.
+// compared yields the values of a series that are new or differ; was is nil for a series that was not known.
 func compared(is, was *Curve, newest int64, yield func(Change) error) error {
 	old := walk{curve: was}
 	for i := range is.Stretches {
@@ -152,13 +152,13 @@ func compared(is, was *Curve, newest int64, yield func(Change) error) error {
 	return nil
 }
 
-// walk goes along a series.
+// walk looks up ascending instants in a series.
 type walk struct {
 	curve      *Curve // nil has no values
 	stretch, i int
 }
 
-// at is the value of an instant, each behind the one that was asked for before.
+// at returns the value of an instant, which must lie behind the one before.
 func (w *walk) at(t int64) (telemetry.Value, bool) {
 	if w.curve == nil {
 		return telemetry.Value{}, false

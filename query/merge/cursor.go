@@ -23,13 +23,13 @@ type cursor struct {
 	columns []columnCursor
 }
 
-// columnCursor knows which of a column's values belongs to the cursor's row.
+// columnCursor finds which of a column's values belongs to the cursor's row.
 type columnCursor struct {
 	*chunk.Column
 	next int // among the present rows, the one at the cursor's row or the next one in its direction
 }
 
-// newCursor is a cursor at the first row in r that has a value of a wanted metric, nil if there is none.
+// newCursor returns a cursor at the first row in r that has a value of a wanted metric, nil if there is none.
 func newCursor(
 	device string, source store.Source, g *chunk.Group, r telemetry.Range, dir read.Order, wanted metricSet,
 ) *cursor {
@@ -59,7 +59,7 @@ func newCursor(
 	return c
 }
 
-// rank is the number of present rows below row.
+// rank returns the number of present rows below row.
 func rank(b chunk.Bitmap, row int) int {
 	if b == nil {
 		return row
@@ -77,13 +77,13 @@ func rank(b chunk.Bitmap, row int) int {
 func (c *cursor) time() int64 { return c.group.Times[c.row] }
 func (c *cursor) pos() int64  { return c.dir.At(c.time()) }
 
-// advance moves to the next row that has a value; false when there is none.
+// advance moves to the next row with a value. It returns false at the end.
 func (c *cursor) advance() bool {
 	c.step()
 	return c.skipAbsent()
 }
 
-// skipAbsent moves on until the row has a value; false when there is none.
+// skipAbsent moves on until the row has a value. It returns false at the end.
 func (c *cursor) skipAbsent() bool {
 	for c.row != c.end {
 		for i := range c.columns {

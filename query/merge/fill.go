@@ -60,12 +60,12 @@ func (g *Grouped) emitGroup(of *group, yield func(Aggregated) error) error {
 	return nil
 }
 
-// filler goes along the values of one aggregate of a group.
+// filler fills the values of one aggregate of a group.
 type filler struct {
 	fill    Fill
 	buckets *Buckets
-	at      []int     // the buckets that there are
-	values  []float64 // of them, each so many behind the other
+	at      []int     // the buckets with values
+	values  []float64 // of them, width apart
 	width   int
 
 	before int // among at, the last one with a value that lies at or before the bucket; -1 for none
@@ -74,7 +74,7 @@ type filler struct {
 
 func (f *filler) of(i int) float64 { return f.values[i*f.width] }
 
-// value is that of a bucket. It is called for one bucket after the other.
+// value returns the value of a bucket. Buckets must ascend.
 func (f *filler) value(n int) float64 {
 	for f.next < len(f.at) && (f.at[f.next] <= n || math.IsNaN(f.of(f.next))) {
 		if !math.IsNaN(f.of(f.next)) {

@@ -12,10 +12,10 @@ import (
 	"binnacle/query/read"
 )
 
-// Group is what the series have in common that are aggregated together.
+// Group is what series have in common that are aggregated together.
 type Group struct {
 	Device string           // "" where devices are not told apart
-	Labels telemetry.Labels // those that are told apart
+	Labels telemetry.Labels // those to group by
 	Tags   telemetry.Labels // of the device, the same
 	Metric string
 }
@@ -36,7 +36,7 @@ func (g *Group) key() string {
 type By struct {
 	Device       bool
 	Labels, Tags []string
-	TagsOf       func(device string) (telemetry.Labels, error) // asked only if there are Tags
+	TagsOf       func(device string) (telemetry.Labels, error) // called only if there are Tags
 }
 
 // Fill is what stands for a bucket without values.
@@ -50,10 +50,10 @@ const (
 	FillLinear   Fill = "linear"   // on the line between the values of the buckets around it
 )
 
-// Fills are all of them.
+// Fills is all of them.
 var Fills = []Fill{NoFill, FillNull, FillPrevious, FillLinear}
 
-// Aggregation is what is to be made of the values of a range.
+// Aggregation says which aggregates to make of a range.
 type Aggregation struct {
 	Buckets    Buckets
 	Aggregates []Aggregate
@@ -112,10 +112,10 @@ func (g *Grouped) Add(p *read.Piece) error {
 // Passed implements read.Sink; it has nothing to do.
 func (g *Grouped) Passed(int64) error { return nil }
 
-// Whole is how many chunks were answered by their statistics, Decoded how many pieces were decoded.
+// Whole returns how many chunks were answered by their statistics.
 func (g *Grouped) Whole() int { return g.whole }
 
-// Decoded is how many pieces were decoded.
+// Decoded returns how many pieces were decoded.
 func (g *Grouped) Decoded() int { return g.decoded }
 
 // Each calls yield with every group and bucket, in the order of device, labels, tags, metric and bucket. An error of
@@ -136,7 +136,7 @@ func (g *Grouped) Each(yield func(Aggregated) error) error {
 	return g.emit(yield)
 }
 
-// device goes through the pieces of a device in the order of time, those that overlap each other together.
+// device aggregates the pieces of a device in the order of time, those that overlap each other together.
 func (g *Grouped) device(device string, pieces []*read.Piece) error {
 	slices.SortFunc(pieces, func(a, b *read.Piece) int { return cmp.Compare(a.From, b.From) })
 	d := &deviceGroups{Grouped: g, device: device, series: make(map[seriesOf]*follower)}
@@ -168,8 +168,8 @@ func (g *Grouped) device(device string, pieces []*read.Piece) error {
 	return nil
 }
 
-// standsFor reports whether the statistics of a piece that nothing overlaps may stand for its rows (rule R6), for what
-// is asked. Which of two series has the first value, or which of two types, they don't tell.
+// standsFor reports whether the statistics of a piece that nothing overlaps may stand for its rows (rule R6). They do
+// not say which of two series, or of two types, has the first value.
 func (g *Grouped) standsFor(p *read.Piece) bool {
 	if g.needs.moments || g.needs.values || g.needs.pairs || g.needs.ends && g.ask.By != nil {
 		return false
@@ -196,7 +196,7 @@ func (g *Grouped) standsFor(p *read.Piece) bool {
 	return true
 }
 
-// deviceGroups is one device under way.
+// deviceGroups aggregates one device.
 type deviceGroups struct {
 	*Grouped
 	device string
@@ -252,7 +252,7 @@ func (d *deviceGroups) decode(pieces []*read.Piece) error {
 	return nil
 }
 
-// follow is what is known of a series of the device.
+// follow returns the state of a series of the device.
 func (d *deviceGroups) follow(labels telemetry.Labels, metric string) (*follower, error) {
 	of := seriesOf{string(labels.AppendKey(nil)), metric}
 	if f := d.series[of]; f != nil {
@@ -282,7 +282,7 @@ func (d *deviceGroups) follow(labels telemetry.Labels, metric string) (*follower
 	return f, nil
 }
 
-// only is the labels of some names.
+// only returns the labels of some names.
 func only(labels telemetry.Labels, names []string) (out telemetry.Labels) {
 	for _, l := range labels {
 		if slices.Contains(names, l.Name) {
@@ -302,7 +302,7 @@ func (g *Grouped) bucket(of *group, i int) (*bucket, error) {
 	return b, nil
 }
 
-// hold takes memory for groups until they are emitted.
+// hold counts the time for which the last number held, in its bucket and in that of the next one.
 func (g *Grouped) hold(bytes int64) error {
 	err := g.cfg.Memory.Take(bytes)
 	if err == nil {
@@ -311,7 +311,7 @@ func (g *Grouped) hold(bytes int64) error {
 	return err
 }
 
-// stretch goes on with a series.
+// stretch takes the next values of a series.
 func (d *deviceGroups) stretch(f *follower, s *Stretch) error {
 	for i, at := range s.Times {
 		if s.Kind == telemetry.Float && !isFinite(s.Bits[i]) {
@@ -346,14 +346,14 @@ func isFinite(bits uint64) bool {
 	return !math.IsNaN(f) && !math.IsInf(f, 0)
 }
 
-// follower goes along a series in the order of time.
+// follower follows a series in the order of time.
 type follower struct {
 	group   *group
 	buckets *Buckets
 	at      int     // the bucket of the value that came last, -1 before the first one
 	in      *bucket // that one
 
-	known    bool // there was a number
+	known    bool // it has had a number
 	last     float64
 	lastAt   int64
 	lastIn   *bucket
@@ -363,13 +363,13 @@ type follower struct {
 	increase float64
 }
 
-// enter begins with a bucket.
+// enter begins a bucket.
 func (f *follower) enter(i int, b *bucket) {
 	f.flush()
 	f.at, f.in = i, b
 }
 
-// flush adds to the bucket what only the whole of the series in it tells: how fast it rose.
+// flush adds to the bucket how fast the series rose in it.
 func (f *follower) flush() {
 	if f.pairs > 0 {
 		f.in.rate += f.increase / (float64(f.lastAt-f.since) / 1000)
@@ -382,7 +382,7 @@ func (f *follower) pair(at int64, v float64) {
 	if f.known {
 		rise := v - f.last
 		f.in.delta += rise
-		if rise < 0 { // it began again from 0
+		if rise < 0 { // a counter reset
 			rise = v
 		}
 		f.in.increase += rise
@@ -407,7 +407,7 @@ func (f *follower) hold(until int64) {
 	f.in.hold(f.last, until-from)
 }
 
-// emit yields all groups, and forgets them.
+// emit yields all groups, and drops them.
 func (g *Grouped) emit(yield func(Aggregated) error) error {
 	for _, one := range slices.SortedFunc(maps.Values(g.groups), func(a, b *group) int { return a.compare(&b.Group) }) {
 		if err := g.emitGroup(one, yield); err != nil {

@@ -21,8 +21,8 @@ type Last struct {
 }
 
 // Latest finds the newest value of each series in the pieces of a request without order. Of a device it decodes the
-// newest piece, and older ones only where they may have a newer value of one of their series, or one that is not found
-// yet. It is owned by one goroutine.
+// newest piece, and older ones only where they may have a newer value of a series, or a series without a value so far.
+// It is owned by one goroutine.
 type Latest struct {
 	cfg     Config
 	devices map[string][]*read.Piece
@@ -41,7 +41,7 @@ func (l *Latest) Add(p *read.Piece) error {
 // Passed implements read.Sink; it has nothing to do.
 func (l *Latest) Passed(int64) error { return nil }
 
-// Decoded is how many pieces were decoded.
+// Decoded returns how many pieces were decoded.
 func (l *Latest) Decoded() int { return l.decoded }
 
 // Each calls yield with the newest value of each series, in the order of device, labels and metric. An error of yield
@@ -63,7 +63,7 @@ func (l *Latest) Each(yield func(Last) error) error {
 	return nil
 }
 
-// newestOf is a series of one device.
+// newestOf names a series of one device.
 type newestOf struct{ labels, metric string }
 
 // candidate is the newest value of a series so far, and where it came from.
@@ -92,7 +92,7 @@ func (l *Latest) device(pieces []*read.Piece) ([]*candidate, error) {
 	return out, nil
 }
 
-// olderThan reports whether a chunk has nothing that is not found already, at a later instant.
+// olderThan reports whether all that a chunk may have was found already at a later instant.
 func (l *Latest) olderThan(p *read.Piece, found map[newestOf]*candidate, wanted metricSet) bool {
 	if p.Chunk == nil {
 		return false

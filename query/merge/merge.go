@@ -1,7 +1,7 @@
 // Package merge makes answers of the pieces that package read hands on: rows in the order of time (Rows), one series
-// after another (Series), or statistics of each series (Statistics). Whichever it is, each series and instant counts
-// once, with the value from the newest source (rule R5), and a chunk is decoded once, or not at all where its
-// statistics may stand for its rows (rule R6). Presence leaves the values out: it tells when there are rows.
+// after another (Series), statistics of each series (Statistics), and others. In each of them a series and instant
+// counts once, with the value from the newest source (rule R5), and a chunk is decoded once, or not at all where its
+// statistics may stand for its rows (rule R6). Presence leaves out values: it has the instants of readings.
 //
 // Each of them is a read.Sink. They know nothing of heads, stores or keys.
 package merge
@@ -24,7 +24,7 @@ type Config struct {
 	Memory  *read.Memory
 }
 
-// decode takes the rows of a piece, releases it, and counts the memory of what it returns, which is to be given back.
+// decode returns the rows of a piece and releases it. The caller gives back the bytes of memory.
 func (c *Config) decode(p *read.Piece) (f chunk.Frame, bytes int64, err error) {
 	defer p.Release()
 	if f, err = p.Rows(); err != nil {

@@ -8,8 +8,7 @@ import (
 	"binnacle/query/read"
 )
 
-// Presence makes of pieces when there are readings, without decoding a value: of a chunk its instants alone. It is
-// owned by one goroutine.
+// Presence collects the instants of readings. Of a chunk it decodes nothing else. It is owned by one goroutine.
 type Presence struct {
 	cfg Config
 	all []Present
@@ -47,7 +46,7 @@ func (s *Presence) Add(p *read.Piece) error {
 // Passed implements read.Sink; it has nothing to do.
 func (s *Presence) Passed(int64) error { return nil }
 
-// All is what was collected, the older source first.
+// All returns what was collected, the older source first.
 func (s *Presence) All() []Present {
 	slices.SortStableFunc(s.all, func(a, b Present) int { return a.Source.Compare(b.Source) })
 	return s.all

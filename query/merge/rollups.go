@@ -9,7 +9,7 @@ import (
 	"binnacle/query/read"
 )
 
-// RollupCurve is one series within the range: of some days and hours what lanes show, of all others its values.
+// RollupCurve is one series within the range: the hours that rollups cover, and the values of all others.
 type RollupCurve struct {
 	Device    string
 	Labels    telemetry.Labels
@@ -18,8 +18,7 @@ type RollupCurve struct {
 	Rollups   []RollupRow // in no order, nothing in two of them
 }
 
-// RollupRow is some hours of a family of buckets of one series: those of a row of a table, which may have others too. It
-// shares memory with others: it must not be changed.
+// RollupRow is some hours of a family of buckets of one series: a row of a table. It is shared: it must not be changed.
 type RollupRow struct {
 	Day   telemetry.Day
 	Grid  rollup.Grid
@@ -28,7 +27,8 @@ type RollupRow struct {
 	Row int // of its table
 }
 
-// RollupSeries makes strips of the pieces and lanes of a request without order for one metric. It is owned by one goroutine.
+// RollupSeries makes curves of the pieces and rollups of a request without order for one metric. It is owned by one
+// goroutine.
 type RollupSeries struct {
 	cfg     Config
 	wanted  map[string]bool // devices; nil: all
@@ -41,7 +41,7 @@ type labelledRow struct {
 	RollupRow
 }
 
-// NewRollupSeries collects pieces, encoded, and lanes until Each is called. Devices are those asked for, nil for all.
+// NewRollupSeries collects pieces, encoded, and rollups until Each is called. Devices are those asked for, nil for all.
 func NewRollupSeries(cfg Config, devices []string) *RollupSeries {
 	s := &RollupSeries{cfg: cfg, pieces: make(map[string][]*read.Piece), rollups: make(map[string][]labelledRow)}
 	if devices != nil {
@@ -62,7 +62,7 @@ func (s *RollupSeries) Add(p *read.Piece) error {
 // Passed implements read.Sink; it has nothing to do.
 func (s *RollupSeries) Passed(int64) error { return nil }
 
-// rollupRowBytes is about how much memory a Cells takes.
+// rollupRowBytes is about how much memory a RollupRow takes.
 const rollupRowBytes = 96
 
 // AddRollups implements read.RollupSink.
@@ -90,8 +90,8 @@ func (s *RollupSeries) AddRollups(l *read.Rollups) error {
 	return nil
 }
 
-// Each calls yield with every series that has values or cells, in the order of device and labels. A strip is valid
-// until yield returns; an error of yield ends it and is returned as it is. It is called once, when all is there.
+// Each calls yield with every series that has values or rollups, in the order of device and labels. A curve is valid
+// until yield returns; an error of yield ends it and is returned as it is. It is called once, after the read.
 func (s *RollupSeries) Each(yield func(*RollupCurve) error) error {
 	devices := slices.Collect(maps.Keys(s.rollups))
 	for device := range s.pieces {
@@ -123,7 +123,7 @@ func (s *RollupSeries) Each(yield func(*RollupCurve) error) error {
 	return nil
 }
 
-// join gives the strips of a device their cells, and those that have nothing else.
+// join gives the curves of a device their rollups, and adds curves that have nothing else.
 func (s *RollupSeries) join(rollupCurves []RollupCurve, device string) []RollupCurve {
 	values := len(rollupCurves)
 	for _, c := range s.rollups[device] {

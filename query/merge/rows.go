@@ -17,8 +17,8 @@ type Row struct {
 	Values []telemetry.Field // sorted by metric, each once; not valid after emit returns
 }
 
-// Rows makes rows, in the order of time, out of the pieces of an ordered request. Chunks wait undecoded until the
-// answer comes to them. It is owned by one goroutine.
+// Rows makes rows, in the order of time, of the pieces of an ordered request. Chunks stay encoded until the answer
+// comes to them. It is owned by one goroutine.
 type Rows struct {
 	cfg    Config
 	dir    read.Order
@@ -37,7 +37,7 @@ type Rows struct {
 	truncated bool
 }
 
-// NewRows makes rows in an order and calls emit with each, or with the first ones only if limit is not 0. An error of
+// NewRows makes rows in an order and calls emit with each, or with the first limit ones if that is not 0. An error of
 // emit is returned as it is.
 func NewRows(cfg Config, order read.Order, limit int, emit func(Row) error) *Rows {
 	return &Rows{cfg: cfg, dir: order, limit: limit, emit: emit, wanted: newMetricSet(cfg.Metrics)}
@@ -56,7 +56,7 @@ func (m *Rows) behind(row *Row) bool {
 	return order*int(m.dir) > 0
 }
 
-// Count is how many rows were emitted.
+// Count returns how many rows were emitted.
 func (m *Rows) Count() int { return m.count }
 
 // Truncated reports whether there are more rows than the limit.

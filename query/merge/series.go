@@ -30,7 +30,7 @@ type Stretch struct {
 	Texts []string // one per instant; nil for the other kinds
 }
 
-// Value is the i-th value.
+// Value returns the i-th value.
 func (s *Stretch) Value(i int) telemetry.Value {
 	if s.Kind == telemetry.Text {
 		return telemetry.TextValue(s.Texts[i])
@@ -81,7 +81,8 @@ type strand struct {
 	Stretch
 }
 
-// curves decodes all pieces of a device and merges what they hold of each series. bytes are to be given back.
+// curves decodes all pieces of a device and merges what they hold of each series. The caller gives back the bytes of
+// memory.
 func (c *Config) curves(device string, pieces []*read.Piece) (out []Curve, bytes int64, err error) {
 	type series struct{ labels, metric string }
 	strands := make(map[series][]strand)
@@ -123,7 +124,7 @@ func (c *Config) curves(device string, pieces []*read.Piece) (out []Curve, bytes
 	return out, bytes, nil
 }
 
-// without is the parts of a range that another one leaves of it.
+// without returns the parts of a range outside of another one.
 func without(r, hole telemetry.Range) []telemetry.Range {
 	if hole.Empty() {
 		return []telemetry.Range{r}
@@ -131,7 +132,7 @@ func without(r, hole telemetry.Range) []telemetry.Range {
 	return []telemetry.Range{{From: r.From, To: min(r.To, hole.From)}, {From: max(r.From, hole.To), To: r.To}}
 }
 
-// stretchOf is a column's values within a range.
+// stretchOf returns a column's values within a range.
 func stretchOf(times []int64, col *chunk.Column, r telemetry.Range) Stretch {
 	if col.Present != nil {
 		present := make([]int64, 0, col.Len())
@@ -166,7 +167,8 @@ func (s Stretch) slice(from, to int) Stretch {
 func (s *Stretch) first() int64 { return s.Times[0] }
 func (s *Stretch) last() int64  { return s.Times[len(s.Times)-1] }
 
-// joined is the strands of one series as stretches. Strands that no other overlaps, as a rule all, stay as they are.
+// joined returns the strands of one series as stretches. Strands that no other overlaps, as a rule all, stay as they
+// are.
 func joined(strands []strand) []Stretch {
 	slices.SortFunc(strands, func(a, b strand) int { return cmp.Compare(a.first(), b.first()) })
 	var out []Stretch

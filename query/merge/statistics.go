@@ -12,8 +12,8 @@ import (
 	"binnacle/query/read"
 )
 
-// Statistic sums up the values of one kind that a series has in a bucket. Of an instant that several pieces have, the
-// newest value alone counts, whatever its kind.
+// Statistic sums up the values of one kind that a series has in a bucket. Of an instant that several pieces have, only
+// the newest value counts, whatever its kind.
 type Statistic struct {
 	Device string
 	Labels telemetry.Labels
@@ -51,10 +51,10 @@ func (s *Statistics) Add(p *read.Piece) error {
 // Passed implements read.Sink; it has nothing to do.
 func (s *Statistics) Passed(int64) error { return nil }
 
-// Whole is how many chunks were answered by their statistics, Decoded how many pieces were decoded.
+// Whole returns how many chunks were answered by their statistics.
 func (s *Statistics) Whole() int { return s.whole }
 
-// Decoded is how many pieces were decoded.
+// Decoded returns how many pieces were decoded.
 func (s *Statistics) Decoded() int { return s.decoded }
 
 // Each calls yield with every statistic of at least one value, in the order of device, labels, metric, kind and bucket.
@@ -75,7 +75,7 @@ func (s *Statistics) Each(yield func(Statistic) error) error {
 	return nil
 }
 
-// device goes through the pieces of a device in the order of time, those that overlap each other together.
+// device sums up the pieces of a device in the order of time, those that overlap each other together.
 func (s *Statistics) device(device string, pieces []*read.Piece) ([]Statistic, error) {
 	slices.SortFunc(pieces, func(a, b *read.Piece) int { return cmp.Compare(a.From, b.From) })
 	sums := make(sums)
@@ -109,7 +109,7 @@ func (s *Statistics) standsFor(p *read.Piece) bool {
 		s.bucket(p.From) == s.bucket(p.To)
 }
 
-// bucket is the start of the one that an instant lies in.
+// bucket returns the start of the bucket that an instant lies in.
 func (s *Statistics) bucket(time int64) int64 {
 	return time - (time-s.cfg.Range.From)%s.step
 }
@@ -150,7 +150,7 @@ func (s *Statistics) decode(sums sums, pieces []*read.Piece) error {
 	return nil
 }
 
-// sums is the statistics of one device so far.
+// sums is the statistics of one device.
 type sums map[sumOf]*sum
 
 type sumOf struct {
@@ -173,7 +173,7 @@ func (m sums) of(labels telemetry.Labels, metric string, kind telemetry.Kind, st
 type sum struct {
 	labels telemetry.Labels
 	total  chunk.Stats
-	none   bool    // of the sums added one was none: it left its type
+	none   bool    // one of the sums was none: it overflowed
 	float  float64 // of the sums of floats, with what rounding has lost, as chunk.Stats does
 	lost   float64
 	int    int64
@@ -219,7 +219,7 @@ func (s *sum) addFloat(x float64) {
 	s.float = next
 }
 
-// stats is what was added.
+// stats returns the sum.
 func (s *sum) stats() chunk.Stats {
 	out := s.total
 	switch kind := out.First.Kind(); {

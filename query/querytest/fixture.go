@@ -8,7 +8,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// HeadFixture is the heads of a world in which nothing has happened, for the suite of store.Heads.
+// HeadFixture returns the heads of an empty world, for the suite of store.Heads.
 func (w *World) HeadFixture() storetest.HeadFixture {
 	var (
 		mu       sync.Mutex // guards what is stored

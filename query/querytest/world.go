@@ -1,4 +1,4 @@
-// Package querytest builds, for tests of package query and of what stands on it, a store with chunks, heads with open
+// Package querytest builds, for tests of package query and of packages above it, a store with chunks, heads with open
 // bins, a log and a catalog, all in memory and from readings with positions. It runs nothing.
 package querytest
 
@@ -52,7 +52,7 @@ type Record struct {
 	telemetry.Reading
 }
 
-// New makes a world in which nothing has happened.
+// New makes an empty world.
 func New(t testing.TB, now time.Time) *World {
 	w := &World{
 		Now: now, Documents: controltest.NewDocuments(t), Store: storetest.NewMemory(t), Rollups: storetest.NewRollups(t),
@@ -66,7 +66,7 @@ func New(t testing.TB, now time.Time) *World {
 	return w
 }
 
-// Tenant makes a tenant known and answers its placement as of now.
+// Tenant registers a tenant and returns it, with a placement as of now.
 func (w *World) Tenant(name string) control.Tenant {
 	w.t.Helper()
 	v, err := w.Directory.Register(context.Background(), name)
@@ -80,7 +80,7 @@ func (w *World) Tenant(name string) control.Tenant {
 	return tenant
 }
 
-// Chunk stores records as the next chunk of their chain and answers its id. They must be of one tenant, device, day,
+// Chunk stores records as the next chunk of their chain and returns its id. They must be of one tenant, device, day,
 // stream and partition, in the order of their offsets, and above those of the chunk before.
 func (w *World) Chunk(records ...Record) chunk.ID {
 	w.t.Helper()
@@ -116,7 +116,7 @@ func (w *World) Chunk(records ...Record) chunk.ID {
 	return h.ID
 }
 
-// FrameOf is the records of one device as columns; of the values of one instant the last counts.
+// FrameOf returns the records of one device as columns; of the values of one instant the last counts.
 func FrameOf(records []Record) chunk.Frame {
 	rows := rowsOf(records)
 	return rows.Frame(telemetry.Range{To: telemetry.MaxMillis}, nil)
@@ -130,7 +130,7 @@ func rowsOf(records []Record) binning.Rows {
 	return rows
 }
 
-// Heads answers what the test has put into it, to each tenant its own, and which chunks of the world are stored.
+// Heads answers what the test has put into it, to each tenant its own, and the tails of chains.
 type Heads struct {
 	directory *control.Directory
 
@@ -157,8 +157,7 @@ type bin struct {
 	records        []Record
 }
 
-// Set puts a head for a partition of Topic at the end of those that answer, with one bin per tenant, device and day of
-// the records.
+// Set adds a head for a partition of Topic, with one bin per tenant, device and day of the records.
 func (h *Heads) Set(p store.PartitionHead, records ...Record) {
 	added := newHead(p, records)
 	h.mu.Lock()
@@ -167,7 +166,7 @@ func (h *Heads) Set(p store.PartitionHead, records ...Record) {
 	h.version++
 }
 
-// SetOnly is Reset and Set at once.
+// SetOnly sets one head in place of all others.
 func (h *Heads) SetOnly(p store.PartitionHead, records ...Record) {
 	only := newHead(p, records)
 	h.mu.Lock()
@@ -221,14 +220,14 @@ func (h *Heads) remember(of chainOf, tail store.Tail) {
 	h.tails[of] = tail
 }
 
-// Forget takes all that heads remember of chains away.
+// Forget drops the tails of chains.
 func (h *Heads) Forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	clear(h.tails)
 }
 
-// Reset takes all heads away.
+// Reset drops all heads.
 func (h *Heads) Reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -236,21 +235,21 @@ func (h *Heads) Reset() {
 	h.version++
 }
 
-// Fail lets calls answer err beside the heads; nil ends it.
+// Fail makes calls answer err beside the heads; nil ends it.
 func (h *Heads) Fail(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.err = err
 }
 
-// OnCall is called at the beginning of each call, without a lock.
+// OnCall sets what runs at the beginning of each call, without a lock.
 func (h *Heads) OnCall(f func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hook = f
 }
 
-// Requests is the requests so far.
+// Requests returns the requests so far.
 func (h *Heads) Requests() []store.HeadRequest {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -278,7 +277,7 @@ func (h *Heads) Heads(ctx context.Context, r store.HeadRequest) ([]store.Partiti
 	return out, h.err
 }
 
-// answer is a head's answer; the caller holds mu.
+// answer returns a head's answer; the caller holds mu.
 func (h *Heads) answer(x *head, r store.HeadRequest) store.PartitionHead {
 	p, bins := x.PartitionHead, slices.Clone(x.bins)
 	p.Containers = h.directory.Snapshot().ContainersOf(r.Tenant, r.Range)
@@ -327,7 +326,7 @@ func (b *bin) above(known map[store.HeadBin]int64, r store.HeadRequest, out stor
 	return out
 }
 
-// Devices implements store.Heads. Limits are for those who can hold more.
+// Devices implements store.Heads, without its limits.
 func (h *Heads) Devices(ctx context.Context, r store.ListRequest) ([]store.HeadDevice, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -352,7 +351,7 @@ func (h *Heads) Devices(ctx context.Context, r store.ListRequest) ([]store.HeadD
 	return out, h.err
 }
 
-// SetUpdates has heads tell of devices that the catalog may not show yet; none ends it.
+// SetUpdates sets the catalog updates that heads have; none ends it.
 func (h *Heads) SetUpdates(tenant string, entries ...catalog.Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -363,7 +362,7 @@ func (h *Heads) SetUpdates(tenant string, entries ...catalog.Entry) {
 	h.version++
 }
 
-// CatalogUpdates implements store.Heads: the devices that have bins, beside what the test has put into it.
+// CatalogUpdates implements store.Heads: the devices that have bins, and the updates of the test.
 func (h *Heads) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUpdates, error) {
 	if err := ctx.Err(); err != nil {
 		return store.HeadUpdates{}, err
@@ -381,7 +380,7 @@ func (h *Heads) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUp
 	return news, h.err
 }
 
-// entryOf is what a bin shows of its device.
+// entryOf returns what a bin shows of its device.
 func entryOf(b bin) catalog.Entry {
 	e := catalog.Entry{Device: b.device}
 	e.First, e.Last = b.rows.Span()
@@ -413,14 +412,14 @@ func (l *Log) Set(ends ...int64) {
 	}
 }
 
-// Fail lets calls fail with err; nil ends it.
+// Fail makes calls fail with err; nil ends it.
 func (l *Log) Fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.err = err
 }
 
-// Calls is how often the log was asked.
+// Calls returns how often the log was asked.
 func (l *Log) Calls() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

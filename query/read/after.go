@@ -28,7 +28,7 @@ func (e *UnknownPartitionError) Error() string {
 
 type afterKey struct{}
 
-// WithAfter returns a context whose queries include the records below some ends: they wait until heads have read so
+// WithAfter returns a context for queries that include the records below some ends: they wait until heads have read so
 // far, for at most half of their time, and then fail with a *NotYetError.
 func WithAfter(ctx context.Context, ends []store.LogEnd) context.Context {
 	return context.WithValue(ctx, afterKey{}, ends)

@@ -36,8 +36,8 @@ func (t tails) add(of chainOf, day telemetry.Day, tail store.Tail) {
 // chunkNumbers is the chunks of one chain that were read.
 type chunkNumbers []uint32
 
-// chainCheck finds chunks that are stored and were not read (rule R4): a store whose replicas lag may answer a chunk and not
-// the one before it, or not the last one. It is owned by one goroutine.
+// chainCheck finds chunks that are stored and were not read (rule R4): a lagging replica may answer a chunk and not the
+// one before it, or not the last one. It is owned by one goroutine.
 type chainCheck struct {
 	tails tails
 	seen  map[telemetry.Day]map[chainOf]chunkNumbers

@@ -68,7 +68,7 @@ type ScanExplained struct {
 
 type explanationKey struct{}
 
-// WithExplanation returns a context whose queries are explained.
+// WithExplanation returns a context that collects explanations of its queries.
 func WithExplanation(ctx context.Context) (context.Context, *Explanation) {
 	e := &Explanation{}
 	return context.WithValue(ctx, explanationKey{}, e), e

@@ -158,7 +158,8 @@ func grouped(keys []target) []target {
 	return out
 }
 
-// possible returns the devices whose ids can be in a key; others have no readings. It keeps nil, which is all devices.
+// possible returns the devices with ids that can be in a key; others have no readings. It keeps nil, which is all
+// devices.
 func possible(devices []string) []string {
 	if devices == nil {
 		return nil

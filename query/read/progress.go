@@ -107,7 +107,7 @@ func (r *Reader) missing(s headRead, asked []store.LogEnd) []string {
 			out = append(out, why)
 		}
 	}
-	// Who does not answer lacks nothing to an answer in which every partition is far enough: another ingester has them.
+	// If every partition is far enough, an ingester that does not answer is not missed: others have them.
 	if s.err != nil && (len(out) > 0 || !hasLog) {
 		out = append(out, "not all ingesters answer")
 	}

@@ -128,7 +128,7 @@ func (q *Query) Deferrals() []Deferral { return q.deferrals }
 // MissingChunks returns the chunks that make the answer incomplete because the store lacks them (rule R4).
 func (q *Query) MissingChunks() []MissingChunks { return q.missingChunks }
 
-// MissingChunks is a device and day of whose chunks some are stored and not answered.
+// MissingChunks is a device and day with chunks that are stored and were not answered.
 type MissingChunks struct {
 	Device string
 	Day    telemetry.Day

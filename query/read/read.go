@@ -35,7 +35,7 @@ type Config struct {
 	Log       store.Log // which partitions there are and how far they reach; nil: not known
 	Directory Directory
 	Rollups   store.RollupReader // nil: there are none
-	Topics    topics.Set         // whose they are; none: no topic is bound to a tenant
+	Topics    topics.Set         // with their tenants; none: no topic is bound to a tenant
 
 	Fanout     int     // scans of one query at the same time
 	Bytes      int64   // of memory that one query may hold

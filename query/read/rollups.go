@@ -85,7 +85,7 @@ func (d *rollupDay) covered() telemetry.Range {
 func (d *rollupDay) hours() rollup.Hours { return rollup.Span(d.from, d.to) }
 
 // cover chooses the hours that rollups answer for: the longest run of hours that the manifest has with all that the
-// request needs, whose chunks have not expired.
+// request needs, and with all chunks still stored.
 func (d *rollupDay) cover(l *manifest, ask *RollupsRequest, now int64) {
 	d.manifest = l
 	needed := rollup.HoursOf(d.day, d.asked.From, d.asked.To-1)

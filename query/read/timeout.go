@@ -35,7 +35,7 @@ func endedWhile(ctx context.Context, reading string) error {
 
 type timeoutKey struct{}
 
-// WithTimeout returns a context whose queries may take so long.
+// WithTimeout returns a context for queries that may take so long.
 func WithTimeout(ctx context.Context, d time.Duration) context.Context {
 	return context.WithValue(ctx, timeoutKey{}, d)
 }

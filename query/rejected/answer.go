@@ -11,9 +11,9 @@ import (
 	"binnacle/query/gaps"
 )
 
-// Request says which refused readings are asked for.
+// Request selects refused readings.
 type Request struct {
-	Tenant  string          // of this one; empty is all of them, and what is nobody's: for operators
+	Tenant  string          // empty for all, and for readings of no known tenant: for operators
 	Devices []string        // in order, each once; nil is any
 	Reasons []string        // nil is any
 	Range   telemetry.Range // of when they were refused
@@ -97,7 +97,7 @@ func (q *Request) selectsDevice(device string) bool {
 	return found
 }
 
-// incomplete says why what was refused since may not all be known, empty if it is. It is called with the lock.
+// incomplete returns why what was refused since may not all be known, empty if it is. The caller holds mu.
 func (x *Index) incomplete(since int64) string {
 	switch {
 	case x.err == errReading:
@@ -118,10 +118,9 @@ func (x *Index) sample(e *entry) Sample {
 // Text reports whether a payload may be shown as it is.
 func (s *Sample) Text() bool { return utf8.ValidString(s.Payload) }
 
-// Of returns what was refused of a device's readings in a range: by their event times or when they were published. A
-// record that says nothing of its tenant counts where its key is the device's: that a record with such a key was
-// refused is all that is told of it. nameless is when records were refused that say nothing at all, and incomplete why
-// that may not be all.
+// Of returns what was refused of a device's readings in a range, by their event times or when they were published. A
+// record that names no tenant counts where its key is the device's, without its detail. nameless is when records were
+// refused that name nothing, and incomplete why that may not be all.
 func (x *Index) Of(tenant, device string, r telemetry.Range) (all []gaps.Refusal, nameless []int64, incomplete string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -144,13 +143,13 @@ func (x *Index) Of(tenant, device string, r telemetry.Range) (all []gaps.Refusal
 	return all, nameless, x.incomplete(r.From)
 }
 
-// keyMatches reports whether the letter is a device's by its key, as far as nothing else tells.
+// keyMatches reports whether a dead letter that names no device is of a device by its key.
 func (e *entry) keyMatches(tenant, key string) bool {
 	return e.device == "" && (e.tenant == "" || e.tenant == tenant) && e.key == key
 }
 
-// Steps tells in which steps of a range of event times readings of a tenant's devices were refused, by device: those
-// [r.From + k*step, r.From + (k+1)*step) that are true.
+// Steps returns in which steps of a range of event times readings of a tenant were refused, by device: true for each
+// such [r.From + k*step, r.From + (k+1)*step).
 func (x *Index) Steps(tenant string, r telemetry.Range, step int64) map[string]map[int]bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -12,21 +12,22 @@ import (
 	"binnacle/internal/topics"
 )
 
-// classifier tells whose a letter is. It belongs to one goroutine.
+// classifier finds the tenant and the device of dead letters. It belongs to one goroutine.
 type classifier struct {
 	topic   topics.Topic
 	opts    decode.Options
 	decoder *decode.Decoder
 }
 
-// newClassifier judges letters of a topic. What is in one that belongs to a tenant is the tenant's, whomever it names.
+// newClassifier makes one for the dead letters of a topic. Those of a tenant's topic are the tenant's, whatever they
+// name.
 func newClassifier(opts decode.Options, topic topics.Topic) *classifier {
 	opts = opts.ForTopic(topic.Name)
 	opts.Set, opts.Schemas = decode.Names{Tenant: topic.Tenant}, nil
 	return &classifier{topic, opts, decode.New(opts)}
 }
 
-// entry is what is kept of a letter. The payload of one whose tenant is known holds nothing of other tenants.
+// entry returns what is kept of a dead letter. The payload of one with a known tenant holds nothing of other tenants.
 func (c *classifier) entry(l *deadletter.DeadLetter) entry {
 	e := entry{id: identity{c.topic.Name, l.ID()}, time: -1, reason: decode.Reason(strings.Clone(string(l.Reason))),
 		detail: l.Detail}
@@ -37,7 +38,7 @@ func (c *classifier) entry(l *deadletter.DeadLetter) entry {
 			Timestamp: max(l.Published, 0)})
 		if readings := refused(got, l.Index); len(readings) > 0 {
 			if l.Index == decode.Whole && len(got.Bad) > 0 {
-				readings = append(readings, telemetry.Reading{}) // of what is wrong nobody knows whose it is
+				readings = append(readings, telemetry.Reading{}) // the tenant of what is wrong is not known
 			}
 			if own := readings[0]; slices.IndexFunc(readings, func(r telemetry.Reading) bool {
 				return r.Tenant != own.Tenant
@@ -73,7 +74,7 @@ func contentType(l *deadletter.DeadLetter) string {
 	return ""
 }
 
-// refused are the readings that a letter is about, of those that its payload holds.
+// refused returns the readings that a dead letter is about, of those in its payload.
 func refused(got decode.Result, index int) (out []telemetry.Reading) {
 	for i, r := range got.Readings {
 		if index == decode.Whole || got.Index[i] == index {
@@ -97,8 +98,8 @@ func message(readings []telemetry.Reading) []byte {
 	return append(out, ']')
 }
 
-// classifyObject looks for the tenant in an element that is no reading, where that is an object of JSON: in the properties
-// that would have named it. What names two is nobody's; its event time may be known all the same, -1 if it is not.
+// classifyObject looks for the tenant in an element that is no reading, where that is a JSON object: in the properties
+// that would have named it. An element that names two is of no tenant, but may have an event time; -1 if it has none.
 func (c *classifier) classifyObject(l *deadletter.DeadLetter, kind string) (r telemetry.Reading, piece []byte, ok bool) {
 	r.Time = -1
 	if l.Index < 0 || !c.isPlainJSON(l, kind) {
@@ -160,8 +161,9 @@ func (c *classifier) classifyObject(l *deadletter.DeadLetter, kind string) (r te
 	return r, piece, true
 }
 
-// mayNameElsewhere reports whether an object may name its tenant where glimpse does not look: in an envelope of IoT Hub, whose
-// body may be in base64, or anywhere within its properties. Then it is not for who gets what names nobody.
+// mayNameElsewhere reports whether an object may name its tenant where classifyObject does not look: in an envelope of
+// IoT Hub, with a body that may be in base64, or anywhere within its properties. Then the default tenant does not get
+// it.
 func mayNameElsewhere(object []byte, names []string) bool {
 	var properties map[string]any
 	if json.Unmarshal(object, &properties) != nil {
@@ -179,8 +181,8 @@ func mayNameElsewhere(object []byte, names []string) bool {
 	return false
 }
 
-// hasProperty reports whether there is a property of one of some names in a value. Flat objects call it by all names that
-// lead to it, with _ between them.
+// hasProperty reports whether a value has a property of one of some names. Flat objects join all names that lead to it
+// with _.
 func hasProperty(value any, path string, names []string) bool {
 	switch v := value.(type) {
 	case map[string]any:
@@ -196,7 +198,7 @@ func hasProperty(value any, path string, names []string) bool {
 	return false
 }
 
-// isPlainJSON reports whether a letter's payload may be messages of JSON, and nothing around it names a tenant.
+// isPlainJSON reports whether the payload may be JSON messages, and nothing around it names a tenant.
 func (c *classifier) isPlainJSON(l *deadletter.DeadLetter, kind string) bool {
 	for _, h := range l.Headers {
 		if strings.HasPrefix(h.Key, "iothub-") || strings.HasPrefix(h.Key, "x-opt-") {
@@ -210,7 +212,7 @@ func (c *classifier) isPlainJSON(l *deadletter.DeadLetter, kind string) bool {
 	return kind != "" || c.opts.Format == "" || c.opts.Format == decode.JSON || c.opts.Format == decode.FlatJSON
 }
 
-// instant is an event time as messages have it, -1 for none.
+// instant returns an event time as messages have it, -1 for none.
 func instant(raw json.RawMessage) int64 {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

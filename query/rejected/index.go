@@ -1,8 +1,8 @@
-// Package rejected knows which readings were refused, and whose they are: it follows the topic of dead letters and
-// keeps the newest of them in memory, so that a tenant can be told of its own.
+// Package rejected knows which readings were refused, and of which tenant: it follows the topic of dead letters and
+// keeps the newest of them in memory, so that a tenant can see its own.
 //
-// Whose a letter is follows from its payload, read as an ingester reads it, never from its key or its headers. Where
-// the payload does not tell, it is nobody's: only operators see it.
+// The tenant of a dead letter follows from its payload, read as an ingester reads it, never from its key or its
+// headers. Where the payload names none, only operators see the dead letter.
 package rejected
 
 import (
@@ -26,23 +26,23 @@ import (
 // Config says what is followed, and how much is kept.
 type Config struct {
 	DeadLetters *kafka.Topic   // where the dead letters are
-	Topics      topics.Set     // of whose records
+	Topics      topics.Set     // that the records came from
 	Messages    decode.Options // how ingesters read them
 	MaxBytes    int64          // of memory, about; DefaultBytes
-	Every       time.Duration  // how often it is looked for new ones; a second
+	Every       time.Duration  // how often new ones are read; a second
 	Logger      *slog.Logger   // none
 }
 
-// DefaultBytes of memory hold some 100,000 letters.
+// DefaultBytes of memory hold some 100,000 dead letters.
 const DefaultBytes = 64 << 20
 
 // Index is the newest dead letters of some topics. It is safe for any number of callers beside one Run.
 type Index struct {
 	cfg         Config
-	classifiers map[string]*classifier // owned by Run: of topics; nil for one that is not asked for
-	read        map[int]int64          // owned by Run: up to where each partition was read
+	classifiers map[string]*classifier // owned by Run: by topic; nil for a topic that is not followed
+	read        map[int]int64          // owned by Run: the next offset of each partition
 	since       map[int]int64          // owned by Run: from where on
-	loaded      bool                   // owned by Run: what there was at the start is read
+	loaded      bool                   // owned by Run: what was there at the start is read
 	warned      string                 // owned by Run
 
 	mu            sync.Mutex
@@ -50,17 +50,17 @@ type Index struct {
 	ids           map[identity]struct{}
 	interned      map[string]string // one string for each tenant and device
 	bytes         int64
-	completeSince int64 // since when, ms, no letter is missing
-	err           error // why what there is may not be all
+	completeSince int64 // ms; no dead letter since is missing
+	err           error // why some may be missing
 }
 
-// identity tells a letter from all others.
+// identity names a dead letter.
 type identity struct {
 	topic string
 	deadletter.ID
 }
 
-// entry is what is kept of a letter.
+// entry is what is kept of a dead letter.
 type entry struct {
 	id        identity
 	at        int64 // when it was refused, ms
@@ -69,7 +69,7 @@ type entry struct {
 	reason    decode.Reason
 	tenant    string // empty is not known
 	device    string
-	key       string // of a record whose tenant is not known, or whose device is not and the topic tells the tenant
+	key       string // of a record without a known tenant, or without a known device on a tenant's topic
 	detail    string
 	payload   string
 	truncated bool // the payload is longer
@@ -80,14 +80,14 @@ const maxPayload = 1 << 10
 
 const (
 	entryBytes = 256                           // of memory beside its payload
-	longBytes  = entryBytes + maxPayload + 256 // of a letter with a long payload and a detail
+	longBytes  = entryBytes + maxPayload + 256 // of a dead letter with a long payload and a detail
 )
 
 func (e *entry) bytes() int64 { return int64(entryBytes + len(e.payload) + len(e.detail) + len(e.key)) }
 
 var errReading = errors.New("the dead letters that there are have not been read yet")
 
-// New makes an Index. It knows nothing before Run has read.
+// New makes an empty Index.
 func New(cfg Config) *Index {
 	cfg.MaxBytes, cfg.Every = cmp.Or(cfg.MaxBytes, DefaultBytes), cmp.Or(cfg.Every, time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
@@ -95,7 +95,7 @@ func New(cfg Config) *Index {
 		ids: map[identity]struct{}{}, interned: map[string]string{}, err: errReading}
 }
 
-// Run follows the topic until the context ends. A topic that is not there yet is waited for.
+// Run follows the topic until the context ends. It waits for a topic that is not there yet.
 func (x *Index) Run(ctx context.Context) error {
 	for {
 		err := x.poll(ctx)
@@ -136,8 +136,8 @@ func (x *Index) poll(ctx context.Context) error {
 		from, known := x.read[p]
 		switch {
 		case !known:
-			// Of a long log only the end is of use, and of each partition as much of it: partitions are read one after
-			// another, and of more than there is room for those that were read first would be forgotten.
+			// Of a long log only the end is of use, of each partition alike: they are read one after another, and with
+			// more than there is room for, the first ones would be dropped.
 			from = max(first, end-max(1, x.cfg.MaxBytes/longBytes/int64(len(ends))))
 			if from > first {
 				x.skipTo(p, from)
@@ -165,10 +165,10 @@ func (x *Index) poll(ctx context.Context) error {
 	return nil
 }
 
-// skipTo notes that a partition's letters before an offset are not known.
+// skipTo notes that a partition's dead letters before an offset are not known.
 func (x *Index) skipTo(partition int, from int64) { x.since[partition] = from }
 
-// take keeps what a record tells. It is called in the order of the log.
+// take keeps the dead letter of a record. It is called in the order of the log.
 func (x *Index) take(partition int, r *kafka.Record) {
 	if x.since[partition] > 0 && r.Offset >= x.since[partition] {
 		delete(x.since, partition)
@@ -207,12 +207,12 @@ func (x *Index) take(partition int, r *kafka.Record) {
 	}
 }
 
-// classifierOf is who tells whose the letters of a topic are, nil for a topic that is not asked for.
+// classifierOf returns the classifier of a topic's dead letters, nil for a topic that is not followed.
 func (x *Index) classifierOf(topic string) *classifier {
 	if j, known := x.classifiers[topic]; known {
 		return j
 	}
-	if len(x.classifiers) >= maxInterned { // whoever writes letters writes their topics too
+	if len(x.classifiers) >= maxInterned { // dead letters may name any topic
 		clear(x.classifiers)
 	}
 	var j *classifier
@@ -223,7 +223,7 @@ func (x *Index) classifierOf(topic string) *classifier {
 	return j
 }
 
-// maxInterned bounds the names that are remembered: that they are shared saves memory, nothing else.
+// maxInterned bounds the names that are shared to save memory.
 const maxInterned = 1 << 16
 
 func (x *Index) intern(s string) string {
