@@ -30,12 +30,12 @@ type Known struct {
 // updates that they had not when it was read. Errors are ErrUnavailable and the context's.
 func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 	began := q.cfg.Now()
-	news, gap := q.cfg.Heads.CatalogUpdates(ctx, tenant)
+	updates, gap := q.cfg.Heads.CatalogUpdates(ctx, tenant)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	since := began.Add(-q.cfg.TagsAge)
-	if v, ok := q.versions.of(tenant); !ok || v != news.Version || gap != nil {
+	if v, ok := q.versions.of(tenant); !ok || v != updates.Version || gap != nil {
 		since = began
 	}
 	held, err := q.devices.Get(ctx, tenant, since)
@@ -43,14 +43,14 @@ func (q *Querier) Known(ctx context.Context, tenant string) (*Known, error) {
 		return nil, read.Unavailable(ctx, "read the catalog", err)
 	}
 	if gap == nil {
-		q.versions.set(tenant, news.Version)
+		q.versions.set(tenant, updates.Version)
 	} else {
 		q.silent.Do(func() { q.cfg.Logger.Warn("new devices of heads not read", "error", gap) })
 	}
-	k := &Known{querier: q, tenant: tenant, stored: held, version: news.Version, gap: gap, updates: catalog.NewIndex()}
+	k := &Known{querier: q, tenant: tenant, stored: held, version: updates.Version, gap: gap, updates: catalog.NewIndex()}
 	var merged []catalog.Entry
 	held.Use(func(x *catalog.Index) {
-		for _, n := range catalog.MergeEntries(news.Devices) {
+		for _, n := range catalog.MergeEntries(updates.Devices) {
 			for i := range n.Tags { // a head's are newer than the catalog's
 				n.Tags[i].Updated = x.Updated() + 1
 			}
@@ -98,8 +98,8 @@ func (k *Known) Gap() []string {
 
 // Changed reports whether heads have updates of the tenant's devices since Known was called, or do not answer.
 func (k *Known) Changed(ctx context.Context) bool {
-	news, err := k.querier.cfg.Heads.CatalogUpdates(ctx, k.tenant)
-	return err != nil || k.gap != nil || news.Version != k.version
+	updates, err := k.querier.cfg.Heads.CatalogUpdates(ctx, k.tenant)
+	return err != nil || k.gap != nil || updates.Version != k.version
 }
 
 // Entry returns what is known of a device.
@@ -115,20 +115,20 @@ func (k *Known) Len() int { return k.Count(nil) }
 
 // Count returns how many devices all matchers select.
 func (k *Known) Count(matchers []catalog.Matcher) (n int) {
-	k.selected(matchers, func(stored, news *catalog.Set) { n = stored.Len() + news.Len() })
+	k.selected(matchers, func(stored, updates *catalog.Set) { n = stored.Len() + updates.Len() })
 	return n
 }
 
 // Select returns the devices that all matchers select, in order.
 func (k *Known) Select(matchers []catalog.Matcher) (devices []string) {
-	k.selected(matchers, func(stored, news *catalog.Set) { devices = append(stored.Devices(), news.Devices()...) })
+	k.selected(matchers, func(stored, updates *catalog.Set) { devices = append(stored.Devices(), updates.Devices()...) })
 	slices.Sort(devices)
 	return devices
 }
 
 // selected calls use with the devices that all matchers select, those of the catalog and those with updates: no device
 // is in both.
-func (k *Known) selected(matchers []catalog.Matcher, use func(stored, news *catalog.Set)) {
+func (k *Known) selected(matchers []catalog.Matcher, use func(stored, updates *catalog.Set)) {
 	k.stored.Use(func(x *catalog.Index) {
 		parts := min(runtime.GOMAXPROCS(0), max(1, x.Blocks()/16))
 		sets := make([]*catalog.Set, parts)
@@ -148,8 +148,8 @@ func (k *Known) selected(matchers []catalog.Matcher, use func(stored, news *cata
 
 // after returns the first devices behind one by id that all matchers select, at most so many.
 func (k *Known) after(matchers []catalog.Matcher, device string, limit int) (out []catalog.Entry) {
-	k.selected(matchers, func(stored, news *catalog.Set) {
-		out = append(stored.After(device, limit), news.After(device, limit)...)
+	k.selected(matchers, func(stored, updates *catalog.Set) {
+		out = append(stored.After(device, limit), updates.After(device, limit)...)
 	})
 	slices.SortFunc(out, func(a, b catalog.Entry) int { return strings.Compare(a.Device, b.Device) })
 	return out[:min(limit, len(out))]
@@ -164,11 +164,11 @@ const timesLag = 8 * 24 * time.Hour
 // Find calls use with the devices that all matchers select, with selected metrics, that may have reported in a range.
 func (k *Known) Find(matchers []catalog.Matcher, metrics func([]catalog.Metric) bool, r telemetry.Range,
 	use func(Found)) {
-	k.selected(matchers, func(stored, news *catalog.Set) {
+	k.selected(matchers, func(stored, updates *catalog.Set) {
 		stored.During(r.From-timesLag.Milliseconds(), r.To)
 		stored.KeepMetrics(metrics)
-		news.KeepMetrics(metrics)
-		use(Found{stored, news})
+		updates.KeepMetrics(metrics)
+		use(Found{stored, updates})
 	})
 }
 

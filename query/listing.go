@@ -128,13 +128,13 @@ func (q *Querier) entries(ctx context.Context, s Search) (out []catalog.Entry, l
 
 // Metrics returns the metrics of the devices that all matchers select, by name.
 func (k *Known) Metrics(matchers []catalog.Matcher) (out []Metric) {
-	k.selected(matchers, func(stored, news *catalog.Set) { out = metricsOf(stored, news) })
+	k.selected(matchers, func(stored, updates *catalog.Set) { out = metricsOf(stored, updates) })
 	return out
 }
 
 // metricsOf returns the metrics of two sets without a common device, by name.
-func metricsOf(stored, news *catalog.Set) (out []Metric) {
-	all := append(stored.Metrics(), news.Metrics()...)
+func metricsOf(stored, updates *catalog.Set) (out []Metric) {
+	all := append(stored.Metrics(), updates.Metrics()...)
 	slices.SortStableFunc(all, func(a, b catalog.MetricCount) int { return strings.Compare(a.Name, b.Name) })
 	for _, m := range all {
 		if n := len(out); n > 0 && out[n-1].Metric == m.Name {
@@ -165,15 +165,15 @@ func (q *Querier) Facets(ctx context.Context, s Search, tags []string) (
 			return err
 		}
 		list.Incomplete = k.Gap()
-		k.selected(s.matchers(), func(stored, news *catalog.Set) {
-			devices = stored.Len() + news.Len()
+		k.selected(s.matchers(), func(stored, updates *catalog.Set) {
+			devices = stored.Len() + updates.Len()
 			if tags == nil {
-				for _, c := range stored.Tags(news) {
+				for _, c := range stored.Tags(updates) {
 					tags = append(tags, c.Name)
 				}
 			}
 			for _, tag := range tags {
-				out = append(out, facet(stored, news, tag, s.Limit))
+				out = append(out, facet(stored, updates, tag, s.Limit))
 			}
 		})
 		return nil
@@ -182,9 +182,9 @@ func (q *Querier) Facets(ctx context.Context, s Search, tags []string) (
 }
 
 // facet counts the values of a tag among two sets without a common device.
-func facet(stored, news *catalog.Set, tag string, limit int) Facet {
+func facet(stored, updates *catalog.Set, tag string, limit int) Facet {
 	first, _ := stored.TagValues(tag, math.MaxInt)
-	second, _ := news.TagValues(tag, math.MaxInt)
+	second, _ := updates.TagValues(tag, math.MaxInt)
 	byName := make(map[string]int, len(first))
 	for i, c := range first {
 		byName[c.Name] = i
@@ -228,10 +228,10 @@ func (q *Querier) Cardinality(ctx context.Context, s Search) (out Cardinality, e
 			return err
 		}
 		out.Metrics, out.Incomplete = k.Metrics(s.matchers()), k.Gap()
-		k.selected(s.matchers(), func(stored, news *catalog.Set) {
-			out.Devices = stored.Len() + news.Len()
-			out.Tags, out.Labels = stored.Tags(news), stored.Labels(news)
-			out.Largest = append(stored.Largest(s.Limit), news.Largest(s.Limit)...)
+		k.selected(s.matchers(), func(stored, updates *catalog.Set) {
+			out.Devices = stored.Len() + updates.Len()
+			out.Tags, out.Labels = stored.Tags(updates), stored.Labels(updates)
+			out.Largest = append(stored.Largest(s.Limit), updates.Largest(s.Limit)...)
 		})
 		return nil
 	})

@@ -44,23 +44,23 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		tenants: recent.Names[string]{Most: maxTenants},
 		refused: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "binnacle_query_refused_total",
-			Help: "Queries that ended because their tenant has had what it may have, of the tenants that asked last.",
+			Help: "Queries refused or ended by a limit of their tenant, of the tenants that asked last.",
 		}, []string{"tenant"}),
 		documents: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_documents_total", Help: "Chunks read for queries."}),
 		rows: f.NewCounter(prometheus.CounterOpts{
-			Name: "binnacle_query_rows_total", Help: "Rows answered."}),
+			Name: "binnacle_query_rows_total", Help: "Rows of answers."}),
 		headRows: f.NewCounter(prometheus.CounterOpts{
-			Name: "binnacle_query_head_rows_total", Help: "Rows taken from ingesters' memory, before merging."}),
+			Name: "binnacle_query_head_rows_total", Help: "Rows read from ingesters' memory, before merging."}),
 		rollups: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "binnacle_query_lane_documents_total",
-			Help: "Documents of lanes of answers, by whether they were read before (hit) or for this answer (miss)."},
+			Name: "binnacle_query_rollup_documents_total",
+			Help: "Rollup documents of answers, by whether they were read before (hit) or for this answer (miss)."},
 			[]string{"result"}),
 		rollupReads: f.NewCounter(prometheus.CounterOpts{
-			Name: "binnacle_query_lane_reads_total", Help: "Reads that lanes have answered a part of."}),
+			Name: "binnacle_query_rollup_reads_total", Help: "Reads that rollups have answered a part of."}),
 		rollupSaved: f.NewCounter(prometheus.CounterOpts{
-			Name: "binnacle_query_lane_saved_request_units_total",
-			Help: "Request units that chunks in the place of lanes would have cost, as estimated from earlier reads."}),
+			Name: "binnacle_query_rollup_saved_request_units_total",
+			Help: "Request units that chunks instead of rollups would have cost, as estimated from earlier reads."}),
 		incomplete: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_incomplete_total", Help: "Answers that were not complete."}),
 		timeouts: f.NewCounterVec(prometheus.CounterOpts{

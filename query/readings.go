@@ -62,9 +62,9 @@ func (q *Querier) Statistics(ctx context.Context, r Request, step time.Duration,
 // question is a request, the sink that reads it, and what makes the answer.
 type question struct {
 	Request
-	kind  string
-	order read.Order
-	lanes *RollupsRequest // for a read.RollupSink; nil for none
+	kind    string
+	order   read.Order
+	rollups *RollupsRequest // for a read.RollupSink; nil for none
 
 	open   func(context.Context, merge.Config) read.Sink
 	finish func(context.Context) error // nil for nothing
@@ -77,7 +77,7 @@ func (q *Querier) answer(ctx context.Context, asked question) (res Result, err e
 		reading := q.newQuery(read.Request{
 			Tenant: r.Tenant, Devices: distinct(r.Devices), Metrics: distinct(r.Metrics), Range: r.Range,
 			Order: asked.order, Early: r.Limit > 0, Strict: r.Strict, AsOf: r.AsOf, Since: r.since,
-			Clips: asked.kind == "series", Rollups: asked.lanes,
+			Clips: asked.kind == "series", Rollups: asked.rollups,
 		})
 		defer reading.Close()
 		err := reading.Run(ctx, asked.open(ctx, merge.Config{Range: reading.Range(), Metrics: distinct(r.Metrics),

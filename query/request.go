@@ -11,7 +11,7 @@ import (
 
 // Errors after which the same request may be sent again.
 var (
-	ErrUnavailable = read.ErrUnavailable // the store or the map of tenants could not be read
+	ErrUnavailable = read.ErrUnavailable // the store could not be read
 	ErrBusy        = read.ErrBusy        // this process has too much to do
 )
 

@@ -13,7 +13,7 @@ import (
 func (q *Querier) RollupSeries(ctx context.Context, r Request, rollupsRequest RollupsRequest, emit func(*RollupCurve) error) (Result, error) {
 	rollupsRequest.Metric = r.Metrics[0]
 	var rollups *merge.RollupSeries
-	return q.answer(ctx, question{kind: "series", Request: r, lanes: &rollupsRequest,
+	return q.answer(ctx, question{kind: "series", Request: r, rollups: &rollupsRequest,
 		open: func(_ context.Context, cfg merge.Config) read.Sink {
 			rollups = merge.NewRollupSeries(cfg, distinct(r.Devices))
 			return rollups

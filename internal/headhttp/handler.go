@@ -205,12 +205,12 @@ func (cfg HandlerConfig) updates(x *exchange) error {
 	if err := x.body(&q); err != nil {
 		return err
 	}
-	news, missing := cfg.Heads.CatalogUpdates(x.r.Context(), q.Tenant)
+	updates, missing := cfg.Heads.CatalogUpdates(x.r.Context(), q.Tenant)
 	if err := x.begin(); err != nil {
 		return err
 	}
-	_ = x.out.send(versionKind, func(m *message) { m.number(news.Version) })
-	for some := range slices.Chunk(catalog.MergeEntries(news.Devices), updatesAtOnce) {
+	_ = x.out.send(versionKind, func(m *message) { m.number(updates.Version) })
+	for some := range slices.Chunk(catalog.MergeEntries(updates.Devices), updatesAtOnce) {
 		_, doc, err := catalog.Encode(catalog.Page{Entries: some})
 		if err != nil {
 			return errors.Join(err, x.finish(err))

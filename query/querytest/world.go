@@ -369,15 +369,15 @@ func (h *Heads) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUp
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	news := store.HeadUpdates{Devices: slices.Clone(h.updates[tenant]), Version: h.version}
+	updates := store.HeadUpdates{Devices: slices.Clone(h.updates[tenant]), Version: h.version}
 	for _, x := range h.heads {
 		for _, b := range x.bins {
 			if b.tenant == tenant {
-				news.Devices = append(news.Devices, entryOf(b))
+				updates.Devices = append(updates.Devices, entryOf(b))
 			}
 		}
 	}
-	return news, h.err
+	return updates, h.err
 }
 
 // entryOf returns what a bin shows of its device.

@@ -131,15 +131,15 @@ func newCache(limit int64, age time.Duration, r prometheus.Registerer) *cache {
 				[]string{"result"}),
 			evictions: f.NewCounter(prometheus.CounterOpts{
 				Name: "binnacle_query_cache_evictions_total",
-				Help: "Keys whose chunks were forgotten, and documents of lanes: there was no room."}),
+				Help: "Keys, and other documents, that were evicted from the chunk cache for want of room."}),
 			shared: f.NewCounter(prometheus.CounterOpts{
-				Name: "binnacle_query_cache_shared_total", Help: "Reads of a key that another query's read has answered too."}),
+				Name: "binnacle_query_cache_shared_total", Help: "Reads of a key that were shared with another query."}),
 			headRows: f.NewCounterVec(prometheus.CounterOpts{
 				Name: "binnacle_query_cache_head_rows_total",
 				Help: "Rows of bins of heads, by whether they were read before (hit) or for this answer (miss)."},
 				[]string{"result"}),
 			bytes: f.NewGauge(prometheus.GaugeOpts{
-				Name: "binnacle_query_cache_bytes", Help: "What chunks that were read before take, parsed and decoded."}),
+				Name: "binnacle_query_cache_bytes", Help: "Memory of the chunk cache."}),
 		},
 	}
 }

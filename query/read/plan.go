@@ -49,7 +49,7 @@ func (r *Reader) plan(ctx context.Context, req Request, s headRead) (plan, error
 		v.ReadAt.UnixMilli() <= req.AsOf) {
 		var err error
 		if v, err = r.cfg.Directory.Refresh(ctx); err != nil {
-			return plan{}, Unavailable(ctx, "read the map of tenants", err)
+			return plan{}, Unavailable(ctx, "read the snapshot of tenants", err)
 		}
 	}
 	tenant, known := v.Tenant(req.Tenant)

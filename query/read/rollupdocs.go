@@ -65,10 +65,10 @@ func (j *rollupJob) manifests(ctx context.Context, anew bool) (map[telemetry.Day
 	err := j.scanRollups(ctx, scan, func(doc []byte) error {
 		l, err := rollup.ParseManifest(doc)
 		if err == nil && l.TenantShard != j.target.TenantShard {
-			err = fmt.Errorf("%w: a ledger of %q", rollup.ErrCorrupt, l.TenantShard)
+			err = fmt.Errorf("%w: a manifest of %q", rollup.ErrCorrupt, l.TenantShard)
 		}
 		if err != nil { // its day is read from chunks
-			j.r.cfg.Logger.Warn("ledger not read", "key", j.target.TenantShard, "error", err)
+			j.r.cfg.Logger.Warn("manifest not read", "key", j.target.TenantShard, "error", err)
 			return nil
 		}
 		found[l.Day] = &manifest{l, container}
@@ -109,7 +109,7 @@ func (j *rollupJob) scanRollups(ctx context.Context, s store.RollupScan, take fu
 	case own != nil:
 		return own
 	case err != nil && !errors.Is(err, store.ErrNoContainer):
-		what := fmt.Sprintf("read lanes %q of %q in %s", s.Key.Name, s.Key.TenantShard, s.Key.Container)
+		what := fmt.Sprintf("read rollups %q of %q in %s", s.Key.Name, s.Key.TenantShard, s.Key.Container)
 		return Unavailable(ctx, what, err)
 	}
 	return err
@@ -172,7 +172,7 @@ func (j *rollupJob) documents(ctx context.Context) (gone bool, err error) {
 		err := j.fetch(ctx, w, kept)
 		switch {
 		case errors.Is(err, rollup.ErrCorrupt):
-			j.r.cfg.Logger.Warn("lanes not read", "key", j.target.TenantShard, "lane", w.rollup, "error", err)
+			j.r.cfg.Logger.Warn("rollups not read", "key", j.target.TenantShard, "rollup", w.rollup, "error", err)
 			return true, nil
 		case errors.Is(err, store.ErrNoContainer), err == nil && len(w.ids) > 0:
 			return true, nil
@@ -368,11 +368,11 @@ func (j *rollupJob) assemble(d *rollupDay, kept map[string]any) *Rollups {
 		}
 		parts := make(map[int]*RollupPart)
 		for _, ref := range b.SeriesIndexes(d.day) {
-			roster, ok := kept[ref.ID].([]rollup.Series)
+			series, ok := kept[ref.ID].([]rollup.Series)
 			if !ok {
 				continue
 			}
-			parts[ref.Part] = &RollupPart{Series: roster, Hours: owned[i], Of: make(map[string]rollup.Hours)}
+			parts[ref.Part] = &RollupPart{Series: series, Hours: owned[i], Of: make(map[string]rollup.Hours)}
 			for device, hours := range taken {
 				parts[ref.Part].Of[device] = owned[i] &^ hours
 			}

@@ -121,7 +121,7 @@ func (q *Query) withoutContainer(ctx context.Context, container string, before b
 	}
 	v, err := q.r.cfg.Directory.Refresh(ctx)
 	if err != nil {
-		return Unavailable(ctx, "read the map of tenants", err)
+		return Unavailable(ctx, "read the snapshot of tenants", err)
 	}
 	if v.HasContainer(container) {
 		return Unavailable(ctx, "read "+container, store.ErrNoContainer)

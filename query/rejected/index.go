@@ -85,7 +85,7 @@ const (
 
 func (e *entry) bytes() int64 { return int64(entryBytes + len(e.payload) + len(e.detail) + len(e.key)) }
 
-var errReading = errors.New("the dead letters that there are have not been read yet")
+var errReading = errors.New("the dead letters are not read yet")
 
 // New makes an empty Index.
 func New(cfg Config) *Index {
