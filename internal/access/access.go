@@ -1,8 +1,8 @@
-// Package access tells who sends a request, and for which tenant: by a token of ours, by an identity provider's
-// (OIDC), or by the word of a proxy that the operator trusts. docs/guides/access.md is its manual.
+// Package access authenticates callers and finds the tenant of a request: by a token of ours, by one of an identity
+// provider (OIDC), or by the header of a proxy that the operator trusts. docs/guides/access.md is its manual.
 //
 // What a caller may see follows from what it can prove, never from what it asks for: a request names a tenant only to
-// choose among those that its credential covers. Whoever is turned away learns nothing of which tenants there are.
+// choose among those that its credential covers. A caller that is denied learns nothing of which tenants exist.
 package access
 
 import (
@@ -25,7 +25,7 @@ import (
 // TenantHeader names the tenant of a request: as a trusted proxy's word, or to choose one of several.
 const TenantHeader = "X-Scope-OrgID"
 
-// Caller is who a request comes from.
+// Caller is the authenticated sender of a request.
 type Caller struct {
 	Tenant string          // the request is for this one
 	Scopes []control.Scope // what the caller may do
@@ -44,7 +44,7 @@ type Denied struct {
 	Cause     error  // for logs only, may be nil
 }
 
-// Error is for logs.
+// Error returns Detail and Cause, for logs.
 func (d *Denied) Error() string {
 	if d.Cause != nil {
 		return fmt.Sprintf("%s: %v", d.Detail, d.Cause)
@@ -52,17 +52,17 @@ func (d *Denied) Error() string {
 	return d.Detail
 }
 
-// Unwrap is the cause.
+// Unwrap returns Cause.
 func (d *Denied) Unwrap() error { return d.Cause }
 
-// Config is what tells callers. With nothing set everybody is turned away.
+// Config configures a Gate. With nothing set every caller is denied.
 type Config struct {
 	// Tokens lists the bearer tokens of control documents; nil: there are none.
 	Tokens func(ctx context.Context) ([]control.Token, error)
 	// Issuers are identity providers.
 	Issuers []IssuerConfig
-	// Proxies are the addresses whose word is believed for whose request it is: X-Scope-OrgID without a token. A
-	// request counts as from the other end of its connection, whatever its headers say.
+	// Proxies are the addresses that may name a tenant in X-Scope-OrgID without a token. A request counts as from the
+	// other end of its connection, whatever its headers say.
 	Proxies []netip.Prefix
 
 	// AllowHost reports whether a caller that is believed for its address may name the Host of a request: a web page in
@@ -81,14 +81,14 @@ type Config struct {
 // Loopback are the addresses of one's own machine.
 var Loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 
-// Gate tells callers. It is safe for any number of requests.
+// Gate authenticates callers. It is safe for any number of requests.
 type Gate struct {
 	cfg     Config
 	tokens  *tokenCache
 	issuers []*issuer
 }
 
-// New makes a Gate. It asks nobody anything. All faults of the config are reported at once.
+// New returns a Gate. It connects to nothing. It reports all faults of the config at once.
 func New(cfg Config) (*Gate, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -118,7 +118,7 @@ func New(cfg Config) (*Gate, error) {
 	return g, errors.Join(errs...)
 }
 
-// Caller tells who a request comes from. Any error is a *Denied.
+// Caller authenticates the sender of a request. Any error is a *Denied.
 func (g *Gate) Caller(r *http.Request) (Caller, error) {
 	secret, bearer, err := bearerToken(r.Header)
 	if err != nil {
@@ -137,7 +137,7 @@ func (g *Gate) Caller(r *http.Request) (Caller, error) {
 	return g.byIssuer(r.Context(), secret, wanted)
 }
 
-// bearerToken is the bearer token of a request, if it has one.
+// bearerToken returns the bearer token of a request; ok reports whether it has one.
 func bearerToken(h http.Header) (secret string, ok bool, err error) {
 	values := h.Values("Authorization")
 	switch len(values) {
@@ -155,7 +155,7 @@ func bearerToken(h http.Header) (secret string, ok bool, err error) {
 	return secret, true, nil
 }
 
-// wantedTenant is the tenant that a request names, empty if it names none.
+// wantedTenant returns the tenant that a request names, empty if it names none.
 func wantedTenant(h http.Header) (string, error) {
 	names := h.Values(TenantHeader)
 	if len(names) > 1 {
@@ -179,7 +179,7 @@ func unauthorized(detail string, cause error) *Denied {
 	}
 }
 
-// forbidden answers alike whether the tenant that was asked for is there or not.
+// forbidden does not depend on whether the tenant that was asked for exists.
 func forbidden() *Denied {
 	return &Denied{
 		Status: http.StatusForbidden, Detail: "this credential is not for the tenant that " + TenantHeader + " names",
@@ -187,7 +187,7 @@ func forbidden() *Denied {
 	}
 }
 
-// proxyScopes is what a trusted proxy's word is good for: it has checked its callers, but says nothing of scopes.
+// proxyScopes are the scopes of a request by a trusted proxy: it has checked its callers, but names no scopes.
 var proxyScopes = []control.Scope{control.ScopeRead}
 
 func (g *Gate) byProxy(r *http.Request, wanted string) (Caller, error) {

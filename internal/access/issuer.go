@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// IssuerConfig is an identity provider whose tokens are good.
+// IssuerConfig describes an identity provider. Its tokens are accepted.
 type IssuerConfig struct {
 	Issuer      string // URL, as the tokens name it; its keys are found by discovery
 	Audience    string // a token must be for it
@@ -225,7 +225,7 @@ func (i *issuer) authenticate(ctx context.Context, raw, wanted string) (Caller, 
 	return c, nil
 }
 
-// scopes are those of a token that are ours.
+// scopes returns the scopes in a token that Binnacle knows.
 func (i *issuer) scopes(claims map[string]any) []control.Scope {
 	if lookup(claims, i.cfg.ScopeClaim) == nil {
 		return []control.Scope{control.ScopeRead}
@@ -240,7 +240,7 @@ func (i *issuer) scopes(claims map[string]any) []control.Scope {
 	return out
 }
 
-// lookup is a claim; its name leads through objects by dots, unless a claim has that very name.
+// lookup returns a claim. Dots in its name lead through objects, unless a claim has that very name.
 func lookup(claims map[string]any, name string) any {
 	if v, ok := claims[name]; ok {
 		return v
@@ -253,7 +253,7 @@ func lookup(claims map[string]any, name string) any {
 	return lookup(inner, rest)
 }
 
-// words are the texts of a claim: a text, in which blanks part several if split is set, or a list of texts.
+// words returns the texts of a claim: a list, or a text, which blanks separate into several if split is set.
 func words(claims map[string]any, name string, split bool) (out []string) {
 	switch v := lookup(claims, name).(type) {
 	case string:

@@ -42,11 +42,10 @@ func newTokens(cfg Config) *tokenCache {
 	}
 }
 
-// again is for how long after a read a token that was not in it is taken for none: one that has just been made is good
-// within a second, and guesses cost the store no more than a read a second.
+// again is how long after a read an unknown token is denied without another read: a new token works within a second,
+// and guesses cost the store at most one read a second.
 const again = time.Second
 
-// errUnread says that tokens can't be read.
 var errUnread = errors.New("the tokens have not been read for too long")
 
 // find returns the token with a secret. Any error is a *Denied.
@@ -73,7 +72,7 @@ func (s *tokenCache) find(ctx context.Context, secret string) (control.Token, er
 	return t, nil
 }
 
-// get is a token of the copy, and the copy's age.
+// get returns a token of the copy, and the copy's age.
 func (s *tokenCache) get(id string) (t control.Token, known bool, age time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

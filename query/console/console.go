@@ -1,8 +1,8 @@
 // Package console serves the page on the address of the query API: charts, newest values and PromQL of a tenant in a
-// browser. The page is what stands in page/, as it is; docs/guides/console.md is its manual.
+// browser. It serves the files of page/ as they are; docs/guides/console.md is its manual.
 //
-// It knows nothing of tenants and readings: whoever looks at the page gets the same bytes, and the page asks the API
-// like any other client, with what the person in front of it has entered.
+// It knows nothing of tenants and readings: every request gets the same bytes, and the page queries the API like any
+// other client, with what its user has entered.
 package console
 
 import (
@@ -128,13 +128,13 @@ func newFile(extension string, content []byte) (file, error) {
 	return f, nil
 }
 
-// Register adds what the handler serves to a mux, and nothing else, so that other paths stay whose they are.
+// Register adds the paths of the page to a mux, and no others.
 func (h *Handler) Register(mux *http.ServeMux) {
 	mux.Handle("/{$}", h)
 	mux.Handle(Prefix, h)
 }
 
-// ServeHTTP is http.Handler. It looks at no credential.
+// ServeHTTP implements http.Handler. It needs no credential.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, value := range headers {
 		w.Header().Set(name, value)

@@ -12,8 +12,7 @@ const AfterHeader = "X-Binnacle-After"
 // maxAfter is how many records a request may name.
 const maxAfter = 1000
 
-// After is the request whose queries include the records that its header names. The error says what of the header is
-// wrong.
+// After returns the request with a context in which queries include the records that its header names.
 func After(r *http.Request) (*http.Request, error) {
 	values := r.Header.Values(AfterHeader)
 	if len(values) == 0 {

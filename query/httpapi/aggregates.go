@@ -31,7 +31,7 @@ func (a *api) aggregates(w *response, r *http.Request, tenant string) error {
 	p := parse(r, aggregatesParameters, "device", "metric", "aggregate", "by")
 	q := a.request(p, tenant)
 	if p.isGrouped() {
-		return a.grouped(w, r, p, q)
+		return a.grouped(w, p, q)
 	}
 	step := p.step()
 	list := records{w: w, name: "aggregates", head: aggregatesHead, schema: aggregatesSchema}
@@ -65,7 +65,7 @@ func figures(s *query.Statistic) [6]figure {
 		{"last", s.Last}}
 }
 
-// average is the sum through the count, none where there is no sum.
+// average returns the sum divided by the count, no value where there is no sum.
 func average(s *query.Statistic) telemetry.Value {
 	switch s.Sum.Kind() {
 	case telemetry.Float:
@@ -76,7 +76,7 @@ func average(s *query.Statistic) telemetry.Value {
 	return telemetry.Value{}
 }
 
-// nonFinites is how many values of each sort are no number.
+// nonFinites returns how many values are NaN and infinite, of each kind.
 func nonFinites(s *query.Statistic) [3]struct {
 	name  string
 	count int
@@ -111,7 +111,7 @@ func appendAggregate(b []byte, s *query.Statistic) []byte {
 
 func appendAggregateCells(b []byte, s *query.Statistic) []byte {
 	b = appendTime(b, s.Start)
-	b = appendSeriesCells(b, s.Device, s.Labels, s.Metric)
+	b = appendSeriesCells(b, curveName{s.Device, s.Labels, s.Metric})
 	b = append(append(b, ','), s.Kind.String()...)
 	b = strconv.AppendInt(append(b, ','), int64(s.Count), 10)
 	for _, f := range figures(s) {
@@ -147,11 +147,18 @@ func (t *batched) appendAggregate(s *query.Statistic) error {
 	return t.added(len(s.Device) + len(labels) + len(s.Metric) + len(kind))
 }
 
+// curveName is what names a series of a tenant.
+type curveName struct {
+	device string
+	labels telemetry.Labels
+	metric string
+}
+
 // appendSeriesCells appends device, labels and metric as cells behind another one.
-func appendSeriesCells(b []byte, device string, labels telemetry.Labels, metric string) []byte {
-	b = append(appendCell(append(b, ','), device), ',')
-	if text := labelsText(labels); text != "" {
+func appendSeriesCells(b []byte, of curveName) []byte {
+	b = append(appendCell(append(b, ','), of.device), ',')
+	if text := labelsText(of.labels); text != "" {
 		b = appendCell(b, text)
 	}
-	return appendCell(append(b, ','), metric)
+	return appendCell(append(b, ','), of.metric)
 }

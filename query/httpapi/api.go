@@ -35,10 +35,10 @@ type Config struct {
 	Querier      *query.Querier
 	Rejected     Rejected         // what was refused; nil leaves /api/v1/rejected and gaps out
 	Sequence     string           // metric that has the numbers of devices' messages; empty: none
-	Gate         *access.Gate     // tells who asks; nil lets this machine name any tenant, and nobody else in
+	Gate         *access.Gate     // nil: callers on this machine may name any tenant, all others are denied
 	Now          func() time.Time // time.Now
 	SpoolBytes   int64            // DefaultSpoolBytes
-	WriteTimeout time.Duration    // of each 64 KB of an answer, DefaultWriteTimeout: who takes none holds up no one
+	WriteTimeout time.Duration    // of each 64 KB of an answer, DefaultWriteTimeout: a client that does not read holds nothing up
 	Logger       *slog.Logger     // none
 }
 

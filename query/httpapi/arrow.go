@@ -13,18 +13,24 @@ var valueSchema = arrow.NewSchema([]arrow.Field{
 	integers("integer", true), {Name: "bool", Type: arrow.FixedWidthTypes.Boolean, Nullable: true}, texts("text", true),
 }, nil)
 
-// appendValue appends a line of valueSchema; labels are JSON.
-func (t *batched) appendValue(ms int64, device, labels, metric string, v telemetry.Value) error {
-	t.time(0, ms)
-	t.text(1, device, true)
-	t.text(2, labels, labels != "")
-	t.text(3, metric, true)
-	t.value(4, v)
+// valueLine is a line of valueSchema; labels are JSON.
+type valueLine struct {
+	ms                     int64
+	device, labels, metric string
+	value                  telemetry.Value
+}
+
+func (t *batched) appendValue(l valueLine) error {
+	t.time(0, l.ms)
+	t.text(1, l.device, true)
+	t.text(2, l.labels, l.labels != "")
+	t.text(3, l.metric, true)
+	t.value(4, l.value)
 	text := 0
-	if v.Kind() == telemetry.Text {
-		text = len(v.Text())
+	if l.value.Kind() == telemetry.Text {
+		text = len(l.value.Text())
 	}
-	return t.added(len(device) + len(labels) + len(metric) + text)
+	return t.added(len(l.device) + len(l.labels) + len(l.metric) + text)
 }
 
 // batchedRows writes readings as an Arrow stream or a file of Parquet.
@@ -37,7 +43,7 @@ func newBatchedRows(w *response, format string) batchedRows {
 func (a batchedRows) row(r query.Row) error {
 	labels := labelsText(r.Labels)
 	for _, f := range r.Values {
-		if err := a.appendValue(r.Time, r.Device, labels, f.Metric, f.Value); err != nil {
+		if err := a.appendValue(valueLine{r.Time, r.Device, labels, f.Metric, f.Value}); err != nil {
 			return err
 		}
 	}

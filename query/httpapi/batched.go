@@ -104,7 +104,7 @@ func (t *batched) flush() (err error) {
 	return nil
 }
 
-// end writes what is left, and what tells readers that it is all.
+// end writes the last batch, and the mark that the answer is whole.
 func (t *batched) end() error {
 	if err := t.flush(); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (t *batched) value(i int, v telemetry.Value) {
 	t.text(i+3, v.Text(), kind == telemetry.Text)
 }
 
-// nearest is the float that is nearest to a number or a bool; there is none to a text, nor to no value.
+// nearest returns the float that is nearest to a number or a bool; ok is false for text and for no value.
 func nearest(v telemetry.Value) (float64, bool) {
 	switch v.Kind() {
 	case telemetry.Float:
@@ -176,7 +176,7 @@ func nearest(v telemetry.Value) (float64, bool) {
 	return 0, false
 }
 
-// labelsText is labels as JSON, empty if there are none.
+// labelsText returns labels as JSON, empty if there are none.
 func labelsText(l telemetry.Labels) string {
 	if len(l) == 0 {
 		return ""
@@ -184,7 +184,6 @@ func labelsText(l telemetry.Labels) string {
 	return string(jsontext.AppendLabels(nil, l))
 }
 
-// Columns that answers have.
 func instants(name string) arrow.Field {
 	return arrow.Field{Name: name, Type: &arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: "UTC"}}
 }

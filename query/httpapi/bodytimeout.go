@@ -9,8 +9,8 @@ import (
 // bodyTime is how long a client may take to send the body of a request.
 const bodyTime = 30 * time.Second
 
-// LimitBodyTime gives the client of a POST time to send its body; reading it fails when that is over. Who sends a byte now and
-// then would keep a connection, and what was read of the body, for ever.
+// LimitBodyTime gives the client of a POST time to send its body; reading it fails when that is over. A client that
+// sends a byte now and then would otherwise hold a connection, and the memory of its body, for ever.
 func LimitBodyTime(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost || r.Body == nil {
 		return
@@ -27,7 +27,7 @@ type timedBody struct {
 	connection *http.ResponseController
 }
 
-// Read is io.Reader.
+// Read implements io.Reader.
 func (b timedBody) Read(p []byte) (n int, err error) {
 	if n, err = b.ReadCloser.Read(p); err != nil {
 		_ = b.connection.SetReadDeadline(time.Time{}) // the answer may take longer, and a client that leaves be noticed

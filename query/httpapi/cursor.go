@@ -20,7 +20,7 @@ type cursor struct {
 	AsOf   int64             `json:"a,omitempty"`
 }
 
-// cursorAfter is the one behind the last row of a page.
+// cursorAfter returns the cursor behind the last row of a page.
 func cursorAfter(q readingsQuery, last query.Row) string {
 	c := cursor{q.whole.From, q.whole.To, q.Descending, last.Time, last.Device, last.Labels.Map(), q.AsOf}
 	b, err := json.Marshal(c)

@@ -19,14 +19,14 @@ import (
 
 const diffHead = "change,time,device,labels,metric,was,value"
 
-// counted is how many changes there are of each sort.
+// counted counts changes by kind.
 type counted struct {
 	Corrected int `json:"corrected"`
 	Late      int `json:"late"`
 	New       int `json:"new"`
 }
 
-// refusal is how many readings were refused for a reason.
+// refusal counts the readings that were refused for a reason.
 type refusal struct {
 	Reason string `json:"reason"`
 	Count  int    `json:"count"`
@@ -90,7 +90,7 @@ func (n *counted) add(how merge.How) {
 	}
 }
 
-// changes are the sorts of changes that are listed.
+// changes returns the kinds of changes that are listed.
 func (p *params) changes() (out []merge.How) {
 	if !p.values.Has("change") {
 		return []merge.How{merge.Corrected, merge.Late}
@@ -104,8 +104,8 @@ func (p *params) changes() (out []merge.How) {
 	return out
 }
 
-// refusedBetween is what was refused of the request's devices behind a moment and up to another one; why says why that
-// may not be all.
+// refusedBetween returns what was refused of the request's devices after since and up to until; why is not empty if
+// that may not be all.
 func (a *api) refusedBetween(q query.Request, since, until int64) (out []refusal, why string) {
 	if a.cfg.Rejected == nil {
 		return []refusal{}, "what was refused is not known here"
@@ -114,7 +114,7 @@ func (a *api) refusedBetween(q query.Request, since, until int64) (out []refusal
 	if q.Devices != nil {
 		ask.Devices = slices.Compact(slices.Sorted(slices.Values(q.Devices)))
 	}
-	found := a.cfg.Rejected.Rejected(ask) // once: all letters are looked through
+	found := a.cfg.Rejected.Rejected(ask) // once: it scans all dead letters
 	out = make([]refusal, len(found.Groups))
 	for i, g := range found.Groups {
 		out[i] = refusal{string(g.Reason), g.Count}
@@ -138,7 +138,7 @@ func appendChange(b []byte, c *query.Change) []byte {
 
 func appendChangeCells(b []byte, c *query.Change) []byte {
 	b = appendTime(append(append(b, c.How...), ','), c.Time)
-	b = append(appendSeriesCells(b, c.Device, c.Labels, c.Metric), ',')
+	b = append(appendSeriesCells(b, curveName{c.Device, c.Labels, c.Metric}), ',')
 	if c.Was.Kind() != 0 {
 		b = appendValueCell(b, c.Was)
 	}

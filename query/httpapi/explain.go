@@ -51,7 +51,7 @@ func Explained(next http.Handler) http.Handler {
 	})
 }
 
-// without is a request that does not ask for an explanation.
+// without returns the request without its parameter explain.
 func without(r *http.Request, values url.Values) *http.Request {
 	values.Del(ExplainParameter)
 	r = r.Clone(r.Context())
@@ -60,7 +60,7 @@ func without(r *http.Request, values url.Values) *http.Request {
 	return r
 }
 
-// unsentKey is that of the context of a request whose answer is an unsent.
+// unsentKey is the context key of a request for an explanation: its answer is an unsent.
 type unsentKey struct{}
 
 func isUnsent(ctx context.Context) bool { return ctx.Value(unsentKey{}) != nil }
@@ -73,17 +73,17 @@ type unsent struct {
 	body   bytes.Buffer
 }
 
-// Header is http.ResponseWriter.
+// Header implements http.ResponseWriter.
 func (u *unsent) Header() http.Header { return u.header }
 
-// WriteHeader is http.ResponseWriter.
+// WriteHeader implements http.ResponseWriter.
 func (u *unsent) WriteHeader(status int) {
 	if !u.began || status >= http.StatusBadRequest { // nothing was sent: it is not too late for an error
 		u.status, u.began = status, true
 	}
 }
 
-// Write is http.ResponseWriter.
+// Write implements http.ResponseWriter.
 func (u *unsent) Write(b []byte) (int, error) {
 	u.began = true
 	if u.status >= http.StatusBadRequest {
@@ -192,10 +192,10 @@ func explainedReadOf(r *query.Explained) explainedRead {
 
 func instant(ms int64) string { return string(appendTime(nil, ms)) }
 
-// round takes away the noise of sums of hundredths.
+// round removes the noise of sums of hundredths.
 func round(f float64) float64 { return math.Round(f*1e4) / 1e4 }
 
-// rollupSummary says in words how the chunks of a read were asked for.
+// rollupSummary describes how the chunks of a read were queried.
 func rollupSummary(r *query.Explained) string {
 	switch {
 	case len(r.Covered) > 0:

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"math"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +28,7 @@ const (
 // together, and any aggregate.
 var groupedOnly = []string{"aggregate", "by", "fill", "closed", "tz"}
 
-// dimension is something that groups are told apart by.
+// dimension is what one part of a group's key is made of.
 type dimension struct{ kind, name string }
 
 // The kinds of dimensions.
@@ -47,7 +46,7 @@ func (d dimension) String() string {
 	return d.kind + ":" + d.name
 }
 
-// of is what a group has of the dimension; ok is false where it has nothing.
+// of returns a group's value of the dimension; ok is false where it has none.
 func (d dimension) of(x *query.Aggregated) (v string, ok bool) {
 	switch d.kind {
 	case byDevice:
@@ -65,7 +64,7 @@ func (p *params) isGrouped() bool {
 }
 
 // grouped answers aggregates of groups.
-func (a *api) grouped(w *response, r *http.Request, p *params, q query.Request) error {
+func (a *api) grouped(w *response, p *params, q query.Request) error {
 	ask, by := p.aggregation(&q)
 	list := records{w: w, name: "aggregates"}
 	list.format, list.limit = p.format(arrowFormat, parquetFormat)
@@ -74,15 +73,15 @@ func (a *api) grouped(w *response, r *http.Request, p *params, q query.Request) 
 	}
 	out := groupedWriter{by: by, aggregates: ask.Aggregates}
 	list.head, list.schema = out.head(), out.schema()
-	return a.list(&list, r, func() (query.Result, error) {
-		return a.cfg.Querier.Aggregates(r.Context(), q, ask, func(x query.Aggregated) error {
+	return a.list(&list, p.request, func() (query.Result, error) {
+		return a.cfg.Querier.Aggregates(p.request.Context(), q, ask, func(x query.Aggregated) error {
 			return list.record(func(b []byte) []byte { return out.appendJSON(b, &x) },
 				func(b []byte) []byte { return out.appendCells(b, &x) }, func(t *batched) error { return out.appendRow(t, &x) })
 		})
 	})
 }
 
-// aggregation is what is asked of a range, which it turns into that of the instants that count.
+// aggregation returns the aggregation that is asked for. It turns q.Range into that of the instants that count.
 func (p *params) aggregation(q *query.Request) (ask query.Aggregation, by []dimension) {
 	ask.Aggregates = p.aggregates()
 	ask.By, by = p.by()
@@ -122,7 +121,7 @@ func (p *params) aggregates() (out []query.Aggregate) {
 	return out
 }
 
-// list is the values of a parameter that may stand several times, and have several values with commas between them,
+// list returns the values of a parameter that may be repeated and may have several values with commas between them,
 // each once.
 func (p *params) list(name string, most int) (out []string) {
 	for _, value := range p.values[name] {
@@ -134,7 +133,7 @@ func (p *params) list(name string, most int) (out []string) {
 	return inOrder(out)
 }
 
-// by is what groups are told apart by; nil tells all series apart.
+// by returns the dimensions of groups; nil makes each series a group.
 func (p *params) by() (by *query.By, out []dimension) {
 	if !p.values.Has("by") {
 		return nil, nil
@@ -143,7 +142,7 @@ func (p *params) by() (by *query.By, out []dimension) {
 	for _, given := range p.list("by", maxBy) {
 		kind, name, named := strings.Cut(given, ":")
 		switch {
-		case kind == byMetric && !named: // is told apart in any case
+		case kind == byMetric && !named: // groups differ by it in any case
 			continue
 		case kind == byDevice && !named:
 			by.Device = true
@@ -152,14 +151,14 @@ func (p *params) by() (by *query.By, out []dimension) {
 		case kind == byTag && name != "":
 			by.Tags = append(by.Tags, name)
 		default:
-			p.fail("by", "%.100q; allowed are device, label:NAME, tag:NAME, and metric, which is told apart in any case", given)
+			p.fail("by", "%.100q; allowed are device, label:NAME, tag:NAME, and metric, by which groups differ in any case", given)
 		}
 		out = append(out, dimension{kind, name})
 	}
 	return by, out
 }
 
-// buckets are those of a step: a length of time, or a unit of the calendar in a time zone.
+// buckets returns the buckets of a step: a length of time, or a unit of the calendar in a time zone.
 func (p *params) buckets(r telemetry.Range, right bool) (b query.Buckets) {
 	step, unit := time.Duration(0), merge.Unit(p.values.Get("step"))
 	if p.values.Has("tz") && unit == "1d" {
@@ -190,7 +189,7 @@ func (p *params) buckets(r telemetry.Range, right bool) (b query.Buckets) {
 	return b
 }
 
-// step is a length of time in whole milliseconds, 0 if it is absent.
+// step returns a length of time in whole milliseconds, 0 if it is absent.
 func (p *params) step() time.Duration {
 	if !p.values.Has("step") {
 		return 0
@@ -220,7 +219,7 @@ func (p *params) zone() *time.Location {
 
 // groupedWriter writes aggregates of groups.
 type groupedWriter struct {
-	by         []dimension // nil: all series are told apart
+	by         []dimension // nil: each series is a group
 	aggregates []query.Aggregate
 }
 

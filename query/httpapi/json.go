@@ -90,11 +90,11 @@ func (j *jsonRows) end(r query.Result) error {
 	if r.Truncated && j.rows > 0 {
 		next = j.next(j.last)
 	}
-	return endWithMembers(j.w, append(b, ']'), r, next)
+	return j.w.endWithMembers(append(b, ']'), r, next)
 }
 
-// endWithMembers ends an object that has a list so far with what there is to say about the answer.
-func endWithMembers(w *response, b []byte, r query.Result, next string) error {
+// endWithMembers ends an object, which has a list so far, with the members that describe the answer.
+func (w *response) endWithMembers(b []byte, r query.Result, next string) error {
 	tail, err := json.Marshal(struct {
 		Truncated  bool     `json:"truncated"`
 		Next       string   `json:"next,omitempty"`

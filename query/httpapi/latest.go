@@ -26,11 +26,11 @@ func (a *api) latest(w *response, r *http.Request, tenant string) error {
 		return ask(r.Context(), q, func(l query.Last) error {
 			return list.record(func(b []byte) []byte { return appendLast(b, &l) },
 				func(b []byte) []byte {
-					b = appendSeriesCells(appendTime(b, l.Time), l.Device, l.Labels, l.Metric)
+					b = appendSeriesCells(appendTime(b, l.Time), curveName{l.Device, l.Labels, l.Metric})
 					return appendValueCell(append(b, ','), l.Value)
 				},
 				func(t *batched) error {
-					return t.appendValue(l.Time, l.Device, labelsText(l.Labels), l.Metric, l.Value)
+					return t.appendValue(valueLine{l.Time, l.Device, labelsText(l.Labels), l.Metric, l.Value})
 				})
 		})
 	})

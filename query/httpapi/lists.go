@@ -96,7 +96,7 @@ func matcher(text string) (m catalog.Matcher, err error) {
 	return m, nil
 }
 
-// search is the parameters of a search.
+// search returns the search of a request's parameters.
 func (p *params) search(tenant string, limit int) query.Search {
 	s := query.Search{Tenant: tenant, Prefix: p.values.Get("prefix"), After: p.values.Get("after"),
 		Limit: p.count("limit", limit)}
@@ -170,7 +170,7 @@ func (a *api) metrics(w *response, r *http.Request, tenant string) error {
 	}{metricsOf(found), list.Truncated, list.Incomplete})
 }
 
-// defaultTop is how many values, or names, are told of each unless limit says otherwise.
+// defaultTop is how many values, or names, are listed of each without a limit.
 const defaultTop = 10
 
 // count is catalog.Count on the wire.

@@ -22,9 +22,10 @@ func (e *parameterError) Error() string { return fmt.Sprintf("parameter %s: %s",
 
 // params is the parameters of a request. The first error is kept; what is asked for after it is empty.
 type params struct {
-	values url.Values
-	err    error
-	after  bool // the answer must include records
+	request *http.Request
+	values  url.Values
+	err     error
+	after   bool // the answer must include records
 }
 
 // The most values of a repeatable parameter: in a URL, and with a form in the body.
@@ -34,11 +35,11 @@ const (
 	maxFormBytes = 4 << 20
 )
 
-// parse takes the parameters of a request, of which only some are allowed, and of these only some more than once. With
-// POST they may also come as a form in the body.
+// parse returns the parameters of a request. Only some are allowed, and of these only some more than once. A POST may
+// have them as a form in its body, too.
 func parse(r *http.Request, allowed []string, repeatable ...string) *params {
 	values, err := url.ParseQuery(r.URL.RawQuery)
-	p := &params{values: values, after: r.Header.Get(AfterHeader) != ""}
+	p := &params{request: r, values: values, after: r.Header.Get(AfterHeader) != ""}
 	if err != nil {
 		p.fail("query", "the part of the URL behind ? can't be read: %v", err)
 		return p
@@ -119,7 +120,7 @@ func isPlain(name string) bool {
 		"abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// names is the values of a repeatable parameter, nil if it is absent.
+// names returns the values of a repeatable parameter, nil if it is absent.
 func (p *params) names(name string) []string {
 	for _, v := range p.values[name] {
 		if v == "" {
@@ -129,7 +130,7 @@ func (p *params) names(name string) []string {
 	return p.values[name]
 }
 
-// word is one of the allowed words, the first if the parameter is absent.
+// word returns one of the allowed words, the first if the parameter is absent.
 func (p *params) word(name string, allowed ...string) string {
 	if !p.values.Has(name) {
 		return allowed[0]
@@ -141,7 +142,7 @@ func (p *params) word(name string, allowed ...string) string {
 	return v
 }
 
-// count is an integer of at least 1.
+// count returns an integer of at least 1.
 func (p *params) count(name string, otherwise int) int {
 	if !p.values.Has(name) {
 		return otherwise
@@ -153,7 +154,7 @@ func (p *params) count(name string, otherwise int) int {
 	return n
 }
 
-// duration is a length of time in (0, most].
+// duration returns a length of time in (0, most].
 func (p *params) duration(name string, otherwise, most time.Duration) time.Duration {
 	if !p.values.Has(name) {
 		return otherwise
@@ -165,8 +166,8 @@ func (p *params) duration(name string, otherwise, most time.Duration) time.Durat
 	return d
 }
 
-// instant is a time in ms since 1970 UTC, rounded up: a bound of a half-open range stays on its side of every event
-// time.
+// instant returns a time in ms since 1970 UTC, rounded up: a bound of a half-open range stays on its side of every
+// event time.
 func (p *params) instant(name string, now time.Time, otherwise int64) int64 {
 	if !p.values.Has(name) {
 		return otherwise
@@ -179,7 +180,7 @@ func (p *params) instant(name string, now time.Time, otherwise int64) int64 {
 	return t
 }
 
-// optionalInstant is a time in the past, or now.
+// optionalInstant returns a time from 1970 to now, otherwise if it is absent.
 func (p *params) optionalInstant(name string, now time.Time, otherwise int64) int64 {
 	t := p.instant(name, now, otherwise)
 	if p.values.Has(name) && p.err == nil && (t > clamp(now) || t <= 0) {

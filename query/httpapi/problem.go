@@ -58,8 +58,9 @@ func writeProblem(w http.ResponseWriter, p problem) {
 // load is. Mistakes of the caller are not logged.
 func LogFailure(log *slog.Logger, status int, err error) {
 	var notYet *query.NotYetError // more often than not of records that nobody has published
+	var late *query.TimeoutError  // of a store that does not answer package query logs it
 	switch {
-	case errors.As(err, &notYet):
+	case errors.As(err, &notYet) || errors.As(err, &late):
 	case status == http.StatusInternalServerError:
 		log.Error("query failed", "error", err)
 	case status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout:
@@ -67,14 +68,14 @@ func LogFailure(log *slog.Logger, status int, err error) {
 	}
 }
 
-// errOldProtocol refuses what HTTP/1.0 can't carry: an answer there ends with its connection, and so looks the same
-// whether it is whole or broke off; and it has no trailers to say that it is not complete.
+// errOldProtocol refuses what HTTP/1.0 can't carry: an answer there ends with its connection, so one that broke off
+// looks whole; and it has no trailers to say that it is incomplete.
 var errOldProtocol = errors.New("all formats but json need HTTP/1.1: " +
-	"over HTTP/1.0 an answer that broke off can't be told from a whole one; ask for format=json, or let the proxy speak " +
+	"over HTTP/1.0 an answer that broke off looks whole; ask for format=json, or let the proxy speak " +
 	"HTTP/1.1")
 
-// problemOf is what a client is told of an error. Errors of the store are not shown: they may name what is not the
-// client's.
+// problemOf returns the problem that a client gets for an error. Errors of the store are not shown: they may name what
+// is not the client's.
 func problemOf(err error) *problem {
 	var param *parameterError
 	var limit *query.LimitError

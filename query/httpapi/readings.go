@@ -95,7 +95,7 @@ func (a *api) readingsQuery(r *http.Request, tenant string) (readingsQuery, erro
 	return q, p.err
 }
 
-// request is what the requests for readings, aggregates and latest values have in common.
+// request returns what the requests for readings, aggregates and latest values have in common.
 func (a *api) request(p *params, tenant string) query.Request {
 	now := a.cfg.Now()
 	q := query.Request{Tenant: tenant, Devices: p.names("device"), Metrics: p.names("metric")}
@@ -113,7 +113,7 @@ func (a *api) request(p *params, tenant string) query.Request {
 	return q
 }
 
-// format is the format of an answer, and the most elements that it may have, 0 for no bound.
+// format returns the format of an answer, and the most elements that it may have, 0 for no bound.
 func (p *params) format(more ...string) (format string, limit int) {
 	format = p.word("format", append([]string{"json", "ndjson", "csv"}, more...)...)
 	if format == "json" {
@@ -122,7 +122,7 @@ func (p *params) format(more ...string) (format string, limit int) {
 	return format, p.count("limit", limit)
 }
 
-// inOrder is the names, each where it stands first.
+// inOrder returns the names, each where it comes first.
 func inOrder(names []string) (out []string) {
 	seen := make(map[string]bool, len(names))
 	for _, n := range names {
@@ -134,7 +134,7 @@ func inOrder(names []string) (out []string) {
 	return out
 }
 
-// formatTime is an instant in RFC 3339, with the parameter that it was given by.
+// formatTime returns an instant in RFC 3339, and the parameter that it was given by.
 func formatTime(p *params, name string, ms int64) string {
 	t := string(appendTime(nil, ms))
 	if given := p.values.Get(name); given != "" && given != t {
@@ -167,10 +167,10 @@ func statsOf(r query.Result) stats {
 	return stats{rus, s.Documents, s.Keys, s.Containers, s.HeadRows, s.Cached, s.Rollups, s.RollupsCached}
 }
 
-// StatsHeader has the stats of an answer whose body has no room for them.
+// StatsHeader has the stats of an answer that has no room for them in its body.
 const StatsHeader = "Binnacle-Stats"
 
-// StatsJSON is what an answer cost as JSON answers have it.
+// StatsJSON returns the cost of an answer as JSON.
 func StatsJSON(s query.Stats) ([]byte, error) { return json.Marshal(statsOf(query.Result{Stats: s})) }
 
 // The trailers of formats that have no room for them in the body.
@@ -182,7 +182,7 @@ const (
 
 var trailers = []string{statsTrailer, query.SourceHeader, truncatedTrailer, completeTrailer}
 
-// endWithTrailers says behind the body what there is to say about the answer.
+// endWithTrailers writes the trailers that describe the answer.
 func endWithTrailers(w *response, r query.Result) error {
 	s, err := StatsJSON(r.Stats)
 	if err != nil {

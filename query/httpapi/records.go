@@ -17,7 +17,7 @@ type records struct {
 	schema *arrow.Schema // of batches; nil where the list has no such format
 	limit  int           // 0 for none
 
-	more func() ([]byte, error) // an object whose members stand behind the array; nil for none
+	more func() ([]byte, error) // an object with the members that follow the array; nil for none
 
 	buf       []byte
 	batched   *batched // nil for the other formats
@@ -92,7 +92,7 @@ func (l *records) end(r query.Result) error {
 	if err != nil {
 		return err
 	}
-	return endWithMembers(l.w, b, r, "")
+	return l.w.endWithMembers(b, r, "")
 }
 
 // list begins a list, runs a query that hands records to it, and ends it.

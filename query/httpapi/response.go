@@ -78,7 +78,7 @@ func (w *response) finish() error {
 	return w.buf.Flush()
 }
 
-// showSpent tells in a header what the answer has cost so far, unless it is too late for headers.
+// showSpent sets the header with the cost of the answer so far, unless it is too late for headers.
 func (w *response) showSpent() {
 	if w.spent != nil && !w.sent {
 		w.client.Header().Set(query.SpentHeader, query.Spent(w.spent))

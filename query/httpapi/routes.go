@@ -20,7 +20,7 @@ var (
 	diffParameters   = []string{"device", "metric", "from", "to", "since", "until", "change", "limit", "format", "timeout"}
 )
 
-// routes is everything under /api/v1/.
+// routes returns the routes under /api/v1/.
 func (a *api) routes() []route {
 	read := []string{http.MethodGet, http.MethodHead}
 	ask := []string{http.MethodGet, http.MethodHead, http.MethodPost}
@@ -47,7 +47,7 @@ func (a *api) routes() []route {
 //go:embed openapi.json
 var openAPI []byte
 
-// serveOpenAPI answers anybody: there is nothing of a tenant in it.
+// serveOpenAPI needs no credential: the document has nothing of a tenant in it.
 func serveOpenAPI(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

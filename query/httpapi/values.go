@@ -25,7 +25,7 @@ func appendFloat(b []byte, f float64) []byte {
 	return b
 }
 
-// nonFinite is the word for a float that is not a number in JSON, "" for the others.
+// nonFinite returns the word for a float that is not a number in JSON, "" for the others.
 func nonFinite(f float64) string {
 	switch {
 	case math.IsNaN(f):

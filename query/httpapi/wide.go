@@ -76,7 +76,7 @@ func indexes(names []string) map[string]int {
 	return out
 }
 
-// header is the first line. A label that is named like another column is called label: and its name.
+// header returns the first line. A label that is named like another column is called label: and its name.
 func (t *table) header() []byte {
 	taken := map[string]bool{"time": true, "device": true}
 	for _, m := range t.metrics {

@@ -1,7 +1,7 @@
 // Package prom answers PromQL and serves the HTTP API of Prometheus: its engine, unchanged, over the readings of a
-// tenant. Series are named as docs/promql.md tells.
+// tenant. docs/promql.md has the names of series.
 //
-// It alone knows Prometheus. What readings there are it asks of package query.
+// It alone imports Prometheus. It reads through package query.
 package prom
 
 import (
@@ -38,7 +38,7 @@ const readPath = Prefix + "/api/v1/read"
 // Config is what the API needs. Querier has no default. Its tags are package settings's.
 type Config struct {
 	Querier *query.Querier   `kong:"-"`
-	Gate    *access.Gate     `kong:"-"` // tells who asks; nil lets this machine name any tenant, and nobody else in
+	Gate    *access.Gate     `kong:"-"` // nil: callers on this machine may name any tenant, all others are denied
 	Now     func() time.Time `kong:"-"` // time.Now
 	Logger  *slog.Logger     `kong:"-"` // none
 
@@ -110,7 +110,7 @@ type call struct {
 	*tenantStorage
 }
 
-// answer is the data of a response, and what there is to say beside it.
+// answer is the data of a response, and its warnings and statistics.
 type answer struct {
 	data     any
 	kind     parser.ValueType // of the result of a query, which data is, as JSON; "" for all else
@@ -148,7 +148,8 @@ func (a *api) serve(e endpoint) http.HandlerFunc {
 		if errors.As(err, &quota) {
 			w.Header().Set("Retry-After", strconv.Itoa(int(quota.RetryAfter.Seconds())))
 		}
-		respond(w, shown.status, "application/json", slices.Values([][]byte{appendError(nil, shown)}))
+		w.Header().Set("Content-Type", "application/json")
+		respond(w, shown.status, slices.Values([][]byte{appendError(nil, shown)}))
 	}
 }
 
@@ -190,7 +191,7 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	}
 	c := &call{r, sent, &tenantStorage{
 		querier: a.cfg.Querier, tenant: caller.Tenant, memory: memory, tags: a.cfg.Querier.Tags(caller.Tenant),
-		leaves: make(pushdowns), asOf: asOf,
+		pushdowns: make(pushdowns), asOf: asOf,
 	}}
 	var body []byte
 	kind, pieces := "application/json", func(yield func([]byte) bool) { yield(body) }
@@ -220,7 +221,8 @@ func (a *api) handle(w http.ResponseWriter, r *http.Request, e endpoint) error {
 	}
 	w.Header().Set(httpapi.StatsHeader, string(cost))
 	w.Header().Set(query.SourceHeader, query.Source(c.cost))
-	respond(w, http.StatusOK, kind, pieces)
+	w.Header().Set("Content-Type", kind)
+	respond(w, http.StatusOK, pieces)
 	return nil
 }
 
@@ -231,9 +233,8 @@ const (
 )
 
 // respond writes an answer. A client that does not take it keeps its memory no longer than it must.
-func respond(w http.ResponseWriter, status int, kind string, pieces iter.Seq[[]byte]) {
+func respond(w http.ResponseWriter, status int, pieces iter.Seq[[]byte]) {
 	h := w.Header()
-	h.Set("Content-Type", kind)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	if status == http.StatusServiceUnavailable {

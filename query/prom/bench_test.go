@@ -94,7 +94,7 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkFleetDay asks panels over the whole fleet for a day in steps of five minutes, plainly and with leaves, in
+// BenchmarkFleetDay asks panels over the whole fleet for a day in steps of five minutes, plainly and with pushdowns, in
 // turns. Chunks are in memory: of a cold answer they are parsed and decoded, of a warm one they were before.
 func BenchmarkFleetDay(b *testing.B) {
 	const devices = 1000
@@ -130,10 +130,10 @@ func BenchmarkFleetDay(b *testing.B) {
 				require.NoError(b, res.Err)
 				require.NotEmpty(b, res.Value)
 			}
-			leaves := prom.Pushdowns{QueryEngine: engine, Over: readings}
-			ask(leaves)
+			pushdowns := prom.Pushdowns{QueryEngine: engine, Over: readings}
+			ask(pushdowns)
 			run(b, state.name+"/"+text+"/plain", func() { ask(engine) })
-			run(b, state.name+"/"+text+"/leaves", func() { ask(leaves) })
+			run(b, state.name+"/"+text+"/pushdowns", func() { ask(pushdowns) })
 		}
 	}
 }

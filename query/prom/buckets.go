@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/prometheus/util/kahansum"
 )
 
-// buckets is one series on a grid: the i-th bucket tells of its samples in (begin + i*width, begin + (i+1)*width].
-// Stale markers are in no number but stale. Of the columns a leaf has those that it needs; where counts is 0, values
-// mean nothing. It is used for one series after another, and owned by one goroutine.
+// buckets is one series on a grid: bucket i describes its samples in (begin + i*width, begin + (i+1)*width]. Stale
+// markers count in stale only. It has the columns that its pushdown needs; where counts is 0, values mean nothing. It
+// is used for one series after another, and owned by one goroutine.
 type buckets struct {
 	begin, width int64
 	needs        parts
@@ -35,17 +35,17 @@ type buckets struct {
 	least, greatest []float64
 
 	before     []uint32       // counts of the buckets before one together, made by count
-	resetMarks []counterReset // made by fallen
+	resetMarks []counterReset // made by markResets
 
-	// Of the leaf that they are for: the bucket behind the first step's window, how many lie between two steps, and in a
+	// Of the pushdown: the bucket behind the first step's window, how many lie between two steps, and in a
 	// window.
 	behind, apart, length int
 }
 
-// parts is columns of buckets, beside those of the last sample, which all leaves need.
+// parts are columns of buckets, beside those of the last sample, which all pushdowns need.
 type parts struct{ firsts, sums, extremes bool }
 
-// families is the lanes that have the columns.
+// families returns the rollup families that have the columns.
 func (p parts) families() rollup.Families {
 	out := rollup.Families{rollup.Last}
 	if p.firsts {
@@ -60,14 +60,15 @@ func (p parts) families() rollup.Families {
 	return out
 }
 
-// counterReset is a value that a lower one comes after, which is in a bucket.
+// counterReset is a value that a lower one follows, in a bucket.
 type counterReset struct {
 	bucket int
 	within bool // and so is the value itself
 	value  float64
 }
 
-// exact lists what is the same in all bits when it is computed from buckets, and from which columns.
+// exact lists the functions that are the same in all bits when they are computed from buckets, and the columns that
+// they need.
 var exact = map[string]struct {
 	parts
 	of func(b *buckets, l *pushdown, out []float64) (certain bool)
@@ -87,8 +88,8 @@ var exact = map[string]struct {
 	"max_over_time":     {parts{extremes: true}, (*buckets).maxima},
 }
 
-// fitsGrid reports whether all windows of a leaf are whole buckets of a width, or need not be: a last sample tells when it
-// was.
+// fitsGrid reports whether buckets of a width can answer a pushdown: all its windows are whole buckets, or only the
+// newest sample counts, of which a bucket has the time.
 func (l *pushdown) fitsGrid(width int64) bool {
 	_, ok := exact[l.function]
 	if first := l.steps.first - l.offset - l.window; !ok || first < 0 ||
@@ -113,7 +114,7 @@ func (l *pushdown) fitsGrid(width int64) bool {
 // maxBuckets is how many buckets a series may have: there is room for all of them, also where it has no samples.
 const maxBuckets = 1 << 20
 
-// newBuckets has room for what a leaf that fits looks at.
+// newBuckets returns empty buckets for a pushdown that fits the grid.
 func newBuckets(l *pushdown, width int64) *buckets {
 	first, last := l.steps.first-l.offset-l.window, l.steps.at(l.steps.n-1)-l.offset
 	b := &buckets{begin: first - first%width, width: width, needs: exact[l.function].parts}
@@ -138,10 +139,8 @@ func newBuckets(l *pushdown, width int64) *buckets {
 	return b
 }
 
-// bytes is what buckets take.
 func (b *buckets) bytes() int64 { return int64(len(b.counts)) * 64 }
 
-// reset makes all buckets empty.
 func (b *buckets) reset() {
 	clear(b.counts)
 	clear(b.stale)
@@ -149,7 +148,7 @@ func (b *buckets) reset() {
 	b.most, b.whole = 0, true
 }
 
-// add puts in a sample, which must be behind all that are there. What is outside of all buckets is left out.
+// add adds a sample, which must be later than all before. It ignores one outside of all buckets.
 func (b *buckets) add(t int64, v float64) {
 	i := int((t-b.begin+b.width-1)/b.width) - 1
 	if t <= b.begin || i >= len(b.counts) {
@@ -185,10 +184,10 @@ func (b *buckets) add(t int64, v float64) {
 	b.lastT[i], b.last[i] = int32(b.at(i)-t), v
 }
 
-// at is the end of a bucket.
+// at returns the end of a bucket.
 func (b *buckets) at(i int) int64 { return b.begin + int64(i+1)*b.width }
 
-// noteSize notes that there are values up to so far from zero. NaN is further than anything.
+// noteSize widens the bound of the values, and whether all are integers. NaN is further from zero than anything.
 func (b *buckets) noteSize(most float64, whole bool) {
 	if !(most <= b.most) {
 		b.most = most
@@ -196,8 +195,8 @@ func (b *buckets) noteSize(most float64, whole bool) {
 	b.whole = b.whole && whole
 }
 
-// compute fills in the value of each step. It reports whether there is any, and whether all of them are certain to be
-// what the samples would give.
+// compute sets out to the value of each step. It reports whether there is any, and whether all are certain to be what
+// the samples would give.
 func (b *buckets) compute(l *pushdown, out []float64) (some, certain bool) {
 	for k := range out {
 		out[k] = stale
@@ -206,10 +205,11 @@ func (b *buckets) compute(l *pushdown, out []float64) (some, certain bool) {
 	return slices.ContainsFunc(out, func(v float64) bool { return !value.IsStaleNaN(v) }), certain
 }
 
-// end is the number of the bucket behind the window of a step.
+// end returns the number of the bucket behind the window of a step.
 func (b *buckets) end(k int) int { return b.behind + k*b.apart }
 
-// newest is the bucket of the newest sample of a window; markers count as samples if they are to. It is -1 for none.
+// newest returns the bucket of the newest sample of a window, -1 for none; markers makes stale markers count as
+// samples.
 func (b *buckets) newest(l *pushdown, k int, markers bool) int {
 	after := l.steps.at(k) - l.offset - l.window
 	for i := b.end(k) - 1; i >= 0 && b.at(i) > after; i-- {
@@ -253,7 +253,6 @@ func (b *buckets) present(l *pushdown, out []float64) bool {
 	return true
 }
 
-// count makes before.
 func (b *buckets) count() {
 	n := uint32(0)
 	for i, c := range b.counts {
@@ -263,7 +262,7 @@ func (b *buckets) count() {
 	b.before[len(b.counts)] = n
 }
 
-// window is the buckets of a step's window, without empty ones at its ends, and how many samples they have.
+// window returns the buckets of a step's window, without empty ones at its ends, and how many samples they have.
 func (b *buckets) window(k int) (of span, n int) {
 	of.hi = b.end(k)
 	of.lo = of.hi - b.length
@@ -299,7 +298,7 @@ func (b *buckets) firsts(l *pushdown, out []float64) bool {
 	return true
 }
 
-// markResets makes marks: all falls, also those from one bucket to the next, in the order of time.
+// markResets fills resetMarks: all counter resets, also those from one bucket to the next, in the order of time.
 func (b *buckets) markResets() {
 	b.resetMarks = b.resetMarks[:0]
 	earlier := func(x, y counterReset) int { return x.bucket - y.bucket }
@@ -337,8 +336,8 @@ func (b *buckets) gapless() bool {
 	return !slices.Contains(counts, 0)
 }
 
-// markResetsBetween makes marks where there are none within buckets, and no bucket between others is empty. Those of empty
-// ones at the ends, whose values mean nothing, are in no window: that ends at buckets with samples.
+// markResetsBetween fills resetMarks where no bucket has a reset within it, and none between others is empty. Values
+// of empty ones at the ends mean nothing, but no window reaches them: it ends at buckets with samples.
 func (b *buckets) markResetsBetween() {
 	if len(b.counts) == 0 {
 		return
@@ -352,7 +351,7 @@ func (b *buckets) markResetsBetween() {
 	}
 }
 
-// resetsWithin is the falls behind the first sample of some buckets.
+// resetsWithin returns the resets behind the first sample of some buckets.
 func (b *buckets) resetsWithin(s span) []counterReset {
 	at := func(bucket int, within bool) int {
 		i, _ := slices.BinarySearchFunc(b.resetMarks, counterReset{bucket: bucket, within: within}, func(m, of counterReset) int {
@@ -380,32 +379,33 @@ func (b *buckets) resets(l *pushdown, out []float64) bool {
 	return true
 }
 
-// rates is rate, increase and delta.
+// rates computes rate, increase and delta.
 func (b *buckets) rates(l *pushdown, out []float64) bool {
 	b.count()
 	b.resetMarks = b.resetMarks[:0]
 	if l.function != "delta" {
 		b.markResets()
 	}
-	var c coverage
+	c := coverage{pushdown: l}
 	for k := range out {
 		s, n := b.window(k)
 		if n < 2 {
 			continue
 		}
-		e := ends{b.at(s.lo) - int64(b.firstT[s.lo]), b.at(s.hi-1) - int64(b.lastT[s.hi-1]), n, b.first[s.lo]}
+		e := ends{b.at(s.lo) - int64(b.firstT[s.lo]), b.at(s.hi-1) - int64(b.lastT[s.hi-1]), n, b.first[s.lo],
+			l.steps.at(k)}
 		v := b.last[s.hi-1] - e.value
 		if len(b.resetMarks) > 0 {
 			for _, m := range b.resetsWithin(s) {
 				v += m.value
 			}
 		}
-		out[k] = v * c.extrapolation(l, l.steps.at(k), &e, v)
+		out[k] = v * c.extrapolation(&e, v)
 	}
 	return true
 }
 
-// added adds the sums of buckets up. What was lost to rounding in one of them is lost in both.
+// added adds up the sums of buckets. What was lost to rounding in one of them is lost in both parts.
 func (b *buckets) added(s span) (sum, rest float64) {
 	for i := s.lo; i < s.hi; i++ {
 		if b.counts[i] > 0 {
@@ -416,15 +416,15 @@ func (b *buckets) added(s span) (sum, rest float64) {
 	return sum, rest
 }
 
-// exactSum reports whether the two numbers of a sum are those of its n samples: integers add up without a loss as long as
-// they stay below 2^53, and a bucket is what it is.
+// exactSum reports whether the two parts of a sum are those of its n samples: integers add up without a loss below
+// 2^53, and one bucket is exact by itself.
 func (b *buckets) exactSum(s span, n int) bool {
 	return b.whole && float64(n)*b.most <= 1<<53 || s.len() == 1 && b.width == int64(rollup.Minute)
 }
 
-// totals is sums. Sample by sample or bucket by bucket, a compensated sum of n values up to m is off by less than
-// n²(n u)(u m), u = 2^-53, before it is rounded: where twice as much to either side rounds to the same number, both are
-// that number.
+// totals computes sums. Sample by sample or bucket by bucket, a compensated sum of n values up to m is off by less
+// than n²(n u)(u m), u = 2^-53, before it is rounded: where twice as much to either side rounds to the same number,
+// both are that number.
 func (b *buckets) totals(l *pushdown, out []float64) bool {
 	b.count()
 	for k := range out {
@@ -449,15 +449,15 @@ func (b *buckets) totals(l *pushdown, out []float64) bool {
 	return true
 }
 
-// errorBound is by how much a compensated sum of n values may be off, four times.
+// errorBound returns four times the most that a compensated sum of n values may be off.
 func (b *buckets) errorBound(n int) float64 {
 	const u = 1.0 / (1 << 53)
 	of := float64(n)
 	return 4 * of * of * of * u * u * b.most
 }
 
-// averages divides what is added up before the two parts are one number, which shows where it was added up. Where that
-// is not known there is the mean that is nearest, if it is wanted.
+// averages divides the sum before its two parts are one number, so it depends on where they were added up. Where that
+// is not known it returns the nearest mean, if that is wanted.
 func (b *buckets) averages(l *pushdown, out []float64) bool {
 	b.count()
 	for k := range out {
@@ -468,7 +468,7 @@ func (b *buckets) averages(l *pushdown, out []float64) bool {
 		sum, rest := b.added(s)
 		sure := b.exactSum(s, n)
 		if out[k] = sum/float64(n) + rest/float64(n); !sure && b.nearest {
-			out[k], sure = mean(sum, rest, float64(n), b.errorBound(n))
+			out[k], sure = inexactSum{sum, rest, b.errorBound(n)}.mean(float64(n))
 		}
 		if !sure || math.IsNaN(out[k]) || math.IsInf(sum, 0) {
 			return false
@@ -477,17 +477,19 @@ func (b *buckets) averages(l *pushdown, out []float64) bool {
 	return true
 }
 
-// mean is the float that is nearest to the mean of n values, of whose sum two numbers are known that are off by so much
-// at most. What Prometheus makes of such values is off by one unit in the last place at most: it rounds after a
-// division and after an addition. It is not sure where the values all but vanish in their sum.
-func mean(sum, rest, n, off float64) (v float64, sure bool) {
+// inexactSum is the two parts of a sum, which are off by at most off.
+type inexactSum struct{ sum, rest, off float64 }
+
+// mean returns the float nearest to the mean of n values with that sum. Prometheus' own result is off by one unit in the last place at most: it rounds after a division and after an
+// addition. sure is false where the values all but cancel each other.
+func (s inexactSum) mean(n float64) (v float64, sure bool) {
 	const slight = 1.0 / (1 << 10)
-	whole := sum + rest
-	lost := rest - (whole - sum)
+	whole := s.sum + s.rest
+	lost := s.rest - (whole - s.sum)
 	v = whole / n
 	v += (math.FMA(-v, n, whole) + lost) / n
 	size := math.Abs(v)
-	sure = math.Abs(rest) <= slight*math.Abs(sum) && off <= math.Abs(whole)*slight/(1<<53) &&
+	sure = math.Abs(s.rest) <= slight*math.Abs(s.sum) && s.off <= math.Abs(whole)*slight/(1<<53) &&
 		size > 0x1p-900 && size < 0x1p900
 	return v, sure
 }

@@ -92,7 +92,7 @@ func (c chance) window(function string, from time.Time) prom.Window {
 	return w
 }
 
-// From buckets leaves have the values that they have from samples, in all bits, or they say that they don't know.
+// From buckets pushdowns have the values that they have from samples, in all bits, or they say that they don't know.
 func TestBucketsEqualSamplesBitForBit(t *testing.T) {
 	seed := *randomSeed
 	if seed == 0 {

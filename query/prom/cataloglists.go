@@ -14,19 +14,19 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// catalogLists answers which series, names and values there are from the catalog alone, without a look at readings.
+// catalogLists lists series, names and values from the catalog alone, without reading chunks.
 //
 // The catalog has first and last times of a device, not of its metrics and labels, so what a device that may have
 // reported in the range has ever had counts. It does not have which labels came with which metric either: where that
-// matters it says that it can't tell.
+// matters ok is false.
 type catalogLists struct {
 	matchers []*labels.Matcher
 	found    query.Found // devices that have a metric that counts
 	shapes   []catalog.Shape
 }
 
-// fromCatalog makes a list of the devices that may match and may have reported in the range. ok is false when only readings
-// can tell.
+// fromCatalog calls of with the devices that may match and may have reported in the range. ok is false when only
+// readings can answer.
 func (s *selector) fromCatalog(ctx context.Context, matchers []*labels.Matcher, of func(*catalogLists) (ok bool)) (
 	warnings annotations.Annotations, ok bool, err error) {
 	if err := s.querier.Await(ctx, s.tenant); err != nil {
@@ -62,8 +62,8 @@ func (l *catalogLists) counts(m catalog.Metric) bool {
 	})
 }
 
-// plain reports whether each name of a matcher, and of a tag, is that of one thing, and no matcher is on a label of
-// readings but one: the catalog can't tell which labels came together.
+// plain reports whether each name of a matcher, and of a tag, means one thing, and no matcher but that on but is on a
+// label of readings: the catalog does not have which labels came together.
 func (l *catalogLists) plain(but string) bool {
 	taken := func(name string) bool {
 		return name == deviceLabel || name == model.MetricNameLabel || strings.HasPrefix(name, exported)
@@ -91,7 +91,8 @@ func (l *catalogLists) label(name string) bool {
 	})
 }
 
-// labels is the labels of readings, if it is certain which of them came with metrics that count: all, or none.
+// labels returns the labels of readings. ok reports whether it is certain which of them came with metrics that count:
+// all, or none.
 func (l *catalogLists) labels() (all []telemetry.Label, ok bool) {
 	not := func(m catalog.Metric) bool { return !l.counts(m) }
 	for _, s := range l.shapes {
@@ -103,7 +104,6 @@ func (l *catalogLists) labels() (all []telemetry.Label, ok bool) {
 	return all, true
 }
 
-// names is the names of labels.
 func (l *catalogLists) names() (list []string, ok bool) {
 	all, ok := l.labels()
 	if !ok || !l.plain("") {
@@ -122,7 +122,6 @@ func (l *catalogLists) names() (list []string, ok bool) {
 	return slices.Compact(list), true
 }
 
-// values is the values of a label.
 func (l *catalogLists) values(name string) (list []string, ok bool) {
 	if !l.plain(name) || strings.HasPrefix(name, exported) {
 		return nil, false
@@ -147,7 +146,7 @@ func (l *catalogLists) values(name string) (list []string, ok bool) {
 	return slices.Compact(list), ok
 }
 
-// metrics is the names of those that count.
+// metrics returns the names of the metrics that count.
 func (l *catalogLists) metrics() (list []string) {
 	for _, s := range l.shapes {
 		for _, m := range s.Metrics {
@@ -163,7 +162,7 @@ func (l *catalogLists) metrics() (list []string) {
 // seriesBytes is about what a series takes in a list, beside what its labels spell.
 const seriesBytes = 64
 
-// series is what all series of devices are called whose readings have no labels. What that takes counts in memory.
+// series returns the labels of all series, if no readings have labels. They count as memory.
 func (l *catalogLists) series(memory *query.Memory) (list []labels.Labels, ok bool, err error) {
 	if !l.plain("") || slices.ContainsFunc(l.shapes, func(s catalog.Shape) bool { return len(s.Labels) > 0 || !s.Exact }) {
 		return nil, false, nil
@@ -176,7 +175,7 @@ func (l *catalogLists) series(memory *query.Memory) (list []labels.Labels, ok bo
 				continue
 			}
 			last = m.Name
-			one := labelsOf(&b, m.Name, e.Device, e.TagLabels())
+			one := labelsOf(&b, curveName{m.Name, e.Device}, e.TagLabels())
 			if err = memory.Take(int64(seriesBytes + one.ByteSize())); err != nil {
 				return false
 			}

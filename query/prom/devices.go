@@ -16,11 +16,11 @@ import (
 // maxNarrow is how many devices are named in a request; of more all are read, and left out afterwards.
 const maxNarrow = 5000
 
-// maxAgain is how often is looked for devices that turn up while an answer is made.
+// maxAgain bounds how often a query looks for devices that appear while it runs.
 const maxAgain = 3
 
-// narrowed calls ask with a request for the devices that the catalog, and what heads know beyond it, say may match, and
-// again with those that have turned up meanwhile. What it can't find out about stands in warnings.
+// narrowed calls ask with a request for the devices that may match, by the catalog and by what heads know beyond it,
+// and again with those that have appeared meanwhile. Warnings say what may be missing.
 func (s *selector) narrowed(ctx context.Context, r query.Request, matchers []*labels.Matcher,
 	ask func(query.Request) (annotations.Annotations, error)) (warnings annotations.Annotations, err error) {
 	known, err := s.tags.Known(ctx)
@@ -72,7 +72,7 @@ func (s *selector) narrowed(ctx context.Context, r query.Request, matchers []*la
 	return warnings, nil
 }
 
-// catalogGap is why devices may be missing, as a warning.
+// catalogGap returns a warning for each reason why devices may be missing.
 func catalogGap(known *query.Known) (warnings annotations.Annotations) {
 	for _, why := range known.Gap() {
 		warnings.Add(fmt.Errorf("%w: %s", errIncomplete, why))
@@ -80,12 +80,12 @@ func catalogGap(known *query.Known) (warnings annotations.Annotations) {
 	return warnings
 }
 
-// narrowing reports whether matchers say anything of devices, beside the metric.
+// narrowing reports whether matchers restrict anything but the metric.
 func narrowing(matchers []*labels.Matcher) bool {
 	return slices.ContainsFunc(matchers, func(m *labels.Matcher) bool { return m.Name != model.MetricNameLabel })
 }
 
-// conditionsOf is what matchers ask of a device: whoever does not fulfil it has no series that matches.
+// conditionsOf returns the matchers that a device must pass to have a series that matches.
 func conditionsOf(matchers []*labels.Matcher) (out []catalog.Matcher) {
 	for _, m := range matchers {
 		c := catalog.Matcher{Of: catalog.OfName, Name: m.Name, Match: m.Matches}

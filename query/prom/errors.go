@@ -28,12 +28,11 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.detail }
 
-// badRequest is an error in the request.
 func badRequest(format string, args ...any) *apiError {
 	return &apiError{badData, http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
-// errorOf is what a client is told of an error. Errors of the store are not shown: they may name what is not the
+// errorOf returns the error that a client gets. Errors of the store are not shown: they may name what is not the
 // client's.
 func errorOf(err error) *apiError {
 	var stored promql.ErrStorage
@@ -85,8 +84,8 @@ func errorOf(err error) *apiError {
 	return &apiError{"internal", http.StatusInternalServerError, "the query failed; the service's log says why"}
 }
 
-// engineError is the error of an evaluation. What is neither the store's nor a limit's is a mistake of the query that
-// shows only with the data, as Prometheus has it.
+// engineError returns the error of an evaluation. Any other error than the store's or a limit's is a mistake in the
+// query that shows only with the data, as in Prometheus.
 func engineError(err error) error {
 	var stored promql.ErrStorage
 	if shown := errorOf(err); shown.kind != "internal" || errors.As(err, &stored) {

@@ -17,10 +17,10 @@ import (
 
 // Readings is the readings of a tenant as an engine sees them, each time as they are then.
 type Readings struct {
-	querier *query.Querier
-	tenant  string
-	leaves  pushdowns
-	cost    query.Stats // of the last selector that was closed
+	querier   *query.Querier
+	tenant    string
+	pushdowns pushdowns
+	cost      query.Stats // of the last selector that was closed
 }
 
 // Cost is what the last selector has cost.
@@ -28,14 +28,14 @@ func (r *Readings) Cost() query.Stats { return r.cost }
 
 // Over makes Readings.
 func Over(q *query.Querier, tenant string) *Readings {
-	return &Readings{querier: q, tenant: tenant, leaves: make(pushdowns)}
+	return &Readings{querier: q, tenant: tenant, pushdowns: make(pushdowns)}
 }
 
 // Querier implements storage.Queryable.
 func (r *Readings) Querier(mint, maxt int64) (storage.Querier, error) {
 	t := &tenantStorage{
 		querier: r.querier, tenant: r.tenant, memory: r.querier.Memory(1 << 30),
-		tags: r.querier.Tags(r.tenant), leaves: r.leaves,
+		tags: r.querier.Tags(r.tenant), pushdowns: r.pushdowns,
 	}
 	return &ownSelector{selector{tenantStorage: t, mint: mint, maxt: maxt}, r}, nil
 }
@@ -52,7 +52,7 @@ func (s *ownSelector) Close() error {
 	return nil
 }
 
-// Pushdowns is an engine that evaluates queries with leaves. What it is asked over must hand its selectors on to those of
+// Pushdowns is an engine that evaluates queries with pushdowns. What it is asked over must hand its selectors on to those of
 // Over, with their matchers as they are.
 type Pushdowns struct {
 	promql.QueryEngine
@@ -78,12 +78,12 @@ func (l Pushdowns) rewritten(begin func() (promql.Query, error)) (promql.Query, 
 	if err != nil {
 		return nil, err
 	}
-	clear(l.Over.leaves)
-	return &rewrittenQuery{q, l.Over.leaves, begin}, nil
+	clear(l.Over.pushdowns)
+	return &rewrittenQuery{q, l.Over.pushdowns, begin}, nil
 }
 
-// Count is how many leaves the last query had.
-func (l Pushdowns) Count() int { return len(l.Over.leaves) }
+// Count is how many pushdowns the last query had.
+func (l Pushdowns) Count() int { return len(l.Over.pushdowns) }
 
 // Window is a leaf by itself: a function of a range, or with "" a selector with its lookback, at n instants.
 type Window struct {
@@ -124,7 +124,7 @@ func (w Window) FromBuckets(times []int64, values []float64) (out []float64, cer
 	return w.computed(b)
 }
 
-// FromRollups is the same from lanes of a day, the only one that the samples are of.
+// FromRollups is the same from rollups of a day, the only one that the samples are of.
 func (w Window) FromRollups(day telemetry.Day, times []int64, values []float64) (out []float64, certain bool) {
 	b := newBuckets(w.pushdown(), w.Grid)
 	b.reset()
@@ -135,7 +135,7 @@ func (w Window) FromRollups(day telemetry.Day, times []int64, values []float64) 
 	if w.Grid == int64(rollup.HalfHour) {
 		table = rollup.HalfHours(table, b.needs.families())
 	}
-	b.copy(table, 0, day.Start(), 0, table.Buckets)
+	b.copy(rowPart{table, 0, day.Start(), 0, table.Buckets})
 	return w.computed(b)
 }
 

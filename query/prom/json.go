@@ -72,7 +72,7 @@ func appendError(b []byte, e *apiError) []byte {
 	return append(jsontext.AppendString(b, e.detail), '}')
 }
 
-// marshal is the JSON of v without escapes that only HTML needs.
+// marshal returns the JSON of v without the escapes that only HTML needs.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

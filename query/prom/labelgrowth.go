@@ -22,7 +22,7 @@ func (s labelSize) max(o labelSize) labelSize {
 	return labelSize{max(s.times, o.times), max(s.bytes, o.bytes)}
 }
 
-// of returns the bytes for a series whose labels have so many.
+// of returns the bytes for a series with labels of so many bytes.
 func (s labelSize) of(n int) int64 { return int64(min(s.times*float64(n)+s.bytes, 1<<50)) }
 
 // labelSizes bounds the labels of the series of an expression.

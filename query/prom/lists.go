@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// matchedSeries is the label sets that any selector of a request matches, sorted; all there are without one.
+// matchedSeries returns the label sets that any selector of a request matches, sorted; all without a selector.
 func (a *api) matchedSeries(ctx context.Context, c *call) (
 	out []labels.Labels, warnings annotations.Annotations, err error) {
 	sets, err := a.matchers(c)
@@ -82,7 +82,7 @@ func (a *api) labelValues(ctx context.Context, c *call) (answer, error) {
 	})
 }
 
-// listed is a list of what any selector of a request matches, in order; of all there is without one.
+// listed returns what list returns for any selector of a request, sorted; for all series without a selector.
 func (a *api) listed(ctx context.Context, c *call, list func(*selector, context.Context, *storage.LabelHints,
 	...*labels.Matcher) ([]string, annotations.Annotations, error)) (answer, error) {
 	sets, err := a.matchers(c)
@@ -111,7 +111,7 @@ func (a *api) listed(ctx context.Context, c *call, list func(*selector, context.
 	return first(c, out, warnings)
 }
 
-// metricMetadata is what there is to say about a metric.
+// metricMetadata describes a metric.
 type metricMetadata struct {
 	Type string `json:"type"`
 	Help string `json:"help"`

@@ -13,11 +13,14 @@ const deviceLabel = "device"
 // exported is put before a name that something more important has taken.
 const exported = "exported_"
 
-// labelsOf is what PromQL calls a series: its metric as the name, its device, the reading's labels and the device's
-// tags. Of two that have the same name the one that stands first here keeps it. Empty values are dropped, since to
-// PromQL they are no labels.
-func labelsOf(b *labels.ScratchBuilder, metric, device string, sets ...telemetry.Labels) labels.Labels {
-	taken := map[string]string{model.MetricNameLabel: metric, deviceLabel: device}
+// curveName is the metric and the device of a series.
+type curveName struct{ metric, device string }
+
+// labelsOf returns the labels of a series in PromQL: its metric as the name, its device, then the sets: the reading's
+// labels and the device's tags. Of two with one name the first keeps it. Empty values are dropped, as they are no
+// labels in PromQL.
+func labelsOf(b *labels.ScratchBuilder, of curveName, sets ...telemetry.Labels) labels.Labels {
+	taken := map[string]string{model.MetricNameLabel: of.metric, deviceLabel: of.device}
 	for _, set := range sets {
 		var losers []telemetry.Label
 		for _, l := range set {
@@ -56,8 +59,8 @@ func matches(matchers []*labels.Matcher, l labels.Labels) bool {
 	return true
 }
 
-// equalTo is the values that a label can have under the matchers: nil for all that there are, as far as they tell.
-// What it does not exclude must still be matched.
+// equalTo returns the values that a label can have under the matchers, nil if they do not restrict it to some. The
+// values must still be matched.
 func equalTo(matchers []*labels.Matcher, label string) (values []string) {
 	for _, m := range matchers {
 		if m.Name != label {

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// instant is a time in seconds since 1970 or in RFC 3339.
+// instant returns a time in seconds since 1970 or in RFC 3339.
 func (c *call) instant(name string, otherwise time.Time) (time.Time, error) {
 	s := c.Form.Get(name)
 	if s == "" && !otherwise.IsZero() {
@@ -32,7 +32,7 @@ func (c *call) instant(name string, otherwise time.Time) (time.Time, error) {
 	return t, nil
 }
 
-// headOf is the moment that a query is about what was stored by, in ms since 1970 UTC; 0 where it is about now.
+// asOf returns the parameter as_of in ms since 1970 UTC: only what was stored by then counts. 0 is now.
 func (a *api) asOf(r *http.Request) (int64, error) {
 	const name = "as_of"
 	switch given := r.Form[name]; {
@@ -56,7 +56,7 @@ func (a *api) asOf(r *http.Request) (int64, error) {
 	return at.UnixMilli(), nil
 }
 
-// duration is a number of seconds or a duration as PromQL spells it; 0 if it is absent.
+// duration returns a number of seconds or a duration in PromQL's notation; 0 if it is absent.
 func (c *call) duration(name string) (time.Duration, error) {
 	s := c.Form.Get(name)
 	if s == "" {
@@ -75,7 +75,7 @@ func (c *call) duration(name string) (time.Duration, error) {
 	return time.Duration(d), nil
 }
 
-// limit is how many series, names or values are asked for; 0 for all.
+// limit returns how many series, names or values are asked for; 0 for all.
 func (c *call) limit() (int, error) {
 	s := c.Form.Get("limit")
 	if s == "" {
@@ -88,10 +88,10 @@ func (c *call) limit() (int, error) {
 	return n, nil
 }
 
-// defaultListRange is how far back lists look that say no start.
+// defaultListRange is how far back lists without a start look.
 const defaultListRange = 24 * time.Hour
 
-// span is the range of a list.
+// span returns the selector of a list's range.
 func (c *call) span(now time.Time) (*selector, error) {
 	end, err := c.instant("end", now)
 	if err != nil {
@@ -107,7 +107,7 @@ func (c *call) span(now time.Time) (*selector, error) {
 // maxSelectors bounds the selectors of a list: each looks through all devices.
 const maxSelectors = 1000
 
-// matchers is the selectors of a list.
+// matchers returns the selectors of a list.
 func (a *api) matchers(c *call) ([][]*labels.Matcher, error) {
 	if n := len(c.Form["match[]"]); n > maxSelectors {
 		return nil, badRequest("%d of match[]; at most %d may be", n, maxSelectors)

@@ -42,14 +42,14 @@ func TestPrometheusSuite(t *testing.T) {
 	require.Greater(t, suite(t, engine, newSuiteStorage, func(string) bool { return true }), 850)
 }
 
-// long skips a test in short mode: the suite runs once then, from lanes.
+// long skips a test in short mode: the suite runs once then, from rollups.
 func long(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the suite runs from lanes")
+		t.Skip("the suite runs from rollups")
 	}
 }
 
-// It holds with leaves too, and each of its queries answers the same with them as without.
+// It holds with pushdowns too, and each of its queries answers the same with them as without.
 func TestPrometheusSuiteWithPushdowns(t *testing.T) {
 	long(t)
 	engine := suiteWithPushdowns(t, newSuiteStorage)
@@ -78,7 +78,7 @@ func suiteWithPushdowns(t *testing.T, stored func(testing.TB) storage.Storage) *
 	engine.answers = promqltest.NewTestEngine(t, false, 5*time.Minute, promqltest.DefaultMaxSamplesPerQuery)
 	evals += suite(t, engine, stored, func(name string) bool { return slices.Contains(later, name) })
 	require.Greater(t, evals, 850)
-	t.Logf("%d queries, %d with leaves, %d from lanes, %d changing", engine.queries, engine.planted, engine.laned,
+	t.Logf("%d queries, %d with pushdowns, %d from rollups, %d changing", engine.queries, engine.planted, engine.laned,
 		engine.changing)
 	require.Less(t, engine.changing, 10)
 	return engine
@@ -108,13 +108,13 @@ func suite(t *testing.T, engine promql.QueryEngine, stored func(testing.TB) stor
 	return evals
 }
 
-// suitePushdowns evaluates over suiteStorage with leaves, and without, which must not differ.
+// suitePushdowns evaluates over suiteStorage with pushdowns, and without, which must not differ.
 type suitePushdowns struct {
 	t                *testing.T
 	plain            promql.QueryEngine
-	answers          promql.QueryEngine // that the suite sees; nil for leaves
+	answers          promql.QueryEngine // that the suite sees; nil for pushdowns
 	queries, planted int
-	laned            int // answered from lanes, if not alone
+	laned            int // answered from rollups, if not alone
 	changing         int // that the engine itself answers now so, now so
 }
 
@@ -134,21 +134,21 @@ func (e *suitePushdowns) NewRangeQuery(ctx context.Context, s storage.Queryable,
 
 func (e *suitePushdowns) query(ctx context.Context, s storage.Queryable, text string,
 	ask func(promql.QueryEngine) (promql.Query, error)) (promql.Query, error) {
-	leaves := prom.Pushdowns{QueryEngine: e.plain, Over: s.(*suiteStorage).readings}
-	if _, changing := alike(ctx, e.t, ask, e.plain, leaves, text); changing {
+	pushdowns := prom.Pushdowns{QueryEngine: e.plain, Over: s.(*suiteStorage).readings}
+	if _, changing := alike(ctx, e.t, ask, e.plain, pushdowns, text); changing {
 		e.changing++
 	}
 	e.queries++
-	if leaves.Count() > 0 {
+	if pushdowns.Count() > 0 {
 		e.planted++
 	}
-	if cost := leaves.Over.Cost(); cost.Rollups+cost.RollupsCached > 0 {
+	if cost := pushdowns.Over.Cost(); cost.Rollups+cost.RollupsCached > 0 {
 		e.laned++
 	}
 	if e.answers != nil {
 		return ask(e.answers)
 	}
-	return ask(leaves)
+	return ask(pushdowns)
 }
 
 // floats is the blocks of a file that have neither native histograms nor start timestamps, which readings don't have.

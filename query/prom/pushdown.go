@@ -18,8 +18,8 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// pushdown is a part of a query that is computed here and not by the engine: a selector, or a function of a range of one.
-// In the tree the engine finds a selector in its place, which Select answers with a finished value for each step.
+// pushdown is a part of a query that is computed here and not by the engine: a selector, or a function of a range of
+// one. The engine finds a selector in its place, which Select answers with a finished value for each step.
 type pushdown struct {
 	function string // of functions; "" for the selector itself
 	window   int64  // before an instant, what counts there: the range, or the lookback
@@ -30,11 +30,11 @@ type pushdown struct {
 	seconds float64 // of the range
 
 	matchers []*labels.Matcher
-	metric   string // "" if the matchers don't tell
+	metric   string // "" if the matchers name none or several
 	argument posrange.PositionRange
 }
 
-// stepGrid is the instants of a query.
+// stepGrid are the instants of a query's steps.
 type stepGrid struct {
 	first, step int64
 	n           int
@@ -43,12 +43,12 @@ type stepGrid struct {
 func (g stepGrid) at(k int) int64 { return g.first + int64(k)*g.step }
 
 // errEngineOnly says that the engine must evaluate all of a query itself.
-var errEngineOnly = errors.New("leaves can't be computed apart")
+var errEngineOnly = errors.New("the engine must evaluate the whole query")
 
-// pushdowns is those of a request, by the matcher that marks them.
+// pushdowns are those of a request, by the matcher that marks them.
 type pushdowns map[*labels.Matcher]*pushdown
 
-// rewrittenQuery is a query that is evaluated with leaves. It is evaluated once.
+// rewrittenQuery is a query with pushdowns. It is evaluated once.
 type rewrittenQuery struct {
 	promql.Query
 	pushdowns pushdowns
@@ -71,14 +71,14 @@ func (p *rewrittenQuery) Exec(ctx context.Context) *promql.Result {
 	return again.Exec(ctx)
 }
 
-// rewriter puts leaves into the tree of a query.
+// rewriter replaces parts of a query by pushdowns.
 type rewriter struct {
 	steps     stepGrid
 	lookback  time.Duration
 	pushdowns pushdowns
 }
 
-// rewrite makes leaves of what it can in a query that the engine has made ready, and remembers them.
+// rewrite replaces what it can in a query that the engine has prepared.
 func (l pushdowns) rewrite(statement parser.Statement) {
 	s, ok := statement.(*parser.EvalStmt)
 	if !ok {
@@ -96,16 +96,16 @@ func (l pushdowns) rewrite(statement parser.Statement) {
 	s.Expr = p.rewrite(s.Expr)
 }
 
-// millisOf is an instant as the engine counts it.
+// millisOf returns an instant as the engine counts it.
 func millisOf(t time.Time) int64 { return t.UnixNano() / int64(time.Millisecond) }
 
-// usesSelector lists functions that look at the selector in their argument, beside its values.
+// usesSelector lists functions that use the selector in their argument, beside its values.
 var usesSelector = map[string]bool{
 	"timestamp": true, "start_timestamp": true, "absent": true, "info": true,
 }
 
-// rewrite is an expression with leaves in it. What has a grid of its own, or none, stays as it is: subqueries, and what
-// does not depend on the step.
+// rewrite returns an expression with pushdowns. It leaves subqueries, which have steps of their own, and what does not
+// depend on the step.
 func (p *rewriter) rewrite(expr parser.Expr) parser.Expr {
 	switch e := expr.(type) {
 	case *parser.AggregateExpr:
@@ -146,7 +146,8 @@ func (p *rewriter) selector(s *parser.VectorSelector) parser.Expr {
 	return p.replace(s, s.PosRange, l)
 }
 
-// call is a function of a range. Without a metric's name two series may become one, which the engine must refuse.
+// call returns the pushdown of a function of a range. Without a metric's name two series may become one, which the
+// engine must refuse.
 func (p *rewriter) call(c *parser.Call) parser.Expr {
 	m, ok := c.Args[0].(*parser.MatrixSelector)
 	if !ok || m.RangeExpr != nil {
@@ -168,7 +169,7 @@ func hasModifiers(s *parser.VectorSelector) bool {
 	return s.OriginalOffsetExpr != nil || s.Timestamp != nil || s.StartOrEnd != 0 || s.Anchored || s.Smoothed
 }
 
-// replace is what stands for a leaf in the tree: a selector that one more matcher, known by its address, marks.
+// replace returns the selector that takes the place of a pushdown. One more matcher, known by its address, marks it.
 func (p *rewriter) replace(s *parser.VectorSelector, at posrange.PositionRange, l pushdown) parser.Expr {
 	l.steps, l.offset, l.matchers = p.steps, s.OriginalOffset.Milliseconds(), s.LabelMatchers
 	mark := &labels.Matcher{Type: labels.MatchEqual}
@@ -176,7 +177,7 @@ func (p *rewriter) replace(s *parser.VectorSelector, at posrange.PositionRange, 
 	return &parser.VectorSelector{Name: s.Name, LabelMatchers: append(slices.Clone(s.LabelMatchers), mark), PosRange: at}
 }
 
-// of is the leaf that matchers mark, nil for none.
+// of returns the pushdown that matchers mark, nil for none.
 func (l pushdowns) of(matchers []*labels.Matcher) *pushdown {
 	if len(matchers) == 0 {
 		return nil
@@ -184,7 +185,7 @@ func (l pushdowns) of(matchers []*labels.Matcher) *pushdown {
 	return l[matchers[len(matchers)-1]]
 }
 
-// evaluate reads what a leaf needs and computes it.
+// evaluate reads the series of a pushdown and computes it.
 func (s *selector) evaluate(ctx context.Context, l *pushdown) (
 	out []*series, warnings annotations.Annotations, err error) {
 	r := s.request(l.matchers)
@@ -205,7 +206,6 @@ func (s *selector) evaluate(ctx context.Context, l *pushdown) (
 	return e.out, e.warnings, l.finishLabels(e.out, &e.warnings)
 }
 
-// instants is those of the steps.
 func (l *pushdown) instants() []int64 {
 	out := make([]int64, l.steps.n)
 	for k := range out {
@@ -214,7 +214,7 @@ func (l *pushdown) instants() []int64 {
 	return out
 }
 
-// evaluation is a leaf on its way to its series.
+// evaluation is the state of evaluating one pushdown.
 type evaluation struct {
 	*selector
 	pushdown *pushdown
@@ -224,7 +224,7 @@ type evaluation struct {
 	spare    []float64 // of one series, not used yet
 }
 
-// values is room for one series.
+// values returns a slice for the values of one series. It is the same until keep takes it.
 func (e *evaluation) values() ([]float64, error) {
 	if e.spare == nil {
 		if err := e.memory.Take(8 * int64(len(e.instants))); err != nil {
@@ -235,13 +235,13 @@ func (e *evaluation) values() ([]float64, error) {
 	return e.spare, nil
 }
 
-// keep takes a series with the values that there was room for.
+// keep adds a series with the values of the slice that values returned.
 func (e *evaluation) keep(l labels.Labels) {
 	e.out = append(e.out, &series{l, e.instants, e.spare})
 	e.spare = nil
 }
 
-// fromSamples computes the leaf from samples, of the devices in only, or of all that are asked for if that is nil.
+// fromSamples computes the pushdown from samples: of the devices in only, of all if that is nil.
 func (e *evaluation) fromSamples(ctx context.Context, r query.Request, only map[string]bool) error {
 	w := newWindows(e.pushdown)
 	if err := e.memory.Take(16 * int64(len(e.instants))); err != nil {
@@ -264,7 +264,7 @@ func (e *evaluation) fromSamples(ctx context.Context, r query.Request, only map[
 	return err
 }
 
-// finishLabels gives the results of a function the labels that the engine gives them, and says of counters what it says.
+// finishLabels gives the results of a function the labels that the engine gives them, and adds its notes on counters.
 func (l *pushdown) finishLabels(out []*series, said *annotations.Annotations) error {
 	if l.function == "" || len(out) == 0 {
 		return nil
@@ -284,7 +284,7 @@ func (l *pushdown) finishLabels(out []*series, said *annotations.Annotations) er
 	return nil
 }
 
-// namedLikeCounter reports whether a metric is called as counters are.
+// namedLikeCounter reports whether a metric's name ends as those of counters do.
 func namedLikeCounter(metric string) bool {
 	for _, end := range []string{"_total", "_sum", "_count", "_bucket"} {
 		if strings.HasSuffix(metric, end) {

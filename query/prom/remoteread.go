@@ -53,7 +53,7 @@ func (a *api) remoteRead(ctx context.Context, c *call) (answer, error) {
 	return answer{protobuf: s2.EncodeSnappy(nil, encoded)}, nil
 }
 
-// readRequest is what the body of a remote read asks for.
+// readRequest returns the request in the body of a remote read.
 func (c *call) readRequest() (asked prompb.ReadRequest, err error) {
 	if n, err := s2.DecodedLen(c.sent); err != nil || n > maxReadBytes {
 		return asked, badRequest("the body is no snappy block of at most %d MiB", maxReadBytes>>20)
@@ -76,7 +76,7 @@ var matchTypes = map[prompb.LabelMatcher_Type]labels.MatchType{
 	prompb.LabelMatcher_RE: labels.MatchRegexp, prompb.LabelMatcher_NRE: labels.MatchNotRegexp,
 }
 
-// readOf is the series of one query, each handed to take as read does.
+// readOf calls take with each series of a query, as read does.
 func (c *call) readOf(ctx context.Context, q *prompb.Query, take func(*series) (kept bool, err error)) error {
 	matchers := make([]*labels.Matcher, 0, len(q.Matchers))
 	for _, m := range q.Matchers {
@@ -98,7 +98,7 @@ func (c *call) readOf(ctx context.Context, q *prompb.Query, take func(*series) (
 	return incompleteError(warnings)
 }
 
-// incompleteError is the error for readings that are missing, nil if none are.
+// incompleteError returns the error for missing readings, nil if none are missing.
 func incompleteError(warnings annotations.Annotations) error {
 	for _, w := range warnings {
 		if errors.Is(w, errIncomplete) {
@@ -108,7 +108,7 @@ func incompleteError(warnings annotations.Annotations) error {
 	return nil
 }
 
-// samplesOf is all samples of one query.
+// samplesOf returns all samples of a query.
 func (c *call) samplesOf(ctx context.Context, q *prompb.Query) (*prompb.QueryResult, error) {
 	var found []*series
 	err := c.readOf(ctx, q, func(one *series) (kept bool, err error) {

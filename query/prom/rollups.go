@@ -11,12 +11,12 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// rollupGrids that lanes are kept on, the cheapest to read first.
+// rollupGrids are the grids of rollups, the cheapest to read first.
 var rollupGrids = []rollup.Grid{rollup.HalfHour, rollup.Minute}
 
-// rollupGrid is the grid of lanes that a leaf may be computed from.
+// rollupGrid returns the grid of rollups that can answer a pushdown.
 func (s *selector) rollupGrid(l *pushdown, r query.Request) (rollup.Grid, bool) {
-	if l.metric == "" || !s.querier.HasRollups() || len(r.Metrics) != 1 || r.AsOf > 0 { // lanes know no past
+	if l.metric == "" || !s.querier.HasRollups() || len(r.Metrics) != 1 || r.AsOf > 0 { // rollups have no past
 		return 0, false
 	}
 	for _, g := range rollupGrids {
@@ -27,9 +27,9 @@ func (s *selector) rollupGrid(l *pushdown, r query.Request) (rollup.Grid, bool) 
 	return 0, false
 }
 
-// fromRollups computes the leaf from lanes and from samples where lanes show nothing. Devices that it is not certain of
-// in all bits are computed from samples once more. Where matchers leave few devices, their samples are all: lanes are
-// of all devices, and so are the chunks that are read where there are none yet.
+// fromRollups computes the pushdown from rollups, and from samples where no rollup covers a device. It computes a
+// device from samples again where rollups might differ in a bit. Where matchers leave few devices it reads samples
+// only: rollups are of all devices, and so are the chunks where no rollup exists yet.
 func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid rollup.Grid) error {
 	few, err := e.fewDevices(ctx, r)
 	if err != nil {
@@ -62,7 +62,7 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 		if err != nil {
 			return err
 		}
-		l := labelsOf(&named, s.Metric, device, s.Labels, tags)
+		l := labelsOf(&named, curveName{s.Metric, device}, s.Labels, tags)
 		if !matches(e.pushdown.matchers, l) {
 			return nil
 		}
@@ -117,10 +117,10 @@ func (e *evaluation) fromRollups(ctx context.Context, r query.Request, grid roll
 	return e.fromSamples(ctx, r, again)
 }
 
-// fewPerDevices is how many devices there are for each of a few, at least, for them to be read by themselves.
+// fewPerDevices is the least number of devices for each of a few that are read by themselves.
 const fewPerDevices = 16
 
-// fewDevices reports whether matchers that name no device leave so few of many that lanes do not pay.
+// fewDevices reports whether matchers that name no device leave so few of many that rollups do not pay.
 func (e *evaluation) fewDevices(ctx context.Context, r query.Request) (bool, error) {
 	if r.Devices != nil || !narrowing(e.pushdown.matchers) {
 		return false, nil
@@ -133,17 +133,17 @@ func (e *evaluation) fewDevices(ctx context.Context, r query.Request) (bool, err
 	return n <= query.FewDevices && n*fewPerDevices <= known.Len(), nil
 }
 
-// maxNamed is how many devices are asked for by name.
+// maxNamed bounds the devices that a request names.
 const maxNamed = 128
 
-// bucketFiller puts strips into buckets.
+// bucketFiller fills buckets with the rollups and samples of a series.
 type bucketFiller struct {
 	*buckets
 	values []float64
 }
 
-// fill takes a strip in place of the one before. It reports whether the buckets tell all that its samples do: not where
-// values were rounded, which PromQL must be told.
+// fill replaces the buckets by those of a series. It reports whether they equal those of its samples: not where values
+// were rounded, of which PromQL must warn.
 func (f *bucketFiller) fill(s *query.RollupCurve) (certain bool) {
 	f.reset()
 	for i := range s.Rollups {
@@ -156,8 +156,8 @@ func (f *bucketFiller) fill(s *query.RollupCurve) (certain bool) {
 				for h+1 < c.To && c.Hours.Has(h+1) {
 					h++
 				}
-				f.copy(c.Table, c.Row, c.Day.Start()+int64(from)*hourMillis, (from-c.From)*c.Grid.PerHour(),
-					(h+1-from)*c.Grid.PerHour())
+				f.copy(rowPart{c.Table, c.Row, c.Day.Start() + int64(from)*hourMillis, (from - c.From) * c.Grid.PerHour(),
+					(h + 1 - from) * c.Grid.PerHour()})
 			}
 		}
 	}
@@ -188,9 +188,17 @@ func (f *bucketFiller) fill(s *query.RollupCurve) (certain bool) {
 
 const hourMillis = 3_600_000
 
-// copy takes n buckets of a row of a table, from one of its buckets on, which begins at an instant.
-func (b *buckets) copy(t *rollup.Table, row int, begin int64, from, n int) {
-	at := int((begin - b.begin) / b.width)
+// rowPart is n buckets of a row of a table, from one of its buckets on, which begins at an instant.
+type rowPart struct {
+	*rollup.Table
+	row     int
+	begin   int64
+	from, n int
+}
+
+// copy copies buckets from a rollup.
+func (b *buckets) copy(t rowPart) {
+	at, from, n := int((t.begin-b.begin)/b.width), t.from, t.n
 	if at < 0 {
 		from, n, at = from-at, n+at, 0
 	}
@@ -198,7 +206,7 @@ func (b *buckets) copy(t *rollup.Table, row int, begin int64, from, n int) {
 	if n <= 0 {
 		return
 	}
-	lo := row*t.Buckets + from
+	lo := t.row*t.Buckets + from
 	hi := lo + n
 	if t.N != nil {
 		copy(b.counts[at:], t.N[lo:hi])
@@ -209,7 +217,7 @@ func (b *buckets) copy(t *rollup.Table, row int, begin int64, from, n int) {
 	if t.First != nil {
 		copy(b.firstT[at:], t.FirstT[lo:hi])
 		copy(b.first[at:], t.First[lo:hi])
-		for _, f := range t.Resets[row] {
+		for _, f := range t.Resets[t.row] {
 			if k := int(f.Bucket) - from; k >= 0 && k < n {
 				for _, v := range f.Values {
 					b.counterResets = append(b.counterResets, counterReset{at + k, true, v})

@@ -211,7 +211,7 @@ func TestRollupsEqualChunks(t *testing.T) {
 		}
 		s.Close()
 	}
-	t.Logf("%d queries, %d from lanes, %d with an answer, %d that begin where readings have expired, %d that the engine "+
+	t.Logf("%d queries, %d from rollups, %d with an answer, %d that begin where readings have expired, %d that the engine "+
 		"itself answers now so, now so", queries, shown, answers, expired, restless)
 	require.Greater(t, answers, queries/3)
 	require.Greater(t, shown, queries/5)
@@ -239,7 +239,7 @@ func sealedDay(t *testing.T, s server, end time.Time) {
 	}
 }
 
-// What a query from lanes is expected to cost is what it is charged, once their ledgers are known.
+// What a query from rollups is expected to cost is what it is charged, once their ledgers are known.
 func TestRollupsAreEstimated(t *testing.T) {
 	s, end := newServer(t, nil), noon.Truncate(24*time.Hour)
 	sealedDay(t, s, end)
@@ -278,7 +278,7 @@ func TestRollupsAreEstimated(t *testing.T) {
 	require.Less(t, third.Estimate.RequestUnits, second.Estimate.RequestUnits)
 }
 
-// Sums are answered from lanes alone where all values are integers, averages too, and those of decimals if the tenant
+// Sums are answered from rollups alone where all values are integers, averages too, and those of decimals if the tenant
 // has them off by one in the last place.
 func TestSumsFromRollups(t *testing.T) {
 	s, end := newServer(t, nil), noon.Truncate(24*time.Hour)
@@ -327,7 +327,7 @@ func TestSumsFromRollups(t *testing.T) {
 	require.Zero(t, cost.Documents)
 }
 
-// What ingesters do not tell of new devices makes an answer by tags incomplete, also one from lanes.
+// What ingesters do not tell of new devices makes an answer by tags incomplete, also one from rollups.
 func TestCatalogGapsWarnFromRollups(t *testing.T) {
 	s, end := newServer(t, nil), noon.Truncate(24*time.Hour)
 	sealedDay(t, s, end)

@@ -24,18 +24,18 @@ var (
 	errNoStart    = errors.New("start is missing, so what has no samples in the 24 hours before end is left out")
 )
 
-// tenantStorage is the readings of one tenant as PromQL sees them. It belongs to one request, whose samples its memory
-// counts, and must be asked by one goroutine at a time.
+// tenantStorage reads one tenant for PromQL. It belongs to one request and counts what it holds in that request's
+// memory. One goroutine at a time may call it.
 type tenantStorage struct {
 	querier *query.Querier
 	tenant  string
-	asOf    int64 // what was stored by then counts alone, ms since 1970 UTC; 0: what there is now
+	asOf    int64 // only what was stored by then counts, ms since 1970 UTC; 0: now
 	memory  *query.Memory
 
-	tags   *query.Tags
-	leaves pushdowns
-	cost   query.Stats // of all reads so far
-	growth labelSize   // of the labels of each series that is read
+	tags      *query.Tags
+	pushdowns pushdowns
+	cost      query.Stats // of all reads so far
+	growth    labelSize   // of the labels of each series that is read
 }
 
 // Querier implements storage.Queryable. Both times are inclusive.
@@ -43,11 +43,11 @@ func (t *tenantStorage) Querier(mint, maxt int64) (storage.Querier, error) {
 	return &selector{tenantStorage: t, mint: mint, maxt: maxt}, nil
 }
 
-// selector answers from a range of time.
+// selector reads a range of time.
 type selector struct {
 	*tenantStorage
 	mint, maxt int64
-	noStart    bool // mint is nobody's wish: a list says so when it leaves something out
+	noStart    bool // the request has no start: a list warns when it leaves something out
 }
 
 // Close implements storage.Querier. What was read lives as long as the request.
@@ -56,7 +56,7 @@ func (*selector) Close() error { return nil }
 // Select implements storage.Querier. The series are always sorted.
 func (s *selector) Select(ctx context.Context, _ bool, hints *storage.SelectHints,
 	matchers ...*labels.Matcher) storage.SeriesSet {
-	if l := s.leaves.of(matchers); l != nil {
+	if l := s.pushdowns.of(matchers); l != nil {
 		return &set{find: func() ([]*series, annotations.Annotations, error) { return s.evaluate(ctx, l) }}
 	}
 	r := s.request(matchers)
@@ -66,7 +66,7 @@ func (s *selector) Select(ctx context.Context, _ bool, hints *storage.SelectHint
 	return &set{find: func() ([]*series, annotations.Annotations, error) { return s.collect(ctx, r, matchers) }}
 }
 
-// request asks for what the matchers may match.
+// request returns the request for what the matchers may match.
 func (s *selector) request(matchers []*labels.Matcher) query.Request {
 	return query.Request{
 		Tenant: s.tenant, Range: rangeOf(s.mint, s.maxt), AsOf: s.asOf,
@@ -74,12 +74,12 @@ func (s *selector) request(matchers []*labels.Matcher) query.Request {
 	}
 }
 
-// rangeOf is the range of both times inclusive.
+// rangeOf returns the range between two inclusive times.
 func rangeOf(mint, maxt int64) telemetry.Range {
 	return telemetry.Range{From: max(mint, 0), To: min(maxt, telemetry.MaxMillis-1) + 1}
 }
 
-// collect is all series of a request that match.
+// collect returns all series of a request that match.
 func (s *selector) collect(ctx context.Context, r query.Request, matchers []*labels.Matcher) (
 	out []*series, warnings annotations.Annotations, err error) {
 	warnings, err = s.read(ctx, r, matchers, func(one *series) (kept bool, err error) {
@@ -93,8 +93,7 @@ func (s *selector) collect(ctx context.Context, r query.Request, matchers []*lab
 	return out, warnings, nil
 }
 
-// read calls take with each series of a request that matches, in no order. A series that take does not keep will be
-// used again.
+// read calls take with each series of a request that matches, in no order. It reuses a series that take does not keep.
 func (s *selector) read(ctx context.Context, r query.Request, matchers []*labels.Matcher,
 	take func(*series) (kept bool, err error)) (warnings annotations.Annotations, err error) {
 	return s.narrowed(ctx, r, matchers, func(r query.Request) (annotations.Annotations, error) {
@@ -102,7 +101,7 @@ func (s *selector) read(ctx context.Context, r query.Request, matchers []*labels
 	})
 }
 
-// readSome is read without finding out before which devices may match.
+// readSome reads as read does, without asking the catalog first which devices may match.
 func (s *selector) readSome(ctx context.Context, r query.Request, matchers []*labels.Matcher,
 	take func(*series) (kept bool, err error)) (warnings annotations.Annotations, err error) {
 	var (
@@ -136,7 +135,7 @@ func (s *selector) readSome(ctx context.Context, r query.Request, matchers []*la
 		if err != nil {
 			return err
 		}
-		named := labelsOf(&b, c.Metric, c.Device, c.Labels, tags)
+		named := labelsOf(&b, curveName{c.Metric, c.Device}, c.Labels, tags)
 		if !matches(matchers, named) {
 			return nil
 		}
@@ -176,7 +175,7 @@ func (s *selector) readSome(ctx context.Context, r query.Request, matchers []*la
 	return warnings, nil
 }
 
-// fill gives a series the numbers of a curve, and reports whether any of them is rounded. Text is left out.
+// fill sets the samples of a series to the numbers of a curve, and reports whether any is rounded. It skips text.
 func (s *selector) fill(out *series, c query.Curve) (rounded bool, err error) {
 	n := 0
 	for i := range c.Stretches {
@@ -206,8 +205,8 @@ func (s *selector) fill(out *series, c query.Curve) (rounded bool, err error) {
 	return rounded, nil
 }
 
-// toFloats fills in values as PromQL sees them, and reports whether each is that very number. Bits of floats are kept:
-// they tell stale markers from other NaN.
+// toFloats sets out to values as PromQL has them, and reports whether each is that very number. Bits of floats are
+// kept: they distinguish stale markers from other NaN.
 func toFloats(out []float64, kind telemetry.Kind, bits []uint64) (exact bool) {
 	out = out[:len(bits)]
 	if kind == telemetry.Float {
@@ -228,12 +227,11 @@ func toFloats(out []float64, kind telemetry.Kind, bits []uint64) (exact bool) {
 	return exact
 }
 
-// sortSeries sorts series by their labels.
 func sortSeries(all []*series) {
 	slices.SortStableFunc(all, func(a, b *series) int { return labels.Compare(a.labels, b.labels) })
 }
 
-// mergeSeries sorts series and makes one of those that have the same labels, which differ only in what PromQL does not see.
+// mergeSeries sorts series and merges those with the same labels, which differ only in what PromQL does not have.
 func mergeSeries(all []*series) []*series {
 	if len(all) < 2 {
 		return all
@@ -250,7 +248,7 @@ func mergeSeries(all []*series) []*series {
 	return out
 }
 
-// mergedWith is the samples of both, of an instant in both that of s.
+// mergedWith returns the samples of both; at an instant of both that of s.
 func (s *series) mergedWith(other *series) *series {
 	out := &series{labels: s.labels}
 	for i, j := 0, 0; i < len(s.times) || j < len(other.times); {
@@ -268,7 +266,7 @@ func (s *series) mergedWith(other *series) *series {
 	return out
 }
 
-// names is the label sets of all series in the range that have numbers and match, from the catalog where that can tell.
+// names returns the label sets of all series in the range that have numbers and match, from the catalog where it can.
 func (s *selector) names(ctx context.Context, matchers []*labels.Matcher) (
 	out []labels.Labels, warnings annotations.Annotations, err error) {
 	var beyond error
@@ -292,7 +290,7 @@ func (s *selector) names(ctx context.Context, matchers []*labels.Matcher) (
 	return out, said, err
 }
 
-// namesRead is names, from readings, without reading more of them than that needs.
+// namesRead returns the same from the statistics of chunks and heads.
 func (s *selector) namesRead(ctx context.Context, matchers []*labels.Matcher) (
 	out []labels.Labels, warnings annotations.Annotations, err error) {
 	warnings, err = s.narrowed(ctx, s.request(matchers), matchers, func(r query.Request) (annotations.Annotations, error) {
@@ -304,7 +302,7 @@ func (s *selector) namesRead(ctx context.Context, matchers []*labels.Matcher) (
 	return slices.CompactFunc(out, labels.Equal), warnings, err
 }
 
-// nameSome is the label sets of a request's series that match, in the order of devices.
+// nameSome returns the label sets of a request's series that match, by device.
 func (s *selector) nameSome(ctx context.Context, r query.Request, matchers []*labels.Matcher) (
 	out []labels.Labels, warnings annotations.Annotations, err error) {
 	var b labels.ScratchBuilder
@@ -313,7 +311,7 @@ func (s *selector) nameSome(ctx context.Context, r query.Request, matchers []*la
 			return nil
 		}
 		tags, err := s.tags.Of(ctx, st.Device)
-		if l := labelsOf(&b, st.Metric, st.Device, st.Labels, tags); matches(matchers, l) {
+		if l := labelsOf(&b, curveName{st.Metric, st.Device}, st.Labels, tags); matches(matchers, l) {
 			out = append(out, l)
 		}
 		return err
@@ -341,7 +339,7 @@ func (s *selector) LabelNames(ctx context.Context, _ *storage.LabelHints, matche
 	return s.list(ctx, matchers, (*catalogLists).names, namesOf)
 }
 
-// list is a list made from the catalog, or else from the label sets of all series in the range that match.
+// list returns a list from the catalog, or else from the label sets of all series in the range that match.
 func (s *selector) list(ctx context.Context, matchers []*labels.Matcher, known func(*catalogLists) ([]string, bool),
 	read func([]labels.Labels) []string) ([]string, annotations.Annotations, error) {
 	var list []string
@@ -357,7 +355,7 @@ func (s *selector) list(ctx context.Context, matchers []*labels.Matcher, known f
 	return read(found), said, err
 }
 
-// valuesOf is what a label has, in order, each once.
+// valuesOf returns the values of a label, sorted, each once.
 func valuesOf(sets []labels.Labels, name string) []string {
 	values := make(map[string]bool)
 	for _, l := range sets {
@@ -368,7 +366,7 @@ func valuesOf(sets []labels.Labels, name string) []string {
 	return slices.Sorted(maps.Keys(values))
 }
 
-// namesOf is the names of labels, in order, each once.
+// namesOf returns the names of labels, sorted, each once.
 func namesOf(sets []labels.Labels) []string {
 	names := make(map[string]bool)
 	for _, l := range sets {
@@ -377,7 +375,7 @@ func namesOf(sets []labels.Labels) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// metrics is the metrics of all devices that have numbers.
+// metrics returns the metrics of all devices that have numbers.
 func (t *tenantStorage) metrics(ctx context.Context) (out []query.Metric, err error) {
 	found, _, err := t.querier.Metrics(ctx, t.tenant, "", math.MaxInt-1)
 	for _, m := range found {

@@ -25,8 +25,8 @@ const (
 	frameBytes   = 1 << 20 // of chunks in a frame, about
 )
 
-// streamed is an answer in frames, each a ChunkedReadResponse with a series or a part of one. A series is packed when
-// it has been read, and frames are made when they are sent: an answer takes its chunks, and one series unpacked.
+// streamed returns an answer in frames, each a ChunkedReadResponse with a series or a part of one. It packs a series
+// when it has read it, and makes frames when they are sent: an answer holds its chunks, and one series unpacked.
 func (c *call) streamed(ctx context.Context, queries []*prompb.Query) (answer, error) {
 	var all []packed
 	for i, q := range queries {
@@ -70,7 +70,7 @@ func (t *tenantStorage) pack(s *series) (out []prompb.Chunk, err error) {
 	return out, nil
 }
 
-// framesOf is the frames of series, in pieces of some size that are valid until the next one.
+// framesOf returns the frames of series, in pieces that are valid until the next one.
 func framesOf(all []packed) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var b []byte

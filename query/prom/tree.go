@@ -10,7 +10,7 @@ import (
 // node is a part of a parsed query, as clients expect it in JSON.
 type node = map[string]any
 
-// treeOf is an expression as nodes.
+// treeOf returns an expression as nodes.
 func treeOf(expr parser.Expr) any {
 	switch e := expr.(type) {
 	case *parser.AggregateExpr:
@@ -69,10 +69,10 @@ func matchersOf(matchers []*labels.Matcher) []node {
 	return out
 }
 
-// listOf is the names, as a list also when there are none.
+// listOf returns the names as a list that is not null in JSON.
 func listOf(names []string) []string { return append([]string{}, names...) }
 
-// edgeOf is start or end, which a selector may be pinned to.
+// edgeOf returns start or end, which a selector may be pinned to.
 func edgeOf(edge parser.ItemType) any {
 	if edge == 0 {
 		return nil

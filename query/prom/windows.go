@@ -11,8 +11,8 @@ import (
 // stale is what stands for no value at an instant: the engine does not look behind it.
 var stale = math.Float64frombits(value.StaleNaN)
 
-// windows computes a leaf, a series at a time. Operations and their order are those of the engine's functions, so that
-// results are the same in all bits. It is owned by one goroutine.
+// windows computes a pushdown, one series at a time. Operations and their order are those of the engine's functions,
+// so that results are the same in all bits. It is owned by one goroutine.
 type windows struct {
 	*pushdown
 	spans  []span // of the steps
@@ -26,7 +26,7 @@ type span struct{ lo, hi int }
 
 func (s span) len() int { return s.hi - s.lo }
 
-// functions computes values of windows that have at least one sample. What it leaves alone stays no value.
+// functions compute values of windows that have at least one sample. A value that one does not set is absent.
 var functions = map[string]func(w *windows, out []float64){
 	"rate": (*windows).rates, "increase": (*windows).rates, "delta": (*windows).rates,
 	"irate": (*windows).irates, "idelta": (*windows).irates,
@@ -57,7 +57,7 @@ func (w *windows) compute(s *series, out []float64) bool {
 	return slices.ContainsFunc(out, func(v float64) bool { return !value.IsStaleNaN(v) })
 }
 
-// forgetStale leaves out stale markers, which ranges do not hold.
+// forgetStale removes stale markers, which ranges do not hold.
 func (w *windows) forgetStale() {
 	n := 0
 	for i, v := range w.values {
@@ -81,7 +81,7 @@ func (w *windows) place() {
 // edge is a position among samples that moves ahead with the steps.
 type edge struct{ at, stride int }
 
-// move is how many samples there are up to an instant, which is not before that of the call before.
+// move returns how many samples are up to an instant, which is not before that of the last call.
 func (e *edge) move(times []int64, t int64) int {
 	next := e.at + e.stride // as regular samples have it
 	if next > len(times) || next > 0 && times[next-1] > t || next < len(times) && times[next] <= t {
@@ -147,7 +147,7 @@ func (w *windows) tally(out []float64, is func(before, v float64) bool) {
 	}
 }
 
-// marked is the marks behind the first sample of a window.
+// marked returns the marks behind the first sample of a window.
 func (w *windows) marked(s span) []int {
 	from, _ := slices.BinarySearch(w.marks, s.lo+1)
 	to, _ := slices.BinarySearch(w.marks[from:], s.hi)
@@ -171,7 +171,7 @@ func (w *windows) irates(out []float64) {
 	}
 }
 
-// rates is rate, increase and delta.
+// rates computes rate, increase and delta.
 func (w *windows) rates(out []float64) {
 	w.marks = w.marks[:0]
 	if w.function != "delta" {
@@ -181,7 +181,7 @@ func (w *windows) rates(out []float64) {
 			}
 		}
 	}
-	var c coverage
+	c := coverage{pushdown: w.pushdown}
 	for k, s := range w.spans {
 		if s.len() < 2 {
 			continue
@@ -193,40 +193,42 @@ func (w *windows) rates(out []float64) {
 				v += w.values[i-1]
 			}
 		}
-		e := ends{w.times[first], w.times[last], s.len(), w.values[first]}
-		out[k] = v * c.extrapolation(w.pushdown, w.steps.at(k), &e, v)
+		e := ends{w.times[first], w.times[last], s.len(), w.values[first], w.steps.at(k)}
+		out[k] = v * c.extrapolation(&e, v)
 	}
 }
 
-// ends is the first and the last of n samples of a window, and the value of the first.
+// ends is the first and the last of n samples of the window of the step at an instant, and the value of the first.
 type ends struct {
 	first, last int64
 	n           int
 	value       float64
+	at          int64
 }
 
 // coverage is how the samples of a window cover it. As a rule it is the same of windows that follow each other, which
 // spares divisions.
 type coverage struct {
+	*pushdown
 	toStart, toEnd     int64 // ms; what lies between them follows
 	n                  int
 	start, end, length float64 // seconds, as far as the window is taken to be covered
 	factor             float64 // unless a counter begins at zero before that
 }
 
-// extrapolation is by what the increase between the first and the last sample of the window of a step is multiplied. A
-// window is taken to be covered up to its end, or begin, if that is not much further away than samples are from each
-// other; a counter is taken to begin at zero at the earliest.
-func (c *coverage) extrapolation(l *pushdown, at int64, of *ends, increase float64) float64 {
-	toStart, toEnd := of.first-(at-l.back), at-l.offset-of.last
+// extrapolation returns the factor of the increase between the first and the last sample of a step's window. A window
+// counts as covered up to its end, or begin, if that is not much further away than samples are from each other; a
+// counter begins at zero at the earliest.
+func (c *coverage) extrapolation(of *ends, increase float64) float64 {
+	toStart, toEnd := of.first-(of.at-c.back), of.at-c.offset-of.last
 	if c.n != of.n || c.toStart != toStart || c.toEnd != toEnd {
 		c.n, c.toStart, c.toEnd = of.n, toStart, toEnd
 		c.measure(of.last - of.first)
-		c.factor = c.over(l, c.start)
+		c.factor = c.over(c.start)
 	}
-	if l.function != "delta" && increase > 0 && of.value >= 0 {
+	if c.function != "delta" && increase > 0 && of.value >= 0 {
 		if toZero := c.length * (of.value / increase); toZero < c.start {
-			return c.over(l, toZero)
+			return c.over(toZero)
 		}
 	}
 	return c.factor
@@ -245,11 +247,11 @@ func (c *coverage) measure(covered int64) {
 	}
 }
 
-// over is the factor of a window that is covered from so long before its first sample.
-func (c *coverage) over(l *pushdown, start float64) float64 {
+// over returns the factor of a window that is covered from so long before its first sample.
+func (c *coverage) over(start float64) float64 {
 	factor := (c.length + start + c.end) / c.length
-	if l.function == "rate" {
-		factor /= l.seconds
+	if c.function == "rate" {
+		factor /= c.seconds
 	}
 	return factor
 }
@@ -269,7 +271,7 @@ func (w *windows) summed(out []float64, one func([]float64) float64, finish func
 	for k := 0; k < len(w.spans); {
 		s, n := w.spans[k:], w.spans[k].len()
 		if n > 1 && len(s) >= 4 && s[1].len() == n && s[2].len() == n && s[3].len() == n {
-			sums, rests := sumFour(w.of(s[0]), w.of(s[1]), w.of(s[2]), w.of(s[3]))
+			sums, rests := sumFour([4][]float64{w.of(s[0]), w.of(s[1]), w.of(s[2]), w.of(s[3])})
 			for i := range 4 {
 				out[k+i] = finish(sums[i], rests[i], float64(n))
 				if off := sums[i] + rests[i]; math.IsNaN(off - off) {
@@ -288,11 +290,11 @@ func (w *windows) summed(out []float64, one func([]float64) float64, finish func
 
 func (w *windows) of(s span) []float64 { return w.values[s.lo:s.hi] }
 
-// sumFour is the compensated sums of four windows of the same size. The error of an addition comes out the same as in
-// kahansum.Inc, which looks which number is the larger one, since both ways are exact as long as nothing overflows.
-func sumFour(a, b, c, d []float64) (sums, rests [4]float64) {
-	n := len(a)
-	b, c, d = b[:n], c[:n], d[:n]
+// sumFour returns the compensated sums of four windows of the same size. The error of an addition is the same as in
+// kahansum.Inc, which looks which number is the larger one: both ways are exact as long as nothing overflows.
+func sumFour(of [4][]float64) (sums, rests [4]float64) {
+	n := len(of[0])
+	a, b, c, d := of[0], of[1][:n], of[2][:n], of[3][:n]
 	s0, s1, s2, s3 := a[0], b[0], c[0], d[0]
 	var r0, r1, r2, r3 float64
 	for i := 1; i < n; i++ {
@@ -319,7 +321,7 @@ func sum(values []float64) float64 {
 	return sum + rest
 }
 
-// average is the mean, from a sum as long as that is finite.
+// average returns the mean, from a sum as long as that is finite.
 func average(values []float64) float64 {
 	var rest float64
 	sum := values[0]
@@ -327,7 +329,7 @@ func average(values []float64) float64 {
 		more, lost := kahansum.Inc(v, sum, rest)
 		if math.IsInf(more, 0) {
 			n := float64(i + 1)
-			return running(sum/n, rest/n, i+1, values)
+			return partialMean{sum / n, rest / n, i + 1}.over(values)
 		}
 		sum, rest = more, lost
 	}
@@ -335,14 +337,20 @@ func average(values []float64) float64 {
 	return sum/n + rest/n
 }
 
-// running is the mean of values of which that of the first ones is known.
-func running(mean, rest float64, known int, values []float64) float64 {
-	for i := known; i < len(values); i++ {
+// partialMean is the mean of the first n values, in two parts.
+type partialMean struct {
+	mean, rest float64
+	n          int
+}
+
+// over returns the mean of all values.
+func (p partialMean) over(values []float64) float64 {
+	for i := p.n; i < len(values); i++ {
 		n := float64(i + 1)
 		q := (n - 1) / n
-		mean, rest = kahansum.Inc(values[i]/n, q*mean, q*rest)
+		p.mean, p.rest = kahansum.Inc(values[i]/n, q*p.mean, q*p.rest)
 	}
-	return mean + rest
+	return p.mean + p.rest
 }
 
 func (w *windows) minima(out []float64) {
@@ -357,8 +365,8 @@ func (w *windows) minima(out []float64) {
 	}
 }
 
-// maxima is of each window the first of its greatest values, or the last value if none of them is a number. marks holds
-// the positions that are the greatest up to one of the next windows' ends, the values at them falling.
+// maxima computes for each window the first of its greatest values, or the last value if none of them is a number.
+// marks holds the positions that are the greatest up to one of the next windows' ends, the values at them falling.
 func (w *windows) maxima(out []float64) {
 	w.marks = w.marks[:0]
 	head, seen := 0, 0
