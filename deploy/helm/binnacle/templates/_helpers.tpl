@@ -16,6 +16,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{/* The file for --config of a role: what the chart sets, then what values say, which counts more. */}}
 {{- define "binnacle.config" -}}
 {{- $set := dict "admin" "0.0.0.0:7071" }}
+{{- if .top.Values.admin.tokenSecret.name }}{{ $_ := set $set "admin-token-file" "/etc/binnacle/admin/token" }}{{ end }}
 {{- if .top.Values.cosmos.keySecret.name }}{{ $_ := set $set "key-file" "/etc/binnacle/cosmos/keys" }}{{ end }}
 {{- if ne .role "views" }}
 {{- if .top.Values.kafka.passwordSecret.name }}{{ $_ := set $set "kafka-password-file" "/etc/binnacle/kafka/password" }}{{ end }}
@@ -30,6 +31,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $_ := set $set "api" "0.0.0.0:7070" }}
 {{- $_ := set $set "queriers" .top.Values.query.replicas }}
 {{- $_ := set $set "heads" (list (printf "%s-heads.%s.svc:7072" (include "binnacle.fullname" .top) .top.Release.Namespace)) }}
+{{- if index .top.Values.query.settings "trusted-proxies" }}
+{{- $query := printf "%s-query" (include "binnacle.fullname" .top) }}
+{{- $full := printf "%s.%s.svc" $query .top.Release.Namespace }}
+{{- $_ := set $set "trusted-hosts" (list $query $full (printf "%s.cluster.local" $full)) }}
+{{- end }}
 {{- if .top.Values.query.tlsSecret }}
 {{- $_ := set $set "api-tls-cert" "/etc/binnacle/tls/tls.crt" }}
 {{- $_ := set $set "api-tls-key" "/etc/binnacle/tls/tls.key" }}
@@ -129,6 +135,9 @@ spec:
         {{- toYaml $of.resources | nindent 8 }}
       volumeMounts:
         - {name: config, mountPath: /etc/binnacle/config, readOnly: true}
+        {{- if .top.Values.admin.tokenSecret.name }}
+        - {name: admin, mountPath: /etc/binnacle/admin, readOnly: true}
+        {{- end }}
         {{- if .top.Values.cosmos.keySecret.name }}
         - {name: cosmos, mountPath: /etc/binnacle/cosmos, readOnly: true}
         {{- end }}
@@ -145,6 +154,15 @@ spec:
   volumes:
     - name: config
       configMap: {name: {{ include "binnacle.fullname" .top }}-{{ .role }}}
+    {{- with .top.Values.admin.tokenSecret }}
+    {{- if .name }}
+    - name: admin
+      secret:
+        secretName: {{ .name }}
+        defaultMode: 0440
+        items: [{key: {{ .key }}, path: token}]
+    {{- end }}
+    {{- end }}
     {{- with .top.Values.cosmos.keySecret }}
     {{- if .name }}
     - name: cosmos
