@@ -9,11 +9,11 @@ import (
 	"binnacle/ingest/worker"
 )
 
-// ErrDenied ends an Ingester: the store has denied access for so long that it is no passing trouble. Somebody has to
-// give the process other credentials, and whoever restarts it sees why.
+// ErrDenied ends an Ingester: the store has denied access for so long that it is no passing trouble. The process needs
+// other credentials, and ends so that its operator sees why.
 var ErrDenied = errors.New("the store denies access")
 
-// accessWatch watches for credentials that are no good any more. It is safe for any number of callers.
+// accessWatch ends the ingester when the store denies access for too long. It is safe for any number of callers.
 type accessWatch struct {
 	now   func() time.Time
 	after time.Duration
@@ -23,7 +23,7 @@ type accessWatch struct {
 	since time.Time  // of the first denial since somebody was let in
 }
 
-// record takes how an attempt ended.
+// record takes the result of an attempt.
 func (d *accessWatch) record(f worker.Fault, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -13,21 +13,23 @@ import (
 	"binnacle/internal/retry"
 )
 
-// assignment is which partitions a process reads whatever others do: those that its ordinal is the remainder of.
+// assignment is the share of a process that reads fixed partitions: those whose number leaves its ordinal as the
+// remainder.
 type assignment struct{ ordinal, count int }
 
 var assignmentForm = regexp.MustCompile(`^(auto|[0-9]{1,6})/([0-9]{1,6})$`)
 
-// ordinalAtEnd is what a StatefulSet has at the end of a pod's name.
+// ordinalAtEnd is the end of a pod's name in a StatefulSet.
 var ordinalAtEnd = regexp.MustCompile(`-([0-9]{1,6})$`)
 
-// CheckAssign says what is wrong with a value of Config.Assign on this machine.
+// CheckAssign returns what is wrong with a value of Config.Assign on this machine, or nil.
 func CheckAssign(text string) error {
 	_, err := parseAssignment(text)
 	return err
 }
 
-// parseAssignment reads ORDINAL/COUNT, or auto/COUNT for the ordinal at the end of the host's name. Empty is none.
+// parseAssignment reads ORDINAL/COUNT, or auto/COUNT for the ordinal at the end of the host's name. An empty text gives
+// nil.
 func parseAssignment(text string) (*assignment, error) {
 	if text == "" {
 		return nil, nil
@@ -61,8 +63,8 @@ func parseAssignmentOn(text, host string) (*assignment, error) {
 	return &a, nil
 }
 
-// share is which of all partitions are this process's. Where there may be several topics, each begins at an ordinal of its
-// own, which its name tells: else those of one partition would all be the first process's.
+// share returns the partitions of this process. Where there may be several topics, each begins at an ordinal that
+// follows from its name: else the first process would have all topics of one partition.
 func (a assignment) share(all []topicPartition, alone bool) []topicPartition {
 	own := []topicPartition{}
 	for _, p := range all {
@@ -77,14 +79,14 @@ func (a assignment) share(all []topicPartition, alone bool) []topicPartition {
 	return own
 }
 
-// firstOrdinal is the ordinal of a topic's first partition.
+// firstOrdinal returns the ordinal of a topic's first partition.
 func firstOrdinal(topic string, count int) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(topic)) // never fails
 	return int(h.Sum32() % uint32(count))
 }
 
-// runAssigned reads the partitions that the process is set to until the context ends and everything is left.
+// runAssigned reads the fixed partitions of the process until the context ends and every partition is handed over.
 func (in *Ingester) runAssigned(ctx context.Context, line *groupConns) error {
 	for ctx.Err() == nil {
 		l := in.layout.Load()
@@ -99,7 +101,7 @@ func (in *Ingester) runAssigned(ctx context.Context, line *groupConns) error {
 	return nil
 }
 
-// runFixedGeneration is own, until the topics have other partitions for this process.
+// runFixedGeneration runs a generation until the topics have other partitions for this process.
 func (in *Ingester) runFixedGeneration(ctx context.Context, t *generation, l *layout) {
 	ctx, stop := in.whileLayout(ctx, l, func(l *layout) bool {
 		return slices.Equal(in.assigns.share(l.partitions(), in.set.Single()), t.partitions)

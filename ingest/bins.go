@@ -10,7 +10,7 @@ import (
 	"binnacle/ingest/worker"
 )
 
-// BinsRequest says what is told of one by one.
+// BinsRequest selects what Bins lists.
 type BinsRequest struct {
 	Tenant  string // "" for all
 	Devices int    // how many devices are listed
@@ -61,16 +61,17 @@ type BinsPartition struct {
 	Replay Replay `json:"replay"`
 }
 
-// Unread is how many records are not read yet.
+// Unread returns how many records are not read yet.
 func (p BinsPartition) Unread() int64 { return max(0, p.End-p.Position) }
 
-// Unjournaled is how many records were read since the last one below which the journal, or the store, has everything.
+// Unjournaled returns how many records were read since the last one below which the journal, or the store, has
+// everything.
 func (p BinsPartition) Unjournaled() int64 { return max(0, p.Position-p.Journaled) }
 
-// Unstored is how many records were read since the last one below which the store has everything.
+// Unstored returns how many records were read since the last one below which the store has everything.
 func (p BinsPartition) Unstored() int64 { return max(0, p.Position-p.Floor) }
 
-// Replay is what whoever takes the partition over has to do before answers are complete again.
+// Replay is the work of a takeover before answers are complete again.
 type Replay struct {
 	Blocks  int64 `json:"journal_records"`         // to be loaded
 	Records int64 `json:"records"`                 // to be read of the log
@@ -152,7 +153,7 @@ func (in *Ingester) Bins(ctx context.Context, req BinsRequest) (Bins, error) {
 	return out, nil
 }
 
-// topDevices keeps the first n of what it is offered.
+// topDevices keeps the first n devices of an order.
 type topDevices struct {
 	n   int
 	by  BinsOrder
@@ -184,7 +185,7 @@ func (t *topDevices) sorted() []BinsSummary {
 	return t.all
 }
 
-// held are all partitions of which something is in memory.
+// held returns all partitions that have something in memory.
 func (in *Ingester) held() []*partition {
 	in.mu.Lock()
 	defer in.mu.Unlock()

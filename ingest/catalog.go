@@ -10,12 +10,12 @@ import (
 	"binnacle/internal/control"
 )
 
-// catalogCopyAge is how old a copy of a tenant's catalog may be that tells what is new: an older one is brought up to date
-// first, since others may have told the same.
+// catalogCopyAge is the greatest age of the copy of a tenant's catalog that decides what is new: an older one is
+// refreshed first, since others may have written the same.
 const catalogCopyAge = time.Minute
 
-// updateCatalog has the catalog say what was seen and it does not say yet, in as few pages as that takes. Other ingesters may
-// tell of the same devices at the same time: what two pages say is put together by whoever reads them.
+// updateCatalog writes to the catalog what was seen and is missing there, in as few pages as possible. Other ingesters
+// may write of the same devices at the same time: readers merge pages.
 func (e *Executor) updateCatalog(ctx context.Context, j *worker.CatalogUpdate) error {
 	now := e.now()
 	known, err := e.devices.Get(ctx, j.Tenant, time.Time{})
@@ -54,8 +54,8 @@ func (e *Executor) updateCatalog(ctx context.Context, j *worker.CatalogUpdate) e
 	return nil
 }
 
-// missingEntries is what a copy of the catalog does not say of what was seen, and when that is told: later than all that it
-// says.
+// missingEntries returns what a copy of the catalog lacks of what was seen, and the time of the update, which is later
+// than all that the copy has.
 func missingEntries(known *control.CatalogCopy, j *worker.CatalogUpdate, now time.Time) (news []catalog.Entry, told int64) {
 	known.Use(func(x *catalog.Index) {
 		told = max(now.UnixMilli(), x.Updated()+1)

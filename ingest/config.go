@@ -16,8 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config is how an ingester works. Its tags are package settings's: what a field means, and the default that it has
-// without a value.
+// Config sets up an ingester. Its tags are those of package settings: flag, help, and default.
 type Config struct {
 	worker.Config
 
@@ -104,10 +103,10 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Set is which topics are read.
+// Set returns the topics that are read.
 func (c Config) Set() (topics.Set, error) { return topics.Parse(c.Topics, c.DeadLetters) }
 
-// with has messages read by the schemas of a registry, and blocks go to the journal that there is.
+// with has messages read by the schemas of a registry, and blocks go to the journal, if there is one.
 func (c Config) with(stores Stores) Config {
 	if c.Config.Journal = stores.Journal != nil; c.Nonce == nil {
 		c.Nonce = rand.Uint64

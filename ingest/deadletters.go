@@ -11,7 +11,7 @@ import (
 	"binnacle/internal/kafka"
 )
 
-// TopicDeadLetterWriter publishes dead letters to a Kafka topic, key and payload as they came.
+// TopicDeadLetterWriter publishes dead letters to a Kafka topic, with the key and payload of their records.
 type TopicDeadLetterWriter struct{ topic *kafka.Topic }
 
 // NewTopicDeadLetterWriter publishes to a topic.
@@ -25,7 +25,7 @@ const (
 	keptOfKey       = 1 << 10
 )
 
-// Publish is Undertaker.
+// Publish implements DeadLetterWriter.
 func (u *TopicDeadLetterWriter) Publish(ctx context.Context, letters []worker.DeadLetter) error {
 	partitions, err := u.topic.Partitions(ctx)
 	if err != nil {
@@ -44,7 +44,7 @@ func (u *TopicDeadLetterWriter) Publish(ctx context.Context, letters []worker.De
 	return nil
 }
 
-// publish publishes what belongs into one partition. What is too large for the broker goes in part.
+// publish publishes the dead letters of one partition. One that is too large for the broker is truncated.
 func (u *TopicDeadLetterWriter) publish(ctx context.Context, partition int, letters []*worker.DeadLetter) error {
 	messages := make([]kafka.Message, len(letters))
 	for i, l := range letters {
@@ -72,7 +72,8 @@ func message(l *worker.DeadLetter) kafka.Message {
 	return m
 }
 
-// truncated is what a broker takes of any record: the begin of its key and payload, and none of its own headers.
+// truncated returns a message that any broker accepts: the begin of the record's key and payload, and none of its own
+// headers.
 func truncated(l *worker.DeadLetter) kafka.Message {
 	return kafka.Message{
 		Key:     l.Record.Key[:min(len(l.Record.Key), keptOfKey)],

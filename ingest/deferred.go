@@ -9,8 +9,8 @@ import (
 	"binnacle/internal/kafka"
 )
 
-// deferredReader reads stretches of the log again for a partition's Worker: readings that were over a rate of their tenant
-// stay there until it is their turn. What comes in now goes first.
+// deferredReader reads stretches of the log again for a partition's Worker: readings above a rate of their tenant stay
+// there until the rate allows them. New records go first.
 type deferredReader struct {
 	reader   *reader // its fetching goroutine's while there is one
 	fetching bool    // a fetch is under way
@@ -30,11 +30,11 @@ func newDeferredReader(r *reader) deferredReader {
 	return deferredReader{reader: r, fetched: make(chan deferredBatch, 1)}
 }
 
-// DeferredAtOnce is how many records are taken again before those that come in now are looked for. While there are such,
-// a fifth of the records is read again.
+// DeferredAtOnce is how many deferred records are fed before the next new ones: a fifth of all while there are new
+// ones.
 const DeferredAtOnce = FeedAtOnce / 4
 
-// feedDeferred gives the Worker some records again, and reports whether it wants more that are here.
+// feedDeferred feeds the Worker deferred records that are fetched, and reports whether there are more of them.
 func (p *partition) feedDeferred(ctx context.Context) (more bool) {
 	r := &p.deferred
 	if r.lacking {
@@ -72,7 +72,7 @@ func (p *partition) feedDeferred(ctx context.Context) (more bool) {
 	return true
 }
 
-// seek reports whether what was fetched has the log from an offset on, and goes there.
+// seek moves to an offset, and reports whether the fetched batch covers it.
 func (r *deferredReader) seek(offset int64) bool {
 	n := len(r.pending.Records)
 	if n == 0 || offset >= r.pending.Next || offset < r.from {
@@ -82,7 +82,7 @@ func (r *deferredReader) seek(offset int64) bool {
 	return true
 }
 
-// fetchDeferred begins to fetch what is to be recalled.
+// fetchDeferred begins to fetch from an offset on.
 func (p *partition) fetchDeferred(ctx context.Context, offset int64) {
 	r := &p.deferred
 	r.release()
@@ -103,7 +103,7 @@ func (p *partition) fetchDeferred(ctx context.Context, offset int64) {
 	})
 }
 
-// receiveDeferred takes what was fetched. Its error is errRetake when the log may be another one.
+// receiveDeferred takes a fetched batch. Its error is errRetake when the log may be another one.
 func (p *partition) receiveDeferred(f deferredBatch) error {
 	r := &p.deferred
 	r.fetching, r.pending, r.next = false, f.Batch, 0
@@ -117,13 +117,12 @@ func (p *partition) receiveDeferred(f deferredBatch) error {
 	return nil
 }
 
-// release gives back what was fetched.
 func (r *deferredReader) release() {
 	r.pending.Release()
 	r.pending, r.next = kafka.Batch{}, 0
 }
 
-// stop gives back what is under way too; nothing is being fetched any more.
+// stop releases what was fetched, also by a fetch that has just ended; none is under way any more.
 func (r *deferredReader) stop() {
 	if r.fetching {
 		f := <-r.fetched
@@ -133,7 +132,7 @@ func (r *deferredReader) stop() {
 	r.release()
 }
 
-// nextWake is when the worker is to be asked what is to be done.
+// nextWake returns when the worker has something to do next.
 func (p *partition) nextWake(now time.Time, full bool) time.Time {
 	next := p.worker.Next(now)
 	if at, ok := p.worker.DeferredAt(); ok && !full && !p.deferred.fetching && !p.deferred.lacking && at.Before(next) {
@@ -142,15 +141,14 @@ func (p *partition) nextWake(now time.Time, full bool) time.Time {
 	return next
 }
 
-// loseDeferred takes that the log has lost what waited there.
+// loseDeferred gives up deferred readings that the log has deleted.
 func (p *partition) loseDeferred() {
 	if from, ok := p.worker.LogTruncated(p.first); ok {
-		p.log.Error("records were deleted that waited for a limit of their tenant: the topic's retention is too short",
-			"waited_from", from, "first", p.first)
+		p.log.Error("deferred records were deleted before their tenant's limit allowed them: the topic's retention is too short",
+			"from", from, "first", p.first)
 	}
 }
 
-// gaugeDeferred tells what waits for a limit.
 func (p *partition) gaugeDeferred() {
 	labels, now := p.at.labels(), p.in.cfg.Now()
 	oldest, all := 0.0, p.worker.Deferrals("")

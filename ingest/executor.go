@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"binnacle/binning/chunk"
@@ -18,7 +19,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Directory is the map of tenants as ingest uses it; *control.Directory is one.
+// Directory has the stored facts about tenants; *control.Directory is one.
 type Directory interface {
 	Snapshot() *control.Snapshot
 	Refresh(ctx context.Context) (*control.Snapshot, error)
@@ -27,7 +28,6 @@ type Directory interface {
 	AskMonthFor(ctx context.Context, container, tenant string) error
 }
 
-// DeadLetterWriter publishes dead letters.
 type DeadLetterWriter interface {
 	// Publish returns nil when the broker has acknowledged all letters. After an error some may have been published: they
 	// are published again.
@@ -54,10 +54,10 @@ type Stores struct {
 	Schemas     Schemas // nil where no registry is configured
 }
 
-// Schemas is a registry of schemas, as far as it has told.
+// Schemas is a schema registry with the schemas that were fetched from it.
 type Schemas interface {
 	decode.Schemas
-	// Fetch asks for a schema. It returns nil when the registry has answered, also that it has none.
+	// Fetch asks for a schema. It returns nil when the registry has answered, also that there is none.
 	Fetch(ctx context.Context, id uint32) error
 }
 
@@ -67,6 +67,7 @@ type Executor struct {
 	patience time.Duration // of one attempt
 	access   *accessWatch
 	complain *rate.Limiter // of log lines about attempts that failed
+	failing  sync.Map      // operations with a logged failure: the time of it
 	pauses   retry.Policy
 	register bool // unknown tenants
 	now      func() time.Time
@@ -85,9 +86,9 @@ func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
 	}
 }
 
-// Try makes one attempt at a job, and says in it how that ended: bad infrastructure slows, it loses nothing, and it
-// is the Worker's affair when to try again (rule W11). It returns an error only when the context has ended; the job
-// may then have been done or not.
+// Try makes one attempt at a job and records its result in the job: bad infrastructure slows, it loses nothing, and the
+// Worker decides when to try again (rule W11). It returns an error only when the context has ended; the job may then
+// have been done or not.
 func (e *Executor) Try(ctx context.Context, job worker.Job) error {
 	attempt, cancel := context.WithTimeout(ctx, e.patience)
 	defer cancel()
@@ -98,10 +99,13 @@ func (e *Executor) Try(ctx context.Context, job worker.Job) error {
 	r := worker.ResultOf(err)
 	job.Failed(r)
 	e.access.record(r.Fault, err)
-	if err != nil {
+	if err == nil {
+		e.recovered(what)
+	} else {
 		e.metrics.retries.WithLabelValues(what).Inc()
-		if ok := e.complain.Allow(); ok {
-			e.log.Warn("an attempt failed, another follows", "operation", what, "fault", string(r.Fault), "error", err)
+		if e.complain.Allow() {
+			e.failing.Store(what, e.now())
+			e.log.Warn("attempt failed, will retry", "operation", what, "fault", string(r.Fault), "error", err)
 		}
 	}
 	return nil
@@ -141,7 +145,7 @@ func (e *Executor) Run(ctx context.Context, job worker.Job) error {
 	})
 }
 
-// lookup takes the newest chunk under any of the chain's keys.
+// lookup reads the newest chunk under any of the chain's keys.
 func (e *Executor) lookup(ctx context.Context, j *worker.Lookup) error {
 	j.Found = false
 	for _, key := range j.Keys {
@@ -162,7 +166,7 @@ func (e *Executor) lookup(ctx context.Context, j *worker.Lookup) error {
 	return nil
 }
 
-// create asks for a document, or finds out what has its id (rule W6).
+// create writes a document, or finds out which one has its id (rule W6).
 func (e *Executor) create(ctx context.Context, j *worker.Create) error {
 	// Nothing is stored in a container that this process's map lacks: heads tell of all of them (rule R1). One that
 	// is expired is about to be dropped, with all that is in it: provision must take that back, or make it again.
@@ -181,8 +185,8 @@ func (e *Executor) create(ctx context.Context, j *worker.Create) error {
 	return err
 }
 
-// existing is what a stored chunk holds. Of a document of another version, older or newer, only what chunk.Tail holds
-// is known to mean the same.
+// existing reads the tail of a stored chunk. Of a document of another version, older or newer, only what chunk.Tail
+// holds is known to mean the same.
 func (e *Executor) existing(ctx context.Context, key sharding.Key, id, session string) (*store.Tail, error) {
 	doc, _, err := e.stores.Chunks.Read(ctx, key, id, session)
 	if err != nil {
@@ -195,8 +199,8 @@ func (e *Executor) existing(ctx context.Context, key sharding.Key, id, session s
 	return &store.Tail{Number: tail.ID.Number, Through: tail.Through, From: tail.From, To: tail.To}, nil
 }
 
-// resolve obtains what a Worker lacked when it was fed, in as many attempts as that takes: a schema, or a newer map. A map
-// that it returns is to be passed to Worker.SnapshotRead. It fails only when the context ends.
+// resolve obtains what a Worker lacked when it was fed, in as many attempts as that takes: a schema, or a newer
+// snapshot. A snapshot that it returns is to be passed to Worker.SnapshotRead. It fails only when the context ends.
 func (e *Executor) resolve(ctx context.Context, missing error) (view *control.Snapshot, err error) {
 	what := "map"
 	var schema *decode.UnknownSchema
@@ -215,7 +219,7 @@ func (e *Executor) resolve(ctx context.Context, missing error) (view *control.Sn
 	return view, err
 }
 
-// refreshFor registers an unknown tenant, asks for a missing month, or else reads a newer map and returns it.
+// refreshFor registers an unknown tenant, asks for a missing month, or else reads a newer snapshot and returns it.
 func (e *Executor) refreshFor(ctx context.Context, missing error) (*control.Snapshot, error) {
 	var unknown *worker.UnknownTenant
 	if errors.As(missing, &unknown) && e.register {
@@ -238,23 +242,29 @@ func (e *Executor) askMonth(ctx context.Context, month *worker.MissingMonth) err
 	return e.stores.Directory.AskMonthFor(ctx, month.Container, month.Tenant)
 }
 
-// longestPause is what the pause between attempts grows to, in first ones.
+// longestPause is the longest pause between attempts, in multiples of the first one.
 const longestPause = 64
 
-// pausesFrom are the pauses between attempts whose first one is given.
+// pausesFrom returns pauses between attempts that grow from the first one.
 func pausesFrom(first time.Duration) retry.Policy {
 	return retry.Policy{First: first, Max: longestPause * first}
 }
 
-// silentPauses is how many pauses are taken before anybody is told of them.
+// silentPauses is how many pauses pass before the failure is logged.
 const silentPauses = 6
 
-// attempt calls do with the patience of one attempt: a store that answers nothing at all must not hold a partition for
-// ever.
+// attempt calls do with the timeout of one attempt: a store that does not answer must not hold a partition for ever.
 func (e *Executor) attempt(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, e.patience)
 	defer cancel()
 	return do(ctx)
+}
+
+// recovered logs that an operation succeeds after a failure was logged.
+func (e *Executor) recovered(what string) {
+	if since, failed := e.failing.LoadAndDelete(what); failed {
+		e.log.Info("succeeds again", "operation", what, "after", e.now().Sub(since.(time.Time)).Round(time.Millisecond))
+	}
 }
 
 // persist calls do until it returns nil or the context ends.
@@ -262,6 +272,7 @@ func (e *Executor) persist(ctx context.Context, what string, do func() error) er
 	for pauses := e.pauses.Begin(); ; {
 		err := do()
 		if err == nil {
+			e.recovered(what)
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -269,7 +280,8 @@ func (e *Executor) persist(ctx context.Context, what string, do func() error) er
 		}
 		e.metrics.retries.WithLabelValues(what).Inc()
 		if pauses.Count() >= silentPauses {
-			e.log.Warn("no success yet, trying on", "operation", what, "attempts", pauses.Count()+1, "error", err)
+			e.failing.LoadOrStore(what, e.now())
+			e.log.Warn("still failing, will retry", "operation", what, "attempts", pauses.Count()+1, "error", err)
 		}
 		if err := pauses.Wait(ctx); err != nil {
 			return err

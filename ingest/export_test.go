@@ -20,7 +20,7 @@ func NewSticky(generation int32, has, known map[string][]int) kafkago.GroupBalan
 
 // ReplayOf estimates what whoever goes on from a commit has to do.
 func ReplayOf(end, floor int64, c journal.Commit, perSecond float64) Replay {
-	return replay(end, floor, c, perSecond)
+	return replay(BinsPartition{End: end, Floor: floor}, c, perSecond)
 }
 
 // ErrRetake says that the log may be another one.

@@ -13,9 +13,9 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// reader reads one partition, and notices when the log below what it reads is not the one that it has read before
-// (rule W9): a leader that was elected without the last records of the old one cuts them off, and the log may be
-// longer than before by the next fetch. It serves one goroutine.
+// reader reads one partition, and notices when the log below what it reads is not the one that it has read before (rule
+// W9): a leader that was elected without the last records of the old one cuts them off, and the log may be longer than
+// before by the next fetch. It serves one goroutine.
 type reader struct {
 	topic     *kafka.Topic
 	partition int
@@ -26,8 +26,8 @@ type reader struct {
 	missing bool          // and the topic was not there: it may have been made anew
 }
 
-// fetch returns what is in the log from an offset on. Its error is errRetake when the log may be another one; after any
-// other it may be called again.
+// fetch returns records from an offset on. Its error is errRetake when the log may be another one; after any other it
+// may be called again.
 func (r *reader) fetch(ctx context.Context, offset int64) (kafka.Batch, error) {
 	for {
 		b, err := r.topic.Fetch(ctx, r.partition, offset)
@@ -65,21 +65,20 @@ func (r *reader) fetch(ctx context.Context, offset int64) (kafka.Batch, error) {
 
 // check compares the last record that was read with the one that is there now.
 func (r *reader) check(ctx context.Context) error {
-	first, end, err := r.topic.Bounds(ctx, r.partition)
-	if err != nil {
+	log := logBounds{topic: r.topic, partition: r.partition}
+	if err := log.read(ctx); err != nil {
 		return err
 	}
-	why, err := compareMark(ctx, r.topic, r.partition, *r.last, first, end)
+	why, err := log.compareMark(ctx, *r.last)
 	if err == nil && why != "" {
 		err = fmt.Errorf("%w: %s", errRetake, why)
 	}
 	return err
 }
 
-// confirm tells that the log was found to be the one that was read before.
+// confirm records that the log was found to be the one that was read before.
 func (r *reader) confirm() { r.shaken, r.missing = false, false }
 
-// record is a record as the worker takes it.
 func record(r *kafka.Record) worker.Record {
 	out := worker.Record{Offset: r.Offset, Time: r.Time, Key: r.Key, Value: r.Value}
 	if len(r.Headers) > 0 {
@@ -91,7 +90,6 @@ func record(r *kafka.Record) worker.Record {
 	return out
 }
 
-// unreadable is a stretch of the log as the worker takes it.
 func unreadable(r *kafka.Refusal) worker.Unreadable {
 	detail := fmt.Sprintf("a batch of %d bytes with the records up to %d is damaged: %s", r.Bytes, r.Through, r.Why)
 	if r.TooLarge {

@@ -9,8 +9,8 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// generation is which partitions a process has for a while, and in whose name it commits meanwhile: a generation of the
-// group, or nobody's where partitions are assigned by ordinal.
+// generation is the partitions of a process for a while, and the identity by which it commits meanwhile: a generation
+// of the group, or none where partitions are assigned by ordinal.
 type generation struct {
 	cluster    *kafka.Client
 	group      string
@@ -20,7 +20,7 @@ type generation struct {
 	conns      *groupConns // commits end with it
 }
 
-// commit makes one attempt at committing an offset and what goes with it.
+// commit makes one attempt at committing an offset and its metadata.
 func (t *generation) commit(of topicPartition, offset int64, metadata string) error {
 	err := t.cluster.Topic(of.topic).Commit(t.conns.ctx, kafka.Commit{
 		Group: t.group, Generation: t.id, Member: t.member, Partition: of.partition, Offset: offset,
@@ -32,8 +32,8 @@ func (t *generation) commit(of topicPartition, offset int64, metadata string) er
 	return err
 }
 
-// lost reports whether a commit's error says that the partition is somebody else's. Where no group gives partitions it
-// never is: members that are left over go.
+// lost reports whether a commit's error means that another process has the partition. Without a group it never does:
+// members that are left over go.
 func (t *generation) lost(err error) bool {
 	return !t.assigned() && (errors.Is(err, kafkago.IllegalGeneration) || errors.Is(err, kafkago.UnknownMemberId) ||
 		errors.Is(err, kafkago.RebalanceInProgress) || errors.Is(err, kafkago.FencedInstanceID))

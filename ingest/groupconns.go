@@ -8,8 +8,8 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// groupConns makes the connections of the consumer group, whose calls take no context, and cuts them all at once: whoever
-// waits for an answer then gets an error. It is safe for any number of callers.
+// groupConns tracks the connections of the consumer group, because calls of the group take no context, and closes them
+// all at once: calls that wait for an answer then fail. It is safe for any number of callers.
 type groupConns struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -24,7 +24,7 @@ func newGroupConns() *groupConns {
 	return l
 }
 
-// closeAll ends all connections, and those that somebody tries to make from now on.
+// closeAll closes all connections, and those that are opened later.
 func (l *groupConns) closeAll() {
 	l.cancel()
 	l.mu.Lock()
@@ -35,7 +35,7 @@ func (l *groupConns) closeAll() {
 	clear(l.conns)
 }
 
-// dialer is like d, which says how to dial, but its connections end with the lifeline.
+// dialer returns a copy of d that tracks its connections.
 func (l *groupConns) dialer(d *kafka.Dialer) *kafka.Dialer {
 	out, dial := *d, d.DialFunc
 	out.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -68,7 +68,7 @@ type groupConn struct {
 	conns *groupConns
 }
 
-// Close is net.Conn.
+// Close implements net.Conn.
 func (c *groupConn) Close() error {
 	c.conns.mu.Lock()
 	delete(c.conns.conns, c)

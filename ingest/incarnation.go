@@ -9,7 +9,7 @@ import (
 	"binnacle/internal/kafka"
 )
 
-// What a process knows of a partition that it had before.
+// priorRead is what a process knows of a partition from reading it before.
 type priorRead struct {
 	// the log must not end before: the record just below was seen by this process or is in the store; 0 none
 	reached int64
@@ -22,8 +22,8 @@ type priorRead struct {
 // What the log must have is asked first, and where it ends afterwards: a former owner may still commit and stamp.
 func (in *Ingester) identify(ctx context.Context, at topicPartition, committed int64,
 	known priorRead) (a worker.Assignment, first int64, err error) {
-	topic, partition := in.topicOf(at), at.partition
-	cluster, partitions, err := topic.Describe(ctx)
+	log := logBounds{topic: in.topicOf(at), partition: at.partition}
+	cluster, partitions, err := log.topic.Describe(ctx)
 	if err != nil {
 		return a, 0, err
 	}
@@ -31,87 +31,94 @@ func (in *Ingester) identify(ctx context.Context, at topicPartition, committed i
 	var mark control.Mark
 	var marked bool
 	err = in.executor.attempt(ctx, func(ctx context.Context) (err error) {
-		stream, mark, marked, err = in.stores.Streams.Of(ctx, cluster, at.topic, len(partitions), int32(partition))
+		stream, mark, marked, err = in.stores.Streams.Of(ctx, cluster, at.topic, len(partitions), int32(at.partition))
 		return err
 	})
 	if err != nil {
 		return a, 0, err
 	}
-	first, end, err := topic.Bounds(ctx, partition)
-	if err != nil {
+	if err := log.read(ctx); err != nil {
 		return a, 0, err
 	}
-	a = worker.Assignment{
-		Partition: int32(partition), Stream: stream.Number, Position: committed, LogEnd: end, Partitions: len(partitions),
-	}
+	a = worker.Assignment{Partition: int32(at.partition), Stream: stream.Number, Position: committed, LogEnd: log.end,
+		Partitions: len(partitions)}
 	if mark.Begins {
 		a.Position = mark.Offset // what is committed is of an older stream
 	}
+	var why string
 	switch {
 	case marked:
-		if why, err := compareMark(ctx, topic, partition, mark, first, end); err != nil || why != "" {
-			a, err = in.startNewStream(ctx, stream, len(partitions), a, first, why, err)
-			return a, first, err
+		if why, err = log.compareMark(ctx, mark); err != nil || why != "" {
+			break
 		}
-		why, err := compareRead(ctx, topic, partition, max(a.Position, known.reached), known.last, first, end)
-		if err == nil && why != "" && mark.Offset >= first {
-			a, err = in.forkStream(ctx, stream, len(partitions), a, mark, why)
-			return a, first, err
-		}
-		if err != nil || why != "" {
-			a, err = in.startNewStream(ctx, stream, len(partitions), a, first, why, err)
-			return a, first, err
+		known.reached = max(known.reached, a.Position)
+		if why, err = log.compareRead(ctx, known); err == nil && why != "" && mark.Offset >= log.first {
+			err = in.forkStream(ctx, stream, &a, startOf{mark: &mark, why: why})
+			return a, log.first, err
 		}
 	case stream.Incarnation == 1:
 		// Else another life of the log was found to have begun: what was committed here, or read, is of the old one.
-		why, err := compareRead(ctx, topic, partition, max(committed, known.reached), known.last, first, end)
-		if err != nil || why != "" {
-			a, err = in.startNewStream(ctx, stream, len(partitions), a, first, why, err)
-			return a, first, err
-		}
+		known.reached = max(known.reached, committed)
+		why, err = log.compareRead(ctx, known)
 	}
-	if !marked {
+	switch {
+	case err != nil:
+		return worker.Assignment{}, log.first, err
+	case why != "":
+		err = in.forkStream(ctx, stream, &a, startOf{first: log.first, why: why})
+	case !marked:
 		// The first Stamp follows the first commit: what is committed, if anything, is of an earlier life of the log, or
 		// of one whose chunks were deleted.
-		a.Unmarked, a.Position = true, first
-		if committed > first {
-			in.log.Warn("no chunk of this log was stored under this stream: it is read from its start",
-				"topic", at.topic, "partition", partition, "stream", stream.Number, "committed", committed, "first", first)
+		a.Unmarked, a.Position = true, log.first
+		if committed > log.first {
+			in.log.Warn("no chunk of this stream is stored: reading the log from its start", "topic", at.topic,
+				"partition", at.partition, "stream", stream.Number, "committed", committed, "first", log.first)
 		}
 	}
-	return a, first, nil
+	return a, log.first, err
 }
 
-// compareRead says why the log can't be the one that was read before, empty when it can.
-func compareRead(ctx context.Context, topic *kafka.Topic, partition int, reached int64, last *control.Mark, first,
-	end int64) (string, error) {
-	if reached > end {
-		return fmt.Sprintf("record %d was read once, but the log ends at %d", reached-1, end), nil
-	}
-	if last == nil {
-		return "", nil
-	}
-	return compareMark(ctx, topic, partition, *last, first, end)
+// logBounds is a partition's log: the offsets of its first record and after its last.
+type logBounds struct {
+	topic      *kafka.Topic
+	partition  int
+	first, end int64
 }
 
-// compareMark says why the log, which has these bounds, can't be the one that a mark is of, empty when it can: also when
-// the marked record is there no more.
-func compareMark(ctx context.Context, topic *kafka.Topic, partition int, mark control.Mark, first,
-	end int64) (string, error) {
-	if mark.Offset < first {
+func (l *logBounds) read(ctx context.Context) (err error) {
+	l.first, l.end, err = l.topic.Bounds(ctx, l.partition)
+	return err
+}
+
+// compareRead returns why the log can't be the one that was read before, empty when it can.
+func (l *logBounds) compareRead(ctx context.Context, known priorRead) (string, error) {
+	if known.reached > l.end {
+		return fmt.Sprintf("record %d was read once, but the log ends at %d", known.reached-1, l.end), nil
+	}
+	if known.last == nil {
 		return "", nil
 	}
-	if mark.Offset >= end {
-		return fmt.Sprintf("record %d was read once, but the log ends at %d", mark.Offset, end), nil
+	return l.compareMark(ctx, *known.last)
+}
+
+// compareMark returns why the log can't be the one of a mark, empty when it can: also when the marked record is
+// deleted.
+func (l *logBounds) compareMark(ctx context.Context, mark control.Mark) (string, error) {
+	if mark.Offset < l.first {
+		return "", nil
 	}
-	b, err := topic.Fetch(ctx, partition, mark.Offset)
+	if mark.Offset >= l.end {
+		return fmt.Sprintf("record %d was read once, but the log ends at %d", mark.Offset, l.end), nil
+	}
+	b, err := l.topic.Fetch(ctx, l.partition, mark.Offset)
 	if err != nil {
 		return "", err
 	}
 	defer b.Release()
 	switch {
 	case len(b.Records) == 0 && b.Next == mark.Offset:
-		return "", fmt.Errorf("fetch the marked record %d of partition %d: an answer without records", mark.Offset, partition)
+		return "", fmt.Errorf("fetch the marked record %d of partition %d: an answer without records", mark.Offset,
+			l.partition)
 	case len(b.Records) == 0 || !markOf(&b.Records[0]).IsSameRecord(mark):
 		return fmt.Sprintf("record %d is not the one that was read there once", mark.Offset), nil
 	}
@@ -123,53 +130,45 @@ func markOf(r *kafka.Record) control.Mark {
 	return own.Mark()
 }
 
-// startNewStream begins the log from its start, as another stream: duplicates are harmless, skips are not.
-func (in *Ingester) startNewStream(
-	ctx context.Context, old control.Stream, partitions int, a worker.Assignment, first int64, why string, err error,
-) (worker.Assignment, error) {
-	if err != nil {
-		return worker.Assignment{}, err
-	}
-	next, err := in.nextStream(ctx, old, partitions)
-	if err != nil {
-		return worker.Assignment{}, err
-	}
-	in.metrics.restarts.Inc()
-	in.log.Error("the log is another one than before: it is read from its start as a new stream",
-		"topic", old.Topic, "partition", a.Partition, "why", why, "stream", next.Number, "before", old.Number)
-	a.Stream, a.Position, a.Unmarked = next.Number, first, true
-	return a, nil
+// startOf is where another stream begins, and why.
+type startOf struct {
+	mark  *control.Mark // of the old one; nil: it begins at the start of the log
+	first int64
+	why   string
 }
 
-// forkStream begins another stream where the old one is known to be of this log: at its mark. Every record below it is stored
-// in an older stream, or refused; the log has lost its end, and may have others there now. That the stream begins there
-// is stored before anything else, because nobody else may know what this process has seen.
-func (in *Ingester) forkStream(
-	ctx context.Context, old control.Stream, partitions int, a worker.Assignment, mark control.Mark, why string,
-) (worker.Assignment, error) {
-	next, err := in.nextStream(ctx, old, partitions)
-	if err != nil {
-		return worker.Assignment{}, err
-	}
-	mark.Begins = true
-	if err := in.executor.attempt(ctx, func(ctx context.Context) error {
-		return in.stores.Streams.Advance(ctx, next.Number, a.Partition, mark)
-	}); err != nil {
-		return worker.Assignment{}, err
-	}
-	in.metrics.restarts.Inc()
-	in.log.Error("the log has lost its end: it is read again from its last known record on, as a new stream",
-		"topic", old.Topic, "partition", a.Partition, "why", why, "from", mark.Offset, "stream", next.Number, "before",
-		old.Number)
-	a.Stream, a.Position = next.Number, mark.Offset
-	return a, nil
-}
-
-// nextStream makes one attempt at beginning another stream.
-func (in *Ingester) nextStream(ctx context.Context, old control.Stream, partitions int) (next control.Stream, err error) {
-	err = in.executor.attempt(ctx, func(ctx context.Context) (err error) {
-		next, err = in.stores.Streams.Next(ctx, old, partitions)
+// forkStream begins another stream: at the start of the log, for duplicates are harmless and skips are not, or at the
+// mark of the old one, if the log is known to be the same up to there. Every record below a mark is stored in an older
+// stream, or refused; the log has lost its end, and may have others there now. That begin is stored first, because no
+// other process may know what this one has read.
+func (in *Ingester) forkStream(ctx context.Context, old control.Stream, a *worker.Assignment, start startOf) error {
+	var next control.Stream
+	err := in.executor.attempt(ctx, func(ctx context.Context) (err error) {
+		next, err = in.stores.Streams.Next(ctx, old, a.Partitions)
 		return err
 	})
-	return next, err
+	log := in.log.With("topic", old.Topic, "partition", a.Partition, "why", start.why, "before", old.Number)
+	if mark := start.mark; mark == nil {
+		a.Position, a.Unmarked = start.first, true
+	} else {
+		a.Position, mark.Begins = mark.Offset, true
+		if err == nil {
+			err = in.executor.attempt(ctx, func(ctx context.Context) error {
+				return in.stores.Streams.Advance(ctx, next.Number, a.Partition, *mark)
+			})
+		}
+	}
+	if err != nil {
+		return err
+	}
+	in.metrics.restarts.Inc()
+	a.Stream = next.Number
+	if start.mark == nil {
+		log.Error("the log is not the one that was read before: reading it from its start as a new stream",
+			"stream", next.Number)
+	} else {
+		log.Error("the log has lost its end: reading on from the last known record as a new stream",
+			"from", start.mark.Offset, "stream", next.Number)
+	}
+	return nil
 }

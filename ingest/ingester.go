@@ -24,7 +24,7 @@ import (
 	"binnacle/internal/topics"
 )
 
-// Ingester reads topics, as a member of a consumer group or those partitions that it was set to.
+// Ingester reads topics, as a member of a consumer group or a fixed share of the partitions.
 type Ingester struct {
 	cfg      Config
 	assigns  *assignment // nil: the group does
@@ -90,12 +90,12 @@ func New(cfg Config, stores Stores) (*Ingester, error) {
 	return in, nil
 }
 
-// afterDrain is how long leaving the group may take when the drain budget is spent.
+// afterDrain is the time for leaving the group when the drain budget is spent.
 const afterDrain = time.Second
 
-// Run reads until the context ends; then it writes what is in memory as far as the drain budget goes, commits, leaves
-// the group and returns nil. That takes the drain budget and a second at most, whoever does not answer. It does the
-// same, and fails with ErrDenied, when the store denies access for too long. It may be called once.
+// Run reads until the context ends; then it writes what is in memory as far as the drain budget allows, commits, leaves
+// the group and returns nil. That takes the drain budget and a second at most, even if neither store nor broker
+// answers. When the store denies access for too long, it does the same and fails with ErrDenied. It may be called once.
 func (in *Ingester) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -132,21 +132,20 @@ func (in *Ingester) run(ctx context.Context) error {
 	return in.runMember(ctx, line)
 }
 
-// shutdown goes on from the end of intake. The partitions of the last tenure stop fetching, write what is in memory and
-// commit (partition.handOver), and whoever has not answered when the budget is spent is cut off.
+// shutdown waits for the end of intake. The partitions of the last generation stop fetching, write what is in memory
+// and commit (partition.handOver); when the budget is spent, connections that still wait for an answer are closed.
 func (in *Ingester) shutdown(line *groupConns) {
 	<-in.running.Done()
 	_ = retry.Pause(in.working, in.cfg.DrainBudget+afterDrain)
 	line.closeAll()
 }
 
-// generationBackoff is the least time from one tenure to the next.
+// generationBackoff is the least time from the begin of a generation to the next.
 const generationBackoff = 500 * time.Millisecond
 
-// stopping reports whether intake has ended for good.
 func (in *Ingester) stopping() bool { return in.running.Err() != nil }
 
-// awaitSources waits until the map of tenants and a topic are there.
+// awaitSources waits until there is a snapshot and a topic.
 func (in *Ingester) awaitSources(ctx context.Context, look *topicWatcher) error {
 	err := in.executor.persist(ctx, "map", func() error { return in.refresh(ctx) })
 	if err != nil {
@@ -155,10 +154,9 @@ func (in *Ingester) awaitSources(ctx context.Context, look *topicWatcher) error 
 	return in.executor.persist(ctx, "metadata", func() error { return look.await(ctx) })
 }
 
-// topicOf asks the cluster about the topic that a partition is of.
 func (in *Ingester) topicOf(p topicPartition) *kafka.Topic { return in.cfg.Kafka.Topic(p.topic) }
 
-// configOf is how the records of a topic are taken.
+// configOf returns the settings of the Workers of a topic.
 func (in *Ingester) configOf(topic string) worker.Config {
 	cfg := in.cfg.Config
 	cfg.Topic = topic
@@ -167,7 +165,7 @@ func (in *Ingester) configOf(topic string) worker.Config {
 	return cfg
 }
 
-// refresh makes one attempt at reading the map.
+// refresh makes one attempt at reading the snapshot.
 func (in *Ingester) refresh(ctx context.Context) error {
 	return in.executor.attempt(ctx, func(ctx context.Context) error {
 		_, err := in.stores.Directory.Refresh(ctx)
@@ -182,10 +180,11 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// runGeneration drives the partitions of one tenure until it ends, by its context, or the ingester stops.
+// runGeneration drives the partitions of one generation until its context ends or the ingester stops.
 func (in *Ingester) runGeneration(ctx context.Context, t *generation) {
-	in.setAssigned(t.partitions)
-	in.log.Info("partitions assigned", "generation", t.id, "partitions", len(t.partitions))
+	if in.setAssigned(t.partitions) {
+		in.log.Info("partitions assigned", "generation", t.id, "partitions", len(t.partitions))
+	}
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	defer context.AfterFunc(in.running, leave)()
@@ -202,12 +201,13 @@ func (in *Ingester) runGeneration(ctx context.Context, t *generation) {
 	owners.Wait()
 }
 
-// setAssigned notes which partitions are here, and drops the workers of those that went elsewhere. Nobody has those of a topic
-// that is missing: they stay. Where the topic is there again, or has no such partition any more, what they hold may be
-// in no log: it is written.
-func (in *Ingester) setAssigned(partitions []topicPartition) {
+// setAssigned records which partitions are here, reports whether they are others than before, and drops the workers of those that went elsewhere. Partitions of a
+// missing topic are nobody's: they stay. When the topic is back, or lacks such a partition, the log may have lost what
+// they hold: it is written.
+func (in *Ingester) setAssigned(partitions []topicPartition) (changed bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	changed = !in.member || !slices.Equal(in.assigned, partitions)
 	there := in.layout.Load().topics
 	in.member, in.assigned = true, partitions
 	for at, p := range in.partitions {
@@ -219,9 +219,10 @@ func (in *Ingester) setAssigned(partitions []topicPartition) {
 			in.drop(p)
 		}
 	}
+	return changed
 }
 
-// letGo takes leave of a worker whose log is gone: it writes what it holds. The caller holds the lock.
+// letGo gives up a worker because its log is gone; it writes what it holds. The caller holds the lock.
 func (in *Ingester) letGo(p *partition, why string) {
 	if p.restored && p.worker.Lost() == nil && p.worker.OpenBins() > 0 {
 		in.retire(p, why)
@@ -230,7 +231,7 @@ func (in *Ingester) letGo(p *partition, why string) {
 	}
 }
 
-// markOrphaned notes that topics are there that were missing: their logs may be other ones.
+// markOrphaned records that topics are there that were missing: their logs may be other ones.
 func (in *Ingester) markOrphaned(topics []string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -246,8 +247,8 @@ func (in *Ingester) drop(p *partition) {
 	in.metrics.forget(p.at)
 }
 
-// CaughtUp reports whether every partition that was given to this process has passed the log end seen when it came. It
-// is false before any was.
+// CaughtUp reports whether every partition of this process has passed the end of the log at its assignment. It is false
+// before the first assignment.
 func (in *Ingester) CaughtUp() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -260,8 +261,7 @@ func (in *Ingester) CaughtUp() bool {
 	return in.member
 }
 
-// Loading is how many records of the journal are still to be loaded before the partitions that are here are read on, 0
-// when none are.
+// Loading returns how many records of the journal are still to be loaded before reading goes on.
 func (in *Ingester) Loading() (left int64) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -271,7 +271,7 @@ func (in *Ingester) Loading() (left int64) {
 	return left
 }
 
-// Heads is store.Heads.
+// Heads implements store.Heads.
 func (in *Ingester) Heads(ctx context.Context, req store.HeadRequest) ([]store.PartitionHead, error) {
 	workers := in.workers()
 	out := make([]store.PartitionHead, 0, len(workers))
@@ -290,7 +290,7 @@ func (in *Ingester) Heads(ctx context.Context, req store.HeadRequest) ([]store.P
 	return out, nil
 }
 
-// Devices is store.Heads.
+// Devices implements store.Heads.
 func (in *Ingester) Devices(ctx context.Context, req store.ListRequest) ([]store.HeadDevice, error) {
 	var out []store.HeadDevice
 	for _, w := range in.workers() {
@@ -302,7 +302,7 @@ func (in *Ingester) Devices(ctx context.Context, req store.ListRequest) ([]store
 	return out, nil
 }
 
-// CatalogUpdates is store.Heads.
+// CatalogUpdates implements store.Heads.
 func (in *Ingester) CatalogUpdates(ctx context.Context, tenant string) (store.HeadUpdates, error) {
 	var out store.HeadUpdates
 	for _, w := range in.workers() {

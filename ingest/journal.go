@@ -15,10 +15,9 @@ type TopicJournal struct{ cluster *kafka.Client }
 // NewTopicJournal appends to topics of a cluster.
 func NewTopicJournal(cluster *kafka.Client) *TopicJournal { return &TopicJournal{cluster} }
 
-// of is the journal of a topic.
 func (j *TopicJournal) of(topic string) *kafka.Topic { return j.cluster.Topic(kafka.JournalOf(topic)) }
 
-// Append is Journal.
+// Append implements Journal.
 func (j *TopicJournal) Append(ctx context.Context, topic string, partition int32,
 	values [][]byte) (base int64, err error) {
 	messages := make([]kafka.Message, len(values))
@@ -32,18 +31,17 @@ func (j *TopicJournal) Append(ctx context.Context, topic string, partition int32
 	return base, err
 }
 
-// Partition is Blocks.
+// Partition implements Blocks.
 func (j *TopicJournal) Partition(topic string, partition int32) BlockLog {
 	return topicBlocks{j.of(topic), int(partition)}
 }
 
-// topicBlocks is BlockLog over a partition of a topic.
 type topicBlocks struct {
 	topic     *kafka.Topic
 	partition int
 }
 
-// Bounds is BlockLog.
+// Bounds implements BlockLog.
 func (b topicBlocks) Bounds(ctx context.Context) (first, end int64, err error) {
 	first, end, err = b.topic.Bounds(ctx, b.partition)
 	if kafka.IsUnknownTopic(err) {
@@ -52,7 +50,7 @@ func (b topicBlocks) Bounds(ctx context.Context) (first, end int64, err error) {
 	return first, end, err
 }
 
-// Each is BlockLog.
+// Each implements BlockLog.
 func (b topicBlocks) Each(ctx context.Context, from, to int64, f func(offset int64, value []byte) error) error {
 	return b.topic.Each(ctx, kafka.Span{Partition: b.partition, From: from, To: to}, func(r *kafka.Record) error {
 		return f(r.Offset, r.Value)

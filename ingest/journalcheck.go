@@ -8,14 +8,11 @@ import (
 	"binnacle/internal/kafka"
 )
 
-// journalCheckEvery is how often the journals' topics are looked at.
 const journalCheckEvery = time.Minute
 
-// journalWatch looks at the journals' topics, and says what is wrong with one, once until that is something else. It
-// stops nobody: without a journal the source is read again (rule J5).
-//
-// The journal of a topic that was found a moment ago may still have to be made: that it never was as it must be counts
-// from the third look on.
+// journalWatch checks the journals' topics, and logs each fault once. It stops nothing: without a journal the source is
+// read again (rule J5). The journal of a topic that was just found may still have to be made, so a journal that was
+// never as it must be counts as faulty from the third check on.
 type journalWatch struct {
 	in     *Ingester
 	checks map[string]int    // at the journals of topics that were never as they must be; enoughChecks of those that were
@@ -24,7 +21,7 @@ type journalWatch struct {
 
 const enoughChecks = 2
 
-// watchJournals looks at them until the context ends.
+// watchJournals checks the journals until the context ends.
 func (in *Ingester) watchJournals(ctx context.Context) {
 	w := journalWatch{in, map[string]int{}, map[string]string{}}
 	ticker := time.NewTicker(journalCheckEvery)
@@ -51,16 +48,20 @@ func (w *journalWatch) check(ctx context.Context, topic string) {
 	case ctx.Err() != nil:
 	case err == nil:
 		w.checks[topic] = enoughChecks
+		if w.logged[topic] != "" {
+			w.in.log.Info("journal topic is set up as required again", "topic", topic)
+		}
 		delete(w.logged, topic)
 	case !errors.Is(err, kafka.ErrJournal): // the cluster does not answer, which others say
 	case w.checks[topic] < enoughChecks:
 		w.checks[topic]++
-		w.in.log.Info("the journal is not there yet, or not as it must be", "topic", topic, "error", err)
+		w.in.log.Info("journal topic is missing or not set up as required; checking again", "topic", topic, "error", err)
 	default:
 		w.in.metrics.broken.WithLabelValues("topic").Inc()
 		if w.logged[topic] != err.Error() {
 			w.logged[topic] = err.Error()
-			w.in.log.Error("a restart will read the source again", "topic", topic, "error", err)
+			w.in.log.Error("journal topic is missing or not set up as required: a restart will read the source again",
+				"topic", topic, "error", err)
 		}
 	}
 }

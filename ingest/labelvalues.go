@@ -10,10 +10,10 @@ import (
 	"binnacle/internal/control"
 )
 
-// labelCopyAge is how old a copy of a tenant's catalog may be of whose labels a Worker asks.
+// labelCopyAge is the greatest age of the copy of a tenant's catalog that a Worker gets label values from.
 const labelCopyAge = 15 * time.Second
 
-// labelValues tells which values the labels of a tenant have.
+// labelValues reads the values of a tenant's labels.
 func (e *Executor) labelValues(ctx context.Context, j *worker.LabelValuesLookup) error {
 	now := e.now()
 	known, err := e.devices.Get(ctx, j.Tenant, now.Add(-labelCopyAge))
@@ -24,13 +24,13 @@ func (e *Executor) labelValues(ctx context.Context, j *worker.LabelValuesLookup)
 	return nil
 }
 
-// labelCache has the values of the labels of tenants, each once for all partitions that a process reads.
+// labelCache has the label values of tenants, each once for all partitions that a process reads.
 type labelCache struct {
 	mu      sync.Mutex // guards below
 	tenants map[string]*cachedLabels
 }
 
-// cachedLabels is what the labels of a tenant are as of a copy of its catalog.
+// cachedLabels are the label values of a tenant as of a copy of its catalog.
 type cachedLabels struct {
 	copy    *control.CatalogCopy
 	at      time.Time
@@ -39,10 +39,10 @@ type cachedLabels struct {
 	used    time.Time
 }
 
-// labelsKept is for how long the labels of a tenant are kept that nobody asks for.
+// labelsKept is how long label values are kept after their last use.
 const labelsKept = 10 * time.Minute
 
-// of is the values of a tenant's labels as of a copy of its catalog.
+// of returns the values of a tenant's labels as of a copy of its catalog.
 func (l *labelCache) of(tenant string, known *control.CatalogCopy, now time.Time) *catalog.LabelValues {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"binnacle/ingest/worker"
 )
 
-// Local drives one Worker without Kafka and without a goroutine: records are fed by call, and what the Worker wants
-// done is done in the caller's. Load tests with a clock of their own, and tests, use it; it is the same Worker and
-// Executor as in an Ingester.
+// Local drives one Worker without Kafka and without a goroutine: records are fed by call, and the Worker's jobs are
+// done in the caller's goroutine. Load tests with a clock of their own, and tests, use it; Worker and Executor are
+// those of an Ingester.
 type Local struct {
 	*worker.Worker
 	Counts   Counts
@@ -34,25 +34,25 @@ type counted struct {
 	*Counts
 }
 
-// Taken is worker.Observer.
+// Taken implements worker.Observer.
 func (c counted) Taken(readings int) {
 	c.Counts.Taken += readings
 	c.metrics.Taken(readings)
 }
 
-// Deferred is worker.Observer.
+// Deferred implements worker.Observer.
 func (c counted) Deferred() {
 	c.Counts.Deferred++
 	c.metrics.Deferred()
 }
 
-// Resumed is worker.Observer.
+// Resumed implements worker.Observer.
 func (c counted) Resumed(readings int) {
 	c.Counts.Resumed += readings
 	c.metrics.Resumed(readings)
 }
 
-// Refused is worker.Observer.
+// Refused implements worker.Observer.
 func (c counted) Refused(why decode.Reason) {
 	c.Counts.Refused++
 	c.metrics.Refused(why)
@@ -75,7 +75,7 @@ func (l *Local) Load(ctx context.Context, c journal.Commit, floor int64, log Blo
 	return load(ctx, l.Worker, c, floor, log, l.cfg.Now, func(int64) {})
 }
 
-// Take feeds one record, with whatever that needs of the map. It fails only when the context ends.
+// Take feeds one record, and resolves what the Worker lacks for it. It fails only when the context ends.
 func (l *Local) Take(ctx context.Context, rec worker.Record) error {
 	for {
 		err := l.Feed(rec, l.dir.Snapshot(), l.cfg.Now())
@@ -88,7 +88,7 @@ func (l *Local) Take(ctx context.Context, rec worker.Record) error {
 	}
 }
 
-// TakeDeferred feeds what waits for limits, as far as it may go on now; at returns a record of the log by its offset. It
+// TakeDeferred feeds deferred readings, as far as limits allow now; at returns a record of the log by its offset. It
 // fails only when the context ends.
 func (l *Local) TakeDeferred(ctx context.Context, at func(offset int64) worker.Record) error {
 	for offset, ok := l.NextDeferred(l.cfg.Now()); ok; offset, ok = l.NextDeferred(l.cfg.Now()) {
@@ -99,8 +99,7 @@ func (l *Local) TakeDeferred(ctx context.Context, at func(offset int64) worker.R
 	return nil
 }
 
-// TakeDeferredRecord feeds the record for which Recall asks, with whatever that needs of the map. It fails only when the
-// context ends.
+// TakeDeferredRecord feeds the record that NextDeferred asks for. It fails only when the context ends.
 func (l *Local) TakeDeferredRecord(ctx context.Context, rec worker.Record) error {
 	for {
 		err := l.FeedDeferred(rec, l.dir.Snapshot(), l.cfg.Now())
@@ -113,7 +112,6 @@ func (l *Local) TakeDeferredRecord(ctx context.Context, rec worker.Record) error
 	}
 }
 
-// learn obtains what the Worker lacked, and tells it.
 func (l *Local) learn(ctx context.Context, missing error) error {
 	view, err := l.executor.resolve(ctx, missing)
 	if view != nil {
@@ -122,15 +120,15 @@ func (l *Local) learn(ctx context.Context, missing error) error {
 	return err
 }
 
-// Due is the jobs that are to be done now. Each is handed out once: the caller does it with Do.
+// Due returns the jobs that are to be done now. Each is returned once: the caller does it with Do.
 func (l *Local) Due() []worker.Job { return l.Jobs(l.cfg.Now(), l.dir.Snapshot()) }
 
-// Attempt makes one attempt at a job, beside others if need be, and does not tell the Worker. It fails only when the
-// context ends.
+// Attempt makes one attempt at a job, beside others if need be, without passing its result to the Worker. It fails only
+// when the context ends.
 func (l *Local) Attempt(ctx context.Context, j worker.Job) error { return l.executor.Try(ctx, j) }
 
-// Try makes one attempt at a job and tells the Worker, who hands out another one later if it failed. It fails only
-// when the context ends.
+// Try makes one attempt at a job and passes its result to the Worker, which returns another job later if it failed. It
+// fails only when the context ends.
 func (l *Local) Try(ctx context.Context, j worker.Job) error {
 	if err := l.Attempt(ctx, j); err != nil {
 		return err
@@ -139,8 +137,8 @@ func (l *Local) Try(ctx context.Context, j worker.Job) error {
 	return nil
 }
 
-// Do does one job, in as many attempts as that takes, and tells the Worker. It fails only when the context ends; the
-// job may then have been done or not, and may be done again.
+// Do does one job, in as many attempts as that takes, and passes its result to the Worker. It fails only when the
+// context ends; the job may then have been done or not, and may be done again.
 func (l *Local) Do(ctx context.Context, j worker.Job) error {
 	if err := l.executor.Run(ctx, j); err != nil {
 		return err
@@ -164,10 +162,10 @@ func (l *Local) Step(ctx context.Context) error {
 // errStillBusy says that draining did not come to an end.
 var errStillBusy = errors.New("ingest: the worker is still busy after draining")
 
-// Resume is Worker.Resume, now.
+// Resume calls Worker.Resume with the time of now.
 func (l *Local) Resume(a worker.Assignment) { l.Worker.Resume(a, l.cfg.Now()) }
 
-// Drain is Worker.Drain, now.
+// Drain calls Worker.Drain with the time of now.
 func (l *Local) Drain() { l.Worker.Drain(l.cfg.Now()) }
 
 // Finish cuts everything and writes it.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// runMember reads what the consumer group gives, until the context ends and everything is left.
+// runMember reads what the consumer group assigns, until the context ends and every partition is handed over.
 func (in *Ingester) runMember(ctx context.Context, line *groupConns) error {
 	m := &member{in: in, conns: line, shares: &stickyBalancer{}, refusals: joinFailures{log: in.log}}
 	for ctx.Err() == nil {
@@ -41,7 +41,7 @@ type member struct {
 	refusals joinFailures
 }
 
-// subscribe is in the group for the topics of a layout, until there are others, or the context ends.
+// subscribe joins the group for the topics of a layout, until there are others or the context ends.
 func (m *member) subscribe(ctx context.Context, l *layout) error {
 	in, names := m.in, l.names()
 	ctx, stop := in.whileLayout(ctx, l, func(l *layout) bool { return slices.Equal(l.names(), names) })
@@ -86,8 +86,8 @@ func (m *member) subscribe(ctx context.Context, l *layout) error {
 	return nil
 }
 
-// runGeneration is Ingester.runGeneration, until a topic has other partitions, which are to be shared out too, or had them before: the
-// group is joined before this begins.
+// runGeneration runs a generation until a topic has other partitions, which must be assigned too, or had them before it
+// began.
 func (m *member) runGeneration(ctx context.Context, g *kafkago.Generation) {
 	l := m.in.layout.Load()
 	ctx, stop := m.in.whileLayout(ctx, l, func(now *layout) bool { return now.is(l.topics) && !m.shares.missed(now.topics) })
@@ -104,7 +104,7 @@ func (m *member) runGeneration(ctx context.Context, g *kafkago.Generation) {
 	m.in.runGeneration(ctx, t)
 }
 
-// joinFailures says why the group does not take the process in: once, again when it is something else, and every minute.
+// joinFailures logs why the group does not accept the process: once, again when the reason changes, and every minute.
 type joinFailures struct {
 	log      *slog.Logger
 	why      kafkago.Error // 0 is no answer, whatever the reason
@@ -121,5 +121,10 @@ func (r *joinFailures) warn(what string, err error) {
 	r.reminder.Do(func() { r.log.Warn(what, "error", err) })
 }
 
-// clear tells that there is none any more.
-func (r *joinFailures) clear() { r.any = false }
+// clear records that the group has accepted the process.
+func (r *joinFailures) clear() {
+	if r.any {
+		r.log.Info("joined the consumer group")
+	}
+	r.any = false
+}

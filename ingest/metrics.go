@@ -127,7 +127,7 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 	}
 }
 
-// forget drops what was told of a partition that is here no more.
+// forget drops the series of a partition that went elsewhere.
 func (m *metrics) forget(of topicPartition) {
 	labels := prometheus.Labels{"topic": of.topic, "partition": strconv.Itoa(of.partition)}
 	for _, g := range []*prometheus.GaugeVec{m.lag, m.uncommitted, m.bins, m.unjournaled, m.first, m.kept, m.loading, m.stalled,
@@ -136,7 +136,7 @@ func (m *metrics) forget(of topicPartition) {
 	}
 }
 
-// registerSpill tells how large the spill file is.
+// registerSpill adds the sizes of the spill file.
 func (m *metrics) registerSpill(r prometheus.Registerer, files *spill.Store) {
 	gauge := func(name, help string, value func() int64) {
 		promauto.With(r).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
@@ -148,61 +148,50 @@ func (m *metrics) registerSpill(r prometheus.Registerer, files *spill.Store) {
 		func() int64 { _, disk := files.Bytes(); return disk })
 }
 
-// Taken counts a record and its readings.
 func (m *metrics) Taken(readings int) {
 	m.records.Inc()
 	m.readings.Add(float64(readings))
 }
 
-// Replayed counts a reading whose chunk is stored.
 func (m *metrics) Replayed() { m.replayed.Inc() }
 
-// Refused counts a dead letter.
 func (m *metrics) Refused(why decode.Reason) { m.refused.WithLabelValues(string(why)).Inc() }
 
-// LookedUp counts a tail that was read.
 func (m *metrics) LookedUp() { m.lookups.Inc() }
 
 // ChainForgotten counts an idle chain that has made room.
 func (m *metrics) ChainForgotten() { m.forgotten.Inc() }
 
-// Conflict counts a create that met another chunk.
 func (m *metrics) Conflict() { m.conflicts.Inc() }
 
-// KeyFull counts a partition key that takes no more, and says so, once for each day of the device.
+// KeyFull counts and logs a partition key that is full, once for each day of the device.
 func (m *metrics) KeyFull(key sharding.Key) {
 	m.keysFull.Inc()
-	m.log.Error("the partition key is full: readings of this device and day wait, and are tried seldom",
+	m.log.Error("partition key is full: readings of this device and day wait and are retried rarely",
 		"container", key.Container, "tenant_shard", key.TenantShard, "device", key.Device)
 }
 
-// Stored counts a chunk.
 func (m *metrics) Stored(why worker.Reason, bytes, values int) {
 	m.chunks.WithLabelValues(string(why)).Inc()
 	m.values.Add(float64(values))
 	m.fill.Observe(float64(bytes) / binning.TargetBytes)
 }
 
-// Journaled counts blocks.
 func (m *metrics) Journaled(blocks, bytes int) {
 	m.blocks.Add(float64(blocks))
 	m.journaled.Add(float64(bytes))
 }
 
-// Deferred counts a reading that waits for a limit.
 func (m *metrics) Deferred() { m.deferred.Inc() }
 
-// Resumed counts readings that had waited.
 func (m *metrics) Resumed(readings int) { m.resumed.Add(float64(readings)) }
 
-// JournalLost counts a journal that has lost its end, and says so.
 func (m *metrics) JournalLost() {
 	m.broken.WithLabelValues("end-lost").Inc()
-	m.log.Error("the journal has lost its end: what was in it goes there again")
+	m.log.Error("the journal has lost its end: appending its blocks again")
 }
 
-// ShelfFailed counts blocks that the spill file did not take, and says why.
 func (m *metrics) ShelfFailed(err error) {
 	m.broken.WithLabelValues("spill").Inc()
-	m.log.Warn("blocks stay in memory: the spill file does not take them", "error", err)
+	m.log.Warn("blocks stay in memory: cannot write the spill file", "error", err)
 }

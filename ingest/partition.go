@@ -18,10 +18,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// errRetake says that the log may be another one than it was: the partition must be taken over anew.
+// errRetake means that the log may be another one than it was: the partition must be taken over anew.
 var errRetake = errors.New("the log is not the one that was read before")
 
-// partition drives the Worker of one assigned partition. It outlives a tenure, so that bins stay when the partition
+// partition drives the Worker of one assigned partition. It outlives a generation, so that bins stay when the partition
 // comes back to this process.
 type partition struct {
 	in     *Ingester
@@ -43,20 +43,22 @@ type partition struct {
 	orphaned bool // the topic was missing for a while since the last takeover; Ingester.mu guards it
 
 	// Owned by run.
-	pace       pace
-	committed  int64  // last offset committed in this tenure, -1 none
-	metadata   string // that went with it
-	first, end int64  // of the log, as far as is known
-	trimmed    bool   // the log has lost records at its begin since the takeover
-	lastCommit time.Time
-	verifies   *rate.Limiter // of questions for the log's end
-	lost       bool          // the group refuses commits
-	generation *generation
-	pending    kafka.Batch // fetched; records leave it as they are fed
-	deferred   deferredReader
-	lacking    bool        // the next pending record waits until it is found out what the worker lacks
-	learned    chan learnt // has room for both lookups that may be under way: of pending and of recalled records
-	fetching   sync.WaitGroup
+	pace        pace
+	committed   int64  // last offset committed in this tenure, -1 none
+	metadata    string // that went with it
+	first, end  int64  // of the log, as far as is known
+	trimmed     bool   // the log has lost records at its begin since the takeover
+	lastCommit  time.Time
+	verifies    *rate.Limiter // of questions for the log's end
+	lost        bool          // the group refuses commits
+	unknownEnd  bool          // the log's end could not be read, and that was logged
+	uncommitted bool          // a commit failed, and that was logged
+	generation  *generation
+	pending     kafka.Batch // fetched; records leave it as they are fed
+	deferred    deferredReader
+	lacking     bool        // the next pending record waits until it is found out what the worker lacks
+	learned     chan learnt // has room for both lookups that may be under way: of pending and of recalled records
+	fetching    sync.WaitGroup
 }
 
 // learnt is the end of a lookup of what the worker lacked.
@@ -78,7 +80,7 @@ func newPartition(in *Ingester, at topicPartition, a worker.Assignment) *partiti
 	}
 }
 
-// run reads until the context ends (nil), because the tenure does or the ingester stops, or until the log may be
+// run reads until the context ends (nil), because the generation does or the ingester stops, or until the log may be
 // another one (errRetake).
 func (p *partition) run(ctx context.Context, as *generation) error {
 	p.generation = as
@@ -140,7 +142,7 @@ func (p *partition) run(ctx context.Context, as *generation) error {
 // errLost is errRetake for rows that this process has lost and the log has not.
 var errLost = fmt.Errorf("%w: rows in the spill file are lost here", errRetake)
 
-// startAt says from where on the log has records. What was deleted before it was stored is lost.
+// startAt records the first offset of the log. Records that were deleted before they were stored are lost.
 func (p *partition) startAt(first int64) {
 	p.first, p.trimmed = first, false
 	if at := p.worker.Position(); at < first {
@@ -152,7 +154,7 @@ func (p *partition) startAt(first int64) {
 	}
 }
 
-// load has the worker, which is new, begin with the bins that the journal has.
+// load fills a new worker with the bins of the journal.
 func (p *partition) load(ctx context.Context, c journal.Commit, floor int64) error {
 	left := p.in.metrics.loading.WithLabelValues(p.at.labels()...)
 	defer left.Set(0)
@@ -170,11 +172,11 @@ func (p *partition) load(ctx context.Context, c journal.Commit, floor int64) err
 	})
 }
 
-// logLoadEvery is how often a long load is spoken of.
+// logLoadEvery is the pause between log lines of a long load.
 const logLoadEvery = 10 * time.Second
 
-// handOver ends a tenure: what is in memory goes to the journal, and is committed, so that whoever comes next has it
-// at once. Without a journal what is in memory is written when the process ends, and else kept (rule W8).
+// handOver ends a generation: what is in memory goes to the journal, and is committed, so that the next owner has it at
+// once. Without a journal it is written when the process ends, and else kept (rule W8).
 func (p *partition) handOver() error {
 	switch {
 	case p.in.stores.Journal != nil && p.in.stopping():
@@ -191,14 +193,14 @@ func (p *partition) handOver() error {
 	return nil
 }
 
-// behind reports whether whoever comes next would have to read some of the log again.
+// behind reports whether the next owner would have to read some of the log again.
 func (p *partition) behind() bool { return p.worker.JournalFloor() < p.worker.Position() }
 
-// flushBudget is how long the group waits for a partition whose bins go to the journal, when it is shared out anew.
-// What has not got there is read again by whoever has the partition next.
+// flushBudget is how long a rebalance waits until the bins of a partition are in the journal. What is not there by then
+// is read again by the next owner.
 const flushBudget = 2 * time.Second
 
-// receive takes what was fetched.
+// receive takes a fetched batch.
 func (p *partition) receive(b kafka.Batch) {
 	p.pending = b
 	p.worker.SetLogEnd(b.End)
@@ -208,9 +210,8 @@ func (p *partition) receive(b kafka.Batch) {
 	}
 	p.in.metrics.lag.WithLabelValues(p.at.labels()...).Set(float64(max(0, b.End-b.Next)))
 	if b.Refused != nil {
-		p.log.Warn("a part of the log can't be read: it is a dead letter", "from", b.Refused.First, "through",
-			b.Refused.Through,
-			"bytes", b.Refused.Bytes, "why", b.Refused.Why)
+		p.log.Warn("part of the log is unreadable and becomes a dead letter", "from", b.Refused.First,
+			"through", b.Refused.Through, "bytes", b.Refused.Bytes, "why", b.Refused.Why)
 		p.worker.FeedUnreadable(unreadable(b.Refused))
 	}
 	if len(b.Records) == 0 {
@@ -219,7 +220,6 @@ func (p *partition) receive(b kafka.Batch) {
 	}
 }
 
-// releasePending gives back what was fetched and is not needed any more.
 func (p *partition) releasePending() {
 	p.pending.Release()
 	p.pending = kafka.Batch{}
@@ -229,7 +229,7 @@ var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c
 
 // fetch reads the partition from an offset on until it fails or the context ends.
 func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Batch, failed chan<- error) {
-	patience := pausesFrom(p.in.cfg.RetryBackoff)
+	patience, silent := pausesFrom(p.in.cfg.RetryBackoff), false
 	for pauses := patience.Begin(); ; {
 		b, err := p.reader.fetch(ctx, offset)
 		switch {
@@ -241,7 +241,8 @@ func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Ba
 			return
 		case err != nil:
 			if pauses.Count() >= silentPauses {
-				p.log.Warn("no records for a while", "error", err)
+				silent = true
+				p.log.Warn("cannot fetch records, will retry", "error", err)
 			}
 			p.in.metrics.retries.WithLabelValues("fetch").Inc()
 			if pauses.Wait(ctx) != nil {
@@ -250,6 +251,10 @@ func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Ba
 			continue
 		}
 		pauses = patience.Begin()
+		if silent {
+			silent = false
+			p.log.Info("fetching records again")
+		}
 		if b.Next == offset {
 			continue
 		}
@@ -266,8 +271,8 @@ func (p *partition) fetch(ctx context.Context, offset int64, out chan<- kafka.Ba
 // FeedAtOnce is how many records a partition takes before it looks for jobs, and for what waits.
 const FeedAtOnce = 256
 
-// feed gives the worker the next records. If the worker lacks something for one, that one and those behind it wait until
-// it is obtained; bins are cut, journaled and committed meanwhile.
+// feed gives the worker the next records. If the worker lacks something for one, that one and those behind it wait
+// until it is obtained; bins are cut, journaled and committed meanwhile.
 func (p *partition) feed(ctx context.Context) {
 	if p.lacking {
 		return
@@ -314,7 +319,7 @@ func (p *partition) stopLearning() {
 	}
 }
 
-// step takes the answers that have come, and starts what is to be done.
+// step takes the results of jobs, and starts those that are due.
 func (p *partition) step(ctx context.Context) error {
 	for more := true; more; {
 		select {
@@ -339,8 +344,8 @@ const (
 	verifyTimeout = 5 * time.Second
 )
 
-// verifyLogEnd ends the run when the store knows of records that the log does not have (rule W9). Until it is clear nothing
-// is committed.
+// verifyLogEnd ends the run when the store knows of records that the log does not have (rule W9). Until that is clear
+// nothing is committed.
 func (p *partition) verifyLogEnd(ctx context.Context) error {
 	tail, ok := p.worker.Suspect()
 	if !ok || ctx.Err() != nil || !p.verifies.AllowN(p.in.cfg.Now(), 1) {
@@ -350,8 +355,15 @@ func (p *partition) verifyLogEnd(ctx context.Context) error {
 	defer cancel()
 	_, end, err := p.in.topicOf(p.at).Bounds(bounded, p.at.partition)
 	if err != nil {
-		p.log.Warn("log end not known, committing nothing until it is", "error", err)
+		if !p.unknownEnd {
+			p.log.Warn("cannot read the end of the log: committing nothing until then", "error", err)
+		}
+		p.unknownEnd = true
 		return nil
+	}
+	if p.unknownEnd {
+		p.unknownEnd = false
+		p.log.Info("the end of the log is known again: committing")
 	}
 	if end <= tail {
 		return fmt.Errorf("%w: a chunk goes through offset %d, but the log ends at %d", errRetake, tail, end)
@@ -368,7 +380,7 @@ func (p *partition) launch(job worker.Job) {
 	})
 }
 
-// commit commits the floor, and what of the journal it counts on, when it is time, or now (rules W7, J1).
+// commit commits the floor, and what of the journal it counts on, when it is time, or now with force (rules W7, J1).
 func (p *partition) commit(force bool) {
 	now := p.in.cfg.Now()
 	if _, suspect := p.worker.Suspect(); p.lost || suspect || !force && now.Sub(p.lastCommit) < p.in.cfg.CommitEvery {
@@ -387,20 +399,27 @@ func (p *partition) commit(force bool) {
 	switch {
 	case p.generation.lost(err):
 		p.lost = true
-		p.log.Info("the partition went elsewhere, committing stops", "error", err)
+		p.log.Info("partition was assigned to another process: committing stops", "error", err)
 	case err != nil:
 		p.in.metrics.retries.WithLabelValues("commit").Inc()
-		p.log.Warn("offset not committed", "offset", floor, "error", err)
+		if !p.uncommitted {
+			p.log.Warn("cannot commit the offset, will retry", "offset", floor, "error", err)
+		}
+		p.uncommitted = true
 	default:
+		if p.uncommitted {
+			p.uncommitted = false
+			p.log.Info("committing offsets again", "offset", floor)
+		}
 		p.committed, p.metadata = floor, metadata
 		p.renewMark(now)
 	}
 }
 
-// nearRetention is the share of a log at its begin that is about to be deleted, where records are deleted at all.
+// nearRetention is the share of a log at its begin that is about to be deleted, if records are deleted at all.
 const nearRetention = 20
 
-// cutBeforeRetention has bins cut whose records the source is about to delete (rule W7).
+// cutBeforeRetention has bins cut that hold records which the source is about to delete (rule W7).
 func (p *partition) cutBeforeRetention(floor int64, now time.Time) {
 	labels := p.at.labels()
 	p.in.metrics.first.WithLabelValues(labels...).Set(float64(p.first))
@@ -410,7 +429,6 @@ func (p *partition) cutBeforeRetention(floor int64, now time.Time) {
 	}
 }
 
-// gauge tells how far the partition is.
 func (p *partition) gauge(floor int64) {
 	labels, position := p.at.labels(), p.worker.Position()
 	p.in.metrics.uncommitted.WithLabelValues(labels...).Set(float64(position - floor))
@@ -429,7 +447,7 @@ func (p *partition) renewMark(now time.Time) {
 	}
 }
 
-// drain goes on without fetching until there is nothing left to do, or the budget is spent, and commits.
+// drain goes on without fetching until busy is false, or the budget is spent, and commits.
 func (p *partition) drain(within time.Duration, busy func() bool) error {
 	budget := time.NewTimer(within)
 	defer budget.Stop()
@@ -448,7 +466,7 @@ func (p *partition) drain(within time.Duration, busy func() bool) error {
 		case <-look.C:
 		case <-budget.C:
 			spent = true
-			p.log.Info("the budget is spent: the rest is read again from Kafka")
+			p.log.Info("drain budget is spent: the rest will be read again from Kafka")
 		}
 		look.Stop()
 	}

@@ -7,7 +7,7 @@ import (
 	"binnacle/ingest/journal"
 )
 
-// progress is how far a partition is, as its owner told it last.
+// progress is how far a partition is, as its goroutine published it last.
 type progress struct {
 	end, floor, journaled int64
 	commit                journal.Commit // what a takeover would go by
@@ -15,7 +15,6 @@ type progress struct {
 	perSecond             float64 // records that are taken, while there are some; 0: not known
 }
 
-// publishProgress lets others know how far the partition is.
 func (p *partition) publishProgress(floor int64) {
 	r := &progress{
 		end: p.worker.LogEnd(), floor: floor, journaled: floor, bins: p.worker.OpenBins(),
@@ -27,7 +26,7 @@ func (p *partition) publishProgress(floor int64) {
 	p.progress.Store(r)
 }
 
-// bins is how far the partition is. It may be called by anyone.
+// bins returns how far the partition is. It may be called from any goroutine.
 func (p *partition) bins() BinsPartition {
 	out := BinsPartition{
 		Topic: p.at.topic, Partition: int32(p.at.partition), Stream: p.worker.Stream(), CaughtUp: p.worker.CaughtUp(),
@@ -40,18 +39,18 @@ func (p *partition) bins() BinsPartition {
 		return out
 	}
 	out.End, out.Floor, out.Journaled, out.Bins = max(r.end, out.Position), r.floor, r.journaled, r.bins
-	out.Replay = replay(out.End, out.Floor, r.commit, r.perSecond)
+	out.Replay = replay(out, r.commit, r.perSecond)
 	return out
 }
 
 // blockShare is what loading a row from the journal takes of the time of reading it in the log, at most.
 const blockShare = 1. / 8
 
-// replay estimates what whoever goes on from a commit has to do, at a pace of so many records a second.
-func replay(end, floor int64, c journal.Commit, perSecond float64) Replay {
-	out := Replay{Records: end - floor, Without: end - floor}
+// replay estimates the work of a takeover that goes on from a commit, at a pace of so many records a second.
+func replay(p BinsPartition, c journal.Commit, perSecond float64) Replay {
+	out := Replay{Records: p.End - p.Floor, Without: p.End - p.Floor}
 	if c.To > c.From {
-		out.Blocks, out.Records = c.To-c.From, end-c.F
+		out.Blocks, out.Records = c.To-c.From, p.End-c.F
 	}
 	if perSecond > 0 {
 		loaded := min(out.Blocks*binning.BlockRows, out.Without-out.Records)
@@ -61,13 +60,12 @@ func replay(end, floor int64, c journal.Commit, perSecond float64) Replay {
 	return out
 }
 
-// pace is how fast records are taken while there are some.
+// pace measures how fast records are taken while there are some.
 type pace struct {
 	records int64
 	busy    time.Duration
 }
 
-// enoughRecords is how many records a pace remembers.
 const enoughRecords = 1 << 20
 
 func (p *pace) add(records int, took time.Duration) {

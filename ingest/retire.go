@@ -8,8 +8,8 @@ import (
 	"binnacle/internal/retry"
 )
 
-// retire has the partitions of topics that are deleted write what they hold: their log can't be read again. They stay
-// in heads meanwhile. A topic that is missing for a moment only is none of them.
+// retire has the partitions of deleted topics write what they hold: their log can't be read again. They stay in heads
+// meanwhile. A topic that is missing for a moment only is not deleted.
 func (o *topicWatcher) retire() {
 	in := o.in
 	in.mu.Lock()
@@ -24,18 +24,19 @@ func (o *topicWatcher) retire() {
 	}
 }
 
-// retire has a partition write what it holds: the log that it was read from is gone. The caller holds the lock.
+// retire has a partition write what it holds, because its log is gone. The caller holds the lock.
 func (in *Ingester) retire(p *partition, why string) {
 	delete(in.partitions, p.at)
 	in.retired[p] = true
 	in.jobs.Go(func() { in.finish(p, why) })
 }
 
-// finish writes what a partition holds, and drops it. It takes as long as that takes, and at shutdown no longer than
-// the drain budget.
+// finish writes what a partition holds, and drops it. At shutdown it has the drain budget.
 func (in *Ingester) finish(p *partition, why string) {
 	bins := p.worker.OpenBins()
-	p.log.Error("what was read is written, and can't be read again", "why", why, "bins", bins)
+	if bins > 0 {
+		p.log.Error("log is gone: flushing buffered readings; they cannot be re-read", "why", why, "bins", bins)
+	}
 	whole := p.finish(in.working)
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -44,11 +45,11 @@ func (in *Ingester) finish(p *partition, why string) {
 	if in.partitions[p.at] == nil {
 		in.metrics.forget(p.at)
 	}
-	if whole {
-		p.log.Info("what was read of the log that is gone is stored", "bins", bins)
-	} else {
-		p.log.Error("what was read of the log that is gone is not all stored, and is lost with it", "bins",
-			p.worker.OpenBins())
+	switch {
+	case !whole:
+		p.log.Error("buffered readings of the log that is gone are lost", "bins", p.worker.OpenBins())
+	case bins > 0:
+		p.log.Info("buffered readings of the log that is gone are stored", "bins", bins)
 	}
 }
 
@@ -79,7 +80,7 @@ func (p *partition) finish(ctx context.Context) bool {
 	return true
 }
 
-// awaitRetired waits at shutdown for the partitions whose logs are gone, as long as for the others.
+// awaitRetired waits at shutdown for the partitions of deleted logs, as long as for the others.
 func (in *Ingester) awaitRetired(line *groupConns) {
 	ctx, cancel := context.WithTimeout(line.ctx, in.cfg.DrainBudget)
 	defer cancel()

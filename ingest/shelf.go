@@ -7,14 +7,14 @@ import (
 	"binnacle/ingest/spill"
 )
 
-// shelf puts blocks into a spill file. What nobody refers to any more is given up when the garbage collector finds it:
-// blocks are parts of snapshots that queries hold, and nobody counts those.
+// shelf puts blocks into a spill file. A block is freed when the garbage collector finds that nothing refers to it:
+// blocks are parts of head reads that queries hold, which nobody counts.
 type shelf struct{ files *spill.Store }
 
-// ShelfOf puts blocks into spill files.
+// ShelfOf returns a shelf in spill files.
 func ShelfOf(files *spill.Store) binning.Shelf { return shelf{files} }
 
-// Put is binning.Shelf.
+// Put implements binning.Shelf.
 func (s shelf) Put(data []byte) (binning.Shelved, error) {
 	ref, err := s.files.Put(data)
 	if err != nil {
@@ -31,7 +31,7 @@ type spilled struct {
 	ref   spill.Ref
 }
 
-// Get is binning.Shelved.
+// Get implements binning.Kept.
 func (k *spilled) Get() ([]byte, error) {
 	data, err := k.files.Get(nil, k.ref)
 	runtime.KeepAlive(k)

@@ -11,11 +11,10 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// stickyBalancer shares partitions out evenly, those of each topic and all of them, so that as few as can be change hands:
-// whoever takes one over has to load its bins. Members say what they have when they join, and from which generation on.
-// It does no I/O, and is safe for any number of callers.
-//
-// As long as a member does not know it, the group takes another way to share out, one that all members know.
+// stickyBalancer assigns partitions evenly, those of each topic and all of them, so that as few as possible change
+// hands: a takeover has to load bins. Members send what they have, and since which generation, when they join. It does
+// no I/O, and is safe for any number of callers. While a member does not know it, the group takes another balancer, one
+// that all members know.
 type stickyBalancer struct {
 	mu     sync.Mutex // guards below
 	own    claim
@@ -30,7 +29,7 @@ type claim struct {
 	Topics     map[string][]int `json:"topics,omitempty"`
 }
 
-// setOwn notes what this process has from now on.
+// setOwn records the partitions of this process.
 func (s *stickyBalancer) setOwn(generation int32, places []topicPartition) {
 	own := claim{Generation: generation, Topics: map[string][]int{}}
 	for _, p := range places {
@@ -44,15 +43,15 @@ func (s *stickyBalancer) setOwn(generation int32, places []topicPartition) {
 	s.own = own
 }
 
-// setTopics notes which partitions topics have.
+// setTopics records the partitions of topics.
 func (s *stickyBalancer) setTopics(topics map[string][]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.known = topics
 }
 
-// missed reports whether partitions were not shared out by this process, which was to share them: it joins before it
-// knows, and topics may grow meanwhile.
+// missed reports whether this process, as the leader, has left partitions unassigned: it joins before it knows that it
+// leads, and topics may grow meanwhile.
 func (s *stickyBalancer) missed(topics map[string][]int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,10 +68,10 @@ func (s *stickyBalancer) missed(topics map[string][]int) bool {
 	return false
 }
 
-// ProtocolName is kafka.GroupBalancer.
+// ProtocolName implements kafka.GroupBalancer.
 func (s *stickyBalancer) ProtocolName() string { return "binnacle-sticky" }
 
-// UserData is kafka.GroupBalancer: what is said to join.
+// UserData implements kafka.GroupBalancer: it returns what this member has.
 func (s *stickyBalancer) UserData() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +79,8 @@ func (s *stickyBalancer) UserData() ([]byte, error) {
 	return json.Marshal(s.own)
 }
 
-// AssignGroups is kafka.GroupBalancer. No partition is told if one topic of some member is missing, and some are not by
-// a broker that is behind: what is known here is shared out too, or nobody would read it.
+// AssignGroups implements kafka.GroupBalancer. A broker lists no partitions if one topic of some member is missing, and
+// one that is behind lists too few: partitions that are known here are assigned too, or nobody would read them.
 func (s *stickyBalancer) AssignGroups(members []kafkago.GroupMember,
 	partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
 	topics := map[string][]int{}
@@ -117,7 +116,7 @@ func (s *stickyBalancer) AssignGroups(members []kafkago.GroupMember,
 	return out
 }
 
-// claimOf is what a member has said of a topic, which may be its only one. Whoever says nothing that is understood has
+// claimOf returns what a member has sent of a topic, which may be its only one. Data that is not understood claims
 // nothing.
 func claimOf(data []byte, topic string, only bool) (c claim) {
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -130,9 +129,9 @@ func claimOf(data []byte, topic string, only bool) (c claim) {
 	return c
 }
 
-// deferNoisy gives each member as many partitions of a topic as the others, or one more, and of those that it has as many
-// as that allows. Of two that have the same one, the later generation's has it: the other one has been away. Who was
-// given less of other topics comes first.
+// shareOut gives each member as many partitions of a topic as the others, or one more, and as many of its own as that
+// allows. If two claim the same one, the later generation has it: the other member has been away. Members with fewer
+// partitions of other topics come first.
 func shareOut(claims map[string]claim, partitions []int, given map[string]int) map[string][]int {
 	ids := slices.Sorted(maps.Keys(claims))
 	if len(ids) == 0 {

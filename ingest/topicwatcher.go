@@ -11,16 +11,15 @@ import (
 	"binnacle/internal/kafka"
 )
 
-// layout is which topics are read, and their partitions. It never changes: another one follows it.
+// layout is the topics that are read, and their partitions. It never changes: another one follows it.
 type layout struct {
 	topics  map[string][]int
 	changed chan struct{} // closed when there is another one
 }
 
-// names are those of the topics, sorted.
 func (l *layout) names() []string { return slices.Sorted(maps.Keys(l.topics)) }
 
-// partitions are all partitions, sorted.
+// partitions returns all partitions, sorted.
 func (l *layout) partitions() (all []topicPartition) {
 	for topic, partitions := range l.topics {
 		for _, p := range partitions {
@@ -35,14 +34,14 @@ func (l *layout) is(topics map[string][]int) bool {
 	return maps.EqualFunc(l.topics, topics, slices.Equal)
 }
 
-// topicWatcher keeps the layout up to date. Only one goroutine at a time may look.
+// topicWatcher keeps the layout up to date. It serves one goroutine at a time.
 type topicWatcher struct {
 	in      *Ingester
 	logged  map[string]bool      // faults that are known
 	missing map[string]time.Time // topics that were read and are missing, since when
 }
 
-// check makes one attempt at looking at the cluster.
+// check makes one attempt at reading the topics of the cluster.
 func (o *topicWatcher) check(ctx context.Context) error {
 	found, err := o.in.sources.Layout(ctx)
 	if err != nil {
@@ -54,25 +53,25 @@ func (o *topicWatcher) check(ctx context.Context) error {
 	return nil
 }
 
-// logFaults says what is wrong with the topics, each fault once, and when it is over.
+// logFaults logs each fault of the topics once, and its end.
 func (o *topicWatcher) logFaults(faults []error) {
 	now := map[string]bool{}
 	for _, f := range faults {
 		now[f.Error()] = true
 		if !o.logged[f.Error()] {
-			o.in.log.Error("not all topics are there that are to be read; the others are", "error", f)
+			o.in.log.Error("a topic is missing or unreadable; the others are read", "error", f)
 		}
 	}
 	for text := range o.logged {
 		if !now[text] {
-			o.in.log.Info("a topic is mended", "was", text)
+			o.in.log.Info("a topic fault is over", "was", text)
 		}
 	}
 	o.logged = now
 	o.in.metrics.faulty.Set(float64(len(faults)))
 }
 
-// publish makes a layout of what was found, if that is another one. Of a topic that is unclear nothing changes.
+// publish makes a layout of the topics that were found, if it differs. Topics that are unclear stay as they are.
 func (o *topicWatcher) publish(found kafka.Layout) {
 	before := o.in.layout.Load()
 	for _, topic := range found.Unclear {
@@ -92,7 +91,7 @@ func (o *topicWatcher) publish(found kafka.Layout) {
 		delete(o.missing, topic)
 		switch now, was := len(found.Partitions[topic]), len(before.topics[topic]); {
 		case was == 0:
-			o.in.log.Info("topic is read", "topic", topic, "partitions", now, "tenant", found.Tenants[topic])
+			o.in.log.Info("reading topic", "topic", topic, "partitions", now, "tenant", found.Tenants[topic])
 		case was != now:
 			o.in.log.Info("topic has grown", "topic", topic, "partitions", now, "before", was)
 		}
@@ -100,7 +99,7 @@ func (o *topicWatcher) publish(found kafka.Layout) {
 	for _, topic := range before.names() {
 		if found.Partitions[topic] == nil {
 			o.missing[topic] = o.in.cfg.Now()
-			o.in.log.Error("a topic that was read is missing: what was in it and was not read is lost if it is deleted",
+			o.in.log.Error("topic is missing: if it was deleted, its unread records are lost",
 				"topic", topic)
 		}
 	}
@@ -109,7 +108,7 @@ func (o *topicWatcher) publish(found kafka.Layout) {
 	close(before.changed)
 }
 
-// watch looks again and again until the context ends.
+// watch checks again and again until the context ends.
 func (o *topicWatcher) watch(ctx context.Context) {
 	ticker := time.NewTicker(o.in.cfg.WatchEvery)
 	defer ticker.Stop()
@@ -125,10 +124,9 @@ func (o *topicWatcher) watch(ctx context.Context) {
 	}
 }
 
-// errNoTopics says that there is nothing to read.
 var errNoTopics = errors.New("there is no topic to read")
 
-// await is look, and fails if there is nothing to read.
+// await checks once, and fails if there is no topic to read.
 func (o *topicWatcher) await(ctx context.Context) error {
 	if err := o.check(ctx); err != nil {
 		return err
@@ -143,8 +141,7 @@ func (o *topicWatcher) await(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// whileLayout returns a context that ends when the layout is another one, by a function that is asked about each, and what
-// must be called when nobody needs it any more.
+// whileLayout returns a context that ends when same returns false for a later layout, and a function that releases it.
 func (in *Ingester) whileLayout(ctx context.Context, l *layout, same func(*layout) bool) (context.Context, func()) {
 	ctx, end := context.WithCancel(ctx)
 	var watching sync.WaitGroup

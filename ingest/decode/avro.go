@@ -185,7 +185,6 @@ func (d *avroReader) avroProperty(name []byte, n *avroNode, from, depth int) err
 	return nil
 }
 
-// avroText reads a scalar as text.
 func (d *avroReader) avroText(c propertyRole, n *avroNode) error {
 	v, ok, err := d.avroScalar(n)
 	if err != nil || !ok || v.Kind() == 0 {
@@ -288,7 +287,7 @@ func (d *avroReader) avroScalar(n *avroNode) (v telemetry.Value, ok bool, err er
 	return v, false, a.skip(n, 0)
 }
 
-// decimal is the float64 nearest to a two's-complement number of tenths to the power of scale.
+// decimal returns the float64 nearest to a two's-complement number of tenths to the power of scale.
 func decimal(b []byte, scale int) float64 {
 	if len(b) > 64 || scale > 400 {
 		return math.NaN()
@@ -301,7 +300,6 @@ func decimal(b []byte, scale int) float64 {
 	return f
 }
 
-// step counts work.
 func (a *avroCursor) step() error {
 	if a.steps--; a.steps < 0 {
 		return errAvro
@@ -309,7 +307,7 @@ func (a *avroCursor) step() error {
 	return nil
 }
 
-// branch is the node itself, or the branch of a union that was written.
+// branch returns the node itself, or the branch of a union that was written.
 func (a *avroCursor) branch(n *avroNode) (*avroNode, error) {
 	for n.kind == avro.Union {
 		i, err := a.long()
@@ -347,7 +345,6 @@ func (a *avroCursor) bytes() ([]byte, error) {
 	return a.take(int(n))
 }
 
-// opaque reads bytes or fixed.
 func (a *avroCursor) opaque(n *avroNode) ([]byte, error) {
 	if n.kind == avro.Bytes {
 		return a.bytes()

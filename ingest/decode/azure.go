@@ -32,7 +32,7 @@ func enveloped(headers []Header) bool {
 	return false
 }
 
-// hubHeaders takes from the headers which device has sent the message, and when.
+// hubHeaders reads from the headers which device has sent the message, and when.
 func (d *Decoder) hubHeaders(r *Record) *fault {
 	if r.ContentType == "" {
 		r.ContentType = header(r.Headers, "iothub-content-type")
@@ -41,7 +41,7 @@ func (d *Decoder) hubHeaders(r *Record) *fault {
 	return d.envelope(property, property)
 }
 
-// envelope makes the origin of what properties say: those of the system, which a device can't write, and its own.
+// envelope sets the origin from properties: those of the system, which a device can't write, and its own.
 func (d *Decoder) envelope(property, own func(name string) string) *fault {
 	if source := property(hubSource); source != "" && !strings.EqualFold(source, "telemetry") {
 		return faultf(ContentType, "the message is no telemetry but %.80q", source)
@@ -85,7 +85,7 @@ func propertyMillis(text string) (int64, bool) {
 	return telemetry.ParseEpoch(text)
 }
 
-// labelModule adds to all readings which module of the device has sent them.
+// labelModule adds the module that has sent them to all readings as a label.
 func (d *Decoder) labelModule() {
 	for i := range d.out.Readings {
 		r := &d.out.Readings[i]
@@ -187,8 +187,8 @@ func (d *jsonReader) jsonBody(body []byte, contentType string) *fault {
 	return nil
 }
 
-// amqpText is the text of a property that came by AMQP: Event Hubs passes such properties to Kafka as AMQP encodes
-// them. Text that is none of these encodings stands for itself.
+// amqpText returns the text of a property that came by AMQP: Event Hubs passes such properties to Kafka as AMQP encodes
+// them. Text in none of these encodings stands for itself.
 func amqpText(b []byte) string {
 	if len(b) < 2 {
 		return string(b)

@@ -87,7 +87,7 @@ func New(opts Options) *Decoder {
 	return d
 }
 
-// checkTenant reports what is wrong with a tenant that a message names. Nothing is if it does not count.
+// checkTenant reports what is wrong with a tenant that a message names, nil if another one counts anyway.
 func (d *Decoder) checkTenant(name string) error {
 	if d.opts.Set.Tenant != "" {
 		return nil
@@ -95,7 +95,7 @@ func (d *Decoder) checkTenant(name string) error {
 	return telemetry.CheckTenant(name)
 }
 
-// checkDevice is checkTenant for devices.
+// checkDevice does for devices what checkTenant does for tenants.
 func (d *Decoder) checkDevice(id string) error {
 	if d.opts.Set.Device != "" {
 		return nil
@@ -103,7 +103,7 @@ func (d *Decoder) checkDevice(id string) error {
 	return telemetry.CheckDevice(id)
 }
 
-// set gives all readings the names that count whatever the message says.
+// set overrides the tenant and device of all readings.
 func (d *Decoder) set(names Names) {
 	for i := range d.out.Readings {
 		r := &d.out.Readings[i]
@@ -161,7 +161,7 @@ func (d *Decoder) record(r Record) {
 	d.payload(r)
 }
 
-// reset forgets what the record gave so far: half of a record that turns out to be broken is never taken.
+// reset forgets what the record gave so far: half of a broken record is never taken.
 func (d *Decoder) reset() {
 	d.fields = d.fields[:0]
 	d.out = Result{d.out.Readings[:0], d.out.Index[:0], d.out.Bad[:0], d.out.Units[:0], nil}
@@ -179,7 +179,7 @@ func (d *Decoder) addBad(index int, f *fault) {
 	d.out.Bad = append(d.out.Bad, Bad{index, f.reason, f.detail})
 }
 
-// refuseRecord refuses the record as a whole. Units that it has told are told again.
+// refuseRecord refuses the record as a whole. Units of its metrics are reported again by later records.
 func (d *Decoder) refuseRecord(f *fault) {
 	for _, u := range d.out.Units {
 		delete(d.units, unitKey{u.Tenant, u.Metric})
@@ -188,7 +188,7 @@ func (d *Decoder) refuseRecord(f *fault) {
 	d.addBad(Whole, f)
 }
 
-// addReading ends a reading whose fields are those from the given place on, and appends it or says what it lacks.
+// addReading ends a reading that has the fields from the given place on, and appends it or returns what it lacks.
 func (d *Decoder) addReading(index int, r telemetry.Reading, from int) *fault {
 	r.Fields = d.shape.sort(d.fields[from:])
 	d.fields = d.fields[:from+len(r.Fields)]

@@ -49,7 +49,7 @@ func (p *dataPoint) clear() {
 
 func optional(bits uint64) telemetry.Value { return telemetry.BitsValue(telemetry.Float, bits) }
 
-// export is the place where the reader of an OTLP export stands: a resource, a metric, a data point.
+// export is the state of reading an OTLP export: its resource, metric and data point.
 type export struct {
 	resource *resource
 	source   int32
@@ -80,13 +80,11 @@ func (e *export) begin(d *Decoder) {
 	e.index, e.source = 0, 0
 }
 
-// enter begins a resource.
 func (e *export) enter(res *resource) {
 	e.resource, e.told = res, false
 	e.source++
 }
 
-// metric begins a metric.
 func (e *export) metric(d *Decoder, name, unit []byte, kind metricKind, delta bool) {
 	e.unit, e.kind, e.delta, e.names = nil, kind, delta, [5]string{}
 	if e.fault = e.resource.fault; e.fault != nil {
@@ -101,7 +99,7 @@ func (e *export) metric(d *Decoder, name, unit []byte, kind metricKind, delta bo
 	e.unit = unit
 }
 
-// labels are those that the resource and the metric give to every data point.
+// labels returns the labels that the resource and the metric give to every data point.
 func (e *export) labels() telemetry.Labels {
 	if e.delta {
 		return e.resource.deltaLabels
@@ -109,7 +107,7 @@ func (e *export) labels() telemetry.Labels {
 	return e.resource.labels
 }
 
-// appendKey appends a key of the labels of a data point whose attributes are raw.
+// appendKey appends the key of the labels of a data point with raw attributes.
 func (e *export) appendKey(b, raw []byte) []byte {
 	id := e.resource.id << 1
 	if e.delta {
@@ -118,7 +116,7 @@ func (e *export) appendKey(b, raw []byte) []byte {
 	return append(binary.LittleEndian.AppendUint64(b, id), raw...)
 }
 
-// add takes a data point.
+// add adds a data point.
 func (e *export) add(d *Decoder, p *dataPoint) {
 	index := e.index
 	e.index++
@@ -184,7 +182,7 @@ func (e *export) check(p *dataPoint) *fault {
 	return nil
 }
 
-// derived is the name of one of the metrics that a histogram or summary becomes.
+// derived returns the name of one of the metrics that a histogram or summary becomes.
 func (e *export) derived(d *Decoder, place int) (string, *fault) {
 	if e.names[place] == "" {
 		d.key = append(append(d.key[:0], e.name...), suffixes[place]...)
@@ -230,7 +228,7 @@ func (e *export) buckets(d *Decoder, index int, p *dataPoint, r telemetry.Readin
 	}
 }
 
-// with is a label set and a label whose value is a number.
+// with returns a label set with one more label, a number.
 func (d *Decoder) with(labels telemetry.Labels, name string, value float64) telemetry.Labels {
 	text := strconv.AppendFloat(nil, value, 'g', -1, 64)
 	if math.IsInf(value, 1) {

@@ -4,7 +4,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// role is what a property of an object is, by its name: one of the values, unless the options say another thing.
+// role is the meaning of a property of an object: a value, unless the options give its name another one.
 type role uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	tagRole
 )
 
-// propertyRole is a role, and which of its names it is: of several the first counts.
+// propertyRole is a role, and the rank of the name among those with that role: the first counts.
 type propertyRole struct {
 	role role
 	rank int
@@ -37,7 +37,7 @@ func propertyRoles(n ObjectNames) map[string]propertyRole {
 	return all
 }
 
-// objects reads objects whose properties have roles by their names, in JSON or Avro.
+// objects reads objects that have properties with roles by their names, in JSON or Avro.
 type objects struct {
 	*Decoder
 	roles      map[string]propertyRole
@@ -74,7 +74,7 @@ func (p *properties) clear() {
 	*p = properties{path: p.path[:0], labels: p.labels[:0], tags: p.tags[:0]}
 }
 
-// enter goes to a property; leave with what it returns.
+// enter goes to a property; leave with its result goes back.
 func (p *properties) enter(name []byte) (before int) {
 	before = len(p.path)
 	if before > 0 {
@@ -86,7 +86,7 @@ func (p *properties) enter(name []byte) (before int) {
 
 func (p *properties) leave(before int) { p.path = p.path[:before] }
 
-// text takes a property that is not a value, as text.
+// propertyText takes a property that is not a value, as text.
 func (d *objects) propertyText(c propertyRole, text string) error {
 	p := &d.properties
 	names, to := &d.labelNames, &p.labels
@@ -108,14 +108,13 @@ func (d *objects) propertyText(c propertyRole, text string) error {
 	return nil
 }
 
-// propertyTime takes the event time.
 func (d *objects) propertyTime(c propertyRole, millis int64) {
 	if d.properties.time.offer(c.rank, "") {
 		d.properties.millis = millis
 	}
 }
 
-// into gives a reading what was found, where the message does not say it in its own words.
+// into completes a reading with what was found, where the message has no such part of its own.
 func (p *properties) into(d *Decoder, r *telemetry.Reading, timed *bool) error {
 	if r.Tenant == "" && p.tenant.text != "" {
 		if err := d.checkTenant(p.tenant.text); err != nil {

@@ -15,7 +15,7 @@ type groups struct {
 	next   int32 // where the next point belongs most likely: metrics come with the same series in the same order
 }
 
-// groupKey tells readings apart. Label sets of one Decoder are the same slice when they are equal, or else, seldom,
+// groupKey identifies a reading. Label sets of one Decoder are the same slice when they are equal, or else, seldom,
 // another group and so another reading of the same row.
 type groupKey struct {
 	source int32
@@ -46,7 +46,7 @@ func (g *groups) reset() {
 	g.all, g.points, g.next = g.all[:0], g.points[:0], 0
 }
 
-// add takes a point of a source. r has its place, time, labels and tags.
+// add adds a point of a source to the reading with the place, time, labels and tags of r.
 func (g *groups) add(index int, source int32, r *telemetry.Reading, f telemetry.Field) {
 	key := groupKey{source: source, time: r.Time, size: len(r.Labels)}
 	if key.size > 0 {

@@ -9,8 +9,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// jsonReader reads messages in JSON, objects of any shape, and what else is told by its properties: an envelope of IoT
-// Hub, a metric of Telegraf, an export of OTLP.
+// jsonReader reads messages in JSON, objects of any shape, and payloads that their first property identifies: an
+// envelope of IoT Hub, a metric of Telegraf, an export of OTLP.
 type jsonReader struct {
 	objects
 	jsonWalk
@@ -86,7 +86,7 @@ func (d *jsonReader) element(i int) error {
 	return d.walk(i)
 }
 
-// alone reads what stands or falls by itself. Its error is a syntax error; anything else that is wrong is bad alone.
+// alone reads an element. A syntax error is returned; anything else that is wrong refuses the element alone.
 func (d *jsonReader) alone(i int, read func(int) error) error {
 	begin, from := d.scan.At(), len(d.fields)
 	err := read(i)
@@ -154,7 +154,7 @@ func (d *jsonReader) reading(i int) error {
 	return d.finish(i, r, timed, from)
 }
 
-// finish ends a message whose fields are those from the given place on.
+// finish ends a message that has the fields from the given place on.
 func (d *Decoder) finish(index int, r telemetry.Reading, timed bool, from int) error {
 	f := d.resolveOrigin(&r, "the message")
 	if f == nil && !timed {
@@ -245,7 +245,7 @@ func (d *jsonReader) values() error {
 	})
 }
 
-// metric is a metric's name, the one at that place in the reading.
+// metric returns the name of the metric at a place in the reading.
 func (d *Decoder) metric(place int, raw []byte) (string, error) {
 	if name, ok := d.shape.guess(place, raw); ok {
 		return name, nil

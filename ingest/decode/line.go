@@ -11,8 +11,8 @@ import (
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 )
 
-// precisions turn the times of line protocol into milliseconds, rounded down. Without one the magnitude decides: who sends
-// seconds without saying so means seconds.
+// precisions convert the times of line protocol to milliseconds, rounded down. Without one the magnitude decides: a
+// sender of seconds that does not name them means seconds.
 var precisions = map[string]func(int64) (int64, bool){
 	"":   byMagnitude,
 	"ns": func(t int64) (int64, bool) { return floorDiv(t, 1e6), true },
@@ -104,9 +104,8 @@ var newline = []byte{'\n'}
 // maxEntry bounds how far Entry looks for the end of a string.
 const maxEntry = 1 << 16
 
-// Entry is the length of the first entry of line protocol in b, its line end included. An entry is a
-// line, or more than one where a string field holds line ends. Without a closing quote in the next
-// 64 KiB it is the first line.
+// Entry returns the length of the first entry of line protocol in b, its line end included. An entry is a line, or more
+// than one where a string field holds line ends. Without a closing quote in the next 64 KiB it is the first line.
 func Entry(b []byte) int {
 	const (
 		series = iota // measurement and tags
@@ -185,7 +184,6 @@ func (d *lineReader) line(index int, entry []byte, millis func(int64) (int64, bo
 
 func syntax(err error) *fault { return faultf(Undecodable, "not line protocol: %.200v", err) }
 
-// lineTags reads the tags.
 func (d *lineReader) lineTags(lp *lineprotocol.Decoder) (r telemetry.Reading, f *fault) {
 	d.pairs, d.others = d.pairs[:0], d.others[:0]
 	for {
@@ -261,7 +259,7 @@ func (d *lineReader) lineFields(lp *lineprotocol.Decoder) *fault {
 	}
 }
 
-// lineValue is exact: i and u are int64, and what does not fit is not a value.
+// lineValue reads a value exactly: i and u are int64, and what does not fit is not a value.
 func (d *lineReader) lineValue(kind lineprotocol.ValueKind, raw []byte) (v telemetry.Value, ok bool) {
 	switch kind {
 	case lineprotocol.Int:

@@ -11,12 +11,11 @@ import (
 	"github.com/influxdata/line-protocol/v2/lineprotocol"
 )
 
-// lineTemplates are the forms of lines that were read before, as stencils are those of messages. What stands before a
-// line's fields comes again with each line of its device and labels: its head. What stands between the values of the
-// fields comes again with each line of its measurement: its body. Where both are known, values and time alone are read.
-//
-// As there, a stencil never judges: what does not fit in all, be it wrong or only different, is left to the walk
-// through the line. No text with a backslash fits, so that an escape is what that walk says it is.
+// lineTemplates are the forms of lines that were read before, as templates are those of messages. The text before a
+// line's fields comes again with each line of its device and labels: its head. The text between the values comes again
+// with each line of its measurement: its body. Where both are known, values and time alone are read. As there, a
+// template only saves work: a line that does not match in all is left to the full walk. No text with a backslash
+// matches, so that the walk alone reads escapes.
 type lineTemplates struct {
 	heads  cache[*lineHead] // by their text
 	bodies []*lineBody      // at most maxLineBodies; they keep their places, and heads tell which they use
@@ -56,7 +55,8 @@ func newLineTemplates(off bool) lineTemplates {
 	return lineTemplates{heads: newCache[*lineHead](lineHeadBytes, setWeight), budget: tryBudget{left: maxBudget}, off: off}
 }
 
-// matchLine reads the line that begins the text, if it fits: it is so many bytes long with its end, 0 if it does not.
+// matchLine reads the line at the begin of the text, if it matches, and returns its length with its end, 0 if it does
+// not.
 func (d *lineReader) matchLine(index int, source []byte, millis func(int64) (int64, bool)) int {
 	s := &d.templates
 	if s.off || !s.budget.allows() || len(s.bodies) == 0 {
@@ -99,8 +99,8 @@ func (d *lineReader) fitLine(
 	return r, at, ok
 }
 
-// learnHead finds out what a text without escapes that ends before a blank means as measurement and tags; nil where it
-// is left to others to say.
+// learnHead reads a text without escapes that ends before a blank as measurement and tags; nil where the full walk must
+// decide.
 func (d *lineReader) learnHead(text []byte) *lineHead {
 	if len(text) > maxLineHead || !utf8.Valid(text) {
 		return nil
@@ -228,7 +228,7 @@ func (d *lineReader) fitField(source []byte, at int) (v telemetry.Value, end int
 	return v, end, ok
 }
 
-// fitLineTime reads what stands behind the fields: a time in digits, or none, and the end of the line.
+// fitLineTime reads the end of a line: a time in digits, or none.
 func fitLineTime(
 	source []byte, at int, now int64, millis func(int64) (int64, bool),
 ) (t int64, end int, ok bool) {
@@ -270,7 +270,7 @@ func fitLineTime(
 	return 0, at, false
 }
 
-// learnLine takes a line that is right, and gave a reading, for a body.
+// learnLine learns a body from a line that was right and gave a reading.
 func (d *lineReader) learnLine(line []byte) {
 	s := &d.templates
 	if s.off || s.budget.left < 0 || len(line) > maxTemplate || bytes.IndexByte(line, '\\') >= 0 {

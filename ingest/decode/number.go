@@ -7,7 +7,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// valueOf is the float64 that was written, or the int64 where an integer was that no float64 holds.
+// valueOf returns the float64 that was written, or an int64 for an integer that no float64 holds.
 func valueOf(n jsonscan.Number) (telemetry.Value, *fault) {
 	if !n.Integer || n.Digits <= 15 {
 		f, err := n.Float()

@@ -7,7 +7,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// pick is the pair whose name stands first in names, -1 if there is none.
+// pick returns the place of the pair with the first of names that is there, -1 if none is.
 func pick(pairs []telemetry.Label, names []string) int {
 	for _, n := range names {
 		i := slices.IndexFunc(pairs, func(p telemetry.Label) bool { return p.Name == n })
@@ -18,7 +18,7 @@ func pick(pairs []telemetry.Label, names []string) int {
 	return -1
 }
 
-// origin is what the options and the record's envelope say of readings that don't say it themselves.
+// origin is what options and envelope say of readings that have no names or time of their own.
 type origin struct {
 	tenant, device string
 	enveloped      bool   // some of it comes from the record, not from the options
@@ -29,7 +29,7 @@ type origin struct {
 	timed          bool   // now may stand in for the ts of a message, too
 }
 
-// resolveOrigin gives a reading without tenant or device the ones of its origin.
+// resolveOrigin gives a reading without tenant or device those of its origin, and checks that it may name its own.
 func (d *Decoder) resolveOrigin(r *telemetry.Reading, what string) *fault {
 	if r.Tenant == "" {
 		r.Tenant = d.origin.tenant
@@ -52,7 +52,7 @@ func (d *Decoder) resolveOrigin(r *telemetry.Reading, what string) *fault {
 	return nil
 }
 
-// checkBound says what is wrong with a tenant that something names in a topic that belongs to one.
+// checkBound reports what is wrong with a tenant that a message names in a topic that belongs to one.
 func (d *Decoder) checkBound(tenant, what string) *fault {
 	if tenant = cmp.Or(d.opts.Set.Tenant, tenant); d.opts.Bound == "" || tenant == "" || tenant == d.opts.Bound {
 		return nil

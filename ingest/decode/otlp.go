@@ -11,9 +11,9 @@ import (
 
 // The numbers of the protobuf fields are those of opentelemetry/proto/metrics/v1/metrics.proto, version 1.
 
-// looksLikeOTLP reports whether a payload is a row of resource metrics: field 1 of a length, again and again to the
-// end, each of whose first fields are those of resource metrics; and, since field 1 begins as a line end does, that
-// it holds what no text does.
+// looksLikeOTLP reports whether a payload is a row of resource metrics: field 1 with a length, again and again to the
+// end, each beginning with a field of resource metrics; and, since field 1 begins as a line end does, whether it holds
+// what no text does.
 func looksLikeOTLP(b []byte) bool {
 	if len(b) == 0 || b[0] != '\n' {
 		return false

@@ -2,8 +2,8 @@ package decode
 
 import "fmt"
 
-// Reason says in one word why a record, or one element of it, is a dead letter. It is the value of the
-// header binnacle-reason; docs/format/message.md documents every one.
+// Reason is why a record, or one element of it, is a dead letter, in one word. It is the value of the header
+// binnacle-reason; docs/format/message.md documents each.
 type Reason string
 
 // The reasons that this package finds.
@@ -34,7 +34,7 @@ const (
 	Unreadable    Reason = "unreadable"     // a batch of the log that is damaged, or too large once it is unpacked
 )
 
-// Reasons are all reasons there are.
+// Reasons returns all reasons.
 func Reasons() []Reason {
 	return []Reason{
 		Undecodable, ContentType, Empty, Tenant, OtherTenant, Device, Time, Name, Value, Label, BadSchema,
@@ -58,7 +58,7 @@ type fault struct {
 	detail string
 }
 
-// Error is reason and detail.
+// Error returns reason and detail.
 func (f *fault) Error() string { return string(f.reason) + ": " + f.detail }
 
 func faultf(r Reason, format string, args ...any) *fault {

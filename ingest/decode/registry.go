@@ -28,13 +28,12 @@ type UnknownSchema struct{ ID uint32 }
 // Error names the schema.
 func (e *UnknownSchema) Error() string { return fmt.Sprintf("schema %d is not known yet", e.ID) }
 
-// wireHeader is the length of what stands in front of a payload whose schema is in a registry: a zero and the
-// schema's id.
+// wireHeader is the length of the prefix of a payload with a schema in a registry: a zero and the schema's id.
 const wireHeader = 5
 
 func looksRegistered(value []byte) bool { return len(value) >= wireHeader && value[0] == 0 }
 
-// registryReader reads payloads whose schemas are in a registry.
+// registryReader reads payloads with schemas in a registry.
 type registryReader struct {
 	avroReader
 	plans map[uint32]*plan
@@ -46,7 +45,6 @@ func newRegistryReader(d *Decoder) reader {
 
 func (d *registryReader) read(r Record, _ map[string]string) { d.registered(r.Value) }
 
-// registered reads a payload whose schema is in a registry.
 func (d *registryReader) registered(value []byte) {
 	if !looksRegistered(value) {
 		d.refuseRecord(faultf(Undecodable, "the payload does not begin with a zero and the id of a schema"))

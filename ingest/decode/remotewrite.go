@@ -19,7 +19,7 @@ const staleNaN = 0x7ff0000000000002
 // metricLabel is the label that holds a series' metric.
 const metricLabel = "__name__"
 
-// writes is the place where the reader of a body of remote write stands, and the series that it remembers.
+// writes is the state of reading a body of remote write, and the series that are remembered.
 type writes struct {
 	known   cache[*series]
 	sources map[sourceKey]int32 // of the record
@@ -65,8 +65,8 @@ func newWrite2Reader(d *Decoder) reader { return write2Reader{d.readerOf(RemoteW
 
 func (d write2Reader) read(r Record, _ map[string]string) { d.remoteWrite2(r.Value) }
 
-// isRemoteWrite tells a body of remote write 1.0 from one of OTLP: both are sent as application/x-protobuf, but only the
-// former is always packed.
+// isRemoteWrite reports whether application/x-protobuf is a body of remote write 1.0 and not of OTLP: only the former
+// is always packed.
 func isRemoteWrite(headers []Header) bool {
 	return header(headers, "content-encoding") == "snappy" || header(headers, "x-prometheus-remote-write-version") != ""
 }
@@ -224,8 +224,8 @@ func (d *writeReader) series2(message []byte) error {
 	return d.samples(s, message, 3)
 }
 
-// seriesOfSymbols finds the series whose names and values d.refs refer to. Tables of symbols differ from body to
-// body: the key of a series is its text. It begins with a byte that no key of version 1.0 begins with.
+// seriesOfSymbols finds the series with the names and values that d.refs refer to. Tables of symbols differ from record
+// to record: the key is the text itself.
 func (d *writeReader) seriesOfSymbols() (*series, error) {
 	if len(d.refs)%2 != 0 {
 		return nil, errSymbol

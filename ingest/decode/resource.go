@@ -113,7 +113,8 @@ func (d *otlpReader) describe(f *fault) *resource {
 	return res
 }
 
-// checkNames places a reading whose tenant and device were found among named things, and checks what was found.
+// checkNames checks the tenant and device of a reading that were found among named things, and completes them by the
+// origin.
 func (d *Decoder) checkNames(r *telemetry.Reading, what, named string, tenants, devices []string) *fault {
 	if r.Tenant != "" {
 		if err := d.checkTenant(r.Tenant); err != nil {
@@ -160,7 +161,7 @@ func (d *otlpReader) attribute(message []byte, names *interner) (telemetry.Label
 	return telemetry.Label{Name: name, Value: text}, err
 }
 
-// attributeText is an AnyValue as text: what is no text as JSON, bytes in base64.
+// attributeText returns an AnyValue as text: what is no text as JSON, bytes in base64.
 func (d *otlpReader) attributeText(message []byte) (string, error) {
 	v, err := anyValue(message, 0)
 	if err != nil {
@@ -196,7 +197,7 @@ func (d *otlpReader) anyText(v any) (string, error) {
 	return string(b), nil
 }
 
-// floatText is a number as JSON writes it.
+// floatText returns a number as JSON writes it.
 func floatText(f float64) string {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return strconv.FormatFloat(f, 'g', -1, 64)

@@ -96,8 +96,8 @@ func (r *senmlRecord) refusePack(format string, args ...any) {
 	keepLeast(&r.packFault, faultf(Undecodable, format, args...))
 }
 
-// other skips a field whose label is not known here. One that ends in "_" must be understood: it refuses the pack
-// (RFC 8428, 4.4). So does a label that occurs twice: which of the two counts is not defined.
+// other skips a field with a label that is not known here. A label that ends in "_" must be understood: it refuses the
+// pack (RFC 8428, 4.4). So does a label that occurs twice: which of the two counts is not defined.
 func (r *senmlRecord) other(name string, f senmlField) {
 	if strings.HasSuffix(name, "_") {
 		r.refusePack("the field %.80q must be understood, and is not known here", name)
@@ -242,7 +242,7 @@ func (d *senmlReader) senml() *fault {
 	return nil
 }
 
-// senmlValue adds a value of the pack's current record, whose place and time are those of r.
+// senmlValue adds a value of the pack's current record to the place and time of r.
 func (d *senmlReader) senmlValue(r *telemetry.Reading, index int, metric string, v telemetry.Value) {
 	p := &d.pack
 	name, err := d.metrics.get([]byte(metric))

@@ -94,7 +94,7 @@ func (f *senmlJSONField) number(r *senmlRecord, label string) (v telemetry.Value
 	return v
 }
 
-// seconds is exact to the nanosecond.
+// seconds reads a number exactly to the nanosecond.
 func (f *senmlJSONField) seconds(r *senmlRecord, label string) int64 {
 	if c := f.d.scan.Next(); c != '-' && (c < '0' || c > '9') {
 		r.wrong(faultf(Time, "%s is not a number", label))

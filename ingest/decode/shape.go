@@ -17,7 +17,7 @@ type shape struct {
 	unsort []telemetry.Field
 }
 
-// guess is the name that stood at a place, if it is the one that stands there now.
+// guess returns the name that stood at a place in the last reading, if it is the one that stands there now.
 func (s *shape) guess(place int, raw []byte) (string, bool) {
 	if place < len(s.names) && s.names[place] == string(raw) {
 		return s.names[place], true
@@ -25,7 +25,7 @@ func (s *shape) guess(place int, raw []byte) (string, bool) {
 	return "", false
 }
 
-// learn puts right a guess that was wrong.
+// learn corrects a guess.
 func (s *shape) learn(place int, name string) {
 	s.same, s.ranks = false, s.ranks[:0]
 	switch {

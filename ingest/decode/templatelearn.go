@@ -27,8 +27,8 @@ func (d *jsonReader) walk(index int) error {
 	return err
 }
 
-// learn takes the message that stands between two places, and is right, for a stencil. What else an object may be than
-// a message is told by the name of its first property, or by having no values: what fits is a message, too.
+// learn makes a template of the message between two places, which is right. Objects that are no messages are recognized
+// by the name of their first property, or by having no values: what matches is a message, too.
 func (d *jsonReader) learn(begin, end int) {
 	var f frame
 	var b *body
@@ -113,7 +113,7 @@ func (d *jsonReader) learnBody() *body {
 	return b
 }
 
-// order learns where values stand whose names come in this order; false if a name stands twice.
+// order records where values stand that have names in this order; it reports false if a name stands twice.
 func (b *body) order(names []string) bool {
 	sorted := slices.Clone(names)
 	slices.Sort(sorted)

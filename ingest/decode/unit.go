@@ -3,7 +3,7 @@ package decode
 // Unit is what a metric is measured in, as its sender writes it: By, Cel, ms.
 type Unit struct{ Tenant, Metric, Unit string }
 
-// unit tells of a metric's unit, once as long as it stays the same.
+// unit reports a metric's unit, once as long as it stays the same.
 func (d *Decoder) unit(tenant, metric string, raw []byte) {
 	if len(raw) == 0 || len(raw) > maxInternedBytes {
 		return
@@ -23,7 +23,7 @@ func (d *Decoder) unit(tenant, metric string, raw []byte) {
 	d.out.Units = append(d.out.Units, Unit{tenant, metric, unit})
 }
 
-// maxUnits bounds the metrics whose unit is remembered.
+// maxUnits bounds the remembered units.
 const maxUnits = 1 << 13
 
 type unitKey struct{ tenant, metric string }

@@ -15,7 +15,7 @@ func Deadline(t testing.TB) context.Context {
 	return ctx
 }
 
-// Rounds is n, or fewer in short mode: the race detector makes encoding slow.
+// Rounds returns n, or fewer in short mode: the race detector makes encoding slow.
 func Rounds(n, short int) int {
 	if testing.Short() {
 		return short
@@ -23,7 +23,7 @@ func Rounds(n, short int) int {
 	return n
 }
 
-// Random is bytes that do not compress, with any others either.
+// Random returns bytes that do not compress, with any others either.
 func Random(n int, seed int64) []byte {
 	b, key := make([]byte, n), [32]byte{}
 	binary.LittleEndian.PutUint64(key[:], uint64(seed))

@@ -11,19 +11,19 @@ import (
 // Discard is a store.Writer that keeps nothing but counts.
 type Discard struct{ Chunks, Bytes, Lookups int }
 
-// Create is store.Writer.
+// Create implements store.Writer.
 func (d *Discard) Create(_ context.Context, _ sharding.Key, _ string, doc []byte) (store.Receipt, error) {
 	d.Chunks++
 	d.Bytes += len(doc)
 	return store.Receipt{}, nil
 }
 
-// Read is store.Writer.
+// Read implements store.Writer.
 func (d *Discard) Read(context.Context, sharding.Key, string, string) ([]byte, store.Receipt, error) {
 	return nil, store.Receipt{}, store.ErrNotFound
 }
 
-// Last is store.Writer.
+// Last implements store.Writer.
 func (d *Discard) Last(context.Context, sharding.Key, store.Chain) (store.Tail, store.Receipt, error) {
 	d.Lookups++
 	return store.Tail{}, store.Receipt{}, store.ErrNotFound
@@ -32,8 +32,8 @@ func (d *Discard) Last(context.Context, sharding.Key, store.Chain) (store.Tail, 
 // NoCatalog is a control.Catalog that takes everything and has nothing.
 type NoCatalog struct{ control.Catalog }
 
-// Create is control.Catalog.
+// Create implements control.Catalog.
 func (NoCatalog) Create(context.Context, string, string, []byte) error { return nil }
 
-// Pages is control.Catalog.
+// Pages implements control.Catalog.
 func (NoCatalog) Pages(context.Context, string, int64) ([]control.PageInfo, error) { return nil, nil }

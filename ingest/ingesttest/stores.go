@@ -38,7 +38,7 @@ type Series struct {
 	Time                   int64
 }
 
-// Stored is what merging all chunks gives: of each series and instant the value with the highest through.
+// Stored returns the merge of all chunks: of each series and instant the value with the highest through.
 func (s *Stores) Stored() map[Series]telemetry.Value {
 	out, from := map[Series]telemetry.Value{}, map[Series]store.Source{}
 	for _, d := range s.Chunks.Documents() {
@@ -99,7 +99,7 @@ func (s *Stores) CheckChains() {
 	}
 }
 
-// Headers are those of all chunks.
+// Headers returns the headers of all chunks.
 func (s *Stores) Headers() (out []chunk.Header) {
 	for _, d := range s.Chunks.Documents() {
 		c, err := chunk.Parse(d.Doc)

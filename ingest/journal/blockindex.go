@@ -1,20 +1,21 @@
 package journal
 
-// BlockIndex is what one writer knows to be in the journal: its own blocks that landed and those it has loaded, as long as
-// they have rows that are in no acknowledged chunk. The zero Ledger knows of nothing. It serves one goroutine.
+// BlockIndex has the blocks that one writer knows to be in the journal: its own that were appended and those it has
+// loaded, as long as they have rows that are in no acknowledged chunk. The zero BlockIndex is empty. It serves one
+// goroutine.
 type BlockIndex struct {
 	live liveOffsets
 	last Link // the append that landed last, or was loaded last
 	any  bool // there is one
 }
 
-// Before is the append that the next one is to name (rule J6); ok is false when none is known. There is one append at a
-// time.
+// Before returns the append that the next one must name (rule J6); ok is false when none is known. There is one append
+// at a time.
 func (l *BlockIndex) Before() (last Link, ok bool) { return l.last, l.any }
 
-// Appended takes the answer to an append of n blocks: the first one stands at an offset, the others follow. It reports
-// lost when the journal has lost its end since the append before, blocks that counted among it: then the Ledger knows
-// of no block, and whatever was journaled must be again, the new blocks too, for they name an append that is gone.
+// Appended records an append of n blocks, the first one at an offset. It reports lost when the journal has lost its end
+// since the append before, blocks that counted among it: then the BlockIndex is empty, and whatever was journaled must
+// be again, the new blocks too, for they name an append that is gone.
 func (l *BlockIndex) Appended(first int64, n int, nonce Nonce) (lost bool) {
 	lost = l.any && first <= l.last.Offset
 	l.last, l.any = Link{first + int64(n) - 1, nonce}, true
@@ -28,17 +29,17 @@ func (l *BlockIndex) Appended(first int64, n int, nonce Nonce) (lost bool) {
 	return false
 }
 
-// Loaded takes a block that a Loader has taken, of which rows are kept.
+// Loaded adds a block that a Loader has taken and that has rows which are kept.
 func (l *BlockIndex) Loaded(offset int64) { l.live.add(offset) }
 
-// Resume goes on where a Loader has ended.
+// Resume continues after the last append of a Loader.
 func (l *BlockIndex) Resume(last Link) { l.last, l.any = last, true }
 
-// Remove takes a block away whose rows are all in acknowledged chunks.
+// Remove removes a block that has all its rows in acknowledged chunks.
 func (l *BlockIndex) Remove(offset int64) { l.live.remove(offset) }
 
-// Commit is what a commit may carry with an F: it counts on all blocks that are needed, and asks for the journal to be
-// whole up to the append that landed last (rule J3). Without a block it counts on nothing.
+// Commit returns what a commit may carry with an F: it counts on all blocks that are needed, and demands that the
+// journal is whole up to the last append (rule J3). Without a block it counts on nothing.
 func (l *BlockIndex) Commit(stream uint32, f int64) Commit {
 	from, ok := l.live.lowest()
 	if !ok {

@@ -23,10 +23,10 @@ func (c Commit) Counts() bool { return c.From < c.To }
 // Kafka).
 const MaxMetadata = 4096
 
-// commitVersion opens the metadata. Whoever does not know it starts at S.
+// commitVersion opens the metadata. A process that does not know it starts at S.
 const commitVersion = "binnacle-journal/1"
 
-// Metadata is the commit as the metadata of an offset: ASCII, far below MaxMetadata; empty when it counts on no block.
+// Metadata returns the metadata of an offset: ASCII, far below MaxMetadata; empty when the commit counts on no block.
 func (c Commit) Metadata() string {
 	if !c.Counts() {
 		return ""
@@ -34,7 +34,7 @@ func (c Commit) Metadata() string {
 	return fmt.Sprintf("%s stream=%d f=%d from=%d to=%d mark=%s", commitVersion, c.Stream, c.F, c.From, c.To, c.Mark)
 }
 
-// ParseCommit is the inverse of Commit.Metadata. It reports false for metadata that somebody else wrote, or a later
+// ParseCommit parses what Commit.Metadata returned. It reports false for metadata of other programs or of a later
 // version: then there is no journal to count on.
 func ParseCommit(metadata string) (Commit, bool) {
 	var c Commit

@@ -12,6 +12,6 @@ package journal
 
 import "errors"
 
-// ErrNotWhole says that the journal can't be used: it has lost something since the commit. Whoever reads it starts at
-// the committed offset of the source, as if there were no journal (rule J5). Errors that say what is lost wrap it.
+// ErrNotWhole means that the journal can't be used: it has lost something since the commit. The reader starts at the
+// committed offset of the source, as if there were no journal (rule J5). Errors that describe the loss wrap it.
 var ErrNotWhole = errors.New("the journal is not whole")

@@ -2,9 +2,9 @@ package journal
 
 import "math/bits"
 
-// liveOffsets is which offsets of the journal have a block with rows that are not in an acknowledged chunk yet: the lowest
-// of them is a commit's From (rule J3). It takes a bit for each offset between the lowest and the highest. The zero
-// value is empty.
+// liveOffsets is the set of offsets of the journal that have a block with rows in no acknowledged chunk: the lowest is
+// a commit's From (rule J3). It takes a bit for each offset between the lowest and the highest. The zero value is
+// empty.
 type liveOffsets struct {
 	base  int64    // offset of the first bit, a multiple of 64
 	words []uint64 // the first one is not 0 unless there is none
@@ -28,7 +28,7 @@ func (l *liveOffsets) add(offset int64) {
 	l.words[i] |= 1 << (offset & 63)
 }
 
-// remove takes an offset away. One that is not there is ignored.
+// remove removes an offset, if it is there.
 func (l *liveOffsets) remove(offset int64) {
 	i := (offset&^63 - l.base) / 64
 	if i < 0 || i >= int64(len(l.words)) {
@@ -47,7 +47,7 @@ func (l *liveOffsets) remove(offset int64) {
 	l.words = l.words[gone:]
 }
 
-// lowest is the lowest offset; ok is false if there is none.
+// lowest returns the lowest offset; ok is false if there is none.
 func (l *liveOffsets) lowest() (offset int64, ok bool) {
 	if len(l.words) == 0 {
 		return 0, false

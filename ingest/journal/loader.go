@@ -15,7 +15,7 @@ type Loader struct {
 	link    Link // of the record taken last
 }
 
-// appendStart is an append whose first record that the Loader has seen stands at an offset.
+// appendStart is the offset and nonce of the first record of an append that the Loader has seen.
 type appendStart struct {
 	at    int64
 	nonce Nonce
@@ -39,17 +39,17 @@ func NewLoader(c Commit, floor, begin, end int64) (*Loader, error) {
 	return l, nil
 }
 
-// Done reports whether all has been taken that counts, and that it is whole. Before that nothing may be cut,
-// committed or told as a position.
+// Done reports whether everything that counts was taken, and is whole. Before that nothing may be cut or committed, and
+// no position may be shown.
 func (l *Loader) Done() bool { return l.next >= l.commit.To }
 
-// Next is the offset of the journal to be taken next.
+// Next returns the offset of the journal to be taken next.
 func (l *Loader) Next() int64 { return l.next }
 
-// Left is how many records are still to be taken.
+// Left returns how many records are still to be taken.
 func (l *Loader) Left() int64 { return max(0, l.commit.To-l.next) }
 
-// Last is the last append taken: what a writer that goes on names as the one before its own.
+// Last returns the last append taken, which a writer that continues names as the one before its own.
 func (l *Loader) Last() Link { return l.link }
 
 // Take takes the record at an offset; records before Next are skipped. The block has rows that count if ok: those of
@@ -75,7 +75,7 @@ func (l *Loader) Take(offset int64, value []byte) (r Record, ok bool, err error)
 	return r, counts, nil
 }
 
-// verify holds a record against what was taken before it and against the commit's mark.
+// verify compares a record with those before it and with the commit's mark.
 func (l *Loader) verify(offset int64, r *Record) error {
 	n := len(l.appends)
 	if n == 0 || l.appends[n-1].nonce != r.Nonce || r.Linked {
@@ -93,7 +93,7 @@ func (l *Loader) verify(offset int64, r *Record) error {
 	return nil
 }
 
-// nonceAt is the nonce of a record that was taken.
+// nonceAt returns the nonce of a record that was taken.
 func (l *Loader) nonceAt(offset int64) Nonce {
 	i := sort.Search(len(l.appends), func(i int) bool { return l.appends[i].at > offset })
 	return l.appends[i-1].nonce

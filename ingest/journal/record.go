@@ -7,10 +7,10 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Nonce tells appends apart: a random number that all records of one append carry.
+// Nonce identifies an append and its writer.
 type Nonce uint64
 
-// String is the nonce as 16 hexadecimal digits.
+// String returns the nonce as 16 hexadecimal digits.
 func (n Nonce) String() string { return fmt.Sprintf("%016x", uint64(n)) }
 
 // Link names an append by the offset of its last record and its nonce (rule J6).
@@ -98,7 +98,7 @@ func (t *Tail) append(dst []byte) []byte {
 	return dst
 }
 
-// ParseRecord is the inverse of Record.Append. Data aliases value. Any error wraps ErrNotWhole.
+// ParseRecord returns the inverse of Record.Append. Data aliases value. Any error wraps ErrNotWhole.
 func ParseRecord(value []byte) (Record, error) {
 	p := parser{rest: value}
 	if v := p.byte(); p.fault == "" && v != Version {
@@ -195,7 +195,7 @@ func (p *parser) number(most uint64) uint64 {
 	return n
 }
 
-// from is a number that is not less than another one, of which the difference is written.
+// from returns a number that is not less than another one, of which the difference is written.
 func (p *parser) from(least int64) int64 { return least + int64(p.number(uint64(1<<63-1-least))) }
 
 func (p *parser) offset() int64 { return int64(p.number(1<<63 - 1)) }

@@ -14,10 +14,10 @@ type Ref struct {
 	sum     uint32 // CRC-32C of the piece
 }
 
-// Len is how many bytes the piece has.
+// Len returns the number of bytes of the piece.
 func (r Ref) Len() int { return int(r.length) }
 
-// String is for errors and logs.
+// String describes the piece for errors and logs.
 func (r Ref) String() string {
 	return fmt.Sprintf("%d bytes at %d of segment %d", r.length, r.offset, r.segment)
 }

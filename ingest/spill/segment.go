@@ -54,7 +54,7 @@ func create(dir string, unlink func(name string) error) (file, error) {
 	return f, nil
 }
 
-// named is a file whose name goes when it is closed.
+// named is a file with a name that is removed when it is closed.
 type named struct{ *os.File }
 
 // Close implements io.Closer.

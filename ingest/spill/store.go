@@ -28,8 +28,7 @@ type Store struct {
 	onDisk   int64
 }
 
-// Open makes a Store whose files are in dir, which is made if it is missing. What an earlier process left there is
-// removed; a process that uses the directory now is not disturbed. It fails where no file can be made.
+// Open makes a Store with files in dir, which must be there. Files that a process left behind are removed.
 func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open spill: %w", err)
@@ -71,7 +70,7 @@ func (s *Store) Put(b []byte) (Ref, error) {
 	return r, nil
 }
 
-// segmentFor is the segment that a piece of n bytes goes to. The caller holds writing.
+// segmentFor returns the segment for a piece of n bytes. The caller holds writing.
 func (s *Store) segmentFor(n int) (*segment, error) {
 	s.mu.RLock()
 	at := s.segments[s.current]

@@ -96,8 +96,8 @@ func (s *Scanner) exponent() (int, error) {
 	return e, nil
 }
 
-// Float is the nearest float64. A mantissa below 2^53 times or over an exact power of ten is rounded
-// once, hence right (Clinger 1990); the rest is strconv's.
+// Float returns the nearest float64. A mantissa below 2^53 times or over an exact power of ten is rounded once, hence
+// right (Clinger 1990); the rest is strconv's.
 func (n Number) Float() (float64, error) {
 	if n.Digits <= 15 && n.Exp >= -22 && n.Exp <= 22 {
 		f := float64(n.Mantissa)
@@ -120,8 +120,7 @@ var powers = [...]float64{
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 }
 
-// Floor is the number rounded down to an int64, exactly: no float64 stands between. ok is false beyond
-// int64.
+// Floor returns the number rounded down to an int64, exactly: no float64 stands between. ok is false beyond int64.
 func (n Number) Floor() (i int64, ok bool) {
 	if n.Exp == 0 && n.Digits <= 18 {
 		i = int64(n.Mantissa)
@@ -148,8 +147,8 @@ func (n Number) Floor() (i int64, ok bool) {
 	return i, true
 }
 
-// split gives the digits before the decimal point, without leading zeros, and whether any digit after it
-// is not 0. More than 19 digits before the point are not all written out.
+// split returns the digits before the decimal point, without leading zeros, and whether any digit after it is not 0.
+// More than 19 digits before the point are not all written out.
 func (n Number) split() (whole string, rest bool) {
 	digits := make([]byte, 0, 32)
 	for _, c := range n.Text {

@@ -39,7 +39,7 @@ type SyntaxError struct {
 
 func (e *SyntaxError) Error() string { return fmt.Sprintf("%s at byte %d", e.what, e.at) }
 
-// Fail is an error that says where the scanner is.
+// Fail returns an error that names the place of the scanner.
 func (s *Scanner) Fail(what string) error { return &SyntaxError{s.at, what} }
 
 // Reset begins a text, which the scanner refers to until the next Reset.
@@ -53,16 +53,16 @@ func (s *Scanner) Reset(text []byte) {
 // Blank reports whether c may stand between tokens.
 func Blank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// At is the place that the scanner has come to, in bytes of the text.
+// At returns the place of the scanner, in bytes of the text.
 func (s *Scanner) At() int { return s.at }
 
-// Seek goes to a place that At has told.
+// Seek goes to a place that At has returned.
 func (s *Scanner) Seek(at int) { s.at = at }
 
-// Mark is a place to come back to.
+// Mark is a place of the scanner.
 type Mark struct{ at, own int }
 
-// Mark is where the scanner is.
+// Mark returns the place of the scanner.
 func (s *Scanner) Mark() Mark { return Mark{s.at, len(s.own)} }
 
 // Rewind goes to a place, as if nothing had been read since: strings that were are not valid any more.
@@ -85,7 +85,7 @@ func (s *Scanner) Next() byte {
 	return 0
 }
 
-// Begins reports whether an object stands here whose first property has the name, written without escapes.
+// Begins reports whether the text goes on with an object that has a first property of that name.
 func (s *Scanner) Begins(name string) bool {
 	at := s.at
 	defer func() { s.at = at }()

@@ -21,7 +21,7 @@ import (
 	"binnacle/ingest/decode"
 )
 
-// Config is where a registry is, and who asks.
+// Config is the address of a registry, and the credentials for it.
 type Config struct {
 	URL      string        `name:"schema-registry" help:"URL of the schema registry, such as http://127.0.0.1:8081. Default: none; messages that need a schema become dead letters." placeholder:"URL"`
 	User     string        `name:"schema-registry-user" help:"User or API key for the schema registry." placeholder:"NAME"`
@@ -34,7 +34,7 @@ type Config struct {
 	Now    func() time.Time `kong:"-"` // time.Now
 }
 
-// Client is a registry and what it has answered. It may be used by any number of goroutines.
+// Client has a registry and its answers. It may be used by any number of goroutines.
 type Client struct {
 	cfg Config
 
@@ -53,7 +53,7 @@ type answer struct {
 	until  time.Time // when it is asked again; zero: never
 }
 
-// maxKnown bounds the schemas that are kept. They are forgotten all at once: who has so many has another problem.
+// maxKnown bounds the schemas that are kept. When there are more, all are forgotten at once.
 const maxKnown = 1 << 14
 
 // New makes a Client. It asks nothing.
@@ -78,7 +78,7 @@ func New(cfg Config) (*Client, error) {
 	return &Client{cfg: cfg, known: map[uint32]answer{}, refused: map[uint32]time.Time{}}, nil
 }
 
-// Schema is decode.Schemas: what the registry has told of an id.
+// Schema implements decode.Schemas: it returns what the registry has answered for an id.
 func (c *Client) Schema(id uint32) (decode.Schema, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,7 +150,7 @@ func (c *Client) serves(ctx context.Context) bool {
 	return c.get(ctx, path, to) == nil
 }
 
-// missing is the answer that there is no schema, which is believed for a while.
+// missing returns the answer that there is no schema, which counts for a while.
 func (c *Client) missing(why string) answer {
 	return answer{decode.Schema{Fault: why}, c.cfg.Now().Add(c.cfg.Missing)}
 }
@@ -270,8 +270,8 @@ func (c *Client) get(ctx context.Context, path string, to any) error {
 	return nil
 }
 
-// failure returns what an answer means that is no schema. Only a registry's own codes say at once that there is none: a
-// 404 of a proxy in front of it says nothing of schemas. No other status than 404 and 422 ever does.
+// failure returns what an answer means that is no schema. Only a registry's own codes mean at once that there is none:
+// a 404 of a proxy in front of it says nothing of schemas. No other status than 404 and 422 ever does.
 func failure(status int, body []byte) error {
 	var said struct {
 		Code    int    `json:"error_code"`
