@@ -73,28 +73,27 @@ func (d *avroReader) avroMessages(n *avroNode, index *int, depth int) error {
 func (d *avroReader) avroMessage(n *avroNode, index int) error {
 	p := &d.properties
 	p.clear()
-	from := len(d.fields)
+	m := message{from: len(d.fields)}
+	d.from = m.from
 	for i, name := range n.names {
 		if !n.message {
-			if err := d.avroProperty(name, n.nodes[i], from, 1); err != nil {
+			if err := d.avroProperty(name, n.nodes[i], 1); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := d.avroPart(string(name), n.nodes[i], from); err != nil {
+		if err := d.avroPart(string(name), n.nodes[i]); err != nil {
 			return err
 		}
 	}
-	var r telemetry.Reading
-	timed := false
-	if err := p.into(d.Decoder, &r, &timed); err != nil {
+	if err := p.into(d.Decoder, &m); err != nil {
 		return err
 	}
-	return d.finish(index, r, timed, from)
+	return d.finish(index, &m)
 }
 
 // avroPart reads a property of a message.
-func (d *avroReader) avroPart(name string, n *avroNode, from int) error {
+func (d *avroReader) avroPart(name string, n *avroNode) error {
 	a := &d.binary
 	switch name {
 	case "tenant":
@@ -105,7 +104,7 @@ func (d *avroReader) avroPart(name string, n *avroNode, from int) error {
 		return d.avroTime(propertyRole{role: timeRole}, n)
 	case "values":
 		d.properties.values = true
-		err := d.avroPairs(n, func(name []byte, n *avroNode) error { return d.avroProperty(name, n, from, 2) })
+		err := d.avroPairs(n, func(name []byte, n *avroNode) error { return d.avroProperty(name, n, 2) })
 		d.properties.values = false
 		return err
 	case "labels", "tags":
@@ -150,7 +149,7 @@ func (d *avroReader) avroPairs(n *avroNode, each func(name []byte, n *avroNode) 
 }
 
 // avroProperty reads what has a name in a flat record.
-func (d *avroReader) avroProperty(name []byte, n *avroNode, from, depth int) error {
+func (d *avroReader) avroProperty(name []byte, n *avroNode, depth int) error {
 	if depth > maxDepth {
 		return errors.New("nested too deep")
 	}
@@ -167,7 +166,7 @@ func (d *avroReader) avroProperty(name []byte, n *avroNode, from, depth int) err
 	}
 	switch {
 	case n.kind == avro.Record || n.kind == avro.Map:
-		return d.avroPairs(n, func(name []byte, n *avroNode) error { return d.avroProperty(name, n, from, depth+1) })
+		return d.avroPairs(n, func(name []byte, n *avroNode) error { return d.avroProperty(name, n, depth+1) })
 	case c.role == timeRole:
 		return d.avroTime(c, n)
 	case c.role != valueRole:
@@ -177,7 +176,7 @@ func (d *avroReader) avroProperty(name []byte, n *avroNode, from, depth int) err
 	if err != nil || !ok {
 		return err
 	}
-	metric, err := d.metric(len(d.fields)-from, d.properties.path)
+	metric, err := d.metric(len(d.fields)-d.from, d.properties.path)
 	if err != nil {
 		return err
 	}

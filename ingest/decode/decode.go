@@ -29,7 +29,7 @@ type Result struct {
 	Readings []telemetry.Reading
 	Index    []int // of each reading: its element of the array, or line of the payload, from 0
 	Bad      []Bad
-	Units    []Unit // of metrics whose unit this Decoder has not told before, or told another
+	Units    []Unit // of metrics, where this Decoder has not reported the same unit before
 
 	// Unknown is the schema without which the record can't be decoded, nil if there is none. Then nothing else is said.
 	Unknown *UnknownSchema

@@ -32,7 +32,6 @@ type dataPoint struct {
 	flags         uint64
 	value         telemetry.Value
 	count         uint64
-	counted       bool
 	sum, min, max telemetry.Value
 	buckets       []uint64
 	bounds        []uint64 // bits of float64
@@ -47,17 +46,15 @@ func (p *dataPoint) clear() {
 	*p = dataPoint{buckets: p.buckets[:0], bounds: p.bounds[:0], quantiles: p.quantiles[:0]}
 }
 
-func optional(bits uint64) telemetry.Value { return telemetry.BitsValue(telemetry.Float, bits) }
-
 // export is the state of reading an OTLP export: its resource, metric and data point.
 type export struct {
 	resource *resource
 	source   int32
 	index    int    // of the next data point of the payload
 	fault    *fault // why the data points of the resource, or of the metric, are not taken
-	told     bool   // the fault is in the Result
+	reported bool   // the fault is in the Result
 	name     string // of the metric
-	unit     []byte // until it was told
+	unit     []byte // until it is reported
 	kind     metricKind
 	delta    bool
 	names    [5]string // of the metrics that a histogram or summary becomes, as far as they were needed
@@ -75,28 +72,36 @@ const (
 
 var suffixes = [...]string{"_count", "_sum", "_min", "_max", "_bucket"}
 
-func (e *export) begin(d *Decoder) {
+func (d *otlpReader) begin() {
 	d.groups.reset()
-	e.index, e.source = 0, 0
+	d.export.index, d.export.source = 0, 0
 }
 
 func (e *export) enter(res *resource) {
-	e.resource, e.told = res, false
+	e.resource, e.reported = res, false
 	e.source++
 }
 
-func (e *export) metric(d *Decoder, name, unit []byte, kind metricKind, delta bool) {
-	e.unit, e.kind, e.delta, e.names = nil, kind, delta, [5]string{}
+// metricHead is a metric of an export without its data points.
+type metricHead struct {
+	name, unit []byte
+	kind       metricKind
+	delta      bool
+}
+
+func (d *otlpReader) enterMetric(m metricHead) {
+	e := &d.export
+	e.unit, e.kind, e.delta, e.names = nil, m.kind, m.delta, [5]string{}
 	if e.fault = e.resource.fault; e.fault != nil {
 		return
 	}
-	e.told = false
+	e.reported = false
 	var err error
-	if e.name, err = d.metrics.get(name); err != nil {
+	if e.name, err = d.metrics.get(m.name); err != nil {
 		e.fault = faultf(Name, "%v", err)
 		return
 	}
-	e.unit = unit
+	e.unit = m.unit
 }
 
 // labels returns the labels that the resource and the metric give to every data point.
@@ -116,14 +121,15 @@ func (e *export) appendKey(b, raw []byte) []byte {
 	return append(binary.LittleEndian.AppendUint64(b, id), raw...)
 }
 
-// add adds a data point.
-func (e *export) add(d *Decoder, p *dataPoint) {
-	index := e.index
+// addPoint adds a data point.
+func (d *otlpReader) addPoint(p *dataPoint) {
+	e := &d.export
+	index, from := e.index, pointSource{e.index, e.source}
 	e.index++
 	if e.fault != nil {
-		if !e.told {
+		if !e.reported {
 			d.addBad(index, e.fault)
-			e.told = true
+			e.reported = true
 		}
 		return
 	}
@@ -149,22 +155,22 @@ func (e *export) add(d *Decoder, p *dataPoint) {
 		r.Time = int64(p.time / 1e6)
 	}
 	if e.kind == gauge || e.kind == sum {
-		d.groups.add(index, e.source, &r, telemetry.Field{Metric: e.name, Value: p.value})
+		d.groups.add(from, &r, telemetry.Field{Metric: e.name, Value: p.value})
 		return
 	}
 	for place, v := range [...]telemetry.Value{telemetry.IntValue(int64(p.count)), p.sum, p.min, p.max} {
 		if v.Kind() == 0 {
 			continue
 		}
-		name, f := e.derived(d, place)
+		name, f := d.derived(place)
 		if f != nil {
 			d.addBad(index, f)
 			return
 		}
-		d.groups.add(index, e.source, &r, telemetry.Field{Metric: name, Value: v})
+		d.groups.add(from, &r, telemetry.Field{Metric: name, Value: v})
 	}
-	e.quantiles(d, index, p, r)
-	e.buckets(d, index, p, r)
+	d.addQuantiles(from, p, r)
+	d.addBuckets(from, p, r)
 }
 
 // check reports what is wrong with a data point's numbers.
@@ -183,7 +189,8 @@ func (e *export) check(p *dataPoint) *fault {
 }
 
 // derived returns the name of one of the metrics that a histogram or summary becomes.
-func (e *export) derived(d *Decoder, place int) (string, *fault) {
+func (d *otlpReader) derived(place int) (string, *fault) {
+	e := &d.export
 	if e.names[place] == "" {
 		d.key = append(append(d.key[:0], e.name...), suffixes[place]...)
 		name, err := d.metrics.get(d.key)
@@ -195,22 +202,23 @@ func (e *export) derived(d *Decoder, place int) (string, *fault) {
 	return e.names[place], nil
 }
 
-// quantiles adds those of a summary, each with its label.
-func (e *export) quantiles(d *Decoder, index int, p *dataPoint, r telemetry.Reading) {
+// addQuantiles adds those of a summary, each with its label.
+func (d *otlpReader) addQuantiles(from pointSource, p *dataPoint, r telemetry.Reading) {
 	for _, q := range p.quantiles {
 		r.Labels = d.with(p.labels, "quantile", q.quantile)
-		d.groups.add(index, e.source, &r, telemetry.Field{Metric: e.name, Value: telemetry.FloatValue(q.value)})
+		d.groups.add(from, &r, telemetry.Field{Metric: d.export.name, Value: telemetry.FloatValue(q.value)})
 	}
 }
 
-// buckets adds those of a histogram as Prometheus has them: how many values were at most le.
-func (e *export) buckets(d *Decoder, index int, p *dataPoint, r telemetry.Reading) {
+// addBuckets adds those of a histogram as Prometheus has them: how many values were at most le.
+func (d *otlpReader) addBuckets(from pointSource, p *dataPoint, r telemetry.Reading) {
+	e := &d.export
 	if !d.opts.Buckets || e.kind != histogram || len(p.buckets) == 0 || len(p.buckets) != len(p.bounds)+1 {
 		return
 	}
-	name, f := e.derived(d, bucketName)
+	name, f := d.derived(bucketName)
 	if f != nil {
-		d.addBad(index, f)
+		d.addBad(from.index, f)
 		return
 	}
 	total := uint64(0)
@@ -220,11 +228,11 @@ func (e *export) buckets(d *Decoder, index int, p *dataPoint, r telemetry.Readin
 			bound = math.Float64frombits(p.bounds[i])
 		}
 		if total += n; total > math.MaxInt64 {
-			d.addBad(index, faultf(Value, "a bucket of %q is beyond int64", e.name))
+			d.addBad(from.index, faultf(Value, "a bucket of %q is beyond int64", e.name))
 			return
 		}
 		r.Labels = d.with(p.labels, "le", bound)
-		d.groups.add(index, e.source, &r, telemetry.Field{Metric: name, Value: telemetry.IntValue(int64(total))})
+		d.groups.add(from, &r, telemetry.Field{Metric: name, Value: telemetry.IntValue(int64(total))})
 	}
 }
 

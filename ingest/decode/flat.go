@@ -40,6 +40,7 @@ func propertyRoles(n ObjectNames) map[string]propertyRole {
 // objects reads objects that have properties with roles by their names, in JSON or Avro.
 type objects struct {
 	*Decoder
+	from       int // where the fields of the current object begin
 	roles      map[string]propertyRole
 	properties properties
 }
@@ -115,7 +116,8 @@ func (d *objects) propertyTime(c propertyRole, millis int64) {
 }
 
 // into completes a reading with what was found, where the message has no such part of its own.
-func (p *properties) into(d *Decoder, r *telemetry.Reading, timed *bool) error {
+func (p *properties) into(d *Decoder, m *message) error {
+	r := &m.Reading
 	if r.Tenant == "" && p.tenant.text != "" {
 		if err := d.checkTenant(p.tenant.text); err != nil {
 			return faultf(Tenant, "%v", err)
@@ -128,8 +130,8 @@ func (p *properties) into(d *Decoder, r *telemetry.Reading, timed *bool) error {
 		}
 		r.Device = p.device.text
 	}
-	if !*timed && p.time.is {
-		r.Time, *timed = p.millis, true
+	if !m.timed && p.time.is {
+		r.Time, m.timed = p.millis, true
 	}
 	if r.Labels == nil {
 		r.Labels = d.labelSets.get(p.labels, &d.key)
@@ -140,8 +142,8 @@ func (p *properties) into(d *Decoder, r *telemetry.Reading, timed *bool) error {
 	return nil
 }
 
-// property reads a property of a flat object of JSON: the fields of the reading begin at from.
-func (d *jsonReader) property(name []byte, from, depth int) error {
+// property reads a property of a flat object of JSON.
+func (d *jsonReader) property(name []byte, depth int) error {
 	if depth > maxDepth {
 		return d.scan.Fail("nested too deep")
 	}
@@ -163,11 +165,11 @@ func (d *jsonReader) property(name []byte, from, depth int) error {
 		}
 		return d.propertyText(c, text)
 	case next == '{':
-		return d.scan.Object(func(name []byte) error { return d.property(name, from, depth+1) })
+		return d.scan.Object(func(name []byte) error { return d.property(name, depth+1) })
 	case next == '[':
 		return d.scan.Skip(depth)
 	}
-	metric, err := d.metric(len(d.fields)-from, p.path)
+	metric, err := d.metric(len(d.fields)-d.from, p.path)
 	if err != nil {
 		return err
 	}

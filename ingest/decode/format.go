@@ -24,7 +24,7 @@ const (
 	OTLPJSON     Format = "otlp_json"      // OpenTelemetry metrics in JSON
 	RemoteWrite  Format = "remote-write"   // a body of Prometheus remote write 1.0
 	RemoteWrite2 Format = "remote-write-2" // a body of Prometheus remote write 2.0
-	Registry     Format = "registry"       // Avro or JSON whose schema is in a registry
+	Registry     Format = "registry"       // Avro or JSON with a schema in a registry
 	SenML        Format = "senml"          // SenML in JSON
 	SenMLCBOR    Format = "senml-cbor"     // SenML in CBOR
 )

@@ -15,6 +15,12 @@ type groups struct {
 	next   int32 // where the next point belongs most likely: metrics come with the same series in the same order
 }
 
+// pointSource is where a point comes from: its element of the payload, and a number for each sender.
+type pointSource struct {
+	index  int
+	source int32
+}
+
 // groupKey identifies a reading. Label sets of one Decoder are the same slice when they are equal, or else, seldom,
 // another group and so another reading of the same row.
 type groupKey struct {
@@ -47,8 +53,8 @@ func (g *groups) reset() {
 }
 
 // add adds a point of a source to the reading with the place, time, labels and tags of r.
-func (g *groups) add(index int, source int32, r *telemetry.Reading, f telemetry.Field) {
-	key := groupKey{source: source, time: r.Time, size: len(r.Labels)}
+func (g *groups) add(from pointSource, r *telemetry.Reading, f telemetry.Field) {
+	key := groupKey{source: from.source, time: r.Time, size: len(r.Labels)}
 	if key.size > 0 {
 		key.first = &r.Labels[0]
 	}
@@ -62,7 +68,7 @@ func (g *groups) add(index int, source int32, r *telemetry.Reading, f telemetry.
 		if !ok {
 			known = int32(len(g.all))
 			g.known[key] = known
-			g.all = append(g.all, group{key: key, reading: *r, index: index})
+			g.all = append(g.all, group{key: key, reading: *r, index: from.index})
 		}
 		at = known
 	}

@@ -107,8 +107,9 @@ func (d *jsonReader) reading(i int) error {
 	if d.scan.Next() != '{' {
 		return faultf(Undecodable, "a message is an object or an array of objects")
 	}
-	r := telemetry.Reading{}
-	from, timed, whole := len(d.fields), false, !d.flat
+	m := message{from: len(d.fields)}
+	r, whole := &m.Reading, !d.flat
+	d.from = m.from
 	var number []byte // that the device gives the message
 	if d.flat {
 		d.properties.clear()
@@ -120,12 +121,12 @@ func (d *jsonReader) reading(i int) error {
 		case "device":
 			r.Device, err = d.text(&d.devices, Device, "device")
 		case "ts":
-			r.Time, timed, err = d.time()
+			r.Time, m.timed, err = d.time()
 		case "values":
 			if d.scan.Next() != '{' && d.flat {
-				return d.property(name, from, 2)
+				return d.property(name, 2)
 			}
-			d.fields, whole = d.fields[:from], true
+			d.fields, whole = d.fields[:m.from], true
 			err = d.values()
 		case "labels":
 			r.Labels, err = d.labels(&d.labelNames, "labels")
@@ -133,7 +134,7 @@ func (d *jsonReader) reading(i int) error {
 			r.Tags, err = d.labels(&d.tagNames, "tags")
 		default:
 			if !whole {
-				return d.property(name, from, 2)
+				return d.property(name, 2)
 			}
 			begin := d.scan.At()
 			if err = d.scan.Skip(2); err == nil && string(name) == d.opts.Sequence {
@@ -143,27 +144,34 @@ func (d *jsonReader) reading(i int) error {
 		return err
 	})
 	if err == nil && d.flat {
-		err = d.properties.into(d.Decoder, &r, &timed)
+		err = d.properties.into(d.Decoder, &m)
 	}
 	if err != nil {
 		return err
 	}
-	if err := d.numbered(number, from); err != nil {
+	if err := d.numbered(number, m.from); err != nil {
 		return err
 	}
-	return d.finish(i, r, timed, from)
+	return d.finish(i, &m)
 }
 
-// finish ends a message that has the fields from the given place on.
-func (d *Decoder) finish(index int, r telemetry.Reading, timed bool, from int) error {
-	f := d.resolveOrigin(&r, "the message")
-	if f == nil && !timed {
-		if r.Time = d.origin.now; !d.origin.timed {
+// message is a reading while it is read.
+type message struct {
+	telemetry.Reading
+	timed bool // it has a time
+	from  int  // where its fields begin
+}
+
+// finish ends a message.
+func (d *Decoder) finish(index int, m *message) error {
+	f := d.resolveOrigin(&m.Reading, "the message")
+	if f == nil && !m.timed {
+		if m.Time = d.origin.now; !d.origin.timed {
 			f = faultf(Time, "the message has no ts")
 		}
 	}
 	if f == nil {
-		f = d.addReading(index, r, from)
+		f = d.addReading(index, m.Reading, m.from)
 	}
 	if f != nil {
 		return f

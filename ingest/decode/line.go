@@ -54,24 +54,24 @@ func (d *lineReader) read(r Record, params map[string]string) {
 		}
 		d.contentType, d.millis = r.ContentType, millis
 	}
-	d.lines(r.Value, d.millis)
+	d.lines(r.Value)
 }
 
 // lines reads line protocol. Lines are independent: a bad one does not touch the others.
-func (d *lineReader) lines(value []byte, millis func(int64) (int64, bool)) {
+func (d *lineReader) lines(value []byte) {
 	rest, line := value, 0
 	for len(rest) > 0 {
-		if n := d.matchLine(line, rest, millis); n > 0 {
+		if n := d.matchLine(line, rest); n > 0 {
 			rest = rest[n:]
 			line++
 			continue
 		}
 		entry, n := rest[:Entry(rest)], len(d.out.Readings)
-		f := d.line(line, entry, millis)
+		f := d.line(line, entry)
 		if first := firstLine(entry); f != nil && first < len(entry) {
 			// A quote out of place has swallowed lines that may be right by themselves.
 			entry = entry[:first]
-			f = d.line(line, entry, millis)
+			f = d.line(line, entry)
 		}
 		switch {
 		case f != nil:
@@ -144,7 +144,7 @@ func firstLine(b []byte) int {
 }
 
 // line reads one entry, or a blank or comment line, which is nothing.
-func (d *lineReader) line(index int, entry []byte, millis func(int64) (int64, bool)) *fault {
+func (d *lineReader) line(index int, entry []byte) *fault {
 	if !utf8.Valid(entry) {
 		return faultf(Undecodable, "the line is not valid UTF-8")
 	}
@@ -163,7 +163,7 @@ func (d *lineReader) line(index int, entry []byte, millis func(int64) (int64, bo
 		f = d.lineFields(lp)
 	}
 	if f == nil {
-		r.Time, f = lineTime(lp, d.origin.now, millis)
+		r.Time, f = d.lineTime(lp)
 	}
 	if f == nil && lp.Next() {
 		f = faultf(Undecodable, "more than one line in an entry")
@@ -213,22 +213,24 @@ func (d *Decoder) tag(r *telemetry.Reading, name, value []byte) (f *fault) {
 			return faultf(Tenant, "%v", err)
 		}
 	case d.tags[tag]:
-		d.others, f = addTag(d.others, &d.tagNames, name, &d.texts, value)
+		var l telemetry.Label
+		l, f = d.label(&d.tagNames, name, value)
+		d.others = append(d.others, l)
 	default:
-		d.pairs, f = addTag(d.pairs, &d.labelNames, name, &d.texts, value)
+		var l telemetry.Label
+		l, f = d.label(&d.labelNames, name, value)
+		d.pairs = append(d.pairs, l)
 	}
 	return f
 }
 
-func addTag(
-	to []telemetry.Label, names *interner, name []byte, texts *interner, value []byte,
-) ([]telemetry.Label, *fault) {
+func (d *Decoder) label(names *interner, name, value []byte) (telemetry.Label, *fault) {
 	n, err := names.get(name)
 	if err != nil {
-		return to, faultf(Name, "%v", err)
+		return telemetry.Label{}, faultf(Name, "%v", err)
 	}
-	v, _ := texts.get(value)
-	return append(to, telemetry.Label{Name: n, Value: v}), nil
+	v, _ := d.texts.get(value)
+	return telemetry.Label{Name: n, Value: v}, nil
 }
 
 // lineFields reads the fields; d.key holds the measurement and an underscore.
@@ -288,16 +290,16 @@ func (d *lineReader) lineValue(kind lineprotocol.ValueKind, raw []byte) (v telem
 	return telemetry.Value{}, false
 }
 
-func lineTime(lp *lineprotocol.Decoder, now int64, millis func(int64) (int64, bool)) (int64, *fault) {
+func (d *lineReader) lineTime(lp *lineprotocol.Decoder) (int64, *fault) {
 	raw, err := lp.TimeBytes()
 	if err != nil {
 		return 0, faultf(Time, "%.200v", err)
 	}
 	if raw == nil {
-		return now, nil
+		return d.origin.now, nil
 	}
 	units, err := strconv.ParseInt(string(raw), 10, 64)
-	t, ok := millis(units)
+	t, ok := d.millis(units)
 	if err != nil || !ok {
 		return 0, faultf(Time, "time %.80q is not an int64", raw)
 	}

@@ -57,14 +57,14 @@ func newLineTemplates(off bool) lineTemplates {
 
 // matchLine reads the line at the begin of the text, if it matches, and returns its length with its end, 0 if it does
 // not.
-func (d *lineReader) matchLine(index int, source []byte, millis func(int64) (int64, bool)) int {
+func (d *lineReader) matchLine(index int, source []byte) int {
 	s := &d.templates
 	if s.off || !s.budget.allows() || len(s.bodies) == 0 {
 		return 0
 	}
 	s.tried++
 	from := len(d.fields)
-	if r, end, ok := d.fitLine(source, millis); ok && d.resolveOrigin(&r, "the line") == nil {
+	if r, end, ok := d.fitLine(source); ok && d.resolveOrigin(&r, "the line") == nil {
 		r.Fields = d.fields[from:len(d.fields):len(d.fields)]
 		d.out.Readings = append(d.out.Readings, r)
 		d.out.Index = append(d.out.Index, index)
@@ -78,9 +78,7 @@ func (d *lineReader) matchLine(index int, source []byte, millis func(int64) (int
 }
 
 // fitLine reads a line; its fields are appended to d.fields.
-func (d *lineReader) fitLine(
-	source []byte, millis func(int64) (int64, bool),
-) (r telemetry.Reading, end int, ok bool) {
+func (d *lineReader) fitLine(source []byte) (r telemetry.Reading, end int, ok bool) {
 	at := bytes.IndexByte(source, ' ')
 	if at <= 0 {
 		return r, 0, false
@@ -95,7 +93,7 @@ func (d *lineReader) fitLine(
 		return r, 0, false
 	}
 	r = telemetry.Reading{Tenant: head.tenant, Device: head.device, Labels: head.labels, Tags: head.tags}
-	r.Time, at, ok = fitLineTime(source, at, d.origin.now, millis)
+	r.Time, at, ok = d.fitLineTime(source, at)
 	return r, at, ok
 }
 
@@ -229,10 +227,8 @@ func (d *lineReader) fitField(source []byte, at int) (v telemetry.Value, end int
 }
 
 // fitLineTime reads the end of a line: a time in digits, or none.
-func fitLineTime(
-	source []byte, at int, now int64, millis func(int64) (int64, bool),
-) (t int64, end int, ok bool) {
-	t = now
+func (d *lineReader) fitLineTime(source []byte, at int) (t int64, end int, ok bool) {
+	t = d.origin.now
 	if at < len(source) && source[at] == ' ' {
 		at++
 		negative := at < len(source) && source[at] == '-'
@@ -255,7 +251,7 @@ func fitLineTime(
 		if negative {
 			signed = -signed
 		}
-		if t, ok = millis(signed); !ok {
+		if t, ok = d.millis(signed); !ok {
 			return 0, at, false
 		}
 	}

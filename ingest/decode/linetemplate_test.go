@@ -68,7 +68,7 @@ var lineOptions = []struct {
 	{decode.Options{Tenant: "acme", Sequence: "seq", Lines: decode.Lines{DeviceTag: "cpu"}}, "; precision=ns"},
 }
 
-// requireFreshLines is requireFresh for line protocol: without stencils, the same is found.
+// requireFreshLines is requireFresh for line protocol: without templates, the same is found.
 func requireFreshLines(t *testing.T, d *decode.Decoder, which int, payload []byte) {
 	t.Helper()
 	o := lineOptions[which%len(lineOptions)]
@@ -144,7 +144,7 @@ func TestLineTemplatesGiveTheSameResult(t *testing.T) {
 	}
 }
 
-// Lines are read by stencil from the second of their kind on, of whatever device, and as many kinds as an agent has.
+// Lines are read by template from the second of their kind on, of whatever device, and as many kinds as an agent has.
 func TestLineTemplatesMatchSimilarLines(t *testing.T) {
 	d := decode.New(lineOptions[0].opts)
 	for i := range 100 {
@@ -163,7 +163,7 @@ func TestLineTemplatesMatchSimilarLines(t *testing.T) {
 	require.Greater(t, d.LineFits(), 120)
 }
 
-// Who never writes a line as the one before does not have stencils tried for each.
+// Who never writes a line as the one before does not have templates tried for each.
 func TestLineTemplatesPauseWithoutMatches(t *testing.T) {
 	d := decode.New(lineOptions[0].opts)
 	for i := range 2000 {

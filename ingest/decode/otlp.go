@@ -45,7 +45,7 @@ func (d *otlpReader) read(r Record, _ map[string]string) { d.otlp(r.Value) }
 
 // otlp reads metrics as the OpenTelemetry Collector writes them: MetricsData, which is a request to its service, too.
 func (d *otlpReader) otlp(value []byte) {
-	d.export.begin(d.Decoder)
+	d.begin()
 	err := each(value, 1, d.otlpResource)
 	if err != nil {
 		d.refuseRecord(faultf(Undecodable, "not OTLP metrics: %v", err))
@@ -100,138 +100,109 @@ func (d *otlpReader) otlpMetric(message []byte) error {
 			delta = f.bits == deltaTemporality
 		}
 	}
-	d.export.metric(d.Decoder, name, unit, kind, delta)
+	d.enterMetric(metricHead{name, unit, kind, delta})
 	return each(data, 1, func(b []byte) error {
 		p := &d.export.point
 		p.clear()
-		var err error
-		switch kind {
-		case gauge, sum:
-			err = d.numberPoint(p, b)
-		case histogram:
-			err = d.histogramPoint(p, b)
-		case exponential:
-			err = d.exponentialPoint(p, b)
-		case summary:
-			err = d.summaryPoint(p, b)
-		}
+		err := d.readPoint(p, kind, b)
 		if err == nil {
-			d.export.add(d.Decoder, p)
+			d.addPoint(p)
 		}
 		return err
 	})
 }
 
-func (d *otlpReader) numberPoint(p *dataPoint, message []byte) error {
-	var f protobufField
-	w := protobufReader{rest: message}
-	attributes := span{message: message}
-	for w.next(&f) {
-		switch {
-		case f.is(7, protowire.BytesType):
-			attributes.saw(&w, 7)
-		case f.is(3, protowire.Fixed64Type):
-			p.time = f.bits
-		case f.is(4, protowire.Fixed64Type):
-			p.value = telemetry.BitsValue(telemetry.Float, f.bits)
-		case f.is(6, protowire.Fixed64Type):
-			p.value = telemetry.IntValue(int64(f.bits))
-		case f.is(8, protowire.VarintType):
-			p.flags = f.bits
-		}
-	}
-	return d.pointLabels(p, w.err, attributes)
+// pointField is the meaning of a field of a data point.
+type pointField uint8
+
+const (
+	attributesField pointField = iota + 1
+	timeField
+	doubleField
+	intField
+	countField
+	sumField
+	minField
+	maxField
+	flagsField
+	bucketsField
+	boundsField
+	quantilesField
+)
+
+var numberFields = [14]pointField{7: attributesField, 3: timeField, 4: doubleField, 6: intField, 8: flagsField}
+
+// pointFields has the meaning of the fields of data points, by the kind of the metric and the field's number.
+var pointFields = [...][14]pointField{
+	gauge: numberFields, sum: numberFields,
+	histogram: {9: attributesField, 3: timeField, 4: countField, 5: sumField, 6: bucketsField, 7: boundsField,
+		10: flagsField, 11: minField, 12: maxField},
+	exponential: {1: attributesField, 3: timeField, 4: countField, 5: sumField, 10: flagsField, 12: minField, 13: maxField},
+	summary:     {7: attributesField, 3: timeField, 4: countField, 5: sumField, 6: quantilesField, 8: flagsField},
 }
 
-func (d *otlpReader) histogramPoint(p *dataPoint, message []byte) error {
+func (d *otlpReader) readPoint(p *dataPoint, kind metricKind, message []byte) error {
 	var f protobufField
 	w := protobufReader{rest: message}
-	attributes := span{message: message}
+	attributes, fields := span{message: message}, &pointFields[kind]
 	for w.next(&f) {
+		if int(f.number) >= len(fields) {
+			continue
+		}
+		field := fields[f.number]
 		switch {
-		case f.is(9, protowire.BytesType):
-			attributes.saw(&w, 9)
-		case f.is(3, protowire.Fixed64Type):
-			p.time = f.bits
-		case f.is(4, protowire.Fixed64Type):
-			p.count, p.counted = f.bits, true
-		case f.is(5, protowire.Fixed64Type):
-			p.sum = optional(f.bits)
-		case f.number == 6:
+		case field == bucketsField:
 			p.buckets = appendFixed64(p.buckets, &f)
-		case f.number == 7:
+		case field == boundsField:
 			p.bounds = appendFixed64(p.bounds, &f)
-		case f.is(10, protowire.VarintType):
+		case f.kind == protowire.VarintType && field == flagsField:
 			p.flags = f.bits
-		case f.is(11, protowire.Fixed64Type):
-			p.min = optional(f.bits)
-		case f.is(12, protowire.Fixed64Type):
-			p.max = optional(f.bits)
+		case f.kind == protowire.BytesType && field == attributesField:
+			attributes.saw(&w, f.number)
+		case f.kind == protowire.BytesType && field == quantilesField:
+			if err := p.readQuantile(f.bytes); err != nil {
+				return err
+			}
+		case f.kind == protowire.Fixed64Type:
+			p.setFixed(field, f.bits)
 		}
 	}
 	return d.pointLabels(p, w.err, attributes)
 }
 
-func (d *otlpReader) exponentialPoint(p *dataPoint, message []byte) error {
-	var f protobufField
-	w := protobufReader{rest: message}
-	attributes := span{message: message}
-	for w.next(&f) {
-		switch {
-		case f.is(1, protowire.BytesType):
-			attributes.saw(&w, 1)
-		case f.is(3, protowire.Fixed64Type):
-			p.time = f.bits
-		case f.is(4, protowire.Fixed64Type):
-			p.count, p.counted = f.bits, true
-		case f.is(5, protowire.Fixed64Type):
-			p.sum = optional(f.bits)
-		case f.is(10, protowire.VarintType):
-			p.flags = f.bits
-		case f.is(12, protowire.Fixed64Type):
-			p.min = optional(f.bits)
-		case f.is(13, protowire.Fixed64Type):
-			p.max = optional(f.bits)
-		}
+func (p *dataPoint) setFixed(field pointField, bits uint64) {
+	switch field {
+	case timeField:
+		p.time = bits
+	case doubleField:
+		p.value = telemetry.BitsValue(telemetry.Float, bits)
+	case intField:
+		p.value = telemetry.IntValue(int64(bits))
+	case countField:
+		p.count = bits
+	case sumField:
+		p.sum = telemetry.BitsValue(telemetry.Float, bits)
+	case minField:
+		p.min = telemetry.BitsValue(telemetry.Float, bits)
+	case maxField:
+		p.max = telemetry.BitsValue(telemetry.Float, bits)
 	}
-	return d.pointLabels(p, w.err, attributes)
 }
 
-func (d *otlpReader) summaryPoint(p *dataPoint, message []byte) error {
+func (p *dataPoint) readQuantile(message []byte) error {
 	var f protobufField
+	var q quantile
 	w := protobufReader{rest: message}
-	attributes := span{message: message}
 	for w.next(&f) {
 		switch {
-		case f.is(7, protowire.BytesType):
-			attributes.saw(&w, 7)
-		case f.is(3, protowire.Fixed64Type):
-			p.time = f.bits
-		case f.is(4, protowire.Fixed64Type):
-			p.count, p.counted = f.bits, true
-		case f.is(5, protowire.Fixed64Type):
-			p.sum = optional(f.bits)
-		case f.is(6, protowire.BytesType):
-			var q protobufField
-			var at quantile
-			inner := protobufReader{rest: f.bytes}
-			for inner.next(&q) {
-				switch {
-				case q.is(1, protowire.Fixed64Type):
-					at.quantile = math.Float64frombits(q.bits)
-				case q.is(2, protowire.Fixed64Type):
-					at.value = math.Float64frombits(q.bits)
-				}
-			}
-			if inner.err != nil {
-				return inner.err
-			}
-			p.quantiles = append(p.quantiles, at)
-		case f.is(8, protowire.VarintType):
-			p.flags = f.bits
+		case f.is(1, protowire.Fixed64Type):
+			q.quantile = math.Float64frombits(f.bits)
+		case f.is(2, protowire.Fixed64Type):
+			q.value = math.Float64frombits(f.bits)
 		}
 	}
-	return d.pointLabels(p, w.err, attributes)
+	p.quantiles = append(p.quantiles, q)
+	return w.err
 }
 
 // appendFixed64 reads a repeated fixed64 or double, packed or not.

@@ -13,7 +13,7 @@ import (
 // 64-bit integers as strings. What must be known before something that stands in front of it is read by going back.
 func (d *otlpReader) readJSON(text []byte) {
 	d.scan.Reset(text)
-	d.export.begin(d.Decoder)
+	d.begin()
 	err := d.scan.Object(func(name []byte) error {
 		if string(name) != "resourceMetrics" {
 			return d.scan.Skip(1)
@@ -136,7 +136,7 @@ func (d *otlpReader) jsonData(metric, unit []byte, kind metricKind) error {
 	if err != nil {
 		return err
 	}
-	d.export.metric(d.Decoder, metric, unit, kind, delta)
+	d.enterMetric(metricHead{metric, unit, kind, delta})
 	return d.back(points, func() error { return d.list(d.jsonPoint) })
 }
 
@@ -154,7 +154,7 @@ func (d *otlpReader) jsonPoint() error {
 	if d.export.fault == nil && p.fault == nil {
 		p.labels = d.labelSets.get(d.pairs, &d.key)
 	}
-	d.export.add(d.Decoder, p)
+	d.addPoint(p)
 	return nil
 }
 
@@ -175,7 +175,6 @@ func (d *otlpReader) jsonPointField(p *dataPoint, name string) (err error) {
 	case "asDouble":
 		p.value, err = d.jsonDouble(p)
 	case "count":
-		p.counted = true
 		p.count, err = d.jsonUint(p)
 	case "sum":
 		p.sum, err = d.jsonDouble(p)

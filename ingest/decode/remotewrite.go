@@ -309,7 +309,7 @@ func (d *writeReader) describeSeries(s *series) *fault {
 	if device >= 0 {
 		r.Device = pairs[device].Value
 	}
-	if f := d.checkNames(&r, "the series", "labels", names.Tenant, names.Device); f != nil {
+	if f := d.checkNames(&r, naming{"the series", "labels", names.Tenant, names.Device}); f != nil {
 		return f
 	}
 	s.tenant, s.device = r.Tenant, r.Device
@@ -346,6 +346,7 @@ func (d *writeReader) samples(s *series, message []byte, histograms protowire.Nu
 		source = int32(len(w.sources))
 		w.sources[key] = source
 	}
+	from, groups := pointSource{index, source}, &d.groups
 	r := telemetry.Reading{Tenant: s.tenant, Device: s.device, Labels: s.labels}
 	var f protobufField
 	walk := protobufReader{rest: message}
@@ -361,9 +362,9 @@ func (d *writeReader) samples(s *series, message []byte, histograms protowire.Nu
 			}
 			r.Time = at
 			v := telemetry.BitsValue(telemetry.Float, bits)
-			d.groups.add(index, source, &r, telemetry.Field{Metric: s.metric, Value: v})
+			groups.add(from, &r, telemetry.Field{Metric: s.metric, Value: v})
 		case f.is(histograms, protowire.BytesType):
-			if err := d.nativeHistogram(index, source, s, f.bytes); err != nil {
+			if err := d.nativeHistogram(from, s, f.bytes); err != nil {
 				return err
 			}
 		}
@@ -387,7 +388,7 @@ func sample(message []byte) (at int64, bits uint64, err error) {
 }
 
 // nativeHistogram adds of a Histogram how many values it counted and what they add up to.
-func (d *writeReader) nativeHistogram(index int, source int32, s *series, message []byte) error {
+func (d *writeReader) nativeHistogram(from pointSource, s *series, message []byte) error {
 	r := telemetry.Reading{Tenant: s.tenant, Device: s.device, Labels: s.labels}
 	count, sum := telemetry.IntValue(0), telemetry.FloatValue(0)
 	var f protobufField
@@ -408,7 +409,7 @@ func (d *writeReader) nativeHistogram(index int, source int32, s *series, messag
 	case w.err != nil || sum.Bits() == staleNaN:
 		return w.err
 	case count.Kind() == telemetry.Int && count.Int() < 0:
-		d.addBad(index, faultf(Value, "the count of %q is beyond int64", s.metric))
+		d.addBad(from.index, faultf(Value, "the count of %q is beyond int64", s.metric))
 		return nil
 	}
 	for _, x := range [...]struct {
@@ -418,10 +419,10 @@ func (d *writeReader) nativeHistogram(index int, source int32, s *series, messag
 		d.key = append(append(d.key[:0], s.metric...), suffixes[x.place]...)
 		name, err := d.metrics.get(d.key)
 		if err != nil {
-			d.addBad(index, faultf(Name, "%v", err))
+			d.addBad(from.index, faultf(Name, "%v", err))
 			return nil
 		}
-		d.groups.add(index, source, &r, telemetry.Field{Metric: name, Value: x.value})
+		d.groups.add(from, &r, telemetry.Field{Metric: name, Value: x.value})
 	}
 	return nil
 }

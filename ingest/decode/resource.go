@@ -93,7 +93,7 @@ func (d *otlpReader) describe(f *fault) *resource {
 	if device >= 0 {
 		r.Device = d.pairs[device].Value
 	}
-	if res.fault = d.checkNames(&r, "the resource", "attributes", names.Tenant, names.Device); res.fault != nil {
+	if res.fault = d.checkNames(&r, naming{"the resource", "attributes", names.Tenant, names.Device}); res.fault != nil {
 		return res
 	}
 	res.tenant, res.device = r.Tenant, r.Device
@@ -113,9 +113,15 @@ func (d *otlpReader) describe(f *fault) *resource {
 	return res
 }
 
+// naming is how something that sends names its tenant and device, for errors.
+type naming struct {
+	what, named      string // such as the resource, and its attributes
+	tenants, devices []string
+}
+
 // checkNames checks the tenant and device of a reading that were found among named things, and completes them by the
 // origin.
-func (d *Decoder) checkNames(r *telemetry.Reading, what, named string, tenants, devices []string) *fault {
+func (d *Decoder) checkNames(r *telemetry.Reading, n naming) *fault {
 	if r.Tenant != "" {
 		if err := d.checkTenant(r.Tenant); err != nil {
 			return faultf(Tenant, "%v", err)
@@ -126,13 +132,13 @@ func (d *Decoder) checkNames(r *telemetry.Reading, what, named string, tenants, 
 			return faultf(Device, "%v", err)
 		}
 	}
-	f := d.resolveOrigin(r, what)
+	f := d.resolveOrigin(r, n.what)
 	switch {
 	case f == nil:
 	case f.reason == Tenant:
-		f = faultf(Tenant, "%s has none of the %s %q, and there is no default tenant", what, named, tenants)
+		f = faultf(Tenant, "%s has none of the %s %q, and there is no default tenant", n.what, n.named, n.tenants)
 	case f.reason == Device && r.Device == "":
-		f = faultf(Device, "%s has none of the %s %q, and there is no default device", what, named, devices)
+		f = faultf(Device, "%s has none of the %s %q, and there is no default device", n.what, n.named, n.devices)
 	}
 	return f
 }

@@ -157,7 +157,7 @@ type pack struct {
 	name, unit string
 	time       int64 // nanoseconds
 	value, sum telemetry.Value
-	refused    labelSet // base fields whose newest value is in a refused record
+	refused    labelSet // base fields with their newest value in a refused record
 	record     senmlRecord
 	sources    map[string]int32
 	index      int
@@ -234,17 +234,17 @@ func (d *senmlReader) senml() *fault {
 		if r.has.has(valueLabel) {
 			v = plus(v, p.value)
 		}
-		d.senmlValue(&reading, index, metric, v)
+		d.senmlValue(&reading, metric, v)
 	}
 	if r.has.has(sumLabel) {
-		d.senmlValue(&reading, index, metric+"_sum", plus(r.sum, p.sum))
+		d.senmlValue(&reading, metric+"_sum", plus(r.sum, p.sum))
 	}
 	return nil
 }
 
 // senmlValue adds a value of the pack's current record to the place and time of r.
-func (d *senmlReader) senmlValue(r *telemetry.Reading, index int, metric string, v telemetry.Value) {
-	p := &d.pack
+func (d *senmlReader) senmlValue(r *telemetry.Reading, metric string, v telemetry.Value) {
+	p, index := &d.pack, d.pack.index-1
 	name, err := d.metrics.get([]byte(metric))
 	if err != nil {
 		d.addBad(index, faultf(Name, "%v", err))
@@ -260,7 +260,7 @@ func (d *senmlReader) senmlValue(r *telemetry.Reading, index int, metric string,
 		source = int32(len(p.sources))
 		p.sources[r.Device] = source
 	}
-	d.groups.add(index, source, r, telemetry.Field{Metric: name, Value: v})
+	d.groups.add(pointSource{index, source}, r, telemetry.Field{Metric: name, Value: v})
 }
 
 // base takes over the base values of a record, which apply to itself and all that follow. If the record is refused, so

@@ -30,8 +30,7 @@ func (d *jsonReader) isTelegraf() bool {
 // telegraf reads such a metric. What line protocol calls measurement is its name, and its tags are those of a line. The
 // fields stand before the name that their metrics begin with, so they are read when all else is known.
 func (d *jsonReader) telegraf(index int) error {
-	r, from := telemetry.Reading{}, len(d.fields)
-	fields, timed := 0, false
+	m, fields := message{from: len(d.fields)}, 0
 	d.pairs, d.others = d.pairs[:0], d.others[:0]
 	err := d.scan.Object(func(name []byte) (err error) {
 		switch string(name) {
@@ -46,9 +45,9 @@ func (d *jsonReader) telegraf(index int) error {
 			d.key = append(append(d.key[:0], raw...), '_')
 			return nil
 		case "tags":
-			return d.telegrafTags(&r)
+			return d.telegrafTags(&m.Reading)
 		case "timestamp":
-			r.Time, timed, err = d.time()
+			m.Time, m.timed, err = d.time()
 			return err
 		case "fields":
 			fields, err = d.later()
@@ -62,9 +61,9 @@ func (d *jsonReader) telegraf(index int) error {
 	if err := d.back(fields, d.telegrafFields); err != nil {
 		return err
 	}
-	r.Labels = d.labelSets.get(d.pairs, &d.key)
-	r.Tags = d.labelSets.get(d.others, &d.key)
-	return d.finish(index, r, timed, from)
+	m.Labels = d.labelSets.get(d.pairs, &d.key)
+	m.Tags = d.labelSets.get(d.others, &d.key)
+	return d.finish(index, &m)
 }
 
 func (d *jsonReader) telegrafTags(r *telemetry.Reading) error {

@@ -29,12 +29,12 @@ const (
 	maxFrames = 8
 	maxBodies = 16
 
-	// maxTemplate bounds the text of a message that becomes a stencil, and of one that fits: long texts are not read again
-	// for each stencil that they may fit.
+	// maxTemplate bounds the text of a message that becomes a template, and of one that matches: long texts are not read
+	// again for each template that they may match.
 	maxTemplate = 1 << 14
 
-	// A message that fits saves four times what a try in vain takes, and as much as learning takes. Who has no luck
-	// left gets some after restMessages.
+	// A match saves four times what a try in vain takes, and as much as learning takes. A spent budget is renewed after
+	// restMessages.
 	fitGain      = 4
 	vainCost     = 1
 	learnCost    = 4

@@ -104,7 +104,7 @@ func TestTemplatesGiveTheSameResult(t *testing.T) {
 	require.Greater(t, fits, 1000)
 }
 
-// Each kind of message that can have a stencil has one from the second on, and as many as there are.
+// Each kind of message that can have a template has one from the second on, and as many as there are.
 func TestTemplatesMatchSimilarMessages(t *testing.T) {
 	for i, kind := range kinds {
 		d := decode.New(decode.Options{Tenant: "acme"})
@@ -145,7 +145,7 @@ func TestTemplatesRejectBadText(t *testing.T) {
 	}
 }
 
-// Who never writes a message as the one before does not have stencils tried for each.
+// Who never writes a message as the one before does not have templates tried for each.
 func TestTemplatesPauseWithoutMatches(t *testing.T) {
 	opts := decode.Options{Tenant: "acme"}
 	d := decode.New(opts)
@@ -159,7 +159,7 @@ func TestTemplatesPauseWithoutMatches(t *testing.T) {
 	require.Greater(t, d.Fits(), 1500)
 }
 
-// Numbers are read as they are without a stencil, to the last bit.
+// Numbers are read as they are without a template, to the last bit.
 func TestTemplateNumbers(t *testing.T) {
 	const seed = 7
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -190,7 +190,7 @@ func TestTemplateNumbers(t *testing.T) {
 	require.Greater(t, d.Fits(), len(numbers))
 }
 
-// A long text is not read once for each stencil that the message with it may fit: nobody makes a record take much more
+// A long text is not read once for each template that the message with it may fit: nobody makes a record take much more
 // memory than it takes without them.
 func TestTemplatesSkipLongTexts(t *testing.T) {
 	opts := decode.Options{Lines: decode.Lines{TenantTag: "tenant", DeviceTag: "device"}}

@@ -79,14 +79,14 @@ func (d *jsonReader) learn(begin, end int) {
 	d.templates.add(&f, b)
 }
 
-var errNoTemplate = errors.New("no stencil")
+var errNoTemplate = errors.New("no template")
 
 var contents = map[string]content{
 	"tenant": tenantPlace, "device": devicePlace, "ts": timePlace,
 	"labels": labelsPlace, "tags": tagsPlace, "values": valuesPlace,
 }
 
-// learnBody reads the object that begins here, nil if it is none for a stencil.
+// learnBody reads the object that begins here, nil if it is none for a template.
 func (d *jsonReader) learnBody() *body {
 	b := &body{}
 	last := d.scan.At()

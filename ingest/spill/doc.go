@@ -1,7 +1,7 @@
 // Package spill keeps bytes on disk that memory has no room for: the blocks of open bins that have not been touched for
 // longest, above all.
 //
-// It is a cache. Whoever puts bytes here can get them elsewhere, from the journal: nothing is synced, nothing outlives
+// It is a cache. Bytes that are put here are also elsewhere, in the journal: nothing is synced, nothing outlives
 // the process, and losing a file costs a read of the journal. What comes back is what was put, or an error: each piece
 // has a checksum, which stands in its Ref and not in the file, so a file holds pieces end to end and nothing else.
 //
@@ -10,5 +10,5 @@
 // the time for which the longest-lived piece lives, and two segments: the one that is written to, and the rest of the
 // oldest. Where pieces live for a day at most, that is the pieces of a day.
 //
-// The package must not know what the bytes are, nor who asks.
+// The package must not know what the bytes are, nor what they are for.
 package spill

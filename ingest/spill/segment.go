@@ -26,7 +26,7 @@ type file interface {
 // segment is a file of pieces, end to end.
 type segment struct {
 	file file
-	end  int64 // where the next piece goes; owned by whoever holds Store.writing
+	end  int64 // where the next piece goes; guarded by Store.writing
 
 	// The Store's mu guards these.
 	pieces int   // that are live

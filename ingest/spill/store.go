@@ -18,7 +18,7 @@ type Store struct {
 	create func() (file, error)
 	limit  int64 // how long segments become
 
-	// Pieces are written one after another, by who holds it. Guards each segment's end; taken before mu.
+	// Held while a piece is written. Guards each segment's end; taken before mu.
 	writing sync.Mutex
 
 	mu       sync.RWMutex        // guards what follows; never held while a file is worked on

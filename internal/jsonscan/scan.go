@@ -309,7 +309,7 @@ func (s *Scanner) Str() ([]byte, error) {
 }
 
 // ordinary reports whether none of eight bytes is a quote, a backslash or a control character. A byte of x-ones below
-// borrows exactly where the lowest byte that is 0 lies, which is all that has to be told here (Lamport 1975).
+// borrows exactly where the lowest byte that is 0 lies, which is all that matters here (Lamport 1975).
 func ordinary(w uint64) bool {
 	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	quote, backslash := w^ones*'"', w^ones*'\\'

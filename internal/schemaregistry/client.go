@@ -1,5 +1,5 @@
 // Package schemaregistry gets schemas from a registry that speaks the HTTP API of Confluent's: Confluent Schema
-// Registry, Apicurio, Karapace, Redpanda. It keeps what it was told, since a schema never changes under its id, so
+// Registry, Apicurio, Karapace, Redpanda. It keeps the answers, since a schema never changes under its id, so
 // that a registry that is down holds up only records of schemas that were never seen before.
 //
 // It knows nothing of payloads: package decode reads them, and says which schema it lacks.
@@ -41,7 +41,7 @@ type Client struct {
 	mu      sync.Mutex // guards below
 	known   map[uint32]answer
 	refused map[uint32]time.Time // ids that it has refused without saying that there is no such schema, since when
-	good    uint32               // an id whose schema it had; any says whether there is one
+	good    uint32               // an id that it had a schema of, if any
 	any     bool
 }
 
