@@ -37,7 +37,7 @@ bench: ## All benchmarks: CPU per reading, bytes per value, RU per reading
 # How many devices have 30 days in the part of `make bench-query` that asks peers.
 PANELS := 100
 
-bench-query: ## PromQL over a day and 30 days of 1,000 devices: plainly and with leaves; from chunks and lanes: CPU-ms, wall, RU; beside VictoriaMetrics and Prometheus, also the 13 questions of TSBS
+bench-query: ## PromQL over a day and 30 days of 1,000 devices: plainly and with leaves; from chunks and rollups: CPU-ms, wall, RU; beside VictoriaMetrics and Prometheus, also the 13 questions of TSBS
 	go test -run '^$$' -bench FleetDay -benchtime 5x ./query/prom
 	go test -count=1 -timeout 0 -run '^TestPanels$$' -v ./internal/app -panels.devices 1000 -panels.days 1
 	go test -count=1 -timeout 0 -run '^TestPanels$$' -v ./internal/app -panels.devices 1000 -panels.days 30 -panels.metrics 2

@@ -6,14 +6,14 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-const rollupsPrefix = "views-"
+const rollupsPrefix = "rollups-"
 
-// RollupsContainer is the container of the lanes that are made of a container of chunks: shared by the same tenants.
+// RollupsContainer is the container of the rollups that are made of a container of chunks: shared by the same tenants.
 func RollupsContainer(chunks string) string {
 	return rollupsPrefix + strings.TrimPrefix(chunks, containerPrefix)
 }
 
-// ParseRollupsContainer is ParseContainer for containers of lanes.
+// ParseRollupsContainer is ParseContainer for containers of rollups.
 func ParseRollupsContainer(name string) (tenant string, m telemetry.Month, ok bool) {
 	rest, ok := strings.CutPrefix(name, rollupsPrefix)
 	if !ok {

@@ -1,14 +1,14 @@
-// Package lane is the stored form of lanes: what panels over many devices read instead of chunks. A lane holds one
+// Package rollup is the stored form of rollups: what panels over many devices read instead of chunks. A rollup holds one
 // metric of all series of a part of a first-level key, on a grid of minutes or half hours, so much of each bucket that
-// functions of PromQL come out of it the same in all bits; a ledger says which lanes of a day count.
+// functions of PromQL come out of it the same in all bits; a ledger says which rollups of a day count.
 //
-// A day's lanes come from that day's chunks alone (rule V5): buckets are (t - length, t] within the day, and the sample
+// A day's rollups come from that day's chunks alone (rule V5): buckets are (t - length, t] within the day, and the sample
 // at exactly 00:00, which belongs to the last bucket of the day before, stands apart.
 //
-// Documents, ledgers and their bytes are specified in docs/format/lanes.md. What is read may be any bytes: what is no
-// lane gives ErrCorrupt.
+// Documents, ledgers and their bytes are specified in docs/format/rollups.md. What is read may be any bytes: what is no
+// rollup gives ErrCorrupt.
 //
-// The package is pure: no I/O, no clock, no log, no goroutine. It must not know when lanes are written, nor where they
+// The package is pure: no I/O, no clock, no log, no goroutine. It must not know when rollups are written, nor where they
 // are kept.
 package rollup
 
@@ -33,10 +33,10 @@ const (
 )
 
 // ErrCorrupt is what is wrapped when bytes are no document of this package, of a version that this release knows.
-var ErrCorrupt = errors.New("corrupt lane")
+var ErrCorrupt = errors.New("corrupt rollup")
 
 // ErrTooLarge is what is wrapped when something does not fit the limits.
-var ErrTooLarge = errors.New("too large for one lane")
+var ErrTooLarge = errors.New("too large for one rollup")
 
 func corrupt(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrCorrupt}, args...)...)

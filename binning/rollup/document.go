@@ -11,7 +11,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Header is what a document of lanes says of itself beside its sections.
+// Header is what a document of rollups says of itself beside its sections.
 type Header struct {
 	ID          string
 	TenantShard string // level 1 of the partition key
@@ -55,7 +55,7 @@ type Builder struct {
 // Begin begins a document. Series is the roster of a document that has its own, nil for none.
 func (b *Builder) Begin(h Header, series []Series) {
 	b.sections, b.grid, b.tooLarge = 0, h.Grid, len(series) > MaxSeries
-	b.doc = appendHead(b.doc[:0], "lane", h)
+	b.doc = appendHead(b.doc[:0], "rollup", h)
 	b.doc = appendInteger(b.doc, "grid", int64(h.Grid))
 	if series != nil {
 		b.doc = appendSeries(append(b.doc, ','), series)
@@ -90,7 +90,7 @@ func appendHead(dst []byte, kind string, h Header) []byte {
 	dst = appendInteger(dst, "v", Version)
 	dst = append(append(append(dst, `,"type":"`...), kind...), `","tenantShard":`...)
 	dst = jsontext.AppendString(dst, h.TenantShard)
-	dst = jsontext.AppendString(append(dst, `,"lane":`...), h.Key)
+	dst = jsontext.AppendString(append(dst, `,"rollup":`...), h.Key)
 	r := Range(h.Day, h.From, h.To)
 	dst = appendInteger(dst, "from", r.From)
 	dst = appendInteger(dst, "to", h.Day.Start()+int64(h.To)*hourMillis)
@@ -108,7 +108,7 @@ func appendHead(dst []byte, kind string, h Header) []byte {
 // appendSeries appends the property with a roster: per series an array of the device and, where there are some, the
 // labels. A device that stands before is left out, as "".
 func appendSeries(dst []byte, series []Series) []byte {
-	dst = append(dst, `"roster":[`...)
+	dst = append(dst, `"seriesIndex":[`...)
 	for i, s := range series {
 		if i > 0 {
 			dst = append(dst, ',')
@@ -128,7 +128,7 @@ func appendSeries(dst []byte, series []Series) []byte {
 
 // AppendSeriesIndex appends the document that names the series of a part, in their order.
 func AppendSeriesIndex(dst []byte, h Header, series []Series) []byte {
-	dst = appendSeries(append(appendHead(dst, "roster", h), ','), series)
+	dst = appendSeries(append(appendHead(dst, "seriesIndex", h), ','), series)
 	return append(dst, '}')
 }
 
@@ -141,7 +141,7 @@ type Document struct {
 	Stored      int64 // s since 1970 UTC, by the service; 0 when it does not say
 }
 
-// Parse reads a lane or a roster. It keeps doc. Properties that it does not know are passed over.
+// Parse reads a rollup or a roster. It keeps doc. Properties that it does not know are passed over.
 func Parse(doc []byte) (*Document, error) {
 	if len(doc) > MaxDocument+4<<10 { // the service adds properties of its own
 		return nil, corrupt("a document of %d bytes", len(doc))
@@ -179,7 +179,7 @@ func (p *documentParser) property(name []byte) (err error) {
 		p.kind, err = text(r)
 	case "tenantShard":
 		d.TenantShard, err = text(r)
-	case "lane":
+	case "rollup":
 		d.Key, err = text(r)
 	case "day":
 		p.day, err = text(r)
@@ -213,7 +213,7 @@ func (p *documentParser) property(name []byte) (err error) {
 		d.Stored = int64(n)
 	case "_etag":
 		d.ETag, err = text(r)
-	case "roster":
+	case "seriesIndex":
 		d.SeriesIndex = []Series{}
 		err = p.seriesIndex()
 	case "sections":
@@ -234,7 +234,7 @@ func (p *documentParser) property(name []byte) (err error) {
 func (p *documentParser) seriesIndex() error {
 	return p.r.Array(func(int) error {
 		if len(p.d.SeriesIndex) >= MaxSeries {
-			return corrupt("a roster of more than %d", MaxSeries)
+			return corrupt("a series index of more than %d", MaxSeries)
 		}
 		var s Series
 		err := p.r.Array(func(i int) (err error) {
@@ -277,7 +277,7 @@ func (p *documentParser) labels() (telemetry.Labels, error) {
 // check reports whether what was parsed is a document that this release knows.
 func (p *documentParser) check() (err error) {
 	d := p.d
-	if p.version != Version || p.kind != "lane" && p.kind != "roster" {
+	if p.version != Version || p.kind != "rollup" && p.kind != "seriesIndex" {
 		return corrupt("type %q of version %d", p.kind, p.version)
 	}
 	if d.Day, err = telemetry.ParseDay(p.day); err != nil {
@@ -287,9 +287,9 @@ func (p *documentParser) check() (err error) {
 		return corrupt("id %.300q is not of key %.300q, day %s, hours %d to %d, part %d, batch %.40q", d.ID, d.Key, d.Day,
 			d.From, d.To, d.Part, d.Batch)
 	}
-	if p.kind == "roster" {
+	if p.kind == "seriesIndex" {
 		if d.SeriesIndex == nil || len(d.Sections) > 0 {
-			return corrupt("a roster without series, or with sections")
+			return corrupt("a series index without series, or with sections")
 		}
 		return nil
 	}

@@ -40,7 +40,7 @@ func TestSeriesIndexRoundTrip(t *testing.T) {
 func TestDocumentNames(t *testing.T) {
 	require.Equal(t, "velocity.L.2026112008.0.k3x9",
 		rollup.ID(rollup.Key("velocity", rollup.Last, rollup.Minute), day, 8, 0, "k3x9"))
-	require.Equal(t, "ledger.20261120", rollup.ManifestID(day))
+	require.Equal(t, "manifest.20261120", rollup.ManifestID(day))
 	require.Equal(t, "system.cpu_load.S30", rollup.Key("system.cpu_load", rollup.Sum, rollup.HalfHour))
 	require.Equal(t, "a~2fb~c3~9f.F", rollup.Key("a/bß", rollup.First, rollup.Minute))
 	require.NotEqual(t, rollup.Key("a~2fb", rollup.Last, rollup.Minute), rollup.Key("a/b", rollup.Last, rollup.Minute))
@@ -135,10 +135,10 @@ func TestDocumentsOfBatch(t *testing.T) {
 	require.Empty(t, b.Documents(day, "huge", rollup.Last, rollup.Minute, rollup.AllDay))
 	require.True(t, b.Omits("huge"))
 	require.False(t, b.Omits("unheard-of"))
-	require.Equal(t, []string{"roster.2026112000.0.b1", "roster.2026112000.1.b1"}, ids(b.SeriesIndexes(day)))
+	require.Equal(t, []string{"seriesIndex.2026112000.0.b1", "seriesIndex.2026112000.1.b1"}, ids(b.SeriesIndexes(day)))
 	fold := &manifest().Batches[2]
 	require.Empty(t, fold.SeriesIndexes(day))
-	require.Equal(t, "folds.2026112003.0.b3", fold.CorrectionDocument(day).ID)
+	require.Equal(t, "corrections.2026112003.0.b3", fold.CorrectionDocument(day).ID)
 }
 
 // goldenDocuments are what this release writes.
@@ -186,8 +186,8 @@ func goldenDocuments(t testing.TB) map[string][]byte {
 		b.Add("velocity", f, rollup.HalfHour, rollup.Slice{Table: coarse, Rows: []int32{0, 2}, From: 6, To: 8})
 	}
 	doc, err = b.End()
-	add("v1-fold", doc, err)
-	add("v1-roster", rollup.AppendSeriesIndex(nil, head(rollup.SeriesIndexKey, 0, 24), roster), nil)
+	add("v1-correction", doc, err)
+	add("v1-series-index", rollup.AppendSeriesIndex(nil, head(rollup.SeriesIndexKey, 0, 24), roster), nil)
 	return out
 }
 
@@ -210,7 +210,7 @@ func TestGoldenDocuments(t *testing.T) {
 	}
 	l, err := manifest().Encode()
 	require.NoError(t, err)
-	path := filepath.Join("testdata", "v1-ledger.json")
+	path := filepath.Join("testdata", "v1-manifest.json")
 	if *update {
 		require.NoError(t, os.WriteFile(path, l, 0o644))
 	}
@@ -219,7 +219,7 @@ func TestGoldenDocuments(t *testing.T) {
 	require.Equal(t, string(golden), string(l))
 }
 
-// Lanes that were written before they said how large values are stay readable: any size is possible.
+// Rollups that were written before they said how large values are stay readable: any size is possible.
 func TestSumsWithoutSizes(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join("testdata", "v1-minutes-S-without-size.json"))
 	require.NoError(t, err)

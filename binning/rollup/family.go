@@ -2,7 +2,7 @@ package rollup
 
 import "strings"
 
-// Family is what of each bucket one lane holds.
+// Family is what of each bucket one rollup holds.
 type Family byte
 
 // The families. All but Last are read beside Last, which says how many samples a bucket has.

@@ -9,7 +9,7 @@ import (
 // Grid is the length of a grid's buckets, in ms.
 type Grid int64
 
-// The grids that lanes are kept on.
+// The grids that rollups are kept on.
 const (
 	Minute   Grid = 60_000
 	HalfHour Grid = 30 * Minute

@@ -9,22 +9,22 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Manifest says which lanes of a first-level key and day count, and for what (rule V1). Lanes that no ledger names do not
+// Manifest says which rollups of a first-level key and day count, and for what (rule V1). Rollups that no ledger names do not
 // count. It is replaced under its ETag, and that is the only commit.
 type Manifest struct {
 	TenantShard string
 	Day         telemetry.Day
 
-	// AsOf is a second since 1970 UTC, by the service's clock. What lanes show are all chunks with a lower _ts, but those
+	// AsOf is a second since 1970 UTC, by the service's clock. What rollups show are all chunks with a lower _ts, but those
 	// of devices that are to be read raw.
 	AsOf int64
 	// Batches are in the order in which they were made. Of a grid, an hour and a device the last one counts that has them:
 	// a fold has the devices of its own roster, any other batch has all.
 	Batches []Batch
-	// Raw is, by device, the hours in which lanes do not show what its chunks hold. A device that is here is read from its
+	// Raw is, by device, the hours in which rollups do not show what its chunks hold. A device that is here is read from its
 	// chunks for the whole range of an answer.
 	Raw map[string]Hours
-	// Until is the second since 1970 UTC at which the first chunk that an hour's lanes show expires, 0 for never: from
+	// Until is the second since 1970 UTC at which the first chunk that an hour's rollups show expires, 0 for never: from
 	// then on the hour is read raw (rule V6).
 	Until [HoursOfDay]int64
 
@@ -32,7 +32,7 @@ type Manifest struct {
 	TTL     int64 // seconds from the write until the service removes it, 0 for never
 }
 
-// Batch is lanes that were made at once.
+// Batch is rollups that were made at once.
 type Batch struct {
 	Name       string
 	Grids      []Grid
@@ -41,16 +41,16 @@ type Batch struct {
 	// Devices are those of a fold, sorted. Its one document is under CorrectionsKey, with a roster of its own. What it is
 	// without has no samples in its hours.
 	Devices []string
-	// Parts is how many rosters a batch has that is no fold, and so many documents each hour's lane at most. Metrics are
-	// the lanes that there are, sorted; of a metric that is in neither Metrics nor Without nobody has samples.
+	// Parts is how many rosters a batch has that is no fold, and so many documents each hour's rollup at most. Metrics are
+	// the rollups that there are, sorted; of a metric that is in neither Metrics nor Without nobody has samples.
 	Parts   int
 	Size    int // devices of a batch that is no fold
 	Metrics []Metric
-	// Without are metrics that have samples but no lanes, sorted: they are read raw.
+	// Without are metrics that have samples but no rollups, sorted: they are read raw.
 	Without []string
 }
 
-// Metric is the lanes of one metric in a batch.
+// Metric is the rollups of one metric in a batch.
 type Metric struct {
 	Name string
 	// Families are in the order of AllFamilies; Every is, of each, how many hours one document of the minute grid has.
@@ -60,10 +60,10 @@ type Metric struct {
 	Parts []int
 }
 
-// MinuteHours is the hours that lanes of minutes show.
+// MinuteHours is the hours that rollups of minutes show.
 func (l *Manifest) MinuteHours() (h Hours) { return l.CoveredHours(Minute) }
 
-// CoveredHours is the hours that lanes of a grid show.
+// CoveredHours is the hours that rollups of a grid show.
 func (l *Manifest) CoveredHours(g Grid) (h Hours) {
 	for i := range l.Batches {
 		if b := &l.Batches[i]; !b.Correction && slices.Contains(b.Grids, g) {
@@ -73,7 +73,7 @@ func (l *Manifest) CoveredHours(g Grid) (h Hours) {
 	return h
 }
 
-// Metric is the lanes of a metric, nil if there are none: then Lacks says whether it is to be read raw.
+// Metric is the rollups of a metric, nil if there are none: then Lacks says whether it is to be read raw.
 func (b *Batch) Metric(name string) *Metric {
 	i, found := slices.BinarySearchFunc(b.Metrics, name, func(m Metric, name string) int { return compare(m.Name, name) })
 	if !found {
@@ -92,7 +92,7 @@ func compare(a, b string) int {
 	return 0
 }
 
-// Omits reports whether a metric has samples in the batch's chunks that no lane shows.
+// Omits reports whether a metric has samples in the batch's chunks that no rollup shows.
 func (b *Batch) Omits(metric string) bool {
 	_, found := slices.BinarySearch(b.Without, metric)
 	return found
@@ -105,7 +105,7 @@ type Ref struct {
 	From, To int // hours
 }
 
-// Documents are those of a lane of a batch that is no fold which have any of the hours; none if it has no such lane.
+// Documents are those of a rollup of a batch that is no fold which have any of the hours; none if it has no such rollup.
 func (b *Batch) Documents(day telemetry.Day, metric string, f Family, g Grid, hours Hours) (out []Ref) {
 	m := b.Metric(metric)
 	if m == nil || b.Correction || !slices.Contains(b.Grids, g) {
@@ -166,7 +166,7 @@ func (l *Manifest) MarkRaw(device string, hours Hours) {
 	l.Raw[device] |= hours
 }
 
-// ClearRaw notes that lanes show what the chunks of a device hold in some hours.
+// ClearRaw notes that rollups show what the chunks of a device hold in some hours.
 func (l *Manifest) ClearRaw(device string, hours Hours) {
 	if l.Raw[device] &^= hours; l.Raw[device] == 0 {
 		delete(l.Raw, device)
@@ -179,7 +179,7 @@ type manifestDocument struct {
 	Version     int              `json:"v"`
 	Type        string           `json:"type"`
 	TenantShard string           `json:"tenantShard"`
-	Key         string           `json:"lane"`
+	Key         string           `json:"rollup"`
 	From        int64            `json:"from"`
 	To          int64            `json:"to"`
 	Day         string           `json:"day"`
@@ -195,7 +195,7 @@ type batchDocument struct {
 	Name       string           `json:"name"`
 	Grids      []Grid           `json:"grids"`
 	Hours      [2]int           `json:"hours"`
-	Correction bool             `json:"fold,omitempty"`
+	Correction bool             `json:"correction,omitempty"`
 	Devices    []string         `json:"devices,omitempty"`
 	Parts      int              `json:"parts,omitempty"`
 	Size       int              `json:"size,omitempty"`
@@ -213,7 +213,7 @@ type metricDocument struct {
 // Encode is the ledger's document.
 func (l *Manifest) Encode() ([]byte, error) {
 	d := manifestDocument{
-		ID: ManifestID(l.Day), Version: Version, Type: "ledger", TenantShard: l.TenantShard, Key: ManifestKey,
+		ID: ManifestID(l.Day), Version: Version, Type: "manifest", TenantShard: l.TenantShard, Key: ManifestKey,
 		From: l.Day.Start(), To: l.Day.End(), Day: l.Day.String(), AsOf: l.AsOf, Raw: l.Raw, Written: l.Written, TTL: l.TTL,
 		Batches: []batchDocument{},
 	}
@@ -231,10 +231,10 @@ func (l *Manifest) Encode() ([]byte, error) {
 	}
 	doc, err := json.Marshal(d)
 	if err != nil {
-		return nil, fmt.Errorf("ledger of %s, %s: %w", l.TenantShard, l.Day, err)
+		return nil, fmt.Errorf("manifest of %s, %s: %w", l.TenantShard, l.Day, err)
 	}
 	if len(doc) > MaxDocument {
-		return nil, fmt.Errorf("ledger of %s, %s: %w", l.TenantShard, l.Day, ErrTooLarge)
+		return nil, fmt.Errorf("manifest of %s, %s: %w", l.TenantShard, l.Day, ErrTooLarge)
 	}
 	return doc, nil
 }
@@ -243,7 +243,7 @@ func (l *Manifest) Encode() ([]byte, error) {
 func ParseManifest(doc []byte) (*Manifest, error) {
 	var d manifestDocument
 	if len(doc) > MaxDocument+4<<10 {
-		return nil, corrupt("a ledger of %d bytes", len(doc))
+		return nil, corrupt("a manifest of %d bytes", len(doc))
 	}
 	if err := json.Unmarshal(doc, &d); err != nil {
 		return nil, corrupt("%v", err)
@@ -252,8 +252,8 @@ func ParseManifest(doc []byte) (*Manifest, error) {
 	if err != nil {
 		return nil, corrupt("%v", err)
 	}
-	if d.Type != "ledger" || d.Version != Version || d.Key != ManifestKey || d.ID != ManifestID(day) {
-		return nil, corrupt("%.60q of type %.20q, version %d, is no ledger of %s", d.ID, d.Type, d.Version, day)
+	if d.Type != "manifest" || d.Version != Version || d.Key != ManifestKey || d.ID != ManifestID(day) {
+		return nil, corrupt("%.60q of type %.20q, version %d, is no manifest of %s", d.ID, d.Type, d.Version, day)
 	}
 	l := &Manifest{TenantShard: d.TenantShard, Day: day, AsOf: d.AsOf, Raw: d.Raw, Written: d.Written, TTL: d.TTL}
 	if n := len(d.Until); n != 0 && n != HoursOfDay {

@@ -9,17 +9,17 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// The second level of the keys of documents that are no lanes. Names of lanes have a dot.
+// The second level of the keys of documents that are no rollups. Names of rollups have a dot.
 const (
-	ManifestKey    = "ledger"
-	SeriesIndexKey = "roster"
-	CorrectionsKey = "folds"
+	ManifestKey    = "manifest"
+	SeriesIndexKey = "seriesIndex"
+	CorrectionsKey = "corrections"
 )
 
-// maxName bounds the names of lanes: ids and keys of the service are bounded.
+// maxName bounds the names of rollups: ids and keys of the service are bounded.
 const maxName = 200
 
-// Key is the second level of the keys of a lane's documents, and what their ids begin with: the metric, the family, and
+// Key is the second level of the keys of a rollup's documents, and what their ids begin with: the metric, the family, and
 // on the grid of half hours "30". All but letters, digits, hyphen, underscore and dot stand as ~ and two hex digits a
 // byte; what would be too long ends in a hash instead.
 func Key(metric string, f Family, g Grid) string {

@@ -135,7 +135,7 @@ func (s *Slice) appendResets(dst []byte) []byte {
 	var at []int32
 	var v []float64
 	s.eachReset(func(cell int32, x float64) { at, v = append(at, cell), append(v, x) })
-	return appendSparse(dst, "falls", at, v)
+	return appendSparse(dst, "resets", at, v)
 }
 
 // eachReset calls visit with each of them and its cell.
@@ -235,7 +235,7 @@ func (s *Section) property(r *jsonscan.Scanner, name []byte) (err error) {
 		err = s.stale.read(r)
 	case "at0":
 		err = s.at0.read(r)
-	case "falls":
+	case "resets":
 		err = s.resets.read(r)
 	case "rounded":
 		err = s.rounded.read(r)
@@ -296,7 +296,7 @@ func (s *Section) Decode(t *Table, at int, rows []int32, at0 []Sample) error {
 	d.rows = make([]int32, len(places))
 	for i, p := range places {
 		if int(p) >= len(rows) {
-			return corrupt("place %d in a roster of %d", p, len(rows))
+			return corrupt("place %d in a series index of %d", p, len(rows))
 		}
 		if d.rows[i] = rows[p]; int(d.rows[i]) >= t.Rows {
 			return corrupt("row %d of %d", rows[p], t.Rows)

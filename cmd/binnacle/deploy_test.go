@@ -43,7 +43,7 @@ func TestComposeUsesExistingCommands(t *testing.T) {
 		require.Zero(t, p.code, "%s: %s", name, p.stderr.String())
 	}
 	require.Equal(t, map[string]bool{"emulator": true, "provision": true, "ingest": true, "query": true,
-		"views": true}, roles)
+		"rollups": true}, roles)
 }
 
 // The chart gives each role a file that it takes, whatever the values are.

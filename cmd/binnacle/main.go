@@ -32,7 +32,7 @@ type commands struct {
 	Serve       serveCommand       `cmd:"" help:"Run all roles in one process on a Kafka cluster and a Cosmos DB account."`
 	Ingest      ingestCommand      `cmd:"" help:"Read messages from Kafka and store chunks in Cosmos DB."`
 	Query       queryCommand       `cmd:"" help:"Answer queries over HTTP."`
-	Views       rollupsCommand     `cmd:"" help:"Make lanes, which panels over many devices read instead of chunks; list, rebuild and drop them."`
+	Rollups     rollupsCommand     `cmd:"" help:"Make rollups, which panels over many devices read instead of chunks; list, rebuild and drop them."`
 	Tenant      tenantCommand      `cmd:"" help:"Manage tenants and their tokens."`
 	Actions     actionsCommand     `cmd:"" help:"List what operators and provision have changed: tokens, limits, backfills, containers."`
 	Replay      replayCommand      `cmd:"" help:"Publish readings from a file of CSV, NDJSON or Influx line protocol, or dead letters again."`

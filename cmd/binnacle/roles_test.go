@@ -103,7 +103,7 @@ func TestPrintConfig(t *testing.T) {
 	require.Equal(t, text, print("dev", "--config", file(t, "again.yaml", text)))
 
 	for _, command := range []string{"broker", "emulator", "fleet", "provision", "loadtest", "blogexample", "replay x.csv",
-		"chunk x.json", "views", "views list --from 2026-11-02", "tenant list"} {
+		"chunk x.json", "rollups", "rollups list --from 2026-11-02", "tenant list"} {
 		args := strings.Fields(command)
 		text := print(args...)
 		require.Contains(t, text, args[0]+":\n")

@@ -51,7 +51,7 @@ func storeHour(t *testing.T, cosmosAt string, day telemetry.Day, device string) 
 	require.NoError(t, err)
 }
 
-// The role makes lanes of days whose chunks are there, by itself; operators list, drop and rebuild them, all or those
+// The role makes rollups of days whose chunks are there, by itself; operators list, drop and rebuild them, all or those
 // days that lack a metric.
 func TestRollups(t *testing.T) {
 	t.Parallel()
@@ -72,25 +72,25 @@ func TestRollups(t *testing.T) {
 	date := time.UnixMilli(day.Start()).UTC().Format(time.DateOnly)
 	at := []string{"--cosmos=" + cosmosAt, "--tenant=acme", "--from=" + date, "--to=" + date}
 	command := func(args ...string) string {
-		p := run(t, time.Minute, append(append([]string{"views"}, args...), at...)...)
+		p := run(t, time.Minute, append(append([]string{"rollups"}, args...), at...)...)
 		require.Zero(t, p.code, p.stderr.String())
 		return p.stdout.String()
 	}
-	row := func(metric, families string) *regexp.Regexp { // a ledger's lanes: documents, KB, RU, headOf
-		return regexp.MustCompile(`(?m)^acme\S* +\d+ +` + metric + ` +` + families + `( +\d+){7} +20\S+Z +\d+ +\d+$`)
+	row := func(metric, families string) *regexp.Regexp { // a ledger's rollups: documents, KB, RU, headOf
+		return regexp.MustCompile(`(?m)^acme\S* +\d+ +` + metric + ` +` + families + `( +\d+){5} +20\S+Z +\d+ +\d+$`)
 	}
 	require.NotRegexp(t, row("velocity", `\S+`), command("list"))
 
-	role := start(t, "views", "--cosmos="+cosmosAt, "--admin=127.0.0.1:0", "--lanes-hold=30m", "--lanes-every=100ms",
-		"--lanes-metrics=1")
+	role := start(t, "rollups", "--cosmos="+cosmosAt, "--admin=127.0.0.1:0", "--rollup-hold=30m", "--rollup-every=100ms",
+		"--rollup-metrics=1")
 	admin := role.printed(`(?m)^ +admin +http://(\S+)`)
-	soon(t, time.Minute, func() bool { return row("km_total", "LFSM").MatchString(command("list")) }, "the day has lanes")
-	require.Regexp(t, row("velocity", "none"), command("list"), "one metric may have lanes")
-	require.NotZero(t, scraped(admin)["binnacle_views_request_units_total"])
+	soon(t, time.Minute, func() bool { return row("km_total", "LFSM").MatchString(command("list")) }, "the day has rollups")
+	require.Regexp(t, row("velocity", "none"), command("list"), "one metric may have rollups")
+	require.NotZero(t, scraped(admin)["binnacle_rollups_request_units_total"])
 	role.stop(syscall.SIGTERM)
 	require.Zero(t, role.code)
 
-	again := []string{"rebuild", "--lanes-hold=30m", "--lanes-metrics=2", "--metric=velocity"}
+	again := []string{"rebuild", "--rollup-hold=30m", "--rollup-metrics=2", "--metric=velocity"}
 	require.Regexp(t, `(?m)^acme\S* +\d+ +24 `, command(again...))
 	list := command("list")
 	require.Regexp(t, row("km_total", "LFSM"), list)

@@ -1,5 +1,5 @@
 // Written by `binnacle provision --export bicep`, from what the code itself makes: change it there.
-// Containers of chunks and lanes are provision's alone.
+// Containers of chunks and rollups are provision's alone.
 
 @description('Name of the account, which is there already.')
 param account string

@@ -1,5 +1,5 @@
 // The account, and an identity with the least rights for each role. Its database and the containers control and catalog stand in
-// containers.bicep, which the code writes. Containers of chunks and lanes are provision's alone: it makes one for each month, sets their
+// containers.bicep, which the code writes. Containers of chunks and rollups are provision's alone: it makes one for each month, sets their
 // throughput by age and drops them.
 
 @description('Name of the account.')
@@ -62,8 +62,8 @@ var roles = [
   { name: 'ingest', dataRole: contributor }
   { name: 'query', dataRole: reader }
   { name: 'provision', dataRole: contributor }
-  // Reads chunks, writes lanes and takes leases. Their containers come and go by the month, so that it is the database's.
-  { name: 'views', dataRole: contributor }
+  // Reads chunks, writes rollups and takes leases. Their containers come and go by the month, so that it is the database's.
+  { name: 'rollups', dataRole: contributor }
 ]
 
 resource identities 'Microsoft.ManagedIdentity/userAssignedIdentities@2023-01-31' = [
@@ -140,5 +140,5 @@ resource federated 'Microsoft.ManagedIdentity/userAssignedIdentities/federatedId
 @description('For --cosmos.')
 output endpoint string = cosmos.properties.documentEndpoint
 
-@description('For --identity-client, or the chart\'s serviceAccount.annotations: of ingest, query, provision and views.')
+@description('For --identity-client, or the chart\'s serviceAccount.annotations: of ingest, query, provision and rollups.')
 output clientIds array = [for (role, i) in roles: identities[i].properties.clientId]

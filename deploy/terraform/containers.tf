@@ -1,5 +1,5 @@
 # Written by `binnacle provision --export terraform`, from what the code itself makes: change it there.
-# Containers of chunks and lanes are provision's alone.
+# Containers of chunks and rollups are provision's alone.
 
 resource "azurerm_cosmosdb_sql_database" "binnacle" {
   name                = "binnacle"

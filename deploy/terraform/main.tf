@@ -1,5 +1,5 @@
 # The account, and an identity with the least rights for each role. Its database and the containers control and catalog stand in
-# containers.tf, which the code writes. Containers of chunks and lanes are provision's alone: it makes one for each month, sets their
+# containers.tf, which the code writes. Containers of chunks and rollups are provision's alone: it makes one for each month, sets their
 # throughput by age and drops them.
 
 terraform {
@@ -44,7 +44,7 @@ resource "azurerm_cosmosdb_account" "binnacle" {
 }
 
 locals {
-  roles = toset(["ingest", "query", "views", "provision"])
+  roles = toset(["ingest", "query", "rollups", "provision"])
 
   # Of the data plane. Cosmos DB has these two roles in each account.
   reader      = "00000000-0000-0000-0000-000000000001"
@@ -53,8 +53,8 @@ locals {
     ingest    = local.contributor
     query     = local.reader
     provision = local.contributor
-    # Reads chunks, writes lanes and takes leases. Their containers come and go by the month, so that it is the database's.
-    views = local.contributor
+    # Reads chunks, writes rollups and takes leases. Their containers come and go by the month, so that it is the database's.
+    rollups = local.contributor
   }
 }
 

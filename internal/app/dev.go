@@ -31,7 +31,7 @@ type DevConfig struct {
 	Writes   WritesConfig            `kong:"embed,group='Ingest'"`
 	Registry schemaregistry.Config   `kong:"embed,group='Ingest'"`
 	Tenants  control.DirectoryConfig `kong:"embed,group='Ingest'"`
-	Lanes    RollupsConfig           `kong:"embed,group='Lanes'"`
+	Rollups  RollupsConfig           `kong:"embed,group='Rollups'"`
 	Fleet    fleet.Config            `kong:"embed,group='Simulated fleet'"`
 	Broker   kafkaemu.Config         `kong:"embed,group='Embedded Kafka'"`
 	Listener EmulatorListener        `kong:"embed,group='Embedded Cosmos DB'"`
@@ -59,7 +59,7 @@ func (c DevConfig) Validate() error {
 	faults.query(c.Query)
 	faults.access(c.Access)
 	faults.emulator(c.Emulator)
-	return errors.Join(append(faults, c.Lanes.Maker.Validate())...)
+	return errors.Join(append(faults, c.Rollups.Maker.Validate())...)
 }
 
 // dev runs everything in one process.
@@ -170,8 +170,8 @@ func (d *dev) compose(ctx context.Context) error {
 		d.keepJournals(kafka.Journals{Sources: in.Kafka.Sources(d.topics), Keep: defaultJournalKeep}, journalCheckEvery)
 	}
 	d.add("ingest", ingester.Run)
-	if d.cfg.Lanes.Lanes {
-		if err := d.addRollups(d.cfg.Lanes.Maker, in.Hold, a); err != nil {
+	if d.cfg.Rollups.Rollups {
+		if err := d.addRollups(d.cfg.Rollups.Maker, in.Hold, a); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ type PolicyConfig struct {
 	WarmRUs int `name:"warm-rus" help:"Throughput of the previous month's containers, in RU/s." default:"${warm_rus}"`
 	ColdRUs int `name:"cold-rus" help:"Throughput of older containers, in RU/s." default:"${cold_rus}"`
 
-	ViewsRUs int `name:"views-rus" help:"Most RU/s, by autoscale, of a container of lanes, one beside each container of chunks; 0 makes none." default:"2000"`
+	ViewsRUs int `name:"rollup-rus" help:"Most RU/s, by autoscale, of a container of lanes, one beside each container of chunks; 0 makes none." default:"2000"`
 }
 
 func (c PolicyConfig) policy() provision.Policy {

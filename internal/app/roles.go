@@ -218,7 +218,7 @@ type ServeConfig struct {
 	Azure     AzureConfig   `kong:"embed,group='Cosmos DB'"`
 	Provision bool          `help:"Create containers ahead of time and set their throughput by age. One of several processes should." default:"true" negatable:""`
 	Policy    PolicyConfig  `kong:"embed,group='Throughput'"`
-	Lanes     RollupsConfig `kong:"embed,group='Lanes'"`
+	Rollups   RollupsConfig `kong:"embed,group='Rollups'"`
 	Others    []string      `name:"heads" help:"All ingesters of the group, this one included, as --heads of binnacle query. Default: this one alone." placeholder:"NAME"`
 }
 
@@ -228,7 +228,7 @@ func Serve(ctx context.Context, cfg ServeConfig, env Env) error {
 	faults.query(cfg.Query)
 	faults.access(cfg.Access)
 	faults.azure(cfg.Azure, cfg.Ingest.Account)
-	if err := errors.Join(append(faults, cfg.Lanes.Maker.Validate(), cfg.Ingest.Validate())...); err != nil {
+	if err := errors.Join(append(faults, cfg.Rollups.Maker.Validate(), cfg.Ingest.Validate())...); err != nil {
 		return err
 	}
 	need, err := cfg.Ingest.needs()
@@ -299,8 +299,8 @@ func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set)
 	if others == nil {
 		others = ingester
 	}
-	if cfg.Lanes.Lanes {
-		if err := p.addRollups(cfg.Lanes.Maker, in.Ingest.Hold, g.account); err != nil {
+	if cfg.Rollups.Rollups {
+		if err := p.addRollups(cfg.Rollups.Maker, in.Ingest.Hold, g.account); err != nil {
 			return err
 		}
 	}

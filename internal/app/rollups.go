@@ -17,22 +17,22 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// RollupsConfig is what a process has that may make lanes beside other roles.
+// RollupsConfig is what a process has that may make rollups beside other roles.
 type RollupsConfig struct {
-	Lanes bool           `help:"Make lanes: what panels over many devices read instead of chunks. Several processes share the work." default:"true" negatable:""`
-	Maker rollups.Config `kong:"embed"`
+	Rollups bool           `help:"Make rollups: what panels over many devices read instead of chunks. Several processes share the work." default:"true" negatable:""`
+	Maker   rollups.Config `kong:"embed"`
 }
 
-// RollupsRoleConfig is what `binnacle views` runs with.
+// RollupsRoleConfig is what `binnacle rollups` runs with.
 type RollupsRoleConfig struct {
 	Account AccountConfig  `kong:"embed,group='Cosmos DB'"`
-	Rollups rollups.Config `kong:"embed,group='Lanes'"`
+	Rollups rollups.Config `kong:"embed,group='Rollups'"`
 	Admin   AdminConfig    `kong:"embed"`
 
 	Check bool `help:"Check that everything the role needs exists, and exit."`
 }
 
-// Rollups makes lanes until the context ends, and returns nil then.
+// Rollups makes rollups until the context ends, and returns nil then.
 func Rollups(ctx context.Context, cfg RollupsRoleConfig, env Env) error {
 	var faults faults
 	faults.account(cfg.Account)
@@ -59,7 +59,7 @@ func Rollups(ctx context.Context, cfg RollupsRoleConfig, env Env) error {
 		if err := p.addRollups(cfg.Rollups, defaultHold, a); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.Stdout, "binnacle views\n  cosmos  %s\n  admin   http://%s\n", cfg.Account.Cosmos, admin.addr())
+		fmt.Fprintf(p.Stdout, "binnacle rollups\n  cosmos  %s\n  admin   http://%s\n", cfg.Account.Cosmos, admin.addr())
 		return nil
 	})
 }
@@ -71,13 +71,13 @@ const defaultHold = 12 * time.Hour
 func (p *process) addRollups(cfg rollups.Config, hold time.Duration, a account) error {
 	cfg.Hold = cmp.Or(cfg.Hold, hold)
 	cfg.Tenants = func() []control.Tenant { return a.directory.Snapshot().Tenants() }
-	cfg.Lease = control.NewLeases(a.client.Documents(), processIdentity("views"), time.Now)
-	cfg.Logger, cfg.Metrics = p.partLogger("views"), p.metrics
+	cfg.Lease = control.NewLeases(a.client.Documents(), processIdentity("rollups"), time.Now)
+	cfg.Logger, cfg.Metrics = p.partLogger("rollups"), p.metrics
 	w, err := newRollups(cfg, a.client)
 	if err != nil {
 		return err
 	}
-	p.add("views", w.Run)
+	p.add("rollups", w.Run)
 	return nil
 }
 
@@ -102,20 +102,20 @@ func checkRollups(ctx context.Context, env Env, at AccountConfig) error {
 	return nil
 }
 
-// RollupsOfConfig names lanes of an account for what operators do about them.
+// RollupsOfConfig names rollups of an account for what operators do about them.
 type RollupsOfConfig struct {
 	Account AccountConfig  `kong:"embed,group='Cosmos DB'"`
-	Rollups rollups.Config `kong:"embed,group='Lanes'"`
+	Rollups rollups.Config `kong:"embed,group='Rollups'"`
 
 	Tenant string    `help:"This tenant's only."`
-	From   time.Time `help:"First day, such as 2026-11-01. Default: --lanes-days back from today." format:"2006-01-02" placeholder:"DAY"`
+	From   time.Time `help:"First day, such as 2026-11-01. Default: --rollup-days back from today." format:"2006-01-02" placeholder:"DAY"`
 	To     time.Time `help:"Last day. Default: today." format:"2006-01-02" placeholder:"DAY"`
 }
 
-// RebuildConfig is RollupsOfConfig for making lanes anew.
+// RebuildConfig is RollupsOfConfig for making rollups anew.
 type RebuildConfig struct {
 	Of      RollupsOfConfig `kong:"embed"`
-	Metrics []string        `name:"metric" help:"Only days of which one of these metrics has readings and no lanes, and these metrics first." placeholder:"METRIC"`
+	Metrics []string        `name:"metric" help:"Only days of which one of these metrics has readings and no rollups, and these metrics first." placeholder:"METRIC"`
 }
 
 // rollupsOf is a writer for a command, and the keys and days that it is about.
@@ -155,11 +155,11 @@ func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, 
 	return w, targets, nil
 }
 
-// RebuildRollups makes lanes anew, day by day, within the budget of --lanes-rus.
+// RebuildRollups makes rollups anew, day by day, within the budget of --rollup-budget.
 func RebuildRollups(ctx context.Context, of RebuildConfig, env Env) error {
 	cfg := of.Of
 	cfg.Rollups.First = slices.Concat(of.Metrics, cfg.Rollups.First)
-	return eachRollup(ctx, cfg, env, "lanes rebuild", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
+	return eachRollup(ctx, cfg, env, "rollups rebuild", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
 		if len(of.Metrics) > 0 {
 			if lack, err := w.Omits(ctx, t, of.Metrics); err != nil || !lack {
 				return nil, err
@@ -174,9 +174,9 @@ func RebuildRollups(ctx context.Context, of RebuildConfig, env Env) error {
 	}, "shard", "day", "hours", "documents", "bytes", "read RU", "write RU")
 }
 
-// DropRollups takes lanes away: their days are read from chunks.
+// DropRollups takes rollups away: their days are read from chunks.
 func DropRollups(ctx context.Context, cfg RollupsOfConfig, env Env) error {
-	return eachRollup(ctx, cfg, env, "lanes drop", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
+	return eachRollup(ctx, cfg, env, "rollups drop", func(w *rollups.Writer, t rollups.Target) ([]string, error) {
 		return []string{t.TenantShard, t.Day.String()}, w.Drop(ctx, t)
 	}, "shard", "day")
 }
@@ -199,14 +199,14 @@ func eachRollup(ctx context.Context, cfg RollupsOfConfig, env Env, verb string,
 	if len(targets) == 0 {
 		return errors.New("no tenant has such days")
 	}
-	action := control.Action{Verb: verb, Object: "lanes", Tenant: cfg.Tenant, Detail: map[string]string{
+	action := control.Action{Verb: verb, Object: "rollups", Tenant: cfg.Tenant, Detail: map[string]string{
 		"from": targets[0].Day.String(), "to": targets[len(targets)-1].Day.String()}}
 	rows := [][]string{head}
 	err = actionsOf(client, "", env.Logger).Do(ctx, action, func(*control.Action) error {
 		for _, t := range targets {
 			row, err := do(w, t)
 			if errors.Is(err, store.ErrNoContainer) {
-				continue // nobody has readings of that month, or it has no lanes
+				continue // nobody has readings of that month, or it has no rollups
 			}
 			if err != nil {
 				return err
@@ -220,7 +220,7 @@ func eachRollup(ctx context.Context, cfg RollupsOfConfig, env Env, verb string,
 	return errors.Join(err, report.List(env.Stdout, rows))
 }
 
-// ListRollups prints what lanes there are: per metric, with what they take.
+// ListRollups prints what rollups there are: per metric, with what they take.
 func ListRollups(ctx context.Context, cfg RollupsOfConfig, env Env) error {
 	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {
@@ -232,7 +232,7 @@ func ListRollups(ctx context.Context, cfg RollupsOfConfig, env Env) error {
 		return err
 	}
 	rows := [][]string{{"tenant", "day", "metric", "families", "hours", "documents", "KB", "write RU", "read RU",
-		"asOf", "raw devices", "folds"}}
+		"asOf", "raw devices", "corrections"}}
 	for _, t := range targets {
 		s, err := w.Status(ctx, t)
 		if errors.Is(err, store.ErrNoContainer) {

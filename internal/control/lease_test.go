@@ -17,7 +17,7 @@ func TestLeaseHasOneHolder(t *testing.T) {
 	a, b := control.NewLeases(docs, "a", clock), control.NewLeases(docs, "b", clock)
 	take := func(l *control.Leases, want bool) {
 		t.Helper()
-		held, err := l.Take(t.Context(), "views.acme~cg", time.Minute)
+		held, err := l.Take(t.Context(), "rollups.acme~cg", time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, want, held)
 	}
@@ -30,7 +30,7 @@ func TestLeaseHasOneHolder(t *testing.T) {
 	now = now.Add(10 * time.Second)
 	take(b, true)
 	take(a, false)
-	held, err := a.Take(t.Context(), "views.acme~4r", time.Minute)
+	held, err := a.Take(t.Context(), "rollups.acme~4r", time.Minute)
 	require.NoError(t, err)
 	require.True(t, held, "another lease")
 }

@@ -106,7 +106,7 @@ func (c *Client) Close() { c.az.Load().Close() }
 // Chunks returns the store of chunks.
 func (c *Client) Chunks() *Chunks { return &Chunks{c: c} }
 
-// Rollups returns the store of lanes and their ledgers.
+// Rollups returns the store of rollups and their manifests.
 func (c *Client) Rollups() store.RollupWriter { return &rollups{c} }
 
 // Documents returns the control documents.

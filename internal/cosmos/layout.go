@@ -43,8 +43,8 @@ func chunkLayout(name string) Layout {
 func rollupsLayout(name string) Layout {
 	return Layout{
 		Name: name, TTL: true,
-		Key:     []string{"/tenantShard", "/lane"},
-		Indexed: []string{"/tenantShard", "/lane", "/from", "/to"},
+		Key:     []string{"/tenantShard", "/rollup"},
+		Indexed: []string{"/tenantShard", "/rollup", "/from", "/to"},
 	}
 }
 

@@ -113,13 +113,13 @@ func (v *rollups) DeleteRollup(ctx context.Context, key store.RollupKey, id stri
 	return receipt, err
 }
 
-const rollupsSQL = `SELECT * FROM c WHERE c.tenantShard = @shard AND c.lane = @lane AND c["from"] < @to AND c["to"] >= @from`
+const rollupsSQL = `SELECT * FROM c WHERE c.tenantShard = @shard AND c.rollup = @rollup AND c["from"] < @to AND c["to"] >= @from`
 
 // ScanRollups implements store.RollupReader.
 func (v *rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield func(doc []byte) error) (store.Usage,
 	error) {
 	q := query{rollupsSQL, []azcosmos.QueryParameter{
-		param("@shard", s.Key.TenantShard), param("@lane", s.Key.Name), param("@from", s.Range.From),
+		param("@shard", s.Key.TenantShard), param("@rollup", s.Key.Name), param("@from", s.Range.From),
 		param("@to", s.Range.To),
 	}}
 	if s.Batches != nil {

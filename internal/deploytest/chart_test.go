@@ -67,7 +67,7 @@ func TestChartPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := render(t, changes)
 			for _, workload := range []string{
-				"StatefulSet/binnacle-ingest", "Deployment/binnacle-query", "Deployment/binnacle-views",
+				"StatefulSet/binnacle-ingest", "Deployment/binnacle-query", "Deployment/binnacle-rollups",
 				"Deployment/binnacle-provision",
 			} {
 				require.Contains(t, all, workload)
@@ -114,28 +114,28 @@ func TestChartRollups(t *testing.T) {
 cosmos: {keySecret: {name: account}}
 kafka: {passwordSecret: {name: kafka}, settings: {kafka-tls: true}}
 ingest: {settings: {hold: 30m}}
-views: {replicas: 2}`)
-	views := config(t, all, "views")
-	require.Equal(t, "30m", views["lanes-hold"])
-	require.Equal(t, "/etc/binnacle/cosmos/keys", views["key-file"])
+rollups: {replicas: 2}`)
+	rollups := config(t, all, "rollups")
+	require.Equal(t, "30m", rollups["rollup-hold"])
+	require.Equal(t, "/etc/binnacle/cosmos/keys", rollups["key-file"])
 	for _, of := range []string{"kafka", "kafka-tls", "kafka-password-file", "heads-secret-file", "hold"} {
-		require.NotContains(t, views, of)
+		require.NotContains(t, rollups, of)
 	}
-	work := all["Deployment/binnacle-views"]
+	work := all["Deployment/binnacle-rollups"]
 	require.Equal(t, 2, object(t, work, "spec", "replicas"))
 	var mounted []any
 	for _, v := range object(t, work, "spec", "template", "spec", "volumes").([]any) {
 		mounted = append(mounted, object(t, v, "name"))
 	}
 	require.Equal(t, []any{"config", "cosmos"}, mounted)
-	require.Contains(t, all, "PodDisruptionBudget/binnacle-views")
-	doors := object(t, all["NetworkPolicy/binnacle-views"], "spec", "ingress").([]any)
+	require.Contains(t, all, "PodDisruptionBudget/binnacle-rollups")
+	doors := object(t, all["NetworkPolicy/binnacle-rollups"], "spec", "ingress").([]any)
 	require.Len(t, doors, 1)
 	require.Equal(t, "admin", object(t, object(t, doors[0], "ports").([]any)[0], "port"))
 
-	require.NotContains(t, config(t, render(t, ""), "views"), "lanes-hold", "both have their defaults")
-	own := render(t, `{ingest: {settings: {hold: 30m}}, views: {settings: {lanes-hold: 1h}}}`)
-	require.Equal(t, "1h", config(t, own, "views")["lanes-hold"])
+	require.NotContains(t, config(t, render(t, ""), "rollups"), "rollup-hold", "both have their defaults")
+	own := render(t, `{ingest: {settings: {hold: 30m}}, rollups: {settings: {rollup-hold: 1h}}}`)
+	require.Equal(t, "1h", config(t, own, "rollups")["rollup-hold"])
 }
 
 // Ingesters know how many they are, unless they are a group; provision looks after the journal in the cluster that they

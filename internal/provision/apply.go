@@ -99,7 +99,7 @@ func (p *Provisioner) create(ctx context.Context, s *Step) error {
 func (p *Provisioner) report(ctx context.Context, s Step) {
 	switch {
 	case s.Waits == accountFull && s.ofRollups():
-		p.cfg.Logger.WarnContext(ctx, "no container left in the account: queries of this month read chunks, not lanes",
+		p.cfg.Logger.WarnContext(ctx, "no container left in the account: queries of this month read chunks, not rollups",
 			"container", s.Container, "most", p.cfg.Policy.MaxContainers)
 	case s.Waits == accountFull:
 		p.cfg.Logger.ErrorContext(ctx, "no container left in the account: readings of this month wait in memory",

@@ -48,7 +48,7 @@ func Plan(now time.Time, p Policy, seen []store.ContainerState, months []control
 	return steps
 }
 
-// chunksOf returns the container of the chunks that a container of lanes is beside; any other is itself.
+// chunksOf returns the container of the chunks that a container of rollups is beside; any other is itself.
 func chunksOf(container string) string {
 	if owner, m, ok := sharding.ParseRollupsContainer(container); ok {
 		return sharding.Container(owner, m)
@@ -136,7 +136,7 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	return step, true
 }
 
-// rollupsStep returns what to do with a container of lanes: it is there as long as that of its chunks.
+// rollupsStep returns what to do with a container of rollups: it is there as long as that of its chunks.
 func (pl *planner) rollupsStep(name, chunks string, soon bool) (step Step, ok bool) {
 	seen, exists := pl.seen[name]
 	step = Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}

@@ -269,7 +269,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// A container of lanes comes after that of its chunks, stays as it is, and goes after it.
+// A container of rollups comes after that of its chunks, stays as it is, and goes after it.
 func TestRollupsHaveTheirOwnContainer(t *testing.T) {
 	p := provision.DevPolicy()
 	p.RollupsRUs = 2000
@@ -279,32 +279,32 @@ func TestRollupsHaveTheirOwnContainer(t *testing.T) {
 		out := make(map[string]provision.Action)
 		for _, s := range provision.Plan(now, p, have, months, []control.Tenant{tenant(t, "acme", 30*day)}) {
 			out[s.Container] = s.Action
-			if s.Container == "views-2026-11" && s.Action == provision.Create {
+			if s.Container == "rollups-2026-11" && s.Action == provision.Create {
 				require.Equal(t, store.Throughput{RUs: 2000, Autoscale: true}, s.Wanted)
 			}
 		}
 		return out
 	}
-	require.Equal(t, provision.Create, plan(nil)["views-2026-11"], "in one round with that of the chunks")
+	require.Equal(t, provision.Create, plan(nil)["rollups-2026-11"], "in one round with that of the chunks")
 	steps := provision.Limit(provision.Plan(now, p, nil, nil, []control.Tenant{tenant(t, "acme", 0)}), p, 1, 1)
-	require.Equal(t, []string{"chunks-2026-11 hot create 0->2000", "views-2026-11 base create 0->2000 waits"},
+	require.Equal(t, []string{"chunks-2026-11 hot create 0->2000", "rollups-2026-11 base create 0->2000 waits"},
 		lines(steps), "chunks come first")
 	chunks := seen("chunks-2026-11", 2000)
-	require.Equal(t, provision.Create, plan([]store.ContainerState{chunks}, asked("chunks-2026-11"))["views-2026-11"])
-	lanes := store.ContainerState{Name: "views-2026-11", Throughput: store.Throughput{RUs: 9000, Autoscale: true}}
+	require.Equal(t, provision.Create, plan([]store.ContainerState{chunks}, asked("chunks-2026-11"))["rollups-2026-11"])
+	rollups := store.ContainerState{Name: "rollups-2026-11", Throughput: store.Throughput{RUs: 9000, Autoscale: true}}
 	require.Equal(t, provision.None,
-		plan([]store.ContainerState{chunks, lanes}, asked("chunks-2026-11"))["views-2026-11"])
+		plan([]store.ContainerState{chunks, rollups}, asked("chunks-2026-11"))["rollups-2026-11"])
 
 	old := seen("chunks-2026-05", 400)
-	oldLanes := store.ContainerState{Name: "views-2026-05", Throughput: store.Throughput{RUs: 2000, Autoscale: true}}
+	oldRollups := store.ContainerState{Name: "rollups-2026-05", Throughput: store.Throughput{RUs: 2000, Autoscale: true}}
 	expired := inState("chunks-2026-05", control.MonthExpired)
-	require.Equal(t, provision.None, plan([]store.ContainerState{old, oldLanes}, expired)["views-2026-05"])
-	require.NotContains(t, plan([]store.ContainerState{old}, expired), "views-2026-05", "it is about to go")
+	require.Equal(t, provision.None, plan([]store.ContainerState{old, oldRollups}, expired)["rollups-2026-05"])
+	require.NotContains(t, plan([]store.ContainerState{old}, expired), "rollups-2026-05", "it is about to go")
 	gone := inState("chunks-2026-05", control.MonthDropped)
-	require.Equal(t, provision.Drop, plan([]store.ContainerState{oldLanes}, gone)["views-2026-05"])
-	require.Equal(t, provision.None, plan([]store.ContainerState{oldLanes})["views-2026-05"], "nothing is known")
+	require.Equal(t, provision.Drop, plan([]store.ContainerState{oldRollups}, gone)["rollups-2026-05"])
+	require.Equal(t, provision.None, plan([]store.ContainerState{oldRollups})["rollups-2026-05"], "nothing is known")
 	p.RollupsRUs = 0
-	require.NotContains(t, plan([]store.ContainerState{chunks}, asked("chunks-2026-11")), "views-2026-11")
+	require.NotContains(t, plan([]store.ContainerState{chunks}, asked("chunks-2026-11")), "rollups-2026-11")
 	p.RollupsRUs = 1500
 	require.ErrorContains(t, p.Validate(), "1500")
 }

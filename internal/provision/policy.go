@@ -40,7 +40,7 @@ type Policy struct {
 	ColdRUs int // queries about long ago
 	// Autoscale is the mode of new containers. It can't be changed later; existing ones keep theirs.
 	Autoscale bool
-	// RollupsRUs is the autoscale maximum of the containers of lanes, one beside each of chunks; 0 makes none.
+	// RollupsRUs is the autoscale maximum of the containers of rollups, one beside each of chunks; 0 makes none.
 	RollupsRUs int
 
 	Ahead       time.Duration // how long before its first day a container is made

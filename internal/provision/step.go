@@ -28,7 +28,7 @@ type Step struct {
 	Waits     string           // why the action is not done now; empty when it is
 }
 
-// ofRollups reports whether the container is one of lanes.
+// ofRollups reports whether the container is one of rollups.
 func (s Step) ofRollups() bool {
 	_, _, ok := sharding.ParseRollupsContainer(s.Container)
 	return ok

@@ -35,7 +35,7 @@ type batchBuilder struct {
 	builder rollup.Builder
 }
 
-// buildBatch makes lanes of hours, of all devices, in place of what was there.
+// buildBatch makes rollups of hours, of all devices, in place of what was there.
 func (r *round) buildBatch(ctx context.Context, from, to int, grids []rollup.Grid) error {
 	g, err := r.readChunks(ctx, from, to)
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *round) buildBatch(ctx context.Context, from, to int, grids []rollup.Gri
 	return nil
 }
 
-// listMetrics puts into the batch which lanes there are.
+// listMetrics puts into the batch which rollups there are.
 func (s *batchBuilder) listMetrics() {
 	s.batch.Parts = s.part
 	for _, m := range s.metrics {
@@ -101,7 +101,7 @@ func (s *batchBuilder) header(key string, from, to int, g rollup.Grid) rollup.He
 		Day: s.Day, Batch: s.batch.Name, Part: s.part, From: from, To: to, Grid: g, TTL: s.ttl(s.until, false)}
 }
 
-// storePart makes the lanes of some devices, as many metrics at a time as there is memory for.
+// storePart makes the rollups of some devices, as many metrics at a time as there is memory for.
 func (s *batchBuilder) storePart(ctx context.Context, devices []string, chunks map[string][]*chunk.Chunk,
 	metrics []string) error {
 	s.series = nil
@@ -202,7 +202,7 @@ func (s *batchBuilder) fill(devices []string, chunks map[string][]*chunk.Chunk,
 	return out, nil
 }
 
-// storeMetric stores the lanes of one metric of a part.
+// storeMetric stores the rollups of one metric of a part.
 func (s *batchBuilder) storeMetric(ctx context.Context, metric string, f *metricTable) error {
 	if s.without[metric] {
 		return nil
@@ -284,7 +284,7 @@ func (s *batchBuilder) familiesOf(f *metricTable) (out rollup.Families) {
 	return out
 }
 
-// hoursPerDocument is how many hours of a lane fill a document. It is decided by the first part for all: the one with the most
+// hoursPerDocument is how many hours of a rollup fill a document. It is decided by the first part for all: the one with the most
 // series must have room, too.
 func (s *batchBuilder) hoursPerDocument(metric string, family rollup.Family, f *metricTable) int {
 	hours := s.batch.To - s.batch.From
@@ -303,7 +303,7 @@ func (f *metricTable) slice(from, to int, midnight bool) rollup.Slice {
 	return s
 }
 
-// storeGrid stores the documents of one lane of a part.
+// storeGrid stores the documents of one rollup of a part.
 func (s *batchBuilder) storeGrid(ctx context.Context, metric string, family rollup.Family, g rollup.Grid, every int,
 	f *metricTable) error {
 	of := *f

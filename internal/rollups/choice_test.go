@@ -74,7 +74,7 @@ func TestMetricsByUse(t *testing.T) {
 		for _, target := range writer.TargetsOf(day) {
 			for _, family := range rollup.AllFamilies {
 				other := map[string]string{"velocity": "odometer", "odometer": "velocity"}[step.want]
-				key := store.RollupKey{Container: "views-2026-11", TenantShard: target.TenantShard,
+				key := store.RollupKey{Container: "rollups-2026-11", TenantShard: target.TenantShard,
 					Name: rollup.Key(other, family, rollup.Minute)}
 				_, err := w.views.ScanRollups(t.Context(), store.RollupScan{Key: key,
 					Range: telemetry.Range{From: day.Start(), To: day.End() + 1}},

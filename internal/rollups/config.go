@@ -30,18 +30,18 @@ type Config struct {
 	Sleep   func(context.Context, time.Duration) error `kong:"-"` // a timer
 	Name    func() string                              `kong:"-"` // of batches, a new one each time; by chance
 
-	Hold time.Duration `name:"lanes-hold" help:"How long after an hour's end its chunks may be stored: --hold of the ingesters. Default: that of this process, else 12h." placeholder:"DURATION"`
+	Hold time.Duration `name:"rollup-hold" help:"How long after an hour's end its chunks may be stored: --hold of the ingesters. Default: that of this process, else 12h." placeholder:"DURATION"`
 	// Margin is by how much clocks of the service may differ or step back, and replicas lag (rule V3).
 	Margin    time.Duration `kong:"-"`
-	RUs       float64       `name:"lanes-rus" help:"Request units a second that making lanes may take, on average; 0 is no bound." default:"200"`
-	Every     time.Duration `name:"lanes-every" help:"How often it is looked whether hours can be sealed." default:"1m"`
-	LateEvery time.Duration `name:"lanes-late-every" help:"How often yesterday is looked at for late chunks; older days the less often the older they are." default:"10m"`
-	Days      int           `name:"lanes-days" help:"Days back from today whose lanes are made and kept right. Older days: binnacle views rebuild." default:"7"`
+	RUs       float64       `name:"rollup-budget" help:"Request units a second that making rollups may take, on average; 0 is no bound." default:"200"`
+	Every     time.Duration `name:"rollup-every" help:"How often it is looked whether hours can be sealed." default:"1m"`
+	LateEvery time.Duration `name:"rollup-late-every" help:"How often yesterday is looked at for late chunks; older days the less often the older they are." default:"10m"`
+	Days      int           `name:"rollup-days" help:"Days back from today whose rollups are made and kept right. Older days: binnacle rollups rebuild." default:"7"`
 
-	MaxMetrics int      `name:"lanes-metrics" help:"Most metrics of a tenant that get lanes. Where it has more: those of --lanes-first, then by name. The others are answered from chunks." default:"64"`
-	First      []string `name:"lanes-first" help:"Metrics that get lanes before others where there are too many." placeholder:"METRIC"`
-	Families   string   `name:"lanes-families" help:"What lanes hold of a bucket: L count and last, F first and falls (for rate), S sums, M minimum and maximum. Default: all, and L alone where chunks are as full as a hold of three hours or more makes them." placeholder:"LFSM"`
-	Without    []string `name:"lanes-without" help:"Tenants that get no lanes." placeholder:"TENANT"`
+	MaxMetrics int      `name:"rollup-metrics" help:"Most metrics of a tenant that get rollups. Where it has more: those of --rollup-first, then by name. The others are answered from chunks." default:"64"`
+	First      []string `name:"rollup-first" help:"Metrics that get rollups before others where there are too many." placeholder:"METRIC"`
+	Families   string   `name:"rollup-families" help:"What rollups hold of a bucket: L count and last, F first and falls (for rate), S sums, M minimum and maximum. Default: all, and L alone where chunks are as full as a hold of three hours or more makes them." placeholder:"LFSM"`
+	Without    []string `name:"rollup-without" help:"Tenants that get no rollups." placeholder:"TENANT"`
 
 	// RebuildDevices is from how many devices on that are to be computed anew, if they are a quarter of all, their hours are sealed
 	// anew instead, as soon as no more come: one by one they cost more.
@@ -71,10 +71,10 @@ func (c Config) Validate() error {
 		ok   bool
 		what string
 	}{
-		{c.Hold >= 0, fmt.Sprintf("--lanes-hold %s is negative", c.Hold)},
-		{c.RUs >= 0, fmt.Sprintf("--lanes-rus %g is negative", c.RUs)},
-		{c.Every >= 0 && c.LateEvery >= 0, "--lanes-every and --lanes-late-every are positive"},
-		{c.Days >= 0 && c.MaxMetrics >= 0, "--lanes-days and --lanes-metrics are not negative"},
+		{c.Hold >= 0, fmt.Sprintf("--rollup-hold %s is negative", c.Hold)},
+		{c.RUs >= 0, fmt.Sprintf("--rollup-budget %g is negative", c.RUs)},
+		{c.Every >= 0 && c.LateEvery >= 0, "--rollup-every and --rollup-late-every are positive"},
+		{c.Days >= 0 && c.MaxMetrics >= 0, "--rollup-days and --rollup-metrics are not negative"},
 	} {
 		if !f.ok {
 			faults = append(faults, errors.New(f.what))
@@ -82,7 +82,7 @@ func (c Config) Validate() error {
 	}
 	if c.Families != "" {
 		if _, err := rollup.ParseFamilies(c.Families); err != nil {
-			faults = append(faults, fmt.Errorf("--lanes-families %q: letters of LFSM in that order, L at least", c.Families))
+			faults = append(faults, fmt.Errorf("--rollup-families %q: letters of LFSM in that order, L at least", c.Families))
 		}
 	}
 	return errors.Join(faults...)
@@ -127,7 +127,7 @@ func (c *Config) defaults() {
 	}
 }
 
-// defaultFamilies is what lanes hold unless it is said. They cost the same whatever chunks cost: beside those of a short
+// defaultFamilies is what rollups hold unless it is said. They cost the same whatever chunks cost: beside those of a short
 // hold all families are a tenth, beside full ones two thirds, and L alone is a sixth (docs/performance.md).
 func defaultFamilies(hold time.Duration) string {
 	if hoursPerBlock(hold) == rollup.HoursOfDay {

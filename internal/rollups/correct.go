@@ -145,7 +145,7 @@ func earlier(a, b int64) int64 {
 	return a
 }
 
-// storeCorrection writes a fold of devices that have the same hours, and notes that lanes show them.
+// storeCorrection writes a fold of devices that have the same hours, and notes that rollups show them.
 func (r *round) storeCorrection(ctx context.Context, devices []*deviceRows) error {
 	from, to := devices[0].from, devices[0].to
 	b := rollup.Batch{Name: r.cfg.Name(), Grids: []rollup.Grid{rollup.Minute, rollup.HalfHour}, From: from, To: to, Correction: true}
@@ -187,7 +187,7 @@ func (r *round) storeCorrection(ctx context.Context, devices []*deviceRows) erro
 	return nil
 }
 
-// untilOf is when the first chunk of some hours' lanes expires.
+// untilOf is when the first chunk of some hours' rollups expires.
 func (r *round) untilOf(from, to int) (until int64) {
 	for h := from; h < to; h++ {
 		until = earlier(until, r.manifest.Until[h])

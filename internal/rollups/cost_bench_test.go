@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkWriteRollups says what lanes of a day cost beside the chunks that they are made of: devices that report four
+// BenchmarkWriteRollups says what rollups of a day cost beside the chunks that they are made of: devices that report four
 // metrics every ten seconds, all under one first-level key.
 func BenchmarkWriteRollups(b *testing.B) {
 	for _, c := range []struct{ devices, rows int }{{250, 4320}, {250, 360}, {500, 360}, {1000, 360}} {
@@ -45,7 +45,7 @@ func writeRollups(b *testing.B, devices, rows int, families string) {
 	require.NoError(b, err)
 	defer client.Close()
 	require.NoError(b, client.EnsureBase(b.Context()))
-	for _, name := range []string{"chunks-2026-11", "views-2026-11"} {
+	for _, name := range []string{"chunks-2026-11", "rollups-2026-11"} {
 		require.NoError(b, client.Containers().Create(b.Context(), name, store.Throughput{RUs: 4000}))
 	}
 	p, err := sharding.NewPlacement("acme", []sharding.Epoch{sharding.FirstEpoch("acme", 1)})

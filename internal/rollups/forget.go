@@ -10,10 +10,10 @@ import (
 	"binnacle/internal/store"
 )
 
-// Forget has a device read raw, of a key and day, from now on: its lanes count no more. It is the part that lanes have
+// Forget has a device read raw, of a key and day, from now on: its rollups count no more. It is the part that rollups have
 // in erasing a device: its chunks are removed first; then, when no replica shows them, a Margin later, Forget; and when
 // every ledger has left every cache, a Margin later too, nothing shows the device. The ledger is replaced even if
-// nothing of the device is in it, so that a round which has read its chunks before can't end (rule V6). Lanes that
+// nothing of the device is in it, so that a round which has read its chunks before can't end (rule V6). Rollups that
 // have rows of it are gone when Rebuild has made the day's anew.
 func (w *Writer) Forget(ctx context.Context, t Target, device string) error {
 	pauses := retryPolicy.Begin()
@@ -21,7 +21,7 @@ func (w *Writer) Forget(ctx context.Context, t Target, device string) error {
 		err := w.forgetOnce(ctx, t, device)
 		if !errors.Is(err, store.ErrChanged) && !errors.Is(err, store.ErrExists) {
 			if err != nil {
-				err = fmt.Errorf("forget device %q in lanes of %s, %s: %w", device, t.TenantShard, t.Day, err)
+				err = fmt.Errorf("forget device %q in rollups of %s, %s: %w", device, t.TenantShard, t.Day, err)
 			}
 			return err
 		}
@@ -51,7 +51,7 @@ func (w *Writer) forgetOnce(ctx context.Context, t Target, device string) error 
 	return err
 }
 
-// Drop takes away the ledger of a key and day, and then its lanes: everything is read raw again.
+// Drop takes away the ledger of a key and day, and then its rollups: everything is read raw again.
 func (w *Writer) Drop(ctx context.Context, t Target) error {
 	r := &round{Writer: w, Target: t}
 	if err := r.read(ctx); err != nil {
@@ -62,7 +62,7 @@ func (w *Writer) Drop(ctx context.Context, t Target) error {
 	}
 	// A round that is under way has read the ledger that goes, so it can't commit.
 	if _, err := w.cfg.Rollups.DeleteRollup(ctx, r.rollupKey(rollup.ManifestKey), rollup.ManifestID(t.Day)); err != nil {
-		return fmt.Errorf("drop lanes of %s, %s: %w", t.TenantShard, t.Day, err)
+		return fmt.Errorf("drop rollups of %s, %s: %w", t.TenantShard, t.Day, err)
 	}
 	for i := range r.old.Batches {
 		r.remove(ctx, &r.old.Batches[i])

@@ -173,7 +173,7 @@ func TestFailedRounds(t *testing.T) {
 	require.Zero(t, tries(time.Hour), "all is made")
 }
 
-// Lanes of the last samples alone are sealed and folded without what other families need.
+// Rollups of the last samples alone are sealed and folded without what other families need.
 func TestRollupsOfLastFamilyAlone(t *testing.T) {
 	w := newWorld(t, rand.New(rand.NewPCG(3, 4)))
 	w.calm = true

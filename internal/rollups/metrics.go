@@ -27,18 +27,18 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	return &metrics{
-		rounds: f.NewCounterVec(prometheus.CounterOpts{Name: "binnacle_views_rounds_total",
+		rounds: f.NewCounterVec(prometheus.CounterOpts{Name: "binnacle_rollups_rounds_total",
 			Help: "Rounds over a key and day, by result: ok, error, lost to another writer, no-container."}, []string{"result"}),
-		builtHours: counter("binnacle_views_sealed_hours_total", "Hours of a key that got lanes."),
-		documents:  counter("binnacle_views_documents_total", "Documents of lanes that were written."),
-		bytes:      counter("binnacle_views_written_bytes_total", "Bytes of documents of lanes that were written."),
-		lateDevices: counter("binnacle_views_late_devices_total",
-			"Devices of a day that had chunks after their lanes were made."),
-		correctedDevices: counter("binnacle_views_folded_devices_total", "Devices of a day whose lanes were computed anew."),
-		rus: f.NewCounterVec(prometheus.CounterOpts{Name: "binnacle_views_request_units_total",
-			Help: "Request units that making lanes has taken, by what for: reading chunks, writing lanes."}, []string{"for"}),
-		lag: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_views_lag_seconds",
-			Help: "For how long the oldest hours could have had lanes that had none when they were looked at last."}),
+		builtHours: counter("binnacle_rollups_built_hours_total", "Hours of a key that got rollups."),
+		documents:  counter("binnacle_rollups_documents_total", "Documents of rollups that were written."),
+		bytes:      counter("binnacle_rollups_written_bytes_total", "Bytes of documents of rollups that were written."),
+		lateDevices: counter("binnacle_rollups_late_devices_total",
+			"Devices of a day that had chunks after their rollups were made."),
+		correctedDevices: counter("binnacle_rollups_corrected_devices_total", "Devices of a day whose rollups were computed anew."),
+		rus: f.NewCounterVec(prometheus.CounterOpts{Name: "binnacle_rollups_request_units_total",
+			Help: "Request units that making rollups has taken, by what for: reading chunks, writing rollups."}, []string{"for"}),
+		lag: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_rollups_lag_seconds",
+			Help: "For how long the oldest hours could have had rollups that had none when they were looked at last."}),
 	}
 }
 
@@ -46,7 +46,7 @@ func (m *metrics) round(_ Target, r Report, err error) {
 	result := "ok"
 	switch {
 	case errors.Is(err, store.ErrNoContainer):
-		result = "no-container" // of a month that nobody has readings of, or that has no lanes
+		result = "no-container" // of a month that nobody has readings of, or that has no rollups
 	case err != nil:
 		result = "error"
 	case r.Lost:

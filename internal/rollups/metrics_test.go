@@ -36,7 +36,7 @@ func lag(t *testing.T, r *prometheus.Registry) float64 {
 	families, err := r.Gather()
 	require.NoError(t, err)
 	for _, f := range families {
-		if f.GetName() == "binnacle_views_lag_seconds" {
+		if f.GetName() == "binnacle_rollups_lag_seconds" {
 			return f.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
@@ -77,7 +77,7 @@ func TestSlowWriterLags(t *testing.T) {
 	require.Zero(t, lag(t, r))
 }
 
-// That a month has no container for lanes is no failure: provision makes none, or not yet.
+// That a month has no container for rollups is no failure: provision makes none, or not yet.
 func TestMissingContainerIsNoError(t *testing.T) {
 	w := newWorld(t, rand.New(rand.NewPCG(1, 1)))
 	v := storetest.NewRollups(t)
@@ -85,8 +85,8 @@ func TestMissingContainerIsNoError(t *testing.T) {
 	writer, r := watched(w, func() {})
 	writer.Once(t.Context())
 	require.NoError(t, testutil.GatherAndCompare(r, strings.NewReader(fmt.Sprintf(`
-# HELP binnacle_views_rounds_total Rounds over a key and day, by result: ok, error, lost to another writer, no-container.
-# TYPE binnacle_views_rounds_total counter
-binnacle_views_rounds_total{result="no-container"} %d
-`, len(writer.Targets(w.now, 1)))), "binnacle_views_rounds_total"))
+# HELP binnacle_rollups_rounds_total Rounds over a key and day, by result: ok, error, lost to another writer, no-container.
+# TYPE binnacle_rollups_rounds_total counter
+binnacle_rollups_rounds_total{result="no-container"} %d
+`, len(writer.Targets(w.now, 1)))), "binnacle_rollups_rounds_total"))
 }

@@ -21,8 +21,8 @@ type result struct {
 	from, to int
 }
 
-// query reads some hours of a key by rule V4: the ledger, an old one if there is one, the chunks since its headOf, lanes,
-// and raw what has to be. ok is false when no hours have lanes.
+// query reads some hours of a key by rule V4: the ledger, an old one if there is one, the chunks since its headOf, rollups,
+// and raw what has to be. ok is false when no hours have rollups.
 func (a *actor) query(ctx context.Context, t rollups.Target, cached *rollup.Manifest) (out result, l *rollup.Manifest, err error) {
 	w := a.w
 	if l = cached; l == nil {
@@ -38,7 +38,7 @@ func (a *actor) query(ctx context.Context, t rollups.Target, cached *rollup.Mani
 		}
 	}
 	out = result{answers: make(map[string]answer), raw: make(map[string]bool), families: make(map[string]rollup.Families)}
-	// Hours that have lanes of minutes, a run of them.
+	// Hours that have rollups of minutes, a run of them.
 	sealed := l.MinuteHours()
 	if sealed == 0 {
 		return result{}, l, nil
@@ -115,7 +115,7 @@ func rollupKey(t rollups.Target, second string) store.RollupKey {
 	return store.RollupKey{Container: sharding.RollupsContainer(t.Chunks), TenantShard: t.TenantShard, Name: second}
 }
 
-// rollups reads all lanes of some hours; whole is false when a document is missing.
+// rollups reads all rollups of some hours; whole is false when a document is missing.
 func (a *actor) rollups(ctx context.Context, t rollups.Target, l *rollup.Manifest, out *result) (whole bool, err error) {
 	hours := rollup.Span(out.from, out.to)
 	type row struct {
@@ -232,7 +232,7 @@ func (a *actor) rollups(ctx context.Context, t rollups.Target, l *rollup.Manifes
 			}
 		}
 	}
-	// Metrics without lanes are not asked for here.
+	// Metrics without rollups are not asked for here.
 	for metric := range without {
 		out.families[metric] = nil
 	}
@@ -251,7 +251,7 @@ func (a *actor) rollups(ctx context.Context, t rollups.Target, l *rollup.Manifes
 
 func everything(string) rollup.Families { return rollup.AllFamilies }
 
-// familiesOf is what lanes say of a metric, nil for nothing; of one that only folds have, everything.
+// familiesOf is what rollups say of a metric, nil for nothing; of one that only folds have, everything.
 func (o *result) familiesOf(metric string) rollup.Families {
 	if f, ok := o.families[metric]; ok {
 		return f

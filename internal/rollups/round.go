@@ -14,7 +14,7 @@ import (
 	"binnacle/sharding"
 )
 
-// Target is what one round is about: the chunks of a first-level key and day, and the lanes made of them.
+// Target is what one round is about: the chunks of a first-level key and day, and the rollups made of them.
 type Target struct {
 	Tenant      control.Tenant
 	Chunks      string // the container of the chunks
@@ -26,7 +26,7 @@ func (t Target) rollupKey(second string) store.RollupKey {
 	return store.RollupKey{Container: sharding.RollupsContainer(t.Chunks), TenantShard: t.TenantShard, Name: second}
 }
 
-// severalKeys reports whether the chunks of a device lie under several keys: its lanes would be of a part of them, so it has
+// severalKeys reports whether the chunks of a device lie under several keys: its rollups would be of a part of them, so it has
 // none (rule V5).
 func (t Target) severalKeys(device string) bool {
 	return len(t.Tenant.Placement.Keys(device, t.Day)) > 1
@@ -34,13 +34,13 @@ func (t Target) severalKeys(device string) bool {
 
 // Report is what a round did.
 type Report struct {
-	Built       rollup.Hours // hours that got lanes
+	Built       rollup.Hours // hours that got rollups
 	LateDevices int          // devices that were found to have late chunks
 	Corrected   int          // devices that were computed anew
 	Raw         int          // devices that are read raw, now
-	Due         rollup.Hours // hours that were due and had no lanes when the round began
+	Due         rollup.Hours // hours that were due and had no rollups when the round began
 	Open        rollup.Hours // those of them that have none still
-	Documents   int          // lanes, rosters and folds written
+	Documents   int          // rollups, rosters and folds written
 	Bytes       int
 	Read        int // chunks read
 	ReadRUs     float64
@@ -52,7 +52,7 @@ type Report struct {
 
 // roundOptions is what of a round is not decided by time.
 type roundOptions struct {
-	rebuild bool // seal hours anew that have lanes
+	rebuild bool // seal hours anew that have rollups
 }
 
 // round is one on its way.
@@ -83,7 +83,7 @@ func (w *Writer) Round(ctx context.Context, t Target) (Report, error) {
 	return w.round(ctx, t, roundOptions{})
 }
 
-// Rebuild makes the lanes of a day's sealed and due hours anew.
+// Rebuild makes the rollups of a day's sealed and due hours anew.
 func (w *Writer) Rebuild(ctx context.Context, t Target) (Report, error) {
 	return w.round(ctx, t, roundOptions{rebuild: true})
 }
@@ -99,7 +99,7 @@ func (w *Writer) round(ctx context.Context, t Target, a roundOptions) (Report, e
 		r.discard(ctx) // it will be tried again, under other names
 	}
 	if err != nil {
-		err = fmt.Errorf("lanes of %s, %s: %w", t.TenantShard, t.Day, err)
+		err = fmt.Errorf("rollups of %s, %s: %w", t.TenantShard, t.Day, err)
 	}
 	return r.Report, err
 }
@@ -263,7 +263,7 @@ func (r *round) lease(ctx context.Context) (held bool, err error) {
 	if r.cfg.Lease == nil {
 		return true, nil
 	}
-	return r.cfg.Lease.Take(ctx, "views."+r.TenantShard, leaseLength)
+	return r.cfg.Lease.Take(ctx, "rollups."+r.TenantShard, leaseLength)
 }
 
 // commit replaces the ledger.
@@ -298,7 +298,7 @@ func (r *round) commit(ctx context.Context) error {
 	return r.pace.wait(ctx, receipt.RUs)
 }
 
-// ttlMargin is how long lanes outlive the first of their chunks that expires.
+// ttlMargin is how long rollups outlive the first of their chunks that expires.
 const ttlMargin = 2 * 24 * time.Hour
 
 // ttl is how long a document lives whose chunks expire at a second, 0 for never.
@@ -316,7 +316,7 @@ func (r *round) remove(ctx context.Context, b *rollup.Batch) {
 		receipt, err := r.cfg.Rollups.DeleteRollup(ctx, r.rollupKey(ref.Key), ref.ID)
 		r.WriteRUs += receipt.RUs
 		if err != nil || r.pace.wait(ctx, receipt.RUs) != nil {
-			r.cfg.Logger.Warn("a lane that nobody needs stays", "shard", r.TenantShard, "id", ref.ID, "error", err)
+			r.cfg.Logger.Warn("a rollup that nobody needs stays", "shard", r.TenantShard, "id", ref.ID, "error", err)
 			return
 		}
 	}

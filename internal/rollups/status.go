@@ -11,15 +11,15 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Status is what lanes a key and day has.
+// Status is what rollups a key and day has.
 type Status struct {
 	Manifest    *rollup.Manifest // nil if there is none
 	Metrics     []MetricStatus   // by metric
 	Corrections int
-	Without     []string // metrics that have samples and no lanes
+	Without     []string // metrics that have samples and no rollups
 }
 
-// MetricStatus is the lanes of a metric.
+// MetricStatus is the rollups of a metric.
 type MetricStatus struct {
 	Metric    string
 	Families  string
@@ -30,7 +30,7 @@ type MetricStatus struct {
 	ReadRUs   float64 // charged for reading all of them, as a panel over the whole day reads those that it needs
 }
 
-// Status reads what lanes a key and day has, and how much they take. It reads the lanes themselves: what that costs is
+// Status reads what rollups a key and day has, and how much they take. It reads the rollups themselves: what that costs is
 // what a query over everything would.
 func (w *Writer) Status(ctx context.Context, t Target) (Status, error) {
 	r := &round{Writer: w, Target: t}
@@ -41,7 +41,7 @@ func (w *Writer) Status(ctx context.Context, t Target) (Status, error) {
 		return Status{}, nil
 	}
 	s := Status{Manifest: r.manifest, Corrections: r.corrections()}
-	lanes := make(map[string]*MetricStatus)
+	rollups := make(map[string]*MetricStatus)
 	without := make(map[string]bool)
 	for i := range r.manifest.Batches {
 		b := &r.manifest.Batches[i]
@@ -49,10 +49,10 @@ func (w *Writer) Status(ctx context.Context, t Target) (Status, error) {
 			without[m] = true
 		}
 		for _, m := range b.Metrics {
-			l := lanes[m.Name]
+			l := rollups[m.Name]
 			if l == nil {
 				l = &MetricStatus{Metric: m.Name}
-				lanes[m.Name] = l
+				rollups[m.Name] = l
 			}
 			l.Families = m.Families.String()
 			l.Hours |= rollup.Span(b.From, b.To)
@@ -65,14 +65,14 @@ func (w *Writer) Status(ctx context.Context, t Target) (Status, error) {
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(lanes)) {
-		s.Metrics = append(s.Metrics, *lanes[name])
+	for _, name := range slices.Sorted(maps.Keys(rollups)) {
+		s.Metrics = append(s.Metrics, *rollups[name])
 	}
 	s.Without = slices.Sorted(maps.Keys(without))
 	return s, nil
 }
 
-// measure adds up the documents of a lane of a batch.
+// measure adds up the documents of a rollup of a batch.
 func (r *round) measure(ctx context.Context, key, batch string, into *MetricStatus) error {
 	usage, err := r.cfg.Rollups.ScanRollups(ctx, store.RollupScan{Key: r.rollupKey(key), Batches: []string{batch},
 		Range:  telemetry.Range{From: r.Day.Start(), To: r.Day.End() + 1},
@@ -87,11 +87,11 @@ func (r *round) measure(ctx context.Context, key, batch string, into *MetricStat
 	return err
 }
 
-// indexTerms is how many indexed terms a lane has: two levels of its key, from, to, id and _ts.
+// indexTerms is how many indexed terms a rollup has: two levels of its key, from, to, id and _ts.
 const indexTerms = 6
 
-// Omits reports whether any of some metrics has samples of a key and day that its lanes do not show, or whether there
-// are no lanes at all.
+// Omits reports whether any of some metrics has samples of a key and day that its rollups do not show, or whether there
+// are no rollups at all.
 func (w *Writer) Omits(ctx context.Context, t Target, metrics []string) (bool, error) {
 	r := &round{Writer: w, Target: t}
 	if err := r.read(ctx); err != nil {

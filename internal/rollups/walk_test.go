@@ -31,9 +31,9 @@ type walk struct {
 	seen    map[string]int
 }
 
-// TestRollupsAgreeWithChunks walks the steps of the model of lanes over the real writer: late chunks, overlapping ones,
+// TestRollupsAgreeWithChunks walks the steps of the model of rollups over the real writer: late chunks, overlapping ones,
 // corrections, expiry, an erased device, deaths before and after every request, two writers, replicas that lag and
-// clocks that differ. Whatever a query gets from lanes is what the chunks were at some moment while it ran.
+// clocks that differ. Whatever a query gets from rollups is what the chunks were at some moment while it ran.
 func TestRollupsAgreeWithChunks(t *testing.T) {
 	rounds := 60
 	if testing.Short() {
@@ -56,7 +56,7 @@ func TestRollupsAgreeWithChunks(t *testing.T) {
 		}
 	}
 	t.Logf("%v", total)
-	for _, what := range []string{"from lanes", "raw", "died", "lost", "sealed", "folded", "late", "old ledger",
+	for _, what := range []string{"from rollups", "raw", "died", "lost", "sealed", "folded", "late", "old ledger",
 		"erased"} {
 		require.Positive(t, total[what], what)
 	}
@@ -151,7 +151,7 @@ func (w *walk) check(out result, why string) {
 			families = everything
 			w.seen["raw"]++
 		} else {
-			w.seen["from lanes"]++
+			w.seen["from rollups"]++
 		}
 		got := out.answers[device]
 		if at, erased := w.erased[device]; erased && w.began.Before(at) {
@@ -187,7 +187,7 @@ func (w *walk) was(device string, got answer, from, to int, families func(string
 	return false
 }
 
-// erase removes a device: its chunks, then what lanes say of it, with the waits that rule V6 asks for.
+// erase removes a device: its chunks, then what rollups say of it, with the waits that rule V6 asks for.
 func (w *walk) erase(device string) {
 	if _, done := w.erased[device]; done {
 		return
@@ -217,7 +217,7 @@ func (w *walk) erase(device string) {
 	w.erased[device] = w.now
 }
 
-// rest lets everything come to its end, with nothing in the way: then lanes show all, and nothing is raw but what is to
+// rest lets everything come to its end, with nothing in the way: then rollups show all, and nothing is raw but what is to
 // be.
 func (w *walk) rest() {
 	w.calm = true
@@ -276,7 +276,7 @@ type half struct {
 	k              int
 }
 
-// halves holds lanes of half hours against the chunks.
+// halves holds rollups of half hours against the chunks.
 func (w *walk) halves(target rollups.Target, l *rollup.Manifest) {
 	have := make(map[half]string)
 	lacks := make(map[string]bool)

@@ -61,7 +61,7 @@ func newWorld(t *testing.T, rnd *rand.Rand) *world {
 		erased: make(map[string]time.Time)}
 	clock := func() time.Time { return w.now }
 	w.chunks = storetest.NewMemory(t, "chunks-2026-11")
-	w.views = storetest.NewRollups(t, "views-2026-11")
+	w.views = storetest.NewRollups(t, "rollups-2026-11")
 	w.chunks.Now, w.views.Now, w.chunks.Expiry = clock, clock, true
 	w.chunks.Behind, w.views.Behind = w.upTo(lagged), w.upTo(lagged)
 	w.chunks.Skew = w.upTo(skewed)
@@ -168,7 +168,7 @@ func (w *world) visible(device string, replica, now time.Time) (out []record) {
 	return out
 }
 
-// answer is what is told of a device: per series and bucket all that its lanes would say.
+// answer is what is told of a device: per series and bucket all that its rollups would say.
 type answer map[string]string
 
 // raw is the answer that chunks give, over some hours.

@@ -19,7 +19,7 @@ var retryPolicy = retry.Policy{First: 200 * time.Millisecond, Max: 5 * time.Seco
 
 const maxAttempts = 5
 
-// Writer makes lanes and keeps them right. Run and the others must not be called together.
+// Writer makes rollups and keeps them right. Run and the others must not be called together.
 type Writer struct {
 	cfg      Config
 	families rollup.Families
@@ -90,9 +90,9 @@ func (w *Writer) Once(ctx context.Context) {
 		switch {
 		case errors.Is(err, store.ErrNoContainer): // of a month that nobody has had readings in, or not made yet
 		case err != nil && ctx.Err() == nil:
-			w.cfg.Logger.Warn("lanes not made", "error", err)
+			w.cfg.Logger.Warn("rollups not made", "error", err)
 		case report.Built != 0:
-			w.cfg.Logger.Info("lanes made", "shard", t.TenantShard, "day", t.Day, "hours", report.Built.Count(),
+			w.cfg.Logger.Info("rollups made", "shard", t.TenantShard, "day", t.Day, "hours", report.Built.Count(),
 				"documents", report.Documents, "read_rus", int(report.ReadRUs), "write_rus", int(report.WriteRUs))
 		}
 		w.next[at] = now.Add(w.pause(t, report, err))
@@ -154,7 +154,7 @@ func (w *Writer) Targets(now time.Time, days int) (out []Target) {
 	return out
 }
 
-// TargetsOf is every key of a day, of the tenants that have lanes.
+// TargetsOf is every key of a day, of the tenants that have rollups.
 func (w *Writer) TargetsOf(day telemetry.Day) (out []Target) {
 	for _, t := range w.cfg.Tenants() {
 		if slices.Contains(w.cfg.Without, t.Name) || t.Expired(day, w.cfg.Now().UnixMilli()) {

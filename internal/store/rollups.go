@@ -11,14 +11,14 @@ import (
 // ErrChanged says that a document is not as it was read: nothing happened.
 var ErrChanged = errors.New("the document has changed")
 
-// RollupKey is where a document of lanes lives.
+// RollupKey is where a document of rollups lives.
 type RollupKey struct {
 	Container   string
 	TenantShard string // first level, that of the chunks
-	Name        string // second level: a lane, or one of the keys of package lane
+	Name        string // second level: a rollup, or one of the keys of package rollup
 }
 
-// Rollup is a document of lanes as it is stored, with the properties that the store adds.
+// Rollup is a document of rollups as it is stored, with the properties that the store adds.
 type Rollup struct {
 	Doc  []byte
 	ETag string
@@ -34,7 +34,7 @@ type RollupScan struct {
 	Charge func(rus float64) error
 }
 
-// RollupReader reads lanes and ledgers. It is safe for any number of callers.
+// RollupReader reads rollups and ledgers. It is safe for any number of callers.
 type RollupReader interface {
 	// ReadRollup reads one document. It fails with ErrNotFound or ErrNoContainer; a replica that lags may not have it
 	// yet, or have an older state of it. Now is the service's clock at about that time, also with ErrNotFound: no
@@ -46,7 +46,7 @@ type RollupReader interface {
 	ScanRollups(ctx context.Context, s RollupScan, yield func(doc []byte) error) (Usage, error)
 }
 
-// RollupWriter keeps lanes and ledgers. It is safe for any number of callers. Throttling is waited out inside. Errors
+// RollupWriter keeps rollups and ledgers. It is safe for any number of callers. Throttling is waited out inside. Errors
 // that errors.go does not name have an unknown outcome.
 type RollupWriter interface {
 	RollupReader

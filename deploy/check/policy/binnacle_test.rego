@@ -120,4 +120,4 @@ opened(role) := json.patch(
 
 test_the_secret_of_heads_for_queriers if count(deny) == 0 with input as opened("query")
 
-test_the_secret_of_heads_for_others if count(deny) == 1 with input as opened("views")
+test_the_secret_of_heads_for_others if count(deny) == 1 with input as opened("rollups")

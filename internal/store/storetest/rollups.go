@@ -16,16 +16,16 @@ import (
 	"binnacle/sharding"
 )
 
-// The operations of a store of lanes.
+// The operations of a store of rollups.
 const (
 	ReadView    Kind = "read view"
 	CreateView  Kind = "create view"
 	ReplaceView Kind = "replace view"
 	DeleteView  Kind = "delete view"
-	ScanLanes   Kind = "scan lanes"
+	ScanRollups Kind = "scan rollups"
 )
 
-// RollupOp is one call of a store of lanes, as a fault is asked for.
+// RollupOp is one call of a store of rollups, as a fault is asked for.
 type RollupOp struct {
 	Kind Kind
 	Key  store.RollupKey
@@ -34,7 +34,7 @@ type RollupOp struct {
 }
 
 // Rollups is store.RollupWriter in memory. It fails the test when a caller breaks a rule of the contract: a document that
-// says something else than its key and id, that is neither lane, roster nor ledger, or a lane that is replaced. Set its
+// says something else than its key and id, that is neither rollup, roster nor ledger, or a rollup that is replaced. Set its
 // fields before others use it.
 type Rollups struct {
 	Now func() time.Time // the store's clock; nil stands still
@@ -173,7 +173,7 @@ func (v *Rollups) ReplaceRollup(ctx context.Context, key store.RollupKey, id, et
 	error) {
 	v.check(key, id, doc)
 	if key.Name != rollup.ManifestKey {
-		v.t.Errorf("replace %s: lanes are immutable", id)
+		v.t.Errorf("replace %s: rollups are immutable", id)
 	}
 	return v.write(ctx, RollupOp{Kind: ReplaceView, Key: key, ID: id}, func(docs map[rollupPlace][]rollupState) error {
 		at := rollupPlace{key, id}
@@ -223,7 +223,7 @@ func (v *Rollups) put(docs map[rollupPlace][]rollupState, at rollupPlace, doc []
 // ScanRollups implements store.RollupReader.
 func (v *Rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield func(doc []byte) error) (store.Usage, error) {
 	usage := store.Usage{Receipt: store.Receipt{RUs: 3}}
-	f, as := v.call(ctx, RollupOp{Kind: ScanLanes, Key: s.Key})
+	f, as := v.call(ctx, RollupOp{Kind: ScanRollups, Key: s.Key})
 	if f.Err != nil {
 		return usage, f.Err
 	}
@@ -269,8 +269,8 @@ func (v *Rollups) matching(s store.RollupScan, as time.Time) (found [][]byte, ok
 
 // rollupProperties are what the store looks at.
 type rollupProperties struct {
-	ID, Type, TenantShard, Lane, Batch string
-	From, To, TTL                      int64
+	ID, Type, TenantShard, Rollup, Batch string
+	From, To, TTL                        int64
 }
 
 func rollupOf(doc []byte) (p rollupProperties) {
@@ -282,9 +282,9 @@ func rollupOf(doc []byte) (p rollupProperties) {
 // check reports what is wrong with a document that is about to be written.
 func (v *Rollups) check(key store.RollupKey, id string, doc []byte) {
 	p := rollupOf(doc)
-	if p.ID != id || p.TenantShard != key.TenantShard || p.Lane != key.Name {
-		v.t.Errorf("write %s under %+v: the document says id %q, tenantShard %q, lane %q", id, key, p.ID, p.TenantShard,
-			p.Lane)
+	if p.ID != id || p.TenantShard != key.TenantShard || p.Rollup != key.Name {
+		v.t.Errorf("write %s under %+v: the document says id %q, tenantShard %q, rollup %q", id, key, p.ID, p.TenantShard,
+			p.Rollup)
 	}
 	if key.Name == rollup.ManifestKey {
 		if _, err := rollup.ParseManifest(doc); err != nil {
@@ -297,6 +297,6 @@ func (v *Rollups) check(key store.RollupKey, id string, doc []byte) {
 		v.t.Errorf("write %s: %d bytes", id, len(doc))
 	}
 	if _, _, ok := sharding.ParseRollupsContainer(key.Container); !ok || strings.Contains(id, "/") {
-		v.t.Errorf("write %s: %s is no container of lanes, or the id is none", id, key.Container)
+		v.t.Errorf("write %s: %s is no container of rollups, or the id is none", id, key.Container)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RollupFixture is a store of lanes under test, without any container.
+// RollupFixture is a store of rollups under test, without any container.
 type RollupFixture struct {
 	Views           store.RollupWriter
 	CreateContainer func(name string)
@@ -44,7 +44,7 @@ func RunRollups(t *testing.T, open func(t *testing.T) RollupFixture) {
 	}
 }
 
-const rollupContainer = "views-2026-11"
+const rollupContainer = "rollups-2026-11"
 
 var (
 	manifestKey = store.RollupKey{Container: rollupContainer, TenantShard: "acme~4r", Name: rollup.ManifestKey}
@@ -60,7 +60,7 @@ func manifestDoc(asOf int64) []byte {
 	return doc
 }
 
-// rollupDoc is a lane of some hours without sections.
+// rollupDoc is a rollup of some hours without sections.
 func rollupDoc(metric, batch string, from, to int, ttl int64) (store.RollupKey, string, []byte) {
 	key := manifestKey
 	key.Name = rollup.Key(metric, rollup.Last, rollup.Minute)

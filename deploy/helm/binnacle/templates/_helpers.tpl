@@ -18,7 +18,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $set := dict "admin" "0.0.0.0:7071" }}
 {{- if .top.Values.admin.tokenSecret.name }}{{ $_ := set $set "admin-token-file" "/etc/binnacle/admin/token" }}{{ end }}
 {{- if .top.Values.cosmos.keySecret.name }}{{ $_ := set $set "key-file" "/etc/binnacle/cosmos/keys" }}{{ end }}
-{{- if ne .role "views" }}
+{{- if ne .role "rollups" }}
 {{- if .top.Values.kafka.passwordSecret.name }}{{ $_ := set $set "kafka-password-file" "/etc/binnacle/kafka/password" }}{{ end }}
 {{- $set = mergeOverwrite $set .top.Values.kafka.settings }}
 {{- end }}
@@ -41,8 +41,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $_ := set $set "api-tls-key" "/etc/binnacle/tls/tls.key" }}
 {{- end }}
 {{- end }}
-{{- if eq .role "views" }}
-{{- with index .top.Values.ingest.settings "hold" }}{{ $_ := set $set "lanes-hold" . }}{{ end }}
+{{- if eq .role "rollups" }}
+{{- with index .top.Values.ingest.settings "hold" }}{{ $_ := set $set "rollup-hold" . }}{{ end }}
 {{- end }}
 {{- $set = mergeOverwrite $set .top.Values.cosmos.settings (index .top.Values .role).settings }}
 {{- toYaml (dict .role $set) }}
@@ -141,7 +141,7 @@ spec:
         {{- if .top.Values.cosmos.keySecret.name }}
         - {name: cosmos, mountPath: /etc/binnacle/cosmos, readOnly: true}
         {{- end }}
-        {{- if and (ne .role "views") .top.Values.kafka.passwordSecret.name }}
+        {{- if and (ne .role "rollups") .top.Values.kafka.passwordSecret.name }}
         - {name: kafka, mountPath: /etc/binnacle/kafka, readOnly: true}
         {{- end }}
         {{- if eq .role "ingest" "query" }}
@@ -180,7 +180,7 @@ spec:
         items: [{key: {{ .top.Values.heads.secret.key }}, path: secret}]
     {{- end }}
     {{- with .top.Values.kafka.passwordSecret }}
-    {{- if and (ne $.role "views") .name }}
+    {{- if and (ne $.role "rollups") .name }}
     - name: kafka
       secret:
         secretName: {{ .name }}
