@@ -16,7 +16,7 @@ import (
 	"binnacle/sharding"
 )
 
-// Stores is where chunks, containers and the map of tenants are read.
+// Stores is where chunks, containers and the tenants are read.
 type Stores struct {
 	Headers    store.HeaderReader
 	Containers interface {
@@ -93,7 +93,7 @@ func (a *auditor) run(ctx context.Context) (err error) {
 func (a *auditor) readControl(ctx context.Context) (err error) {
 	dir := control.NewDirectory(control.DirectoryConfig{Documents: a.stores.Documents})
 	if a.snapshot, err = dir.Refresh(ctx); err != nil {
-		return fmt.Errorf("read the map of tenants: %w", err)
+		return fmt.Errorf("read the tenants: %w", err)
 	}
 	a.streams, err = control.NewStreams(a.stores.Documents).All(ctx)
 	return err
@@ -194,7 +194,7 @@ func (a *auditor) strays(ctx context.Context, entries []*entry) ([]Finding, erro
 	return a.place(entries), nil
 }
 
-// place holds chunks against the map, and notes which lie elsewhere.
+// place holds chunks against the snapshot, and notes which lie elsewhere.
 func (a *auditor) place(entries []*entry) (found []Finding) {
 	for _, e := range entries {
 		tenant, known := a.snapshot.Tenant(e.tenant())

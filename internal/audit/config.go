@@ -1,6 +1,6 @@
 // Package audit holds what is stored against the protocol's invariants and against Kafka: chains without gap or
-// overlap, each chunk under the key that the map gives, and, where the log still has them, every record in a chunk or
-// in the dead letters. docs/guides/audit.md is its manual.
+// overlap, each chunk under the key that the snapshot gives, and, where the log still has them, every record in a chunk
+// or in the dead letters. docs/guides/audit.md is its manual.
 //
 // It only reads. It runs beside ingest and queries, at the rate of request units that it is given.
 package audit

@@ -43,7 +43,7 @@ func (l *refusals) has(at position, index int) bool {
 	return false
 }
 
-// refusalsByTopic are all letters.
+// refusalsByTopic are all dead letters.
 type refusalsByTopic map[string]*refusals
 
 // of returns those of a topic.
@@ -89,7 +89,7 @@ func (a *auditor) readDeadLetters(ctx context.Context, client *kafka.Client) (re
 	return l, nil
 }
 
-// take notes a letter of a topic; others are left.
+// take notes a dead letter of a topic; others are left.
 func (l *refusals) take(of *deadletter.DeadLetter) {
 	at := position{int(of.Partition), of.Offset}
 	switch {

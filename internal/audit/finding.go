@@ -15,7 +15,7 @@ const (
 	Gap       Kind = "gap"       // a number is missing, or offsets are skipped between two chunks of a chain
 	Overlap   Kind = "overlap"   // a chunk begins before the one before it ends
 	Order     Kind = "order"     // a chunk's own offsets do not follow: after < first <= through
-	Misplaced Kind = "misplaced" // a chunk lies under another key than the map gives
+	Misplaced Kind = "misplaced" // a chunk lies under another key than the snapshot gives
 	Duplicate Kind = "duplicate" // a chunk lies under several keys
 	Foreign   Kind = "foreign"   // a chunk has instants of another day than its id
 	Orphan    Kind = "orphan"    // a chunk is of a tenant or stream that nobody knows

@@ -42,7 +42,7 @@ type Directory struct {
 	asking  semaphore // one AskMonth at a time
 	reading semaphore // one read at a time
 
-	docs      *documentsOf // what the view was made of, nil before the first read; reading guards it
+	docs      *documentsOf // what the snapshot was made of, nil before the first read; reading guards it
 	following atomic.Bool  // the feed works, or was not tried yet
 
 	mu   sync.Mutex

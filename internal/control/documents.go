@@ -1,6 +1,6 @@
 // Package control is what all roles agree on: tenants with their epochs, streams, months and the
 // catalog of devices. Documents is the contract that a store implements; Directory is a copy of the
-// map of tenants that is kept fresh; Streams numbers the incarnations of a topic.
+// snapshot of the tenants that is kept fresh; Streams numbers the incarnations of a topic.
 package control
 
 import (

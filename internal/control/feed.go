@@ -15,10 +15,10 @@ type Feed interface {
 	Changes(ctx context.Context, mark string, since time.Time) (changed []Document, next string, err error)
 }
 
-// snapshotKinds are the kinds that a View is made of.
+// snapshotKinds are the kinds that a snapshot is made of.
 var snapshotKinds = []string{KindTenant, KindEpoch, KindMonth, KindBackfill}
 
-// documentsOf is a copy of the documents that a View is made of, by kind and id, and where their changes go on.
+// documentsOf is a copy of the documents that a snapshot is made of, by kind and id, and where their changes go on.
 type documentsOf struct {
 	byKind map[string]map[string]Document
 	from   time.Time // when the whole was read
@@ -62,7 +62,7 @@ func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 		if err == nil || ctx.Err() != nil {
 			return v, err
 		}
-		d.docs = nil // some of what has changed may be in it and not in the view
+		d.docs = nil // some of what has changed may be in it and not in the snapshot
 		d.cfg.Logger.Warn("changes of control documents not read, everything is read instead", "error", err)
 	}
 	d.following.Store(false)
@@ -87,7 +87,7 @@ func (d *Directory) readSnapshot(ctx context.Context) (*Snapshot, error) {
 	return v, nil
 }
 
-// follow makes a View of the copy and what has changed since.
+// follow makes a snapshot of the copy and what has changed since.
 func (d *Directory) follow(ctx context.Context, began time.Time) (*Snapshot, error) {
 	changed, next, err := d.cfg.Feed.Changes(ctx, d.docs.mark, d.docs.from.Add(-skew))
 	if err != nil {

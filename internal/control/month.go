@@ -67,7 +67,7 @@ func monthsOf(docs []Document) (map[string]Month, error) {
 }
 
 // AskMonth asks for a container, by its name. It returns when the wish is stored, not when the
-// container is there. It costs nothing when the View already has the container. An expired container
+// container is there. It costs nothing when the snapshot already has the container. An expired container
 // that is not dropped yet stays as it is: provision decides whether it is still needed, and the caller
 // asks again while HasContainer is false.
 func (d *Directory) AskMonth(ctx context.Context, container string) error {
@@ -165,7 +165,7 @@ func (d *Directory) mark(ctx context.Context, container string, state MonthState
 	return nil
 }
 
-// setMonth stores what change makes of a month, and reads until the View shows it. change returns
+// setMonth stores what change makes of a month, and reads until the snapshot shows it. change returns
 // false when there is nothing to store.
 func (d *Directory) setMonth(ctx context.Context, container string,
 	change func(m Month, found bool) (Month, bool)) error {

@@ -19,7 +19,7 @@ type Tenant struct {
 	Lookback  time.Duration // how old a sample PromQL takes for the current one; 0: as the service is set
 	Queries   QueryLimits
 	// NearestAverages lets avg_over_time be off by one unit in the last place from what Prometheus makes of the same
-	// samples, where lanes tell no more.
+	// samples, where rollups tell no more.
 	NearestAverages bool
 	Ingest          *TenantIngest // nil: nothing is said
 }

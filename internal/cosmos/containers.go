@@ -47,8 +47,8 @@ func (s *Containers) List(ctx context.Context) ([]string, error) {
 	}
 }
 
-// Create makes a container of chunks or of rollups. One that exists is left as it is. It fails with store.ErrAccountFull
-// when the account has no container left.
+// Create makes a container of chunks or of rollups. One that exists is left as it is. It fails with
+// store.ErrAccountFull when the account has no container left.
 func (s *Containers) Create(ctx context.Context, name string, t store.Throughput) error {
 	return s.CreateAs(ctx, layoutOf(name), t)
 }

@@ -232,15 +232,15 @@ func (x *examiner) clock(raw *http.Response, began time.Time) {
 	if raw == nil {
 		return
 	}
-	told, err := http.ParseTime(raw.Header.Get("Date"))
+	at, err := http.ParseTime(raw.Header.Get("Date"))
 	if err != nil {
 		return
 	}
 	switch now := x.c.cfg.Now(); {
-	case told.After(now):
-		x.skew = told.Sub(now)
-	case told.Add(time.Second).Before(began):
-		x.skew = told.Add(time.Second).Sub(began)
+	case at.After(now):
+		x.skew = at.Sub(now)
+	case at.Add(time.Second).Before(began):
+		x.skew = at.Add(time.Second).Sub(began)
 	default:
 		x.skew = 0
 	}

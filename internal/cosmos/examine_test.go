@@ -18,13 +18,13 @@ import (
 func TestExamineEmulator(t *testing.T) {
 	for _, model := range []ru.Model{ru.TableT, ru.Linear} {
 		_, c := emulator(t, cosmosemu.Config{Model: model, Unlimited: true}, nil)
-		var told []cosmos.Measurement
-		found, err := c.Examine(t.Context(), model, func(m cosmos.Measurement) { told = append(told, m) })
+		var measured []cosmos.Measurement
+		found, err := c.Examine(t.Context(), model, func(m cosmos.Measurement) { measured = append(measured, m) })
 		require.NoError(t, err)
-		require.Equal(t, told, found.Measured)
-		require.Len(t, told, 24)
+		require.Equal(t, measured, found.Measured)
+		require.Len(t, measured, 24)
 		require.Zero(t, found.Skew)
-		for _, m := range told {
+		for _, m := range measured {
 			require.Empty(t, m.Problem, m.Operation)
 			require.InDelta(t, 1, m.Factor(), 0.01, "%s: %.2f RU, modelled %.2f", m.Operation, m.Charged, m.Modelled)
 		}

@@ -21,8 +21,8 @@ const armVersion = "2024-11-15"
 var exports embed.FS
 
 // Export returns the database and the containers that infrastructure code owns, in the language of its tool: with the
-// keys, the index and the throughput that EnsureBase makes. Containers of chunks and rollups are made by provision alone,
-// month by month, and are in none of them.
+// keys, the index and the throughput that EnsureBase makes. Containers of chunks and rollups are made by provision
+// alone, month by month, and are in none of them.
 func Export(language string) ([]byte, error) {
 	switch language {
 	case "arm":

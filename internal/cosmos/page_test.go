@@ -84,7 +84,7 @@ func TestInvalidPages(t *testing.T) {
 type accounts struct {
 	*script
 	mu   sync.Mutex
-	told []*account
+	sent []*account
 }
 
 // account is such an answer, being read.
@@ -103,10 +103,10 @@ func (a *account) Close() error {
 func (a *accounts) Do(r *http.Request) (*http.Response, error) {
 	resp, err := a.script.Do(r)
 	if err == nil && strings.Trim(r.URL.Path, "/") == "" {
-		told := &account{rest: strings.NewReader(`{"writableLocations":[],"readableLocations":[]}`)}
-		resp.Body = told
+		sent := &account{rest: strings.NewReader(`{"writableLocations":[],"readableLocations":[]}`)}
+		resp.Body = sent
 		a.mu.Lock()
-		a.told = append(a.told, told)
+		a.sent = append(a.sent, sent)
 		a.mu.Unlock()
 	}
 	return resp, err
@@ -134,10 +134,10 @@ func TestAccountAnswerIsNotTakenForPage(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, []string{`{"id":"0"}`, `{"id":"1"}`, `{"id":"2"}`, `{"id":"3"}`}, got)
-		require.GreaterOrEqual(t, len(a.told), queries-1)
-		for _, told := range a.told {
-			require.Zero(t, told.rest.Len())
-			require.True(t, told.closed)
+		require.GreaterOrEqual(t, len(a.sent), queries-1)
+		for _, sent := range a.sent {
+			require.Zero(t, sent.rest.Len())
+			require.True(t, sent.closed)
 		}
 	})
 }

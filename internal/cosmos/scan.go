@@ -57,12 +57,12 @@ func (s *Chunks) Scan(ctx context.Context, scan store.Scan, yield func(doc []byt
 // back as it is. what names it in errors of its own.
 func (c *Client) scan(ctx context.Context, to call, q query, what string, charge func(rus float64) error,
 	yield func(doc []byte) error) (store.Usage, error) {
-	var told func(float64) error
+	var charged func(float64) error
 	if charge != nil {
-		told = func(rus float64) error { return yieldError(charge(rus)) }
+		charged = func(rus float64) error { return yieldError(charge(rus)) }
 	}
 	var usage store.Usage
-	err := c.each(ctx, to, q, &usage, told, func(doc []byte) error { return yieldError(yield(doc)) })
+	err := c.each(ctx, to, q, &usage, charged, func(doc []byte) error { return yieldError(yield(doc)) })
 	var own callerError
 	switch {
 	case err == nil:

@@ -1,7 +1,7 @@
-// Package letter is the form of a dead letter: the headers that say why a record, or one element of it, was refused
+// Package deadletter is the form of a dead letter: the headers that say why a record, or one element of it, was refused
 // and where it stood. docs/format/message.md specifies it.
 //
-// It knows nothing of how letters are published or read.
+// It knows nothing of how dead letters are published or read.
 package deadletter
 
 import (
@@ -23,15 +23,15 @@ const (
 	HeaderOffset    = "binnacle-offset"
 	HeaderIndex     = "binnacle-index"
 	HeaderTimestamp = "binnacle-timestamp" // Kafka timestamp of the record, ms since 1970
-	HeaderThrough   = "binnacle-through"   // the last offset, where a letter stands for a stretch of the log
+	HeaderThrough   = "binnacle-through"   // the last offset, where a dead letter stands for a stretch of the log
 
 	// HeaderTruncated is the length of a payload that was left out in part or as a whole. The record itself is where
 	// HeaderOffset says, as long as the log keeps it.
 	HeaderTruncated = "binnacle-truncated"
 )
 
-// HeaderReplayOf is the header of a record that was published again: the ID of its letter, a space, and a MAC that only
-// the replay that published it could compute.
+// HeaderReplayOf is the header of a record that was published again: the ID of its dead letter, a space, and a MAC that
+// only the replay that published it could compute.
 const HeaderReplayOf = "binnacle-replay-of"
 
 // binnacleHeaders are the headers that are Binnacle's, not the record's.
@@ -46,8 +46,8 @@ type DeadLetter struct {
 	Partition int32
 	Offset    int64
 	Index     int   // element of the record, decode.Whole for all of it
-	Through   int64 // the last offset of a stretch of the log, -1 where the letter is of one record
-	Published int64 // Kafka timestamp of the record, ms; -1 where the letter does not tell
+	Through   int64 // the last offset of a stretch of the log, -1 where the dead letter is of one record
+	Published int64 // Kafka timestamp of the record, ms; -1 where the dead letter does not tell
 	Truncated int   // length of a payload that is not all there, -1 where it is
 	Reason    decode.Reason
 	Detail    string
@@ -56,8 +56,8 @@ type DeadLetter struct {
 	Headers   []decode.Header // without those that Binnacle adds
 }
 
-// Parse makes a letter of a record of the dead-letter topic; it is false for a record that is none. The letter shares
-// the record's bytes.
+// Parse makes a dead letter of a record of the dead-letter topic; it is false for a record that is none. The dead
+// letter shares the record's bytes.
 func Parse[Header ~struct {
 	Key   string
 	Value []byte
@@ -68,7 +68,7 @@ func Parse[Header ~struct {
 	}
 	l := DeadLetter{Key: key, Value: value, Through: -1, Published: -1, Truncated: -1}
 	ok := true
-	said := binnacleHeadersOf(headers, len(value) == 0)
+	said := binnacleHeadersOf(headers)
 	number := func(name string, otherwise int64) int64 {
 		text, there := last(said, name)
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -102,11 +102,10 @@ func Parse[Header ~struct {
 	return l, true
 }
 
-// binnacleHeadersOf returns the headers that Binnacle has added: those from the first on that every letter has. What
-// stands before is the record's own, and says nothing of the letter, whatever it is called: a record that was sent with
-// binnacle-through is no stretch of the log. Earlier versions put HeaderTruncated before all others where the payload
-// is left out.
-func binnacleHeadersOf(headers []decode.Header, bare bool) []decode.Header {
+// binnacleHeadersOf returns the headers that Binnacle has added: those from the first on that every dead letter has.
+// What stands before is the record's own, and says nothing of the dead letter, whatever it is called: a record that was
+// sent with binnacle-through is no stretch of the log.
+func binnacleHeadersOf(headers []decode.Header) []decode.Header {
 	begin := len(headers)
 	for _, name := range []string{HeaderReason, HeaderTopic, HeaderPartition, HeaderOffset, HeaderIndex} {
 		for i := len(headers) - 1; i >= 0; i-- {
@@ -115,9 +114,6 @@ func binnacleHeadersOf(headers []decode.Header, bare bool) []decode.Header {
 				break
 			}
 		}
-	}
-	if bare && begin > 0 && headers[0].Key == HeaderTruncated {
-		return append([]decode.Header{headers[0]}, headers[begin:]...)
 	}
 	return headers[begin:]
 }
@@ -137,10 +133,10 @@ type ID struct {
 	Index     int32
 	Offset    int64
 	Published int64  // two lives of a topic have the same offsets, but hardly at the same time; -1 is not known
-	Part      uint32 // of several letters for parts of one record that have no index: what is in it
+	Part      uint32 // of several dead letters for parts of one record that have no index: what is in it
 }
 
-// ID returns the letter's.
+// ID returns the dead letter's.
 func (l *DeadLetter) ID() ID {
 	id := ID{Partition: l.Partition, Index: int32(l.Index), Offset: l.Offset, Published: l.Published}
 	if l.Reason == decode.Unstorable {
@@ -148,7 +144,7 @@ func (l *DeadLetter) ID() ID {
 		_, _ = h.Write(l.Key) // never fails
 		_, _ = h.Write(l.Value)
 		id.Part = h.Sum32()
-		id.Published = -1 // such a letter is made of what was in memory, which does not know
+		id.Published = -1 // such a dead letter is made of what was in memory, which does not know
 	}
 	return id
 }

@@ -56,7 +56,7 @@ func TestParseRoundTrip(t *testing.T) {
 	}
 }
 
-// The readings of a record that the store does not take are a letter for each device and day, all of one position.
+// The readings of a record that the store does not take are a dead letter for each device and day, all of one position.
 func TestIDsOfOneRecordDiffer(t *testing.T) {
 	headers := []decode.Header{
 		{Key: deadletter.HeaderReason, Value: []byte(decode.Unstorable)}, {Key: deadletter.HeaderTopic, Value: []byte("t")},

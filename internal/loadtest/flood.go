@@ -32,8 +32,8 @@ const (
 )
 
 // What becomes of a reading takes a part of the time that it takes to take it, as BenchmarkLimits of ingest/worker has
-// measured: one that is set aside, or that a pass over what waits leaves where it is, is decoded and hardly more; one
-// that is refused becomes a letter.
+// measured: one that is deferred, or that a pass over what waits leaves where it is, is decoded and hardly more; one
+// that is refused becomes a dead letter.
 const (
 	deferredShare = 0.5
 	refuseShare   = 0.75
@@ -102,7 +102,7 @@ type FloodResult struct {
 	// Of the loud one:
 	Sent            float64 `json:"loud_per_second"`          // while it is loud
 	Admitted        float64 `json:"loud_admitted_per_second"` // without its burst, from when it is loud until nothing waits
-	Deferred        int     `json:"loud_waited_readings"`     // that were set aside
+	Deferred        int     `json:"loud_waited_readings"`     // that were deferred
 	DeferredSeconds float64 `json:"loud_waited_seconds"`      // for which one of them has waited, at most
 	Refused         int     `json:"loud_refused_readings"`
 	Stored          int     `json:"loud_stored_readings"`

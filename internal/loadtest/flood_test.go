@@ -72,7 +72,7 @@ func TestLoudTenantDoesNotDelayNeighbours(t *testing.T) {
 	require.Equal(t, free.Stored, delay.Stored+delay.Refused)
 	require.Equal(t, free.Stored, refuse.Stored+refuse.Refused)
 
-	// Without any limit it is passed over once the others have waited for half a second, and nothing of it is refused.
+	// Without any limit it is deferred once the others have waited for half a second, and nothing of it is refused.
 	fair := cases[4]
 	require.Less(t, fair.P99, 0.6)
 	require.Less(t, 2*fair.P50, free.P50)

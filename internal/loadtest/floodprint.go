@@ -12,7 +12,7 @@ import (
 func flood(b *bytes.Buffer, f *FloodReport) {
 	fmt.Fprintf(b, "\nFLOOD: what a loud tenant costs its neighbours in a partition\n\n")
 	report.Paragraph(b, "", fmt.Sprintf("For %s it sends %s readings/s beside their %d and may have %s; the partition's "+
-		"loop takes %s. What is set aside takes %s of the time of what is taken, what is refused %s.",
+		"loop takes %s. What is deferred takes %s of the time of what is taken, what is refused %s.",
 		seconds(f.For.Seconds()), number(f.Rate), quietTrucks, number(f.Limit), number(f.Takes), percent(deferredShare),
 		percent(refuseShare)))
 	b.WriteByte('\n')
@@ -74,7 +74,7 @@ func (f *FloodReport) conclusions() (out []string) {
 	for _, c := range f.Cases[2:] {
 		if c.Case == floodFair {
 			out = append(out, fmt.Sprintf("Without a limit, and shared out fairly: the neighbours' p99 is %s, beside %s; "+
-				"the loud one is passed over and waits for up to %s. All of it is taken in the end; the floor, which waits "+
+				"the loud one is deferred for up to %s. All of it is taken in the end; the floor, which waits "+
 				"for it, is up to %s behind.", lapse(c.P99), lapse(free.P99), lapse(c.DeferredSeconds), lapse(c.Floor)))
 			continue
 		}

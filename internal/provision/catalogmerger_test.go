@@ -117,9 +117,9 @@ func TestDuplicateEntriesAreMerged(t *testing.T) {
 func TestForgottenDevicesAreRemoved(t *testing.T) {
 	k := newMergerRig(t)
 	k.add(0, 20, "hall")
-	told := k.catalog.Index("acme").Updated()
-	id, doc, err := catalog.Encode(catalog.Page{Updated: told + 1,
-		Forget: []catalog.Forgotten{{Device: catalog.Digest("d00007"), Until: told + 1}}})
+	added := k.catalog.Index("acme").Updated()
+	id, doc, err := catalog.Encode(catalog.Page{Updated: added + 1,
+		Forget: []catalog.Forgotten{{Device: catalog.Digest("d00007"), Until: added + 1}}})
 	require.NoError(t, err)
 	require.NoError(t, k.catalog.Create(t.Context(), "acme", id, doc))
 	for n := range 6 {
@@ -192,7 +192,7 @@ func TestMergerDiesAtEveryStep(t *testing.T) {
 	t.Error("it has more steps than that")
 }
 
-// Two keepers and ingesters at the same time, in any order: what was told is there.
+// Two keepers and ingesters at the same time, in any order: what was added is there.
 func TestConcurrentMergersAndIngesters(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -201,7 +201,7 @@ func TestConcurrentMergersAndIngesters(t *testing.T) {
 	other := provision.NewCatalogMerger(provision.CatalogMergerConfig{Catalog: k.catalog,
 		Tenants: func(context.Context) ([]string, error) { return []string{"acme"}, nil },
 		Now:     func() time.Time { return k.now }})
-	told, lost := 0, errors.New("lost")
+	added, lost := 0, errors.New("lost")
 	k.catalog.Fault = func(string, string, string) *controltest.Fault {
 		if r.IntN(40) == 0 {
 			return &controltest.Fault{Applied: r.IntN(2) == 0, Err: lost}
@@ -216,10 +216,10 @@ func TestConcurrentMergersAndIngesters(t *testing.T) {
 			_ = other.Round(t.Context())
 		default:
 			n := r.IntN(10)
-			k.add(told, told+n, "hall")
-			told += n
+			k.add(added, added+n, "hall")
+			added += n
 		}
 		k.now = k.now.Add(time.Duration(r.IntN(20)) * time.Minute)
-		require.Len(t, k.entries(), told)
+		require.Len(t, k.entries(), added)
 	}
 }

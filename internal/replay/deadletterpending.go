@@ -12,7 +12,7 @@ import (
 	"binnacle/internal/kafka"
 )
 
-// pending calls f with what is to be published, in the order of the letters, and counts why others are not.
+// pending calls f with what is to be published, in the order of the dead letters, and counts why others are not.
 func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary,
 	f func(partition int, m repaired) error) error {
 	seen := map[deadletter.ID]bool{}
@@ -57,7 +57,7 @@ func (r *deadLetterReplay) pending(ctx context.Context, sum *DeadLetterSummary,
 	return nil
 }
 
-// page reads some letters of the topic from an offset on. They share no memory with what was fetched, so that what
+// page reads some dead letters of the topic from an offset on. They share no memory with what was fetched, so that what
 // they ask for may be fetched beside them.
 func (r *deadLetterReplay) page(ctx context.Context, partition int, at int64) (all []deadletter.DeadLetter,
 	times []int64, next int64, err error) {
@@ -99,7 +99,7 @@ func (r *deadLetterReplay) addressed(m repaired) repaired {
 	return m
 }
 
-// original fetches the record that a letter is of, if the log has it still.
+// original fetches the record that a dead letter is of, if the log has it still.
 func (r *deadLetterReplay) original(ctx context.Context, l *deadletter.DeadLetter) (kafka.Record, bool, error) {
 	if !slices.Contains(r.targets, int(l.Partition)) {
 		return kafka.Record{}, false, nil

@@ -10,8 +10,8 @@ import (
 	"binnacle/internal/kafka"
 )
 
-// publish publishes letters of one partition of their topic. What an attempt has published is looked for before the
-// next one begins.
+// publish publishes dead letters of one partition of their topic. What an attempt has published is looked for before
+// the next one begins.
 func (r *deadLetterReplay) publish(ctx context.Context, partition int, batch []repaired) error {
 	begin := map[int]int64{}
 	for attempt := 1; ; attempt++ {
@@ -46,7 +46,7 @@ func (r *deadLetterReplay) publish(ctx context.Context, partition int, batch []r
 	}
 }
 
-// attempt claims letters and publishes those that nobody else has claimed. It notes where the topic ended before,
+// attempt claims dead letters and publishes those that nobody else has claimed. It notes where the topic ended before,
 // where that is not noted yet. Of the rest it is not known whether they are published.
 func (r *deadLetterReplay) attempt(ctx context.Context, partition int, batch []repaired, begin map[int]int64) (
 	rest []repaired, err error) {
@@ -155,7 +155,7 @@ func (r *deadLetterReplay) send(ctx context.Context, all []repaired) (done, larg
 	return done, large, nil
 }
 
-// published counts letters and writes down that they are published.
+// published counts dead letters and writes down that they are published.
 func (r *deadLetterReplay) published(ctx context.Context, ids []deadletter.ID) error {
 	for _, id := range ids {
 		if !r.log.done[id] {

@@ -32,7 +32,7 @@ const attempts = 6
 // recent claims may be those of a replay that still runs.
 const recentClaim = time.Hour
 
-// errAnother says that two replays would publish the same letters.
+// errAnother says that two replays would publish the same dead letters.
 var errAnother = errors.New("another replay of these dead letters is under way")
 
 // deadLetterReplay is one replay of dead letters. It belongs to one goroutine.
@@ -201,13 +201,13 @@ func (r *deadLetterReplay) all(ctx context.Context) (err error) {
 	return flush()
 }
 
-// wanted reports whether a letter that was refused at a time is selected.
+// wanted reports whether a dead letter that was refused at a time is selected.
 func (r *deadLetterReplay) wanted(l *deadletter.DeadLetter, at int64) bool {
 	reasons := r.cfg.DeadLetters.Reasons
 	return at >= r.since && (len(reasons) == 0 || slices.Contains(reasons, string(l.Reason)))
 }
 
-// read reads what letters there are and what became of them.
+// read reads what dead letters there are and what became of them.
 func (r *deadLetterReplay) read(ctx context.Context) error {
 	var partitions []int
 	err := persist(ctx, patienceAtStart, func(ctx context.Context) (err error) {
@@ -285,7 +285,7 @@ func (r *deadLetterReplay) recover(ctx context.Context) error {
 	return r.recordDone(ctx, slices.Collect(maps.Keys(found)))
 }
 
-// catchUp reads on what was written among the letters of some partitions.
+// catchUp reads on what was written among the dead letters of some partitions.
 func (r *deadLetterReplay) catchUp(ctx context.Context, partitions []int, f func(kind string, c receipt) error) error {
 	for _, p := range partitions {
 		_, end, err := r.dead.Bounds(ctx, p)
@@ -299,7 +299,7 @@ func (r *deadLetterReplay) catchUp(ctx context.Context, partitions []int, f func
 	return nil
 }
 
-// recordDone notes letters as published.
+// recordDone notes dead letters as published.
 func (r *deadLetterReplay) recordDone(ctx context.Context, ids []deadletter.ID) error {
 	byPartition := map[int][]deadletter.ID{}
 	for _, id := range ids {

@@ -51,7 +51,7 @@ func (c Config) validateDeadLetters() error {
 	return errors.Join(append(faults, c.Messages.Check(), c.target())...)
 }
 
-// since returns the time in ms from which on letters count.
+// since returns the time in ms from which on dead letters count.
 func (l DeadLetters) since(now time.Time) (int64, error) {
 	if l.Since == "" {
 		return 0, nil

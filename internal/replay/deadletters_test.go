@@ -44,7 +44,7 @@ func newDeadLetterRig(t *testing.T) *deadLetterRig {
 		DeadLetters: replay.DeadLetters{FromDLQ: true}}}
 }
 
-// publishDeadLetters writes letters as an ingester does.
+// publishDeadLetters writes dead letters as an ingester does.
 func (o *deadLetterRig) publishDeadLetters(letters ...worker.DeadLetter) {
 	o.t.Helper()
 	for i := range letters {
@@ -83,7 +83,7 @@ func (o *deadLetterRig) records(topic string, partition int) (all []kafka.Record
 	return all
 }
 
-// copies are the records that were published for letters, by the letter.
+// copies are the records that were published for dead letters, by the dead letter.
 func (o *deadLetterRig) copies() map[string][]kafka.Record {
 	all := map[string][]kafka.Record{}
 	for p := range 2 {
@@ -109,7 +109,7 @@ func bad(index int, reason decode.Reason) decode.Bad { return decode.Bad{Index: 
 
 const whole = decode.Whole
 
-// Each letter is published once, as it was where that is what was refused, else what of it was refused; the others
+// Each dead letter is published once, as it was where that is what was refused, else what of it was refused; the others
 // stay, and it is said why. Another replay has nothing left to do.
 func TestDeadLettersAreRepublished(t *testing.T) {
 	o := newDeadLetterRig(t)
@@ -184,7 +184,7 @@ func TestDeadLettersAreRepublished(t *testing.T) {
 
 	var text strings.Builder
 	require.NoError(t, s.Print(&text))
-	require.Contains(t, text.String(), "telemetry.dlq to telemetry: letters 13, repeats of them 1\n")
+	require.Contains(t, text.String(), "telemetry.dlq to telemetry: dead letters 13, repeats 1\n")
 	require.Regexp(t, `(?m)^  reason +before  published  left$`, text.String())
 	require.Regexp(t, `(?m)^  limit +0 +3 +2$`, text.String())
 	require.Regexp(t, `(?m)^  all +0 +8 +5$`, text.String())
@@ -195,8 +195,8 @@ func TestDeadLettersAreRepublished(t *testing.T) {
 	require.Equal(t, copies, o.copies())
 }
 
-// What a record's own headers say of letters counts for nothing: who sends records can't have those of others left out,
-// nor its own taken for something that is never published, nor stop the replay.
+// What a record's own headers say of dead letters counts for nothing: who sends records can't have those of others left
+// out, nor its own taken for something that is never published, nor stop the replay.
 func TestDeadLetterWithReceiptHeaders(t *testing.T) {
 	for name, forged := range map[string]string{
 		"of another letter": `{"run":"x","letters":["1/10/0@1795183200010"]}`, "none": "x",
@@ -260,7 +260,7 @@ func TestForgedCopyDoesNotCount(t *testing.T) {
 	}
 }
 
-// A copy that is refused again is a letter of its own, and may be published again.
+// A copy that is refused again is a dead letter of its own, and may be published again.
 func TestCopyRefusedAgain(t *testing.T) {
 	o := newDeadLetterRig(t)
 	o.publishDeadLetters(worker.DeadLetter{Partition: 1, Record: at(10, `{"tenant":"acme","device":"m1","ts":1,"values":{"v":1}}`),
@@ -280,7 +280,7 @@ func TestCopyRefusedAgain(t *testing.T) {
 	require.Len(t, o.records("telemetry", 1)[1].Headers, 1, "only whose copy it is")
 }
 
-// What is set counts whatever a letter names, and its key follows. A backfill's grant covers what is published.
+// What is set counts whatever a dead letter names, and its key follows. A backfill's grant covers what is published.
 func TestDeadLettersAreRepaired(t *testing.T) {
 	o := newDeadLetterRig(t)
 	refused := func(offset int64, value string, index int, reason decode.Reason) {
@@ -351,7 +351,7 @@ func TestDeadLetterSelection(t *testing.T) {
 	require.ErrorContains(t, err, "need --from-dlq")
 }
 
-// many buries letters of several devices, in both partitions.
+// many buries dead letters of several devices, in both partitions.
 func (o *deadLetterRig) many(n int) {
 	var letters []worker.DeadLetter
 	for i := range n {
@@ -363,7 +363,7 @@ func (o *deadLetterRig) many(n int) {
 	o.publishDeadLetters(letters...)
 }
 
-// once checks that n letters were published once each.
+// once checks that n dead letters were published once each.
 func (o *deadLetterRig) once(n int, what string, args ...any) {
 	o.t.Helper()
 	copies := o.copies()
@@ -376,7 +376,7 @@ func (o *deadLetterRig) once(n int, what string, args ...any) {
 var errFault = errors.New("the connection broke")
 
 // Each request fails in turn, applied or not, or only applied a moment later, and the replay goes on, or dies there and
-// another one begins: each letter is published once.
+// another one begins: each dead letter is published once.
 func TestDeadLetterReplayFailsAtEveryStep(t *testing.T) {
 	const n = 12
 	type fault struct {

@@ -18,10 +18,10 @@ type DeadLetterSummary struct {
 	Selected int // that were selected
 	Repeats  int // further copies of them
 	ByReason map[decode.Reason]*DeadLetterCounts
-	Skipped  map[string]int // letters that were not published, by why
+	Skipped  map[string]int // dead letters that were not published, by why
 }
 
-// DeadLetterCounts is what became of the letters of one reason.
+// DeadLetterCounts is what became of the dead letters of one reason.
 type DeadLetterCounts struct{ Before, Published, Skipped int }
 
 func (s *DeadLetterSummary) at(reason decode.Reason) *DeadLetterCounts {
@@ -34,7 +34,7 @@ func (s *DeadLetterSummary) at(reason decode.Reason) *DeadLetterCounts {
 	return s.ByReason[reason]
 }
 
-// add takes what was done to the letters of a topic.
+// add takes what was done to the dead letters of a topic.
 func (s *DeadLetterSummary) add(other DeadLetterSummary) {
 	s.Selected += other.Selected
 	s.Repeats += other.Repeats
@@ -66,7 +66,7 @@ func (s *DeadLetterSummary) Print(w io.Writer) error {
 		now = "to publish"
 	}
 	n := func(i int) string { return report.Thousands(i) }
-	if _, err := fmt.Fprintf(w, "%s to %s: letters %s, repeats of them %s\n", s.From, s.To, n(s.Selected),
+	if _, err := fmt.Fprintf(w, "%s to %s: dead letters %s, repeats %s\n", s.From, s.To, n(s.Selected),
 		n(s.Repeats)); err != nil {
 		return err
 	}

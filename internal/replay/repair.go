@@ -13,7 +13,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Why letters are not published again.
+// Why dead letters are not published again.
 const (
 	leftStretch  = "they stand for stretches of the log that can't be read"
 	leftRest     = "they stand for elements that they don't name"
@@ -25,7 +25,7 @@ const (
 	leftRefused  = "they would be refused again: " // and the reason
 )
 
-// repaired is the record that is published for a letter.
+// repaired is the record that is published for a dead letter.
 type repaired struct {
 	id        deadletter.ID
 	partition int // that the record stood in; -1 where the key decides, since it is another one
@@ -33,14 +33,14 @@ type repaired struct {
 	spans     map[string]telemetry.Range // of its readings' times by tenant, both ends inclusive
 }
 
-// repairer makes of a letter the record that is published for it: the one that was refused, as it was, where it was
-// refused as a whole and nothing is to be mended, else the readings that were refused.
+// repairer makes of a dead letter the record that is published for it: the one that was refused, as it was, where it
+// was refused as a whole and nothing is to be mended, else the readings that were refused.
 type repairer struct {
 	set      decode.Names
 	decoder  *decode.Decoder
 	other    *decode.Decoder // for records that are read for their times
 	original func(ctx context.Context, l *deadletter.DeadLetter) (r kafka.Record, found bool, err error)
-	elements map[int32]int64 // by partition, the record of the letter before, if that was of an element
+	elements map[int32]int64 // by partition, the record of the dead letter before, if that was of an element
 }
 
 func newRepairer(opts decode.Options, topic string, set decode.Names) *repairer {
@@ -51,17 +51,17 @@ func newRepairer(opts decode.Options, topic string, set decode.Names) *repairer 
 
 // follow records a dead letter, selected or not, and reports whether it stands for the rest of a record of which the
 // dead letters before it have named some elements. Those of a partition come in its order; between them stand dead
-// letters of other partitions, which other workers write.
+// dead letters of other partitions, which other workers write.
 func (m *repairer) follow(l *deadletter.DeadLetter) (rest bool) {
 	if l.Index == decode.Whole {
-		offset, told := m.elements[l.Partition]
-		return told && offset == l.Offset
+		offset, known := m.elements[l.Partition]
+		return known && offset == l.Offset
 	}
 	m.elements[l.Partition] = l.Offset
 	return false
 }
 
-// repair returns what is published for a letter, or why nothing is.
+// repair returns what is published for a dead letter, or why nothing is.
 func (m *repairer) repair(ctx context.Context, l *deadletter.DeadLetter) (out repaired, left string, err error) {
 	out.id = l.ID()
 	if l.Through >= 0 {
@@ -104,7 +104,7 @@ func (m *repairer) repair(ctx context.Context, l *deadletter.DeadLetter) (out re
 	return out, "", nil
 }
 
-// restore gives a letter what its record had.
+// restore gives a dead letter what its record had.
 func restore(l *deadletter.DeadLetter, r kafka.Record) {
 	l.Key, l.Value, l.Published, l.Headers = r.Key, r.Value, r.Time, nil
 	for _, h := range r.Headers {
@@ -114,7 +114,7 @@ func restore(l *deadletter.DeadLetter, r kafka.Record) {
 	}
 }
 
-// read decodes a letter's payload; own reports whether its readings have times of their own, which publishing them
+// read decodes a dead letter's payload; own reports whether its readings have times of their own, which publishing them
 // later does not change.
 func (m *repairer) read(l *deadletter.DeadLetter) (got decode.Result, own bool) {
 	r := decode.Record{Value: l.Value, Headers: l.Headers, Timestamp: l.Published}
@@ -132,7 +132,8 @@ func (m *repairer) read(l *deadletter.DeadLetter) (got decode.Result, own bool) 
 	})
 }
 
-// stillBad returns why a letter's element would be refused again, empty if nothing is known that speaks against it.
+// stillBad returns why a dead letter's element would be refused again, empty if nothing is known that speaks against
+// it.
 func (m *repairer) stillBad(got decode.Result, index int) decode.Reason {
 	if got.Unknown != nil {
 		return ""

@@ -22,12 +22,12 @@ const headerReceipt = "binnacle-receipt"
 
 // Kinds of receipts.
 const (
-	claimKind   = "claim"   // the letters are about to be published by a run, into logs that end where it says
+	claimKind   = "claim"   // the dead letters are about to be published by a run, into logs that end where it says
 	doneKind    = "done"    // they are published
 	releaseKind = "release" // they are not, and will not be by this run
 )
 
-// receipt is what a run says of some letters.
+// receipt is what a run says of some dead letters.
 type receipt struct {
 	Run  string        `json:"run"`
 	IDs  []string      `json:"letters"`
@@ -62,8 +62,8 @@ func (c receipt) record(kind, topic string) kafka.Message {
 	}}
 }
 
-// receiptOf returns the receipt that a record holds, for a topic's letters; kind is empty where it is none. A letter is
-// none, whatever headers its record was sent with: nobody but a replay says what became of letters.
+// receiptOf returns the receipt that a record holds, for a topic's dead letters; kind is empty where it is none. A dead
+// letter is none, whatever headers its record was sent with: nobody but a replay says what became of dead letters.
 func receiptOf(r *kafka.Record, topic string) (kind string, c receipt, err error) {
 	of := ""
 	for _, h := range r.Headers {
@@ -85,7 +85,7 @@ func receiptOf(r *kafka.Record, topic string) (kind string, c receipt, err error
 	return kind, c, nil
 }
 
-// claim is one that a letter has.
+// claim is one that a dead letter has.
 type claim struct {
 	run    string
 	secret string
@@ -93,7 +93,7 @@ type claim struct {
 	ends   map[int]int64
 }
 
-// entry is what is kept of a letter: the partition of its topic, and why it was refused.
+// entry is what is kept of a dead letter: the partition of its topic, and why it was refused.
 type entry struct {
 	partition int
 	reason    decode.Reason
@@ -103,14 +103,14 @@ type entry struct {
 // of them.
 type replayLog struct {
 	topic  string
-	wanted func(l *deadletter.DeadLetter, at int64) bool // reports whether a letter is selected
+	wanted func(l *deadletter.DeadLetter, at int64) bool // reports whether a dead letter is selected
 
 	deadLetters map[deadletter.ID]entry // those that are
 	done        map[deadletter.ID]bool
 	claims      map[deadletter.ID][]claim // that have no end
 	read        map[int]int64             // partitions, and up to where they were read
 
-	repeats int // further copies of selected letters
+	repeats int // further copies of selected dead letters
 }
 
 func newReplayLog(topic string, wanted func(l *deadletter.DeadLetter, at int64) bool) *replayLog {
@@ -178,7 +178,7 @@ func (l *replayLog) addReceipt(kind string, c receipt, at int64) error {
 	return nil
 }
 
-// open returns the selected letters that were claimed and of which nothing else is known.
+// open returns the selected dead letters that were claimed and of which nothing else is known.
 func (l *replayLog) open() map[deadletter.ID][]claim {
 	out := map[deadletter.ID][]claim{}
 	for id, all := range l.claims {
@@ -189,7 +189,7 @@ func (l *replayLog) open() map[deadletter.ID][]claim {
 	return out
 }
 
-// others reports whether another run than the given one has claimed a letter.
+// others reports whether another run than the given one has claimed a dead letter.
 func (l *replayLog) others(id deadletter.ID, run string) bool {
 	return slices.ContainsFunc(l.claims[id], func(c claim) bool { return c.run != run })
 }

@@ -145,15 +145,15 @@ func (c *Catalog) AddPage(tenant string, entries ...catalog.Entry) {
 	c.t.Helper()
 	c.mu.Lock()
 	c.added++
-	told := c.added
+	at := c.added
 	c.mu.Unlock()
 	for i := range entries {
 		for k := range entries[i].Tags {
-			entries[i].Tags[k].Updated = told
+			entries[i].Tags[k].Updated = at
 		}
 		entries[i].Normalize()
 	}
-	id, doc, err := catalog.Encode(catalog.Page{Entries: entries, Updated: told})
+	id, doc, err := catalog.Encode(catalog.Page{Entries: entries, Updated: at})
 	require.NoError(c.t, err)
 	fault := c.Fault
 	c.Fault = nil

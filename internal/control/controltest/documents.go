@@ -141,16 +141,16 @@ func (m *Documents) Changes(ctx context.Context, mark string, _ time.Time) ([]co
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	told := 0
+	since := 0
 	if mark != "" {
 		var err error
-		if told, err = strconv.Atoi(mark); err != nil {
+		if since, err = strconv.Atoi(mark); err != nil {
 			m.t.Errorf("the mark %q was never returned", mark)
 		}
 	}
 	var out []control.Document
 	for _, d := range m.docs {
-		if version(d) > told {
+		if version(d) > since {
 			d.Body = bytes.Clone(d.Body)
 			out = append(out, d)
 		}
