@@ -43,7 +43,7 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 		store.Throughput{RUs: ampleRUs, Autoscale: true}); err != nil {
 		return totals{}, err
 	}
-	w := &counting{Writer: a.client.Chunks(), other: p.cfg.Model.Other()}
+	w := &counting{Writer: a.client.Chunks()}
 	b, err := p.worker(ctx, a, w)
 	if err != nil {
 		return totals{}, err
@@ -63,7 +63,7 @@ func (p pass) chunks(ctx context.Context, a *account) (totals, error) {
 		return totals{}, err
 	}
 	t := newTotals(b.load, opened, a.clock.now())
-	t.stored, t.other, t.chunks, t.bytes = w.window, w.charge, w.chunks, w.bytes
+	t.stored, t.chunks, t.bytes = w.window, w.chunks, w.bytes
 	t.published, t.journaled = b.published, b.journal.bytes
 	if t.partitions, err = a.partitions(container); err != nil {
 		return totals{}, err
@@ -146,18 +146,13 @@ func (b *ingester) until(ctx context.Context, end time.Time) error {
 // counting counts what is stored, beside storing it.
 type counting struct {
 	store.Writer
-	other ru.Model
-	all   int // readings
+	all int // readings
 
 	// Since the reset:
 	window int // readings
 	chunks int
-	bytes  int     // of documents
-	charge float64 // by the other model
+	bytes  int // of documents
 }
-
-// chunkTerms is the terms of a chunk in the index: both levels of the key, from, to, id and _ts.
-const chunkTerms = 4 + alwaysIndexed
 
 // Create implements store.Writer.
 func (w *counting) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
@@ -173,11 +168,10 @@ func (w *counting) Create(ctx context.Context, key sharding.Key, id string, doc 
 	w.window += c.Header.Readings
 	w.chunks++
 	w.bytes += len(doc)
-	w.charge += w.other.Write(len(doc), chunkTerms)
 	return receipt, nil
 }
 
-func (w *counting) reset() { w.window, w.chunks, w.bytes, w.charge = 0, 0, 0, 0 }
+func (w *counting) reset() { w.window, w.chunks, w.bytes = 0, 0, 0 }
 
 // noDeadLetters is the end of a fleet that sends nothing wrong.
 type noLetters struct{}

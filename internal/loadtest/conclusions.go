@@ -118,27 +118,19 @@ func footnotes(b *bytes.Buffer, r Report) {
 			"%s RU/s at least, in steps of %s.",
 			utilisation, number(buy(0)), number(ru.Step(false))))
 	}
-	grainy, brackets := false, false
+	grainy := false
 	indexed := map[Layout]float64{}
 	for _, o := range r.Outcomes {
 		for _, x := range o.Results {
 			grainy = grainy || x.Grainy()
-			brackets = brackets || differs(x.otherOver())
 			if x.DefaultIndex > 0 {
 				indexed[x.Layout] = x.DefaultIndex // the same in every scenario, but for the lengths of ids
 			}
 		}
 	}
-	for _, p := range r.Paces {
-		brackets = brackets || differs(p.otherOver())
-	}
 	if grainy {
 		report.Paragraph(b, "", fmt.Sprintf("grainy: a second of one physical partition holds fewer than %d of the "+
 			"layout's writes, so a share of 429s says little.", grainyBelow))
-	}
-	if brackets {
-		report.Paragraph(b, "", fmt.Sprintf("in brackets: by the %s model, where the two differ by more than %s.",
-			r.model().Other(), percent(differ)))
 	}
 	if len(indexed) > 0 {
 		report.Paragraph(b, "", fmt.Sprintf("All layouts index their keys and times only. With the service's default, "+
@@ -166,12 +158,4 @@ func baseCost(base []store.ContainerState) string {
 	return fmt.Sprintf("Binnacle also keeps the containers %s, whatever the fleet: $%s a month at rest, $%s at most. "+
 		"Rollups are extra: binnacle provision --dry-run lists all containers with their prices.",
 		strings.Join(containers, ", "), report.Dollars(least), report.Dollars(most))
-}
-
-func (r Report) model() ru.Model {
-	m := ru.TableT
-	if r.Model == ru.Linear.String() {
-		m = ru.Linear
-	}
-	return m.Corrected(r.Factors)
 }

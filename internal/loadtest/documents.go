@@ -24,9 +24,6 @@ func (l Layout) container() cosmos.Layout {
 		Indexed: []string{"/tenant", "/device", "/ts"}}
 }
 
-// alwaysIndexed counts id and _ts, which are terms of every index.
-const alwaysIndexed = 2
-
 // document is a reading that is to be stored: the message itself, with an id.
 type document struct {
 	key  []string
@@ -54,9 +51,6 @@ func (p pass) documents(ctx context.Context, a *account) (totals, error) {
 		return totals{}, err
 	}
 	w := writer{items: a.client.Items(layout.Name)}
-	w.charge = func(d document) float64 {
-		return p.cfg.Model.Other().Write(len(d.body), len(layout.Indexed)+alwaysIndexed)
-	}
 	l := newLoad(p.cfg, p.scenario, p.metrics)
 	for l.due().Before(p.cfg.opens()) { // only Binnacle has to settle
 		l.skip()
@@ -78,7 +72,7 @@ func (p pass) documents(ctx context.Context, a *account) (totals, error) {
 		p.tick()
 	}
 	t := newTotals(l, p.cfg.opens(), closes)
-	t.stored, t.other = w.stored, w.other
+	t.stored = w.stored
 	var err error
 	if t.partitions, err = a.partitions(layout.Name); err != nil || p.rus != 0 {
 		return t, err
@@ -111,10 +105,8 @@ func (p pass) indexed(ctx context.Context, a *account, l *load) (float64, error)
 // writer is the client of a layout with a document per reading. What is answered 429 waits in a queue.
 type writer struct {
 	items   *cosmos.Items
-	charge  func(document) float64
 	waiting []document // the longest untried first
 	stored  int
-	other   float64
 }
 
 // write tries to store a document.
@@ -124,7 +116,6 @@ func (w *writer) write(ctx context.Context, d document) error {
 	switch {
 	case err == nil:
 		w.stored++
-		w.other += w.charge(d)
 	case errors.As(err, &answer) && answer.Status == http.StatusTooManyRequests:
 		w.waiting = append(w.waiting, d)
 	default:

@@ -38,7 +38,6 @@ type PaceResult struct {
 	Readings        float64 `json:"readings_per_chunk"`
 	DocumentBytes   float64 `json:"bytes_per_document"`
 	PerMillion      float64 `json:"ru_per_million_values"`
-	OtherModel      float64 `json:"ru_per_million_values_by_the_other_model"`
 	Journaled       float64 `json:"journal_bytes_per_value"`
 	Published       float64 `json:"message_bytes_per_value"` // with their keys
 }
@@ -61,7 +60,6 @@ func measurePace(ctx context.Context, cfg Config, p Pace, tick func()) (PaceResu
 		Readings:      round(float64(t.stored) / float64(t.chunks)),
 		DocumentBytes: round(float64(t.bytes) / float64(t.chunks)),
 		PerMillion:    round(rus / values * 1e6),
-		OtherModel:    round(t.other / values * 1e6),
 		Journaled:     round(float64(t.journaled) / float64(t.offered*p.Metrics)),
 		Published:     round(float64(t.published) / float64(t.offered*p.Metrics)),
 	}, nil

@@ -75,8 +75,8 @@ func table(b *bytes.Buffer, o Outcome) {
 			throttled += " grainy"
 		}
 		rows = append(rows, []string{
-			r.Layout.about(), number(r.Offered), number(r.Accepted), both(r.PerMillion, r.otherOver()), throttled,
-			fmt.Sprintf("%.2f", r.Hottest), both(r.Needed, r.otherOver()), number(r.Bought), report.Dollars(r.Dollars),
+			r.Layout.about(), number(r.Offered), number(r.Accepted), number(r.PerMillion), throttled,
+			fmt.Sprintf("%.2f", r.Hottest), number(r.Needed), number(r.Bought), report.Dollars(r.Dollars),
 		})
 	}
 	report.Grid(b, rows)
@@ -92,7 +92,7 @@ func paces(b *bytes.Buffer, all []PaceResult) {
 		rows = append(rows, []string{
 			fmt.Sprintf("%d metrics every %s", p.Metrics, one(seconds(p.IntervalSeconds))),
 			fmt.Sprintf("%.1f", p.PerDay), number(p.Readings), number(p.DocumentBytes / 1024),
-			both(p.PerMillion, p.otherOver()), fmt.Sprintf("%.1f", p.Published), fmt.Sprintf("%.2f", p.Journaled),
+			number(p.PerMillion), fmt.Sprintf("%.1f", p.Published), fmt.Sprintf("%.2f", p.Journaled),
 		})
 	}
 	report.Grid(b, rows)
@@ -100,24 +100,6 @@ func paces(b *bytes.Buffer, all []PaceResult) {
 	for _, s := range paceConclusions(all) {
 		report.Paragraph(b, "  - ", s)
 	}
-}
-
-// differ is how far the models must be apart to be shown both.
-const differ = 0.1
-
-// differs reports whether a ratio of the models is worth showing.
-func differs(ratio float64) bool { return ratio <= 1-differ || ratio >= 1+differ }
-
-// otherOver returns the other model's figures over those of the model that was chosen.
-func (r Result) otherOver() float64     { return r.OtherModel / r.PerMillion }
-func (p PaceResult) otherOver() float64 { return p.OtherModel / p.PerMillion }
-
-// both returns a figure in RU, and what it would be by the other model where that differs.
-func both(rus, otherOver float64) string {
-	if !differs(otherOver) {
-		return number(rus)
-	}
-	return fmt.Sprintf("%s (%s)", number(rus), number(rus*otherOver))
 }
 
 // number returns a figure with as many decimals as mean something, and separated thousands.

@@ -22,32 +22,32 @@ func TestPrint(t *testing.T) {
 		Seed: 7, Model: "table", PhysicalPartitions: 5,
 		Outcomes: []loadtest.Outcome{{Scenario: loadtest.Whale, Results: []loadtest.Result{
 			{
-				Layout: loadtest.ByDate, Offered: 1200, Accepted: 305.55, PerMillion: 687_000, OtherModel: 692_000,
+				Layout: loadtest.ByDate, Offered: 1200, Accepted: 305.55, PerMillion: 687_000,
 				DefaultIndex: 1_007_000,
 				Spread:       []float64{0, 0, 1, 0, 0}, Hottest: 5, Needed: 10305, Bought: 10400, Dollars: 607.36,
 				Throttled:   0.8523,
 				SecondHolds: 302.8,
 			},
 			{
-				Layout: loadtest.ByDevice, Offered: 1200, Accepted: 1199.9, PerMillion: 655_000, OtherModel: 660_000,
+				Layout: loadtest.ByDevice, Offered: 1200, Accepted: 1199.9, PerMillion: 655_000,
 				DefaultIndex: 975_000,
 				Spread:       []float64{0.188, 0.212, 0.2, 0.195, 0.205}, Hottest: 1.06, Needed: 9825, Bought: 9900,
 				Dollars:   578.16,
 				Throttled: 0.0021, SecondHolds: 302,
 			},
 			{
-				Layout: loadtest.Binnacle, Offered: 1200, Accepted: 1180, PerMillion: 380, OtherModel: 610,
+				Layout: loadtest.Binnacle, Offered: 1200, Accepted: 1180, PerMillion: 380,
 				Spread: []float64{0.004, 0.2725, 0.24, 0.2335, 0.25}, Hottest: 1.3625, Needed: 5.7, Bought: 400, Dollars: 23.36,
 				SecondHolds: 5.9, Journaled: 0.95, Published: 25.9, Throttled: 0.002,
 			},
 		}}},
 		Paces: []loadtest.PaceResult{
 			{Devices: 10, Metrics: 10, IntervalSeconds: 1, PerDay: 19.04, Readings: 4548.4, DocumentBytes: 35.2 * 1024,
-				PerMillion: 314.2, OtherModel: 494, Journaled: 0.93, Published: 25.9},
+				PerMillion: 314.2, Journaled: 0.93, Published: 25.9},
 			{Devices: 200, Metrics: 10, IntervalSeconds: 60, PerDay: 1, Readings: 1440, DocumentBytes: 11.9 * 1024,
-				PerMillion: 705, OtherModel: 768, Journaled: 1.7, Published: 25.8},
+				PerMillion: 705, Journaled: 1.7, Published: 25.8},
 			{Devices: 500, Metrics: 3, IntervalSeconds: 300, PerDay: 1, Readings: 288, DocumentBytes: 1.24 * 1024,
-				PerMillion: 8264.4, OtherModel: 8000, Journaled: 14.04, Published: 50.3},
+				PerMillion: 8264.4, Journaled: 14.04, Published: 50.3},
 		},
 		Flood: &loadtest.FloodReport{
 			Flood: loadtest.Flood{Rate: 4800, Limit: 300, For: 30 * time.Second, HeldFor: 5 * time.Minute, Takes: 4000},

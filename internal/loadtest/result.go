@@ -46,7 +46,6 @@ type Result struct {
 	Throttled   float64   `json:"share_throttled"`             // of all requests, those answered 429
 	SecondHolds float64   `json:"writes_per_partition_second"` // what a second of one physical partition has budget for
 
-	OtherModel   float64 `json:"ru_per_million_values_by_the_other_model"`
 	DefaultIndex float64 `json:"ru_per_million_values_with_default_index,omitempty"`
 	Journaled    float64 `json:"journal_bytes_per_value,omitempty"`   // in Kafka, without copies
 	Published    float64 `json:"message_bytes_per_value,omitempty"`   // the readings themselves, with their keys
@@ -84,7 +83,6 @@ func newResult(l Layout, free, bound totals) Result {
 		Offered:      round(float64(bound.offered) / bound.seconds),
 		Accepted:     round(float64(bound.stored) / bound.seconds),
 		PerMillion:   round(rus * perMillion),
-		OtherModel:   round(free.other * perMillion),
 		DefaultIndex: round(free.defaultIndex * 1e6 / metrics),
 		Needed:       round(free.need()),
 		Journaled:    round(float64(free.journaled) / float64(free.offered*metrics)),

@@ -12,11 +12,10 @@ type totals struct {
 	offered    int     // readings that are due in it
 	stored     int     // readings
 	partitions []cosmosemu.PartitionStats
-	chunks     int     // written
-	bytes      int     // of their documents
-	published  int     // bytes of messages, with their keys
-	journaled  int     // bytes
-	other      float64 // what the same writes are charged by the model that was not chosen, RU
+	chunks     int // written
+	bytes      int // of their documents
+	published  int // bytes of messages, with their keys
+	journaled  int // bytes
 
 	defaultIndex float64 // charge of a reading with every property in the index, RU; 0 when it was not asked
 	base         float64 // charged to Binnacle's containers control and catalog, in the window and before, RU
