@@ -56,7 +56,9 @@ func (e *Executor) updateCatalog(ctx context.Context, j *worker.CatalogUpdate) e
 
 // missingEntries returns what a copy of the catalog lacks of what was seen, and the time of the update, which is later
 // than all that the copy has.
-func missingEntries(known *control.CatalogCopy, j *worker.CatalogUpdate, now time.Time) (news []catalog.Entry, told int64) {
+func missingEntries(
+	known *control.CatalogCopy, j *worker.CatalogUpdate, now time.Time,
+) (news []catalog.Entry, told int64) {
 	known.Use(func(x *catalog.Index) {
 		told = max(now.UnixMilli(), x.Updated()+1)
 		for i, seen := range j.Entries {

@@ -144,7 +144,7 @@ func (p *partition) nextWake(now time.Time, full bool) time.Time {
 // loseDeferred gives up deferred readings that the log has deleted.
 func (p *partition) loseDeferred() {
 	if from, ok := p.worker.LogTruncated(p.first); ok {
-		p.log.Error("deferred records were deleted before their tenant's limit allowed them: the topic's retention is too short",
+		p.log.Error("deferred records were deleted before their limit allowed them: the topic's retention is too short",
 			"from", from, "first", p.first)
 	}
 }

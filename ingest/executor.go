@@ -82,7 +82,8 @@ func newExecutor(cfg Config, stores Stores, m *metrics) *Executor {
 		stores: stores, patience: cfg.Patience, access: &accessWatch{now: cfg.Now, after: cfg.DeniedFor},
 		complain: rate.NewLimiter(rate.Every(10*time.Second), 3),
 		pauses:   pausesFrom(cfg.RetryBackoff), register: cfg.Register, now: cfg.Now, metrics: m, log: cfg.Logger,
-		devices: control.NewCatalogCache(control.CatalogCacheConfig{Catalog: stores.Catalog, Bytes: cfg.CatalogBytes, Now: cfg.Now}),
+		devices: control.NewCatalogCache(control.CatalogCacheConfig{
+			Catalog: stores.Catalog, Bytes: cfg.CatalogBytes, Now: cfg.Now}),
 	}
 }
 

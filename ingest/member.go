@@ -90,7 +90,8 @@ func (m *member) subscribe(ctx context.Context, l *layout) error {
 // began.
 func (m *member) runGeneration(ctx context.Context, g *kafkago.Generation) {
 	l := m.in.layout.Load()
-	ctx, stop := m.in.whileLayout(ctx, l, func(now *layout) bool { return now.is(l.topics) && !m.shares.missed(now.topics) })
+	same := func(now *layout) bool { return now.is(l.topics) && !m.shares.missed(now.topics) }
+	ctx, stop := m.in.whileLayout(ctx, l, same)
 	defer stop()
 	defer func() { m.shares.setTopics(m.in.layout.Load().topics) }() // the next joining follows at once
 	t := &generation{cluster: m.in.cfg.Kafka, group: m.in.cfg.Group, id: g.ID, member: g.MemberID, conns: m.conns}

@@ -130,8 +130,8 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 // forget drops the series of a partition that went elsewhere.
 func (m *metrics) forget(of topicPartition) {
 	labels := prometheus.Labels{"topic": of.topic, "partition": strconv.Itoa(of.partition)}
-	for _, g := range []*prometheus.GaugeVec{m.lag, m.uncommitted, m.bins, m.unjournaled, m.first, m.kept, m.loading, m.stalled,
-		m.deferredBy, m.deferredFor} {
+	for _, g := range []*prometheus.GaugeVec{m.lag, m.uncommitted, m.bins, m.unjournaled, m.first, m.kept, m.loading,
+		m.stalled, m.deferredBy, m.deferredFor} {
 		g.DeletePartialMatch(labels)
 	}
 }

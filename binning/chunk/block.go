@@ -8,6 +8,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"binnacle/internal/bytesread"
 	"binnacle/internal/telemetry"
 )
 
@@ -52,9 +53,9 @@ func appendText(dst []byte, s string) []byte {
 
 // ParseSchema inverts AppendSchema. It keeps nothing of b. What is no schema gives ErrCorrupt.
 func ParseSchema(b []byte) (*Schema, error) {
-	p := schemaReader{rest: bytes.Clone(b)}
-	s := &Schema{bytes: p.rest}
-	if v := p.byte(); v != blockVersion {
+	p := schemaReader{bytesread.Reader{Rest: bytes.Clone(b)}}
+	s := &Schema{bytes: p.Rest}
+	if v := p.Byte(); v != blockVersion {
 		return nil, corrupt("a block of version %d", v)
 	}
 	for range p.count(MaxRows) {
@@ -62,63 +63,50 @@ func ParseSchema(b []byte) (*Schema, error) {
 		for range p.count(MaxRows) {
 			l := telemetry.Label{Name: p.text(), Value: p.text()}
 			if len(set) > 0 && set[len(set)-1].Name >= l.Name {
-				p.bad = true
+				p.Fail(errSchema)
 			}
 			set = append(set, l)
 		}
 		s.sets = append(s.sets, set)
 	}
 	for range p.count(MaxColumns) {
-		c := schemaColumn{kind: telemetry.Kind(p.byte()), metric: p.text()}
+		c := schemaColumn{kind: telemetry.Kind(p.Byte()), metric: p.text()}
 		if c.kind < telemetry.Float || c.kind > telemetry.Text || c.metric == "" {
-			p.bad = true
+			p.Fail(errSchema)
 		}
 		if n := len(s.columns); n > 0 {
 			if d := s.columns[n-1]; d.metric > c.metric || d.metric == c.metric && d.kind >= c.kind {
-				p.bad = true
+				p.Fail(errSchema)
 			}
 		}
 		s.columns = append(s.columns, c)
 	}
-	if p.bad || len(p.rest) > 0 || len(s.sets) == 0 {
-		return nil, corrupt("the schema of a block")
+	if p.End() != nil || len(s.sets) == 0 {
+		return nil, errSchema
 	}
 	return s, nil
 }
 
-// schemaReader reads a schema and remembers whether it was none: then it reads zeros.
-type schemaReader struct {
-	rest []byte
-	bad  bool
-}
+// schemaReader reads a schema.
+type schemaReader struct{ bytesread.Reader }
 
-func (p *schemaReader) fail() { p.rest, p.bad = nil, true }
+var errSchema = corrupt("the schema of a block")
 
-func (p *schemaReader) byte() (b byte) {
-	if len(p.rest) == 0 {
-		p.fail()
+// count reads a number of things of at least a byte each.
+func (p *schemaReader) count(most int) int {
+	n := p.Count(1)
+	if n > most {
+		p.Fail(errSchema)
 		return 0
 	}
-	b, p.rest = p.rest[0], p.rest[1:]
-	return b
-}
-
-// count returns a number of things of at least a byte each.
-func (p *schemaReader) count(most uint64) uint64 {
-	n, used := binary.Uvarint(p.rest)
-	if used <= 0 || n > most || n > uint64(len(p.rest)-used) {
-		p.fail()
-		return 0
-	}
-	p.rest = p.rest[used:]
 	return n
 }
 
 func (p *schemaReader) text() string {
-	n := p.count(1 << 20)
-	s := string(p.rest[:n])
-	p.rest = p.rest[n:]
-	p.bad = p.bad || !utf8.ValidString(s)
+	s := string(p.Take(p.count(1 << 20)))
+	if !utf8.ValidString(s) {
+		p.Fail(errSchema)
+	}
 	return s
 }
 
@@ -273,10 +261,9 @@ func AppendSplit(dst, schema, rows []byte) []byte {
 
 // SplitBlock returns schema and rows of a block that AppendBlock wrote; both alias b.
 func SplitBlock(b []byte) (schema, rows []byte, err error) {
-	n, used := binary.Uvarint(b)
-	if used <= 0 || n > uint64(len(b)-used) {
+	r := bytesread.Reader{Rest: b}
+	if schema = r.Bytes(); r.Err != nil {
 		return nil, nil, corrupt("the length of a block's schema")
 	}
-	b = b[used:]
-	return b[:n:n], b[n:], nil
+	return schema, r.Rest, nil
 }

@@ -198,7 +198,8 @@ func (d *jsonReader) text(known *interner, reason Reason, what string) (string, 
 	return "", faultf(reason, "%s is not a string", what)
 }
 
-// time reads a number since 1970, in the unit of its magnitude, or RFC 3339, rounded down to milliseconds; null is none.
+// time reads a number since 1970, in the unit of its magnitude, or RFC 3339, rounded down to milliseconds;
+// null is none.
 func (d *jsonReader) time() (millis int64, ok bool, err error) {
 	switch c := d.scan.Next(); {
 	case c == 'n':

@@ -52,7 +52,8 @@ const (
 )
 
 func newLineTemplates(off bool) lineTemplates {
-	return lineTemplates{heads: newCache[*lineHead](lineHeadBytes, setWeight), budget: tryBudget{left: maxBudget}, off: off}
+	heads := newCache[*lineHead](lineHeadBytes, setWeight)
+	return lineTemplates{heads: heads, budget: tryBudget{left: maxBudget}, off: off}
 }
 
 // matchLine reads the line at the begin of the text, if it matches, and returns its length with its end, 0 if it does

@@ -137,7 +137,8 @@ var pointFields = [...][14]pointField{
 	gauge: numberFields, sum: numberFields,
 	histogram: {9: attributesField, 3: timeField, 4: countField, 5: sumField, 6: bucketsField, 7: boundsField,
 		10: flagsField, 11: minField, 12: maxField},
-	exponential: {1: attributesField, 3: timeField, 4: countField, 5: sumField, 10: flagsField, 12: minField, 13: maxField},
+	exponential: {1: attributesField, 3: timeField, 4: countField, 5: sumField, 10: flagsField, 12: minField,
+		13: maxField},
 	summary:     {7: attributesField, 3: timeField, 4: countField, 5: sumField, 6: quantilesField, 8: flagsField},
 }
 

@@ -17,8 +17,8 @@ type protobufField struct {
 // errProtobuf is a protobuf message that is cut off, or none.
 var errProtobuf = errors.New("not protobuf")
 
-// protobufReader walks over the fields of a protobuf message, in their order. It is our own because a message becomes columns:
-// the generated decoders make an object for each of its parts.
+// protobufReader walks over the fields of a protobuf message, in their order. It is our own because a message becomes
+// columns: the generated decoders make an object for each of its parts.
 type protobufReader struct {
 	rest   []byte
 	before int // bytes that were left before the last field

@@ -8,7 +8,8 @@ import (
 )
 
 func newTemplates(off bool) templates {
-	return templates{sets: newCache[telemetry.Labels](deviceBytes, setWeight), budget: tryBudget{left: restBudget}, off: off}
+	sets := newCache[telemetry.Labels](deviceBytes, setWeight)
+	return templates{sets: sets, budget: tryBudget{left: restBudget}, off: off}
 }
 
 // walk reads the message that begins here as alone does, and learns from it if it is a reading.
@@ -132,7 +133,8 @@ func (b *body) order(names []string) bool {
 
 // add takes a frame and a body, of which there may be one already.
 func (s *templates) add(f *frame, b *body) {
-	if !slices.ContainsFunc(s.frames, func(g *frame) bool { return slices.Equal(g.placeholders, f.placeholders) && g.end == f.end }) {
+	equal := func(g *frame) bool { return slices.Equal(g.placeholders, f.placeholders) && g.end == f.end }
+	if !slices.ContainsFunc(s.frames, equal) {
 		if len(s.frames) == maxFrames {
 			s.frames = s.frames[:maxFrames-1]
 		}

@@ -2,8 +2,10 @@ package journal
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
+	"binnacle/internal/bytesread"
 	"binnacle/internal/telemetry"
 )
 
@@ -100,23 +102,23 @@ func (t *Tail) append(dst []byte) []byte {
 
 // ParseRecord returns the inverse of Record.Append. Data aliases value. Any error wraps ErrNotWhole.
 func ParseRecord(value []byte) (Record, error) {
-	p := parser{rest: value}
-	if v := p.byte(); p.fault == "" && v != Version {
-		p.fault = fmt.Sprintf("its version is %d", v)
+	p := parser{bytesread.Reader{Rest: value}}
+	if v := p.Byte(); v != Version {
+		p.Failf("its version is %d", v)
 	}
-	r := Record{Nonce: Nonce(p.fixed())}
-	flags := p.byte()
+	r := Record{Nonce: Nonce(p.Uint64())}
+	flags := p.Byte()
 	if flags&^(flagLinked|flagTail) != 0 {
-		p.wrong(fmt.Sprintf("its flags are %#x", flags))
+		p.Failf("its flags are %#x", flags)
 	}
 	if flags&flagLinked != 0 {
-		r.Linked, r.Before = true, Link{p.offset(), Nonce(p.fixed())}
+		r.Linked, r.Before = true, Link{p.offset(), Nonce(p.Uint64())}
 	}
-	r.Stream = uint32(p.number(1<<32 - 1))
-	r.Day = telemetry.Day(p.number(telemetry.MaxMillis/telemetry.DayMillis - 1))
+	r.Stream = uint32(p.Uvarint(1<<32 - 1))
+	r.Day = telemetry.Day(p.Uvarint(telemetry.MaxMillis/telemetry.DayMillis - 1))
 	r.First = p.offset()
 	r.Through = p.from(r.First)
-	r.Rows, r.Values = int(p.number(1<<30)), int(p.number(1<<30))
+	r.Rows, r.Values = int(p.Uvarint(1<<30)), int(p.Uvarint(1<<30))
 	r.From = p.offset()
 	r.To = p.from(r.From)
 	if flags&flagTail != 0 {
@@ -127,77 +129,25 @@ func ParseRecord(value []byte) (Record, error) {
 		}
 	}
 	r.Tenant, r.Device = p.text(), p.text()
-	r.Data = p.rest
+	r.Data = p.Rest
 	switch {
-	case p.fault == "" && (r.Tenant == "" || r.Device == ""):
-		p.fault = "it names no tenant or device"
-	case p.fault == "" && r.Rows == 0:
-		p.fault = "it has no rows"
+	case p.Err == nil && (r.Tenant == "" || r.Device == ""):
+		p.Err = errors.New("it names no tenant or device")
+	case p.Err == nil && r.Rows == 0:
+		p.Err = errors.New("it has no rows")
 	}
-	if p.fault != "" {
-		return Record{}, fmt.Errorf("%w: a record is none of the journal's: %s", ErrNotWhole, p.fault)
+	if p.Err != nil {
+		return Record{}, fmt.Errorf("%w: a record is none of the journal's: %w", ErrNotWhole, p.Err)
 	}
 	return r, nil
 }
 
-// parser takes fields off the front of rest until one is wrong; then all others are zero.
-type parser struct {
-	rest  []byte
-	fault string
-}
+// parser reads a record.
+type parser struct{ bytesread.Reader }
 
-const short = "it ends too soon"
+// from reads a number that is at least another one, stored as the difference.
+func (p *parser) from(least int64) int64 { return least + int64(p.Uvarint(uint64(1<<63-1-least))) }
 
-func (p *parser) take(n int) []byte {
-	if p.fault != "" || n > len(p.rest) {
-		p.wrong(short)
-		return nil
-	}
-	out := p.rest[:n]
-	p.rest = p.rest[n:]
-	return out
-}
+func (p *parser) offset() int64 { return int64(p.Uvarint(1<<63 - 1)) }
 
-func (p *parser) wrong(fault string) {
-	if p.fault == "" {
-		p.fault = fault
-	}
-}
-
-func (p *parser) byte() byte {
-	if b := p.take(1); b != nil {
-		return b[0]
-	}
-	return 0
-}
-
-func (p *parser) fixed() uint64 {
-	if b := p.take(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
-func (p *parser) number(most uint64) uint64 {
-	if p.fault != "" {
-		return 0
-	}
-	n, used := binary.Uvarint(p.rest)
-	switch {
-	case used <= 0:
-		p.wrong(short)
-		return 0
-	case n > most:
-		p.wrong(fmt.Sprintf("%d is above %d", n, most))
-		return 0
-	}
-	p.rest = p.rest[used:]
-	return n
-}
-
-// from returns a number that is not less than another one, of which the difference is written.
-func (p *parser) from(least int64) int64 { return least + int64(p.number(uint64(1<<63-1-least))) }
-
-func (p *parser) offset() int64 { return int64(p.number(1<<63 - 1)) }
-
-func (p *parser) text() string { return string(p.take(int(p.number(1 << 16)))) }
+func (p *parser) text() string { return string(p.Take(int(p.Uvarint(1 << 16)))) }

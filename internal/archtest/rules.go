@@ -37,6 +37,7 @@ var layers = []layer{
 	{"domain", true, true, []string{
 		"binning", "sharding", "ingest/decode", "ingest/journal",
 		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsonscan", "internal/jsontext",
+		"internal/bytesread",
 		"internal/catalog", "internal/deadletter", "internal/recent", "internal/report", "internal/settings", "internal/topics",
 	}},
 	{"tests", true, false, []string{"internal/archtest", "internal/deploytest"}},
@@ -96,6 +97,7 @@ var alone = map[string][]string{
 	"internal/retry":               {},
 	"ingest/spill":                 {},
 	"internal/duration":            {},
+	"internal/bytesread":           {},
 	"internal/jsonscan":            {},
 	"internal/jsontext":            {"internal/telemetry"},
 	"internal/deadletter":          {"ingest/decode"},

@@ -126,7 +126,7 @@ func (c *Client) heads(ctx context.Context, target string,
 			h.Chains = append(h.Chains, m.chains()...)
 			err = m.end()
 		case k == ownerKind && len(heads) > 0:
-			heads[len(heads)-1].Owner = m.fixed()
+			heads[len(heads)-1].Owner = m.Uint64()
 			err = m.end()
 		case k == deferralsKind && len(heads) > 0:
 			h := &heads[len(heads)-1]
@@ -238,12 +238,12 @@ func (c *Client) updates(ctx context.Context, target string, q updatesRequest) (
 		case err != nil:
 		case k == updatesKind:
 			var p catalog.Page
-			if p, err = catalog.Decode("", []byte(m.text())); err == nil {
+			if p, err = catalog.Decode("", []byte(m.Text())); err == nil {
 				out.Devices = append(out.Devices, p.Entries...)
 				err = m.end()
 			}
 		case k == versionKind:
-			out.Version = m.number(math.MaxUint64)
+			out.Version = m.Uvarint(math.MaxUint64)
 			err = m.end()
 		case k == faultKind:
 			return out, fault(m)
@@ -259,7 +259,7 @@ func (c *Client) updates(ctx context.Context, target string, q updatesRequest) (
 }
 
 func fault(m reader) error {
-	text := m.text()
+	text := m.Text()
 	if err := m.end(); err != nil {
 		return err
 	}

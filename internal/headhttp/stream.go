@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"binnacle/internal/bytesread"
+
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -153,7 +155,7 @@ func (r *receiver) next() (kind, reader, error) {
 	if r.buf, err = fill(r.buf[:0], r.in, int(n)); err != nil {
 		return 0, reader{}, unexpectedEOF(err)
 	}
-	return kind(k), reader{rest: r.buf}, nil
+	return kind(k), reader{bytesread.Reader{Rest: r.buf}}, nil
 }
 
 // fill reads n bytes, and takes memory only as they come.

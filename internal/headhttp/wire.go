@@ -9,6 +9,7 @@ import (
 
 	"binnacle/binning"
 	"binnacle/binning/chunk"
+	"binnacle/internal/bytesread"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )
@@ -184,96 +185,36 @@ func (m *message) column(c *chunk.Column) {
 // errWire says that an answer is not in the format of this version.
 var errWire = errors.New("not an answer of a head")
 
-// reader reads fields off the front of a message until one is wrong; then all others are zero and err says why.
-type reader struct {
-	rest []byte
-	err  error
-}
-
-func (r *reader) wrong(format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%w: "+format, append([]any{errWire}, args...)...)
-	}
-	r.rest = nil
-}
-
-func (r *reader) number(most uint64) uint64 {
-	n, used := binary.Uvarint(r.rest)
-	if used <= 0 || n > most {
-		r.wrong("a number of %d, where at most %d are allowed, or none", n, most)
-		return 0
-	}
-	r.rest = r.rest[used:]
-	return n
-}
-
-func (r *reader) integer() int64 {
-	n, used := binary.Varint(r.rest)
-	if used <= 0 {
-		r.wrong("an integer is cut off")
-		return 0
-	}
-	r.rest = r.rest[used:]
-	return n
-}
-
-func (r *reader) fixed() uint64 {
-	if len(r.rest) < 8 {
-		r.wrong("a number of eight bytes is cut off")
-		return 0
-	}
-	n := binary.LittleEndian.Uint64(r.rest)
-	r.rest = r.rest[8:]
-	return n
-}
+// reader reads a message.
+type reader struct{ bytesread.Reader }
 
 func (r *reader) int32() int32 {
-	n := r.integer()
+	n := r.Varint()
 	if n < math.MinInt32 || n > math.MaxInt32 {
-		r.wrong("%d is beyond 32 bits", n)
+		r.Failf("%d is beyond 32 bits", n)
 		return 0
 	}
 	return int32(n)
 }
 
-// count returns the length of a list with elements of at least so many bytes each.
-func (r *reader) count(least int) int {
-	n := r.number(uint64(len(r.rest)))
-	if n > uint64(len(r.rest)/least) {
-		r.wrong("a list of %d elements in %d bytes", n, len(r.rest))
-		return 0
-	}
-	return int(n)
-}
-
-func (r *reader) text() string { return string(r.bytes()) }
-
-// bytes returns bytes of the message itself.
-func (r *reader) bytes() []byte {
-	n := r.count(1)
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
-}
-
-func (r *reader) texts() []string { return list(r, 1, r.text) }
+func (r *reader) texts() []string { return list(r, 1, r.Text) }
 
 func (r *reader) words() []uint64 {
-	n := r.count(8)
+	n := r.Count(8)
 	if n == 0 {
 		return nil
 	}
 	out := make([]uint64, n)
 	for i := range out {
-		out[i] = binary.LittleEndian.Uint64(r.rest[8*i:])
+		out[i] = binary.LittleEndian.Uint64(r.Rest[8*i:])
 	}
-	r.rest = r.rest[8*n:]
+	r.Rest = r.Rest[8*n:]
 	return out
 }
 
 // list reads a list with elements of at least so many bytes each; nil when it is empty.
 func list[T any](r *reader, least int, one func() T) []T {
-	n := r.count(least)
+	n := r.Count(least)
 	if n == 0 {
 		return nil
 	}
@@ -286,8 +227,8 @@ func list[T any](r *reader, least int, one func() T) []T {
 
 func (r *reader) partition() store.PartitionHead {
 	return store.PartitionHead{
-		Topic: r.text(), Partition: r.int32(), Stream: uint32(r.number(math.MaxUint32)), Position: r.integer(),
-		CaughtUp:   r.integer(),
+		Topic: r.Text(), Partition: r.int32(), Stream: uint32(r.Uvarint(math.MaxUint32)), Position: r.Varint(),
+		CaughtUp:   r.Varint(),
 		Containers: r.texts(),
 	}
 }
@@ -295,9 +236,9 @@ func (r *reader) partition() store.PartitionHead {
 func (r *reader) chains() []store.HeadChain {
 	return list(r, 6, func() store.HeadChain {
 		return store.HeadChain{
-			Device: r.text(), Day: telemetry.Day(r.int32()),
+			Device: r.Text(), Day: telemetry.Day(r.int32()),
 			Tail: store.Tail{
-				Number: uint32(r.number(math.MaxUint32)), Through: r.integer(), From: r.integer(), To: r.integer(),
+				Number: uint32(r.Uvarint(math.MaxUint32)), Through: r.Varint(), From: r.Varint(), To: r.Varint(),
 			},
 		}
 	})
@@ -305,28 +246,28 @@ func (r *reader) chains() []store.HeadChain {
 
 func (r *reader) deferrals() []store.HeadDeferral {
 	return list(r, 4, func() store.HeadDeferral {
-		return store.HeadDeferral{Device: r.text(), From: r.integer(), Since: r.integer(), Limit: r.text()}
+		return store.HeadDeferral{Device: r.Text(), From: r.Varint(), Since: r.Varint(), Limit: r.Text()}
 	})
 }
 
 func (r *reader) kind() telemetry.Kind {
-	k := telemetry.Kind(r.number(uint64(telemetry.Text)))
+	k := telemetry.Kind(r.Uvarint(uint64(telemetry.Text)))
 	if k == 0 {
-		r.wrong("a value of no kind")
+		r.Failf("a value of no kind")
 	}
 	return k
 }
 
 func (r *reader) device() store.HeadDevice {
-	d := store.HeadDevice{Device: r.text(), First: r.integer(), Last: r.integer()}
-	d.Columns = list(r, 2, func() store.HeadColumn { return store.HeadColumn{Metric: r.text(), Kind: r.kind()} })
+	d := store.HeadDevice{Device: r.Text(), First: r.Varint(), Last: r.Varint()}
+	d.Columns = list(r, 2, func() store.HeadColumn { return store.HeadColumn{Metric: r.Text(), Kind: r.kind()} })
 	return d
 }
 
 func (r *reader) source(out *store.HeadRows) (partition int) {
-	partition = int(r.number(math.MaxInt32))
-	out.Device = r.text()
-	out.Source = store.Source{Stream: uint32(r.number(math.MaxUint32)), Partition: r.int32(), Through: r.integer()}
+	partition = int(r.Uvarint(math.MaxInt32))
+	out.Device = r.Text()
+	out.Source = store.Source{Stream: uint32(r.Uvarint(math.MaxUint32)), Partition: r.int32(), Through: r.Varint()}
 	return partition
 }
 
@@ -337,7 +278,7 @@ func (r *reader) rows() (partition int, out store.HeadRows) {
 }
 
 func (r *reader) part(out *store.HeadRows) {
-	out.Day, out.First, out.Above = telemetry.Day(r.int32()), r.integer(), r.integer()
+	out.Day, out.First, out.Above = telemetry.Day(r.int32()), r.Varint(), r.Varint()
 }
 
 func (r *reader) bin() (partition int, out store.HeadRows) {
@@ -354,10 +295,10 @@ func (r *reader) blocks(schemas *binning.Schemas) (partition int, out store.Head
 	partition = r.source(&out)
 	out.Blocks = list(r, 2, func() (b chunk.Blocks) {
 		var err error
-		if b.Schema, err = schemas.Schema(r.bytes()); err != nil && r.err == nil {
-			r.wrong("%w", err)
+		if b.Schema, err = schemas.Schema(r.Bytes()); err != nil && r.Err == nil {
+			r.Failf("%w", err)
 		}
-		b.Rows = list(r, 1, r.bytes)
+		b.Rows = list(r, 1, r.Bytes)
 		return b
 	})
 	return partition, out
@@ -365,14 +306,14 @@ func (r *reader) blocks(schemas *binning.Schemas) (partition int, out store.Head
 
 func (r *reader) group() chunk.Group {
 	g := chunk.Group{Labels: list(r, 2, func() telemetry.Label {
-		return telemetry.Label{Name: r.text(),
-			Value: r.text()}
+		return telemetry.Label{Name: r.Text(),
+			Value: r.Text()}
 	})}
 	before := int64(0)
 	g.Times = list(r, 1, func() int64 {
-		step := r.integer()
+		step := r.Varint()
 		if before > 0 && step <= 0 {
-			r.wrong("an instant %d ms after the one before", step)
+			r.Failf("an instant %d ms after the one before", step)
 		}
 		before += step
 		return before
@@ -383,31 +324,31 @@ func (r *reader) group() chunk.Group {
 
 // column reads a column of a group of so many rows, and holds it to that.
 func (r *reader) column(rows int) chunk.Column {
-	c := chunk.Column{Metric: r.text(), Kind: r.kind()}
+	c := chunk.Column{Metric: r.Text(), Kind: r.kind()}
 	c.Present = r.words()
 	want := rows
 	if c.Present != nil {
 		if words := (rows + 63) / 64; len(c.Present) != words || rows&63 != 0 && c.Present[words-1]>>(rows&63) != 0 {
-			r.wrong("a bitmap of %d words for %d rows", len(c.Present), rows)
+			r.Failf("a bitmap of %d words for %d rows", len(c.Present), rows)
 			return c
 		}
 		want = c.Present.Count()
 	}
 	if c.Kind == telemetry.Text {
-		c.Texts = list(r, 1, r.text)
+		c.Texts = list(r, 1, r.Text)
 	} else {
 		c.Bits = r.words()
 	}
-	if r.err == nil && c.Len() != want {
-		r.wrong("%d values in %d rows", c.Len(), want)
+	if r.Err == nil && c.Len() != want {
+		r.Failf("%d values in %d rows", c.Len(), want)
 	}
 	return c
 }
 
 // end returns the error of a message that was read to its end.
 func (r *reader) end() error {
-	if r.err == nil && len(r.rest) > 0 {
-		r.wrong("%d bytes too many", len(r.rest))
+	if err := r.End(); err != nil {
+		return fmt.Errorf("%w: %w", errWire, err)
 	}
-	return r.err
+	return nil
 }

@@ -121,7 +121,8 @@ func TestRefusedIDIsMissingAfterFiveMinutes(t *testing.T) {
 		{"404", served, true}, {"422", served, true}, {"404", listed, true}, {"422", listed, true},
 		{"404", map[string]string{types: "status 404"}, false}, {"404", map[string]string{types: "status 503"}, false},
 		{"401", served, false}, {"403", served, false}, {"408", served, false}, {"429", served, false},
-		{"500", served, false}, {"502", served, false}, {"503", served, false}, {"504", served, false}, {"400", served, false},
+		{"500", served, false}, {"502", served, false}, {"503", served, false}, {"504", served, false},
+		{"400", served, false},
 	} {
 		t.Run(fmt.Sprint(c.status, " ", c.others), func(t *testing.T) {
 			answers := map[string]string{"/schemas/ids/7": "status " + c.status}
