@@ -139,7 +139,7 @@ var pointFields = [...][14]pointField{
 		10: flagsField, 11: minField, 12: maxField},
 	exponential: {1: attributesField, 3: timeField, 4: countField, 5: sumField, 10: flagsField, 12: minField,
 		13: maxField},
-	summary:     {7: attributesField, 3: timeField, 4: countField, 5: sumField, 6: quantilesField, 8: flagsField},
+	summary: {7: attributesField, 3: timeField, 4: countField, 5: sumField, 6: quantilesField, 8: flagsField},
 }
 
 func (d *otlpReader) readPoint(p *dataPoint, kind metricKind, message []byte) error {
