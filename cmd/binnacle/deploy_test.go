@@ -70,10 +70,10 @@ ingest: {settings: {register: true, hold: 10m}}`,
 			roles++
 			text := data["binnacle.yaml"].(string)
 			role, _, _ := strings.Cut(text, ":")
-			p := run(t, time.Minute, role, "--config", file(t, "binnacle.yaml", text), "--print-config")
-			require.Zero(t, p.code, "%s: %s", role, p.stderr.String())
-			require.Regexp(t, "(?m)^"+role+":\n", p.stdout.String())
-			require.Contains(t, p.stdout.String(), "0.0.0.0:7071")
+			code, stdout, stderr := inProcess(t, role, "--config", file(t, "binnacle.yaml", text), "--print-config")
+			require.Zero(t, code, "%s: %s", role, stderr)
+			require.Regexp(t, "(?m)^"+role+":\n", stdout)
+			require.Contains(t, stdout, "0.0.0.0:7071")
 		}
 		require.Equal(t, 4, roles)
 	}

@@ -14,27 +14,40 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
-// binary is the built command, set by TestMain.
-var binary string
+// buildDir is where binary builds the command, set by TestMain.
+var buildDir string
 
-func TestMain(m *testing.M) {
-	os.Exit(build(m))
+// built is the path of the built command. The first test that starts a process builds it.
+var built = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(buildDir, "binnacle")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
+func binary(t *testing.T) string {
+	t.Helper()
+	path, err := built()
+	require.NoError(t, err)
+	return path
 }
 
-func build(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "binnacle-test-*")
-	if err != nil {
+func TestMain(m *testing.M) {
+	os.Exit(setUp(m))
+}
+
+func setUp(m *testing.M) int {
+	var err error
+	if buildDir, err = os.MkdirTemp("", "binnacle-test-*"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "binnacle")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		return 1
-	}
+	defer os.RemoveAll(buildDir)
 	// What the tester's own environment sets for binnacle is none of the tests' business.
 	for _, kv := range os.Environ() {
 		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "BINNACLE_") {
@@ -64,7 +77,7 @@ var look = sync.OnceFunc(func() {
 	})
 })
 
-// given tells whether the command line sets a flag.
+// given reports whether the command line sets a flag.
 func given(name string) (yes bool) {
 	flag.Visit(func(f *flag.Flag) { yes = yes || f.Name == name })
 	return yes

@@ -53,7 +53,7 @@ func start(t *testing.T, args ...string) *process {
 	for len(args) > 0 && strings.HasPrefix(args[0], "BINNACLE_") {
 		env, args = append(env, args[0]), args[1:]
 	}
-	return startProgram(t, env, binary, args...)
+	return startProgram(t, env, binary(t), args...)
 }
 
 // startProgram runs any program, with environment variables of the form NAME=value beside those of the test.
