@@ -92,9 +92,11 @@ func NewDirectory(cfg DirectoryConfig) *Directory {
 // changes, which costs little, it refreshes often, and more seldom where everything has to be read. A refresh that
 // fails is logged, and the snapshot stays as it is: Snapshot.CanPlace bounds the use of an old one.
 func (d *Directory) Run(ctx context.Context) error {
+	trouble := retry.Trouble{Log: d.cfg.Logger, Failing: "control documents not read, the old snapshot stays",
+		Over: "control documents are read again"}
 	for {
-		if _, err := d.Refresh(ctx); err != nil && ctx.Err() == nil {
-			d.cfg.Logger.Warn("control documents not read, the old copy stays", "error", err, "read_at", d.Snapshot().ReadAt)
+		if _, err := d.Refresh(ctx); ctx.Err() == nil {
+			trouble.Report(err, "read_at", d.Snapshot().ReadAt)
 		}
 		pause := d.cfg.Every
 		if d.following.Load() {

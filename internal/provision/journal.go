@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"binnacle/internal/retry"
 )
 
 // Journal is a topic that is kept right: kafka.Journal.
@@ -12,25 +14,22 @@ type Journal interface {
 	Ensure(ctx context.Context) (done []string, err error)
 }
 
-// KeepJournal looks after a journal at once and then regularly, until ctx ends; then it returns nil. What goes wrong is
-// logged, once until it is something else, and tried again.
+// KeepJournal ensures a journal at once and then regularly, until ctx ends; then it returns nil. It logs what fails, and
+// tries again.
 func KeepJournal(ctx context.Context, j Journal, every time.Duration, log *slog.Logger) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
-	for said := ""; ; {
+	trouble := retry.Trouble{Log: log, Failing: "journal is not as it must be", Over: "journal is as it must be again",
+		Remind: time.Hour}
+	for {
 		done, err := j.Ensure(ctx)
 		for _, what := range done {
-			log.Info("journal is looked after", "done", what)
+			log.Info("journal changed", "done", what)
 		}
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return nil
-		case err == nil:
-			said = ""
-		case err.Error() != said:
-			said = err.Error()
-			log.Warn("journal is not as it must be", "error", err)
 		}
+		trouble.Report(err)
 		select {
 		case <-ctx.Done():
 			return nil

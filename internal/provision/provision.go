@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/retry"
 	"binnacle/internal/store"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -128,9 +129,11 @@ func (p *Provisioner) Run(ctx context.Context) error {
 	round, poll := time.NewTicker(p.cfg.Every), time.NewTicker(p.cfg.Poll)
 	defer round.Stop()
 	defer poll.Stop()
+	trouble := retry.Trouble{Log: p.cfg.Logger, Failing: "provision round not complete",
+		Over: "provision round complete again"}
 	for {
-		if _, err := p.Once(ctx); err != nil && ctx.Err() == nil {
-			p.cfg.Logger.Warn("provision round not complete", "error", err)
+		if _, err := p.Once(ctx); ctx.Err() == nil {
+			trouble.Report(err)
 		}
 		if !p.wait(ctx, round.C, poll.C) {
 			return nil

@@ -1,23 +1,22 @@
 package retry
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 )
 
-// remindEvery is how often the same trouble is logged again while it lasts.
-const remindEvery = time.Minute
-
 // Trouble logs that something fails, and that it works again. It belongs to one goroutine.
 type Trouble struct {
 	Log           *slog.Logger
-	Failing, Over string // messages of the two log lines
+	Failing, Over string        // messages of the two log lines
+	Remind        time.Duration // time until an error that lasts is logged again; 0 is a minute
 
 	since, logged time.Time
 	text          string // of the error that was logged last
 }
 
-// Report takes the outcome of an attempt. It logs an error when it is new and once a minute while it lasts, and the
+// Report takes the outcome of an attempt. It logs an error when it is new and again while it lasts, and the
 // first success after errors.
 func (t *Trouble) Report(err error, args ...any) {
 	now := time.Now()
@@ -26,7 +25,7 @@ func (t *Trouble) Report(err error, args ...any) {
 		if t.since.IsZero() {
 			t.since = now
 		}
-		if text := err.Error(); text != t.text || now.Sub(t.logged) >= remindEvery {
+		if text := err.Error(); text != t.text || now.Sub(t.logged) >= cmp.Or(t.Remind, time.Minute) {
 			t.text, t.logged = text, now
 			t.Log.Warn(t.Failing, append([]any{"error", err}, args...)...)
 		}

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -43,7 +42,6 @@ type Index struct {
 	read        map[int]int64          // owned by Run: the next offset of each partition
 	since       map[int]int64          // owned by Run: from where on
 	loaded      bool                   // owned by Run: what was there at the start is read
-	warned      string                 // owned by Run
 
 	mu            sync.Mutex
 	entries       []entry // guarded by mu, as the rest; those of the start by time, then in the order in which they were read
@@ -97,6 +95,7 @@ func New(cfg Config) *Index {
 
 // Run follows the topic until the context ends. It waits for a topic that is not there yet.
 func (x *Index) Run(ctx context.Context) error {
+	trouble := retry.Trouble{Log: x.cfg.Logger, Failing: "dead letters not read", Over: "dead letters are read again"}
 	for {
 		err := x.poll(ctx)
 		if ctx.Err() != nil {
@@ -108,10 +107,7 @@ func (x *Index) Run(ctx context.Context) error {
 		x.mu.Lock()
 		x.err = err
 		x.mu.Unlock()
-		if text := fmt.Sprint(err); err != nil && text != x.warned {
-			x.cfg.Logger.Warn("dead letters can't be read", "topic", x.cfg.DeadLetters.Name(), "error", err)
-			x.warned = text
-		}
+		trouble.Report(err, "topic", x.cfg.DeadLetters.Name())
 		if err := retry.Pause(ctx, x.cfg.Every); err != nil {
 			return err
 		}
