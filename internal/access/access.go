@@ -145,7 +145,7 @@ func bearerToken(h http.Header) (secret string, ok bool, err error) {
 		return "", false, nil
 	case 1:
 	default:
-		return "", false, &Denied{Status: http.StatusBadRequest, Detail: "the header Authorization must stand once",
+		return "", false, &Denied{Status: http.StatusBadRequest, Detail: "the header Authorization is given more than once",
 			Header: "Authorization"}
 	}
 	scheme, secret, _ := strings.Cut(values[0], " ")
@@ -159,7 +159,7 @@ func bearerToken(h http.Header) (secret string, ok bool, err error) {
 func wantedTenant(h http.Header) (string, error) {
 	names := h.Values(TenantHeader)
 	if len(names) > 1 {
-		return "", &Denied{Status: http.StatusBadRequest, Detail: "the header " + TenantHeader + " must stand once",
+		return "", &Denied{Status: http.StatusBadRequest, Detail: "the header " + TenantHeader + " is given more than once",
 			Header: TenantHeader}
 	}
 	if len(names) == 0 || names[0] == "" {
@@ -213,7 +213,7 @@ func (g *Gate) byProxy(r *http.Request, wanted string) (Caller, error) {
 
 func (g *Gate) byToken(ctx context.Context, secret, wanted string) (Caller, error) {
 	if g.tokens == nil {
-		return Caller{}, unauthorized("the token is not good", nil)
+		return Caller{}, unauthorized("the token is not valid", nil)
 	}
 	t, err := g.tokens.find(ctx, secret)
 	if err != nil {
@@ -232,5 +232,5 @@ func (g *Gate) byIssuer(ctx context.Context, raw, wanted string) (Caller, error)
 			return i.authenticate(ctx, raw, wanted)
 		}
 	}
-	return Caller{}, unauthorized("the token is not good", nil)
+	return Caller{}, unauthorized("the token is not valid", nil)
 }

@@ -53,11 +53,11 @@ func newIssuer(cfg IssuerConfig, gate Config) (*issuer, error) {
 	}
 	var errs []error
 	if u, err := url.Parse(cfg.Issuer); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		errs = append(errs, fmt.Errorf("issuer %q is no URL", cfg.Issuer))
+		errs = append(errs, fmt.Errorf("issuer %q is not a URL", cfg.Issuer))
 	}
 	if cfg.Audience == "" {
-		errs = append(errs, fmt.Errorf("issuer %s: the audience is missing: without one, tokens that were made for others "+
-			"would be good here", cfg.Issuer))
+		errs = append(errs, fmt.Errorf("issuer %s: the audience is missing: without one, tokens for others would be "+
+			"accepted", cfg.Issuer))
 	}
 	return &issuer{cfg: cfg, http: gate.HTTP, now: gate.Now, keys: &keyFetches{http: gate.HTTP, now: gate.Now}},
 		errors.Join(errs...)
@@ -199,11 +199,11 @@ func (i *issuer) authenticate(ctx context.Context, raw, wanted string) (Caller, 
 		return Caller{}, &Denied{Status: http.StatusServiceUnavailable, Detail: "the identity provider does not answer",
 			Cause: unfetched}
 	case err != nil:
-		return Caller{}, unauthorized("the token is not good", err)
+		return Caller{}, unauthorized("the token is not valid", err)
 	}
 	var claims map[string]any
 	if err := token.Claims(&claims); err != nil {
-		return Caller{}, unauthorized("the token is not good", err)
+		return Caller{}, unauthorized("the token is not valid", err)
 	}
 	tenants := slices.DeleteFunc(words(claims, i.cfg.TenantClaim, false),
 		func(name string) bool { return telemetry.CheckTenant(name) != nil })

@@ -174,7 +174,7 @@ func TestProviderDown(t *testing.T) {
 func TestInvalidIssuer(t *testing.T) {
 	_, err := access.New(access.Config{Issuers: []access.IssuerConfig{{Issuer: "login"},
 		{Issuer: "https://login.example"}}})
-	require.ErrorContains(t, err, `"login" is no URL`)
+	require.ErrorContains(t, err, `"login" is not a URL`)
 	require.ErrorContains(t, err, "https://login.example: the audience is missing")
 }
 

@@ -64,7 +64,7 @@ func (s *tokenCache) find(ctx context.Context, secret string) (control.Token, er
 	}
 	good := t.Matches(secret) // for an unknown id too: it takes as long
 	if !known || !good {
-		return control.Token{}, unauthorized("the token is not good", nil)
+		return control.Token{}, unauthorized("the token is not valid", nil)
 	}
 	if why, ended := t.Ended(s.now()); ended {
 		return control.Token{}, unauthorized("the token is "+why, nil)

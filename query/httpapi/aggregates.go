@@ -37,7 +37,7 @@ func (a *api) aggregates(w *response, r *http.Request, tenant string) error {
 	list := records{w: w, name: "aggregates", head: aggregatesHead, schema: aggregatesSchema}
 	list.format, list.limit = p.format(arrowFormat, parquetFormat)
 	if p.err == nil && step > 0 && (q.Range.To-q.Range.From)/step.Milliseconds() >= maxBuckets {
-		p.fail("step", "makes more than %d buckets of the range: take a longer one", maxBuckets)
+		p.fail("step", "divides the range into more than %d buckets; choose a longer step", maxBuckets)
 	}
 	if p.err != nil {
 		return p.err

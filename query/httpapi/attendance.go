@@ -103,7 +103,7 @@ func (a *api) attendance(w *response, r *http.Request, tenant string) error {
 	tail.Stats.RequestUnits, tail.Stats.Documents = res.Stats.RequestUnits, res.Stats.Documents
 	text, err := json.Marshal(tail)
 	if err != nil {
-		return fmt.Errorf("encode what stands behind the devices: %w", err)
+		return fmt.Errorf("encode the members behind the devices: %w", err)
 	}
 	_, err = w.Write(append(text[1:], '\n'))
 	return err

@@ -90,7 +90,7 @@ func (t *batched) added(bytes int) error {
 func (t *batched) flush() (err error) {
 	if t.out == nil {
 		if t.out, err = t.open(); err != nil {
-			return fmt.Errorf("begin with record batches: %w", err)
+			return fmt.Errorf("begin record batches: %w", err)
 		}
 	}
 	b := t.NewRecordBatch()

@@ -46,11 +46,11 @@ func (p *params) resumeAt(q *readingsQuery) {
 		err = json.Unmarshal(b, &c)
 	}
 	if err != nil || c.From > c.To || c.Time < c.From || c.Time >= c.To || c.AsOf < 0 {
-		p.fail("cursor", "is none that an answer has given")
+		p.fail("cursor", "is not one that an answer has returned")
 		return
 	}
 	if c.AsOf > 0 && (q.Strict || p.after) {
-		p.fail("cursor", "is of what was stored by an earlier time (as_of): it may not stand beside strict=true or %s, "+
+		p.fail("cursor", "is of what was stored by an earlier time (as_of): it may not be combined with strict=true or %s, "+
 			"which are about now", AfterHeader)
 		return
 	}

@@ -39,13 +39,13 @@ func (a *api) diff(w *response, r *http.Request, tenant string) error {
 	now := a.cfg.Now()
 	since, until := p.optionalInstant("since", now, 0), p.optionalInstant("until", now, 0)
 	if since == 0 {
-		p.fail("since", "is missing; it is the earlier one of two moments")
+		p.fail("since", "is missing; it is the earlier of two instants")
 	}
 	if until > 0 && since > until {
 		p.fail("since", "%s is after until, %s", formatTime(p, "since", since), formatTime(p, "until", until))
 	}
 	if until > 0 && p.after {
-		p.fail("until", "may not stand beside %s, which is about now", AfterHeader)
+		p.fail("until", "may not be combined with %s, which is about now", AfterHeader)
 	}
 	wanted := p.changes()
 	list := records{w: w, name: "changes", head: diffHead}
@@ -152,7 +152,7 @@ func withMembers(b []byte, more func() ([]byte, error)) ([]byte, error) {
 	}
 	members, err := more()
 	if err != nil {
-		return b, fmt.Errorf("encode what stands behind the list: %w", err)
+		return b, fmt.Errorf("encode the members behind the list: %w", err)
 	}
 	return append(append(b, ','), members[1:len(members)-1]...), nil
 }

@@ -28,7 +28,7 @@ func Explained(next http.Handler) http.Handler {
 		}
 		switch wanted := values.Get(ExplainParameter); {
 		case wanted != "true" && wanted != "false" || len(values[ExplainParameter]) > 1:
-			e := parameterError{ExplainParameter, "stands once, and is true or false"}
+			e := parameterError{ExplainParameter, "is allowed once, as true or false"}
 			writeProblem(w, problem{Status: http.StatusBadRequest, Detail: e.Error(), Parameter: e.name})
 			return
 		case wanted == "false":

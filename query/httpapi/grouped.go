@@ -91,7 +91,7 @@ func (p *params) aggregation(q *query.Request) (ask query.Aggregation, by []dime
 		ask.Buckets = p.buckets(q.Range, right)
 	}
 	if p.err == nil && ask.Fill != merge.NoFill && !p.values.Has("step") {
-		p.fail("fill", "is for a request with a step")
+		p.fail("fill", "is allowed only with a step")
 	}
 	if p.err == nil {
 		q.Range = ask.Buckets.Held(q.Range)
@@ -166,7 +166,7 @@ func (p *params) buckets(r telemetry.Range, right bool) (b query.Buckets) {
 	}
 	isUnit := slices.Contains(merge.Units, unit)
 	if p.values.Has("tz") && !isUnit {
-		p.fail("tz", "is for steps of the calendar: %s", strings.Join(words(merge.Units), ", "))
+		p.fail("tz", "is allowed only with a step of the calendar: %s", strings.Join(words(merge.Units), ", "))
 		return b
 	}
 	if !isUnit {
@@ -200,7 +200,7 @@ func (p *params) step() time.Duration {
 		p.fail("step", "%.100q; allowed is a duration like 10s or 5m, at most %s, and %s", p.values.Get("step"),
 			duration.String(maxStep), strings.Join(words(merge.Units), ", "))
 	case step%time.Millisecond != 0:
-		p.fail("step", "%s is not in whole milliseconds", p.values.Get("step"))
+		p.fail("step", "%s is not a whole number of milliseconds", p.values.Get("step"))
 	}
 	return step
 }
@@ -212,7 +212,7 @@ func (p *params) zone() *time.Location {
 	name := p.values.Get("tz")
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
-		p.fail("tz", "%.100q; allowed is a name of the IANA database, such as Europe/Berlin", name)
+		p.fail("tz", "%.100q; allowed is a name of the IANA time zone database, such as Europe/Berlin", name)
 	}
 	return zone
 }

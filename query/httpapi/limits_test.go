@@ -60,12 +60,12 @@ func TestNumberOfNamesIsBounded(t *testing.T) {
 		a := s.get(t, "/api/v1/readings?"+names(p, "m%d", 101))
 		require.Equal(t, 400, a.status)
 		require.Equal(t, p, parseProblem(t, a).Parameter)
-		require.Contains(t, a.body, "up to 100 may in a URL, up to 10000 in the form of a POST")
+		require.Contains(t, a.body, "at most 100 are allowed in a URL, 10000 in the form of a POST")
 
 		require.Equal(t, 200, s.post(t, "/api/v1/readings", form, names(p, "m%d", 10_000)).status)
 		a = s.post(t, "/api/v1/readings?"+p+"=one", form, names(p, "m%d", 10_000))
 		require.Equal(t, 400, a.status, "URL and form count together")
-		require.Contains(t, parseProblem(t, a).Detail, "stands 10001 times; up to 10000 may")
+		require.Contains(t, parseProblem(t, a).Detail, "is given 10001 times; at most 10000 are allowed")
 	}
 }
 

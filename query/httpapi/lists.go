@@ -80,7 +80,7 @@ func matcher(text string) (m catalog.Matcher, err error) {
 	if strings.HasSuffix(op, "~") {
 		re, err := labels.NewFastRegexMatcher(value)
 		if err != nil {
-			return m, fmt.Errorf("%.100q is no regular expression: %v", value, err)
+			return m, fmt.Errorf("%.100q is not a regular expression: %v", value, err)
 		}
 		is = re.MatchString
 	}
@@ -89,7 +89,7 @@ func matcher(text string) (m catalog.Matcher, err error) {
 	case op == "=":
 		m.Values = []string{value}
 	case strings.HasPrefix(op, "!") && m.Of == catalog.OfMetric:
-		return m, fmt.Errorf("%.100q: a metric that a device does not have can't be asked for", text)
+		return m, fmt.Errorf("%.100q: a matcher of a metric can't be negated", text)
 	case strings.HasPrefix(op, "!"):
 		m.Match = func(s string) bool { return !is(s) }
 	}

@@ -41,7 +41,7 @@ func parse(r *http.Request, allowed []string, repeatable ...string) *params {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	p := &params{request: r, values: values, after: r.Header.Get(AfterHeader) != ""}
 	if err != nil {
-		p.fail("query", "the part of the URL behind ? can't be read: %v", err)
+		p.fail("query", "the URL's query string can't be parsed: %v", err)
 		return p
 	}
 	most := maxNames
@@ -51,9 +51,9 @@ func parse(r *http.Request, allowed []string, repeatable ...string) *params {
 	}
 	for _, name := range repeatable {
 		if n := len(values[name]); n > most && most == maxNames {
-			p.fail(name, "stands %d times; up to %d may in a URL, up to %d in the form of a POST", n, maxNames, maxFormNames)
+			p.fail(name, "is given %d times; at most %d are allowed in a URL, %d in the form of a POST", n, maxNames, maxFormNames)
 		} else if n > most {
-			p.fail(name, "stands %d times; up to %d may", n, most)
+			p.fail(name, "is given %d times; at most %d are allowed", n, most)
 		}
 	}
 	for _, name := range sortedKeys(values) {
@@ -61,7 +61,7 @@ func parse(r *http.Request, allowed []string, repeatable ...string) *params {
 			p.fail(name, "unknown; allowed are %s", strings.Join(allowed, ", "))
 		}
 		if len(values[name]) > 1 && !slices.Contains(repeatable, name) {
-			p.fail(name, "stands %d times; once is allowed", len(values[name]))
+			p.fail(name, "is given %d times; once is allowed", len(values[name]))
 		}
 	}
 	if timeout := p.duration("timeout", 0, maxTimeout); timeout > 0 {
@@ -88,7 +88,7 @@ func (p *params) form(r *http.Request) {
 	}
 	values, err := url.ParseQuery(string(body))
 	if err != nil {
-		p.fail("body", "is no form: %v", err)
+		p.fail("body", "is not a form: %v", err)
 		return
 	}
 	for name, all := range values {
@@ -124,7 +124,7 @@ func isPlain(name string) bool {
 func (p *params) names(name string) []string {
 	for _, v := range p.values[name] {
 		if v == "" {
-			p.fail(name, "is empty; leave it out to have all")
+			p.fail(name, "is empty; omit it for all")
 		}
 	}
 	return p.values[name]

@@ -85,10 +85,10 @@ func (a *api) readingsQuery(r *http.Request, tenant string) (readingsQuery, erro
 	q.layout = p.word("layout", "wide", "long")
 	q.Descending = p.word("order", "asc", "desc") == "desc"
 	if p.values.Has("layout") && q.format != "csv" {
-		p.fail("layout", "is for format=csv only")
+		p.fail("layout", "is allowed only with format=csv")
 	}
 	if p.values.Has("cursor") && q.format != "json" {
-		p.fail("cursor", "is for format=json only: the other formats have no pages")
+		p.fail("cursor", "is allowed only with format=json: the other formats have no pages")
 	}
 	q.whole = q.Range
 	p.resumeAt(&q)
@@ -105,7 +105,7 @@ func (a *api) request(p *params, tenant string) query.Request {
 	q.Strict = p.word("strict", "false", "true") == "true"
 	q.AsOf = p.optionalInstant("as_of", now, 0)
 	if q.AsOf > 0 && (q.Strict || p.after) {
-		p.fail("as_of", "may not stand beside strict=true or %s, which are about now", AfterHeader)
+		p.fail("as_of", "may not be combined with strict=true or %s, which are about now", AfterHeader)
 	}
 	if p.err == nil && q.Range.From > q.Range.To {
 		p.fail("from", "%s is after to, %s", formatTime(p, "from", q.Range.From), formatTime(p, "to", q.Range.To))

@@ -62,7 +62,7 @@ func (a *api) admit(ctx context.Context, tenant string, run func(context.Context
 func (a *api) rejected(w *response, r *http.Request, tenant string) error {
 	p := parse(r, rejectedParameters, "reason")
 	if r.Header.Get(AfterHeader) != "" {
-		p.fail(AfterHeader, "is for what ingesters have taken, not for what they have refused")
+		p.fail(AfterHeader, "is for accepted records, not for refused ones")
 	}
 	now := a.cfg.Now()
 	q := rejected.Request{Tenant: tenant, Reasons: p.names("reason"),

@@ -19,7 +19,7 @@ func parseInstant(s string, now time.Time) (int64, error) {
 	if ago, ok := strings.CutPrefix(s, "-"); ok {
 		d, err := duration.Parse(ago)
 		if d < 0 || err != nil && !errors.Is(err, duration.ErrTooLong) {
-			return 0, fmt.Errorf("%q is no duration", ago)
+			return 0, fmt.Errorf("%q is not a duration", ago)
 		}
 		return clamp(now.Add(-d)), nil
 	}

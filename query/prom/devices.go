@@ -64,7 +64,7 @@ func (s *selector) narrowed(ctx context.Context, r query.Request, matchers []*la
 	}
 	for _, id := range known.Select(conditions) {
 		if _, found := slices.BinarySearch(done, id); !found {
-			warnings.Add(fmt.Errorf("%w: new devices turn up faster than they are read", errIncomplete))
+			warnings.Add(fmt.Errorf("%w: new devices appear faster than they are read", errIncomplete))
 			break
 		}
 	}

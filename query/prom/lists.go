@@ -123,7 +123,7 @@ func (a *api) metadata(ctx context.Context, c *call) (answer, error) {
 	if s := c.Form.Get("limit"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil {
-			return answer{}, badRequest("limit must be a number")
+			return answer{}, badRequest("invalid parameter \"limit\": it must be a number")
 		}
 		if n >= 0 {
 			limit = n

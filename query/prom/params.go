@@ -41,9 +41,9 @@ func (a *api) asOf(r *http.Request) (int64, error) {
 	case len(given) > 1:
 		return 0, badRequest("parameter %q is given %d times", name, len(given))
 	case r.URL.Path != Prefix+"/api/v1/query" && r.URL.Path != Prefix+"/api/v1/query_range":
-		return 0, badRequest("parameter %q: only query and query_range answer as of an earlier time", name)
+		return 0, badRequest("parameter %q: only query and query_range accept it", name)
 	case r.Header.Get(httpapi.AfterHeader) != "":
-		return 0, badRequest("parameter %q may not stand beside %s, which is about now", name, httpapi.AfterHeader)
+		return 0, badRequest("parameter %q may not be combined with %s, which is about now", name, httpapi.AfterHeader)
 	}
 	at, err := (&call{Request: r}).instant(name, time.Time{})
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *call) limit() (int, error) {
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
-		return 0, badRequest("invalid parameter %q: %q is no limit", "limit", s)
+		return 0, badRequest("invalid parameter %q: %q is not a limit", "limit", s)
 	}
 	return n, nil
 }
@@ -110,7 +110,7 @@ const maxSelectors = 1000
 // matchers returns the selectors of a list.
 func (a *api) matchers(c *call) ([][]*labels.Matcher, error) {
 	if n := len(c.Form["match[]"]); n > maxSelectors {
-		return nil, badRequest("%d of match[]; at most %d may be", n, maxSelectors)
+		return nil, badRequest("%d selectors (match[]); at most %d are allowed", n, maxSelectors)
 	}
 	sets, err := a.parser.ParseMetricSelectors(c.Form["match[]"])
 	if err != nil {

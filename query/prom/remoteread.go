@@ -56,17 +56,17 @@ func (a *api) remoteRead(ctx context.Context, c *call) (answer, error) {
 // readRequest returns the request in the body of a remote read.
 func (c *call) readRequest() (asked prompb.ReadRequest, err error) {
 	if n, err := s2.DecodedLen(c.sent); err != nil || n > maxReadBytes {
-		return asked, badRequest("the body is no snappy block of at most %d MiB", maxReadBytes>>20)
+		return asked, badRequest("the body is not a snappy block of at most %d MiB", maxReadBytes>>20)
 	}
 	plain, err := s2.Decode(nil, c.sent)
 	if err != nil {
-		return asked, badRequest("the body is no snappy block: %v", err)
+		return asked, badRequest("the body is not a snappy block: %v", err)
 	}
 	if err := asked.Unmarshal(plain); err != nil {
-		return asked, badRequest("the body is no ReadRequest: %v", err)
+		return asked, badRequest("the body is not a ReadRequest: %v", err)
 	}
 	if n := len(asked.Queries); n > maxReads {
-		return asked, badRequest("%d queries in one request; at most %d may be", n, maxReads)
+		return asked, badRequest("%d queries in one request; at most %d are allowed", n, maxReads)
 	}
 	return asked, nil
 }
@@ -82,7 +82,7 @@ func (c *call) readOf(ctx context.Context, q *prompb.Query, take func(*series) (
 	for _, m := range q.Matchers {
 		kind, ok := matchTypes[m.Type]
 		if !ok {
-			return badRequest("matcher of %q: there is no type %d", m.Name, m.Type)
+			return badRequest("matcher of %q: unknown type %d", m.Name, m.Type)
 		}
 		matcher, err := labels.NewMatcher(kind, m.Name, m.Value)
 		if err != nil {

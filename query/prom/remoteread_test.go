@@ -235,7 +235,7 @@ func TestRemoteReadsAreBounded(t *testing.T) {
 	s.fill(t)
 	resp, body := s.read(t, request(t, prompb.ReadRequest{Queries: slices.Repeat([]*prompb.Query{{}}, 1001)}))
 	require.Equal(t, 400, resp.StatusCode)
-	require.Contains(t, string(body), "1001 queries in one request; at most 1000 may be")
+	require.Contains(t, string(body), "1001 queries in one request; at most 1000 are allowed")
 	resp, body = s.read(t, request(t, prompb.ReadRequest{Queries: []*prompb.Query{{Matchers: []*prompb.LabelMatcher{
 		{Type: 9, Name: "device", Value: "m1"}}}}}))
 	require.Equal(t, 400, resp.StatusCode)

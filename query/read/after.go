@@ -141,5 +141,5 @@ func parsePosition(text string) (e store.LogEnd, err error) {
 			return e, nil
 		}
 	}
-	return e, fmt.Errorf("%.100q is no position; allowed is topic/partition/offset, such as telemetry/3/812", text)
+	return e, fmt.Errorf("%.100q is not a position; allowed is topic/partition/offset, such as telemetry/3/812", text)
 }

@@ -154,7 +154,7 @@ test("many devices together, by a tag, and what was typed", async () => {
   await page.locator(".legend .series", { hasText: "value" }).waitFor();
   const cells = await legend(page).first().locator("td").allInnerTexts();
   assert.equal(cells[4].trim(), "50");
-  await page.getByLabel("Drop what was typed").click();
+  await page.getByLabel("Drop the typed query").click();
   await page.locator(".legend .series", { hasText: "site=hall" }).waitFor();
   await close(page);
 });

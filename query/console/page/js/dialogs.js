@@ -79,10 +79,10 @@ export function connect({ needs, session, problem, done }) {
         ];
   const said =
     needs === "tenant"
-      ? "This machine is believed to name any tenant. The simulated fleet of binnacle dev reports for acme and globex."
-      : "The token stays in this tab, and is forgotten with it. The operator makes one: binnacle tenant token add.";
+      ? "Callers on this machine may name any tenant. The simulated fleet of binnacle dev reports for acme and globex."
+      : "The token is kept in this tab only. The operator creates one with binnacle tenant token add.";
   const dialog = open(
-    needs === "tenant" ? "Which tenant?" : "Who asks?",
+    needs === "tenant" ? "Which tenant?" : "Sign in",
     false,
     problem,
     h(
@@ -110,7 +110,7 @@ export function connect({ needs, session, problem, done }) {
 /** share offers an answer in other forms: items of {title, hint, text} or {title, hint, save: {name, make}}. */
 export function share(items) {
   open(
-    "Take it along",
+    "Share and export",
     true,
     items.map(({ title, hint, text, save }) => {
       const pre = text === undefined ? null : h("pre", { tabIndex: 0 }, text);
@@ -179,7 +179,7 @@ export function firstSteps(element, tenant, again) {
         { class: "wide", tabIndex: 0 },
         `echo '${message}' |\n  kcat -P -b 127.0.0.1:9092 -t telemetry -k ${key} -X partitioner=murmur2_random`,
       ),
-      h("div", { class: "some" }, h("button", { class: "primary", on: { click: again } }, "Look again")),
+      h("div", { class: "some" }, h("button", { class: "primary", on: { click: again } }, "Check again")),
     ),
   );
 }

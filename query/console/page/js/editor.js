@@ -41,7 +41,7 @@ export class Editor {
       {
         class: "plain",
         hidden: true,
-        title: "Follow what is picked on the left again",
+        title: "Use the selection on the left again",
         on: {
           click: () => this.run(""),
         },
@@ -49,7 +49,7 @@ export class Editor {
       icon("close"),
       h("span", { class: "optional" }, "Typed"),
     );
-    this.back.setAttribute("aria-label", "Drop what was typed, follow what is picked");
+    this.back.setAttribute("aria-label", "Drop the typed query, use the selection");
     this.go = h("button", { class: "primary", on: { click: () => this.submit() } }, "Run");
     fill(element, h("div", { class: "box" }, this.text, h("div", { class: "buttons" }, this.back, this.go)), this.list);
   }

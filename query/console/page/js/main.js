@@ -293,7 +293,7 @@ function clear() {
 
 // failed shows an error in the place of the answer, or above it while the page asks again by itself.
 function failed(e) {
-  const p = e instanceof Problem ? e : new Problem({ status: 0, title: "This page has a fault", detail: String(e) });
+  const p = e instanceof Problem ? e : new Problem({ status: 0, title: "Error in this page", detail: String(e) });
   if (!(e instanceof Problem)) console.error(e);
   const kept = live(state) && shown !== null && !p.denied;
   if (!kept) clear();
@@ -311,8 +311,8 @@ function blank() {
     h(
       "div",
       { class: "panel empty" },
-      h("h3", {}, "Whose readings?"),
-      h("p", {}, "A tenant is all that is missing."),
+      h("h3", {}, "Which tenant?"),
+      h("p", {}, "Choose a tenant to see its readings."),
       h("button", { class: "primary", on: { click: () => login() } }, "Choose a tenant"),
     ),
   );
@@ -387,7 +387,7 @@ const tool = (id, name, key, drawing, act) =>
   );
 fill(
   $("tools"),
-  tool("share", "Take it along", "e", "share", () => offer()),
+  tool("share", "Share and export", "e", "share", () => offer()),
   tool("theme", "Light or dark", "l", "theme", () => flip()),
   tool("help", "Keys", "?", "help", () => keys()),
 );

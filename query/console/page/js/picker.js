@@ -64,8 +64,8 @@ export class Picker {
         h(
           "div",
           { class: "curves" },
-          h("label", { class: "above" }, "One for", this.by),
-          h("label", { class: "above" }, "Together by", this.agg),
+          h("label", { class: "above" }, "Group by", this.by),
+          h("label", { class: "above" }, "Aggregate", this.agg),
         ),
       ),
     );
@@ -141,7 +141,7 @@ export class Picker {
           count(m.devices, "device"),
           (on) => this.change({ metrics: toggled(state.metrics, m.metric, on) }),
         ),
-      !catalog.loaded ? "Loading…" : wanted ? "No metric is named so." : "No metrics yet.",
+      !catalog.loaded ? "Loading…" : wanted ? "No metric matches." : "No metrics yet.",
     );
     this.metricsHint.textContent = catalog.loaded ? String(catalog.metrics.length) : "";
     this.clearMetrics.hidden = state.metrics.length === 0;

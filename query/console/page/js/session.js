@@ -1,4 +1,4 @@
-// Who asks: a tenant, a token or both, kept as long as the tab.
+// The session: a tenant, a token or both, kept as long as the tab.
 
 import { ask } from "./api.js";
 import { toRequest } from "./requests.js";

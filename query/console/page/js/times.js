@@ -28,7 +28,7 @@ export class Times {
         class: "square",
         id: "back",
         title: "Back (b)",
-        "aria-label": "Back to the range before",
+        "aria-label": "Back to the previous range",
         on: {
           click: back,
         },
@@ -37,15 +37,15 @@ export class Times {
     );
     this.again = h(
       "button",
-      { class: "square", id: "again", title: "Ask again (r)", "aria-label": "Ask again", on: { click: again } },
+      { class: "square", id: "again", title: "Refresh (r)", "aria-label": "Refresh", on: { click: again } },
       icon("refresh"),
     );
     this.every = h(
       "select",
       {
         id: "every",
-        "aria-label": "Ask again by itself",
-        title: "Ask again by itself",
+        "aria-label": "Refresh interval",
+        title: "Refresh interval",
         on: {
           change: (e) => this.change({ refresh: Number(e.target.value) }),
         },
@@ -132,7 +132,7 @@ export class Times {
     const apply = () => {
       const range = { from: typed(fromField.value, state.utc), to: typed(toField.value, state.utc) };
       if (Number.isNaN(range.from) || Number.isNaN(range.to)) fault.textContent = "Both a date and a time are needed.";
-      else if (range.from >= range.to) fault.textContent = "It ends before it begins.";
+      else if (range.from >= range.to) fault.textContent = "The end is before the start.";
       else {
         this.toggle(false);
         this.change(range);

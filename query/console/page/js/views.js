@@ -268,10 +268,10 @@ export function notes(a, left) {
       note(
         "",
         "",
-        `Shown are the first 50 devices; ${count(left, "other")} match too. Narrow them, or put them together.`,
+        `Shown are the first 50 devices; ${count(left, "other")} match too. Narrow them, or aggregate them.`,
       ),
     );
-  if (a.truncated) out.push(note("", "", "There is more than is shown: narrow it by tag or device."));
+  if (a.truncated) out.push(note("", "", "Not all is shown: narrow it by tag or device."));
   for (const n of a.notes.filter((n) => !n.includes("truncated"))) out.push(note("", "", n));
   return out;
 }
