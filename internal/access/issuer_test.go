@@ -191,7 +191,7 @@ func TestCanceledClientStopsNoOther(t *testing.T) {
 	require.Equal(t, "acme", c.Tenant)
 }
 
-// Anybody can make a token whose key is not known. The provider is asked for its keys once in five seconds all the same.
+// Anybody can make a token with an unknown key. The provider is asked for its keys once in five seconds all the same.
 func TestForgedTokensFetchKeysOnce(t *testing.T) {
 	p, other := newProvider(t), newProvider(t)
 	d := newDoor(t, access.Config{Issuers: []access.IssuerConfig{{Issuer: p.URL, Audience: "binnacle"}}})

@@ -38,7 +38,7 @@ type Config struct {
 	Gate         *access.Gate     // nil: callers on this machine may name any tenant, all others are denied
 	Now          func() time.Time // time.Now
 	SpoolBytes   int64            // DefaultSpoolBytes
-	WriteTimeout time.Duration    // of each 64 KB of an answer, DefaultWriteTimeout: a client that does not read holds nothing up
+	WriteTimeout time.Duration    // of each 64 KB of an answer, so that no client holds it for ever; DefaultWriteTimeout
 	Logger       *slog.Logger     // none
 }
 

@@ -199,7 +199,8 @@ func round(f float64) float64 { return math.Round(f*1e4) / 1e4 }
 func rollupSummary(r *query.Explained) string {
 	switch {
 	case len(r.Covered) > 0:
-		return fmt.Sprintf("rollups of %d days of keys, and %d queries for what they do not cover", len(r.Covered), len(r.Scans))
+		return fmt.Sprintf("rollups of %d days of keys, and %d queries for what they do not cover", len(r.Covered),
+			len(r.Scans))
 	case len(r.Scans) == 0:
 		return "heads alone: no container has chunks of the range"
 	case r.Scans[0].Device != "" && r.Ordered:

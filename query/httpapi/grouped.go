@@ -151,7 +151,8 @@ func (p *params) by() (by *query.By, out []dimension) {
 		case kind == byTag && name != "":
 			by.Tags = append(by.Tags, name)
 		default:
-			p.fail("by", "%.100q; allowed are device, label:NAME, tag:NAME, and metric, by which groups differ in any case", given)
+			p.fail("by", "%.100q; allowed are device, label:NAME, tag:NAME and metric (groups differ by metric in any case)",
+				given)
 		}
 		out = append(out, dimension{kind, name})
 	}

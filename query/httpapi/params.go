@@ -51,7 +51,8 @@ func parse(r *http.Request, allowed []string, repeatable ...string) *params {
 	}
 	for _, name := range repeatable {
 		if n := len(values[name]); n > most && most == maxNames {
-			p.fail(name, "is given %d times; at most %d are allowed in a URL, %d in the form of a POST", n, maxNames, maxFormNames)
+			p.fail(name, "is given %d times; at most %d are allowed in a URL, %d in the form of a POST", n, maxNames,
+				maxFormNames)
 		} else if n > most {
 			p.fail(name, "is given %d times; at most %d are allowed", n, most)
 		}
@@ -174,8 +175,8 @@ func (p *params) instant(name string, now time.Time, otherwise int64) int64 {
 	}
 	t, err := parseInstant(p.values.Get(name), now)
 	if err != nil {
-		p.fail(name, "%.100q; allowed are RFC 3339 (2026-11-20T10:00:00Z), seconds or milliseconds since 1970, now, and a time "+
-			"before now (-15m, -2h, -7d)", p.values.Get(name))
+		p.fail(name, "%.100q; allowed are RFC 3339 (2026-11-20T10:00:00Z), seconds or milliseconds since 1970, now, and a "+
+			"time before now (-15m, -2h, -7d)", p.values.Get(name))
 	}
 	return t
 }

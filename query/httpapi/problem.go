@@ -54,8 +54,8 @@ func writeProblem(w http.ResponseWriter, p problem) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// LogFailure logs why a request has failed: as an error where the service is at fault, as a warning where the store or the
-// load is. Mistakes of the caller are not logged.
+// LogFailure logs why a request has failed: as an error where the service is at fault, as a warning where the store or
+// the load is. It does not log mistakes of the caller.
 func LogFailure(log *slog.Logger, status int, err error) {
 	var notYet *query.NotYetError // more often than not of records that nobody has published
 	var late *query.TimeoutError  // of a store that does not answer package query logs it

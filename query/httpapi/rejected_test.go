@@ -22,7 +22,8 @@ type refusals struct{}
 
 func (refusals) Rejected(q rejected.Request) rejected.Answer {
 	nobodys := rejected.Sample{Topic: "telemetry", Offset: 3, Index: -1, At: noon.UnixMilli(), Time: -1, Payload: "\xff"}
-	temp := rejected.Sample{Topic: "telemetry", Partition: 1, Offset: 2, At: noon.UnixMilli(), Time: 1_000_000, Tenant: "acme",
+	temp := rejected.Sample{Topic: "telemetry", Partition: 1, Offset: 2, At: noon.UnixMilli(), Time: 1_000_000,
+		Tenant: "acme",
 		Device: "m1", Detail: "why", Payload: `{"temp":1}`, Truncated: true}
 	a := rejected.Answer{Complete: q.Range.From > 0, Incomplete: "a reason"}
 	if a.Complete {

@@ -354,7 +354,8 @@ func (b *buckets) markResetsBetween() {
 // resetsWithin returns the resets behind the first sample of some buckets.
 func (b *buckets) resetsWithin(s span) []counterReset {
 	at := func(bucket int, within bool) int {
-		i, _ := slices.BinarySearchFunc(b.resetMarks, counterReset{bucket: bucket, within: within}, func(m, of counterReset) int {
+		wanted := counterReset{bucket: bucket, within: within}
+		i, _ := slices.BinarySearchFunc(b.resetMarks, wanted, func(m, of counterReset) int {
 			switch {
 			case m.bucket != of.bucket:
 				return m.bucket - of.bucket
@@ -480,8 +481,9 @@ func (b *buckets) averages(l *pushdown, out []float64) bool {
 // inexactSum is the two parts of a sum, which are off by at most off.
 type inexactSum struct{ sum, rest, off float64 }
 
-// mean returns the float nearest to the mean of n values with that sum. Prometheus' own result is off by one unit in the last place at most: it rounds after a division and after an
-// addition. sure is false where the values all but cancel each other.
+// mean returns the float nearest to the mean of n values with that sum. Prometheus' own result is off by one unit in
+// the last place at most: it rounds after a division and after an addition. sure is false where the values all but
+// cancel each other.
 func (s inexactSum) mean(n float64) (v float64, sure bool) {
 	const slight = 1.0 / (1 << 10)
 	whole := s.sum + s.rest

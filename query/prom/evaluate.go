@@ -127,7 +127,8 @@ func truncate(res *promql.Result, limit int) bool {
 
 func (a *api) formatQuery(_ context.Context, c *call) (answer, error) {
 	if n := len(c.Form.Get("query")); n > maxFormatBytes {
-		return answer{}, badRequest("invalid parameter %q: it has %d bytes; at most %d are formatted", "query", n, maxFormatBytes)
+		return answer{}, badRequest("invalid parameter %q: it has %d bytes; at most %d are formatted", "query", n,
+			maxFormatBytes)
 	}
 	expr, err := a.parse(c)
 	if err != nil {

@@ -52,8 +52,8 @@ func (s *ownSelector) Close() error {
 	return nil
 }
 
-// Pushdowns is an engine that evaluates queries with pushdowns. What it is asked over must hand its selectors on to those of
-// Over, with their matchers as they are.
+// Pushdowns is an engine that evaluates queries with pushdowns. The storage that it is asked over must pass its
+// selectors to those of Over, with their matchers as they are.
 type Pushdowns struct {
 	promql.QueryEngine
 	Over *Readings

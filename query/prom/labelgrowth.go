@@ -59,8 +59,8 @@ func (t *tenantStorage) takeLabels(statement parser.Statement) error {
 	var g labelGrowth
 	g.walk(s.Expr)
 	if c := g.counted; c.times > maxCountedLabels.times || c.bytes > maxCountedLabels.bytes {
-		return badRequest("label_join and label_replace make labels that are too long of those of count_values: allowed are %v "+
-			"times those of the series, and %v bytes", maxCountedLabels.times, maxCountedLabels.bytes)
+		return badRequest("label_join and label_replace make labels that are too long of those of count_values: allowed are "+
+			"%v times those of the series, and %v bytes", maxCountedLabels.times, maxCountedLabels.bytes)
 	}
 	t.growth = g.total
 	err := t.memory.Take(g.total.of(0))

@@ -125,8 +125,8 @@ func (e *suitePushdowns) NewInstantQuery(ctx context.Context, s storage.Queryabl
 	})
 }
 
-func (e *suitePushdowns) NewRangeQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string, start,
-	end time.Time, step time.Duration) (promql.Query, error) {
+func (e *suitePushdowns) NewRangeQuery(ctx context.Context, s storage.Queryable, opts promql.QueryOpts, text string,
+	start, end time.Time, step time.Duration) (promql.Query, error) {
 	return e.query(ctx, s, text, func(engine promql.QueryEngine) (promql.Query, error) {
 		return engine.NewRangeQuery(ctx, s, opts, text, start, end, step)
 	})

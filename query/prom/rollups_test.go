@@ -211,8 +211,8 @@ func TestRollupsEqualChunks(t *testing.T) {
 		}
 		s.Close()
 	}
-	t.Logf("%d queries, %d from rollups, %d with an answer, %d that begin where readings have expired, %d that the engine "+
-		"itself answers now so, now so", queries, shown, answers, expired, restless)
+	t.Logf("%d queries, %d from rollups, %d with an answer, %d that begin where readings have expired, %d that the "+
+		"engine itself answers now so, now so", queries, shown, answers, expired, restless)
 	require.Greater(t, answers, queries/3)
 	require.Greater(t, shown, queries/5)
 	require.Less(t, restless, queries/50+1)
