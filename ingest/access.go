@@ -23,7 +23,6 @@ type accessWatch struct {
 	since time.Time  // of the first denial since somebody was let in
 }
 
-// record takes the result of an attempt.
 func (d *accessWatch) record(f worker.Fault, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

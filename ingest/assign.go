@@ -79,7 +79,6 @@ func (a assignment) share(all []topicPartition, alone bool) []topicPartition {
 	return own
 }
 
-// firstOrdinal returns the ordinal of a topic's first partition.
 func firstOrdinal(topic string, count int) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(topic)) // never fails

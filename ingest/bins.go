@@ -185,7 +185,6 @@ func (t *topDevices) sorted() []BinsSummary {
 	return t.all
 }
 
-// held returns all partitions that have something in memory.
 func (in *Ingester) held() []*partition {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -82,7 +82,6 @@ func (r *deferredReader) seek(offset int64) bool {
 	return true
 }
 
-// fetchDeferred begins to fetch from an offset on.
 func (p *partition) fetchDeferred(ctx context.Context, offset int64) {
 	r := &p.deferred
 	r.release()
@@ -132,7 +131,6 @@ func (r *deferredReader) stop() {
 	r.release()
 }
 
-// nextWake returns when the worker has something to do next.
 func (p *partition) nextWake(now time.Time, full bool) time.Time {
 	next := p.worker.Next(now)
 	if at, ok := p.worker.DeferredAt(); ok && !full && !p.deferred.fetching && !p.deferred.lacking && at.Before(next) {

@@ -246,7 +246,6 @@ func (e *Executor) askMonth(ctx context.Context, month *worker.MissingMonth) err
 // longestPause is the longest pause between attempts, in multiples of the first one.
 const longestPause = 64
 
-// pausesFrom returns pauses between attempts that grow from the first one.
 func pausesFrom(first time.Duration) retry.Policy {
 	return retry.Policy{First: first, Max: longestPause * first}
 }

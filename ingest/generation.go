@@ -20,7 +20,6 @@ type generation struct {
 	conns      *groupConns // commits end with it
 }
 
-// commit makes one attempt at committing an offset and its metadata.
 func (t *generation) commit(of topicPartition, offset int64, metadata string) error {
 	err := t.cluster.Topic(of.topic).Commit(t.conns.ctx, kafka.Commit{
 		Group: t.group, Generation: t.id, Member: t.member, Partition: of.partition, Offset: offset,

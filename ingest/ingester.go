@@ -156,7 +156,6 @@ func (in *Ingester) awaitSources(ctx context.Context, look *topicWatcher) error 
 
 func (in *Ingester) topicOf(p topicPartition) *kafka.Topic { return in.cfg.Kafka.Topic(p.topic) }
 
-// configOf returns the settings of the Workers of a topic.
 func (in *Ingester) configOf(topic string) worker.Config {
 	cfg := in.cfg.Config
 	cfg.Topic = topic
@@ -165,7 +164,6 @@ func (in *Ingester) configOf(topic string) worker.Config {
 	return cfg
 }
 
-// refresh makes one attempt at reading the snapshot.
 func (in *Ingester) refresh(ctx context.Context) error {
 	return in.executor.attempt(ctx, func(ctx context.Context) error {
 		_, err := in.stores.Directory.Refresh(ctx)

@@ -21,7 +21,6 @@ type journalWatch struct {
 
 const enoughChecks = 2
 
-// watchJournals checks the journals until the context ends.
 func (in *Ingester) watchJournals(ctx context.Context) {
 	w := journalWatch{in, map[string]int{}, map[string]string{}}
 	ticker := time.NewTicker(journalCheckEvery)

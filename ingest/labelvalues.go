@@ -13,7 +13,6 @@ import (
 // labelCopyAge is the greatest age of the copy of a tenant's catalog that a Worker gets label values from.
 const labelCopyAge = 15 * time.Second
 
-// labelValues reads the values of a tenant's labels.
 func (e *Executor) labelValues(ctx context.Context, j *worker.LabelValuesLookup) error {
 	now := e.now()
 	known, err := e.devices.Get(ctx, j.Tenant, now.Add(-labelCopyAge))
@@ -42,7 +41,6 @@ type cachedLabels struct {
 // labelsKept is how long label values are kept after their last use.
 const labelsKept = 10 * time.Minute
 
-// of returns the values of a tenant's labels as of a copy of its catalog.
 func (l *labelCache) of(tenant string, known *control.CatalogCopy, now time.Time) *catalog.LabelValues {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -59,8 +59,8 @@ func load(ctx context.Context, w *worker.Worker, c journal.Commit, floor int64, 
 	return w.Loaded(loader.Last(), now())
 }
 
-// loadStep is after how many records progress is told.
+// loadStep is the number of records between two calls of progress.
 const loadStep = 1024
 
-// errNoBlocks says that the journal has records by its bounds, and none were told.
-var errNoBlocks = errors.New("the journal tells no records though it has some")
+// errNoBlocks means that the journal has records by its bounds, and returned none.
+var errNoBlocks = errors.New("the journal returns no records although it has some")

@@ -136,7 +136,6 @@ func (m *metrics) forget(of topicPartition) {
 	}
 }
 
-// registerSpill adds the sizes of the spill file.
 func (m *metrics) registerSpill(r prometheus.Registerer, files *spill.Store) {
 	gauge := func(name, help string, value func() int64) {
 		promauto.With(r).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},

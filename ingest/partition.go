@@ -154,7 +154,6 @@ func (p *partition) startAt(first int64) {
 	}
 }
 
-// load fills a new worker with the bins of the journal.
 func (p *partition) load(ctx context.Context, c journal.Commit, floor int64) error {
 	left := p.in.metrics.loading.WithLabelValues(p.at.labels()...)
 	defer left.Set(0)
@@ -200,7 +199,6 @@ func (p *partition) behind() bool { return p.worker.JournalFloor() < p.worker.Po
 // is read again by the next owner.
 const flushBudget = 2 * time.Second
 
-// receive takes a fetched batch.
 func (p *partition) receive(b kafka.Batch) {
 	p.pending = b
 	p.worker.SetLogEnd(b.End)
@@ -440,7 +438,6 @@ func (p *partition) gauge(floor int64) {
 	p.gaugeDeferred()
 }
 
-// renewMark renews the partition's mark when that is due.
 func (p *partition) renewMark(now time.Time) {
 	if s := p.worker.Committed(p.committed, now); s != nil {
 		p.launch(s)

@@ -29,7 +29,6 @@ type claim struct {
 	Topics     map[string][]int `json:"topics,omitempty"`
 }
 
-// setOwn records the partitions of this process.
 func (s *stickyBalancer) setOwn(generation int32, places []topicPartition) {
 	own := claim{Generation: generation, Topics: map[string][]int{}}
 	for _, p := range places {
@@ -43,7 +42,6 @@ func (s *stickyBalancer) setOwn(generation int32, places []topicPartition) {
 	s.own = own
 }
 
-// setTopics records the partitions of topics.
 func (s *stickyBalancer) setTopics(topics map[string][]int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,6 @@ type layout struct {
 
 func (l *layout) names() []string { return slices.Sorted(maps.Keys(l.topics)) }
 
-// partitions returns all partitions, sorted.
 func (l *layout) partitions() (all []topicPartition) {
 	for topic, partitions := range l.topics {
 		for _, p := range partitions {
@@ -41,7 +40,6 @@ type topicWatcher struct {
 	missing map[string]time.Time // topics that were read and are missing, since when
 }
 
-// check makes one attempt at reading the topics of the cluster.
 func (o *topicWatcher) check(ctx context.Context) error {
 	found, err := o.in.sources.Layout(ctx)
 	if err != nil {
@@ -108,7 +106,6 @@ func (o *topicWatcher) publish(found kafka.Layout) {
 	close(before.changed)
 }
 
-// watch checks again and again until the context ends.
 func (o *topicWatcher) watch(ctx context.Context) {
 	ticker := time.NewTicker(o.in.cfg.WatchEvery)
 	defer ticker.Stop()

@@ -29,7 +29,6 @@ type avroReader struct {
 	binary avroCursor
 }
 
-// avro reads a payload: a record, or an array of records.
 func (d *avroReader) avro(payload []byte, root *avroNode) {
 	d.binary = avroCursor{text: payload, steps: 1<<16 + 16*len(payload)}
 	a := &d.binary
@@ -92,7 +91,6 @@ func (d *avroReader) avroMessage(n *avroNode, index int) error {
 	return d.finish(index, &m)
 }
 
-// avroPart reads a property of a message.
 func (d *avroReader) avroPart(name string, n *avroNode) error {
 	a := &d.binary
 	switch name {
@@ -148,7 +146,6 @@ func (d *avroReader) avroPairs(n *avroNode, each func(name []byte, n *avroNode) 
 	return a.skip(n, 0)
 }
 
-// avroProperty reads what has a name in a flat record.
 func (d *avroReader) avroProperty(name []byte, n *avroNode, depth int) error {
 	if depth > maxDepth {
 		return errors.New("nested too deep")
@@ -378,7 +375,6 @@ func (a *avroCursor) blocks(item func() error) error {
 	}
 }
 
-// skip passes over a value.
 func (a *avroCursor) skip(n *avroNode, depth int) error {
 	if depth > maxDepth {
 		return errors.New("nested too deep")

@@ -156,7 +156,6 @@ var hubSpelling = map[string]string{
 	"iothub-content-type": "contentType",
 }
 
-// jsonProperty reads a property if it is a string.
 func (d *jsonReader) jsonProperty(name []byte, to map[string]string) error {
 	if d.scan.Next() != '"' {
 		return d.scan.Skip(2)
@@ -166,7 +165,6 @@ func (d *jsonReader) jsonProperty(name []byte, to map[string]string) error {
 	return err
 }
 
-// jsonBody reads the body of an envelope.
 func (d *jsonReader) jsonBody(body []byte, contentType string) *fault {
 	r := Record{Value: body, ContentType: contentType}
 	if len(body) > 0 && body[0] == '"' {

@@ -121,7 +121,6 @@ func (e *export) appendKey(b, raw []byte) []byte {
 	return append(binary.LittleEndian.AppendUint64(b, id), raw...)
 }
 
-// addPoint adds a data point.
 func (d *otlpReader) addPoint(p *dataPoint) {
 	e := &d.export
 	index, from := e.index, pointSource{e.index, e.source}
@@ -173,7 +172,6 @@ func (d *otlpReader) addPoint(p *dataPoint) {
 	d.addBuckets(from, p, r)
 }
 
-// check reports what is wrong with a data point's numbers.
 func (e *export) check(p *dataPoint) *fault {
 	switch {
 	case e.kind == noMetric:

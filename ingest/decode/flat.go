@@ -87,7 +87,6 @@ func (p *properties) enter(name []byte) (before int) {
 
 func (p *properties) leave(before int) { p.path = p.path[:before] }
 
-// propertyText takes a property that is not a value, as text.
 func (d *objects) propertyText(c propertyRole, text string) error {
 	p := &d.properties
 	names, to := &d.labelNames, &p.labels
@@ -142,7 +141,6 @@ func (p *properties) into(d *Decoder, m *message) error {
 	return nil
 }
 
-// property reads a property of a flat object of JSON.
 func (d *jsonReader) property(name []byte, depth int) error {
 	if depth > maxDepth {
 		return d.scan.Fail("nested too deep")

@@ -102,7 +102,6 @@ type candidate struct {
 	when func(headers []Header) bool
 }
 
-// read reads a payload that is not blank.
 func (d *Decoder) read(r Record) {
 	if r.ContentType != d.chosen.contentType {
 		d.chosen = d.choose(r.ContentType)

@@ -77,7 +77,6 @@ func (g *groups) add(from pointSource, r *telemetry.Reading, f telemetry.Field) 
 	g.points = append(g.points, point{at, f})
 }
 
-// endGroups appends the readings of all groups.
 func (d *Decoder) endGroups() {
 	g := &d.groups
 	from := len(d.fields)

@@ -78,7 +78,6 @@ func (d *jsonReader) jsonText() error {
 	return nil
 }
 
-// element reads one reading of an array.
 func (d *jsonReader) element(i int) error {
 	if d.scan.Next() == '{' && d.matchTemplate(i, false) {
 		return nil
@@ -162,7 +161,6 @@ type message struct {
 	from  int  // where its fields begin
 }
 
-// finish ends a message.
 func (d *Decoder) finish(index int, m *message) error {
 	f := d.resolveOrigin(&m.Reading, "the message")
 	if f == nil && !m.timed {

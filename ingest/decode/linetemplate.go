@@ -191,7 +191,6 @@ func endsField(source []byte, at int) bool {
 	return c == ',' || c == ' ' || c == '\n' || c == '\r'
 }
 
-// fitField reads the value of a field that is no plain number.
 func (d *lineReader) fitField(source []byte, at int) (v telemetry.Value, end int, ok bool) {
 	if at == len(source) {
 		return v, at, false

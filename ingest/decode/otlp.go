@@ -72,7 +72,6 @@ func (d *otlpReader) otlpResource(message []byte) error {
 	return each(message, 2, func(scope []byte) error { return each(scope, 2, d.otlpMetric) })
 }
 
-// otlpMetric reads one metric and its data points.
 func (d *otlpReader) otlpMetric(message []byte) error {
 	var name, unit, data []byte
 	var f protobufField
@@ -206,7 +205,6 @@ func (p *dataPoint) readQuantile(message []byte) error {
 	return w.err
 }
 
-// appendFixed64 reads a repeated fixed64 or double, packed or not.
 func appendFixed64(to []uint64, f *protobufField) []uint64 {
 	if f.kind == protowire.Fixed64Type {
 		return append(to, f.bits)

@@ -62,7 +62,6 @@ func (d *otlpReader) jsonResource() error {
 	return d.back(scopes, d.jsonScopes)
 }
 
-// jsonAttributesOf reads an object for its attributes, into d.pairs.
 func (d *otlpReader) jsonAttributesOf(names *interner) (f *fault, err error) {
 	err = d.scan.Object(func(name []byte) error {
 		if string(name) != "attributes" {
@@ -117,7 +116,6 @@ func (d *otlpReader) jsonMetric() error {
 	return d.back(data, func() error { return d.jsonData(metric, unit, kind) })
 }
 
-// jsonData reads a Gauge, Sum, Histogram, ExponentialHistogram or Summary.
 func (d *otlpReader) jsonData(metric, unit []byte, kind metricKind) error {
 	points, delta := 0, false
 	err := d.scan.Object(func(name []byte) (err error) {
@@ -219,7 +217,6 @@ func (d *otlpReader) jsonQuantile(p *dataPoint) error {
 	return err
 }
 
-// wrong remembers the first thing that is wrong with a data point.
 func (p *dataPoint) wrong(f *fault) {
 	if p.fault == nil {
 		p.fault = f
@@ -319,7 +316,6 @@ func (d *otlpReader) jsonAttributes(names *interner) (f *fault, err error) {
 	return f, err
 }
 
-// jsonAny reads an AnyValue as anyValue does.
 func (d *otlpReader) jsonAny(depth int) (v any, err error) {
 	if depth > maxDepth {
 		return nil, d.scan.Fail("nested too deep")

@@ -71,7 +71,6 @@ func (w *protobufReader) fail() bool {
 	return false
 }
 
-// is reports whether a field has the number and the type.
 func (f *protobufField) is(number protowire.Number, kind protowire.Type) bool {
 	return f.number == number && f.kind == kind
 }

@@ -71,7 +71,6 @@ func isRemoteWrite(headers []Header) bool {
 	return header(headers, "content-encoding") == "snappy" || header(headers, "x-prometheus-remote-write-version") != ""
 }
 
-// remoteWrite reads a body of version 1.0.
 func (d *writeReader) remoteWrite(packed []byte) {
 	d.write(packed, func(body []byte) error {
 		if err := each(body, 1, d.series1); err != nil {
@@ -81,7 +80,6 @@ func (d *writeReader) remoteWrite(packed []byte) {
 	})
 }
 
-// remoteWrite2 reads a body of version 2.0.
 func (d *writeReader) remoteWrite2(packed []byte) {
 	d.write(packed, func(body []byte) error {
 		err := each(body, 4, func(symbol []byte) error {
@@ -258,7 +256,6 @@ func (d *writeReader) seriesOfSymbols() (*series, error) {
 	return d.learnSeries(key, wrong), nil
 }
 
-// appendVarints reads a repeated uint32, packed or not.
 func appendVarints(to []uint64, f *protobufField) ([]uint64, error) {
 	if f.kind == protowire.VarintType {
 		return append(to, f.bits), nil
@@ -273,7 +270,6 @@ func appendVarints(to []uint64, f *protobufField) ([]uint64, error) {
 	return to, nil
 }
 
-// seriesLabel adds a label of the current series.
 func (d *writeReader) seriesLabel(name, value []byte) *fault {
 	n, err := d.labelNames.get(name)
 	if err != nil {

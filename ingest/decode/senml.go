@@ -33,7 +33,6 @@ const (
 // senmlNames has the name of each label, from baseSumLabel on.
 var senmlNames = [...]string{"bs", "bv", "bu", "bt", "bn", "bver", "n", "u", "v", "vs", "vb", "s", "t", "ut", "vd"}
 
-// senmlLabelOf returns the label of a name, known if there is one.
 func senmlLabelOf(name []byte) (l senmlLabel, known bool) {
 	if len(name) > 4 {
 		return 0, false
@@ -109,7 +108,6 @@ func (r *senmlRecord) other(name string, f senmlField) {
 	f.skip()
 }
 
-// take reads a field.
 func (r *senmlRecord) take(l senmlLabel, f senmlField) {
 	label := senmlNames[l-baseSumLabel]
 	if r.has.has(l) {
@@ -315,7 +313,6 @@ func (r *senmlRecord) needs() (s labelSet) {
 	return s
 }
 
-// at returns the time of a record, in milliseconds.
 func (p *pack) at(r *senmlRecord, now int64) int64 {
 	at := p.time + r.time
 	if at < relative*1e9 {

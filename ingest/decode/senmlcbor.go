@@ -25,7 +25,6 @@ var cborMode = func() cbor.DecMode {
 // looksLikeCBOR reports whether a payload begins with an array of CBOR, which no text does.
 func looksLikeCBOR(value []byte) bool { return value[0] >= 0x80 && value[0] <= 0x9F }
 
-// senmlCBOR reads a SenML pack in CBOR.
 func (d *senmlReader) senmlCBOR(payload []byte) {
 	var records []map[any]any
 	d.pack.begin(d.Decoder)

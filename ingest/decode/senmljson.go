@@ -7,7 +7,6 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// senmlJSON reads a SenML pack in JSON.
 func (d *senmlReader) senmlJSON(text []byte) {
 	d.pack.begin(d.Decoder)
 	d.scan.Reset(text)

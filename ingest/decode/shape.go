@@ -55,7 +55,6 @@ func (s *shape) sort(f []telemetry.Field) []telemetry.Field {
 	return f
 }
 
-// complete reports whether every field has a value.
 func complete(f []telemetry.Field) bool {
 	for i := range f {
 		if f[i].Value.Kind() == 0 {

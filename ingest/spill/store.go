@@ -104,7 +104,6 @@ func (s *Store) begin() (*segment, error) {
 	return next, nil
 }
 
-// extend counts a piece that is written.
 func (s *Store) extend(at *segment, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
