@@ -52,9 +52,10 @@ type waiter struct {
 	admitted chan struct{}
 }
 
-func newAdmission(places, line int, patience time.Duration, most func(string) int) *admission {
+func newAdmission(cfg Config, tenantLimit func(tenant string) int) *admission {
 	return &admission{
-		maxRunning: places, maxPerTenant: (places + 1) / 2, maxQueued: line, timeout: patience, tenantLimit: most,
+		maxRunning: cfg.MaxQueries, maxPerTenant: (cfg.MaxQueries + 1) / 2, maxQueued: cfg.MaxQueued,
+		timeout: cfg.QueueTimeout, tenantLimit: tenantLimit,
 		tenants: make(map[string]*tenantQueue),
 	}
 }

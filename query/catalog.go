@@ -208,7 +208,7 @@ func (f Found) TagNames() (out []string) {
 
 // TagValues returns the values of a tag that are not empty, in order.
 func (f Found) TagValues(tag string) (out []string) {
-	for _, c := range facet(f.stored, f.updates, tag, math.MaxInt).Values {
+	for _, c := range f.facet(tag, math.MaxInt).Values {
 		if c.Name != "" {
 			out = append(out, c.Name)
 		}

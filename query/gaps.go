@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query/gaps"
@@ -66,7 +65,7 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 		return c, res, err
 	}
 	c.Stretches = stretches(all)
-	c.Breaks = breaks(all, lacking, tenant, now)
+	c.Breaks = breaks(all, lacking, c.Expired)
 	if r.Sequence == "" {
 		return c, res, nil
 	}
@@ -139,7 +138,8 @@ func stretches(all []merge.Present) (out []gaps.Stretch) {
 }
 
 // breaks returns where chains lack chunks. Chunks of expired days vanish one by one, and do not count.
-func breaks(all []merge.Present, lacking []read.MissingChunks, tenant control.Tenant, now int64) (out []gaps.Break) {
+func breaks(all []merge.Present, lacking []read.MissingChunks,
+	expired func(telemetry.Day) bool) (out []gaps.Break) {
 	type chain struct {
 		day       telemetry.Day
 		stream    uint32
@@ -147,7 +147,7 @@ func breaks(all []merge.Present, lacking []read.MissingChunks, tenant control.Te
 	}
 	chains := map[chain][]merge.Present{}
 	for _, p := range all {
-		if p.Header != nil && !tenant.Expired(p.Header.ID.Day, now) {
+		if p.Header != nil && !expired(p.Header.ID.Day) {
 			id := p.Header.ID
 			of := chain{id.Day, id.Stream, id.Partition}
 			chains[of] = append(chains[of], p)

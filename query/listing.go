@@ -173,7 +173,7 @@ func (q *Querier) Facets(ctx context.Context, s Search, tags []string) (
 				}
 			}
 			for _, tag := range tags {
-				out = append(out, facet(stored, updates, tag, s.Limit))
+				out = append(out, Found{stored, updates}.facet(tag, s.Limit))
 			}
 		})
 		return nil
@@ -181,10 +181,10 @@ func (q *Querier) Facets(ctx context.Context, s Search, tags []string) (
 	return out, devices, list, err
 }
 
-// facet counts the values of a tag among two sets without a common device.
-func facet(stored, updates *catalog.Set, tag string, limit int) Facet {
-	first, _ := stored.TagValues(tag, math.MaxInt)
-	second, _ := updates.TagValues(tag, math.MaxInt)
+// facet counts the values of a tag.
+func (f Found) facet(tag string, limit int) Facet {
+	first, _ := f.stored.TagValues(tag, math.MaxInt)
+	second, _ := f.updates.TagValues(tag, math.MaxInt)
 	byName := make(map[string]int, len(first))
 	for i, c := range first {
 		byName[c.Name] = i

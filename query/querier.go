@@ -150,7 +150,7 @@ func New(cfg Config) (*Querier, error) {
 		}),
 	}
 	q.quotas = newQuotas(q.limits, 1/float64(cfg.Queriers), cfg.Now)
-	q.admission = newAdmission(cfg.MaxQueries, cfg.MaxQueued, cfg.QueueTimeout, q.places)
+	q.admission = newAdmission(cfg, q.places)
 	return q, nil
 }
 

@@ -51,6 +51,7 @@ type quotas struct {
 
 // quota is what a tenant has left.
 type quota struct {
+	limits        control.QueryLimits // as of its last query
 	requests, rus bucket
 	day           int64   // since 1970
 	spent         float64 // request units, on that day
@@ -65,21 +66,20 @@ func newQuotas(limits func(string) control.QueryLimits, share float64, now func(
 
 // admit counts a query of a tenant, or refuses it.
 func (q *quotas) admit(tenant string) error {
-	limits := q.limits(tenant)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.now()
 	t := q.of(tenant, now)
-	if err := q.check(t, limits, now, 0); err != nil {
+	if err := q.check(t, now, 0); err != nil {
 		return err
 	}
-	rate, bounded := limits.Rate.Of()
+	rate, bounded := t.limits.Rate.Of()
 	if !bounded {
 		return nil
 	}
 	level := t.requests.at(now, rate*q.share, rateWindow)
 	if level < 1 {
-		return &QuotaError{fmt.Sprintf("its %s queries a second, over %s", limits.Rate, rateWindow),
+		return &QuotaError{fmt.Sprintf("its %s queries a second, over %s", t.limits.Rate, rateWindow),
 			wait(1-level, rate*q.share), askLess}
 	}
 	t.requests.take(1)
@@ -90,10 +90,10 @@ func (q *quotas) admit(tenant string) error {
 func (q *quotas) spend(tenant string, rus float64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now, limits := q.now(), q.limits(tenant)
+	now := q.now()
 	t := q.of(tenant, now)
 	t.spent += rus
-	if rate, bounded := limits.RUs.Of(); bounded {
+	if rate, bounded := t.limits.RUs.Of(); bounded {
 		t.rus.at(now, rate*q.share, ruWindow)
 		t.rus.take(rus)
 	}
@@ -102,27 +102,27 @@ func (q *quotas) spend(tenant string, rus float64) {
 // mayContinue fails if a running query of a tenant must end: at the day's request units, and when it is in debt by as
 // many request units as come back in a window.
 func (q *quotas) mayContinue(tenant string) error {
-	limits := q.limits(tenant)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.now()
-	rate, _ := limits.RUs.Of()
-	return q.check(q.of(tenant, now), limits, now, rate*q.share*ruWindow.Seconds())
+	t := q.of(tenant, now)
+	rate, _ := t.limits.RUs.Of()
+	return q.check(t, now, rate*q.share*ruWindow.Seconds())
 }
 
 // check fails if a tenant has no request units left, or is in debt by more. The caller holds mu.
-func (q *quotas) check(t *quota, limits control.QueryLimits, now time.Time, debt float64) error {
-	if most, bounded := limits.RUsOfDay.Of(); bounded && t.spent >= most*q.share {
+func (q *quotas) check(t *quota, now time.Time, debt float64) error {
+	if most, bounded := t.limits.RUsOfDay.Of(); bounded && t.spent >= most*q.share {
 		end := time.Unix((t.day+1)*int64(24*time.Hour/time.Second), 0)
-		return &QuotaError{fmt.Sprintf("its %s request units of this day, which ends at 00:00 UTC", limits.RUsOfDay),
+		return &QuotaError{fmt.Sprintf("its %s request units of this day, which ends at 00:00 UTC", t.limits.RUsOfDay),
 			seconds(end.Sub(now)), askCheaper}
 	}
-	rate, bounded := limits.RUs.Of()
+	rate, bounded := t.limits.RUs.Of()
 	if !bounded {
 		return nil
 	}
 	if level := t.rus.at(now, rate*q.share, ruWindow); level <= -debt {
-		return &QuotaError{fmt.Sprintf("its %s request units a second, over %s", limits.RUs, ruWindow),
+		return &QuotaError{fmt.Sprintf("its %s request units a second, over %s", t.limits.RUs, ruWindow),
 			wait(-level, rate*q.share), askCheaper}
 	}
 	return nil
@@ -139,7 +139,7 @@ func (q *quotas) of(tenant string, now time.Time) *quota {
 		t = &quota{day: day}
 		q.tenants[tenant] = t
 	}
-	if t.day != day {
+	if t.limits = q.limits(tenant); t.day != day {
 		t.day, t.spent = day, 0
 	}
 	return t

@@ -22,8 +22,7 @@ func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error)
 	var rows *merge.Rows
 	res, err := q.answer(ctx, question{kind: "readings", Request: r, order: order,
 		open: func(ctx context.Context, cfg merge.Config) read.Sink {
-			rows = merge.NewRows(cfg, order, r.Limit, streamed(ctx, emit))
-			rows.After(r.After)
+			rows = merge.NewRows(merge.RowsConfig{Config: cfg, Order: order, Limit: r.Limit, After: r.After}, streamed(ctx, emit))
 			return rows
 		}})
 	if rows != nil {

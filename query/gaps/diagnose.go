@@ -131,13 +131,14 @@ func Diagnose(c Evidence) Diagnosis {
 	line := c.line(present, r.Expect.Milliseconds())
 	holes := c.missingGaps(line, r.Expect.Milliseconds())
 	if len(c.Numbers) > 0 {
-		var refused []int64
+		known := slices.Clone(present)
 		for _, m := range line {
 			if m.refusal != nil {
-				refused = append(refused, m.at)
+				known = append(known, m.at)
 			}
 		}
-		c.applyNumbers(holes, present, refused, r.Expect.Milliseconds())
+		slices.Sort(known)
+		c.applyNumbers(holes, known, r.Expect.Milliseconds())
 	}
 	r.Gaps = append(c.refusedGaps(line), holes...)
 	r.Gaps = append(r.Gaps, c.lateGaps(r.Expect.Milliseconds())...)

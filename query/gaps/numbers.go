@@ -111,7 +111,7 @@ func (n *numbers) ends(r telemetry.Range) (a, b Number, ok bool) {
 
 // applyNumbers improves the verdicts on gaps between the same two numbers: whether the device was silent, or its
 // readings were lost on the way to Kafka. Where no number is missing, no reading can be anywhere else.
-func (c *Evidence) applyNumbers(all []Gap, present, refused []int64, expect int64) {
+func (c *Evidence) applyNumbers(all []Gap, known []int64, expect int64) {
 	n := inferNumbers(c.Numbers, expect)
 	for i := 0; i < len(all); {
 		a, b, ok := n.ends(all[i].Range)
@@ -119,7 +119,7 @@ func (c *Evidence) applyNumbers(all []Gap, present, refused []int64, expect int6
 		for ; ok && j < len(all) && all[j].To <= b.At; j++ {
 		}
 		if ok {
-			n.apply(all[i:j], a, b, between(present, a.At, b.At)+between(refused, a.At, b.At), expect)
+			n.apply(all[i:j], neighbours{a, b, between(known, a.At, b.At), (b.At-a.At)*2/expect + 1})
 		}
 		i = j
 	}
@@ -132,11 +132,18 @@ func between(all []int64, a, b int64) int64 {
 	return int64(max(0, end-first))
 }
 
+// neighbours is the numbers before and behind some gaps, how many messages between them are known to have reached Kafka,
+// and the most that may lie between them, by the time that has passed.
+type neighbours struct {
+	a, b        Number
+	known, most int64
+}
+
 // apply improves the verdicts on gaps between two numbers. Some messages are known to have reached Kafka: those that
 // were refused, and readings without a number.
-func (n *numbers) apply(holes []Gap, a, b Number, known, expect int64) {
-	most := (b.At-a.At)*2/expect + 1
-	messages, ok := n.count(a.N, b.N, most)
+func (n *numbers) apply(holes []Gap, at neighbours) {
+	a, b := at.a, at.b
+	messages, ok := n.count(a.N, b.N, at.most)
 	if !ok {
 		for i := range holes {
 			if holes[i].Verdict == Never {
@@ -146,7 +153,7 @@ func (n *numbers) apply(holes []Gap, a, b Number, known, expect int64) {
 		}
 		return
 	}
-	messages -= known
+	messages -= at.known
 	for i := range holes {
 		g := &holes[i]
 		switch {

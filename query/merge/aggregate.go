@@ -150,7 +150,8 @@ func (b *bucket) take(at int64, f float64, n needs) (bytes int64) {
 	b.least, b.greatest = min(b.least, f), max(b.greatest, f)
 	b.add(f)
 	if n.ends {
-		b.end(at, f, at, f)
+		b.begins(at, f)
+		b.ends(at, f)
 	}
 	if n.moments {
 		d := f - b.mean
@@ -175,12 +176,15 @@ func (b *bucket) add(f float64) {
 	b.sum = next
 }
 
-func (b *bucket) end(firstAt int64, first float64, lastAt int64, last float64) {
-	if !b.ended || firstAt < b.firstAt {
-		b.first, b.firstAt = first, firstAt
+func (b *bucket) begins(at int64, f float64) {
+	if !b.ended || at < b.firstAt {
+		b.first, b.firstAt = f, at
 	}
-	if !b.ended || lastAt >= b.lastAt {
-		b.last, b.lastAt = last, lastAt
+}
+
+func (b *bucket) ends(at int64, f float64) {
+	if !b.ended || at >= b.lastAt {
+		b.last, b.lastAt = f, at
 	}
 	b.ended = true
 }
@@ -204,7 +208,8 @@ func (b *bucket) takeWhole(s *chunk.Stats, from, to int64) {
 	b.numbers += s.Count
 	b.least, b.greatest = min(b.least, least), max(b.greatest, greatest)
 	b.add(numberOf(s.Sum))
-	b.end(from, numberOf(s.First), to, numberOf(s.Last))
+	b.begins(from, numberOf(s.First))
+	b.ends(to, numberOf(s.Last))
 }
 
 // numberOf returns a value as a float, a bool as 0 or 1.

@@ -7,6 +7,7 @@ import (
 // Attendance finds the steps of time in which each device has readings. It decodes instants only of chunks that lie in
 // several steps. It is owned by one goroutine, and holds no piece.
 type Attendance struct {
+	unordered
 	cfg     Config
 	step    int64
 	devices map[string][]bool
@@ -49,9 +50,6 @@ func (s *Attendance) Add(p *read.Piece) error {
 	}
 	return nil
 }
-
-// Passed implements read.Sink; it has nothing to do.
-func (s *Attendance) Passed(int64) error { return nil }
 
 // Device returns the steps of a device, and adds the device if it has none.
 func (s *Attendance) Device(id string) ([]bool, error) {

@@ -2,7 +2,6 @@ package merge
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -37,15 +36,15 @@ type Change struct {
 // Changes finds what was stored between two moments, in the pieces of a request without order. It decodes pieces that
 // were stored then, and those of the same device that overlap them. It is owned by one goroutine.
 type Changes struct {
+	collected
+	decodes
 	cfg          Config
 	since, until int64
-	devices      map[string][]*read.Piece
-	decoded      int
 }
 
 // NewChanges collects pieces, encoded, until Each is called. The later moment is the present if it is 0.
 func NewChanges(cfg Config, since, until int64) *Changes {
-	return &Changes{cfg: cfg, since: since, until: until, devices: make(map[string][]*read.Piece)}
+	return &Changes{cfg: cfg, since: since, until: until}
 }
 
 // Add implements read.Sink.
@@ -54,26 +53,13 @@ func (c *Changes) Add(p *read.Piece) error {
 		p.Release()
 		return nil
 	}
-	c.devices[p.Device] = append(c.devices[p.Device], p)
-	return nil
+	return c.collected.Add(p)
 }
-
-// Passed implements read.Sink; it has nothing to do.
-func (c *Changes) Passed(int64) error { return nil }
-
-// Decoded returns how many pieces were decoded.
-func (c *Changes) Decoded() int { return c.decoded }
 
 // Each calls yield with every change, in the order of device, labels, metric and time. An error of yield ends it and is
 // returned as it is. It is called once, when all pieces are there.
 func (c *Changes) Each(yield func(Change) error) error {
-	for _, device := range slices.Sorted(maps.Keys(c.devices)) {
-		if err := c.device(device, c.devices[device], yield); err != nil {
-			return err
-		}
-		delete(c.devices, device)
-	}
-	return nil
+	return c.each(func(device string, pieces []*read.Piece) error { return c.device(device, pieces, yield) })
 }
 
 func (c *Changes) device(device string, pieces []*read.Piece, yield func(Change) error) error {

@@ -30,21 +30,20 @@ type columnCursor struct {
 }
 
 // newCursor returns a cursor at the first row in r that has a value of a wanted metric, nil if there is none.
-func newCursor(
-	device string, source store.Source, g *chunk.Group, r telemetry.Range, dir read.Order, wanted metricSet,
-) *cursor {
+func (m *Rows) newCursor(p *read.Piece, g *chunk.Group) *cursor {
+	r, dir := m.Range, m.Order
 	from := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.From })
 	to := sort.Search(len(g.Times), func(i int) bool { return g.Times[i] >= r.To })
 	if from >= to {
 		return nil
 	}
-	c := &cursor{device: device, source: source, group: g, dir: dir, row: from, end: to}
+	c := &cursor{device: p.Device, source: p.Source, group: g, dir: dir, row: from, end: to}
 	if dir == read.Descending {
 		c.row, c.end = to-1, from-1
 	}
 	for i := range g.Columns {
 		col := &g.Columns[i]
-		if !wanted.has(col.Metric) {
+		if !m.wanted.has(col.Metric) {
 			continue
 		}
 		next := rank(col.Present, c.row)

@@ -14,7 +14,7 @@ import (
 
 // Group is what series have in common that are aggregated together.
 type Group struct {
-	Device string           // "" where devices are not told apart
+	Device string           // "" for all devices together
 	Labels telemetry.Labels // those to group by
 	Tags   telemetry.Labels // of the device, the same
 	Metric string
@@ -70,15 +70,13 @@ type Aggregated struct {
 
 // Grouped makes aggregates of the pieces of a request without order, device by device. It is owned by one goroutine.
 type Grouped struct {
-	cfg     Config
-	ask     Aggregation
-	needs   needs
-	devices map[string][]*read.Piece
-	groups  map[string]*group
-
-	held int64 // bytes of groups
-
-	whole, decoded int
+	collected
+	decodes
+	cfg    Config
+	ask    Aggregation
+	needs  needs
+	groups map[string]*group
+	held   int64 // bytes of groups
 }
 
 // group is a group so far.
@@ -96,42 +94,25 @@ const (
 
 // NewGrouped collects pieces, encoded, until Each is called. The range of cfg must lie in the buckets.
 func NewGrouped(cfg Config, ask Aggregation) *Grouped {
-	g := &Grouped{cfg: cfg, ask: ask, devices: make(map[string][]*read.Piece), groups: make(map[string]*group)}
+	g := &Grouped{cfg: cfg, ask: ask, groups: make(map[string]*group)}
 	for _, a := range ask.Aggregates {
 		g.needs = g.needs.with(a.needs)
 	}
 	return g
 }
 
-// Add implements read.Sink.
-func (g *Grouped) Add(p *read.Piece) error {
-	g.devices[p.Device] = append(g.devices[p.Device], p)
-	return nil
-}
-
-// Passed implements read.Sink; it has nothing to do.
-func (g *Grouped) Passed(int64) error { return nil }
-
-// Whole returns how many chunks were answered by their statistics.
-func (g *Grouped) Whole() int { return g.whole }
-
-// Decoded returns how many pieces were decoded.
-func (g *Grouped) Decoded() int { return g.decoded }
-
 // Each calls yield with every group and bucket, in the order of device, labels, tags, metric and bucket. An error of
 // yield ends it and is returned as it is. It is called once, when all pieces are there.
 func (g *Grouped) Each(yield func(Aggregated) error) error {
 	apart := g.ask.By == nil || g.ask.By.Device
-	for _, device := range slices.Sorted(maps.Keys(g.devices)) {
-		if err := g.device(device, g.devices[device]); err != nil {
+	err := g.each(func(device string, pieces []*read.Piece) error {
+		if err := g.device(device, pieces); err != nil || !apart {
 			return err
 		}
-		delete(g.devices, device)
-		if apart {
-			if err := g.emit(yield); err != nil {
-				return err
-			}
-		}
+		return g.emit(yield)
+	})
+	if err != nil {
+		return err
 	}
 	return g.emit(yield)
 }

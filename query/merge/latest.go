@@ -24,43 +24,27 @@ type Last struct {
 // newest piece, and older ones only where they may have a newer value of a series, or a series without a value so far.
 // It is owned by one goroutine.
 type Latest struct {
-	cfg     Config
-	devices map[string][]*read.Piece
-	decoded int
+	collected
+	decodes
+	cfg Config
 }
 
 // NewLatest collects pieces, encoded, until Each is called.
-func NewLatest(cfg Config) *Latest { return &Latest{cfg: cfg, devices: make(map[string][]*read.Piece)} }
-
-// Add implements read.Sink.
-func (l *Latest) Add(p *read.Piece) error {
-	l.devices[p.Device] = append(l.devices[p.Device], p)
-	return nil
-}
-
-// Passed implements read.Sink; it has nothing to do.
-func (l *Latest) Passed(int64) error { return nil }
-
-// Decoded returns how many pieces were decoded.
-func (l *Latest) Decoded() int { return l.decoded }
+func NewLatest(cfg Config) *Latest { return &Latest{cfg: cfg} }
 
 // Each calls yield with the newest value of each series, in the order of device, labels and metric. An error of yield
 // ends it and is returned as it is. It is called once, when all pieces are there.
 func (l *Latest) Each(yield func(Last) error) error {
-	for _, device := range slices.Sorted(maps.Keys(l.devices)) {
-		all, err := l.device(l.devices[device])
-		if err != nil {
-			return err
-		}
-		delete(l.devices, device)
+	return l.each(func(device string, pieces []*read.Piece) error {
+		all, err := l.device(pieces)
 		for _, x := range all {
 			x.Device = device
 			if err := yield(x.Last); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // newestOf names a series of one device.

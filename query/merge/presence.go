@@ -10,6 +10,7 @@ import (
 
 // Presence collects the instants of readings. Of a chunk it decodes nothing else. It is owned by one goroutine.
 type Presence struct {
+	unordered
 	cfg Config
 	all []Present
 }
@@ -42,9 +43,6 @@ func (s *Presence) Add(p *read.Piece) error {
 	s.all = append(s.all, out)
 	return s.cfg.Memory.Take(int64(len(out.Times)) * 8)
 }
-
-// Passed implements read.Sink; it has nothing to do.
-func (s *Presence) Passed(int64) error { return nil }
 
 // All returns what was collected, the older source first.
 func (s *Presence) All() []Present {

@@ -30,9 +30,9 @@ type RollupRow struct {
 // RollupSeries makes curves of the pieces and rollups of a request without order for one metric. It is owned by one
 // goroutine.
 type RollupSeries struct {
+	collected
 	cfg     Config
 	wanted  map[string]bool // devices; nil: all
-	pieces  map[string][]*read.Piece
 	rollups map[string][]labelledRow
 }
 
@@ -43,7 +43,7 @@ type labelledRow struct {
 
 // NewRollupSeries collects pieces, encoded, and rollups until Each is called. Devices are those asked for, nil for all.
 func NewRollupSeries(cfg Config, devices []string) *RollupSeries {
-	s := &RollupSeries{cfg: cfg, pieces: make(map[string][]*read.Piece), rollups: make(map[string][]labelledRow)}
+	s := &RollupSeries{cfg: cfg, rollups: make(map[string][]labelledRow)}
 	if devices != nil {
 		s.wanted = make(map[string]bool, len(devices))
 		for _, d := range devices {
@@ -52,15 +52,6 @@ func NewRollupSeries(cfg Config, devices []string) *RollupSeries {
 	}
 	return s
 }
-
-// Add implements read.Sink.
-func (s *RollupSeries) Add(p *read.Piece) error {
-	s.pieces[p.Device] = append(s.pieces[p.Device], p)
-	return nil
-}
-
-// Passed implements read.Sink; it has nothing to do.
-func (s *RollupSeries) Passed(int64) error { return nil }
 
 // rollupRowBytes is about how much memory a RollupRow takes.
 const rollupRowBytes = 96
@@ -94,7 +85,7 @@ func (s *RollupSeries) AddRollups(l *read.Rollups) error {
 // until yield returns; an error of yield ends it and is returned as it is. It is called once, after the read.
 func (s *RollupSeries) Each(yield func(*RollupCurve) error) error {
 	devices := slices.Collect(maps.Keys(s.rollups))
-	for device := range s.pieces {
+	for device := range s.devices {
 		if s.rollups[device] == nil {
 			devices = append(devices, device)
 		}
@@ -102,11 +93,11 @@ func (s *RollupSeries) Each(yield func(*RollupCurve) error) error {
 	slices.Sort(devices)
 	var rollupCurves []RollupCurve
 	for _, device := range devices {
-		curves, bytes, err := s.cfg.curves(device, s.pieces[device])
+		curves, bytes, err := s.cfg.curves(device, s.devices[device])
 		if err != nil {
 			return err
 		}
-		delete(s.pieces, device)
+		delete(s.devices, device)
 		rollupCurves = rollupCurves[:0]
 		for i := range curves {
 			rollupCurves = append(rollupCurves, RollupCurve{Device: device, Labels: curves[i].Labels, Metric: curves[i].Metric,

@@ -20,13 +20,10 @@ type Row struct {
 // Rows makes rows, in the order of time, of the pieces of an ordered request. Chunks stay encoded until the answer
 // comes to them. It is owned by one goroutine.
 type Rows struct {
-	cfg    Config
-	dir    read.Order
-	limit  int
+	RowsConfig
 	emit   func(Row) error
 	wanted metricSet
 
-	after   *Row       // nil for none
 	waiting pieceHeap  // pieces by where their rows may begin
 	open    cursorHeap // cursors by their row
 	cells   []cell
@@ -37,23 +34,27 @@ type Rows struct {
 	truncated bool
 }
 
-// NewRows makes rows in an order and calls emit with each, or with the first limit ones if that is not 0. An error of
-// emit is returned as it is.
-func NewRows(cfg Config, order read.Order, limit int, emit func(Row) error) *Rows {
-	return &Rows{cfg: cfg, dir: order, limit: limit, emit: emit, wanted: newMetricSet(cfg.Metrics)}
+// RowsConfig says which rows are made.
+type RowsConfig struct {
+	Config
+	Order read.Order
+	Limit int  // the first ones in the order; 0: all
+	After *Row // rows up to and including this one are left out; nil: none
 }
 
-// After leaves out the rows up to and including one of the same order; nil is none.
-func (m *Rows) After(row *Row) { m.after = row }
+// NewRows makes rows and calls emit with each. An error of emit is returned as it is.
+func NewRows(cfg RowsConfig, emit func(Row) error) *Rows {
+	return &Rows{RowsConfig: cfg, emit: emit, wanted: newMetricSet(cfg.Metrics)}
+}
 
 // behind reports whether a row comes behind the one that the answer begins after.
 func (m *Rows) behind(row *Row) bool {
-	if m.after == nil {
+	if m.After == nil {
 		return true
 	}
-	order := cmp.Or(cmp.Compare(row.Time, m.after.Time), strings.Compare(row.Device, m.after.Device),
-		row.Labels.Compare(m.after.Labels))
-	return order*int(m.dir) > 0
+	order := cmp.Or(cmp.Compare(row.Time, m.After.Time), strings.Compare(row.Device, m.After.Device),
+		row.Labels.Compare(m.After.Labels))
+	return order*int(m.Order) > 0
 }
 
 // Count returns how many rows were emitted.
@@ -70,9 +71,9 @@ type pendingPiece struct {
 
 // Add implements read.Sink.
 func (m *Rows) Add(p *read.Piece) error {
-	pos := m.dir.At(p.From)
-	if m.dir == read.Descending {
-		pos = m.dir.At(p.To)
+	pos := m.Order.At(p.From)
+	if m.Order == read.Descending {
+		pos = m.Order.At(p.To)
 	}
 	heap.Push(&m.waiting, pendingPiece{pos, p})
 	return nil
@@ -102,16 +103,15 @@ func (m *Rows) Passed(bound int64) error {
 
 // decode opens a piece.
 func (m *Rows) decode(p *read.Piece) error {
-	device, source := p.Device, p.Source
-	f, _, err := m.cfg.decode(p)
+	f, _, err := m.Config.decode(p)
 	if err != nil {
 		return err
 	}
 	for i := range f.Groups {
 		g := &f.Groups[i]
-		c := newCursor(device, source, g, m.cfg.Range, m.dir, m.wanted)
+		c := m.newCursor(p, g)
 		if c == nil {
-			m.cfg.Memory.Give(read.GroupBytes(g))
+			m.Memory.Give(read.GroupBytes(g))
 			continue
 		}
 		c.bytes = read.GroupBytes(g)
@@ -125,7 +125,7 @@ func (m *Rows) next() error {
 	first := m.open[0]
 	row := Row{Device: first.device, Time: first.time(), Labels: first.group.Labels}
 	wanted := m.behind(&row)
-	if wanted && m.limit > 0 && m.count == m.limit {
+	if wanted && m.Limit > 0 && m.count == m.Limit {
 		m.truncated = true
 		return &read.Stop{At: m.last}
 	}
@@ -143,7 +143,7 @@ func (m *Rows) next() error {
 			continue
 		}
 		heap.Pop(&m.open)
-		m.cfg.Memory.Give(c.bytes)
+		m.Memory.Give(c.bytes)
 	}
 	if !wanted {
 		return nil

@@ -2,7 +2,6 @@ package merge
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -40,39 +39,29 @@ func (s *Stretch) Value(i int) telemetry.Value {
 
 // Series makes curves of the pieces of a request without order. It is owned by one goroutine.
 type Series struct {
-	cfg     Config
-	devices map[string][]*read.Piece
+	collected
+	cfg Config
 }
 
 // NewSeries collects pieces, encoded, until Each is called.
-func NewSeries(cfg Config) *Series { return &Series{cfg: cfg, devices: make(map[string][]*read.Piece)} }
-
-// Add implements read.Sink.
-func (s *Series) Add(p *read.Piece) error {
-	s.devices[p.Device] = append(s.devices[p.Device], p)
-	return nil
-}
-
-// Passed implements read.Sink; it has nothing to do.
-func (s *Series) Passed(int64) error { return nil }
+func NewSeries(cfg Config) *Series { return &Series{cfg: cfg} }
 
 // Each calls yield with every series that has values, in the order of device, labels and metric. A curve is valid until
 // yield returns; an error of yield ends it and is returned as it is. It is called once, when all pieces are there.
 func (s *Series) Each(yield func(Curve) error) error {
-	for _, device := range slices.Sorted(maps.Keys(s.devices)) {
-		curves, bytes, err := s.cfg.curves(device, s.devices[device])
+	return s.each(func(device string, pieces []*read.Piece) error {
+		curves, bytes, err := s.cfg.curves(device, pieces)
 		if err != nil {
 			return err
 		}
-		delete(s.devices, device)
 		for _, c := range curves {
 			if err := yield(c); err != nil {
 				return err
 			}
 		}
 		s.cfg.Memory.Give(bytes)
-	}
-	return nil
+		return nil
+	})
 }
 
 // strand is the values of one series and kind from one piece.

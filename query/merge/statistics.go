@@ -2,7 +2,6 @@ package merge
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -26,11 +25,10 @@ type Statistic struct {
 // Statistics makes statistics of the pieces of a request without order. A float's sum is as exact as a compensated one,
 // but its last bits depend on which chunks were decoded. It is owned by one goroutine.
 type Statistics struct {
-	cfg     Config
-	step    int64
-	devices map[string][]*read.Piece
-
-	whole, decoded int
+	collected
+	decodes
+	cfg  Config
+	step int64
 }
 
 // NewStatistics collects pieces, encoded, until Each is called. Buckets are [Range.From + k*step, Range.From +
@@ -39,40 +37,21 @@ func NewStatistics(cfg Config, step int64) *Statistics {
 	if step == 0 {
 		step = math.MaxInt64
 	}
-	return &Statistics{cfg: cfg, step: step, devices: make(map[string][]*read.Piece)}
+	return &Statistics{cfg: cfg, step: step}
 }
-
-// Add implements read.Sink.
-func (s *Statistics) Add(p *read.Piece) error {
-	s.devices[p.Device] = append(s.devices[p.Device], p)
-	return nil
-}
-
-// Passed implements read.Sink; it has nothing to do.
-func (s *Statistics) Passed(int64) error { return nil }
-
-// Whole returns how many chunks were answered by their statistics.
-func (s *Statistics) Whole() int { return s.whole }
-
-// Decoded returns how many pieces were decoded.
-func (s *Statistics) Decoded() int { return s.decoded }
 
 // Each calls yield with every statistic of at least one value, in the order of device, labels, metric, kind and bucket.
 // An error of yield ends it and is returned as it is. It is called once, when all pieces are there.
 func (s *Statistics) Each(yield func(Statistic) error) error {
-	for _, device := range slices.Sorted(maps.Keys(s.devices)) {
-		all, err := s.device(device, s.devices[device])
-		if err != nil {
-			return err
-		}
-		delete(s.devices, device)
+	return s.each(func(device string, pieces []*read.Piece) error {
+		all, err := s.device(device, pieces)
 		for _, x := range all {
 			if err := yield(x); err != nil {
 				return err
 			}
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // device sums up the pieces of a device in the order of time, those that overlap each other together.
@@ -120,7 +99,7 @@ func (s *Statistics) take(sums sums, p *read.Piece) {
 	wanted := newMetricSet(s.cfg.Metrics)
 	for _, c := range p.Chunk.Columns() {
 		if wanted.has(c.Metric) {
-			sums.of(c.Labels, c.Metric, c.Kind, s.bucket(p.From)).add(c.Stats)
+			sums.of(c.Labels, sumOf{metric: c.Metric, kind: c.Kind, start: s.bucket(p.From)}).add(c.Stats)
 		}
 	}
 }
@@ -141,7 +120,7 @@ func (s *Statistics) decode(sums sums, pieces []*read.Piece) error {
 				}
 				part := x.slice(from, to)
 				col := chunk.Column{Metric: c.Metric, Kind: part.Kind, Bits: part.Bits, Texts: part.Texts}
-				sums.of(c.Labels, c.Metric, part.Kind, start).add(chunk.StatsOf(&col))
+				sums.of(c.Labels, sumOf{metric: c.Metric, kind: part.Kind, start: start}).add(chunk.StatsOf(&col))
 				from = to
 			}
 		}
@@ -159,8 +138,8 @@ type sumOf struct {
 	start          int64
 }
 
-func (m sums) of(labels telemetry.Labels, metric string, kind telemetry.Kind, start int64) *sum {
-	of := sumOf{string(labels.AppendKey(nil)), metric, kind, start}
+func (m sums) of(labels telemetry.Labels, of sumOf) *sum {
+	of.labels = string(labels.AppendKey(nil))
 	x := m[of]
 	if x == nil {
 		x = &sum{labels: labels}

@@ -77,7 +77,7 @@ func (q *Query) cachesBins() bool {
 func (q *Query) askBins(ask *store.HeadRequest) {
 	first, last := telemetry.DayOf(q.req.Range.From), telemetry.DayOf(q.req.Range.To-1)
 	ask.Bins, ask.Range = true, telemetry.Range{From: first.Start(), To: last.End()}
-	known, ok := q.r.cache.get(q.binsKey(), q.r.cfg.Now(), q.r.cache.age)
+	known, ok := q.r.cache.get(q.binsKey(), q.r.cache.age)
 	if !ok {
 		return
 	}
@@ -247,7 +247,7 @@ func (q *Query) cacheBins(bins map[uint64]map[store.HeadBin]*cachedBin) {
 			all.bytes += b.bytes + cachedBinBytes + cachedPartBytes*int64(len(b.parts))
 		}
 	}
-	q.r.cache.put(q.binsKey(), all, all.bytes, now)
+	q.r.cache.put(q.binsKey(), all, all.bytes)
 }
 
 // rowsWithin returns how many rows of a frame have an instant in a range.

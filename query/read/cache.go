@@ -20,6 +20,7 @@ import (
 type cache struct {
 	limit   int64
 	age     time.Duration
+	now     func() time.Time
 	metrics cacheMetrics
 
 	mu      sync.Mutex // guards below
@@ -39,14 +40,14 @@ type cacheEntry struct {
 }
 
 // get returns the value of a key unless it is older than age, and makes it the last used one.
-func (c *cache) get(key any, now time.Time, age time.Duration) (value any, ok bool) {
+func (c *cache) get(key any, age time.Duration) (value any, ok bool) {
 	if c == nil {
 		return nil, false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[key]
-	if e == nil || now.Sub(e.Value.(*cacheEntry).read) >= age {
+	if e == nil || c.now().Sub(e.Value.(*cacheEntry).read) >= age {
 		return nil, false
 	}
 	c.recent.MoveToFront(e)
@@ -54,7 +55,7 @@ func (c *cache) get(key any, now time.Time, age time.Duration) (value any, ok bo
 }
 
 // put sets the value of a key. Nobody may change it afterwards.
-func (c *cache) put(key, value any, bytes int64, now time.Time) {
+func (c *cache) put(key, value any, bytes int64) {
 	if c == nil {
 		return
 	}
@@ -65,7 +66,7 @@ func (c *cache) put(key, value any, bytes int64, now time.Time) {
 		delete(c.entries, key)
 	}
 	if bytes += keyCacheBytes; bytes <= c.limit/2 {
-		c.entries[key] = c.recent.PushFront(&cacheEntry{key, value, bytes, now})
+		c.entries[key] = c.recent.PushFront(&cacheEntry{key, value, bytes, c.now()})
 		c.used += bytes
 	}
 	c.trim()
@@ -116,13 +117,13 @@ func (m *cacheMetrics) addHeadRows(b *cachedBin, rows *store.HeadRows) {
 }
 
 // newCache returns nil unless the limit is above 0.
-func newCache(limit int64, age time.Duration, r prometheus.Registerer) *cache {
-	if limit <= 0 {
+func newCache(cfg Config) *cache {
+	if cfg.CacheBytes <= 0 {
 		return nil
 	}
-	f := promauto.With(r)
+	f := promauto.With(cfg.Registerer)
 	return &cache{
-		limit: limit, age: age, keys: make(map[cacheKey]*list.Element), entries: make(map[any]*list.Element),
+		limit: cfg.CacheBytes, age: cfg.CacheAge, now: cfg.Now, keys: make(map[cacheKey]*list.Element), entries: make(map[any]*list.Element),
 		recent: list.New(),
 		metrics: cacheMetrics{
 			documents: f.NewCounterVec(prometheus.CounterOpts{

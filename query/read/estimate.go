@@ -31,7 +31,7 @@ func (j *rollupJob) estimate(e *Estimate) {
 	unknown, sealed := 0, 0
 	for _, d := range j.days {
 		key := manifestKey{sharding.RollupsContainer(j.target.Container), j.target.TenantShard, d.day}
-		v, known := j.r.cache.get(key, now, manifestsAge)
+		v, known := j.r.cache.get(key, manifestsAge)
 		if !known {
 			unknown++
 			continue
@@ -53,7 +53,7 @@ func (j *rollupJob) estimate(e *Estimate) {
 			return
 		}
 		seen[ref.ID] = true
-		if _, read := j.r.cache.get(j.keyOf(ref), now, time.Duration(1<<62)); !read {
+		if _, read := j.r.cache.get(j.keyOf(ref), time.Duration(1<<62)); !read {
 			rollups[ref.Key]++
 		}
 	})

@@ -230,15 +230,17 @@ func (p *scanHistory) of(tenant string, t target) (scanYield, bool) {
 	return f, ok
 }
 
+// yieldOf returns what a scan has found over so many days, times the named devices.
+func yieldOf(u store.Usage, over float64) scanYield {
+	f := scanYield{documents: float64(u.Documents) / over}
+	if u.Documents > 0 {
+		f.rus = max(0, u.RUs-askingRUs) / float64(u.Documents)
+	}
+	return f
+}
+
 // add takes what a scan of a whole range has found. The last scan counts as much as all before it.
-func (p *scanHistory) add(tenant string, t target, over float64, documents int, rus float64) {
-	if over <= 0 {
-		return
-	}
-	f := scanYield{documents: float64(documents) / over / float64(max(len(t.devices), 1))}
-	if documents > 0 {
-		f.rus = max(0, rus-askingRUs) / float64(documents)
-	}
+func (p *scanHistory) add(tenant string, t target, f scanYield) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.seen) > maxHistory {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 )
 
@@ -260,7 +261,7 @@ func (l *keyCache) load(ctx context.Context, q *Query, t target, r telemetry.Ran
 	defer func() { q.Memory.Give(held) }()
 	fetches := l.fetches(r, now)
 	for _, e := range fetches {
-		usage, gone, err := q.scanSince(ctx, t, e.Range, e.asOf, func(p *Piece) error {
+		usage, gone, err := q.scanSince(ctx, t, store.Window{Range: e.Range, Since: e.asOf}, func(p *Piece) error {
 			held += p.bytes
 			s := &cachedChunk{chunk: p.Chunk, expires: expiry(p), bytes: p.bytes, keyCache: l, load: l.loads + 1}
 			found[chunkRef{p.Device, p.Chunk.Header.ID.String()}] = s

@@ -96,7 +96,7 @@ func (r *Reader) parts(v *control.Snapshot, tenant control.Tenant, req Request) 
 			return
 		}
 		for _, m := range order {
-			parts := r.partsOf(v, tenant, devices, within(m, req.Range))
+			parts := r.partsOf(v, tenant.Placement.Visits(devices, within(m, req.Range)), devices != nil)
 			if req.Order == Descending {
 				slices.Reverse(parts)
 			}
@@ -116,9 +116,8 @@ func within(m telemetry.Month, r telemetry.Range) telemetry.Range {
 }
 
 // partsOf returns the parts of a month, one for each epoch in it.
-func (r *Reader) partsOf(v *control.Snapshot, tenant control.Tenant, devices []string,
-	month telemetry.Range) (parts []part) {
-	for _, visit := range tenant.Placement.Visits(devices, month) {
+func (r *Reader) partsOf(v *control.Snapshot, visits []sharding.Visit, named bool) (parts []part) {
+	for _, visit := range visits {
 		if !v.HasContainer(visit.Container) {
 			continue
 		}
@@ -130,7 +129,7 @@ func (r *Reader) partsOf(v *control.Snapshot, tenant control.Tenant, devices []s
 	}
 	for i := range parts {
 		p := &parts[i]
-		if p.ordered = devices != nil && len(p.targets) <= r.cfg.Fanout; devices != nil && !p.ordered {
+		if p.ordered = named && len(p.targets) <= r.cfg.Fanout; named && !p.ordered {
 			p.targets = grouped(p.targets)
 		}
 	}

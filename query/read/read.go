@@ -69,7 +69,7 @@ const headErrorsEvery = 10 * time.Second
 func New(cfg Config) *Reader {
 	return &Reader{
 		cfg: cfg, progress: newProgress(), pool: &pool{limit: cfg.TotalBytes}, headErrors: rate.Sometimes{Interval: headErrorsEvery},
-		cache: newCache(cfg.CacheBytes, cfg.CacheAge, cfg.Registerer), history: newScanHistory(),
+		cache: newCache(cfg), history: newScanHistory(),
 	}
 }
 

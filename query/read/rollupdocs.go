@@ -45,12 +45,11 @@ type cachedRollup struct {
 // manifests returns those of the job's days, nil for a day without one. With anew the cache is not used.
 func (j *rollupJob) manifests(ctx context.Context, anew bool) (map[telemetry.Day]*manifest, error) {
 	container := sharding.RollupsContainer(j.target.Container)
-	now := j.r.cfg.Now()
 	out := make(map[telemetry.Day]*manifest)
 	lacking := telemetry.Range{From: telemetry.MaxMillis}
 	key := func(day telemetry.Day) manifestKey { return manifestKey{container, j.target.TenantShard, day} }
 	for _, d := range j.days {
-		if l, ok := j.r.cache.get(key(d.day), now, manifestsAge); ok && !anew {
+		if l, ok := j.r.cache.get(key(d.day), manifestsAge); ok && !anew {
 			out[d.day], _ = l.(*manifest)
 			continue
 		}
@@ -72,7 +71,7 @@ func (j *rollupJob) manifests(ctx context.Context, anew bool) (map[telemetry.Day
 			return nil
 		}
 		found[l.Day] = &manifest{l, container}
-		j.r.cache.put(key(l.Day), found[l.Day], 2*int64(len(doc)), now)
+		j.r.cache.put(key(l.Day), found[l.Day], 2*int64(len(doc)))
 		return nil
 	})
 	if err != nil && !errors.Is(err, store.ErrNoContainer) {
@@ -83,7 +82,7 @@ func (j *rollupJob) manifests(ctx context.Context, anew bool) (map[telemetry.Day
 			continue
 		}
 		if out[d.day] = found[d.day]; found[d.day] == nil {
-			j.r.cache.put(key(d.day), (*manifest)(nil), 0, now)
+			j.r.cache.put(key(d.day), (*manifest)(nil), 0)
 		}
 	}
 	return out, nil
@@ -139,13 +138,12 @@ func (w *wanted) add(day telemetry.Day, ref rollup.Ref, batch string) {
 func (j *rollupJob) documents(ctx context.Context) (gone bool, err error) {
 	kept, found := make(map[string]any), 0
 	rollups := make(map[string]*wanted)
-	now := j.r.cfg.Now()
 	var held int64
 	j.refs(func(d *rollupDay, ref rollup.Ref, batch string) {
 		if _, ok := kept[ref.ID]; ok {
 			return
 		}
-		if v, ok := j.r.cache.get(j.keyOf(ref), now, time.Duration(1<<62)); ok {
+		if v, ok := j.r.cache.get(j.keyOf(ref), time.Duration(1<<62)); ok {
 			kept[ref.ID] = v
 			if l, ok := v.(*cachedRollup); ok {
 				held += l.bytes
@@ -216,7 +214,6 @@ func (j *rollupJob) fetch(ctx context.Context, w *wanted, kept map[string]any) e
 	if len(w.batches) > maxBatches {
 		s.Batches = nil
 	}
-	now := j.r.cfg.Now()
 	return j.scanRollups(ctx, s, func(doc []byte) error {
 		d, err := rollup.Parse(doc)
 		if err != nil {
@@ -232,7 +229,7 @@ func (j *rollupJob) fetch(ctx context.Context, w *wanted, kept map[string]any) e
 		ref := rollup.Ref{Key: d.Key, ID: d.ID}
 		if d.Key == rollup.SeriesIndexKey {
 			kept[d.ID] = d.SeriesIndex
-			j.r.cache.put(j.keyOf(ref), d.SeriesIndex, 2*int64(len(doc)), now)
+			j.r.cache.put(j.keyOf(ref), d.SeriesIndex, 2*int64(len(doc)))
 			return nil
 		}
 		// A few bytes may become many: there must be room before.
@@ -248,7 +245,7 @@ func (j *rollupJob) fetch(ctx context.Context, w *wanted, kept map[string]any) e
 			return err
 		}
 		kept[d.ID] = l
-		j.r.cache.put(j.keyOf(ref), l, l.bytes, now)
+		j.r.cache.put(j.keyOf(ref), l, l.bytes)
 		return nil
 	})
 }

@@ -16,17 +16,17 @@ import (
 // scan reads the chunks of a target that may have rows in r. It is safe for any number of callers. An error of take
 // ends it and is returned as it is; take owns the piece in any case.
 func (q *Query) scan(ctx context.Context, t target, r telemetry.Range, take func(*Piece) error) error {
-	_, _, err := q.scanSince(ctx, t, r, 0, take)
+	_, _, err := q.scanSince(ctx, t, store.Window{Range: r}, take)
 	return err
 }
 
 // scanSince scans without what was stored before a second, by the service's clock. It reports whether a container is
 // gone in which chunks were found before.
-func (q *Query) scanSince(ctx context.Context, t target, r telemetry.Range, since int64,
+func (q *Query) scanSince(ctx context.Context, t target, w store.Window,
 	take func(*Piece) error) (usage store.Usage, gone bool, err error) {
-	usage, gone, err = q.scanTarget(ctx, t, store.Scan{Range: r, Since: since}, take)
-	if err == nil && since == 0 {
-		q.r.history.add(q.req.Tenant, t, days(r, q.r.cfg.Now().UnixMilli()), usage.Documents, usage.RUs)
+	usage, gone, err = q.scanTarget(ctx, t, store.Scan{Range: w.Range, Since: w.Since}, take)
+	if over := days(w.Range, q.r.cfg.Now().UnixMilli()); err == nil && w.Since == 0 && over > 0 {
+		q.r.history.add(q.req.Tenant, t, yieldOf(usage, over*float64(max(len(t.devices), 1))))
 	}
 	return usage, gone, err
 }
