@@ -48,10 +48,10 @@ func randomCase(t *testing.T, rnd *rand.Rand) aggregateCase {
 		c.unit = merge.Units[rnd.IntN(len(merge.Units))]
 		c.zone, err = time.LoadLocation([]string{"UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata"}[rnd.IntN(4)])
 		require.NoError(t, err)
-		c.asked.Buckets, err = merge.EveryUnit(c.given, c.unit, c.zone, c.right, 11_000)
+		c.asked.Buckets, err = merge.EveryUnit(merge.Bounds{Range: c.given, Right: c.right, Most: 11_000}, c.unit, c.zone)
 	} else {
 		c.step = []time.Duration{0, 7 * time.Minute, time.Hour, 24 * time.Hour}[rnd.IntN(4)]
-		c.asked.Buckets, err = merge.EveryStep(c.given, c.step, c.right, 11_000)
+		c.asked.Buckets, err = merge.EveryStep(merge.Bounds{Range: c.given, Right: c.right, Most: 11_000}, c.step)
 	}
 	require.NoError(t, err)
 	c.request.Range = c.asked.Buckets.Held(c.given)

@@ -150,7 +150,7 @@ func TestAggregatesUseChunkStatistics(t *testing.T) {
 			asked.Aggregates = append(asked.Aggregates, a)
 		}
 		var err error
-		asked.Buckets, err = merge.EveryStep(always, 0, false, 1)
+		asked.Buckets, err = merge.EveryStep(merge.Bounds{Range: always, Most: 1}, 0)
 		require.NoError(t, err)
 		n := 0
 		_, err = q.Aggregates(t.Context(), query.Request{Tenant: "acme", Range: always, Metrics: []string{"x"}}, asked,
@@ -185,7 +185,7 @@ func TestCalendarBucketsInTimeZones(t *testing.T) {
 			at = append(at, x)
 		}
 		r := telemetry.Range{From: at[0].UnixMilli() + 1, To: at[2].UnixMilli()}
-		b, err := merge.EveryUnit(r, merge.Day, in, false, 9)
+		b, err := merge.EveryUnit(merge.Bounds{Range: r, Most: 9}, merge.Day, in)
 		require.NoError(t, err)
 		require.Equal(t, 2, b.Len(), zone)
 		require.Equal(t, days, []string{
@@ -194,10 +194,10 @@ func TestCalendarBucketsInTimeZones(t *testing.T) {
 	}
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
-	_, err = merge.EveryUnit(always, merge.Day, berlin, false, 11_000)
+	_, err = merge.EveryUnit(merge.Bounds{Range: always, Most: 11_000}, merge.Day, berlin)
 	var many *merge.TooManyBuckets
 	require.ErrorAs(t, err, &many)
-	_, err = merge.EveryStep(always, time.Second, false, 11_000)
+	_, err = merge.EveryStep(merge.Bounds{Range: always, Most: 11_000}, time.Second)
 	require.ErrorAs(t, err, &many)
 }
 
@@ -211,7 +211,7 @@ func TestAggregatesMemoryLimit(t *testing.T) {
 		a, err := merge.ParseAggregate(name)
 		require.NoError(t, err)
 		asked.Aggregates = []query.Aggregate{a}
-		asked.Buckets, err = merge.EveryStep(always, 0, false, 1)
+		asked.Buckets, err = merge.EveryStep(merge.Bounds{Range: always, Most: 1}, 0)
 		require.NoError(t, err)
 		_, err = q.Aggregates(t.Context(), query.Request{Tenant: "acme", Range: always}, asked,
 			func(query.Aggregated) error { return nil })

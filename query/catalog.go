@@ -161,13 +161,19 @@ type Found struct{ stored, updates *catalog.Set }
 // timesLag is how old the catalog's last time of a reporting device may be.
 const timesLag = 8 * 24 * time.Hour
 
-// Find calls use with the devices that all matchers select, with selected metrics, that may have reported in a range.
-func (k *Known) Find(matchers []catalog.Matcher, metrics func([]catalog.Metric) bool, r telemetry.Range,
-	use func(Found)) {
-	k.selected(matchers, func(stored, updates *catalog.Set) {
-		stored.During(r.From-timesLag.Milliseconds(), r.To)
-		stored.KeepMetrics(metrics)
-		updates.KeepMetrics(metrics)
+// Reporting selects devices by matchers and metrics that may have reported in a range.
+type Reporting struct {
+	Matchers []catalog.Matcher // all must hold
+	Metrics  func([]catalog.Metric) bool
+	Range    telemetry.Range
+}
+
+// Find calls use with the selected devices.
+func (k *Known) Find(r Reporting, use func(Found)) {
+	k.selected(r.Matchers, func(stored, updates *catalog.Set) {
+		stored.During(r.Range.From-timesLag.Milliseconds(), r.Range.To)
+		stored.KeepMetrics(r.Metrics)
+		updates.KeepMetrics(r.Metrics)
 		use(Found{stored, updates})
 	})
 }

@@ -85,7 +85,7 @@ func everyQuery(q *query.Querier) map[string]func(context.Context) error {
 			return err
 		},
 		"aggregates": func(ctx context.Context) error {
-			buckets, err := merge.EveryStep(r.Range, 0, false, 10)
+			buckets, err := merge.EveryStep(merge.Bounds{Range: r.Range, Most: 10}, 0)
 			if err != nil {
 				return err
 			}

@@ -179,9 +179,9 @@ func (p *params) buckets(r telemetry.Range, right bool) (b query.Buckets) {
 	}
 	var err error
 	if isUnit {
-		b, err = merge.EveryUnit(r, unit, zone, right, maxBuckets)
+		b, err = merge.EveryUnit(merge.Bounds{Range: r, Right: right, Most: maxBuckets}, unit, zone)
 	} else {
-		b, err = merge.EveryStep(r, step, right, maxBuckets)
+		b, err = merge.EveryStep(merge.Bounds{Range: r, Right: right, Most: maxBuckets}, step)
 	}
 	var many *merge.TooManyBuckets
 	if errors.As(err, &many) {

@@ -45,13 +45,20 @@ func (e *TooManyBuckets) Error() string {
 	return fmt.Sprintf("makes more than %d buckets of the range: take a longer one", e.Most)
 }
 
+// Bounds is what buckets hold, on which side they are closed, and how many there may be.
+type Bounds struct {
+	telemetry.Range
+	Right bool
+	Most  int
+}
+
 // EveryStep makes buckets of a length that begin with a range, the last one cut at its end; one bucket for a step of 0.
-func EveryStep(r telemetry.Range, step time.Duration, right bool, most int) (Buckets, error) {
+func EveryStep(r Bounds, step time.Duration) (Buckets, error) {
 	ms := step.Milliseconds()
-	if ms > 0 && (r.To-r.From)/ms >= int64(most) {
-		return Buckets{}, &TooManyBuckets{most}
+	if ms > 0 && (r.To-r.From)/ms >= int64(r.Most) {
+		return Buckets{}, &TooManyBuckets{r.Most}
 	}
-	b := newBuckets(right)
+	b := newBuckets(r.Right)
 	for at := r.From; ms > 0 && at < r.To; at += ms {
 		b.edges = append(b.edges, at)
 	}
@@ -64,11 +71,11 @@ func EveryStep(r telemetry.Range, step time.Duration, right bool, most int) (Buc
 
 // EveryUnit makes the days, weeks, … of a time zone that a range touches. The first and the last are whole, even where
 // they begin before the range or end behind it.
-func EveryUnit(r telemetry.Range, unit Unit, zone *time.Location, right bool, most int) (Buckets, error) {
-	if (r.To-r.From)/unit.shortest().Milliseconds() >= int64(most) {
-		return Buckets{}, &TooManyBuckets{most}
+func EveryUnit(r Bounds, unit Unit, zone *time.Location) (Buckets, error) {
+	if (r.To-r.From)/unit.shortest().Milliseconds() >= int64(r.Most) {
+		return Buckets{}, &TooManyBuckets{r.Most}
 	}
-	b := newBuckets(right)
+	b := newBuckets(r.Right)
 	at := unit.first(time.UnixMilli(r.From).In(zone))
 	b.edges = append(b.edges, midnight(at, zone))
 	for b.edges[len(b.edges)-1] < r.To {

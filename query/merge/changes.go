@@ -108,7 +108,7 @@ func (c *Changes) device(device string, pieces []*read.Piece, yield func(Change)
 		if known {
 			old = &was[k]
 		}
-		if err := compared(&is[i], old, newest, yield); err != nil {
+		if err := is[i].compared(old, newest, yield); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (c *Changes) device(device string, pieces []*read.Piece, yield func(Change)
 }
 
 // compared yields the values of a series that are new or differ; was is nil for a series that was not known.
-func compared(is, was *Curve, newest int64, yield func(Change) error) error {
+func (is *Curve) compared(was *Curve, newest int64, yield func(Change) error) error {
 	old := walk{curve: was}
 	for i := range is.Stretches {
 		s := &is.Stretches[i]

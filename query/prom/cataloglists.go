@@ -40,13 +40,14 @@ func (s *selector) fromCatalog(ctx context.Context, matchers []*labels.Matcher, 
 	some := func(set []catalog.Metric) bool { return slices.ContainsFunc(set, l.counts) }
 	conditions, within := conditionsOf(matchers), rangeOf(s.mint, s.maxt)
 	devices := 0
-	known.Find(conditions, some, within, func(f query.Found) {
+	known.Find(query.Reporting{Matchers: conditions, Metrics: some, Range: within}, func(f query.Found) {
 		l.found, l.shapes, devices = f, f.Shapes(), f.Len()
 		ok = !slices.ContainsFunc(l.shapes, func(s catalog.Shape) bool { return s.Partial }) && of(l)
 	})
 	warnings = catalogGap(known)
 	if s.noStart {
-		known.Find(conditions, some, telemetry.Range{To: within.To}, func(f query.Found) {
+		within.From = 0
+		known.Find(query.Reporting{Matchers: conditions, Metrics: some, Range: within}, func(f query.Found) {
 			if !ok || f.Len() > devices { // readings show what devices had in the range, of all that they ever had
 				warnings.Add(errNoStart)
 			}
