@@ -22,7 +22,6 @@ func (q *Query) estimateRollups() (e Estimate) {
 
 // estimate adds what the job is expected to find and to cost. The job is of no use afterwards.
 func (j *rollupJob) estimate(e *Estimate) {
-	now := j.r.cfg.Now()
 	perDocument, ok := j.r.history.ofRollups(j.req.Tenant)
 	asks := func(documents int) {
 		e.Scans++
@@ -37,7 +36,7 @@ func (j *rollupJob) estimate(e *Estimate) {
 			continue
 		}
 		if l, _ := v.(*manifest); l != nil {
-			d.cover(l, j.req.Rollups, now.Unix())
+			d.cover(l, j.req.Rollups)
 		}
 		if d.hasRollups() {
 			sealed++

@@ -70,8 +70,7 @@ func (j *rollupJob) manifests(ctx context.Context, anew bool) (map[telemetry.Day
 			j.r.cfg.Logger.Warn("manifest not read", "key", j.target.TenantShard, "error", err)
 			return nil
 		}
-		found[l.Day] = &manifest{l, container}
-		j.r.cache.put(key(l.Day), found[l.Day], 2*int64(len(doc)))
+		found[l.Day] = &manifest{Manifest: l, bytes: 2 * int64(len(doc))}
 		return nil
 	})
 	if err != nil && !errors.Is(err, store.ErrNoContainer) {
@@ -81,9 +80,12 @@ func (j *rollupJob) manifests(ctx context.Context, anew bool) (map[telemetry.Day
 		if d.day.Start() < lacking.From || d.day.End() > lacking.To {
 			continue
 		}
-		if out[d.day] = found[d.day]; found[d.day] == nil {
-			j.r.cache.put(key(d.day), (*manifest)(nil), 0)
+		l, bytes := found[d.day], int64(0)
+		if l != nil {
+			l.date, bytes = j.date, l.bytes
 		}
+		out[d.day] = l
+		j.r.cache.put(key(d.day), l, bytes)
 	}
 	return out, nil
 }
@@ -99,6 +101,7 @@ func (j *rollupJob) scanRollups(ctx context.Context, s store.RollupScan, take fu
 		own = take(doc)
 		return own
 	})
+	j.date = max(usage.Date.Unix(), 0)
 	j.cost.addRollups(usage, 0)
 	j.explainRollups(s, usage)
 	if err == nil && own == nil {

@@ -33,6 +33,7 @@ type rollupJob struct {
 	pieces  []*Piece
 	known   map[chunkRef]bool // pieces of covered days
 	decoded int64             // bytes that rollups take
+	date    int64             // s since 1970 UTC, by the service's clock: of the last scan of rollups; 0 is not known
 }
 
 // readRollups reads as gather does, but takes from rollups what they cover. The heads were read before; of each key the
@@ -358,11 +359,10 @@ func (j *rollupJob) loadRollups(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		now := j.r.cfg.Now().Unix()
 		for _, d := range j.days {
 			d.from, d.to = 0, 0
 			if l := manifests[d.day]; l != nil {
-				d.cover(l, j.req.Rollups, now)
+				d.cover(l, j.req.Rollups)
 			}
 		}
 		gone, err := j.documents(ctx)

@@ -86,11 +86,11 @@ func (d *rollupDay) hours() rollup.Hours { return rollup.Span(d.from, d.to) }
 
 // cover chooses the hours that rollups answer for: the longest run of hours that the manifest has with all that the
 // request needs, and with all chunks still stored.
-func (d *rollupDay) cover(l *manifest, ask *RollupsRequest, now int64) {
+func (d *rollupDay) cover(l *manifest, ask *RollupsRequest) {
 	d.manifest = l
 	needed := rollup.HoursOf(d.day, d.asked.From, d.asked.To-1)
 	for h := range rollup.HoursOfDay {
-		if until := l.Until[h]; until != 0 && until-int64(margin.Seconds()) <= now {
+		if l.expired(h) {
 			needed &^= rollup.Span(h, h+1)
 		}
 	}
@@ -156,7 +156,15 @@ func onGrid(b *rollup.Batch, g rollup.Grid) bool {
 // manifest is a manifest that was read.
 type manifest struct {
 	*rollup.Manifest
-	container string
+	bytes int64
+	date  int64 // s since 1970 UTC, by the service's clock: when it was read; 0 is not known
+}
+
+// expired reports whether chunks of an hour may be gone from the store while the manifest is in use. The querier's own
+// clock does not count.
+func (l *manifest) expired(hour int) bool {
+	by := l.date + int64((manifestsAge + margin).Seconds())
+	return l.Until[hour] != 0 && (l.date == 0 || l.Until[hour] <= by)
 }
 
 // owners returns, by hour, the last batch of all devices that has it on a grid, -1 for none.

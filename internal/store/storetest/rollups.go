@@ -231,6 +231,7 @@ func (v *Rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield fun
 	if !ok {
 		return usage, store.ErrNoContainer
 	}
+	usage.Date = v.now().Truncate(time.Second)
 	if s.Charge != nil {
 		if err := s.Charge(usage.RUs); err != nil {
 			return usage, err
