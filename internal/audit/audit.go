@@ -105,7 +105,7 @@ func (a *auditor) days(ctx context.Context, keep bool) error {
 	bar := progress.New(a.Progress, "days", days*int64(len(a.containers)))
 	defer bar.Clear()
 	for day := a.first; day <= a.last; day++ {
-		entries, found, err := a.read(ctx, day, a.Tenant, a.Device, func() { bar.Add(1) })
+		entries, found, err := a.read(ctx, chain{tenant: a.Tenant, device: a.Device, day: day}, func() { bar.Add(1) })
 		if err != nil {
 			return err
 		}
@@ -137,15 +137,14 @@ func (a *auditor) days(ctx context.Context, keep bool) error {
 	return nil
 }
 
-// read reads the headers of a day, and returns what each shows to be wrong by itself. step is called for each
-// container.
-func (a *auditor) read(ctx context.Context, day telemetry.Day, tenant, device string,
-	step func()) (entries []*entry, found []Finding, err error) {
+// read reads the headers of the tenant, device and day of a chain, and returns what each shows to be wrong by itself.
+// An empty tenant or device stands for all. step is called for each container.
+func (a *auditor) read(ctx context.Context, of chain, step func()) (entries []*entry, found []Finding, err error) {
 	for _, container := range a.containers {
-		scan := store.HeaderScan{Container: container, Day: day, Tenant: tenant, Device: device, Whole: a.Columns,
+		scan := store.HeaderScan{Container: container, Day: of.day, Tenant: of.tenant, Device: of.device, Whole: a.Columns,
 			Charge: func(rus float64) error { a.sum.RUs += rus; return a.pacer.Wait(ctx, rus) }}
 		_, err := a.stores.Headers.Headers(ctx, scan, func(header []byte) error {
-			e, faults := a.entry(container, day, header)
+			e, faults := a.entry(container, of.day, header)
 			found = append(found, faults...)
 			if e != nil {
 				entries = append(entries, e)
@@ -228,23 +227,22 @@ func (a *auditor) linked(entries []*entry) (chains, []Finding) {
 // chain with chunks under several keys a later one may be seen before an earlier one. What was missing at first, and
 // was missing still in a read that began afterwards, is missing.
 func (a *auditor) confirm(ctx context.Context, day telemetry.Day, found []Finding) ([]Finding, error) {
-	type device struct{ tenant, device string }
 	type place struct {
 		stream    uint32
 		partition int32
 		number    int64
 	}
 	at := func(f Finding) place { return place{f.Stream, f.Partition, f.Number} }
-	again := make(map[device]map[place]Finding)
+	again := make(map[chain]map[place]Finding)
 	var out []Finding
 	for _, f := range found {
 		if f.Kind != Gap && f.Kind != Overlap {
 			out = append(out, f)
 			continue
 		}
-		of := device{f.Tenant, f.Device}
+		of := chain{tenant: f.Tenant, device: f.Device, day: day}
 		if again[of] == nil {
-			entries, _, err := a.read(ctx, day, of.tenant, of.device, nil)
+			entries, _, err := a.read(ctx, of, nil)
 			if err != nil {
 				return nil, err
 			}

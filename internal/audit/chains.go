@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"binnacle/internal/telemetry"
@@ -71,9 +72,11 @@ func (c chain) check(of []*entry) (found []Finding) {
 	for _, e := range of {
 		switch n := int64(e.id.Number); {
 		case n == number+1:
-			found = append(found, c.finding(Gap, number, through+1, e.after, "the chunk is missing"))
+			found = append(found, c.finding(Finding{Kind: Gap, Number: number, First: through + 1, Through: e.after,
+				Detail: "the chunk is missing"}))
 		case n > number:
-			found = append(found, c.finding(Gap, number, through+1, e.after, "the chunks up to number %d are missing", n-1))
+			found = append(found, c.finding(Finding{Kind: Gap, Number: number, First: through + 1, Through: e.after,
+				Detail: fmt.Sprintf("the chunks up to number %d are missing", n-1)}))
 		case e.after > through:
 			found = append(found, e.finding(Gap, "it goes on after offset %d, but the one before it ends at %d", e.after,
 				through))

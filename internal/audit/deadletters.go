@@ -31,8 +31,8 @@ type stretch struct {
 }
 
 // has reports whether an element of a record was refused.
-func (l *refusals) has(at position, index int) bool {
-	if l.elements[element{at, index}] || l.whole[at] {
+func (l *refusals) has(at element) bool {
+	if l.elements[at] || l.whole[at.position] {
 		return true
 	}
 	for _, s := range l.stretches {

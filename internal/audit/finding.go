@@ -72,12 +72,10 @@ func (e *entry) finding(k Kind, format string, args ...any) Finding {
 	}
 }
 
-// finding returns a finding about a chain.
-func (c chain) finding(k Kind, number, first, through int64, format string, args ...any) Finding {
-	return Finding{
-		Kind: k, Tenant: c.tenant, Device: c.device, Day: dayText(c.day), Stream: c.stream, Partition: c.partition,
-		Number: number, First: first, Through: through, Detail: fmt.Sprintf(format, args...),
-	}
+// finding returns f as a finding about a chain.
+func (c chain) finding(f Finding) Finding {
+	f.Tenant, f.Device, f.Day, f.Stream, f.Partition = c.tenant, c.device, dayText(c.day), c.stream, c.partition
+	return f
 }
 
 func dayText(d telemetry.Day) string {

@@ -263,19 +263,19 @@ func (l *topicAudit) record(decoder *decode.Decoder, p partitionLog, r *kafka.Re
 	}
 	at := position{p.id, r.Offset}
 	for i, reading := range result.Readings {
-		l.reading(p, reading, at, result.Index[i])
+		l.reading(p, reading, element{at, result.Index[i]})
 	}
 	return nil
 }
 
 // reading holds one reading of the log against chunks and dead letters.
-func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at position, index int) {
+func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at element) {
 	day := telemetry.DayOf(r.Time)
 	if r.Time < 0 || day < l.first || day > l.last || l.Tenant != "" && r.Tenant != l.Tenant ||
 		l.Device != "" && r.Device != l.Device {
 		return
 	}
-	refused := l.refusals.has(at, index)
+	refused := l.refusals.has(at)
 	c := chain{tenant: r.Tenant, device: r.Device, day: day, partition: int32(p.id)}
 	for i, stream := range p.streams {
 		c.stream = stream
@@ -283,7 +283,7 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at position, i
 		if e == nil {
 			continue
 		}
-		e.unsure = e.unsure || l.refusals.whole[at]
+		e.unsure = e.unsure || l.refusals.whole[at.position]
 		if i == 0 && !refused {
 			e.inLog++
 		}
@@ -298,7 +298,8 @@ func (l *topicAudit) reading(p partitionLog, r telemetry.Reading, at position, i
 	}
 	f := l.lost[c]
 	if f == nil {
-		made := c.finding(Lost, -1, at.offset, at.offset, "readings of it are in no chunk and in no dead letter")
+		made := c.finding(Finding{Kind: Lost, Number: -1, First: at.offset, Through: at.offset,
+			Detail: "readings of it are in no chunk and in no dead letter"})
 		l.lost[c] = &made
 		return
 	}

@@ -131,9 +131,6 @@ func (s *Set) keep(holds func(i int) bool) {
 
 // narrow returns what takes out of a set the devices for which a matcher does not hold.
 func (x *Index) narrow(m Matcher) func(s *Set, from, to int) {
-	byCode := func(codes *blocks[uint32], good []bool) func(s *Set, from, to int) {
-		return func(s *Set, from, to int) { s.keepCodes(codes, from, to, good) }
-	}
 	switch m.Of {
 	case OfMetric:
 		return x.narrowMetrics(func(set []Metric) bool {
@@ -141,7 +138,7 @@ func (x *Index) narrow(m Matcher) func(s *Set, from, to int) {
 		})
 	case OfTag:
 		if c := x.tags[m.Name]; c != nil {
-			return byCode(&c.codes, c.matching(m))
+			return keepCodes(&c.codes, c.matching(m))
 		}
 		return func(s *Set, _, _ int) {
 			if !m.Match("") {
@@ -177,7 +174,7 @@ func (c *tag) matching(m Matcher) []bool {
 func (x *Index) narrowMetrics(metrics func([]Metric) bool) func(s *Set, from, to int) {
 	good, lacking := holding(x.metricSets.list, metrics), holding(x.labelSets.list, isPartial)
 	if !slices.Contains(lacking, true) {
-		return func(s *Set, from, to int) { s.keepCodes(&x.metrics, from, to, good) }
+		return keepCodes(&x.metrics, good)
 	}
 	return func(s *Set, _, _ int) {
 		s.keep(func(i int) bool { return good[x.metrics.get(i)] || lacking[x.labels.get(i)] })
@@ -193,29 +190,31 @@ func holding[T any](sets [][]T, holds func([]T) bool) []bool {
 	return out
 }
 
-// keepCodes takes out the devices with a code that is not good.
-func (s *Set) keepCodes(codes *blocks[uint32], from, to int, good []bool) {
+// keepCodes returns what takes out of a set the devices with a code that is not good.
+func keepCodes(codes *blocks[uint32], good []bool) func(s *Set, from, to int) {
 	const perBlock = blockDevices / 64
-	for k := from; k < to; k++ {
-		b := codes.block(k)
-		if b == nil {
-			if !good[0] {
-				clear(s.words[k*perBlock : min((k+1)*perBlock, len(s.words))])
-			}
-			continue
-		}
-		for j := range perBlock {
-			at := k*perBlock + j
-			if at >= len(s.words) || s.words[at] == 0 {
+	return func(s *Set, from, to int) {
+		for k := from; k < to; k++ {
+			b := codes.block(k)
+			if b == nil {
+				if !good[0] {
+					clear(s.words[k*perBlock : min((k+1)*perBlock, len(s.words))])
+				}
 				continue
 			}
-			var w uint64
-			for bit, code := range b[j*64 : j*64+64] {
-				if good[code] {
-					w |= 1 << bit
+			for j := range perBlock {
+				at := k*perBlock + j
+				if at >= len(s.words) || s.words[at] == 0 {
+					continue
 				}
+				var w uint64
+				for bit, code := range b[j*64 : j*64+64] {
+					if good[code] {
+						w |= 1 << bit
+					}
+				}
+				s.words[at] &= w
 			}
-			s.words[at] &= w
 		}
 	}
 }
@@ -254,7 +253,7 @@ func (x *Index) narrowNames(m Matcher) func(s *Set, from, to int) {
 	if m.Match("") {
 		return func(*Set, int, int) {}
 	}
-	return func(s *Set, from, to int) { s.keepCodes(&x.labels, from, to, maybe) }
+	return keepCodes(&x.labels, maybe)
 }
 
 // listedBytes is how many bytes of labels an entry may have that lists them all.

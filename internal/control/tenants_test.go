@@ -168,7 +168,8 @@ func TestSetIngestLimits(t *testing.T) {
 	require.True(t, known.Ingest.Any())
 	require.Equal(t, "readingsPerSecond 1000, valuesPerSecond 20000, deviceReadingsPerSecond 10, "+
 		"deviceValuesPerSecond none, burstSeconds 300, over refuse, devices 500, newDevicesPerHour 30, series 64, "+
-		"totalSeries 70000, payloadBytes 65536, labels 8, labelValues 1000000, pastSeconds 2592000, futureSeconds 90", known.Ingest.String())
+		"totalSeries 70000, payloadBytes 65536, labels 8, labelValues 1000000, pastSeconds 2592000, futureSeconds 90",
+		known.Ingest.String())
 
 	for _, into := range []interface{ UnmarshalText([]byte) error }{
 		&taken.Readings, &taken.Values, &taken.DeviceReadings, &taken.DeviceValues, &taken.Burst, &taken.OnExcess,

@@ -50,7 +50,7 @@ func (s *Chunks) Create(ctx context.Context, key sharding.Key, id string, doc []
 	})
 	var answer *Error
 	if err == nil || !errors.As(err, &answer) {
-		return receipt, wrapChunk(err, "create", key, id)
+		return receipt, wrapChunk(err, "create chunk "+id, key)
 	}
 	switch answer.Status {
 	case http.StatusConflict:
@@ -58,7 +58,7 @@ func (s *Chunks) Create(ctx context.Context, key sharding.Key, id string, doc []
 	case http.StatusNotFound:
 		return receipt, fmt.Errorf("create chunk %s in %s: %w", id, key.Container, store.ErrNoContainer)
 	}
-	return receipt, wrapChunk(err, "create", key, id)
+	return receipt, wrapChunk(err, "create chunk "+id, key)
 }
 
 // Read implements store.Writer.
@@ -73,12 +73,12 @@ func (s *Chunks) Read(ctx context.Context, key sharding.Key, id string, session 
 		return container.ReadItem(ctx, pk, id, &o)
 	})
 	if !is(err, http.StatusNotFound) {
-		return resp.Value, receipt, wrapChunk(err, "read", key, id)
+		return resp.Value, receipt, wrapChunk(err, "read chunk "+id, key)
 	}
 	missing, err := s.c.missing(ctx, key.Container, err)
 	switch {
 	case err != nil:
-		return nil, receipt, wrapChunk(err, "read", key, id)
+		return nil, receipt, wrapChunk(err, "read chunk "+id, key)
 	case missing:
 		return nil, receipt, fmt.Errorf("read chunk %s in %s: %w", id, key.Container, store.ErrNoContainer)
 	}
@@ -146,9 +146,9 @@ func (s *Chunks) Last(ctx context.Context, key sharding.Key, chain store.Chain) 
 	return tail, usage.Receipt, nil
 }
 
-func wrapChunk(err error, verb string, key sharding.Key, id string) error {
+func wrapChunk(err error, what string, key sharding.Key) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s chunk %s of device %q in %s: %w", verb, id, key.Device, key.Container, err)
+	return fmt.Errorf("%s of device %q in %s: %w", what, key.Device, key.Container, err)
 }

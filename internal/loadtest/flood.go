@@ -135,7 +135,7 @@ func measureFlood(ctx context.Context, cfg Config, of string, tick func()) (Floo
 		return FloodResult{}, err
 	}
 	defer a.close()
-	s, err := newFloodRun(ctx, cfg, of, newFloodLog(cfg, of == floodQuiet), a)
+	s, err := newFloodRun(ctx, cfg, of, a)
 	if err != nil {
 		return FloodResult{}, err
 	}

@@ -41,8 +41,8 @@ type floodRun struct {
 	r       FloodResult
 }
 
-func newFloodRun(ctx context.Context, cfg Config, of string, log *floodLog, a *account) (*floodRun, error) {
-	s := &floodRun{cfg: cfg, of: of, log: log, clock: a.clock, second: midnight}
+func newFloodRun(ctx context.Context, cfg Config, of string, a *account) (*floodRun, error) {
+	s := &floodRun{cfg: cfg, of: of, log: newFloodLog(cfg, of == floodQuiet), clock: a.clock, second: midnight}
 	s.r.Case = of
 	container := sharding.Container("", telemetry.MonthOf(midnight.UnixMilli()))
 	if err := a.client.Containers().Create(ctx, container, store.Throughput{RUs: unlimitedRUs}); err != nil {

@@ -35,7 +35,8 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		report.Outcomes = append(report.Outcomes, Outcome{s, results})
 		for i, l := range layouts {
 			work.Go(func() (err error) {
-				if results[i], err = measure(ctx, cfg, s, l, tick); err != nil {
+				p := pass{cfg: cfg, scenario: s, layout: l, metrics: metrics, tick: tick}
+				if results[i], err = p.measure(ctx); err != nil {
 					return fmt.Errorf("scenario %s, layout %s: %w", s, l, err)
 				}
 				return nil
@@ -65,10 +66,8 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return report, nil
 }
 
-// measure runs one layout twice: without budgets, to see what the load asks for, and with what is
-// then bought.
-func measure(ctx context.Context, cfg Config, s Scenario, l Layout, tick func()) (Result, error) {
-	p := pass{cfg: cfg, scenario: s, layout: l, metrics: metrics, tick: tick}
+// measure runs the pass twice: without budgets, to see what the load asks for, and with what is then bought.
+func (p pass) measure(ctx context.Context) (Result, error) {
 	free, err := p.run(ctx)
 	if err != nil {
 		return Result{}, err
@@ -84,7 +83,7 @@ func measure(ctx context.Context, cfg Config, s Scenario, l Layout, tick func())
 	if err := bound.whole(); err != nil {
 		return Result{}, err
 	}
-	return newResult(l, free, bound), nil
+	return newResult(p.layout, free, bound), nil
 }
 
 var errNothing = errors.New("nothing was written in the time that was measured: measure longer")

@@ -94,7 +94,7 @@ func (r *deadLetterReplay) addressed(m repaired) repaired {
 			own = append(own, kafka.Header{Key: control.BackfillHeader, Value: []byte(id)})
 		}
 	}
-	of := fmt.Appendf(nil, "%s %s", m.id, copyMAC(r.secret, r.cfg.Topic, m.id))
+	of := fmt.Appendf(nil, "%s %s", m.id, copyKey{r.secret, r.cfg.Topic}.mac(m.id))
 	m.message.Headers = append(own, kafka.Header{Key: deadletter.HeaderReplayOf, Value: of})
 	return m
 }

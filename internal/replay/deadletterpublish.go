@@ -32,7 +32,7 @@ func (r *deadLetterReplay) publish(ctx context.Context, partition int, batch []r
 		var found map[deadletter.ID]bool
 		looked := persist(ctx, patience, func(ctx context.Context) (err error) {
 			found, err = copies(ctx, r.target, begin, func(id deadletter.ID, mac string) bool {
-				return slices.Contains(ids, id) && isCopyOf(r.secret, r.cfg.Topic, id, mac)
+				return slices.Contains(ids, id) && copyKey{r.secret, r.cfg.Topic}.proves(id, mac)
 			})
 			return err
 		})

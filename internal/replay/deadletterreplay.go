@@ -274,7 +274,7 @@ func (r *deadLetterReplay) recover(ctx context.Context) error {
 		open = r.log.open()
 	}
 	found, err := copies(ctx, r.target, from(open), func(id deadletter.ID, mac string) bool {
-		return slices.ContainsFunc(open[id], func(c claim) bool { return isCopyOf(c.secret, r.cfg.Topic, id, mac) })
+		return slices.ContainsFunc(open[id], func(c claim) bool { return copyKey{c.secret, r.cfg.Topic}.proves(id, mac) })
 	})
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ func run(ctx context.Context, cfg Config, to producer) (Summary, error) {
 	if err != nil {
 		return s, err
 	}
-	return s, publish(ctx, cfg, to, grants, &s)
+	return s, s.publish(ctx, cfg, to, grants)
 }
 
 // detect returns the file's format by --format, its name, or its first lines.
@@ -80,7 +80,7 @@ func prepare(ctx context.Context, cfg Config, f Format, s *Summary) (grants map[
 		return nil, nil
 	}
 	spans := map[string]telemetry.Range{}
-	err = each(ctx, cfg, f, "finding the times", func(e *element) error {
+	err = each(ctx, cfg.as(f), "finding the times", func(e *element) error {
 		if e.outcome != good {
 			return nil
 		}
@@ -115,14 +115,20 @@ func prepare(ctx context.Context, cfg Config, f Format, s *Summary) (grants map[
 	return grants, nil
 }
 
-// each reads a file from its start and calls f for every element. f may change it.
-func each(ctx context.Context, cfg Config, format Format, what string, f func(*element) error) (err error) {
+// as returns the configuration with the format that was found out.
+func (c Config) as(f Format) Config {
+	c.Format = string(f)
+	return c
+}
+
+// each reads a file in the format of cfg from its start and calls f for every element. f may change it.
+func each(ctx context.Context, cfg Config, what string, f func(*element) error) (err error) {
 	t, err := openText(cfg.File)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
-	from, err := newSource(cfg, format, t)
+	from, err := newSource(cfg, Format(cfg.Format), t)
 	if err != nil {
 		return err
 	}
@@ -152,7 +158,8 @@ func each(ctx context.Context, cfg Config, format Format, what string, f func(*e
 // errGivenUp says that the publisher's own error has the reason.
 var errGivenUp = errors.New("publishing has ended")
 
-func publish(ctx context.Context, cfg Config, to producer, grants map[string]string, s *Summary) error {
+// publish publishes the elements of the file, and counts them.
+func (s *Summary) publish(ctx context.Context, cfg Config, to producer, grants map[string]string) error {
 	p, err := newPublisher(ctx, to)
 	if err != nil {
 		return err
@@ -160,7 +167,7 @@ func publish(ctx context.Context, cfg Config, to producer, grants map[string]str
 	speed := pace{rate: cfg.Rate, now: cfg.Now}
 	seen := newInstantFilter(generation)
 	var key, value []byte
-	read := each(ctx, cfg, s.Format, "publishing", func(e *element) error {
+	read := each(ctx, cfg.as(s.Format), "publishing", func(e *element) error {
 		e.reading.Time += s.Shift
 		if value = e.message(value[:0]); len(value) > maxMessage {
 			e.outcome = bad

@@ -38,17 +38,20 @@ type receipt struct {
 	Secret string `json:"secret,omitempty"`
 }
 
-// copyMAC returns the part of a copy's header that only a run with the secret can compute.
-func copyMAC(secret, topic string, id deadletter.ID) string {
-	mac := hmac.New(sha256.New, []byte(secret))
-	_, _ = fmt.Fprintf(mac, "%s\n%s", topic, id) // never fails
+// copyKey makes the MACs of the copies that one run publishes in a topic.
+type copyKey struct{ secret, topic string }
+
+// mac returns the part of a copy's header that only a run with the secret can compute.
+func (k copyKey) mac(id deadletter.ID) string {
+	mac := hmac.New(sha256.New, []byte(k.secret))
+	_, _ = fmt.Fprintf(mac, "%s\n%s", k.topic, id) // never fails
 	return hex.EncodeToString(mac.Sum(nil)[:16])
 }
 
-// isCopyOf reports whether mac proves that a run with the secret published a copy of the dead letter. An empty secret
+// proves reports whether mac proves that a run with the secret published a copy of the dead letter. An empty secret
 // proves nothing.
-func isCopyOf(secret, topic string, id deadletter.ID, mac string) bool {
-	return secret != "" && hmac.Equal([]byte(mac), []byte(copyMAC(secret, topic, id)))
+func (k copyKey) proves(id deadletter.ID, mac string) bool {
+	return k.secret != "" && hmac.Equal([]byte(mac), []byte(k.mac(id)))
 }
 
 // record returns the receipt as a record.
@@ -222,7 +225,8 @@ func copies(ctx context.Context, topic *kafka.Topic, from map[int]int64,
 		if err != nil {
 			return nil, err
 		}
-		err = topic.Each(ctx, kafka.Span{Partition: partition, From: max(first, begin), To: end}, func(r *kafka.Record) error {
+		span := kafka.Span{Partition: partition, From: max(first, begin), To: end}
+		err = topic.Each(ctx, span, func(r *kafka.Record) error {
 			for _, h := range r.Headers {
 				if h.Key != deadletter.HeaderReplayOf {
 					continue
