@@ -200,8 +200,8 @@ func (in *Ingester) runGeneration(ctx context.Context, t *generation) {
 }
 
 // setAssigned records which partitions are here, reports whether they are others than before, and drops the workers of
-// those that went elsewhere. Partitions of a missing topic are nobody's: they stay. When the topic is back, or lacks such
-// a partition, the log may have lost what they hold: it is written.
+// those that went elsewhere. Partitions of a missing topic are nobody's: they stay. When the topic is back, or lacks
+// such a partition, the log may have lost what they hold: it is written.
 func (in *Ingester) setAssigned(partitions []topicPartition) (changed bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

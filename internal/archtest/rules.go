@@ -38,7 +38,8 @@ var layers = []layer{
 		"binning", "sharding", "ingest/decode", "ingest/journal",
 		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsonscan", "internal/jsontext",
 		"internal/bytesread",
-		"internal/catalog", "internal/deadletter", "internal/recent", "internal/report", "internal/settings", "internal/topics",
+		"internal/catalog", "internal/deadletter", "internal/recent", "internal/report", "internal/settings",
+		"internal/topics",
 	}},
 	{"tests", true, false, []string{"internal/archtest", "internal/deploytest"}},
 }
