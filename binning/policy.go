@@ -9,15 +9,15 @@ import (
 	"binnacle/internal/ru"
 )
 
-// TargetBytes is the size of a chunk document in bytes that most devices' bins are cut at. By the service's own table a
-// write and a read have the lowest request units per kilobyte at 32 KB. A write is also charged for the terms of a
-// chunk in the index, whatever its size, which moves its best size up: a little above 32 KB it is cheaper, and a read
-// hardly dearer.
-const TargetBytes = 36 << 10
+// TargetBytes is the size of a chunk document in bytes that most devices' bins are cut at: just below 32 KB, where the
+// service's table of sizes has its cheapest row per kilobyte. Nobody knows whether a larger document is charged as the
+// next row, which is twice as dear, or on the line to it; below the row both are the same. What is left up to 32 KB is
+// for system properties, which may count, and for what an estimate is off by.
+const TargetBytes = 31 << 10
 
 // maxTarget is the largest target: beyond, writes and reads fall off a cliff in request units, and the service takes
 // no document above 2 MB.
-const maxTarget = 512 << 10
+const maxTarget = TargetBytes << 4
 
 // full is the share of the target from which on a document counts as full: one more record might
 // push it over.
@@ -104,25 +104,26 @@ type target struct {
 	bytes    int
 }
 
-// targets ascend. RU per value are the write's RU over what is left beside the overhead: lowest at 32 KB for a device
-// of few metrics, and the larger the document the wider the device. The target is the smallest that comes within a
-// tenth of the lowest, since larger documents wait longer, take more memory, and make short reads dearer.
+// targets ascend, each as far below a row of the table of sizes as TargetBytes is. RU per value are the write's RU over
+// what is left beside the overhead: lowest at 32 KB for a device of few metrics, and the larger the document the wider
+// the device. The target is the smallest that comes within a tenth of the lowest, since larger documents wait longer,
+// take more memory, and make short reads dearer.
 var targets = func() (all []target) {
-	const step, near = 8 << 10, 1.1
+	const near = 1.1
 	perValue := func(bytes int, overhead float64) float64 {
-		return ru.TableT.Write(bytes, 0) / (float64(bytes) - overhead)
+		return ru.Stepped.Write(bytes, ru.NoIndex) / (float64(bytes) - overhead)
 	}
 	at := TargetBytes
 	for overhead := 0.0; at < maxTarget && overhead < maxTarget; overhead += 256 {
 		lowest := math.Inf(1)
-		for bytes := TargetBytes; bytes <= maxTarget; bytes += step {
+		for bytes := TargetBytes; bytes <= maxTarget; bytes *= 2 {
 			if float64(bytes) > overhead {
 				lowest = min(lowest, perValue(bytes, overhead))
 			}
 		}
 		next := at
 		for next < maxTarget && (float64(next) <= overhead || perValue(next, overhead) > near*lowest) {
-			next += step
+			next *= 2
 		}
 		if next > at {
 			all = append(all, target{overhead - 256, at})

@@ -121,7 +121,7 @@ func newMetrics(r prometheus.Registerer, memory *worker.Memory, log *slog.Logger
 		restarts: counter("binnacle_ingest_incarnations_total",
 			"Times that a partition was found to be another log than before."),
 		fill: f.NewHistogram(prometheus.HistogramOpts{
-			Name: "binnacle_ingest_chunk_fill_ratio", Help: "Size of a chunk document over the target of 36 KB.",
+			Name: "binnacle_ingest_chunk_fill_ratio", Help: "Size of a chunk document over the target of 31 KB.",
 			Buckets: []float64{0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5},
 		}),
 	}

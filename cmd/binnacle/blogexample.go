@@ -19,7 +19,7 @@ figures. Nothing outside the process is used. Request units are modelled.
 Examples:
   binnacle blogexample
   binnacle blogexample --users 200 --physical-partitions 20
-  binnacle blogexample --ru-model linear --json`
+  binnacle blogexample --ru-model slope --json`
 }
 
 func (c *blogexampleCommand) Run(e *env) error {

@@ -11,7 +11,7 @@ import (
 func TestBlogexample(t *testing.T) {
 	t.Parallel()
 	refused(t, []string{"blogexample", "--users=3"}, "3 users: 8 to 2000 are allowed")
-	p := start(t, "blogexample", "--users=8", "--repeats=1", "--ru-model=linear", "--json")
+	p := start(t, "blogexample", "--users=8", "--repeats=1", "--ru-model=slope", "--json")
 	require.Zero(t, p.wait(time.Minute), p.stderr.String())
 	var report struct {
 		Users    int    `json:"users"`
@@ -24,7 +24,7 @@ func TestBlogexample(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(p.stdout.String()), &report))
 	require.Equal(t, 8, report.Users)
-	require.Equal(t, "linear", report.Model)
+	require.Equal(t, "slope", report.Model)
 	require.Len(t, report.Patterns, 10)
 	require.InDelta(t, 5.96, report.Patterns[0].Measured["every property"][0].RUs, 0.005)
 }

@@ -102,7 +102,7 @@ func TestPrintConfig(t *testing.T) {
 	for _, line := range []string{
 		"dev:", "  hold: 1d12h", "  kafka: 127.0.0.1:4", "  memory-mb: 512", `  lp-device-tag: ""`, "  fleet: 3",
 		"  lp-metric: field",
-		"    - driver", "  future: 10m", "  admin: 127.0.0.1:7071", "  ru-model: table",
+		"    - driver", "  future: 10m", "  admin: 127.0.0.1:7071", "  ru-model: step",
 	} {
 		require.Contains(t, text, line+"\n")
 	}

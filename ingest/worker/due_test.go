@@ -69,7 +69,7 @@ func TestFullBinTakesRestOfDay(t *testing.T) {
 	for i := range int64(8640 + 4320) {
 		at := w.now.UnixMilli()
 		body := fmt.Sprintf(`{"tenant":"acme","device":"d0","ts":%d,"values":{"a":%d,"b":%d,"c":%d,"d":%d,"e":%d,"f":%d}}`,
-			at, rnd.IntN(256), rnd.IntN(256), rnd.IntN(256), rnd.IntN(256), rnd.IntN(256), rnd.IntN(256))
+			at, rnd.IntN(256), rnd.IntN(256), rnd.IntN(256), rnd.IntN(256), rnd.IntN(256), rnd.IntN(4))
 		require.NoError(t, l.Take(ctx, worker.Record{Offset: i, Time: at, Value: []byte(body)}))
 		w.now = w.now.Add(10 * time.Second)
 		require.NoError(t, l.Step(ctx))

@@ -18,9 +18,9 @@ import (
 type DoctorConfig struct {
 	Account AccountConfig `kong:"embed,group='Cosmos DB'"`
 
-	Measure bool       `aliases:"target" help:"Create a container of 400 RU/s, measure some twenty operations in it, and drop it. An hour of it costs about $0.03. On a terminal it asks first."`
+	Measure bool       `aliases:"target" help:"Create a container of 400 RU/s, measure some forty operations in it, and drop it. An hour of it costs about $0.03. On a terminal it asks first."`
 	Yes     bool       `help:"Measure without asking."`
-	Model   ru.Model   `name:"ru-model" help:"Model that charges are compared with: table or linear." default:"table"`
+	Model   ru.Model   `name:"ru-model" help:"Model that charges are compared with: step or slope, between the rows of the table of sizes." default:"step"`
 	Factors ru.Factors `name:"ru-factors" help:"Output of an earlier --measure --json, which corrects the model before the comparison. Default: none." placeholder:"FILE"`
 	JSON    bool       `name:"json" help:"Print the result as JSON."`
 }

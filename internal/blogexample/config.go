@@ -15,7 +15,7 @@ type Config struct {
 	PhysicalPartitions int      `help:"Number of physical partitions of every container." default:"5"`
 	Repeats            int      `help:"Number of measurements of each access pattern. Its latency is their median." default:"5"`
 	Seed               uint64   `help:"Seed of the data set." default:"1"`
-	Model              ru.Model `name:"ru-model" help:"Model of charges by item size: table, the published table of the service, or linear." default:"table"`
+	Model              ru.Model `name:"ru-model" help:"Model of charges by item size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
 
 	Progress io.Writer `kong:"-"` // a terminal that is shown how far it is; nil for none
 }

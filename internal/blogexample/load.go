@@ -2,6 +2,8 @@ package blogexample
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
@@ -22,11 +24,13 @@ const maxOperations = 100
 // loadThread stores a post with its comments and likes, which share a logical partition, in batches.
 func (b *Blog) loadThread(ctx context.Context, t thread, comments []Comment, likes []Like) error {
 	items := [][]byte{encode(b.version.post(t.Post))}
-	for _, c := range comments {
-		items = append(items, encode(b.version.comment(c)))
-	}
-	for _, l := range likes {
-		items = append(items, encode(b.version.like(l)))
+	for i := range max(len(comments), len(likes)) { // as they come: neither kind after the other
+		if i < len(likes) {
+			items = append(items, encode(b.version.like(likes[i])))
+		}
+		if i < len(comments) {
+			items = append(items, encode(b.version.comment(comments[i])))
+		}
 	}
 	var cost Cost
 	for len(items) > 0 {
@@ -51,7 +55,10 @@ func (b *Blog) load(ctx context.Context, d *dataset, s *Spreader) error {
 	if _, err := s.CatchUp(ctx); err != nil { // no post has a name yet that could be old
 		return err
 	}
-	for _, t := range d.posts {
+	byDate := slices.SortedFunc(slices.Values(d.posts), func(x, y thread) int {
+		return strings.Compare(x.CreationDate, y.CreationDate)
+	})
+	for _, t := range byDate { // a user's posts are not made one after the other
 		if err := b.loadThread(ctx, t, d.commentsOf(t), d.likesOf(t)); err != nil {
 			return err
 		}

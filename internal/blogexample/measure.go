@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"binnacle/internal/ru"
 )
 
 // measuring takes the patterns one by one against a loaded blog.
@@ -113,7 +115,7 @@ func (m *measuring) command(name string) func(context.Context) (Cost, error) {
 // rules returns C3 and C4 by both rules for a replace. They replace the same post, and the digits of a count change its
 // size: by the other rule, a write of that size is not charged.
 func (m *measuring) rules(patterns []Pattern, v Version) []ReplaceRule {
-	saved := m.blog.setup.Model.Write(len(encode(v.post(m.data.posts[subjectPosts].Post))), 0)
+	saved := m.blog.setup.Model.Write(len(encode(v.post(m.data.posts[subjectPosts].Post))), ru.NoIndex)
 	var out []ReplaceRule
 	for _, p := range patterns {
 		if p.Name == "C3" || p.Name == "C4" {

@@ -66,7 +66,7 @@ func BenchmarkMillion(b *testing.B) {
 		size, rus, read := 0, 0.0, 0.0
 		for _, p := range pages {
 			size += len(p.Doc)
-			rus += ru.TableT.Write(len(p.Doc), 2)
+			rus += ru.Stepped.Write(len(p.Doc), 1*ru.Scalar)
 			read += 0.14 + 0.04*float64(max(len(p.Doc)-1024, 0))/1024
 		}
 		b.ReportMetric(float64(size)/1e6, "B/device")

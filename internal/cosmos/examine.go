@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,7 +73,7 @@ func (c *Client) Ranges(ctx context.Context, container string) (int, error) {
 	return len(spans), err
 }
 
-// Examine measures some twenty operations on a container that it makes, in the layout of chunks, and drops again. It
+// Examine measures some forty operations on a container that it makes, in the layout of chunks, and drops again. It
 // calls each with every measurement.
 func (c *Client) Examine(ctx context.Context, model ru.Model, each func(Measurement)) (out Examination, err error) {
 	if err := c.Containers().CreateAs(ctx, chunkLayout(scratch), scratchThroughput); err != nil {
@@ -106,8 +107,8 @@ type examiner struct {
 	mark  string // of the change feed
 }
 
-// terms is how many indexed terms a chunk has: two levels of its key, from, to, id and _ts.
-const terms = 6
+// index is what a chunk has in the index: two levels of its key, from, to and id.
+const index = 5 * ru.Scalar
 
 // operation is what is measured: attempts that do the same, of which the fastest counts.
 type operation struct {
@@ -128,11 +129,17 @@ const (
 	large64 = 64 << 10 // of which the tables that are published disagree most
 )
 
-var examined = []string{"doctor~0", "m1"}
+// Two keys: of what is examined, and of chunks that are made between those of the other.
+var (
+	examined = []string{"doctor~0", "m1"}
+	inTurn   = []string{"doctor~0", "m2"}
+)
 
 // document returns a chunk-like document of that many bytes.
-func (x *examiner) document(id string, bytes int) []byte {
-	head := fmt.Sprintf(`{"id":%q,"tenantShard":%q,"device":%q,"from":1,"to":2,"time":"`, id, examined[0], examined[1])
+func (x *examiner) document(id string, bytes int) []byte { return documentOf(examined, id, bytes) }
+
+func documentOf(key []string, id string, bytes int) []byte {
+	head := fmt.Sprintf(`{"id":%q,"tenantShard":%q,"device":%q,"from":1,"to":2,"time":"`, id, key[0], key[1])
 	raw := make([]byte, bytes)
 	for i := range raw {
 		raw[i] = byte(i * 131)
@@ -142,52 +149,91 @@ func (x *examiner) document(id string, bytes int) []byte {
 
 func (x *examiner) id(name string) string { return x.run + "." + name }
 
-// operations returns in the order in which they stand on what was done before.
+// operations returns what is measured, in the order in which it stands on what was done before.
 func (x *examiner) operations() []operation {
+	return slices.Concat(x.writesAndReads(), x.changes(), x.queries(), x.feeds())
+}
+
+// between are sizes near rows of the table of sizes: whether charges step from row to row, or slope, they tell.
+var between = []int{31 << 10, 33 << 10, 36 << 10, 63 << 10, 65 << 10}
+
+func (x *examiner) writesAndReads() []operation {
 	m := x.model
-	key := partitionKey(examined)
-	loaded := func(sizes ...int) float64 {
-		var w ru.QueryWork
-		w.Filtered = true
-		for _, s := range sizes {
-			w.Add(s)
-		}
-		return m.Query(w)
-	}
-	var one ru.QueryWork
-	one.Add(small1)
-	const byKey = ` WHERE c.tenantShard = "doctor~0" AND c.device = "m1"`
-	return []operation{
-		{"create, 1 KB", "write", m.Write(small1, terms), 3, x.create(small1)},
-		{"create, 4 KB", "write", m.Write(medium4, terms), 3, x.create(medium4)},
-		{"create, 32 KB", "write", m.Write(full32, terms), 3, x.create(full32)},
-		{"create, 64 KB", "write", m.Write(large64, terms), 3, x.create(large64)},
-		{"create of what is there, 1 KB", "", m.Read(small1), 3, x.again("first", small1)},
+	out := []operation{
+		{"create, 1 KB", "write", m.Write(small1, index), 3, x.create(small1)},
+		{"create, 4 KB", "write", m.Write(medium4, index), 3, x.create(medium4)},
+		{"create, 32 KB", "write", m.Write(full32, index), 3, x.create(full32)},
+		{"create, 64 KB", "write", m.Write(large64, index), 3, x.create(large64)},
+		{"create of what is there, 1 KB", "", ru.Exists, 3, x.again("first", small1)},
 		{"read, 1 KB", "read", m.Read(small1), 5, x.read("first", small1)},
 		{"read, 32 KB", "read", m.Read(full32), 5, x.read("large", full32)},
 		{"read, 64 KB", "read", m.Read(large64), 5, x.read("larger", large64)},
 		{"read of nothing", "", m.Read(0), 3, x.absent},
-		{"replace, 1 KB", "write", m.Replace(small1, small1, 2), 3, x.replace("first", small1)},
-		{"replace by ETag, 1 KB", "write", m.Replace(small1, small1, 2), 3, x.replaceUnchanged("first", small1)},
-		{"upsert of what is not there, 1 KB", "write", m.Write(small1, terms), 3, x.upsert(small1)},
-		{"patch of an indexed number, 1 KB", "write", m.Replace(small1, small1, 4), 3, x.patch("first")},
-		{"batch of two creates, 1 KB each", "write", 2 * m.Write(small1, terms), 3, x.batch(small1)},
-		{"delete, 1 KB", "write", m.Delete(small1, terms), 3, x.remove},
-		{"query of a key, nothing", "query", loaded(), 5, x.query("SELECT * FROM c"+byKey+` AND c["from"] > 5`, key)},
-		{"query of a key, a chunk of 1 KB", "query", loaded(small1), 5,
+	}
+	for _, bytes := range between {
+		size := fmt.Sprintf("%d KB", bytes>>10)
+		out = append(out,
+			operation{"create, " + size, "write", m.Write(bytes, index), 2, x.create(bytes)},
+			operation{"read, " + size, "read", m.Read(bytes), 2, x.read(size, bytes)})
+	}
+	return out
+}
+
+func (x *examiner) changes() []operation {
+	m := x.model
+	return []operation{
+		{"replace, 1 KB", "write", m.Replace(small1, small1, 0), 3, x.replace("first", small1)},
+		{"replace by ETag, 1 KB", "write", m.Replace(small1, small1, 0), 3, x.replaceUnchanged("first", small1)},
+		{"upsert of what is not there, 1 KB", "write", m.Write(small1, index), 3, x.upsert(small1)},
+		{"patch of an indexed number, 1 KB", "write", m.Replace(small1, small1, 2) + m.Patch(1), 3, x.patch("first")},
+		{"batch of two creates, 1 KB each", "write", 2 * m.Write(small1, index), 3, x.batch(small1)},
+		{"delete, 1 KB", "write", m.Delete(small1, index), 3, x.remove},
+		{"create, 1 KB, of two devices in turn", "write", m.Write(small1, index), 2 * scattered, x.inTurn(small1)},
+	}
+}
+
+// scattered is how many chunks of a device are made between those of another.
+const scattered = 10
+
+func (x *examiner) queries() []operation {
+	m := x.model
+	key := partitionKey(examined)
+	work := func(seeks int, sizes ...int) ru.QueryWork {
+		w := ru.QueryWork{Seeks: seeks}
+		for _, s := range sizes {
+			w.Add(s)
+		}
+		return w
+	}
+	counted := work(4)
+	counted.Counted, counted.Columns = true, 1
+	apart := work(3, slices.Repeat([]int{small1}, scattered)...)
+	apart.Scattered = scattered - 3
+	const byKey = ` WHERE c.tenantShard = "doctor~0" AND c.device = "m1"`
+	large := ` AND c.id = "` + x.id("large") + `"`
+	return []operation{
+		{"query of a key, nothing", "query", m.Query(work(4)), 5, x.query("SELECT * FROM c"+byKey+` AND c["from"] > 5`, key)},
+		{"query of a key, a chunk of 1 KB", "query", m.Query(work(4, small1)), 5,
 			x.query("SELECT * FROM c"+byKey+` AND c.id = "`+x.id("first")+`"`, key)},
-		{"query of a key, a chunk of 32 KB", "query", loaded(full32), 5,
-			x.query("SELECT * FROM c"+byKey+` AND c.id = "`+x.id("large")+`"`, key)},
-		{"query of a key in order, a chunk of 32 KB", "query", loaded(full32), 5,
-			x.query("SELECT * FROM c"+byKey+` AND c.id = "`+x.id("large")+`" ORDER BY c["from"]`, key)},
-		{"query of a key, a chunk of 32 KB counted", "query", loaded(full32), 5,
-			x.query("SELECT VALUE COUNT(1) FROM c"+byKey+` AND c.id = "`+x.id("large")+`"`, key)},
-		{"query of a prefix, a chunk of 32 KB", "query", loaded(full32), 5,
-			x.query(`SELECT * FROM c WHERE c.tenantShard = "doctor~0" AND c.id = "`+x.id("large")+`"`, partitionKey(nil))},
-		{"query of all, nothing", "query", loaded(), 5,
+		{"query of a key, a chunk of 32 KB", "query", m.Query(work(4, full32)), 5,
+			x.query("SELECT * FROM c"+byKey+large, key)},
+		{"query of a key in order, a chunk of 32 KB", "query", m.Query(work(4, full32)), 5,
+			x.query("SELECT * FROM c"+byKey+large+` ORDER BY c["from"]`, key)},
+		{"query of a key, a chunk of 32 KB counted", "query", m.Query(counted), 5,
+			x.query("SELECT VALUE COUNT(1) FROM c"+byKey+large, key)},
+		{"query of a key, ten scattered chunks of 1 KB", "query", m.Query(apart), 5,
+			x.query(`SELECT * FROM c WHERE c.tenantShard = "doctor~0" AND c.device = "m2"`, partitionKey(inTurn))},
+		{"query of a prefix, a chunk of 32 KB", "query", m.Query(work(2, full32)), 5,
+			x.query(`SELECT * FROM c WHERE c.tenantShard = "doctor~0"`+large, partitionKey(nil))},
+		{"query of all, nothing", "query", m.Query(work(1)), 5,
 			x.query(`SELECT * FROM c WHERE c.tenantShard = "doctor~1"`, partitionKey(nil))},
-		{"change feed, nothing new", "query", m.Query(ru.QueryWork{}), 5, x.feed},
-		{"change feed, a new chunk of 1 KB", "query", m.Query(one), 3, x.feedOfOne(small1)},
+	}
+}
+
+func (x *examiner) feeds() []operation {
+	return []operation{
+		{"change feed, nothing new", "query", x.model.Feed(ru.QueryWork{}), 5, x.feed},
+		{"change feed, a new chunk of 1 KB", "query", x.model.Feed(ru.QueryWork{Docs: 1}), 3, x.feedOfOne(small1)},
 	}
 }
 

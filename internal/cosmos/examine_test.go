@@ -16,13 +16,13 @@ import (
 
 // The emulator charges by the model that an examination compares with, so each factor is 1.
 func TestExamineEmulator(t *testing.T) {
-	for _, model := range []ru.Model{ru.TableT, ru.Linear} {
+	for _, model := range []ru.Model{ru.Stepped, ru.Sloped} {
 		_, c := emulator(t, cosmosemu.Config{Model: model, Unlimited: true}, nil)
 		var measured []cosmos.Measurement
 		found, err := c.Examine(t.Context(), model, func(m cosmos.Measurement) { measured = append(measured, m) })
 		require.NoError(t, err)
 		require.Equal(t, measured, found.Measured)
-		require.Len(t, measured, 24)
+		require.Len(t, measured, 36)
 		require.Zero(t, found.Skew)
 		for _, m := range measured {
 			require.Empty(t, m.Problem, m.Operation)
@@ -37,14 +37,18 @@ func TestExamineEmulator(t *testing.T) {
 // An account that charges something else, or refuses a kind of request, is shown to do so, and the container goes all
 // the same.
 func TestExamineReportsDifferentCharges(t *testing.T) {
-	_, c := emulator(t, cosmosemu.Config{Model: ru.Linear, Unlimited: true}, nil)
-	found, err := c.Examine(t.Context(), ru.TableT, func(cosmos.Measurement) {})
+	_, c := emulator(t, cosmosemu.Config{Model: ru.Sloped, Unlimited: true}, nil)
+	found, err := c.Examine(t.Context(), ru.Stepped, func(cosmos.Measurement) {})
 	require.NoError(t, err)
-	require.InDelta(t, 21.01/13.15, found.Measured[2].Factor(), 0.01, "32 KB cost more in a straight line")
+	for _, m := range found.Measured {
+		if m.Operation == "create, 36 KB" {
+			require.InDelta(t, 78.0/130, m.Factor(), 0.01, "it is charged by its size, not as 64 KB")
+		}
+	}
 
 	server, c := emulator(t, cosmosemu.Config{Unlimited: true}, nil)
 	require.NoError(t, server.Faults().Replace(1, fault.Rule{Operations: []string{fault.Replace}, Status: 403}))
-	found, err = c.Examine(t.Context(), ru.TableT, func(cosmos.Measurement) {})
+	found, err = c.Examine(t.Context(), ru.Stepped, func(cosmos.Measurement) {})
 	require.NoError(t, err)
 	var problems []string
 	for _, m := range found.Measured {
@@ -82,7 +86,7 @@ func TestExamineReportsClockSkew(t *testing.T) {
 		_, c := emulator(t, cosmosemu.Config{Unlimited: true, Now: clock}, func(cfg *cosmos.Config) {
 			cfg.Transport = dated{cfg.Transport, func() time.Time { return noon.Add(off) }}
 		})
-		found, err := c.Examine(t.Context(), ru.TableT, func(cosmos.Measurement) {})
+		found, err := c.Examine(t.Context(), ru.Stepped, func(cosmos.Measurement) {})
 		require.NoError(t, err)
 		require.Equal(t, want, found.Skew, off)
 	}

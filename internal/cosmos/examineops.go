@@ -20,6 +20,9 @@ func (x *examiner) fresh() string {
 // create makes documents of a size; the first ones of 1, 32 and 64 KB are those that others read.
 func (x *examiner) create(bytes int) attempt {
 	names := map[int]string{small1: "first", full32: "large", large64: "larger"}
+	for _, b := range between {
+		names[b] = fmt.Sprintf("%d KB", b>>10)
+	}
 	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 		name := names[bytes]
 		delete(names, bytes)
@@ -28,6 +31,19 @@ func (x *examiner) create(bytes int) attempt {
 			id = x.fresh()
 		}
 		resp, err := container.CreateItem(ctx, partitionKey(examined), x.document(id, bytes), nil)
+		return resp.Response, err
+	}
+}
+
+// inTurn makes a document of either device in turn.
+func (x *examiner) inTurn(bytes int) attempt {
+	turn := 0
+	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
+		key := examined
+		if turn++; turn%2 == 0 {
+			key = inTurn
+		}
+		resp, err := container.CreateItem(ctx, partitionKey(key), documentOf(key, x.fresh(), bytes), nil)
 		return resp.Response, err
 	}
 }

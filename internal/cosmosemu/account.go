@@ -33,15 +33,16 @@ func (x *exchange) readAccount() (reply, error) {
 		"writableLocations": locations, "readableLocations": locations,
 		"enableMultipleWriteLocations": false,
 		"userReplicationPolicy": map[string]any{
-			"asyncReplication": false, "minReplicaSetSize": 1, "maxReplicasetSize": 4,
+			"asyncReplication": false, "minReplicaSetSize": 3, "maxReplicasetSize": 4,
 		},
-		"userConsistencyPolicy":    consistency,
-		"systemReplicationPolicy":  map[string]any{"minReplicaSetSize": 1, "maxReplicasetSize": 4},
-		"readPolicy":               map[string]any{"primaryReadCoefficient": 1, "secondaryReadCoefficient": 1},
-		"queryEngineConfiguration": "{}",
+		"userConsistencyPolicy":   consistency,
+		"systemReplicationPolicy": map[string]any{"minReplicaSetSize": 3, "maxReplicasetSize": 4},
+		"readPolicy":              map[string]any{"primaryReadCoefficient": 1, "secondaryReadCoefficient": 1},
+		"queryEngineConfiguration": `{"maxJoinsPerSqlQuery":10,"maxSqlQueryInputLength":524288,"maxUdfRefPerSqlQuery":10,` +
+			`"sqlAllowNonFiniteNumbers":false}`,
 	})
 	if err != nil {
 		return reply{}, err
 	}
-	return reply{status: http.StatusOK, body: body, items: -1}, nil
+	return reply{status: http.StatusOK, body: body, items: -1, gateway: true}, nil
 }

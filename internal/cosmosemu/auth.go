@@ -51,20 +51,20 @@ func (s *signer) check(r *http.Request, rt route) error {
 		}
 		return refusal.Unauthorized("authorization is by master key or by token: type=master or type=aad, ver=1.0")
 	}
-	if !s.matches(given, r.Method, rt, r.Header.Get("X-Ms-Date")) {
+	if !s.matches(given, rt, r) {
 		return refusal.Unauthorized(
 			"the signature is not that of the emulator's key over this method, resource and x-ms-date")
 	}
 	return nil
 }
 
-func (s *signer) matches(given, method string, rt route, date string) bool {
+func (s *signer) matches(given string, rt route, r *http.Request) bool {
 	g := s.pool.Get().(*signature)
 	defer s.pool.Put(g)
-	m := appendLower(g.message[:0], method)
+	m := appendLower(g.message[:0], r.Method)
 	m = appendLower(append(m, '\n'), rt.kind)
 	m = append(append(m, '\n'), rt.link...)
-	m = appendLower(append(m, '\n'), date)
+	m = appendLower(append(m, '\n'), r.Header.Get("X-Ms-Date"))
 	m = append(m, '\n', '\n')
 	g.mac.Reset()
 	_, _ = g.mac.Write(m)

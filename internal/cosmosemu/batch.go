@@ -25,9 +25,7 @@ var operations = map[string]engine.Operation{
 // executeBatch serves a transactional batch.
 func (x *exchange) executeBatch() (reply, error) {
 	h := x.request.Header
-	if atomic := h.Get("X-Ms-Cosmos-Batch-Atomic"); atomic != "" && !isTrue(atomic) {
-		return reply{}, refusal.Unsupported("a batch that is not atomic")
-	}
+	atomic := h.Get("X-Ms-Cosmos-Batch-Atomic")
 	if err := checkDirectives(h); err != nil {
 		return reply{}, err
 	}
@@ -35,14 +33,23 @@ func (x *exchange) executeBatch() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	if h.Get(hKey) == "" {
-		return reply{}, refusal.BadRequest("a transactional batch needs a partition key")
-	}
-	steps, err := x.batchBody()
+	steps, keys, err := x.batchBody()
 	if err != nil {
 		return reply{}, err
 	}
-	res, outcomes, err := co.Transact(x.call(), h.Get(hKey), steps)
+	var res engine.Result
+	var outcomes []engine.Outcome
+	bulk := atomic != "" && !isTrue(atomic)
+	switch {
+	case bulk:
+		res, outcomes, err = co.Bulk(x.call(), engine.Bulk{
+			Key: h.Get(hKey), Keys: keys, Requests: steps, GoOn: isTrue(h.Get("X-Ms-Cosmos-Batch-Continue-On-Error")),
+		})
+	case h.Get(hKey) == "":
+		return reply{}, refusal.BadRequest("a transactional batch needs a partition key")
+	default:
+		res, outcomes, err = co.Transact(x.call(), h.Get(hKey), steps)
+	}
 	if err != nil {
 		return reply{}, err
 	}
@@ -50,58 +57,65 @@ func (x *exchange) executeBatch() (reply, error) {
 	failed := slices.ContainsFunc(outcomes, func(o engine.Outcome) bool { return o.Refused != nil })
 	if failed {
 		rep.status = http.StatusMultiStatus
+		rep.header = http.Header{}
+		for _, o := range outcomes {
+			if !bulk && o.Refused != nil && o.Refused.Substatus != 0 {
+				rep.header[hSubstatus] = []string{strconv.Itoa(o.Refused.Substatus)}
+			}
+		}
 	}
 	rep.body = []byte{'['}
 	for i, o := range outcomes {
 		if i > 0 {
 			rep.body = append(rep.body, ',')
 		}
-		rep.body = appendOutcome(rep.body, steps[i].Op, o, failed)
+		rep.body = append(rep.body, outcomeJSON(steps[i].Op, o, failed && !bulk)...)
 	}
 	rep.body = append(rep.body, ']')
 	return rep, nil
 }
 
 // batchBody reads the operations of a batch.
-func (x *exchange) batchBody() ([]engine.Write, error) {
+func (x *exchange) batchBody() (steps []engine.Write, keys []string, err error) {
 	body, err := x.readBody(nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var parser fastjson.Parser
 	v, err := jsonvalue.Parse(&parser, body)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if v.Type() != fastjson.TypeArray {
-		return nil, refusal.BadRequest("the body of a batch is not an array")
+		return nil, nil, refusal.BadRequest("the body of a batch is not an array")
 	}
 	list := v.GetArray()
 	if len(list) == 0 || len(list) > maxBatchOps {
-		return nil, refusal.BadRequest("a batch has 1 to %d operations, not %d", maxBatchOps, len(list))
+		return nil, nil, refusal.BadRequest("a batch has 1 to %d operations, not %d", maxBatchOps, len(list))
 	}
-	steps := make([]engine.Write, len(list))
+	steps = make([]engine.Write, len(list))
+	keys = make([]string, len(list))
 	for i, v := range list {
 		name := string(v.GetStringBytes("operationType"))
 		op, known := operations[name]
 		if !known {
-			return nil, refusal.BadRequest(
+			return nil, nil, refusal.BadRequest(
 				"the operationType %q is none of Create, Upsert, Replace, Delete, Read and Patch", name)
 		}
 		steps[i] = engine.Write{
 			Op: op, ID: string(v.GetStringBytes("id")), Minimal: x.minimal(),
 			Match: string(v.GetStringBytes("ifMatch")), NoneMatch: string(v.GetStringBytes("ifNoneMatch")),
 		}
+		keys[i] = string(v.GetStringBytes("partitionKey"))
 		if body := v.Get("resourceBody"); body != nil {
 			steps[i].Body = jsonvalue.Append(nil, body)
 		}
 	}
-	return steps, nil
+	return steps, keys, nil
 }
 
-// appendOutcome appends what came of an operation. When one has failed, the others are said to have
-// failed by it.
-func appendOutcome(out []byte, op engine.Operation, o engine.Outcome, failed bool) []byte {
+// outcomeJSON returns what came of an operation. When one has failed, the others are said to have failed by it.
+func outcomeJSON(op engine.Operation, o engine.Outcome, failed bool) (out []byte) {
 	status, charge := writeStatus(op, o.Created), o.Charge
 	switch {
 	case o.Refused != nil:
@@ -110,18 +124,12 @@ func appendOutcome(out []byte, op engine.Operation, o engine.Outcome, failed boo
 		status, charge = http.StatusFailedDependency, 0
 	}
 	out = strconv.AppendInt(append(out, `{"statusCode":`...), int64(status), 10)
-	if o.Refused != nil && o.Refused.Substatus != 0 {
-		out = strconv.AppendInt(append(out, `,"subStatusCode":`...), int64(o.Refused.Substatus), 10)
-	}
-	out = strconv.AppendFloat(append(out, `,"requestCharge":`...), charge, 'f', -1, 32)
+	out = strconv.AppendFloat(append(out, `,"requestCharge":`...), charge, 'g', -1, 64)
 	if !failed && o.ETag != "" {
 		out = jsonvalue.AppendString(append(out, `,"eTag":`...), []byte(o.ETag))
 	}
 	if !failed && o.Body != nil {
 		out = append(append(out, `,"resourceBody":`...), o.Body...)
-	}
-	if o.Refused != nil {
-		out = jsonvalue.AppendString(append(out, `,"message":`...), []byte(o.Refused.Message))
 	}
 	return append(out, '}')
 }

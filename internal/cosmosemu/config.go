@@ -40,7 +40,7 @@ type Config struct {
 	// Server.Faults in any case.
 	Faults bool `help:"Let clients on this machine inject faults by rules at /_emulator/faults."`
 	// Model is how item sizes are charged.
-	Model ru.Model `name:"ru-model" help:"Model of charges by item size: table, the published table of the service, or linear." default:"table"`
+	Model ru.Model `name:"ru-model" help:"Model of charges by item size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
 	// Factors correct the model.
 	Factors ru.Factors `name:"ru-factors" help:"Output of binnacle doctor --measure --json, by whose factors modelled charges are multiplied. Default: none." placeholder:"FILE"`
 	// Unlimited counts charges as always.
@@ -74,7 +74,9 @@ type Config struct {
 func (c Config) engine() engine.Config {
 	return engine.Config{
 		DataDir: c.DataDir, InMemory: c.InMemory, Sync: c.Sync, PhysicalPartitions: c.PhysicalPartitions,
-		Rules:           budget.Rules{Unlimited: c.Unlimited, Refuse: c.RefuseBefore, Burst: c.Burst},
+		Rules: budget.Rules{
+			Unlimited: c.Unlimited, Refuse: c.RefuseBefore, Burst: c.Burst, Longest: c.Limits.RetryAfter,
+		},
 		PrefixVisitsAll: c.PrefixVisitsAll, Limits: c.Limits, SplitTakes: c.SplitTakes,
 		Model: c.Model.Corrected(c.Factors), Logger: c.Logger, Fatal: c.Fatal,
 	}

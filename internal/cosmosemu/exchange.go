@@ -1,8 +1,10 @@
 package cosmosemu
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 
 	"binnacle/internal/cosmosemu/jsonvalue"
 	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/ru"
 )
 
 // exchange is one request being served.
@@ -33,7 +36,9 @@ type reply struct {
 	rid          string // of the container; "" without one
 	path         string // with rid: its names
 	rangeID      string // of the physical partition that served it; "" for metadata and fan-outs
-	lsn          uint64 // with rangeID: the session token's
+	lsn          uint64 // of the partition: the session token's; 0 for none
+	itemLSN      uint64 // of an item; 0 for none
+	gateway      bool   // the gateway answers by itself: without a charge, or anything that partitions say
 	continuation string
 	items        int // of a feed; -1 otherwise
 	header       http.Header
@@ -150,13 +155,19 @@ const (
 	hItemCount    = "X-Ms-Item-Count"
 	hRange        = "X-Ms-Documentdb-Partitionkeyrangeid"
 	hLSN          = "Lsn"
+	hItemLSN      = "X-Ms-Item-Lsn"
 	hContent      = "X-Ms-Content-Path"
 	hAltContent   = "X-Ms-Alt-Content-Path"
 )
 
 func writeReply(w http.ResponseWriter, r *http.Request, rep reply) {
 	h := w.Header()
-	common(h, r, rep.charge)
+	common(h, r)
+	if rep.gateway {
+		delete(h, hActivity)
+	} else {
+		charged(h, rep.charge)
+	}
 	for k, v := range rep.header {
 		h[k] = v
 	}
@@ -164,10 +175,13 @@ func writeReply(w http.ResponseWriter, r *http.Request, rep reply) {
 		h["Etag"] = []string{rep.etag}
 	}
 	if rep.rangeID != "" {
-		lsn := strconv.FormatUint(rep.lsn, 10)
-		h[hSession] = []string{rep.rangeID + ":1#" + lsn}
 		h[hRange] = []string{rep.rangeID}
-		h[hLSN] = []string{lsn}
+	}
+	if rep.rangeID != "" || rep.lsn > 0 {
+		position(h, rep.rangeID, rep.lsn)
+	}
+	if rep.itemLSN > 0 {
+		h[hItemLSN] = []string{strconv.FormatUint(rep.itemLSN, 10)}
 	}
 	if rep.rid != "" {
 		h[hContent] = []string{rep.rid}
@@ -184,7 +198,13 @@ func writeReply(w http.ResponseWriter, r *http.Request, rep reply) {
 
 func writeRefusal(w http.ResponseWriter, r *http.Request, f *refusal.Error) {
 	h := w.Header()
-	common(h, r, f.Charge)
+	common(h, r)
+	if f.Range != "" || f.Account {
+		charged(h, f.Charge)
+	}
+	if f.Validation {
+		h["X-Ms-Request-Validation-Failure"] = []string{"1"}
+	}
 	if f.Substatus != 0 {
 		h[hSubstatus] = []string{strconv.Itoa(f.Substatus)}
 	}
@@ -194,25 +214,63 @@ func writeRefusal(w http.ResponseWriter, r *http.Request, f *refusal.Error) {
 	}
 	if f.Range != "" {
 		h[hRange] = []string{f.Range}
+		position(h, f.Range, f.LSN)
 	}
 	body := append(jsonvalue.AppendString([]byte(`{"code":`), []byte(f.Code())), `,"message":`...)
-	body = jsonvalue.AppendString(body, []byte(f.Message))
-	if f.Substatus == refusal.SubCrossPartition {
-		// JavaScript clients go on to ask for a query plan only when this is not empty.
-		body = append(body, `,"additionalErrorInfo":"the emulator gives no query plan"`...)
+	body = jsonvalue.AppendString(body, []byte(message(f, h.Get(hActivity))))
+	if f.Info != "" {
+		body = jsonvalue.AppendString(append(body, `,"additionalErrorInfo":`...), []byte(f.Info))
 	}
 	send(w, f.Status, append(body, '}'))
 }
 
-func common(h http.Header, r *http.Request, charge float64) {
+// message returns what a refusal says, in the form of the service: of a query by fault, then its source.
+func message(f *refusal.Error, activity string) string {
+	text := f.Message
+	if f.Query != nil {
+		type location struct {
+			Start int `json:"start"`
+			End   int `json:"end"`
+		}
+		type fault struct {
+			Severity string   `json:"severity"`
+			Location location `json:"location"`
+			Code     string   `json:"code"`
+			Message  string   `json:"message"`
+		}
+		q := f.Query
+		faults, err := json.Marshal(map[string][]fault{
+			"errors": {{"Error", location{q.Start, q.End}, q.Known(), q.Error()}},
+		})
+		if err != nil {
+			panic("cosmosemu: encode a refusal: " + err.Error()) // strings and numbers
+		}
+		text = "Message: " + string(faults)
+	}
+	return text + "\r\nActivityId: " + activity + ", Microsoft.Azure.Documents.Common/2.14.0"
+}
+
+// position says up to where the partition has counted its writes.
+func position(h http.Header, rangeID string, last uint64) {
+	lsn := strconv.FormatUint(last, 10)
+	h[hSession] = []string{cmp.Or(rangeID, "0") + ":-1#" + lsn}
+	h[hLSN] = []string{lsn}
+}
+
+// charged names the charge. Whatever has one was answered by a partition.
+func charged(h http.Header, rus float64) {
+	h[hCharge] = []string{strconv.FormatFloat(ru.Shown(rus), 'f', -1, 64)}
+	h["X-Ms-Serviceversion"] = []string{"version=2.14.0.0"}
+}
+
+func common(h http.Header, r *http.Request) {
 	activity := r.Header[hActivity]
 	if len(activity) == 0 {
 		activity = []string{newActivity()}
 	}
 	h[hActivity] = activity
-	h[hCharge] = []string{strconv.FormatFloat(charge, 'f', -1, 32)}
 	h["Content-Type"] = []string{"application/json"}
-	h["X-Ms-Serviceversion"] = []string{"version=2.14.0.0"}
+	h["X-Ms-Gatewayversion"] = []string{"version=2.14.0"}
 }
 
 // send writes the answer. An answer without a body has no Content-Type.

@@ -18,7 +18,7 @@ import (
 	"binnacle/internal/cosmosemu/schema"
 )
 
-// Faults are the rules by which the Server fails on purpose; there are none at first. They may be changed at any
+// Faults returns the rules by which the Server fails on purpose; there are none at first. They may be changed at any
 // time. Close removes them.
 func (s *Server) Faults() *fault.Set { return &s.faults }
 
@@ -77,7 +77,7 @@ func (x *exchange) fail(e fault.Effect, serve handler) (rep reply, err error) {
 	return x.do(serve)
 }
 
-// faultRequest is the request as rules see it.
+// faultRequest returns the request as rules see it.
 func (x *exchange) faultRequest() fault.Request {
 	return fault.Request{
 		Operation: x.operation(), Database: x.route.database, Container: x.route.container, Keys: x.keys,

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"binnacle/internal/cosmosemu"
+	"binnacle/internal/ru"
 )
 
 // indexed makes a container of 50 small items in one logical partition, under an indexing policy.
@@ -62,40 +63,42 @@ func TestOrderThatThePolicyCannotServe(t *testing.T) {
 // loaded, by what the query costs.
 func TestLoadedItemsAreCharged(t *testing.T) {
 	_, co := indexed(t, `{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/s/?"}]}`)
-	const floor, all = 2.5, 2.75 + 50*0.14
+	charged := func(w ru.QueryWork) float64 { return ru.Shown(ru.Stepped.Query(w)) }
 	for _, c := range []struct {
-		where string
-		want  float64
+		where       string
+		seeks, docs int // with the partition key; of 50 items
 	}{
-		{`c.a = -1`, floor}, {`c.a IN (7, 8)`, floor}, {`c.a > 90 OR c.b > 90`, floor}, {`NOT c.a < 9`, floor},
-		{`NOT IS_DEFINED(c.a)`, floor}, {`c.pk LIKE 'x%'`, floor},
-		{`ARRAY_CONTAINS(c.l, 9)`, floor}, {`CONTAINS(c.pk, 'q')`, floor}, {`STARTSWITH(c.pk, 'Q', true)`, floor},
-		{`c.s = 'nothing'`, all}, {`c.a = 9 OR c.s = 'nothing'`, all}, {`c.a + 1 = 90`, all}, {`UPPER(c.pk) = 'Q'`, all},
-		{`c.a > c.b + 90`, all}, {`LENGTH(c.pk) = 9`, all},
-		{`(c.a ?? 1) = 9`, all}, {`c.a = 1 AND c.s = 'nothing'`, 2.75 + 10*0.14},
+		{`c.a = -1`, 2, 0}, {`c.a IN (7, 8)`, 3, 0}, {`c.a > 90 OR c.b > 90`, 3, 0}, {`NOT c.a < 9`, 2, 0},
+		{`NOT IS_DEFINED(c.a)`, 2, 0}, {`c.pk LIKE 'x%'`, 2, 0},
+		{`ARRAY_CONTAINS(c.l, 9)`, 2, 0}, {`CONTAINS(c.pk, 'q')`, 2, 0}, {`STARTSWITH(c.pk, 'Q', true)`, 2, 0},
+		{`c.s = 'nothing'`, 2, 50}, {`c.a = 9 OR c.s = 'nothing'`, 3, 50}, {`c.a + 1 = 90`, 2, 50},
+		{`UPPER(c.pk) = 'Q'`, 2, 50}, {`c.a > c.b + 90`, 2, 50}, {`LENGTH(c.pk) = 9`, 2, 50},
+		{`(c.a ?? 1) = 9`, 2, 50}, {`c.a = 1 AND c.s = 'nothing'`, 3, 10},
 	} {
 		t.Run(c.where, func(t *testing.T) {
 			rows, _, charge := query(t, co, azcosmos.NewPartitionKeyString("p"), "SELECT * FROM c WHERE "+c.where, 100)
 			require.Empty(t, rows)
-			require.InDelta(t, c.want, charge, 1e-3)
+			require.InDelta(t, charged(ru.QueryWork{Seeks: c.seeks, Docs: c.docs}), charge, 1e-3)
 		})
 	}
 	for _, c := range []struct {
 		text string
 		rows int
-		want float64
+		want ru.QueryWork
 	}{
-		{`SELECT VALUE x.k FROM c JOIN x IN c.l WHERE x.k = 3`, 12, 2.75 + 12*0.14},
-		{`SELECT VALUE x.k FROM c JOIN x IN c.l WHERE x.k + 0 = 3`, 12, all},
+		{`SELECT VALUE x.k FROM c JOIN x IN c.l WHERE x.k = 3`, 12,
+			ru.QueryWork{Seeks: 3, Columns: 1, Docs: 12, Scattered: 9}},
+		{`SELECT VALUE x.k FROM c JOIN x IN c.l WHERE x.k + 0 = 3`, 12, ru.QueryWork{Seeks: 3, Columns: 1, Docs: 50}},
 	} {
 		rows, _, charge := query(t, co, azcosmos.NewPartitionKeyString("p"), c.text, 100)
 		require.Len(t, rows, c.rows)
-		require.InDelta(t, c.want, charge, 1e-3, c.text)
+		require.InDelta(t, charged(c.want), charge, 1e-3, c.text)
 	}
 	_, pages, charge := query(t, co, azcosmos.NewPartitionKeyString("p"),
 		`SELECT c.id, COUNT(1) AS n FROM c GROUP BY c.id`, 20)
 	require.Equal(t, 3, pages)
-	require.InDelta(t, 2.4+50*0.14+2*floor, charge, 1e-3, "the work is charged once")
+	first, later := ru.QueryWork{Seeks: 1, Columns: 2, Docs: 50}, ru.QueryWork{Seeks: 1, Columns: 2}
+	require.InDelta(t, charged(first)+2*charged(later), charge, 1e-3, "the work is charged once")
 }
 
 // TestCombinationsAreBounded: without the bound the query would not end.
@@ -159,18 +162,23 @@ func TestQueriesThatNeedAPlan(t *testing.T) {
 		{`SELECT * FROM c ORDER BY c.a`, "ORDER BY"}, {`SELECT TOP 3 * FROM c`, "TOP"},
 		{`SELECT * FROM c OFFSET 1 LIMIT 2`, "OFFSET LIMIT"},
 		{`SELECT VALUE COUNT(1) FROM c`, "aggregate"}, {`SELECT DISTINCT c.a FROM c`, "DISTINCT"},
-		{`SELECT c.a FROM c GROUP BY c.a`, "GROUP BY"},
+		{`SELECT c.a FROM c GROUP BY c.a`, ""}, {`SELECT COUNT(1) AS n FROM c`, ""},
 	} {
 		resp, body := send(t, s, "POST", "dbs/db/colls/c/docs", "docs", "dbs/db/colls/c", `{"query":"`+c.text+`"}`,
 			"x-ms-documentdb-query", "True", "x-ms-documentdb-query-enablecrosspartition", "True")
 		require.Equal(t, http.StatusBadRequest, resp.StatusCode, c.text)
-		require.Equal(t, "1004", resp.Header.Get("x-ms-substatus"))
 		var fault struct{ Code, Message, AdditionalErrorInfo string }
 		require.NoError(t, json.Unmarshal([]byte(body), &fault))
 		require.Equal(t, "BadRequest", fault.Code)
-		require.NotEmpty(t, fault.AdditionalErrorInfo)
-		require.Contains(t, fault.Message, "cross partition query can not be directly served by the gateway")
-		require.Contains(t, fault.Message, c.names)
+		if c.names == "" {
+			require.Empty(t, resp.Header.Get("x-ms-substatus"))
+			require.Contains(t, fault.Message, "only supports 'VALUE <AggregateFunc>'")
+		} else {
+			require.Equal(t, "1004", resp.Header.Get("x-ms-substatus"))
+			require.Contains(t, fault.AdditionalErrorInfo, `{"partitionedQueryExecutionInfoVersion":2,`)
+			require.Contains(t, fault.Message, "cross partition query can not be directly served by the gateway")
+			require.Contains(t, fault.Message, c.names)
+		}
 		rows, _, _ := query(t, co, azcosmos.NewPartitionKeyString("p"), c.text, 7)
 		require.NotEmpty(t, rows, "with the key")
 		rows, _, _ = query(t, co, azcosmos.NewPartitionKey(),

@@ -7,6 +7,7 @@ import (
 
 	"binnacle/internal/cosmosemu/engine"
 	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/ru"
 )
 
 // Headers of requests for items: the partition key, a JSON array, and what a POST is.
@@ -25,9 +26,6 @@ func (x *exchange) createItem() (reply, error) {
 	h := x.request.Header
 	if isTrue(h.Get(hBatch)) {
 		return x.executeBatch()
-	}
-	if isTrue(h.Get("X-Ms-Cosmos-Is-Query-Plan-Request")) {
-		return reply{}, refusal.Unsupported("a query plan")
 	}
 	op := engine.OpCreate
 	if isTrue(h.Get(hUpsert)) {
@@ -88,13 +86,31 @@ func writeStatus(op engine.Operation, created bool) int {
 
 // container returns the container that the request addresses.
 func (x *exchange) container() (*engine.Container, error) {
-	return x.account.Container(x.route.database, x.route.container)
+	co, err := x.account.Container(x.route.database, x.route.container)
+	if err != nil {
+		return nil, ofAccount(err)
+	}
+	return co, nil
+}
+
+// ofAccount finishes a refusal that the partition gives which knows databases and containers. What is not found is
+// charged like a read, a changed definition that is refused like a refused write, what exists nothing.
+func ofAccount(err error) error {
+	f := refusal.Of(err)
+	f.Account = true
+	switch f.Status {
+	case http.StatusNotFound:
+		f.Charge = ru.MetadataRead
+	case http.StatusForbidden, http.StatusPreconditionFailed:
+		f.Charge = ru.Refused
+	}
+	return f
 }
 
 func (x *exchange) itemReply(co *engine.Container, res engine.Result) reply {
 	return reply{
 		status: http.StatusOK, body: res.Body, charge: res.Charge, etag: res.ETag,
-		rid: co.RID(), path: x.route.containerPath(), rangeID: res.Range, lsn: res.LSN, items: -1,
+		rid: co.RID(), path: x.route.containerPath(), rangeID: res.Range, lsn: res.LSN, itemLSN: res.ItemLSN, items: -1,
 	}
 }
 

@@ -28,6 +28,7 @@ func (x *exchange) serveMetadata(serve handler) (reply, error) {
 	rep, err := serve(x)
 	charge := rep.charge
 	if err != nil {
+		err = ofAccount(err)
 		charge = refusal.Of(err).Charge
 	}
 	charge = max(charge, x.cfg.Model.Read(0))

@@ -7,16 +7,24 @@ import (
 	"binnacle/internal/cosmosemu/engine"
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/schema"
+	"binnacle/internal/ru"
 )
 
-// metadata returns the answer about a database, container or offer that was read: a point read.
+// metadata returns the answer about a database, container or offer that was read.
 func (x *exchange) metadata(r engine.Resource) reply {
-	return reply{status: http.StatusOK, body: r.Body, etag: r.ETag, charge: x.cfg.Model.Read(0), items: -1}
+	return reply{status: http.StatusOK, body: r.Body, etag: r.ETag, charge: ru.MetadataRead, items: -1}
 }
 
-// changed returns the answer about one that was written: a write without an index.
-func (x *exchange) changed(status int, r engine.Resource) reply {
-	return reply{status: status, body: r.Body, etag: r.ETag, charge: x.cfg.Model.Write(0, 0), items: -1}
+// made returns the answer about one that was made.
+func made(r engine.Resource) reply {
+	return reply{
+		status: http.StatusCreated, body: r.Body, etag: r.ETag, charge: ru.MetadataCreate, lsn: r.LSN, items: -1,
+	}
+}
+
+// changed returns the answer about one that was replaced or deleted.
+func changed(status int, r engine.Resource) reply {
+	return reply{status: status, body: r.Body, etag: r.ETag, charge: ru.MetadataChange, items: -1}
 }
 
 func (x *exchange) decodeBody(into any) error {
@@ -45,7 +53,7 @@ func (x *exchange) createDatabase() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return x.changed(http.StatusCreated, db), nil
+	return made(db), nil
 }
 
 func (x *exchange) readDatabase() (reply, error) {
@@ -60,7 +68,7 @@ func (x *exchange) deleteDatabase() (reply, error) {
 	if err := x.account.DeleteDatabase(x.route.database); err != nil {
 		return reply{}, err
 	}
-	return x.changed(http.StatusNoContent, engine.Resource{}), nil
+	return changed(http.StatusNoContent, engine.Resource{}), nil
 }
 
 func (x *exchange) createContainer() (reply, error) {
@@ -76,7 +84,7 @@ func (x *exchange) createContainer() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return x.changed(http.StatusCreated, co.Resource()), nil
+	return made(co.Resource()), nil
 }
 
 func (x *exchange) readContainer() (reply, error) {
@@ -99,12 +107,12 @@ func (x *exchange) replaceContainer() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return x.changed(http.StatusOK, co), nil
+	return changed(http.StatusOK, co), nil
 }
 
 func (x *exchange) deleteContainer() (reply, error) {
 	if err := x.account.DeleteContainer(x.route.database, x.route.container); err != nil {
 		return reply{}, err
 	}
-	return x.changed(http.StatusNoContent, engine.Resource{}), nil
+	return changed(http.StatusNoContent, engine.Resource{}), nil
 }

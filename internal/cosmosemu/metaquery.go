@@ -10,9 +10,48 @@ import (
 	"binnacle/internal/cosmosemu/sql"
 )
 
+// listed answers with a list of databases, containers or offers, in one page.
+func (x *exchange) listed(rid, name string, docs [][]byte) reply {
+	rep := x.metadata(engine.Resource{Body: list{rid, name, bytes.Join(docs, []byte{','}), len(docs)}.body()})
+	rep.items = len(docs)
+	return rep
+}
+
+func (x *exchange) listDatabases() (reply, error) {
+	return x.listed("", "Databases", x.account.Databases()), nil
+}
+
+func (x *exchange) listContainers() (reply, error) {
+	docs, err := x.account.ContainerDocuments(x.route.database)
+	if err != nil {
+		return reply{}, err
+	}
+	return x.listed("", "DocumentCollections", docs), nil
+}
+
+func (x *exchange) listOffers() (reply, error) {
+	return x.listed("", "Offers", x.account.Offers()), nil
+}
+
+// listNone answers with a list of what this account never has.
+func (x *exchange) listNone() (reply, error) {
+	rep := x.listed("", lists[x.route.kind], nil)
+	if x.route.container == "" {
+		_, err := x.account.Database(x.route.database)
+		return rep, err
+	}
+	co, err := x.container()
+	if err != nil {
+		return reply{}, err
+	}
+	rep.charge, rep.rangeID = 1, co.Ranges()[0].ID
+	rep.lsn = co.Ranges()[0].LSN
+	return rep, nil
+}
+
 // queryMetadata answers a query over databases, containers or offers, which are few. All rows come in
 // one page.
-func (x *exchange) queryMetadata(list string, docs [][]byte) (reply, error) {
+func (x *exchange) queryMetadata(name string, docs [][]byte) (reply, error) {
 	q, err := x.parseQuery()
 	if err != nil {
 		return reply{}, err
@@ -37,7 +76,7 @@ func (x *exchange) queryMetadata(list string, docs [][]byte) (reply, error) {
 		return reply{}, err
 	}
 	rows := all.Rows()
-	body := listBody("", list, bytes.Join(rows, []byte{','}), len(rows))
+	body := list{"", name, bytes.Join(rows, []byte{','}), len(rows)}.body()
 	rep := x.metadata(engine.Resource{Body: body})
 	rep.items = len(rows)
 	return rep, nil

@@ -13,28 +13,28 @@ import (
 	"binnacle/internal/ru"
 )
 
-// TestIndexedTermsAreCharged counts the terms of an item under a policy by what its write costs.
+// TestIndexedTermsAreCharged counts what an item has in the index under a policy by what its write costs.
 func TestIndexedTermsAreCharged(t *testing.T) {
 	const doc = `{"id":"a","pk":"p","s":"x","n":1,"o":{"p":1,"q":"y"},"l":["u","v","u"],"m":[{"k":1},{"k":2}],"e":[],"z":null}`
 	s := open(t, cosmosemu.Config{Unlimited: true})
 	create(t, client(t, s), hierarchical("any"), 400)
 	for i, c := range []struct {
 		policy string
-		terms  int
+		index  int // units
 	}{
-		{`{}`, 2 + 10}, // pk s n o/p o/q l[]=u l[]=v m[]/k=1 m[]/k=2 z
-		{`{"indexingMode":"none"}`, 0},
+		{`{}`, 30}, // id pk s n z 2 each; o 2 + p 2 + q 2; l 2 + path + u v; m 2 + 2 objects + path + 1 2; e 2
+		{`{"indexingMode":"none"}`, ru.NoIndex},
 		{`{"includedPaths":[],"excludedPaths":[{"path":"/*"}]}`, 2},
-		{`{"includedPaths":[{"path":"/pk/?"},{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`, 2 + 2},
-		{`{"includedPaths":[{"path":"/absent/?"},{"path":"/also/absent/?"}],"excludedPaths":[{"path":"/*"}]}`, 2 + 2},
+		{`{"includedPaths":[{"path":"/pk/?"},{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}`, 6},
+		{`{"includedPaths":[{"path":"/absent/?"},{"path":"/also/absent/?"}],"excludedPaths":[{"path":"/*"}]}`, 6},
 		{`{"includedPaths":[{"path":"/id/?"}],"excludedPaths":[{"path":"/*"}]}`, 2},
-		{`{"includedPaths":[{"path":"/o/*"}],"excludedPaths":[{"path":"/*"}]}`, 2 + 2},
-		{`{"includedPaths":[{"path":"/o/*"}],"excludedPaths":[{"path":"/*"},{"path":"/o/p/?"}]}`, 2 + 1},
-		{`{"includedPaths":[{"path":"/l/[]/?"}],"excludedPaths":[{"path":"/*"}]}`, 2 + 2},
-		{`{"includedPaths":[{"path":"/m/[]/k/?"}],"excludedPaths":[{"path":"/*"}]}`, 2 + 2},
-		{`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/o/*"},{"path":"/l/*"},{"path":"/\"s\"/?"}]}`, 2 + 5},
-		{`{"includedPaths":[{"path":"/*"},{"path":"/o/q/?"}],"excludedPaths":[{"path":"/o/*"}]}`, 2 + 9},
-		{`{"includedPaths":[{"path":"/*"},{"path":"/absent/?"}]}`, 2 + 11},
+		{`{"includedPaths":[{"path":"/o/*"}],"excludedPaths":[{"path":"/*"}]}`, 2 + 6},
+		{`{"includedPaths":[{"path":"/o/*"}],"excludedPaths":[{"path":"/*"},{"path":"/o/p/?"}]}`, 2 + 4},
+		{`{"includedPaths":[{"path":"/l/[]/?"}],"excludedPaths":[{"path":"/*"}]}`, 2 + 3},
+		{`{"includedPaths":[{"path":"/m/[]/k/?"}],"excludedPaths":[{"path":"/*"}]}`, 2 + 3},
+		{`{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/o/*"},{"path":"/l/*"},{"path":"/\"s\"/?"}]}`, 30 - 6 - 5 - 2},
+		{`{"includedPaths":[{"path":"/*"},{"path":"/o/q/?"}],"excludedPaths":[{"path":"/o/*"}]}`, 30 - 6 + 2},
+		{`{"includedPaths":[{"path":"/*"},{"path":"/absent/?"}]}`, 30 + 2},
 	} {
 		t.Run(c.policy, func(t *testing.T) {
 			id := fmt.Sprint("c", i)
@@ -46,7 +46,7 @@ func TestIndexedTermsAreCharged(t *testing.T) {
 			require.Equal(t, 201, resp.StatusCode, body)
 			var charge float64
 			require.NoError(t, json.Unmarshal([]byte(resp.Header.Get("x-ms-request-charge")), &charge))
-			require.InDelta(t, ru.TableT.Write(len(doc), c.terms), charge, 1e-4, "%.1f terms", (charge-4.95)/0.32)
+			require.InDelta(t, ru.Stepped.Write(len(doc), c.index), charge, 0.005, "%.1f units", charge/ru.Unit-27)
 		})
 	}
 }

@@ -4,8 +4,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
+	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/valyala/fastjson"
 
@@ -33,13 +36,22 @@ func (x *exchange) parseQuery() (sentQuery, error) {
 			Value json.RawMessage `json:"value"`
 		} `json:"parameters"`
 	}
-	if err := json.Unmarshal(body, &in); err != nil {
+	if strings.HasPrefix(x.request.Header.Get("Content-Type"), "application/sql") {
+		in.Query = string(body)
+	} else if err := json.Unmarshal(body, &in); err != nil {
 		return sentQuery{}, refusal.BadRequest("the body is not a query: %v", err)
 	}
 	params := make(map[string]sql.Value, len(in.Parameters))
 	for _, p := range in.Parameters {
-		if len(p.Value) == 0 {
-			continue // a parameter without a value: Bind names it when the query uses it
+		_, twice := params[p.Name]
+		switch {
+		case !parameterName.MatchString(p.Name):
+			return sentQuery{}, refusal.BadRequest("the name %q of a parameter is not an @ and an identifier", p.Name)
+		case twice:
+			return sentQuery{}, refusal.BadRequest("two parameters are named %s", p.Name)
+		case len(p.Value) == 0: // undefined
+			params[p.Name] = sql.Value{}
+			continue
 		}
 		v, err := fastjson.ParseBytes(p.Value)
 		if err != nil {
@@ -55,11 +67,37 @@ func (x *exchange) parseQuery() (sentQuery, error) {
 	return sentQuery{body, b}, err
 }
 
+// plan returns the plan of the query.
+func (q sentQuery) plan() []byte { return q.bound.Plan().Text() }
+
+// parameterName is what parameters of queries may be called.
+var parameterName = regexp.MustCompile(`^@[A-Za-z_][A-Za-z0-9_]*$`)
+
+// isPlan reports whether the client asks for the plan of a query, not for its answer.
+func isPlan(h http.Header) bool { return isTrue(h.Get("X-Ms-Cosmos-Is-Query-Plan-Request")) }
+
 // hIndexUse carries which indexes a query has used, and which it could: base64 of JSON, SDKs decode both.
 const hIndexUse = "X-Ms-Cosmos-Index-Utilization"
 
 // queryItems serves one page of a query over items.
-func (x *exchange) queryItems() (reply, error) { return x.pageOf(x.parseQuery) }
+func (x *exchange) queryItems() (reply, error) {
+	if isPlan(x.request.Header) {
+		return x.planQuery()
+	}
+	return x.pageOf(x.parseQuery)
+}
+
+// planQuery answers with the plan of a query. The gateway makes it.
+func (x *exchange) planQuery() (reply, error) {
+	if _, err := x.container(); err != nil {
+		return reply{}, err
+	}
+	sent, err := x.parseQuery()
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{status: http.StatusOK, body: sent.plan(), items: -1, gateway: true}, nil
+}
 
 // readItems serves one page of all items, without a query: what some SDKs offer as reading all items.
 func (x *exchange) readItems() (reply, error) {
@@ -85,13 +123,14 @@ func (x *exchange) pageOf(parse func() (sentQuery, error)) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	limit, err := x.pageRows()
+	if err != nil {
+		return reply{}, err
+	}
 	q := engine.Query{
-		Bound: sent.bound, Sent: sent.sent, Scope: x.scope(), Continuation: h.Get(hContinuation),
+		Bound: sent.bound, Limit: limit, Plan: sent.plan, Sent: sent.sent, Scope: x.scope(), Continuation: h.Get(hContinuation),
 		Cross:    x.request.Method != http.MethodPost || isTrue(h.Get("X-Ms-Documentdb-Query-Enablecrosspartition")),
 		IndexUse: isTrue(h.Get("X-Ms-Cosmos-Populateindexmetrics")),
-	}
-	if q.Limit, err = x.pageRows(); err != nil {
-		return reply{}, err
 	}
 	page, err := co.Query(x.request.Context(), x.call(), q)
 	if err != nil {
@@ -119,25 +158,32 @@ func (x *exchange) scope() engine.Scope {
 // pageReply returns the answer with a page of items, or of rows.
 func (x *exchange) pageReply(co *engine.Container, p engine.Page) reply {
 	return reply{
-		status: http.StatusOK, body: listBody(co.RID(), "Documents", p.Rows, p.Count), charge: p.Charge, etag: p.ETag,
+		status: http.StatusOK, body: list{co.RID(), "Documents", p.Rows, p.Count}.body(), charge: p.Charge, etag: p.ETag,
 		rid: co.RID(), path: x.route.containerPath(), rangeID: p.Range, lsn: p.LSN,
 		continuation: p.Continuation, items: p.Count,
 	}
 }
 
-// listBody returns the body of an answer with several resources, given as JSON separated by commas.
-func listBody(rid, name string, rows []byte, count int) []byte {
-	body := append(make([]byte, 0, len(rows)+64), `{"_rid":"`...)
-	body = append(append(body, rid...), `","`...)
-	body = append(append(body, name...), `":[`...)
-	body = append(append(body, rows...), `],"_count":`...)
-	return append(strconv.AppendInt(body, int64(count), 10), '}')
+// list is several resources of one parent: JSON, separated by commas.
+type list struct {
+	rid, name string
+	rows      []byte
+	count     int
+}
+
+// body returns the body of an answer with the list.
+func (l list) body() []byte {
+	body := append(make([]byte, 0, len(l.rows)+64), `{"_rid":"`...)
+	body = append(append(body, l.rid...), `","`...)
+	body = append(append(body, l.name...), `":[`...)
+	body = append(append(body, l.rows...), `],"_count":`...)
+	return append(strconv.AppendInt(body, int64(l.count), 10), '}')
 }
 
 // Page sizes in rows: for clients that do not say, and for those that leave it to the server (-1).
 const (
-	defaultPageRows = 100
-	dynamicPageRows = 1000
+	defaultPageRows = 1000
+	dynamicPageRows = math.MaxInt32 // as many as a page holds
 )
 
 // pageRows returns how many rows the client wants in an answer.
@@ -148,10 +194,12 @@ func (x *exchange) pageRows() (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	switch {
-	case err != nil || n < -1 || n == 0:
-		return 0, refusal.BadRequest("x-ms-max-item-count %q is neither -1 nor a number from 1 on", text)
+	case err != nil || n < -1:
+		return 0, refusal.Invalid("x-ms-max-item-count %q is neither -1 nor a positive number", text)
 	case n == -1:
 		return dynamicPageRows, nil
+	case n == 0:
+		return defaultPageRows, nil
 	}
 	return n, nil
 }

@@ -62,7 +62,7 @@ func (x *exchange) readRanges() (reply, error) {
 		return reply{}, err
 	}
 	rep := x.metadata(engine.Resource{Body: body, ETag: etag})
-	rep.items, rep.rid, rep.path = len(out), co.RID(), x.route.containerPath()
+	rep.items, rep.rid, rep.path, rep.gateway = len(out), co.RID(), x.route.containerPath(), true
 	return rep, nil
 }
 

@@ -28,7 +28,7 @@ func parseRoute(u *url.URL) (route, error) {
 	n := 0
 	for part := range strings.SplitSeq(text, "/") {
 		if n == len(raw) {
-			return route{}, refusal.NotFound("there is nothing at %s", u.Path)
+			return route{}, refusal.BadRequest("the url %s is invalid", u.Path)
 		}
 		if strings.IndexByte(part, '%') >= 0 {
 			plain, err := url.PathUnescape(part)
@@ -51,19 +51,22 @@ func parseRoute(u *url.URL) (route, error) {
 		}
 		return rt, nil
 	case segments[0] != "dbs":
-		return route{}, refusal.NotFound("there is nothing at %s", u.Path)
+		return rt, refusal.BadRequest("the url %s is invalid", u.Path)
 	}
 	if n > 1 {
 		rt.database = segments[1]
 	}
-	if n > 2 && segments[2] != "colls" {
-		return rt, refusal.Unsupported("the resource type %s of a database", segments[2])
+	switch {
+	case n > 2 && segments[2] == "users" && n < 5:
+		return rt, nil
+	case n > 2 && segments[2] != "colls":
+		return rt, refusal.BadRequest("the url %s is invalid", u.Path)
 	}
 	if n > 3 {
 		rt.container = segments[3]
 	}
-	if n > 4 && segments[4] != "docs" && segments[4] != "pkranges" {
-		return rt, refusal.Unsupported("the resource type %s of a container", segments[4])
+	if n > 4 && segments[4] != "docs" && segments[4] != "pkranges" && lists[segments[4]] == "" {
+		return rt, refusal.BadRequest("the url %s is invalid", u.Path)
 	}
 	if n > 5 {
 		rt.id = segments[5]
@@ -91,7 +94,11 @@ func (rt route) handler(method string, h http.Header) (handler, error) {
 	case serve != nil:
 		return serve, nil
 	case rt.kind == "":
-		return nil, refusal.NotFound("the account is read with GET /")
+		return nil, refusal.NotAllowed(method, "/")
+	case rt.kind == "docs" && !rt.feed && method == http.MethodPost:
+		return nil, refusal.NotAllowed(method, "an item")
+	case lists[rt.kind] != "" && rt.feed && method == http.MethodGet:
+		return (*exchange).listNone, nil
 	}
 	return nil, refusal.Unsupported("the request %s", key)
 }
@@ -104,15 +111,18 @@ var handlers = map[string]handler{
 	" GET":                   (*exchange).readAccount,
 	"dbs POST feed":          (*exchange).createDatabase,
 	"dbs POST feed query":    (*exchange).queryDatabases,
+	"dbs GET feed":           (*exchange).listDatabases,
 	"dbs GET":                (*exchange).readDatabase,
 	"dbs DELETE":             (*exchange).deleteDatabase,
 	"colls POST feed":        (*exchange).createContainer,
 	"colls POST feed query":  (*exchange).queryContainers,
+	"colls GET feed":         (*exchange).listContainers,
 	"colls GET":              (*exchange).readContainer,
 	"colls PUT":              (*exchange).replaceContainer,
 	"colls DELETE":           (*exchange).deleteContainer,
 	"pkranges GET feed":      (*exchange).readRanges,
 	"offers POST feed query": (*exchange).queryOffers,
+	"offers GET feed":        (*exchange).listOffers,
 	"offers GET":             (*exchange).readOffer,
 	"offers PUT":             (*exchange).replaceOffer,
 	"docs POST feed":         (*exchange).createItem,
@@ -125,9 +135,15 @@ var handlers = map[string]handler{
 	"docs DELETE":            (*exchange).deleteItem,
 }
 
+// lists are the resource types that an account may have and this one never has, with the names of their lists.
+var lists = map[string]string{
+	"users": "Users", "conflicts": "Conflicts", "sprocs": "StoredProcedures", "triggers": "Triggers",
+	"udfs": "UserDefinedFunctions",
+}
+
 // isQuery reports whether a POST to a feed is a query.
 func isQuery(h http.Header) bool {
-	return isTrue(h.Get("X-Ms-Documentdb-Query")) || isTrue(h.Get("X-Ms-Documentdb-Isquery"))
+	return isTrue(h.Get("X-Ms-Documentdb-Query")) || isTrue(h.Get("X-Ms-Documentdb-Isquery")) || isPlan(h)
 }
 
 // isTrue reads a boolean header: SDKs write True and true.

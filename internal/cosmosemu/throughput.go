@@ -7,6 +7,7 @@ import (
 
 	"binnacle/internal/cosmosemu/engine"
 	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/ru"
 )
 
 // contentJSON is the part of an offer that says how much.
@@ -82,6 +83,6 @@ func (x *exchange) replaceOffer() (reply, error) {
 		return reply{}, err
 	}
 	rep := x.offerReply(o)
-	rep.charge = x.cfg.Model.Corrected(x.cfg.Factors).Write(0, 0)
+	rep.charge = ru.MetadataChange
 	return rep, nil
 }

@@ -46,7 +46,7 @@ func (t *Transport) Do(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// RoundTrip is Do.
+// RoundTrip does what Do does.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) { return t.Do(r) }
 
 func (s *Server) isClosed() bool {

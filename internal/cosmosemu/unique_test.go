@@ -127,7 +127,7 @@ func TestUniqueKeyPolicies(t *testing.T) {
 	_, err = co.Replace(ctx, withUnique("people"), nil)
 	require.NoError(t, err)
 	_, err = co.Replace(ctx, hierarchical("people"), nil)
-	require.Equal(t, 400, code(err), "the policy stays")
+	require.Equal(t, 403, code(err), "the policy stays")
 
 	db, err := c.NewDatabase("db")
 	require.NoError(t, err)

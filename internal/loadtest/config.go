@@ -21,7 +21,7 @@ type Config struct {
 	// Hold is also the fleet time that Binnacle is given to settle before the window.
 	Hold  time.Duration `help:"Hold of Binnacle: longest time that a reading waits in memory, up to a day." default:"1h"`
 	Seed  uint64        `help:"Seed of the readings." default:"1"`
-	Model ru.Model      `name:"ru-model" help:"Model of charges by document size: table, the published table of the service, or linear." default:"table"`
+	Model ru.Model      `name:"ru-model" help:"Model of charges by document size: step, where a size between two rows of the table of the service is charged as the next row, or slope, on a line between both." default:"step"`
 	// Factors correct the model.
 	Factors ru.Factors `name:"ru-factors" help:"Output of binnacle doctor --measure --json, by whose factors modelled charges are multiplied. Default: none." placeholder:"FILE"`
 

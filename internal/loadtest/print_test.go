@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite the files in testdata")
 func TestPrint(t *testing.T) {
 	report := loadtest.Report{
 		Devices: 1200, IntervalSeconds: 1, HoldSeconds: 12 * 3600, WindowSeconds: 5400, SampleSeconds: 60,
-		Seed: 7, Model: "table", PhysicalPartitions: 5,
+		Seed: 7, Model: "step", PhysicalPartitions: 5,
 		Outcomes: []loadtest.Outcome{{Scenario: loadtest.Whale, Results: []loadtest.Result{
 			{
 				Layout: loadtest.ByDate, Offered: 1200, Accepted: 305.55, PerMillion: 687_000,

@@ -80,15 +80,15 @@ func (r *round) measure(ctx context.Context, key, batch string, into *MetricStat
 	}, func(doc []byte) error {
 		into.Documents++
 		into.Bytes += len(doc)
-		into.WriteRUs += ru.TableT.Write(len(doc), indexTerms)
+		into.WriteRUs += ru.Stepped.Write(len(doc), indexUnits)
 		return nil
 	})
 	into.ReadRUs += usage.RUs
 	return err
 }
 
-// indexTerms is how many indexed terms a rollup has: two levels of its key, from, to, id and _ts.
-const indexTerms = 6
+// indexUnits is what a rollup has in the index: two levels of its key, from, to and id.
+const indexUnits = 5 * ru.Scalar
 
 // Omits reports whether any of some metrics has samples of a key and day that its rollups do not show, or whether there
 // are no rollups at all.

@@ -17,10 +17,10 @@ type Factors struct {
 	Source string `json:"-"`
 }
 
-// MarshalText is the file that the factors come from.
+// MarshalText returns the file that the factors come from.
 func (f Factors) MarshalText() ([]byte, error) { return []byte(f.Source), nil }
 
-// String is what the model is multiplied with.
+// String names what the model is multiplied with.
 func (f Factors) String() string {
 	return fmt.Sprintf("reads %.3f, writes %.3f, queries %.3f", factor(f.Read), factor(f.Write), factor(f.Query))
 }
@@ -52,7 +52,7 @@ func factor(f float64) float64 {
 	return f
 }
 
-// MarshalJSON is the numbers, as ParseFactors reads them.
+// MarshalJSON returns the numbers, as ParseFactors reads them.
 func (f Factors) MarshalJSON() ([]byte, error) {
 	type numbers Factors
 	return json.Marshal(numbers(f))

@@ -11,7 +11,7 @@ import (
 // Each kind of operation is multiplied with its own factor; one that is not known changes nothing.
 func TestFactorsCorrectAModel(t *testing.T) {
 	by := ru.Factors{Read: 2, Write: 0.5}
-	for _, m := range []ru.Model{ru.TableT, ru.Linear} {
+	for _, m := range []ru.Model{ru.Stepped, ru.Sloped} {
 		c := m.Corrected(by)
 		require.InDelta(t, 2*m.Read(40*kb), c.Read(40*kb), 1e-9)
 		require.InDelta(t, m.Write(40*kb, 6)/2, c.Write(40*kb, 6), 1e-9)
@@ -21,7 +21,7 @@ func TestFactorsCorrectAModel(t *testing.T) {
 		require.Equal(t, m.String(), c.String())
 	}
 	nothing := ru.QueryWork{}
-	require.InDelta(t, 3*ru.TableT.Query(nothing), ru.TableT.Corrected(ru.Factors{Query: 3}).Query(nothing), 1e-9)
+	require.InDelta(t, 3*ru.Stepped.Query(nothing), ru.Stepped.Corrected(ru.Factors{Query: 3}).Query(nothing), 1e-9)
 }
 
 // What is no file of factors is refused.

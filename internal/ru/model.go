@@ -1,6 +1,7 @@
 // Package ru holds the request unit model of Binnacle in one place: what an operation is modelled to
 // cost, how many physical partitions a throughput buys, how low it may be set, and what it is priced
-// at. All figures are modelled from published material; none is a promise of the service.
+// at. The charges of items up to 1 KB are those of a recorded account; Assumptions lists what no recording
+// shows. None is a promise of the service.
 //
 // It is pure arithmetic: no I/O, no clock, and it knows nothing of items, containers or telemetry.
 // Sources, measurements and errors are listed in docs/request-units.md.
@@ -8,148 +9,144 @@ package ru
 
 import (
 	"fmt"
+	"math"
 	"sort"
 )
 
-// Model is how operations are charged. The zero value is TableT.
+// Unit is what charges of writes are whole multiples of, in RU.
+const Unit = 4.0 / 21
+
+// Model is how operations are charged. The zero value is Stepped. Models differ in what items are charged that are
+// larger than one row of the official table of sizes and smaller than the next.
 type Model struct {
-	linear  bool
+	sloped  bool
 	factors Factors
 }
 
 var (
-	// TableT interpolates Microsoft's table "Understand request units consumption" (April 2026).
-	// Its cheapest size per KB is 32 KB. It is the default.
-	TableT = Model{}
-	// Linear draws straight lines through the documented points of 1 KB and 100 KB: reads of 1 and
-	// 10 RU, writes without indexing of 5 and 50 RU (Azure Cosmos DB docs, key-value-store-cost).
-	Linear = Model{linear: true}
+	// Stepped charges an item as the next larger row of the table. It is the default: the published charges of items
+	// between two rows, 7.05 RU for a write and 1.05 and 4.76 RU for reads, are those of rows.
+	Stepped = Model{}
+	// Sloped draws straight lines between the rows, rounded up to whole units.
+	Sloped = Model{sloped: true}
 )
 
-// Other is the model that is not this one, with the same factors.
-func (m Model) Other() Model { return Model{!m.linear, m.factors} }
+// Other returns the model that is not this one, with the same factors.
+func (m Model) Other() Model { return Model{!m.sloped, m.factors} }
 
-// Corrected is the model with each charge multiplied by what was measured of a real account. Of factors that are zero
-// nothing is known: they change nothing.
+// Corrected returns the model with each charge multiplied by what was measured of a real account. A factor of zero
+// changes nothing.
 func (m Model) Corrected(by Factors) Model {
 	m.factors = by
 	return m
 }
 
-// String is the name that command lines use.
+// String returns the name that command lines use.
 func (m Model) String() string {
-	if m.linear {
-		return "linear"
+	if m.sloped {
+		return "slope"
 	}
-	return "table"
+	return "step"
 }
 
-// MarshalText is the model's name, as String.
+// MarshalText returns the model's name, as String.
 func (m Model) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // UnmarshalText reads a model's name.
 func (m *Model) UnmarshalText(text []byte) error {
-	for _, known := range []Model{TableT, Linear} {
+	for _, known := range []Model{Stepped, Sloped} {
 		if string(text) == known.String() {
 			*m = known
 			return nil
 		}
 	}
-	return fmt.Errorf("%q is neither %s nor %s", text, TableT, Linear)
+	return fmt.Errorf("%q is neither %s nor %s", text, Stepped, Sloped)
 }
 
-// TermCharge is what one unique indexed term adds to a write, in RU. Fitted to published inserts of
-// 5 to 129 terms; the documentation's own figure is 0.2 (docs/request-units.md).
-const TermCharge = 0.32
-
-// The sizes and charges of table T, in KB and RU.
+// The official table of sizes (Azure Cosmos DB docs, "Understand request units consumption", April 2026), which counts
+// in the same units: reads in 21sts of an RU, writes without an index in units.
 var (
 	tableKB    = []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}
-	tableRead  = []float64{1.00, 1.04, 1.14, 1.33, 1.67, 2.19, 4.76, 9.95, 20.3, 41.0, 145.9, 291.8}
-	tableWrite = []float64{4.95, 6.29, 6.67, 7.04, 9.52, 11.23, 22.67, 48.19, 98.3, 184.6, 625, 1250}
+	tableRead  = []float64{21, 22, 24, 28, 35, 46, 100, 209, 426, 861, 3064, 6128}
+	tableWrite = []float64{26, 33, 35, 37, 50, 59, 119, 253, 516, 969, 3281, 6562}
 )
 
-// Read is the charge of a point read of an item of that many bytes of minified JSON, under session or
+// Read returns the charge of a point read of an item of that many bytes of minified JSON, under session or
 // weaker consistency. Less than 1 KB counts as 1 KB.
-func (m Model) Read(bytes int) float64 {
-	charge := interpolate(tableRead, kilobytes(bytes))
-	if m.linear {
-		charge = 1 + (kilobytes(bytes)-1)*9/99
-	}
-	return charge * factor(m.factors.Read)
+func (m Model) Read(bytes int) float64 { return m.size(tableRead, bytes) / 21 * factor(m.factors.Read) }
+
+// NoIndex is the index of an item in a container of the indexing mode none.
+const NoIndex = -1
+
+// Scalar is the index units of an indexed scalar property at the top level of an item: a path and a value. The id is
+// always indexed.
+const Scalar = 2
+
+// Write returns the charge of a create, or of an upsert of what is new, of an item with that many index units.
+func (m Model) Write(bytes, index int) float64 { return m.writes(m.whole(bytes, index)) }
+
+// Replace returns the charge of a replace, which the service does as a delete and a create: both sizes, and the
+// index units that go and come. What stays in the index costs nothing.
+func (m Model) Replace(oldBytes, newBytes, index int) float64 {
+	return m.writes(m.whole(oldBytes, min(index, 0)) + m.whole(newBytes, index))
 }
 
-// Write is the charge of an insert of an item with that many unique indexed terms, id and _ts
-// included. A replace is two of these: see Replace.
-func (m Model) Write(bytes, terms int) float64 {
-	return (m.size(bytes) + TermCharge*float64(terms)) * factor(m.factors.Write)
-}
+// Delete returns the charge of a delete of an item: that of its create.
+func (m Model) Delete(bytes, index int) float64 { return m.Write(bytes, index) }
 
-// Replace is the charge of a replace, which the service does as a delete and an insert: both sizes,
-// and the terms that were removed plus those that were added.
-func (m Model) Replace(oldBytes, newBytes, termsChanged int) float64 {
-	return (m.size(oldBytes) + m.size(newBytes) + TermCharge*float64(termsChanged)) * factor(m.factors.Write)
-}
+// Patch returns the charge of a patch of n operations beside the replace that it amounts to.
+func (m Model) Patch(n int) float64 { return patchOperation * float64(n) * factor(m.factors.Write) }
 
-// Delete is the charge of a delete of an item: that of its insert. No figure is published.
-func (m Model) Delete(bytes, terms int) float64 { return m.Write(bytes, terms) }
+// patchOperation is recorded with all its digits in the answer to a batch.
+const patchOperation = 0.1245882
 
-func (m Model) size(bytes int) float64 {
-	if m.linear {
-		return 5 + (kilobytes(bytes)-1)*45/99
-	}
-	return interpolate(tableWrite, kilobytes(bytes))
-}
-
-// QueryWork is what one page of a query did in one physical partition.
-type QueryWork struct {
-	// Filtered reports whether the query has a WHERE clause.
-	Filtered bool
-	// Docs counts the items that were loaded: those that the index could not rule out.
-	Docs int
-	// ExtraKB is the sum over these items of max(0, size in KB - 1).
-	ExtraKB float64
-}
-
-// Add counts one loaded item of that many bytes.
-func (w *QueryWork) Add(bytes int) {
-	w.Docs++
-	w.ExtraKB += kilobytes(bytes) - 1
-}
-
-// The parts of a query's charge: fitted to published single-partition queries (docs/request-units.md).
+// Charges that do not depend on what is written or read.
 const (
-	queryFiltered = 2.75
-	queryPlain    = 2.4
-	queryFloor    = 2.5
-	queryDoc      = 0.14
-	queryExtraKB  = 0.04
+	// Refused is the charge of a write that is refused with 400, 404 or 412.
+	Refused = 26.0 / 21
+	// Exists is the charge of a create of what exists.
+	Exists = 31.0 / 21
+	// NotUnique is the charge of a write that would break a unique key.
+	NotUnique = 1.94
+	// Throttled is the charge that an answer 429 names.
+	Throttled = 2 * Unit
+	// Again is what a batch takes off the charge of a write to an item that it has written before.
+	Again = Unit
+	// MetadataCreate is the charge of the making of a database or container.
+	MetadataCreate = 1
+	// MetadataRead is the charge of a read or list of databases or containers, and of one that is not found.
+	MetadataRead = 2
+	// MetadataChange is the charge of a change or removal of a database or container: a write without an index.
+	MetadataChange = 26 * Unit
 )
 
-// Query is the charge of one page of a query in one physical partition. Both models agree on it.
-func (m Model) Query(w QueryWork) float64 {
-	if w.Docs == 0 {
-		return queryFloor * factor(m.factors.Query)
+func (m Model) writes(units float64) float64 { return units * Unit * factor(m.factors.Write) }
+
+// whole returns the units of a write with its index, which takes one more by itself.
+func (m Model) whole(bytes, index int) float64 {
+	units := m.size(tableWrite, bytes)
+	if index >= 0 {
+		units += 1 + float64(index)
 	}
-	base := queryPlain
-	if w.Filtered {
-		base = queryFiltered
+	return units
+}
+
+// size reads a column of the table; beyond the last row it goes on in proportion.
+func (m Model) size(column []float64, bytes int) float64 {
+	kb := kilobytes(bytes)
+	last := len(tableKB) - 1
+	if kb > tableKB[last] {
+		return math.Ceil(column[last] * kb / tableKB[last])
 	}
-	return (base + queryDoc*float64(w.Docs) + queryExtraKB*w.ExtraKB) * factor(m.factors.Query)
+	i := sort.SearchFloat64s(tableKB, kb)
+	if !m.sloped || tableKB[i] == kb {
+		return column[i]
+	}
+	part := (kb - tableKB[i-1]) / (tableKB[i] - tableKB[i-1])
+	return math.Ceil(column[i-1] + part*(column[i]-column[i-1]))
 }
 
 func kilobytes(bytes int) float64 { return max(1, float64(bytes)/1024) }
 
-// interpolate reads a column of table T at kb; beyond the last row it goes on in proportion.
-func interpolate(column []float64, kb float64) float64 {
-	last := len(tableKB) - 1
-	if kb >= tableKB[last] {
-		return column[last] * kb / tableKB[last]
-	}
-	i := sort.SearchFloat64s(tableKB, kb)
-	if tableKB[i] == kb {
-		return column[i]
-	}
-	part := (kb - tableKB[i-1]) / (tableKB[i] - tableKB[i-1])
-	return column[i-1] + part*(column[i]-column[i-1])
-}
+// Shown returns a charge as answers name it: to the hundredth.
+func Shown(rus float64) float64 { return math.Round(rus*100) / 100 }

@@ -15,7 +15,7 @@ const (
 	StoragePerGB = 0.25
 )
 
-// DollarsPerMonth is the price of that many RU/s held through a month of 730 hours. With autoscale,
+// DollarsPerMonth returns the price of that many RU/s held through a month of 730 hours. With autoscale,
 // rus is the billed RU/s, not the maximum.
 func DollarsPerMonth(rus float64, autoscale bool) float64 {
 	per := ManualPer100
@@ -25,5 +25,5 @@ func DollarsPerMonth(rus float64, autoscale bool) float64 {
 	return rus / 100 * per * HoursPerMonth
 }
 
-// StorageDollarsPerMonth is the price of storing that many GB, data and index, for a month.
+// StorageDollarsPerMonth returns the price of storing that many GB, data and index, for a month.
 func StorageDollarsPerMonth(gb float64) float64 { return gb * StoragePerGB }

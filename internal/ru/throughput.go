@@ -12,7 +12,7 @@ const (
 	manualPerPartition = 6_000
 )
 
-// Partitions is the number of physical partitions that a container is created with: ceil(RU/6,000)
+// Partitions returns the number of physical partitions that a container is created with: ceil(RU/6,000)
 // with manual throughput, ceil(max/10,000) with autoscale (Azure Cosmos DB docs,
 // scaling-provisioned-throughput-best-practices). At least one.
 func Partitions(rus float64, autoscale bool) int {
@@ -23,7 +23,7 @@ func Partitions(rus float64, autoscale bool) int {
 	return max(1, int(math.Ceil(rus/per)))
 }
 
-// Floor is the lowest RU/s (with autoscale: the lowest maximum) that a container may be set to, given
+// Floor returns the lowest RU/s (with autoscale: the lowest maximum) that a container may be set to, given
 // what it stores and the highest RU/s it ever had: max(400, GB, highest/100) with manual throughput,
 // max(1000, 10*GB, highest/10) with autoscale (Azure Cosmos DB docs, concepts-limits), rounded up to
 // the steps of 100 and 1,000 RU/s in which throughput is sold.
@@ -34,7 +34,7 @@ func Floor(gb, highest float64, autoscale bool) float64 {
 	return roundUp(max(400, gb, highest/100), 100)
 }
 
-// Step is the granularity in which throughput is sold, in RU/s.
+// Step returns the granularity in which throughput is sold, in RU/s.
 func Step(autoscale bool) float64 {
 	if autoscale {
 		return 1000

@@ -29,7 +29,7 @@ type config struct {
 	Rate   float64       `default:"2.5"`
 	Tags   []string      `default:"a,b"`
 	On     bool          `default:"true"`
-	Model  ru.Model      `default:"linear"`
+	Model  ru.Model      `default:"slope"`
 	Now    func() time.Time
 }
 
@@ -39,7 +39,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, config{
 		inner: inner{Topic: "telemetry"}, Nested: inner{Topic: "mine"}, Hold: 36 * time.Hour, Memory: 1 << 30, Writes: 3,
 		Seed: 1,
-		Rate: 2.5, Tags: []string{"a", "b"}, On: true, Model: ru.Linear,
+		Rate: 2.5, Tags: []string{"a", "b"}, On: true, Model: ru.Sloped,
 	}, c)
 }
 
@@ -55,11 +55,11 @@ func TestInvalidDefault(t *testing.T) {
 // What Value gives is what Set reads.
 func TestValueAndSet(t *testing.T) {
 	c := config{inner: inner{Topic: "t", Seen: true}, Hold: 90 * time.Second, Memory: 5 << 20, Seed: 7, Rate: 0.5,
-		On: true, Model: ru.Linear}
+		On: true, Model: ru.Sloped}
 	from := reflect.ValueOf(&c).Elem()
 	for name, want := range map[string]any{
 		"Topic": "t", "Seen": true, "Hold": "1m30s", "Memory": int64(5), "Writes": 0, "Seed": uint64(7), "Rate": 0.5,
-		"On": true, "Model": "linear",
+		"On": true, "Model": "slope",
 	} {
 		field, _ := from.Type().FieldByName(name)
 		kind := field.Tag.Get("type")

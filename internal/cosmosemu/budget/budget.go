@@ -24,6 +24,8 @@ type Rules struct {
 	Unlimited bool // nothing is refused
 	Refuse    bool // a request that would overdraw its second is refused, where its charge is known before
 	Burst     bool // idle budget is saved
+	// Longest is the longest time that a client is told to wait; 0: as long as it takes.
+	Longest time.Duration
 }
 
 // Burst capacity (Azure Cosmos DB docs, burst-capacity).
@@ -67,7 +69,7 @@ func (b *Budget) PerSecond() float64 {
 
 // Admit reports whether a request may run now. charge is what it will cost, 0 when that is not known
 // yet; it counts under the rule to refuse only. If the request may not run, retry is how long until it
-// may, if nothing else runs meanwhile: at least a millisecond.
+// may, if nothing else runs meanwhile: at least a millisecond, at most Longest.
 func (b *Budget) Admit(now time.Time, p Priority, charge float64) (ok bool, retry time.Duration) {
 	if !b.rules.Refuse {
 		charge = 0
@@ -82,6 +84,9 @@ func (b *Budget) Admit(now time.Time, p Priority, charge float64) (ok bool, retr
 		b.demand.refused = true
 	}
 	until := time.Duration(b.wait(p, charge, b.rules.Burst))*time.Second - time.Duration(now.Nanosecond())
+	if b.rules.Longest > 0 {
+		until = min(until, b.rules.Longest)
+	}
 	return false, max(time.Millisecond, until)
 }
 

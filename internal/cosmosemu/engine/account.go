@@ -42,6 +42,7 @@ type database struct {
 	id         string
 	rid        []byte
 	budgets    []*budget.Budget      // of the shared throughput, one a physical partition; nil without
+	sequence   *sequence             // of all writes where throughput is shared
 	record     databaseRecord        // account.mu guards
 	containers map[string]*Container // account.mu guards
 }
@@ -63,6 +64,8 @@ type containerRecord struct {
 	Definition schema.JSON   `json:"definition"`
 	Offer      *offer        `json:"offer,omitempty"` // nil: the database's
 	Partitions []rangeRecord `json:"partitions"`
+	// LSN is the sequence number of its making, where it shares throughput.
+	LSN uint64 `json:"lsn,omitempty"`
 }
 
 type rangeRecord struct {
@@ -156,7 +159,10 @@ func (a *Account) loadDatabase(v []byte) error {
 }
 
 func (a *Account) newDatabase(r databaseRecord) *database {
-	db := &database{id: r.ID, record: r, rid: ridBytes(r.RID), containers: map[string]*Container{}}
+	db := &database{
+		id: r.ID, record: r, rid: ridBytes(r.RID), containers: map[string]*Container{}, sequence: &sequence{},
+	}
+	db.sequence.raise(1) // its own making
 	if r.Offer != nil {
 		db.budgets = a.newBudgets(r.Partitions, r.Offer.RUs)
 	}
@@ -181,6 +187,7 @@ func (a *Account) loadContainer(db *database, v []byte) error {
 		return err
 	}
 	for _, p := range co.parts() {
+		p.sequence.raise(r.LSN)
 		if err := p.load(a.store.db); err != nil {
 			return err
 		}
@@ -208,6 +215,9 @@ func (a *Account) newContainer(db *database, r containerRecord) (*Container, err
 		part, err := newPartition(r.Number, p, budgets[p.Budget])
 		if err != nil {
 			return nil, err
+		}
+		if r.Offer == nil {
+			part.sequence = db.sequence
 		}
 		parts = append(parts, part)
 	}

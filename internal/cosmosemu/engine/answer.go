@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"math"
 
 	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/cosmosemu/sql"
@@ -22,6 +23,9 @@ type answer struct {
 	cursor cursor
 	call   Call
 	model  ru.Model
+	seeks  int // of the partition key of the request
+
+	before []resumption // what earlier pages have passed
 
 	rows   []byte // JSON, separated by commas
 	count  int
@@ -32,6 +36,9 @@ type answer struct {
 // run makes the page in the way that the query asks for.
 func (a *answer) run(def *schema.Definition, single bool) error {
 	q := a.bound.Query()
+	if q.Scalar {
+		return a.scalar()
+	}
 	keepUndefined, err := def.Policy.Order(q)
 	switch {
 	case err != nil:
@@ -39,23 +46,35 @@ func (a *answer) run(def *schema.Definition, single bool) error {
 	case q.Collected():
 		return a.collected(keepUndefined)
 	case len(q.Order) == 0:
-		return a.stream(false)
+		return a.made()
 	}
 	path := q.Paths()[q.Order[0].Path]
 	if single && len(q.Order) == 1 && path.Whole() && path.Key() == "/id" {
 		a.scan.reverse = q.Order[0].Descending
-		return a.stream(true)
+		return a.byID()
 	}
 	return a.sorted(keepUndefined)
+}
+
+// scalar returns the row of a query without FROM.
+func (a *answer) scalar() error {
+	a.legs = a.legs[:1]
+	return a.visit(func(leg, *ru.QueryWork) (bool, error) {
+		if row, ok := a.bound.Project(nil, nil); ok {
+			a.add(row)
+		}
+		return true, a.bound.Err()
+	})
 }
 
 // page returns what the answer has become.
 func (a *answer) page() Page {
 	p := Page{Rows: a.rows, Count: a.count, Charge: a.charge}
 	if len(a.legs) == 1 {
-		p.Range, p.LSN = a.legs[0].partition.id, a.legs[0].partition.latest.Load()
+		p.Range, p.LSN = a.legs[0].partition.id, a.legs[0].partition.sequence.last.Load()
 	}
 	if a.more {
+		a.cursor.Pages++
 		p.Continuation = a.cursor.token()
 	}
 	return p
@@ -66,18 +85,20 @@ func (a *answer) page() Page {
 // if others have been visited, and the page can go on there; else it ends the request.
 func (a *answer) visit(f func(l leg, work *ru.QueryWork) (done bool, err error)) error {
 	if len(a.legs) == 0 { // nothing can match: the least that a query costs
-		a.charge = a.model.Query(ru.QueryWork{})
+		a.charge = a.model.Query(a.work())
 	}
 	for i, l := range a.legs {
-		if err := l.partition.admitFor(a.call, a.model.Query(ru.QueryWork{})); err != nil {
+		if err := l.partition.admitFor(a.call, a.model.Query(a.work())); err != nil {
 			if i == 0 {
 				return err
 			}
 			a.more = true
 			a.cursor.At = bytes.Clone(l.spans[0].low)
+			a.cursor.Made, _ = a.passedIn(l.partition)
+			a.endIn(l.partition)
 			return nil
 		}
-		work := ru.QueryWork{Filtered: a.bound.Query().Filtered}
+		work := a.work()
 		done, err := f(l, &work)
 		charge := a.model.Query(work)
 		a.charge += charge
@@ -87,6 +108,15 @@ func (a *answer) visit(f func(l leg, work *ru.QueryWork) (done bool, err error))
 		}
 	}
 	return nil
+}
+
+// work returns what a visit of a physical partition takes at least.
+func (a *answer) work() ru.QueryWork {
+	w := ru.QueryWork{Seeks: a.bound.Seeks(), Columns: a.bound.Query().Columns()}
+	if !a.bound.Query().Scalar {
+		w.Seeks += a.seeks
+	}
+	return w
 }
 
 // add appends a row. It reports false, and adds nothing, when the answer would grow too large.
@@ -105,7 +135,7 @@ func (a *answer) add(row []byte) bool {
 // render returns the result row of an item that has one.
 func (a *answer) render(r *row) ([]byte, error) {
 	if a.bound.Query().Star {
-		return r.body()
+		return r.whole()
 	}
 	out, _ := a.bound.Project(nil, r)
 	return out, r.err
@@ -117,13 +147,15 @@ func (a *answer) render(r *row) ([]byte, error) {
 func (a *answer) collected(keepUndefined bool) error {
 	all := a.bound.Collector(keepUndefined)
 	err := a.visit(func(l leg, work *ru.QueryWork) (bool, error) {
-		done, err := a.scan.leg(l, work, func() (step, error) {
+		done, err := a.scan.leg(l, func() (step, error) {
 			err := all.Add(a.scan.row)
 			return goOn, firstError(a.scan.row.err, err)
 		})
-		if a.cursor.Rows > 0 {
-			work.Docs, work.ExtraKB = 0, 0
+		work.Counted = a.bound.Query().Counts() && len(a.scan.residual) == 0
+		if a.cursor.Rows > 0 || work.Counted {
+			a.scan.loaded = nil
 		}
+		a.tally(work, math.MaxUint64)
 		return done, err
 	})
 	if err != nil {
@@ -141,58 +173,17 @@ func (a *answer) collected(keepUndefined bool) error {
 	return nil
 }
 
-// stream returns rows in key order, or against it: queries without ORDER BY, and those within one
-// logical partition that order by id. A full page without an order says that there may be more, as
-// the service does; one with an order looks whether there is.
-func (a *answer) stream(ordered bool) error {
+// byID returns rows in the order of ids, or against it: queries within one logical partition that order by id.
+func (a *answer) byID() error {
 	a.resume()
 	return a.visit(func(l leg, work *ru.QueryWork) (bool, error) {
-		return a.scan.leg(l, work, func() (step, error) {
-			if a.bound.Query().Iterates() {
-				return a.iterated()
-			}
-			return a.streamed(ordered)
-		})
+		done, err := a.scan.leg(l, a.streamed)
+		a.tally(work, math.MaxUint64)
+		return done, err
 	})
 }
 
-// iterated returns the rows of an item that may have several. A page may end between two of them.
-func (a *answer) iterated() (step, error) {
-	skip, take := a.bound.Window()
-	from := 0
-	if bytes.Equal(a.cursor.At, a.scan.name) {
-		from = a.cursor.Inside
-	}
-	a.cursor.Inside = 0
-	next, at := goOn, 0
-	a.bound.Each(a.scan.row, func(row []byte) bool {
-		if at++; at <= from {
-			return true
-		}
-		switch {
-		case a.cursor.Rows < skip:
-		case take >= 0 && a.cursor.Rows >= skip+take:
-			next = stopBefore
-			return false
-		case a.count >= a.limit || !a.add(row):
-			a.more = true
-			a.cursor.At, a.cursor.Inside = append(a.cursor.At[:0], a.scan.name...), at-1
-			next = stopAfter
-			if at == 1 {
-				next = stopBefore
-			}
-			return false
-		}
-		a.cursor.Rows++
-		return true
-	})
-	if next == goOn {
-		a.pass(0)
-	}
-	return next, a.scan.row.err
-}
-
-func (a *answer) streamed(ordered bool) (step, error) {
+func (a *answer) streamed() (step, error) {
 	skip, take := a.bound.Window()
 	switch {
 	case !a.bound.Defined(a.scan.row):
@@ -217,10 +208,6 @@ func (a *answer) streamed(ordered bool) (step, error) {
 	}
 	a.pass(1)
 	if take >= 0 && a.cursor.Rows >= skip+take {
-		return stopAfter, nil
-	}
-	if a.count >= a.limit && !ordered {
-		a.more = true
 		return stopAfter, nil
 	}
 	return goOn, nil

@@ -11,6 +11,7 @@ import (
 
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/schema"
+	"binnacle/internal/ru"
 )
 
 // uniqueName returns the key of the n-th unique key's entry for a digest, in the logical partition of the
@@ -43,7 +44,9 @@ func (w *writing) claim(b *pebble.Batch, from pebble.Reader) error {
 			return err
 		}
 		if taken {
-			return refusal.Conflict("another item of the logical partition has the values of the unique key %s", u.Describe(i))
+			f := refusal.Conflict("another item of the logical partition has the values of the unique key %s", u.Describe(i))
+			f.Charge = ru.NotUnique
+			return f
 		}
 		if err := b.Set(name, w.doc.ID, nil); err != nil {
 			return err

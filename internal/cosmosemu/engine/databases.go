@@ -23,6 +23,7 @@ func (a *Account) partitions(t Throughput) int {
 type Resource struct {
 	Body []byte
 	ETag string
+	LSN  uint64 // of the partition after its making, where containers share throughput; 0: not known
 }
 
 // CreateDatabase makes a database, with throughput for its containers to share unless t is nil.
@@ -43,7 +44,7 @@ func (a *Account) CreateDatabase(id string, t *Throughput, now time.Time) (Resou
 		return Resource{}, err
 	}
 	rid := newRID(nil)
-	r := databaseRecord{ID: id, RID: ridText(rid), ETag: newETag(), TS: ts}
+	r := databaseRecord{ID: id, RID: ridText(rid), ETag: newETag(ts), TS: ts}
 	if t != nil {
 		r.Offer = newOffer(*t, r.RID, "dbs/"+r.RID+"/", ts)
 		r.Partitions = a.partitions(*t)
@@ -158,7 +159,7 @@ func (a *Account) CreateContainer(databaseID string, j schema.JSON, t *Throughpu
 	}
 	j.RID = ridText(newRID(db.rid))
 	j.Self = "dbs/" + db.record.RID + "/colls/" + j.RID + "/"
-	j.ETag, j.TS = newETag(), ts
+	j.ETag, j.TS = newETag(ts), ts
 	def, err := schema.New(j)
 	if err != nil {
 		return nil, err
@@ -179,6 +180,9 @@ func (a *Account) CreateContainer(databaseID string, j schema.JSON, t *Throughpu
 	}
 	for i, keys := range epk.Split(n) {
 		r.Partitions = append(r.Partitions, rangeRecord{ID: strconv.Itoa(i), Min: keys.Min, Max: keys.Max, Budget: i})
+	}
+	if t == nil {
+		r.LSN = db.sequence.take()
 	}
 	co, err := a.newContainer(db, r)
 	if err != nil {
@@ -212,13 +216,13 @@ func (a *Account) ReplaceContainer(databaseID string, j schema.JSON, match strin
 		return Resource{}, refusal.PreconditionFailed()
 	}
 	j.RID, j.Self = old.JSON.RID, old.JSON.Self
-	j.ETag, j.TS = newETag(), now.Unix()
+	j.ETag, j.TS = newETag(now.Unix()), now.Unix()
 	def, err := schema.New(j)
 	if err != nil {
 		return Resource{}, err
 	}
-	if err := old.Replaceable(def); err != nil {
-		return Resource{}, err
+	if f := old.Replaceable(def); f != nil {
+		return Resource{}, f
 	}
 	r := co.record
 	r.Definition, r.Generation = def.JSON, r.Generation+1
@@ -251,11 +255,11 @@ func (r databaseRecord) resource() Resource {
 	if err != nil {
 		panic("engine: encode a database: " + err.Error()) // plain numbers and strings
 	}
-	return Resource{b, r.ETag}
+	return Resource{Body: b, ETag: r.ETag}
 }
 
 // Resource returns the container as it is on the wire.
 func (c *Container) Resource() Resource {
 	def := c.current.Load()
-	return Resource{def.Document(), def.JSON.ETag}
+	return Resource{Body: def.Document(), ETag: def.JSON.ETag, LSN: c.record.LSN}
 }

@@ -14,6 +14,9 @@ type document struct {
 	schema.Item
 	keys fastjson.Parser // of the partition key in the request
 
+	// tail is where in JSON, at a comma, the members begin that patches have added; 0: nowhere.
+	tail int
+
 	names, weightName, bodyName, logName, head, value []byte
 }
 

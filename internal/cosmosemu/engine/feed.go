@@ -43,7 +43,7 @@ func (c *Container) Changes(ctx context.Context, call Call, r Feed) (Page, error
 			return Page{}, fmt.Errorf("read the change feed: %w", err)
 		}
 	}
-	charge := c.account.cfg.Model.Query(f.work)
+	charge := c.account.cfg.Model.Feed(f.work)
 	p.charge(call, charge)
 	// What is served must outlive a crash: its sequence numbers must not be given out again.
 	if err := c.account.store.settle(); err != nil {

@@ -79,7 +79,7 @@ type filling struct {
 func open(disk *disk, sync bool, fatal func(error)) (*engine.Account, *engine.Container, error) {
 	a, err := engine.Open(engine.Config{
 		DataDir: "data", FS: disk, Sync: sync, PhysicalPartitions: 1, Rules: budget.Rules{Unlimited: true},
-		Limits: engine.Limits{}.WithDefaults(), Model: ru.TableT, Logger: slog.New(slog.DiscardHandler),
+		Limits: engine.Limits{}.WithDefaults(), Model: ru.Stepped, Logger: slog.New(slog.DiscardHandler),
 		Fatal: func(err error) {
 			disk.die()
 			fatal(err)

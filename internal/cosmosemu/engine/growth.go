@@ -107,7 +107,7 @@ func (a *Account) raise(o owned, now time.Time) error {
 	next := *o.offer
 	next.RUs, next.Pending = next.Pending.RUs, nil
 	next.Highest = max(next.Highest, next.RUs)
-	next.ETag, next.TS = newETag(), now.Unix()
+	next.ETag, next.TS = newETag(now.Unix()), now.Unix()
 	if err := a.putOffer(o, &next); err != nil {
 		return err
 	}

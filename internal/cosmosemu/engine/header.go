@@ -8,7 +8,8 @@ import (
 
 // header is what is kept of an item apart from its body. Encoded, all numbers big-endian:
 //
-//	version:1 = 1   position:7 bits lsn:57 bits   created:8   modified:8   ttl:4   size:4   terms:4   generation:4
+//	version:1 = 1   position:7 bits lsn:57 bits   created:8   modified:8   ttl:4   size:4   wide:1 bit terms:31 bits
+//	generation:4
 //	count:1, then the covered values: kind:1 and
 //	  number 8 bytes of float64, string length:1 and bytes, others nothing
 type header struct {
@@ -18,7 +19,8 @@ type header struct {
 	modified   int64  // _ts: seconds since 1970
 	ttl        int32  // the item's own time to live in seconds, -1 never, 0 none said
 	size       uint32 // bytes of minified JSON without system properties: what is charged
-	terms      uint32 // indexed terms, as charged
+	terms      uint32 // units of the index, as charged
+	wide       bool   // it has numbers that queries write otherwise than point reads
 	generation uint32 // of the definition that the covered values were taken under
 	covered    []byte // encoded values
 }
@@ -38,9 +40,16 @@ func (h *header) append(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(h.modified))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(h.ttl))
 	dst = binary.BigEndian.AppendUint32(dst, h.size)
-	dst = binary.BigEndian.AppendUint32(dst, h.terms)
+	dst = binary.BigEndian.AppendUint32(dst, h.terms|uint32(bit(h.wide))<<31)
 	dst = binary.BigEndian.AppendUint32(dst, h.generation)
 	return append(dst, h.covered...)
+}
+
+func bit(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // decode reads a header; the covered values share its memory.
@@ -55,6 +64,8 @@ func (h *header) decode(src []byte) error {
 	h.ttl = int32(binary.BigEndian.Uint32(src[25:]))
 	h.size = binary.BigEndian.Uint32(src[29:])
 	h.terms = binary.BigEndian.Uint32(src[33:])
+	h.wide = h.terms>>31 == 1
+	h.terms &= 1<<31 - 1
 	h.generation = binary.BigEndian.Uint32(src[37:])
 	h.covered = src[headerFixed:]
 	return nil

@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"math"
-	"strconv"
-)
+import "strconv"
 
 // name returns the key of the item's header; its body has the same key in another space.
 func (d *document) name(container uint32) []byte {
@@ -21,17 +18,22 @@ func bodyName(dst, header []byte) []byte {
 }
 
 // etagOf returns the ETag of an item, in the shape that the service gives it.
-func etagOf(version uint64) string {
+func etagOf(h *header) string {
 	b := append(make([]byte, 0, 40), '"')
-	return string(append(appendVersion(b, version), '"'))
+	return string(append(appendVersion(b, h), '"'))
 }
 
-// appendVersion appends what an ETag quotes. The sequence number of the last write, and its
-// place in a transaction, tell all versions of an item apart, also after it was deleted and created anew.
-func appendVersion(dst []byte, version uint64) []byte {
-	dst = appendHex(dst, version&math.MaxUint32, 8)
-	dst = append(dst, "-0000-0000-0000-"...)
-	return appendHex(dst, version, 12)
+// appendVersion appends what an ETag quotes. The sequence number of the last write and its place in a transaction, as
+// far as they have room, and its second tell all versions of an item apart, also after it was deleted and created
+// anew.
+func appendVersion(dst []byte, h *header) []byte {
+	return appendETag(dst, uint32(h.version()), h.modified)
+}
+
+// appendETag appends what an ETag quotes: a number, and the second of the last write.
+func appendETag(dst []byte, number uint32, second int64) []byte {
+	dst = append(appendHex(dst, uint64(number), 8), "-0000-0100-0000-"...)
+	return append(appendHex(dst, uint64(second), 8), "0000"...)
 }
 
 func appendHex(dst []byte, v uint64, digits int) []byte {
@@ -41,9 +43,14 @@ func appendHex(dst []byte, v uint64, digits int) []byte {
 	return dst
 }
 
-// appendBody appends an item with its system properties at the end.
-func (c *Container) appendBody(dst, json []byte, h *header) []byte {
-	dst = append(dst, json[:len(json)-1]...)
+// appendBody appends an item with its system properties at the end. What patches have added, from tail on, stands
+// before the last of them.
+func (c *Container) appendBody(dst []byte, d *document, h *header) []byte {
+	head, tail := d.JSON[:len(d.JSON)-1], []byte(nil)
+	if d.tail > 0 {
+		head, tail = head[:d.tail], head[d.tail:]
+	}
+	dst = append(dst, head...)
 	dst = append(dst, `,"_rid":"`...)
 	rid := len(dst)
 	dst = appendItemRID(dst, c.rid, h.created)
@@ -52,8 +59,10 @@ func (c *Container) appendBody(dst, json []byte, h *header) []byte {
 	dst = append(dst, c.docs...)
 	dst = append(dst, dst[rid:end]...)
 	dst = append(dst, `/","_etag":"\"`...)
-	dst = appendVersion(dst, h.version())
-	dst = append(dst, `\"","_attachments":"attachments/","_ts":`...)
+	dst = appendVersion(dst, h)
+	dst = append(dst, `\"","_attachments":"attachments/"`...)
+	dst = append(dst, tail...)
+	dst = append(dst, `,"_ts":`...)
 	dst = strconv.AppendInt(dst, h.modified, 10)
 	return append(dst, '}')
 }

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/ru"
 )
@@ -35,6 +37,9 @@ type Limits struct {
 	// OfferChanges is how often throughput may be replaced in 5 minutes in the account. Default 25.
 	// Another change gets 429.
 	OfferChanges int `kong:"-"`
+	// RetryAfter is the longest time after which a 429 tells a client to ask again. Default 500 ms: the service was
+	// recorded to say 286 to 500. A debt may last longer; then the client is refused again.
+	RetryAfter time.Duration `kong:"-"`
 	// MetadataRUs is the budget of metadata requests for the account, in RU/s. Default 240. Beyond it
 	// they get 429/3210.
 	MetadataRUs float64 `kong:"-"`
@@ -54,6 +59,7 @@ func (l Limits) WithDefaults() Limits {
 	set(&l.Containers, 500)
 	set(&l.SharedContainers, 25)
 	set(&l.OfferChanges, 25)
+	set(&l.RetryAfter, 500*time.Millisecond)
 	set(&l.MetadataRUs, 240)
 	return l
 }
@@ -62,7 +68,7 @@ func (l Limits) bounds() schema.Bounds {
 	return schema.Bounds{ItemBytes: l.ItemBytes, KeyValueBytes: l.KeyValueBytes, Nesting: l.Nesting}
 }
 
-func set[T int | int64 | float64](limit *T, service T) {
+func set[T int | int64 | float64 | time.Duration](limit *T, service T) {
 	if *limit <= 0 {
 		*limit = service
 	}

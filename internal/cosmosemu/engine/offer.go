@@ -57,7 +57,7 @@ func (t *Throughput) checkNew() error {
 
 func newOffer(t Throughput, resourceRID, resource string, ts int64) *offer {
 	return &offer{
-		ID: newOfferID(), ETag: newETag(), TS: ts, ResourceRID: resourceRID, Resource: resource,
+		ID: newOfferID(), ETag: newETag(ts), TS: ts, ResourceRID: resourceRID, Resource: resource,
 		RUs: t.RUs, Autoscale: t.Autoscale, Highest: t.RUs,
 	}
 }
@@ -111,7 +111,7 @@ func (o *offer) replaced(t Throughput, partitions int, gb float64, now, due time
 		return nil, err
 	}
 	next := *o
-	next.ETag, next.TS = newETag(), now.Unix()
+	next.ETag, next.TS = newETag(now.Unix()), now.Unix()
 	if t.RUs > float64(partitions)*ru.PartitionRUs {
 		next.Pending = &replacement{RUs: t.RUs, Due: due.UnixNano()}
 		return &next, nil

@@ -59,7 +59,7 @@ type OfferState struct {
 }
 
 func (o owned) state() OfferState {
-	return OfferState{Resource{o.offer.document(), o.offer.ETag}, o.floor(), o.offer.Pending != nil}
+	return OfferState{Resource{Body: o.offer.document(), ETag: o.offer.ETag}, o.floor(), o.offer.Pending != nil}
 }
 
 // Offer returns an offer.

@@ -54,6 +54,7 @@ type Result struct {
 	Created bool   // by a write: there was no such item
 	Range   string // of the physical partition that served it
 	LSN     uint64 // of the partition, as a session token says it
+	ItemLSN uint64 // of the item's last write
 }
 
 // Outcome is what came of one operation of a transaction.

@@ -9,13 +9,13 @@ import (
 	"sort"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"binnacle/internal/cosmosemu/budget"
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/epk"
+	"binnacle/internal/ru"
 )
 
 // partition is one physical partition of a container: a range of effective partition keys with a
@@ -37,10 +37,10 @@ type partition struct {
 	// numbers become visible in their order.
 	mu    sync.Mutex
 	count counters // mu guards; set by counted
-	// latest is the sequence number of count, for those that do not hold mu: session tokens.
-	latest atomic.Uint64
-	gone   bool  // it was split; mu guards
-	due    int64 // when its split for storage is done, in nanoseconds since 1970; 0: none; mu guards
+	// sequence gives the numbers of writes; answers name its last one.
+	sequence *sequence
+	gone     bool  // it was split; mu guards
+	due      int64 // when its split for storage is done, in nanoseconds since 1970; 0: none; mu guards
 	// weights remembers those of logical partitions that were written lately; mu guards.
 	weights map[string]int64
 }
@@ -59,7 +59,7 @@ func newPartition(container uint32, r rangeRecord, b *budget.Budget) (*partition
 	}
 	p := &partition{
 		id: r.ID, number: number, keys: epk.Range{Min: r.Min, Max: r.Max}, budget: b, record: r,
-		counter: append(appendPrefix(nil, spaceCounter, container), r.ID...), low: []byte{},
+		counter: append(appendPrefix(nil, spaceCounter, container), r.ID...), low: []byte{}, sequence: &sequence{},
 	}
 	for _, a := range r.Parents {
 		if a.number, err = strconv.ParseUint(a.ID, 10, 16); err != nil {
@@ -120,7 +120,13 @@ func (p *partition) admitFor(call Call, charge float64) error {
 	p.meter.Throttle(call.Now)
 	f := refusal.TooMany(retry, refusal.SubBudgetExceeded,
 		"the request rate is too large: physical partition %s has no request units left in this second", p.id)
-	f.Range = p.id
+	f.Charge = ru.Throttled
+	return p.refuses(f)
+}
+
+// refuses says in a refusal which partition gave it, and when.
+func (p *partition) refuses(f *refusal.Error) *refusal.Error {
+	f.Range, f.LSN = p.id, p.sequence.last.Load()
 	return f
 }
 
@@ -139,7 +145,7 @@ func (c counters) append(dst []byte) []byte {
 // counted sets the counters, under mu.
 func (p *partition) counted(c counters) {
 	p.count = c
-	p.latest.Store(c.lsn)
+	p.sequence.raise(c.lsn)
 }
 
 // load reads the counters of the partition; none are stored before its first write.

@@ -50,9 +50,17 @@ func (c *Container) plan(rev *revision, q Query) (legs []leg, single bool, err e
 // servable refuses a query over several partition keys that the gateway cannot serve, or that the client
 // has not allowed to be one.
 func (q Query) servable() error {
-	if list := planned(q.Bound.Query()); len(list) > 0 {
-		return refusal.CrossPartition("The provided cross partition query can not be directly served by the gateway: "+
-			"%s needs the full partition key, or a client that merges the answers of physical partitions.",
+	sent := q.Bound.Query()
+	if sent.Scalar {
+		return nil
+	}
+	if sent.Grouped || sent.Aggregate && !sent.Values() {
+		return refusal.BadRequest("Cross partition query only supports 'VALUE <AggregateFunc>' for aggregates.")
+	}
+	if list := planned(sent); len(list) > 0 {
+		return refusal.CrossPartition(q.Plan(),
+			"The provided cross partition query can not be directly served by the gateway: "+
+				"%s needs the full partition key, or a client that merges the answers of physical partitions.",
 			strings.Join(list, ", "))
 	}
 	if !q.Cross {
@@ -71,7 +79,7 @@ func planned(q *sql.Query) []string {
 		name string
 	}{
 		{len(q.Order) > 0, "ORDER BY"}, {q.Limited, "TOP or OFFSET LIMIT"}, {q.Aggregate, "an aggregate"},
-		{q.Distinct, "DISTINCT"}, {q.Grouped, "GROUP BY"},
+		{q.Distinct, "DISTINCT"},
 	} {
 		if c.used {
 			out = append(out, c.name)

@@ -11,11 +11,12 @@ import (
 type Query struct {
 	Scope
 	Bound        *sql.Bound
-	Sent         []byte // the query as it was sent: a continuation belongs to one
-	Continuation string // of the page before; "": the first
-	Limit        int    // rows of a page
-	Cross        bool   // it may go over several partition keys
-	IndexUse     bool   // it is asked which indexes serve it
+	Sent         []byte        // the query as it was sent: a continuation belongs to one
+	Plan         func() []byte // of the query, for a client that has to go by it
+	Continuation string        // of the page before; "": the first
+	Limit        int           // rows of a page
+	Cross        bool          // it may go over several partition keys
+	IndexUse     bool          // it is asked which indexes serve it
 }
 
 // Page is one page of items, or of what a query makes of them.
@@ -34,10 +35,10 @@ type Page struct {
 func (c *Container) Query(ctx context.Context, call Call, q Query) (Page, error) {
 	rev := c.current.Load()
 	legs, single, err := c.plan(rev, q)
-	if err != nil {
+	if err = firstError(err, q.Bound.Unserved()); err != nil {
 		return Page{}, err
 	}
-	at, err := parseCursor(q.Continuation, c.ridText, queryHash(q.Sent))
+	at, err := parseCursor(q.Continuation, c.rid, queryHash(q.Sent))
 	if err != nil {
 		return Page{}, err
 	}
@@ -46,7 +47,7 @@ func (c *Container) Query(ctx context.Context, call Call, q Query) (Page, error)
 	defer func() { _ = snapshot.Close() }()
 	a := &answer{
 		scan:  newScan(ctx, c, rev, q.Bound, snapshot, call.Now.Unix(), single),
-		bound: q.Bound, legs: legs, limit: q.Limit, cursor: at, call: call, model: cfg.Model, most: cfg.Limits.ResponseBytes,
+		bound: q.Bound, legs: legs, limit: q.Limit, cursor: at, seeks: min(1, len(q.Key)), call: call, model: cfg.Model, most: cfg.Limits.ResponseBytes,
 	}
 	if err := a.run(rev.Definition, single); err != nil {
 		return Page{}, err

@@ -39,9 +39,9 @@ func readHeader(
 func (c *Container) Read(call Call, r Read) (Result, error) {
 	doc := documents.Get().(*document)
 	defer documents.Put(doc)
-	key, err := c.current.Load().fullKey(&doc.keys, r.Key)
+	key, err := c.current.Load().keyOf(&doc.keys, r.Key)
 	if err != nil {
-		return Result{}, err
+		return Result{}, c.misaddressed(err)
 	}
 	doc.Key = append(doc.Key[:0], key...)
 	doc.ID = append(doc.ID[:0], r.ID...)
@@ -50,7 +50,7 @@ func (c *Container) Read(call Call, r Read) (Result, error) {
 	if err := p.admit(call); err != nil {
 		return Result{}, err
 	}
-	lsn := p.latest.Load() // before the read, which so sees at least what the session token will say
+	lsn := p.sequence.last.Load() // before the read, which so sees at least what the session token will say
 	head, body, err := c.lookup(name, call.Now)
 	if err != nil {
 		return Result{}, err
@@ -62,11 +62,17 @@ func (c *Container) Read(call Call, r Read) (Result, error) {
 	p.charge(call, charge)
 	if body == nil {
 		f := refusal.NotFound("the item %q does not exist", doc.ID)
-		f.Charge, f.Range = charge, p.id
-		return Result{}, f
+		f.Charge = charge
+		return Result{}, p.refuses(f)
 	}
-	return Result{Body: body, ETag: etagOf(head.version()), Charge: charge, Range: p.id, LSN: lsn}, nil
+	return Result{
+		Body: body, ETag: etagOf(&head), Charge: charge, Range: p.id, LSN: lsn, ItemLSN: head.lsn,
+	}, nil
 }
+
+// misaddressed finishes a refusal for a partition key that names no logical partition: the first physical partition
+// gives it, without a charge, since it has not looked at anything.
+func (c *Container) misaddressed(err error) error { return c.parts()[0].refuses(refusal.Of(err)) }
 
 // lookup reads an item; the body is nil when there is none.
 func (c *Container) lookup(name []byte, now time.Time) (head header, body []byte, err error) {

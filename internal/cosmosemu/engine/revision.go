@@ -27,6 +27,14 @@ func (r *revision) fullKey(p *fastjson.Parser, text string) (schema.Key, error) 
 	return key, r.checkLevels(key)
 }
 
+// keyOf reads the partition key of a request that names an item by its id: it must be there.
+func (r *revision) keyOf(p *fastjson.Parser, text string) (schema.Key, error) {
+	if text == "" {
+		return nil, refusal.KeyMismatch("the partition key has 0 of %d components", r.Levels())
+	}
+	return r.fullKey(p, text)
+}
+
 // checkLevels refuses a partition key, or a prefix of one, with more levels than the container has.
 func (r *revision) checkLevels(key schema.Key) error {
 	if len(key) > r.Levels() {

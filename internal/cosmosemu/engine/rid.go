@@ -48,11 +48,10 @@ func appendItemRID(dst, container []byte, created uint64) []byte {
 }
 
 // newETag returns the ETag of a metadata resource.
-func newETag() string {
-	var raw [16]byte
+func newETag(second int64) string {
+	var raw [4]byte
 	_, _ = rand.Read(raw[:]) // never fails: crypto/rand
-	s := hex.EncodeToString(raw[:])
-	return `"` + s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:] + `"`
+	return `"` + string(appendETag(nil, binary.BigEndian.Uint32(raw[:]), second)) + `"`
 }
 
 // newOfferID returns the id of an offer: lower case, since clients sign requests with it lowered.

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/valyala/fastjson"
 
+	"binnacle/internal/cosmosemu/jsonvalue"
 	"binnacle/internal/cosmosemu/schema"
 	"binnacle/internal/cosmosemu/sql"
 )
@@ -154,6 +155,20 @@ func (r *row) body() ([]byte, error) {
 		r.raw, r.closer = v, closer
 	}
 	return r.raw, nil
+}
+
+// whole returns the item's JSON as queries write it, valid until the row moves on.
+func (r *row) whole() ([]byte, error) {
+	if !r.head.wide {
+		return r.body()
+	}
+	if r.doc == nil && r.err == nil {
+		r.parse()
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return jsonvalue.AppendQueried(nil, r.doc), nil
 }
 
 // close lets go of the item.

@@ -9,7 +9,6 @@ import (
 
 	"binnacle/internal/cosmosemu/index"
 	"binnacle/internal/cosmosemu/sql"
-	"binnacle/internal/ru"
 )
 
 // scan walks the items of a container that match a query, one physical partition after the other.
@@ -26,6 +25,8 @@ type scan struct {
 	served   []sql.Condition // the others
 	residual []sql.Condition // the others: the item is loaded to test them
 	row      *row
+	loaded   []loaded
+	after    uint64 // only what was made after it is wanted
 	name     []byte // key of the item that the scan is at, without its prefix
 	head     []byte // its encoded header; like the row, valid until the scan moves on
 }
@@ -110,14 +111,14 @@ const (
 	stopBefore      // this item is not wanted any more, and not counted as loaded
 )
 
-// leg visits the matching items of one leg in key order, or backwards. work counts what the service
+// leg visits the matching items of one leg in key order, or backwards, and notes what the service
 // would load. It reports whether the leg was walked to its end.
-func (s *scan) leg(l leg, work *ru.QueryWork, visit func() (step, error)) (bool, error) {
+func (s *scan) leg(l leg, visit func() (step, error)) (bool, error) {
 	for i := range l.spans {
 		if s.reverse {
 			i = len(l.spans) - 1 - i
 		}
-		done, err := s.span(l.spans[i], work, visit)
+		done, err := s.span(l.spans[i], visit)
 		if !done || err != nil {
 			return false, err
 		}
@@ -125,7 +126,7 @@ func (s *scan) leg(l leg, work *ru.QueryWork, visit func() (step, error)) (bool,
 	return true, nil
 }
 
-func (s *scan) span(sp span, work *ru.QueryWork, visit func() (step, error)) (done bool, err error) {
+func (s *scan) span(sp span, visit func() (step, error)) (done bool, err error) {
 	prefix := appendPrefix(nil, spaceHeader, s.container.number)
 	opts := &pebble.IterOptions{LowerBound: append(prefix[:prefixLen:prefixLen], sp.low...), UpperBound: after(prefix)}
 	if sp.high != nil {
@@ -150,7 +151,7 @@ func (s *scan) span(sp span, work *ru.QueryWork, visit func() (step, error)) (do
 		if n++; n%checkEvery == 0 && s.ctx.Err() != nil {
 			return false, s.ctx.Err()
 		}
-		step, err := s.item(it, work, visit)
+		step, err := s.item(it, visit)
 		if step != goOn || err != nil {
 			return false, err
 		}
@@ -159,7 +160,7 @@ func (s *scan) span(sp span, work *ru.QueryWork, visit func() (step, error)) (do
 }
 
 // item tests the item that the iterator is at, and visits it when it matches.
-func (s *scan) item(it *pebble.Iterator, work *ru.QueryWork, visit func() (step, error)) (step, error) {
+func (s *scan) item(it *pebble.Iterator, visit func() (step, error)) (step, error) {
 	value, err := it.ValueAndErr()
 	if err != nil {
 		return stopBefore, fmt.Errorf("scan items: %w", err)
@@ -169,11 +170,11 @@ func (s *scan) item(it *pebble.Iterator, work *ru.QueryWork, visit func() (step,
 	if r.err != nil {
 		return stopBefore, r.err
 	}
-	if s.second >= r.head.expiry(s.revision.TTL) || !s.within() || !all(s.served, r) {
+	if s.second >= r.head.expiry(s.revision.TTL) || r.head.created <= s.after && s.after > 0 || !s.within() || !all(s.served, r) {
 		return goOn, firstError(r.err, s.bound.Err())
 	}
 	if len(s.residual) > 0 {
-		work.Add(int(r.head.size)) // loaded to be tested
+		s.load() // to be tested
 		if !all(s.residual, r) {
 			return goOn, firstError(r.err, s.bound.Err())
 		}
@@ -182,9 +183,14 @@ func (s *scan) item(it *pebble.Iterator, work *ru.QueryWork, visit func() (step,
 	s.head = value
 	next, err := visit()
 	if len(s.residual) == 0 && next != stopBefore && !s.sorting {
-		work.Add(int(r.head.size))
+		s.load()
 	}
 	return next, firstError(firstError(err, r.err), s.bound.Err())
+}
+
+// load notes that the item which the scan is at is loaded.
+func (s *scan) load() {
+	s.loaded = append(s.loaded, loaded{s.row.head.created, int(s.row.head.size)})
 }
 
 func (s *scan) within() bool {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"math"
 	"slices"
 
 	"binnacle/internal/cosmosemu/sql"
@@ -75,7 +76,7 @@ func (a *answer) sorted(keepUndefined bool) error {
 	a.scan.sorting = true
 	values := make([]sql.Value, len(q.Order))
 	return a.visit(func(l leg, work *ru.QueryWork) (bool, error) {
-		_, err := a.scan.leg(l, work, func() (step, error) {
+		_, err := a.scan.leg(l, func() (step, error) {
 			for i, o := range q.Order {
 				values[i] = a.scan.row.Value(o.Path)
 			}
@@ -88,12 +89,17 @@ func (a *answer) sorted(keepUndefined bool) error {
 			return false, err
 		}
 		s.trim()
-		return true, a.give(s, skip, rows, take, work)
+		err = a.give(s, skip, rows, take)
+		a.tally(work, math.MaxUint64)
+		if len(a.scan.residual) == 0 {
+			work.Scattered = max(0, work.Docs-1)
+		}
+		return true, err
 	})
 }
 
 // give loads the rows of the page. rows is how many fit, skip how many are passed over first.
-func (a *answer) give(s *sorter, skip, rows, take int, work *ru.QueryWork) error {
+func (a *answer) give(s *sorter, skip, rows, take int) error {
 	r := a.scan.row
 	defer r.close()
 	given := 0
@@ -108,7 +114,7 @@ func (a *answer) give(s *sorter, skip, rows, take int, work *ru.QueryWork) error
 				break
 			}
 			if len(a.scan.residual) == 0 {
-				work.Add(int(r.head.size))
+				a.scan.load()
 			}
 		}
 		given = i + 1

@@ -177,6 +177,12 @@ func (a *Account) replace(co *Container, p *partition, cut []byte, share int, ri
 	if err != nil {
 		return err
 	}
+	l.sequence = p.sequence
+	if co.record.Offer == nil {
+		r.sequence = p.sequence
+	} else {
+		l.sequence = &sequence{}
+	}
 	l.counted(left)
 	r.counted(counters{lsn: p.count.lsn, items: p.count.items - left.items, bytes: p.count.bytes - left.bytes})
 	record := co.record

@@ -88,7 +88,7 @@ func (c *Container) Ranges() []Range {
 	parts := c.parts()
 	out := make([]Range, len(parts))
 	for i, p := range parts {
-		out[i] = Range{p.id, p.keys.Min, p.keys.Max, p.parents(), p.record.Since, p.latest.Load()}
+		out[i] = Range{p.id, p.keys.Min, p.keys.Max, p.parents(), p.record.Since, p.sequence.last.Load()}
 	}
 	return out
 }

@@ -40,7 +40,7 @@ func (c *Container) Transact(call Call, key string, requests []Write) (Result, [
 		t.steps = append(t.steps, s)
 		full, err := s.revision.fullKey(&doc.keys, key)
 		if err != nil {
-			return Result{}, nil, err
+			return Result{}, nil, c.misaddressed(err)
 		}
 		t.at = full.AppendEPK(t.at[:0])
 		if err := s.prepare(full); err != nil {
@@ -77,9 +77,7 @@ func (t *transaction) release() {
 func (t *transaction) run() (Result, []Outcome, error) {
 	changes, err := t.locked()
 	if err != nil {
-		f := refusal.Of(err)
-		f.Range = t.partition.id
-		return Result{}, nil, f
+		return Result{}, nil, t.partition.refuses(refusal.Of(err))
 	}
 	res := Result{Charge: t.charge, Range: t.partition.id, LSN: t.count.lsn}
 	if changes != nil {
@@ -104,6 +102,8 @@ func (t *transaction) locked() (*pebble.Batch, error) {
 	if err := p.admit(t.call); err != nil {
 		return nil, err
 	}
+	p.sequence.mu.Lock()
+	defer p.sequence.mu.Unlock()
 	st := t.container.account.store
 	changes := st.db.NewIndexedBatch()
 	done, err := t.stage(changes, p)
@@ -136,15 +136,25 @@ func (t *transaction) locked() (*pebble.Batch, error) {
 // that fails; a batch with an operation that cannot succeed at all is not begun.
 func (t *transaction) stage(changes *pebble.Batch, p *partition) (bool, error) {
 	if slices.ContainsFunc(t.steps, func(s *transactionStep) bool { return s.refused != nil }) {
-		t.charge = t.container.account.cfg.Model.Read(0)
+		for _, s := range t.steps {
+			if s.refused != nil && s.refused.Malformed() {
+				charged(s.refused)
+			}
+			if s.refused != nil {
+				t.charge += s.refused.Charge
+			}
+		}
 		return false, nil
 	}
 	t.count = p.count
 	size, writes := 0, 0
+	written := map[string]bool{}
 	for _, s := range t.steps {
 		s.partition, s.position = p, writes
 		if s.Op != OpRead {
 			writes++
+			s.again = written[string(s.name)]
+			written[string(s.name)] = true
 		}
 		next, err := s.stage(changes, t.count)
 		if err != nil {
@@ -204,7 +214,7 @@ func (t *transaction) outcomes(done bool) []Outcome {
 		case !done:
 			out[i].Refused = s.refused
 		case s.Op == OpRead:
-			out[i].Result = Result{Body: s.answer, ETag: etagOf(s.old.version()), Charge: s.charge}
+			out[i].Result = Result{Body: s.answer, ETag: etagOf(&s.old), Charge: s.charge}
 		default:
 			out[i].Result = s.result()
 		}

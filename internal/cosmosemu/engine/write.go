@@ -12,6 +12,7 @@ import (
 	"binnacle/internal/cosmosemu/patch"
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/schema"
+	"binnacle/internal/ru"
 )
 
 // writing is one write of one item being done.
@@ -23,6 +24,7 @@ type writing struct {
 	doc       *document
 	call      Call
 	position  int          // among the writes of a transaction, which share a log sequence number
+	again     bool         // the transaction has written the item before
 	patch     *patch.Patch // of OpPatch
 
 	partition *partition
@@ -40,17 +42,34 @@ func (c *Container) Write(call Call, r Write) (Result, error) {
 	doc := documents.Get().(*document)
 	defer documents.Put(doc)
 	w := c.writing(call, r, doc)
-	if err := w.parse(); err != nil {
-		return Result{}, err
+	find := w.revision.fullKey
+	if r.Op.addresses() {
+		find = w.revision.keyOf
 	}
-	key, err := w.revision.fullKey(&doc.keys, r.Key)
+	key, err := find(&doc.keys, r.Key)
 	if err != nil {
-		return Result{}, err
+		return Result{}, c.misaddressed(err)
 	}
-	if err := w.address(key); err != nil {
-		return Result{}, err
+	if err := firstError(w.parse(), w.address(key)); err != nil {
+		return Result{}, w.unread(key, err)
 	}
 	return w.run()
+}
+
+// unread finishes a write whose item is not one, or is not of the partition key of the request: the physical partition
+// refuses it.
+func (w *writing) unread(key schema.Key, err error) error {
+	f := refusal.Of(err)
+	if !f.Malformed() {
+		return f
+	}
+	p := w.container.at(key.AppendEPK(nil))
+	if err := p.admit(w.call); err != nil {
+		return err
+	}
+	f.Charge = ru.Refused
+	p.charge(w.call, f.Charge)
+	return p.refuses(f)
 }
 
 func (c *Container) writing(call Call, r Write, doc *document) *writing {
@@ -68,6 +87,7 @@ func (w *writing) parse() (err error) {
 		w.patch, err = patch.Parse(w.Body, &w.account.queries)
 		return err
 	}
+	w.doc.tail = 0
 	if err := w.doc.Parse(w.Body, w.revision.Definition); err != nil {
 		return err
 	}
@@ -108,11 +128,13 @@ func (w *writing) run() (Result, error) {
 
 // result returns what came of a write that was applied.
 func (w *writing) result() Result {
-	r := Result{Charge: w.charge, Created: !w.alive && w.Op != OpDelete, Range: w.partition.id, LSN: w.fresh.lsn}
+	r := Result{
+		Charge: w.charge, Created: !w.alive && w.Op != OpDelete, Range: w.partition.id, LSN: w.fresh.lsn, ItemLSN: w.fresh.lsn,
+	}
 	if w.Op == OpDelete {
 		return r
 	}
-	r.ETag = etagOf(w.fresh.version())
+	r.ETag = etagOf(&w.fresh)
 	if !w.Minimal {
 		r.Body = bytes.Clone(w.doc.value)
 	}
@@ -121,8 +143,7 @@ func (w *writing) result() Result {
 
 // refused finishes a write that did not happen: what it was refused for must be durable.
 func (w *writing) refused(err error) error {
-	f := refusal.Of(err)
-	f.Range = w.partition.id
+	f := w.partition.refuses(refusal.Of(err))
 	if !f.Throttled() {
 		if err := w.account.store.settle(); err != nil {
 			return fmt.Errorf("log a write: %w", err)
@@ -141,6 +162,8 @@ func (w *writing) locked() (*pebble.Batch, error) {
 	if err := p.admit(w.call); err != nil {
 		return nil, err
 	}
+	p.sequence.mu.Lock()
+	defer p.sequence.mu.Unlock()
 	st := w.account.store
 	batch := st.db.NewBatch()
 	next, err := w.stage(batch, st.db, p.count)
@@ -175,21 +198,16 @@ func (w *writing) stage(b *pebble.Batch, from pebble.Reader, count counters) (co
 		return count, err
 	}
 	if f := w.check(); f != nil {
-		// A refused write is charged as a read of what it met; the service publishes no figure.
-		f.Charge = w.account.cfg.Model.Read(int(w.old.size))
-		return count, f
+		return count, charged(f)
 	}
 	if w.Op == OpPatch {
 		if err := w.patched(from); err != nil {
-			f := refusal.Of(err)
-			f.Charge = w.account.cfg.Model.Read(int(w.old.size))
-			return count, f
+			return count, charged(refusal.Of(err))
 		}
 	}
 	if w.Op != OpDelete {
 		if f := w.doc.Check(w.account.cfg.Limits.bounds()); f != nil {
-			f.Charge = w.account.cfg.Model.Read(int(w.old.size))
-			return count, f
+			return count, charged(f)
 		}
 	}
 	if w.charge, err = w.price(from); err != nil {
@@ -199,11 +217,23 @@ func (w *writing) stage(b *pebble.Batch, from pebble.Reader, count counters) (co
 	if err := firstError(w.fits(from, count, next), w.weigh(b, from), w.claim(b, from)); err != nil {
 		var f *refusal.Error
 		if errors.As(err, &f) {
-			f.Charge = w.account.cfg.Model.Read(int(w.old.size))
+			charged(f)
 		}
 		return count, err
 	}
 	return next, w.fill(b, next)
+}
+
+// charged gives a refusal of a write its charge, unless it has one.
+func charged(f *refusal.Error) *refusal.Error {
+	switch {
+	case f.Charge > 0:
+	case f.Conflicts():
+		f.Charge = ru.Exists
+	default:
+		f.Charge = ru.Refused
+	}
+	return f
 }
 
 // patched makes the write's document of the stored one and the patch.
@@ -225,8 +255,13 @@ func (w *writing) patched(from pebble.Reader) error {
 		return err
 	}
 	key := slices.Clone(w.doc.Key)
-	if err := w.doc.Parse(schema.AppendPlain(nil, doc.GetObject()), w.revision.Definition); err != nil {
+	plain, tail := schema.AppendPatched(nil, doc.GetObject())
+	if err := w.doc.Parse(plain, w.revision.Definition); err != nil {
 		return err
+	}
+	w.doc.tail = 0
+	if tail > 1 && tail < len(plain)-1 && len(w.doc.JSON) == len(plain) {
+		w.doc.tail = tail
 	}
 	if !key.Equal(w.doc.Key) {
 		return refusal.BadRequest("the partition key of an item cannot be patched")
@@ -250,7 +285,7 @@ func (w *writing) check() *refusal.Error {
 	case (w.Op == OpReplace || w.Op == OpDelete || w.Op == OpPatch) && !w.alive:
 		return refusal.NotFound("the item %q does not exist", id)
 	}
-	if !holds(w.Match, w.NoneMatch, w.alive, w.old.version()) {
+	if !holds(w.Match, w.NoneMatch, w.alive, &w.old) {
 		return refusal.PreconditionFailed()
 	}
 	return nil
@@ -258,7 +293,7 @@ func (w *writing) check() *refusal.Error {
 
 // holds reports whether If-Match and If-None-Match allow a write. If-Match has no say over an item that
 // is not there: an upsert then creates it.
-func holds(match, noneMatch string, exists bool, version uint64) bool {
+func holds(match, noneMatch string, exists bool, version *header) bool {
 	if match != "" && match != "*" && exists && match != etagOf(version) {
 		return false
 	}
@@ -271,7 +306,7 @@ func holds(match, noneMatch string, exists bool, version uint64) bool {
 // change returns the counters after the write, from those before it, and the header of the new version.
 func (w *writing) change(next counters) counters {
 	if w.position == 0 {
-		next.lsn++
+		next.lsn = w.partition.sequence.last.Load() + 1
 	}
 	if w.stored {
 		next.items--
@@ -284,7 +319,8 @@ func (w *writing) change(next counters) counters {
 	w.fresh.modified = w.call.Now.Unix()
 	w.fresh.ttl = w.doc.TTL
 	w.fresh.size = uint32(len(w.doc.JSON))
-	w.fresh.terms = uint32(w.revision.Policy.Count(w.doc.Terms))
+	w.fresh.terms = uint32(len(w.doc.Terms))
+	w.fresh.wide = w.doc.Wide
 	w.fresh.generation = w.revision.generation
 	w.fresh.covered = w.doc.Covered
 	if w.alive {
@@ -307,7 +343,7 @@ func (w *writing) fill(b *pebble.Batch, next counters) error {
 		err = firstError(logErr, b.Delete(w.name, nil), b.Delete(body, nil))
 	} else {
 		d.head = w.fresh.append(d.head[:0])
-		d.value = w.container.appendBody(d.value[:0], d.JSON, &w.fresh)
+		d.value = w.container.appendBody(d.value[:0], d, &w.fresh)
 		err = firstError(logErr, b.Set(w.name, d.head, nil), b.Set(body, d.value, nil))
 		d.logName, logErr = w.partition.logged(b, d.logName, w.name, &w.fresh)
 		err = firstError(err, logErr)

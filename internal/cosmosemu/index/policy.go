@@ -65,7 +65,9 @@ func (p JSON) WithDefaults() JSON {
 	}
 	if p.IndexingMode != "none" && len(p.IncludedPaths) == 0 && len(p.ExcludedPaths) == 0 {
 		p.IncludedPaths = []pathJSON{{"/*"}}
-		p.ExcludedPaths = []pathJSON{{`/"_etag"/?`}}
+	}
+	if etag := (pathJSON{`/"_etag"/?`}); p.IndexingMode != "none" && !slices.Contains(p.ExcludedPaths, etag) {
+		p.ExcludedPaths = append(slices.Clone(p.ExcludedPaths), etag)
 	}
 	if p.IncludedPaths == nil {
 		p.IncludedPaths = []pathJSON{}

@@ -9,32 +9,33 @@ import (
 	"binnacle/internal/cosmosemu/jsonvalue"
 )
 
-// alwaysIndexed counts id and _ts, which are indexed in every container that has an index.
-const alwaysIndexed = 2
-
-// termSeed makes the hashes of terms; they live no longer than the process.
+// termSeed makes the hashes of entries; they live no longer than the process.
 var termSeed = maphash.MakeSeed()
 
-// Terms collects the unique indexed terms of a document as hashes of path and value, elements of an
-// array under one path. They are sorted. id and _ts are not among them: see alwaysIndexed.
+// Terms collects what an item has in the index as sorted hashes, each of which costs a unit of a write's charge: a
+// path that holds scalars, a value under a path, an object or array, which at the top counts twice. The elements of
+// an array are under one path. The id is always among them, _ts and other system properties never are.
 //
-// An explicitly included path whose property is absent has a term too, for undefined (Azure Cosmos DB
+// An explicitly included path whose property is absent has a path and a value too, for undefined (Azure Cosmos DB
 // docs, index-policy).
 func (p *Policy) Terms(dst []uint64, doc *fastjson.Value) []uint64 {
 	if p.none {
 		return dst[:0]
 	}
 	w := termWalk{out: dst[:0]}
+	w.scalar(extend(0, "id"), jsonvalue.Member(doc, "id"))
 	if p.root.subtree == include {
-		w.walk(doc, p.root, include, 0, true)
+		doc.GetObject().Visit(func(key []byte, child *fastjson.Value) {
+			w.property(child, p.root.child(string(key)), include, string(key))
+		})
 	} else {
 		for _, path := range p.included {
-			w.included(doc, p.root, path.steps, 0, true)
+			w.included(doc, p.root, path.steps, position{top: true})
 		}
 	}
 	for _, path := range p.included {
 		if len(path.steps) > 0 && !onlyAlways(path.steps) && !present(doc, path.steps) {
-			w.add(hashPath(path.steps), nil)
+			w.scalar(hashPath(path.steps), nil)
 		}
 	}
 	slices.Sort(w.out)
@@ -45,65 +46,99 @@ func onlyAlways(steps []string) bool {
 	return len(steps) == 1 && (steps[0] == "id" || steps[0] == "_ts")
 }
 
-// Count returns the number of terms that a write of these hashes is charged for.
-func (p *Policy) Count(terms []uint64) int {
+// Units returns what a write of these entries is charged for in the index: ru.NoIndex without one.
+func (p *Policy) Units(terms []uint64) int {
 	if p.none {
-		return 0
+		return -1
 	}
-	return len(terms) + alwaysIndexed
+	return len(terms)
 }
 
 type termWalk struct{ out []uint64 }
 
+// position is where in an item a walk is: the hash of the path, in which all elements of an array are one, and that of
+// the place, in which they are not.
+type position struct {
+	path, place uint64
+	top         bool // the item itself
+	first       bool // a property at the top
+}
+
+func (at position) property(name string) position {
+	return position{path: extend(at.path, name), place: extend(at.place, name), first: at.top}
+}
+
+func (at position) element(i int) position {
+	return position{path: extend(at.path, AnyElement), place: extend(at.place, AnyElement) + uint64(i)}
+}
+
 // included walks to the end of one included path, through every element of an array where it says so,
 // and on from there.
-func (w *termWalk) included(v *fastjson.Value, at *rule, steps []string, path uint64, top bool) {
+func (w *termWalk) included(v *fastjson.Value, r *rule, steps []string, at position) {
 	if len(steps) == 0 {
-		w.walk(v, at, at.subtree, path, top)
+		w.walk(v, r, r.subtree, at)
 		return
 	}
-	next := at.children[steps[0]]
+	next := r.children[steps[0]]
 	if steps[0] == AnyElement {
-		for _, e := range v.GetArray() {
-			w.included(e, next, steps[1:], extend(path, AnyElement), false)
+		for i, e := range v.GetArray() {
+			w.included(e, next, steps[1:], at.element(i))
 		}
 		return
 	}
-	if child := jsonvalue.Member(v, steps[0]); child != nil && !(top && isAlways(steps[0])) {
-		w.included(child, next, steps[1:], extend(path, steps[0]), false)
+	if child := jsonvalue.Member(v, steps[0]); child != nil && !(at.top && isAlways(steps[0])) {
+		w.included(child, next, steps[1:], at.property(steps[0]))
 	}
 }
 
-// walk visits a value and all below it. at is its rule, nil where the policy says nothing any more;
+// property walks a property at the top.
+func (w *termWalk) property(v *fastjson.Value, r *rule, verdict verdict, name string) {
+	if !isAlways(name) {
+		w.walk(v, r, verdict, position{top: true}.property(name))
+	}
+}
+
+// walk visits a value and all below it. r is its rule, nil where the policy says nothing any more;
 // verdict is that of the nearest subtree rule above.
-func (w *termWalk) walk(v *fastjson.Value, at *rule, verdict verdict, path uint64, top bool) {
-	if at != nil && at.subtree != unsaid {
-		verdict = at.subtree
+func (w *termWalk) walk(v *fastjson.Value, r *rule, verdict verdict, at position) {
+	if r != nil && r.subtree != unsaid {
+		verdict = r.subtree
 	}
 	switch v.Type() {
 	case fastjson.TypeObject:
+		w.structure(verdict, at)
 		v.GetObject().Visit(func(key []byte, child *fastjson.Value) {
-			if top && isAlways(string(key)) {
-				return
-			}
-			w.walk(child, at.child(string(key)), verdict, extend(path, string(key)), false)
+			w.walk(child, r.child(string(key)), verdict, at.property(string(key)))
 		})
 	case fastjson.TypeArray:
-		next, below := at.child(AnyElement), extend(path, AnyElement)
-		for _, e := range v.GetArray() {
-			w.walk(e, next, verdict, below, false)
+		w.structure(verdict, at)
+		next := r.child(AnyElement)
+		for i, e := range v.GetArray() {
+			w.walk(e, next, verdict, at.element(i))
 		}
 	default:
-		if at != nil && at.exact != unsaid {
-			verdict = at.exact
+		if r != nil && r.exact != unsaid {
+			verdict = r.exact
 		}
 		if verdict == include {
-			w.add(path, v)
+			w.scalar(at.path, v)
 		}
 	}
 }
 
-func (w *termWalk) add(path uint64, v *fastjson.Value) {
+// structure adds the entries of an object or array.
+func (w *termWalk) structure(verdict verdict, at position) {
+	if verdict != include {
+		return
+	}
+	w.out = append(w.out, extend(at.place, "{}"))
+	if at.first {
+		w.out = append(w.out, extend(at.place, "{}{}"))
+	}
+}
+
+// scalar adds the entries of a scalar: its path and its value; nil stands for undefined.
+func (w *termWalk) scalar(path uint64, v *fastjson.Value) {
 	var h maphash.Hash
 	h.SetSeed(termSeed)
 	var buf [9]byte
@@ -123,7 +158,7 @@ func (w *termWalk) add(path uint64, v *fastjson.Value) {
 			_, _ = h.Write(v.MarshalTo(text[:0]))
 		}
 	}
-	w.out = append(w.out, h.Sum64())
+	w.out = append(w.out, extend(path, "?"), h.Sum64())
 }
 
 func (r *rule) child(step string) *rule {

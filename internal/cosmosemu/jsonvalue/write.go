@@ -40,6 +40,28 @@ func AppendString(dst, s []byte) []byte {
 
 // Append appends v as minified JSON, numbers as they were written.
 func Append(dst []byte, v *fastjson.Value) []byte {
+	return form{func(dst, text []byte) []byte { return append(dst, text...) }}.append(dst, v)
+}
+
+// AppendKept appends v as minified JSON, numbers as they are kept; they must be within float64.
+func AppendKept(dst []byte, v *fastjson.Value) []byte {
+	return form{func(dst, text []byte) []byte { dst, _ = appendKept(dst, text); return dst }}.append(dst, v)
+}
+
+// AppendQueried appends v as minified JSON, numbers as queries write them.
+func AppendQueried(dst []byte, v *fastjson.Value) []byte {
+	return form{func(dst, text []byte) []byte {
+		if !small(text) {
+			text, _ = appendKept(nil, text)
+		}
+		return appendQueried(dst, text)
+	}}.append(dst, v)
+}
+
+// form is how numbers are written.
+type form struct{ number func(dst, text []byte) []byte }
+
+func (f form) append(dst []byte, v *fastjson.Value) []byte {
 	switch v.Type() {
 	case fastjson.TypeString:
 		return AppendString(dst, v.GetStringBytes())
@@ -49,7 +71,7 @@ func Append(dst []byte, v *fastjson.Value) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = Append(dst, e)
+			dst = f.append(dst, e)
 		}
 		return append(dst, ']')
 	case fastjson.TypeObject:
@@ -62,9 +84,12 @@ func Append(dst []byte, v *fastjson.Value) []byte {
 			first = false
 			dst = AppendString(dst, key)
 			dst = append(dst, ':')
-			dst = Append(dst, e)
+			dst = f.append(dst, e)
 		})
 		return append(dst, '}')
+	case fastjson.TypeNumber:
+		var buf [48]byte
+		return f.number(dst, v.MarshalTo(buf[:0]))
 	default:
 		return v.MarshalTo(dst)
 	}

@@ -138,6 +138,9 @@ func pointer(v *fastjson.Value, name string) ([]string, *refusal.Error) {
 	return steps, nil
 }
 
+// Operations returns how many operations the patch has.
+func (p *Patch) Operations() int { return len(p.ops) }
+
 // Holds reports whether an item satisfies the condition.
 func (p *Patch) Holds(doc *fastjson.Value) bool {
 	if p.condition == nil {

@@ -13,11 +13,16 @@ import (
 // Error is an answer other than success: what the client is told, and what it is charged.
 type Error struct {
 	Status     int
-	Substatus  int // 0: none
+	Substatus  int        // 0: none
+	Info       string     // for clients that go on by it: a plan
+	Query      *sql.Error // the query is not one
 	Message    string
 	Charge     float64
 	RetryAfter time.Duration // 429 only
 	Range      string        // id of the physical partition that answered, if one did
+	LSN        uint64        // with Range: of its last write
+	Account    bool          // the partition that knows databases and containers answered
+	Validation bool          // the request is not valid before anything is looked up
 }
 
 // Error is the status, its code and the message.
@@ -27,7 +32,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Cod
 const (
 	subKeyMismatch    = 1001 // with 400: the key is not that of the item, or has too few levels
 	subRangeGone      = 1002 // with 410: no such partition key range any more
-	SubCrossPartition = 1004 // with 400: the gateway cannot serve this query over several partitions
+	subCrossPartition = 1004 // with 400: the gateway cannot serve this query over several partitions
 	SubLogicalFull    = 1014 // with 403: the logical partition holds as much as it may
 	SubAutoscaleOffer = 1015 // with 403: an autoscale offer cannot be replaced by a manual one
 	SubSharedFull     = 1019 // with 403: as many containers share the database's throughput as may
@@ -43,7 +48,9 @@ func (e *Error) Code() string {
 	case http.StatusRequestEntityTooLarge:
 		return "RequestEntityTooLarge"
 	case http.StatusTooManyRequests:
-		return "429"
+		return "TooManyRequests"
+	case http.StatusMethodNotAllowed:
+		return "MethodNotAllowed"
 	case http.StatusPreconditionFailed:
 		return "PreconditionFailed"
 	case http.StatusNotFound:
@@ -54,6 +61,12 @@ func (e *Error) Code() string {
 		return http.StatusText(e.Status)
 	}
 }
+
+// Malformed reports whether the request itself was at fault.
+func (e *Error) Malformed() bool { return e.Status == http.StatusBadRequest }
+
+// Conflicts reports whether what was to be made exists.
+func (e *Error) Conflicts() bool { return e.Status == http.StatusConflict }
 
 // Throttled reports whether the request was refused for want of request units.
 func (e *Error) Throttled() bool { return e.Status == http.StatusTooManyRequests }
@@ -72,9 +85,24 @@ func KeyMismatch(format string, args ...any) *Error {
 	return newError(http.StatusBadRequest, subKeyMismatch, format, args...)
 }
 
-// CrossPartition refuses a query that the gateway cannot serve over several physical partitions.
-func CrossPartition(format string, args ...any) *Error {
-	return newError(http.StatusBadRequest, SubCrossPartition, format, args...)
+// CrossPartition refuses a query that the gateway cannot serve over several physical partitions. A client may go on by
+// the plan.
+func CrossPartition(plan []byte, format string, args ...any) *Error {
+	e := newError(http.StatusBadRequest, subCrossPartition, format, args...)
+	e.Info = string(plan)
+	return e
+}
+
+// NotAllowed refuses a method.
+func NotAllowed(method, path string) *Error {
+	return newError(http.StatusMethodNotAllowed, 0, "the method %s is not allowed on %s", method, path)
+}
+
+// Invalid refuses a request by what it says of itself, before anything is looked up.
+func Invalid(format string, args ...any) *Error {
+	e := BadRequest(format, args...)
+	e.Validation = true
+	return e
 }
 
 // Unauthorized refuses a request that is not signed as it should be.
@@ -97,6 +125,11 @@ func Conflict(format string, args ...any) *Error {
 	return newError(http.StatusConflict, 0, format, args...)
 }
 
+// FailedDependency says that an operation was not done because one before it failed.
+func FailedDependency() *Error {
+	return newError(http.StatusFailedDependency, 0, "an operation before this one failed")
+}
+
 // RangeGone says that a partition key range is no more.
 func RangeGone(id string) *Error {
 	return newError(http.StatusGone, subRangeGone, "the partition key range %s does not exist", id)
@@ -109,7 +142,9 @@ func PreconditionFailed() *Error {
 
 // TooLarge refuses an item, a request or an answer above its limit.
 func TooLarge(format string, args ...any) *Error {
-	return newError(http.StatusRequestEntityTooLarge, 0, format, args...)
+	e := newError(http.StatusRequestEntityTooLarge, 0, format, args...)
+	e.Validation = true
+	return e
 }
 
 // Locked refuses a change while another is under way.
@@ -142,7 +177,9 @@ func Of(err error) *Error {
 	case errors.As(err, &e):
 		return e
 	case errors.As(err, &q):
-		return BadRequest("the query is not accepted: %s", q.Error())
+		f := BadRequest("the query is not accepted: %s", q.Error())
+		f.Query = q
+		return f
 	case errors.Is(err, jsonvalue.ErrInvalid):
 		return BadRequest("the body is not valid JSON")
 	}

@@ -53,7 +53,7 @@ type JSON struct {
 type keyJSON struct {
 	Paths   []string `json:"paths"`
 	Kind    string   `json:"kind"`
-	Version int      `json:"version"`
+	Version int      `json:"version,omitempty"`
 }
 
 // New checks a definition and fills its defaults.
@@ -74,6 +74,8 @@ func New(j JSON) (*Definition, error) {
 		return nil, refusal.Unsupported("computedProperties")
 	}
 	j.IndexingPolicy = j.IndexingPolicy.WithDefaults()
+	j.ConflictResolutionPolicy = orDefault(j.ConflictResolutionPolicy, lastWriterWins)
+	j.GeospatialConfig = orDefault(j.GeospatialConfig, geography)
 	p, err := index.New(j.IndexingPolicy)
 	if err != nil {
 		return nil, err
@@ -94,15 +96,25 @@ func New(j JSON) (*Definition, error) {
 	return d, nil
 }
 
+// What the service says of a container whose client has said nothing.
+const (
+	lastWriterWins = `{"mode":"LastWriterWins","conflictResolutionPath":"/_ts","conflictResolutionProcedure":""}`
+	geography      = `{"type":"Geography"}`
+)
+
+func orDefault(said json.RawMessage, text string) json.RawMessage {
+	if len(said) == 0 {
+		return json.RawMessage(text)
+	}
+	return said
+}
+
 func (k keyJSON) withDefaults() keyJSON {
 	if k.Kind == "" {
 		k.Kind = "Hash"
 		if len(k.Paths) > 1 {
 			k.Kind = "MultiHash"
 		}
-	}
-	if k.Version == 0 {
-		k.Version = 2
 	}
 	return k
 }
@@ -115,7 +127,7 @@ func (d *Definition) setKey(k keyJSON) error {
 		return refusal.BadRequest("a partition key of kind Hash has one path, not %d", len(k.Paths))
 	case len(k.Paths) < 1 || len(k.Paths) > maxLevels:
 		return refusal.BadRequest("a partition key has 1 to %d paths, not %d", maxLevels, len(k.Paths))
-	case k.Version != 2:
+	case k.Version != 0 && k.Version != 2:
 		return refusal.Unsupported("partition key version %d", k.Version)
 	}
 	for _, p := range k.Paths {
@@ -132,7 +144,7 @@ func (d *Definition) setKey(k keyJSON) error {
 }
 
 // Replaceable returns why a container cannot take over a new definition, or nil.
-func (d *Definition) Replaceable(next *Definition) error {
+func (d *Definition) Replaceable(next *Definition) *refusal.Error {
 	a, b := d.JSON, next.JSON
 	if a.ID != b.ID {
 		return refusal.BadRequest("the id of a container cannot be replaced")
@@ -141,7 +153,7 @@ func (d *Definition) Replaceable(next *Definition) error {
 		return refusal.BadRequest("the partition key of a container cannot be replaced")
 	}
 	if !d.Unique.equal(next.Unique) {
-		return refusal.BadRequest("the unique keys of a container cannot be replaced")
+		return refusal.Forbidden(0, "the unique keys of a container cannot be replaced")
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ type Item struct {
 	Terms   []uint64
 	Covered []byte
 	Unique  []byte // digests, one for each unique key
+	Wide    bool   // it has numbers that queries write otherwise than point reads
 
 	parser  fastjson.Parser
 	rebuilt []byte
@@ -39,13 +40,23 @@ func (it *Item) Parse(body []byte, def *Definition) error {
 	if len(body) > maxItemBytes {
 		return refusal.TooLarge("the item is larger than 2 MB")
 	}
-	body = bytes.TrimSpace(body)
+	body = jsonvalue.Repair(bytes.TrimSpace(body))
 	doc, err := jsonvalue.Parse(&it.parser, body)
 	switch {
 	case err != nil:
 		return err
 	case doc.Type() != fastjson.TypeObject:
 		return refusal.BadRequest("the body is not a JSON object")
+	}
+	plain, wide, err := jsonvalue.Plain(doc)
+	if err != nil {
+		return err
+	}
+	if it.Wide = wide; !plain {
+		body = jsonvalue.AppendKept(nil, doc)
+		if doc, err = jsonvalue.Parse(&it.parser, body); err != nil {
+			return err
+		}
 	}
 	if it.JSON, err = it.minify(body, doc); err != nil {
 		return err

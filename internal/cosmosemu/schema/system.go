@@ -30,6 +30,32 @@ func DeleteSystem(doc *fastjson.Value) {
 	}
 }
 
+// AppendPatched appends an item without its system properties, minified, and returns where in what it returns, at a
+// comma, the members begin that come after them: those that patches have added. 0: there are none.
+func AppendPatched(dst []byte, object *fastjson.Object) (out []byte, tail int) {
+	head, late := append(dst, '{'), []byte(nil)
+	system := false
+	object.Visit(func(key []byte, v *fastjson.Value) {
+		if IsSystem(string(key)) {
+			system = true
+			return
+		}
+		part := &head
+		if system {
+			part = &late
+		}
+		if len(*part) != len(dst)+1 || system {
+			*part = append(*part, ',')
+		}
+		*part = append(jsonvalue.AppendString(*part, key), ':')
+		*part = jsonvalue.Append(*part, v)
+	})
+	if len(late) > 0 {
+		tail = len(head) - len(dst)
+	}
+	return append(append(head, late...), '}'), tail
+}
+
 // AppendPlain appends an item without its system properties, minified.
 func AppendPlain(dst []byte, object *fastjson.Object) []byte {
 	dst = append(dst, '{')

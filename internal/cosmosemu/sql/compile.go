@@ -10,21 +10,18 @@ import (
 
 // compiler turns a parsed statement into a Query. The first fault it meets ends the work.
 type compiler struct {
-	query *Query
-	names []name
-	err   *Error
+	query  *Query
+	names  []name
+	err    *Error
+	totals *[]aggregateCall // of the select list, or of the subquery, that is being compiled
 
 	selecting   bool // in the select list: aggregates are allowed
 	aggregating bool // in the argument of one
 }
 
 func compile(s *statement) (*Query, error) {
-	c := &compiler{query: &Query{}}
-	if s.From == nil {
-		c.fail(s.Pos, "a query without FROM is not supported")
-	} else {
-		c.statement(s)
-	}
+	c := &compiler{query: &Query{text: s, Scalar: s.From == nil}}
+	c.statement(s)
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -33,13 +30,20 @@ func compile(s *statement) (*Query, error) {
 
 func (c *compiler) fail(pos lexer.Position, reason string) {
 	if c.err == nil {
-		c.err = &Error{Line: pos.Line, Column: pos.Column, Reason: reason}
+		c.err = at(pos, reason)
 	}
+}
+
+func at(pos lexer.Position, reason string) *Error {
+	return &Error{Line: pos.Line, Column: pos.Column, Start: pos.Offset, End: pos.Offset + 1, Reason: reason}
 }
 
 func (c *compiler) statement(s *statement) {
 	q := c.query
-	c.from(s.From)
+	c.totals = &q.aggregates
+	if s.From != nil {
+		c.from(s.From)
+	}
 	if s.Where != nil {
 		q.Filtered = true
 		c.where(c.expr(s.Where))
@@ -58,10 +62,12 @@ func (c *compiler) statement(s *statement) {
 	switch {
 	case s.Top != nil && s.Limit != nil:
 		c.fail(s.Limit.Pos, "TOP and LIMIT exclude each other")
+	case q.Scalar && (s.Star || q.Aggregate || q.Grouped || len(s.Order) > 0):
+		c.fail(s.Pos, "SELECT without FROM is supported for expressions alone")
 	case q.Grouped && len(s.Order) > 0:
-		c.fail(s.Order[0].Pos, "ORDER BY together with GROUP BY is not supported")
+		q.unserved = at(s.Order[0].Pos, "ORDER BY together with GROUP BY is not supported")
 	case q.Aggregate && len(s.Order) > 0:
-		c.fail(s.Order[0].Pos, "ORDER BY together with an aggregate is not supported")
+		q.unserved = at(s.Order[0].Pos, "ORDER BY together with an aggregate is not supported")
 	}
 }
 
@@ -72,7 +78,7 @@ func (c *compiler) where(n node) {
 		for _, a := range l.arms {
 			c.where(a)
 		}
-	case readsElement(n):
+	case c.readsElement(n):
 		c.query.inner = append(c.query.inner, n)
 	default:
 		c.query.where = append(c.query.where, n)
@@ -82,7 +88,9 @@ func (c *compiler) where(n node) {
 func (c *compiler) order(o *ordered) {
 	n, ok := c.expr(o.Expr).(property)
 	if !ok {
-		c.fail(o.Pos, "ORDER BY anything but a property of the item is not supported")
+		if c.query.unserved == nil {
+			c.query.unserved = at(o.Pos, "ORDER BY anything but a property of the item is not supported")
+		}
 		return
 	}
 	c.query.Order = append(c.query.Order, Order{Path: int(n), Descending: strings.EqualFold(o.Dir, "DESC")})
@@ -96,6 +104,9 @@ func (c *compiler) selectList(s *statement) {
 	defer func() { c.selecting = false }()
 	list := s.Columns
 	switch {
+	case s.Star && len(c.names) == 0:
+		c.fail(s.Pos, "SELECT * without FROM is not supported")
+		return
 	case s.Star && len(c.names) > 1:
 		c.fail(s.Pos, "SELECT * over more than one source is not supported")
 		return
@@ -111,12 +122,18 @@ func (c *compiler) selectList(s *statement) {
 		list = []*column{{Pos: s.Pos, Expr: s.Value}}
 	}
 	for _, in := range list {
-		out := outColumn{name: in.Alias, node: c.expr(in.Expr)}
-		if out.name == "" {
+		out := outColumn{node: c.expr(in.Expr)}
+		if in.Alias != nil {
+			out.name = in.Alias.Name
+		} else {
 			out.name = c.columnName(in.Expr)
 		}
 		if slices.ContainsFunc(q.columns, func(o outColumn) bool { return o.name == out.name }) {
 			c.fail(in.Pos, "two columns are named "+out.name)
+			if in.Alias != nil && c.err.Code == "" {
+				c.err.Code, c.err.Start = codeAlias, in.Alias.Pos.Offset
+				c.err.End = c.err.Start + len(in.Alias.Name)
+			}
 		}
 		q.columns = append(q.columns, out)
 	}

@@ -81,7 +81,7 @@ func (q *Query) elementPath(n node) (Path, bool) {
 	case property:
 		return q.paths[n], true
 	case element:
-		path, ok := q.elementPath(q.arrays[n])
+		path, ok := q.elementPath(q.lists[n])
 		return append(path[:len(path):len(path)], Step{Element: true}), ok
 	case member:
 		path, ok := q.elementPath(n.of)
@@ -114,6 +114,9 @@ func (b *Bound) servable(n node) bool {
 	case in:
 		return b.indexable(n.arg) && b.allConstant(n.list)
 	case call:
+		if n.name == "ARRAY_CONTAINS" && len(n.args) == 2 && b.constant(n.args[0]) {
+			return b.indexable(n.args[1])
+		}
 		return n.fn.indexed && b.indexable(n.args[0]) && b.allConstant(n.args[1:])
 	}
 	return false

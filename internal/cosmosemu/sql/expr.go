@@ -286,12 +286,12 @@ func walk(n node, visit func(n node) bool) {
 	}
 }
 
-// readsElement reports whether an expression depends on the element that an iteration is at.
-func readsElement(n node) bool {
+// readsElement reports whether an expression depends on the element that an iteration of FROM or JOIN is at.
+func (c *compiler) readsElement(n node) bool {
 	found := false
 	walk(n, func(n node) bool {
-		_, ok := n.(element)
-		found = found || ok
+		e, ok := n.(element)
+		found = found || ok && int(e) < len(c.query.arrays)
 		return !found
 	})
 	return found

@@ -32,8 +32,13 @@ type count struct {
 
 type column struct {
 	Pos   lexer.Position
-	Expr  *expr  `parser:"@@"`
-	Alias string `parser:"('AS'? @Ident)?"`
+	Expr  *expr     `parser:"@@"`
+	Alias *aliasRef `parser:"('AS'? @@)?"`
+}
+
+type aliasRef struct {
+	Pos  lexer.Position
+	Name string `parser:"@Ident"`
 }
 
 type from struct {
@@ -113,10 +118,18 @@ type term struct {
 	Param  string     `parser:" | @Param"`
 	Call   *callRef   `parser:" | @@"`
 	Name   string     `parser:" | @Ident"`
+	Query  *subRef    `parser:" | @@"`
 	Sub    *expr      `parser:" | '(' @@ ')'"`
 	Object *objectRef `parser:" | @@"`
 	Array  *arrayRef  `parser:" | @@ )"`
 	Steps  []*stepRef `parser:"@@*"`
+}
+
+// subRef is a subquery: one value, all values as an array, or whether there is one.
+type subRef struct {
+	Pos  lexer.Position
+	Kind string     `parser:"@('ARRAY' | 'EXISTS')? '('"`
+	Text *statement `parser:"(?= 'SELECT') @@ ')'"`
 }
 
 type callRef struct {

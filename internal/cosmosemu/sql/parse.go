@@ -82,7 +82,8 @@ func syntaxError(err error) error {
 	var unexpected *participle.UnexpectedTokenError
 	if errors.As(err, &unexpected) {
 		t := unexpected.Unexpected
-		e := &Error{Line: t.Pos.Line, Column: t.Pos.Column}
+		e := at(t.Pos, "")
+		e.End = e.Start + max(1, len(t.Value))
 		word := strings.ToUpper(t.Value)
 		switch {
 		case t.Type == lexer.EOF:
@@ -96,16 +97,16 @@ func syntaxError(err error) error {
 	}
 	var other participle.Error
 	if errors.As(err, &other) {
-		return &Error{Line: other.Position().Line, Column: other.Position().Column, Reason: other.Message()}
+		return at(other.Position(), other.Message())
 	}
 	return &Error{Reason: err.Error()}
 }
 
 // constructs are what the language has and this dialect lacks, by the token they begin with.
 var constructs = map[string]string{
-	"ARRAY": "ARRAY", "CASE": "CASE", "CAST": "CAST", "CONVERT": "CONVERT", "CROSS": "CROSS",
-	"EXISTS": "EXISTS", "HAVING": "HAVING",
-	"INNER": "INNER JOIN", "INSERT": "INSERT", "OUTER": "OUTER JOIN", "OVER": "OVER", "SELECT": "a subquery",
+	"CASE": "CASE", "CAST": "CAST", "CONVERT": "CONVERT", "CROSS": "CROSS",
+	"HAVING": "HAVING",
+	"INNER":  "INNER JOIN", "INSERT": "INSERT", "OUTER": "OUTER JOIN", "OVER": "OVER", "SELECT": "a subquery",
 	"UDF":    "a user-defined function",
 	"UPDATE": "UPDATE", "WITH": "WITH",
 	"|": "the operator |", "&": "the operator &", "^": "the operator ^", "~": "the operator ~",

@@ -14,10 +14,15 @@ type Query struct {
 	Order []Order
 	// Filtered reports whether there is a WHERE clause.
 	Filtered bool
+	// Scalar reports that there is no FROM: the query has one row, of no item.
+	Scalar bool
 	// Limited reports whether there is TOP or OFFSET LIMIT.
 	Limited bool
 
-	value              bool // SELECT VALUE: rows are values, not objects
+	text               *statement
+	unserved           *Error // why the query has a plan, but is not evaluated
+	lists              []node // arrays, and what subqueries iterate over
+	value              bool   // SELECT VALUE: rows are values, not objects
 	columns            []outColumn
 	arrays             []node // what FROM and JOIN iterate over
 	where              []node // arms of the outermost AND that are the same for all rows of an item
@@ -65,18 +70,23 @@ type Bound struct {
 	top, offset, limit int // -1 when absent
 }
 
-// Bind returns the query its parameters, by name with the @. It fails when one is missing, or when a
-// count is no whole number that is at least zero.
+// Bind returns the query its parameters, by name with the @. One that is missing is undefined. It fails when a count is
+// no whole number that is at least zero.
 func (q *Query) Bind(params map[string]Value) (*Bound, error) {
 	b := &Bound{query: q}
-	b.scratch = env{query: q, params: make([]Value, len(q.params)), elements: make([]Value, len(q.arrays))}
+	b.scratch = env{query: q, params: make([]Value, len(q.params)), elements: make([]Value, len(q.lists))}
 	for i, name := range q.params {
-		v, ok := params[name]
-		if !ok {
-			return nil, &Error{Reason: "the parameter " + name + " has no value"}
-		}
-		b.scratch.params[i] = v
+		b.scratch.params[i] = params[name]
 	}
+	if err := b.counts(); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// counts resolves TOP, OFFSET and LIMIT.
+func (b *Bound) counts() error {
+	q := b.query
 	for _, c := range []struct {
 		from *number
 		to   *int
@@ -84,11 +94,11 @@ func (q *Query) Bind(params map[string]Value) (*Bound, error) {
 	}{{q.top, &b.top, "TOP"}, {q.offset, &b.offset, "OFFSET"}, {q.limit, &b.limit, "LIMIT"}} {
 		n, ok := c.from.resolve(b.scratch.params)
 		if !ok {
-			return nil, &Error{Reason: c.name + " must be a whole number from 0 on"}
+			return &Error{Reason: c.name + " must be a whole number from 0 on"}
 		}
 		*c.to = n
 	}
-	return b, nil
+	return nil
 }
 
 // maxCount is the largest TOP, OFFSET or LIMIT.
@@ -106,6 +116,14 @@ func (n *number) resolve(params []Value) (int, bool) {
 		return 0, false
 	}
 	return int(v.num), true
+}
+
+// Unserved returns why a query has a plan but is not evaluated, or nil.
+func (b *Bound) Unserved() error {
+	if b.query.unserved == nil {
+		return nil
+	}
+	return b.query.unserved
 }
 
 // Query returns the query that was bound.

@@ -1,6 +1,7 @@
 package sql
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/alecthomas/participle/v2/lexer"
@@ -79,21 +80,31 @@ func (c *compiler) iterate(s *source) {
 	}
 	list := c.path(s.Pos, s.Root, s.Steps)
 	c.query.arrays = append(c.query.arrays, list)
-	c.names = append(c.names, name{s.Element, element(len(c.query.arrays) - 1)})
+	c.names = append(c.names, name{s.Element, c.slot(list)})
+}
+
+// slot returns the place of the element that an iteration over a list is at.
+func (c *compiler) slot(list node) node {
+	c.query.lists = append(c.query.lists, list)
+	return element(len(c.query.lists) - 1)
 }
 
 // path compiles a name with steps after it.
 func (c *compiler) path(pos lexer.Position, root string, refs []*stepRef) node {
-	steps := c.steps(refs)
-	for _, n := range c.names {
+	fixed := slices.IndexFunc(refs, func(s *stepRef) bool { return s.Param != "" })
+	if fixed < 0 {
+		fixed = len(refs)
+	}
+	steps := c.steps(refs[:fixed])
+	for _, n := range slices.Backward(c.names) {
 		if n.text != root {
 			continue
 		}
 		if p, ok := n.node.(property); ok {
 			base := c.query.paths[p]
-			return c.property(append(base[:len(base):len(base)], steps...))
+			return c.below(c.property(append(base[:len(base):len(base)], steps...)), refs[fixed:])
 		}
-		return under(n.node, steps)
+		return c.below(under(n.node, steps), refs[fixed:])
 	}
 	known := ""
 	for i, n := range c.names {
@@ -104,6 +115,18 @@ func (c *compiler) path(pos lexer.Position, root string, refs []*stepRef) node {
 	}
 	c.fail(pos, "the name "+root+" stands for nothing here: there is "+known)
 	return literal{}
+}
+
+// below returns what steps lead to from any value. A parameter stands for the name of a property, or an index.
+func (c *compiler) below(n node, refs []*stepRef) node {
+	for i, s := range refs {
+		if s.Param != "" {
+			n = chosen{n, c.param(s.Param)}
+			continue
+		}
+		n = under(n, c.steps(refs[i:i+1]))
+	}
+	return n
 }
 
 // under returns a path below any value.

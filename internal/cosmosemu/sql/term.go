@@ -29,7 +29,7 @@ func (c *compiler) term(t *term) node {
 	if t.Name != "" {
 		n = c.path(t.Pos, t.Name, t.Steps)
 	} else {
-		n = under(c.primary(t), c.steps(t.Steps))
+		n = c.below(c.primary(t), t.Steps)
 	}
 	for i := len(t.Sign) - 1; i >= 0; i-- {
 		l, ok := n.(literal)
@@ -60,6 +60,8 @@ func (c *compiler) primary(t *term) node {
 		return c.param(t.Param)
 	case t.Call != nil:
 		return c.call(t.Call)
+	case t.Query != nil:
+		return c.subquery(t.Query)
 	case t.Object != nil:
 		return c.object(t.Object)
 	case t.Array != nil:
@@ -132,8 +134,8 @@ func (c *compiler) aggregate(r *callRef, a aggregate) node {
 	c.aggregating = true
 	arg := c.expr(r.Args[0])
 	c.aggregating = false
-	c.query.aggregates = append(c.query.aggregates, aggregateCall{a, arg})
-	return aggregated(len(c.query.aggregates) - 1)
+	*c.totals = append(*c.totals, aggregateCall{a, arg})
+	return aggregated(len(*c.totals) - 1)
 }
 
 func arity(fn *function) string {

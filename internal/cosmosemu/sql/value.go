@@ -107,13 +107,13 @@ func (v Value) Append(dst []byte) []byte {
 		return strconv.AppendBool(dst, v.num == 1)
 	case Number:
 		if v.node != nil {
-			return v.node.MarshalTo(dst)
+			return jsonvalue.AppendQueried(dst, v.node)
 		}
 		return appendNumber(dst, v.num)
 	case String:
 		return jsonvalue.AppendString(dst, v.str)
 	case Array, Object:
-		return jsonvalue.Append(dst, v.node)
+		return jsonvalue.AppendQueried(dst, v.node)
 	default:
 		return dst
 	}
@@ -124,7 +124,7 @@ func appendNumber(dst []byte, f float64) []byte {
 	if f == math.Trunc(f) && math.Abs(f) < 1e15 {
 		return strconv.AppendInt(dst, int64(f), 10)
 	}
-	return strconv.AppendFloat(dst, f, 'g', -1, 64)
+	return jsonvalue.AppendFloat(dst, f)
 }
 
 // Compare orders values: by type, then within the type. Arrays and objects of equal type are ordered

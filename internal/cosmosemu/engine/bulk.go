@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"binnacle/internal/cosmosemu/refusal"
+)
+
+// Bulk is operations on items of one physical partition that are done each for itself.
+type Bulk struct {
+	Key      string   // of all operations; "": Keys has those of each
+	Keys     []string // partition keys, JSON arrays
+	Requests []Write
+	GoOn     bool // after one that fails, the others are done all the same
+}
+
+// key returns the partition key of the i-th operation.
+func (b Bulk) key(i int) string {
+	if b.Key == "" && i < len(b.Keys) {
+		return b.Keys[i]
+	}
+	return b.Key
+}
+
+// Bulk does operations in their order, each for itself, under one sequence number. When it returns without an error,
+// those that succeeded are durable.
+func (c *Container) Bulk(call Call, b Bulk) (Result, []Outcome, error) {
+	t := transaction{container: c, call: call}
+	defer t.release()
+	for i, r := range b.Requests {
+		doc := documents.Get().(*document)
+		s := &transactionStep{writing: c.writing(call, r, doc)}
+		t.steps = append(t.steps, s)
+		full, err := s.revision.fullKey(&doc.keys, b.key(i))
+		if err != nil {
+			return Result{}, nil, c.misaddressed(err)
+		}
+		if i == 0 {
+			t.at = full.AppendEPK(nil)
+		}
+		if err := s.prepare(full); err != nil {
+			s.refused = refusal.Of(err)
+		} else if at := full.AppendEPK(nil); c.at(at) != c.at(t.at) {
+			s.refused = refusal.RangeGone(c.at(t.at).id)
+		}
+	}
+	applied, err := t.each(b.GoOn)
+	for _, batch := range applied {
+		err = firstError(err, c.account.store.wait(batch))
+	}
+	if err = firstError(err, c.account.store.settle()); err != nil {
+		return Result{}, nil, t.partition.refuses(refusal.Of(fmt.Errorf("write a batch: %w", err)))
+	}
+	out := t.outcomes(true)
+	for i, s := range t.steps {
+		if s.refused != nil {
+			out[i] = Outcome{Refused: s.refused}
+		}
+	}
+	return Result{Charge: t.charge, Range: t.partition.id, LSN: t.count.lsn}, out, nil
+}
+
+// each does the operations under the lock of the physical partition, and returns what was applied.
+func (t *transaction) each(goOn bool) (applied []*pebble.Batch, err error) {
+	p := t.container.lock(t.at)
+	defer p.mu.Unlock()
+	t.partition = p
+	if t.container.deleted.Load() {
+		return nil, refusal.NotFound("the container was deleted")
+	}
+	if err := p.admit(t.call); err != nil {
+		return nil, err
+	}
+	p.sequence.mu.Lock()
+	defer p.sequence.mu.Unlock()
+	next, writes, failed := p.count, 0, false
+	for _, s := range t.steps {
+		s.partition, s.position = p, writes
+		switch {
+		case failed && !goOn:
+			s.refused = refusal.FailedDependency()
+		case s.refused != nil:
+			if s.refused.Malformed() {
+				charged(s.refused)
+			}
+		default:
+			batch, err := t.one(s, &next)
+			if err != nil {
+				return applied, err
+			}
+			if batch != nil {
+				applied = append(applied, batch)
+				writes++
+			}
+		}
+		if s.refused != nil {
+			failed = true
+			t.charge += s.refused.Charge
+		} else {
+			t.charge += s.charge
+		}
+	}
+	t.count = next
+	p.counted(next)
+	p.charge(t.call, t.charge)
+	return applied, nil
+}
+
+// one does one operation. It returns no batch for a read, and for what is refused.
+func (t *transaction) one(s *transactionStep, count *counters) (*pebble.Batch, error) {
+	st := t.container.account.store
+	if s.Op == OpRead {
+		return nil, s.refuse(s.readFrom(st.db))
+	}
+	b := st.db.NewBatch()
+	next, err := s.writing.stage(b, st.db, *count)
+	if err != nil {
+		_ = b.Close() // releases memory only
+		return nil, s.refuse(err)
+	}
+	if err := st.apply(b); err != nil {
+		return nil, fmt.Errorf("write an item: %w", err)
+	}
+	*count = next
+	s.noteExpiry()
+	s.noteWeight()
+	return b, nil
+}
+
+// refuse records why an operation failed, and returns what is a failure of the emulator.
+func (s *transactionStep) refuse(err error) error {
+	if err == nil || !refusal.Is(err) {
+		return err
+	}
+	s.refused = refusal.Of(err)
+	return nil
+}

@@ -1,0 +1,268 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/hex"
+	"math"
+	"slices"
+
+	"binnacle/internal/epk"
+	"binnacle/internal/ru"
+)
+
+// A query without ORDER BY gives its rows in the order in which their items were made, as the service does. Items are
+// stored by key, so a page notes the matching ones that were made first after the last page, and loads these.
+
+// madeItem is an item noted for when it was made.
+type madeItem struct {
+	made uint64
+	name []byte // key without prefix
+	head []byte // encoded header
+}
+
+// oldest keeps the items that were made first. Its memory is bounded by how many are wanted.
+type oldest struct {
+	want int
+	kept []madeItem
+	cut  bool // more were noted than are wanted
+}
+
+func (o *oldest) add(it madeItem) {
+	it.name, it.head = bytes.Clone(it.name), bytes.Clone(it.head)
+	o.kept = append(o.kept, it)
+	if len(o.kept) >= 2*o.want+16 {
+		o.trim()
+	}
+}
+
+func (o *oldest) trim() {
+	slices.SortFunc(o.kept, func(a, b madeItem) int { return cmp.Compare(a.made, b.made) })
+	if len(o.kept) > o.want {
+		o.kept, o.cut = o.kept[:o.want], true
+	}
+}
+
+// made returns rows in the order in which their items were made, one physical partition after the other.
+func (a *answer) made() error {
+	if err := a.goOnAt(); err != nil {
+		return err
+	}
+	return a.visit(func(l leg, work *ru.QueryWork) (bool, error) {
+		after, inside := a.passedIn(l.partition)
+		skip, _ := a.bound.Window()
+		items := &oldest{want: a.limit - a.count + max(0, skip-a.cursor.Rows) + 1}
+		a.scan.after = after
+		if inside > 0 {
+			a.scan.after--
+		}
+		if _, err := a.scan.leg(l, func() (step, error) {
+			items.add(madeItem{a.scan.row.head.created, a.scan.name, a.scan.head})
+			return goOn, nil
+		}); err != nil {
+			return false, err
+		}
+		items.trim()
+		a.cursor.Made, a.cursor.Inside = after, inside
+		next, err := a.giveMade(items)
+		upTo := a.cursor.Made
+		if next == goOn && !items.cut {
+			upTo = math.MaxUint64
+		}
+		a.tally(work, upTo)
+		switch {
+		case err != nil || next != goOn:
+			a.endIn(l.partition)
+			return false, err
+		case items.cut:
+			a.more = true
+			a.endIn(l.partition)
+			return false, nil
+		}
+		a.cursor.Made = 0
+		return true, nil
+	})
+}
+
+// resumption is what earlier pages have passed of a range of effective partition keys.
+type resumption struct {
+	span
+	passed
+	inside int
+}
+
+// goOnAt leaves out the physical partitions that earlier pages have passed. A split since then has put two in the place
+// of the one where the last page ended, each of which goes on there.
+func (a *answer) goOnAt() error {
+	if a.cursor.Min == "" && a.cursor.Max == "" {
+		return nil
+	}
+	for i, p := range append([]passed{a.cursor.passed}, a.cursor.Later...) {
+		low, err := hex.DecodeString(p.Min)
+		r := resumption{span: span{low: low}, passed: p}
+		if err == nil && p.Max != epk.Max {
+			r.high, err = hex.DecodeString(p.Max)
+		}
+		if err != nil {
+			return errCursor()
+		}
+		if i == 0 {
+			r.inside = a.cursor.Inside
+		}
+		a.before = append(a.before, r)
+	}
+	first := a.before[0].low
+	a.legs = slices.DeleteFunc(slices.Clone(a.legs), func(l leg) bool {
+		return l.partition.high != nil && bytes.Compare(l.partition.high, first) <= 0
+	})
+	return nil
+}
+
+// passedIn returns what earlier pages have passed of a physical partition.
+func (a *answer) passedIn(p *partition) (made uint64, inside int) {
+	for _, r := range a.before {
+		if bytes.Compare(r.low, p.low) <= 0 && (r.high == nil || bytes.Compare(p.low, r.high) < 0) {
+			return r.Made, r.inside
+		}
+	}
+	return 0, 0
+}
+
+// endIn ends the page inside a physical partition.
+func (a *answer) endIn(p *partition) {
+	a.cursor.Min, a.cursor.Max = p.keys.Min, p.keys.Max
+	a.cursor.Later = nil
+	after := false
+	for _, l := range a.legs {
+		if made, _ := a.passedIn(l.partition); after && made > 0 {
+			a.cursor.Later = append(a.cursor.Later, passed{made, l.partition.keys.Min, l.partition.keys.Max})
+		}
+		after = after || l.partition == p
+	}
+}
+
+// giveMade loads the rows of the page.
+func (a *answer) giveMade(items *oldest) (next step, err error) {
+	r := a.scan.row
+	defer r.close()
+	for _, it := range items.kept {
+		r.reset(append(appendPrefix(nil, spaceHeader, a.scan.container.number), it.name...), it.head)
+		if r.err != nil {
+			return stopBefore, r.err
+		}
+		if a.bound.Query().Iterates() {
+			next, err = a.iterated(it.made)
+		} else {
+			next, err = a.rowOf(it.made)
+		}
+		if next != goOn || err != nil {
+			return next, err
+		}
+	}
+	return goOn, nil
+}
+
+// iterated returns the rows of an item that may have several. A page may end between two of them.
+func (a *answer) iterated(made uint64) (step, error) {
+	skip, take := a.bound.Window()
+	from := 0
+	if a.cursor.Made == made {
+		from = a.cursor.Inside
+	}
+	a.cursor.Inside = 0
+	next, at := goOn, 0
+	a.bound.Each(a.scan.row, func(row []byte) bool {
+		if at++; at <= from {
+			return true
+		}
+		switch {
+		case a.cursor.Rows < skip:
+		case take >= 0 && a.cursor.Rows >= skip+take:
+			next = stopBefore
+			return false
+		case a.count >= a.limit || !a.add(row):
+			a.more = true
+			next = stopBefore
+			if at > 1 {
+				a.cursor.Made, a.cursor.Inside = made, at-1
+				next = stopAfter
+			}
+			return false
+		}
+		a.cursor.Rows++
+		return true
+	})
+	if next == goOn {
+		a.cursor.Made = made
+	}
+	return next, firstError(a.scan.row.err, a.bound.Err())
+}
+
+// rowOf returns the row of an item, unless it has none.
+func (a *answer) rowOf(made uint64) (step, error) {
+	skip, take := a.bound.Window()
+	switch {
+	case !a.bound.Defined(a.scan.row):
+		a.cursor.Made = made
+		return goOn, a.scan.row.err
+	case a.cursor.Rows < skip:
+		a.cursor.Made = made
+		a.cursor.Rows++
+		return goOn, nil
+	case take >= 0 && a.cursor.Rows >= skip+take:
+		return stopBefore, nil
+	case a.count >= a.limit:
+		a.more = true
+		return stopBefore, nil
+	}
+	row, err := a.render(a.scan.row)
+	switch {
+	case err != nil:
+		return stopBefore, err
+	case !a.add(row):
+		a.more = true
+		return stopBefore, nil
+	}
+	a.cursor.Made = made
+	a.cursor.Rows++
+	if take >= 0 && a.cursor.Rows >= skip+take {
+		return stopAfter, nil
+	}
+	if a.count >= a.limit {
+		a.more = true
+		return stopAfter, nil
+	}
+	return goOn, nil
+}
+
+// loaded is an item that a scan has loaded.
+type loaded struct {
+	made uint64
+	size int
+}
+
+// tally counts what a scan has loaded, as far as it was made up to a number, and how much of that was not made right
+// after what was loaded before it. A query of all that a partition holds passes over nothing.
+func (a *answer) tally(work *ru.QueryWork, upTo uint64) {
+	list := a.scan.loaded
+	a.scan.loaded = nil
+	slices.SortFunc(list, func(x, y loaded) int { return cmp.Compare(x.made, y.made) })
+	breaks := 0
+	for i, it := range list {
+		if it.made > upTo {
+			break
+		}
+		work.Add(it.size)
+		if i > 0 && !follows(it.made, list[i-1].made) {
+			breaks++
+		}
+	}
+	if work.Seeks > 0 && len(a.scan.residual) == 0 {
+		work.Scattered = max(0, breaks-work.Seeks+1)
+	}
+}
+
+// follows reports whether nothing can have been made between two items.
+func follows(made, before uint64) bool {
+	return made == before+1 || made&(1<<positionBits-1) == 0 && made>>positionBits == before>>positionBits+1
+}

@@ -1,0 +1,109 @@
+package jsonvalue
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/valyala/fastjson"
+)
+
+// Numbers are kept as point reads give them: integers of 64 bits exact, signed or unsigned; all others as float64,
+// with 15 digits where these are enough, else 17, and exponents of three digits. Queries write exponents of two digits
+// at least, and integers beyond the signed ones as float64.
+
+// Plain reports whether all numbers of a value are written as they are kept. wide reports whether queries write one of
+// them otherwise. A number beyond float64 is ErrInvalid.
+func Plain(v *fastjson.Value) (plain, wide bool, err error) {
+	plain = true
+	var walk func(v *fastjson.Value)
+	walk = func(v *fastjson.Value) {
+		switch v.Type() {
+		case fastjson.TypeObject:
+			v.GetObject().Visit(func(_ []byte, e *fastjson.Value) { walk(e) })
+		case fastjson.TypeArray:
+			for _, e := range v.GetArray() {
+				walk(e)
+			}
+		case fastjson.TypeNumber:
+			var buf [48]byte
+			text := v.MarshalTo(buf[:0])
+			if small(text) {
+				return
+			}
+			kept, ok := appendKept(nil, text)
+			if !ok {
+				err = ErrInvalid
+			}
+			plain = plain && bytes.Equal(kept, text)
+			wide = wide || !bytes.Equal(kept, appendQueried(nil, kept))
+		}
+	}
+	walk(v)
+	return plain, wide, err
+}
+
+// small reports whether a number is an integer that is kept as it is written.
+func small(text []byte) bool {
+	if len(text) > 18 || text[0] == '-' && text[1] == '0' {
+		return false
+	}
+	for i, c := range text {
+		if (c < '0' || c > '9') && (c != '-' || i > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// appendKept appends a number as it is kept; ok is false for one beyond float64.
+func appendKept(dst, text []byte) (out []byte, ok bool) {
+	if bytes.IndexAny(text, ".eE") < 0 {
+		if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+			return strconv.AppendInt(dst, n, 10), true
+		}
+		if n, err := strconv.ParseUint(string(text), 10, 64); err == nil {
+			return strconv.AppendUint(dst, n, 10), true
+		}
+	}
+	f, err := strconv.ParseFloat(string(text), 64)
+	return appendFloat(dst, f, 3), err == nil
+}
+
+// AppendFloat appends a number as queries write it.
+func AppendFloat(dst []byte, f float64) []byte { return appendFloat(dst, f, 2) }
+
+// appendFloat appends a number with that many digits of the exponent at least.
+func appendFloat(dst []byte, f float64, exponent int) []byte {
+	if f == 0 {
+		return append(dst, '0')
+	}
+	text := strconv.AppendFloat(make([]byte, 0, 32), f, 'g', 15, 64)
+	if again, _ := strconv.ParseFloat(string(text), 64); again != f {
+		text = strconv.AppendFloat(text[:0], f, 'g', 17, 64)
+	}
+	at := bytes.IndexByte(text, 'e')
+	if at < 0 {
+		return append(dst, text...)
+	}
+	dst = append(dst, text[:at+2]...)
+	for range exponent - len(text[at+2:]) {
+		dst = append(dst, '0')
+	}
+	return append(dst, text[at+2:]...)
+}
+
+// appendQueried appends a number that is kept as queries write it.
+func appendQueried(dst, kept []byte) []byte {
+	if len(kept) < 19 && bytes.IndexByte(kept, 'e') < 0 {
+		return append(dst, kept...)
+	}
+	if n, err := strconv.ParseInt(string(kept), 10, 64); err == nil {
+		return strconv.AppendInt(dst, n, 10)
+	}
+	f, _ := strconv.ParseFloat(string(kept), 64)
+	if math.IsInf(f, 0) {
+		return append(dst, kept...)
+	}
+	return AppendFloat(dst, f)
+}

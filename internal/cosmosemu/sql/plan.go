@@ -1,0 +1,239 @@
+package sql
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Plan is how a client may ask a query of each physical partition and merge the answers.
+type Plan struct {
+	Version int       `json:"partitionedQueryExecutionInfoVersion"`
+	Info    planInfo  `json:"queryInfo"`
+	Ranges  []planned `json:"queryRanges"`
+	Hybrid  *struct{} `json:"hybridSearchQueryInfo"`
+}
+
+type planInfo struct {
+	Distinct        string             `json:"distinctType"`
+	Top             *int               `json:"top"`
+	Offset          *int               `json:"offset"`
+	Limit           *int               `json:"limit"`
+	OrderBy         []string           `json:"orderBy"`
+	OrderByTexts    []string           `json:"orderByExpressions"`
+	GroupByTexts    []string           `json:"groupByExpressions"`
+	GroupByAliases  []string           `json:"groupByAliases"`
+	Aggregates      []string           `json:"aggregates"`
+	AggregateTypes  map[string]*string `json:"groupByAliasToAggregateType"`
+	Rewritten       string             `json:"rewrittenQuery"`
+	HasValue        bool               `json:"hasSelectValue"`
+	DistinctCount   *struct{}          `json:"dCountInfo"`
+	NonStreamingOrd bool               `json:"hasNonStreamingOrderBy"`
+}
+
+type planned struct {
+	Min    string `json:"min"`
+	Max    string `json:"max"`
+	HasMin bool   `json:"isMinInclusive"`
+	HasMax bool   `json:"isMaxInclusive"`
+}
+
+// orderFilter stands in a plan for the condition by which a client goes on in an order.
+const orderFilter = "{documentdb-formattableorderbyquery-filter}"
+
+// aggregateNames are what plans call the aggregates.
+var aggregateNames = map[string]string{"COUNT": "Count", "SUM": "Sum", "AVG": "Average", "MIN": "Min", "MAX": "Max"}
+
+// Plan returns the plan of a query. Of its parameters it contains those of TOP, OFFSET and LIMIT.
+func (b *Bound) Plan() *Plan {
+	q, s := b.query, b.query.text
+	p := &Plan{Version: 2, Ranges: []planned{{Max: "FF", HasMin: true}}}
+	p.Info = planInfo{
+		Distinct: "None", Top: counted(b.top), Offset: counted(b.offset), Limit: counted(b.limit),
+		OrderBy: []string{}, OrderByTexts: []string{}, GroupByTexts: []string{}, GroupByAliases: []string{},
+		Aggregates: []string{}, AggregateTypes: map[string]*string{}, HasValue: s.Value != nil,
+	}
+	w := rewriting{q, s, b, &p.Info}
+	switch {
+	case q.Grouped || q.Aggregate && s.Value == nil:
+		w.grouped()
+	case q.Aggregate:
+		w.aggregate()
+	case len(s.Order) > 0:
+		w.ordered()
+	case s.Distinct:
+		w.distinct()
+	case b.limit >= 0 && !q.Scalar:
+		w.info.Rewritten = w.rest("SELECT " + w.list())
+	}
+	return p
+}
+
+// Text returns the plan as JSON.
+func (p *Plan) Text() []byte {
+	text := strings.Builder{}
+	out := json.NewEncoder(&text)
+	out.SetEscapeHTML(false)
+	if err := out.Encode(p); err != nil {
+		panic("sql: encode a plan: " + err.Error()) // strings, numbers and booleans
+	}
+	return []byte(strings.TrimSpace(text.String()))
+}
+
+func counted(n int) *int {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}
+
+// rewriting makes the query that each physical partition is asked.
+type rewriting struct {
+	*Query
+	s     *statement
+	bound *Bound
+	info  *planInfo
+}
+
+// list returns the select list as it was sent.
+func (w rewriting) list() string {
+	switch {
+	case w.s.Star:
+		return "*"
+	case w.s.Value != nil:
+		return "VALUE " + w.s.Value.print()
+	}
+	return printList(w.s.Columns, (*column).print)
+}
+
+// payload returns the row of an item as one value.
+func (w rewriting) payload() string {
+	switch {
+	case w.s.Star:
+		return w.root()
+	case w.s.Value != nil:
+		return w.s.Value.print()
+	}
+	fields := make([]string, len(w.s.Columns))
+	for i, c := range w.s.Columns {
+		fields[i] = quoted(w.columns[i].name) + ": " + c.Expr.print()
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
+}
+
+// root returns what the query calls an item.
+func (w rewriting) root() string {
+	source := w.s.From.Source
+	if source.Alias != "" {
+		return source.Alias
+	}
+	return source.Root
+}
+
+// ordered rewrites a query with ORDER BY: each row has its id and what it is sorted by.
+func (w rewriting) ordered() {
+	items := make([]string, len(w.s.Order))
+	for i, o := range w.s.Order {
+		text := o.Expr.print()
+		items[i] = `{"item": ` + text + `}`
+		direction := "Ascending"
+		if o.descending() {
+			direction = "Descending"
+		}
+		w.info.OrderBy = append(w.info.OrderBy, direction)
+		w.info.OrderByTexts = append(w.info.OrderByTexts, text)
+	}
+	head := "SELECT "
+	if w.s.Distinct {
+		w.info.Distinct = "Ordered"
+		head += "DISTINCT "
+	}
+	if w.bound.top >= 0 {
+		head += "TOP " + strconv.Itoa(w.bound.top) + " "
+	}
+	w.info.Rewritten = w.rest(fmt.Sprintf("%s%s._rid, [%s] AS orderByItems, %s AS payload",
+		head, w.root(), strings.Join(items, ", "), w.payload()))
+}
+
+// distinct rewrites a query with DISTINCT where TOP must count rows that are distinct over all partitions.
+func (w rewriting) distinct() {
+	w.info.Distinct = "Unordered"
+	if w.s.Top != nil || w.s.Limit != nil {
+		w.info.Rewritten = w.rest("SELECT DISTINCT " + w.list())
+	}
+}
+
+// aggregate rewrites SELECT VALUE of an aggregate.
+func (w rewriting) aggregate() {
+	call := w.s.Value.print()
+	if t := sole(w.s.Value); t != nil && t.Call != nil {
+		name := strings.ToUpper(t.Call.Name)
+		w.info.Aggregates = append(w.info.Aggregates, aggregateNames[name])
+		call = partial(name, call, printList(t.Call.Args, (*expr).print))
+	}
+	w.info.Rewritten = w.rest(`SELECT VALUE [{"item": ` + call + `}]`)
+}
+
+// partial returns an aggregate as one partition has to tell it: an average as its sum and count.
+func partial(name, call, args string) string {
+	if name == "AVG" {
+		return `{"sum": SUM(` + args + `), "count": COUNT(` + args + `)}`
+	}
+	return call
+}
+
+// grouped rewrites GROUP BY, or several aggregates: each row has its group and, apart, its columns.
+func (w rewriting) grouped() {
+	var keys, fields []string
+	for _, g := range w.s.Group {
+		w.info.GroupByTexts = append(w.info.GroupByTexts, g.print())
+		keys = append(keys, `{"item": `+g.print()+`}`)
+	}
+	for i, c := range w.s.Columns {
+		name, text := w.columns[i].name, c.Expr.print()
+		var kind *string
+		if t := sole(c.Expr); t != nil && t.Call != nil && aggregateNames[strings.ToUpper(t.Call.Name)] != "" {
+			called := aggregateNames[strings.ToUpper(t.Call.Name)]
+			kind = &called
+			args := printList(t.Call.Args, (*expr).print)
+			text = `{"item": ` + partial(strings.ToUpper(t.Call.Name), text, args) + `}`
+		}
+		w.info.GroupByAliases = append(w.info.GroupByAliases, name)
+		w.info.AggregateTypes[name] = kind
+		fields = append(fields, quoted(name)+": "+text)
+	}
+	payload := "{" + strings.Join(fields, ", ") + "}"
+	if w.s.Value != nil {
+		payload = w.s.Value.print()
+	}
+	head := "SELECT "
+	if len(keys) > 0 {
+		head += "[" + strings.Join(keys, ", ") + "] AS groupByItems, "
+	}
+	w.info.Rewritten = w.rest(head + payload + " AS payload")
+}
+
+// rest adds the clauses after the select list.
+func (w rewriting) rest(head string) string {
+	lines := []string{head, "FROM " + w.s.From.print()}
+	sorted := len(w.info.OrderBy) > 0
+	switch {
+	case w.s.Where != nil && sorted:
+		lines = append(lines, "WHERE (("+w.s.Where.print()+") AND ("+orderFilter+"))")
+	case sorted:
+		lines = append(lines, "WHERE ("+orderFilter+")")
+	case w.s.Where != nil:
+		lines = append(lines, "WHERE "+w.s.Where.print())
+	}
+	if len(w.s.Group) > 0 {
+		lines = append(lines, "GROUP BY "+printList(w.s.Group, (*expr).print))
+	}
+	if len(w.s.Order) > 0 {
+		lines = append(lines, "ORDER BY "+printList(w.s.Order, (*ordered).print))
+	}
+	if w.bound.limit >= 0 {
+		lines = append(lines, fmt.Sprintf("OFFSET 0 LIMIT %d", w.bound.offset+w.bound.limit))
+	}
+	return strings.Join(lines, "\n")
+}

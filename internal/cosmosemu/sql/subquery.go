@@ -1,0 +1,150 @@
+package sql
+
+import (
+	"strings"
+
+	"github.com/valyala/fastjson"
+)
+
+// subquery is a query over arrays of the item inside an expression.
+type subquery struct {
+	kind   string // "": one value; ARRAY: all values; EXISTS: whether there is one
+	slots  []element
+	lists  []node
+	where  []node
+	value  node
+	totals []aggregateCall
+}
+
+// chosen is a property of a value, or an element, that a parameter names.
+type chosen struct {
+	of node
+	by param
+}
+
+func (n chosen) eval(e *env) Value {
+	v, by := n.of.eval(e), n.by.eval(e)
+	switch {
+	case v.kind == Object && by.kind == String:
+		return JSONValue(v.node.Get(string(by.str)))
+	case v.kind == Array && by.kind == Number && by.num >= 0 && by.num < float64(len(v.node.GetArray())):
+		return JSONValue(v.node.GetArray()[int(by.num)])
+	}
+	return Value{}
+}
+
+func (n chosen) children() []node { return []node{n.of} }
+
+// subquery compiles a subquery: SELECT VALUE of an expression, over arrays that FROM and JOIN name with IN.
+func (c *compiler) subquery(r *subRef) node {
+	s := r.Text
+	out := subquery{kind: strings.ToUpper(r.Kind)}
+	switch {
+	case s.From == nil || s.Distinct || s.Top != nil || len(s.Group)+len(s.Order) > 0 || s.Limit != nil:
+		c.fail(r.Pos, "a subquery with more than SELECT VALUE, FROM, JOIN and WHERE is not supported")
+		return literal{}
+	case s.Value == nil && out.kind != "EXISTS" && !(s.Star && len(s.From.Joins) == 0):
+		c.fail(r.Pos, "a subquery without VALUE is not supported")
+		return literal{}
+	}
+	names, selecting, totals := c.names, c.selecting, c.totals
+	defer func() { c.names, c.selecting, c.totals = names, selecting, totals }()
+	c.names = names[:len(names):len(names)]
+	for _, from := range append([]*source{s.From.Source}, s.From.Joins...) {
+		if from.Sub || from.Element == "" || from.Alias != "" {
+			c.fail(from.Pos, "a subquery over anything but the elements of an array is not supported")
+			return literal{}
+		}
+		list := c.path(from.Pos, from.Root, from.Steps)
+		slot, _ := c.slot(list).(element)
+		out.lists, out.slots = append(out.lists, list), append(out.slots, slot)
+		c.names = append(c.names, name{from.Element, slot})
+	}
+	c.totals = &out.totals
+	if s.Where != nil {
+		c.selecting = false
+		out.where = []node{c.expr(s.Where)}
+	}
+	c.selecting = true
+	out.value = out.slots[0]
+	if s.Value != nil {
+		out.value = c.expr(s.Value)
+	}
+	return out
+}
+
+func (n subquery) eval(e *env) Value {
+	var arena fastjson.Arena
+	list, found, totals := arena.NewArray(), 0, make([]total, len(n.totals))
+	first := Value{}
+	n.each(e, 0, func() bool {
+		if len(n.totals) > 0 {
+			for i, t := range n.totals {
+				totals[i].add(t.kind, t.arg.eval(e))
+			}
+			return true
+		}
+		v := n.value.eval(e)
+		if v.kind == Undefined {
+			return true
+		}
+		if found++; found == 1 {
+			first = v.Clone()
+		}
+		if n.kind == "ARRAY" {
+			list.SetArrayItem(found-1, v.Clone().json(&arena))
+		}
+		return n.kind == "ARRAY"
+	})
+	if len(n.totals) > 0 {
+		outer := e.totals
+		e.totals = make([]Value, len(totals))
+		for i, t := range totals {
+			e.totals[i] = t.value(n.totals[i].kind)
+		}
+		first, found = n.value.eval(e), 1
+		e.totals = outer
+		if n.kind == "ARRAY" && first.kind != Undefined {
+			list.SetArrayItem(0, first.json(&arena))
+		}
+	}
+	switch n.kind {
+	case "EXISTS":
+		return BoolValue(found > 0)
+	case "ARRAY":
+		return Value{kind: Array, node: list}
+	}
+	return first
+}
+
+// each runs the iterations from the i-th on, and calls visit for every combination that the condition lets through. It
+// reports false when visit has.
+func (n subquery) each(e *env, i int, visit func() bool) bool {
+	if i == len(n.lists) {
+		for _, c := range n.where {
+			if !c.eval(e).True() {
+				return true
+			}
+		}
+		return visit()
+	}
+	list := n.lists[i].eval(e)
+	if list.kind != Array {
+		return true
+	}
+	for _, v := range list.node.GetArray() {
+		e.elements[n.slots[i]] = JSONValue(v)
+		if !n.each(e, i+1, visit) {
+			return false
+		}
+	}
+	return true
+}
+
+func (n subquery) children() []node {
+	out := append(append([]node{n.value}, n.lists...), n.where...)
+	for _, t := range n.totals {
+		out = append(out, t.arg)
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+package sql
+
+// Columns returns how many columns a row has; 0 stands for whole items.
+func (q *Query) Columns() int {
+	if q.Star {
+		return 0
+	}
+	return len(q.columns)
+}
+
+// Values reports that rows are values, not objects.
+func (q *Query) Values() bool { return q.value }
+
+// Counts reports that the query does nothing but count items.
+func (q *Query) Counts() bool {
+	for _, a := range q.aggregates {
+		if a.kind != "COUNT" {
+			return false
+		}
+	}
+	return q.Aggregate && !q.Grouped && !q.Iterates()
+}
+
+// Seeks returns how many places of an index the query goes to: one for each value or range that its conditions hold a
+// property against, one for each array that it iterates over, one for SELECT VALUE of what an item may not have.
+func (b *Bound) Seeks() int {
+	q := b.query
+	n := len(q.arrays)
+	for _, c := range q.where {
+		n += b.seeksOf(c)
+	}
+	for _, c := range q.inner {
+		n += b.seeksOf(c)
+	}
+	if q.value && !q.Star && !q.Aggregate && !q.Scalar && len(q.arrays) == 0 && !always(q.columns[0].node) {
+		n++
+	}
+	return n
+}
+
+// always reports whether an expression has a value for every item.
+func always(n node) bool {
+	switch n := n.(type) {
+	case literal:
+		return n.value.kind != Undefined
+	case object, array:
+		return true
+	}
+	return false
+}
+
+func (b *Bound) seeksOf(n node) int {
+	switch n := n.(type) {
+	case logic:
+		sum, most := 0, 0
+		for _, a := range n.arms {
+			s := b.seeksOf(a)
+			sum, most = sum+s, max(most, s)
+		}
+		if !n.decide && b.nested(n) {
+			return most
+		}
+		return sum
+	case in:
+		return len(n.list)
+	case not:
+		return b.seeksOf(n.arg)
+	case call:
+		if n.name == "ARRAY_CONTAINS" {
+			if list, ok := b.known(n.args[0]); ok && list.kind == Array {
+				return max(1, len(list.node.GetArray()))
+			}
+		}
+	}
+	return 1
+}
+
+// nested reports whether an AND is an arm of an OR: together its arms name one place.
+func (b *Bound) nested(n logic) bool {
+	for _, a := range n.arms {
+		if c, ok := a.(compare); !ok || c.op != Equal {
+			return false
+		}
+	}
+	return true
+}
