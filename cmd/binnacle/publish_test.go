@@ -52,7 +52,7 @@ func number(f float64) json.RawMessage {
 func writer(addr, topic string) *kafka.Writer {
 	return &kafka.Writer{
 		Addr: kafka.TCP(addr), Topic: topic, Balancer: kafka.Murmur2Balancer{}, RequiredAcks: kafka.RequireAll,
-		BatchTimeout: time.Millisecond, BatchSize: 100_000, BatchBytes: 1 << 24, MaxAttempts: 1,
+		BatchTimeout: time.Millisecond, BatchSize: 2_000, BatchBytes: 1 << 24, MaxAttempts: 1, // it allocates whole batches
 	}
 }
 
