@@ -46,7 +46,8 @@ func (l twoLogs) LogEnds(context.Context) ([]store.LogEnd, error) {
 func TestTopicsOfOtherTenantsAreHidden(t *testing.T) {
 	set, err := topics.Parse([]string{"/fleet-(.*)/=$1"}, "")
 	require.NoError(t, err)
-	for name, log := range map[string]twoLogs{"log": {}, "broken log": {errors.New("topics fleet-acme,fleet-globex=globex")}} {
+	broken := errors.New("topics fleet-acme,fleet-globex=globex")
+	for name, log := range map[string]twoLogs{"log": {}, "broken log": {broken}} {
 		s := newServer(t, func(qc *query.Config, _ *httpapi.Config) {
 			qc.Heads, qc.Log, qc.Topics = twoTopics{qc.Heads}, log, set
 		})

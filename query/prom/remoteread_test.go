@@ -239,7 +239,7 @@ func TestRemoteReadsAreBounded(t *testing.T) {
 	resp, body = s.read(t, request(t, prompb.ReadRequest{Queries: []*prompb.Query{{Matchers: []*prompb.LabelMatcher{
 		{Type: 9, Name: "device", Value: "m1"}}}}}))
 	require.Equal(t, 400, resp.StatusCode)
-	require.Contains(t, string(body), "there is no type 9")
+	require.Contains(t, string(body), "unknown type 9")
 	resp, body = s.read(t, s2.EncodeSnappy(nil, make([]byte, 2<<20)))
 	require.Equal(t, 400, resp.StatusCode)
 	require.Contains(t, string(body), "of at most 1 MiB")
