@@ -62,5 +62,33 @@ func load(ctx context.Context, w *worker.Worker, c journal.Commit, floor int64, 
 // loadStep is the number of records between two calls of progress.
 const loadStep = 1024
 
+// loadTimes has the worker of a partition that comes back take the times that another process has left in the journal
+// meanwhile: the catalog lacks them, and that process may be dead (rule J8).
+func (p *partition) loadTimes(ctx context.Context, metadata string) error {
+	c, ok := journal.ParseCommit(metadata)
+	if !ok || p.in.stores.Blocks == nil || metadata == p.metadata || c.Stream != p.worker.Stream() {
+		return nil
+	}
+	return loadTimes(ctx, p.worker, c, p.in.stores.Blocks.Partition(p.at.topic, int32(p.at.partition)))
+}
+
+// loadTimes has a worker take the times of devices among the records that a commit counts on.
+func loadTimes(ctx context.Context, w *worker.Worker, c journal.Commit, log BlockLog) error {
+	first, end, err := log.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	from, to := max(first, c.From), min(end, c.To)
+	if from >= to {
+		return nil
+	}
+	return log.Each(ctx, from, to, func(offset int64, value []byte) error {
+		if r, err := journal.ParseRecord(value); err == nil && offset < c.To { // damage is found by who needs the blocks
+			w.LoadTimes(offset, &r)
+		}
+		return nil
+	})
+}
+
 // errNoBlocks means that the journal has records by its bounds, and returned none.
 var errNoBlocks = errors.New("the journal returns no records although it has some")

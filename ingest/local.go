@@ -75,6 +75,11 @@ func (l *Local) Load(ctx context.Context, c journal.Commit, floor int64, log Blo
 	return load(ctx, l.Worker, c, floor, log, l.cfg.Now, func(int64) {})
 }
 
+// LoadTimes takes the times of devices that another process has left in the journal, before Resume.
+func (l *Local) LoadTimes(ctx context.Context, c journal.Commit, log BlockLog) error {
+	return loadTimes(ctx, l.Worker, c, log)
+}
+
 // Take feeds one record, and resolves what the Worker lacks for it. It fails only when the context ends.
 func (l *Local) Take(ctx context.Context, rec worker.Record) error {
 	for {

@@ -75,6 +75,9 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 		return nil, err
 	}
 	if p != nil && p.restored && p.worker.Stream() == a.Stream && !a.Unmarked && p.worker.Lost() == nil {
+		if err := p.loadTimes(ctx, commit.Metadata); err != nil {
+			return nil, err
+		}
 		p.worker.Resume(a, in.cfg.Now())
 		in.mu.Lock()
 		p.orphaned = false

@@ -21,7 +21,8 @@ type Link struct {
 	Nonce  Nonce
 }
 
-// Record is one record of the journal: a block of rows of one device and day, and the append that it came with.
+// Record is one record of the journal: a block of rows of one device and day, and the append that it came with. One
+// without rows has times of a device that the catalog lacks: From and To of rows that are stored.
 type Record struct {
 	Nonce Nonce
 	// Before is the append that the writer knew to be the last one. Only the first record of an append has it, and not
@@ -133,8 +134,8 @@ func ParseRecord(value []byte) (Record, error) {
 	switch {
 	case p.Err == nil && (r.Tenant == "" || r.Device == ""):
 		p.Err = errors.New("it names no tenant or device")
-	case p.Err == nil && r.Rows == 0:
-		p.Err = errors.New("it has no rows")
+	case p.Err == nil && r.Rows == 0 && len(r.Data) > 0:
+		p.Err = errors.New("it says that it has no rows, and has some")
 	}
 	if p.Err != nil {
 		return Record{}, fmt.Errorf("%w: a record is none of the journal's: %w", ErrNotWhole, p.Err)

@@ -98,7 +98,7 @@ func (u *catalogUpdates) observeStored(d *device, offset int64) {
 
 // observeTail takes note of the times of a chunk that the store told of.
 func (u *catalogUpdates) observeTail(c *chain, tail *store.Tail) {
-	if d := c.device; tail != nil && !d.seen.empty() {
+	if d := c.device; tail != nil {
 		u.mu.Lock()
 		d.seen.span(tail.From)
 		d.seen.span(tail.To)
@@ -106,6 +106,14 @@ func (u *catalogUpdates) observeTail(c *chain, tail *store.Tail) {
 		if d.timesPending() {
 			u.queueUpdate(d)
 		}
+	}
+}
+
+// urge has the catalog take times of a device now: the journal is down.
+func (u *catalogUpdates) urge(d *device) {
+	if d.owed != nil {
+		d.owed.urgent = true
+		u.queueUpdate(d)
 	}
 }
 
@@ -177,7 +185,7 @@ func (u *catalogUpdates) lastOff(d *device) bool {
 
 // timesDue reports whether a later time alone is worth a write.
 func (u *catalogUpdates) timesDue(d *device, now time.Time) bool {
-	return u.cfg.CatalogEvery < 0 || u.drain || len(d.chains) == 0 || d.listed && (!now.Before(d.lookupAt) || u.lastOff(d))
+	return u.cfg.CatalogEvery < 0 || u.drain || len(d.chains) == 0 || d.owed != nil && d.owed.urgent || d.listed && (!now.Before(d.lookupAt) || u.lastOff(d))
 }
 
 // addUpdate puts a device into a Note, and clears the news that it carries.

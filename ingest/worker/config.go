@@ -46,7 +46,8 @@ type Config struct {
 	MaxBehind int64         `help:"Most records that an open bin may hold back the committed offset. Default: no limit, or 10 million with --journal=off." default:"0" placeholder:"RECORDS"`
 	MaxWrites int           `help:"Most writes in flight for each Kafka partition." default:"32"`
 	Linger    time.Duration `kong:"-" default:"2s"` // how long a chunk stays in the head after it was acknowledged
-	// how often first and last of a device go to the catalog while it goes on reporting; negative: with every chunk
+	// CatalogEvery is how often the times of a device that goes on reporting are written to the catalog. Until then the
+	// journal has them, if there is one. Negative: with every chunk, before its offsets are committed.
 	CatalogEvery time.Duration `kong:"-" default:"168h"`
 	// CatalogWait is how long what is new of devices waits for more, so that they are told to the catalog together, unless
 	// nothing was told for as long; negative: not at all.

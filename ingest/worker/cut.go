@@ -153,7 +153,7 @@ func (w *Worker) catchUp(now time.Time) {
 
 // cuts starts what is ready, as far as writes may be in flight.
 func (w *Worker) cuts(jobs []Job, now time.Time, snapshot *control.Snapshot) []Job {
-	if w.stampRetry.unmarked {
+	if w.stamps.unmarked {
 		return jobs // not before the Stamp
 	}
 	w.unblock(snapshot, now)

@@ -26,7 +26,11 @@ type device struct {
 
 	listed       bool  // the entry was written or read
 	first, last  int64 // the times that it gave then
-	lookupPlace  int32 // place among those whose times are not compared with the catalog's before lookupAt
+	carried      span  // times that a record of the journal has
+	carriedAt    int64 // its offset in the journal, noOffset for none
+	carriedPlace int32
+	owed         *owedTimes // nil: all that is stored is in the catalog or in a record
+	lookupPlace  int32      // place among those whose times are not compared with the catalog's before lookupAt
 	lookupAt     time.Time
 	updating     bool  // a Note is under way
 	updatingFrom int64 // offset of the oldest news that it carries
@@ -81,7 +85,7 @@ func (d *device) require(offset int64) {
 
 // timesPending reports whether the device has readings outside the times that its entry gives.
 func (d *device) timesPending() bool {
-	return !d.seen.empty() && (!d.listed || d.seen.first < d.first || d.seen.last > d.last)
+	return d.seen.timed && (!d.listed || d.seen.first < d.first || d.seen.last > d.last)
 }
 
 // holdsBack is the lowest offset with news that the catalog does not have; ok is false for none.
@@ -97,7 +101,7 @@ const noOffset = -1
 // What a device and a chain take, in bytes, without what they point to: the structs, and their places in maps and
 // lists.
 const (
-	deviceBytes = 358
+	deviceBytes = 406
 	chainBytes  = 580
 )
 

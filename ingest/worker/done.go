@@ -21,7 +21,7 @@ func (w *Worker) Done(job Job, now time.Time) {
 	case *LabelValuesLookup:
 		w.throttle.labelsRead(j, now)
 	case *Stamp:
-		w.stampRetry.done(j, now)
+		w.stamps.done(j, now)
 	case *Append:
 		w.appended(j, now)
 	default:
@@ -78,6 +78,7 @@ func (w *Worker) created(j *Create, now time.Time) {
 		return
 	}
 	w.observer.Stored(f.reason, len(f.doc), f.rows.Values())
+	w.journal.times.stored(c, f.rows.First(), f.rows.Through(), timesOfRows(&f.rows))
 	w.mu.Lock()
 	c.stored(now, until)
 	w.mu.Unlock()
@@ -90,8 +91,12 @@ func (w *Worker) created(j *Create, now time.Time) {
 // tailRead has the catalog learn what a tail told by the store shows: its times, and that rows from first on are stored
 // already.
 func (w *Worker) tailRead(c *chain, tail *store.Tail, first int64) {
+	if tail == nil {
+		return
+	}
 	w.updates.observeTail(c, tail)
-	if tail != nil && first <= tail.Through {
+	w.journal.times.stored(c, first, tail.Through, span{tail.From, tail.To})
+	if first <= tail.Through {
 		w.updates.observeStored(c.device, first)
 	}
 }
@@ -115,7 +120,7 @@ func (w *Worker) requeue(c *chain, now time.Time) {
 
 // Committed says up to where the log is committed, and returns a Stamp when one is due (rule W9).
 func (w *Worker) Committed(offset int64, now time.Time) *Stamp {
-	return w.stampRetry.committed(offset, now)
+	return w.stamps.committed(offset, now)
 }
 
 // updated takes a CatalogUpdate back.
@@ -124,6 +129,7 @@ func (w *Worker) updated(j *CatalogUpdate, now time.Time) {
 	defer w.mu.Unlock()
 	w.updates.done(j, now)
 	for _, d := range j.devices {
+		w.journal.times.settled(d)
 		w.forgetUnused(d)
 	}
 }

@@ -37,6 +37,7 @@ type world struct {
 	hold        time.Duration
 	limits      control.IngestLimits
 	held        time.Duration      // HeldFor
+	seldom      bool               // the catalog follows with times once a week
 	lossy       bool               // readings may be refused for a limit; each instant of the log is another one
 	fair        bool               // the log has been there for long, and who has most of it is passed over
 	waited      int                // steps after which something waited for a limit
@@ -183,6 +184,9 @@ func (w *world) live(seed uint64) bool {
 	defer kill()
 	w.kill = kill
 	l := w.worker(w.settings)
+	if w.seldom {
+		w.checkTimes(l)
+	}
 	if w.fair {
 		l.Resume(worker.Assignment{Stream: 1, Position: w.commit})
 		l.SetLogEnd(int64(len(w.log)))
@@ -207,6 +211,9 @@ func (w *world) live(seed uint64) bool {
 			w.waited++
 		}
 	}
+	if w.seldom {
+		w.checkTimes(l)
+	}
 	return l.Finish(ctx) == nil && w.commitFloor(l)
 }
 
@@ -229,6 +236,9 @@ func (w *world) settings(c *ingest.Config) {
 	c.Hold, c.JournalEvery = cmp.Or(w.hold, c.Hold), w.hold/4
 	if c.FairAfter = -1; w.fair {
 		c.FairAfter = time.Millisecond
+	}
+	if w.seldom {
+		c.CatalogEvery = 7 * 24 * time.Hour
 	}
 	c.Limits, c.HeldFor = w.limits, cmp.Or(w.held, 1000*time.Hour)
 }

@@ -103,29 +103,43 @@ func (g *registry) visitDevices(devices []*device, visit func(*device)) {
 	}
 }
 
-// Devices is the devices of a tenant of which the worker holds rows, the first ones by id if there is a limit. It may
-// be called by anyone at any time.
+// Devices returns the devices of a tenant of which the worker holds rows, or times that the catalog may lack; the first
+// ones by id if there is a limit. Anyone may call it at any time.
 func (w *Worker) Devices(req store.ListRequest) []store.HeadDevice {
-	var out []store.HeadDevice
-	for id, rows := range w.listed(req) {
-		d := store.HeadDevice{Device: id}
+	listed := w.listed(req)
+	out := make([]store.HeadDevice, len(listed))
+	for i, x := range listed {
+		d := store.HeadDevice{Device: x.id}
 		seen := make(map[store.HeadColumn]bool)
-		for i := range rows {
-			from, to := rows[i].Span()
-			if i == 0 {
-				d.First, d.Last = from, to
-			}
-			d.First, d.Last = min(d.First, from), max(d.Last, to)
-			for metric, kind := range rows[i].Columns() {
+		for k := range x.rows {
+			x.widen(timesOfRows(&x.rows[k]))
+			for metric, kind := range x.rows[k].Columns() {
 				if c := (store.HeadColumn{Metric: metric, Kind: kind}); !seen[c] {
 					seen[c] = true
 					d.Columns = append(d.Columns, c)
 				}
 			}
 		}
-		out = append(out, d)
+		d.First, d.Last = x.times.from, x.times.to
+		out[i] = d
 	}
 	return out
+}
+
+// listedDevice is a device as a list has it.
+type listedDevice struct {
+	id    string
+	rows  []binning.Bin
+	times span
+	timed bool
+}
+
+// widen has the device's times span others.
+func (x *listedDevice) widen(times span) {
+	if x.timed {
+		times = times.with(x.times)
+	}
+	x.times, x.timed = times, true
 }
 
 // CatalogPending is what the catalog may not show yet of a tenant's devices. It may be called by anyone at any time.
@@ -144,12 +158,12 @@ func (w *Worker) CatalogPending(tenantName string) store.HeadUpdates {
 	return n
 }
 
-// listed is the rows of the devices that a list has.
-func (w *Worker) listed(req store.ListRequest) map[string][]binning.Bin {
+// listed returns the devices that a list has.
+func (w *Worker) listed(req store.ListRequest) []*listedDevice {
 	_, all := w.headOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All, Devices: req.Devices})
 	var found []*device
 	w.registry.visitDevices(all, func(d *device) {
-		if strings.HasPrefix(d.id, req.Prefix) && d.holdsRows() {
+		if strings.HasPrefix(d.id, req.Prefix) && (d.holdsRows() || d.timesPending()) {
 			found = append(found, d)
 		}
 	})
@@ -157,10 +171,17 @@ func (w *Worker) listed(req store.ListRequest) map[string][]binning.Bin {
 		slices.SortFunc(found, func(a, b *device) int { return strings.Compare(a.id, b.id) })
 		found = found[:req.Limit]
 	}
-	out := make(map[string][]binning.Bin, len(found))
+	out := make([]*listedDevice, 0, len(found))
 	w.registry.visitDevices(found, func(d *device) {
+		x := &listedDevice{id: d.id}
 		for _, p := range d.pieces(nil, binning.All) {
-			out[d.id] = append(out[d.id], p.rows)
+			x.rows = append(x.rows, p.rows)
+		}
+		if d.timesPending() {
+			x.widen(span{d.seen.first, d.seen.last})
+		}
+		if x.timed || len(x.rows) > 0 {
+			out = append(out, x)
 		}
 	})
 	return out

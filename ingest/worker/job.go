@@ -97,10 +97,11 @@ type Append struct {
 	bytes int
 }
 
-// sentBlock is a block of an Append.
+// sentBlock is a record of an Append: a block, or times.
 type sentBlock struct {
 	chain   *chain
 	through int64
+	times   *owedTimes
 }
 
 func (*Lookup) job()            {}

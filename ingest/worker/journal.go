@@ -16,7 +16,8 @@ type journaling struct {
 	cfg          *Config
 	log          *logState
 	on           bool
-	ledger       journal.BlockIndex
+	blocks       *journal.BlockIndex // those that count
+	times        carriedTimes
 	loose        minHeap[*chain] // those with loose rows, by the lowest offset of them
 	ready        fifo[*chain]    // those with blocks that are not in the journal
 	inFlight     *Append         // on its way
@@ -35,8 +36,9 @@ type marked struct {
 }
 
 func newJournaling(cfg *Config, log *logState) journaling {
+	blocks := new(journal.BlockIndex)
 	return journaling{
-		cfg: cfg, log: log, on: cfg.Journal, maxBytes: maxAppend,
+		cfg: cfg, log: log, on: cfg.Journal, maxBytes: maxAppend, blocks: blocks, times: newCarriedTimes(cfg, log, blocks),
 		loose: newMinHeap(func(c *chain) *int32 { return &c.journaled.place },
 			func(a, b *chain) bool { return a.journaled.loose < b.journaled.loose }),
 	}
@@ -90,7 +92,7 @@ func (j *journaling) track(c *chain) {
 		if ok && l.through >= first {
 			kept = append(kept, l)
 		} else {
-			j.ledger.Remove(l.at)
+			j.release(c.device, l.at)
 		}
 	}
 	if x.blocks = kept; len(kept) == 0 {
@@ -107,6 +109,13 @@ func (j *journaling) track(c *chain) {
 	j.loose.put(c)
 }
 
+// release lets a block go whose rows are stored, unless their times are still to be carried.
+func (j *journaling) release(d *device, block int64) {
+	if !j.times.keep(d, block) {
+		j.blocks.Remove(block)
+	}
+}
+
 // offer has the blocks of a chain go to the journal.
 func (j *journaling) offer(c *chain) {
 	if x := &c.journaled; j.on && !x.ready {
@@ -121,7 +130,8 @@ func (w *Worker) JournalFloor() int64 {
 	if !w.journal.on {
 		return w.Floor()
 	}
-	return lowest(w.log.position, w.journal.floor, w.throttle.floor, w.publisher.floor, w.updates.floor)
+	return lowest(w.log.position, w.journal.floor, w.journal.times.journalFloor, w.throttle.floor, w.publisher.floor,
+		w.updates.floor)
 }
 
 // floor returns the lowest offset of a row that is not in the journal; ok is false for none.
@@ -137,7 +147,7 @@ func (w *Worker) JournalCommit() journal.Commit {
 	if !w.journal.on {
 		return journal.Commit{}
 	}
-	return w.journal.ledger.Commit(w.stream, w.JournalFloor())
+	return w.journal.blocks.Commit(w.stream, w.JournalFloor())
 }
 
 // Flush has everything that is loose go to the journal, until Resume. JournalFloor tells how far that is.
@@ -158,7 +168,8 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 		return nil
 	}
 	if ticked {
-		w.journal.mark(now)
+		j.mark(now)
+		j.times.renew(now)
 	}
 	due := w.journal.overdue(now)
 	if !ticked && !j.flush && j.ready.len()*blockGuess < enough {
@@ -180,6 +191,7 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 	if slow {
 		j.deferredNext = now.Add(w.cfg.JournalEvery / 32)
 	}
+	w.addTimes(a)
 	for _, c := range chains {
 		if !w.addTo(a, c, limit, true) {
 			break
@@ -319,38 +331,65 @@ func (b *blocksOf) put(x *binning.Block) {
 		b.err = err
 		return
 	}
-	c, first := b.c, len(b.a.sent) == 0
+	c := b.c
 	r := journal.Record{
-		Nonce: b.a.nonce, Stream: b.w.stream, Tenant: c.device.tenant.name, Device: c.device.id, Day: c.day,
+		Stream: b.w.stream, Tenant: c.device.tenant.name, Device: c.device.id, Day: c.day, Tail: b.w.tailOf(c),
 		First: x.First, Through: x.Through, Rows: x.Rows, Values: x.Values, From: x.From, To: x.To, Data: data,
 	}
-	if first {
-		r.Before, r.Linked = b.w.journal.ledger.Before()
+	switch b.w.addRecord(b.a, &r, sentBlock{chain: c, through: x.Through}) {
+	case tooLarge:
+		b.bulky = true
+	case noRoom:
+		b.full = true
+	case added:
+		b.after = x.Through
+		b.taken++
 	}
-	if b.w.knows(c) {
-		r.Tail = journal.Tail{Known: true, Chunks: int64(c.number)}
+}
+
+// tailOf returns what is known of the tail of a chain.
+func (w *Worker) tailOf(c *chain) (t journal.Tail) {
+	if w.knows(c) {
+		t = journal.Tail{Known: true, Chunks: int64(c.number)}
 		if c.number > 0 {
-			r.Tail.Through, r.Tail.From, r.Tail.To = c.tail, c.span.from, c.span.to
+			t.Through, t.From, t.To = c.tail, c.span.from, c.span.to
 		}
+	}
+	return t
+}
+
+// room is whether a record finds room in an append.
+type room uint8
+
+const (
+	added    room = iota
+	noRoom        // in this one
+	tooLarge      // for any
+)
+
+// addRecord adds a record to an append, if there is room.
+func (w *Worker) addRecord(a *Append, r *journal.Record, as sentBlock) room {
+	if r.Nonce = a.nonce; len(a.sent) == 0 {
+		r.Before, r.Linked = w.journal.blocks.Before()
 	}
 	value := r.Append(nil)
 	switch {
-	case len(value) > b.w.journal.maxBytes:
-		b.bulky = true
-		return
-	case b.a.bytes+len(value) > b.w.journal.maxBytes:
-		b.full = true
-		return
+	case len(value) > w.journal.maxBytes:
+		return tooLarge
+	case a.bytes+len(value) > w.journal.maxBytes:
+		return noRoom
 	}
-	b.a.Values = append(b.a.Values, value)
-	b.a.sent = append(b.a.sent, sentBlock{c, x.Through})
-	b.a.bytes += len(value) + recordBytes
-	b.after = x.Through
-	b.taken++
+	a.Values = append(a.Values, value)
+	a.sent = append(a.sent, as)
+	a.bytes += len(value) + recordBytes
+	return added
 }
 
 // recordBytes is what a record of the log takes beside its value.
 const recordBytes = 16
+
+// journalOutage is how many appends must fail in a row before times that wait for the journal go to the catalog.
+const journalOutage = 8
 
 // appended takes an Append back.
 func (w *Worker) appended(a *Append, now time.Time) {
@@ -361,30 +400,42 @@ func (w *Worker) appended(a *Append, now time.Time) {
 		j.retry = backoff{}
 	case Rejected: // the broker takes less at once
 		w.journal.appendFailed(a)
-		if len(a.Values) == 1 {
-			a.sent[0].chain.journaled.bulky = true
-			w.ask(a.sent[0].chain, CutBulky, now)
-		} else {
+		if c := a.sent[0].chain; len(a.Values) > 1 {
 			j.maxBytes = max(a.bytes/2, recordBytes)
+		} else if c != nil {
+			c.journaled.bulky = true
+			w.ask(c, CutBulky, now)
 		}
 		return
 	default:
 		w.journal.appendFailed(a)
+		if j.retry.fails >= journalOutage {
+			j.times.each(w.updates.urge)
+		}
 		j.retry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
 		return
 	}
 	w.observer.Journaled(len(a.Values), a.bytes)
-	if j.ledger.Appended(a.Base, len(a.Values), a.nonce) {
+	if j.blocks.Appended(a.Base, len(a.Values), a.nonce) {
 		w.observer.JournalLost()
+		j.appendFailed(a)
 		w.journalAll()
 		return
 	}
+	j.times.end = a.Base + int64(len(a.Values))
 	for i, s := range a.sent {
+		if s.times != nil {
+			j.times.carry(s.times, a.Base+int64(i))
+			continue
+		}
 		x := &s.chain.journaled
 		x.blocks = append(x.blocks, appended{a.Base + int64(i), s.through})
 		x.through = max(x.through, s.through)
 	}
 	for _, s := range a.sent {
+		if s.chain == nil {
+			continue
+		}
 		w.journal.track(s.chain)
 		if s.chain.filing.counted { // else it was stored and forgotten meanwhile
 			w.index.count(s.chain)
@@ -395,6 +446,10 @@ func (w *Worker) appended(a *Append, now time.Time) {
 // appendFailed has the rows of an append go out again.
 func (j *journaling) appendFailed(a *Append) {
 	for _, s := range a.sent {
+		if s.times != nil {
+			j.times.failed(s.times)
+			continue
+		}
 		s.chain.journaled.under = s.chain.journaled.through
 		if len(s.chain.bin.Blocks()) > 0 {
 			j.offer(s.chain)
@@ -409,6 +464,7 @@ func (w *Worker) journalAll() {
 			if d == nil {
 				continue
 			}
+			w.journal.times.lost(d)
 			for _, c := range d.chains {
 				c.journaled.through, c.journaled.under, c.journaled.blocks = -1, -1, nil
 				w.journal.track(c)

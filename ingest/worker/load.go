@@ -15,6 +15,7 @@ type loading struct {
 	floor  int64
 	chains map[chainKey]*loadedChain
 	order  []chainKey
+	times  []loadedTimes
 	bytes  int64 // of memory
 	blocks int
 	values int64
@@ -28,6 +29,14 @@ type loadedChain struct {
 
 	inMemory int // bytes of the blocks that are not on a shelf
 }
+
+// loadedTimes is a record with times of a device.
+type loadedTimes struct {
+	at     int64
+	record journal.Record
+}
+
+const loadedTimesBytes = 240
 
 // loadedBytes is the memory of a chain while it is loaded, beside its blocks.
 const loadedBytes = 300
@@ -55,6 +64,11 @@ func (w *Worker) LoadBlock(at int64, r *journal.Record, counts bool) error {
 	}
 	if r.Tail.Known && (!c.tail.Known || r.Tail.Chunks > c.tail.Chunks) {
 		c.tail = r.Tail
+	}
+	if r.Rows == 0 {
+		l.times = append(l.times, loadedTimes{at, *r})
+		l.bytes += loadedTimesBytes
+		return nil
 	}
 	if !counts {
 		return nil
@@ -97,7 +111,12 @@ func (w *Worker) Loaded(last journal.Link, now time.Time) error {
 		}
 		delete(l.chains, key)
 	}
-	w.journal.ledger.Resume(last)
+	w.journal.blocks.Resume(last)
+	w.journal.times.end = l.commit.To
+	for i := range l.times {
+		x := &l.times[i]
+		w.loadTimes(x.at, &x.record, l.commit.From+(l.commit.To-l.commit.From)/2)
+	}
 	w.journal.loading = nil
 	w.log.position = max(w.log.position, l.commit.F)
 	return nil
@@ -133,7 +152,7 @@ func (w *Worker) restore(key chainKey, x *loadedChain, now time.Time) error {
 		for _, b := range x.appended {
 			if b.through >= from {
 				c.journaled.blocks = append(c.journaled.blocks, appended{b.at, min(b.through, c.bin.Through())})
-				w.journal.ledger.Loaded(b.at)
+				w.journal.blocks.Loaded(b.at)
 			}
 		}
 	}

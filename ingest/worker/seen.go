@@ -25,7 +25,8 @@ type seen struct {
 	labels      []telemetry.Label // sorted, at most catalog.MaxLabelValues of a name
 	tags        []telemetry.Label // sorted by name, the newest value of each
 	listed      int               // bytes of labels and tags in an entry
-	first, last int64             // event times
+	first, last int64             // event times, once timed
+	timed       bool
 }
 
 // columns are metrics with kinds, sorted. They are never changed.
@@ -128,13 +129,10 @@ func (c *columns) with(fields []telemetry.Field, room int) (out *columns, all bo
 	return out, all
 }
 
-// empty reports whether nothing was seen of the device yet.
-func (s *seen) empty() bool { return s.columns == nil }
-
 // span widens the times.
 func (s *seen) span(at int64) {
-	if s.empty() {
-		s.first, s.last = at, at
+	if !s.timed {
+		s.first, s.last, s.timed = at, at, true
 	}
 	s.first, s.last = min(s.first, at), max(s.last, at)
 }
@@ -225,7 +223,7 @@ func (s *seen) bytes() int {
 // entry is what the catalog is to list, with the units of its tenant's metrics. It shares nothing that changes.
 func (s *seen) entry(device string, units map[string]string) catalog.Entry {
 	e := catalog.Entry{Device: device, First: s.first, Last: s.last, Labels: slices.Clone(s.labels)}
-	if s.empty() {
+	if !s.timed {
 		e.First, e.Last = 1, 0
 	}
 	if s.columns != nil {

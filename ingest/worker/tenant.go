@@ -131,7 +131,7 @@ func (g *registry) device(tenantName, id string) *device {
 	t := g.tenant(tenantName)
 	d := t.find(id)
 	if d == nil {
-		d = &device{tenant: t, id: id, slot: len(t.devices)}
+		d = &device{tenant: t, id: id, slot: len(t.devices), carriedAt: noOffset}
 		t.byID[id] = d
 		t.devices = append(t.devices, d)
 		g.countDevice(d)
@@ -149,6 +149,7 @@ func (g *registry) countDevice(d *device) {
 // forgetDevice drops a device. The caller holds the lock.
 func (w *Worker) forgetDevice(d *device) {
 	t := d.tenant
+	w.journal.times.drop(d)
 	w.updates.lookups.remove(d)
 	t.updateVisible(d)
 	w.registry.bytes -= int64(d.counted)
@@ -202,7 +203,7 @@ func (w *Worker) forget(c *chain) {
 // forgetUnused drops a device without chains, once the catalog has what was seen of it. The caller holds the lock.
 func (w *Worker) forgetUnused(d *device) {
 	switch {
-	case len(d.chains) > 0 || d.updating || d.queued || d.deferral() != nil:
+	case len(d.chains) > 0 || d.owed != nil || d.updating || d.queued || d.deferral() != nil:
 	case d.pending || d.timesPending():
 		w.updates.queueUpdate(d)
 	default:

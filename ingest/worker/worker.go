@@ -47,12 +47,12 @@ type Worker struct {
 	success    time.Time // of the last lookup or create
 	abandoned  time.Time // when chains were last searched for hopeless ones
 
-	throttle   throttle
-	updates    catalogUpdates
-	publisher  publisher
-	verdicts   verdicts
-	stampRetry stamps
-	journal    journaling
+	throttle  throttle
+	updates   catalogUpdates
+	publisher publisher
+	verdicts  verdicts
+	stamps    stamps
+	journal   journaling
 
 	drain  bool
 	ticked time.Time
@@ -108,7 +108,7 @@ func New(cfg Config, a Assignment, memory *Memory, now time.Time, o Observer) *W
 		names:   newNames(),
 		spreads: spreads{uint64(a.Stream)<<32 | uint64(a.Partition)},
 	}
-	w.stampRetry = stamps{cfg: &w.cfg, spreads: &w.spreads, stream: a.Stream, partition: a.Partition, unmarked: a.Unmarked}
+	w.stamps = stamps{cfg: &w.cfg, spreads: &w.spreads, stream: a.Stream, partition: a.Partition, unmarked: a.Unmarked}
 	w.registry = newRegistry(&w.mu)
 	w.verdicts = verdicts{cfg: &w.cfg, partition: a.Partition}
 	w.publisher = publisher{cfg: &w.cfg, partition: a.Partition, observer: o}
@@ -135,7 +135,7 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.generation++
 	w.journal.flush = false
 	w.log.position, w.log.caughtUp = max(w.log.position, a.Position), a.LogEnd
-	w.log.assigned, w.stampRetry.unmarked = now.UnixMilli(), a.Unmarked
+	w.log.assigned, w.stamps.unmarked = now.UnixMilli(), a.Unmarked
 	w.throttle.shareLimits(a.Partitions)
 	w.throttle.resumeDeferrals(a.Position)
 	w.log.end = max(w.log.end, a.LogEnd)
@@ -164,7 +164,7 @@ func (w *Worker) Feed(rec Record, snapshot *control.Snapshot, now time.Time) err
 	w.setUnits(rec.Offset, result.Units)
 	w.Skip(rec.Offset + 1)
 	w.countMemory()
-	w.stampRetry.offer(&rec)
+	w.stamps.offer(&rec)
 	w.observer.Taken(taken)
 	return nil
 }
@@ -227,6 +227,7 @@ func (w *Worker) take(rec *Record, r *telemetry.Reading, limited bool, now time.
 		w.updates.observe(d, offset, r, false)
 		w.observer.Replayed()
 		w.updates.observeStored(d, offset)
+		w.journal.times.stored(c, offset, offset, span{r.Time, r.Time})
 		return
 	}
 	before := c.phase
@@ -294,7 +295,8 @@ func (w *Worker) CaughtUp() bool {
 // Floor returns the offset that may be committed: everything below it is stored, or refused and acknowledged, and in
 // the catalog (rule W7).
 func (w *Worker) Floor() int64 {
-	return lowest(w.log.position, w.index.floor, w.throttle.floor, w.publisher.floor, w.updates.floor)
+	return lowest(w.log.position, w.index.floor, w.throttle.floor, w.publisher.floor, w.updates.floor,
+		w.journal.times.floor)
 }
 
 // lowest returns the least of a position and the offsets that owners hold back.

@@ -1,0 +1,189 @@
+package worker_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"binnacle/ingest"
+	"binnacle/ingest/ingesttest"
+	"binnacle/ingest/worker"
+	"binnacle/internal/control/controltest"
+	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
+
+	"github.com/stretchr/testify/require"
+)
+
+// comeAndGo is a log in which each device reports for a while and then never again, with readings that are late by days.
+func comeAndGo(seed uint64, n int) (log []worker.Record) {
+	rnd := rand.New(rand.NewPCG(seed, 4))
+	for i := range n {
+		at := int64(start + i*700)
+		device, ts := fmt.Sprintf("d%d", (i+rnd.IntN(4))*4/n), at
+		if rnd.IntN(9) == 0 {
+			ts -= int64(1+rnd.IntN(3)) * telemetry.DayMillis
+		}
+		value := fmt.Sprintf(`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d}}`, device, ts, i)
+		log = append(log, worker.Record{Offset: int64(i), Time: at, Value: []byte(value)})
+	}
+	return log
+}
+
+type firstLast struct{ First, Last int64 }
+
+// taken returns the times of each device by the records below an offset.
+func (w *world) taken(through int64) map[string]firstLast {
+	out := map[string]firstLast{}
+	values, _ := w.published(through)
+	for s := range values {
+		x, ok := out[s.Device]
+		if !ok {
+			x = firstLast{s.Time, s.Time}
+		}
+		out[s.Device] = firstLast{min(x.First, s.Time), max(x.Last, s.Time)}
+	}
+	return out
+}
+
+// checkTimes holds that the catalog and the head together have the times of all that was taken: /api/v1/devices joins
+// them.
+func (w *world) checkTimes(l *ingest.Local) {
+	known := map[string]firstLast{}
+	taken := w.taken(l.Position())
+	for device := range taken {
+		if e, ok := w.Catalog.Entry("acme", device); ok && e.First <= e.Last {
+			known[device] = firstLast{e.First, e.Last}
+		}
+	}
+	for _, d := range l.Devices(store.ListRequest{Tenant: "acme"}) {
+		x, ok := known[d.Device]
+		if !ok {
+			x = firstLast{d.First, d.Last}
+		}
+		known[d.Device] = firstLast{min(x.First, d.First), max(x.Last, d.Last)}
+	}
+	for device, x := range taken {
+		require.LessOrEqual(w.t, known[device].First, x.First, "first of %s at %d", device, l.Position())
+		require.GreaterOrEqual(w.t, known[device].Last, x.Last, "last of %s at %d", device, l.Position())
+	}
+	if l.Position() == int64(len(w.log)) {
+		require.Equal(w.t, taken, known, "the times of everything")
+	}
+}
+
+// The process dies at every operation outside in turn while the catalog follows with times once a week. Each process
+// that takes over has the times of all that is stored, of devices that never report again too, and so has the catalog
+// in the end.
+func TestDeathAtEveryStepKeepsTimes(t *testing.T) {
+	log := comeAndGo(3, ingesttest.Rounds(60, 40))
+	whole := deathAtEveryStep(t, func() *world {
+		w := withJournal(newWorld(t, log))
+		w.hold, w.seldom = 20*time.Second, true
+		return w
+	})
+	require.Greater(t, whole, 10)
+}
+
+// Processes die one after another, again and again.
+func TestDeathAtRandomKeepsTimes(t *testing.T) {
+	for seed := range uint64(ingesttest.Rounds(60, 12)) {
+		rnd := rand.New(rand.NewPCG(seed, 8))
+		w := withJournal(newWorld(t, comeAndGo(seed, 200)))
+		w.hold, w.seldom = 20*time.Second, true
+		w.fatal = func(int) int {
+			switch rnd.IntN(120) {
+			case 0:
+				return dieBefore
+			case 1:
+				return dieAfter
+			case 2:
+				return failAfter
+			}
+			return live
+		}
+		for round := uint64(0); !w.live(seed<<8 + round); round++ {
+			w.now = w.now.Add(time.Second)
+			if w.fatal != nil && round > 40 {
+				w.fatal = nil
+			}
+		}
+		w.check()
+	}
+}
+
+// A device that is idle stays exact although its process dies, costs the catalog nothing at a takeover, and is written
+// when the worker lets go of it.
+func TestTimesOfIdleDevicesAcrossTakeovers(t *testing.T) {
+	const devices = 20
+	w := withJournal(newWorld(t, nil))
+	w.hold, w.seldom = time.Minute, true
+	l := w.worker(w.settings)
+	for i := range int64(4 * devices) {
+		if i%devices == 0 {
+			w.now = w.now.Add(2 * time.Minute)
+			attempt(t, l)
+		}
+		value := fmt.Sprintf(`{"tenant":"acme","device":"d%d","ts":%d,"values":{"a":1}}`, i%devices, w.now.UnixMilli())
+		r := worker.Record{Offset: i, Time: w.now.UnixMilli(), Value: []byte(value)}
+		w.log = append(w.log, r)
+		require.NoError(t, l.Take(t.Context(), r))
+	}
+	for range 5 {
+		w.now = w.now.Add(time.Minute)
+		attempt(t, l)
+	}
+	require.Zero(t, l.OpenBins(), "all is stored")
+	require.True(t, w.commitFloor(l))
+	require.EqualValues(t, len(w.log), w.commit)
+	w.checkTimes(l)
+	pages := catalogCalls(w)
+	for range 5 {
+		l = w.worker(w.settings)
+		w.checkTimes(l)
+		w.now = w.now.Add(10 * time.Minute)
+		attempt(t, l)
+		require.True(t, w.commitFloor(l))
+	}
+	require.Equal(t, 5, w.whole)
+	require.Zero(t, pages[controltest.OpCreate], "no page is written for a takeover: %v", pages)
+	for range 30 {
+		w.now = w.now.Add(time.Hour)
+		attempt(t, l)
+		require.True(t, w.commitFloor(l))
+	}
+	w.checkCatalog()
+	require.False(t, w.meta.Counts(), "the journal is not needed any more")
+}
+
+// A partition goes to another process, which stores more and dies, and comes back: the first process has the times of
+// the other one too, and leaves them to whoever is next.
+func TestTimesOfAnotherOwnerAfterResume(t *testing.T) {
+	w := withJournal(newWorld(t, comeAndGo(5, 120)))
+	w.hold, w.seldom = 20*time.Second, true
+	ctx := t.Context()
+	read := func(l *ingest.Local, to int64) {
+		for l.Position() < to {
+			require.NoError(t, l.Take(ctx, w.log[l.Position()]))
+		}
+		for range 4 {
+			w.now = w.now.Add(20 * time.Second)
+			require.NoError(t, l.Step(ctx))
+			require.True(t, w.commitFloor(l))
+		}
+	}
+	a := w.worker(w.settings)
+	read(a, 40)
+	b := w.worker(w.settings)
+	read(b, 80)
+	require.NoError(t, a.LoadTimes(ctx, w.meta, w.blocks))
+	a.Resume(worker.Assignment{Stream: 1, Position: w.commit, LogEnd: int64(len(w.log))})
+	read(a, 120)
+	w.checkTimes(a)
+	c := w.worker(w.settings)
+	w.checkTimes(c)
+	require.NoError(t, c.Finish(ctx))
+	require.True(t, w.commitFloor(c))
+	w.check()
+}
