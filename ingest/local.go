@@ -64,7 +64,8 @@ func NewLocal(cfg Config, stores Stores, a worker.Assignment) *Local {
 	memory := worker.NewMemory(cfg.MemoryBytes)
 	m := newMetrics(cfg.Registerer, memory, cfg.Logger)
 	l := &Local{cfg: cfg, dir: stores.Directory, executor: newExecutor(cfg, stores, m)}
-	l.Worker = worker.New(cfg.Config, a, memory, cfg.Now(), counted{m, &l.Counts})
+	l.Worker = worker.New(cfg.Config, a,
+		worker.Process{Memory: memory, Observer: counted{m, &l.Counts}, Now: cfg.Now()})
 	return l
 }
 

@@ -70,7 +70,8 @@ type learnt struct {
 func newPartition(in *Ingester, at topicPartition, a worker.Assignment) *partition {
 	a.Owner = max(rand.Uint64(), 1)
 	return &partition{
-		in: in, at: at, worker: worker.New(in.configOf(at.topic), a, in.memory, in.cfg.Now(), in.metrics),
+		in: in, at: at, worker: worker.New(in.configOf(at.topic), a,
+			worker.Process{Memory: in.memory, Observer: in.metrics, Now: in.cfg.Now()}),
 		reader:   &reader{topic: in.topicOf(at), partition: at.partition},
 		log:      in.log.With("topic", at.topic, "partition", a.Partition, "stream", a.Stream),
 		deferred: newDeferredReader(&reader{topic: in.topicOf(at), partition: at.partition}),

@@ -72,7 +72,7 @@ func TestAcceptedAge(t *testing.T) {
 	}
 }
 
-// months are the containers that were asked for.
+// months returns the containers that were asked for.
 func months(t *testing.T, w *world) (out []string) {
 	v, err := control.NewDirectory(control.DirectoryConfig{Documents: w.Docs}).Refresh(t.Context())
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func months(t *testing.T, w *world) (out []string) {
 	return out
 }
 
-// hundreds is a record with a reading in each of so many months, the newest first.
+// hundreds returns a record with a reading in each of so many months, the newest first.
 func hundreds(offset int64, tenant string, n int) worker.Record {
 	var b strings.Builder
 	for i := range n {

@@ -13,20 +13,26 @@ type backoff struct {
 // open reports whether the time has come.
 func (b *backoff) open(now time.Time) bool { return !now.Before(b.at) }
 
-// failed waits twice as long as the last time, from the first pause up to the longest, and not less than least. Those
-// who failed together come back apart: spread, from 0 to 1, says how much of a quarter of the pause is added.
-func (b *backoff) failed(now time.Time, first, longest, least time.Duration, spread float64) {
-	if !b.open(now) { // of those who failed together one counts
-		b.at = later(b.at, now.Add(least))
+// pauses are those between attempts: the first one, which doubles up to the longest, and never less than least. Jobs
+// that failed together are retried apart: spread, from 0 to 1, is how much of a quarter of the pause is added.
+type pauses struct {
+	first, longest, least time.Duration
+	spread                float64
+}
+
+// failed begins the next pause.
+func (b *backoff) failed(now time.Time, p pauses) {
+	if !b.open(now) { // of jobs that failed together one counts
+		b.at = later(b.at, now.Add(p.least))
 		return
 	}
-	pause := max(longest, first)
-	if doubled := first << min(b.fails, maxDoublings); doubled < pause {
+	pause := max(p.longest, p.first)
+	if doubled := p.first << min(b.fails, maxDoublings); doubled < pause {
 		pause = doubled
 	}
-	pause = max(pause, least)
+	pause = max(pause, p.least)
 	b.fails++
-	b.at = now.Add(pause + time.Duration(spread*float64(pause)/4))
+	b.at = now.Add(pause + time.Duration(p.spread*float64(pause)/4))
 }
 
 const maxDoublings = 16

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trucks are n messages of ten metrics, from a fleet that reports once a second.
+// trucks returns n messages of ten metrics, from a fleet that reports once a second.
 func trucks(fleetSize, n int) (log []worker.Record) {
 	c := newConvoy(fleetSize, time.UnixMilli(start).Add(time.Minute), time.Second)
 	for len(log) < n {

@@ -6,17 +6,16 @@ import (
 
 	"binnacle/binning"
 	"binnacle/internal/store"
-	"binnacle/internal/telemetry"
 )
 
 const (
 	maxUpdates = 8 // under way
-	// updateBatch is how many devices one Note tells of at most: some pages of the catalog.
+	// updateBatch is the most devices of one CatalogUpdate: some pages of the catalog.
 	updateBatch = 4096
 )
 
-// MaxJobs bounds the jobs of one Worker that are under way: writes, notes, burials of chunks, of what was refused when
-// it came and of what had waited, a census, a stamp, an append.
+// MaxJobs returns the most jobs of one Worker that may be in flight: writes, catalog updates, publications of three
+// kinds, a lookup of label values, a stamp, an append.
 func (c Config) MaxJobs() int { return c.MaxWrites + maxUpdates + maxPublications + 2 + 3 }
 
 // catalogUpdates brings the catalog up to date with what readings show of devices: names, labels and tags soon, times
@@ -33,13 +32,9 @@ type catalogUpdates struct {
 	retry   backoff
 	drain   bool // times are written too, at once
 
-	acked   fifo[*device]    // whose update not every reader may see yet
+	acked   fifo[*device]    // updated, and not every reader may see that yet
 	holding minHeap[*device] // that hold back the floor, by the offset
 	lookups minHeap[*device] // by when their times are compared with the catalog's again
-}
-
-func newCatalogUpdates(cfg *Config, mu *sync.Mutex, g *registry, s *spreads) catalogUpdates {
-	return catalogUpdates{cfg: cfg, mu: mu, registry: g, spreads: s, holding: newHolding(), lookups: newLookups()}
 }
 
 // floor returns the lowest offset of a record with a name that the catalog lacks; ok is false for none.
@@ -63,7 +58,7 @@ func newLookups() minHeap[*device] {
 	return newMinHeap(place, func(a, b *device) bool { return a.lookupAt.Before(b.lookupAt) })
 }
 
-// fileHolding puts a device among those that hold back the committed offset, or takes it out.
+// fileHolding files a device among those that hold back the committed offset, or takes it out.
 func (u *catalogUpdates) fileHolding(d *device) {
 	if _, ok := d.holdsBack(); ok {
 		u.holding.put(d)
@@ -72,9 +67,9 @@ func (u *catalogUpdates) fileHolding(d *device) {
 	}
 }
 
-// observe takes note of what a reading shows of its device.
-func (u *catalogUpdates) observe(d *device, offset int64, r *telemetry.Reading, repeats bool) {
-	if d.observe(offset, r, repeats, &u.registry.columns) {
+// observe records what a reading shows of its device.
+func (u *catalogUpdates) observe(d *device, x shown) {
+	if d.observe(x, &u.registry.columns) {
 		d.tenant.updatePending(d)
 		u.registry.countDevice(d)
 		u.fileHolding(d)
@@ -85,8 +80,8 @@ func (u *catalogUpdates) observe(d *device, offset int64, r *telemetry.Reading, 
 	}
 }
 
-// observeStored takes note of rows that turned out to be stored already, from an offset on: whoever stored them may have
-// died before the catalog had their times.
+// observeStored has the catalog follow, where it does so with every chunk, after rows were found to be stored already,
+// from an offset on: the process that stored them may have died before it did.
 func (u *catalogUpdates) observeStored(d *device, offset int64) {
 	if u.cfg.CatalogEvery >= 0 || !d.timesPending() {
 		return
@@ -96,7 +91,7 @@ func (u *catalogUpdates) observeStored(d *device, offset int64) {
 	u.queueUpdate(d)
 }
 
-// observeTail takes note of the times of a chunk that the store told of.
+// observeTail records the times of a chunk that was read from the store.
 func (u *catalogUpdates) observeTail(c *chain, tail *store.Tail) {
 	if d := c.device; tail != nil {
 		u.mu.Lock()
@@ -117,7 +112,7 @@ func (u *catalogUpdates) urge(d *device) {
 	}
 }
 
-// queueUpdate puts a device among those that may have something for the catalog.
+// queueUpdate queues a device that may lack something in the catalog.
 func (u *catalogUpdates) queueUpdate(d *device) {
 	if !d.queued {
 		d.queued = true
@@ -125,8 +120,8 @@ func (u *catalogUpdates) queueUpdate(d *device) {
 	}
 }
 
-// catalogUpdates brings the catalog up to date: soon with what was never seen, now and then with times. What is told together
-// takes few documents, so that after some news the next ones wait for others.
+// jobs appends updates of the catalog: names soon, times now and then. Devices in one update share pages, so after an
+// update the next one waits for more devices, unless hurry is set.
 func (u *catalogUpdates) jobs(jobs []Job, now time.Time, hurry bool) []Job {
 	for u.lookups.len() > 0 && !u.lookups.first().lookupAt.After(now) {
 		d := u.lookups.first()
@@ -147,7 +142,7 @@ func (u *catalogUpdates) jobs(jobs []Job, now time.Time, hurry bool) []Job {
 	for ; at > 0 && u.running < maxUpdates; at-- {
 		d := u.pending.pop()
 		d.queued = false
-		if d.updating || !u.updateDue(d, now) { // it comes back when the note under way is done, or it is time
+		if d.updating || !u.updateDue(d, now) { // it is queued again when its update is done, or when it is time
 			continue
 		}
 		j := open[d.tenant]
@@ -168,13 +163,14 @@ func (u *catalogUpdates) jobs(jobs []Job, now time.Time, hurry bool) []Job {
 	return jobs
 }
 
-// updateDue reports whether a device has something for the catalog now: what is new at once, a later time when it is due.
+// updateDue reports whether the catalog is to be updated with a device now: with a name at once, with a later time when
+// that is due.
 func (u *catalogUpdates) updateDue(d *device, now time.Time) bool {
 	return d.pending || d.timesPending() && (!d.listed || u.timesOff(d) || u.timesDue(d, now))
 }
 
-// timesOff reports whether the times that the catalog has of a device do not wait for their turn: lists of a range count
-// on its first time, and on a last one that is no further behind than a device gets that reports as time goes by.
+// timesOff reports whether the catalog's times of a device are too far off to wait for their turn: lists of a range
+// rely on the first time, and on a last one that is not more than CatalogEvery behind.
 func (u *catalogUpdates) timesOff(d *device) bool {
 	return d.listed && (d.seen.first < d.first || u.lastOff(d))
 }
@@ -185,10 +181,11 @@ func (u *catalogUpdates) lastOff(d *device) bool {
 
 // timesDue reports whether a later time alone is worth a write.
 func (u *catalogUpdates) timesDue(d *device, now time.Time) bool {
-	return u.cfg.CatalogEvery < 0 || u.drain || len(d.chains) == 0 || d.owed != nil && d.owed.urgent || d.listed && (!now.Before(d.lookupAt) || u.lastOff(d))
+	return u.cfg.CatalogEvery < 0 || u.drain || len(d.chains) == 0 || d.owed != nil && d.owed.urgent ||
+		d.listed && (!now.Before(d.lookupAt) || u.lastOff(d))
 }
 
-// addUpdate puts a device into a Note, and clears the news that it carries.
+// addUpdate adds a device to an update.
 func (u *catalogUpdates) addUpdate(j *CatalogUpdate, d *device, now time.Time) {
 	d.updating, d.updatingFrom = true, d.pendingFrom
 	if !d.pending {
@@ -211,20 +208,21 @@ func (u *catalogUpdates) addUpdate(j *CatalogUpdate, d *device, now time.Time) {
 // lookupsPerPeriod is how many times in CatalogEvery devices' times are compared with the catalog's.
 const lookupsPerPeriod = 14
 
-// scheduleLookup has the times of a device compared with the catalog's after so long or a little sooner, together with those
-// of others: what is told of one device alone takes a page, and a look at the pages that there are.
+// scheduleLookup has the times of a device compared with the catalog's after about so long, together with those of
+// others: an update of one device alone takes a page.
 func (u *catalogUpdates) scheduleLookup(d *device, now time.Time, after time.Duration) {
 	d.lookupAt = now.Add(after)
 	if group := u.cfg.CatalogEvery / lookupsPerPeriod; group > 0 {
 		d.lookupAt = d.lookupAt.Truncate(group)
-		if !d.lookupAt.After(now) { // whoever takes over many devices tells none of them at once
+		if !d.lookupAt.After(now) { // a takeover of many devices does not update all of them at once
 			d.lookupAt = d.lookupAt.Add(group)
 		}
 	}
 	u.lookups.put(d)
 }
 
-// becameVisible has heads tell no more of a device that every reader sees in the catalog, unless there is news of it again.
+// becameVisible has heads leave a device out that every reader sees in the catalog, unless it has another update
+// pending.
 func (u *catalogUpdates) becameVisible(d *device) {
 	if d.visibleAt > 0 {
 		u.mu.Lock()
@@ -233,16 +231,16 @@ func (u *catalogUpdates) becameVisible(d *device) {
 	}
 }
 
-// updated takes a Note back.
+// done takes an update back.
 func (u *catalogUpdates) done(j *CatalogUpdate, now time.Time) {
 	u.running--
 	r := j.Outcome()
 	switch r.Fault {
-	case None, Rejected: // what the catalog will never take holds nothing up: it is for listing only
+	case None, Rejected: // what the catalog will never take holds nothing up: it only serves lists
 		u.retry = backoff{}
 	default:
-		u.retry.failed(now, u.cfg.RetryBackoff, maxRetry*u.cfg.RetryBackoff, r.After, u.spreads.next())
-		u.at = time.Time{} // nothing was told: it does not wait for more, too
+		u.retry.failed(now, u.cfg.retry(r.After, u.spreads))
+		u.at = time.Time{} // nothing was written: the next attempt does not wait for more devices
 	}
 	for i, d := range j.devices {
 		d.updating = false
@@ -271,7 +269,7 @@ func (u *catalogUpdates) done(j *CatalogUpdate, now time.Time) {
 	}
 }
 
-// requireTimes has the catalog follow with every chunk: the offset is committed only when it has.
+// requireTimes has the catalog follow with a chunk before its offsets are committed.
 func (u *catalogUpdates) requireTimes(c *chain, f *flight) {
 	if d := c.device; d.timesPending() {
 		d.require(f.rows.First())

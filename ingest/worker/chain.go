@@ -47,7 +47,7 @@ const (
 //	 └──────────────┴── (settle) ────┴────────────────────┘
 //	                     └▶ asked: rows that are to be cut
 //
-// A chunk that the store will never take goes from stalled to burying: its rows become dead letters, and the number
+// A chunk that the store will never take goes from stalled to publishing: its rows become dead letters, and the number
 // stays free. Readings are taken in every phase. A reason to cut that comes while something is under way counts when
 // that has settled.
 type chain struct {
@@ -71,11 +71,11 @@ type chain struct {
 	trial  int       // values from which on the next trial encoding is worth while
 	budget int64     // records that the bin may hold back the committed offset (rule W7)
 	first  int64     // lowest offset that the chain holds back from being committed, while it has rows that are not stored
-	stall  *stall    // while an attempt to look up, to create or to bury has failed
+	stall  *stall    // after an attempt to look up, to create or to publish has failed
 	used   int64     // ms since 1970
 
-	// Rows up to here were loaded from the journal, be it that they and some later ones are stored since: heads tell each
-	// block of them apart, or they would look newer than what was stored after them (rule R5).
+	// Rows up to here were loaded from the journal, and they or later ones may be stored since: heads show each
+	// block of them by itself, or they would look newer than what was stored after them (rule R5).
 	loaded int64
 
 	// A cut that must wait for dead letters takes rows up to here, unsealed for all: else later ones would put it off
@@ -120,6 +120,12 @@ type lingering struct {
 	until time.Time
 }
 
+// lingers is how rows linger: from now until later, with the schemas of their blocks.
+type lingers struct {
+	now, until time.Time
+	schemas    *binning.Schemas
+}
+
 const unsealed = -1
 
 func newChain(d *device, day telemetry.Day) *chain {
@@ -140,7 +146,7 @@ func (c *chain) take(offset int64, r *telemetry.Reading, due time.Time) (repeats
 	return repeats
 }
 
-// ripe is how many open rows of the bin become a block.
+// ripe returns how many open rows of the bin become a block.
 func (c *chain) ripe() int {
 	if len(c.bin.Blocks()) == 0 {
 		return binning.FirstBlock(c.device.id)
@@ -148,7 +154,7 @@ func (c *chain) ripe() int {
 	return binning.BlockRows
 }
 
-// ask gives a reason to cut the bin, if it has rows; the first reason counts. It reports whether the chain waits to
+// ask returns a reason to cut the bin, if it has rows; the first reason counts. It reports whether the chain waits to
 // be cut from now on.
 func (c *chain) ask(why Reason) bool {
 	if c.want == "" && c.bin.Readings() > 0 {
@@ -161,7 +167,7 @@ func (c *chain) ask(why Reason) bool {
 	return true
 }
 
-// reopen leaves the rows in the bin, which was thought full and is not, until it has as many values as trial.
+// reopen leaves the rows in the bin, which was thought full and is not, until it has trial values.
 func (c *chain) reopen(trial int) {
 	c.phase, c.want, c.trial, c.seal = filling, "", trial, unsealed
 }
@@ -189,7 +195,7 @@ func (c *chain) cut(f *flight, rest binning.Bin) {
 	}
 }
 
-// fail takes that the attempt under way has failed, or that one would. The caller holds the lock.
+// fail records that the attempt in flight has failed, or that one would fail. The caller holds the lock.
 func (c *chain) fail(f Fault, now time.Time) {
 	if c.stall == nil {
 		c.stall = &stall{since: now}
@@ -197,7 +203,7 @@ func (c *chain) fail(f Fault, now time.Time) {
 	c.phase, c.stall.fault, c.stall.ready = stalled, f, false
 }
 
-// rejectFlight takes that the rows in flight will never be stored. The caller holds the lock.
+// rejectFlight records why the rows in flight will never be stored. The caller holds the lock.
 func (c *chain) rejectFlight(why string, now time.Time) {
 	c.flight.rejected = why
 	c.fail(Rejected, now)
@@ -210,8 +216,7 @@ func (c *chain) doomed() bool { return c.flight != nil && c.flight.rejected != "
 // resumes reports whether the chain has stalled and its time has come.
 func (c *chain) resumes() bool { return c.phase == stalled && c.stall.ready && !c.doomed() }
 
-// abandon takes rows out of the bin that are not to be stored any more; rest is what the bin has then. The caller holds
-// the lock.
+// abandon takes rows out of the bin that are to become dead letters; rest is what stays. The caller holds the lock.
 func (c *chain) abandon(rows, rest binning.Bin) {
 	c.flight, c.bin = &flight{rows: rows}, rest
 	if c.bin.Readings() == 0 {
@@ -232,14 +237,14 @@ func (c *chain) resume() {
 	}
 }
 
-// published takes that the dead letters of the flight are acknowledged. The caller holds the lock.
+// published ends the flight: its dead letters are acknowledged. The caller holds the lock.
 func (c *chain) published(now time.Time) {
 	c.flight, c.used = nil, now.UnixMilli()
 	c.unseal()
 	c.finish()
 }
 
-// stored takes that the chunk in flight is in the store; its rows linger. The caller holds the lock.
+// stored ends the flight: its chunk is in the store, and its rows linger. The caller holds the lock.
 func (c *chain) stored(now, until time.Time) {
 	rows := c.flight.rows
 	c.linger = append(c.linger, lingering{rows, until})
@@ -249,28 +254,28 @@ func (c *chain) stored(now, until time.Time) {
 	c.finish()
 }
 
-// conflict takes that the number in flight is somebody else's chunk, whose rows linger, as do others that are settled:
-// below that offset all are stored. The rest go back to the bin, which was to be cut. It fails when a shelf has lost
-// rows. The caller holds the lock.
-func (c *chain) conflict(tail store.Tail, settled int64, now, until time.Time, s *binning.Schemas) error {
+// conflict ends the flight: another process has stored a chunk with its number. Rows of that chunk linger, and so do
+// others below settled, where all are stored. The rest go back to the bin, which is to be cut. It fails when a shelf
+// has lost rows. The caller holds the lock.
+func (c *chain) conflict(tail store.Tail, settled int64, l lingers) error {
 	f := c.flight
 	c.flight = nil
 	c.adoptTail(tail)
-	rest, err := c.lingerUpTo(&f.rows, max(c.tail, settled-1), until, s)
+	rest, err := c.lingerUpTo(&f.rows, max(c.tail, settled-1), l)
 	if err != nil {
 		return err
 	}
-	if c.bin, err = c.lingerUpTo(&c.bin, c.tail, until, s); err != nil {
+	if c.bin, err = c.lingerUpTo(&c.bin, c.tail, l); err != nil {
 		return err
 	}
 	if rest.Readings() > 0 {
 		if rest.First() <= c.loaded {
-			rest.Seal(s) // what was loaded is told apart by its blocks
+			rest.Seal(l.schemas) // what was loaded is known by its blocks
 		}
-		if c.bin, err = rest.Concat(&c.bin, s); err != nil {
+		if c.bin, err = rest.Concat(&c.bin, l.schemas); err != nil {
 			return err
 		}
-		c.due = now
+		c.due = l.now
 		c.want = f.reason
 	}
 	c.unseal()
@@ -278,13 +283,13 @@ func (c *chain) conflict(tail store.Tail, settled int64, now, until time.Time, s
 	return nil
 }
 
-// found takes what a lookup told of the tail, nil for nothing (rules W3, W4). It fails when a shelf has lost rows. The
+// found adopts the tail that a lookup has read, nil for none (rules W3, W4). It fails when a shelf has lost rows. The
 // caller holds the lock.
 func (c *chain) found(tail *store.Tail, until time.Time, s *binning.Schemas) (err error) {
 	if tail != nil {
 		c.adoptTail(*tail)
 	}
-	if c.bin, err = c.lingerUpTo(&c.bin, c.tail, until, s); err != nil {
+	if c.bin, err = c.lingerUpTo(&c.bin, c.tail, lingers{until: until, schemas: s}); err != nil {
 		return err
 	}
 	c.unseal()
@@ -305,14 +310,15 @@ func (c *chain) restore(bin binning.Bin, due time.Time) {
 	c.phase, c.first, c.loaded = filling, bin.First(), bin.Through()
 }
 
-// adoptTail takes what the store told of the tail. A lookup may have missed the newest chunks: what is known already stays.
+// adoptTail adopts a tail that was read from the store, unless a later one is known: a lookup may miss the newest
+// chunks.
 func (c *chain) adoptTail(tail store.Tail) {
 	if tail.Number >= c.number {
 		c.number, c.tail, c.span = tail.Number+1, tail.Through, span{tail.From, tail.To}
 	}
 }
 
-// last is the chain's last chunk; there must be one.
+// last returns the chain's last chunk; there must be one.
 func (c *chain) last() store.Tail {
 	return store.Tail{Number: c.number - 1, Through: c.tail, From: c.span.from, To: c.span.to}
 }
@@ -329,7 +335,7 @@ func (c *chain) unseal() {
 	}
 }
 
-// finish ends what was under way.
+// finish ends what was in flight.
 func (c *chain) finish() {
 	c.stall = nil
 	switch {
@@ -344,30 +350,29 @@ func (c *chain) finish() {
 	c.first = c.bin.First()
 }
 
-// lingerUpTo lets the rows up to an offset linger, which are stored, and returns the others. It fails when a shelf has lost
-// rows.
-func (c *chain) lingerUpTo(rows *binning.Bin, through int64, until time.Time,
-	s *binning.Schemas) (rest binning.Bin, err error) {
+// lingerUpTo has the rows up to an offset linger, which are stored, and returns the others. It fails when a shelf has
+// lost rows.
+func (c *chain) lingerUpTo(rows *binning.Bin, through int64, l lingers) (rest binning.Bin, err error) {
 	if rows.Readings() == 0 || rows.First() > through {
 		return *rows, nil
 	}
 	head := *rows
 	if rows.Through() > through {
-		if head, rest, err = rows.UpTo(through, s); err != nil {
+		if head, rest, err = rows.UpTo(through, l.schemas); err != nil {
 			return rest, err
 		}
 	}
-	c.linger = append(c.linger, lingering{head, until})
+	c.linger = append(c.linger, lingering{head, l.until})
 	return rest, nil
 }
 
-// dropBelow lets the rows below a position linger: somebody else has stored them. It fails when a shelf has lost rows. The
-// caller holds the lock.
+// dropBelow has the rows below a position linger: another process has stored them. It fails when a shelf has lost rows.
+// The caller holds the lock.
 func (c *chain) dropBelow(position int64, until time.Time, s *binning.Schemas) (err error) {
 	if c.bin.Readings() == 0 || c.bin.First() >= position {
 		return nil
 	}
-	if c.bin, err = c.lingerUpTo(&c.bin, position-1, until, s); err != nil {
+	if c.bin, err = c.lingerUpTo(&c.bin, position-1, lingers{until: until, schemas: s}); err != nil {
 		return err
 	}
 	c.unseal()
@@ -399,12 +404,12 @@ func (c *chain) letGo(now time.Time) {
 // acting reports whether the chain is on its way to be cut, or a chunk of it is being created.
 func (c *chain) acting() bool { return c.phase >= asked }
 
-// bytes is how much memory the chain takes.
+// bytes returns how much memory the chain takes.
 func (c *chain) bytes() int {
 	return size(&c.bin) + c.leaving() + cap(c.journaled.blocks)*appendedBytes
 }
 
-// leaving is the memory of rows on their way out: being created, or stored already.
+// leaving returns the memory of rows on their way out: being created, or stored already.
 func (c *chain) leaving() (n int) {
 	if c.flight != nil {
 		n = size(&c.flight.rows) + len(c.flight.doc)
@@ -412,7 +417,7 @@ func (c *chain) leaving() (n int) {
 	return n + c.lingering()
 }
 
-// lingering is the memory of rows that are stored.
+// lingering returns the memory of rows that are stored.
 func (c *chain) lingering() (n int) {
 	for i := range c.linger {
 		n += size(&c.linger[i].rows)
@@ -420,7 +425,7 @@ func (c *chain) lingering() (n int) {
 	return n
 }
 
-// size is the memory of rows.
+// size returns the memory of rows.
 func size(rows *binning.Bin) int {
 	if rows.Readings() == 0 {
 		return 0

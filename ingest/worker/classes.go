@@ -2,8 +2,8 @@ package worker
 
 import "math/bits"
 
-// sizeClasses has chains by some number of bytes, about: four classes to each doubling, so that those of a class differ by
-// a quarter at most. All takes constant time.
+// sizeClasses has chains by some number of bytes, about: four classes to each doubling, so that those of a class differ
+// by a quarter at most. All takes constant time.
 type sizeClasses struct {
 	lists   [mostClasses][]*chain
 	classOf func(*chain) *sizeClass
@@ -50,7 +50,7 @@ func (x *sizeClasses) remove(k *sizeClass) {
 	k.slot = 0
 }
 
-// largest is a chain of the highest class, nil when there is none.
+// largest returns a chain of the highest class, nil when there is none.
 func (x *sizeClasses) largest() *chain {
 	for i := len(x.lists) - 1; i >= 0; i-- {
 		if n := len(x.lists[i]); n > 0 {

@@ -49,8 +49,8 @@ type Config struct {
 	// CatalogEvery is how often the times of a device that goes on reporting are written to the catalog. Until then the
 	// journal has them, if there is one. Negative: with every chunk, before its offsets are committed.
 	CatalogEvery time.Duration `kong:"-" default:"168h"`
-	// CatalogWait is how long what is new of devices waits for more, so that they are told to the catalog together, unless
-	// nothing was told for as long; negative: not at all.
+	// CatalogWait is how long an update of the catalog waits after the one before, so that devices share pages;
+	// negative: not at all.
 	CatalogWait time.Duration `kong:"-" default:"10s"`
 	StampEvery  time.Duration `kong:"-" default:"5m"` // how often a partition's mark is renewed
 
@@ -60,7 +60,7 @@ type Config struct {
 	FullBackoff time.Duration `kong:"-" default:"15m"`
 }
 
-// WithDefaults is the config with a value in every field.
+// WithDefaults returns the config with a value in every field.
 func (c Config) WithDefaults() Config {
 	settings.Defaults(&c)
 	c.Hold, c.MaxBehind = cmp.Or(c.Hold, c.defaultHold()), cmp.Or(c.MaxBehind, c.defaultBehind())
@@ -79,6 +79,11 @@ func (c Config) defaultBehind() int64 {
 		return math.MaxInt64 / 4 // sums with offsets must not overflow
 	}
 	return 10_000_000
+}
+
+// retry returns the pauses between attempts at a job.
+func (c *Config) retry(least time.Duration, s *spreads) pauses {
+	return pauses{c.RetryBackoff, maxRetry * c.RetryBackoff, least, s.next()}
 }
 
 // Validate reports every fault at once.

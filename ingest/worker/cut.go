@@ -11,7 +11,7 @@ import (
 	"binnacle/internal/store"
 )
 
-// due is when a bin that gets its first reading now is cut at the latest.
+// due returns when a bin that gets its first reading now is cut at the latest.
 //
 // Where a bin may wait for half a day, its day decides: the fewer chunks a day is cut into, the cheaper they are, and a
 // device that reports seldom fills not even one. The bin of a day that is not over waits until it is, and then the part
@@ -65,8 +65,8 @@ func (cfg *Config) lastsTheDay(c *chain, now time.Time) bool {
 	return c.device.sizer.FitsOne(int(grown*float64(c.bin.Values())), c.bin.Width())
 }
 
-// budget is how many records such a bin may hold back the committed offset: as with the hold, the first one of a chain
-// a part of them, or a fleet that begins a day together would be cut together.
+// budget returns how many records such a bin may hold back the committed offset: as with the hold, the first one of a
+// chain a part of them, or a fleet that begins a day together would be cut together.
 func (cfg *Config) budget(c *chain) int64 {
 	if c.begun {
 		return cfg.MaxBehind
@@ -113,7 +113,7 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []Job {
 	return jobs
 }
 
-// wake has chains cut whose bins are due, and lets go of rows that have lingered.
+// wake has bins cut that are due, and drops rows that have lingered.
 func (w *Worker) wake(now time.Time) {
 	for c := w.index.awake(now); c != nil; c = w.index.awake(now) {
 		if len(c.linger) > 0 && !c.linger[0].until.After(now) {
@@ -137,7 +137,8 @@ func (w *Worker) CutBelow(below int64, now time.Time) {
 	for _, c := range w.index.below(below) {
 		w.ask(c, CutBehind, now)
 	}
-	w.throttle.deferrals.urgentBelow = max(w.throttle.deferrals.urgentBelow, below) // what waits there is taken whatever the limits say
+	d := &w.throttle.deferrals
+	d.urgentBelow = max(d.urgentBelow, below) // what is deferred there is taken despite limits
 }
 
 // catchUp cuts the bins that hold back the committed offset by more records than allowed (rule W7).
@@ -170,8 +171,8 @@ func (w *Worker) cuts(jobs []Job, now time.Time, snapshot *control.Snapshot) []J
 	return jobs
 }
 
-// unblock makes those ready who waited for dead letters that are acknowledged now, or for a tenant and the map was
-// read again.
+// unblock queues chains again that waited for dead letters, acknowledged now, or for their tenant, which a newer
+// snapshot may have.
 func (w *Worker) unblock(snapshot *control.Snapshot, now time.Time) {
 	at, some := w.publisher.refused.first()
 	for w.awaiting.deadLetters.len() > 0 && !(some && at <= w.awaiting.deadLetters.front().seal) {
@@ -198,7 +199,7 @@ func (w *Worker) start(c *chain, now time.Time, snapshot *control.Snapshot) Job 
 	}
 	tenant, ok := snapshot.Tenant(c.device.tenant.name)
 	if !ok {
-		// It was there when the reading was taken, and comes back with the next reading of the map.
+		// It was there when the reading was taken, and comes back with the next snapshot.
 		w.awaiting.snapshot = snapshot.ReadAt
 		w.awaiting.tenant.push(c)
 		return nil
@@ -253,7 +254,7 @@ func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
 	return &Create{Key: key, ID: id.String(), Doc: doc, chain: c}
 }
 
-// mayContinue decides what becomes of what a cut has left in the bin.
+// goOn decides whether what a cut has left in the bin is cut too.
 func (w *Worker) goOn(c *chain, why Reason, now time.Time) {
 	if c.bin.Readings() == 0 {
 		return
@@ -316,7 +317,7 @@ func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []by
 	}
 }
 
-// learnSize tells a device's sizer what a document takes.
+// learnSize updates a device's sizer with the size of a document.
 func learnSize(sizer *binning.Sizer, rows *binning.Bin, doc []byte) {
 	overhead, err := chunk.Overhead(doc)
 	if err != nil {
@@ -325,7 +326,7 @@ func learnSize(sizer *binning.Sizer, rows *binning.Bin, doc []byte) {
 	sizer.Observe(rows.Values(), rows.Width(), len(doc), overhead)
 }
 
-// Next is when Jobs should be called again if nothing happens before.
+// Next returns when Jobs should be called again if nothing happens before.
 func (w *Worker) Next(now time.Time) time.Time {
 	next := now.Add(w.cfg.CommitEvery)
 	if at, ok := w.index.next(); ok && at.Before(next) {

@@ -16,25 +16,25 @@ type DeadLetter struct {
 	Record    Record
 	Bad       decode.Bad
 
-	// Bare says that the payload is left out: earlier letters of the same record have it often enough, or it can't be
+	// Bare says that the payload is left out: earlier dead letters of the record have it often enough, or it can't be
 	// read.
 	Bare bool
 
-	// Unreadable is set when the letter stands for a stretch of the log; the record's offset is then the first one of it.
+	// Unreadable is set when the dead letter stands for a part of the log; the record's offset is then its first one.
 	Unreadable *Unreadable
 
 	bytes int               // of memory
-	chain chainKey          // of a reading that was recalled
-	also  map[chainKey]bool // of others for which the letter speaks
+	chain chainKey          // of a reading that had been deferred
+	also  map[chainKey]bool // others for which it stands
 }
 
-// Headers are the record's own and those that say why it was refused and where it stood.
+// Headers returns the record's own and those that say why it was refused and where it stood.
 func (d *DeadLetter) Headers() []Header {
 	own := make([]Header, 0, len(d.Record.Headers)+7)
 	return append(append(own, d.Record.Headers...), d.Facts()...)
 }
 
-// Facts are the headers that Binnacle adds.
+// Facts returns the headers that Binnacle adds.
 func (d *DeadLetter) Facts() []Header {
 	var own []Header
 	for _, h := range []struct{ key, value string }{
@@ -56,7 +56,7 @@ func (d *DeadLetter) Facts() []Header {
 	return own
 }
 
-// PayloadBytes is how long the payload was, also where it is left out.
+// PayloadBytes returns how long the payload was, also where it is left out.
 func (d *DeadLetter) PayloadBytes() int {
 	if d.Unreadable != nil {
 		return d.Unreadable.Bytes
@@ -71,31 +71,31 @@ type deadLetters struct {
 	bytes  int // memory of all of them
 
 	ofRecord int // how many of the last are of one record
-	more     int // how many of its elements were refused beyond those; the last letter speaks for them too
+	more     int // how many of its elements were refused beyond those; the last dead letter stands for them
 }
 
 const (
-	// One publication: letters, and bytes of their records.
+	// One publication: dead letters, and bytes of their records.
 	maxPublish      = 500
 	maxPublishBytes = 8 << 20
 
-	// A record of a megabyte may have half a million elements, and all may be wrong. So many have a letter of their
-	// own, and so many bytes of payload go out with them.
+	// A record of a megabyte may have half a million elements, and all may be wrong. So many have a dead letter
+	// of their own, and so many bytes of payload go out with them.
 	maxOfRecord      = 1000
 	maxBytesOfRecord = 4 << 20
 
-	deadLetterBytes = 512 // memory of a letter beside its record
+	deadLetterBytes = 512 // memory of a dead letter beside its record
 )
 
-// len is how many letters are not acknowledged.
+// len returns how many dead letters are not acknowledged.
 func (d *deadLetters) len() int { return d.queued.len() }
 
-// add takes a letter, and reports whether it stands for itself: of a record's letters above a number the last one
-// speaks for the others. Those of a record come one after another.
+// add queues a dead letter, and reports whether it stands for itself: beyond maxOfRecord elements of one record the
+// last dead letter stands for the rest. Those of a record must come one after another.
 func (d *deadLetters) add(l DeadLetter) bool {
 	all := d.queued.all()
 	n := len(all)
-	if n == d.busy || all[n-1].Record.Offset != l.Record.Offset { // what is under way speaks for no more
+	if n == d.busy || all[n-1].Record.Offset != l.Record.Offset { // one that is in flight stands for no more
 		d.ofRecord, d.more = 0, 0
 		l.Record = l.Record.clone() // what was fetched with it goes
 		l.bytes = l.Record.bytes()
@@ -118,7 +118,7 @@ func (d *deadLetters) add(l DeadLetter) bool {
 	return true
 }
 
-// also has the last letter speak for a reading of a chain, and reports whether it did not yet.
+// also has the last dead letter stand for a reading of another chain, and reports whether it did not yet.
 func (d *deadLetters) also(c chainKey) bool {
 	last := &d.queued.all()[d.len()-1]
 	if last.also == nil {
@@ -133,7 +133,7 @@ func (d *deadLetters) also(c chainKey) bool {
 	return true
 }
 
-// first is the lowest offset that is not acknowledged, of letters that came in the order of theirs.
+// first returns the lowest offset that is not acknowledged, of dead letters that came in the order of offsets.
 func (d *deadLetters) first() (offset int64, ok bool) {
 	if d.len() == 0 {
 		return 0, false
@@ -141,7 +141,7 @@ func (d *deadLetters) first() (offset int64, ok bool) {
 	return d.queued.all()[0].Record.Offset, true
 }
 
-// job is the next publication, nil while one is under way or there is nothing to publish.
+// job returns the next publication, nil while one is under way or there is nothing to publish.
 func (d *deadLetters) job() *Publish {
 	if d.busy > 0 || d.len() == 0 {
 		return nil
@@ -155,10 +155,10 @@ func (d *deadLetters) job() *Publish {
 	return &Publish{DeadLetters: slices.Clone(all[:d.busy])}
 }
 
-// failed takes the last job back undone.
+// failed takes the last job back, to be done again.
 func (d *deadLetters) failed() { d.busy = 0 }
 
-// done takes the letters of the last job as acknowledged.
+// done drops the dead letters of the last job: they are acknowledged.
 func (d *deadLetters) done() {
 	for i := range d.queued.all()[:d.busy] {
 		d.bytes -= d.queued.all()[i].bytes

@@ -11,22 +11,22 @@ import (
 
 // deferral is readings that stay in the log because they are over a rate: all of a tenant, or of one of its devices,
 // from an offset on. So they keep their order (rule W2), and what is not taken needs no memory. Those below the
-// Worker's position are recalled: read from the log again when it is time.
+// Worker's position are read from the log again when it is time.
 type deferral struct {
 	tenant    *tenant
 	device    *device // nil: all of the tenant's
 	limit     limitName
-	from      int64 // offset below which nothing waits
+	from      int64 // offset below which nothing is deferred
 	published int64 // when what stands there was published, ms
 	until     int64 // when that may be taken, ns
 
-	blocked bool  // in the pass that is under way: it waits until then
-	refuses int64 // the offset above that of the record that has waited for too long, 0 for none
-	count   int64 // of readings that were set aside when they were read first
+	blocked bool  // in the current pass: it is not taken before then
+	refuses int64 // one above the offset of the record that was deferred for too long, 0 for none
+	count   int64 // of readings that were deferred when they were read first
 }
 
-// dueAt is from when on it is worth while to read the log for it again: something may be taken, or has waited for so long
-// that it is refused. A bucket may be overdrawn for much longer than anything waits, by a single record.
+// dueAt returns when the log is to be read again for it: something may be taken, or is refused because it has been
+// deferred for too long. One record may overdraw a bucket for much longer than that.
 func (x *deferral) dueAt(heldFor time.Duration) time.Time {
 	paid := time.Unix(0, x.until)
 	if x.published < 0 {
@@ -38,9 +38,9 @@ func (x *deferral) dueAt(heldFor time.Duration) time.Time {
 	return paid
 }
 
-// deferrals reads the log again for what waits, in passes. A pass begins with the lowest offset that waits for somebody
-// who may take something, and ends at the position, or when all have taken what they may. Where nobody waits for
-// anything it jumps.
+// deferrals has the log read again for what is deferred, in passes. A pass begins with the lowest offset that is
+// deferred and may be taken, and ends at the position, or when all have taken what they may. Stretches in which nothing
+// is deferred are skipped.
 type deferrals struct {
 	all         []*deferral
 	running     bool        // a pass is under way
@@ -57,16 +57,17 @@ const passEvery = 250 * time.Millisecond
 // maxDeferredDevices bounds the devices of a tenant that wait by themselves; with one more the tenant waits as a whole.
 const maxDeferredDevices = 64
 
-// deferFrom has readings wait from an offset on, of a device or of all of them; recalled says that the pass has come to it
-// just now. The caller holds the lock.
-func (th *throttle) deferFrom(t *tenant, d *device, x deferral, recalled bool) {
+// deferFrom defers readings of a device, or of all, from an offset on; inPass says that the pass has just come to it.
+// The caller holds the lock.
+func (th *throttle) deferFrom(x deferral, inPass bool) {
+	t, d := x.tenant, x.device
 	if d != nil && t.deferredDevices >= maxDeferredDevices {
 		d = nil
 	}
 	if d == nil && t.deferral != nil {
 		return // as the devices do, of which there are too many
 	}
-	x.tenant, x.device = t, d
+	x.device = d
 	if d != nil {
 		th.ratedOf(d).deferral = &x
 		t.deferredDevices++
@@ -75,12 +76,12 @@ func (th *throttle) deferFrom(t *tenant, d *device, x deferral, recalled bool) {
 	}
 	r := &th.deferrals
 	r.all = append(r.all, &x)
-	if x.blocked = recalled; r.running && !recalled {
-		r.upcoming = append(r.upcoming, &x) // nothing waits from a higher offset on
+	if x.blocked = inPass; r.running && !inPass {
+		r.upcoming = append(r.upcoming, &x) // nothing is deferred from a higher offset on
 	}
 }
 
-// endDeferral ends a wait: all was taken. The caller holds the lock.
+// endDeferral ends a deferral: all was taken. The caller holds the lock.
 func (th *throttle) endDeferral(x *deferral) {
 	if x.device == nil {
 		x.tenant.deferral = nil
@@ -91,7 +92,7 @@ func (th *throttle) endDeferral(x *deferral) {
 	th.forget(x.device)
 }
 
-// deferredAt reports whether a reading at an offset waits, and whether it can't be taken in this pass.
+// deferredAt reports whether a reading at an offset is deferred, and whether it can't be taken in this pass.
 func (t *tenant) deferredAt(d *device, offset int64) (waits, blocked bool) {
 	if x := t.deferral; x != nil && offset >= x.from {
 		waits, blocked = true, x.blocked
@@ -104,13 +105,13 @@ func (t *tenant) deferredAt(d *device, offset int64) (waits, blocked bool) {
 	return waits, blocked
 }
 
-// isDeferred reports whether readings of the device wait: what is taken of them was read long ago, and comes slowly.
+// isDeferred reports whether readings of the device are deferred: what is taken of them was published long ago, and
+// comes slowly.
 func (d *device) isDeferred() bool {
 	return d.tenant.deferral != nil || d.tenant.deferredDevices > 0 && d.deferral() != nil
 }
 
-// next is the offset from which on the log is to be read again now; ok is false if nothing may be taken yet. Whoever
-// reads it calls Recalled with each record, in their order, and SkipDeferred where there is none, and asks again.
+// next returns the offset from which the log is to be read again now; ok is false if nothing may be taken yet.
 func (th *throttle) next(now time.Time) (offset int64, ok bool) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
@@ -124,11 +125,11 @@ func (th *throttle) next(now time.Time) (offset int64, ok bool) {
 	return r.cursor, r.running
 }
 
-// dueAt is when Recall is worth a question; ok is false for not at all.
+// dueAt returns when next is to be asked again; ok is false while there is no need to.
 func (th *throttle) dueAt() (at time.Time, ok bool) {
 	r := &th.deferrals
 	if len(r.all) == 0 || th.fair.yielding {
-		return time.Time{}, false // who yields is asked again after what comes in
+		return time.Time{}, false // it is asked again after what comes in
 	}
 	for i, x := range r.all {
 		if due := x.dueAt(th.cfg.HeldFor); i == 0 || due.Before(at) {
@@ -141,7 +142,7 @@ func (th *throttle) dueAt() (at time.Time, ok bool) {
 	return later(at, r.next), true
 }
 
-// beginPass begins a pass if somebody may take something, or has waited for too long.
+// beginPass begins a pass if something may be taken, or has been deferred for too long.
 func (th *throttle) beginPass(now time.Time) {
 	r := &th.deferrals
 	r.upcoming, r.active = r.upcoming[:0], 0
@@ -158,8 +159,8 @@ func (th *throttle) beginPass(now time.Time) {
 	th.advancePass(now)
 }
 
-// advancePass goes on with those whose offset the pass has reached, jumps to the next one if there are none, and ends the
-// pass when there is nothing left for it to do. The caller holds the lock.
+// advancePass activates the deferrals that the pass has reached, skips to the next one if none is active, and ends the
+// pass when nothing is left for it to do. The caller holds the lock.
 func (th *throttle) advancePass(now time.Time) {
 	r := &th.deferrals
 	if r.active == 0 && len(r.upcoming) > 0 {
@@ -187,7 +188,7 @@ func (th *throttle) advancePass(now time.Time) {
 	}
 }
 
-// block ends a wait's part in the pass: what stands at an offset can't be taken yet.
+// block ends a deferral's part in the pass: a record can't be taken yet.
 func (r *deferrals) block(x *deferral, rec *Record, until int64) {
 	if !x.blocked {
 		x.blocked = true
@@ -196,7 +197,7 @@ func (r *deferrals) block(x *deferral, rec *Record, until int64) {
 	x.from, x.published, x.until = rec.Offset, rec.Time, until
 }
 
-// FeedDeferred takes the next record of the log that was read again: of its readings those that wait and may go on. It
+// FeedDeferred takes the next record that was read again: of its readings those that are deferred and may go on. It
 // fails as Feed does.
 func (w *Worker) FeedDeferred(rec Record, snapshot *control.Snapshot, now time.Time) error {
 	r := &w.throttle.deferrals
@@ -222,10 +223,11 @@ func (w *Worker) FeedDeferred(rec Record, snapshot *control.Snapshot, now time.T
 		}
 	}
 	if len(mine) > 0 {
-		if err := w.verdicts.placeable(&rec, mine, snapshot, now); err != nil {
+		f := feed{Record: &rec, readings: mine, index: index, snapshot: snapshot, now: now, again: true}
+		if err := w.verdicts.placeable(&f); err != nil {
 			return err
 		}
-		taken := w.takeAll(&rec, mine, index, snapshot, now, true)
+		taken := w.takeAll(&f)
 		w.countMemory()
 		w.observer.Resumed(taken)
 	}
@@ -233,7 +235,7 @@ func (w *Worker) FeedDeferred(rec Record, snapshot *control.Snapshot, now time.T
 	return nil
 }
 
-// skipTo says that there is nothing else to recall below an offset.
+// skipTo says that nothing else is deferred below an offset.
 func (th *throttle) skipTo(next int64, now time.Time) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
@@ -245,8 +247,8 @@ func (th *throttle) skipTo(next int64, now time.Time) {
 	th.advancePass(now)
 }
 
-// truncate says that the log has lost what lies below an offset, and returns from where on something waited there; ok is
-// false if nothing did.
+// truncate drops what is deferred below an offset, which the log has lost, and returns the first offset of it; ok is
+// false for none.
 func (th *throttle) truncate(first int64) (from int64, ok bool) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
@@ -264,7 +266,7 @@ func (th *throttle) truncate(first int64) (from int64, ok bool) {
 	return from, ok
 }
 
-// endPass breaks a pass off: the next one begins where it was.
+// endPass ends a pass early: the next one begins where it was.
 func (th *throttle) endPass() {
 	r := &th.deferrals
 	if !r.running {
@@ -296,10 +298,10 @@ type Deferral struct {
 	Limit    string    `json:"limit"`
 	From     int64     `json:"offset"`   // of the first record with some
 	Since    time.Time `json:"since"`    // when that was published
-	Readings int64     `json:"readings"` // that were set aside so far, those among them that have gone on since too
+	Readings int64     `json:"readings"` // that were deferred so far, those taken since among them
 }
 
-// list is what waits, of one tenant or, with "", of all. It may be called by anyone at any time.
+// list returns what is deferred, of one tenant or, with "", of all.
 func (th *throttle) list(tenant string) (out []Deferral) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
@@ -317,7 +319,7 @@ func (th *throttle) list(tenant string) (out []Deferral) {
 	return out
 }
 
-// headDeferrals is what waits of some devices of a tenant, or of all. The caller holds the lock.
+// headDeferrals returns what is deferred of some devices of a tenant, or of all. The caller holds the lock.
 func (th *throttle) headDeferrals(t *tenant, devices []string) (out []store.HeadDeferral) {
 	for _, x := range th.deferrals.all {
 		if x.tenant != t || x.device != nil && devices != nil && !slices.Contains(devices, x.device.id) {
@@ -332,7 +334,7 @@ func (th *throttle) headDeferrals(t *tenant, devices []string) (out []store.Head
 	return out
 }
 
-// deferredFrom is the offset below which nothing waits any more.
+// deferredFrom returns the offset below which nothing is deferred any more.
 func (th *throttle) deferredFrom(x *deferral) int64 {
 	if r := &th.deferrals; r.running && !x.blocked && x.from <= r.cursor {
 		return r.cursor
@@ -343,7 +345,7 @@ func (th *throttle) deferredFrom(x *deferral) int64 {
 // deferralBytes is what a wait takes in memory.
 const deferralBytes = 160
 
-// resumeDeferrals takes that everything below a position was taken by somebody else. The caller holds the lock.
+// resumeDeferrals drops what is deferred below a position: another process has taken it. The caller holds the lock.
 func (th *throttle) resumeDeferrals(position int64) {
 	th.endPass()
 	for _, x := range th.deferrals.all {
@@ -362,7 +364,7 @@ func (th *throttle) shareLimits(partitions int) {
 	}
 }
 
-// releaseDecided lets chains go on that have waited for dead letters of what was recalled.
+// releaseDecided queues chains again when all dead letters of their deferred readings are acknowledged.
 func (w *Worker) releaseDecided(now time.Time) {
 	for n := w.awaiting.deferred.len(); n > 0; n-- {
 		c := w.awaiting.deferred.pop()

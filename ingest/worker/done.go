@@ -70,7 +70,7 @@ func (w *Worker) created(j *Create, now time.Time) {
 		w.observer.Conflict()
 		w.tailRead(c, j.Existing, c.first)
 		w.mu.Lock()
-		err := c.conflict(*j.Existing, w.log.storedBelow, now, until, w.names.schemas)
+		err := c.conflict(*j.Existing, w.log.storedBelow, lingers{now, until, w.names.schemas})
 		w.mu.Unlock()
 		w.lose(err)
 		w.log.suspect = max(w.log.suspect, j.Existing.Through)
@@ -78,7 +78,7 @@ func (w *Worker) created(j *Create, now time.Time) {
 		return
 	}
 	w.observer.Stored(f.reason, len(f.doc), f.rows.Values())
-	w.journal.times.stored(c, f.rows.First(), f.rows.Through(), timesOfRows(&f.rows))
+	w.journal.times.stored(c, storedRows{f.rows.First(), f.rows.Through(), timesOfRows(&f.rows)})
 	w.mu.Lock()
 	c.stored(now, until)
 	w.mu.Unlock()
@@ -88,26 +88,25 @@ func (w *Worker) created(j *Create, now time.Time) {
 	w.requeue(c, now)
 }
 
-// tailRead has the catalog learn what a tail told by the store shows: its times, and that rows from first on are stored
-// already.
+// tailRead records the times of a tail that was read from the store, and that rows from first up to it are stored.
 func (w *Worker) tailRead(c *chain, tail *store.Tail, first int64) {
 	if tail == nil {
 		return
 	}
 	w.updates.observeTail(c, tail)
-	w.journal.times.stored(c, first, tail.Through, span{tail.From, tail.To})
+	w.journal.times.stored(c, storedRows{first, tail.Through, span{tail.From, tail.To}})
 	if first <= tail.Through {
 		w.updates.observeStored(c.device, first)
 	}
 }
 
-// tailKnown goes on with a chain whose tail has been told by the store.
+// tailKnown goes on with a chain after its tail was read from the store.
 func (w *Worker) tailKnown(c *chain, now time.Time) {
 	c.generation = w.generation
 	w.requeue(c, now)
 }
 
-// requeue puts a chain back into the queue when it is still to be cut.
+// requeue queues a chain again if it is still to be cut.
 func (w *Worker) requeue(c *chain, now time.Time) {
 	if w.drain {
 		c.ask(CutDrain)

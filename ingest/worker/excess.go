@@ -14,8 +14,8 @@ type excess struct {
 	topDevices       topDevices
 }
 
-// topDevices has those that come most often, in constant room (the Misra-Gries summary): whoever makes up more than a
-// part of maxTopDevices+1 of all is among them, with a count that is too low by that part at most.
+// topDevices has the devices that come most often, in constant space (the Misra-Gries summary): a device with more than
+// one part in maxTopDevices+1 of all is among them, and its count is too low by that part at most.
 type topDevices []TopDevice
 
 // TopDevice is a device, and how many of its readings went over a limit, at least.
@@ -44,8 +44,8 @@ func (c *topDevices) add(device string) {
 	*c = slices.DeleteFunc(all, func(x TopDevice) bool { return x.Readings == 0 })
 }
 
-// countExcess takes note of a reading that has gone over a limit. The caller holds the lock.
-func (t *tenant) countExcess(of limitName, device string, delayed bool, now time.Time) {
+// countExcess records a reading over a limit, and returns where the caller counts it. The caller holds the lock.
+func (t *tenant) countExcess(of limitName, device string, now time.Time) *excess {
 	if t.excesses == nil {
 		t.excesses = map[limitName]*excess{}
 	}
@@ -55,12 +55,8 @@ func (t *tenant) countExcess(of limitName, device string, delayed bool, now time
 		t.excesses[of] = o
 	}
 	o.last = now.UnixMilli()
-	if delayed {
-		o.delayed++
-	} else {
-		o.refused++
-	}
 	o.topDevices.add(device)
+	return o
 }
 
 // Excess is what has gone over one limit of a tenant since the partition came here.
@@ -73,7 +69,7 @@ type Excess struct {
 	TopDevices []TopDevice `json:"culprits"` // those with the most, the first one first
 }
 
-// excesses is what has gone over limits, of one tenant or, with "", of all. It may be called by anyone at any time.
+// excesses returns what has gone over limits, of one tenant or, with "", of all. Anyone may call it at any time.
 func (th *throttle) excesses(tenant string) (out []Excess) {
 	th.mu.Lock()
 	defer th.mu.Unlock()

@@ -41,7 +41,7 @@ func HeldByParts(w *Worker) (rows, known int64) {
 	return rows, known
 }
 
-// Devices is how many devices a Worker remembers.
+// Devices returns how many devices a Worker remembers.
 func Devices(w *Worker) (n int) {
 	for _, t := range w.registry.tenants {
 		n += len(t.byID)
@@ -86,7 +86,7 @@ func (w *Worker) Loose() bool {
 	return loose
 }
 
-// SeriesByDay is how many series are counted of a tenant, by day.
+// SeriesByDay returns how many series are counted of a tenant, by day.
 func SeriesByDay(w *Worker, tenant string) map[string]int {
 	out := map[string]int{}
 	for day, n := range w.registry.tenants[tenant].series {
@@ -95,7 +95,7 @@ func SeriesByDay(w *Worker, tenant string) map[string]int {
 	return out
 }
 
-// CountedLabels is of how many tenants a Worker counts the values of labels.
+// CountedLabels returns of how many tenants a Worker counts the values of labels.
 func CountedLabels(w *Worker) (n int) {
 	for _, t := range w.registry.tenants {
 		if t.values != nil {
@@ -105,11 +105,11 @@ func CountedLabels(w *Worker) (n int) {
 	return n
 }
 
-// MostOtherJobs is how many jobs of a Worker may be under way beside writes: those for which there is a bound, and the
-// burials that it hands out when there is something to bury of every kind.
+// MostOtherJobs returns how many jobs of a Worker may be under way beside writes: those for which there is a bound, and
+// the burials that it hands out when there is something to bury of every kind.
 func MostOtherJobs() int {
 	now := time.Unix(0, 0)
-	w := New(Config{}, Assignment{}, NewMemory(1<<30), now, nil)
+	w := New(Config{}, Assignment{}, Process{Memory: NewMemory(1 << 30), Now: now})
 	w.publisher.refused.add(DeadLetter{})
 	w.publisher.deferred.add(DeadLetter{})
 	for i := range 2 * maxPublications {

@@ -6,19 +6,19 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// limitShare is why a tenant waits that is passed over, so that others in its partition need not.
+// limitShare is the reason when a noisy tenant is deferred for the sake of the others in its partition.
 const limitShare limitName = "share"
 
-// fairness keeps a tenant that sends most of what comes from delaying the others in its partition. When more comes than
-// is taken, all would wait alike. So once the partition has been behind for a while, whoever has sent more than one and
-// a half times an even share waits in the log, as those do who are above a rate, but is owed all of it: what time the
-// others leave is its. Nothing of it is ever refused.
+// fairness keeps a noisy tenant from delaying the others in its partition. When more comes than is taken, all would be
+// late alike. So once the partition has been behind for a while, each tenant that has sent more than one and a half
+// times an even share is deferred, as one above a rate is; but nothing of it is refused, and it gets all the time that
+// the others leave.
 type fairness struct {
 	marks    fifo[marked] // ends of the log, and when they were known, the oldest first
 	at       time.Time    // of the last mark
 	end      int64        // that it has
 	lag      time.Duration
-	yielding bool // what was passed over goes on waiting: the others are late still
+	yielding bool // what was deferred goes on waiting: the others are late still
 
 	began   time.Time // of the round in which values are counted
 	round   int
@@ -26,11 +26,11 @@ type fairness struct {
 	tenants []*tenant // that sent them
 }
 
-// fairRound is for how long values are counted before somebody is passed over.
+// fairRound is for how long values are counted before a tenant is deferred.
 const fairRound = 250 * time.Millisecond
 
-// lag is for how long the record at an offset has been in the log, as far as that is known here, and not taken. It
-// does not depend on what producers say of time.
+// lag returns for how long the record at an offset has been in the log, as far as that is known here, and not taken. It
+// does not depend on producers' timestamps.
 func (th *throttle) lag(offset int64, now time.Time) time.Duration {
 	f := &th.fair
 	if th.log.end > f.end && now.Sub(f.at) >= max(fairRound/4, f.lag/64) {
@@ -46,11 +46,11 @@ func (th *throttle) lag(offset int64, now time.Time) time.Duration {
 	return f.lag
 }
 
-// deferNoisy passes over those who keep others waiting, from a record on that is about to be taken.
+// deferNoisy defers tenants that delay others, from a record on that is about to be taken.
 func (th *throttle) deferNoisy(rec *Record, readings []telemetry.Reading, now time.Time) {
 	late := th.cfg.FairAfter
 	if late <= 0 || th.lag(rec.Offset, now) < late || rec.Offset < th.log.caughtUp {
-		return // after a takeover nobody is to blame
+		return // after a takeover no tenant is the cause
 	}
 	th.mu.Lock()
 	defer th.mu.Unlock()
@@ -59,11 +59,11 @@ func (th *throttle) deferNoisy(rec *Record, readings []telemetry.Reading, now ti
 	case since >= 2*fairRound+late:
 		th.newRound(now)
 	case since >= fairRound:
-		// Who sends now and then is in few rounds, but waits in all of them.
+		// A tenant that sends now and then is in few rounds, but late in all of them.
 		n := len(th.registry.tenants)
 		for _, t := range f.tenants {
 			if t.deferral == nil && 2*n*t.came > 3*f.came && th.registry.tenants[t.name] == t {
-				th.deferFrom(t, nil, deferral{limit: limitShare, from: rec.Offset, published: rec.Time}, false)
+				th.deferFrom(deferral{tenant: t, limit: limitShare, from: rec.Offset, published: rec.Time}, false)
 			}
 		}
 		th.newRound(now)
@@ -89,8 +89,8 @@ func (th *throttle) newRound(now time.Time) {
 	f.began, f.round, f.came, f.tenants = now, f.round+1, 0, f.tenants[:0]
 }
 
-// yields reports whether what waits goes on waiting because the others are late: all of it was passed over, and not for
-// longer than it may be. The caller holds the lock.
+// yields reports whether everything deferred goes on waiting because others are late: only noisy tenants are deferred,
+// and none for longer than it may be. The caller holds the lock.
 func (th *throttle) yields(now time.Time) bool {
 	f := &th.fair
 	if th.cfg.FairAfter <= 0 {

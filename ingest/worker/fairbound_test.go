@@ -22,7 +22,7 @@ type crowdOf struct {
 	heldFor time.Duration
 }
 
-// random is a crowd whose loud tenants alone make it more than can be taken.
+// random returns a crowd whose loud tenants alone make it more than can be taken.
 func random(rnd *rand.Rand) crowdOf {
 	c := crowdOf{takes: 5 * time.Millisecond, lasts: 12 * time.Second, heldFor: time.Minute}
 	n := 2 + rnd.IntN(6)

@@ -10,10 +10,10 @@ func (q *fifo[T]) len() int { return len(q.items) - q.gone }
 
 func (q *fifo[T]) push(x T) { q.items = append(q.items, x) }
 
-// all is the items in their order, valid until the next change.
+// all returns the items in their order, valid until the next change.
 func (q *fifo[T]) all() []T { return q.items[q.gone:] }
 
-// front is the item that came first; there must be one.
+// front returns the item that came first; there must be one.
 func (q *fifo[T]) front() T { return q.items[q.gone] }
 
 // pop takes out the item that came first; there must be one.

@@ -33,7 +33,7 @@ func newConvoy(trucks int, from time.Time, every time.Duration) *convoy {
 
 const valuesEach = 10
 
-// next is the next message of every truck.
+// next returns the next message of every truck.
 func (c *convoy) next() (records []worker.Record) {
 	at := c.from.Add(time.Duration(c.said/len(c.trucks)) * c.every)
 	for _, truck := range c.trucks {
@@ -45,7 +45,7 @@ func (c *convoy) next() (records []worker.Record) {
 	return records
 }
 
-// shelf is spill files in a directory that goes with the test.
+// shelf returns spill files in a directory that goes with the test.
 func shelf(tb testing.TB) binning.Shelf {
 	files, err := spill.Open(tb.TempDir())
 	require.NoError(tb, err)

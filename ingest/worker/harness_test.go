@@ -111,7 +111,7 @@ func (w *world) op() (applied bool, err error) {
 	return true, nil
 }
 
-// Publish is ingest.DeadLetterWriter.
+// Publish returns ingest.DeadLetterWriter.
 func (w *world) Publish(_ context.Context, letters []worker.DeadLetter) error {
 	applied, err := w.op()
 	if applied {
@@ -132,7 +132,7 @@ func (w *world) config() ingest.Config {
 	}
 }
 
-// worker is a process that reads the log from the committed offset.
+// worker returns a process that reads the log from the committed offset.
 func (w *world) worker(change func(*ingest.Config)) *ingest.Local {
 	return w.process(func(cfg *ingest.Config, _ *ingest.Stores) {
 		if change != nil {
@@ -141,7 +141,7 @@ func (w *world) worker(change func(*ingest.Config)) *ingest.Local {
 	})
 }
 
-// process is a worker whose stores may be others too.
+// process returns a worker whose stores may be others too.
 func (w *world) process(change func(*ingest.Config, *ingest.Stores)) *ingest.Local {
 	cfg := w.config()
 	stores := ingest.Stores{Chunks: w.Chunks, Catalog: w.Catalog, Streams: control.NewStreams(w.Docs), DeadLetters: w}
@@ -231,7 +231,7 @@ func (w *world) takeSomeDeferred(ctx context.Context, l *ingest.Local, rnd *rand
 	return nil
 }
 
-// settings are what the world says of its processes.
+// settings returns what the world says of its processes.
 func (w *world) settings(c *ingest.Config) {
 	c.Hold, c.JournalEvery = cmp.Or(w.hold, c.Hold), w.hold/4
 	if c.FairAfter = -1; w.fair {
@@ -243,7 +243,7 @@ func (w *world) settings(c *ingest.Config) {
 	c.Limits, c.HeldFor = w.limits, cmp.Or(w.held, 1000*time.Hour)
 }
 
-// at is the record at an offset.
+// at returns the record at an offset.
 func (w *world) at(offset int64) worker.Record { return w.log[offset] }
 
 func (w *world) commitFloor(l *ingest.Local) bool {
@@ -260,7 +260,7 @@ func (w *world) commitFloor(l *ingest.Local) bool {
 	return err == nil
 }
 
-// published is what a plain map makes of the log up to an offset.
+// published returns what a plain map makes of the log up to an offset.
 func (w *world) published(through int64) (values map[ingesttest.Series]telemetry.Value, refused map[string]bool) {
 	values, refused = map[ingesttest.Series]telemetry.Value{}, map[string]bool{}
 	d := decode.New(decode.Options{})
@@ -286,7 +286,7 @@ func (w *world) published(through int64) (values map[ingesttest.Series]telemetry
 	return values, refused
 }
 
-// readings is how many readings the log has that are not refused.
+// readings returns how many readings the log has that are not refused.
 func (w *world) readings() (n int) {
 	d := decode.New(decode.Options{})
 	for _, r := range w.log {
@@ -366,7 +366,7 @@ func (w *world) check() {
 	require.Equal(w.t, w.readings(), readings, "I3: each reading is in one chunk")
 }
 
-// logOf is a log that has everything: several devices and days, repeated instants, arrays, and bad records.
+// logOf returns a log that has everything: several devices and days, repeated instants, arrays, and bad records.
 func logOf(seed uint64, n int) []worker.Record {
 	rnd := rand.New(rand.NewPCG(seed, 9))
 	var log []worker.Record
@@ -396,7 +396,7 @@ func logOf(seed uint64, n int) []worker.Record {
 	return log
 }
 
-// conflicts is how many creates met a stored chunk.
+// conflicts returns how many creates met a stored chunk.
 func (w *world) conflicts() int { return w.Chunks.Calls(storetest.Read) }
 
 // heldRows holds that what a worker holds is what its parts do, and returns how much of that is rows and dead letters.

@@ -9,11 +9,10 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// HeadRead is what the worker holds of a tenant, as of one moment (rule R1). It may be called by anyone at any time.
-//
-// It has every row below its position that is not in the store, and none above. It looks at the devices in pieces, and
-// holds up the worker only for one of these at a time: what is taken meanwhile is left out by its offset, and what is
-// stored meanwhile is found by whoever reads the store afterwards.
+// HeadRead returns what the worker holds of a tenant, as of one moment (rule R1): every row below its position that is
+// not in the store, and none above. Anyone may call it at any time. It visits devices in pieces, and holds up the
+// worker only for one piece at a time: rows taken meanwhile are left out by their offset, and those stored meanwhile
+// are in the store before the caller reads it.
 func (w *Worker) HeadRead(req store.HeadRequest) store.PartitionHead {
 	head, devices := w.headOf(req)
 	var pieces []piece
@@ -31,7 +30,7 @@ func (w *Worker) HeadRead(req store.HeadRequest) store.PartitionHead {
 				Device: p.device, Source: store.Source{Stream: head.Stream, Partition: head.Partition, Through: through},
 				Day: p.day, First: p.rows.First(), Above: -1,
 			}
-			// A bin that has become shorter was cut: its rest is told as another one.
+			// A bin that has become shorter was cut: its rest counts as another one.
 			if upto, ok := known[store.HeadBin{Device: p.device, Day: p.day, First: out.First}]; ok && upto <= through {
 				out.Above = upto
 			}
@@ -55,7 +54,7 @@ func (w *Worker) HeadRead(req store.HeadRequest) store.PartitionHead {
 	return head
 }
 
-// headOf is a head without rows, and the devices that may have some.
+// headOf returns a head without rows, and the devices that may have some.
 func (w *Worker) headOf(req store.HeadRequest) (store.PartitionHead, []*device) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +86,7 @@ func (w *Worker) headOf(req store.HeadRequest) (store.PartitionHead, []*device) 
 // visitAtOnce is how many devices are looked at while the worker waits.
 const visitAtOnce = 256
 
-// visitDevices visits devices under the lock, some at a time. Those that came or went since the list was taken may be left out.
+// visitDevices visits devices under the lock, some at a time. Those that come or go meanwhile may be left out.
 func (g *registry) visitDevices(devices []*device, visit func(*device)) {
 	for len(devices) > 0 {
 		n := min(len(devices), visitAtOnce)
@@ -142,7 +141,7 @@ func (x *listedDevice) widen(times span) {
 	x.times, x.timed = times, true
 }
 
-// CatalogPending is what the catalog may not show yet of a tenant's devices. It may be called by anyone at any time.
+// CatalogPending returns what the catalog may not show yet of a tenant's devices. Anyone may call it at any time.
 func (w *Worker) CatalogPending(tenantName string) store.HeadUpdates {
 	w.mu.Lock()
 	defer w.mu.Unlock()

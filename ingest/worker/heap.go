@@ -21,7 +21,7 @@ func newMinHeap[T any](place func(T) *int32, less func(a, b T) bool) minHeap[T] 
 
 func (o *minHeap[T]) len() int { return len(o.items.list) }
 
-// first is the lowest item; there must be one.
+// first returns the lowest item; there must be one.
 func (o *minHeap[T]) first() T { return o.items.list[0] }
 
 // put puts an item where it belongs, whether it is new or has changed.
@@ -52,25 +52,25 @@ func (o *minHeap[T]) upto(holds func(T) bool, visit func(T)) {
 	}
 }
 
-// Len is for package heap.
+// Len implements heap.Interface.
 func (p *placed[T]) Len() int { return len(p.list) }
 
-// Less is for package heap.
+// Less implements heap.Interface.
 func (p *placed[T]) Less(i, j int) bool { return p.less(p.list[i], p.list[j]) }
 
-// Swap is for package heap.
+// Swap implements heap.Interface.
 func (p *placed[T]) Swap(i, j int) {
 	p.list[i], p.list[j] = p.list[j], p.list[i]
 	*p.place(p.list[i]), *p.place(p.list[j]) = int32(i+1), int32(j+1)
 }
 
-// Push is for package heap.
+// Push implements heap.Interface.
 func (p *placed[T]) Push(x any) {
 	p.list = append(p.list, x.(T))
 	*p.place(x.(T)) = int32(len(p.list))
 }
 
-// Pop is for package heap.
+// Pop implements heap.Interface.
 func (p *placed[T]) Pop() any {
 	n := len(p.list) - 1
 	x := p.list[n]

@@ -17,7 +17,7 @@ type Holding struct {
 }
 
 // Holdings visits the devices that rows are held of, of one tenant or, with "", of all. It may be called by anyone at
-// any time. It looks at some devices at a time, as Snapshot does: visit is called while the worker waits, and must not
+// any time. It looks at some devices at a time, as HeadRead does: visit is called while the worker waits, and must not
 // call it.
 func (w *Worker) Holdings(tenant string, visit func(Holding)) {
 	for _, devices := range w.registry.devicesOf(tenant) {
@@ -29,7 +29,7 @@ func (w *Worker) Holdings(tenant string, visit func(Holding)) {
 	}
 }
 
-// devicesOf is the devices of a tenant, or of each.
+// devicesOf returns the devices of a tenant, or of each.
 func (g *registry) devicesOf(tenant string) (all [][]*device) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -41,7 +41,7 @@ func (g *registry) devicesOf(tenant string) (all [][]*device) {
 	return all
 }
 
-// rows is what is held of the device; ok is false for nothing. The caller holds the lock.
+// rows returns what is held of the device; ok is false for nothing. The caller holds the lock.
 func (d *device) rows() (h Holding, ok bool) {
 	h = Holding{Tenant: d.tenant.name, Device: d.id}
 	for _, c := range d.chains {

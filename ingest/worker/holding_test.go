@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// holdings is what a worker holds, by device, and in all.
+// holdings returns what a worker holds, by device, and in all.
 func holdings(l *ingest.Local, tenant string) (by map[string]worker.Holding, readings int) {
 	by = map[string]worker.Holding{}
 	l.Holdings(tenant, func(h worker.Holding) {

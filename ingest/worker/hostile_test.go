@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// values is a message of device d0 with these values, as a record.
+// values returns a message of device d0 with these values, as a record.
 func values(offset int64, object string) worker.Record {
 	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 		`{"tenant":"acme","device":"d0","ts":%d,"values":%s}`, start+offset, object)}

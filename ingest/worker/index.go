@@ -6,9 +6,8 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// index finds chains by what is asked about all of them: who is due, who holds the floor, who holds most memory, who
-// has been idle for longest. Filing a chain takes time by the logarithm of their number, and so does each answer:
-// nothing walks them.
+// index finds chains by what is asked of all of them: which is due, holds the floor, takes most memory, or has been
+// idle for longest. Filing a chain takes time by the logarithm of their number, and so does each answer.
 type index struct {
 	wakes   minHeap[*chain] // that have something to do by themselves, by when
 	filling minHeap[*chain] // by the offset that they hold back
@@ -85,7 +84,7 @@ func (x *index) file(c *chain) {
 	}
 }
 
-// shelf is where a chain belongs by its phase.
+// shelf returns where a chain belongs by its phase.
 func (x *index) shelf(c *chain) *minHeap[*chain] {
 	switch {
 	case c.acting():
@@ -152,7 +151,7 @@ func (x *index) drop(c *chain) {
 	*f = filing{}
 }
 
-// awake is a chain with something to do at now, nil if there is none.
+// awake returns a chain with something to do at now, nil if there is none.
 func (x *index) awake(now time.Time) *chain {
 	if x.wakes.len() == 0 || x.wakes.first().filing.wakeAt.After(now) {
 		return nil
@@ -160,7 +159,7 @@ func (x *index) awake(now time.Time) *chain {
 	return x.wakes.first()
 }
 
-// next is when the next chain has something to do; ok is false for never.
+// next returns when the next chain has something to do; ok is false for never.
 func (x *index) next() (at time.Time, ok bool) {
 	if x.wakes.len() == 0 {
 		return time.Time{}, false
@@ -168,7 +167,7 @@ func (x *index) next() (at time.Time, ok bool) {
 	return x.wakes.first().filing.wakeAt, true
 }
 
-// floor is the lowest offset that a chain holds back; ok is false for none.
+// floor returns the lowest offset that a chain holds back; ok is false for none.
 func (x *index) floor() (offset int64, ok bool) {
 	for _, o := range []*minHeap[*chain]{&x.filling, &x.acting} {
 		if o.len() > 0 && (!ok || o.first().first < offset) {
@@ -178,7 +177,7 @@ func (x *index) floor() (offset int64, ok bool) {
 	return offset, ok
 }
 
-// below is the chains that hold back an offset below the one given.
+// below returns the chains that hold back an offset below the one given.
 func (x *index) below(offset int64) (found []*chain) {
 	for _, o := range []*minHeap[*chain]{&x.filling, &x.acting} {
 		o.upto(func(c *chain) bool { return c.first < offset }, func(c *chain) { found = append(found, c) })
@@ -186,11 +185,11 @@ func (x *index) below(offset int64) (found []*chain) {
 	return found
 }
 
-// open is how many bins there are that hold readings, or whose readings are on their way out.
+// open returns how many bins hold readings or have some on their way out.
 func (x *index) open() int { return x.filling.len() + x.acting.len() }
 
-// wakes is when the chain has something to do by itself: a bin is due, an attempt is to be made again, or rows have
-// lingered. ok is false for never.
+// wakes returns when the chain has something to do by itself: a bin is due, an attempt is to be made again, or rows
+// have lingered. ok is false for never.
 func (c *chain) wakes() (at time.Time, ok bool) {
 	switch {
 	case c.phase == stalled && !c.stall.ready:
@@ -211,7 +210,7 @@ const (
 	idleForOld = time.Hour
 )
 
-// forgetAt is when a chain that has had no rows since it was used is forgotten.
+// forgetAt returns when a chain that has had no rows since it was used is forgotten.
 func (c *chain) forgetAt() time.Time {
 	used := time.UnixMilli(c.used)
 	if c.used > c.day.End()+telemetry.DayMillis {

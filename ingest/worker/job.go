@@ -10,9 +10,10 @@ import (
 	"binnacle/sharding"
 )
 
-// Job is something that a Worker wants done outside: a *Lookup, *Create, *Bury, *Note, *Census, *Stamp or *Append. The
-// Worker hands out each job once, for one attempt. It comes back, in its own time and order, by Worker.Done; one that
-// failed says so before, and the Worker hands out another when its time has come.
+// Job is something that a Worker wants done outside: a *Lookup, *Create, *Publish, *CatalogUpdate, *LabelValuesLookup,
+// *Stamp or *Append. The Worker hands out each job once, for one attempt. It comes back, in its own time and order, by
+// Worker.Done; after an attempt that failed, which Failed must record before, the Worker hands out another one when its
+// time has come.
 type Job interface {
 	Failed(with Result)
 	Outcome() Result
@@ -46,16 +47,16 @@ type Create struct {
 type Publish struct {
 	Result
 	DeadLetters []DeadLetter
-	chain       *chain // whose chunk the store refuses for ever; nil for records that were refused
-	deferred    bool   // they had waited
+	chain       *chain // of a chunk that the store will never take; nil for records that were refused
+	deferred    bool   // of readings that had been deferred
 }
 
-// CatalogUpdate has the catalog say what was seen of devices of a tenant.
+// CatalogUpdate has the catalog updated with what readings have shown of devices of a tenant.
 type CatalogUpdate struct {
 	Result
 	Tenant  string
 	Entries []catalog.Entry
-	Times   []bool // of each: a later time alone is told too
+	Times   []bool // of each: a later time alone is written too
 	devices []*device
 
 	Visible []Times // the answer: the times that the catalog has of each now
@@ -64,7 +65,7 @@ type CatalogUpdate struct {
 // Times are the event times of a device, ms.
 type Times struct{ First, Last int64 }
 
-// LabelValuesLookup asks which values the labels of a tenant's readings have, as its catalog lists them.
+// LabelValuesLookup asks which values the labels of a tenant's readings have, by its catalog.
 type LabelValuesLookup struct {
 	Result
 	Tenant string
@@ -86,7 +87,7 @@ type Stamp struct {
 // have them; after any other end they may be there all the same.
 type Append struct {
 	Result
-	Topic     string // whose journal it is
+	Topic     string // that the journal belongs to
 	Partition int32
 	Values    [][]byte
 

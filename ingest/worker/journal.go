@@ -60,7 +60,8 @@ type appended struct{ at, through int64 }
 
 const appendedBytes = 16
 
-// held is the lowest and the highest offset of the chain's rows that are not stored; ok is false when there are none.
+// held returns the lowest and the highest offset of the chain's rows that are not stored; ok is false when there are
+// none.
 func (c *chain) held() (first, through int64, ok bool) {
 	if c.flight != nil {
 		first, through, ok = c.flight.rows.First(), c.flight.rows.Through(), true
@@ -109,7 +110,7 @@ func (j *journaling) track(c *chain) {
 	j.loose.put(c)
 }
 
-// release lets a block go whose rows are stored, unless their times are still to be carried.
+// release lets a block go that is not needed for its rows any more, unless it is kept for their times.
 func (j *journaling) release(d *device, block int64) {
 	if !j.times.keep(d, block) {
 		j.blocks.Remove(block)
@@ -124,8 +125,8 @@ func (j *journaling) offer(c *chain) {
 	}
 }
 
-// JournalFloor is the offset below which everything is stored, in an acknowledged block, or refused, and in the catalog
-// (rule J1).
+// JournalFloor returns the offset below which everything is stored, in an acknowledged block, or refused, and in the
+// catalog (rule J1).
 func (w *Worker) JournalFloor() int64 {
 	if !w.journal.on {
 		return w.Floor()
@@ -142,7 +143,7 @@ func (j *journaling) floor() (offset int64, ok bool) {
 	return j.loose.first().journaled.loose, true
 }
 
-// JournalCommit is what a commit of Floor carries beside it.
+// JournalCommit returns what a commit of Floor carries beside it.
 func (w *Worker) JournalCommit() journal.Commit {
 	if !w.journal.on {
 		return journal.Commit{}
@@ -150,7 +151,7 @@ func (w *Worker) JournalCommit() journal.Commit {
 	return w.journal.blocks.Commit(w.stream, w.JournalFloor())
 }
 
-// Flush has everything that is loose go to the journal, until Resume. JournalFloor tells how far that is.
+// Flush has everything that is loose go to the journal, until Resume. JournalFloor shows how far that is.
 func (w *Worker) Flush() { w.journal.flush = w.journal.on }
 
 // Sizes of an append. The broker takes no more than a megabyte as it is set up by default.
@@ -160,8 +161,8 @@ const (
 	blockGuess = 640       // what a block takes, about
 )
 
-// nextAppend is the next append to the journal, nil when nothing is to go there now; ticked says that some time has passed
-// since it was asked for the last time.
+// nextAppend returns the next append to the journal, nil when nothing is to go there now; ticked says that some time
+// has passed since it was asked for the last time.
 func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 	j := &w.journal
 	if !j.on || j.inFlight != nil || j.loading != nil || !j.retry.open(now) {
@@ -193,7 +194,7 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 	}
 	w.addTimes(a)
 	for _, c := range chains {
-		if !w.addTo(a, c, limit, true) {
+		if !w.addTo(&blocksOf{a: a, c: c, limit: limit}, true) {
 			break
 		}
 	}
@@ -201,7 +202,7 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 	for j.ready.len() > 0 && a.bytes < j.maxBytes {
 		c := j.ready.pop()
 		c.journaled.ready = false
-		if !w.addTo(a, c, limit, false) {
+		if !w.addTo(&blocksOf{a: a, c: c, limit: limit}, false) {
 			later = append(later, c)
 		} else if c.blocksBeyond(c.journaled.under) {
 			later = append(later, c) // they wait for dead letters, or for room
@@ -229,7 +230,7 @@ func (c *chain) blocksBeyond(offset int64) bool {
 	return len(blocks) > 0 && blocks[len(blocks)-1].Through > offset
 }
 
-// mark notes where the position is, now and then, and forgets what is too old to matter.
+// mark records where the position is, now and then, and drops marks that are too old to matter.
 func (j *journaling) mark(now time.Time) {
 	every := j.cfg.JournalEvery
 	if n := len(j.marks); n == 0 || now.Sub(j.marks[n-1].at) >= every/32 {
@@ -240,7 +241,7 @@ func (j *journaling) mark(now time.Time) {
 	}
 }
 
-// overdue is the offset below which rows have been loose for too long.
+// overdue returns the offset below which rows have been loose for too long.
 func (j *journaling) overdue(now time.Time) int64 {
 	if m := j.marks; len(m) > 0 && now.Sub(m[0].at) >= j.cfg.JournalEvery {
 		return m[0].position
@@ -250,12 +251,13 @@ func (j *journaling) overdue(now time.Time) int64 {
 
 // addTo adds rows of a chain to an append: of a chunk on its way all that are loose, of the bin its blocks, and with
 // open also the rows that are no block yet. It reports whether there was room.
-func (w *Worker) addTo(a *Append, c *chain, limit int64, open bool) bool {
+func (w *Worker) addTo(b *blocksOf, open bool) bool {
+	c := b.c
 	x := &c.journaled
 	if x.bulky || x.under > x.through || w.publisher.awaitsDeferred(c) {
 		return true // what it has is in this append already, or waits for dead letters
 	}
-	b := &blocksOf{w: w, a: a, c: c, after: x.through, limit: limit}
+	b.w, b.after = w, x.through
 	if c.flight != nil {
 		b.take(&c.flight.rows, true)
 	}
@@ -412,7 +414,7 @@ func (w *Worker) appended(a *Append, now time.Time) {
 		if j.retry.fails >= journalOutage {
 			j.times.each(w.updates.urge)
 		}
-		j.retry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
+		j.retry.failed(now, w.cfg.retry(r.After, &w.spreads))
 		return
 	}
 	w.observer.Journaled(len(a.Values), a.bytes)
@@ -443,7 +445,7 @@ func (w *Worker) appended(a *Append, now time.Time) {
 	}
 }
 
-// appendFailed has the rows of an append go out again.
+// appendFailed has what an append held go out again.
 func (j *journaling) appendFailed(a *Append) {
 	for _, s := range a.sent {
 		if s.times != nil {

@@ -76,7 +76,7 @@ func withJournal(w *world) *world {
 	return w
 }
 
-// long is a hold that nothing in a test outlives: rows are in the journal, or replayed.
+// long returns a hold that nothing in a test outlives: rows are in the journal, or replayed.
 func long(c *ingest.Config) { c.Hold, c.JournalEvery = 6*time.Hour, 5*time.Second }
 
 // A process that dies leaves its bins in the journal: the next one has them again, reads the log from where the journal

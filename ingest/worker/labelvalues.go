@@ -30,8 +30,9 @@ const (
 // mostLabels bounds the labels of a tenant where their values are bounded: else names would do what values may not.
 const mostLabels = 1000
 
-// labelLookupEvery is the least time between two questions to the catalog about a tenant. For twice as long what it said
-// counts; after that it may lack what others have taken since, and nothing is refused before it has been asked again.
+// labelLookupEvery is the least time between two questions to the catalog about a tenant. For twice as long what it
+// said counts; after that it may lack what others have taken since, and nothing is refused before it has been asked
+// again.
 const labelLookupEvery = 30 * time.Second
 
 // exceeded says why a reading's labels are too many values, empty if they are not. v may be nil.
@@ -67,7 +68,7 @@ func (v *labelValues) has(name string, value uint64) bool {
 	return ok
 }
 
-// count is how many values a label has.
+// count returns how many values a label has.
 func (v *labelValues) count(name string) int {
 	n := len(v.own[name])
 	if v.listed != nil {
@@ -76,7 +77,7 @@ func (v *labelValues) count(name string) int {
 	return n
 }
 
-// names is how many labels there are; those with values here that the catalog lacks count twice.
+// names returns how many labels there are; those with values here that the catalog lacks count twice.
 func (v *labelValues) names() int {
 	n := len(v.own)
 	if v.listed != nil {
@@ -85,7 +86,7 @@ func (v *labelValues) names() int {
 	return n
 }
 
-// clipped is a text that is short enough for a sentence.
+// clipped returns a text that is short enough for a sentence.
 func clipped(s string) string {
 	const most = 80
 	if len(s) <= most {
@@ -94,7 +95,7 @@ func clipped(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
-// countLabels takes note of the labels of a reading that is taken. The caller holds the lock.
+// countLabels counts the labels of a reading that is taken. The caller holds the lock.
 func (th *throttle) countLabels(t *tenant, labels telemetry.Labels) {
 	v := t.values
 	if v == nil {
@@ -139,7 +140,7 @@ func (th *throttle) queueLabelLookup(t *tenant) {
 	}
 }
 
-// labelLookups asks the catalog about the labels of a tenant whose turn it is.
+// labelLookups has the label values of the next tenant in turn looked up in the catalog.
 func (th *throttle) labelLookups(jobs []Job, now time.Time, snapshot *control.Snapshot) []Job {
 	for n := th.labelQueue.len(); n > 0 && !th.labelLookup && th.labelRetry.open(now); n-- {
 		t := th.labelQueue.pop()
@@ -164,7 +165,7 @@ func (th *throttle) labelLookups(jobs []Job, now time.Time, snapshot *control.Sn
 	return jobs
 }
 
-// labelsRead takes a Census back.
+// labelsRead takes a LabelValuesLookup back.
 func (th *throttle) labelsRead(j *LabelValuesLookup, now time.Time) {
 	th.labelLookup = false
 	t := j.tenant
@@ -172,7 +173,7 @@ func (th *throttle) labelsRead(j *LabelValuesLookup, now time.Time) {
 	defer th.mu.Unlock()
 	v := t.values
 	if r := j.Outcome(); r.Fault != None {
-		th.labelRetry.failed(now, th.cfg.RetryBackoff, maxRetry*th.cfg.RetryBackoff, r.After, th.spreads.next())
+		th.labelRetry.failed(now, th.cfg.retry(r.After, th.spreads))
 		th.queueLabelLookup(t)
 		return
 	}

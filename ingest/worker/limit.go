@@ -26,12 +26,12 @@ type throttle struct {
 	deferrals  deferrals
 	fair       fairness
 
-	labelQueue  fifo[*tenant] // of whose labels the catalog is to be asked
-	labelLookup bool          // it is being asked
+	labelQueue  fifo[*tenant] // with labels that are to be looked up
+	labelLookup bool          // one is in flight
 	labelRetry  backoff
 }
 
-// refreshLimits brings a tenant's limits in line with the map. The caller holds the lock.
+// refreshLimits brings a tenant's limits in line with the snapshot. The caller holds the lock.
 func (th *throttle) refreshLimits(t *tenant, snapshot *control.Snapshot) {
 	t.snapshot = snapshot
 	said := th.cfg.Limits
@@ -49,7 +49,7 @@ func (th *throttle) refreshLimits(t *tenant, snapshot *control.Snapshot) {
 	}
 }
 
-// published is when a record was, in ns: by Kafka's timestamp, which a producer may set ahead, but not here.
+// published returns when a record was, in ns: by Kafka's timestamp, which a producer may set ahead, but not here.
 func published(rec *Record, now time.Time) int64 {
 	if rec.Time < 0 || rec.Time > now.UnixMilli() {
 		return now.UnixNano()
@@ -57,7 +57,7 @@ func published(rec *Record, now time.Time) int64 {
 	return rec.Time * int64(time.Millisecond)
 }
 
-// limited reports whether anybody has limits, or waits for one.
+// limited reports whether anything has a limit, or is deferred.
 func (th *throttle) limited(snapshot *control.Snapshot) bool {
 	return len(th.deferrals.all) > 0 || th.cfg.Limits.Any() || snapshot.LimitsIngest()
 }
@@ -65,31 +65,31 @@ func (th *throttle) limited(snapshot *control.Snapshot) bool {
 // judge decides for each tenant and each device of a record whether they are over a rate, before anything of the
 // record is taken: what becomes of one of its readings becomes of all that a device has in it, since a cut falls
 // between records (rule W2). The caller holds the lock.
-func (th *throttle) judge(rec *Record, readings []telemetry.Reading, snapshot *control.Snapshot, now time.Time) {
-	at := published(rec, now)
-	for i := range readings {
-		r := &readings[i]
+func (th *throttle) judge(f *feed) {
+	at := published(f.Record, f.now)
+	for i := range f.readings {
+		r := &f.readings[i]
 		t := th.registry.known(r.Tenant)
 		if t == nil {
-			if _, ok := snapshot.Tenant(r.Tenant); !ok {
+			if _, ok := f.snapshot.Tenant(r.Tenant); !ok {
 				continue
 			}
 			t = th.registry.tenant(r.Tenant)
 		}
-		if t.snapshot != snapshot {
-			th.refreshLimits(t, snapshot)
+		if t.snapshot != f.snapshot {
+			th.refreshLimits(t, f.snapshot)
 		}
 		l := t.limits
 		if l == nil {
 			continue
 		}
 		d := t.find(r.Device)
-		if waits, _ := t.deferredAt(d, rec.Offset); waits {
+		if waits, _ := t.deferredAt(d, f.Offset); waits {
 			continue
 		}
 		t.meter.see(at)
 		if !t.meter.open(&l.tenant, t.meter.clock) {
-			th.exceed(t, nil, &t.meter, &l.tenant, rec, r)
+			th.exceed(t, nil, f)
 			continue
 		}
 		if !l.device.bound() {
@@ -101,47 +101,48 @@ func (th *throttle) judge(rec *Record, readings []telemetry.Reading, snapshot *c
 		}
 		x.meter.see(at)
 		if !x.meter.open(&l.device, x.meter.clock) {
-			th.exceed(t, d, &x.meter, &l.device, rec, r)
+			th.exceed(t, d, f)
 		}
 	}
 }
 
-// exceed has what is over a rate wait from a record on, or be refused.
-func (th *throttle) exceed(t *tenant, d *device, m *meter, of *rates, rec *Record, r *telemetry.Reading) {
-	name := ""
+// exceed defers what is over a rate, of a device or of all of the tenant, from a record on, or refuses it.
+func (th *throttle) exceed(t *tenant, d *device, f *feed) {
+	m, of, name := &t.meter, &t.limits.tenant, ofTenant
 	if d != nil {
-		name = ofDevice
+		m, of, name = &d.limited.meter, &t.limits.device, ofDevice
 	}
 	if t.limits.refuse {
-		m.refuses, m.why = rec.Offset+1, m.exceeded(of, name)
+		m.refuses, m.why = f.Offset+1, m.exceeded(of, name)
 		return
 	}
-	th.deferFrom(t, d, deferral{limit: m.exceeded(of, name), from: rec.Offset, published: rec.Time, until: m.until(of)}, false)
+	th.deferFrom(deferral{tenant: t, device: d, limit: m.exceeded(of, name), from: f.Offset, published: f.Time,
+		until: m.until(of)}, false)
 }
 
-// judgeRecalled decides who may go on with a record that was read again: by the clock, since what was published long
-// ago has waited for what has been paid for meanwhile. The caller holds the lock.
-func (th *throttle) judgeRecalled(rec *Record, readings []telemetry.Reading, snapshot *control.Snapshot, now time.Time) {
-	at := now.UnixNano()
-	for i := range readings {
-		r := &readings[i]
+// judgeDeferred decides which readings of a record that was read again may be taken: by the clock, since they have
+// waited for what was paid for meanwhile. The caller holds the lock.
+func (th *throttle) judgeDeferred(f *feed) {
+	at := f.now.UnixNano()
+	for i := range f.readings {
+		r := &f.readings[i]
 		t := th.registry.known(r.Tenant)
-		if t.snapshot != snapshot {
-			th.refreshLimits(t, snapshot)
+		if t.snapshot != f.snapshot {
+			th.refreshLimits(t, f.snapshot)
 		}
 		l, d := t.limits, t.find(r.Device)
-		if _, blocked := t.deferredAt(d, rec.Offset); l == nil || blocked || rec.Offset < th.deferrals.urgentBelow {
+		if _, blocked := t.deferredAt(d, f.Offset); l == nil || blocked || f.Offset < th.deferrals.urgentBelow {
 			continue
 		}
 		if !t.meter.open(&l.tenant, at) {
 			x := t.deferral
-			if x == nil || rec.Offset < x.from {
+			if x == nil || f.Offset < x.from {
 				x = d.deferral()
 			}
 			if x.limit == limitShare {
 				x.limit = t.meter.exceeded(&l.tenant, ofTenant)
 			}
-			th.deny(x, &t.meter, &l.tenant, rec, r, now)
+			th.deny(f, r, denied{x, t.meter.until(&l.tenant)})
 			continue
 		}
 		of := d.rated()
@@ -150,7 +151,7 @@ func (th *throttle) judgeRecalled(rec *Record, readings []telemetry.Reading, sna
 		}
 		if of.deferral == nil {
 			limit := of.meter.exceeded(&l.device, ofDevice)
-			th.deferFrom(t, d, deferral{limit: limit, from: rec.Offset, published: rec.Time}, true)
+			th.deferFrom(deferral{tenant: t, device: d, limit: limit, from: f.Offset, published: f.Time}, true)
 		}
 		x := of.deferral
 		if x == nil {
@@ -159,101 +160,105 @@ func (th *throttle) judgeRecalled(rec *Record, readings []telemetry.Reading, sna
 		if x.limit == limitShare {
 			x.limit = of.meter.exceeded(&l.device, ofDevice)
 		}
-		th.deny(x, &of.meter, &l.device, rec, r, now)
+		th.deny(f, r, denied{x, of.meter.until(&l.device)})
 	}
 }
 
-// deny has a wait go on at a record, or refuses what has waited for too long. While rows of the chain are about to be
-// cut nothing of it is refused, or the cut could wait for ever for the dead letters of what comes behind it.
-func (th *throttle) deny(x *deferral, m *meter, of *rates, rec *Record, r *telemetry.Reading, now time.Time) {
-	if tooLong := rec.Time >= 0 && now.Sub(time.UnixMilli(rec.Time)) > th.cfg.HeldFor; tooLong {
+// denied is a deferral that goes on, and until when the rate is overdrawn, in ns.
+type denied struct {
+	*deferral
+	until int64
+}
+
+// deny leaves a record deferred, or refuses what has been deferred for too long. While rows of the chain are about to
+// be cut nothing of it is refused, or the cut could wait for ever for dead letters that come behind it.
+func (th *throttle) deny(f *feed, r *telemetry.Reading, x denied) {
+	if tooLong := f.Time >= 0 && f.now.Sub(time.UnixMilli(f.Time)) > th.cfg.HeldFor; tooLong {
 		var c *chain
 		if d := x.tenant.find(r.Device); d != nil {
 			c = d.chain(telemetry.DayOf(r.Time))
 		}
 		if c == nil || !c.acting() || c.flight != nil {
-			x.refuses = rec.Offset + 1
+			x.refuses = f.Offset + 1
 			return
 		}
-		th.deferrals.block(x, rec, 0)
+		th.deferrals.block(x.deferral, f.Record, 0)
 		return
 	}
-	th.deferrals.block(x, rec, m.until(of))
+	th.deferrals.block(x.deferral, f.Record, x.until)
 }
 
-// takeAll takes the readings of a record, those that were recalled or all, and returns how many were. Of what was
-// recalled, those that wait on are left out.
-func (w *Worker) takeAll(rec *Record, readings []telemetry.Reading, index []int, snapshot *control.Snapshot, now time.Time,
-	recalled bool) (taken int) {
-	oversize := w.verdicts.oversize(rec, readings)
+// takeAll takes the readings of a record, or of one that was read again those that are deferred and may go on, and
+// returns how many it took.
+func (w *Worker) takeAll(f *feed) (taken int) {
+	f.oversize = w.verdicts.oversize(f.Record, f.readings)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	limited := w.throttle.limited(snapshot)
+	f.limited = w.throttle.limited(f.snapshot)
 	switch {
-	case recalled:
-		w.throttle.judgeRecalled(rec, readings, snapshot, now)
-	case limited:
-		w.throttle.judge(rec, readings, snapshot, now)
+	case f.again:
+		w.throttle.judgeDeferred(f)
+	case f.limited:
+		w.throttle.judge(f)
 	}
-	for i := range readings {
-		r := &readings[i]
-		if limited && w.throttle.deferred(rec, r, now, recalled) {
+	for i := range f.readings {
+		r := &f.readings[i]
+		if f.limited && w.throttle.deferred(f, r) {
 			continue
 		}
-		bad := w.verdicts.verdict(rec, r, snapshot, oversize, now)
-		if bad == nil && limited {
-			bad = w.throttle.overLimit(rec, r, now)
+		bad := w.verdicts.verdict(f, r)
+		if bad == nil && f.limited {
+			bad = w.throttle.overLimit(f, r)
 		}
 		if bad == nil {
-			w.take(rec, r, limited, now)
+			w.take(f, r)
 			taken++
 			continue
 		}
-		if bad.Index = index[i]; recalled {
-			w.publisher.refuseDeferred(rec, r, *bad)
+		if bad.Index = f.index[i]; f.again {
+			w.publisher.refuseDeferred(f.Record, r, *bad)
 		} else {
-			w.publisher.refuse(rec, *bad)
+			w.publisher.refuse(f.Record, *bad)
 		}
 	}
 	return taken
 }
 
-// deferred reports whether a reading waits, and sets it aside if it was not before.
-func (th *throttle) deferred(rec *Record, r *telemetry.Reading, now time.Time, recalled bool) bool {
+// deferred reports whether a reading can't be taken, and counts it if it was not deferred before.
+func (th *throttle) deferred(f *feed, r *telemetry.Reading) bool {
 	t := th.registry.known(r.Tenant)
 	if t == nil {
 		return false
 	}
 	d := t.find(r.Device)
-	waits, blocked := t.deferredAt(d, rec.Offset)
-	if recalled || !waits {
+	waits, blocked := t.deferredAt(d, f.Offset)
+	if f.again || !waits {
 		return blocked
 	}
 	x := t.deferral
-	if x == nil || rec.Offset < x.from {
+	if x == nil || f.Offset < x.from {
 		x = d.deferral()
 	}
 	x.count++
-	t.countExcess(x.limit, r.Device, true, now)
+	t.countExcess(x.limit, r.Device, f.now).delayed++
 	th.observer.Deferred()
 	return true
 }
 
 // overLimit says why a reading is refused for a limit of its tenant, nil if it is not. The caller holds the lock.
-func (th *throttle) overLimit(rec *Record, r *telemetry.Reading, now time.Time) *decode.Bad {
+func (th *throttle) overLimit(f *feed, r *telemetry.Reading) *decode.Bad {
 	t := th.registry.known(r.Tenant)
 	if t == nil || t.limits == nil {
 		return nil
 	}
-	d := t.find(r.Device)
-	limit, detail := t.refusedRate(d, rec.Offset)
+	limit, detail := t.refusedRate(t.find(r.Device), f.Offset)
 	if limit == "" && t.limits.numbers {
-		limit, detail = th.overNumber(t, d, rec, r, now)
+		limit, detail = th.overNumber(t, f, r)
 	}
 	if limit == "" {
 		return nil
 	}
-	t.countExcess(limit, r.Device, false, now)
+	t.countExcess(limit, r.Device, f.now).refused++
 	if limit == limitValues {
 		th.queueLabelLookup(t)
 	}
@@ -261,8 +266,8 @@ func (th *throttle) overLimit(rec *Record, r *telemetry.Reading, now time.Time) 
 		Detail: fmt.Sprintf("%s: the limit %s of the tenant is passed by device %s", detail, limit, r.Device)}
 }
 
-// refusedRate is the rate for which a record's readings of a device are refused, empty for none, and how it was passed. d
-// may be nil.
+// refusedRate returns the rate for which a record's readings of a device are refused, empty for none, and how it was
+// passed. d may be nil.
 func (t *tenant) refusedRate(d *device, offset int64) (limitName, string) {
 	const waited, above = "it has waited for too long", "more came than a second brings"
 	if x := t.deferral; x != nil && x.refuses == offset+1 {
@@ -284,22 +289,22 @@ func (t *tenant) refusedRate(d *device, offset int64) (limitName, string) {
 	return "", ""
 }
 
-// overNumber is the limit of a number or a size that a reading passes, empty for none, and how. d may be nil. The caller
-// holds the lock.
-func (th *throttle) overNumber(t *tenant, d *device, rec *Record, r *telemetry.Reading, now time.Time) (limitName, string) {
-	l := t.limits
+// overNumber returns the limit of a number or a size that a reading passes, empty for none, and how. The caller holds
+// the lock.
+func (th *throttle) overNumber(t *tenant, f *feed, r *telemetry.Reading) (limitName, string) {
+	l, d := t.limits, t.find(r.Device)
 	switch {
-	case l.payload > 0 && len(rec.Value) > l.payload:
-		return limitPayload, fmt.Sprintf("the record has %d bytes, more than %d", len(rec.Value), l.payload)
+	case l.payload > 0 && len(f.Value) > l.payload:
+		return limitPayload, fmt.Sprintf("the record has %d bytes, more than %d", len(f.Value), l.payload)
 	case l.labels > 0 && len(r.Labels) > l.labels:
 		return limitLabels, fmt.Sprintf("the reading has %d labels, more than %d", len(r.Labels), l.labels)
 	case d == nil && l.devices > 0 && len(t.byID) >= l.devices:
 		return limitDevices, fmt.Sprintf("this partition has %d devices already", len(t.byID))
-	case d == nil && l.newDevices.bound() && !t.introduces(published(rec, now), th.knownFrom()):
+	case d == nil && l.newDevices.bound() && !t.introduces(published(f.Record, f.now), th.knownFrom()):
 		return limitNewDevices, "too many devices reported for the first time"
 	}
 	if l.labelValues > 0 && len(r.Labels) > 0 {
-		if detail := t.values.exceeded(l, r.Labels, now); detail != "" {
+		if detail := t.values.exceeded(l, r.Labels, f.now); detail != "" {
 			return limitValues, detail
 		}
 	}
@@ -333,13 +338,12 @@ func (t *tenant) introduces(at, known int64) bool {
 	return t.newDevices.open(&t.limits.newDevices, t.newDevices.clock)
 }
 
-// charge takes note of a reading that is taken of a tenant with limits; first says that nothing else is known of the
-// device. The caller holds the lock.
-func (th *throttle) charge(rec *Record, r *telemetry.Reading, d *device, first bool, now time.Time) {
-	t, at := d.tenant, published(rec, now)
+// charge counts a reading of a tenant with limits that is taken. The caller holds the lock.
+func (th *throttle) charge(f *feed, d *device, r *telemetry.Reading) {
+	t, at := d.tenant, published(f.Record, f.now)
 	l := t.limits
 	t.meter.charge(&l.tenant, at, len(r.Fields))
-	if first && l.newDevices.bound() && at >= th.knownFrom() {
+	if f.first && l.newDevices.bound() && at >= th.knownFrom() {
 		t.newDevices.charge(&l.newDevices, at, 0)
 	}
 	if l.labelValues > 0 && len(r.Labels) > 0 {
@@ -355,8 +359,8 @@ func (th *throttle) charge(rec *Record, r *telemetry.Reading, d *device, first b
 	}
 }
 
-// knownFrom is from when on a device that nothing is known of counts as new, in ns: which ones were there before is not
-// known in the hour after the partition came here.
+// knownFrom returns from when on a device that nothing is known of counts as new, in ns: which ones were there before
+// is not known in the hour after the partition came here.
 func (th *throttle) knownFrom() int64 {
 	return th.log.assigned*int64(time.Millisecond) + int64(time.Hour)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// limited is a process whose tenants have limits, if they say nothing else.
+// limited returns a process whose tenants have limits, if they say nothing else.
 func (w *world) limited(l control.IngestLimits, change func(*ingest.Config)) *ingest.Local {
 	return w.worker(func(c *ingest.Config) {
 		c.Limits, c.Hold, c.CatalogEvery, c.CommitEvery = l, time.Hour, 6*time.Hour, time.Second
@@ -50,7 +50,7 @@ func (w *world) takeDeferred(l *ingest.Local) {
 	require.NoError(w.t, l.TakeDeferred(context.Background(), w.at))
 }
 
-// has is how many readings a process holds of a tenant.
+// has returns how many readings a process holds of a tenant.
 func has(l *ingest.Local, tenant string) (n int) {
 	l.Holdings(tenant, func(h worker.Holding) { n += h.Readings })
 	return n

@@ -42,13 +42,13 @@ const loadedTimesBytes = 240
 const loadedBytes = 300
 
 // Load begins to load what a commit counts on; floor is the offset that was committed with it. The Worker is a new one
-// whose position is the floor: until Loaded it is asked for nothing but heads.
+// with the floor as its position: until Loaded it is asked for nothing but heads.
 func (w *Worker) Load(c journal.Commit, floor int64) {
 	w.journal.loading = &loading{commit: c, floor: floor, chains: map[chainKey]*loadedChain{}}
 }
 
-// LoadBlock takes a record of the journal; counts says whether its rows do. It fails with journal.ErrNotWhole when the
-// rows can't be read.
+// LoadBlock takes a record of the journal; counts is set if its rows are to be loaded. It fails with
+// journal.ErrNotWhole when the rows can't be read.
 func (w *Worker) LoadBlock(at int64, r *journal.Record, counts bool) error {
 	l := w.journal.loading
 	if r.Stream != l.commit.Stream {
@@ -96,7 +96,7 @@ func (w *Worker) LoadBlock(at int64, r *journal.Record, counts bool) error {
 	return nil
 }
 
-// countEvery is after how many blocks memory is told of what is loaded.
+// countEvery is after how many blocks memory is counted anew.
 const countEvery = 32
 
 // Loaded goes on with what was loaded: each record once, of those from the floor on and below F. last is the append
@@ -122,7 +122,7 @@ func (w *Worker) Loaded(last journal.Link, now time.Time) error {
 	return nil
 }
 
-// restore is the open bin of a chain as it was. The caller holds the lock.
+// restore returns the open bin of a chain as it was. The caller holds the lock.
 func (w *Worker) restore(key chainKey, x *loadedChain, now time.Time) error {
 	l := w.journal.loading
 	from := l.floor
@@ -160,8 +160,8 @@ func (w *Worker) restore(key chainKey, x *loadedChain, now time.Time) error {
 	return nil
 }
 
-// observeBlocks takes what blocks show of a device. That is no news: no F that was committed passes what the catalog lacks.
-// Which times that has is not known, though: they are compared with the device's next reading.
+// observeBlocks records what blocks show of a device. The catalog has their names: no F that was committed passes one
+// that it lacks. Which times it has is not known; they are compared after the device's next reading.
 func (w *Worker) observeBlocks(d *device, blocks []binning.Block) {
 	for i := range blocks {
 		b := &blocks[i]
@@ -179,7 +179,7 @@ func (w *Worker) observeBlocks(d *device, blocks []binning.Block) {
 	w.registry.countDevice(d)
 }
 
-// Loading is how many values of the journal were loaded so far; ok is false when none are being loaded.
+// Loading returns how many values of the journal were loaded so far; ok is false when none are being loaded.
 func (w *Worker) Loading() (values int64, ok bool) {
 	if l := w.journal.loading; l != nil {
 		return l.values, true

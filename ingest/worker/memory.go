@@ -13,7 +13,7 @@ type Memory struct {
 	used int64
 }
 
-// NewMemory is a bound of so many bytes.
+// NewMemory returns a bound of so many bytes.
 func NewMemory(max int64) *Memory { return &Memory{max: max} }
 
 // tight is the share of the bound from which on the fullest bins are cut.
@@ -25,14 +25,14 @@ func (m *Memory) add(n int) {
 	m.used += int64(n)
 }
 
-// Used is how much is held now.
+// Used returns how much is held now.
 func (m *Memory) Used() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.used
 }
 
-// over is how many bytes must go to be comfortable again; 0 while that is so.
+// over returns how many bytes must go to be comfortable again; 0 while that is so.
 func (m *Memory) over() int64 { return max(0, m.Used()-int64(tight*float64(m.max))) }
 
 // Full reports whether nothing more may be taken.

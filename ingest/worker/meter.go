@@ -13,7 +13,7 @@ type meter struct {
 	clock            int64 // greatest time seen, ns since 1970
 	readings, values int64 // ns: what was taken is paid for until then
 
-	refuses int64     // the offset above that of the record whose readings are refused, 0 for none
+	refuses int64     // one above the offset of the record with readings that are refused, 0 for none
 	why     limitName // they are
 }
 
@@ -31,7 +31,7 @@ func (m *meter) see(at int64) { m.clock = max(m.clock, at) }
 // open reports whether one more record may be taken at an instant: nothing is overdrawn by more than the burst.
 func (m *meter) open(r *rates, at int64) bool { return m.until(r) <= at }
 
-// until is from when on one more record may be taken.
+// until returns from when on one more record may be taken.
 func (m *meter) until(r *rates) int64 {
 	paid := int64(0)
 	if r.readings > 0 {
@@ -75,7 +75,7 @@ const (
 	limitValues     limitName = "label-values"
 )
 
-// Of a rate: of whom it is.
+// Prefixes of the names of rates.
 const (
 	ofTenant = ""
 	ofDevice = "device-"
@@ -98,8 +98,8 @@ type limits struct {
 // partitions, and a tenant within its limit must not be delayed.
 const spread = 4
 
-// share is a partition's part of a bound, at least what one device may have. With so few partitions that each may have
-// all, it is the bound.
+// share returns a partition's part of a bound, at least what one device may have. With so few partitions that each may
+// have all, it is the bound.
 func share(b, device control.Limit, partitions int) float64 {
 	n, bounded := b.Of()
 	if !bounded {
@@ -114,7 +114,7 @@ func share(b, device control.Limit, partitions int) float64 {
 	return n
 }
 
-// number is a partition's part of a bound that is a number of things.
+// number returns a partition's part of a bound that is a number of things.
 func number(b control.Limit, partitions int) int {
 	n := share(b, control.Unbounded, partitions)
 	if n > 0 {
@@ -125,7 +125,7 @@ func number(b control.Limit, partitions int) int {
 
 func plain(b control.Limit) float64 { return max(0, float64(b)) }
 
-// newLimits are a tenant's limits in one of so many partitions; nil if there are none.
+// newLimits returns a tenant's limits in one of so many partitions; nil if there are none.
 func newLimits(l control.IngestLimits, partitions int) *limits {
 	if !l.Any() {
 		return nil

@@ -11,8 +11,8 @@ import (
 // Documents above a megabyte fall off a cliff in request units, and the service takes no more than two.
 const maxDocument = 1 << 20
 
-// tinyPayload is a size below which no payload makes a document that is too large: at worst it is line protocol whose
-// measurement, 800 bytes long, stands before each of 300 fields, and a column takes a kilobyte then.
+// tinyPayload is a size below which no payload makes a document that is too large: at worst it is line protocol with a
+// measurement of 800 bytes before each of 300 fields, and a column takes a kilobyte then.
 const tinyPayload = 2 << 10
 
 // chainKey names a chain within one partition of one stream.
@@ -22,8 +22,8 @@ type chainKey struct {
 	day    telemetry.Day
 }
 
-// oversize is the chains of a record whose readings would not fit one document, which a cut may not divide (rule W2). A
-// record is encoded here only if an estimate that is never too low leaves it open.
+// oversize returns the chains of a record with readings that would not fit one document, which a cut may not divide
+// (rule W2). A record is encoded here only if an estimate that is never too low leaves it open.
 func (v *verdicts) oversize(rec *Record, readings []telemetry.Reading) map[chainKey]bool {
 	if len(rec.Value) < tinyPayload || surelyFit(readings) {
 		return nil

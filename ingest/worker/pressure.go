@@ -16,7 +16,7 @@ func (w *Worker) relieve(now time.Time) {
 	over = int64(float64(over) * float64(w.counted) / float64(max(w.counted, w.memory.Used())))
 	over -= int64(w.publisher.refused.bytes) + w.index.going
 	if full {
-		// Who waits for dead letters will go soon, as a rule; when nothing more can be taken, somebody else must.
+		// Chains that wait for dead letters will go soon, as a rule; when nothing more can be taken, others must.
 		over += w.index.stuck
 	}
 	over -= w.forgetUntil(over, func(c *chain) bool { return full || now.Sub(time.UnixMilli(c.used)) >= w.cfg.Hold })
@@ -55,7 +55,7 @@ func (w *Worker) shelve(wanted int64, now time.Time) (made int64) {
 		made += int64(freed)
 		w.index.count(c)
 		if err != nil {
-			w.shelfRetry.failed(now, time.Minute, time.Hour, 0, w.spreads.next())
+			w.shelfRetry.failed(now, pauses{time.Minute, time.Hour, 0, w.spreads.next()})
 			w.observer.ShelfFailed(err)
 			return made
 		}
@@ -67,8 +67,8 @@ func (w *Worker) shelve(wanted int64, now time.Time) (made int64) {
 // leastShelved is from how many bytes on the blocks of a bin are worth shelving.
 const leastShelved = 1 << 10
 
-// forgetUntil gives up what is known of idle chains, those that would be forgotten next, as long as one may go and room
-// is wanted. It returns how much room that has made.
+// forgetUntil returns up what is known of idle chains, those that would be forgotten next, as long as one may go and
+// room is wanted. It returns how much room that has made.
 func (w *Worker) forgetUntil(wanted int64, may func(*chain) bool) (made int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -20,7 +20,7 @@ type publisher struct {
 	deferred deferredDeadLetters
 	retry    backoff
 
-	unstorable fifo[*chain] // whose flights are to go to the dead letters
+	unstorable fifo[*chain] // with flights that are to become dead letters
 	running    int          // of those, how many are in flight
 }
 
@@ -54,7 +54,7 @@ func (p *publisher) refuseDeferred(rec *Record, x *telemetry.Reading, bad decode
 	d.ofChain[l.chain]++
 }
 
-// floor returns the lowest offset of a record whose dead letter is not acknowledged; ok is false for none.
+// floor returns the lowest offset of a record with a dead letter that is not acknowledged; ok is false for none.
 func (p *publisher) floor() (offset int64, ok bool) {
 	offset, ok = p.deferred.lowest.first()
 	if at, some := p.refused.first(); some && (!ok || at < offset) {
@@ -63,7 +63,7 @@ func (p *publisher) floor() (offset int64, ok bool) {
 	return offset, ok
 }
 
-// firstRefused returns the lowest offset of a record that was refused when it came and whose dead letter is not
+// firstRefused returns the lowest offset of a record that was refused when it came, until its dead letter is
 // acknowledged: a block waits for it, since a later process may take the record (rule J2).
 func (p *publisher) firstRefused() int64 {
 	if at, some := p.refused.first(); some {
@@ -123,9 +123,9 @@ func (m *minima) first() (n int64, ok bool) {
 	return m.candidates.front(), true
 }
 
-// publishFlight makes dead letters of the readings of a chunk that the store will never take. The rows stay where they are
-// until the letters are acknowledged: they hold back the floor, and the head shows them. The chunk's number stays
-// free. It fails when a shelf has lost rows.
+// publishFlight returns dead letters of the readings of a chunk that the store will never take. The rows stay where
+// they are until those are acknowledged: they hold back the floor, and heads show them. The chunk's number stays free.
+// It fails when a shelf has lost rows.
 func (p *publisher) publishFlight(c *chain) (*Publish, error) {
 	b := &Publish{chain: c}
 	var open *DeadLetter
@@ -145,7 +145,8 @@ func (p *publisher) publishFlight(c *chain) (*Publish, error) {
 	return b, err
 }
 
-// flightDeadLetter is a letter for what is left of a record: its readings of one device and day, as a message.
+// flightDeadLetter returns a dead letter for what is left of a record: its readings of one device and day, as a
+// message.
 func (p *publisher) flightDeadLetter(c *chain, offset int64) DeadLetter {
 	return DeadLetter{
 		Topic: p.cfg.Topic, Partition: p.partition,
@@ -159,10 +160,11 @@ func (p *publisher) flightDeadLetter(c *chain, offset int64) DeadLetter {
 	}
 }
 
-// maxPublications bounds the chunks whose dead letters are under way.
+// maxPublications bounds the chunks with dead letters in flight.
 const maxPublications = 4
 
-// publications are the next dead letters: of records that were refused, and of chunks.
+// publications appends the next dead letters to be published: of records that were refused, of readings that had been
+// deferred, and of chunks.
 func (w *Worker) publications(jobs []Job, now time.Time) []Job {
 	if !w.publisher.retry.open(now) {
 		return jobs
@@ -191,7 +193,7 @@ func (w *Worker) publications(jobs []Job, now time.Time) []Job {
 	return jobs
 }
 
-// rejectFlight has the flight of a chain go to the dead letters.
+// rejectFlight has the flight of a chain become dead letters.
 func (w *Worker) rejectFlight(c *chain, why string, now time.Time) {
 	w.mu.Lock()
 	c.rejectFlight(why, now)
@@ -200,11 +202,11 @@ func (w *Worker) rejectFlight(c *chain, why string, now time.Time) {
 	w.file(c)
 }
 
-// published takes a Bury back.
+// published takes a Publish back.
 func (w *Worker) published(j *Publish, now time.Time) {
 	r, c := j.Outcome(), j.chain
 	if r.Fault != None {
-		w.publisher.retry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
+		w.publisher.retry.failed(now, w.cfg.retry(r.After, &w.spreads))
 	} else {
 		w.publisher.retry = backoff{}
 	}

@@ -24,7 +24,7 @@ type tenantQueue struct {
 	ringed  bool      // stands in the ring
 }
 
-// parked reports whether the lane's container is missing.
+// parked reports whether the queue's container is missing.
 func (l *tenantQueue) parked() bool { return l.failing == NoContainer }
 
 func (l *tenantQueue) len() int {
@@ -42,9 +42,9 @@ func (l *tenantQueue) pop() *chain {
 	return l.waiting.pop()
 }
 
-// writeQueue hands out chains that are to go on, as far as writes may be under way, and fairly: lanes take turns, neither
-// a tenant nor a month takes all slots, a lane that fails takes few, and one whose container is missing takes one,
-// now and then. So what can't be written never stands in the way of what can.
+// writeQueue hands out chains that are to go on, as far as writes may be in flight, and fairly: tenants' queues take
+// turns, neither a tenant nor a month takes all writes, a queue that fails takes few, and one without a container takes
+// one, now and then. So what can't be written never delays what can.
 type writeQueue struct {
 	max     int
 	busy    int // writes under way
@@ -58,7 +58,7 @@ func newWriteQueue(max int) writeQueue {
 	return writeQueue{max: max, queues: map[queueKey]*tenantQueue{}, tenants: map[string]int{}, months: map[telemetry.Month]int{}}
 }
 
-// queueOf is that of a chain.
+// queueOf returns that of a chain.
 func (q *writeQueue) queueOf(c *chain) *tenantQueue {
 	k := queueKey{c.device.tenant.name, c.day.Month()}
 	l := q.queues[k]
@@ -69,7 +69,8 @@ func (q *writeQueue) queueOf(c *chain) *tenantQueue {
 	return l
 }
 
-// push appends a chain to its lane, which it returns. A chain that does not want to go on any more may still be in it.
+// push appends a chain to its tenant's queue, which it returns. A chain that does not want to go on any more may still
+// be in it.
 func (q *writeQueue) push(c *chain) *tenantQueue {
 	l := q.queueOf(c)
 	l.waiting.push(c)
@@ -77,7 +78,7 @@ func (q *writeQueue) push(c *chain) *tenantQueue {
 	return l
 }
 
-// pushFront puts a chain before all others of its lane.
+// pushFront puts a chain before all others of its queue.
 func (q *writeQueue) pushFront(c *chain) {
 	l := q.queueOf(c)
 	if l.probe != nil {
@@ -94,7 +95,7 @@ func (q *writeQueue) addToRing(l *tenantQueue) {
 	}
 }
 
-// pop takes the chain whose turn it is; nil when nobody may go on now.
+// pop returns the next chain in turn; nil when none may go on now.
 func (q *writeQueue) pop(now time.Time) *chain {
 	if q.busy >= q.max {
 		return nil
@@ -117,14 +118,14 @@ func (q *writeQueue) pop(now time.Time) *chain {
 	return nil
 }
 
-// tidy forgets a lane of which nothing is left to know.
+// tidy forgets an empty queue.
 func (q *writeQueue) tidy(l *tenantQueue) {
 	if l.busy == 0 && l.len() == 0 && l.failing == None {
 		delete(q.queues, l.key)
 	}
 }
 
-// mayWrite reports whether a lane may have one more write under way.
+// mayWrite reports whether a queue may have one more write in flight.
 func (q *writeQueue) mayWrite(l *tenantQueue, now time.Time) bool {
 	share := func(part, of int) int { return max(1, q.max*part/of) }
 	most := q.max
@@ -159,7 +160,7 @@ func (q *writeQueue) count(l *tenantQueue, n int) {
 	}
 }
 
-// troubled reports whether a lane fails for another reason than its container.
+// troubled reports whether a queue fails for another reason than its container.
 func (q *writeQueue) troubled() bool {
 	for _, l := range q.queues {
 		if l.failing != None && !l.parked() {
@@ -169,7 +170,7 @@ func (q *writeQueue) troubled() bool {
 	return false
 }
 
-// next is when a lane that is parked tries again; ok is false when none is.
+// next returns when a queue that is parked tries again; ok is false when none is.
 func (q *writeQueue) next(now time.Time) (at time.Time, ok bool) {
 	for _, l := range q.ring.all() {
 		if !l.retry.open(now) && (!ok || l.retry.at.Before(at)) {

@@ -78,8 +78,8 @@ func newWalk(t *testing.T, seed uint64, n int, journaled bool, limits control.In
 	return k
 }
 
-// countingLog is a log whose values say at which offset they stand: instants repeat, devices and days mix, records have
-// several readings, and some are bad.
+// countingLog returns a log whose values say at which offset they stand: instants repeat, devices and days mix, records
+// have several readings, and some are bad.
 func countingLog(seed uint64, n int) []worker.Record {
 	rnd := rand.New(rand.NewPCG(seed, 4))
 	var log []worker.Record

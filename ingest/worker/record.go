@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"hash/crc32"
 	"slices"
+	"time"
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
+	"binnacle/internal/telemetry"
 )
 
 // Record is one record of a Kafka partition.
@@ -29,7 +31,7 @@ type Unreadable struct {
 	Bad            decode.Bad
 }
 
-// clone is a copy that shares no bytes with what was fetched.
+// clone returns a copy that shares no bytes with what was fetched.
 func (r *Record) clone() Record {
 	out := *r
 	out.Key, out.Value, out.Headers = bytes.Clone(r.Key), bytes.Clone(r.Value), slices.Clone(r.Headers)
@@ -43,7 +45,7 @@ const contentTypeHeader = "content-type"
 
 func (r *Record) contentType() string { return r.header(contentTypeHeader) }
 
-// header is the value of the first header of a name, empty when there is none.
+// header returns the value of the first header of a name, empty when there is none.
 func (r *Record) header(name string) string {
 	for _, h := range r.Headers {
 		if h.Key == name {
@@ -53,16 +55,32 @@ func (r *Record) header(name string) string {
 	return ""
 }
 
-// Mark is what tells this record from another one at the same offset of another incarnation (rule W9).
+// Mark returns a mark of the record, which another record at the same offset of another incarnation does not have (rule
+// W9).
 func (r *Record) Mark() control.Mark {
 	return control.Mark{Offset: r.Offset, Timestamp: r.Time, CRC: crc32.ChecksumIEEE(r.Value)}
 }
 
-// bytes is about how much memory the record takes.
+// bytes returns about how much memory the record takes.
 func (r *Record) bytes() int {
 	n := len(r.Key) + len(r.Value)
 	for _, h := range r.Headers {
 		n += len(h.Key) + len(h.Value)
 	}
 	return n
+}
+
+// feed is a record that is being taken, with what its readings are judged by.
+type feed struct {
+	*Record
+	readings []telemetry.Reading
+	index    []int // of each reading, its place in the record
+	snapshot *control.Snapshot
+	now      time.Time
+	again    bool // it was read again: readings are those that are deferred and may go on
+
+	grant    control.Backfill  // that the record names
+	oversize map[chainKey]bool // chains with more readings than fit a document
+	limited  bool              // limits count
+	first    bool              // nothing was known of the device of the reading that is being taken
 }

@@ -24,7 +24,7 @@ const (
 // faults are those for which a chain stalls.
 var faults = [...]Fault{Unknown, Busy, NoContainer, KeyFull, Rejected, Denied}
 
-// code is a fault's number among them, from 1; 0 for none.
+// code returns a fault's number among them, from 1; 0 for none.
 func (f Fault) code() uint8 {
 	for i, x := range faults {
 		if x == f {
@@ -40,13 +40,13 @@ type Result struct {
 	After time.Duration // of Busy: how long the store wants to be left alone
 }
 
-// Failed says in a Job how the attempt ended; who made it calls this before Worker.Done.
+// Failed records how the attempt ended; it is to be called before Worker.Done.
 func (r *Result) Failed(with Result) { *r = with }
 
-// Outcome is how the attempt ended.
+// Outcome returns how the attempt ended.
 func (r *Result) Outcome() Result { return *r }
 
-// ResultOf is what an error of a store means for a job.
+// ResultOf returns what an error of a store means for a job.
 func ResultOf(err error) Result {
 	var busy *store.BusyError
 	switch {

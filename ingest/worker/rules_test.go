@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// noise is a message whose text does not compress, and fills a third of a document.
+// noise returns a message whose text does not compress, and fills a third of a document.
 func noise(offset int64, device string) worker.Record {
 	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 		`{"tenant":"acme","device":%q,"ts":%d,"values":{"log":"%x"}}`, device, start+offset,
@@ -30,7 +30,7 @@ func noise(offset int64, device string) worker.Record {
 
 func all(worker.Job) bool { return true }
 
-// rowsOf is how many rows a head shows.
+// rowsOf returns how many rows a head shows.
 func rowsOf(l *ingest.Local) (n int) {
 	for r := range l.HeadRead(store.HeadRequest{Tenant: "acme", Range: binning.All}).Rows {
 		n += r.Frame.Rows()

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// reading is a message of one value of a device, at an instant, published then.
+// reading returns a message of one value of a device, at an instant, published then.
 func reading(offset int64, device string, at time.Time) worker.Record {
 	ms := at.UnixMilli()
 	value := fmt.Appendf(nil, `{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d}}`, device, ms, offset%97)

@@ -18,8 +18,8 @@ const maxEntry = 512 << 10
 // listedBytes is what a name or value takes in an entry beside its characters, of which each may be escaped.
 const listedBytes = 16
 
-// seen is what readings have shown of a device, as far as its entry in the catalog lists it: within maxEntry. Devices
-// that report the same metrics share them.
+// seen is what readings have shown of a device, within what its entry in the catalog can list (maxEntry). Devices that
+// report the same metrics share them.
 type seen struct {
 	columns     *columns          // nil before the first reading
 	labels      []telemetry.Label // sorted, at most catalog.MaxLabelValues of a name
@@ -93,8 +93,8 @@ func (c *columns) has(metric string) bool {
 
 func (c *columns) bytes() int { return columnsBytes + cap(c.list)*shapeBytes }
 
-// with is the columns and those of the fields that are new and find room in an entry; c itself if there are none. all
-// is false if some find none. c may be nil.
+// with returns the columns and those of the fields that are new and find room in an entry; c itself if there are none.
+// all is false if some find none. c may be nil.
 func (c *columns) with(fields []telemetry.Field, room int) (out *columns, all bool) {
 	var list, fresh []shape
 	all = true
@@ -137,7 +137,7 @@ func (s *seen) span(at int64) {
 	s.first, s.last = min(s.first, at), max(s.last, at)
 }
 
-// label lists a value of a label, and reports whether that was news.
+// label records a value of a label, and reports whether it is new.
 func (s *seen) label(l telemetry.Label) bool {
 	i, found := slices.BinarySearchFunc(s.labels, l, compareLabels)
 	if found {
@@ -161,7 +161,7 @@ func (s *seen) label(l telemetry.Label) bool {
 	return true
 }
 
-// lack says that not all metrics and labels are listed, and reports whether that was news.
+// lack records that not all metrics and labels are listed, and reports whether that is new.
 func (s *seen) lack() bool {
 	if len(s.labels) > 0 && s.labels[0] == catalog.Partial {
 		return false
@@ -170,7 +170,7 @@ func (s *seen) lack() bool {
 	return true
 }
 
-// tag sets a tag, and reports whether that was news.
+// tag sets a tag, and reports whether that is new.
 func (s *seen) tag(t telemetry.Label) bool {
 	byName := func(a, b telemetry.Label) int { return strings.Compare(a.Name, b.Name) }
 	i, found := slices.BinarySearchFunc(s.tags, t, byName)
@@ -209,7 +209,7 @@ func compareLabels(a, b telemetry.Label) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 }
 
-// bytes is how much memory it takes beside the struct itself and the columns.
+// bytes returns how much memory it takes beside the struct itself and the columns.
 func (s *seen) bytes() int {
 	n := (cap(s.labels) + cap(s.tags)) * 32
 	for _, list := range [][]telemetry.Label{s.labels, s.tags} {
@@ -220,7 +220,7 @@ func (s *seen) bytes() int {
 	return n
 }
 
-// entry is what the catalog is to list, with the units of its tenant's metrics. It shares nothing that changes.
+// entry returns what the catalog is to list, with the units of its tenant's metrics. It shares nothing that changes.
 func (s *seen) entry(device string, units map[string]string) catalog.Entry {
 	e := catalog.Entry{Device: device, First: s.first, Last: s.last, Labels: slices.Clone(s.labels)}
 	if !s.timed {

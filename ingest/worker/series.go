@@ -7,11 +7,11 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// rated is what is known of a device whose tenant has limits.
+// rated is what is known of a device for the limits of its tenant.
 type rated struct {
 	latest   outline // of the reading that was taken or judged last: most are as the one before
 	ofDay    telemetry.Day
-	deferral *deferral // nil: it does not wait by itself
+	deferral *deferral // nil: it is not deferred by itself
 	meter    meter
 	days     []series // that are counted, of those that the device has chains of
 	bytes    int64
@@ -44,7 +44,7 @@ const (
 	seriesBytes  = 16
 )
 
-// ratedOf is what is known of a device for its limits, made when it is not there. The caller holds the lock.
+// ratedOf returns what is known of a device for its limits, made when it is not there. The caller holds the lock.
 func (th *throttle) ratedOf(d *device) *rated {
 	if d.limited == nil {
 		d.limited = &rated{bytes: ratedBytes}
@@ -64,7 +64,7 @@ func (th *throttle) unrate(d *device) {
 	}
 }
 
-// rated is what is known of a device for its limits, nil for nothing; the device may be nil too.
+// rated returns what is known of a device for its limits, nil for nothing; the device may be nil too.
 func (d *device) rated() *rated {
 	if d == nil {
 		return nil
@@ -72,7 +72,7 @@ func (d *device) rated() *rated {
 	return d.limited
 }
 
-// deferral is what waits of a device by itself, nil for nothing.
+// deferral returns what waits of a device by itself, nil for nothing.
 func (d *device) deferral() *deferral {
 	if x := d.rated(); x != nil {
 		return x.deferral
@@ -80,7 +80,7 @@ func (d *device) deferral() *deferral {
 	return nil
 }
 
-// of is the series of a day, nil if none are counted.
+// of returns the series of a day, nil if none are counted.
 func (x *rated) of(day telemetry.Day) *series {
 	if x == nil {
 		return nil
@@ -93,8 +93,8 @@ func (x *rated) of(day telemetry.Day) *series {
 	return nil
 }
 
-// countSeries is how many more series a reading has than its device on that day, as far as they are counted, and if
-// there are some, how many the device has. The caller holds the lock.
+// countSeries returns how many more series a reading has than its device on that day, as far as they are counted, and
+// if there are some, how many the device has. The caller holds the lock.
 func (th *throttle) countSeries(t *tenant, x *rated, r *telemetry.Reading) (have, more int) {
 	labels, day := labelsNumber(r.Labels), telemetry.DayOf(r.Time)
 	t.judged = outline{}
@@ -128,8 +128,8 @@ func (th *throttle) countSeries(t *tenant, x *rated, r *telemetry.Reading) (have
 	return s.n, more
 }
 
-// addSeries counts the series of a reading that countSeries was asked of just now, and forgets those of days of which the
-// device has no chain any more.
+// addSeries counts the series of a reading that countSeries was asked of just now, and forgets those of days of which
+// the device has no chain any more.
 func (th *throttle) addSeries(x *rated, d *device, r *telemetry.Reading) {
 	t := d.tenant
 	if t.judged.metrics == nil {
@@ -189,7 +189,7 @@ func (th *throttle) uncountSeries(d *device, s *series) {
 	}
 }
 
-// bytes is what a day takes among the rated.
+// bytes returns what a day takes among the rated.
 func (s *series) bytes() int { return dayBytes + len(s.outlines)*outlineBytes + len(s.all)*seriesBytes }
 
 // grow counts some more memory, or less, of a device.
@@ -204,8 +204,8 @@ type metricSet []string
 // recentSets is how many sets of metrics of a tenant are known again when they come: devices share them.
 const recentSets = 8
 
-// metricsOf is the metrics of a reading. Those of the sets that came last are compared, not hashed: a decoder gives out
-// the same strings again.
+// metricsOf returns the metrics of a reading. Those of the sets that came last are compared, not hashed: a decoder
+// gives out the same strings again.
 func (t *tenant) metricsOf(fields []telemetry.Field) *metricSet {
 	for _, set := range t.sets {
 		if set != nil && set.of(fields) {
@@ -252,7 +252,7 @@ func (s outline) each(visit func(uint64)) {
 	}
 }
 
-// mixed is a number of two, in their order.
+// mixed returns a number of two, in their order.
 func mixed(a, b uint64) uint64 {
 	a = (a ^ b) * 0x9e3779b97f4a7c15
 	return a ^ a>>29 + b

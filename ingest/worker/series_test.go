@@ -30,7 +30,7 @@ func (w *world) send(device string, at time.Time, label string, metrics ...strin
 	w.log = append(w.log, worker.Record{Offset: int64(len(w.log)), Time: w.now.UnixMilli(), Value: []byte(value)})
 }
 
-// refused is the offsets of the dead letters.
+// refused returns the offsets of the dead letters.
 func (w *world) refused() (out []int64) {
 	for _, letter := range w.deadLetters {
 		out = append(out, letter.Record.Offset)

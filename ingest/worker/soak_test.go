@@ -140,7 +140,7 @@ func newSoaker(t *testing.T) *soaker {
 	return s
 }
 
-// message is the next one of a device: each value goes a little up or down.
+// message returns the next one of a device: each value goes a little up or down.
 func (s *soaker) message(device int) []byte {
 	m := s.messages[device]
 	at := s.stamps[device]
@@ -181,7 +181,7 @@ func (s *soaker) minute() {
 	s.used, s.began, s.values = used, chunks, 0
 }
 
-// creates is how many there were in each full minute of a time from midnight on.
+// creates returns how many there were in each full minute of a time from midnight on.
 func (s *soaker) creates(from, to time.Duration) (out []float64) {
 	for m := int(from / time.Minute); m < int(to/time.Minute); m++ {
 		out = append(out, s.perMinute[m])
@@ -189,7 +189,7 @@ func (s *soaker) creates(from, to time.Duration) (out []float64) {
 	return out
 }
 
-// spread is the least, the middle one and the greatest.
+// spread returns the least, the middle one and the greatest.
 func spread(x []float64) string {
 	sorted := slices.Sorted(slices.Values(x))
 	return fmt.Sprintf("%.0f / %.0f / %.0f", sorted[0], sorted[len(sorted)/2], sorted[len(sorted)-1])
@@ -201,14 +201,14 @@ func processTime(t testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// liveBytes is what the last garbage collection has found.
+// liveBytes returns what the last garbage collection has found.
 func liveBytes() int64 {
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(samples)
 	return int64(samples[0].Value.Uint64())
 }
 
-// residentBytes is the memory of the process, 0 where the system does not tell.
+// residentBytes returns the memory of the process, 0 where the system does not tell.
 func residentBytes() int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

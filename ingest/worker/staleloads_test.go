@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// at is a record of a device and an instant whose value is its offset.
+// at returns a record of a device and an instant whose value is its offset.
 func at(offset int64, device string, instant int64) worker.Record {
 	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 		`{"tenant":"acme","device":%q,"ts":%d,"values":{"a":%d}}`, device, start+instant, offset)}

@@ -14,7 +14,7 @@ type stall struct {
 	backoff
 	fault Fault
 	since time.Time // of the first of the attempts that have failed
-	ready bool      // it stands in the queue: its time has come, or it waits for its lane's
+	ready bool      // it stands in the queue: its time has come, or the queue's has not
 }
 
 // maxRetry is what a pause grows to at most, in first pauses: a little over three seconds.
@@ -23,7 +23,7 @@ const maxRetry = 64
 // maxFull is the same for a partition key that is full: six hours.
 const maxFull = 24
 
-// failed has a chain wait after an attempt that failed, and slows down its lane.
+// failed has a chain wait after an attempt that failed, and slows down its queue.
 func (w *Worker) failed(c *chain, r Result, now time.Time) {
 	w.mu.Lock()
 	c.fail(r.Fault, now)
@@ -31,10 +31,10 @@ func (w *Worker) failed(c *chain, r Result, now time.Time) {
 	l, s := w.queue.queueOf(c), c.stall
 	switch r.Fault {
 	case NoContainer:
-		// Who comes next would find the same: one chain of the lane tries for all.
+		// The next chain would find the same: one chain of the queue tries for all.
 		s.ready = true
 		w.queue.pushFront(c)
-		l.retry.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, 0, w.spreads.next())
+		l.retry.failed(now, w.cfg.retry(0, &w.spreads))
 		if !l.parked() {
 			w.parkQueue(l, now)
 		}
@@ -43,17 +43,17 @@ func (w *Worker) failed(c *chain, r Result, now time.Time) {
 			c.full = true
 			w.observer.KeyFull(c.flight.key)
 		}
-		s.failed(now, w.cfg.FullBackoff, maxFull*w.cfg.FullBackoff, 0, w.spreads.next())
-	case Busy: // a physical partition has no budget: that says nothing of the lane's others
-		s.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
+		s.failed(now, pauses{w.cfg.FullBackoff, maxFull * w.cfg.FullBackoff, 0, w.spreads.next()})
+	case Busy: // a physical partition has no budget: that says nothing of the queue's others
+		s.failed(now, w.cfg.retry(r.After, &w.spreads))
 	default:
 		l.failing = r.Fault
-		s.failed(now, w.cfg.RetryBackoff, maxRetry*w.cfg.RetryBackoff, r.After, w.spreads.next())
+		s.failed(now, w.cfg.retry(r.After, &w.spreads))
 	}
 	w.file(c)
 }
 
-// parkQueue keeps a lane's chains from counting as on their way out while the container is missing.
+// parkQueue keeps a queue's chains from counting as on their way out while the container is missing.
 func (w *Worker) parkQueue(l *tenantQueue, now time.Time) {
 	l.failing, l.since = NoContainer, now
 	for _, c := range l.waiting.all() {
@@ -63,14 +63,14 @@ func (w *Worker) parkQueue(l *tenantQueue, now time.Time) {
 	}
 }
 
-// awaitQueue has a chain wait for its lane.
+// awaitQueue has a chain wait for its queue.
 func (w *Worker) awaitQueue(c *chain, now time.Time) {
 	c.fail(NoContainer, now)
 	c.stall.ready = true
 	w.file(c)
 }
 
-// succeeded ends what has kept a chain's lane.
+// succeeded ends what has held up a chain's queue.
 func (w *Worker) succeeded(c *chain, now time.Time) {
 	l := w.queue.queueOf(c)
 	l.failing, l.retry = None, backoff{}
@@ -85,14 +85,14 @@ func (w *Worker) enqueue(c *chain, now time.Time) {
 	}
 }
 
-// retryStalled lets a chain go on whose time has come.
+// retryStalled queues a stalled chain again.
 func (w *Worker) retryStalled(c *chain) {
 	c.stall.ready = true
 	w.queue.push(c)
 	w.file(c)
 }
 
-// resumed is the job that a stalled chain goes on with, nil when it is asked to be cut again.
+// resumed returns the job that a stalled chain goes on with, nil when it is asked to be cut again.
 func (w *Worker) resumed(c *chain) Job {
 	w.mu.Lock()
 	c.resume()
@@ -107,7 +107,7 @@ func (w *Worker) resumed(c *chain) Job {
 // store takes other things: else it is an outage, which will end, and for which everything waits.
 const hopeless = 10 * time.Minute
 
-// abandon has rows that can't be written go to the dead letters, those that take most memory first, until there is room.
+// abandon has rows that can't be written become dead letters, those that take most memory first, until there is room.
 func (w *Worker) abandon(over int64, now time.Time) {
 	if now.Sub(w.abandoned) < time.Second {
 		return // they are looked through for it
@@ -159,7 +159,7 @@ func (w *Worker) isHopeless(c *chain, now time.Time) bool {
 	return false
 }
 
-// Stalled tells how many chains have stalled for each fault there is.
+// Stalled calls each with every fault and how many chains have stalled for it.
 func (w *Worker) Stalled(each func(f Fault, chains int)) {
 	for i, f := range faults {
 		each(f, w.index.stalls[i+1])

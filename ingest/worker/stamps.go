@@ -25,7 +25,7 @@ func (s *stamps) done(j *Stamp, now time.Time) {
 	s.running = false
 	if r := j.Outcome(); r.Fault != None {
 		s.candidate = &j.Mark
-		s.retry.failed(now, s.cfg.RetryBackoff, maxRetry*s.cfg.RetryBackoff, r.After, s.spreads.next())
+		s.retry.failed(now, s.cfg.retry(r.After, s.spreads))
 		return
 	}
 	s.unmarked, s.at, s.retry = false, now, backoff{}

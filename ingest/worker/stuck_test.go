@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// of is a message of a tenant's device with one value, at an instant.
+// of returns a message of a tenant's device with one value, at an instant.
 func of(offset int64, tenant, device string, ts int64) worker.Record {
 	return worker.Record{Offset: offset, Time: start, Value: fmt.Appendf(nil,
 		`{"tenant":%q,"device":%q,"ts":%d,"values":{"a":%d.5}}`, tenant, device, ts, offset)}
@@ -218,7 +218,7 @@ type letterbox struct {
 	got  []worker.DeadLetter
 }
 
-// Publish is ingest.DeadLetterWriter.
+// Publish returns ingest.DeadLetterWriter.
 func (b *letterbox) Publish(_ context.Context, letters []worker.DeadLetter) error {
 	if *b.down {
 		return errors.New("the broker is away")
@@ -286,7 +286,7 @@ type flaky struct {
 	fails func() error
 }
 
-// Publish is ingest.DeadLetterWriter.
+// Publish returns ingest.DeadLetterWriter.
 func (f flaky) Publish(ctx context.Context, letters []worker.DeadLetter) error {
 	if err := f.fails(); err != nil {
 		return err
@@ -298,7 +298,7 @@ func (f flaky) Publish(ctx context.Context, letters []worker.DeadLetter) error {
 // not know.
 type newer struct{ store.Writer }
 
-// Read is store.Writer.
+// Read returns store.Writer.
 func (n newer) Read(ctx context.Context, key sharding.Key, id, session string) ([]byte, store.Receipt, error) {
 	doc, r, err := n.Writer.Read(ctx, key, id, session)
 	if err != nil {

@@ -34,9 +34,9 @@ type tenant struct {
 	values          *labelValues // nil: they are not counted
 	last            *device      // that was looked for last
 
-	updates map[*device]bool  // with news that the catalog lacks, or has been told so lately that a reader may not see it
+	updates map[*device]bool  // with an update that is pending, or so recent that a reader may not see it
 	version uint64            // how often unseen has changed, counted on from tenants that were here before
-	units   map[string]string // of metrics, as their senders have told them last
+	units   map[string]string // of metrics, as their senders gave them last
 }
 
 // registry has the tenants and devices of a Worker. Fields change under the Worker's lock.
@@ -54,10 +54,11 @@ func newRegistry(mu *sync.Mutex) registry {
 	return registry{mu: mu, tenants: map[string]*tenant{}, columns: columnSets{sets: map[uint64]*columns{}}}
 }
 
-// maxUnits bounds the metrics of a tenant whose units are known.
+// maxUnits bounds the metrics of a tenant with a unit that is known.
 const maxUnits = 10_000
 
-// updatePending says that the catalog lacks something of a device. The caller holds the lock, as those of the others do.
+// updatePending records that the catalog lacks something of a device. The caller holds the lock, as those of the other
+// two do.
 func (t *tenant) updatePending(d *device) {
 	if t.updates == nil {
 		t.updates = make(map[*device]bool)
@@ -66,7 +67,7 @@ func (t *tenant) updatePending(d *device) {
 	t.version++
 }
 
-// updateAcked says that the catalog has all of a device; a reader that is behind may not see it until an instant.
+// updateAcked records that the catalog has all of a device; a reader that is behind may not see it until an instant.
 func (t *tenant) updateAcked(d *device, until time.Time) {
 	if t.updates[d] {
 		d.visibleAt = until.UnixMilli()
@@ -74,8 +75,8 @@ func (t *tenant) updateAcked(d *device, until time.Time) {
 	}
 }
 
-// updateVisible says that every reader of the catalog sees all of a device. That is a change, too: a reader that has read it
-// before may not have seen it, and is told of the device no more.
+// updateVisible records that every reader of the catalog sees all of a device. That changes the version too: a reader
+// that has read the catalog before may not have seen the device, and heads leave it out from now on.
 func (t *tenant) updateVisible(d *device) {
 	if t.updates[d] {
 		t.version++
@@ -85,7 +86,7 @@ func (t *tenant) updateVisible(d *device) {
 	}
 }
 
-// unit takes the unit of a metric, and reports whether that is news.
+// unit sets the unit of a metric, and reports whether that is new.
 func (t *tenant) unit(metric, unit string) bool {
 	if t.units[metric] == unit || len(t.units) >= maxUnits && t.units[metric] == "" {
 		return false
@@ -97,7 +98,7 @@ func (t *tenant) unit(metric, unit string) bool {
 	return true
 }
 
-// known is a tenant's state, nil if it is not there. The caller holds the lock.
+// known returns a tenant's state, nil if it is not there. The caller holds the lock.
 func (g *registry) known(name string) *tenant {
 	if t := g.recent; t != nil && t.name == name {
 		return t
@@ -105,7 +106,7 @@ func (g *registry) known(name string) *tenant {
 	return g.tenants[name]
 }
 
-// tenant is a tenant's state, made when it is not there. The caller holds the lock.
+// tenant returns a tenant's state, made when it is not there. The caller holds the lock.
 func (g *registry) tenant(name string) *tenant {
 	t := g.recent
 	if t == nil || t.name != name {
@@ -118,7 +119,7 @@ func (g *registry) tenant(name string) *tenant {
 	return t
 }
 
-// find is a device's state, nil if it is not there. The caller holds the lock.
+// find returns a device's state, nil if it is not there. The caller holds the lock.
 func (t *tenant) find(id string) *device {
 	if t.last == nil || t.last.id != id {
 		t.last = t.byID[id]
@@ -126,7 +127,7 @@ func (t *tenant) find(id string) *device {
 	return t.last
 }
 
-// device is a device's state, made when it is not there. The caller holds the lock.
+// device returns a device's state, made when it is not there. The caller holds the lock.
 func (g *registry) device(tenantName, id string) *device {
 	t := g.tenant(tenantName)
 	d := t.find(id)
@@ -183,7 +184,7 @@ func (w *Worker) open(d *device, day telemetry.Day, now time.Time) *chain {
 	c := newChain(d, day)
 	c.used = now.UnixMilli()
 	if day > w.forgotten && day.Start() >= w.log.assigned {
-		c.generation = w.generation // it has no chunk that is not from here, or the create will tell (rule W3)
+		c.generation = w.generation // it has no chunk that is not from here, or the create finds out (rule W3)
 	}
 	d.chains = append(d.chains, c)
 	w.file(c)
@@ -214,5 +215,5 @@ func (w *Worker) forgetUnused(d *device) {
 // noDay lies before all days.
 const noDay telemetry.Day = -1
 
-// knows reports whether number and tail of a chain are known, be it wrongly: a create will tell.
+// knows reports whether number and tail of a chain are known, though they may be out of date: a create finds out.
 func (w *Worker) knows(c *chain) bool { return c.generation == w.generation }

@@ -57,7 +57,7 @@ func newCarriedTimes(cfg *Config, log *logState, blocks *journal.BlockIndex) car
 	}
 }
 
-// floor returns the lowest offset of a stored row whose times are nowhere yet; ok is false for none.
+// floor returns the lowest offset of a stored row with a time that is nowhere yet; ok is false for none.
 func (x *carriedTimes) floor() (offset int64, ok bool) {
 	if x.owed.len() == 0 {
 		return 0, false
@@ -73,18 +73,23 @@ func (x *carriedTimes) journalFloor() (offset int64, ok bool) {
 	return x.loose.first().loose, true
 }
 
-// stored takes rows of a chain that are stored: those from first to through, or none that could be read again if that
-// is lower, with their times.
-func (x *carriedTimes) stored(c *chain, first, through int64, times span) {
-	if !x.on || c.device.hasTimes(times) {
+// storedRows are rows that are stored: those from first to through, or none that could be read again if that is lower.
+type storedRows struct {
+	first, through int64
+	times          span
+}
+
+// stored records that rows of a chain are stored.
+func (x *carriedTimes) stored(c *chain, rows storedRows) {
+	if !x.on || c.device.hasTimes(rows.times) {
 		return
 	}
-	o := x.owe(c.device, times)
-	if first <= through {
-		o.from = min(o.from, first)
+	o := x.owe(c.device, rows.times)
+	if rows.first <= rows.through {
+		o.from = min(o.from, rows.first)
 	}
-	if after := c.journaled.through; max(after+1, first) <= through {
-		o.loose = min(o.loose, max(first, after+1))
+	if after := c.journaled.through; max(after+1, rows.first) <= rows.through {
+		o.loose = min(o.loose, max(rows.first, after+1))
 	}
 	x.file(o)
 }
@@ -161,7 +166,7 @@ func (x *carriedTimes) take(room int) (out []*owedTimes) {
 	return out
 }
 
-// carry takes that a record at an offset of the journal has times.
+// carry ends what was owed: a record at an offset of the journal has the times.
 func (x *carriedTimes) carry(o *owedTimes, at int64) {
 	d := o.device
 	x.release(o)
@@ -205,9 +210,15 @@ func (x *carriedTimes) lost(d *device) {
 	}
 }
 
-// load takes a record of the journal, of a device that may have another one. Those whose offset lies below old are
-// written again.
-func (x *carriedTimes) load(d *device, times span, at, old int64) {
+// timesRecord is times of a device and the offset in the journal at which they stand.
+type timesRecord struct {
+	times span
+	at    int64
+}
+
+// load adopts a record of the journal, of a device that may have another one. A record below old is written again.
+func (x *carriedTimes) load(d *device, r timesRecord, old int64) {
+	times, at := r.times, r.at
 	if !x.on || d.carriedAt == at || d.isListed(times) {
 		return
 	}
@@ -265,13 +276,13 @@ func (d *device) hasTimes(times span) bool {
 	return known.contains(times)
 }
 
-// timesRecord returns the record of the journal with times of a device.
-func (w *Worker) timesRecord(o *owedTimes) journal.Record {
+// recordOf returns the record of the journal with times of a device.
+func (w *Worker) recordOf(o *owedTimes) journal.Record {
 	r := journal.Record{
 		Stream: w.stream, Tenant: o.device.tenant.name, Device: o.device.id, Day: telemetry.DayOf(o.times.to),
 		From: o.times.from, To: o.times.to,
 	}
-	if chains := o.device.chains; len(chains) > 0 { // whoever loads it need not look up the tail
+	if chains := o.device.chains; len(chains) > 0 { // a process that loads it need not look up the tail
 		c := slices.MaxFunc(chains, func(a, b *chain) int { return cmp.Compare(a.day, b.day) })
 		r.Day, r.Tail = c.day, w.tailOf(c)
 	}
@@ -281,7 +292,7 @@ func (w *Worker) timesRecord(o *owedTimes) journal.Record {
 // addTimes adds records with times of devices to an append.
 func (w *Worker) addTimes(a *Append) {
 	for _, o := range w.journal.times.take(maxAppendBlocks - len(a.sent)) {
-		r := w.timesRecord(o)
+		r := w.recordOf(o)
 		if w.addRecord(a, &r, sentBlock{times: o}) != added {
 			w.journal.times.failed(o)
 		}
@@ -302,7 +313,7 @@ func (w *Worker) loadTimes(at int64, r *journal.Record, old int64) {
 	d := w.registry.device(r.Tenant, r.Device)
 	d.seen.span(r.From)
 	d.seen.span(r.To)
-	w.journal.times.load(d, span{r.From, r.To}, at, old)
+	w.journal.times.load(d, timesRecord{span{r.From, r.To}, at}, old)
 	w.forgetUnused(d)
 }
 

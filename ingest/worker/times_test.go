@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// comeAndGo is a log in which each device reports for a while and then never again, with readings that are late by days.
+// comeAndGo returns a log in which each device reports for a while and then never again, with readings that are late by
+// days.
 func comeAndGo(seed uint64, n int) (log []worker.Record) {
 	rnd := rand.New(rand.NewPCG(seed, 4))
 	for i := range n {

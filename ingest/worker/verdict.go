@@ -10,13 +10,13 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// UnknownTenant asks for a tenant to be registered, or for a newer map; then the record is fed again.
+// UnknownTenant asks for a tenant to be registered, or for a newer snapshot; then the record is fed again.
 type UnknownTenant struct{ Tenant string }
 
 // Error names the tenant.
 func (e *UnknownTenant) Error() string { return fmt.Sprintf("tenant %q is not in the map", e.Tenant) }
 
-// StaleSnapshot asks for a newer map: this one can't place so late a reading (rule W1). The record is fed again.
+// StaleSnapshot asks for a newer snapshot: this one can't place so late a reading (rule W1). The record is fed again.
 type StaleSnapshot struct{ Time int64 }
 
 // Error names the time.
@@ -24,7 +24,7 @@ func (e *StaleSnapshot) Error() string {
 	return fmt.Sprintf("the map is too old to place %s", time.UnixMilli(e.Time).UTC().Format(time.RFC3339))
 }
 
-// UnknownBackfill asks for a newer map: this one does not have the backfill that a record names. The record is fed
+// UnknownBackfill asks for a newer snapshot: this one does not have the backfill that a record names. The record is fed
 // again.
 type UnknownBackfill struct{}
 
@@ -52,39 +52,40 @@ type verdicts struct {
 	trusted           time.Time // until then no newer one is asked for
 
 	servedIn   *control.Snapshot  // the snapshot that servedDays is of
-	servedDays map[servedDay]bool // whose container it has
+	servedDays map[servedDay]bool // with containers that it has
 }
 
-// freshSnapshot is the age below which a map that can't place a reading is not read again: the next one could not place it
-// either.
+// freshSnapshot is the age below which a snapshot that can't place a reading is not read again: the next one could not
+// place it either.
 const freshSnapshot = time.Minute
 
-// snapshotPatience is for how long after the map was read again for a Worker's sake it is not asked to be: however many
-// tenants that nobody has registered send readings, the store is asked once a second.
+// snapshotPatience is for how long after the snapshot was read for Feed's sake no newer one is asked for: however many
+// unregistered tenants send readings, the store is asked once a second.
 const snapshotPatience = time.Second
 
-// snapshotRead tells that the map was read again because Feed asked for it: what this view or a later one does not have,
+// snapshotRead records that the snapshot was read because Feed asked for it: what this or a later one does not have,
 // there is not.
 func (v *verdicts) snapshotRead(snapshot *control.Snapshot, now time.Time) {
 	v.requestedSnapshot, v.trusted = snapshot.ReadAt, now.Add(snapshotPatience)
 }
 
-// placeable reports whether the map is good enough for every reading of a record that will not be refused anyway.
-func (v *verdicts) placeable(rec *Record, readings []telemetry.Reading, snapshot *control.Snapshot, now time.Time) error {
-	trusted := now.Before(v.trusted) && !snapshot.ReadAt.Before(v.requestedSnapshot)
-	grant, named := v.grant(rec, snapshot)
-	if named && grant.ID == "" && !trusted {
+// placeable returns an error if the snapshot is not good enough for every reading of a record that would be taken.
+func (v *verdicts) placeable(f *feed) error {
+	trusted := f.now.Before(v.trusted) && !f.snapshot.ReadAt.Before(v.requestedSnapshot)
+	named := false
+	f.grant, named = v.grant(f.Record, f.snapshot)
+	if named && f.grant.ID == "" && !trusted {
 		return &UnknownBackfill{}
 	}
 	var tenant control.Tenant
 	known := false
-	for i := range readings {
-		r := &readings[i]
+	for i := range f.readings {
+		r := &f.readings[i]
 		if i == 0 || r.Tenant != tenant.Name {
-			tenant, known = snapshot.Tenant(r.Tenant)
+			tenant, known = f.snapshot.Tenant(r.Tenant)
 			tenant.Name = r.Tenant
 		}
-		if r.Time < 0 || v.isFuture(rec, r, tenant.Ingest) {
+		if r.Time < 0 || v.isFuture(f.Record, r, tenant.Ingest) {
 			continue
 		}
 		if !known && (v.cfg.Register || !trusted) {
@@ -93,15 +94,15 @@ func (v *verdicts) placeable(rec *Record, readings []telemetry.Reading, snapshot
 		if !known {
 			continue
 		}
-		if !snapshot.CanPlace(r.Time) {
-			if !trusted && now.Sub(snapshot.ReadAt) > freshSnapshot {
+		if !f.snapshot.CanPlace(r.Time) {
+			if !trusted && f.now.Sub(f.snapshot.ReadAt) > freshSnapshot {
 				return &StaleSnapshot{r.Time}
 			}
 			continue
 		}
-		welcome := grant.Covers(r.Tenant, r.Time, now)
-		if v.tooOld(rec, r, tenant, welcome, now) == nil && !v.served(tenant, r, snapshot) {
-			if welcome || snapshot.MayAsk(r.Tenant, now) {
+		welcome := f.grant.Covers(r.Tenant, r.Time, f.now)
+		if v.tooOld(f, r, tenant) == nil && !v.served(tenant, r, f.snapshot) {
+			if welcome || f.snapshot.MayAsk(r.Tenant, f.now) {
 				return &MissingMonth{Container: containerOf(tenant, r), Tenant: r.Tenant, Granted: welcome}
 			}
 			if !trusted {
@@ -122,7 +123,8 @@ func (v *verdicts) isFuture(rec *Record, r *telemetry.Reading, t *control.Tenant
 	return bounded && rec.Time >= 0 && r.Time-future.Milliseconds() > rec.Time
 }
 
-// future is how far an event time may lie after its record's Kafka timestamp, by what a tenant says, which may be nil.
+// future returns how far an event time may lie after its record's Kafka timestamp, by what a tenant says, which may be
+// nil.
 func (v *verdicts) future(t *control.TenantIngest) (future time.Duration, bounded bool) {
 	if t == nil {
 		return v.cfg.Future, true
@@ -130,8 +132,8 @@ func (v *verdicts) future(t *control.TenantIngest) (future time.Duration, bounde
 	return t.Future.Or(control.PeriodOf(v.cfg.Future)).Of()
 }
 
-// grant is the backfill that a record names, the zero one when the map has none such; named reports whether it names
-// any.
+// grant returns the backfill that a record names, the zero one when the snapshot has none such; named reports whether
+// it names any.
 func (v *verdicts) grant(rec *Record, snapshot *control.Snapshot) (grant control.Backfill, named bool) {
 	id := rec.header(control.BackfillHeader)
 	if id == "" {
@@ -141,7 +143,7 @@ func (v *verdicts) grant(rec *Record, snapshot *control.Snapshot) (grant control
 	return grant, true
 }
 
-// clock is the time, in ms since 1970, at which a record is judged: its Kafka timestamp, so that a replay decides
+// clock returns the time, in ms since 1970, at which a record is judged: its Kafka timestamp, so that a replay decides
 // alike. A producer may set that at will, unless the broker does, so it counts only within the bound: a record that
 // claims to be older is judged as of now.
 func clock(rec *Record, bound time.Duration, now time.Time) int64 {
@@ -151,10 +153,10 @@ func clock(rec *Record, bound time.Duration, now time.Time) int64 {
 	return rec.Time
 }
 
-// tooOld says why a reading is refused for its age, nil if it is not; welcome reports whether a backfill lets it in,
-// as far as the tenant's retention does.
-func (v *verdicts) tooOld(rec *Record, r *telemetry.Reading, t control.Tenant, welcome bool, now time.Time) *decode.Bad {
-	if day := telemetry.DayOf(r.Time); t.Retention > 0 && t.Expired(day, clock(rec, t.Retention, now)) {
+// tooOld returns why a reading is refused for its age, nil if it is not. A backfill lets it in as far as the tenant's
+// retention does.
+func (v *verdicts) tooOld(f *feed, r *telemetry.Reading, t control.Tenant) *decode.Bad {
+	if day := telemetry.DayOf(r.Time); t.Retention > 0 && t.Expired(day, clock(f.Record, t.Retention, f.now)) {
 		return &decode.Bad{Reason: decode.Expired, Detail: fmt.Sprintf("the retention of %s is over for %s", t.Retention,
 			day)}
 	}
@@ -166,11 +168,11 @@ func (v *verdicts) tooOld(rec *Record, r *telemetry.Reading, t control.Tenant, w
 			past = -1
 		}
 	}
-	if past == 0 && t.Retention > 0 || past < 0 || welcome {
+	if past == 0 && t.Retention > 0 || past < 0 || f.grant.Covers(r.Tenant, r.Time, f.now) {
 		return nil
 	}
 	past = cmp.Or(past, defaultPast)
-	if at := clock(rec, past, now); at-r.Time > past.Milliseconds() {
+	if at := clock(f.Record, past, f.now); at-r.Time > past.Milliseconds() {
 		return &decode.Bad{Reason: decode.Past,
 			Detail: fmt.Sprintf("event time %s lies more than %s before %s, and no backfill covers it",
 				instant(r.Time), past, instant(at))}
@@ -187,13 +189,13 @@ func containerOf(t control.Tenant, r *telemetry.Reading) string {
 	return t.Placement.Key(r.Device, telemetry.DayOf(r.Time), 0).Container
 }
 
-// servedDay is a tenant's day whose container is there, or was asked for.
+// servedDay is a tenant's day with a container that is there, or was asked for.
 type servedDay struct {
 	tenant string
 	day    telemetry.Day
 }
 
-// served reports whether the container of a reading was asked for: by whom does not matter.
+// served reports whether the container of a reading was asked for, by this process or another.
 func (v *verdicts) served(t control.Tenant, r *telemetry.Reading, snapshot *control.Snapshot) bool {
 	if v.servedIn != snapshot {
 		v.servedIn, v.servedDays = snapshot, map[servedDay]bool{}
@@ -209,40 +211,37 @@ func (v *verdicts) served(t control.Tenant, r *telemetry.Reading, snapshot *cont
 	return true
 }
 
-// verdict says why a reading is refused, nil if it is taken. It depends on stored facts, so that a replay decides
-// alike: times are judged by the record's Kafka timestamp (rule W10). There are two exceptions, which the clock
-// decides. A time that no map can place yet, because the record's timestamp is itself far ahead, must not hold up its
-// partition until then. And a record whose timestamp lies further back than what is accepted is as old as its
-// producer wants.
-func (v *verdicts) verdict(rec *Record, r *telemetry.Reading, snapshot *control.Snapshot, oversize map[chainKey]bool,
-	now time.Time) *decode.Bad {
+// verdict returns why a reading is refused, nil if it is taken. It depends on stored facts, so that a replay decides
+// alike: times are judged by the record's Kafka timestamp (rule W10). The clock decides in two cases. A time that no
+// snapshot can place yet, because the record's timestamp is itself far ahead, must not hold up its partition until
+// then. And a record with a timestamp further back than what is accepted is as old as its producer says.
+func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
 	if r.Time < 0 {
 		return &decode.Bad{Reason: decode.Past, Detail: fmt.Sprintf("event time %d ms lies before 1970", r.Time)}
 	}
-	tenant, ok := snapshot.Tenant(r.Tenant)
-	if v.isFuture(rec, r, tenant.Ingest) {
+	tenant, ok := f.snapshot.Tenant(r.Tenant)
+	if v.isFuture(f.Record, r, tenant.Ingest) {
 		future, _ := v.future(tenant.Ingest)
 		return &decode.Bad{Reason: decode.Future,
 			Detail: fmt.Sprintf("event time %d ms lies more than %s after the record's timestamp, %d ms",
-				r.Time, future, rec.Time)}
+				r.Time, future, f.Time)}
 	}
-	if !snapshot.CanPlace(r.Time) {
+	if !f.snapshot.CanPlace(r.Time) {
 		return &decode.Bad{Reason: decode.Future,
 			Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it", instant(r.Time))}
 	}
 	if !ok {
 		return &decode.Bad{Reason: decode.UnknownTenant, Detail: fmt.Sprintf("tenant %q is not registered", r.Tenant)}
 	}
-	grant, _ := v.grant(rec, snapshot)
-	if bad := v.tooOld(rec, r, tenant, grant.Covers(r.Tenant, r.Time, now), now); bad != nil {
+	if bad := v.tooOld(f, r, tenant); bad != nil {
 		return bad
 	}
-	if !v.served(tenant, r, snapshot) {
+	if !v.served(tenant, r, f.snapshot) {
 		return &decode.Bad{Reason: decode.Limit,
 			Detail: fmt.Sprintf("the tenant's readings have asked for as many months as they may; %s is not among them",
 				telemetry.DayOf(r.Time).Month())}
 	}
-	if oversize[chainKey{r.Tenant, r.Device, telemetry.DayOf(r.Time)}] {
+	if f.oversize[chainKey{r.Tenant, r.Device, telemetry.DayOf(r.Time)}] {
 		return &decode.Bad{Reason: decode.TooLarge,
 			Detail: "the record's readings of this device and day do not fit one document"}
 	}

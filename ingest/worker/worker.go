@@ -1,8 +1,8 @@
 // Package worker is the protocol for one Kafka partition: records in, what is to be done outside out. docs/protocol.md
 // states the rules, numbered W1 to W11 and R1 to R7, that comments here refer to.
 //
-// It is pure: no I/O, no clock, no log, no goroutine. Now is an argument, what is counted is told to an Observer, and
-// what is to be done outside is data, a Job. It knows nothing of Kafka's wire or of Cosmos DB. Package ingest runs
+// It is pure: no I/O, no clock, no log, no goroutine. Now is an argument, an Observer counts, and what is to be done
+// outside is data, a Job. It knows nothing of Kafka's wire or of Cosmos DB. Package ingest runs
 // it.
 package worker
 
@@ -20,7 +20,7 @@ import (
 // decides what is to be written, and knows up to which offset the log may be committed. Its state has owners, one for
 // each concern; each of them knows the lowest offset that it holds back, and Floor is the least of those.
 //
-// One goroutine owns it. Only methods whose comments say so may be called by others.
+// One goroutine owns it. Other goroutines may only call methods with a comment that says so.
 type Worker struct {
 	cfg        Config
 	partition  int32
@@ -87,21 +87,29 @@ type Assignment struct {
 	// Partitions is how many the topic has, 0 for one: a tenant's limits are shared out to them.
 	Partitions int
 	// Unmarked says that the stream's document has no mark of this partition: no chunk is created before it has one,
-	// or the next incarnation of the log could not be told from this one (rule W9).
+	// or the next incarnation of the log would look like this one (rule W9).
 	Unmarked bool
-	// Owner names this stay of the partition in this process among all of them. 0: heads do not tell bins apart.
+	// Owner names this stay of the partition in this process among all of them. 0: heads do not number bins.
 	Owner uint64
 }
 
-// New makes a Worker for a partition that is taken over at now. Its memory counts towards memory, and what it does is
-// told to o, which may be nil.
-func New(cfg Config, a Assignment, memory *Memory, now time.Time, o Observer) *Worker {
+// Process is what the workers of a process share, and the time.
+type Process struct {
+	Memory   *Memory  // that what they hold counts towards
+	Observer Observer // nil: nothing is counted
+	Now      time.Time
+}
+
+// New returns a Worker for a partition that is taken over now.
+func New(cfg Config, a Assignment, p Process) *Worker {
+	o, now := p.Observer, p.Now
 	if o == nil {
 		o = silent{}
 	}
 	cfg = cfg.WithDefaults()
 	w := &Worker{
-		cfg: cfg, partition: a.Partition, stream: a.Stream, owner: a.Owner, generation: 1, memory: memory, observer: o,
+		cfg: cfg, partition: a.Partition, stream: a.Stream, owner: a.Owner, generation: 1,
+		memory: p.Memory, observer: o,
 		decoder:   decode.New(cfg.Decode.ForTopic(cfg.Topic)),
 		forgotten: noDay, index: newIndex(), queue: newWriteQueue(cfg.MaxWrites),
 		log:     logState{position: a.Position, caughtUp: a.LogEnd, end: a.LogEnd, assigned: now.UnixMilli(), suspect: -1},
@@ -114,16 +122,17 @@ func New(cfg Config, a Assignment, memory *Memory, now time.Time, o Observer) *W
 	w.publisher = publisher{cfg: &w.cfg, partition: a.Partition, observer: o}
 	w.throttle = throttle{cfg: &w.cfg, mu: &w.mu, registry: &w.registry, log: &w.log, observer: o, spreads: &w.spreads,
 		partitions: max(1, a.Partitions), forget: w.forgetUnused}
-	w.updates = newCatalogUpdates(&w.cfg, &w.mu, &w.registry, &w.spreads)
+	w.updates = catalogUpdates{cfg: &w.cfg, mu: &w.mu, registry: &w.registry, spreads: &w.spreads,
+		holding: newHolding(), lookups: newLookups()}
 	w.journal = newJournaling(&w.cfg, &w.log)
 	return w
 }
 
-// Resume goes on with the bins of a partition that was away for a while and has come back: somebody else may have
+// Resume goes on with the bins of a partition that was away for a while and has come back: another process may have
 // committed more, and stored chunks of chains that are known here or not (rule W8). Rows below what was committed are
 // stored: they leave the bins, or a chunk with a later reading would carry them past a correction that is stored
-// already, and that was not read here or waited here for a limit. Those of a create that is under way do so when it has
-// been answered.
+// already, and that was not read here or was deferred here. Those of a create in flight do so when it has been
+// answered.
 func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,8 +152,9 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 }
 
 // Feed takes the next record. It fails with *UnknownTenant, *MissingMonth, *UnknownBackfill, *StaleSnapshot or
-// *decode.UnknownSchema before it has taken anything of it; then the map is to be mended, Learned called with a newer
-// one, or the schema fetched, and the record fed again. Records below the position are skipped.
+// *decode.UnknownSchema before it has taken anything of it; then the caller reads a newer snapshot, for which it calls
+// SnapshotRead, or fetches the schema, and feeds the record again. Jobs and Done may be called meanwhile. Records below
+// the position are skipped.
 func (w *Worker) Feed(rec Record, snapshot *control.Snapshot, now time.Time) error {
 	if rec.Offset < w.log.position {
 		return nil
@@ -153,14 +163,15 @@ func (w *Worker) Feed(rec Record, snapshot *control.Snapshot, now time.Time) err
 	if result.Unknown != nil {
 		return result.Unknown
 	}
-	if err := w.verdicts.placeable(&rec, result.Readings, snapshot, now); err != nil {
+	f := feed{Record: &rec, readings: result.Readings, index: result.Index, snapshot: snapshot, now: now}
+	if err := w.verdicts.placeable(&f); err != nil {
 		return err
 	}
 	for _, bad := range result.Bad {
 		w.publisher.refuse(&rec, bad)
 	}
 	w.throttle.deferNoisy(&rec, result.Readings, now)
-	taken := w.takeAll(&rec, result.Readings, result.Index, snapshot, now, false)
+	taken := w.takeAll(&f)
 	w.setUnits(rec.Offset, result.Units)
 	w.Skip(rec.Offset + 1)
 	w.countMemory()
@@ -175,8 +186,7 @@ func (w *Worker) decode(rec *Record) decode.Result {
 	})
 }
 
-// setUnits takes units that a record tells. Those who have such a metric tell the catalog of it when they have news; so
-// that it is told at all, one of them has some now.
+// setUnits records units that a record gives. One of the tenant's devices with such a metric has the catalog updated.
 func (w *Worker) setUnits(offset int64, units []decode.Unit) {
 	if len(units) == 0 {
 		return
@@ -199,7 +209,7 @@ func (w *Worker) setUnits(offset int64, units []decode.Unit) {
 	}
 }
 
-// FeedUnreadable takes a stretch of the log that can't be read: one dead letter stands for all of it (rule W10).
+// FeedUnreadable takes a part of the log that can't be read: one dead letter stands for all of it (rule W10).
 func (w *Worker) FeedUnreadable(s Unreadable) {
 	if s.Through < w.log.position {
 		return
@@ -211,23 +221,23 @@ func (w *Worker) FeedUnreadable(s Unreadable) {
 	w.Skip(s.Through + 1)
 }
 
-// take puts a reading into its bin, unless the store has it (rule W4); limited says that it was judged by limits. The
-// caller holds the lock.
-func (w *Worker) take(rec *Record, r *telemetry.Reading, limited bool, now time.Time) {
-	offset, d := rec.Offset, w.registry.device(r.Tenant, r.Device)
+// take puts a reading into its bin, unless the store has it (rule W4). The caller holds the lock.
+func (w *Worker) take(f *feed, r *telemetry.Reading) {
+	offset, d := f.Offset, w.registry.device(r.Tenant, r.Device)
 	day := telemetry.DayOf(r.Time)
-	c, first := d.chain(day), len(d.chains) == 0
+	c := d.chain(day)
+	f.first = len(d.chains) == 0
 	if c == nil {
-		c = w.open(d, day, now)
+		c = w.open(d, day, f.now)
 	}
-	if limited && d.tenant.limits != nil {
-		w.throttle.charge(rec, r, d, first, now)
+	if f.limited && d.tenant.limits != nil {
+		w.throttle.charge(f, d, r)
 	}
 	if w.knows(c) && offset <= c.tail {
-		w.updates.observe(d, offset, r, false)
+		w.updates.observe(d, shown{r, offset, false})
 		w.observer.Replayed()
 		w.updates.observeStored(d, offset)
-		w.journal.times.stored(c, offset, offset, span{r.Time, r.Time})
+		w.journal.times.stored(c, storedRows{offset, offset, span{r.Time, r.Time}})
 		return
 	}
 	before := c.phase
@@ -236,16 +246,16 @@ func (w *Worker) take(rec *Record, r *telemetry.Reading, limited bool, now time.
 	} else if c.bin.Ripe(offset, c.ripe()) && c.bin.Seal(w.names.schemas) {
 		w.journal.offer(c)
 	}
-	repeats := c.take(offset, r, w.cfg.due(c, now))
-	w.updates.observe(d, offset, r, repeats)
-	c.used = now.UnixMilli()
+	repeats := c.take(offset, r, w.cfg.due(c, f.now))
+	w.updates.observe(d, shown{r, offset, repeats})
+	c.used = f.now.UnixMilli()
 	if c.phase != before || c.bin.Readings() == 1 || w.journal.on && c.journaled.loose == noOffset {
 		w.file(c)
 	} else {
 		w.index.count(c)
 	}
-	if w.cfg.isFull(c, now) {
-		w.ask(c, CutSize, now)
+	if w.cfg.isFull(c, f.now) {
+		w.ask(c, CutSize, f.now)
 	}
 }
 
@@ -256,7 +266,7 @@ func (w *Worker) Skip(next int64) {
 	w.log.position = max(w.log.position, next)
 }
 
-// countMemory has memory count what is held now.
+// countMemory brings what memory counts of this worker up to date.
 func (w *Worker) countMemory() {
 	if held := w.Held(); held != w.counted {
 		w.memory.add(int(held - w.counted))
@@ -264,8 +274,8 @@ func (w *Worker) countMemory() {
 	}
 }
 
-// Held is how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or lingering,
-// what is known of devices and chains, names, and dead letters.
+// Held returns how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or
+// lingering, what is known of devices and chains, names, and dead letters.
 func (w *Worker) Held() int64 {
 	n := w.index.held + w.registry.bytes + int64(w.publisher.refused.bytes+w.registry.columns.bytes+w.names.metrics.Bytes()+w.names.schemas.Bytes())
 	for _, o := range w.names.outdated {
@@ -278,7 +288,7 @@ func (w *Worker) Held() int64 {
 	return n
 }
 
-// Position is the offset of the next record to be taken.
+// Position returns the offset of the next record to be taken.
 func (w *Worker) Position() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -334,12 +344,12 @@ func (w *Worker) Excesses(tenant string) []Excess { return w.throttle.excesses(t
 // have, there is not.
 func (w *Worker) SnapshotRead(s *control.Snapshot, now time.Time) { w.verdicts.snapshotRead(s, now) }
 
-// Stream is the number of the stream that the partition is read as.
+// Stream returns the number of the stream that the partition is read as.
 func (w *Worker) Stream() uint32 { return w.stream }
 
-// Suspect is the highest tail that the store told of and that lies at or above both the position and every end of the
-// log seen: it proves another incarnation of the log when the log ends at or below it (rule W9). ok is false when
-// there is none.
+// Suspect returns the highest tail read from the store that lies at or above both the position and every end of the log
+// seen: it proves another incarnation of the log when the log ends at or below it (rule W9). ok is false when there is
+// none.
 func (w *Worker) Suspect() (tail int64, ok bool) {
 	if w.log.suspect < max(w.log.position, w.log.end) {
 		return 0, false
@@ -347,24 +357,24 @@ func (w *Worker) Suspect() (tail int64, ok bool) {
 	return w.log.suspect, true
 }
 
-// LogEnd is the highest end of the log that was told.
+// LogEnd returns the highest end of the log seen.
 func (w *Worker) LogEnd() int64 { return w.log.end }
 
-// SetLogEnd tells an end of the log: the offset after its last record.
+// SetLogEnd records an end of the log: the offset after its last record.
 func (w *Worker) SetLogEnd(end int64) { w.log.end = max(w.log.end, end) }
 
-// OpenBins is how many bins hold readings that are not stored.
+// OpenBins returns how many bins hold readings that are not stored.
 func (w *Worker) OpenBins() int { return w.index.open() }
 
-// lose takes that rows are lost here that are in the log and in the journal, unless err is nil.
+// lose records the first non-nil err as the reason why the worker must stop: rows that it held are lost here, though
+// neither in the log nor in the journal.
 func (w *Worker) lose(err error) {
 	if err != nil && w.lost == nil {
 		w.lost = err
 	}
 }
 
-// Lost is why the worker must not go on: rows that it held are lost here, though not in the log. It is nil as a rule.
-// The partition is to be taken over anew.
+// Lost returns why the worker must stop, nil as a rule. Then the partition is to be taken over anew.
 func (w *Worker) Lost() error { return w.lost }
 
 // Release gives back the memory of a worker that is dropped.
