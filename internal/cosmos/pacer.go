@@ -152,6 +152,7 @@ func (p *pacer) readRanges(ctx context.Context, container string) {
 // outcome is what the pacer learns from.
 type outcome struct {
 	status, substatus int // 0 without an answer
+	charge            float64
 	rangeID           string
 	wait              time.Duration // of a 429: how long the service wants to be left alone
 	took              time.Duration

@@ -68,7 +68,9 @@ func (c *Client) do(ctx context.Context, to call, send func(ctx context.Context,
 		if ctx.Err() == nil {
 			c.reached(az, err, answer)
 		}
-		c.paced(ctx, to, gate, outcomeOf(resp.RawResponse, answer, took), charge)
+		outcome := outcomeOf(resp.RawResponse, answer, took)
+		outcome.charge = charge
+		c.paced(ctx, to, gate, outcome)
 		switch {
 		case err == nil:
 			return receipt, nil
@@ -117,13 +119,13 @@ func (c *Client) hold(ctx context.Context, to call, g *gate, wait time.Duration,
 }
 
 // paced passes an answer to the pacer, and to the metrics of physical partitions and tenants.
-func (c *Client) paced(ctx context.Context, to call, g *gate, a outcome, charge float64) {
+func (c *Client) paced(ctx context.Context, to call, g *gate, a outcome) {
 	c.pacer.answered(ctx, to, g, a)
 	if to.tenant != "" {
-		c.tenants.count(to.tenant, to.operation, charge)
+		c.tenants.count(to.tenant, to.operation, a.charge)
 	}
 	if a.rangeID != "" {
-		c.pacer.series.countAnswer(rangeName{to.container, a.rangeID}, charge, a.throttled())
+		c.pacer.series.countAnswer(rangeName{to.container, a.rangeID}, a.charge, a.throttled())
 	}
 }
 

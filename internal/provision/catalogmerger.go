@@ -144,7 +144,7 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []contro
 	}
 	known := k.distinct[tenant]
 	if !forget && said > known.entries+known.entries/4 && len(infos) > 1 {
-		devices, err := k.count(ctx, tenant, infos, said)
+		devices, err := k.count(ctx, pageSet{tenant, infos, infos, said})
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []contro
 	switch {
 	case forget || said > 2*known.devices+1000 && len(infos) > 1:
 		delete(k.distinct, tenant)
-		return k.replace(ctx, tenant, infos, infos, said)
+		return k.replace(ctx, pageSet{tenant, infos, infos, said})
 	case len(small) >= smallPages:
 		slices.SortFunc(small, func(a, b control.PageInfo) int { return int(a.Stored - b.Stored) })
 		small = small[:min(len(small), mostPages)]
@@ -162,15 +162,21 @@ func (k *CatalogMerger) merge(ctx context.Context, tenant string, infos []contro
 		for _, i := range small {
 			n += i.Devices
 		}
-		return k.replace(ctx, tenant, infos, small, n)
+		return k.replace(ctx, pageSet{tenant, infos, small, n})
 	}
 	return nil
 }
 
-// count returns how many devices pages say something of.
-func (k *CatalogMerger) count(ctx context.Context, tenant string, infos []control.PageInfo, said int) (
-	devices int, err error) {
-	err = k.each(ctx, tenant, infos, infos, said, func(x *catalog.Index) error {
+// pageSet is some pages of a tenant, among all of its pages.
+type pageSet struct {
+	tenant    string
+	all, some []control.PageInfo
+	entries   int // of some
+}
+
+// count returns how many devices have an entry in some pages.
+func (k *CatalogMerger) count(ctx context.Context, p pageSet) (devices int, err error) {
+	err = k.each(ctx, p, func(x *catalog.Index) error {
 		devices += x.Len()
 		return nil
 	})
@@ -179,7 +185,8 @@ func (k *CatalogMerger) count(ctx context.Context, tenant string, infos []contro
 
 // replace stores pages that say what others say, and then one that says so. What any page of the tenant forgets is left
 // out, and where all pages are replaced that is noted with what is to be forgotten of pages that were not seen.
-func (k *CatalogMerger) replace(ctx context.Context, tenant string, all, some []control.PageInfo, said int) error {
+func (k *CatalogMerger) replace(ctx context.Context, p pageSet) error {
+	tenant, all, some := p.tenant, p.all, p.some
 	done := catalog.Page{}
 	for _, i := range some {
 		done.Replaces, done.Updated = append(done.Replaces, i.ID), max(done.Updated, i.Updated)
@@ -187,7 +194,7 @@ func (k *CatalogMerger) replace(ctx context.Context, tenant string, all, some []
 	slices.Sort(done.Replaces)
 	var forgotten []catalog.Forgotten
 	made := make(map[string]bool)
-	err := k.each(ctx, tenant, all, some, said, func(x *catalog.Index) error {
+	err := k.each(ctx, p, func(x *catalog.Index) error {
 		forgotten = x.Forgotten()
 		entries := slices.Collect(x.Select(nil, 0, x.Blocks()).Each)
 		slices.SortFunc(entries, func(a, b catalog.Entry) int { return strings.Compare(a.Device, b.Device) })
@@ -218,16 +225,15 @@ func (k *CatalogMerger) replace(ctx context.Context, tenant string, all, some []
 }
 
 // each calls use with an index of what some pages say, in parts of about passDevices devices: no device is in two.
-func (k *CatalogMerger) each(ctx context.Context, tenant string, all, some []control.PageInfo, said int,
-	use func(*catalog.Index) error) error {
-	passes := uint64(said/passDevices + 1)
+func (k *CatalogMerger) each(ctx context.Context, p pageSet, use func(*catalog.Index) error) error {
+	passes := uint64(p.entries/passDevices + 1)
 	wanted := make(map[string]bool)
 	var forgets, ids []string
-	for _, i := range some {
+	for _, i := range p.some {
 		wanted[i.ID] = true
 		ids = append(ids, i.ID)
 	}
-	for _, i := range all {
+	for _, i := range p.all {
 		if i.HasForgotten {
 			forgets = append(forgets, i.ID)
 		}
@@ -235,23 +241,23 @@ func (k *CatalogMerger) each(ctx context.Context, tenant string, all, some []con
 	for pass := range passes {
 		x, read := catalog.NewIndex(), make(map[string]bool)
 		add := func(id string, doc []byte) error {
-			p, err := catalog.Decode(id, doc)
+			page, err := catalog.Decode(id, doc)
 			if err != nil {
 				return fmt.Errorf("page %s: %w", id, err)
 			}
 			read[id] = true
 			if !wanted[id] {
-				p.Entries = nil
+				page.Entries = nil
 			}
-			p.Entries = slices.DeleteFunc(p.Entries, func(e catalog.Entry) bool {
+			page.Entries = slices.DeleteFunc(page.Entries, func(e catalog.Entry) bool {
 				return passes > 1 && catalog.Digest(e.Device)%passes != pass
 			})
-			x.Add(p) // what forgets comes first
+			x.Add(page) // what forgets comes first
 			return nil
 		}
 		for _, list := range [][]string{forgets, ids} {
 			for part := range slices.Chunk(list, 100) {
-				if err := k.cfg.Catalog.Read(ctx, tenant, part, add); err != nil {
+				if err := k.cfg.Catalog.Read(ctx, p.tenant, part, add); err != nil {
 					return err
 				}
 			}
