@@ -11,8 +11,7 @@ const containerPrefix = "chunks-"
 // monthDigits is the length of a month in a container's name.
 const monthDigits = len("2026-11")
 
-// Container is the container of a month's chunks: shared by tenants when tenant is empty, else the
-// tenant's own.
+// Container returns the container of a month's chunks: shared by tenants when tenant is empty, else the tenant's own.
 func Container(tenant string, m telemetry.Month) string {
 	if tenant == "" {
 		return containerPrefix + m.String()
@@ -20,7 +19,7 @@ func Container(tenant string, m telemetry.Month) string {
 	return containerPrefix + tenant + "-" + m.String()
 }
 
-// ParseContainer is the inverse of Container; ok is false for a name that Container does not make.
+// ParseContainer returns the inverse of Container; ok is false for a name that Container does not make.
 func ParseContainer(name string) (tenant string, m telemetry.Month, ok bool) {
 	rest, ok := strings.CutPrefix(name, containerPrefix)
 	if !ok || len(rest) < monthDigits {

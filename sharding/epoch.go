@@ -15,7 +15,7 @@ type Epoch struct {
 	Dedicated bool              `json:"dedicated,omitempty"` // the tenant's own containers, not the shared ones
 }
 
-// FirstEpoch is the epoch that a tenant is created with. It covers all days before the second one.
+// FirstEpoch returns the epoch that a tenant is created with. It covers all days before the second one.
 func FirstEpoch(tenant string, slots int) Epoch {
 	return Epoch{Slots: Spread(tenant, slots)}
 }

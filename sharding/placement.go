@@ -60,19 +60,19 @@ func (c compiled) name(tenant string, slots []Slot) {
 	}
 }
 
-// Tenant is whose placement it is.
+// Tenant returns whose placement it is.
 func (p *Placement) Tenant() string { return p.tenant }
 
-// Key is where the chunk with this number in its chain lives. For any tenant, device, day and number
-// there is one answer as long as the epochs that cover the day are known (rule W1).
+// Key returns where the chunk with this number in its chain lives. For any tenant, device, day and number there is one
+// answer as long as the epochs that cover the day are known (rule W1).
 func (p *Placement) Key(device string, day telemetry.Day, number uint32) Key {
 	e := p.on(day)
 	slots := e.slotsOf(device)
 	return e.key(p.tenant, slots[int(number)%len(slots)], device, day.Month())
 }
 
-// Keys is every key under which chunks of a device and day may live, in the order of the numbers that
-// they take: one for most devices.
+// Keys returns every key under which chunks of a device and day may live, in the order of the numbers that they take:
+// one for most devices.
 func (p *Placement) Keys(device string, day telemetry.Day) []Key {
 	e := p.on(day)
 	var out []Key
@@ -82,7 +82,7 @@ func (p *Placement) Keys(device string, day telemetry.Day) []Key {
 	return out
 }
 
-// Spread is the devices that have several slots on a day.
+// Spread returns the devices that have several slots on a day.
 func (p *Placement) Spread(day telemetry.Day) (devices []string) {
 	for device, slots := range p.on(day).Heavy {
 		if len(slots) > 1 {
@@ -100,8 +100,8 @@ type Visit struct {
 	Range telemetry.Range
 }
 
-// Visits is every place that can hold a chunk with rows in r: of these devices, or of all when devices
-// is nil. They are in the order of time; no chunk belongs to two of them.
+// Visits returns every place that can hold a chunk with rows in r: of these devices, or of all when devices is nil.
+// They are in the order of time; no chunk belongs to two of them.
 func (p *Placement) Visits(devices []string, r telemetry.Range) []Visit {
 	var out []Visit
 	for r := r; !r.Empty(); {
@@ -127,7 +127,7 @@ func (p *Placement) Visits(devices []string, r telemetry.Range) []Visit {
 	return out
 }
 
-// on is the epoch that covers a day.
+// on returns the epoch that covers a day.
 func (p *Placement) on(day telemetry.Day) compiled {
 	i, found := slices.BinarySearchFunc(p.epochs, day, func(e compiled,
 		d telemetry.Day) int {
@@ -139,7 +139,7 @@ func (p *Placement) on(day telemetry.Day) compiled {
 	return p.epochs[max(i, 0)]
 }
 
-// after is the day on which the epoch that follows the one of day begins.
+// after returns the day on which the epoch that follows the one of day begins.
 func (p *Placement) after(day telemetry.Day) (telemetry.Day, bool) {
 	for _, e := range p.epochs[1:] {
 		if e.From > day {
@@ -149,7 +149,7 @@ func (p *Placement) after(day telemetry.Day) (telemetry.Day, bool) {
 	return 0, false
 }
 
-// slotsOf is the slots of one device, in the order in which its chunks take them.
+// slotsOf returns the slots of one device, in the order in which its chunks take them.
 func (e compiled) slotsOf(device string) []Slot {
 	if heavy := e.Heavy[device]; len(heavy) > 0 {
 		return heavy
@@ -157,7 +157,7 @@ func (e compiled) slotsOf(device string) []Slot {
 	return e.Slots[indexOf(device, len(e.Slots)):][:1]
 }
 
-// allSlots is the tenant's slots and those of its heavy devices, each once.
+// allSlots returns the tenant's slots and those of its heavy devices, each once.
 func (e compiled) allSlots() []Slot {
 	out := slices.Clone(e.Slots)
 	for _, slots := range e.Heavy {

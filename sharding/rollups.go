@@ -8,12 +8,13 @@ import (
 
 const rollupsPrefix = "rollups-"
 
-// RollupsContainer is the container of the rollups that are made of a container of chunks: shared by the same tenants.
+// RollupsContainer returns the container of the rollups that are made of a container of chunks: shared by the same
+// tenants.
 func RollupsContainer(chunks string) string {
 	return rollupsPrefix + strings.TrimPrefix(chunks, containerPrefix)
 }
 
-// ParseRollupsContainer is ParseContainer for containers of rollups.
+// ParseRollupsContainer returns ParseContainer for containers of rollups.
 func ParseRollupsContainer(name string) (tenant string, m telemetry.Month, ok bool) {
 	rest, ok := strings.CutPrefix(name, rollupsPrefix)
 	if !ok {

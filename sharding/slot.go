@@ -27,16 +27,15 @@ const hashBits = 126
 // Slot is one of the 256 equal slices of the partition hash space, 0 to 255.
 type Slot int
 
-// SlotOf is the slot in which all documents with this first-level key value are placed: the top 8 of
-// the 126 bits of its hash.
+// SlotOf returns the slot in which all documents with this first-level key value are placed: the top 8 of the 126 bits
+// of its hash.
 func SlotOf(tenantShard string) Slot {
 	hi, _ := epk.Sum(epk.String(tenantShard))
 	return Slot(hi >> (hashBits - 64 - 8))
 }
 
-// Shard is the first-level key value of a tenant in a slot: the tenant's name, a tilde and the
-// smallest k >= 0 in lower-case base 36 that the hash places there. It takes 256 hashes on average;
-// a Placement remembers its own.
+// Shard returns the first-level key value of a tenant in a slot: the tenant's name, a tilde and the smallest k >= 0 in
+// lower-case base 36 that the hash places there. It takes 256 hashes on average; a Placement remembers its own.
 func Shard(tenant string, slot Slot) string {
 	for k := int64(0); ; k++ {
 		if s := tenant + "~" + strconv.FormatInt(k, 36); SlotOf(s) == slot {
@@ -45,9 +44,9 @@ func Shard(tenant string, slot Slot) string {
 	}
 }
 
-// Spread is n slots at equal distances, turned by the hash of the tenant's name so that tenants do
-// not start in the same one: slot i = floor((i+h)*256/n) mod 256, where h is the 126-bit hash of the
-// name divided by 2^126. The slots are in the order of i, which is the order that Placement counts by.
+// Spread returns n slots at equal distances, turned by the hash of the tenant's name so that tenants do not start in
+// the same one: slot i = floor((i+h)*256/n) mod 256, where h is the 126-bit hash of the name divided by 2^126. The
+// slots are in the order of i, which is the order that Placement counts by.
 func Spread(tenant string, n int) []Slot {
 	hi, lo := epk.Sum(epk.String(tenant))
 	h := new(big.Int).SetUint64(hi)
@@ -62,7 +61,7 @@ func Spread(tenant string, n int) []Slot {
 	return out
 }
 
-// indexOf is the hash of a device id, as a 126-bit integer, modulo n.
+// indexOf returns the hash of a device id, as a 126-bit integer, modulo n.
 func indexOf(device string, n int) int {
 	hi, lo := epk.Sum(epk.String(device))
 	m := uint64(n)

@@ -1,11 +1,11 @@
 // Package rollup is the stored form of rollups: what panels over many devices read instead of chunks. A rollup holds one
 // metric of all series of a part of a first-level key, on a grid of minutes or half hours, so much of each bucket that
-// functions of PromQL come out of it the same in all bits; a ledger says which rollups of a day count.
+// functions of PromQL come out of it the same in all bits; a manifest says which rollups of a day count.
 //
 // A day's rollups come from that day's chunks alone (rule V5): buckets are (t - length, t] within the day, and the sample
 // at exactly 00:00, which belongs to the last bucket of the day before, stands apart.
 //
-// Documents, ledgers and their bytes are specified in docs/format/rollups.md. What is read may be any bytes: what is no
+// Documents, manifests and their bytes are specified in docs/format/rollups.md. What is read may be any bytes: what is no
 // rollup gives ErrCorrupt.
 //
 // The package is pure: no I/O, no clock, no log, no goroutine. It must not know when rollups are written, nor where they
@@ -24,11 +24,11 @@ const Version = 1
 const (
 	// MaxDocument is the largest document in bytes.
 	MaxDocument = 2 << 20
-	// MaxSeries is the most series of a roster.
+	// MaxSeries is the most series of a series index.
 	MaxSeries = 1 << 16
 	// MaxCells is the most series times buckets of a section.
 	MaxCells = 1 << 20
-	// MaxResets is the most values of falls of a section.
+	// MaxResets is the most values of resets of a section.
 	MaxResets = 1 << 20
 )
 

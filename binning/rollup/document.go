@@ -52,7 +52,7 @@ type Builder struct {
 	tooLarge bool // the limits of what is in it: nobody would read it
 }
 
-// Begin begins a document. Series is the roster of a document that has its own, nil for none.
+// Begin begins a document. Series is the series index of a document that has its own, nil for none.
 func (b *Builder) Begin(h Header, series []Series) {
 	b.sections, b.grid, b.tooLarge = 0, h.Grid, len(series) > MaxSeries
 	b.doc = appendHead(b.doc[:0], "rollup", h)
@@ -105,7 +105,7 @@ func appendHead(dst []byte, kind string, h Header) []byte {
 	return dst
 }
 
-// appendSeries appends the property with a roster: per series an array of the device and, where there are some, the
+// appendSeries appends the property with a series index: per series an array of the device and, where there are some, the
 // labels. A device that stands before is left out, as "".
 func appendSeries(dst []byte, series []Series) []byte {
 	dst = append(dst, `"seriesIndex":[`...)
@@ -135,13 +135,13 @@ func AppendSeriesIndex(dst []byte, h Header, series []Series) []byte {
 // Document is one that was parsed and of which nothing is decoded. It refers to the bytes that it was parsed from.
 type Document struct {
 	Header
-	SeriesIndex []Series // of a roster, or of a document that has its own; nil for none
+	SeriesIndex []Series // of a series index, or of a document that has its own; nil for none
 	Sections    []Section
 	ETag        string
 	Stored      int64 // s since 1970 UTC, by the service; 0 when it does not say
 }
 
-// Parse reads a rollup or a roster. It keeps doc. Properties that it does not know are passed over.
+// Parse reads a rollup or a series index. It keeps doc. Properties that it does not know are passed over.
 func Parse(doc []byte) (*Document, error) {
 	if len(doc) > MaxDocument+4<<10 { // the service adds properties of its own
 		return nil, corrupt("a document of %d bytes", len(doc))
@@ -308,9 +308,9 @@ func (p *documentParser) check() (err error) {
 	return nil
 }
 
-// FindSeries is where a series stands in a sorted roster, -1 if it is not in it.
-func FindSeries(roster []Series, s Series) int {
-	at, found := slices.BinarySearchFunc(roster, s, Series.Compare)
+// FindSeries is where a series stands in a sorted series index, -1 if it is not in it.
+func FindSeries(index []Series, s Series) int {
+	at, found := slices.BinarySearchFunc(index, s, Series.Compare)
 	if !found {
 		return -1
 	}

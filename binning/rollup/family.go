@@ -8,7 +8,7 @@ type Family byte
 // The families. All but Last are read beside Last, which says how many samples a bucket has.
 const (
 	Last     Family = 'L' // count, last instant and value, stale marker; the sample at 00:00
-	First    Family = 'F' // first instant and value, the values before falls
+	First    Family = 'F' // first instant and value, the values before resets
 	Sum      Family = 'S' // the sum's two numbers, and how large the values are
 	Extremes Family = 'M' // minimum and maximum
 )

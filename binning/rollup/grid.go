@@ -26,8 +26,8 @@ func (g Grid) PerHour() int { return hourMillis / int(g) }
 // PerDay is how many buckets a day has.
 func (g Grid) PerDay() int { return telemetry.DayMillis / int(g) }
 
-// Bucket is the place within the day of the bucket that an instant of the day falls into, -1 for the day's first
-// millisecond, which falls into the last bucket of the day before.
+// Bucket is the place within the day of the bucket that an instant of the day resets into, -1 for the day's first
+// millisecond, which resets into the last bucket of the day before.
 func (g Grid) Bucket(day telemetry.Day, t int64) int {
 	if t == day.Start() {
 		return -1

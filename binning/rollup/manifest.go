@@ -9,7 +9,7 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Manifest says which rollups of a first-level key and day count, and for what (rule V1). Rollups that no ledger names do not
+// Manifest says which rollups of a first-level key and day count, and for what (rule V1). Rollups that no manifest names do not
 // count. It is replaced under its ETag, and that is the only commit.
 type Manifest struct {
 	TenantShard string
@@ -19,7 +19,7 @@ type Manifest struct {
 	// of devices that are to be read raw.
 	AsOf int64
 	// Batches are in the order in which they were made. Of a grid, an hour and a device the last one counts that has them:
-	// a fold has the devices of its own roster, any other batch has all.
+	// a correction has the devices of its own series index, any other batch has all.
 	Batches []Batch
 	// Raw is, by device, the hours in which rollups do not show what its chunks hold. A device that is here is read from its
 	// chunks for the whole range of an answer.
@@ -28,7 +28,7 @@ type Manifest struct {
 	// then on the hour is read raw (rule V6).
 	Until [HoursOfDay]int64
 
-	Written int64 // how often it was replaced: equal ledgers of two moments would have one name
+	Written int64 // how often it was replaced: equal manifests of two moments would have one name
 	TTL     int64 // seconds from the write until the service removes it, 0 for never
 }
 
@@ -38,13 +38,13 @@ type Batch struct {
 	Grids      []Grid
 	From, To   int // hours, from one up to and without the other
 	Correction bool
-	// Devices are those of a fold, sorted. Its one document is under CorrectionsKey, with a roster of its own. What it is
+	// Devices are those of a correction, sorted. Its one document is under CorrectionsKey, with a series index of its own. What it is
 	// without has no samples in its hours.
 	Devices []string
-	// Parts is how many rosters a batch has that is no fold, and so many documents each hour's rollup at most. Metrics are
+	// Parts is how many series indexes a batch has that is no correction, and so many documents each hour's rollup at most. Metrics are
 	// the rollups that there are, sorted; of a metric that is in neither Metrics nor Without nobody has samples.
 	Parts   int
-	Size    int // devices of a batch that is no fold
+	Size    int // devices of a batch that is no correction
 	Metrics []Metric
 	// Without are metrics that have samples but no rollups, sorted: they are read raw.
 	Without []string
@@ -98,14 +98,14 @@ func (b *Batch) Omits(metric string) bool {
 	return found
 }
 
-// Ref names a document, in the container of its ledger and under the same first-level key.
+// Ref names a document, in the container of its manifest and under the same first-level key.
 type Ref struct {
 	Key, ID  string
 	Part     int
 	From, To int // hours
 }
 
-// Documents are those of a rollup of a batch that is no fold which have any of the hours; none if it has no such rollup.
+// Documents are those of a rollup of a batch that is no correction which have any of the hours; none if it has no such rollup.
 func (b *Batch) Documents(day telemetry.Day, metric string, f Family, g Grid, hours Hours) (out []Ref) {
 	m := b.Metric(metric)
 	if m == nil || b.Correction || !slices.Contains(b.Grids, g) {
@@ -145,7 +145,7 @@ func (b *Batch) SeriesIndexes(day telemetry.Day) (out []Ref) {
 	return out
 }
 
-// CorrectionDocument is the document of a fold.
+// CorrectionDocument is the document of a correction.
 func (b *Batch) CorrectionDocument(day telemetry.Day) Ref {
 	return Ref{CorrectionsKey, ID(CorrectionsKey, day, b.From, 0, b.Name), 0, b.From, b.To}
 }
@@ -173,7 +173,7 @@ func (l *Manifest) ClearRaw(device string, hours Hours) {
 	}
 }
 
-// manifestDocument is a Ledger as it is stored.
+// manifestDocument is a Manifest as it is stored.
 type manifestDocument struct {
 	ID          string           `json:"id"`
 	Version     int              `json:"v"`
@@ -210,7 +210,7 @@ type metricDocument struct {
 	Parts    []int  `json:"parts,omitempty"`
 }
 
-// Encode is the ledger's document.
+// Encode is the manifest's document.
 func (l *Manifest) Encode() ([]byte, error) {
 	d := manifestDocument{
 		ID: ManifestID(l.Day), Version: Version, Type: "manifest", TenantShard: l.TenantShard, Key: ManifestKey,
@@ -239,7 +239,7 @@ func (l *Manifest) Encode() ([]byte, error) {
 	return doc, nil
 }
 
-// ParseManifest reads a ledger. What is none gives ErrCorrupt. It keeps nothing of doc.
+// ParseManifest reads a manifest. What is none gives ErrCorrupt. It keeps nothing of doc.
 func ParseManifest(doc []byte) (*Manifest, error) {
 	var d manifestDocument
 	if len(doc) > MaxDocument+4<<10 {
@@ -315,7 +315,7 @@ func ascending[T any](v []T, compare func(a, b T) int) bool {
 	return true
 }
 
-// Omits reports whether no batch that has any of the hours, and is no fold, shows a metric. What is lacked in some
+// Omits reports whether no batch that has any of the hours, and is no correction, shows a metric. What is lacked in some
 // hours alone is to be shown in the others.
 func (l *Manifest) Omits(metric string, hours Hours) bool {
 	lacks := false
@@ -330,7 +330,7 @@ func (l *Manifest) Omits(metric string, hours Hours) bool {
 	return lacks
 }
 
-// Prune takes out batches, and returns those, of which nothing counts any more: later ones that are no folds cover all
+// Prune takes out batches, and returns those, of which nothing counts any more: later ones that are no corrections cover all
 // their hours on all their grids.
 func (l *Manifest) Prune() (gone []Batch) {
 	covered := make(map[Grid]Hours)

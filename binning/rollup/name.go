@@ -51,7 +51,7 @@ func ID(key string, day telemetry.Day, hour, part int, batch string) string {
 	return fmt.Sprintf("%s.%s%02d.%d.%s", key, day, hour, part, batch)
 }
 
-// ManifestID names the ledger of a day.
+// ManifestID names the manifest of a day.
 func ManifestID(day telemetry.Day) string { return ManifestKey + "." + day.String() }
 
 // CheckBatch tells what is wrong with the name of a batch: it is 1 to 32 small letters and digits.

@@ -60,7 +60,7 @@ func randomSamples(rnd *rand.Rand) (out []sample) {
 	return out
 }
 
-// bucketOf is what of samples falls into (end-length, end], by definition and one field at a time.
+// bucketOf is what of samples resets into (end-length, end], by definition and one field at a time.
 func bucketOf(all []sample, end, length int64) (b rollup.Bucket) {
 	var in []float64
 	for _, s := range all {

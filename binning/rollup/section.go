@@ -11,7 +11,7 @@ import (
 	"binnacle/internal/jsontext"
 )
 
-// Slice is what a section is made of: some rows of a table, whose numbers are places in a roster, and some of its
+// Slice is what a section is made of: some rows of a table, whose numbers are places in a series index, and some of its
 // buckets. A section has a value for each bucket of each row; of one without samples it repeats what stands before it,
 // which costs nothing and counts for nothing.
 type Slice struct {
@@ -192,7 +192,7 @@ type Section struct {
 	Series  int  // rows
 	Buckets int  // of each
 
-	rows    []byte // nil: places 0 to Series-1 of the roster
+	rows    []byte // nil: places 0 to Series-1 of the series index
 	columns [3][]byte
 	stale   sparseCells
 	at0     sparseCells
@@ -270,7 +270,7 @@ func (s *Section) check() error {
 	return nil
 }
 
-// SeriesNumbers is where in the roster the section's series stand.
+// SeriesNumbers is where in the series index the section's series stand.
 func (s *Section) SeriesNumbers() ([]int32, error) {
 	if s.rows == nil {
 		out := make([]int32, s.Series)
@@ -284,7 +284,7 @@ func (s *Section) SeriesNumbers() ([]int32, error) {
 
 // Decode puts the section's cells into a table, which has the family's columns: its first bucket becomes bucket at,
 // which may lie before the table's first; what lies outside the table is left out. rows says which row of the table
-// the series at a place of the roster is, -1 for none. What stands in those cells is replaced. at0, by row of the
+// the series at a place of the series index is, -1 for none. What stands in those cells is replaced. at0, by row of the
 // table, gets the samples at 00:00; nil leaves them. After an error the table's cells mean nothing.
 func (s *Section) Decode(t *Table, at int, rows []int32, at0 []Sample) error {
 	d := sectionDecoder{Section: s, t: t, at: at}

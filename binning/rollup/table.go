@@ -12,7 +12,7 @@ import (
 type Table struct {
 	Rows, Buckets int // series, and buckets of each
 	columns
-	// Resets are, by row, the buckets that have falls, ascending.
+	// Resets are, by row, the buckets that have resets, ascending.
 	Resets [][]Reset
 	// Rounded are the rows of which some value is an integer that no float64 holds, and was rounded.
 	Rounded []bool
@@ -74,7 +74,7 @@ func Bytes(rows, buckets int, families Families) int64 {
 	return n * int64(rows) * int64(buckets)
 }
 
-// ResetBytes is about how much memory the falls of a table take.
+// ResetBytes is about how much memory the resets of a table take.
 func (t *Table) ResetBytes() (n int64) {
 	for _, resets := range t.Resets {
 		for i := range resets {

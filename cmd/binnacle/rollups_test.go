@@ -55,7 +55,7 @@ func storeHour(t *testing.T, cosmosAt string, day telemetry.Day, device string) 
 // days that lack a metric.
 func TestRollups(t *testing.T) {
 	t.Parallel()
-	var ago atomic.Int64 // how far the store's clock is behind: what it was told just now is not sealed
+	var ago atomic.Int64 // how far the store's clock is behind: what it was told just now is not built
 	ago.Store(int64(time.Hour))
 	emulator, err := cosmosemu.Open(cosmosemu.Config{InMemory: true, Unlimited: true,
 		Now: func() time.Time { return time.Now().Add(-time.Duration(ago.Load())) }})
@@ -76,7 +76,7 @@ func TestRollups(t *testing.T) {
 		require.Zero(t, p.code, p.stderr.String())
 		return p.stdout.String()
 	}
-	row := func(metric, families string) *regexp.Regexp { // a ledger's rollups: documents, KB, RU, headOf
+	row := func(metric, families string) *regexp.Regexp { // a manifest's rollups: documents, KB, RU, asOf
 		return regexp.MustCompile(`(?m)^acme\S* +\d+ +` + metric + ` +` + families + `( +\d+){5} +20\S+Z +\d+ +\d+$`)
 	}
 	require.NotRegexp(t, row("velocity", `\S+`), command("list"))

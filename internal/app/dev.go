@@ -12,6 +12,7 @@ import (
 
 	"binnacle/ingest"
 	"binnacle/internal/control"
+	"binnacle/internal/cosmos"
 	"binnacle/internal/cosmosemu"
 	"binnacle/internal/fleet"
 	"binnacle/internal/kafka"
@@ -136,6 +137,9 @@ func (d *dev) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := checkDataDir(ctx, client, d.cfg.DataDir); err != nil {
+		return err
+	}
 	cfg := d.cfg.Tenants
 	cfg.Lead = lead(d.cfg.Ingest.Future)
 	a, err := d.openAccount(ctx, client, cfg, client.EnsureBase)
@@ -181,6 +185,22 @@ func (d *dev) compose(ctx context.Context) error {
 		trucks := d.cfg.Fleet
 		trucks.Topic = in.Kafka.Topic(d.topics.Named()[0])
 		d.addFleet(trucks)
+	}
+	return nil
+}
+
+// checkDataDir refuses a data directory with containers of rollups as they were named before the first release: nothing
+// would read them, and their documents have other properties.
+func checkDataDir(ctx context.Context, client *cosmos.Client, dir string) error {
+	names, err := client.Containers().List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "views-") {
+			return fmt.Errorf("%s holds the container %s, which an unreleased version wrote and this one cannot read: "+
+				"start anew with another --data-dir, or delete %[1]s", dir, name)
+		}
 	}
 	return nil
 }

@@ -170,7 +170,7 @@ func (p *panels) fill(t *testing.T, from, to telemetry.Day, interval time.Durati
 	}
 }
 
-// seal makes lanes of days.
+// build makes rollups of days.
 func (p *panels) seal(t *testing.T, from, to telemetry.Day) (rus float64, bytes int) {
 	w, err := rollups.New(rollups.Config{Chunks: p.client.Chunks(), Rollups: p.client.Rollups(), Hold: time.Minute,
 		Tenants: func() []control.Tenant { return []control.Tenant{p.tenant} }, Now: func() time.Time { return p.now },
@@ -188,7 +188,7 @@ func (p *panels) seal(t *testing.T, from, to telemetry.Day) (rus float64, bytes 
 	return rus, bytes
 }
 
-// server answers PromQL, without lanes or with them.
+// server answers PromQL, without rollups or with them.
 func (p *panels) server(t *testing.T, lanes bool) *httptest.Server {
 	cfg := query.Config{Reader: p.client.Chunks(), Heads: nobody{}, Directory: p.directory, Catalog: p.client.Catalog(),
 		Now: func() time.Time { return p.now }, MemoryBytes: 1 << 30, TotalMemoryBytes: 2 << 30, CacheBytes: 1 << 30,
@@ -264,7 +264,7 @@ func warm(t *testing.T, base string, p panel) string {
 		slices.Min(all).Seconds()*1e3)
 }
 
-// Panels over a fleet answer the same from lanes as from chunks, for a fraction of the request units. -v shows what
+// Panels over a fleet answer the same from rollups as from chunks, for a fraction of the request units. -v shows what
 // they cost: cold is what a querier asks that has just begun and knows but the devices' tags, warm what it asks again.
 func TestPanels(t *testing.T) {
 	p := newPanels(t, *panelDevices, *panelDays, plain())

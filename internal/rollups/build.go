@@ -17,8 +17,8 @@ const (
 	documentBytes = 28 << 10
 	// tableBytes bounds the tables that are filled at a time.
 	tableBytes = 96 << 20
-	// samplesPerReset is how many samples there are to one that falls, at least, for First to be worth its room: of what
-	// falls more often nobody asks the rate.
+	// samplesPerReset is how many samples there are to one that resets, at least, for First to be worth its room: of what
+	// resets more often nobody asks the rate.
 	samplesPerReset = 16
 )
 
@@ -153,10 +153,10 @@ type metricTable struct {
 	at0   []rollup.Sample
 
 	resets        int
-	tooManyResets bool // falls for any document: they are forgotten, since tables have no bound for them
+	tooManyResets bool // resets for any document: they are forgotten, since tables have no bound for them
 }
 
-// countResets counts the falls of a row.
+// countResets counts the resets of a row.
 func (f *metricTable) countResets(row int) {
 	if f.table.Resets == nil {
 		return
@@ -224,7 +224,7 @@ func (s *batchBuilder) storeMetric(ctx context.Context, metric string, f *metric
 			if err != nil {
 				return err
 			}
-		case family == rollup.First: // by far too much falls: the others are of use without
+		case family == rollup.First: // by far too much resets: the others are of use without
 			m.Families, m.Every = slices.Delete(m.Families, i, i+1), slices.Delete(m.Every, i, i+1)
 			i--
 			s.deleteFamilies(ctx, metric, rollup.Families{family})
@@ -264,11 +264,11 @@ func (s *batchBuilder) deleteFamilies(ctx context.Context, metric string, famili
 		}
 		receipt, err := s.cfg.Rollups.DeleteRollup(ctx, d.key, d.id)
 		s.WriteRUs += receipt.RUs
-		return err == nil && s.pace.wait(ctx, receipt.RUs) == nil
+		return err == nil && s.pacer.Wait(ctx, receipt.RUs) == nil
 	})
 }
 
-// familiesOf is what of a metric is kept: its first part decides for all.
+// familiesOf returns what of a metric is kept: its first part decides for all.
 func (s *batchBuilder) familiesOf(f *metricTable) (out rollup.Families) {
 	samples := 0
 	for _, row := range f.rows {
@@ -284,8 +284,8 @@ func (s *batchBuilder) familiesOf(f *metricTable) (out rollup.Families) {
 	return out
 }
 
-// hoursPerDocument is how many hours of a rollup fill a document. It is decided by the first part for all: the one with the most
-// series must have room, too.
+// hoursPerDocument returns how many hours of a rollup fill a document. It is decided by the first part for all: the one
+// with the most series must have room, too.
 func (s *batchBuilder) hoursPerDocument(metric string, family rollup.Family, f *metricTable) int {
 	hours := s.batch.To - s.batch.From
 	whole := len(rollup.AppendSection(nil, metric, family, f.slice(0, f.table.Buckets, true)))
@@ -294,7 +294,7 @@ func (s *batchBuilder) hoursPerDocument(metric string, family rollup.Family, f *
 	return max(1, min(hours, int(math.Round(float64(hours)*documentBytes/float64(whole+512))), hours/least))
 }
 
-// slice is some buckets of a metric; with midnight, what stands apart too.
+// slice returns some buckets of a metric; with midnight, what stands apart too.
 func (f *metricTable) slice(from, to int, midnight bool) rollup.Slice {
 	s := rollup.Slice{Table: f.table, Rows: f.rows, From: from, To: to}
 	if midnight {

@@ -34,16 +34,16 @@ type Config struct {
 	// Margin is by how much clocks of the service may differ or step back, and replicas lag (rule V3).
 	Margin    time.Duration `kong:"-"`
 	RUs       float64       `name:"rollup-budget" help:"Request units a second that making rollups may take, on average; 0 is no bound." default:"200"`
-	Every     time.Duration `name:"rollup-every" help:"How often it is looked whether hours can be sealed." default:"1m"`
+	Every     time.Duration `name:"rollup-every" help:"How often it is looked whether hours can be built." default:"1m"`
 	LateEvery time.Duration `name:"rollup-late-every" help:"How often yesterday is looked at for late chunks; older days the less often the older they are." default:"10m"`
 	Days      int           `name:"rollup-days" help:"Days back from today whose rollups are made and kept right. Older days: binnacle rollups rebuild." default:"7"`
 
 	MaxMetrics int      `name:"rollup-metrics" help:"Most metrics of a tenant that get rollups. Where it has more: those of --rollup-first, then by name. The others are answered from chunks." default:"64"`
 	First      []string `name:"rollup-first" help:"Metrics that get rollups before others where there are too many." placeholder:"METRIC"`
-	Families   string   `name:"rollup-families" help:"What rollups hold of a bucket: L count and last, F first and falls (for rate), S sums, M minimum and maximum. Default: all, and L alone where chunks are as full as a hold of three hours or more makes them." placeholder:"LFSM"`
+	Families   string   `name:"rollup-families" help:"What rollups hold of a bucket: L count and last, F first and resets (for rate), S sums, M minimum and maximum. Default: all, and L alone where chunks are as full as a hold of three hours or more makes them." placeholder:"LFSM"`
 	Without    []string `name:"rollup-without" help:"Tenants that get no rollups." placeholder:"TENANT"`
 
-	// RebuildDevices is from how many devices on that are to be computed anew, if they are a quarter of all, their hours are sealed
+	// RebuildDevices is from how many devices on that are to be recomputed, if they are a quarter of all, their hours are built
 	// anew instead, as soon as no more come: one by one they cost more.
 	RebuildDevices int `kong:"-"`
 	// MaxBytes bounds the chunks that are held in memory at a time.
@@ -127,8 +127,8 @@ func (c *Config) defaults() {
 	}
 }
 
-// defaultFamilies is what rollups hold unless it is said. They cost the same whatever chunks cost: beside those of a short
-// hold all families are a tenth, beside full ones two thirds, and L alone is a sixth (docs/performance.md).
+// defaultFamilies returns what rollups hold unless it is said. They cost the same whatever chunks cost: beside those of
+// a short hold all families are a tenth, beside full ones two thirds, and L alone is a sixth (docs/performance.md).
 func defaultFamilies(hold time.Duration) string {
 	if hoursPerBlock(hold) == rollup.HoursOfDay {
 		return rollup.Families{rollup.Last}.String()
@@ -136,12 +136,12 @@ func defaultFamilies(hold time.Duration) string {
 	return rollup.AllFamilies.String()
 }
 
-// randomName is 60 bits by chance.
+// randomName returns 60 bits by chance.
 func randomName() string { return strings.ToLower(rand.Text()[:12]) }
 
-// hoursPerBlock is how many hours are sealed at once. A chunk has the readings of up to a hold, and sealing an hour reads
-// the whole of it: with blocks four times as long it is read once and a quarter on average. From three hours on that is
-// the whole day, which a hold of half a day means anyway.
+// hoursPerBlock returns how many hours are built at once. A chunk has the readings of up to a hold, and building an
+// hour reads the whole of it: with blocks four times as long it is read once and a quarter on average. From three hours
+// on that is the whole day, which a hold of half a day means anyway.
 func hoursPerBlock(hold time.Duration) int {
 	for _, n := range []int{1, 2, 3, 4, 6, 8, 12} {
 		if time.Duration(n)*time.Hour >= 4*hold {

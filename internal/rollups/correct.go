@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// correctionBytes is how much the rows of several devices may take that are folded together.
+	// correctionBytes is how much the rows of several devices may take that are corrected together.
 	correctionBytes = 32 << 10
-	// maxCorrections is how many folds a day may have: each is read by every query. Then its hours are sealed anew.
+	// maxCorrections is how many corrections a day may have: each is read by every query. Then its hours are rebuilt.
 	maxCorrections = 32
 )
 
-// deviceRows is the rows of one device, computed anew.
+// deviceRows is the rows of one device, recomputed.
 type deviceRows struct {
 	device string
 	from   int
@@ -31,13 +31,13 @@ type deviceRows struct {
 // correct computes the devices anew that are marked, from all their chunks, and only in the hours that are marked.
 func (r *round) correct(ctx context.Context) error {
 	before := r.ReadRUs + r.WriteRUs
-	folds := r.corrections()
+	corrections := r.corrections()
 	var pending []*deviceRows
 	size := 0
 	flush := func() error {
 		err := r.storeCorrection(ctx, pending)
 		pending, size = nil, 0
-		folds++
+		corrections++
 		return err
 	}
 	for _, device := range slices.Sorted(maps.Keys(r.manifest.Raw)) {
@@ -45,8 +45,8 @@ func (r *round) correct(ctx context.Context) error {
 		if hours == 0 || r.severalKeys(device) || r.uncorrectable[r.id()][device] == hours {
 			continue
 		}
-		if folds >= maxCorrections {
-			break // the next round seals anew
+		if corrections >= maxCorrections {
+			break // the next round rebuilds
 		}
 		f, err := r.computeDevice(ctx, device, hours)
 		if errors.Is(err, rollup.ErrTooLarge) {
@@ -74,7 +74,7 @@ func (r *round) correct(ctx context.Context) error {
 	return nil
 }
 
-// markUncorrectable has a device stay raw in these hours: its rows are too many for a fold. That is found out once, since it takes
+// markUncorrectable has a device stay raw in these hours: its rows are too many for a correction. That is found out once, since it takes
 // all its chunks.
 func (r *round) markUncorrectable(device string, hours rollup.Hours) {
 	if r.uncorrectable[r.id()] == nil {
@@ -83,12 +83,12 @@ func (r *round) markUncorrectable(device string, hours rollup.Hours) {
 	r.uncorrectable[r.id()][device] = hours
 }
 
-// size is about how many bytes the rows take.
+// size returns about how many bytes the rows take.
 func (f *deviceRows) size() int {
 	return len(f.tables) * len(f.series) * (f.to - f.from) * rollup.Minute.PerHour() * 6
 }
 
-// computeDevice reads all chunks of a device that the ledger is going to show, and computes some hours of it.
+// computeDevice reads all chunks of a device that the manifest is going to show, and computes some hours of it.
 func (r *round) computeDevice(ctx context.Context, device string, hours rollup.Hours) (*deviceRows, error) {
 	f := &deviceRows{device: device, tables: make(map[string]*metricTable)}
 	f.from, f.to = hours.Bounds()
@@ -137,7 +137,7 @@ func (r *round) computeDevice(ctx context.Context, device string, hours rollup.H
 	return f, nil
 }
 
-// earlier is the first of two moments, of which 0 is never.
+// earlier returns the first of two moments, of which 0 is never.
 func earlier(a, b int64) int64 {
 	if a == 0 || b > 0 && b < a {
 		return b
@@ -145,20 +145,20 @@ func earlier(a, b int64) int64 {
 	return a
 }
 
-// storeCorrection writes a fold of devices that have the same hours, and notes that rollups show them.
+// storeCorrection writes a correction of devices that have the same hours, and notes that rollups show them.
 func (r *round) storeCorrection(ctx context.Context, devices []*deviceRows) error {
 	from, to := devices[0].from, devices[0].to
 	b := rollup.Batch{Name: r.cfg.Name(), Grids: []rollup.Grid{rollup.Minute, rollup.HalfHour}, From: from, To: to, Correction: true}
-	var roster []rollup.Series
+	var index []rollup.Series
 	for _, f := range devices {
 		b.Devices = append(b.Devices, f.device)
-		roster = append(roster, f.series...)
+		index = append(index, f.series...)
 	}
 	ref := b.CorrectionDocument(r.Day)
 	var build rollup.Builder
 	build.Begin(rollup.Header{ID: ref.ID, TenantShard: r.TenantShard, Key: ref.Key, Day: r.Day, Batch: b.Name, From: from,
-		To: to, Grid: rollup.Minute, TTL: r.ttl(r.untilOf(from, to), false)}, roster)
-	for metric, t := range mergeTables(devices, len(roster), (to-from)*rollup.Minute.PerHour(), r.families) {
+		To: to, Grid: rollup.Minute, TTL: r.ttl(r.untilOf(from, to), false)}, index)
+	for metric, t := range mergeTables(devices, len(index), (to-from)*rollup.Minute.PerHour(), r.families) {
 		half := *t
 		half.table = rollup.HalfHours(t.table, r.families)
 		for _, family := range r.families {
@@ -187,7 +187,7 @@ func (r *round) storeCorrection(ctx context.Context, devices []*deviceRows) erro
 	return nil
 }
 
-// untilOf is when the first chunk of some hours' rollups expires.
+// untilOf returns when the first chunk of some hours' rollups expires.
 func (r *round) untilOf(from, to int) (until int64) {
 	for h := from; h < to; h++ {
 		until = earlier(until, r.manifest.Until[h])
@@ -195,7 +195,7 @@ func (r *round) untilOf(from, to int) (until int64) {
 	return until
 }
 
-// mergeTables yields each metric of devices in one table, in the order of names; its rows are those of all their rosters.
+// mergeTables yields each metric of devices in one table, in the order of names; its rows are those of all their series indexes.
 func mergeTables(devices []*deviceRows, rows, buckets int, families rollup.Families) iter.Seq2[string, *metricTable] {
 	names := make(map[string]bool)
 	for _, f := range devices {

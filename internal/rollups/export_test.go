@@ -2,7 +2,7 @@ package rollups
 
 import "binnacle/binning/rollup"
 
-// Kept is of how many rows falls are kept that have so many each.
+// Kept is of how many rows resets are kept that have so many each.
 func Kept(falls ...int) (rows int) {
 	f := metricTable{table: rollup.NewTable(len(falls), 1, rollup.AllFamilies)}
 	for row, n := range falls {

@@ -12,7 +12,7 @@ import (
 
 // Forget has a device read raw, of a key and day, from now on: its rollups count no more. It is the part that rollups have
 // in erasing a device: its chunks are removed first; then, when no replica shows them, a Margin later, Forget; and when
-// every ledger has left every cache, a Margin later too, nothing shows the device. The ledger is replaced even if
+// every manifest has left every cache, a Margin later too, nothing shows the device. The manifest is replaced even if
 // nothing of the device is in it, so that a round which has read its chunks before can't end (rule V6). Rollups that
 // have rows of it are gone when Rebuild has made the day's anew.
 func (w *Writer) Forget(ctx context.Context, t Target, device string) error {
@@ -51,7 +51,7 @@ func (w *Writer) forgetOnce(ctx context.Context, t Target, device string) error 
 	return err
 }
 
-// Drop takes away the ledger of a key and day, and then its rollups: everything is read raw again.
+// Drop takes away the manifest of a key and day, and then its rollups: everything is read raw again.
 func (w *Writer) Drop(ctx context.Context, t Target) error {
 	r := &round{Writer: w, Target: t}
 	if err := r.read(ctx); err != nil {
@@ -60,7 +60,7 @@ func (w *Writer) Drop(ctx context.Context, t Target) error {
 	if r.etag == "" {
 		return nil
 	}
-	// A round that is under way has read the ledger that goes, so it can't commit.
+	// A round that is under way has read the manifest that goes, so it can't commit.
 	if _, err := w.cfg.Rollups.DeleteRollup(ctx, r.rollupKey(rollup.ManifestKey), rollup.ManifestID(t.Day)); err != nil {
 		return fmt.Errorf("drop rollups of %s, %s: %w", t.TenantShard, t.Day, err)
 	}
@@ -70,5 +70,5 @@ func (w *Writer) Drop(ctx context.Context, t Target) error {
 	return ctx.Err()
 }
 
-// ForgetMargin is how long after Forget, and before it after the last chunk is removed, one waits.
+// ForgetMargin returns how long after Forget, and before it after the last chunk is removed, one waits.
 func (w *Writer) ForgetMargin() time.Duration { return w.cfg.Margin }

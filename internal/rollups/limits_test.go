@@ -33,7 +33,7 @@ func (w *world) put(device string, groups ...chunk.Group) {
 	require.NoError(w.t, err)
 }
 
-// countersWithResets is a series that falls from minute to minute, n times.
+// countersWithResets is a series that resets from minute to minute, n times.
 func countersWithResets(metric, label string, n int) chunk.Group {
 	g := chunk.Group{Columns: []chunk.Column{{Metric: metric, Kind: telemetry.Int}}}
 	if label != "" {
@@ -47,7 +47,7 @@ func countersWithResets(metric, label string, n int) chunk.Group {
 }
 
 // What no reader would take is not written, however few series the first part has and however often values fall: then
-// the others of a metric's families do without those who tell falls. A device that is too large to be computed anew by
+// the others of a metric's families do without those who tell resets. A device that is too large to be recomputed by
 // itself is found out to be once.
 func TestReadersRefuseBeyondLimits(t *testing.T) {
 	w := newWorld(t, rand.New(rand.NewPCG(1, 2)))
@@ -173,7 +173,7 @@ func TestFailedRounds(t *testing.T) {
 	require.Zero(t, tries(time.Hour), "all is made")
 }
 
-// Rollups of the last samples alone are sealed and folded without what other families need.
+// Rollups of the last samples alone are built and corrected without what other families need.
 func TestRollupsOfLastFamilyAlone(t *testing.T) {
 	w := newWorld(t, rand.New(rand.NewPCG(3, 4)))
 	w.calm = true

@@ -34,7 +34,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		bytes:      counter("binnacle_rollups_written_bytes_total", "Bytes of documents of rollups that were written."),
 		lateDevices: counter("binnacle_rollups_late_devices_total",
 			"Devices of a day that had chunks after their rollups were made."),
-		correctedDevices: counter("binnacle_rollups_corrected_devices_total", "Devices of a day whose rollups were computed anew."),
+		correctedDevices: counter("binnacle_rollups_corrected_devices_total", "Devices of a day whose rollups were recomputed."),
 		rus: f.NewCounterVec(prometheus.CounterOpts{Name: "binnacle_rollups_request_units_total",
 			Help: "Request units that making rollups has taken, by what for: reading chunks, writing rollups."}, []string{"for"}),
 		lag: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_rollups_lag_seconds",

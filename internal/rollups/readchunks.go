@@ -12,14 +12,14 @@ import (
 	"binnacle/sharding"
 )
 
-// markLate has devices read raw that have chunks in sealed hours which the ledger's headOf does not cover.
+// markLate has devices read raw that have chunks in built hours which the manifest's asOf does not cover.
 func (r *round) markLate(ctx context.Context) error {
-	sealed := r.old.MinuteHours()
-	if sealed == 0 || r.asOf == r.old.AsOf {
+	covered := r.old.MinuteHours()
+	if covered == 0 || r.asOf == r.old.AsOf {
 		return nil
 	}
 	scan := store.Scan{Key: r.prefix(), Before: r.asOf}
-	for from, to := range runs(sealed) {
+	for from, to := range runs(covered) {
 		scan.Windows = append(scan.Windows, store.Window{Range: rollup.Range(r.Day, from, to), Since: r.old.AsOf})
 	}
 	late := make(map[string]bool)
@@ -28,7 +28,7 @@ func (r *round) markLate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		hours := rollup.HoursOf(r.Day, c.Header.From, c.Header.To) & sealed
+		hours := rollup.HoursOf(r.Day, c.Header.From, c.Header.To) & covered
 		if hours != 0 && !r.severalKeys(c.Header.Device) {
 			r.manifest.MarkRaw(c.Header.Device, hours)
 			late[c.Header.Device] = true
@@ -47,7 +47,7 @@ func (r *round) prefix() sharding.Key {
 func (r *round) scan(ctx context.Context, s store.Scan, yield func(doc []byte) error) error {
 	s.Charge = func(rus float64) error {
 		r.ReadRUs += rus
-		return r.pace.wait(ctx, rus)
+		return r.pacer.Wait(ctx, rus)
 	}
 	usage, err := r.cfg.Chunks.Scan(ctx, s, yield)
 	r.Read += usage.Documents
@@ -67,7 +67,7 @@ type chunkSet struct {
 	until     [rollup.HoursOfDay]int64
 }
 
-// readChunks reads the chunks of hours that the ledger is going to show: those with a lower _ts than headOf.
+// readChunks reads the chunks of hours that the manifest is going to show: those with a lower _ts than asOf.
 func (r *round) readChunks(ctx context.Context, from, to int) (*chunkSet, error) {
 	g := newChunkSet(r, from, to)
 	err := r.scan(ctx, store.Scan{Key: r.prefix(), Range: rollup.Range(r.Day, from, to), Before: r.asOf},
@@ -119,7 +119,7 @@ const (
 	maxSeries   = 2 * partSeries // of a part that is one device
 )
 
-// widestPart is how many series a part has at most that is not the only one.
+// widestPart returns how many series a part has at most that is not the only one.
 func (g *chunkSet) widestPart() int {
 	if g.sizesOnly {
 		return maxSeries
@@ -198,7 +198,7 @@ func bySeries(devices []string, chunks map[string][]*chunk.Chunk,
 	return yield(devices[first:], chunks)
 }
 
-// seriesOf is a device's label sets that have numbers, in order.
+// seriesOf returns a device's label sets that have numbers, in order.
 func seriesOf(device string, chunks []*chunk.Chunk) (out []rollup.Series) {
 	for _, c := range chunks {
 		for _, col := range c.Columns() {
@@ -212,7 +212,7 @@ func seriesOf(device string, chunks []*chunk.Chunk) (out []rollup.Series) {
 	return slices.CompactFunc(out, func(a, b rollup.Series) bool { return a.Compare(b) == 0 })
 }
 
-// samplesOf is what a device's chunks hold of some metrics: of each instant what the newest source says.
+// samplesOf returns what a device's chunks hold of some metrics: of each instant what the newest source says.
 func samplesOf(chunks []*chunk.Chunk, metrics []string) ([]rollup.Samples, error) {
 	slices.SortFunc(chunks, func(a, b *chunk.Chunk) int { return source(a).Compare(source(b)) })
 	frames := make([]chunk.Frame, len(chunks))

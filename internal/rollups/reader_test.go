@@ -21,7 +21,7 @@ type result struct {
 	from, to int
 }
 
-// query reads some hours of a key by rule V4: the ledger, an old one if there is one, the chunks since its headOf, rollups,
+// query reads some hours of a key by rule V4: the manifest, an old one if there is one, the chunks since its asOf, rollups,
 // and raw what has to be. ok is false when no hours have rollups.
 func (a *actor) query(ctx context.Context, t rollups.Target, cached *rollup.Manifest) (out result, l *rollup.Manifest, err error) {
 	w := a.w
@@ -251,7 +251,7 @@ func (a *actor) rollups(ctx context.Context, t rollups.Target, l *rollup.Manifes
 
 func everything(string) rollup.Families { return rollup.AllFamilies }
 
-// familiesOf is what rollups say of a metric, nil for nothing; of one that only folds have, everything.
+// familiesOf is what rollups say of a metric, nil for nothing; of one that only corrections have, everything.
 func (o *result) familiesOf(metric string) rollup.Families {
 	if f, ok := o.families[metric]; ok {
 		return f

@@ -36,23 +36,23 @@ func (t Target) severalKeys(device string) bool {
 type Report struct {
 	Built       rollup.Hours // hours that got rollups
 	LateDevices int          // devices that were found to have late chunks
-	Corrected   int          // devices that were computed anew
+	Corrected   int          // devices that were recomputed
 	Raw         int          // devices that are read raw, now
 	Due         rollup.Hours // hours that were due and had no rollups when the round began
 	Open        rollup.Hours // those of them that have none still
-	Documents   int          // rollups, rosters and folds written
+	Documents   int          // rollups, series indexes and corrections written
 	Bytes       int
 	Read        int // chunks read
 	ReadRUs     float64
 	WriteRUs    float64
-	// CorrectionRUs is the part of both that devices cost which were computed anew.
+	// CorrectionRUs is the part of both that devices cost which were recomputed.
 	CorrectionRUs float64
 	Lost          bool // another writer was faster: nothing of it counts
 }
 
 // roundOptions is what of a round is not decided by time.
 type roundOptions struct {
-	rebuild bool // seal hours anew that have rollups
+	rebuild bool // rebuild hours that have rollups
 }
 
 // round is one on its way.
@@ -65,7 +65,7 @@ type round struct {
 	manifest   *rollup.Manifest // as it is going to be
 	etag       string
 	stored     []storedDocument // documents of this round
-	commitSent bool             // the ledger may name them
+	commitSent bool             // the manifest may name them
 	asOf       int64
 	now        time.Time // the service's
 }
@@ -75,15 +75,15 @@ type storedDocument struct {
 	id  string
 }
 
-// errLost says that the ledger was replaced by somebody else.
-var errLost = errors.New("the ledger has changed meanwhile")
+// errLost says that the manifest was replaced by somebody else.
+var errLost = errors.New("the manifest has changed meanwhile")
 
 // Round does one round. With an error nothing of it counts, or all: it may be done again.
 func (w *Writer) Round(ctx context.Context, t Target) (Report, error) {
 	return w.round(ctx, t, roundOptions{})
 }
 
-// Rebuild makes the rollups of a day's sealed and due hours anew.
+// Rebuild makes the rollups of a day's built and due hours anew.
 func (w *Writer) Rebuild(ctx context.Context, t Target) (Report, error) {
 	return w.round(ctx, t, roundOptions{rebuild: true})
 }
@@ -109,27 +109,27 @@ func (r *round) run(ctx context.Context, a roundOptions) error {
 	if err := r.read(ctx); err != nil {
 		return err
 	}
-	// headOf is taken before anything is read: what is stored later has a greater _ts, whatever the margin is for.
+	// asOf is taken before anything is read: what is stored later has a greater _ts, whatever the margin is for.
 	r.asOf = max(r.now.Add(-r.cfg.Margin).Unix(), r.old.AsOf)
 	if r.asOf <= 0 {
 		return nil
 	}
-	seal := r.due(a)
+	due := r.due(a)
 	if err := r.markLate(ctx); err != nil {
 		return err
 	}
 	changed := r.LateDevices > 0
 	crowd := r.crowdedHours()
 	if r.LateDevices == 0 {
-		seal |= crowd
+		due |= crowd
 	}
-	if seal != 0 || r.halfHoursDue() {
+	if due != 0 || r.halfHoursDue() {
 		held, err := r.lease(ctx)
 		if err != nil || !held {
 			return err
 		}
 	}
-	for from, to := range runs(seal) {
+	for from, to := range runs(due) {
 		if err := r.buildBatch(ctx, from, to, r.gridsOf(from, to)); err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (r *round) run(ctx context.Context, a roundOptions) error {
 	return r.commit(ctx)
 }
 
-// read reads the ledger, or begins one.
+// read reads the manifest, or begins one.
 func (r *round) read(ctx context.Context) error {
 	v, now, receipt, err := r.cfg.Rollups.ReadRollup(ctx, r.rollupKey(rollup.ManifestKey), rollup.ManifestID(r.Day))
 	r.ReadRUs += receipt.RUs
@@ -172,32 +172,32 @@ func (r *round) read(ctx context.Context) error {
 	if now.IsZero() {
 		return errors.New("the service does not say what time it is")
 	}
-	return r.pace.wait(ctx, receipt.RUs)
+	return r.pacer.Wait(ctx, receipt.RUs)
 }
 
-// due is the hours to be sealed now: those whose chunks are stored, by block, and those of which some expire.
-func (r *round) due(a roundOptions) (seal rollup.Hours) {
-	sealed := r.old.MinuteHours()
+// due returns the hours to be built now: those whose chunks are stored, by block, and those of which some expire.
+func (r *round) due(a roundOptions) (due rollup.Hours) {
+	covered := r.old.MinuteHours()
 	block := hoursPerBlock(r.cfg.Hold)
 	for from := 0; from < rollup.HoursOfDay; from += block {
 		end := time.UnixMilli(r.Day.Start()).Add(time.Duration(from+block)*time.Hour + r.cfg.Hold + r.cfg.Margin)
-		if hours := rollup.Span(from, from+block); !r.now.Before(end) && sealed&hours != hours {
-			seal |= hours
+		if hours := rollup.Span(from, from+block); !r.now.Before(end) && covered&hours != hours {
+			due |= hours
 		}
 	}
-	r.Due, r.Open = seal, seal
+	r.Due, r.Open = due, due
 	for h, until := range r.old.Until {
 		if until > 0 && until <= r.asOf {
-			seal |= rollup.Span(h, h+1)
+			due |= rollup.Span(h, h+1)
 		}
 	}
 	if a.rebuild || r.corrections() >= maxCorrections {
-		seal |= sealed
+		due |= covered
 	}
-	return seal
+	return due
 }
 
-// crowdedHours is the hours to be sealed anew because so many devices are raw in them, none if they are few.
+// crowdedHours returns the hours to be rebuilt because so many devices are raw in them, none if they are few.
 func (r *round) crowdedHours() (hours rollup.Hours) {
 	raw, size := 0, 0
 	for _, marked := range r.manifest.Raw {
@@ -215,7 +215,7 @@ func (r *round) crowdedHours() (hours rollup.Hours) {
 	return hours
 }
 
-// corrections is how many folds the day has.
+// corrections returns how many corrections the day has.
 func (r *round) corrections() (n int) {
 	for i := range r.manifest.Batches {
 		if r.manifest.Batches[i].Correction {
@@ -230,8 +230,8 @@ func (r *round) halfHoursDue() bool {
 	return r.manifest.MinuteHours() == rollup.AllDay && r.manifest.CoveredHours(rollup.HalfHour) != rollup.AllDay
 }
 
-// gridsOf is what a batch of some hours holds. Half hours are made when a whole day is. Of hours that have them they
-// are made anew with the minutes, or they would go on to tell what those were.
+// gridsOf returns what a batch of some hours holds. Half hours are made when a whole day is. Of hours that have them
+// they are rebuilt with the minutes, or they would go on to tell what those were.
 func (r *round) gridsOf(from, to int) []rollup.Grid {
 	if from == 0 && to == rollup.HoursOfDay || r.manifest.CoveredHours(rollup.HalfHour)&rollup.Span(from, to) != 0 {
 		return []rollup.Grid{rollup.Minute, rollup.HalfHour}
@@ -266,7 +266,7 @@ func (r *round) lease(ctx context.Context) (held bool, err error) {
 	return r.cfg.Lease.Take(ctx, "rollups."+r.TenantShard, leaseLength)
 }
 
-// commit replaces the ledger.
+// commit replaces the manifest.
 func (r *round) commit(ctx context.Context) error {
 	gone := r.manifest.Prune()
 	r.manifest.AsOf = r.asOf
@@ -295,13 +295,13 @@ func (r *round) commit(ctx context.Context) error {
 	for i := range gone {
 		r.remove(ctx, &gone[i])
 	}
-	return r.pace.wait(ctx, receipt.RUs)
+	return r.pacer.Wait(ctx, receipt.RUs)
 }
 
 // ttlMargin is how long rollups outlive the first of their chunks that expires.
 const ttlMargin = 2 * 24 * time.Hour
 
-// ttl is how long a document lives whose chunks expire at a second, 0 for never.
+// ttl returns how long a document lives whose chunks expire at a second, 0 for never.
 func (r *round) ttl(until int64, never bool) int64 {
 	if never || until == 0 {
 		return 0
@@ -309,20 +309,20 @@ func (r *round) ttl(until int64, never bool) int64 {
 	return min(max(until-r.now.Unix(), 0)+int64(ttlMargin/time.Second), 1<<31-1)
 }
 
-// remove takes away the documents of a batch that no ledger names any more. Who has an older ledger finds them missing,
+// remove takes away the documents of a batch that no manifest names any more. Who has an older manifest finds them missing,
 // and reads raw.
 func (r *round) remove(ctx context.Context, b *rollup.Batch) {
 	for _, ref := range documentsOf(b, r.Day) {
 		receipt, err := r.cfg.Rollups.DeleteRollup(ctx, r.rollupKey(ref.Key), ref.ID)
 		r.WriteRUs += receipt.RUs
-		if err != nil || r.pace.wait(ctx, receipt.RUs) != nil {
+		if err != nil || r.pacer.Wait(ctx, receipt.RUs) != nil {
 			r.cfg.Logger.Warn("a rollup that nobody needs stays", "shard", r.TenantShard, "id", ref.ID, "error", err)
 			return
 		}
 	}
 }
 
-// documentsOf is every document of a batch.
+// documentsOf returns every document of a batch.
 func documentsOf(b *rollup.Batch, day telemetry.Day) []rollup.Ref {
 	if b.Correction {
 		return []rollup.Ref{b.CorrectionDocument(day)}
@@ -343,7 +343,7 @@ func (r *round) discard(ctx context.Context) {
 	for _, d := range r.stored {
 		receipt, err := r.cfg.Rollups.DeleteRollup(ctx, d.key, d.id)
 		r.WriteRUs += receipt.RUs
-		if err != nil || r.pace.wait(ctx, receipt.RUs) != nil {
+		if err != nil || r.pacer.Wait(ctx, receipt.RUs) != nil {
 			return // it costs room until it expires
 		}
 	}
@@ -360,7 +360,7 @@ func (r *round) create(ctx context.Context, second, id string, doc []byte) error
 			r.Documents++
 			r.Bytes += len(doc)
 			r.stored = append(r.stored, storedDocument{key, id})
-			return r.pace.wait(ctx, receipt.RUs)
+			return r.pacer.Wait(ctx, receipt.RUs)
 		}
 		for _, final := range []error{store.ErrNoContainer, store.ErrRejected, store.ErrTooLarge, store.ErrDenied,
 			store.ErrKeyFull} {

@@ -76,7 +76,7 @@ func (w *Writer) Status(ctx context.Context, t Target) (Status, error) {
 func (r *round) measure(ctx context.Context, key, batch string, into *MetricStatus) error {
 	usage, err := r.cfg.Rollups.ScanRollups(ctx, store.RollupScan{Key: r.rollupKey(key), Batches: []string{batch},
 		Range:  telemetry.Range{From: r.Day.Start(), To: r.Day.End() + 1},
-		Charge: func(rus float64) error { return r.pace.wait(ctx, rus) },
+		Charge: func(rus float64) error { return r.pacer.Wait(ctx, rus) },
 	}, func(doc []byte) error {
 		into.Documents++
 		into.Bytes += len(doc)

@@ -380,7 +380,7 @@ func (w *walk) putHalves(have map[half]string, b *rollup.Batch, s *rollup.Sectio
 	}
 }
 
-// Hours that are sealed anew after the day was, because many devices have come late or chunks have expired, tell the
+// Hours that are rebuilt after the day was, because many devices have come late or chunks have expired, tell the
 // same by half hours as by minutes.
 func TestHalfHoursAreRebuiltWithMinutes(t *testing.T) {
 	total := make(map[string]int)

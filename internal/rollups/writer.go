@@ -23,13 +23,13 @@ const maxAttempts = 5
 type Writer struct {
 	cfg      Config
 	families rollup.Families
-	pace     *pace
+	pacer    retry.RUPacer
 	metrics  *metrics
 
 	// Owned by Run.
 	next     map[targetID]time.Time // when a key and day is looked at again
 	failures map[targetID]int       // how often in a row its rounds have failed
-	// uncorrectable is the hours of devices of which is known that their rows are too many for a fold.
+	// uncorrectable is the hours of devices of which is known that their rows are too many for a correction.
 	uncorrectable map[targetID]map[string]rollup.Hours
 	lag           time.Duration // of the last pass
 }
@@ -57,7 +57,7 @@ func New(cfg Config) (*Writer, error) {
 	}
 	return &Writer{cfg: cfg, families: families, metrics: newMetrics(cfg.Metrics), next: make(map[targetID]time.Time),
 		uncorrectable: make(map[targetID]map[string]rollup.Hours), failures: make(map[targetID]int),
-		pace: &pace{rate: cfg.RUs, now: cfg.Now, sleep: cfg.Sleep}}, nil
+		pacer: retry.RUPacer{Rate: cfg.RUs, Now: cfg.Now, Sleep: cfg.Sleep}}, nil
 }
 
 // Run does rounds until ctx ends, and returns nil then. What goes wrong is logged and tried again.
@@ -106,8 +106,8 @@ func (w *Writer) Once(ctx context.Context) {
 	w.metrics.lag.Set(lag.Seconds())
 }
 
-// pause is how long a key and day is left alone: after failures the longer the more there were, since each may have
-// cost as much as a success, but not so long that the alert, which looks back ten minutes, sees none.
+// pause returns how long a key and day is left alone: after failures the longer the more there were, since each may
+// have cost as much as a success, but not so long that the alert, which looks back ten minutes, sees none.
 func (w *Writer) pause(t Target, r Report, err error) time.Duration {
 	if err != nil && !errors.Is(err, store.ErrNoContainer) {
 		w.failures[t.id()]++
@@ -125,7 +125,7 @@ func (w *Writer) pause(t Target, r Report, err error) time.Duration {
 	return w.cfg.LateEvery * max(days, 1)
 }
 
-// lagOf is for how long the first of some hours could have been sealed.
+// lagOf returns for how long the first of some hours could have been built.
 func (w *Writer) lagOf(t Target, open rollup.Hours, now time.Time) time.Duration {
 	from, _ := open.Bounds()
 	end := time.UnixMilli(t.Day.Start()).Add(time.Duration(from+hoursPerBlock(w.cfg.Hold))*time.Hour + w.cfg.Hold +
@@ -145,7 +145,8 @@ func (w *Writer) dropState(targets []Target) {
 	maps.DeleteFunc(w.uncorrectable, func(at targetID, _ map[string]rollup.Hours) bool { return !known[at] })
 }
 
-// Targets is every key and day of so many days back from a moment, the newest last, so that what is behind comes first.
+// Targets returns every key and day of so many days back from a moment, the newest last, so that what is behind comes
+// first.
 func (w *Writer) Targets(now time.Time, days int) (out []Target) {
 	today := telemetry.DayOf(now.UnixMilli())
 	for day := today - telemetry.Day(days); day <= today; day++ {
@@ -154,7 +155,7 @@ func (w *Writer) Targets(now time.Time, days int) (out []Target) {
 	return out
 }
 
-// TargetsOf is every key of a day, of the tenants that have rollups.
+// TargetsOf returns every key of a day, of the tenants that have rollups.
 func (w *Writer) TargetsOf(day telemetry.Day) (out []Target) {
 	for _, t := range w.cfg.Tenants() {
 		if slices.Contains(w.cfg.Without, t.Name) || t.Expired(day, w.cfg.Now().UnixMilli()) {

@@ -44,13 +44,13 @@ type Writer interface {
 	// never taken, or an error of unknown outcome.
 	Create(ctx context.Context, key sharding.Key, id string, doc []byte) (Receipt, error)
 
-	// Read answers the document as it was created; properties that the store adds may stand beside its own.
-	// With the Session of an ExistsError it does not answer ErrNotFound for that document,
-	// except for a while on a lagging replica: the caller asks again.
+	// Read returns the document as it was created; properties that the store adds may stand beside its own. With the
+	// Session of an ExistsError it does not answer ErrNotFound for that document, except for a while on a lagging replica:
+	// the caller asks again.
 	Read(ctx context.Context, key sharding.Key, id string, session string) ([]byte, Receipt, error)
 
-	// Last answers the chunk of the chain with the highest number under this key. Any consistency will do: the
-	// answer may lag. It fails with ErrNotFound when there is none, ErrNoContainer when there is no container.
+	// Last returns the chunk of the chain with the highest number under this key. Any consistency will do: the answer may
+	// lag. It fails with ErrNotFound when there is none, ErrNoContainer when there is no container.
 	Last(ctx context.Context, key sharding.Key, chain Chain) (Tail, Receipt, error)
 }
 
@@ -82,7 +82,7 @@ type Window struct {
 	Since int64
 }
 
-// AllWindows is the windows of a scan, also when it has but a Range.
+// AllWindows returns the windows of a scan, also when it has but a Range.
 func (s Scan) AllWindows() []Window {
 	if len(s.Windows) > 0 {
 		return s.Windows

@@ -12,7 +12,7 @@ const (
 	CatalogContainer = "catalog"
 )
 
-// BaseContainers are those that every database of Binnacle has.
+// BaseContainers returns those that every database of Binnacle has.
 func BaseContainers() []string { return []string{ControlContainer, CatalogContainer} }
 
 // Throughput is what is provisioned for a container.

@@ -20,7 +20,7 @@ type Source struct {
 	Through   int64 // offset of the last record in the chunk or bin
 }
 
-// Compare is negative when s is older than t.
+// Compare returns negative when s is older than t.
 func (s Source) Compare(t Source) int {
 	switch {
 	case s.Stream != t.Stream:
@@ -71,7 +71,7 @@ type HeadBin struct {
 	Through int64
 }
 
-// KnownBins is through which record bins of an owner are known; their own Through is 0 there.
+// KnownBins returns through which record bins of an owner are known; their own Through is 0 there.
 func (r *HeadRequest) KnownBins(owner uint64) map[HeadBin]int64 {
 	for _, k := range r.Known {
 		if k.Owner == owner {
@@ -210,7 +210,7 @@ type Heads interface {
 	// first ones by id, so many, is in the answer. It makes no rows. With an error some may be missing.
 	Devices(ctx context.Context, r ListRequest) ([]HeadDevice, error)
 
-	// CatalogUpdates tells what the catalog may not show yet. With an error some may be missing.
+	// CatalogUpdates returns what the catalog may not show yet. With an error some may be missing.
 	CatalogUpdates(ctx context.Context, tenant string) (HeadUpdates, error)
 }
 

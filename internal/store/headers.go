@@ -28,7 +28,7 @@ type HeaderReader interface {
 	Headers(ctx context.Context, s HeaderScan, yield func(header []byte) error) (Usage, error)
 }
 
-// HeaderProperties are the properties of a chunk document that make its header.
+// HeaderProperties returns the properties of a chunk document that make its header.
 func HeaderProperties() []string {
 	return []string{"id", "v", "type", "tenantShard", "device", "from", "to", "rows", "readings", "first", "through",
 		"after"}

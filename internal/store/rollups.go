@@ -34,7 +34,7 @@ type RollupScan struct {
 	Charge func(rus float64) error
 }
 
-// RollupReader reads rollups and ledgers. It is safe for any number of callers.
+// RollupReader reads rollups and manifests. It is safe for any number of callers.
 type RollupReader interface {
 	// ReadRollup reads one document. It fails with ErrNotFound or ErrNoContainer; a replica that lags may not have it
 	// yet, or have an older state of it. Now is the service's clock at about that time, also with ErrNotFound: no
@@ -46,7 +46,7 @@ type RollupReader interface {
 	ScanRollups(ctx context.Context, s RollupScan, yield func(doc []byte) error) (Usage, error)
 }
 
-// RollupWriter keeps rollups and ledgers. It is safe for any number of callers. Throttling is waited out inside. Errors
+// RollupWriter keeps rollups and manifests. It is safe for any number of callers. Throttling is waited out inside. Errors
 // that errors.go does not name have an unknown outcome.
 type RollupWriter interface {
 	RollupReader

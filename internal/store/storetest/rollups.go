@@ -34,7 +34,7 @@ type RollupOp struct {
 }
 
 // Rollups is store.RollupWriter in memory. It fails the test when a caller breaks a rule of the contract: a document that
-// says something else than its key and id, that is neither rollup, roster nor ledger, or a rollup that is replaced. Set its
+// says something else than its key and id, that is neither rollup, series index nor manifest, or a rollup that is replaced. Set its
 // fields before others use it.
 type Rollups struct {
 	Now func() time.Time // the store's clock; nil stands still

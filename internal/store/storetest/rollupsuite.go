@@ -51,7 +51,7 @@ var (
 	manifestID  = rollup.ManifestID(day)
 )
 
-// manifestDoc is a ledger that says as of when it is.
+// manifestDoc is a manifest that says as of when it is.
 func manifestDoc(asOf int64) []byte {
 	doc, err := (&rollup.Manifest{TenantShard: manifestKey.TenantShard, Day: day, AsOf: asOf}).Encode()
 	if err != nil {
