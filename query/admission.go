@@ -42,7 +42,8 @@ func (t *tenantQueue) limitError() error {
 	if !t.ownLimit || t.running < t.maxRunning {
 		return nil
 	}
-	return &QuotaError{fmt.Sprintf("its %d queries at the same time, and %d more wait", t.maxRunning, len(t.waiting)), time.Second,
+	return &QuotaError{fmt.Sprintf("its %d queries at the same time, and %d more wait", t.maxRunning, len(t.waiting)),
+		time.Second,
 		askInTurn}
 }
 

@@ -54,8 +54,7 @@ func (q *Querier) evidence(ctx context.Context, r GapsRequest) (c gaps.Evidence,
 		defer reading.Close()
 		sink := merge.NewPresence(merge.Config{Range: days, Memory: reading.Memory})
 		err := reading.Explain(reading.Run(ctx, sink))
-		res = Result{Complete: err == nil && reading.Incomplete() == nil, Incomplete: reading.Incomplete(), Stats: reading.Stats()}
-		res.Stats.RequestUnits = spent.Read().RUs
+		res = resultOf(reading, spent, err)
 		q.metrics.answered(res, reading.Memory.Peak())
 		all, lacking = sink.All(), reading.MissingChunks()
 		c.Unread, c.Deferrals = strings.Join(reading.Unread(), "; "), deferrals(reading.Deferrals(), all)

@@ -88,12 +88,7 @@ func (r *Result) add(x Result) {
 			r.Incomplete = append(r.Incomplete, why)
 		}
 	}
-	r.Stats = read.Stats{
-		RequestUnits: r.Stats.RequestUnits + x.Stats.RequestUnits, Documents: r.Stats.Documents + x.Stats.Documents,
-		Cached: r.Stats.Cached + x.Stats.Cached, Keys: r.Stats.Keys + x.Stats.Keys,
-		Containers: max(r.Stats.Containers, x.Stats.Containers), HeadRows: r.Stats.HeadRows + x.Stats.HeadRows,
-		Reread: r.Stats.Reread + x.Stats.Reread,
-	}
+	r.Stats = r.Stats.Plus(x.Stats)
 }
 
 // wantedMetrics is the metrics to be found yet, by device; "" stands for any.

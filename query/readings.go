@@ -22,7 +22,8 @@ func (q *Querier) Readings(ctx context.Context, r Request, emit func(Row) error)
 	var rows *merge.Rows
 	res, err := q.answer(ctx, question{kind: "readings", Request: r, order: order,
 		open: func(ctx context.Context, cfg merge.Config) read.Sink {
-			rows = merge.NewRows(merge.RowsConfig{Config: cfg, Order: order, Limit: r.Limit, After: r.After}, streamed(ctx, emit))
+			rows = merge.NewRows(merge.RowsConfig{Config: cfg, Order: order, Limit: r.Limit, After: r.After},
+				streamed(ctx, emit))
 			return rows
 		}})
 	if rows != nil {
@@ -87,8 +88,7 @@ func (q *Querier) answer(ctx context.Context, asked question) (res Result, err e
 		if errors.Is(err, ErrEnough) {
 			err = nil
 		}
-		res = Result{Complete: err == nil && reading.Incomplete() == nil, Incomplete: reading.Incomplete(), Stats: reading.Stats()}
-		res.Stats.RequestUnits = spent.Read().RUs
+		res = resultOf(reading, spent, err)
 		q.metrics.answered(res, reading.Memory.Peak())
 		return err
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/query/merge"
 	"binnacle/query/read"
@@ -85,6 +86,13 @@ type Result struct {
 	Complete   bool     // every reading before the positions reached is in the answer (rule R3)
 	Incomplete []string // why it is not Complete, a sentence each
 	Stats      Stats
+}
+
+// resultOf returns the result of a read that has ended with err, and the charge of its query.
+func resultOf(q *read.Query, spent *store.Meter, err error) Result {
+	r := Result{Complete: err == nil && q.Incomplete() == nil, Incomplete: q.Incomplete(), Stats: q.Stats()}
+	r.Stats.RequestUnits = spent.Read().RUs
+	return r
 }
 
 // distinct returns the names in order, each once. It keeps nil, which means all.

@@ -274,7 +274,8 @@ func (c *Evidence) missingGaps(line []mark, expect int64) (out []Gap) {
 		if b.at <= c.Range.From || a.at >= c.Range.To || !hole(a, b, expect) {
 			continue
 		}
-		out = append(out, c.splitExpired(telemetry.Range{From: max(a.at, c.Range.From), To: min(b.at, c.Range.To)}, expect)...)
+		gap := telemetry.Range{From: max(a.at, c.Range.From), To: min(b.at, c.Range.To)}
+		out = append(out, c.splitExpired(gap, expect)...)
 	}
 	return out
 }

@@ -246,9 +246,9 @@ func TestRangeEdges(t *testing.T) {
 	require.Len(t, judge(gaps.Evidence{Known: 0, Expect: 10 * time.Second}), 1)
 
 	again := gaps.Refusal{Time: begin + 4*expect, Published: begin + 4*expect, Reason: decode.Limit}
-	require.Len(t, judge(gaps.Evidence{Known: -1, Stretches: middle, Refusals: []gaps.Refusal{again}}), 1, "it is there now")
+	require.Len(t, judge(gaps.Evidence{Known: -1, Stretches: middle, Refusals: []gaps.Refusal{again}}), 1, "it is there")
 	again.Time, again.Published = -1, again.Published+7
-	require.Len(t, judge(gaps.Evidence{Known: -1, Stretches: middle, Refusals: []gaps.Refusal{again}}), 1, "one beside it is")
+	require.Len(t, judge(gaps.Evidence{Known: -1, Stretches: middle, Refusals: []gaps.Refusal{again}}), 1, "beside it")
 	all = judge(gaps.Evidence{Known: 0, Stretches: middle, Refusals: []gaps.Refusal{again}})
 	require.Equal(t, gaps.Unknown, all[0].Verdict, "it may have come late")
 	require.Equal(t, gaps.Never, all[1].Verdict, "it can't have come early")

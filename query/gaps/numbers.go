@@ -132,8 +132,8 @@ func between(all []int64, a, b int64) int64 {
 	return int64(max(0, end-first))
 }
 
-// neighbours is the numbers before and behind some gaps, how many messages between them are known to have reached Kafka,
-// and the most that may lie between them, by the time that has passed.
+// neighbours is the numbers before and behind some gaps, how many messages between them are known to have reached
+// Kafka, and the most that may lie between them, by the time that has passed.
 type neighbours struct {
 	a, b        Number
 	known, most int64

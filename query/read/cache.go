@@ -123,8 +123,8 @@ func newCache(cfg Config) *cache {
 	}
 	f := promauto.With(cfg.Registerer)
 	return &cache{
-		limit: cfg.CacheBytes, age: cfg.CacheAge, now: cfg.Now, keys: make(map[cacheKey]*list.Element), entries: make(map[any]*list.Element),
-		recent: list.New(),
+		limit: cfg.CacheBytes, age: cfg.CacheAge, now: cfg.Now, recent: list.New(),
+		keys: make(map[cacheKey]*list.Element), entries: make(map[any]*list.Element),
 		metrics: cacheMetrics{
 			documents: f.NewCounterVec(prometheus.CounterOpts{
 				Name: "binnacle_query_cache_documents_total",

@@ -49,7 +49,8 @@ type headRead struct {
 // headRead asks the heads. A head that does not answer is no error: it makes the answer incomplete.
 func (r *Reader) headRead(ctx context.Context, ask store.HeadRequest) (headRead, error) {
 	s := headRead{
-		tenant: ask.Tenant, began: r.cfg.Now(), answered: r.progress.answeredUntilNow(), furthest: make(map[partition]store.PartitionHead),
+		tenant: ask.Tenant, began: r.cfg.Now(), answered: r.progress.answeredUntilNow(),
+		furthest:   make(map[partition]store.PartitionHead),
 		containers: make(map[string]bool),
 	}
 	heads, err := r.cfg.Heads.Heads(ctx, ask)
@@ -72,7 +73,8 @@ func (r *Reader) headRead(ctx context.Context, ask store.HeadRequest) (headRead,
 		if old, ok := best[in]; !ok || heads[old].Position < h.Position {
 			best[in] = i
 		}
-		if old, ok := s.furthest[p]; (!ok || streamPositionOf(old).compare(streamPositionOf(h)) < 0) && !r.isOthers(h.Topic, ask.Tenant) {
+		old, ok := s.furthest[p]
+		if (!ok || streamPositionOf(old).compare(streamPositionOf(h)) < 0) && !r.isOthers(h.Topic, ask.Tenant) {
 			s.furthest[p] = h
 		}
 		for _, c := range h.Containers {

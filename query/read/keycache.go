@@ -123,7 +123,8 @@ func (q *Query) readCached(ctx context.Context, t target, r telemetry.Range, tak
 
 // read returns chunks of which some may have rows in r, as of a moment after the call, and the number of the load that
 // this query has paid for; 0 if another query has.
-func (l *keyCache) read(ctx context.Context, q *Query, t target, r telemetry.Range) (all []*cachedChunk, load int, err error) {
+func (l *keyCache) read(ctx context.Context, q *Query, t target,
+	r telemetry.Range) (all []*cachedChunk, load int, err error) {
 	mine := l.join(r)
 	if mine == nil {
 		return nil, 0, errLongerRead

@@ -68,8 +68,8 @@ const headErrorsEvery = 10 * time.Second
 // New makes a Reader.
 func New(cfg Config) *Reader {
 	return &Reader{
-		cfg: cfg, progress: newProgress(), pool: &pool{limit: cfg.TotalBytes}, headErrors: rate.Sometimes{Interval: headErrorsEvery},
-		cache: newCache(cfg), history: newScanHistory(),
+		cfg: cfg, progress: newProgress(), pool: &pool{limit: cfg.TotalBytes}, cache: newCache(cfg),
+		history: newScanHistory(), headErrors: rate.Sometimes{Interval: headErrorsEvery},
 	}
 }
 

@@ -145,8 +145,8 @@ type Stats struct {
 func (s Stats) Plus(t Stats) Stats {
 	return Stats{
 		RequestUnits: s.RequestUnits + t.RequestUnits, Documents: s.Documents + t.Documents, Cached: s.Cached + t.Cached,
-		Rollups: s.Rollups + t.Rollups, RollupsCached: s.RollupsCached + t.RollupsCached, RollupsSaved: s.RollupsSaved + t.RollupsSaved,
-		Keys: s.Keys + t.Keys, Containers: max(s.Containers, t.Containers), HeadRows: s.HeadRows + t.HeadRows,
-		Reread: s.Reread + t.Reread,
+		Rollups: s.Rollups + t.Rollups, RollupsCached: s.RollupsCached + t.RollupsCached,
+		RollupsSaved: s.RollupsSaved + t.RollupsSaved, Keys: s.Keys + t.Keys,
+		Containers: max(s.Containers, t.Containers), HeadRows: s.HeadRows + t.HeadRows, Reread: s.Reread + t.Reread,
 	}
 }

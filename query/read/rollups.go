@@ -194,7 +194,8 @@ func (l *manifest) isLater(i int, owners [rollup.HoursOfDay]int, shown rollup.Ho
 }
 
 // corrected returns the hours of devices that corrections answer for, by batch and of all batches.
-func (l *manifest) corrected(g rollup.Grid, owners [rollup.HoursOfDay]int, shown rollup.Hours) (of map[int]map[string]rollup.Hours,
+func (l *manifest) corrected(g rollup.Grid, owners [rollup.HoursOfDay]int,
+	shown rollup.Hours) (of map[int]map[string]rollup.Hours,
 	taken map[string]rollup.Hours) {
 	of, taken = make(map[int]map[string]rollup.Hours), make(map[string]rollup.Hours)
 	for i := len(l.Batches) - 1; i >= 0; i-- {

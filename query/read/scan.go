@@ -38,8 +38,8 @@ func (q *Query) scanWindows(ctx context.Context, t target, w []store.Window, tak
 }
 
 // scanTarget makes a scan of a target.
-func (q *Query) scanTarget(ctx context.Context, t target, s store.Scan, take func(*Piece) error) (usage store.Usage, gone bool,
-	err error) {
+func (q *Query) scanTarget(ctx context.Context, t target, s store.Scan,
+	take func(*Piece) error) (usage store.Usage, gone bool, err error) {
 	var own error // of take or charge, which Scan returns as it is
 	q.cost.visit(t.Key)
 	s.Key, s.Devices, s.Descending = t.Key, t.devices, q.req.Order == Descending

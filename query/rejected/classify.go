@@ -100,7 +100,8 @@ func message(readings []telemetry.Reading) []byte {
 
 // classifyObject looks for the tenant in an element that is no reading, where that is a JSON object: in the properties
 // that would have named it. An element that names two is of no tenant, but may have an event time; -1 if it has none.
-func (c *classifier) classifyObject(l *deadletter.DeadLetter, kind string) (r telemetry.Reading, piece []byte, ok bool) {
+func (c *classifier) classifyObject(l *deadletter.DeadLetter, kind string) (
+	r telemetry.Reading, piece []byte, ok bool) {
 	r.Time = -1
 	if l.Index < 0 || !c.isPlainJSON(l, kind) {
 		return r, nil, false

@@ -44,7 +44,7 @@ type Index struct {
 	loaded      bool                   // owned by Run: what was there at the start is read
 
 	mu            sync.Mutex
-	entries       []entry // guarded by mu, as the rest; those of the start by time, then in the order in which they were read
+	entries       []entry // guarded by mu, as the rest; those of the start by time, then as they were read
 	ids           map[identity]struct{}
 	interned      map[string]string // one string for each tenant and device
 	bytes         int64

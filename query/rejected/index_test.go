@@ -93,7 +93,8 @@ func TestClassify(t *testing.T) {
 		"not JSON by its header": {0, `{"tenant":"acme","secret":1}`, []worker.Header{kind("application/senml+json")}, "", ""},
 		"a key and headers that claim": {whole, `secret`, []worker.Header{{Key: "tenant", Value: []byte("acme")},
 			{Key: "binnacle-tenant", Value: []byte("acme")}}, "", ""},
-		"line protocol": {1, "m,tenant=globex,device=m1 secret=1 1000000\nm,tenant=acme,device=m1 v=1 1763640000000000000", nil,
+		"line protocol": {1,
+			"m,tenant=globex,device=m1 secret=1 1000000\nm,tenant=acme,device=m1 v=1 1763640000000000000", nil,
 			"acme", `{"tenant":"acme","device":"m1","ts":1763640000000,"values":{"m_v":1}}`},
 	} {
 		tags := decode.Lines{DeviceTag: "device", TenantTag: "tenant"}
