@@ -26,5 +26,5 @@ func TestBlogexample(t *testing.T) {
 	require.Equal(t, 8, report.Users)
 	require.Equal(t, "slope", report.Model)
 	require.Len(t, report.Patterns, 10)
-	require.InDelta(t, 5.96, report.Patterns[0].Measured["every property"][0].RUs, 0.005)
+	require.InDelta(t, 5.90, report.Patterns[0].Measured["every property"][0].RUs, 0.005)
 }

@@ -192,6 +192,13 @@ func (d *doctorReport) print(cfg DoctorConfig, env Env) error {
 		}
 		tables = append(tables, rows)
 	}
+	if len(d.Measured) > 0 {
+		rows = [][]string{{"assumed, without a recording", "taken as", "range", "settled above by"}}
+		for _, a := range ru.Assumptions() {
+			rows = append(rows, []string{a.Name, a.Default, a.Low + " to " + a.High, a.Settles})
+		}
+		tables = append(tables, rows)
+	}
 	if d.Factors != nil {
 		tables = append(tables, [][]string{{"corrects the model (--ru-factors)", d.Factors.String()}})
 	}
