@@ -113,8 +113,8 @@ func TestLabelsAreStoredOnce(t *testing.T) {
 	require.Less(t, around, 60*40+600)
 }
 
-// TestDocumentKeepsValuesThroughFloat64 sends documents through an engine that keeps every number as a float64, spells it
-// its own way and adds properties, as the service does.
+// TestDocumentKeepsValuesThroughFloat64 sends documents through an engine that keeps every number as a float64, spells
+// it its own way and adds properties, as the service does.
 func TestDocumentKeepsValuesThroughFloat64(t *testing.T) {
 	for _, f := range []chunk.Frame{labelled(), frameOf(truckPoints(1, 1000))} {
 		doc := encode(t, f)

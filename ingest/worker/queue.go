@@ -55,7 +55,8 @@ type writeQueue struct {
 }
 
 func newWriteQueue(max int) writeQueue {
-	return writeQueue{max: max, queues: map[queueKey]*tenantQueue{}, tenants: map[string]int{}, months: map[telemetry.Month]int{}}
+	return writeQueue{max: max, queues: map[queueKey]*tenantQueue{}, tenants: map[string]int{},
+		months: map[telemetry.Month]int{}}
 }
 
 // queueOf returns that of a chain.

@@ -117,7 +117,8 @@ func newFindable(t *testing.T) *findable {
 	f.in, err = ingest.New(ingest.Config{Config: worker.Config{Topic: app.Topic, Register: true}, Kafka: of,
 		DeadLetters: app.DeadLetters, UseJournal: "off", Logger: slog.New(slog.DiscardHandler)}, ingest.Stores{
 		Chunks: f.client.Chunks(), Directory: directory{dir, f.client.Containers()}, Catalog: f.client.Catalog(),
-		Streams: control.NewStreams(f.client.Documents()), DeadLetters: ingest.NewTopicDeadLetterWriter(of.Topic(app.DeadLetters)),
+		Streams:     control.NewStreams(f.client.Documents()),
+		DeadLetters: ingest.NewTopicDeadLetterWriter(of.Topic(app.DeadLetters)),
 	})
 	require.NoError(t, err)
 	heads, err := wire.listen("tcp", "127.0.0.1:7072")

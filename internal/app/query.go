@@ -106,7 +106,8 @@ func (p *process) newQuery(r queryRole) error {
 	if err != nil {
 		return err
 	}
-	refused := rejected.New(rejected.Config{DeadLetters: from.cluster.Topic(from.topics.DeadLetters()), Topics: from.topics,
+	refused := rejected.New(rejected.Config{DeadLetters: from.cluster.Topic(from.topics.DeadLetters()),
+		Topics:   from.topics,
 		Messages: from.messages, MaxBytes: cfg.RejectedBytes, Logger: p.partLogger("rejected")})
 	p.add("rejected", refused.Run)
 	p.adminMux.Handle("GET /api/v1/rejected", httpapi.AllRejected(httpapi.Config{Rejected: refused, Now: time.Now}))

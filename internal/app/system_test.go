@@ -132,7 +132,8 @@ func (s *system) process(change func(*ingest.Config)) *process {
 	}
 	in, err := ingest.New(cfg, ingest.Stores{
 		Chunks: client.Chunks(), Directory: directory{dir, client.Containers()}, Catalog: client.Catalog(),
-		Streams: control.NewStreams(client.Documents()), DeadLetters: ingest.NewTopicDeadLetterWriter(cluster.Topic(app.DeadLetters)),
+		Streams:     control.NewStreams(client.Documents()),
+		DeadLetters: ingest.NewTopicDeadLetterWriter(cluster.Topic(app.DeadLetters)),
 	})
 	require.NoError(t, err)
 	q, err := query.New(query.Config{Reader: client.Chunks(), Heads: in, Log: cluster.Topic(app.Topic), Directory: dir,

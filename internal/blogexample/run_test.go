@@ -91,7 +91,8 @@ func pageIsCurrent(t *testing.T, r blogexample.Report) {
 				}
 				shown, err := strconv.ParseFloat(cells[4*v+1], 64)
 				require.NoError(t, err)
-				require.InDelta(t, p.Measured[indexing][v].RUs, shown, max(0.05, shown/100), "%s V%d: print the page's table again", p.Name, v+1)
+				require.InDelta(t, p.Measured[indexing][v].RUs, shown, max(0.05, shown/100),
+					"%s V%d: print the page's table again", p.Name, v+1)
 			}
 		}
 	}

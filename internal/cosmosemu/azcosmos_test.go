@@ -217,7 +217,8 @@ func TestQueriesOfAStoreOfChunks(t *testing.T) {
 	rows, pages, charge := query(t, co, key("acme~1", "m1"), overlapping, 2, keys...)
 	require.Equal(t, []string{"20", "30", "40", "50"}, rows)
 	require.Equal(t, 2, pages)
-	require.InDelta(t, 2*ru.Shown(ru.Stepped.Query(ru.QueryWork{Seeks: 6, Columns: 1, Docs: 2, Scattered: 1})), charge, 1e-4)
+	require.InDelta(t, 2*ru.Shown(ru.Stepped.Query(ru.QueryWork{Seeks: 6, Columns: 1, Docs: 2, Scattered: 1})), charge,
+		1e-4)
 
 	rows, _, charge = query(t, co, azcosmos.NewPartitionKey(),
 		`SELECT * FROM c WHERE c.tenantShard=@s AND c["from"] < @to AND c["to"] >= @from`, 0, keys[0], keys[2], keys[3])

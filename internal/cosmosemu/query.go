@@ -128,9 +128,10 @@ func (x *exchange) pageOf(parse func() (sentQuery, error)) (reply, error) {
 		return reply{}, err
 	}
 	q := engine.Query{
-		Bound: sent.bound, Limit: limit, Plan: sent.plan, Sent: sent.sent, Scope: x.scope(), Continuation: h.Get(hContinuation),
-		Cross:    x.request.Method != http.MethodPost || isTrue(h.Get("X-Ms-Documentdb-Query-Enablecrosspartition")),
-		IndexUse: isTrue(h.Get("X-Ms-Cosmos-Populateindexmetrics")),
+		Bound: sent.bound, Limit: limit, Plan: sent.plan, Sent: sent.sent, Scope: x.scope(),
+		Continuation: h.Get(hContinuation),
+		Cross:        x.request.Method != http.MethodPost || isTrue(h.Get("X-Ms-Documentdb-Query-Enablecrosspartition")),
+		IndexUse:     isTrue(h.Get("X-Ms-Cosmos-Populateindexmetrics")),
 	}
 	page, err := co.Query(x.request.Context(), x.call(), q)
 	if err != nil {

@@ -35,7 +35,8 @@ type answered struct {
 
 func (r *replayer) do(c call) answered {
 	r.t.Helper()
-	req, err := http.NewRequest(c.Method, strings.TrimSuffix(r.server.Endpoint(), "/")+c.Path, strings.NewReader(bodyOf(c)))
+	req, err := http.NewRequest(c.Method, strings.TrimSuffix(r.server.Endpoint(), "/")+c.Path,
+		strings.NewReader(bodyOf(c)))
 	require.NoError(r.t, err)
 	for k, v := range c.Headers {
 		switch v {

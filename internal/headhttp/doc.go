@@ -5,6 +5,6 @@
 // moment; then their rows, in columns, made and sent as they are read; then a mark that says the answer is whole. A
 // stream without the mark is an error of the rows that are missing, never an answer without them.
 //
-// The port is for queriers only: a shared secret, or mutual TLS, or both, authenticate them. The package knows nothing of
-// how bins are kept or how answers are merged.
+// The port is for queriers only: a shared secret, or mutual TLS, or both, authenticate them. The package knows nothing
+// of how bins are kept or how answers are merged.
 package headhttp

@@ -100,7 +100,8 @@ func TestPaces(t *testing.T) {
 		require.LessOrEqual(t, p.PerMillion, bar)
 		require.InEpsilon(t, 86400/p.IntervalSeconds, p.PerDay*p.Readings, 0.02, "a day's readings in a day's chunks")
 		if i != 1 { // its two chunks a day lie on both sides of a row of the table of sizes
-			require.InEpsilon(t, ru.Stepped.Write(int(p.DocumentBytes), 5*ru.Scalar)/p.Readings/float64(p.Metrics)*1e6, p.PerMillion, 0.05,
+			require.InEpsilon(t, ru.Stepped.Write(int(p.DocumentBytes), 5*ru.Scalar)/p.Readings/float64(p.Metrics)*1e6,
+				p.PerMillion, 0.05,
 				"nothing is charged beside the creates")
 		}
 	}

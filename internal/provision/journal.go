@@ -14,8 +14,8 @@ type Journal interface {
 	Ensure(ctx context.Context) (done []string, err error)
 }
 
-// KeepJournal ensures a journal at once and then regularly, until ctx ends; then it returns nil. It logs what fails, and
-// tries again.
+// KeepJournal ensures a journal at once and then regularly, until ctx ends; then it returns nil. It logs what fails,
+// and tries again.
 func KeepJournal(ctx context.Context, j Journal, every time.Duration, log *slog.Logger) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

@@ -21,7 +21,8 @@ func TestWritesAreChargedInUnits(t *testing.T) {
 		{ru.Refused, 1.24}, {ru.Exists, 1.48}, {ru.Throttled, 0.38}, {ru.MetadataChange, 4.95},
 		{ru.Stepped.Query(ru.QueryWork{}), 2.25}, {ru.Stepped.Query(ru.QueryWork{Docs: 1000, Columns: 1}), 15.24},
 		{ru.Stepped.Query(ru.QueryWork{Docs: 1000, Columns: 2}), 17.16}, {ru.Stepped.Query(ru.QueryWork{Docs: 2500}), 38.14},
-		{ru.Stepped.Query(ru.QueryWork{Seeks: 1}), 2.8}, {ru.Stepped.Query(ru.QueryWork{Seeks: 1, Docs: 1, Columns: 1}), 2.82},
+		{ru.Stepped.Query(ru.QueryWork{Seeks: 1}), 2.8}, {ru.Stepped.Query(ru.QueryWork{Seeks: 1, Docs: 1, Columns: 1}),
+			2.82},
 		{ru.Stepped.Query(ru.QueryWork{Counted: true}), 2.89}, {ru.Stepped.Feed(ru.QueryWork{Docs: 1}), 1},
 	} {
 		require.InDelta(t, c.recorded, ru.Shown(c.modelled), 1e-9)

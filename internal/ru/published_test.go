@@ -77,7 +77,8 @@ var reasons = map[string]string{
 var points = []point{
 	{what: "point read", from: "1", kb: 1, published: 1, held: withinTenth},
 	{what: "point read", from: "1", kb: 100, published: 10, held: stepTenth, why: "a"},
-	{what: "insert, automatic indexing off", from: "1", op: insert, kb: 1, index: ru.NoIndex, published: 5, held: withinTenth},
+	{what: "insert, automatic indexing off", from: "1", op: insert, kb: 1, index: ru.NoIndex, published: 5,
+		held: withinTenth},
 	{what: "insert, automatic indexing off", from: "1", op: insert, kb: 100, index: ru.NoIndex, published: 50,
 		held: stepTenth, why: "a"},
 
@@ -89,7 +90,8 @@ var points = []point{
 	{what: "insert of a product, all indexed", from: "3", op: insert, kb: 6.3, index: 216, published: 48.38,
 		held: withinTenth},
 	{what: "the same, two paths indexed", from: "3", op: insert, kb: 6.3, index: 6, published: 8.38, held: withinTenth},
-	{what: "the same, indexing mode none", from: "3", op: insert, kb: 6.3, index: ru.NoIndex, published: 7.05, held: withinTenth},
+	{what: "the same, indexing mode none", from: "3", op: insert, kb: 6.3, index: ru.NoIndex, published: 7.05,
+		held: withinTenth},
 
 	{what: "point read of a grain", from: "4", kb: 0.7, published: 1, held: withinTenth},
 	{what: "insert of it, state not indexed", from: "4", op: insert, kb: 0.7, index: 6, published: 6.29,

@@ -47,7 +47,8 @@ func (c *Container) Query(ctx context.Context, call Call, q Query) (Page, error)
 	defer func() { _ = snapshot.Close() }()
 	a := &answer{
 		scan:  newScan(ctx, c, rev, q.Bound, snapshot, call.Now.Unix(), single),
-		bound: q.Bound, legs: legs, limit: q.Limit, cursor: at, seeks: min(1, len(q.Key)), call: call, model: cfg.Model, most: cfg.Limits.ResponseBytes,
+		bound: q.Bound, legs: legs, limit: q.Limit, cursor: at, seeks: min(1, len(q.Key)), call: call, model: cfg.Model,
+		most: cfg.Limits.ResponseBytes,
 	}
 	if err := a.run(rev.Definition, single); err != nil {
 		return Page{}, err

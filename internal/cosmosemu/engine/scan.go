@@ -170,7 +170,8 @@ func (s *scan) item(it *pebble.Iterator, visit func() (step, error)) (step, erro
 	if r.err != nil {
 		return stopBefore, r.err
 	}
-	if s.second >= r.head.expiry(s.revision.TTL) || r.head.created <= s.after && s.after > 0 || !s.within() || !all(s.served, r) {
+	if s.second >= r.head.expiry(s.revision.TTL) || r.head.created <= s.after && s.after > 0 || !s.within() ||
+		!all(s.served, r) {
 		return goOn, firstError(r.err, s.bound.Err())
 	}
 	if len(s.residual) > 0 {

@@ -129,7 +129,8 @@ func (w *writing) run() (Result, error) {
 // result returns what came of a write that was applied.
 func (w *writing) result() Result {
 	r := Result{
-		Charge: w.charge, Created: !w.alive && w.Op != OpDelete, Range: w.partition.id, LSN: w.fresh.lsn, ItemLSN: w.fresh.lsn,
+		Charge: w.charge, Created: !w.alive && w.Op != OpDelete, Range: w.partition.id, LSN: w.fresh.lsn,
+		ItemLSN: w.fresh.lsn,
 	}
 	if w.Op == OpDelete {
 		return r
