@@ -55,8 +55,8 @@ const (
 
 // reasons are why a point is not held, or by which estimate it was computed.
 var reasons = map[string]string{
-	"a": "The charge of the row of 128 KB, as if charges step from row to row: what the older page says of 100 KB and the " +
-		"newer table of 128 KB then agree.",
+	"a": "The charge of the row of 128 KB, as if charges step from row to row: what the older page says of 100 KB and " +
+		"the newer table of 128 KB then agree.",
 	"b": "Documentation of 2017 and 2018, which its own successors contradict: at 64 KB it is twice the newer table for " +
 		"reads and writes, and it charges a query several times what later measurements found.",
 	"c": "The size is not published. Computed as at most 1 KB.",
