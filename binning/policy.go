@@ -69,13 +69,19 @@ func (s Sizer) Full(values, columns int) bool {
 	return s.Estimate(values, columns) >= full*float64(s.Target(columns))
 }
 
-// Observe takes the size of an encoded document in bytes, and how many of them are there whatever its number of rows.
-func (s *Sizer) Observe(values, columns, bytes, overhead int) {
-	if columns > 0 {
-		s.perColumn = max(1, float64(overhead-documentBytes)/float64(columns))
+// Measured is the size of an encoded document.
+type Measured struct {
+	Values, Columns int
+	Bytes, Overhead int // Overhead is the part of Bytes that does not depend on the number of rows
+}
+
+// Observe updates the sizer with an encoded document.
+func (s *Sizer) Observe(m Measured) {
+	if m.Columns > 0 {
+		s.perColumn = max(1, float64(m.Overhead-documentBytes)/float64(m.Columns))
 	}
-	if bytes-overhead >= leastValues {
-		s.perValue = float64(bytes-overhead) / float64(values)
+	if m.Bytes-m.Overhead >= leastValues {
+		s.perValue = float64(m.Bytes-m.Overhead) / float64(m.Values)
 	}
 }
 

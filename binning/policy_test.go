@@ -13,13 +13,13 @@ import (
 func TestSizerFindsTheTarget(t *testing.T) {
 	var s binning.Sizer
 	require.False(t, s.Full(1000, 10))
-	s.Observe(10_000, 10, 11_500, 1500)
+	s.Observe(binning.Measured{10_000, 10, 11_500, 1500})
 	require.False(t, s.Full(29_000, 10))
 	require.True(t, s.Full(30_000, 10))
 	require.Equal(t, 500, s.ReadingsFor(500, 34_000, 10), "a little over the target is no reason to split")
 	n := s.ReadingsFor(1000, 100_000, 10)
 	require.InDelta(t, binning.TargetBytes, s.Estimate(n*100, 10), 400)
-	s.Observe(3, 10, 1600, 1590)
+	s.Observe(binning.Measured{3, 10, 1600, 1590})
 	require.False(t, s.Full(29_000, 10), "few values don't tell what one takes")
 }
 
@@ -45,7 +45,7 @@ func TestTargetsFollowTheWidth(t *testing.T) {
 	before := 0
 	for _, overhead := range []int{400, 1500, 3000, 6000, 12_000, 25_000, 50_000, 100_000, 200_000} {
 		var s binning.Sizer
-		s.Observe(1, 1000, overhead, overhead)
+		s.Observe(binning.Measured{1, 1000, overhead, overhead})
 		target := s.Target(1000)
 		require.GreaterOrEqual(t, target, max(before, binning.TargetBytes))
 		require.LessOrEqual(t, target, 512<<10)

@@ -20,7 +20,7 @@ func FirstEpoch(tenant string, slots int) Epoch {
 	return Epoch{Slots: Spread(tenant, slots)}
 }
 
-// Check tells what is wrong with an epoch, nil if nothing is.
+// Check returns the first fault of an epoch, or nil.
 func (e Epoch) Check() error {
 	if err := checkSlots(e.Slots); err != nil {
 		return err

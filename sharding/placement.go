@@ -60,7 +60,7 @@ func (c compiled) name(tenant string, slots []Slot) {
 	}
 }
 
-// Tenant returns whose placement it is.
+// Tenant returns the name of the tenant.
 func (p *Placement) Tenant() string { return p.tenant }
 
 // Key returns where the chunk with this number in its chain lives. For any tenant, device, day and number there is one
@@ -68,16 +68,17 @@ func (p *Placement) Tenant() string { return p.tenant }
 func (p *Placement) Key(device string, day telemetry.Day, number uint32) Key {
 	e := p.on(day)
 	slots := e.slotsOf(device)
-	return e.key(p.tenant, slots[int(number)%len(slots)], device, day.Month())
+	return Key{p.containerOf(e, day.Month()), e.shards[slots[int(number)%len(slots)]], device}
 }
 
 // Keys returns every key under which chunks of a device and day may live, in the order of the numbers that they take:
 // one for most devices.
 func (p *Placement) Keys(device string, day telemetry.Day) []Key {
 	e := p.on(day)
+	container := p.containerOf(e, day.Month())
 	var out []Key
 	for _, s := range e.slotsOf(device) {
-		out = append(out, e.key(p.tenant, s, device, day.Month()))
+		out = append(out, Key{container, e.shards[s], device})
 	}
 	return out
 }
@@ -93,8 +94,8 @@ func (p *Placement) Spread(day telemetry.Day) (devices []string) {
 }
 
 // Visit is one place that a query must read: a full key, or with an empty Device all devices of a
-// tenant in one slot of one container. Chunks there are of interest only within Range, whose bounds
-// are midnights unless they are the query's own.
+// tenant in one slot of one container. Only chunks within Range matter there. Its bounds are
+// midnights unless they are the query's own.
 type Visit struct {
 	Key
 	Range telemetry.Range
@@ -112,14 +113,15 @@ func (p *Placement) Visits(devices []string, r telemetry.Range) []Visit {
 			end = min(end, next.Start())
 		}
 		part := telemetry.Range{From: r.From, To: end}
+		container := p.containerOf(e, day.Month())
 		if devices == nil {
 			for _, s := range e.allSlots() {
-				out = append(out, Visit{e.key(p.tenant, s, "", day.Month()), part})
+				out = append(out, Visit{Key{container, e.shards[s], ""}, part})
 			}
 		}
 		for _, d := range devices {
 			for _, s := range e.slotsOf(d) {
-				out = append(out, Visit{e.key(p.tenant, s, d, day.Month()), part})
+				out = append(out, Visit{Key{container, e.shards[s], d}, part})
 			}
 		}
 		r.From = end
@@ -167,10 +169,10 @@ func (e compiled) allSlots() []Slot {
 	return slices.Compact(out)
 }
 
-func (e compiled) key(tenant string, s Slot, device string, m telemetry.Month) Key {
-	owner := ""
+// containerOf returns the container of the chunks of a month in an epoch.
+func (p *Placement) containerOf(e compiled, m telemetry.Month) string {
 	if e.Dedicated {
-		owner = tenant
+		return Container(p.tenant, m)
 	}
-	return Key{Container: Container(owner, m), TenantShard: e.shards[s], Device: device}
+	return Container("", m)
 }

@@ -1,15 +1,15 @@
-// Package rollup is the stored form of rollups: what panels over many devices read instead of chunks. A rollup holds one
-// metric of all series of a part of a first-level key, on a grid of minutes or half hours, so much of each bucket that
-// functions of PromQL come out of it the same in all bits; a manifest says which rollups of a day count.
+// Package rollup is the stored form of rollups: what panels over many devices read instead of chunks. A rollup holds
+// one metric of all series of a part of a first-level key, on a grid of minutes or half hours. It keeps enough of each
+// bucket that functions of PromQL return the same result, bit for bit. A manifest says which rollups of a day count.
 //
-// A day's rollups come from that day's chunks alone (rule V5): buckets are (t - length, t] within the day, and the sample
-// at exactly 00:00, which belongs to the last bucket of the day before, stands apart.
+// A day's rollups come from that day's chunks alone (rule V5): buckets are (t - length, t] within the day. The sample
+// at exactly 00:00 belongs to the last bucket of the day before, and is stored apart.
 //
-// Documents, manifests and their bytes are specified in docs/format/rollups.md. What is read may be any bytes: what is no
-// rollup gives ErrCorrupt.
+// Documents, manifests and their bytes are specified in docs/format/rollups.md. Input may be any bytes: what is no
+// document of rollups returns ErrCorrupt.
 //
-// The package is pure: no I/O, no clock, no log, no goroutine. It must not know when rollups are written, nor where they
-// are kept.
+// The package is pure: no I/O, no clock, no log, no goroutine. It must not know when rollups are written, nor where
+// they are kept.
 package rollup
 
 import (

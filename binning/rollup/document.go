@@ -105,8 +105,8 @@ func appendHead(dst []byte, kind string, h Header) []byte {
 	return dst
 }
 
-// appendSeries appends the property with a series index: per series an array of the device and, where there are some, the
-// labels. A device that stands before is left out, as "".
+// appendSeries appends the property with a series index: per series an array of the device and, where there are some,
+// the labels. A device that stands before is left out, as "".
 func appendSeries(dst []byte, series []Series) []byte {
 	dst = append(dst, `"seriesIndex":[`...)
 	for i, s := range series {

@@ -25,7 +25,8 @@ var roster = []rollup.Series{
 }
 
 func TestSeriesIndexRoundTrip(t *testing.T) {
-	h := rollup.Header{TenantShard: "acme~cg", Key: rollup.SeriesIndexKey, Day: day, Batch: "b1", Part: 3, From: 2, To: 24, TTL: 9}
+	h := rollup.Header{TenantShard: "acme~cg", Key: rollup.SeriesIndexKey, Day: day, Batch: "b1", Part: 3,
+		From: 2, To: 24, TTL: 9}
 	h.ID = rollup.ID(h.Key, day, h.From, h.Part, h.Batch)
 	d, err := rollup.Parse(rollup.AppendSeriesIndex(nil, h, roster))
 	require.NoError(t, err)
@@ -46,7 +47,8 @@ func TestDocumentNames(t *testing.T) {
 	require.NotEqual(t, rollup.Key("a~2fb", rollup.Last, rollup.Minute), rollup.Key("a/b", rollup.Last, rollup.Minute))
 	long := strings.Repeat("ß", 200)
 	require.Less(t, len(rollup.Key(long, rollup.Last, rollup.HalfHour)), 210)
-	require.NotEqual(t, rollup.Key(long, rollup.Last, rollup.Minute), rollup.Key(long[:398]+"x", rollup.Last, rollup.Minute))
+	require.NotEqual(t, rollup.Key(long, rollup.Last, rollup.Minute),
+		rollup.Key(long[:398]+"x", rollup.Last, rollup.Minute))
 	for _, name := range []string{"", "A", "a.b", strings.Repeat("x", 33)} {
 		require.ErrorIs(t, rollup.CheckBatch(name), rollup.ErrCorrupt)
 	}
@@ -110,11 +112,13 @@ func TestPruneRemovesReplacedBatches(t *testing.T) {
 	require.False(t, l.Omits("huge", rollup.Span(12, 13)))
 	l.Batches = append(l.Batches, rollup.Batch{Name: "b4", Grids: []rollup.Grid{rollup.Minute}, From: 0, To: 14, Parts: 1})
 	require.Empty(t, l.Prune(), "half hours and later hours count still")
-	l.Batches = append(l.Batches, rollup.Batch{Name: "b5", Grids: []rollup.Grid{rollup.HalfHour}, From: 0, To: 24, Parts: 1})
+	l.Batches = append(l.Batches, rollup.Batch{Name: "b5", Grids: []rollup.Grid{rollup.HalfHour}, To: 24,
+		Parts: 1})
 	require.Equal(t, []string{"b3", "b1"}, names(l.Prune()))
 	require.Equal(t, []string{"b2", "b4", "b5"}, names(l.Batches))
-	l.Batches = append(l.Batches, rollup.Batch{Name: "b6", Grids: []rollup.Grid{rollup.Minute}, From: 3, To: 4, Correction: true})
-	require.Empty(t, l.Prune(), "a fold has some devices alone")
+	l.Batches = append(l.Batches, rollup.Batch{Name: "b6", Grids: []rollup.Grid{rollup.Minute}, From: 3, To: 4,
+		Correction: true})
+	require.Empty(t, l.Prune(), "a correction has some devices alone")
 }
 
 func TestDocumentsOfBatch(t *testing.T) {
@@ -343,7 +347,8 @@ func TestBuilderRefusesBeyondLimits(t *testing.T) {
 		}
 		return out
 	}
-	h := rollup.Header{TenantShard: "acme~cg", Key: rollup.CorrectionsKey, Day: day, Batch: "b1", To: 24, Grid: rollup.HalfHour}
+	h := rollup.Header{TenantShard: "acme~cg", Key: rollup.CorrectionsKey, Day: day, Batch: "b1", To: 24,
+		Grid: rollup.HalfHour}
 	h.ID = rollup.ID(h.Key, day, 0, 0, h.Batch)
 	makes := func(family rollup.Family, n int, table *rollup.Table, sections int) error {
 		var b rollup.Builder

@@ -9,20 +9,20 @@ import (
 	"binnacle/internal/telemetry"
 )
 
-// Manifest says which rollups of a first-level key and day count, and for what (rule V1). Rollups that no manifest names do not
-// count. It is replaced under its ETag, and that is the only commit.
+// Manifest says which rollups of a first-level key and day count, and for what (rule V1). Rollups that no manifest
+// names do not count. It is replaced under its ETag, and that is the only commit.
 type Manifest struct {
 	TenantShard string
 	Day         telemetry.Day
 
-	// AsOf is a second since 1970 UTC, by the service's clock. What rollups show are all chunks with a lower _ts, but those
-	// of devices that are to be read raw.
+	// AsOf is a second since 1970 UTC, by the service's clock. What rollups show are all chunks with a lower _ts, but
+	// those of devices that are to be read raw.
 	AsOf int64
 	// Batches are in the order in which they were made. Of a grid, an hour and a device the last one counts that has them:
 	// a correction has the devices of its own series index, any other batch has all.
 	Batches []Batch
-	// Raw is, by device, the hours in which rollups do not show what its chunks hold. A device that is here is read from its
-	// chunks for the whole range of an answer.
+	// Raw is, by device, the hours in which rollups do not show what its chunks hold. A device that is here is read
+	// from its chunks for the whole range of an answer.
 	Raw map[string]Hours
 	// Until is the second since 1970 UTC at which the first chunk that an hour's rollups show expires, 0 for never: from
 	// then on the hour is read raw (rule V6).
@@ -38,11 +38,12 @@ type Batch struct {
 	Grids      []Grid
 	From, To   int // hours, from one up to and without the other
 	Correction bool
-	// Devices are those of a correction, sorted. Its one document is under CorrectionsKey, with a series index of its own. What it is
-	// without has no samples in its hours.
+	// Devices are those of a correction, sorted. Its one document is under CorrectionsKey, with a series index of its
+	// own. What it is without has no samples in its hours.
 	Devices []string
-	// Parts is how many series indexes a batch has that is no correction, and so many documents each hour's rollup at most. Metrics are
-	// the rollups that there are, sorted; of a metric that is in neither Metrics nor Without nobody has samples.
+	// Parts is how many series indexes a batch has that is no correction, and so many documents each hour's rollup at
+	// most. Metrics are the rollups that there are, sorted; of a metric that is in neither Metrics nor Without nobody
+	// has samples.
 	Parts   int
 	Size    int // devices of a batch that is no correction
 	Metrics []Metric
@@ -105,7 +106,8 @@ type Ref struct {
 	From, To int // hours
 }
 
-// Documents are those of a rollup of a batch that is no correction which have any of the hours; none if it has no such rollup.
+// Documents are those of a rollup of a batch that is no correction which have any of the hours; none if it has no such
+// rollup.
 func (b *Batch) Documents(day telemetry.Day, metric string, f Family, g Grid, hours Hours) (out []Ref) {
 	m := b.Metric(metric)
 	if m == nil || b.Correction || !slices.Contains(b.Grids, g) {
@@ -222,8 +224,8 @@ func (l *Manifest) Encode() ([]byte, error) {
 	}
 	for i := range l.Batches {
 		b := &l.Batches[i]
-		x := batchDocument{Name: b.Name, Grids: b.Grids, Hours: [2]int{b.From, b.To}, Correction: b.Correction, Devices: b.Devices,
-			Parts: b.Parts, Size: b.Size, Without: b.Without}
+		x := batchDocument{Name: b.Name, Grids: b.Grids, Hours: [2]int{b.From, b.To}, Correction: b.Correction,
+			Devices: b.Devices, Parts: b.Parts, Size: b.Size, Without: b.Without}
 		for _, m := range b.Metrics {
 			x.Metrics = append(x.Metrics, metricDocument{m.Name, m.Families.String(), m.Every, m.Parts})
 		}
@@ -276,8 +278,8 @@ func ParseManifest(doc []byte) (*Manifest, error) {
 }
 
 func (d *batchDocument) batch() (Batch, error) {
-	b := Batch{Name: d.Name, Grids: d.Grids, From: d.Hours[0], To: d.Hours[1], Correction: d.Correction, Devices: d.Devices,
-		Parts: d.Parts, Size: d.Size, Without: d.Without}
+	b := Batch{Name: d.Name, Grids: d.Grids, From: d.Hours[0], To: d.Hours[1], Correction: d.Correction,
+		Devices: d.Devices, Parts: d.Parts, Size: d.Size, Without: d.Without}
 	if err := CheckBatch(b.Name); err != nil {
 		return b, err
 	}
@@ -315,8 +317,8 @@ func ascending[T any](v []T, compare func(a, b T) int) bool {
 	return true
 }
 
-// Omits reports whether no batch that has any of the hours, and is no correction, shows a metric. What is lacked in some
-// hours alone is to be shown in the others.
+// Omits reports whether no batch that has any of the hours, and is no correction, shows a metric. What is lacked in
+// some hours alone is to be shown in the others.
 func (l *Manifest) Omits(metric string, hours Hours) bool {
 	lacks := false
 	for i := range l.Batches {
@@ -330,8 +332,8 @@ func (l *Manifest) Omits(metric string, hours Hours) bool {
 	return lacks
 }
 
-// Prune takes out batches, and returns those, of which nothing counts any more: later ones that are no corrections cover all
-// their hours on all their grids.
+// Prune takes out batches, and returns those, of which nothing counts any more: later ones that are no corrections
+// cover all their hours on all their grids.
 func (l *Manifest) Prune() (gone []Batch) {
 	covered := make(map[Grid]Hours)
 	var kept []Batch

@@ -19,9 +19,9 @@ const (
 // maxName bounds the names of rollups: ids and keys of the service are bounded.
 const maxName = 200
 
-// Key is the second level of the keys of a rollup's documents, and what their ids begin with: the metric, the family, and
-// on the grid of half hours "30". All but letters, digits, hyphen, underscore and dot stand as ~ and two hex digits a
-// byte; what would be too long ends in a hash instead.
+// Key is the second level of the keys of a rollup's documents, and what their ids begin with: the metric, the family,
+// and on the grid of half hours "30". All but letters, digits, hyphen, underscore and dot stand as ~ and two hex digits
+// a byte; what would be too long ends in a hash instead.
 func Key(metric string, f Family, g Grid) string {
 	var b strings.Builder
 	for i := range len(metric) {

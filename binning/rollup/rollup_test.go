@@ -220,8 +220,8 @@ func documents(t *testing.T, of *rollup.Table, at0 []rollup.Sample, rows []int32
 		for hour := 0; hour < rollup.HoursOfDay; hour += every {
 			to := min(hour+every, rollup.HoursOfDay)
 			key := rollup.Key("velocity", f, rollup.Minute)
-			b.Begin(rollup.Header{ID: rollup.ID(key, day, hour, 0, "b1"), TenantShard: "acme~cg", Key: key, Day: day, Batch: "b1",
-				From: hour, To: to, Grid: rollup.Minute, TTL: 86400}, nil)
+			b.Begin(rollup.Header{ID: rollup.ID(key, day, hour, 0, "b1"), TenantShard: "acme~cg", Key: key, Day: day,
+				Batch: "b1", From: hour, To: to, Grid: rollup.Minute, TTL: 86400}, nil)
 			s := rollup.Slice{Table: of, Rows: rows, From: hour * 60, To: to * 60}
 			if hour == 0 {
 				s.At0 = at0

@@ -84,7 +84,8 @@ func TestRollups(t *testing.T) {
 	role := start(t, "rollups", "--cosmos="+cosmosAt, "--admin=127.0.0.1:0", "--rollup-hold=30m", "--rollup-every=100ms",
 		"--rollup-metrics=1")
 	admin := role.printed(`(?m)^ +admin +http://(\S+)`)
-	soon(t, time.Minute, func() bool { return row("km_total", "LFSM").MatchString(command("list")) }, "the day has rollups")
+	soon(t, time.Minute, func() bool { return row("km_total", "LFSM").MatchString(command("list")) },
+		"the day has rollups")
 	require.Regexp(t, row("velocity", "none"), command("list"), "one metric may have rollups")
 	require.NotZero(t, scraped(admin)["binnacle_rollups_request_units_total"])
 	role.stop(syscall.SIGTERM)

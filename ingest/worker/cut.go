@@ -323,7 +323,7 @@ func learnSize(sizer *binning.Sizer, rows *binning.Bin, doc []byte) {
 	if err != nil {
 		panic(fmt.Sprintf("what was encoded can't be read: %v", err))
 	}
-	sizer.Observe(rows.Values(), rows.Width(), len(doc), overhead)
+	sizer.Observe(binning.Measured{Values: rows.Values(), Columns: rows.Width(), Bytes: len(doc), Overhead: overhead})
 }
 
 // Next returns when Jobs should be called again if nothing happens before.

@@ -119,8 +119,8 @@ type RebuildConfig struct {
 }
 
 // rollupsOf is a writer for a command, and the keys and days that it is about.
-func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, env Env) (*rollups.Writer, []rollups.Target,
-	error) {
+func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, env Env) (*rollups.Writer,
+	[]rollups.Target, error) {
 	view, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -247,7 +247,8 @@ func ListRollups(ctx context.Context, cfg RollupsOfConfig, env Env) error {
 		of := func(metric, families string, l rollups.MetricStatus) {
 			rows = append(rows, []string{t.TenantShard, t.Day.String(), metric, families, strconv.Itoa(l.Hours.Count()),
 				strconv.Itoa(l.Documents), strconv.Itoa(l.Bytes >> 10), rus(l.WriteRUs), rus(l.ReadRUs),
-				time.Unix(s.Manifest.AsOf, 0).UTC().Format(time.RFC3339), strconv.Itoa(len(s.Manifest.Raw)), strconv.Itoa(s.Corrections)})
+				time.Unix(s.Manifest.AsOf, 0).UTC().Format(time.RFC3339), strconv.Itoa(len(s.Manifest.Raw)),
+				strconv.Itoa(s.Corrections)})
 		}
 		for _, l := range s.Metrics {
 			of(l.Metric, l.Families, l)

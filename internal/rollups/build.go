@@ -96,9 +96,10 @@ func (s *batchBuilder) listMetrics() {
 	slices.Sort(s.batch.Without)
 }
 
-func (s *batchBuilder) header(key string, from, to int, g rollup.Grid) rollup.Header {
-	return rollup.Header{ID: rollup.ID(key, s.Day, from, s.part, s.batch.Name), TenantShard: s.TenantShard, Key: key,
-		Day: s.Day, Batch: s.batch.Name, Part: s.part, From: from, To: to, Grid: g, TTL: s.ttl(s.until, false)}
+func (s *batchBuilder) header(key string, hours [2]int, g rollup.Grid) rollup.Header {
+	return rollup.Header{ID: rollup.ID(key, s.Day, hours[0], s.part, s.batch.Name), TenantShard: s.TenantShard, Key: key,
+		Day: s.Day, Batch: s.batch.Name, Part: s.part, From: hours[0], To: hours[1], Grid: g,
+		TTL: s.ttl(s.until, false)}
 }
 
 // storePart makes the rollups of some devices, as many metrics at a time as there is memory for.
@@ -124,7 +125,7 @@ func (s *batchBuilder) storePart(ctx context.Context, devices []string, chunks m
 		return nil
 	}
 	minutes := (s.batch.To - s.batch.From) * rollup.Minute.PerHour()
-	h := s.header(rollup.SeriesIndexKey, s.batch.From, s.batch.To, rollup.Minute)
+	h := s.header(rollup.SeriesIndexKey, [2]int{s.batch.From, s.batch.To}, rollup.Minute)
 	if err := s.create(ctx, h.Key, h.ID, rollup.AppendSeriesIndex(nil, h, s.series)); err != nil {
 		return err
 	}
@@ -242,8 +243,9 @@ func (s *batchBuilder) storeFamily(ctx context.Context, m *rollup.Metric, i int,
 	if m.Families[i] == rollup.First && f.tooManyResets {
 		return rollup.ErrTooLarge
 	}
+	x := metricFamily{m.Name, m.Families[i], m.Every[i], f}
 	for _, g := range s.batch.Grids {
-		if err := s.storeGrid(ctx, m.Name, m.Families[i], g, m.Every[i], f); err != nil {
+		if err := s.storeGrid(ctx, x, g); err != nil {
 			return err
 		}
 	}
@@ -303,19 +305,27 @@ func (f *metricTable) slice(from, to int, midnight bool) rollup.Slice {
 	return s
 }
 
-// storeGrid stores the documents of one rollup of a part.
-func (s *batchBuilder) storeGrid(ctx context.Context, metric string, family rollup.Family, g rollup.Grid, every int,
-	f *metricTable) error {
-	of := *f
+// metricFamily is one family of a metric of a part.
+type metricFamily struct {
+	metric string
+	family rollup.Family
+	every  int // hours of a document
+	table  *metricTable
+}
+
+// storeGrid stores the documents of a family on one grid.
+func (s *batchBuilder) storeGrid(ctx context.Context, x metricFamily, g rollup.Grid) error {
+	of, every := *x.table, x.every
 	if g == rollup.HalfHour {
-		of.table, every = rollup.HalfHours(f.table, s.families), s.batch.To-s.batch.From
+		of.table, every = rollup.HalfHours(x.table.table, s.families), s.batch.To-s.batch.From
 	}
-	key := rollup.Key(metric, family, g)
+	key := rollup.Key(x.metric, x.family, g)
 	for from := s.batch.From; from < s.batch.To; from += every {
 		to := min(from+every, s.batch.To)
-		h := s.header(key, from, to, g)
+		h := s.header(key, [2]int{from, to}, g)
 		s.builder.Begin(h, nil)
-		s.builder.Add(metric, family, g, of.slice((from-s.batch.From)*g.PerHour(), (to-s.batch.From)*g.PerHour(), from == 0))
+		s.builder.Add(x.metric, x.family, g,
+			of.slice((from-s.batch.From)*g.PerHour(), (to-s.batch.From)*g.PerHour(), from == 0))
 		doc, err := s.builder.End()
 		if err != nil {
 			return err

@@ -74,8 +74,8 @@ func (r *round) correct(ctx context.Context) error {
 	return nil
 }
 
-// markUncorrectable has a device stay raw in these hours: its rows are too many for a correction. That is found out once, since it takes
-// all its chunks.
+// markUncorrectable has a device stay raw in these hours: its rows are too many for a correction. That is found out
+// once, since it takes all its chunks.
 func (r *round) markUncorrectable(device string, hours rollup.Hours) {
 	if r.uncorrectable[r.id()] == nil {
 		r.uncorrectable[r.id()] = make(map[string]rollup.Hours)
@@ -148,7 +148,8 @@ func earlier(a, b int64) int64 {
 // storeCorrection writes a correction of devices that have the same hours, and notes that rollups show them.
 func (r *round) storeCorrection(ctx context.Context, devices []*deviceRows) error {
 	from, to := devices[0].from, devices[0].to
-	b := rollup.Batch{Name: r.cfg.Name(), Grids: []rollup.Grid{rollup.Minute, rollup.HalfHour}, From: from, To: to, Correction: true}
+	b := rollup.Batch{Name: r.cfg.Name(), Grids: []rollup.Grid{rollup.Minute, rollup.HalfHour}, From: from, To: to,
+		Correction: true}
 	var index []rollup.Series
 	for _, f := range devices {
 		b.Devices = append(b.Devices, f.device)
@@ -158,7 +159,7 @@ func (r *round) storeCorrection(ctx context.Context, devices []*deviceRows) erro
 	var build rollup.Builder
 	build.Begin(rollup.Header{ID: ref.ID, TenantShard: r.TenantShard, Key: ref.Key, Day: r.Day, Batch: b.Name, From: from,
 		To: to, Grid: rollup.Minute, TTL: r.ttl(r.untilOf(from, to), false)}, index)
-	for metric, t := range mergeTables(devices, len(index), (to-from)*rollup.Minute.PerHour(), r.families) {
+	for metric, t := range r.mergeTables(devices, len(index), (to-from)*rollup.Minute.PerHour()) {
 		half := *t
 		half.table = rollup.HalfHours(t.table, r.families)
 		for _, family := range r.families {
@@ -195,8 +196,9 @@ func (r *round) untilOf(from, to int) (until int64) {
 	return until
 }
 
-// mergeTables yields each metric of devices in one table, in the order of names; its rows are those of all their series indexes.
-func mergeTables(devices []*deviceRows, rows, buckets int, families rollup.Families) iter.Seq2[string, *metricTable] {
+// mergeTables yields each metric of devices in one table, in the order of names; its rows are those of all their series
+// indexes.
+func (r *round) mergeTables(devices []*deviceRows, rows, buckets int) iter.Seq2[string, *metricTable] {
 	names := make(map[string]bool)
 	for _, f := range devices {
 		for metric := range f.tables {
@@ -205,7 +207,7 @@ func mergeTables(devices []*deviceRows, rows, buckets int, families rollup.Famil
 	}
 	return func(yield func(string, *metricTable) bool) {
 		for _, metric := range slices.Sorted(maps.Keys(names)) {
-			all := &metricTable{table: rollup.NewTable(rows, buckets, families), at0: make([]rollup.Sample, rows)}
+			all := &metricTable{table: rollup.NewTable(rows, buckets, r.families), at0: make([]rollup.Sample, rows)}
 			first := 0
 			for _, f := range devices {
 				if t := f.tables[metric]; t != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkWriteRollups says what rollups of a day cost beside the chunks that they are made of: devices that report four
-// metrics every ten seconds, all under one first-level key.
+// BenchmarkWriteRollups says what rollups of a day cost beside the chunks that they are made of: devices that report
+// four metrics every ten seconds, all under one first-level key.
 func BenchmarkWriteRollups(b *testing.B) {
 	for _, c := range []struct{ devices, rows int }{{250, 4320}, {250, 360}, {500, 360}, {1000, 360}} {
 		for _, families := range []string{"L", "LFSM"} {

@@ -10,10 +10,10 @@ import (
 	"binnacle/internal/store"
 )
 
-// Forget has a device read raw, of a key and day, from now on: its rollups count no more. It is the part that rollups have
-// in erasing a device: its chunks are removed first; then, when no replica shows them, a Margin later, Forget; and when
-// every manifest has left every cache, a Margin later too, nothing shows the device. The manifest is replaced even if
-// nothing of the device is in it, so that a round which has read its chunks before can't end (rule V6). Rollups that
+// Forget has a device read raw, of a key and day, from now on: its rollups count no more. It is the part that rollups
+// have in erasing a device: its chunks are removed first; then, when no replica shows them, a Margin later, Forget; and
+// when every manifest has left every cache, a Margin later too, nothing shows the device. The manifest is replaced even
+// if nothing of the device is in it, so that a round which has read its chunks before can't end (rule V6). Rollups that
 // have rows of it are gone when Rebuild has made the day's anew.
 func (w *Writer) Forget(ctx context.Context, t Target, device string) error {
 	pauses := retryPolicy.Begin()

@@ -98,7 +98,8 @@ func TestReadersRefuseBeyondLimits(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{"level": "LSM", "other": "LFSM"}, families)
 	for _, g := range []rollup.Grid{rollup.Minute, rollup.HalfHour} {
-		usage, err := w.views.ScanRollups(t.Context(), store.RollupScan{Key: rollupKey(target, rollup.Key("level", rollup.First, g)),
+		usage, err := w.views.ScanRollups(t.Context(), store.RollupScan{
+			Key:   rollupKey(target, rollup.Key("level", rollup.First, g)),
 			Range: telemetry.Range{From: day.Start(), To: day.End() + 1}}, func([]byte) error { return nil })
 		require.NoError(t, err)
 		require.Zero(t, usage.Documents, "what does not count is taken away")
@@ -129,7 +130,8 @@ func TestFailedRounds(t *testing.T) {
 	w.now = time.UnixMilli(day.End()).Add(13 * time.Hour)
 	failing := true
 	w.views.Fault = func(op storetest.RollupOp) *storetest.Fault {
-		if failing && op.Kind == storetest.CreateView && op.Key.Name == rollup.Key("weight", rollup.Extremes, rollup.HalfHour) {
+		if failing && op.Kind == storetest.CreateView &&
+			op.Key.Name == rollup.Key("weight", rollup.Extremes, rollup.HalfHour) {
 			return &storetest.Fault{Err: store.ErrDenied}
 		}
 		return nil

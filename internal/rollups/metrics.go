@@ -34,11 +34,12 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		bytes:      counter("binnacle_rollups_written_bytes_total", "Bytes of documents of rollups that were written."),
 		lateDevices: counter("binnacle_rollups_late_devices_total",
 			"Devices of a day that had chunks after their rollups were made."),
-		correctedDevices: counter("binnacle_rollups_corrected_devices_total", "Devices of a day whose rollups were recomputed."),
+		correctedDevices: counter("binnacle_rollups_corrected_devices_total",
+			"Devices of a day with rollups that were recomputed."),
 		rus: f.NewCounterVec(prometheus.CounterOpts{Name: "binnacle_rollups_request_units_total",
-			Help: "Request units that making rollups has taken, by what for: reading chunks, writing rollups."}, []string{"for"}),
+			Help: "Request units spent on rollups: for read of chunks, for write of rollups."}, []string{"for"}),
 		lag: f.NewGauge(prometheus.GaugeOpts{Name: "binnacle_rollups_lag_seconds",
-			Help: "For how long the oldest hours could have had rollups that had none when they were looked at last."}),
+			Help: "How long ago the oldest hours without rollups became due, in the last pass."}),
 	}
 }
 

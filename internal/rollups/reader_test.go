@@ -21,9 +21,10 @@ type result struct {
 	from, to int
 }
 
-// query reads some hours of a key by rule V4: the manifest, an old one if there is one, the chunks since its asOf, rollups,
-// and raw what has to be. ok is false when no hours have rollups.
-func (a *actor) query(ctx context.Context, t rollups.Target, cached *rollup.Manifest) (out result, l *rollup.Manifest, err error) {
+// query reads some hours of a key by rule V4: the manifest, an old one if there is one, the chunks since its asOf,
+// rollups, and raw what has to be. ok is false when no hours have rollups.
+func (a *actor) query(ctx context.Context, t rollups.Target, cached *rollup.Manifest) (out result, l *rollup.Manifest,
+	err error) {
 	w := a.w
 	if l = cached; l == nil {
 		v, _, _, err := a.ReadRollup(ctx, rollupKey(t, rollup.ManifestKey), rollup.ManifestID(day))
@@ -116,7 +117,8 @@ func rollupKey(t rollups.Target, second string) store.RollupKey {
 }
 
 // rollups reads all rollups of some hours; whole is false when a document is missing.
-func (a *actor) rollups(ctx context.Context, t rollups.Target, l *rollup.Manifest, out *result) (whole bool, err error) {
+func (a *actor) rollups(ctx context.Context, t rollups.Target, l *rollup.Manifest, out *result) (whole bool,
+	err error) {
 	hours := rollup.Span(out.from, out.to)
 	type row struct {
 		table *rollup.Table

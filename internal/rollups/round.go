@@ -26,8 +26,8 @@ func (t Target) rollupKey(second string) store.RollupKey {
 	return store.RollupKey{Container: sharding.RollupsContainer(t.Chunks), TenantShard: t.TenantShard, Name: second}
 }
 
-// severalKeys reports whether the chunks of a device lie under several keys: its rollups would be of a part of them, so it has
-// none (rule V5).
+// severalKeys reports whether the chunks of a device lie under several keys: its rollups would be of a part of them, so
+// it has none (rule V5).
 func (t Target) severalKeys(device string) bool {
 	return len(t.Tenant.Placement.Keys(device, t.Day)) > 1
 }
@@ -104,7 +104,7 @@ func (w *Writer) round(ctx context.Context, t Target, a roundOptions) (Report, e
 	return r.Report, err
 }
 
-// run is the round by rule V2.
+// run does the round by rule V2.
 func (r *round) run(ctx context.Context, a roundOptions) error {
 	if err := r.read(ctx); err != nil {
 		return err
@@ -301,7 +301,7 @@ func (r *round) commit(ctx context.Context) error {
 // ttlMargin is how long rollups outlive the first of their chunks that expires.
 const ttlMargin = 2 * 24 * time.Hour
 
-// ttl returns how long a document lives whose chunks expire at a second, 0 for never.
+// ttl returns the time to live of a document, of which the chunks expire at a second; 0 is never.
 func (r *round) ttl(until int64, never bool) int64 {
 	if never || until == 0 {
 		return 0
@@ -309,8 +309,8 @@ func (r *round) ttl(until int64, never bool) int64 {
 	return min(max(until-r.now.Unix(), 0)+int64(ttlMargin/time.Second), 1<<31-1)
 }
 
-// remove takes away the documents of a batch that no manifest names any more. Who has an older manifest finds them missing,
-// and reads raw.
+// remove deletes the documents of a batch that no manifest names any more. A reader with an older manifest finds them
+// missing, and reads chunks.
 func (r *round) remove(ctx context.Context, b *rollup.Batch) {
 	for _, ref := range documentsOf(b, r.Day) {
 		receipt, err := r.cfg.Rollups.DeleteRollup(ctx, r.rollupKey(ref.Key), ref.ID)

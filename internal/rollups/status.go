@@ -30,8 +30,8 @@ type MetricStatus struct {
 	ReadRUs   float64 // charged for reading all of them, as a panel over the whole day reads those that it needs
 }
 
-// Status reads what rollups a key and day has, and how much they take. It reads the rollups themselves: what that costs is
-// what a query over everything would.
+// Status reads what rollups a key and day has, and how much they take. It reads the rollups themselves: what that costs
+// is what a query over everything would.
 func (w *Writer) Status(ctx context.Context, t Target) (Status, error) {
 	r := &round{Writer: w, Target: t}
 	if err := r.read(ctx); err != nil {

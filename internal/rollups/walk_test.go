@@ -31,9 +31,9 @@ type walk struct {
 	seen    map[string]int
 }
 
-// TestRollupsAgreeWithChunks walks the steps of the model of rollups over the real writer: late chunks, overlapping ones,
-// corrections, expiry, an erased device, deaths before and after every request, two writers, replicas that lag and
-// clocks that differ. Whatever a query gets from rollups is what the chunks were at some moment while it ran.
+// TestRollupsAgreeWithChunks walks the steps of the model of rollups over the real writer: late chunks, overlapping
+// ones, corrections, expiry, an erased device, deaths before and after every request, two writers, replicas that lag
+// and clocks that differ. Whatever a query gets from rollups is what the chunks were at some moment while it ran.
 func TestRollupsAgreeWithChunks(t *testing.T) {
 	rounds := 60
 	if testing.Short() {
@@ -217,8 +217,8 @@ func (w *walk) erase(device string) {
 	w.erased[device] = w.now
 }
 
-// rest lets everything come to its end, with nothing in the way: then rollups show all, and nothing is raw but what is to
-// be.
+// rest lets everything come to its end, with nothing in the way: then rollups show all, and nothing is raw but what is
+// to be.
 func (w *walk) rest() {
 	w.calm = true
 	for _, a := range append(w.writers[:], w.asking) {

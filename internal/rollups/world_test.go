@@ -335,7 +335,8 @@ func (a *actor) CreateRollup(ctx context.Context, k store.RollupKey, id string, 
 }
 
 // ReplaceRollup is store.RollupWriter in turns.
-func (a *actor) ReplaceRollup(ctx context.Context, k store.RollupKey, id, etag string, doc []byte) (store.Receipt, error) {
+func (a *actor) ReplaceRollup(ctx context.Context, k store.RollupKey, id, etag string, doc []byte) (store.Receipt,
+	error) {
 	return a.write(func() (store.Receipt, error) { return a.w.views.ReplaceRollup(ctx, k, id, etag, doc) })
 }
 

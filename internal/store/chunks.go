@@ -54,8 +54,8 @@ type Writer interface {
 	Last(ctx context.Context, key sharding.Key, chain Chain) (Tail, Receipt, error)
 }
 
-// Scan asks for the chunks of one key whose rows may lie in Range, that is from < Range.To and to >= Range.From. With
-// an empty Key.Device it asks for Devices under the first-level key, or for all there if Devices is nil.
+// Scan asks for the chunks of one key with rows that may lie in Range, that is from < Range.To and to >= Range.From.
+// With an empty Key.Device it asks for Devices under the first-level key, or for all there if Devices is nil.
 type Scan struct {
 	Key        sharding.Key
 	Devices    []string // only without Key.Device, at most MaxScanDevices
@@ -71,7 +71,7 @@ type Scan struct {
 	// them asks for, once.
 	Windows []Window
 
-	// Charge is told what each request has cost, before what it answered is yielded; nil for none. An error of it ends
+	// Charge gets the cost of each request before its documents are yielded; nil for none. An error of it ends
 	// the scan and is returned as it is.
 	Charge func(rus float64) error
 }
@@ -107,7 +107,7 @@ type Usage struct {
 
 // Reader reads chunks. It is safe for any number of callers.
 type Reader interface {
-	// Scan calls yield with each document in turn, whose bytes are yield's until it returns. An error of yield ends the
+	// Scan calls yield with each document in turn; the bytes are yield's until it returns. An error of yield ends the
 	// scan and is returned as it is. It fails with ErrNoContainer when the container is missing: at once, or, when it
 	// is dropped meanwhile, after some documents were yielded; a scan that returns nil has yielded all there were. The
 	// Usage is right also when an error is returned.

@@ -14,15 +14,14 @@ var (
 	ErrTooLarge    = errors.New("the document is larger than the store takes")
 )
 
-// What an answer means for who asked is decided once, in the adapter. ErrTooLarge and these are all there is; after
-// any other error the outcome is unknown: a write may or may not have happened, and the caller asks the same again
-// (rule W6).
+// The adapter alone decides what a response means. ErrTooLarge and these are the final errors; after any other error
+// the outcome is unknown: the write may have happened, and the caller repeats the request (rule W6).
 var (
 	// ErrBusy: nothing happened, and it may be asked again later; a *BusyError says when.
 	ErrBusy = errors.New("the store is busy")
 	// ErrKeyFull: nothing happened, and will not as long as the partition key holds what it holds.
 	ErrKeyFull = errors.New("the partition key holds as much as the store allows")
-	// ErrRejected: nothing happened, and never will: the store takes no such request. Who made it has a bug.
+	// ErrRejected: nothing happened, and never will: the store takes no such request. The caller has a bug.
 	ErrRejected = errors.New("the store rejects the request")
 	// ErrDenied: nothing happened, and won't before somebody gives this process the right credentials or rights.
 	ErrDenied = errors.New("the store denies access")

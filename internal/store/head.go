@@ -52,18 +52,18 @@ type HeadRequest struct {
 	Bins  bool        `json:"-"`
 	Known []HeadKnown `json:",omitempty"`
 
-	// Blocks says that rows may be told as blocks, which costs a head less.
+	// Blocks says that the head may send rows as blocks, which costs it less.
 	Blocks bool `json:"-"`
 }
 
-// HeadKnown is bins of one owner that who asks has from an earlier answer for the same tenant and metrics.
+// HeadKnown lists bins of one owner that the caller has from an earlier answer for the same tenant and metrics.
 type HeadKnown struct {
 	Owner uint64
 	Bins  []HeadBin
 }
 
-// HeadBin names a bin of an owner by its device, day and first record, and tells through which record it is known. A
-// bin only grows at its end: what has another first record is another bin.
+// HeadBin names a bin of an owner by its device, day and first record. Through is the last record that the caller has.
+// A bin only grows at its end: another first record means another bin.
 type HeadBin struct {
 	Device  string
 	Day     telemetry.Day
@@ -71,7 +71,7 @@ type HeadBin struct {
 	Through int64
 }
 
-// KnownBins returns through which record bins of an owner are known; their own Through is 0 there.
+// KnownBins returns, by bin of an owner, the last record that the caller has. Through is 0 in the keys.
 func (r *HeadRequest) KnownBins(owner uint64) map[HeadBin]int64 {
 	for _, k := range r.Known {
 		if k.Owner == owner {
@@ -103,7 +103,7 @@ type HeadRows struct {
 	Above int64
 }
 
-// HeadChain says that the chunks of a chain are stored up to its tail: whoever reads the store must find them (rule
+// HeadChain says that the chunks of a chain are stored up to its tail: a reader of the store must find them (rule
 // R4).
 type HeadChain struct {
 	Device string
@@ -117,24 +117,25 @@ type PartitionHead struct {
 	Partition int32
 	Stream    uint32
 	// Position is the offset of the next record to be taken: everything before it is in Rows, in the store, refused, or
-	// among the Waits.
+	// among the Deferrals.
 	Position int64
-	CaughtUp int64 // log end at assignment: a head whose Position is below it is still replaying
+	CaughtUp int64 // log end at assignment: with Position below it the head is still replaying
 
-	// Containers is where stored chunks of the tenant with rows in the range may lie, as the head's map has it: no
-	// chunk of this partition was stored elsewhere before the snapshot. A reader whose map lacks one of them reads it
-	// again (rule R1).
+	// Containers is where stored chunks of the tenant with rows in the range may lie, by the head's snapshot: no
+	// chunk of this partition was stored elsewhere before the snapshot. A reader with a snapshot that lacks one of them
+	// reads it again (rule R1).
 	Containers []string
 
 	// Chains are those of the asked devices and days of which the head remembers that chunks are stored.
 	Chains []HeadChain
 
-	// Deferrals are readings of the asked devices below the position that are neither in Rows nor in the store: they wait in
-	// the log.
+	// Deferrals are readings of the asked devices below the position that are neither in Rows nor in the store: they
+	// wait in the log.
 	Deferrals []HeadDeferral
 
-	// Owner is who holds the bins, one stay of the partition in one process; 0 where they were not asked for or are not
-	// told apart. A bin of an owner has the same rows up to a record in all answers, and is in each of them once.
+	// Owner identifies the holder of the bins: one assignment of the partition to one process. It is 0 where bins were
+	// not requested or the head does not distinguish them. A bin of an owner has the same rows up to a record in all
+	// answers, and is in each of them once.
 	Owner uint64
 
 	// Rows are as of the call, but made as they are taken, each with its memory: the heads of one answer one after
@@ -221,7 +222,7 @@ type LogEnd struct {
 	End       int64
 }
 
-// Log tells how far the partitions of the topics reach.
+// Log returns the ends of the partitions of the topics.
 type Log interface {
 	// LogEnds asks the broker. Every partition of every topic that is ingested is in the answer. Whatever was
 	// acknowledged to a producer before the call lies below its partition's end.

@@ -15,7 +15,7 @@ type HeaderScan struct {
 	Device    string // "" is all
 	Whole     bool   // documents as they are stored, instead of their headers
 
-	// Charge is told what each request has cost, before what it answered is yielded; nil for none. An error of it ends
+	// Charge gets the cost of each request before its headers are yielded; nil for none. An error of it ends
 	// the scan and is returned as it is.
 	Charge func(rus float64) error
 }

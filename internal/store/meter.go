@@ -8,7 +8,7 @@ import (
 
 // Meter adds up what the requests of a context cost. It is safe for any number of callers.
 type Meter struct {
-	// Charged, unless it is nil, is told what each request has cost as soon as that is known, by any goroutine.
+	// Charged, unless it is nil, is called with the cost of each request as soon as that is known, by any goroutine.
 	Charged func(rus float64)
 
 	mu   sync.Mutex
@@ -24,14 +24,14 @@ type Reading struct {
 
 type metersKey struct{}
 
-// WithMeter makes a context whose requests m counts, beside the meters that the context has already.
+// WithMeter returns a context in which m counts requests, as do the meters that the context has already.
 func WithMeter(ctx context.Context, m *Meter) context.Context {
 	all, _ := ctx.Value(metersKey{}).([]*Meter)
 	return context.WithValue(ctx, metersKey{}, append(slices.Clip(all), m))
 }
 
-// Charge tells the meters of a context what a request has cost, and whether it was answered 429. Whoever sends requests
-// calls it, once for each.
+// Charge adds the cost of a request to the meters of a context, and whether it was throttled (429). Each client of a
+// store calls it once for each request.
 func Charge(ctx context.Context, rus float64, throttled bool) {
 	all, _ := ctx.Value(metersKey{}).([]*Meter)
 	for _, m := range all {

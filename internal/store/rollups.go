@@ -42,12 +42,12 @@ type RollupReader interface {
 	ReadRollup(ctx context.Context, key RollupKey, id string) (v Rollup, now time.Time, r Receipt, err error)
 
 	// ScanRollups calls yield with each document in turn, in no order; its bytes are yield's until it returns. Errors are
-	// those of Reader.Scan. Whoever knows which documents there must be checks that all of them came.
+	// those of Reader.Scan. A caller that knows which documents exist checks that all of them came.
 	ScanRollups(ctx context.Context, s RollupScan, yield func(doc []byte) error) (Usage, error)
 }
 
-// RollupWriter keeps rollups and manifests. It is safe for any number of callers. Throttling is waited out inside. Errors
-// that errors.go does not name have an unknown outcome.
+// RollupWriter keeps rollups and manifests. It is safe for any number of callers. Throttling is waited out inside.
+// Errors that errors.go does not name have an unknown outcome.
 type RollupWriter interface {
 	RollupReader
 

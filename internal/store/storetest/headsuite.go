@@ -364,7 +364,8 @@ func headStored(t *testing.T, f HeadFixture) {
 	require.Empty(t, one(t, f, r).Chains)
 }
 
-// headUnknownTenant holds rule R1: whoever asks the head first and the store then finds everything below the head's position.
+// headUnknownTenant holds rule R1: whoever asks the head first and the store then finds everything below the head's
+// position.
 func headUnknownTenant(t *testing.T, f HeadFixture) {
 	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, telemetry.DayMillis)}
 	const records = 60

@@ -33,9 +33,9 @@ type RollupOp struct {
 	Call int    // counts the calls of this kind from 1
 }
 
-// Rollups is store.RollupWriter in memory. It fails the test when a caller breaks a rule of the contract: a document that
-// says something else than its key and id, that is neither rollup, series index nor manifest, or a rollup that is replaced. Set its
-// fields before others use it.
+// Rollups is store.RollupWriter in memory. It fails the test when a caller breaks a rule of the contract: a document
+// that says something else than its key and id, that is neither rollup, series index nor manifest, or a rollup that is
+// replaced. Set its fields before others use it.
 type Rollups struct {
 	Now func() time.Time // the store's clock; nil stands still
 	// Behind is how far the replica lags that answers a read; nil for not at all.
@@ -135,8 +135,8 @@ func (v *Rollups) visible(states []rollupState, as time.Time) (doc []byte, etag 
 }
 
 // ReadRollup implements store.RollupReader.
-func (v *Rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string) (store.Rollup, time.Time, store.Receipt,
-	error) {
+func (v *Rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string) (store.Rollup, time.Time,
+	store.Receipt, error) {
 	f, as := v.call(ctx, RollupOp{Kind: ReadView, Key: key, ID: id})
 	receipt := store.Receipt{RUs: 1}
 	if f.Err != nil {
@@ -196,7 +196,8 @@ func (v *Rollups) DeleteRollup(ctx context.Context, key store.RollupKey, id stri
 }
 
 // write does a write, unless a fault has it otherwise.
-func (v *Rollups) write(ctx context.Context, op RollupOp, do func(map[rollupPlace][]rollupState) error) (store.Receipt, error) {
+func (v *Rollups) write(ctx context.Context, op RollupOp, do func(map[rollupPlace][]rollupState) error) (store.Receipt,
+	error) {
 	f, _ := v.call(ctx, op)
 	receipt := store.Receipt{RUs: 10}
 	if f.Err != nil && !f.Applied {
@@ -221,7 +222,8 @@ func (v *Rollups) put(docs map[rollupPlace][]rollupState, at rollupPlace, doc []
 }
 
 // ScanRollups implements store.RollupReader.
-func (v *Rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield func(doc []byte) error) (store.Usage, error) {
+func (v *Rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield func(doc []byte) error) (store.Usage,
+	error) {
 	usage := store.Usage{Receipt: store.Receipt{RUs: 3}}
 	f, as := v.call(ctx, RollupOp{Kind: ScanRollups, Key: s.Key})
 	if f.Err != nil {
