@@ -277,11 +277,8 @@ func (w *Worker) countMemory() {
 // Held returns how many bytes of memory the worker holds, as Memory counts them: bins, chunks on their way or
 // lingering, what is known of devices and chains, names, and dead letters.
 func (w *Worker) Held() int64 {
-	n := w.index.held + w.registry.bytes +
-		int64(w.publisher.refused.bytes+w.registry.columns.bytes+w.names.metrics.Bytes()+w.names.schemas.Bytes())
-	for _, o := range w.names.outdated {
-		n += int64(o.names.Bytes())
-	}
+	n := w.index.held + w.registry.bytes + w.names.bytes()
+	n += int64(w.publisher.refused.bytes + w.registry.columns.bytes)
 	n += int64(w.publisher.deferred.bytes + len(w.throttle.deferrals.all)*deferralBytes)
 	if w.journal.loading != nil {
 		n += w.journal.loading.bytes
