@@ -11,7 +11,7 @@ import (
 
 // BlockLog is one partition of the journal, to be read. A topic that is not there has nothing.
 type BlockLog interface {
-	// Bounds are the offsets of the first record that is still there and the one after the last.
+	// Bounds returns the offsets of the first record that is still there and the one after the last.
 	Bounds(ctx context.Context) (first, end int64, err error)
 	// Each calls f with the records from an offset to before another, in their order; the value is good until f returns.
 	Each(ctx context.Context, from, to int64, f func(offset int64, value []byte) error) error
@@ -22,9 +22,10 @@ type Blocks interface {
 	Partition(topic string, partition int32) BlockLog
 }
 
-// load has a new Worker load what a commit counts on, before it is fed anything (rule J4); floor is the offset that was
-// committed with it. With journal.ErrNotWhole the Worker is of no use, and a new one starts at the floor. After any
-// other error too, but another attempt may load. progress is told how many records are left, now and then.
+// load makes a new Worker load the blocks that a commit counts on, before it is fed anything (rule J4); floor is the
+// offset that was committed with it. After journal.ErrNotWhole the Worker can't be used, and a new one starts at the
+// floor. After any other error too, but another attempt may load. load calls progress with the number of records that
+// are left, now and then.
 func load(ctx context.Context, w *worker.Worker, c journal.Commit, floor int64, log BlockLog, now func() time.Time,
 	progress func(left int64)) error {
 	first, end, err := log.Bounds(ctx)
@@ -83,7 +84,7 @@ func loadTimes(ctx context.Context, w *worker.Worker, c journal.Commit, log Bloc
 		return nil
 	}
 	return log.Each(ctx, from, to, func(offset int64, value []byte) error {
-		if r, err := journal.ParseRecord(value); err == nil && offset < c.To { // damage is found by who needs the blocks
+		if r, err := journal.ParseRecord(value); err == nil && offset < c.To { // reading the blocks later finds the damage
 			w.LoadTimes(offset, &r)
 		}
 		return nil

@@ -127,7 +127,7 @@ func claimOf(data []byte, topic string, only bool) (c claim) {
 	return c
 }
 
-// shareOut gives each member as many partitions of a topic as the others, or one more, and as many of its own as that
+// shareOut returns each member as many partitions of a topic as the others, or one more, and as many of its own as that
 // allows. If two claim the same one, the later generation has it: the other member has been away. Members with fewer
 // partitions of other topics come first.
 func shareOut(claims map[string]claim, partitions []int, given map[string]int) map[string][]int {

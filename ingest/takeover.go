@@ -96,7 +96,7 @@ func (t *takeover) attempt(ctx context.Context) (*partition, error) {
 	return p, nil
 }
 
-// committed is what the group has committed of the partition, with what the commit carries.
+// committed returns what the group has committed of the partition, with what the commit carries.
 func (t *takeover) committed(ctx context.Context) (kafka.Committed, error) {
 	all, err := t.in.topicOf(t.at).Commits(ctx, t.in.cfg.Group, t.at.partition)
 	if err != nil {
@@ -109,8 +109,8 @@ func (t *takeover) committed(ctx context.Context) (kafka.Committed, error) {
 	return c, nil
 }
 
-// restore makes a partition whose bins are those of the journal, if the commit counts on it, or none. Meanwhile its
-// head tells the committed offset as its position: no answer that needs more is complete.
+// restore makes a partition with the bins of the journal, if the commit counts on it, or none. Meanwhile its head shows
+// the committed offset as its position: no answer that needs more is complete.
 func (t *takeover) restore(ctx context.Context, a worker.Assignment, commit kafka.Committed) (*partition, error) {
 	in := t.in
 	c, ok := journal.ParseCommit(commit.Metadata)

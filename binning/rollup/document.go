@@ -76,7 +76,7 @@ func (b *Builder) Add(metric string, f Family, g Grid, s Slice) {
 	}
 }
 
-// End is the document, valid until the next Begin. It fails with ErrTooLarge.
+// End returns the document, valid until the next Begin. It fails with ErrTooLarge.
 func (b *Builder) End() ([]byte, error) {
 	b.doc = append(b.doc, ']', '}')
 	if b.tooLarge || len(b.doc) > MaxDocument {
@@ -308,7 +308,7 @@ func (p *documentParser) check() (err error) {
 	return nil
 }
 
-// FindSeries is where a series stands in a sorted series index, -1 if it is not in it.
+// FindSeries returns where a series stands in a sorted series index, -1 if it is not in it.
 func FindSeries(index []Series, s Series) int {
 	at, found := slices.BinarySearchFunc(index, s, Series.Compare)
 	if !found {

@@ -19,7 +19,7 @@ var AllFamilies = Families{Last, First, Sum, Extremes}
 // Families is some families, Last first, each once.
 type Families []Family
 
-// String is the families' letters.
+// String returns the families' letters.
 func (f Families) String() string {
 	var b strings.Builder
 	for _, x := range f {
@@ -28,7 +28,7 @@ func (f Families) String() string {
 	return b.String()
 }
 
-// ParseFamilies is the inverse of Families.String. There must be Last.
+// ParseFamilies inverts Families.String. There must be Last.
 func ParseFamilies(s string) (Families, error) {
 	var out Families
 	for _, f := range AllFamilies {

@@ -61,10 +61,10 @@ type Metric struct {
 	Parts []int
 }
 
-// MinuteHours is the hours that rollups of minutes show.
+// MinuteHours returns the hours that rollups of minutes show.
 func (l *Manifest) MinuteHours() (h Hours) { return l.CoveredHours(Minute) }
 
-// CoveredHours is the hours that rollups of a grid show.
+// CoveredHours returns the hours that rollups of a grid show.
 func (l *Manifest) CoveredHours(g Grid) (h Hours) {
 	for i := range l.Batches {
 		if b := &l.Batches[i]; !b.Correction && slices.Contains(b.Grids, g) {
@@ -74,7 +74,8 @@ func (l *Manifest) CoveredHours(g Grid) (h Hours) {
 	return h
 }
 
-// Metric is the rollups of a metric, nil if there are none: then Lacks says whether it is to be read raw.
+// Metric returns the rollups of a metric, nil if there are none: then Lacks reports whether chunks have to be read
+// instead.
 func (b *Batch) Metric(name string) *Metric {
 	i, found := slices.BinarySearchFunc(b.Metrics, name, func(m Metric, name string) int { return compare(m.Name, name) })
 	if !found {
@@ -106,8 +107,8 @@ type Ref struct {
 	From, To int // hours
 }
 
-// Documents are those of a rollup of a batch that is no correction which have any of the hours; none if it has no such
-// rollup.
+// Documents returns the documents of a rollup that have any of the hours, for a batch that is no correction; none if
+// the batch has no such rollup.
 func (b *Batch) Documents(day telemetry.Day, metric string, f Family, g Grid, hours Hours) (out []Ref) {
 	m := b.Metric(metric)
 	if m == nil || b.Correction || !slices.Contains(b.Grids, g) {
@@ -136,7 +137,7 @@ func (b *Batch) Documents(day telemetry.Day, metric string, f Family, g Grid, ho
 	return out
 }
 
-// SeriesIndexes are the documents that name the series of the batch's parts.
+// SeriesIndexes returns the documents that name the series of the batch's parts.
 func (b *Batch) SeriesIndexes(day telemetry.Day) (out []Ref) {
 	if b.Correction {
 		return nil
@@ -147,12 +148,12 @@ func (b *Batch) SeriesIndexes(day telemetry.Day) (out []Ref) {
 	return out
 }
 
-// CorrectionDocument is the document of a correction.
+// CorrectionDocument returns the document of a correction.
 func (b *Batch) CorrectionDocument(day telemetry.Day) Ref {
 	return Ref{CorrectionsKey, ID(CorrectionsKey, day, b.From, 0, b.Name), 0, b.From, b.To}
 }
 
-// Clone is a copy that shares nothing that is changed.
+// Clone returns a copy that shares nothing that is changed.
 func (l *Manifest) Clone() *Manifest {
 	c := *l
 	c.Batches = slices.Clone(l.Batches)
@@ -212,7 +213,7 @@ type metricDocument struct {
 	Parts    []int  `json:"parts,omitempty"`
 }
 
-// Encode is the manifest's document.
+// Encode returns the manifest's document.
 func (l *Manifest) Encode() ([]byte, error) {
 	d := manifestDocument{
 		ID: ManifestID(l.Day), Version: Version, Type: "manifest", TenantShard: l.TenantShard, Key: ManifestKey,

@@ -19,9 +19,9 @@ const (
 // maxName bounds the names of rollups: ids and keys of the service are bounded.
 const maxName = 200
 
-// Key is the second level of the keys of a rollup's documents, and what their ids begin with: the metric, the family,
-// and on the grid of half hours "30". All but letters, digits, hyphen, underscore and dot stand as ~ and two hex digits
-// a byte; what would be too long ends in a hash instead.
+// Key returns the second level of the keys of a rollup's documents, and what their ids begin with: the metric, the
+// family, and on the grid of half hours "30". All but letters, digits, hyphen, underscore and dot stand as ~ and two
+// hex digits a byte; what would be too long ends in a hash instead.
 func Key(metric string, f Family, g Grid) string {
 	var b strings.Builder
 	for i := range len(metric) {
@@ -54,7 +54,7 @@ func ID(key string, day telemetry.Day, hour, part int, batch string) string {
 // ManifestID names the manifest of a day.
 func ManifestID(day telemetry.Day) string { return ManifestKey + "." + day.String() }
 
-// CheckBatch tells what is wrong with the name of a batch: it is 1 to 32 small letters and digits.
+// CheckBatch returns an error unless name is a batch's name: 1 to 32 small letters and digits.
 func CheckBatch(name string) error {
 	ok := name != "" && len(name) <= 32
 	for _, c := range []byte(name) {

@@ -26,9 +26,9 @@ type columnRun struct {
 	column *chunk.Column
 }
 
-// Merge is the samples of one device, from frames in the order of their sources: of one series and instant the value of
-// the last frame counts (rule R5), also where that is text, which nobody sees. They are sorted by labels and metric.
-// Metrics says which ones are wanted; nil wants all.
+// Merge returns the samples of one device, from frames in the order of their sources: of one series and instant the
+// value of the last frame counts (rule R5), also where that is text, which nobody sees. They are sorted by labels and
+// metric. Metrics says which ones are wanted; nil wants all.
 func Merge(frames []chunk.Frame, wanted func(metric string) bool) []Samples {
 	type series struct{ labels, metric string }
 	runs := make(map[series][]columnRun)
@@ -62,7 +62,7 @@ func Merge(frames []chunk.Frame, wanted func(metric string) bool) []Samples {
 	return out
 }
 
-// timesOf is the instants at which a column has values.
+// timesOf returns the instants at which a column has values.
 func timesOf(times []int64, c *chunk.Column) []int64 {
 	if c.Present == nil {
 		return times
@@ -171,7 +171,7 @@ func (s *Samples) Fill(t *Table, row int, day telemetry.Day, from, to int) (at0 
 	return at0, some
 }
 
-// HalfHours is a table of minutes on the grid of half hours. Its buckets are whole half hours.
+// HalfHours returns a table of minutes on the grid of half hours. Its buckets are whole half hours.
 func HalfHours(minutes *Table, families Families) *Table {
 	const per = int(HalfHour / Minute)
 	out := NewTable(minutes.Rows, minutes.Buckets/per, families)

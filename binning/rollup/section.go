@@ -11,9 +11,9 @@ import (
 	"binnacle/internal/jsontext"
 )
 
-// Slice is what a section is made of: some rows of a table, whose numbers are places in a series index, and some of its
-// buckets. A section has a value for each bucket of each row; of one without samples it repeats what stands before it,
-// which costs nothing and counts for nothing.
+// Slice is the part of a table that becomes a section: some of its rows, numbered by their places in a series index,
+// and some of its buckets. A section has a value for each bucket of each row; a bucket without samples repeats the one
+// before it, which costs nothing and counts for nothing.
 type Slice struct {
 	Table    *Table
 	Rows     []int32 // ascending
@@ -63,8 +63,8 @@ func AppendSection(dst []byte, metric string, f Family, s Slice) []byte {
 	return append(s.appendRounded(dst), '}')
 }
 
-// gather is the cells of a slice in one run. Where there are counts, cells without samples are as the one before them
-// in their row, or else as the first one that has some.
+// gather returns the cells of a slice in one run. Where there are counts, cells without samples are as the one before
+// them in their row, or else as the first one that has some.
 func gather[T ~int32 | ~uint32 | float64](s *Slice, column []T, counts []uint32) []T {
 	n := s.To - s.From
 	out := make([]T, 0, n*len(s.Rows))
@@ -270,7 +270,7 @@ func (s *Section) check() error {
 	return nil
 }
 
-// SeriesNumbers is where in the series index the section's series stand.
+// SeriesNumbers returns where in the series index the section's series stand.
 func (s *Section) SeriesNumbers() ([]int32, error) {
 	if s.rows == nil {
 		out := make([]int32, s.Series)
@@ -399,7 +399,7 @@ func (d *sectionDecoder) pair(a, b []float64) error {
 	return errors.Join(putFloats(d, a, d.columns[0]), putFloats(d, b, d.columns[1]))
 }
 
-// sizes is those of the values, which older releases have not written.
+// sizes reads the sizes of the values. Documents of older releases have none.
 func (d *sectionDecoder) sizes() error {
 	if d.columns[2] != nil {
 		return putInts(d, d.t.Size, d.columns[2], maxSize)
@@ -412,7 +412,7 @@ func (d *sectionDecoder) sizes() error {
 	return nil
 }
 
-// cells is where in the table's columns the cells of the i-th series stand, not ok if nowhere.
+// cells returns where in the table's columns the cells of the i-th series stand, not ok if nowhere.
 func (d *sectionDecoder) cells(i int) (lo, hi int, ok bool) {
 	row := int(d.rows[i])
 	if row < 0 || d.from >= d.to {

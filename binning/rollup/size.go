@@ -15,7 +15,7 @@ const (
 	bias           = 1022
 )
 
-// SizeOf is the size of a value.
+// SizeOf returns the size of a value.
 func SizeOf(v float64) Size {
 	if v == 0 {
 		return 0
@@ -27,10 +27,10 @@ func SizeOf(v float64) Size {
 	return s
 }
 
-// Join is the size of the values of both.
+// Join returns the size of the values of both.
 func (s Size) Join(o Size) Size { return max(s&^fraction, o&^fraction) | (s|o)&fraction }
 
-// MaxMagnitude is what no value is further from zero than, infinity where nothing is.
+// MaxMagnitude returns what no value is further from zero than, infinity where nothing is.
 func (s Size) MaxMagnitude() float64 {
 	switch e := s &^ fraction; {
 	case e == 0:

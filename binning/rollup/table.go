@@ -64,7 +64,7 @@ func NewTable(rows, buckets int, families Families) *Table {
 	return t
 }
 
-// Bytes is about how much memory a table takes.
+// Bytes returns about how much memory a table takes.
 func Bytes(rows, buckets int, families Families) int64 {
 	per := map[Family]int64{Last: 16, First: 12, Sum: 20, Extremes: 16}
 	n := int64(0)
@@ -74,7 +74,7 @@ func Bytes(rows, buckets int, families Families) int64 {
 	return n * int64(rows) * int64(buckets)
 }
 
-// ResetBytes is about how much memory the resets of a table take.
+// ResetBytes returns about how much memory the resets of a table take.
 func (t *Table) ResetBytes() (n int64) {
 	for _, resets := range t.Resets {
 		for i := range resets {
@@ -84,7 +84,7 @@ func (t *Table) ResetBytes() (n int64) {
 	return n
 }
 
-// Put fills in a bucket of a row, whose last instant is end, in place of what is there.
+// Put replaces a bucket of a row. The last instant of the bucket is end.
 func (t *Table) Put(row, bucket int, b *Bucket, end int64) {
 	at := row*t.Buckets + bucket
 	t.N[at], t.Stale[at] = b.N, b.Stale
@@ -104,8 +104,8 @@ func (t *Table) Put(row, bucket int, b *Bucket, end int64) {
 	}
 }
 
-// Get is a bucket of a row, whose last instant is end: what Put was given, of the families that there are. Its Falls
-// share the table's memory.
+// Get returns a bucket of a row as Put was given it, of the families that there are. The last instant of the bucket is
+// end. Its Resets share the table's memory.
 func (t *Table) Get(row, bucket int, end int64) (b Bucket) {
 	at := row*t.Buckets + bucket
 	if b.N, b.Stale = t.N[at], t.Stale[at]; b.N == 0 {

@@ -60,7 +60,7 @@ type rollupsDropCommand struct {
 }
 
 func (rollupsDropCommand) Help() string {
-	return `The role makes rollups of recent days again, unless it is told --rollup-without.
+	return `The role makes rollups of recent days again, unless it runs with --rollup-without.
 
 Examples:
   binnacle rollups drop --tenant acme --from 2026-10-01 --to 2026-10-31`

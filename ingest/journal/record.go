@@ -25,15 +25,15 @@ type Link struct {
 // without rows has times of a device that the catalog lacks: From and To of rows that are stored.
 type Record struct {
 	Nonce Nonce
-	// Before is the append that the writer knew to be the last one. Only the first record of an append has it, and not
-	// that of a writer who knew none.
+	// Before is the last append that the writer knew. Only the first record of an append has it, and no record of a writer
+	// that knew none.
 	Before  Link
 	Linked  bool
 	Stream  uint32 // of the source
 	Tenant  string
 	Device  string
 	Day     telemetry.Day
-	First   int64 // offsets of the source: of the first and the last record whose rows are in the block
+	First   int64 // offsets of the source: of the first and the last record with rows in the block
 	Through int64
 	Rows    int
 	Values  int
@@ -43,8 +43,8 @@ type Record struct {
 	Data    []byte // the rows; docs/format/block.md
 }
 
-// Tail is what the writer of a block knew of the chunks of its chain: as much as a look-up tells, though what was
-// stored since may not be in it. Rows at or below Through are stored.
+// Tail is what the writer of a block knew of the chunks of its chain: as much as a look-up returns, but for what was
+// stored since. Rows at or below Through are stored.
 type Tail struct {
 	Known    bool
 	Chunks   int64 // how many there are: the number of the next one

@@ -118,7 +118,7 @@ type RebuildConfig struct {
 	Metrics []string        `name:"metric" help:"Only days of which one of these metrics has readings and no rollups, and these metrics first." placeholder:"METRIC"`
 }
 
-// rollupsOf is a writer for a command, and the keys and days that it is about.
+// rollupsOf returns a writer for a command, and the keys and days that it is about.
 func rollupsOf(ctx context.Context, cfg RollupsOfConfig, client *cosmos.Client, env Env) (*rollups.Writer,
 	[]rollups.Target, error) {
 	view, err := control.NewDirectory(control.DirectoryConfig{Documents: client.Documents()}).Refresh(ctx)

@@ -1,6 +1,8 @@
 package archtest_test
 
 import (
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"binnacle/internal/archtest"
@@ -40,4 +42,29 @@ func three(ctx context.Context, a, b int, c string) {}
 func four(a, b int, c, d string) {}`)
 	require.NoError(t, err)
 	require.Equal(t, []string{"x.go:3:1: four has 4 parameters beside its context"}, faults)
+}
+
+// The tree keeps the rules for comments. Functions with many parameters become fewer, never more.
+func TestTheTreeIsInPlainWords(t *testing.T) {
+	const manyParameters = 66
+	packages, err := archtest.Load(root)
+	require.NoError(t, err)
+	var prose, many []string
+	for _, p := range packages {
+		for name, source := range p.Sources {
+			file := filepath.Join(p.Path, name)
+			if file == "internal/archtest/prose.go" || strings.HasPrefix(p.Path, ".ci") {
+				continue // it quotes what it refuses
+			}
+			faults, err := archtest.ProseFaults(file, source)
+			require.NoError(t, err)
+			prose = append(prose, faults...)
+			functions, err := archtest.ManyParameters(file, source)
+			require.NoError(t, err)
+			many = append(many, functions...)
+		}
+	}
+	require.Empty(t, prose)
+	require.LessOrEqual(t, len(many), manyParameters, "at most three parameters beside a context: %s",
+		strings.Join(many, "\n"))
 }

@@ -111,7 +111,7 @@ func impurities(p Package) (faults []string) {
 				local[i.Name.Name] = path
 			}
 			if i.Name != nil && i.Name.Name == "." {
-				faults = append(faults, fmt.Sprintf("%s: %s is imported with a dot, so that its names can't be told",
+				faults = append(faults, fmt.Sprintf("%s: %s is imported with a dot, so that its names have no package",
 					p.set.Position(i.Pos()), path))
 			}
 		}

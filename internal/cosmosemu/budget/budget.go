@@ -24,7 +24,7 @@ type Rules struct {
 	Unlimited bool // nothing is refused
 	Refuse    bool // a request that would overdraw its second is refused, where its charge is known before
 	Burst     bool // idle budget is saved
-	// Longest is the longest time that a client is told to wait; 0: as long as it takes.
+	// Longest is the longest time that a refusal asks a client to wait; 0 stands for as long as it takes.
 	Longest time.Duration
 }
 

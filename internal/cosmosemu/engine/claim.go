@@ -14,8 +14,8 @@ import (
 	"binnacle/internal/ru"
 )
 
-// uniqueName returns the key of the n-th unique key's entry for a digest, in the logical partition of the
-// item whose header has the given key. Its value is the id of the item that has these values.
+// uniqueName returns the key of the n-th unique key's entry for a digest, in the logical partition of the item with the
+// given header. Its value is the id of the item that has these values.
 func uniqueName(header []byte, levels, n int, digest []byte) []byte {
 	name := append([]byte(nil), header[:prefixLen+levels*levelLen]...)
 	name[0] = spaceUnique

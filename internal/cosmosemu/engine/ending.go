@@ -11,8 +11,8 @@ import (
 )
 
 // ending is how an account ends when its directory cannot be written: with the process, at once. A write that failed
-// may be visible already, and the storage engine cannot go on behind a hole in its log. What was acknowledged is in the
-// directory, as after kill -9, and what was not is not acknowledged: whoever comes here does not return.
+// may be visible already, and the storage engine cannot go on after a hole in its log. Acknowledged writes are in the
+// directory, as after kill -9, and others are not acknowledged: calls of ending do not return.
 type ending struct {
 	dir   string
 	fatal func(error)
@@ -77,8 +77,8 @@ func (e *ending) onPanic() {
 	}
 }
 
-// watchedFS is a file system whose failures to write end the process, whichever goroutine of the storage engine meets
-// them. Without it some end in a panic, some are tried again for ever, and some are answered.
+// watchedFS is a file system that ends the process when a write fails, in whichever goroutine of the storage engine.
+// Without it some failures end in a panic, some are tried again for ever, and some are answered.
 type watchedFS struct {
 	vfs.FS
 	end *ending
@@ -104,10 +104,10 @@ func (fs watchedFS) ReuseForWrite(oldname, newname string, category vfs.DiskWrit
 	return fs.file(fs.FS.ReuseForWrite(oldname, newname, category))
 }
 
-// OpenDir opens a directory, whose syncs are watched.
+// OpenDir opens a directory and watches its syncs.
 func (fs watchedFS) OpenDir(name string) (vfs.File, error) { return fs.file(fs.FS.OpenDir(name)) }
 
-// Rename may need room for a name.
+// Rename renames a file, which may need room for a name.
 func (fs watchedFS) Rename(oldname, newname string) error {
 	return fs.named(fs.FS.Rename(oldname, newname))
 }
@@ -145,22 +145,22 @@ type watchedFile struct {
 	end *ending
 }
 
-// Write is vfs.File; where it fails, the process ends.
+// Write writes to the file; where it fails, the process ends.
 func (f watchedFile) Write(p []byte) (int, error) {
 	n, err := f.File.Write(p)
 	return n, f.written(err)
 }
 
-// WriteAt is vfs.File; where it fails, the process ends.
+// WriteAt writes to the file; where it fails, the process ends.
 func (f watchedFile) WriteAt(p []byte, at int64) (int, error) {
 	n, err := f.File.WriteAt(p, at)
 	return n, f.written(err)
 }
 
-// Sync is vfs.File; where it fails, the process ends.
+// Sync syncs the file; where it fails, the process ends.
 func (f watchedFile) Sync() error { return f.written(f.File.Sync()) }
 
-// SyncData is vfs.File; where it fails, the process ends.
+// SyncData syncs the file's data; where it fails, the process ends.
 func (f watchedFile) SyncData() error { return f.written(f.File.SyncData()) }
 
 func (f watchedFile) written(err error) error {

@@ -2,11 +2,10 @@ package engine
 
 import "github.com/cockroachdb/pebble/v2/vfs"
 
-// pageCacheFS is a file system whose syncs do nothing. A commit with pebble.Sync then returns when
-// its log record has been handed to the operating system, which is what survives the end of the
-// process: Pebble's log writer answers a commit that asked for a sync only after it has written all
-// of the log up to it (record.LogWriter.flushPending). A commit without that request would not do:
-// it returns while the record is still in a buffer of the process.
+// pageCacheFS is a file system with syncs that do nothing. A commit with pebble.Sync then returns when its log record
+// has been handed to the operating system, which survives the end of the process: Pebble's log writer answers a commit
+// that asked for a sync only after it has written all of the log up to it (record.LogWriter.flushPending). A commit
+// without that request would not do: it returns while the record is still in a buffer of the process.
 type pageCacheFS struct{ vfs.FS }
 
 // Unwrap returns the file system beneath.

@@ -71,7 +71,7 @@ func (h *header) decode(src []byte) error {
 	return nil
 }
 
-// version tells the versions of an item apart.
+// version returns the versions of an item apart.
 func (h *header) version() uint64 { return h.lsn<<positionBits | uint64(h.position) }
 
 // never is the expiry of an item that does not expire.

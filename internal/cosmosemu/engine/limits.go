@@ -37,8 +37,8 @@ type Limits struct {
 	// OfferChanges is how often throughput may be replaced in 5 minutes in the account. Default 25.
 	// Another change gets 429.
 	OfferChanges int `kong:"-"`
-	// RetryAfter is the longest time after which a 429 tells a client to ask again. Default 500 ms: the service was
-	// recorded to say 286 to 500. A debt may last longer; then the client is refused again.
+	// RetryAfter is the longest time after which a 429 asks a client to try again. Default 500 ms: the service was
+	// recorded with 286 to 500. A debt may last longer; then the client is refused again.
 	RetryAfter time.Duration `kong:"-"`
 	// MetadataRUs is the budget of metadata requests for the account, in RU/s. Default 240. Beyond it
 	// they get 429/3210.
@@ -47,7 +47,7 @@ type Limits struct {
 
 const requestRoom = 4096
 
-// WithDefaults is the limits with the service's own where none is set.
+// WithDefaults returns the limits with the service's own where none is set.
 func (l Limits) WithDefaults() Limits {
 	set(&l.ItemBytes, 2<<20)
 	set(&l.RequestBytes, 2<<20+requestRoom)

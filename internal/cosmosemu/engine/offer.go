@@ -9,7 +9,7 @@ import (
 	"binnacle/internal/ru"
 )
 
-// offer is the throughput of a container, or of a database whose containers share it.
+// offer is the throughput of a container, or of a database with containers that share it.
 type offer struct {
 	ID          string  `json:"id"`
 	ETag        string  `json:"_etag"`
@@ -47,7 +47,7 @@ func (t Throughput) check(floor float64) error {
 	return nil
 }
 
-// checkNew is check for one that is made: nil is right, too.
+// checkNew checks the throughput of a new container or database: nil is right, too.
 func (t *Throughput) checkNew() error {
 	if t == nil {
 		return nil

@@ -111,7 +111,7 @@ func (p *partition) afford(call Call, charge float64) error {
 	return p.admitFor(call, charge)
 }
 
-// admitFor is admit of a request that will be charged so much, 0 when that is not known.
+// admitFor admits a request with a known charge, 0 when that is not known.
 func (p *partition) admitFor(call Call, charge float64) error {
 	ok, retry := p.budget.Admit(call.Now, call.Priority, charge)
 	if ok {

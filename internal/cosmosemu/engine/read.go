@@ -10,9 +10,9 @@ import (
 	"binnacle/internal/cosmosemu/refusal"
 )
 
-// readHeader reads the header of one item into head. stored tells that there is one, alive that it
-// has not expired either. Reading through an iterator, unlike Get, asks the Bloom filters of all
-// levels: most of the names that writers ask for are new.
+// readHeader reads the header of one item into head. stored reports that there is one, alive that it has not expired
+// either. Reading through an iterator, unlike Get, asks the Bloom filters of all levels: most of the names that writers
+// look up are new.
 func readHeader(
 	from pebble.Reader, name []byte, head *header, defaultTTL int32, now time.Time,
 ) (stored, alive bool, err error) {

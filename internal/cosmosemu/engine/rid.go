@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Resource ids are random, so that two emulators in one process never share one: SDKs key caches by
-// them. A database has 4 bytes, a container those and 4 more, an item those and 8 more. The high bit
-// of a container's own bytes is set, which tells it from the other children of a database.
+// Resource ids are random, so that two emulators in one process never share one: SDKs key caches by them. A database
+// has 4 bytes, a container those and 4 more, an item those and 8 more. The high bit of a container's own bytes is set,
+// unlike that of the other children of a database.
 const (
 	databaseRID  = 4
 	containerRID = 8

@@ -58,8 +58,8 @@ func newScan(
 	return s
 }
 
-// bound is a condition that compares a property and a number: most items fail one of them, which is told without
-// reading what the others are about.
+// bound is a condition that compares a property and a number: most items fail one of them, which shows without reading
+// the rest of the item.
 type bound struct {
 	sql.Condition
 	path  int

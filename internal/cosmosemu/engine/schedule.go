@@ -21,8 +21,7 @@ func (a *Account) schedule(at int64) {
 // retryAfter is when a split that failed is tried again.
 const retryAfter = time.Minute
 
-// Complete does the splits whose time has come. Every request calls it first: it costs one look while
-// nothing is due.
+// Complete does the splits that are due. Every request calls it first: it costs one look-up while nothing is due.
 func (a *Account) Complete(now time.Time) {
 	if now.UnixNano() < a.due.Load() || !a.splitting.TryLock() {
 		return

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// sequence gives out log sequence numbers: to one physical partition, or to all of a database whose containers share
-// its throughput. A number becomes visible when its write does, so that numbers are seen in their order.
+// sequence gives out log sequence numbers: to one physical partition, or to all of a database with shared throughput. A
+// number becomes visible when its write does, so that numbers are seen in their order.
 type sequence struct {
 	// mu is held from the choice of a number until it is visible, inside the lock of a partition.
 	mu   sync.Mutex
@@ -23,5 +23,5 @@ func (s *sequence) raise(lsn uint64) {
 	}
 }
 
-// take gives out a number for a change that is no write of an item.
+// take returns the next number, for a change that is no write of an item.
 func (s *sequence) take() uint64 { return s.last.Add(1) }

@@ -54,8 +54,8 @@ func (s *sorter) trim() {
 	s.kept = s.kept[:min(len(s.kept), s.want)]
 }
 
-// sorted returns rows in the order of properties. All matching items are noted, and those of the page
-// are loaded. keepUndefined tells that items without the property are given too.
+// sorted adds rows in the order of properties. It notes all matching items, and loads those of the page. keepUndefined
+// includes items without the property.
 func (a *answer) sorted(keepUndefined bool) error {
 	q := a.bound.Query()
 	skip, take := a.bound.Window()

@@ -45,8 +45,8 @@ type reach struct {
 // up to 1,000 items in one query.
 const maxAlternatives = 1024
 
-// streamPositionOf finds the items that a query can match: by the partition key of the request, and by what
-// its WHERE clause says of the key properties and of the id.
+// reachOf finds the items that a query can match: by the partition key of the request, and by the conditions of its
+// WHERE clause on the key properties and on the id.
 func reachOf(def *schema.Definition, b *sql.Bound, key schema.Key) reach {
 	roles := keyRoles(def, b.Query().Paths())
 	var out reach

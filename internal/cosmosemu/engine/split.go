@@ -73,7 +73,7 @@ func (a *Account) median(co *Container, p *partition) (cut []byte, err error) {
 
 func abs(n int64) int64 { return max(n, -n) }
 
-// boundary returns the beginning of a key, in whole levels, that tells it from the one before it.
+// boundary returns the shortest beginning of a key, in whole levels, that differs from the one before it.
 func boundary(before, key []byte) []byte {
 	n := levelLen
 	for bytes.Equal(before[:n], key[:n]) {

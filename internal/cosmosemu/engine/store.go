@@ -122,7 +122,7 @@ func (st *store) wait(b *pebble.Batch) error {
 	return b.Close()
 }
 
-// commit is apply and wait.
+// commit applies a batch and waits for it.
 func (st *store) commit(b *pebble.Batch) error {
 	if err := st.apply(b); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (l engineLog) Errorf(format string, args ...any) {
 	l.log.Error("storage engine", "message", fmt.Sprintf(format, args...))
 }
 
-// Fatalf is called when going on would lose data; Pebble requires that it does not return.
+// Fatalf ends the process. Pebble calls it when going on would lose data, and requires that it does not return.
 func (l engineLog) Fatalf(format string, args ...any) {
 	l.end.now(fmt.Errorf("storage engine: "+format, args...))
 }

@@ -103,8 +103,8 @@ func (c *Container) removeExpired(names [][]byte, now time.Time) (int, error) {
 	return removed, nil
 }
 
-// removeFirst removes those at the beginning of names that lie in one partition, and tells how many it
-// has removed and how many it has looked at.
+// removeFirst removes those at the beginning of names that lie in one partition, and returns how many it removed and
+// how many it looked at.
 func (c *Container) removeFirst(names [][]byte, now time.Time) (removed, seen int, err error) {
 	p := c.lock(names[0][prefixLen:])
 	defer p.mu.Unlock()

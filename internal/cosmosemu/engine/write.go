@@ -56,8 +56,8 @@ func (c *Container) Write(call Call, r Write) (Result, error) {
 	return w.run()
 }
 
-// unread finishes a write whose item is not one, or is not of the partition key of the request: the physical partition
-// refuses it.
+// unread finishes a write without a readable item, or with an item of another partition key than the request's: the
+// physical partition refuses it.
 func (w *writing) unread(key schema.Key, err error) error {
 	f := refusal.Of(err)
 	if !f.Malformed() {
@@ -225,7 +225,7 @@ func (w *writing) stage(b *pebble.Batch, from pebble.Reader, count counters) (co
 	return next, w.fill(b, next)
 }
 
-// charged gives a refusal of a write its charge, unless it has one.
+// charged sets the charge of a refusal of a write, unless it has one.
 func charged(f *refusal.Error) *refusal.Error {
 	switch {
 	case f.Charge > 0:
@@ -270,7 +270,7 @@ func (w *writing) patched(from pebble.Reader) error {
 	return nil
 }
 
-// noteExpiry tells the sweep of an item that will expire.
+// noteExpiry registers an item that will expire with the sweep.
 func (w *writing) noteExpiry() {
 	if w.Op != OpDelete && w.revision.TTL != 0 {
 		w.container.expires(w.fresh.expiry(w.revision.TTL))

@@ -94,7 +94,7 @@ func New(p JSON) (*Policy, error) {
 				return nil, err
 			}
 			if !out.set(path, group.as) {
-				return nil, refusal.BadRequest("the indexing path %q is both included and excluded", j.Path)
+				return nil, refusal.BadRequest("the indexing path %q is included and excluded", j.Path)
 			}
 			if group.as == include && (path.exact || len(path.steps) > 0) {
 				out.included = append(out.included, path)

@@ -16,7 +16,7 @@ var termSeed = maphash.MakeSeed()
 // path that holds scalars, a value under a path, an object or array, which at the top counts twice. The elements of
 // an array are under one path. The id is always among them, _ts and other system properties never are.
 //
-// An explicitly included path whose property is absent has a path and a value too, for undefined (Azure Cosmos DB
+// An explicitly included path without a property has a path and a value too, for undefined (Azure Cosmos DB
 // docs, index-policy).
 func (p *Policy) Terms(dst []uint64, doc *fastjson.Value) []uint64 {
 	if p.none {

@@ -8,8 +8,8 @@ import (
 
 const hexDigits = "0123456789abcdef"
 
-// AppendString appends s as a JSON string. fastjson's own marshaller quotes by Go's rules, whose
-// escapes are not all JSON.
+// AppendString appends s as a JSON string. fastjson's own marshaller quotes by Go's rules, and not all of their escapes
+// are JSON.
 func AppendString(dst, s []byte) []byte {
 	dst = append(dst, '"')
 	for len(s) > 0 {

@@ -10,7 +10,7 @@ import (
 	"binnacle/internal/cosmosemu/sql"
 )
 
-// Error is an answer other than success: what the client is told, and what it is charged.
+// Error is an answer other than success: the message for the client, and the charge.
 type Error struct {
 	Status     int
 	Substatus  int        // 0: none
@@ -25,7 +25,7 @@ type Error struct {
 	Validation bool          // the request is not valid before anything is looked up
 }
 
-// Error is the status, its code and the message.
+// Error returns the status, its code and the message.
 func (e *Error) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Code(), e.Message) }
 
 // Substatus codes (azcosmos and azure_data_cosmos, cosmos_status.rs).
@@ -135,7 +135,7 @@ func RangeGone(id string) *Error {
 	return newError(http.StatusGone, subRangeGone, "the partition key range %s does not exist", id)
 }
 
-// PreconditionFailed refuses a write whose condition does not hold.
+// PreconditionFailed returns the refusal of a write with a condition that does not hold.
 func PreconditionFailed() *Error {
 	return newError(http.StatusPreconditionFailed, 0, "the condition of If-Match or If-None-Match does not hold")
 }

@@ -10,8 +10,8 @@ import (
 	"binnacle/internal/cosmosemu/sql"
 )
 
-// coveredPath is a property whose value is kept in the header of every item, so that queries can test
-// it without reading the body.
+// coveredPath is a property with its value in the header of every item, so that queries can test it without reading the
+// body.
 type coveredPath struct {
 	path sql.Path
 	key  string

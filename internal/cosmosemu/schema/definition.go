@@ -96,7 +96,7 @@ func New(j JSON) (*Definition, error) {
 	return d, nil
 }
 
-// What the service says of a container whose client has said nothing.
+// The service's defaults for a container.
 const (
 	lastWriterWins = `{"mode":"LastWriterWins","conflictResolutionPath":"/_ts","conflictResolutionProcedure":""}`
 	geography      = `{"type":"Geography"}`

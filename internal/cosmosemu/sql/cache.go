@@ -2,8 +2,8 @@ package sql
 
 import "sync"
 
-// What a Cache holds at most: queries, and a few whose text is long. SDKs that read many items at once
-// send texts of up to 1,000 conditions, which differ in nothing but their number, for page after page.
+// The bounds of a Cache: queries, and a few with long texts. SDKs that read many items at once send texts of up to
+// 1,000 conditions, which differ in nothing but their number, for page after page.
 const (
 	maxCached     = 512
 	maxCachedLong = 8
@@ -18,7 +18,7 @@ type Cache struct {
 	long    map[string]*Query
 }
 
-// Parse is Parse, remembered. Errors and the longest texts are not kept. A full cache starts over:
+// Parse parses a query, and remembers the result. Errors and the longest texts are not kept. A full cache starts over:
 // clients use few texts, with parameters.
 func (c *Cache) Parse(text string) (*Query, error) {
 	c.mu.RLock()

@@ -91,7 +91,7 @@ func (c *Collector) total(e *env) {
 	}
 }
 
-// group adds a group, whose first item is e's if there is one.
+// group adds a group that begins with e's item, if there is one.
 func (c *Collector) group(key []byte, e *env) *group {
 	q := c.bound.query
 	g := &group{values: map[int]Value{}, elements: make([]Value, len(q.arrays)), totals: make([]total, len(q.aggregates))}

@@ -7,8 +7,8 @@ type Condition struct {
 	Paths []int
 	// Elements are paths into arrays that the arm reads, beyond Paths; an Element step is any element.
 	Elements []Path
-	// Servable tells that an index over all these could answer the arm, without loading the item
-	// (Azure Cosmos DB docs, index-overview, "index usage").
+	// Servable reports that an index over all these could answer the arm, without loading the item (Azure Cosmos DB docs,
+	// index-overview, "index usage").
 	Servable bool
 
 	bound *Bound
@@ -151,7 +151,8 @@ type Comparison struct {
 	Value Value
 }
 
-// Comparison is what the arm is, if it is a simple test of one property against a known value, for equality or order.
+// Comparison returns what the arm is, if it is a simple test of one property against a known value, for equality or
+// order.
 func (c Condition) Comparison() (Comparison, bool) {
 	n, ok := c.node.(compare)
 	if !ok {

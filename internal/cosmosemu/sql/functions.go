@@ -93,8 +93,8 @@ func arrayLength(args []Value) Value {
 	return NumberValue(float64(len(args[0].node.GetArray())))
 }
 
-// arrayContains looks for a value among elements; with a third argument true, for an object whose
-// properties an element has, perhaps among others.
+// arrayContains looks for a value among elements; with a third argument true, for an element that has all properties of
+// an object.
 func arrayContains(args []Value) Value {
 	if args[0].kind != Array || args[1].kind == Undefined {
 		return Value{}

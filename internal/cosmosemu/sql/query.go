@@ -2,9 +2,9 @@ package sql
 
 // Query is a parsed query. It is immutable and may be shared.
 type Query struct {
-	// Star tells that the result rows are the items as they are stored.
+	// Star reports that the result rows are the items as they are stored.
 	Star bool
-	// Aggregate tells that the select list has aggregates. Without Grouped, the result is one row.
+	// Aggregate reports that the select list has aggregates. Without Grouped, the result is one row.
 	Aggregate bool
 	// Grouped reports whether there is GROUP BY.
 	Grouped bool

@@ -34,13 +34,13 @@ type Value struct {
 	kind Kind
 	num  float64 // a number; 1 or 0 for a bool
 	str  []byte
-	node *fastjson.Value // array, object, or a number whose digits are kept
+	node *fastjson.Value // array, object, or a number with its digits kept
 }
 
-// NullValue is null.
+// NullValue returns null.
 func NullValue() Value { return Value{kind: Null} }
 
-// BoolValue is true or false.
+// BoolValue returns true or false.
 func BoolValue(b bool) Value {
 	if b {
 		return Value{kind: Bool, num: 1}

@@ -40,7 +40,7 @@ func (m *Memory) Headers(ctx context.Context, s store.HeaderScan,
 	return usage, nil
 }
 
-// ofDay is the documents or headers of a scan; ok is false when the container is missing.
+// ofDay returns the documents or headers of a scan; ok is false when the container is missing.
 func (m *Memory) ofDay(s store.HeaderScan) (docs [][]byte, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,7 +60,7 @@ func (m *Memory) ofDay(s store.HeaderScan) (docs [][]byte, ok bool) {
 	return docs, ok
 }
 
-// header is a document with its header's properties alone.
+// header returns a document with its header's properties alone.
 func header(doc []byte) []byte {
 	var all map[string]json.RawMessage
 	// What does not parse was reported when it was created.

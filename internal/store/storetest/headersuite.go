@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// headers is what a scan of headers yields, as shard/device/id, sorted.
+// headers returns what a scan of headers yields, as shard/device/id, sorted.
 func headers(t *testing.T, f Fixture, s store.HeaderScan) (out []string) {
 	t.Helper()
 	charged := 0.0

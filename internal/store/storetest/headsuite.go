@@ -44,7 +44,7 @@ func RunHeads(t *testing.T, open func(t *testing.T) HeadFixture) {
 		{"of one instant the last value", headNewest},
 		{"of bins that are known what is new", headBins},
 		{"of many readings those that are asked for", headMany},
-		{"what is stored is told", headStored},
+		{"heads report what is stored", headStored},
 		{"no row is ever nowhere", headUnknownTenant},
 		{"devices are listed without rows", headDevices},
 		{"the first devices", headFirstDevices},
@@ -57,7 +57,7 @@ func RunHeads(t *testing.T, open func(t *testing.T) HeadFixture) {
 // headDay is the day of the readings that heads take. It lies in the past, whatever the clock says.
 const headDay = telemetry.Day(20023) // 2024-10-27
 
-// reading is of a device at so many ms of the day; the fields are metrics with a float that tells them apart.
+// reading returns a reading of a device at so many ms of the day; the fields are metrics with different floats.
 func reading(device string, at int64, value float64, metrics ...string) telemetry.Reading {
 	r := telemetry.Reading{Tenant: "acme", Device: device, Time: headDay.Start() + at}
 	for _, m := range metrics {
@@ -115,7 +115,7 @@ func (s seen) lines() []string {
 	return out
 }
 
-// one is the answer of a head, which has one partition.
+// one returns the answer of a head, which has one partition.
 func one(t *testing.T, f HeadFixture, r store.HeadRequest) store.PartitionHead {
 	t.Helper()
 	heads, err := f.Heads.Heads(t.Context(), r)
@@ -211,7 +211,7 @@ type binKeeper struct {
 	bins  map[store.HeadBin][]store.HeadRows
 }
 
-// ask is what is kept after one more question, and how many rows were told.
+// ask returns what the keeper has after one more request, and how many rows the head sent.
 func (k *binKeeper) ask(t *testing.T, f HeadFixture, r store.HeadRequest) (lines []string, rows int) {
 	t.Helper()
 	r.Bins = true
@@ -247,7 +247,7 @@ func (k *binKeeper) ask(t *testing.T, f HeadFixture, r store.HeadRequest) (lines
 	return all.lines(), rows
 }
 
-// headBins holds that who keeps bins and asks for what came since has what a head has that is asked for all.
+// headBins requires that a client that keeps bins and asks for newer rows has the same as a client that asks for all.
 func headBins(t *testing.T, f HeadFixture) {
 	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, 2*telemetry.DayMillis), Metrics: []string{"a"}}
 	var k binKeeper
@@ -261,13 +261,13 @@ func headBins(t *testing.T, f HeadFixture) {
 	}
 	f.Take(0, reading("m1", 10, 1, "a", "b"), reading("m2", 10, 2, "a"), reading("m3", 10, 3, "b"))
 	require.Zero(t, one(t, f, r).Owner, "nobody has asked for bins")
-	k.ask(t, f, r) // what is known of an owner is told from the next request on, over HTTP
+	k.ask(t, f, r) // over HTTP the head knows an owner's bins from the next request on
 	k = binKeeper{owner: k.owner}
 	ask(2, "nothing was known")
 	ask(0, "nothing is new")
 	f.Take(3, reading("m1", 20, 4, "a"), reading("m3", 20, 5, "a"), reading("m1", 10, 6, "a"),
 		reading("m1", telemetry.DayMillis, 7, "a"), reading("m4", 10, 8, "a"))
-	ask(5, "a bin has grown, one has the metric now, an instant is told again, two are new")
+	ask(5, "a bin has grown, one has the metric now, an instant is repeated, two are new")
 	position := int64(8)
 	for i := range int64(200) { // more than are open at a time
 		f.Take(position, reading("m1", 30+i, float64(i), "a"))
@@ -364,8 +364,8 @@ func headStored(t *testing.T, f HeadFixture) {
 	require.Empty(t, one(t, f, r).Chains)
 }
 
-// headUnknownTenant holds rule R1: whoever asks the head first and the store then finds everything below the head's
-// position.
+// headUnknownTenant requires rule R1: a client that asks the head first and the store then finds everything below the
+// head's position.
 func headUnknownTenant(t *testing.T, f HeadFixture) {
 	r := store.HeadRequest{Tenant: "acme", Range: headMillis(0, telemetry.DayMillis)}
 	const records = 60
@@ -440,7 +440,7 @@ func headDevices(t *testing.T, f HeadFixture) {
 	require.Empty(t, deviceLines(t, f, store.ListRequest{Tenant: "nobody"}))
 }
 
-// deviceLines is a list of devices: id, first and last instant as ms of the day, columns.
+// deviceLines returns a list of devices: id, first and last instant as ms of the day, columns.
 func deviceLines(t *testing.T, f HeadFixture, r store.ListRequest) []string {
 	t.Helper()
 	held, err := f.Heads.Devices(t.Context(), r)

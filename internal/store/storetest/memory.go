@@ -56,7 +56,7 @@ type Op struct {
 // the catalog in package controltest.
 type Fault struct {
 	Applied bool  // the write happens all the same
-	Err     error // what the caller is told; nil leaves the true answer
+	Err     error // the answer to the caller; nil leaves the true answer
 	Hide    int   // last does not see so many of the newest chunks: a replica that lags
 }
 
@@ -67,8 +67,8 @@ type Memory struct {
 	// Now is the store's clock; nil stands still.
 	Now func() time.Time
 
-	// Behind is how far the replica lags that answers a scan, Skew how much earlier than Now a document is stamped: clocks
-	// differ, and step back. Nil for not at all. With Expiry documents whose ttl is over are gone.
+	// Behind is how far a replica lags that answers a scan, Skew how much earlier than Now a document is stamped: clocks
+	// differ, and step back. Nil stands for no lag. With Expiry, documents vanish when their ttl is over.
 	Behind, Skew func() time.Duration
 	Expiry       bool
 
@@ -133,14 +133,14 @@ func (m *Memory) DeleteContainer(name string) {
 	delete(m.containers, name)
 }
 
-// Calls is how many calls of a kind there were.
+// Calls returns how many calls of a kind there were.
 func (m *Memory) Calls(k Kind) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.calls[k]
 }
 
-// Documents is all that is stored, by container, key and id.
+// Documents returns all that is stored, by container, key and id.
 func (m *Memory) Documents() []Stored {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -216,7 +216,8 @@ func (m *Memory) date() time.Time {
 	return m.Now().Truncate(time.Second)
 }
 
-// lend is a document as a scan shows it, with the properties that the store adds. What is no object stays as it is.
+// lend returns a document as a scan shows it, with the properties that the store adds. What is no object stays as it
+// is.
 func (s stamp) lend(doc []byte) []byte {
 	if doc = bytes.Clone(doc); !bytes.HasSuffix(doc, []byte("}")) || len(doc) == 2 {
 		return doc
@@ -224,7 +225,7 @@ func (s stamp) lend(doc []byte) []byte {
 	return fmt.Appendf(doc[:len(doc)-1], `,"_etag":"\"%d\"","_ts":%d}`, s.write, s.at)
 }
 
-// replicaTime is the moment that the answering replica shows; zero for now.
+// replicaTime returns the moment that the answering replica shows; zero for now.
 func (m *Memory) replicaTime() (as time.Time) {
 	if m.Behind != nil {
 		as = m.Now().Add(-m.Behind())
@@ -240,7 +241,7 @@ func (m *Memory) isVisible(s stamp, p properties, as time.Time) bool {
 	return as.IsZero() || !s.done.After(as)
 }
 
-// held is how many bytes the documents take that are under the same key.
+// held returns how many bytes the documents take that are under the same key.
 func held(docs map[place][]byte, at place) (n int) {
 	for p, doc := range docs {
 		if p.tenantShard == at.tenantShard && p.device == at.device {
@@ -315,7 +316,7 @@ func (m *Memory) Scan(ctx context.Context, s store.Scan, yield func(doc []byte) 
 	for _, doc := range docs {
 		usage.Documents++
 		err := yield(doc)
-		clear(doc) // who has kept it sees at once that it was not to be kept
+		clear(doc) // a caller that kept the bytes sees at once that it must not
 		if err != nil {
 			return usage, err
 		}
@@ -326,7 +327,7 @@ func (m *Memory) Scan(ctx context.Context, s store.Scan, yield func(doc []byte) 
 	return usage, nil
 }
 
-// matching is the documents of a scan; ok is false when the container is missing.
+// matching returns the documents of a scan; ok is false when the container is missing.
 func (m *Memory) matching(s store.Scan) (docs [][]byte, ok bool) {
 	if len(s.Devices) > store.MaxScanDevices || s.Devices != nil && s.Key.Device != "" {
 		m.t.Errorf("scan of %+v names %d devices", s.Key, len(s.Devices))

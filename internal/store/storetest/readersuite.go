@@ -145,7 +145,8 @@ func scanSince(t *testing.T, f Fixture) {
 		scan(t, f, store.Scan{Key: prefix, Devices: []string{m2.Device}, Range: millis(0, 1000), Since: second}))
 }
 
-// A scan may have windows, each with its own since; what two of them ask for is answered once.
+// scanWindows requires that a scan with several windows, each with its own since, yields a document of two windows
+// once.
 func scanWindows(t *testing.T, f Fixture) {
 	f.CreateContainer(container)
 	fill(t, f, m1, 4, 10) // 0 to 9, 10 to 19, …
@@ -197,7 +198,7 @@ func scanYield(t *testing.T, f Fixture) {
 	}
 }
 
-// A document is left alone by whatever is scanned while yield has it.
+// scanWithin requires that a scan leaves a document alone while yield has it, whatever else is scanned.
 func scanWithin(t *testing.T, f Fixture) {
 	f.CreateContainer(container)
 	fill(t, f, m1, 10, 100)
@@ -214,7 +215,7 @@ func scanWithin(t *testing.T, f Fixture) {
 	require.Len(t, scan(t, f, store.Scan{Key: m1, Range: millis(0, 1000)}), 10, "and of ours alone")
 }
 
-// A scan tells what it costs as it goes, and ends when that is too much.
+// scanCharge requires that a scan reports its charge as it goes, and ends when that is refused.
 func scanCharge(t *testing.T, f Fixture) {
 	f.CreateContainer(container)
 	fill(t, f, m1, 5, 10)
@@ -242,7 +243,7 @@ func scanCharge(t *testing.T, f Fixture) {
 	}
 }
 
-// A container that is dropped while it is scanned is no end of its documents.
+// scanDropped requires that a scan of a container that is dropped meanwhile fails instead of ending early.
 func scanDropped(t *testing.T, f Fixture) {
 	f.CreateContainer(container)
 	const n = 300 // of each key: together more than a page

@@ -83,7 +83,7 @@ func (v *Rollups) CreateContainer(name string) {
 	}
 }
 
-// Calls is how many calls of a kind there were.
+// Calls returns how many calls of a kind there were.
 func (v *Rollups) Calls(k Kind) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -118,7 +118,7 @@ func (v *Rollups) call(ctx context.Context, op RollupOp) (f Fault, as time.Time)
 	return Fault{}, as
 }
 
-// visible is a document as it was at a moment, with what the store adds; nil if it was not there.
+// visible returns a document as it was at a moment, with what the store adds; nil if it was not there.
 func (v *Rollups) visible(states []rollupState, as time.Time) (doc []byte, etag string) {
 	for _, s := range slices.Backward(states) {
 		if s.at.After(as) {
@@ -242,7 +242,7 @@ func (v *Rollups) ScanRollups(ctx context.Context, s store.RollupScan, yield fun
 	for _, doc := range found {
 		usage.Documents++
 		err := yield(doc)
-		clear(doc) // who has kept it sees at once that it was not to be kept
+		clear(doc) // a caller that kept the bytes sees at once that it must not
 		if err != nil {
 			return usage, err
 		}

@@ -51,7 +51,7 @@ var (
 	manifestID  = rollup.ManifestID(day)
 )
 
-// manifestDoc is a manifest that says as of when it is.
+// manifestDoc returns a manifest that says as of when it is.
 func manifestDoc(asOf int64) []byte {
 	doc, err := (&rollup.Manifest{TenantShard: manifestKey.TenantShard, Day: day, AsOf: asOf}).Encode()
 	if err != nil {
@@ -60,7 +60,7 @@ func manifestDoc(asOf int64) []byte {
 	return doc
 }
 
-// rollupDoc is a rollup of some hours without sections.
+// rollupDoc returns a rollup of some hours without sections.
 func rollupDoc(metric, batch string, from, to int, ttl int64) (store.RollupKey, string, []byte) {
 	key := manifestKey
 	key.Name = rollup.Key(metric, rollup.Last, rollup.Minute)
@@ -170,7 +170,7 @@ func rollupExpiry(t *testing.T, f RollupFixture) {
 	require.Empty(t, scanned(t, f, store.RollupScan{Key: key, Range: telemetry.Range{From: day.Start(), To: day.End()}}))
 }
 
-// scanned is what a scan yields, as ids, sorted.
+// scanned returns what a scan yields, as ids, sorted.
 func scanned(t *testing.T, f RollupFixture, s store.RollupScan) (out []string) {
 	t.Helper()
 	charged := 0.0
@@ -234,7 +234,8 @@ func rollupNoContainer(t *testing.T, f RollupFixture) {
 	require.ErrorIs(t, err, store.ErrNoContainer)
 }
 
-// What a read says of the time is what a write at that time is stamped with, whether it finds something or not.
+// rollupClock requires that a read returns the time with which a write at that time is stamped, whether it finds a
+// document or not.
 func rollupClock(t *testing.T, f RollupFixture) {
 	f.CreateContainer(rollupContainer)
 	for i := range 3 {

@@ -48,7 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"a scan of what is new", scanSince},
 		{"a scan with windows", scanWindows},
 		{"a container dropped under a scan", scanDropped},
-		{"a scan tells what it costs", scanCharge},
+		{"a scan reports its charge", scanCharge},
 		{"a scan's bytes stay as they are until yield returns", scanWithin},
 		{"headers of a day", headersOfADay},
 		{"a context that has ended", contextEnded},
@@ -65,7 +65,7 @@ var (
 	m2  = sharding.Key{Container: container, TenantShard: "acme~4r", Device: "Gerät 2:ß"}
 )
 
-// document is a chunk in its outer form: what the store looks at, and bytes it does not.
+// document returns a chunk in its outer form: what the store looks at, and bytes it does not.
 func document(key sharding.Key, id chunk.ID, from, to int64, size int) []byte {
 	after := int64(id.Number)*10 - 1
 	doc, err := json.Marshal(map[string]any{

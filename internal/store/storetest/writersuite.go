@@ -86,7 +86,7 @@ func createTooLarge(t *testing.T, f Fixture) {
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 
-// A key that is full takes nothing more, and gives what it has; other keys do not mind.
+// createInFullKey requires that a full key refuses creates and serves reads, and that other keys go on.
 func createInFullKey(t *testing.T, f Fixture) {
 	f.CreateContainer(container)
 	const size = KeyBytes / 10
