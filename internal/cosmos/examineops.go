@@ -40,10 +40,13 @@ func (x *examiner) inTurn(bytes int) attempt {
 	turn := 0
 	return func(ctx context.Context, container *azcosmos.ContainerClient) (azcosmos.Response, error) {
 		key := examined
-		if turn++; turn%2 == 0 {
+		if turn%2 == 1 {
 			key = inTurn
 		}
 		resp, err := container.CreateItem(ctx, partitionKey(key), documentOf(key, x.fresh(), bytes), nil)
+		if err == nil { // a throttled attempt is made again, for the same device
+			turn++
+		}
 		return resp.Response, err
 	}
 }
