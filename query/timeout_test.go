@@ -39,12 +39,6 @@ func (hangingCatalog) Pages(ctx context.Context, _ string, _ int64) ([]control.P
 	return nil, hang(ctx)
 }
 
-type hangingDirectory struct{ read.Directory }
-
-func (hangingDirectory) Refresh(ctx context.Context) (*control.Snapshot, error) {
-	return nil, hang(ctx)
-}
-
 type storeHeads = store.Heads
 
 type hangingHeads struct{ storeHeads }

@@ -58,7 +58,7 @@ func small(text []byte) bool {
 
 // appendKept appends a number as it is kept; ok is false for one beyond float64.
 func appendKept(dst, text []byte) (out []byte, ok bool) {
-	if bytes.IndexAny(text, ".eE") < 0 {
+	if !bytes.ContainsAny(text, ".eE") {
 		if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 			return strconv.AppendInt(dst, n, 10), true
 		}
