@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,9 +21,27 @@ type publisher struct{ err error }
 
 func (p publisher) Publish(context.Context, []worker.DeadLetter) error { return p.err }
 
+// lines is what a logger wrote, for any goroutine.
+type lines struct {
+	mu  sync.Mutex
+	out strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.String()
+}
+
 func TestRefusedMessagesAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out strings.Builder
+		var out lines
 		ctx, stop := context.WithCancel(t.Context())
 		r := &app.Refusals{DeadLetterWriter: publisher{}, Log: slog.New(slog.NewTextHandler(&out, nil)), See: "curl rejected"}
 		ended := make(chan error)

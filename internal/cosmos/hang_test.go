@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,13 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// silent is a service that takes requests and does not answer those that hangs holds for.
+// silent is a service that takes requests and does not answer those that hangs holds for, until answers is set.
 type silent struct {
-	hangs func(*http.Request) bool
+	hangs   func(*http.Request) bool
+	answers atomic.Bool
 }
 
 func (s *silent) Do(r *http.Request) (*http.Response, error) {
-	if s.hangs(r) {
+	if !s.answers.Load() && s.hangs(r) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
@@ -64,7 +66,7 @@ func TestSilentServiceEndsWithContext(t *testing.T) {
 					require.ErrorIs(t, <-done, context.DeadlineExceeded)
 				}
 				require.Equal(t, 5*time.Second, time.Since(began))
-				s.hangs = func(*http.Request) bool { return false }
+				s.answers.Store(true)
 				time.Sleep(2 * time.Minute) // the SDK has given up on the account
 				for range 2 {               // the first one may learn of that
 					_, err = c.Chunks().Scan(t.Context(), store.Scan{Key: key, Range: anytime}, func([]byte) error { return nil })
