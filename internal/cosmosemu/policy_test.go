@@ -69,7 +69,7 @@ func TestRefusedDefinitions(t *testing.T) {
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"indexingMode":"lazy"}}`, "lazy"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/b/?"}]}}`, "/*"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"},{"path":"/b"}]}}`, "/b"},
-		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/*"}]}}`, "both"},
+		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/*"}]}}`, "included and excluded"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"},{"path":"/a/*/b/?"}]}}`,
 			"wildcard"},
 		{`{"id":"x","partitionKey":{"paths":["/a"]},"indexingPolicy":{"includedPaths":[{"path":"/*"}],"compositeIndexes":{}}}`, "compositeIndexes"},

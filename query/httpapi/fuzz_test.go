@@ -37,6 +37,8 @@ func FuzzQueryStrings(f *testing.F) {
 		switch given, _ := url.ParseQuery(query); {
 		case w.Code == http.StatusBadRequest:
 			parseProblem(t, answer{status: w.Code, header: w.Header(), body: body})
+		case w.Code == http.StatusGatewayTimeout && given.Has("timeout"):
+			parseProblem(t, answer{status: w.Code, header: w.Header(), body: body})
 		case w.Code != http.StatusOK:
 			t.Fatalf("status %d: %s", w.Code, body)
 		case given.Get("format") == "csv":
