@@ -122,7 +122,7 @@ func (c *chaos) fillsUp(m *member, fill, free func()) {
 	}
 	c.t.Log(v.line(0))
 	require.True(c.t, v.good(), v.line(0))
-	soon(c.t, time.Minute, func() bool { return c.chunks() > 0 }, "bins become chunks once they have been held long enough")
+	soon(c.t, time.Minute, func() bool { return c.chunks() > 0 }, "chunks of bins held long enough")
 	c.aggregatesAgree()
 }
 
