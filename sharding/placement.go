@@ -156,7 +156,7 @@ func (e compiled) slotsOf(device string) []Slot {
 	if heavy := e.Heavy[device]; len(heavy) > 0 {
 		return heavy
 	}
-	return e.Slots[indexOf(device, len(e.Slots)):][:1]
+	return e.Slots[GroupOf(device, len(e.Slots)):][:1]
 }
 
 // allSlots returns the tenant's slots and those of its heavy devices, each once.

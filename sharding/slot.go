@@ -61,8 +61,8 @@ func Spread(tenant string, n int) []Slot {
 	return out
 }
 
-// indexOf returns the hash of a device id, as a 126-bit integer, modulo n.
-func indexOf(device string, n int) int {
+// GroupOf returns the hash of a device id, as a 126-bit integer, modulo n.
+func GroupOf(device string, n int) int {
 	hi, lo := epk.Sum(epk.String(device))
 	m := uint64(n)
 	return int(bits.Rem64(hi%m, lo, m))

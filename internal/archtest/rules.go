@@ -33,12 +33,12 @@ var layers = []layer{
 		"internal/schemaregistry"}},
 	{"protocol", false, true, []string{"ingest/worker"}}, // it speaks of what the contract defines
 	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/progress",
-		"internal/retry", "internal/access", "ingest/spill"}},
+		"internal/retry", "internal/access", "internal/heatlog", "ingest/spill"}},
 	{"domain", true, true, []string{
 		"binning", "sharding", "ingest/decode", "ingest/journal",
 		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsonscan", "internal/jsontext",
 		"internal/bytesread",
-		"internal/catalog", "internal/deadletter", "internal/recent", "internal/report", "internal/settings",
+		"internal/catalog", "internal/deadletter", "internal/heat", "internal/recent", "internal/report", "internal/settings",
 		"internal/topics",
 	}},
 	{"tests", true, false, []string{"internal/archtest", "internal/deploytest"}},
