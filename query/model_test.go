@@ -57,8 +57,9 @@ func randomWorld(t *testing.T, rnd *rand.Rand) (*querytest.World, truth) {
 	w := querytest.New(t, modelStart.AddDate(-1, 0, 0))
 	for _, tenant := range []string{"acme", "globex"} {
 		w.Tenant(tenant)
-		for from := telemetry.DayOf(modelStart.UnixMilli()); rnd.IntN(3) > 0; {
-			from += telemetry.Day(1 + rnd.IntN(15))
+		longest := 1 + rnd.IntN(15)
+		for from := telemetry.DayOf(modelStart.UnixMilli()); rnd.IntN(4) > 0; {
+			from += telemetry.Day(1 + rnd.IntN(longest))
 			require.NoError(t, w.Directory.AddEpoch(t.Context(), tenant, sharding.Epoch{
 				From: from, Slots: sharding.Spread(tenant, 1+rnd.IntN(6)), Dedicated: rnd.IntN(2) == 0,
 				Heavy: map[string][]sharding.Slot{"heavy": sharding.Spread(tenant+"x", 2)},

@@ -1,12 +1,14 @@
 package query_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"binnacle/binning/chunk"
 	"binnacle/internal/control"
 	"binnacle/internal/control/controltest"
 	"binnacle/internal/store/storetest"
@@ -85,6 +87,85 @@ func TestOldSnapshotIsReadAgain(t *testing.T) {
 	w.Chunk(record(2, "m1", noon.AddDate(0, 0, 1), float("x", 2)))
 	rows, _ := ask(t, q, query.Request{Tenant: "acme", Devices: []string{"m1"}, Range: always})
 	require.Len(t, rows, 2)
+}
+
+// worldOfEpochs has a tenant with epochs from midnight on, one a day, each with so many slots.
+func worldOfEpochs(t *testing.T, midnight time.Time, slots ...int) *querytest.World {
+	w := querytest.New(t, midnight.AddDate(0, 0, -3))
+	w.Tenant("acme")
+	for i, n := range slots {
+		from := telemetry.DayOf(midnight.UnixMilli()) + telemetry.Day(i)
+		require.NoError(t, w.Directory.AddEpoch(t.Context(), "acme",
+			sharding.Epoch{From: from, Slots: sharding.Spread("acme", n)}))
+	}
+	w.Now = midnight.AddDate(0, 0, len(slots))
+	w.Tenant("acme")
+	w.Heads.Set(head(0, 1, 99, 0))
+	return w
+}
+
+// A query over many epochs of a month scans each key once, and finds every chunk. A chunk under a key that another
+// epoch gives its device is no part of the data, and is missing under its own.
+func TestKeysOfManyEpochsAreScannedOnce(t *testing.T) {
+	midnight := time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
+	w := worldOfEpochs(t, midnight, 4, 1, 4, 2, 4, 1, 4, 3)
+	slots, keys := make(map[string]bool), make(map[sharding.Key]bool)
+	var devices []string
+	for i := range 20 {
+		device := fmt.Sprintf("m%02d", i)
+		devices = append(devices, device)
+		for day := range 8 {
+			at := midnight.AddDate(0, 0, day).Add(time.Hour)
+			w.Chunk(record(int64(i), device, at, float("x", float64(day))))
+			key := w.Tenant("acme").Placement.Key(device, telemetry.DayOf(at.UnixMilli()), 0)
+			slots[key.TenantShard], keys[key] = true, true
+		}
+	}
+	month := telemetry.Range{From: midnight.UnixMilli(), To: w.Now.UnixMilli()}
+	second := telemetry.Range{From: midnight.AddDate(0, 0, 1).UnixMilli(), To: midnight.AddDate(0, 0, 2).UnixMilli()}
+	of := 0
+	for key := range keys {
+		if key.Device == devices[0] {
+			of++
+		}
+	}
+	require.Equal(t, 4, of)
+	for _, c := range []struct {
+		name         string
+		r            query.Request
+		fanout, rows int
+		keys         int
+	}{
+		{"all devices", query.Request{Range: month}, 8, 160, len(slots)},
+		{"all devices, newest first", query.Request{Range: month, Descending: true}, 8, 160, len(slots)},
+		{"the second day", query.Request{Range: second}, 8, 20, 1},
+		{"named devices", query.Request{Range: month, Devices: devices}, 8, 160, len(slots)},
+		{"a device", query.Request{Range: month, Devices: devices[:1]}, 8, 8, of},
+		{"a device, more keys than may be read at a time", query.Request{Range: month, Devices: devices[:1]}, 3, 8, of},
+		{"a device's newest row, and whether there are more", query.Request{Range: month, Devices: devices[:1], Limit: 1,
+			Descending: true}, 8, 1, 2},
+	} {
+		c.r.Tenant = "acme"
+		rows, res := ask(t, newQuerier(t, w, func(cfg *query.Config) { cfg.Fanout = c.fanout }), c.r)
+		require.Len(t, rows, c.rows, c.name)
+		require.Equal(t, c.keys, res.Stats.Keys, c.name)
+		require.True(t, res.Complete, c.name)
+	}
+	moved := 0
+	for _, d := range w.Store.Documents() {
+		id, err := chunk.ParseID(d.ID)
+		require.NoError(t, err)
+		other := w.Tenant("acme").Placement.Key(d.Key.Device, telemetry.DayOf(month.From), 0)
+		if moved == 0 && second.Contains(id.Day.Start()) && d.Key != other {
+			w.Store.Damage(d.Key, d.ID, nil)
+			w.Store.Damage(other, d.ID, bytes.ReplaceAll(d.Doc, []byte(d.Key.TenantShard), []byte(other.TenantShard)))
+			moved++
+		}
+	}
+	require.Equal(t, 1, moved)
+	rows, res := ask(t, newQuerier(t, w, nil), query.Request{Tenant: "acme", Range: month})
+	require.Len(t, rows, 159)
+	require.False(t, res.Complete)
 }
 
 // What a query visits is its cost.

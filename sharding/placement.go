@@ -93,18 +93,42 @@ func (p *Placement) Spread(day telemetry.Day) (devices []string) {
 	return devices
 }
 
+// Holds reports whether chunks of a device and day may live under a key. A key without a device stands for all that
+// share its first level.
+func (p *Placement) Holds(key Key, device string, day telemetry.Day) bool {
+	e := p.on(day)
+	return key.Container == p.containerOf(e, day.Month()) &&
+		slices.ContainsFunc(e.slotsOf(device), func(s Slot) bool { return e.shards[s] == key.TenantShard })
+}
+
+// Uses reports whether chunks of any device and a day may live under the first level of a key.
+func (p *Placement) Uses(key Key, day telemetry.Day) bool {
+	e := p.on(day)
+	return key.Container == p.containerOf(e, day.Month()) &&
+		slices.ContainsFunc(e.allSlots(), func(s Slot) bool { return e.shards[s] == key.TenantShard })
+}
+
 // Visit is one place that a query must read: a full key, or with an empty Device all devices of a
-// tenant in one slot of one container. Only chunks within Range matter there. Its bounds are
-// midnights unless they are the query's own.
+// tenant in one slot of one container. Range spans all days on which the key is in use; between them may be days of
+// epochs that do not use it (Holds). Its bounds are midnights unless they are the query's own.
 type Visit struct {
 	Key
 	Range telemetry.Range
 }
 
 // Visits returns every place that can hold a chunk with rows in r: of these devices, or of all when devices is nil.
-// They are in the order of time; no chunk belongs to two of them.
+// Each key is there once, however many epochs use it. The order is that of the first days.
 func (p *Placement) Visits(devices []string, r telemetry.Range) []Visit {
 	var out []Visit
+	places := make(map[Key]int)
+	add := func(key Key, part telemetry.Range) {
+		i, known := places[key]
+		if !known {
+			i = len(out)
+			places[key], out = i, append(out, Visit{key, part})
+		}
+		out[i].Range.To = part.To
+	}
 	for r := r; !r.Empty(); {
 		day := telemetry.DayOf(r.From)
 		e := p.on(day)
@@ -116,12 +140,12 @@ func (p *Placement) Visits(devices []string, r telemetry.Range) []Visit {
 		container := p.containerOf(e, day.Month())
 		if devices == nil {
 			for _, s := range e.allSlots() {
-				out = append(out, Visit{Key{container, e.shards[s], ""}, part})
+				add(Key{container, e.shards[s], ""}, part)
 			}
 		}
 		for _, d := range devices {
 			for _, s := range e.slotsOf(d) {
-				out = append(out, Visit{Key{container, e.shards[s], d}, part})
+				add(Key{container, e.shards[s], d}, part)
 			}
 		}
 		r.From = end

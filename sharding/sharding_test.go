@@ -3,6 +3,7 @@ package sharding_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"binnacle/internal/epk"
@@ -88,12 +89,20 @@ func TestEveryWrittenKeyIsVisitedOnce(t *testing.T) {
 		r := telemetry.Range{From: base.Start() - rnd.Int64N(40*telemetry.DayMillis), To: base.Start() +
 			rnd.Int64N(90*telemetry.DayMillis)}
 		all, some := p.Visits(nil, r), p.Visits(devices[:3], r)
+		require.Len(t, keysOf(all), len(all), "round %d: each key once", round)
+		require.Len(t, keysOf(some), len(some), "round %d: each key once", round)
 		for range 200 {
 			device := devices[rnd.IntN(len(devices))]
 			at := r.From + rnd.Int64N(r.To-r.From)
 			day, number := telemetry.DayOf(at), rnd.Uint32N(20)
 			key := p.Key(device, day, number)
 			require.Contains(t, p.Keys(device, day), key)
+			for _, v := range append(all, some...) {
+				v.Device = device
+				holds := p.Holds(v.Key, device, day)
+				require.Equal(t, slices.Contains(p.Keys(device, day), v.Key), holds, "round %d: where readers look", round)
+				require.True(t, !holds || p.Uses(v.Key, day))
+			}
 			require.Equal(t, 1, visiting(all, sharding.Key{Container: key.Container, TenantShard: key.TenantShard}, at),
 				"round %d: all devices", round)
 			want := 0
@@ -103,6 +112,14 @@ func TestEveryWrittenKeyIsVisitedOnce(t *testing.T) {
 			require.Equal(t, want, visiting(some, key, at), "round %d: device %s", round, device)
 		}
 	}
+}
+
+func keysOf(visits []sharding.Visit) map[sharding.Key]bool {
+	out := make(map[sharding.Key]bool)
+	for _, v := range visits {
+		out[v.Key] = true
+	}
+	return out
 }
 
 func visiting(visits []sharding.Visit, key sharding.Key, at int64) (n int) {
@@ -143,6 +160,26 @@ func TestVisitsOfAQueryAreFew(t *testing.T) {
 		require.Len(t, visits, v.keys, v.name)
 		require.Len(t, containers, v.containers, v.name)
 	}
+}
+
+// A month of a tenant with another share of 76 slots on each day is 76 visits.
+func TestVisitsOfManyEpochsAreFew(t *testing.T) {
+	nov, err := telemetry.ParseMonth("2026-11")
+	require.NoError(t, err)
+	slots := sharding.Spread("whale", 76)
+	var epochs []sharding.Epoch
+	perEpoch := 0
+	for day := telemetry.DayOf(nov.Range().From); day.Start() < nov.Range().To; day++ {
+		e := sharding.Epoch{From: day}
+		for i := range 16 {
+			e.Slots = append(e.Slots, slots[(5*int(day)+i)%len(slots)])
+		}
+		epochs, perEpoch = append(epochs, e), perEpoch+len(e.Slots)
+	}
+	p, err := sharding.NewPlacement("whale", epochs)
+	require.NoError(t, err)
+	require.Equal(t, 480, perEpoch)
+	require.Len(t, p.Visits(nil, nov.Range()), len(slots))
 }
 
 func TestContainerNames(t *testing.T) {

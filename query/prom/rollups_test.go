@@ -29,7 +29,7 @@ import (
 
 var rollupQueries = flag.Int("prom.rollups", 150, "random queries of TestRollupsEqualChunks")
 
-// history stores readings piece by piece, late, twice and corrected, with rounds of lanes in between, and leaves some
+// history stores readings piece by piece, late, twice and corrected, with rounds of rollups in between, and leaves some
 // in heads.
 func (c chance) history(t testing.TB, s server, end time.Time) {
 	var all []querytest.Record
@@ -133,10 +133,21 @@ func (c chance) writer(t testing.TB, s server) *rollups.Writer {
 // world keeps readings for ever, or for so long that those of the day before an end may expire while they are stored
 // and asked for.
 func (c chance) world(t testing.TB) *querytest.World {
-	w := querytest.New(t, noon)
+	w := querytest.New(t, noon.AddDate(0, 0, -3))
 	w.Store.Expiry = true
 	w.Directory = control.NewDirectory(control.DirectoryConfig{Documents: w.Documents,
 		Now: func() time.Time { return w.Now }, Retention: pick(c, 0, c.between(12*time.Hour, 26*time.Hour))})
+	w.Tenant("acme")
+	today := telemetry.DayOf(noon.UnixMilli())
+	for day := today - 1; day <= today; day++ {
+		if c.IntN(2) == 0 {
+			e := sharding.Epoch{From: day, Slots: sharding.Spread("acme", 1+c.IntN(4))}
+			require.NoError(t, w.Directory.AddEpoch(t.Context(), "acme", e))
+		}
+	}
+	w.Now = noon
+	_, err := w.Directory.Refresh(t.Context())
+	require.NoError(t, err)
 	return w
 }
 
@@ -237,6 +248,55 @@ func sealedDay(t *testing.T, s server, end time.Time) {
 			require.NoError(t, err)
 		}
 	}
+}
+
+// Rollups of a key that several epochs use, with days of others between, are read by one scan, and are those of chunks.
+func TestRollupsAcrossEpochs(t *testing.T) {
+	w := querytest.New(t, noon.AddDate(0, 0, -9))
+	w.Tenant("acme")
+	midnight, keys := noon.Truncate(24*time.Hour), make(map[string]bool)
+	for i, slots := range []int{2, 2, 1, 3, 2, 1} {
+		from := telemetry.DayOf(midnight.AddDate(0, 0, i-6).UnixMilli())
+		e := sharding.Epoch{From: from, Slots: sharding.Spread("acme", slots)}
+		require.NoError(t, w.Directory.AddEpoch(t.Context(), "acme", e))
+		for _, s := range e.Slots {
+			keys[sharding.Shard("acme", s)] = true
+		}
+	}
+	w.Now = noon
+	s := newServerIn(t, w, nil)
+	for i := range 6 {
+		sealedDay(t, s, midnight.AddDate(0, 0, i-5))
+	}
+	w.Now = w.Now.Add(10 * time.Minute)
+	engine := engineOf()
+	ask := func(lanes store.RollupReader, text string) (string, query.Explained) {
+		t.Helper()
+		q, err := query.New(query.Config{Reader: w.Store, Heads: w.Heads, Log: w.Log, Directory: w.Directory,
+			Catalog: w.Catalog, Rollups: lanes, Now: func() time.Time { return w.Now }})
+		require.NoError(t, err)
+		over := prom.Over(q, "acme")
+		ctx, e := query.WithExplanation(t.Context())
+		answer := describe(ctx, func() (promql.Query, error) {
+			return prom.Pushdowns{QueryEngine: engine, Over: over}.NewRangeQuery(ctx, over, nil, text,
+				midnight.AddDate(0, 0, -6).Add(time.Hour), midnight, time.Hour)
+		}, text)
+		require.Len(t, e.Reads(), 1)
+		return answer, e.Reads()[0]
+	}
+	want, _ := ask(nil, "max_over_time(starts[1h])")
+	got, read := ask(w.Rollups, "max_over_time(starts[1h])")
+	require.Contains(t, want, "m2")
+	require.Equal(t, want, got)
+	require.Len(t, read.Covered, 2+2+1+3+2+1, "each key on each day that uses it")
+	manifests := 0
+	for _, scan := range read.RollupScans {
+		if scan.Name == rollup.ManifestKey {
+			manifests++
+		}
+	}
+	require.Equal(t, len(keys), manifests)
+	require.LessOrEqual(t, len(read.Scans), 2*len(keys))
 }
 
 // What a query from rollups is expected to cost is what it is charged, once their ledgers are known.

@@ -92,7 +92,7 @@ func (j *rollupJob) estimateRaw(e *Estimate) {
 		}
 	}
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(named)), store.MaxScanDevices) {
-		j.estimateRange(e, target{j.target.Key, some}, over)
+		j.estimateRange(e, target{j.target.Visit, some}, over)
 	}
 }
 

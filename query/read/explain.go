@@ -170,9 +170,9 @@ func (q *Query) estimate() (e Estimate) {
 	for p := range q.plan.parts {
 		for _, t := range p.targets {
 			if p.ordered {
-				q.estimateRange(&e, t, days(p.Range, now))
+				q.estimateRange(&e, t, days(t.Range, now))
 			} else {
-				q.estimateChunks(&e, t, p.Range)
+				q.estimateChunks(&e, t, t.Range)
 			}
 		}
 	}

@@ -25,7 +25,7 @@ type plan struct {
 	parts    iter.Seq[part] // in the order of the answer; ascending if it has none
 }
 
-// part is what has to be scanned for a range: a month of one epoch, cut at the query's ends.
+// part is what has to be scanned for a range: a month, cut at the query's ends.
 type part struct {
 	telemetry.Range
 	targets []target
@@ -33,9 +33,9 @@ type part struct {
 }
 
 // target is what one scan asks for: a full key, or with an empty Device the named devices under a first-level key, all
-// if nil.
+// if nil. Its range is that of the days on which the key is in use.
 type target struct {
-	sharding.Key
+	sharding.Visit
 	devices []string
 }
 
@@ -96,62 +96,53 @@ func (r *Reader) parts(v *control.Snapshot, tenant control.Tenant, req Request) 
 			return
 		}
 		for _, m := range order {
-			parts := r.partsOf(v, tenant.Placement.Visits(devices, within(m, req.Range)), devices != nil)
-			if req.Order == Descending {
-				slices.Reverse(parts)
-			}
-			for _, p := range parts {
-				if !yield(p) {
-					return
+			p := part{Range: within(m.Range(), req.Range)}
+			for _, visit := range tenant.Placement.Visits(devices, p.Range) {
+				if v.HasContainer(visit.Container) {
+					p.targets = append(p.targets, target{Visit: visit})
 				}
 			}
+			if p.ordered = devices != nil && len(p.targets) <= r.cfg.Fanout; devices != nil && !p.ordered {
+				p.targets = grouped(p.targets)
+			}
+			if len(p.targets) > 0 && !yield(p) {
+				return
+			}
 		}
 	}
 }
 
-// within returns the part of a month that lies in a range.
-func within(m telemetry.Month, r telemetry.Range) telemetry.Range {
-	of := m.Range()
-	return telemetry.Range{From: max(of.From, r.From), To: min(of.To, r.To)}
-}
-
-// partsOf returns the parts of a month, one for each epoch in it.
-func (r *Reader) partsOf(v *control.Snapshot, visits []sharding.Visit, named bool) (parts []part) {
-	for _, visit := range visits {
-		if !v.HasContainer(visit.Container) {
-			continue
-		}
-		if n := len(parts); n == 0 || parts[n-1].Range != visit.Range {
-			parts = append(parts, part{Range: visit.Range})
-		}
-		last := &parts[len(parts)-1]
-		last.targets = append(last.targets, target{Key: visit.Key})
-	}
-	for i := range parts {
-		p := &parts[i]
-		if p.ordered = named && len(p.targets) <= r.cfg.Fanout; named && !p.ordered {
-			p.targets = grouped(p.targets)
-		}
-	}
-	return parts
+// within returns the part of a range that lies in another one.
+func within(r, other telemetry.Range) telemetry.Range {
+	return telemetry.Range{From: max(r.From, other.From), To: min(r.To, other.To)}
 }
 
 // grouped returns targets for many devices by their first-level keys: a scan has a price of its own, however little it
 // finds.
-func grouped(keys []target) []target {
-	devices := make(map[sharding.Key][]string)
-	var order []sharding.Key
-	for _, k := range keys {
-		slot := sharding.Key{Container: k.Container, TenantShard: k.TenantShard}
-		if devices[slot] == nil {
-			order = append(order, slot)
+func grouped(keys []target) (out []target) {
+	for _, t := range firstLevel(keys) {
+		slices.Sort(t.devices)
+		for names := range slices.Chunk(t.devices, store.MaxScanDevices) {
+			out = append(out, target{t.Visit, names})
 		}
-		devices[slot] = append(devices[slot], k.Device)
 	}
-	var out []target
-	for _, slot := range order {
-		for names := range slices.Chunk(devices[slot], store.MaxScanDevices) {
-			out = append(out, target{slot, names})
+	return out
+}
+
+// firstLevel returns the first-level keys of targets, each once, with the devices of full keys.
+func firstLevel(targets []target) (out []target) {
+	places := make(map[sharding.Key]int)
+	for _, t := range targets {
+		key := sharding.Key{Container: t.Container, TenantShard: t.TenantShard}
+		i, known := places[key]
+		if !known {
+			i = len(out)
+			places[key], out = i, append(out, target{Visit: sharding.Visit{Key: key, Range: t.Range}})
+		}
+		of := &out[i]
+		of.Range = telemetry.Range{From: min(of.Range.From, t.Range.From), To: max(of.Range.To, t.Range.To)}
+		if t.Device != "" {
+			of.devices = append(of.devices, t.Device)
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"binnacle/internal/telemetry"
+	"binnacle/sharding"
 )
 
 // maxReread bounds the devices and days that one query reads again. With more missing something else is wrong, and
@@ -26,7 +27,7 @@ func (q *Query) checkChains(ctx context.Context, w *chainCheck, r telemetry.Rang
 		found := 0
 		for _, key := range q.plan.tenant.Placement.Keys(s.device, s.day) {
 			day := telemetry.Range{From: s.day.Start(), To: s.day.End()}
-			err := q.scan(ctx, target{Key: key}, day, func(p *Piece) error {
+			err := q.scan(ctx, target{Visit: sharding.Visit{Key: key, Range: day}}, day, func(p *Piece) error {
 				isNew := w.add(p.Device, p.Chunk.Header.ID)
 				if !isNew || p.From >= r.To || p.To < r.From {
 					p.Release()

@@ -9,7 +9,6 @@ import (
 
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
-	"binnacle/sharding"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -75,30 +74,11 @@ func (q *Query) rollupsPay() bool {
 // much as a day's chunks of so many devices.
 const FewDevices = 16
 
-// firstLevelKeys returns the parts of the plan by first-level keys, without keys that have none of the devices.
-func (q *Query) firstLevelKeys() iter.Seq[part] {
-	of := q.req
-	of.Devices = nil
-	return func(yield func(part) bool) {
-		for p := range q.r.parts(q.plan.snapshot, q.plan.tenant, of) {
-			p.targets = slices.DeleteFunc(p.targets, func(t target) bool {
-				return q.req.Devices != nil && !slices.ContainsFunc(q.req.Devices, func(device string) bool {
-					return slices.ContainsFunc(q.plan.tenant.Placement.Keys(device, telemetry.DayOf(p.From)),
-						func(k sharding.Key) bool { return k.TenantShard == t.TenantShard })
-				})
-			})
-			if !yield(p) {
-				return
-			}
-		}
-	}
-}
-
 // newRollupJobs returns the jobs of all keys. Devices with rows in heads are read raw.
 func (q *Query) newRollupJobs() (jobs []*rollupJob) {
-	for p := range q.firstLevelKeys() {
-		for _, t := range p.targets {
-			jobs = append(jobs, q.newRollupJob(t, p.Range))
+	for p := range q.plan.parts {
+		for _, t := range firstLevel(p.targets) {
+			jobs = append(jobs, q.newRollupJob(target{Visit: t.Visit}))
 		}
 	}
 	for of := range q.inHeads {
@@ -109,11 +89,14 @@ func (q *Query) newRollupJobs() (jobs []*rollupJob) {
 	return jobs
 }
 
-func (q *Query) newRollupJob(t target, r telemetry.Range) *rollupJob {
+func (q *Query) newRollupJob(t target) *rollupJob {
 	j := &rollupJob{Query: q, target: t, known: make(map[chunkRef]bool)}
-	for day := telemetry.DayOf(r.From); day.Start() < r.To; day++ {
+	for day := telemetry.DayOf(t.Range.From); day.Start() < t.Range.To; day++ {
+		if !q.plan.tenant.Placement.Uses(t.Key, day) {
+			continue
+		}
 		d := &rollupDay{day: day, raw: make(map[string]bool)}
-		d.asked = telemetry.Range{From: max(r.From, day.Start()), To: min(r.To, day.End())}
+		d.asked = within(t.Range, telemetry.Range{From: day.Start(), To: day.End()})
 		for _, device := range q.plan.tenant.Placement.Spread(day) {
 			d.raw[device] = true
 		}
@@ -133,10 +116,13 @@ func markRaw(jobs []*rollupJob, shard string, of deviceDay) {
 
 // dayOf returns a day of the job, nil for another day.
 func (j *rollupJob) dayOf(day telemetry.Day) *rollupDay {
-	if i := int(day - j.days[0].day); i >= 0 && i < len(j.days) {
-		return j.days[i]
+	i, ok := slices.BinarySearchFunc(j.days, day, func(d *rollupDay, day telemetry.Day) int {
+		return cmp.Compare(d.day, day)
+	})
+	if !ok {
+		return nil
 	}
-	return nil
+	return j.days[i]
 }
 
 // read reads manifests, what they name, and chunks. What rollups do not cover is read before what was stored since: a
@@ -160,7 +146,10 @@ func (j *rollupJob) read(ctx context.Context) error {
 func (j *rollupJob) uncovered() iter.Seq[telemetry.Range] {
 	return func(yield func(telemetry.Range) bool) {
 		var open telemetry.Range
-		for _, d := range j.days {
+		for i, d := range j.days {
+			if i > 0 && !open.Empty() && open.To == j.days[i-1].asked.To {
+				open.To = d.asked.From // over days on which the key is not in use
+			}
 			shown := d.covered()
 			for _, r := range []telemetry.Range{{From: d.asked.From, To: shown.From}, {From: shown.To, To: d.asked.To}} {
 				switch {
@@ -242,7 +231,7 @@ func (j *rollupJob) readRaw(ctx context.Context) error {
 	}
 	for devices := range slices.Chunk(slices.Sorted(maps.Keys(named)), store.MaxScanDevices) {
 		for windows := range slices.Chunk(some, store.MaxScanWindows) {
-			t := target{j.target.Key, devices}
+			t := target{j.target.Visit, devices}
 			if err := j.scanWindows(ctx, t, windows, j.takeRaw); err != nil {
 				return err
 			}

@@ -49,8 +49,12 @@ func (q *Query) scanTarget(ctx context.Context, t target, s store.Scan,
 	}
 	usage, err = q.r.cfg.Chunks.Scan(ctx, s, func(doc []byte) error {
 		p, err := q.piece(t, doc)
-		if err == nil {
+		switch {
+		case err != nil:
+		case q.plan.tenant.Placement.Holds(t.Key, p.Device, p.Chunk.Header.ID.Day):
 			err = take(p)
+		default: // another epoch has the day: the chunk is no part of the tenant's data
+			p.Release()
 		}
 		own = err
 		return err

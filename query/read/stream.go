@@ -7,12 +7,13 @@ import (
 	"slices"
 	"sync"
 
-	"binnacle/binning/chunk"
 	"binnacle/internal/telemetry"
 )
 
 // feed is a scan of one key, read chunk by chunk in the order of their first instants.
 type feed struct {
+	start  func()      // begins the scan; nil once it has begun
+	from   int64       // position before which the key has no chunks
 	pieces chan *Piece // unbuffered: a scan is one chunk ahead of the sink
 	err    error       // set before pieces is closed
 	next   *Piece      // taken from pieces and not handed on yet
@@ -48,11 +49,11 @@ func (q *Query) streamAll(ctx context.Context, p part, seen *chainCheck) error {
 	var scans sync.WaitGroup
 	feeds := make([]*feed, len(p.targets))
 	for i, t := range p.targets {
-		f := &feed{pieces: make(chan *Piece)}
+		f := &feed{from: q.req.Order.begin(t.Range), pieces: make(chan *Piece)}
 		feeds[i] = f
-		scans.Go(func() {
+		scan := func() {
 			defer close(f.pieces)
-			f.err = q.scan(ctx, t, p.Range, func(p *Piece) error {
+			f.err = q.scan(ctx, t, t.Range, func(p *Piece) error {
 				select {
 				case f.pieces <- p:
 					return nil
@@ -61,7 +62,8 @@ func (q *Query) streamAll(ctx context.Context, p part, seen *chainCheck) error {
 					return ctx.Err()
 				}
 			})
-		})
+		}
+		f.start = func() { scans.Go(scan) }
 	}
 	err := q.inOrder(p, feeds, seen)
 	stop()
@@ -79,13 +81,15 @@ func (q *Query) inOrder(p part, feeds []*feed, seen *chainCheck) error {
 		if len(feeds) == 0 {
 			return q.sink.Passed(q.req.Order.end(p.Range))
 		}
-		first := slices.MinFunc(feeds, func(f, g *feed) int {
-			return cmp.Compare(q.lead(f.next.Chunk.Header), q.lead(g.next.Chunk.Header))
-		})
-		next := first.next
-		if err := q.sink.Passed(q.lead(next.Chunk.Header)); err != nil {
+		first := slices.MinFunc(feeds, func(f, g *feed) int { return cmp.Compare(q.lead(f), q.lead(g)) })
+		if err := q.sink.Passed(q.lead(first)); err != nil {
 			return err
 		}
+		if first.start != nil {
+			begin(feeds, first.from)
+			continue
+		}
+		next := first.next
 		first.next = nil
 		if err := q.sink.Add(next); err != nil {
 			return err
@@ -93,10 +97,20 @@ func (q *Query) inOrder(p part, feeds []*feed, seen *chainCheck) error {
 	}
 }
 
-// fill takes the next piece of each feed that has none at hand, and leaves out those that have ended.
+// begin starts the scans of keys that may have chunks at a position.
+func begin(feeds []*feed, at int64) {
+	for _, f := range feeds {
+		if f.start != nil && f.from <= at {
+			f.start()
+			f.start = nil
+		}
+	}
+}
+
+// fill takes the next piece of each feed that has begun and has none at hand, and leaves out those that have ended.
 func fill(feeds []*feed, seen *chainCheck) ([]*feed, error) {
 	for _, f := range feeds {
-		if f.next == nil {
+		if f.start == nil && f.next == nil {
 			f.next = <-f.pieces
 			if f.next == nil && f.err != nil {
 				return nil, f.err
@@ -106,12 +120,16 @@ func fill(feeds []*feed, seen *chainCheck) ([]*feed, error) {
 			}
 		}
 	}
-	return slices.DeleteFunc(feeds, func(f *feed) bool { return f.next == nil }), nil
+	return slices.DeleteFunc(feeds, func(f *feed) bool { return f.start == nil && f.next == nil }), nil
 }
 
-// lead returns the position before which neither this chunk has a row nor any chunk after it in its scan. Scans are in
-// the order of first instants; descending, a chunk that begins earlier may still end later, but not after its day.
-func (q *Query) lead(h chunk.Header) int64 {
+// lead returns the position before which no piece of a feed has a row that is not handed on. Scans are in the order of
+// first instants; descending, a chunk that begins earlier may still end later, but not after its day.
+func (q *Query) lead(f *feed) int64 {
+	if f.next == nil {
+		return f.from
+	}
+	h := &f.next.Chunk.Header
 	if q.req.Order == Descending {
 		return q.req.Order.At(h.ID.Day.End() - 1)
 	}

@@ -99,8 +99,12 @@ func (q *Query) collect(ctx context.Context, parts iter.Seq[part], seen *chainCh
 			if ctx.Err() != nil {
 				break
 			}
+			r := within(t.Range, p.Range)
+			if r.Empty() {
+				continue
+			}
 			g.Go(func() error {
-				return q.readCached(ctx, t, p.Range, func(piece *Piece) error {
+				return q.readCached(ctx, t, r, func(piece *Piece) error {
 					mu.Lock()
 					defer mu.Unlock()
 					seen.add(piece.Device, piece.Chunk.Header.ID)
