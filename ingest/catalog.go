@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/worker"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
@@ -43,11 +44,11 @@ func (e *Executor) updateCatalog(ctx context.Context, j *worker.CatalogUpdate) e
 			return err
 		}
 	}
-	j.Visible = make([]worker.Times, len(j.Entries))
+	j.Visible = make([]catalogupdates.Times, len(j.Entries))
 	known.Use(func(x *catalog.Index) {
 		for i := range j.Entries {
 			if e, ok := x.Entry(j.Entries[i].Device); ok {
-				j.Visible[i] = worker.Times{First: e.First, Last: e.Last}
+				j.Visible[i] = catalogupdates.Times{First: e.First, Last: e.Last}
 			}
 		}
 	})

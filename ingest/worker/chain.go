@@ -149,7 +149,7 @@ func (c *chain) take(offset int64, r *telemetry.Reading, due time.Time) (repeats
 // ripe returns how many open rows of the bin become a block.
 func (c *chain) ripe() int {
 	if len(c.bin.Blocks()) == 0 {
-		return binning.FirstBlock(c.device.id)
+		return binning.FirstBlock(c.device.ID)
 	}
 	return binning.BlockRows
 }

@@ -7,6 +7,9 @@ import (
 	"math"
 	"time"
 
+	"binnacle/ingest/catalogupdates"
+	"binnacle/internal/retry"
+
 	"binnacle/binning"
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
@@ -82,8 +85,14 @@ func (c Config) defaultBehind() int64 {
 }
 
 // retry returns the pauses between attempts at a job.
-func (c *Config) retry(least time.Duration, s *spreads) pauses {
-	return pauses{c.RetryBackoff, maxRetry * c.RetryBackoff, least, s.next()}
+func (c *Config) retry(least time.Duration, s *retry.Spreads) retry.Schedule {
+	return retry.Schedule{First: c.RetryBackoff, Longest: maxRetry * c.RetryBackoff, Least: least, Spread: s.Next()}
+}
+
+// MaxJobs returns the most jobs of one Worker that may be in flight: writes, catalog updates, publications of three
+// kinds, a lookup of label values, a stamp, an append.
+func (c Config) MaxJobs() int {
+	return c.MaxWrites + catalogupdates.MaxRunning + maxPublications + 2 + 3
 }
 
 // Validate reports every fault at once.

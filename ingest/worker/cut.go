@@ -21,7 +21,7 @@ func (cfg *Config) due(c *chain, now time.Time) time.Time {
 	if c.bin.Readings() > 0 {
 		return c.due
 	}
-	first := binning.FirstHold(c.device.id, cfg.Hold)
+	first := binning.FirstHold(c.device.ID, cfg.Hold)
 	if end := time.UnixMilli(c.day.End()); cfg.waitsForDay() && now.Before(end) {
 		return end.Add(first)
 	}
@@ -71,7 +71,7 @@ func (cfg *Config) budget(c *chain) int64 {
 	if c.begun {
 		return cfg.MaxBehind
 	}
-	return int64(binning.FirstHold(c.device.id, time.Duration(cfg.MaxBehind)))
+	return int64(binning.FirstHold(c.device.ID, time.Duration(cfg.MaxBehind)))
 }
 
 // crowded reports whether a bin has so many readings, however small they are when encoded, that it must be cut: half
@@ -100,7 +100,10 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []Job {
 		w.forgetIdle(now)
 		w.names.renew(w.Held(), now, w.cfg.Hold+w.cfg.Linger)
 	}
-	jobs := w.updates.jobs(nil, now, w.drain || w.journal.flush)
+	var jobs []Job
+	for _, u := range w.updates.Next(now, w.drain || w.journal.flush) {
+		jobs = append(jobs, &CatalogUpdate{Update: u})
+	}
 	if ticked {
 		jobs = w.throttle.labelLookups(jobs, now, snapshot)
 	}
@@ -143,8 +146,8 @@ func (w *Worker) CutBelow(below int64, now time.Time) {
 
 // catchUp cuts the bins that hold back the committed offset by more records than allowed (rule W7).
 func (w *Worker) catchUp(now time.Time) {
-	for w.index.lagging.len() > 0 {
-		c := w.index.lagging.first()
+	for w.index.lagging.Len() > 0 {
+		c := w.index.lagging.First()
 		if w.log.position-c.first <= c.budget {
 			return
 		}
@@ -175,16 +178,16 @@ func (w *Worker) cuts(jobs []Job, now time.Time, snapshot *control.Snapshot) []J
 // snapshot may have.
 func (w *Worker) unblock(snapshot *control.Snapshot, now time.Time) {
 	at, some := w.publisher.refused.first()
-	for w.awaiting.deadLetters.len() > 0 && !(some && at <= w.awaiting.deadLetters.front().seal) {
-		if c := w.awaiting.deadLetters.pop(); c.phase == sealed {
+	for w.awaiting.deadLetters.Len() > 0 && !(some && at <= w.awaiting.deadLetters.Front().seal) {
+		if c := w.awaiting.deadLetters.Pop(); c.phase == sealed {
 			c.release()
 			w.enqueue(c, now)
 			w.file(c)
 		}
 	}
 	if snapshot.ReadAt.After(w.awaiting.snapshot) {
-		for w.awaiting.tenant.len() > 0 {
-			w.enqueue(w.awaiting.tenant.pop(), now)
+		for w.awaiting.tenant.Len() > 0 {
+			w.enqueue(w.awaiting.tenant.Pop(), now)
 		}
 	}
 }
@@ -197,27 +200,27 @@ func (w *Worker) start(c *chain, now time.Time, snapshot *control.Snapshot) Job 
 			return job
 		}
 	}
-	tenant, ok := snapshot.Tenant(c.device.tenant.name)
+	tenant, ok := snapshot.Tenant(c.device.tenant.Name)
 	if !ok {
 		// It was there when the reading was taken, and comes back with the next snapshot.
 		w.awaiting.snapshot = snapshot.ReadAt
-		w.awaiting.tenant.push(c)
+		w.awaiting.tenant.Push(c)
 		return nil
 	}
 	if !w.knows(c) {
 		c.look()
 		chain := store.Chain{Day: c.day, Stream: w.stream, Partition: w.partition}
-		return &Lookup{Keys: tenant.Placement.Keys(c.device.id, c.day), Chain: chain, chain: c}
+		return &Lookup{Keys: tenant.Placement.Keys(c.device.ID, c.day), Chain: chain, chain: c}
 	}
 	if w.publisher.awaitsDeferred(c) {
 		c.sealUpto(c.bin.Through(), now)
-		w.awaiting.deferred.push(c)
+		w.awaiting.deferred.Push(c)
 		return nil
 	}
 	if at, ok := w.publisher.refused.first(); ok && at <= c.bin.Through() {
 		c.sealUpto(w.log.position-1, now)
 		if at <= c.seal {
-			w.awaiting.deadLetters.push(c)
+			w.awaiting.deadLetters.Push(c)
 			return nil
 		}
 		c.release()
@@ -231,7 +234,7 @@ func (w *Worker) start(c *chain, now time.Time, snapshot *control.Snapshot) Job 
 // more.
 func (w *Worker) cut(c *chain, tenant control.Tenant, now time.Time) Job {
 	id := chunk.ID{Day: c.day, Stream: w.stream, Partition: w.partition, Number: c.number}
-	key := tenant.Placement.Key(c.device.id, c.day, c.number)
+	key := tenant.Placement.Key(c.device.ID, c.day, c.number)
 	header := chunk.Header{
 		ID: id, TenantShard: key.TenantShard, Device: key.Device, After: c.tail, Cut: now.UnixMilli(),
 		TTL: tenant.TTL(c.day, now.UnixMilli()),
@@ -340,14 +343,15 @@ func (w *Worker) Next(now time.Time) time.Time {
 
 // Drain asks for everything to be cut, the fullest first, and cuts nothing later by itself.
 func (w *Worker) Drain(now time.Time) {
-	w.drain, w.updates.drain = true, true
+	w.drain = true
+	w.updates.Drain()
 	for c := w.index.size.largest(); c != nil; c = w.index.size.largest() {
 		w.ask(c, CutDrain, now)
 	}
 	for _, t := range w.registry.tenants {
 		for _, d := range t.devices {
-			if d != nil && (d.pending || d.timesPending()) {
-				w.updates.queueUpdate(d)
+			if d != nil && d.Lacks() {
+				w.updates.Queue(&d.Device)
 			}
 		}
 	}
@@ -356,5 +360,5 @@ func (w *Worker) Drain(now time.Time) {
 // Busy reports whether something is still to be written.
 func (w *Worker) Busy() bool {
 	return w.index.open() > 0 || w.publisher.refused.len() > 0 || w.publisher.deferred.len() > 0 || w.queue.busy > 0 ||
-		w.updates.running > 0 || w.updates.pending.len() > 0
+		w.updates.Busy()
 }

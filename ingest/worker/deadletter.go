@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"binnacle/ingest/queue"
+
 	"binnacle/ingest/decode"
 	"binnacle/internal/deadletter"
 )
@@ -66,7 +68,7 @@ func (d *DeadLetter) PayloadBytes() int {
 
 // deadLetters wait to be acknowledged, in the order in which they came.
 type deadLetters struct {
-	queued fifo[DeadLetter]
+	queued queue.FIFO[DeadLetter]
 	busy   int // how many of the first are being published
 	bytes  int // memory of all of them
 
@@ -88,12 +90,12 @@ const (
 )
 
 // len returns how many dead letters are not acknowledged.
-func (d *deadLetters) len() int { return d.queued.len() }
+func (d *deadLetters) len() int { return d.queued.Len() }
 
 // add queues a dead letter, and reports whether it stands for itself: beyond maxOfRecord elements of one record the
 // last dead letter stands for the rest. Those of a record must come one after another.
 func (d *deadLetters) add(l DeadLetter) bool {
-	all := d.queued.all()
+	all := d.queued.All()
 	n := len(all)
 	if n == d.busy || all[n-1].Record.Offset != l.Record.Offset { // one that is in flight stands for no more
 		d.ofRecord, d.more = 0, 0
@@ -113,14 +115,14 @@ func (d *deadLetters) add(l DeadLetter) bool {
 	d.ofRecord++
 	l.Bare = l.Unreadable != nil || d.ofRecord > 1 && d.ofRecord*len(l.Record.Value) > maxBytesOfRecord
 	l.bytes += deadLetterBytes
-	d.queued.push(l)
+	d.queued.Push(l)
 	d.bytes += l.bytes
 	return true
 }
 
 // also has the last dead letter stand for a reading of another chain, and reports whether it did not yet.
 func (d *deadLetters) also(c chainKey) bool {
-	last := &d.queued.all()[d.len()-1]
+	last := &d.queued.All()[d.len()-1]
 	if last.also == nil {
 		last.also = map[chainKey]bool{}
 	}
@@ -138,7 +140,7 @@ func (d *deadLetters) first() (offset int64, ok bool) {
 	if d.len() == 0 {
 		return 0, false
 	}
-	return d.queued.all()[0].Record.Offset, true
+	return d.queued.All()[0].Record.Offset, true
 }
 
 // job returns the next publication, nil while one is under way or there is nothing to publish.
@@ -146,7 +148,7 @@ func (d *deadLetters) job() *Publish {
 	if d.busy > 0 || d.len() == 0 {
 		return nil
 	}
-	all := d.queued.all()
+	all := d.queued.All()
 	for bytes := 0; d.busy < min(len(all), maxPublish) && bytes < maxPublishBytes; d.busy++ {
 		if l := &all[d.busy]; !l.Bare {
 			bytes += l.Record.bytes()
@@ -160,9 +162,9 @@ func (d *deadLetters) failed() { d.busy = 0 }
 
 // done drops the dead letters of the last job: they are acknowledged.
 func (d *deadLetters) done() {
-	for i := range d.queued.all()[:d.busy] {
-		d.bytes -= d.queued.all()[i].bytes
+	for i := range d.queued.All()[:d.busy] {
+		d.bytes -= d.queued.All()[i].bytes
 	}
-	d.queued.drop(d.busy)
+	d.queued.Drop(d.busy)
 	d.busy = 0
 }

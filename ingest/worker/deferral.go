@@ -139,7 +139,10 @@ func (th *throttle) dueAt() (at time.Time, ok bool) {
 	if r.running || r.all[0].from < r.urgentBelow {
 		return r.next, true
 	}
-	return later(at, r.next), true
+	if r.next.After(at) {
+		at = r.next
+	}
+	return at, true
 }
 
 // beginPass begins a pass if something may be taken, or has been deferred for too long.
@@ -306,13 +309,13 @@ func (th *throttle) list(tenant string) (out []Deferral) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	for _, x := range th.deferrals.all {
-		if tenant != "" && tenant != x.tenant.name {
+		if tenant != "" && tenant != x.tenant.Name {
 			continue
 		}
-		one := Deferral{Tenant: x.tenant.name, Limit: string(x.limit), From: th.deferredFrom(x),
+		one := Deferral{Tenant: x.tenant.Name, Limit: string(x.limit), From: th.deferredFrom(x),
 			Since: time.UnixMilli(x.published).UTC(), Readings: x.count}
 		if x.device != nil {
-			one.Device = x.device.id
+			one.Device = x.device.ID
 		}
 		out = append(out, one)
 	}
@@ -322,12 +325,12 @@ func (th *throttle) list(tenant string) (out []Deferral) {
 // headDeferrals returns what is deferred of some devices of a tenant, or of all. The caller holds the lock.
 func (th *throttle) headDeferrals(t *tenant, devices []string) (out []store.HeadDeferral) {
 	for _, x := range th.deferrals.all {
-		if x.tenant != t || x.device != nil && devices != nil && !slices.Contains(devices, x.device.id) {
+		if x.tenant != t || x.device != nil && devices != nil && !slices.Contains(devices, x.device.ID) {
 			continue
 		}
 		one := store.HeadDeferral{From: th.deferredFrom(x), Since: x.published, Limit: string(x.limit)}
 		if x.device != nil {
-			one.Device = x.device.id
+			one.Device = x.device.ID
 		}
 		out = append(out, one)
 	}
@@ -366,12 +369,12 @@ func (th *throttle) shareLimits(partitions int) {
 
 // releaseDecided queues chains again when all dead letters of their deferred readings are acknowledged.
 func (w *Worker) releaseDecided(now time.Time) {
-	for n := w.awaiting.deferred.len(); n > 0; n-- {
-		c := w.awaiting.deferred.pop()
+	for n := w.awaiting.deferred.Len(); n > 0; n-- {
+		c := w.awaiting.deferred.Pop()
 		switch {
 		case c.phase != sealed:
 		case w.publisher.awaitsDeferred(c):
-			w.awaiting.deferred.push(c)
+			w.awaiting.deferred.Push(c)
 		default:
 			c.release()
 			w.enqueue(c, now)

@@ -82,9 +82,7 @@ func (w *Worker) created(j *Create, now time.Time) {
 	w.mu.Lock()
 	c.stored(now, until)
 	w.mu.Unlock()
-	if w.cfg.CatalogEvery < 0 {
-		w.updates.requireTimes(c, f)
-	}
+	w.updates.ObserveStored(&c.device.Device, f.rows.First())
 	w.requeue(c, now)
 }
 
@@ -93,10 +91,10 @@ func (w *Worker) tailRead(c *chain, tail *store.Tail, first int64) {
 	if tail == nil {
 		return
 	}
-	w.updates.observeTail(c, tail)
+	w.updates.ObserveTimes(&c.device.Device, tail.From, tail.To)
 	w.journal.times.stored(c, storedRows{first, tail.Through, span{tail.From, tail.To}})
 	if first <= tail.Through {
-		w.updates.observeStored(c.device, first)
+		w.updates.ObserveStored(&c.device.Device, first)
 	}
 }
 
@@ -126,8 +124,18 @@ func (w *Worker) Committed(offset int64, now time.Time) *Stamp {
 func (w *Worker) updated(j *CatalogUpdate, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.updates.done(j, now)
-	for _, d := range j.devices {
+	switch r := j.Outcome(); r.Fault {
+	case Rejected:
+		j.Visible = nil
+		fallthrough
+	case None:
+		w.updates.Done(j.Update, now)
+	default:
+		w.updates.Failed(j.Update, r.After, now)
+	}
+	t := w.registry.tenants[j.Tenant]
+	for i := range j.Entries {
+		d := t.byID[j.Entries[i].Device]
 		w.journal.times.settled(d)
 		w.forgetUnused(d)
 	}

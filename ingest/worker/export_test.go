@@ -2,13 +2,17 @@ package worker
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
+
+	"binnacle/ingest/catalogupdates"
+	"binnacle/ingest/queue"
 )
 
 // HeldByParts adds up what Held should be: rows and dead letters, and what is known of devices and chains.
 func HeldByParts(w *Worker) (rows, known int64) {
-	sets := map[*columns]bool{}
+	sets := map[uintptr]bool{}
 	for _, t := range w.registry.tenants {
 		if v := t.values; v != nil {
 			for _, own := range v.own {
@@ -20,9 +24,10 @@ func HeldByParts(w *Worker) (rows, known int64) {
 			if x := d.rated(); x != nil {
 				known += x.bytes
 			}
-			if c := d.seen.columns; c != nil && !sets[c] {
-				sets[c] = true
-				known += int64(c.bytes())
+			// The columns of a device: the list, and what else a set takes.
+			if c := inside(d.Device, "seen", "columns"); !c.IsNil() && !sets[c.Pointer()] {
+				sets[c.Pointer()] = true
+				known += 96 + 24*int64(c.Elem().FieldByName("list").Cap())
 			}
 			for _, c := range d.chains {
 				rows += int64(c.bytes())
@@ -30,7 +35,7 @@ func HeldByParts(w *Worker) (rows, known int64) {
 			}
 		}
 	}
-	for _, l := range append(slices.Clone(w.publisher.refused.queued.all()), w.publisher.deferred.queued.all()...) {
+	for _, l := range append(slices.Clone(w.publisher.refused.queued.All()), w.publisher.deferred.queued.All()...) {
 		rows += int64(l.bytes)
 	}
 	known += int64(len(w.throttle.deferrals.all) * deferralBytes)
@@ -39,6 +44,15 @@ func HeldByParts(w *Worker) (rows, known int64) {
 		known += int64(o.names.Bytes())
 	}
 	return rows, known
+}
+
+// inside returns a field of a value of another package, by the names that lead to it.
+func inside(x any, names ...string) reflect.Value {
+	v := reflect.ValueOf(x)
+	for _, name := range names {
+		v = reflect.Indirect(v).FieldByName(name)
+	}
+	return v
 }
 
 // Devices returns how many devices a Worker remembers.
@@ -52,19 +66,21 @@ func Devices(w *Worker) (n int) {
 // CountWork counts from now on how often the Worker compares two of its chains or devices, or shows one to a head.
 func CountWork(w *Worker) (count func() int) {
 	n := 0
-	for _, o := range []*minHeap[*chain]{&w.index.wakes, &w.index.filling, &w.index.lagging, &w.index.acting,
+	for _, o := range []*queue.Heap[*chain]{&w.index.wakes, &w.index.filling, &w.index.lagging, &w.index.acting,
 		&w.index.idle} {
-		countLess(o, &n)
+		countComparisons(o, &n)
 	}
-	countLess(&w.updates.lookups, &n)
-	countLess(&w.updates.holding, &n)
+	for _, name := range []string{"lookups", "holding"} {
+		countComparisons((*queue.Heap[*catalogupdates.Device])(inside(&w.updates, name).Addr().UnsafePointer()), &n)
+	}
 	looks := w.registry.visited
 	return func() int { return n + w.registry.visited - looks }
 }
 
-func countLess[T any](o *minHeap[T], n *int) {
-	less := o.items.less
-	o.items.less = func(a, b T) bool {
+func countComparisons[T any](h *queue.Heap[T], n *int) {
+	before := (*func(a, b T) bool)(inside(h, "before").Addr().UnsafePointer())
+	less := *before
+	*before = func(a, b T) bool {
 		*n++
 		return less(a, b)
 	}
@@ -80,7 +96,7 @@ func (w *Worker) Loose() bool {
 		return true
 	}
 	limit, loose := w.publisher.firstRefused(), false
-	j.loose.upto(func(c *chain) bool { return !loose && c.journaled.loose < limit }, func(c *chain) {
+	j.loose.UpTo(func(c *chain) bool { return !loose && c.journaled.loose < limit }, func(c *chain) {
 		loose = loose || !c.journaled.bulky
 	})
 	return loose
@@ -118,5 +134,5 @@ func MostOtherJobs() int {
 		w.rejectFlight(c, "never", now)
 	}
 	const census, stamp, journal = 1, 1, 1
-	return len(w.publications(nil, now)) + maxUpdates + census + stamp + journal
+	return len(w.publications(nil, now)) + catalogupdates.MaxRunning + census + stamp + journal
 }

@@ -3,6 +3,8 @@ package worker
 import (
 	"time"
 
+	"binnacle/ingest/queue"
+
 	"binnacle/internal/telemetry"
 )
 
@@ -14,9 +16,9 @@ const limitShare limitName = "share"
 // times an even share is deferred, as one above a rate is; but nothing of it is refused, and it gets all the time that
 // the others leave.
 type fairness struct {
-	marks    fifo[marked] // ends of the log, and when they were known, the oldest first
-	at       time.Time    // of the last mark
-	end      int64        // that it has
+	marks    queue.FIFO[marked] // ends of the log, and when they were known, the oldest first
+	at       time.Time          // of the last mark
+	end      int64              // that it has
 	lag      time.Duration
 	yielding bool // what was deferred goes on waiting: the others are late still
 
@@ -34,14 +36,14 @@ const fairRound = 250 * time.Millisecond
 func (th *throttle) lag(offset int64, now time.Time) time.Duration {
 	f := &th.fair
 	if th.log.end > f.end && now.Sub(f.at) >= max(fairRound/4, f.lag/64) {
-		f.marks.push(marked{now, th.log.end})
+		f.marks.Push(marked{now, th.log.end})
 		f.at, f.end = now, th.log.end
 	}
-	for f.marks.len() > 0 && f.marks.front().position <= offset {
-		f.marks.pop()
+	for f.marks.Len() > 0 && f.marks.Front().position <= offset {
+		f.marks.Pop()
 	}
-	if f.lag = 0; f.marks.len() > 0 {
-		f.lag = now.Sub(f.marks.front().at)
+	if f.lag = 0; f.marks.Len() > 0 {
+		f.lag = now.Sub(f.marks.Front().at)
 	}
 	return f.lag
 }
@@ -62,7 +64,7 @@ func (th *throttle) deferNoisy(rec *Record, readings []telemetry.Reading, now ti
 		// A tenant that sends now and then is in few rounds, but late in all of them.
 		n := len(th.registry.tenants)
 		for _, t := range f.tenants {
-			if t.deferral == nil && 2*n*t.came > 3*f.came && th.registry.tenants[t.name] == t {
+			if t.deferral == nil && 2*n*t.came > 3*f.came && th.registry.tenants[t.Name] == t {
 				th.deferFrom(deferral{tenant: t, limit: limitShare, from: rec.Offset, published: rec.Time}, false)
 			}
 		}

@@ -148,10 +148,8 @@ func (w *Worker) CatalogPending(tenantName string) store.HeadUpdates {
 	var n store.HeadUpdates
 	t, turns := w.registry.tenants[tenantName], uint64(0)
 	if t != nil {
-		turns = t.version
-		for d := range t.updates {
-			n.Devices = append(n.Devices, d.seen.entry(d.id, t.units))
-		}
+		turns = t.Version
+		n.Devices = t.Unseen()
 	}
 	n.Add(w.partition, uint64(w.stream), uint64(w.log.assigned), uint64(w.generation), turns)
 	return n
@@ -162,22 +160,23 @@ func (w *Worker) listed(req store.ListRequest) []*listedDevice {
 	_, all := w.headOf(store.HeadRequest{Tenant: req.Tenant, Range: binning.All, Devices: req.Devices})
 	var found []*device
 	w.registry.visitDevices(all, func(d *device) {
-		if strings.HasPrefix(d.id, req.Prefix) && (d.holdsRows() || d.timesPending()) {
+		if strings.HasPrefix(d.ID, req.Prefix) && (d.holdsRows() || d.TimesPending()) {
 			found = append(found, d)
 		}
 	})
 	if req.Limit > 0 && len(found) > req.Limit {
-		slices.SortFunc(found, func(a, b *device) int { return strings.Compare(a.id, b.id) })
+		slices.SortFunc(found, func(a, b *device) int { return strings.Compare(a.ID, b.ID) })
 		found = found[:req.Limit]
 	}
 	out := make([]*listedDevice, 0, len(found))
 	w.registry.visitDevices(found, func(d *device) {
-		x := &listedDevice{id: d.id}
+		x := &listedDevice{id: d.ID}
 		for _, p := range d.pieces(nil, binning.All) {
 			x.rows = append(x.rows, p.rows)
 		}
-		if d.timesPending() {
-			x.widen(span{d.seen.first, d.seen.last})
+		if d.TimesPending() {
+			first, last := d.Times()
+			x.widen(span{first, last})
 		}
 		if x.timed || len(x.rows) > 0 {
 			out = append(out, x)
@@ -202,7 +201,7 @@ type piece struct {
 func (d *device) stored(out []store.HeadChain, r telemetry.Range) []store.HeadChain {
 	for _, c := range d.chains {
 		if c.number > 0 && c.touches(r) {
-			out = append(out, store.HeadChain{Device: d.id, Day: c.day, Tail: c.last()})
+			out = append(out, store.HeadChain{Device: d.ID, Day: c.day, Tail: c.last()})
 		}
 	}
 	return out
@@ -233,10 +232,10 @@ func (d *device) pieces(out []piece, r telemetry.Range) []piece {
 // a chunk by a later one (rule R5).
 func (c *chain) piece(out []piece, rows *binning.Bin) []piece {
 	if rows.First() > c.loaded {
-		return append(out, piece{c.device.id, c.day, *rows})
+		return append(out, piece{c.device.ID, c.day, *rows})
 	}
 	for _, part := range rows.Parts(c.loaded) {
-		out = append(out, piece{c.device.id, c.day, part})
+		out = append(out, piece{c.device.ID, c.day, part})
 	}
 	return out
 }

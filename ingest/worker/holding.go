@@ -43,7 +43,7 @@ func (g *registry) devicesOf(tenant string) (all [][]*device) {
 
 // rows returns what is held of the device; ok is false for nothing. The caller holds the lock.
 func (d *device) rows() (h Holding, ok bool) {
-	h = Holding{Tenant: d.tenant.name, Device: d.id}
+	h = Holding{Tenant: d.tenant.Name, Device: d.ID}
 	for _, c := range d.chains {
 		if c.flight != nil {
 			h.add(&c.flight.rows)

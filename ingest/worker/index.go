@@ -3,17 +3,19 @@ package worker
 import (
 	"time"
 
+	"binnacle/ingest/queue"
+
 	"binnacle/internal/telemetry"
 )
 
 // index finds chains by what is asked of all of them: which is due, holds the floor, takes most memory, or has been
 // idle for longest. Filing a chain takes time by the logarithm of their number, and so does each answer.
 type index struct {
-	wakes   minHeap[*chain] // that have something to do by themselves, by when
-	filling minHeap[*chain] // by the offset that they hold back
-	lagging minHeap[*chain] // those that are filling too, by the position at which they are cut for holding it back
-	acting  minHeap[*chain] // likewise
-	idle    minHeap[*chain] // without rows, not even lingering ones, by when they are forgotten
+	wakes   queue.Heap[*chain] // that have something to do by themselves, by when
+	filling queue.Heap[*chain] // by the offset that they hold back
+	lagging queue.Heap[*chain] // those that are filling too, by the position at which they are cut for holding it back
+	acting  queue.Heap[*chain] // likewise
+	idle    queue.Heap[*chain] // without rows, not even lingering ones, by when they are forgotten
 
 	size      sizeClasses // those that are filling, by how much memory they take
 	shelvable sizeClasses // likewise, by how much of that a shelf would free
@@ -27,10 +29,10 @@ type index struct {
 
 // filing is where a chain stands in the index.
 type filing struct {
-	shelf  *minHeap[*chain] // of filling, acting and idle, nil for none
-	place  int32            // in shelf
-	wake   int32            // place in wakes
-	lag    int32            // place in lagging
+	shelf  *queue.Heap[*chain] // of filling, acting and idle, nil for none
+	place  int32               // in shelf
+	wake   int32               // place in wakes
+	lag    int32               // place in lagging
 	wakeAt time.Time
 	size   sizeClass // among the largest
 	free   sizeClass // among the shelvable
@@ -48,11 +50,11 @@ func newIndex() index {
 	return index{
 		size:      sizeClasses{classOf: func(c *chain) *sizeClass { return &c.filing.size }},
 		shelvable: sizeClasses{classOf: func(c *chain) *sizeClass { return &c.filing.free }},
-		wakes:     newMinHeap(wake, func(a, b *chain) bool { return a.filing.wakeAt.Before(b.filing.wakeAt) }),
-		filling:   newMinHeap(place, byOffset),
-		lagging:   newMinHeap(lag, func(a, b *chain) bool { return a.first+a.budget < b.first+b.budget }),
-		acting:    newMinHeap(place, byOffset),
-		idle:      newMinHeap(place, func(a, b *chain) bool { return a.forgetAt().Before(b.forgetAt()) }),
+		wakes:     queue.NewHeap(wake, func(a, b *chain) bool { return a.filing.wakeAt.Before(b.filing.wakeAt) }),
+		filling:   queue.NewHeap(place, byOffset),
+		lagging:   queue.NewHeap(lag, func(a, b *chain) bool { return a.first+a.budget < b.first+b.budget }),
+		acting:    queue.NewHeap(place, byOffset),
+		idle:      queue.NewHeap(place, func(a, b *chain) bool { return a.forgetAt().Before(b.forgetAt()) }),
 	}
 }
 
@@ -62,30 +64,30 @@ func (x *index) file(c *chain) {
 	f := &c.filing
 	if shelf := x.shelf(c); shelf != f.shelf {
 		if f.shelf != nil {
-			f.shelf.remove(c)
+			f.shelf.Remove(c)
 		}
 		f.shelf = shelf
 	}
 	if f.shelf != nil {
-		f.shelf.put(c)
+		f.shelf.Put(c)
 	}
 	if c.phase == filling {
-		x.lagging.put(c)
+		x.lagging.Put(c)
 	} else {
-		x.lagging.remove(c)
+		x.lagging.Remove(c)
 	}
 	at, ok := c.wakes()
 	switch {
 	case !ok:
-		x.wakes.remove(c)
+		x.wakes.Remove(c)
 	case f.wake == 0 || !at.Equal(f.wakeAt):
 		f.wakeAt = at
-		x.wakes.put(c)
+		x.wakes.Put(c)
 	}
 }
 
 // shelf returns where a chain belongs by its phase.
-func (x *index) shelf(c *chain) *minHeap[*chain] {
+func (x *index) shelf(c *chain) *queue.Heap[*chain] {
 	switch {
 	case c.acting():
 		return &x.acting
@@ -141,10 +143,10 @@ func (x *index) drop(c *chain) {
 	if f.counted {
 		x.stalls[f.fault]--
 	}
-	x.wakes.remove(c)
-	x.lagging.remove(c)
+	x.wakes.Remove(c)
+	x.lagging.Remove(c)
 	if f.shelf != nil {
-		f.shelf.remove(c)
+		f.shelf.Remove(c)
 	}
 	x.size.put(c, 0)
 	x.shelvable.put(c, 0)
@@ -153,25 +155,25 @@ func (x *index) drop(c *chain) {
 
 // awake returns a chain with something to do at now, nil if there is none.
 func (x *index) awake(now time.Time) *chain {
-	if x.wakes.len() == 0 || x.wakes.first().filing.wakeAt.After(now) {
+	if x.wakes.Len() == 0 || x.wakes.First().filing.wakeAt.After(now) {
 		return nil
 	}
-	return x.wakes.first()
+	return x.wakes.First()
 }
 
 // next returns when the next chain has something to do; ok is false for never.
 func (x *index) next() (at time.Time, ok bool) {
-	if x.wakes.len() == 0 {
+	if x.wakes.Len() == 0 {
 		return time.Time{}, false
 	}
-	return x.wakes.first().filing.wakeAt, true
+	return x.wakes.First().filing.wakeAt, true
 }
 
 // floor returns the lowest offset that a chain holds back; ok is false for none.
 func (x *index) floor() (offset int64, ok bool) {
-	for _, o := range []*minHeap[*chain]{&x.filling, &x.acting} {
-		if o.len() > 0 && (!ok || o.first().first < offset) {
-			offset, ok = o.first().first, true
+	for _, o := range []*queue.Heap[*chain]{&x.filling, &x.acting} {
+		if o.Len() > 0 && (!ok || o.First().first < offset) {
+			offset, ok = o.First().first, true
 		}
 	}
 	return offset, ok
@@ -179,21 +181,21 @@ func (x *index) floor() (offset int64, ok bool) {
 
 // below returns the chains that hold back an offset below the one given.
 func (x *index) below(offset int64) (found []*chain) {
-	for _, o := range []*minHeap[*chain]{&x.filling, &x.acting} {
-		o.upto(func(c *chain) bool { return c.first < offset }, func(c *chain) { found = append(found, c) })
+	for _, o := range []*queue.Heap[*chain]{&x.filling, &x.acting} {
+		o.UpTo(func(c *chain) bool { return c.first < offset }, func(c *chain) { found = append(found, c) })
 	}
 	return found
 }
 
 // open returns how many bins hold readings or have some on their way out.
-func (x *index) open() int { return x.filling.len() + x.acting.len() }
+func (x *index) open() int { return x.filling.Len() + x.acting.Len() }
 
 // wakes returns when the chain has something to do by itself: a bin is due, an attempt is to be made again, or rows
 // have lingered. ok is false for never.
 func (c *chain) wakes() (at time.Time, ok bool) {
 	switch {
 	case c.phase == stalled && !c.stall.ready:
-		at, ok = c.stall.at, true
+		at, ok = c.stall.At, true
 	case c.bin.Readings() > 0 && c.want == "":
 		at, ok = c.due, true
 	}

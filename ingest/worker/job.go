@@ -3,6 +3,8 @@ package worker
 import (
 	"time"
 
+	"binnacle/ingest/catalogupdates"
+
 	"binnacle/ingest/journal"
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
@@ -54,16 +56,8 @@ type Publish struct {
 // CatalogUpdate has the catalog updated with what readings have shown of devices of a tenant.
 type CatalogUpdate struct {
 	Result
-	Tenant  string
-	Entries []catalog.Entry
-	Times   []bool // of each: a later time alone is written too
-	devices []*device
-
-	Visible []Times // the answer: the times that the catalog has of each now
+	*catalogupdates.Update
 }
-
-// Times are the event times of a device, ms.
-type Times struct{ First, Last int64 }
 
 // LabelValuesLookup asks which values the labels of a tenant's readings have, by its catalog.
 type LabelValuesLookup struct {

@@ -3,6 +3,9 @@ package worker
 import (
 	"time"
 
+	"binnacle/ingest/queue"
+	"binnacle/internal/retry"
+
 	"binnacle/binning"
 	"binnacle/ingest/journal"
 )
@@ -18,10 +21,10 @@ type journaling struct {
 	on           bool
 	blocks       *journal.BlockIndex // those that count
 	times        carriedTimes
-	loose        minHeap[*chain] // those with loose rows, by the lowest offset of them
-	ready        fifo[*chain]    // those with blocks that are not in the journal
-	inFlight     *Append         // on its way
-	retry        backoff
+	loose        queue.Heap[*chain] // those with loose rows, by the lowest offset of them
+	ready        queue.FIFO[*chain] // those with blocks that are not in the journal
+	inFlight     *Append            // on its way
+	retry        retry.Backoff
 	flush        bool      // everything is to go there now
 	maxBytes     int       // bytes of an append
 	marks        []marked  // where the position was, the oldest first
@@ -39,7 +42,7 @@ func newJournaling(cfg *Config, log *logState) journaling {
 	blocks := new(journal.BlockIndex)
 	return journaling{
 		cfg: cfg, log: log, on: cfg.Journal, maxBytes: maxAppend, blocks: blocks, times: newCarriedTimes(cfg, log, blocks),
-		loose: newMinHeap(func(c *chain) *int32 { return &c.journaled.place },
+		loose: queue.NewHeap(func(c *chain) *int32 { return &c.journaled.place },
 			func(a, b *chain) bool { return a.journaled.loose < b.journaled.loose }),
 	}
 }
@@ -102,12 +105,12 @@ func (j *journaling) track(c *chain) {
 	switch {
 	case !ok || through <= x.through:
 		x.loose, x.bulky = noOffset, false
-		j.loose.remove(c)
+		j.loose.Remove(c)
 		return
 	case x.loose == noOffset || x.loose < first || x.loose <= x.through:
 		x.loose = max(first, x.through+1)
 	}
-	j.loose.put(c)
+	j.loose.Put(c)
 }
 
 // release lets a block go that is not needed for its rows any more, unless it is kept for their times.
@@ -121,7 +124,7 @@ func (j *journaling) release(d *device, block int64) {
 func (j *journaling) offer(c *chain) {
 	if x := &c.journaled; j.on && !x.ready {
 		x.ready = true
-		j.ready.push(c)
+		j.ready.Push(c)
 	}
 }
 
@@ -132,15 +135,15 @@ func (w *Worker) JournalFloor() int64 {
 		return w.Floor()
 	}
 	return lowest(w.log.position, w.journal.floor, w.journal.times.journalFloor, w.throttle.floor, w.publisher.floor,
-		w.updates.floor)
+		w.updates.Floor)
 }
 
 // floor returns the lowest offset of a row that is not in the journal; ok is false for none.
 func (j *journaling) floor() (offset int64, ok bool) {
-	if j.loose.len() == 0 {
+	if j.loose.Len() == 0 {
 		return 0, false
 	}
-	return j.loose.first().journaled.loose, true
+	return j.loose.First().journaled.loose, true
 }
 
 // JournalCommit returns what a commit of Floor carries beside it.
@@ -165,7 +168,7 @@ const (
 // has passed since it was asked for the last time.
 func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 	j := &w.journal
-	if !j.on || j.inFlight != nil || j.loading != nil || !j.retry.open(now) {
+	if !j.on || j.inFlight != nil || j.loading != nil || !j.retry.Open(now) {
 		return nil
 	}
 	if ticked {
@@ -173,7 +176,7 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 		j.times.renew(now)
 	}
 	due := w.journal.overdue(now)
-	if !ticked && !j.flush && j.ready.len()*blockGuess < enough {
+	if !ticked && !j.flush && j.ready.Len()*blockGuess < enough {
 		return nil
 	}
 	a := &Append{Topic: w.cfg.Topic, Partition: w.partition, nonce: journal.Nonce(w.cfg.Nonce())}
@@ -184,7 +187,7 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 	due = min(due, limit)
 	var chains []*chain
 	slow := j.flush || !now.Before(j.deferredNext)
-	j.loose.upto(func(c *chain) bool { return c.journaled.loose < due && len(chains) < maxAppendBlocks }, func(c *chain) {
+	j.loose.UpTo(func(c *chain) bool { return c.journaled.loose < due && len(chains) < maxAppendBlocks }, func(c *chain) {
 		if slow || !c.device.isDeferred() {
 			chains = append(chains, c)
 		}
@@ -199,8 +202,8 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 		}
 	}
 	var later []*chain
-	for j.ready.len() > 0 && a.bytes < j.maxBytes {
-		c := j.ready.pop()
+	for j.ready.Len() > 0 && a.bytes < j.maxBytes {
+		c := j.ready.Pop()
 		c.journaled.ready = false
 		if !w.addTo(&blocksOf{a: a, c: c, limit: limit}, false) {
 			later = append(later, c)
@@ -335,7 +338,7 @@ func (b *blocksOf) put(x *binning.Block) {
 	}
 	c := b.c
 	r := journal.Record{
-		Stream: b.w.stream, Tenant: c.device.tenant.name, Device: c.device.id, Day: c.day, Tail: b.w.tailOf(c),
+		Stream: b.w.stream, Tenant: c.device.tenant.Name, Device: c.device.ID, Day: c.day, Tail: b.w.tailOf(c),
 		First: x.First, Through: x.Through, Rows: x.Rows, Values: x.Values, From: x.From, To: x.To, Data: data,
 	}
 	switch b.w.addRecord(b.a, &r, sentBlock{chain: c, through: x.Through}) {
@@ -399,7 +402,7 @@ func (w *Worker) appended(a *Append, now time.Time) {
 	j.inFlight = nil
 	switch r := a.Outcome(); r.Fault {
 	case None:
-		j.retry = backoff{}
+		j.retry = retry.Backoff{}
 	case Rejected: // the broker takes less at once
 		w.journal.appendFailed(a)
 		if c := a.sent[0].chain; len(a.Values) > 1 {
@@ -411,10 +414,10 @@ func (w *Worker) appended(a *Append, now time.Time) {
 		return
 	default:
 		w.journal.appendFailed(a)
-		if j.retry.fails >= journalOutage {
-			j.times.each(w.updates.urge)
+		if j.retry.Fails >= journalOutage {
+			j.times.each(func(d *device) { w.updates.Urge(&d.Device) })
 		}
-		j.retry.failed(now, w.cfg.retry(r.After, &w.spreads))
+		j.retry.Fail(now, w.cfg.retry(r.After, &w.spreads))
 		return
 	}
 	w.observer.Journaled(len(a.Values), a.bytes)

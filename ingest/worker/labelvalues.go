@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/retry"
+
 	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
@@ -136,30 +138,30 @@ func (th *throttle) uncountLabels(t *tenant) {
 func (th *throttle) queueLabelLookup(t *tenant) {
 	if v := t.values; v != nil && !v.queued {
 		v.queued = true
-		th.labelQueue.push(t)
+		th.labelQueue.Push(t)
 	}
 }
 
 // labelLookups has the label values of the next tenant in turn looked up in the catalog.
 func (th *throttle) labelLookups(jobs []Job, now time.Time, snapshot *control.Snapshot) []Job {
-	for n := th.labelQueue.len(); n > 0 && !th.labelLookup && th.labelRetry.open(now); n-- {
-		t := th.labelQueue.pop()
+	for n := th.labelQueue.Len(); n > 0 && !th.labelLookup && th.labelRetry.Open(now); n-- {
+		t := th.labelQueue.Pop()
 		if t.values != nil && t.snapshot != snapshot { // nobody else looks where nobody has limits any more
 			th.mu.Lock()
 			th.refreshLimits(t, snapshot)
 			th.mu.Unlock()
 		}
 		switch v := t.values; {
-		case v == nil || th.registry.tenants[t.name] != t: // it is gone
+		case v == nil || th.registry.tenants[t.Name] != t: // it is gone
 		case t.limits == nil || t.limits.labelValues == 0:
 			th.mu.Lock()
 			th.uncountLabels(t)
 			th.mu.Unlock()
 		case now.Sub(v.asked) < labelLookupEvery:
-			th.labelQueue.push(t)
+			th.labelQueue.Push(t)
 		default:
 			th.labelLookup, v.queued = true, false
-			jobs = append(jobs, &LabelValuesLookup{Tenant: t.name, tenant: t, began: now})
+			jobs = append(jobs, &LabelValuesLookup{Tenant: t.Name, tenant: t, began: now})
 		}
 	}
 	return jobs
@@ -173,11 +175,11 @@ func (th *throttle) labelsRead(j *LabelValuesLookup, now time.Time) {
 	defer th.mu.Unlock()
 	v := t.values
 	if r := j.Outcome(); r.Fault != None {
-		th.labelRetry.failed(now, th.cfg.retry(r.After, th.spreads))
+		th.labelRetry.Fail(now, th.cfg.retry(r.After, th.spreads))
 		th.queueLabelLookup(t)
 		return
 	}
-	th.labelRetry = backoff{}
+	th.labelRetry = retry.Backoff{}
 	if v == nil {
 		return
 	}

@@ -5,6 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/ingest/queue"
+	"binnacle/internal/retry"
+
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
@@ -19,23 +22,23 @@ type throttle struct {
 	registry *registry
 	log      *logState
 	observer Observer
-	spreads  *spreads
+	spreads  *retry.Spreads
 	forget   func(*device) // drops a device that is not needed any more
 
 	partitions int // of the topic: they share limits
 	deferrals  deferrals
 	fair       fairness
 
-	labelQueue  fifo[*tenant] // with labels that are to be looked up
-	labelLookup bool          // one is in flight
-	labelRetry  backoff
+	labelQueue  queue.FIFO[*tenant] // with labels that are to be looked up
+	labelLookup bool                // one is in flight
+	labelRetry  retry.Backoff
 }
 
 // refreshLimits brings a tenant's limits in line with the snapshot. The caller holds the lock.
 func (th *throttle) refreshLimits(t *tenant, snapshot *control.Snapshot) {
 	t.snapshot = snapshot
 	said := th.cfg.Limits
-	if known, ok := snapshot.Tenant(t.name); ok && known.Ingest != nil {
+	if known, ok := snapshot.Tenant(t.Name); ok && known.Ingest != nil {
 		said = known.Ingest.IngestLimits.Or(said)
 	}
 	if said == t.configured {
@@ -321,7 +324,7 @@ func (th *throttle) overNumber(t *tenant, f *feed, r *telemetry.Reading) (limitN
 			detail := fmt.Sprintf("the tenant has %d series in that day already in this partition, and more than %d are not "+
 				"allowed", all, l.allSeries)
 			if t.most != nil {
-				detail += fmt.Sprintf(", %d of them of device %s", t.mostSeries, t.most.id)
+				detail += fmt.Sprintf(", %d of them of device %s", t.mostSeries, t.most.ID)
 			}
 			return limitAllSeries, detail
 		}

@@ -143,7 +143,10 @@ func (w *Worker) restore(key chainKey, x *loadedChain, now time.Time) error {
 		c.generation = w.generation
 		w.log.suspect = max(w.log.suspect, c.tail)
 	}
-	w.observeBlocks(d, blocks)
+	for i := range blocks {
+		w.updates.ObserveBlock(&d.Device, &blocks[i], i > 0 && blocks[i].SameSchema(&blocks[i-1]))
+	}
+	w.registry.countDevice(d)
 	if len(blocks) > 0 {
 		due, budget := w.cfg.due(c, now), w.cfg.budget(c)
 		c.restore(binning.BinOf(w.names.metrics, blocks), due)
@@ -158,25 +161,6 @@ func (w *Worker) restore(key chainKey, x *loadedChain, now time.Time) error {
 	}
 	w.file(c)
 	return nil
-}
-
-// observeBlocks records what blocks show of a device. The catalog has their names: no F that was committed passes one
-// that it lacks. Which times it has is not known; they are compared after the device's next reading.
-func (w *Worker) observeBlocks(d *device, blocks []binning.Block) {
-	for i := range blocks {
-		b := &blocks[i]
-		d.seen.span(b.From)
-		if i == 0 || !b.SameSchema(&blocks[i-1]) {
-			d.list(b.Fields(), &w.registry.columns)
-			for _, set := range b.Sets() {
-				for _, l := range set {
-					d.seen.label(l)
-				}
-			}
-		}
-		d.seen.span(b.To)
-	}
-	w.registry.countDevice(d)
 }
 
 // Loading returns how many values of the journal were loaded so far; ok is false when none are being loaded.

@@ -1,6 +1,10 @@
 package worker
 
-import "time"
+import (
+	"time"
+
+	"binnacle/internal/retry"
+)
 
 // relieve makes room while memory is short: this worker's part of what must go, less what is going already (rule W11).
 // What is known of chains that have had no rows for a hold goes first, then the fullest bins are cut; and when nothing
@@ -41,7 +45,7 @@ func (w *Worker) relieve(now time.Time) {
 // shelve puts blocks on the shelf, of the bins that have most of them in memory first, until so many bytes are free. It
 // returns how many that are. What a shelf fails to take stays where it is, and it is left alone for a while.
 func (w *Worker) shelve(wanted int64, now time.Time) (made int64) {
-	if w.cfg.Shelf == nil || !w.shelfRetry.open(now) {
+	if w.cfg.Shelf == nil || !w.shelfRetry.Open(now) {
 		return 0
 	}
 	for made < wanted {
@@ -55,12 +59,12 @@ func (w *Worker) shelve(wanted int64, now time.Time) (made int64) {
 		made += int64(freed)
 		w.index.count(c)
 		if err != nil {
-			w.shelfRetry.failed(now, pauses{time.Minute, time.Hour, 0, w.spreads.next()})
+			w.shelfRetry.Fail(now, retry.Schedule{First: time.Minute, Longest: time.Hour, Spread: w.spreads.Next()})
 			w.observer.ShelfFailed(err)
 			return made
 		}
 	}
-	w.shelfRetry = backoff{}
+	w.shelfRetry = retry.Backoff{}
 	return made
 }
 
@@ -73,8 +77,8 @@ func (w *Worker) forgetUntil(wanted int64, may func(*chain) bool) (made int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.Held()
-	for made < wanted && w.index.idle.len() > 0 && may(w.index.idle.first()) {
-		w.forget(w.index.idle.first())
+	for made < wanted && w.index.idle.Len() > 0 && may(w.index.idle.First()) {
+		w.forget(w.index.idle.First())
 		w.observer.ChainForgotten()
 		made = before - w.Held()
 	}
@@ -85,7 +89,7 @@ func (w *Worker) forgetUntil(wanted int64, may func(*chain) bool) (made int64) {
 func (w *Worker) forgetIdle(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for w.index.idle.len() > 0 && now.After(w.index.idle.first().forgetAt()) {
-		w.forget(w.index.idle.first())
+	for w.index.idle.Len() > 0 && now.After(w.index.idle.First().forgetAt()) {
+		w.forget(w.index.idle.First())
 	}
 }

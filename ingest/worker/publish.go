@@ -4,6 +4,9 @@ import (
 	"math"
 	"time"
 
+	"binnacle/ingest/queue"
+	"binnacle/internal/retry"
+
 	"binnacle/ingest/decode"
 	"binnacle/internal/telemetry"
 )
@@ -18,10 +21,10 @@ type publisher struct {
 
 	refused  deadLetters
 	deferred deferredDeadLetters
-	retry    backoff
+	retry    retry.Backoff
 
-	unstorable fifo[*chain] // with flights that are to become dead letters
-	running    int          // of those, how many are in flight
+	unstorable queue.FIFO[*chain] // with flights that are to become dead letters
+	running    int                // of those, how many are in flight
 }
 
 // deferredDeadLetters are those of readings that had been deferred. They come in no order of offsets.
@@ -76,7 +79,7 @@ func (p *publisher) firstRefused() int64 {
 // block of it may be made before (rules W5, J2). They stand below what the chain takes later, and no other chain waits
 // for them.
 func (p *publisher) awaitsDeferred(c *chain) bool {
-	return len(p.deferred.ofChain) > 0 && p.deferred.ofChain[chainKey{c.device.tenant.name, c.device.id, c.day}] > 0
+	return len(p.deferred.ofChain) > 0 && p.deferred.ofChain[chainKey{c.device.tenant.Name, c.device.ID, c.day}] > 0
 }
 
 // acknowledged ends the publication in flight.
@@ -100,27 +103,27 @@ func (d *deferredDeadLetters) decided(c chainKey) {
 }
 
 // minima is a queue of numbers that knows the least of them.
-type minima struct{ candidates fifo[int64] }
+type minima struct{ candidates queue.FIFO[int64] }
 
 func (m *minima) push(n int64) {
-	for c := &m.candidates; c.len() > 0 && c.items[len(c.items)-1] > n; {
-		c.unpush()
+	for c := &m.candidates; c.Len() > 0 && c.All()[c.Len()-1] > n; {
+		c.Unpush()
 	}
-	m.candidates.push(n)
+	m.candidates.Push(n)
 }
 
 // pop takes out the number that came first, which is given.
 func (m *minima) pop(n int64) {
-	if m.candidates.len() > 0 && m.candidates.front() == n {
-		m.candidates.pop()
+	if m.candidates.Len() > 0 && m.candidates.Front() == n {
+		m.candidates.Pop()
 	}
 }
 
 func (m *minima) first() (n int64, ok bool) {
-	if m.candidates.len() == 0 {
+	if m.candidates.Len() == 0 {
 		return 0, false
 	}
-	return m.candidates.front(), true
+	return m.candidates.Front(), true
 }
 
 // publishFlight returns dead letters of the readings of a chunk that the store will never take. The rows stay where
@@ -136,7 +139,7 @@ func (p *publisher) publishFlight(c *chain) (*Publish, error) {
 		} else {
 			open.Record.Value = append(open.Record.Value, ',')
 		}
-		reading.Tenant, reading.Device = c.device.tenant.name, c.device.id
+		reading.Tenant, reading.Device = c.device.tenant.Name, c.device.ID
 		open.Record.Value = decode.AppendJSON(open.Record.Value, reading)
 	})
 	for i := range b.DeadLetters {
@@ -152,7 +155,7 @@ func (p *publisher) flightDeadLetter(c *chain, offset int64) DeadLetter {
 		Topic: p.cfg.Topic, Partition: p.partition,
 		Record: Record{
 			Offset: offset, Time: -1,
-			Key:     []byte(c.device.tenant.name + "/" + c.device.id),
+			Key:     []byte(c.device.tenant.Name + "/" + c.device.ID),
 			Value:   []byte("["),
 			Headers: []Header{{Key: contentTypeHeader, Value: []byte("application/json")}},
 		},
@@ -166,7 +169,7 @@ const maxPublications = 4
 // publications appends the next dead letters to be published: of records that were refused, of readings that had been
 // deferred, and of chunks.
 func (w *Worker) publications(jobs []Job, now time.Time) []Job {
-	if !w.publisher.retry.open(now) {
+	if !w.publisher.retry.Open(now) {
 		return jobs
 	}
 	if b := w.publisher.refused.job(); b != nil {
@@ -176,8 +179,8 @@ func (w *Worker) publications(jobs []Job, now time.Time) []Job {
 		b.deferred = true
 		jobs = append(jobs, b)
 	}
-	for w.publisher.unstorable.len() > 0 && w.publisher.running < maxPublications {
-		c := w.publisher.unstorable.pop()
+	for w.publisher.unstorable.Len() > 0 && w.publisher.running < maxPublications {
+		c := w.publisher.unstorable.Pop()
 		b, err := w.publisher.publishFlight(c)
 		if err != nil {
 			w.lose(err)
@@ -198,7 +201,7 @@ func (w *Worker) rejectFlight(c *chain, why string, now time.Time) {
 	w.mu.Lock()
 	c.rejectFlight(why, now)
 	w.mu.Unlock()
-	w.publisher.unstorable.push(c)
+	w.publisher.unstorable.Push(c)
 	w.file(c)
 }
 
@@ -206,9 +209,9 @@ func (w *Worker) rejectFlight(c *chain, why string, now time.Time) {
 func (w *Worker) published(j *Publish, now time.Time) {
 	r, c := j.Outcome(), j.chain
 	if r.Fault != None {
-		w.publisher.retry.failed(now, w.cfg.retry(r.After, &w.spreads))
+		w.publisher.retry.Fail(now, w.cfg.retry(r.After, &w.spreads))
 	} else {
-		w.publisher.retry = backoff{}
+		w.publisher.retry = retry.Backoff{}
 	}
 	switch {
 	case j.deferred && r.Fault != None:

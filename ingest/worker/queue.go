@@ -3,6 +3,9 @@ package worker
 import (
 	"time"
 
+	"binnacle/ingest/queue"
+	"binnacle/internal/retry"
+
 	"binnacle/internal/telemetry"
 )
 
@@ -15,13 +18,13 @@ type queueKey struct {
 // tenantQueue is the chains of a tenant and month that are to go on, in the order in which they asked.
 type tenantQueue struct {
 	key     queueKey
-	waiting fifo[*chain]
-	probe   *chain    // goes before those that wait: it was refused for want of the container
-	busy    int       // writes under way
-	failing Fault     // of the last attempt, None after a success
-	since   time.Time // when the container was found missing
-	retry   backoff   // while the container is missing one chain asks for all
-	ringed  bool      // stands in the ring
+	waiting queue.FIFO[*chain]
+	probe   *chain        // goes before those that wait: it was refused for want of the container
+	busy    int           // writes under way
+	failing Fault         // of the last attempt, None after a success
+	since   time.Time     // when the container was found missing
+	retry   retry.Backoff // while the container is missing one chain asks for all
+	ringed  bool          // stands in the ring
 }
 
 // parked reports whether the queue's container is missing.
@@ -29,9 +32,9 @@ func (l *tenantQueue) parked() bool { return l.failing == NoContainer }
 
 func (l *tenantQueue) len() int {
 	if l.probe != nil {
-		return 1 + l.waiting.len()
+		return 1 + l.waiting.Len()
 	}
-	return l.waiting.len()
+	return l.waiting.Len()
 }
 
 func (l *tenantQueue) pop() *chain {
@@ -39,7 +42,7 @@ func (l *tenantQueue) pop() *chain {
 		l.probe = nil
 		return c
 	}
-	return l.waiting.pop()
+	return l.waiting.Pop()
 }
 
 // writeQueue hands out chains that are to go on, as far as writes may be in flight, and fairly: tenants' queues take
@@ -49,7 +52,7 @@ type writeQueue struct {
 	max     int
 	busy    int // writes under way
 	queues  map[queueKey]*tenantQueue
-	ring    fifo[*tenantQueue] // those with chains that wait, in the order of their turns
+	ring    queue.FIFO[*tenantQueue] // those with chains that wait, in the order of their turns
 	tenants map[string]int
 	months  map[telemetry.Month]int
 }
@@ -61,7 +64,7 @@ func newWriteQueue(max int) writeQueue {
 
 // queueOf returns that of a chain.
 func (q *writeQueue) queueOf(c *chain) *tenantQueue {
-	k := queueKey{c.device.tenant.name, c.day.Month()}
+	k := queueKey{c.device.tenant.Name, c.day.Month()}
 	l := q.queues[k]
 	if l == nil {
 		l = &tenantQueue{key: k}
@@ -74,7 +77,7 @@ func (q *writeQueue) queueOf(c *chain) *tenantQueue {
 // be in it.
 func (q *writeQueue) push(c *chain) *tenantQueue {
 	l := q.queueOf(c)
-	l.waiting.push(c)
+	l.waiting.Push(c)
 	q.addToRing(l)
 	return l
 }
@@ -83,7 +86,7 @@ func (q *writeQueue) push(c *chain) *tenantQueue {
 func (q *writeQueue) pushFront(c *chain) {
 	l := q.queueOf(c)
 	if l.probe != nil {
-		l.waiting.push(l.probe)
+		l.waiting.Push(l.probe)
 	}
 	l.probe = c
 	q.addToRing(l)
@@ -92,7 +95,7 @@ func (q *writeQueue) pushFront(c *chain) {
 func (q *writeQueue) addToRing(l *tenantQueue) {
 	if !l.ringed {
 		l.ringed = true
-		q.ring.push(l)
+		q.ring.Push(l)
 	}
 }
 
@@ -101,14 +104,14 @@ func (q *writeQueue) pop(now time.Time) *chain {
 	if q.busy >= q.max {
 		return nil
 	}
-	for range q.ring.len() {
-		l := q.ring.pop()
+	for range q.ring.Len() {
+		l := q.ring.Pop()
 		var c *chain
 		if q.mayWrite(l, now) {
 			c = l.pop()
 		}
 		if l.ringed = l.len() > 0; l.ringed {
-			q.ring.push(l)
+			q.ring.Push(l)
 		} else {
 			q.tidy(l)
 		}
@@ -136,7 +139,7 @@ func (q *writeQueue) mayWrite(l *tenantQueue, now time.Time) bool {
 	case l.failing != None:
 		most = share(1, 4)
 	}
-	return l.retry.open(now) && l.busy < most && q.tenants[l.key.tenant] < share(3, 4) &&
+	return l.retry.Open(now) && l.busy < most && q.tenants[l.key.tenant] < share(3, 4) &&
 		q.months[l.key.month] < share(3, 4)
 }
 
@@ -173,9 +176,9 @@ func (q *writeQueue) troubled() bool {
 
 // next returns when a queue that is parked tries again; ok is false when none is.
 func (q *writeQueue) next(now time.Time) (at time.Time, ok bool) {
-	for _, l := range q.ring.all() {
-		if !l.retry.open(now) && (!ok || l.retry.at.Before(at)) {
-			at, ok = l.retry.at, true
+	for _, l := range q.ring.All() {
+		if !l.retry.Open(now) && (!ok || l.retry.At.Before(at)) {
+			at, ok = l.retry.At, true
 		}
 	}
 	return at, ok

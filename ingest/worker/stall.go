@@ -6,12 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/internal/retry"
+
 	"binnacle/binning"
 )
 
 // stall is what keeps a chain from going on.
 type stall struct {
-	backoff
+	retry.Backoff
 	fault Fault
 	since time.Time // of the first of the attempts that have failed
 	ready bool      // it stands in the queue: its time has come, or the queue's has not
@@ -34,7 +36,7 @@ func (w *Worker) failed(c *chain, r Result, now time.Time) {
 		// The next chain would find the same: one chain of the queue tries for all.
 		s.ready = true
 		w.queue.pushFront(c)
-		l.retry.failed(now, w.cfg.retry(0, &w.spreads))
+		l.retry.Fail(now, w.cfg.retry(0, &w.spreads))
 		if !l.parked() {
 			w.parkQueue(l, now)
 		}
@@ -43,12 +45,12 @@ func (w *Worker) failed(c *chain, r Result, now time.Time) {
 			c.full = true
 			w.observer.KeyFull(c.flight.key)
 		}
-		s.failed(now, pauses{w.cfg.FullBackoff, maxFull * w.cfg.FullBackoff, 0, w.spreads.next()})
+		s.Fail(now, retry.Schedule{First: w.cfg.FullBackoff, Longest: maxFull * w.cfg.FullBackoff, Spread: w.spreads.Next()})
 	case Busy: // a physical partition has no budget: that says nothing of the queue's others
-		s.failed(now, w.cfg.retry(r.After, &w.spreads))
+		s.Fail(now, w.cfg.retry(r.After, &w.spreads))
 	default:
 		l.failing = r.Fault
-		s.failed(now, w.cfg.retry(r.After, &w.spreads))
+		s.Fail(now, w.cfg.retry(r.After, &w.spreads))
 	}
 	w.file(c)
 }
@@ -56,7 +58,7 @@ func (w *Worker) failed(c *chain, r Result, now time.Time) {
 // parkQueue keeps a queue's chains from counting as on their way out while the container is missing.
 func (w *Worker) parkQueue(l *tenantQueue, now time.Time) {
 	l.failing, l.since = NoContainer, now
-	for _, c := range l.waiting.all() {
+	for _, c := range l.waiting.All() {
 		if c.phase == asked {
 			w.awaitQueue(c, now)
 		}
@@ -73,7 +75,7 @@ func (w *Worker) awaitQueue(c *chain, now time.Time) {
 // succeeded ends what has held up a chain's queue.
 func (w *Worker) succeeded(c *chain, now time.Time) {
 	l := w.queue.queueOf(c)
-	l.failing, l.retry = None, backoff{}
+	l.failing, l.retry = None, retry.Backoff{}
 	w.success = now
 	w.queue.tidy(l)
 }
@@ -114,7 +116,7 @@ func (w *Worker) abandon(over int64, now time.Time) {
 	}
 	w.abandoned = now
 	var hold []*chain
-	w.index.acting.upto(func(*chain) bool { return true }, func(c *chain) {
+	w.index.acting.UpTo(func(*chain) bool { return true }, func(c *chain) {
 		if c.phase == stalled && c.doomed() {
 			over -= int64(size(&c.flight.rows))
 		} else if c.phase == stalled && w.isHopeless(c, now) {

@@ -3,13 +3,15 @@ package worker
 import (
 	"time"
 
+	"binnacle/internal/retry"
+
 	"binnacle/internal/control"
 )
 
 // stamps renews the mark of the partition (rule W9).
 type stamps struct {
 	cfg       *Config
-	spreads   *spreads
+	spreads   *retry.Spreads
 	stream    uint32
 	partition int32
 
@@ -17,7 +19,7 @@ type stamps struct {
 	unmarked  bool          // the stream has no mark of this partition: nothing may be created
 	running   bool          // a Stamp is in flight
 	at        time.Time     // of the last one
-	retry     backoff
+	retry     retry.Backoff
 }
 
 // done takes a Stamp back.
@@ -25,10 +27,10 @@ func (s *stamps) done(j *Stamp, now time.Time) {
 	s.running = false
 	if r := j.Outcome(); r.Fault != None {
 		s.candidate = &j.Mark
-		s.retry.failed(now, s.cfg.retry(r.After, s.spreads))
+		s.retry.Fail(now, s.cfg.retry(r.After, s.spreads))
 		return
 	}
-	s.unmarked, s.at, s.retry = false, now, backoff{}
+	s.unmarked, s.at, s.retry = false, now, retry.Backoff{}
 }
 
 // offer has the mark of a record as the next one, unless there is one.
@@ -43,7 +45,7 @@ func (s *stamps) offer(rec *Record) {
 // nothing is created before it, later ones for records that are committed (rule W9).
 func (s *stamps) committed(offset int64, now time.Time) *Stamp {
 	m := s.candidate
-	if m == nil || s.running || !s.retry.open(now) || m.Offset > offset || m.Offset == offset && !s.unmarked {
+	if m == nil || s.running || !s.retry.Open(now) || m.Offset > offset || m.Offset == offset && !s.unmarked {
 		return nil // what is below the first mark is stored or refused as well: a stream may begin anew there
 	}
 	s.candidate = nil

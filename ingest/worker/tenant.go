@@ -5,13 +5,14 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/ingest/catalogupdates"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 )
 
 // tenant is the devices of one tenant. It changes under the Worker's lock.
 type tenant struct {
-	name    string
+	catalogupdates.Tenant
 	byID    map[string]*device
 	devices []*device // in the order in which they came, with nil for those that are gone: a head walks it in pieces
 	gone    int
@@ -33,74 +34,25 @@ type tenant struct {
 	mostSeries      int
 	values          *labelValues // nil: they are not counted
 	last            *device      // that was looked for last
-
-	updates map[*device]bool  // with an update that is pending, or so recent that a reader may not see it
-	version uint64            // how often unseen has changed, counted on from tenants that were here before
-	units   map[string]string // of metrics, as their senders gave them last
 }
 
 // registry has the tenants and devices of a Worker. Fields change under the Worker's lock.
 type registry struct {
 	mu       *sync.Mutex // the Worker's
 	tenants  map[string]*tenant
-	recent   *tenant    // of the last reading
-	columns  columnSets // of all devices
-	bytes    int64      // memory of what is known of devices
-	versions uint64     // where those of the next tenant begin
-	visited  int        // devices that heads have visited
+	recent   *tenant // of the last reading
+	bytes    int64   // memory of what is known of devices
+	versions uint64  // where those of the next tenant begin
+	visited  int     // devices that heads have visited
 }
 
 func newRegistry(mu *sync.Mutex) registry {
-	return registry{mu: mu, tenants: map[string]*tenant{}, columns: columnSets{sets: map[uint64]*columns{}}}
-}
-
-// maxUnits bounds the metrics of a tenant with a unit that is known.
-const maxUnits = 10_000
-
-// updatePending records that the catalog lacks something of a device. The caller holds the lock, as those of the other
-// two do.
-func (t *tenant) updatePending(d *device) {
-	if t.updates == nil {
-		t.updates = make(map[*device]bool)
-	}
-	t.updates[d], d.visibleAt = true, 0
-	t.version++
-}
-
-// updateAcked records that the catalog has all of a device; a reader that is behind may not see it until an instant.
-func (t *tenant) updateAcked(d *device, until time.Time) {
-	if t.updates[d] {
-		d.visibleAt = until.UnixMilli()
-		t.version++
-	}
-}
-
-// updateVisible records that every reader of the catalog sees all of a device. That changes the version too: a reader
-// that has read the catalog before may not have seen the device, and heads leave it out from now on.
-func (t *tenant) updateVisible(d *device) {
-	if t.updates[d] {
-		t.version++
-	}
-	if delete(t.updates, d); len(t.updates) == 0 {
-		t.updates = nil // a map keeps its room
-	}
-}
-
-// unit sets the unit of a metric, and reports whether that is new.
-func (t *tenant) unit(metric, unit string) bool {
-	if t.units[metric] == unit || len(t.units) >= maxUnits && t.units[metric] == "" {
-		return false
-	}
-	if t.units == nil {
-		t.units = make(map[string]string)
-	}
-	t.units[metric] = unit
-	return true
+	return registry{mu: mu, tenants: map[string]*tenant{}}
 }
 
 // known returns a tenant's state, nil if it is not there. The caller holds the lock.
 func (g *registry) known(name string) *tenant {
-	if t := g.recent; t != nil && t.name == name {
+	if t := g.recent; t != nil && t.Name == name {
 		return t
 	}
 	return g.tenants[name]
@@ -109,9 +61,9 @@ func (g *registry) known(name string) *tenant {
 // tenant returns a tenant's state, made when it is not there. The caller holds the lock.
 func (g *registry) tenant(name string) *tenant {
 	t := g.recent
-	if t == nil || t.name != name {
+	if t == nil || t.Name != name {
 		if t = g.tenants[name]; t == nil {
-			t = &tenant{name: name, byID: map[string]*device{}, version: g.versions}
+			t = &tenant{Tenant: catalogupdates.Tenant{Name: name, Version: g.versions}, byID: map[string]*device{}}
 			g.tenants[name] = t
 		}
 		g.recent = t
@@ -121,7 +73,7 @@ func (g *registry) tenant(name string) *tenant {
 
 // find returns a device's state, nil if it is not there. The caller holds the lock.
 func (t *tenant) find(id string) *device {
-	if t.last == nil || t.last.id != id {
+	if t.last == nil || t.last.ID != id {
 		t.last = t.byID[id]
 	}
 	return t.last
@@ -132,7 +84,7 @@ func (g *registry) device(tenantName, id string) *device {
 	t := g.tenant(tenantName)
 	d := t.find(id)
 	if d == nil {
-		d = &device{tenant: t, id: id, slot: len(t.devices), carriedAt: noOffset}
+		d = &device{Device: catalogupdates.NewDevice(&t.Tenant, id), tenant: t, slot: len(t.devices), carriedAt: noOffset}
 		t.byID[id] = d
 		t.devices = append(t.devices, d)
 		g.countDevice(d)
@@ -151,19 +103,17 @@ func (g *registry) countDevice(d *device) {
 func (w *Worker) forgetDevice(d *device) {
 	t := d.tenant
 	w.journal.times.drop(d)
-	w.updates.lookups.remove(d)
-	t.updateVisible(d)
+	w.updates.Forget(&d.Device)
 	w.registry.bytes -= int64(d.counted)
-	w.registry.columns.swap(d.seen.columns, nil)
 	w.throttle.unrate(d)
-	delete(t.byID, d.id)
+	delete(t.byID, d.ID)
 	t.last = nil
 	t.devices[d.slot] = nil
 	t.gone++
-	if len(t.byID) == 0 && len(t.units) == 0 && t.deferral == nil {
+	if len(t.byID) == 0 && !t.HasUnits() && t.deferral == nil {
 		w.throttle.uncountLabels(t)
-		w.registry.versions = max(w.registry.versions, t.version+1)
-		delete(w.registry.tenants, t.name)
+		w.registry.versions = max(w.registry.versions, t.Version+1)
+		delete(w.registry.tenants, t.Name)
 		w.registry.recent = nil
 		return
 	}
@@ -186,7 +136,7 @@ func (w *Worker) open(d *device, day telemetry.Day, now time.Time) *chain {
 	if day > w.forgotten && day.Start() >= w.log.assigned {
 		c.generation = w.generation // it has no chunk that is not from here, or the create finds out (rule W3)
 	}
-	d.chains = append(d.chains, c)
+	d.chains, d.InUse = append(d.chains, c), true
 	w.file(c)
 	return c
 }
@@ -198,15 +148,16 @@ func (w *Worker) forget(c *chain) {
 	w.index.drop(c)
 	d := c.device
 	d.chains = slices.DeleteFunc(d.chains, func(x *chain) bool { return x == c })
+	d.InUse = len(d.chains) > 0
 	w.forgetUnused(d)
 }
 
 // forgetUnused drops a device without chains, once the catalog has what was seen of it. The caller holds the lock.
 func (w *Worker) forgetUnused(d *device) {
 	switch {
-	case len(d.chains) > 0 || d.owed != nil || d.updating || d.queued || d.deferral() != nil:
-	case d.pending || d.timesPending():
-		w.updates.queueUpdate(d)
+	case len(d.chains) > 0 || d.owed != nil || d.Busy() || d.deferral() != nil:
+	case d.Lacks():
+		w.updates.Queue(&d.Device)
 	default:
 		w.forgetDevice(d)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"binnacle/ingest/queue"
+
 	"binnacle/binning"
 	"binnacle/ingest/journal"
 	"binnacle/internal/telemetry"
@@ -22,9 +24,9 @@ type carriedTimes struct {
 	blocks *journal.BlockIndex
 	every  time.Duration // after so long a record is written again, so that a takeover need not read far back
 
-	owed  minHeap[*owedTimes] // by the offset that they hold back
-	loose minHeap[*owedTimes] // by the offset of rows that are in no block
-	held  minHeap[*device]    // with a record that counts, by its offset
+	owed  queue.Heap[*owedTimes] // by the offset that they hold back
+	loose queue.Heap[*owedTimes] // by the offset of rows that are in no block
+	held  queue.Heap[*device]    // with a record that counts, by its offset
 
 	marks []marked // how far the journal was, the oldest first
 	end   int64    // of the journal, as far as is known
@@ -40,7 +42,6 @@ type owedTimes struct {
 
 	place, loosePlace int32
 	sent              bool // in the append in flight
-	urgent            bool // the journal is down: the catalog is to have them
 }
 
 const nothingHeld = math.MaxInt64
@@ -48,29 +49,29 @@ const nothingHeld = math.MaxInt64
 func newCarriedTimes(cfg *Config, log *logState, blocks *journal.BlockIndex) carriedTimes {
 	return carriedTimes{
 		on: cfg.Journal && cfg.CatalogEvery >= 0, log: log, blocks: blocks, every: cfg.Hold,
-		owed: newMinHeap(func(o *owedTimes) *int32 { return &o.place },
+		owed: queue.NewHeap(func(o *owedTimes) *int32 { return &o.place },
 			func(a, b *owedTimes) bool { return a.from < b.from }),
-		loose: newMinHeap(func(o *owedTimes) *int32 { return &o.loosePlace },
+		loose: queue.NewHeap(func(o *owedTimes) *int32 { return &o.loosePlace },
 			func(a, b *owedTimes) bool { return a.loose < b.loose }),
-		held: newMinHeap(func(d *device) *int32 { return &d.carriedPlace },
+		held: queue.NewHeap(func(d *device) *int32 { return &d.carriedPlace },
 			func(a, b *device) bool { return a.carriedAt < b.carriedAt }),
 	}
 }
 
 // floor returns the lowest offset of a stored row with a time that is nowhere yet; ok is false for none.
 func (x *carriedTimes) floor() (offset int64, ok bool) {
-	if x.owed.len() == 0 {
+	if x.owed.Len() == 0 {
 		return 0, false
 	}
-	return x.owed.first().from, true
+	return x.owed.First().from, true
 }
 
 // journalFloor returns the lowest offset of such a row that no block has.
 func (x *carriedTimes) journalFloor() (offset int64, ok bool) {
-	if x.loose.len() == 0 {
+	if x.loose.Len() == 0 {
 		return 0, false
 	}
-	return x.loose.first().loose, true
+	return x.loose.First().loose, true
 }
 
 // storedRows are rows that are stored: those from first to through, or none that could be read again if that is lower.
@@ -107,8 +108,8 @@ func (x *carriedTimes) owe(d *device, times span) *owedTimes {
 }
 
 func (x *carriedTimes) file(o *owedTimes) {
-	x.owed.put(o)
-	x.loose.put(o)
+	x.owed.Put(o)
+	x.loose.Put(o)
 }
 
 // keep has a block of a chain count until the times of its device are carried, and reports whether that is needed.
@@ -136,14 +137,14 @@ func (x *carriedTimes) settled(d *device) {
 func (x *carriedTimes) drop(d *device) {
 	if d.carriedAt != noOffset {
 		x.blocks.Remove(d.carriedAt)
-		x.held.remove(d)
+		x.held.Remove(d)
 		d.carriedAt = noOffset
 	}
 }
 
 func (x *carriedTimes) release(o *owedTimes) {
-	x.owed.remove(o)
-	x.loose.remove(o)
+	x.owed.Remove(o)
+	x.loose.Remove(o)
 	for _, at := range o.blocks {
 		x.blocks.Remove(at)
 	}
@@ -151,7 +152,7 @@ func (x *carriedTimes) release(o *owedTimes) {
 
 // take returns what is to be carried by an append, as many as there is room for.
 func (x *carriedTimes) take(room int) (out []*owedTimes) {
-	x.owed.upto(func(o *owedTimes) bool { return len(out) < room }, func(o *owedTimes) {
+	x.owed.UpTo(func(o *owedTimes) bool { return len(out) < room }, func(o *owedTimes) {
 		if !o.sent && len(out) < room {
 			out = append(out, o)
 		}
@@ -181,7 +182,7 @@ func (x *carriedTimes) carry(o *owedTimes, at int64) {
 func (x *carriedTimes) adopt(d *device, times span, at int64) {
 	x.drop(d)
 	d.carried, d.carriedAt = times, at
-	x.held.put(d)
+	x.held.Put(d)
 }
 
 // failed takes times back of which an append failed.
@@ -191,8 +192,8 @@ func (x *carriedTimes) failed(o *owedTimes) {
 	if newer := d.owed; newer != nil {
 		o.times, o.from, o.loose = o.times.with(newer.times), min(o.from, newer.from), min(o.loose, newer.loose)
 		o.blocks = append(o.blocks, newer.blocks...)
-		x.owed.remove(newer)
-		x.loose.remove(newer)
+		x.owed.Remove(newer)
+		x.loose.Remove(newer)
 	}
 	d.owed = o
 	x.file(o)
@@ -204,7 +205,7 @@ func (x *carriedTimes) lost(d *device) {
 		d.owed.blocks = nil
 	}
 	if d.carriedAt != noOffset {
-		x.held.remove(d)
+		x.held.Remove(d)
 		d.carriedAt = noOffset
 		x.owe(d, d.carried)
 	}
@@ -242,18 +243,18 @@ func (x *carriedTimes) renew(now time.Time) {
 	if now.Sub(x.marks[0].at) < x.every {
 		return
 	}
-	for n := 0; n < maxAppendBlocks && x.held.len() > 0 && x.held.first().carriedAt < x.marks[0].position; n++ {
-		d := x.held.first()
+	for n := 0; n < maxAppendBlocks && x.held.Len() > 0 && x.held.First().carriedAt < x.marks[0].position; n++ {
+		d := x.held.First()
 		o := x.owe(d, d.carried)
 		o.blocks = append(o.blocks, d.carriedAt)
-		x.held.remove(d)
+		x.held.Remove(d)
 		d.carriedAt = noOffset
 	}
 }
 
 // each visits the devices with times that are to be carried.
 func (x *carriedTimes) each(visit func(*device)) {
-	x.owed.upto(func(*owedTimes) bool { return true }, func(o *owedTimes) { visit(o.device) })
+	x.owed.UpTo(func(*owedTimes) bool { return true }, func(o *owedTimes) { visit(o.device) })
 }
 
 // with returns the least span that has both.
@@ -262,7 +263,10 @@ func (s span) with(t span) span { return span{min(s.from, t.from), max(s.to, t.t
 func (s span) contains(t span) bool { return s.from <= t.from && s.to >= t.to }
 
 // isListed reports whether the catalog has times of the device that span others.
-func (d *device) isListed(times span) bool { return d.listed && span{d.first, d.last}.contains(times) }
+func (d *device) isListed(times span) bool {
+	first, last, ok := d.Listed()
+	return ok && span{first, last}.contains(times)
+}
 
 // hasTimes reports whether times lie within what the catalog and the journal's record have of the device.
 func (d *device) hasTimes(times span) bool {
@@ -270,8 +274,8 @@ func (d *device) hasTimes(times span) bool {
 		return d.isListed(times)
 	}
 	known := d.carried
-	if d.listed {
-		known = known.with(span{d.first, d.last})
+	if first, last, ok := d.Listed(); ok {
+		known = known.with(span{first, last})
 	}
 	return known.contains(times)
 }
@@ -279,7 +283,7 @@ func (d *device) hasTimes(times span) bool {
 // recordOf returns the record of the journal with times of a device.
 func (w *Worker) recordOf(o *owedTimes) journal.Record {
 	r := journal.Record{
-		Stream: w.stream, Tenant: o.device.tenant.name, Device: o.device.id, Day: telemetry.DayOf(o.times.to),
+		Stream: w.stream, Tenant: o.device.tenant.Name, Device: o.device.ID, Day: telemetry.DayOf(o.times.to),
 		From: o.times.from, To: o.times.to,
 	}
 	if chains := o.device.chains; len(chains) > 0 { // a process that loads it need not look up the tail
@@ -311,8 +315,7 @@ func (w *Worker) LoadTimes(at int64, r *journal.Record) {
 
 func (w *Worker) loadTimes(at int64, r *journal.Record, old int64) {
 	d := w.registry.device(r.Tenant, r.Device)
-	d.seen.span(r.From)
-	d.seen.span(r.To)
+	d.Spans(r.From, r.To)
 	w.journal.times.load(d, timesRecord{span{r.From, r.To}, at}, old)
 	w.forgetUnused(d)
 }

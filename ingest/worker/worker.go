@@ -10,6 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"binnacle/ingest/catalogupdates"
+	"binnacle/ingest/queue"
+	"binnacle/internal/retry"
+
 	"binnacle/binning"
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
@@ -42,13 +46,13 @@ type Worker struct {
 	awaiting   awaiting
 	forgotten  telemetry.Day // the last day of which a chain was forgotten: chains up to it may have chunks
 	names      names
-	spreads    spreads // of the pauses after a failure
-	shelfRetry backoff
+	spreads    retry.Spreads // of the pauses after a failure
+	shelfRetry retry.Backoff
 	success    time.Time // of the last lookup or create
 	abandoned  time.Time // when chains were last searched for hopeless ones
 
 	throttle  throttle
-	updates   catalogUpdates
+	updates   catalogupdates.Updates
 	publisher publisher
 	verdicts  verdicts
 	stamps    stamps
@@ -72,10 +76,10 @@ type logState struct {
 
 // awaiting is the chains that are to be cut and can't be yet.
 type awaiting struct {
-	deadLetters fifo[*chain] // that are sealed, by their seal
-	deferred    fifo[*chain] // for dead letters of readings of theirs that were deferred
-	tenant      fifo[*chain] // for a snapshot that has their tenant
-	snapshot    time.Time    // when the one was read that did not
+	deadLetters queue.FIFO[*chain] // that are sealed, by their seal
+	deferred    queue.FIFO[*chain] // for dead letters of readings of theirs that were deferred
+	tenant      queue.FIFO[*chain] // for a snapshot that has their tenant
+	snapshot    time.Time          // when the one was read that did not
 }
 
 // Assignment is what a partition is taken over with.
@@ -114,7 +118,7 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 		forgotten: noDay, index: newIndex(), queue: newWriteQueue(cfg.MaxWrites),
 		log:     logState{position: a.Position, caughtUp: a.LogEnd, end: a.LogEnd, assigned: now.UnixMilli(), suspect: -1},
 		names:   newNames(),
-		spreads: spreads{uint64(a.Stream)<<32 | uint64(a.Partition)},
+		spreads: retry.Spreads{State: uint64(a.Stream)<<32 | uint64(a.Partition)},
 	}
 	w.stamps = stamps{cfg: &w.cfg, spreads: &w.spreads, stream: a.Stream, partition: a.Partition, unmarked: a.Unmarked}
 	w.registry = newRegistry(&w.mu)
@@ -122,8 +126,10 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 	w.publisher = publisher{cfg: &w.cfg, partition: a.Partition, observer: o}
 	w.throttle = throttle{cfg: &w.cfg, mu: &w.mu, registry: &w.registry, log: &w.log, observer: o, spreads: &w.spreads,
 		partitions: max(1, a.Partitions), forget: w.forgetUnused}
-	w.updates = catalogUpdates{cfg: &w.cfg, mu: &w.mu, registry: &w.registry, spreads: &w.spreads,
-		holding: newHolding(), lookups: newLookups()}
+	w.updates = catalogupdates.New(catalogupdates.Config{
+		Every: cfg.CatalogEvery, Wait: cfg.CatalogWait, Linger: cfg.Linger, Mu: &w.mu,
+		Retry: func(least time.Duration) retry.Schedule { return w.cfg.retry(least, &w.spreads) },
+	})
 	w.journal = newJournaling(&w.cfg, &w.log)
 	return w
 }
@@ -195,14 +201,12 @@ func (w *Worker) setUnits(offset int64, units []decode.Unit) {
 	defer w.mu.Unlock()
 	for _, u := range units {
 		t := w.registry.tenants[u.Tenant]
-		if t == nil || !t.unit(u.Metric, u.Unit) {
+		if t == nil || !t.SetUnit(u.Metric, u.Unit) {
 			continue
 		}
 		for _, d := range t.devices {
-			if d != nil && d.seen.columns.has(u.Metric) {
-				d.require(offset)
-				w.updates.fileHolding(d)
-				w.updates.queueUpdate(d)
+			if d != nil && d.Reports(u.Metric) {
+				w.updates.Require(&d.Device, offset)
 				break
 			}
 		}
@@ -234,9 +238,9 @@ func (w *Worker) take(f *feed, r *telemetry.Reading) {
 		w.throttle.charge(f, d, r)
 	}
 	if w.knows(c) && offset <= c.tail {
-		w.updates.observe(d, shown{r, offset, false})
+		w.observe(d, catalogupdates.Shown{Reading: r, Offset: offset})
 		w.observer.Replayed()
-		w.updates.observeStored(d, offset)
+		w.updates.ObserveStored(&d.Device, offset)
 		w.journal.times.stored(c, storedRows{offset, offset, span{r.Time, r.Time}})
 		return
 	}
@@ -247,7 +251,7 @@ func (w *Worker) take(f *feed, r *telemetry.Reading) {
 		w.journal.offer(c)
 	}
 	repeats := c.take(offset, r, w.cfg.due(c, f.now))
-	w.updates.observe(d, shown{r, offset, repeats})
+	w.observe(d, catalogupdates.Shown{Reading: r, Offset: offset, Repeats: repeats})
 	c.used = f.now.UnixMilli()
 	if c.phase != before || c.bin.Readings() == 1 || w.journal.on && c.journaled.loose == noOffset {
 		w.file(c)
@@ -256,6 +260,13 @@ func (w *Worker) take(f *feed, r *telemetry.Reading) {
 	}
 	if w.cfg.isFull(c, f.now) {
 		w.ask(c, CutSize, f.now)
+	}
+}
+
+// observe records for the catalog what a reading shows of its device. The caller holds the lock.
+func (w *Worker) observe(d *device, x catalogupdates.Shown) {
+	if w.updates.Observe(&d.Device, x) {
+		w.registry.countDevice(d)
 	}
 }
 
@@ -278,7 +289,7 @@ func (w *Worker) countMemory() {
 // lingering, what is known of devices and chains, names, and dead letters.
 func (w *Worker) Held() int64 {
 	n := w.index.held + w.registry.bytes + w.names.bytes()
-	n += int64(w.publisher.refused.bytes + w.registry.columns.bytes)
+	n += int64(w.publisher.refused.bytes + w.updates.Bytes())
 	n += int64(w.publisher.deferred.bytes + len(w.throttle.deferrals.all)*deferralBytes)
 	if w.journal.loading != nil {
 		n += w.journal.loading.bytes
@@ -303,7 +314,7 @@ func (w *Worker) CaughtUp() bool {
 // Floor returns the offset that may be committed: everything below it is stored, or refused and acknowledged, and in
 // the catalog (rule W7).
 func (w *Worker) Floor() int64 {
-	return lowest(w.log.position, w.index.floor, w.throttle.floor, w.publisher.floor, w.updates.floor,
+	return lowest(w.log.position, w.index.floor, w.throttle.floor, w.publisher.floor, w.updates.Floor,
 		w.journal.times.floor)
 }
 

@@ -31,11 +31,12 @@ var layers = []layer{
 	{"services", false, false, []string{"ingest", "query", "internal/provision", "internal/rollups", "internal/fleet"}},
 	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu",
 		"internal/schemaregistry"}},
-	{"protocol", false, true, []string{"ingest/worker"}}, // it speaks of what the contract defines
+	// It speaks of what the contract defines.
+	{"protocol", true, true, []string{"ingest/worker", "ingest/catalogupdates"}},
 	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/progress",
 		"internal/retry", "internal/access", "internal/heatlog", "ingest/spill"}},
 	{"domain", true, true, []string{
-		"binning", "sharding", "ingest/decode", "ingest/journal",
+		"binning", "sharding", "ingest/decode", "ingest/journal", "ingest/queue",
 		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsonscan", "internal/jsontext",
 		"internal/bytesread",
 		"internal/catalog", "internal/deadletter", "internal/heat", "internal/recent", "internal/report", "internal/settings",

@@ -1,0 +1,332 @@
+// Package catalogupdates decides when the catalog is updated with what readings of one partition show of devices:
+// names, labels and tags soon, times now and then. It is pure: an Update says what is to be written.
+// docs/format/catalog.md has the format of that.
+package catalogupdates
+
+import (
+	"sync"
+	"time"
+
+	"binnacle/binning"
+	"binnacle/ingest/queue"
+	"binnacle/internal/catalog"
+	"binnacle/internal/retry"
+)
+
+// MaxRunning is the most updates in flight.
+const MaxRunning = 8
+
+// updateBatch is the most devices of one Update: some pages of the catalog.
+const updateBatch = 4096
+
+// Update is to be written to the catalog: what readings have shown of devices of a tenant.
+type Update struct {
+	Tenant  string
+	Entries []catalog.Entry
+	Times   []bool // of each: a later time alone is written too
+	devices []*Device
+
+	Visible []Times // the answer: the times that the catalog has of each now; nil if it will never take the update
+}
+
+// Times are the event times of a device, ms.
+type Times struct{ First, Last int64 }
+
+// Config is how Updates works.
+type Config struct {
+	Every  time.Duration // until later times alone are written; negative: with every chunk
+	Wait   time.Duration // until the next update, so that devices share pages
+	Linger time.Duration // until every reader of the catalog sees an update
+	// Retry returns the pauses between attempts at an update, of at least so long.
+	Retry func(least time.Duration) retry.Schedule
+	// Mu guards what heads show: versions, units, and what was seen.
+	Mu *sync.Mutex
+}
+
+// Updates decides which devices the catalog is to be updated with, and when. It holds back the floor while the catalog
+// lacks a name (rule W7). One goroutine owns it.
+type Updates struct {
+	cfg Config
+
+	columns columnSets          // of all devices
+	pending queue.FIFO[*Device] // that may lack something in the catalog
+	running int                 // updates in flight
+	at      time.Time           // when the last ones began
+	retry   retry.Backoff
+	drain   bool // times are written too, at once
+
+	acked   queue.FIFO[*Device] // updated, and not every reader may see that yet
+	holding queue.Heap[*Device] // that hold back the floor, by the offset
+	lookups queue.Heap[*Device] // by when their times are compared with the catalog's again
+}
+
+// New returns an Updates without devices.
+func New(cfg Config) Updates {
+	return Updates{
+		cfg:     cfg,
+		columns: columnSets{sets: map[uint64]*columns{}},
+		holding: queue.NewHeap(func(d *Device) *int32 { return &d.holdingPlace }, func(a, b *Device) bool {
+			x, _ := a.holdsBack()
+			y, _ := b.holdsBack()
+			return x < y
+		}),
+		lookups: queue.NewHeap(func(d *Device) *int32 { return &d.lookupPlace },
+			func(a, b *Device) bool { return a.lookupAt.Before(b.lookupAt) }),
+	}
+}
+
+// Floor returns the lowest offset of a record with a name that the catalog lacks; ok is false for none.
+func (u *Updates) Floor() (offset int64, ok bool) {
+	if u.holding.Len() == 0 {
+		return 0, false
+	}
+	return u.holding.First().holdsBack()
+}
+
+// Bytes returns how much memory the columns of devices take.
+func (u *Updates) Bytes() int { return u.columns.bytes }
+
+// Busy reports whether an update is in flight, or due.
+func (u *Updates) Busy() bool { return u.running > 0 || u.pending.Len() > 0 }
+
+// Drain has times written too, at once, of the devices that are queued from now on.
+func (u *Updates) Drain() { u.drain = true }
+
+// Forget drops a device. The caller holds the lock.
+func (u *Updates) Forget(d *Device) {
+	u.lookups.Remove(d)
+	d.tenant.updateVisible(d)
+	u.columns.swap(d.seen.columns, nil)
+}
+
+// fileHolding files a device among those that hold back the committed offset, or takes it out.
+func (u *Updates) fileHolding(d *Device) {
+	if _, ok := d.holdsBack(); ok {
+		u.holding.Put(d)
+	} else {
+		u.holding.Remove(d)
+	}
+}
+
+// Observe records what a reading shows of its device, and reports whether a name is new. The caller holds the lock.
+func (u *Updates) Observe(d *Device, x Shown) (fresh bool) {
+	if fresh = d.observe(x, &u.columns); fresh {
+		d.tenant.updatePending(d)
+		u.fileHolding(d)
+		u.Queue(d)
+	}
+	if u.cfg.Every >= 0 && d.TimesPending() && (d.lookupPlace == 0 || u.timesOff(d)) {
+		u.Queue(d)
+	}
+	return fresh
+}
+
+// ObserveBlock records what a block of the journal shows of its device; named is set if the names of it were seen with
+// the one before. The catalog has the names: no offset that was committed passes one that it lacks. Which times it has
+// is not known; they are compared after the device's next reading. The caller holds the lock.
+func (u *Updates) ObserveBlock(d *Device, b *binning.Block, named bool) {
+	d.Spans(b.From, b.To)
+	if named {
+		return
+	}
+	d.list(b.Fields(), &u.columns)
+	for _, set := range b.Sets() {
+		for _, l := range set {
+			d.seen.label(l)
+		}
+	}
+}
+
+// Require has the catalog updated with a device before the record at an offset is committed.
+func (u *Updates) Require(d *Device, offset int64) {
+	d.require(offset)
+	u.fileHolding(d)
+	u.Queue(d)
+}
+
+// ObserveStored has the catalog follow, where it does so with every chunk, after rows from an offset on were stored, or
+// found to be: the process that stored them may have died before the catalog did.
+func (u *Updates) ObserveStored(d *Device, offset int64) {
+	if u.cfg.Every < 0 && d.TimesPending() {
+		u.Require(d, offset)
+	}
+}
+
+// ObserveTimes records the times of a chunk that was read from the store.
+func (u *Updates) ObserveTimes(d *Device, first, last int64) {
+	u.cfg.Mu.Lock()
+	d.Spans(first, last)
+	u.cfg.Mu.Unlock()
+	if d.TimesPending() {
+		u.Queue(d)
+	}
+}
+
+// Urge has the catalog take times of a device now: the journal is down.
+func (u *Updates) Urge(d *Device) {
+	d.urgent = true
+	u.Queue(d)
+}
+
+// Queue queues a device that may lack something in the catalog.
+func (u *Updates) Queue(d *Device) {
+	if !d.queued {
+		d.queued = true
+		u.pending.Push(d)
+	}
+}
+
+// Next returns the updates that are due: names soon, times now and then. Devices in one update share pages, so after an
+// update the next one waits for more devices, unless hurry is set.
+func (u *Updates) Next(now time.Time, hurry bool) (due []*Update) {
+	for u.lookups.Len() > 0 && !u.lookups.First().lookupAt.After(now) {
+		d := u.lookups.First()
+		u.lookups.Remove(d)
+		if d.TimesPending() {
+			u.Queue(d)
+		}
+	}
+	for u.acked.Len() > 0 && u.acked.Front().visibleAt < now.UnixMilli() {
+		u.becameVisible(u.acked.Pop())
+	}
+	at := u.pending.Len()
+	hurry = hurry || at >= updateBatch
+	if at == 0 || !u.retry.Open(now) || !hurry && now.Sub(u.at) < u.cfg.Wait {
+		return due
+	}
+	open := make(map[*Tenant]*Update)
+	for ; at > 0 && u.running < MaxRunning; at-- {
+		d := u.pending.Pop()
+		d.queued = false
+		if d.updating || !u.updateDue(d, now) { // it is queued again when its update is done, or when it is time
+			continue
+		}
+		j := open[d.tenant]
+		if j == nil {
+			j = &Update{Tenant: d.tenant.Name}
+			open[d.tenant] = j
+			u.running++
+			due = append(due, j)
+		}
+		u.addUpdate(j, d, now)
+		if len(j.devices) == updateBatch {
+			delete(open, d.tenant)
+		}
+	}
+	if at == 0 && (len(open) > 0 || u.running > 0) { // what is left over goes on as soon as others have ended
+		u.at = now
+	}
+	return due
+}
+
+// updateDue reports whether the catalog is to be updated with a device now: with a name at once, with a later time when
+// that is due.
+func (u *Updates) updateDue(d *Device, now time.Time) bool {
+	return d.pending || d.TimesPending() && (!d.listed || u.timesOff(d) || u.timesDue(d, now))
+}
+
+// timesOff reports whether the catalog's times of a device are too far off to wait for their turn: lists of a range
+// rely on the first time, and on a last one that is not more than Every behind.
+func (u *Updates) timesOff(d *Device) bool {
+	return d.listed && (d.seen.first < d.first || u.lastOff(d))
+}
+
+func (u *Updates) lastOff(d *Device) bool {
+	return d.seen.last-d.last >= u.cfg.Every.Milliseconds()
+}
+
+// timesDue reports whether a later time alone is worth a write.
+func (u *Updates) timesDue(d *Device, now time.Time) bool {
+	return u.cfg.Every < 0 || u.drain || !d.InUse || d.urgent ||
+		d.listed && (!now.Before(d.lookupAt) || u.lastOff(d))
+}
+
+// addUpdate adds a device to an update.
+func (u *Updates) addUpdate(j *Update, d *Device, now time.Time) {
+	d.updating, d.updatingFrom = true, d.pendingFrom
+	if !d.pending {
+		d.updatingFrom = noOffset
+	}
+	d.pending, d.pendingFrom = false, 0
+	u.fileHolding(d)
+	times := u.timesDue(d, now)
+	if u.cfg.Every >= 0 && (times || !d.listed) {
+		every := u.cfg.Every
+		if !d.listed {
+			every = binning.FirstHold(d.ID, every) // a fleet that came over together is not written together
+		}
+		u.scheduleLookup(d, now, every)
+	}
+	j.devices, j.Times = append(j.devices, d), append(j.Times, times)
+	j.Entries = append(j.Entries, d.seen.entry(d.ID, d.tenant.units))
+}
+
+// lookupsPerPeriod is how many times in Every devices' times are compared with the catalog's.
+const lookupsPerPeriod = 14
+
+// scheduleLookup has the times of a device compared with the catalog's after about so long, together with those of
+// others: an update of one device alone takes a page.
+func (u *Updates) scheduleLookup(d *Device, now time.Time, after time.Duration) {
+	d.lookupAt = now.Add(after)
+	if group := u.cfg.Every / lookupsPerPeriod; group > 0 {
+		d.lookupAt = d.lookupAt.Truncate(group)
+		if !d.lookupAt.After(now) { // a takeover of many devices does not update all of them at once
+			d.lookupAt = d.lookupAt.Add(group)
+		}
+	}
+	u.lookups.Put(d)
+}
+
+// becameVisible has heads leave a device out that every reader sees in the catalog, unless it has another update
+// pending.
+func (u *Updates) becameVisible(d *Device) {
+	if d.visibleAt > 0 {
+		u.cfg.Mu.Lock()
+		d.tenant.updateVisible(d)
+		u.cfg.Mu.Unlock()
+	}
+}
+
+// Done takes an update back that is written, or that the catalog will never take: it only serves lists, so that holds
+// nothing up. The caller holds the lock.
+func (u *Updates) Done(j *Update, now time.Time) {
+	u.running--
+	u.retry = retry.Backoff{}
+	for i, d := range j.devices {
+		d.updating, d.urgent, d.listed = false, false, true
+		if d.first, d.last = d.seen.first, d.seen.last; j.Visible != nil {
+			d.first, d.last = j.Visible[i].First, j.Visible[i].Last
+		}
+		u.goOn(d)
+		if j.Visible != nil && !d.pending {
+			d.tenant.updateAcked(d, now.Add(u.cfg.Linger))
+			u.acked.Push(d)
+		}
+	}
+}
+
+// Failed takes an update back that failed: it is made again, not before the time that the store said. The caller holds
+// the lock.
+func (u *Updates) Failed(j *Update, after time.Duration, now time.Time) {
+	u.running--
+	u.retry.Fail(now, u.cfg.Retry(after))
+	u.at = time.Time{} // nothing was written: the next attempt does not wait for more devices
+	for i, d := range j.devices {
+		if d.updating = false; d.updatingFrom != noOffset {
+			d.require(d.updatingFrom)
+		}
+		if d.lookupAt = now; j.Times[i] && u.cfg.Every >= 0 {
+			u.lookups.Put(d)
+		}
+		u.Queue(d)
+		u.goOn(d)
+	}
+}
+
+// goOn files a device after an update, and queues it again if it needs another one.
+func (u *Updates) goOn(d *Device) {
+	u.fileHolding(d)
+	if d.pending || u.drain && d.TimesPending() || u.cfg.Every >= 0 && u.timesOff(d) {
+		u.Queue(d)
+	}
+}

@@ -1,0 +1,81 @@
+package queue
+
+import "container/heap"
+
+// Heap gives its items lowest first. An item stands in it at most once and knows its place, so that it can be moved
+// or taken out without a search.
+type Heap[T any] struct {
+	place  func(T) *int32
+	before func(a, b T) bool
+	list   []T
+}
+
+// NewHeap returns an empty Heap. Place returns where an item keeps its place: 0 is none, 1 the first.
+func NewHeap[T any](place func(T) *int32, before func(a, b T) bool) Heap[T] {
+	return Heap[T]{place: place, before: before}
+}
+
+// Len returns the number of items.
+func (h *Heap[T]) Len() int { return len(h.list) }
+
+// First returns the lowest item; there must be one.
+func (h *Heap[T]) First() T { return h.list[0] }
+
+// Put puts an item where it belongs, whether it is new or has changed.
+func (h *Heap[T]) Put(x T) {
+	if at := *h.place(x); at > 0 {
+		heap.Fix((*sorted[T])(h), int(at)-1)
+		return
+	}
+	heap.Push((*sorted[T])(h), x)
+}
+
+// Remove takes an item out, if it is there.
+func (h *Heap[T]) Remove(x T) {
+	if at := *h.place(x); at > 0 {
+		heap.Remove((*sorted[T])(h), int(at)-1)
+	}
+}
+
+// UpTo visits the items that hold, which must be the lowest ones, in no order. The visit must not move any.
+func (h *Heap[T]) UpTo(holds func(T) bool, visit func(T)) {
+	for open := []int{0}; len(open) > 0; {
+		i := open[len(open)-1]
+		open = open[:len(open)-1]
+		if i < h.Len() && holds(h.list[i]) {
+			visit(h.list[i])
+			open = append(open, 2*i+1, 2*i+2)
+		}
+	}
+}
+
+// sorted is what package heap works on.
+type sorted[T any] Heap[T]
+
+// Len implements heap.Interface.
+func (s *sorted[T]) Len() int { return len(s.list) }
+
+// Less implements heap.Interface.
+func (s *sorted[T]) Less(i, j int) bool { return s.before(s.list[i], s.list[j]) }
+
+// Swap implements heap.Interface.
+func (s *sorted[T]) Swap(i, j int) {
+	s.list[i], s.list[j] = s.list[j], s.list[i]
+	*s.place(s.list[i]), *s.place(s.list[j]) = int32(i+1), int32(j+1)
+}
+
+// Push implements heap.Interface.
+func (s *sorted[T]) Push(x any) {
+	s.list = append(s.list, x.(T))
+	*s.place(x.(T)) = int32(len(s.list))
+}
+
+// Pop implements heap.Interface.
+func (s *sorted[T]) Pop() any {
+	n := len(s.list) - 1
+	x := s.list[n]
+	var none T
+	s.list[n], s.list = none, s.list[:n]
+	*s.place(x) = 0
+	return x
+}
