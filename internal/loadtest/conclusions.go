@@ -138,6 +138,10 @@ func footnotes(b *bytes.Buffer, r Report) {
 			"tenant and device.",
 			number(indexed[ByDate]), number(indexed[ByDevice])))
 	}
+	if len(r.Outcomes)+len(r.Paces) > 0 {
+		report.Paragraph(b, "", "possible: between the least and the most that the assumptions allow which no "+
+			"recording of an account settles. binnacle doctor --measure settles most of them.")
+	}
 	report.Paragraph(b, "", baseCost(cosmos.Base()))
 }
 

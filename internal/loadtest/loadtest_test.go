@@ -115,6 +115,31 @@ func TestPaces(t *testing.T) {
 	require.InDelta(t, 1, paces[3].PerDay, 0.01)
 }
 
+// A run by either model says what the other would charge, and what is possible holds both.
+func TestBothModelsAreShown(t *testing.T) {
+	of := func(m ru.Model) loadtest.Report {
+		return run(t, small(func(c *loadtest.Config) {
+			c.Scenarios, c.Sample, c.Model = []loadtest.Scenario{loadtest.Uniform}, 10*time.Second, m
+		}))
+	}
+	step, slope := of(ru.Stepped), of(ru.Sloped)
+	require.Equal(t, "slope", step.OtherModel)
+	var pairs [][2]ru.Interval
+	for i, r := range step.Outcomes[0].Results {
+		pairs = append(pairs, [2]ru.Interval{r.ByModel, slope.Outcomes[0].Results[i].ByModel},
+			[2]ru.Interval{r.DollarsByModel, slope.Outcomes[0].Results[i].DollarsByModel})
+	}
+	for _, p := range pairs {
+		require.InEpsilon(t, p[0].Likely, p[1].Other, 1e-9)
+		require.InEpsilon(t, p[0].Other, p[1].Likely, 1e-9)
+		require.LessOrEqual(t, p[0].Low, min(p[0].Likely, p[0].Other))
+		require.GreaterOrEqual(t, p[0].High, max(p[0].Likely, p[0].Other))
+	}
+	chunks := step.Outcomes[0].Results[2].ByModel
+	require.Less(t, chunks.Low, chunks.Other)
+	require.Less(t, chunks.Other, chunks.Likely)
+}
+
 // What the layouts with a document per reading do is the same in every interval of the fleet.
 func TestSampleAgreesWithWholeWindow(t *testing.T) {
 	sample := run(t, small(func(c *loadtest.Config) { c.Devices = 200 }))

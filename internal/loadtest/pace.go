@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"binnacle/internal/ru"
 )
 
 // Pace is devices that report alike, and nothing else in the fleet: what their pace makes of the hold.
@@ -31,15 +33,16 @@ func (p Pace) validate() error {
 
 // PaceResult is what Binnacle writes of the devices of a pace, over a day. Request units are modelled.
 type PaceResult struct {
-	Devices         int     `json:"devices"`
-	Metrics         int     `json:"metrics"`
-	IntervalSeconds float64 `json:"interval_seconds"`
-	PerDay          float64 `json:"chunks_per_device_day"`
-	Readings        float64 `json:"readings_per_chunk"`
-	DocumentBytes   float64 `json:"bytes_per_document"`
-	PerMillion      float64 `json:"ru_per_million_values"`
-	Journaled       float64 `json:"journal_bytes_per_value"`
-	Published       float64 `json:"message_bytes_per_value"` // with their keys
+	Devices         int         `json:"devices"`
+	Metrics         int         `json:"metrics"`
+	IntervalSeconds float64     `json:"interval_seconds"`
+	PerDay          float64     `json:"chunks_per_device_day"`
+	Readings        float64     `json:"readings_per_chunk"`
+	DocumentBytes   float64     `json:"bytes_per_document"`
+	PerMillion      float64     `json:"ru_per_million_values"`
+	ByModel         ru.Interval `json:"ru_per_million_values_by_model"`
+	Journaled       float64     `json:"journal_bytes_per_value"`
+	Published       float64     `json:"message_bytes_per_value"` // with their keys
 }
 
 // measurePace runs the devices of a pace, without budgets, for a hold and a day.
@@ -53,13 +56,14 @@ func measurePace(ctx context.Context, cfg Config, p Pace, tick func()) (PaceResu
 		return PaceResult{}, err
 	}
 	rus, _, _ := t.sum()
-	values := float64(t.stored * p.Metrics)
+	byModel := rus.Times(1e6 / float64(t.stored*p.Metrics)).Each(round)
 	return PaceResult{
 		Devices: p.Devices, Metrics: p.Metrics, IntervalSeconds: p.Interval.Seconds(),
 		PerDay:        round(float64(t.chunks) / float64(p.Devices)),
 		Readings:      round(float64(t.stored) / float64(t.chunks)),
 		DocumentBytes: round(float64(t.bytes) / float64(t.chunks)),
-		PerMillion:    round(rus / values * 1e6),
+		PerMillion:    byModel.Likely,
+		ByModel:       byModel,
 		Journaled:     round(float64(t.journaled) / float64(t.offered*p.Metrics)),
 		Published:     round(float64(t.published) / float64(t.offered*p.Metrics)),
 	}, nil

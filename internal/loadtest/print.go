@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,8 @@ func Print(w io.Writer, r Report) error {
 		fmt.Fprintf(&b, "\n%s: %s\n\n", strings.ToUpper(string(o.Scenario)), o.Scenario.about())
 		table(&b, o)
 		b.WriteByte('\n')
+		charges(&b, r, o)
+		b.WriteByte('\n')
 		partitionBars(&b, r, o)
 		b.WriteByte('\n')
 		for _, s := range conclusions(r, o) {
@@ -29,7 +32,7 @@ func Print(w io.Writer, r Report) error {
 	if len(r.Paces) > 0 {
 		fmt.Fprintf(&b, "\nPACES: what a hold of %s makes of devices that report alike, by the day\n\n",
 			seconds(r.HoldSeconds))
-		paces(&b, r.Paces)
+		paces(&b, r)
 	}
 	if r.Flood != nil {
 		flood(&b, r.Flood)
@@ -82,22 +85,48 @@ func table(b *bytes.Buffer, o Outcome) {
 	report.Grid(b, rows)
 }
 
-// paces writes a line for each pace.
-func paces(b *bytes.Buffer, all []PaceResult) {
+// charges writes what the layouts are charged by each model, and what the assumptions leave open.
+func charges(b *bytes.Buffer, r Report, o Outcome) {
 	rows := [][]string{
-		{"", "chunks", "readings", "KB", "RU per million", "bytes a value in Kafka", ""},
-		{"a device reports", "a day", "a chunk", "a chunk", "values, modelled", "readings", "journal"},
+		{"", "RU per million values, modelled", "", "", "dollars a month"},
+		{"a document per", r.Model, r.OtherModel, "possible", "possible"},
 	}
-	for _, p := range all {
-		rows = append(rows, []string{
+	for _, x := range o.Results {
+		rows = append(rows, append(append([]string{x.Layout.about()}, byModel(x.ByModel)...),
+			span(x.DollarsByModel, report.Dollars)))
+	}
+	report.Grid(b, rows)
+}
+
+// byModel returns a charge by the model, by the other one, and what is possible.
+func byModel(i ru.Interval) []string {
+	return []string{number(i.Likely), number(i.Other), span(i, number)}
+}
+
+// span returns the bounds of an interval, or its one value.
+func span(i ru.Interval, show func(float64) string) string {
+	low, high := show(i.Low), show(i.High)
+	if low == high {
+		return low
+	}
+	return low + " to " + high
+}
+
+// paces writes a line for each pace.
+func paces(b *bytes.Buffer, r Report) {
+	rows := [][]string{
+		{"", "chunks", "readings", "KB", "RU per million values, modelled", "", "", "bytes a value in Kafka", ""},
+		{"a device reports", "a day", "a chunk", "a chunk", r.Model, r.OtherModel, "possible", "readings", "journal"},
+	}
+	for _, p := range r.Paces {
+		rows = append(rows, slices.Concat([]string{
 			fmt.Sprintf("%d metrics every %s", p.Metrics, one(seconds(p.IntervalSeconds))),
 			fmt.Sprintf("%.1f", p.PerDay), number(p.Readings), number(p.DocumentBytes / 1024),
-			number(p.PerMillion), fmt.Sprintf("%.1f", p.Published), fmt.Sprintf("%.2f", p.Journaled),
-		})
+		}, byModel(p.ByModel), []string{fmt.Sprintf("%.1f", p.Published), fmt.Sprintf("%.2f", p.Journaled)}))
 	}
 	report.Grid(b, rows)
 	b.WriteByte('\n')
-	for _, s := range paceConclusions(all) {
+	for _, s := range paceConclusions(r.Paces) {
 		report.Paragraph(b, "  - ", s)
 	}
 }

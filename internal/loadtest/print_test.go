@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"binnacle/internal/loadtest"
+	"binnacle/internal/ru"
 
 	"github.com/stretchr/testify/require"
 )
@@ -19,35 +20,44 @@ var update = flag.Bool("update", false, "rewrite the files in testdata")
 func TestPrint(t *testing.T) {
 	report := loadtest.Report{
 		Devices: 1200, IntervalSeconds: 1, HoldSeconds: 12 * 3600, WindowSeconds: 5400, SampleSeconds: 60,
-		Seed: 7, Model: "step", PhysicalPartitions: 5,
+		Seed: 7, Model: "step", OtherModel: "slope", PhysicalPartitions: 5,
 		Outcomes: []loadtest.Outcome{{Scenario: loadtest.Whale, Results: []loadtest.Result{
 			{
 				Layout: loadtest.ByDate, Offered: 1200, Accepted: 305.55, PerMillion: 687_000,
-				DefaultIndex: 1_007_000,
-				Spread:       []float64{0, 0, 1, 0, 0}, Hottest: 5, Needed: 10305, Bought: 10400, Dollars: 607.36,
+				ByModel:        ru.Interval{Low: 610_000, Likely: 687_000, Other: 687_000, High: 690_000},
+				DollarsByModel: ru.Interval{Low: 537.28, Likely: 607.36, Other: 607.36, High: 613.2},
+				DefaultIndex:   1_007_000,
+				Spread:         []float64{0, 0, 1, 0, 0}, Hottest: 5, Needed: 10305, Bought: 10400, Dollars: 607.36,
 				Throttled:   0.8523,
 				SecondHolds: 302.8,
 			},
 			{
 				Layout: loadtest.ByDevice, Offered: 1200, Accepted: 1199.9, PerMillion: 655_000,
-				DefaultIndex: 975_000,
-				Spread:       []float64{0.188, 0.212, 0.2, 0.195, 0.205}, Hottest: 1.06, Needed: 9825, Bought: 9900,
+				ByModel:        ru.Certain(655_000),
+				DollarsByModel: ru.Certain(578.16),
+				DefaultIndex:   975_000,
+				Spread:         []float64{0.188, 0.212, 0.2, 0.195, 0.205}, Hottest: 1.06, Needed: 9825, Bought: 9900,
 				Dollars:   578.16,
 				Throttled: 0.0021, SecondHolds: 302,
 			},
 			{
 				Layout: loadtest.Binnacle, Offered: 1200, Accepted: 1180, PerMillion: 380,
 				Spread: []float64{0.004, 0.2725, 0.24, 0.2335, 0.25}, Hottest: 1.3625, Needed: 5.7, Bought: 400, Dollars: 23.36,
-				SecondHolds: 5.9, Journaled: 0.95, Published: 25.9, Throttled: 0.002,
+				ByModel:        ru.Interval{Low: 255, Likely: 380, Other: 260, High: 384.4},
+				DollarsByModel: ru.Certain(23.36),
+				SecondHolds:    5.9, Journaled: 0.95, Published: 25.9, Throttled: 0.002,
 			},
 		}}},
 		Paces: []loadtest.PaceResult{
 			{Devices: 10, Metrics: 10, IntervalSeconds: 1, PerDay: 19.04, Readings: 4548.4, DocumentBytes: 35.2 * 1024,
-				PerMillion: 314.2, Journaled: 0.93, Published: 25.9},
+				PerMillion: 314.2, ByModel: ru.Interval{Low: 190, Likely: 314.2, Other: 204.6, High: 320},
+				Journaled: 0.93, Published: 25.9},
 			{Devices: 200, Metrics: 10, IntervalSeconds: 60, PerDay: 1, Readings: 1440, DocumentBytes: 11.9 * 1024,
-				PerMillion: 705, Journaled: 1.7, Published: 25.8},
+				PerMillion: 705, ByModel: ru.Interval{Low: 600, Likely: 705, Other: 640, High: 705},
+				Journaled: 1.7, Published: 25.8},
 			{Devices: 500, Metrics: 3, IntervalSeconds: 300, PerDay: 1, Readings: 288, DocumentBytes: 1.24 * 1024,
-				PerMillion: 8264.4, Journaled: 14.04, Published: 50.3},
+				PerMillion: 8264.4, ByModel: ru.Interval{Low: 7900, Likely: 8264.4, Other: 8264.4, High: 8264.4},
+				Journaled: 14.04, Published: 50.3},
 		},
 		Flood: &loadtest.FloodReport{
 			Flood: loadtest.Flood{Rate: 4800, Limit: 300, For: 30 * time.Second, HeldFor: 5 * time.Minute, Takes: 4000},

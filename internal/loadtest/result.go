@@ -15,6 +15,7 @@ type Report struct {
 	SampleSeconds      float64    `json:"sample_seconds"`
 	Seed               uint64     `json:"seed"`
 	Model              string     `json:"ru_model"`
+	OtherModel         string     `json:"other_ru_model"`
 	Factors            ru.Factors `json:"ru_factors"`
 	PhysicalPartitions int        `json:"physical_partitions"`
 	Outcomes           []Outcome  `json:"scenarios,omitempty"`
@@ -45,6 +46,9 @@ type Result struct {
 	Dollars     float64   `json:"dollars_per_month"`
 	Throttled   float64   `json:"share_throttled"`             // of all requests, those answered 429
 	SecondHolds float64   `json:"writes_per_partition_second"` // what a second of one physical partition has budget for
+
+	ByModel        ru.Interval `json:"ru_per_million_values_by_model"`
+	DollarsByModel ru.Interval `json:"dollars_per_month_by_model"`
 
 	DefaultIndex float64 `json:"ru_per_million_values_with_default_index,omitempty"`
 	Journaled    float64 `json:"journal_bytes_per_value,omitempty"`   // in Kafka, without copies
@@ -77,12 +81,13 @@ func buy(needed float64) float64 {
 func newResult(l Layout, free, bound totals) Result {
 	rus, writes, _ := free.sum()
 	_, admitted, throttled := bound.sum()
-	perMillion := 1e6 / float64(free.stored*metrics)
+	byModel := rus.Times(1e6 / float64(free.stored*metrics)).Each(round)
 	r := Result{
 		Layout:       l,
 		Offered:      round(float64(bound.offered) / bound.seconds),
 		Accepted:     round(float64(bound.stored) / bound.seconds),
-		PerMillion:   round(rus * perMillion),
+		PerMillion:   byModel.Likely,
+		ByModel:      byModel,
 		DefaultIndex: round(free.defaultIndex * 1e6 / metrics),
 		Needed:       round(free.need()),
 		Journaled:    round(float64(free.journaled) / float64(free.offered*metrics)),
@@ -93,10 +98,13 @@ func newResult(l Layout, free, bound totals) Result {
 		r.Throttled = round(float64(throttled) / float64(n))
 	}
 	r.Bought = buy(r.Needed)
-	r.Dollars = round(ru.DollarsPerMonth(r.Bought, false))
-	r.SecondHolds = round(r.Bought / physicalPartitions / (rus / float64(writes)))
+	r.DollarsByModel = rus.Times(1 / free.seconds / utilisation).Each(func(needed float64) float64 {
+		return round(ru.DollarsPerMonth(buy(round(needed)), false))
+	})
+	r.Dollars = r.DollarsByModel.Likely
+	r.SecondHolds = round(r.Bought / physicalPartitions / (rus.Likely / float64(writes)))
 	for _, p := range free.partitions {
-		share := round(p.RUs / rus)
+		share := round(p.RUs / rus.Likely)
 		r.Spread = append(r.Spread, share)
 		r.Hottest = max(r.Hottest, round(share*physicalPartitions))
 	}

@@ -22,7 +22,8 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		Devices: cfg.Devices, IntervalSeconds: cfg.Interval.Seconds(), HoldSeconds: cfg.Hold.Seconds(),
 		WindowSeconds: cfg.Window.Seconds(),
 		SampleSeconds: cfg.measured(ByDate).Seconds(),
-		Seed:          cfg.Seed, Model: cfg.Model.String(), Factors: cfg.Factors, PhysicalPartitions: physicalPartitions,
+		Seed:          cfg.Seed, Model: cfg.Model.String(), OtherModel: cfg.Model.Other().String(),
+		Factors: cfg.Factors, PhysicalPartitions: physicalPartitions,
 		Paces: make([]PaceResult, len(cfg.Paces)),
 	}
 	bar := progress.New(cfg.Progress, "seconds of fleet time", cfg.seconds())

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"binnacle/internal/cosmosemu"
+	"binnacle/internal/ru"
 )
 
 // totals is what a pass has counted. All but what its comment says otherwise is of the measured window.
@@ -31,13 +32,13 @@ func newTotals(l *load, from, to time.Time) totals {
 // need returns the RU/s that the load takes: the average over the utilisation.
 func (t totals) need() float64 {
 	rus, _, _ := t.sum()
-	return rus / t.seconds / utilisation
+	return rus.Likely / t.seconds / utilisation
 }
 
 // sum adds up what the physical partitions were charged and asked.
-func (t totals) sum() (rus float64, writes, throttled int64) {
+func (t totals) sum() (rus ru.Interval, writes, throttled int64) {
 	for _, p := range t.partitions {
-		rus += p.RUs
+		rus = rus.Plus(p.Interval)
 		writes += p.Requests
 		throttled += p.Throttled
 	}

@@ -20,6 +20,7 @@ const Unit = 4.0 / 21
 // larger than one row of the official table of sizes and smaller than the next.
 type Model struct {
 	sloped  bool
+	end     int // of the assumptions: least, likely or most
 	factors Factors
 }
 
@@ -32,7 +33,10 @@ var (
 )
 
 // Other returns the model that is not this one, with the same factors.
-func (m Model) Other() Model { return Model{!m.sloped, m.factors} }
+func (m Model) Other() Model {
+	m.sloped = !m.sloped
+	return m
+}
 
 // Corrected returns the model with each charge multiplied by what was measured of a real account. A factor of zero
 // changes nothing.
@@ -133,7 +137,7 @@ func (m Model) whole(bytes, index int) float64 {
 
 // size reads a column of the table; beyond the last row it goes on in proportion.
 func (m Model) size(column []float64, bytes int) float64 {
-	kb := kilobytes(bytes)
+	kb := kilobytes(bytes + int(systemBytes.of(m)))
 	last := len(tableKB) - 1
 	if kb > tableKB[last] {
 		return math.Ceil(column[last] * kb / tableKB[last])

@@ -23,25 +23,29 @@ func (w *QueryWork) Add(bytes int) {
 	w.ExtraKB += kilobytes(bytes) - 1
 }
 
-// The parts of a query's charge, in RU. All but scattered and extraKB are recorded.
+// The recorded parts of a query's charge, in RU.
 const (
-	page      = 2.245
-	seek      = 0.5575
-	nextSeek  = 0.1
-	row       = 0.011066
-	column    = 0.001925
-	wholeRow  = 0.014358
-	counting  = 0.0875
-	scattered = 0.125
-	extraKB   = 0.04
-	feedPage  = 1
+	page     = 2.245
+	seek     = 0.5575
+	row      = 0.011066
+	column   = 0.001925
+	wholeRow = 0.014358
+	counting = 0.0875
 )
 
-// Query returns the charge of one page of a query in one physical partition. Both models agree on it.
+// The parts that are assumed, in RU.
+var (
+	nextSeek  = assumed{0.1, 0.1, 0.2}
+	scattered = assumed{0, 0.125, 0.14 - wholeRow}
+	extraKB   = assumed{0.03, 0.04, 0.09}
+	feedPage  = assumed{1, 1, page + wholeRow}
+)
+
+// Query returns the charge of one page of a query in one physical partition. Stepped and Sloped agree on it.
 func (m Model) Query(w QueryWork) float64 {
 	charge := page
 	if w.Seeks > 0 || w.Counted {
-		charge += seek + nextSeek*float64(max(0, w.Seeks-1))
+		charge += seek + nextSeek.of(m)*float64(max(0, w.Seeks-1))
 	}
 	if w.Counted {
 		charge += counting
@@ -50,11 +54,11 @@ func (m Model) Query(w QueryWork) float64 {
 	if w.Columns > 0 {
 		perRow = row + column*float64(w.Columns)
 	}
-	charge += perRow*float64(w.Docs) + scattered*float64(w.Scattered) + extraKB*w.ExtraKB
+	charge += perRow*float64(w.Docs) + scattered.of(m)*float64(w.Scattered) + extraKB.of(m)*w.ExtraKB
 	return charge * factor(m.factors.Query)
 }
 
 // Feed returns the charge of one page of the change feed of a physical partition. Its first item costs nothing more.
 func (m Model) Feed(w QueryWork) float64 {
-	return (feedPage + wholeRow*float64(max(0, w.Docs-1)) + extraKB*w.ExtraKB) * factor(m.factors.Query)
+	return (feedPage.of(m) + wholeRow*float64(max(0, w.Docs-1)) + extraKB.of(m)*w.ExtraKB) * factor(m.factors.Query)
 }

@@ -273,6 +273,7 @@ func (a *Account) ResetMeters() {
 	for _, co := range a.Containers() {
 		for _, p := range slices.Concat(co.past(), co.parts()) {
 			p.meter.Reset()
+			p.bill.reset()
 		}
 	}
 }

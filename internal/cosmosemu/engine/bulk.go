@@ -6,6 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/ru"
 )
 
 // Bulk is operations on items of one physical partition that are done each for itself.
@@ -59,7 +60,7 @@ func (c *Container) Bulk(call Call, b Bulk) (Result, []Outcome, error) {
 			out[i] = Outcome{Refused: s.refused}
 		}
 	}
-	return Result{Charge: t.charge, Range: t.partition.id, LSN: t.count.lsn}, out, nil
+	return Result{Charge: t.charge.Likely, Range: t.partition.id, LSN: t.count.lsn}, out, nil
 }
 
 // each does the operations under the lock of the physical partition, and returns what was applied.
@@ -97,9 +98,9 @@ func (t *transaction) each(goOn bool) (applied []*pebble.Batch, err error) {
 		}
 		if s.refused != nil {
 			failed = true
-			t.charge += s.refused.Charge
+			t.charge = t.charge.Plus(ru.Certain(s.refused.Charge))
 		} else {
-			t.charge += s.charge
+			t.charge = t.charge.Plus(s.charge)
 		}
 	}
 	t.count = next

@@ -30,6 +30,7 @@ type partition struct {
 	budget  *budget.Budget // shared by the containers of a database with throughput of its own
 	record  rangeRecord
 	meter   budget.Meter
+	bill    bill
 
 	ancestors []ancestor // it came from by splits, the oldest first
 
@@ -131,9 +132,10 @@ func (p *partition) refuses(f *refusal.Error) *refusal.Error {
 }
 
 // charge takes the price of an admitted request.
-func (p *partition) charge(call Call, rus float64) {
-	p.budget.Spend(call.Priority, rus)
-	p.meter.Add(call.Now, rus)
+func (p *partition) charge(call Call, rus ru.Interval) {
+	p.budget.Spend(call.Priority, rus.Likely)
+	p.meter.Add(call.Now, rus.Likely)
+	p.bill.add(rus)
 }
 
 func (c counters) append(dst []byte) []byte {

@@ -11,36 +11,43 @@ import (
 )
 
 // price returns the charge of the write. A replace needs what the old item has in the index, so it reads the old body.
-func (w *writing) price(from pebble.Reader) (float64, error) {
-	charge, err := w.amount(from)
-	if w.Op == OpPatch {
-		charge += w.account.cfg.Model.Patch(w.patch.Operations())
+func (w *writing) price(from pebble.Reader) (ru.Interval, error) {
+	amount, err := w.amount(from)
+	if err != nil {
+		return ru.Interval{}, err
 	}
-	if w.again {
-		charge -= ru.Again
-	}
-	return charge, err
+	return w.account.cfg.Model.Interval(func(m ru.Model) float64 {
+		charge := amount(m)
+		if w.Op == OpPatch {
+			charge += m.Patch(w.patch.Operations())
+		}
+		if w.again {
+			charge -= ru.Again
+		}
+		return charge
+	}), nil
 }
 
 // amount returns the charge by what goes and comes.
-func (w *writing) amount(from pebble.Reader) (float64, error) {
-	m := w.account.cfg.Model
-	p := w.revision.Policy
+func (w *writing) amount(from pebble.Reader) (func(ru.Model) float64, error) {
+	p, old := w.revision.Policy, int(w.old.size)
+	levels := w.revision.IndexedLevels()
 	switch {
 	case w.Op == OpDelete && p.Off():
-		return m.Delete(int(w.old.size), ru.NoIndex), nil
+		return func(m ru.Model) float64 { return m.Delete(old, ru.NoIndex) }, nil
 	case w.Op == OpDelete:
-		return m.Delete(int(w.old.size), int(w.old.terms)), nil
+		units := int(w.old.terms)
+		return func(m ru.Model) float64 { return m.Delete(old, m.Levels(units, levels)) }, nil
+	case !w.alive && p.Off():
+		return func(m ru.Model) float64 { return m.Write(len(w.doc.JSON), ru.NoIndex) }, nil
 	case !w.alive:
-		return m.Write(len(w.doc.JSON), p.Units(w.doc.Terms)), nil
+		units := p.Units(w.doc.Terms)
+		return func(m ru.Model) float64 { return m.Write(len(w.doc.JSON), m.Levels(units, levels)) }, nil
 	case p.Off():
-		return m.Replace(int(w.old.size), len(w.doc.JSON), ru.NoIndex), nil
+		return func(m ru.Model) float64 { return m.Replace(old, len(w.doc.JSON), ru.NoIndex) }, nil
 	}
 	changed, err := w.changedTerms(from)
-	if err != nil {
-		return 0, err
-	}
-	return m.Replace(int(w.old.size), len(w.doc.JSON), changed), nil
+	return func(m ru.Model) float64 { return m.Replace(old, len(w.doc.JSON), changed) }, err
 }
 
 // changedTerms counts the units of the index that a replace removes and adds.

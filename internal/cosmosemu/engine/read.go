@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/ru"
 )
 
 // readHeader reads the header of one item into head. stored reports that there is one, alive that it has not expired
@@ -55,11 +56,12 @@ func (c *Container) Read(call Call, r Read) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	charge := r.Factor * c.account.cfg.Model.Read(int(head.size))
+	interval := c.account.cfg.Model.Interval(func(m ru.Model) float64 { return r.Factor * m.Read(int(head.size)) })
+	charge := interval.Likely
 	if err := p.afford(call, charge); err != nil {
 		return Result{}, err
 	}
-	p.charge(call, charge)
+	p.charge(call, interval)
 	if body == nil {
 		f := refusal.NotFound("the item %q does not exist", doc.ID)
 		f.Charge = charge

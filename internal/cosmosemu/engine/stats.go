@@ -1,25 +1,52 @@
 package engine
 
 import (
+	"sync"
 	"time"
 
 	"binnacle/internal/cosmosemu/budget"
+	"binnacle/internal/ru"
 )
 
 // Stats is what one physical partition holds and has done since the Server was opened, or
 // since ResetStats.
 type Stats struct {
 	ID         string
-	Min, Max   string  // effective partition keys, half-open
-	Items      int64   // stored, expired ones that are not removed yet included
-	Bytes      int64   // of their minified JSON without system properties
-	Budget     float64 // RU/s; shared with other containers in a database with throughput of its own
-	RUs        float64 // charged, modelled
-	LastSecond float64 // charged in the last whole second of the Server's clock
-	LastMinute float64 // charged in the last 60 whole seconds
-	Peak       float64 // the most charged in one second
-	Requests   int64   // admitted
-	Throttled  int64   // answered 429
+	Min, Max   string      // effective partition keys, half-open
+	Items      int64       // stored, expired ones that are not removed yet included
+	Bytes      int64       // of their minified JSON without system properties
+	Budget     float64     // RU/s; shared with other containers in a database with throughput of its own
+	RUs        float64     // charged, modelled
+	Interval   ru.Interval // of RUs
+	LastSecond float64     // charged in the last whole second of the Server's clock
+	LastMinute float64     // charged in the last 60 whole seconds
+	Peak       float64     // the most charged in one second
+	Requests   int64       // admitted
+	Throttled  int64       // answered 429
+}
+
+// bill is what a partition has charged by all models. It is safe for concurrent use.
+type bill struct {
+	mu  sync.Mutex
+	sum ru.Interval
+}
+
+func (b *bill) add(rus ru.Interval) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sum = b.sum.Plus(rus)
+}
+
+func (b *bill) total() ru.Interval {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sum
+}
+
+func (b *bill) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sum = ru.Interval{}
 }
 
 // stats returns what the partition holds and has done.
@@ -30,7 +57,7 @@ func (p *partition) stats(now time.Time) Stats {
 	p.mu.Unlock()
 	s.Budget = p.budget.PerSecond()
 	t := p.meter.Totals(now)
-	s.RUs, s.Requests, s.Throttled = t.RUs, t.Requests, t.Throttled
+	s.RUs, s.Interval, s.Requests, s.Throttled = t.RUs, p.bill.total(), t.Requests, t.Throttled
 	s.LastSecond, s.LastMinute, s.Peak = t.LastSecond, t.LastMinute, t.Peak
 	return s
 }

@@ -8,6 +8,7 @@ import (
 
 	"binnacle/internal/cosmosemu/refusal"
 	"binnacle/internal/cosmosemu/schema"
+	"binnacle/internal/ru"
 )
 
 // transaction is operations on one logical partition, done in their order, all or none.
@@ -18,7 +19,7 @@ type transaction struct {
 	call      Call
 	at        []byte // effective partition key
 
-	charge float64
+	charge ru.Interval
 	count  counters // of the partition, after it
 }
 
@@ -79,7 +80,7 @@ func (t *transaction) run() (Result, []Outcome, error) {
 	if err != nil {
 		return Result{}, nil, t.partition.refuses(refusal.Of(err))
 	}
-	res := Result{Charge: t.charge, Range: t.partition.id, LSN: t.count.lsn}
+	res := Result{Charge: t.charge.Likely, Range: t.partition.id, LSN: t.count.lsn}
 	if changes != nil {
 		err = t.container.account.store.wait(changes)
 	} else {
@@ -108,7 +109,7 @@ func (t *transaction) locked() (*pebble.Batch, error) {
 	changes := st.db.NewIndexedBatch()
 	done, err := t.stage(changes, p)
 	if err == nil && done {
-		err = p.afford(t.call, t.charge)
+		err = p.afford(t.call, t.charge.Likely)
 	}
 	if err == nil && done {
 		err = st.apply(changes)
@@ -141,7 +142,7 @@ func (t *transaction) stage(changes *pebble.Batch, p *partition) (bool, error) {
 				charged(s.refused)
 			}
 			if s.refused != nil {
-				t.charge += s.refused.Charge
+				t.charge = t.charge.Plus(ru.Certain(s.refused.Charge))
 			}
 		}
 		return false, nil
@@ -164,14 +165,14 @@ func (t *transaction) stage(changes *pebble.Batch, p *partition) (bool, error) {
 			s.refused = refusal.Of(err)
 		} else if size += len(s.answer); size > maxPageBytes {
 			s.refused = refusal.TooLarge("the answer to the batch is larger than 4 MB")
-			s.refused.Charge = s.charge
+			s.refused.Charge = s.charge.Likely
 		}
 		if s.refused != nil {
-			t.charge += s.refused.Charge
+			t.charge = t.charge.Plus(ru.Certain(s.refused.Charge))
 			return false, nil
 		}
 		t.count = next
-		t.charge += s.charge
+		t.charge = t.charge.Plus(s.charge)
 	}
 	return true, nil
 }
@@ -192,10 +193,10 @@ func (s *transactionStep) readFrom(from pebble.Reader) error {
 	if err != nil {
 		return err
 	}
-	s.charge = s.account.cfg.Model.Read(int(s.old.size))
+	s.charge = s.account.cfg.Model.Interval(func(m ru.Model) float64 { return m.Read(int(s.old.size)) })
 	if !alive {
 		f := refusal.NotFound("the item %q does not exist", s.doc.ID)
-		f.Charge = s.charge
+		f.Charge = s.charge.Likely
 		return f
 	}
 	v, closer, err := from.Get(bodyName(nil, s.name))
@@ -214,7 +215,7 @@ func (t *transaction) outcomes(done bool) []Outcome {
 		case !done:
 			out[i].Refused = s.refused
 		case s.Op == OpRead:
-			out[i].Result = Result{Body: s.answer, ETag: etagOf(&s.old), Charge: s.charge}
+			out[i].Result = Result{Body: s.answer, ETag: etagOf(&s.old), Charge: s.charge.Likely}
 		default:
 			out[i].Result = s.result()
 		}

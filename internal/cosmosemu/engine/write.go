@@ -33,7 +33,7 @@ type writing struct {
 	alive     bool
 	old       header
 	fresh     header
-	charge    float64
+	charge    ru.Interval
 	logical   int64 // weight of the logical partition after the write
 }
 
@@ -68,7 +68,7 @@ func (w *writing) unread(key schema.Key, err error) error {
 		return err
 	}
 	f.Charge = ru.Refused
-	p.charge(w.call, f.Charge)
+	p.charge(w.call, ru.Certain(f.Charge))
 	return p.refuses(f)
 }
 
@@ -129,7 +129,7 @@ func (w *writing) run() (Result, error) {
 // result returns what came of a write that was applied.
 func (w *writing) result() Result {
 	r := Result{
-		Charge: w.charge, Created: !w.alive && w.Op != OpDelete, Range: w.partition.id, LSN: w.fresh.lsn,
+		Charge: w.charge.Likely, Created: !w.alive && w.Op != OpDelete, Range: w.partition.id, LSN: w.fresh.lsn,
 		ItemLSN: w.fresh.lsn,
 	}
 	if w.Op == OpDelete {
@@ -172,11 +172,11 @@ func (w *writing) locked() (*pebble.Batch, error) {
 		_ = batch.Close() // releases memory only
 		var f *refusal.Error
 		if errors.As(err, &f) {
-			p.charge(w.call, f.Charge)
+			p.charge(w.call, ru.Certain(f.Charge))
 		}
 		return nil, err
 	}
-	if err := p.afford(w.call, w.charge); err != nil {
+	if err := p.afford(w.call, w.charge.Likely); err != nil {
 		_ = batch.Close() // releases memory only
 		return nil, err
 	}

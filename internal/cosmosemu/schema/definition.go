@@ -26,6 +26,19 @@ type Definition struct {
 // Levels returns the number of components of a full partition key.
 func (d *Definition) Levels() int { return len(d.Keys) }
 
+// IndexedLevels returns how many levels of a hierarchical partition key are in the index: 0 for a key of one level.
+func (d *Definition) IndexedLevels() (n int) {
+	if len(d.Keys) == 1 {
+		return 0
+	}
+	for _, path := range d.Keys {
+		if d.Policy.Indexed(path) {
+			n++
+		}
+	}
+	return n
+}
+
 // JSON is a container's document on the wire, and in the catalog.
 type JSON struct {
 	ID                       string          `json:"id"`
