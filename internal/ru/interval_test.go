@@ -45,7 +45,7 @@ func TestTheIntervalHoldsBothModels(t *testing.T) {
 	require.Equal(t, ru.Certain(small.Likely), small, "all of it is recorded")
 }
 
-// The interval of a chunk just below a row is that of its key's index; one above it is charged as twice as large, or not.
+// The interval of a chunk just below a row is narrow; one above it is charged as twice as large, or not.
 func TestTheIntervalOfAChunk(t *testing.T) {
 	chunk := func(bytes int) ru.Interval {
 		return ru.Stepped.Interval(func(m ru.Model) float64 { return m.Write(bytes, m.Levels(5*ru.Scalar, 2)) })
