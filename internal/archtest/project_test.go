@@ -12,19 +12,17 @@ import (
 	"strings"
 	"testing"
 
-	"binnacle/internal/archtest"
-
 	"github.com/stretchr/testify/require"
 )
 
 const root = "../.."
 
-// Imports point down, libraries stay in their rooms, the domain is pure: see rules.go.
+// Imports point down, libraries stay in their rooms, the domain is pure: see layers_test.go.
 func TestImportsPointDown(t *testing.T) {
-	packages, err := archtest.Load(root)
+	packages, err := Load(root)
 	require.NoError(t, err)
 	require.Greater(t, len(packages), 20)
-	require.Empty(t, archtest.Faults(packages))
+	require.Empty(t, Faults(packages))
 }
 
 // The top of the tree is what a newcomer reads first.
@@ -126,7 +124,7 @@ func TestLinesFit(t *testing.T) {
 	var faults []string
 	for _, f := range tracked(t) {
 		if source, err := os.ReadFile(filepath.Join(root, f)); err == nil && strings.HasSuffix(f, ".go") {
-			faults = append(faults, archtest.LongLines(f, string(source))...)
+			faults = append(faults, LongLines(f, string(source))...)
 		}
 	}
 	require.Empty(t, faults)
@@ -136,7 +134,7 @@ func TestErrorsHaveOneLogKey(t *testing.T) {
 	var faults []string
 	for _, f := range tracked(t) {
 		if source, err := os.ReadFile(filepath.Join(root, f)); err == nil && strings.HasSuffix(f, ".go") {
-			found, err := archtest.LogKeys(f, string(source))
+			found, err := LogKeys(f, string(source))
 			require.NoError(t, err)
 			faults = append(faults, found...)
 		}

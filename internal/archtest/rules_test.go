@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"binnacle/internal/archtest"
-
 	"github.com/stretchr/testify/require"
 )
 
@@ -87,9 +85,9 @@ func TestEachRuleFindsItsFault(t *testing.T) {
 		"the domain, the terminal, plainly": {"internal/ru", `func f() { println() }`, "writes to the terminal"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := archtest.NewPackage(c.path, map[string]string{"a.go": "package a\n" + c.source})
+			p, err := NewPackage(c.path, map[string]string{"a.go": "package a\n" + c.source})
 			require.NoError(t, err)
-			faults := archtest.Faults([]archtest.Package{p})
+			faults := Faults([]Package{p})
 			require.Len(t, faults, 1, "%v", faults)
 			require.Contains(t, faults[0], c.fault)
 			require.Contains(t, faults[0], c.path)
@@ -114,22 +112,22 @@ func TestRulesAllow(t *testing.T) {
 		{"binning/chunk", `import "sync"; var pool sync.Pool`},
 		{"query", `import "time"; func f() { go f(); _ = time.Now() }`},
 	} {
-		p, err := archtest.NewPackage(c.path, map[string]string{"a.go": "package a\n" + c.source})
+		p, err := NewPackage(c.path, map[string]string{"a.go": "package a\n" + c.source})
 		require.NoError(t, err)
-		require.Empty(t, archtest.Faults([]archtest.Package{p}))
+		require.Empty(t, Faults([]Package{p}))
 	}
 }
 
 func TestLongLines(t *testing.T) {
-	long := strings.Repeat("x", archtest.MaxColumns)
+	long := strings.Repeat("x", MaxColumns)
 	source := "package a\n\n// " + long + "\nvar a = `" + long + "\n" + long + "`\n\t" + long[:119] + "\n\t" + long +
 		"\nvar b = `y` // " + long
-	require.Equal(t, []string{"a.go:3: 123 columns", "a.go:7: 121 columns"}, archtest.LongLines("a.go", source))
-	require.Empty(t, archtest.LongLines("a.go", strings.Repeat("ä", archtest.MaxColumns)), "columns, not bytes")
+	require.Equal(t, []string{"a.go:3: 123 columns", "a.go:7: 121 columns"}, LongLines("a.go", source))
+	require.Empty(t, LongLines("a.go", strings.Repeat("ä", MaxColumns)), "columns, not bytes")
 }
 
 func TestLogKeys(t *testing.T) {
-	found, err := archtest.LogKeys("a.go", `package a
+	found, err := LogKeys("a.go", `package a
 func f() { log.Info("x", "err", err); log.Warn("err", "error", err); other("x", "err", err) }`)
 	require.NoError(t, err)
 	require.Equal(t, []string{`a.go:2:26: log key "err": errors have the key "error"`}, found)

@@ -2,7 +2,7 @@
 // rules that all sources keep. docs/ARCHITECTURE.md draws the layers.
 //
 // Rules are functions from packages to faults, so that tests can show a package that breaks each rule.
-package archtest
+package archtest_test
 
 import (
 	"fmt"

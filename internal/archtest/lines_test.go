@@ -1,4 +1,4 @@
-package archtest
+package archtest_test
 
 import (
 	"fmt"
