@@ -77,4 +77,36 @@ resource catalog 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@
   }
 }
 
+resource heat 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2024-11-15' = {
+  parent: database
+  name: 'heat'
+  properties: {
+    options: {
+      autoscaleSettings: {
+        maxThroughput: 1000
+      }
+    }
+    resource: {
+      id: 'heat'
+      partitionKey: {
+        kind: 'Hash'
+        version: 2
+        paths: ['/key']
+      }
+      defaultTtl: -1
+      indexingPolicy: {
+        automatic: true
+        indexingMode: 'consistent'
+        includedPaths: [
+          { path: '/key/?' }
+          { path: '/from/?' }
+        ]
+        excludedPaths: [
+          { path: '/*' }
+        ]
+      }
+    }
+  }
+}
+
 output database string = database.name

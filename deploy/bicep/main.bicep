@@ -1,4 +1,4 @@
-// The account, and an identity with the least rights for each role. Its database and the containers control and catalog stand in
+// The account, and an identity with the least rights for each role. Its database and the containers control, catalog and heat stand in
 // containers.bicep, which the code writes. Containers of chunks and rollups are provision's alone: it makes one for each month, sets their
 // throughput by age and drops them.
 
@@ -85,6 +85,17 @@ resource dataRoles 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@202
     }
   }
 ]
+
+// Queriers write what their reads cost into the container heat, and nothing else.
+resource heatRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2024-11-15' = {
+  parent: cosmos
+  name: guid(cosmos.id, 'query', 'heat')
+  properties: {
+    principalId: identities[1].properties.principalId
+    roleDefinitionId: '${cosmos.id}/sqlRoleDefinitions/${contributor}'
+    scope: '${cosmos.id}/dbs/${containers.outputs.database}/colls/heat'
+  }
+}
 
 // What provision does through Azure Resource Manager, and nothing else: data-plane roles can't make containers.
 resource provisionRole 'Microsoft.Authorization/roleDefinitions@2022-04-01' = {

@@ -62,3 +62,31 @@ resource "azurerm_cosmosdb_sql_container" "catalog" {
     }
   }
 }
+
+resource "azurerm_cosmosdb_sql_container" "heat" {
+  name                  = "heat"
+  resource_group_name   = var.resource_group
+  account_name          = azurerm_cosmosdb_account.binnacle.name
+  database_name         = azurerm_cosmosdb_sql_database.binnacle.name
+  partition_key_kind    = "Hash"
+  partition_key_version = 2
+  partition_key_paths   = ["/key"]
+  default_ttl           = -1
+
+  autoscale_settings {
+    max_throughput = 1000
+  }
+
+  indexing_policy {
+    indexing_mode = "consistent"
+    included_path {
+      path = "/key/?"
+    }
+    included_path {
+      path = "/from/?"
+    }
+    excluded_path {
+      path = "/*"
+    }
+  }
+}

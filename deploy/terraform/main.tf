@@ -1,4 +1,4 @@
-# The account, and an identity with the least rights for each role. Its database and the containers control and catalog stand in
+# The account, and an identity with the least rights for each role. Its database and the containers control, catalog and heat stand in
 # containers.tf, which the code writes. Containers of chunks and rollups are provision's alone: it makes one for each month, sets their
 # throughput by age and drops them.
 
@@ -73,6 +73,15 @@ resource "azurerm_cosmosdb_sql_role_assignment" "role" {
   principal_id        = azurerm_user_assigned_identity.role[each.key].principal_id
   role_definition_id  = "${azurerm_cosmosdb_account.binnacle.id}/sqlRoleDefinitions/${local.data_roles[each.key]}"
   scope               = "${azurerm_cosmosdb_account.binnacle.id}/dbs/${azurerm_cosmosdb_sql_database.binnacle.name}"
+}
+
+# Queriers write what their reads cost into the container heat, and nothing else.
+resource "azurerm_cosmosdb_sql_role_assignment" "heat" {
+  resource_group_name = var.resource_group
+  account_name        = azurerm_cosmosdb_account.binnacle.name
+  principal_id        = azurerm_user_assigned_identity.role["query"].principal_id
+  role_definition_id  = "${azurerm_cosmosdb_account.binnacle.id}/sqlRoleDefinitions/${local.contributor}"
+  scope               = "${azurerm_cosmosdb_account.binnacle.id}/dbs/${azurerm_cosmosdb_sql_database.binnacle.name}/colls/${azurerm_cosmosdb_sql_container.heat.name}"
 }
 
 # What provision does through Azure Resource Manager, and nothing else: data-plane roles can't make containers.

@@ -12,6 +12,7 @@ import (
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
 	"binnacle/internal/cosmosemu"
+	"binnacle/internal/heatlog"
 )
 
 // AccountConfig sets the Cosmos DB account of a subcommand and its credential.
@@ -83,26 +84,28 @@ func (p *process) connect(c AccountConfig) (*cosmos.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg.Registerer = p.metrics
+	return p.openClient(cfg)
+}
+
+// openClient makes a client, and adds the stage that writes what its requests cost.
+func (p *process) openClient(cfg cosmos.Config) (*cosmos.Client, error) {
+	p.heat = heatlog.NewCollector(heatlog.Config{Role: p.Command, Logger: p.partLogger("heat"), Registerer: p.metrics})
+	cfg.Registerer, cfg.Heat = p.metrics, p.heat
 	client, err := cosmos.New(cfg)
 	if err != nil {
 		return nil, err
 	}
 	p.onClose("the client of Cosmos DB", func() error { client.Close(); return nil })
+	p.add("heat", func(ctx context.Context) error { return p.heat.Run(ctx, client.Heat()) })
 	return client, nil
 }
 
 // connectTo returns a client of an emulator in this process, without a network between.
 func (p *process) connectTo(s *cosmosemu.Server) (*cosmos.Client, error) {
-	client, err := cosmos.New(cosmos.Config{
+	return p.openClient(cosmos.Config{
 		Endpoint: s.Endpoint(), Credential: cosmos.FixedKey(cosmosemu.Key), Transport: s.Transport(),
-		Logger: p.partLogger("cosmos"), Registerer: p.metrics,
+		Logger: p.partLogger("cosmos"),
 	})
-	if err != nil {
-		return nil, err
-	}
-	p.onClose("the client of Cosmos DB", func() error { client.Close(); return nil })
-	return client, nil
 }
 
 // account is what roles share of a Cosmos DB account.

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"binnacle/internal/heatlog"
 	"binnacle/internal/retry"
 	"binnacle/internal/topics"
 
@@ -47,7 +48,8 @@ type process struct {
 	// adminMux handles what the admin listener serves to operators only; roles add to it.
 	adminMux *http.ServeMux
 	life     *lifecycle
-	began    time.Time // of the first stage
+	heat     *heatlog.Collector // of the requests of the process's client
+	began    time.Time          // of the first stage
 	added    []stage
 	opened   []func() // gives back what was opened
 

@@ -166,7 +166,7 @@ func TestARMContainers(t *testing.T) {
 	}
 	names, err = a.List(ctx)
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"control", "catalog", "chunks-2026-11"}, names)
+	require.ElementsMatch(t, []string{"control", "catalog", "heat", "chunks-2026-11"}, names)
 
 	chunks := m.containers["chunks-2026-11"]
 	require.Equal(t, armcosmos.PartitionKindMultiHash, *chunks.PartitionKey.Kind)

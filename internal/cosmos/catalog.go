@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"binnacle/internal/control"
+	"binnacle/internal/heat"
 	"binnacle/internal/store"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -27,7 +28,7 @@ const (
 
 func (s *catalogPages) to(operation, tenant string) call {
 	return call{operation: operation, container: store.CatalogContainer, key: []string{tenant + pagesSuffix, pagesDevice},
-		brief: true, low: s.low, tenant: tenant}
+		brief: true, low: s.low, tenant: tenant, about: about{shard: tenant + pagesSuffix, kind: heat.Catalog}}
 }
 
 // Create implements control.Catalog.
@@ -41,7 +42,9 @@ func (s *catalogPages) Create(ctx context.Context, tenant, id string, doc []byte
 		return err
 	}
 	body := append(append(identity[:len(identity)-1], ','), doc[1:]...)
-	_, _, err = s.c.item(ctx, s.to("catalog_create", tenant), func(ctx context.Context, c *azcosmos.ContainerClient,
+	to := s.to("catalog_create", tenant)
+	to.about.bytes = len(body)
+	_, _, err = s.c.item(ctx, to, func(ctx context.Context, c *azcosmos.ContainerClient,
 		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return c.CreateItem(ctx, pk, body, nil)
 	})

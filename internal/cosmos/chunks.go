@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"binnacle/binning/chunk"
+	"binnacle/internal/heat"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 
@@ -31,6 +32,7 @@ func (s *Chunks) to(operation string, key sharding.Key) call {
 	return call{
 		operation: operation, container: key.Container, key: []string{key.TenantShard, key.Device}, brief: true,
 		low: s.at.Low, tenant: tenantOf(key.TenantShard),
+		about: about{shard: key.TenantShard, device: key.Device, kind: heat.LookUps},
 	}
 }
 
@@ -44,6 +46,7 @@ func tenantOf(shard string) string {
 func (s *Chunks) Create(ctx context.Context, key sharding.Key, id string, doc []byte) (store.Receipt, error) {
 	to := s.to("create", key)
 	to.low = to.low || s.late(id)
+	to.about.kind, to.about.bytes = s.kindOf(id), len(doc)
 	_, receipt, err := s.c.item(ctx, to, func(ctx context.Context, container *azcosmos.ContainerClient,
 		pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.CreateItem(ctx, pk, doc, nil)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"binnacle/internal/control"
+	"binnacle/internal/heat"
 	"binnacle/internal/retry"
 	"binnacle/internal/store"
 
@@ -38,6 +39,9 @@ type Config struct {
 	Now        func() time.Time      // time.Now
 	Logger     *slog.Logger          // none
 	Registerer prometheus.Registerer // of metrics; none
+
+	// Heat counts what answers cost, by any goroutine; it must not block. Default: none.
+	Heat interface{ Count(c heat.Charge) }
 
 	// Patience is how long a write of a chunk, or a read on its way, waits for a physical partition without budget
 	// before it comes back as busy. 0 is right for a caller that writes to many partitions: one of them must not hold

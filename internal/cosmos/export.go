@@ -40,6 +40,7 @@ type exported struct {
 	RUs           int
 	Autoscale     bool
 	Hierarchical  bool
+	Expires       bool // documents may have a time to live
 	Version, Keys int
 }
 
@@ -49,7 +50,7 @@ func exportedBase() (out []exported) {
 		e := exported{
 			Name: l.Name, Kind: string(p.PartitionKeyDefinition.Kind), Key: l.Key, RUs: l.throughput.RUs,
 			Autoscale: l.throughput.Autoscale, Hierarchical: len(l.Key) > 1, Keys: len(l.Key),
-			Version: p.PartitionKeyDefinition.Version,
+			Version: p.PartitionKeyDefinition.Version, Expires: l.TTL,
 		}
 		for _, path := range p.IndexingPolicy.IncludedPaths {
 			e.Indexed = append(e.Indexed, path.Path)
@@ -101,16 +102,20 @@ func exportARM() ([]byte, error) {
 		for _, path := range c.Indexed {
 			indexed = append(indexed, object{"path": path})
 		}
+		resource := object{
+			"id":           c.Name,
+			"partitionKey": object{"kind": c.Kind, "version": c.Version, "paths": c.Key},
+			"indexingPolicy": object{"automatic": true, "indexingMode": "consistent", "includedPaths": indexed,
+				"excludedPaths": []object{{"path": "/*"}}},
+		}
+		if c.Expires {
+			resource["defaultTtl"] = -1
+		}
 		resources = append(resources, object{
 			"type": kind + "/containers", "apiVersion": armVersion,
-			"name":      "[concat(parameters('account'), '/" + store.Database + "/" + c.Name + "')]",
-			"dependsOn": []string{"[resourceId('" + kind + "', parameters('account'), '" + store.Database + "')]"},
-			"properties": object{"options": options, "resource": object{
-				"id":           c.Name,
-				"partitionKey": object{"kind": c.Kind, "version": c.Version, "paths": c.Key},
-				"indexingPolicy": object{"automatic": true, "indexingMode": "consistent", "includedPaths": indexed,
-					"excludedPaths": []object{{"path": "/*"}}},
-			}},
+			"name":       "[concat(parameters('account'), '/" + store.Database + "/" + c.Name + "')]",
+			"dependsOn":  []string{"[resourceId('" + kind + "', parameters('account'), '" + store.Database + "')]"},
+			"properties": object{"options": options, "resource": resource},
 		})
 	}
 	out, err := json.MarshalIndent(object{

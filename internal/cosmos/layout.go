@@ -23,10 +23,12 @@ type Layout struct {
 
 // What the base containers get. control is hardly used: the least that is sold. catalog is written in bursts, when a
 // fleet comes or is taken over, and rests in between: its throughput follows its load, from a tenth of this up, which
-// costs less at rest than the least that is sold without autoscale.
+// costs less at rest than the least that is sold without autoscale. So does that of heat, which is written a little all
+// the time and read when somebody looks.
 var (
 	controlThroughput = store.Throughput{RUs: 400}
 	catalogThroughput = store.Throughput{RUs: 2000, Autoscale: true}
+	heatThroughput    = store.Throughput{RUs: 1000, Autoscale: true}
 )
 
 // chunkLayout returns the layout of a container of chunks. Every indexed term costs on each write; the two paths of the
@@ -64,6 +66,8 @@ var baseLayouts = []struct {
 	{Layout{Name: store.ControlContainer, Key: []string{"/kind"}, Indexed: []string{"/kind"}}, controlThroughput},
 	{Layout{Name: store.CatalogContainer, Key: []string{"/tenant", "/device"}, Indexed: []string{"/tenant", "/device"}},
 		catalogThroughput},
+	{Layout{Name: store.HeatContainer, TTL: true, Key: []string{"/key"}, Indexed: []string{"/key", "/from"}},
+		heatThroughput},
 }
 
 // Base returns the base containers with the throughput that EnsureBase makes them with.

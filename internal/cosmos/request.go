@@ -23,6 +23,7 @@ type call struct {
 	brief     bool     // a 429 is waited out for no longer than Config.Patience: the caller has other things to do
 	tenant    string   // of the data; "" for none or several
 	low       bool     // of low priority: refused before others where there is not enough for all
+	about     about    // what its charges are counted as
 }
 
 // The waits after a 429.
@@ -124,6 +125,7 @@ func (c *Client) paced(ctx context.Context, to call, g *gate, a outcome) {
 	if to.tenant != "" {
 		c.tenants.count(to.tenant, to.operation, a.charge)
 	}
+	c.countHeat(to, a)
 	if a.rangeID != "" {
 		c.pacer.series.countAnswer(rangeName{to.container, a.rangeID}, a.charge, a.throttled())
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/heat"
 	"binnacle/internal/store"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -19,17 +20,24 @@ type rollups struct{ c *Client }
 
 func (v *rollups) to(operation string, key store.RollupKey) call {
 	return call{operation: operation, container: key.Container, key: []string{key.TenantShard, key.Name},
-		tenant: tenantOf(key.TenantShard)}
+		tenant: tenantOf(key.TenantShard), about: about{shard: key.TenantShard, kind: heat.RollupReads}}
+}
+
+// toWrite returns a request that changes a document; bytes is what it adds to what is stored.
+func (v *rollups) toWrite(operation string, key store.RollupKey, bytes int) call {
+	to := v.to(operation, key)
+	to.about.kind, to.about.bytes = heat.RollupWrites, bytes
+	return to
 }
 
 // item runs a request for one document. A 404 becomes store.ErrNotFound, or store.ErrNoContainer.
-func (v *rollups) item(ctx context.Context, operation string, key store.RollupKey, id string,
+func (v *rollups) item(ctx context.Context, to call, id string,
 	send func(ctx context.Context, container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse,
 		error)) (azcosmos.ItemResponse, time.Time, store.Receipt, error) {
-	resp, receipt, err := v.c.item(ctx, v.to(operation, key), send)
+	resp, receipt, err := v.c.item(ctx, to, send)
 	now := dateOf(resp.RawResponse, err)
 	if is(err, http.StatusNotFound) {
-		missing, other := v.c.missing(ctx, key.Container, err)
+		missing, other := v.c.missing(ctx, to.container, err)
 		switch {
 		case other != nil:
 			err = other
@@ -40,7 +48,7 @@ func (v *rollups) item(ctx context.Context, operation string, key store.RollupKe
 		}
 	}
 	if err != nil {
-		err = fmt.Errorf("%s %s of %s in %s: %w", operation, id, key.TenantShard, key.Container, err)
+		err = fmt.Errorf("%s %s of %s in %s: %w", to.operation, id, to.key[0], to.container, err)
 	}
 	return resp, now, receipt, err
 }
@@ -64,7 +72,7 @@ func dateOf(raw *http.Response, err error) time.Time {
 // ReadRollup implements store.RollupReader.
 func (v *rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string) (store.Rollup, time.Time,
 	store.Receipt, error) {
-	resp, now, receipt, err := v.item(ctx, "view_read", key, id, func(ctx context.Context,
+	resp, now, receipt, err := v.item(ctx, v.to("view_read", key), id, func(ctx context.Context,
 		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.ReadItem(ctx, pk, id, nil)
 	})
@@ -73,7 +81,7 @@ func (v *rollups) ReadRollup(ctx context.Context, key store.RollupKey, id string
 
 // CreateRollup implements store.RollupWriter.
 func (v *rollups) CreateRollup(ctx context.Context, key store.RollupKey, id string, doc []byte) (store.Receipt, error) {
-	_, _, receipt, err := v.item(ctx, "view_create", key, id, func(ctx context.Context,
+	_, _, receipt, err := v.item(ctx, v.toWrite("view_create", key, len(doc)), id, func(ctx context.Context,
 		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.CreateItem(ctx, pk, doc, nil)
 	})
@@ -91,7 +99,7 @@ func (v *rollups) CreateRollup(ctx context.Context, key store.RollupKey, id stri
 func (v *rollups) ReplaceRollup(ctx context.Context, key store.RollupKey, id, etag string, doc []byte) (store.Receipt,
 	error) {
 	match := azcore.ETag(etag)
-	_, _, receipt, err := v.item(ctx, "view_replace", key, id, func(ctx context.Context,
+	_, _, receipt, err := v.item(ctx, v.toWrite("view_replace", key, 0), id, func(ctx context.Context,
 		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.ReplaceItem(ctx, pk, id, doc, &azcosmos.ItemOptions{IfMatchEtag: &match})
 	})
@@ -103,7 +111,7 @@ func (v *rollups) ReplaceRollup(ctx context.Context, key store.RollupKey, id, et
 
 // DeleteRollup implements store.RollupWriter.
 func (v *rollups) DeleteRollup(ctx context.Context, key store.RollupKey, id string) (store.Receipt, error) {
-	_, _, receipt, err := v.item(ctx, "view_delete", key, id, func(ctx context.Context,
+	_, _, receipt, err := v.item(ctx, v.toWrite("view_delete", key, 0), id, func(ctx context.Context,
 		container *azcosmos.ContainerClient, pk azcosmos.PartitionKey) (azcosmos.ItemResponse, error) {
 		return container.DeleteItem(ctx, pk, id, nil)
 	})

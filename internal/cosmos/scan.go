@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"binnacle/internal/heat"
 	"binnacle/internal/store"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -45,7 +46,8 @@ func (s *Chunks) Scan(ctx context.Context, scan store.Scan, yield func(doc []byt
 			scan.Key.Container, scan.Key.TenantShard, len(scan.Windows), store.MaxScanWindows)
 	}
 	to := call{operation: "scan", container: scan.Key.Container, low: s.at.Low,
-		tenant: tenantOf(scan.Key.TenantShard)}
+		tenant: tenantOf(scan.Key.TenantShard),
+		about:  about{shard: scan.Key.TenantShard, device: scan.Key.Device, kind: heat.ChunkReads}}
 	if scan.Key.Device != "" {
 		to.key = []string{scan.Key.TenantShard, scan.Key.Device}
 	}

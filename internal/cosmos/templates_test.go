@@ -140,8 +140,11 @@ func TestTemplatesMatchLayouts(t *testing.T) {
 			require.Equal(t, in, texts(of.indexed))
 			out := pathsOf(policy.ExcludedPaths, func(p *armcosmos.ExcludedPath) string { return *p.Path })
 			require.Equal(t, out, texts(of.excluded))
-			require.Nil(t, want.DefaultTTL)
-			require.NotRegexp(t, `(?i)default_?ttl`, block)
+			if want.DefaultTTL == nil {
+				require.NotRegexp(t, `(?i)default_?ttl`, block)
+			} else {
+				require.Regexp(t, `(?im)^\s*default_?ttl *[:=] -1$`, block, container)
+			}
 			if sold := m.throughput[container]; sold.AutoscaleSettings != nil {
 				require.Equal(t, strconv.Itoa(int(*sold.AutoscaleSettings.MaxThroughput)), one(of.scale))
 			} else {
@@ -173,15 +176,20 @@ func TestTemplatesGrantProvisionActions(t *testing.T) {
 	}
 }
 
-// Queriers read the database, and write nothing.
-func TestTemplatesLetQueriersReadAlone(t *testing.T) {
-	for name, granted := range map[string]string{
-		"bicep":     `(?s)var roles = \[\n[^\n]*'ingest'[^\n]*\n  \{ name: 'query', dataRole: reader \}\n`,
-		"terraform": `\n    query     = local\.reader\n`,
+// Queriers read the database, and write the container heat alone.
+func TestTemplatesLetQueriersWriteHeatAlone(t *testing.T) {
+	for name, granted := range map[string][]string{
+		"bicep": {`(?s)var roles = \[\n[^\n]*'ingest'[^\n]*\n  \{ name: 'query', dataRole: reader \}\n`,
+			`(?s)principalId: identities\[1\][^\n]*\n[^\n]*/\$\{contributor\}'\n    scope: '[^']*/dbs/[^']*/colls/heat'\n`},
+		"terraform": {`\n    query     = local\.reader\n`,
+			`(?s)role\["query"\][^\n]*\n[^\n]*\}/sqlRoleDefinitions/\$\{local\.contributor\}"\n[^\n]*` +
+				`/colls/\$\{azurerm_cosmosdb_sql_container\.heat\.name\}"\n`},
 	} {
 		text, err := os.ReadFile(templates[name].file)
 		require.NoError(t, err)
-		require.Regexp(t, granted, string(text), name)
-		require.Len(t, regexp.MustCompile(`(?i)sql_?role_?assignments?["@]`).FindAllString(string(text), -1), 1, name)
+		for _, g := range granted {
+			require.Regexp(t, g, string(text), name)
+		}
+		require.Len(t, regexp.MustCompile(`(?i)sql_?role_?assignments?["@]`).FindAllString(string(text), -1), 2, name)
 	}
 }

@@ -1,16 +1,18 @@
 package heat
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"sync"
 
 	"binnacle/internal/bytesread"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/klauspost/compress/flate"
 )
 
 // Version is that of the documents.
@@ -27,23 +29,14 @@ const (
 // ErrCorrupt says that a document is not what this version writes.
 var ErrCorrupt = errors.New("heat: not a document of heat")
 
-var (
-	packer = sync.OnceValue(func() *zstd.Encoder {
-		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderConcurrency(1),
-			zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true), zstd.WithLowerEncoderMem(true))
-		if err != nil {
-			panic(err) // the options are constants
-		}
-		return w
-	})
-	unpacker = sync.OnceValue(func() *zstd.Decoder {
-		r, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxUnpacked))
-		if err != nil {
-			panic(err) // the options are constants
-		}
-		return r
-	})
-)
+// packers are compressors to use again. DEFLATE, as zstd of so few bytes packs no better and has goroutines of its own.
+var packers = sync.Pool{New: func() any {
+	w, err := flate.NewWriter(nil, flate.DefaultCompression)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	return w
+}}
 
 // columns are bytes that are appended to, then packed.
 type columns struct{ b []byte }
@@ -76,7 +69,17 @@ func hundredths(v float64) uint64 {
 }
 
 func (c *columns) packed() string {
-	return base64.StdEncoding.EncodeToString(packer().EncodeAll(c.b, nil))
+	var b bytes.Buffer
+	w := packers.Get().(*flate.Writer)
+	defer packers.Put(w)
+	w.Reset(&b)
+	if _, err := w.Write(c.b); err != nil {
+		panic(err) // a buffer takes all
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
 // reader reads what columns has appended.
@@ -87,9 +90,12 @@ func unpack(data string) (*reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	b, err := unpacker().DecodeAll(packed, nil)
+	b, err := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxUnpacked+1))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if len(b) > maxUnpacked {
+		return nil, fmt.Errorf("%w: its columns have more than %d bytes", ErrCorrupt, maxUnpacked)
 	}
 	return &reader{bytesread.Reader{Rest: b}}, nil
 }

@@ -44,7 +44,7 @@ func NewGrid(container string, span Span, frames []Frame) Grid {
 			if c.Minutes > 0 {
 				from = max(from, f.To-int64(c.Minutes)*Minute)
 			}
-			g.spread(row, &c.Amount, from, f.To)
+			g.spread(row, &c.Amount, Span{From: from, To: f.To})
 		}
 	}
 	for k, amounts := range rows {
@@ -54,8 +54,9 @@ func NewGrid(container string, span Span, frames []Frame) Grid {
 	return g
 }
 
-// spread adds an amount of [from, to) to the columns.
-func (g *Grid) spread(row []Amount, a *Amount, from, to int64) {
+// spread adds an amount of a span to the columns.
+func (g *Grid) spread(row []Amount, a *Amount, over Span) {
+	from, to := over.From, over.To
 	until := func(whole, at int64) int64 { return int64(float64(at-from) / float64(to-from) * float64(whole)) }
 	for col := max(0, (from-g.From)/g.Step); col < int64(g.Columns); col++ {
 		start, end := max(from, g.From+col*g.Step), min(to, g.From+(col+1)*g.Step)

@@ -174,7 +174,7 @@ func TestWithoutRetentionNothingExpires(t *testing.T) {
 // The account's limit, through the SDK: the chunk waits, and is written as soon as there is room.
 func TestFullAccountOnTheEmulator(t *testing.T) {
 	policy := provision.DevPolicy()
-	policy.MaxContainers = 5 // the database, its base containers, the current month and one more
+	policy.MaxContainers = 6 // the database, its base containers, the current month and one more
 	s := newService(t, "2026-11-20 12:00", 0, policy)
 	s.settle(t)
 	require.NoError(t, s.directory.AskMonth(t.Context(), "chunks-1970-02"))

@@ -10,10 +10,11 @@ const (
 	Database         = "binnacle"
 	ControlContainer = "control"
 	CatalogContainer = "catalog"
+	HeatContainer    = "heat"
 )
 
 // BaseContainers returns those that every database of Binnacle has.
-func BaseContainers() []string { return []string{ControlContainer, CatalogContainer} }
+func BaseContainers() []string { return []string{ControlContainer, CatalogContainer, HeatContainer} }
 
 // Throughput is what is provisioned for a container.
 type Throughput struct {
