@@ -10,6 +10,7 @@ import (
 	"binnacle/ingest"
 	"binnacle/internal/control"
 	"binnacle/internal/cosmos"
+	"binnacle/internal/heatlog"
 	"binnacle/internal/provision"
 	"binnacle/internal/store"
 )
@@ -232,8 +233,9 @@ func (p *process) provisionAlways(
 	return made, nil
 }
 
-// keepCatalogs adds the stage that merges the pages of catalogs.
+// keepCatalogs adds the stages that merge the pages of catalogs, and thin heat.
 func (p *process) keepCatalogs(c *cosmos.Client, directory *control.Directory) {
+	p.add("heat thinning", heatlog.NewThinner(c.Heat(), time.Now, p.partLogger("heat")).Run)
 	p.add("catalogs", provision.NewCatalogMerger(provision.CatalogMergerConfig{
 		Catalog: c.CatalogAt(cosmos.Priority{Low: true}), Logger: p.partLogger("catalogs"),
 		Tenants: func(ctx context.Context) ([]string, error) {

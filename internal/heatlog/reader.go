@@ -104,18 +104,25 @@ func (r *Reader) layer(ctx context.Context, layer heat.Layer, span heat.Span) ([
 	return complete(all), nil
 }
 
-// complete leaves out frames of hours and days of which a document is not there.
+// complete leaves out frames of hours and days of which a document is not there, and all but one frame of an hour or
+// day: two processes may have made it.
 func complete(all []heat.Frame) []heat.Frame {
 	type frame struct {
-		from, to int64
-		writer   string
+		from   int64
+		writer string
 	}
-	parts := map[frame]int{}
+	parts, chosen := map[frame]int{}, map[int64]string{}
 	for _, f := range all {
-		parts[frame{f.From, f.To, f.Writer}]++
+		at := frame{f.From, f.Writer}
+		if parts[at]++; parts[at] == f.Of {
+			if w, ok := chosen[f.From]; !ok || f.Writer < w {
+				chosen[f.From] = f.Writer
+			}
+		}
 	}
 	return slices.DeleteFunc(all, func(f heat.Frame) bool {
-		return f.Layer != heat.Minutes && parts[frame{f.From, f.To, f.Writer}] < f.Of
+		w, ok := chosen[f.From]
+		return f.Layer != heat.Minutes && (!ok || w != f.Writer)
 	})
 }
 

@@ -1,11 +1,11 @@
 package heatlog_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,43 +18,46 @@ import (
 
 // memory is a store of heat that checks the rules of the contract.
 type memory struct {
-	docs map[string]store.HeatDocument
-	fail error // of the next creates
+	docs map[string]map[string]stored // by key and id
+	fail error                        // of the next creates
+}
+
+type stored struct {
+	from int64
+	store.HeatDocument
 }
 
 func (m *memory) CreateHeat(_ context.Context, d store.HeatDocument) (store.Receipt, error) {
-	at := d.Key + "/" + d.ID
-	switch _, ok := m.docs[at]; {
-	case m.fail != nil:
+	if m.fail != nil {
 		return store.Receipt{}, m.fail
-	case ok:
+	}
+	if _, ok := m.docs[d.Key][d.ID]; ok {
 		return store.Receipt{}, store.ErrExists
 	}
-	if m.docs == nil {
-		m.docs = map[string]store.HeatDocument{}
+	var p struct{ From int64 }
+	if err := json.Unmarshal(d.Body, &p); err != nil {
+		return store.Receipt{}, err
 	}
-	m.docs[at] = d
+	if m.docs == nil {
+		m.docs = map[string]map[string]stored{}
+	}
+	if m.docs[d.Key] == nil {
+		m.docs[d.Key] = map[string]stored{}
+	}
+	m.docs[d.Key][d.ID] = stored{p.From, d}
 	return store.Receipt{RUs: 6}, nil
 }
 
 func (m *memory) ReadHeat(_ context.Context, q store.HeatQuery, yield func([]byte) error) (store.Usage, error) {
-	type found struct {
-		from int64
-		doc  []byte
-	}
-	var all []found
-	for _, d := range m.docs {
-		var p struct{ From int64 }
-		if err := json.Unmarshal(d.Body, &p); err != nil {
-			return store.Usage{}, err
-		}
-		if d.Key == q.Key && p.From >= q.From && p.From < q.To {
-			all = append(all, found{p.From, d.Body})
+	var all []stored
+	for _, d := range m.docs[q.Key] {
+		if d.from >= q.From && d.from < q.To {
+			all = append(all, d)
 		}
 	}
-	slices.SortFunc(all, func(a, b found) int { return strings.Compare(fmt.Sprint(a.from), fmt.Sprint(b.from)) })
-	for _, f := range all {
-		if err := yield(f.doc); err != nil {
+	slices.SortFunc(all, func(a, b stored) int { return cmp.Compare(a.from, b.from) })
+	for _, d := range all {
+		if err := yield(d.Body); err != nil {
 			return store.Usage{}, err
 		}
 	}
