@@ -76,7 +76,8 @@ func TestChargesAreCountedByKeyAndKind(t *testing.T) {
 	clock := &simulation{now: time.Unix(1_795_176_000, 0)}
 	today := telemetry.DayOf(clock.now.UnixMilli())
 	var counted charges
-	_, c := emulator(t, cosmosemu.Config{Unlimited: true, Now: clock.Now}, func(cfg *cosmos.Config) { cfg.Heat = &counted })
+	_, c := emulator(t, cosmosemu.Config{Unlimited: true, Now: clock.Now},
+		func(cfg *cosmos.Config) { cfg.Heat = &counted })
 	const chunks, rollups = "chunks-2026-11", "rollups-2026-11"
 	for _, name := range []string{chunks, rollups} {
 		require.NoError(t, c.Containers().Create(t.Context(), name, small))

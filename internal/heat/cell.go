@@ -32,7 +32,8 @@ func (k Key) Tenant() string {
 
 // Compare orders keys by container, name and slot.
 func (k Key) Compare(o Key) int {
-	return cmp.Or(strings.Compare(k.Container, o.Container), strings.Compare(k.Shard, o.Shard), cmp.Compare(k.Slot, o.Slot))
+	return cmp.Or(strings.Compare(k.Container, o.Container), strings.Compare(k.Shard, o.Shard),
+		cmp.Compare(k.Slot, o.Slot))
 }
 
 // Cell is what was counted of a key in the last minutes of a frame.
