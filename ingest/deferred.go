@@ -40,7 +40,7 @@ func (p *partition) feedDeferred(ctx context.Context) (more bool) {
 	if r.lacking {
 		return false
 	}
-	offset, ok := p.worker.NextDeferred(p.in.cfg.Now())
+	offset, ok := p.worker.Throttle().Next(p.in.cfg.Now())
 	if !ok {
 		r.release() // others may need the room
 	}
@@ -63,9 +63,9 @@ func (p *partition) feedDeferred(ctx context.Context) (more bool) {
 				return false
 			}
 		} else {
-			p.worker.SkipDeferred(r.pending.Next, p.in.cfg.Now())
+			p.worker.Throttle().SkipTo(r.pending.Next, p.in.cfg.Now())
 		}
-		if offset, ok = p.worker.NextDeferred(p.in.cfg.Now()); !ok || !r.seek(offset) {
+		if offset, ok = p.worker.Throttle().Next(p.in.cfg.Now()); !ok || !r.seek(offset) {
 			break
 		}
 	}
@@ -107,7 +107,7 @@ func (p *partition) receiveDeferred(f deferredBatch) error {
 	r := &p.deferred
 	r.fetching, r.pending, r.next = false, f.Batch, 0
 	if f.err != nil || len(f.Records) == 0 {
-		p.worker.SkipDeferred(f.Next, p.in.cfg.Now())
+		p.worker.Throttle().SkipTo(f.Next, p.in.cfg.Now())
 		r.release()
 	}
 	if errors.Is(f.err, errRetake) {
@@ -133,7 +133,8 @@ func (r *deferredReader) stop() {
 
 func (p *partition) nextWake(now time.Time, full bool) time.Time {
 	next := p.worker.Next(now)
-	if at, ok := p.worker.DeferredAt(); ok && !full && !p.deferred.fetching && !p.deferred.lacking && at.Before(next) {
+	idle := !full && !p.deferred.fetching && !p.deferred.lacking
+	if at, ok := p.worker.Throttle().DueAt(); ok && idle && at.Before(next) {
 		return at
 	}
 	return next
@@ -141,7 +142,7 @@ func (p *partition) nextWake(now time.Time, full bool) time.Time {
 
 // loseDeferred gives up deferred readings that the log has deleted.
 func (p *partition) loseDeferred() {
-	if from, ok := p.worker.LogTruncated(p.first); ok {
+	if from, ok := p.worker.Throttle().Truncate(p.first); ok {
 		p.log.Error("deferred records were deleted before their limit allowed them: the topic's retention is too short",
 			"from", from, "first", p.first)
 	}
@@ -149,7 +150,7 @@ func (p *partition) loseDeferred() {
 
 func (p *partition) gaugeDeferred() {
 	labels, now := p.at.labels(), p.in.cfg.Now()
-	oldest, all := 0.0, p.worker.Deferrals("")
+	oldest, all := 0.0, p.worker.Throttle().Deferrals("")
 	for _, x := range all {
 		oldest = max(oldest, now.Sub(x.Since).Seconds())
 	}

@@ -122,7 +122,7 @@ func (e *Executor) do(ctx context.Context, job worker.Job) (what string, err err
 		return "bury", e.stores.DeadLetters.Publish(ctx, j.DeadLetters)
 	case *worker.CatalogUpdate:
 		return "note", e.updateCatalog(ctx, j)
-	case *worker.LabelValuesLookup:
+	case *worker.LabelLookup:
 		return "census", e.labelValues(ctx, j)
 	case *worker.Stamp:
 		return "stamp", e.stores.Streams.Advance(ctx, j.Stream, j.Partition, j.Mark)

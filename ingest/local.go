@@ -97,7 +97,7 @@ func (l *Local) Take(ctx context.Context, rec worker.Record) error {
 // TakeDeferred feeds deferred readings, as far as limits allow now; at returns a record of the log by its offset. It
 // fails only when the context ends.
 func (l *Local) TakeDeferred(ctx context.Context, at func(offset int64) worker.Record) error {
-	for offset, ok := l.NextDeferred(l.cfg.Now()); ok; offset, ok = l.NextDeferred(l.cfg.Now()) {
+	for offset, ok := l.Throttle().Next(l.cfg.Now()); ok; offset, ok = l.Throttle().Next(l.cfg.Now()) {
 		if err := l.TakeDeferredRecord(ctx, at(offset)); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (l *Local) TakeDeferred(ctx context.Context, at func(offset int64) worker.R
 	return nil
 }
 
-// TakeDeferredRecord feeds the record that NextDeferred asks for. It fails only when the context ends.
+// TakeDeferredRecord feeds the record that Throttle.Next asks for. It fails only when the context ends.
 func (l *Local) TakeDeferredRecord(ctx context.Context, rec worker.Record) error {
 	for {
 		err := l.FeedDeferred(rec, l.dir.Snapshot(), l.cfg.Now())

@@ -323,6 +323,9 @@ func (c *chain) last() store.Tail {
 	return store.Tail{Number: c.number - 1, Through: c.tail, From: c.span.from, To: c.span.to}
 }
 
+// knownIn reports whether number and tail are known in a generation. They may be out of date: a create finds out.
+func (c *chain) knownIn(generation uint32) bool { return c.generation == generation }
+
 // touches reports whether a range has instants of the chain's day. An empty one has none.
 func (c *chain) touches(r telemetry.Range) bool {
 	return !r.Empty() && c.day.End() > r.From && c.day.Start() < r.To

@@ -105,7 +105,9 @@ func (w *Worker) Jobs(now time.Time, snapshot *control.Snapshot) []Job {
 		jobs = append(jobs, &CatalogUpdate{Update: u})
 	}
 	if ticked {
-		jobs = w.throttle.labelLookups(jobs, now, snapshot)
+		if l := w.throttle.NextLookup(now, snapshot); l != nil {
+			jobs = append(jobs, &LabelLookup{LabelLookup: l})
+		}
 	}
 	jobs = w.publications(jobs, now)
 	jobs = w.cuts(jobs, now, snapshot)
@@ -127,7 +129,9 @@ func (w *Worker) wake(now time.Time) {
 			continue
 		}
 		if c.phase == stalled && !c.stall.ready {
-			w.retryStalled(c)
+			c.stall.ready = true
+			w.queue.push(c)
+			w.file(c)
 			continue
 		}
 		w.ask(c, CutHold, now)
@@ -140,15 +144,14 @@ func (w *Worker) CutBelow(below int64, now time.Time) {
 	for _, c := range w.index.below(below) {
 		w.ask(c, CutBehind, now)
 	}
-	d := &w.throttle.deferrals
-	d.urgentBelow = max(d.urgentBelow, below) // what is deferred there is taken despite limits
+	w.throttle.Hurry(below)
 }
 
 // catchUp cuts the bins that hold back the committed offset by more records than allowed (rule W7).
 func (w *Worker) catchUp(now time.Time) {
 	for w.index.lagging.Len() > 0 {
 		c := w.index.lagging.First()
-		if w.log.position-c.first <= c.budget {
+		if w.log.Position-c.first <= c.budget {
 			return
 		}
 		w.ask(c, CutBehind, now)
@@ -207,7 +210,7 @@ func (w *Worker) start(c *chain, now time.Time, snapshot *control.Snapshot) Job 
 		w.awaiting.tenant.Push(c)
 		return nil
 	}
-	if !w.knows(c) {
+	if !c.knownIn(w.generation) {
 		c.look()
 		chain := store.Chain{Day: c.day, Stream: w.stream, Partition: w.partition}
 		return &Lookup{Keys: tenant.Placement.Keys(c.device.ID, c.day), Chain: chain, chain: c}
@@ -218,7 +221,7 @@ func (w *Worker) start(c *chain, now time.Time, snapshot *control.Snapshot) Job 
 		return nil
 	}
 	if at, ok := w.publisher.refused.first(); ok && at <= c.bin.Through() {
-		c.sealUpto(w.log.position-1, now)
+		c.sealUpto(w.log.Position-1, now)
 		if at <= c.seal {
 			w.awaiting.deadLetters.Push(c)
 			return nil

@@ -87,6 +87,7 @@ const (
 	maxBytesOfRecord = 4 << 20
 
 	deadLetterBytes = 512 // memory of a dead letter beside its record
+	alsoBytes       = 160 // and of a chain for which it stands
 )
 
 // len returns how many dead letters are not acknowledged.
@@ -130,8 +131,8 @@ func (d *deadLetters) also(c chainKey) bool {
 		return false
 	}
 	last.also[c] = true
-	last.bytes += deferralBytes
-	d.bytes += deferralBytes
+	last.bytes += alsoBytes
+	d.bytes += alsoBytes
 	return true
 }
 

@@ -3,6 +3,7 @@ package worker
 import (
 	"binnacle/binning"
 	"binnacle/ingest/catalogupdates"
+	"binnacle/ingest/throttle"
 	"binnacle/internal/telemetry"
 )
 
@@ -15,7 +16,7 @@ type device struct {
 	counted int      // bytes that the Worker has of it
 	chains  []*chain // under the Worker's lock
 	sizer   binning.Sizer
-	limited *rated // nil: nothing is known for limits
+	limited throttle.Device
 
 	carried      span  // times that a record of the journal has
 	carriedAt    int64 // its offset in the journal, noOffset for none

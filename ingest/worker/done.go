@@ -18,8 +18,12 @@ func (w *Worker) Done(job Job, now time.Time) {
 		w.published(j, now)
 	case *CatalogUpdate:
 		w.updated(j, now)
-	case *LabelValuesLookup:
-		w.throttle.labelsRead(j, now)
+	case *LabelLookup:
+		if r := j.Outcome(); r.Fault != None {
+			w.throttle.LookupFailed(j.LabelLookup, r.After, now)
+		} else {
+			w.throttle.LookedUp(j.LabelLookup)
+		}
 	case *Stamp:
 		w.stamps.done(j, now)
 	case *Append:
@@ -49,7 +53,8 @@ func (w *Worker) lookedUp(j *Lookup, now time.Time) {
 	err := j.chain.found(tail, now.Add(w.cfg.Linger), w.names.schemas)
 	w.mu.Unlock()
 	w.lose(err)
-	w.tailKnown(j.chain, now)
+	j.chain.generation = w.generation
+	w.requeue(j.chain, now)
 }
 
 // created takes the answer of a create: stored, somebody else's chunk has that number, or not (rule W6).
@@ -74,7 +79,8 @@ func (w *Worker) created(j *Create, now time.Time) {
 		w.mu.Unlock()
 		w.lose(err)
 		w.log.suspect = max(w.log.suspect, j.Existing.Through)
-		w.tailKnown(c, now)
+		c.generation = w.generation
+		w.requeue(c, now)
 		return
 	}
 	w.observer.Stored(f.reason, len(f.doc), f.rows.Values())
@@ -96,12 +102,6 @@ func (w *Worker) tailRead(c *chain, tail *store.Tail, first int64) {
 	if first <= tail.Through {
 		w.updates.ObserveStored(&c.device.Device, first)
 	}
-}
-
-// tailKnown goes on with a chain after its tail was read from the store.
-func (w *Worker) tailKnown(c *chain, now time.Time) {
-	c.generation = w.generation
-	w.requeue(c, now)
 }
 
 // requeue queues a chain again if it is still to be cut.

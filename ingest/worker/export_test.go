@@ -8,21 +8,24 @@ import (
 
 	"binnacle/ingest/catalogupdates"
 	"binnacle/ingest/queue"
+	"binnacle/internal/telemetry"
 )
 
 // HeldByParts adds up what Held should be: rows and dead letters, and what is known of devices and chains.
 func HeldByParts(w *Worker) (rows, known int64) {
 	sets := map[uintptr]bool{}
 	for _, t := range w.registry.tenants {
-		if v := t.values; v != nil {
-			for _, own := range v.own {
-				known += labelNameBytes + int64(len(own))*labelValueBytes
+		// Labels: each takes 128 bytes, and each of its values 24.
+		if v := inside(t.limits, "values"); !v.IsNil() {
+			own := inside(t.limits, "values", "own")
+			for _, name := range own.MapKeys() {
+				known += 128 + int64(own.MapIndex(name).Len())*24
 			}
 		}
 		for _, d := range t.byID {
 			known += int64(d.bytes())
-			if x := d.rated(); x != nil {
-				known += x.bytes
+			if x := inside(d.limited, "limited"); !x.IsNil() {
+				known += inside(d.limited, "limited", "bytes").Int()
 			}
 			// The columns of a device: the list, and what else a set takes.
 			if c := inside(d.Device, "seen", "columns"); !c.IsNil() && !sets[c.Pointer()] {
@@ -38,7 +41,7 @@ func HeldByParts(w *Worker) (rows, known int64) {
 	for _, l := range append(slices.Clone(w.publisher.refused.queued.All()), w.publisher.deferred.queued.All()...) {
 		rows += int64(l.bytes)
 	}
-	known += int64(len(w.throttle.deferrals.all) * deferralBytes)
+	known += int64(inside(w.throttle, "deferrals", "all").Len() * 160)
 	known += int64(w.names.metrics.Bytes() + w.names.schemas.Bytes())
 	for _, o := range w.names.outdated {
 		known += int64(o.names.Bytes())
@@ -105,8 +108,9 @@ func (w *Worker) Loose() bool {
 // SeriesByDay returns how many series are counted of a tenant, by day.
 func SeriesByDay(w *Worker, tenant string) map[string]int {
 	out := map[string]int{}
-	for day, n := range w.registry.tenants[tenant].series {
-		out[day.String()] = n
+	series := inside(w.registry.tenants[tenant].limits, "series")
+	for _, day := range series.MapKeys() {
+		out[telemetry.Day(day.Int()).String()] = int(series.MapIndex(day).Int())
 	}
 	return out
 }
@@ -114,7 +118,7 @@ func SeriesByDay(w *Worker, tenant string) map[string]int {
 // CountedLabels returns of how many tenants a Worker counts the values of labels.
 func CountedLabels(w *Worker) (n int) {
 	for _, t := range w.registry.tenants {
-		if t.values != nil {
+		if !inside(t.limits, "values").IsNil() {
 			n++
 		}
 	}

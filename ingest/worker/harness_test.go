@@ -192,7 +192,7 @@ func (w *world) live(seed uint64) bool {
 		l.SetLogEnd(int64(len(w.log)))
 	}
 	rnd := rand.New(rand.NewPCG(seed, 5))
-	for l.Position() < int64(len(w.log)) || len(l.Deferrals("")) > 0 {
+	for l.Position() < int64(len(w.log)) || len(l.Throttle().Deferrals("")) > 0 {
 		for range 1 + rnd.IntN(6) {
 			if at := l.Position(); at < int64(len(w.log)) {
 				if l.Take(ctx, w.log[at]) != nil {
@@ -207,7 +207,7 @@ func (w *world) live(seed uint64) bool {
 		if l.Step(ctx) != nil || !w.commitFloor(l) {
 			return false
 		}
-		if len(l.Deferrals("")) > 0 {
+		if len(l.Throttle().Deferrals("")) > 0 {
 			w.waited++
 		}
 	}
@@ -220,7 +220,7 @@ func (w *world) live(seed uint64) bool {
 // takeSomeDeferred takes some of what waits: a pass may last for many steps.
 func (w *world) takeSomeDeferred(ctx context.Context, l *ingest.Local, rnd *rand.Rand) error {
 	for range rnd.IntN(3) * rnd.IntN(15) {
-		offset, ok := l.NextDeferred(w.now)
+		offset, ok := l.Throttle().Next(w.now)
 		if !ok {
 			return nil
 		}

@@ -59,15 +59,13 @@ func (w *Worker) headOf(req store.HeadRequest) (store.PartitionHead, []*device) 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	head := store.PartitionHead{
-		Topic: w.cfg.Topic, Partition: w.partition, Stream: w.stream, Position: w.log.position, CaughtUp: w.log.caughtUp,
+		Topic: w.cfg.Topic, Partition: w.partition, Stream: w.stream, Position: w.log.Position, CaughtUp: w.log.CaughtUp,
 	}
 	if req.Bins && w.owner != 0 {
 		head.Owner = max(w.owner+uint64(w.generation), 1)
 	}
 	t := w.registry.tenants[req.Tenant]
-	if t != nil && (t.deferral != nil || t.deferredDevices > 0) {
-		head.Deferrals = w.throttle.headDeferrals(t, req.Devices)
-	}
+	head.Deferrals = w.throttle.HeadDeferrals(req.Tenant, req.Devices)
 	if t == nil || req.Range.Empty() {
 		return head, nil
 	}
@@ -151,7 +149,7 @@ func (w *Worker) CatalogPending(tenantName string) store.HeadUpdates {
 		turns = t.Version
 		n.Devices = t.Unseen()
 	}
-	n.Add(w.partition, uint64(w.stream), uint64(w.log.assigned), uint64(w.generation), turns)
+	n.Add(w.partition, uint64(w.stream), uint64(w.log.Assigned), uint64(w.generation), turns)
 	return n
 }
 

@@ -1,18 +1,17 @@
 package worker
 
 import (
-	"time"
+	"binnacle/ingest/throttle"
 
 	"binnacle/ingest/catalogupdates"
 
 	"binnacle/ingest/journal"
-	"binnacle/internal/catalog"
 	"binnacle/internal/control"
 	"binnacle/internal/store"
 	"binnacle/sharding"
 )
 
-// Job is something that a Worker wants done outside: a *Lookup, *Create, *Publish, *CatalogUpdate, *LabelValuesLookup,
+// Job is something that a Worker wants done outside: a *Lookup, *Create, *Publish, *CatalogUpdate, *LabelLookup,
 // *Stamp or *Append. The Worker hands out each job once, for one attempt. It comes back, in its own time and order, by
 // Worker.Done; after an attempt that failed, which Failed must record before, the Worker hands out another one when its
 // time has come.
@@ -59,14 +58,10 @@ type CatalogUpdate struct {
 	*catalogupdates.Update
 }
 
-// LabelValuesLookup asks which values the labels of a tenant's readings have, by its catalog.
-type LabelValuesLookup struct {
+// LabelLookup asks which values the labels of a tenant's readings have, by its catalog.
+type LabelLookup struct {
 	Result
-	Tenant string
-	tenant *tenant
-	began  time.Time
-
-	Values *catalog.LabelValues // the answer
+	*throttle.LabelLookup
 }
 
 // Stamp renews the mark of a partition in its stream's document (rule W9).
@@ -99,10 +94,10 @@ type sentBlock struct {
 	times   *owedTimes
 }
 
-func (*Lookup) job()            {}
-func (*Create) job()            {}
-func (*Publish) job()           {}
-func (*CatalogUpdate) job()     {}
-func (*LabelValuesLookup) job() {}
-func (*Stamp) job()             {}
-func (*Append) job()            {}
+func (*Lookup) job()        {}
+func (*Create) job()        {}
+func (*Publish) job()       {}
+func (*CatalogUpdate) job() {}
+func (*LabelLookup) job()   {}
+func (*Stamp) job()         {}
+func (*Append) job()        {}

@@ -134,7 +134,7 @@ func (w *Worker) JournalFloor() int64 {
 	if !w.journal.on {
 		return w.Floor()
 	}
-	return lowest(w.log.position, w.journal.floor, w.journal.times.journalFloor, w.throttle.floor, w.publisher.floor,
+	return lowest(w.log.Position, w.journal.floor, w.journal.times.journalFloor, w.throttle.Floor, w.publisher.floor,
 		w.updates.Floor)
 }
 
@@ -188,7 +188,7 @@ func (w *Worker) nextAppend(now time.Time, ticked bool) *Append {
 	var chains []*chain
 	slow := j.flush || !now.Before(j.deferredNext)
 	j.loose.UpTo(func(c *chain) bool { return c.journaled.loose < due && len(chains) < maxAppendBlocks }, func(c *chain) {
-		if slow || !c.device.isDeferred() {
+		if slow || !c.device.tenant.limits.Defers(&c.device.limited) {
 			chains = append(chains, c)
 		}
 	})
@@ -237,7 +237,7 @@ func (c *chain) blocksBeyond(offset int64) bool {
 func (j *journaling) mark(now time.Time) {
 	every := j.cfg.JournalEvery
 	if n := len(j.marks); n == 0 || now.Sub(j.marks[n-1].at) >= every/32 {
-		j.marks = append(j.marks, marked{now, j.log.position})
+		j.marks = append(j.marks, marked{now, j.log.Position})
 	}
 	for len(j.marks) > 1 && now.Sub(j.marks[1].at) >= every {
 		j.marks = j.marks[1:]
@@ -354,7 +354,7 @@ func (b *blocksOf) put(x *binning.Block) {
 
 // tailOf returns what is known of the tail of a chain.
 func (w *Worker) tailOf(c *chain) (t journal.Tail) {
-	if w.knows(c) {
+	if c.knownIn(w.generation) {
 		t = journal.Tail{Known: true, Chunks: int64(c.number)}
 		if c.number > 0 {
 			t.Through, t.From, t.To = c.tail, c.span.from, c.span.to

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"binnacle/ingest/throttle"
 	"errors"
 	"fmt"
 	"strings"
@@ -51,10 +52,10 @@ func TestLabelValuesLimit(t *testing.T) {
 	require.Equal(t, decode.Limit, w.deadLetters[0].Bad.Reason)
 	require.Equal(t, `label trip has 3 values, and "9" would be one more: the limit label-values of the tenant is passed `+
 		`by device d9`, w.deadLetters[0].Bad.Detail)
-	over := l.Excesses("acme")
+	over := l.Throttle().Excesses("acme")
 	require.Len(t, over, 1)
 	require.Equal(t, "label-values", over[0].Limit)
-	require.Equal(t, []worker.TopDevice{{Device: "d9", Readings: 3}}, over[0].TopDevices)
+	require.Equal(t, []throttle.TopDevice{{Device: "d9", Readings: 3}}, over[0].TopDevices)
 	heldRows(t, l)
 }
 

@@ -49,8 +49,8 @@ func TestExceededRateIsNamed(t *testing.T) {
 			w.publish("acme", "d", w.now, values)
 		}
 		w.read(l)
-		require.Equal(t, limit, l.Deferrals("")[0].Limit)
-		require.Equal(t, limit, l.Excesses("")[0].Limit)
+		require.Equal(t, limit, l.Throttle().Deferrals("")[0].Limit)
+		require.Equal(t, limit, l.Throttle().Excesses("")[0].Limit)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestTopDeviceIsNamedAfterManyOthers(t *testing.T) {
 	}
 	w.read(l)
 	var named []string
-	for _, c := range l.Excesses("acme")[0].TopDevices {
+	for _, c := range l.Throttle().Excesses("acme")[0].TopDevices {
 		named = append(named, c.Device)
 	}
 	require.Subset(t, named, []string{"loud", "late"})
@@ -193,7 +193,7 @@ func TestLimitsChangeAtRunTime(t *testing.T) {
 	w.now = w.now.Add(time.Second)
 	w.read(l)
 	require.Equal(t, 41, has(l, "acme"))
-	require.Empty(t, l.Deferrals(""))
+	require.Empty(t, l.Throttle().Deferrals(""))
 }
 
 // What the log is about to lose is taken at once, however long it would have had to wait.
@@ -205,11 +205,11 @@ func TestDeferredBelowRetentionIsTakenAtOnce(t *testing.T) {
 	}
 	w.read(l)
 	l.CutBelow(10, w.now)
-	at, ok := l.DeferredAt()
+	at, ok := l.Throttle().DueAt()
 	require.True(t, ok)
 	require.False(t, at.After(w.now))
 	w.read(l)
-	require.Equal(t, int64(10), l.Deferrals("")[0].From)
+	require.Equal(t, int64(10), l.Throttle().Deferrals("")[0].From)
 }
 
 // While rows of a chain are about to be cut nothing of it is refused that has waited for too long: the cut would wait
@@ -223,13 +223,13 @@ func TestNoRefusalWhileChainIsBeingCut(t *testing.T) {
 		w.publish("loud", "l", w.now, 1)
 	}
 	w.read(l)
-	from := l.Deferrals("")[0].From
+	from := l.Throttle().Deferrals("")[0].From
 	w.now = w.now.Add(time.Minute)
 	require.NoError(t, l.Step(t.Context())) // the bin is due
 	for range 5 {
 		w.takeDeferred(l)
 		require.NoError(t, l.Step(t.Context()))
-		require.Equal(t, from, l.Deferrals("")[0].From)
+		require.Equal(t, from, l.Throttle().Deferrals("")[0].From)
 		require.Zero(t, l.Counts.Refused)
 		w.now = w.now.Add(time.Second)
 	}
@@ -238,7 +238,7 @@ func TestNoRefusalWhileChainIsBeingCut(t *testing.T) {
 	require.Equal(t, int(from), w.storedReadings())
 	w.takeDeferred(l)
 	require.NoError(t, l.Step(t.Context()))
-	require.Empty(t, l.Deferrals(""))
+	require.Empty(t, l.Throttle().Deferrals(""))
 	require.Len(t, w.deadLetters, 20-int(from))
 	require.Equal(t, int64(20), l.Floor())
 }
@@ -261,10 +261,10 @@ func TestDeferredIsJudgedByCurrentLimits(t *testing.T) {
 	}
 	w.read(l)
 	taken := has(l, "acme")
-	require.Len(t, l.Deferrals(""), 1)
+	require.Len(t, l.Throttle().Deferrals(""), 1)
 	set(1000)
 	w.now = w.now.Add(15 * time.Second) // one is paid for
 	w.takeDeferred(l)
 	require.Equal(t, 21, has(l, "acme"), "%d before", taken)
-	require.Empty(t, l.Deferrals(""))
+	require.Empty(t, l.Throttle().Deferrals(""))
 }

@@ -87,14 +87,14 @@ func TestReadingsOverRateAreDeferred(t *testing.T) {
 			}
 			require.Equal(t, 5, has(l, "quiet"))
 			require.InDelta(t, 62, has(l, "loud"), 8, "the burst, and what a second brings")
-			waiting := l.Deferrals("")
+			waiting := l.Throttle().Deferrals("")
 			require.NotEmpty(t, waiting)
 			require.Equal(t, "loud", waiting[0].Tenant)
 			require.Equal(t, c.limit, waiting[0].Limit)
 			require.Equal(t, c.whole, waiting[0].Device == "")
-			require.Empty(t, l.Deferrals("quiet"))
+			require.Empty(t, l.Throttle().Deferrals("quiet"))
 			require.LessOrEqual(t, l.Floor(), waiting[0].From)
-			require.Positive(t, l.Excesses("loud")[0].Delayed)
+			require.Positive(t, l.Throttle().Excesses("loud")[0].Delayed)
 
 			// Each second brings so many, be it asked seldom or often.
 			taken := has(l, "loud")
@@ -110,7 +110,7 @@ func TestReadingsOverRateAreDeferred(t *testing.T) {
 			w.now = w.now.Add(time.Minute)
 			w.read(l)
 			require.Equal(t, 205, has(l, "loud"))
-			require.Empty(t, l.Deferrals(""))
+			require.Empty(t, l.Throttle().Deferrals(""))
 			require.NoError(t, l.Finish(t.Context()))
 			require.Equal(t, int64(len(w.log)), l.Floor())
 			w.CheckChains()
@@ -165,7 +165,7 @@ func TestLimitsDoNotSlowCatchUp(t *testing.T) {
 		c.HeldFor = time.Minute
 	})
 	w.read(l)
-	require.Empty(t, l.Deferrals(""))
+	require.Empty(t, l.Throttle().Deferrals(""))
 	require.Equal(t, len(w.log), has(l, "acme"))
 	require.Empty(t, w.deadLetters)
 }
@@ -189,14 +189,14 @@ func TestDeferredTooLongIsRefused(t *testing.T) {
 	w.read(l)
 	require.Equal(t, 42, has(l, "loud"), "what has been paid for is taken, however old")
 	require.Len(t, w.deadLetters, 58)
-	require.Empty(t, l.Deferrals(""))
+	require.Empty(t, l.Throttle().Deferrals(""))
 	for i, letter := range w.deadLetters {
 		require.Equal(t, decode.Limit, letter.Bad.Reason)
 		require.Equal(t, int64(42+i), letter.Record.Offset)
 		require.Contains(t, letter.Bad.Detail, "the limit readings of the tenant is passed by device l")
 	}
-	require.Equal(t, int64(58), l.Excesses("loud")[0].Refused)
-	require.Equal(t, "l", l.Excesses("loud")[0].TopDevices[0].Device)
+	require.Equal(t, int64(58), l.Throttle().Excesses("loud")[0].Refused)
+	require.Equal(t, "l", l.Throttle().Excesses("loud")[0].TopDevices[0].Device)
 	require.NoError(t, l.Finish(t.Context()))
 	require.Equal(t, int64(len(w.log)), l.Floor())
 }
@@ -212,10 +212,10 @@ func TestDeferredDeadLettersHoldTheFloor(t *testing.T) {
 	w.read(l)
 	require.NoError(t, l.Finish(t.Context()))
 	first := l.Floor()
-	require.Equal(t, l.Deferrals("")[0].From, first)
+	require.Equal(t, l.Throttle().Deferrals("")[0].From, first)
 	w.now = w.now.Add(time.Minute)
 	w.takeDeferred(l)
-	require.Empty(t, l.Deferrals(""))
+	require.Empty(t, l.Throttle().Deferrals(""))
 	require.Equal(t, first, l.Floor(), "nobody has acknowledged them")
 	require.NoError(t, l.Step(t.Context()))
 	require.Len(t, w.deadLetters, 20-int(first))
@@ -241,11 +241,11 @@ func TestNoChunkPassesSharedDeadLetter(t *testing.T) {
 	w.read(l)
 	w.now = w.now.Add(31 * time.Second)
 	w.takeDeferred(l) // what has waited for too long
-	require.Empty(t, l.Deferrals(""))
+	require.Empty(t, l.Throttle().Deferrals(""))
 	w.now = w.now.Add(time.Minute)
 	w.publish("loud", "d1005", w.now, 1)
 	require.NoError(t, l.Take(ctx, w.at(401)))
-	require.Empty(t, l.Deferrals(""))
+	require.Empty(t, l.Throttle().Deferrals(""))
 	l.Drain()
 	var letters []worker.Job
 	chunk := func() (created bool) {
@@ -283,16 +283,16 @@ func TestDeferralIsBounded(t *testing.T) {
 	w.publish("acme", "d", w.now, 600) // ten minutes' worth
 	w.publish("acme", "d", w.now, 1)
 	w.read(l)
-	require.Equal(t, int64(2), l.Deferrals("")[0].From)
-	at, ok := l.DeferredAt()
+	require.Equal(t, int64(2), l.Throttle().Deferrals("")[0].From)
+	at, ok := l.Throttle().DueAt()
 	require.True(t, ok)
 	require.Equal(t, w.log[2].Time+30_001, at.UnixMilli())
 	w.now = at.Add(-time.Millisecond)
 	w.read(l)
-	require.Len(t, l.Deferrals(""), 1)
+	require.Len(t, l.Throttle().Deferrals(""), 1)
 	w.now = at
 	w.read(l)
-	require.Empty(t, l.Deferrals(""))
+	require.Empty(t, l.Throttle().Deferrals(""))
 	require.Len(t, w.deadLetters, 1)
 	require.NoError(t, l.Finish(t.Context()))
 	require.Equal(t, int64(3), l.Floor())
@@ -320,7 +320,7 @@ func TestChunksWaitForDeferredDeadLetters(t *testing.T) {
 		require.NoError(t, l.Take(ctx, w.log[at]))
 	}
 	w.takeDeferred(l)
-	require.Empty(t, l.Deferrals(""))
+	require.Empty(t, l.Throttle().Deferrals(""))
 	w.now = w.now.Add(time.Hour) // all bins are due
 	var bury *worker.Publish
 	stored := map[string]bool{}
@@ -359,7 +359,7 @@ func TestReadingsOverRateAreRefused(t *testing.T) {
 	}
 	w.log = w.log[:len(w.log)-10]
 	w.read(l)
-	require.Empty(t, l.Deferrals(""))
+	require.Empty(t, l.Throttle().Deferrals(""))
 	require.Equal(t, 4+11, has(l, "loud")-7)
 	require.NotEmpty(t, w.deadLetters)
 	for _, letter := range w.deadLetters {
@@ -408,8 +408,8 @@ func TestLimitsOfNumbersAndSizes(t *testing.T) {
 			require.Equal(t, decode.Limit, w.deadLetters[0].Bad.Reason)
 			require.Contains(t, w.deadLetters[0].Bad.Detail, "the limit "+c.limit+" of the tenant is passed by device d")
 			require.Equal(t, len(c.good)+1, has(l, "acme"))
-			require.Equal(t, c.limit, l.Excesses("")[0].Limit)
-			require.Contains(t, w.deadLetters[0].Bad.Detail, "by device "+l.Excesses("")[0].TopDevices[0].Device)
+			require.Equal(t, c.limit, l.Throttle().Excesses("")[0].Limit)
+			require.Contains(t, w.deadLetters[0].Bad.Detail, "by device "+l.Throttle().Excesses("")[0].TopDevices[0].Device)
 		})
 	}
 }
@@ -469,7 +469,7 @@ func TestTenantLimitsOverrideDefaults(t *testing.T) {
 		w.publish("globex", "d", w.now, 1)
 	}
 	w.read(l)
-	require.Len(t, l.Deferrals(""), 1)
+	require.Len(t, l.Throttle().Deferrals(""), 1)
 	require.Equal(t, 2+20, has(l, "globex"))
 	require.Equal(t, 6, has(l, "acme"))
 
@@ -483,7 +483,7 @@ func TestTenantLimitsOverrideDefaults(t *testing.T) {
 	w.read(l)
 	w.now = w.now.Add(time.Second)
 	w.read(l)
-	require.Empty(t, l.Deferrals(""))
+	require.Empty(t, l.Throttle().Deferrals(""))
 	require.Equal(t, 23, has(l, "acme"))
 }
 
@@ -531,9 +531,9 @@ func TestDeferralKeepsRecordsWhole(t *testing.T) {
 		w.log = append(w.log, worker.Record{Offset: int64(i), Time: w.now.UnixMilli(), Value: whole})
 	}
 	w.read(l)
-	waiting := l.Deferrals("")
+	waiting := l.Throttle().Deferrals("")
 	require.Len(t, waiting, 65, "64 devices, and the tenant")
-	for len(l.Deferrals("")) > 0 {
+	for len(l.Throttle().Deferrals("")) > 0 {
 		w.now = w.now.Add(time.Second)
 		w.read(l)
 		heldRows(t, l)
@@ -557,13 +557,13 @@ func TestDeferredIsTakenBeforeLogDeletes(t *testing.T) {
 	w.now = w.now.Add(time.Second)
 	w.read(l)
 	require.InDelta(t, 51, has(l, "acme")+w.storedReadings(), 2)
-	from, ok := l.LogTruncated(70)
+	from, ok := l.Throttle().Truncate(70)
 	require.True(t, ok)
 	require.InDelta(t, 51, from, 2)
 	w.now = w.now.Add(time.Hour)
 	w.read(l)
 	require.InDelta(t, 51+30, has(l, "acme")+w.storedReadings(), 2)
-	_, ok = l.LogTruncated(70)
+	_, ok = l.Throttle().Truncate(70)
 	require.False(t, ok)
 }
 
@@ -576,7 +576,7 @@ func TestDeferralsAfterResume(t *testing.T) {
 	}
 	w.read(l)
 	l.Resume(worker.Assignment{Stream: 1, Position: 40})
-	require.Equal(t, int64(40), l.Deferrals("")[0].From)
+	require.Equal(t, int64(40), l.Throttle().Deferrals("")[0].From)
 	w.now = w.now.Add(time.Hour)
 	w.read(l)
 	require.NoError(t, l.Finish(ingesttest.Deadline(t)))

@@ -118,7 +118,7 @@ func (w *Worker) Loaded(last journal.Link, now time.Time) error {
 		w.loadTimes(x.at, &x.record, l.commit.From+(l.commit.To-l.commit.From)/2)
 	}
 	w.journal.loading = nil
-	w.log.position = max(w.log.position, l.commit.F)
+	w.log.Position = max(w.log.Position, l.commit.F)
 	return nil
 }
 

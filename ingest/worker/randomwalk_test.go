@@ -129,7 +129,7 @@ func (k *walk) step() {
 			}
 		}
 	case n < 40 && k.limits.Any():
-		if len(o.Deferrals("")) > 0 {
+		if len(o.Throttle().Deferrals("")) > 0 {
 			name = "recall"
 			k.now = k.now.Add(time.Duration(k.rnd.IntN(3000)) * time.Millisecond)
 			k.takeDeferred(o, 1+k.rnd.IntN(6))
@@ -181,7 +181,7 @@ func (k *walk) step() {
 // takeDeferred has an owner read some records again, and goes away in the middle of a pass.
 func (k *walk) takeDeferred(o *owner, records int) {
 	for range records {
-		at, ok := o.NextDeferred(k.now)
+		at, ok := o.Throttle().Next(k.now)
 		if !ok {
 			return
 		}
@@ -378,7 +378,7 @@ func (k *walk) checkMerged(o *owner) {
 		return
 	}
 	reached := o.Position()
-	for _, x := range o.Deferrals("") { // a head says so: what it answers is not complete
+	for _, x := range o.Throttle().Deferrals("") { // a head says so: what it answers is not complete
 		reached = min(reached, x.From)
 	}
 	published, _ := k.published(reached)
@@ -417,7 +417,7 @@ func (k *walk) settle() {
 
 // drainWaiting lets everything go on that waits for limits.
 func (k *walk) drainWaiting(o *owner) {
-	for n := 0; len(o.Deferrals("")) > 0; n++ {
+	for n := 0; len(o.Throttle().Deferrals("")) > 0; n++ {
 		require.Less(k.t, n, 1000, "I11: something waits for ever")
 		k.now = k.now.Add(10 * time.Second)
 		require.NoError(k.t, o.TakeDeferred(context.Background(), k.at))

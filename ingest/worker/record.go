@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"binnacle/ingest/throttle"
 	"bytes"
 	"hash/crc32"
 	"slices"
@@ -8,7 +9,6 @@ import (
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
-	"binnacle/internal/telemetry"
 )
 
 // Record is one record of a Kafka partition.
@@ -39,6 +39,13 @@ func (r *Record) clone() Record {
 		out.Headers[i].Value = bytes.Clone(out.Headers[i].Value)
 	}
 	return out
+}
+
+// decode returns the readings of the record.
+func (r *Record) decode(d *decode.Decoder) decode.Result {
+	return d.Decode(decode.Record{
+		Value: r.Value, ContentType: r.contentType(), Headers: r.Headers, Timestamp: r.Time,
+	})
 }
 
 const contentTypeHeader = "content-type"
@@ -72,15 +79,15 @@ func (r *Record) bytes() int {
 
 // feed is a record that is being taken, with what its readings are judged by.
 type feed struct {
-	*Record
-	readings []telemetry.Reading
-	index    []int // of each reading, its place in the record
-	snapshot *control.Snapshot
-	now      time.Time
-	again    bool // it was read again: readings are those that are deferred and may go on
-
+	throttle.Feed
+	record   *Record
+	index    []int             // of each reading, its place in the record
 	grant    control.Backfill  // that the record names
 	oversize map[chainKey]bool // chains with more readings than fit a document
-	limited  bool              // limits count
-	first    bool              // nothing was known of the device of the reading that is being taken
+}
+
+func newFeed(rec *Record, snapshot *control.Snapshot, now time.Time) feed {
+	return feed{record: rec, Feed: throttle.Feed{
+		Offset: rec.Offset, Time: rec.Time, Bytes: len(rec.Value), Snapshot: snapshot, Now: now,
+	}}
 }

@@ -56,7 +56,7 @@ func TestTotalSeriesLimit(t *testing.T) {
 	require.Equal(t, "the tenant has 6 series in that day already in this partition, and more than 6 are not allowed, "+
 		"4 of them of device d1: the limit total-series of the tenant is passed by device d2", w.deadLetters[0].Bad.Detail)
 	require.Equal(t, decode.Limit, w.deadLetters[0].Bad.Reason)
-	require.Equal(t, "total-series", l.Excesses("acme")[0].Limit)
+	require.Equal(t, "total-series", l.Throttle().Excesses("acme")[0].Limit)
 	heldRows(t, l)
 }
 

@@ -87,13 +87,6 @@ func (w *Worker) enqueue(c *chain, now time.Time) {
 	}
 }
 
-// retryStalled queues a stalled chain again.
-func (w *Worker) retryStalled(c *chain) {
-	c.stall.ready = true
-	w.queue.push(c)
-	w.file(c)
-}
-
 // resumed returns the job that a stalled chain goes on with, nil when it is asked to be cut again.
 func (w *Worker) resumed(c *chain) Job {
 	w.mu.Lock()

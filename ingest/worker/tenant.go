@@ -1,12 +1,12 @@
 package worker
 
 import (
+	"binnacle/ingest/throttle"
 	"slices"
 	"sync"
 	"time"
 
 	"binnacle/ingest/catalogupdates"
-	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 )
 
@@ -17,28 +17,14 @@ type tenant struct {
 	devices []*device // in the order in which they came, with nil for those that are gone: a head walks it in pieces
 	gone    int
 
-	snapshot        *control.Snapshot // by which its limits are
-	configured      control.IngestLimits
-	limits          *limits // nil: none
-	meter           meter
-	newDevices      meter     // of devices that report for the first time
-	came, round     int       // values, and in which round of fairness
-	deferral        *deferral // nil: it does not wait as a whole
-	deferredDevices int       // devices that wait by themselves
-	excesses        map[limitName]*excess
-	sets            [recentSets]*metricSet // that readings had last, where series are counted
-	next            int                    // that gives way to another one
-	judged          outline                // of the reading that is being judged, if that has new series
-	series          map[telemetry.Day]int  // of its devices together, as far as they are counted
-	most            *device                // that has most of them in some day, as far as that is known
-	mostSeries      int
-	values          *labelValues // nil: they are not counted
-	last            *device      // that was looked for last
+	limits *throttle.Tenant
+	last   *device // that was looked for last
 }
 
 // registry has the tenants and devices of a Worker. Fields change under the Worker's lock.
 type registry struct {
 	mu       *sync.Mutex // the Worker's
+	throttle *throttle.Throttle
 	tenants  map[string]*tenant
 	recent   *tenant // of the last reading
 	bytes    int64   // memory of what is known of devices
@@ -46,8 +32,8 @@ type registry struct {
 	visited  int     // devices that heads have visited
 }
 
-func newRegistry(mu *sync.Mutex) registry {
-	return registry{mu: mu, tenants: map[string]*tenant{}}
+func newRegistry(mu *sync.Mutex, th *throttle.Throttle) registry {
+	return registry{mu: mu, throttle: th, tenants: map[string]*tenant{}}
 }
 
 // known returns a tenant's state, nil if it is not there. The caller holds the lock.
@@ -63,7 +49,8 @@ func (g *registry) tenant(name string) *tenant {
 	t := g.recent
 	if t == nil || t.Name != name {
 		if t = g.tenants[name]; t == nil {
-			t = &tenant{Tenant: catalogupdates.Tenant{Name: name, Version: g.versions}, byID: map[string]*device{}}
+			t = &tenant{Tenant: catalogupdates.Tenant{Name: name, Version: g.versions}, byID: map[string]*device{},
+				limits: g.throttle.Tenant(name)}
 			g.tenants[name] = t
 		}
 		g.recent = t
@@ -86,6 +73,7 @@ func (g *registry) device(tenantName, id string) *device {
 	if d == nil {
 		d = &device{Device: catalogupdates.NewDevice(&t.Tenant, id), tenant: t, slot: len(t.devices), carriedAt: noOffset}
 		t.byID[id] = d
+		t.limits.Devices++
 		t.devices = append(t.devices, d)
 		g.countDevice(d)
 	}
@@ -99,19 +87,27 @@ func (g *registry) countDevice(d *device) {
 	d.counted = n
 }
 
+// observe records for the catalog what a reading shows of its device. The caller holds the lock.
+func (g *registry) observe(u *catalogupdates.Updates, d *device, x catalogupdates.Shown) {
+	if u.Observe(&d.Device, x) {
+		g.countDevice(d)
+	}
+}
+
 // forgetDevice drops a device. The caller holds the lock.
 func (w *Worker) forgetDevice(d *device) {
 	t := d.tenant
 	w.journal.times.drop(d)
 	w.updates.Forget(&d.Device)
 	w.registry.bytes -= int64(d.counted)
-	w.throttle.unrate(d)
+	w.throttle.ForgetDevice(t.limits, &d.limited)
 	delete(t.byID, d.ID)
+	t.limits.Devices--
 	t.last = nil
 	t.devices[d.slot] = nil
 	t.gone++
-	if len(t.byID) == 0 && !t.HasUnits() && t.deferral == nil {
-		w.throttle.uncountLabels(t)
+	if len(t.byID) == 0 && !t.HasUnits() && !t.limits.Deferred() {
+		w.throttle.Forget(t.limits)
 		w.registry.versions = max(w.registry.versions, t.Version+1)
 		delete(w.registry.tenants, t.Name)
 		w.registry.recent = nil
@@ -133,7 +129,7 @@ func (w *Worker) forgetDevice(d *device) {
 func (w *Worker) open(d *device, day telemetry.Day, now time.Time) *chain {
 	c := newChain(d, day)
 	c.used = now.UnixMilli()
-	if day > w.forgotten && day.Start() >= w.log.assigned {
+	if day > w.forgotten && day.Start() >= w.log.Assigned {
 		c.generation = w.generation // it has no chunk that is not from here, or the create finds out (rule W3)
 	}
 	d.chains, d.InUse = append(d.chains, c), true
@@ -155,7 +151,7 @@ func (w *Worker) forget(c *chain) {
 // forgetUnused drops a device without chains, once the catalog has what was seen of it. The caller holds the lock.
 func (w *Worker) forgetUnused(d *device) {
 	switch {
-	case len(d.chains) > 0 || d.owed != nil || d.Busy() || d.deferral() != nil:
+	case len(d.chains) > 0 || d.owed != nil || d.Busy() || d.limited.Deferred():
 	case d.Lacks():
 		w.updates.Queue(&d.Device)
 	default:
@@ -165,6 +161,3 @@ func (w *Worker) forgetUnused(d *device) {
 
 // noDay lies before all days.
 const noDay telemetry.Day = -1
-
-// knows reports whether number and tail of a chain are known, though they may be out of date: a create finds out.
-func (w *Worker) knows(c *chain) bool { return c.generation == w.generation }

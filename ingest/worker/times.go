@@ -280,23 +280,17 @@ func (d *device) hasTimes(times span) bool {
 	return known.contains(times)
 }
 
-// recordOf returns the record of the journal with times of a device.
-func (w *Worker) recordOf(o *owedTimes) journal.Record {
-	r := journal.Record{
-		Stream: w.stream, Tenant: o.device.tenant.Name, Device: o.device.ID, Day: telemetry.DayOf(o.times.to),
-		From: o.times.from, To: o.times.to,
-	}
-	if chains := o.device.chains; len(chains) > 0 { // a process that loads it need not look up the tail
-		c := slices.MaxFunc(chains, func(a, b *chain) int { return cmp.Compare(a.day, b.day) })
-		r.Day, r.Tail = c.day, w.tailOf(c)
-	}
-	return r
-}
-
 // addTimes adds records with times of devices to an append.
 func (w *Worker) addTimes(a *Append) {
 	for _, o := range w.journal.times.take(maxAppendBlocks - len(a.sent)) {
-		r := w.recordOf(o)
+		r := journal.Record{
+			Stream: w.stream, Tenant: o.device.tenant.Name, Device: o.device.ID, Day: telemetry.DayOf(o.times.to),
+			From: o.times.from, To: o.times.to,
+		}
+		if chains := o.device.chains; len(chains) > 0 { // a process that loads it need not look up the tail
+			c := slices.MaxFunc(chains, func(a, b *chain) int { return cmp.Compare(a.day, b.day) })
+			r.Day, r.Tail = c.day, w.tailOf(c)
+		}
 		if w.addRecord(a, &r, sentBlock{times: o}) != added {
 			w.journal.times.failed(o)
 		}

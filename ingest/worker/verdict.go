@@ -71,21 +71,21 @@ func (v *verdicts) snapshotRead(snapshot *control.Snapshot, now time.Time) {
 
 // placeable returns an error if the snapshot is not good enough for every reading of a record that would be taken.
 func (v *verdicts) placeable(f *feed) error {
-	trusted := f.now.Before(v.trusted) && !f.snapshot.ReadAt.Before(v.requestedSnapshot)
+	trusted := f.Now.Before(v.trusted) && !f.Snapshot.ReadAt.Before(v.requestedSnapshot)
 	named := false
-	f.grant, named = v.grant(f.Record, f.snapshot)
+	f.grant, named = v.grant(f.record, f.Snapshot)
 	if named && f.grant.ID == "" && !trusted {
 		return &UnknownBackfill{}
 	}
 	var tenant control.Tenant
 	known := false
-	for i := range f.readings {
-		r := &f.readings[i]
+	for i := range f.Readings {
+		r := &f.Readings[i]
 		if i == 0 || r.Tenant != tenant.Name {
-			tenant, known = f.snapshot.Tenant(r.Tenant)
+			tenant, known = f.Snapshot.Tenant(r.Tenant)
 			tenant.Name = r.Tenant
 		}
-		if r.Time < 0 || v.isFuture(f.Record, r, tenant.Ingest) {
+		if r.Time < 0 || v.isFuture(f.record, r, tenant.Ingest) {
 			continue
 		}
 		if !known && (v.cfg.Register || !trusted) {
@@ -94,15 +94,15 @@ func (v *verdicts) placeable(f *feed) error {
 		if !known {
 			continue
 		}
-		if !f.snapshot.CanPlace(r.Time) {
-			if !trusted && f.now.Sub(f.snapshot.ReadAt) > freshSnapshot {
+		if !f.Snapshot.CanPlace(r.Time) {
+			if !trusted && f.Now.Sub(f.Snapshot.ReadAt) > freshSnapshot {
 				return &StaleSnapshot{r.Time}
 			}
 			continue
 		}
-		welcome := f.grant.Covers(r.Tenant, r.Time, f.now)
-		if v.tooOld(f, r, tenant) == nil && !v.served(tenant, r, f.snapshot) {
-			if welcome || f.snapshot.MayAsk(r.Tenant, f.now) {
+		welcome := f.grant.Covers(r.Tenant, r.Time, f.Now)
+		if v.tooOld(f, r, tenant) == nil && !v.served(tenant, r, f.Snapshot) {
+			if welcome || f.Snapshot.MayAsk(r.Tenant, f.Now) {
 				return &MissingMonth{Container: containerOf(tenant, r), Tenant: r.Tenant, Granted: welcome}
 			}
 			if !trusted {
@@ -156,7 +156,7 @@ func clock(rec *Record, bound time.Duration, now time.Time) int64 {
 // tooOld returns why a reading is refused for its age, nil if it is not. A backfill lets it in as far as the tenant's
 // retention does.
 func (v *verdicts) tooOld(f *feed, r *telemetry.Reading, t control.Tenant) *decode.Bad {
-	if day := telemetry.DayOf(r.Time); t.Retention > 0 && t.Expired(day, clock(f.Record, t.Retention, f.now)) {
+	if day := telemetry.DayOf(r.Time); t.Retention > 0 && t.Expired(day, clock(f.record, t.Retention, f.Now)) {
 		return &decode.Bad{Reason: decode.Expired, Detail: fmt.Sprintf("the retention of %s is over for %s", t.Retention,
 			day)}
 	}
@@ -168,11 +168,11 @@ func (v *verdicts) tooOld(f *feed, r *telemetry.Reading, t control.Tenant) *deco
 			past = -1
 		}
 	}
-	if past == 0 && t.Retention > 0 || past < 0 || f.grant.Covers(r.Tenant, r.Time, f.now) {
+	if past == 0 && t.Retention > 0 || past < 0 || f.grant.Covers(r.Tenant, r.Time, f.Now) {
 		return nil
 	}
 	past = cmp.Or(past, defaultPast)
-	if at := clock(f.Record, past, f.now); at-r.Time > past.Milliseconds() {
+	if at := clock(f.record, past, f.Now); at-r.Time > past.Milliseconds() {
 		return &decode.Bad{Reason: decode.Past,
 			Detail: fmt.Sprintf("event time %s lies more than %s before %s, and no backfill covers it",
 				instant(r.Time), past, instant(at))}
@@ -219,14 +219,14 @@ func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
 	if r.Time < 0 {
 		return &decode.Bad{Reason: decode.Past, Detail: fmt.Sprintf("event time %d ms lies before 1970", r.Time)}
 	}
-	tenant, ok := f.snapshot.Tenant(r.Tenant)
-	if v.isFuture(f.Record, r, tenant.Ingest) {
+	tenant, ok := f.Snapshot.Tenant(r.Tenant)
+	if v.isFuture(f.record, r, tenant.Ingest) {
 		future, _ := v.future(tenant.Ingest)
 		return &decode.Bad{Reason: decode.Future,
 			Detail: fmt.Sprintf("event time %d ms lies more than %s after the record's timestamp, %d ms",
 				r.Time, future, f.Time)}
 	}
-	if !f.snapshot.CanPlace(r.Time) {
+	if !f.Snapshot.CanPlace(r.Time) {
 		return &decode.Bad{Reason: decode.Future,
 			Detail: fmt.Sprintf("event time %s can't be placed yet, though the record's timestamp allows it", instant(r.Time))}
 	}
@@ -236,7 +236,7 @@ func (v *verdicts) verdict(f *feed, r *telemetry.Reading) *decode.Bad {
 	if bad := v.tooOld(f, r, tenant); bad != nil {
 		return bad
 	}
-	if !v.served(tenant, r, f.snapshot) {
+	if !v.served(tenant, r, f.Snapshot) {
 		return &decode.Bad{Reason: decode.Limit,
 			Detail: fmt.Sprintf("the tenant's readings have asked for as many months as they may; %s is not among them",
 				telemetry.DayOf(r.Time).Month())}

@@ -7,6 +7,7 @@
 package worker
 
 import (
+	"binnacle/ingest/throttle"
 	"sync"
 	"time"
 
@@ -36,7 +37,7 @@ type Worker struct {
 	memory     *Memory
 	counted    int64 // bytes of this worker that memory has
 
-	// Mu guards what heads show: log.position and log.caughtUp, each chain's bin, flight and linger, and the registry.
+	// Mu guards what heads show: log.Position and log.CaughtUp, each chain's bin, flight and linger, and the registry.
 	mu       sync.Mutex
 	log      logState
 	registry registry
@@ -51,7 +52,7 @@ type Worker struct {
 	success    time.Time // of the last lookup or create
 	abandoned  time.Time // when chains were last searched for hopeless ones
 
-	throttle  throttle
+	throttle  *throttle.Throttle
 	updates   catalogupdates.Updates
 	publisher publisher
 	verdicts  verdicts
@@ -65,11 +66,7 @@ type Worker struct {
 
 // logState is how far the log is known and read.
 type logState struct {
-	position int64 // of the next record
-	caughtUp int64 // end of the log at the assignment
-	end      int64 // highest end of the log seen
-	assigned int64 // when the partition was assigned, ms: chains of earlier days may have chunks (W3)
-
+	throttle.Log
 	storedBelow int64 // below it all was stored or refused when the partition came back
 	suspect     int64 // highest tail read from the store: it must lie below the log's end (W9)
 }
@@ -116,19 +113,22 @@ func New(cfg Config, a Assignment, p Process) *Worker {
 		memory: p.Memory, observer: o,
 		decoder:   decode.New(cfg.Decode.ForTopic(cfg.Topic)),
 		forgotten: noDay, index: newIndex(), queue: newWriteQueue(cfg.MaxWrites),
-		log:     logState{position: a.Position, caughtUp: a.LogEnd, end: a.LogEnd, assigned: now.UnixMilli(), suspect: -1},
+		log: logState{suspect: -1,
+			Log: throttle.Log{Position: a.Position, CaughtUp: a.LogEnd, End: a.LogEnd, Assigned: now.UnixMilli()}},
 		names:   newNames(),
 		spreads: retry.Spreads{State: uint64(a.Stream)<<32 | uint64(a.Partition)},
 	}
 	w.stamps = stamps{cfg: &w.cfg, spreads: &w.spreads, stream: a.Stream, partition: a.Partition, unmarked: a.Unmarked}
-	w.registry = newRegistry(&w.mu)
 	w.verdicts = verdicts{cfg: &w.cfg, partition: a.Partition}
 	w.publisher = publisher{cfg: &w.cfg, partition: a.Partition, observer: o}
-	w.throttle = throttle{cfg: &w.cfg, mu: &w.mu, registry: &w.registry, log: &w.log, observer: o, spreads: &w.spreads,
-		partitions: max(1, a.Partitions), forget: w.forgetUnused}
+	retries := func(least time.Duration) retry.Schedule { return w.cfg.retry(least, &w.spreads) }
+	w.throttle = throttle.New(throttle.Config{
+		Limits: cfg.Limits, HeldFor: cfg.HeldFor, FairAfter: cfg.FairAfter, Retry: retries,
+		Registry: throttled{w}, Log: &w.log.Log, Mu: &w.mu, Deferred: o.Deferred,
+	}, a.Partitions)
+	w.registry = newRegistry(&w.mu, w.throttle)
 	w.updates = catalogupdates.New(catalogupdates.Config{
-		Every: cfg.CatalogEvery, Wait: cfg.CatalogWait, Linger: cfg.Linger, Mu: &w.mu,
-		Retry: func(least time.Duration) retry.Schedule { return w.cfg.retry(least, &w.spreads) },
+		Every: cfg.CatalogEvery, Wait: cfg.CatalogWait, Linger: cfg.Linger, Mu: &w.mu, Retry: retries,
 	})
 	w.journal = newJournaling(&w.cfg, &w.log)
 	return w
@@ -149,11 +149,10 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 	w.log.storedBelow = max(w.log.storedBelow, a.Position)
 	w.generation++
 	w.journal.flush = false
-	w.log.position, w.log.caughtUp = max(w.log.position, a.Position), a.LogEnd
-	w.log.assigned, w.stamps.unmarked = now.UnixMilli(), a.Unmarked
-	w.throttle.shareLimits(a.Partitions)
-	w.throttle.resumeDeferrals(a.Position)
-	w.log.end = max(w.log.end, a.LogEnd)
+	w.log.Position, w.log.CaughtUp = max(w.log.Position, a.Position), a.LogEnd
+	w.log.Assigned, w.stamps.unmarked = now.UnixMilli(), a.Unmarked
+	w.throttle.Resume(a.Partitions, a.Position)
+	w.log.End = max(w.log.End, a.LogEnd)
 	w.countMemory()
 }
 
@@ -162,21 +161,22 @@ func (w *Worker) Resume(a Assignment, now time.Time) {
 // SnapshotRead, or fetches the schema, and feeds the record again. Jobs and Done may be called meanwhile. Records below
 // the position are skipped.
 func (w *Worker) Feed(rec Record, snapshot *control.Snapshot, now time.Time) error {
-	if rec.Offset < w.log.position {
+	if rec.Offset < w.log.Position {
 		return nil
 	}
-	result := w.decode(&rec)
+	result := rec.decode(w.decoder)
 	if result.Unknown != nil {
 		return result.Unknown
 	}
-	f := feed{Record: &rec, readings: result.Readings, index: result.Index, snapshot: snapshot, now: now}
+	f := newFeed(&rec, snapshot, now)
+	f.Readings, f.index = result.Readings, result.Index
 	if err := w.verdicts.placeable(&f); err != nil {
 		return err
 	}
 	for _, bad := range result.Bad {
 		w.publisher.refuse(&rec, bad)
 	}
-	w.throttle.deferNoisy(&rec, result.Readings, now)
+	w.throttle.DeferNoisy(&f.Feed)
 	taken := w.takeAll(&f)
 	w.setUnits(rec.Offset, result.Units)
 	w.Skip(rec.Offset + 1)
@@ -184,12 +184,6 @@ func (w *Worker) Feed(rec Record, snapshot *control.Snapshot, now time.Time) err
 	w.stamps.offer(&rec)
 	w.observer.Taken(taken)
 	return nil
-}
-
-func (w *Worker) decode(rec *Record) decode.Result {
-	return w.decoder.Decode(decode.Record{
-		Value: rec.Value, ContentType: rec.contentType(), Headers: rec.Headers, Timestamp: rec.Time,
-	})
 }
 
 // setUnits records units that a record gives. One of the tenant's devices with such a metric has the catalog updated.
@@ -215,10 +209,10 @@ func (w *Worker) setUnits(offset int64, units []decode.Unit) {
 
 // FeedUnreadable takes a part of the log that can't be read: one dead letter stands for all of it (rule W10).
 func (w *Worker) FeedUnreadable(s Unreadable) {
-	if s.Through < w.log.position {
+	if s.Through < w.log.Position {
 		return
 	}
-	at := Record{Offset: max(s.First, w.log.position), Time: s.Time}
+	at := Record{Offset: max(s.First, w.log.Position), Time: s.Time}
 	w.publisher.refused.add(DeadLetter{Topic: w.cfg.Topic, Partition: w.partition, Record: at, Bad: s.Bad, Unreadable: &s})
 	w.countMemory()
 	w.observer.Refused(s.Bad.Reason)
@@ -230,15 +224,15 @@ func (w *Worker) take(f *feed, r *telemetry.Reading) {
 	offset, d := f.Offset, w.registry.device(r.Tenant, r.Device)
 	day := telemetry.DayOf(r.Time)
 	c := d.chain(day)
-	f.first = len(d.chains) == 0
+	f.First = len(d.chains) == 0
 	if c == nil {
-		c = w.open(d, day, f.now)
+		c = w.open(d, day, f.Now)
 	}
-	if f.limited && d.tenant.limits != nil {
-		w.throttle.charge(f, d, r)
+	if f.Limited {
+		w.throttle.Charge(&f.Feed, r)
 	}
-	if w.knows(c) && offset <= c.tail {
-		w.observe(d, catalogupdates.Shown{Reading: r, Offset: offset})
+	if c.knownIn(w.generation) && offset <= c.tail {
+		w.registry.observe(&w.updates, d, catalogupdates.Shown{Reading: r, Offset: offset})
 		w.observer.Replayed()
 		w.updates.ObserveStored(&d.Device, offset)
 		w.journal.times.stored(c, storedRows{offset, offset, span{r.Time, r.Time}})
@@ -250,23 +244,16 @@ func (w *Worker) take(f *feed, r *telemetry.Reading) {
 	} else if c.bin.Ripe(offset, c.ripe()) && c.bin.Seal(w.names.schemas) {
 		w.journal.offer(c)
 	}
-	repeats := c.take(offset, r, w.cfg.due(c, f.now))
-	w.observe(d, catalogupdates.Shown{Reading: r, Offset: offset, Repeats: repeats})
-	c.used = f.now.UnixMilli()
+	repeats := c.take(offset, r, w.cfg.due(c, f.Now))
+	w.registry.observe(&w.updates, d, catalogupdates.Shown{Reading: r, Offset: offset, Repeats: repeats})
+	c.used = f.Now.UnixMilli()
 	if c.phase != before || c.bin.Readings() == 1 || w.journal.on && c.journaled.loose == noOffset {
 		w.file(c)
 	} else {
 		w.index.count(c)
 	}
-	if w.cfg.isFull(c, f.now) {
-		w.ask(c, CutSize, f.now)
-	}
-}
-
-// observe records for the catalog what a reading shows of its device. The caller holds the lock.
-func (w *Worker) observe(d *device, x catalogupdates.Shown) {
-	if w.updates.Observe(&d.Device, x) {
-		w.registry.countDevice(d)
+	if w.cfg.isFull(c, f.Now) {
+		w.ask(c, CutSize, f.Now)
 	}
 }
 
@@ -274,7 +261,7 @@ func (w *Worker) observe(d *device, x catalogupdates.Shown) {
 func (w *Worker) Skip(next int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.log.position = max(w.log.position, next)
+	w.log.Position = max(w.log.Position, next)
 }
 
 // countMemory brings what memory counts of this worker up to date.
@@ -290,7 +277,7 @@ func (w *Worker) countMemory() {
 func (w *Worker) Held() int64 {
 	n := w.index.held + w.registry.bytes + w.names.bytes()
 	n += int64(w.publisher.refused.bytes + w.updates.Bytes())
-	n += int64(w.publisher.deferred.bytes + len(w.throttle.deferrals.all)*deferralBytes)
+	n += int64(w.publisher.deferred.bytes) + w.throttle.Bytes()
 	if w.journal.loading != nil {
 		n += w.journal.loading.bytes
 	}
@@ -301,20 +288,20 @@ func (w *Worker) Held() int64 {
 func (w *Worker) Position() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.log.position
+	return w.log.Position
 }
 
 // CaughtUp reports whether everything was taken that was in the log at the assignment.
 func (w *Worker) CaughtUp() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.log.position >= w.log.caughtUp
+	return w.log.Position >= w.log.CaughtUp
 }
 
 // Floor returns the offset that may be committed: everything below it is stored, or refused and acknowledged, and in
 // the catalog (rule W7).
 func (w *Worker) Floor() int64 {
-	return lowest(w.log.position, w.index.floor, w.throttle.floor, w.publisher.floor, w.updates.Floor,
+	return lowest(w.log.Position, w.index.floor, w.throttle.Floor, w.publisher.floor, w.updates.Floor,
 		w.journal.times.floor)
 }
 
@@ -328,26 +315,9 @@ func lowest(position int64, owners ...func() (offset int64, ok bool)) int64 {
 	return position
 }
 
-// NextDeferred returns the offset from which the log is to be read again now for what is deferred; ok is false when
-// nothing may be taken yet. The caller feeds each record from there to FeedDeferred, in order, calls SkipDeferred where
-// there is none, and asks again.
-func (w *Worker) NextDeferred(now time.Time) (offset int64, ok bool) { return w.throttle.next(now) }
-
-// DeferredAt returns when NextDeferred is to be asked again; ok is false while there is no need to.
-func (w *Worker) DeferredAt() (at time.Time, ok bool) { return w.throttle.dueAt() }
-
-// SkipDeferred says that nothing else is deferred below an offset.
-func (w *Worker) SkipDeferred(next int64, now time.Time) { w.throttle.skipTo(next, now) }
-
-// LogTruncated says that the log has lost what lies below first, and returns from which offset on something was
-// deferred there; ok is false if nothing was.
-func (w *Worker) LogTruncated(first int64) (from int64, ok bool) { return w.throttle.truncate(first) }
-
-// Deferrals returns what is deferred, of one tenant or, with "", of all. Anyone may call it at any time.
-func (w *Worker) Deferrals(tenant string) []Deferral { return w.throttle.list(tenant) }
-
-// Excesses returns what has gone over limits, of one tenant or, with "", of all. Anyone may call it at any time.
-func (w *Worker) Excesses(tenant string) []Excess { return w.throttle.excesses(tenant) }
+// Throttle returns what holds the partition's tenants to their limits. Its Next says from where on records are to be
+// read again for FeedDeferred.
+func (w *Worker) Throttle() *throttle.Throttle { return w.throttle }
 
 // SnapshotRead says that the snapshot was read again because Feed asked for it: what this or a later one does not
 // have, there is not.
@@ -360,17 +330,17 @@ func (w *Worker) Stream() uint32 { return w.stream }
 // seen: it proves another incarnation of the log when the log ends at or below it (rule W9). ok is false when there is
 // none.
 func (w *Worker) Suspect() (tail int64, ok bool) {
-	if w.log.suspect < max(w.log.position, w.log.end) {
+	if w.log.suspect < max(w.log.Position, w.log.End) {
 		return 0, false
 	}
 	return w.log.suspect, true
 }
 
 // LogEnd returns the highest end of the log seen.
-func (w *Worker) LogEnd() int64 { return w.log.end }
+func (w *Worker) LogEnd() int64 { return w.log.End }
 
 // SetLogEnd records an end of the log: the offset after its last record.
-func (w *Worker) SetLogEnd(end int64) { w.log.end = max(w.log.end, end) }
+func (w *Worker) SetLogEnd(end int64) { w.log.End = max(w.log.End, end) }
 
 // OpenBins returns how many bins hold readings that are not stored.
 func (w *Worker) OpenBins() int { return w.index.open() }

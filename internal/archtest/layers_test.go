@@ -32,7 +32,7 @@ var layers = []layer{
 	{"adapters", false, false, []string{"internal/cosmos", "internal/cosmosemu", "internal/headhttp", "internal/kafkaemu",
 		"internal/schemaregistry"}},
 	// It speaks of what the contract defines.
-	{"protocol", true, true, []string{"ingest/worker", "ingest/catalogupdates"}},
+	{"protocol", true, true, []string{"ingest/worker", "ingest/catalogupdates", "ingest/throttle"}},
 	{"contract", true, false, []string{"internal/store", "internal/control", "internal/kafka", "internal/progress",
 		"internal/retry", "internal/access", "internal/heatlog", "ingest/spill"}},
 	{"domain", true, true, []string{

@@ -1,4 +1,4 @@
-package worker
+package throttle
 
 import (
 	"hash/maphash"
@@ -6,6 +6,9 @@ import (
 
 	"binnacle/internal/telemetry"
 )
+
+// Device is what a device carries for its limits: nothing, as long as it needs none.
+type Device struct{ limited *rated }
 
 // rated is what is known of a device for the limits of its tenant.
 type rated struct {
@@ -45,35 +48,27 @@ const (
 )
 
 // ratedOf returns what is known of a device for its limits, made when it is not there. The caller holds the lock.
-func (th *throttle) ratedOf(d *device) *rated {
+func (th *Throttle) ratedOf(d *Device) *rated {
 	if d.limited == nil {
 		d.limited = &rated{bytes: ratedBytes}
-		th.registry.bytes += d.limited.bytes
+		th.bytes += d.limited.bytes
 	}
 	return d.limited
 }
 
-// unrate drops what is known of a device for its limits. The caller holds the lock.
-func (th *throttle) unrate(d *device) {
-	if d.limited != nil {
-		for i := range d.limited.days {
-			th.uncountSeries(d, &d.limited.days[i])
-		}
-		th.registry.bytes -= d.limited.bytes
-		d.limited = nil
-	}
-}
-
 // rated returns what is known of a device for its limits, nil for nothing; the device may be nil too.
-func (d *device) rated() *rated {
+func (d *Device) rated() *rated {
 	if d == nil {
 		return nil
 	}
 	return d.limited
 }
 
+// Deferred reports whether the device is deferred by itself.
+func (d *Device) Deferred() bool { return d.deferral() != nil }
+
 // deferral returns what waits of a device by itself, nil for nothing.
-func (d *device) deferral() *deferral {
+func (d *Device) deferral() *deferral {
 	if x := d.rated(); x != nil {
 		return x.deferral
 	}
@@ -95,7 +90,7 @@ func (x *rated) of(day telemetry.Day) *series {
 
 // countSeries returns how many more series a reading has than its device on that day, as far as they are counted, and
 // if there are some, how many the device has. The caller holds the lock.
-func (th *throttle) countSeries(t *tenant, x *rated, r *telemetry.Reading) (have, more int) {
+func (th *Throttle) countSeries(t *Tenant, x *rated, r *telemetry.Reading) (have, more int) {
 	labels, day := labelsNumber(r.Labels), telemetry.DayOf(r.Time)
 	t.judged = outline{}
 	if x != nil && x.ofDay == day && x.latest.labels == labels && x.latest.metrics.of(r.Fields) {
@@ -130,8 +125,8 @@ func (th *throttle) countSeries(t *tenant, x *rated, r *telemetry.Reading) (have
 
 // addSeries counts the series of a reading that countSeries was asked of just now, and forgets those of days of which
 // the device has no chain any more.
-func (th *throttle) addSeries(x *rated, d *device, r *telemetry.Reading) {
-	t := d.tenant
+func (th *Throttle) addSeries(t *Tenant, d *Device, r *telemetry.Reading) {
+	x := d.limited
 	if t.judged.metrics == nil {
 		return
 	}
@@ -139,15 +134,15 @@ func (th *throttle) addSeries(x *rated, d *device, r *telemetry.Reading) {
 	s := x.of(day)
 	if s == nil {
 		x.days = slices.DeleteFunc(x.days, func(old series) bool {
-			gone := d.chain(old.day) == nil
-			if gone {
-				th.uncountSeries(d, &old)
+			known, _ := th.cfg.Registry.Chain(t.Name, r.Device, old.day)
+			if !known {
+				t.uncountSeries(d, &old)
 				th.grow(x, -old.bytes())
 				if x.ofDay == old.day {
 					x.latest = outline{}
 				}
 			}
-			return gone
+			return !known
 		})
 		x.days = append(x.days, series{day: day})
 		s = &x.days[len(x.days)-1]
@@ -174,18 +169,17 @@ func (th *throttle) addSeries(x *rated, d *device, r *telemetry.Reading) {
 	}
 	t.series[day] += s.n - before
 	if most := t.most; most == nil || most == d || s.n > t.mostSeries {
-		t.most, t.mostSeries = d, s.n
+		t.most, t.mostID, t.mostSeries = d, r.Device, s.n
 	}
 }
 
 // uncountSeries takes a day's series of a device out of those of its tenant.
-func (th *throttle) uncountSeries(d *device, s *series) {
-	t := d.tenant
+func (t *Tenant) uncountSeries(d *Device, s *series) {
 	if t.series[s.day] -= s.n; t.series[s.day] <= 0 {
 		delete(t.series, s.day)
 	}
 	if t.most == d {
-		t.most, t.mostSeries = nil, 0
+		t.most, t.mostID, t.mostSeries = nil, "", 0
 	}
 }
 
@@ -193,9 +187,9 @@ func (th *throttle) uncountSeries(d *device, s *series) {
 func (s *series) bytes() int { return dayBytes + len(s.outlines)*outlineBytes + len(s.all)*seriesBytes }
 
 // grow counts some more memory, or less, of a device.
-func (th *throttle) grow(x *rated, bytes int) {
+func (th *Throttle) grow(x *rated, bytes int) {
 	x.bytes += int64(bytes)
-	th.registry.bytes += int64(bytes)
+	th.bytes += int64(bytes)
 }
 
 // metricSet is the metrics of readings, in their order.
@@ -206,7 +200,7 @@ const recentSets = 8
 
 // metricsOf returns the metrics of a reading. Those of the sets that came last are compared, not hashed: a decoder
 // gives out the same strings again.
-func (t *tenant) metricsOf(fields []telemetry.Field) *metricSet {
+func (t *Tenant) metricsOf(fields []telemetry.Field) *metricSet {
 	for _, set := range t.sets {
 		if set != nil && set.of(fields) {
 			return set

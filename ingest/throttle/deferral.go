@@ -1,20 +1,21 @@
-package worker
+package throttle
 
 import (
 	"cmp"
 	"slices"
 	"time"
 
-	"binnacle/internal/control"
 	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 )
 
 // deferral is readings that stay in the log because they are over a rate: all of a tenant, or of one of its devices,
 // from an offset on. So they keep their order (rule W2), and what is not taken needs no memory. Those below the
 // Worker's position are read from the log again when it is time.
 type deferral struct {
-	tenant    *tenant
-	device    *device // nil: all of the tenant's
+	tenant    *Tenant
+	device    *Device // nil: all of the tenant's
+	id        string  // of the device
 	limit     limitName
 	from      int64 // offset below which nothing is deferred
 	published int64 // when what stands there was published, ms
@@ -59,7 +60,7 @@ const maxDeferredDevices = 64
 
 // deferFrom defers readings of a device, or of all, from an offset on; inPass says that the pass has just come to it.
 // The caller holds the lock.
-func (th *throttle) deferFrom(x deferral, inPass bool) {
+func (th *Throttle) deferFrom(x deferral, inPass bool) {
 	t, d := x.tenant, x.device
 	if d != nil && t.deferredDevices >= maxDeferredDevices {
 		d = nil
@@ -82,18 +83,18 @@ func (th *throttle) deferFrom(x deferral, inPass bool) {
 }
 
 // endDeferral ends a deferral: all was taken. The caller holds the lock.
-func (th *throttle) endDeferral(x *deferral) {
+func (th *Throttle) endDeferral(x *deferral) {
 	if x.device == nil {
 		x.tenant.deferral = nil
 		return
 	}
 	th.ratedOf(x.device).deferral = nil
 	x.tenant.deferredDevices--
-	th.forget(x.device)
+	th.cfg.Registry.Forget(x.tenant.Name, x.id)
 }
 
 // deferredAt reports whether a reading at an offset is deferred, and whether it can't be taken in this pass.
-func (t *tenant) deferredAt(d *device, offset int64) (waits, blocked bool) {
+func (t *Tenant) deferredAt(d *Device, offset int64) (waits, blocked bool) {
 	if x := t.deferral; x != nil && offset >= x.from {
 		waits, blocked = true, x.blocked
 	}
@@ -105,16 +106,18 @@ func (t *tenant) deferredAt(d *device, offset int64) (waits, blocked bool) {
 	return waits, blocked
 }
 
-// isDeferred reports whether readings of the device are deferred: what is taken of them was published long ago, and
+// Defers reports whether readings of a device are deferred: what is taken of them was published long ago, and
 // comes slowly.
-func (d *device) isDeferred() bool {
-	return d.tenant.deferral != nil || d.tenant.deferredDevices > 0 && d.deferral() != nil
+func (t *Tenant) Defers(d *Device) bool {
+	return t.deferral != nil || t.deferredDevices > 0 && d.deferral() != nil
 }
 
-// next returns the offset from which the log is to be read again now; ok is false if nothing may be taken yet.
-func (th *throttle) next(now time.Time) (offset int64, ok bool) {
-	th.mu.Lock()
-	defer th.mu.Unlock()
+// Next returns the offset from which the log is to be read again now for what is deferred; ok is false if nothing may
+// be taken yet. The caller feeds each record from there to Worker.FeedDeferred, in order, calls SkipTo where there is
+// none, and asks again.
+func (th *Throttle) Next(now time.Time) (offset int64, ok bool) {
+	th.cfg.Mu.Lock()
+	defer th.cfg.Mu.Unlock()
 	r := &th.deferrals
 	if len(r.all) == 0 || th.yields(now) {
 		return 0, false
@@ -125,8 +128,8 @@ func (th *throttle) next(now time.Time) (offset int64, ok bool) {
 	return r.cursor, r.running
 }
 
-// dueAt returns when next is to be asked again; ok is false while there is no need to.
-func (th *throttle) dueAt() (at time.Time, ok bool) {
+// DueAt returns when Next is to be asked again; ok is false while there is no need to.
+func (th *Throttle) DueAt() (at time.Time, ok bool) {
 	r := &th.deferrals
 	if len(r.all) == 0 || th.fair.yielding {
 		return time.Time{}, false // it is asked again after what comes in
@@ -146,7 +149,7 @@ func (th *throttle) dueAt() (at time.Time, ok bool) {
 }
 
 // beginPass begins a pass if something may be taken, or has been deferred for too long.
-func (th *throttle) beginPass(now time.Time) {
+func (th *Throttle) beginPass(now time.Time) {
 	r := &th.deferrals
 	r.upcoming, r.active = r.upcoming[:0], 0
 	for _, x := range r.all {
@@ -164,7 +167,7 @@ func (th *throttle) beginPass(now time.Time) {
 
 // advancePass activates the deferrals that the pass has reached, skips to the next one if none is active, and ends the
 // pass when nothing is left for it to do. The caller holds the lock.
-func (th *throttle) advancePass(now time.Time) {
+func (th *Throttle) advancePass(now time.Time) {
 	r := &th.deferrals
 	if r.active == 0 && len(r.upcoming) > 0 {
 		r.cursor = max(r.cursor, r.upcoming[0].from)
@@ -173,7 +176,7 @@ func (th *throttle) advancePass(now time.Time) {
 		r.active++
 		r.upcoming = r.upcoming[1:]
 	}
-	if r.active > 0 && r.cursor < th.log.position {
+	if r.active > 0 && r.cursor < th.cfg.Log.Position {
 		return
 	}
 	waits := r.all[:0]
@@ -192,69 +195,31 @@ func (th *throttle) advancePass(now time.Time) {
 }
 
 // block ends a deferral's part in the pass: a record can't be taken yet.
-func (r *deferrals) block(x *deferral, rec *Record, until int64) {
+func (r *deferrals) block(x *deferral, f *Feed, until int64) {
 	if !x.blocked {
 		x.blocked = true
 		r.active--
 	}
-	x.from, x.published, x.until = rec.Offset, rec.Time, until
+	x.from, x.published, x.until = f.Offset, f.Time, until
 }
 
-// FeedDeferred takes the next record that was read again: of its readings those that are deferred and may go on. It
-// fails as Feed does.
-func (w *Worker) FeedDeferred(rec Record, snapshot *control.Snapshot, now time.Time) error {
-	r := &w.throttle.deferrals
-	if !r.running || rec.Offset < r.cursor {
-		return nil
-	}
-	if rec.Offset >= w.log.position {
-		w.SkipDeferred(rec.Offset, now)
-		return nil
-	}
-	result := w.decode(&rec)
-	if result.Unknown != nil {
-		return result.Unknown
-	}
-	mine := result.Readings[:0]
-	index := result.Index[:0]
-	for i := range result.Readings {
-		x := &result.Readings[i]
-		if t := w.registry.known(x.Tenant); t != nil && (t.deferral != nil || t.deferredDevices > 0) {
-			if waits, blocked := t.deferredAt(t.find(x.Device), rec.Offset); waits && !blocked {
-				mine, index = append(mine, *x), append(index, result.Index[i])
-			}
-		}
-	}
-	if len(mine) > 0 {
-		f := feed{Record: &rec, readings: mine, index: index, snapshot: snapshot, now: now, again: true}
-		if err := w.verdicts.placeable(&f); err != nil {
-			return err
-		}
-		taken := w.takeAll(&f)
-		w.countMemory()
-		w.observer.Resumed(taken)
-	}
-	w.SkipDeferred(rec.Offset+1, now)
-	return nil
-}
-
-// skipTo says that nothing else is deferred below an offset.
-func (th *throttle) skipTo(next int64, now time.Time) {
-	th.mu.Lock()
-	defer th.mu.Unlock()
+// SkipTo says that nothing else is deferred below an offset.
+func (th *Throttle) SkipTo(next int64, now time.Time) {
+	th.cfg.Mu.Lock()
+	defer th.cfg.Mu.Unlock()
 	r := &th.deferrals
 	if !r.running {
 		return
 	}
-	r.cursor = max(r.cursor, min(next, th.log.position))
+	r.cursor = max(r.cursor, min(next, th.cfg.Log.Position))
 	th.advancePass(now)
 }
 
-// truncate drops what is deferred below an offset, which the log has lost, and returns the first offset of it; ok is
+// Truncate drops what is deferred below an offset, which the log has lost, and returns the first offset of it; ok is
 // false for none.
-func (th *throttle) truncate(first int64) (from int64, ok bool) {
-	th.mu.Lock()
-	defer th.mu.Unlock()
+func (th *Throttle) Truncate(first int64) (from int64, ok bool) {
+	th.cfg.Mu.Lock()
+	defer th.cfg.Mu.Unlock()
 	for _, x := range th.deferrals.all {
 		if x.from < first {
 			if !ok || x.from < from {
@@ -270,7 +235,7 @@ func (th *throttle) truncate(first int64) (from int64, ok bool) {
 }
 
 // endPass ends a pass early: the next one begins where it was.
-func (th *throttle) endPass() {
+func (th *Throttle) endPass() {
 	r := &th.deferrals
 	if !r.running {
 		return
@@ -284,8 +249,8 @@ func (th *throttle) endPass() {
 	r.running, r.upcoming, r.active = false, nil, 0
 }
 
-// floor returns the lowest offset at which something is deferred; ok is false for none.
-func (th *throttle) floor() (offset int64, ok bool) {
+// Floor returns the lowest offset at which something is deferred; ok is false for none.
+func (th *Throttle) Floor() (offset int64, ok bool) {
 	for _, x := range th.deferrals.all {
 		if at := th.deferredFrom(x); !ok || at < offset {
 			offset, ok = at, true
@@ -304,10 +269,10 @@ type Deferral struct {
 	Readings int64     `json:"readings"` // that were deferred so far, those taken since among them
 }
 
-// list returns what is deferred, of one tenant or, with "", of all.
-func (th *throttle) list(tenant string) (out []Deferral) {
-	th.mu.Lock()
-	defer th.mu.Unlock()
+// Deferrals returns what is deferred, of one tenant or, with "", of all. Anyone may call it at any time.
+func (th *Throttle) Deferrals(tenant string) (out []Deferral) {
+	th.cfg.Mu.Lock()
+	defer th.cfg.Mu.Unlock()
 	for _, x := range th.deferrals.all {
 		if tenant != "" && tenant != x.tenant.Name {
 			continue
@@ -315,22 +280,26 @@ func (th *throttle) list(tenant string) (out []Deferral) {
 		one := Deferral{Tenant: x.tenant.Name, Limit: string(x.limit), From: th.deferredFrom(x),
 			Since: time.UnixMilli(x.published).UTC(), Readings: x.count}
 		if x.device != nil {
-			one.Device = x.device.ID
+			one.Device = x.id
 		}
 		out = append(out, one)
 	}
 	return out
 }
 
-// headDeferrals returns what is deferred of some devices of a tenant, or of all. The caller holds the lock.
-func (th *throttle) headDeferrals(t *tenant, devices []string) (out []store.HeadDeferral) {
+// HeadDeferrals returns what is deferred of some devices of a tenant, or of all. The caller holds the lock.
+func (th *Throttle) HeadDeferrals(tenant string, devices []string) (out []store.HeadDeferral) {
+	t := th.tenants[tenant]
+	if t == nil || t.deferral == nil && t.deferredDevices == 0 {
+		return nil
+	}
 	for _, x := range th.deferrals.all {
-		if x.tenant != t || x.device != nil && devices != nil && !slices.Contains(devices, x.device.ID) {
+		if x.tenant != t || x.device != nil && devices != nil && !slices.Contains(devices, x.id) {
 			continue
 		}
 		one := store.HeadDeferral{From: th.deferredFrom(x), Since: x.published, Limit: string(x.limit)}
 		if x.device != nil {
-			one.Device = x.device.ID
+			one.Device = x.id
 		}
 		out = append(out, one)
 	}
@@ -338,7 +307,7 @@ func (th *throttle) headDeferrals(t *tenant, devices []string) (out []store.Head
 }
 
 // deferredFrom returns the offset below which nothing is deferred any more.
-func (th *throttle) deferredFrom(x *deferral) int64 {
+func (th *Throttle) deferredFrom(x *deferral) int64 {
 	if r := &th.deferrals; r.running && !x.blocked && x.from <= r.cursor {
 		return r.cursor
 	}
@@ -348,37 +317,37 @@ func (th *throttle) deferredFrom(x *deferral) int64 {
 // deferralBytes is what a wait takes in memory.
 const deferralBytes = 160
 
-// resumeDeferrals drops what is deferred below a position: another process has taken it. The caller holds the lock.
-func (th *throttle) resumeDeferrals(position int64) {
+// Resume goes on in one of so many partitions, which share limits, and drops what is deferred below a position: another
+// process has taken it. The caller holds the lock.
+func (th *Throttle) Resume(partitions int, position int64) {
+	if partitions = max(1, partitions); partitions != th.partitions {
+		th.partitions = partitions
+		for _, t := range th.tenants {
+			t.limits = newLimits(t.configured, partitions)
+		}
+	}
 	th.endPass()
 	for _, x := range th.deferrals.all {
 		x.from = max(x.from, position)
 	}
 }
 
-// shareLimits shares out limits to so many partitions. The caller holds the lock.
-func (th *throttle) shareLimits(partitions int) {
-	if partitions = max(1, partitions); partitions == th.partitions {
-		return
-	}
-	th.partitions = partitions
-	for _, t := range th.registry.tenants {
-		t.limits = newLimits(t.configured, partitions)
-	}
+// Hurry has what is deferred below an offset taken despite limits: the log is about to lose it.
+func (th *Throttle) Hurry(below int64) {
+	th.deferrals.urgentBelow = max(th.deferrals.urgentBelow, below)
 }
 
-// releaseDecided queues chains again when all dead letters of their deferred readings are acknowledged.
-func (w *Worker) releaseDecided(now time.Time) {
-	for n := w.awaiting.deferred.Len(); n > 0; n-- {
-		c := w.awaiting.deferred.Pop()
-		switch {
-		case c.phase != sealed:
-		case w.publisher.awaitsDeferred(c):
-			w.awaiting.deferred.Push(c)
-		default:
-			c.release()
-			w.enqueue(c, now)
-			w.file(c)
-		}
+// Pass reports whether a record that was read again is the next one of the pass; it must lie below the position.
+func (th *Throttle) Pass(offset int64) bool {
+	return th.deferrals.running && offset >= th.deferrals.cursor
+}
+
+// Resumes reports whether a reading of a record that was read again is deferred, and may be taken in this pass.
+func (th *Throttle) Resumes(r *telemetry.Reading, offset int64) bool {
+	t := th.known(r.Tenant)
+	if t == nil || t.deferral == nil && t.deferredDevices == 0 {
+		return false
 	}
+	waits, blocked := t.deferredAt(th.cfg.Registry.Device(t.Name, r.Device), offset)
+	return waits && !blocked
 }

@@ -1,4 +1,4 @@
-package worker
+package throttle
 
 import (
 	"fmt"
@@ -98,7 +98,7 @@ func clipped(s string) string {
 }
 
 // countLabels counts the labels of a reading that is taken. The caller holds the lock.
-func (th *throttle) countLabels(t *tenant, labels telemetry.Labels) {
+func (th *Throttle) countLabels(t *Tenant, labels telemetry.Labels) {
 	v := t.values
 	if v == nil {
 		v = &labelValues{own: map[string]map[uint64]struct{}{}}
@@ -121,13 +121,13 @@ func (th *throttle) countLabels(t *tenant, labels telemetry.Labels) {
 }
 
 // growLabels counts the memory of some more, or less, of labels.
-func (th *throttle) growLabels(v *labelValues, bytes int64) {
+func (th *Throttle) growLabels(v *labelValues, bytes int64) {
 	v.bytes += bytes
-	th.registry.bytes += bytes
+	th.bytes += bytes
 }
 
 // uncountLabels drops what is known of a tenant's labels. The caller holds the lock.
-func (th *throttle) uncountLabels(t *tenant) {
+func (th *Throttle) uncountLabels(t *Tenant) {
 	if t.values != nil {
 		th.growLabels(t.values, -t.values.bytes)
 		t.values = nil
@@ -135,51 +135,63 @@ func (th *throttle) uncountLabels(t *tenant) {
 }
 
 // queueLabelLookup has the catalog asked about a tenant's labels, when it is time.
-func (th *throttle) queueLabelLookup(t *tenant) {
+func (th *Throttle) queueLabelLookup(t *Tenant) {
 	if v := t.values; v != nil && !v.queued {
 		v.queued = true
 		th.labelQueue.Push(t)
 	}
 }
 
-// labelLookups has the label values of the next tenant in turn looked up in the catalog.
-func (th *throttle) labelLookups(jobs []Job, now time.Time, snapshot *control.Snapshot) []Job {
+// LabelLookup asks which values the labels of a tenant's readings have, by its catalog.
+type LabelLookup struct {
+	Tenant string
+	tenant *Tenant
+	began  time.Time
+
+	Values *catalog.LabelValues // the answer
+}
+
+// NextLookup returns the lookup of the label values of the next tenant in turn, nil while there is none to make.
+func (th *Throttle) NextLookup(now time.Time, snapshot *control.Snapshot) *LabelLookup {
 	for n := th.labelQueue.Len(); n > 0 && !th.labelLookup && th.labelRetry.Open(now); n-- {
 		t := th.labelQueue.Pop()
 		if t.values != nil && t.snapshot != snapshot { // nobody else looks where nobody has limits any more
-			th.mu.Lock()
+			th.cfg.Mu.Lock()
 			th.refreshLimits(t, snapshot)
-			th.mu.Unlock()
+			th.cfg.Mu.Unlock()
 		}
 		switch v := t.values; {
-		case v == nil || th.registry.tenants[t.Name] != t: // it is gone
+		case v == nil || th.tenants[t.Name] != t: // it is gone
 		case t.limits == nil || t.limits.labelValues == 0:
-			th.mu.Lock()
+			th.cfg.Mu.Lock()
 			th.uncountLabels(t)
-			th.mu.Unlock()
+			th.cfg.Mu.Unlock()
 		case now.Sub(v.asked) < labelLookupEvery:
 			th.labelQueue.Push(t)
 		default:
 			th.labelLookup, v.queued = true, false
-			jobs = append(jobs, &LabelValuesLookup{Tenant: t.Name, tenant: t, began: now})
+			return &LabelLookup{Tenant: t.Name, tenant: t, began: now}
 		}
 	}
-	return jobs
+	return nil
 }
 
-// labelsRead takes a LabelValuesLookup back.
-func (th *throttle) labelsRead(j *LabelValuesLookup, now time.Time) {
+// LookupFailed takes a LabelLookup back that failed: it is made again, not before the time that the store said.
+func (th *Throttle) LookupFailed(j *LabelLookup, after time.Duration, now time.Time) {
+	th.cfg.Mu.Lock()
+	defer th.cfg.Mu.Unlock()
 	th.labelLookup = false
+	th.labelRetry.Fail(now, th.cfg.Retry(after))
+	th.queueLabelLookup(j.tenant)
+}
+
+// LookedUp takes a LabelLookup back.
+func (th *Throttle) LookedUp(j *LabelLookup) {
+	th.cfg.Mu.Lock()
+	defer th.cfg.Mu.Unlock()
+	th.labelLookup, th.labelRetry = false, retry.Backoff{}
 	t := j.tenant
-	th.mu.Lock()
-	defer th.mu.Unlock()
 	v := t.values
-	if r := j.Outcome(); r.Fault != None {
-		th.labelRetry.Fail(now, th.cfg.retry(r.After, th.spreads))
-		th.queueLabelLookup(t)
-		return
-	}
-	th.labelRetry = retry.Backoff{}
 	if v == nil {
 		return
 	}

@@ -1,41 +1,16 @@
-package worker
+package throttle
 
 import (
 	"fmt"
-	"sync"
 	"time"
-
-	"binnacle/ingest/queue"
-	"binnacle/internal/retry"
 
 	"binnacle/ingest/decode"
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 )
 
-// throttle holds tenants to their limits: readings above a rate are deferred or refused, and so are those of a tenant
-// that delays others; readings beyond a number or a size are refused. What is known of each tenant and device for it
-// stands in those. It holds back the floor for what is deferred (rule W7).
-type throttle struct {
-	cfg      *Config
-	mu       *sync.Mutex // the Worker's
-	registry *registry
-	log      *logState
-	observer Observer
-	spreads  *retry.Spreads
-	forget   func(*device) // drops a device that is not needed any more
-
-	partitions int // of the topic: they share limits
-	deferrals  deferrals
-	fair       fairness
-
-	labelQueue  queue.FIFO[*tenant] // with labels that are to be looked up
-	labelLookup bool                // one is in flight
-	labelRetry  retry.Backoff
-}
-
 // refreshLimits brings a tenant's limits in line with the snapshot. The caller holds the lock.
-func (th *throttle) refreshLimits(t *tenant, snapshot *control.Snapshot) {
+func (th *Throttle) refreshLimits(t *Tenant, snapshot *control.Snapshot) {
 	t.snapshot = snapshot
 	said := th.cfg.Limits
 	if known, ok := snapshot.Tenant(t.Name); ok && known.Ingest != nil {
@@ -53,46 +28,57 @@ func (th *throttle) refreshLimits(t *tenant, snapshot *control.Snapshot) {
 }
 
 // published returns when a record was, in ns: by Kafka's timestamp, which a producer may set ahead, but not here.
-func published(rec *Record, now time.Time) int64 {
-	if rec.Time < 0 || rec.Time > now.UnixMilli() {
-		return now.UnixNano()
+func published(f *Feed) int64 {
+	if f.Time < 0 || f.Time > f.Now.UnixMilli() {
+		return f.Now.UnixNano()
 	}
-	return rec.Time * int64(time.Millisecond)
+	return f.Time * int64(time.Millisecond)
 }
 
 // limited reports whether anything has a limit, or is deferred.
-func (th *throttle) limited(snapshot *control.Snapshot) bool {
+func (th *Throttle) limited(snapshot *control.Snapshot) bool {
 	return len(th.deferrals.all) > 0 || th.cfg.Limits.Any() || snapshot.LimitsIngest()
+}
+
+// Judge decides which readings of a record are over a rate, before anything of it is taken. The caller holds the lock.
+func (th *Throttle) Judge(f *Feed) {
+	f.Limited = th.limited(f.Snapshot)
+	switch {
+	case f.Again:
+		th.judgeDeferred(f)
+	case f.Limited:
+		th.judge(f)
+	}
 }
 
 // judge decides for each tenant and each device of a record whether they are over a rate, before anything of the
 // record is taken: what becomes of one of its readings becomes of all that a device has in it, since a cut falls
 // between records (rule W2). The caller holds the lock.
-func (th *throttle) judge(f *feed) {
-	at := published(f.Record, f.now)
-	for i := range f.readings {
-		r := &f.readings[i]
-		t := th.registry.known(r.Tenant)
+func (th *Throttle) judge(f *Feed) {
+	at := published(f)
+	for i := range f.Readings {
+		r := &f.Readings[i]
+		t := th.known(r.Tenant)
 		if t == nil {
-			if _, ok := f.snapshot.Tenant(r.Tenant); !ok {
+			if _, ok := f.Snapshot.Tenant(r.Tenant); !ok {
 				continue
 			}
-			t = th.registry.tenant(r.Tenant)
+			t = th.Tenant(r.Tenant)
 		}
-		if t.snapshot != f.snapshot {
-			th.refreshLimits(t, f.snapshot)
+		if t.snapshot != f.Snapshot {
+			th.refreshLimits(t, f.Snapshot)
 		}
 		l := t.limits
 		if l == nil {
 			continue
 		}
-		d := t.find(r.Device)
+		d := th.cfg.Registry.Device(t.Name, r.Device)
 		if waits, _ := t.deferredAt(d, f.Offset); waits {
 			continue
 		}
 		t.meter.see(at)
 		if !t.meter.open(&l.tenant, t.meter.clock) {
-			th.exceed(t, nil, f)
+			th.exceed(f, deferral{tenant: t})
 			continue
 		}
 		if !l.device.bound() {
@@ -104,36 +90,36 @@ func (th *throttle) judge(f *feed) {
 		}
 		x.meter.see(at)
 		if !x.meter.open(&l.device, x.meter.clock) {
-			th.exceed(t, d, f)
+			th.exceed(f, deferral{tenant: t, device: d, id: r.Device})
 		}
 	}
 }
 
 // exceed defers what is over a rate, of a device or of all of the tenant, from a record on, or refuses it.
-func (th *throttle) exceed(t *tenant, d *device, f *feed) {
-	m, of, name := &t.meter, &t.limits.tenant, ofTenant
-	if d != nil {
-		m, of, name = &d.limited.meter, &t.limits.device, ofDevice
+func (th *Throttle) exceed(f *Feed, x deferral) {
+	m, of, name := &x.tenant.meter, &x.tenant.limits.tenant, ofTenant
+	if x.device != nil {
+		m, of, name = &x.device.limited.meter, &x.tenant.limits.device, ofDevice
 	}
-	if t.limits.refuse {
-		m.refuses, m.why = f.Offset+1, m.exceeded(of, name)
+	if x.limit = m.exceeded(of, name); x.tenant.limits.refuse {
+		m.refuses, m.why = f.Offset+1, x.limit
 		return
 	}
-	th.deferFrom(deferral{tenant: t, device: d, limit: m.exceeded(of, name), from: f.Offset, published: f.Time,
-		until: m.until(of)}, false)
+	x.from, x.published, x.until = f.Offset, f.Time, m.until(of)
+	th.deferFrom(x, false)
 }
 
 // judgeDeferred decides which readings of a record that was read again may be taken: by the clock, since they have
 // waited for what was paid for meanwhile. The caller holds the lock.
-func (th *throttle) judgeDeferred(f *feed) {
-	at := f.now.UnixNano()
-	for i := range f.readings {
-		r := &f.readings[i]
-		t := th.registry.known(r.Tenant)
-		if t.snapshot != f.snapshot {
-			th.refreshLimits(t, f.snapshot)
+func (th *Throttle) judgeDeferred(f *Feed) {
+	at := f.Now.UnixNano()
+	for i := range f.Readings {
+		r := &f.Readings[i]
+		t := th.known(r.Tenant)
+		if t.snapshot != f.Snapshot {
+			th.refreshLimits(t, f.Snapshot)
 		}
-		l, d := t.limits, t.find(r.Device)
+		l, d := t.limits, th.cfg.Registry.Device(t.Name, r.Device)
 		if _, blocked := t.deferredAt(d, f.Offset); l == nil || blocked || f.Offset < th.deferrals.urgentBelow {
 			continue
 		}
@@ -154,7 +140,7 @@ func (th *throttle) judgeDeferred(f *feed) {
 		}
 		if of.deferral == nil {
 			limit := of.meter.exceeded(&l.device, ofDevice)
-			th.deferFrom(deferral{tenant: t, device: d, limit: limit, from: f.Offset, published: f.Time}, true)
+			th.deferFrom(deferral{tenant: t, device: d, id: r.Device, limit: limit, from: f.Offset, published: f.Time}, true)
 		}
 		x := of.deferral
 		if x == nil {
@@ -175,67 +161,28 @@ type denied struct {
 
 // deny leaves a record deferred, or refuses what has been deferred for too long. While rows of the chain are about to
 // be cut nothing of it is refused, or the cut could wait for ever for dead letters that come behind it.
-func (th *throttle) deny(f *feed, r *telemetry.Reading, x denied) {
-	if tooLong := f.Time >= 0 && f.now.Sub(time.UnixMilli(f.Time)) > th.cfg.HeldFor; tooLong {
-		var c *chain
-		if d := x.tenant.find(r.Device); d != nil {
-			c = d.chain(telemetry.DayOf(r.Time))
-		}
-		if c == nil || !c.acting() || c.flight != nil {
+func (th *Throttle) deny(f *Feed, r *telemetry.Reading, x denied) {
+	if tooLong := f.Time >= 0 && f.Now.Sub(time.UnixMilli(f.Time)) > th.cfg.HeldFor; tooLong {
+		_, cutting := th.cfg.Registry.Chain(x.tenant.Name, r.Device, telemetry.DayOf(r.Time))
+		if !cutting {
 			x.refuses = f.Offset + 1
 			return
 		}
-		th.deferrals.block(x.deferral, f.Record, 0)
+		th.deferrals.block(x.deferral, f, 0)
 		return
 	}
-	th.deferrals.block(x.deferral, f.Record, x.until)
+	th.deferrals.block(x.deferral, f, x.until)
 }
 
-// takeAll takes the readings of a record, or of one that was read again those that are deferred and may go on, and
-// returns how many it took.
-func (w *Worker) takeAll(f *feed) (taken int) {
-	f.oversize = w.verdicts.oversize(f.Record, f.readings)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	f.limited = w.throttle.limited(f.snapshot)
-	switch {
-	case f.again:
-		w.throttle.judgeDeferred(f)
-	case f.limited:
-		w.throttle.judge(f)
-	}
-	for i := range f.readings {
-		r := &f.readings[i]
-		if f.limited && w.throttle.deferred(f, r) {
-			continue
-		}
-		bad := w.verdicts.verdict(f, r)
-		if bad == nil && f.limited {
-			bad = w.throttle.overLimit(f, r)
-		}
-		if bad == nil {
-			w.take(f, r)
-			taken++
-			continue
-		}
-		if bad.Index = f.index[i]; f.again {
-			w.publisher.refuseDeferred(f.Record, r, *bad)
-		} else {
-			w.publisher.refuse(f.Record, *bad)
-		}
-	}
-	return taken
-}
-
-// deferred reports whether a reading can't be taken, and counts it if it was not deferred before.
-func (th *throttle) deferred(f *feed, r *telemetry.Reading) bool {
-	t := th.registry.known(r.Tenant)
+// Defers reports whether a reading can't be taken, and counts it if it was not deferred before.
+func (th *Throttle) Defers(f *Feed, r *telemetry.Reading) bool {
+	t := th.known(r.Tenant)
 	if t == nil {
 		return false
 	}
-	d := t.find(r.Device)
+	d := th.cfg.Registry.Device(t.Name, r.Device)
 	waits, blocked := t.deferredAt(d, f.Offset)
-	if f.again || !waits {
+	if f.Again || !waits {
 		return blocked
 	}
 	x := t.deferral
@@ -243,25 +190,25 @@ func (th *throttle) deferred(f *feed, r *telemetry.Reading) bool {
 		x = d.deferral()
 	}
 	x.count++
-	t.countExcess(x.limit, r.Device, f.now).delayed++
-	th.observer.Deferred()
+	t.countExcess(x.limit, r.Device, f.Now).delayed++
+	th.cfg.Deferred()
 	return true
 }
 
-// overLimit says why a reading is refused for a limit of its tenant, nil if it is not. The caller holds the lock.
-func (th *throttle) overLimit(f *feed, r *telemetry.Reading) *decode.Bad {
-	t := th.registry.known(r.Tenant)
+// Refuses returns why a reading is refused for a limit of its tenant, nil if it is not. The caller holds the lock.
+func (th *Throttle) Refuses(f *Feed, r *telemetry.Reading) *decode.Bad {
+	t := th.known(r.Tenant)
 	if t == nil || t.limits == nil {
 		return nil
 	}
-	limit, detail := t.refusedRate(t.find(r.Device), f.Offset)
+	limit, detail := t.refusedRate(th.cfg.Registry.Device(t.Name, r.Device), f.Offset)
 	if limit == "" && t.limits.numbers {
 		limit, detail = th.overNumber(t, f, r)
 	}
 	if limit == "" {
 		return nil
 	}
-	t.countExcess(limit, r.Device, f.now).refused++
+	t.countExcess(limit, r.Device, f.Now).refused++
 	if limit == limitValues {
 		th.queueLabelLookup(t)
 	}
@@ -271,7 +218,7 @@ func (th *throttle) overLimit(f *feed, r *telemetry.Reading) *decode.Bad {
 
 // refusedRate returns the rate for which a record's readings of a device are refused, empty for none, and how it was
 // passed. d may be nil.
-func (t *tenant) refusedRate(d *device, offset int64) (limitName, string) {
+func (t *Tenant) refusedRate(d *Device, offset int64) (limitName, string) {
 	const waited, above = "it has waited for too long", "more came than a second brings"
 	if x := t.deferral; x != nil && x.refuses == offset+1 {
 		return x.limit, waited
@@ -294,20 +241,20 @@ func (t *tenant) refusedRate(d *device, offset int64) (limitName, string) {
 
 // overNumber returns the limit of a number or a size that a reading passes, empty for none, and how. The caller holds
 // the lock.
-func (th *throttle) overNumber(t *tenant, f *feed, r *telemetry.Reading) (limitName, string) {
-	l, d := t.limits, t.find(r.Device)
+func (th *Throttle) overNumber(t *Tenant, f *Feed, r *telemetry.Reading) (limitName, string) {
+	l, d := t.limits, th.cfg.Registry.Device(t.Name, r.Device)
 	switch {
-	case l.payload > 0 && len(f.Value) > l.payload:
-		return limitPayload, fmt.Sprintf("the record has %d bytes, more than %d", len(f.Value), l.payload)
+	case l.payload > 0 && f.Bytes > l.payload:
+		return limitPayload, fmt.Sprintf("the record has %d bytes, more than %d", f.Bytes, l.payload)
 	case l.labels > 0 && len(r.Labels) > l.labels:
 		return limitLabels, fmt.Sprintf("the reading has %d labels, more than %d", len(r.Labels), l.labels)
-	case d == nil && l.devices > 0 && len(t.byID) >= l.devices:
-		return limitDevices, fmt.Sprintf("this partition has %d devices already", len(t.byID))
-	case d == nil && l.newDevices.bound() && !t.introduces(published(f.Record, f.now), th.knownFrom()):
+	case d == nil && l.devices > 0 && t.Devices >= l.devices:
+		return limitDevices, fmt.Sprintf("this partition has %d devices already", t.Devices)
+	case d == nil && l.newDevices.bound() && !t.introduces(published(f), th.knownFrom()):
 		return limitNewDevices, "too many devices reported for the first time"
 	}
 	if l.labelValues > 0 && len(r.Labels) > 0 {
-		if detail := t.values.exceeded(l, r.Labels, f.now); detail != "" {
+		if detail := t.values.exceeded(l, r.Labels, f.Now); detail != "" {
 			return limitValues, detail
 		}
 	}
@@ -324,7 +271,7 @@ func (th *throttle) overNumber(t *tenant, f *feed, r *telemetry.Reading) (limitN
 			detail := fmt.Sprintf("the tenant has %d series in that day already in this partition, and more than %d are not "+
 				"allowed", all, l.allSeries)
 			if t.most != nil {
-				detail += fmt.Sprintf(", %d of them of device %s", t.mostSeries, t.most.ID)
+				detail += fmt.Sprintf(", %d of them of device %s", t.mostSeries, t.mostID)
 			}
 			return limitAllSeries, detail
 		}
@@ -333,7 +280,7 @@ func (th *throttle) overNumber(t *tenant, f *feed, r *telemetry.Reading) (limitN
 }
 
 // introduces reports whether one more device may report for the first time.
-func (t *tenant) introduces(at, known int64) bool {
+func (t *Tenant) introduces(at, known int64) bool {
 	if at < known {
 		return true
 	}
@@ -341,12 +288,15 @@ func (t *tenant) introduces(at, known int64) bool {
 	return t.newDevices.open(&t.limits.newDevices, t.newDevices.clock)
 }
 
-// charge counts a reading of a tenant with limits that is taken. The caller holds the lock.
-func (th *throttle) charge(f *feed, d *device, r *telemetry.Reading) {
-	t, at := d.tenant, published(f.Record, f.now)
-	l := t.limits
+// Charge counts a reading that is taken; the Registry knows its device. The caller holds the lock.
+func (th *Throttle) Charge(f *Feed, r *telemetry.Reading) {
+	t := th.known(r.Tenant)
+	if t == nil || t.limits == nil {
+		return
+	}
+	l, at := t.limits, published(f)
 	t.meter.charge(&l.tenant, at, len(r.Fields))
-	if f.first && l.newDevices.bound() && at >= th.knownFrom() {
+	if f.First && l.newDevices.bound() && at >= th.knownFrom() {
 		t.newDevices.charge(&l.newDevices, at, 0)
 	}
 	if l.labelValues > 0 && len(r.Labels) > 0 {
@@ -355,15 +305,16 @@ func (th *throttle) charge(f *feed, d *device, r *telemetry.Reading) {
 	if !l.device.bound() && !l.counts() {
 		return
 	}
+	d := th.cfg.Registry.Device(t.Name, r.Device)
 	x := th.ratedOf(d)
 	x.meter.charge(&l.device, at, len(r.Fields))
 	if l.counts() {
-		th.addSeries(x, d, r)
+		th.addSeries(t, d, r)
 	}
 }
 
 // knownFrom returns from when on a device that nothing is known of counts as new, in ns: which ones were there before
 // is not known in the hour after the partition came here.
-func (th *throttle) knownFrom() int64 {
-	return th.log.assigned*int64(time.Millisecond) + int64(time.Hour)
+func (th *Throttle) knownFrom() int64 {
+	return th.cfg.Log.Assigned*int64(time.Millisecond) + int64(time.Hour)
 }

@@ -1,4 +1,4 @@
-package worker
+package throttle
 
 import (
 	"cmp"
@@ -45,7 +45,7 @@ func (c *topDevices) add(device string) {
 }
 
 // countExcess records a reading over a limit, and returns where the caller counts it. The caller holds the lock.
-func (t *tenant) countExcess(of limitName, device string, now time.Time) *excess {
+func (t *Tenant) countExcess(of limitName, device string, now time.Time) *excess {
 	if t.excesses == nil {
 		t.excesses = map[limitName]*excess{}
 	}
@@ -69,11 +69,11 @@ type Excess struct {
 	TopDevices []TopDevice `json:"culprits"` // those with the most, the first one first
 }
 
-// excesses returns what has gone over limits, of one tenant or, with "", of all. Anyone may call it at any time.
-func (th *throttle) excesses(tenant string) (out []Excess) {
-	th.mu.Lock()
-	defer th.mu.Unlock()
-	for name, t := range th.registry.tenants {
+// Excesses returns what has gone over limits, of one tenant or, with "", of all. Anyone may call it at any time.
+func (th *Throttle) Excesses(tenant string) (out []Excess) {
+	th.cfg.Mu.Lock()
+	defer th.cfg.Mu.Unlock()
+	for name, t := range th.tenants {
 		if tenant != "" && tenant != name {
 			continue
 		}
