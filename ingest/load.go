@@ -22,12 +22,19 @@ type Blocks interface {
 	Partition(topic string, partition int32) BlockLog
 }
 
-// load makes a new Worker load the blocks that a commit counts on, before it is fed anything (rule J4); floor is the
-// offset that was committed with it. After journal.ErrNotWhole the Worker can't be used, and a new one starts at the
-// floor. After any other error too, but another attempt may load. load calls progress with the number of records that
-// are left, now and then.
-func load(ctx context.Context, w *worker.Worker, c journal.Commit, floor int64, log BlockLog, now func() time.Time,
-	progress func(left int64)) error {
+// loading is a new Worker that loads blocks of a journal, before it is fed anything (rule J4).
+type loading struct {
+	worker   *worker.Worker
+	log      BlockLog
+	now      func() time.Time
+	progress func(left int64) // is called with the number of records that are left, now and then
+}
+
+// load loads the blocks that a commit counts on; floor is the offset that was committed with it. After
+// journal.ErrNotWhole the Worker can't be used, and a new one starts at the floor. After any other error too, but
+// another attempt may load.
+func (l *loading) load(ctx context.Context, c journal.Commit, floor int64) error {
+	w, log := l.worker, l.log
 	first, end, err := log.Bounds(ctx)
 	if err != nil {
 		return err
@@ -45,7 +52,7 @@ func load(ctx context.Context, w *worker.Worker, c journal.Commit, floor int64, 
 				return err
 			}
 			if left := loader.Left(); left%loadStep == 0 {
-				progress(left)
+				l.progress(left)
 			}
 			return w.LoadBlock(offset, &r, counts)
 		})
@@ -56,8 +63,8 @@ func load(ctx context.Context, w *worker.Worker, c journal.Commit, floor int64, 
 			return errNoBlocks
 		}
 	}
-	progress(0)
-	return w.Loaded(loader.Last(), now())
+	l.progress(0)
+	return w.Loaded(loader.Last(), l.now())
 }
 
 // loadStep is the number of records between two calls of progress.

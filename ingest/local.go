@@ -73,7 +73,8 @@ func NewLocal(cfg Config, stores Stores, a worker.Assignment) *Local {
 // Worker must be new, and is of no use after an error. One that wraps journal.ErrNotWhole says that there is nothing to
 // go on from.
 func (l *Local) Load(ctx context.Context, c journal.Commit, floor int64, log BlockLog) error {
-	return load(ctx, l.Worker, c, floor, log, l.cfg.Now, func(int64) {})
+	one := loading{worker: l.Worker, log: log, now: l.cfg.Now, progress: func(int64) {}}
+	return one.load(ctx, c, floor)
 }
 
 // LoadTimes takes the times of devices that another process has left in the journal, before Resume.

@@ -162,14 +162,15 @@ func (p *partition) load(ctx context.Context, c journal.Commit, floor int64) err
 	defer p.loading.Store(0)
 	said := p.in.cfg.Now()
 	blocks := p.in.stores.Blocks.Partition(p.at.topic, int32(p.at.partition))
-	return load(ctx, p.worker, c, floor, blocks, p.in.cfg.Now, func(n int64) {
+	one := loading{worker: p.worker, log: blocks, now: p.in.cfg.Now, progress: func(n int64) {
 		left.Set(float64(n))
 		p.loading.Store(n)
 		if now := p.in.cfg.Now(); now.Sub(said) >= logLoadEvery {
 			said = now
 			p.log.Info("loading the journal", "left", n, "of", c.To-c.From)
 		}
-	})
+	}}
+	return one.load(ctx, c, floor)
 }
 
 // logLoadEvery is the pause between log lines of a long load.
