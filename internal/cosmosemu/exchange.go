@@ -86,6 +86,7 @@ func (s *Server) serve(r *http.Request, advertise string) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	rt = s.named(rt)
 	if err := s.signer.check(r, rt); err != nil {
 		return reply{}, err
 	}
@@ -108,8 +109,13 @@ func (s *Server) serve(r *http.Request, advertise string) (reply, error) {
 // do serves the request.
 func (x *exchange) do(serve handler) (reply, error) {
 	x.account.Complete(x.now)
-	if x.route.metadata() {
+	switch {
+	case x.route.metadata():
 		return x.serveMetadata(serve)
+	case x.route.rid != "":
+		if err := x.findItem(); err != nil {
+			return reply{}, err
+		}
 	}
 	return serve(x)
 }

@@ -149,9 +149,10 @@ func TestIndexMetrics(t *testing.T) {
 		return strings.Join(out, " ")
 	}
 	require.Equal(t, "", metrics(`SELECT * FROM c WHERE c.a = 1`, false))
-	require.Equal(t, "+/a/? ?/s/?", metrics(`SELECT * FROM c WHERE c.a = 1 AND c.s = 'x' AND UPPER(c.b) = 'X'`, true))
-	require.Equal(t, "+/a/? +/a ASC,/b ASC", metrics(`SELECT * FROM c WHERE c.a > 1 ORDER BY c.a, c.b`, true))
-	require.Equal(t, "+/l/[]/k/? +/b/?", metrics(`SELECT c.id FROM c WHERE c.l[1].k = 1 ORDER BY c.b`, true))
+	require.Equal(t, "+/pk/?", metrics(`SELECT * FROM c`, true), "the key that the request names")
+	require.Equal(t, "+/pk/? +/a/? ?/s/?", metrics(`SELECT * FROM c WHERE c.a = 1 AND c.s = 'x' AND UPPER(c.b) = 'X'`, true))
+	require.Equal(t, "+/pk/? +/a/? +/a ASC,/b ASC", metrics(`SELECT * FROM c WHERE c.a > 1 ORDER BY c.a, c.b`, true))
+	require.Equal(t, "+/pk/? +/l/[]/k/? +/b/?", metrics(`SELECT c.id FROM c WHERE c.l[1].k = 1 ORDER BY c.b`, true))
 }
 
 // TestQueriesThatNeedAPlan are refused over several physical partitions, in the shape that makes other

@@ -15,6 +15,8 @@ const (
 	hKey    = "X-Ms-Documentdb-Partitionkey"
 	hBatch  = "X-Ms-Cosmos-Is-Batch-Request"
 	hUpsert = "X-Ms-Documentdb-Is-Upsert"
+	// hIntended is the resource id of the container that a client means by the name.
+	hIntended = "X-Ms-Cosmos-Intended-Collection-Rid"
 )
 
 // bodies are buffers for what clients send.
@@ -39,6 +41,33 @@ func (x *exchange) replaceItem() (reply, error) { return x.write(engine.OpReplac
 func (x *exchange) patchItem() (reply, error) { return x.write(engine.OpPatch) }
 
 func (x *exchange) deleteItem() (reply, error) { return x.write(engine.OpDelete) }
+
+// deleteKey deletes all items of a logical partition. The service does it in the background, for the request units that
+// others leave; here it is done and charged at once.
+func (x *exchange) deleteKey() (reply, error) {
+	co, err := x.container()
+	if err != nil {
+		return reply{}, err
+	}
+	key := x.request.Header.Get(hKey)
+	ids, err := co.IDs(key)
+	if err != nil {
+		return reply{}, err
+	}
+	var res engine.Result
+	charge := 0.0
+	for _, id := range ids {
+		if res, err = co.Write(x.call(), engine.Write{Op: engine.OpDelete, ID: id, Key: key, Minimal: true}); err != nil {
+			if refusal.Of(err).Status == http.StatusNotFound { // it has expired, or another request was faster
+				continue
+			}
+			return reply{}, err
+		}
+		charge += res.Charge
+	}
+	res.Body, res.ETag, res.Charge = nil, "", charge
+	return x.itemReply(co, res), nil
+}
 
 // write serves a write of one item.
 func (x *exchange) write(op engine.Operation) (reply, error) {
@@ -89,6 +118,9 @@ func (x *exchange) container() (*engine.Container, error) {
 	co, err := x.account.Container(x.route.database, x.route.container)
 	if err != nil {
 		return nil, ofAccount(err)
+	}
+	if rid := x.request.Header[hIntended]; len(rid) > 0 && rid[0] != co.RID() {
+		return nil, refusal.AnotherContainer(rid[0])
 	}
 	return co, nil
 }

@@ -2,6 +2,7 @@ package cosmosemu
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 
 	"binnacle/internal/cosmosemu/engine"
@@ -92,7 +93,44 @@ func (x *exchange) readContainer() (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	return x.metadata(co.Resource()), nil
+	rep := x.metadata(co.Resource())
+	h := x.request.Header
+	if isTrue(h.Get("X-Ms-Documentdb-Populatequotainfo")) {
+		rep.header = http.Header{
+			"X-Ms-Documentdb-Collection-Index-Transformation-Progress": {"100"},
+			"X-Ms-Resource-Usage": {usage(co.Stats(x.now))},
+		}
+	}
+	if isTrue(h.Get("X-Ms-Documentdb-Populatepartitionstatistics")) {
+		rep.body, err = withStatistics(rep.body, co.Stats(x.now))
+	}
+	return rep, err
+}
+
+// usage returns how much a container holds, as the header of that name says it.
+func usage(parts []engine.Stats) string {
+	var items, bytes int64
+	for _, p := range parts {
+		items, bytes = items+p.Items, bytes+p.Bytes
+	}
+	return fmt.Sprintf("functions=0;storedProcedures=0;triggers=0;documentsCount=%d;documentsSize=%d;collectionSize=%d;",
+		items, bytes>>10, bytes>>10)
+}
+
+// withStatistics adds what each physical partition holds to the document of a container.
+func withStatistics(doc []byte, parts []engine.Stats) ([]byte, error) {
+	type statistics struct {
+		ID    string   `json:"id"`
+		KB    int64    `json:"sizeInKB"`
+		Items int64    `json:"documentCount"`
+		Keys  []string `json:"partitionKeys"` // the largest: not known here
+	}
+	list := make([]statistics, len(parts))
+	for i, p := range parts {
+		list[i] = statistics{p.ID, p.Bytes >> 10, p.Items, []string{}}
+	}
+	text, err := json.Marshal(list)
+	return append(append(append(doc[:len(doc)-1], `,"statistics":`...), text...), '}'), err
 }
 
 func (x *exchange) replaceContainer() (reply, error) {

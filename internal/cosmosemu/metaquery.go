@@ -52,7 +52,7 @@ func (x *exchange) listNone() (reply, error) {
 // queryMetadata answers a query over databases, containers or offers, which are few. All rows come in
 // one page.
 func (x *exchange) queryMetadata(name string, docs [][]byte) (reply, error) {
-	q, err := x.parseQuery()
+	q, err := x.parseQuery(nil)
 	if err != nil {
 		return reply{}, err
 	}

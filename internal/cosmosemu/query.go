@@ -23,8 +23,8 @@ type sentQuery struct {
 	bound *sql.Bound
 }
 
-// parseQuery reads the body of a query.
-func (x *exchange) parseQuery() (sentQuery, error) {
+// parseQuery reads the body of a query. The container has a cache of its own where it has computed properties.
+func (x *exchange) parseQuery(co *engine.Container) (sentQuery, error) {
 	body, err := x.readBody(nil)
 	if err != nil {
 		return sentQuery{}, err
@@ -59,7 +59,11 @@ func (x *exchange) parseQuery() (sentQuery, error) {
 		}
 		params[p.Name] = sql.JSONValue(v)
 	}
-	q, err := x.queries.Parse(in.Query)
+	cache := &x.queries
+	if co != nil && co.Queries() != nil {
+		cache = co.Queries()
+	}
+	q, err := cache.Parse(in.Query)
 	if err != nil {
 		return sentQuery{}, err
 	}
@@ -89,10 +93,11 @@ func (x *exchange) queryItems() (reply, error) {
 
 // planQuery answers with the plan of a query. The gateway makes it.
 func (x *exchange) planQuery() (reply, error) {
-	if _, err := x.container(); err != nil {
+	co, err := x.container()
+	if err != nil {
 		return reply{}, err
 	}
-	sent, err := x.parseQuery()
+	sent, err := x.parseQuery(co)
 	if err != nil {
 		return reply{}, err
 	}
@@ -101,7 +106,7 @@ func (x *exchange) planQuery() (reply, error) {
 
 // readItems serves one page of all items, without a query: what some SDKs offer as reading all items.
 func (x *exchange) readItems() (reply, error) {
-	return x.pageOf(func() (sentQuery, error) {
+	return x.pageOf(func(*engine.Container) (sentQuery, error) {
 		const all = "SELECT * FROM c"
 		q, err := x.queries.Parse(all)
 		if err != nil {
@@ -113,13 +118,13 @@ func (x *exchange) readItems() (reply, error) {
 }
 
 // pageOf serves one page of the query that parse returns.
-func (x *exchange) pageOf(parse func() (sentQuery, error)) (reply, error) {
+func (x *exchange) pageOf(parse func(*engine.Container) (sentQuery, error)) (reply, error) {
 	h := x.request.Header
 	co, err := x.container()
 	if err != nil {
 		return reply{}, err
 	}
-	sent, err := parse()
+	sent, err := parse(co)
 	if err != nil {
 		return reply{}, err
 	}
@@ -139,13 +144,21 @@ func (x *exchange) pageOf(parse func() (sentQuery, error)) (reply, error) {
 	}
 	rep := x.pageReply(co, page)
 	rep.header = http.Header{"X-Ms-Documentdb-Query-Metrics": {
-		fmt.Sprintf("retrievedDocumentCount=%d;outputDocumentCount=%d;outputDocumentSize=%d",
-			page.Count, page.Count, len(page.Rows)),
+		fmt.Sprintf("retrievedDocumentCount=%d;retrievedDocumentSize=%d;outputDocumentCount=%d;outputDocumentSize=%d;"+
+			"indexUtilizationRatio=%.2f", page.Loaded, page.LoadedBytes, page.Count, len(page.Rows), usefulness(page)),
 	}}
 	if q.IndexUse {
 		rep.header[hIndexUse] = []string{base64.StdEncoding.EncodeToString(page.IndexUse)}
 	}
 	return rep, nil
+}
+
+// usefulness returns how many of the items that a query has loaded it has given, as a part of 1.
+func usefulness(p engine.Page) float64 {
+	if p.Loaded == 0 {
+		return 1
+	}
+	return min(1, float64(p.Count)/float64(p.Loaded))
 }
 
 // scope reads which part of a container the request is about.

@@ -16,6 +16,7 @@ type route struct {
 	container string
 	id        string // of an item or an offer
 	feed      bool   // the path names a set, not one of it
+	rid       string // resource id of the item, where the path has resource ids in place of names
 }
 
 // parseRoute takes the path apart while it is still escaped: ids may hold any character.
@@ -65,6 +66,10 @@ func parseRoute(u *url.URL) (route, error) {
 	if n > 3 {
 		rt.container = segments[3]
 	}
+	if n == 6 && segments[4] == "operations" && segments[5] == "partitionkeydelete" {
+		rt.kind, rt.link = "partitionkey", strings.Join(segments[:4], "/")
+		return rt, nil
+	}
 	if n > 4 && segments[4] != "docs" && segments[4] != "pkranges" && lists[segments[4]] == "" {
 		return rt, refusal.BadRequest("the url %s is invalid", u.Path)
 	}
@@ -72,6 +77,33 @@ func parseRoute(u *url.URL) (route, error) {
 		rt.id = segments[5]
 	}
 	return rt, nil
+}
+
+// named returns the route by names, where the path has resource ids: that of an item is still to be looked up.
+func (s *Server) named(rt route) route {
+	if rt.database == "" {
+		return rt
+	}
+	database, container, ok := s.account.Named(rt.database, rt.container)
+	if !ok {
+		return rt
+	}
+	rt.database, rt.container, rt.rid = database, container, rt.id
+	rt.link = strings.ToLower(rt.link[strings.LastIndexByte(rt.link, '/')+1:]) // what is signed
+	return rt
+}
+
+// findItem finds the id of the item that the path names by its resource id.
+func (x *exchange) findItem() error {
+	co, err := x.container()
+	if err != nil {
+		return err
+	}
+	id, err := co.ItemID(x.request.Header.Get(hKey), x.route.rid)
+	if id != "" {
+		x.route.id = id
+	}
+	return err
 }
 
 // containerPath returns the path of the container by names.
@@ -99,6 +131,8 @@ func (rt route) handler(method string, h http.Header) (handler, error) {
 		return nil, refusal.NotAllowed(method, "an item")
 	case lists[rt.kind] != "" && rt.feed && method == http.MethodGet:
 		return (*exchange).listNone, nil
+	case rt.kind == "conflicts" && !rt.feed:
+		return nil, refusal.NotFound("the conflict %q does not exist", rt.id)
 	}
 	return nil, refusal.Unsupported("the request %s", key)
 }
@@ -133,6 +167,7 @@ var handlers = map[string]handler{
 	"docs PUT":               (*exchange).replaceItem,
 	"docs PATCH":             (*exchange).patchItem,
 	"docs DELETE":            (*exchange).deleteItem,
+	"partitionkey POST":      (*exchange).deleteKey,
 }
 
 // lists are the resource types that an account may have and this one never has, with the names of their lists.

@@ -38,7 +38,7 @@ func headerThroughput(h http.Header) (*engine.Throughput, error) {
 		if err := json.Unmarshal([]byte(autopilot), &a); err != nil {
 			return nil, refusal.BadRequest("the autoscale settings %q are not JSON", autopilot)
 		}
-		return &engine.Throughput{RUs: a.Max, Autoscale: true}, nil
+		return &engine.Throughput{RUs: a.Max, Autoscale: true, AutoUpgrade: a.AutoUpgrade}, nil
 	}
 	return nil, nil
 }
@@ -72,7 +72,8 @@ func (x *exchange) replaceOffer() (reply, error) {
 	var t engine.Throughput
 	switch {
 	case in.Content.Autopilot != nil:
-		t = engine.Throughput{RUs: in.Content.Autopilot.Max, Autoscale: true}
+		a := in.Content.Autopilot
+		t = engine.Throughput{RUs: a.Max, Autoscale: true, AutoUpgrade: a.AutoUpgrade}
 	case in.Content.Manual != nil:
 		t = engine.Throughput{RUs: *in.Content.Manual}
 	default:

@@ -27,6 +27,8 @@ type answer struct {
 
 	before []resumption // what earlier pages have passed
 
+	loaded, loadedBytes int // of items
+
 	rows   []byte // JSON, separated by commas
 	count  int
 	charge float64
@@ -69,7 +71,7 @@ func (a *answer) scalar() error {
 
 // page returns what the answer has become.
 func (a *answer) page() Page {
-	p := Page{Rows: a.rows, Count: a.count, Charge: a.charge}
+	p := Page{Rows: a.rows, Count: a.count, Charge: a.charge, Loaded: a.loaded, LoadedBytes: a.loadedBytes}
 	if len(a.legs) == 1 {
 		p.Range, p.LSN = a.legs[0].partition.id, a.legs[0].partition.sequence.last.Load()
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"binnacle/internal/cosmosemu/schema"
+	"binnacle/internal/cosmosemu/sql"
 )
 
 // Container is a container and its physical partitions.
@@ -38,6 +39,9 @@ func (c *Container) RID() string { return c.ridText }
 
 // Names returns the names of the container and of its database.
 func (c *Container) Names() (database, container string) { return c.database.id, c.id() }
+
+// Queries returns the parsed queries of a container with computed properties; nil for any other.
+func (c *Container) Queries() *sql.Cache { return c.current.Load().Queries }
 
 // Definition returns the container's document.
 func (c *Container) Definition() schema.JSON { return c.current.Load().JSON }

@@ -144,6 +144,9 @@ func (a *Account) CreateContainer(databaseID string, j schema.JSON, t *Throughpu
 	if err := t.checkNew(); err != nil {
 		return nil, err
 	}
+	if _, err := schema.New(j); err != nil { // before it is asked whether the name is taken
+		return nil, err
+	}
 	ts := now.Unix()
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -253,6 +253,8 @@ func (a *answer) tally(work *ru.QueryWork, upTo uint64) {
 			break
 		}
 		work.Add(it.size)
+		a.loaded++
+		a.loadedBytes += it.size
 		if i > 0 && !follows(it.made, list[i-1].made) {
 			breaks++
 		}

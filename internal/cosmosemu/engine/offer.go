@@ -22,12 +22,15 @@ type offer struct {
 	// Pending is the throughput that physical partitions are being split for; nil when none are. No
 	// other is accepted meanwhile.
 	Pending *replacement `json:"pending,omitempty"`
+	// AutoUpgrade is how the autoscale maximum is to grow by itself: kept as it was sent, and not modelled.
+	AutoUpgrade json.RawMessage `json:"autoUpgrade,omitempty"`
 }
 
 // Throughput is what a client asks for: in headers when it creates, in a body when it replaces.
 type Throughput struct {
-	RUs       float64
-	Autoscale bool
+	RUs         float64
+	Autoscale   bool
+	AutoUpgrade json.RawMessage // of an autoscale offer; may be nil
 }
 
 // defaultRUs is the manual throughput of a container that is created without any, in a database
@@ -58,7 +61,7 @@ func (t *Throughput) checkNew() error {
 func newOffer(t Throughput, resourceRID, resource string, ts int64) *offer {
 	return &offer{
 		ID: newOfferID(), ETag: newETag(ts), TS: ts, ResourceRID: resourceRID, Resource: resource,
-		RUs: t.RUs, Autoscale: t.Autoscale, Highest: t.RUs,
+		RUs: t.RUs, Autoscale: t.Autoscale, AutoUpgrade: t.AutoUpgrade, Highest: t.RUs,
 	}
 }
 
@@ -70,9 +73,11 @@ func (o *offer) self() string { return "offers/" + o.ID + "/" }
 func (o *offer) document() []byte {
 	content := map[string]any{"offerThroughput": o.RUs}
 	if o.Autoscale {
-		content = map[string]any{
-			"offerThroughput": o.RUs / 10, "offerAutopilotSettings": map[string]any{"maxThroughput": o.RUs},
+		settings := map[string]any{"maxThroughput": o.RUs}
+		if o.AutoUpgrade != nil {
+			settings["autoUpgradePolicy"] = o.AutoUpgrade
 		}
+		content = map[string]any{"offerThroughput": o.RUs / 10, "offerAutopilotSettings": settings}
 	}
 	b, err := json.Marshal(map[string]any{
 		"id": o.ID, "_rid": o.ID, "_self": o.self(), "_etag": o.ETag, "_ts": o.TS,
@@ -111,7 +116,7 @@ func (o *offer) replaced(t Throughput, partitions int, gb float64, now, due time
 		return nil, err
 	}
 	next := *o
-	next.ETag, next.TS = newETag(now.Unix()), now.Unix()
+	next.ETag, next.TS, next.AutoUpgrade = newETag(now.Unix()), now.Unix(), t.AutoUpgrade
 	if t.RUs > float64(partitions)*ru.PartitionRUs {
 		next.Pending = &replacement{RUs: t.RUs, Due: due.UnixNano()}
 		return &next, nil

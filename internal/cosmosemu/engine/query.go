@@ -24,6 +24,8 @@ type Page struct {
 	Rows         []byte // JSON, separated by commas
 	Count        int
 	Charge       float64
+	Loaded       int // items of a query that were loaded
+	LoadedBytes  int
 	Range        string // of the physical partition that served it; "": several did
 	LSN          uint64 // with Range: as a session token says it
 	Continuation string // of a query: where the next page goes on; "": there is none
@@ -58,7 +60,11 @@ func (c *Container) Query(ctx context.Context, call Call, q Query) (Page, error)
 	}
 	p := a.page()
 	if q.IndexUse {
-		p.IndexUse = rev.Policy.Use(q.Bound)
+		named := rev.Keys
+		if q.Key == "" {
+			named = nil
+		}
+		p.IndexUse = rev.Policy.Use(q.Bound, named)
 	}
 	return p, nil
 }

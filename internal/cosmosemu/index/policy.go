@@ -170,6 +170,9 @@ func (p *Policy) Indexed(steps []string) bool {
 // parsePolicyPath reads /a/b/?, /a/[]/*, /"a b"/?.
 func parsePolicyPath(text string) (policyPath, error) {
 	bad := refusal.BadRequest("the indexing path %q must begin with / and end in /? or /*", text)
+	if text == "/" { // policies of old: all that is below
+		return policyPath{}, nil
+	}
 	steps, ok := SplitPath(text)
 	if !ok || len(steps) == 0 {
 		return policyPath{}, bad

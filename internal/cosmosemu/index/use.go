@@ -31,15 +31,15 @@ type compositeIndex struct {
 }
 
 // Use returns, as JSON, of each path that a query filters or sorts by whether the index serves it. What no
-// index can serve is not among the paths that could be. Composite indexes are used for sorting only.
-func (p *Policy) Use(b *sql.Bound) []byte {
+// index can serve is not among the paths that could be. Composite indexes are used for sorting only. key are
+// the paths of the partition key that the request itself names.
+func (p *Policy) Use(b *sql.Bound, key [][]string) []byte {
 	q := b.Query()
 	out := useJSON{
 		Utilized: []singleIndex{}, Potential: []singleIndex{},
 		UtilizedComposite: []compositeIndex{}, PotentialComposite: []compositeIndex{},
 	}
-	note := func(path sql.Path) {
-		steps := Steps(path)
+	note := func(steps []string) {
 		entry := singleIndex{
 			IndexSpec: indexSpec(steps) + "/?", FilterPreciseSet: true, IndexPreciseSet: true, IndexImpactScore: "High",
 		}
@@ -47,23 +47,26 @@ func (p *Policy) Use(b *sql.Bound) []byte {
 		if p.Indexed(steps) {
 			list = &out.Utilized
 		}
-		if len(path) > 0 && !slices.Contains(*list, entry) {
+		if len(steps) > 0 && !slices.Contains(*list, entry) {
 			*list = append(*list, entry)
 		}
+	}
+	for _, steps := range key {
+		note(steps)
 	}
 	for _, c := range b.Conditions() {
 		if !c.Servable {
 			continue
 		}
 		for _, path := range c.Paths {
-			note(q.Paths()[path])
+			note(Steps(q.Paths()[path]))
 		}
 		for _, path := range c.Elements {
-			note(path)
+			note(Steps(path))
 		}
 	}
 	if len(q.Order) == 1 {
-		note(q.Paths()[q.Order[0].Path])
+		note(Steps(q.Paths()[q.Order[0].Path]))
 	}
 	if i := p.composite(q); len(q.Order) > 1 && i >= 0 {
 		out.UtilizedComposite = append(out.UtilizedComposite,

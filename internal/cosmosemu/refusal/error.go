@@ -33,6 +33,7 @@ const (
 	subKeyMismatch    = 1001 // with 400: the key is not that of the item, or has too few levels
 	subRangeGone      = 1002 // with 410: no such partition key range any more
 	subCrossPartition = 1004 // with 400: the gateway cannot serve this query over several partitions
+	subOtherContainer = 1024 // with 400: the container has been made anew under its name
 	SubLogicalFull    = 1014 // with 403: the logical partition holds as much as it may
 	SubAutoscaleOffer = 1015 // with 403: an autoscale offer cannot be replaced by a manual one
 	SubSharedFull     = 1019 // with 403: as many containers share the database's throughput as may
@@ -91,6 +92,11 @@ func CrossPartition(plan []byte, format string, args ...any) *Error {
 	e := newError(http.StatusBadRequest, subCrossPartition, format, args...)
 	e.Info = string(plan)
 	return e
+}
+
+// AnotherContainer refuses a request for a container that has been deleted and made anew.
+func AnotherContainer(rid string) *Error {
+	return newError(http.StatusBadRequest, subOtherContainer, "the container of this name is not that with the _rid %s", rid)
 }
 
 // NotAllowed refuses a method.

@@ -8,6 +8,7 @@ import (
 
 	"binnacle/internal/cosmosemu/index"
 	"binnacle/internal/cosmosemu/refusal"
+	"binnacle/internal/cosmosemu/sql"
 )
 
 // maxLevels is the most levels of a hierarchical partition key.
@@ -21,6 +22,7 @@ type Definition struct {
 	Policy  *index.Policy
 	covered []coveredPath
 	Unique  UniqueKeys
+	Queries *sql.Cache // parsed with the computed properties; nil without any
 }
 
 // Levels returns the number of components of a full partition key.
@@ -83,8 +85,14 @@ func New(j JSON) (*Definition, error) {
 	if d.Unique, err = parseUniqueKeys(j.UniqueKeyPolicy); err != nil {
 		return nil, err
 	}
-	if len(j.ComputedProperties) > 0 && string(j.ComputedProperties) != "[]" && string(j.ComputedProperties) != "null" {
-		return nil, refusal.Unsupported("computedProperties")
+	if d.Queries, err = computed(j.ComputedProperties); err != nil {
+		return nil, err
+	}
+	if err := j.checkVectors(); err != nil {
+		return nil, err
+	}
+	if err := j.checkFullText(); err != nil {
+		return nil, err
 	}
 	j.IndexingPolicy = j.IndexingPolicy.WithDefaults()
 	j.ConflictResolutionPolicy = orDefault(j.ConflictResolutionPolicy, lastWriterWins)
@@ -168,7 +176,7 @@ func (d *Definition) Replaceable(next *Definition) *refusal.Error {
 	if !d.Unique.equal(next.Unique) {
 		return refusal.Forbidden(0, "the unique keys of a container cannot be replaced")
 	}
-	return nil
+	return a.sameVectors(b)
 }
 
 // maxName is the longest name of a database or container.
@@ -178,7 +186,8 @@ const maxName = 255
 func CheckName(id string) error {
 	if id == "" || len(id) > maxName || strings.ContainsAny(id, `/\?#`) || strings.HasSuffix(id, " ") {
 		return refusal.BadRequest(
-			"the id %q is not a name: 1 to %d characters without / \\ ? # and no blank at the end", id, maxName)
+			"the id %q is not a name, which has no / \\ ? # and no blank at the end. "+
+				"Ensure to provide a unique non-empty string less than '%d' characters.", id, maxName)
 	}
 	return nil
 }

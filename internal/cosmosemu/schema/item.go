@@ -118,7 +118,8 @@ func (it *Item) setID(v *fastjson.Value) error {
 // them: azcosmos's tests pin that. See Server.RoutingGateway.
 func CheckID(id string) error {
 	if id == "" || len(id) > maxIDBytes || utf8.RuneCountInString(id) > maxIDRunes {
-		return refusal.BadRequest("the id of an item has 1 to %d characters", maxIDRunes)
+		return refusal.BadRequest("the id of an item has 1 to %d characters, here. "+
+			"Ensure to provide a unique non-empty string less than '%d' characters.", maxIDRunes, maxIDBytes+1)
 	}
 	return nil
 }

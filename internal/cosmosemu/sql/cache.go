@@ -13,6 +13,9 @@ const (
 
 // Cache keeps parsed queries by their text. It is safe for concurrent use; its zero value is ready.
 type Cache struct {
+	// Computed are the properties beyond those of the items that the queries may read. They do not change.
+	Computed Computed
+
 	mu      sync.RWMutex
 	queries map[string]*Query
 	long    map[string]*Query
@@ -30,7 +33,7 @@ func (c *Cache) Parse(text string) (*Query, error) {
 	if q != nil {
 		return q, nil
 	}
-	q, err := Parse(text)
+	q, err := parse(text, c.Computed)
 	if err != nil || len(text) > maxCachedText {
 		return q, err
 	}

@@ -15,12 +15,14 @@ type compiler struct {
 	err    *Error
 	totals *[]aggregateCall // of the select list, or of the subquery, that is being compiled
 
+	computed Computed // of the container
+
 	selecting   bool // in the select list: aggregates are allowed
 	aggregating bool // in the argument of one
 }
 
-func compile(s *statement) (*Query, error) {
-	c := &compiler{query: &Query{text: s, Scalar: s.From == nil}}
+func compile(s *statement, computed Computed) (*Query, error) {
+	c := &compiler{query: &Query{text: s, Scalar: s.From == nil}, computed: computed}
 	c.statement(s)
 	if c.err != nil {
 		return nil, c.err

@@ -17,7 +17,9 @@ const MaxText = 512 << 10
 const maxDepth = 64
 
 // Parse parses a query. Its errors are *Error.
-func Parse(text string) (*Query, error) {
+func Parse(text string) (*Query, error) { return parse(text, nil) }
+
+func parse(text string, computed Computed) (*Query, error) {
 	if len(text) > MaxText {
 		return nil, &Error{Reason: "the query is longer than " + strconv.Itoa(MaxText) + " bytes"}
 	}
@@ -31,7 +33,7 @@ func Parse(text string) (*Query, error) {
 	if err != nil {
 		return nil, syntaxError(err)
 	}
-	return compile(s)
+	return compile(s, computed)
 }
 
 // checkDepth refuses nesting that the recursive parser should not be given. A ternary nests without
@@ -105,8 +107,8 @@ func syntaxError(err error) error {
 // constructs are what the language has and this dialect lacks, by the token they begin with.
 var constructs = map[string]string{
 	"CASE": "CASE", "CAST": "CAST", "CONVERT": "CONVERT", "CROSS": "CROSS",
-	"HAVING": "HAVING",
-	"INNER":  "INNER JOIN", "INSERT": "INSERT", "OUTER": "OUTER JOIN", "OVER": "OVER", "SELECT": "a subquery",
+	"FULLTEXTSCORE": "ORDER BY RANK", "HAVING": "HAVING", "RRF": "ORDER BY RANK",
+	"INNER": "INNER JOIN", "INSERT": "INSERT", "OUTER": "OUTER JOIN", "OVER": "OVER", "SELECT": "a subquery",
 	"UDF":    "a user-defined function",
 	"UPDATE": "UPDATE", "WITH": "WITH",
 	"|": "the operator |", "&": "the operator &", "^": "the operator ^", "~": "the operator ~",

@@ -145,11 +145,11 @@ func (w rewriting) ordered() {
 		w.info.OrderByTexts = append(w.info.OrderByTexts, text)
 	}
 	head := "SELECT "
-	if w.s.Distinct {
+	switch {
+	case w.s.Distinct: // what is cut off would count rows that are not distinct
 		w.info.Distinct = "Ordered"
 		head += "DISTINCT "
-	}
-	if w.bound.top >= 0 {
+	case w.bound.top >= 0:
 		head += "TOP " + strconv.Itoa(w.bound.top) + " "
 	}
 	w.info.Rewritten = w.rest(fmt.Sprintf("%s%s._rid, [%s] AS orderByItems, %s AS payload",
@@ -232,7 +232,7 @@ func (w rewriting) rest(head string) string {
 	if len(w.s.Order) > 0 {
 		lines = append(lines, "ORDER BY "+printList(w.s.Order, (*ordered).print))
 	}
-	if w.bound.limit >= 0 {
+	if w.bound.limit >= 0 && !(w.s.Distinct && sorted) {
 		lines = append(lines, fmt.Sprintf("OFFSET 0 LIMIT %d", w.bound.offset+w.bound.limit))
 	}
 	return strings.Join(lines, "\n")

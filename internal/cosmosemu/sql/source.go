@@ -100,6 +100,9 @@ func (c *compiler) path(pos lexer.Position, root string, refs []*stepRef) node {
 		if n.text != root {
 			continue
 		}
+		if value, ok := c.computedProperty(n.node, steps); ok {
+			return c.below(value, refs[fixed:])
+		}
 		if p, ok := n.node.(property); ok {
 			base := c.query.paths[p]
 			return c.below(c.property(append(base[:len(base):len(base)], steps...)), refs[fixed:])

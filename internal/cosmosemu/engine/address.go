@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/valyala/fastjson"
+)
+
+// Named returns the names of the database and the container that have these resource ids. A database that goes by the
+// first as its name comes before. Without the second only the database is looked for.
+func (a *Account) Named(databaseRID, containerRID string) (database, container string, ok bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if a.databases[databaseRID] != nil {
+		return "", "", false
+	}
+	for _, db := range a.databases {
+		if db.record.RID != databaseRID {
+			continue
+		}
+		if containerRID == "" {
+			return db.id, "", true
+		}
+		for name, co := range db.containers {
+			if co.ridText == containerRID {
+				return db.id, name, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// ItemID returns the id of the item with a resource id, in the logical partition of a key; "" when there is none.
+func (c *Container) ItemID(key, rid string) (id string, err error) {
+	raw := ridBytes(rid)
+	if len(raw) != containerRID+8 {
+		return "", nil
+	}
+	made := binary.BigEndian.Uint64(raw[containerRID:])
+	err = c.headers(key, func(name string, h *header) {
+		if h.created == made {
+			id = name
+		}
+	})
+	return id, err
+}
+
+// IDs returns the ids of all items of a logical partition, those that have expired included.
+func (c *Container) IDs(key string) (ids []string, err error) {
+	err = c.headers(key, func(id string, _ *header) { ids = append(ids, id) })
+	return ids, err
+}
+
+// headers visits the headers of a logical partition.
+func (c *Container) headers(key string, visit func(id string, h *header)) error {
+	var parser fastjson.Parser
+	full, err := c.current.Load().keyOf(&parser, key)
+	if err != nil {
+		return c.misaddressed(err)
+	}
+	prefix := full.AppendEPK(appendPrefix(nil, spaceHeader, c.number))
+	it, err := c.account.store.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: after(prefix)})
+	if err != nil {
+		return fmt.Errorf("read a logical partition: %w", err)
+	}
+	for it.First(); it.Valid() && err == nil; it.Next() {
+		var h header
+		if err = h.decode(it.Value()); err == nil {
+			visit(string(it.Key()[len(prefix):]), &h)
+		}
+	}
+	return firstError(err, it.Close())
+}

@@ -1,0 +1,189 @@
+package cosmosemu_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"binnacle/internal/cosmosemu"
+)
+
+// rest does requests by hand in one container, dbs/d/colls/c, as SDKs do that are not written in Go.
+type rest struct {
+	*testing.T
+	s *cosmosemu.Server
+}
+
+// withContainer opens an emulator with a container of this definition, keyed by /pk.
+func withContainer(t *testing.T, definition string) rest {
+	r := rest{t, open(t, cosmosemu.Config{Unlimited: true})}
+	r.do(201, "POST", "dbs", "dbs", "", `{"id":"d"}`)
+	r.do(201, "POST", "dbs/d/colls", "colls", "dbs/d", r.definition(definition))
+	return r
+}
+
+func (r rest) definition(more string) string {
+	return `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}` + more + `}`
+}
+
+// do sends a request and requires the status of its answer, of which it returns the body.
+func (r rest) do(status int, verb, path, kind, link, body string, header ...string) string {
+	r.Helper()
+	resp, text := send(r.T, r.s, verb, path, kind, link, body, header...)
+	require.Equal(r.T, status, resp.StatusCode, text)
+	return text
+}
+
+const docs = "dbs/d/colls/c/docs"
+
+func (r rest) create(item string) map[string]any {
+	r.Helper()
+	var out map[string]any
+	text := r.do(201, "POST", docs, "docs", "dbs/d/colls/c", item, "x-ms-documentdb-partitionkey", `["p"]`)
+	require.NoError(r.T, json.Unmarshal([]byte(text), &out))
+	return out
+}
+
+// query returns the rows of a query in the partition key p.
+func (r rest) query(text string) string {
+	r.Helper()
+	sent, err := json.Marshal(map[string]string{"query": text})
+	require.NoError(r.T, err)
+	answer := r.do(200, "POST", docs, "docs", "dbs/d/colls/c", string(sent),
+		"x-ms-documentdb-partitionkey", `["p"]`, "x-ms-documentdb-isquery", "true")
+	var out struct{ Documents json.RawMessage }
+	require.NoError(r.T, json.Unmarshal([]byte(answer), &out))
+	return string(out.Documents)
+}
+
+const lowered = `,"computedProperties":[{"name":"low","query":"SELECT VALUE LOWER(c.name) FROM c"},` +
+	`{"name":"parts","query":"SELECT VALUE {\"n\": x.n * 2} FROM x"}]`
+
+func TestComputedProperties(t *testing.T) {
+	r := withContainer(t, lowered)
+	for i, name := range []string{"Ab", "aB", "C"} {
+		r.create(fmt.Sprintf(`{"id":"%d","pk":"p","name":"%s","n":%d}`, i, name, i))
+	}
+	require.JSONEq(t, `["0","1"]`, r.query(`SELECT VALUE c.id FROM c WHERE c.low = "ab"`))
+	require.JSONEq(t, `[{"low":"c","n":4}]`, r.query(`SELECT x.low, x.parts.n FROM x WHERE x.parts.n > 2`))
+	require.JSONEq(t, `[{"low":"ab","k":2},{"low":"c","k":1}]`, r.query(`SELECT c.low, COUNT(1) AS k FROM c GROUP BY c.low`))
+	require.JSONEq(t, `[]`, r.query(`SELECT VALUE c.name.low FROM c`), "below a property it is none")
+	require.NotContains(t, r.query(`SELECT * FROM c`), "low", "it is not stored")
+
+	r.do(200, "PUT", "dbs/d/colls/c", "colls", "dbs/d/colls/c", r.definition(""))
+	require.JSONEq(t, `[]`, r.query(`SELECT VALUE c.id FROM c WHERE c.low = "ab"`), "the container has none any more")
+}
+
+func TestRefusedComputedProperties(t *testing.T) {
+	r := withContainer(t, "")
+	for name, list := range map[string]string{
+		"no list":       `{"name":"a","query":"SELECT VALUE c.a FROM c"}`,
+		"no name":       `[{"query":"SELECT VALUE c.a FROM c"}]`,
+		"system":        `[{"name":"_ts","query":"SELECT VALUE c.a FROM c"}]`,
+		"id":            `[{"name":"id","query":"SELECT VALUE c.a FROM c"}]`,
+		"twice":         `[{"name":"a","query":"SELECT VALUE c.a FROM c"},{"name":"a","query":"SELECT VALUE c.b FROM c"}]`,
+		"no query":      `[{"name":"a","query":"LOWER(c.a)"}]`,
+		"no value":      `[{"name":"a","query":"SELECT c.a FROM c"}]`,
+		"a condition":   `[{"name":"a","query":"SELECT VALUE c.a FROM c WHERE c.b"}]`,
+		"an aggregate":  `[{"name":"a","query":"SELECT VALUE COUNT(1) FROM c"}]`,
+		"an iteration":  `[{"name":"a","query":"SELECT VALUE x FROM x IN c.list"}]`,
+		"a path":        `[{"name":"a","query":"SELECT VALUE x FROM c.a AS x"}]`,
+		"more than 20":  "[" + strings.Repeat(`{"name":"a","query":"SELECT VALUE c.a FROM c"},`, 20) + `{"name":"b"}]`,
+		"another name":  `[{"name":"a","query":"SELECT VALUE d.a FROM c"}]`,
+		"without names": `[{"name":"a","query":"SELECT VALUE 1"}]`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			rest{t, r.s}.do(400, "PUT", "dbs/d/colls/c", "colls", "dbs/d/colls/c", r.definition(`,"computedProperties":`+list))
+		})
+	}
+}
+
+// Clients that hold an item address it by its _self, which has resource ids, and sign its resource id in lower case.
+func TestResourceIDsInPaths(t *testing.T) {
+	r := withContainer(t, "")
+	r.create(`{"id":"a","pk":"p"}`)
+	item := r.create(`{"id":"b","pk":"p"}`)
+	self, rid := strings.Trim(item["_self"].(string), "/"), strings.ToLower(item["_rid"].(string))
+	header := []string{"x-ms-documentdb-partitionkey", `["p"]`}
+	require.Contains(t, r.do(200, "GET", self, "docs", rid, "", header...), `"id":"b"`)
+	r.do(200, "PUT", self+"/", "docs", rid, `{"id":"b","pk":"p","n":1}`, header...)
+	require.JSONEq(t, `[1]`, r.query(`SELECT VALUE c.n FROM c`))
+	r.do(204, "DELETE", self, "docs", rid, "", header...)
+	r.do(404, "DELETE", self, "docs", rid, "", header...)
+	r.do(401, "GET", self, "docs", self, "", header...)
+	coll := self[:strings.Index(self, "/docs")]
+	r.do(200, "GET", coll, "colls", strings.ToLower(coll[strings.LastIndex(coll, "/")+1:]), "")
+}
+
+func TestAnotherContainerIsMeant(t *testing.T) {
+	r := withContainer(t, "")
+	resp, _ := send(t, r.s, "GET", docs+"/a", "docs", docs+"/a", "", "x-ms-documentdb-partitionkey", `["p"]`,
+		"x-ms-cosmos-intended-collection-rid", "AAAAAAAAAAA=")
+	require.Equal(t, "400/1024", fmt.Sprint(resp.StatusCode, "/", resp.Header.Get("x-ms-substatus")))
+}
+
+func TestDeleteAllItemsOfAKey(t *testing.T) {
+	r := withContainer(t, "")
+	for i := range 3 {
+		r.create(fmt.Sprintf(`{"id":"%d","pk":"p"}`, i))
+	}
+	r.do(201, "POST", docs, "docs", "dbs/d/colls/c", `{"id":"other","pk":"q"}`, "x-ms-documentdb-partitionkey", `["q"]`)
+	r.do(200, "POST", "dbs/d/colls/c/operations/partitionkeydelete", "partitionkey", "dbs/d/colls/c", "",
+		"x-ms-documentdb-partitionkey", `["p"]`)
+	require.JSONEq(t, `[]`, r.query(`SELECT * FROM c`))
+	r.do(200, "GET", docs+"/other", "docs", docs+"/other", "", "x-ms-documentdb-partitionkey", `["q"]`)
+}
+
+func TestStatisticsOfContainers(t *testing.T) {
+	r := withContainer(t, "")
+	r.create(`{"id":"a","pk":"p"}`)
+	resp, body := send(t, r.s, "GET", "dbs/d/colls/c", "colls", "dbs/d/colls/c", "",
+		"x-ms-documentdb-populatequotainfo", "True", "x-ms-documentdb-populatepartitionstatistics", "True")
+	require.Contains(t, body, `"statistics":[{"id":"0","sizeInKB":0,"documentCount":1,"partitionKeys":[]}]`)
+	require.Contains(t, resp.Header.Get("x-ms-resource-usage"), "documentsCount=1;")
+	require.Equal(t, "100", resp.Header.Get("x-ms-documentdb-collection-index-transformation-progress"))
+}
+
+// TestSearchPolicies holds what policies for vectors and full text may say.
+func TestSearchPolicies(t *testing.T) {
+	const vectors = `,"vectorEmbeddingPolicy":{"vectorEmbeddings":[{"path":"/v","dataType":"float32","dimensions":8,` +
+		`"distanceFunction":"cosine"}]},"indexingPolicy":{"vectorIndexes":[{"path":"/v","type":"diskANN"}]}`
+	const text = `,"fullTextPolicy":{"defaultLanguage":"en-US","fullTextPaths":[{"path":"/t","language":"en-US"}]},` +
+		`"indexingPolicy":{"fullTextIndexes":[{"path":"/t"}]}`
+	for i, c := range []struct{ policy, old, new string }{
+		{vectors, "", ""},
+		{vectors, "float32", "float31"},
+		{vectors, `"dimensions":8`, `"dimensions":0`},
+		{vectors, `"dimensions":8`, `"dimensions":4097`},
+		{vectors, "cosine", "sine"},
+		{vectors, "diskANN", "tapeANN"},
+		{vectors, `"/v","type"`, `"/w","type"`},
+		{vectors, `"type":`, `"quantizationByteSize":0,"type":`},
+		{vectors, `"type":`, `"indexingSearchListSize":24,"type":`},
+		{vectors, `"type":`, `"vectorIndexShardKey":["a"],"type":`},
+		{vectors, `"type":`, `"vectorIndexShardKey":["/a","/b"],"type":`},
+		{vectors, `"type":`, `"vectorIndexShardKey":"/a","type":`},
+		{text, "", ""},
+		{text, `"/t","language"`, `"t","language"`},
+		{text, `"language":"en-US"`, `"language":"xx"`},
+		{text, `"defaultLanguage":"en-US"`, `"defaultLanguage":"xx"`},
+		{text, `[{"path":"/t"}]`, `[{"path":"/u"}]`},
+	} {
+		t.Run(c.new, func(t *testing.T) {
+			r := withContainer(t, "")
+			status := 400
+			if c.old == "" {
+				status = 201
+			}
+			def := strings.Replace(r.definition(strings.Replace(c.policy, c.old, c.new, 1)), `"c"`, fmt.Sprintf(`"c%d"`, i), 1)
+			r.do(status, "POST", "dbs/d/colls", "colls", "dbs/d", def)
+		})
+	}
+	r := withContainer(t, vectors)
+	require.Contains(t, r.do(400, "PUT", "dbs/d/colls/c", "colls", "dbs/d/colls/c",
+		r.definition(strings.Replace(vectors, `:8`, `:9`, 1))), "cannot be modified")
+	r.do(200, "PUT", "dbs/d/colls/c", "colls", "dbs/d/colls/c", r.definition(strings.Replace(vectors, `,"distance`, `, "distance`, 1)))
+}
