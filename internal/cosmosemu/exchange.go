@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"binnacle/internal/cosmosemu/jsonvalue"
@@ -288,13 +289,27 @@ func send(w http.ResponseWriter, status int, body []byte) {
 	if status != http.StatusNoContent && status != http.StatusNotModified {
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
+	m, ok := w.(*memoryWriter)
+	if !ok {
+		lower(h)
+	}
 	w.WriteHeader(status)
-	if m, ok := w.(*memoryWriter); ok {
+	if ok {
 		m.body = body
 		return
 	}
 	if len(body) > 0 {
 		_, _ = w.Write(body) // the client has gone: nothing is left to tell it
+	}
+}
+
+// lower writes the names of headers as the service does: some clients keep them in maps that mind the case.
+func lower(h http.Header) {
+	for name, v := range h {
+		if name == "Etag" || name == hLSN || strings.HasPrefix(name, "X-Ms-") {
+			delete(h, name)
+			h[strings.ToLower(name)] = v
+		}
 	}
 }
 

@@ -129,7 +129,7 @@ func (rt route) handler(method string, h http.Header) (handler, error) {
 		return nil, refusal.NotAllowed(method, "/")
 	case rt.kind == "docs" && !rt.feed && method == http.MethodPost:
 		return nil, refusal.NotAllowed(method, "an item")
-	case lists[rt.kind] != "" && rt.feed && method == http.MethodGet:
+	case lists[rt.kind] != "" && rt.feed && (method == http.MethodGet || isQuery(h)):
 		return (*exchange).listNone, nil
 	case rt.kind == "conflicts" && !rt.feed:
 		return nil, refusal.NotFound("the conflict %q does not exist", rt.id)

@@ -3,6 +3,9 @@ package cosmosemu_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -186,4 +189,21 @@ func TestSearchPolicies(t *testing.T) {
 	require.Contains(t, r.do(400, "PUT", "dbs/d/colls/c", "colls", "dbs/d/colls/c",
 		r.definition(strings.Replace(vectors, `:8`, `:9`, 1))), "cannot be modified")
 	r.do(200, "PUT", "dbs/d/colls/c", "colls", "dbs/d/colls/c", r.definition(strings.Replace(vectors, `,"distance`, `, "distance`, 1)))
+}
+
+// TestHeadersAreLowerCase reads an answer as it is on the wire: net/http tells nobody the case.
+func TestHeadersAreLowerCase(t *testing.T) {
+	s := open(t, cosmosemu.Config{Unlimited: true})
+	web := httptest.NewServer(s)
+	defer web.Close()
+	conn, err := net.Dial("tcp", web.Listener.Addr().String())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	_, err = fmt.Fprintf(conn, "GET /dbs HTTP/1.1\r\nHost: h\r\nx-ms-date: %s\r\nAuthorization: %s\r\nConnection: close\r\n\r\n",
+		date, sign("GET", "dbs", ""))
+	require.NoError(t, err)
+	raw, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Contains(t, string(raw), "\r\nx-ms-request-charge: 2\r\n")
+	require.NotContains(t, string(raw), "X-Ms-")
 }
