@@ -17,8 +17,6 @@ type records struct {
 	schema *arrow.Schema // of batches; nil where the list has no such format
 	limit  int           // 0 for none
 
-	more func() ([]byte, error) // an object with the members that follow the array; nil for none
-
 	buf       []byte
 	batched   *batched // nil for the other formats
 	count     int
@@ -88,11 +86,7 @@ func (l *records) end(r query.Result) error {
 	if l.count > 0 {
 		l.buf = append(l.buf, '\n')
 	}
-	b, err := withMembers(append(l.buf, ']'), l.more)
-	if err != nil {
-		return err
-	}
-	return l.w.endWithMembers(b, r, "")
+	return l.w.endWithMembers(append(l.buf, ']'), r, "")
 }
 
 // list begins a list, runs a query that hands records to it, and ends it.
