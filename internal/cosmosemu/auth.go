@@ -51,7 +51,12 @@ func (s *signer) check(r *http.Request, rt route) error {
 		}
 		return refusal.Unauthorized("authorization is by master key or by token: type=master or type=aad, ver=1.0")
 	}
-	if !s.matches(given, rt, r) {
+	ok = s.matches(given, rt, r)
+	if !ok && rt.kind == kindKey { // azure-cosmos for Python takes the path for one of resource ids
+		rt.link = strings.ToLower(rt.link)
+		ok = s.matches(given, rt, r)
+	}
+	if !ok {
 		return refusal.Unauthorized(
 			"the signature is not that of the emulator's key over this method, resource and x-ms-date")
 	}

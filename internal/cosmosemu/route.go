@@ -19,6 +19,9 @@ type route struct {
 	rid       string // resource id of the item, where the path has resource ids in place of names
 }
 
+// kindKey is the resource type of a request that deletes all items of a partition key.
+const kindKey = "partitionkey"
+
 // parseRoute takes the path apart while it is still escaped: ids may hold any character.
 func parseRoute(u *url.URL) (route, error) {
 	text := strings.Trim(u.EscapedPath(), "/")
@@ -67,7 +70,7 @@ func parseRoute(u *url.URL) (route, error) {
 		rt.container = segments[3]
 	}
 	if n == 6 && segments[4] == "operations" && segments[5] == "partitionkeydelete" {
-		rt.kind, rt.link = "partitionkey", strings.Join(segments[:4], "/")
+		rt.kind, rt.link = kindKey, strings.Join(segments[:4], "/")
 		return rt, nil
 	}
 	if n > 4 && segments[4] != "docs" && segments[4] != "pkranges" && lists[segments[4]] == "" {

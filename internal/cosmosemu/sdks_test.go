@@ -80,6 +80,13 @@ func TestComputedProperties(t *testing.T) {
 	require.JSONEq(t, `[]`, r.query(`SELECT VALUE c.id FROM c WHERE c.low = "ab"`), "the container has none any more")
 }
 
+func TestAnOrderOfOneRow(t *testing.T) {
+	r := withContainer(t, "")
+	r.create(`{"id":"a","pk":"p","n":2}`)
+	r.create(`{"id":"b","pk":"p","n":3}`)
+	require.JSONEq(t, `[5]`, r.query(`SELECT VALUE SUM(c.n) FROM c ORDER BY c.n`))
+}
+
 func TestRefusedComputedProperties(t *testing.T) {
 	r := withContainer(t, "")
 	for name, list := range map[string]string{
@@ -134,6 +141,7 @@ func TestDeleteAllItemsOfAKey(t *testing.T) {
 		r.create(fmt.Sprintf(`{"id":"%d","pk":"p"}`, i))
 	}
 	r.do(201, "POST", docs, "docs", "dbs/d/colls/c", `{"id":"other","pk":"q"}`, "x-ms-documentdb-partitionkey", `["q"]`)
+	r.do(401, "POST", "dbs/d/colls/c/operations/partitionkeydelete", "docs", "dbs/d/colls/c", "")
 	r.do(200, "POST", "dbs/d/colls/c/operations/partitionkeydelete", "partitionkey", "dbs/d/colls/c", "",
 		"x-ms-documentdb-partitionkey", `["p"]`)
 	require.JSONEq(t, `[]`, r.query(`SELECT * FROM c`))
@@ -188,7 +196,8 @@ func TestSearchPolicies(t *testing.T) {
 	r := withContainer(t, vectors)
 	require.Contains(t, r.do(400, "PUT", "dbs/d/colls/c", "colls", "dbs/d/colls/c",
 		r.definition(strings.Replace(vectors, `:8`, `:9`, 1))), "cannot be modified")
-	r.do(200, "PUT", "dbs/d/colls/c", "colls", "dbs/d/colls/c", r.definition(strings.Replace(vectors, `,"distance`, `, "distance`, 1)))
+	blank := strings.Replace(vectors, `,"distance`, `, "distance`, 1)
+	r.do(200, "PUT", "dbs/d/colls/c", "colls", "dbs/d/colls/c", r.definition(blank))
 }
 
 // TestHeadersAreLowerCase reads an answer as it is on the wire: net/http tells nobody the case.

@@ -43,8 +43,11 @@ const maxRUs = 1_000_000
 
 // check refuses a throughput that is not in its range, or no whole number of steps.
 func (t Throughput) check(floor float64) error {
+	if t.RUs < floor {
+		return refusal.BadRequest("Requested throughput %v is less than required minimum throughput %v", t.RUs, floor)
+	}
 	step := ru.Step(t.Autoscale)
-	if t.RUs < floor || t.RUs > maxRUs || math.Mod(t.RUs, step) != 0 {
+	if t.RUs > maxRUs || math.Mod(t.RUs, step) != 0 {
 		return refusal.BadRequest("the throughput %v RU/s must be from %v to %d in steps of %v", t.RUs, floor, maxRUs, step)
 	}
 	return nil

@@ -96,7 +96,7 @@ func CrossPartition(plan []byte, format string, args ...any) *Error {
 
 // AnotherContainer refuses a request for a container that has been deleted and made anew.
 func AnotherContainer(rid string) *Error {
-	return newError(http.StatusBadRequest, subOtherContainer, "the container of this name is not that with the _rid %s", rid)
+	return newError(http.StatusBadRequest, subOtherContainer, "the container of this name has another _rid than %s", rid)
 }
 
 // NotAllowed refuses a method.

@@ -112,8 +112,8 @@ func (i vectorIndex) check(policy vectorPolicy) error {
 		return refusal.BadRequest("The Vector Indexing Policy parameter IndexingSearchListSize value :: %d is out of range. "+
 			"The allowed range is between 25 and 500.", *i.List)
 	case len(i.ShardKey) > 1:
-		return refusal.BadRequest("The number of shard paths defined in the Vector Indexing Policy: %d exceeds the maximum: 1.",
-			len(i.ShardKey))
+		return refusal.BadRequest("The number of shard paths defined in the Vector Indexing Policy: %d exceeds "+
+			"the maximum: 1.", len(i.ShardKey))
 	case len(i.ShardKey) == 1 && !strings.HasPrefix(i.ShardKey[0], "/"):
 		return refusal.BadRequest("The Vector Indexing Policy has an invalid Shard Path: %s.", i.ShardKey[0])
 	}

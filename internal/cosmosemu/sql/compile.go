@@ -68,8 +68,8 @@ func (c *compiler) statement(s *statement) {
 		c.fail(s.Pos, "SELECT without FROM is supported for expressions alone")
 	case q.Grouped && len(s.Order) > 0:
 		q.unserved = at(s.Order[0].Pos, "ORDER BY together with GROUP BY is not supported")
-	case q.Aggregate && len(s.Order) > 0:
-		q.unserved = at(s.Order[0].Pos, "ORDER BY together with an aggregate is not supported")
+	case q.Aggregate:
+		q.Order = nil // of one row
 	}
 }
 
