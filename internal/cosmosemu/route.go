@@ -88,11 +88,14 @@ func (s *Server) named(rt route) route {
 		return rt
 	}
 	database, container, ok := s.account.Named(rt.database, rt.container)
+	if !ok && !s.account.Gone(rt.database) {
+		return rt
+	}
+	rt.link = strings.ToLower(rt.link[strings.LastIndexByte(rt.link, '/')+1:]) // what is signed
 	if !ok {
 		return rt
 	}
 	rt.database, rt.container, rt.rid = database, container, rt.id
-	rt.link = strings.ToLower(rt.link[strings.LastIndexByte(rt.link, '/')+1:]) // what is signed
 	return rt
 }
 

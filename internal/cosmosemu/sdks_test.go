@@ -72,7 +72,8 @@ func TestComputedProperties(t *testing.T) {
 	}
 	require.JSONEq(t, `["0","1"]`, r.query(`SELECT VALUE c.id FROM c WHERE c.low = "ab"`))
 	require.JSONEq(t, `[{"low":"c","n":4}]`, r.query(`SELECT x.low, x.parts.n FROM x WHERE x.parts.n > 2`))
-	require.JSONEq(t, `[{"low":"ab","k":2},{"low":"c","k":1}]`, r.query(`SELECT c.low, COUNT(1) AS k FROM c GROUP BY c.low`))
+	require.JSONEq(t, `[{"low":"ab","k":2},{"low":"c","k":1}]`,
+		r.query(`SELECT c.low, COUNT(1) AS k FROM c GROUP BY c.low`))
 	require.JSONEq(t, `[]`, r.query(`SELECT VALUE c.name.low FROM c`), "below a property it is none")
 	require.NotContains(t, r.query(`SELECT * FROM c`), "low", "it is not stored")
 
@@ -90,23 +91,26 @@ func TestAnOrderOfOneRow(t *testing.T) {
 func TestRefusedComputedProperties(t *testing.T) {
 	r := withContainer(t, "")
 	for name, list := range map[string]string{
-		"no list":       `{"name":"a","query":"SELECT VALUE c.a FROM c"}`,
-		"no name":       `[{"query":"SELECT VALUE c.a FROM c"}]`,
-		"system":        `[{"name":"_ts","query":"SELECT VALUE c.a FROM c"}]`,
-		"id":            `[{"name":"id","query":"SELECT VALUE c.a FROM c"}]`,
-		"twice":         `[{"name":"a","query":"SELECT VALUE c.a FROM c"},{"name":"a","query":"SELECT VALUE c.b FROM c"}]`,
-		"no query":      `[{"name":"a","query":"LOWER(c.a)"}]`,
-		"no value":      `[{"name":"a","query":"SELECT c.a FROM c"}]`,
-		"a condition":   `[{"name":"a","query":"SELECT VALUE c.a FROM c WHERE c.b"}]`,
-		"an aggregate":  `[{"name":"a","query":"SELECT VALUE COUNT(1) FROM c"}]`,
-		"an iteration":  `[{"name":"a","query":"SELECT VALUE x FROM x IN c.list"}]`,
-		"a path":        `[{"name":"a","query":"SELECT VALUE x FROM c.a AS x"}]`,
-		"more than 20":  "[" + strings.Repeat(`{"name":"a","query":"SELECT VALUE c.a FROM c"},`, 20) + `{"name":"b"}]`,
+		"no list": `{"name":"a","query":"SELECT VALUE c.a FROM c"}`,
+		"no name": `[{"query":"SELECT VALUE c.a FROM c"}]`,
+		"system":  `[{"name":"_ts","query":"SELECT VALUE c.a FROM c"}]`,
+		"id":      `[{"name":"id","query":"SELECT VALUE c.a FROM c"}]`,
+		"twice": `[{"name":"a","query":"SELECT VALUE c.a FROM c"},` +
+			`{"name":"a","query":"SELECT VALUE c.b FROM c"}]`,
+		"no query":     `[{"name":"a","query":"LOWER(c.a)"}]`,
+		"no value":     `[{"name":"a","query":"SELECT c.a FROM c"}]`,
+		"a condition":  `[{"name":"a","query":"SELECT VALUE c.a FROM c WHERE c.b"}]`,
+		"an aggregate": `[{"name":"a","query":"SELECT VALUE COUNT(1) FROM c"}]`,
+		"an iteration": `[{"name":"a","query":"SELECT VALUE x FROM x IN c.list"}]`,
+		"a path":       `[{"name":"a","query":"SELECT VALUE x FROM c.a AS x"}]`,
+		"more than 20": "[" + strings.Repeat(`{"name":"a","query":"SELECT VALUE c.a FROM c"},`, 20) +
+			`{"name":"b"}]`,
 		"another name":  `[{"name":"a","query":"SELECT VALUE d.a FROM c"}]`,
 		"without names": `[{"name":"a","query":"SELECT VALUE 1"}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			rest{t, r.s}.do(400, "PUT", "dbs/d/colls/c", "colls", "dbs/d/colls/c", r.definition(`,"computedProperties":`+list))
+			def := r.definition(`,"computedProperties":` + list)
+			rest{t, r.s}.do(400, "PUT", "dbs/d/colls/c", "colls", "dbs/d/colls/c", def)
 		})
 	}
 }
@@ -124,6 +128,7 @@ func TestResourceIDsInPaths(t *testing.T) {
 	r.do(204, "DELETE", self, "docs", rid, "", header...)
 	r.do(404, "DELETE", self, "docs", rid, "", header...)
 	r.do(401, "GET", self, "docs", self, "", header...)
+	r.do(404, "GET", "dbs/AAAAAA==/colls/AAAAAAAAAAA=", "colls", "aaaaaaaaaaa=", "")
 	coll := self[:strings.Index(self, "/docs")]
 	r.do(200, "GET", coll, "colls", strings.ToLower(coll[strings.LastIndex(coll, "/")+1:]), "")
 }
@@ -189,7 +194,8 @@ func TestSearchPolicies(t *testing.T) {
 			if c.old == "" {
 				status = 201
 			}
-			def := strings.Replace(r.definition(strings.Replace(c.policy, c.old, c.new, 1)), `"c"`, fmt.Sprintf(`"c%d"`, i), 1)
+			def := r.definition(strings.Replace(c.policy, c.old, c.new, 1))
+			def = strings.Replace(def, `"c"`, fmt.Sprintf(`"c%d"`, i), 1)
 			r.do(status, "POST", "dbs/d/colls", "colls", "dbs/d", def)
 		})
 	}
@@ -208,8 +214,8 @@ func TestHeadersAreLowerCase(t *testing.T) {
 	conn, err := net.Dial("tcp", web.Listener.Addr().String())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, conn.Close()) }()
-	_, err = fmt.Fprintf(conn, "GET /dbs HTTP/1.1\r\nHost: h\r\nx-ms-date: %s\r\nAuthorization: %s\r\nConnection: close\r\n\r\n",
-		date, sign("GET", "dbs", ""))
+	_, err = fmt.Fprintf(conn, "GET /dbs HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"+
+		"x-ms-date: %s\r\nAuthorization: %s\r\n\r\n", date, sign("GET", "dbs", ""))
 	require.NoError(t, err)
 	raw, err := io.ReadAll(conn)
 	require.NoError(t, err)

@@ -85,7 +85,7 @@ func TestOffers(t *testing.T) {
 		status int
 		reason string
 	}{
-		{azcosmos.NewManualThroughputProperties(300), 400, "from 400"},
+		{azcosmos.NewManualThroughputProperties(300), 400, "minimum throughput 400"},
 		{azcosmos.NewManualThroughputProperties(450), 400, "steps of 100"},
 		{azcosmos.NewAutoscaleThroughputProperties(4000), 400, "cannot be exchanged"},
 	} {
@@ -111,7 +111,7 @@ func TestOffers(t *testing.T) {
 	require.EqualValues(t, 40000, most)
 	require.EqualValues(t, 4000, *read.MinThroughput)
 	_, err = aco.ReplaceThroughput(ctx, azcosmos.NewAutoscaleThroughputProperties(3000), nil)
-	require.ErrorContains(t, err, "from 4000")
+	require.ErrorContains(t, err, "minimum throughput 4000")
 
 	_, err = db.ReadThroughput(ctx, nil)
 	require.Equal(t, 404, code(err), "a database without throughput has no offer")

@@ -32,6 +32,13 @@ func (a *Account) Named(databaseRID, containerRID string) (database, container s
 	return "", "", false
 }
 
+// Gone reports whether a text can be nothing but the resource id of a database: none has it as its name.
+func (a *Account) Gone(databaseRID string) bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return len(ridBytes(databaseRID)) == ridOfDatabase && a.databases[databaseRID] == nil
+}
+
 // ItemID returns the id of the item with a resource id, in the logical partition of a key; "" when there is none.
 func (c *Container) ItemID(key, rid string) (id string, err error) {
 	raw := ridBytes(rid)

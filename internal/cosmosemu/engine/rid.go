@@ -12,8 +12,8 @@ import (
 // has 4 bytes, a container those and 4 more, an item those and 8 more. The high bit of a container's own bytes is set,
 // unlike that of the other children of a database.
 const (
-	databaseRID  = 4
-	containerRID = 8
+	ridOfDatabase = 4
+	containerRID  = 8
 )
 
 func newRID(parent []byte) []byte {

@@ -18,8 +18,8 @@ func SplitPath(text string) ([]string, bool) {
 		}
 		text = text[1:]
 		var step string
-		if strings.HasPrefix(text, `"`) {
-			end := strings.IndexByte(text[1:], '"')
+		if strings.HasPrefix(text, `"`) || strings.HasPrefix(text, `'`) {
+			end := strings.IndexByte(text[1:], text[0])
 			if end < 0 {
 				return nil, false
 			}

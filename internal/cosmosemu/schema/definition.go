@@ -147,7 +147,8 @@ func (d *Definition) setKey(k keyJSON) error {
 	case k.Kind == "Hash" && len(k.Paths) != 1:
 		return refusal.BadRequest("a partition key of kind Hash has one path, not %d", len(k.Paths))
 	case len(k.Paths) < 1 || len(k.Paths) > maxLevels:
-		return refusal.BadRequest("a partition key has 1 to %d paths, not %d", maxLevels, len(k.Paths))
+		return refusal.BadRequest("Too many partition key paths or none: a partition key has 1 to %d paths, not %d",
+			maxLevels, len(k.Paths))
 	case k.Version != 0 && k.Version != 2:
 		return refusal.Unsupported("partition key version %d", k.Version)
 	}
