@@ -34,6 +34,8 @@ type doctorReport struct {
 	Containers []containerFound  `json:"containers"`
 	Skew       time.Duration     `json:"skew"`
 	Measured   []measuredOutcome `json:"measured,omitempty"`
+	Verdict    *cosmos.Verdict   `json:"verdict,omitempty"`
+	Settled    []cosmos.Settled  `json:"settled,omitempty"`
 	Factors    *ru.Factors       `json:"factors,omitempty"` // for --ru-factors
 }
 
@@ -76,6 +78,10 @@ func Doctor(ctx context.Context, cfg DoctorConfig, env Env) error {
 				d.Measured = append(d.Measured, measuredOutcome{m, m.Factor()})
 			})
 			d.Skew = found.Skew
+			if v, ok := cosmos.VerdictOf(found.Measured); ok {
+				d.Verdict = &v
+			}
+			d.Settled = cosmos.Settle(found.Measured)
 			if factors := cosmos.FactorsOf(found.Measured); err == nil && cfg.Factors == (ru.Factors{}) {
 				d.Factors = &factors
 			}
@@ -192,12 +198,17 @@ func (d *doctorReport) print(cfg DoctorConfig, env Env) error {
 		}
 		tables = append(tables, rows)
 	}
-	if len(d.Measured) > 0 {
-		rows = [][]string{{"assumed, without a recording", "taken as", "range", "settled above by"}}
-		for _, a := range ru.Assumptions() {
-			rows = append(rows, []string{a.Name, a.Default, a.Low + " to " + a.High, a.Settles})
+	if len(d.Settled) > 0 {
+		rows = [][]string{{"assumed, without a recording", "taken as", "range", "shown", ""}}
+		for i, a := range ru.Assumptions() {
+			s := d.Settled[i]
+			rows = append(rows, []string{a.Name, a.Default, a.Low + " to " + a.High, s.Shown, s.Finding})
 		}
 		tables = append(tables, rows)
+	}
+	if v := d.Verdict; v != nil {
+		tables = append(tables, [][]string{{"verdict on sizes between rows", v.Sizes, "(--ru-model, within " +
+			fmt.Sprintf("%.0f %%)", 100*v.Tolerance)}})
 	}
 	if d.Factors != nil {
 		tables = append(tables, [][]string{{"corrects the model (--ru-factors)", d.Factors.String()}})

@@ -2,6 +2,7 @@ package cosmos_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -28,10 +29,67 @@ func TestExamineEmulator(t *testing.T) {
 			require.Empty(t, m.Problem, m.Operation)
 			require.InDelta(t, 1, m.Factor(), 0.01, "%s: %.2f RU, modelled %.2f", m.Operation, m.Charged, m.Modelled)
 		}
+		verdict, ok := cosmos.VerdictOf(measured)
+		require.True(t, ok)
+		require.Equal(t, cosmos.Verdict{Sizes: model.String(), Writes: model.String(), Reads: model.String(),
+			Tolerance: 0.03}, verdict)
+		for i, s := range cosmos.Settle(measured) {
+			a := ru.Assumptions()[i]
+			require.Equal(t, a.Name, s.Assumption)
+			switch {
+			case a.Settles == "-":
+				require.Equal(t, "not measured", s.Finding, a.Name)
+			case a.Name == ru.BetweenRows:
+				require.Equal(t, model.String(), s.Shown)
+			default:
+				require.Equal(t, "as taken", s.Finding, "%s: %s", a.Name, s.Shown)
+			}
+		}
 		names, err := c.Containers().List(t.Context())
 		require.NoError(t, err)
 		require.NotContains(t, names, "doctor")
 	}
+}
+
+// An account that charges all of it otherwise has a verdict too; one that goes by no model, or by one for writes and the
+// other for reads, has none of both; where a size was refused there is no verdict.
+func TestVerdictOfOtherAccounts(t *testing.T) {
+	_, c := emulator(t, cosmosemu.Config{Model: ru.Sloped, Factors: ru.Factors{Write: 2, Read: 0.7}, Unlimited: true}, nil)
+	found, err := c.Examine(t.Context(), ru.Stepped, func(cosmos.Measurement) {})
+	require.NoError(t, err)
+	verdict, ok := cosmos.VerdictOf(found.Measured)
+	require.True(t, ok)
+	require.Equal(t, "slope", verdict.Sizes)
+	change := func(operation string, f func(*cosmos.Measurement)) []cosmos.Measurement {
+		out := slices.Clone(found.Measured)
+		for i := range out {
+			if out[i].Operation == operation {
+				f(&out[i])
+			}
+		}
+		return out
+	}
+	verdict, _ = cosmos.VerdictOf(change("read, 36 KB", func(m *cosmos.Measurement) { m.Charged *= 1.2 }))
+	require.Equal(t, "neither", verdict.Sizes)
+	require.Equal(t, "slope", verdict.Writes)
+	require.Equal(t, "neither", verdict.Reads)
+	verdict, _ = cosmos.VerdictOf(change("read, 36 KB", func(m *cosmos.Measurement) { m.Charged *= 1.02 }))
+	require.Equal(t, "slope", verdict.Sizes)
+	_, ok = cosmos.VerdictOf(change("create, 65 KB", func(m *cosmos.Measurement) { m.Problem = "403" }))
+	require.False(t, ok)
+	settled := func(name string, all []cosmos.Measurement) string {
+		for _, s := range cosmos.Settle(all) {
+			if s.Assumption == name {
+				return s.Finding
+			}
+		}
+		return ""
+	}
+	require.Equal(t, "out of the range", settled(ru.KeyLevel, found.Measured), "writes are charged double")
+	require.Equal(t, "within the range", settled(ru.ScatteredHit, change("query of a key, ten scattered chunks of 1 KB",
+		func(m *cosmos.Measurement) { m.Charged -= 0.5 })))
+	require.Equal(t, "system properties count", settled(ru.ItemBytes, change("create, 32 KB",
+		func(m *cosmos.Measurement) { m.Charged *= 130.0 / 70 })))
 }
 
 // An account that charges something else, or refuses a kind of request, is shown to do so, and the container goes all

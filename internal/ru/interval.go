@@ -52,11 +52,11 @@ func (a assumed) of(m Model) float64 { return a[1+m.end] }
 // systemBytes is the size of an item's system properties, which count for some or not at all.
 var systemBytes = assumed{0, 0, 230}
 
+// keyLevel is the index units of a level of a hierarchical partition key that the policy includes.
+var keyLevel = assumed{0, Scalar, Scalar}
+
 // Levels returns the index units of an item of which some are levels of a hierarchical partition key. These may be in
 // no index.
 func (m Model) Levels(units, levels int) int {
-	if m.end == least {
-		return units - Scalar*levels
-	}
-	return units
+	return units - levels*(Scalar-int(keyLevel.of(m)))
 }

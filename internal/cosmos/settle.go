@@ -1,0 +1,148 @@
+package cosmos
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"binnacle/internal/ru"
+)
+
+// Settled is what an examination has shown of an assumption of the model.
+type Settled struct {
+	Assumption string `json:"assumption"`
+	Shown      string `json:"shown"` // what was charged; "" where nothing was measured
+	Finding    string `json:"finding"`
+}
+
+// Verdict is how an account charges sizes between two rows of the table of sizes.
+type Verdict struct {
+	Sizes     string  `json:"sizes"` // step, slope, or neither
+	Writes    string  `json:"writes"`
+	Reads     string  `json:"reads"`
+	Tolerance float64 `json:"tolerance"` // share of a charge
+}
+
+// tolerance is how far a charge may be from a model's to count as its: a unit of a create is less than half of it.
+const tolerance = 0.03
+
+// neither is the verdict on charges that are those of no model.
+const neither = "neither"
+
+// VerdictOf compares creates and reads near the rows of 32 and 64 KB with both models. Charges are taken as multiples
+// of that at 31 KB, on which both agree, so that an account that charges everything double has a verdict too.
+func VerdictOf(all []Measurement) (v Verdict, ok bool) {
+	v = Verdict{Tolerance: tolerance}
+	f := findings(all)
+	if v.Writes, ok = f.model("create", func(m ru.Model, bytes int) float64 { return m.Write(bytes, index) }); !ok {
+		return v, false
+	}
+	v.Reads, ok = f.model("read", ru.Model.Read)
+	if v.Sizes = neither; v.Writes == v.Reads {
+		v.Sizes = v.Writes
+	}
+	return v, ok
+}
+
+// findings are measurements that the service has answered.
+type findings []Measurement
+
+// charged returns what an operation was charged.
+func (f findings) charged(operation string) (rus float64, ok bool) {
+	i := slices.IndexFunc(f, func(m Measurement) bool { return m.Operation == operation && m.Problem == "" })
+	if i < 0 {
+		return 0, false
+	}
+	return f[i].Charged, true
+}
+
+// model returns the model by which operations are charged that are named after their size.
+func (f findings) model(operation string, charge func(ru.Model, int) float64) (name string, ok bool) {
+	base, ok := f.charged(fmt.Sprintf("%s, %d KB", operation, between[0]>>10))
+	if !ok || base == 0 {
+		return "", false
+	}
+	fits := []ru.Model{ru.Stepped, ru.Sloped}
+	for _, bytes := range between[1:] {
+		rus, ok := f.charged(fmt.Sprintf("%s, %d KB", operation, bytes>>10))
+		if !ok {
+			return "", false
+		}
+		fits = slices.DeleteFunc(fits, func(m ru.Model) bool {
+			want := base * charge(m, bytes) / charge(m, between[0])
+			return math.Abs(rus/want-1) > tolerance
+		})
+	}
+	if len(fits) == 0 {
+		return neither, true
+	}
+	return fits[0].String(), true
+}
+
+// Settle says of each assumption of the model what an examination has shown.
+func Settle(all []Measurement) []Settled {
+	f := findings(all)
+	shown := map[string]func() (float64, bool){
+		ru.ScatteredHit: func() (float64, bool) {
+			return f.per(scattered-3, "query of a key, ten scattered chunks of 1 KB", "", ru.Stepped.Query(ru.QueryWork{
+				Seeks: 3, Docs: scattered}))
+		},
+		ru.LoadedKB: func() (float64, bool) {
+			return f.per(31, "query of a key, a chunk of 32 KB", "query of a key, a chunk of 1 KB", 0)
+		},
+		ru.FurtherSeek: func() (float64, bool) {
+			return f.per(3, "query of a key, nothing", "query of all, nothing", 0)
+		},
+		ru.FeedPage: func() (float64, bool) { return f.per(1, "change feed, nothing new", "", 0) },
+		ru.KeyLevel: func() (float64, bool) {
+			return f.per(2*ru.Unit, "create, 1 KB", "", ru.Stepped.Write(small1, index-2*ru.Scalar))
+		},
+	}
+	var out []Settled
+	for _, a := range ru.Assumptions() {
+		s := Settled{Assumption: a.Name, Finding: "not measured"}
+		switch n, ok := 0.0, false; {
+		case a.Name == ru.BetweenRows:
+			if v, ok := VerdictOf(all); ok {
+				s.Shown, s.Finding = v.Sizes, f.sizes(v)
+			}
+		case a.Name == ru.ItemBytes:
+			s.Shown, s.Finding = f.itemBytes()
+		case shown[a.Name] != nil:
+			if n, ok = shown[a.Name](); ok {
+				s.Shown, s.Finding = fmt.Sprintf("%.3f %s", n, a.Unit), a.Weigh(n)
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// per returns what one of n parts of an operation was charged, beyond another operation and what is known of it.
+func (f findings) per(n float64, operation, beyond string, known float64) (rus float64, ok bool) {
+	whole, ok := f.charged(operation)
+	if ok && beyond != "" {
+		known, ok = f.charged(beyond)
+	}
+	return (whole - known) / n, ok
+}
+
+// sizes describes a verdict.
+func (f findings) sizes(v Verdict) string {
+	return fmt.Sprintf("writes: %s, reads: %s, within %.0f %%", v.Writes, v.Reads, 100*v.Tolerance)
+}
+
+// itemBytes compares a create of 32 KB with one of 31, of which only the smaller has room below the row for system
+// properties. Where these count it is charged at least a unit more.
+func (f findings) itemBytes() (shown, finding string) {
+	below, ok := f.charged("create, 31 KB")
+	at, okAt := f.charged("create, 32 KB")
+	if !ok || !okAt || below == 0 {
+		return "", "not measured"
+	}
+	shown = fmt.Sprintf("%.2f and %.2f RU", below, at)
+	if at <= below*(1+0.5*ru.Unit/below) {
+		return shown, "as taken"
+	}
+	return shown, "system properties count"
+}
