@@ -33,8 +33,10 @@ func TestDoctor(t *testing.T) {
 			Charged   float64
 			Factor    float64
 		}
+		Verdict struct{ Sizes string }
 	}
 	require.NoError(t, json.Unmarshal([]byte(p.stdout.String()), &found))
+	require.Equal(t, "step", found.Verdict.Sizes)
 	require.NotEmpty(t, found.Measured)
 	for _, m := range found.Measured {
 		require.Positive(t, m.Charged, m.Operation)

@@ -82,7 +82,8 @@ func Doctor(ctx context.Context, cfg DoctorConfig, env Env) error {
 				d.Verdict = &v
 			}
 			d.Settled = cosmos.Settle(found.Measured)
-			if factors := cosmos.FactorsOf(found.Measured); err == nil && cfg.Factors == (ru.Factors{}) {
+			// Factors of the wrong model would correct steps by slopes.
+			if factors := cosmos.FactorsOf(found.Measured); err == nil && cfg.Factors == (ru.Factors{}) && !d.otherModel() {
 				d.Factors = &factors
 			}
 			return err
@@ -162,6 +163,11 @@ func (d *doctorReport) problems() error {
 	return nil
 }
 
+// otherModel reports whether the account charges by the model that it was not compared with.
+func (d *doctorReport) otherModel() bool {
+	return d.Verdict != nil && d.Verdict.Sizes != cosmos.Neither && d.Verdict.Sizes != d.Model
+}
+
 func (d *doctorReport) print(cfg DoctorConfig, env Env) error {
 	if cfg.JSON {
 		return json.NewEncoder(env.Stdout).Encode(d)
@@ -207,8 +213,11 @@ func (d *doctorReport) print(cfg DoctorConfig, env Env) error {
 		tables = append(tables, rows)
 	}
 	if v := d.Verdict; v != nil {
-		tables = append(tables, [][]string{{"verdict on sizes between rows", v.Sizes, "(--ru-model, within " +
-			fmt.Sprintf("%.0f %%)", 100*v.Tolerance)}})
+		how := fmt.Sprintf("within %.0f %% of each charge", 100*v.Tolerance)
+		if d.otherModel() {
+			how += "; for --ru-factors measure with --ru-model " + v.Sizes
+		}
+		tables = append(tables, [][]string{{"verdict on sizes between rows", v.Sizes, how}})
 	}
 	if d.Factors != nil {
 		tables = append(tables, [][]string{{"corrects the model (--ru-factors)", d.Factors.String()}})

@@ -51,8 +51,8 @@ func TestExamineEmulator(t *testing.T) {
 	}
 }
 
-// An account that charges all of it otherwise has a verdict too; one that goes by no model, or by one for writes and the
-// other for reads, has none of both; where a size was refused there is no verdict.
+// An account that charges all of it otherwise has a verdict; one that goes by no model, or by one for writes and the
+// other for reads, has none; where a size was refused there is no verdict.
 func TestVerdictOfOtherAccounts(t *testing.T) {
 	_, c := emulator(t, cosmosemu.Config{Model: ru.Sloped, Factors: ru.Factors{Write: 2, Read: 0.7}, Unlimited: true}, nil)
 	found, err := c.Examine(t.Context(), ru.Stepped, func(cosmos.Measurement) {})

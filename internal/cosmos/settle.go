@@ -26,8 +26,8 @@ type Verdict struct {
 // tolerance is how far a charge may be from a model's to count as its: a unit of a create is less than half of it.
 const tolerance = 0.03
 
-// neither is the verdict on charges that are those of no model.
-const neither = "neither"
+// Neither is the verdict on charges that are those of no model.
+const Neither = "neither"
 
 // VerdictOf compares creates and reads near the rows of 32 and 64 KB with both models. Charges are taken as multiples
 // of that at 31 KB, on which both agree, so that an account that charges everything double has a verdict too.
@@ -38,7 +38,7 @@ func VerdictOf(all []Measurement) (v Verdict, ok bool) {
 		return v, false
 	}
 	v.Reads, ok = f.model("read", ru.Model.Read)
-	if v.Sizes = neither; v.Writes == v.Reads {
+	if v.Sizes = Neither; v.Writes == v.Reads {
 		v.Sizes = v.Writes
 	}
 	return v, ok
@@ -74,7 +74,7 @@ func (f findings) model(operation string, charge func(ru.Model, int) float64) (n
 		})
 	}
 	if len(fits) == 0 {
-		return neither, true
+		return Neither, true
 	}
 	return fits[0].String(), true
 }
