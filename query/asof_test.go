@@ -1,15 +1,19 @@
 package query_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"binnacle/internal/control"
 	"binnacle/internal/telemetry"
 	"binnacle/query"
+	"binnacle/query/merge"
 	"binnacle/query/querytest"
 
 	"github.com/stretchr/testify/require"
@@ -95,6 +99,82 @@ func TestAsOfMatchesModel(t *testing.T) {
 	}
 }
 
+// Changes between two moments are what two maps differ by.
+func TestChangesMatchModel(t *testing.T) {
+	for seed := range uint64(10) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 34))
+			w, all := pastWorld(t, rnd)
+			q := newQuerier(t, w, func(c *query.Config) { c.Log = w.Log })
+			found := make(map[merge.How]int)
+			for range 30 {
+				i := rnd.IntN(len(all) - 1)
+				then, now := all[i], all[i+rnd.IntN(len(all)-i)]
+				r := query.Request{Tenant: "acme", AsOf: now.at,
+					Range: telemetry.Range{From: noon.Add(-25 * time.Minute).UnixMilli(), To: noon.UnixMilli()}}
+				if rnd.IntN(2) == 0 {
+					r.Metrics = []string{"y"}
+				}
+				want := differences(then, now, r)
+				var got []string
+				res, err := q.Changes(t.Context(), r, then.at, func(c query.Change) error {
+					found[c.How]++
+					got = append(got, changeText(c.How, c.Device, string(c.Labels.AppendKey(nil)), c.Metric, c.Time, c.Was, c.Value))
+					return nil
+				})
+				require.NoError(t, err)
+				require.True(t, res.Complete, "%v", res.Incomplete)
+				require.Equal(t, want, got)
+			}
+			for _, how := range merge.Hows {
+				require.Positive(t, found[how], how)
+			}
+		})
+	}
+}
+
+func changeText(how merge.How, device, labels, metric string, at int64, was, is telemetry.Value) string {
+	return fmt.Sprintf("%s %s %q %s %d: %d %v, %d %v", how, device, labels, metric, at, was.Kind(), was, is.Kind(), is)
+}
+
+func differences(then, now past, r query.Request) (out []string) {
+	keys := slices.SortedFunc(maps.Keys(now.truth), func(a, b instant) int {
+		return cmp.Or(strings.Compare(a.device, b.device), now.truth[a].labels.Compare(now.truth[b].labels),
+			strings.Compare(a.metric, b.metric), cmp.Compare(a.time, b.time))
+	})
+	for _, at := range keys {
+		if !r.Range.Contains(at.time) || r.Metrics != nil && !slices.Contains(r.Metrics, at.metric) {
+			continue
+		}
+		is, was := now.truth[at], then.truth[at]
+		how := merge.New
+		switch {
+		case was.value == is.value:
+			continue
+		case was.value.Kind() != 0:
+			how = merge.Corrected
+		case at.time <= then.newest[at.device]:
+			how = merge.Late
+		}
+		out = append(out, changeText(how, at.device, at.labels, at.metric, at.time, was.value, is.value))
+	}
+	return out
+}
+
+// Of devices of which nothing was stored nothing is decoded.
+func TestChangesDecodeWhatWasStored(t *testing.T) {
+	w := querytest.New(t, noon)
+	days(w, []string{"m1", "m2"}, 3, 50)
+	q := newQuerier(t, w, func(c *query.Config) {
+		c.Reader = &altered{w.Store, func(doc []byte) []byte { return spoil(t, doc) }}
+	})
+	none := func(query.Change) error { return nil }
+	_, err := q.Changes(t.Context(), query.Request{Tenant: "acme", Range: always}, noon.UnixMilli(), none)
+	require.NoError(t, err)
+	_, err = q.Changes(t.Context(), query.Request{Tenant: "acme", Range: always}, noon.UnixMilli()-1, none)
+	require.Error(t, err, "it was")
+}
+
 // An answer says that what was known may have expired since, and only then.
 func TestAsOfBeyondRetentionIsIncomplete(t *testing.T) {
 	w := querytest.New(t, noon)
@@ -122,5 +202,9 @@ func TestAsOfBeyondRetentionIsIncomplete(t *testing.T) {
 		if c.forgoten {
 			require.Contains(t, res.Incomplete[0], "readings of days up to")
 		}
+		r.AsOf = 0
+		res, err := q.Changes(t.Context(), r, c.asOf.UnixMilli(), func(query.Change) error { return nil })
+		require.NoError(t, err)
+		require.Equal(t, c.forgoten, len(res.Incomplete) > 0 && strings.Contains(strings.Join(res.Incomplete, ""), "expired"))
 	}
 }

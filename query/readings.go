@@ -76,7 +76,7 @@ func (q *Querier) answer(ctx context.Context, asked question) (res Result, err e
 	err = q.admitAndObserve(ctx, asked.kind, r.Tenant, func(ctx context.Context, spent *store.Meter) error {
 		reading := q.newQuery(read.Request{
 			Tenant: r.Tenant, Devices: distinct(r.Devices), Metrics: distinct(r.Metrics), Range: r.Range,
-			Order: asked.order, Early: r.Limit > 0, Strict: r.Strict, AsOf: r.AsOf,
+			Order: asked.order, Early: r.Limit > 0, Strict: r.Strict, AsOf: r.AsOf, Since: r.since,
 			Clips: asked.kind == "series", Rollups: asked.rollups,
 		})
 		defer reading.Close()

@@ -59,6 +59,8 @@ type Request struct {
 	After      *Row  // rows up to and including this one, in the order, are left out; nil: none
 	Strict     bool  // wait for the log end at the query's start
 	AsOf       int64 // what was stored by then, ms since 1970 UTC; 0: the present, with heads
+
+	since int64 // an earlier moment that the answer is about, too
 }
 
 // What answers are made of.

@@ -94,6 +94,10 @@ func everyQuery(q *query.Querier) map[string]func(context.Context) error {
 			_, err := q.Nearest(ctx, named, func(query.Last) error { return nil })
 			return err
 		},
+		"changes": func(ctx context.Context) error {
+			_, err := q.Changes(ctx, r, r.Range.From, func(query.Change) error { return nil })
+			return err
+		},
 		"gaps": func(ctx context.Context) error {
 			_, _, err := q.Evidence(ctx, query.GapsRequest{Tenant: "acme", Device: "m1", Range: lastHour(), Sequence: "x"})
 			return err

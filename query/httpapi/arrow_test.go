@@ -190,6 +190,7 @@ func TestListsInColumns(t *testing.T) {
 		}
 	}
 	require.Subset(t, seen, map[string]bool{"float": true, "int": true, "bool": true, "text": true})
+	require.Equal(t, 400, s.get(t, "/api/v1/diff?since=-1d&format=arrow").status)
 }
 
 // firstOf is the first text that is not empty.

@@ -52,7 +52,7 @@ func TestEveryInvalidValueIsAProblem(t *testing.T) {
 	s := newServer(t, func(_ *query.Config, c *httpapi.Config) { c.Rejected = nothing{} })
 	s.fill()
 	beside := map[string]string{"layout": "format=csv&", "fill": "step=1m&", "tz": "step=day&"}
-	needed := map[string]string{"/api/v1/gaps": "device=m1&"}
+	needed := map[string]string{"/api/v1/gaps": "device=m1&", "/api/v1/diff": "since=-1h&"}
 	routes := httpapi.Routes(httpapi.Config{Rejected: nothing{}})
 	asked := 0
 	for _, path := range slices.Sorted(maps.Keys(routes)) {

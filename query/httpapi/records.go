@@ -17,6 +17,8 @@ type records struct {
 	schema *arrow.Schema // of batches; nil where the list has no such format
 	limit  int           // 0 for none
 
+	more func() ([]byte, error) // an object with the members that follow the array; nil for none
+
 	buf       []byte
 	batched   *batched // nil for the other formats
 	count     int
@@ -86,7 +88,11 @@ func (l *records) end(r query.Result) error {
 	if l.count > 0 {
 		l.buf = append(l.buf, '\n')
 	}
-	return l.w.endWithMembers(append(l.buf, ']'), r, "")
+	b, err := withMembers(append(l.buf, ']'), l.more)
+	if err != nil {
+		return err
+	}
+	return l.w.endWithMembers(b, r, "")
 }
 
 // list begins a list, runs a query that hands records to it, and ends it.

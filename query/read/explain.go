@@ -9,8 +9,7 @@ import (
 	"binnacle/sharding"
 )
 
-// Explanation is what the queries of a context did: which keys they asked, for what, and the cost. It is safe for any
-// number of callers.
+// Explanation is what the queries of a context did: which keys they asked, for what, and the cost. It is safe for any number of callers.
 type Explanation struct {
 	mu    sync.Mutex // guards below
 	reads []*Explained

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,8 +81,8 @@ func (q *Query) run(ctx context.Context) error {
 	if q.plan, err = q.r.plan(ctx, q.req, s); err != nil {
 		return err
 	}
-	if q.req.AsOf > 0 {
-		q.noteExpired(q.req.AsOf)
+	if since := cmp.Or(q.req.Since, q.req.AsOf); since > 0 {
+		q.noteExpired(since)
 	}
 	q.beginExplanation(ctx)
 	q.soon = q.r.cfg.Now().Add(time.Minute).UnixMilli()

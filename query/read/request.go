@@ -25,6 +25,10 @@ type Request struct {
 	// asks for the present.
 	AsOf int64
 
+	// Since is an earlier moment that the answer is about, too: Incomplete names days that may have expired since. 0 for
+	// none.
+	Since int64
+
 	// Clips says that the sink leaves out rows of heads outside the range, as it does for those of chunks.
 	Clips bool
 
@@ -141,7 +145,6 @@ func (s Stats) Plus(t Stats) Stats {
 	return Stats{
 		RequestUnits: s.RequestUnits + t.RequestUnits, Documents: s.Documents + t.Documents, Cached: s.Cached + t.Cached,
 		Rollups: s.Rollups + t.Rollups, RollupsCached: s.RollupsCached + t.RollupsCached,
-		Keys:       s.Keys + t.Keys,
-		Containers: max(s.Containers, t.Containers), HeadRows: s.HeadRows + t.HeadRows, Reread: s.Reread + t.Reread,
+		Keys: s.Keys + t.Keys, Containers: max(s.Containers, t.Containers), HeadRows: s.HeadRows + t.HeadRows, Reread: s.Reread + t.Reread,
 	}
 }
