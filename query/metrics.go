@@ -21,6 +21,7 @@ type metrics struct {
 	headRows     prometheus.Counter
 	rollups      *prometheus.CounterVec
 	rollupReads  prometheus.Counter
+	rollupSaved  prometheus.Counter
 	incomplete   prometheus.Counter
 	timeouts     *prometheus.CounterVec
 	memory       prometheus.Histogram
@@ -57,6 +58,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 			[]string{"result"}),
 		rollupReads: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_rollup_reads_total", Help: "Reads that rollups have answered a part of."}),
+		rollupSaved: f.NewCounter(prometheus.CounterOpts{
+			Name: "binnacle_query_rollup_saved_request_units_total",
+			Help: "Request units that chunks instead of rollups would have cost, as estimated from earlier reads."}),
 		incomplete: f.NewCounter(prometheus.CounterOpts{
 			Name: "binnacle_query_incomplete_total", Help: "Answers that were not complete."}),
 		timeouts: f.NewCounterVec(prometheus.CounterOpts{
@@ -102,6 +106,7 @@ func (m *metrics) answered(r Result, peak int64) {
 		m.rollupReads.Inc()
 		m.rollups.WithLabelValues("miss").Add(float64(r.Stats.Rollups))
 		m.rollups.WithLabelValues("hit").Add(float64(r.Stats.RollupsCached))
+		m.rollupSaved.Add(r.Stats.RollupsSaved)
 	}
 	m.memory.Observe(float64(peak))
 	if !r.Complete {

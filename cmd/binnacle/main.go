@@ -46,7 +46,7 @@ type commands struct {
 	Cardinality cardinalityCommand `cmd:"" help:"Show the metrics, tags and labels of a tenant with the most series and values."`
 	Doctor      doctorCommand      `cmd:"" help:"Check a Cosmos DB account: rights, latency, physical partitions, and charges compared with the model."`
 	Chunk       chunkCommand       `cmd:"" help:"Print a stored chunk as text."`
-	Explain     explainCommand     `cmd:"" help:"Run a query and show which keys it reads and what that costs."`
+	Explain     explainCommand     `cmd:"" help:"Run a query and show which keys it reads, its expected and its actual cost."`
 	Broker      brokerCommand      `cmd:"" help:"Run the embedded Kafka alone."`
 	Emulator    emulatorCommand    `cmd:"" help:"Run the embedded Cosmos DB alone."`
 	Version     versionCommand     `cmd:"" help:"Show the version of this binary and of the formats that it reads."`

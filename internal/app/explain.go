@@ -14,7 +14,6 @@ import (
 	"binnacle/internal/access"
 	"binnacle/internal/duration"
 	"binnacle/internal/report"
-	"binnacle/query/httpapi"
 )
 
 // ExplainConfig sets the query of `binnacle explain`.
@@ -27,6 +26,56 @@ type ExplainConfig struct {
 	Range     time.Duration `help:"PromQL: length of the range that ends at --time. Default: an instant query."`
 	Step      time.Duration `help:"PromQL: step of the range." default:"1m"`
 	JSON      bool          `name:"json" help:"Print the JSON of the API."`
+}
+
+// explanation is the printed part of the API's answer.
+type explanation struct {
+	Seconds float64
+	Reads   []struct {
+		Devices, Metrics []string
+		From, To, How    string
+		Estimated        struct {
+			RequestUnits float64 `json:"request_units"`
+			Documents    float64
+			Scans        int
+			Guessed      bool
+		}
+		Charged struct {
+			RequestUnits  float64 `json:"request_units"`
+			Documents     int
+			Keys          int
+			Containers    int
+			HeadRows      int `json:"head_rows"`
+			Cached        int
+			Rollups       int
+			RollupsCached int `json:"rollups_cached"`
+		}
+		Scans []struct {
+			Container    string
+			TenantShard  string `json:"tenant_shard"`
+			Device       string
+			Devices      int
+			From, To     string
+			StoredSince  string `json:"stored_since"`
+			Documents    int
+			RequestUnits float64 `json:"request_units"`
+		}
+		Rollups []struct {
+			Container    string
+			TenantShard  string `json:"tenant_shard"`
+			Rollup       string
+			From, To     string
+			Documents    int
+			RequestUnits float64 `json:"request_units"`
+		}
+		Shown []struct {
+			TenantShard string `json:"tenant_shard"`
+			Day         string
+			From, To    string
+			AsOf        string `json:"as_of"`
+			Raw         int
+		}
+	}
 }
 
 // Explain asks the API to explain a query, and prints the answer.
@@ -51,11 +100,11 @@ func Explain(ctx context.Context, cfg ExplainConfig, env Env) error {
 		_, err = env.Stdout.Write(body)
 		return err
 	}
-	var e httpapi.Explanation
+	var e explanation
 	if err := json.Unmarshal(body, &e); err != nil {
 		return fmt.Errorf("explain: what the API answers is no explanation: %w", err)
 	}
-	return printExplanation(env.Stdout, e)
+	return e.print(env.Stdout)
 }
 
 // request returns the request to the API, with explain=true.
@@ -106,7 +155,7 @@ func (c ExplainConfig) promql() string {
 	return "/prometheus/api/v1/query_range?" + values.Encode()
 }
 
-func printExplanation(w io.Writer, e httpapi.Explanation) error {
+func (e explanation) print(w io.Writer) error {
 	if len(e.Reads) == 0 {
 		_, err := fmt.Fprintln(w, "nothing was read")
 		return err
@@ -118,9 +167,15 @@ func printExplanation(w io.Writer, e httpapi.Explanation) error {
 			}
 			return strings.Join(names[:min(len(names), 5)], ", ") + map[bool]string{true: ", …"}[len(names) > 5]
 		}
+		guess := ""
+		if r.Estimated.Guessed {
+			guess = ", and what is found: nothing of it was read before"
+		}
 		rows := [][]string{
 			{"range", r.From + " to " + r.To}, {"devices", all(r.Devices, "devices")}, {"metrics", all(r.Metrics, "metrics")},
 			{"how", r.How},
+			{"estimated", fmt.Sprintf("%.1f RU, %.0f documents, %d scans%s", r.Estimated.RequestUnits, r.Estimated.Documents,
+				r.Estimated.Scans, guess)},
 			{"charged", fmt.Sprintf("%.1f RU, %d documents, %d keys in %d containers", r.Charged.RequestUnits,
 				r.Charged.Documents, r.Charged.Keys, r.Charged.Containers)},
 			{"known before", fmt.Sprintf("%d documents", r.Charged.Cached)},

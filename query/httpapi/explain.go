@@ -17,7 +17,8 @@ import (
 const ExplainParameter = "explain"
 
 // Explained serves what next serves, and explanations of it: with explain=true in the URL the request is answered as
-// ever, and what is sent is which keys were asked and what that has cost. Errors are sent as they are.
+// ever, and what is sent is which keys were asked, what that was expected to cost and what it has cost. Errors are sent
+// as they are.
 func Explained(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		values, err := url.ParseQuery(r.URL.RawQuery)
@@ -91,23 +92,25 @@ func (u *unsent) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Explanation is the answer with explain=true.
-type Explanation struct {
-	Reads   []explainedRead `json:"reads"`
-	Seconds float64         `json:"seconds"`
-}
-
 // explainedRead is query.Explained on the wire.
 type explainedRead struct {
-	Devices []string        `json:"devices,omitempty"`
-	Metrics []string        `json:"metrics,omitempty"`
-	From    string          `json:"from"`
-	To      string          `json:"to"`
-	How     string          `json:"how"`
-	Charged stats           `json:"charged"`
-	Scans   []explainScan   `json:"scans"`
-	Rollups []explainRollup `json:"rollups,omitempty"`
-	Shown   []explainDay    `json:"shown,omitempty"`
+	Devices   []string        `json:"devices,omitempty"`
+	Metrics   []string        `json:"metrics,omitempty"`
+	From      string          `json:"from"`
+	To        string          `json:"to"`
+	How       string          `json:"how"`
+	Estimated estimated       `json:"estimated"`
+	Charged   stats           `json:"charged"`
+	Scans     []explainScan   `json:"scans"`
+	Rollups   []explainRollup `json:"rollups,omitempty"`
+	Shown     []explainDay    `json:"shown,omitempty"`
+}
+
+type estimated struct {
+	RequestUnits float64 `json:"request_units"`
+	Documents    float64 `json:"documents"`
+	Scans        int     `json:"scans"`
+	Guessed      bool    `json:"guessed"`
 }
 
 type explainScan struct {
@@ -144,7 +147,10 @@ type explainDay struct {
 }
 
 func writeExplanation(w http.ResponseWriter, reads []query.Explained, took time.Duration) {
-	out := Explanation{make([]explainedRead, len(reads)), math.Round(took.Seconds()*1e4) / 1e4}
+	out := struct {
+		Reads   []explainedRead `json:"reads"`
+		Seconds float64         `json:"seconds"`
+	}{make([]explainedRead, len(reads)), math.Round(took.Seconds()*1e4) / 1e4}
 	for i := range reads {
 		out.Reads[i] = explainedReadOf(&reads[i])
 	}
@@ -160,6 +166,8 @@ func writeExplanation(w http.ResponseWriter, reads []query.Explained, took time.
 func explainedReadOf(r *query.Explained) explainedRead {
 	out := explainedRead{
 		Devices: r.Devices, Metrics: r.Metrics, How: rollupSummary(r), Charged: statsOf(query.Result{Stats: r.Stats}),
+		Estimated: estimated{round(r.Estimate.RequestUnits), round(r.Estimate.Documents), r.Estimate.Scans,
+			r.Estimate.Guessed},
 		Scans: make([]explainScan, len(r.Scans)),
 	}
 	out.From, out.To = instant(r.Range.From), instant(r.Range.To)

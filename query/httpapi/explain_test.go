@@ -26,10 +26,16 @@ func TestExplain(t *testing.T) {
 	s.Server = explained
 	type explanation struct {
 		Reads []struct {
-			Devices []string
-			Metrics []string
-			From    string
-			How     string
+			Devices   []string
+			Metrics   []string
+			From      string
+			How       string
+			Estimated struct {
+				RequestUnits float64 `json:"request_units"`
+				Documents    float64
+				Scans        int
+				Guessed      bool
+			}
 			Charged struct {
 				RequestUnits float64 `json:"request_units"`
 				Documents    int
@@ -57,6 +63,8 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, []string{"temp"}, r.Metrics)
 	require.Equal(t, "2026-11-20T11:00:00.000Z", r.From)
 	require.Equal(t, "4 prefix queries", r.How)
+	require.True(t, r.Estimated.Guessed)
+	require.InDelta(t, 10, r.Estimated.RequestUnits, 1e-9, "what asking four keys costs")
 	require.InDelta(t, 12, r.Charged.RequestUnits, 1e-9)
 	require.Equal(t, 1, r.Charged.Documents)
 	require.Positive(t, r.Charged.HeadRows)
@@ -69,7 +77,12 @@ func TestExplain(t *testing.T) {
 	}
 	require.Equal(t, 1, documents)
 
-	require.Len(t, ask("/api/v1/readings?metric=temp&explain=true&format=csv").Reads, 1)
+	r = ask("/api/v1/readings?metric=temp&explain=true&format=csv").Reads[0]
+	require.False(t, r.Estimated.Guessed, "they were asked before")
+	require.InDelta(t, 1, r.Estimated.Documents, 1e-9)
+	require.InDelta(t, 12, r.Estimated.RequestUnits, 1.6)
+	require.Equal(t, 4, r.Estimated.Scans)
+
 	r = ask("/api/v1/readings?device=m1&explain=true").Reads[0]
 	require.Equal(t, "a query for each key, in the store's order", r.How)
 	require.Equal(t, "m1", r.Scans[0].Device)

@@ -299,6 +299,45 @@ func TestRollupsAcrossEpochs(t *testing.T) {
 	require.LessOrEqual(t, len(read.Scans), 2*len(keys))
 }
 
+// What a query from rollups is expected to cost is what it is charged, once their ledgers are known.
+func TestRollupsAreEstimated(t *testing.T) {
+	s, end := newServer(t, nil), noon.Truncate(24*time.Hour)
+	sealedDay(t, s, end)
+	s.world.Now = s.world.Now.Add(10 * time.Minute)
+	q, err := query.New(query.Config{Reader: s.world.Store, Heads: s.world.Heads, Log: s.world.Log,
+		Directory: s.world.Directory, Catalog: s.world.Catalog, Rollups: s.world.Rollups,
+		Now: func() time.Time { return s.world.Now }})
+	require.NoError(t, err)
+	over, engine := prom.Over(q, "acme"), engineOf()
+	ask := func(text string) query.Explained {
+		t.Helper()
+		ctx, e := query.WithExplanation(t.Context())
+		describe(ctx, func() (promql.Query, error) {
+			return prom.Pushdowns{QueryEngine: engine, Over: over}.NewRangeQuery(ctx, over, nil, text,
+				end.Add(-100*time.Minute), end.Add(-5*time.Minute), 5*time.Minute)
+		}, text)
+		require.Len(t, e.Reads(), 1)
+		return e.Reads()[0]
+	}
+	first := ask("max_over_time(starts[5m])")
+	require.True(t, first.Estimate.Guessed, "no ledger was read")
+	require.NotEmpty(t, first.RollupScans)
+	require.Positive(t, first.Estimate.RequestUnits)
+	fits := func(r query.Explained) {
+		t.Helper()
+		require.False(t, r.Estimate.Guessed)
+		require.Equal(t, len(r.Scans)+len(r.RollupScans), r.Estimate.Scans)
+		require.InEpsilon(t, r.Stats.RequestUnits, r.Estimate.RequestUnits, 0.25)
+	}
+	second := ask("max_over_time(velocity[5m])")
+	require.NotEmpty(t, second.RollupScans, "of another metric")
+	fits(second)
+	third := ask("max_over_time(velocity[5m])")
+	require.Empty(t, third.RollupScans, "all is known but what came since")
+	fits(third)
+	require.Less(t, third.Estimate.RequestUnits, second.Estimate.RequestUnits)
+}
+
 // Sums are answered from rollups alone where all values are integers, averages too, and those of decimals if the tenant
 // has them off by one in the last place.
 func TestSumsFromRollups(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"binnacle/binning/chunk"
 	"binnacle/internal/store"
+	"binnacle/internal/telemetry"
 	"binnacle/sharding"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -156,6 +157,24 @@ func (c *cache) key(key cacheKey) *keyCache {
 	c.keys[key] = c.recent.PushFront(l)
 	c.add(l, keyCacheBytes+int64(len(key.metrics)))
 	return l
+}
+
+// fetchesFor returns the scans that a keyCache would need to know all of r. One that is being read counts as known.
+func (c *cache) fetchesFor(key cacheKey, r telemetry.Range, now time.Time) []span {
+	c.mu.Lock()
+	e := c.keys[key]
+	c.mu.Unlock()
+	if e == nil {
+		return []span{{Range: r}}
+	}
+	l := e.Value.(*keyCache)
+	select {
+	case l.loading <- struct{}{}:
+		defer func() { <-l.loading }()
+		return l.fetches(r, now)
+	default:
+		return []span{{Range: r, asOf: 1}}
+	}
 }
 
 // resize adds to what a keyCache takes and evicts. One that takes more than half of the cache is evicted itself.

@@ -9,7 +9,8 @@ import (
 	"binnacle/sharding"
 )
 
-// Explanation is what the queries of a context did: which keys they asked, for what, and the cost. It is safe for any number of callers.
+// Explanation is what the queries of a context did: which keys they asked, for what, the expected cost, and the real
+// one. It is safe for any number of callers.
 type Explanation struct {
 	mu    sync.Mutex // guards below
 	reads []*Explained
@@ -21,7 +22,8 @@ type Explained struct {
 	Devices     []string // nil: all
 	Metrics     []string // nil: all
 	Range       telemetry.Range
-	Ordered     bool                  // rows in the order of time; else series or statistics
+	Ordered     bool // rows in the order of time; else series or statistics
+	Estimate    Estimate
 	Scans       []ScanExplained       // in the order in which they ended
 	RollupScans []RollupScanExplained // the same
 	Covered     []CoveredExplained
@@ -43,6 +45,15 @@ type CoveredExplained struct {
 	AsOf        int64 // s since 1970 UTC: chunks that were stored since were read
 	Range       telemetry.Range
 	Raw         int // devices that were read from their chunks all the same
+}
+
+// Estimate is what a read was expected to find and to cost, by what earlier reads of the same keys have found a day, or
+// else reads of the same tenant. Guessed says that there were none: then only the price of asking is known.
+type Estimate struct {
+	Scans        int
+	Documents    float64
+	RequestUnits float64
+	Guessed      bool
 }
 
 // ScanExplained is one scan: its question, what it has found, and what it has cost.
@@ -81,7 +92,7 @@ func (q *Query) beginExplanation(ctx context.Context) {
 		return
 	}
 	q.explanation, q.explained = e, &Explained{Tenant: q.req.Tenant, Devices: q.req.Devices, Metrics: q.req.Metrics,
-		Range: q.req.Range, Ordered: q.req.Order != Unordered}
+		Range: q.req.Range, Ordered: q.req.Order != Unordered, Estimate: q.estimate()}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reads = append(e.reads, q.explained)
@@ -145,4 +156,126 @@ func (q *Query) endExplanation() {
 	q.explanation.mu.Lock()
 	defer q.explanation.mu.Unlock()
 	q.explained.Stats = q.cost.stats()
+}
+
+// askingRUs is what a scan costs that finds nothing, as modelled from published charges.
+const askingRUs = 2.5
+
+// estimate goes through the plan without reading anything.
+func (q *Query) estimate() (e Estimate) {
+	if _, ok := q.sink.(RollupSink); ok && q.rollupsPay() {
+		return q.estimateRollups()
+	}
+	now := q.r.cfg.Now().UnixMilli()
+	for p := range q.plan.parts {
+		for _, t := range p.targets {
+			if p.ordered {
+				q.estimateRange(&e, t, days(t.Range, now))
+			} else {
+				q.estimateChunks(&e, t, t.Range)
+			}
+		}
+	}
+	return e
+}
+
+// days returns how many days of a range are not in the future.
+func days(r telemetry.Range, now int64) float64 {
+	return float64(max(0, min(r.To, now)-r.From)) / telemetry.DayMillis
+}
+
+// scanHistory remembers what scans have found, for estimates. It is safe for any number of callers.
+type scanHistory struct {
+	mu   sync.Mutex // guards below
+	seen map[historyKey]scanYield
+
+	rollupRUs map[string]float64 // what a rollup document costs beside the asking, by tenant
+}
+
+// historyKey names scans that are alike: of a key, or with an empty Key of a tenant's keys of one kind.
+type historyKey struct {
+	tenant string
+	sharding.Key
+	device bool // full keys
+	named  bool // of devices that are named
+}
+
+// scanYield is documents a day (of one device where devices are named), and what one costs beside the asking.
+type scanYield struct{ documents, rus float64 }
+
+// maxHistory bounds the memory that the history takes.
+const maxHistory = 4096
+
+func newScanHistory() *scanHistory {
+	return &scanHistory{seen: make(map[historyKey]scanYield), rollupRUs: make(map[string]float64)}
+}
+
+func historyKeys(tenant string, t target) (own, alike historyKey) {
+	alike = historyKey{tenant: tenant, device: t.Device != "", named: t.devices != nil}
+	own = alike
+	own.Key = t.Key
+	return own, alike
+}
+
+// of returns what scans of a target have found.
+func (p *scanHistory) of(tenant string, t target) (scanYield, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own, alike := historyKeys(tenant, t)
+	f, ok := p.seen[own]
+	if !ok {
+		f, ok = p.seen[alike]
+	}
+	f.documents *= float64(max(len(t.devices), 1))
+	return f, ok
+}
+
+// yieldOf returns what a scan has found over so many days, times the named devices.
+func yieldOf(u store.Usage, over float64) scanYield {
+	f := scanYield{documents: float64(u.Documents) / over}
+	if u.Documents > 0 {
+		f.rus = max(0, u.RUs-askingRUs) / float64(u.Documents)
+	}
+	return f
+}
+
+// add takes what a scan of a whole range has found. The last scan counts as much as all before it.
+func (p *scanHistory) add(tenant string, t target, f scanYield) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.seen) > maxHistory {
+		clear(p.seen)
+	}
+	own, alike := historyKeys(tenant, t)
+	for _, k := range []historyKey{own, alike} {
+		if old, ok := p.seen[k]; ok {
+			f = scanYield{(old.documents + f.documents) / 2, (old.rus + f.rus) / 2}
+		}
+		p.seen[k] = f
+	}
+}
+
+// ofRollups returns what a rollup document of a tenant costs beside the asking.
+func (p *scanHistory) ofRollups(tenant string) (rus float64, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rus, ok = p.rollupRUs[tenant]
+	return rus, ok
+}
+
+// addRollups takes what a scan of rollup documents has found.
+func (p *scanHistory) addRollups(tenant string, u store.Usage) {
+	if u.Documents == 0 {
+		return
+	}
+	rus := max(0, u.RUs-askingRUs) / float64(u.Documents)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.rollupRUs) > maxHistory {
+		clear(p.rollupRUs)
+	}
+	if old, ok := p.rollupRUs[tenant]; ok {
+		rus = (old + rus) / 2
+	}
+	p.rollupRUs[tenant] = rus
 }

@@ -56,7 +56,8 @@ type Reader struct {
 	cfg            Config
 	progress       *progress
 	pool           *pool
-	cache          *cache         // nil for none
+	cache          *cache // nil for none
+	history        *scanHistory
 	containersSeen sync.Map       // names of containers in which documents were found
 	headErrors     rate.Sometimes // limits the log: every query finds out
 }
@@ -68,7 +69,7 @@ const headErrorsEvery = 10 * time.Second
 func New(cfg Config) *Reader {
 	return &Reader{
 		cfg: cfg, progress: newProgress(), pool: &pool{limit: cfg.TotalBytes}, cache: newCache(cfg),
-		headErrors: rate.Sometimes{Interval: headErrorsEvery},
+		history: newScanHistory(), headErrors: rate.Sometimes{Interval: headErrorsEvery},
 	}
 }
 

@@ -134,6 +134,7 @@ type Stats struct {
 	Cached        int     // chunks that were read before, or by another query at the same time
 	Rollups       int     // rollup documents and manifests read
 	RollupsCached int     // rollup documents that were read before
+	RollupsSaved  float64 // request units that chunks in their place would have cost, by earlier reads
 	Keys          int     // partition keys and prefixes of them that were scanned
 	Containers    int     // that these keys lie in
 	HeadRows      int     // rows that came from memory, before merging
@@ -145,6 +146,7 @@ func (s Stats) Plus(t Stats) Stats {
 	return Stats{
 		RequestUnits: s.RequestUnits + t.RequestUnits, Documents: s.Documents + t.Documents, Cached: s.Cached + t.Cached,
 		Rollups: s.Rollups + t.Rollups, RollupsCached: s.RollupsCached + t.RollupsCached,
-		Keys: s.Keys + t.Keys, Containers: max(s.Containers, t.Containers), HeadRows: s.HeadRows + t.HeadRows, Reread: s.Reread + t.Reread,
+		RollupsSaved: s.RollupsSaved + t.RollupsSaved, Keys: s.Keys + t.Keys,
+		Containers: max(s.Containers, t.Containers), HeadRows: s.HeadRows + t.HeadRows, Reread: s.Reread + t.Reread,
 	}
 }

@@ -104,6 +104,9 @@ func (j *rollupJob) scanRollups(ctx context.Context, s store.RollupScan, take fu
 	j.date = max(usage.Date.Unix(), 0)
 	j.cost.addRollups(usage, 0)
 	j.explainRollups(s, usage)
+	if err == nil && own == nil {
+		j.r.history.addRollups(j.req.Tenant, usage)
+	}
 	switch {
 	case own != nil:
 		return own

@@ -53,6 +53,9 @@ func (q *Query) readRollups(ctx context.Context, sink RollupSink) error {
 	}
 	q.explainCovered(jobs)
 	for _, j := range jobs {
+		q.cost.addSaved(j.saved())
+	}
+	for _, j := range jobs {
 		if err := j.deliver(sink); err != nil {
 			return ended(err)
 		}
@@ -244,6 +247,15 @@ func (j *rollupJob) takeRaw(p *Piece) error {
 		return nil
 	}
 	return j.take(p)
+}
+
+// saved returns what the chunks of what rollups cover would have cost, by earlier reads.
+func (j *rollupJob) saved() (rus float64) {
+	found, _ := j.r.history.of(j.req.Tenant, j.target)
+	for _, d := range j.days {
+		rus += found.documents * found.rus * float64(length(d.covered())) / telemetry.DayMillis
+	}
+	return rus
 }
 
 // deliver hands everything on. The pieces of a device that is not raw leave out what rollups cover.

@@ -24,7 +24,11 @@ func (q *Query) scan(ctx context.Context, t target, r telemetry.Range, take func
 // gone in which chunks were found before.
 func (q *Query) scanSince(ctx context.Context, t target, w store.Window,
 	take func(*Piece) error) (usage store.Usage, gone bool, err error) {
-	return q.scanTarget(ctx, t, store.Scan{Range: w.Range, Since: w.Since}, take)
+	usage, gone, err = q.scanTarget(ctx, t, store.Scan{Range: w.Range, Since: w.Since}, take)
+	if over := days(w.Range, q.r.cfg.Now().UnixMilli()); err == nil && w.Since == 0 && over > 0 {
+		q.r.history.add(q.req.Tenant, t, yieldOf(usage, over*float64(max(len(t.devices), 1))))
+	}
+	return usage, gone, err
 }
 
 // scanWindows scans several ranges, each without what was stored before its second.
@@ -142,6 +146,7 @@ type cost struct {
 	cached        int
 	rollups       int
 	rollupsCached int
+	saved         float64
 	keys          map[sharding.Key]bool
 	containers    map[string]bool
 }
@@ -187,12 +192,19 @@ func (t *cost) addRollups(u store.Usage, kept int) {
 	t.rollupsCached += kept
 }
 
+func (t *cost) addSaved(rus float64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.saved += rus
+}
+
 func (t *cost) stats() Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return Stats{
 		RequestUnits: t.rus, Documents: t.documents, Cached: t.cached, Keys: len(t.keys), Containers: len(t.containers),
 		HeadRows: t.headRows, Reread: t.reread, Rollups: t.rollups, RollupsCached: t.rollupsCached,
+		RollupsSaved: t.saved,
 	}
 }
 
