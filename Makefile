@@ -1,7 +1,7 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
-.PHONY: fmt vet staticcheck deadcode arch
+.PHONY: xray fmt vet staticcheck deadcode arch
 .PHONY: azcosmos-conformance kafka-it production-it prometheus-it console-test console-it readers-it producers-it
 .PHONY: openapi-lint deploy-check ci
 
@@ -71,6 +71,12 @@ bench-resume: ## An ingester is killed, 30 minutes of readings of RESUMES=500 de
 
 soak: ## 100,000 devices through a Worker for two holds and a midnight: memory, CPU per value, creates per minute
 	go test -count=1 -timeout 0 -run '^TestSoak$$' -v ./ingest/worker -soak.devices 100000 -soak.hold 30m
+
+# How many accounts `make xray` makes.
+ACCOUNTS := 20
+
+xray: ## What `binnacle xray` predicts of ACCOUNTS=20 random accounts, beside what is measured when each layout is written
+	go test -count=1 -timeout 0 -run '^TestPredictionsAreMeasured$$' -v ./internal/xray -xray.accounts $(ACCOUNTS)
 
 # How long `make chaos` and `make kills` break things, by which seed (0: a random one), with which holds of ingesters by
 # turns (off: 1s without a journal), what else the test is told (-chaos.assign: no consumer group), and whose broker it

@@ -45,6 +45,7 @@ type commands struct {
 	Gaps        gapsCommand        `cmd:"" help:"Find gaps in a device's readings and their causes."`
 	Cardinality cardinalityCommand `cmd:"" help:"Show the metrics, tags and labels of a tenant with the most series and values."`
 	Doctor      doctorCommand      `cmd:"" help:"Check a Cosmos DB account: rights, latency, physical partitions, and charges compared with the model."`
+	Xray        xrayCommand        `cmd:"" help:"Show what the partition key of any container does to its physical partitions, and what others would do."`
 	Chunk       chunkCommand       `cmd:"" help:"Print a stored chunk as text."`
 	Explain     explainCommand     `cmd:"" help:"Run a query and show which keys it reads, its expected and its actual cost."`
 	Broker      brokerCommand      `cmd:"" help:"Run the embedded Kafka alone."`

@@ -24,7 +24,7 @@ type layer struct {
 var layers = []layer{
 	{"entry", false, false, []string{"cmd"}},
 	{"tools", false, false, []string{
-		"internal/loadtest", "internal/replay", "internal/blogexample", "internal/audit",
+		"internal/loadtest", "internal/replay", "internal/blogexample", "internal/audit", "internal/xray",
 		"internal/queryclient",
 	}},
 	{"wiring", true, false, []string{"internal/app"}},
