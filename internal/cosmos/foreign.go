@@ -177,8 +177,8 @@ func (f *Foreign) Query(ctx context.Context, rangeID string, q ForeignQuery,
 	}
 }
 
-// ForeignQuery is a query with the values of its parameters @p0, @p1 and so on. After a page that takes its charge above
-// MaxRUs there is no further one.
+// ForeignQuery is a query with the values of its parameters @p0, @p1 and so on. After a page that takes its charge
+// above MaxRUs there is no further one.
 type ForeignQuery struct {
 	SQL    string
 	Values []any
@@ -199,7 +199,7 @@ func (f *Foreign) do(ctx context.Context, send func(ctx context.Context,
 	return err
 }
 
-// explain names what was attempted, and says in words what a status means for a container of somebody else.
+// explain names what was attempted, and what a status means for a container of somebody else.
 func (f *Foreign) explain(what string, err error) error {
 	answer := asError(err)
 	if answer == nil && !errors.As(err, &answer) {

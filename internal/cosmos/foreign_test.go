@@ -29,10 +29,12 @@ func TestForeignReadsAnyDatabase(t *testing.T) {
 	require.NoError(t, err)
 	sold := azcosmos.NewAutoscaleThroughputProperties(4000)
 	_, err = db.CreateContainer(t.Context(), azcosmos.ContainerProperties{
-		ID:                     "readings",
-		PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Kind: azcosmos.PartitionKeyKindHash, Version: 2, Paths: []string{"/a/b"}},
+		ID: "readings",
+		PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Kind: azcosmos.PartitionKeyKindHash, Version: 2,
+			Paths: []string{"/a/b"}},
 		IndexingPolicy: &azcosmos.IndexingPolicy{Automatic: true, IndexingMode: azcosmos.IndexingModeConsistent,
-			IncludedPaths: []azcosmos.IncludedPath{{Path: "/*"}}, ExcludedPaths: []azcosmos.ExcludedPath{{Path: "/big/*"}, {Path: "/v/?"}}},
+			IncludedPaths: []azcosmos.IncludedPath{{Path: "/*"}},
+			ExcludedPaths: []azcosmos.ExcludedPath{{Path: "/big/*"}, {Path: "/v/?"}}},
 	}, &azcosmos.CreateContainerOptions{ThroughputProperties: &sold})
 	require.NoError(t, err)
 	items, err := sdk.NewContainer("theirs", "readings")

@@ -36,8 +36,9 @@ const (
 
 // spellings of a day in keys, and of a day and an hour.
 var (
-	hourSpellings = []string{"2006-01-02T15", "2006-01-02-15", "2006-01-02 15", "2006010215", "2006-01-02_15", "20060102T15"}
-	daySpellings  = []string{"2006-01-02", "20060102", "2006/01/02", "2006.01.02", "2006_01_02"}
+	hourSpellings = []string{"2006-01-02T15", "2006-01-02-15", "2006-01-02 15", "2006010215",
+		"2006-01-02_15", "20060102T15"}
+	daySpellings = []string{"2006-01-02", "20060102", "2006/01/02", "2006.01.02", "2006_01_02"}
 )
 
 // document takes over what matters of a document. v is not kept.

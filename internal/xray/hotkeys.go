@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"binnacle/internal/cosmos"
+
 	"github.com/valyala/fastjson"
 )
 
@@ -59,18 +61,18 @@ func (s *sampler) countHotKeys(ctx context.Context) error {
 // countKey counts one key. What it has more or less, the other keys of its physical partition have less or more.
 func (s *sampler) countKey(ctx context.Context, k *hotKey) error {
 	var conditions []string
-	var values []any
+	var q cosmos.ForeignQuery
 	for i, c := range k.key {
 		v, ok := c.value()
 		if !ok {
 			return nil
 		}
 		conditions = append(conditions, fmt.Sprintf(`c%s = @p%d`, accessor(s.about.Key[i]), i))
-		values = append(values, v)
+		q.Values = append(q.Values, v)
 	}
 	exact := 0.0
-	sql := "SELECT VALUE COUNT(1) FROM c WHERE " + strings.Join(conditions, " AND ")
-	err := s.ask(ctx, s.ranges[k.of], sql, values, func(v *fastjson.Value) error { exact = v.GetFloat64(); return nil })
+	q.SQL = "SELECT VALUE COUNT(1) FROM c WHERE " + strings.Join(conditions, " AND ")
+	err := s.ask(ctx, s.ranges[k.of], q, func(v *fastjson.Value) error { exact = v.GetFloat64(); return nil })
 	total := s.counts[k.of]
 	if err != nil || exact <= 0 || exact > total {
 		return err

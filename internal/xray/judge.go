@@ -159,7 +159,8 @@ func (j *judge) readOf(place placement, r reading) Read {
 
 // priced sets the throughput that a layout needs, and its price.
 func (j *judge) priced(l Layout) Layout {
-	l.NeedRUs = j.f.rus/(j.f.days*86400)*l.HottestOverMean + j.cfg.DeviceReads*l.DeviceDay.RUs + j.cfg.TenantReads*l.TenantDay.RUs
+	writes := j.f.rus / (j.f.days * 86400)
+	l.NeedRUs = writes*l.HottestOverMean + j.cfg.DeviceReads*l.DeviceDay.RUs + j.cfg.TenantReads*l.TenantDay.RUs
 	l.Dollars = dollars(l.NeedRUs)
 	return l
 }

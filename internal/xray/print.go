@@ -7,6 +7,8 @@ import (
 	"binnacle/internal/report"
 )
 
+const minute = "2006-01-02 15:04"
+
 // Print writes the report for a terminal.
 func Print(w io.Writer, r Report) error {
 	for _, f := range r.Findings {
@@ -22,7 +24,7 @@ func Print(w io.Writer, r Report) error {
 		{""},
 		{"container", r.Database + "/" + r.Container},
 		{"documents", fmt.Sprintf("%s, %.2f GB of JSON", report.Thousands(r.Documents), r.GB)},
-		{"written", fmt.Sprintf("%s to %s, %.2f RU/s", r.From.Format("2006-01-02 15:04"), r.To.Format("2006-01-02 15:04"), r.WriteRUs)},
+		{"written", fmt.Sprintf("%s to %s, %.2f RU/s", r.From.Format(minute), r.To.Format(minute), r.WriteRUs)},
 		{"devices", who + " in the sample"},
 		{"sample", fmt.Sprintf("%s documents for %.1f RU", report.Thousands(r.Sampled), r.RUs)},
 		{""},
@@ -38,8 +40,8 @@ func Print(w io.Writer, r Report) error {
 	if err := report.Grid(w, append(rows, []string{""})); err != nil {
 		return err
 	}
-	rows = [][]string{{"layout", "hottest/mean", "hottest key", "full in", "keys of a device's day", "RU", "of a tenant's day", "RU",
-		"RU/s", "a month"}}
+	rows = [][]string{{"layout", "hottest/mean", "hottest key", "full in", "keys of a device's day", "RU",
+		"of a tenant's day", "RU", "RU/s", "a month"}}
 	for _, l := range append([]Layout{r.Now}, r.Others...) {
 		name := l.Name
 		if name == r.Recommended {

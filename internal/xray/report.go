@@ -138,8 +138,8 @@ func (r Report) findings(s *sampler) (out []string) {
 		add("The container has one physical partition: no key makes it hot or cold yet. The figures of other layouts are " +
 			"those of one partition too; look again when there are more.")
 	case r.Now.HottestOverMean > 1.15:
-		add("In a day, the hottest physical partition is charged %.2f times the mean of %d: of %s RU/s, only %.0f %% can be used.",
-			r.Now.HottestOverMean, n, bought(r.Provisioned), 100/r.Now.HottestOverMean)
+		add("In a day, the hottest physical partition is charged %.2f times the mean of %d: of %s RU/s, only %.0f %% "+
+			"can be used.", r.Now.HottestOverMean, n, bought(r.Provisioned), 100/r.Now.HottestOverMean)
 	default:
 		add("In a day, the hottest physical partition is charged %.2f times the mean of %d: the load is even.",
 			r.Now.HottestOverMean, n)
@@ -160,15 +160,15 @@ func (r Report) findings(s *sampler) (out []string) {
 			r.Now.HottestKey, keyGB, d)
 	}
 	if s.about.Version == 1 {
-		add("The key has version 1 of the hash: where keys with coming dates lie was not computed, and hottest/mean is that of " +
-			"all documents.")
+		add("The key has version 1 of the hash: where keys with coming dates lie was not computed, and hottest/mean is " +
+			"that of all documents.")
 	}
 	if r.Recommended == r.Now.Name {
 		add("No alternative is more than 5 %% cheaper than the key that it has.")
 	} else if r.Recommended != "" {
 		best := r.layout(r.Recommended)
-		add("%s would need %.0f RU/s instead of %.0f (hottest/mean %.2f); keys can't be changed, so it takes a new container.",
-			strings.ToUpper(best.Name[:1])+best.Name[1:], best.NeedRUs, r.Now.NeedRUs, best.HottestOverMean)
+		add("%s would need %.1f RU/s instead of %.1f (hottest/mean %.2f); keys can't be changed, so it takes a new "+
+			"container.", strings.ToUpper(best.Name[:1])+best.Name[1:], best.NeedRUs, r.Now.NeedRUs, best.HottestOverMean)
 	}
 	return out
 }

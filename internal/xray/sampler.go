@@ -49,6 +49,9 @@ const (
 // hotKeys is how many of the fullest keys are counted exactly.
 const hotKeys = 3
 
+// learnRows is from how many documents the sample learns what one is charged.
+const learnRows = 20
+
 // mostWindows bounds how many times the sample looks at.
 const mostWindows = 8
 
@@ -68,7 +71,7 @@ func (s *sampler) read(ctx context.Context) error {
 	}
 	n := float64(len(s.ranges))
 	// Each range is asked for its oldest and its newest document, for one count and for one page.
-	least := s.source.Charged() + n*(2*edgeRUs+countRUs+pageRUs) + hotKeys*hotKeyRUs
+	least := s.source.Charged() + n*(2*edgeRUs+countRUs+pageRUs) + pageRUs + hotKeys*hotKeyRUs
 	if least > s.cfg.MaxRUs {
 		return fmt.Errorf("container %s has %d physical partitions: to see each takes %.0f RU, and --max-rus allows %.0f",
 			s.cfg.Container, len(s.ranges), least, s.cfg.MaxRUs)
@@ -98,7 +101,8 @@ func (s *sampler) edges(ctx context.Context) error {
 	oldest, newest := int64(0), int64(0)
 	for _, r := range s.ranges {
 		for _, order := range []string{"", " ORDER BY c._ts DESC"} {
-			err := s.ask(ctx, r, "SELECT TOP 1 c._ts FROM c"+order, nil, func(v *fastjson.Value) error {
+			q := cosmos.ForeignQuery{SQL: "SELECT TOP 1 c._ts FROM c" + order}
+			err := s.ask(ctx, r, q, func(v *fastjson.Value) error {
 				at := v.GetInt64("_ts")
 				if oldest == 0 || at < oldest {
 					oldest = at
@@ -129,12 +133,12 @@ func (s *sampler) count(ctx context.Context) error {
 	s.counts = make([]float64, len(s.ranges))
 	for i, r := range s.ranges {
 		for j, w := range s.windows {
-			sql, values := "SELECT VALUE COUNT(1) FROM c", []any(nil)
+			q := cosmos.ForeignQuery{SQL: "SELECT VALUE COUNT(1) FROM c"}
 			if len(s.windows) > 1 {
-				sql, values = sql+windowSQL, []any{w.from, w.to}
+				q.SQL, q.Values = q.SQL+windowSQL, []any{w.from, w.to}
 			}
 			c := cell{of: i, in: j}
-			err := s.ask(ctx, r, sql, values, func(v *fastjson.Value) error { c.count = v.GetFloat64(); return nil })
+			err := s.ask(ctx, r, q, func(v *fastjson.Value) error { c.count = v.GetFloat64(); return nil })
 			if err != nil {
 				return err
 			}
@@ -162,6 +166,12 @@ func (s *sampler) fill(ctx context.Context) error {
 		if c.count == 0 {
 			continue
 		}
+		if len(s.docs) == 0 { // learn what a document is charged: from few, which don't count
+			if err := s.page(ctx, c, int(min(c.count, learnRows))); err != nil {
+				return err
+			}
+			s.docs = nil
+		}
 		rus := max(0, s.left()-hotKeys*hotKeyRUs-pages*pageRUs)
 		pages--
 		rows := int(min(c.count, max(1, rus*c.count/total/s.perRow)))
@@ -179,16 +189,13 @@ func (s *sampler) fill(ctx context.Context) error {
 	return nil
 }
 
-// page reads the first documents of a cell. It begins with few, to learn what one is charged.
+// page reads the first documents of a cell.
 func (s *sampler) page(ctx context.Context, c *cell, rows int) error {
 	w, r := s.windows[c.in], s.ranges[c.of]
 	began := s.source.Charged()
 	from := len(s.docs)
-	if from == 0 {
-		rows = min(rows, 20)
-	}
-	sql := fmt.Sprintf("SELECT TOP %d * FROM c", rows) + windowSQL
-	err := s.ask(ctx, r, sql, []any{w.from, w.to}, func(v *fastjson.Value) error {
+	q := cosmos.ForeignQuery{SQL: fmt.Sprintf("SELECT TOP %d * FROM c", rows) + windowSQL, Values: []any{w.from, w.to}}
+	err := s.ask(ctx, r, q, func(v *fastjson.Value) error {
 		d := s.document(v)
 		d.of, d.in = c.of, c.in
 		s.docs = append(s.docs, d)
@@ -204,19 +211,22 @@ func (s *sampler) page(ctx context.Context, c *cell, rows int) error {
 	if c.read > 0 {
 		work := ru.QueryWork{Seeks: 2}
 		rus := s.source.Charged() - began - s.cfg.Model.Query(work)
-		s.perRow = max(s.perRow/4, rus/float64(c.read), 0.001)
+		s.perRow = max(0.9*s.perRow, rus/float64(c.read), 0.001)
+		if from == 0 {
+			s.perRow = max(rus/float64(c.read), 0.001)
+		}
 	}
 	return nil
 }
 
 // ask sends a query to a physical partition.
-func (s *sampler) ask(ctx context.Context, r cosmos.PhysicalRange, sql string, values []any,
+func (s *sampler) ask(ctx context.Context, r cosmos.PhysicalRange, q cosmos.ForeignQuery,
 	yield func(v *fastjson.Value) error) error {
 	if s.left() <= 0 {
 		return fmt.Errorf("the account has charged %.0f RU of the %.0f that --max-rus allows before all was seen: raise it",
 			s.source.Charged(), s.cfg.MaxRUs)
 	}
-	q := cosmos.ForeignQuery{SQL: sql, Values: values, MaxRUs: s.left() - pageRUs}
+	q.MaxRUs = s.left() - pageRUs
 	return s.source.Query(ctx, r.ID, q, func(item []byte) error {
 		v, err := s.parser.ParseBytes(item)
 		if err != nil {

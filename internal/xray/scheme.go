@@ -103,16 +103,16 @@ func hierarchical(name string, levels func(e entity, at time.Time) (string, stri
 		first, second := levels(e, at)
 		return []string{first, second}
 	}
-	return scheme{Name: "hierarchical: " + name, Key: "/" + strings.ReplaceAll(name, ", ", ", /"), key: key, device: once(key),
-		tenant: tenant, daily: tenant == nil}
+	return scheme{Name: "hierarchical: " + name, Key: "/" + strings.ReplaceAll(name, ", ", ", /"), key: key,
+		device: once(key), tenant: tenant, daily: tenant == nil}
 }
 
 func tenantWithSuffix(n int) scheme {
 	key := func(e entity, _ time.Time) []string {
 		return []string{e.tenant + "~" + suffixOf(e.device, n), e.device}
 	}
-	return scheme{Name: fmt.Sprintf("tenant with hashed suffix of %d, device", n), Key: "/tenant~suffix, /device", key: key,
-		device: once(key),
+	return scheme{Name: fmt.Sprintf("tenant with hashed suffix of %d, device", n), Key: "/tenant~suffix, /device",
+		key: key, device: once(key),
 		tenant: func(tenant string, _ time.Time) (out [][]string) {
 			for i := range n {
 				out = append(out, []string{tenant + "~" + strconv.Itoa(i)})
@@ -147,8 +147,8 @@ func slots(f fleet, n int) scheme {
 		_, low := epk.Sum(epk.String(e.device))
 		return []string{own[low%uint64(len(own))], e.device}
 	}
-	return scheme{Name: fmt.Sprintf("%d slots", n), Key: "/tenant~slot, /device", monthly: true, key: key, device: once(key),
-		tenant: func(tenant string, _ time.Time) (out [][]string) {
+	return scheme{Name: fmt.Sprintf("%d slots", n), Key: "/tenant~slot, /device", monthly: true, key: key,
+		device: once(key), tenant: func(tenant string, _ time.Time) (out [][]string) {
 			for _, s := range shards[tenant] {
 				out = append(out, []string{s})
 			}
