@@ -1,0 +1,175 @@
+package heat
+
+import "slices"
+
+// Pieces is how many equal parts a day has in a Shape.
+const Pieces = 48
+
+const piece = Day / Pieces // ms
+
+// Shape is how a tenant's readings are spread over a UTC day: what each half hour has, the mean being 1.
+type Shape [Pieces]float64
+
+// leastShape keeps a half hour in which nothing came yesterday from standing for never.
+const leastShape = 0.01
+
+// NewShape returns the shape of what came in the half hours of a day; an even one if nothing came.
+func NewShape(came [Pieces]float64) (s Shape) {
+	sum := 0.0
+	for _, c := range came {
+		sum += c
+	}
+	for k, c := range came {
+		s[k] = 1
+		if sum > 0 {
+			s[k] = max(c*Pieces/sum, leastShape)
+		}
+	}
+	return s
+}
+
+// Weight returns the ms from from to to, each counted as much as the shape says.
+func (s *Shape) Weight(from, to int64) (sum float64) {
+	for at := from; at < to; {
+		until := min(to, (at/piece+1)*piece)
+		sum += s[at/piece%Pieces] * float64(until-at)
+		at = until
+	}
+	return sum
+}
+
+// Cutting says how bins become chunks.
+type Cutting struct {
+	Target float64 // bytes of a document at which a bin is cut
+	Alone  float64 // bytes up to which what is left of a day stays in one document
+	Charge func(bytes float64) float64
+}
+
+// OpenBin is a bin as its ingester has it.
+type OpenBin struct {
+	Keys     []Key // of its next chunk, and of those that follow, in turn
+	Tomorrow []Key // of the device's chunks of the next day; nil to expect none
+	DayEnd   int64 // ms, of its readings' day
+	Due      int64 // ms, when what is left of the day is cut: a function of the device and the day
+	Began    int64 // ms, of its first reading
+	Bytes    float64
+	Pace     float64 // bytes a ms of the device before this bin, by the shape of its tenant; 0 if it is not known
+}
+
+// leastPace is how long a bin must have been open for its pace to count, ms.
+const leastPace = Hour / 2
+
+// blurred is the part of the lead by which a cut for size may come earlier or later, and leastBlur ms is the least.
+const (
+	blurred   = 0.08
+	leastBlur = float64(Minute)
+)
+
+// pace returns the bytes that a device sends in a ms that counts 1 in its tenant's shape.
+func (b *OpenBin) pace(now int64, s *Shape) float64 {
+	if now-b.Began >= leastPace || b.Pace == 0 {
+		return b.Bytes / max(s.Weight(b.Began, now), float64(leastPace)/6)
+	}
+	return b.Pace
+}
+
+// Forecaster adds up what open bins are expected to take. It is for one goroutine.
+type Forecaster struct {
+	cutting Cutting
+	out     Forecast
+	sums    map[Key]*Expected
+}
+
+// NewForecaster returns a Forecaster as of an instant, in ms.
+func NewForecaster(now int64, c Cutting) *Forecaster {
+	return &Forecaster{c, Forecast{At: now}, map[Key]*Expected{}}
+}
+
+// Add adds a bin, and what its device is expected to send until the forecast ends, of a tenant of that shape.
+func (f *Forecaster) Add(b *OpenBin, s *Shape) {
+	now := f.out.At
+	if b.DayEnd <= now {
+		f.expect(b.Keys[0], Span{From: max(b.Due, now), To: max(b.Due, now)}, b.Bytes)
+		return
+	}
+	pace := b.pace(now, s)
+	limit := f.cutting.Target
+	if b.Bytes >= limit {
+		limit = max(f.cutting.Alone, b.Bytes)
+	}
+	f.day(chain{keys: b.Keys, pace: pace, from: now, end: b.DayEnd, due: b.Due, fill: b.Bytes,
+		limit: limit}, s)
+	if b.Tomorrow != nil && b.DayEnd < f.out.Start(ForecastHours) {
+		f.day(chain{keys: b.Tomorrow, pace: pace, from: b.DayEnd, end: b.DayEnd + Day, due: b.Due + Day,
+			limit: f.cutting.Target}, s)
+	}
+}
+
+// chain is the bins of a device and day from an instant on.
+type chain struct {
+	keys        []Key
+	pace        float64
+	from        int64 // ms
+	end, due    int64 // ms, of the day and of its last cut
+	fill, limit float64
+}
+
+// day expects the cuts of a chain.
+func (f *Forecaster) day(c chain, s *Shape) {
+	horizon, number := f.out.Start(ForecastHours), 0
+	cut := func(over Span) {
+		f.expect(c.keys[number%len(c.keys)], over, c.fill)
+		number++
+	}
+	for at := c.from; at < c.end && at < horizon; {
+		until := min(c.end, (at/piece+1)*piece)
+		rate := c.pace * s[at/piece%Pieces]
+		need := until - at + 1 // not within this half hour
+		if rate > 0 {
+			need = int64(min((c.limit-c.fill)/rate, float64(need)))
+		}
+		if at+need > until {
+			c.fill += rate * float64(until-at)
+			at = until
+			continue
+		}
+		at += max(1, need)
+		c.fill = c.limit
+		if rest := c.fill + c.pace*s.Weight(at, c.end); c.limit < f.cutting.Alone && rest <= f.cutting.Alone {
+			c.limit = f.cutting.Alone
+			continue
+		}
+		width := int64(leastBlur + blurred*float64(at-f.out.At))
+		cut(Span{From: at - width, To: at + width})
+		c.fill, c.limit = 0, f.cutting.Target
+	}
+	if c.fill > 0 && c.end < horizon {
+		cut(Span{From: c.due, To: c.due})
+	}
+}
+
+// expect adds the charge of a chunk that is cut at some time in a span.
+func (f *Forecaster) expect(k Key, over Span, bytes float64) {
+	rus := f.cutting.Charge(bytes)
+	e := f.sums[k]
+	if e == nil {
+		e = &Expected{Key: k}
+		f.sums[k] = e
+	}
+	from, to := max(over.From, f.out.At), max(over.To, f.out.At+1)
+	to = max(to, from+1)
+	for h := int((from - f.out.Start(0)) / Hour); h < ForecastHours && f.out.Start(h) < to; h++ {
+		part := min(to, f.out.Start(h+1)) - max(from, f.out.Start(h))
+		e.RUs[h] += rus * float64(part) / float64(to-from)
+	}
+}
+
+// Forecast returns what was added up.
+func (f *Forecaster) Forecast() Forecast {
+	out := f.out
+	for _, e := range f.sums {
+		out.Cells = append(out.Cells, *e)
+	}
+	slices.SortFunc(out.Cells, func(a, b Expected) int { return a.Compare(b.Key) })
+	return out
+}
