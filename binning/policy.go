@@ -99,6 +99,13 @@ func (s Sizer) ReadingsFor(readings, values, columns int) int {
 // alone returns the size up to which readings stay in one document.
 func (s Sizer) alone(columns int) float64 { return float64(s.Target(columns)+s.Max(columns)) / 2 }
 
+// Bounds returns the sizes in bytes at which a bin of so many columns is cut, and up to which what is left of its day
+// stays in one document, both without the bytes that do not grow with values, and those.
+func (s Sizer) Bounds(columns int) (cut, alone, fixed float64) {
+	fixed = s.overhead(columns)
+	return full*float64(s.Target(columns)) - fixed, full*s.alone(columns) - fixed, fixed
+}
+
 // FitsOne reports whether so many values in so many columns are expected to stay in one document.
 func (s Sizer) FitsOne(values, columns int) bool {
 	return s.Estimate(values, columns) <= full*s.alone(columns)

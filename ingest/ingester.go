@@ -35,6 +35,7 @@ type Ingester struct {
 	metrics  *metrics
 	executor *Executor
 	spill    *spill.Store // nil: none
+	expected expectation  // of the one who asks for forecasts
 	log      *slog.Logger
 
 	// Set by Run before anything else starts.

@@ -315,7 +315,7 @@ func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []by
 			panic(fmt.Sprintf("encode chunk %s of %s: %v", h.ID, h.Device, err))
 		}
 		width := rows.Width()
-		learnSize(sizer, &rows, doc)
+		w.learnSize(sizer, &rows, doc)
 		if len(doc) <= sizer.Max(width) || alone {
 			return rows, rest, doc, nil
 		}
@@ -324,11 +324,13 @@ func (w *Worker) fit(c *chain, h chunk.Header) (rows, rest binning.Bin, doc []by
 }
 
 // learnSize updates a device's sizer with the size of a document.
-func learnSize(sizer *binning.Sizer, rows *binning.Bin, doc []byte) {
+func (w *Worker) learnSize(sizer *binning.Sizer, rows *binning.Bin, doc []byte) {
 	overhead, err := chunk.Overhead(doc)
 	if err != nil {
 		panic(fmt.Sprintf("what was encoded can't be read: %v", err))
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	sizer.Observe(binning.Measured{Values: rows.Values(), Columns: rows.Width(), Bytes: len(doc), Overhead: overhead})
 }
 

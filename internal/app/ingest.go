@@ -105,6 +105,7 @@ func (p *process) newIngest(r ingestRole) (*ingest.Ingester, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.heat.SetForecast(in.Forecast)
 	p.adminMux.Handle("GET "+binsPath, serveBins(in))
 	p.adminMux.Handle("GET "+limitsPath, serveLimits(in))
 	p.readyWhen(func() error {

@@ -106,12 +106,15 @@ func (f *fleet) run(d *device, activity *[4 * heat.Pieces]float64) (cuts []cut, 
 	const piece = heat.Day / heat.Pieces
 	noise := rand.New(rand.NewPCG(d.noise, 2))
 	midnight := f.now - f.now%heat.Day - heat.Day
+	var before heat.Span
+	size := 0.0
 	for day := range int64(3) {
 		start := midnight + day*heat.Day
 		end := start + heat.Day
 		due := end + int64(d.phase*float64(holdMs))
 		limit := func() float64 { return target * (1 + sizeError*noise.NormFloat64()) }
 		fill, began, most, held := 0.0, start, limit(), heat.OpenBin{Began: start}
+		held.Before, held.BeforeBytes = before, size
 		for at := start; at < end; {
 			until := min(end, (at/piece+1)*piece)
 			if at < f.now && f.now < until {
@@ -131,10 +134,11 @@ func (f *fleet) run(d *device, activity *[4 * heat.Pieces]float64) (cuts []cut, 
 				if at > f.now {
 					cuts = append(cuts, cut{at: at, rus: charged(fill)})
 				}
+				before, size = heat.Span{From: began, To: at}, fill
 				fill, began, most = 0, at, limit()
 			}
 			if at == f.now {
-				held = heat.OpenBin{Bytes: fill, Began: began}
+				held = heat.OpenBin{Bytes: fill, Began: began, Before: before, BeforeBytes: size}
 			}
 		}
 		if fill > 0 && due > f.now {
@@ -142,9 +146,11 @@ func (f *fleet) run(d *device, activity *[4 * heat.Pieces]float64) (cuts []cut, 
 		}
 		if end <= f.now {
 			held = heat.OpenBin{Bytes: fill, Began: began}
+			before, size = heat.Span{}, 0.0
 			if due <= f.now {
-				continue
+				continue // nothing is known of the day before any more
 			}
+			before, size = heat.Span{From: began, To: end}, fill
 		}
 		if start <= f.now {
 			held.DayEnd, held.Due = end, due
@@ -152,15 +158,6 @@ func (f *fleet) run(d *device, activity *[4 * heat.Pieces]float64) (cuts []cut, 
 		}
 	}
 	return cuts, open
-}
-
-// before returns the bytes that a device has sent in the ms before now.
-func (f *fleet) before(d *device, activity *[4 * heat.Pieces]float64, ms int64) (sum float64) {
-	midnight := f.now - f.now%heat.Day - heat.Day
-	for at := f.now - ms; at < f.now; at += heat.Minute {
-		sum += d.pace * activity[(at-midnight)*heat.Pieces/heat.Day] * float64(heat.Minute)
-	}
-	return sum
 }
 
 // yesterday returns what each tenant's devices sent in the half hours of the day before now.

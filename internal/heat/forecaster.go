@@ -38,28 +38,33 @@ func (s *Shape) Weight(from, to int64) (sum float64) {
 	return sum
 }
 
-// Cutting says how bins become chunks.
+// Cutting says how bins become chunks. All are bytes of a document.
 type Cutting struct {
-	Target float64 // bytes of a document at which a bin is cut
-	Alone  float64 // bytes up to which what is left of a day stays in one document
-	Charge func(bytes float64) float64
+	Target float64 // at which a bin is cut
+	Alone  float64 // up to which what is left of a day stays in one document
+	Fixed  float64 // that do not grow with readings; the others are without them
 }
 
 // OpenBin is a bin as its ingester has it.
 type OpenBin struct {
-	Keys     []Key // of its next chunk, and of those that follow, in turn
-	Tomorrow []Key // of the device's chunks of the next day; nil to expect none
-	DayEnd   int64 // ms, of its readings' day
-	Due      int64 // ms, when what is left of the day is cut: a function of the device and the day
-	Began    int64 // ms, of its first reading
-	Bytes    float64
-	Pace     float64 // bytes a ms of the device before this bin, by the shape of its tenant; 0 if it is not known
+	Keys     []Key   // of its next chunk, and of those that follow, in turn
+	Tomorrow []Key   // of the device's chunks of the next day; nil to expect none
+	DayEnd   int64   // ms, of its readings' day
+	Due      int64   // ms, when what is left of the day is cut: a function of the device and the day
+	Began    int64   // ms, of its first reading
+	Bytes    float64 // of its document, without those that are fixed
+	Cutting  Cutting
+	// Before is when what the device sent before this bin came, a chunk or a bin of the day before, and BeforeBytes its
+	// bytes. Empty if nothing is known.
+	Before      Span
+	BeforeBytes float64
 }
 
 // leastPace is how long a bin must have been open for its pace to count, ms.
 const leastPace = Hour / 2
 
-// blurred is the part of the lead by which a cut for size may come earlier or later, and leastBlur ms is the least.
+// blurred is the part of the time from now, or from the begin of its day, by which a cut for size may come earlier or
+// later, and leastBlur ms is the least.
 const (
 	blurred   = 0.08
 	leastBlur = float64(Minute)
@@ -67,41 +72,43 @@ const (
 
 // pace returns the bytes that a device sends in a ms that counts 1 in its tenant's shape.
 func (b *OpenBin) pace(now int64, s *Shape) float64 {
-	if now-b.Began >= leastPace || b.Pace == 0 {
-		return b.Bytes / max(s.Weight(b.Began, now), float64(leastPace)/6)
+	since, bytes := s.Weight(b.Began, now), b.Bytes
+	if now-b.Began < leastPace && b.Before.To > b.Before.From {
+		since, bytes = since+s.Weight(b.Before.From, b.Before.To), bytes+b.BeforeBytes
 	}
-	return b.Pace
+	return bytes / max(since, float64(Minute))
 }
 
 // Forecaster adds up what open bins are expected to take. It is for one goroutine.
 type Forecaster struct {
-	cutting Cutting
-	out     Forecast
-	sums    map[Key]*Expected
+	charge func(bytes float64) float64
+	out    Forecast
+	sums   map[Key]*Expected
 }
 
-// NewForecaster returns a Forecaster as of an instant, in ms.
-func NewForecaster(now int64, c Cutting) *Forecaster {
-	return &Forecaster{c, Forecast{At: now}, map[Key]*Expected{}}
+// NewForecaster returns a Forecaster as of an instant, in ms. charge returns the RU of a document of so many bytes.
+func NewForecaster(now int64, charge func(bytes float64) float64) *Forecaster {
+	return &Forecaster{charge, Forecast{At: now}, map[Key]*Expected{}}
 }
 
 // Add adds a bin, and what its device is expected to send until the forecast ends, of a tenant of that shape.
 func (f *Forecaster) Add(b *OpenBin, s *Shape) {
 	now := f.out.At
 	if b.DayEnd <= now {
-		f.expect(b.Keys[0], Span{From: max(b.Due, now), To: max(b.Due, now)}, b.Bytes)
+		f.expect(b.Keys[0], Span{From: max(b.Due, now), To: max(b.Due, now)},
+			b.Bytes+b.Cutting.Fixed)
 		return
 	}
 	pace := b.pace(now, s)
-	limit := f.cutting.Target
+	limit := b.Cutting.Target
 	if b.Bytes >= limit {
-		limit = max(f.cutting.Alone, b.Bytes)
+		limit = max(b.Cutting.Alone, b.Bytes)
 	}
 	f.day(chain{keys: b.Keys, pace: pace, from: now, end: b.DayEnd, due: b.Due, fill: b.Bytes,
-		limit: limit}, s)
+		limit: limit, cutting: b.Cutting}, s)
 	if b.Tomorrow != nil && b.DayEnd < f.out.Start(ForecastHours) {
 		f.day(chain{keys: b.Tomorrow, pace: pace, from: b.DayEnd, end: b.DayEnd + Day, due: b.Due + Day,
-			limit: f.cutting.Target}, s)
+			limit: b.Cutting.Target, cutting: b.Cutting}, s)
 	}
 }
 
@@ -112,13 +119,14 @@ type chain struct {
 	from        int64 // ms
 	end, due    int64 // ms, of the day and of its last cut
 	fill, limit float64
+	cutting     Cutting
 }
 
 // day expects the cuts of a chain.
 func (f *Forecaster) day(c chain, s *Shape) {
 	horizon, number := f.out.Start(ForecastHours), 0
 	cut := func(over Span) {
-		f.expect(c.keys[number%len(c.keys)], over, c.fill)
+		f.expect(c.keys[number%len(c.keys)], over, c.fill+c.cutting.Fixed)
 		number++
 	}
 	for at := c.from; at < c.end && at < horizon; {
@@ -135,13 +143,13 @@ func (f *Forecaster) day(c chain, s *Shape) {
 		}
 		at += max(1, need)
 		c.fill = c.limit
-		if rest := c.fill + c.pace*s.Weight(at, c.end); c.limit < f.cutting.Alone && rest <= f.cutting.Alone {
-			c.limit = f.cutting.Alone
+		if rest := c.fill + c.pace*s.Weight(at, c.end); c.limit < c.cutting.Alone && rest <= c.cutting.Alone {
+			c.limit = c.cutting.Alone
 			continue
 		}
-		width := int64(leastBlur + blurred*float64(at-f.out.At))
+		width := int64(leastBlur + blurred*float64(at-c.from))
 		cut(Span{From: at - width, To: at + width})
-		c.fill, c.limit = 0, f.cutting.Target
+		c.fill, c.limit = 0, c.cutting.Target
 	}
 	if c.fill > 0 && c.end < horizon {
 		cut(Span{From: c.due, To: c.due})
@@ -150,7 +158,7 @@ func (f *Forecaster) day(c chain, s *Shape) {
 
 // expect adds the charge of a chunk that is cut at some time in a span.
 func (f *Forecaster) expect(k Key, over Span, bytes float64) {
-	rus := f.cutting.Charge(bytes)
+	rus := f.charge(bytes)
 	e := f.sums[k]
 	if e == nil {
 		e = &Expected{Key: k}

@@ -24,11 +24,10 @@ const (
 
 var leads = []int{1, 3, 6} // hours ahead
 
-// trial makes one forecast of a fleet and returns its relative errors by lead. Shortly before the forecast the ingester
-// was restarted: of a device it knows its open bins, and nothing of before. Between the forecast and what it is about
-// there is another restart, which changes nothing: cuts follow from devices and days.
+// trial makes one forecast of a fleet and returns its relative errors by lead. Of a device it knows what a restart
+// leaves: its open bins, and the span of the chunk before. Between the forecast and what it is about there is another
+// restart, which changes nothing: cuts follow from devices and days.
 func trial(f fleet, layouts [][]float64) (errs [][][]float64) {
-	cutting := heat.Cutting{Target: target, Alone: alone, Charge: charged}
 	shapes := make([]heat.Shape, f.tenants)
 	for t, came := range f.yesterday() {
 		shapes[t] = heat.NewShape(came)
@@ -46,15 +45,10 @@ func trial(f fleet, layouts [][]float64) (errs [][][]float64) {
 		d := &f.devices[i]
 		activity := f.activity(d)
 		cuts, open := f.run(d, &activity)
-		one := heat.NewForecaster(f.now, cutting)
+		one := heat.NewForecaster(f.now, charged)
 		for _, b := range open {
 			b.Keys = []heat.Key{{Container: "c", Shard: "k"}}
-			b.Tomorrow = b.Keys
-			if i%2 == 0 { // the ingester of the others was restarted
-				b.Pace = f.before(d, &activity, heat.Hour) / shapes[d.tenant].Weight(f.now-heat.Hour, f.now)
-			} else if b.DayEnd > f.now && len(open) > 1 {
-				b.Pace = open[0].Bytes / shapes[d.tenant].Weight(open[0].Began, open[0].DayEnd)
-			}
+			b.Tomorrow, b.Cutting = b.Keys, heat.Cutting{Target: target, Alone: alone}
 			one.Add(&b, &shapes[d.tenant])
 		}
 		said := one.Forecast()
@@ -138,29 +132,30 @@ func TestForecastBar(t *testing.T) {
 // All that is expected of a bin within the forecast is in some hour, and the rests of a day under the key of their
 // number.
 func TestForecastOfABin(t *testing.T) {
-	cutting := heat.Cutting{Target: 1000, Alone: 1250, Charge: func(bytes float64) float64 { return bytes }}
+	cutting := heat.Cutting{Target: 1000, Alone: 1250}
+	charge := func(bytes float64) float64 { return bytes }
 	even := heat.NewShape([heat.Pieces]float64{})
 	midnight := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC).UnixMilli()
 	now := midnight + 14*heat.Hour
 	keys := []heat.Key{{Container: "c", Shard: "a", Slot: sharding.Slot(1)}, {Container: "c", Shard: "b"}}
 
-	f := heat.NewForecaster(now, cutting)
-	f.Add(&heat.OpenBin{Keys: keys, DayEnd: midnight, Due: now + 2*heat.Hour + 1, Began: midnight - heat.Hour, Bytes: 300},
+	f := heat.NewForecaster(now, charge)
+	f.Add(&heat.OpenBin{Keys: keys, Cutting: cutting, DayEnd: midnight, Due: now + 2*heat.Hour + 1, Began: midnight - heat.Hour, Bytes: 300},
 		&even)
 	got := f.Forecast()
 	require.Len(t, got.Cells, 1)
 	require.InDelta(t, 300, got.Cells[0].RUs[2], 1e-9, "size and due time of a day that is over are known")
 
-	f = heat.NewForecaster(now, cutting) // 100 bytes an hour: full at 16:00, of the rest of the day 800 are left
-	f.Add(&heat.OpenBin{Keys: keys, DayEnd: midnight + heat.Day, Due: midnight + heat.Day + heat.Hour,
+	f = heat.NewForecaster(now, charge) // 100 bytes an hour: full at 16:00, of the rest of the day 800 are left
+	f.Add(&heat.OpenBin{Keys: keys, Cutting: cutting, DayEnd: midnight + heat.Day, Due: midnight + heat.Day + heat.Hour,
 		Began: now - 8*heat.Hour, Bytes: 800}, &even)
 	got = f.Forecast()
 	require.Len(t, got.Cells, 2)
 	require.InDelta(t, 1000, got.Cells[0].RUs[1]+got.Cells[0].RUs[2], 1e-9)
 	require.InDelta(t, 800, got.Cells[1].RUs[11], 1e-6)
 
-	f = heat.NewForecaster(now, cutting) // 10 bytes an hour: the whole day is one document, due after midnight
-	f.Add(&heat.OpenBin{Keys: keys, Tomorrow: keys, DayEnd: midnight + heat.Day, Due: midnight + heat.Day + heat.Hour,
+	f = heat.NewForecaster(now, charge) // 10 bytes an hour: the whole day is one document, due after midnight
+	f.Add(&heat.OpenBin{Keys: keys, Cutting: cutting, Tomorrow: keys, DayEnd: midnight + heat.Day, Due: midnight + heat.Day + heat.Hour,
 		Began: midnight, Bytes: 140}, &even)
 	got = f.Forecast()
 	require.Len(t, got.Cells, 1)

@@ -28,8 +28,6 @@ type Config struct {
 
 	// BudgetRUs is the RU/s that writing may take, over some minutes. Default: 0.4.
 	BudgetRUs float64
-	// Forecast returns the RU that writes of chunks are expected to take; nil for a process that writes none.
-	Forecast func(now time.Time) []heat.Expected
 }
 
 // How often a process writes what.
@@ -65,8 +63,13 @@ type Collector struct {
 	counts   counts
 	devices  deviceCounts
 	since    int64 // ms, since when devices are counted
-	forecast func(now time.Time) []heat.Expected
+	forecast Forecaster
+	stored   map[string]int64 // bytes of chunks of recent days since the last forecast, by tenant
 }
+
+// Forecaster returns the RU that writes of chunks are expected to take. It gets the bytes of the chunks that the
+// process has stored since the last forecast, by tenant.
+type Forecaster func(now time.Time, stored map[string]int64) []heat.Expected
 
 // NewCollector returns a Collector that counts from now on.
 func NewCollector(cfg Config) *Collector {
@@ -79,18 +82,19 @@ func NewCollector(cfg Config) *Collector {
 	cfg.BudgetRUs = cmp.Or(cfg.BudgetRUs, defaultBudget)
 	now := cfg.Now().UnixMilli()
 	return &Collector{
-		cfg: cfg, metrics: newMetrics(cfg.Registerer), forecast: cfg.Forecast,
+		cfg: cfg, metrics: newMetrics(cfg.Registerer),
 		writer:  cfg.Role + "-" + strings.ToLower(rand.Text()[:8]),
 		trouble: retry.Trouble{Log: cfg.Logger, Failing: "heat is not written", Over: "heat is written again"},
 		budget:  burstMinutes * 60 * cfg.BudgetRUs,
 		minute:  now - now%heat.Minute, since: now,
+		stored:  map[string]int64{},
 		counts:  counts{keys: map[shardKey]*counter{}},
 		devices: deviceCounts{tenants: map[string]*tenantDevices{}},
 	}
 }
 
 // SetForecast sets where the forecast comes from, in a process that learns it after it has begun to count.
-func (c *Collector) SetForecast(forecast func(now time.Time) []heat.Expected) {
+func (c *Collector) SetForecast(forecast Forecaster) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forecast = forecast
@@ -101,6 +105,9 @@ func (c *Collector) Count(charge heat.Charge) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts.add(&charge, c.minute)
+	if c.forecast != nil && charge.Kind == heat.ChunkWrites && charge.Bytes > 0 {
+		c.stored[heat.Key{Shard: charge.Shard}.Tenant()] += int64(charge.Bytes)
+	}
 	if charge.Device != "" {
 		c.devices.add(heat.Key{Shard: charge.Shard}.Tenant(), charge.Device, charge.RUs)
 	}
@@ -254,12 +261,13 @@ func (c *Collector) writeWeights(ctx context.Context, docs store.HeatWriter) {
 // writeForecast writes what is expected of the next hours.
 func (c *Collector) writeForecast(ctx context.Context, docs store.HeatWriter, now time.Time) {
 	c.mu.Lock()
-	forecast := c.forecast
+	forecast, stored := c.forecast, c.stored
+	c.stored = map[string]int64{}
 	c.mu.Unlock()
 	if forecast == nil || c.budget < documentRUs {
 		return
 	}
-	f := heat.Forecast{At: now.UnixMilli(), Writer: c.writer, Cells: forecast(now)}
+	f := heat.Forecast{At: now.UnixMilli(), Writer: c.writer, Cells: forecast(now, stored)}
 	if len(f.Cells) == 0 {
 		return
 	}

@@ -154,7 +154,7 @@ func TestForecastIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}
 		c, stop := started(t, m)
-		c.SetForecast(func(time.Time) []heat.Expected {
+		c.SetForecast(func(time.Time, map[string]int64) []heat.Expected {
 			e := heat.Expected{Key: heat.KeyOf(container, "acme~1")}
 			e.RUs[3] = 7
 			return []heat.Expected{e}

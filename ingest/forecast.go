@@ -1,0 +1,162 @@
+package ingest
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"binnacle/binning"
+	"binnacle/ingest/worker"
+	"binnacle/internal/control"
+	"binnacle/internal/heat"
+	"binnacle/internal/ru"
+	"binnacle/internal/telemetry"
+)
+
+// expectation is what a forecast remembers of tenants: how their readings are spread over the day. Its owner is the one
+// who asks for forecasts.
+type expectation struct {
+	tenants    map[string]*arrivals
+	partitions []*partition // that were held at the last forecast
+	at         time.Time    // of the last forecast
+}
+
+// arrivals is what has come of a tenant in this process, in bytes of documents.
+type arrivals struct {
+	open float64 // in bins, at the last forecast
+	day  [heat.Pieces]float64
+	last [heat.Pieces]int64 // day of each
+}
+
+// chunkTerms is the index units of a chunk: its id, and the four properties that are indexed.
+const chunkTerms = 5 * ru.Scalar
+
+// Forecast returns the RU that the open bins, and what follows them, are expected to take by the hour. stored is what
+// was written since the last forecast, by tenant. It is called by one goroutine, at equal times. With holds below
+// worker.LongHold there is no forecast: the next hours do not follow from open bins then.
+func (in *Ingester) Forecast(now time.Time, stored map[string]int64) []heat.Expected {
+	if in.cfg.Config.WithDefaults().Hold < worker.LongHold {
+		return nil
+	}
+	held := in.held()
+	open := map[string]float64{}
+	bins := map[string][]heat.OpenBin{}
+	snapshot := in.stores.Directory.Snapshot()
+	for _, p := range held {
+		p.worker.VisitOpenBins(func(all []worker.OpenBin) {
+			var yesterday worker.OpenBin
+			for _, b := range all {
+				open[b.Tenant] += b.Bytes
+				if b.Day.End() <= now.UnixMilli() && b.Day > yesterday.Day {
+					yesterday = b
+				}
+			}
+			tenant, ok := snapshot.Tenant(all[0].Tenant)
+			if !ok {
+				return
+			}
+			for _, b := range all {
+				o := in.openBin(b, tenant, now)
+				if o.Before.To == 0 && b.Day == yesterday.Day+1 {
+					o.Before, o.BeforeBytes = heat.Span{From: yesterday.From, To: yesterday.Day.End()}, yesterday.Bytes
+				}
+				bins[b.Tenant] = append(bins[b.Tenant], o)
+			}
+		})
+	}
+	in.expected.observe(now, held, arrived{open, stored})
+	f := heat.NewForecaster(now.UnixMilli(), func(bytes float64) float64 {
+		return ru.Stepped.Write(int(bytes), chunkTerms)
+	})
+	for tenant, all := range bins {
+		shape := in.expected.shape(tenant, now)
+		for i := range all {
+			f.Add(&all[i], &shape)
+		}
+	}
+	return f.Forecast().Cells
+}
+
+// openBin returns an open bin with the keys of its chunks.
+func (in *Ingester) openBin(b worker.OpenBin, tenant control.Tenant, now time.Time) heat.OpenBin {
+	o := heat.OpenBin{DayEnd: b.Day.End(), Began: b.From, Bytes: b.Bytes, Cutting: b.Cutting}
+	if b.Before.To > b.Before.From {
+		o.Before, o.BeforeBytes = b.Before, b.Cutting.Target
+	}
+	o.Due = o.DayEnd + binning.FirstHold(b.Device, in.cfg.Config.WithDefaults().Hold).Milliseconds()
+	keys := func(day telemetry.Day, number uint32) (out []heat.Key) {
+		n := len(tenant.Placement.Keys(b.Device, day))
+		for i := range n {
+			k := tenant.Placement.Key(b.Device, day, number+uint32(i))
+			out = append(out, heat.KeyOf(k.Container, k.TenantShard))
+		}
+		return out
+	}
+	o.Keys = keys(b.Day, b.Number)
+	if o.DayEnd > now.UnixMilli() {
+		o.Tomorrow = keys(b.Day+1, 0)
+	}
+	return o
+}
+
+// arrived is what is open now, and what was stored since the last time, by tenant.
+type arrived struct {
+	open   map[string]float64
+	stored map[string]int64
+}
+
+// observe counts what has come since the last time. Where partitions have come or gone nothing is counted: what is open
+// has changed with them.
+func (e *expectation) observe(now time.Time, held []*partition, a arrived) {
+	if e.tenants == nil {
+		e.tenants = map[string]*arrivals{}
+	}
+	comparable := !e.at.IsZero() && now.Sub(e.at) < 24*time.Hour/heat.Pieces && sameParts(e.partitions, held)
+	day := telemetry.DayOf(now.UnixMilli() - 1)
+	at := int((now.UnixMilli() - 1 - day.Start()) * heat.Pieces / heat.Day)
+	for name := range a.open {
+		if e.tenants[name] == nil {
+			e.tenants[name] = &arrivals{}
+		}
+	}
+	for name, t := range e.tenants {
+		if comparable {
+			if t.last[at] != int64(day) {
+				t.last[at], t.day[at] = int64(day), 0
+			}
+			t.day[at] += max(0, a.open[name]-t.open+float64(a.stored[name]))
+		}
+		t.open = a.open[name]
+	}
+	maps.DeleteFunc(e.tenants, func(_ string, t *arrivals) bool {
+		return t.open == 0 && int64(day)-slices.Max(t.last[:]) > 1
+	})
+	e.partitions, e.at = held, now
+}
+
+func sameParts(a, b []*partition) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, p := range a {
+		if !slices.Contains(b, p) {
+			return false
+		}
+	}
+	return true
+}
+
+// shape returns how a tenant's readings are spread over the day, by the last day; even until a day has been seen.
+func (e *expectation) shape(tenant string, now time.Time) heat.Shape {
+	t := e.tenants[tenant]
+	today := int64(telemetry.DayOf(now.UnixMilli()))
+	if t == nil {
+		return heat.NewShape([heat.Pieces]float64{})
+	}
+	for _, day := range t.last {
+		if day < today-1 {
+			return heat.NewShape([heat.Pieces]float64{})
+		}
+	}
+	return heat.NewShape(t.day)
+}
