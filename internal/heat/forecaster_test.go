@@ -140,8 +140,8 @@ func TestForecastOfABin(t *testing.T) {
 	keys := []heat.Key{{Container: "c", Shard: "a", Slot: sharding.Slot(1)}, {Container: "c", Shard: "b"}}
 
 	f := heat.NewForecaster(now, charge)
-	f.Add(&heat.OpenBin{Keys: keys, Cutting: cutting, DayEnd: midnight, Due: now + 2*heat.Hour + 1, Began: midnight - heat.Hour, Bytes: 300},
-		&even)
+	f.Add(&heat.OpenBin{Keys: keys, Cutting: cutting, DayEnd: midnight, Due: now + 2*heat.Hour + 1,
+		Began: midnight - heat.Hour, Bytes: 300}, &even)
 	got := f.Forecast()
 	require.Len(t, got.Cells, 1)
 	require.InDelta(t, 300, got.Cells[0].RUs[2], 1e-9, "size and due time of a day that is over are known")
@@ -155,8 +155,8 @@ func TestForecastOfABin(t *testing.T) {
 	require.InDelta(t, 800, got.Cells[1].RUs[11], 1e-6)
 
 	f = heat.NewForecaster(now, charge) // 10 bytes an hour: the whole day is one document, due after midnight
-	f.Add(&heat.OpenBin{Keys: keys, Cutting: cutting, Tomorrow: keys, DayEnd: midnight + heat.Day, Due: midnight + heat.Day + heat.Hour,
-		Began: midnight, Bytes: 140}, &even)
+	f.Add(&heat.OpenBin{Keys: keys, Cutting: cutting, Tomorrow: keys, DayEnd: midnight + heat.Day,
+		Due: midnight + heat.Day + heat.Hour, Began: midnight, Bytes: 140}, &even)
 	got = f.Forecast()
 	require.Len(t, got.Cells, 1)
 	require.InDelta(t, 240, got.Cells[0].RUs[11], 1e-6)
