@@ -1,7 +1,7 @@
 # `make help` lists the targets; what stands behind ## is what it says of each.
 .DEFAULT_GOAL := help
 .PHONY: help build test race bench bench-query bench-peers bench-fresh bench-resume soak chaos kills random-queries fuzz
-.PHONY: xray fmt vet staticcheck deadcode arch
+.PHONY: xray fmt vet staticcheck deadcode arch full
 .PHONY: azcosmos-conformance kafka-it production-it prometheus-it console-test console-it readers-it producers-it
 .PHONY: openapi-lint deploy-check ci
 
@@ -26,6 +26,10 @@ test: ## All tests, on this machine alone
 
 # The race detector needs cgo; Pebble is told to do without it, as in a release.
 RACED := CGO_ENABLED=1 go test -race -short -timeout 15m -tags pebblegozstd
+
+full: ## What `make test` leaves out: every call that fails in every way, and tests that repeat with processes what others show
+	go test -count=1 -run '^TestEveryStoreCallFails$$' ./internal/app -full
+	go test -count=1 -run '^(TestBlogexample|TestRolesAsProcesses|TestReplayTSBSIoT)$$' ./cmd/binnacle -full
 
 race: ## Tests under the race detector, of the packages in which goroutines meet; needs a C compiler
 	$(RACED) $(RACE)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +23,6 @@ func file(t *testing.T, name, text string) string {
 // The error about --rows tells which value counted: flags go before the environment, that before the file, that
 // before the default.
 func TestPrecedenceOfSettings(t *testing.T) {
-	t.Parallel()
 	flat := file(t, "flat.yaml", "rows: -3\n")
 	section := file(t, "section.yaml", "rows: -9\nchunk:\n  rows: -4\n")
 	other := file(t, "other.yaml", "replay:\n  rate: -9\ndev:\n  hold: 1d\n")
@@ -46,9 +46,16 @@ func TestPrecedenceOfSettings(t *testing.T) {
 		{[]string{"--config", other}, document}, // the default is no fault: the file is
 	} {
 		env, flags := split(c.args)
-		refused(t, append(append(env, "chunk", document), flags...), c.want) // behind the argument
-		env, flags = split(c.args)
-		refused(t, append(append(append(env, "chunk"), flags...), document), c.want) // before it
+		for _, variable := range env {
+			name, value, _ := strings.Cut(variable, "=")
+			t.Setenv(name, value)
+		}
+		refused(t, append([]string{"chunk", document}, flags...), c.want)         // behind the argument
+		refused(t, append(append([]string{"chunk"}, flags...), document), c.want) // before it
+		for _, variable := range env {
+			name, _, _ := strings.Cut(variable, "=")
+			require.NoError(t, os.Unsetenv(name))
+		}
 	}
 	refused(t, []string{"--config", flat, "chunk", document}, "--rows -3 ") // before the subcommand
 }

@@ -18,6 +18,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// full runs also the tests that take long and show with processes what others show, for `make full`.
+var full = flag.Bool("full", false, "also the tests that repeat with processes and large files what others show")
+
+// needsFull skips a test without -full.
+func needsFull(t *testing.T) {
+	t.Helper()
+	if !*full {
+		t.Skip("needs -full")
+	}
+}
+
 // buildDir is where binary builds the command, set by TestMain.
 var buildDir string
 

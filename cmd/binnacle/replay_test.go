@@ -185,9 +185,7 @@ func TestReplayTSBSCPU(t *testing.T) {
 
 func TestReplayTSBSIoT(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("600,000 values take a while")
-	}
+	needsFull(t) // TestReplayTSBSCPU reads the format, TestReplayFromDLQ dead letters
 	file := shared(t, "tsbs-iot-20x6h.lp.gz")
 	want, strangers := influx(t, file, "name", "fleet", "driver", "model")
 	require.Equal(t, 67, strangers)

@@ -158,6 +158,7 @@ func TestAllFaultsAreReported(t *testing.T) {
 // once, with its last value, and an answer that lacks something says so.
 func TestRolesAsProcesses(t *testing.T) {
 	t.Parallel()
+	needsFull(t) // TestChaos kills the same roles over a store that fails
 	seed := mathrand.Uint64()
 	t.Logf("seed %d", seed)
 	dir := t.TempDir()
