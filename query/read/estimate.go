@@ -25,7 +25,7 @@ func (j *rollupJob) estimate(e *Estimate) {
 	perDocument, ok := j.r.history.ofRollups(j.req.Tenant)
 	asks := func(documents int) {
 		e.Scans++
-		e.RequestUnits += askingRUs + float64(documents)*perDocument
+		e.RequestUnits += asking(rollupSeeks) + float64(documents)*perDocument
 	}
 	unknown, sealed := 0, 0
 	for _, d := range j.days {
@@ -63,8 +63,9 @@ func (j *rollupJob) estimate(e *Estimate) {
 	for r := range j.uncovered() {
 		j.estimateChunks(e, j.target, r)
 	}
-	for range (sealed + store.MaxScanWindows - 1) / store.MaxScanWindows {
-		asks(0) // for what was stored since
+	for ; sealed > 0; sealed -= store.MaxScanWindows { // for what was stored since
+		e.Scans++
+		e.RequestUnits += asking(1 + 3*min(sealed, store.MaxScanWindows))
 	}
 	j.estimateRaw(e)
 }
@@ -106,7 +107,7 @@ func (q *Query) estimateChunks(e *Estimate, t target, r telemetry.Range) {
 	for _, s := range asked {
 		if s.asOf > 0 {
 			e.Scans++
-			e.RequestUnits += askingRUs
+			e.RequestUnits += asking(t.seeks() + 1)
 			continue
 		}
 		q.estimateRange(e, t, days(s.Range, now.UnixMilli()))
@@ -116,13 +117,9 @@ func (q *Query) estimateChunks(e *Estimate, t target, r telemetry.Range) {
 // estimateRange adds a scan of so many days of a target's chunks.
 func (q *Query) estimateRange(e *Estimate, t target, over float64) {
 	e.Scans++
-	e.RequestUnits += askingRUs
 	seen, ok := q.r.history.of(q.req.Tenant, t)
-	if !ok {
-		e.Guessed = true
-		return
-	}
-	documents := seen.documents * over
+	e.Guessed = e.Guessed || !ok
+	documents, rus := seen.over(over, t.seeks())
 	e.Documents += documents
-	e.RequestUnits += documents * seen.rus
+	e.RequestUnits += rus
 }

@@ -2,8 +2,10 @@ package read
 
 import (
 	"context"
+	"math"
 	"sync"
 
+	"binnacle/internal/ru"
 	"binnacle/internal/store"
 	"binnacle/internal/telemetry"
 	"binnacle/sharding"
@@ -158,8 +160,33 @@ func (q *Query) endExplanation() {
 	q.explained.Stats = q.cost.stats()
 }
 
-// askingRUs is what a scan costs that finds nothing, as modelled from published charges.
-const askingRUs = 2.5
+// asking returns what a scan is modelled to cost that finds nothing: each value or range of its conditions is a seek.
+func asking(seeks int) float64 { return finding(seeks, 0) }
+
+// finding returns what a scan is modelled to cost for so many small documents that lie apart, as chunks of a device do
+// and of several devices that report at the same time. What loading them costs beside that is learnt.
+func finding(seeks int, documents float64) float64 {
+	return ru.Stepped.Query(ru.QueryWork{Seeks: seeks, Scattered: max(0, int(math.Round(documents))-seeks)})
+}
+
+// The seeks of scans: of a first-level key two ends of a range and the key, of a full key the device and the key of the
+// request beside it.
+const (
+	prefixSeeks = 3
+	keySeeks    = 5
+	rollupSeeks = keySeeks
+)
+
+// seeks returns those of a scan of the target. A list of devices has one more value than devices.
+func (t target) seeks() int {
+	switch {
+	case t.Device != "":
+		return keySeeks
+	case t.devices != nil:
+		return prefixSeeks + 1 + len(t.devices)
+	}
+	return prefixSeeks
+}
 
 // estimate goes through the plan without reading anything.
 func (q *Query) estimate() (e Estimate) {
@@ -200,8 +227,9 @@ type historyKey struct {
 	named  bool // of devices that are named
 }
 
-// scanYield is documents a day (of one device where devices are named), and what one costs beside the asking.
-type scanYield struct{ documents, rus float64 }
+// scanYield is documents that begin in a day (of one device where devices are named), what loading one costs,
+// and how many days it covers: a scan also finds those that begin before its range.
+type scanYield struct{ documents, rus, covers float64 }
 
 // maxHistory bounds the memory that the history takes.
 const maxHistory = 4096
@@ -230,13 +258,20 @@ func (p *scanHistory) of(tenant string, t target) (scanYield, bool) {
 	return f, ok
 }
 
-// yieldOf returns what a scan has found over so many days, times the named devices.
-func yieldOf(u store.Usage, over float64) scanYield {
-	f := scanYield{documents: float64(u.Documents) / over}
+// yieldOf returns what a scan of a target has found over so many days, in documents that cover so many together.
+func yieldOf(t target, u store.Usage, over, covered float64) (f scanYield) {
 	if u.Documents > 0 {
-		f.rus = max(0, u.RUs-askingRUs) / float64(u.Documents)
+		f.rus = max(0, u.RUs-finding(t.seeks(), float64(u.Documents))) / float64(u.Documents)
+		f.covers = covered / float64(u.Documents)
 	}
+	f.documents = float64(u.Documents) / (over + f.covers) / float64(max(len(t.devices), 1))
 	return f
+}
+
+// over returns how many documents a scan of so many days finds, and what it costs.
+func (y scanYield) over(days float64, seeks int) (documents, rus float64) {
+	documents = y.documents * (days + y.covers)
+	return documents, finding(seeks, documents) + documents*y.rus
 }
 
 // add takes what a scan of a whole range has found. The last scan counts as much as all before it.
@@ -249,7 +284,7 @@ func (p *scanHistory) add(tenant string, t target, f scanYield) {
 	own, alike := historyKeys(tenant, t)
 	for _, k := range []historyKey{own, alike} {
 		if old, ok := p.seen[k]; ok {
-			f = scanYield{(old.documents + f.documents) / 2, (old.rus + f.rus) / 2}
+			f = scanYield{(old.documents + f.documents) / 2, (old.rus + f.rus) / 2, (old.covers + f.covers) / 2}
 		}
 		p.seen[k] = f
 	}
@@ -268,7 +303,7 @@ func (p *scanHistory) addRollups(tenant string, u store.Usage) {
 	if u.Documents == 0 {
 		return
 	}
-	rus := max(0, u.RUs-askingRUs) / float64(u.Documents)
+	rus := max(0, u.RUs-asking(rollupSeeks)) / float64(u.Documents)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.rollupRUs) > maxHistory {

@@ -251,10 +251,15 @@ func (j *rollupJob) takeRaw(p *Piece) error {
 
 // saved returns what the chunks of what rollups cover would have cost, by earlier reads.
 func (j *rollupJob) saved() (rus float64) {
-	found, _ := j.r.history.of(j.req.Tenant, j.target)
+	found, ok := j.r.history.of(j.req.Tenant, j.target)
+	covered := int64(0)
 	for _, d := range j.days {
-		rus += found.documents * found.rus * float64(length(d.covered())) / telemetry.DayMillis
+		covered += length(d.covered())
 	}
+	if !ok || covered == 0 {
+		return 0
+	}
+	_, rus = found.over(float64(covered)/telemetry.DayMillis, j.target.seeks())
 	return rus
 }
 

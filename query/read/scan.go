@@ -24,9 +24,13 @@ func (q *Query) scan(ctx context.Context, t target, r telemetry.Range, take func
 // gone in which chunks were found before.
 func (q *Query) scanSince(ctx context.Context, t target, w store.Window,
 	take func(*Piece) error) (usage store.Usage, gone bool, err error) {
-	usage, gone, err = q.scanTarget(ctx, t, store.Scan{Range: w.Range, Since: w.Since}, take)
+	covered := int64(0)
+	usage, gone, err = q.scanTarget(ctx, t, store.Scan{Range: w.Range, Since: w.Since}, func(p *Piece) error {
+		covered += p.To - p.From
+		return take(p)
+	})
 	if over := days(w.Range, q.r.cfg.Now().UnixMilli()); err == nil && w.Since == 0 && over > 0 {
-		q.r.history.add(q.req.Tenant, t, yieldOf(usage, over*float64(max(len(t.devices), 1))))
+		q.r.history.add(q.req.Tenant, t, yieldOf(t, usage, over, float64(covered)/telemetry.DayMillis))
 	}
 	return usage, gone, err
 }
