@@ -34,7 +34,6 @@ func looksLikeOTLP(b []byte) bool {
 // otlpReader reads metrics of OpenTelemetry, in protobuf or JSON.
 type otlpReader struct {
 	*Decoder
-	jsonWalk
 	export    export
 	resources resources
 }
