@@ -57,3 +57,47 @@ func TestNamedFiles(t *testing.T) {
 	page := "`ingest/{a,b}.go`, `c.go`, `query/`, `deploy/x.yaml`; not `x.csv`, `tenant/device`, or ingest/d.go"
 	require.Equal(t, []string{"ingest/a.go", "ingest/b.go", "c.go", "query", "deploy/x.yaml"}, namedFiles(page))
 }
+
+// Links of pages to pages and to their headings lead somewhere.
+func TestLinksOfDocuments(t *testing.T) {
+	block := regexp.MustCompile("(?s)```.*?```")
+	count := 0
+	for _, doc := range tracked(t) {
+		if !strings.HasSuffix(doc, ".md") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, doc))
+		require.NoError(t, err)
+		links := regexp.MustCompile(`\]\(([^)\s:]+)\)`).FindAllStringSubmatch(block.ReplaceAllString(string(text), ""), -1)
+		for _, link := range links {
+			if !strings.ContainsAny(link[1], "/.#") {
+				continue // code, such as f[i](x)
+			}
+			count++
+			file, heading, _ := strings.Cut(link[1], "#")
+			target := filepath.Join(root, doc)
+			if file != "" {
+				target = filepath.Join(filepath.Dir(target), file)
+			}
+			_, err := os.Stat(target)
+			require.NoError(t, err, "%s links to %s", doc, link[1])
+			if heading == "" || !strings.HasSuffix(target, ".md") {
+				continue
+			}
+			page, err := os.ReadFile(target)
+			require.NoError(t, err)
+			require.Contains(t, headings(block.ReplaceAllString(string(page), "")), heading, "%s links to %s", doc, link[1])
+		}
+	}
+	require.Greater(t, count, 100)
+}
+
+// headings returns the names by which links reach the headings of a page.
+func headings(page string) (names []string) {
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		text := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(m[1], "$1")
+		text = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`).ReplaceAllString(strings.ToLower(text), "")
+		names = append(names, strings.ReplaceAll(text, " ", "-"))
+	}
+	return names
+}
