@@ -33,14 +33,17 @@ func (e Epoch) Check() error {
 	return nil
 }
 
+// MaxKeys is how many slots a tenant, or one of its devices, may have.
+const MaxKeys = 1024
+
 func checkSlots(slots []Slot) error {
-	if len(slots) == 0 || len(slots) > Slots {
-		return fmt.Errorf("%d slots: 1 to %d are allowed", len(slots), Slots)
+	if len(slots) == 0 || len(slots) > MaxKeys {
+		return fmt.Errorf("%d slots: 1 to %d are allowed", len(slots), MaxKeys)
 	}
 	seen := make(map[Slot]bool, len(slots))
 	for _, s := range slots {
-		if s < 0 || s >= Slots {
-			return fmt.Errorf("slot %d: 0 to %d are allowed", s, Slots-1)
+		if !s.valid() {
+			return fmt.Errorf("slot %d: 0 to %d, and %d to %d, are allowed", s, Slots-1, 2*Slots, 2<<fineSlotBits-1)
 		}
 		if seen[s] {
 			return fmt.Errorf("slot %d stands twice", s)

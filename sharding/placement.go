@@ -3,6 +3,7 @@ package sharding
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"binnacle/internal/telemetry"
@@ -43,21 +44,50 @@ func NewPlacement(tenant string, epochs []Epoch) (*Placement, error) {
 			return nil, fmt.Errorf("tenant %q has two epochs from %s", tenant, e.From)
 		}
 		c := compiled{Epoch: e, shards: shards}
-		c.name(tenant, e.Slots)
-		for _, slots := range e.Heavy {
-			c.name(tenant, slots)
+		for _, slots := range append([][]Slot{e.Slots}, slices.Collect(maps.Values(e.Heavy))...) {
+			if err := c.name(tenant, slots); err != nil {
+				return nil, fmt.Errorf("tenant %q, epoch from %s: %w", tenant, e.From, err)
+			}
 		}
 		p.epochs = append(p.epochs, c)
 	}
 	return p, nil
 }
 
-func (c compiled) name(tenant string, slots []Slot) {
+// name finds the first-level keys of slots. A slice and a finer one within it may have the same: then they can't both
+// be in one list, by which chunks are spread.
+func (c compiled) name(tenant string, slots []Slot) error {
+	seen := make(map[string]Slot, len(slots))
 	for _, s := range slots {
 		if _, ok := c.shards[s]; !ok {
 			c.shards[s] = Shard(tenant, s)
 		}
+		if other, ok := seen[c.shards[s]]; ok {
+			return fmt.Errorf("slots %d and %d have the same key %s", other, s, c.shards[s])
+		}
+		seen[c.shards[s]] = s
 	}
+	return nil
+}
+
+// Epochs returns the tenant's epochs in the order of their days.
+func (p *Placement) Epochs() []Epoch {
+	out := make([]Epoch, len(p.epochs))
+	for i, e := range p.epochs {
+		out[i] = e.Epoch
+	}
+	return out
+}
+
+// EpochOn returns the epoch that covers a day.
+func (p *Placement) EpochOn(day telemetry.Day) Epoch { return p.on(day).Epoch }
+
+// Shard returns Shard of the tenant and a slot, at once if an epoch uses it.
+func (p *Placement) Shard(s Slot) string {
+	if shard, ok := p.epochs[0].shards[s]; ok {
+		return shard
+	}
+	return Shard(p.tenant, s)
 }
 
 // Tenant returns the name of the tenant.
@@ -183,14 +213,20 @@ func (e compiled) slotsOf(device string) []Slot {
 	return e.Slots[GroupOf(device, len(e.Slots)):][:1]
 }
 
-// allSlots returns the tenant's slots and those of its heavy devices, each once.
+// allSlots returns the tenant's slots and those of its heavy devices, each first-level key once: a slice and a
+// finer one within it may have the same.
 func (e compiled) allSlots() []Slot {
 	out := slices.Clone(e.Slots)
 	for _, slots := range e.Heavy {
 		out = append(out, slots...)
 	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	seen := make(map[string]bool, len(out))
+	return slices.DeleteFunc(out, func(s Slot) bool {
+		again := seen[e.shards[s]]
+		seen[e.shards[s]] = true
+		return again
+	})
 }
 
 // containerOf returns the container of the chunks of a month in an epoch.

@@ -8,7 +8,7 @@ package sharding
 
 import (
 	"math/big"
-	"math/bits"
+	mathbits "math/bits"
 	"strconv"
 
 	"binnacle/internal/epk"
@@ -24,8 +24,35 @@ const DefaultSlots = 4
 // hashBits is the size of the hash of one level of a key.
 const hashBits = 126
 
-// Slot is one of the 256 equal slices of the partition hash space, 0 to 255.
+// Slot is a slice of the partition hash space. 0 to 255 are the 256 equal ones. A container of a hundred physical
+// partitions and more has ranges that are narrower: for those there are finer slices, from 512 on. Slice i of 2^b equal
+// ones has the number 2^b + i, for b from 9 to 16.
 type Slot int
+
+const (
+	slotBits     = 8
+	fineSlotBits = 16
+)
+
+// FineSlot returns slice index of 1<<bits equal slices of the hash space.
+func FineSlot(bits, index int) Slot {
+	if bits <= slotBits {
+		return Slot(index << (slotBits - bits))
+	}
+	return Slot(1<<bits + index)
+}
+
+// Slice returns which of 1<<bits equal slices of the hash space the slot is.
+func (s Slot) Slice() (bits, index int) {
+	if s < Slots {
+		return slotBits, int(s)
+	}
+	b := mathbits.Len(uint(s)) - 1
+	return b, int(s) - 1<<b
+}
+
+// valid reports whether there is such a slot.
+func (s Slot) valid() bool { return s >= 0 && s < Slots || s >= 2*Slots && s < 2<<fineSlotBits }
 
 // SlotOf returns the slot in which all documents with this first-level key value are placed: the top 8 of the 126 bits
 // of its hash.
@@ -35,14 +62,32 @@ func SlotOf(tenantShard string) Slot {
 }
 
 // Shard returns the first-level key value of a tenant in a slot: the tenant's name, a tilde and the smallest k >= 0 in
-// lower-case base 36 that the hash places there. It takes 256 hashes on average; a Placement remembers its own.
+// lower-case base 36 that the hash places there. It takes 256 hashes on average, 2^b for a slice of 2^b; a Placement
+// remembers its own.
 func Shard(tenant string, slot Slot) string {
+	bits, index := slot.Slice()
 	for k := int64(0); ; k++ {
-		if s := tenant + "~" + strconv.FormatInt(k, 36); SlotOf(s) == slot {
+		s := shard(tenant, k)
+		if hi, _ := epk.Sum(epk.String(s)); int(hi>>(hashBits-64-bits)) == index {
 			return s
 		}
 	}
 }
+
+// Shards returns Shard of the 256 equal slots, in their order: all of them for about 1,600 hashes.
+func Shards(tenant string) []string {
+	out := make([]string, Slots)
+	for k, missing := int64(0), Slots; missing > 0; k++ {
+		s := shard(tenant, k)
+		if slot := SlotOf(s); out[slot] == "" {
+			out[slot] = s
+			missing--
+		}
+	}
+	return out
+}
+
+func shard(tenant string, k int64) string { return tenant + "~" + strconv.FormatInt(k, 36) }
 
 // Spread returns n slots at equal distances, turned by the hash of the tenant's name so that tenants do not start in
 // the same one: slot i = floor((i+h)*256/n) mod 256, where h is the 126-bit hash of the name divided by 2^126. The
@@ -61,9 +106,10 @@ func Spread(tenant string, n int) []Slot {
 	return out
 }
 
-// GroupOf returns the hash of a device id, as a 126-bit integer, modulo n.
+// GroupOf returns which of n groups a device is in: the hash of its id, as a 126-bit integer, modulo n. A tenant with n
+// slots keeps the chunks of a group in the slot of that index.
 func GroupOf(device string, n int) int {
 	hi, lo := epk.Sum(epk.String(device))
 	m := uint64(n)
-	return int(bits.Rem64(hi%m, lo, m))
+	return int(mathbits.Rem64(hi%m, lo, m))
 }

@@ -39,6 +39,7 @@ var layers = []layer{
 		"binning", "sharding", "ingest/decode", "ingest/journal", "ingest/queue",
 		"internal/telemetry", "internal/epk", "internal/ru", "internal/duration", "internal/jsonscan", "internal/jsontext",
 		"internal/bytesread",
+		"internal/balance",
 		"internal/catalog", "internal/deadletter", "internal/heat", "internal/recent", "internal/report", "internal/settings",
 		"internal/topics",
 	}},

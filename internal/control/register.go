@@ -44,8 +44,8 @@ func (d *Directory) Register(ctx context.Context, tenant string) (*Snapshot, err
 // and when the tenant is unknown. Epochs are never changed. With any other error the outcome is
 // unknown, and the same epoch may be added again.
 func (d *Directory) AddEpoch(ctx context.Context, tenant string, e sharding.Epoch) error {
-	if err := e.Check(); err != nil {
-		return fmt.Errorf("epoch of tenant %s from %s: %w", tenant, e.From, err)
+	if _, err := sharding.NewPlacement(tenant, []sharding.Epoch{e}); err != nil {
+		return err
 	}
 	v, err := d.Refresh(ctx)
 	if err != nil {
