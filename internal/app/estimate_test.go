@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What explain estimates of scans is what the embedded account then charges, within 15 %: once one query was asked, also
-// for other ranges and devices.
+// What explain estimates of scans is what the embedded account then charges, within 15 %: once one query was asked,
+// also for other ranges and devices.
 func TestEstimatesAgreeWithCharges(t *testing.T) {
 	const bound = 0.15
 	p := newPanels(t, 12, 3, plain())
