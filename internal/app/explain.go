@@ -14,6 +14,7 @@ import (
 	"binnacle/internal/access"
 	"binnacle/internal/duration"
 	"binnacle/internal/report"
+	"binnacle/query/httpapi"
 )
 
 // ExplainConfig sets the query of `binnacle explain`.
@@ -26,56 +27,6 @@ type ExplainConfig struct {
 	Range     time.Duration `help:"PromQL: length of the range that ends at --time. Default: an instant query."`
 	Step      time.Duration `help:"PromQL: step of the range." default:"1m"`
 	JSON      bool          `name:"json" help:"Print the JSON of the API."`
-}
-
-// explanation is the printed part of the API's answer.
-type explanation struct {
-	Seconds float64
-	Reads   []struct {
-		Devices, Metrics []string
-		From, To, How    string
-		Estimated        struct {
-			RequestUnits float64 `json:"request_units"`
-			Documents    float64
-			Scans        int
-			Guessed      bool
-		}
-		Charged struct {
-			RequestUnits  float64 `json:"request_units"`
-			Documents     int
-			Keys          int
-			Containers    int
-			HeadRows      int `json:"head_rows"`
-			Cached        int
-			Rollups       int
-			RollupsCached int `json:"rollups_cached"`
-		}
-		Scans []struct {
-			Container    string
-			TenantShard  string `json:"tenant_shard"`
-			Device       string
-			Devices      int
-			From, To     string
-			StoredSince  string `json:"stored_since"`
-			Documents    int
-			RequestUnits float64 `json:"request_units"`
-		}
-		Rollups []struct {
-			Container    string
-			TenantShard  string `json:"tenant_shard"`
-			Rollup       string
-			From, To     string
-			Documents    int
-			RequestUnits float64 `json:"request_units"`
-		}
-		Shown []struct {
-			TenantShard string `json:"tenant_shard"`
-			Day         string
-			From, To    string
-			AsOf        string `json:"as_of"`
-			Raw         int
-		}
-	}
 }
 
 // Explain asks the API to explain a query, and prints the answer.
@@ -100,11 +51,11 @@ func Explain(ctx context.Context, cfg ExplainConfig, env Env) error {
 		_, err = env.Stdout.Write(body)
 		return err
 	}
-	var e explanation
+	var e httpapi.Explanation
 	if err := json.Unmarshal(body, &e); err != nil {
 		return fmt.Errorf("explain: what the API answers is no explanation: %w", err)
 	}
-	return e.print(env.Stdout)
+	return printExplanation(env.Stdout, e)
 }
 
 // request returns the request to the API, with explain=true.
@@ -155,7 +106,7 @@ func (c ExplainConfig) promql() string {
 	return "/prometheus/api/v1/query_range?" + values.Encode()
 }
 
-func (e explanation) print(w io.Writer) error {
+func printExplanation(w io.Writer, e httpapi.Explanation) error {
 	if len(e.Reads) == 0 {
 		_, err := fmt.Fprintln(w, "nothing was read")
 		return err

@@ -92,6 +92,12 @@ func (u *unsent) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// Explanation is the answer with explain=true.
+type Explanation struct {
+	Reads   []explainedRead `json:"reads"`
+	Seconds float64         `json:"seconds"`
+}
+
 // explainedRead is query.Explained on the wire.
 type explainedRead struct {
 	Devices   []string        `json:"devices,omitempty"`
@@ -147,10 +153,7 @@ type explainDay struct {
 }
 
 func writeExplanation(w http.ResponseWriter, reads []query.Explained, took time.Duration) {
-	out := struct {
-		Reads   []explainedRead `json:"reads"`
-		Seconds float64         `json:"seconds"`
-	}{make([]explainedRead, len(reads)), math.Round(took.Seconds()*1e4) / 1e4}
+	out := Explanation{make([]explainedRead, len(reads)), math.Round(took.Seconds()*1e4) / 1e4}
 	for i := range reads {
 		out.Reads[i] = explainedReadOf(&reads[i])
 	}
