@@ -22,10 +22,10 @@ type Device struct {
 
 // Metric is one metric of a tenant over all its devices.
 type Metric struct {
-	Metric  string
-	Types   []string // names of the kinds of values seen, sorted
-	Units   []string // sorted
-	Devices int      // that have it
+	Metric  string   `json:"metric"`
+	Types   []string `json:"types"`   // names of the kinds of values seen, sorted
+	Units   []string `json:"units"`   // sorted
+	Devices int      `json:"devices"` // that have it
 }
 
 // Search selects devices of a tenant.
@@ -143,16 +143,16 @@ func metricsOf(stored, updates *catalog.Set) (out []Metric) {
 			out[n-1].Devices += m.Devices
 			continue
 		}
-		out = append(out, Metric{m.Name, m.Types, m.Units, m.Devices})
+		out = append(out, Metric{m.Name, m.Types, append([]string{}, m.Units...), m.Devices})
 	}
 	return out
 }
 
 // Facet is the values that a tag has among some devices.
 type Facet struct {
-	Tag    string
-	Values []catalog.Count // those of the most devices first
-	Others int             // how many more values there are
+	Tag    string          `json:"tag"`
+	Values []catalog.Count `json:"values"` // those of the most devices first
+	Others int             `json:"others"` // how many more values there are
 }
 
 // Facets counts the devices of a search, and by the values of tags: of each tag the first ones, as many as the search's
@@ -205,18 +205,24 @@ func (f Found) facet(tag string, limit int) Facet {
 
 // Cardinality is how many devices, series, metrics, tags and labels a tenant has.
 type Cardinality struct {
-	Tenant  string
-	Devices int
+	Tenant  string `json:"tenant"`
+	Devices int    `json:"devices"`
 	// Series counts pairs of a device and a metric. The labels of readings make more of one; only reading them says how
 	// many.
-	Series  int
-	Metrics []Metric            // those of the most devices first
-	Tags    []catalog.NameCount // those of the most values first
-	Labels  []catalog.NameCount // the same, of readings
-	Largest []catalog.DeviceCount
-	// How many there are in all.
-	MetricNames, TagNames, LabelNames int
-	Incomplete                        []string
+	Series     int                   `json:"series"`
+	Metrics    []Metric              `json:"metrics"` // those of the most devices first
+	Tags       []catalog.NameCount   `json:"tags"`    // those of the most values first
+	Labels     []catalog.NameCount   `json:"labels"`  // the same, of readings
+	Largest    []catalog.DeviceCount `json:"largest"`
+	Names      Names                 `json:"names"` // how many there are in all
+	Incomplete []string              `json:"incomplete,omitempty"`
+}
+
+// Names counts names.
+type Names struct {
+	Metrics int `json:"metrics"`
+	Tags    int `json:"tags"`
+	Labels  int `json:"labels"`
 }
 
 // Cardinality returns the largest of each kind, as many as the limit says. Errors are those of Devices.
@@ -238,7 +244,7 @@ func (q *Querier) Cardinality(ctx context.Context, s Search) (out Cardinality, e
 	for _, m := range out.Metrics {
 		out.Series += m.Devices
 	}
-	out.MetricNames, out.TagNames, out.LabelNames = len(out.Metrics), len(out.Tags), len(out.Labels)
+	out.Names = Names{len(out.Metrics), len(out.Tags), len(out.Labels)}
 	slices.SortStableFunc(out.Metrics, func(a, b Metric) int { return b.Devices - a.Devices })
 	out.Metrics = out.Metrics[:min(s.Limit, len(out.Metrics))]
 	slices.SortFunc(out.Largest, catalog.DeviceCount.Compare)

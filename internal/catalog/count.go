@@ -10,8 +10,8 @@ import (
 
 // Count is how many devices have something.
 type Count struct {
-	Name    string
-	Devices int
+	Name    string `json:"value"`
+	Devices int    `json:"devices"`
 }
 
 // MetricCount is a metric and what is known of it.
@@ -24,9 +24,9 @@ type MetricCount struct {
 
 // NameCount is a tag or label, how many devices have it, and how many values it has.
 type NameCount struct {
-	Name    string
-	Devices int
-	Values  int
+	Name    string `json:"name"`
+	Values  int    `json:"values"`
+	Devices int    `json:"devices"`
 }
 
 // Metrics returns the metrics of a set's devices, by name.
@@ -194,9 +194,9 @@ func (s *Set) Labels(others ...*Set) []NameCount {
 
 // DeviceCount is how much there is of a device.
 type DeviceCount struct {
-	Device  string
-	Metrics int
-	Labels  int // pairs of a label of its readings and a value
+	Device  string `json:"device"`
+	Metrics int    `json:"metrics"`
+	Labels  int    `json:"labels"` // pairs of a label of its readings and a value
 }
 
 // Compare orders those with the most metrics first, and the most labels among them.

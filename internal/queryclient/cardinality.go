@@ -9,7 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"binnacle/internal/catalog"
 	"binnacle/internal/report"
+	"binnacle/query"
 )
 
 // Cardinality asks a querier of which of a tenant's devices, metrics, tags and labels there is the most. Its tags are
@@ -32,30 +34,6 @@ func (c Cardinality) Validate() error {
 	return errors.Join(faults...)
 }
 
-// named is a tag or a label: docs/api.md.
-type named struct {
-	Name            string
-	Values, Devices int
-}
-
-// amounts is the querier's answer: docs/api.md.
-type amounts struct {
-	Tenant          string
-	Devices, Series int
-	Metrics         []struct {
-		Metric       string
-		Types, Units []string
-		Devices      int
-	}
-	Tags, Labels []named
-	Largest      []struct {
-		Device          string
-		Metrics, Labels int
-	}
-	Names      struct{ Metrics, Tags, Labels int }
-	Incomplete []string
-}
-
 // Run asks and prints.
 func (c Cardinality) Run(ctx context.Context, w io.Writer) error {
 	if err := c.Validate(); err != nil {
@@ -68,7 +46,7 @@ func (c Cardinality) Run(ctx context.Context, w io.Writer) error {
 	if len(c.Match) > 0 {
 		q["match"] = c.Match
 	}
-	var a amounts
+	var a query.Cardinality
 	body, err := c.get(ctx, "/api/v1/cardinality", q, &a)
 	if err != nil {
 		return err
@@ -76,7 +54,7 @@ func (c Cardinality) Run(ctx context.Context, w io.Writer) error {
 	if c.JSON {
 		_, err = w.Write(body)
 	} else {
-		err = a.print(w)
+		err = printCardinality(w, &a)
 	}
 	if err != nil {
 		return fmt.Errorf("print the answer: %w", err)
@@ -84,7 +62,7 @@ func (c Cardinality) Run(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-func (a *amounts) print(w io.Writer) error {
+func printCardinality(w io.Writer, a *query.Cardinality) error {
 	err := report.List(w, [][]string{
 		{"tenant", a.Tenant},
 		{"devices", report.Thousands(a.Devices)},
@@ -110,7 +88,7 @@ func (a *amounts) print(w io.Writer) error {
 	return err
 }
 
-func rows(what string, all []named) [][]string {
+func rows(what string, all []catalog.NameCount) [][]string {
 	out := [][]string{{what, "values", "devices"}}
 	for _, n := range all {
 		out = append(out, []string{n.Name, report.Thousands(n.Values), report.Thousands(n.Devices)})

@@ -35,22 +35,6 @@ type device struct {
 	Last    int64             `json:"last"`
 }
 
-// metric is query.Metric on the wire.
-type metric struct {
-	Metric  string   `json:"metric"`
-	Types   []string `json:"types"`
-	Units   []string `json:"units"`
-	Devices int      `json:"devices"`
-}
-
-func metricsOf(found []query.Metric) []metric {
-	out := make([]metric, len(found))
-	for i, m := range found {
-		out[i] = metric{m.Metric, m.Types, append([]string{}, m.Units...), m.Devices}
-	}
-	return out
-}
-
 // matcherForm is the spelling of a condition: what of, how, and a value.
 var matcherForm = regexp.MustCompile(`(?s)^(.+?)(=~|!~|!=|=)(.*)$`)
 
@@ -146,7 +130,7 @@ func deviceOf(d query.Device) device {
 	if tags == nil {
 		tags = map[string]string{}
 	}
-	return device{d.Device, tags, append([]string{}, d.Metrics...), d.First, d.Last}
+	return device{d.Device, tags, orEmpty(d.Metrics), d.First, d.Last}
 }
 
 func (a *api) metrics(w *response, r *http.Request, tenant string) error {
@@ -164,27 +148,14 @@ func (a *api) metrics(w *response, r *http.Request, tenant string) error {
 		return err
 	}
 	return encode(w, struct {
-		Metrics    []metric `json:"metrics"`
-		Truncated  bool     `json:"truncated"`
-		Incomplete []string `json:"incomplete,omitempty"`
-	}{metricsOf(found), list.Truncated, list.Incomplete})
+		Metrics    []query.Metric `json:"metrics"`
+		Truncated  bool           `json:"truncated"`
+		Incomplete []string       `json:"incomplete,omitempty"`
+	}{orEmpty(found), list.Truncated, list.Incomplete})
 }
 
 // defaultTop is how many values, or names, are listed of each without a limit.
 const defaultTop = 10
-
-// count is catalog.Count on the wire.
-type count struct {
-	Value   string `json:"value"`
-	Devices int    `json:"devices"`
-}
-
-// facet is query.Facet on the wire.
-type facet struct {
-	Tag    string  `json:"tag"`
-	Values []count `json:"values"`
-	Others int     `json:"others"`
-}
 
 func (a *api) facets(w *response, r *http.Request, tenant string) error {
 	p := parse(r, facetsParameters, "match", "tag")
@@ -200,68 +171,14 @@ func (a *api) facets(w *response, r *http.Request, tenant string) error {
 	if err != nil {
 		return err
 	}
-	out := make([]facet, len(found))
-	for i, f := range found {
-		out[i] = facet{f.Tag, make([]count, len(f.Values)), f.Others}
-		for k, v := range f.Values {
-			out[i].Values[k] = count{v.Name, v.Devices}
-		}
+	for i := range found {
+		found[i].Values = orEmpty(found[i].Values)
 	}
 	return encode(w, struct {
-		Devices    int      `json:"devices"`
-		Facets     []facet  `json:"facets"`
-		Incomplete []string `json:"incomplete,omitempty"`
-	}{devices, out, list.Incomplete})
-}
-
-// name is catalog.NameCount on the wire.
-type name struct {
-	Name    string `json:"name"`
-	Values  int    `json:"values"`
-	Devices int    `json:"devices"`
-}
-
-// large is catalog.DeviceCount on the wire.
-type large struct {
-	Device  string `json:"device"`
-	Metrics int    `json:"metrics"`
-	Labels  int    `json:"labels"`
-}
-
-// cardinality is query.Cardinality on the wire.
-type cardinality struct {
-	Tenant  string   `json:"tenant"`
-	Devices int      `json:"devices"`
-	Series  int      `json:"series"`
-	Metrics []metric `json:"metrics"`
-	Tags    []name   `json:"tags"`
-	Labels  []name   `json:"labels"`
-	Largest []large  `json:"largest"`
-	Names   struct {
-		Metrics int `json:"metrics"`
-		Tags    int `json:"tags"`
-		Labels  int `json:"labels"`
-	} `json:"names"`
-	Incomplete []string `json:"incomplete,omitempty"`
-}
-
-func cardinalityOf(c query.Cardinality) cardinality {
-	out := cardinality{Tenant: c.Tenant, Devices: c.Devices, Series: c.Series, Metrics: metricsOf(c.Metrics),
-		Tags: namesOf(c.Tags), Labels: namesOf(c.Labels), Incomplete: c.Incomplete,
-		Largest: make([]large, len(c.Largest))}
-	for i, d := range c.Largest {
-		out.Largest[i] = large(d)
-	}
-	out.Names.Metrics, out.Names.Tags, out.Names.Labels = c.MetricNames, c.TagNames, c.LabelNames
-	return out
-}
-
-func namesOf(counts []catalog.NameCount) []name {
-	out := make([]name, len(counts))
-	for i, c := range counts {
-		out[i] = name{c.Name, c.Values, c.Devices}
-	}
-	return out
+		Devices    int           `json:"devices"`
+		Facets     []query.Facet `json:"facets"`
+		Incomplete []string      `json:"incomplete,omitempty"`
+	}{devices, orEmpty(found), list.Incomplete})
 }
 
 func (a *api) cardinality(w *response, r *http.Request, tenant string) error {
@@ -278,8 +195,13 @@ func (a *api) cardinality(w *response, r *http.Request, tenant string) error {
 	if err != nil {
 		return err
 	}
-	return encode(w, cardinalityOf(found))
+	found.Metrics, found.Largest = orEmpty(found.Metrics), orEmpty(found.Largest)
+	found.Tags, found.Labels = orEmpty(found.Tags), orEmpty(found.Labels)
+	return encode(w, found)
 }
+
+// orEmpty returns a list that JSON shows as one, not as null.
+func orEmpty[T any](list []T) []T { return append([]T{}, list...) }
 
 func encode(w *response, v any) error {
 	e := json.NewEncoder(w)
