@@ -181,7 +181,6 @@ func (q *Querier) Facets(ctx context.Context, s Search, tags []string) (
 	return out, devices, list, err
 }
 
-// facet counts the values of a tag.
 func (f Found) facet(tag string, limit int) Facet {
 	first, _ := f.stored.TagValues(tag, math.MaxInt)
 	second, _ := f.updates.TagValues(tag, math.MaxInt)

@@ -77,12 +77,10 @@ func newMetrics(r prometheus.Registerer) *metrics {
 // maxTenants bounds the tenants in labels. The one that asked least recently is left out until it asks again.
 const maxTenants = 256
 
-// charged counts what a request for a tenant has cost.
 func (m *metrics) charged(tenant string, rus float64) {
 	m.forTenant(tenant, func(tenant string) { m.requestUnits.WithLabelValues(tenant).Add(rus) })
 }
 
-// forTenant counts something of a tenant.
 func (m *metrics) forTenant(tenant string, count func(tenant string)) {
 	m.tenants.Use(tenant, count, func(tenant string) {
 		m.requestUnits.DeleteLabelValues(tenant)
@@ -90,7 +88,6 @@ func (m *metrics) forTenant(tenant string, count func(tenant string)) {
 	})
 }
 
-// observe counts a query of a kind that took so long.
 func (m *metrics) observe(kind string, took time.Duration, err error) {
 	m.duration.WithLabelValues(kind).Observe(took.Seconds())
 	if err != nil {
@@ -98,7 +95,6 @@ func (m *metrics) observe(kind string, took time.Duration, err error) {
 	}
 }
 
-// answered counts what an answer cost that was read.
 func (m *metrics) answered(r Result, peak int64) {
 	m.documents.Add(float64(r.Stats.Documents))
 	m.headRows.Add(float64(r.Stats.HeadRows))

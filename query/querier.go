@@ -238,7 +238,6 @@ func Spent(m *store.Meter) string { return strconv.FormatFloat(rounded(m.Read().
 // rounded rounds a sum of charges, which are hundredths, to get rid of what a float adds.
 func rounded(rus float64) float64 { return math.Round(rus*1e4) / 1e4 }
 
-// countRefused counts a query that ends because of its tenant's limits.
 func (q *Querier) countRefused(tenant string, err error) error {
 	if over := (*QuotaError)(nil); errors.As(err, &over) {
 		q.metrics.forTenant(tenant, func(tenant string) { q.metrics.refused.WithLabelValues(tenant).Inc() })
@@ -246,7 +245,6 @@ func (q *Querier) countRefused(tenant string, err error) error {
 	return err
 }
 
-// newQuery makes a query of the reader, within what its tenant may take.
 func (q *Querier) newQuery(r read.Request) *read.Query {
 	if n, bounded := q.limits(r.Tenant).Samples.Of(); bounded {
 		r.Samples = int64(n)

@@ -86,7 +86,6 @@ func (q *quotas) admit(tenant string) error {
 	return nil
 }
 
-// spend counts what a query of a tenant has cost.
 func (q *quotas) spend(tenant string, rus float64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -175,7 +174,6 @@ func (b *bucket) at(now time.Time, rate float64, window time.Duration) float64 {
 	return b.level
 }
 
-// take takes something out. The level may become negative.
 func (b *bucket) take(n float64) { b.level -= n }
 
 // wait returns how long it takes until so much has come back.
@@ -183,7 +181,6 @@ func wait(n, rate float64) time.Duration {
 	return seconds(time.Duration(min(n/rate, 1e9) * float64(time.Second)))
 }
 
-// seconds rounds up to whole seconds, at least one.
 func seconds(d time.Duration) time.Duration {
 	return time.Duration(max(1, math.Ceil(d.Seconds()))) * time.Second
 }

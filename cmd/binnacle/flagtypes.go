@@ -46,7 +46,6 @@ func (factorsFile) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// spellings returns the mappers of all flag types that kong does not know.
 func spellings() []kong.Option {
 	return []kong.Option{
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), spelling{"", "duration"}),

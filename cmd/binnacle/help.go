@@ -33,7 +33,6 @@ var firstFlags = map[string][]string{
 // helpAll shows all flags of a command and ends.
 type helpAll bool
 
-// BeforeReset calls the printer as kong's own --help does.
 func (helpAll) BeforeReset(ctx *kong.Context) error { return printAndExit(ctx, printHelp) }
 
 // versionFlag shows the version and ends.
@@ -56,7 +55,6 @@ func printAndExit(ctx *kong.Context, print kong.HelpPrinter) error {
 
 var helpOptions = kong.HelpOptions{Compact: true, FlagsLast: true}
 
-// printShortHelp prints the help of a command with its first flags only, where it has many.
 func printShortHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	command := ctx.Selected()
 	if command == nil || firstFlags[command.Name] == nil {
@@ -76,7 +74,6 @@ func printShortHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	return err
 }
 
-// printHelp prints the help of a command with all its flags.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	options.ValueFormatter = func(v *kong.Value) string { return v.Help } // a variable's name follows from the flag's
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() == nil {

@@ -72,7 +72,6 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run runs the command with its arguments and returns the exit code.
 func run(args []string, stdout io.Writer, stderr *os.File) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -111,7 +110,6 @@ func run(args []string, stdout io.Writer, stderr *os.File) int {
 	return 0
 }
 
-// logger returns the log in the format and from the level that the flags set.
 func (c *commands) logger(w io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: c.LogLevel}
 	if c.LogFormat == "json" {
@@ -120,7 +118,6 @@ func (c *commands) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// fail prints an error as one line.
 func fail(stderr io.Writer, err error) int {
 	var lines []string
 	for line := range strings.Lines(err.Error()) {

@@ -9,7 +9,6 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// planDefaults returns the defaults of flags that come from the default policy.
 func planDefaults() kong.Vars {
 	p := provision.DefaultPolicy()
 	return kong.Vars{"hot_rus": strconv.Itoa(p.HotRUs), "warm_rus": strconv.Itoa(p.WarmRUs),

@@ -57,7 +57,6 @@ func (c *replayCommand) Run(e *env) error {
 	return err
 }
 
-// printed wraps an error of printing the summary.
 func printed(err error) error {
 	if err == nil {
 		return nil

@@ -23,7 +23,6 @@ type yamlFile struct {
 	values map[string]any
 }
 
-// readSettings reads the file of --config for kong.
 func readSettings(r io.Reader) (kong.Resolver, error) {
 	s := yamlFile{file: "--config"}
 	if f, ok := r.(*os.File); ok {
@@ -63,7 +62,6 @@ func (s yamlFile) Validate(app *kong.Application) error {
 	return nil
 }
 
-// names returns the flags of a command and of all commands below it.
 func names(command *kong.Node) map[string]bool {
 	out := make(map[string]bool)
 	for _, f := range command.Flags {

@@ -137,7 +137,6 @@ func (g *Gate) Caller(r *http.Request) (Caller, error) {
 	return g.byIssuer(r.Context(), secret, wanted)
 }
 
-// bearerToken returns the bearer token of a request; ok reports whether it has one.
 func bearerToken(h http.Header) (secret string, ok bool, err error) {
 	values := h.Values("Authorization")
 	switch len(values) {
@@ -155,7 +154,6 @@ func bearerToken(h http.Header) (secret string, ok bool, err error) {
 	return secret, true, nil
 }
 
-// wantedTenant returns the tenant that a request names, empty if it names none.
 func wantedTenant(h http.Header) (string, error) {
 	names := h.Values(TenantHeader)
 	if len(names) > 1 {

@@ -108,7 +108,6 @@ func (i *issuer) known() (*oidc.IDTokenVerifier, error) {
 	return i.verifier, nil
 }
 
-// discover asks the provider where its keys are.
 func (i *issuer) discover(ctx context.Context) (*oidc.IDTokenVerifier, error) {
 	if v, err := i.known(); v != nil || err != nil {
 		return v, err // another discovery has just ended
@@ -141,7 +140,6 @@ type keyFetches struct {
 
 var errAskedJustNow = errors.New("the provider was asked for its keys just now")
 
-// client returns what fetches keys.
 func (k *keyFetches) client() *http.Client {
 	limited := *k.http
 	limited.Transport, limited.Timeout = k, providerTimeout
@@ -225,7 +223,6 @@ func (i *issuer) authenticate(ctx context.Context, raw, wanted string) (Caller, 
 	return c, nil
 }
 
-// scopes returns the scopes in a token that Binnacle knows.
 func (i *issuer) scopes(claims map[string]any) []control.Scope {
 	if lookup(claims, i.cfg.ScopeClaim) == nil {
 		return []control.Scope{control.ScopeRead}

@@ -72,7 +72,6 @@ func (s *tokenCache) find(ctx context.Context, secret string) (control.Token, er
 	return t, nil
 }
 
-// get returns a token of the copy, and the copy's age.
 func (s *tokenCache) get(id string) (t control.Token, known bool, age time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

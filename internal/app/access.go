@@ -18,7 +18,6 @@ type AccessConfig struct {
 	Proxies     []string `name:"trusted-proxies" help:"Addresses or ranges, such as 10.1.0.0/16, whose requests need no token and name the tenant in X-Scope-OrgID." default:"${trusted_proxies=}" placeholder:"CIDR"`
 }
 
-// prefixes returns the ranges of trusted proxies, and the texts that are none.
 func (c AccessConfig) prefixes() (out []netip.Prefix, wrong []string) {
 	for _, text := range c.Proxies {
 		prefix, err := netip.ParsePrefix(text)
@@ -37,7 +36,6 @@ func (c AccessConfig) prefixes() (out []netip.Prefix, wrong []string) {
 	return out, wrong
 }
 
-// access adds the faults of the settings of access.
 func (f *faults) access(c AccessConfig) {
 	f.check((c.Issuer == "") == (len(c.Audiences) == 0),
 		"--oidc-issuer and --oidc-audience are given together, or neither")

@@ -26,7 +26,6 @@ type AccountConfig struct {
 	IdentityClient string `help:"Client id of the identity, where there are several. Default: the only one." placeholder:"ID"`
 }
 
-// account adds the faults of the settings of the account.
 func (f *faults) account(c AccountConfig) {
 	ways := 0
 	for _, given := range []bool{c.Key != "", c.KeyFile != "", c.Identity != ""} {
@@ -38,7 +37,6 @@ func (f *faults) account(c AccountConfig) {
 	f.check(c.IdentityClient == "" || c.Identity != "", "--identity-client needs --identity")
 }
 
-// credential returns the credential for the account.
 func (c AccountConfig) credential() (cosmos.Credential, error) {
 	switch {
 	case c.Identity != "":
@@ -78,7 +76,6 @@ func (c AccountConfig) Connect(log *slog.Logger) (*cosmos.Client, error) {
 	return cosmos.New(cfg)
 }
 
-// connect returns a client of an account for the roles of the process.
 func (p *process) connect(c AccountConfig) (*cosmos.Client, error) {
 	cfg, err := c.config(p.partLogger("cosmos"))
 	if err != nil {

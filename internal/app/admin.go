@@ -27,7 +27,6 @@ type AdminTrust struct {
 
 var errCatchingUp = errors.New("ingest is still reading what was in Kafka at the start")
 
-// openAdmin takes the address of the admin endpoint and adds its stage.
 func (p *process) openAdmin(cfg AdminConfig) (listener, error) {
 	d, err := p.listen("the admin listener", "--admin", cfg.Admin)
 	if err != nil {

@@ -29,7 +29,6 @@ type adminReport[T any] struct {
 	print func(w io.Writer, admin string, report T) error
 }
 
-// run asks each process for the report, and prints it.
 func (a adminReport[T]) run(ctx context.Context, c AdminClient, env Env) error {
 	for i, admin := range c.Admin {
 		body, err := c.get(ctx, admin, a.path+"?"+a.query.Encode())
@@ -56,7 +55,6 @@ func (a adminReport[T]) run(ctx context.Context, c AdminClient, env Env) error {
 	return nil
 }
 
-// get returns the body that an admin listener answers with.
 func (c AdminClient) get(ctx context.Context, admin, path string) ([]byte, error) {
 	if !strings.Contains(admin, "://") {
 		admin = "http://" + admin
@@ -85,7 +83,6 @@ func (c AdminClient) get(ctx context.Context, admin, path string) ([]byte, error
 	return body, nil
 }
 
-// authorize adds the bearer token in a file to a request; without a file it adds none.
 func authorize(r *http.Request, file string) error {
 	if file == "" {
 		return nil

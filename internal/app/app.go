@@ -85,7 +85,6 @@ func newProcess(env Env) *process {
 	return p
 }
 
-// partLogger returns the logger of a part of the process.
 func (p *process) partLogger(name string) *slog.Logger { return p.Logger.With("part", name) }
 
 // add adds a stage; start begins it.
@@ -128,7 +127,6 @@ func (p *process) readyWhen(why func() error) {
 	p.notReady = append(p.notReady, why)
 }
 
-// Ready returns why the process is not ready, or nil.
 func (p *process) Ready() error {
 	p.mu.Lock()
 	waits := slices.Clone(p.notReady)

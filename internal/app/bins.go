@@ -71,7 +71,6 @@ func PrintBins(ctx context.Context, cfg BinsConfig, env Env) error {
 	}, printBins}.run(ctx, cfg.AdminClient, env)
 }
 
-// printBins writes the open bins of one process as tables.
 func printBins(w io.Writer, admin string, b ingest.Bins) error {
 	disk := "nothing on disk"
 	if b.Memory.File > 0 {
@@ -123,7 +122,6 @@ func partitionRows(all []ingest.BinsPartition) [][]string {
 	return rows
 }
 
-// holdingRows returns a row for each tenant or each device.
 func holdingRows(what string, all []ingest.BinsSummary, now time.Time) [][]string {
 	head := []string{what, "devices", "bins", "readings", "values", "memory", "oldest reading", "age", "records behind"}
 	if what == "device" {
@@ -144,7 +142,6 @@ func holdingRows(what string, all []ingest.BinsSummary, now time.Time) [][]strin
 	return rows
 }
 
-// megabytes formats an amount of memory with three significant digits or so.
 func megabytes(n int64) string {
 	switch mb := float64(n) / (1 << 20); {
 	case mb >= 99.95:

@@ -43,7 +43,6 @@ func Broker(ctx context.Context, cfg BrokerConfig, env Env) error {
 	})
 }
 
-// openBroker opens the embedded Kafka and adds its stage. It serves clients from now on.
 func (p *process) openBroker(cfg kafkaemu.Config) (*kafkaemu.Broker, error) {
 	cfg = withJournals(cfg)
 	cfg.Logger, cfg.Fatal = p.partLogger("kafka"), p.Fatal

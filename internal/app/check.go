@@ -35,7 +35,6 @@ type roleCheck struct {
 // checkStep checks one thing, and returns what it has found.
 type checkStep func(ctx context.Context) (string, error)
 
-// run prints a line for each thing that the role needs, and fails if one is missing.
 func (c roleCheck) run(ctx context.Context, env Env) error {
 	p := newProcess(env)
 	defer p.close()
@@ -73,7 +72,6 @@ func (c roleCheck) run(ctx context.Context, env Env) error {
 	return nil
 }
 
-// check checks the topics and journals one by one.
 func (n needs) check(ctx context.Context, client *kafka.Client, step func(checkStep)) {
 	bounded, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -112,7 +110,6 @@ func (n needs) check(ctx context.Context, client *kafka.Client, step func(checkS
 	}
 }
 
-// checkAccount checks the database and its base containers.
 func (p *process) checkAccount(ctx context.Context, at AccountConfig) (string, error) {
 	client, err := p.connect(at)
 	if err != nil {

@@ -101,7 +101,6 @@ func Dev(ctx context.Context, cfg DevConfig, env Env) error {
 	})
 }
 
-// open opens the directories and the listeners.
 func (d *dev) open(ctx context.Context) (err error) {
 	if err := writable(d.cfg.DataDir); err != nil {
 		return err
@@ -131,7 +130,6 @@ func (d *dev) open(ctx context.Context) (err error) {
 	return ctx.Err()
 }
 
-// compose builds the roles on the embedded servers, which run already.
 func (d *dev) compose(ctx context.Context) error {
 	client, err := d.connectTo(d.emulator)
 	if err != nil {

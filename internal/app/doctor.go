@@ -96,7 +96,6 @@ func Doctor(ctx context.Context, cfg DoctorConfig, env Env) error {
 	return d.problems()
 }
 
-// runChecks makes the checks that change nothing.
 func (d *doctorReport) runChecks(ctx context.Context, client *cosmos.Client) {
 	began := time.Now()
 	names, err := client.Containers().List(ctx)
@@ -141,7 +140,6 @@ func (d *doctorReport) record(what string, began time.Time, err error) {
 // maxSkew is how far the service's clock may be from this one: epochs, tokens and signatures go by both.
 const maxSkew = 5 * time.Second
 
-// problems fails if something is wrong.
 func (d *doctorReport) problems() error {
 	wrong := 0
 	for _, f := range d.Checks {

@@ -27,7 +27,6 @@ type EmulatorConfig struct {
 	Emulator      cosmosemu.Config `kong:"embed"`
 }
 
-// emulator adds the faults of the settings of the embedded Cosmos DB.
 func (f *faults) emulator(c cosmosemu.Config) {
 	f.check(c.PhysicalPartitions >= 0, "--physical-partitions %d is negative; 0 does as the service", c.PhysicalPartitions)
 	f.check(c.Limits.PhysicalPartitionBytes >= 0, "--partition-bytes %d is negative", c.Limits.PhysicalPartitionBytes)

@@ -58,7 +58,6 @@ func Explain(ctx context.Context, cfg ExplainConfig, env Env) error {
 	return printExplanation(env.Stdout, e)
 }
 
-// request returns the request to the API, with explain=true.
 func (c ExplainConfig) request(ctx context.Context) (*http.Request, error) {
 	base := strings.TrimRight(c.API, "/")
 	if !strings.Contains(base, "://") {
@@ -85,7 +84,6 @@ func (c ExplainConfig) request(ctx context.Context) (*http.Request, error) {
 	return r, authorize(r, c.TokenFile)
 }
 
-// promql returns the path and parameters of a PromQL query.
 func (c ExplainConfig) promql() string {
 	values := url.Values{"query": {c.Query}}
 	if c.Range == 0 {

@@ -16,7 +16,6 @@ func (f *faults) check(ok bool, format string, args ...any) {
 	}
 }
 
-// writable makes the directory and reports whether files can be made in it.
 func writable(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("data directory %s: %w", dir, reason(err))

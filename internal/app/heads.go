@@ -33,7 +33,6 @@ type HeadsTrust struct {
 	Name       string `name:"heads-tls-name" help:"Name in the ingesters' certificate. Default: the host of the connection." placeholder:"NAME"`
 }
 
-// heads adds the faults of the settings between queriers and ingesters.
 func (f *faults) heads(t HeadsTrust) {
 	set := t.Cert != "" || t.Key != "" || t.CA != ""
 	f.check(!set || t.Cert != "" && t.Key != "" && t.CA != "",
@@ -94,7 +93,6 @@ func (p *process) openHeads(cfg HeadsListener) (listener, error) {
 	return d.encryptAs(encryption), nil
 }
 
-// serveHeads serves heads on a listener.
 func (p *process) serveHeads(cfg HeadsListener, heads store.Heads, at listener) error {
 	secret, err := cfg.secret()
 	if err != nil {
@@ -104,7 +102,6 @@ func (p *process) serveHeads(cfg HeadsListener, heads store.Heads, at listener) 
 	return nil
 }
 
-// findHeads returns the heads of all ingesters.
 func (p *process) findHeads(cfg HeadsConfig) (store.Heads, error) {
 	scheme := "http"
 	if cfg.encrypted() {

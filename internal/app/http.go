@@ -64,7 +64,6 @@ func (d listener) loopback() bool {
 	return ok && at.IP.IsLoopback()
 }
 
-// serve adds the stage that answers requests.
 func (d listener) serve(h http.Handler) { d.p.add(d.name, serve(d.l, h)) }
 
 // innermostCause returns the innermost reason of a network error: the caller names what was attempted, and the

@@ -14,7 +14,6 @@ import (
 // minMemory holds the largest record and some bins at their target.
 const minMemory = 16 << 20
 
-// ingest adds the faults of the settings of ingest.
 func (f *faults) ingest(c ingest.Config) {
 	f.check(c.Hold >= 0, "--hold %s is negative; 0 is the default", c.Hold)
 	f.check(c.Future >= 0, "--future %s is negative", c.Future)
@@ -44,7 +43,6 @@ type WritesConfig struct {
 	LowAfter time.Duration `name:"low-priority-after" help:"Age of a day from which on its chunks, such as a backfill's, are written at low priority. It needs an account with priority-based execution. 0 disables it." default:"2d"`
 }
 
-// openKafka returns the client of a cluster for all roles of the process.
 func (p *process) openKafka(cfg kafka.Config) (*kafka.Client, error) {
 	c, err := kafka.New(cfg)
 	if err != nil {
@@ -54,7 +52,6 @@ func (p *process) openKafka(cfg kafka.Config) (*kafka.Client, error) {
 	return c, nil
 }
 
-// registry adds the faults of the settings of the schema registry.
 func (f *faults) registry(c schemaregistry.Config) {
 	if c.URL == "" {
 		return

@@ -21,7 +21,6 @@ type JournalConfig struct {
 	Keep  time.Duration `name:"journal-keep" help:"Shortest retention of the journal: the longest hold plus the longest outage after which no record is to be read again." default:"72h"`
 }
 
-// journal notes what is wrong with the settings of the journal.
 func (f *faults) journal(c JournalConfig) {
 	if len(c.Of) == 0 {
 		return
@@ -42,13 +41,11 @@ const (
 	journalCheckEvery  = 15 * time.Second // a topic that is found by its pattern has none yet
 )
 
-// keepJournals adds the stage that creates, grows and configures journals.
 func (p *process) keepJournals(all kafka.Journals, every time.Duration) {
 	log := p.partLogger("journal")
 	p.add("journal", func(ctx context.Context) error { return provision.KeepJournal(ctx, all, every, log) })
 }
 
-// set returns the topics that need journals.
 func (c JournalConfig) set() (topics.Set, error) {
 	set, err := topics.Parse(c.Of, "")
 	if err != nil {
@@ -57,7 +54,6 @@ func (c JournalConfig) set() (topics.Set, error) {
 	return set, nil
 }
 
-// provisionJournal adds the stage of the journals, if there are any.
 func (p *process) provisionJournal(c JournalConfig, every time.Duration) error {
 	if len(c.Of) == 0 {
 		return nil
@@ -74,7 +70,6 @@ func (p *process) provisionJournal(c JournalConfig, every time.Duration) error {
 	return nil
 }
 
-// journalOnce prints the changes that journals need, and makes them unless it is a dry run.
 func journalOnce(ctx context.Context, c JournalConfig, dry bool, env Env) error {
 	if len(c.Of) == 0 {
 		return nil

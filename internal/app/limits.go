@@ -18,7 +18,6 @@ import (
 // limitsPath is the path of exceeded limits at the admin listener of an ingester.
 const limitsPath = "/api/v1/limits"
 
-// serveLimits serves the exceeded limits of a tenant (tenant=) or of all.
 func serveLimits(in *ingest.Ingester) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all, err := in.Limits(r.Context(), r.URL.Query().Get("tenant"))
@@ -41,7 +40,6 @@ func PrintLimits(ctx context.Context, cfg LimitsConfig, env Env) error {
 		ctx, cfg.AdminClient, env)
 }
 
-// printLimits writes the exceeded limits of one process as tables.
 func printLimits(w io.Writer, admin string, l ingest.Limits) error {
 	fmt.Fprintf(w, "%s\n", admin)
 	if len(l.Exceeded) == 0 && len(l.Deferred) == 0 {

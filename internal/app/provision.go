@@ -53,7 +53,6 @@ type AzureConfig struct {
 	Account       string `name:"azure-account" help:"Name of the account in Azure." placeholder:"NAME"`
 }
 
-// azure adds the faults of the settings of Azure Resource Manager.
 func (f *faults) azure(c AzureConfig, a AccountConfig) {
 	given := c.Subscription != "" || c.ResourceGroup != "" || c.Account != ""
 	f.check(!given || c.Subscription != "" && c.ResourceGroup != "" && c.Account != "",
@@ -137,7 +136,6 @@ func Provision(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	})
 }
 
-// provisionOnce prints the plan and, without a dry run, applies it.
 func provisionOnce(ctx context.Context, cfg ProvisionConfig, env Env) error {
 	client, err := cfg.Account.Connect(env.Logger)
 	if err != nil {

@@ -30,7 +30,6 @@ type QueryConfig struct {
 	Priority string `name:"query-priority" help:"Priority of the reads of queries: low, so that ingest comes first when throughput is short, or high. It needs an account with priority-based execution." enum:"low,high" default:"low"`
 }
 
-// query notes what is wrong with the settings of queries and of their API.
 func (f *faults) query(c QueryConfig) {
 	*f = append(*f, c.Query.Validate())
 	f.promql(c.Prom)
@@ -38,7 +37,6 @@ func (f *faults) query(c QueryConfig) {
 	f.check(c.RejectedBytes >= 1<<20, "--rejected-mb %d is not above 0", c.RejectedBytes>>20)
 }
 
-// url returns the URL of the API.
 func (c QueryConfig) url(at listener) string {
 	if c.Cert != "" {
 		return "https://" + at.addr()
@@ -46,7 +44,6 @@ func (c QueryConfig) url(at listener) string {
 	return "http://" + at.addr()
 }
 
-// openAPI opens the listener of the API.
 func (p *process) openAPI(cfg QueryConfig) (listener, error) {
 	d, err := p.listen("the query API", "--api", cfg.API)
 	if err != nil || cfg.Cert == "" {
@@ -62,7 +59,6 @@ func (p *process) openAPI(cfg QueryConfig) (listener, error) {
 	}), nil
 }
 
-// promql notes what is wrong with the settings of PromQL.
 func (f *faults) promql(c prom.Config) {
 	f.check(c.Lookback >= time.Millisecond, "--promql-lookback %s is less than 1ms", c.Lookback)
 	f.check(c.MaxSamples > 0, "--promql-max-samples %d is not above 0", c.MaxSamples)
@@ -87,7 +83,6 @@ type queryRole struct {
 	api     listener
 }
 
-// newQuery builds the role that answers queries from heads and the account, and serves it.
 func (p *process) newQuery(r queryRole) error {
 	cfg, a, from := r.cfg, r.account, r.from
 	gate, err := p.gate(r.access, a.client.Documents(), r.hosts)

@@ -88,7 +88,6 @@ func Ingest(ctx context.Context, cfg IngestConfig, env Env) error {
 	})
 }
 
-// needs returns the topics that the role needs.
 func (c IngestConfig) needs() (needs, error) {
 	set, err := c.Ingest.Set()
 	return needs{topics: set, deadLetters: true, journals: c.Ingest.UseJournal == "on"}, err
@@ -111,14 +110,12 @@ func (p *process) openBackends(
 	return g, err
 }
 
-// directory returns the configuration of the directory of tenants.
 func (c IngestConfig) directory() control.DirectoryConfig {
 	tenants := c.Tenants
 	tenants.Lead = lead(c.Ingest.Future)
 	return tenants
 }
 
-// ingestFrom builds the role and adds its stage.
 func (p *process) ingestFrom(cfg IngestConfig, g backends) (*ingest.Ingester, error) {
 	in := cfg.Ingest
 	in.Register, in.Kafka = cfg.Register, g.cluster
@@ -162,7 +159,6 @@ func (c QueryRoleConfig) Validate() error {
 	return errors.Join(append(faults, err, c.Messages.Check(), c.Kafka.Validate())...)
 }
 
-// set returns the topics of the ingesters.
 func (c QueryRoleConfig) set() (topics.Set, error) { return topics.Parse(c.Topics, c.DeadLetters) }
 
 // Query answers queries from the account and the heads of all ingesters until the context ends, and returns nil then.
@@ -249,7 +245,6 @@ func (c ServeConfig) others() *HeadsConfig {
 	return &HeadsConfig{Names: c.Others, HeadsTrust: c.Ingest.Heads.HeadsTrust}
 }
 
-// serveAll builds the roles.
 func (p *process) serveAll(ctx context.Context, cfg ServeConfig, set topics.Set) error {
 	in := cfg.Ingest
 	var others store.Heads

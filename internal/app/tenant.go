@@ -55,7 +55,6 @@ func averagesOf(t control.Tenant) string {
 	return string(control.ExactAverages)
 }
 
-// readingsOf returns the text of the ingest limits of a tenant.
 func readingsOf(t control.Tenant) string {
 	if t.Ingest == nil {
 		return "default"
@@ -98,7 +97,6 @@ type tokenStore struct {
 	actions *control.Actions
 }
 
-// tokens connects to the account.
 func (cfg TokenConfig) tokens(log *slog.Logger) (tokens tokenStore, close func(), err error) {
 	client, err := cfg.Account.Connect(log)
 	if err != nil {

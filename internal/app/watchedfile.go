@@ -48,7 +48,6 @@ func (f *watchedFiles[T]) fingerprint() string {
 	return b.String()
 }
 
-// get returns what was made of the files when they were last valid.
 func (f *watchedFiles[T]) get() T {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +100,6 @@ func watchKeyPair(cert, key string) (watchedKeyPair, error) {
 
 func (p watchedKeyPair) certificate() (*tls.Certificate, error) { return p.get(), nil }
 
-// certificates returns the certificates in a file, PEM.
 func certificates(file string) (*x509.CertPool, error) {
 	pem, err := os.ReadFile(file)
 	if err != nil {

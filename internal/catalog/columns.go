@@ -45,7 +45,6 @@ func (w *columnWriter) bytes() []byte   { return w.out }
 func (w *columnWriter) number(n uint64) { w.out = binary.AppendUvarint(w.out, n) }
 func (w *columnWriter) signed(n int64)  { w.out = binary.AppendVarint(w.out, n) }
 
-// end ends a part.
 func (w *columnWriter) end() { w.ends = append(w.ends, len(w.out)) }
 
 // packed returns the parts: of each the bytes that it has, and takes, and those.

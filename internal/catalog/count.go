@@ -61,7 +61,6 @@ func (s *Set) Metrics() []MetricCount {
 	return out
 }
 
-// insertSorted returns a sorted set and one more.
 func insertSorted(list []string, s string) []string {
 	if i, found := slices.BinarySearch(list, s); !found {
 		return slices.Insert(list, i, s)

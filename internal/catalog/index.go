@@ -310,7 +310,6 @@ func (x *Index) Entry(device string) (Entry, bool) {
 	return x.entry(i), true
 }
 
-// entry returns what is known of a device, by its number.
 func (x *Index) entry(i int) Entry {
 	e := Entry{
 		Device: x.devices.list[i], First: x.first.get(i), Last: x.last.get(i),

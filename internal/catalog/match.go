@@ -117,7 +117,6 @@ func (s *Set) eachNumber(visit func(i int) bool) {
 	}
 }
 
-// keep takes out what does not hold.
 func (s *Set) keep(holds func(i int) bool) {
 	for k, w := range s.words {
 		for rest := w; rest != 0; rest &= rest - 1 {

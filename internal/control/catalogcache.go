@@ -106,7 +106,6 @@ func (c *CatalogCopy) Add(ctx context.Context, p catalog.Page) error {
 	return nil
 }
 
-// entry returns a tenant's copy, an empty one if there is none.
 func (d *CatalogCache) entry(tenant string) *CatalogCopy {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,7 +146,6 @@ func (d *CatalogCache) evict(c *CatalogCopy) {
 	}
 }
 
-// refresh reads what was stored since the last read.
 func (d *CatalogCache) refresh(ctx context.Context, tenant string, c *CatalogCopy, since time.Time) error {
 	release, err := c.reading.acquire(ctx)
 	if err != nil {

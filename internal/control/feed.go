@@ -35,7 +35,6 @@ func (c *documentsOf) take(d Document) bool {
 	return true
 }
 
-// list returns the documents of a kind, in the order of their ids.
 func (c *documentsOf) list(kind string) []Document {
 	known := c.byKind[kind]
 	out := make([]Document, 0, len(known))

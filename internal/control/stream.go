@@ -102,7 +102,6 @@ func Incarnations(all []Stream, cluster, topic string) (of []Stream) {
 // maxGapReads bounds how often a list with a missing number is read again: a little over a second.
 const maxGapReads = 9
 
-// list returns all streams by number, 1 and up without a gap.
 func (s *Streams) list(ctx context.Context) ([]Stream, error) {
 	pauses := lagging.Begin()
 	for reads := 1; ; reads++ {

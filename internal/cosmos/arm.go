@@ -84,7 +84,6 @@ const (
 	throughputWrite action = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/throughputSettings/write"
 )
 
-// fault returns an error of the service in the words of the contract.
 func (a *ARM) fault(err error, needs action) error {
 	var r *azcore.ResponseError
 	switch {
@@ -101,7 +100,6 @@ func (a *ARM) fault(err error, needs action) error {
 	return fmt.Errorf("answer of Azure Resource Manager: %d %s", r.StatusCode, r.ErrorCode)
 }
 
-// wait waits for an operation that was begun.
 func wait[T any](ctx context.Context, a *ARM, p *runtime.Poller[T], err error) error {
 	if err == nil {
 		_, err = p.PollUntilDone(ctx, &runtime.PollUntilDoneOptions{Frequency: a.cfg.Poll})

@@ -27,7 +27,6 @@ var (
 	_ store.Reader = (*Chunks)(nil)
 )
 
-// to returns a request for a chunk, by one who has other things to do.
 func (s *Chunks) to(operation string, key sharding.Key) call {
 	return call{
 		operation: operation, container: key.Container, key: []string{key.TenantShard, key.Device}, brief: true,
@@ -36,7 +35,6 @@ func (s *Chunks) to(operation string, key sharding.Key) call {
 	}
 }
 
-// tenantOf returns the tenant of a first-level key.
 func tenantOf(shard string) string {
 	tenant, _, _ := strings.Cut(shard, "~")
 	return tenant

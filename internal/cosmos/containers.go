@@ -81,7 +81,6 @@ func (s *Containers) CreateAs(ctx context.Context, l Layout, t store.Throughput)
 	return fmt.Errorf("create container %s: %w", l.Name, err)
 }
 
-// full reports whether the account has as many databases and containers as it may.
 func (s *Containers) full(ctx context.Context) (bool, error) {
 	names, err := s.List(ctx)
 	if err != nil {

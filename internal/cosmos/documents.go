@@ -82,7 +82,6 @@ func (d *documents) Read(ctx context.Context, kind, id string) (control.Document
 	return doc, true, nil
 }
 
-// List returns all documents of a kind, by id.
 func (d *documents) List(ctx context.Context, kind string) ([]control.Document, error) {
 	var out []control.Document
 	var usage store.Usage

@@ -81,7 +81,6 @@ func (e *Error) Error() string {
 // maxMessage bounds the message of an Error: the service repeats whole requests.
 const maxMessage = 300
 
-// asError returns the service's answer in an error of the SDK; nil when there is none.
 func asError(err error) *Error {
 	var r *azcore.ResponseError
 	if err == nil || !errors.As(err, &r) || r.RawResponse == nil {
@@ -104,7 +103,6 @@ func asError(err error) *Error {
 	return e
 }
 
-// is reports whether err is an answer of the service with this status.
 func is(err error, status int) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Status == status

@@ -135,7 +135,6 @@ var (
 	inTurn   = []string{"doctor~0", "m2"}
 )
 
-// document returns a chunk-like document of that many bytes.
 func (x *examiner) document(id string, bytes int) []byte { return documentOf(examined, id, bytes) }
 
 func documentOf(key []string, id string, bytes int) []byte {

@@ -60,7 +60,6 @@ func exportedBase() (out []exported) {
 	return out
 }
 
-// exportText fills in a template.
 func exportText(language string) ([]byte, error) {
 	quoted := func(quote string, all []string) string {
 		var out []string
@@ -85,7 +84,6 @@ func exportText(language string) ([]byte, error) {
 // object is JSON. Its properties are written in the order of their names.
 type object = map[string]any
 
-// exportARM returns a template of Azure Resource Manager.
 func exportARM() ([]byte, error) {
 	const kind = "Microsoft.DocumentDB/databaseAccounts/sqlDatabases"
 	database := "[concat(parameters('account'), '/" + store.Database + "')]"

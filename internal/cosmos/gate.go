@@ -45,7 +45,6 @@ func (g *gate) enter(now time.Time, low, counted bool) (wait time.Duration) {
 	return 0
 }
 
-// leave takes back what enter counted.
 func (g *gate) leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -67,7 +67,6 @@ func (p *pacer) gate(to call) *gate {
 // paced reports whether a request waits for its physical partition: it has one, and its 429 isn't its caller's affair.
 func (to call) paced() bool { return len(to.key) > 0 && !to.once }
 
-// hashOf returns the effective partition key of a full key.
 func hashOf(key []string) string {
 	levels := make([]epk.Component, len(key))
 	for i, k := range key {
@@ -178,7 +177,6 @@ func (a outcome) gone() bool {
 // anew, which it would otherwise remember as they were before a split, before it says that there are none.
 var nowhere = azcosmos.FeedRange{MinInclusive: epk.Max, MaxExclusive: epk.Max + "F"}
 
-// readRanges reads the physical partitions of a container.
 func (c *Client) readRanges(ctx context.Context, container string) ([]epk.Range, error) {
 	began := c.cfg.Now()
 	found, err := c.feedRanges(ctx, container)

@@ -81,7 +81,6 @@ func (p *page) close() {
 	}
 }
 
-// ask sends a query and reads its answer. What the page had before is released.
 func (p *page) ask(ctx context.Context,
 	pager *azruntime.Pager[azcosmos.QueryItemsResponse]) (azcosmos.QueryItemsResponse, error) {
 	p.release()
@@ -102,7 +101,6 @@ func (p *page) ask(ctx context.Context,
 	return resp, nil
 }
 
-// release gives the page's memory to later pages.
 func (p *page) release() {
 	if p.text != nil && p.text.Cap() <= maxKept {
 		pages.Put(p.text)

@@ -11,7 +11,6 @@ import (
 	"binnacle/sharding"
 )
 
-// apply does one step, and has it known. What has failed and is tried again is the same action.
 func (p *Provisioner) apply(ctx context.Context, s *Step) error {
 	if s.Action == None {
 		return nil
@@ -34,7 +33,6 @@ func (p *Provisioner) apply(ctx context.Context, s *Step) error {
 	return errors.Join(err, begun.End(ctx, err))
 }
 
-// action returns the step as it is kept.
 func (s *Step) action() control.Action {
 	tenant, _, _ := sharding.ParseContainer(s.Container)
 	a := control.Action{Verb: fmt.Sprint("container ", s.Action), Object: s.Container, Tenant: tenant,

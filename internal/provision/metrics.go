@@ -13,7 +13,6 @@ type metrics struct {
 	steps       *prometheus.CounterVec
 }
 
-// newMetrics registers with r; with nil the metrics are counted and shown nowhere.
 func newMetrics(r prometheus.Registerer) *metrics {
 	f := promauto.With(r)
 	return &metrics{

@@ -56,7 +56,6 @@ func chunksOf(container string) string {
 	return container
 }
 
-// monthOf returns the month of a container; that of the others is before all.
 func monthOf(container string) telemetry.Month {
 	_, m, ok := sharding.ParseContainer(chunksOf(container))
 	if !ok {
@@ -92,7 +91,6 @@ func (pl *planner) neededSoon() []string {
 	return slices.Compact(names)
 }
 
-// step returns what to do with one container; ok is false when there is nothing to say about it.
 func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	seen, exists := pl.seen[name]
 	month, known := pl.months[name]
@@ -136,7 +134,6 @@ func (pl *planner) step(name string, soon bool) (step Step, ok bool) {
 	return step, true
 }
 
-// rollupsStep returns what to do with a container of rollups: it is there as long as that of its chunks.
 func (pl *planner) rollupsStep(name, chunks string, soon bool) (step Step, ok bool) {
 	seen, exists := pl.seen[name]
 	step = Step{Container: name, Tier: Base, Action: None, Now: seen.Throughput, Wanted: seen.Throughput}

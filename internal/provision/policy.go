@@ -134,7 +134,6 @@ func (p Policy) Tier(m telemetry.Month, now time.Time) Tier {
 	return Cold
 }
 
-// rus returns what a container in a tier should have.
 func (p Policy) rus(t Tier) int {
 	switch t {
 	case Next:

@@ -83,7 +83,6 @@ func (r *round) markUncorrectable(device string, hours rollup.Hours) {
 	r.uncorrectable[r.id()][device] = hours
 }
 
-// size returns about how many bytes the rows take.
 func (f *deviceRows) size() int {
 	return len(f.tables) * len(f.series) * (f.to - f.from) * rollup.Minute.PerHour() * 6
 }
@@ -224,7 +223,6 @@ func (r *round) mergeTables(devices []*deviceRows, rows, buckets int) iter.Seq2[
 	}
 }
 
-// copyRow copies a row of another table.
 func (f *metricTable) copyRow(row int, from *metricTable, of int) {
 	f.rows = append(f.rows, int32(row))
 	f.at0[row] = from.at0[of]

@@ -20,7 +20,6 @@ type metrics struct {
 	lag              prometheus.Gauge
 }
 
-// newMetrics registers with r; with nil the metrics are counted and shown nowhere.
 func newMetrics(r prometheus.Registerer) *metrics {
 	f := promauto.With(r)
 	counter := func(name, help string) prometheus.Counter {

@@ -104,7 +104,6 @@ func (w *Writer) round(ctx context.Context, t Target, a roundOptions) (Report, e
 	return r.Report, err
 }
 
-// run does the round by rule V2.
 func (r *round) run(ctx context.Context, a roundOptions) error {
 	if err := r.read(ctx); err != nil {
 		return err
@@ -152,7 +151,6 @@ func (r *round) run(ctx context.Context, a roundOptions) error {
 	return r.commit(ctx)
 }
 
-// read reads the manifest, or begins one.
 func (r *round) read(ctx context.Context) error {
 	v, now, receipt, err := r.cfg.Rollups.ReadRollup(ctx, r.rollupKey(rollup.ManifestKey), rollup.ManifestID(r.Day))
 	r.ReadRUs += receipt.RUs
@@ -215,7 +213,6 @@ func (r *round) crowdedHours() (hours rollup.Hours) {
 	return hours
 }
 
-// corrections returns how many corrections the day has.
 func (r *round) corrections() (n int) {
 	for i := range r.manifest.Batches {
 		if r.manifest.Batches[i].Correction {

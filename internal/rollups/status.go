@@ -72,7 +72,6 @@ func (w *Writer) Status(ctx context.Context, t Target) (Status, error) {
 	return s, nil
 }
 
-// measure adds up the documents of a rollup of a batch.
 func (r *round) measure(ctx context.Context, key, batch string, into *MetricStatus) error {
 	usage, err := r.cfg.Rollups.ScanRollups(ctx, store.RollupScan{Key: r.rollupKey(key), Batches: []string{batch},
 		Range:  telemetry.Range{From: r.Day.Start(), To: r.Day.End() + 1},
